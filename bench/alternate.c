@@ -14,21 +14,16 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-	SLOT_MS = 50,
-	BURST = 4096, /* about 5 ms: how exactly a slot ends */
-	MIB = 1 << 20,
-};
+enum { MIB = 1 << 20 };
+
+/* A burst takes about 5 ms: how exactly a slot ends. */
+static const struct slot slot = { .ms = 50, .burst = 4096 };
 
 struct alternation {
-	const struct config *config;
-	struct results *results;
-	struct spread spread;
+	struct plan plan;
 	struct wire wire;
-	struct runner runner; /* through BPF_PROG_TEST_RUN: to adapt a design */
-	struct runner live;   /* over the wire */
-	struct progress progress;
-	uint64_t sent; /* over the wire so far */
+	struct runner live; /* over the wire; that of the plan adapts designs */
+	uint64_t sent;	    /* over the wire so far */
 
 	/* The case: a cell and a subject for each design. */
 	struct cell *cells;
@@ -38,29 +33,15 @@ struct alternation {
 
 /* ---- Measuring --------------------------------------------------------------- */
 
-static int fill(struct alternation *alternation, uint32_t i)
+static int fill_store(struct alternation *alternation, uint32_t i)
 {
 	return subject_fill(&alternation->subjects[i]);
 }
 
-static int measure(struct alternation *alternation, uint32_t i)
+static int measure_store(struct alternation *alternation, uint32_t i)
 {
-	struct cell *cell = &alternation->cells[i];
-	const struct load load = {
-		.order = cell->order,
-		.sharing = cell->sharing,
-		.n_cpus = cell->n_cpus,
-		.budget_ms = SLOT_MS,
-		.burst = BURST,
-	};
-	double ns;
-	int err = subject_measure(&alternation->subjects[i], &load, &ns);
-
-	if (err)
-		return err;
-	cell->samples[cell->n_samples++] = ns;
-	progress_add(&alternation->progress, SLOT_MS);
-	return 0;
+	return plan_measure(&alternation->plan, &alternation->subjects[i],
+			    &alternation->cells[i], &slot);
 }
 
 /* Have packets pass the program of design @i; all that are sent count as its. */
@@ -82,14 +63,14 @@ static int take_turn(struct alternation *alternation, uint32_t i,
 	return err;
 }
 
-static int measure_round(struct alternation *alternation, uint32_t round)
+static int measure_alternate_round(struct alternation *alternation, uint32_t round)
 {
 	uint32_t order[DESIGNS];
 	int err = 0;
 
 	sequence_permute(order, alternation->n, round + 1);
 	for (uint32_t i = 0; i < alternation->n && !err; i++)
-		err = take_turn(alternation, order[i], measure);
+		err = take_turn(alternation, order[i], measure_store);
 	return err;
 }
 
@@ -98,15 +79,10 @@ static int open_subject(struct alternation *alternation, uint32_t i)
 	const struct cell *cell = &alternation->cells[i];
 	struct subject *subject = &alternation->subjects[i];
 	int err = subject_open(subject, &designs[cell->design],
-			       &alternation->runner, cell->direction);
+			       &alternation->plan.runner, cell->direction);
 
-	if (err) {
-		fprintf(stderr, "netobsctl bench: %s with %u flows: %s\n",
-			designs[cell->design].name, cell->flows, strerror(-err));
-		return err;
-	}
 	subject->runner = &alternation->live;
-	return 0;
+	return plan_report_error(&alternation->plan, cell, err);
 }
 
 static void close_subject(struct alternation *alternation, uint32_t i)
@@ -115,8 +91,8 @@ static void close_subject(struct alternation *alternation, uint32_t i)
 	struct cell *cell = &alternation->cells[i];
 	uint64_t maps = memory_maps();
 
-	cell->counted = subject->design->count && !stop_requested() ?
-				subject->design->count(subject) :
+	cell->counted = subject->kind->count && !stop_requested() ?
+				subject->kind->count(subject) :
 				REPORT_UNKNOWN;
 	maps = max_u64(maps, memory_maps());
 	subject_close(subject);
@@ -124,7 +100,7 @@ static void close_subject(struct alternation *alternation, uint32_t i)
 }
 
 /* The programs of a direction are on the wire from the first turn on. */
-static int measure_rounds(struct alternation *alternation)
+static int measure_alternate_rounds(struct alternation *alternation)
 {
 	int err = wire_attach(&alternation->wire, alternation->cells->direction,
 			      alternation->subjects[0].prog_fd);
@@ -133,16 +109,15 @@ static int measure_rounds(struct alternation *alternation)
 		return err;
 	alternation->sent = wire_sent(&alternation->wire);
 	for (uint32_t i = 0; i < alternation->n && !err; i++)
-		err = take_turn(alternation, i, fill);
-	for (uint32_t i = 0; i < alternation->results->rounds && !err; i++)
-		err = measure_round(alternation, i);
+		err = take_turn(alternation, i, fill_store);
+	for (uint32_t i = 0; i < alternation->plan.results.rounds && !err; i++)
+		err = measure_alternate_round(alternation, i);
 	wire_detach(&alternation->wire);
 	return err;
 }
 
 static int measure_case(struct alternation *alternation)
 {
-	struct spread *spread = &alternation->spread;
 	const struct cell *cell = alternation->cells;
 	uint32_t opened = 0;
 	char text[64];
@@ -150,23 +125,21 @@ static int measure_case(struct alternation *alternation)
 
 	snprintf(text, sizeof(text), "%s, %u flows",
 		 traffic_names[cell->traffic], cell->flows);
-	progress_show(&alternation->progress, text);
-	spread->traffic = cell->traffic;
-	err = spread_prepare(spread, cell->flows, alternation->runner.n_cpus,
-			     cell->order == ORDER_ZIPF);
+	progress_show(&alternation->plan.progress, text);
+	err = plan_prepare(&alternation->plan, cell);
 	while (opened < alternation->n && !err) {
 		err = open_subject(alternation, opened);
 		opened += !err;
 	}
-	err = err ?: measure_rounds(alternation);
+	err = err ?: measure_alternate_rounds(alternation);
 	while (opened)
 		close_subject(alternation, --opened);
 	return err;
 }
 
-static int measure_all(struct alternation *alternation)
+static int measure_alternation(struct alternation *alternation)
 {
-	struct results *results = alternation->results;
+	struct results *results = &alternation->plan.results;
 	int err = 0;
 
 	for (uint32_t i = 0; i < results->n_cells && !err; i += alternation->n) {
@@ -184,26 +157,19 @@ static int measure_all(struct alternation *alternation)
 	return err;
 }
 
-static int run(struct alternation *alternation)
+static int measure_on_wire(struct alternation *alternation)
 {
-	struct results *results = alternation->results;
-	int err = runner_init(&alternation->runner, &alternation->spread);
+	struct plan *plan = &alternation->plan;
+	int err = wire_open(&alternation->wire, &plan->spread);
 
-	if (alternation->config->timestamps == 1)
-		alternation->runner.clock = CLOCK_PRECISE;
-	alternation->runner.filter = alternation->config->filter;
-	err = err ?: plan_make(alternation->config, &alternation->runner, results);
-	err = err ?: wire_open(&alternation->wire, &alternation->spread);
 	if (err)
 		return err;
-	alternation->live = alternation->runner;
+	alternation->live = plan->runner;
 	alternation->live.wire = &alternation->wire;
-	progress_begin(&alternation->progress,
-		       (double)results->n_cells * results->rounds * SLOT_MS);
-	err = measure_all(alternation);
-	progress_clear(&alternation->progress);
-	if (stop_requested())
-		fputs("netobsctl bench: interrupted\n", stderr);
+	progress_begin(&plan->progress, (double)plan->results.n_cells *
+						plan->results.rounds * slot.ms);
+	err = measure_alternation(alternation);
+	progress_clear(&plan->progress);
 	wire_close(&alternation->wire);
 	return err;
 }
@@ -220,7 +186,7 @@ static void sum_up_ratios(const struct results *results, struct cell *cell)
 	cell->ratio = summarize(cell->ratios, results->rounds);
 }
 
-static void sum_up(struct results *results)
+static void sum_up_results(struct results *results)
 {
 	/* results_sum_up() sorts the samples. */
 	for (uint32_t i = 0; i < results->n_cells; i++)
@@ -238,13 +204,7 @@ static void sum_up(struct results *results)
 }
 
 static const struct report_field fields[] = {
-	REPORT_FIELD(cell, "store", REPORT_TEXT, store),
-	REPORT_FIELD(cell, "flows", REPORT_U32, flows),
-	REPORT_FIELD(cell, "distribution", REPORT_TEXT, distribution),
-	REPORT_FIELD(cell, "cpus", REPORT_U32, n_cpus),
-	REPORT_FIELD(cell, "sharing", REPORT_TEXT, shared),
-	REPORT_FIELD(cell, "traffic", REPORT_TEXT, traffic_name),
-	REPORT_FIELD(cell, "direction", REPORT_TEXT, way),
+	RESULTS_CASE_FIELDS,
 	REPORT_FIELD(cell, "ratio", REPORT_RATIO, ratio.median),
 	REPORT_FIELD(cell, "ratio_q1", REPORT_RATIO, ratio.quartiles[0]),
 	REPORT_FIELD(cell, "ratio_q3", REPORT_RATIO, ratio.quartiles[1]),
@@ -274,8 +234,10 @@ static void print_cell(const struct cell *cell)
 	       (double)cell->kernel_bytes / MIB);
 }
 
-static void print_table(const struct results *results)
+static void print_alternate_table(const struct report *report)
 {
+	const struct results *results = report->user;
+
 	printf("rate of a flood over a veth pair as a ratio to that with the empty program:\n"
 	       "median and quartiles of %u rounds, ratio of the 80th percentiles\n",
 	       results->rounds);
@@ -291,23 +253,6 @@ static void print_table(const struct results *results)
 		}
 		print_cell(cell);
 	}
-}
-
-static int print_results(const struct config *config,
-			 const struct results *results)
-{
-	const struct report report = {
-		.rounds = results->rounds,
-		.fields = fields,
-		.rows = results->cells,
-		.row_size = sizeof(*results->cells),
-		.n = results->n_cells,
-	};
-
-	if (config->output == OUTPUT_JSON)
-		return report_print_json(&report);
-	print_table(results);
-	return 0;
 }
 
 /* A store that has not counted all packets had less to do. */
@@ -330,21 +275,24 @@ static int check_counts(const struct results *results)
 	return err;
 }
 
+static int report_results(struct plan *plan)
+{
+	struct report report;
+	int err;
+
+	sum_up_results(&plan->results);
+	report = results_report(&plan->results, fields, print_alternate_table);
+	err = report_print(&report, plan->config->output == OUTPUT_JSON);
+	return err ?: check_counts(&plan->results);
+}
+
 int alternate_run(const struct config *config)
 {
-	struct results results = { .rounds = config->rounds };
-	struct alternation alternation = { .config = config, .results = &results };
-	int err = spread_open(&alternation.spread, plan_largest(config));
+	struct alternation alternation = { 0 };
+	int err = plan_open(&alternation.plan, config);
 
-	if (err)
-		return err;
-	err = run(&alternation);
-	spread_close(&alternation.spread);
-	if (!err) {
-		sum_up(&results);
-		err = print_results(config, &results);
-	}
-	err = err ?: check_counts(&results);
-	results_clear(&results);
+	err = err ?: measure_on_wire(&alternation);
+	err = err ?: report_results(&alternation.plan);
+	plan_close(&alternation.plan);
 	return err;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "config.h"
 
+#include "api/context.h"
 #include "base/value.h"
 #include "base/util.h"
-#include "service/options/rules.h"
-#include "engine/rates.h"
 #include "filter/filter.h"
+#include "service/options/rules.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -78,9 +78,9 @@ static const struct args_command command = {
 	.operand_list = offsetof(struct config, specs),
 	.notes =
 		"datapath  ns per packet, for netobs and other designs of a flow store:\n"
-		"          empty, parse, ringbuf, hash, hash_spinlock, percpu_hash, array,\n"
-		"          percpu_array, log, netobs. This is the default. With --live, the rate of\n"
-		"          a flood between two namespaces, as a ratio to that of empty.\n"
+		"          empty, ringbuf, hash, hash_spinlock, percpu_hash, netobs. This is the\n"
+		"          default. With --live, the rate of a flood between two namespaces, as a\n"
+		"          ratio to that of empty.\n"
 		"drain     ns per flow from the kernel's table to records, and memory use\n"
 		"fold      ns per entry or log record to add it to the flows of an interval\n"
 		"export    records/s through sinks, such as 'json:/dev/null' or\n"
@@ -139,72 +139,56 @@ static bool parse_stores(struct config *config)
 	return false;
 }
 
-static bool parse_filter(struct config *config)
+static void keep_message(int level, const char *message, void *user)
 {
-	char error[FILTER_ERROR_MAX];
+	(void)level;
+	snprintf(user, FILTER_ERROR_MAX, "%s", message);
+}
 
-	config->design_mask |= 1U << DESIGN_FILTERED;
-	if (!filter_new(config->expression, &config->filter, &error))
+/* As a context does. Its messages begin with "filter:" or "rules". */
+static bool make_filter(struct config *config, const struct rules *rules)
+{
+	char message[FILTER_ERROR_MAX] = "", place[FILTER_ERROR_MAX];
+	const struct log log = { .write = keep_message, .user = message };
+	const struct netobs_opts opts = {
+		.sz = sizeof(opts),
+		.filter = config->expression,
+		.rules = rules->n ? rules->list : NULL,
+		.n_rules = rules->n,
+		.default_action = rules->default_action,
+	};
+
+	if (!context_make_filter(&opts, &log, &config->filter))
 		return true;
-	args_complain(&command, "--filter: %s", error);
+	if (rules_place(rules, message, place, sizeof(place)))
+		args_complain(&command, "--rules: %s", place);
+	else
+		args_complain(&command, "--%s", message);
 	return false;
 }
 
-static int make_rules(const struct rules *rules, struct filter **ret_filter,
-		      char (*ret_error)[FILTER_ERROR_MAX])
+static bool parse_filter(struct config *config)
 {
-	struct filter_rule list[NETOBS_RULES_MAX];
-
-	for (uint32_t i = 0; i < rules->n; i++)
-		list[i] = (struct filter_rule){
-			.expression = rules->list[i].filter,
-			.accepts = rules->list[i].action == NETOBS_ACCEPT,
-			.rate = rate_of(rules->list[i].sampling,
-					rules->list[i].sampling_mode),
-		};
-	return filter_new_list(
-		&(struct filter_rules){
-			.rules = list,
-			.n = rules->n,
-			.accepts_others = rules->default_action == NETOBS_ACCEPT,
-		},
-		ret_filter, ret_error);
-}
-
-static bool check_rates(const struct filter *filter)
-{
-	struct rate rates[FILTER_RULES_MAX + 1];
-	uint32_t n = filter_rates(filter, rates);
-
-	if (n > NETOBS_RATES_MAX)
-		args_complain(
-			&command,
-			"--rules: they sample at %u different rates; %d are the most",
-			n, NETOBS_RATES_MAX);
-	return n <= NETOBS_RATES_MAX;
-}
-
-static bool parse_rules(struct config *config)
-{
-	char error[FILTER_ERROR_MAX], why[FILTER_ERROR_MAX];
 	struct rules rules = { 0 };
-	bool is_good = false;
+	char why[FILTER_ERROR_MAX];
+	bool is_good;
 
+	if (!config->expression && !config->rules_path)
+		return true;
 	config->design_mask |= 1U << DESIGN_FILTERED;
-	if (config->expression) {
+	if (config->expression && config->rules_path) {
 		args_complain(&command,
 			      "--rules: it cannot be combined with --filter");
 		return false;
 	}
-	if (rules_read(config->rules_path, true, &rules, why, sizeof(why))) {
-		is_good = !make_rules(&rules, &config->filter, &error);
-		if (!is_good && !rules_place(&rules, error, why, sizeof(why)))
-			snprintf(why, sizeof(why), "%s", error);
-	}
-	if (!is_good)
+	if (config->rules_path &&
+	    !rules_read(config->rules_path, true, &rules, why, sizeof(why))) {
 		args_complain(&command, "--rules: %s", why);
+		return false;
+	}
+	is_good = make_filter(config, &rules);
 	rules_clear(&rules);
-	return is_good && check_rates(config->filter);
+	return is_good;
 }
 
 static bool parse_flow_count(const char *text, size_t len, uint32_t *ret_count)
@@ -354,9 +338,7 @@ static bool config_complete(struct config *config)
 			   &config->traffic_mask) &&
 	       parse_names("--direction", config->directions, direction_names,
 			   &config->direction_mask) &&
-	       (!config->rules_path || parse_rules(config)) &&
-	       (!config->expression || parse_filter(config)) &&
-	       (!config->flows || parse_flows(config));
+	       parse_filter(config) && (!config->flows || parse_flows(config));
 }
 
 enum args_result config_parse(int argc, char **argv, struct config *ret_config)

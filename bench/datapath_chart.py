@@ -22,14 +22,10 @@ LABEL_STEP = 0.036
 # (colour, line width, dash), in the order in which they are drawn
 STYLES = {
     "empty": ("#9a9a9a", 2, "(6,5)"),
-    "parse": ("#9a9a9a", 2, "(2,4)"),
     "ringbuf": ("#7b5ea7", 2, "solid"),
     "hash": ("#d08c1f", 2, "solid"),
     "hash_spinlock": ("#a8501e", 2, "solid"),
     "percpu_hash": ("#c0304a", 3, "solid"),
-    "array": ("#4d8f4d", 2, "solid"),
-    "percpu_array": ("#85b04a", 2, "solid"),
-    "log": ("#5fa8c8", 2, "solid"),
     "netobs": ("#1f5fbf", 5, "solid"),
 }
 

@@ -6,7 +6,6 @@
 #include "design.h"
 
 #include "engine.h"
-#include "rules.h"
 #include "base/util.h"
 
 #include "designs.skel.h"
@@ -18,8 +17,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- Maps ------------------------------------------------------------------ */
-
 /* sizeof() in designs.bpf.c, and what the kernel adds to a hash element. */
 enum {
 	KEY = 40,
@@ -30,65 +27,50 @@ enum {
 	POINTER = 8,
 	HASH_ENTRY = ELEMENT + BUCKET + KEY,
 	NETOBS_FLOW = 512,
+	RING_RECORD = 80,    /* with its header */
 	PACKETS_OFFSET = 24, /* in struct metrics */
 };
 
-static void set_map_size(struct bpf_map *map, const struct runner *runner)
-{
-	if (!strcmp(bpf_map__name(map), "map_log"))
-		bpf_map__set_max_entries(map, runner->spread->n_cpus);
-	else if (bpf_map__type(map) != BPF_MAP_TYPE_RINGBUF)
-		bpf_map__set_max_entries(map, runner->spread->room);
-}
+/* ---- Maps ------------------------------------------------------------------ */
 
-/* Of all maps and programs only those of the design. */
-static void pick(struct designs_bpf *skel, const char *name,
-		 const struct runner *runner)
+/* Of all programs and maps only those of the design. Returns its program. */
+static struct bpf_program *pick_parts(struct subject *subject)
 {
-	struct bpf_program *program;
+	struct bpf_object *object = subject->skel->obj;
+	struct bpf_program *program, *picked;
 	struct bpf_map *map;
+	char name[32];
 
-	bpf_object__for_each_program(program, skel->obj) {
-		const char *suffix = bpf_program__name(program) + strlen("run_");
-
-		bpf_program__set_autoload(program, !strcmp(suffix, name));
+	snprintf(name, sizeof(name), "run_%s", subject->design->name);
+	picked = bpf_object__find_program_by_name(object, name);
+	bpf_object__for_each_program(program, object)
+		bpf_program__set_autoload(program, program == picked);
+	snprintf(name, sizeof(name), "map_%s", subject->design->name);
+	subject->map = bpf_object__find_map_by_name(object, name);
+	bpf_object__for_each_map(map, object) {
+		bpf_map__set_autocreate(map, map == subject->map);
+		if (bpf_map__type(map) != BPF_MAP_TYPE_RINGBUF)
+			bpf_map__set_max_entries(map,
+						 subject->runner->spread->room);
 	}
-	bpf_object__for_each_map(map, skel->obj) {
-		bool is_used = !strcmp(bpf_map__name(map) + strlen("map_"), name);
-
-		bpf_map__set_autocreate(map, is_used);
-		if (is_used)
-			set_map_size(map, runner);
-	}
+	return picked;
 }
 
-static int loaded_program(const struct designs_bpf *skel)
+static int open_hash(struct subject *subject)
 {
 	struct bpf_program *program;
-
-	bpf_object__for_each_program(program, skel->obj) {
-		if (bpf_program__fd(program) >= 0)
-			return bpf_program__fd(program);
-	}
-	return -ENOENT;
-}
-
-static int open_design(struct subject *subject)
-{
-	const char *name = subject->design->name;
-	struct designs_bpf *skel = subject->skel = designs_bpf__open();
 	int err;
 
-	if (!skel)
+	subject->skel = designs_bpf__open();
+	if (!subject->skel)
 		return -errno;
-	pick(skel, name, subject->runner);
-	err = designs_bpf__load(skel);
-	if (!err)
-		subject->prog_fd = loaded_program(skel);
+	program = pick_parts(subject);
+	err = designs_bpf__load(subject->skel);
+	subject->prog_fd = bpf_program__fd(program);
 	return err;
 }
 
-static void close_design(struct subject *subject)
+static void close_hash(struct subject *subject)
 {
 	designs_bpf__destroy(TAKE_PTR(subject->skel));
 }
@@ -105,24 +87,12 @@ static uint64_t sum_packets(const uint8_t *values, uint32_t n, size_t size)
 	return sum;
 }
 
-static const struct bpf_map *created_map(const struct subject *subject)
+static uint64_t count_in_hash(struct subject *subject)
 {
-	const struct bpf_map *map;
-
-	bpf_object__for_each_map(map, subject->skel->obj) {
-		if (bpf_map__autocreate(map))
-			return map;
-	}
-	return NULL;
-}
-
-static uint64_t count_in_map(struct subject *subject)
-{
-	const struct bpf_map *map = created_map(subject);
-	enum bpf_map_type type = bpf_map__type(map);
-	bool is_percpu = type == BPF_MAP_TYPE_PERCPU_HASH ||
-			 type == BPF_MAP_TYPE_PERCPU_ARRAY;
-	uint32_t n = is_percpu ? subject->runner->spread->n_cpus : 1;
+	const struct bpf_map *map = subject->map;
+	uint32_t n = bpf_map__type(map) == BPF_MAP_TYPE_PERCPU_HASH ?
+			     subject->runner->spread->n_cpus :
+			     1;
 	uint32_t size = bpf_map__value_size(map); /* a multiple of 8 */
 	cleanup_free uint8_t *values = malloc((size_t)n * size);
 	uint8_t key[KEY];
@@ -137,6 +107,12 @@ static uint64_t count_in_map(struct subject *subject)
 	return sum;
 }
 
+static const struct design_kind hash_kind = {
+	.open = open_hash,
+	.count = count_in_hash,
+	.close = close_hash,
+};
+
 /* ---- empty, empty2: part of spread.bpf.c -------------------------------------------- */
 
 static int open_empty(struct subject *subject)
@@ -147,6 +123,8 @@ static int open_empty(struct subject *subject)
 	return 0;
 }
 
+static const struct design_kind empty_kind = { .open = open_empty };
+
 /* ---- ringbuf: the records are thrown away between runs ----------------------- */
 
 struct ring {
@@ -154,8 +132,6 @@ struct ring {
 	_Atomic unsigned long *producer; /* a page, likewise */
 	size_t page;
 };
-
-enum { RECORD = 80 /* with its header */ };
 
 static void discard_records(void *user)
 {
@@ -182,21 +158,19 @@ static int map_ring(struct ring *ring, int fd)
 static int open_ringbuf(struct subject *subject)
 {
 	struct ring *ring = subject->state = calloc(1, sizeof(*ring));
-	const struct bpf_map *map;
-	int err = ring ? open_design(subject) : -ENOMEM;
+	int err = ring ? open_hash(subject) : -ENOMEM;
 
 	if (err)
 		return err;
-	map = subject->skel->maps.map_ringbuf;
 	subject->load = (struct load){
 		/* What all CPUs write meanwhile must fit, and does twice. */
-		.burst = max_u64(bpf_map__max_entries(map) / RECORD / 2 /
-					 subject->runner->n_cpus,
+		.burst = max_u64(bpf_map__max_entries(subject->map) / RING_RECORD /
+					 2 / subject->runner->n_cpus,
 				 1),
 		.pause = discard_records,
 		.user = ring,
 	};
-	return map_ring(ring, bpf_map__fd(map));
+	return map_ring(ring, bpf_map__fd(subject->map));
 }
 
 static void close_ringbuf(struct subject *subject)
@@ -208,46 +182,38 @@ static void close_ringbuf(struct subject *subject)
 	if (ring && ring->producer)
 		munmap((void *)ring->producer, ring->page);
 	free(TAKE_PTR(subject->state));
-	close_design(subject);
+	close_hash(subject);
 }
+
+static const struct design_kind ringbuf_kind = {
+	.open = open_ringbuf,
+	.close = close_ringbuf,
+};
 
 /* ---- netobs: the library's programs -------------------------------------------- */
 
-static bool has_rules(const struct design *design, enum rules_kind *ret_kind)
-{
-	if (design < &designs[DESIGN_ALERTS_NONE])
-		return false;
-	*ret_kind = (enum rules_kind)(design - &designs[DESIGN_ALERTS_NONE]);
-	return true;
-}
-
 static int open_netobs(struct subject *subject)
 {
-	struct engine *engine = malloc(sizeof(*engine));
-	struct store_options special = { .clock = subject->runner->clock };
-	enum rules_kind rules = RULES_NONE;
+	const struct design *design = subject->design;
+	const struct runner *runner = subject->runner;
+	const struct store_options special = {
+		.clock = runner->clock,
+		.log_slots = design->has_no_logs ? STORE_LOG_NONE : 0,
+		.filter = design->is_filtered ? runner->filter : NULL,
+		.rtt = design->rtt,
+		.has_alerts = design->has_alerts,
+	};
+	struct engine *engine = subject->state = malloc(sizeof(*engine));
 	int err;
 
 	if (!engine)
 		return -ENOMEM;
-	subject->state = engine;
-	if (subject->design == &designs[DESIGN_OVERFLOW])
-		special.log_slots = STORE_LOG_NONE;
-	if (subject->design == &designs[DESIGN_FILTERED])
-		special.filter = subject->runner->filter;
-	if (subject->design == &designs[DESIGN_RTT])
-		special.rtt = RTT_RING;
-	if (subject->design == &designs[DESIGN_RTT_LRU])
-		special.rtt = RTT_LRU;
-	special.has_alerts = has_rules(subject->design, &rules);
-	if (special.has_alerts)
-		special.rtt = RTT_RING;
-	err = engine_open(engine, subject->runner->spread->room, &special);
+	err = engine_open(engine, runner->spread->room, &special);
 	if (!err)
 		subject->prog_fd = engine->programs.fds[subject->direction];
-	if (!err && special.has_alerts)
+	if (!err && design->has_alerts)
 		err = rules_open(&engine->alerts, &engine->pipeline.store,
-				 rules, &engine->log);
+				 design->rules, &engine->log);
 	subject->load = (struct load){ .burst = ENGINE_BURST,
 				       .pause = engine_tend,
 				       .attend = engine_attend,
@@ -294,53 +260,48 @@ static void close_netobs(struct subject *subject)
 	free(TAKE_PTR(subject->state));
 }
 
+static const struct design_kind netobs_kind = {
+	.open = open_netobs,
+	.adapt = adapt_netobs,
+	.fill = fill_netobs,
+	.count = count_netobs,
+	.check = check_netobs,
+	.close = close_netobs,
+};
+
 /* ---- The table ------------------------------------------------------------- */
 
-#define MAP_DESIGN(design, flow, cpu)                                          \
-	{                                                                      \
-		.name = design, .flow_bytes = flow, .flow_bytes_per_cpu = cpu, \
-		.open = open_design, .close = close_design,                    \
+#define HASH(design, flow, cpu)                                         \
+	{                                                               \
+		.name = design, .kind = &hash_kind, .flow_bytes = flow, \
+		.flow_bytes_per_cpu = cpu,                              \
 	}
 
-#define COUNTING_DESIGN(design, flow, cpu)                                     \
-	{                                                                      \
-		.name = design, .flow_bytes = flow, .flow_bytes_per_cpu = cpu, \
-		.open = open_design, .count = count_in_map,                    \
-		.close = close_design,                                         \
+#define NETOBS(design, ...)                             \
+	{                                               \
+		.name = design, .kind = &netobs_kind,   \
+		.flow_bytes = NETOBS_FLOW, __VA_ARGS__, \
 	}
 
-#define NETOBS_DESIGN(design)                                 \
-	{                                                     \
-		.name = design, .flow_bytes = NETOBS_FLOW,    \
-		.open = open_netobs, .adapt = adapt_netobs,   \
-		.fill = fill_netobs, .count = count_netobs,   \
-		.check = check_netobs, .close = close_netobs, \
-	}
+#define ALERTS(design, kind) \
+	NETOBS(design, .rtt = RTT_RING, .has_alerts = true, .rules = kind)
 
 const struct design designs[DESIGNS] = {
-	[DESIGN_EMPTY] = { .name = "empty", .open = open_empty },
-	[DESIGN_EMPTY2] = { .name = "empty2", .open = open_empty },
-	[DESIGN_PARSE] = MAP_DESIGN("parse", 0, 0),
-	[DESIGN_RINGBUF] = { .name = "ringbuf",
-			     .open = open_ringbuf,
-			     .close = close_ringbuf },
-	[DESIGN_HASH] = COUNTING_DESIGN("hash", HASH_ENTRY + LOCKED, 0),
-	[DESIGN_HASH_SPINLOCK] =
-		COUNTING_DESIGN("hash_spinlock", HASH_ENTRY + LOCKED, 0),
-	[DESIGN_PERCPU_HASH] =
-		COUNTING_DESIGN("percpu_hash", HASH_ENTRY + POINTER, VALUE),
-	[DESIGN_ARRAY] = COUNTING_DESIGN("array", VALUE, 0),
-	[DESIGN_PERCPU_ARRAY] = COUNTING_DESIGN("percpu_array", POINTER, VALUE),
-	[DESIGN_LOG] = COUNTING_DESIGN("log", 0, 0),
-	[DESIGN_OVERFLOW] = NETOBS_DESIGN("overflow"),
-	[DESIGN_NETOBS] = NETOBS_DESIGN("netobs"),
-	[DESIGN_FILTERED] = NETOBS_DESIGN("filtered"),
-	[DESIGN_RTT] = NETOBS_DESIGN("rtt"),
-	[DESIGN_RTT_LRU] = NETOBS_DESIGN("rtt_lru"),
-	[DESIGN_ALERTS_NONE + RULES_NONE] = NETOBS_DESIGN("alerts_none"),
-	[DESIGN_ALERTS_NONE + RULES_KEPT] = NETOBS_DESIGN("alerts"),
-	[DESIGN_ALERTS_NONE + RULES_HELD] = NETOBS_DESIGN("alerts_held"),
-	[DESIGN_ALERTS_NONE + RULES_STORM] = NETOBS_DESIGN("alerts_storm"),
+	[DESIGN_EMPTY] = { .name = "empty", .kind = &empty_kind },
+	[DESIGN_EMPTY2] = { .name = "empty2", .kind = &empty_kind },
+	[DESIGN_RINGBUF] = { .name = "ringbuf", .kind = &ringbuf_kind },
+	[DESIGN_HASH] = HASH("hash", HASH_ENTRY + LOCKED, 0),
+	[DESIGN_HASH_SPINLOCK] = HASH("hash_spinlock", HASH_ENTRY + LOCKED, 0),
+	[DESIGN_PERCPU_HASH] = HASH("percpu_hash", HASH_ENTRY + POINTER, VALUE),
+	[DESIGN_OVERFLOW] = NETOBS("overflow", .has_no_logs = true),
+	[DESIGN_NETOBS] = NETOBS("netobs", .rtt = RTT_OFF),
+	[DESIGN_FILTERED] = NETOBS("filtered", .is_filtered = true),
+	[DESIGN_RTT] = NETOBS("rtt", .rtt = RTT_RING),
+	[DESIGN_RTT_LRU] = NETOBS("rtt_lru", .rtt = RTT_LRU),
+	[DESIGN_ALERTS_NONE] = ALERTS("alerts_none", RULES_NONE),
+	[DESIGN_ALERTS] = ALERTS("alerts", RULES_KEPT),
+	[DESIGN_ALERTS_HELD] = ALERTS("alerts_held", RULES_HELD),
+	[DESIGN_ALERTS_STORM] = ALERTS("alerts_storm", RULES_STORM),
 };
 
 uint64_t design_memory(const struct design *design, uint32_t flows,
@@ -354,8 +315,8 @@ uint64_t design_memory(const struct design *design, uint32_t flows,
 
 int subject_fill(struct subject *subject)
 {
-	return subject->design->fill ?
-		       subject->design->fill(subject) :
+	return subject->kind->fill ?
+		       subject->kind->fill(subject) :
 		       runner_fill(subject->runner, &subject->load);
 }
 
@@ -366,14 +327,15 @@ int subject_open(struct subject *subject, const struct design *design,
 
 	*subject = (struct subject){
 		.design = design,
+		.kind = design->kind,
 		.runner = runner,
 		.direction = direction,
 		.prog_fd = -1,
 	};
-	err = design->open(subject);
+	err = subject->kind->open(subject);
 	err = err ?: spread_aim(runner->spread, subject->prog_fd);
-	if (!err && design->adapt)
-		err = design->adapt(subject);
+	if (!err && subject->kind->adapt)
+		err = subject->kind->adapt(subject);
 	if (err)
 		subject_close(subject);
 	return err;
@@ -396,12 +358,12 @@ int subject_measure(struct subject *subject, const struct load *load,
 
 int subject_check(struct subject *subject)
 {
-	return subject->design->check ? subject->design->check(subject) : 0;
+	return subject->kind->check ? subject->kind->check(subject) : 0;
 }
 
 void subject_close(struct subject *subject)
 {
-	if (subject->design->close)
-		subject->design->close(subject);
+	if (subject->kind->close)
+		subject->kind->close(subject);
 	subject->prog_fd = -1;
 }

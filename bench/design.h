@@ -3,18 +3,17 @@
 #ifndef NETOBS_BENCH_DESIGN_H
 #define NETOBS_BENCH_DESIGN_H
 
+#include "rules.h"
 #include "runner.h"
+#include "bpf/connection.h"
 #include "catalogue/direction.h"
 
-#include <stddef.h>
-
+struct bpf_map;
 struct designs_bpf;
 struct subject;
 
-struct design {
-	const char *name;
-	/* Roughly. */
-	uint32_t flow_bytes, flow_bytes_per_cpu;
+/* How designs of a kind are measured; close() is also called after open() has failed. */
+struct design_kind {
 	int (*open)(struct subject *subject);
 	/* Give it its size, without flows. NULL: it has it. */
 	int (*adapt)(struct subject *subject);
@@ -24,21 +23,28 @@ struct design {
 	uint64_t (*count)(struct subject *subject);
 	/* After measuring: whether it did what it is measured for. NULL: yes. */
 	int (*check)(struct subject *subject);
-	void (*close)(struct subject *subject);
+	void (*close)(struct subject *subject); /* NULL: nothing to do */
+};
+
+struct design {
+	const char *name;
+	const struct design_kind *kind;
+	/* Roughly. */
+	uint32_t flow_bytes, flow_bytes_per_cpu;
+	/* Of netobs: in what it differs from the program that netobsctl flows attaches. */
+	bool has_no_logs, is_filtered, has_alerts;
+	enum rtt_mode rtt;
+	enum rules_kind rules;
 };
 
 /* In the order in which they are shown. */
 enum {
 	DESIGN_EMPTY,
 	DESIGN_EMPTY2,
-	DESIGN_PARSE,
 	DESIGN_RINGBUF,
 	DESIGN_HASH,
 	DESIGN_HASH_SPINLOCK,
 	DESIGN_PERCPU_HASH,
-	DESIGN_ARRAY,
-	DESIGN_PERCPU_ARRAY,
-	DESIGN_LOG,
 	DESIGN_OVERFLOW,
 	DESIGN_NETOBS,
 	DESIGN_FILTERED,
@@ -60,12 +66,16 @@ uint64_t design_memory(const struct design *design, uint32_t flows,
 /* A design at work. */
 struct subject {
 	const struct design *design;
+	const struct design_kind *kind; /* of the design */
 	const struct runner *runner;
 	enum direction direction;
 	int prog_fd;	  /* owned by what opened it */
 	struct load load; /* burst, pause, attend and user are the design's */
+	void *state;	  /* the kind's own */
+
+	/* Of designs.bpf.c. */
 	struct designs_bpf *skel;
-	void *state; /* the design's own */
+	const struct bpf_map *map;
 };
 
 /* Open it for what the runner's spread is prepared for, and give it its size. */

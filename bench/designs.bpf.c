@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The stores of the map study, and of published agents: what each does per
- * packet at the least. All parse alike, and keep the same values. All but the log
- * read the clock for each packet.
+ * The stores of the published study, and of published agents: the least that each does
+ * for a packet. All parse alike, read the clock for each packet, and keep the same values.
  */
 #define BPF_NO_PRESERVE_ACCESS_INDEX
 #include "vmlinux.h"
 
-#include "talk.h"
 #include "bpf/parse/headers.h"
 #include <bpf/bpf_helpers.h>
 
@@ -52,7 +50,6 @@ struct seen {
 	struct flow_id id;
 	__u16 flags;
 	__u16 ethertype;
-	__u32 number; /* of the flow: spread.bpf.c made it an address */
 };
 
 /* ---- The minimal parser: fixed offsets, as published agents have it -------- */
@@ -103,7 +100,6 @@ static __always_inline bool parse_ipv4(const void *l3, const void *end,
 	seen->id.dst.words[2] = prefix;
 	seen->id.dst.words[3] = ip->dst;
 	seen->id.proto = ip->proto;
-	seen->number = talk_flow(ip->src, ip->dst, false);
 	return parse_transport(ip + 1, end, seen);
 }
 
@@ -111,16 +107,12 @@ static __always_inline bool parse_ipv6(const void *l3, const void *end,
 				       struct seen *seen)
 {
 	const struct ipv6_wire *ip = l3;
-	__be32 src, dst;
 
 	if ((const void *)(ip + 1) > end)
 		return false;
 	__builtin_memcpy(&seen->id.src, ip->src, sizeof(ip->src));
 	__builtin_memcpy(&seen->id.dst, ip->dst, sizeof(ip->dst));
 	seen->id.proto = ip->next;
-	__builtin_memcpy(&src, &ip->src[12], sizeof(src));
-	__builtin_memcpy(&dst, &ip->dst[12], sizeof(dst));
-	seen->number = talk_flow(src, dst, true);
 	return parse_transport(ip + 1, end, seen);
 }
 
@@ -141,16 +133,6 @@ static __always_inline bool parse_skb(const struct __sk_buff *skb,
 	default:
 		return false;
 	}
-}
-
-SEC("tc")
-int run_parse(struct __sk_buff *skb)
-{
-	struct seen seen = {};
-
-	if (parse_skb(skb, &seen))
-		asm volatile("" : : "r"(&seen) : "memory"); /* keep it all */
-	return VERDICT_NEXT;
 }
 
 /* ---- Values ---------------------------------------------------------------- */
@@ -279,47 +261,6 @@ int run_percpu_hash(struct __sk_buff *skb)
 	return count_hashed(skb, &map_percpu_hash, &fresh, metrics_add);
 }
 
-/* The flow's number is its index: what any map costs at the least. */
-static __always_inline int count_indexed(struct __sk_buff *skb, void *map,
-					 metrics_add_fn *add)
-{
-	struct seen seen = {};
-	void *known;
-
-	if (!parse_skb(skb, &seen))
-		return VERDICT_NEXT;
-	known = bpf_map_lookup_elem(map, &seen.number);
-	if (known)
-		add(known, skb, &seen, bpf_ktime_get_ns());
-	return VERDICT_NEXT;
-}
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct metrics);
-} map_array SEC(".maps");
-
-SEC("tc")
-int run_array(struct __sk_buff *skb)
-{
-	return count_indexed(skb, &map_array, metrics_add_shared);
-}
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct metrics);
-} map_percpu_array SEC(".maps");
-
-SEC("tc")
-int run_percpu_array(struct __sk_buff *skb)
-{
-	return count_indexed(skb, &map_percpu_array, metrics_add);
-}
-
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 16 << 20);
@@ -340,59 +281,5 @@ int run_ringbuf(struct __sk_buff *skb)
 	record->id = seen.id;
 	metrics_start(&record->m, skb, &seen, bpf_ktime_get_ns());
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-	return VERDICT_NEXT;
-}
-
-/* ---- A log of each CPU: the least that netobs does for a flow that is not in L1 -------- */
-
-enum { LOG_SLOTS = 16384 };
-
-/* One cache line. The kernel knows the time of the last tick. */
-struct log_line {
-	__u32 src, dst;
-	__u16 src_port, dst_port;
-	__u32 proto;
-	__u64 tick;
-	__u64 bytes;
-	__u64 flags;
-	__u64 reserved[3];
-};
-
-/* Begins as the values of the other maps do, and counts packets there. */
-struct cpu_log {
-	struct metrics m;
-	__u64 reserved[4];
-	struct log_line lines[LOG_SLOTS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cpu_log);
-} map_log SEC(".maps");
-
-SEC("tc")
-int run_log(struct __sk_buff *skb)
-{
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_log *log = bpf_map_lookup_elem(&map_log, &cpu);
-	struct seen seen = {};
-	struct log_line *line;
-
-	if (!log || !parse_skb(skb, &seen))
-		return VERDICT_NEXT;
-	line = &log->lines[log->m.packets & (LOG_SLOTS - 1)];
-	*line = (struct log_line){
-		.src = seen.id.src.words[3],
-		.dst = seen.id.dst.words[3],
-		.src_port = seen.id.src_port,
-		.dst_port = seen.id.dst_port,
-		.proto = seen.id.proto,
-		.tick = bpf_jiffies64(),
-		.bytes = skb->len,
-		.flags = seen.flags,
-	};
-	log->m.packets++;
 	return VERDICT_NEXT;
 }

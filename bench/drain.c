@@ -125,7 +125,7 @@ static int finish_sink(struct netobs_sink *sink)
 }
 
 /* Fill and drain; every packet must come back. */
-static int drain(struct bench *bench, struct usage *sum)
+static int fill_and_drain(struct bench *bench, struct usage *sum)
 {
 	struct engine *engine = &bench->engine;
 	uint64_t packets = engine->packets, flows = engine->flows;
@@ -159,7 +159,7 @@ static int measure_maps(struct bench *bench)
 
 	bench->engine.on_step = note_maps;
 	bench->engine.user = bench;
-	err = drain(bench, NULL);
+	err = fill_and_drain(bench, NULL);
 	return err;
 }
 
@@ -169,18 +169,18 @@ static uint32_t drains_per_round(const struct bench *bench)
 }
 
 /* The drains of one round; what they used goes to @sum. */
-static int measure_round(struct bench *bench, struct usage *sum)
+static int measure_drain_round(struct bench *bench, struct usage *sum)
 {
 	uint32_t drains = drains_per_round(bench);
 	int err = 0;
 
 	for (uint32_t i = 0; i < drains && !err; i++)
-		err = drain(bench, sum);
+		err = fill_and_drain(bench, sum);
 	return err;
 }
 
-static void sum_up(const struct usage *total, struct summary cpu,
-		   struct summary wall, struct drain_result *result)
+static void sum_up_drain(const struct usage *total, struct summary cpu,
+			 struct summary wall, struct drain_result *result)
 {
 	double ticks = total->user_ns + total->system_ns;
 	/* Too short for a tick: it is the process that works. */
@@ -194,7 +194,7 @@ static void sum_up(const struct usage *total, struct summary cpu,
 	result->wall_ns = wall.median;
 }
 
-static int measure_rounds(struct bench *bench, struct drain_result *result)
+static int measure_drain_rounds(struct bench *bench, struct drain_result *result)
 {
 	uint32_t rounds = bench->config->rounds;
 	double flows = (double)bench->spread.flows * drains_per_round(bench);
@@ -206,27 +206,26 @@ static int measure_rounds(struct bench *bench, struct drain_result *result)
 	for (uint32_t i = 0; i < rounds && !err; i++) {
 		struct usage before = total;
 
-		err = measure_round(bench, &total);
+		err = measure_drain_round(bench, &total);
 		cpu[i] = (total.cpu_ns - before.cpu_ns) / flows;
 		wall[i] = (total.wall_ns - before.wall_ns) / flows;
 	}
 	if (!err)
-		sum_up(&total, summarize(cpu, rounds), summarize(wall, rounds),
-		       result);
+		sum_up_drain(&total, summarize(cpu, rounds),
+			     summarize(wall, rounds), result);
 	return err;
 }
 
-static void print_log(int level, const char *message, void *user)
+static void print_drain_log(int level, const char *message, void *user)
 {
 	(void)level;
 	(void)user;
 	fprintf(stderr, "netobsctl bench: %s\n", message);
 }
 
-static int open_sink(struct bench *bench)
+static int open_drain_sink(struct bench *bench)
 {
-	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
-					       .on_log = print_log };
+	const NETOBS_OPTS(netobs_sink_opts, opts, .on_log = print_drain_log);
 
 	if (!bench->config->sink)
 		return 0;
@@ -235,7 +234,7 @@ static int open_sink(struct bench *bench)
 	return netobs_sink_open(bench->config->sink, &opts, &bench->engine.sink);
 }
 
-static int measure(struct bench *bench, struct drain_result *result)
+static int measure_engine(struct bench *bench, struct drain_result *result)
 {
 	const struct store_options defaults = { 0 };
 	uint64_t rss;
@@ -249,8 +248,8 @@ static int measure(struct bench *bench, struct drain_result *result)
 		err = spread_aim(&bench->spread,
 				 bench->engine.programs.fds[INGRESS]);
 	err = err ?: engine_adapt(&bench->engine, &bench->runner);
-	err = err ?: open_sink(bench);
-	err = err ?: measure_rounds(bench, result);
+	err = err ?: open_drain_sink(bench);
+	err = err ?: measure_drain_rounds(bench, result);
 	netobs_sink_close(TAKE_PTR(bench->engine.sink));
 	err = err ?: measure_maps(bench);
 	result->rss_peak_bytes = memory_rss_peak() - rss;
@@ -273,7 +272,7 @@ static int measure_flows(const struct config *config, uint32_t flows,
 	err = runner_init(&bench.runner, &bench.spread);
 	err = err ?: spread_prepare(&bench.spread, flows, 1, false);
 	spread_unmap(&bench.spread);
-	err = err ?: measure(&bench, result);
+	err = err ?: measure_engine(&bench, result);
 	if (err && err != -EINTR)
 		fprintf(stderr, "netobsctl bench: drain of %u flows: %s\n",
 			flows, strerror(-err));
@@ -297,7 +296,8 @@ static int fork_and_measure(const struct config *config, uint32_t flows,
 	return status ? -EIO : 0;
 }
 
-static int measure_all(const struct config *config, struct drain_result *results)
+static int measure_drains(const struct config *config,
+			  struct drain_result *results)
 {
 	struct progress progress;
 	double total = 0;
@@ -319,16 +319,18 @@ static int measure_all(const struct config *config, struct drain_result *results
 	return err;
 }
 
-static int print_table(const struct config *config,
-		       const struct drain_result *results)
+static void print_drain_table(const struct report *report)
 {
+	const struct drain_result *results = report->rows;
+	const struct config *config = report->user;
+
 	printf("ns per flow to drain the kernel's store into records%s%s, medians of %u rounds\n",
 	       config->sink ? " and write them to " : "", config->sink ?: "",
-	       config->rounds);
+	       report->rounds);
 	report_print_machine();
 	printf("\n%9s %9s %9s %9s %9s %13s %13s %13s\n", "flows", "user",
 	       "system", "CPU", "wall", "process MiB", "kernel MiB", "total MiB");
-	for (uint32_t i = 0; i < config->n_flow_counts; i++) {
+	for (uint32_t i = 0; i < report->n; i++) {
 		const struct drain_result *r = &results[i];
 
 		printf("%9u %9.0f %9.0f %9.0f %9.0f %13.1f %13.1f %13.1f\n",
@@ -337,22 +339,6 @@ static int print_table(const struct config *config,
 		       (double)r->kernel_bytes / MIB,
 		       (double)r->total_bytes / MIB);
 	}
-	return 0;
-}
-
-static int print_results(const struct config *config,
-			 const struct drain_result *results)
-{
-	const struct report report = {
-		.rounds = config->rounds,
-		.fields = drain_fields,
-		.rows = results,
-		.row_size = sizeof(*results),
-		.n = config->n_flow_counts,
-	};
-
-	return config->output == OUTPUT_JSON ? report_print_json(&report) :
-					       print_table(config, results);
 }
 
 int drain_run(const struct config *config)
@@ -361,14 +347,21 @@ int drain_run(const struct config *config)
 	/* Shared with child processes. */
 	struct drain_result *results = mmap(NULL, size, PROT_READ | PROT_WRITE,
 					    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const struct report report = {
+		.rounds = config->rounds,
+		.fields = drain_fields,
+		.rows = results,
+		.row_size = sizeof(*results),
+		.n = config->n_flow_counts,
+		.print_table = print_drain_table,
+		.user = config,
+	};
 	int err;
 
 	if (results == MAP_FAILED)
 		return -errno;
-	err = measure_all(config, results);
-	if (stop_requested())
-		fputs("netobsctl bench: interrupted\n", stderr);
-	err = err ?: print_results(config, results);
+	err = measure_drains(config, results);
+	err = err ?: report_print(&report, config->output == OUTPUT_JSON);
 	munmap(results, size);
 	return err;
 }

@@ -24,14 +24,14 @@ enum {
 	TOLERABLE_SHARE = 10000, /* one packet in so many */
 };
 
-static void print_log(int level, const char *message, void *user)
+static void print_engine_log(int level, const char *message, void *user)
 {
 	(void)user;
 	if (level <= NETOBS_LOG_WARNING)
 		fprintf(stderr, "netobsctl bench: %s\n", message);
 }
 
-static void on_flow(const struct netobs_flow *flow, void *user)
+static void count_flow(const struct netobs_flow *flow, void *user)
 {
 	struct engine *engine = user;
 
@@ -69,7 +69,7 @@ int engine_open(struct engine *engine, uint32_t flows,
 		.merge = { .interval_ns = INTERVAL_S * NSEC_PER_SEC,
 			   .idle_timeout_ns = IDLE_S * NSEC_PER_SEC,
 			   .max_flows = max_flows,
-			   .on_flow = on_flow,
+			   .on_flow = count_flow,
 			   .user = engine },
 	};
 	int err;
@@ -78,20 +78,21 @@ int engine_open(struct engine *engine, uint32_t flows,
 	if (options.store.clock != CLOCK_PRECISE)
 		options.store.clock = CLOCK_COARSE;
 	*engine = (struct engine){
-		.log = { .write = print_log },
+		.log = { .write = print_engine_log },
 		.programs = { { -1, -1 } },
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.stats = { .sz = sizeof(engine->stats) },
 	};
 	host_init(&engine->host, &engine->log);
 	err = make_host(&engine->host);
-	err = err   ?:
-		      pipeline_init(&engine->pipeline, &options, &engine->host,
+	if (!err)
+		err = pipeline_init(&engine->pipeline, &options, &engine->host,
 				    &engine->log);
-	return err   ?:
-		       store_load_programs(&engine->pipeline.store,
-					   options.store.filter, &all_packets,
-					   0, LINK_ETHERNET, &engine->programs);
+	if (err)
+		return err;
+	return store_load_programs(&engine->pipeline.store,
+				   options.store.filter, &all_packets, 0,
+				   LINK_ETHERNET, &engine->programs);
 }
 
 void engine_close(struct engine *engine)

@@ -21,7 +21,7 @@ struct export_result {
 	double *wall, *cpu; /* of the rounds */
 	uint32_t n;
 
-	/* As of sum_up(). */
+	/* As of sum_up_export(). */
 	const char *name;
 	uint64_t records_per_s;
 	double cpu_ns, cpu_min_ns, cpu_max_ns;
@@ -83,7 +83,7 @@ static void print_failure(const char *name, const char *why)
 }
 
 /* Subjects that are not installed are left out. */
-static int measure(struct bench *bench, struct export_result *result)
+static int measure_subject(struct bench *bench, struct export_result *result)
 {
 	struct export_sample sample;
 	char why[sizeof(result->absent)];
@@ -111,7 +111,7 @@ static int measure(struct bench *bench, struct export_result *result)
 	return err;
 }
 
-static int measure_all(struct bench *bench)
+static int measure_exports(struct bench *bench)
 {
 	uint32_t rounds = bench->config->rounds;
 	int err = bind_to_one_cpu();
@@ -119,7 +119,7 @@ static int measure_all(struct bench *bench)
 	progress_begin(&bench->progress, (double)rounds * bench->n);
 	for (uint32_t round = 0; round < rounds; round++)
 		for (uint32_t i = 0; i < bench->n && !err; i++)
-			err = measure(bench, &bench->results[i]);
+			err = measure_subject(bench, &bench->results[i]);
 	progress_clear(&bench->progress);
 	return err;
 }
@@ -133,7 +133,7 @@ static bool is_null(const struct export_result *result)
 }
 
 /* Measured ones come first, then those that are absent: the number of the former. */
-static uint32_t sum_up(struct bench *bench)
+static uint32_t sum_up_export(struct bench *bench)
 {
 	struct export_result *results = bench->results;
 	double null_ns = NAN;
@@ -164,8 +164,11 @@ static uint32_t sum_up(struct bench *bench)
 	return n;
 }
 
-static void print_table(const struct bench *bench, uint32_t n)
+static void print_export_table(const struct report *report)
 {
+	const struct bench *bench = report->user;
+	uint32_t n = report->n;
+
 	printf("records through a sink on one CPU, medians of %u rounds of up to %u records\n",
 	       bench->config->rounds, bench->config->records);
 	report_print_machine();
@@ -216,15 +219,13 @@ static int print_results(struct bench *bench)
 		.fields = export_fields,
 		.rows = bench->results,
 		.row_size = sizeof(*bench->results),
-		.n = sum_up(bench),
+		.n = sum_up_export(bench),
+		.print_table = print_export_table,
 		.put_more = put_absent,
 		.user = bench,
 	};
 
-	if (bench->config->output == OUTPUT_JSON)
-		return report_print_json(&report);
-	print_table(bench, report.n);
-	return 0;
+	return report_print(&report, bench->config->output == OUTPUT_JSON);
 }
 
 /* ------------------------------------------------------------------------------ */
@@ -236,7 +237,7 @@ static int init_result(struct export_result *result, uint32_t rounds)
 	return result->wall && result->cpu ? 0 : -ENOMEM;
 }
 
-static int init(struct bench *bench, const struct config *config)
+static int init_bench(struct bench *bench, const struct config *config)
 {
 	uint32_t n = config->specs.n ?: n_export_subjects;
 	int err = 0;
@@ -259,7 +260,7 @@ static int init(struct bench *bench, const struct config *config)
 	return err;
 }
 
-static void clear(struct bench *bench)
+static void clear_bench(struct bench *bench)
 {
 	for (uint32_t i = 0; i < bench->n; i++) {
 		free(bench->results[i].wall);
@@ -272,12 +273,10 @@ static void clear(struct bench *bench)
 int export_run(const struct config *config)
 {
 	struct bench bench = { 0 };
-	int err = init(&bench, config);
+	int err = init_bench(&bench, config);
 
-	err = err ?: measure_all(&bench);
-	if (stop_requested())
-		fputs("netobsctl bench: interrupted\n", stderr);
+	err = err ?: measure_exports(&bench);
 	err = err ?: print_results(&bench);
-	clear(&bench);
+	clear_bench(&bench);
 	return err;
 }

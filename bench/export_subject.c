@@ -2,6 +2,7 @@
 #include "export_subject.h"
 
 #include "bench.h"
+#include "sequence.h"
 #include "base/util.h"
 
 #include <netobs/sink.h>
@@ -67,18 +68,9 @@ static const struct netobs_point points[] = {
 	  .name = "veth1a2b3c4" },
 };
 
-/* Numbers without a pattern: Marsaglia, Xorshift RNGs, 2003. */
-static uint64_t next_random(uint64_t *state)
-{
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state;
-}
-
 static void make_address(uint8_t address[16], bool is_ipv6, uint64_t *random)
 {
-	uint64_t bits[2] = { next_random(random), next_random(random) };
+	uint64_t bits[2] = { sequence_random(random), sequence_random(random) };
 	static const uint8_t ipv4[12] = { [10] = 0xff, 0xff },
 			     ipv6[4] = { 0x20, 0x01, 0x0d, 0xb8 };
 
@@ -97,9 +89,10 @@ static void make_flow(struct netobs_flow *flow, uint32_t i, uint64_t *random)
 	*flow = (struct netobs_flow){
 		.sz = sizeof(*flow),
 		.has = NETOBS_HAS_PORTS | NETOBS_HAS_MAC,
-		.start_ns = start + (int64_t)(next_random(random) % NSEC_PER_SEC),
-		.packets = 1 + next_random(random) % 1000,
-		.src_port = (uint16_t)next_random(random),
+		.start_ns = start +
+			    (int64_t)(sequence_random(random) % NSEC_PER_SEC),
+		.packets = 1 + sequence_random(random) % 1000,
+		.src_port = (uint16_t)sequence_random(random),
 		.dst_port = 443,
 		.ethertype = is_ipv6 ? 0x86dd : 0x0800,
 		.proto = is_udp ? IPPROTO_UDP : IPPROTO_TCP,
@@ -126,7 +119,7 @@ static void make_flow(struct netobs_flow *flow, uint32_t i, uint64_t *random)
 struct netobs_flow *export_flows_make(uint32_t n)
 {
 	struct netobs_flow *flows = calloc(n, sizeof(*flows));
-	uint64_t random = 88172645463325252ULL;
+	uint64_t random = 1;
 
 	for (uint32_t i = 0; flows && i < n; i++)
 		make_flow(&flows[i], i, &random);
@@ -145,7 +138,7 @@ static struct stopwatch start_stopwatch(void)
 				   clock_ns(CLOCK_PROCESS_CPUTIME_ID) };
 }
 
-static bool is_over(const struct stopwatch *start)
+static bool is_time_over(const struct stopwatch *start)
 {
 	return clock_ns(CLOCK_MONOTONIC) - start->wall_ns >
 	       BUDGET_MS * NSEC_PER_MSEC;
@@ -179,7 +172,7 @@ static int measure_encoding(const struct export_subject *subject,
 			continue;
 		if (stop_requested())
 			return -EINTR;
-		if (is_over(&start))
+		if (is_time_over(&start))
 			break;
 	}
 	*ret_sample = stop_stopwatch(&start, n);
@@ -201,7 +194,7 @@ static void keep_words(int level, const char *message, void *user)
 	snprintf(words->text, words->size, "%s", message);
 }
 
-static struct netobs_sink_stats stats_of(const struct netobs_sink *sink)
+static struct netobs_sink_stats get_stats(const struct netobs_sink *sink)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
 
@@ -212,7 +205,7 @@ static struct netobs_sink_stats stats_of(const struct netobs_sink *sink)
 /* Until the other side has caught up. */
 static int wait_for_room(struct netobs_sink *sink)
 {
-	while (stats_of(sink).spool_bytes > BEHIND_MAX) {
+	while (get_stats(sink).spool_bytes > BEHIND_MAX) {
 		struct pollfd fd = { .fd = netobs_sink_fd(sink),
 				     .events = POLLIN };
 		int err;
@@ -228,8 +221,8 @@ static int wait_for_room(struct netobs_sink *sink)
 	return 0;
 }
 
-static int write_all(struct netobs_sink *sink, const struct export_load *load,
-		     const struct stopwatch *start, uint64_t *ret_records)
+static int write_records(struct netobs_sink *sink, const struct export_load *load,
+			 const struct stopwatch *start, uint64_t *ret_records)
 {
 	uint32_t n = 0;
 
@@ -242,7 +235,7 @@ static int write_all(struct netobs_sink *sink, const struct export_load *load,
 		err = stop_requested() ? -EINTR : wait_for_room(sink);
 		if (err)
 			return err;
-		if (is_over(start))
+		if (is_time_over(start))
 			break;
 	}
 	*ret_records = n;
@@ -251,7 +244,7 @@ static int write_all(struct netobs_sink *sink, const struct export_load *load,
 
 static uint64_t count_dropped(const struct netobs_sink *sink)
 {
-	struct netobs_sink_stats stats = stats_of(sink);
+	struct netobs_sink_stats stats = get_stats(sink);
 	uint64_t dropped = 0;
 
 	for (int i = 0; i < NETOBS_SINK_DROPS; i++)
@@ -272,7 +265,7 @@ static int measure_sink(struct netobs_sink *sink, const struct export_load *load
 	if (err)
 		return err;
 	start = start_stopwatch();
-	err = write_all(sink, load, &start, &records);
+	err = write_records(sink, load, &start, &records);
 	err = err ?: netobs_sink_wait(sink, REST_MS);
 	if (err)
 		return err;
@@ -287,9 +280,8 @@ int export_measure(const struct export_subject *subject,
 		   struct export_sample *ret_sample, char *why, size_t why_size)
 {
 	struct words words = { why, why_size };
-	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
-					       .on_log = keep_words,
-					       .user = &words };
+	const NETOBS_OPTS(netobs_sink_opts, opts, .on_log = keep_words,
+			  .user = &words);
 	struct netobs_sink *sink;
 	int err;
 

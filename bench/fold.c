@@ -8,6 +8,7 @@
 
 #include "bench.h"
 #include "report.h"
+#include "sequence.h"
 #include "base/secret.h"
 #include "base/util.h"
 #include "bpf/store/log.h"
@@ -20,6 +21,7 @@ enum {
 	LOG_SLOTS = 65536,
 	/* A round folds this many records of flows that are known. */
 	RECORDS_PER_ROUND = 1 << 20,
+	SEED = 1,
 };
 
 /* Nanoseconds of CPU time per record, medians of the rounds. */
@@ -30,18 +32,13 @@ struct fold_result {
 	uint64_t bytes;
 };
 
-#define FIELD(key, type, member)                                \
-	{                                                       \
-		key, type, offsetof(struct fold_result, member) \
-	}
-
 static const struct report_field fold_fields[] = {
-	FIELD("flows", REPORT_U32, flows),
-	FIELD("new_ns_per_record", REPORT_NS, new_ns),
-	FIELD("known_ns_per_record", REPORT_NS, known_ns),
-	FIELD("known_ns_min", REPORT_NS, known_min_ns),
-	FIELD("known_ns_max", REPORT_NS, known_max_ns),
-	FIELD("bytes", REPORT_U64, bytes),
+	REPORT_FIELD(fold_result, "flows", REPORT_U32, flows),
+	REPORT_FIELD(fold_result, "new_ns_per_record", REPORT_NS, new_ns),
+	REPORT_FIELD(fold_result, "known_ns_per_record", REPORT_NS, known_ns),
+	REPORT_FIELD(fold_result, "known_ns_min", REPORT_NS, known_min_ns),
+	REPORT_FIELD(fold_result, "known_ns_max", REPORT_NS, known_max_ns),
+	REPORT_FIELD(fold_result, "bytes", REPORT_U64, bytes),
 	{ 0 }
 };
 
@@ -53,20 +50,6 @@ struct bench {
 	uint32_t generation;
 	struct log_slot slots[LOG_SLOTS];
 };
-
-static void shuffle(uint32_t *order, uint32_t n)
-{
-	uint64_t random = 88172645463325252ULL;
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t k;
-
-		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-		k = (random >> 32) % (i + 1);
-		order[i] = order[k];
-		order[k] = i;
-	}
-}
 
 static void write_slot(const struct bench *bench, uint32_t flow,
 		       struct log_slot *slot)
@@ -109,7 +92,8 @@ static int fold_records(struct bench *bench, uint32_t at, uint32_t n,
 }
 
 /* An interval: all flows are new, then known. */
-static int measure_round(struct bench *bench, double *new_ns, double *known_ns)
+static int measure_fold_round(struct bench *bench, double *new_ns,
+			      double *known_ns)
 {
 	int64_t new_sum = 0, known_sum = 0;
 	int err = fold_records(bench, 0, bench->flows, &new_sum);
@@ -120,19 +104,20 @@ static int measure_round(struct bench *bench, double *new_ns, double *known_ns)
 	return err;
 }
 
-static int measure_rounds(struct bench *bench, uint32_t rounds,
-			  struct fold_result *result)
+static int measure_fold_rounds(struct bench *bench, uint32_t rounds,
+			       struct fold_result *result)
 {
 	cleanup_free double *fresh = calloc(rounds, sizeof(*fresh));
 	cleanup_free double *known = calloc(rounds, sizeof(*known));
 	struct summary sum;
 	double warm;
-	int err = fresh && known ? measure_round(bench, &warm, &warm) : -ENOMEM;
+	int err = fresh && known ? measure_fold_round(bench, &warm, &warm) :
+				   -ENOMEM;
 
 	for (uint32_t i = 0; i < rounds && !err; i++) {
 		fold_reset(&bench->fold, bench->generation);
 		bench->generation ^= 1;
-		err = measure_round(bench, &fresh[i], &known[i]);
+		err = measure_fold_round(bench, &fresh[i], &known[i]);
 	}
 	if (err)
 		return err;
@@ -161,8 +146,8 @@ static int measure_flows(const struct config *config, uint32_t flows,
 	secret_fill(&bench->secret, sizeof(bench->secret));
 	fold_init(&bench->fold, &bench->secret, UINT32_MAX, 0);
 	if (bench->order) {
-		shuffle(bench->order, flows);
-		err = measure_rounds(bench, config->rounds, result);
+		sequence_permute(bench->order, flows, SEED);
+		err = measure_fold_rounds(bench, config->rounds, result);
 	}
 	fold_done(&bench->fold);
 	free(bench->order);
@@ -170,14 +155,15 @@ static int measure_flows(const struct config *config, uint32_t flows,
 	return err;
 }
 
-static void print_table(const struct config *config,
-			const struct fold_result *results)
+static void print_fold_table(const struct report *report)
 {
+	const struct fold_result *results = report->rows;
+
 	printf("ns of CPU per record to fold a log into flows, medians of %u rounds\n",
-	       config->rounds);
+	       report->rounds);
 	report_print_machine();
 	printf("\n%9s %9s %9s %9s %9s\n", "flows", "new", "known", "min", "MiB");
-	for (uint32_t i = 0; i < config->n_flow_counts; i++)
+	for (uint32_t i = 0; i < report->n; i++)
 		printf("%9u %9.0f %9.0f %9.0f %9.1f\n", results[i].flows,
 		       results[i].new_ns, results[i].known_ns,
 		       results[i].known_min_ns, results[i].bytes / 1048576.0);
@@ -193,6 +179,7 @@ int fold_run(const struct config *config)
 		.rows = results,
 		.row_size = sizeof(*results),
 		.n = n,
+		.print_table = print_fold_table,
 	};
 	int err = results ? 0 : -ENOMEM;
 
@@ -200,10 +187,5 @@ int fold_run(const struct config *config)
 		err = measure_flows(config, config->flow_counts[i], &results[i]);
 	if (err == -ENOMEM)
 		fprintf(stderr, "netobsctl bench: %s\n", strerror(-err));
-	if (err)
-		return err;
-	if (config->output == OUTPUT_JSON)
-		return report_print_json(&report);
-	print_table(config, results);
-	return 0;
+	return err ?: report_print(&report, config->output == OUTPUT_JSON);
 }

@@ -40,6 +40,8 @@ int main(int argc, char **argv)
 	err = config.is_live ? alternate_run(&config) :
 			       benches[config.bench](&config);
 	config_clear(&config);
+	if (err && stop_requested())
+		fputs("netobsctl bench: interrupted\n", stderr);
 	if (fflush(stdout) && errno != EPIPE) {
 		fprintf(stderr, "netobsctl bench: standard output: %s\n",
 			strerror(errno));

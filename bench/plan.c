@@ -26,7 +26,8 @@ static const struct situation situations[] = {
 
 enum { SITUATIONS = ARRAY_SIZE(situations) };
 
-static bool is_wanted(const struct config *config, const struct situation *s)
+static bool is_situation_wanted(const struct config *config,
+				const struct situation *s)
 {
 	if (config->distribution != CHOICE_ALL &&
 	    config->distribution != (s->order == ORDER_ZIPF))
@@ -44,10 +45,10 @@ static bool is_quick(const struct situation *s, int design, uint32_t flows)
 	       design == DESIGN_PERCPU_HASH || design == DESIGN_NETOBS;
 }
 
-static bool fits(const struct runner *runner, int design, uint32_t flows)
+static bool fits_memory(const struct plan *plan, int design, uint32_t flows)
 {
 	uint64_t bytes =
-		design_memory(&designs[design], flows, runner->spread->n_cpus);
+		design_memory(&designs[design], flows, plan->spread.n_cpus);
 
 	if (bytes <= MEMORY_MAX)
 		return true;
@@ -57,54 +58,53 @@ static bool fits(const struct runner *runner, int design, uint32_t flows)
 	return false;
 }
 
-static uint32_t fitting_designs(const struct config *config,
-				const struct runner *runner, uint32_t flows)
+static uint32_t find_fitting(const struct plan *plan, uint32_t flows)
 {
 	uint32_t mask = 0;
 
 	for (int design = 0; design < DESIGNS; design++)
-		if (config->design_mask & 1U << design &&
-		    fits(runner, design, flows))
+		if (plan->config->design_mask & 1U << design &&
+		    fits_memory(plan, design, flows))
 			mask |= 1U << design;
 	return mask;
 }
 
-static int plan_cell(const struct config *config, const struct runner *runner,
-		     const struct situation *s, struct cell cell,
-		     struct results *results)
+static int add_cell(struct plan *plan, const struct situation *s, struct cell cell)
 {
-	if (!is_wanted(config, s) || (s->all_cpus && runner->n_cpus == 1))
+	const struct config *config = plan->config;
+	uint32_t n_cpus = s->all_cpus ? plan->runner.n_cpus : 1;
+
+	if (!is_situation_wanted(config, s) || (s->all_cpus && n_cpus == 1))
 		return 0;
 	if (config->quick && !config->is_live &&
 	    !is_quick(s, cell.design, cell.flows))
 		return 0;
 	cell.order = s->order;
 	cell.sharing = s->sharing;
-	cell.n_cpus = s->all_cpus ? runner->n_cpus : 1;
-	return results_add(results, &cell);
+	cell.n_cpus = n_cpus;
+	return results_add(&plan->results, &cell);
 }
 
 /* All designs of @mask in all situations. */
-static int plan_cells(const struct config *config, const struct runner *runner,
-		      uint32_t mask, struct cell cell, struct results *results)
+static int add_cells(struct plan *plan, uint32_t mask, struct cell cell)
 {
+	bool is_live = plan->config->is_live;
 	int err = 0;
 
 	for (int i = 0; i < DESIGNS * SITUATIONS && !err; i++) {
-		int situation = config->is_live ? i / DESIGNS : i % SITUATIONS;
+		int situation = is_live ? i / DESIGNS : i % SITUATIONS;
 
-		cell.design = config->is_live ? i % DESIGNS : i / SITUATIONS;
+		cell.design = is_live ? i % DESIGNS : i / SITUATIONS;
 		if (mask & 1U << cell.design)
-			err = plan_cell(config, runner, &situations[situation],
-					cell, results);
+			err = add_cell(plan, &situations[situation], cell);
 	}
 	return err;
 }
 
-static int plan_flows(const struct config *config, const struct runner *runner,
-		      uint32_t flows, struct results *results)
+static int add_flows(struct plan *plan, uint32_t flows)
 {
-	uint32_t mask = fitting_designs(config, runner, flows);
+	const struct config *config = plan->config;
+	uint32_t mask = find_fitting(plan, flows);
 	int err = 0;
 
 	for (int i = 0; i < 2 * TRAFFICS && !err; i++) {
@@ -114,32 +114,96 @@ static int plan_flows(const struct config *config, const struct runner *runner,
 
 		if (config->traffic_mask & 1U << cell.traffic &&
 		    config->direction_mask & 1U << cell.direction)
-			err = plan_cells(config, runner, mask, cell, results);
+			err = add_cells(plan, mask, cell);
 	}
 	return err;
 }
 
-int plan_make(const struct config *config, const struct runner *runner,
-	      struct results *results)
+static int add_all(struct plan *plan)
 {
+	const struct config *config = plan->config;
 	int err = 0;
 
 	for (uint32_t i = 0; i < config->n_flow_counts && !err; i++)
-		err = plan_flows(config, runner, config->flow_counts[i], results);
+		err = add_flows(plan, config->flow_counts[i]);
 	if (err)
 		fprintf(stderr, "netobsctl bench: %s\n", strerror(-err));
-	if (err || results->n_cells)
+	if (err || plan->results.n_cells)
 		return err;
 	fputs("netobsctl bench: of what the options ask for, nothing can be measured here\n",
 	      stderr);
 	return -ENOENT;
 }
 
-uint32_t plan_largest(const struct config *config)
+/* What a spread must have room for. */
+static uint32_t find_largest(const struct config *config)
 {
 	uint32_t flows = CPU_SETSIZE; /* a flow for each CPU at least */
 
 	for (uint32_t i = 0; i < config->n_flow_counts; i++)
 		flows = max_u64(flows, config->flow_counts[i]);
 	return flows;
+}
+
+int plan_open(struct plan *ret_plan, const struct config *config)
+{
+	struct runner *runner = &ret_plan->runner;
+	int err;
+
+	*ret_plan = (struct plan){ .config = config,
+				   .results = { .rounds = config->rounds } };
+	err = spread_open(&ret_plan->spread, find_largest(config));
+	err = err ?: runner_init(runner, &ret_plan->spread);
+	if (err)
+		return err;
+	runner->clock = config->timestamps == 1 ? CLOCK_PRECISE : CLOCK_COARSE;
+	runner->filter = config->filter;
+	return add_all(ret_plan);
+}
+
+void plan_close(struct plan *plan)
+{
+	spread_close(&plan->spread);
+	results_clear(&plan->results);
+}
+
+int plan_prepare(struct plan *plan, const struct cell *cell)
+{
+	struct spread *spread = &plan->spread;
+
+	spread->traffic = cell->traffic;
+	if (spread->flows == cell->flows)
+		return 0;
+	return spread_prepare(spread, cell->flows, plan->runner.n_cpus,
+			      plan->config->distribution != 0);
+}
+
+int plan_measure(struct plan *plan, struct subject *subject, struct cell *cell,
+		 const struct slot *slot)
+{
+	const struct load load = {
+		.order = cell->order,
+		.sharing = cell->sharing,
+		.n_cpus = cell->n_cpus,
+		.budget_ms = slot->ms,
+		.burst = slot->burst,
+	};
+	double ns;
+	int err = subject_measure(subject, &load, &ns);
+
+	if (err)
+		return err;
+	cell->samples[cell->n_samples++] = ns;
+	progress_add(&plan->progress, slot->ms);
+	return 0;
+}
+
+int plan_report_error(const struct plan *plan, const struct cell *cell, int err)
+{
+	if (!err || err == -EINTR)
+		return err;
+	progress_clear(&plan->progress);
+	fprintf(stderr, "netobsctl bench: %s with %u flows: %s\n",
+		designs[cell->design].name, cell->flows, strerror(-err));
+	return err;
 }

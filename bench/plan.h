@@ -6,17 +6,39 @@
 #include "config.h"
 #include "results.h"
 
+struct plan {
+	const struct config *config;
+	struct results results;
+	struct spread spread;
+	struct runner runner; /* through BPF_PROG_TEST_RUN */
+	struct progress progress;
+};
+
 /**
- * Add a cell for each case and design: by flows, traffic and direction, then by design
- * and case, or with --live by case and design. Tables too large for a host that has
- * other things to do are left out, with a message.
+ * Make packets and a runner, and add a cell for each case and design: by flows, traffic and
+ * direction, then by design and case, or with --live by case and design. Tables too large
+ * for a host that has other things to do are left out, with a message.
  *
+ * @param ret_plan  plan_close(), also after an error
  * @return 0; -ENOENT, if there is no case here, or other -errno: reported
  */
-int plan_make(const struct config *config, const struct runner *runner,
-	      struct results *results);
+int plan_open(struct plan *ret_plan, const struct config *config);
+void plan_close(struct plan *plan);
 
-/* What a spread must have room for. */
-uint32_t plan_largest(const struct config *config);
+/* Make the packets of a cell, unless they are those of the cell before. Returns 0 or -ENOMEM. */
+int plan_prepare(struct plan *plan, const struct cell *cell);
+
+/* How long a subject is measured at a time, and after how many packets that ends at the latest. */
+struct slot {
+	uint32_t ms;
+	uint32_t burst; /* 0: any number */
+};
+
+/* Add a sample to @cell. Returns 0 or -errno; -EINTR: stop_requested(). */
+int plan_measure(struct plan *plan, struct subject *subject, struct cell *cell,
+		 const struct slot *slot);
+
+/* Report the error, if it is one, that @cell cannot be measured. Returns it. */
+int plan_report_error(const struct plan *plan, const struct cell *cell, int err);
 
 #endif

@@ -57,37 +57,53 @@ void report_print_machine(void)
 
 /* ---- JSON, CSV ------------------------------------------------------------- */
 
-static void put_decimal(struct json *json, const char *key, double value,
-			int decimals)
+enum { NUMBER_MAX = 32 };
+
+/* As JSON and CSV have it. NULL: it is left out. */
+static const char *format_value(const struct report_field *field,
+				const char *at, char number[NUMBER_MAX])
 {
-	if (isnan(value))
-		return;
-	json_key(json, key);
-	json_decimal(json, lround(value * pow(10, decimals)), decimals);
+	unsigned long long integer;
+	int decimals = 2;
+
+	switch (field->type) {
+	case REPORT_TEXT:
+		return *(const char *const *)at;
+	case REPORT_U32:
+	case REPORT_U64:
+		integer = field->type == REPORT_U32 ? *(const uint32_t *)at :
+						      *(const uint64_t *)at;
+		if (integer == REPORT_UNKNOWN)
+			return NULL;
+		snprintf(number, NUMBER_MAX, "%llu", integer);
+		return number;
+	case REPORT_RATIO:
+		decimals = 4;
+		break;
+	case REPORT_NS:
+		break;
+	}
+	if (isnan(*(const double *)at))
+		return NULL;
+	snprintf(number, NUMBER_MAX, "%.*f", decimals, *(const double *)at);
+	return number;
 }
 
 static void put_value(struct json *json, const struct report_field *field,
 		      const char *at)
 {
-	switch (field->type) {
-	case REPORT_TEXT:
-		json_key(json, field->key);
-		json_string(json, *(const char *const *)at);
-		break;
-	case REPORT_U32:
-		json_key_u64(json, field->key, *(const uint32_t *)at);
-		break;
-	case REPORT_U64:
-		if (*(const uint64_t *)at != REPORT_UNKNOWN)
-			json_key_u64(json, field->key, *(const uint64_t *)at);
-		break;
-	case REPORT_NS:
-		put_decimal(json, field->key, *(const double *)at, 2);
-		break;
-	case REPORT_RATIO:
-		put_decimal(json, field->key, *(const double *)at, 4);
-		break;
+	char number[NUMBER_MAX];
+	const char *value = format_value(field, at, number);
+
+	if (!value)
+		return;
+	json_key(json, field->key);
+	if (field->type == REPORT_TEXT) {
+		json_string(json, value);
+		return;
 	}
+	json_separate(json);
+	json_put(json, value, strlen(value));
 }
 
 static void put_rows(struct json *json, const struct report *report)
@@ -121,7 +137,7 @@ static void put_report(struct json *json, const struct report *report)
 	json_close(json, '}');
 }
 
-static int print_json(const struct report *report, FILE *file)
+static int print_report_json(const struct report *report, FILE *file)
 {
 	size_t size = HEAD_BYTES + (size_t)report->n * ROW_BYTES;
 	cleanup_free char *text = malloc(size);
@@ -138,28 +154,6 @@ static int print_json(const struct report *report, FILE *file)
 	return fprintf(file, "%s\n", text) < 0 ? -errno : 0;
 }
 
-static void print_csv_value(FILE *file, const struct report_field *field,
-			    const char *at)
-{
-	switch (field->type) {
-	case REPORT_TEXT:
-		fputs(*(const char *const *)at, file);
-		break;
-	case REPORT_U32:
-		fprintf(file, "%u", *(const uint32_t *)at);
-		break;
-	case REPORT_U64:
-		fprintf(file, "%llu", *(const unsigned long long *)at);
-		break;
-	case REPORT_NS:
-		fprintf(file, "%.2f", *(const double *)at);
-		break;
-	case REPORT_RATIO:
-		fprintf(file, "%.4f", *(const double *)at);
-		break;
-	}
-}
-
 static int print_csv(const struct report *report, FILE *file)
 {
 	const struct report_field *fields = report->fields;
@@ -170,9 +164,10 @@ static int print_csv(const struct report *report, FILE *file)
 	fputc('\n', file);
 	for (uint32_t i = 0; i < report->n; i++, row += report->row_size) {
 		for (const struct report_field *f = fields; f->key; f++) {
-			if (f != fields)
-				fputc(',', file);
-			print_csv_value(file, f, row + f->offset);
+			char number[NUMBER_MAX];
+
+			fprintf(file, "%s%s", f == fields ? "" : ",",
+				format_value(f, row + f->offset, number) ?: "");
 		}
 		fputc('\n', file);
 	}
@@ -191,14 +186,17 @@ static int print_to_fd(const struct report *report, int fd,
 	return fclose(file) ? -errno : err;
 }
 
-int report_print_json(const struct report *report)
+int report_print(const struct report *report, bool is_json)
 {
-	return print_json(report, stdout);
+	if (is_json)
+		return print_report_json(report, stdout);
+	report->print_table(report);
+	return 0;
 }
 
 int report_write_json(const struct report *report, int fd)
 {
-	return print_to_fd(report, fd, print_json);
+	return print_to_fd(report, fd, print_report_json);
 }
 
 int report_write_csv(const struct report *report, int fd)

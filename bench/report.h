@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,13 +39,14 @@ struct report {
 	const void *rows;
 	size_t row_size;
 	uint32_t n;
+	void (*print_table)(const struct report *report);
 	/* Members beside those of all reports, or NULL. */
 	void (*put_more)(struct json *json, const void *user);
 	const void *user;
 };
 
-/* Each returns 0 or -errno. */
-int report_print_json(const struct report *report);
+/* On standard output, for programs or for people. This and the next two return 0 or -errno. */
+int report_print(const struct report *report, bool is_json);
 int report_write_json(const struct report *report, int fd);
 int report_write_csv(const struct report *report, int fd);
 

@@ -92,14 +92,8 @@ void results_sum_up(struct results *results)
 
 /* ---- For programs ---------------------------------------------------------- */
 
-static const struct report_field cell_fields[] = {
-	REPORT_FIELD(cell, "store", REPORT_TEXT, store),
-	REPORT_FIELD(cell, "flows", REPORT_U32, flows),
-	REPORT_FIELD(cell, "distribution", REPORT_TEXT, distribution),
-	REPORT_FIELD(cell, "cpus", REPORT_U32, n_cpus),
-	REPORT_FIELD(cell, "sharing", REPORT_TEXT, shared),
-	REPORT_FIELD(cell, "traffic", REPORT_TEXT, traffic_name),
-	REPORT_FIELD(cell, "direction", REPORT_TEXT, way),
+const struct report_field results_fields[] = {
+	RESULTS_CASE_FIELDS,
 	REPORT_FIELD(cell, "ns_per_packet", REPORT_NS, ns.median),
 	REPORT_FIELD(cell, "ns_over_empty", REPORT_NS, over_empty),
 	REPORT_FIELD(cell, "ns_min", REPORT_NS, ns.min),
@@ -107,14 +101,18 @@ static const struct report_field cell_fields[] = {
 	{ 0 }
 };
 
-struct report results_report(const struct results *results)
+struct report results_report(const struct results *results,
+			     const struct report_field *fields,
+			     void (*print_table)(const struct report *report))
 {
 	return (struct report){
 		.rounds = results->rounds,
-		.fields = cell_fields,
+		.fields = fields,
 		.rows = results->cells,
 		.row_size = sizeof(*results->cells),
 		.n = results->n_cells,
+		.print_table = print_table,
+		.user = results,
 	};
 }
 
@@ -122,26 +120,26 @@ struct report results_report(const struct results *results)
 
 enum { NAME_WIDTH = 20, WIDTH = 9 };
 
-static double over_empty(const struct results *results,
-			 const struct cell *column, int design)
+static double get_over_empty(const struct results *results,
+			     const struct cell *column, int design)
 {
 	const struct cell *cell = find_cell(results, column, design);
 
 	return cell ? cell->over_empty : NAN;
 }
 
-static double value_of(const struct results *results, const struct cell *column,
-		       int design)
+static double get_value(const struct results *results,
+			const struct cell *column, int design)
 {
 	return design == DESIGN_EMPTY ? column->ns.median :
-					over_empty(results, column, design);
+					get_over_empty(results, column, design);
 }
 
-static double ratio_of(const struct results *results, const struct cell *column,
-		       int design)
+static double get_ratio(const struct results *results,
+			const struct cell *column, int design)
 {
-	return over_empty(results, column, design) /
-	       over_empty(results, column, DESIGN_PERCPU_HASH);
+	return get_over_empty(results, column, design) /
+	       get_over_empty(results, column, DESIGN_PERCPU_HASH);
 }
 
 static void print_row(const struct results *results, const struct cell *like,
@@ -166,8 +164,8 @@ static void print_row(const struct results *results, const struct cell *like,
 	putchar('\n');
 }
 
-static double flows_of(const struct results *results, const struct cell *column,
-		       int design)
+static double get_flows(const struct results *results,
+			const struct cell *column, int design)
 {
 	(void)results;
 	(void)design;
@@ -181,16 +179,16 @@ static void print_rows(const struct results *results, const struct cell *like)
 	for (uint32_t i = 0; i < results->n_cells; i++)
 		if (results_is_same_case(&results->cells[i], like))
 			measured |= 1U << results->cells[i].design;
-	print_row(results, like, "flows", 0, 0, flows_of);
+	print_row(results, like, "flows", 0, 0, get_flows);
 	for (int design = 0; design < DESIGNS; design++)
 		if (measured & 1U << design)
 			print_row(results, like,
 				  design == DESIGN_EMPTY ? "empty program" :
 							   designs[design].name,
-				  design, 1, value_of);
+				  design, 1, get_value);
 	if (measured & 1U << DESIGN_NETOBS && measured & 1U << DESIGN_PERCPU_HASH)
 		print_row(results, like, "netobs/percpu_hash", DESIGN_NETOBS, 2,
-			  ratio_of);
+			  get_ratio);
 }
 
 void results_print_case(const struct cell *cell)
@@ -218,8 +216,10 @@ static bool is_first(const struct results *results, uint32_t index)
 	return true;
 }
 
-void results_print_table(const struct results *results)
+void results_print_table(const struct report *report)
 {
+	const struct results *results = report->user;
+
 	printf("ns per packet, medians of %u rounds; beyond what the empty program takes\n",
 	       results->rounds);
 	report_print_machine();

@@ -55,7 +55,22 @@ const struct cell *results_find_empty(const struct results *results,
 void results_sum_up(struct results *results);
 void results_clear(struct results *results);
 
-struct report results_report(const struct results *results);
-void results_print_table(const struct results *results);
+/* The members of a cell that all reports begin with. */
+#define RESULTS_CASE_FIELDS                                                    \
+	REPORT_FIELD(cell, "store", REPORT_TEXT, store),                       \
+		REPORT_FIELD(cell, "flows", REPORT_U32, flows),                \
+		REPORT_FIELD(cell, "distribution", REPORT_TEXT, distribution), \
+		REPORT_FIELD(cell, "cpus", REPORT_U32, n_cpus),                \
+		REPORT_FIELD(cell, "sharing", REPORT_TEXT, shared),            \
+		REPORT_FIELD(cell, "traffic", REPORT_TEXT, traffic_name),      \
+		REPORT_FIELD(cell, "direction", REPORT_TEXT, way)
+
+struct report results_report(const struct results *results,
+			     const struct report_field *fields,
+			     void (*print_table)(const struct report *report));
+
+/* A table of nanoseconds: a design per row, a number of flows per column. */
+void results_print_table(const struct report *report);
+extern const struct report_field results_fields[];
 
 #endif

@@ -13,7 +13,7 @@ static const char *const formats[] = {
 	[RULES_STORM] = "rtt > %u0ns hold 0s limit 10/s",
 };
 
-static void ignore(void *ctx, const struct alert_event *event)
+static void ignore_alert(void *ctx, const struct alert_event *event)
 {
 	(void)ctx;
 	(void)event;
@@ -47,7 +47,7 @@ static int set_rules(struct alerts *alerts, const char *format)
 int rules_open(struct alerts *ret_alerts, struct store *store,
 	       enum rules_kind kind, const struct log *log)
 {
-	int err = alerts_open(ret_alerts, store, ignore, NULL, log);
+	int err = alerts_open(ret_alerts, store, ignore_alert, NULL, log);
 
 	if (err || kind == RULES_NONE)
 		return err;

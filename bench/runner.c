@@ -44,7 +44,7 @@ int runner_init(struct runner *runner, struct spread *spread)
 	return 0;
 }
 
-static uint32_t chunk_of(const struct load *load)
+static uint32_t chunk_size(const struct load *load)
 {
 	return load->burst && load->burst < CHUNK ? load->burst : CHUNK;
 }
@@ -58,7 +58,7 @@ static int run_packets(const struct worker *worker, uint32_t n, uint32_t *ret_ns
 }
 
 /* Run @n packets and account for them. */
-static int run(struct worker *worker, uint32_t n)
+static int run_chunk(struct worker *worker, uint32_t n)
 {
 	const struct load *load = worker->load;
 	uint32_t ns = 0;
@@ -82,8 +82,9 @@ static int run_for_budget(struct worker *worker)
 
 	worker->packets = worker->ns = 0;
 	do {
-		err = stop_requested() ? -EINTR :
-					 run(worker, chunk_of(worker->load));
+		err = stop_requested() ?
+			      -EINTR :
+			      run_chunk(worker, chunk_size(worker->load));
 	} while (!err && clock_ns(CLOCK_MONOTONIC) < end);
 	return err;
 }
@@ -94,7 +95,7 @@ static int warm_up(struct worker *worker)
 	int err = 0;
 
 	while (!err && worker->packets < CHUNK)
-		err = run(worker, chunk_of(worker->load));
+		err = run_chunk(worker, chunk_size(worker->load));
 	return err;
 }
 
@@ -105,7 +106,7 @@ static void pass_gate(struct gate *gate)
 		sched_yield();
 }
 
-static void *measure(void *arg)
+static void *measure_packets(void *arg)
 {
 	struct worker *worker = arg;
 	int err = warm_up(worker);
@@ -116,23 +117,23 @@ static void *measure(void *arg)
 	return NULL;
 }
 
-static void *fill(void *arg)
+static void *send_each_flow(void *arg)
 {
 	struct worker *worker = arg;
 	const struct load *load = worker->load;
 	uint32_t left = worker->runner->spread->room;
 
 	while (left && !worker->err) {
-		uint32_t n = min_u64(left, chunk_of(load));
+		uint32_t n = min_u64(left, chunk_size(load));
 
-		worker->err = stop_requested() ? -EINTR : run(worker, n);
+		worker->err = stop_requested() ? -EINTR : run_chunk(worker, n);
 		left -= n;
 	}
 	worker->gate->ended++;
 	return NULL;
 }
 
-static int start(struct worker *worker, void *(*work)(void *))
+static int start_worker(struct worker *worker, void *(*work)(void *))
 {
 	pthread_attr_t attr;
 	cpu_set_t cpu;
@@ -160,8 +161,8 @@ static void aim_cursor(const struct worker *worker)
 }
 
 /* Let @workers work, and wait for them. */
-static int run_all(const struct runner *runner, const struct load *load,
-		   struct worker *workers, void *(*work)(void *))
+static int run_workers(const struct runner *runner, const struct load *load,
+		       struct worker *workers, void *(*work)(void *))
 {
 	struct gate gate = { .expected = load->n_cpus };
 	uint32_t started = 0;
@@ -178,7 +179,7 @@ static int run_all(const struct runner *runner, const struct load *load,
 			.gate = &gate,
 		};
 		aim_cursor(worker);
-		err = start(worker, work);
+		err = start_worker(worker, work);
 		started += !err;
 	}
 	gate.is_cancelled = err;
@@ -201,7 +202,7 @@ int runner_measure(const struct runner *runner, const struct load *load,
 
 	if (!workers)
 		return -ENOMEM;
-	err = run_all(runner, load, workers, measure);
+	err = run_workers(runner, load, workers, measure_packets);
 	if (err)
 		return err;
 	for (uint32_t i = 0; i < load->n_cpus; i++)
@@ -218,5 +219,5 @@ int runner_fill(const struct runner *runner, const struct load *load)
 	each.order = ORDER_EACH;
 	each.sharing = SHARING_SAME;
 	each.n_cpus = 1;
-	return run_all(runner, &each, &worker, fill);
+	return run_workers(runner, &each, &worker, send_each_flow);
 }

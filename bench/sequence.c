@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */
-static uint64_t next_random(uint64_t *state)
+uint64_t sequence_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15ULL;
 
@@ -17,7 +17,7 @@ static uint64_t next_random(uint64_t *state)
 }
 
 /* 32 random bits to a number below @limit. */
-static uint32_t scale(uint32_t random, uint32_t limit)
+static uint32_t scale_random(uint32_t random, uint32_t limit)
 {
 	return (uint64_t)random * limit >> 32;
 }
@@ -25,7 +25,8 @@ static uint32_t scale(uint32_t random, uint32_t limit)
 void sequence_permute(uint32_t *ret_numbers, uint32_t flows, uint64_t seed)
 {
 	for (uint32_t i = 0; i < flows; i++) {
-		uint32_t other = scale(next_random(&seed) >> 32, i + 1);
+		uint32_t other =
+			scale_random(sequence_random(&seed) >> 32, i + 1);
 
 		ret_numbers[i] = ret_numbers[other];
 		ret_numbers[other] = i;
@@ -36,7 +37,8 @@ void sequence_uniform(uint32_t *ret_numbers, size_t n, uint32_t flows,
 		      uint64_t seed)
 {
 	for (size_t i = 0; i < n; i++)
-		ret_numbers[i] = scale(next_random(&seed) >> 32, flows);
+		ret_numbers[i] =
+			scale_random(sequence_random(&seed) >> 32, flows);
 }
 
 /*
@@ -48,7 +50,7 @@ struct alias {
 	uint32_t other;
 };
 
-static double weigh(struct alias *table, uint32_t flows, double exponent)
+static double weigh_ranks(struct alias *table, uint32_t flows, double exponent)
 {
 	double sum = 0;
 
@@ -63,7 +65,7 @@ static double weigh(struct alias *table, uint32_t flows, double exponent)
  * Weights fall with the rank. Those under the average are filled up, from the
  * last one on, with what the first ones have too much.
  */
-static void balance(struct alias *table, uint32_t flows, double sum)
+static void balance_ranks(struct alias *table, uint32_t flows, double sum)
 {
 	uint32_t donor = 0, last = flows - 1;
 
@@ -89,10 +91,10 @@ int sequence_zipf(uint32_t *ret_numbers, size_t n, const uint32_t *ranking,
 
 	if (!table)
 		return -ENOMEM;
-	balance(table, flows, weigh(table, flows, exponent));
+	balance_ranks(table, flows, weigh_ranks(table, flows, exponent));
 	for (size_t i = 0; i < n; i++) {
-		uint64_t random = next_random(&seed);
-		uint32_t rank = scale(random >> 32, flows);
+		uint64_t random = sequence_random(&seed);
+		uint32_t rank = scale_random(random >> 32, flows);
 		double chance = (uint32_t)random * 0x1p-32;
 
 		if (chance >= table[rank].keep)

@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* 64 random bits; @state begins as the seed. */
+uint64_t sequence_random(uint64_t *state);
+
 /* Each of the @flows numbers from 0 once, in random order. */
 void sequence_permute(uint32_t *ret_numbers, uint32_t flows, uint64_t seed);
 

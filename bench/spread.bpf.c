@@ -17,31 +17,20 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 enum { VERDICT_NEXT = -1 };
 
-/* User space sets the sizes of 1. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct number_line);
-} sequence SEC(".maps");
+/* User space sets the sizes, and maps them. */
+#define MAPPED_ARRAY(name, element)                \
+	struct {                                   \
+		__uint(type, BPF_MAP_TYPE_ARRAY);  \
+		__uint(map_flags, BPF_F_MMAPABLE); \
+		__uint(max_entries, 1);            \
+		__type(key, __u32);                \
+		__type(value, struct element);     \
+	} name SEC(".maps")
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct cursor_state);
-} cursors SEC(".maps");
-
-/* Of conversations: how many segments each client has sent. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct number_line);
-} sent SEC(".maps");
+MAPPED_ARRAY(sequence, number_line);
+MAPPED_ARRAY(cursors, cursor_state);
+MAPPED_ARRAY(sent,
+	     number_line); /* of conversations: how many segments each client has sent */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -75,7 +64,7 @@ static __always_inline void set_source(struct __sk_buff *skb, __u32 flow)
 	}
 }
 
-static __always_inline void talk(struct __sk_buff *skb, __u32 flow)
+static __always_inline void write_talk(struct __sk_buff *skb, __u32 flow)
 {
 	__u8 *frame = (void *)(long)skb->data;
 	__u32 n = flow / 2 / LINE_NUMBERS;
@@ -100,7 +89,7 @@ int spread(struct __sk_buff *skb)
 	if (cursor->share)
 		flow = cursor->base + flow % cursor->share;
 	if (cursor->is_talk)
-		talk(skb, flow);
+		write_talk(skb, flow);
 	else
 		set_source(skb, flow);
 	bpf_tail_call(skb, &measured, 0);

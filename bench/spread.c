@@ -126,57 +126,48 @@ static uint32_t length_for(uint32_t flows)
 	return length;
 }
 
-static size_t page_round(size_t size)
+static size_t mapped_size(const struct bpf_map *map)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
+	size_t size =
+		(size_t)bpf_map__max_entries(map) * bpf_map__value_size(map);
 
 	return (size + page - 1) / page * page;
 }
 
-static size_t numbers_size(const struct spread *spread)
+static void *map_pages(const struct bpf_map *map)
 {
-	return page_round((size_t)spread->capacity * sizeof(uint32_t));
-}
-
-static size_t sent_size(const struct spread *spread)
-{
-	return page_round(bpf_map__max_entries(spread->skel->maps.sent) *
-			  sizeof(struct number_line));
-}
-
-static size_t cursors_size(const struct spread *spread)
-{
-	return page_round(spread->n_cpus * sizeof(struct cursor_state));
-}
-
-static void *map_pages(const struct bpf_map *map, size_t size)
-{
-	void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			   bpf_map__fd(map), 0);
+	void *pages = mmap(NULL, mapped_size(map), PROT_READ | PROT_WRITE,
+			   MAP_SHARED, bpf_map__fd(map), 0);
 
 	return pages == MAP_FAILED ? NULL : pages;
 }
 
-/* One line more: where CPUs have flows of their own, the last of them may be above all. */
-static int load(struct spread *spread, uint32_t max_flows)
+static void unmap_pages(const struct bpf_map *map, void *pages)
+{
+	if (pages)
+		munmap(pages, mapped_size(map));
+}
+
+static int load_spread_programs(struct spread *spread, uint32_t max_flows)
 {
 	struct spread_bpf *skel = spread->skel = spread_bpf__open();
 	int err;
 
 	if (!skel)
 		return -errno;
-	err = bpf_map__set_max_entries(skel->maps.sequence,
-				       spread->capacity / LINE_NUMBERS);
-	err = err ?: bpf_map__set_max_entries(skel->maps.cursors, spread->n_cpus);
-	err = err   ?:
-		      bpf_map__set_max_entries(skel->maps.sent,
-					       max_flows / 2 / LINE_NUMBERS + 1);
-	err = err ?: spread_bpf__load(skel);
+	bpf_map__set_max_entries(skel->maps.sequence,
+				 spread->capacity / LINE_NUMBERS);
+	bpf_map__set_max_entries(skel->maps.cursors, spread->n_cpus);
+	/* One line more: where CPUs have flows of their own, the last may be above all. */
+	bpf_map__set_max_entries(skel->maps.sent,
+				 max_flows / 2 / LINE_NUMBERS + 1);
+	err = spread_bpf__load(skel);
 	if (err)
 		return err;
-	spread->numbers = map_pages(skel->maps.sequence, numbers_size(spread));
-	spread->cursors = map_pages(skel->maps.cursors, cursors_size(spread));
-	spread->sent = map_pages(skel->maps.sent, sent_size(spread));
+	spread->numbers = map_pages(skel->maps.sequence);
+	spread->cursors = map_pages(skel->maps.cursors);
+	spread->sent = map_pages(skel->maps.sent);
 	return spread->numbers && spread->cursors && spread->sent ? 0 : -errno;
 }
 
@@ -188,7 +179,7 @@ int spread_open(struct spread *spread, uint32_t max_flows)
 	spread->capacity = 2 * length_for(max_flows) + max_flows;
 	spread->capacity = (spread->capacity + LINE_NUMBERS - 1) /
 			   LINE_NUMBERS * LINE_NUMBERS;
-	err = load(spread, max_flows);
+	err = load_spread_programs(spread, max_flows);
 	if (!err)
 		return 0;
 	fprintf(stderr, "netobsctl bench: cannot load BPF programs: %s%s\n",
@@ -202,23 +193,22 @@ int spread_open(struct spread *spread, uint32_t max_flows)
 
 void spread_unmap(struct spread *spread)
 {
-	if (spread->numbers)
-		munmap(TAKE_PTR(spread->numbers), numbers_size(spread));
+	unmap_pages(spread->skel->maps.sequence, TAKE_PTR(spread->numbers));
 }
 
 void spread_close(struct spread *spread)
 {
+	if (!spread->skel)
+		return;
 	spread_unmap(spread);
-	if (spread->sent)
-		munmap(spread->sent, sent_size(spread));
-	if (spread->cursors)
-		munmap(spread->cursors, cursors_size(spread));
+	unmap_pages(spread->skel->maps.sent, spread->sent);
+	unmap_pages(spread->skel->maps.cursors, spread->cursors);
 	spread_bpf__destroy(spread->skel);
 	*spread = (struct spread){ 0 };
 }
 
 /* Where in the numbers an order begins. */
-static uint32_t first_of(const struct spread *spread, enum order order)
+static uint32_t find_first(const struct spread *spread, enum order order)
 {
 	switch (order) {
 	case ORDER_UNIFORM:
@@ -238,14 +228,14 @@ int spread_prepare(struct spread *spread, uint32_t flows, uint32_t n_cpus,
 	spread->flows = flows;
 	spread->room = max_u64(flows, n_cpus);
 	spread->length = length_for(flows);
-	each = spread->numbers + first_of(spread, ORDER_EACH);
+	each = spread->numbers + find_first(spread, ORDER_EACH);
 	sequence_permute(each, spread->room, SEED);
-	sequence_uniform(spread->numbers + first_of(spread, ORDER_UNIFORM),
+	sequence_uniform(spread->numbers + find_first(spread, ORDER_UNIFORM),
 			 spread->length, flows, SEED);
 	if (!with_zipf)
 		return 0;
 	/* Frequent flows are spread over the tables as all others are. */
-	return sequence_zipf(spread->numbers + first_of(spread, ORDER_ZIPF),
+	return sequence_zipf(spread->numbers + find_first(spread, ORDER_ZIPF),
 			     spread->length, each, flows, zipf_exponent, SEED);
 }
 
@@ -263,7 +253,7 @@ void spread_start(struct spread *spread, uint32_t cpu, enum order order)
 	bool is_once = order == ORDER_EACH;
 
 	*cursor = (struct cursor_state){
-		.first = first_of(spread, order),
+		.first = find_first(spread, order),
 		.mask = is_once ? UINT32_MAX : spread->length - 1,
 		.position = is_once ? 0 : cursor->position,
 		.is_talk = is_talk(spread->traffic),

@@ -91,10 +91,4 @@ static __always_inline void talk_write(__u8 *frame, bool is_ipv6, __u32 flow,
 	tcp->flags = len && !(n % TALK_PSH_EVERY) ? TCP_ACK | 0x08 : TCP_ACK;
 }
 
-/* The number of a flow, by the addresses of a packet or the ends of them. */
-static __always_inline __u32 talk_flow(__be32 src, __be32 dst, bool is_ipv6)
-{
-	return src == (is_ipv6 ? TALK_SERVER6 : TALK_SERVER4) ? dst | 1 : src;
-}
-
 #endif

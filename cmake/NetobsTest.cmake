@@ -89,6 +89,10 @@ function(netobs_c_program target source directory)
 	if(includes)
 		target_link_libraries(${target} PRIVATE netobs_cli)
 	endif()
+	file(STRINGS ${source} includes REGEX "#include \"bench/")
+	if(includes)
+		target_link_libraries(${target} PRIVATE netobs_bench)
+	endif()
 	netobs_target_flags(${target})
 	netobs_wrap_calls(${target} ${source})
 endfunction()
@@ -275,6 +279,13 @@ endfunction()
 # Programs that tests load beside the library's.
 netobs_bpf_skeletons(tests/bpf test_skeletons)
 add_custom_target(test_skeletons DEPENDS ${test_skeletons})
+
+# Parts of the benchmarks that have tests.
+add_library(netobs_bench STATIC ${PROJECT_SOURCE_DIR}/bench/sequence.c
+	${PROJECT_SOURCE_DIR}/bench/live/flow_sums.c ${PROJECT_SOURCE_DIR}/bench/live/round_trips.c)
+target_include_directories(netobs_bench PUBLIC ${PROJECT_SOURCE_DIR} PRIVATE
+	${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/lib)
+netobs_target_flags(netobs_bench)
 
 netobs_test_harness()
 netobs_c_tests(unit 300)

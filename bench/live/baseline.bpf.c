@@ -43,7 +43,7 @@ static __always_inline void read_tuple(const struct __sk_buff *skb,
 }
 
 /* NULL: there is no room, and that is counted. */
-static __always_inline void *reserve(__u64 size)
+static __always_inline void *reserve_room(__u64 size)
 {
 	void *room = bpf_ringbuf_reserve(&samples, size, 0);
 
@@ -64,7 +64,7 @@ static __always_inline void read_sample(const struct __sk_buff *skb,
 SEC("tc")
 int baseline_v0(struct __sk_buff *skb)
 {
-	struct packet_sample *sample = reserve(sizeof(*sample));
+	struct packet_sample *sample = reserve_room(sizeof(*sample));
 
 	if (!sample)
 		return VERDICT_NEXT;
@@ -105,7 +105,7 @@ static __always_inline void read_segment(const struct __sk_buff *skb,
 SEC("tc")
 int baseline_report(struct __sk_buff *skb)
 {
-	struct packet_report *report = reserve(sizeof(*report));
+	struct packet_report *report = reserve_room(sizeof(*report));
 
 	if (!report)
 		return VERDICT_NEXT;

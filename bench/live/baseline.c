@@ -24,7 +24,7 @@ enum { POLL_MS = 100 };
 
 static volatile sig_atomic_t stopped;
 
-static void on_signal(int number)
+static void on_baseline_signal(int number)
 {
 	(void)number;
 	stopped = 1;
@@ -66,14 +66,14 @@ static const struct kind kinds[] = {
 	{ "host-int", "baseline_report", on_report },
 };
 
-static void print_log(int level, const char *message, void *user)
+static void print_baseline_log(int level, const char *message, void *user)
 {
 	(void)user;
 	if (level <= NETOBS_LOG_WARNING)
 		fprintf(stderr, "%s\n", message);
 }
 
-static const struct log log_stderr = { .write = print_log };
+static const struct log log_stderr = { .write = print_baseline_log };
 
 static int attach_both(const char *interface, uint32_t ifindex,
 		       const struct bpf_program *program,
@@ -110,8 +110,9 @@ static int read_samples(struct ring_buffer *ring)
 	return ret < 0 ? ret : 0;
 }
 
-static int observe(const char *interface, const struct bpf_program *program,
-		   struct ring_buffer *ring)
+static int observe_interface(const char *interface,
+			     const struct bpf_program *program,
+			     struct ring_buffer *ring)
 {
 	struct attachment attachment = ATTACHMENT_NONE;
 	uint32_t ifindex = if_nametoindex(interface);
@@ -151,7 +152,7 @@ static int run_reader(const char *interface, const struct kind *kind,
 	if (!err) {
 		ring = ring_buffer__new(bpf_map__fd(skel->maps.samples),
 					kind->on_record, &sums, NULL);
-		err = ring ? observe(interface, program, ring) : -errno;
+		err = ring ? observe_interface(interface, program, ring) : -errno;
 	}
 	if (!err)
 		print_sums(&sums, skel->bss->overflows);
@@ -161,8 +162,8 @@ static int run_reader(const char *interface, const struct kind *kind,
 	return err;
 }
 
-static int run(const char *interface, const struct kind *kind,
-	       struct baseline_bpf *skel)
+static int run_kind(const char *interface, const struct kind *kind,
+		    struct baseline_bpf *skel)
 {
 	struct bpf_program *program, *chosen = NULL;
 	int err;
@@ -178,7 +179,7 @@ static int run(const char *interface, const struct kind *kind,
 	if (err)
 		return err;
 	return kind->on_record ? run_reader(interface, kind, chosen, skel) :
-				 observe(interface, chosen, NULL);
+				 observe_interface(interface, chosen, NULL);
 }
 
 static const struct kind *find_kind(const char *name)
@@ -191,7 +192,7 @@ static const struct kind *find_kind(const char *name)
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = { .sa_handler = on_baseline_signal };
 	const struct kind *kind = argc == 3 ? find_kind(argv[1]) : NULL;
 	struct baseline_bpf *skel;
 	int err;
@@ -207,7 +208,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "baseline: %s\n", strerror(errno));
 		return 1;
 	}
-	err = run(argv[2], kind, skel);
+	err = run_kind(argv[2], kind, skel);
 	baseline_bpf__destroy(skel);
 	if (err)
 		fprintf(stderr, "baseline: %s\n", strerror(-err));

@@ -9,24 +9,21 @@ captured or counted as lost.
 """
 
 import argparse
-import atexit
 import contextlib
 import json
 import os
 import signal
 import statistics
 import subprocess
-import sys
 import time
 
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "..", "tests", "e2e"))
-
+import command
 from lib import lab
 from lib import traffic
 
 CPUS = sorted(os.sched_getaffinity(0))
 RATES = (1_000_000, 0) # packets per second; 0: as many as possible
-EXIT_INEXACT, EXIT_INTERRUPTED = 3, 130
+EXIT_INEXACT = 3
 
 
 def arguments():
@@ -99,9 +96,6 @@ def is_exact(sent, stats):
 
 def main():
     options = arguments()
-    atexit.register(lab.close_all)
-    for number in signal.SIGINT, signal.SIGTERM:
-        signal.signal(number, lambda *_: sys.exit(EXIT_INTERRUPTED))
     inexact = 0
     print(f"{'rate':>9} {'empty/s':>10} {'capture/s':>10} {'ratio':>6} {'best':>6} "
           f"{'exact':>5} {'matched':>12} {'captured':>12} {'lost':>12}")
@@ -125,4 +119,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

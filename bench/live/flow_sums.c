@@ -18,8 +18,8 @@ uint64_t packet_tuple_hash(const struct packet_tuple *tuple)
 }
 
 /* The flow's place, or the free one where it belongs. */
-static struct flow_sum *find(const struct flow_sums *sums,
-			     const struct packet_tuple *tuple)
+static struct flow_sum *find_sum(const struct flow_sums *sums,
+				 const struct packet_tuple *tuple)
 {
 	uint64_t i = packet_tuple_hash(tuple);
 
@@ -31,7 +31,7 @@ static struct flow_sum *find(const struct flow_sums *sums,
 	}
 }
 
-static int grow(struct flow_sums *sums)
+static int grow_table(struct flow_sums *sums)
 {
 	struct flow_sums larger = *sums;
 
@@ -41,7 +41,8 @@ static int grow(struct flow_sums *sums)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < sums->n_places; i++)
 		if (sums->places[i].packets)
-			*find(&larger, &sums->places[i].tuple) = sums->places[i];
+			*find_sum(&larger, &sums->places[i].tuple) =
+				sums->places[i];
 	free(sums->places);
 	*sums = larger;
 	return 0;
@@ -61,15 +62,15 @@ void flow_sums_free(struct flow_sums *sums)
 
 int flow_sums_add(struct flow_sums *sums, const struct packet_sample *sample)
 {
-	struct flow_sum *sum = find(sums, &sample->tuple);
+	struct flow_sum *sum = find_sum(sums, &sample->tuple);
 
 	if (!sum->packets) {
 		if (sums->n_flows * 2 >= sums->n_places) {
-			int err = grow(sums);
+			int err = grow_table(sums);
 
 			if (err)
 				return err;
-			sum = find(sums, &sample->tuple);
+			sum = find_sum(sums, &sample->tuple);
 		}
 		sum->tuple = sample->tuple;
 		sum->first_ns = sample->time_ns;

@@ -6,16 +6,13 @@ in two network namespaces of its own.
 """
 
 import argparse
-import atexit
 import json
 import os
 import shutil
-import signal
 import sys
 import time
 
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "..", "tests", "e2e"))
-
+import command
 from lib import lab
 import load
 import measure
@@ -31,7 +28,7 @@ ROUNDS, QUICK_ROUNDS = 5, 2
 SECONDS, QUICK_SECONDS = 2.0, 1.0
 # More use by others, of the CPU that is idle without an agent, spoils results.
 MAX_DISTURBANCE = 0.05
-EXIT_NOT_MET, EXIT_INTERRUPTED = 3, 130
+EXIT_NOT_MET = 3
 NAMES = [name for name in AGENTS if name != Before.name]
 
 
@@ -188,9 +185,6 @@ def write(path, results):
 
 def main():
     options = arguments()
-    signal.signal(signal.SIGTERM, lab.interrupt)
-    atexit.register(lab.close_all)
-    lab.remove_stale()
     traffic_cpu, agent_cpu = cpus()
     started = time.strftime("%Y-%m-%d")
     cells = run_all(options, traffic_cpu, agent_cpu)
@@ -217,7 +211,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
+    command.run(main)

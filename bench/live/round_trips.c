@@ -40,16 +40,16 @@ void round_trips_free(struct round_trips *trips)
 }
 
 /* Where the segment that ends before @end is, or would be. */
-static struct round_trip_segment *segment_of(const struct round_trips *trips,
-					     const struct packet_tuple *tuple,
-					     uint32_t end)
+static struct round_trip_segment *find_segment(const struct round_trips *trips,
+					       const struct packet_tuple *tuple,
+					       uint32_t end)
 {
 	uint64_t place = packet_tuple_hash(tuple) + end * 0x9e3779b1U;
 
 	return &trips->segments[(uint32_t)place / (UINT32_MAX / SEGMENTS + 1)];
 }
 
-static struct packet_tuple opposite(const struct packet_tuple *tuple)
+static struct packet_tuple swap_ends(const struct packet_tuple *tuple)
 {
 	return (struct packet_tuple){
 		.src = tuple->dst,
@@ -74,19 +74,28 @@ static void add_sample(struct round_trips *trips,
 		average->ns += ((int64_t)ns - average->ns) / 8;
 }
 
+int64_t round_trips_average_ns(const struct round_trips *trips,
+			       const struct packet_tuple *tuple)
+{
+	const struct round_trip_average *average =
+		&trips->averages[packet_tuple_hash(tuple) % AVERAGES];
+
+	return memcmp(&average->tuple, tuple, sizeof(*tuple)) ? 0 : average->ns;
+}
+
 void round_trips_add(struct round_trips *trips, const struct packet_report *report)
 {
 	const struct packet_sample *sample = &report->sample;
-	struct packet_tuple sender = opposite(&sample->tuple);
+	struct packet_tuple sender = swap_ends(&sample->tuple);
 	struct round_trip_segment *segment;
 
 	if (report->end != report->seq)
-		*segment_of(trips, &sample->tuple, report->end) =
+		*find_segment(trips, &sample->tuple, report->end) =
 			(struct round_trip_segment){ sample->tuple, report->end,
 						     sample->time_ns };
 	if (!report->has_ack)
 		return;
-	segment = segment_of(trips, &sender, report->ack);
+	segment = find_segment(trips, &sender, report->ack);
 	if (!segment->time_ns || segment->end != report->ack ||
 	    memcmp(&segment->tuple, &sender, sizeof(sender)))
 		return;

@@ -26,4 +26,8 @@ void round_trips_free(struct round_trips *trips);
 void round_trips_add(struct round_trips *trips,
 		     const struct packet_report *report);
 
+/* Of the data that @tuple has sent; 0: there is none, or another flow has its place. */
+int64_t round_trips_average_ns(const struct round_trips *trips,
+			       const struct packet_tuple *tuple);
+
 #endif

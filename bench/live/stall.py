@@ -9,18 +9,15 @@ exported or counted as lost.
 """
 
 import argparse
-import atexit
 import collections
 import contextlib
 import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
-sys.path.append(os.path.join(os.path.dirname(__file__), "..", "..", "tests", "e2e"))
-
+import command
 from lib import lab
 from lib import observer
 from lib import traffic
@@ -31,7 +28,7 @@ PAUSE_S = 0.2
 INTERVAL_S = 0.3
 FLOOD_S = 120  # at most
 CPUS = sorted(os.sched_getaffinity(0))
-EXIT_INEXACT, EXIT_INTERRUPTED = 3, 130
+EXIT_INEXACT = 3
 
 Case = collections.namedtuple("Case", "flows seconds times one_cpu")
 Result = collections.namedtuple("Result", "sent lost exact reasons")
@@ -120,9 +117,6 @@ def cases(options):
 
 def main():
     options = arguments()
-    atexit.register(lab.close_all)
-    for number in signal.SIGINT, signal.SIGTERM:
-        signal.signal(number, lambda *_: sys.exit(EXIT_INTERRUPTED))
     programs = {"netobs": os.environ["NETOBSCTL"]}
     if options.baseline:
         programs["baseline"] = options.baseline
@@ -149,4 +143,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

@@ -25,7 +25,7 @@ static struct {
 } slots[SLOTS];
 static atomic_bool is_on;
 
-UNCOUNTED static void on_signal(int number)
+UNCOUNTED static void on_calls_signal(int number)
 {
 	(void)number;
 	is_on = !is_on;
@@ -50,9 +50,9 @@ UNCOUNTED static void list_calls(void)
 		fclose(file);
 }
 
-UNCOUNTED __attribute__((constructor)) static void start(void)
+UNCOUNTED __attribute__((constructor)) static void start_counting(void)
 {
-	signal(SIGUSR2, on_signal);
+	signal(SIGUSR2, on_calls_signal);
 	atexit(list_calls);
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Lists the functions in user space that each record on its way to Kafka passes.
 
-netobsctl is compiled with -finstrument-functions (./dev path). It observes FLOWS flows, which
+netobsctl is compiled with -finstrument-functions (./dev bench path). It observes FLOWS flows, which
 it knows already, for an interval in which each has one packet: functions that are called nearly
 as often handle a record, the others run once for many. Inline functions of headers are not
 compiled to count.

@@ -21,8 +21,7 @@ from lib import lab
 from lib import observer
 
 FINE, FAILED, USAGE = 0, 1, 2
-STORES = ["empty", "parse", "ringbuf", "hash", "hash_spinlock", "percpu_hash",
-          "array", "percpu_array", "log", "netobs"]
+STORES = ["empty", "ringbuf", "hash", "hash_spinlock", "percpu_hash", "netobs"]
 CPUS = len(os.sched_getaffinity(0))
 CASES = [(1, "disjoint")] + ([(CPUS, "same"), (CPUS, "disjoint")] if CPUS > 1 else [])
 SMALL = ["--flows", "1,100", "--rounds", "2"]
@@ -93,25 +92,25 @@ class Bench(lab.LabTest):
             for distribution in ("uniform", "zipf") for cpus, sharing in CASES])
 
     def test_datapath_is_the_default(self):
-        text = self.bench(*SMALL, "--stores", "parse", "--cpus", "1")
-        for word in ("One CPU", "parse", "Zipf", os.uname().release):
+        text = self.bench(*SMALL, "--stores", "hash", "--cpus", "1")
+        for word in ("One CPU", "hash", "Zipf", os.uname().release):
             self.assertIn(word, text)
         self.assertNotIn("\x1b", text)
 
     def test_choices(self):
         found = self.datapath("--flows", "5", "--rounds", "1", "--stores",
-                              "hash,array", "--distribution", "zipf", "--cpus", "1")
+                              "hash,ringbuf", "--distribution", "zipf", "--cpus", "1")
         self.check_datapath(found, [(store, 5, "zipf", 1, "disjoint")
-                                    for store in ("empty", "hash", "array")])
+                                    for store in ("empty", "ringbuf", "hash")])
 
     def test_traffic_in_each_direction(self):
         found = self.datapath("--flows", "70", "--rounds", "1", "--stores",
-                              "hash,array,netobs", "--distribution", "uniform",
+                              "hash,ringbuf,netobs", "--distribution", "uniform",
                               "--cpus", "1", "--traffic", "udp6,tcp4,tcp6",
                               "--direction", "ingress,egress")
         cases = [(r["store"], r["traffic"], r["direction"]) for r in found["results"]]
         self.assertEqual(sorted(cases), sorted(
-            (store, traffic, way) for store in ("empty", "hash", "array", "netobs")
+            (store, traffic, way) for store in ("empty", "ringbuf", "hash", "netobs")
             for traffic in ("udp6", "tcp4", "tcp6") for way in ("ingress", "egress")))
 
     def need_tcx(self):
@@ -191,7 +190,7 @@ class Bench(lab.LabTest):
 
     def test_live_traffic_in_each_direction(self):
         self.need_tcx()
-        stores = ["empty", "hash_spinlock", "array", "overflow", "netobs", "rtt", "rtt_lru"]
+        stores = ["empty", "hash", "hash_spinlock", "overflow", "netobs", "rtt", "rtt_lru"]
         found = self.datapath(
             "--live", "--flows", "100", "--rounds", "1", "--distribution", "uniform",
             "--stores", ",".join(stores), "--traffic", "udp4,tcp6,talk4,talk6",

@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: iperf3
-# Alone: it measures traffic.
 """`./dev bench`, apart from times: what it sends, follows, sums up and prints."""
 
 import os

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it measures how long calls take.
 """
 No call of the library takes long, however many flows an interval has had, or a stop
 has to deliver.

@@ -178,8 +178,8 @@ _netobsctl_values()
 		echo "prometheus json"
 		;;
 	bench:--stores)
-		echo "empty empty2 parse ringbuf hash hash_spinlock percpu_hash array" \
-			"percpu_array log overflow netobs filtered rtt rtt_lru" \
+		echo "empty empty2 ringbuf hash hash_spinlock percpu_hash" \
+			"overflow netobs filtered rtt rtt_lru" \
 			"alerts alerts_none alerts_held alerts_storm"
 		;;
 	bench:--traffic)

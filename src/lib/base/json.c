@@ -39,26 +39,6 @@ void json_i64(struct json *json, int64_t value)
 	json_u64(json, -(uint64_t)value);
 }
 
-void json_decimal(struct json *json, int64_t value, unsigned int decimals)
-{
-	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
-	char text[TEXT_U64_MAX + TEXT_SPARE], part[16];
-	unsigned int n = decimals < sizeof(part) ? decimals : sizeof(part);
-
-	for (unsigned int i = n; i; i--) {
-		part[i - 1] = (char)('0' + rest % 10);
-		rest /= 10;
-	}
-	json_separate(json);
-	if (value < 0)
-		json_put(json, "-", 1);
-	json_put(json, text, (size_t)(text_u64(text, rest) - text));
-	if (n) {
-		json_put(json, ".", 1);
-		json_put(json, part, n);
-	}
-}
-
 static bool is_plain(uint8_t byte)
 {
 	return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';

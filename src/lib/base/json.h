@@ -114,9 +114,6 @@ static inline void json_key_u64(struct json *json, const char *key, uint64_t val
 
 void json_i64(struct json *json, int64_t value);
 
-/* @value * 10 ^ -@decimals: 1234 with 2 decimals is 12.34. */
-void json_decimal(struct json *json, int64_t value, unsigned int decimals);
-
 /* Escapes what JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
 void json_string(struct json *json, const char *string);
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Part of a program, not of the library: compiled in here. */
-#include "../../../bench/sequence.c"
+#include "base/util.h"
+#include "bench/sequence.h"
 
 enum { NUMBERS = 1 << 20, MOST_FLOWS = 16384, SEED = 7 };
 
