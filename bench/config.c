@@ -10,11 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const outputs[] = { "table", "json", NULL };
-static const char *const distributions[] = { "uniform", "zipf", NULL };
-static const char *const timestamps[] = { "coarse", "precise", NULL };
-static const char *const cpu_choices[] = { "1", "all", NULL };
-
 static const char *const direction_names[] = {
 	[INGRESS] = "ingress", [EGRESS] = "egress", NULL
 };
@@ -23,49 +18,9 @@ static const char *const benches[] = { "datapath", "drain", "fold", "export",
 				       NULL };
 
 static const struct args_option options[] = {
-	{ 'o', "output", ARGS_CHOICE, offsetof(struct config, output),
-	  "table|json", outputs,
-	  "output format: for people (default) or programs" },
-	{ 0, "flows", ARGS_STRING, offsetof(struct config, flows), "LIST", NULL,
-	  "numbers of flows, such as 1,1024" },
-	{ 0, "records", ARGS_NUMBER32, offsetof(struct config, records), "N", NULL,
-	  "export: records per round (default 1000000; with --quick 200000)" },
-	{ 0, "sink", ARGS_STRING, offsetof(struct config, sink), "SPEC", NULL,
-	  "drain: also write the records to a sink, such as 'json:/dev/null'" },
-	{ 0, "rounds", ARGS_NUMBER32, offsetof(struct config, rounds), "N", NULL,
-	  "measure each case N times (default 5, with --quick 3; live 40 and 10)" },
-	{ 0, "quick", ARGS_SWITCH, offsetof(struct config, quick), NULL, NULL,
-	  "measure only the most important cases, in less than 20 s" },
-	{ 0, "stores", ARGS_STRING, offsetof(struct config, stores), "LIST",
-	  NULL, "datapath: only these stores, such as netobs,percpu_hash" },
-	{ 0, "traffic", ARGS_STRING, offsetof(struct config, traffic), "LIST",
-	  NULL,
-	  "datapath: packets of udp4 (default), udp6, tcp4, tcp6, talk4, talk6" },
-	{ 0, "direction", ARGS_STRING, offsetof(struct config, directions),
-	  "LIST", NULL,
-	  "datapath: programs for ingress (default) or egress (default with --live)" },
-	{ 0, "live", ARGS_SWITCH, offsetof(struct config, is_live), NULL, NULL,
-	  "datapath: throughput of a flood through programs that take turns" },
-	{ 0, "filter", ARGS_STRING, offsetof(struct config, expression), "EXPR",
-	  NULL,
-	  "datapath: also netobs with this pcap-filter(7) expression, as 'filtered'" },
-	{ 0, "rules", ARGS_STRING, offsetof(struct config, rules_path), "FILE",
-	  NULL,
-	  "datapath: the same with the rules in FILE, see netobsctl-flows(8)" },
-	{ 0, "distribution", ARGS_CHOICE, offsetof(struct config, distribution),
-	  "uniform|zipf", distributions,
-	  "datapath: only this distribution of packets over flows" },
-	{ 0, "timestamps", ARGS_CHOICE, offsetof(struct config, timestamps),
-	  "coarse|precise", timestamps,
-	  "datapath: of netobs, as netobsctl flows has them (default coarse)" },
-	{ 0, "cpus", ARGS_CHOICE, offsetof(struct config, cpus), "1|all",
-	  cpu_choices,
-	  "datapath: only one CPU (default with --live), or only all CPUs at once" },
-	{ 0, "csv", ARGS_STRING, offsetof(struct config, csv_path), "FILE",
-	  NULL, "datapath: also write the results to FILE" },
-	{ 0, "plot", ARGS_STRING, offsetof(struct config, plot_path), "FILE", NULL,
-	  "datapath: also draw a chart to FILE (SVG); needs Python and gnuplot" },
-	{ 0 }
+#define SELECT_bench OPTION_SELECTED
+#define OPTIONS_STRUCT struct config
+#include "service/options/option_rows.h"
 };
 
 static const struct args_command command = {

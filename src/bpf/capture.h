@@ -19,7 +19,7 @@ struct capture_packet {
 	__u16 netns;	/* index given by user space */
 	__u16 vlan_tci; /* of the tag that the kernel keeps beside the frame */
 	__u16 vlan_type; /* its ethertype, network byte order; 0: there is none */
-	__u8 direction; /* enum netobs_direction */
+	__u8 direction; /* enum direction */
 	__u8 link;	/* enum link_kind */
 	__u8 reserved[4];
 };

@@ -3,21 +3,7 @@
 #ifndef NETOBS_CLI_CMD_H
 #define NETOBS_CLI_CMD_H
 
-int cmd_flows(int argc, char **argv);
-int cmd_check(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
-int cmd_alerts(int argc, char **argv);
-int cmd_sessions(int argc, char **argv);
-int cmd_capture(int argc, char **argv);
-int cmd_config(int argc, char **argv);
-int cmd_detach(int argc, char **argv);
-int cmd_run(int argc, char **argv);
-int cmd_status(int argc, char **argv);
-int cmd_reload(int argc, char **argv);
-int cmd_reopen(int argc, char **argv);
-int cmd_log(int argc, char **argv);
-int cmd_metrics(int argc, char **argv);
-int cmd_tcp(int argc, char **argv);
-int cmd_top(int argc, char **argv);
+#define VERB(name, summary) int cmd_##name(int argc, char **argv);
+#include "catalogue/verbs.def"
 
 #endif

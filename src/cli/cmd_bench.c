@@ -32,7 +32,7 @@ static int own_directory(char *ret_path, size_t size)
 }
 
 /* Returns only if there is no such program. */
-static void try(const char *directory, const char *below, char **argv)
+static void try_bench(const char *directory, const char *below, char **argv)
 {
 	char path[2 * PATH_MAX];
 
@@ -50,10 +50,10 @@ int cmd_bench(int argc, char **argv)
 
 	(void)argc;
 	if (own_directory(directory, sizeof(directory)) == 0) {
-		try(directory, "", argv); /* where it was built */
-		try(directory, "/" NETOBS_LIBEXEC_FROM_SBIN, argv);
+		try_bench(directory, "", argv); /* where it was built */
+		try_bench(directory, "/" NETOBS_LIBEXEC_FROM_SBIN, argv);
 	}
-	try(NETOBS_LIBEXEC_DIR, "", argv);
+	try_bench(NETOBS_LIBEXEC_DIR, "", argv);
 	fputs("netobsctl bench: " NETOBS_LIBEXEC_DIR "/" PROGRAM
 	      " is not there: install all of netobs\n",
 	      stderr);

@@ -15,8 +15,9 @@
 #include "base/util.h"
 #include "cli/capture/capture_config.h"
 #include "cli/capture/capture_start.h"
-#include "service/observe/flows_config.h"
+#include "cli/flows/flows_request.h"
 #include "service/text/human.h"
+#include "service/options/option_names.h"
 #include "service/options/privileges.h"
 #include "service/signals.h"
 
@@ -67,7 +68,6 @@ static void stop_capture(struct session *session)
 
 static void print_capture_log(int level, const char *message, void *user)
 {
-	const char *rest, *option = flows_config_option(message, &rest);
 	struct session *session = user;
 	char text[512];
 
@@ -75,8 +75,7 @@ static void print_capture_log(int level, const char *message, void *user)
 	    (session->start &&
 	     capture_start_keep_log(session->start, level, message)))
 		return;
-	snprintf(text, sizeof(text), "%s%s%s", option ? option : "",
-		 option ? ":" : "", option ? rest : message);
+	option_name_write(message, text, sizeof(text));
 	human_clean(text);
 	session->error_logged |= level <= NETOBS_LOG_ERROR;
 	fprintf(stderr, "netobsctl capture: %s%s\n",

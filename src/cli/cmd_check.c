@@ -25,22 +25,10 @@ struct check_config {
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
 
-static const char *const outputs[] = {
-	[OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", NULL
-};
-
 static const struct args_option options[] = {
-	{ 'o', "output", ARGS_CHOICE, offsetof(struct check_config, output),
-	  "table|json", outputs,
-	  "output format: for people (default) or programs" },
-	{ 0, "attach", ARGS_CHOICE, offsetof(struct check_config, attach),
-	  "auto|tcx|clsact", flows_attachments,
-	  "how 'netobsctl flows' will attach to interfaces (default auto)" },
-	{ 0, "persist-dir", ARGS_STRING,
-	  offsetof(struct check_config, persist_dir), "DIRECTORY", NULL,
-	  "where the service pins what outlives it (default " NETOBS_PERSIST_DIR
-	  ")" },
-	{ 0 }
+#define SELECT_check OPTION_SELECTED
+#define OPTIONS_STRUCT struct check_config
+#include "service/options/option_rows.h"
 };
 
 static const struct args_command command = {
@@ -250,7 +238,7 @@ static void print_persisted(const struct findings *findings)
 		       set->waiting.packets);
 }
 
-static void print_table(const struct findings *findings)
+static void print_check_table(const struct findings *findings)
 {
 	printf("netobs %s on %s %s (%s)\n\nPrivileges\n", netobs_version(),
 	       findings->kernel.sysname, findings->kernel.release,
@@ -307,7 +295,7 @@ static void print_json_feature(const struct netobs_feature *feature)
 	putchar('}');
 }
 
-static void print_json(const struct findings *findings)
+static void print_check_json(const struct findings *findings)
 {
 	putchar('{');
 	print_string("version", netobs_version());
@@ -363,8 +351,8 @@ int cmd_check(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	if (config.output == OUTPUT_JSON)
-		print_json(&findings);
+		print_check_json(&findings);
 	else
-		print_table(&findings);
+		print_check_table(&findings);
 	return findings.can_run ? EXIT_FINE : EXIT_FAILED;
 }

@@ -11,19 +11,15 @@
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
 
-static const char *const outputs[] = {
-	[OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", NULL
-};
-
 struct options {
 	int output;
 	struct args_list operands; /* what to do, and the file */
 };
 
 static const struct args_option options[] = {
-	{ 'o', "output", ARGS_CHOICE, offsetof(struct options, output),
-	  "table|json", outputs, "how to show it (default table: as a file)" },
-	{ 0 }
+#define SELECT_config OPTION_SELECTED
+#define OPTIONS_STRUCT struct options
+#include "service/options/option_rows.h"
 };
 
 static const struct args_command command = {
@@ -45,7 +41,7 @@ static void print_error(const char *line, void *user)
 	fprintf(stderr, "%s\n", line);
 }
 
-static int check(const char *path)
+static int check_config(const char *path)
 {
 	struct service_config config;
 	unsigned int errors =
@@ -57,7 +53,7 @@ static int check(const char *path)
 	return errors ? EXIT_FAILED : EXIT_FINE;
 }
 
-static int show(const char *path, bool is_json)
+static int show_config(const char *path, bool is_json)
 {
 	struct service_config config;
 	int r = service_config_read(&config, path, false, print_error, NULL) ?
@@ -85,7 +81,7 @@ static int refuse_word(const char *word)
 	return EXIT_USAGE;
 }
 
-static int run(const struct options *wanted)
+static int run_config(const struct options *wanted)
 {
 	const struct args_list *operands = &wanted->operands;
 	const char *path = operands->n > 1 ? operands->items[1] : NULL;
@@ -97,13 +93,13 @@ static int run(const struct options *wanted)
 		return EXIT_USAGE;
 	}
 	if (!strcmp(operands->items[0], "show"))
-		return show(path, wanted->output == OUTPUT_JSON);
+		return show_config(path, wanted->output == OUTPUT_JSON);
 	if (wanted->output >= 0) {
 		args_complain(&command, "-o: it is for show");
 		return EXIT_USAGE;
 	}
 	if (!strcmp(operands->items[0], "check"))
-		return check(path);
+		return check_config(path);
 	if (strcmp(operands->items[0], "import-env"))
 		return refuse_word(operands->items[0]);
 	if (!path)
@@ -119,7 +115,7 @@ int cmd_config(int argc, char **argv)
 	int status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
 
 	if (result == ARGS_RUN)
-		status = run(&wanted);
+		status = run_config(&wanted);
 	args_list_clear(&wanted.operands);
 	return status;
 }

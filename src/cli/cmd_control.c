@@ -12,19 +12,11 @@
 #include "base/value.h"
 #include "service/client/control_request.h"
 #include "service/text/human.h"
-#include "service/service_keys.h"
+#include "service/control/control.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
 
-static const char *const outputs[] = {
-	[OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", NULL
-};
-
 enum { METRICS_AS_TEXT, METRICS_AS_JSON };
-
-static const char *const metrics_outputs[] = {
-	[METRICS_AS_TEXT] = "prometheus", [METRICS_AS_JSON] = "json", NULL
-};
 
 struct options {
 	const char *socket;
@@ -32,29 +24,26 @@ struct options {
 	struct args_list operands;
 };
 
-#define SOCKET_OPTION                                                            \
-	{                                                                        \
-		's', "socket", ARGS_STRING, offsetof(struct options, socket),    \
-			"PATH", NULL,                                            \
-			"the socket of the service (default " CONTROL_SOCKET ")" \
-	}
-
 static const struct args_option status_options[] = {
-	{ 'o', "output", ARGS_CHOICE, offsetof(struct options, output),
-	  "table|json", outputs, "how to show it (default table)" },
-	SOCKET_OPTION,
-	{ 0 }
+#define SELECT_status OPTION_SELECTED
+#define OPTIONS_STRUCT struct options
+#include "service/options/option_rows.h"
+#undef SELECT_status
 };
 
 static const struct args_option metrics_options[] = {
-	{ 'o', "output", ARGS_CHOICE, offsetof(struct options, output),
-	  "prometheus|json", metrics_outputs,
-	  "how to print them (default prometheus)" },
-	SOCKET_OPTION,
-	{ 0 }
+#define SELECT_metrics OPTION_SELECTED
+#define OPTIONS_STRUCT struct options
+#include "service/options/option_rows.h"
+#undef SELECT_metrics
 };
 
-static const struct args_option common_options[] = { SOCKET_OPTION, { 0 } };
+static const struct args_option common_options[] = {
+#define SELECT_reload OPTION_SELECTED
+#define OPTIONS_STRUCT struct options
+#include "service/options/option_rows.h"
+#undef SELECT_reload
+};
 
 static const struct args_command status_command = {
 	.name = "status",
@@ -88,7 +77,7 @@ static const struct args_command reopen_command = {
 
 static const struct args_command log_command = {
 	.name = "log",
-	.operands = "error|warning|info|debug",
+	.operands = CHOICES_log_levels("|"),
 	.summary = "Set the level of the running service's log",
 	.options = common_options,
 	.operand_list = offsetof(struct options, operands),
@@ -231,7 +220,8 @@ static int set_level(const struct options *wanted)
 			      log_command.operands);
 		return EXIT_USAGE;
 	}
-	if (value_choice(service_log_levels, operands->items[0]) < 0) {
+	if (value_choice(ARGS_WORDS(CHOICES_log_levels(OPTION_COMMA)),
+			 operands->items[0]) < 0) {
 		args_complain(&log_command, "'%s' is not %s",
 			      operands->items[0], log_command.operands);
 		return EXIT_USAGE;

@@ -15,11 +15,9 @@ struct options {
 };
 
 static const struct args_option options[] = {
-	{ 0, "persist-dir", ARGS_STRING, offsetof(struct options, persist_dir),
-	  "DIRECTORY", NULL,
-	  "where the service pins what outlives it (default " NETOBS_PERSIST_DIR
-	  ")" },
-	{ 0 }
+#define SELECT_detach OPTION_SELECTED
+#define OPTIONS_STRUCT struct options
+#include "service/options/option_rows.h"
 };
 
 static const struct args_command command = {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "service/observe/flows_config.h"
+#include "cli/flows/flows_request.h"
 #include "service/options/interfaces.h"
 
 static int list_interfaces(void)
@@ -21,21 +21,21 @@ static int list_interfaces(void)
 
 int cmd_flows(int argc, char **argv)
 {
-	struct flows_config config;
+	struct flows_request request;
 	enum args_result result;
 	int status;
 
-	flows_config_init(&config, &flows_command);
-	result = args_parse(&flows_command, argc, argv, &config);
+	flows_request_init(&request, &flows_command);
+	result = args_parse(&flows_command, argc, argv, &request);
 	if (result == ARGS_RUN) {
-		config.has_screen = !config.files.n && !config.live;
-		result = flows_config_finish(&config);
+		request.has_screen = !request.files.n && !request.live;
+		result = flows_request_finish(&request);
 	}
 	status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
 	if (result == ARGS_RUN)
-		status = config.list ? list_interfaces() :
-			 config.live ? flows_live(&config) :
-				       flows_session(&config);
-	flows_config_clear(&config);
+		status = request.list ? list_interfaces() :
+			 request.live ? flows_live(&request) :
+					flows_session(&request);
+	flows_request_clear(&request);
 	return status;
 }

@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "cmd.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-
-#include <netobs/netobs.h>
+#include <stddef.h>
 
 #include "service/options/args.h"
-#include "base/clock_ms.h"
-#include "service/control/control.h"
-#include "service/control/notify.h"
 #include "service/service.h"
-#include "service/signals.h"
 
 struct options {
 	const char *path;
 };
 
 static const struct args_option options[] = {
-	{ 'c', "config", ARGS_STRING, offsetof(struct options, path), "FILE",
-	  NULL, "the configuration (default " SERVICE_CONFIG_FILE ")" },
-	{ 0 }
+#define SELECT_run OPTION_SELECTED
+#define OPTIONS_STRUCT struct options
+#include "service/options/option_rows.h"
 };
 
 static const struct args_command command = {
@@ -34,140 +25,16 @@ static const struct args_command command = {
 		 "ends the service. netobs.conf(5) describes the configuration.\n",
 };
 
-enum { FD_CONTEXT, FD_SESSIONS, FD_METRICS, FD_CONTROL, FD_SINKS };
-
-struct loop {
-	struct service *service;
-	struct pollfd fds[FD_SINKS + SERVICE_OUTPUTS_MAX];
-	int watchdog_ms; /* between two signs of life; 0: none are wanted */
-	int64_t watchdog_at;
-};
-
-static void stop_service(void *service)
-{
-	service_stop(service);
-}
-
-static nfds_t fill_fds(struct loop *loop)
-{
-	const struct service *service = loop->service;
-	const struct service_sinks *sinks = &service->sinks;
-
-	loop->fds[FD_CONTEXT] = (struct pollfd){
-		.fd = service->is_stopped ? -1 : netobs_fd(service->ctx),
-		.events = POLLIN,
-	};
-	loop->fds[FD_SESSIONS] =
-		(struct pollfd){ .fd = service_sessions_fd(&service->sessions),
-				 .events = POLLIN };
-	loop->fds[FD_METRICS] =
-		(struct pollfd){ .fd = metrics_fd(loop->service->metrics),
-				 .events = POLLIN };
-	loop->fds[FD_CONTROL] =
-		(struct pollfd){ .fd = control_fd(loop->service->control),
-				 .events = POLLIN };
-	for (size_t i = 0; i < sinks->n; i++)
-		loop->fds[FD_SINKS + i] =
-			(struct pollfd){ .fd = output_fd(&sinks->outputs[i]),
-					 .events = POLLIN };
-	return FD_SINKS + sinks->n;
-}
-
-/* A service that hangs does not come here. */
-static void feed_watchdog(struct loop *loop)
-{
-	if (!loop->watchdog_ms || now_ms() < loop->watchdog_at)
-		return;
-	notify_now("WATCHDOG=1");
-	loop->watchdog_at = now_ms() + loop->watchdog_ms;
-}
-
-static void wait_for_events(struct loop *loop)
-{
-	const int ms = loop->watchdog_ms ? left_ms(loop->watchdog_at) : -1;
-	struct service_sinks *sinks = &loop->service->sinks;
-
-	if (signals_poll(loop->fds, fill_fds(loop), ms) <= 0)
-		return;
-	if (loop->fds[FD_METRICS].revents)
-		service_serve_metrics(loop->service);
-	for (size_t i = 0; i < sinks->n; i++)
-		if (loop->fds[FD_SINKS + i].revents)
-			output_ready(&sinks->outputs[i]);
-	/* Last: a request may replace the sinks. */
-	if (loop->fds[FD_CONTROL].revents)
-		control_dispatch(loop->service->control);
-}
-
-/* @return 0: it was stopped; < 0: it failed */
-static int serve(struct loop *loop)
-{
-	struct service *service = loop->service;
-
-	for (;;) {
-		int r;
-
-		wait_for_events(loop);
-		feed_watchdog(loop);
-		if (signals_take_hangup())
-			service_reload(service);
-		r = service_sinks_tend(&service->sinks);
-		if (r < 0)
-			return r;
-		r = service_dispatch(service);
-		service_tend(service);
-		if (r < 0)
-			return r == -ECANCELED ? 0 : r;
-	}
-}
-
-static int observe(struct service *service)
-{
-	struct loop loop = { .service = service,
-			     .watchdog_ms = (int)notify_watchdog_ms() };
-	int r;
-
-	signals_hold(SIGHUP);
-	signals_hold(SIGTERM);
-	signals_hold(SIGINT);
-	r = service_observe(service);
-	if (r == 0)
-		r = serve(&loop);
-	notify_send("STOPPING=1");
-	signals_release_held();
-	return r;
-}
-
-static int run(struct service *service)
-{
-	int status = service_start(service), ended;
-
-	if (status != EXIT_FINE)
-		return status;
-	signals_catch(stop_service, service);
-	signals_catch_hangup();
-	if (observe(service) < 0)
-		status = EXIT_FAILED;
-	ended = service_end(service);
-	signals_release();
-	return status == EXIT_FINE ? ended : status;
-}
-
 int cmd_run(int argc, char **argv)
 {
 	struct options wanted = { 0 };
-	enum args_result result = args_parse(&command, argc, argv, &wanted);
-	struct service *service;
-	int status;
 
-	if (result != ARGS_RUN)
-		return result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
-	service = calloc(1, sizeof(*service));
-	if (!service)
-		return EXIT_FAILED;
-	service->path = wanted.path;
-	status = run(service);
-	service_clear(service);
-	free(service);
-	return status;
+	switch (args_parse(&command, argc, argv, &wanted)) {
+	case ARGS_RUN:
+		return service_run(wanted.path);
+	case ARGS_HELP:
+		return EXIT_FINE;
+	default:
+		return EXIT_USAGE;
+	}
 }

@@ -2,50 +2,51 @@
 #include "cmd_screen.h"
 
 #include "cmd.h"
-#include "service/observe/flows_config.h"
+#include "cli/flows/flows_request.h"
 
 enum { DEFAULT_INTERVAL_MS = 1000, DEFAULT_ROWS = 20 };
 
-static enum args_result parse(struct flows_config *config,
-			      void (*prepare)(struct flows_config *config),
-			      int argc, char **argv)
+static enum args_result parse_screen(struct flows_request *request,
+				     void (*prepare)(struct flows_request *request),
+				     int argc, char **argv)
 {
-	enum args_result result = args_parse(config->command, argc, argv, config);
+	enum args_result result =
+		args_parse(request->command, argc, argv, request);
 
 	if (result != ARGS_RUN)
 		return result;
-	if (config->once && config->duration_ms) {
-		args_complain(config->command,
+	if (request->once && request->duration_ms) {
+		args_complain(request->command,
 			      "--once: --interval gives the time, and not -d");
 		return ARGS_WRONG;
 	}
-	if (!config->interval_ms)
-		config->interval_ms = DEFAULT_INTERVAL_MS;
-	config->has_screen = !config->once;
-	prepare(config);
-	result = flows_config_one_output(config);
+	if (!request->config.interval_ms)
+		request->config.interval_ms = DEFAULT_INTERVAL_MS;
+	request->has_screen = !request->once;
+	prepare(request);
+	result = flows_request_one_output(request);
 	if (result == ARGS_RUN)
-		result = flows_config_finish(config);
-	if (result == ARGS_RUN && !config->view.top)
-		config->view.top = config->top ? config->top : DEFAULT_ROWS;
+		result = flows_request_finish(request);
+	if (result == ARGS_RUN && !request->view.top)
+		request->view.top = DEFAULT_ROWS;
 	return result;
 }
 
 int cmd_screen(const struct args_command *command,
-	       void (*prepare)(struct flows_config *config), int argc,
+	       void (*prepare)(struct flows_request *request), int argc,
 	       char **argv)
 {
-	struct flows_config config;
+	struct flows_request request;
 	enum args_result result;
 	int status;
 
-	flows_config_init(&config, command);
-	result = parse(&config, prepare, argc, argv);
+	flows_request_init(&request, command);
+	result = parse_screen(&request, prepare, argc, argv);
 	status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
 	if (result == ARGS_RUN) {
-		flows_config_observe_once(&config);
-		status = flows_session(&config);
+		flows_request_observe_once(&request);
+		status = flows_session(&request);
 	}
-	flows_config_clear(&config);
+	flows_request_clear(&request);
 	return status;
 }

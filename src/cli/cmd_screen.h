@@ -4,7 +4,7 @@
 #define NETOBS_CLI_CMD_SCREEN_H
 
 struct args_command;
-struct flows_config;
+struct flows_request;
 
 /**
  * Run such a command.
@@ -13,7 +13,7 @@ struct flows_config;
  * @return an exit status
  */
 int cmd_screen(const struct args_command *command,
-	       void (*prepare)(struct flows_config *config), int argc,
+	       void (*prepare)(struct flows_request *request), int argc,
 	       char **argv);
 
 #endif

@@ -15,13 +15,13 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "service/text/human.h"
-#include "service/outputs/output.h"
+#include "cli/view/view_output.h"
 #include "service/options/privileges.h"
 #include "service/options/session_choice.h"
 #include "service/signals.h"
 
 struct sessions_config {
-	struct args_list outputs;
+	struct args_list output_specs;
 	uint32_t duration_ms;
 	uint64_t count;
 	struct session_choice choice;
@@ -29,29 +29,11 @@ struct sessions_config {
 	uint32_t verbose;
 };
 
-#define FIELD(name) offsetof(struct sessions_config, name)
-
 static const struct args_option options[] = {
-	{ 'o', "output", ARGS_LIST, FIELD(outputs), "OUTPUT", NULL,
-	  "table, json, json:PATH, ipfix:..., kafka://..., grpc://..., http://...; repeatable "
-	  "(default table on a terminal, else json)" },
-	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
-	  "stop after this time" },
-	{ 'n', "count", ARGS_NUMBER, FIELD(count), "COUNT", NULL,
-	  "stop after so many records" },
-	{ 0, "interval", ARGS_SECONDS, FIELD(choice.interval_ms), "SECONDS", NULL,
-	  "report open sessions this often, too (default: at their end only)" },
-	{ 0, "pid", ARGS_NUMBER32, FIELD(choice.pid), "PID", NULL,
-	  "of this process only" },
-	{ 0, "comm", ARGS_STRING, FIELD(choice.comm), "NAME", NULL,
-	  "of processes with this command name only" },
-	{ 'B', "buffer", ARGS_BYTES, FIELD(choice.buffer_bytes), "BYTES", NULL,
-	  "kernel memory for sessions that wait to be read (default 4M)" },
-	{ 0, "stats", ARGS_SWITCH, FIELD(stats), NULL, NULL,
-	  "at the end, print totals as JSON on stderr" },
-	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,
-	  "log more to stderr; twice: still more" },
-	{ 0 }
+#define SELECT_sessions OPTION_SELECTED
+#define OPTIONS_STRUCT struct sessions_config
+#define OPTIONS_SHARED(member) choice.member
+#include "service/options/option_rows.h"
 };
 
 static const struct args_command command = {
@@ -74,7 +56,7 @@ struct session {
 };
 
 /* In a signal handler, too; once is enough. */
-static void stop(void *object)
+static void stop_sessions(void *object)
 {
 	struct session *session = object;
 
@@ -83,7 +65,7 @@ static void stop(void *object)
 	session->stopping = true;
 }
 
-static void on_log(int level, const char *message, void *user)
+static void print_session_log(int level, const char *message, void *user)
 {
 	struct session *session = user;
 	char text[512];
@@ -97,8 +79,8 @@ static void on_log(int level, const char *message, void *user)
 		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
 }
 
-static void report_error(const struct session *session, const char *doing,
-			 int error)
+static void report_session_error(const struct session *session,
+				 const char *doing, int error)
 {
 	if (!session->error_logged)
 		fprintf(stderr, "netobsctl sessions: cannot %s: %s\n", doing,
@@ -110,7 +92,7 @@ static void report_error(const struct session *session, const char *doing,
 
 /* ---- Records --------------------------------------------------------------------------- */
 
-static void on_session(const struct netobs_session *record, void *user)
+static void print_session(const struct netobs_session *record, void *user)
 {
 	struct session *session = user;
 
@@ -120,7 +102,7 @@ static void on_session(const struct netobs_session *record, void *user)
 	for (size_t i = 0; i < session->n_outputs; i++)
 		output_record(&session->outputs[i], &record->record);
 	if (--session->left == 0)
-		stop(session);
+		stop_sessions(session);
 }
 
 /* ---- Outputs ---------------------------------------------------------------------------- */
@@ -130,14 +112,14 @@ static enum args_result add_output(struct session *session, const char *spec)
 	struct output *output = &session->outputs[session->n_outputs];
 	char why[160];
 
-	if (spec && output_refuse(spec, why, sizeof(why))) {
+	if (spec && view_output_refuse(spec, why, sizeof(why))) {
 		args_complain(&command, "-o '%s': %s", spec, why);
 		return ARGS_WRONG;
 	}
-	*output = output_of(spec, false);
+	*output = view_output_of(spec, false);
 	if (output_take_records(output, "session", &output_sessions) < 0)
 		args_out_of_memory(&command);
-	output->on_log = on_log;
+	output->on_log = print_session_log;
 	output->user = session;
 	session->n_outputs++;
 	return ARGS_RUN;
@@ -145,7 +127,7 @@ static enum args_result add_output(struct session *session, const char *spec)
 
 static enum args_result add_outputs(struct session *session)
 {
-	const struct args_list *specs = &session->config.outputs;
+	const struct args_list *specs = &session->config.output_specs;
 	const size_t n = specs->n ?: 1;
 	size_t on_stdout = 0;
 	enum args_result result = ARGS_RUN;
@@ -224,7 +206,7 @@ static void free_outputs(struct session *session)
 /* With no records there is no write to notice that the reader of standard output has gone. */
 enum { FD_SESSIONS, FD_STDOUT, FD_OUTPUTS };
 
-static void fill_fds(const struct session *session, struct pollfd *fds)
+static void fill_session_fds(const struct session *session, struct pollfd *fds)
 {
 	fds[FD_SESSIONS] =
 		(struct pollfd){ .fd = netobs_sessions_fd(session->sessions),
@@ -265,11 +247,11 @@ static void stop_if_failed(struct session *session)
 {
 	for (size_t i = 0; i < session->n_outputs; i++)
 		if (session->outputs[i].error)
-			stop(session);
+			stop_sessions(session);
 }
 
 /* Until the observer has stopped, by a signal or by itself. */
-static int loop(struct session *session, struct pollfd *fds)
+static int loop_sessions(struct session *session, struct pollfd *fds)
 {
 	const uint32_t duration_ms = session->config.duration_ms;
 	const int64_t deadline_ms = duration_ms ? now_ms() + duration_ms : 0;
@@ -277,12 +259,12 @@ static int loop(struct session *session, struct pollfd *fds)
 	for (;;) {
 		int r;
 
-		fill_fds(session, fds);
+		fill_session_fds(session, fds);
 		if (poll(fds, FD_OUTPUTS + session->n_outputs,
 			 session->stopping ? -1 : until_ms(deadline_ms)) > 0)
 			look_at_outputs(session, fds);
 		if (deadline_ms && now_ms() >= deadline_ms)
-			stop(session);
+			stop_sessions(session);
 		r = netobs_sessions_dispatch(session->sessions);
 		if (r)
 			flush_outputs(session);
@@ -292,14 +274,14 @@ static int loop(struct session *session, struct pollfd *fds)
 	}
 }
 
-static int observe(struct session *session)
+static int observe_sessions(struct session *session)
 {
 	struct pollfd *fds =
 		calloc(FD_OUTPUTS + session->n_outputs, sizeof(*fds));
 	int r = fds ? netobs_sessions_start(session->sessions) : -ENOMEM;
 
 	if (r < 0) {
-		report_error(session, "start", r);
+		report_session_error(session, "start", r);
 	} else {
 		const struct args_list none = { 0 };
 
@@ -307,12 +289,12 @@ static int observe(struct session *session)
 		privileges_drop(&none, true, false);
 		r = open_outputs(session);
 		if (r < 0 && !session->wrong_spec)
-			report_error(session, "open the output", r);
+			report_session_error(session, "open the output", r);
 	}
 	if (r == 0) {
-		r = loop(session, fds);
+		r = loop_sessions(session, fds);
 		if (r < 0)
-			report_error(session, "continue", r);
+			report_session_error(session, "continue", r);
 	}
 	free(fds);
 	return r;
@@ -333,25 +315,21 @@ static void print_stats(const struct session *session)
 			stats.lost);
 }
 
-static int run(struct session *session)
+static int run_sessions(struct session *session)
 {
-	struct netobs_sessions_opts opts = {
-		.sz = sizeof(opts),
-		.on_session = on_session,
-		.on_log = on_log,
-		.user = session,
-	};
+	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = print_session,
+		    .on_log = print_session_log, .user = session);
 	bool is_complete;
 	int r;
 
 	session_choice_fill(&session->config.choice, &opts);
 	r = netobs_sessions_new(&opts, &session->sessions);
 	if (r < 0) {
-		report_error(session, "use these options", r);
+		report_session_error(session, "use these options", r);
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 	}
-	signals_catch(stop, session);
-	r = observe(session);
+	signals_catch(stop_sessions, session);
+	r = observe_sessions(session);
 	is_complete = close_outputs(session);
 	print_stats(session);
 	signals_release();
@@ -375,8 +353,8 @@ int cmd_sessions(int argc, char **argv)
 	if (result == ARGS_RUN)
 		result = check_choice(&config->choice);
 	if (result == ARGS_RUN && add_outputs(&session) == ARGS_RUN)
-		status = run(&session);
+		status = run_sessions(&session);
 	free_outputs(&session);
-	args_list_clear(&config->outputs);
+	args_list_clear(&config->output_specs);
 	return status;
 }

@@ -13,36 +13,16 @@
 #include "cmd.h"
 #include "base/suggest.h"
 
-static int cmd_help(int argc, char **argv);
-
 static const struct verb {
 	const char *name, *summary;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
-	{ "flows", "show the flows that cross this host's interfaces", cmd_flows },
-	{ "top", "show who causes the traffic, live in the terminal", cmd_top },
-	{ "tcp", "show round-trip times and losses of TCP connections, live",
-	  cmd_tcp },
-	{ "sessions", "show TCP connections and their processes", cmd_sessions },
-	{ "alerts", "report TCP connections that break rules, at once",
-	  cmd_alerts },
-	{ "capture", "write packets to a file", cmd_capture },
-	{ "run", "observe flows as a service, by a configuration", cmd_run },
-	{ "status", "show what the running service does", cmd_status },
-	{ "metrics", "print the metrics of the running service", cmd_metrics },
-	{ "reload", "have the running service read its configuration again",
-	  cmd_reload },
-	{ "reopen", "have the running service open its files anew", cmd_reopen },
-	{ "log", "set the level of the running service's log", cmd_log },
-	{ "detach", "remove what the service has left in the kernel", cmd_detach },
-	{ "config", "check or show the configuration of the service", cmd_config },
-	{ "check", "check what the kernel and the privileges allow", cmd_check },
-	{ "bench", "measure what netobs costs on this host", cmd_bench },
-	{ "help", "explain a verb: netobsctl help VERB", cmd_help },
+#define VERB(name, summary) { #name, summary, cmd_##name },
+#include "catalogue/verbs.def"
 	{ NULL, NULL, NULL }
 };
 
-static const struct verb *find(const char *name)
+static const struct verb *find_verb(const char *name)
 {
 	for (const struct verb *verb = verbs; verb->name; verb++) {
 		if (!strcmp(verb->name, name))
@@ -64,7 +44,7 @@ static int print_usage(FILE *file)
 	return file == stdout ? EXIT_FINE : EXIT_USAGE;
 }
 
-static int unknown(const char *name)
+static int refuse_verb(const char *name)
 {
 	struct suggestion suggestion = suggestion_for(name, strlen(name));
 	const char *best;
@@ -79,15 +59,15 @@ static int unknown(const char *name)
 	return EXIT_USAGE;
 }
 
-static int cmd_help(int argc, char **argv)
+int cmd_help(int argc, char **argv)
 {
 	const struct verb *verb;
 
 	if (argc < 2 || !strcmp(argv[1], "-h") || !strcmp(argv[1], "--help"))
 		return print_usage(stdout);
-	verb = find(argv[1]);
+	verb = find_verb(argv[1]);
 	if (!verb)
-		return unknown(argv[1]);
+		return refuse_verb(argv[1]);
 	if (argc > 2) {
 		fprintf(stderr,
 			"netobsctl help: '%s': help explains one verb\n"
@@ -100,7 +80,7 @@ static int cmd_help(int argc, char **argv)
 	return verb->run(2, (char *[]){ argv[1], (char[]){ "-h" }, NULL });
 }
 
-static int dispatch(int argc, char **argv)
+static int dispatch_verb(int argc, char **argv)
 {
 	const struct verb *verb;
 
@@ -112,8 +92,8 @@ static int dispatch(int argc, char **argv)
 		return printf("netobsctl %s\n", netobs_version()) < 0 ?
 			       EXIT_FAILED :
 			       EXIT_FINE;
-	verb = find(argv[1]);
-	return verb ? verb->run(argc - 1, argv + 1) : unknown(argv[1]);
+	verb = find_verb(argv[1]);
+	return verb ? verb->run(argc - 1, argv + 1) : refuse_verb(argv[1]);
 }
 
 /*
@@ -147,7 +127,7 @@ int main(int argc, char **argv)
 	fill_standard_fds();
 	allow_descriptors();
 	signal(SIGPIPE, SIG_IGN);
-	status = dispatch(argc, argv);
+	status = dispatch_verb(argc, argv);
 	if (fflush(stdout) == 0 || errno == EPIPE)
 		return status;
 	fprintf(stderr, "netobsctl: cannot write to standard output: %s\n",

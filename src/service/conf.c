@@ -80,7 +80,7 @@ static bool keep_text(struct conf *conf, char *text)
 	return true;
 }
 
-static void add_entry(struct conf *conf, const struct conf_entry *entry)
+static void add_conf_entry(struct conf *conf, const struct conf_entry *entry)
 {
 	if (conf->n == CONF_ENTRIES_MAX) {
 		conf_complain(conf, &entry->place,
@@ -180,9 +180,9 @@ static void parse_header(struct conf *conf, const struct conf_place *place,
 			"the header of a section is [WORD] or [WORD \"NAME\"]");
 		return;
 	}
-	add_entry(conf, &(struct conf_entry){ .section = section->word,
-					      .name = section->name,
-					      .place = *place });
+	add_conf_entry(conf, &(struct conf_entry){ .section = section->word,
+						   .name = section->name,
+						   .place = *place });
 }
 
 static void parse_key(struct conf *conf, struct conf_place *place, char *line,
@@ -207,13 +207,13 @@ static void parse_key(struct conf *conf, struct conf_place *place, char *line,
 		return;
 	}
 	value = equals + 1 + strspn(equals + 1, BLANKS);
-	add_entry(conf, &(struct conf_entry){ .section = section->word,
-					      .name = section->name,
-					      .key = key,
-					      .value = value,
-					      .place = *place,
-					      .value_column =
-						      column_of(line, value) });
+	add_conf_entry(conf, &(struct conf_entry){
+				     .section = section->word,
+				     .name = section->name,
+				     .key = key,
+				     .value = value,
+				     .place = *place,
+				     .value_column = column_of(line, value) });
 }
 
 /* The first that is no text; NULL: all is. */

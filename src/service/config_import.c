@@ -13,10 +13,10 @@
 
 /* ---- Variables ------------------------------------------------------------------- */
 
-static void report(const char *variable, const char *format, ...)
+static void report_variable(const char *variable, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static void report(const char *variable, const char *format, ...)
+static void report_variable(const char *variable, const char *format, ...)
 {
 	va_list args;
 
@@ -28,7 +28,7 @@ static void report(const char *variable, const char *format, ...)
 }
 
 /* Without characters that would end a line. */
-static const char *get(const char *variable, const char *otherwise)
+static const char *get_variable(const char *variable, const char *otherwise)
 {
 	const char *value = getenv(variable);
 
@@ -37,7 +37,8 @@ static const char *get(const char *variable, const char *otherwise)
 	for (const char *at = value; *at; at++) {
 		if ((unsigned char)*at >= ' ' && *at != '\x7f')
 			continue;
-		report(variable, "it has a control character and is left out");
+		report_variable(variable,
+				"it has a control character and is left out");
 		return otherwise;
 	}
 	return value;
@@ -47,7 +48,7 @@ static bool is_true(const char *variable)
 {
 	static const char *const words[] = { "1",    "t",    "T",
 					     "true", "TRUE", "True" };
-	const char *value = get(variable, "");
+	const char *value = get_variable(variable, "");
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (!strcmp(value, words[i]))
@@ -57,7 +58,7 @@ static bool is_true(const char *variable)
 
 static void print_key(const char *key, const char *variable)
 {
-	const char *value = get(variable, NULL);
+	const char *value = get_variable(variable, NULL);
 
 	if (value)
 		printf("%s = %s\n", key, value);
@@ -67,7 +68,7 @@ static void print_key(const char *key, const char *variable)
 static void print_choice(const char *key, const char *variable,
 			 const char *const *pairs)
 {
-	const char *value = get(variable, NULL);
+	const char *value = get_variable(variable, NULL);
 
 	for (; value && *pairs; pairs += 2) {
 		if (strcmp(value, pairs[0]))
@@ -77,13 +78,13 @@ static void print_choice(const char *key, const char *variable,
 		return;
 	}
 	if (value)
-		report(variable, "'%s' has no equal", value);
+		report_variable(variable, "'%s' has no equal", value);
 }
 
 static void print_list(const char *key, const char *variable,
 		       const char *otherwise)
 {
-	cleanup_free char *names = strdup(get(variable, otherwise));
+	cleanup_free char *names = strdup(get_variable(variable, otherwise));
 	char *rest = names, *name;
 
 	while (rest && (name = strsep(&rest, ",")))
@@ -120,13 +121,14 @@ static bool parse_duration(const char *text, double *ret_ms)
 
 static void print_duration(const char *key, const char *variable)
 {
-	const char *value = get(variable, NULL);
+	const char *value = get_variable(variable, NULL);
 	double ms;
 
 	if (value && parse_duration(value, &ms))
 		printf("%s = %.0fms\n", key, ms);
 	else if (value)
-		report(variable, "'%s' is not a duration such as 5s", value);
+		report_variable(variable, "'%s' is not a duration such as 5s",
+				value);
 }
 
 /* ---- Sections -------------------------------------------------------------------- */
@@ -137,7 +139,7 @@ static void print_capture(void)
 					     "any", "auto", NULL };
 	static const char *const anchors[] = { "none", NULL,   "head", "first",
 					       "tail", "last", NULL };
-	const char *sampling = get("SAMPLING", "0");
+	const char *sampling = get_variable("SAMPLING", "0");
 
 	puts("[capture]");
 	print_list("interface", "INTERFACES", "");
@@ -163,15 +165,15 @@ static void print_service(void)
 	char spec[320];
 
 	puts("\n[service]");
-	if (get("LOG_LEVEL", NULL))
+	if (get_variable("LOG_LEVEL", NULL))
 		print_choice("log_level", "LOG_LEVEL", levels);
 	else
 		puts("log_level = info");
 	if (!is_true("METRICS_ENABLE"))
 		return;
 	snprintf(spec, sizeof(spec), "%s:%s",
-		 get("METRICS_SERVER_ADDRESS", "0.0.0.0"),
-		 get("METRICS_SERVER_PORT", "9090"));
+		 get_variable("METRICS_SERVER_ADDRESS", "0.0.0.0"),
+		 get_variable("METRICS_SERVER_PORT", "9090"));
 	printf("\n[metrics]\nlisten = %s\n", spec);
 	if (!listen_refuse(spec) && !listen_is_local(spec))
 		puts("listen_any = yes");
@@ -179,12 +181,15 @@ static void print_service(void)
 
 static int print_target(const char *kind)
 {
-	const char *host = get("TARGET_HOST", get("FLOWS_TARGET_HOST", NULL));
-	const char *port = get("TARGET_PORT", get("FLOWS_TARGET_PORT", NULL));
+	const char *host = get_variable("TARGET_HOST",
+					get_variable("FLOWS_TARGET_HOST", NULL));
+	const char *port = get_variable("TARGET_PORT",
+					get_variable("FLOWS_TARGET_PORT", NULL));
 	bool is_bare = host && strchr(host, ':') && *host != '[';
 
 	if (!host || !port) {
-		report(host ? "TARGET_PORT" : "TARGET_HOST", "it is not set");
+		report_variable(host ? "TARGET_PORT" : "TARGET_HOST",
+				"it is not set");
 		return -EINVAL;
 	}
 	printf("output = %s://%s%s%s:%s\n", kind, is_bare ? "[" : "", host,
@@ -196,7 +201,8 @@ static int print_grpc(void)
 {
 	int r = print_target("grpc");
 
-	puts(get("TARGET_TLS_CA_CERT_PATH", NULL) ? "tls = yes" : "tls = no");
+	puts(get_variable("TARGET_TLS_CA_CERT_PATH", NULL) ? "tls = yes" :
+							     "tls = no");
 	print_key("ca", "TARGET_TLS_CA_CERT_PATH");
 	print_key("cert", "TARGET_TLS_USER_CERT_PATH");
 	print_key("key_file", "TARGET_TLS_USER_KEY_PATH");
@@ -207,12 +213,12 @@ static int print_grpc(void)
 /* A file with the name of the user, whose first line is that. */
 static void print_user(const char *variable)
 {
-	const char *path = get(variable, NULL);
+	const char *path = get_variable(variable, NULL);
 	FILE *file = path ? fopen(path, "re") : NULL;
 	char line[256] = "";
 
 	if (path && !file)
-		report(variable, "%s: %s", path, strerror(errno));
+		report_variable(variable, "%s: %s", path, strerror(errno));
 	if (!file)
 		return;
 	if (fgets(line, sizeof(line), file))
@@ -224,16 +230,16 @@ static int print_kafka(void)
 {
 	static const char *const types[] = { "plain", "plain", "scramSHA512",
 					     "scram-sha-512", NULL };
-	const char *brokers = get("KAFKA_BROKERS", NULL);
+	const char *brokers = get_variable("KAFKA_BROKERS", NULL);
 
 	if (!brokers) {
-		report("KAFKA_BROKERS", "it is not set");
+		report_variable("KAFKA_BROKERS", "it is not set");
 		return -EINVAL;
 	}
 	printf("output = kafka://%s/%s\n", brokers,
-	       get("KAFKA_TOPIC", "network-flows"));
+	       get_variable("KAFKA_TOPIC", "network-flows"));
 	printf("rdkafka.compression.codec = %s\n",
-	       get("KAFKA_COMPRESSION", "none"));
+	       get_variable("KAFKA_COMPRESSION", "none"));
 	print_key("agent_ip", "AGENT_IP");
 	if (is_true("KAFKA_ENABLE_TLS")) {
 		puts(is_true("KAFKA_TLS_INSECURE_SKIP_VERIFY") ?
@@ -245,7 +251,7 @@ static int print_kafka(void)
 	}
 	if (!is_true("KAFKA_ENABLE_SASL"))
 		return 0;
-	if (get("KAFKA_SASL_TYPE", NULL))
+	if (get_variable("KAFKA_SASL_TYPE", NULL))
 		print_choice("sasl", "KAFKA_SASL_TYPE", types);
 	else
 		puts("sasl = plain");
@@ -256,7 +262,7 @@ static int print_kafka(void)
 
 static int print_sink(void)
 {
-	const char *kind = get("EXPORT", "grpc");
+	const char *kind = get_variable("EXPORT", "grpc");
 
 	puts("\n[sink \"netobserv\"]");
 	if (!strcmp(kind, "grpc"))
@@ -267,9 +273,10 @@ static int print_sink(void)
 		return print_target("ipfix:udp");
 	if (!strcmp(kind, "ipfix+tcp"))
 		return print_target("ipfix:tcp");
-	report("EXPORT",
-	       "'%s' has no equal: send to flowlogs-pipeline by grpc or kafka",
-	       kind);
+	report_variable(
+		"EXPORT",
+		"'%s' has no equal: send to flowlogs-pipeline by grpc or kafka",
+		kind);
 	return -EINVAL;
 }
 
@@ -297,13 +304,15 @@ static void report_others(void)
 
 	for (size_t i = 0; i < ARRAY_SIZE(features); i++)
 		if (is_true(features[i]))
-			report(features[i], "this version does not have it");
+			report_variable(features[i],
+					"this version does not have it");
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
-		if (get(values[i], NULL))
-			report(values[i], "it has no equal");
-	if (get("FLOW_FILTER_RULES", NULL))
-		report("FLOW_FILTER_RULES",
-		       "write [filter \"NAME\"] sections: see netobs.conf(5)");
+		if (get_variable(values[i], NULL))
+			report_variable(values[i], "it has no equal");
+	if (get_variable("FLOW_FILTER_RULES", NULL))
+		report_variable(
+			"FLOW_FILTER_RULES",
+			"write [filter \"NAME\"] sections: see netobs.conf(5)");
 }
 
 int config_import(void)

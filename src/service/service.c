@@ -96,7 +96,7 @@ static void report_status(const struct service *service)
 		   stats.interfaces, stats.seen.packets, lost);
 }
 
-/* Of service_log_levels. */
+/* By choices of log_level. */
 static const int log_levels[] = { NETOBS_LOG_ERROR, NETOBS_LOG_WARNING,
 				  NETOBS_LOG_INFO, NETOBS_LOG_DEBUG };
 
@@ -109,7 +109,7 @@ static void set_log_level(struct service *service)
 
 /* ---- Callbacks ------------------------------------------------------------------- */
 
-static void on_flow(const struct netobs_flow *flow, void *user)
+static void pass_flow(const struct netobs_flow *flow, void *user)
 {
 	struct service *service = user;
 
@@ -127,7 +127,7 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 	service_sinks_record(&service->sinks, &alert->record);
 }
 
-static void on_session(const struct netobs_session *session, void *user)
+static void pass_session(const struct netobs_session *session, void *user)
 {
 	struct service *service = user;
 
@@ -168,20 +168,6 @@ static void on_interval(void *user)
 	report_status(service);
 }
 
-static void on_commit(uint64_t number, void *user)
-{
-	struct service *service = user;
-
-	service_sinks_note_commit(&service->sinks, number);
-}
-
-static int get_stats(struct netobs_stats *ret_stats, void *user)
-{
-	const struct service *service = user;
-
-	return netobs_stats_get(service->ctx, ret_stats);
-}
-
 /* Other sinks cannot take back records that they have sent. No commit contains alerts. */
 static bool has_disks_only(const struct service_config *config)
 {
@@ -199,15 +185,15 @@ static bool has_disks_only(const struct service_config *config)
 	return n;
 }
 
-static void fill_options(struct service *service,
-			 const struct service_config *config,
-			 struct netobs_opts *opts)
+static void fill_service_options(struct service *service,
+				 const struct service_config *config,
+				 struct netobs_opts *opts)
 {
 	flows_config_fill(&config->flows, opts);
 	if (config->persist)
 		opts->persist = config->persist_dir ?: NETOBS_PERSIST_DIR;
 	opts->flags |= NETOBS_CONTAINERS;
-	opts->on_flow = on_flow;
+	opts->on_flow = pass_flow;
 	if (config->flows.rtt)
 		opts->on_alert = on_alert;
 	opts->on_interval = on_interval;
@@ -215,19 +201,18 @@ static void fill_options(struct service *service,
 	if (!service->ctx)
 		service->has_commits = config->persist && has_disks_only(config);
 	if (service->has_commits)
-		opts->on_commit = on_commit;
+		opts->flags |= NETOBS_COMMITS;
 	opts->on_log = service_log;
 	opts->user = service;
 }
 
 static void set_callbacks(struct service *service)
 {
-	service->sessions.on_session = on_session;
+	service->sessions.on_session = pass_session;
 	service->sessions.on_log = service_log;
 	service->sessions.user = service;
 	service->sinks.pattern = (struct output){
 		.on_log = service_log,
-		.get_stats = get_stats,
 		.user = service,
 	};
 }
@@ -319,7 +304,7 @@ static int set_alerts(struct service *service, const struct service_config *conf
 		       0;
 }
 
-/* Before messages about the next configuration end. Those of before stay if it fails. */
+/* While messages are about the next configuration. If it fails, the previous rules stay. */
 static int replace_alerts(struct service *service)
 {
 	struct service_config *next = service->next;
@@ -333,12 +318,6 @@ static int replace_alerts(struct service *service)
 	return r;
 }
 
-/* Their spools go on behind the last commit, of which all their records are part. */
-static void resume_sinks(struct service *service)
-{
-	service->sinks.pattern.resume_at = netobs_commits(service->ctx);
-}
-
 /* Of the library, which takes a while for filters, so that it is not waited for. */
 static int begin_change(struct service *service)
 {
@@ -347,12 +326,11 @@ static int begin_change(struct service *service)
 	int r;
 
 	service_config_keep(config, service->config, log_warning, service);
-	resume_sinks(service);
 	r = service_sinks_prepare(&service->sinks, config);
 	r = r ?: service_sessions_prepare(&service->sessions, config);
 	if (r < 0)
 		return r;
-	fill_options(service, config, &opts);
+	fill_service_options(service, config, &opts);
 	return netobs_change_begin(service->ctx, &opts);
 }
 
@@ -372,7 +350,6 @@ static int finish_change(struct service *service, int r)
 	replace_config(service, config);
 	warn_of_commits(service);
 	warn_of_missing_sinks(service);
-	resume_sinks(service);
 	r = service_sinks_commit(&service->sinks, config);
 	service_sessions_commit(&service->sessions, config);
 	return r < 0 ? r : alerts;
@@ -498,14 +475,15 @@ static int on_reopen(void *user)
 static int on_level(const char *level, void *user)
 {
 	struct service *service = user;
-	int choice = value_choice(service_log_levels, level);
+	int choice = value_choice(ARGS_WORDS(CHOICES_log_levels(OPTION_COMMA)),
+				  level);
 
 	if (choice >= 0)
 		service->log_level = log_levels[choice];
 	return choice < 0 ? choice : 0;
 }
 
-/* A service without configuration of the socket works without it, beside another service. */
+/* Without a configured path, a socket is no must: another service may have the default one. */
 static int open_control(struct service *service)
 {
 	static const struct control_ops ops = {
@@ -544,8 +522,9 @@ int service_start(struct service *service)
 		return EXIT_USAGE;
 	set_log_level(service);
 	set_callbacks(service);
-	fill_options(service, service->config, &opts);
+	fill_service_options(service, service->config, &opts);
 	r = netobs_new(&opts, &service->ctx);
+	service->sinks.pattern.context = service->ctx;
 	if (r == 0)
 		r = set_alerts(service, service->config);
 	warn_of_missing_sinks(service);
@@ -589,7 +568,6 @@ int service_observe(struct service *service)
 		return r;
 	/* Sinks may start threads, which would keep more. */
 	privileges_drop(&service->config->flows.interfaces, true, true);
-	resume_sinks(service);
 	r = service_sinks_prepare(&service->sinks, service->config);
 	if (r == 0)
 		r = service_sinks_commit(&service->sinks, service->config);

@@ -33,7 +33,7 @@ struct service_reloads {
 struct service {
 	const char *path; /* of the configuration; NULL: the default */
 	struct service_config *config; /* in use */
-	/* That is about to be in use, and which messages are about; NULL: none. */
+	/* A configuration that is being applied, which new log messages are about; or NULL. */
 	struct service_config *next;
 	bool is_reload_due;
 	struct netobs *ctx;
@@ -55,6 +55,14 @@ struct service {
 };
 
 /**
+ * Run a service until a signal ends it: the functions below, in a loop.
+ *
+ * @param path  of the configuration; NULL: the default
+ * @return an exit status
+ */
+int service_run(const char *path);
+
+/**
  * Read the configuration and make a context by it.
  *
  * @return an exit status, which is EXIT_FINE if there is one
@@ -65,8 +73,8 @@ int service_start(struct service *service);
 int service_observe(struct service *service);
 
 /**
- * Read the configuration again, once an earlier reload is over, and apply it. That of before
- * stays in use if it cannot be. Nothing waits for that: service_tend() does it in steps.
+ * Read the configuration again, once an earlier reload is over, and apply it. If that fails,
+ * the previous configuration stays in use. Nothing waits for it: service_tend() works in steps.
  */
 void service_reload(struct service *service);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "service/options/option_names.h"
 #include "service_keys.h"
 
 /* ---- Changes --------------------------------------------------------------------- */
@@ -18,7 +19,7 @@ static void report_kept(const struct service_key *key,
 
 	snprintf(text, sizeof(text),
 		 "[%s] %s: the new value takes effect after a restart",
-		 key->section, key->name);
+		 key->section, key->option.name);
 	on_kept(text, user);
 }
 
@@ -101,9 +102,8 @@ void service_config_keep(struct service_config *config,
 		on_kept("the first filter, and none after one, take effect after a "
 			"restart",
 			user);
-	for (const struct service_key *key = service_keys; key->name; key++)
-		if (key->is_fixed &&
-		    keep_field(config, running, service_key_option(key)))
+	for (const struct service_key *key = service_keys; key->section; key++)
+		if (key->is_fixed && keep_field(config, running, &key->option))
 			report_kept(key, on_kept, user);
 	if (keep_buffer(config, running))
 		on_kept("[sessions] buffer: the new value takes effect after a restart",
@@ -119,16 +119,17 @@ void service_config_keep(struct service_config *config,
 /* ---- Messages of the library ----------------------------------------------------- */
 
 /* The entry that "NAME: ..." is about; its value may be in the rest of the message. */
-static const struct conf_entry *find_entry(const struct conf *conf,
-					   const char *key, const char *rest)
+static const struct conf_entry *find_conf_entry(const struct conf *conf,
+						const struct option_name *name,
+						const char *rest)
 {
 	const struct conf_entry *last = NULL;
 
 	for (size_t i = 0; i < conf->n; i++) {
 		const struct conf_entry *entry = &conf->entries[i];
 
-		if (!entry->key || strcmp(entry->section, "capture") ||
-		    strcmp(entry->key, key) || !*entry->value)
+		if (!entry->key || strcmp(entry->section, name->section) ||
+		    strcmp(entry->key, name->key) || !*entry->value)
 			continue;
 		last = entry;
 		if (strstr(rest, entry->value))
@@ -147,12 +148,10 @@ static void write_place(const struct conf_place *place, const char *rest,
 bool service_config_place(const struct service_config *config,
 			  const char *message, char *ret_text, size_t size)
 {
-	static const struct {
-		const char *library, *key;
-	} names[] = { { "interfaces:", "interface" },
-		      { "exclude:", "exclude" },
-		      { "filter:", "filter" } };
 	const char *rest;
+	const struct option_name *name;
+	const struct conf_entry *entry;
+	struct conf_place place;
 	unsigned int rule;
 	int len = 0, alert;
 
@@ -169,19 +168,12 @@ bool service_config_place(const struct service_config *config,
 		write_place(&config->alerts[alert].place, rest, ret_text, size);
 		return true;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		const struct conf_entry *entry;
-		struct conf_place place;
-
-		if (strncmp(message, names[i].library, strlen(names[i].library)))
-			continue;
-		rest = message + strlen(names[i].library);
-		entry = find_entry(&config->conf, names[i].key, rest);
-		if (!entry)
-			return false;
-		place = conf_value_place(entry);
-		write_place(&place, rest, ret_text, size);
-		return true;
-	}
-	return false;
+	name = option_name_of(message, &rest);
+	entry = name && name->key ? find_conf_entry(&config->conf, name, rest) :
+				    NULL;
+	if (!entry)
+		return false;
+	place = conf_value_place(entry);
+	write_place(&place, rest, ret_text, size);
+	return true;
 }

@@ -50,7 +50,8 @@ static void check_expression(struct service_config *config,
 static int parse_action(struct conf *conf, const struct conf_entry *entry)
 {
 	const struct conf_place place = conf_value_place(entry);
-	int choice = value_choice(service_actions, entry->value);
+	int choice = value_choice(ARGS_WORDS(CHOICES_actions(OPTION_COMMA)),
+				  entry->value);
 
 	if (choice < 0)
 		conf_complain(conf, &place, "action: '%s' is not accept|reject",
@@ -316,14 +317,13 @@ static void check_spec(struct service_config *config,
 		       const struct conf_entry *output, const char *spec)
 {
 	char error[NETOBS_ERROR_MAX] = "";
-	const struct netobs_sink_opts opts = { .sz = sizeof(opts),
-					       .error = &error };
+	const NETOBS_OPTS(netobs_sink_opts, opts, .error = &error);
 	struct conf_place place = conf_value_place(output);
 
-	if (!strcmp(spec, "table"))
+	if (strcspn(spec, ":?") == 5 && !strncmp(spec, "table", 5))
 		conf_complain(&config->conf, &place,
 			      "a table is for people: see netobsctl-flows(8)");
-	else if (output_refuse(spec, error, sizeof(error)))
+	else if (output_refuse(spec, NULL, error, sizeof(error)))
 		conf_complain(&config->conf, &place, "'%s': %s", output->value,
 			      error);
 	else if (netobs_sink_check(spec, &opts) < 0) {
@@ -335,13 +335,13 @@ static void check_spec(struct service_config *config,
 static bool has_stdout(const struct service_config *config)
 {
 	for (size_t i = 0; i < config->n_sinks; i++)
-		if (output_of(config->sinks[i].text, false).is_stdout)
+		if (output_of(config->sinks[i].text).is_stdout)
 			return true;
 	return false;
 }
 
-static void add_sink(struct service_config *config,
-		     const struct conf_entry *header)
+static void add_sink_section(struct service_config *config,
+			     const struct conf_entry *header)
 {
 	const struct conf_entry *output =
 		conf_find(&config->conf, "sink", header->name, "output");
@@ -365,7 +365,7 @@ static void add_sink(struct service_config *config,
 		return;
 	}
 	check_spec(config, output, spec);
-	if (output_of(spec, false).is_stdout && has_stdout(config))
+	if (output_of(spec).is_stdout && has_stdout(config))
 		conf_complain(&config->conf, &output->place,
 			      "only one sink can write to standard output");
 	for (size_t i = 0; i < config->n_sinks; i++)
@@ -406,7 +406,7 @@ static void take_items(struct service_config *config)
 		else if (!strcmp(entry->section, "alert"))
 			add_alert(config, entry);
 		else if (!strcmp(entry->section, "sink"))
-			add_sink(config, entry);
+			add_sink_section(config, entry);
 	}
 }
 
@@ -484,7 +484,7 @@ static void check_control(struct service_config *config)
 	conf_complain(&config->conf, &place, "%s", wrong);
 }
 
-static unsigned int interpret(struct service_config *config, const char *file)
+static unsigned int interpret_conf(struct service_config *config, const char *file)
 {
 	const struct conf_place place = { .file = file };
 	struct conf *conf = &config->conf;
@@ -528,7 +528,7 @@ unsigned int service_config_read(struct service_config *ret_config,
 	ret_config->conf.on_error = on_error;
 	ret_config->conf.user = user;
 	conf_read(&ret_config->conf, &(struct conf_paths){ files, directories });
-	return interpret(ret_config, files[0]);
+	return interpret_conf(ret_config, files[0]);
 }
 
 void service_config_clear(struct service_config *config)

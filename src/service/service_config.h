@@ -9,6 +9,7 @@
 #include "service/options/session_choice.h"
 #include "service/control/control.h"
 #include "service/observe/flows_config.h"
+#include "service/outputs/output.h"
 
 #define SERVICE_CONFIG_FILE NETOBS_CONFIG_DIR "/netobs.conf"
 
@@ -22,7 +23,7 @@ struct service_item {
 };
 
 struct service_config {
-	struct flows_config flows; /* first: options have offsets into it */
+	struct flows_config flows;
 	int default_action, log_level;
 	bool persist;
 	const char *persist_dir; /* NULL: NETOBS_PERSIST_DIR */

@@ -11,82 +11,83 @@
 
 #include <netobs/persist.h>
 
-_Static_assert(offsetof(struct service_config, flows) == 0,
-	       "options of flows have offsets into struct flows_config");
-
 /* ---- Keys ------------------------------------------------------------------------ */
 
-const char *const service_actions[] = { "accept", "reject", NULL };
-const char *const service_log_levels[] = { "error", "warning", "info", "debug",
-					   NULL };
+static bool check_interface(struct service_config *config, const char *value,
+			    char *ret_why, size_t size)
+{
+	(void)config;
+	return flows_check_interface(value, ret_why, size);
+}
 
-#define FIELD(name) offsetof(struct service_config, name)
+static bool check_interval(struct service_config *config, const char *value,
+			   char *ret_why, size_t size)
+{
+	(void)value;
+	return flows_check_interval(config->flows.interval_ms, ret_why, size);
+}
 
-/* Keys that are no options of flows. */
-static const struct args_option own_options[] = {
-	{ 0, "filter", ARGS_STRING, FIELD(filter), "FILTER", NULL, NULL },
-	{ 0, "default-action", ARGS_CHOICE, FIELD(default_action),
-	  "accept|reject", service_actions, NULL },
-	{ 0, "persist", ARGS_SWITCH, FIELD(persist), NULL, NULL, NULL },
-	{ 0, "persist-dir", ARGS_STRING, FIELD(persist_dir), "DIRECTORY", NULL,
-	  NULL },
-	{ 0, "log-level", ARGS_CHOICE, FIELD(log_level),
-	  "error|warning|info|debug", service_log_levels, NULL },
-	{ 0, "enabled", ARGS_SWITCH, FIELD(wants_sessions), NULL, NULL, NULL },
-	{ 0, "sessions-interval", ARGS_SECONDS, FIELD(sessions.interval_ms),
-	  "SECONDS", NULL, NULL },
-	{ 0, "pid", ARGS_NUMBER32, FIELD(sessions.pid), "PID", NULL, NULL },
-	{ 0, "comm", ARGS_STRING, FIELD(sessions.comm), "NAME", NULL, NULL },
-	{ 0, "buffer", ARGS_BYTES, FIELD(sessions.buffer_bytes), "BYTES", NULL,
-	  NULL },
-	{ 0, "path", ARGS_STRING, FIELD(control.path), "PATH", NULL, NULL },
-	{ 0, "group", ARGS_STRING, FIELD(control.group), "GROUP", NULL, NULL },
-	{ 0, "mode", ARGS_STRING, FIELD(control.mode), "MODE", NULL, NULL },
-	{ 0, "group-may-change", ARGS_SWITCH, FIELD(control.group_may_change),
-	  NULL, NULL, NULL },
-	{ 0 }
-};
+static bool check_sampling(struct service_config *config, const char *value,
+			   char *ret_why, size_t size)
+{
+	(void)value;
+	return flows_parse_sampling(&config->flows, ret_why, size);
+}
 
-/* Each is an option, with an underscore for each hyphen. */
+/* Without the other keys, which have places of their own. */
+static bool check_sessions_interval(struct service_config *config,
+				    const char *value, char *ret_why, size_t size)
+{
+	const struct session_choice choice = {
+		.interval_ms = config->sessions.interval_ms
+	};
+
+	(void)value;
+	return session_choice_check(&choice, ret_why, size);
+}
+
+static bool check_sessions_buffer(struct service_config *config,
+				  const char *value, char *ret_why, size_t size)
+{
+	const struct session_choice choice = {
+		.buffer_bytes = config->sessions.buffer_bytes
+	};
+
+	(void)value;
+	return session_choice_check(&choice, ret_why, size);
+}
+
+#define CHECK_capture_interface , check_interface
+#define CHECK_capture_exclude , check_interface
+#define CHECK_capture_sampling , check_sampling
+#define CHECK_flows_interval , check_interval
+#define CHECK_sessions_interval , check_sessions_interval
+#define CHECK_sessions_buffer , check_sessions_buffer
+
+#define IS_FIXED_live false
+#define IS_FIXED_restart true
+#define IS_FIXED_kept(bit) true
+
+#define AT(member) offsetof(struct service_config, member)
+#define AT_interfaces(member) AT(flows.member)
+#define AT_packets(member) AT(flows.member)
+#define AT_sessions(member) AT(sessions.member)
+#define AT_own(member) AT(member)
+
+#define SERVICE_KEY(section, name, change, type, member, otherwise)   \
+	{ #section,                                                   \
+	  ARGS_OPTION("", #name, type, AT_##member, ARGS_SOURCE_NONE, \
+		      otherwise, ""),                                 \
+	  IS_FIXED_##change, OPTION_SECOND(CHECK_##section##_##name, NULL, ) },
+#define SERVICE_KEY_key(...) SERVICE_KEY, __VA_ARGS__
+#define SERVICE_KEY_none OPTION_DROP
+
 const struct service_key service_keys[] = {
-	{ "capture", "interface", "", false, NULL },
-	{ "capture", "exclude", "", false, NULL },
-	{ "capture", "direction", "both", true, NULL },
-	{ "capture", "attach", "auto", true, NULL },
-	{ "capture", "attach_order", "first", true, NULL },
-	{ "capture", "sampling", "1", false, NULL },
-	{ "capture", "rtt", "no", true, NULL },
-	{ "capture", "process", "no", true, NULL },
-	{ "capture", "filter", "", false, NULL },
-	{ "capture", "rules", "", false, NULL },
-	{ "capture", "default_action", "", false, NULL },
-	{ "flows", "interval", "5", false, NULL },
-	{ "flows", "active_timeout", "", false, NULL },
-	{ "flows", "idle_timeout", "15", false, NULL },
-	{ "flows", "per_interface", "no", true, NULL },
-	{ "flows", "timestamps", "coarse", true, NULL },
-	{ "flows", "min_bytes", "", true, NULL },
-	{ "sessions", "enabled", "no", false, NULL },
-	{ "sessions", "interval", "", false, "sessions-interval" },
-	{ "sessions", "pid", "", false, NULL },
-	{ "sessions", "comm", "", false, NULL },
-	{ "sessions", "buffer", "4M", false, NULL },
-	{ "limits", "max_flows", "1048576", true, NULL },
-	{ "limits", "max_memory", "", true, NULL },
-	{ "limits", "max_connections", "65536", true, NULL },
-	{ "metrics", "listen", "", true, "metrics" },
-	{ "metrics", "listen_any", "no", true, "metrics-listen-any" },
-	{ "metrics", "tls_cert", "", true, "metrics-tls-cert" },
-	{ "metrics", "tls_key", "", true, "metrics-tls-key" },
-	{ "metrics", "tls_ca", "", true, "metrics-tls-ca" },
-	{ "metrics", "textfile", "", true, "metrics-textfile" },
-	{ "service", "log_level", "warning", false, NULL },
-	{ "service", "persist", "no", true, NULL },
-	{ "service", "persist_dir", NETOBS_PERSIST_DIR, true, NULL },
-	{ "control", "path", CONTROL_SOCKET, true, NULL },
-	{ "control", "group", CONTROL_GROUP, true, NULL },
-	{ "control", "mode", "0660", true, NULL },
-	{ "control", "group_may_change", "no", true, NULL },
+#define OPTION(letter, name, type, member, otherwise, verbs, library, key, help) \
+	OPTION_CALL(SERVICE_KEY_##key, type, member, otherwise)
+#define KEY(section, name, type, member, otherwise, library, change) \
+	SERVICE_KEY(section, name, change, type, member, otherwise)
+#include "catalogue/options.def"
 	{ 0 }
 };
 
@@ -109,24 +110,11 @@ static const struct named_section *find_named(const char *section)
 	return NULL;
 }
 
-const struct args_option *service_key_option(const struct service_key *key)
-{
-	const struct args_option *own = own_options;
-	char name[32];
-
-	snprintf(name, sizeof(name), "%s", key->option ?: key->name);
-	for (char *at = name; (at = strchr(at, '_'));)
-		*at = '-';
-	while (own->name && strcmp(own->name, name))
-		own++;
-	return own->name ? own : flows_config_find(name);
-}
-
 static const struct service_key *find_key(const char *section, const char *name)
 {
-	for (const struct service_key *key = service_keys; key->name; key++)
+	for (const struct service_key *key = service_keys; key->section; key++)
 		if ((!section || !strcmp(key->section, section)) &&
-		    !strcmp(key->name, name))
+		    !strcmp(key->option.name, name))
 			return key;
 	return NULL;
 }
@@ -153,7 +141,7 @@ static bool check_section(struct conf *conf, const struct conf_entry *entry)
 
 	for (size_t i = 0; i < ARRAY_SIZE(named_sections); i++)
 		suggestion_offer(&suggestion, named_sections[i].section);
-	for (const struct service_key *key = service_keys; key->name; key++) {
+	for (const struct service_key *key = service_keys; key->section; key++) {
 		is_known |= !strcmp(word, key->section);
 		suggestion_offer(&suggestion, key->section);
 	}
@@ -183,9 +171,9 @@ static void complain_key(struct conf *conf, const struct conf_entry *entry)
 			      entry->key, elsewhere->section);
 		return;
 	}
-	for (const struct service_key *key = service_keys; key->name; key++)
+	for (const struct service_key *key = service_keys; key->section; key++)
 		if (!strcmp(key->section, entry->section))
-			suggestion_offer(&suggestion, key->name);
+			suggestion_offer(&suggestion, key->option.name);
 	for (const char *const *key = named ? named->keys : NULL; key && *key;
 	     key++)
 		suggestion_offer(&suggestion, *key);
@@ -212,11 +200,6 @@ size_t service_key_size(enum args_type type)
 void service_keys_default(struct service_config *config)
 {
 	*config = (struct service_config){
-		.flows = { .direction = -1,
-			   .timestamps = -1,
-			   .attach = -1,
-			   .attach_order = -1,
-			   .conns_sort = -1 },
 		.default_action = -1,
 		.sessions.buffer_bytes = 4 << 20, /* the library's default */
 		.log_level = -1,
@@ -255,41 +238,11 @@ static int store_switch(const struct args_option *option, const char *value,
 	return 0;
 }
 
-/* Without the other keys, which have places of their own. */
-static bool check_sessions(const struct service_config *config,
-			   const char *name, char *ret_why, size_t size)
-{
-	struct session_choice choice = { 0 };
-
-	if (!strcmp(name, "interval"))
-		choice.interval_ms = config->sessions.interval_ms;
-	else if (!strcmp(name, "buffer"))
-		choice.buffer_bytes = config->sessions.buffer_bytes;
-	return session_choice_check(&choice, ret_why, size);
-}
-
-/* What an option's type does not say. @return whether it is right */
-static bool check_value(struct service_config *config,
-			const struct service_key *key, const char *value,
-			char *ret_why, size_t size)
-{
-	if (!strcmp(key->section, "sessions"))
-		return check_sessions(config, key->name, ret_why, size);
-	if (!strcmp(key->name, "interface") || !strcmp(key->name, "exclude"))
-		return flows_check_interface(value, ret_why, size);
-	if (!strcmp(key->name, "interval"))
-		return flows_check_interval(config->flows.interval_ms, ret_why,
-					    size);
-	if (!strcmp(key->name, "sampling"))
-		return flows_parse_sampling(&config->flows, ret_why, size);
-	return true;
-}
-
 static void store_value(struct service_config *config,
 			const struct service_key *key,
 			const struct conf_entry *entry)
 {
-	const struct args_option *option = service_key_option(key);
+	const struct args_option *option = &key->option;
 	const bool is_switch = option->type == ARGS_SWITCH ||
 			       option->type == ARGS_MODE;
 	const struct conf_place place = conf_value_place(entry);
@@ -307,10 +260,10 @@ static void store_value(struct service_config *config,
 		conf_complain(&config->conf, &place, "out of memory");
 	else if (r < 0)
 		conf_complain(&config->conf, &place, "%s: '%s' is not %s",
-			      key->name, entry->value,
+			      option->name, entry->value,
 			      is_switch ? "yes or no" : args_expectation(option));
-	else if (!check_value(config, key, entry->value, why, sizeof(why)))
-		conf_complain(&config->conf, &place, "%s: %s", key->name, why);
+	else if (key->check && !key->check(config, entry->value, why, sizeof(why)))
+		conf_complain(&config->conf, &place, "%s: %s", option->name, why);
 }
 
 /* Those of named sections are read with their section. */

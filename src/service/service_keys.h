@@ -6,21 +6,17 @@
 #include "service/options/args.h"
 #include "service_config.h"
 
-/* An option of flows or of the service, with an underscore for each hyphen. */
 struct service_key {
-	const char *section, *name;
-	const char *otherwise; /* "": none */
-	bool is_fixed;	       /* a change takes a restart */
-	const char *option; /* where it has another name; NULL: that of the key */
+	const char *section;
+	struct args_option option; /* its name has underscores for hyphens */
+	bool is_fixed;		   /* a change takes a restart */
+	bool (*check)(struct service_config *config, const char *value,
+		      char *ret_why,
+		      size_t size); /* what the type does not say; NULL: nothing */
 };
 
-/* Up to one without a name. */
+/* Up to one without a section. */
 extern const struct service_key service_keys[];
-
-extern const char *const service_actions[];
-extern const char *const service_log_levels[];
-
-const struct args_option *service_key_option(const struct service_key *key);
 
 /** @return the size of the field of an option, other than ARGS_LIST */
 size_t service_key_size(enum args_type type);

@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 
-static void on_session(const struct netobs_session *session, void *user)
+static void on_own_session(const struct netobs_session *session, void *user)
 {
 	struct service_sessions *sessions = user;
 	struct session_totals *totals = &sessions->past;
@@ -22,7 +22,7 @@ static void on_session(const struct netobs_session *session, void *user)
 }
 
 /* The observer's user is another one. */
-static void on_log(int level, const char *message, void *user)
+static void on_session_log(int level, const char *message, void *user)
 {
 	const struct service_sessions *sessions = user;
 
@@ -32,12 +32,8 @@ static void on_log(int level, const char *message, void *user)
 int service_sessions_prepare(struct service_sessions *sessions,
 			     const struct service_config *config)
 {
-	struct netobs_sessions_opts opts = {
-		.sz = sizeof(opts),
-		.on_session = on_session,
-		.on_log = on_log,
-		.user = sessions,
-	};
+	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_own_session,
+		    .on_log = on_session_log, .user = sessions);
 	int r;
 
 	if (sessions->observer || !config->wants_sessions)

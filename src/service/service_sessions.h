@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The observer of sessions of a service, which a reload may start and end. One that ends delivers
- * what it has, and the next one starts after that, so no session is in two records.
+ * The observer of sessions of a service, which a reload may start and end. It delivers its
+ * sessions before it ends, and only then another one starts, so no session is in two records.
  */
 #ifndef NETOBS_SERVICE_SERVICE_SESSIONS_H
 #define NETOBS_SERVICE_SERVICE_SESSIONS_H

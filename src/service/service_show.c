@@ -18,8 +18,8 @@ struct printer {
 	bool has_failed;
 };
 
-static void print_json(struct printer *printer, const struct conf_entry *entry,
-		       const char *origin)
+static void print_entry_json(struct printer *printer,
+			     const struct conf_entry *entry, const char *origin)
 {
 	size_t size = 6 * (strlen(entry->value) + strlen(entry->name) +
 			   strlen(origin)) +
@@ -71,7 +71,7 @@ static void print_entry(struct printer *printer, const struct conf_entry *entry)
 		snprintf(origin, sizeof(origin), "%s:%u", entry->place.file,
 			 entry->place.line);
 	if (printer->is_json) {
-		print_json(printer, entry, origin);
+		print_entry_json(printer, entry, origin);
 	} else {
 		print_header(printer, entry);
 		printf("# %s\n%s = %s\n", origin, entry->key, entry->value);
@@ -90,7 +90,7 @@ static bool print_list(struct printer *printer, const struct conf *conf,
 			const struct conf_entry *entry = &conf->entries[i];
 
 			if (!entry->key || strcmp(entry->section, key->section) ||
-			    strcmp(entry->key, key->name))
+			    strcmp(entry->key, key->option.name))
 				continue;
 			n = *entry->value ? n + 1 : 0;
 			if (pass)
@@ -106,19 +106,19 @@ static void print_key(struct printer *printer, const struct conf *conf,
 		      const struct service_key *key)
 {
 	const struct conf_entry *entry =
-		conf_find(conf, key->section, "", key->name);
-	bool is_list = service_key_option(key)->type == ARGS_LIST;
+		conf_find(conf, key->section, "", key->option.name);
+	bool is_list = key->option.type == ARGS_LIST;
 
 	if (is_list && print_list(printer, conf, key))
 		return;
 	if (!is_list && entry && *entry->value)
 		print_entry(printer, entry);
 	else
-		print_entry(printer,
-			    &(struct conf_entry){ .section = key->section,
-						  .name = "",
-						  .key = key->name,
-						  .value = key->otherwise });
+		print_entry(printer, &(struct conf_entry){
+					     .section = key->section,
+					     .name = "",
+					     .key = key->option.name,
+					     .value = key->option.otherwise });
 }
 
 static void print_item(struct printer *printer, const struct conf *conf,
@@ -137,11 +137,18 @@ static void print_item(struct printer *printer, const struct conf *conf,
 
 int service_config_print(const struct service_config *config, bool is_json)
 {
+	static const char *const sections[] = { "capture",  "flows",
+						"sessions", "limits",
+						"metrics",  "service",
+						"control" };
 	struct printer printer = { .is_json = is_json };
 	const struct conf *conf = &config->conf;
 
-	for (const struct service_key *key = service_keys; key->name; key++)
-		print_key(&printer, conf, key);
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+		for (const struct service_key *key = service_keys; key->section;
+		     key++)
+			if (!strcmp(key->section, sections[i]))
+				print_key(&printer, conf, key);
 	for (size_t i = 0; i < config->n_filters; i++)
 		print_item(&printer, conf, "filter", config->filters[i].name);
 	for (size_t i = 0; i < config->n_alerts; i++)

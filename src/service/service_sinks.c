@@ -56,8 +56,8 @@ static uint32_t types_of(const char *spec)
 	return types;
 }
 
-static int open_sink(struct service_sinks *sinks, const char *name,
-		     const char *spec, enum service_sink_state state)
+static int open_service_sink(struct service_sinks *sinks, const char *name,
+			     const char *spec, enum service_sink_state state)
 {
 	struct service_sink *sink = &sinks->sinks[sinks->n];
 	struct output *output = &sinks->outputs[sinks->n], chosen;
@@ -74,7 +74,7 @@ static int open_sink(struct service_sinks *sinks, const char *name,
 		free(sink->spec);
 		return -ENOMEM;
 	}
-	chosen = output_of(sink->spec, false);
+	chosen = output_of(sink->spec);
 	*output = sinks->pattern;
 	output->kind = chosen.kind;
 	output->spec = chosen.spec;
@@ -93,8 +93,8 @@ static int open_sink(struct service_sinks *sinks, const char *name,
 /* ---- Replacing them -------------------------------------------------------------- */
 
 /* A sink announces the sampling that it was opened with. */
-static bool is_same(const struct service_sinks *sinks, size_t i,
-		    const struct service_item *item)
+static bool is_same_item(const struct service_sinks *sinks, size_t i,
+			 const struct service_item *item)
 {
 	const struct service_sink *sink = &sinks->sinks[i];
 	const struct output *output = &sinks->outputs[i];
@@ -112,16 +112,16 @@ static size_t find_sink(const struct service_sinks *sinks,
 	size_t i = 0;
 
 	while (i < sinks->n && (sinks->sinks[i].state == SERVICE_SINK_LEAVING ||
-				!is_same(sinks, i, item)))
+				!is_same_item(sinks, i, item)))
 		i++;
 	return i;
 }
 
-static bool is_wanted(const struct service_sinks *sinks, size_t sink,
-		      const struct service_config *config)
+static bool is_sink_wanted(const struct service_sinks *sinks, size_t sink,
+			   const struct service_config *config)
 {
 	for (size_t i = 0; i < config->n_sinks; i++)
-		if (is_same(sinks, sink, &config->sinks[i]))
+		if (is_same_item(sinks, sink, &config->sinks[i]))
 			return true;
 	return false;
 }
@@ -135,7 +135,7 @@ static size_t find_predecessor(const struct service_sinks *sinks,
 		const struct service_sink *sink = &sinks->sinks[i];
 
 		if ((sink->state == SERVICE_SINK_LEAVING ||
-		     !is_wanted(sinks, i, config)) &&
+		     !is_sink_wanted(sinks, i, config)) &&
 		    service_specs_collide(sink->spec, item->text))
 			return i;
 	}
@@ -154,7 +154,8 @@ int service_sinks_prepare(struct service_sinks *sinks,
 		if (find_sink(sinks, item) < sinks->n ||
 		    find_predecessor(sinks, config, item) < sinks->n)
 			continue;
-		r = open_sink(sinks, item->name, item->text, SERVICE_SINK_NEW);
+		r = open_service_sink(sinks, item->name, item->text,
+				      SERVICE_SINK_NEW);
 		if (r == 0)
 			continue;
 		service_sinks_abandon(sinks);
@@ -197,9 +198,9 @@ static int replace_sink(struct service_sinks *sinks, size_t old,
 				  HAND_OVER_MS :
 				  OUTPUT_FINISH_MS);
 	close_sink(sinks, old);
-	r = open_sink(sinks, item->name, item->text, SERVICE_SINK_IN_USE);
+	r = open_service_sink(sinks, item->name, item->text, SERVICE_SINK_IN_USE);
 	if (r < 0 && name && spec &&
-	    !open_sink(sinks, name, spec, SERVICE_SINK_IN_USE))
+	    !open_service_sink(sinks, name, spec, SERVICE_SINK_IN_USE))
 		log_line(sinks, NETOBS_LOG_WARNING, name,
 			 "it goes on with its options of before");
 	free(name);
@@ -220,9 +221,10 @@ static int open_successors(struct service_sinks *sinks,
 
 		if (find_sink(sinks, item) < sinks->n)
 			continue;
-		r = old < sinks->n ? replace_sink(sinks, old, item) :
-				     open_sink(sinks, item->name, item->text,
-					       SERVICE_SINK_IN_USE);
+		r = old < sinks->n ?
+			    replace_sink(sinks, old, item) :
+			    open_service_sink(sinks, item->name, item->text,
+					      SERVICE_SINK_IN_USE);
 		result = result ?: r;
 	}
 	return result;
@@ -238,7 +240,7 @@ int service_sinks_commit(struct service_sinks *sinks,
 
 		if (sink->state == SERVICE_SINK_NEW)
 			sink->state = SERVICE_SINK_IN_USE;
-		else if (!is_wanted(sinks, i, config))
+		else if (!is_sink_wanted(sinks, i, config))
 			sink->state = SERVICE_SINK_LEAVING;
 		sinks->outputs[i].is_idle = sink->state == SERVICE_SINK_LEAVING;
 	}
@@ -300,12 +302,6 @@ void service_sinks_interval(struct service_sinks *sinks)
 {
 	for (size_t i = 0; i < sinks->n; i++)
 		output_interval(&sinks->outputs[i]);
-}
-
-void service_sinks_note_commit(struct service_sinks *sinks, uint64_t number)
-{
-	for (size_t i = 0; i < sinks->n; i++)
-		output_commit(&sinks->outputs[i], number);
 }
 
 int service_sinks_tend(struct service_sinks *sinks)

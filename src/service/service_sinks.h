@@ -74,9 +74,6 @@ void service_sinks_flush_prompt(struct service_sinks *sinks);
 
 void service_sinks_interval(struct service_sinks *sinks);
 
-/* Records until now belong to that commit of the library: see netobs_opts.on_commit. */
-void service_sinks_note_commit(struct service_sinks *sinks, uint64_t number);
-
 /** Close those that leave and have delivered all. @return 0; < 0: a sink failed permanently */
 int service_sinks_tend(struct service_sinks *sinks);
 

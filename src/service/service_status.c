@@ -35,8 +35,8 @@ static void add_bool(struct json *json, const char *key, bool value)
 	json_members(json, value ? "true" : "false", value ? 4 : 5);
 }
 
-static void add_count(struct json *json, const char *key,
-		      const struct netobs_count *count)
+static void add_status_count(struct json *json, const char *key,
+			     const struct netobs_count *count)
 {
 	json_key(json, key);
 	json_open(json, '{');
@@ -110,7 +110,7 @@ static void add_difference(struct json *json, const struct netobs_stats *stats)
 	json_close(json, '}');
 }
 
-static void add_stats(struct json *json, const struct netobs_stats *stats)
+static void add_status_stats(struct json *json, const struct netobs_stats *stats)
 {
 	char text[STATS_JSON_MAX];
 	int len = netobs_stats_json(stats, text, sizeof(text));
@@ -130,7 +130,7 @@ static void add_outcome(struct json *json, const char *key,
 			const struct netobs_count *count)
 {
 	if (count->packets || count->bytes)
-		add_count(json, key, count);
+		add_status_count(json, key, count);
 }
 
 /* What became of packets in one direction; what did not occur is left out. */
@@ -139,7 +139,7 @@ static void add_crossings(struct json *json, const char *key,
 {
 	json_key(json, key);
 	json_open(json, '{');
-	add_count(json, "seen", &crossings->seen);
+	add_status_count(json, "seen", &crossings->seen);
 	add_outcome(json, "flows", &crossings->flows);
 	add_outcome(json, "filtered", &crossings->filtered);
 	add_outcome(json, "sampled_out", &crossings->sampled_out);
@@ -193,9 +193,10 @@ static void add_interfaces(struct json *json, const struct service *service)
 }
 
 /* @sample: "": the rule has none of its own */
-static void add_rule(struct json *json, const char *action, const char *filter,
-		     const char *sample, const struct netobs_count *count,
-		     const struct netobs_count *sampled_out)
+static void add_status_rule(struct json *json, const char *action,
+			    const char *filter, const char *sample,
+			    const struct netobs_count *count,
+			    const struct netobs_count *sampled_out)
 {
 	json_open(json, '{');
 	if (action)
@@ -205,7 +206,7 @@ static void add_rule(struct json *json, const char *action, const char *filter,
 		add_string(json, "sample", sample);
 	json_key_u64(json, "packets", count->packets);
 	json_key_u64(json, "bytes", count->bytes);
-	add_count(json, "sampled_out", sampled_out);
+	add_status_count(json, "sampled_out", sampled_out);
 	json_close(json, '}');
 }
 
@@ -226,13 +227,14 @@ static void add_rules(struct json *json, const struct service *service)
 		if (i < rules->n) {
 			rules_sample_text(&rules->list[i], sample,
 					  sizeof(sample));
-			add_rule(json, rules_action(rules->list[i].action),
-				 rules->list[i].filter, sample, &count, &out);
+			add_status_rule(json, rules_action(rules->list[i].action),
+					rules->list[i].filter, sample, &count,
+					&out);
 		} else if (i == rules->n) {
-			add_rule(json, rules_action(rules->default_action),
-				 "default", "", &count, &out);
+			add_status_rule(json, rules_action(rules->default_action),
+					"default", "", &count, &out);
 		} else {
-			add_rule(json, NULL, "replaced", "", &count, &out);
+			add_status_rule(json, NULL, "replaced", "", &count, &out);
 		}
 	}
 	json_close(json, ']');
@@ -278,7 +280,7 @@ static void add_tables(struct json *json, const struct netobs_stats *stats,
 	json_key_u64(json, "max_flows", engine->max_flows);
 	json_key_u64(json, "flow_memory", stats->flow_memory);
 	json_key_u64(json, "kernel_memory", stats->kernel_memory);
-	add_count(json, "spilled", &stats->spilled);
+	add_status_count(json, "spilled", &stats->spilled);
 	json_close(json, '}');
 }
 
@@ -307,6 +309,13 @@ static void add_quantile(struct json *json, const char *key,
 		json_key_u64(json, key, us);
 }
 
+#define KEPT_BY_none
+#define KEPT_BY_key(section, name, change) OPTION_CALL(KEPT_BY_##change, #name)
+#define KEPT_BY_live OPTION_DROP
+#define KEPT_BY_restart OPTION_DROP
+#define KEPT_BY_kept(bit) KEPT, bit
+#define KEPT(bit, name) { bit, name },
+
 /* Keys of the configuration that take effect after netobsctl detach. */
 static void add_kept(struct json *json, const struct netobs_engine_stats *engine)
 {
@@ -314,10 +323,9 @@ static void add_kept(struct json *json, const struct netobs_engine_stats *engine
 		uint32_t bit;
 		const char *key;
 	} kept[] = {
-		{ NETOBS_KEPT_MAX_FLOWS, "max_flows" },
-		{ NETOBS_KEPT_MAX_MEMORY, "max_memory" },
-		{ NETOBS_KEPT_ATTACH, "attach" },
-		{ NETOBS_KEPT_ATTACH_ORDER, "attach_order" },
+#define OPTION(letter, name, type, member, otherwise, verbs, library, key, help) \
+	KEPT_BY_##key
+#include "catalogue/options.def"
 	};
 
 	json_key(json, "kept_keys");
@@ -345,8 +353,8 @@ static void add_drains(struct json *json, const struct netobs_stats *stats,
 
 /* ---- Sinks ------------------------------------------------------------------------ */
 
-static const char *state_of(const struct service_sink *sink,
-			    const struct netobs_sink_stats *stats)
+static const char *find_sink_state(const struct service_sink *sink,
+				   const struct netobs_sink_stats *stats)
 {
 	if (sink->state == SERVICE_SINK_LEAVING)
 		return "leaving";
@@ -354,8 +362,8 @@ static const char *state_of(const struct service_sink *sink,
 }
 
 /* The library's object, and before its members those of the service. */
-static void add_sink(struct json *json, const struct output *output,
-		     const struct service_sink *sink)
+static void add_status_sink(struct json *json, const struct output *output,
+			    const struct service_sink *sink)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
 	const struct netobs_sink *from = output_as_sink(output);
@@ -367,7 +375,7 @@ static void add_sink(struct json *json, const struct output *output,
 	netobs_sink_stats_get(from, &stats);
 	json_open(json, '{');
 	add_string(json, "name", sink->name);
-	add_string(json, "state", state_of(sink, &stats));
+	add_string(json, "state", find_sink_state(sink, &stats));
 	if (stats.outage_ns) {
 		json_key(json, "outage_since_ms");
 		json_i64(json, stats.outage_ns / NSEC_PER_MSEC);
@@ -388,7 +396,7 @@ static void add_sinks(struct json *json, const struct service_sinks *sinks)
 	json_key(json, "sinks");
 	json_open(json, '[');
 	for (size_t i = 0; i < sinks->n; i++)
-		add_sink(json, &sinks->outputs[i], &sinks->sinks[i]);
+		add_status_sink(json, &sinks->outputs[i], &sinks->sinks[i]);
 	json_close(json, ']');
 }
 
@@ -441,7 +449,7 @@ void service_status_add(struct json *json, void *user)
 	add_string(json, "log_level", level_name(service->log_level));
 	json_key_u64(json, "errors", service->metrics_source.errors);
 	json_key_u64(json, "warnings", service->metrics_source.warnings);
-	add_stats(json, &stats);
+	add_status_stats(json, &stats);
 	json_key_u64(json, "observed_interfaces", stats.interfaces);
 	json_key_u64(json, "shadowed_directions", stats.shadowed);
 	add_interfaces(json, service);

@@ -6,19 +6,25 @@
 #include <stddef.h>
 
 #include "base/util.h"
-#include "cli/view/keys.h"
 
 static void (*volatile stop_object)(void *object);
 static void *volatile stoppable;
+static void (*volatile restore_terminal)(void);
 static volatile sig_atomic_t stopping, resized, hung_up;
 static sigset_t held; /* empty at first */
+
+static void restore_signals(void)
+{
+	if (restore_terminal)
+		restore_terminal();
+}
 
 static void on_stop(int number)
 {
 	int saved = errno;
 
 	if (stopping) {
-		keys_end();
+		restore_signals();
 		signal(number, SIG_DFL);
 		raise(number); /* delivered when this handler returns */
 	} else {
@@ -31,7 +37,7 @@ static void on_stop(int number)
 /* The terminal is as before, whatever the program does not live to do. */
 static void on_abort(int number)
 {
-	keys_end();
+	restore_signals();
 	signal(number, SIG_DFL);
 	raise(number); /* delivered when this handler returns */
 }
@@ -48,7 +54,7 @@ static void on_hangup(int number)
 	hung_up = 1;
 }
 
-static void set(int number, void (*handler)(int))
+static void set_handler(int number, void (*handler)(int))
 {
 	struct sigaction action = { .sa_handler = handler };
 
@@ -77,14 +83,19 @@ void signals_catch(void (*stop)(void *object), void *object)
 	stop_object = stop;
 	stoppable = object;
 	stopping = 0;
-	set(SIGINT, on_stop);
-	set(SIGTERM, on_stop);
+	set_handler(SIGINT, on_stop);
+	set_handler(SIGTERM, on_stop);
 	if (!is_ignored(SIGHUP))
-		set(SIGHUP, on_stop);
-	set(SIGWINCH, on_resize);
+		set_handler(SIGHUP, on_stop);
+	set_handler(SIGWINCH, on_resize);
 	for (size_t i = 0; i < ARRAY_SIZE(aborting); i++)
 		if (is_handled_by(aborting[i], SIG_DFL))
-			set(aborting[i], on_abort);
+			set_handler(aborting[i], on_abort);
+}
+
+void signals_restore_by(void (*restore_by)(void))
+{
+	restore_terminal = restore_by;
 }
 
 bool signals_are_stopping(void)
@@ -94,7 +105,7 @@ bool signals_are_stopping(void)
 
 void signals_catch_hangup(void)
 {
-	set(SIGHUP, on_hangup);
+	set_handler(SIGHUP, on_hangup);
 }
 
 bool signals_take_hangup(void)
@@ -135,14 +146,14 @@ void signals_release_held(void)
 void signals_release(void)
 {
 	signals_release_held();
-	set(SIGINT, SIG_DFL);
-	set(SIGTERM, SIG_DFL);
+	set_handler(SIGINT, SIG_DFL);
+	set_handler(SIGTERM, SIG_DFL);
 	if (!is_ignored(SIGHUP))
-		set(SIGHUP, SIG_DFL);
-	set(SIGWINCH, SIG_DFL);
+		set_handler(SIGHUP, SIG_DFL);
+	set_handler(SIGWINCH, SIG_DFL);
 	for (size_t i = 0; i < ARRAY_SIZE(aborting); i++)
 		if (is_handled_by(aborting[i], on_abort))
-			set(aborting[i], SIG_DFL);
+			set_handler(aborting[i], SIG_DFL);
 	stoppable = NULL;
 }
 

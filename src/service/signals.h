@@ -12,6 +12,9 @@
 /* Call @stop, which is safe in a signal handler, with @object. */
 void signals_catch(void (*stop)(void *object), void *object);
 
+/* Call @restore_by, in a signal handler, before a signal ends the program; NULL: nothing. */
+void signals_restore_by(void (*restore_by)(void));
+
 /* Whether a signal has called @stop. */
 bool signals_are_stopping(void);
 

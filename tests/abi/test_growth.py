@@ -23,6 +23,8 @@ GROWING = {
     "capture.h": ["netobs_capture_opts", "netobs_capture_stats"],
     "connection.h": ["netobs_connection_stats"],
     "flow.h": ["netobs_flow", "netobs_point"],
+    "group.h": ["netobs_group_keys", "netobs_groups_opts", "netobs_groups_top"],
+    "names.h": ["netobs_names_opts"],
     "netobs.h": ["netobs_opts", "netobs_rule"],
     "persist.h": ["netobs_persisted"],
     "probe.h": ["netobs_feature"],

@@ -168,7 +168,7 @@ class Words(unittest.TestCase):
         listed = re.search(r"KEY is (.*?)\.", run("flows", "-h"), re.S)[1]
         self.assertEqual(set(re.findall(r"\w+", listed)) - {"or"}, keys)
         source = (ROOT / "src/lib/group/key_table.c").read_text()
-        table = source.split("by_keys[] = {")[1].split("};")[0]
+        table = source.split("group_keys_all[] = {")[1].split("};")[0]
         self.assertEqual(set(re.findall(r'KEY\("?(\w+)', table)), keys)
 
     def test_stores(self):

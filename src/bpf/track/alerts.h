@@ -1,7 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The rules about connections, evaluated when a segment has given rise to a sample. A sample
- * that breaks no rule costs a comparison with the lowest threshold.
+ * The rules about connections, compared with each sample that a segment gives rise to. Most
+ * samples break no rule, and most of the others break rules that have reported the connection
+ * a moment ago: so little work has to show that there is nothing to do.
+ *
+ * Rules are of a kind: they have the same metric, thresholds of the same sort (a value, or a
+ * multiple of the baseline), and are all plain or all not. A plain rule is decided by the sample
+ * alone; others need earlier samples ("for 3 of 5") or a filter, too. A table has the rules of a
+ * kind by increasing thresholds, so a sample is over the first ones, up to one of them: that is
+ * a prefix, and its last rule stands for it. Given
+ *
+ *	0: rtt > 50ms hold 1m
+ *	1: rtt > 100ms hold 1m
+ *	2: rtt > 200ms for 3 of 5
+ *
+ * rules 0 and 1 are of one kind, which is plain, and rule 2 is of another. Samples of 40, 120, 70
+ * and 250 ms:
+ *
+ *  - 40 ms is compared with the lowest threshold of each kind, 50 and 200 ms, and is over neither.
+ *    That is all (is_settled()).
+ *  - 120 ms is over the prefix 0..1. The first such sample of a connection has both rules considered
+ *    (alert_rule.h): each reports the connection, and is silent about it for a minute. One word of
+ *    the connection keeps the result: all rules up to 1 are silent until then (struct alert_quiet).
+ *  - 70 ms, and 120 ms again, within that minute: the word covers the prefix. Not the rules count
+ *    the sample, but their prefix does (struct alert_prefix), as `held`; user space adds its count
+ *    to each of its rules (count_plain()).
+ *  - 120 ms of a connection without an alert, while both rules have used up their limit of alerts
+ *    per second: the CPU has noted that all up to rule 1 are exhausted until the first of them may
+ *    report again (struct alert_exhausted), so the prefix counts the sample, as `limited`. Had the
+ *    connection an alert, a rule could be silent about it, which is counted in preference.
+ *  - 250 ms is over 0..1 as above, and over rule 2, which is considered by itself: are two of the
+ *    four samples before over 200 ms, too?
+ *
+ * Each change of the rules has a serial number, which both notes contain: so they are void
+ * for other rules.
+ *
+ * alert_take() does all of that but the considering, without calling a function. The stack has no
+ * room for more, so it returns when rules have to be considered, and the flow program calls
+ * alert_compare() and then alert_take() again for the segment's other samples (alert_observe()).
  */
 #ifndef NETOBS_BPF_TRACK_ALERTS_H
 #define NETOBS_BPF_TRACK_ALERTS_H
@@ -17,7 +53,7 @@ static __always_inline __u32 alert_first(const struct alert_table *table,
 	return kind <= ALERT_KINDS ? table->first[kind] : 0;
 }
 
-/* How many rules of the kind the sample is over: those that come first. */
+/* How many rules of the kind the sample is over: they are a prefix. */
 static __always_inline __u32 alert_over(const struct alert_table *table,
 					const struct alert_sample *sample,
 					__u32 kind)
@@ -72,7 +108,7 @@ static __always_inline bool is_quiet(union alert_quiet_word known,
 	       alert_ticks_left(known.quiet.until, tick);
 }
 
-/* Whether all rules up to @last have reached their limit, and none of them is silent before. */
+/* Whether all rules up to @last have reached their limit, and none may be silent instead. */
 static __always_inline bool is_exhausted(const struct alert_exhausted *known,
 					 const struct alert_table *table,
 					 const struct noted_segment *noted,
@@ -118,9 +154,9 @@ static __always_inline __u32 quiet_index(__u32 kind)
 }
 
 /*
- * The sample is over all plain rules of a kind up to one. As long as all of them are silent for its
- * connection, or have reached their limits, a look at one place shows that, and one count stands for
- * all. Returns false, and counts nothing: they are to be considered one by one.
+ * Count a sample that is over the plain rules up to @last in their prefix, if all of them are silent
+ * about its connection, or have reached their limits. Returns false, and counts nothing, if they have
+ * to be considered one by one.
  */
 static __always_inline bool count_plain(__u32 cpu_id, struct noted_segment *noted,
 					const struct alert_table *table,
@@ -146,7 +182,7 @@ static __always_inline bool count_plain(__u32 cpu_id, struct noted_segment *note
 	return true;
 }
 
-/* Plain rules. */
+/* Rules that need nothing but the sample. */
 __noinline int alert_compare_plain(__u32 cpu_id, __u32 kind)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
@@ -238,7 +274,7 @@ __noinline int alert_compare(__u32 cpu_id)
 	return 0;
 }
 
-/* Retransmissions in the window that is over, if that is one of theirs as well. */
+/* The share of retransmissions, if their window is over as well. False: it is not. */
 static __always_inline bool take_loss(struct noted_segment *noted,
 				      const struct alert_table *table)
 {
@@ -294,7 +330,7 @@ static __always_inline bool is_over_any(const struct alert_table *table,
 			     sample->baseline, kind >> 1 & 1);
 }
 
-/* The sample is over plain rules. Returns as count_plain() does. */
+/* count_plain() for a sample that is over rules of this kind alone. Returns the same. */
 static __always_inline bool count_quickly(__u32 cpu_id,
 					  struct noted_segment *noted,
 					  const struct alert_table *table,
@@ -313,7 +349,7 @@ static __always_inline bool count_quickly(__u32 cpu_id,
 	return count_plain(cpu_id, noted, table, state, quiet, last);
 }
 
-/* Whether the sample is over no rule, or over such that could be counted together. */
+/* Whether the sample needs no alert_compare(): it is over no rule, or its prefix was counted. */
 static __always_inline bool is_settled(__u32 cpu_id, struct noted_segment *noted,
 				       const struct alert_table *table,
 				       __u32 metric, __u64 born_ns)
@@ -334,8 +370,8 @@ static __always_inline bool is_settled(__u32 cpu_id, struct noted_segment *noted
 }
 
 /*
- * Whether the filters are to be asked about the packet: one of the client, without a verdict of
- * these filters.
+ * Whether the filters have to be asked about the packet: the client sent it, and the connection has
+ * no verdict of these filters.
  */
 static __always_inline bool lacks_verdict(const struct alert_table *table,
 					  const struct noted_segment *noted)
@@ -350,7 +386,7 @@ static __always_inline bool lacks_verdict(const struct alert_table *table,
 	return state && state->epoch != table->epoch;
 }
 
-/* Of which metrics the segment at hand gave rise to samples: 1 << enum alert_metric. */
+/* The metrics that the segment has samples of: 1 << enum alert_metric, or-ed. */
 static __always_inline __u32 metrics_of(const struct segment *segment)
 {
 	__u32 taken = segment->taken, metrics = 0;
@@ -366,7 +402,7 @@ static __always_inline __u32 metrics_of(const struct segment *segment)
 	return metrics;
 }
 
-/* Choose the rules, and the metrics that they are about. */
+/* Choose the table of rules for all samples of the segment. */
 static __always_inline void alert_begin_segment(struct noted_segment *noted,
 						const struct alert_tables *all)
 {
@@ -380,9 +416,9 @@ static __always_inline void alert_begin_segment(struct noted_segment *noted,
 }
 
 /*
- * Take the samples that the segment at hand gave rise to, by noted->segment.taken, of metrics that
- * there are rules about. @is_first: none was taken yet. Returns whether noted->sample is one that
- * alert_compare() is to see before others are taken; false: that was all.
+ * Take the segment's samples, as noted->segment.taken lists them, of metrics that have rules.
+ * @is_first: no sample of the segment was taken yet. Returns true if alert_compare() has to look at
+ * noted->sample before the next one is taken; false once all are taken.
  */
 __noinline int alert_take(__u32 cpu_id, __u32 is_first)
 {
@@ -420,7 +456,7 @@ __noinline int alert_take(__u32 cpu_id, __u32 is_first)
 	return false;
 }
 
-/* Not from within a function: the stack of five in a row is too large. */
+/* Inlined into the flow program: five nested calls would need too much stack. */
 static __always_inline void alert_observe(__u32 cpu_id)
 {
 	for (__u32 metric = 0; metric < ALERT_METRICS; metric++) {

@@ -6,73 +6,13 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "service/observe/flows_config.h"
+#include "cli/flows/flows_request.h"
 
 enum format { FORMAT_PCAPNG, FORMAT_PCAP };
-enum direction { DIRECTION_BOTH, DIRECTION_INGRESS, DIRECTION_EGRESS };
-
-static const char *const formats[] = {
-	[FORMAT_PCAPNG] = "pcapng", [FORMAT_PCAP] = "pcap", NULL
-};
-
-static const char *const directions[] = {
-	[DIRECTION_BOTH] = "both", [DIRECTION_INGRESS] = "ingress", [DIRECTION_EGRESS] = "egress", NULL
-};
-
-static const char *const attach_orders[] = {
-	[NETOBS_ATTACH_FIRST] = "first", [NETOBS_ATTACH_LAST] = "last", NULL
-};
-
-#define FIELD(name) offsetof(struct capture_config, name)
-
 static const struct args_option options[] = {
-	{ 'i', "interface", ARGS_LIST, FIELD(interfaces), "IF", NULL,
-	  "capture at IF: a name, /REGEX/ or netns:NAME/IF; repeatable" },
-	{ 'x', "exclude", ARGS_LIST, FIELD(exclude), "IF", NULL,
-	  "do not capture at IF: a name or /REGEX/; repeatable" },
-	{ 0, "direction", ARGS_CHOICE, FIELD(direction), "both|ingress|egress",
-	  directions,
-	  "direction of packets, as the interface sees it (default both)" },
-	{ 'w', "write", ARGS_STRING, FIELD(path), "FILE", NULL,
-	  "write packets to FILE (- for stdout)" },
-	{ 0, "listen", ARGS_STRING, FIELD(listen.spec), "ADDRESS", NULL,
-	  "capture for readers that connect: 127.0.0.1:PORT or unix:PATH" },
-	{ 0, "listen-any", ARGS_SWITCH, FIELD(listen.is_any), NULL, NULL,
-	  "let --listen have any address; needs the three of --tls-" },
-	{ 0, "tls-cert", ARGS_STRING, FIELD(listen.tls_cert), "FILE", NULL,
-	  "certificate that readers are shown, with those of its issuers" },
-	{ 0, "tls-key", ARGS_STRING, FIELD(listen.tls_key), "FILE", NULL,
-	  "private key of it" },
-	{ 0, "tls-ca", ARGS_STRING, FIELD(listen.tls_ca), "FILE", NULL,
-	  "authorities whose certificates readers must have" },
-	{ 0, "format", ARGS_CHOICE, FIELD(format), "pcapng|pcap", formats,
-	  "format (default pcapng, but pcap for FILE.pcap)" },
-	{ 0, "rotate", ARGS_BYTES, FIELD(rotate_bytes), "BYTES", NULL,
-	  "begin a new file after this size, such as 100M" },
-	{ 0, "keep", ARGS_NUMBER32, FIELD(keep), "N", NULL,
-	  "with --rotate: remove the oldest files beyond N" },
-	{ 0, "process", ARGS_SWITCH, FIELD(process), NULL, NULL,
-	  "name the processes that packets come from and go to, in pcapng" },
-	{ 's', "snap-length", ARGS_NUMBER32, FIELD(snap_length), "BYTES", NULL,
-	  "capture so many bytes of each packet (default 262144)" },
-	{ 'c', "count", ARGS_NUMBER, FIELD(count), "COUNT", NULL,
-	  "stop after this many packets" },
-	{ 'd', "duration", ARGS_SECONDS, FIELD(duration_ms), "SECONDS", NULL,
-	  "stop after this time" },
-	{ 0, "rate", ARGS_NUMBER32, FIELD(rate), "LIMIT", NULL,
-	  "capture at most this many packets per second" },
-	{ 'B', "buffer", ARGS_BYTES, FIELD(buffer_bytes), "BYTES", NULL,
-	  "kernel memory for packets on their way (default 16M)" },
-	{ 0, "attach", ARGS_CHOICE, FIELD(attach), "auto|tcx|clsact",
-	  flows_attachments, "how to attach to interfaces (default auto)" },
-	{ 0, "attach-order", ARGS_CHOICE, FIELD(attach_order), "first|last",
-	  attach_orders,
-	  "run before or after other tcx programs (default first)" },
-	{ 0, "stats", ARGS_SWITCH, FIELD(stats), NULL, NULL,
-	  "at the end, print statistics as JSON on stderr" },
-	{ 'v', "verbose", ARGS_REPEAT, FIELD(verbose), NULL, NULL,
-	  "log more to stderr; -vv: still more" },
-	{ 0 }
+#define SELECT_capture OPTION_SELECTED
+#define OPTIONS_STRUCT struct capture_config
+#include "service/options/option_rows.h"
 };
 
 static const struct args_command command = {
@@ -80,7 +20,7 @@ static const struct args_command command = {
 	.summary = "Capture the packets that cross this host's interfaces",
 	.options = options,
 	.operands = "[FILTER]",
-	.operand_list = FIELD(filter_words),
+	.operand_list = offsetof(struct capture_config, filter_words),
 	.notes = "FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
 		 "Without -i, all interfaces are captured at, including new ones.\n"
 		 "Without -w and --listen, packets go to stdout if that is not a terminal.\n",
@@ -178,9 +118,7 @@ enum args_result capture_config_parse(struct capture_config *config, int argc,
 {
 	enum args_result result;
 
-	*config = (struct capture_config){
-		.direction = -1, .format = -1, .attach = -1, .attach_order = -1
-	};
+	*config = (struct capture_config){ .format = -1 };
 	result = args_parse(&command, argc, argv, config);
 	if (result != ARGS_RUN)
 		return result;
@@ -211,18 +149,7 @@ void capture_config_clear(struct capture_config *config)
 void capture_config_fill(const struct capture_config *config,
 			 struct netobs_capture_opts *opts)
 {
-	opts->interfaces = config->interfaces.items;
-	opts->exclude = config->exclude.items;
 	opts->filter = config->filter;
-	if (config->direction == DIRECTION_INGRESS)
-		opts->direction = NETOBS_INGRESS;
-	else if (config->direction == DIRECTION_EGRESS)
-		opts->direction = NETOBS_EGRESS;
-	if (config->attach_order == NETOBS_ATTACH_LAST)
-		opts->attach_order = NETOBS_ATTACH_LAST;
-	opts->disable_features = flows_attachment_disables(config->attach);
-	opts->snap_length = config->snap_length;
-	opts->rate = config->rate;
-	opts->flags = config->process ? NETOBS_CAPTURE_PROCESSES : 0;
-	opts->buffer_bytes = config->buffer_bytes;
+#define SELECT_capture OPTION_SELECTED
+#include "service/options/option_fill.h"
 }

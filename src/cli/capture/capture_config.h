@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The command line of netobsctl capture. */
-#ifndef NETOBS_CLI_CAPTURE_CONFIG_H
-#define NETOBS_CLI_CAPTURE_CONFIG_H
+#ifndef NETOBS_CLI_CAPTURE_CAPTURE_CONFIG_H
+#define NETOBS_CLI_CAPTURE_CAPTURE_CONFIG_H
 
 #include "service/options/args.h"
 #include "capture_listen.h"
@@ -10,7 +10,7 @@
 struct capture_config {
 	struct args_list interfaces, exclude, filter_words;
 	int direction, format, attach,
-		attach_order; /* index of the choice; -1: not given */
+		attach_order; /* index of the choice; of the format, -1: by the name */
 	const char *path;
 	char *filter; /* of filter_words; NULL: none */
 	uint32_t snap_length, duration_ms, rate, keep, verbose;

@@ -22,7 +22,7 @@ enum {
 /* ---- Files -------------------------------------------------------------------------- */
 
 /* Only the owner may read captured packets. */
-static int open_file(const char *path, int flags)
+static int open_capture_file(const char *path, int flags)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
 
@@ -35,7 +35,7 @@ static int open_file(const char *path, int flags)
  */
 static int open_existing(const char *path)
 {
-	cleanup_fd int fd = open_file(path, 0);
+	cleanup_fd int fd = open_capture_file(path, 0);
 	struct stat status;
 
 	if (fd < 0)
@@ -72,7 +72,7 @@ static int make_name(struct capture_out *out, char **ret_name)
 	return 0;
 }
 
-static void remove_file(struct capture_out *out, uint32_t i)
+static void remove_capture_file(struct capture_out *out, uint32_t i)
 {
 	unlink(out->names[i]);
 	free(out->names[i]);
@@ -94,7 +94,7 @@ static int open_next(struct capture_out *out)
 		free(TAKE_PTR(name));
 		if (make_name(out, &name))
 			return -ENOMEM;
-		fd = open_file(name, O_EXCL);
+		fd = open_capture_file(name, O_EXCL);
 	} while (fd == -EEXIST);
 	if (fd < 0)
 		return fd;
@@ -212,13 +212,9 @@ int capture_out_open(struct capture_out *out,
 
 int capture_out_begin(struct capture_out *out, struct netobs_capture *capture)
 {
-	const struct netobs_packet_writer_opts opts = {
-		.sz = sizeof(opts),
-		.capture = capture,
-		.write = take_block,
-		.user = out,
-		.format = out->options.format,
-	};
+	const NETOBS_OPTS(netobs_packet_writer_opts, opts, .capture = capture,
+			  .write = take_block, .user = out,
+			  .format = out->options.format);
 
 	return netobs_packet_writer_new(&opts, &out->writer);
 }
@@ -243,13 +239,13 @@ static void begin_next(struct capture_out *out)
 	note_error(out, netobs_packet_writer_restart(out->writer));
 	capture_out_flush(out);
 	if (out->error)
-		remove_file(out, out->n_names - 1);
+		remove_capture_file(out, out->n_names - 1);
 	while (!out->error && out->options.keep &&
 	       out->n_names > out->options.keep)
-		remove_file(out, 0);
+		remove_capture_file(out, 0);
 }
 
-static void rotate(struct capture_out *out)
+void capture_out_rotate(struct capture_out *out)
 {
 	capture_out_stats(out);
 	capture_out_flush(out);
@@ -262,7 +258,7 @@ void capture_out_add(struct capture_out *out, const struct netobs_packet *packet
 {
 	if (out->options.rotate_bytes &&
 	    out->size + out->used >= out->options.rotate_bytes)
-		rotate(out);
+		capture_out_rotate(out);
 	if (!out->error)
 		note_error(out, netobs_packet_writer_add(out->writer, packet));
 	if (!out->error)

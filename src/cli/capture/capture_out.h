@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* A file of packets, standard output, or a ring of files that takes their places. */
-#ifndef NETOBS_CLI_CAPTURE_OUT_H
-#define NETOBS_CLI_CAPTURE_OUT_H
+#ifndef NETOBS_CLI_CAPTURE_CAPTURE_OUT_H
+#define NETOBS_CLI_CAPTURE_CAPTURE_OUT_H
 
 #include <netobs/capture.h>
 #include <stdbool.h>
@@ -53,6 +53,9 @@ void capture_out_start(struct capture_out *out);
 
 /* The first error sticks: nothing is written any more, and the file ends with a packet. */
 void capture_out_add(struct capture_out *out, const struct netobs_packet *packet);
+
+/* End this file, and go on in the next one of the ring. */
+void capture_out_rotate(struct capture_out *out);
 
 /* Write the statistics of the capture so far. */
 void capture_out_stats(struct capture_out *out);

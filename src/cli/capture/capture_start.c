@@ -80,7 +80,7 @@ int capture_start_fd(const struct capture_start *start)
 	return worker_fd(start->worker);
 }
 
-static void begin(struct capture_start *start)
+static void begin_capture(struct capture_start *start)
 {
 	start->is_busy = true;
 	worker_start_or_run(start->worker, &start->work);
@@ -91,14 +91,14 @@ void capture_start_make(struct capture_start *start,
 {
 	start->work = (struct work){ .opts = *opts };
 	start->is_starting = false;
-	begin(start);
+	begin_capture(start);
 }
 
 void capture_start_run(struct capture_start *start, struct netobs_capture *capture)
 {
 	start->work = (struct work){ .capture = capture };
 	start->is_starting = true;
-	begin(start);
+	begin_capture(start);
 }
 
 /* Of more than there is room for, the last one, which says why a start failed. */

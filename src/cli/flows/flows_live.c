@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* netobsctl flows --live: the records of a running service. */
-#include "service/observe/flows_config.h"
+#include "flows_request.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -164,10 +164,10 @@ static void on_log(int level, const char *message, void *user)
 }
 
 /* @return an exit status */
-static int live_run(struct live *live, const struct flows_config *config)
+static int live_run(struct live *live, const struct flows_request *request)
 {
 	struct json_value answer;
-	int r = control_connect(&live->connection, "flows", config->socket,
+	int r = control_connect(&live->connection, "flows", request->socket,
 				"flows");
 	int failed;
 
@@ -180,7 +180,7 @@ static int live_run(struct live *live, const struct flows_config *config)
 		return EXIT_FAILED;
 	}
 	signals_catch(live_stop, live);
-	r = follow(live, config->duration_ms);
+	r = follow(live, request->duration_ms);
 	failed = close_output(live);
 	if (failed)
 		r = failed;
@@ -194,19 +194,19 @@ static int live_run(struct live *live, const struct flows_config *config)
 	return live->missed || (r < 0 && r != -EPIPE) ? EXIT_FAILED : EXIT_FINE;
 }
 
-int flows_live(const struct flows_config *config)
+int flows_live(const struct flows_request *request)
 {
 	struct live *live = calloc(1, sizeof(*live));
 	int status;
 
 	if (!live)
 		return EXIT_FAILED;
-	live->output = config->outputs;
+	live->output = request->outputs;
 	live->output->on_log = on_log;
 	live->is_passed_on = live->output->kind == &output_sink;
-	live->left = config->count ?: UINT64_MAX;
+	live->left = request->count ?: UINT64_MAX;
 	live->connection.fd = -1;
-	status = live_run(live, config);
+	status = live_run(live, request);
 	control_disconnect(&live->connection);
 	free(live);
 	return status;

@@ -11,17 +11,17 @@
 #include <netobs/netobs.h>
 
 #include "base/clock_ms.h"
-#include "service/observe/flows_config.h"
+#include "flows_request.h"
 #include "service/text/human.h"
 #include "cli/view/keys.h"
-#include "service/metrics/metrics.h"
+#include "service/options/option_names.h"
 #include "service/options/privileges.h"
 #include "service/signals.h"
 
 enum { MAX_NOTES = 100 };
 
 struct session {
-	struct flows_config *config;
+	struct flows_request *request;
 	struct netobs *ctx;
 	uint64_t left;	   /* records still to be printed */
 	int log_level;	   /* the least severe that is shown */
@@ -39,7 +39,7 @@ struct session {
 };
 
 /* Once is enough: this may be asked for with every record, or by a signal. */
-static void stop(struct session *session)
+static void stop_flows(struct session *session)
 {
 	if (!session->stopping)
 		netobs_stop(session->ctx);
@@ -48,24 +48,24 @@ static void stop(struct session *session)
 
 static void stop_by_signal(void *session)
 {
-	stop(session);
+	stop_flows(session);
 }
 
 static const char *verb_of(const struct session *session)
 {
-	return session->config->command->name;
+	return session->request->command->name;
 }
 
-static void report(const struct session *session, const char *severity,
-		   const char *message)
+static void report_message(const struct session *session, const char *severity,
+			   const char *message)
 {
 	fprintf(stderr, "netobsctl %s: %s%s\n", verb_of(session), severity,
 		message);
 }
 
 /* The library's own words are better than those for the errno value. */
-static void report_error(const struct session *session, const char *doing,
-			 int error)
+static void report_flow_error(const struct session *session, const char *doing,
+			      int error)
 {
 	if (!session->error_logged)
 		fprintf(stderr, "netobsctl %s: cannot %s: %s\n",
@@ -87,7 +87,7 @@ static void repeat_notes(struct session *session)
 {
 	for (unsigned int i = 0; i < session->n_notes && i < MAX_NOTES; i++) {
 		if (session->notes[i])
-			report(session, "", session->notes[i]);
+			report_message(session, "", session->notes[i]);
 		free(session->notes[i]);
 	}
 	if (session->n_notes > MAX_NOTES)
@@ -96,9 +96,16 @@ static void repeat_notes(struct session *session)
 	session->n_notes = 0;
 }
 
-static void on_log(int level, const char *message, void *user)
+/* Whether it has the whole terminal. */
+static bool takes_keys(const struct output *output)
 {
-	const char *rest, *option = flows_config_option(message, &rest);
+	const struct screen_kind *screen = output_screen(output);
+
+	return screen && screen->keys;
+}
+
+static void print_flow_log(int level, const char *message, void *user)
+{
 	struct session *session = user;
 	char text[512];
 
@@ -107,44 +114,43 @@ static void on_log(int level, const char *message, void *user)
 	if (level > session->log_level)
 		return;
 	if (!rules_place(session->is_replacing ? &session->next :
-						 &session->config->rules,
+						 &session->request->config.rules,
 			 message, text, sizeof(text)))
-		snprintf(text, sizeof(text), "%s%s%s", option ?: "",
-			 option ? ":" : "", option ? rest : message);
+		option_name_write(message, text, sizeof(text));
 	human_clean(text);
 	if (level <= NETOBS_LOG_ERROR)
 		session->error_logged = true;
 
 	/* A line in the middle of a screen would be gone at the next refresh. */
-	for (size_t i = 0; i < session->config->n_outputs; i++) {
-		const struct output_kind *kind = session->config->outputs[i].kind;
+	for (size_t i = 0; i < session->request->n_outputs; i++) {
+		struct output *output = &session->request->outputs[i];
 
-		if ((level > NETOBS_LOG_ERROR || kind->keys) &&
-		    isatty(STDERR_FILENO) &&
-		    output_note(&session->config->outputs[i], text)) {
+		if ((level > NETOBS_LOG_ERROR || takes_keys(output)) &&
+		    isatty(STDERR_FILENO) && output_note(output, text)) {
 			keep_note(session, text);
 			return;
 		}
 	}
-	report(session, level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+	report_message(session, level == NETOBS_LOG_WARNING ? "warning: " : "",
+		       text);
 }
 
-static void on_flow(const struct netobs_flow *flow, void *user)
+static void show_flow(const struct netobs_flow *flow, void *user)
 {
 	struct session *session = user;
 
 	if (!session->left)
 		return;
 	tcp_health_add(&session->metrics_source.health, flow);
-	for (size_t i = 0; i < session->config->n_outputs; i++) {
-		struct output *output = &session->config->outputs[i];
+	for (size_t i = 0; i < session->request->n_outputs; i++) {
+		struct output *output = &session->request->outputs[i];
 
 		output_flow(output, flow);
 		if (output->error)
-			stop(session);
+			stop_flows(session);
 	}
 	if (--session->left == 0)
-		stop(session);
+		stop_flows(session);
 }
 
 /* Flows of a session of alerts. */
@@ -160,23 +166,23 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 
 	if (!session->left)
 		return;
-	for (size_t i = 0; i < session->config->n_outputs; i++)
-		output_record(&session->config->outputs[i], &alert->record);
+	for (size_t i = 0; i < session->request->n_outputs; i++)
+		output_record(&session->request->outputs[i], &alert->record);
 	session->has_alerts = true;
 	if (--session->left == 0)
-		stop(session);
+		stop_flows(session);
 }
 
 /* They are for now, and not for the end of the interval. */
 static void flush_alerts(struct session *session)
 {
 	for (size_t i = 0;
-	     session->has_alerts && i < session->config->n_outputs; i++) {
-		struct output *output = &session->config->outputs[i];
+	     session->has_alerts && i < session->request->n_outputs; i++) {
+		struct output *output = &session->request->outputs[i];
 
 		output_interval(output);
 		if (output->error)
-			stop(session);
+			stop_flows(session);
 	}
 	session->has_alerts = false;
 }
@@ -185,21 +191,14 @@ static void on_interval(void *user)
 {
 	struct session *session = user;
 
-	for (size_t i = 0; i < session->config->n_outputs; i++) {
-		struct output *output = &session->config->outputs[i];
+	for (size_t i = 0; i < session->request->n_outputs; i++) {
+		struct output *output = &session->request->outputs[i];
 
 		output_interval(output);
 		if (output->error)
-			stop(session);
+			stop_flows(session);
 	}
 	metrics_write(session->metrics, false);
-}
-
-static int get_stats(struct netobs_stats *ret_stats, void *user)
-{
-	const struct session *session = user;
-
-	return netobs_stats_get(session->ctx, ret_stats);
 }
 
 static void report_wrong_spec(struct session *session, const struct output *output)
@@ -212,10 +211,10 @@ static void report_wrong_spec(struct session *session, const struct output *outp
 /* Before anything is observed. False: one is wrong. */
 static bool check_outputs(struct session *session)
 {
-	for (size_t i = 0; i < session->config->n_outputs; i++) {
-		struct output *output = &session->config->outputs[i];
+	for (size_t i = 0; i < session->request->n_outputs; i++) {
+		struct output *output = &session->request->outputs[i];
 
-		output->on_log = on_log;
+		output->on_log = print_flow_log;
 		output->user = session;
 		if (output_check(output) < 0) {
 			report_wrong_spec(session, output);
@@ -239,12 +238,12 @@ static int each_connection(void (*take)(const struct netobs_connection *, void *
 
 static int open_outputs(struct session *session)
 {
-	for (size_t i = 0; i < session->config->n_outputs; i++) {
-		struct output *output = &session->config->outputs[i];
+	session->request->view.each_connection = each_connection;
+	for (size_t i = 0; i < session->request->n_outputs; i++) {
+		struct output *output = &session->request->outputs[i];
 		int r;
 
-		output->get_stats = get_stats;
-		output->each_connection = each_connection;
+		output->context = session->ctx;
 		r = output_open(output);
 		if (r == -EINVAL)
 			report_wrong_spec(session, output);
@@ -261,62 +260,63 @@ static int close_outputs(struct session *session)
 {
 	int result = 0;
 
-	output_finish_all(session->config->outputs, session->config->n_outputs,
-			  OUTPUT_FINISH_MS);
-	for (size_t i = 0; i < session->config->n_outputs; i++)
-		if (!output_close(&session->config->outputs[i]))
+	output_finish_all(session->request->outputs,
+			  session->request->n_outputs, OUTPUT_FINISH_MS);
+	for (size_t i = 0; i < session->request->n_outputs; i++)
+		if (!output_close(&session->request->outputs[i]))
 			result = -EIO;
 	return result;
 }
 
 static void pause_screens(const struct session *session)
 {
-	for (size_t i = 0; i < session->config->n_outputs; i++)
-		output_pause(&session->config->outputs[i]);
+	for (size_t i = 0; i < session->request->n_outputs; i++)
+		output_pause(&session->request->outputs[i]);
 }
 
 static void take_keys(struct session *session)
 {
 	unsigned int keys;
 
-	for (size_t i = 0; i < session->config->n_outputs; i++) {
-		struct output *output = &session->config->outputs[i];
+	for (size_t i = 0; i < session->request->n_outputs; i++) {
+		struct output *output = &session->request->outputs[i];
 
-		if (!output->kind->keys)
+		if (!takes_keys(output))
 			continue;
-		if (!output->kind->keys(output))
-			stop(session);
+		if (!output_screen(output)->keys(output))
+			stop_flows(session);
 		return;
 	}
 	keys = keys_read();
 	if (keys & KEY_QUIT)
-		stop(session);
+		stop_flows(session);
 	if (keys & KEY_PAUSE)
 		pause_screens(session);
 }
 
-static void fill_options(struct session *session, struct netobs_opts *opts)
+static void fill_flow_options(struct session *session, struct netobs_opts *opts)
 {
-	flows_config_fill(session->config, opts);
-	opts->on_flow = session->config->is_alerts ? ignore_flow : on_flow;
-	if (session->config->is_alerts)
+	flows_config_fill(&session->request->config, opts);
+	opts->on_flow = session->request->is_alerts ? ignore_flow : show_flow;
+	if (session->request->is_alerts)
 		opts->on_alert = on_alert;
 	opts->on_interval = on_interval;
-	opts->on_log = on_log;
+	opts->on_log = print_flow_log;
 	opts->user = session;
 }
 
 static void end_rules(struct session *session, int r)
 {
-	struct rules *rules = &session->config->rules;
+	struct rules *rules = &session->request->config.rules;
 	char text[512];
 
 	session->is_replacing = false;
 	if (r < 0) {
 		rules_clear(&session->next);
 		if (r != -ECANCELED)
-			on_log(NETOBS_LOG_WARNING,
-			       "the rules of before stay in use", session);
+			print_flow_log(NETOBS_LOG_WARNING,
+				       "the rules of before stay in use",
+				       session);
 		return;
 	}
 	rules_clear(rules);
@@ -324,27 +324,27 @@ static void end_rules(struct session *session, int r)
 	session->next = (struct rules){ 0 };
 	metrics_forget(session->metrics);
 	snprintf(text, sizeof(text), "%s: %u rules are in use",
-		 session->config->rules_path, rules->n);
-	on_log(NETOBS_LOG_INFO, text, session);
+		 session->request->config.rules_path, rules->n);
+	print_flow_log(NETOBS_LOG_INFO, text, session);
 }
 
-/* Those of before stay in use until the library has loaded programs with the new ones. */
+/* The previous rules stay in use until the library has loaded programs with the new ones. */
 static void begin_rules(struct session *session)
 {
-	struct rules *rules = &session->config->rules, before = *rules;
+	struct rules *rules = &session->request->config.rules, before = *rules;
 	char text[512];
 	NETOBS_OPTS(netobs_opts, opts);
 	int r;
 
 	session->are_rules_due = false;
-	if (!rules_read(session->config->rules_path, false, &session->next,
-			text, sizeof(text))) {
-		on_log(NETOBS_LOG_ERROR, text, session);
+	if (!rules_read(session->request->config.rules_path, false,
+			&session->next, text, sizeof(text))) {
+		print_flow_log(NETOBS_LOG_ERROR, text, session);
 		return;
 	}
 	session->is_replacing = true;
 	*rules = session->next;
-	fill_options(session, &opts); /* it points to these */
+	fill_flow_options(session, &opts); /* it points to these */
 	r = netobs_change_begin(session->ctx, &opts);
 	*rules = before;
 	if (r < 0)
@@ -362,10 +362,10 @@ static void tend_rules(struct session *session)
 		begin_rules(session);
 }
 
-static void redraw(const struct session *session)
+static void redraw_view(const struct session *session)
 {
-	for (size_t i = 0; i < session->config->n_outputs; i++)
-		output_resize(&session->config->outputs[i]);
+	for (size_t i = 0; i < session->request->n_outputs; i++)
+		output_resize(&session->request->outputs[i]);
 }
 
 /*
@@ -374,9 +374,9 @@ static void redraw(const struct session *session)
  */
 enum { FD_CONTEXT, FD_STDOUT, FD_KEYS, FD_METRICS, FD_OUTPUTS };
 
-static void fill_fds(const struct session *session, struct pollfd *fds)
+static void fill_flow_fds(const struct session *session, struct pollfd *fds)
 {
-	const struct flows_config *config = session->config;
+	const struct flows_request *request = session->request;
 
 	fds[FD_CONTEXT] = (struct pollfd){ .fd = netobs_fd(session->ctx),
 					   .events = POLLIN };
@@ -384,8 +384,8 @@ static void fill_fds(const struct session *session, struct pollfd *fds)
 	fds[FD_KEYS] = (struct pollfd){ .fd = keys_fd(), .events = POLLIN };
 	fds[FD_METRICS] = (struct pollfd){ .fd = metrics_fd(session->metrics),
 					   .events = POLLIN };
-	for (size_t i = 0; i < config->n_outputs; i++) {
-		const struct output *output = &config->outputs[i];
+	for (size_t i = 0; i < request->n_outputs; i++) {
+		const struct output *output = &request->outputs[i];
 
 		fds[FD_OUTPUTS + i] = (struct pollfd){ .fd = output_fd(output),
 						       .events = POLLIN };
@@ -400,8 +400,8 @@ static void look_at_outputs(struct session *session, const struct pollfd *fds)
 		take_keys(session);
 	if (fds[FD_METRICS].revents)
 		metrics_dispatch(session->metrics);
-	for (size_t i = 0; i < session->config->n_outputs; i++) {
-		struct output *output = &session->config->outputs[i];
+	for (size_t i = 0; i < session->request->n_outputs; i++) {
+		struct output *output = &session->request->outputs[i];
 
 		if (output->is_stdout && !output->error &&
 		    fds[FD_STDOUT].revents & (POLLERR | POLLHUP))
@@ -409,14 +409,14 @@ static void look_at_outputs(struct session *session, const struct pollfd *fds)
 		if (fds[FD_OUTPUTS + i].revents)
 			output_ready(output);
 		if (output->error)
-			stop(session);
+			stop_flows(session);
 	}
 }
 
 /* Until the context has stopped, by a signal or by itself. */
-static int loop(struct session *session, struct pollfd *fds)
+static int loop_flows(struct session *session, struct pollfd *fds)
 {
-	const uint32_t duration_ms = session->config->duration_ms;
+	const uint32_t duration_ms = session->request->duration_ms;
 	const int64_t deadline = now_ms() + duration_ms;
 	bool expired = !duration_ms;
 
@@ -426,14 +426,14 @@ static int loop(struct session *session, struct pollfd *fds)
 
 		if (!expired && left <= 0) {
 			expired = true;
-			stop(session);
+			stop_flows(session);
 		}
-		fill_fds(session, fds);
-		if (signals_poll(fds, FD_OUTPUTS + session->config->n_outputs,
+		fill_flow_fds(session, fds);
+		if (signals_poll(fds, FD_OUTPUTS + session->request->n_outputs,
 				 (int)(expired ? -1 : left)) > 0)
 			look_at_outputs(session, fds);
 		if (signals_take_resize())
-			redraw(session);
+			redraw_view(session);
 		session->are_rules_due |= signals_take_hangup();
 		r = netobs_dispatch(session->ctx);
 		flush_alerts(session);
@@ -446,20 +446,21 @@ static int loop(struct session *session, struct pollfd *fds)
 /* An address that is in use is reported before programs are attached. */
 static int open_metrics(struct session *session)
 {
-	const struct flows_config *config = session->config;
+	const struct flows_request *request = session->request;
 	char text[640];
 	int r;
 
 	session->metrics_source = (struct metrics_source){
 		.ctx = session->ctx,
-		.outputs = config->outputs,
-		.n_outputs = config->n_outputs,
-		.rules = config->rules_path ? &config->rules : NULL,
-		.sampling = config->sampling_interval,
-		.on_log = on_log,
+		.outputs = request->outputs,
+		.n_outputs = request->n_outputs,
+		.rules = request->config.rules_path ? &request->config.rules :
+						      NULL,
+		.sampling = request->config.sampling_interval,
+		.on_log = print_flow_log,
 		.user = session,
 	};
-	r = metrics_open(&config->metrics, &session->metrics_source,
+	r = metrics_open(&request->config.metrics, &session->metrics_source,
 			 &session->metrics, text, sizeof(text));
 	if (r < 0)
 		fprintf(stderr, "netobsctl %s: --metrics: %s\n",
@@ -470,45 +471,45 @@ static int open_metrics(struct session *session)
 	return r;
 }
 
-static int observe(struct session *session)
+static int observe_flows(struct session *session)
 {
 	struct pollfd *fds =
-		calloc(FD_OUTPUTS + session->config->n_outputs, sizeof(*fds));
+		calloc(FD_OUTPUTS + session->request->n_outputs, sizeof(*fds));
 	int r = fds ? netobs_start(session->ctx) : -ENOMEM;
 
 	if (r < 0) {
-		report_error(session, "start", r);
+		report_flow_error(session, "start", r);
 	} else {
 		/* Outputs may start threads, which would keep more. */
-		privileges_drop(&session->config->interfaces, true, true);
+		privileges_drop(&session->request->config.interfaces, true, true);
 		r = open_outputs(session);
 	}
 	if (r == 0) {
-		if (output_has_screen(session->config->outputs,
-				      session->config->n_outputs))
+		if (output_has_live(session->request->outputs,
+				    session->request->n_outputs))
 			keys_start();
-		r = loop(session, fds);
-		if (output_has_screen(session->config->outputs,
-				      session->config->n_outputs))
+		r = loop_flows(session, fds);
+		if (output_has_live(session->request->outputs,
+				    session->request->n_outputs))
 			keys_end();
 		if (r < 0)
-			report_error(session, "continue", r);
+			report_flow_error(session, "continue", r);
 	}
 	free(fds);
 	return r;
 }
 
 /* The file has been read: its flows are shown until the user has seen enough. */
-static void show(struct session *session)
+static void show_view(struct session *session)
 {
 	struct pollfd *fds =
-		calloc(FD_OUTPUTS + session->config->n_outputs, sizeof(*fds));
+		calloc(FD_OUTPUTS + session->request->n_outputs, sizeof(*fds));
 
 	while (fds && !session->stopping) {
-		redraw(session);
-		fill_fds(session, fds);
+		redraw_view(session);
+		fill_flow_fds(session, fds);
 		fds[FD_CONTEXT].fd = -1;
-		if (signals_poll(fds, FD_OUTPUTS + session->config->n_outputs,
+		if (signals_poll(fds, FD_OUTPUTS + session->request->n_outputs,
 				 -1) > 0)
 			look_at_outputs(session, fds);
 		signals_take_resize();
@@ -516,21 +517,21 @@ static void show(struct session *session)
 	free(fds);
 }
 
-static int replay(struct session *session)
+static int replay_files(struct session *session)
 {
 	int r = open_outputs(session);
 
 	if (r < 0)
 		return r;
-	r = netobs_replay_files(session->ctx, session->config->files.items,
-				session->config->files.n);
+	r = netobs_replay_files(session->ctx, session->request->files.items,
+				session->request->files.n);
 	if (r < 0 && r != -ECANCELED) {
-		report_error(session, "read the file", r);
+		report_flow_error(session, "read the file", r);
 		return r;
 	}
-	for (size_t i = 0; i < session->config->n_outputs; i++)
-		if (session->config->outputs[i].kind->keys)
-			show(session);
+	for (size_t i = 0; i < session->request->n_outputs; i++)
+		if (takes_keys(&session->request->outputs[i]))
+			show_view(session);
 	return 0;
 }
 
@@ -541,33 +542,35 @@ static int run_session(struct session *session)
 
 	if (!check_outputs(session))
 		return EXIT_USAGE;
-	fill_options(session, &opts);
+	fill_flow_options(session, &opts);
 	r = netobs_new(&opts, &session->ctx);
-	if (r == 0 && session->config->is_alerts)
-		r = netobs_alerts_set(session->ctx, session->config->alerts.list,
-				      session->config->alerts.n);
+	if (r == 0 && session->request->is_alerts)
+		r = netobs_alerts_set(session->ctx,
+				      session->request->config.alerts.list,
+				      session->request->config.alerts.n);
 	if (r < 0) {
 		netobs_free(session->ctx);
-		report_error(session, "use these options", r);
+		report_flow_error(session, "use these options", r);
 		return r == -EINVAL || r == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
 	}
 
 	signals_catch(stop_by_signal, session);
-	if (session->config->rules_path && !session->config->files.n) {
+	if (session->request->config.rules_path && !session->request->files.n) {
 		signals_catch_hangup();
 		signals_hold(SIGHUP);
 	}
-	r = session->config->files.n ? replay(session) : open_metrics(session);
-	if (r == 0 && !session->config->files.n)
-		r = observe(session);
+	r = session->request->files.n ? replay_files(session) :
+					open_metrics(session);
+	if (r == 0 && !session->request->files.n)
+		r = observe_flows(session);
 	metrics_write(session->metrics, true);
 	metrics_close(session->metrics);
 	closed = close_outputs(session);
 	repeat_notes(session);
-	if (session->config->is_alerts)
-		flows_print_alerts(session->config, session->ctx);
-	else if (session->config->stats)
-		flows_print_stats(session->config, session->ctx);
+	if (session->request->is_alerts)
+		flows_print_alerts(session->request, session->ctx);
+	else if (session->request->stats)
+		flows_print_stats(session->request, session->ctx);
 	signals_release();
 	netobs_free(session->ctx);
 	rules_clear(&session->next);
@@ -576,14 +579,14 @@ static int run_session(struct session *session)
 	return r < 0 || closed < 0 ? EXIT_FAILED : EXIT_FINE;
 }
 
-int flows_session(struct flows_config *config)
+int flows_session(struct flows_request *request)
 {
 	struct session session = {
-		.config = config,
-		.left = config->count ? config->count : UINT64_MAX,
-		.log_level = config->verbose > 1  ? NETOBS_LOG_DEBUG :
-			     config->verbose == 1 ? NETOBS_LOG_INFO :
-						    NETOBS_LOG_WARNING,
+		.request = request,
+		.left = request->count ? request->count : UINT64_MAX,
+		.log_level = request->verbose > 1  ? NETOBS_LOG_DEBUG :
+			     request->verbose == 1 ? NETOBS_LOG_INFO :
+						     NETOBS_LOG_WARNING,
 	};
 
 	return run_session(&session);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "service/observe/flows_config.h"
+#include "flows_request.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,10 +48,10 @@ static void print_rule_json(const char *before, const char *action,
 }
 
 /* In the order of the file, the default last. */
-static void print_rules_json(const struct flows_config *config,
+static void print_rules_json(const struct flows_request *request,
 			     const struct netobs *ctx)
 {
-	const struct rules *rules = &config->rules;
+	const struct rules *rules = &request->config.rules;
 	struct netobs_count count, out;
 
 	fputs(",\"rules\":[", stderr);
@@ -88,11 +88,11 @@ static void print_connections_json(const struct netobs *ctx)
 		fprintf(stderr, ",%.*s", len - 2, text + 1);
 }
 
-static void print_stats_text(const struct flows_config *config,
+static void print_stats_text(const struct flows_request *request,
 			     const struct netobs *ctx,
 			     const struct netobs_stats *stats)
 {
-	const struct rules *rules = &config->rules;
+	const struct rules *rules = &request->config.rules;
 	struct netobs_count count, out;
 
 	human_stats(stderr, stats);
@@ -114,7 +114,7 @@ static void print_stats_text(const struct flows_config *config,
 }
 
 /* The library's object, and in it more members: what became of the records, and the rules. */
-static void print_stats_json(const struct flows_config *config,
+static void print_stats_json(const struct flows_request *request,
 			     const struct netobs *ctx,
 			     const struct netobs_stats *stats)
 {
@@ -125,42 +125,43 @@ static void print_stats_json(const struct flows_config *config,
 	if (len <= 0)
 		return;
 	fprintf(stderr, "%.*s,\"sinks\":[", len - 1, text);
-	for (size_t i = 0; i < config->n_outputs; i++) {
-		if (!config->outputs[i].stats)
+	for (size_t i = 0; i < request->n_outputs; i++) {
+		if (!request->outputs[i].stats)
 			continue;
-		fprintf(stderr, "%s%s", before, config->outputs[i].stats);
+		fprintf(stderr, "%s%s", before, request->outputs[i].stats);
 		before = ",";
 	}
 	fputs("]", stderr);
-	if (config->rules_path)
-		print_rules_json(config, ctx);
+	if (request->config.rules_path)
+		print_rules_json(request, ctx);
 	print_connections_json(ctx);
 	fputs("}\n", stderr);
 }
 
-void flows_print_stats(const struct flows_config *config, const struct netobs *ctx)
+void flows_print_stats(const struct flows_request *request,
+		       const struct netobs *ctx)
 {
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 	bool is_for_people = true;
 
 	if (netobs_stats_get(ctx, &stats) < 0)
 		return;
-	for (size_t i = 0; i < config->n_outputs; i++)
-		is_for_people &= output_is_for_people(&config->outputs[i]);
+	for (size_t i = 0; i < request->n_outputs; i++)
+		is_for_people &= output_is_for_people(&request->outputs[i]);
 	if (is_for_people)
-		print_stats_text(config, ctx, &stats);
+		print_stats_text(request, ctx, &stats);
 	else
-		print_stats_json(config, ctx, &stats);
+		print_stats_json(request, ctx, &stats);
 }
 
-void flows_print_alerts(const struct flows_config *config,
+void flows_print_alerts(const struct flows_request *request,
 			const struct netobs *ctx)
 {
 	char text[NETOBS_ALERT_RULES_MAX * 1024];
 	uint64_t lost = 0;
 	struct json json;
 
-	for (uint32_t i = 0; i < config->alerts.n; i++) {
+	for (uint32_t i = 0; i < request->config.alerts.n; i++) {
 		struct netobs_alert_counts counts = { .sz = sizeof(counts) };
 
 		if (netobs_alert_counts_get(ctx, i, &counts) == 0)
@@ -171,12 +172,12 @@ void flows_print_alerts(const struct flows_config *config,
 			"netobsctl alerts: %" PRIu64
 			" alerts were lost, because they were not read fast enough\n",
 			lost);
-	if (!config->stats)
+	if (!request->stats)
 		return;
 	json_begin(&json, text, sizeof(text));
 	json_open(&json, '{');
 	json_key(&json, "alerts");
-	alert_rules_json(&config->alerts, ctx, &json);
+	alert_rules_json(&request->config.alerts, ctx, &json);
 	json_close(&json, '}');
 	if (json_end(&json) > 0)
 		fprintf(stderr, "%s\n", text);

@@ -10,20 +10,16 @@
 
 #include <netobs/connection.h>
 
+#include "catalogue/options.h"
 #include "base/clock_ms.h"
+#include "base/util.h"
 #include "by.h"
 #include "service/text/human.h"
-#include "group/names.h"
+#include <netobs/names.h>
 
 enum { FIRST_CONNS = 256 };
 
-const char *const conns_sort_names[] = { [CONNS_BY_RATE] = "rate",
-					 [CONNS_BY_RTT] = "rtt",
-					 [CONNS_BY_RETRANSMITS] = "retransmits",
-					 [CONNS_BY_APP] = "app",
-					 [CONNS_BY_BYTES] = "bytes",
-					 [CONNS_BY_AGE] = "age",
-					 NULL };
+const char *const conns_sort_names[] = { CHOICES_conns_sorts(OPTION_COMMA), NULL };
 
 /* ---- Collecting ---------------------------------------------------------------------- */
 
@@ -189,48 +185,7 @@ void conns_sort(struct conns *conns, enum conns_sort sort)
 
 /* ---- Lines --------------------------------------------------------------------------- */
 
-enum conns_column {
-	CONNS_ENDPOINTS,
-	CONNS_RTT_OUT,
-	CONNS_MIN_OUT,
-	CONNS_MAX_OUT,
-	CONNS_RTT_IN,
-	CONNS_MIN_IN,
-	CONNS_APP,
-	CONNS_RETRANSMITS,
-	CONNS_RATE_OUT,
-	CONNS_RATE_IN,
-	CONNS_STATE,
-	CONNS_WHERE,
-	CONNS_PROCESS,
-	CONNS_COLUMNS
-};
-
-/* Widths suffice for common values. @leave_at: as in columns.def. */
-static const struct column conns_columns[CONNS_COLUMNS] = {
-	{ CONNS_ENDPOINTS, "CLIENT \u2192 SERVER", false, 0, 20, 35, 0 },
-	{ CONNS_RTT_OUT, "RTT \u2192", true, 0, 0, 7, 0 },
-	{ CONNS_MIN_OUT, "MIN", true, 4, 0, 7, 0 },
-	{ CONNS_MAX_OUT, "MAX", true, 3, 0, 7, 0 },
-	{ CONNS_RTT_IN, "\u2190 RTT", true, 0, 0, 7, 0 },
-	{ CONNS_MIN_IN, "MIN", true, 3, 0, 7, 0 },
-	{ CONNS_APP, "APP", true, 0, 0, 7, 0 },
-	{ CONNS_RETRANSMITS, "RETRANS", true, 0, 0, 7, 0 },
-	{ CONNS_RATE_OUT, "RATE \u2192", true, 5, 0, 9, 0 },
-	{ CONNS_RATE_IN, "\u2190 RATE", true, 5, 0, 9, 0 },
-	{ CONNS_STATE, "STATE", false, 2, 0, 12, 0 },
-	{ CONNS_WHERE, "SEEN AT", false, 1, 0, 7, 0 },
-	{ CONNS_PROCESS, "PROCESS", false, 0, 12, 24, 0 },
-};
-
-void conns_layout(struct layout *layout, bool shows_process)
-{
-	*layout = (struct layout){ .n = shows_process ? CONNS_COLUMNS :
-							CONNS_PROCESS };
-	memcpy(layout->columns, conns_columns, sizeof(conns_columns));
-}
-
-static void put_endpoints(const struct conn *conn, struct names *names,
+static void put_endpoints(const struct conn *conn, struct netobs_names *names,
 			  char *buf, size_t size)
 {
 	struct flow_tuple tuple = { .src_port = conn->key.client_port,
@@ -240,67 +195,57 @@ static void put_endpoints(const struct conn *conn, struct names *names,
 
 	memcpy(tuple.src, conn->key.client, sizeof(tuple.src));
 	memcpy(tuple.dst, conn->key.server, sizeof(tuple.dst));
-	by_tuple_text(&tuple, names, buf, size);
+	tuple_text(&tuple, names, buf, size);
 }
 
-static void put_cell(enum conns_column column, const struct conns *conns,
-		     const struct conn *conn, char *buf, size_t size)
+/* Of the end that answers requests, nearly always the server. */
+static uint64_t app_latency(const struct conn_way *out, const struct conn_way *in)
 {
-	const struct conn_way *out = &conn->ways[CONN_TO_SERVER],
-			      *in = &conn->ways[CONN_TO_CLIENT];
-
-	switch (column) {
-	case CONNS_RTT_OUT:
-		human_latency(buf, size, out->rtt.smoothed);
-		break;
-	case CONNS_MIN_OUT:
-		human_latency(buf, size, out->rtt.min);
-		break;
-	case CONNS_MAX_OUT:
-		human_latency(buf, size, out->rtt.max);
-		break;
-	case CONNS_RTT_IN:
-		human_latency(buf, size, in->rtt.smoothed);
-		break;
-	case CONNS_MIN_IN:
-		human_latency(buf, size, in->rtt.min);
-		break;
-	case CONNS_APP: /* of the end that answers requests, nearly always the server */
-		human_latency(buf, size, out->app.smoothed ?: in->app.smoothed);
-		break;
-	case CONNS_RETRANSMITS:
-		human_count(buf, size, out->retransmits + in->retransmits);
-		break;
-	case CONNS_RATE_OUT:
-		human_rate(buf, size, out->recent_bytes, conns->took_ns);
-		break;
-	case CONNS_RATE_IN:
-		human_rate(buf, size, in->recent_bytes, conns->took_ns);
-		break;
-	case CONNS_STATE:
-		snprintf(buf, size, "%s",
-			 netobs_connection_state_name(conn->state) ?: "-");
-		break;
-	case CONNS_PROCESS:
-		snprintf(buf, size, "%s", conn->process);
-		break;
-	default:
-		snprintf(buf, size, "%s", conn->interface);
-	}
+	return out->app.smoothed ?: in->app.smoothed;
 }
 
-void conns_cells(const struct layout *layout, const struct conns *conns,
-		 const struct conn *conn, struct names *names,
-		 struct cells *ret_cells)
-{
-	for (size_t i = 0; i < layout->n; i++) {
-		char *buf = ret_cells->buf[i];
-		const size_t size = sizeof(ret_cells->buf[i]);
+#define OUT (&row->ways[CONN_TO_SERVER])
+#define IN (&row->ways[CONN_TO_CLIENT])
 
-		ret_cells->text[i] = buf;
-		if (layout->columns[i].id == CONNS_ENDPOINTS)
-			put_endpoints(conn, names, buf, size);
-		else
-			put_cell(layout->columns[i].id, conns, conn, buf, size);
-	}
+/* As row.h has it. Widths suffice for common values. leave: as in columns.def. */
+#define CONNS_COLUMNS(_, type)                                        \
+	_(type, ENDPOINTS, "CLIENT \u2192 SERVER", left, 0, 20, 35,   \
+	  put_endpoints(row, layout->names, buf, size))               \
+	_(type, RTT_OUT, "RTT \u2192", right, 0, 0, 7,                \
+	  human_latency(buf, size, OUT->rtt.smoothed))                \
+	_(type, MIN_OUT, "MIN", right, 4, 0, 7,                       \
+	  human_latency(buf, size, OUT->rtt.min))                     \
+	_(type, MAX_OUT, "MAX", right, 3, 0, 7,                       \
+	  human_latency(buf, size, OUT->rtt.max))                     \
+	_(type, RTT_IN, "\u2190 RTT", right, 0, 0, 7,                 \
+	  human_latency(buf, size, IN->rtt.smoothed))                 \
+	_(type, MIN_IN, "MIN", right, 3, 0, 7,                        \
+	  human_latency(buf, size, IN->rtt.min))                      \
+	_(type, APP, "APP", right, 0, 0, 7,                           \
+	  human_latency(buf, size, app_latency(OUT, IN)))             \
+	_(type, RETRANSMITS, "RETRANS", right, 0, 0, 7,               \
+	  human_count(buf, size, OUT->retransmits + IN->retransmits)) \
+	_(type, RATE_OUT, "RATE \u2192", right, 5, 0, 9,              \
+	  human_rate(buf, size, OUT->recent_bytes, layout->rate_ns))  \
+	_(type, RATE_IN, "\u2190 RATE", right, 5, 0, 9,               \
+	  human_rate(buf, size, IN->recent_bytes, layout->rate_ns))   \
+	_(type, STATE, "STATE", left, 2, 0, 12,                       \
+	  snprintf(buf, size, "%s",                                   \
+		   netobs_connection_state_name(row->state) ?: "-"))  \
+	_(type, WHERE, "SEEN AT", left, 1, 0, 7,                      \
+	  snprintf(buf, size, "%s", row->interface))                  \
+	_(type, PROCESS, "PROCESS", left, 0, 12, 24,                  \
+	  snprintf(buf, size, "%s", row->process))
+
+/* clang-format off */
+CONNS_COLUMNS(TABLE_TEXT, struct conn)
+
+static const struct column conns_columns[] = { CONNS_COLUMNS(TABLE_COLUMN, ) };
+/* clang-format on */
+
+void conns_layout(struct layout *layout, bool shows_process)
+{
+	*layout = (struct layout){ .n = ARRAY_SIZE(conns_columns) -
+					!shows_process };
+	memcpy(layout->columns, conns_columns, sizeof(conns_columns));
 }

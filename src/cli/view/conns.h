@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The connections of one moment, what they did since the moment before, and their order. */
-#ifndef NETOBS_CLI_CONNS_H
-#define NETOBS_CLI_CONNS_H
+#ifndef NETOBS_CLI_VIEW_CONNS_H
+#define NETOBS_CLI_VIEW_CONNS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +9,6 @@
 
 #include "row.h"
 
-struct names;
 struct netobs_connection;
 
 /* Times in ns; 0: not known. */
@@ -80,11 +79,7 @@ void conns_free(struct conns *conns);
 
 /* ---- As lines of a table ------------------------------------------------------------- */
 
+/* Its records are struct conn; the caller sets @rate_ns, and @names. */
 void conns_layout(struct layout *layout, bool shows_process);
-
-/* @names: or NULL. */
-void conns_cells(const struct layout *layout, const struct conns *conns,
-		 const struct conn *conn, struct names *names,
-		 struct cells *ret_cells);
 
 #endif

@@ -6,6 +6,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "service/signals.h"
+
 /* The terminal is one for the whole process, and so is what it has to go back to. */
 static struct termios before;
 static volatile bool is_started;
@@ -22,6 +24,7 @@ void keys_start(void)
 {
 	struct termios raw;
 
+	signals_restore_by(keys_end);
 	if (is_started || !is_ours() || tcgetattr(STDIN_FILENO, &before) < 0)
 		return;
 	raw = before;

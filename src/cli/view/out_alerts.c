@@ -1,48 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Alerts as a table: a line each. */
 #include <stdio.h>
-#include <string.h>
 
 #include <netobs/alert.h>
 
+#include "base/util.h"
 #include "service/text/human.h"
 #include "row_table.h"
 
-enum { CELL = 64 };
-
-enum {
-	ALERTS_TIME,
-	ALERTS_CLIENT,
-	ALERTS_SERVER,
-	ALERTS_WAY,
-	ALERTS_METRIC,
-	ALERTS_VALUE,
-	ALERTS_OVER,
-	ALERTS_WHERE,
-	ALERTS_RULE,
-	ALERTS_COLUMNS
-};
-
-/* Ends with ports have the width of IPv4. @leave_at: as in columns.def. */
-static const struct column alerts_columns[ALERTS_COLUMNS] = {
-	{ ALERTS_TIME, "TIME", false, 0, 0, 12, 0 },
-	{ ALERTS_CLIENT, "CLIENT", false, 0, 12, 21, 0 },
-	{ ALERTS_SERVER, "SERVER", false, 0, 12, 21, 0 },
-	{ ALERTS_WAY, "WAY", false, 3, 0, 9, 0 },
-	{ ALERTS_METRIC, "METRIC", false, 0, 0, 11, 0 },
-	{ ALERTS_VALUE, "VALUE", true, 0, 0, 9, 0 },
-	{ ALERTS_OVER, "OVER", true, 2, 0, 9, 0 },
-	{ ALERTS_WHERE, "SEEN AT", false, 1, 0, 15, 0 },
-	{ ALERTS_RULE, "RULE", false, 0, 4, 16, 0 },
-};
-
-static int open_table(struct output *output)
-{
-	return row_table_open(output, alerts_columns, ALERTS_COLUMNS);
-}
-
 /* In the unit of the metric. */
-static void amount(char *buf, size_t size, unsigned int metric, uint64_t value)
+static void put_amount(char *buf, size_t size, unsigned int metric, uint64_t value)
 {
 	const int64_t second_ns = 1000000000;
 
@@ -61,7 +28,7 @@ static void amount(char *buf, size_t size, unsigned int metric, uint64_t value)
 	}
 }
 
-static void rule_text(char *buf, size_t size, const struct netobs_alert *alert)
+static void put_rule(char *buf, size_t size, const struct netobs_alert *alert)
 {
 	int len = snprintf(buf, size, "%s%s%s", alert->name,
 			   *alert->name ? ": " : "", alert->rule);
@@ -72,36 +39,42 @@ static void rule_text(char *buf, size_t size, const struct netobs_alert *alert)
 	human_clean(buf);
 }
 
-static void write_row(struct output *output, const struct netobs_record *record)
-{
-	const struct netobs_alert *alert = (const void *)record;
-	char rule[sizeof(alert->name) + sizeof(alert->rule) + CELL];
-	struct cells cells;
+/* As row.h has it. Ends with ports have the width of IPv4. leave: as in columns.def. */
+#define ALERTS_COLUMNS(_, type)                                               \
+	_(type, TIME, "TIME", left, 0, 0, 12,                                 \
+	  human_time(buf, size, row->record.time_ns))                         \
+	_(type, CLIENT, "CLIENT", left, 0, 12, 21,                            \
+	  human_address(buf, size, row->client, row->client_port))            \
+	_(type, SERVER, "SERVER", left, 0, 12, 21,                            \
+	  human_address(buf, size, row->server, row->server_port))            \
+	_(type, WAY, "WAY", left, 3, 0, 9,                                    \
+	  snprintf(buf, size, "to %s",                                        \
+		   row->way == NETOBS_ALERT_TO_SERVER ? "server" : "client")) \
+	_(type, METRIC, "METRIC", left, 0, 0, 11,                             \
+	  snprintf(buf, size, "%s",                                           \
+		   netobs_alert_metric_name(row->metric) ?: "-"))             \
+	_(type, VALUE, "VALUE", right, 0, 0, 9,                               \
+	  put_amount(buf, size, row->metric, row->value))                     \
+	_(type, OVER, "OVER", right, 2, 0, 9,                                 \
+	  put_amount(buf, size, row->metric, row->threshold))                 \
+	_(type, WHERE, "SEEN AT", left, 1, 0, 15,                             \
+	  snprintf(buf, size, "%s", *row->interface ? row->interface : "-"))  \
+	_(type, RULE, "RULE", left, 0, 4, 16, put_rule(buf, size, row))
 
-	for (size_t i = 0; i < ALERTS_COLUMNS; i++)
-		cells.text[i] = cells.buf[i];
-	human_time(cells.buf[ALERTS_TIME], CELL, record->time_ns);
-	human_address(cells.buf[ALERTS_CLIENT], CELL, alert->client,
-		      alert->client_port);
-	human_address(cells.buf[ALERTS_SERVER], CELL, alert->server,
-		      alert->server_port);
-	snprintf(cells.buf[ALERTS_WAY], CELL, "%s",
-		 alert->way == NETOBS_ALERT_TO_SERVER ? "to server" :
-							"to client");
-	snprintf(cells.buf[ALERTS_METRIC], CELL, "%s",
-		 netobs_alert_metric_name(alert->metric) ?: "-");
-	amount(cells.buf[ALERTS_VALUE], CELL, alert->metric, alert->value);
-	amount(cells.buf[ALERTS_OVER], CELL, alert->metric, alert->threshold);
-	snprintf(cells.buf[ALERTS_WHERE], CELL, "%s",
-		 *alert->interface ? alert->interface : "-");
-	rule_text(rule, sizeof(rule), alert);
-	cells.text[ALERTS_RULE] = rule;
-	row_table_write(output, &cells);
+/* clang-format off */
+ALERTS_COLUMNS(TABLE_TEXT, struct netobs_alert)
+
+static const struct column columns[] = { ALERTS_COLUMNS(TABLE_COLUMN, ) };
+/* clang-format on */
+
+static int open_table(struct output *output)
+{
+	return row_table_open(output, columns, ARRAY_SIZE(columns));
 }
 
 const struct output_kind output_alerts = {
 	.has_stream = true,
 	.open = open_table,
-	.record = write_row,
+	.record = row_table_write,
 	.close = row_table_close,
 };

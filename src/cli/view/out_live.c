@@ -14,8 +14,8 @@
 
 #include "base/clock_ms.h"
 #include "service/text/human.h"
-#include "group/names.h"
-#include "service/outputs/output.h"
+#include <netobs/names.h>
+#include "view_output.h"
 #include "row.h"
 
 #define HIDE_CURSOR "\033[?25l"
@@ -76,7 +76,7 @@ static void live_draw_title(struct output *output, const struct screen *screen)
 		time[sizeof("12:34:56")] = '\0';
 	}
 	len = snprintf(line, sizeof(line), "%s %s, every %g s", time,
-		       output->subject, output->interval_ms / 1000.0);
+		       output->view->subject, output->view->interval_ms / 1000.0);
 	room = screen->columns - len;
 	if (room > (int)strlen(hint) + 1)
 		snprintf(line + len, sizeof(line) - (size_t)len, "%*s", room,
@@ -118,16 +118,18 @@ static void live_draw_rows(struct output *output, const struct screen *screen,
 	char line[ROW_LINE_MAX];
 
 	layout_init(&layout, &view->options->by, LAYOUT_LIVE);
+	layout.groups = view->groups;
 	layout.sampling = output->sampling;
-	layout_fit_rows(&layout, view->names, &view->rows, 0, n, view->took_ns,
-			screen->columns);
+	layout.names = view->names;
+	layout.rate_ns = view->took_ns;
+	layout_fit_rows(&layout, view->rows.list.items,
+			view->rows.list.item_size, n, screen->columns);
 
 	layout_headings(&layout, &cells);
 	layout_line(&layout, &cells, screen->columns, line);
 	stream_print(&output->stream, CLEAR_LINE BOLD "%s" NORMAL "\n", line);
 	for (size_t i = 0; i < n; i++) {
-		layout_cells(&layout, view->names, rows_at(&view->rows, i),
-			     view->took_ns, &cells);
+		layout_cells(&layout, rows_at(&view->rows, i), &cells);
 		layout_line(&layout, &cells, screen->columns, line);
 		stream_print(&output->stream, CLEAR_LINE "%s\n", line);
 	}
@@ -141,7 +143,8 @@ static void live_draw_more(struct output *output, const struct screen *screen,
 	char line[ROW_LINE_MAX];
 
 	view_rest_text(&view->rows, n, view->has_others,
-		       view->options->by.n ? "" : " flows", line, sizeof(line));
+		       view->options->by.keys.n ? "" : " flows", line,
+		       sizeof(line));
 	live_print_line(output, screen, line);
 }
 
@@ -162,9 +165,9 @@ static size_t live_count_rows(const struct view *view, size_t room)
 {
 	if (!room)
 		return 0;
-	if (view->rows.n <= room && live_is_complete(view, view->rows.n))
-		return view->rows.n;
-	return min_u64(view->rows.n, room - 1);
+	if (view->rows.list.n <= room && live_is_complete(view, view->rows.list.n))
+		return view->rows.list.n;
+	return min_u64(view->rows.list.n, room - 1);
 }
 
 static void live_draw(struct output *output)
@@ -230,7 +233,7 @@ static void live_turn_over(struct output *output)
 static void live_end_interval(struct output *output)
 {
 	const struct live *live = output->state;
-	int64_t refresh_ms = output->interval_ms * 3 / 4;
+	int64_t refresh_ms = output->view->interval_ms * 3 / 4;
 
 	if (live->is_paused || (!live->drawn_at_s && !live->view.next_sum.flows))
 		return;
@@ -249,27 +252,26 @@ static void live_toggle_pause(struct output *output)
 	live_draw(output);
 }
 
-static bool live_show_note(struct output *output, const char *message)
+static void live_show_note(struct output *output, const char *message)
 {
 	struct live *live = output->state;
 
 	snprintf(live->note, sizeof(live->note), "%s", message);
 	live_draw(output);
-	return true;
 }
 
 static int live_names_fd(const struct output *output)
 {
 	const struct live *live = output->state;
 
-	return names_fd(live->view.names);
+	return live->view.names ? netobs_names_fd(live->view.names) : -1;
 }
 
 static void live_take_names(struct output *output)
 {
 	const struct live *live = output->state;
 
-	names_clear(live->view.names);
+	netobs_names_poll(live->view.names, 0);
 	live_draw(output);
 }
 
@@ -283,7 +285,8 @@ static bool live_close(struct output *output)
 	live->is_paused = false;
 	if (live->view.next_sum.flows && !output->stream.error &&
 	    (!live->drawn_at_s ||
-	     view_age_ns(&live->view) >= output->interval_ms * INT64_C(500000)))
+	     view_age_ns(&live->view) >=
+		     output->view->interval_ms * INT64_C(500000)))
 		live_turn_over(output);
 	view_free(&live->view);
 	free(live);
@@ -291,15 +294,15 @@ static bool live_close(struct output *output)
 	return true;
 }
 
-const struct output_kind output_live = {
-	.has_stream = true,
-	.open = live_open,
-	.flow = live_add_flow,
-	.interval = live_end_interval,
-	.fd = live_names_fd,
-	.ready = live_take_names,
+const struct screen_kind output_live = {
+	.output = { .has_stream = true,
+		    .open = live_open,
+		    .flow = live_add_flow,
+		    .interval = live_end_interval,
+		    .fd = live_names_fd,
+		    .ready = live_take_names,
+		    .close = live_close },
 	.resize = live_draw,
 	.pause = live_toggle_pause,
 	.note = live_show_note,
-	.close = live_close,
 };

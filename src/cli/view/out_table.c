@@ -14,11 +14,10 @@
 #include <netobs/flow.h>
 
 #include "base/clock_ms.h"
-#include "base/json.h"
 #include "service/text/human.h"
-#include "group/names.h"
-#include "service/outputs/output.h"
-#include "row.h"
+#include <netobs/names.h>
+#include "view_output.h"
+#include "row_table.h"
 
 /* At the end of a file, so that its rows have names. */
 enum { NAMES_WAIT_MS = 3000 };
@@ -28,21 +27,8 @@ struct table {
 	struct layout layout;
 	int width; /* of the terminal; 0: no limit */
 	bool has_heading;
-	struct tally total;
+	struct netobs_group_sum total;
 };
-
-static void table_write_line(struct output *output, const struct cells *cells)
-{
-	const struct table *table = output->state;
-	char *line = stream_room(&output->stream, ROW_LINE_MAX + 1);
-	size_t len;
-
-	if (!line)
-		return;
-	len = layout_line(&table->layout, cells, table->width, line);
-	line[len] = '\n';
-	stream_advance(&output->stream, len + 1);
-}
 
 static int table_open(struct output *output)
 {
@@ -56,6 +42,8 @@ static int table_open(struct output *output)
 	output->state = table;
 	table->width = row_line_width();
 	layout_init(&table->layout, &output->view->by, LAYOUT_LINES);
+	table->layout.groups = table->view.groups;
+	table->layout.names = table->view.names;
 	table->layout.sampling = output->sampling;
 	return 0;
 }
@@ -83,9 +71,8 @@ static void table_write_heading(struct output *output)
 			     human_sampled(output->sampling_mode));
 	layout_headings(&table->layout, &headings);
 	layout_widen(&table->layout, &headings);
-	if (table->width)
-		layout_fit(&table->layout, table->width);
-	table_write_line(output, &headings);
+	layout_fit(&table->layout, table->width);
+	layout_write(&table->layout, output, &headings, table->width);
 	table->has_heading = true;
 }
 
@@ -93,12 +80,12 @@ static void table_write_heading(struct output *output)
 static int64_t table_rate_ns(const struct output *output)
 {
 	const struct table *table = output->state;
-	const struct tally *sum = &table->view.sum;
+	const struct netobs_group_sum *sum = &table->view.sum;
 
-	if (!output->view->by.n)
+	if (!output->view->by.keys.n)
 		return 0;
-	return output->is_file ? sum->end_ns - sum->start_ns :
-				 table->view.took_ns;
+	return output->view->is_file ? sum->end_ns - sum->start_ns :
+				       table->view.took_ns;
 }
 
 /* Columns only grow, so that IPv6 widens them once, not by turns. */
@@ -106,35 +93,32 @@ static void table_write_rows(struct output *output)
 {
 	struct table *table = output->state;
 	const struct rows *rows = &table->view.rows;
-	const struct tally rest = rows_rest(rows, rows->n);
-	const int64_t rate_ns = table_rate_ns(output);
+	const struct netobs_group_sum rest = rows_rest(rows, rows->list.n);
 	struct cells cells;
 
-	for (size_t i = 0; i < rows->n; i++) {
-		layout_cells(&table->layout, table->view.names,
-			     rows_at(rows, i), rate_ns, &cells);
+	table->layout.rate_ns = table_rate_ns(output);
+	for (size_t i = 0; i < rows->list.n; i++) {
+		layout_cells(&table->layout, rows_at(rows, i), &cells);
 		if (!table->has_heading || !table->width)
 			layout_widen(&table->layout, &cells);
 	}
 	if (!table->has_heading)
 		table_write_heading(output);
-	for (size_t i = 0; i < rows->n; i++) {
-		layout_cells(&table->layout, table->view.names,
-			     rows_at(rows, i), rate_ns, &cells);
-		table_write_line(output, &cells);
-	}
+	layout_write_rows(&table->layout, output, rows->list.items,
+			  rows->list.item_size, rows->list.n, table->width);
 	if (!rest.flows)
 		return;
 	layout_cells_sum(&table->layout,
 			 rest.is_mixed ? "(others, sampled at different rates)" :
 					 "(others)",
-			 &rest, rate_ns, &cells);
-	table_write_line(output, &cells);
+			 &rest, &cells);
+	layout_write(&table->layout, output, &cells, table->width);
 }
 
 static void table_write_total(struct output *output)
 {
-	const struct tally *total = &((struct table *)output->state)->total;
+	const struct netobs_group_sum *total =
+		&((struct table *)output->state)->total;
 	char packets[16], bytes[16], lasted[16];
 
 	human_count(packets, sizeof(packets), total->packets);
@@ -147,59 +131,18 @@ static void table_write_total(struct output *output)
 
 /* ---- JSON ----------------------------------------------------------------------- */
 
-static void json_key_ms(struct json *json, const char *key, int64_t ns)
+/* @group: NULL: all others. */
+static void groups_write_object(struct output *output,
+				const struct netobs_group *group, int64_t at_ns)
 {
-	json_key(json, key);
-	json_i64(json, ns / NSEC_PER_MSEC - (ns % NSEC_PER_MSEC < 0));
-}
-
-static void json_add_tally(struct json *json, const struct tally *tally,
-			   bool is_host)
-{
-	json_key_ms(json, "TimeFlowStartMs", tally->start_ns);
-	json_key_ms(json, "TimeFlowEndMs", tally->end_ns);
-	json_key_u64(json, "Flows", tally->flows);
-	json_key_u64(json, "Packets", tally->packets);
-	json_key_u64(json, "Bytes", tally->bytes);
-	if (tally->rtt_samples) {
-		json_key_u64(json, "TimeFlowRttNs", tally_rtt_ns(tally));
-		json_key_u64(json, "RttSamples", tally->rtt_samples);
-	}
-	if (tally->retransmits)
-		json_key_u64(json, "Retransmits", tally->retransmits);
-	if (!is_host)
-		return;
-	json_key_u64(json, "SentPackets", tally->sent_packets);
-	json_key_u64(json, "SentBytes", tally->sent_bytes);
-}
-
-/* @value: NULL: all others. */
-static void groups_write_object(struct output *output, const uint8_t *value,
-				const struct tally *tally, int64_t at_ns)
-{
-	const struct by *by = &output->view->by;
-	char *line = stream_room(&output->stream, ROW_LINE_MAX + 1);
-	struct json json;
+	const struct table *table = output->state;
+	char *line = stream_room(&output->stream, NETOBS_GROUP_JSON_MAX + 1);
 	int len;
 
 	if (!line)
 		return;
-	json_begin(&json, line, ROW_LINE_MAX);
-	json_open(&json, '{');
-	json_key(&json, "type");
-	json_string(&json, value ? "group" : "others");
-	json_key_ms(&json, "TimeMs", at_ns);
-	if (value)
-		by_json(by, value, &json);
-	json_add_tally(&json, tally, by->both_ends);
-	if (tally->is_mixed) {
-		json_key_u64(&json, "SamplingMixed", 1);
-	} else if (tally->sampling) {
-		json_key_u64(&json, "Sampling", tally->sampling);
-		json_key_u64(&json, "SamplingMode", tally->sampling_mode);
-	}
-	json_close(&json, '}');
-	len = json_end(&json);
+	len = netobs_group_json(table->view.groups, group, at_ns, line,
+				NETOBS_GROUP_JSON_MAX);
 	if (len < 0) {
 		output->stream.error = len;
 		return;
@@ -212,15 +155,14 @@ static void groups_write_all(struct output *output)
 {
 	const struct view *view = &((struct table *)output->state)->view;
 	const struct rows *rows = &view->rows;
-	const struct tally rest = rows_rest(rows, rows->n);
-	const int64_t at_ns = output->is_file ? view->sum.end_ns :
-						clock_ns(CLOCK_REALTIME);
+	const struct netobs_group_sum rest = rows_rest(rows, rows->list.n);
+	const int64_t at_ns = output->view->is_file ? view->sum.end_ns :
+						      clock_ns(CLOCK_REALTIME);
 
-	for (size_t i = 0; i < rows->n; i++)
-		groups_write_object(output, rows_at(rows, i)->value,
-				    &rows_at(rows, i)->tally, at_ns);
+	for (size_t i = 0; i < rows->list.n; i++)
+		groups_write_object(output, rows_at(rows, i)->group, at_ns);
 	if (rest.flows)
-		groups_write_object(output, NULL, &rest, at_ns);
+		groups_write_object(output, NULL, at_ns);
 }
 
 /* ---- Both ----------------------------------------------------------------------- */
@@ -241,16 +183,16 @@ static void table_wait_for_names(const struct output *output)
 	const struct table *table = output->state;
 	struct cells cells;
 
-	if (!output->is_file || !table->view.names)
+	if (!output->view->is_file || !table->view.names)
 		return;
-	for (size_t i = 0; i < table->view.rows.n; i++) {
-		layout_cells(&table->layout, table->view.names,
-			     rows_at(&table->view.rows, i), 0, &cells);
-		/* One that takes long leaves time for the others. */
+	for (size_t i = 0; i < table->view.rows.list.n; i++) {
+		layout_cells(&table->layout, rows_at(&table->view.rows, i),
+			     &cells);
+		/* A slow name server leaves time for the other rows. */
 		if (i % ROWS_AT_ONCE == ROWS_AT_ONCE - 1)
-			names_wait(table->view.names, left_ms(end) / 2);
+			netobs_names_poll(table->view.names, left_ms(end) / 2);
 	}
-	names_wait(table->view.names, left_ms(end));
+	netobs_names_poll(table->view.names, left_ms(end));
 }
 
 static void table_write_interval(struct output *output)
@@ -262,7 +204,7 @@ static void table_write_interval(struct output *output)
 		output->stream.error = err;
 		return;
 	}
-	tally_add(&table->total, &table->view.sum);
+	netobs_group_sum_add(&table->total, &table->view.sum);
 	if (!is_table(output)) {
 		groups_write_all(output);
 		return;
@@ -275,10 +217,10 @@ static void table_write_interval(struct output *output)
 static void table_end_interval(struct output *output)
 {
 	const struct table *table = output->state;
-	const bool are_groups = output->view->by.n;
-	const int64_t least_ms = output->interval_ms * 3 / 4;
+	const bool are_groups = output->view->by.keys.n;
+	const int64_t least_ms = output->view->interval_ms * 3 / 4;
 
-	if (output->is_file && (are_groups || !table->view.next_sum.flows))
+	if (output->view->is_file && (are_groups || !table->view.next_sum.flows))
 		return;
 	if (!are_groups || view_age_ns(&table->view) >= least_ms * NSEC_PER_MSEC)
 		table_write_interval(output);
@@ -292,7 +234,7 @@ static bool table_close(struct output *output)
 		return true;
 	if (table->view.next_sum.flows || !table->has_heading)
 		table_write_interval(output);
-	if (is_table(output) && output->is_file && table->total.flows)
+	if (is_table(output) && output->view->is_file && table->total.flows)
 		table_write_total(output);
 	view_free(&table->view);
 	free(table);

@@ -15,8 +15,9 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "conns.h"
-#include "group/names.h"
-#include "service/outputs/output.h"
+#include "row_table.h"
+#include <netobs/names.h>
+#include "view_output.h"
 #include "screen.h"
 #include "view.h"
 
@@ -58,7 +59,7 @@ static int tcp_collect(struct output *output)
 	int r;
 
 	conns_begin(&tcp->conns);
-	r = output->each_connection(conns_take, &tcp->conns, output->user);
+	r = output->view->each_connection(conns_take, &tcp->conns, output->user);
 	conns_end(&tcp->conns, tcp->sort);
 	return r < 0 ? r : tcp->conns.error;
 }
@@ -66,7 +67,7 @@ static int tcp_collect(struct output *output)
 static bool tcp_is_due(const struct output *output)
 {
 	const struct tcp *tcp = output->state;
-	int64_t least_ms = output->interval_ms * INT64_C(3) / 4;
+	int64_t least_ms = output->view->interval_ms * INT64_C(3) / 4;
 
 	if (tcp->common.screen && least_ms < MIN_AGE_MS)
 		least_ms = MIN_AGE_MS;
@@ -83,21 +84,11 @@ static size_t tcp_count_rows(const struct output *output)
 	return most && most < tcp->conns.n ? most : tcp->conns.n;
 }
 
-static void tcp_fit(const struct tcp *tcp, size_t first, size_t n, int width,
-		    struct layout *ret_layout)
+static void tcp_layout(const struct tcp *tcp, struct layout *ret_layout)
 {
-	struct cells cells;
-
 	conns_layout(ret_layout, tcp->shows_process);
-	layout_headings(ret_layout, &cells);
-	layout_widen(ret_layout, &cells);
-	for (size_t i = first; i < first + n; i++) {
-		conns_cells(ret_layout, &tcp->conns, &tcp->conns.list[i],
-			    tcp->common.names, &cells);
-		layout_widen(ret_layout, &cells);
-	}
-	if (width)
-		layout_fit(ret_layout, width);
+	ret_layout->names = tcp->common.names;
+	ret_layout->rate_ns = tcp->conns.took_ns;
 }
 
 static void tcp_ignore_flow(struct output *output, const struct netobs_flow *flow)
@@ -113,11 +104,11 @@ static int tcp_open(struct output *output)
 
 	if (!tcp)
 		return -ENOMEM;
-	tcp->sort = output->conns_sort;
+	tcp->sort = output->view->conns_sort;
 	tcp->shows_process = output->view->by.shows_process;
 	tcp->conns.at_ns = clock_ns(CLOCK_MONOTONIC);
 	if (output->view->want_names)
-		err = names_new(NULL, &tcp->common.names);
+		err = netobs_names_new(NULL, &tcp->common.names);
 	if (err < 0)
 		free(tcp);
 	else
@@ -130,41 +121,28 @@ static void tcp_free(struct output *output)
 	struct tcp *tcp = output->state;
 
 	conns_free(&tcp->conns);
-	names_free(tcp->common.names);
+	netobs_names_free(tcp->common.names);
 	free(tcp);
 	output->state = NULL;
 }
 
 /* ---- Lines ------------------------------------------------------------------------------- */
 
-static void tcp_write_line(struct output *output, const struct layout *layout,
-			   const struct cells *cells)
-{
-	char *line = stream_room(&output->stream, ROW_LINE_MAX + 1);
-	size_t len;
-
-	if (!line)
-		return;
-	len = layout_line(layout, cells, row_line_width(), line);
-	line[len] = '\n';
-	stream_advance(&output->stream, len + 1);
-}
-
 static void tcp_write_table(struct output *output)
 {
 	struct tcp *tcp = output->state;
 	const size_t n = tcp_count_rows(output);
+	const int width = row_line_width();
 	struct layout layout;
 	struct cells cells;
 
-	tcp_fit(tcp, 0, n, row_line_width(), &layout);
+	tcp_layout(tcp, &layout);
+	layout_fit_rows(&layout, tcp->conns.list, sizeof(*tcp->conns.list), n,
+			width);
 	layout_headings(&layout, &cells);
-	tcp_write_line(output, &layout, &cells);
-	for (size_t i = 0; i < n; i++) {
-		conns_cells(&layout, &tcp->conns, &tcp->conns.list[i],
-			    tcp->common.names, &cells);
-		tcp_write_line(output, &layout, &cells);
-	}
+	layout_write(&layout, output, &cells, width);
+	layout_write_rows(&layout, output, tcp->conns.list,
+			  sizeof(*tcp->conns.list), n, width);
 }
 
 /* As they come: all that is known of each. */
@@ -193,7 +171,8 @@ static void tcp_print(struct output *output)
 		tcp_write_table(output);
 	} else {
 		tcp->conns.at_ns = clock_ns(CLOCK_MONOTONIC);
-		r = output->each_connection(tcp_write_json, output, output->user);
+		r = output->view->each_connection(tcp_write_json, output,
+						  output->user);
 	}
 	if (r < 0)
 		output->stream.error = r;
@@ -250,22 +229,14 @@ static void tcp_draw_rows(struct tcp *tcp)
 {
 	const size_t n = tcp->conns.n, room = tcp_room();
 	struct layout layout;
-	struct cells cells;
-	char line[ROW_LINE_MAX];
-	size_t shown;
 
 	if (tcp->common.first >= n)
 		tcp->common.first = n ? n - 1 : 0;
-	shown = n - tcp->common.first < room ? n - tcp->common.first : room;
-	tcp_fit(tcp, tcp->common.first, shown, COLS, &layout);
-	screen_put_headings(HEAD_LINES - 1, &layout);
-	for (size_t i = 0; i < shown; i++) {
-		conns_cells(&layout, &tcp->conns,
-			    &tcp->conns.list[tcp->common.first + i],
-			    tcp->common.names, &cells);
-		layout_line(&layout, &cells, COLS, line);
-		mvaddstr(HEAD_LINES + (int)i, 0, line);
-	}
+	tcp_layout(tcp, &layout);
+	screen_put_rows(HEAD_LINES - 1, &layout,
+			n ? &tcp->conns.list[tcp->common.first] : NULL,
+			sizeof(*tcp->conns.list),
+			min_u64(n - tcp->common.first, room));
 }
 
 static void tcp_draw(struct output *output)
@@ -361,14 +332,14 @@ static bool tcp_end_screen(struct output *output)
 	return true;
 }
 
-const struct output_kind output_tcp = {
-	.open = tcp_open_screen,
-	.flow = tcp_ignore_flow,
-	.interval = tcp_show_interval,
-	.fd = screen_names_fd,
-	.ready = screen_take_names,
+const struct screen_kind output_tcp = {
+	.output = { .open = tcp_open_screen,
+		    .flow = tcp_ignore_flow,
+		    .interval = tcp_show_interval,
+		    .fd = screen_names_fd,
+		    .ready = screen_take_names,
+		    .close = tcp_end_screen },
 	.resize = screen_resize,
 	.keys = screen_follow_keys,
 	.note = screen_note,
-	.close = tcp_end_screen,
 };

@@ -11,7 +11,7 @@
 #include <curses.h>
 
 #include "base/clock_ms.h"
-#include "group/names.h"
+#include <netobs/names.h>
 #include "screen.h"
 #include "top.h"
 #include "view.h"
@@ -46,14 +46,14 @@ static void top_show_table(struct top *top, size_t table)
 	top->common.first = 0;
 }
 
-static void top_sort(struct top *top, enum sort sort)
+static void top_sort(struct top *top, enum netobs_group_sort sort)
 {
 	top->order = (struct order){ .sort = sort };
 	top->common.first = 0;
 }
 
 /* All tables show them, or none does. */
-static void top_sort_measured(struct top *top, enum sort sort)
+static void top_sort_measured(struct top *top, enum netobs_group_sort sort)
 {
 	if (top->tables.tables[top->table].by.shows_rtt)
 		top_sort(top, sort);
@@ -80,25 +80,25 @@ static bool top_choose(struct top *top, int key)
 		top_show_table(top, (top->table + n - 1) % n);
 		return true;
 	case 'b':
-		top_sort(top, SORT_BYTES);
+		top_sort(top, NETOBS_GROUP_BY_BYTES);
 		return true;
 	case 'k':
-		top_sort(top, SORT_PACKETS);
+		top_sort(top, NETOBS_GROUP_BY_PACKETS);
 		return true;
 	case 'f':
-		top_sort(top, SORT_FLOWS);
+		top_sort(top, NETOBS_GROUP_BY_FLOWS);
 		return true;
 	case 's':
-		top_sort(top, SORT_SENT);
+		top_sort(top, NETOBS_GROUP_BY_SENT);
 		return true;
 	case 'r':
-		top_sort_measured(top, SORT_RTT);
+		top_sort_measured(top, NETOBS_GROUP_BY_RTT);
 		return true;
 	case 'x':
-		top_sort_measured(top, SORT_RETRANSMITS);
+		top_sort_measured(top, NETOBS_GROUP_BY_RETRANSMITS);
 		return true;
 	case 'n':
-		top_sort(top, SORT_VALUE);
+		top_sort(top, NETOBS_GROUP_BY_KEY);
 		return true;
 	default:
 		return screen_scroll(key, top_room(), top->n_rows,
@@ -137,7 +137,7 @@ static bool top_follow_key(struct output *output, int key)
 static void top_free(struct top *top)
 {
 	top_tables_free(&top->tables);
-	names_free(top->common.names);
+	netobs_names_free(top->common.names);
 	free(top);
 }
 
@@ -151,10 +151,10 @@ static int top_open(struct output *output)
 	top->common.draw = top_draw;
 	top->common.follow_key = top_follow_key;
 	top->order = output->view->order;
-	top->since_start = output->is_file;
+	top->since_start = output->view->is_file;
 	err = top_tables_init(&top->tables, &output->view->by);
 	if (err == 0 && output->view->want_names)
-		err = names_new(NULL, &top->common.names);
+		err = netobs_names_new(NULL, &top->common.names);
 	if (err == 0)
 		err = screen_start(output, &top->common.screen);
 	if (err < 0) {
@@ -177,9 +177,9 @@ static void top_add_flow(struct output *output, const struct netobs_flow *flow)
 static void top_end_interval(struct output *output)
 {
 	struct top *top = output->state;
-	int64_t age_ms = output->interval_ms * INT64_C(3) / 4;
+	int64_t age_ms = output->view->interval_ms * INT64_C(3) / 4;
 
-	if (output->is_file) {
+	if (output->view->is_file) {
 		top_end_interval_of_file(top);
 		return;
 	}
@@ -207,14 +207,14 @@ static bool top_close(struct output *output)
 	return true;
 }
 
-const struct output_kind output_top = {
-	.open = top_open,
-	.flow = top_add_flow,
-	.interval = top_end_interval,
-	.fd = screen_names_fd,
-	.ready = screen_take_names,
+const struct screen_kind output_top = {
+	.output = { .open = top_open,
+		    .flow = top_add_flow,
+		    .interval = top_end_interval,
+		    .fd = screen_names_fd,
+		    .ready = screen_take_names,
+		    .close = top_close },
 	.resize = screen_resize,
 	.keys = screen_follow_keys,
 	.note = screen_note,
-	.close = top_close,
 };

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "service/text/human.h"
-#include "group/names.h"
+#include <netobs/names.h>
 
 #define ELLIPSIS "\u2026"
 
@@ -24,69 +24,14 @@ enum tables {
 	TABLES_rtt = 32
 };
 
-#define IS_RIGHT_left false
-#define IS_RIGHT_right true
-#define COLUMN(name, heading, tables, width, align, leave, text) \
-	{ TABLES_##tables,                                       \
-	  { COLUMN_##name, heading, IS_RIGHT_##align, leave, 0, width, 0 } },
-
-static const struct {
-	enum tables tables;
-	struct column column;
-} columns[COLUMN_KEYS] = {
-#include "catalogue/columns.def"
-};
-
 enum { LEAVE_STEPS = 6 };
 
 /* ---- Cells ---------------------------------------------------------------------- */
 
-/* False: it is not a number. */
-static bool put_number(int id, const struct tally *tally, int64_t rate_ns,
-		       char *buf, size_t size)
-{
-	const int64_t lasted_ns = tally->end_ns - tally->start_ns;
-
-	switch (id) {
-	case COLUMN_TIME:
-		human_time(buf, size, tally->start_ns);
-		return true;
-	case COLUMN_FLOWS:
-		human_count(buf, size, tally->flows);
-		return true;
-	case COLUMN_PACKETS:
-		human_count(buf, size, tally->packets);
-		return true;
-	case COLUMN_PACE:
-		human_pace(buf, size, tally->packets, rate_ns);
-		return true;
-	case COLUMN_BYTES:
-		human_bytes(buf, size, tally->bytes);
-		return true;
-	case COLUMN_SENT:
-		human_bytes(buf, size, tally->sent_bytes);
-		return true;
-	case COLUMN_RTT:
-		human_latency(buf, size, tally_rtt_ns(tally));
-		return true;
-	case COLUMN_RETRANSMITS:
-		human_count(buf, size, tally->retransmits);
-		return true;
-	case COLUMN_RATE:
-		human_rate(buf, size, tally->bytes,
-			   rate_ns ? rate_ns : lasted_ns);
-		return true;
-	case COLUMN_DURATION:
-		human_duration(buf, size, lasted_ns);
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* To the text of a row that is not sampled as the heading says. */
-static void add_sampling(const struct layout *layout, const struct tally *tally,
-			 char *buf, size_t size)
+static void add_sampling(const struct layout *layout,
+			 const struct netobs_group_sum *tally, char *buf,
+			 size_t size)
 {
 	const size_t len = strlen(buf);
 	const char *space = len ? " " : "";
@@ -103,63 +48,84 @@ static void add_sampling(const struct layout *layout, const struct tally *tally,
 			 tally->sampling);
 }
 
-static const char *put_text(const struct layout *layout, int id,
-			    struct names *names, const struct row *row,
-			    char *buf, size_t size)
+static int64_t lasted_ns(const struct row *row)
 {
-	switch (id) {
-	case COLUMN_PROTOCOL:
-		human_protocol(buf, size, row->flow.proto);
-		return buf;
-	case COLUMN_ENDPOINTS:
-		by_tuple_text(&row->flow, names, buf, size);
-		return buf;
-	case COLUMN_INFO:
-		snprintf(buf, size, "%s", row->info);
-		add_sampling(layout, &row->tally, buf, size);
-		return buf;
-	case COLUMN_WHERE:
-		return row->where;
-	case COLUMN_PROCESS:
-		return row->process;
-	default:
-		by_text(layout->by, (size_t)(id - COLUMN_KEYS), row->value,
-			names, buf, size);
-		if ((size_t)(id - COLUMN_KEYS) + 1 == layout->by->n)
-			add_sampling(layout, &row->tally, buf, size);
-		return buf;
-	}
+	return row->sum.end_ns - row->sum.start_ns;
 }
 
-void layout_cells(const struct layout *layout, struct names *names,
-		  const struct row *row, int64_t rate_ns, struct cells *ret_cells)
+/* Of columns.def. */
+/* clang-format off */
+TABLE_PUT(struct row, TIME, human_time(buf, size, row->sum.start_ns))
+TABLE_PUT(struct row, PROTOCOL, human_protocol(buf, size, row->flow.proto))
+TABLE_PUT(struct row, ENDPOINTS, tuple_text(&row->flow, layout->names, buf, size))
+TABLE_PUT(struct row, PROCESS, snprintf(buf, size, "%s", row->process))
+TABLE_PUT(struct row, INFO, snprintf(buf, size, "%s", row->info);
+	  add_sampling(layout, &row->sum, buf, size))
+TABLE_PUT(struct row, FLOWS, human_count(buf, size, row->sum.flows))
+TABLE_PUT(struct row, PACKETS, human_count(buf, size, row->sum.packets))
+TABLE_PUT(struct row, PACE, human_pace(buf, size, row->sum.packets, layout->rate_ns))
+TABLE_PUT(struct row, BYTES, human_bytes(buf, size, row->sum.bytes))
+TABLE_PUT(struct row, SENT, human_bytes(buf, size, row->sum.sent_bytes))
+TABLE_PUT(struct row, RTT, human_latency(buf, size, sum_rtt_ns(&row->sum)))
+TABLE_PUT(struct row, RETRANSMITS, human_count(buf, size, row->sum.retransmits))
+TABLE_PUT(struct row, RATE,
+	  human_rate(buf, size, row->sum.bytes, layout->rate_ns ?: lasted_ns(row)))
+TABLE_PUT(struct row, DURATION, human_duration(buf, size, lasted_ns(row)))
+TABLE_PUT(struct row, WHERE, snprintf(buf, size, "%s", row->where))
+/* clang-format on */
+
+static void put_key(const struct layout *layout, const struct column *column,
+		    const void *record, char *buf, size_t size)
+{
+	const struct row *row = record;
+	const uint32_t key = (uint32_t)(column->id - COLUMN_KEYS);
+
+	netobs_group_text(layout->groups, row->group, key, layout->names, buf,
+			  size);
+	if (key + 1 == layout->by->keys.n)
+		add_sampling(layout, &row->sum, buf, size);
+}
+
+#define COLUMN(name, heading, tables, width, align, leave, text)             \
+	{ TABLES_##tables,                                                   \
+	  { COLUMN_##name, heading, TABLE_IS_RIGHT_##align, leave, 0, width, \
+	    0, put_##name } },
+
+static const struct {
+	enum tables tables;
+	struct column column;
+} columns[COLUMN_KEYS] = {
+#include "catalogue/columns.def"
+};
+
+void layout_cells(const struct layout *layout, const void *record,
+		  struct cells *ret_cells)
 {
 	for (size_t i = 0; i < layout->n; i++) {
-		char *buf = ret_cells->buf[i];
-		const size_t size = sizeof(ret_cells->buf[i]);
-		const int id = layout->columns[i].id;
+		const struct column *column = &layout->columns[i];
 
-		ret_cells->text[i] =
-			put_number(id, &row->tally, rate_ns, buf, size) ?
-				buf :
-				put_text(layout, id, names, row, buf, size);
+		ret_cells->text[i] = ret_cells->buf[i];
+		column->put(layout, column, record, ret_cells->buf[i],
+			    sizeof(ret_cells->buf[i]));
 	}
 }
 
 void layout_cells_sum(const struct layout *layout, const char *text,
-		      const struct tally *tally, int64_t rate_ns,
+		      const struct netobs_group_sum *tally,
 		      struct cells *ret_cells)
 {
-	for (size_t i = 0; i < layout->n; i++) {
-		char *buf = ret_cells->buf[i];
+	const struct row row = { .sum = *tally };
 
-		if (put_number(layout->columns[i].id, tally, rate_ns, buf,
-			       sizeof(ret_cells->buf[i]))) {
-			ret_cells->text[i] = buf;
-			continue;
-		}
-		ret_cells->text[i] = text;
-		text = "";
+	for (size_t i = 0; i < layout->n; i++) {
+		const struct column *column = &layout->columns[i];
+		const bool is_number = column->right || column->id == COLUMN_TIME;
+
+		ret_cells->text[i] = is_number ? ret_cells->buf[i] : text;
+		if (is_number)
+			column->put(layout, column, &row, ret_cells->buf[i],
+				    sizeof(ret_cells->buf[i]));
+		else
+			text = "";
 	}
 }
 
@@ -184,7 +150,7 @@ static int prefix_length(const char *text, int width)
 	return (int)(pos - text);
 }
 
-static int display_width(const char *text)
+int row_text_width(const char *text)
 {
 	int width = 0;
 
@@ -193,42 +159,35 @@ static int display_width(const char *text)
 	return width;
 }
 
-static void layout_add_column(struct layout *layout, const struct column *column)
-{
-	layout->columns[layout->n++] = *column;
-}
-
 static void layout_add_keys(struct layout *layout, const struct by *by)
 {
-	for (size_t i = 0; i < by->n; i++)
-		layout_add_column(
-			layout,
-			&(struct column){ .id = COLUMN_KEYS + (int)i,
-					  .heading = by_heading(by, i),
-					  .least = LEAST_KEY,
-					  .width = KEY_WIDTH / (int)by->n });
+	for (size_t i = 0; i < by->keys.n; i++)
+		layout->columns[layout->n++] =
+			(struct column){ .id = COLUMN_KEYS + (int)i,
+					 .heading = by->keys.headings[i],
+					 .least = LEAST_KEY,
+					 .width = KEY_WIDTH / (int)by->keys.n,
+					 .put = put_key };
 }
 
 void layout_init(struct layout *layout, const struct by *by, enum layout_kind kind)
 {
 	const unsigned int table =
 		(kind == LAYOUT_TOP ? TABLES_top : 0) |
-		(!by->n && by->shows_process ? TABLES_process : 0) |
+		(!by->keys.n && by->shows_process ? TABLES_process : 0) |
 		(by->shows_rtt ? TABLES_rtt : 0) |
-		(!by->n	       ? TABLES_flows :
-		 by->both_ends ? TABLES_groups | TABLES_hosts :
-				 TABLES_groups);
+		(!by->keys.n	      ? TABLES_flows :
+		 by_has_both_ends(by) ? TABLES_groups | TABLES_hosts :
+					TABLES_groups);
 
-	layout->n = 0;
-	layout->sampling = 0;
-	layout->by = by;
+	*layout = (struct layout){ .by = by };
 	for (int i = 0; i < COLUMN_KEYS; i++) {
 		if (i == COLUMN_FLOWS)
 			layout_add_keys(layout, by);
 		if (!(columns[i].tables & table) ||
 		    (i == COLUMN_TIME && kind != LAYOUT_LINES))
 			continue;
-		layout_add_column(layout, &columns[i].column);
+		layout->columns[layout->n++] = columns[i].column;
 		if (i == COLUMN_ENDPOINTS)
 			layout->columns[layout->n - 1].least = LEAST_ENDPOINTS;
 	}
@@ -238,7 +197,7 @@ void layout_widen(struct layout *layout, const struct cells *cells)
 {
 	for (size_t i = 0; i < layout->n; i++) {
 		struct column *column = &layout->columns[i];
-		int width = display_width(cells->text[i]);
+		int width = row_text_width(cells->text[i]);
 
 		if (column->widest < width)
 			column->widest = width;
@@ -293,7 +252,7 @@ void layout_fit(struct layout *layout, int screen)
 {
 	struct column *widest;
 
-	if (layout_width(layout) <= screen)
+	if (!screen || layout_width(layout) <= screen)
 		return;
 	for (size_t i = 0; i < layout->n; i++) {
 		if (layout->columns[i].width)
@@ -307,16 +266,15 @@ void layout_fit(struct layout *layout, int screen)
 		widest->width--;
 }
 
-void layout_fit_rows(struct layout *layout, struct names *names,
-		     const struct rows *rows, size_t first, size_t n,
-		     int64_t rate_ns, int screen)
+void layout_fit_rows(struct layout *layout, const void *first, size_t size,
+		     size_t n, int screen)
 {
 	struct cells cells;
 
 	layout_headings(layout, &cells);
 	layout_widen(layout, &cells);
-	for (size_t i = first; i < first + n; i++) {
-		layout_cells(layout, names, rows_at(rows, i), rate_ns, &cells);
+	for (size_t i = 0; i < n; i++) {
+		layout_cells(layout, (const char *)first + i * size, &cells);
 		layout_widen(layout, &cells);
 	}
 	layout_fit(layout, screen);
@@ -331,7 +289,7 @@ size_t layout_line(const struct layout *layout, const struct cells *cells,
 	for (size_t i = 0; i < layout->n; i++) {
 		const struct column *column = &layout->columns[i];
 		const char *text = cells->text[i];
-		int padding = column->width - display_width(text);
+		int padding = column->width - row_text_width(text);
 		bool is_cut = padding < 0;
 
 		if (!column->width)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Rows of a view as lines of text in columns. */
-#ifndef NETOBS_CLI_ROW_H
-#define NETOBS_CLI_ROW_H
+/* Records as lines of text in columns: of any table, and of flows and groups. */
+#ifndef NETOBS_CLI_VIEW_ROW_H
+#define NETOBS_CLI_VIEW_ROW_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "group/names.h"
+#include <netobs/names.h>
 #include "view.h"
 
 #define COLUMN(name, ...) COLUMN_##name,
@@ -17,7 +17,13 @@ enum column_id {
 	COLUMN_KEYS, /* the first key of --by, and behind it the others */
 };
 
-enum { LAYOUT_COLUMNS = COLUMN_KEYS + BY_KEYS, ROW_LINE_MAX = 1024 };
+enum {
+	LAYOUT_COLUMNS = COLUMN_KEYS + NETOBS_GROUP_KEYS_MAX,
+	ROW_LINE_MAX = 1024,
+	CELL_MAX = 10 * NETOBS_NAME_MAX
+};
+
+struct layout;
 
 struct column {
 	int id;
@@ -26,10 +32,40 @@ struct column {
 	int leave_at, least; /* width; 0: not cut */
 	int width;	     /* on the screen; 0: not shown */
 	int widest;	     /* of the texts so far */
+	/* Write the text that @record has in this column. */
+	void (*put)(const struct layout *layout, const struct column *column,
+		    const void *record, char *buf, size_t size);
 };
+
+/*
+ * A table's columns are described once, in a list of
+ * _(type, name, heading, align, leave, least, width, text), from left to right: @text writes what
+ * the record @row, of @type, has in it to @buf of @size. The list is expanded twice, to functions
+ * by TABLE_TEXT and to the columns by TABLE_COLUMN.
+ */
+#define TABLE_PUT(type, name, text)                                        \
+	static void put_##name(const struct layout *layout,                \
+			       const struct column *column,                \
+			       const void *record, char *buf, size_t size) \
+	{                                                                  \
+		const type *row = record;                                  \
+                                                                           \
+		(void)layout;                                              \
+		(void)column;                                              \
+		text;                                                      \
+	}
+#define TABLE_TEXT(type, name, heading, align, leave, least, width, text) \
+	TABLE_PUT(type, name, text)
+#define TABLE_IS_RIGHT_left false
+#define TABLE_IS_RIGHT_right true
+#define TABLE_COLUMN(type, name, heading, align, leave, least, width, text) \
+	{ 0, heading, TABLE_IS_RIGHT_##align, leave, least, width, 0, put_##name },
 
 struct layout {
 	const struct by *by;
+	const struct netobs_groups *groups; /* that rows are of; NULL: none */
+	struct netobs_names *names; /* of hosts and ports; NULL: numbers */
+	int64_t rate_ns; /* what rates are an average over; 0: the row's own duration */
 	struct column columns[LAYOUT_COLUMNS];
 	size_t n;
 	uint32_t sampling; /* that the heading names; 0: none */
@@ -38,7 +74,7 @@ struct layout {
 /* The text of each column; @buf has room for numbers as text. */
 struct cells {
 	const char *text[LAYOUT_COLUMNS];
-	char buf[LAYOUT_COLUMNS][5 * NAMES_MAX];
+	char buf[LAYOUT_COLUMNS][CELL_MAX];
 };
 
 /* What a table is part of. */
@@ -48,14 +84,13 @@ enum layout_kind { LAYOUT_LINES, LAYOUT_LIVE, LAYOUT_TOP };
 void layout_init(struct layout *layout, const struct by *by,
 		 enum layout_kind kind);
 
-/* @names: or NULL. @rate_ns: what the rate is an average over; 0: the row's own duration. */
-void layout_cells(const struct layout *layout, struct names *names,
-		  const struct row *row, int64_t rate_ns,
+/* What @record, a struct row in tables of flows and groups, has in each column. */
+void layout_cells(const struct layout *layout, const void *record,
 		  struct cells *ret_cells);
 
 /* A line that begins with @text, and has the numbers of a row. */
 void layout_cells_sum(const struct layout *layout, const char *text,
-		      const struct tally *tally, int64_t rate_ns,
+		      const struct netobs_group_sum *tally,
 		      struct cells *ret_cells);
 
 /* The headings, as cells. */
@@ -66,17 +101,13 @@ void layout_widen(struct layout *layout, const struct cells *cells);
 
 /*
  * Make @screen columns suffice: take spare room away, leave columns out, the
- * least important first, and cut addresses last.
+ * least important first, and cut addresses last. 0: there is no limit.
  */
 void layout_fit(struct layout *layout, int screen);
 
-/*
- * The same for headings and @n rows from @first on, which have the cells that
- * layout_cells() makes of them.
- */
-void layout_fit_rows(struct layout *layout, struct names *names,
-		     const struct rows *rows, size_t first, size_t n,
-		     int64_t rate_ns, int screen);
+/* The same for headings and @n records of @size bytes each, the first of which is @first. */
+void layout_fit_rows(struct layout *layout, const void *first, size_t size,
+		     size_t n, int screen);
 
 /* @return columns that a line takes */
 int layout_width(const struct layout *layout);
@@ -97,5 +128,8 @@ size_t layout_line(const struct layout *layout, const struct cells *cells,
  * @return columns of a line on standard output; 0: no limit
  */
 int row_line_width(void);
+
+/** @return the columns of the terminal that @text takes */
+int row_text_width(const char *text);
 
 #endif

@@ -10,19 +10,37 @@ struct row_table {
 	int width; /* of the terminal; 0: no limit */
 };
 
-static void write_line(struct output *output, const struct cells *cells)
+void layout_write(const struct layout *layout, struct output *output,
+		  const struct cells *cells, int width)
 {
-	const struct row_table *table = output->state;
-	struct layout layout = table->layout;
 	char *line = stream_room(&output->stream, ROW_LINE_MAX + 1);
 	size_t len;
 
 	if (!line)
 		return;
-	layout_fill(&layout, table->width ?: ROW_LINE_MAX);
-	len = layout_line(&layout, cells, table->width, line);
+	len = layout_line(layout, cells, width, line);
 	line[len] = '\n';
 	stream_advance(&output->stream, len + 1);
+}
+
+void layout_write_rows(const struct layout *layout, struct output *output,
+		       const void *first, size_t size, size_t n, int width)
+{
+	struct cells cells;
+
+	for (size_t i = 0; i < n; i++) {
+		layout_cells(layout, (const char *)first + i * size, &cells);
+		layout_write(layout, output, &cells, width);
+	}
+}
+
+static void write_line(struct output *output, const struct cells *cells)
+{
+	const struct row_table *table = output->state;
+	struct layout layout = table->layout;
+
+	layout_fill(&layout, table->width ?: ROW_LINE_MAX);
+	layout_write(&layout, output, cells, table->width);
 }
 
 /* As far as there is room, but for the last column, which gets the rest. */
@@ -51,17 +69,20 @@ int row_table_open(struct output *output, const struct column *columns, size_t n
 		table->layout.columns[i].widest = columns[i].width;
 	table->width = row_line_width();
 	layout_headings(&table->layout, &headings);
-	if (table->width)
-		layout_fit(&table->layout, table->width);
+	layout_fit(&table->layout, table->width);
 	write_line(output, &headings);
 	stream_flush(&output->stream);
 	return 0;
 }
 
-void row_table_write(struct output *output, const struct cells *cells)
+void row_table_write(struct output *output, const struct netobs_record *record)
 {
-	widen(output->state, cells);
-	write_line(output, cells);
+	struct row_table *table = output->state;
+	struct cells cells;
+
+	layout_cells(&table->layout, record, &cells);
+	widen(table, &cells);
+	write_line(output, &cells);
 }
 
 bool row_table_close(struct output *output)

@@ -1,144 +1,120 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "rows.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { FIRST_ROWS = 64 };
+#include "base/human_names.h"
 
-void rows_init(struct rows *rows, const struct order *order, bool are_flows,
-	       size_t most)
+/* "10.0.0.1:40000", or the host alone. */
+static void put_end(const struct flow_tuple *tuple, const uint8_t addr[16],
+		    uint16_t port, struct netobs_names *names, char *buf,
+		    size_t size)
 {
-	*rows = (struct rows){ .order = *order,
-			       .row_size = are_flows ? sizeof(struct row) :
-						       offsetof(struct row, info),
-			       .most = most };
+	char host[NETOBS_NAME_MAX], service[NETOBS_NAME_MAX];
+
+	netobs_names_host(names, addr, host, sizeof(host));
+	if (!tuple->has_ports) {
+		snprintf(buf, size, "%s", host);
+		return;
+	}
+	netobs_names_port(names, port, tuple->proto, service, sizeof(service));
+	human_endpoint(buf, size, host, service);
 }
 
-static int64_t rows_sort_number(enum sort sort, const struct tally *tally)
+void tuple_text(const struct flow_tuple *tuple, struct netobs_names *names,
+		char *buf, size_t size)
+{
+	char src[2 * NETOBS_NAME_MAX + 4], dst[2 * NETOBS_NAME_MAX + 4];
+
+	put_end(tuple, tuple->src, tuple->src_port, names, src, sizeof(src));
+	put_end(tuple, tuple->dst, tuple->dst_port, names, dst, sizeof(dst));
+	snprintf(buf, size, "%s \u2192 %s", src, dst);
+}
+
+static int64_t rows_sort_number(enum netobs_group_sort sort,
+				const struct netobs_group_sum *sum)
 {
 	switch (sort) {
-	case SORT_PACKETS:
-		return (int64_t)tally->packets;
-	case SORT_FLOWS:
-		return (int64_t)tally->flows;
-	case SORT_SENT:
-		return (int64_t)tally->sent_bytes;
-	case SORT_RTT:
-		return (int64_t)tally_rtt_ns(tally);
-	case SORT_RETRANSMITS:
-		return (int64_t)tally->retransmits;
-	case SORT_DURATION:
-		return tally->end_ns - tally->start_ns;
-	case SORT_TIME:
-		return -tally->start_ns;
-	case SORT_VALUE:
-		return 0;
+	case NETOBS_GROUP_BY_PACKETS:
+		return (int64_t)sum->packets;
+	case NETOBS_GROUP_BY_RTT:
+		return (int64_t)sum_rtt_ns(sum);
+	case NETOBS_GROUP_BY_RETRANSMITS:
+		return (int64_t)sum->retransmits;
+	case NETOBS_GROUP_BY_DURATION:
+		return sum->end_ns - sum->start_ns;
+	case NETOBS_GROUP_BY_TIME:
+		return -sum->start_ns;
 	default:
-		return (int64_t)tally->bytes;
+		return (int64_t)sum->bytes;
 	}
 }
 
-/* Equal rows in the order of their addresses, so that lines keep their place. */
-static int rows_compare(const struct order *order, const struct row *a,
-			const struct row *b)
+/* Equal flows in the order of their addresses, so that lines keep their place. */
+static int rows_compare(const void *a, const void *b, void *arg)
 {
-	int64_t left = rows_sort_number(order->sort, &a->tally);
-	int64_t right = rows_sort_number(order->sort, &b->tally);
-	int differ = 0;
+	const struct row *left = a, *right = b;
+	const struct order *order = arg;
+	const int64_t more = rows_sort_number(order->sort, &left->sum);
+	const int64_t less = rows_sort_number(order->sort, &right->sum);
 
-	if (left != right)
-		return left < right ? 1 : -1;
-	if (order->sort == SORT_VALUE)
-		differ = memcmp(a->value + order->offset,
-				b->value + order->offset, order->size);
-	return differ ? differ : memcmp(a->value, b->value, sizeof(a->value));
+	if (more != less)
+		return more < less ? 1 : -1;
+	return memcmp(&left->flow, &right->flow, sizeof(left->flow));
 }
 
-static bool rows_is_after(const struct rows *rows, size_t i, size_t j)
+void rows_init(struct rows *rows, const struct order *order, size_t most)
 {
-	return rows_compare(&rows->order, rows_at(rows, i), rows_at(rows, j)) > 0;
-}
-
-static void rows_swap(struct rows *rows, size_t i, size_t j)
-{
-	struct row row;
-
-	memcpy(&row, rows_at(rows, i), rows->row_size);
-	memcpy(rows_at(rows, i), rows_at(rows, j), rows->row_size);
-	memcpy(rows_at(rows, j), &row, rows->row_size);
-}
-
-static void rows_sift_down(struct rows *rows, size_t i)
-{
-	for (size_t child; (child = 2 * i + 1) < rows->n; i = child) {
-		if (child + 1 < rows->n && rows_is_after(rows, child + 1, child))
-			child++;
-		if (!rows_is_after(rows, child, i))
-			return;
-		rows_swap(rows, i, child);
-	}
-}
-
-static int rows_append(struct rows *rows, const struct row *row)
-{
-	if (rows->n == rows->size) {
-		size_t size = rows->size ? 2 * rows->size : FIRST_ROWS;
-		char *all = reallocarray(rows->rows, size, rows->row_size);
-
-		if (!all)
-			return -ENOMEM;
-		rows->rows = all;
-		rows->size = size;
-	}
-	memcpy(rows_at(rows, rows->n++), row, rows->row_size);
-	if (rows->n == rows->most)
-		for (size_t i = rows->n / 2; i-- > 0;)
-			rows_sift_down(rows, i);
-	return 0;
+	*rows = (struct rows){ .order = *order,
+			       .list = { .compare = rows_compare,
+					 .item_size = sizeof(struct row),
+					 .most = most } };
 }
 
 int rows_add(struct rows *rows, const struct row *row)
 {
+	rows->list.arg = &rows->order;
 	rows->added++;
-	tally_add(&rows->sum, &row->tally);
-	if (!rows->most || rows->n < rows->most)
-		return rows_append(rows, row);
-	if (rows_compare(&rows->order, row, rows_at(rows, 0)) < 0) {
-		memcpy(rows_at(rows, 0), row, rows->row_size);
-		rows_sift_down(rows, 0);
+	netobs_group_sum_add(&rows->sum, &row->sum);
+	return top_n_add(&rows->list, row);
+}
+
+int rows_take_groups(struct rows *rows, struct netobs_groups *groups,
+		     struct netobs_groups_top *top)
+{
+	const int n = netobs_groups_top(groups, top);
+	int err = n < 0 ? n : 0;
+
+	rows_clear(rows);
+	rows->list.item_size = offsetof(struct row, info);
+	rows->list.most = 0;
+	for (size_t i = 0; !err && i < (size_t)n; i++) {
+		const struct netobs_group *group = netobs_groups_row(groups, i);
+
+		err = rows_add(rows, &(struct row){ .sum = group->sum,
+						    .group = group });
 	}
-	return 0;
-}
-
-int rows_add_group(struct rows *rows, const struct group *group, size_t value_size)
-{
-	struct row row = { .tally = group->tally };
-
-	memcpy(row.value, group->value, value_size);
-	return rows_add(rows, &row);
-}
-
-static int rows_compare_for_qsort(const void *a, const void *b, void *order)
-{
-	return rows_compare(order, a, b);
+	if (err < 0)
+		return err;
+	rows->added = top->groups;
+	netobs_group_sum_add(&rows->sum, &top->others);
+	return (int)top->has_more;
 }
 
 void rows_sort(struct rows *rows)
 {
-	if (rows->n)
-		qsort_r(rows->rows, rows->n, rows->row_size,
-			rows_compare_for_qsort, &rows->order);
+	rows->list.arg = &rows->order;
+	top_n_sort(&rows->list);
 }
 
-struct tally rows_rest(const struct rows *rows, size_t n)
+struct netobs_group_sum rows_rest(const struct rows *rows, size_t n)
 {
-	struct tally rest = rows->sum;
+	struct netobs_group_sum rest = rows->sum;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct tally *shown = &rows_at(rows, i)->tally;
+		const struct netobs_group_sum *shown = &rows_at(rows, i)->sum;
 
 		rest.flows -= shown->flows;
 		rest.packets -= shown->packets;
@@ -154,13 +130,12 @@ struct tally rows_rest(const struct rows *rows, size_t n)
 
 void rows_clear(struct rows *rows)
 {
-	rows->n = 0;
+	top_n_clear(&rows->list);
 	rows->added = 0;
-	rows->sum = (struct tally){ 0 };
+	rows->sum = (struct netobs_group_sum){ 0 };
 }
 
 void rows_free(struct rows *rows)
 {
-	free(rows->rows);
-	*rows = (struct rows){ 0 };
+	top_n_free(&rows->list);
 }

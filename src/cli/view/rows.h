@@ -1,80 +1,92 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The first rows, in some order, of any number of flows or groups of them. */
-#ifndef NETOBS_CLI_ROWS_H
-#define NETOBS_CLI_ROWS_H
+#ifndef NETOBS_CLI_VIEW_ROWS_H
+#define NETOBS_CLI_VIEW_ROWS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "group/group.h"
+#include <netobs/group.h>
 
-/* A flow, or a group of them; outlives the record. */
+#include "base/top_n.h"
+
+/* What distinguishes one flow from another, and comes first in a table. */
+struct flow_tuple {
+	uint8_t src[16], dst[16];
+	uint16_t src_port, dst_port;
+	uint8_t proto;
+	uint8_t has_ports;
+};
+
+/**
+ * "10.0.0.1:40000 -> 10.0.0.2:443", with an arrow. @names: or NULL.
+ */
+void tuple_text(const struct flow_tuple *tuple, struct netobs_names *names,
+		char *buf, size_t size);
+
+/* A flow, which outlives its record, or a group of them. */
 struct row {
-	struct tally tally;
+	struct netobs_group_sum sum;
 	union {
 		struct flow_tuple flow;
-		uint8_t value[BY_SIZE]; /* of a group */
+		const struct netobs_group *group; /* of the groups' rows */
 	};
 	char info[24], where[128],
 		process[64]; /* of a flow; there is no room for them in a group's */
 };
 
-enum sort {
-	SORT_BYTES,
-	SORT_PACKETS,
-	SORT_FLOWS,
-	SORT_SENT,
-	SORT_RTT,
-	SORT_RETRANSMITS,
-	SORT_DURATION,
-	SORT_TIME, /* from here on the smallest first */
-	SORT_VALUE,
-};
-
 /* Only rows of TCP have it, where it is measured. */
-static inline bool sort_is_of_rtt(enum sort sort)
+static inline bool sort_is_of_rtt(enum netobs_group_sort sort)
 {
-	return sort == SORT_RTT || sort == SORT_RETRANSMITS;
+	return sort == NETOBS_GROUP_BY_RTT || sort == NETOBS_GROUP_BY_RETRANSMITS;
 }
 
 struct order {
-	enum sort sort;
-	size_t offset, size; /* of SORT_VALUE: part of the value */
+	enum netobs_group_sort sort;
+	uint32_t key; /* of NETOBS_GROUP_BY_KEY */
 };
 
 struct rows {
 	struct order order;
-	char *rows; /* once there are @most: a heap, the last one on top */
-	size_t row_size, n, size, most;
+	struct top_n list; /* of struct rows; of groups, without what they have no room for */
 	uint64_t added;
-	struct tally sum; /* of all that were added */
+	struct netobs_group_sum sum; /* of all that were added */
 };
 
+/** @return the mean round-trip time; 0: there are no samples */
+static inline uint64_t sum_rtt_ns(const struct netobs_group_sum *sum)
+{
+	return sum->rtt_samples ? sum->rtt_sum_ns / sum->rtt_samples : 0;
+}
+
 /**
- * @are_flows  and not groups
- * @most       0: as many as are added
+ * @order  stays
+ * @most   0: as many as are added
  */
-void rows_init(struct rows *rows, const struct order *order, bool are_flows,
-	       size_t most);
+void rows_init(struct rows *rows, const struct order *order, size_t most);
 
 static inline struct row *rows_at(const struct rows *rows, size_t i)
 {
-	return (struct row *)(rows->rows + i * rows->row_size);
+	return top_n_at(&rows->list, i);
 }
 
 /** @return 0; -ENOMEM */
 int rows_add(struct rows *rows, const struct row *row);
 
-/** @return 0; -ENOMEM */
-int rows_add_group(struct rows *rows, const struct group *group,
-		   size_t value_size);
+/**
+ * Take the rows of @groups, in place of those of before, as @top describes them.
+ *
+ * @return 1: there are groups that have no row; 0; -errno
+ */
+int rows_take_groups(struct rows *rows, struct netobs_groups *groups,
+		     struct netobs_groups_top *top);
 
 /** The first one first. Nothing can be added until rows_clear(). */
 void rows_sort(struct rows *rows);
 
 /** @return the sum of all but the first @n rows */
-struct tally rows_rest(const struct rows *rows, size_t n);
+struct netobs_group_sum rows_rest(const struct rows *rows, size_t n);
 
 void rows_clear(struct rows *rows);
 void rows_free(struct rows *rows);

@@ -18,8 +18,8 @@
 #include "base/clock_ms.h"
 #include "service/text/human.h"
 #include "keys.h"
-#include "group/names.h"
-#include "service/outputs/output.h"
+#include <netobs/names.h>
+#include "view_output.h"
 
 enum { ESCAPE_MS = 25 /* until an ESC is no part of another key */ };
 
@@ -117,11 +117,12 @@ void screen_subject(const struct output *output, int64_t drawn_at_s, char *buf,
 		time[sizeof("12:34:56") - 1] = ' ';
 		time[sizeof("12:34:56")] = '\0';
 	}
-	if (output->is_file)
-		snprintf(buf, size, "%s", output->subject);
+	if (output->view->is_file)
+		snprintf(buf, size, "%s", output->view->subject);
 	else
-		snprintf(buf, size, "%s %s, every %g s", time, output->subject,
-			 output->interval_ms / 1000.0);
+		snprintf(buf, size, "%s %s, every %g s", time,
+			 output->view->subject,
+			 output->view->interval_ms / 1000.0);
 }
 
 void screen_put_help(int line, const char *const *texts, size_t n)
@@ -164,17 +165,24 @@ bool screen_scroll(int key, size_t page, size_t n, size_t *ret_first)
 	return true;
 }
 
-void screen_put_headings(int line, const struct layout *layout)
+void screen_put_rows(int line, struct layout *layout, const void *first,
+		     size_t size, size_t n)
 {
 	char text[ROW_LINE_MAX];
 	struct cells cells;
 
+	layout_fit_rows(layout, first, size, n, COLS);
 	layout_headings(layout, &cells);
 	layout_line(layout, &cells, COLS, text);
 	attrset(A_REVERSE);
 	mvhline(line, 0, ' ', COLS);
 	mvaddstr(line, 0, text);
 	attrset(A_NORMAL);
+	for (size_t i = 0; i < n; i++) {
+		layout_cells(layout, (const char *)first + i * size, &cells);
+		layout_line(layout, &cells, COLS, text);
+		mvaddstr(line + 1 + (int)i, 0, text);
+	}
 }
 
 /* ---- Outputs ------------------------------------------------------------------------ */
@@ -183,14 +191,14 @@ int screen_names_fd(const struct output *output)
 {
 	const struct screen_state *state = output->state;
 
-	return names_fd(state->names);
+	return state->names ? netobs_names_fd(state->names) : -1;
 }
 
 void screen_take_names(struct output *output)
 {
 	const struct screen_state *state = output->state;
 
-	names_clear(state->names);
+	netobs_names_poll(state->names, 0);
 	state->draw(output);
 }
 
@@ -205,13 +213,22 @@ void screen_resize(struct output *output)
 	state->draw(output);
 }
 
-bool screen_note(struct output *output, const char *message)
+void screen_note(struct output *output, const char *message)
 {
 	struct screen_state *state = output->state;
 
 	snprintf(state->note, sizeof(state->note), "%s", message);
 	state->draw(output);
-	return true;
+}
+
+/* False: they cannot be looked up. */
+static bool toggle_names(struct screen_state *state)
+{
+	struct netobs_names *before = state->names;
+
+	state->names = NULL;
+	netobs_names_free(before);
+	return before || netobs_names_new(NULL, &state->names) == 0;
 }
 
 /* False: quit. */
@@ -238,7 +255,7 @@ static bool follow_key(struct output *output, int key)
 		state->is_paused = !state->is_paused;
 		break;
 	case 'N':
-		if (!names_toggle(&state->names))
+		if (!toggle_names(state))
 			snprintf(state->note, sizeof(state->note),
 				 "Names cannot be shown.");
 		break;

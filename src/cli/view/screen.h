@@ -3,15 +3,15 @@
  * The whole terminal, by ncurses. However the program ends, keys_end() puts the terminal
  * back.
  */
-#ifndef NETOBS_CLI_SCREEN_H
-#define NETOBS_CLI_SCREEN_H
+#ifndef NETOBS_CLI_VIEW_SCREEN_H
+#define NETOBS_CLI_VIEW_SCREEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct layout;
-struct names;
+struct netobs_names;
 struct output;
 struct screen;
 
@@ -20,9 +20,9 @@ enum { SCREEN_LOSSES = 1 }; /* number of a colour pair */
 
 /* Comes first in the state of an output that takes the terminal. */
 struct screen_state {
-	struct screen *screen; /* NULL: it does not, or not yet */
-	struct names *names;   /* NULL: not wanted */
-	size_t first;	       /* row that is shown */
+	struct screen *screen;	    /* NULL: it does not, or not yet */
+	struct netobs_names *names; /* NULL: not wanted */
+	size_t first;		    /* row that is shown */
 	bool is_paused, has_help;
 	int64_t drawn_at_s; /* time of day of the last interval; 0: none has ended */
 	char note[160];
@@ -38,15 +38,20 @@ int screen_start(const struct output *output, struct screen **ret_screen);
 /** Put the terminal back. */
 void screen_end(struct screen *screen);
 
-/* What output_kind has, of outputs whose state begins with a struct screen_state. */
+/* What screen_kind has, of outputs whose state begins with a struct screen_state. */
 int screen_names_fd(const struct output *output);
 void screen_take_names(struct output *output);
 void screen_resize(struct output *output);
 bool screen_follow_keys(struct output *output);
-bool screen_note(struct output *output, const char *message);
+void screen_note(struct output *output, const char *message);
 
-/** Put headings of columns, in reverse. */
-void screen_put_headings(int line, const struct layout *layout);
+/**
+ * Put headings of columns, in reverse, and @n records below them, as wide as the screen.
+ *
+ * @param first  of records that have @size bytes each
+ */
+void screen_put_rows(int line, struct layout *layout, const void *first,
+		     size_t size, size_t n);
 
 /** Put a line of one byte per column. @line may be below the screen. */
 void screen_put(int line, unsigned int attributes, const char *text);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The screen of netobsctl top, by ncurses: its state and how it is drawn. */
-#ifndef NETOBS_CLI_TOP_H
-#define NETOBS_CLI_TOP_H
+#ifndef NETOBS_CLI_VIEW_TOP_H
+#define NETOBS_CLI_VIEW_TOP_H
 
-#include "service/outputs/output.h"
+#include "view_output.h"
 #include "screen.h"
 #include "top_tables.h"
 

@@ -49,28 +49,28 @@ static struct top_query top_query(const struct top *top)
 				   .search = top->search,
 				   .names = top->common.names };
 
-	if ((query.order.sort == SORT_SENT && !by->both_ends) ||
+	if ((query.order.sort == NETOBS_GROUP_BY_SENT && !by_has_both_ends(by)) ||
 	    (sort_is_of_rtt(query.order.sort) && !by->shows_rtt))
-		query.order.sort = SORT_BYTES;
-	if (query.order.sort == SORT_VALUE && (top->table || !query.order.size))
-		query.order = (struct order){ SORT_VALUE, 0, by->size };
+		query.order.sort = NETOBS_GROUP_BY_BYTES;
+	if (top->table)
+		query.order.key = 0;
 	return query;
 }
 
 static const char *top_sort_name(const struct top *top)
 {
 	switch (top_query(top).order.sort) {
-	case SORT_PACKETS:
+	case NETOBS_GROUP_BY_PACKETS:
 		return "packets";
-	case SORT_FLOWS:
+	case NETOBS_GROUP_BY_FLOWS:
 		return "flows";
-	case SORT_SENT:
+	case NETOBS_GROUP_BY_SENT:
 		return "bytes sent";
-	case SORT_RTT:
+	case NETOBS_GROUP_BY_RTT:
 		return "round-trip time";
-	case SORT_RETRANSMITS:
+	case NETOBS_GROUP_BY_RETRANSMITS:
 		return "retransmissions";
-	case SORT_VALUE:
+	case NETOBS_GROUP_BY_KEY:
 		return "name";
 	default:
 		return "bytes";
@@ -140,21 +140,16 @@ static void top_draw_rows(const struct output *output, const struct rows *rows,
 			  size_t first, size_t n)
 {
 	const struct top *top = output->state;
-	const int64_t ns = top_tables_sum(&top->tables, top->since_start)->ns;
 	struct layout layout;
-	struct cells cells;
-	char line[ROW_LINE_MAX];
 
 	layout_init(&layout, &top->tables.tables[top->table].by, LAYOUT_TOP);
+	layout.groups =
+		top_tables_groups(&top->tables, top->table, top->since_start);
 	layout.sampling = top_named_sampling(output);
-	layout_fit_rows(&layout, top->common.names, rows, first, n, ns, COLS);
-	screen_put_headings(HEAD_LINES - 1, &layout);
-	for (size_t i = 0; i < n; i++) {
-		layout_cells(&layout, top->common.names,
-			     rows_at(rows, first + i), ns, &cells);
-		layout_line(&layout, &cells, COLS, line);
-		mvaddstr(HEAD_LINES + (int)i, 0, line);
-	}
+	layout.names = top->common.names;
+	layout.rate_ns = top_tables_sum(&top->tables, top->since_start)->ns;
+	screen_put_rows(HEAD_LINES - 1, &layout, n ? rows_at(rows, first) : NULL,
+			rows->list.item_size, n);
 }
 
 static void top_draw_foot(const struct top *top)
@@ -199,12 +194,12 @@ static void top_draw_table(struct output *output)
 		return;
 	}
 	top->n_rows = rows.added;
-	if (top->common.first >= rows.n)
-		top->common.first = rows.n ? rows.n - 1 : 0;
-	n = rows.n - top->common.first;
+	if (top->common.first >= rows.list.n)
+		top->common.first = rows.list.n ? rows.list.n - 1 : 0;
+	n = rows.list.n - top->common.first;
 	top_draw_rows(output, &rows, top->common.first, n);
-	if (rows.added > rows.n || r > 0) {
-		view_rest_text(&rows, rows.n, r > 0, "", line, sizeof(line));
+	if (rows.added > rows.list.n || r > 0) {
+		view_rest_text(&rows, rows.list.n, r > 0, "", line, sizeof(line));
 		screen_put(HEAD_LINES + (int)n, A_NORMAL, line);
 	}
 	rows_free(&rows);
@@ -212,7 +207,7 @@ static void top_draw_table(struct output *output)
 
 void top_end_interval_of_file(struct top *top)
 {
-	const struct tally *sum = &top->tables.next_sum;
+	const struct netobs_group_sum *sum = &top->tables.next_sum;
 
 	if (!sum->flows)
 		return;
@@ -224,7 +219,7 @@ void top_draw(struct output *output)
 {
 	struct top *top = output->state;
 
-	if (output->is_file)
+	if (output->view->is_file)
 		top_end_interval_of_file(top);
 	erase();
 	top_draw_title(output);

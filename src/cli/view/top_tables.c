@@ -10,7 +10,7 @@
 #include <netobs/flow.h>
 
 #include "base/clock_ms.h"
-#include "group/names.h"
+#include <netobs/names.h>
 
 /* In the order of their keys, 1 to 9. */
 static const struct {
@@ -27,16 +27,22 @@ static const struct {
 	{ "processes", "process" },
 };
 
+/* All tables get the same flows, and share what is learned about servers. */
 static int top_table_init(struct top_table *table, const char *name,
-			  const struct by *by)
+			  const struct by *by, struct netobs_groups *beside)
 {
+	struct netobs_groups_opts opts = { .sz = sizeof(opts),
+					   .keys = by->text,
+					   .beside = beside };
 	int err;
 
 	*table = (struct top_table){ .name = name, .by = *by };
-	err = groups_init(&table->next, by->size, TOP_GROUPS);
-	if (!err)
-		err = groups_init(&table->shown, by->size, TOP_GROUPS);
-	return err ? err : groups_init(&table->total, by->size, TOP_GROUPS);
+	err = netobs_groups_new(&opts, &table->next);
+	if (!err) {
+		opts.beside = table->next;
+		err = netobs_groups_new(&opts, &table->shown);
+	}
+	return err ? err : netobs_groups_new(&opts, &table->total);
 }
 
 int top_tables_init(struct top_tables *tables, const struct by *first)
@@ -52,7 +58,8 @@ int top_tables_init(struct top_tables *tables, const struct by *first)
 			by_parse(top_kinds[i].keys, &by, why, sizeof(why));
 		by.shows_rtt = first->shows_rtt;
 		err = top_table_init(&tables->tables[tables->n++],
-				     top_kinds[i].name, &by);
+				     top_kinds[i].name, &by,
+				     tables->tables[0].next);
 		if (err < 0) {
 			top_tables_free(tables);
 			return err;
@@ -61,33 +68,11 @@ int top_tables_init(struct top_tables *tables, const struct by *first)
 	return 0;
 }
 
-static void top_table_add(struct top_table *table, const struct netobs_flow *flow,
-			  enum by_end server, struct tally tally)
-{
-	_Alignas(uint64_t) uint8_t value[BY_SIZE];
-
-	if (by_counts(&table->by, flow, BY_DESTINATION)) {
-		by_fill(&table->by, flow, server, BY_DESTINATION, value);
-		groups_add(&table->next, value, &tally);
-	}
-	if (table->by.both_ends) {
-		tally.sent_packets = tally.packets;
-		tally.sent_bytes = tally.bytes;
-	}
-	if (!by_counts(&table->by, flow, BY_SOURCE))
-		return;
-	by_fill(&table->by, flow, server, BY_SOURCE, value);
-	groups_add(&table->next, value, &tally);
-}
-
 void top_tables_add(struct top_tables *tables, const struct netobs_flow *flow)
 {
-	const enum by_end server = server_find(&tables->servers, flow);
-	const struct tally tally = tally_of(flow);
-
-	tally_add(&tables->next_sum, &tally);
+	netobs_group_sum_flow(&tables->next_sum, flow);
 	for (size_t i = 0; i < tables->n; i++)
-		top_table_add(&tables->tables[i], flow, server, tally);
+		netobs_groups_add(tables->tables[i].next, flow);
 }
 
 int64_t top_tables_age_ns(const struct top_tables *tables)
@@ -97,15 +82,15 @@ int64_t top_tables_age_ns(const struct top_tables *tables)
 
 static void top_table_turn(struct top_table *table)
 {
-	const struct groups done = table->next;
+	struct netobs_groups *done = table->next;
 
 	table->next = table->shown;
 	table->shown = done;
-	groups_clear(&table->next);
-	groups_add_all(&table->total, &table->shown);
+	netobs_groups_clear(table->next);
+	netobs_groups_merge(table->total, table->shown);
 }
 
-static int64_t tally_ns(const struct tally *tally)
+static int64_t tally_ns(const struct netobs_group_sum *tally)
 {
 	return tally->end_ns - tally->start_ns;
 }
@@ -119,9 +104,9 @@ void top_tables_turn(struct top_tables *tables, bool is_file)
 		top_table_turn(&tables->tables[i]);
 	shown->tally = tables->next_sum;
 	shown->ns = is_file ? tally_ns(&shown->tally) : age_ns;
-	tally_add(&total->tally, &shown->tally);
+	netobs_group_sum_add(&total->tally, &shown->tally);
 	total->ns = is_file ? tally_ns(&total->tally) : total->ns + age_ns;
-	tables->next_sum = (struct tally){ 0 };
+	tables->next_sum = (struct netobs_group_sum){ 0 };
 	tables->since_ns += age_ns;
 }
 
@@ -131,16 +116,29 @@ const struct top_sum *top_tables_sum(const struct top_tables *tables,
 	return since_start ? &tables->total_sum : &tables->shown_sum;
 }
 
-static bool row_has_text(const struct by *by, const uint8_t *value,
-			 const struct top_query *query)
+struct netobs_groups *top_tables_groups(const struct top_tables *tables,
+					size_t table, bool since_start)
 {
-	char text[5 * NAMES_MAX];
+	return since_start ? tables->tables[table].total :
+			     tables->tables[table].shown;
+}
 
-	if (!*query->search)
-		return true;
-	for (size_t i = 0; i < by->n; i++) {
-		by_text(by, i, value, query->names, text, sizeof(text));
-		if (strcasestr(text, query->search))
+/* What rows are searched for, and in which groups. */
+struct top_search {
+	const struct top_query *query;
+	const struct netobs_groups *groups;
+	uint32_t n_keys;
+};
+
+static int has_text(const struct netobs_group *group, void *arg)
+{
+	const struct top_search *search = arg;
+	char text[NETOBS_GROUP_TEXT_MAX];
+
+	for (uint32_t i = 0; i < search->n_keys; i++) {
+		netobs_group_text(search->groups, group, i,
+				  search->query->names, text, sizeof(text));
+		if (strcasestr(text, search->query->search))
 			return true;
 	}
 	return false;
@@ -149,33 +147,27 @@ static bool row_has_text(const struct by *by, const uint8_t *value,
 int top_tables_select(const struct top_tables *tables,
 		      const struct top_query *query, struct rows *ret_rows)
 {
-	const struct top_table *table = &tables->tables[query->table];
-	const struct groups *groups = query->since_start ? &table->total :
-							   &table->shown;
-	int err = 0;
+	struct netobs_groups *groups =
+		top_tables_groups(tables, query->table, query->since_start);
+	struct top_search search = { query, groups,
+				     tables->tables[query->table].by.keys.n };
+	struct netobs_groups_top top = { .sz = sizeof(top),
+					 .sort = query->order.sort,
+					 .key = query->order.key,
+					 .most = query->most,
+					 .want = *query->search ? has_text : NULL,
+					 .user = &search };
 
-	rows_init(ret_rows, &query->order, false, query->most);
-	for (size_t i = 0; i < groups->n && !err; i++) {
-		const struct group *group = groups_at(groups, i);
-
-		if (row_has_text(&table->by, group->value, query))
-			err = rows_add_group(ret_rows, group, table->by.size);
-	}
-	rows_sort(ret_rows);
-	if (err < 0)
-		return err;
-	if (!groups->others.flows || *query->search)
-		return 0;
-	tally_add(&ret_rows->sum, &groups->others);
-	return 1;
+	rows_init(ret_rows, &query->order, 0);
+	return rows_take_groups(ret_rows, groups, &top);
 }
 
 void top_tables_free(struct top_tables *tables)
 {
 	for (size_t i = 0; i < tables->n; i++) {
-		groups_free(&tables->tables[i].next);
-		groups_free(&tables->tables[i].shown);
-		groups_free(&tables->tables[i].total);
+		netobs_groups_free(tables->tables[i].next);
+		netobs_groups_free(tables->tables[i].shown);
+		netobs_groups_free(tables->tables[i].total);
 	}
 	tables->n = 0;
 }

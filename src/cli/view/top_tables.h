@@ -4,37 +4,32 @@
  * the interval that has ended and since the start. All of them are kept, so that another table
  * can be shown at once, also while the screen is frozen.
  */
-#ifndef NETOBS_CLI_TOP_TABLES_H
-#define NETOBS_CLI_TOP_TABLES_H
+#ifndef NETOBS_CLI_VIEW_TOP_TABLES_H
+#define NETOBS_CLI_VIEW_TOP_TABLES_H
 
 #include "by.h"
-#include "group/group.h"
 #include "rows.h"
-#include "group/server.h"
 
-struct names;
-
-enum { TOP_TABLES = 9, TOP_GROUPS = 1 << 16 };
+enum { TOP_TABLES = 9 };
 
 struct top_table {
 	const char *name; /* for people */
 	struct by by;
-	struct groups next;  /* of the interval that is collected, */
-	struct groups shown; /* of the last one, and */
-	struct groups total; /* since the start */
+	struct netobs_groups *next;  /* of the interval that is collected, */
+	struct netobs_groups *shown; /* of the last one, and */
+	struct netobs_groups *total; /* since the start */
 };
 
 /* Sums over all flows, and the time that they took. */
 struct top_sum {
-	struct tally tally;
+	struct netobs_group_sum tally;
 	int64_t ns;
 };
 
 struct top_tables {
 	struct top_table tables[TOP_TABLES];
 	size_t n;
-	struct servers servers;
-	struct tally next_sum;
+	struct netobs_group_sum next_sum;
 	struct top_sum shown_sum, total_sum;
 	int64_t since_ns; /* when collecting began, of CLOCK_MONOTONIC */
 };
@@ -44,9 +39,9 @@ struct top_query {
 	size_t table;
 	bool since_start;
 	struct order order;
-	const char *search;  /* part of a row's text; "": all */
-	struct names *names; /* that the text may have; NULL: none */
-	size_t most;	     /* rows, the first ones; 0: all */
+	const char *search;	    /* part of a row's text; "": all */
+	struct netobs_names *names; /* that the text may have; NULL: none */
+	size_t most;		    /* rows, the first ones; 0: all */
 };
 
 /**
@@ -67,11 +62,15 @@ void top_tables_turn(struct top_tables *tables, bool is_file);
 /** @return ns since collecting began, or since the last top_tables_turn() */
 int64_t top_tables_age_ns(const struct top_tables *tables);
 
+/** @return those that the rows of a table are of */
+struct netobs_groups *top_tables_groups(const struct top_tables *tables,
+					size_t table, bool since_start);
+
 const struct top_sum *top_tables_sum(const struct top_tables *tables,
 				     bool since_start);
 
 /**
- * Sort the rows that @query is about into @ret_rows, which the caller frees.
+ * Sort the rows that @query is about into @ret_rows, which the caller frees before the next call.
  *
  * @return 1: there are groups that have no row; 0; -ENOMEM
  */

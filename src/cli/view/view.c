@@ -10,23 +10,23 @@
 
 #include "base/clock_ms.h"
 #include "service/text/human.h"
-#include "group/names.h"
+#include <netobs/names.h>
 #include "base/suggest.h"
 
 /* Of what --sort is, beside the keys of --by. */
 static const struct {
 	const char *name;
-	enum sort sort;
+	enum netobs_group_sort sort;
 	bool flows, groups, hosts, screen; /* has a column there */
 } view_sorts[] = {
-	{ "bytes", SORT_BYTES, true, true, true, true },
-	{ "packets", SORT_PACKETS, true, true, true, true },
-	{ "flows", SORT_FLOWS, false, true, true, true },
-	{ "sent", SORT_SENT, false, false, true, true },
-	{ "duration", SORT_DURATION, true, false, false, true },
-	{ "time", SORT_TIME, true, true, true, false },
-	{ "rtt", SORT_RTT, true, true, true, true },
-	{ "retransmits", SORT_RETRANSMITS, true, true, true, true },
+	{ "bytes", NETOBS_GROUP_BY_BYTES, true, true, true, true },
+	{ "packets", NETOBS_GROUP_BY_PACKETS, true, true, true, true },
+	{ "flows", NETOBS_GROUP_BY_FLOWS, false, true, true, true },
+	{ "sent", NETOBS_GROUP_BY_SENT, false, false, true, true },
+	{ "duration", NETOBS_GROUP_BY_DURATION, true, false, false, true },
+	{ "time", NETOBS_GROUP_BY_TIME, true, true, true, false },
+	{ "rtt", NETOBS_GROUP_BY_RTT, true, true, true, true },
+	{ "retransmits", NETOBS_GROUP_BY_RETRANSMITS, true, true, true, true },
 };
 
 static bool has_column(size_t i, const struct by *by, bool is_lines)
@@ -34,9 +34,9 @@ static bool has_column(size_t i, const struct by *by, bool is_lines)
 	if ((!is_lines && !view_sorts[i].screen) ||
 	    (sort_is_of_rtt(view_sorts[i].sort) && !by->shows_rtt))
 		return false;
-	if (!by->n)
+	if (!by->keys.n)
 		return view_sorts[i].flows;
-	return by->both_ends ? view_sorts[i].hosts : view_sorts[i].groups;
+	return by_has_both_ends(by) ? view_sorts[i].hosts : view_sorts[i].groups;
 }
 
 static void explain_sort(const char *text, const struct by *by, bool is_lines,
@@ -63,19 +63,17 @@ static void explain_sort(const char *text, const struct by *by, bool is_lines,
 					 before, view_sorts[i].name);
 		before = ", ";
 	}
-	if (by->n)
+	if (by->keys.n)
 		snprintf(why + used, size - used, " and the keys of --by");
 }
 
 int view_parse_sort(const char *text, const struct by *by, bool is_lines,
 		    struct order *ret_order, char *ret_why, size_t size)
 {
-	struct order order = { SORT_VALUE, 0, 0 };
-	int offset = by_offset(by, text, &order.size);
-
-	if (offset >= 0) {
-		order.offset = (size_t)offset;
-		*ret_order = order;
+	for (uint32_t i = 0; i < by->keys.n; i++) {
+		if (strcmp(by->keys.names[i], text) != 0)
+			continue;
+		*ret_order = (struct order){ NETOBS_GROUP_BY_KEY, i };
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(view_sorts); i++) {
@@ -89,6 +87,17 @@ int view_parse_sort(const char *text, const struct by *by, bool is_lines,
 	return -EINVAL;
 }
 
+static int view_init_groups(struct view *view)
+{
+	const struct netobs_groups_opts opts = { .sz = sizeof(opts),
+						 .keys = view->options->by.text,
+						 .max_groups = VIEW_GROUPS };
+
+	return view->options->by.keys.n ?
+		       netobs_groups_new(&opts, &view->groups) :
+		       0;
+}
+
 int view_init(struct view *view, const struct view_options *options, size_t most)
 {
 	int err;
@@ -96,25 +105,35 @@ int view_init(struct view *view, const struct view_options *options, size_t most
 	*view = (struct view){ .options = options };
 	if (options->top && (!most || options->top < most))
 		most = options->top;
-	rows_init(&view->next, &options->order, !options->by.n, most);
-	rows_init(&view->rows, &options->order, !options->by.n, most);
+	view->most = most;
+	rows_init(&view->next, &options->order, most);
+	rows_init(&view->rows, &options->order, most);
 	view->since_ns = clock_ns(CLOCK_MONOTONIC);
-	err = options->by.n ?
-		      groups_init(&view->groups, options->by.size, VIEW_GROUPS) :
-		      0;
+	err = view_init_groups(view);
 	if (err == 0 && options->want_names)
-		err = names_new(NULL, &view->names);
+		err = netobs_names_new(NULL, &view->names);
 	if (err < 0)
 		view_free(view);
 	return err;
 }
 
-static int view_add_flow(struct view *view, const struct netobs_flow *flow,
-			 const struct tally *tally)
+static void fill_tuple(const struct netobs_flow *flow,
+		       struct flow_tuple *ret_tuple)
 {
-	struct row row = { .tally = *tally };
+	memcpy(ret_tuple->src, flow->src, sizeof(ret_tuple->src));
+	memcpy(ret_tuple->dst, flow->dst, sizeof(ret_tuple->dst));
+	ret_tuple->has_ports = !!(flow->has & NETOBS_HAS_PORTS);
+	ret_tuple->src_port = flow->src_port;
+	ret_tuple->dst_port = flow->dst_port;
+	ret_tuple->proto = flow->proto;
+}
 
-	by_fill_tuple(flow, &row.flow);
+static int view_add_flow(struct view *view, const struct netobs_flow *flow,
+			 const struct netobs_group_sum *sum)
+{
+	struct row row = { .sum = *sum };
+
+	fill_tuple(flow, &row.flow);
 	human_info(row.info, sizeof(row.info), flow);
 	human_where(row.where, sizeof(row.where), flow);
 	human_processes(row.process, sizeof(row.process), flow->src_process,
@@ -122,33 +141,15 @@ static int view_add_flow(struct view *view, const struct netobs_flow *flow,
 	return rows_add(&view->next, &row);
 }
 
-static void view_add_to_group(struct view *view, const struct netobs_flow *flow,
-			      enum by_end end, const struct tally *tally)
-{
-	const struct by *by = &view->options->by;
-	_Alignas(uint64_t) uint8_t value[BY_SIZE];
-
-	by_fill(by, flow, server_find(&view->servers, flow), end, value);
-	groups_add(&view->groups, value, tally);
-}
-
 int view_add(struct view *view, const struct netobs_flow *flow)
 {
-	const struct by *by = &view->options->by;
-	struct tally tally = tally_of(flow);
+	struct netobs_group_sum sum = { 0 };
 
-	tally_add(&view->next_sum, &tally);
-	if (!by->n)
-		return view_add_flow(view, flow, &tally);
-	if (by_counts(by, flow, BY_DESTINATION))
-		view_add_to_group(view, flow, BY_DESTINATION, &tally);
-	if (by->both_ends) {
-		tally.sent_packets = tally.packets;
-		tally.sent_bytes = tally.bytes;
-	}
-	if (by_counts(by, flow, BY_SOURCE))
-		view_add_to_group(view, flow, BY_SOURCE, &tally);
-	return 0;
+	netobs_group_sum_flow(&sum, flow);
+	netobs_group_sum_add(&view->next_sum, &sum);
+	if (view->groups)
+		return netobs_groups_add(view->groups, flow);
+	return view_add_flow(view, flow, &sum);
 }
 
 int64_t view_age_ns(const struct view *view)
@@ -156,19 +157,17 @@ int64_t view_age_ns(const struct view *view)
 	return clock_ns(CLOCK_MONOTONIC) - view->since_ns;
 }
 
-/* Others are in the sum, and in no row. */
 static int view_take_groups(struct view *view)
 {
-	int err = 0;
+	struct netobs_groups_top top = { .sz = sizeof(top),
+					 .sort = view->options->order.sort,
+					 .key = view->options->order.key,
+					 .most = view->most };
+	const int r = rows_take_groups(&view->rows, view->groups, &top);
 
-	rows_clear(&view->rows);
-	for (size_t i = 0; i < view->groups.n && !err; i++)
-		err = rows_add_group(&view->rows, groups_at(&view->groups, i),
-				     view->options->by.size);
-	tally_add(&view->rows.sum, &view->groups.others);
-	view->has_others = view->groups.others.flows;
-	groups_clear(&view->groups);
-	return err;
+	view->has_others = r > 0;
+	netobs_groups_clear(view->groups);
+	return r < 0 ? r : 0;
 }
 
 static void view_take_flows(struct view *view)
@@ -178,19 +177,19 @@ static void view_take_flows(struct view *view)
 	view->next = view->rows;
 	view->rows = done;
 	rows_clear(&view->next);
+	rows_sort(&view->rows);
 }
 
 int view_turn(struct view *view)
 {
 	int err = 0;
 
-	if (view->options->by.n)
+	if (view->groups)
 		err = view_take_groups(view);
 	else
 		view_take_flows(view);
-	rows_sort(&view->rows);
 	view->sum = view->next_sum;
-	view->next_sum = (struct tally){ 0 };
+	view->next_sum = (struct netobs_group_sum){ 0 };
 	view->took_ns = view_age_ns(view);
 	view->since_ns += view->took_ns;
 	return err;
@@ -198,22 +197,23 @@ int view_turn(struct view *view)
 
 void view_free(struct view *view)
 {
-	groups_free(&view->groups);
+	netobs_groups_free(view->groups);
+	view->groups = NULL;
 	rows_free(&view->next);
 	rows_free(&view->rows);
-	names_free(view->names);
+	netobs_names_free(view->names);
 	view->names = NULL;
 }
 
 /* ---- Text ----------------------------------------------------------------------- */
 
-const char *view_mixed_text(const struct tally *sum)
+const char *view_mixed_text(const struct netobs_group_sum *sum)
 {
 	return sum->is_mixed ? ", sampled at different rates" : "";
 }
 
-void view_sum_text(const struct tally *sum, const char *flows, int64_t ns,
-		   char *buf, size_t size)
+void view_sum_text(const struct netobs_group_sum *sum, const char *flows,
+		   int64_t ns, char *buf, size_t size)
 {
 	char count[16], packets[16], bytes[16], rate[24], pace[16];
 
@@ -229,7 +229,7 @@ void view_sum_text(const struct tally *sum, const char *flows, int64_t ns,
 void view_rest_text(const struct rows *rows, size_t n, bool has_others,
 		    const char *noun, char *buf, size_t size)
 {
-	const struct tally rest = rows_rest(rows, n);
+	const struct netobs_group_sum rest = rows_rest(rows, n);
 	char packets[16], bytes[16];
 
 	human_count(packets, sizeof(packets), rest.packets);

@@ -3,37 +3,47 @@
  * What is shown of flow records: the flows themselves or groups of them, in an order, and
  * how many. Records are collected for an interval; then they are what is shown.
  */
-#ifndef NETOBS_CLI_VIEW_H
-#define NETOBS_CLI_VIEW_H
+#ifndef NETOBS_CLI_VIEW_VIEW_H
+#define NETOBS_CLI_VIEW_VIEW_H
 
 #include "by.h"
 #include "rows.h"
-#include "group/server.h"
 
-struct names;
+struct netobs_connection;
 
-/* As the user has it: --by, --sort, --top, -N. */
+/* What an output shows, as the user has it: --by, --sort, --top, -N, --interval, -r. */
 struct view_options {
 	struct by by;
 	struct order order;
-	uint64_t top; /* rows at most; 0: no limit */
+	int conns_sort; /* enum conns_sort: the order of connections */
+	uint32_t top;	/* rows at most; 0: no limit */
 	bool want_names;
+	bool is_file;	      /* records are of a file: there will be an end */
+	uint32_t interval_ms; /* how often records come */
+	const char *subject;  /* what is observed, for people */
+	/*
+	 * Call @take for each connection that is measured; @user: of the output.
+	 * @return 0, or -errno
+	 */
+	int (*each_connection)(void (*take)(const struct netobs_connection *connection,
+					    void *arg),
+			       void *arg, void *user);
 };
 
 struct view {
 	const struct view_options *options;
-	struct servers servers;
-	struct groups groups; /* of the interval that is collected, or */
-	struct rows next;     /* its flows */
-	struct tally next_sum;
+	struct netobs_groups *groups; /* of the interval that is collected, or */
+	struct rows next;	      /* its flows */
+	struct netobs_group_sum next_sum;
 
-	struct rows rows; /* the interval that is shown, in order */
-	struct tally sum; /* of all its flows */
-	bool has_others;  /* groups that there was no room for */
+	struct rows rows;	     /* the interval that is shown, in order */
+	struct netobs_group_sum sum; /* of all its flows */
+	bool has_others;	     /* groups that there was no room for */
 	int64_t took_ns;
+	size_t most;	  /* rows that can be shown; 0: any number */
 	int64_t since_ns; /* when collecting began, of CLOCK_MONOTONIC */
 
-	struct names *names; /* NULL: not wanted */
+	struct netobs_names *names; /* NULL: not wanted */
 };
 
 enum { VIEW_GROUPS = 1 << 17 };
@@ -60,7 +70,7 @@ int view_add(struct view *view, const struct netobs_flow *flow);
 int64_t view_age_ns(const struct view *view);
 
 /**
- * What was collected is what is shown from now on.
+ * End the collecting: show its flows from now on, and collect anew.
  *
  * @return 0; -ENOMEM
  */
@@ -69,13 +79,13 @@ int view_turn(struct view *view);
 void view_free(struct view *view);
 
 /** @return what to add to a sum of flows that were sampled at different rates, or "" */
-const char *view_mixed_text(const struct tally *sum);
+const char *view_mixed_text(const struct netobs_group_sum *sum);
 
 /* Lines of text about the flows of @ns. */
 
 /* "12 flows, 345 packets (69/s), 1.20 MB (1.92 Mb/s)" */
-void view_sum_text(const struct tally *sum, const char *flows, int64_t ns,
-		   char *buf, size_t size);
+void view_sum_text(const struct netobs_group_sum *sum, const char *flows,
+		   int64_t ns, char *buf, size_t size);
 
 /* "and 17 more flows: 45 packets, 67 kB": all but the first @n rows */
 void view_rest_text(const struct rows *rows, size_t n, bool has_others,

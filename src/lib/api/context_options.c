@@ -3,6 +3,7 @@
 #include "context.h"
 
 #include "base/util.h"
+#include "catalogue/options.h"
 
 #include <errno.h>
 #include <netobs/probe.h>
@@ -77,6 +78,18 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 	return 0;
 }
 
+/* Of what the catalogue calls restart and kept, the options here. */
+#define FIXED_BY_none OPTION_DROP
+#define FIXED_BY_key(section, name, change) FIXED_BY_##change
+#define FIXED_BY_live OPTION_DROP
+#define FIXED_BY_restart FIXED
+#define FIXED_BY_kept(bit) FIXED
+#define FIXED(library) FIXED_##library
+#define FIXED_same(member) { #member, from->member != to->member },
+#define FIXED_flag(bit) FIXED_same(flags)
+#define FIXED_features FIXED_same(disable_features)
+#define FIXED_none
+
 int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 			 const struct log *log)
 {
@@ -86,23 +99,15 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 		const char *name;
 		bool differs;
 	} fixed[] = {
-		{ "direction", from->direction != to->direction },
-		{ "flags", from->flags != to->flags },
-		{ "max_flows", from->max_flows != to->max_flows },
-		{ "disable_features",
-		  from->disable_features != to->disable_features },
+#define OPTION(letter, name, type, member, otherwise, verbs, library, key, help) \
+	OPTION_CALL(FIXED_BY_##key, library)
+#include "catalogue/options.def"
 		{ "on_flow", from->on_flow != to->on_flow },
 		{ "on_interval", from->on_interval != to->on_interval },
 		{ "on_commit", from->on_commit != to->on_commit },
 		{ "on_log", from->on_log != to->on_log },
 		{ "on_alert", from->on_alert != to->on_alert },
 		{ "user", from->user != to->user },
-		{ "max_memory", from->max_memory != to->max_memory },
-		{ "attach_order", from->attach_order != to->attach_order },
-		{ "min_bytes", from->min_bytes != to->min_bytes },
-		{ "rtt", from->rtt != to->rtt },
-		{ "max_connections",
-		  from->max_connections != to->max_connections },
 		{ "persist", persist != to->persist &&
 				     (!persist || !to->persist ||
 				      strcmp(persist, to->persist) != 0) },

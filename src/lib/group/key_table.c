@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "cli/view/by.h"
+#include "keys.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <netobs/flow.h>
+#include <netobs/group.h>
 
 #include "base/json.h"
+#include "base/human_names.h"
 #include "catalogue/direction.h"
-#include "service/text/human.h"
-#include "names.h"
 
 /* Ports are in network byte order, so that values sort as numbers do. */
 struct port_value {
@@ -31,6 +30,14 @@ struct pair_value {
 struct interface_value {
 	char name[16];
 	uint32_t ifindex, netns_inode;
+};
+
+/* What distinguishes one flow from another. */
+struct tuple_value {
+	uint8_t src[16], dst[16];
+	uint16_t src_port, dst_port;
+	uint8_t proto;
+	uint8_t has_ports;
 };
 
 struct vlan_value {
@@ -55,7 +62,7 @@ struct tunnel_value {
 
 /* ---- Addresses ------------------------------------------------------------------ */
 
-static void fill_pair(const struct by_part *part, void *value)
+static void fill_pair(const struct group_part *part, void *value)
 {
 	const uint8_t *src = part->flow->src, *dst = part->flow->dst;
 	struct pair_value *pair = value;
@@ -65,18 +72,18 @@ static void fill_pair(const struct by_part *part, void *value)
 	memcpy(pair->addrs[!swap], dst, sizeof(pair->addrs[0]));
 }
 
-static void text_pair(const void *value, struct names *names, char *buf,
+static void text_pair(const void *value, struct netobs_names *names, char *buf,
 		      size_t size)
 {
 	const struct pair_value *pair = value;
-	char low[NAMES_MAX], high[NAMES_MAX];
+	char low[NETOBS_NAME_MAX], high[NETOBS_NAME_MAX];
 
-	names_host(names, pair->addrs[0], low, sizeof(low));
-	names_host(names, pair->addrs[1], high, sizeof(high));
+	netobs_names_host(names, pair->addrs[0], low, sizeof(low));
+	netobs_names_host(names, pair->addrs[1], high, sizeof(high));
 	snprintf(buf, size, "%s \u2194 %s", low, high);
 }
 
-void by_json_addr(struct json *json, const uint8_t addr[16])
+void group_json_addr(struct json *json, const uint8_t addr[16])
 {
 	char text[NETOBS_ADDR_STR_MAX];
 
@@ -90,67 +97,64 @@ static void json_pair(const void *value, struct json *json)
 
 	json_key(json, "HostAddrs");
 	json_open(json, '[');
-	by_json_addr(json, pair->addrs[0]);
-	by_json_addr(json, pair->addrs[1]);
+	group_json_addr(json, pair->addrs[0]);
+	group_json_addr(json, pair->addrs[1]);
 	json_close(json, ']');
 }
 
 /* ---- Flows ---------------------------------------------------------------------- */
 
-void by_fill_tuple(const struct netobs_flow *flow, struct flow_tuple *ret_tuple)
+static void fill_tuple(const struct group_part *part, void *value)
 {
-	memcpy(ret_tuple->src, flow->src, sizeof(ret_tuple->src));
-	memcpy(ret_tuple->dst, flow->dst, sizeof(ret_tuple->dst));
-	ret_tuple->has_ports = !!(flow->has & NETOBS_HAS_PORTS);
-	ret_tuple->src_port = flow->src_port;
-	ret_tuple->dst_port = flow->dst_port;
-	ret_tuple->proto = flow->proto;
+	const struct netobs_flow *flow = part->flow;
+	struct tuple_value *tuple = value;
+
+	memcpy(tuple->src, flow->src, sizeof(tuple->src));
+	memcpy(tuple->dst, flow->dst, sizeof(tuple->dst));
+	tuple->has_ports = !!(flow->has & NETOBS_HAS_PORTS);
+	tuple->src_port = flow->src_port;
+	tuple->dst_port = flow->dst_port;
+	tuple->proto = flow->proto;
 }
 
-void by_tuple_text(const struct flow_tuple *tuple, struct names *names,
-		   char *buf, size_t size)
+/* "10.0.0.1:40000", or the host alone. */
+static void text_end(const struct tuple_value *tuple, const uint8_t addr[16],
+		     uint16_t port, struct netobs_names *names, char *buf,
+		     size_t size)
 {
-	const uint16_t ports[] = { tuple->src_port, tuple->dst_port };
-	const uint8_t *addrs[] = { tuple->src, tuple->dst };
-	char hosts[2][NAMES_MAX], ends[2][2 * NAMES_MAX], port[NAMES_MAX];
+	char host[NETOBS_NAME_MAX], service[NETOBS_NAME_MAX];
 
-	for (int i = 0; i < 2; i++) {
-		names_host(names, addrs[i], hosts[i], sizeof(hosts[i]));
-		names_port(tuple->has_ports ? names : NULL, ports[i],
-			   tuple->proto, port, sizeof(port));
-		human_endpoint(ends[i], sizeof(ends[i]), hosts[i], port);
+	netobs_names_host(names, addr, host, sizeof(host));
+	if (!tuple->has_ports) {
+		snprintf(buf, size, "%s", host);
+		return;
 	}
-	snprintf(buf, size, "%s \u2192 %s", tuple->has_ports ? ends[0] : hosts[0],
-		 tuple->has_ports ? ends[1] : hosts[1]);
+	netobs_names_port(names, port, tuple->proto, service, sizeof(service));
+	human_endpoint(buf, size, host, service);
 }
 
-static void fill_tuple(const struct by_part *part, void *value)
-{
-	by_fill_tuple(part->flow, value);
-}
-
-static void text_tuple(const void *value, struct names *names, char *buf,
+static void text_tuple(const void *value, struct netobs_names *names, char *buf,
 		       size_t size)
 {
-	const struct flow_tuple *tuple = value;
-	char proto[16];
-	size_t used;
+	const struct tuple_value *tuple = value;
+	char src[2 * NETOBS_NAME_MAX + 4], dst[2 * NETOBS_NAME_MAX + 4],
+		proto[16];
 
-	by_tuple_text(tuple, names, buf, size);
+	text_end(tuple, tuple->src, tuple->src_port, names, src, sizeof(src));
+	text_end(tuple, tuple->dst, tuple->dst_port, names, dst, sizeof(dst));
 	human_protocol(proto, sizeof(proto), tuple->proto);
-	used = strlen(buf);
-	snprintf(buf + used, size - used, "%s%s", tuple->has_ports ? "/" : " ",
-		 proto);
+	snprintf(buf, size, "%s \u2192 %s%s%s", src, dst,
+		 tuple->has_ports ? "/" : " ", proto);
 }
 
 static void json_tuple(const void *value, struct json *json)
 {
-	const struct flow_tuple *tuple = value;
+	const struct tuple_value *tuple = value;
 
 	json_key(json, "SrcAddr");
-	by_json_addr(json, tuple->src);
+	group_json_addr(json, tuple->src);
 	json_key(json, "DstAddr");
-	by_json_addr(json, tuple->dst);
+	group_json_addr(json, tuple->dst);
 	if (tuple->has_ports) {
 		json_key_u64(json, "SrcPort", tuple->src_port);
 		json_key_u64(json, "DstPort", tuple->dst_port);
@@ -160,7 +164,7 @@ static void json_tuple(const void *value, struct json *json)
 
 /* ---- Services ------------------------------------------------------------------- */
 
-static void fill_port(const struct by_part *part, void *value)
+static void fill_port(const struct group_part *part, void *value)
 {
 	struct port_value *port = value;
 
@@ -169,46 +173,46 @@ static void fill_port(const struct by_part *part, void *value)
 	port->port = htons(part->server_port);
 }
 
-static void fill_service(const struct by_part *part, void *value)
+static void fill_service(const struct group_part *part, void *value)
 {
 	struct service_value *service = value;
 
-	memcpy(service->addr, part->addrs[BY_ADDR_SERVER], sizeof(service->addr));
+	memcpy(service->addr, part->addrs[ADDR_SERVER], sizeof(service->addr));
 	fill_port(part, &service->port);
 }
 
-static void fill_proto(const struct by_part *part, void *value)
+static void fill_proto(const struct group_part *part, void *value)
 {
 	*(uint8_t *)value = part->flow->proto;
 }
 
-static void text_proto(const void *value, struct names *names, char *buf,
+static void text_proto(const void *value, struct netobs_names *names, char *buf,
 		       size_t size)
 {
 	(void)names;
 	human_protocol(buf, size, *(const uint8_t *)value);
 }
 
-static void text_port(const void *value, struct names *names, char *buf,
+static void text_port(const void *value, struct netobs_names *names, char *buf,
 		      size_t size)
 {
 	const struct port_value *port = value;
-	char number[NAMES_MAX], proto[16];
+	char number[NETOBS_NAME_MAX], proto[16];
 
 	human_protocol(proto, sizeof(proto), port->proto);
-	names_port(port->has_port ? names : NULL, ntohs(port->port),
-		   port->proto, number, sizeof(number));
+	netobs_names_port(port->has_port ? names : NULL, ntohs(port->port),
+			  port->proto, number, sizeof(number));
 	snprintf(buf, size, "%s%s%s", port->has_port ? number : "",
 		 port->has_port ? "/" : "", proto);
 }
 
-static void text_service(const void *value, struct names *names, char *buf,
-			 size_t size)
+static void text_service(const void *value, struct netobs_names *names,
+			 char *buf, size_t size)
 {
 	const struct service_value *service = value;
-	char host[NAMES_MAX], port[NAMES_MAX + 16];
+	char host[NETOBS_NAME_MAX], port[NETOBS_NAME_MAX + 16];
 
-	names_host(names, service->addr, host, sizeof(host));
+	netobs_names_host(names, service->addr, host, sizeof(host));
 	text_port(&service->port, names, port, sizeof(port));
 	if (service->port.has_port)
 		human_endpoint(buf, size, host, port);
@@ -235,13 +239,13 @@ static void json_service(const void *value, struct json *json)
 	const struct service_value *service = value;
 
 	json_key(json, "ServerAddr");
-	by_json_addr(json, service->addr);
+	group_json_addr(json, service->addr);
 	json_port(&service->port, json);
 }
 
 /* ---- Places --------------------------------------------------------------------- */
 
-static void fill_interface(const struct by_part *part, void *value)
+static void fill_interface(const struct group_part *part, void *value)
 {
 	const struct netobs_point *point = netobs_flow_point(part->flow, 0);
 	struct interface_value *interface = value;
@@ -254,14 +258,14 @@ static void fill_interface(const struct by_part *part, void *value)
 		 point->name ? point->name : "unknown");
 }
 
-static void fill_direction(const struct by_part *part, void *value)
+static void fill_direction(const struct group_part *part, void *value)
 {
 	const struct netobs_point *point = netobs_flow_point(part->flow, 0);
 
-	*(uint8_t *)value = point ? point->direction : NETOBS_BOTH;
+	*(uint8_t *)value = point ? point->direction : 0;
 }
 
-static void fill_vlan(const struct by_part *part, void *value)
+static void fill_vlan(const struct group_part *part, void *value)
 {
 	const struct netobs_flow *flow = part->flow;
 	struct vlan_value *vlan = value;
@@ -274,7 +278,7 @@ static void fill_vlan(const struct by_part *part, void *value)
 		vlan->outer = htons(flow->outer_vlan_id);
 }
 
-static void fill_tunnel(const struct by_part *part, void *value)
+static void fill_tunnel(const struct group_part *part, void *value)
 {
 	const struct netobs_flow *flow = part->flow;
 	struct tunnel_value *tunnel = value;
@@ -287,8 +291,8 @@ static void fill_tunnel(const struct by_part *part, void *value)
 		tunnel->vni = htonl(flow->vni);
 }
 
-static void text_interface(const void *value, struct names *names, char *buf,
-			   size_t size)
+static void text_interface(const void *value, struct netobs_names *names,
+			   char *buf, size_t size)
 {
 	const struct interface_value *interface = value;
 
@@ -297,8 +301,8 @@ static void text_interface(const void *value, struct names *names, char *buf,
 	human_clean(buf);
 }
 
-static void text_direction(const void *value, struct names *names, char *buf,
-			   size_t size)
+static void text_direction(const void *value, struct netobs_names *names,
+			   char *buf, size_t size)
 {
 	static const char *const words[] = { "-", "in", "out" };
 
@@ -306,7 +310,7 @@ static void text_direction(const void *value, struct names *names, char *buf,
 	snprintf(buf, size, "%s", words[*(const uint8_t *)value]);
 }
 
-static void text_vlan(const void *value, struct names *names, char *buf,
+static void text_vlan(const void *value, struct netobs_names *names, char *buf,
 		      size_t size)
 {
 	const struct vlan_value *vlan = value;
@@ -322,8 +326,8 @@ static void text_vlan(const void *value, struct names *names, char *buf,
 		snprintf(buf, size, "-");
 }
 
-static void text_tunnel(const void *value, struct names *names, char *buf,
-			size_t size)
+static void text_tunnel(const void *value, struct netobs_names *names,
+			char *buf, size_t size)
 {
 	const struct tunnel_value *tunnel = value;
 
@@ -390,7 +394,7 @@ static void json_tunnel(const void *value, struct json *json)
 
 /* ---- Processes ------------------------------------------------------------------ */
 
-static void fill_process(const struct by_part *part, void *value)
+static void fill_process(const struct group_part *part, void *value)
 {
 	struct process_value *process = value;
 
@@ -402,8 +406,8 @@ static void fill_process(const struct by_part *part, void *value)
 		 part->process->command);
 }
 
-static void text_process(const void *value, struct names *names, char *buf,
-			 size_t size)
+static void text_process(const void *value, struct netobs_names *names,
+			 char *buf, size_t size)
 {
 	const struct process_value *process = value;
 
@@ -427,7 +431,7 @@ static void json_process(const void *value, struct json *json)
 	json_string(json, process->command);
 }
 
-static void fill_container(const struct by_part *part, void *value)
+static void fill_container(const struct group_part *part, void *value)
 {
 	struct id_value *id = value;
 
@@ -436,7 +440,7 @@ static void fill_container(const struct by_part *part, void *value)
 			 part->process->container_id);
 }
 
-static void fill_pod(const struct by_part *part, void *value)
+static void fill_pod(const struct group_part *part, void *value)
 {
 	struct id_value *id = value;
 
@@ -446,8 +450,8 @@ static void fill_pod(const struct by_part *part, void *value)
 }
 
 /* As tools of containers show it. */
-static void text_container(const void *value, struct names *names, char *buf,
-			   size_t size)
+static void text_container(const void *value, struct netobs_names *names,
+			   char *buf, size_t size)
 {
 	const struct id_value *id = value;
 
@@ -455,7 +459,7 @@ static void text_container(const void *value, struct names *names, char *buf,
 	snprintf(buf, size, "%.12s", *id->text ? id->text : "-");
 }
 
-static void text_pod(const void *value, struct names *names, char *buf,
+static void text_pod(const void *value, struct netobs_names *names, char *buf,
 		     size_t size)
 {
 	const struct id_value *id = value;
@@ -490,24 +494,24 @@ static void json_pod(const void *value, struct json *json)
 	{                                                                   \
 		name, heading, 16, has, false, addr, json, NULL, NULL, NULL \
 	}
-#define KEY(name, heading, value, has)                                         \
-	{                                                                      \
-#name, heading, sizeof(value), has, false, BY_ADDR_NONE, NULL, \
-			fill_##name, text_##name, json_##name                  \
+#define KEY(name, heading, value, has)                                      \
+	{                                                                   \
+#name, heading, sizeof(value), has, false, ADDR_NONE, NULL, \
+			fill_##name, text_##name, json_##name               \
 	}
-#define PROCESS_KEY(name, heading, value)                                    \
-	{                                                                    \
-#name, heading, sizeof(value), "", true, BY_ADDR_NONE, NULL, \
-			fill_##name, text_##name, json_##name                \
+#define PROCESS_KEY(name, heading, value)                                 \
+	{                                                                 \
+#name, heading, sizeof(value), "", true, ADDR_NONE, NULL, \
+			fill_##name, text_##name, json_##name             \
 	}
 
-const struct by_key by_keys[] = {
-	ADDR_KEY("src", "SOURCE", "host", BY_ADDR_SRC, "SrcAddr"),
-	ADDR_KEY("dst", "DESTINATION", "host", BY_ADDR_DST, "DstAddr"),
-	ADDR_KEY("client", "CLIENT", "host", BY_ADDR_CLIENT, "ClientAddr"),
+const struct group_key group_keys_all[] = {
+	ADDR_KEY("src", "SOURCE", "host", ADDR_SRC, "SrcAddr"),
+	ADDR_KEY("dst", "DESTINATION", "host", ADDR_DST, "DstAddr"),
+	ADDR_KEY("client", "CLIENT", "host", ADDR_CLIENT, "ClientAddr"),
 	KEY(service, "SERVICE", struct service_value, "host port proto"),
-	ADDR_KEY("host", "HOST", "", BY_ADDR_HOST, "HostAddr"),
-	KEY(tuple, "SOURCE \u2192 DESTINATION", struct flow_tuple,
+	ADDR_KEY("host", "HOST", "", ADDR_HOST, "HostAddr"),
+	KEY(tuple, "SOURCE \u2192 DESTINATION", struct tuple_value,
 	    "src dst host port proto"),
 	KEY(pair, "HOSTS", struct pair_value, "host"),
 	KEY(port, "PORT", struct port_value, "proto"),

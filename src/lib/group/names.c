@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "names.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -14,11 +13,15 @@
 #include <unistd.h>
 
 #include <netobs/flow.h>
+#include <netobs/names.h>
 
 #include "base/clock_ms.h"
 #include "base/detached.h"
-#include "bpf/store/hash.h"
-#include "service/text/human.h"
+#include "base/hash.h"
+#include "base/human_names.h"
+#include "base/sized.h"
+#include "base/util.h"
+#include "base/human_names.h"
 
 enum {
 	SETS = 1024, /* a power of two */
@@ -28,21 +31,28 @@ enum {
 	LIFETIME_MS = 10 * 60 * 1000,
 };
 
+struct question {
+	uint8_t addr[16]; /* of a host, in network byte order; or */
+	uint16_t port;	  /* a port, if @proto is not 0 */
+	uint8_t proto;
+	uint8_t reserved;
+};
+
 enum state { UNUSED, WANTED, FOUND, NAMELESS };
 
 struct entry {
-	struct names_question question;
+	struct question question;
 	enum state state;
 	int64_t since_ms;
-	char name[NAMES_MAX];
+	char name[NETOBS_NAME_MAX];
 };
 
-struct names {
+struct netobs_names {
 	pthread_mutex_t lock;
 	pthread_cond_t wanted;
-	names_look_up_fn *look_up;
+	struct netobs_names_opts opts;
 	struct entry entries[SETS][WAYS];
-	struct names_question queue[QUEUE];
+	struct question queue[QUEUE];
 	size_t first, n; /* of the queue */
 	unsigned int busy, users;
 	bool is_ending;
@@ -91,18 +101,19 @@ static bool look_up_port(uint16_t port, uint8_t proto, char *name, size_t size)
 	return true;
 }
 
-static bool look_up_here(const struct names_question *question, char *name,
-			 size_t size)
+static int look_up_here(const uint8_t *addr, uint16_t port, uint8_t proto,
+			char *name, size_t size, void *user)
 {
-	if (question->proto)
-		return look_up_port(question->port, question->proto, name, size);
-	return look_up_host(question->addr, name, size);
+	(void)user;
+	if (addr)
+		return look_up_host(addr, name, size) ? 0 : -ENOENT;
+	return look_up_port(port, proto, name, size) ? 0 : -ENOENT;
 }
 
 /* ---- The cache ------------------------------------------------------------------ */
 
-static struct entry *names_entries_of(struct names *names,
-				      const struct names_question *question)
+static struct entry *names_entries_of(struct netobs_names *names,
+				      const struct question *question)
 {
 	uint64_t words[2], hash;
 
@@ -112,8 +123,8 @@ static struct entry *names_entries_of(struct names *names,
 	return names->entries[hash % SETS];
 }
 
-static struct entry *names_find_entry(struct names *names,
-				      const struct names_question *question)
+static struct entry *names_find_entry(struct netobs_names *names,
+				      const struct question *question)
 {
 	struct entry *entries = names_entries_of(names, question);
 
@@ -124,8 +135,8 @@ static struct entry *names_find_entry(struct names *names,
 	return NULL;
 }
 
-static struct entry *names_oldest_entry(struct names *names,
-					const struct names_question *question)
+static struct entry *names_oldest_entry(struct netobs_names *names,
+					const struct question *question)
 {
 	struct entry *entries = names_entries_of(names, question),
 		     *oldest = entries;
@@ -136,8 +147,8 @@ static struct entry *names_oldest_entry(struct names *names,
 	return oldest;
 }
 
-static void names_enqueue(struct names *names,
-			  const struct names_question *question, int64_t now)
+static void names_enqueue(struct netobs_names *names,
+			  const struct question *question, int64_t now)
 {
 	if (names->n == QUEUE)
 		return;
@@ -148,8 +159,8 @@ static void names_enqueue(struct names *names,
 	pthread_cond_signal(&names->wanted);
 }
 
-static bool names_find(struct names *names, const struct names_question *question,
-		       char *name, size_t size)
+static bool names_find(struct netobs_names *names,
+		       const struct question *question, char *name, size_t size)
 {
 	const int64_t now = now_ms();
 	struct entry *entry;
@@ -174,29 +185,39 @@ static bool names_find(struct names *names, const struct names_question *questio
 	return found;
 }
 
-void names_host(struct names *names, const uint8_t addr[16], char *ret_text,
-		size_t size)
+int netobs_names_host(struct netobs_names *names, const uint8_t addr[16],
+		      char *buf, size_t size)
 {
-	struct names_question question = { 0 };
+	struct question question = { 0 };
+	char text[NETOBS_ADDR_STR_MAX];
 
+	if (!addr || !buf || !size)
+		return -EINVAL;
 	memcpy(question.addr, addr, sizeof(question.addr));
-	if (!names_find(names, &question, ret_text, size))
-		netobs_addr_str(addr, ret_text, size);
+	if (names_find(names, &question, buf, size))
+		return 1;
+	netobs_addr_str(addr, text, sizeof(text));
+	snprintf(buf, size, "%s", text);
+	return 0;
 }
 
-void names_port(struct names *names, uint16_t port, uint8_t proto,
-		char *ret_text, size_t size)
+int netobs_names_port(struct netobs_names *names, uint16_t port, uint8_t proto,
+		      char *buf, size_t size)
 {
-	const struct names_question question = { .port = port, .proto = proto };
+	const struct question question = { .port = port, .proto = proto };
 
-	if (!names_find(names, &question, ret_text, size))
-		snprintf(ret_text, size, "%u", port);
+	if (!buf || !size)
+		return -EINVAL;
+	if (proto && names_find(names, &question, buf, size))
+		return 1;
+	snprintf(buf, size, "%u", port);
+	return 0;
 }
 
 /* ---- Threads -------------------------------------------------------------------- */
 
 /* The last one that uses it frees it; the lock is held. */
-static void names_release(struct names *names)
+static void names_release(struct netobs_names *names)
 {
 	bool is_last = --names->users == 0;
 
@@ -209,9 +230,9 @@ static void names_release(struct names *names)
 	free(names);
 }
 
-static void names_store_answer(struct names *names,
-			       const struct names_question *question,
-			       bool found, const char *name)
+static void names_store_answer(struct netobs_names *names,
+			       const struct question *question, bool found,
+			       const char *name)
 {
 	struct entry *entry = names_find_entry(names, question);
 
@@ -224,17 +245,19 @@ static void names_store_answer(struct names *names,
 }
 
 /* The lock is released while it waits for the answer. */
-static void names_answer_next(struct names *names)
+static void names_answer_next(struct netobs_names *names)
 {
-	struct names_question question = names->queue[names->first];
-	char name[NAMES_MAX];
+	struct question question = names->queue[names->first];
+	char name[NETOBS_NAME_MAX] = "";
 	bool found;
 
 	names->first = (names->first + 1) % QUEUE;
 	names->n--;
 	names->busy++;
 	pthread_mutex_unlock(&names->lock);
-	found = names->look_up(&question, name, sizeof(name));
+	found = names->opts.look_up(question.proto ? NULL : question.addr,
+				    question.port, question.proto, name,
+				    sizeof(name), names->opts.user) >= 0;
 	if (found)
 		human_clean(name); /* its owner chose it */
 	pthread_mutex_lock(&names->lock);
@@ -245,7 +268,7 @@ static void names_answer_next(struct names *names)
 
 static void *names_run(void *arg)
 {
-	struct names *names = arg;
+	struct netobs_names *names = arg;
 
 	pthread_mutex_lock(&names->lock);
 	while (!names->is_ending) {
@@ -258,13 +281,37 @@ static void *names_run(void *arg)
 	return NULL;
 }
 
-int names_new(names_look_up_fn *look_up, struct names **ret_names)
+/* One thread is enough. @return 0; -errno: there is none */
+static int names_start(struct netobs_names *names)
 {
-	struct names *names = calloc(1, sizeof(*names));
 	int err = 0;
 
+	pthread_mutex_lock(&names->lock);
+	for (int i = 0; i < THREADS && !err; i++) {
+		err = detached_run(names_run, names, false);
+		names->users += !err;
+	}
+	err = names->users == 1 ? err : 0;
+	pthread_mutex_unlock(&names->lock);
+	return err;
+}
+
+int netobs_names_new(const struct netobs_names_opts *opts,
+		     struct netobs_names **ret_names)
+{
+	const struct log log = { 0 };
+	struct netobs_names *names;
+	int err = 0;
+
+	if (!ret_names || (opts && sized_check(opts, sizeof(*opts), &log) < 0))
+		return -EINVAL;
+	names = calloc(1, sizeof(*names));
 	if (!names)
 		return -ENOMEM;
+	if (opts)
+		memcpy(&names->opts, opts, min_u64(opts->sz, sizeof(*opts)));
+	if (!names->opts.look_up)
+		names->opts.look_up = look_up_here;
 	names->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (names->fd < 0) {
 		err = -errno;
@@ -273,36 +320,21 @@ int names_new(names_look_up_fn *look_up, struct names **ret_names)
 	}
 	pthread_mutex_init(&names->lock, NULL);
 	pthread_cond_init(&names->wanted, NULL);
-	names->look_up = look_up ? look_up : look_up_here;
 	names->users = 1;
-	pthread_mutex_lock(&names->lock);
-	for (int i = 0; i < THREADS && !err; i++) {
-		err = detached_run(names_run, names, false);
-		names->users += !err;
-	}
-	pthread_mutex_unlock(&names->lock);
-	if (names->users == 1) {
-		names_free(names);
-		return err;
-	}
-	*ret_names = names;
-	return 0;
+	err = names_start(names);
+	if (err < 0)
+		netobs_names_free(names);
+	else
+		*ret_names = names;
+	return err;
 }
 
-int names_fd(const struct names *names)
+int netobs_names_fd(const struct netobs_names *names)
 {
-	return names ? names->fd : -1;
+	return names ? names->fd : -EINVAL;
 }
 
-void names_clear(struct names *names)
-{
-	eventfd_t count;
-
-	if (names)
-		eventfd_read(names->fd, &count);
-}
-
-static bool names_is_idle(struct names *names)
+static bool names_is_idle(struct netobs_names *names)
 {
 	bool idle;
 
@@ -312,18 +344,26 @@ static bool names_is_idle(struct names *names)
 	return idle;
 }
 
-void names_wait(struct names *names, int ms)
+int netobs_names_poll(struct netobs_names *names, int timeout_ms)
 {
-	const int64_t end = now_ms() + ms;
-	struct pollfd fd = { .fd = names_fd(names), .events = POLLIN };
+	const int64_t end = now_ms() + timeout_ms;
+	struct pollfd fd = { .events = POLLIN };
+	eventfd_t count;
 
-	while (names && !names_is_idle(names) && left_ms(end)) {
+	if (!names)
+		return -EINVAL;
+	fd.fd = names->fd;
+	eventfd_read(names->fd, &count);
+	while (!names_is_idle(names)) {
+		if (timeout_ms <= 0 || !left_ms(end))
+			return 0;
 		poll(&fd, 1, left_ms(end));
-		names_clear(names);
+		eventfd_read(names->fd, &count);
 	}
+	return 1;
 }
 
-void names_free(struct names *names)
+void netobs_names_free(struct netobs_names *names)
 {
 	if (!names)
 		return;
@@ -331,15 +371,4 @@ void names_free(struct names *names)
 	names->is_ending = true;
 	pthread_cond_broadcast(&names->wanted);
 	names_release(names);
-}
-
-bool names_toggle(struct names **names)
-{
-	struct names *before = *names;
-
-	*names = NULL;
-	if (!before)
-		return names_new(NULL, names) == 0;
-	names_free(before);
-	return true;
 }

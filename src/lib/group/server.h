@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "cli/view/by.h"
+#include "keys.h"
 
 struct netobs_flow;
 
@@ -19,6 +19,7 @@ struct servers {
 /**
  * Learn from @flow, and determine its end that belongs to the server.
  */
-enum by_end server_find(struct servers *servers, const struct netobs_flow *flow);
+enum flow_end server_find(struct servers *servers,
+			  const struct netobs_flow *flow);
 
 #endif

@@ -76,8 +76,9 @@ static void add_counts(struct json *json, const struct netobs_alert_counts *coun
 	json_key_u64(json, "delivered", counts->delivered);
 }
 
-static void add_rule(struct json *json, const struct netobs_alert_rule *rule,
-		     const struct netobs_alert_counts *counts)
+static void add_alert_rule(struct json *json,
+			   const struct netobs_alert_rule *rule,
+			   const struct netobs_alert_counts *counts)
 {
 	json_open(json, '{');
 	if (*rule->name) {
@@ -98,7 +99,7 @@ void alert_rules_json(const struct alert_rules *rules, const struct netobs *ctx,
 	json_open(json, '[');
 	for (uint32_t i = 0; i < rules->n; i++)
 		if (netobs_alert_counts_get(ctx, i, &counts) == 0)
-			add_rule(json, &rules->list[i], &counts);
+			add_alert_rule(json, &rules->list[i], &counts);
 	if (netobs_alert_counts_get(ctx, rules->n, &counts) == 0 &&
 	    counts.broken) {
 		json_open(json, '{');

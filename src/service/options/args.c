@@ -58,8 +58,8 @@ static int takes_argument(const struct args_option *option)
 
 static void print_option(const struct args_option *option)
 {
-	int width = option->letter ? printf("  -%c, ", option->letter) :
-				     printf("      ");
+	int width = *option->letter ? printf("  -%s, ", option->letter) :
+				      printf("      ");
 
 	width += printf("--%s", option->name);
 	if (option->type == ARGS_MODE)
@@ -70,7 +70,10 @@ static void print_option(const struct args_option *option)
 		putchar('\n');
 		width = 0;
 	}
-	printf("%*s%s\n", HELP_COLUMN - width, "", option->help);
+	printf("%*s%s", HELP_COLUMN - width, "", option->help);
+	if (*option->otherwise && strcmp(option->otherwise, "no") != 0)
+		printf(" (default %s)", option->otherwise);
+	putchar('\n');
 }
 
 static void print_help(const struct args_command *command)
@@ -178,9 +181,9 @@ const char *args_expectation(const struct args_option *option)
 	}
 }
 
-static enum args_result apply(const struct args_command *command,
-			      const struct args_option *option,
-			      const char *text, void *config)
+static enum args_result apply_option(const struct args_command *command,
+				     const struct args_option *option,
+				     const char *text, void *config)
 {
 	int r = args_store(option, text, config);
 
@@ -188,8 +191,8 @@ static enum args_result apply(const struct args_command *command,
 		return ARGS_RUN;
 	if (r == -ENOMEM)
 		args_out_of_memory(command);
-	if (option->letter)
-		args_complain(command, "-%c, --%s: '%s' is not %s",
+	if (*option->letter)
+		args_complain(command, "-%s, --%s: '%s' is not %s",
 			      option->letter, option->name, text,
 			      args_expectation(option));
 	else
@@ -250,15 +253,46 @@ static void complain_option(const struct args_command *command, int code,
 }
 
 /* The option that getopt_long() returned @code for. */
-static const struct args_option *find(const struct args_command *command, int code)
+static const struct args_option *find_option(const struct args_command *command,
+					     int code)
 {
 	const struct args_option *o = command->options;
 
 	if (code >= LONG_BASE)
 		return &o[code - LONG_BASE];
-	while (o->letter != code)
+	while (*o->letter != code)
 		o++;
 	return o;
+}
+
+struct args_label args_label(const char *letter, const char *name)
+{
+	struct args_label label;
+
+	snprintf(label.text, sizeof(label.text), "%s%s", *letter ? "-" : "--",
+		 *letter ? letter : name);
+	return label;
+}
+
+static void note_given(const struct args_command *command,
+		       const struct args_option *option, void *config)
+{
+	uint64_t *given = (uint64_t *)((char *)config + command->given);
+
+	if (command->given)
+		*given |= UINT64_C(1) << (option - command->options);
+}
+
+const struct args_option *args_find_given(const struct args_command *command,
+					  uint64_t given, enum args_source source)
+{
+	const struct args_option *option = command->options;
+
+	for (; option->name; option++)
+		if (given & UINT64_C(1) << (option - command->options) &&
+		    option->source >= source)
+			return option;
+	return NULL;
 }
 
 /* The two tables that getopt_long() wants. */
@@ -282,8 +316,8 @@ static void fill_tables(const struct args_command *command,
 		assert(n < MAX_OPTIONS);
 		tables->names[n] =
 			(struct option){ o->name, value, NULL, LONG_BASE + n };
-		if (o->letter) {
-			*letter++ = o->letter;
+		if (*o->letter) {
+			*letter++ = *o->letter;
 			if (value)
 				*letter++ = ':';
 		}
@@ -326,6 +360,7 @@ enum args_result args_parse(const struct args_command *command, int argc,
 	optind = 0; /* start anew: main() may have parsed before */
 	while ((code = getopt_long(argc, argv, tables.letters, tables.names,
 				   NULL)) != -1) {
+		const struct args_option *option;
 		enum args_result result;
 
 		if (code == 'h' || code == LONG_HELP) {
@@ -336,9 +371,11 @@ enum args_result args_parse(const struct args_command *command, int argc,
 			complain_option(command, code, argv);
 			return ARGS_WRONG;
 		}
-		result = apply(command, find(command, code), optarg, config);
+		option = find_option(command, code);
+		result = apply_option(command, option, optarg, config);
 		if (result != ARGS_RUN)
 			return result;
+		note_given(command, option, config);
 	}
 	return take_operands(command, argc, argv, config);
 }

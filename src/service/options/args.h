@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "catalogue/options.h"
+
 /* Exit status of every command. */
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -32,15 +34,52 @@ struct args_list {
 	size_t n;
 };
 
+/* What an option is about: the later ones, where packets are of live interfaces only. */
+enum args_source {
+	ARGS_SOURCE_NONE,
+	ARGS_SOURCE_PACKETS,
+	ARGS_SOURCE_INTERFACES,
+};
+
 struct args_option {
-	char letter; /* 0: none */
+	char letter[2]; /* "": none */
 	const char *name;
 	enum args_type type;
+	enum args_source source;
 	size_t offset; /* of the field in the command's configuration */
 	const char *metavar;
 	const char *const *choices; /* NULL-terminated */
+	const char *otherwise;	    /* the default; "": none */
 	const char *help;
 };
+
+/* A row of catalogue/options.def as a struct args_option, with the parts that depend on its type. */
+#define ARGS_OPTION(a_letter, a_name, a_type, an_offset, a_source, a_default, \
+		    a_help)                                                   \
+	{                                                                     \
+		.letter = a_letter, .name = a_name, ARGS_TYPE_##a_type,       \
+		.source = a_source, .offset = an_offset,                      \
+		.metavar = OPTION_VALUE_##a_type, .otherwise = a_default,     \
+		.help = a_help                                                \
+	}
+#define ARGS_TYPE_switch .type = ARGS_SWITCH
+#define ARGS_TYPE_repeat .type = ARGS_REPEAT
+#define ARGS_TYPE_string(value) .type = ARGS_STRING
+#define ARGS_TYPE_list(value) .type = ARGS_LIST
+#define ARGS_TYPE_seconds .type = ARGS_SECONDS
+#define ARGS_TYPE_number(value) .type = ARGS_NUMBER
+#define ARGS_TYPE_number32(value) .type = ARGS_NUMBER32
+#define ARGS_TYPE_bytes .type = ARGS_BYTES
+#define ARGS_TYPE_choice(list) \
+	.type = ARGS_CHOICE, .choices = ARGS_WORDS(CHOICES_##list(OPTION_COMMA))
+#define ARGS_TYPE_mode(list) \
+	.type = ARGS_MODE,   \
+	.choices = ARGS_WORDS("off", CHOICES_##list(OPTION_COMMA))
+#define ARGS_WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define ARGS_SOURCE_interfaces(member) ARGS_SOURCE_INTERFACES
+#define ARGS_SOURCE_packets(member) ARGS_SOURCE_PACKETS
+#define ARGS_SOURCE_sessions(member) ARGS_SOURCE_NONE
+#define ARGS_SOURCE_own(member) ARGS_SOURCE_NONE
 
 struct args_command {
 	const char *name;
@@ -49,6 +88,7 @@ struct args_command {
 	const struct args_option *options; /* up to one without a name */
 	const char *positional;		   /* why an operand is refused */
 	size_t operand_list; /* offset of a struct args_list to take them; 0: none */
+	size_t given; /* offset of a uint64_t with a bit for each option given; 0: none */
 	const char *notes; /* printed after the options, or NULL */
 };
 
@@ -73,6 +113,20 @@ int args_store(const struct args_option *option, const char *text, void *config)
 
 /** @return what the argument of @option must be, such as "a whole number, at least 1" */
 const char *args_expectation(const struct args_option *option);
+
+/**
+ * @param given  what args_parse() stored
+ * @return the first option that was given and is about @source or more; NULL: there is none
+ */
+const struct args_option *args_find_given(const struct args_command *command,
+					  uint64_t given,
+					  enum args_source source);
+
+/* The option as messages call it: -x, or --name if it has no letter. */
+struct args_label {
+	char text[32];
+};
+struct args_label args_label(const char *letter, const char *name);
 
 /* Print "netobsctl COMMAND: ..." and where to find help, to stderr. */
 void args_complain(const struct args_command *command, const char *format, ...)

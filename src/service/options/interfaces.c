@@ -13,7 +13,7 @@
 
 #include "service/text/human.h"
 
-static const char *state_of(int fd, const char *name)
+static const char *describe_state(int fd, const char *name)
 {
 	struct ifreq request = { 0 };
 
@@ -51,7 +51,7 @@ int interfaces_print(void)
 
 		snprintf(name, sizeof(name), "%s", i->if_name);
 		human_clean(name);
-		printf("%-15s  %s\n", name, state_of(fd, i->if_name));
+		printf("%-15s  %s\n", name, describe_state(fd, i->if_name));
 	}
 	if (fd >= 0)
 		close(fd);

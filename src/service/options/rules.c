@@ -28,7 +28,7 @@ static enum netobs_action parse_action(const char *word)
 }
 
 /* Cut off blanks at both ends, and a comment. */
-static char *trim(char *text)
+static char *trim_text(char *text)
 {
 	size_t len;
 
@@ -105,8 +105,8 @@ static const char *take_sample(char **expression, struct netobs_rule *rule)
 }
 
 /* @return NULL, or a message about the error */
-static const char *add_rule(struct rules *rules, enum netobs_action action,
-			    char *expression, unsigned int line)
+static const char *add_filter_rule(struct rules *rules, enum netobs_action action,
+				   char *expression, unsigned int line)
 {
 	struct netobs_rule rule = { .sz = sizeof(rule), .action = action };
 	const char *wrong = take_sample(&expression, &rule);
@@ -130,7 +130,7 @@ static const char *add_rule(struct rules *rules, enum netobs_action action,
 /* @return NULL, or a message about the error */
 static const char *parse_line(struct rules *rules, char *text, unsigned int line)
 {
-	char *word = trim(text), *rest;
+	char *word = trim_text(text), *rest;
 	bool is_default;
 
 	if (!*word)
@@ -142,7 +142,7 @@ static const char *parse_line(struct rules *rules, char *text, unsigned int line
 	if (rules->default_action)
 		return "behind the default, nothing applies";
 	if (!is_default)
-		return add_rule(rules, parse_action(word), rest, line);
+		return add_filter_rule(rules, parse_action(word), rest, line);
 	rules->default_action = parse_action(rest);
 	return rules->default_action ?
 		       NULL :
@@ -178,7 +178,7 @@ static bool parse_file(FILE *file, struct rules *rules, char *ret_why, size_t si
 }
 
 /* @return NULL: *@ret_why is a message about the error */
-static FILE *open_file(const char *path, bool waits, const char **ret_why)
+static FILE *open_rules_file(const char *path, bool waits, const char **ret_why)
 {
 	cleanup_fd int fd =
 		open(path, O_RDONLY | O_CLOEXEC | (waits ? 0 : O_NONBLOCK));
@@ -203,7 +203,7 @@ bool rules_read(const char *path, bool waits, struct rules *ret_rules,
 {
 	struct rules rules = { .path = path };
 	const char *why = NULL;
-	FILE *file = open_file(path, waits, &why);
+	FILE *file = open_rules_file(path, waits, &why);
 	bool is_good;
 
 	if (!file) {

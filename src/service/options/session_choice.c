@@ -45,9 +45,8 @@ bool session_choice_check(const struct session_choice *choice, char *ret_why,
 			  size_t size)
 {
 	char error[NETOBS_ERROR_MAX];
-	struct netobs_sessions_opts opts = { .sz = sizeof(opts),
-					     .on_session = ignore_session,
-					     .error = &error };
+	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = ignore_session,
+		    .error = &error);
 	struct netobs_sessions *sessions;
 	const char *why;
 	int r;

@@ -16,33 +16,27 @@
 #include "base/suggest.h"
 #include "service/text/human.h"
 
-static bool can_refresh(void)
-{
-	const char *term = getenv("TERM");
-
-	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
-}
-
 /* JSON without a target, as in netobs-sinks(7). */
 static bool is_json_to_stdout(const char *spec)
 {
 	return !strncmp(spec, "json", 4) && (!spec[4] || spec[4] == '?');
 }
 
-bool output_refuse(const char *spec, char *ret_why, size_t size)
+struct output output_of(const char *spec)
 {
-	static const char *const kinds[] = { "table", "json", "ipfix",
-					     "kafka", "grpc", "http",
-					     "https", "null", NULL };
+	return (struct output){ .kind = &output_sink,
+				.spec = spec,
+				.is_stdout = is_json_to_stdout(spec) };
+}
+
+bool output_refuse(const char *spec, const char *other, char *ret_why, size_t size)
+{
+	const char *const kinds[] = { "json",  "ipfix", "kafka", "grpc", "http",
+				      "https", "null",	other,	 NULL };
 	const size_t len = strcspn(spec, ":?");
 	struct suggestion suggestion = suggestion_for(spec, len);
 	const char *best;
 
-	if (!strncmp(spec, "table", 5) && (spec[5] == ':' || spec[5] == '?')) {
-		snprintf(ret_why, size,
-			 "a table goes to standard output and has no options");
-		return true;
-	}
 	for (const char *const *kind = kinds; *kind; kind++) {
 		if (strlen(*kind) == len && !strncmp(spec, *kind, len))
 			return false;
@@ -50,99 +44,17 @@ bool output_refuse(const char *spec, char *ret_why, size_t size)
 	}
 	best = suggestion_best(&suggestion);
 	snprintf(ret_why, size,
-		 "there is no such kind of output; there are table, json, "
+		 "there is no such kind of output; there are %s%sjson, "
 		 "ipfix, kafka, grpc, http, https and null%s%s%s",
-		 best ? "; did you mean '" : "", best ? best : "",
-		 best ? "'?" : "");
+		 other ?: "", other ? ", " : "", best ? "; did you mean '" : "",
+		 best ?: "", best ? "'?" : "");
 	return true;
-}
-
-bool output_is_for_people(const struct output *output)
-{
-	return !strcmp(output->spec, "table");
-}
-
-bool output_is_screen(const struct output *output)
-{
-	return output->kind == &output_live || output->kind == &output_top ||
-	       output->kind == &output_tcp;
-}
-
-struct output output_of(const char *spec, bool refresh)
-{
-	struct output output = { .kind = &output_sink };
-
-	if (!spec)
-		spec = isatty(STDOUT_FILENO) ? "table" : "json";
-	output.spec = spec;
-	if (!strcmp(spec, "table")) {
-		output.kind = refresh && can_refresh() ? &output_live :
-							 &output_table;
-		output.is_stdout = true;
-	} else {
-		output.is_stdout = is_json_to_stdout(spec);
-	}
-	return output;
-}
-
-bool output_take_groups(struct output *output)
-{
-	if (output_is_for_people(output))
-		return true;
-	if (strcmp(output->spec, "json") != 0)
-		return false;
-	output->kind = &output_groups;
-	return true;
-}
-
-int output_take_records(struct output *output, const char *type,
-			const struct output_kind *table)
-{
-	const char *query = strchr(output->spec, '?');
-
-	if (output_is_for_people(output)) {
-		output->kind = table;
-		return 0;
-	}
-	if (query && strstr(query, "records="))
-		return 0;
-	if (asprintf(&output->own_spec, "%s%crecords=%s", output->spec,
-		     query ? '&' : '?', type) < 0) {
-		output->own_spec = NULL;
-		return -ENOMEM;
-	}
-	output->spec = output->own_spec;
-	return 0;
 }
 
 void output_say(const struct output *output, const char *message)
 {
 	if (output->on_log)
 		output->on_log(NETOBS_LOG_ERROR, message, output->user);
-}
-
-bool output_want_colour(void)
-{
-	const char *text = getenv("NO_COLOR");
-
-	return !text || !*text;
-}
-
-bool output_losses(const struct output *output, char *ret_text, size_t size)
-{
-	struct netobs_stats stats = { .sz = sizeof(stats) };
-	char lost[16], unparsed[16];
-	size_t used;
-
-	*ret_text = '\0';
-	if (!output->get_stats || output->get_stats(&stats, output->user) < 0)
-		return false;
-	human_count(lost, sizeof(lost), human_lost_packets(&stats));
-	human_count(unparsed, sizeof(unparsed), human_unparsed_packets(&stats));
-	used = (size_t)snprintf(ret_text, size, "%s lost", lost);
-	if (human_unparsed_packets(&stats))
-		snprintf(ret_text + used, size - used, ", %s unparsed", unparsed);
-	return human_lost_packets(&stats);
 }
 
 /* Of standard output: the library logs those of the others. */
@@ -175,7 +87,7 @@ static bool is_usable(const struct output *output)
 	return output->is_open && !output->error;
 }
 
-static void take_error(struct output *output)
+static void take_output_error(struct output *output)
 {
 	if (output->kind->has_stream && !output->error)
 		output->error = output->stream.error;
@@ -187,7 +99,7 @@ void output_flow(struct output *output, const struct netobs_flow *flow)
 		return;
 	output->kind->flow(output, flow);
 	if (output->kind->has_stream)
-		take_error(output);
+		take_output_error(output);
 }
 
 void output_record(struct output *output, const struct netobs_record *record)
@@ -195,7 +107,7 @@ void output_record(struct output *output, const struct netobs_record *record)
 	if (!is_usable(output))
 		return;
 	output->kind->record(output, record);
-	take_error(output);
+	take_output_error(output);
 }
 
 void output_interval(struct output *output)
@@ -206,13 +118,7 @@ void output_interval(struct output *output)
 		output->kind->interval(output);
 	if (output->kind->has_stream)
 		stream_flush(&output->stream);
-	take_error(output);
-}
-
-void output_commit(struct output *output, uint64_t number)
-{
-	if (is_usable(output) && output->kind->commit)
-		output->kind->commit(output, number);
+	take_output_error(output);
 }
 
 int output_fd(const struct output *output)
@@ -225,24 +131,6 @@ void output_ready(struct output *output)
 {
 	if (is_usable(output) && output->kind->ready)
 		output->kind->ready(output);
-}
-
-void output_resize(struct output *output)
-{
-	if (is_usable(output) && output->kind->resize)
-		output->kind->resize(output);
-}
-
-void output_pause(struct output *output)
-{
-	if (is_usable(output) && output->kind->pause)
-		output->kind->pause(output);
-}
-
-bool output_note(struct output *output, const char *message)
-{
-	return is_usable(output) && output->kind->note &&
-	       output->kind->note(output, message);
 }
 
 int output_reopen(struct output *output)
@@ -259,7 +147,8 @@ bool output_is_pending(const struct output *output)
 }
 
 /* How many of them have something pending. */
-static size_t fill_fds(const struct output *outputs, size_t n, struct pollfd *fds)
+static size_t fill_output_fds(const struct output *outputs, size_t n,
+			      struct pollfd *fds)
 {
 	size_t pending = 0;
 
@@ -284,7 +173,8 @@ void output_finish_all(struct output *outputs, size_t n, int timeout_ms)
 		if (is_usable(&outputs[i]) && outputs[i].kind->finish)
 			outputs[i].kind->finish(&outputs[i]);
 	}
-	while (fds && fill_fds(outputs, n, fds) && (left = end - now_ms()) > 0) {
+	while (fds && fill_output_fds(outputs, n, fds) &&
+	       (left = end - now_ms()) > 0) {
 		poll(fds, n, (int)left);
 		for (size_t i = 0; i < n; i++)
 			if (fds[i].revents)
@@ -304,19 +194,11 @@ bool output_close(struct output *output)
 		is_complete = output->kind->close(output);
 	if (output->kind->has_stream)
 		stream_close(&output->stream);
-	take_error(output);
+	take_output_error(output);
 	output->is_open = false;
 	if (!output->error || output->error == -EPIPE)
 		return is_complete;
 	say_failed(output, output->error);
-	return false;
-}
-
-bool output_has_screen(const struct output *outputs, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (outputs[i].kind == &output_live && outputs[i].is_open)
-			return true;
 	return false;
 }
 
@@ -334,10 +216,10 @@ static struct netobs_sink_opts sink_opts(const struct output *output)
 {
 	return (struct netobs_sink_opts){
 		.sz = sizeof(struct netobs_sink_opts),
+		.context = output->context,
 		.on_log = output->on_log,
 		.user = output->user,
-		.get_stats = output->get_stats,
-		.sampling = output->sampling,
+		.sampling = output->sampling ?: 1,
 		.sampling_mode = output->sampling_mode,
 	};
 }
@@ -353,32 +235,8 @@ int output_check(const struct output *output)
 	return netobs_sink_check(output->spec, &opts);
 }
 
-static void say_commit_failed(const struct output *output, int error)
-{
-	char text[256];
-
-	snprintf(text, sizeof(text),
-		 "%.*s: the spool cannot be written to: %s: after a kill, records may be lost or sent twice",
-		 output_name_len(output), output->spec, strerror(-error));
-	output_say(output, text);
-}
-
-static void resume_sink(const struct output *output)
-{
-	int r = netobs_sink_resume(output->state, output->resume_at);
-
-	if (r < 0)
-		say_commit_failed(output, r);
-}
-
-/* A disk that fails is logged by the library, once. */
-static void commit_sink(struct output *output, uint64_t number)
-{
-	netobs_sink_commit(output->state, number);
-}
-
 /* Its own words were logged, but for those of standard output. */
-static int open_sink(struct output *output)
+static int open_output_sink(struct output *output)
 {
 	const struct netobs_sink_opts opts = sink_opts(output);
 	struct netobs_sink *sink;
@@ -386,8 +244,6 @@ static int open_sink(struct output *output)
 
 	if (r == 0)
 		output->state = sink;
-	if (r == 0 && output->resume_at)
-		resume_sink(output);
 	return r;
 }
 
@@ -552,11 +408,10 @@ static bool close_sink(struct output *output)
 }
 
 const struct output_kind output_sink = {
-	.open = open_sink,
+	.open = open_output_sink,
 	.flow = write_sink_flow,
 	.record = write_sink_record,
 	.interval = flush_sink,
-	.commit = commit_sink,
 	.ready = dispatch_sink,
 	.reopen = reopen_sink,
 	.fd = sink_fd,

@@ -49,7 +49,7 @@ void stream_flush(struct stream *stream)
 	stream->used = 0;
 }
 
-static int grow(struct stream *stream, size_t len)
+static int grow_stream(struct stream *stream, size_t len)
 {
 	size_t size = stream->size;
 	char *buf;
@@ -69,7 +69,7 @@ char *stream_room(struct stream *stream, size_t len)
 	if (stream->size - stream->used < len)
 		stream_flush(stream);
 	if (!stream->error && stream->size < len)
-		stream->error = grow(stream, len);
+		stream->error = grow_stream(stream, len);
 	return stream->error ? NULL : stream->buf + stream->used;
 }
 

@@ -2,7 +2,14 @@
 /* Files of a configuration, with the places of what is wrong. */
 #include "lib_test.h"
 
-#include "service/conf.c"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "service/conf.h"
 
 struct fixture {
 	char dir[64];

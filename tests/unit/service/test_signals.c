@@ -2,13 +2,12 @@
 /* Signals that are held arrive while the program waits, and at no other time. */
 #include "lib_test.h"
 
-/* The command's parts are in no library: compiled in here. */
-#include "service/signals.c"
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-/* Of the terminal, which no test here has. */
-void keys_end(void)
-{
-}
+#include "service/signals.h"
 
 static void ignore(void *object)
 {
@@ -33,10 +32,52 @@ static void held_signal_ends_the_next_wait(void **state)
 	signals_release();
 }
 
+static void write_farewell(void)
+{
+	static const char text[] = "restored";
+
+	if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(1);
+}
+
+/* The second one ends the program, as its parent sees. */
+static void what_ends_the_program_restores_the_terminal_before(void **state)
+{
+	static const int numbers[] = { SIGTERM, SIGQUIT };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		char text[32] = "";
+		int ends[2], status;
+		pid_t child;
+
+		assert_int_equal(pipe(ends), 0);
+		child = fork();
+		if (!child) {
+			dup2(ends[1], STDOUT_FILENO);
+			signal(SIGQUIT, SIG_DFL);
+			signals_catch(ignore, NULL);
+			signals_restore_by(write_farewell);
+			raise(SIGTERM);
+			raise(numbers[i]);
+			_exit(1);
+		}
+		close(ends[1]);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(WTERMSIG(status), numbers[i]);
+		assert_true(read(ends[0], text, sizeof(text) - 1) > 0);
+		assert_string_equal(text, "restored");
+		close(ends[0]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(held_signal_ends_the_next_wait),
+		cmocka_unit_test(
+			what_ends_the_program_restores_the_terminal_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The ring of files of a capture, on a disk that fails. */
+#include "lib_test.h"
+
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
-#include <cmocka.h>
+#include <netobs/capture.h>
 
-/* The command's parts are in no library: compiled in here. */
-#include "cli/capture/capture_out.c"
+#include "cli/capture/capture_out.h"
 
 enum { SIZE = 100 };
 
+/* Files that are new have no room. */
 static bool is_failing;
 
 ssize_t __real_write(int fd, const void *bytes, size_t len);
@@ -20,7 +22,7 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t len);
 
 ssize_t __wrap_write(int fd, const void *bytes, size_t len)
 {
-	if (!is_failing || fd <= STDERR_FILENO)
+	if (!is_failing || fd <= STDERR_FILENO || lseek(fd, 0, SEEK_CUR) > 0)
 		return __real_write(fd, bytes, len);
 	errno = EIO;
 	return -1;
@@ -46,8 +48,7 @@ static void the_only_file_is_kept_until_the_next_one_is_there(void **state)
 		.rotate_bytes = SIZE,
 		.keep = 1,
 	};
-	const struct netobs_capture_opts opts = { .sz = sizeof(opts),
-						  .on_packet = (void *)1 };
+	const NETOBS_OPTS(netobs_capture_opts, opts, .on_packet = (void *)1);
 	struct netobs_capture *capture;
 	struct capture_out out;
 
@@ -59,14 +60,12 @@ static void the_only_file_is_kept_until_the_next_one_is_there(void **state)
 	assert_int_equal(capture_out_begin(&out, capture), 0);
 	capture_out_start(&out);
 	for (int i = 0; i < 3; i++) {
-		close_target(&out);
-		begin_next(&out);
+		capture_out_rotate(&out);
 		assert_int_equal(out.error, 0);
 		assert_int_equal(count_files(directory), 1);
 	}
-	close_target(&out);
 	is_failing = true;
-	begin_next(&out);
+	capture_out_rotate(&out);
 	is_failing = false;
 	assert_int_equal(out.error, -EIO);
 	assert_int_equal(count_files(directory), 1);

@@ -2,20 +2,13 @@
 /* Rows of netobsctl tcp: what connections did since the moment before, and their order. */
 #include "lib_test.h"
 
-#include "base/clock_ms.h"
-
-/* The command's parts are in no library: compiled in here. */
-#include "cli/view/by.c"
-#include "group/key_table.c"
-#include "cli/view/conns.c"
-#include "group/group.c"
-#include "service/text/human.c"
-#include "group/names.c"
-#include "cli/view/row.c"
-#include "cli/view/rows.c"
-#include "group/server.c"
-
 #include <string.h>
+
+#include <netobs/connection.h>
+
+#include "base/clock_ms.h"
+#include "cli/view/conns.h"
+#include "service/text/human.h"
 
 static void latencies_have_three_digits(void **state)
 {
@@ -141,13 +134,11 @@ static void lines_fit_and_keep_both_round_trip_times(void **state)
 		struct cells cells;
 
 		conns_layout(&layout, false);
-		layout_headings(&layout, &cells);
-		layout_widen(&layout, &cells);
-		conns_cells(&layout, &conns, conns.list, NULL, &cells);
-		layout_widen(&layout, &cells);
-		layout_fit(&layout, width);
+		layout_fit_rows(&layout, conns.list, sizeof(*conns.list),
+				conns.n, width);
+		layout_cells(&layout, conns.list, &cells);
 		layout_line(&layout, &cells, width, line);
-		assert_true(display_width(line) <= width);
+		assert_true(row_text_width(line) <= width);
 		assert_non_null(strstr(line, "192.0.2.1:40"));
 		assert_non_null(strstr(line, "123 ms"));
 		assert_non_null(strstr(line, "70000"));

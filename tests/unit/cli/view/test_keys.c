@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Keys on a terminal of the test's own. */
+#include "lib_test.h"
+
 #include <poll.h>
 #include <pty.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
 
-#include <cmocka.h>
-
-/* The command's parts are in no library: compiled in here. */
-#include "cli/view/keys.c"
+#include "cli/view/keys.h"
 
 enum { QUIT = 42, LEFT_RAW = 43, NO_KEYS = 44 };
 

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* A table as lines: their order, their width, and the end of a file's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "lib_test.h"
 
-#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-/* The command's parts are in no library: compiled in here. */
-#include "cli/view/by.c"
-#include "group/key_table.c"
-#include "group/group.c"
-#include "service/text/human.c"
-#include "group/names.c"
-#include "cli/view/out_table.c"
-#include "cli/view/row.c"
-#include "cli/view/rows.c"
-#include "group/server.c"
-#include "service/outputs/stream.c"
-#include "cli/view/view.c"
+#include <netobs/flow.h>
+
+#include "base/util.h"
+#include "cli/view/row.h"
+#include "cli/view/view.h"
+#include "cli/view/view_output.h"
 
 #define SECOND INT64_C(1000000000)
 
@@ -42,16 +37,14 @@ static struct netobs_flow flow_at(int seconds)
 	};
 }
 
-static const struct view_options by_time = { .order.sort = SORT_TIME };
-
 /* What is written of two intervals, in @width columns, if that is not NULL. */
 static char *table_of(bool is_file, const char *width)
 {
 	static const int starts[2][3] = { { 2, 0, 1 }, { 5, 4, 3 } };
 	static char text[8192];
-	struct output output = { .kind = &output_table,
-				 .is_file = is_file,
-				 .view = &by_time };
+	const struct view_options by_time = { .order.sort = NETOBS_GROUP_BY_TIME,
+					      .is_file = is_file };
+	struct output output = { .kind = &output_table, .view = &by_time };
 	int fds[2], saved = dup(STDOUT_FILENO);
 	ssize_t len;
 
@@ -111,11 +104,11 @@ static void lines_fit_the_width(void **state)
 
 		for (char *line = strtok_r(text, "\n", &rest); line;
 		     line = strtok_r(NULL, "\n", &rest))
-			assert_true(display_width(line) <= atoi(widths[i]));
+			assert_true(row_text_width(line) <= atoi(widths[i]));
 	}
 	assert_non_null(strstr(table_of(false, "110"), "2020-03-01 22:00:05"));
-	assert_non_null(strstr(table_of(false, "40"), ELLIPSIS));
-	assert_null(strstr(table_of(false, "nonsense"), ELLIPSIS));
+	assert_non_null(strstr(table_of(false, "40"), "\u2026"));
+	assert_null(strstr(table_of(false, "nonsense"), "\u2026"));
 }
 
 static void files_end_with_a_sum(void **state)

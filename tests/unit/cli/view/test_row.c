@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "lib_test.h"
 
-#include <cmocka.h>
+#include <netinet/in.h>
+#include <string.h>
 
-/* The command's parts are in no library: compiled in here. */
-#include "cli/view/by.c"
-#include "group/key_table.c"
-#include "group/group.c"
-#include "service/text/human.c"
-#include "group/names.c"
-#include "cli/view/row.c"
-#include "cli/view/rows.c"
-#include "group/server.c"
-#include "cli/view/view.c"
+#include <netobs/flow.h>
+
+#include "base/util.h"
+#include "cli/view/row.h"
+#include "cli/view/rows.h"
+#include "cli/view/view.h"
+#include "service/text/human.h"
 
 #define LENGTH ARRAY_SIZE
 #define SECOND INT64_C(1000000000)
@@ -184,7 +179,7 @@ static void render(const struct netobs_flow *flow, int screen, char *heading,
 	layout_init(&layout, &by_flow.by, LAYOUT_LIVE);
 	layout_headings(&layout, &cells);
 	layout_widen(&layout, &cells);
-	layout_cells(&layout, NULL, rows_at(&view.rows, 0), 0, &cells);
+	layout_cells(&layout, rows_at(&view.rows, 0), &cells);
 	layout_widen(&layout, &cells);
 	layout_fit(&layout, screen);
 	layout_line(&layout, &cells, screen, line);
@@ -221,8 +216,8 @@ static void no_line_is_wider_than_the_screen(void **state)
 	memset(flow.dst, 0xee, sizeof(flow.dst));
 	for (int screen = 1; screen < 250; screen++) {
 		render(&flow, screen, heading, line);
-		assert_true(display_width(heading) <= screen);
-		assert_true(display_width(line) <= screen);
+		assert_true(row_text_width(heading) <= screen);
+		assert_true(row_text_width(line) <= screen);
 	}
 }
 
@@ -251,29 +246,30 @@ static void a_narrow_screen_keeps_the_flow_and_its_bytes(void **state)
 static void rows_keep_the_first_in_any_order_and_count_all(void **state)
 {
 	enum { FLOWS = 1000, KEPT = 10 };
-	static const enum sort sorts[] = { SORT_BYTES, SORT_PACKETS, SORT_TIME };
+	static const enum netobs_group_sort sorts[] = { NETOBS_GROUP_BY_BYTES,
+							NETOBS_GROUP_BY_PACKETS,
+							NETOBS_GROUP_BY_TIME };
 
 	(void)state;
 	for (size_t s = 0; s < LENGTH(sorts); s++) {
 		const struct order order = { .sort = sorts[s] };
 		struct rows rows;
 
-		rows_init(&rows, &order, true, KEPT);
+		rows_init(&rows, &order, KEPT);
 		for (uint64_t i = 0; i < FLOWS; i++) {
 			const uint64_t n = i * 389 % FLOWS;
-			const struct row row = {
-				.tally = { .flows = 1,
-					   .packets = n,
-					   .bytes = n,
-					   .start_ns = -(int64_t)n }
-			};
+			const struct row row = { .sum = { .flows = 1,
+							  .packets = n,
+							  .bytes = n,
+							  .start_ns = -(
+								  int64_t)n } };
 
 			assert_int_equal(rows_add(&rows, &row), 0);
 		}
 		rows_sort(&rows);
-		assert_int_equal(rows.n, KEPT);
+		assert_int_equal(rows.list.n, KEPT);
 		for (size_t i = 0; i < KEPT; i++)
-			assert_int_equal(rows_at(&rows, i)->tally.bytes,
+			assert_int_equal(rows_at(&rows, i)->sum.bytes,
 					 FLOWS - 1 - i);
 		assert_int_equal(rows.added, FLOWS);
 		assert_int_equal(rows.sum.flows, FLOWS);
@@ -281,7 +277,7 @@ static void rows_keep_the_first_in_any_order_and_count_all(void **state)
 		assert_int_equal(rows_rest(&rows, 1).bytes,
 				 FLOWS * (FLOWS - 1) / 2 - (FLOWS - 1));
 		rows_clear(&rows);
-		assert_int_equal(rows.n + rows.added + rows.sum.flows, 0);
+		assert_int_equal(rows.list.n + rows.added + rows.sum.flows, 0);
 		rows_free(&rows);
 	}
 }

@@ -3,45 +3,46 @@
  * Tables of records that come one by one: with random texts, in terminals of all widths.
  * NETOBS_TEST_SEED repeats a run.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
-/* The command's parts are in no library: compiled in here. */
 #include "lib_seed.h"
-#include "cli/view/by.c"
-#include "group/key_table.c"
-#include "group/group.c"
-#include "service/text/human.c"
-#include "group/names.c"
-#include "cli/view/row_table.c" /* row.c has a table named columns */
-#include "cli/view/row.c"
-#include "cli/view/rows.c"
-#include "group/server.c"
-#include "service/outputs/stream.c"
-#include "cli/view/view.c"
+#include "lib_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/view/row_table.h"
 
 enum { COLUMNS = 4, LINES = 6, TEXT_MAX = 60 };
 
-static const struct column some_columns[COLUMNS] = {
-	{ 0, "NAME", false, 0, 8, 12, 0 },
-	{ 1, "NUMBER", true, 1, 0, 9, 0 },
-	{ 2, "PLACE", false, 0, 8, 21, 0 },
-	{ 3, "REST", false, 0, 4, 16, 0 },
+struct line {
+	char texts[COLUMNS][TEXT_MAX + 1];
 };
 
+#define SOME_COLUMNS(_, type)                       \
+	_(type, NAME, "NAME", left, 0, 8, 12,       \
+	  snprintf(buf, size, "%s", row->texts[0])) \
+	_(type, NUMBER, "NUMBER", right, 1, 0, 9,   \
+	  snprintf(buf, size, "%s", row->texts[1])) \
+	_(type, PLACE, "PLACE", left, 0, 8, 21,     \
+	  snprintf(buf, size, "%s", row->texts[2])) \
+	_(type, REST, "REST", left, 0, 4, 16,       \
+	  snprintf(buf, size, "%s", row->texts[3]))
+
+/* clang-format off */
+SOME_COLUMNS(TABLE_TEXT, struct line)
+
+static const struct column some_columns[COLUMNS] = { SOME_COLUMNS(TABLE_COLUMN, ) };
+/* clang-format on */
+
 static unsigned int seed;
-static char texts[LINES][COLUMNS][TEXT_MAX + 1];
+static struct line lines[LINES];
 
 static void make_texts(void)
 {
 	for (int line = 0; line < LINES; line++)
 		for (int i = 0; i < COLUMNS; i++) {
-			char *text = texts[line][i];
+			char *text = lines[line].texts[i];
 			const int len = 1 + rand_r(&seed) % TEXT_MAX;
 
 			for (int k = 0; k < len; k++)
@@ -68,13 +69,8 @@ static char *table_of(const char *width)
 		unsetenv("COLUMNS");
 	assert_int_equal(stream_open_stdout(&output.stream), 0);
 	assert_int_equal(row_table_open(&output, some_columns, COLUMNS), 0);
-	for (int line = 0; line < LINES; line++) {
-		struct cells cells;
-
-		for (int i = 0; i < COLUMNS; i++)
-			cells.text[i] = texts[line][i];
-		row_table_write(&output, &cells);
-	}
+	for (int line = 0; line < LINES; line++)
+		row_table_write(&output, (const void *)&lines[line]);
 	assert_true(row_table_close(&output));
 	stream_close(&output.stream);
 	assert_int_equal(dup2(saved, STDOUT_FILENO), STDOUT_FILENO);
@@ -97,7 +93,7 @@ static void lines_fit_the_terminal(void **state)
 		snprintf(number, sizeof(number), "%d", width);
 		for (char *line = strtok_r(table_of(number), "\n", &rest); line;
 		     line = strtok_r(NULL, "\n", &rest)) {
-			assert_true(display_width(line) <= width);
+			assert_true(row_text_width(line) <= width);
 			n++;
 		}
 		assert_int_equal(n, 1 + LINES);
@@ -117,7 +113,7 @@ static void nothing_is_cut_elsewhere(void **state)
 			line = strtok_r(NULL, "\n", &rest);
 			assert_non_null(line);
 			for (int k = 0; k < COLUMNS; k++)
-				assert_non_null(strstr(line, texts[i][k]));
+				assert_non_null(strstr(line, lines[i].texts[k]));
 		}
 	}
 }
@@ -131,7 +127,7 @@ static void room_is_used(void **state)
 	make_texts();
 	for (int line = 0; line < LINES; line++)
 		for (int i = 0; i < COLUMNS; i++)
-			snprintf(texts[line][i], TEXT_MAX, "%s",
+			snprintf(lines[line].texts[i], TEXT_MAX, "%s",
 				 i == 2 && line ? address : "short");
 	assert_non_null(strstr(table_of("80"), address));
 	assert_null(strstr(table_of("50"), address));

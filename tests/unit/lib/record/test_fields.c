@@ -3,23 +3,14 @@
 #include "lib_fields.h"
 #include "lib_test.h"
 
-#include "record/any.h"
-#include "base/util.h"
-
-/* The command's parts are in no library: compiled in here. */
-#include "cli/view/by.c"
-#include "group/key_table.c"
-#include "group/group.c"
-#include "service/text/human.c"
-#include "group/names.c"
-#include "cli/view/row.c"
-#include "cli/view/rows.c"
-#include "group/server.c"
-#include "cli/view/view.c"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/util.h"
+#include "cli/view/row.h"
+#include "cli/view/view.h"
+#include "record/any.h"
 
 static void claim(uint8_t *is_named, size_t offset, size_t size)
 {
@@ -232,7 +223,9 @@ static void assert_column(const struct field *field,
 			  const struct netobs_flow *flow,
 			  const struct netobs_flow *changed)
 {
-	static const struct view_options by_flow = { .order.sort = SORT_TIME };
+	static const struct view_options by_flow = {
+		.order.sort = NETOBS_GROUP_BY_TIME
+	};
 	struct cells before, after;
 	struct layout layout;
 	struct view view;
@@ -241,8 +234,8 @@ static void assert_column(const struct field *field,
 	assert_int_equal(view_init(&view, &by_flow, 0), 0);
 	view_add(&view, flow);
 	view_add(&view, changed);
-	layout_cells(&layout, NULL, rows_at(&view.next, 0), 0, &before);
-	layout_cells(&layout, NULL, rows_at(&view.next, 1), 0, &after);
+	layout_cells(&layout, rows_at(&view.next, 0), &before);
+	layout_cells(&layout, rows_at(&view.next, 1), &after);
 	for (size_t i = 0; i < layout.n; i++)
 		if (!strcmp(column_names[layout.columns[i].id], field->column) &&
 		    !strcmp(before.text[i], after.text[i]))

@@ -6,12 +6,13 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-/* The command's parts are in no library: compiled in here. */
-#include "service/metrics/rtt_check.c"
-#include "service/metrics/tcp_health.c"
-
 #include <stdio.h>
 #include <stdlib.h>
+
+#include <netobs/flow.h>
+#include <netobs/session.h>
+
+#include "service/metrics/rtt_check.h"
 
 #define S 1000000000LL
 

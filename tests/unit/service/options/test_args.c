@@ -1,48 +1,42 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "lib_test.h"
+
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
-#include <cmocka.h>
-
-/* The command's parts are in no library: compiled in here. */
-#include "service/options/args.c"
+#include "base/suggest.h"
+#include "service/options/args.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 struct config {
 	struct args_list names;
 	uint32_t wait_ms, small, repeated;
-	uint64_t count;
+	uint64_t count, given;
 	int mode, how;
 	bool on;
 	const char *file;
 };
 
-static const char *const modes[] = { "slow", "fast", NULL };
-static const char *const hows[] = { "off", "slow", "fast", NULL };
+#define CHOICES_speeds(_) "slow" _ "fast"
+#define OPTION(letter, name, type, member)                               \
+	ARGS_OPTION(letter, name, type, offsetof(struct config, member), \
+		    ARGS_SOURCE_NONE, "", name)
 
 static const struct args_option test_options[] = {
-	{ 'i', "name", ARGS_LIST, offsetof(struct config, names), "NAME", NULL,
-	  "names" },
-	{ 'w', "wait", ARGS_SECONDS, offsetof(struct config, wait_ms),
-	  "SECONDS", NULL, "wait" },
-	{ 'n', "count", ARGS_NUMBER, offsetof(struct config, count), "N", NULL,
-	  "count" },
-	{ 0, "small", ARGS_NUMBER32, offsetof(struct config, small), "N", NULL,
-	  "small" },
-	{ 0, "mode", ARGS_CHOICE, offsetof(struct config, mode), "slow|fast",
-	  modes, "mode" },
-	{ 0, "how", ARGS_MODE, offsetof(struct config, how), "slow|fast", hows,
-	  "how" },
-	{ 0, "on", ARGS_SWITCH, offsetof(struct config, on), NULL, NULL, "on" },
-	{ 'v', "verbose", ARGS_REPEAT, offsetof(struct config, repeated), NULL,
-	  NULL, "more" },
-	{ 'f', "file", ARGS_STRING, offsetof(struct config, file), "FILE", NULL,
-	  "file" },
-	{ 0 }
+	OPTION("i", "name", list("NAME"), names),
+	OPTION("w", "wait", seconds, wait_ms),
+	OPTION("n", "count", number("N"), count),
+	ARGS_OPTION("", "small", number32("N"), offsetof(struct config, small),
+		    ARGS_SOURCE_PACKETS, "", "small"),
+	OPTION("", "mode", choice(speeds), mode),
+	OPTION("", "how", mode(speeds), how),
+	OPTION("", "on", switch, on),
+	OPTION("v", "verbose", repeat, repeated),
+	ARGS_OPTION("f", "file", string("FILE"), offsetof(struct config, file),
+		    ARGS_SOURCE_INTERFACES, "", "file"),
+	{ .name = NULL }
 };
 
 static const struct args_command test_command = {
@@ -50,6 +44,7 @@ static const struct args_command test_command = {
 	.summary = "Test",
 	.options = test_options,
 	.positional = "not taken",
+	.given = offsetof(struct config, given),
 };
 
 /* Parse a line of words separated by blanks. */
@@ -102,6 +97,26 @@ static void nothing_given_leaves_everything_as_it_was(void **state)
 	assert_int_equal(config.mode, -1);
 	assert_int_equal(config.how, 0);
 	assert_false(config.on);
+}
+
+static void what_was_given_is_known(void **state)
+{
+	const struct args_option *found;
+	struct config config;
+
+	(void)state;
+	assert_int_equal(parse("--on --small 1 -f x", &config), ARGS_RUN);
+	found = args_find_given(&test_command, config.given, ARGS_SOURCE_NONE);
+	assert_string_equal(found->name, "small");
+	found = args_find_given(&test_command, config.given,
+				ARGS_SOURCE_INTERFACES);
+	assert_string_equal(found->name, "file");
+	assert_string_equal(args_label(found->letter, found->name).text, "-f");
+	assert_string_equal(args_label("", "small").text, "--small");
+
+	assert_int_equal(parse("--on", &config), ARGS_RUN);
+	assert_null(args_find_given(&test_command, config.given,
+				    ARGS_SOURCE_PACKETS));
 }
 
 static void a_mode_needs_no_value(void **state)
@@ -218,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_type_is_stored_in_its_field),
 		cmocka_unit_test(nothing_given_leaves_everything_as_it_was),
+		cmocka_unit_test(what_was_given_is_known),
 		cmocka_unit_test(a_mode_needs_no_value),
 		cmocka_unit_test(wrong_lines_are_refused),
 		cmocka_unit_test(suggestions_are_close),

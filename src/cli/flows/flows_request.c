@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "flows_request.h"
+
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netobs/netobs.h>
+
+#include "base/util.h"
+#include "service/control/control.h"
+#include "service/text/human.h"
+
+enum { DEFAULT_INTERVAL_MS = 5000 }; /* the library's */
+
+#define FIELD(name) offsetof(struct flows_request, name)
+
+static const struct args_option options[] = {
+#define SELECT_flows OPTION_SELECTED
+#define OPTIONS_STRUCT struct flows_request
+#define OPTIONS_SHARED(member) config.member
+#include "service/options/option_rows.h"
+};
+
+const struct args_command flows_command = {
+	.name = "flows",
+	.summary = "Show the flows that cross this host's interfaces",
+	.options = options,
+	.operands = "[FILTER]",
+	.operand_list = FIELD(filter_words),
+	.given = FIELD(given),
+	.notes =
+		"FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
+		"Without -i, all interfaces are observed, including new ones.\n"
+		"KEY is src, dst, client, service, host, tuple, pair, port, proto, interface,\n"
+		"direction, vlan, tunnel, process, container or pod. The live table groups by\n"
+		"client,service without --by.\n"
+		"Without -o, the output is table on a terminal, json otherwise.\n"
+		"SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
+};
+
+/* What is observed, and how, is the configuration of a running service, or is in a file. */
+static int check_source(const struct flows_request *request)
+{
+	const struct args_option *option = args_find_given(
+		request->command, request->given,
+		request->live ? ARGS_SOURCE_PACKETS : ARGS_SOURCE_INTERFACES);
+	const char *other = request->files.n	    ? "-r" :
+			    request->filter_words.n ? "FILTER" :
+			    request->stats	    ? "--stats" :
+						      NULL;
+
+	if (!(request->live && (option || other)) && !(request->files.n && option))
+		return 0;
+	args_complain(request->command, "%s: cannot be combined with %s",
+		      option ? args_label(option->letter, option->name).text :
+			       other,
+		      request->live ? "--live: the service has a configuration" :
+				      "-r, which observes no interface");
+	return -1;
+}
+
+static int check_combinations(const struct flows_request *request)
+{
+	size_t n_stdin = 0;
+
+	for (size_t i = 0; i < request->files.n; i++)
+		n_stdin += !strcmp(request->files.items[i], "-");
+	if (n_stdin > 1)
+		args_complain(request->command,
+			      "-r: standard input can be read only once");
+	else if (request->socket && !request->live)
+		args_complain(request->command, "--socket: it is for --live");
+	else if (request->config.max_connections && !request->config.rtt &&
+		 !request->live)
+		args_complain(request->command,
+			      "--max-connections: it is for --rtt");
+	else if (request->files.n && request->duration_ms)
+		args_complain(
+			request->command,
+			"-d: cannot be combined with -r, which observes no interface");
+	else
+		return check_source(request);
+	return -1;
+}
+
+static int check_live_output(const struct flows_request *request)
+{
+	const struct output *output = request->outputs;
+
+	if (!request->live ||
+	    (request->n_outputs == 1 &&
+	     (output->kind != &output_sink || !strcmp(output->spec, "json"))))
+		return 0;
+	args_complain(request->command,
+		      "-o: with --live it is one of table and json");
+	return -1;
+}
+
+static int check_names(const struct flows_request *request,
+		       const struct args_list *names, const char *option)
+{
+	char why[160];
+
+	for (size_t i = 0; i < names->n; i++) {
+		if (flows_check_interface(names->items[i], why, sizeof(why)))
+			continue;
+		args_complain(request->command, "%s '%s': %s", option,
+			      names->items[i], why);
+		return -1;
+	}
+	return 0;
+}
+
+static int check_output(const struct flows_request *request, const char *spec)
+{
+	char why[160];
+
+	if (!view_output_refuse(spec, why, sizeof(why)))
+		return 0;
+	args_complain(request->command, "-o '%s': %s", spec, why);
+	return -1;
+}
+
+static int parse_outputs(struct flows_request *request)
+{
+	static const char *const by_default[] = { NULL };
+	const char *const *specs = by_default;
+	size_t n = 1, on_stdout = 0;
+
+	if (request->output_specs.n) {
+		specs = request->output_specs.items;
+		n = request->output_specs.n;
+	}
+	request->outputs = calloc(n, sizeof(*request->outputs));
+	if (!request->outputs)
+		args_out_of_memory(request->command);
+	for (; request->n_outputs < n; request->n_outputs++) {
+		struct output *output = &request->outputs[request->n_outputs];
+
+		if (specs[request->n_outputs] &&
+		    check_output(request, specs[request->n_outputs]) < 0)
+			return -1;
+		*output = view_output_of(specs[request->n_outputs],
+					 request->has_screen);
+		if (request->is_tcp)
+			output->kind = output_screen(output) ?
+					       &output_tcp.output :
+					       &output_tcp_lines;
+		else if (output_screen(output) && request->is_top)
+			output->kind = &output_top.output;
+		on_stdout += output->is_stdout;
+		if (request->is_alerts &&
+		    output_take_records(output, "alert", &output_alerts) < 0)
+			args_out_of_memory(request->command);
+	}
+	if (on_stdout > 1) {
+		args_complain(request->command, "%s", OUTPUT_STDOUT_TWICE);
+		return -1;
+	}
+	return 0;
+}
+
+static int refuse_view(const struct flows_request *request, const char *option,
+		       const char *value, const char *why)
+{
+	args_complain(request->command, "%s%s%s%s: %s", option,
+		      value ? " '" : "", value ?: "", value ? "'" : "", why);
+	return -1;
+}
+
+/* The output that shows rows; NULL: there is none. */
+static struct output *find_viewer(const struct flows_request *request)
+{
+	for (size_t i = 0; i < request->n_outputs; i++)
+		if (output_is_for_people(&request->outputs[i]) ||
+		    request->outputs[i].kind == &output_groups)
+			return &request->outputs[i];
+	return NULL;
+}
+
+static int group_outputs(struct flows_request *request)
+{
+	for (size_t i = 0; i < request->n_outputs; i++) {
+		if (output_take_groups(&request->outputs[i]))
+			continue;
+		args_complain(request->command,
+			      "-o '%s': it takes flows only; groups (--by) go to "
+			      "standard output, as table or json",
+			      request->outputs[i].spec);
+		return -1;
+	}
+	return 0;
+}
+
+/*
+ * On a host with many connections, the rows of a screen would differ in the client's port
+ * only; who talks to which service is what fits on it.
+ */
+static int parse_by(struct flows_request *request)
+{
+	const struct output *viewer = find_viewer(request);
+	char why[192];
+
+	if (request->by &&
+	    by_parse(request->by, &request->view.by, why, sizeof(why)))
+		return refuse_view(request, "--by", request->by, why);
+	if (request->view.by.keys.flags & NETOBS_GROUP_PROCESS && request->files.n)
+		return refuse_view(
+			request, "--by", request->by,
+			"a file does not have the processes of its packets");
+	request->view.by.shows_rtt = request->config.rtt;
+	request->config.process |= request->view.by.keys.flags &
+					   NETOBS_GROUP_PROCESS &&
+				   !request->live;
+	if (request->view.by.keys.n)
+		return group_outputs(request);
+	if (!request->by && viewer && output_screen(viewer))
+		by_parse("client,service", &request->view.by, why, sizeof(why));
+	return 0;
+}
+
+/* Of connections, which have columns of their own. */
+static int parse_tcp_view(struct flows_request *request)
+{
+	request->view.by.shows_process = request->config.process;
+	request->outputs->view = &request->view;
+	return 0;
+}
+
+static int parse_view(struct flows_request *request)
+{
+	struct view_options *view = &request->view;
+	struct output *viewer;
+	bool is_lines;
+	char why[192];
+
+	if (request->is_tcp)
+		return parse_tcp_view(request);
+	if (request->is_alerts)
+		return 0;
+	if (parse_by(request) < 0)
+		return -1;
+	viewer = find_viewer(request);
+	if (!viewer && (request->sort || request->view.top))
+		return refuse_view(request, request->sort ? "--sort" : "--top",
+				   NULL,
+				   "records are sent as they come; for rows in an "
+				   "order, use -o table or --by");
+	if (request->view.want_names && (!viewer || !output_is_for_people(viewer)))
+		return refuse_view(request, "-N", NULL,
+				   "only a table has names: use -o table");
+	if (!viewer)
+		return 0;
+	viewer->view = view;
+	view->by.shows_process = request->config.process;
+	is_lines = !output_screen(viewer);
+	view->order.sort = view->by.keys.n || !is_lines ? NETOBS_GROUP_BY_BYTES :
+							  NETOBS_GROUP_BY_TIME;
+	if (request->sort && view_parse_sort(request->sort, &view->by, is_lines,
+					     &view->order, why, sizeof(why)))
+		return refuse_view(request, "--sort", request->sort, why);
+	return 0;
+}
+
+static void describe_request(struct flows_request *request)
+{
+	const size_t size = sizeof(request->subject);
+	char *text = request->subject;
+	size_t used = 0;
+
+	/* First, so that few screens are too narrow for it. */
+	if (request->config.sampling_interval)
+		used = (size_t)snprintf(
+			text, size, "1 of %u %s of ",
+			request->config.sampling_interval,
+			human_sampled(request->config.sampling_mode));
+	for (size_t i = 0; i < request->files.n && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s",
+					 i ? ", " : "", request->files.items[i]);
+	if (!request->files.n && !request->config.interfaces.n)
+		used += (size_t)snprintf(text + used, size - used,
+					 "all interfaces");
+	for (size_t i = 0; i < request->config.interfaces.n && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s",
+					 i ? ", " : "",
+					 request->config.interfaces.items[i]);
+	for (size_t i = 0; i < request->config.exclude.n && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s",
+					 i ? ", " : " but not ",
+					 request->config.exclude.items[i]);
+	if (request->config.direction > 0 && used < size)
+		used += (size_t)snprintf(
+			text + used, size - used, " (%s)",
+			ARGS_WORDS(CHOICES_directions(
+				OPTION_COMMA))[request->config.direction]);
+	if (request->config.filter && used < size)
+		snprintf(text + used, size - used, ": %s",
+			 request->config.filter);
+	if (request->config.rules_path && used < size)
+		snprintf(text + used, size - used, ": rules of %s",
+			 request->config.rules_path);
+	human_clean(text);
+}
+
+int flows_join_filter(const struct args_command *for_command,
+		      const struct args_list *words, char **ret_filter)
+{
+	size_t size = 1;
+	char *end;
+
+	if (!words->n)
+		return 0;
+	if (words->n == 1 && if_nametoindex(words->items[0])) {
+		args_complain(for_command,
+			      "'%s': to observe this interface: -i %s",
+			      words->items[0], words->items[0]);
+		return -1;
+	}
+	for (size_t i = 0; i < words->n; i++)
+		size += strlen(words->items[i]) + 1;
+	end = malloc(size);
+	if (!end)
+		args_out_of_memory(for_command);
+	*ret_filter = end;
+	for (size_t i = 0; i < words->n; i++)
+		end += sprintf(end, "%s%s", i ? " " : "", words->items[i]);
+	return 0;
+}
+
+static int read_rules(struct flows_request *request)
+{
+	char why[512];
+
+	if (!request->config.rules_path)
+		return 0;
+	if (request->config.filter)
+		snprintf(why, sizeof(why),
+			 "it cannot be combined with an expression, which can be a rule: '%.200s'",
+			 request->config.filter);
+	else if (rules_read(request->config.rules_path, true,
+			    &request->config.rules, why, sizeof(why)))
+		return 0;
+	args_complain(request->command, "--rules: %s", why);
+	return -1;
+}
+
+static int check_values(struct flows_request *request)
+{
+	char why[320];
+
+	if (!flows_check_interval(request->config.interval_ms, why, sizeof(why)))
+		args_complain(request->command, "--interval: %s", why);
+	else if (!flows_parse_sampling(&request->config, why, sizeof(why)))
+		args_complain(request->command, "--sampling: %s", why);
+	else if (!metrics_check(&request->config.metrics,
+				"--metrics-listen-any", why, sizeof(why)))
+		args_complain(request->command, "--metrics: %s", why);
+	else
+		return 0;
+	return -1;
+}
+
+void flows_request_init(struct flows_request *request,
+			const struct args_command *command)
+{
+	*request = (struct flows_request){ .command = command };
+}
+
+enum args_result flows_request_one_output(struct flows_request *request)
+{
+	static const char *const table = "table";
+	const struct args_list *specs = &request->output_specs;
+	const char *spec = specs->n ? specs->items[0] : table;
+
+	if (specs->n > 1 || (strcmp(spec, table) && strcmp(spec, "json"))) {
+		args_complain(
+			request->command,
+			"-o: it is either table or json; netobsctl flows has others");
+		return ARGS_WRONG;
+	}
+	if (specs->n)
+		return ARGS_RUN;
+	request->output_specs.items = calloc(2, sizeof(*specs->items));
+	if (!request->output_specs.items)
+		args_out_of_memory(request->command);
+	request->output_specs.items[0] = table;
+	request->output_specs.n = 1;
+	return ARGS_RUN;
+}
+
+void flows_request_observe_once(struct flows_request *request)
+{
+	if (!request->once || request->files.n)
+		return;
+	request->duration_ms = request->config.interval_ms;
+	request->config.interval_ms = 2 * request->duration_ms;
+}
+
+enum args_result flows_request_finish(struct flows_request *request)
+{
+	if (check_combinations(request) < 0 || check_values(request) < 0 ||
+	    check_names(request, &request->config.interfaces, "-i") < 0 ||
+	    check_names(request, &request->config.exclude, "-x") < 0 ||
+	    flows_join_filter(request->command, &request->filter_words,
+			      &request->config.filter) < 0 ||
+	    read_rules(request) < 0 || parse_outputs(request) < 0 ||
+	    check_live_output(request) < 0 || parse_view(request) < 0)
+		return ARGS_WRONG;
+
+	describe_request(request);
+	request->view.subject = request->subject;
+	request->view.is_file = request->files.n;
+	request->view.interval_ms = request->config.interval_ms ?:
+					    DEFAULT_INTERVAL_MS;
+	for (size_t i = 0; i < request->n_outputs; i++) {
+		request->outputs[i].sampling = request->config.sampling_interval;
+		request->outputs[i].sampling_mode = request->config.sampling_mode;
+	}
+	return ARGS_RUN;
+}
+
+void flows_request_clear(struct flows_request *request)
+{
+	flows_config_clear(&request->config);
+	args_list_clear(&request->files);
+	args_list_clear(&request->output_specs);
+	args_list_clear(&request->filter_words);
+	args_list_clear(&request->alert_specs);
+	for (size_t i = 0; i < request->n_outputs; i++)
+		output_done(&request->outputs[i]);
+	free(request->outputs);
+	request->outputs = NULL;
+	request->n_outputs = 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What was asked for on the command line of netobsctl flows, top, tcp or alerts. */
+#ifndef NETOBS_CLI_FLOWS_FLOWS_REQUEST_H
+#define NETOBS_CLI_FLOWS_FLOWS_REQUEST_H
+
+#include "cli/view/conns.h"
+#include "cli/view/view.h"
+#include "cli/view/view_output.h"
+#include "service/observe/flows_config.h"
+
+struct netobs;
+
+struct flows_request {
+	struct flows_config config; /* what is observed, as by the service */
+	const struct args_command *command;
+	struct args_list output_specs, files, filter_words, alert_specs;
+	uint32_t duration_ms, verbose;
+	uint64_t count, given; /* the options that are given */
+	bool stats, list, live;
+	bool once;	       /* of top: one table, and no screen */
+	bool has_screen;       /* a table on a terminal is refreshed in place */
+	bool is_top;	       /* in that of top */
+	bool is_tcp;	       /* connections are shown, and no flows */
+	bool is_alerts;	       /* alerts are reported, and no flows */
+	const char *socket;    /* of the service, with live; NULL: not given */
+	const char *by, *sort; /* NULL: not given */
+
+	struct view_options view; /* of the output that can show one */
+	struct output *outputs;
+	size_t n_outputs;
+	char subject[160]; /* what is observed, for people */
+};
+
+extern const struct args_command flows_command;
+
+/* Nothing is given yet; args_parse() adds the options. */
+void flows_request_init(struct flows_request *request,
+			const struct args_command *command);
+
+/**
+ * Understand the outputs, and refuse what does not go together.
+ *
+ * @return ARGS_RUN; ARGS_WRONG
+ */
+enum args_result flows_request_finish(struct flows_request *request);
+
+/**
+ * Of commands that show one thing on standard output: refuse all outputs but table, which is
+ * the default, and json.
+ *
+ * @return ARGS_RUN; ARGS_WRONG
+ */
+enum args_result flows_request_one_output(struct flows_request *request);
+
+/** With --once: all that is seen until the end is of one interval, which the end comes before. */
+void flows_request_observe_once(struct flows_request *request);
+
+void flows_request_clear(struct flows_request *request);
+
+/* The words as one expression, which the caller frees; none without words. */
+int flows_join_filter(const struct args_command *for_command,
+		      const struct args_list *words, char **ret_filter);
+
+/** Show the records of the running service. @return an exit status */
+int flows_live(const struct flows_request *request);
+
+/* On stderr: for people beside tables, for programs beside anything else. */
+void flows_print_stats(const struct flows_request *request,
+		       const struct netobs *ctx);
+
+/* The same of alerts: what each rule has done, or with less said, whether some were lost. */
+void flows_print_alerts(const struct flows_request *request,
+			const struct netobs *ctx);
+
+/** Observe, or read files, until the end or a signal. @return an exit status */
+int flows_session(struct flows_request *request);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What flows are grouped by. A key takes a value from a flow; a group has the values of all keys
+ * behind one another, which compare as bytes.
+ */
+#ifndef NETOBS_GROUP_KEYS_H
+#define NETOBS_GROUP_KEYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/group.h>
+
+struct json;
+
+enum { GROUP_VALUE_MAX = 136 };
+
+struct group_keys {
+	size_t n;
+	const struct group_key *keys[NETOBS_GROUP_KEYS_MAX];
+	size_t size; /* of a value, a multiple of 8, with what group_keys_fill() adds */
+	uint32_t flags; /* enum netobs_group_flag */
+};
+
+/* One of the ends of a flow. */
+enum flow_end { FLOW_SOURCE, FLOW_DESTINATION };
+
+/* Addresses that are values by themselves. */
+enum group_addr {
+	ADDR_NONE,
+	ADDR_SRC,
+	ADDR_DST,
+	ADDR_CLIENT,
+	ADDR_SERVER,
+	ADDR_HOST,
+	GROUP_ADDRS
+};
+
+/* What a flow is to the group that it counts for. */
+struct group_part {
+	const struct netobs_flow *flow;
+	const uint8_t *addrs[GROUP_ADDRS];
+	const struct netobs_process *process; /* of the end that it counts for, or NULL */
+	uint16_t server_port;
+};
+
+struct group_key {
+	const char *name, *heading;
+	size_t size;
+	const char *has; /* other keys that are part of it */
+	bool of_process; /* a flow has a value for each end of which the process is known */
+
+	enum group_addr addr; /* all that is needed of an address, or */
+	const char *json_name;
+
+	void (*fill)(const struct group_part *part, void *ret_value);
+	void (*text)(const void *value, struct netobs_names *names, char *buf,
+		     size_t size);
+	void (*json)(const void *value, struct json *json);
+};
+
+extern const struct group_key group_keys_all[]; /* up to one without a name */
+
+/**
+ * Parse "KEY[,KEY]..."; "flow" alone is no key.
+ *
+ * @return 0; -EINVAL: @ret_why has the reason
+ */
+int group_keys_parse(const char *text, struct group_keys *ret_keys,
+		     char *ret_why, size_t size);
+
+/** @return where the value of key @i begins in a group's */
+size_t group_keys_offset(const struct group_keys *keys, size_t i);
+
+/**
+ * Take the values of a flow, @end being the host that it counts for. Behind those of the keys is
+ * the sampling, so that no group has flows that were sampled at different rates.
+ */
+void group_keys_fill(const struct group_keys *keys,
+		     const struct netobs_flow *flow, enum flow_end server,
+		     enum flow_end end, uint8_t ret_value[GROUP_VALUE_MAX]);
+
+/** @return whether the flow counts for that end of it */
+bool group_keys_count(const struct group_keys *keys,
+		      const struct netobs_flow *flow, enum flow_end end);
+
+/**
+ * The value of one key as text. @names: of hosts and ports, or NULL.
+ */
+void group_keys_text(const struct group_keys *keys, size_t key,
+		     const uint8_t *value, struct netobs_names *names,
+		     char *buf, size_t size);
+
+/**
+ * Add the values of all keys to an object.
+ */
+void group_keys_json(const struct group_keys *keys, const uint8_t *value,
+		     struct json *json);
+
+void group_json_addr(struct json *json, const uint8_t addr[16]);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/hash.h"
+
+enum { FIRST_GROUPS = 256 };
+
+static struct group *group_at(const struct group_table *table, size_t i)
+{
+	return (struct group *)(table->groups + i * group_table_stride(table));
+}
+
+const struct group *group_table_at(const struct group_table *table, size_t i)
+{
+	return group_at(table, i);
+}
+
+/* Senders choose what is hashed, so it takes a secret. */
+static uint64_t group_table_hash(const struct group_table *table,
+				 const uint8_t *value)
+{
+	return hash_bytes(value, table->value_size, table->secret);
+}
+
+/* The place of a group, or the free one where it belongs. */
+static uint32_t *group_table_find_place(const struct group_table *table,
+					const uint8_t *value)
+{
+	const size_t mask = table->places - 1;
+	size_t i = group_table_hash(table, value) & mask;
+
+	while (table->index[i] &&
+	       memcmp(group_at(table, table->index[i] - 1)->value, value,
+		      table->value_size) != 0)
+		i = (i + 1) & mask;
+	return &table->index[i];
+}
+
+static void group_table_fill_index(struct group_table *table)
+{
+	memset(table->index, 0, table->places * sizeof(*table->index));
+	for (size_t i = 0; i < table->n; i++)
+		*group_table_find_place(table, group_at(table, i)->value) =
+			(uint32_t)i + 1;
+}
+
+/* At most half of the places are taken. */
+static int group_table_resize(struct group_table *table, size_t size)
+{
+	const size_t places = 2 * size;
+	uint32_t *index = calloc(places, sizeof(*index));
+	uint8_t *all = index ? reallocarray(table->groups, size,
+					    group_table_stride(table)) :
+			       NULL;
+
+	if (!all) {
+		free(index);
+		return -ENOMEM;
+	}
+	free(table->index);
+	table->groups = all;
+	table->index = index;
+	table->size = size;
+	table->places = places;
+	group_table_fill_index(table);
+	return 0;
+}
+
+static int group_table_grow(struct group_table *table)
+{
+	return group_table_resize(table,
+				  table->size ? 2 * table->size : FIRST_GROUPS);
+}
+
+static int group_compare_bytes(const void *a, const void *b)
+{
+	const struct group *left = a, *right = b;
+
+	return (left->public.sum.bytes < right->public.sum.bytes) -
+	       (left->public.sum.bytes > right->public.sum.bytes);
+}
+
+/* Rarely: as many groups as are dropped have to come until the next time. */
+static void group_table_drop_small(struct group_table *table)
+{
+	const size_t keep = table->n / 2;
+
+	qsort(table->groups, table->n, group_table_stride(table),
+	      group_compare_bytes);
+	for (size_t i = keep; i < table->n; i++)
+		netobs_group_sum_add(&table->others,
+				     &group_at(table, i)->public.sum);
+	table->n = keep;
+	group_table_fill_index(table);
+}
+
+int group_table_init(struct group_table *table, size_t value_size, size_t most)
+{
+	*table = (struct group_table){ .value_size = value_size, .most = most };
+	if (getrandom(table->secret, sizeof(table->secret), 0) < 0)
+		return -errno;
+	return group_table_grow(table);
+}
+
+void group_table_add(struct group_table *table, const uint8_t *value,
+		     const struct netobs_group_sum *sum)
+{
+	uint32_t *place = group_table_find_place(table, value);
+	struct group *group;
+
+	if (*place) {
+		netobs_group_sum_add(&group_at(table, *place - 1)->public.sum,
+				     sum);
+		return;
+	}
+	if (table->n == table->most ||
+	    (table->n == table->size && group_table_grow(table) < 0))
+		group_table_drop_small(table);
+	group = group_at(table, table->n++);
+	memcpy(group->value, value, table->value_size);
+	group->public = (struct netobs_group){ sizeof(group->public), *sum };
+	*group_table_find_place(table, value) = (uint32_t)table->n;
+}
+
+void group_table_add_all(struct group_table *table, const struct group_table *more)
+{
+	for (size_t i = 0; i < more->n; i++)
+		group_table_add(table, group_table_at(more, i)->value,
+				&group_table_at(more, i)->public.sum);
+	netobs_group_sum_add(&table->others, &more->others);
+}
+
+void group_table_clear(struct group_table *table)
+{
+	table->n = 0;
+	table->others = (struct netobs_group_sum){ 0 };
+	memset(table->index, 0, table->places * sizeof(*table->index));
+}
+
+void group_table_free(struct group_table *table)
+{
+	free(table->groups);
+	free(table->index);
+	*table = (struct group_table){ 0 };
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Groups of flows, up to a number of them. When there are more, the half with fewer bytes is
+ * added to one that stands for the others, so that sums are exact and the largest groups stay,
+ * whenever they come.
+ */
+#ifndef NETOBS_GROUP_TABLE_H
+#define NETOBS_GROUP_TABLE_H
+
+#include "keys.h"
+
+struct group {
+	struct netobs_group public;
+	uint8_t value[]; /* of table->value_size bytes */
+};
+
+struct group_table {
+	size_t value_size; /* a multiple of 8 */
+	size_t n, size, most;
+	uint8_t *groups; /* one after the other, see group_table_at() */
+	uint32_t *index; /* 1 + a group's number; a power of two of places */
+	size_t places;
+	struct netobs_group_sum others; /* of groups that there is no room for */
+	uint32_t secret[GROUP_VALUE_MAX / sizeof(uint32_t)];
+};
+
+/**
+ * @value_size  of a struct group_keys
+ * @most        groups; at least 1
+ * @return 0; -errno: no memory, or no random numbers
+ */
+int group_table_init(struct group_table *table, size_t value_size, size_t most);
+
+void group_table_add(struct group_table *table, const uint8_t *value,
+		     const struct netobs_group_sum *sum);
+
+/** Add up the groups of @more, which has values of the same size. */
+void group_table_add_all(struct group_table *table,
+			 const struct group_table *more);
+
+const struct group *group_table_at(const struct group_table *table, size_t i);
+
+/** @return bytes of a group, with its value */
+static inline size_t group_table_stride(const struct group_table *table)
+{
+	return sizeof(struct group) + table->value_size;
+}
+
+void group_table_clear(struct group_table *table);
+void group_table_free(struct group_table *table);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Which output is a table or a screen, and the screen of netobsctl flows. */
+#include "lib_stdout.h"
+#include "lib_test.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <netobs/flow.h>
+
+#include "cli/view/view.h"
+#include "cli/view/view_output.h"
+
+#define SHOW_CURSOR "\033[?25h"
+#define GO_HOME "\033[H"
+#define CLEAR_BELOW "\033[J"
+
+enum { MIN_REFRESH_MS = 200 };
+
+static struct netobs_flow some_flow(void)
+{
+	return (struct netobs_flow){
+		.sz = sizeof(struct netobs_flow),
+		.point_size = sizeof(struct netobs_point),
+		.packets = 1,
+		.bytes = 100,
+		.src = { [15] = 1 },
+		.dst = { [15] = 2 },
+		.ethertype = 0x86dd,
+		.proto = 17,
+	};
+}
+
+static size_t count(const char *text, const char *part)
+{
+	size_t n = 0;
+
+	while ((text = strstr(text, part))) {
+		text += strlen(part);
+		n++;
+	}
+	return n;
+}
+
+static void outputs_are_tables_or_sinks(void **state)
+{
+	struct output output;
+
+	(void)state;
+	setenv("TERM", "xterm", 1);
+	output = view_output_of("json:a:b", true);
+	assert_ptr_equal(output.kind, &output_sink);
+	assert_false(output.is_stdout);
+	output = view_output_of("json?spool.full=drop_newest", true);
+	assert_ptr_equal(output.kind, &output_sink);
+	assert_true(output.is_stdout);
+	output = view_output_of("jsonl", true);
+	assert_false(output.is_stdout);
+	output = view_output_of(NULL, true);
+	assert_ptr_equal(output.kind, &output_sink);
+	assert_string_equal(output.spec, "json");
+	output = view_output_of("table", true);
+	assert_ptr_equal(output.kind, &output_table);
+	assert_true(output.is_stdout);
+}
+
+static void a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted(void **state)
+{
+	(void)state;
+	setenv("TERM", "xterm", 1);
+	assert_ptr_equal(view_output_of(NULL, true).kind, &output_live.output);
+	assert_ptr_equal(view_output_of(NULL, false).kind, &output_table);
+	setenv("TERM", "dumb", 1);
+	assert_ptr_equal(view_output_of(NULL, true).kind, &output_table);
+}
+
+/*
+ * The text of the last refresh, which starts at the top of the screen. A terminal passes
+ * text on in pieces and after a while.
+ */
+static const char *last_screen(const struct stdout_fixture *fixture)
+{
+	static char text[64 * 1024];
+	struct pollfd fd = { .fd = fixture->fd, .events = POLLIN };
+	const char *screen = NULL;
+	size_t len = 0;
+	int wait_ms = 10000;
+
+	text[0] = '\0';
+	while (len < sizeof(text) - 1 && poll(&fd, 1, wait_ms) > 0) {
+		ssize_t n = read(fd.fd, text + len, sizeof(text) - 1 - len);
+
+		if (n <= 0)
+			break;
+		len += (size_t)n;
+		text[len] = '\0';
+		if (strstr(text, SHOW_CURSOR))
+			wait_ms = 100;
+	}
+	for (const char *pos = text; (pos = strstr(pos, GO_HOME)); pos++)
+		screen = pos;
+	assert_non_null(screen);
+	return screen;
+}
+
+static void the_screen_says_what_is_observed_until_flows_come(void **state)
+{
+	struct stdout_fixture *fixture = *state;
+	const struct view_options view = { .subject = "eth0", .interval_ms = 500 };
+	struct output output = { .kind = &output_live.output, .view = &view };
+	const char *text;
+
+	assert_int_equal(output_open(&output), 0);
+	output_interval(&output);
+	text = last_screen(fixture);
+	assert_non_null(strstr(text, "Observing eth0, every 0.5 s"));
+	assert_non_null(strstr(text, "q quits, p pauses"));
+	assert_non_null(strstr(text, "Nothing seen yet."));
+	output_close(&output);
+	output_done(&output);
+}
+
+static void a_screen_has_the_busiest_flows_and_never_scrolls(void **state)
+{
+	struct stdout_fixture *fixture = *state;
+	struct netobs_flow flow = some_flow();
+	const struct view_options view = { .subject = "eth0", .interval_ms = 1 };
+	struct output output = { .kind = &output_live.output, .view = &view };
+	const char *screen;
+
+	assert_int_equal(output_open(&output), 0);
+	last_screen(fixture);
+	for (flow.bytes = 100; flow.bytes < 120; flow.bytes++)
+		output_flow(&output, &flow);
+	output_close(&output);
+	output_done(&output);
+
+	/* Seven lines: title, sum, headings, two flows, the rest, and the cursor's. */
+	screen = last_screen(fixture);
+	assert_int_equal(count(screen, "\n"), 6);
+	assert_non_null(strstr(screen, "20 flows"));
+	assert_non_null(strstr(screen, "119 B"));
+	assert_non_null(strstr(screen, "118 B"));
+	assert_null(strstr(screen, "117 B"));
+	assert_non_null(strstr(screen, "and 18 more flows: 18 packets, 1.95 kB"));
+	assert_non_null(strstr(screen, CLEAR_BELOW SHOW_CURSOR));
+}
+
+static void a_note_and_another_size_redraw_at_once(void **state)
+{
+	struct stdout_fixture *fixture = *state;
+	const struct winsize size = { .ws_row = 6, .ws_col = 12 };
+	const struct view_options view = { .subject = "eth0",
+					   .interval_ms = 1000 };
+	struct output output = { .kind = &output_live.output, .view = &view };
+	const char *screen;
+
+	assert_int_equal(output_open(&output), 0);
+	last_screen(fixture);
+	assert_true(output_note(&output, "table is full"));
+	screen = last_screen(fixture);
+	assert_non_null(strstr(screen, "table is full"));
+
+	assert_int_equal(ioctl(STDOUT_FILENO, TIOCSWINSZ, &size), 0);
+	output_resize(&output);
+	screen = last_screen(fixture);
+	assert_null(strstr(screen, "table is full"));
+	assert_non_null(strstr(screen, "table is ful"));
+	output_close(&output);
+	output_done(&output);
+	assert_false(output_note(&output, "too late"));
+}
+
+static void a_pause_keeps_the_screen_and_loses_nothing(void **state)
+{
+	struct stdout_fixture *fixture = *state;
+	struct netobs_flow flow = some_flow();
+	const struct view_options view = { .subject = "eth0", .interval_ms = 1 };
+	struct output output = { .kind = &output_live.output, .view = &view };
+	const char *screen;
+
+	assert_int_equal(output_open(&output), 0);
+	output_pause(&output);
+	screen = last_screen(fixture);
+	assert_non_null(strstr(screen, "PAUSED"));
+	output_flow(&output, &flow);
+	usleep(1000 * MIN_REFRESH_MS);
+	output_interval(&output);
+	assert_string_equal(stdout_written(fixture), "");
+	output_pause(&output);
+	output_flow(&output, &flow);
+	output_interval(&output);
+	screen = last_screen(fixture);
+	assert_null(strstr(screen, "PAUSED"));
+	assert_non_null(strstr(screen, "2 flows, 2 packets"));
+	output_close(&output);
+	output_done(&output);
+}
+
+#define ON_PIPE(test) \
+	cmocka_unit_test_setup_teardown(test, stdout_make_pipe, stdout_restore)
+
+#define ON_TERMINAL(test)                                           \
+	cmocka_unit_test_setup_teardown(test, stdout_make_terminal, \
+					stdout_restore)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_PIPE(outputs_are_tables_or_sinks),
+		ON_TERMINAL(
+			a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted),
+		ON_TERMINAL(the_screen_says_what_is_observed_until_flows_come),
+		ON_TERMINAL(a_screen_has_the_busiest_flows_and_never_scrolls),
+		ON_TERMINAL(a_note_and_another_size_redraw_at_once),
+		ON_TERMINAL(a_pause_keeps_the_screen_and_loses_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,628 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Groups of flows: their keys, which end is the server's, sums, rows and JSON. */
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "group/server.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <netobs/group.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SYN = 0x02, ACK = 0x10 };
+
+/* 10.0.0.@src:@sport -> 10.0.0.@dst:@dport */
+static struct netobs_flow make_flow(uint8_t src, uint16_t sport, uint8_t dst,
+				    uint16_t dport)
+{
+	return (struct netobs_flow){
+		.sz = sizeof(struct netobs_flow),
+		.has = NETOBS_HAS_PORTS | NETOBS_HAS_TCP,
+		.packets = 3,
+		.bytes = 100,
+		.src = { [10] = 0xff, 0xff, 10, 0, 0, src },
+		.dst = { [10] = 0xff, 0xff, 10, 0, 0, dst },
+		.src_port = sport,
+		.dst_port = dport,
+		.tcp_flags = ACK,
+		.proto = 6,
+	};
+}
+
+static struct netobs_groups *make_groups(const char *keys, uint32_t most)
+{
+	char why[NETOBS_ERROR_MAX] = "";
+	const struct netobs_groups_opts opts = { .sz = sizeof(opts),
+						 .keys = keys,
+						 .max_groups = most,
+						 .error = &why };
+	struct netobs_groups *groups = NULL;
+
+	if (netobs_groups_new(&opts, &groups) < 0)
+		fail_msg("%s: %s", keys, why);
+	return groups;
+}
+
+static struct netobs_groups_top take_top(struct netobs_groups *groups,
+					 enum netobs_group_sort sort,
+					 uint64_t most)
+{
+	struct netobs_groups_top top = { .sz = sizeof(top),
+					 .sort = sort,
+					 .most = most };
+
+	assert_true(netobs_groups_top(groups, &top) >= 0);
+	return top;
+}
+
+/* The text of key @key of row @i. */
+static const char *row_text(const struct netobs_groups *groups, size_t i,
+			    uint32_t key)
+{
+	static char text[NETOBS_GROUP_TEXT_MAX];
+	const int len = netobs_group_text(groups, netobs_groups_row(groups, i),
+					  key, NULL, text, sizeof(text));
+
+	assert_int_equal(len, strlen(text));
+	return text;
+}
+
+/* The text of the first key of @flow's group. */
+static const char *key_text(const char *keys, const struct netobs_flow *flow)
+{
+	struct netobs_groups *groups = make_groups(keys, 0);
+	const char *text;
+
+	assert_int_equal(netobs_groups_add(groups, flow), 0);
+	take_top(groups, NETOBS_GROUP_BY_BYTES, 0);
+	text = row_text(groups, 0, 0);
+	netobs_groups_free(groups);
+	return text;
+}
+
+/* ---- Keys ---------------------------------------------------------------------------- */
+
+static void keys_that_are_wrong_are_explained(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "servce", "did you mean 'service'?" },
+		{ "colour", "there are flow, src, dst" },
+		{ "", "there is no key ''" },
+		{ "src,", "there is no key ''" },
+		{ "src,src", "'src' is there twice" },
+		{ "src,flow", "'flow' stands alone" },
+		{ "service,port", "one is part of the other" },
+		{ "proto,port", "one is part of the other" },
+		{ "service,host", "'client,service' and 'src,dst' have both" },
+		{ "host,src", "one is part of the other; 'client,service'" },
+		{ "dst,host", "one is part of the other" },
+		{ "host,client", "one is part of the other" },
+		{ "pair,host", "one is part of the other" },
+		{ "host,tuple", "one is part of the other" },
+		{ "src,dst,port,vlan,tunnel", "too many keys" },
+	};
+	char why[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(netobs_group_keys_parse(cases[i][0], NULL, why,
+							 sizeof(why)),
+				 -EINVAL);
+		assert_non_null(strstr(why, cases[i][1]));
+	}
+}
+
+static void keys_say_what_they_need(void **state)
+{
+	struct netobs_group_keys keys = { .sz = sizeof(keys) };
+	char why[64];
+
+	(void)state;
+	assert_int_equal(netobs_group_keys_parse("flow", &keys, NULL, 0), 0);
+	assert_int_equal(keys.n, 0);
+	assert_int_equal(netobs_group_keys_parse("client,service", &keys, why,
+						 sizeof(why)),
+			 0);
+	assert_string_equal(why, "");
+	assert_int_equal(keys.n, 2);
+	assert_int_equal(keys.flags, 0);
+	assert_string_equal(keys.names[1], "service");
+	assert_string_equal(keys.headings[0], "CLIENT");
+	netobs_group_keys_parse("host", &keys, NULL, 0);
+	assert_int_equal(keys.flags, NETOBS_GROUP_BOTH_ENDS);
+	netobs_group_keys_parse("pod", &keys, NULL, 0);
+	assert_int_equal(keys.flags,
+			 NETOBS_GROUP_BOTH_ENDS | NETOBS_GROUP_PROCESS);
+	keys.sz = 1;
+	assert_int_equal(netobs_group_keys_parse("src", &keys, NULL, 0), -EINVAL);
+	assert_int_equal(netobs_group_keys_parse(NULL, NULL, NULL, 0), -EINVAL);
+}
+
+static void values_are_named_as_in_flows(void **state)
+{
+	struct netobs_point point = { .ifindex = 2,
+				      .direction = NETOBS_INGRESS,
+				      .name = "et\nh0" };
+	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
+
+	(void)state;
+	assert_string_equal(key_text("src", &flow), "10.0.0.1");
+	assert_string_equal(key_text("dst", &flow), "10.0.0.2");
+	assert_string_equal(key_text("client", &flow), "10.0.0.1");
+	assert_string_equal(key_text("service", &flow), "10.0.0.2:443/TCP");
+	assert_string_equal(key_text("tuple", &flow),
+			    "10.0.0.1:40000 \u2192 10.0.0.2:443/TCP");
+	assert_string_equal(key_text("pair", &flow), "10.0.0.1 \u2194 10.0.0.2");
+	assert_string_equal(key_text("port", &flow), "443/TCP");
+	assert_string_equal(key_text("proto", &flow), "TCP");
+	assert_string_equal(key_text("interface", &flow), "-");
+	assert_string_equal(key_text("direction", &flow), "-");
+	assert_string_equal(key_text("vlan", &flow), "-");
+	assert_string_equal(key_text("tunnel", &flow), "-");
+
+	flow.points = &point;
+	flow.n_points = 1;
+	flow.point_size = sizeof(point);
+	flow.has |= NETOBS_HAS_VLAN | NETOBS_HAS_TUNNEL | NETOBS_HAS_VNI;
+	flow.vlan_id = 7;
+	flow.tunnel = NETOBS_TUNNEL_VXLAN;
+	flow.vni = 42;
+	assert_string_equal(key_text("interface", &flow), "et?h0");
+	assert_string_equal(key_text("direction", &flow), "in");
+	assert_string_equal(key_text("vlan", &flow), "7");
+	assert_string_equal(key_text("tunnel", &flow), "vxlan 42");
+	flow.has |= NETOBS_HAS_OUTER_VLAN;
+	flow.outer_vlan_id = 100;
+	assert_string_equal(key_text("vlan", &flow), "100.7");
+
+	flow.has = 0;
+	flow.proto = 1;
+	assert_string_equal(key_text("service", &flow), "10.0.0.2 ICMP");
+	assert_string_equal(key_text("port", &flow), "ICMP");
+	memset(flow.dst, 0, sizeof(flow.dst));
+	flow.has = NETOBS_HAS_PORTS;
+	flow.proto = 17;
+	assert_string_equal(key_text("service", &flow), "[::]:443/UDP");
+}
+
+/* ---- Servers ------------------------------------------------------------------------- */
+
+static void the_server_is_found_in_both_directions(void **state)
+{
+	static const struct {
+		uint16_t sport, dport, flags;
+		uint8_t combined, proto;
+		enum flow_end server;
+	} cases[] = {
+		{ 40000, 443, ACK, 0, 6, FLOW_DESTINATION },
+		{ 443, 40000, ACK, 0, 6, FLOW_SOURCE },
+		{ 443, 40000, SYN, 0, 6, FLOW_DESTINATION },
+		{ 40000, 443, SYN | ACK, NETOBS_TCP_SYN_ACK, 6, FLOW_SOURCE },
+		{ 123, 123, 0, 0, 17, FLOW_SOURCE }, /* the lower address */
+	};
+	static struct servers servers;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct netobs_flow flow =
+			make_flow(1, cases[i].sport, 2, cases[i].dport);
+
+		flow.proto = cases[i].proto;
+		flow.tcp_flags = cases[i].flags;
+		flow.tcp_combined = cases[i].combined;
+		flow.has = NETOBS_HAS_PORTS |
+			   (flow.proto == 6 ? NETOBS_HAS_TCP : 0U);
+		memset(&servers, 0, sizeof(servers));
+		assert_int_equal(server_find(&servers, &flow), cases[i].server);
+	}
+}
+
+static void a_server_that_accepted_a_connection_is_remembered(void **state)
+{
+	struct netobs_flow there = make_flow(1, 40000, 2, 50051);
+	struct netobs_flow back = make_flow(2, 50051, 1, 40000);
+	struct netobs_flow accepted = back;
+	static struct servers servers;
+
+	(void)state;
+	assert_int_equal(server_find(&servers, &there), FLOW_SOURCE);
+	accepted.tcp_flags |= SYN;
+	accepted.tcp_combined = NETOBS_TCP_SYN_ACK;
+	assert_int_equal(server_find(&servers, &accepted), FLOW_SOURCE);
+	assert_int_equal(server_find(&servers, &there), FLOW_DESTINATION);
+	assert_int_equal(server_find(&servers, &back), FLOW_SOURCE);
+}
+
+static void without_ports_replies_come_from_the_server(void **state)
+{
+	static struct servers servers;
+	struct netobs_flow flow = make_flow(1, 0, 2, 0);
+
+	(void)state;
+	flow.has = NETOBS_HAS_ICMP;
+	flow.proto = IPPROTO_ICMP;
+	flow.icmp_type = 8;
+	assert_int_equal(server_find(&servers, &flow), FLOW_DESTINATION);
+	flow.icmp_type = 0;
+	assert_int_equal(server_find(&servers, &flow), FLOW_SOURCE);
+	flow.proto = IPPROTO_ICMPV6;
+	flow.icmp_type = 129;
+	assert_int_equal(server_find(&servers, &flow), FLOW_SOURCE);
+	flow.has = NETOBS_HAS_PORTS;
+	flow.proto = 17;
+	flow.src_port = flow.dst_port = 5353;
+	flow.dst[12] = 224;
+	assert_int_equal(server_find(&servers, &flow), FLOW_DESTINATION);
+}
+
+static void groups_that_are_beside_others_learn_servers_with_them(void **state)
+{
+	struct netobs_groups *one = make_groups("host", 0), *other;
+	const struct netobs_groups_opts opts = { .sz = sizeof(opts),
+						 .keys = "client",
+						 .beside = one };
+	struct netobs_flow accepted = make_flow(2, 50051, 1, 40000);
+	const struct netobs_flow there = make_flow(1, 40000, 2, 50051);
+
+	(void)state;
+	assert_int_equal(netobs_groups_new(&opts, &other), 0);
+	accepted.tcp_flags |= SYN;
+	accepted.tcp_combined = NETOBS_TCP_SYN_ACK;
+	assert_int_equal(netobs_groups_add(one, &accepted), 0);
+	netobs_groups_free(one);
+	assert_int_equal(netobs_groups_add(other, &there), 0);
+	take_top(other, NETOBS_GROUP_BY_BYTES, 0);
+	assert_string_equal(row_text(other, 0, 0), "10.0.0.1");
+	netobs_groups_free(other);
+}
+
+/* ---- Sums ---------------------------------------------------------------------------- */
+
+/* Whatever flows are grouped by, all of them are in the groups, once. */
+static void groups_add_up_to_the_flows(void **state)
+{
+	static const char *const keys[] = {
+		"src",	   "dst",     "client",	       "pair",
+		"service", "port",    "proto",	       "interface",
+		"vlan",	   "src,dst", "client,service"
+	};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
+		struct netobs_groups *groups = make_groups(keys[k], 0);
+		struct netobs_group_sum sum = { 0 };
+		struct netobs_groups_top top;
+
+		for (int i = 0; i < 1000; i++) {
+			struct netobs_flow flow =
+				make_flow((uint8_t)(i % 7), (uint16_t)i,
+					  (uint8_t)(i % 5), 443);
+
+			flow.bytes = (uint64_t)i;
+			assert_int_equal(netobs_groups_add(groups, &flow), 0);
+		}
+		top = take_top(groups, NETOBS_GROUP_BY_BYTES, 0);
+		for (size_t i = 0; i < top.groups; i++)
+			netobs_group_sum_add(&sum,
+					     &netobs_groups_row(groups, i)->sum);
+		assert_null(netobs_groups_row(groups, top.groups));
+		assert_memory_equal(&sum, &top.total, sizeof(sum));
+		assert_int_equal(top.others.flows + top.has_more, 0);
+		assert_int_equal(sum.flows, 1000);
+		assert_int_equal(sum.bytes, 999 * 1000 / 2);
+		netobs_groups_free(groups);
+	}
+}
+
+static void a_host_has_what_it_sent_and_what_it_received(void **state)
+{
+	struct netobs_groups *groups = make_groups("host", 0);
+	const struct netobs_flow there = make_flow(1, 40000, 2, 443);
+	struct netobs_flow back = make_flow(2, 443, 1, 40000);
+	struct netobs_groups_top top;
+	const struct netobs_group *row;
+
+	(void)state;
+	back.bytes = 1000;
+	netobs_groups_add(groups, &there);
+	netobs_groups_add(groups, &back);
+	top = take_top(groups, NETOBS_GROUP_BY_SENT, 0);
+	assert_int_equal(top.groups, 2);
+	assert_int_equal(top.total.bytes, 1100);
+	assert_string_equal(row_text(groups, 0, 0), "10.0.0.2");
+	row = netobs_groups_row(groups, 0);
+	assert_int_equal(row->sum.bytes, 1100);
+	assert_int_equal(row->sum.sent_bytes, 1000);
+	row = netobs_groups_row(groups, 1);
+	assert_int_equal(row->sum.bytes, 1100);
+	assert_int_equal(row->sum.sent_bytes, 100);
+	netobs_groups_free(groups);
+}
+
+static void a_million_groups_take_bounded_memory_and_lose_nothing(void **state)
+{
+	enum { FLOWS = 1000000, GROUPS = 1 << 14, SHOWN = 100 };
+	struct netobs_groups *groups = make_groups("src", GROUPS);
+	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
+	struct netobs_groups_top top;
+
+	(void)state;
+	for (int turn = 0; turn < 2; turn++) {
+		for (uint32_t i = 0; i < FLOWS; i++) {
+			memcpy(flow.src, &i, sizeof(i));
+			assert_int_equal(netobs_groups_add(groups, &flow), 0);
+		}
+		/* A large one has a row, however late it comes. */
+		flow.bytes = 1000;
+		memset(flow.src, 0xff, sizeof(uint32_t));
+		assert_int_equal(netobs_groups_add(groups, &flow), 0);
+		flow.bytes = 100;
+		top = take_top(groups, NETOBS_GROUP_BY_BYTES, SHOWN);
+		assert_in_range(top.groups, GROUPS / 2, GROUPS);
+		assert_int_equal(netobs_groups_row(groups, 0)->sum.bytes, 1000);
+		assert_true(top.has_more);
+		assert_int_equal(top.total.flows, FLOWS + 1);
+		assert_int_equal(top.others.flows, FLOWS + 1 - SHOWN);
+		assert_int_equal(top.others.packets, 3 * (FLOWS + 1 - SHOWN));
+		assert_int_equal(top.others.bytes, 100 * (FLOWS + 1 - SHOWN));
+		netobs_groups_clear(groups);
+	}
+	netobs_groups_free(groups);
+}
+
+/* Half of the groups are dropped, those of the fewest bytes: the sums of each are kept. */
+static void dropped_groups_are_in_the_others_each_once(void **state)
+{
+	enum { MOST = 4, FLOWS = 50 };
+	struct netobs_groups *groups = make_groups("src", MOST);
+	struct netobs_groups_top top;
+	uint64_t bytes = 0, shown = 0;
+
+	(void)state;
+	for (int i = 0; i < FLOWS; i++) {
+		struct netobs_flow flow = make_flow((uint8_t)i, 40000, 100, 443);
+
+		flow.bytes = 1 + i * 37 % FLOWS;
+		bytes += flow.bytes;
+		assert_int_equal(netobs_groups_add(groups, &flow), 0);
+	}
+	top = take_top(groups, NETOBS_GROUP_BY_BYTES, 0);
+	assert_in_range(top.groups, MOST / 2, MOST);
+	for (size_t i = 0; i < top.groups; i++)
+		shown += netobs_groups_row(groups, i)->sum.bytes;
+	assert_int_equal(top.total.bytes, bytes);
+	assert_int_equal(top.others.bytes, bytes - shown);
+	netobs_groups_free(groups);
+}
+
+static void more_groups_than_can_be_counted_are_refused(void **state)
+{
+	char why[NETOBS_ERROR_MAX] = "";
+	const struct netobs_groups_opts opts = { .sz = sizeof(opts),
+						 .keys = "src",
+						 .max_groups = 1u + INT_MAX,
+						 .error = &why };
+	struct netobs_groups *groups = NULL;
+
+	(void)state;
+	assert_int_equal(netobs_groups_new(&opts, &groups), -EINVAL);
+	assert_null(groups);
+	assert_string_equal(why, "max_groups: more than 2147483647");
+}
+
+/* As if all samples of the group were one flow's, whatever order they come in. */
+static void round_trip_times_of_a_group_are_the_mean_of_samples(void **state)
+{
+	struct netobs_groups *groups = make_groups("dst", 0);
+	const struct {
+		uint8_t dst;
+		uint32_t samples, retransmits;
+		uint64_t rtt_ns;
+	} flows[] = {
+		{ 2, 1, 0, 40 },
+		{ 2, 3, 5, 20 },
+		{ 2, 0, 1, 999 }, /* none of this record */
+		{ 3, 2, 0, 30 },
+	};
+	const struct netobs_group *row;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
+		struct netobs_flow flow = make_flow(1, 40000, flows[i].dst, 443);
+
+		flow.has |= NETOBS_HAS_TCP_HEALTH;
+		if (flows[i].samples)
+			flow.has |= NETOBS_HAS_RTT;
+		flow.rtt_ns = flows[i].rtt_ns;
+		flow.rtt_samples = flows[i].samples;
+		flow.retransmits = flows[i].retransmits;
+		assert_int_equal(netobs_groups_add(groups, &flow), 0);
+	}
+	take_top(groups, NETOBS_GROUP_BY_RTT, 0);
+	assert_string_equal(row_text(groups, 0, 0), "10.0.0.3");
+	row = netobs_groups_row(groups, 1);
+	assert_int_equal(row->sum.rtt_samples, 4);
+	assert_int_equal(row->sum.rtt_sum_ns, 40 + 3 * 20);
+	assert_int_equal(row->sum.retransmits, 6);
+	netobs_groups_free(groups);
+}
+
+static void intervals_are_merged_into_the_groups_since_the_start(void **state)
+{
+	struct netobs_groups *last = make_groups("src", 0);
+	struct netobs_groups *total = make_groups("src", 0);
+	struct netobs_groups *others = make_groups("dst", 0);
+	const struct netobs_flow flow = make_flow(1, 40000, 2, 443);
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		netobs_groups_clear(last);
+		netobs_groups_add(last, &flow);
+		assert_int_equal(netobs_groups_merge(total, last), 0);
+	}
+	assert_int_equal(take_top(total, NETOBS_GROUP_BY_BYTES, 0).total.flows,
+			 3);
+	assert_int_equal(netobs_groups_row(total, 0)->sum.bytes, 300);
+	assert_int_equal(take_top(last, NETOBS_GROUP_BY_BYTES, 0).total.flows, 1);
+	assert_int_equal(netobs_groups_merge(total, others), -EINVAL);
+	assert_int_equal(netobs_groups_merge(total, total), -EINVAL);
+	netobs_groups_free(others);
+	netobs_groups_free(total);
+	netobs_groups_free(last);
+}
+
+/* ---- Rows ---------------------------------------------------------------------------- */
+
+/* Not in the order of the whole values, which rows with equal counts have. */
+static void rows_can_be_sorted_by_a_key(void **state)
+{
+	static const uint16_t ports[] = { 443, 8080, 22, 53 };
+	static const char *const sorted[] = { "22/TCP", "53/TCP", "443/TCP",
+					      "8080/TCP" };
+	struct netobs_groups *groups = make_groups("src,port", 0);
+	struct netobs_groups_top top = { .sz = sizeof(top),
+					 .sort = NETOBS_GROUP_BY_KEY,
+					 .key = 1 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
+		const struct netobs_flow flow =
+			make_flow((uint8_t)(9 - i), 40000, 2, ports[i]);
+
+		netobs_groups_add(groups, &flow);
+	}
+	assert_int_equal(netobs_groups_top(groups, &top), 4);
+	for (size_t i = 0; i < ARRAY_SIZE(ports); i++)
+		assert_string_equal(row_text(groups, i, 1), sorted[i]);
+	top.key = 2;
+	assert_int_equal(netobs_groups_top(groups, &top), -EINVAL);
+	netobs_groups_free(groups);
+}
+
+static int has_many_packets(const struct netobs_group *group, void *user)
+{
+	return group->sum.packets > *(const uint64_t *)user;
+}
+
+static void rows_are_those_that_are_wanted(void **state)
+{
+	uint64_t least = 6;
+	struct netobs_groups *groups = make_groups("src", 0);
+	struct netobs_groups_top top = { .sz = sizeof(top),
+					 .most = 1,
+					 .want = has_many_packets,
+					 .user = &least };
+
+	(void)state;
+	for (uint8_t i = 0; i < 5; i++) {
+		const struct netobs_flow flow = make_flow(i, 40000, 9, 443);
+
+		for (int n = 0; n <= i; n++)
+			netobs_groups_add(groups, &flow);
+	}
+	assert_int_equal(netobs_groups_top(groups, &top), 1);
+	assert_int_equal(top.groups, 3);
+	assert_string_equal(row_text(groups, 0, 0), "10.0.0.4");
+	assert_int_equal(top.others.flows, 3 + 4);
+	assert_int_equal(top.total.flows, 15);
+	netobs_groups_free(groups);
+}
+
+static void groups_are_json_as_flows_are(void **state)
+{
+	struct netobs_groups *groups = make_groups("client,port", 0);
+	char line[NETOBS_GROUP_JSON_MAX];
+	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
+	int len;
+
+	(void)state;
+	flow.start_ns = 1000000;
+	flow.end_ns = 3000000;
+	netobs_groups_add(groups, &flow);
+	flow.src[15] = 3;
+	netobs_groups_add(groups, &flow);
+	take_top(groups, NETOBS_GROUP_BY_BYTES, 1);
+	len = netobs_group_json(groups, netobs_groups_row(groups, 0), 5000000,
+				line, sizeof(line));
+	assert_int_equal(len, strlen(line));
+	assert_string_equal(
+		line,
+		"{\"type\":\"group\",\"TimeMs\":5,\"ClientAddr\":\"10.0.0.1\","
+		"\"ServerPort\":443,\"Proto\":6,\"TimeFlowStartMs\":1,"
+		"\"TimeFlowEndMs\":3,\"Flows\":1,\"Packets\":3,\"Bytes\":100}");
+	netobs_group_json(groups, NULL, 5000000, line, sizeof(line));
+	assert_string_equal(
+		line, "{\"type\":\"others\",\"TimeMs\":5,\"TimeFlowStartMs\":1,"
+		      "\"TimeFlowEndMs\":3,\"Flows\":1,\"Packets\":3,"
+		      "\"Bytes\":100}");
+	assert_int_equal(netobs_group_json(groups, NULL, 0, line, 20), -ENOBUFS);
+	netobs_groups_free(groups);
+}
+
+static void wrong_arguments_are_refused(void **state)
+{
+	char why[NETOBS_ERROR_MAX];
+	struct netobs_groups_opts opts = { .sz = sizeof(opts), .error = &why };
+	struct netobs_groups_top top = { .sz = sizeof(top), .sort = 9 };
+	struct netobs_groups *groups = NULL;
+	struct netobs_flow flow = make_flow(1, 2, 3, 4);
+	char text[8];
+
+	(void)state;
+	assert_int_equal(netobs_groups_new(&opts, &groups), -EINVAL);
+	assert_string_equal(why, "keys: groups need a key");
+	opts.keys = "flow";
+	assert_int_equal(netobs_groups_new(&opts, &groups), -EINVAL);
+	opts.keys = "hots";
+	assert_int_equal(netobs_groups_new(&opts, &groups), -EINVAL);
+	assert_string_equal(
+		why, "keys: there is no key 'hots'; did you mean 'host'?");
+	assert_int_equal(netobs_groups_new(NULL, &groups), -EINVAL);
+
+	groups = make_groups("src", 0);
+	flow.sz = 1;
+	assert_int_equal(netobs_groups_add(groups, &flow), -EINVAL);
+	assert_int_equal(netobs_groups_add(groups, NULL), -EINVAL);
+	assert_int_equal(netobs_groups_top(groups, &top), -EINVAL);
+	assert_null(netobs_groups_row(groups, 0));
+	assert_int_equal(netobs_group_text(groups, NULL, 0, NULL, text,
+					   sizeof(text)),
+			 -EINVAL);
+	netobs_groups_clear(NULL);
+	netobs_groups_free(NULL);
+	netobs_groups_free(groups);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keys_that_are_wrong_are_explained),
+		cmocka_unit_test(keys_say_what_they_need),
+		cmocka_unit_test(values_are_named_as_in_flows),
+		cmocka_unit_test(the_server_is_found_in_both_directions),
+		cmocka_unit_test(a_server_that_accepted_a_connection_is_remembered),
+		cmocka_unit_test(without_ports_replies_come_from_the_server),
+		cmocka_unit_test(
+			groups_that_are_beside_others_learn_servers_with_them),
+		cmocka_unit_test(groups_add_up_to_the_flows),
+		cmocka_unit_test(a_host_has_what_it_sent_and_what_it_received),
+		cmocka_unit_test(
+			a_million_groups_take_bounded_memory_and_lose_nothing),
+		cmocka_unit_test(dropped_groups_are_in_the_others_each_once),
+		cmocka_unit_test(more_groups_than_can_be_counted_are_refused),
+		cmocka_unit_test(
+			round_trip_times_of_a_group_are_the_mean_of_samples),
+		cmocka_unit_test(
+			intervals_are_merged_into_the_groups_since_the_start),
+		cmocka_unit_test(rows_can_be_sorted_by_a_key),
+		cmocka_unit_test(rows_are_those_that_are_wanted),
+		cmocka_unit_test(groups_are_json_as_flows_are),
+		cmocka_unit_test(wrong_arguments_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
