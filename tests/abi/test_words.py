@@ -14,7 +14,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NETOBSCTL = os.environ.get("NETOBSCTL", "netobsctl")
 MADE = pathlib.Path(os.environ["NETOBS_TOOLS"]).parent / "man"  # of a .scd.in
-COMPLETION = ROOT / "src/cli/completion/netobsctl.bash"
+COMPLETIONS = pathlib.Path(os.environ["NETOBS_TOOLS"]).parent / "completion"
+COMPLETION = COMPLETIONS / "netobsctl.bash"
 FLAG = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 
 # Explained in netobsctl(8), and without flags of its own.
