@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Every verb, flag, value, JSON field and counter is where it is documented:
 in -h, in the man page and in the completion, and nowhere without being there."""
+# Needs: zsh fish
 
 import json
 import os
@@ -92,6 +93,88 @@ def complete(*words):
     return set(done.stdout.split())
 
 
+def complete_fish(*words):
+    """The same in fish, with what -h says of each word."""
+    script = 'source $argv[1]; complete -C "$argv[2]"'
+    done = subprocess.run(["fish", "--no-config", "-c", script, COMPLETIONS / "netobsctl.fish",
+                           " ".join(("netobsctl",) + words)],
+                          capture_output=True, text=True, timeout=60, check=True)
+    assert not done.stderr, done.stderr
+    return dict((line.split("\t") + [""])[:2] for line in done.stdout.splitlines())
+
+
+# In a shell of its own, as completion needs one: types each line from $3 on, presses the tab key,
+# and appends what is offered, and END, to $2. fpath has the directory $1.
+ZSH = r"""
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D
+compadd() {
+	local -a hits
+	[[ \" \$* \" == *' -'[OAD]' '* ]] && { builtin compadd \"\$@\"; return }
+	builtin compadd -A hits \"\$@\"
+	print -rl -- \$hits >>$2
+	builtin compadd \"\$@\"
+}
+finish() { print -r END >>$2; BUFFER= }
+zle -N finish
+bindkey '^I' list-choices '^X' finish
+print READY"
+zpty -r shell line '*READY*READY*'
+for ((n = 1; n <= $# - 2; n++)); do
+	zpty -w -n shell ${argv[n+2]}$'\t\x18'
+	repeat 600; do
+		zpty -r -t shell line
+		(($(grep -cx END $2) == n)) && continue 2
+		sleep 0.05
+	done
+	exit 1
+done
+"""
+
+
+def complete_zsh(*lines):
+    """What zsh offers after each of these, which are tuples of words."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder)
+        (path / "_netobsctl").symlink_to(COMPLETIONS / "netobsctl.zsh")
+        (path / "offered").touch()
+        subprocess.run(["zsh", "-f", "-c", ZSH, "zsh", path, path / "offered",
+                        *(" ".join(("netobsctl",) + line) for line in lines)],
+                       timeout=180, check=True, stdout=subprocess.DEVNULL)
+        parts = re.split(r"^END$", (path / "offered").read_text(), flags=re.M)
+    return [set(part.split()) for part in parts[:-1]]
+
+
+def help_defaults(verb):
+    """Option -> default, of those that have one."""
+    found, option = {}, None
+    for line in run(verb, "-h").splitlines():
+        if re.match(r"\s+-", line):
+            option = re.search(r"--[\w-]+", line)[0]
+        match = re.search(r"\(default (\S+)\)$", line)
+        if match:
+            found[option] = match[1]
+    return found
+
+
+def plain(text):
+    """Without markup."""
+    return re.sub(r"\*|\b_|_\b|(?<=[|/\[])_|_(?=[|/\].,:])", "", text)
+
+
+def man_entry(name, section, term):
+    """Of what a section defines: the line of terms and the text, without markup."""
+    lines = man_section(name, section).splitlines()
+    first = next(i for i, line in enumerate(lines)
+                 if f"*{term}*" in line and line.startswith("*") and i + 1 < len(lines)
+                 and lines[i + 1].startswith("\t"))
+    last = first + 1
+    while last < len(lines) and (not lines[last] or lines[last].startswith("\t")):
+        last += 1
+    return plain(lines[first]), plain(" ".join("\n".join(lines[first + 1:last]).split()))
+
+
 class Words(unittest.TestCase):
     def setUp(self):
         self.verbs = help_verbs()
@@ -124,6 +207,67 @@ class Words(unittest.TestCase):
                 self.assertLess({"-h", "--help"}, flags)
                 self.assertEqual(man_flags(f"netobsctl-{verb}.8"), flags)
                 self.assertEqual(complete(verb, "-"), flags)
+
+    def test_each_flag_is_one_option(self):
+        """Two lines of the catalogue must not give one verb the same flag."""
+        for verb in self.verbs - WITHOUT_PAGE:
+            with self.subTest(verb=verb):
+                flags = [flag for line in help_lines(verb)
+                         for flag in re.findall(r"^(?:(-\w), )?(--[\w-]+)", line)[0] if flag]
+                self.assertEqual(sorted(flags), sorted(set(flags)))
+
+    def test_other_shells_offer_the_same(self):
+        expected = {("",): self.verbs | {"-h", "--help", "--version"},
+                    ("help", ""): self.verbs,
+                    ("flows", "--rtt="): {"timers", "lru"},
+                    ("flows", "--by", "src,tun"): {"tunnel"}}
+        for verb in self.verbs - WITHOUT_PAGE:
+            expected[verb, "-"] = help_flags(verb)
+            for option, values in help_choices(verb).items():
+                expected[verb, option, ""] = values
+        for line in (("flows", "-o", ""), ("flows", "--sort", ""), ("top", "--sort", ""),
+                     ("flows", "--by", ""), ("flows", "--sampling", ""),
+                     ("capture", "--listen", "")):
+            expected[line] = complete(*line)
+        for line, offered in zip(expected, complete_zsh(*expected)):
+            with self.subTest(shell="zsh", line=line):
+                self.assertEqual(offered, expected[line])
+
+        expected[("",)] = self.verbs
+        expected["flows", "--by", "src,tun"] = {"src,tunnel"}
+        del expected["flows", "--rtt="]
+        for line, words in expected.items():
+            with self.subTest(shell="fish", line=line):
+                offered = set(complete_fish(*line))
+                if line[-1] == "-":
+                    offered = {word for word in offered if "=" not in word}
+                self.assertEqual(offered, words)
+        self.assertLessEqual({"--rtt=timers", "--rtt=lru"}, set(complete_fish("flows", "--rtt")))
+
+    def test_other_shells_complete_interfaces_and_files(self):
+        file = ROOT / "CONTRIBUTING.md"
+        line = ("flows", "-r", str(file)[:-4])
+        self.assertIn("lo", complete_fish("flows", "-i", ""))
+        self.assertIn(str(file), complete_fish(*line))
+        interfaces, files = complete_zsh(("flows", "-i", ""), line)
+        self.assertIn("lo", interfaces)
+        self.assertIn(file.name, files)
+
+    def test_values_and_defaults_are_in_the_manual_page(self):
+        """As -h calls and has them."""
+        for verb in self.verbs - WITHOUT_PAGE:
+            page = f"netobsctl-{verb}.8"
+            for line in help_lines(verb):
+                with self.subTest(verb=verb, line=line):
+                    match = re.search(r"(--[\w-]+)(\S*( [^a-z ]\S*| \S*\|\S*)?)", line)
+                    terms, _ = man_entry(page, "OPTIONS", match[1])
+                    self.assertIn(match[0], terms)
+            for option, default in help_defaults(verb).items():
+                with self.subTest(verb=verb, option=option):
+                    _, text = man_entry(page, "OPTIONS", option)
+                    if not re.search(r"[Aa]s (for|in) netobsctl", text):
+                        self.assertRegex(text, "[Dd]efault")
+                        self.assertIn(default, text)
 
     def test_values_are_completed_with_values(self):
         """Where there is no list of them, with files or nothing: never with options."""
@@ -205,11 +349,36 @@ class Words(unittest.TestCase):
                                    "--top", "--names", "--live", "--socket", "--duration",
                                    "--count", "--read", "--stats", "--verbose"})
 
+    def test_defaults_and_changes_of_keys(self):
+        """As the catalogue has them."""
+        catalogue = (ROOT / "src/catalogue/options.def").read_text().split("*/\n#ifndef")[1]
+        changes = {(key[0], key[1]): key[2] for key in re.findall(
+            r"key\((\w+), (\w+), (\w+)", catalogue)}
+        changes |= {(key[0], key[1]): key[2] for key in re.findall(
+            r"^KEY\((\w+), (\w+), .*, (\w+)\)$", catalogue, re.M)}
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            file.write('[sink "x"]\noutput = null\n')
+            file.flush()
+            shown = json.loads(run("config", "show", "-o", "json", file.name))
+        defaults = {(one["section"], one["key"]): one["value"] for one in shown
+                    if one["section"] != "sink"}
+        self.assertEqual(set(changes), set(defaults))
+        for (section, key), default in defaults.items():
+            with self.subTest(section=section, key=key):
+                terms, text = man_entry("netobs.conf.5", f"[{section}]", key)
+                if default and "," not in terms:
+                    self.assertIn("Default", text)
+                    self.assertIn(default, text)
+                intro = man_section("netobs.conf.5", f"[{section}]").split("\n*")[0]
+                takes_restart = "takes a restart" in " ".join(f"{text} {intro}".split())
+                if (section, key) != ("sessions", "buffer"):
+                    self.assertEqual(takes_restart, changes[section, key] != "live")
+
     def test_interfaces_and_files_are_completed(self):
+        file = str(ROOT / "CONTRIBUTING.md")
         self.assertEqual(complete("flows", "-i", "l") & {"lo"}, {"lo"})
-        self.assertEqual(complete("flows", "-r", str(COMPLETION)[:-4]), {str(COMPLETION)})
-        self.assertEqual(complete("flows", "-o", "json", ":", str(COMPLETION)[:-4]),
-                         {str(COMPLETION)})
+        self.assertEqual(complete("flows", "-r", file[:-4]), {file})
+        self.assertEqual(complete("flows", "-o", "json", ":", file[:-4]), {file})
         self.assertEqual(complete("flows", "--direction", "=", "in"), {"ingress"})
         targets = {"udp://", "tcp://", "tls://", "file:"}
         self.assertEqual(complete("flows", "-o", "ipfix", ":"), targets)
@@ -262,6 +431,17 @@ class Words(unittest.TestCase):
         section = man_section("netobsctl-flows.8", "JSON FIELDS")
         self.assertLessEqual(set(re.findall(r"\*(\w+)\*", section)), fields)
 
+    def test_json_of_records(self):
+        """These lists are made of the catalogue."""
+        catalogue = (ROOT / "src/catalogue/records.def").read_text()
+        for kind, page, section in (("session", "netobsctl-sessions.8", "FIELDS"),
+                                    ("alert", "netobsctl-alerts.8", "JSON"),
+                                    ("connection_way", "netobsctl-tcp.8", "JSON")):
+            keys = set(re.findall(rf'FIELD\({kind}, [^"]*"(\w+)"', catalogue)) - {"AgentIP"}
+            self.assertLess(5, len(keys))
+            with self.subTest(page):
+                self.assertLessEqual(keys, man_terms(page, section))
+
     def test_reasons(self):
         source = (ROOT / "src/catalogue/records.def").read_text()
         lists = re.findall(r"\nOBJECT_ENUM\((?:Unparsed|LostBy), .*?ENUM_END", source, flags=re.S)
@@ -271,6 +451,12 @@ class Words(unittest.TestCase):
         self.assertEqual(library, reasons)
         for reason in reasons:
             self.assertIn(f"*{reason}*", man_section("netobsctl-flows.8", "STATISTICS"))
+
+    def test_no_column_of_conditionals(self):
+        """clang-format pads `?:` where a line breaks after it: an if is easier to read."""
+        for folder in ("src", "bench", "tests"):
+            for path in (ROOT / folder).rglob("*.[ch]"):
+                self.assertNotRegex(path.read_text(), r"[ \t]{2,}\?:", path)
 
 
 if __name__ == "__main__":
