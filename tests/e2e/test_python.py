@@ -1,0 +1,98 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: python3-cffi python3-pycparser
+"""The Python binding: real traffic between two namespaces, counted; headers that parse."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from lib import lab
+from lib import traffic
+
+SOURCE = Path(os.environ["NETOBS_SOURCE"])
+RELEASE = Path(os.environ["NETOBS_RELEASE"])
+A, B = "192.0.2.1", "192.0.2.2"
+SIZES = [100] * 40 + [1000] * 10
+
+# Prints a line when it counts, and when a line came, what it has seen.
+OBSERVE = """
+import json, netobs, sys
+with netobs.Context(interfaces=["eth0"], interval_ms=60000, direction=netobs.lib.NETOBS_EGRESS,
+                    filter="udp", flags=netobs.lib.NETOBS_PER_INTERFACE) as context:
+    with netobs.Sink(f"json:{sys.argv[1]}", context=context) as sink:
+        print("counting", flush=True)
+        sys.stdin.readline()
+        context.stop()
+        flows = list(context)
+        for flow in flows:
+            sink.write(flow)
+        assert sink.wait(10)
+        print(json.dumps({
+            "flows": [[str(flow.src), str(flow.dst), flow.dst_port, flow.packets, flow.bytes,
+                       flow.points[0].name, flow.points[0].direction, flow.kind]
+                      for flow in flows],
+            "records": [flow.dict() for flow in flows],
+            "stats": context.stats(), "sink": sink.stats()}))
+"""
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": str(SOURCE / "python"),
+            "NETOBS_INCLUDE": str(SOURCE / "include"),
+            "NETOBS_LIBRARY": str(RELEASE / "libnetobs.so")}
+
+
+class Python(lab.LabTest):
+    def test_flows_are_those_that_were_sent(self):
+        a, b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(a, "eth0", [f"{A}/24"], b, "eth0", [f"{B}/24"])
+        lines = self.lab.path("lines")
+        process = self.lab.spawn(
+            "/usr/bin/python3", "-c", OBSERVE, lines, ns=a, env=environment(),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.assertEqual("counting\n", process.stdout.readline())
+        traffic.udp(a, A, b, B, SIZES)
+        out, _ = process.communicate("\n", timeout=60)
+        self.assertEqual(0, process.returncode)
+        seen = json.loads(out)
+        packets, octets = len(SIZES), sum(SIZES) + 28 * len(SIZES)
+        self.assertEqual([[A, B, 5002, packets, octets, "eth0", 2, "flow"]], seen["flows"])
+        record = seen["records"][0]
+        self.assertEqual((A, B, packets, octets, [1]), tuple(
+            record[key] for key in ("SrcAddr", "DstAddr", "Packets", "Bytes",
+                                    "IfDirections")))
+        self.assertEqual(record, json.loads(Path(lines).read_text()))
+        self.assertEqual(packets, seen["stats"]["exported"]["packets"])
+        self.assertEqual(1, seen["sink"]["delivered"]["records"])
+
+    def test_wrong_options_are_refused_with_their_names(self):
+        for options, words in (("interval_ms=1", "interval_ms: 1 is less than 10"),
+                               ("bogus=1", "'bogus' is not an option")):
+            done = subprocess.run(
+                ["/usr/bin/python3", "-c", f"import netobs; netobs.Context({options})"],
+                env=environment(), check=False, capture_output=True, text=True)
+            self.assertEqual(1, done.returncode)
+            self.assertIn(words, done.stderr)
+
+    def test_headers_are_c_that_parsers_read(self):
+        program = ("import pycparser, sys; "
+                   "ast = pycparser.CParser().parse(sys.stdin.read()); "
+                   "print(*(node.name for node in ast.ext if node.name))")
+        declared = subprocess.run(
+            [sys.executable, str(SOURCE / "python/netobs/headers.py"),
+             str(SOURCE / "include")], check=True, capture_output=True, text=True).stdout
+        types = "".join(f"typedef int {name};\n" for name in (
+            "size_t", *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))))
+        text = re.sub(r"^#define.*\n", "", declared, flags=re.M)
+        names = subprocess.run(["/usr/bin/python3", "-c", program], input=types + text,
+                               check=True, capture_output=True, text=True).stdout.split()
+        self.assertTrue({"netobs_new", "netobs_sink_open", "netobs_sessions_new"} <= set(names))
+
+
+if __name__ == "__main__":
+    lab.main()
