@@ -222,9 +222,9 @@ endfunction()
 
 # ---- Scripts: end to end, and the ABI --------------------------------------
 
-# Two of a folder do not run at a time, but one runs beside other kinds of tests; a
-# script with a line "# Alone: why" runs beside none, since it measures. A line
-# "# Label: NAME" gives it another label than its folder.
+# Tests of a folder run side by side: each makes namespaces of its own. A script with a line
+# "# Alone: why" runs beside none, since it measures. A line "# Label: NAME" gives it another
+# label than its folder.
 function(netobs_script_tests label timeout)
 	netobs_test_sources(scripts ${label}/test_*.py)
 	netobs_test_sources(shell_scripts ${label}/test_*.sh)
@@ -241,7 +241,7 @@ function(netobs_script_tests label timeout)
 		endif()
 		netobs_test(${label}.${stem} ${own_label} ${timeout} ${interpreter} ${script})
 		set_tests_properties(${label}.${stem} PROPERTIES
-			RESOURCE_LOCK ${label} FIXTURES_REQUIRED release COST 100)
+			FIXTURES_REQUIRED release COST 100)
 		file(STRINGS ${script} alone REGEX "^# Alone: ")
 		if(alone)
 			set_tests_properties(${label}.${stem} PROPERTIES RUN_SERIAL ON)

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it measures netobsctl's share of a CPU.
 """At the cap of flows: drains ahead of time, whatever the interval, and the books."""
 
 import os

@@ -536,7 +536,7 @@ class BadInput(lab.WiredTest):
         self.refuse(FAILED, "Is a directory", "-i", "eth0", "-w", self.lab.dir)
         self.refuse(USAGE, "--snap-length", "-s", "0", "-w", path)
         self.refuse(USAGE, "-s: ", "-s", "262145", "-w", path)
-        self.refuse(USAGE, "--buffer: ", "-B", "100K", "-w", path)
+        self.refuse(USAGE, "-B: ", "-B", "100K", "-w", path)
         self.refuse(USAGE, "--rotate: ", "--rotate", "1M")
         self.refuse(USAGE, "--keep: ", "--keep", "3", "-w", path)
         self.refuse(USAGE, "--format", "--format", "erf", "-w", path)

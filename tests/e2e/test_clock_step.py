@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it steps the clock.
 # Label: guest
 """While the clock is stepped, each packet is counted, and no record ends before it starts."""
 

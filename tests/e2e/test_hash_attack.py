@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it compares what two runs cost.
 """
 Flows that were chosen to collide cost no more than flows at random.
 

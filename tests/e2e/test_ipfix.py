@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: libfixbuf-tools nfdump pmacct tshark
-# Alone: UDP collectors lose what they have no CPU for.
 """IPFIX: what collectors of others make of it is what JSON lines say."""
 
 import json

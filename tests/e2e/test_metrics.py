@@ -204,7 +204,7 @@ class Metrics(Served):
     def test_wrong_options_are_refused(self):
         for code, words, *arguments in (
                 (USAGE, "not a loopback address: needs --metrics-listen-any",
-                 "--metrics", "192.0.2.1:9000"),
+                 "--metrics", "192.0.2.1:9436"),
                 (USAGE, "none of ADDRESS:PORT", "--metrics", "localhost"),
                 (USAGE, "--metrics-listen-any needs an address", "--metrics-listen-any"),
                 (USAGE, "cannot be combined with -r", "--metrics", "127.0.0.1:0",
@@ -216,9 +216,9 @@ class Metrics(Served):
             self.assertIn(words, result.errors)
 
     def test_beyond_loopback_if_asked(self):
-        run = Observer(self.lab, self.a, "-i", "eth0", "--metrics", "192.0.2.1:9000",
+        run = Observer(self.lab, self.a, "-i", "eth0", "--metrics", "192.0.2.1:9436",
                        "--metrics-listen-any").wait_attached((self.a, "eth0"))
-        with self.b, socket.create_connection(("192.0.2.1", 9000), 30) as client:
+        with self.b, socket.create_connection(("192.0.2.1", 9436), 30) as client:
             client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             self.assertIn(b" 200 OK", client.recv(100))
         run.stop()

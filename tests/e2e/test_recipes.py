@@ -16,7 +16,7 @@ from lib import frames
 from lib import lab
 from lib import observer
 
-SOURCES = ("README.md", "man/netobsctl-flows.8.scd.in", "man/netobs-sinks.7.scd.in",
+SOURCES = ("README.md", "man/netobsctl-flows.8.scd", "man/netobs-sinks.7.scd",
            "docs/recipes.md", "man/netobsctl.8.scd") + tuple(
                f"man/netobsctl-{verb}.8.scd"
                for verb in ("top", "tcp", "sessions", "alerts", "capture", "check"))
@@ -67,6 +67,8 @@ kill $(jobs -p)
 def recipes():
     for source in SOURCES:
         path = os.path.join(os.environ["NETOBS_SOURCE"], source)
+        if not os.path.exists(path):
+            path += ".in"  # it has lists that are made
         with open(path, encoding="utf-8") as file:
             blocks = FENCE.findall(file.read().replace("\\_", "_"))
         yield from (block.replace("/proc/1234/", "/proc/self/") for block in blocks

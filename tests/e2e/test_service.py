@@ -296,11 +296,11 @@ class Service(ServiceTest):
             self.assertEqual(set(names), {dict(labels)["output"] for name, labels
                                           in samples.series
                                           if name == "netobs_sink_taken_records_total"})
-        self.write("[metrics]", "listen = 127.0.0.1:9999")
+        self.write("[metrics]", "listen = 127.0.0.1:9436")
         self.reload("[metrics] listen: the new value takes effect after a restart",
                     "[metrics] textfile: the new value takes effect after a restart")
         # They stay what they are, however many configurations have gone.
-        self.write("[metrics]", "listen = 127.0.0.1:9999")
+        self.write("[metrics]", "listen = 127.0.0.1:9436")
         self.reload("[metrics] listen: the new value takes effect after a restart")
         self.assertEqual(200, metrics.get(where)[0].status)
         self.stop()

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it measures how long calls take.
 """No call of a sink takes long, however much waits.
 
 NETOBS_TEST_BACKLOG=N has N records wait, instead of 3 million.

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it kills a process in the middle of what it does.
 """A process that is killed over and over while its spool fills the disk.
 
 NETOBS_TEST_KILLS=200 kills it that often, instead of 40.

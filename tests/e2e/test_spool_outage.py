@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it compares how long calls take with and without a collector.
 """A collector that is away while records come fast: none is lost, none waits.
 
 NETOBS_TEST_OUTAGE=60 keeps it away for that many seconds, instead of 5.

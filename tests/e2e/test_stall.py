@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: its floods take all CPUs.
 """
 A reader that stalls in a flood loses nothing silently: what is seen is exported or
 counted as lost, to the packet and the byte.

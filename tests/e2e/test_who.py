@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Alone: it names the owners of sockets that are open for moments, and lists those of the whole host.
 """The processes at the ends of flows, compared with what the processes themselves note.
 
 Who talks to whom, and how, is random; a failure prints its seed, and

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it compiles all of netobs
 # Needs: build-essential debhelper git lintian mmdebstrap
 """Debian packages: built twice with the same bytes, and in a clean Debian from installation
 to purge."""

@@ -1,6 +1,5 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it compiles all of netobs
 # Needs: git mmdebstrap rpm
 """
 RPM packages: what they contain, require and run, and their installation and removal. No
