@@ -1,0 +1,267 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""The tables in "Rooms and borders" of docs/architecture.md are law: a folder includes what
+its row names, and its row names nothing else. Within a folder, files are layered, too."""
+
+import fnmatch
+import os
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TREES = ("include", "src", "bench")
+
+# Headers of libraries, and what the tables call them.
+LIBRARIES = {
+    "bpf/": "libbpf", "curl/": "libcurl", "curses.h": "ncurses", "librdkafka/": "librdkafka",
+    "microhttpd.h": "libmicrohttpd", "nghttp2/": "nghttp2", "openssl/": "OpenSSL",
+    "pcap/": "libpcap", "zlib.h": "zlib", "zstd.h": "zstd",
+}
+
+# Includes that cross a border still, of a file and a header: none, and none may be added.
+EXCEPTIONS = set()
+
+# Folders in which files include each other in a circle still: the list may only shrink.
+CIRCLES = {"bench/live", "src/lib/filter", "src/lib/host", "src/lib/sink/spool",
+           "src/lib/sinks/ipfix", "src/lib/sinks/net", "src/service", "src/service/control",
+           "src/service/metrics"}
+
+# Folders in which x.h declares the functions of x.c and of no other file: so the includes show
+# each call from file to file.
+LAYERED = ("src/lib/attach", "src/lib/flows")
+
+
+# ---- The tables -------------------------------------------------------------------------
+
+
+def expand(name):
+    """base/{io,json}.h -> base/io.h, base/json.h"""
+    match = re.fullmatch(r"(.*)\{(.*)\}(.*)", name)
+    return [match[1] + part + match[3] for part in match[2].split(",")] if match else [name]
+
+
+def path_of(name):
+    """As a path in the repository, of a file or folder that an include names; files that the
+    build makes, such as skeletons, stay as they are."""
+    if name.split("/")[0] == "netobs":
+        return "include/" + name
+    if "/" not in name and "." in name:
+        return name
+    outside = name.split("/")[0] in ("bpf", "catalogue", "service", "cli")
+    return ("src/" if outside else "src/lib/") + name
+
+
+def read_rooms(text):
+    """Folder -> what it may use, in the order of the tables."""
+    section = text.split("\n## Rooms and borders\n")[1].split("\n## ")[0]
+    rooms = {}
+    for row in re.findall(r"^\| `(.+?)` \|.*\| (.*?) ?\|$", section, flags=re.M):
+        names = [name for span in re.findall(r"`(.+?)`", row[1]) for name in expand(span)]
+        words = re.findall(r"[\w]+", re.sub(r"`.+?`", "", row[1]))
+        rooms[row[0]] = [path_of(name) for name in names] + \
+            [word for word in words if word in LIBRARIES.values()]
+    return rooms
+
+
+def is_folder(name):
+    return "." not in os.path.basename(name) and name not in LIBRARIES.values()
+
+
+def is_permitted(name, target):
+    if is_folder(name):
+        return os.path.dirname(target) == name
+    return fnmatch.fnmatchcase(target, name)
+
+
+# ---- The includes -----------------------------------------------------------------------
+
+
+def target_of(folder, name, is_quoted):
+    """The file, library or product of the build that an include means; None: libc's."""
+    if name.startswith("netobs/"):
+        return "include/" + name
+    if not is_quoted:
+        return next((library for prefix, library in LIBRARIES.items()
+                     if name.startswith(prefix)), None)
+    for base in (folder, "src", "src/lib"):
+        if (ROOT / base / name).is_file():
+            return os.path.normpath(f"{base}/{name}")
+    return name
+
+
+def includes_of_tree():
+    """(file, target) of each include; both are paths in the repository."""
+    for tree in TREES:
+        for file in sorted((ROOT / tree).rglob("*")):
+            if file.suffix not in (".c", ".h", ".def"):
+                continue
+            path = str(file.relative_to(ROOT))
+            for quote, name in re.findall(r'^\s*#\s*include\s*(["<])([^">]+)[">]',
+                                          file.read_text(), flags=re.M):
+                target = target_of(os.path.dirname(path), name, quote == '"')
+                if target:
+                    yield path, target
+
+
+# ---- The checks -------------------------------------------------------------------------
+
+
+def breaches(rooms, includes, exceptions=()):
+    """What the includes and the tables contradict each other in, as sentences."""
+    used = {room: set() for room in rooms}
+    wrong = []
+    for file, target in includes:
+        room = os.path.dirname(file)
+        if room not in rooms:
+            wrong.append(f"{room} ({file}): it has no row")
+        elif os.path.dirname(target) != room:
+            names = {name for name in rooms[room] if is_permitted(name, target)}
+            used[room] |= names
+            if not names and (file, target) not in exceptions:
+                wrong.append(f"{file} includes {target}: the row of {room} does not name it")
+    for room, names in rooms.items():
+        wrong += [f"{room}: the row names {name}, which no file uses"
+                  for name in names if name not in used[room]]
+    return wrong + [f"{file} does not include {target}: it is no exception any more"
+                    for file, target in exceptions if (file, target) not in includes]
+
+
+def upward(rooms):
+    """Folders that are named above their own row."""
+    above = set()
+    for room, names in rooms.items():
+        for name in names:
+            if is_folder(name) and name not in above:
+                yield f"{room}: {name} is not above"
+        above.add(room)
+
+
+def circles(includes):
+    """Folder -> a circle of files, of which x.c and x.h are one: ["a", "b", "a"]."""
+    graph = {}
+    for file, target in includes:
+        one, other = os.path.splitext(file)[0], os.path.splitext(target)[0]
+        if one != other and os.path.dirname(one) == os.path.dirname(other):
+            graph.setdefault(one, []).append(other)
+    found, done = {}, set()
+
+    def visit(unit, path):
+        if unit in path:
+            names = [os.path.basename(part) for part in path[path.index(unit):] + [unit]]
+            found.setdefault(os.path.dirname(unit), names)
+        elif unit not in done:
+            for other in graph.get(unit, []):
+                visit(other, path + [unit])
+            done.add(unit)
+
+    for unit in sorted(graph):
+        visit(unit, [])
+    return found
+
+
+FUNCTION = re.compile(r"^(?!static\b)[a-z][\w *\n]*?\b(\w+)\([^;{}]*\)\n\{", flags=re.M)
+
+
+def undeclared(files):
+    """Functions of x.c that neither x.h nor include/netobs declares; files: name -> text."""
+    return [f"{name}: {function}" for name, text in files.items() if name.endswith(".c")
+            for function in FUNCTION.findall(text)
+            if not function.startswith("netobs_")
+            and not re.search(rf"\b{function}\(", files.get(name[:-1] + "h", ""))]
+
+
+class BordersTest(unittest.TestCase):
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.rooms = read_rooms((ROOT / "docs/architecture.md").read_text())
+        cls.includes = list(includes_of_tree())
+
+    def test_includes_and_tables_say_the_same(self):
+        self.assertEqual(breaches(self.rooms, self.includes, EXCEPTIONS), [])
+
+    def test_folders_use_those_above_only(self):
+        self.assertEqual(list(upward(self.rooms)), [])
+
+    def test_each_row_is_a_folder(self):
+        self.assertEqual([room for room in self.rooms if not (ROOT / room).is_dir()], [])
+        self.assertGreater(len(self.rooms), 40)
+
+    def test_files_include_each_other_in_no_circle(self):
+        found = circles(self.includes)
+        self.assertEqual({room: names for room, names in found.items()
+                          if room not in CIRCLES}, {})
+        self.assertEqual(CIRCLES - set(found), set(), "without a circle: drop it from the list")
+
+    def test_layered_folders_declare_functions_in_their_own_header(self):
+        for room in LAYERED:
+            files = {file.name: file.read_text() for file in (ROOT / room).iterdir()}
+            self.assertEqual(undeclared(files), [], room)
+            self.assertGreater(sum(len(FUNCTION.findall(text)) for text in files.values()), 50)
+
+    def test_service_needs_no_command_and_no_terminal(self):
+        names = [name for room, names in self.rooms.items()
+                 if room.startswith("src/service") for name in names]
+        self.assertEqual([name for name in names
+                          if name.startswith("src/cli") or name == "ncurses"], [])
+
+
+class CheckerTest(unittest.TestCase):
+    """The checks find what is wrong."""
+
+    rooms = read_rooms("\n## Rooms and borders\n"
+                       "| `src/lib/base` | no flows | `bpf/{types,once}.h` |\n"
+                       "| `src/lib/engine` | programs | `base`, `*.skel.h`, libbpf |\n")
+    includes = [("src/lib/base/a.c", "src/bpf/types.h"), ("src/lib/base/a.c", "src/lib/base/a.h"),
+                ("src/lib/base/b.c", "src/bpf/once.h"),
+                ("src/lib/engine/b.c", "src/lib/base/a.h"),
+                ("src/lib/engine/b.c", "flows.skel.h"), ("src/lib/engine/b.c", "libbpf")]
+
+    def check(self, add=(), drop=(), exceptions=()):
+        includes = [pair for pair in self.includes if pair not in drop] + list(add)
+        return breaches(self.rooms, includes, exceptions)
+
+    def test_what_is_permitted_passes(self):
+        self.assertEqual(self.check(), [])
+
+    def test_an_include_across_a_border_fails(self):
+        crossing = ("src/lib/base/c.h", "src/lib/engine/b.h")
+        self.assertEqual(self.check(add=[crossing]), [
+            "src/lib/base/c.h includes src/lib/engine/b.h: "
+            "the row of src/lib/base does not name it"])
+        self.assertEqual(self.check(add=[crossing], exceptions=[crossing]), [])
+
+    def test_each_file_and_library_needs_its_name(self):
+        for target in ("src/bpf/maps.h", "vmlinux.h", "libbpf", "src/lib/engine/sub/b.h"):
+            self.assertEqual(len(self.check(add=[("src/lib/base/a.c", target)])), 1, target)
+
+    def test_a_permission_without_a_use_fails(self):
+        for pair in self.includes:
+            if os.path.dirname(pair[0]) != os.path.dirname(pair[1]):
+                self.assertEqual(len(self.check(drop=[pair])), 1, pair)
+        self.assertIn("does not include", self.check(exceptions=[("a.c", "b.h")])[0])
+
+    def test_a_folder_without_a_row_fails(self):
+        self.assertIn("no row", self.check(add=[("src/lib/new/a.c", "src/lib/new/a.h")])[0])
+
+    def test_a_folder_below_fails(self):
+        turned = {room: self.rooms[room] for room in reversed(self.rooms)}
+        self.assertEqual(list(upward(self.rooms)), [])
+        self.assertEqual(list(upward(turned)), ["src/lib/engine: src/lib/base is not above"])
+
+    def test_a_circle_fails(self):
+        line = [("x/a.c", "x/a.h"), ("x/a.c", "x/b.h"), ("x/b.h", "x/c.h"), ("x/a.h", "y/b.h"),
+                ("y/b.h", "x/a.h")]
+        self.assertEqual(circles(line), {})
+        self.assertEqual(circles(line + [("x/c.c", "x/a.h")]), {"x": ["a", "b", "c", "a"]})
+
+    def test_a_function_of_another_header_fails(self):
+        files = {"a.h": "int f(int x);\nint g(void);\n", "a.c": "int f(int x)\n{\n}\n",
+                 "b.c": "static int h(void)\n{\n}\n\nint\ng(void)\n{\n}\n"}
+        self.assertEqual(undeclared(files), ["b.c: g"])
+
+
+if __name__ == "__main__":
+    unittest.main()
