@@ -140,6 +140,25 @@ class Dependencies(unittest.TestCase):
             self.assertTrue(fnmatch.filter(control(), pattern), pattern)
 
 
+class Ports(unittest.TestCase):
+    def test_metrics_have_one(self):
+        """Wherever an address of them is named."""
+        about = re.compile(r"metrics|listen = |targets: |loopback address|/dev/tcp/127|prometheus")
+        address = re.compile(r'(?:\d\.\d+\.\d+\.\d+|::1\])[:/](\d+)|port: "?(\d+)')
+        found = {}
+        for path in [SOURCE / "README.md", *(path for folder in (
+                "packaging", "examples", "man", "docs") for path in (SOURCE / folder).rglob("*"))]:
+            if path.is_file():
+                for line in path.read_text().splitlines():
+                    if about.search(line) and "--listen" not in line:
+                        found.setdefault(path.name, set()).update(
+                            "".join(port) for port in address.findall(line))
+        found = {name: ports for name, ports in found.items() if ports}
+        self.assertLess({"netobs.yaml", "netobs.conf", "service", "metrics.md", "install.md"},
+                        set(found))
+        self.assertEqual({name: {"9436"} for name in found}, found)
+
+
 class Kubernetes(unittest.TestCase):
     def setUp(self):
         self.manifests = manifests()
