@@ -25,8 +25,34 @@ void lab_enter(struct lab *lab)
 	lab_run("ip link set lo up");
 }
 
+static int count_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Threads that detach programs outlive their context, and their descriptors with them. */
+static void await_threads(void)
+{
+	enum {
+		MAIN_THREAD = 3,
+		POLLS = 500
+	}; /* "." and ".." are entries, too */
+
+	for (int i = 0;
+	     count_entries("/proc/self/task") > MAIN_THREAD && i < POLLS; i++)
+		usleep(10000);
+}
+
 void lab_leave(struct lab *lab)
 {
+	await_threads();
 	assert_int_equal(setns(lab->home, CLONE_NEWNET), 0);
 	close(lab->home);
 	lab->home = -1;
@@ -137,12 +163,5 @@ void lab_deliver(uint16_t port, uint32_t n)
 
 int lab_count_fds(void)
 {
-	DIR *dir = opendir("/proc/self/fd");
-	int n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
+	return count_entries("/proc/self/fd");
 }

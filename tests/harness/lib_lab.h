@@ -14,7 +14,10 @@ struct lab {
 /* Move into a new namespace, whose loopback is up. */
 void lab_enter(struct lab *lab);
 
-/* Move back; the namespace goes away, with all that is in it. */
+/*
+ * Move back, once the other threads of the process have ended; the namespace goes away, with
+ * all that is in it.
+ */
 void lab_leave(struct lab *lab);
 
 /* Run a command, such as "ip link add ...", that must succeed. */
