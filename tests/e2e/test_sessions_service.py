@@ -457,6 +457,20 @@ class Metrics(SessionsTest):
 
 
 class Restart(PersistentTest, SessionsTest):
+    is_killed = False
+
+    def kill(self):
+        super().kill()
+        self.is_killed = True
+
+    def sessions(self, name="sessions"):
+        """
+        Each once: those that were in the file before the spool had noted that are written again
+        after a kill, with all that they said.
+        """
+        found = super().sessions(name)
+        return list({json.dumps(one): one for one in found}.values()) if self.is_killed else found
+
     def configured(self):
         self.configure(*self.persist(),
                        *sink_section("sessions", f"json:{self.lab.path('sessions')}",
