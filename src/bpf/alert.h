@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rules about what is measured of connections, and alerts: what the programs evaluate when a
- * sample is taken, and what they report. src/lib/alerts makes rules of text.
+ * Rules about measurements of connections, which the programs evaluate for each sample, and alerts,
+ * which they report. src/lib/alerts makes rules from text.
  *
  * Rules are in two tables, of which the programs read one while user space writes the other.
  * A rule counts, and limits its alerts, in a slot of its own, which it keeps when rules
@@ -53,23 +53,23 @@ struct alert_rule {
 _Static_assert(ALERT_SLOTS <= 1 << 8, "a byte is enough");
 
 /*
- * Those of a kind one after the other, with increasing thresholds, so that a sample breaks the first
- * ones of a kind; first[alert_kind()] is where they begin. A sample that breaks a plain rule needs to
- * know nothing else of its connection: neither earlier samples nor a filter.
+ * Rules of a kind are adjacent, by increasing thresholds, so the rules of a kind that a sample breaks
+ * are its first ones; first[alert_kind()] is the index of the first. A plain rule depends on the
+ * sample alone: neither on earlier samples nor on a filter.
  */
 struct alert_table {
 	__u32 n;
 	__u32 n_filters;
 	__u32 epoch; /* of the filters: verdicts of other epochs are void */
 	__u32 history; /* metrics of which samples are kept: 1 << enum alert_metric */
-	__u32 metrics; /* that there are rules about: 1 << enum alert_metric */
+	__u32 metrics; /* with rules: 1 << enum alert_metric, or-ed */
 	__u16 kinds;   /* of which there are rules: 1 << alert_kind() */
 	__u16 serial;  /* another one with each table, never 0 */
 	__u32 number;  /* its own: 0 or 1 */
 	/* Of metrics: another one, never 0, when rules need samples again of which none were kept. */
 	__u8 lives[ALERT_METRICS];
 	__u16 first[ALERT_KINDS + 1];
-	/* Of the rules of each kind, and then that of the last one again. */
+	/* Thresholds of the rules of each kind; the last one is repeated to the end. */
 	__u32 thresholds[ALERT_KINDS][ALERT_RULES_MAX];
 	struct alert_rule rules[ALERT_RULES_MAX];
 };
@@ -98,8 +98,8 @@ struct alert_limit {
 struct alert_count {
 	__u64 broken; /* samples that broke the rule: the sum of all below */
 	__u64 fired;  /* alerts that were reported */
-	/* Those that were not: the connection had one of this rule already, there were too
-	 * many of this rule, or the reader was late. */
+	/* Not reported: the rule had reported the connection already, reached its limit, or
+	 * the reader was late. */
 	__u64 held;
 	__u64 limited;
 	__u64 lost;
@@ -109,24 +109,24 @@ struct alert_count {
 _Static_assert(sizeof(struct alert_count) == CACHE_LINE, "a rule has its own");
 
 /*
- * Of a plain rule in a table, on a CPU: samples that broke it and all plain rules before it of its
- * kind, but none behind it. That is one count for any number of rules.
+ * For a plain rule in a table, on a CPU: counts samples that broke it and all plain rules of its kind
+ * before it, but none after it. So one count serves any number of rules.
  */
 struct alert_prefix {
 	__u64 broken;
-	/* Of these: all of the rules were silent for the connection, or had reached their limit. */
+	/* Of these: all of the rules were silent about the connection, or at their limit. */
 	__u64 held;
 	__u64 limited;
 	__u64 reserved;
 };
 
-/* Of plain rules of a kind, on a CPU: up to which one all have reached their limit, and until when. */
+/* For plain rules of a kind, on a CPU: all of them up to `last` are at their limit until `until_ns`. */
 struct alert_exhausted {
 	__u64 until_ns;
 	__u16 last;   /* number of the rule */
 	__u16 serial; /* of the table; 0: they have not */
 	__u32 reserved;
-	__u64 soonest_ns; /* of the sample at hand: when the first one of its rules may report */
+	__u64 soonest_ns; /* the earliest time at which a rule of the current sample may report */
 };
 
 /* A rule that is silent for a connection. */
@@ -190,7 +190,7 @@ struct alert_event {
 	__u32 hits;	/* of the rule's newest samples, so many were over it */
 	__u16 slot;
 	__u8 metric;
-	__u8 dir;    /* the direction whose data it is about */
+	__u8 dir;    /* the direction of the data */
 	__u8 client; /* the direction that the client sends */
 	__u8 reserved[3];
 	__u32 life; /* of the rule that has the slot */

@@ -7,8 +7,8 @@
 #ifndef NETOBS_BPF_APART_H
 #define NETOBS_BPF_APART_H
 
-/* What has to be on for a function to be called. COMPAT(<6.8): the verifier follows all that are
- * global, also where nothing calls them. */
+/* The feature that calls a function. COMPAT(<6.8): the verifier walks every global function, even
+ * if nothing calls it. */
 enum apart_feature {
 	APART_ALWAYS,
 	APART_RTT,
@@ -23,8 +23,8 @@ enum {
 };
 
 /*
- * In a function that is __noinline and not static, and returns a number. Where in it changes how
- * the compiler uses registers, and so what the verifier follows: see bpf.verifier.
+ * Put it into a function that is __noinline, not static, and returns a number. Its place there
+ * changes which registers the compiler uses, and so the cost to the verifier: see bpf.verifier.
  */
 #define VERIFIED_APART(feature, n_arguments)                           \
 	do {                                                           \

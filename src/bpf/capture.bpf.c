@@ -104,7 +104,7 @@ struct place {
 	__u64 used; /* bytes of it */
 };
 
-/* The ring buffer of this CPU, or one that has room; full ones are found without a lock. */
+/* The ring buffer of this CPU, or if that is full, another with room. Takes no lock to see that. */
 static __always_inline struct place find_place(__u32 size)
 {
 	__u32 cpu = bpf_get_smp_processor_id();

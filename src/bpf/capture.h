@@ -6,7 +6,7 @@
 #include "types.h"
 
 enum {
-	CAPTURE_SNAP_MAX = 262144, /* as that of tcpdump(8) */
+	CAPTURE_SNAP_MAX = 262144, /* as in tcpdump(8) */
 	CAPTURE_RINGS_MAX = 16,	   /* ring buffers of a capture */
 };
 
@@ -29,7 +29,7 @@ struct capture_interface_key {
 	__u32 netns;
 };
 
-/* Packets of one interface; matched = limited + lost + those in ring buffers. */
+/* Packets of one interface; matched = limited + lost + packets in ring buffers. */
 struct capture_counters {
 	__u64 matched;
 	__u64 limited; /* beyond the rate */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The table of TCP connections: what the programs measure of each, and what user space reads.
+ * The table of TCP connections: the programs write their measurements, user space reads them.
  *
  * Echo requests and replies between two addresses (ICMP, ICMPv6) are a connection without ports, of
  * which only the round-trip times are measured.
@@ -9,22 +9,20 @@
  * segment again. It has both directions. Direction 0 are packets from end 0, which is
  * `key.src` of its body, to end 1; see connection_dir().
  *
- * An entry is in three parts, so that of thousands of connections those which packets need
- * stay in the cache. Its head is the one cache line that every packet needs. Its rates are
- * touched when data has come and a window of 100 ms is over, and its body when a segment is
- * timed, a sample is taken, or something unusual came.
+ * An entry has three parts, so that the CPU's cache holds the hot parts of thousands of
+ * connections. Every packet needs the head, one cache line. Rates are touched by data after a
+ * window of 100 ms has ended, and the body when a segment is timed, a sample is taken, or
+ * something unusual happens, such as a retransmission.
  *
- * The table is four arrays that user space can map: `conn_buckets` (struct conn_bucket), and
- * `conn_heads`, `conn_rates` and `conn_bodies`, of which bucket N has those from N * CONN_WAYS
- * on. Only
- * programs write to them. `conn_counters` has a struct conn_counters per CPU, as cpu_states
- * has.
+ * The table consists of four arrays that user space can map: `conn_buckets` (struct conn_bucket),
+ * `conn_heads`, `conn_rates` and `conn_bodies`. Bucket N has the CONN_WAYS elements from
+ * N * CONN_WAYS on of the latter three. Only programs write to them. `conn_counters` has a struct
+ * conn_counters for each CPU, as cpu_states.
  *
- * Who writes: a packet of direction D writes to `sides[D]`, `state[D]`, `timers[D]`, and of
- * stats[D] what is said there, so two CPUs with a direction each share no word that both
- * write, but `talker`. A reader copies an entry and checks that `version` was the same before
- * and after, and even, and not 0. All other members grow or are replaced word by word, while
- * they are read.
+ * Writers: a packet of direction D writes to `sides[D]`, `state[D]`, `timers[D]`, and the members
+ * of stats[D] as noted there. So two CPUs with one direction each write no common word but
+ * `talker`. A reader copies an entry and checks that `version` was the same before and after,
+ * even, and not 0. All other members grow or are replaced word by word while they are read.
  */
 #ifndef NETOBS_BPF_CONNECTION_H
 #define NETOBS_BPF_CONNECTION_H
@@ -53,8 +51,8 @@ enum {
 	CONN_HIST_SHIFT = 14,
 
 	/*
-	 * Durations are in units of 64 ns, in 32 bits: up to 274 s, and CONN_LATENCY_MAX
-	 * for what is longer.
+	 * Durations have 32 bits, in units of 64 ns: up to 274 s; CONN_LATENCY_MAX stands
+	 * for longer ones.
 	 */
 	CONN_LATENCY_SHIFT = 6,
 	/* Times that only idleness and windows are computed from are in units of 2^20 ns. */
@@ -78,10 +76,10 @@ enum conn_state {
 	CONN_ACKED = 1 << 2, /* `acked` is known */
 	CONN_FIN = 1 << 3,
 	CONN_RST = 1 << 4,
-	CONN_SYNCED = 1 << 5, /* what is above `next` is new: segments may be timed */
+	CONN_SYNCED = 1 << 5, /* data above `next` is new: segments may be timed */
 	CONN_SYNCING = 1 << 6, /* the first half of that, see rtt/data.h */
 	CONN_CLEAN = 1 << 7, /* its last turn began when all of the other's data was acknowledged */
-	CONN_DATA_TIMED = 1 << 8, /* `data_ns` is that of its newest data */
+	CONN_DATA_TIMED = 1 << 8, /* `data_ns` is the time of its newest data */
 	/* It comes in, or goes out; packets at the other hook are not looked at. */
 	CONN_INGRESS = 1 << 9,
 	CONN_EGRESS = 1 << 10,
@@ -96,7 +94,7 @@ enum conn_state {
 /* `talker` and `opener` */
 enum { CONN_NEITHER = 2 };
 
-/* Written by packets of its direction: their data, and what they acknowledge of the other's. */
+/* Written by packets of its direction: their data, and their acknowledgments. */
 struct conn_side {
 	__u32 next;  /* the highest sequence number seen, plus 1 */
 	__u32 acked; /* the highest acknowledgment number seen */
@@ -171,10 +169,10 @@ struct conn_stats {
 	 */
 	struct conn_latency rtt;
 	/*
-	 * From the last byte of the other direction's data to the first byte of D's answer.
-	 * If D's sender is the server, it is what the server takes, and the way there and
-	 * back; if it is the client, how long that thinks. Only where each side speaks in turn:
-	 * an answer begins after all data before it was acknowledged.
+	 * From the last byte of the other direction's data to the first byte of D's answer:
+	 * if D's sender is the server, its response time plus the way there and back; if it
+	 * is the client, its think time. Only where each side speaks in turn: an answer
+	 * begins after all data before it was acknowledged.
 	 */
 	struct conn_latency turn;
 	__u64 retransmitted_bytes; /* that were seen here before */
@@ -197,8 +195,8 @@ enum { CONN_BORN_STEP_NS = 1 << 10 };
 /* What few packets need. */
 struct conn_body {
 	/*
-	 * That of a packet of direction 0, without what may differ by direction: KEY_EGRESS,
-	 * KEY_AGAIN, the number of the rate and outer_hash.
+	 * The key of a packet of direction 0, without the parts that may differ by direction:
+	 * KEY_EGRESS, KEY_AGAIN, the number of the rate and outer_hash.
 	 */
 	struct flow_key key;
 	__u64 born_ns; /* the entry was made: CLOCK_BOOTTIME. It identifies the connection */
@@ -209,7 +207,7 @@ struct conn_body {
 
 _Static_assert(sizeof(struct conn_body) % CACHE_LINE == 0, "no padding");
 
-/* An entry. The parts are those of the table, or of a copy. */
+/* An entry. Its parts are in the table, or in a copy. */
 struct connection {
 	struct conn_head *head;
 	struct conn_rates *rates;
@@ -225,8 +223,8 @@ enum conn_class {
 };
 
 /*
- * A bucket: what is needed to find a connection that is not at its first place, and to choose
- * which one gives its place to another.
+ * A bucket: finds a connection that is not at its first place, and chooses the one that gives its
+ * place to another.
  */
 struct conn_bucket {
 	__u32 tags[CONN_WAYS]; /* of the hash; 0: never used */
@@ -241,15 +239,15 @@ _Static_assert(sizeof(struct conn_bucket) == CACHE_LINE, "one cache line");
 struct conn_counters {
 	__u64 created;
 	/*
-	 * Entries whose place another connection took: of handshakes that were not completed,
-	 * or data that was not answered; of connections that were closed; of idle ones.
-	 * A place that was given is never free again, so `created` minus these are in use.
+	 * Entries that lost their place to another connection: half-open ones (the handshake
+	 * was not completed, or data not answered), closed ones, and idle ones. A place in
+	 * use is never freed, so `created` minus these three are in use.
 	 */
 	__u64 evicted_half_open;
 	__u64 evicted_closed;
 	__u64 evicted_idle;
-	__u64 refused;	 /* packets of connections that no place was free for */
-	__u64 contended; /* packets whose bucket another CPU was changing */
+	__u64 refused; /* packets of connections that no place was free for */
+	__u64 contended; /* packets without an entry: another CPU was changing their bucket */
 	__u64 reserved[2];
 };
 

@@ -179,7 +179,7 @@ static __always_inline bool is_segment(const struct packet *pkt, int parsed)
 		(parsed != PARSE_CUT && pkt->fragment == FRAGMENT_NONE));
 }
 
-/* Of a plain segment only what the frame does not show: track_plain() does the rest. */
+/* For a plain segment, only values that are not in the frame: track_plain() reads the rest. */
 static __always_inline void note_packet(struct run *run,
 					const struct __sk_buff *skb,
 					const struct packet *pkt, int parsed,
@@ -195,7 +195,7 @@ static __always_inline void note_packet(struct run *run,
 		note_echo(run, skb, pkt);
 }
 
-/* @parsed: what the parser returned. */
+/* @parsed: the result of the parser. */
 static __always_inline void observe_packet(struct run *run, struct __sk_buff *skb,
 					   const struct arrival *arrival,
 					   struct packet *pkt, int parsed,
@@ -234,8 +234,8 @@ static __always_inline void observe_packet(struct run *run, struct __sk_buff *sk
 }
 
 /*
- * A packet that is not plain: a function that is called, so that its code, and what it needs
- * of the stack, is out of the way of plain ones.
+ * Observe a packet that is not plain. Not inlined, so that plain packets pay neither for its code
+ * nor for its stack.
  */
 static __noinline int observe_other(struct run *run, struct __sk_buff *skb,
 				    __u8 direction, __u32 judgement)
@@ -248,7 +248,7 @@ static __noinline int observe_other(struct run *run, struct __sk_buff *skb,
 	arrival = arrival_of(skb, direction);
 	observe_packet(run, skb, &arrival, &run->scratch->pkt, parsed, judgement);
 	parsed = 0;
-	/* The compiler would return nothing, and what it leaves there may be an address. */
+	/* The compiler would not set the result, and the register may still hold an address. */
 	asm volatile("" : "+r"(parsed));
 	return parsed;
 }

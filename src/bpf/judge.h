@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The decision whether a packet is observed. Programs that are loaded with a filter call
- * judge(), whose code is generated (src/lib/filter/filter.h), and may call find_carried().
+ * The decision whether a packet is observed. Programs that are loaded with a filter call judge();
+ * its code is generated (src/lib/filter/filter.h), and may call find_carried().
  */
 #ifndef NETOBS_BPF_JUDGE_H
 #define NETOBS_BPF_JUDGE_H
@@ -44,8 +44,8 @@ static __always_inline void pull_bytes(struct __sk_buff *skb, __u32 len)
 }
 
 /*
- * For filters with "inner": what a tunnel carries, of which @reach bytes are pulled. See
- * types.h for the result, which the verifier does not know: two loads of a field may differ.
+ * For filters with "inner": find the packet that a tunnel carries, and pull @reach bytes of it. See
+ * types.h for the result. The verifier does not know its range: two loads of a field may differ.
  */
 static __attribute__((noinline)) __u64 find_carried(struct __sk_buff *skb,
 						    __u32 reach)
@@ -68,9 +68,9 @@ static __attribute__((noinline)) __u64 find_carried(struct __sk_buff *skb,
 }
 
 /*
- * See types.h for the result. Packets may be pulled, so no pointer into one is valid after the
- * call. This one rejects: programs that have it are only loaded to be copied, and the
- * verifier then has less to follow. It calls what the generated one may call.
+ * See types.h for the result. The call may pull the packet, so pointers into it are not valid
+ * afterwards. This version rejects all packets: programs with it are loaded only to be copied, and
+ * cost the verifier less. It calls every function that the generated one may call.
  */
 static __attribute__((noinline)) __u32 judge(struct __sk_buff *skb)
 {

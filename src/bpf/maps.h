@@ -29,11 +29,11 @@ struct alert_sample {
 	__u32 hits;
 	__u8 metric;
 	__u8 dir;
-	__u8 is_ratio; /* rules are those with a multiple of the baseline */
+	__u8 is_ratio; /* compare with the rules for multiples of the baseline */
 	__u8 may_hold; /* the connection has had alerts of the metric */
 };
 
-/* On cache lines of its own, and so is what is behind it: 6 ns of a packet of many connections. */
+/* On cache lines of its own, as the next member: saves 6 ns per packet with many connections. */
 struct noted_segment {
 	struct segment segment;
 	__u64 hash;	/* of its connection */
@@ -44,9 +44,9 @@ struct noted_segment {
 	__u8 dir;
 	__u8 echo; /* enum echo_kind: it is no segment of TCP */
 	__u16 is_there;
-	__u8 wants_verdict; /* filters of alerts are to be asked about the packet */
-	__u8 metrics; /* of which samples are to be taken yet: 1 << enum alert_metric */
-	__u16 rules; /* of the tables of rules, the one that it is compared with */
+	__u8 wants_verdict; /* run the filters of alerts on the packet */
+	__u8 metrics; /* samples not taken yet: 1 << enum alert_metric, or-ed */
+	__u16 rules;  /* index of the table of rules to compare with */
 	struct conn_choice choice;
 	struct alert_sample sample;
 } __attribute__((aligned(CACHE_LINE)));
@@ -58,7 +58,7 @@ struct noted_segment {
 struct scratch {
 	struct packet pkt;
 	struct packet outer;
-	struct noted_segment noted; /* what of `pkt` its connection will be shown */
+	struct noted_segment noted; /* the part of `pkt` that its connection needs */
 	struct flow_entry entry;
 	struct overflow_page page; /* before it is in an overflow table */
 };
@@ -113,7 +113,7 @@ struct {
 	__type(value, struct count);
 } unclaimed SEC(".maps");
 
-/* Wakes user space: numbers of CPUs whose log fills up. A page, as user space sets it. */
+/* Wakes user space with the number of a CPU when its log fills up. User space sizes it: a page. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 65536);
@@ -137,7 +137,7 @@ struct {
 	__type(value, struct outcome_slot);
 } outcome_slots SEC(".maps");
 
-/* The table of connections, and what becomes of its entries: see connection.h. */
+/* The table of connections: see connection.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -162,7 +162,7 @@ struct {
 	__type(value, struct conn_body);
 } conn_bodies SEC(".maps");
 
-/* RTT_LRU: when segments came that are to be acknowledged. */
+/* RTT_LRU: arrival times of segments, until they are acknowledged. */
 struct expected_key {
 	__u64 born_ns; /* of the connection */
 	__u32 index;   /* its place */
@@ -229,7 +229,7 @@ struct {
 	__type(value, struct alert_prefix);
 } alert_prefixes SEC(".maps");
 
-/* [CPU], then those of each kind of plain rules. */
+/* Per CPU, one for each kind of plain rules. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

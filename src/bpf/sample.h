@@ -3,9 +3,9 @@
  * Which packets, or which flows, are sampled. Pure: the same header builds for the host.
  *
  * Packets: of each N on a CPU in a row, one at random ("random n-out-of-N": RFC 5475,
- * 5.2.1), so that each is sampled with a probability of 1/N, and totals vary less than if
- * each were a draw of its own. Packets are those on the wire: of a buffer that GSO will
- * segment, some of the segments may be sampled.
+ * 5.2.1), so that each is sampled with a probability of 1/N, and totals vary less than with
+ * independent draws. Packets are packets on the wire: of a buffer that GSO will segment, some of
+ * the segments may be sampled.
  *
  * Flows: by a hash with a key that is the same everywhere, so that a flow is sampled on
  * all hosts or on none, in both directions alike. Flows of 1:200 are among those of 1:100.

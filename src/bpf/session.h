@@ -32,7 +32,7 @@ enum {
 	SESSION_CGROUP_LEVELS = 10, /* of a path that is known */
 	SESSION_CGROUP_NAME = 128,  /* bytes of a name in it, with its NUL */
 	SESSION_CGROUPS_MAX =
-		16384,	   /* whose paths are kept, those of sockets first */
+		16384, /* groups with a kept path; groups of sockets go first */
 	SESSION_PATHS = 4, /* put together on a CPU at a time */
 };
 
@@ -78,8 +78,8 @@ struct session_socket {
 	struct session_end end;		/* to be reported */
 	__u8 opened;			/* enum session_opened */
 	__u8 is_shared; /* several processes held it at the start */
-	__u8 is_kept; /* a copy of what it was at its end is in session_queued */
-	__u8 state; /* last seen of a connection whose end was not seen; or 0 */
+	__u8 is_kept;	/* session_queued has a copy, as of its end */
+	__u8 state;	/* last state seen, if the end was missed; or 0 */
 	/* Of UDP, when its owner was last reported: */
 	__u32 ends; /* what its addresses and ports were */
 	__u64 reported_ns;
@@ -134,9 +134,9 @@ struct session_counts {
 	__u64 open; /* that have a start and have not ended */
 	__u64 ended;
 	__u64 lost;	    /* of these: there was no room in the ring buffer */
-	__u64 cgroups;	    /* whose paths were kept */
+	__u64 cgroups;	    /* paths kept */
 	__u64 cgroups_lost; /* there was no room */
-	__u64 owners_lost; /* sockets of UDP whose owner found no room in the ring buffer */
+	__u64 owners_lost; /* owners of UDP sockets, not reported: ring buffer full */
 };
 
 #endif

@@ -102,7 +102,7 @@ static __always_inline bool note_user(struct session_socket *socket,
 	return true;
 }
 
-/* One that receives first has had its addresses before, but not those that were reported. */
+/* A sender has its addresses from now on; a receiver may have them since its last report. */
 static __always_inline void note_start(struct session_socket *socket,
 				       bool is_sending)
 {

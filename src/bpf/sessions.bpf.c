@@ -51,8 +51,8 @@ static __always_inline struct session_socket *add_socket(struct sock *sk)
 }
 
 /*
- * The current task has locked the socket, as system calls do. Otherwise it is an interrupt
- * or a timer, whose task has nothing to do with it.
+ * The current task has locked the socket, as system calls do. Otherwise the program runs in an
+ * interrupt or a timer, and the current task is unrelated to the socket.
  */
 static __always_inline bool is_of_current(const struct sock *sk)
 {
@@ -129,7 +129,7 @@ static __always_inline void fill_event(struct session_event *event,
 
 /* ---- Reports ------------------------------------------------------------------------- */
 
-/* It is that of the next connection of the socket. */
+/* The socket has the remote end of its next connection already. */
 static __always_inline void clear_remote(struct session_event *event)
 {
 	__builtin_memset(event->remote, 0, sizeof(event->remote));
@@ -273,9 +273,10 @@ static __always_inline void report_waiting(struct sock *sk,
 }
 
 /*
- * An interrupt that ends a connection while its CPU is in netobs_sess_set is not seen by it: the
- * kernel lets no tracing program interrupt itself (__bpf_trace_run() of kernel/trace/bpf_trace.c).
- * @return whether that happened to this one, whose end is now in @socket
+ * If an interrupt ends a connection while its CPU runs netobs_sess_set, that program does not run
+ * for the end: the kernel lets no tracing program interrupt itself (__bpf_trace_run() in
+ * kernel/trace/bpf_trace.c).
+ * @return whether this connection ended so; then @socket has its end
  */
 static __always_inline bool take_unseen_end(struct sock *sk,
 					    struct session_socket *socket)
@@ -312,7 +313,7 @@ static __always_inline void begin_active(struct sock *sk)
 		note_current(socket, SESSION_BY_OPENING);
 }
 
-/* An active one that is not known yet began before the programs did. */
+/* An active connection without an entry is older than the programs. */
 static __always_inline void establish(struct sock *sk, int before)
 {
 	struct session_socket *socket = add_socket(sk);
@@ -504,9 +505,10 @@ int netobs_sess_own(struct bpf_iter__task_file *ctx)
 }
 
 /*
- * The list goes into the ring buffer, as each read(2) of it walks from the beginning of a bucket of
- * the kernel's table, of which there are few, to where it goes on, and takes 32 KiB at most. There
- * is room left for what is reported meanwhile. NULL: this read ends, the next one goes on here.
+ * The list of open connections is written to the ring buffer, not to its readers: a read(2) of it
+ * returns at most 32 KiB, and the next one walks the kernel's bucket from its beginning again, and
+ * there are few, long buckets. Part of the ring buffer is left free for events that occur meanwhile.
+ * NULL: it is full; this read ends, and the next one continues here.
  */
 static __always_inline struct session_event *list_entry(__u32 size)
 {

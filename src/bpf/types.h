@@ -109,8 +109,8 @@ enum flow_mark {
 };
 
 /*
- * What a packet shows beside its key and its size, and a flow as src/catalogue/fields.def
- * says: those of its ATTR_FIELDs have the rules by which packets become one flow.
+ * Attributes of a packet beside its key and size, and of a flow. Those that are ATTR_FIELDs in
+ * src/catalogue/fields.def are merged into the flow by the rules there.
  */
 struct flow_attrs {
 	__u32 marks;	  /* enum flow_mark, or-ed */
@@ -150,8 +150,8 @@ _Static_assert(sizeof(struct flow_tally) == CACHE_LINE, "one cache line");
 _Static_assert(sizeof(struct flow_entry) == 2 * CACHE_LINE, "two of them");
 
 /*
- * A page of an overflow table: flows of one CPU whose hashes are near each other. With the
- * kernel's own head it takes the 2 KiB that the kernel has such memory in.
+ * A page of an overflow table: flows of one CPU with hashes near each other. With the kernel's
+ * header of an element it fills a 2 KiB object of the kernel's allocator.
  */
 enum { OVERFLOW_FLOWS = 15 };
 
@@ -169,16 +169,16 @@ struct overflow_page {
 _Static_assert(sizeof(struct overflow_page) + 64 <= 2048, "2 KiB with a head");
 
 /*
- * The pages of a CPU are those of four levels, of 1, 7, 24 and 96 parts. A flow is in the
- * first level whose page had room when it came, so that few flows take few pages; in the
- * last one there are two pages for it.
+ * The pages of a CPU form four levels of 1, 7, 24 and 96 parts. A flow goes into the first level
+ * in which its page has room, so that few flows take few pages; in the last level it may go into
+ * either of two pages.
  */
 enum { OVERFLOW_LOOKS = 5, OVERFLOW_PARTS = 128 };
 
 /*
  * The log: packets that missed L1, in the order in which a CPU saw them. A packet over
  * IPv4 outside tunnels takes one slot; everything else, and an entry that leaves L1,
- * takes two, which are a struct flow_entry. In both, words 4 and 5 are those of the key.
+ * takes two, which are a struct flow_entry. Both have words 4 and 5 of the key in the same place.
  */
 struct log_slot {
 	union {
@@ -318,9 +318,8 @@ struct cpu_state {
 _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "no false sharing");
 
 /*
- * Interfaces all of whose incoming packets are counted. An origin has a slot of its
- * own if it can; where another one is there, ORIGIN_MORE is set on that, and it is
- * in a hash table.
+ * Origins: interfaces with all incoming packets counted. An origin takes the slot of its hash; if
+ * another origin has that, it goes into a hash table, and ORIGIN_MORE is set in the slot.
  */
 enum { ORIGIN_SLOTS = 4096, ORIGIN_NETNS_STEP = 40503 };
 #define ORIGIN_MORE (1ULL << 63)

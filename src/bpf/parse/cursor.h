@@ -67,8 +67,8 @@ static __always_inline bool cursor_settle(struct cursor *c)
 }
 
 /*
- * 0, which the verifier does not know. Added to what it has learnt on each path, that makes
- * the paths look alike.
+ * 0, but the verifier does not know that. Added to a value that it knows on each path, it makes the
+ * paths look alike.
  */
 static __always_inline __u32 cursor_unknown_zero(const struct cursor *c)
 {

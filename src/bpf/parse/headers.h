@@ -104,7 +104,7 @@ struct ipv6_wire {
 	__u8 dst[16];
 } WIRE;
 
-/* RFC 8200, 4: what all walked extension headers begin with. */
+/* RFC 8200, 4: the beginning of all extension headers that the parser walks. */
 struct ext_wire {
 	__u8 next;
 	__u8 len;

@@ -17,7 +17,7 @@ struct packet {
 	struct flow_key key;
 	__u32 l3_offset;  /* of the outermost IP header */
 	__u32 header_end; /* of the innermost transport header */
-	__u32 ip_len; /* what the outermost IP header says; 0: it does not */
+	__u32 ip_len;	  /* by the outermost IP header; 0: unknown */
 	__u32 fragment_id;
 	struct flow_attrs attrs;
 	__u8 unsent;   /* header bytes that segments will not have */

@@ -93,13 +93,12 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 }
 
 /*
- * Parse one frame into @pkt, zeroed by the caller but for what the key holds of
- * the observation point and tags that the kernel keeps beside the frame. Returns
- * 0, PARSE_CUT or a rejection.
+ * Parse one frame into @pkt. The caller has zeroed it, and set the observation point in the key and
+ * tags that the kernel keeps beside the frame. Returns 0, PARSE_CUT or a rejection.
  *
- * A tunnel is opened once; where what it carries cannot be parsed, the packet
- * is a flow of the outer tuple, and *@ret_cut says whether more bytes might
- * have helped. @outer is room to work in. @secret: of the hashes of tunnels.
+ * A tunnel is opened once. If the packet in it cannot be parsed, the flow is that of the outer
+ * tuple, and *@ret_cut says whether more bytes might have helped. @outer is scratch space. @secret:
+ * of the hashes of tunnels.
  */
 static __always_inline int
 parse_packet(struct cursor *c, struct packet *pkt, struct packet *outer,
@@ -150,9 +149,9 @@ static __always_inline int parse_udp(struct cursor *c, struct packet *pkt,
 }
 
 /*
- * Find what the outermost tunnel of a frame carries. Unlike parse_packet(), this does not
- * look into it: it may be ARP. @pkt is room to work in. Returns 0, or a rejection; of a
- * frame without a tunnel, too.
+ * Find the packet that the outermost tunnel of a frame carries. Unlike parse_packet(), this does not
+ * parse that packet: it may be ARP. @pkt is scratch space. Returns 0, or a rejection, also if the
+ * frame has no tunnel.
  */
 static __always_inline int parse_carried(struct cursor *c, struct packet *pkt,
 					 enum link_kind link,

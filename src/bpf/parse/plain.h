@@ -29,7 +29,7 @@ struct plain {
 	const __u8 *l4;
 	const __u8 *end;
 	__u32 l4_offset;
-	__u32 l4_len; /* what the IP header says */
+	__u32 l4_len; /* by the IP header */
 	__u8 proto;
 	__u8 flags;
 };

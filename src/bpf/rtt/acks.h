@@ -46,7 +46,7 @@ static __always_inline void ack_first(const struct connection *conn, int dir,
 	ack_sample(conn, dir, segment, armed_ns, true);
 }
 
-/* RFC 5681, 2: it has nothing but what the one before had, and there is something to acknowledge. */
+/* RFC 5681, 2: it repeats the previous acknowledgment, has no data, and data is outstanding. */
 static __always_inline bool is_duplicate(const struct connection *conn, int dir,
 					 const struct segment *segment)
 {
@@ -84,7 +84,7 @@ static __always_inline void ack_observe(const struct connection *conn, int dir,
 	}
 }
 
-/* Of all segments but RST, whose window means nothing. */
+/* For all segments but RST: the window of a RST has no meaning. */
 static __always_inline void window_observe(const struct connection *conn,
 					   int dir, const struct segment *segment)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The data of a direction: what is new, what was seen before, and what came late.
+ * The data of a direction: which bytes are new, retransmitted, or out of order.
  *
- * Bytes below `next` that were seen here before are retransmitted. Those that were not are in
- * a gap, and out of order: they were lost before they came here, or overtaken. More
- * than CONN_GAPS gaps at a time are not known; their bytes count as retransmitted.
+ * Bytes below `next` that were seen here before are retransmitted. Bytes below `next` that were not
+ * seen are in a gap, and count as out of order when they come: they were lost on their way to this
+ * host, or overtaken. CONN_GAPS gaps are kept; bytes of further ones count as retransmitted.
  *
- * Of a connection that we find open, the first segment may be a retransmission, and what
- * seems new after it may have been sent before. Segments are timed when all data up to
- * `next` was acknowledged twice in a row, each time up to what was the newest then, with no
- * retransmission between: what follows was sent since.
+ * If a connection is older than its entry, its first segment may be a retransmission, and bytes
+ * that seem new may have been sent before. So segments are timed only once all data up to `next`
+ * was acknowledged twice in a row, each time up to the newest byte of that moment, with no
+ * retransmission in between: all later bytes are new.
  */
 #ifndef NETOBS_BPF_RTT_DATA_H
 #define NETOBS_BPF_RTT_DATA_H
@@ -34,7 +34,7 @@ static __always_inline void gap_add(struct conn_gap gaps[CONN_GAPS],
 	}
 }
 
-/* Remove [@start, @end) from a gap; what is right of it goes to *@ret_rest. Returns how much it was. */
+/* Remove [@start, @end) from a gap; *@ret_rest is the part to its right. Returns the bytes removed. */
 static __always_inline __u32 gap_cut(struct conn_gap *gap, __u32 start,
 				     __u32 end, struct conn_gap *ret_rest)
 {
@@ -70,7 +70,7 @@ static __always_inline __u32 gaps_fill(struct conn_gap gaps[CONN_GAPS],
 	return filled;
 }
 
-/* Forget gaps whose bytes the other end has. */
+/* Forget gaps that the other end has acknowledged. */
 static __always_inline void gaps_forget(struct conn_gap gaps[CONN_GAPS],
 					__u32 acked)
 {
@@ -177,12 +177,12 @@ static __always_inline void data_first(const struct connection *conn, int dir,
 	}
 }
 
-/* Whether what comes now, and ends before @end, is new. Until it is, there are no timers. */
+/* Whether data that ends before @end is certainly new. No segment is timed before that. */
 static __always_inline bool data_synchronise(const struct connection *conn,
 					     int dir, __u32 end)
 {
 	struct conn_side *side = &conn->head->sides[dir];
-	/* What is to be acknowledged before. */
+	/* Data up to here must be acknowledged first. */
 	__u32 *target = &conn->body->timers[dir].targets[0];
 	__u32 acked = conn->head->sides[!dir].acked;
 	__u16 state = conn->head->state[dir];
@@ -207,8 +207,8 @@ static __always_inline bool data_synchronise(const struct connection *conn,
 }
 
 /*
- * Arm a timer for what ends before @end, if it is time. Segments of a buffer go on one after the
- * other, and the time is that of the first one.
+ * Arm a timer for data that ends before @end, if one is due. Segments of a GSO buffer leave one
+ * after the other; the buffer has the time of the first.
  */
 static __always_inline void data_time(const struct connection *conn, int dir,
 				      struct segment *segment, __u32 end)

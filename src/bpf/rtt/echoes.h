@@ -3,9 +3,9 @@
  * Round-trip times of echo requests (RFC 792, RFC 4443): from a request to the reply with its
  * identifier and sequence number. Pure: the same header builds for the host.
  *
- * The timers of a direction, of which each is for one request, have other writers here than those of
- * TCP: packets of the direction arm them, and those of the other one mark them as answered. A
- * number that came twice within ECHO_EXPIRY_NS is not timed: its reply may be for either.
+ * Each timer of a direction is for one request. Its writers differ from those of a timer of TCP:
+ * a request arms it, and the reply marks it as answered. A sequence number that came twice within
+ * ECHO_EXPIRY_NS is not timed, since the reply may answer either request.
  */
 #ifndef NETOBS_BPF_RTT_ECHOES_H
 #define NETOBS_BPF_RTT_ECHOES_H
@@ -24,8 +24,9 @@ enum {
 #define ECHO_EXPIRY_NS 10000000000ULL
 
 /*
- * The place for a request: one that is free, else the oldest that is not awaited any more, else
- * CONN_TIMERS. Also if the request was seen before, which is noted.
+ * The place for a request: a free one, else the oldest whose reply is not awaited any more, else
+ * CONN_TIMERS. If the request was seen before, it is marked as repeated, and the result is
+ * CONN_TIMERS, too.
  */
 static __always_inline __u32 echo_place(struct conn_timers *timers,
 					__u32 number, __u64 now)

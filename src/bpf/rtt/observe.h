@@ -3,8 +3,8 @@
  * What a segment shows of its connection. Pure: the same headers build for the host, where a
  * model of TCP drives them.
  *
- * Right, or nothing: where a sample could be of another segment than the one that was timed,
- * there is none.
+ * Right, or nothing: there is no sample where the acknowledgment could answer another segment than
+ * the timed one.
  */
 #ifndef NETOBS_BPF_RTT_OBSERVE_H
 #define NETOBS_BPF_RTT_OBSERVE_H

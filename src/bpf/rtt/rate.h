@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The rate of a direction: what comes in each window of CONN_RATE_WINDOW, and its peak. */
+/* The rate of a direction: bytes per window of CONN_RATE_WINDOW, and their peak. */
 #ifndef NETOBS_BPF_RTT_RATE_H
 #define NETOBS_BPF_RTT_RATE_H
 

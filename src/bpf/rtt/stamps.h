@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Samples by timestamps (RFC 7323), while data of a direction is lost or sent again, when Karn's
- * rule leaves few timers. An acknowledgment says which segment it answers, also of one that was
- * sent again: it echoes its timestamp.
+ * Samples by timestamps (RFC 7323), while data of a direction is lost or retransmitted, when Karn's
+ * rule leaves few timers. An acknowledgment echoes the timestamp of the segment that it answers, so
+ * it tells a retransmission from the original.
  *
- * Several segments have the same timestamp, which is a sender's clock in milliseconds or so.
- * A segment is timed if its timestamp is newer than those of all segments of its direction
- * since the trouble began, and not if another one with the same follows. Segments from before the
- * trouble have no newer timestamp than new data has, but they may have overtaken a segment that
- * was sent again: then only a much newer timestamp counts (STAMPS_OVERTAKEN). The sample is of
- * the acknowledgment that is the first to cover it.
+ * Several segments have the same timestamp, since a sender's clock ticks in milliseconds or so.
+ * A segment is timed if its timestamp is newer than the timestamps of all segments of its direction
+ * since the loss began; the timer is dropped if another segment with the same timestamp follows.
+ * Segments from before the loss have no newer timestamp than new data has, but they may have
+ * overtaken a retransmission: then only a much newer timestamp counts (STAMPS_OVERTAKEN). The
+ * first acknowledgment that covers the segment gives the sample.
  */
 #ifndef NETOBS_BPF_RTT_STAMPS_H
 #define NETOBS_BPF_RTT_STAMPS_H

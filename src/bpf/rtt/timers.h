@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Timers of a direction: a few of its segments, and when they came. An acknowledgment of a
- * segment or of more ends its timer, and of all that it ends the newest is the sample.
+ * Timers of a direction: a few of its segments, and when they came. An acknowledgment ends the
+ * timers of all segments that it covers; the newest of these gives the sample.
  *
- * Packets of the direction arm timers and drop them, and move `head`; those of the other one
- * end them, and move their `tail`. So no number is written by both. If `head` is moved
- * back at the same time as `tail` over it, `tail` is before `head`, and there is no timer.
+ * Packets of the direction arm and drop timers, and move `head`; packets of the other direction
+ * end timers, and move `tail`. So each index has one writer. If one CPU moves `head` back while
+ * another moves `tail` past it, `tail` is ahead of `head`, which means that no timer is armed.
  *
- * Timers are in the body of an entry; `due` and `awaited` in its head tell nearly all packets
- * that they have nothing to do there. `awaited` is what packets of the other direction found
- * there last. It may be too low, if timers were dropped and armed since, but never too high.
+ * Timers are in the body of an entry. `due` and `awaited` in its head show nearly all packets that
+ * they need not touch the body: `due` is when the next timer may be armed, and `awaited` the
+ * acknowledgment that ends the oldest timer, as packets of the other direction last saw it. It is
+ * never too high, and may be too low after timers were dropped and armed again.
  */
 #ifndef NETOBS_BPF_RTT_TIMERS_H
 #define NETOBS_BPF_RTT_TIMERS_H
@@ -45,7 +46,7 @@ static __always_inline bool timers_are_due(const struct conn_side *sender,
 {
 	__u32 left = sender->due - (__u32)(now >> CONN_DUE_SHIFT);
 
-	/* Numbers wrap: what was due a long time ago seems to be in the future. */
+	/* `due` wraps: a time long past looks like one in the future. */
 	if (left && left <= TIMER_INTERVAL_MAX)
 		return false;
 	return timers_armed(sender, acker) < CONN_TIMERS;
@@ -77,9 +78,9 @@ static __always_inline void timers_arm(const struct connection *conn, int dir,
 }
 
 /*
- * Karn's rule: data of @dir was sent again. What acknowledges it, or anything after it, may answer
- * either; later segments are acknowledged late, with it, and so are earlier ones whose own
- * acknowledgment was lost.
+ * Karn's rule: data of @dir was retransmitted. An acknowledgment of that data, or of data after it,
+ * may answer the original or the retransmission. Later segments are acknowledged late, together
+ * with it, and so are earlier segments if their own acknowledgment was lost.
  */
 static __always_inline void timers_drop(const struct connection *conn, int dir)
 {
@@ -114,7 +115,7 @@ static __always_inline __u64 timers_end(const struct connection *conn, int dir,
 	return newest;
 }
 
-/* While there are none, `awaited` has to stay near what is acknowledged: numbers wrap. */
+/* While no timer is armed, `awaited` must stay near the acknowledged number: both wrap. */
 static __always_inline void timers_follow(struct conn_head *head, int dir)
 {
 	struct conn_side *acker = &head->sides[dir];

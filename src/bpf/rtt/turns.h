@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Turns: how long one side takes to answer the other. A turn begins with new data of the side
- * that has not spoken last. It is clean if that segment acknowledges all data of the other side:
- * its sender had the whole of it. An answer counts if it and what it answers began
- * clean, so neither streams in both directions nor requests that overlap do.
+ * Turns: how long one side takes to answer the other. A turn begins when a side sends new data
+ * after the other side sent data. It is clean if its first segment acknowledges all data of the
+ * other side: its sender had received everything. The time of an answer is a sample if both the
+ * answer and the turn before it began clean. So streams in both directions give no samples, nor do
+ * requests that overlap. For example,
  *
- * The end of a turn is known exactly if its last segment has PSH or FIN, with which senders
- * mark the end of what they were given (RFC 9293, 3.9.1.2): the clock is not read for all others.
- * CONN_DATA_TIMED says so.
+ *	client  bytes 1-100, PSH           the turn of the client begins
+ *	server  ACK 101, bytes 1-1000      clean: the sample is the time since the client's PSH
+ *	client  bytes 101-200, ACK 1       not clean: sent before the answer arrived
+ *
+ * The end of a turn is known exactly if its last segment has PSH or FIN, with which senders mark
+ * the end of a write (RFC 9293, 3.9.1.2): the clock is read only for these (CONN_DATA_TIMED).
  */
 #ifndef NETOBS_BPF_RTT_TURNS_H
 #define NETOBS_BPF_RTT_TURNS_H

@@ -90,8 +90,8 @@ static __always_inline bool is_kernel_thread(const struct task_struct *task)
 /* ---- Control groups ------------------------------------------------------------------ */
 
 /*
- * That of cgroup v2; or where the task is in none, that of its memory controller, as
- * containers are in hierarchies of cgroup v1.
+ * The control group of cgroup v2. If the task is in its root, as with the hierarchies of cgroup v1,
+ * the group of the memory controller: containers have one there.
  */
 static __always_inline struct cgroup *cgroup_of(const struct task_struct *task)
 {
@@ -127,7 +127,7 @@ static __always_inline void read_path(struct cgroup *cgroup,
 		path->is_cut = 1;
 }
 
-/* COMPAT(<6.18): to the verifier, a counter whose address a helper has may be any number. */
+/* COMPAT(<6.18): after a helper got the address of a counter, the verifier assumes any value. */
 static __always_inline struct session_path *claim_path(void)
 {
 	for (__u32 i = 0; i < SESSION_PATHS; i++) {
@@ -219,9 +219,9 @@ static __always_inline bool claim_owner(struct session_socket *socket)
 }
 
 /*
- * A socket may be in use on several CPUs, whose programs take no lock: one writes, beside
- * what others read, and they try again for some tens of nanoseconds. An owner that is known
- * better than @most stays, also if it became so a moment ago.
+ * Several CPUs may use a socket at once, and take no lock: the writer fills the copy that readers do
+ * not use, and a reader that it overtakes retries for some tens of nanoseconds. An owner that is
+ * known better than @most stays, even if another CPU has just set it.
  */
 static __always_inline void set_owner(struct session_socket *socket,
 				      const struct session_owner *owner,
@@ -241,7 +241,7 @@ static __always_inline void set_owner(struct session_socket *socket,
 	(void)__sync_lock_test_and_set(&socket->is_written, 0);
 }
 
-/* The current task is one that does this with the socket. */
+/* The current task opens, accepts, uses or closes the socket (@by). */
 static __always_inline void note_current(struct session_socket *socket,
 					 enum session_by by)
 {

@@ -173,8 +173,8 @@ static __always_inline __u32 conn_hint_dir(__u64 hint)
 }
 
 /*
- * A way that was chosen, and what that depends on. In memory that the verifier knows nothing
- * about, so that it does not follow what comes after once for each value.
+ * The choice of a way, and the values it depends on. In memory of unknown content to the verifier,
+ * so that it walks the code behind the choice once, not once for each value.
  */
 struct conn_choice {
 	__u32 way; /* CONN_WAYS: none */
@@ -213,11 +213,11 @@ enum {
 	CONN_CROWD = 2, /* connections of a bucket that are about to open */
 };
 
-/* Where the rank of what is in that state is in conn_choice.ranks. */
+/* Position of the rank of a state in conn_choice.ranks. */
 #define CONN_RANK_AT(class, is_stale, is_idle) \
 	(((class) | (is_stale) << 2 | (is_idle) << 3) * CONN_RANK_BITS)
 
-/* Of a class: of what was seen just now, what is stale, and what is idle. */
+/* The ranks of a class: seen just now, stale, idle. */
 #define CONN_RANKS_OF(class, fresh, stale, idle)       \
 	((__u64)(fresh) << CONN_RANK_AT(class, 0, 0) | \
 	 (__u64)(stale) << CONN_RANK_AT(class, 1, 0) | \
@@ -233,14 +233,14 @@ enum {
 	 CONN_RANKS_OF(CONN_OPEN, 0, 0, open_idle))
 
 /*
- * How readily connections give their places to a new one. Of those alike, the one that was idle
- * for longest does.
+ * How readily connections give their places to a new one. Of several with the same rank, the one
+ * idle for longest does.
  *
- * A flood of SYNs makes half-open entries, also where they are answered, and the next ones take
- * the places of these. So a packet with SYN takes the place of none that is open, or that sent
- * more than a handshake; and one that has ended keeps its place while its counters are to be
- * reported. Where the flood takes the place of a handshake that is real, the packet behind the
- * handshake, which has no SYN, makes an entry that the flood does not take.
+ * A flood of SYNs makes half-open entries, even if the SYNs are answered; further SYNs take the
+ * places of these. A packet with SYN never takes the place of a connection that is open or has sent
+ * more than a handshake, and a connection that has ended keeps its place until its counters have
+ * been reported. If the flood takes the place of a real handshake, the next packet of that
+ * connection, which has no SYN, makes an entry that the flood cannot take.
  */
 static __always_inline __u64 conn_ranks(bool has_syn, bool is_crowded)
 {

@@ -12,7 +12,7 @@ enum {
 	HASH_ADDR_WORDS = 2 * sizeof(struct ip_addr) / sizeof(__u32),
 };
 
-/* Random, and known to this host alone; what it is for does not share any of it. */
+/* Random, known to this host alone. No two uses share a part of it. */
 struct hash_secret {
 	__u32 flow[HASH_FLOW_WORDS];
 	__u32 outer[HASH_ADDR_WORDS]; /* the addresses of tunnels, twice */

@@ -41,7 +41,7 @@ static __always_inline __u64 hash_pair(const __u32 *words,
 	return hash_words(words[0], words[1], secret);
 }
 
-/* The constants are those of David Stafford's 13th variant of MurmurHash3's. */
+/* The constants of David Stafford's 13th variant of the finaliser of MurmurHash3. */
 static __always_inline __u64 hash_finish(__u64 sum)
 {
 	sum = (sum ^ sum >> 30) * 0xbf58476d1ce4e5b9ULL;

@@ -29,7 +29,7 @@ static __always_inline bool log_has_room(struct cpu_state *cpu, __u32 n,
 	return cpu->log_head + n <= cpu->log_limit;
 }
 
-/* Publish @n more slots. True: user space has to be woken. */
+/* Publish @n more slots. True: wake user space. */
 static __always_inline bool log_publish(struct cpu_state *cpu, __u32 n,
 					__u32 n_slots)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What became, at each interface, of packets that did not reach the store. Each CPU has
- * slots of its own, which a program takes for an interface when there is something to
- * count; user space reads and clears those of a generation at rest, and frees the slots of
- * interfaces that are gone. Packets of flows are not counted here: user space has them.
+ * Counts, for each interface, the packets that did not reach the store, by outcome. Each CPU has
+ * slots of its own; a program takes one for an interface when it first has something to count.
+ * User space reads and clears the slots of the generation at rest, and frees the slots of
+ * interfaces that are gone. Packets of flows are not counted here: user space counts them.
  */
 #ifndef NETOBS_BPF_STORE_OUTCOMES_H
 #define NETOBS_BPF_STORE_OUTCOMES_H
@@ -49,7 +49,7 @@ __noinline int outcome_add(__u32 cpu_id, __u64 origin, __u32 place,
 	return 0;
 }
 
-/* Count for the interface of @key what became of packets. */
+/* Count the outcome of packets for the interface of @key. */
 static __always_inline void count_outcome(const struct run *run,
 					  const struct flow_key *key,
 					  enum outcome_kind outcome,

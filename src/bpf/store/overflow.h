@@ -23,7 +23,7 @@ static __always_inline __u32 overflow_page_of(__u32 level, __u64 hash)
 	       scale_hash(bits, parts * config_overflow_part);
 }
 
-/* A page of its own for @entry: the first of those in it. */
+/* Make a page with @entry as its first flow. */
 static __always_inline int overflow_start(void *map,
 					  const struct overflow_key *key,
 					  const struct flow_entry *entry,
@@ -32,7 +32,7 @@ static __always_inline int overflow_start(void *map,
 	page->n = 1;
 	page->tags[0] = tag;
 	page->entries[0] = *entry;
-	/* COMPAT(<5.16): the upper half of what the helper returns is not to be relied on. */
+	/* COMPAT(<5.16): the upper half of the result of the helper is undefined. */
 	return (int)bpf_map_update_elem(map, key, page, BPF_NOEXIST);
 }
 
@@ -50,8 +50,8 @@ static __always_inline bool overflow_is(const struct flow_entry *known,
 }
 
 /*
- * Where the flow is in its page, or else the first place that is free. By way of memory:
- * the verifier forgets which, and walks what comes after the loop once.
+ * Find the flow's place in its page, or else the first free one. The result goes through memory, so
+ * that the verifier does not know it, and walks the code behind the loop once.
  */
 static __always_inline void overflow_find(const struct overflow_page *page,
 					  const struct flow_entry *entry,

@@ -122,7 +122,7 @@ static __always_inline void count_unparsed(struct run *run,
  * known flow, so it is read once per timer tick and CPU.
  */
 
-/* Replay: skb->cb of BPF_PROG_TEST_RUN carries what the file says. */
+/* Replay: skb->cb of BPF_PROG_TEST_RUN carries the time from the file. */
 static __always_inline __u64 packet_time(const struct __sk_buff *skb)
 {
 	return skb->cb[0] | (__u64)skb->cb[1] << 32;

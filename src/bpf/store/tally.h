@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How the attributes of packets become those of their flow, by the rules of the catalogue,
- * and two tallies of a flow become one: in the programs and in user space.
+ * Merges the attributes of packets into their flow, by the rules of the catalogue, and two tallies
+ * of a flow into one: in the programs and in user space.
  */
 #ifndef NETOBS_BPF_STORE_TALLY_H
 #define NETOBS_BPF_STORE_TALLY_H
@@ -34,8 +34,8 @@ static __always_inline bool has_attrs(const struct flow_attrs *a,
 }
 
 /*
- * All but the marks, which are or-ed, or counted. @is_earlier, @is_later: the packets of
- * @from came before or after those of @to.
+ * All attributes but the marks, which are or-ed, or counted. @is_earlier, @is_later: the packets of
+ * @from came before or after the packets of @to.
  */
 static __always_inline void attrs_merge(struct flow_attrs *to,
 					const struct flow_attrs *from,

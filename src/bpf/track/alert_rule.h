@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* One rule about connections: whether a sample breaks it, and what becomes of that. */
+/* One rule about connections: decides whether a sample breaks it, and reports, holds or limits. */
 #ifndef NETOBS_BPF_TRACK_ALERT_RULE_H
 #define NETOBS_BPF_TRACK_ALERT_RULE_H
 
@@ -21,7 +21,7 @@ static __always_inline const struct alert_tables *alert_tables_of_all(void)
 	return bpf_map_lookup_elem(&alert_tables, &first);
 }
 
-/* That alert_look() has chosen: other rules may be in use since. */
+/* The table that alert_begin_segment() chose; user space may have switched to the other since. */
 static __always_inline const struct alert_table *
 alert_table(const struct noted_segment *noted)
 {
@@ -30,7 +30,7 @@ alert_table(const struct noted_segment *noted)
 	return noted && all ? &all->tables[noted->rules & 1] : NULL;
 }
 
-/* Another connection has the place: forget what belongs to the one before. */
+/* Another connection has the place now: clear the state of the previous one. */
 __noinline int alert_begin(__u32 index, __u64 born_ns)
 {
 	struct alert_state *state = bpf_map_lookup_elem(&alert_states, &index);
@@ -62,7 +62,7 @@ static __always_inline struct alert_state *alert_state_of(__u32 index)
 	return body ? alert_state_at(index, body->born_ns) : NULL;
 }
 
-/* Where the hold of a rule is, or a new one would be: what ends first. */
+/* Find the hold with @id in its bucket, or else the place for a new one: the hold that ends first. */
 static __always_inline void hold_choose(const struct alert_hold_bucket *bucket,
 					__u64 id, __u32 tick,
 					volatile struct conn_choice *ret)
@@ -82,7 +82,7 @@ static __always_inline void hold_choose(const struct alert_hold_bucket *bucket,
 	}
 }
 
-/* Of a rule and the connection, or which it may take; NULL: user space sized the array wrongly. */
+/* The hold of a rule and connection, or a place for it; NULL: user space sized the array wrongly. */
 static __always_inline struct alert_hold *
 hold_find(struct noted_segment *noted, __u64 born_ns, __u32 slot, __u64 *ret_id)
 {

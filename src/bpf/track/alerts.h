@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The rules about connections, compared with each sample that a segment gives rise to. Most
- * samples break no rule, and most of the others break rules that have reported the connection
- * a moment ago: so little work has to show that there is nothing to do.
+ * Compares each sample that a segment gives with the rules about connections. Most samples break
+ * no rule, and most of the others break rules that have reported the connection a moment ago. So
+ * the code here is about finding out with little work that there is nothing to do.
  *
- * Rules are of a kind: they have the same metric, thresholds of the same sort (a value, or a
- * multiple of the baseline), and are all plain or all not. A plain rule is decided by the sample
- * alone; others need earlier samples ("for 3 of 5") or a filter, too. A table has the rules of a
- * kind by increasing thresholds, so a sample is over the first ones, up to one of them: that is
- * a prefix, and its last rule stands for it. Given
+ * Rules of one kind have the same metric and thresholds of the same sort (a value, or a multiple of
+ * the baseline), and are all plain or all not. A plain rule depends on the sample alone; others need
+ * earlier samples ("for 3 of 5") or a filter, too. A table has the rules of a kind by increasing
+ * thresholds, so a sample is over the first few of them: a prefix, named by its last rule. Given
  *
  *	0: rtt > 50ms hold 1m
  *	1: rtt > 100ms hold 1m
@@ -18,26 +17,27 @@
  * and 250 ms:
  *
  *  - 40 ms is compared with the lowest threshold of each kind, 50 and 200 ms, and is over neither.
- *    That is all (is_settled()).
- *  - 120 ms is over the prefix 0..1. The first such sample of a connection has both rules considered
- *    (alert_rule.h): each reports the connection, and is silent about it for a minute. One word of
- *    the connection keeps the result: all rules up to 1 are silent until then (struct alert_quiet).
- *  - 70 ms, and 120 ms again, within that minute: the word covers the prefix. Not the rules count
- *    the sample, but their prefix does (struct alert_prefix), as `held`; user space adds its count
- *    to each of its rules (count_plain()).
+ *    Nothing else happens (is_settled()).
+ *  - 120 ms is over the prefix 0..1. At the first such sample of a connection, both rules are
+ *    considered (alert_rule.h): each reports the connection, and is silent about it for a minute.
+ *    A word of the connection's state notes the result: all rules up to 1 are silent until then
+ *    (struct alert_quiet).
+ *  - 70 ms, and 120 ms again, within that minute: the word covers the prefix. So the sample is
+ *    counted once, for the prefix and as `held` (struct alert_prefix), and not for each rule; user
+ *    space adds the counts of a prefix to each of its rules (count_plain()).
  *  - 120 ms of a connection without an alert, while both rules have used up their limit of alerts
- *    per second: the CPU has noted that all up to rule 1 are exhausted until the first of them may
- *    report again (struct alert_exhausted), so the prefix counts the sample, as `limited`. Had the
- *    connection an alert, a rule could be silent about it, which is counted in preference.
+ *    per second: the CPU has noted that all rules up to 1 are exhausted until the first of them may
+ *    report again (struct alert_exhausted), so the prefix counts the sample as `limited`. If the
+ *    connection had alerts, a rule may be silent about it, and `held` takes precedence: then the
+ *    rules are considered.
  *  - 250 ms is over 0..1 as above, and over rule 2, which is considered by itself: are two of the
- *    four samples before over 200 ms, too?
+ *    four previous samples over 200 ms, too?
  *
- * Each change of the rules has a serial number, which both notes contain: so they are void
- * for other rules.
+ * Each change of the rules has a serial number. Both notes contain it, so a change voids them.
  *
- * alert_take() does all of that but the considering, without calling a function. The stack has no
- * room for more, so it returns when rules have to be considered, and the flow program calls
- * alert_compare() and then alert_take() again for the segment's other samples (alert_observe()).
+ * alert_take() does all of that except considering rules, without a call: the stack has no room for
+ * one. So it returns when rules must be considered. The flow program then calls alert_compare(), and
+ * alert_take() again for the segment's other samples (alert_observe()).
  */
 #ifndef NETOBS_BPF_TRACK_ALERTS_H
 #define NETOBS_BPF_TRACK_ALERTS_H
@@ -370,8 +370,8 @@ static __always_inline bool is_settled(__u32 cpu_id, struct noted_segment *noted
 }
 
 /*
- * Whether the filters have to be asked about the packet: the client sent it, and the connection has
- * no verdict of these filters.
+ * Whether the filters must judge the packet: the client sent it, and they have not judged its
+ * connection yet.
  */
 static __always_inline bool lacks_verdict(const struct alert_table *table,
 					  const struct noted_segment *noted)

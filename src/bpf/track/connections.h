@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The connections that segments and echoes belong to: their entries are found or made, and are shown
- * what was noted. See connection.h.
+ * Finds or makes the entry of the connection that a segment or echo belongs to, and updates it with
+ * the noted segment. See connection.h.
  */
 #ifndef NETOBS_BPF_TRACK_CONNECTIONS_H
 #define NETOBS_BPF_TRACK_CONNECTIONS_H
@@ -30,7 +30,7 @@ static __always_inline void connection_clear(const struct connection *conn,
 					      body->born_ns + CONN_BORN_STEP_NS;
 }
 
-/* That of the entry once it is made; 0 says that there is none. */
+/* The version of an entry after it was made; 0 means no entry. */
 static __always_inline __u16 version_after(__u16 version)
 {
 	version += 2;

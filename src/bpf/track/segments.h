@@ -128,7 +128,7 @@ static __always_inline void segment_set_time(struct segment *segment,
 	segment->may_time = may_time(noted, now);
 }
 
-/* Keep what of a packet its connection will be shown, once its segment is noted. */
+/* Note the part of a packet that its connection needs, after its segment. */
 static __always_inline void note(struct noted_segment *noted, int dir,
 				 enum echo_kind echo,
 				 const struct conn_hash *hash, __u64 now)
@@ -306,7 +306,7 @@ static __noinline __u64 track_plain(struct __sk_buff *skb,
 	return hint;
 }
 
-/* The same, with what the flow in L1 knows of its connection, and will know. */
+/* The same, with the place of the connection that the flow in L1 remembers, and updates. */
 static __always_inline void track_segment(struct run *run, struct __sk_buff *skb)
 {
 	struct flow_entry *entry = run->known;
@@ -317,7 +317,7 @@ static __always_inline void track_segment(struct run *run, struct __sk_buff *skb
 		entry->hint = found;
 }
 
-/* The same of an echo: its flags are those of a segment that makes an entry, or makes none. */
+/* The same for an echo. Its flags tell whether it makes an entry, as those of a segment do. */
 static __always_inline void note_echo(struct run *run,
 				      const struct __sk_buff *skb,
 				      const struct packet *pkt)
