@@ -2,11 +2,11 @@
 /**
  * @file alert.h
  * Rules about the health of TCP connections, and alerts: records of connections that break
- * them. The kernel compares each sample with the rules when it is taken, so an alert is
- * there within a millisecond, whatever the interval of flows is.
+ * them. The kernel compares each sample with the rules when it takes it, so an alert arrives
+ * within a millisecond, whatever the interval of flows is.
  *
  * A context needs netobs_opts.rtt and netobs_opts.on_alert. Rules may be replaced at any
- * time; nothing of what is counted or measured is touched by that.
+ * time, without an effect on counts and measurements.
  *
  * A rule is text: netobs-alert-rules(7).
  *
@@ -40,7 +40,7 @@ enum netobs_alert_metric {
 	NETOBS_ALERT_RTT = 0,
 	/** The time of an answer: netobs_connection_way.app. Nanoseconds. */
 	NETOBS_ALERT_APP_LATENCY = 1,
-	/** The share of bytes that were sent again, in about a second, in which data were
+	/** The share of retransmitted bytes in a window of about a second in which data were
 	 *  sent. Parts per million. */
 	NETOBS_ALERT_RETRANSMITS = 2,
 	/** Data in a window of 100 ms, without headers, each byte once. Bits per second. */
@@ -63,7 +63,7 @@ enum netobs_alert_field {
 
 /** A sample of a connection has broken a rule: NETOBS_RECORD_ALERT. */
 struct netobs_alert {
-	struct netobs_record record; /**< its time is that of the sample */
+	struct netobs_record record; /**< time_ns: when the sample was taken */
 
 	/** The ends, as in struct netobs_connection. */
 	uint8_t client[16];
@@ -76,17 +76,17 @@ struct netobs_alert {
 	uint8_t reserved; /**< 0 */
 
 	uint64_t value; /**< the sample, in the unit of the metric */
-	uint64_t threshold; /**< the sample is over it; for a multiple: that of `baseline` */
+	uint64_t threshold; /**< the sample exceeds it; for a multiple: the product with `baseline` */
 	uint64_t baseline; /**< the least sample of the last 10 to 20 seconds with any */
 	uint32_t hits; /**< how many of the newest `among` samples were over the threshold */
 	uint32_t among; /**< M of the rule's "for N of M"; 1 without */
 
-	uint32_t ifindex; /**< where it was seen, in its network namespace */
+	uint32_t ifindex; /**< of the interface where it was seen, in its network namespace */
 	uint32_t netns_inode;
 	int64_t start_ns; /**< when the connection was first seen, ns since 1970 UTC */
 
-	/** Of the process of the local end; where both ends are sockets of this host, of the
-	 *  server. */
+	/** The process at the local end; if both ends are sockets of this host, the server's
+	 *  process. */
 	uint32_t pid;
 	char process[16];   /**< its command; it may not be UTF-8 */
 	uint32_t reserved2; /**< 0 */
@@ -108,7 +108,7 @@ struct netobs_alert_rule {
  *
  *	broken = fired + held + limited + lost
  *
- * Programs count while this is read, so it may differ by what they are about to count.
+ * Programs count while this is read, so the sum may be off by samples that are being counted.
  */
 struct netobs_alert_counts {
 	size_t sz; /**< sizeof(struct netobs_alert_counts), set by the caller */
@@ -119,17 +119,17 @@ struct netobs_alert_counts {
 	uint64_t limited; /**< there were more of this rule than "limit" allows; */
 	uint64_t lost;	  /**< the process did not read fast enough. */
 	uint64_t broken; /**< samples that broke the rule */
-	/** Of fired: those that on_alert got. The others wait for netobs_dispatch(), which
-	 *  delivers all before it returns -ECANCELED, or netobs_alerts_set(). */
+	/** Of fired: alerts passed to on_alert. The others wait for netobs_dispatch(), which
+	 *  delivers all before it returns -ECANCELED, or for netobs_alerts_set(). */
 	uint64_t delivered;
 };
 
 /**
- * Replace all rules. Rules of before that are in the new list with the same name and text go
- * on, with their counts. Takes milliseconds, and with new expressions behind "where" as
- * long as these take to compile: tens of milliseconds, or more where names of hosts have to
- * be resolved. Alerts that wait for netobs_dispatch() are all delivered first: on_alert is called
- * from here, so the caller must not hold a lock that it takes.
+ * Replace all rules. A rule that is in the old and in the new list, with the same name and text,
+ * continues with its counts. Takes milliseconds; new expressions after "where" take tens of
+ * milliseconds to compile, or more if they have host names to resolve. First delivers all alerts
+ * that wait for netobs_dispatch(): this function calls on_alert, so the caller must not hold a lock
+ * that on_alert takes.
  *
  * @param ctx    with netobs_opts.rtt and on_alert; before or after netobs_start()
  * @param rules  copied; NULL if there are none
@@ -138,7 +138,7 @@ struct netobs_alert_counts {
  *         ("alerts[2]: column 7: ..."); -E2BIG: more than NETOBS_ALERT_RULES_MAX, more than 64
  *         different expressions, or too large ones; -ENOTSUP: the context has no alerts, or
  *         the kernel has PREEMPT_RT and a rule an expression; -ECANCELED: stopped;
- *         -ENOMEM; others from the kernel. Then the rules of before stay in use.
+ *         -ENOMEM; others from the kernel. After an error, the old rules stay in use.
  */
 NETOBS_API int netobs_alerts_set(struct netobs *ctx,
 				 const struct netobs_alert_rule *rules,
@@ -154,10 +154,10 @@ NETOBS_API int netobs_alert_rule_check(const char *rule, char *error,
 				       size_t size);
 
 /**
- * Read what a rule has done.
+ * Read the counts of a rule.
  *
- * @param rule        its number in the list of netobs_alerts_set(); behind the last one: all
- *                    rules that were replaced
+ * @param rule        its number in the list of netobs_alerts_set(); the number after the last:
+ *                    all rules that were replaced
  * @param ret_counts  as for netobs_stats_get()
  * @return 0; -EINVAL: an argument is NULL, or sz is too small; -ENOENT: there are not so many
  *         rules

@@ -49,11 +49,11 @@ struct netobs_packet {
 
 /** netobs_capture_opts.flags */
 enum netobs_capture_flag {
-	/** Find the processes whose sockets of this host, in any network namespace, packets
-	 *  of TCP and UDP come from and go to, as NETOBS_PROCESSES does for flows. Packets
-	 *  wait in the kernel until sockets are listed, which takes up to a fifth of the
-	 *  time: some 20 ms, and longer with many thousands of sockets. Takes what
-	 *  netobs_sessions_start() takes, or netobs_capture_start() fails. */
+	/** Find the processes that packets of TCP and UDP come from and go to, by their sockets
+	 *  on this host, in any network namespace, as NETOBS_PROCESSES does for flows. Packets
+	 *  wait in the kernel until all sockets have been listed: some 20 ms, and longer with
+	 *  many thousands of sockets. Listing takes up to a fifth of the time. Needs the kernel
+	 *  and privileges of netobs_sessions_start(), or netobs_capture_start() fails. */
 	NETOBS_CAPTURE_PROCESSES = 1 << 0
 };
 
@@ -219,9 +219,9 @@ struct netobs_packet_writer;
 /** Options for netobs_packet_writer_new(). */
 struct netobs_packet_writer_opts {
 	size_t sz; /**< sizeof(struct netobs_packet_writer_opts) */
-	struct netobs_capture *capture; /**< that the packets are of */
-	/** Take bytes of the file, a whole number of its blocks each time. An
-	 *  error is what the call of the writer returns then. */
+	struct netobs_capture *capture; /**< the source of the packets */
+	/** Take bytes of the file, a whole number of its blocks each time. The function of
+	 *  the writer that called it returns its error. */
 	int (*write)(const void *bytes, size_t len, void *user);
 	void *user;			  /**< passed back */
 	enum netobs_packet_format format; /**< of the file */
@@ -239,11 +239,11 @@ netobs_packet_writer_new(const struct netobs_packet_writer_opts *opts,
 			 struct netobs_packet_writer **ret_writer);
 
 /**
- * Write a packet, and before it the interface that it is of, unless that is known. In pcapng
- * its processes are comments, and the number of the one that it comes from an option.
+ * Write a packet, and before it its interface if the file does not have that yet. In pcapng, the
+ * packet has its processes in comments, and the number of the sending process in an option.
  *
- * @return 0; -EPROTONOSUPPORT: pcap, and another link type than that of the packets
- *         before; -ENOMEM; what write() returned
+ * @return 0; -EPROTONOSUPPORT: pcap, and the link type differs from that of earlier
+ *         packets; -ENOMEM; the error of write()
  */
 NETOBS_API int netobs_packet_writer_add(struct netobs_packet_writer *writer,
 					const struct netobs_packet *packet);

@@ -31,13 +31,13 @@ enum netobs_rtt {
 	NETOBS_RTT_OFF = 0,
 	/** Four timers per direction, which cumulative acknowledgements end; Karn's rule. */
 	NETOBS_RTT_RING = 1,
-	/** To compare with: an LRU table of 131,072 segments, as published eBPF monitors have it.
-	 *  Only an acknowledgement of just the end of a segment is a sample, also of one that was
-	 *  sent again. It costs several times as much, and is less accurate under loss. */
+	/** For comparison: an LRU table of 131,072 segments, as in published eBPF monitors. An
+	 *  acknowledgement gives a sample only if it covers exactly a segment, even a
+	 *  retransmitted one. Costs several times as much, and is less accurate under loss. */
 	NETOBS_RTT_LRU = 2
 };
 
-/** What is known of the life of a connection, from its packets. */
+/** The state of a connection, by its packets. */
 enum netobs_connection_state {
 	NETOBS_CONNECTION_SYN_SENT = 1,	    /**< a SYN, and no answer */
 	NETOBS_CONNECTION_SYN_RECEIVED = 2, /**< SYN+ACK, and no ACK of it */
@@ -65,8 +65,8 @@ struct netobs_latency {
 
 /** What one end of a connection has sent, since the connection was first seen. */
 struct netobs_connection_way {
-	/** From data at the interface to their acknowledgement by the other end; of a buffer
-	 *  of several segments (GSO, GRO), that of the first one. */
+	/** From data at the interface to their acknowledgement by the other end; for a buffer
+	 *  of several segments (GSO, GRO), of its first segment. */
 	struct netobs_latency rtt;
 	/** From the last byte of a request of this end to the first byte of the answer, as
 	 *  both pass the interface. Only where the ends speak in turn: an answer begins
@@ -76,10 +76,10 @@ struct netobs_connection_way {
 	uint64_t handshake_rtt_ns;
 	uint64_t data_bytes; /**< of data, each once, without headers */
 	uint64_t peak_bytes_per_s; /**< of data, in the best of all windows of 100 ms */
-	uint64_t retransmits; /**< segments with data that were at this interface before */
+	uint64_t retransmits; /**< segments with data that had passed this interface before */
 	uint64_t retransmitted_bytes; /**< such data */
-	/** Segments that came behind later ones, and were not there before: also data sent
-	 *  again after a loss between their sender and the interface. */
+	/** Segments that came after later data, and had not passed the interface before. Among
+	 *  them are retransmissions after a loss between the sender and the interface. */
 	uint64_t out_of_order;
 	uint64_t duplicate_acks; /**< of this end: RFC 5681, 2 */
 	uint64_t zero_windows; /**< times that the receive window of this end became 0 */
@@ -89,7 +89,7 @@ struct netobs_connection_way {
 /** A connection at an interface. Library-allocated, read-only, grows at the end. */
 struct netobs_connection {
 	size_t sz; /**< of the struct, as the library knows it */
-	/** The end that sent the SYN, if that was seen; else that with the higher port.
+	/** The end that sent the SYN, if that was seen; else the end with the higher port.
 	 *  Network byte order; IPv4 as ::ffff:a.b.c.d. */
 	uint8_t client[16];
 	uint8_t server[16];
@@ -104,8 +104,8 @@ struct netobs_connection {
 	int64_t last_ns;       /**< its last packet */
 	const struct netobs_connection_way *to_server; /**< what the client sends */
 	const struct netobs_connection_way *to_client; /**< what the server sends */
-	/** With NETOBS_PROCESSES: whose sockets of this host are at its ends, as of the last
-	 *  drain; NULL: none is known. */
+	/** With NETOBS_PROCESSES: the processes that have the sockets at its ends, if these are
+	 *  on this host, as of the last drain; NULL: none is known. */
 	const struct netobs_process *client_process;
 	const struct netobs_process *server_process;
 };
@@ -121,12 +121,12 @@ struct netobs_connection_stats {
 	uint64_t evicted_half_open;
 	uint64_t evicted_closed; /**< they had ended; */
 	uint64_t evicted_idle;	 /**< they were idle for longer than others */
-	/** Packets of connections that found no place, because all that might have made room
-	 *  were busy: they are not measured. */
+	/** Packets that were not measured: their connection found no place, because no other
+	 *  could make room. */
 	uint64_t refused_packets;
 	/** Packets that were not measured, because another CPU was giving a place away. */
 	uint64_t contended_packets;
-	uint64_t used; /**< places that connections have, also those that have ended */
+	uint64_t used; /**< places taken by connections, ended ones included */
 };
 
 /**

@@ -161,11 +161,11 @@ struct netobs_flow {
 	uint32_t sampling;
 
 	/*
-	 * With netobs_opts.rtt, of TCP: connection.h says how each is measured. Of echo requests
-	 * (ICMP, ICMPv6), rtt_ns, rtt_min_ns, rtt_max_ns and rtt_samples: a sample is from a
-	 * request to the reply with its identifier and sequence number. Between two addresses,
-	 * four requests of a direction are timed at a time; one that is not answered is
-	 * awaited for 10 s. Times are in nanoseconds. Counts are, as packets are, those since
+	 * With netobs_opts.rtt, of TCP: connection.h says how each is measured. Flows of
+	 * echo requests (ICMP, ICMPv6) have rtt_ns, rtt_min_ns, rtt_max_ns and rtt_samples: a
+	 * sample is the time from a request to the reply with its identifier and sequence number.
+	 * Between two addresses, four requests per direction are timed at once; an unanswered
+	 * request is awaited for 10 s. Times are in nanoseconds. Counts cover the packets since
 	 * the flow's previous record.
 	 */
 	uint64_t rtt_ns; /**< from the first of the points to dst and back; smoothed */
@@ -184,8 +184,8 @@ struct netobs_flow {
 	uint32_t zero_windows;
 
 	/*
-	 * With NETOBS_PROCESSES: the processes whose sockets of this host the flow comes from
-	 * and goes to. Valid as long as the record. NULL: none is known.
+	 * With NETOBS_PROCESSES: the processes that have the sockets which the flow comes from
+	 * and goes to, if these are on this host. Valid as long as the record. NULL: none is known.
 	 */
 	const struct netobs_process *src_process;
 	const struct netobs_process *dst_process;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file group.h
- * Sums of flows by what they have in common: bytes per client and service, per container,
- * per VLAN. Memory is bounded: of too many groups, those with fewer bytes are added to one
- * sum, so all sums are exact, and the largest groups stay. netobsctl flows --by and
- * netobsctl top are made of it.
+ * Sums of flows, grouped by keys: bytes per client and service, per container, per VLAN. Memory
+ * is bounded: if there are too many groups, the smallest ones, by bytes, are added to one common
+ * sum. So all sums are exact, and the largest groups stay. netobsctl flows --by and netobsctl top
+ * use it.
  *
- * Groups are independent of contexts: flows may come from anywhere. Groups, and others that
- * are beside them (netobs_groups_opts.beside), are used by one thread at a time.
+ * Groups are independent of contexts: flows may come from anywhere. One thread at a time may use
+ * groups, and groups that are beside each other (netobs_groups_opts.beside).
  */
 #ifndef NETOBS_GROUP_H
 #define NETOBS_GROUP_H
@@ -36,10 +36,10 @@ struct netobs_groups;
 
 /** netobs_group_keys.flags */
 enum netobs_group_flag {
-	/** A flow is in two groups, those of both of its ends: "host", or a process. */
+	/** A flow is in two groups, one for each of its ends: "host", or a process. */
 	NETOBS_GROUP_BOTH_ENDS = 1 << 0,
-	/** A key needs the processes of flows (NETOBS_PROCESSES), and a flow is in the groups
-	 *  of those of its ends whose process is known. */
+	/** A key needs the processes of flows (NETOBS_PROCESSES). A flow is in a group for each
+	 *  of its ends with a known process. */
 	NETOBS_GROUP_PROCESS = 1 << 1
 };
 
@@ -57,11 +57,11 @@ struct netobs_group_sum {
 	uint64_t flows;	  /**< records */
 	uint64_t packets; /**< as in the records */
 	uint64_t bytes;	  /**< likewise */
-	/** NETOBS_GROUP_BOTH_ENDS: what the end of this group sent, part of the above. */
+	/** NETOBS_GROUP_BOTH_ENDS: the part of the above that the end of this group sent. */
 	uint64_t sent_packets;
 	uint64_t sent_bytes;
-	/** Of TCP, with netobs_opts.rtt: samples of the round-trip time, and the smoothed
-	 *  time of each flow as often as it has samples: the mean is the sum divided by
+	/** Of TCP, with netobs_opts.rtt: samples of the round-trip time, and the sum of each
+	 *  flow's smoothed time multiplied by its samples; the mean is that sum divided by
 	 *  @p rtt_samples. */
 	uint64_t rtt_samples;
 	uint64_t rtt_sum_ns;
@@ -92,15 +92,15 @@ struct netobs_groups_opts {
 	 *  their number. */
 	uint32_t max_groups;
 	uint32_t reserved; /**< 0 */
-	/** Other groups that get the same flows. Which end of a flow is the server's is
-	 *  learned from flows that begin; groups that are beside others share it. NULL: it is
-	 *  learned anew. */
+	/** Other groups that get the same flows. Groups learn which end of a flow is the server
+	 *  from the beginnings of flows; groups beside others share that. NULL: these groups
+	 *  learn it by themselves. */
 	struct netobs_groups *beside;
 	/** Where netobs_groups_new() writes why it failed; NULL: nowhere. */
 	char (*error)[NETOBS_ERROR_MAX];
 };
 
-/** What the first rows are; netobs_groups_top.sort. */
+/** The order of rows; netobs_groups_top.sort. */
 enum netobs_group_sort {
 	NETOBS_GROUP_BY_BYTES = 0,
 	NETOBS_GROUP_BY_PACKETS = 1,
@@ -113,7 +113,7 @@ enum netobs_group_sort {
 	NETOBS_GROUP_BY_KEY = 8	  /**< the smallest one first */
 };
 
-/** What netobs_groups_top() is asked for, and what it found. */
+/** The request to netobs_groups_top(), and its result. */
 struct netobs_groups_top {
 	size_t sz; /**< sizeof(struct netobs_groups_top), set by the caller */
 	uint32_t sort; /**< enum netobs_group_sort */
@@ -134,9 +134,9 @@ struct netobs_groups_top {
 };
 
 /**
- * Check keys, and find out what they are.
+ * Check and parse keys.
  *
- * @param text      "KEY[,KEY]..."; "flow" alone has no key, and is for programs whose users may
+ * @param text      "KEY[,KEY]..."; "flow" alone has no key, for programs that let their users
  *                  choose not to group
  * @param ret_keys  sz is set by the caller; NULL: check only
  * @param error     gets the reason of -EINVAL: "there is no key 'servce'; did you mean 'service'?"

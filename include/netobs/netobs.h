@@ -32,7 +32,7 @@ extern "C" {
 
 struct netobs;
 
-/** Severity of a log line; the values are those of syslog(3). */
+/** Severity of a log line, with the values of syslog(3). */
 enum netobs_log_level {
 	NETOBS_LOG_ERROR = 3,
 	NETOBS_LOG_WARNING = 4,
@@ -47,20 +47,20 @@ enum netobs_opt_flag {
 	/** Read the exact clock for every packet; default: once per timer tick (1
 	 *  to 10 ms, CONFIG_HZ), and when a flow is new unless thousands are active. */
 	NETOBS_TIMESTAMPS_PRECISE = 1 << 1,
-	/** Find the processes that flows of TCP and UDP come from and go to: those whose
-	 *  sockets of this host, in any network namespace, are at the ends of the flow
-	 *  (netobs_flow.src_process, dst_process). Programs follow sockets, which costs packets
-	 *  nothing. Takes what netobs_sessions_start() takes, or netobs_start() fails. */
+	/** Find the processes that flows of TCP and UDP come from and go to, by their sockets
+	 *  on this host, in any network namespace (netobs_flow.src_process, dst_process).
+	 *  Programs follow sockets, at no cost per packet. Needs the kernel and privileges of
+	 *  netobs_sessions_start(), or netobs_start() fails. */
 	NETOBS_PROCESSES = 1 << 2,
-	/** Find the containers at the other ends of veth and netkit pairs: those whose
-	 *  processes are in its network namespace, by the paths of their control groups
-	 *  (netobs_interface.container_id, pod_uid). A thread looks at all control groups of
-	 *  this host when pairs come or go, and every 5 minutes. It takes no privileges, but
-	 *  processes of other PID namespaces have to be visible. */
+	/** Find the container at the other end of each veth or netkit pair
+	 *  (netobs_interface.container_id, pod_uid): it has processes in the network namespace
+	 *  there, and the paths of their control groups name it. A thread looks at all control
+	 *  groups of this host when pairs come or go, and every 5 minutes. It needs no
+	 *  privileges, but must see the processes of other PID namespaces. */
 	NETOBS_CONTAINERS = 1 << 3,
 	/** With netobs_opts.persist, have a drain take effect as a whole, as with
 	 *  netobs_opts.on_commit: for sinks with a spool on disk that are opened for the context
-	 *  (netobs_sink_opts.context). Others cannot take back what they have sent. */
+	 *  (netobs_sink_opts.context). Other sinks cannot take back records that they sent. */
 	NETOBS_COMMITS = 1 << 4
 };
 
@@ -73,7 +73,7 @@ enum netobs_attach_order {
 	NETOBS_ATTACH_LAST = 1
 };
 
-/** What becomes of packets. */
+/** What to do with packets. */
 enum netobs_action {
 	NETOBS_ACCEPT = 1, /**< they are observed */
 	NETOBS_REJECT = 2  /**< they are counted as filtered */
@@ -82,19 +82,19 @@ enum netobs_action {
 /** The most rules that netobs_opts.rules can have. */
 #define NETOBS_RULES_MAX 64
 
-/** The most different samplings, beside that of all packets, that rules can have. */
+/** The most different samplings that rules can have, beside "all packets". */
 #define NETOBS_RATES_MAX 7
 
 /** An element of netobs_opts.rules. */
 struct netobs_rule {
 	size_t sz; /**< sizeof(struct netobs_rule), in all elements alike */
-	/** The packets that it is for: an expression as in netobs_opts.filter. */
+	/** Packets that it matches: an expression as in netobs_opts.filter. */
 	const char *filter;
-	enum netobs_action action; /**< what becomes of them */
-	/** Of an accepting rule: count one packet or flow of so many, of those that it
-	 *  accepts; 1: all; 0: as netobs_opts.sampling and sampling_mode say. */
+	enum netobs_action action; /**< what to do with them */
+	/** For NETOBS_ACCEPT: count one of so many packets or flows that the rule accepts;
+	 *  1: all; 0: as netobs_opts.sampling and sampling_mode say. */
 	uint32_t sampling;
-	enum netobs_sampling sampling_mode; /**< what @p sampling is of */
+	enum netobs_sampling sampling_mode; /**< whether @p sampling is of packets or flows */
 	uint32_t reserved;		    /**< 0 */
 };
 
@@ -131,18 +131,17 @@ struct netobs_opts {
 	 *  match at one point of its way and not at another; netobsctl-flows(8) describes
 	 *  where it counts. */
 	const char *filter;
-	/** Packets to observe, by an ordered list: the first rule that matches a packet at a
-	 *  point decides about it there, and default_action, which has to be set then, where
-	 *  none does. What they reject is counted as filtered. netobs_rule_count_get() has the
+	/** Packets to observe, by an ordered list: at each point, the first rule that matches a
+	 *  packet decides about it; if none matches, default_action does, which must be set.
+	 *  Rejected packets are counted as filtered. netobs_rule_count_get() returns the
 	 *  packets that each rule decided about. Not together with @p filter. */
 	const struct netobs_rule *rules;
 	uint32_t n_rules;		   /**< NETOBS_RULES_MAX at most */
 	enum netobs_action default_action; /**< 0: there are no rules */
-	/** Count one packet or flow of so many, of those that the filter accepts, or a rule
-	 *  without a sampling of its own; 0 and 1:
-	 *  all. Records and statistics count the sampled packets, without scaling, and
-	 *  records name the interval: flows of different samplings have records of their
-	 *  own. */
+	/** Count one of so many packets or flows that the filter accepts, or a rule without a
+	 *  sampling of its own; 0 and 1: all. Records and statistics count the sampled
+	 *  packets, without scaling, and records name the interval: flows of different
+	 *  samplings have records of their own. */
 	uint32_t sampling;
 	/** Packets: one of each @p sampling in a row, at random, at each point; segments of
 	 *  a buffer (GSO, GRO) are packets. A packet counts where it is observed first,
@@ -190,9 +189,10 @@ struct netobs_opts {
 	/** With @p rtt: connections that are measured at a time, each at each interface. It is
 	 *  rounded up to a power of two. Default: 65536, and less where max_memory or the memory
 	 *  control group is small. Each takes 920 bytes of the kernel's memory, with
-	 *  @p on_alert 1304, from the start on. When all are in use, those that have ended, were
-	 *  never completed or have been idle for 10 seconds make room. Echo requests between two
-	 *  addresses are one that is never completed. -EINVAL from netobs_new(): more than 16777216. */
+	 *  @p on_alert 1304, from the start on. When all are in use, connections that have
+	 *  ended, were never completed or have been idle for 10 seconds make room. Echo requests
+	 *  between two addresses take the place of one incomplete connection. -EINVAL from
+	 *  netobs_new(): more than 16777216. */
 	uint32_t max_connections;
 
 	/* ---- What outlives the context ---- */
@@ -201,13 +201,13 @@ struct netobs_opts {
 	 *  directory of a BPF file system, which is made if only its last part is missing, and
 	 *  netobs_stop() leaves them to the next context, which goes on where this one
 	 *  ended. Packets that pass in between wait in the tables. Used by one context at
-	 *  a time; netobs_persisted_remove() ends it (persist.h). Where nothing can be
-	 *  pinned, or users other than that of the process and root can write, a warning
-	 *  says so, and the context goes on without. NULL: the context detaches all that it
+	 *  a time; netobs_persisted_remove() ends it (persist.h). If the context
+	 *  cannot pin there, or users other than root and the user of the process can write
+	 *  there, it logs a warning and goes on without. NULL: the context detaches all that it
 	 *  attached. */
 	const char *persist;
 
-	/* ---- Callbacks, which run on the calling thread; those that are NULL are not called ---- */
+	/* ---- Callbacks, which run on the calling thread; NULL: not called ---- */
 
 	/** A flow record. @p flow is valid during the call only. */
 	void (*on_flow)(const struct netobs_flow *flow, void *user);
@@ -216,13 +216,13 @@ struct netobs_opts {
 	/** With @p persist, have a drain take effect as a whole: the records since the last call are
 	 *  commit @p number. Until it returns, they do not count as delivered: if the process
 	 *  is killed, the next context delivers those packets again, in other records, so
-	 *  what became of the records before has to be undone (netobs_sink_commit(),
-	 *  netobs_sink_resume()). Flows that an active timeout keeps longer are lost then, and
-	 *  counted. Called behind on_interval. NULL: what a process that is killed has not
-	 *  delivered of a drain is counted as lost. */
+	 *  the receiver must drop the uncommitted records (netobs_sink_commit(),
+	 *  netobs_sink_resume()). After a kill, flows that an active timeout keeps longer are
+	 *  counted as lost. Called after on_interval. NULL: after a kill, the packets of a drain
+	 *  that were not delivered are counted as lost. */
 	void (*on_commit)(uint64_t number, void *user);
 	/** With @p rtt: a connection has broken a rule of netobs_alerts_set(). @p alert is
-	 *  valid during the call only. It takes another 384 bytes of the kernel's memory for each
+	 *  valid during the call only. Rules take another 384 bytes of the kernel's memory for each
 	 *  connection, and 1.3 MiB; NULL: there are no rules. */
 	void (*on_alert)(const struct netobs_alert *alert, void *user);
 	/** A log line, without newline; NULL: nothing is logged. */
@@ -259,7 +259,7 @@ NETOBS_API int netobs_new(const struct netobs_opts *opts,
  * On failure nothing stays attached and the context can only be freed.
  *
  * @return 0; -EPERM: privileges are missing; -ENODEV: a named interface does
- *         not exist; -ENOTSUP: the kernel lacks what cannot be done without; -EBUSY:
+ *         not exist; -ENOTSUP: the kernel lacks a required feature; -EBUSY:
  *         another process uses @p persist;
  *         -EALREADY: started before; others from the kernel
  */
@@ -267,7 +267,7 @@ NETOBS_API int netobs_start(struct netobs *ctx);
 
 /**
  * The number of the last commit, of any process with this netobs_opts.persist: see
- * netobs_opts.on_commit. To be asked for after netobs_start(), before the first record.
+ * netobs_opts.on_commit. Call it after netobs_start(), before the first record.
  *
  * @return 0: there are no commits, because nothing is pinned, or nothing asks for them
  */
@@ -293,9 +293,9 @@ NETOBS_API int netobs_fd(const struct netobs *ctx);
  * Process everything that is ready, without blocking for more to come. Long
  * drains are cut into slices: the descriptor stays readable until all is done.
  *
- * Callbacks run on the calling thread; they may call netobs_stop() and what takes a
- * const context, such as netobs_stats_get() and netobs_connections(), and nothing else
- * of this context.
+ * Callbacks run on the calling thread; with this context, they may call
+ * netobs_stop() and functions that take a const context, such as netobs_stats_get() and
+ * netobs_connections(), and no others.
  *
  * @return number of records delivered, alerts included (0 is normal);
  *         -ECANCELED: stopped by netobs_stop(): all that the programs saw has been
@@ -320,7 +320,7 @@ NETOBS_API int netobs_poll(struct netobs *ctx, int timeout_ms);
  * detaching takes longer than 2 s, it continues in the background.
  *
  * With @p persist nothing is detached: the same calls deliver the packets counted until
- * then, and those that pass later are the next context's.
+ * then, and the next context delivers the packets that pass later.
  *
  * The only function of a context that may be called from a signal handler, and from any
  * thread.
@@ -337,13 +337,12 @@ NETOBS_API void netobs_stop(struct netobs *ctx);
 NETOBS_API int netobs_drain(struct netobs *ctx);
 
 /**
- * Begin to change the options of a started context, without a restart: @p opts is what
- * netobs_new() would be given. These may differ: @p interfaces, @p exclude, @p interval_ms,
+ * Begin to change the options of a started context, without a restart: @p opts is as for
+ * netobs_new(). These may differ: @p interfaces, @p exclude, @p interval_ms,
  * @p active_timeout_ms, @p idle_timeout_ms, @p sampling and @p sampling_mode; @p filter,
  * @p rules and @p default_action, if there was a filter or rules before; and @p error, which is
- * not used. All else has to be as before. Options that are wrong or cannot be applied are
- * refused, and nothing changes. Interfaces and namespaces that are named must exist, unless
- * they were named before.
+ * not used. All others must be as before. If an option is wrong or cannot be applied, nothing
+ * changes. Named interfaces and namespaces must exist, unless they were named before.
  *
  * A thread compiles the rules and loads programs with them, while everything goes on as before.
  * netobs_dispatch() applies the change once that is done and no drain is under way; it blocks
@@ -389,8 +388,9 @@ NETOBS_API int netobs_change_result(const struct netobs *ctx);
 
 /**
  * Read how many packets a rule has decided about, at each point that they crossed, and their
- * bytes from the IP header on. The counts are those of this moment, so they may be ahead
- * of netobs_stats. Of all rules together they are the packets observed, filtered and unparsed.
+ * bytes from the IP header on. The counts are read from the kernel, so they may be ahead of
+ * netobs_stats, which is as of the last drain. The sum over all rules is the packets observed,
+ * filtered and unparsed.
  *
  * @param rule  in the order of netobs_opts.rules; then the default action; then all rules
  *              that changes have replaced
@@ -401,9 +401,9 @@ NETOBS_API int netobs_rule_count_get(const struct netobs *ctx, uint32_t rule,
 				     struct netobs_count *ret_count);
 
 /**
- * Read how many packets of those that a rule has accepted were left out by sampling, and their
- * bytes from the IP header on: a part of netobs_rule_count_get(). Of all rules together
- * they are netobs_stats.sampled_out.
+ * Read how many of the packets that a rule accepted were left out by sampling, and their bytes from
+ * the IP header on: a part of netobs_rule_count_get(). The sum over all rules is
+ * netobs_stats.sampled_out.
  *
  * @param rule  as for netobs_rule_count_get()
  * @return the same

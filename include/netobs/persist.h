@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file persist.h
- * What a context with netobs_opts.persist leaves in the kernel, and its removal.
+ * Programs and tables that a context with netobs_opts.persist leaves in the kernel, and their
+ * removal.
  */
 #ifndef NETOBS_PERSIST_H
 #define NETOBS_PERSIST_H
@@ -19,7 +20,7 @@ extern "C" {
 /** The directory of the service. */
 #define NETOBS_PERSIST_DIR "/sys/fs/bpf/netobs"
 
-/** What is pinned in a directory. */
+/** A set of programs and tables that is pinned in a directory. */
 struct netobs_persisted {
 	size_t sz; /**< sizeof(struct netobs_persisted), set by the caller */
 	char version[32]; /**< of netobs that made it; "": it is incomplete */
@@ -33,7 +34,7 @@ struct netobs_persisted {
 };
 
 /**
- * Look at what a context has pinned. Nothing is changed.
+ * Look at the set that a context has pinned. Changes nothing.
  *
  * @param path           as netobs_opts.persist; NULL: NETOBS_PERSIST_DIR
  * @param ret_persisted  as for netobs_stats_get()
@@ -49,10 +50,10 @@ NETOBS_API int netobs_persisted_get(const char *path,
  * lost. When it returns, none of the programs runs any more. The thread that calls it may be in
  * another network namespace meanwhile.
  *
- * @param ret_persisted  what has been removed; NULL: not wanted
- * @return 0; -EBUSY: a process uses it, @p ret_persisted has which; -EPERM, -EACCES: it takes
+ * @param ret_persisted  the removed set; NULL: not wanted
+ * @return 0; -EBUSY: a process uses it, ret_persisted->owner; -EPERM, -EACCES: it takes
  *         more privileges (CAP_BPF, CAP_NET_ADMIN; CAP_SYS_ADMIN to enter other network
- *         namespaces), and what could not be detached is still there; others as of
+ *         namespaces), and some programs are still attached; others as from
  *         netobs_persisted_get()
  */
 NETOBS_API int netobs_persisted_remove(const char *path,

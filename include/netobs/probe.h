@@ -64,9 +64,9 @@ struct netobs_feature {
  * must refuse, and attaches nothing. Leaves nothing behind, and needs no privileges
  * beyond those of netobs_start(). Programs that follow sockets are attached for a moment.
  *
- * The caller's array, like that of qsort(3), has @p n entries of @p size bytes, so
- * that it may be older or newer than the library: NETOBS_FEATURES and
- * sizeof(struct netobs_feature). Entries that the library has no feature for are 0.
+ * The caller's array has @p n entries of @p size bytes: NETOBS_FEATURES and
+ * sizeof(struct netobs_feature). So a caller may be older or newer than the library. Entries
+ * that the library has no feature for are 0.
  *
  * @param disable       features to report as absent: 1 << enum netobs_feature_id
  * @param ret_features  filled; the strings are static
@@ -84,9 +84,9 @@ enum netobs_shadow_kind {
 };
 
 /**
- * A program or filter that runs before those of netobs on an interface, in one direction.
- * Packets that it drops, redirects or finally passes are not seen; whether it does so is
- * not known. Allocated by the library; later versions add fields at the end.
+ * A program or filter that runs before the programs of netobs on an interface, in one direction.
+ * Packets that it drops, redirects or finally passes are not observed; netobs does not know
+ * whether it does so. Allocated by the library; later versions add fields at the end.
  */
 struct netobs_shadow {
 	uint32_t ifindex;

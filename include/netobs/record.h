@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file record.h
- * What all types of records begin with. A pointer to a record is a pointer to this
- * header; its type determines the struct.
+ * The header of all types of records. A pointer to a record is a pointer to this header; its type
+ * determines the struct.
  *
  * Records have their text in arrays, so that a program keeps one by assigning it. Flows alone
  * point to text and processes that many of them share: netobs_flow_dup() copies those.
@@ -47,10 +47,10 @@ struct netobs_process {
 	uint64_t cgroup_id; /**< of cgroup v2 */
 	/** The command of the thread, as /proc/PID/comm; it may not be UTF-8. */
 	char command[16];
-	/** Path of the control group, of cgroup v2, or where that is the root, of the memory
-	 *  controller of v1; "": not known. */
+	/** Path of the control group of cgroup v2; if that is the root, of the memory controller
+	 *  of v1; "": not known. */
 	char cgroup_path[384];
-	char container_id[72]; /**< that the path has; "": none */
+	char container_id[72]; /**< in the path; "": none */
 	char pod_uid[40]; /**< of Kubernetes, if the path has one; "": none */
 };
 

@@ -84,7 +84,7 @@ struct netobs_session {
 
 	int64_t start_ns; /**< when connect(2) was called, or the handshake was completed;
 			   *   since 1970 */
-	int64_t end_ns; /**< since 1970; of one that is open, as record.time_ns */
+	int64_t end_ns; /**< since 1970; of an open session: record.time_ns */
 
 	uint64_t bytes_acked; /**< tcpi_bytes_acked: SYN and FIN count as a byte each */
 	uint64_t bytes_received; /**< tcpi_bytes_received: FIN counts as a byte */
@@ -185,7 +185,7 @@ NETOBS_API int netobs_sessions_new(const struct netobs_sessions_opts *opts,
  * attached, and the observer can only be freed.
  *
  * @return 0; -EPERM: privileges are missing; -EALREADY: started before; others from the
- *         kernel: it lacks what cannot be done without
+ *         kernel: it lacks a required feature
  */
 NETOBS_API int netobs_sessions_start(struct netobs_sessions *sessions);
 
@@ -202,9 +202,9 @@ NETOBS_API int netobs_sessions_fd(const struct netobs_sessions *sessions);
 
 /**
  * Deliver sessions, for some milliseconds, without waiting for more; the descriptor stays
- * readable while there are more. Those that ended wait for up to 20 ms in the kernel,
- * so that many are delivered at once; those of which no process is known until it
- * closes the socket are delivered then.
+ * readable while there are more. Ended sessions wait for up to 20 ms in the kernel, so
+ * that many are delivered at once. A session without a known process is delivered when a
+ * process closes its socket.
  *
  * on_session may call netobs_sessions_stop(), _stats_get() and _last_error(), and nothing
  * else of this observer.
@@ -222,8 +222,8 @@ NETOBS_API int netobs_sessions_dispatch(struct netobs_sessions *sessions);
 NETOBS_API void netobs_sessions_stop(struct netobs_sessions *sessions);
 
 /**
- * Change the time between reports of sessions that live: the next one comes after @p interval_ms.
- * What has been counted stays.
+ * Change the time between reports of open sessions: the next one comes after @p interval_ms.
+ * Counts are not reset.
  *
  * @param interval_ms  0: they are reported when they end only; else at least 100
  * @return 0; -EINVAL: @p sessions is NULL, or @p interval_ms is wrong
@@ -232,10 +232,10 @@ NETOBS_API int netobs_sessions_interval_set(struct netobs_sessions *sessions,
 					    uint32_t interval_ms);
 
 /**
- * Read the totals. Sessions that wait in the kernel are ended, and not reported yet.
+ * Read the totals. Sessions that wait in the kernel count as ended, and not as reported.
  *
- * @param ret_stats  its sz says how much the caller knows; filled up to that, and
- *                   sz becomes what was filled
+ * @param ret_stats  the caller sets sz; filled up to that size, and sz becomes the
+ *                   number of bytes filled
  * @return 0; -EINVAL: an argument is NULL, or sz is too small
  */
 NETOBS_API int netobs_sessions_stats_get(const struct netobs_sessions *sessions,

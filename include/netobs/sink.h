@@ -36,12 +36,11 @@ struct netobs_sink_opts {
 	size_t sz; /**< sizeof(struct netobs_sink_opts) */
 
 	/**
-	 * The context whose records this sink gets. It gives the sink its statistics and its
-	 * sampling, which @p get_stats and @p sampling are for without one, and its commits
-	 * (NETOBS_COMMITS): netobs_sink_resume() when both are there and the context has
-	 * started, and netobs_sink_commit() for each. The sink then belongs to the thread of
-	 * the context. Either may be freed first. NULL: the program does that, as far as it is
-	 * needed.
+	 * The context that this sink gets records of. The sink takes statistics and sampling
+	 * from it, in place of @p get_stats and @p sampling. With NETOBS_COMMITS, the context
+	 * calls netobs_sink_resume() once it has started and the sink is open, and
+	 * netobs_sink_commit() for each commit. Only the thread of the context may use the
+	 * sink. Either may be freed first. NULL: the program does this itself if it needs to.
 	 */
 	struct netobs *context;
 
@@ -50,9 +49,9 @@ struct netobs_sink_opts {
 	uint32_t sampling;
 	enum netobs_sampling sampling_mode;
 
-	/** What became of the packets, for sinks that send such reports along
-	 *  (IPFIX options records) and for the option records=flow,stats: as
-	 *  netobs_stats_get(), which it may call. NULL: those of @p context. */
+	/** Gets the totals of packets, for sinks that report them (IPFIX options records) and
+	 *  for the option records=flow,stats. As netobs_stats_get(), which it may call. NULL:
+	 *  the totals of @p context. */
 	int (*get_stats)(struct netobs_stats *ret_stats, void *user);
 	/** A log line, without newline: level as enum netobs_log_level. */
 	void (*on_log)(int level, const char *message, void *user);
@@ -66,16 +65,16 @@ struct netobs_sink_opts {
 enum netobs_sink_drop {
 	NETOBS_SINK_SPOOL_FULL, /**< more than the spool may hold */
 	NETOBS_SINK_TOO_OLD,	/**< waited for longer than they may */
-	NETOBS_SINK_DAMAGED,	/**< the spool on disk was, or parts are gone */
-	NETOBS_SINK_UNWRITTEN,	/**< disk or memory refused them */
-	NETOBS_SINK_REFUSED,	/**< the other side refused them permanently */
-	/** an earlier process or a later library had the spool take records of
-	 *  types that this sink does not take */
+	NETOBS_SINK_DAMAGED, /**< the spool on disk was damaged, or parts of it are missing */
+	NETOBS_SINK_UNWRITTEN, /**< disk or memory refused them */
+	NETOBS_SINK_REFUSED,   /**< the other side refused them permanently */
+	/** the spool had records of types that this sink does not take, from an
+	 *  earlier process or a later library */
 	NETOBS_SINK_UNSUPPORTED,
 	NETOBS_SINK_DROPS
 };
 
-/** Records, and what they count. */
+/** Records, and the packets and bytes in them. */
 struct netobs_sink_count {
 	uint64_t records;
 	uint64_t packets;
@@ -91,14 +90,14 @@ struct netobs_sink_stats {
 	struct netobs_sink_count delivered; /**< to the other side */
 	struct netobs_sink_count pending;   /**< still to be delivered */
 	struct netobs_sink_count dropped[NETOBS_REASONS_MAX]; /**< index: enum netobs_sink_drop */
-	uint64_t spool_bytes; /**< that the spool takes */
+	uint64_t spool_bytes; /**< size of the spool now */
 	/** Records that are on disk, so that a crash of the host leaves them;
 	 *  counted from the spool's beginning. */
 	uint64_t durable_records;
-	/** Of those delivered, what the other side may never have read: its TCP had
-	 *  confirmed them, and then the connection failed. */
+	/** Delivered records that the other side may never have read: its TCP had
+	 *  acknowledged them, and then the connection failed. */
 	struct netobs_sink_count unconfirmed;
-	uint64_t spool_max_bytes; /**< that the spool may take */
+	uint64_t spool_max_bytes; /**< limit of the size of the spool */
 	/** For how long the oldest pending record has waited, at most, in milliseconds;
 	 *  0: none is pending. */
 	uint64_t pending_ms;
@@ -110,8 +109,8 @@ struct netobs_sink_stats {
 };
 
 /**
- * Open a sink. A spec that is wrong is refused; a collector that is not there is no
- * error: the sink keeps trying.
+ * Open a sink. A wrong spec is refused. An unreachable collector is no error: the sink keeps
+ * trying.
  *
  * @param spec      KIND[:TARGET][?NAME=VALUE[&NAME=VALUE]...]: netobs-sinks(7)
  * @param opts      NULL: nothing is logged
@@ -169,16 +168,16 @@ NETOBS_API int netobs_sink_flush(struct netobs_sink *sink);
  * for netobs_sink_dispatch(). Commits are of flows: a sink that takes none (records=alert) sends its
  * records at once.
  *
- * @param number  greater by 1 than that of the commit before
+ * @param number  of the commit: 1 more than the previous one
  * @return 0; -EINVAL: @p sink is NULL; others, as of write(2): after a kill of the process, records
  *         may be lost or sent twice, which is logged once until it works again
  */
 NETOBS_API int netobs_sink_commit(struct netobs_sink *sink, uint64_t number);
 
 /**
- * Go on behind a commit, before the first record: those of a spool on disk that an earlier process
- * wrote later are removed, because they will come again (netobs_commits()). A spool that knows
- * nothing of the commit keeps all.
+ * Continue after a commit; call it before the first record. Removes from a spool on disk the records
+ * that an earlier process wrote after that commit, because they will come again (netobs_commits()).
+ * A spool without that commit keeps all its records.
  *
  * @param number  of the last commit
  * @return 0, also of other sinks; -EINVAL: @p sink is NULL; others: records may be sent twice
@@ -202,10 +201,10 @@ NETOBS_API int netobs_sink_fd(const struct netobs_sink *sink);
 NETOBS_API int netobs_sink_dispatch(struct netobs_sink *sink);
 
 /**
- * Write to a file by its name anew, which may be that of another file now, as after a
- * rotation by another program. Afterwards the renamed file gets nothing, unless a line
- * was written in part, which is completed. Other sinks are not affected, nor are
- * files that the sink rotates itself. May block for as long as opening a file does.
+ * Open the file of the sink again by its name, after another program has rotated it. From then on
+ * nothing is written to the renamed file, except the rest of a partly written line. Has no effect
+ * on other sinks, nor on files that the sink rotates itself. May block for as long as opening a
+ * file does.
  *
  * @return 0; -EINVAL: @p sink is NULL; -EAGAIN: a line is written in part, and the
  *         renamed file has no room for its rest; others: the file cannot be opened. Both
@@ -214,10 +213,10 @@ NETOBS_API int netobs_sink_dispatch(struct netobs_sink *sink);
 NETOBS_API int netobs_sink_reopen(struct netobs_sink *sink);
 
 /**
- * What became of the records.
+ * Read the counts of records, by outcome.
  *
- * @param ret_stats  its sz says how much the caller knows; filled up to that, and
- *                   sz becomes what was filled
+ * @param ret_stats  the caller sets sz; filled up to that size, and sz becomes the
+ *                   number of bytes filled
  * @return 0; -EINVAL: an argument is NULL, or sz is too small
  */
 NETOBS_API int netobs_sink_stats_get(const struct netobs_sink *sink,
@@ -238,7 +237,7 @@ NETOBS_API int netobs_sink_counters(const struct netobs_sink *sink,
 NETOBS_API const char *netobs_sink_drop_name(unsigned int reason);
 
 /**
- * Write what became of the records as one JSON object, no newline: {"sink":
+ * Write the counts of netobs_sink_stats_get() as one JSON object, no newline: {"sink":
  * "<spec without options>","taken":{"records":..,"packets":..,"bytes":..},
  * "recovered":{..},"delivered":{..},"unconfirmed":{..},"pending":{..},"dropped":{"<reason>":{..}}},
  * and for some kinds "counters":{"<name>":..}, which netobs-sinks(7) explains.
@@ -250,10 +249,10 @@ NETOBS_API int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf,
 				      size_t size);
 
 /**
- * Send pending records, for as long as @p timeout_ms, without freeing anything, and end
- * a session in order where its end shows what has arrived (IPFIX over TCP); it may go
- * on with netobs_sink_dispatch(), until another record is written. To be followed by
- * netobs_sink_stats_get() and netobs_sink_close().
+ * Send pending records, for up to @p timeout_ms. If the protocol shows only at the end of a session
+ * which records arrived (IPFIX over TCP), end the session in order; netobs_sink_dispatch() continues
+ * with that, until another record is written. Frees nothing: read netobs_sink_stats_get(), then
+ * call netobs_sink_close().
  *
  * @param timeout_ms  milliseconds; -1: no limit
  * @return 0: nothing is pending; -ETIMEDOUT: something is; others: as

@@ -26,7 +26,7 @@ struct netobs_count {
 	uint64_t bytes;
 };
 
-/** Room for reasons in the structs below; those that have no name are 0. */
+/** Room for reasons in the structs below; elements without a name are 0. */
 #define NETOBS_REASONS_MAX 16
 
 /** Why packets did not become flows; index of netobs_stats.unparsed. */
@@ -59,9 +59,9 @@ struct netobs_stats {
 	size_t sz; /**< sizeof(struct netobs_stats), set by the caller */
 
 	/**
-	 * Packets that reached any observation point: each where it was observed
-	 * first; filtered, sampled out and unparsed ones at each point. Counted apart
-	 * from the records.
+	 * Packets that reached any observation point. A packet in a flow is counted at its
+	 * first point; a filtered, sampled out or unparsed one at each point. Counted
+	 * independently of the records.
 	 */
 	struct netobs_count seen;
 	struct netobs_count observed; /**< crossings of all observation points */
@@ -76,12 +76,12 @@ struct netobs_stats {
 	uint64_t flows;	       /**< records delivered */
 	uint64_t drains;       /**< generations read */
 	uint64_t early_drains; /**< of which because flows reached their cap */
-	/** Of the last drain: flows per interface and direction, without those that
-	 *  have their place in the kernel. */
+	/** Flows per interface and direction in the last drain, without flows that keep their
+	 *  place in the kernel. */
 	uint64_t table_entries;
 	uint32_t interfaces; /**< observed now */
-	/** Directions of interfaces where something that runs before the programs
-	 *  may hide packets from them; see struct netobs_shadow (probe.h). */
+	/** Directions of interfaces where another program runs first and may hide packets;
+	 *  see struct netobs_shadow (probe.h). */
 	uint32_t shadowed;
 
 	/** Of observed: packets that found the log of their CPU full, because the
@@ -91,8 +91,8 @@ struct netobs_stats {
 	 *  overflow tables. */
 	uint64_t kernel_memory;
 	/**
-	 * Of seen: packets counted where their way through the interfaces does not
-	 * distinguish a first sight from a further one, as behind address translation.
+	 * Of seen: packets for which the interfaces do not tell whether this was their first
+	 * observation, as after address translation.
 	 */
 	struct netobs_count inferred;
 	/** Of filtered: in records below netobs_opts.min_bytes, each packet once. */
@@ -101,7 +101,7 @@ struct netobs_stats {
 	uint64_t flow_memory;
 };
 
-/** Totals as a record, beside those of flows: NETOBS_RECORD_STATS. */
+/** Totals as a record: NETOBS_RECORD_STATS. */
 struct netobs_stats_record {
 	struct netobs_record record; /**< its time is when the totals were read */
 	struct netobs_stats stats;   /**< last, since it grows */
@@ -110,8 +110,8 @@ struct netobs_stats_record {
 /**
  * Read the totals, as of the last drain.
  *
- * @param ret_stats  its sz says how much the caller knows; filled up to that, and
- *                   sz becomes what was filled
+ * @param ret_stats  the caller sets sz; filled up to that size, and sz becomes the
+ *                   number of bytes filled
  * @return 0; -EINVAL: an argument is NULL, or sz is too small
  */
 NETOBS_API int netobs_stats_get(const struct netobs *ctx,
@@ -138,16 +138,16 @@ struct netobs_engine_stats {
 	uint64_t drain_ns; /**< from their begin to their last record */
 	uint64_t drain_cpu_ns; /**< CPU time of the calling thread in them, without records
 				*   that were read before a drain */
-	/** Drains that took up to 2^(i + 6) microseconds, and longer than those of class
-	 *  i - 1; the last class has no limit. */
+	/** Drains by duration. Class i has those of up to 2^(i + 6) microseconds that are not
+	 *  in a lower class; the last class has no limit. */
 	uint64_t drains_by_time[NETOBS_DRAIN_TIMES];
 	uint64_t max_flows; /**< in an interval, as limited by memory */
 	uint32_t programs; /**< BPF programs for interfaces that are loaded now */
-	/** With netobs_opts.persist: options that do not change what an earlier context has
-	 *  made, until netobs_persisted_remove(); bits of enum netobs_kept. */
+	/** With netobs_opts.persist: options without effect on the tables and links of an
+	 *  earlier context, until netobs_persisted_remove(); bits of enum netobs_kept. */
 	uint32_t kept;
-	/** Runs of these programs, and of those that they replaced, and the time that they
-	 *  took. The kernel counts them while kernel.bpf_stats_enabled is 1. */
+	/** Runs of these programs and of programs that they replaced, and the time of the runs.
+	 *  The kernel counts them while kernel.bpf_stats_enabled is 1. */
 	uint64_t program_runs;
 	uint64_t program_ns;
 };
@@ -162,7 +162,7 @@ NETOBS_API int netobs_engine_stats_get(const struct netobs *ctx,
 				       struct netobs_engine_stats *ret_stats);
 
 /**
- * What became of the packets at an interface, in one direction:
+ * The packets at an interface, in one direction, by outcome:
  * seen = flows + filtered + sampled_out + unparsed + lost.
  */
 struct netobs_crossings {
@@ -180,13 +180,13 @@ struct netobs_interface {
 	const char *name; /**< valid during the call, as all of it */
 	const char *netns; /**< as in netobs_opts.interfaces; NULL: the context's own */
 	uint32_t ifindex;     /**< in its network namespace */
-	uint32_t netns_inode; /**< that identifies its network namespace */
+	uint32_t netns_inode; /**< of its network namespace */
 	/** As of the last drain; index: enum netobs_direction. */
 	struct netobs_crossings crossed[NETOBS_DIRECTIONS];
-	/** With NETOBS_CONTAINERS, of a veth or netkit pair: the container whose processes are
-	 *  in the namespace of the other end, as far as is known. NULL: none, or several */
+	/** With NETOBS_CONTAINERS, of a veth or netkit pair: the container with processes in the
+	 *  network namespace of the other end, if known. NULL: none, or several */
 	const char *container_id;
-	/** The UID of the Kubernetes pod that has that namespace, whose containers share it:
+	/** The UID of the Kubernetes pod that has that namespace. Its containers share it, so
 	 *  @p container_id is NULL then. NULL: none */
 	const char *pod_uid;
 };
@@ -194,10 +194,10 @@ struct netobs_interface {
 /**
  * Call @p take for each interface that is observed now.
  *
- * A CPU has 512 places for interfaces with packets that are in no flow. What finds none
- * there, with hundreds of such interfaces, is counted in @p ret_all only.
+ * A CPU has 512 places for interfaces with packets that are in no flow. Packets of further
+ * interfaces are counted in @p ret_all only.
  *
- * @param ret_all  the sums of all interfaces, also of those that are gone; index as above;
+ * @param ret_all  the sums of all interfaces, removed ones included; index as above;
  *                 NULL: not wanted. Seen in both directions is netobs_stats.observed,
  *                 but for packets lost by netobs_lost_reason RESTART, by PREEMPT_RT's
  *                 interruptions, or with a log that could not be mapped

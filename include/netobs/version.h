@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/** @file version.h  The library's version, and what all headers share. */
+/** @file version.h  The library's version, and macros that all headers use. */
 #ifndef NETOBS_VERSION_H
 #define NETOBS_VERSION_H
 
@@ -25,7 +25,7 @@
 #define NETOBS_UNNAMED
 #endif
 
-/** What a buffer for an error text has: char why[NETOBS_ERROR_MAX]. */
+/** Size of a buffer for an error text: char why[NETOBS_ERROR_MAX]. */
 #define NETOBS_ERROR_MAX 512
 
 /**
