@@ -79,6 +79,16 @@ class Manual(unittest.TestCase):
         functions = re.findall(r"\bNETOBS_API\b[^;(]+?(\w+)\(", declarations())
         self.assertEqual([], sorted(set(functions) - names))
 
+    def test_references_lead_to_a_page(self):
+        """Of functions by their names, of other pages by theirs."""
+        pages = {path.name: Page(path) for path in PAGES.glob("*.[3578]")}
+        names = {f"{name}({file[-1]})" for file, page in pages.items()
+                 for name in [file[:-2], *re.findall(r"[\w-]+", page.section("NAME"))]}
+        for file, page in pages.items():
+            with self.subTest(file):
+                references = set(re.findall(r"\bnetobs[\w.-]*\(\d\)", page.text))
+                self.assertEqual([], sorted(references - names))
+
     def test_callbacks_have_an_entry_with_their_prototype(self):
         callbacks = [(struct, member) for struct, body in bodies("struct")
                      for member in members(body) if re.search(r"\(\*\w+\)\(", member)]
