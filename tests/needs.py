@@ -24,7 +24,7 @@ OF_LABEL = {
 
 
 def needs(script, visited):
-    """Those of a script and of all that it imports from lib."""
+    """The packages of a script and of all modules that it imports from lib."""
     if script in visited or not script.exists():
         return set()
     visited.add(script)

@@ -35,7 +35,7 @@ enum { GUARD = 0x5a, GUARDS = 64 };
 		}                                                      \
 	} while (0)
 
-/* A struct of this program's size, and bytes behind it that are nobody's to write. */
+/* A struct of this program's size, and bytes behind it that the library must not write. */
 static void *guarded(size_t size)
 {
 	char *block = malloc(size + GUARDS);
@@ -192,7 +192,7 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 	return 0;
 }
 
-/* One that is not started. */
+/* A context that was not started. */
 static void capture_packets(void)
 {
 	struct netobs_capture_stats *stats = guarded(sizeof(*stats));

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""The tables in "Rooms and borders" of docs/architecture.md are law: a folder includes what
+"""The tables in "Rooms and borders" of docs/architecture.md are law: a folder includes only what
 its row names, and its row names nothing else. Within a folder, files are layered, too."""
 
 import fnmatch
@@ -12,7 +12,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TREES = ("include", "src", "bench")
 
-# Headers of libraries, and what the tables call them.
+# Headers of libraries, and the names of the libraries in the tables.
 LIBRARIES = {
     "bpf/": "libbpf", "curl/": "libcurl", "curses.h": "ncurses", "librdkafka/": "librdkafka",
     "microhttpd.h": "libmicrohttpd", "nghttp2/": "nghttp2", "openssl/": "OpenSSL",
@@ -53,7 +53,7 @@ def path_of(name):
 
 
 def read_rooms(text):
-    """Folder -> what it may use, in the order of the tables."""
+    """Folder -> the paths and libraries that it may use, in the order of the tables."""
     section = text.split("\n## Rooms and borders\n")[1].split("\n## ")[0]
     rooms = {}
     for row in re.findall(r"^\| `(.+?)` \|.*\| (.*?) ?\|$", section, flags=re.M):
@@ -108,7 +108,7 @@ def includes_of_tree():
 
 
 def breaches(rooms, includes, exceptions=()):
-    """What the includes and the tables contradict each other in, as sentences."""
+    """Contradictions between the includes and the tables, as sentences."""
     used = {room: set() for room in rooms}
     wrong = []
     for file, target in includes:
@@ -209,7 +209,7 @@ class BordersTest(unittest.TestCase):
 
 
 class CheckerTest(unittest.TestCase):
-    """The checks find what is wrong."""
+    """The checks find errors."""
 
     rooms = read_rooms("\n## Rooms and borders\n"
                        "| `src/lib/base` | no flows | `bpf/{types,once}.h` |\n"

@@ -48,7 +48,7 @@ def run(*command, code=0, **options):
 
 
 def cut(name, body):
-    """Without its newest member, and what is reserved behind that."""
+    """Without its newest member, and the reserved space behind that."""
     if name in WHOLE:
         return body
     body = re.sub(r"/\*.*?\*/", "", body, flags=re.S).rstrip()

@@ -125,7 +125,7 @@ class Install(unittest.TestCase):
         return program
 
     def watch_ping(self, program):
-        """Let an example see a ping, end it as a user would: what it printed."""
+        """Let an example see a ping, and end it as a user would. Returns its output."""
         with network_namespace() as inside, \
                 tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             process = subprocess.Popen([*inside, program, "lo"], stdout=out,
@@ -164,7 +164,7 @@ class Install(unittest.TestCase):
         self.assert_sees_ping(self.build("c++", source, "-std=c++17"))
 
     def test_example_of_groups(self):
-        """Bytes of the largest groups and of the others are those of all flows."""
+        """The bytes of the largest groups and of the others add up to the bytes of all flows."""
         source = SOURCE / "examples/top_talkers.c"
         self.assertLessEqual(len(source.read_text().splitlines()), 75)
         lines = [line.split(None, 1) for line in self.watch_ping(self.build("cc", source))

@@ -13,7 +13,7 @@ LICENCE, OWNER = "SPDX-License-Identifier", "SPDX-FileCopyrightText"
 
 
 def annotations():
-    """[(patterns, what they say)]; only the last one that matches a file counts."""
+    """[(patterns, licence)]; only the last entry that matches a file counts."""
     tables = tomllib.loads((ROOT / "REUSE.toml").read_text())["annotations"]
     return [(table["path"] if isinstance(table["path"], list) else [table["path"]],
              table) for table in tables]

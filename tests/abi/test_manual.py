@@ -43,7 +43,7 @@ def bodies(kind):
 
 
 def members(body):
-    """Declarations of the members of a struct and of those in it that have no name."""
+    """Declarations of the members of a struct and of its unnamed structs."""
     body = re.sub(r"NETOBS_UNNAMED \w+ \{|\}\s*;", "", body)
     return [one_line(member) for member in body.split(";") if member.strip()]
 

@@ -129,7 +129,7 @@ static bool is_over(const struct rule *rule, uint64_t ns, uint64_t least)
 				ns > rule->threshold_ns;
 }
 
-/* Those of the same connection, metric and way, from the newest on. */
+/* Samples of the same connection, metric and way, from the newest on. */
 static uint32_t count_over(const struct rule *rule, size_t newest, uint64_t least)
 {
 	const struct sample *of = &model.samples[newest];
@@ -170,7 +170,7 @@ static void judge_sample(size_t newest)
 	const struct sample *sample = &model.samples[newest];
 	uint64_t tick = sample->at_ns / TICK_NS, least = UINT64_MAX;
 
-	/* All are less than 10 s old, so the least is that of all. */
+	/* All are less than 10 s old, so the minimum is over all samples. */
 	for (size_t i = 0; i <= newest; i++) {
 		const struct sample *one = &model.samples[i];
 
@@ -444,7 +444,7 @@ static uint64_t fired_of(const struct prog *prog)
 	return prog_alert_count(prog, in_use->entries[0].slot).fired;
 }
 
-/* A connection whose alerts are counted, and nothing of earlier tests. */
+/* A connection, with its alerts counted, and without state of earlier tests. */
 static void open_counted(struct prog *prog, struct client *client, uint64_t ns)
 {
 	forget(prog);
@@ -478,7 +478,7 @@ static void a_new_rule_is_not_silent_for_an_earlier_one(void **state)
 	assert_int_equal(fired_of(prog), fired + 1);
 }
 
-/* Ticks are of 32 bits: after 25 days, what has ended is in their future. */
+/* Ticks have 32 bits: after 25 days, holds that have ended seem to be in the future. */
 static void a_hold_that_has_ended_does_not_begin_again(void **state)
 {
 	const uint64_t day_ns = 24ULL * 3600 * NSEC_PER_SEC;
@@ -503,7 +503,7 @@ static void a_hold_that_has_ended_does_not_begin_again(void **state)
 	assert_int_equal(fired_of(prog), 2);
 }
 
-/* Samples were not kept while there was none: those of before are not the newest. */
+/* Samples were not kept without such a rule: the earlier ones are not the newest. */
 static void a_new_rule_has_seen_no_samples(void **state)
 {
 	struct prog *prog = prog_test_open(&options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Programs on interfaces: put on, taken off, and following what comes and goes. */
+/* Programs on interfaces: attached, detached, and following interfaces that come and go. */
 #include "attach/attach.h"
 #include "api/context.h"
 #include "lib_lab.h"
@@ -493,7 +493,7 @@ static const struct netif *netif_of(const struct fixture *f, uint32_t ifindex)
 	return netif;
 }
 
-/* Or what it saw would be added to what the bridge saw of the same packets. */
+/* Or its count would be added to the bridge's count of the same packets. */
 static void interface_that_went_away_stays_in_its_stack(void **state)
 {
 	struct fixture *f = *state;

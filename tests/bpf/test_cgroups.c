@@ -41,7 +41,7 @@ static bool is_lacking(void)
 	return !features[NETOBS_FEATURE_SESSIONS].available;
 }
 
-/* A connection, whose ends are of this process. */
+/* A connection with both ends in this process. */
 static void connect_to_itself(int ret_fds[2])
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
@@ -122,7 +122,7 @@ static void those_without_a_socket_are_removed_in_parts(void **state)
 	cgroups_look_after(&f->upkeep, &f->programs, 1, &silent);
 	assert_false(cgroups_step(&f->upkeep, &silent));
 
-	/* A record of one that has just gone may still be made. */
+	/* There may still be a record of a group that has just gone. */
 	assert_true(look_after(f) > STEPS_LEAST);
 	count(f, n);
 	assert_int_equal(n[1], GONE);

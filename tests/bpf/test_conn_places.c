@@ -146,7 +146,7 @@ static void a_flood_of_echoes_pushes_out_no_connection(void **state)
 	}
 }
 
-/* What it takes the place of, what it leaves, and who gets in. */
+/* Which connections lose their places, which keep them, and which get in. */
 static void a_flood_of_syns_keeps_no_connection_out(void **state)
 {
 	enum { FEW = 100 };
@@ -261,7 +261,7 @@ static const struct prog_options few_places = {
 	.conn_buckets = 4,
 };
 
-/* A connection that was there, and what is expected of it. */
+/* A connection that was there, and its expected fate. */
 struct known {
 	struct flow_key key;
 	uint32_t bucket;
@@ -311,7 +311,7 @@ static uint32_t look_at(const struct model *model, uint32_t bucket,
 	return n;
 }
 
-/* One has gone: of those that are alike, any. */
+/* One has gone: any of those with the same rank. */
 static void expect_gone(struct model *model, uint32_t bucket, uint64_t oldest)
 {
 	uint32_t gone = 0;
@@ -352,7 +352,7 @@ static void open_one(struct model *model)
 	model->n++;
 }
 
-/* One that has a place. */
+/* A connection with a place. */
 static void touch_one(struct model *model)
 {
 	uint32_t i = (uint32_t)rand() % model->n;

@@ -271,7 +271,7 @@ static int fail_to_print(enum libbpf_print_level level, const char *format,
 {
 	(void)level;
 	(void)args;
-	fail_msg("libbpf told the host: %s", format);
+	fail_msg("libbpf logged: %s", format);
 	return 0;
 }
 
@@ -286,7 +286,7 @@ static void libbpf_prints_nothing_and_is_given_back(void **state)
 	opts.disable_features = 1 << NETOBS_FEATURE_TCX;
 	lab_run("ip link add v0 type veth peer name v1");
 	context_start_with(f, &opts);
-	lab_run("ip link del v0"); /* not told yet */
+	lab_run("ip link del v0"); /* not notified yet */
 	netobs_free(f->ctx);
 	f->ctx = NULL;
 	assert_ptr_equal(libbpf_set_print(before), fail_to_print);

@@ -177,7 +177,7 @@ static void rules_are_about_what_the_filter_accepts(void **state)
 	assert_int_equal(counts.broken, 0);
 }
 
-/* From the call itself, to the rules of before. */
+/* From the call itself, by the old rules. */
 static void waiting_alerts_come_when_rules_are_replaced(void **state)
 {
 	struct context_fixture *f = *state;

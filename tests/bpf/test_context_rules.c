@@ -211,7 +211,7 @@ static void await_interfaces(struct netobs *ctx, uint32_t n)
 	assert_int_equal(stats.interfaces, n);
 }
 
-/* Not for those of before, or for others that were there once. */
+/* Not for the old rules, or for rules that were there earlier. */
 static void rules_have_to_fit_the_interfaces_that_are_selected(void **state)
 {
 	static const char *const lo[] = { "lo", NULL };
@@ -338,7 +338,7 @@ static void wrong_rules_are_refused_and_nothing_changes(void **state)
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
 }
 
-/* Up to the result, the rules of before are in use; the options need not outlive the call. */
+/* Until the result, the old rules are in use; the options need not outlive the call. */
 static void change_is_made_in_steps(void **state)
 {
 	struct netobs_rule rules[] = { accept_rule("udp port 40000") };

@@ -213,7 +213,7 @@ static void rates_change_in_a_flood(void **state)
 		change_at_random(f->ctx, &opts);
 		assert_true(netobs_poll(f->ctx, rand() % 3) >= 0);
 	}
-	/* In their first order, so that numbers of rules are those of classes. */
+	/* In their first order, so that the number of a rule is the number of its class. */
 	for (uint32_t i = 0; i < CLASSES; i++)
 		while (rules[i].filter[13] - '0' != (int)i) {
 			struct netobs_rule rule = rules[i];

@@ -102,7 +102,7 @@ static void stop_before_the_start_takes_effect_after_it(void **state)
 	context_await_stop(f->ctx);
 }
 
-/* In whatever phase: what it has and what came since are both delivered. */
+/* In any phase: the packets that it has and those since then are delivered. */
 static void stop_in_the_middle_of_a_drain(void **state)
 {
 	struct context_fixture *f = *state;
@@ -123,7 +123,7 @@ static void stop_in_the_middle_of_a_drain(void **state)
 	}
 }
 
-/* Counting ends with the next call; what was seen until then takes several. */
+/* Counting ends with the next call; packets seen until then take several calls. */
 static void stop_delivers_in_slices(void **state)
 {
 	struct context_fixture *f = *state;

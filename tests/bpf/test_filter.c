@@ -107,7 +107,7 @@ static int add_program(const struct classic *classic, enum link_kind link,
 	return 0;
 }
 
-/* The program's result is that of @classic. -E2BIG: it is too large. */
+/* The program has the same result as @classic. -E2BIG: it is too large. */
 static int make_program(const struct classic *classic, enum link_kind link,
 			struct tag tag)
 {

@@ -35,7 +35,7 @@ struct tunnel {
 	const char *name;
 	enum link_kind link; /* of the frame */
 	enum link_kind carries;
-	struct layer layers[LAYERS]; /* in front of what it carries */
+	struct layer layers[LAYERS]; /* in front of the inner packet */
 };
 
 static const struct tunnel tunnels[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Later fragments carry no ports: they get those of their datagram's first. */
+/* Later fragments carry no ports: they get the ports of their datagram's first fragment. */
 #include "prog_test.h"
 
 enum { ID_LOW_BYTE = 5, PAYLOAD = 64 };

@@ -44,7 +44,7 @@ static __u64 head_of(const struct prog *prog)
 	return head;
 }
 
-/* But for times, which are those of two runs. */
+/* Except times, which differ between two runs. */
 static void assert_alike(struct flow_tally a, struct flow_tally b)
 {
 	a.first_ns = a.last_ns = b.first_ns = b.last_ns = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* When programs report whose a socket of UDP is: not with each datagram. */
+/* When programs report the owner of a socket of UDP: not with each datagram. */
 #include "lib_lab.h"
 #include "lib_test.h"
 

@@ -432,7 +432,7 @@ static void last_drain_reads_what_the_one_before_has_left(void **state)
 	}
 }
 
-/* Nor do records that have no room yet hide those behind them. */
+/* Nor do records without room hide the records behind them. */
 static void last_drain_reads_what_is_behind_refused_records(void **state)
 {
 	enum { FLOWS = 1500, MAX_FLOWS = 20 };
@@ -453,7 +453,7 @@ static void last_drain_reads_what_is_behind_refused_records(void **state)
 	done(&f);
 }
 
-/* It takes what was left for packets that this process has not seen. */
+/* It takes the counts of packets that this process has not seen. */
 static void next_process_counts_what_was_left_and_no_more(void **state)
 {
 	enum { FLOWS = 1500 };
@@ -540,7 +540,7 @@ static void interrupted_programs_do_not_share_a_state(void **state)
 	assert_int_equal(f.witness.n_flows, 1 + LANES_MAX);
 	assert_conserved(&f, 20 * LANES_MAX, false);
 
-	/* There are no more of them: what comes now is counted as lost. */
+	/* There are no more of them: further packets are counted as lost. */
 	for (uint32_t cpu = 0; cpu < f.pipeline.store.n_cpus; cpu++)
 		f.pipeline.store.cpus[cpu].busy = 1;
 	inject_flow(&f.programs, 1, 7);

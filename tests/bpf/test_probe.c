@@ -64,7 +64,7 @@ static void probe_describes_every_feature(void **state)
 	}
 }
 
-/* The other tests here need them all; this one tells what is absent. */
+/* The other tests here need all features; this one names those that are absent. */
 static void probe_finds_what_flows_need(void **state)
 {
 	const struct all *all = *state;

@@ -244,7 +244,7 @@ static void echoes_are_timed_by_their_numbers(void **state)
 		key = send_echo(prog, reply, 7 << 16 | 0);
 		conn = prog_connection(prog, &key);
 		assert_non_null(conn.head);
-		/* The way of the replies is that of @key. */
+		/* Replies go in the direction of @key. */
 		stats = &conn.body->stats[!connection_dir(&key)];
 		assert_int_equal(stats->rtt.n, 2);
 		assert_int_equal(us_of(stats->rtt.min), 900);

@@ -84,7 +84,7 @@ static bool lacks(uint64_t features)
 	return lacking & features;
 }
 
-/* False: this kernel does not have what it takes, and the start says so. */
+/* False: this kernel lacks a required feature, and the start says so. */
 static bool start(struct fixture *f, uint64_t disabled, uint32_t interval_ms)
 {
 	const NETOBS_OPTS(netobs_sessions_opts, opts,
@@ -171,7 +171,7 @@ static void assert_is_ours(const struct netobs_session *session,
 	assert_int_equal(session->ended, NETOBS_SESSION_FIN);
 }
 
-/* How the process that accepts is known, if not by what it sends and receives. */
+/* How the accepting process is known, if it neither sends nor receives. */
 static enum netobs_session_process_by by_accepting(void)
 {
 	return lacks(WITHOUT(SESSION_ACCEPT)) ? NETOBS_SESSION_BY_CLOSING :
@@ -456,7 +456,7 @@ static void count_errors(int level, const char *message, void *user)
 	*(int *)user += level <= NETOBS_LOG_ERROR;
 }
 
-/* @return what became of it, of which the log has the reason */
+/* @return the result; the log has the reason of a failure */
 static int start_with_descriptors(rlim_t max)
 {
 	int errors = 0, err;

@@ -131,7 +131,7 @@ static void store_takes_what_is_documented(void **state)
 			      documented[i].cpus, (double)real / (1 << 20),
 			      (double)store_bytes(&store) / (1 << 20));
 		assert_in_range(real, expected * 95 / 100, expected * 105 / 100);
-		/* Without what the kernel adds to maps. */
+		/* Without the kernel's overhead of maps. */
 		assert_in_range(store_bytes(&store), expected * 85 / 100,
 				expected * 105 / 100);
 		store_close(&store);

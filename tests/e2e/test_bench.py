@@ -228,7 +228,7 @@ class Bench(lab.LabTest):
     def test_csv_and_chart(self):
         table, chart = self.lab.path("cost.csv"), self.lab.path("cost.svg")
         with open(table, "w", encoding="ascii") as file:
-            file.write("what was there before is replaced\n" * 100)
+            file.write("the old content is replaced\n" * 100)
         found = self.datapath(*SMALL, "--csv", table, "--plot", chart)
         with open(table, encoding="ascii") as file:
             rows = list(csv.DictReader(file))

@@ -86,7 +86,7 @@ class Calls(lab.WiredTest):
     def observe(self, **options):
         context = self.start(interval_ms=INTERVAL_MS, **options)
         self.flood(context, FLOWS, "--packets", FLOWS)
-        # All is reported, and what was made for it is given back.
+        # All is reported, and the memory for it is freed.
         end = time.monotonic() + 4 * INTERVAL_MS / 1000
         while time.monotonic() < end:
             self.dispatch(context)

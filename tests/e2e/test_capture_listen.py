@@ -238,7 +238,7 @@ class Listen(lab.WiredTest):
         self.assertFalse(os.path.exists(f"{path}.lock"))
 
     def test_unix_sockets_of_processes_that_start_at_once(self):
-        """One that is not listened on yet is not taken for one that was left behind."""
+        """A socket without listen(2) yet is not taken for a stale one."""
         path = self.lab.path("packets.sock")
         capture, _ = self.listen(where=f"unix:{path}")
         capture.process.kill()

@@ -89,7 +89,7 @@ class Named(talkers.TalkTest):
         self.assertGreaterEqual(right, most * len(notes))
 
     def test_what_is_nobodys_has_none(self):
-        """Packets of the kernel, and those that are forwarded."""
+        """Packets of the kernel, and forwarded packets."""
         self.host.sysctl("ipv4/ip_forward", 1)
         for i, container in enumerate(self.containers):
             container.ip("route", "add", "default", "via", f"10.0.{i}.1")

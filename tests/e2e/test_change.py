@@ -41,7 +41,7 @@ class Change(lab.LabTest):
         self.r.ip("route", "add", "203.0.113.0/24", "via", "198.51.100.2")
 
     def observe(self, *interfaces):
-        """It changes what it observes; the records and statistics of its end."""
+        """Changes the observed interfaces; returns the records and statistics of its end."""
         self.records = open(self.lab.path("records"), "w+", encoding="ascii")
         self.addCleanup(self.records.close)
         process = self.lab.spawn(lab.tool("changes"), self.seed, CHANGES,

@@ -78,7 +78,7 @@ class Churn(WatchedTest):
 
     @staticmethod
     def can_send(ns):
-        """Until the kernel has followed the carrier, what is sent is dropped."""
+        """Until the kernel has noticed the carrier, it drops packets that are sent."""
         return json.loads(ns.ip("-j", "link", "show", "far0"))[0]["qdisc"] != "noop"
 
     def send(self, number, ns):
@@ -129,14 +129,14 @@ class Churn(WatchedTest):
         if bpf.has_tcx():
             lab.wait_for(lambda: "bpf_link" in str(self.descriptors()), "descriptors of links")
         open_ones = self.descriptors()
-        # Of many, what is kept once is there half-way.
+        # After half of the rounds, everything that is allocated once exists.
         kept_from = AT_ONCE + (INTERFACES // 2 if INTERFACES > FEW else 0)
         begin = time.monotonic()
         for first in range(AT_ONCE, AT_ONCE + INTERFACES, AT_ONCE):
             if first <= kept_from:
                 memory = self.memory()
             self.cycle(range(first, first + AT_ONCE))
-        lab.wait_for(lambda: self.descriptors() == open_ones, "the descriptors of before")
+        lab.wait_for(lambda: self.descriptors() == open_ones, "the descriptors to be closed")
         count = AT_ONCE + len(range(0, INTERFACES, AT_ONCE)) * AT_ONCE
         self.await_exported(count * PACKETS)
         took = [self.watch.observing[number] - self.created[number] for number in range(count)]
@@ -155,7 +155,7 @@ class Churn(WatchedTest):
         self.assertEqual({f"v{number}": PACKETS for number in range(count)}, per_interface)
 
     def test_those_that_are_gone_leave_their_places(self):
-        """Which are few on a CPU for interfaces whose indices are the same modulo their number."""
+        """A CPU has few slots for interfaces with the same index modulo their number."""
         before = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(before)})
         self.addCleanup(os.sched_setaffinity, 0, before)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""The control socket of a service: what it answers, to whom, and that no client disturbs it."""
+"""The control socket of a service: its answers, who may ask, and that no client disturbs it."""
 
 import grp
 import json
@@ -129,7 +129,7 @@ class Control(ControlTest):
         self.stop()
 
     def test_metrics(self):
-        """Those that are served, also if none are."""
+        """The clients that are served, possibly none."""
         self.write()
         self.start()
         self.send(10)

@@ -87,7 +87,7 @@ class Exact(ExactTest):
                          kinds)
 
     def test_icmpv6(self):
-        # Real neighbour discovery too: forget what the lab configured.
+        # Real neighbour discovery, too: remove the entries that the lab configured.
         def send():
             for ns, other in ((self.a, self.B6), (self.b, self.A6)):
                 ns.ip("neigh", "del", other, "dev", "eth0")

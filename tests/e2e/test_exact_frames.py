@@ -39,7 +39,7 @@ class Frames(ExactTest):
         for (ns, _), result, file in zip(points, results, files):
             sent = [(key, total) for key, total in truth.sums(file).items()
                     if key[0] in (self.A4, self.A6)]
-            # Only what was sent: the receiver may answer.
+            # Only sent packets: the receiver may answer.
             ours = [record for record in result.records
                     if record["SrcAddr"] in (self.A4, self.A6)]
             result.records = ours

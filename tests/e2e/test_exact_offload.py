@@ -97,7 +97,7 @@ class Offload(ExactTest):
             self.a, "2001:db8::1", self.b, "2001:db8:1::1", SIZE))
 
     def test_udp_segmented_later(self):
-        # 50 segments, the last one short; then one that is just not short.
+        # 50 segments, the last one short; then 40 full ones.
         self.over_router(lambda: (
             traffic.udp(self.a, "192.0.2.1", self.b, "198.51.100.1",
                         [49 * 1200 + 7] * 20, segment=1200),

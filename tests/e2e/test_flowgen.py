@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""flowgen, whose word other tests and benchmarks take: it sent what it says."""
+"""flowgen sends the packets that it reports; other tests and benchmarks rely on that."""
 
 import os
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""What became of each packet, at each interface: the identity, and what was really sent."""
+"""The outcome of each packet, at each interface: the identity, and the packets really sent."""
 
 import collections
 import os

@@ -273,7 +273,7 @@ class Interfaces(lab.LabTest):
         self.a.ip("-batch", path)
 
     def test_same_index_after_lost_messages(self):
-        """Came back, or went elsewhere and returned, while nobody read."""
+        """Came back, or went elsewhere and returned, while no one read its messages."""
         elsewhere = self.lab.ns("o")
         for mode in ("tcx", "clsact") if bpf.has_tcx() else ("clsact",):
             self.wire(1)

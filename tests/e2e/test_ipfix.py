@@ -62,7 +62,7 @@ def records_of(path):
 
 
 class Collectors(lab.LabTest):
-    """Runs whose JSON lines are compared with what collectors got."""
+    """Runs with JSON lines beside IPFIX, to compare with the records at collectors."""
 
     def setUp(self):
         super().setUp()

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
-"""IPFIX while the collector is away, slow, or somebody else."""
+"""IPFIX while the collector is away, slow, or replaced by another program."""
 
 import collections
 import socket
@@ -146,7 +146,7 @@ class Faults(ipfix_lab.IpfixTest):
     def test_tcp_collector_that_does_not_read_stops_nobody(self):
         server = self.server(port=self.port, reads=False)
         spec = f"ipfix:tcp://127.0.0.1:{self.port}"
-        # If somebody waited for it, this would have no end.
+        # If netobsctl waited for it, this would never end.
         self.feed(spec, "--rate", 1_000_000, "--records", 200_000, "--drain", 0.1)
         stats = self.end(code=1)
         self.assertGreater(stats["pending"]["records"], 0)

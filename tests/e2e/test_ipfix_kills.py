@@ -88,7 +88,7 @@ class Kills(kills.KillsTest):
     # ---- Large receive buffers ----------------------------------------------------
 
     def check_buffer(self, least, prepare=None, **options):
-        """A collector whose kernel takes much, and that ends without reading it."""
+        """A collector with a large receive buffer that ends without reading it."""
         server = self.server(port=self.port, reads=False, **options)
         server.handle = prepare or server.handle
         self.feed(self.spec(more="spool.max_bytes=4G"), "--rate", 80_000)
@@ -128,7 +128,7 @@ class Kills(kills.KillsTest):
     # ---- Calls that return soon ---------------------------------------------------
 
     def flood(self, peer, _stream):
-        """As much as the other side reads; what it sends is read by a thread."""
+        """As much as the other side reads; a thread reads what the other side sends."""
         threading.Thread(target=self.swallow, args=(peer,), daemon=True).start()
         while True:
             peer.sendall(bytes(1 << 20))

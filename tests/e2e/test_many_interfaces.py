@@ -128,7 +128,7 @@ class ManyInterfaces(lab.LabTest):
         self.assert_below(1, self.come_and_go)
 
     def come_and_go(self):
-        """The longest of calls, and the stop, as parts of what they may take."""
+        """The longest call, and the stop, as fractions of their limits."""
         tool = os.path.join(os.environ["NETOBS_RELEASE"], "tools", "callclock")
         process = self.lab.spawn(tool, 8, ns=self.a, stdout=subprocess.PIPE,
                                  text=True)

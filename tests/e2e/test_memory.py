@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: what it is to run out of depends on when it gets the CPU.
+# Alone: memory runs out at a moment that depends on the CPU time it gets.
 """
 Memory: little of it is taken, and when the kernel refuses more, packets are
 kept in another way or counted as lost, or the start fails with a message.
@@ -18,7 +18,7 @@ from lib import traffic
 from lib.observer import Observer
 
 MIB = 1 << 20
-# What maps take beyond those for 2 CPUs, see docs/performance.md.
+# Memory of maps for each CPU beyond 2, see docs/performance.md.
 MORE_CPUS = min(5 * (os.cpu_count() - 2) // 2, 85)
 
 
@@ -37,7 +37,7 @@ class ControlGroup:
         self.path = os.path.join(self.root, name)
         os.mkdir(self.path)
         where.defer(self.remove)
-        # Somebody stays inside: a host's manager may remove what is empty.
+        # A process stays inside: the host's manager may remove empty groups.
         where.spawn("sleep", "infinity", enter=self.enter)
 
     @staticmethod

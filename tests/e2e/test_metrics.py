@@ -225,7 +225,7 @@ class Metrics(Served):
 
 
 class Tls(Served):
-    """Metrics over HTTPS, for all clients or for those with a certificate."""
+    """Metrics over HTTPS, for all clients or for clients with a certificate."""
 
     def setUp(self):
         super().setUp()
@@ -364,7 +364,7 @@ class Packaging(Served):
         run.stop()
 
     def start_prometheus(self, target):
-        """A real one, with the alerts, in the namespace of what it scrapes."""
+        """A real Prometheus, with the alerts, in the namespace of its target."""
         config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
                   "rule_files": [self.ALERTS],
                   "scrape_configs": [{"job_name": "netobs",

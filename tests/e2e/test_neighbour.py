@@ -86,7 +86,7 @@ class Neighbour(NeighbourTest):
             lab.wait_for(lambda: not self.map_entries(jump),
                          "the kernel to clear the jump")
         self.assertEqual((0, COUNT), self.arrivals())
-        # The next start clears up, and leaves what is not ours.
+        # The next start removes our remains, and leaves everything else.
         observer = self.observe("--attach", "clsact")
         self.assertEqual(2, len(self.our_filters()))
         self.assertFalse({p["id"] for p in left} &
@@ -179,7 +179,7 @@ class Neighbour(NeighbourTest):
             second = self.observe("--attach", mode)
             lab.wait_for(lambda: bpf.attached(*self.point) == 4, "both")
             traffic.ping(self.a, "192.0.2.2", 20)
-            # The one that made clsact takes it away, when nobody else is left.
+            # The process that created clsact removes it, if no other filter is left.
             for observer in (second, first):
                 result = observer.stop()
                 result.check_conservation()

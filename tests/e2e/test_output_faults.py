@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""Outputs that do not take what they get: nobody else waits, or loses by it."""
+"""Outputs that do not accept records: others neither wait for them nor lose records."""
 
 import json
 import os

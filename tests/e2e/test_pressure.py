@@ -4,7 +4,7 @@
 """
 Nothing is lost under pressure, or it is counted to the packet and the byte.
 
-The flood goes out of a packet socket in one namespace, addressed to nobody in
+The flood goes out of a packet socket in one namespace, addressed to no host in
 the other, so that each packet passes one observation point and then is gone.
 """
 
@@ -87,7 +87,7 @@ class Pressure(lab.WiredTest):
 
     def test_memory_in_a_flood_that_is_drained(self):
         """
-        New flows come while those of before are read. How many of both there are at once
+        New flows come while the earlier ones are read. How many of both there are at once
         depends on how much of the CPUs the host leaves to the observer.
         """
         for flows, most in (lab.sized(100_000), 50), (MILLION, 180):

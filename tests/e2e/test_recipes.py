@@ -24,7 +24,7 @@ VERBS = re.compile(r"^netobsctl (flows|top|tcp|sessions|alerts|capture|check)\b"
 # What needs a reader, or another host: test_capture_listen.py, test_capture_tls.py.
 ELSEWHERE = re.compile(r"--listen")
 FENCE = re.compile(r"^```\w*\n(.*?)\n```$", re.M | re.S)
-# All that may go wrong where nobody listens.
+# The errors that are accepted where no server listens.
 AWAY = re.compile(r"cannot (connect|send) to \S+: Connection refused; trying again$|"
                   r"kafka: .*Connection refused.*; trying again$|"
                   r"https?://\S+ does not accept records: Failed to connect .*; trying again$|"

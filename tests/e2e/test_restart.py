@@ -35,7 +35,7 @@ class RestartTest(PersistentTest):
         self.runs = 0
 
     def begin(self, *parts, more="", command=(), **options):
-        """A run whose records go to a file of its own."""
+        """A run with a file of its own for its records."""
         self.runs += 1
         self.rewrite(*parts, more=more, **options)
         self.start(*command)
@@ -157,7 +157,7 @@ class Restart(RestartTest):
             (name,) = record["Interfaces"]
             by_name[name] = by_name.get(name, 0) + record["Packets"]
         self.assertEqual({"eth1": 6, "eth0": 4, "eth2": 3}, by_name)
-        # One that is no longer selected is detached.
+        # An interface that is no longer selected is detached.
         self.begin()
         self.stop()
         self.assertEqual(0, bpf.attached(self.a, "eth2"))
@@ -205,7 +205,7 @@ class Restart(RestartTest):
                           for inode in record["NetnsInodes"]})
 
     def test_other_rules(self):
-        """They take effect with the new process; packets until then are those of the old."""
+        """They take effect with the new process; the old options apply to packets until then."""
         def rules(*matches):
             lines = []
             for match in matches:
@@ -228,7 +228,7 @@ class Restart(RestartTest):
         self.assertEqual(2, self.report())
 
     def test_another_sampling(self):
-        """Records name that of their packets."""
+        """Records name the sampling of their packets."""
         self.begin()
         self.stop()
         self.send(5)
@@ -238,7 +238,7 @@ class Restart(RestartTest):
         self.assertEqual({1}, {record.get("Sampling") for record in self.records()})
 
     def test_another_sampling_after_a_failed_start(self):
-        """Neither those of before nor those that its programs have counted are mislabelled."""
+        """Neither earlier packets nor packets that its own programs counted are mislabelled."""
         self.begin()
         self.stop()
         self.send(5)
@@ -289,7 +289,7 @@ class Restart(RestartTest):
         self.stop()
 
     def test_kills(self):
-        """What waits in the kernel is reported; what was in the process is counted as lost."""
+        """Packets in the kernel are reported; packets in the process are counted as lost."""
         self.begin()
         self.send(7)
         lab.wait_for(lambda: self.records(), "records")
@@ -429,7 +429,7 @@ class Sets(RestartTest):
         self.assertEqual(4, self.report())
 
     def test_detach_without_privileges(self):
-        """An error says what it needs, and nothing has been removed."""
+        """An error names the missing privileges, and nothing has been removed."""
         self.begin()
         self.stop()
         self.send(3)
@@ -527,7 +527,7 @@ class Clsact(RestartTest):
         self.restart_in_a_flood()
 
     def test_detach_without_privileges(self):
-        """The owner of the directory may remove what is in it, and not the filters."""
+        """The owner of the directory may remove its files, and not the filters."""
         self.begin()
         self.stop()
         self.send(3)

@@ -35,7 +35,7 @@ class Kills(KilledServiceTest):
         self.start()
 
     def lines(self):
-        """But for those in which a process was killed: they are sent again."""
+        """Except the drains in which a process was killed: these are sent again."""
         with open(self.lab.path("out"), encoding="utf-8") as file:
             lines = file.read().splitlines()
         whole = [line for line in lines if line.endswith("}")]
@@ -55,7 +55,7 @@ class Kills(KilledServiceTest):
         self.end_and_compare(3000, [self.reload_and_kill] * (KILLS // 2))
 
     def test_processes_without_a_spool_in_between(self):
-        """They report what a killed one had not committed."""
+        """They report the packets that a killed process had not committed."""
         self.alternates = True
         sent = self.end_in_a_flood(3000, [self.kill, self.stop] * (KILLS // 4))
         self.stop()

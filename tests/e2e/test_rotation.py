@@ -102,7 +102,7 @@ class Rotation(lab.WiredTest):
                 self.assertTrue(self.parts())
                 before = sum(len(self.read(path, compress)) for path in self.files())
 
-                # The next one finishes what was left, and has what was not delivered.
+                # The next process completes the file, and has the records that were not delivered.
                 watch = self.start(f"rotate.bytes=1M&compress={compress}&"
                                    f"spool=disk:{self.lab.path(compress)}")
                 watch.stop()

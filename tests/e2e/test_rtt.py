@@ -70,10 +70,10 @@ def wrong(found, is_coarse):
 
 
 class Accuracy(lab.LabTest):
-    """Of each sample. Those of the LRU table are for documentation."""
+    """Of each sample. Samples of the LRU table are for the documentation."""
 
     def check_case(self, watched, case):
-        """What was found, and what of it is wrong each time."""
+        """The results, and the errors in them each time."""
         for _ in range(TRIES):
             found = watched.measure(case, CASE_SECONDS)
             is_coarse = case.timestamps and found.retransmits and \
@@ -182,7 +182,7 @@ class Rtt(lab.LabTest):
         self.assertLess(abs(way["RttSamples"] - len(theirs)), SHARE * len(theirs))
         # tcpdump is behind netobs, which a busy host delays.
         self.assertLess(abs(way["MinRttNs"] - min(theirs)), SHARE * min(theirs))
-        # tshark counts the time of what was sent twice from the first time on (RFC 6298, 3).
+        # tshark times retransmitted data from its first transmission on (unlike RFC 6298, 3).
         self.assertLess(way["MaxRttNs"] - max(theirs), SHARE * max(theirs))
         if not way["Retransmits"]:
             self.assertLess(max(theirs) - way["MaxRttNs"], SHARE * max(theirs))

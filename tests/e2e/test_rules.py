@@ -45,7 +45,7 @@ class Rules(ExactTest):
         lab.wait_for(lambda: run.messages().count(done) > before, "new rules")
 
     def judged(self, result):
-        """Packets that rules decided about, those that were replaced too."""
+        """Packets that rules decided about, replaced rules included."""
         replaced = result.stats.get("replaced_rules", {"packets": 0, "bytes": 0})
         parts = result.stats["rules"] + [replaced]
         return (sum(part["packets"] for part in parts),
@@ -85,7 +85,7 @@ class Rules(ExactTest):
         self.assertIn("accept by default", text)
 
     def test_rules_sample_by_themselves(self):
-        """Records, groups and counts of each rule are those of its sampling."""
+        """Records, groups and counts of each rule follow its sampling."""
         packets = traffic_file(self)
         self.write("accept sample 1:4 udp dst port 50", "accept sample flow:1 udp dst port 51",
                    "default accept")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it measures what comes too fast for the reader of the logs.
+# Alone: it measures packets that come too fast for the reader of the logs.
 """
 Memory follows the load: it is taken while flows come and given back when they do not,
 while not a packet is lost and hardly one takes the slow way.
@@ -20,7 +20,7 @@ SPILLED_MAX = 1e-4  # of the packets
 ATTEMPTS = 4
 QUIET_FLOWS = lab.sized(1000)
 MANY_FLOWS = max(lab.sized(200000), 40000) # more than the smallest overflow table holds
-QUIET_INTERVALS = 25  # at most, until memory is what it was
+QUIET_INTERVALS = 25  # at most, until memory is back at its size
 QUIET_SECONDS = 0.2
 QUIET_FLOW_MEMORY = 5 * MIB  # a chunk for each generation, and its indexes
 
@@ -77,7 +77,7 @@ class SelfTuning(lab.WiredTest):
     def stage_in_time(self, name, *arguments):
         """
         A stage in which hardly a packet took the slow way. Others may have had the
-        CPUs when room was to be made, so it may take more than one attempt.
+        CPUs when the process needed room, so it may take more than one attempt.
         """
         for _ in range(ATTEMPTS):
             memory, share = self.stage(name, *arguments)

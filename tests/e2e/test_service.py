@@ -299,7 +299,7 @@ class Service(ServiceTest):
         self.write("[metrics]", "listen = 127.0.0.1:9436")
         self.reload("[metrics] listen: the new value takes effect after a restart",
                     "[metrics] textfile: the new value takes effect after a restart")
-        # They stay what they are, however many configurations have gone.
+        # They do not grow, however many configurations have been replaced.
         self.write("[metrics]", "listen = 127.0.0.1:9436")
         self.reload("[metrics] listen: the new value takes effect after a restart")
         self.assertEqual(200, metrics.get(where)[0].status)

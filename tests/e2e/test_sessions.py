@@ -283,7 +283,7 @@ CLONES = 0x40000000 | 0x20000000 | 0x08000000 | 0x04000000 | 0x00020000 # net pi
 
 
 def host_pid():
-    """That of the namespace whose /proc this is, and not of its own one."""
+    """The number in the namespace of this /proc, and not in its own namespace."""
     return int(os.readlink("/proc/self"))
 
 
@@ -341,7 +341,7 @@ class Who(SessionTest):
         self.check_notes(records, 2 * count)
 
     def test_processes_of_containers(self):
-        """Their numbers are the host's, and their ports those of all others."""
+        """Their process IDs are the host's, and their ports are the same as in other namespaces."""
         containers, clients = lab.sized(40), 4
         sessions = Sessions(self)
         for first in range(0, containers, 10):

@@ -31,7 +31,7 @@ from lib.talkers import command, features, rename
 
 CONNECTIONS = 60
 PEN = 4711
-# Elements of ours: what they are in JSON, and the names whose index is sent.
+# Our enterprise elements: their JSON keys, and the names for values that are sent as an index.
 NUMBERS = dict(zip(range(103, 131), (
     "Errno", "BytesAcked", "BytesReceived", "BytesSent", "BytesRetransmitted", "SegmentsSent",
     "SegmentsReceived", "DataSegmentsSent", "DataSegmentsReceived", "Retransmits", "Lost",
@@ -83,7 +83,7 @@ class SessionsTest(ServiceTest):
         return sock, other
 
     def end(self, sock, other):
-        """@return what a record is known by, of each end"""
+        """The identity of a record, for each end."""
         keys = [(self.a.inode, sock.getsockname()[1], other.getsockname()[1]),
                 (self.b.inode, other.getsockname()[1], sock.getsockname()[1])]
         for _ in range(self.random.randrange(3)):
@@ -107,7 +107,7 @@ class SessionsTest(ServiceTest):
             return [json.loads(line) for line in file if line.endswith("\n")]
 
     def of_lab(self, records):
-        """Those of connections that this test has made; sinks have others."""
+        """The records of connections that this test made; sinks have others, too."""
         here = {(self.a.inode, self.A4), (self.b.inode, self.B4), (self.a.inode, "::1")}
         return [one for one in records if one.get("type") == "session" and
                 (one["NetnsInode"], one["SrcAddr"]) in here]
@@ -285,7 +285,7 @@ class Reload(SessionsTest):
         self.assertEqual(collections.Counter(wanted), self.keys(self.sessions()))
 
     def test_none_is_missing_or_twice_while_they_change(self):
-        """The buffer stays what it is."""
+        """The buffer keeps its size."""
         self.to_file("enabled = yes")
         self.start()
         wanted, is_over = [], threading.Event()
@@ -478,7 +478,7 @@ class Restart(PersistentTest, SessionsTest):
                                      f"spool = disk:{self.lab.path('spool')}"))
 
     def test_those_that_end_while_there_is_no_service_are_not_reported(self):
-        """What had ended before is, once; those that are open then have no start."""
+        """Sessions that ended before are reported once; open ones then have no start time."""
         self.configured()
         self.start()
         gone, stays = self.connect(), self.connect()

@@ -39,7 +39,7 @@ class Soak(WatchedTest):
         self.sent += json.loads(out)["packets"]
 
     def rest(self):
-        """The size of memory that is kept, once that of flows has been given back."""
+        """The size of memory that is kept, once the memory of flows has been freed."""
         self.await_exported(self.sent)
         end = time.monotonic() + REST
         sizes = []
@@ -61,7 +61,7 @@ class Soak(WatchedTest):
             self.round(number, rate, rate)
             sizes.append(self.rest())
             lab.wait_for(lambda: self.descriptors() == open_ones,
-                         "the descriptors of before")
+                         "the descriptors to be closed")
         third = max(ROUNDS // 3, 1)
         # Of many, the usual size: what is kept once is not all there after the first minutes.
         size = min if third < FEW else statistics.median

@@ -139,7 +139,7 @@ class Spool(lab.WiredTest):
         self.note(f"dropped: {dropped}")
 
     def test_own_backlog_that_fills_the_disk_goes_when_it_is_read(self):
-        """Nothing but what is acknowledged can make room there."""
+        """Only acknowledged records make room there."""
         self.small_disk("512k")
         process = self.start("--stats")
         flood = traffic.start_flood(self.lab, self.a, "eth0", "--flows", 2000,

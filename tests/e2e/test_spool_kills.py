@@ -67,7 +67,7 @@ class Kills(lab.LabTest):
         return numbers
 
     def test_full_disk(self):
-        """Each start succeeds, and what was on the disk is there."""
+        """Each start succeeds, and the records on the disk are there."""
         seed = int(os.environ.get("NETOBS_TEST_SEED", "1"))
         chance = random.Random(seed)
         full = 0

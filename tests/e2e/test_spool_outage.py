@@ -27,7 +27,7 @@ def seconds():
 
 
 class Drive:
-    """spooldrive, and what it tells each tenth of a second."""
+    """spooldrive, and its reports, ten per second."""
 
     def __init__(self, where, spec):
         tool = os.path.join(os.environ["NETOBS_RELEASE"], "tools", "spooldrive")
@@ -79,7 +79,7 @@ class Outage(lab.LabTest):
         return up, away, drive.lines, stats
 
     def hang_up(self):
-        """At once: what it has not read yet comes again."""
+        """At once: data that it has not read yet comes again."""
         self.reader.drop()
 
     def check(self, spool, cap):

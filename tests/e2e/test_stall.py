@@ -45,7 +45,7 @@ class Stall(lab.WiredTest):
         return sent["packets"], sent["bytes"]
 
     def stall(self, flows, seconds, *arguments, times=1, cpu=None):
-        """The agent stands still @times in a flood; what it lost."""
+        """Stop the agent @times in a flood; returns the packets it lost."""
         enter = (lambda: os.sched_setaffinity(0, {cpu})) if cpu is not None else None
         observer = Observer(self.lab, self.a, "-i", "eth0", "--interval", INTERVAL_S,
                             *arguments, release=flows > FEW, enter=enter)
@@ -98,7 +98,7 @@ class Stall(lab.WiredTest):
         self.stall(MILLION, LONGEST)
 
     def embed(self, flows, every):
-        """A program whose callback sleeps at every so many records."""
+        """A program with a callback that sleeps at every so many records."""
         seen = {"records": 0, "sleeps": 0}
 
         def on_flow(_flow, _user):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: netbase
-"""netobsctl top: what a terminal shows, its keys, and the terminal after it; --once; files."""
+"""netobsctl top: its screen, its keys, and the terminal after it; --once; files."""
 
 import json
 import os

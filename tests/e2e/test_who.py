@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it names the owners of sockets that are open for moments, and lists those of the whole host.
+# Alone: it names the owners of short-lived sockets, and lists all sockets of the host.
 """The processes at the ends of flows, compared with what the processes themselves note.
 
 Who talks to whom, and how, is random; a failure prints its seed, and
@@ -207,7 +207,7 @@ class Processes(WhoTest):
 
 
 class Twins(WhoTest):
-    """Containers with equal addresses, whose connections have equal ports, too."""
+    """Containers with equal addresses, and connections with equal ports, too."""
     CONTAINERS = 2
 
     def talk(self):

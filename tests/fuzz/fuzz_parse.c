@@ -40,7 +40,7 @@ static void check_key(const struct flow_key *key)
 	check((key->tunnel != TUNNEL_NONE) || !key->vni);
 }
 
-/* Headers end within the frame, but for TCP's: its flags are the last that is read. */
+/* Headers end within the frame, except TCP's: the parser reads no further than its flags. */
 static void check_flow(const struct outcome *got, size_t size)
 {
 	const struct packet *pkt = &got->pkt;

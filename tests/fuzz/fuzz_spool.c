@@ -92,7 +92,7 @@ static void damage(const uint8_t *data, size_t size)
 	close(fd);
 }
 
-/* They are those that were there and not acknowledged, in order. */
+/* They are records that were there and not acknowledged, in order. */
 static void read_back(uint64_t n)
 {
 	struct spool spool;
@@ -148,7 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	spool_close(&spool);
 	damage(data + 1, size - 1);
 	read_back(n);
-	read_back(n); /* with what the first one mended */
+	read_back(n); /* with the repairs of the first one */
 	remove_dir();
 	return 0;
 }

@@ -26,7 +26,7 @@ static const struct tunnel_ports tunnels = {
 	.geneve = { 6081 },
 };
 
-/* A block of its own, so that a sanitizer sees what is read beyond. */
+/* A block of its own, so that a sanitizer detects reads beyond its end. */
 static uint8_t *copy_of(const void *bytes, size_t len)
 {
 	uint8_t *block = malloc(len ? len : 1);

@@ -12,10 +12,10 @@ struct outcome {
 	struct packet pkt;
 };
 
-/* With what the programs are built to take for tunnels. */
+/* With the ports that the programs take for tunnels by default. */
 struct outcome host_parse(enum link_kind link, const void *bytes, size_t len);
 
-/* @pkt: what is known before parsing, such as tags beside the frame. */
+/* @pkt: fields known before parsing, such as tags beside the frame. */
 struct outcome host_parse_from(struct packet pkt, enum link_kind link,
 			       const void *bytes, size_t len);
 

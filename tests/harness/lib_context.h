@@ -27,7 +27,7 @@ void context_start(struct context_fixture *f, uint32_t interval_ms);
 /* Begin a change and wait for it. @return its result */
 int context_change(struct netobs *ctx, const struct netobs_opts *opts);
 
-/* No more than @most descriptors are left open; a thread closes what a change has replaced. */
+/* At most @most descriptors are open. A thread closes replaced programs and maps. */
 void context_await_fds(struct netobs *ctx, int most);
 
 /* How many records came until the end. */

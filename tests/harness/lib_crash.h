@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What a crash of the host may leave of a directory, after any part of what was done
- * to it. Only a sync that succeeded makes sure: of a file, of what was written to it
- * before; of the directory, of its names. After one that failed, what it was to save
- * is in doubt for ever, as Linux takes it for saved: it has to be done again.
+ * The states of a directory that a crash of the host may leave, after any part of the operations on
+ * it. Only a successful sync makes data durable: a sync of a file the data written to it before, a
+ * sync of the directory its names. After a failed sync, Linux takes the data for saved, so it stays in
+ * doubt until it is written again.
  */
 #ifndef HARNESS_LIB_CRASH_H
 #define HARNESS_LIB_CRASH_H
@@ -18,7 +18,7 @@ enum crash_kind {
 	CRASH_KINDS,
 };
 
-/* Make @dir, which is empty, what is left of the first @n of @log. */
+/* Fill the empty @dir with a state that a crash may leave after the first @n operations of @log. */
 void crash_make(const struct disk_log *log, size_t n, enum crash_kind kind,
 		unsigned int seed, const char *dir);
 

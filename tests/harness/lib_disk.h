@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * A disk that fails when it is told to, and that remembers what was done to it, in
- * programs that include this: the linker gives them the calls below instead of the
- * C library's. Nothing in them waits for a real disk.
+ * A disk that fails on request and records the operations on it, for programs that include this: the
+ * linker gives them the calls below instead of the C library's. Nothing in them waits for a real disk.
  */
 #ifndef HARNESS_LIB_DISK_H
 #define HARNESS_LIB_DISK_H
@@ -58,7 +57,7 @@ struct disk_log {
 	struct disk_op *ops;
 	size_t n;
 	unsigned int n_files;
-	size_t start; /* behind what was there before */
+	size_t start; /* after the existing content */
 };
 
 /* Into @log, until it is NULL. */

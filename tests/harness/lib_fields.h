@@ -75,7 +75,7 @@ struct netobs_flow fields_flow(void);
 void field_change(struct netobs_flow *flow, const struct field *field);
 void point_field_change(struct netobs_point *point, const struct field *field);
 
-/* One that has all fields. */
+/* A flow with all fields. */
 struct netobs_process fields_process(void);
 void process_field_change(struct netobs_process *process,
 			  const struct field *field);

@@ -11,7 +11,7 @@ struct lab {
 	int home;
 };
 
-/* Move into a new namespace, whose loopback is up. */
+/* Move into a new namespace with its loopback up. */
 void lab_enter(struct lab *lab);
 
 /*

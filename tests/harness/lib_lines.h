@@ -26,7 +26,7 @@ int try_open_sink(struct lines_fixture *f, const char *spec);
 struct refused_spec {
 	const char *spec;
 	int err;
-	const char *words; /* in what is logged */
+	const char *words; /* in the log */
 };
 
 /* No sink opens with any of @cases. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A module's host without a spool: it counts records, and keeps what is logged. */
+/* A module's host without a spool: it counts records, and keeps log lines. */
 #ifndef HARNESS_LIB_SINK_HOST_H
 #define HARNESS_LIB_SINK_HOST_H
 
@@ -38,7 +38,7 @@ void test_host_close(struct test_host *host);
 void test_host_spec(struct test_host *host, const char *text,
 		    struct spec *ret_spec);
 
-/* Until something is watched that happens, or it is to be woken; at most @ms. */
+/* Wait for a watched event or the time of wake_in(), for @ms at most. */
 void test_host_wait(struct test_host *host, int ms);
 
 unsigned int test_host_lines(const struct test_host *host);

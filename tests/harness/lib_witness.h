@@ -44,10 +44,10 @@ struct log witness_log(struct witness *witness);
 /* Whether a line of the log contains @words. */
 bool witness_read(const struct witness *witness, const char *words);
 
-/* Forget all, free what was kept. */
+/* Forget all records, and free them. */
 void witness_clear(struct witness *witness);
 
-/* Sum of the packets of records whose destination port is @port. */
+/* Sum of the packets of records with destination port @port. */
 uint64_t witness_packets_to(const struct witness *witness, uint16_t port);
 
 #endif

@@ -72,7 +72,7 @@ enum {
 #define IP6 { LAYER_IP6, 0, 0, 0 }
 /* Length 0: of more than 64 KiB, as BIG TCP makes them. */
 #define IP6_JUMBO { LAYER_IP6, 1, 0, 0 }
-/* An extension header of @size bytes whose length field says @len. */
+/* An extension header of @size bytes with @len in its length field. */
 #define EXT(proto, len, size) { LAYER_EXT, (proto), (len), (size) }
 #define EXT8(proto) EXT(proto, 0, 8)
 /* @field: offset in bytes, and IP6_MORE */

@@ -22,7 +22,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The verifier log is for whoever changes the programs. */
+/* The verifier log is for a developer who changes the programs. */
 static int print_libbpf(enum libbpf_print_level level, const char *format,
 			va_list args)
 {

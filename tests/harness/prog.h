@@ -75,7 +75,7 @@ void prog_close(struct prog *prog);
 /* Forget all flows, fragments and counters; write to generation 0. */
 int prog_reset(struct prog *prog);
 
-/* Stay on one CPU: the rest of this process, and so what it runs. */
+/* Stay on one CPU from now on: this process and its children. */
 int prog_pin(unsigned int cpu);
 
 struct prog_packet {
@@ -103,7 +103,7 @@ struct connection prog_connection(const struct prog *prog,
 /* The sum of all CPUs' counters of connections. */
 struct conn_counters prog_conn_counters(const struct prog *prog);
 
-/* Forget rules, and what they have counted and are silent about. */
+/* Forget rules, their counts and their silences. */
 int prog_reset_alerts(struct prog *prog);
 
 /* Read the alerts that there are: prog.on_alert. */

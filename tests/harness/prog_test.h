@@ -27,7 +27,7 @@ enum { PROG_TEST_TCP_BYTES = 40, PROG_TEST_TCP_FRAME = 54 };
 /* The key that the programs give to it. */
 struct flow_key prog_test_tcp_key(uint16_t src_port);
 
-/* The @n-th source port, from 0, whose flow has the L1 set of port 1's. */
+/* The @n-th source port, from 0, that puts a flow into the same L1 set as port 1. */
 uint16_t prog_test_rival(const struct prog *prog, unsigned int n);
 
 /* All flows of a generation; nothing is unaccounted for. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Packets, and what the parser has to make of them. Unit tests show them to the
- * parser built for the host, BPF tests to the programs in the kernel.
+ * Packets, and the result that the parser must return for each. Unit tests give them to the parser
+ * built for the host, BPF tests to the programs in the kernel.
  */
 #ifndef HARNESS_SAMPLES_H
 #define HARNESS_SAMPLES_H

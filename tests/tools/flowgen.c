@@ -53,7 +53,7 @@ struct options {
 	const char *interface;
 	const char *progress;
 	const char *frames_file;
-	uint8_t *frames; /* what is in it; NULL: they are made up */
+	uint8_t *frames; /* its content; NULL: generated frames */
 	uint64_t flows;
 	uint64_t packets; /* 0: until --seconds have passed, or a signal */
 	double seconds;
@@ -74,7 +74,7 @@ struct sender {
 	int error;
 	uint64_t sent;
 	uint64_t refused; /* the interface said no, after tc egress saw it */
-	/* sent + refused, shared with whoever maps the --progress file */
+	/* sent + refused, shared with processes that map the --progress file */
 	volatile uint64_t *progress;
 	struct frame frames[BATCH];
 };

@@ -13,7 +13,7 @@
  * Exit code 1: something is still pending.
  *
  * Record n (from --first, or 0) has Bytes n + 1, and addresses and ports of its own for the first
- * 2^38 records, so that whoever gets them can tell each from all others.
+ * 2^38 records, so that their receiver can tell each from all others.
  */
 #include <netobs/netobs.h>
 #include <netobs/sink.h>

@@ -63,7 +63,7 @@ def read_baseline():
 
 
 def write_baseline(costs):
-    """@costs, and of what is there, other kernels' and compilers'."""
+    """@costs, and the file's costs of other kernels and compilers."""
     known = {(cost.kernel, cost.clang) for cost in costs}
     kept = [cost for cost in read_baseline()
             if (cost.kernel, cost.clang) not in known]
@@ -74,8 +74,8 @@ def write_baseline(costs):
 
 def allowed(cost, baseline):
     """
-    (instructions, stack) at most: over those of the same kernel and compiler.
-    One that is not written down may take what the costliest of all takes.
+    The limit of (instructions, stack): by the costs with the same kernel and compiler.
+    A program that is not listed may take as much as the costliest one.
     """
     same = [known for known in baseline if known.program == cost.program]
     for key in ("kernel", "clang"):

@@ -114,7 +114,7 @@ static bool report(const char *name, bool has_all,
 	return true;
 }
 
-/* The programs of sessions are left out where the kernel lacks what they need. */
+/* The programs of sessions are left out if the kernel lacks a feature that they need. */
 static bool is_optional(const char *name)
 {
 	return !strncmp(name, "session", strlen("session"));

@@ -72,7 +72,7 @@ running = set()
 
 
 def stop_all():
-    """For whoever is not to wait for the guests of other threads."""
+    """For a caller that must not wait for the guests of other threads."""
     for process in list(running):
         process.kill()
 

@@ -22,7 +22,7 @@ def clang(build):
 
 
 def verifier(build):
-    """The command that tells what the library's programs cost the verifier."""
+    """The command that measures the cost of the library's programs to the verifier."""
     sources = sorted(glob.glob(f"{SOURCE}/src/bpf/*.bpf.c"))
     return [f"{build}/verifier"] + [
         f"{build}/bpf/{os.path.basename(source)[:-2]}.o" for source in sources]

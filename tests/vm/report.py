@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""The results for people: one table, and what it does not say by itself."""
+"""The results for people: one table, and notes to it."""
 
 TAIL = 40
 

@@ -15,7 +15,7 @@ SAID = re.compile(r"^(\d+): (.*)$")
 
 @dataclass
 class Outcome:
-    """passed, absent, or in what way it failed; and what it said."""
+    """passed, absent, or the kind of failure; and the output."""
 
     status: str
     seconds: float = 0

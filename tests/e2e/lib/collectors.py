@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: libfixbuf-tools nfdump pmacct tshark
 """
-Collectors of others, and what they make of IPFIX: rows of one form, so that they can
+Other projects' collectors, and their output for IPFIX: rows of one form, so that they can
 be compared with JSON lines. A row has the names below; which of them, is up to the
 collector.
 """

@@ -67,7 +67,7 @@ class Collector:
             (f"?{text}" if text else "")
 
     def messages(self, service=""):
-        """Those that were accepted, as bytes."""
+        """The accepted messages, as bytes."""
         found = []
         if not os.path.exists(self.out + service):
             return found
@@ -135,7 +135,7 @@ class GrpcTest(lab.LabTest):
                                    for record in collector.records())
 
     def check_all_came(self, collector, result, but=()):
-        """Each at least once; those in @but never. How many came again."""
+        """Each at least once, and those in @but never. Returns how many came again."""
         came = self.numbers(collector)
         self.assertEqual(set(range(result["written"])) - set(but), set(came))
         stats = result["stats"]

@@ -145,7 +145,7 @@ def main():
         sys.exit(f"cannot listen at {options.address}")
     server.start()
     print(port, flush=True)
-    # Answer what is there, then go: what a rolling update does.
+    # Answer the received calls, then exit, as in a rolling update.
     signal.sigwait([signal.SIGTERM])
     server.stop(5).wait()
     os._exit(0)

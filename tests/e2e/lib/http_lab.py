@@ -75,7 +75,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"\n")
 
     def reset(self):
-        """The connection, with what the kernel has of it."""
+        """The connection, with the data that the kernel has for it."""
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                                    struct.pack("ii", 1, 0))
         self.close_connection = True
@@ -151,7 +151,7 @@ class Collector:
         self.requests, self.lines = [], []
         self.heads = set()  # what bodies begin with
         self.too_many, self.poison = 10**9, 10**9
-        self.deed = None  # what becomes of all requests, if it is the same
+        self.deed = None  # one outcome for all requests; None: chosen per request
         self.n_open = self.most_open = 0  # requests that are being answered
         self.lock = threading.Lock()
         with ns:

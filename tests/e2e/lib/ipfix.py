@@ -26,7 +26,7 @@ def split(stream):
 
 
 class Session:
-    """Templates that were seen, and what the next sequence number must be."""
+    """The templates so far, and the expected sequence number."""
 
     def __init__(self):
         self.templates = {}
@@ -90,7 +90,7 @@ class Session:
             yield Record(template, fields)
 
     def follow(self, message):
-        """Its records, if its sequence number is the one that is due."""
+        """Its records, if its sequence number is the expected one."""
         if message.sequence != self.sequence:
             raise AssertionError(f"sequence {message.sequence} instead of "
                                  f"{self.sequence}")

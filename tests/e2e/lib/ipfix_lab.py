@@ -24,7 +24,7 @@ def numbers(records):
 
 
 class Certificates(certs.Certificates):
-    """Those of collectors and of a client."""
+    """The certificates of collectors and of a client."""
 
     def __init__(self, directory):
         super().__init__(directory)
@@ -66,7 +66,7 @@ class Stream(bytearray):
 
 
 class Server:
-    """A collector over TCP or TLS: all connections, and what each brought."""
+    """A collector over TCP or TLS: all connections, and the data of each."""
 
     stream = Stream
 
@@ -126,7 +126,7 @@ class Server:
             assert not reader.is_alive(), "a connection does not end"
 
     def stop(self):
-        """As if it was killed: connections end, nobody listens."""
+        """As if it was killed: connections end, and the port is closed."""
         for end in (self.listener, *self.sockets):
             try:
                 end.shutdown(socket.SHUT_RDWR)

@@ -32,7 +32,7 @@ def jars(version):
 
 
 def free_ports(count):
-    """Ports that nobody has, and nobody gets while others are chosen."""
+    """Free ports, reserved while further ones are chosen."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
@@ -41,7 +41,7 @@ def free_ports(count):
 
 
 def make_certificates(directory):
-    """Those of a server and of a client; the server's in a file of its own."""
+    """The certificates of a server and of a client; the server's in a file of its own."""
     made = certs.Certificates(directory)
     for name in ("server", "client"):
         made.sign(name, "IP:127.0.0.1", "DNS:localhost")

@@ -66,8 +66,8 @@ class KafkaServiceTest(PersistentTest):
 
     def check_consumed(self, sent):
         """
-        What a consumer adds up for each flow is what was sent of it, in turn. Records that were
-        on their way when their sink was closed come twice: no others do.
+        The sums of a consumer for each flow equal the packets sent, flow by flow. Only records that
+        were on their way when their sink was closed come twice.
         """
         self.deliver_rest()
         consumed = collections.Counter()

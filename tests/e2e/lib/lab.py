@@ -31,7 +31,7 @@ IP = shutil.which("ip") or "/sbin/ip"
 
 
 def run(*command, check=True, **options):
-    """Run a command to its end; its output, and what it said if it failed."""
+    """Run a command to its end; returns its output, and shows it if the command fails."""
     done = subprocess.run([str(part) for part in command], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           **options)
@@ -88,7 +88,7 @@ def die_with_parent():
 
 
 def run_first():
-    """For spawn(): have a process run before those of other tests, whose load it would measure."""
+    """For spawn(): run a process with priority over other tests, whose load would disturb it."""
     os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
@@ -108,7 +108,7 @@ class Namespace:
         self.files = []
         run(IP, "netns", "add", name)
         self.inode = os.stat(f"/run/netns/{name}").st_ino
-        # No address configuration of its own: what a test sees, it sent.
+        # No address configuration of its own: a test sees only packets that it sent.
         self.sysctl("ipv6/conf/default/accept_dad", 0)
         self.sysctl("ipv6/conf/default/router_solicitations", 0)
         self.sysctl("ipv6/conf/default/disable_ipv6", 1)
@@ -199,7 +199,7 @@ class Namespace:
 
     @contextlib.contextmanager
     def packet_socket(self, interface):
-        """A raw socket whose frames pass tc egress like everybody's."""
+        """A raw socket. Its frames pass tc egress as all others do."""
         with self:
             raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         try:
@@ -342,7 +342,7 @@ def tool(name):
 
 
 class LabTest(unittest.TestCase):
-    """A test with a lab of its own, which prints what it found."""
+    """A test with a lab of its own, which prints its findings."""
 
     maxDiff = None
 

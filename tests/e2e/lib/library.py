@@ -33,7 +33,7 @@ class Rule(ctypes.Structure):
 
 
 def rules(expressions, default_action=ACCEPT):
-    """Those of the options, which accept what matches."""
+    """The rules of the options, which accept matching packets."""
     size = ctypes.sizeof(Rule)
     return {"rules": (Rule * len(expressions))(*(
                 Rule(sz=size, filter=one.encode(), action=ACCEPT) for one in expressions)),
@@ -182,7 +182,7 @@ class Context:
         return self._check(self.lib.netobs_drain(self.context))
 
     def stop(self):
-        """Deliver all that was seen; what became of it."""
+        """Deliver all packets seen; returns the statistics."""
         self.lib.netobs_stop(self.context)
         while self.go_on():
             pass

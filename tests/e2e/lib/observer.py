@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""Runs `netobsctl flows` and reads what it says."""
+"""Runs `netobsctl flows` and reads its output."""
 
 import collections
 import functools
@@ -28,7 +28,7 @@ def netobsctl(release=False):
 
 
 def program_for_all(where, release=False):
-    """A copy that an ordinary user can reach, with what it loads and runs from beside it."""
+    """A copy that an ordinary user can reach, with the modules and programs it loads beside it."""
     build, copy = pathlib.Path(netobsctl(release)).parent, pathlib.Path(where.path("program"))
     for pattern in "netobsctl", "netobs-bench", "libnetobs.so.*", "netobs/*.so":
         for path in build.glob(pattern):
@@ -100,7 +100,7 @@ class Result:
         return packets, octets
 
     def check_conservation(self):
-        """Seen = exported + all else; and the records are what is exported."""
+        """Seen = exported + all else, and the records have the exported packets."""
         self.check_identity()
         if self.total("exported") != self.exported():
             raise AssertionError(f"records hold {self.exported()}, stats say "
@@ -117,7 +117,7 @@ class Result:
             self.check_sink(sink)
 
     def check_sink(self, sink):
-        """What it took is what was exported, and went somewhere."""
+        """The sink took all exported records, and each has an outcome."""
         taken, recovered, delivered, pending = (
             collections.Counter(sink[name]) for name in
             ("taken", "recovered", "delivered", "pending"))

@@ -32,7 +32,7 @@ class Talk:
 
 
 class Group:
-    """Multicast: one datagram per round, nobody answers."""
+    """Multicast: one datagram per round, without answers."""
 
     def __init__(self, stack, ns, source, group):
         self.there = (group, 7000)
@@ -46,7 +46,7 @@ class Group:
 
 
 class OnceTest(lab.LabTest):
-    """Topologies, and what is asserted in each of them."""
+    """Topologies, and the assertions in each of them."""
 
     def node(self, tag, forward=False):
         ns = self.lab.ns(tag)

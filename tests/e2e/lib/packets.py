@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: tcpdump
-"""Runs `netobsctl capture`, and tcpdump beside it, and reads what they write."""
+"""Runs `netobsctl capture`, and tcpdump beside it, and reads their files."""
 
 import collections
 import json
@@ -50,7 +50,7 @@ def _pcap(data, magic):
 
 
 def _options(data):
-    """Those that are there twice are joined."""
+    """Join packets that were recorded twice."""
     options, at = {}, 0
     while at + 4 <= len(data):
         code, length = struct.unpack_from("<HH", data, at)
@@ -139,7 +139,7 @@ class Capture:
         return int(found) if found.isdigit() else found
 
     def stop(self, code=0):
-        """End it; what its --stats line says, whose identity is checked."""
+        """End it; returns its --stats line, after a check of the identity."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         return self.finish(code)

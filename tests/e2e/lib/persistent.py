@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""A service whose programs and tables stay in a BPF file system while it is away."""
+"""A service that leaves its programs and tables in a BPF file system while it is stopped."""
 
 import os
 import signal

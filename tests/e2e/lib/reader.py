@@ -7,7 +7,7 @@ import threading
 
 
 class Reader:
-    """Takes connections until close(); what is there then is read to its end."""
+    """Takes connections until close(), and then reads the received data to its end."""
 
     def __init__(self, path, take):
         self.path = path
@@ -27,16 +27,16 @@ class Reader:
         return self
 
     def close(self):
-        """Once whoever is connected has gone, which this waits for."""
+        """Wait until the connected client has gone, then do it."""
         os.unlink(self.path)
         self.listener.shutdown(socket.SHUT_RDWR)
         self.thread.join(60)
         self.listener.close()
         if self.thread.is_alive():
-            raise TimeoutError("somebody is connected still")
+            raise TimeoutError("a client is still connected")
 
     def drop(self):
-        """At once, whoever is connected; what has come is read to its end."""
+        """At once, even if a client is connected; received data is read to its end."""
         peer = self.peer
         if peer:
             peer.shutdown(socket.SHUT_RD)

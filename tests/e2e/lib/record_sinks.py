@@ -27,7 +27,7 @@ class Lines(threading.Thread):
 
 
 class Flows(collectors.NfCapd):
-    """All that nfdump prints, also what it takes for flows."""
+    """All rows that nfdump prints, including records that it takes for flows."""
 
     @staticmethod
     def row(flow):

@@ -45,7 +45,7 @@ class Link:
             ns.offload("eth0", "gso", on=gso)
 
     def serve(self, family=4, think_ms=0, port=PORT):
-        """A server in b that answers what is no bulk."""
+        """A server in b that answers requests other than bulk transfers."""
         server = self.lab.spawn(sys.executable, CHAT, "serve", ADDRESSES[family][1], port,
                                 think_ms, ns=self.b, stdout=subprocess.PIPE, text=True,
                                 enter=lab.run_first)

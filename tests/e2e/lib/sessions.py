@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""Runs `netobsctl sessions` and reads what it says."""
+"""Runs `netobsctl sessions` and reads its output."""
 
 import json
 import signal

@@ -35,7 +35,7 @@ class BuildLab(lab.Lab):
 
 
 def selection(topology, places, home):
-    """netobsctl's options for what is observed, run in @home's namespace."""
+    """netobsctl's options for the observed interfaces, run in @home's namespace."""
     options = ["--direction", DIRECTIONS[topology.ways]]
     for node, place in places.items():
         devices = [device for device in node.devices.values()
@@ -78,7 +78,7 @@ def vlan_ids(record):
 
 
 def wrong_flow(key, records, want):
-    """In words, what is wrong with the @records of one tuple."""
+    """Describe the errors in the @records of one tuple."""
     for name, real in (("Packets", want.packets), ("Bytes", want.bytes)):
         ours = sum(record[name] for record in records)
         if ours != real:
@@ -93,7 +93,7 @@ def wrong_flow(key, records, want):
 
 
 def wrong_result(topology, result):
-    """In words, what is wrong with an observer's records and statistics."""
+    """Describe the errors in an observer's records and statistics."""
     want = topology_truth.expected(topology)
     ours = grouped(result.records)
     found = []
@@ -150,7 +150,7 @@ def observe(topology, attach=None):
 
 
 def reduced(topology, wrong, records):
-    """Leave out what the failure does not need; what is still wrong."""
+    """Remove the parts that the failure does not need; returns the remaining errors."""
     for name in ("flows", "observed"):
         for one in list(getattr(topology, name)):
             before = getattr(topology, name)

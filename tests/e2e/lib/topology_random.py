@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""Random topologies: how they hang together, what is sent, what is observed."""
+"""Random topologies: their links, the packets sent, and the observed interfaces."""
 
 import random
 

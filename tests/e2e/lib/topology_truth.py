@@ -67,7 +67,7 @@ def expected(topology):
 
 
 def device_counts(topology):
-    """{(device, way): packets}, what the kernel's own counters must show."""
+    """{(device, way): packets}, the expected values of the kernel's own counters."""
     counts = defaultdict(int)
     for _, count, walk in topology.walks():
         for crossing in walk.crossings:

@@ -76,7 +76,7 @@ def udp(client, source, server, dest, sizes, port=5002, sport=0, segment=0,
 
 
 def udp_refused(client, source, dest, port=5003):
-    """To a port where nobody listens: an ICMP error comes back."""
+    """To a port without a listener: an ICMP error comes back."""
     with make_socket(client, socket.SOCK_DGRAM, source) as sender:
         sender.connect((dest, port))
         sender.send(b"anybody?")
@@ -134,7 +134,7 @@ def begin_flood(where, ns, interface, *arguments, **options):
 
 
 def flood(where, ns, interface, *arguments):
-    """flowgen to its end; what it sent."""
+    """Run flowgen to its end; returns the packets that it sent."""
     process = start_flood(where, ns, interface, *arguments)
     out, _ = process.communicate(timeout=100)
     if process.returncode:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""A service whose numbers, descriptors and memory are looked at while it runs."""
+"""A service, with checks of its counters, descriptors and memory while it runs."""
 
 import os
 import re

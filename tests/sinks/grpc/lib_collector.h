@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A collector in the caller's thread that does as it is told: what real ones do rarely. */
+/* A scripted collector in the caller's thread: it does on request what real ones do rarely. */
 #ifndef TESTS_SINKS_GRPC_LIB_COLLECTOR_H
 #define TESTS_SINKS_GRPC_LIB_COLLECTOR_H
 

@@ -184,7 +184,7 @@ static void check_flood(const struct flood *flood)
 
 static void one_call_takes_a_bounded_time(void **state)
 {
-	/* Length, kind, flags and stream; then what is in it. */
+	/* Length, kind, flags and stream; then the payload. */
 	static const struct flood floods[] = {
 		{ "backlog", { 0 }, 0 },
 		{ "zeros", { 0 }, 32 },

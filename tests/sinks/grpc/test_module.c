@@ -190,7 +190,7 @@ static void words_of_the_collector_are_made_readable(void **state)
 	module_fail_then_recover(f, "UNAUTHENTICATED: no token?; trying");
 }
 
-/* It need not read what it does not want. */
+/* It need not read a message that it refuses. */
 static void answer_may_come_before_the_end_of_the_call(void **state)
 {
 	struct module_fixture *f = *state;

@@ -6,7 +6,7 @@
 
 /*
  * @n records to a collector that takes @call_ms for a call and @record_us for each
- * record. A call whose time is over was of no use, but the collector had them.
+ * record. A call that timed out was wasted, although the collector had its records.
  */
 static unsigned int send_all(struct pace *pace, uint32_t n, uint32_t call_ms,
 			     uint32_t record_us, uint64_t *ret_sent)

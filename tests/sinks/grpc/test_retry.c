@@ -7,12 +7,12 @@
 
 #include <string.h>
 
-/* A collector, and what it takes. */
+/* A collector, and the records that it accepts. */
 struct picky {
 	uint32_t most;		 /* records at a time */
 	uint32_t bad, n_bad;	 /* it never takes these */
 	unsigned int broken;	 /* it takes nothing, for so many calls */
-	enum status_action says; /* what it says of those */
+	enum status_action says; /* its status for those */
 };
 
 struct outcome {
@@ -148,7 +148,7 @@ static void nothing_is_refused_while_nothing_is_taken(void **state)
 	}
 }
 
-/* It is not tried anew with each batch what the collector does not take. */
+/* The records that the collector refuses are not tried again with each batch. */
 static void size_is_found_once(void **state)
 {
 	const struct picky picky = { .most = 1000 };

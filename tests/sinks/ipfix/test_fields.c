@@ -116,7 +116,7 @@ static void assert_differ(struct encoder *encoder, const char *name,
 		fail_msg("%s does not have the field", name);
 }
 
-/* What no element is for alone has to be somewhere. */
+/* A field without an element of its own must be part of another element. */
 static void assert_records_differ(struct encoder *encoder, const char *member,
 				  const struct netobs_flow *flow,
 				  const struct netobs_flow *changed)
@@ -162,7 +162,7 @@ static void records_have_each_field(void **state)
 #define PROCESS_FIELD(member, type, json, proto, ipfix, ...) \
 	CALL(SOURCE, FIELD_ARGUMENTS ipfix)
 
-/* In the order of process_fields[]; those of the destination have another prefix. */
+/* In the order of process_fields[]; fields of the destination have another prefix. */
 static const char *const source_names[] = {
 #include "catalogue/fields.def"
 };

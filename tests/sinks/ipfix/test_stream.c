@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Sessions over TCP: what they deliver, and what is sent again. */
+/* Sessions over TCP: which records they deliver, and which are sent again. */
 #include "lib_session.h"
 
 #include <sys/socket.h>
@@ -22,7 +22,7 @@ static int accept_soon(struct session *f)
 		session_work(f, false);
 		test_host_wait(&f->host, 10);
 	}
-	fail_msg("nobody connected");
+	fail_msg("no connection was made");
 	return -1;
 }
 
@@ -80,7 +80,7 @@ static void reset(int peer)
 	close(peer);
 }
 
-/* The other side's kernel has all, and nobody has read it. */
+/* The other side's kernel has all of it, and no process has read it. */
 static void send_to_kernel(struct session *f, uint64_t n)
 {
 	f->host.n_records = n;

@@ -206,7 +206,7 @@ static void collector_that_is_away_is_asked_now_and_then(void **state)
 	assert_int_equal(test_host_lines(&f->host), 1);
 }
 
-/* two.test: nobody listens at the first of its addresses. */
+/* two.test: no one listens at the first of its addresses. */
 int getaddrinfo(const char *restrict host, const char *restrict port,
 		const struct addrinfo *restrict hints,
 		struct addrinfo **restrict list)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * What brokers may say, and what becomes of the records then. The brokers are those
- * that librdkafka brings along for tests; tests/e2e has real ones, which cannot be
- * made to say all this.
+ * Answers of brokers, and the outcome of the records after them. The brokers are the mocks of
+ * librdkafka; tests/e2e has real ones, which do not give all these answers on request.
  */
 #include "lib_test.h"
 
@@ -240,7 +239,7 @@ static void refused_batch_drops_nothing_that_is_fine(void **state)
 	assert_string_equal(f->logged, "");
 }
 
-/* Go on until what was in a refused batch is about to be sent. */
+/* Go on until the records of a refused batch are about to be sent again. */
 static rd_kafka_mock_cluster_t *wait_for_single(struct fixture *f)
 {
 	time_t end = time(NULL) + PATIENCE_S;
@@ -332,7 +331,7 @@ static void topic_that_is_not_there_is_waited_for(void **state)
 		      "&rdkafka.topic.metadata.refresh.interval.ms=100");
 	rd_kafka_mock_topic_set_error(brokers(f), "flows",
 				      RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
-	/* It may have been asked for, and made, before: that is to be forgotten. */
+	/* An earlier test may have requested and created it: forget that. */
 	sleep(3);
 	f->limit = RECORDS;
 	run_until_logged(f, "nknown topic");

@@ -97,7 +97,7 @@ static void rewind_sends_only_what_needs_it(void **state)
 	window_free(&window);
 }
 
-/* A spool may not be told of what it has not given out again. */
+/* Records that the spool has not returned again must not be acknowledged to it. */
 static void rewind_holds_back_what_is_settled(void **state)
 {
 	struct window window = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A server that says back what it hears over TLS, with certificates made for the tests. */
+/* An echo server over TLS, with certificates made for the tests. */
 #ifndef TESTS_SINKS_NET_LIB_TLS_SERVER_H
 #define TESTS_SINKS_NET_LIB_TLS_SERVER_H
 

@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- Names: of the test's own, so that no server has to be asked ------------------ */
+/* ---- Names: resolved by the test itself, without a DNS server --------------------- */
 
 typedef int getaddrinfo_fn(const char *, const char *, const struct addrinfo *,
 			   struct addrinfo **);
@@ -52,7 +52,7 @@ int getaddrinfo(const char *restrict host, const char *restrict port,
 		pthread_mutex_lock(&slowness);
 		pthread_mutex_unlock(&slowness);
 	}
-	/* two.test: nobody listens at the first of its addresses. */
+	/* two.test: no one listens at the first of its addresses. */
 	if (strcmp(host, "two.test"))
 		return look_up("127.0.0.1", port, hints, list);
 	err = look_up("127.0.0.2", port, hints, list);
@@ -107,7 +107,7 @@ static void start_listening(struct fixture *f)
 	f->port = ntohs(address.sin_port);
 }
 
-/* A port that nobody listens at. */
+/* A port without a listener. */
 static void find_port(struct fixture *f)
 {
 	start_listening(f);
@@ -407,7 +407,7 @@ static void peer_that_does_not_read_makes_nobody_wait(void **state)
 	stream_rest(&f->stream);
 	assert_true(f->stream.wants_out);
 
-	/* It has been asleep; what was written is there, and more may be. */
+	/* It was asleep; the written data has arrived, and more can follow. */
 	while (received < sent) {
 		n = recv(f->peer, sink, sizeof(sink), MSG_DONTWAIT);
 		if (n > 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* TLS connections to a server in a process of its own, which says back what it hears. */
+/* TLS connections to an echo server in a process of its own. */
 #include "sinks/net/stream.h"
 
 #include "lib_sink_host.h"
@@ -389,7 +389,7 @@ static void server_that_dies_is_connected_to_anew(void **state)
 	assert_non_null(strstr(f->host.logged, "again"));
 }
 
-/* More than fits anywhere, while nobody reads what is said back. */
+/* More than all buffers hold, while no one reads the echo. */
 static void more_than_fits_goes_through(void **state)
 {
 	static char sent[1 << 20], received[1 << 20];

@@ -96,7 +96,7 @@ static void half_of_what_is_confirmed_is_taken_the_older_one(void **state)
 	}
 }
 
-/* It may never be ahead of what is known, nor be wrong in the end. */
+/* It may never be ahead of the proven position, nor differ from the truth at the end. */
 static void too_many_messages_are_known_less_exactly(void **state)
 {
 	const unsigned int n = 10 * TRANSIT_MAX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* The conversations that benchmarks make up are those of TCP, in whatever order flows come. */
+/* The conversations that benchmarks make up follow TCP, in whatever order flows come. */
 #include "host.h"
 #include "lib_seed.h"
 #include "lib_test.h"

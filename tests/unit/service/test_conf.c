@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Files of a configuration, with the places of what is wrong. */
+/* Files of a configuration, and the places of errors in them. */
 #include "lib_test.h"
 
 #include <stdio.h>
@@ -94,7 +94,7 @@ static void errors_have_places(void **state)
 		  "f:2:3: a line is KEY = VALUE, [SECTION] or # COMMENT: '=' is missing\n" },
 		{ "[x]\na = \x01",
 		  "f:2:5: there is a control character (0x01)\n" },
-		/* One error, and none for what is in it. */
+		/* One error for the section, and none for the keys in it. */
 		{ "[x\na = b\n[]\n c = d",
 		  "f:1:1: the header of a section is [WORD] or [WORD \"NAME\"]\n"
 		  "f:3:1: the header of a section is [WORD] or [WORD \"NAME\"]\n" },
@@ -216,7 +216,7 @@ static void drop_ins_take_effect_by_name(void **state)
 	assert_string_equal(f->errors, "");
 	assert_values(f, "V12");
 
-	/* The administrator's files hide those of the vendor. */
+	/* Files of the administrator hide files of the vendor with the same name. */
 	write_file(f, "etc/n.conf", "[x]\na = A");
 	write_file(f, "etc/n.conf.d/20-b.conf", "[x]\na = b");
 	read_files(f);

@@ -91,7 +91,7 @@ static void parse_gives_the_expected_flow(void **state)
 	assert_key(&got.pkt.key, want);
 	assert_outer(&got.pkt, want);
 	assert_extent(&got.pkt, sample, &packet);
-	/* Inner Ethernet headers do not count: MACs are those of the link. */
+	/* Inner Ethernet headers do not count: MACs are from the link's header. */
 	assert_int_equal(got.pkt.attrs.has_mac, sample->link == LINK_ETHERNET);
 	assert_int_equal(got.pkt.fragment, want->fragment);
 	assert_int_equal(got.pkt.attrs.dscp, PACKET_TOS >> 2);
@@ -123,7 +123,7 @@ static void parse_is_the_same_with_more_bytes_behind(void **state)
 		assert_memory_equal(&plain.pkt, &longer.pkt, sizeof(plain.pkt));
 }
 
-/* A flow of the outer tuple, since what the tunnel holds is cut off. */
+/* A flow of the outer tuple, since the inner packet is cut off. */
 static void assert_outer_flow(const struct outcome *got,
 			      const struct outcome *whole)
 {
@@ -160,7 +160,7 @@ static void parse_of_every_truncation_is_short_cut_or_whole(void **state)
 				assert_int_equal(got.ret, whole.ret);
 			continue;
 		}
-		if (whole.ret) { /* what is wrong with it is not there yet */
+		if (whole.ret) { /* the invalid part is not captured yet */
 			assert_true(got.cut);
 			continue;
 		}

@@ -245,7 +245,7 @@ static void pump(struct model *m, int end)
 		start_timer(m, end, EVENT_RTO, e->rto);
 }
 
-/* The first that is outstanding, again. */
+/* Retransmit the first outstanding segment. */
 static void retransmit(struct model *m, int end)
 {
 	struct end *e = &m->ends[end];
@@ -343,7 +343,7 @@ static void arrive_ack(struct model *m, int end, const struct packet_seen *p)
 	}
 }
 
-/* RFC 7323, 4.3 and 5.3. False: it is older than what was received. */
+/* RFC 7323, 4.3 and 5.3. False: it is older than received data (PAWS). */
 static bool take_stamp(struct end *e, const struct event *event)
 {
 	const struct packet_seen *p = &event->packet;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Segments of one connection, one after the other, and what they show of it. */
+/* Segments of one connection, one after the other, and the measurements from them. */
 #include "lib_test.h"
 
 #include "base/util.h"
@@ -232,7 +232,7 @@ static void a_syn_with_another_number_is_another_connection(void **state)
 	assert_false(is_stray(&conn, &segment));
 }
 
-/* What a flood with forged addresses can cause, and what it cannot. */
+/* The effects that a flood with forged addresses can have, and those that it cannot. */
 static void more_than_a_handshake_is_no_longer_half_open(void **state)
 {
 	(void)state;
@@ -353,7 +353,7 @@ static void a_connection_that_was_open_is_timed_after_two_round_trips(void **sta
 	send_hundreds(&at, 1);
 	assert_int_equal(body.stats[A].rtt.n, 1);
 
-	/* A retransmission: what comes next may be one too. */
+	/* A retransmission: the next segment may be one, too. */
 	begin();
 	send_hundreds(&at, 2);
 	see(0, A, ACK, at - 100, 500, 100);

@@ -115,7 +115,7 @@ static struct connection connection_of(struct entry *entry)
 	return (struct connection){ &entry->head, &entry->rates, &entry->body };
 }
 
-/* Nothing of it but what it changed may be different from what the other one does. */
+/* The usual way changes the same words to the same values as the full one, and no others. */
 static void compare(struct entry *usual, const struct entry *before, int dir,
 		    const struct segment *segment, bool is_aged)
 {

@@ -13,7 +13,7 @@
 
 enum { SLOTS = 64, STEPS = 200000, MODEL = SLOTS + 1 };
 
-/* A log, and what it must give back: records in order, with their generations. */
+/* A log must return all records, in order, with their generations. */
 struct fixture {
 	struct cpu_state cpu;
 	struct log_slot slots[SLOTS];

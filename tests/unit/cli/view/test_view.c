@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Views: what is collected for an interval, and what rows can be sorted by. */
+/* Views: the collection of an interval, and the orders of rows. */
 #include "lib_test.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* The states of an object that runs: what each of its calls returns in them. */
+/* The states of an object that runs, and the result of each call in them. */
 #include "base/life.h"
 #include "base/util.h"
 

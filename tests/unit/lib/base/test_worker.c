@@ -17,7 +17,7 @@
 /* How often the thread may run a piece of work, and may report one. */
 static sem_t may_run, may_write, written;
 
-/* In place of that of the C library, to hold it up. */
+/* In place of the function of the C library, to delay it. */
 int eventfd_write(int fd, eventfd_t value)
 {
 	ssize_t len;
@@ -134,7 +134,7 @@ static void late_report_does_not_stay(void **state)
 	assert_null(worker_take(worker));
 	assert_false(is_readable(worker, 0));
 
-	/* Nor does it hide that of what was begun meanwhile. */
+	/* Nor does it hide the end of work that was started meanwhile. */
 	sem_wait(&written);
 	begin_before_report(worker, &first, &second);
 	assert_null(worker_take(worker));

@@ -86,7 +86,7 @@ static void a_rate_keeps_its_number_while_it_is_in_use(void **state)
 		assert_meanings(&rates);
 		if (err) {
 			assert_int_equal(err, -EBUSY);
-			/* The flows of before end, and all entries are read. */
+			/* The earlier flows end, and all entries are read. */
 			for (uint32_t i = 0; i < FLOWS; i++) {
 				n_flows[flows[i].id]--;
 				flows[i].id = 0;
@@ -103,7 +103,7 @@ static void a_rate_keeps_its_number_while_it_is_in_use(void **state)
 			uint32_t number = rates_number(rates.numbers, &list[i]);
 
 			assert_in_range(number, 1, RATES - 1);
-			/* Only one that is new has no meaning yet. */
+			/* Only a new number has no meaning yet. */
 			assert_true(new & 1U << number ||
 				    is_same(&meaning[number], &list[i]));
 			meaning[number] = list[i];

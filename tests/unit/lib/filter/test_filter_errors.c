@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Expressions that are not filters, and those that are not for all kinds of links. */
+/* Expressions that are not filters, and filters that not all kinds of links support. */
 #include "lib_test.h"
 
 #include "base/util.h"

@@ -87,7 +87,7 @@ static void counts_survive_any_number_of_lists(void **state)
 	filter_free(filter);
 }
 
-/* Those of a rule that went are in the sum of all that went, also when its slot is another's. */
+/* The counts of a removed rule are in the sum of removed rules, even if its slot was reused. */
 static void count_of_a_rule_that_went_is_not_mixed_up(void **state)
 {
 	static const char *const lists[][1] = { { "udp" }, { "tcp" } };

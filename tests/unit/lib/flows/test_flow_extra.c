@@ -72,7 +72,7 @@ static void fill_packets(void *data, struct netobs_flow *record, void *ctx)
 	*(struct doubled *)data = (struct doubled){ 0 };
 }
 
-/* A merger whose flows have the data of both. */
+/* A merger with the data of both features beside its flows. */
 struct fixture {
 	struct merger merger;
 	struct filled filled;

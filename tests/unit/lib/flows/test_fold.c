@@ -373,7 +373,7 @@ static void generations_share_memory_and_give_it_back(void **state)
 	add_flows(&fold, 0, 0, MANY);
 	assert_int_equal(count_entries(&fold, 0), MANY);
 	bytes = fold_bytes(&fold);
-	/* While the old one is read, the new one takes what it no longer needs. */
+	/* While the old one is read, the new one takes its released chunks. */
 	for (uint32_t from = 0; from < MANY; from++) {
 		const struct flow_entry *entry;
 		struct flow_entry room;

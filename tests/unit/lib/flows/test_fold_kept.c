@@ -28,7 +28,7 @@ enum {
 	SOURCES = LOGS + 1,
 	CHUNKS = 8,
 	KILLS_STEPPED = 80, /* after a number of instructions, */
-	KILLS_OPENING = 30, /* of what a process does first */
+	KILLS_OPENING = 30, /* of the first steps of a process */
 	STEPS_MAX = 3000,
 	KILLS_TIMED = 80, /* after a time */
 	RUN_MAX_US = 3000,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Records have what was measured of their connection, each count once. */
+/* Records have the measurements of their connection, and each count is in one record. */
 #include "flows/health.h"
 
 #include "bpf/parse/headers.h"
@@ -145,7 +145,7 @@ static void values_are_those_of_the_flows_direction(void **state)
 	assert_int_equal(record.zero_windows, 9);
 }
 
-/* Whatever comes between two records: the sum over records is what was measured. */
+/* Whatever happens between two records, the sum over records equals the measurement. */
 static void each_count_is_in_one_record(void **state)
 {
 	const struct flow_key key = key_of(1000, 2000, 0);

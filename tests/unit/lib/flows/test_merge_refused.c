@@ -55,7 +55,7 @@ static void on_flow(const struct netobs_flow *flow, void *user)
 
 /* ---- Flows -------------------------------------------------------------------- */
 
-/* By flow and interface: what each point saw. */
+/* By flow and interface: the packets of each point. */
 struct truth {
 	uint64_t seen[FLOWS][INTERFACES];
 };

@@ -38,7 +38,7 @@ static struct netobs_flow record_of(const struct flow_entry entries[2],
 	return flow;
 }
 
-/* Two entries whose order must not matter. */
+/* Two entries in either order: the result must be the same. */
 static void pair(struct flow_entry entries[2])
 {
 	struct flow_key key = world_key(0, 1, IN);
@@ -611,7 +611,7 @@ static void brief_flows_change_no_record(void **state)
 	assert_true(n_brief > 128);
 }
 
-/* Each record by itself, and what is not reported does not come again. */
+/* Each record by itself; packets that were not reported do not come again. */
 static void small_records_are_counted_and_not_reported(void **state)
 {
 	struct merge_options options = merger_every_second();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* How much traffic a flow was, given what each observation point saw. */
+/* The traffic of a flow, computed from the counts of each observation point. */
 #include "bpf/types.h"
 #include "lib_test.h"
 #include "lib_world.h"
@@ -10,7 +10,7 @@
 
 enum { POINTS = 8, LINKS = 8, NAMESPACES = 3 };
 
-/* On the way in, out, and out of what was counted on its way in. */
+/* Packets received, sent, and sent after they were counted when received. */
 enum { IN = 0, OUT = KEY_EGRESS, ON = KEY_EGRESS | KEY_AGAIN };
 
 /* What one point saw; ifindex 0 ends a list. */
@@ -43,7 +43,7 @@ static const struct {
 	uint64_t total;
 } cases[] = {
 	{ "one point", { { .ifindex = 1 } }, { SEEN(1, IN, 7) }, 7 },
-	{ "one point at an interface nobody knows",
+	{ "one point at an unknown interface",
 	  { { .ifindex = 1 } },
 	  { SEEN(99, OUT, 7) },
 	  7 },
@@ -61,7 +61,7 @@ static const struct {
 	    { .ifindex = 3, .unobserved = true } },
 	  { SEEN(1, IN, 3), SEEN(2, ON, 3), SEEN(2, OUT, 7) },
 	  10 },
-	{ "forwarded between interfaces nobody knows",
+	{ "forwarded between unknown interfaces",
 	  { { .ifindex = 1 } },
 	  { SEEN(8, IN, 10), SEEN(9, ON, 10) },
 	  10 },
@@ -163,7 +163,7 @@ static const struct {
 	    { .ifindex = 3, .peer = 2 } },
 	  { SEEN(1, IN, 10), SEEN(3, IN, 10) },
 	  10 },
-	{ "into a namespace whose side of two links is not observed",
+	{ "into a namespace by two links with an unobserved far side",
 	  { PEER(1, 0, 2, 1),
 	    { .ifindex = 2, .netns = 1, .peer = 1, .unobserved = true },
 	    { .ifindex = 3, .netns = 1, .peer = 4, .link_netns = 1, .unobserved = true },
@@ -252,14 +252,14 @@ static const struct {
 	  { { .ifindex = 1 }, MACVLAN(2, 1), MACVLAN(3, 1) },
 	  { SEEN(2, OUT, 10), SEEN(1, IN, 10), SEEN(3, IN, 10) },
 	  10 },
-	{ "forwarded to a macvlan by one that is not observed",
+	{ "forwarded to a macvlan by an unobserved one",
 	  { { .ifindex = 1 }, /* macvlans are elsewhere */
 	    { .ifindex = 2, .netns = 2, .lower = 1, .unobserved = true },
 	    { .ifindex = 3, .netns = 2 },
 	    { .ifindex = 2, .netns = 1, .lower = 1 } },
 	  { SEEN_AT(2, 3, IN, 10), SEEN(1, IN, 10), SEEN_AT(1, 2, IN, 10) },
 	  10 },
-	{ "to a macvlan whose way out is not observed, and on from there",
+	{ "to a macvlan with an unobserved lower interface, and on from there",
 	  { { .ifindex = 1 },
 	    { .ifindex = 2, .netns = 1, .lower = 1, .unobserved = true },
 	    { .ifindex = 3, .netns = 1 } },

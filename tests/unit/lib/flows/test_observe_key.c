@@ -123,7 +123,7 @@ static void key_is_the_same_where_namespaces_are_joined(void **state)
 	host_done(&host);
 }
 
-/* An entry may be of before or after: its flow decides. */
+/* An entry may be from before or after the change: its flow decides. */
 static void no_sight_is_certain_while_interfaces_come_and_go(void **state)
 {
 	static const struct world_link links[] = { { .ifindex = 1 },

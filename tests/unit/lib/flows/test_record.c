@@ -346,7 +346,7 @@ static void record_names_the_points_of_all_namespaces(void **state)
 	flow_init(&flow, &key);
 	flow_ensure_point(&flow, 1, 2, false);
 	flow_ensure_point(&flow, 0, 2, true);
-	flow_ensure_point(&flow, 0, 77, false); /* gone for good */
+	flow_ensure_point(&flow, 0, 77, false); /* gone permanently */
 	assert_int_equal(record_fill(&record, &flow, &delta, NETOBS_END_ACTIVE,
 				     &host, &clock),
 			 0);

@@ -19,7 +19,7 @@ static uint64_t random_bits(int bits)
 	return bits ? all >> (64 - bits) : 0;
 }
 
-/* Mostly within what is short, and of each size up to @most bits. */
+/* Mostly within the range of the short form, and of each size up to @most bits. */
 static uint64_t random_size(int most)
 {
 	return random_bits(rand() % (most + 1));
@@ -44,7 +44,7 @@ static struct flow_key random_key(void)
 		.flags = (uint8_t)random_bits(4),
 	};
 
-	/* One word of what no short form says. */
+	/* One value that the short form cannot represent. */
 	if (happens_to_one_in(8))
 		switch (rand() % 8) {
 		case 0:

@@ -374,7 +374,7 @@ static void a_million_groups_take_bounded_memory_and_lose_nothing(void **state)
 	netobs_groups_free(groups);
 }
 
-/* Half of the groups are dropped, those of the fewest bytes: the sums of each are kept. */
+/* The half of the groups with the fewest bytes is dropped, and its sums are kept. */
 static void dropped_groups_are_in_the_others_each_once(void **state)
 {
 	enum { MOST = 4, FLOWS = 50 };

@@ -11,7 +11,7 @@
 
 static int queue = 256; /* questions that can wait */
 
-/* 10.0.0.13 answers never; 10.0.0.14 has no name; others have one that is not clean. */
+/* 10.0.0.13 never answers; 10.0.0.14 has no name; the names of others need cleaning. */
 static int look_up_test(const uint8_t *addr, uint16_t port, uint8_t proto,
 			char *name, size_t size, void *user)
 {

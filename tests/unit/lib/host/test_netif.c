@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* The list of interfaces, and what is stacked on what. */
+/* The list of interfaces, and how they are stacked. */
 #include "lib_test.h"
 #include "host/netif.h"
 #include "base/util.h"
@@ -199,7 +199,7 @@ static void netifs_former_stacks_last_until_the_sweep(void **state)
 	netifs_done(&netifs);
 }
 
-/* Only what a VLAN or macvlan device sends through has its packets. */
+/* Only the lower interface of a VLAN or macvlan device carries its packets. */
 static void netif_has_a_lower_of_its_own_packets(void **state)
 {
 	static const struct {

@@ -108,7 +108,7 @@ static void two_names_of_a_namespace_become_one_item(void **state)
 	struct selection selection = select_from(interfaces, NULL);
 
 	(void)state;
-	/* b is what a is, and c what is followed as d. */
+	/* b is the namespace of a, and c is followed as d. */
 	assert_int_equal(selection_rename(&selection, 0, "a"), 0);
 	assert_int_equal(selection_rename(&selection, 1, "a"), 0);
 	assert_int_equal(selection.count, 2);
@@ -147,7 +147,7 @@ static void plain_names_must_be_those_of_interfaces(void **state)
 	assert_int_equal(selected_check_names(&selection.items[0], NULL,
 					      &netifs, &log),
 			 -ENODEV);
-	/* One that was asked for before may be away. */
+	/* A namespace that was selected before may be absent. */
 	assert_int_equal(selected_check_names(&selection.items[0],
 					      &selection.items[0], &netifs, &log),
 			 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Records of callers whose structs are smaller or larger than the library's. */
+/* Records of callers with structs that are smaller or larger than the library's. */
 #include "record/any.h"
 #include "lib_test.h"
 #include "base/util.h"

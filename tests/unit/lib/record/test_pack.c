@@ -122,7 +122,7 @@ static void more_points_than_there_is_room_for_are_damage(void **state)
 	assert_int_equal(unpack(larger, sizeof(larger)), -EBADMSG);
 }
 
-/* From a version of the library whose structs were smaller, or are larger. */
+/* From a version of the library with smaller or larger structs. */
 static void other_versions_are_understood(void **state)
 {
 	struct netobs_point point = { .ifindex = 9, .name = "eth9" };

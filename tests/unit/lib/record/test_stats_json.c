@@ -66,7 +66,7 @@ static void pending_is_a_term_while_there_is_any(void **state)
 		strstr(text, ",\"pending\":{\"packets\":5,\"bytes\":55},"));
 }
 
-/* Inside what it is a part of. */
+/* Inside the object that it is a part of. */
 static void small_records_are_named_if_there_are_any(void **state)
 {
 	struct netobs_stats stats = some_stats();

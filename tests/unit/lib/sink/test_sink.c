@@ -126,7 +126,7 @@ static int accept_soon(struct lines_fixture *f, int listener)
 		poll(&fd, 1, 10);
 		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
 	}
-	fail_msg("nobody connected");
+	fail_msg("no connection was made");
 	return -1;
 }
 
@@ -181,7 +181,7 @@ static void socket_that_is_away_gets_all_when_it_comes(void **state)
 	close(listener);
 }
 
-/* If it waited, nobody would be left to read: this is one thread. */
+/* If it waited, it would wait forever: the reader is in the same thread. */
 static void socket_that_does_not_read_stops_nobody(void **state)
 {
 	struct lines_fixture *f = *state;
@@ -244,7 +244,7 @@ static void reader_that_goes_and_comes_misses_nothing(void **state)
 
 		write_flows(f, 1000 * round, 1000 * (round + 1));
 		text = receive_all(f, peer);
-		/* It may begin with what was sent to the one before. */
+		/* It may begin with records that were sent to the previous connection. */
 		assert_int_equal(sscanf(text, "{\"TimeFlowStartMs\":%lu", &from),
 				 1);
 		assert_true(from <= next);

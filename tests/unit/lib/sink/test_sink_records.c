@@ -312,7 +312,7 @@ static void later_types_are_skipped_and_counted(void **state)
 	assert_sink_identity(f);
 }
 
-/* The next process does not take what the last one did. */
+/* The next process takes other types of records than the last one. */
 static void types_that_are_left_out_are_skipped_and_counted(void **state)
 {
 	struct lines_fixture *f = *state;

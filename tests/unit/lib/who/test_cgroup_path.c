@@ -54,7 +54,7 @@ static const struct {
 	{ "/system.slice/containerd.service/kubepods-burstable-pod" UID_OF_SYSTEMD
 	  ".slice:cri-containerd:" ID,
 	  ID, UID },
-	/* A node in a container: what is below may be called anything */
+	/* A node in a container: groups below it may have any name */
 	{ "/docker/" OTHER
 	  "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
 	  "kubelet-kubepods-burstable-pod" UID_OF_SYSTEMD

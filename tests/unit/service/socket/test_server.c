@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Clients that take what is queued, that take nothing, and that come too many at once. */
+/* Clients that read their queues, that read nothing, and that are too many at once. */
 #include "lib_test.h"
 
 #include <errno.h>
@@ -192,7 +192,7 @@ static int int_of(int fd, int level, int option)
 	return value;
 }
 
-/* The kernel finds those that are gone without a word within a minute. */
+/* The kernel detects clients that vanished without a FIN within a minute. */
 static void peers_are_asked_whether_they_are_there(void **state)
 {
 	struct server *server = *state;

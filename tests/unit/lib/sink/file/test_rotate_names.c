@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* The names of rotated files: what is not one of them must not be removed. */
+/* The names of rotated files: files with other names must not be removed. */
 #include "lib_test.h"
 
 #include "sink/file/rotate_part.h"

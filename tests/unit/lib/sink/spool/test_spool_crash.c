@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * The host crashes after any operation on a spool's directory, which leaves any part
- * of what was not made sure: what was told to be durable and is not acknowledged is
- * there, and nothing that never was.
+ * The host crashes after any operation on a spool's directory, and leaves any part of the data that
+ * was not synced. The spool then has all records that it reported as durable and that are not
+ * acknowledged, and none that were never written.
  */
 #include "lib_crash.h"
 #include "lib_test.h"
@@ -17,7 +17,7 @@
 
 enum { STEPS = 45, SEGMENT = 4096, LIMIT = 48 << 10 };
 
-/* What had been told when so many operations were done, at most so far. */
+/* The records that were reported as durable after so many operations. */
 struct claim {
 	size_t at;
 	uint64_t durable, acked;
@@ -113,7 +113,7 @@ static void live(struct spool_fixture *f, struct history *history,
 
 /* ---- And after it ---------------------------------------------------------------- */
 
-/* All of [from, to) is there, and each other record is what it was. */
+/* All of [from, to) is there, and no other record has changed. */
 static void check_contents(struct spool *spool, uint64_t from, uint64_t to,
 			   uint64_t tail)
 {
@@ -178,7 +178,7 @@ static void check(struct spool_fixture *f, struct claim claim, uint64_t tail)
 	empty_dir(f->dir);
 }
 
-/* A second crash, while what the first has left is being looked through. */
+/* A second crash, during the recovery from the first. */
 static void crash_again(struct spool_fixture *f, struct claim claim, uint64_t tail)
 {
 	struct disk_log log = { 0 };
@@ -226,7 +226,7 @@ static void crash_everywhere(struct spool_fixture *f,
 	free(history);
 }
 
-/* More lives, where somebody has the time. */
+/* More crashes: NETOBS_TEST_CRASHES. */
 static unsigned int effort(void)
 {
 	const char *text = getenv("NETOBS_TEST_CRASHES");

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A directory with one segment of @n records; its path, and what is in it. */
+/* A directory with one segment of @n records; its path and content. */
 static char *make_segment(struct spool_fixture *f, uint64_t n, char *path,
 			  size_t *len)
 {
@@ -21,7 +21,7 @@ static char *make_segment(struct spool_fixture *f, uint64_t n, char *path,
 	return read_file(path, len);
 }
 
-/* A crash may leave any part of what was written, from the front. */
+/* A crash may leave any prefix of the written data. */
 static void every_prefix_of_a_file_gives_its_whole_records(void **state)
 {
 	struct spool_fixture *f = *state;
@@ -42,14 +42,14 @@ static void every_prefix_of_a_file_gives_its_whole_records(void **state)
 		assert_int_equal(f->spool.recovered.seq, whole);
 		get_all(&f->spool, 0, whole, &item);
 		assert_false(spool_read(&f->spool, &item));
-		/* What comes now does not disturb what was there. */
+		/* New records do not disturb the old ones. */
 		assert_true(put(&f->spool, 77, 0));
 		assert_true(spool_read(&f->spool, &item));
 		assert_is_record(&item, 77);
 		assert_identity(&f->spool);
 		spool_close(&f->spool);
 		assert_int_equal(count_files(f->dir, ".bad", NULL), 0);
-		/* And is still there afterwards, behind what was. */
+		/* And they are still there afterwards, behind the old ones. */
 		open_spool(f);
 		assert_int_equal(f->spool.recovered.seq, whole + 1);
 		get_all(&f->spool, 0, whole, &item);
@@ -62,7 +62,7 @@ static void every_prefix_of_a_file_gives_its_whole_records(void **state)
 	free(bytes);
 }
 
-/* ---- Files that somebody else made ------------------------------------------------ */
+/* ---- Files of other programs ------------------------------------------------------- */
 
 static const char victim[] = "/dev/shm/netobs-victim";
 
@@ -125,7 +125,7 @@ static void assert_untouched(void)
 
 /* ---- Damage ------------------------------------------------------------------------ */
 
-/* Reads what is there of @n records; each that is not counts as damaged. */
+/* Reads the rest of @n records; each missing one counts as damaged. */
 static uint64_t read_whole(struct spool *spool, uint64_t n)
 {
 	struct spool_item item;
@@ -176,7 +176,7 @@ static void damage_costs_the_record_that_it_is_in(void **state)
 	free(bytes);
 }
 
-/* Several files, each damaged somewhere: what is whole comes, in order. */
+/* Several files, each damaged somewhere: the intact records are read, in order. */
 static void random_damage_costs_what_it_hits(void **state)
 {
 	enum { RECORDS = 2000, ROUNDS = 100 };

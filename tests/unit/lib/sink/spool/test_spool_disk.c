@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* What a spool on disk holds, and whose it is. */
+/* The content of a spool on disk, and its owner. */
 #include "lib_test.h"
 #include "lib_spool.h"
 #include "base/util.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * A disk that fails, in each of the ways it can: that is told once, what it costs is
- * counted, and it is over with the next sync after it.
+ * A disk that fails in each possible way: the failure is logged once, its losses are counted, and the
+ * next successful sync ends it.
  */
 #include "lib_disk.h"
 #include "lib_test.h"
@@ -130,7 +130,7 @@ static void faults_are_told_once_and_get_over(void **state)
 	}
 }
 
-/* What was dropped is what the message says, and what is counted. */
+/* The message and the counters have the number of dropped records. */
 static void full_disk_is_counted(void **state)
 {
 	static const struct disk_fault full = { DISK_WRITE, 0, 100000, ENOSPC, 0 };
@@ -235,7 +235,7 @@ static void lack_of_descriptors_gets_over(void **state)
 	spool_close(&f->spool);
 }
 
-/* A disk that cannot be read for a while costs nothing, one that never can is told. */
+/* A disk that cannot be read for a while costs no record; one that stays so is logged. */
 static void unreadable_records_are_tried_again(void **state)
 {
 	static const struct disk_fault unreadable = { DISK_READ, 0, 100000, EIO,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Killed at any time, a spool on disk has what it said was durable. */
+/* After a kill at any time, a spool on disk has all records that it reported as durable. */
 #include "lib_test.h"
 #include "lib_spool.h"
 
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Writes, syncs, reads and acknowledges as it comes; tells what is durable. */
+/* Writes, syncs, reads and acknowledges at random; reports the durable records. */
 static void be_killed(const struct spool_options *options, unsigned int seed,
 		      int tell_fd)
 {

@@ -68,7 +68,7 @@ static void be_killed(const struct spool_options *options, struct owner *owner,
 	}
 }
 
-/* What was delivered is part of a commit, and what was committed is there. */
+/* Delivered records are part of a commit, and committed records are there. */
 static void kills_leave_whole_commits(void **state)
 {
 	struct owner *owner = mmap(NULL, sizeof(*owner), PROT_READ | PROT_WRITE,
@@ -248,7 +248,7 @@ static void marks_outlive_a_lifted_limit(void **state)
 	spool_close(&f->spool);
 }
 
-/* Those of a run that commits nothing, or of another program. */
+/* Records of a run that commits nothing, or of another program. */
 static void records_without_commits_are_kept(void **state)
 {
 	struct spool_fixture *f = *state;

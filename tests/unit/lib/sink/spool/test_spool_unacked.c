@@ -78,7 +78,7 @@ static void in_hand_and_delivered_is_not_dropped(void **state)
 	put_all(&spool, 100, MANY);
 	assert_true(spool.size <= options.max_bytes);
 	assert_identity(&spool);
-	/* Nothing is read past what became of those is unknown. */
+	/* No record is read beyond those with an unknown outcome. */
 	assert_false(spool_read(&spool, &item));
 
 	spool_ack(&spool, some);
@@ -93,7 +93,7 @@ static void in_hand_and_delivered_is_not_dropped(void **state)
 	finish(&spool);
 }
 
-/* More than a segment: what is in hand goes over the border of what is left. */
+/* More than a segment: the unacknowledged records span two segments. */
 static void in_hand_over_several_segments(void **state)
 {
 	struct spool spool;

@@ -240,7 +240,7 @@ static int listen_at(const char *path)
 	return fd;
 }
 
-/* All that there is to be read now, but @most; into @lines, which numbers there are. */
+/* Read the lines that are available, @most at most; @lines gets their numbers. */
 static uint64_t read_lines(int peer, size_t most, bool *lines, uint64_t n)
 {
 	char *text = calloc(1, most + 1), *at = text, *end;
@@ -315,7 +315,7 @@ static void absent_reader_is_looked_for_each_second(void **state)
 	close(listener);
 }
 
-/* Each takes a part and goes: what it left, the next one gets. */
+/* Each reader takes a part and closes; the next one gets the rest. */
 static void readers_that_leave_something_miss_nothing(void **state)
 {
 	enum { RECORDS = 3000, PART = 100 << 10 };
