@@ -5,7 +5,7 @@
 #include "base/io.h"
 #include "base/backoff.h"
 #include "base/outage.h"
-#include "rotate_part.h"
+#include "rotate_disk.h"
 #include "base/util.h"
 #include "base/worker.h"
 
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 enum {
+	ROTATE_WAITING_MAX = 64, /* files to be finished, each with a descriptor */
 	LOOK_MS = 1000, /* how often to look whether the file is still there */
 	WAIT_MAX_MS = 60000, /* the clock may be set */
 };
@@ -33,29 +34,30 @@ struct rotated {
 	int fd;		/* -1: it is not open */
 	uint64_t size;	/* what was written */
 	uint64_t whole; /* of that, up to the end of a piece */
-	size_t left;	/* to be written of a piece */
 	int64_t start_ms;
 	bool has_records;
 	uint64_t begun; /* files */
-	struct rotate_last last;
+	struct rotate_final last;
 	int64_t looked_ms;
 	struct backoff retry;
 	struct outage outage;
 
-	/* What waits for the disk. */
+	/* Work that waits for the disk; while it is under way, the worker has the files in it. */
 	struct worker *worker;
-	struct rotate_work next, doing;
-	size_t n_doing; /* files in it, which is the worker's */
+	struct rotate_work work;
+	size_t n_files;
+	struct rotate_file files[ROTATE_WAITING_MAX + 1];
+	bool recovers; /* look for files that crashes have left */
 	struct backoff work_retry;
 	struct outage work_outage;
 	uint64_t finished, removed; /* files */
 
 	/* Records that are acknowledged once they are on the disk. */
-	bool has_unsynced, is_syncing;
+	int64_t sync_due_ms; /* when to begin; 0: all are on the disk, or being synced */
 	struct position written; /* behind the last record in a file */
 	struct position durable; /* of that, what is being synced */
-	int64_t sync_due_ms;	 /* when to begin */
-	bool is_lost;		 /* written records are not on the disk */
+	bool is_syncing;
+	bool is_lost; /* written records are not on the disk */
 };
 
 /* ---- Options ------------------------------------------------------------------- */
@@ -80,74 +82,69 @@ bool rotate_parse(struct spec *spec, uint64_t least,
 
 /* ---- What waits for the disk ----------------------------------------------------- */
 
-static bool has_work(const struct rotated *rotated)
+/* When to begin the next work, as soon as the last one is done; 0: there is none. */
+static int64_t work_due_ms(const struct rotated *rotated)
 {
-	return rotated->next.n_files || rotated->next.recovers;
+	if (rotated->n_files || rotated->recovers)
+		return max_i64(rotated->work_retry.due_ms, 1);
+	if (!rotated->sync_due_ms)
+		return 0;
+	return max_i64(rotated->work_retry.due_ms, rotated->sync_due_ms);
 }
 
-static bool is_work_due(const struct rotated *rotated)
-{
-	return has_work(rotated) ||
-	       (rotated->has_unsynced && now_ms() >= rotated->sync_due_ms);
-}
-
-/* Failed work is done again, before the rest. */
-static void put_work_back(struct rotated *rotated)
-{
-	const struct rotate_work *done = &rotated->doing;
-	struct rotate_work *next = &rotated->next;
-
-	memmove(next->files + done->n_files, next->files,
-		next->n_files * sizeof(*next->files));
-	memcpy(next->files, done->files, done->n_files * sizeof(*next->files));
-	next->n_files += done->n_files;
-	next->recovers |= done->recovers;
-	backoff_wait(&rotated->work_retry, now_ms());
-}
-
-static void take_sync(struct rotated *rotated)
+/* Records that a failed sync leaves are synced with the next work. */
+static void process_sync_result(struct rotated *rotated)
 {
 	if (!rotated->is_syncing)
 		return;
 	rotated->is_syncing = false;
-	if (rotated->doing.is_synced) {
+	if (rotated->work.is_synced) {
 		rotated->host->ops->ack(rotated->host, rotated->durable);
 		return;
 	}
-	rotated->has_unsynced = true;
-	rotated->is_lost |= rotated->doing.is_lost;
+	rotated->sync_due_ms = rotated->sync_due_ms ?: now_ms();
+	rotated->is_lost |= rotated->work.is_lost;
 }
 
-static void take_rotate_result(struct rotated *rotated)
+/* What has failed stays, and is done again before the rest. */
+static void process_work_result(struct rotated *rotated)
 {
-	struct rotate_work *done = &rotated->doing;
+	struct rotate_work *done = &rotated->work;
 	char name[PATH_MAX + 32];
 
 	snprintf(name, sizeof(name), "%s (complete files)", rotated->path);
 	outage_note(&rotated->work_outage, rotated->host->log, name, done->err);
 	rotated->finished += done->finished;
 	rotated->removed += done->removed;
-	rotated->n_doing = 0;
-	take_sync(rotated);
+	rotated->recovers |= done->recovers;
+	rotated->n_files -= done->n_closed;
+	memmove(rotated->files, rotated->files + done->n_closed,
+		rotated->n_files * sizeof(*rotated->files));
+	process_sync_result(rotated);
 	if (done->err)
-		put_work_back(rotated);
+		backoff_wait(&rotated->work_retry, now_ms());
 	else
 		backoff_reset(&rotated->work_retry);
 	close_fd(&done->part_fd);
 }
 
 /* Written records are in the files of this work, or were in earlier ones. */
-static int begin_work(struct rotated *rotated)
+static int prepare_work(struct rotated *rotated)
 {
-	struct rotate_work *work = &rotated->doing;
+	struct rotate_work *work = &rotated->work;
 
-	*work = rotated->next;
-	rotated->n_doing = work->n_files;
-	rotated->next.n_files = 0;
-	rotated->next.recovers = false;
-	if (!rotated->has_unsynced)
+	*work = (struct rotate_work){
+		.names = &rotated->names,
+		.files = rotated->files,
+		.n_files = rotated->n_files,
+		.keep = rotated->options.keep,
+		.recovers = rotated->recovers,
+		.part_fd = -1,
+	};
+	rotated->recovers = false;
+	if (!rotated->sync_due_ms)
 		return 0;
-	rotated->has_unsynced = false;
+	rotated->sync_due_ms = 0;
 	rotated->is_syncing = true;
 	rotated->durable = rotated->written;
 	if (rotated->fd >= 0)
@@ -155,50 +152,41 @@ static int begin_work(struct rotated *rotated)
 	return rotated->fd >= 0 && work->part_fd < 0 ? -errno : 0;
 }
 
-/* Take results, and begin the next work. */
+/* Process results, and begin the next work. */
 static void process_work(struct rotated *rotated)
 {
+	int64_t due_ms;
 	int err;
 
 	if (worker_take(rotated->worker))
-		take_rotate_result(rotated);
-	if (!is_work_due(rotated) || worker_is_busy(rotated->worker) ||
-	    !backoff_is_due(&rotated->work_retry))
+		process_work_result(rotated);
+	due_ms = work_due_ms(rotated);
+	if (!due_ms || now_ms() < due_ms || worker_is_busy(rotated->worker))
 		return;
-	err = begin_work(rotated);
-	err = err ?: worker_start(rotated->worker, &rotated->doing);
+	err = prepare_work(rotated);
+	err = err ?: worker_start(rotated->worker, &rotated->work);
 	if (!err)
 		return;
-	rotated->doing.err = err;
-	take_rotate_result(rotated);
+	rotated->work.err = err;
+	process_work_result(rotated);
 }
 
-/* The last of it, at the end. */
+/* Do the last work at the end, without a thread. */
 static void finish_work(struct rotated *rotated)
 {
 	worker_wait(rotated->worker, -1);
 	if (worker_take(rotated->worker))
-		take_rotate_result(rotated);
-	if (!has_work(rotated) && !rotated->has_unsynced)
+		process_work_result(rotated);
+	if (!work_due_ms(rotated))
 		return;
-	begin_work(rotated);
-	rotate_work_do(&rotated->doing);
-	take_rotate_result(rotated);
-}
-
-static int work_wait_ms(const struct rotated *rotated)
-{
-	if (worker_is_busy(rotated->worker)) /* its descriptor reports that */
-		return -1;
-	if (!has_work(rotated) && !rotated->has_unsynced)
-		return -1;
-	return left_ms(max_i64(has_work(rotated) ? 0 : rotated->sync_due_ms,
-			       rotated->work_retry.due_ms));
+	prepare_work(rotated);
+	rotate_work_do(&rotated->work);
+	process_work_result(rotated);
 }
 
 /* ---- The file that is written ------------------------------------------------------ */
 
-static int until_rotation(const struct rotated *rotated)
+static int until_rotation_ms(const struct rotated *rotated)
 {
 	int64_t interval = (int64_t)rotated->options.interval_ms;
 
@@ -211,9 +199,11 @@ static int until_rotation(const struct rotated *rotated)
 int rotate_wait_ms(const struct rotated *rotated)
 {
 	int wait = sooner_ms(backoff_left_ms(&rotated->retry),
-			     work_wait_ms(rotated));
+			     until_rotation_ms(rotated));
 
-	return sooner_ms(wait, until_rotation(rotated));
+	if (worker_is_busy(rotated->worker)) /* its descriptor reports the end */
+		return wait;
+	return sooner_ms(wait, until_ms(work_due_ms(rotated)));
 }
 
 static int fail_write(struct rotated *rotated, int err)
@@ -223,7 +213,7 @@ static int fail_write(struct rotated *rotated, int err)
 	return -EAGAIN;
 }
 
-/* It is empty. */
+/* Begin an empty one. */
 static int begin_part(struct rotated *rotated)
 {
 	int err = rotate_part_open(&rotated->names,
@@ -234,35 +224,40 @@ static int begin_part(struct rotated *rotated)
 		return err;
 	rotated->begun++;
 	rotated->has_records = false;
-	rotated->size = rotated->whole = rotated->left = 0;
+	rotated->size = rotated->whole = 0;
 	return 0;
 }
 
-/* No part is open, and a crash may have left files. Unacknowledged records come again. */
+/* The same, where crashes may have left files. Unacknowledged records are written again. */
 static int open_part(struct rotated *rotated)
 {
 	int err = begin_part(rotated);
 
 	if (err)
 		return err;
-	rotated->next.recovers = true;
-	rotated->has_unsynced = rotated->is_syncing = false;
-	rotated->is_lost = false;
+	rotated->recovers = true;
+	rotated->sync_due_ms = 0;
+	rotated->is_syncing = rotated->is_lost = false;
 	return 0;
 }
 
-/* It gets its final name; another one is not made yet. */
+/* Complete the file, for a worker to give it its final name. */
 static int end_part(struct rotated *rotated)
 {
-	struct rotate_work *work = &rotated->next;
-	int err = rotate_part_rename(&rotated->names, rotated->start_ms / 1000,
-				     rotated->options.suffix ?: "",
-				     &rotated->last,
-				     work->files[work->n_files].name);
+	struct rotate_final final = { .start = rotated->start_ms / 1000,
+				      .suffix = rotated->options.suffix ?: "" };
+	int err;
 
-	if (!err)
-		work->files[work->n_files++].fd = TAKE_FD(rotated->fd);
-	return err;
+	/* The next number, also where a lower one has become free. */
+	if (final.start == rotated->last.start)
+		final.number = rotated->last.number + 1;
+	err = rotate_part_rename(&rotated->names, &final);
+	if (err)
+		return err;
+	rotated->last = final;
+	rotated->files[rotated->n_files++] =
+		(struct rotate_file){ TAKE_FD(rotated->fd), final };
+	return 0;
 }
 
 static int rotate_now(struct rotated *rotated)
@@ -278,8 +273,9 @@ static int rotate_now(struct rotated *rotated)
 /* Between pieces; the disk is not too far behind. */
 static bool may_rotate(const struct rotated *rotated)
 {
-	return rotated->fd >= 0 && rotated->has_records && !rotated->left &&
-	       rotated->next.n_files + rotated->n_doing < ROTATE_WAITING_MAX;
+	return rotated->fd >= 0 && rotated->has_records &&
+	       rotated->size == rotated->whole &&
+	       rotated->n_files < ROTATE_WAITING_MAX;
 }
 
 /* Its first record is of an interval that is over. */
@@ -294,7 +290,7 @@ static bool is_old(const struct rotated *rotated)
 /* ---- Use ----------------------------------------------------------------------- */
 
 /* Another process may have removed it, or the directory, or mounted another one there. */
-static bool is_lost(struct rotated *rotated)
+static bool has_lost_part(struct rotated *rotated)
 {
 	int64_t now = now_ms();
 
@@ -314,7 +310,7 @@ enum peer_state rotate_prepare(struct rotated *rotated)
 	process_work(rotated);
 	if (!backoff_is_due(&rotated->retry))
 		return PEER_AWAY;
-	if (rotated->fd >= 0 && is_lost(rotated))
+	if (rotated->fd >= 0 && has_lost_part(rotated))
 		close_fd(&rotated->fd);
 	rotated->retry.due_ms = 0;
 	if (rotated->fd < 0) {
@@ -341,29 +337,17 @@ int rotate_make_room(struct rotated *rotated, size_t len)
 	return err ? fail_write(rotated, err) : 0;
 }
 
-/* As much as is taken. */
-static int write_left(struct rotated *rotated, const char *piece, size_t len)
+int rotate_write(struct rotated *rotated, const void *piece, size_t len)
 {
-	size_t from = len - rotated->left, at = from;
+	size_t from = rotated->size - rotated->whole, at = from;
 	int err = io_write(rotated->fd, piece, len, &at);
 
 	if (at > from && !rotated->has_records)
 		rotated->start_ms = clock_ms(CLOCK_REALTIME);
-	rotated->size += at - from;
-	rotated->left = len - at;
-	if (!err)
-		rotated->whole = rotated->size;
-	return err;
-}
-
-int rotate_write(struct rotated *rotated, const void *piece, size_t len)
-{
-	int err;
-
-	rotated->left = rotated->left ?: len;
-	err = write_left(rotated, piece, len);
+	rotated->size = rotated->whole + at;
 	if (err)
 		return fail_write(rotated, err);
+	rotated->whole = rotated->size;
 	outage_note(&rotated->outage, rotated->host->log, rotated->path, 0);
 	backoff_reset(&rotated->retry);
 	return 0;
@@ -376,10 +360,9 @@ void rotate_written(struct rotated *rotated, struct position end)
 		rotated->host->ops->ack(rotated->host, end);
 		return;
 	}
-	if (!rotated->has_unsynced)
+	if (!rotated->sync_due_ms)
 		rotated->sync_due_ms =
 			now_ms() + (int64_t)rotated->options.sync_ms;
-	rotated->has_unsynced = true;
 	rotated->written = end;
 }
 
@@ -402,13 +385,7 @@ void rotate_counters(const struct rotated *rotated, sink_counter_fn *take,
 
 /* ---- Life ---------------------------------------------------------------------- */
 
-/* It is taken before the worker is freed. */
-static void forget_work(void *work)
-{
-	(void)work;
-}
-
-static int set_up(struct rotated *rotated, const char *path)
+static int set_up_rotation(struct rotated *rotated, const char *path)
 {
 	int err = rotate_names_init(&rotated->names, path);
 
@@ -418,10 +395,7 @@ static int set_up(struct rotated *rotated, const char *path)
 	rotated->path = strdup(path);
 	if (!rotated->path)
 		return -ENOMEM;
-	rotated->next = (struct rotate_work){ .names = &rotated->names,
-					      .keep = rotated->options.keep,
-					      .part_fd = -1 };
-	err = worker_new(rotate_work_do, forget_work, &rotated->worker);
+	err = worker_new(rotate_work_do, NULL, &rotated->worker);
 	if (!err)
 		err = rotated->host->ops->watch(
 			rotated->host, worker_fd(rotated->worker), EPOLLIN);
@@ -439,7 +413,7 @@ int rotate_open(const char *path, const struct rotate_options *options,
 	rotated->host = host;
 	rotated->options = *options;
 	rotated->fd = -1;
-	err = set_up(rotated, path);
+	err = set_up_rotation(rotated, path);
 	if (err) {
 		log_error(host->log, "cannot write to %s: %s", path,
 			  err == -EBUSY ? "another process does" :
@@ -483,8 +457,8 @@ void rotate_close(struct rotated *rotated)
 					  worker_fd(rotated->worker), 0);
 	}
 	worker_free(rotated->worker);
-	for (size_t i = 0; i < rotated->next.n_files; i++)
-		close(rotated->next.files[i].fd);
+	for (size_t i = 0; i < rotated->n_files; i++)
+		close(rotated->files[i].fd);
 	free(rotated->path);
 	free(rotated);
 }

@@ -2,7 +2,7 @@
 /*
  * A file that is rotated by size and time. It is written in pieces: lines, compressed
  * lines, or messages. A file is rotated only between pieces, and only if it has records; a
- * worker does what has to wait for the disk. rotate_part.h has the names.
+ * worker does what has to wait for the disk. rotate_disk.h has the names.
  */
 #ifndef NETOBS_SINK_FILE_ROTATE_H
 #define NETOBS_SINK_FILE_ROTATE_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "rotate_part.h"
+#include "rotate_disk.h"
 
 #include <errno.h>
 #include <linux/fcntl.h>

@@ -2,7 +2,7 @@
 /* The names of rotated files: files with other names must not be removed. */
 #include "lib_test.h"
 
-#include "sink/file/rotate_part.h"
+#include "sink/file/rotate_disk.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -32,21 +32,23 @@ static void names_tell_the_time(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct rotate_names names;
-		rotate_name name, numbered, other;
+		struct rotate_final final = { 1795279500, cases[i].number,
+					      cases[i].suffix };
+		struct rotate_final read = { 0 };
+		rotate_name name;
 
 		assert_int_equal(rotate_names_init(&names, cases[i].path), 0);
 		assert_int_equal(*names.dir, '/');
 		assert_string_equal(names.part, cases[i].part);
-		rotate_names_make(&names, 1795279500, cases[i].suffix, name);
-		rotate_names_number(&names, name, cases[i].number, numbered);
-		assert_string_equal(numbered, cases[i].name);
-		assert_true(rotate_names_match(&names, numbered, ""));
-		assert_false(rotate_names_match(&names, numbered, ROTATE_PART));
-		/* Another number takes the place of this one. */
-		rotate_names_number(&names, numbered, 0, other);
-		assert_string_equal(other, name);
-		strcat(other, ROTATE_PART);
-		assert_true(rotate_names_match(&names, other, ROTATE_PART));
+		rotate_names_format(&names, &final, "", name);
+		assert_string_equal(name, cases[i].name);
+		assert_true(rotate_names_parse(&names, name, "", &read));
+		assert_int_equal(read.start, final.start);
+		assert_int_equal(read.number, final.number);
+		assert_string_equal(read.suffix, final.suffix);
+		assert_false(rotate_names_parse(&names, name, ROTATE_PART, &read));
+		rotate_names_format(&names, &final, ROTATE_PART, name);
+		assert_true(rotate_names_parse(&names, name, ROTATE_PART, &read));
 	}
 }
 
@@ -69,17 +71,20 @@ static void other_names_are_not_taken_for_them(void **state)
 		"flows-20261121T164500Z_.json",
 		"flows-20261121T164500Z_a.json",
 		"flows-20261121T164500Z_001_002.json",
+		"flows-20261121T164500Z_000.json",
+		"flows-20261131T164500Z.json",
 		"xflows-20261121T164500Z.json",
 		"flows-20261121T164500Z.txt",
 		"flows-x-20261121T164500Z.json",
 		"",
 	};
 	struct rotate_names names;
+	struct rotate_final final;
 
 	(void)state;
 	assert_int_equal(rotate_names_init(&names, "/x/flows.json"), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (rotate_names_match(&names, others[i], ""))
+		if (rotate_names_parse(&names, others[i], "", &final))
 			fail_msg("%s", others[i]);
 }
 
@@ -101,7 +106,8 @@ static void paths_that_are_no_files_are_refused(void **state)
 static void longest_name_fits(void **state)
 {
 	struct rotate_names names;
-	rotate_name made, numbered;
+	struct rotate_final final = { 1795279500, 99999, ".zst" }, read;
+	rotate_name made;
 	char name[NAME_MAX + 1] = "";
 
 	(void)state;
@@ -109,10 +115,9 @@ static void longest_name_fits(void **state)
 		name[strlen(name)] = 'x';
 		if (rotate_names_init(&names, name))
 			break;
-		rotate_names_make(&names, 1795279500, ".zst", made);
-		rotate_names_number(&names, made, 99999, numbered);
-		assert_true(strlen(numbered) + strlen(ROTATE_PART) <= NAME_MAX);
-		assert_true(rotate_names_match(&names, numbered, ""));
+		rotate_names_format(&names, &final, ROTATE_PART, made);
+		assert_true(strlen(made) <= NAME_MAX);
+		assert_true(rotate_names_parse(&names, made, ROTATE_PART, &read));
 	}
 	assert_true(strlen(name) > 200);
 }

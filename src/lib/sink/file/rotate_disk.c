@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "rotate_disk.h"
+
+#include "base/util.h"
+#include "compressor.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+/* ---- Contents: lines, compressed pieces of them, or IPFIX messages --------------- */
+
+enum {
+	CHUNK = 8 << 10,
+	MAGIC = 4, /* bytes that tell them apart */
+	MESSAGE_HEAD = 16,
+};
+
+/* RFC 7011, 3.1: what a message of IPFIX begins with. */
+static const char message_version[] = { 0, 10 };
+
+const char *rotate_suffix(int fd)
+{
+	char head[MAGIC] = "";
+
+	if (pread(fd, head, sizeof(head), 0) < 0)
+		return "";
+	if (!memcmp(head, gzip_head, sizeof(head)))
+		return ".gz";
+	return memcmp(head, zstd_head, sizeof(head)) ? "" : ".zst";
+}
+
+/* The same as piece_len(), for a message. */
+static uint64_t message_len(const char *head)
+{
+	const unsigned char *at = (const unsigned char *)head;
+	uint64_t len = (uint64_t)at[2] << 8 | at[3];
+
+	if (memcmp(head, message_version, sizeof(message_version)))
+		return 0;
+	return len < MESSAGE_HEAD ? 0 : len;
+}
+
+/* The end of the last whole piece, of those that begin with their length. */
+static int find_end_of_pieces(int fd, uint64_t size, uint64_t *ret_end)
+{
+	uint64_t len = 0;
+
+	*ret_end = 0;
+	do {
+		char head[PIECE_HEAD] = { 0 };
+
+		*ret_end += len;
+		if (pread(fd, head, sizeof(head), (off_t)*ret_end) < 0)
+			return -errno;
+		len = piece_len(head) ?: message_len(head);
+	} while (len && len <= size - *ret_end);
+	return 0;
+}
+
+/* The end of the last whole line. */
+static int find_end_of_lines(int fd, uint64_t size, uint64_t *ret_end)
+{
+	char chunk[CHUNK];
+	const char *newline = NULL;
+	uint64_t start = size;
+
+	while (start && !newline) {
+		uint64_t end = start;
+		ssize_t n;
+
+		start = (end - 1) / CHUNK * CHUNK;
+		n = pread(fd, chunk, end - start, (off_t)start);
+		if (n < 0)
+			return -errno;
+		newline = memrchr(chunk, '\n', (size_t)n);
+	}
+	*ret_end = newline ? start + (uint64_t)(newline + 1 - chunk) : 0;
+	return 0;
+}
+
+int rotate_cut(int fd, uint64_t *ret_size)
+{
+	char head[sizeof(message_version)] = "";
+	struct stat info;
+	uint64_t size;
+	int err;
+
+	if (fstat(fd, &info) || pread(fd, head, sizeof(head), 0) < 0)
+		return -errno;
+	size = (uint64_t)info.st_size;
+	if (*rotate_suffix(fd) || !memcmp(head, message_version, sizeof(head)))
+		err = find_end_of_pieces(fd, size, ret_size);
+	else
+		err = find_end_of_lines(fd, size, ret_size);
+	if (!err && *ret_size < size && ftruncate(fd, (off_t)*ret_size))
+		err = -errno;
+	return err;
+}
+
+/* ---- The file that is being written --------------------------------------------- */
+
+static int open_dir(const struct rotate_names *names)
+{
+	int fd = open(names->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+enum { ROTATE_NUMBERS = 100000 };
+
+/* Rename a file within its directory, but not over another. */
+static int move_file(int dir_fd, const char *from, const char *to)
+{
+	if (!syscall(SYS_renameat2, dir_fd, from, dir_fd, to, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	/* Not every file system can. */
+	if (!faccessat(dir_fd, to, F_OK, AT_SYMLINK_NOFOLLOW))
+		return -EEXIST;
+	return renameat(dir_fd, from, dir_fd, to) ? -errno : 0;
+}
+
+/* It gets its final name, with @tail behind, and the next number from that of @final on. */
+static int move_to_final(const struct rotate_names *names, int dir_fd,
+			 const char *from, struct rotate_final *final,
+			 const char *tail)
+{
+	rotate_name name;
+	int err = -EEXIST;
+
+	for (; final->number < ROTATE_NUMBERS; final->number++) {
+		rotate_names_format(names, final, "", name);
+		if (!faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW))
+			continue;
+		rotate_names_format(names, final, tail, name);
+		err = move_file(dir_fd, from, name);
+		if (err != -EEXIST)
+			return err;
+	}
+	return err;
+}
+
+int rotate_part_rename(const struct rotate_names *names,
+		       struct rotate_final *final)
+{
+	cleanup_fd int dir_fd = open_dir(names);
+
+	if (dir_fd < 0)
+		return dir_fd;
+	return move_to_final(names, dir_fd, names->part, final, ROTATE_PART);
+}
+
+/* -EAGAIN: a file that a crash has left was renamed, try again. */
+static int take_over(int fd, const struct rotate_names *names)
+{
+	struct rotate_final final = { .suffix = rotate_suffix(fd) };
+	struct stat info;
+
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (fstat(fd, &info))
+		return -errno;
+	if (!S_ISREG(info.st_mode))
+		return -EEXIST;
+	if (!info.st_size)
+		return 0;
+	/* Not every file system knows when a file was created. */
+	if (rotate_birth_time(fd, &final.start))
+		final.start = info.st_mtime;
+	return rotate_part_rename(names, &final) ?: -EAGAIN;
+}
+
+static int try_open(const struct rotate_names *names, mode_t mode, int *ret_fd)
+{
+	cleanup_fd int dir_fd = open_dir(names);
+	cleanup_fd int fd = -1;
+	int err;
+
+	if (dir_fd < 0)
+		return dir_fd;
+	fd = openat(dir_fd, names->part,
+		    O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK |
+			    O_NOCTTY | O_CLOEXEC,
+		    mode);
+	if (fd < 0)
+		return -errno;
+	err = take_over(fd, names);
+	if (!err)
+		*ret_fd = TAKE_FD(fd);
+	return err;
+}
+
+int rotate_part_open(const struct rotate_names *names, mode_t mode, int *ret_fd)
+{
+	int err = try_open(names, mode, ret_fd);
+
+	return err == -EAGAIN ? try_open(names, mode, ret_fd) : err;
+}
+
+static bool is_part_in(int dir_fd, int fd, const struct rotate_names *names)
+{
+	struct stat own, found;
+
+	return !fstat(fd, &own) &&
+	       !fstatat(dir_fd, names->part, &found, AT_SYMLINK_NOFOLLOW) &&
+	       found.st_dev == own.st_dev && found.st_ino == own.st_ino;
+}
+
+bool rotate_part_is_there(int fd, const struct rotate_names *names)
+{
+	cleanup_fd int dir_fd = open_dir(names);
+
+	return dir_fd >= 0 && is_part_in(dir_fd, fd, names);
+}
+
+void rotate_part_remove(int fd, const struct rotate_names *names)
+{
+	cleanup_fd int dir_fd = open_dir(names);
+
+	if (dir_fd >= 0 && is_part_in(dir_fd, fd, names))
+		unlinkat(dir_fd, names->part, 0);
+}
+
+/* ---- Complete files -------------------------------------------------------------- */
+
+static int finish_file(struct rotate_work *work, int dir_fd, int fd,
+		       struct rotate_final final)
+{
+	rotate_name part;
+	int err;
+
+	if (fdatasync(fd))
+		return -errno;
+	rotate_names_format(work->names, &final, ROTATE_PART, part);
+	err = move_to_final(work->names, dir_fd, part, &final, "");
+	work->finished += !err;
+	return err;
+}
+
+/* -ENOENT: another process removed it, nothing is left to do. */
+static int finish_files(struct rotate_work *work, int dir_fd)
+{
+	for (; work->n_closed < work->n_files; work->n_closed++) {
+		const struct rotate_file *file = &work->files[work->n_closed];
+		int err = finish_file(work, dir_fd, file->fd, file->final);
+
+		if (err && err != -ENOENT)
+			return err;
+		close(file->fd);
+	}
+	return 0;
+}
+
+/* ---- Files in the directory ------------------------------------------------------ */
+
+static int compare_names(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+typedef int file_fn(struct rotate_work *work, int dir_fd, const char *name,
+		    const struct rotate_final *final);
+
+/* Do it in order with the files that have a final name and @tail, but the last @keep. */
+static int process_files(struct rotate_work *work, int dir_fd, const char *tail,
+			 size_t keep, file_fn *process_one)
+{
+	struct dirent **found;
+	int n_found = scandir(work->names->dir, &found, NULL, compare_names);
+	struct rotate_final final;
+	size_t n_left = 0;
+	int err = 0;
+
+	if (n_found < 0)
+		return -errno;
+	for (int i = 0; i < n_found; i++)
+		n_left += rotate_names_parse(work->names, found[i]->d_name,
+					     tail, &final);
+	for (int i = 0; i < n_found; i++) {
+		const char *name = found[i]->d_name;
+
+		if (rotate_names_parse(work->names, name, tail, &final) &&
+		    n_left-- > keep)
+			err = process_one(work, dir_fd, name, &final) ?: err;
+		free(found[i]);
+	}
+	free(found);
+	return err;
+}
+
+static int remove_rotated_file(struct rotate_work *work, int dir_fd,
+			       const char *name, const struct rotate_final *final)
+{
+	(void) final;
+	if (!unlinkat(dir_fd, name, 0))
+		work->removed++;
+	else if (errno != ENOENT)
+		return -errno;
+	return 0;
+}
+
+/* Finish a file that a crash has left. A locked one is in work->files, or another process's. */
+static int recover_file(struct rotate_work *work, int dir_fd, const char *part,
+			const struct rotate_final *final)
+{
+	cleanup_fd int fd = openat(dir_fd, part,
+				   O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	uint64_t size = 0;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return 0;
+	err = rotate_cut(fd, &size);
+	if (err)
+		return err;
+	if (!size)
+		return unlinkat(dir_fd, part, 0) ? -errno : 0;
+	return finish_file(work, dir_fd, fd, *final);
+}
+
+/* ---- The work -------------------------------------------------------------------- */
+
+/* After an error, the kernel regards data that it could not write as written. */
+static int sync_part(struct rotate_work *work)
+{
+	if (work->part_fd < 0 || !fdatasync(work->part_fd))
+		return 0;
+	work->is_lost = true;
+	return -errno;
+}
+
+void rotate_work_do(void *arg)
+{
+	struct rotate_work *work = arg;
+	cleanup_fd int dir_fd =
+		open(work->names->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err;
+
+	if (dir_fd < 0) {
+		err = -errno;
+		/* A directory that does not exist has no files left. */
+		work->recovers &= err != -ENOENT;
+		work->err = err == -ENOENT && !work->n_files ? 0 : err;
+		return;
+	}
+	if (work->recovers)
+		work->err = process_files(work, dir_fd, ROTATE_PART, 0,
+					  recover_file);
+	work->recovers &= work->err != 0;
+	err = finish_files(work, dir_fd);
+	err = sync_part(work) ?: err;
+	if (fsync(dir_fd))
+		err = -errno;
+	work->is_synced = !err;
+	work->err = err ?: work->err;
+	if (work->keep)
+		work->err =
+			process_files(work, dir_fd, "", work->keep, remove_rotated_file) ?:
+				work->err;
+}
