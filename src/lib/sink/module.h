@@ -16,6 +16,9 @@
 #include "record/any.h"
 #include <netobs/version.h>
 
+#include <errno.h>
+#include <stdlib.h>
+
 struct outage;
 struct sink_host;
 
@@ -58,6 +61,8 @@ struct sink_host {
 	uint32_t sampling; /* one packet or flow of so many was counted */
 	enum netobs_sampling sampling_mode;
 	bool is_ending; /* netobs_sink_wait(): sessions may end in order */
+	/* The outage of the other side, for statistics; NULL: the module has none. */
+	const struct outage *outage;
 };
 
 /* A type of records among others. */
@@ -72,8 +77,12 @@ struct sink_module {
 	const char *version; /* NETOBS_VERSION */
 	const char *kind;
 	uint32_t types; /* of records that it can represent: SINK_TYPE(), or-ed */
-	/* Read the options in @spec, without waiting for anything. */
-	int (*open)(struct spec *spec, struct sink_host *host, void **ret_state);
+	size_t state_size;
+	/*
+	 * Read the options in @spec, without waiting for anything. @state is all zero. close()
+	 * is called in any case.
+	 */
+	int (*open)(struct spec *spec, struct sink_host *host, void *state);
 	/*
 	 * Called when there may be records, or room for them, or a watched event.
 	 * @flush: send partly filled messages now. -EPIPE: the consumer is gone
@@ -83,8 +92,6 @@ struct sink_module {
 	void (*close)(void *state);
 	/* Counters since the start: "messages", "reconnects" ... May be NULL. */
 	void (*counters)(const void *state, sink_counter_fn *take, void *ctx);
-	/* The outages of the other side. May be NULL. */
-	const struct outage *(*outage)(const void *state);
 	/*
 	 * Write to a file by its name anew, which may be that of another file now. 0; < 0: it
 	 * cannot be opened, which is logged once. May be NULL.
@@ -94,6 +101,27 @@ struct sink_module {
 
 extern const struct sink_module sink_json;
 extern const struct sink_module sink_null;
+
+static inline void sink_module_close(const struct sink_module *module, void *state)
+{
+	module->close(state);
+	free(state);
+}
+
+/* Errors: as open(), or -ENOMEM. */
+static inline int sink_module_open(const struct sink_module *module,
+				   struct spec *spec, struct sink_host *host,
+				   void **ret_state)
+{
+	void *state = calloc(1, module->state_size);
+	int err = state ? module->open(spec, host, state) : -ENOMEM;
+
+	if (!err)
+		*ret_state = state;
+	else if (state)
+		sink_module_close(module, state);
+	return err;
+}
 
 /* The name of the module in a shared object. */
 #define SINK_MODULE_SYMBOL "netobs_sink_module"

@@ -316,7 +316,7 @@ static int open_module(struct netobs_sink *sink, struct spec *spec)
 		return err;
 	parse_types(sink, spec);
 	parse_spool(spec, &options);
-	err = sink->module->open(spec, &sink->host, &sink->state);
+	err = sink_module_open(sink->module, spec, &sink->host, &sink->state);
 	if (err)
 		return err;
 	return spec->is_wrong ? -EINVAL : open_spool(sink, &options);
@@ -416,7 +416,7 @@ void netobs_sink_close(struct netobs_sink *sink)
 		return;
 	sink_source_remove(&sink->link);
 	if (sink->state)
-		sink->module->close(sink->state);
+		sink_module_close(sink->module, sink->state);
 	spool_close(&sink->spool);
 	loop_close(&sink->loop);
 	free(sink->name);

@@ -55,8 +55,7 @@ static uint64_t pending_ms(const struct netobs_sink *sink)
 /* Of the same clock as delivered_ns, which does not follow one that is set. */
 static int64_t outage_ns(const struct netobs_sink *sink)
 {
-	const struct outage *outage =
-		sink->module->outage ? sink->module->outage(sink->state) : NULL;
+	const struct outage *outage = sink->host.outage;
 	int64_t began_ms;
 
 	if (!outage || !outage_is_on(outage))

@@ -53,7 +53,7 @@ int module_tear_down(void **state)
 	struct module_fixture *f = *state;
 
 	if (f->module)
-		netobs_sink_module.close(f->module);
+		sink_module_close(&netobs_sink_module, f->module);
 	collector_hang_up(&f->collector);
 	close_fd(&f->collector.listener);
 	test_host_close(&f->host);
@@ -69,8 +69,9 @@ void module_open(struct module_fixture *f, const char *options)
 	snprintf(text, sizeof(text), "grpc://127.0.0.1:%u%s%s",
 		 f->collector.port, *options ? "?" : "", options);
 	test_host_spec(&f->host, text, &spec);
-	assert_int_equal(
-		netobs_sink_module.open(&spec, &f->host.host, &f->module), 0);
+	assert_int_equal(sink_module_open(&netobs_sink_module, &spec,
+					  &f->host.host, &f->module),
+			 0);
 	spec_free(&spec);
 }
 

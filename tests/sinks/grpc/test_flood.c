@@ -160,10 +160,12 @@ static int64_t measure_flood(const struct flood *flood)
 	snprintf(text, sizeof(text),
 		 "grpc://127.0.0.1:%u?batch_bytes=4M&calls=16", port);
 	test_host_spec(&host, text, &spec);
-	assert_int_equal(netobs_sink_module.open(&spec, &host.host, &module), 0);
+	assert_int_equal(sink_module_open(&netobs_sink_module, &spec,
+					  &host.host, &module),
+			 0);
 	spec_free(&spec);
 	longest = work_for_a_while(&host, module);
-	netobs_sink_module.close(module);
+	sink_module_close(&netobs_sink_module, module);
 	peer.is_over = true;
 	shutdown(peer.listener, SHUT_RDWR);
 	pthread_join(thread, NULL);

@@ -67,8 +67,9 @@ void session_open(struct session *f, const char *transport, const char *options)
 	snprintf(text, sizeof(text), "ipfix:%s://%s:%u%s", transport,
 		 f->name ?: "127.0.0.1", f->port, options);
 	test_host_spec(&f->host, text, &spec);
-	assert_int_equal(
-		netobs_sink_module.open(&spec, &f->host.host, &f->state), 0);
+	assert_int_equal(sink_module_open(&netobs_sink_module, &spec,
+					  &f->host.host, &f->state),
+			 0);
 	spec_free(&spec);
 }
 
@@ -93,7 +94,7 @@ int session_tear_down(void **state)
 	struct session *f = *state;
 
 	if (f->state)
-		netobs_sink_module.close(f->state);
+		sink_module_close(&netobs_sink_module, f->state);
 	close(f->fd);
 	test_host_close(&f->host);
 	free(f);

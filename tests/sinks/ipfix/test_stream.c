@@ -163,7 +163,7 @@ static void what_is_delivered_unread_counts_as_unconfirmed(void **state)
 	close(accept_soon(f));
 	assert_int_equal(f->host.unconfirmed, 500);
 
-	netobs_sink_module.close(f->state);
+	sink_module_close(&netobs_sink_module, f->state);
 	f->host.is_pressed = false;
 	session_open(f, "tcp", "?resend=unacknowledged");
 	peer = accept_soon(f);

@@ -106,7 +106,7 @@ static void open_kafka(struct fixture *f, const char *text)
 	void *state;
 
 	assert_int_equal(spec_parse(&spec, text, &f->log), 0);
-	if (netobs_sink_module.open(&spec, &f->host, &state))
+	if (sink_module_open(&netobs_sink_module, &spec, &f->host, &state))
 		fail_msg("%s", f->logged);
 	spec_free(&spec);
 	f->kafka = state;
@@ -132,7 +132,7 @@ static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 
-	netobs_sink_module.close(f->kafka);
+	sink_module_close(&netobs_sink_module, f->kafka);
 	assert_int_equal(f->fd, -1);
 	free(f);
 	return 0;
@@ -325,7 +325,7 @@ static void topic_that_is_not_there_is_waited_for(void **state)
 {
 	struct fixture *f = *state;
 
-	netobs_sink_module.close(f->kafka);
+	sink_module_close(&netobs_sink_module, f->kafka);
 	open_kafka(f, "kafka://mock/flows?rdkafka.test.mock.num.brokers=1"
 		      "&rdkafka.topic.metadata.propagation.max.ms=500"
 		      "&rdkafka.topic.metadata.refresh.interval.ms=100");
@@ -368,7 +368,7 @@ static void full_queue_holds_the_next_record(void **state)
 {
 	struct fixture *f = *state;
 
-	netobs_sink_module.close(f->kafka);
+	sink_module_close(&netobs_sink_module, f->kafka);
 	open_kafka(f, "kafka://mock/flows?rdkafka.test.mock.num.brokers=1"
 		      "&rdkafka.queue.buffering.max.messages=10"
 		      "&rdkafka.linger.ms=1");

@@ -366,11 +366,6 @@ void rotate_written(struct rotated *rotated, struct position end)
 	rotated->written = end;
 }
 
-const struct outage *rotate_outage(const struct rotated *rotated)
-{
-	return &rotated->outage;
-}
-
 uint64_t rotate_begun(const struct rotated *rotated)
 {
 	return rotated->begun;
@@ -422,6 +417,7 @@ int rotate_open(const char *path, const struct rotate_options *options,
 		return err;
 	}
 	process_work(rotated);
+	host->outage = &rotated->outage;
 	*ret_rotated = rotated;
 	return 0;
 }

@@ -35,7 +35,10 @@ bool rotate_parse(struct spec *spec, uint64_t least,
 
 struct rotated;
 
-/* Errors: as open(2); -EBUSY: another process has it. They are logged. */
+/*
+ * Its outages are those of @host. Errors: as open(2); -EBUSY: another process has it. They
+ * are logged.
+ */
 int rotate_open(const char *path, const struct rotate_options *options,
 		struct sink_host *host, struct rotated **ret_rotated);
 
@@ -60,9 +63,6 @@ void rotate_written(struct rotated *rotated, struct position end);
 
 /** @return how many files were begun; the last one is empty when this has grown */
 uint64_t rotate_begun(const struct rotated *rotated);
-
-/** @return the outages of the file that is being written */
-const struct outage *rotate_outage(const struct rotated *rotated);
 
 /** @return when rotate_prepare() has to be called at the latest, as for wake_in() */
 int rotate_wait_ms(const struct rotated *rotated);

@@ -10,7 +10,6 @@
 #include "base/clock_ms.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -28,28 +27,21 @@ static void grpc_close(void *arg)
 	tls_context_close(&state->tls);
 	for (uint32_t i = 0; i < GRPC_CALLS_MAX; i++)
 		batch_free(&state->batches[i]);
-	free(state);
 }
 
-static int grpc_open(struct spec *spec, struct sink_host *host, void **ret_state)
+static int grpc_open(struct spec *spec, struct sink_host *host, void *arg)
 {
-	struct grpc_state *state = calloc(1, sizeof(*state));
-	int err;
+	struct grpc_state *state = arg;
+	int err = grpc_options_read(&state->options, spec, host->types,
+				    &state->tls);
 
-	if (!state)
-		return -ENOMEM;
 	state->host = host;
-	err = grpc_options_read(&state->options, spec, host->types, &state->tls);
-	if (err) {
-		tls_context_close(&state->tls);
-		free(state);
+	if (err)
 		return err;
-	}
 	retry_open(&state->retry);
 	pace_open(&state->pace, state->options.deadline_ms);
 	session_open(&state->session, &state->options.session, host);
 	host->ops->wake_in(host, 0);
-	*ret_state = state;
 	return 0;
 }
 
@@ -226,6 +218,10 @@ static int grpc_work(void *arg, bool flush)
 	state->is_urgent |= flush;
 	check_deadlines(state);
 	has_more = run_calls(state);
+	/* That of its calls, or else of the connection. */
+	state->host->outage = outage_is_on(&state->outage) ?
+				      &state->outage :
+				      &state->session.stream.outage;
 	state->host->ops->wake_in(state->host,
 				  has_more ? 0 : next_wake_ms(state));
 	return 0;
@@ -241,23 +237,14 @@ static void grpc_counters(const void *arg, sink_counter_fn *take, void *ctx)
 	take(ctx, "sent_bytes", state->session.sent_bytes);
 }
 
-/* Of its calls, or else of the connection. */
-static const struct outage *grpc_outage(const void *arg)
-{
-	const struct grpc_state *state = arg;
-
-	return outage_is_on(&state->outage) ? &state->outage :
-					      &state->session.stream.outage;
-}
-
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "grpc",
 	.types = SINK_TYPE(FLOW) | PBNETOBS_TYPES,
+	.state_size = sizeof(struct grpc_state),
 	.open = grpc_open,
 	.work = grpc_work,
 	.close = grpc_close,
 	.counters = grpc_counters,
-	.outage = grpc_outage,
 };

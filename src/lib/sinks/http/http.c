@@ -62,7 +62,6 @@ static void http_close(void *arg)
 	http_options_free(&http->options);
 	if (http->is_global)
 		curl_global_cleanup();
-	free(http);
 }
 
 static int open_requests(struct http *http)
@@ -80,35 +79,21 @@ static int open_requests(struct http *http)
 	return err;
 }
 
-static int open_all(struct http *http, struct spec *spec)
+static int http_open(struct spec *spec, struct sink_host *host, void *arg)
 {
+	struct http *http = arg;
 	int err = curl_global_init(CURL_GLOBAL_DEFAULT) ? -ENOMEM : 0;
 
+	http->host = host;
+	host->outage = &http->outage;
 	http->is_global = !err;
 	err = err ?: http_options_read(&http->options, spec);
 	/* A trial, which ends in spec_finish(), sees whether there is the compressor. */
 	if (!err)
 		err = packer_open(&http->packer, &http->options.packer,
-				  http->host->log);
+				  host->log);
 	http->batch_bytes = http->options.batch_bytes;
 	return err ?: spec_finish(spec) ?: open_requests(http);
-}
-
-static int http_open(struct spec *spec, struct sink_host *host, void **ret_state)
-{
-	struct http *http = calloc(1, sizeof(*http));
-	int err;
-
-	if (!http)
-		return -ENOMEM;
-	http->host = host;
-	err = open_all(http, spec);
-	if (err) {
-		http_close(http);
-		return err;
-	}
-	*ret_state = http;
-	return 0;
 }
 
 /* ---- Answers -------------------------------------------------------------------- */
@@ -459,21 +444,14 @@ static void http_counters(const void *arg, sink_counter_fn *take, void *ctx)
 	take(ctx, "sent_bytes", http->sent_bytes);
 }
 
-static const struct outage *http_outage(const void *arg)
-{
-	const struct http *http = arg;
-
-	return &http->outage;
-}
-
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "http",
 	.types = SINK_TYPES_ALL,
+	.state_size = sizeof(struct http),
 	.open = http_open,
 	.work = http_work,
 	.close = http_close,
 	.counters = http_counters,
-	.outage = http_outage,
 };

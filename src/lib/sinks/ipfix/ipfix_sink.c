@@ -285,38 +285,56 @@ static void ipfix_close(void *arg)
 
 	if (ipfix->output)
 		ipfix->output->ops->close(ipfix->output);
+	free(ipfix->output);
 	encoder_free(ipfix->encoder);
 	config_free(&ipfix->config);
-	free(ipfix);
+}
+
+static const struct output_ops *choose_output(const struct config *config)
+{
+	switch (config->transport) {
+	case CONFIG_UDP:
+		return &output_udp;
+	case CONFIG_FILE:
+		return config->rotates ? &output_rotated : &output_file;
+	default:
+		return &output_stream;
+	}
 }
 
 static int open_ipfix_output(struct ipfix *ipfix)
 {
-	const struct config *config = &ipfix->config;
-	struct sink_host *host = ipfix->host;
+	const struct output_ops *ops = choose_output(&ipfix->config);
 
-	switch (config->transport) {
-	case CONFIG_UDP:
-		return output_open_udp(config, host, &ipfix->output);
-	case CONFIG_FILE:
-		if (config->rotates)
-			return output_open_rotated(config, host, &ipfix->output);
-		return output_open_file(config, host, &ipfix->output);
-	default:
-		return output_open_stream(config, host, &ipfix->output);
-	}
+	ipfix->output = calloc(1, ops->size);
+	if (!ipfix->output)
+		return -ENOMEM;
+	*ipfix->output = (struct output){
+		.ops = ops,
+		.host = ipfix->host,
+		.config = &ipfix->config,
+		.size = ipfix->config.mtu ?: ops->message_size,
+	};
+	return ops->open(ipfix->output);
 }
 
-static int open_all(struct ipfix *ipfix, struct spec *spec)
+static void set_layout_options(struct layout_options *layout,
+			       const struct sink_host *host)
 {
+	layout->sampling = host->sampling;
+	layout->sampling_mode = host->sampling_mode;
+	layout->has_no_flows = !(host->types & SINK_TYPE(FLOW));
+	layout->types = host->types & ~SINK_TYPE(FLOW);
+}
+
+static int ipfix_open(struct spec *spec, struct sink_host *host, void *arg)
+{
+	struct ipfix *ipfix = arg;
 	int err = config_read(&ipfix->config, spec);
 
+	ipfix->host = host;
 	err = err ?: spec_finish(spec);
-	ipfix->config.layout.sampling = ipfix->host->sampling;
-	ipfix->config.layout.sampling_mode = ipfix->host->sampling_mode;
-	ipfix->config.layout.has_no_flows =
-		!(ipfix->host->types & SINK_TYPE(FLOW));
-	ipfix->config.layout.types = ipfix->host->types & ~SINK_TYPE(FLOW);
+	set_layout_options(&ipfix->config.layout, host);
 	if (!err)
 		err = encoder_open(ipfix->config.domain, &ipfix->config.layout,
 				   &ipfix->encoder);
@@ -332,26 +350,9 @@ static int open_all(struct ipfix *ipfix, struct spec *spec)
 		.interval_ms = ipfix->config.template_ms,
 		.repeats = ipfix->config.transport == CONFIG_UDP,
 	};
-	reports_open(&ipfix->reports, &ipfix->config, ipfix->host);
+	reports_open(&ipfix->reports, &ipfix->config, host);
 	/* Templates can be there before the first record is. */
-	ipfix->host->ops->wake_in(ipfix->host, 0);
-	return 0;
-}
-
-static int ipfix_open(struct spec *spec, struct sink_host *host, void **ret_state)
-{
-	struct ipfix *ipfix = calloc(1, sizeof(*ipfix));
-	int err;
-
-	if (!ipfix)
-		return -ENOMEM;
-	ipfix->host = host;
-	err = open_all(ipfix, spec);
-	if (err) {
-		ipfix_close(ipfix);
-		return err;
-	}
-	*ret_state = ipfix;
+	host->ops->wake_in(host, 0);
 	return 0;
 }
 
@@ -369,13 +370,6 @@ static void ipfix_counters(const void *arg, sink_counter_fn *take, void *ctx)
 	take(ctx, "failed_records", ipfix->failed_records);
 	if (ipfix->output->ops->counters)
 		ipfix->output->ops->counters(ipfix->output, take, ctx);
-}
-
-static const struct outage *ipfix_outage(const void *arg)
-{
-	const struct ipfix *ipfix = arg;
-
-	return ipfix->output->outage;
 }
 
 static int ipfix_reopen(void *arg)
@@ -397,10 +391,10 @@ const struct sink_module netobs_sink_module = {
 	TYPES_##templates(TYPE)
 #include "catalogue/records.def"
 		,
+	.state_size = sizeof(struct ipfix),
 	.open = ipfix_open,
 	.work = ipfix_work,
 	.close = ipfix_close,
 	.counters = ipfix_counters,
-	.outage = ipfix_outage,
 	.reopen = ipfix_reopen,
 };

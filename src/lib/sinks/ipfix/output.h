@@ -26,6 +26,10 @@ struct output_message {
 };
 
 struct output_ops {
+	size_t size; /* of the output's struct, which begins with struct output */
+	size_t message_size; /* unless the configuration has one */
+	/* -errno: the file cannot be written to, which is logged. close() follows in any case. */
+	int (*open)(struct output *output);
 	/* PEER_NEW: send templates first, then all records that are not acknowledged. */
 	enum peer_state (*prepare)(struct output *output);
 	/* 0; -EAGAIN: not now; others: call prepare(). */
@@ -53,7 +57,6 @@ struct output_counts {
 
 struct output {
 	const struct output_ops *ops;
-	const struct outage *outage;
 	struct sink_host *host;
 	const struct config *config;
 	size_t size;	   /* of a message, in this session */
@@ -62,30 +65,8 @@ struct output {
 	struct output_counts counts;
 };
 
-/* @size: of the output's struct, which begins with it. NULL: no memory. */
-static inline void *output_new(size_t size, const struct output_ops *ops,
-			       const struct config *config,
-			       struct sink_host *host, size_t message_size)
-{
-	struct output *output = calloc(1, size);
-
-	if (output)
-		*output = (struct output){ .ops = ops,
-					   .host = host,
-					   .config = config,
-					   .size = config->mtu ?: message_size };
-	return output;
-}
-
-/* -errno: the file cannot be written to, which is logged; -ENOMEM. */
-int output_open_udp(const struct config *config, struct sink_host *host,
-		    struct output **ret_output);
-int output_open_stream(const struct config *config, struct sink_host *host,
-		       struct output **ret_output);
-int output_open_file(const struct config *config, struct sink_host *host,
-		     struct output **ret_output);
-int output_open_rotated(const struct config *config, struct sink_host *host,
-			struct output **ret_output);
+extern const struct output_ops output_udp, output_stream, output_file,
+	output_rotated;
 
 /* All before @end has arrived. */
 static inline void output_ack(struct output *output, struct position end)

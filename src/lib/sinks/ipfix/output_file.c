@@ -80,10 +80,7 @@ static int file_rest(struct output *output)
 
 static void file_close(struct output *output)
 {
-	struct file_output *out = file_of_output(output);
-
-	close_fd(&out->fd);
-	free(out);
+	close_fd(&file_of_output(output)->fd);
 }
 
 /* The length of the message at @at; 0: there is no whole one; -EEXIST: there is none. */
@@ -123,28 +120,40 @@ static int cut_torn_message(int fd)
 	return at < info.st_size && ftruncate(fd, at) ? -errno : 0;
 }
 
-/* Open to be read as well, which no pipe has to wait for. */
-static int open_output_file(const char *path, unsigned int mode, int *ret_fd)
+/* Open to be read as well, which no pipe has to wait for. Errors are logged. */
+static int open_output_file(const struct output *output, int *ret_fd)
 {
-	const int flags = O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-	cleanup_fd int fd = open(path, O_RDWR | flags, mode);
-	int err;
+	const struct config *config = output->config;
+	cleanup_fd int fd = open(config->path,
+				 O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK |
+					 O_NOCTTY | O_CLOEXEC,
+				 config->rotation.mode ?: MODE);
+	int err = fd < 0 ? -errno : cut_torn_message(fd);
 
-	if (fd < 0)
-		return -errno;
-	err = cut_torn_message(fd);
-	if (err)
-		return err;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
+	if (!err)
+		*ret_fd = TAKE_FD(fd);
+	else
+		log_error(output->host->log, "cannot write to %s: %s",
+			  config->path,
+			  err == -EEXIST ? "it contains something else" :
+					   strerror(-err));
+	return err;
 }
 
-static int log_open_error(const struct output *output, int err)
+static void start_file_session(struct output *output)
 {
-	log_error(output->host->log, "cannot write to %s: %s",
-		  output->config->path,
-		  err == -EEXIST ? "it contains something else" : strerror(-err));
-	return err;
+	file_of_output(output)->is_new = true;
+	output->counts.sessions++;
+}
+
+static int file_open(struct output *output)
+{
+	struct file_output *out = file_of_output(output);
+
+	output->host->outage = &out->outage;
+	out->fd = -1;
+	start_file_session(output);
+	return open_output_file(output, &out->fd);
 }
 
 /* A pipe stays what it is. */
@@ -162,7 +171,6 @@ static bool has_moved(const struct file_output *out)
 static int file_reopen(struct output *output)
 {
 	struct file_output *out = file_of_output(output);
-	const struct config *config = output->config;
 	int fd = -1, err;
 
 	if (!has_moved(out))
@@ -171,43 +179,22 @@ static int file_reopen(struct output *output)
 		write_file_unsent(out);
 	if (!unsent_is_empty(&out->unsent))
 		return -EAGAIN;
-	err = open_output_file(config->path, config->rotation.mode ?: MODE, &fd);
+	err = open_output_file(output, &fd);
 	if (err)
-		return log_open_error(output, err);
+		return err;
 	close_fd(&out->fd);
 	out->fd = fd;
-	out->is_new = true;
-	output->counts.sessions++;
+	start_file_session(output);
 	return 0;
 }
 
-static const struct output_ops file_ops = {
+const struct output_ops output_file = {
+	.size = sizeof(struct file_output),
+	.message_size = OUTPUT_FILE_SIZE,
+	.open = file_open,
 	.prepare = file_prepare,
 	.send = file_send,
 	.rest = file_rest,
 	.reopen = file_reopen,
 	.close = file_close,
 };
-
-int output_open_file(const struct config *config, struct sink_host *host,
-		     struct output **ret_output)
-{
-	struct file_output *out = output_new(sizeof(*out), &file_ops, config,
-					     host, OUTPUT_FILE_SIZE);
-	int err;
-
-	if (!out)
-		return -ENOMEM;
-	out->output.outage = &out->outage;
-	out->output.counts.sessions = 1;
-	out->is_new = true;
-	err = open_output_file(config->path, config->rotation.mode ?: MODE,
-			       &out->fd);
-	if (err) {
-		log_open_error(&out->output, err);
-		free(out);
-		return err;
-	}
-	*ret_output = &out->output;
-	return 0;
-}

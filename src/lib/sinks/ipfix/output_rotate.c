@@ -19,6 +19,14 @@ static struct rotated_output *rotated_of_output(struct output *output)
 	return (struct rotated_output *)output;
 }
 
+static int rotated_output_open(struct output *output)
+{
+	const struct config *config = output->config;
+
+	return rotate_open(config->path, &config->rotation, output->host,
+			   &rotated_of_output(output)->rotated);
+}
+
 /* False: not all of it. */
 static bool write_rotated_unsent(struct rotated_output *out)
 {
@@ -83,35 +91,16 @@ static void rotated_output_counters(const struct output *output,
 
 static void rotated_output_close(struct output *output)
 {
-	struct rotated_output *out = rotated_of_output(output);
-
-	rotate_close(out->rotated);
-	free(out);
+	rotate_close(rotated_of_output(output)->rotated);
 }
 
-static const struct output_ops rotated_output_ops = {
+const struct output_ops output_rotated = {
+	.size = sizeof(struct rotated_output),
+	.message_size = OUTPUT_FILE_SIZE,
+	.open = rotated_output_open,
 	.prepare = rotated_output_prepare,
 	.send = rotated_output_send,
 	.rest = rotated_output_rest,
 	.counters = rotated_output_counters,
 	.close = rotated_output_close,
 };
-
-int output_open_rotated(const struct config *config, struct sink_host *host,
-			struct output **ret_output)
-{
-	struct rotated_output *out = output_new(sizeof(*out), &rotated_output_ops,
-						config, host, OUTPUT_FILE_SIZE);
-	int err;
-
-	if (!out)
-		return -ENOMEM;
-	err = rotate_open(config->path, &config->rotation, host, &out->rotated);
-	if (err) {
-		free(out);
-		return err;
-	}
-	out->output.outage = rotate_outage(out->rotated);
-	*ret_output = &out->output;
-	return 0;
-}

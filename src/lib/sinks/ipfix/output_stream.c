@@ -18,6 +18,21 @@ static struct stream_output *stream_of_output(struct output *output)
 	return (struct stream_output *)output;
 }
 
+static int stream_output_open(struct output *output)
+{
+	struct stream_output *out = stream_of_output(output);
+	const struct config *config = output->config;
+	const struct stream_options options = {
+		.address = config->address,
+		.source = config->source,
+		.tls = config->transport == CONFIG_TLS ? &config->tls : NULL,
+	};
+
+	output->host->outage = &out->feed.stream.outage;
+	feed_open(&out->feed, &options, config->resend, output->host);
+	return 0;
+}
+
 static enum peer_state stream_output_prepare(struct output *output)
 {
 	struct feed *feed = &stream_of_output(output)->feed;
@@ -66,10 +81,12 @@ static void stream_output_close(struct output *output)
 	struct stream_output *out = stream_of_output(output);
 
 	feed_close(&out->feed);
-	free(out);
 }
 
-static const struct output_ops stream_output_ops = {
+const struct output_ops output_stream = {
+	.size = sizeof(struct stream_output),
+	.message_size = SIZE,
+	.open = stream_output_open,
 	.prepare = stream_output_prepare,
 	.send = stream_output_send,
 	.finish = stream_output_finish,
@@ -77,22 +94,3 @@ static const struct output_ops stream_output_ops = {
 	.counters = stream_output_counters,
 	.close = stream_output_close,
 };
-
-int output_open_stream(const struct config *config, struct sink_host *host,
-		       struct output **ret_output)
-{
-	const struct stream_options options = {
-		.address = config->address,
-		.source = config->source,
-		.tls = config->transport == CONFIG_TLS ? &config->tls : NULL,
-	};
-	struct stream_output *out =
-		output_new(sizeof(*out), &stream_output_ops, config, host, SIZE);
-
-	if (!out)
-		return -ENOMEM;
-	out->output.outage = &out->feed.stream.outage;
-	feed_open(&out->feed, &options, config->resend, host);
-	*ret_output = &out->output;
-	return 0;
-}

@@ -493,6 +493,17 @@ static int udp_rest(struct output *output)
 	return left_ms((int64_t)held_get(&udp->held, 0)->at + HOLD_MS);
 }
 
+static int udp_open(struct output *output)
+{
+	struct udp *udp = udp_of_output(output);
+
+	output->host->outage = &udp->outage;
+	udp->fd = -1;
+	/* Steadily: an address that refuses costs little, and may come back soon. */
+	udp->retry.most_ms = BACKOFF_FIRST_MS;
+	return 0;
+}
+
 static void udp_close(struct output *output)
 {
 	struct udp *udp = udp_of_output(output);
@@ -500,27 +511,13 @@ static void udp_close(struct output *output)
 	close_socket(udp);
 	stop_resolving(udp);
 	forget_addresses(udp);
-	free(udp);
 }
 
-static const struct output_ops udp_ops = {
+const struct output_ops output_udp = {
+	.size = sizeof(struct udp),
+	.open = udp_open,
 	.prepare = udp_prepare,
 	.send = udp_send,
 	.rest = udp_rest,
 	.close = udp_close,
 };
-
-int output_open_udp(const struct config *config, struct sink_host *host,
-		    struct output **ret_output)
-{
-	struct udp *udp = output_new(sizeof(*udp), &udp_ops, config, host, 0);
-
-	if (!udp)
-		return -ENOMEM;
-	udp->output.outage = &udp->outage;
-	udp->fd = -1;
-	/* Steadily: an address that refuses costs little, and may come back soon. */
-	udp->retry.most_ms = BACKOFF_FIRST_MS;
-	*ret_output = &udp->output;
-	return 0;
-}

@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 
 enum { BUFFER_SIZE = 128 << 10 };
 
@@ -23,25 +22,14 @@ static void json_close_sink(void *arg)
 	struct json_state *state = arg;
 
 	line_out_close(&state->out);
-	free(state);
 }
 
-static int json_open_sink(struct spec *spec, struct sink_host *host,
-			  void **ret_state)
+static int json_open_sink(struct spec *spec, struct sink_host *host, void *arg)
 {
-	struct json_state *state = calloc(1, sizeof(*state));
-	int err;
+	struct json_state *state = arg;
 
-	if (!state)
-		return -ENOMEM;
 	state->host = host;
-	err = line_out_open(&state->out, spec, host);
-	if (err) {
-		free(state);
-		return err;
-	}
-	*ret_state = state;
-	return 0;
+	return line_out_open(&state->out, spec, host);
 }
 
 /* Lines for as many records as there is room. False: there are none. */
@@ -106,13 +94,6 @@ static void json_counters(const void *arg, sink_counter_fn *take, void *ctx)
 	line_out_counters(&state->out, take, ctx);
 }
 
-static const struct outage *json_outage(const void *arg)
-{
-	const struct json_state *state = arg;
-
-	return line_out_outage(&state->out);
-}
-
 static int json_reopen(void *arg)
 {
 	struct json_state *state = arg;
@@ -133,10 +114,10 @@ const struct sink_module sink_json = {
 	.version = NETOBS_VERSION,
 	.kind = "json",
 	.types = SINK_TYPES_ALL,
+	.state_size = sizeof(struct json_state),
 	.open = json_open_sink,
 	.work = json_work,
 	.close = json_close_sink,
 	.counters = json_counters,
-	.outage = json_outage,
 	.reopen = json_reopen,
 };

@@ -247,12 +247,12 @@ int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *hos
 		.mode = options.rotation.mode ?: ROTATE_MODE,
 		.retry.most_ms = RETRY_MAX_MS,
 	};
+	host->outage = &out->outage;
 	/* A trial, which ends in spec_finish(), sees whether there is the compressor. */
 	err = packer_open(&out->packer, &options.packer, host->log);
-	err = err ?: spec_finish(spec) ?: open_line_output(out, spec, &options);
-	if (err)
-		line_out_close(out);
-	return err;
+	return err			 ?:
+		       spec_finish(spec) ?:
+					   open_line_output(out, spec, &options);
 }
 
 void line_out_close_target(struct line_out *out)
@@ -456,11 +456,6 @@ int line_out_rest(struct line_out *out)
 		return 0;
 	fail_write(out, -EPIPE);
 	return out->kind == LINE_OUT_STDOUT ? -EPIPE : 0;
-}
-
-const struct outage *line_out_outage(const struct line_out *out)
-{
-	return out->rotated ? rotate_outage(out->rotated) : &out->outage;
 }
 
 void line_out_look(struct line_out *out)

@@ -67,7 +67,7 @@ struct line_out {
 /*
  * @spec: its target: none: standard output; unix:PATH: the socket, which need not be
  * there yet; else a file, which is made, and appended to, or rotated as the options say.
- * Errors: -EINVAL, or as open(2); they are logged.
+ * Errors: -EINVAL, or as open(2); they are logged. To be closed in any case.
  */
 int line_out_open(struct line_out *out, struct spec *spec,
 		  struct sink_host *host);
@@ -91,8 +91,6 @@ void line_out_written(struct line_out *out, struct position end);
 
 /** There is nothing to write now. @return 0, or a permanent failure since the last call */
 int line_out_rest(struct line_out *out);
-
-const struct outage *line_out_outage(const struct line_out *out);
 
 /* The next line_out_prepare() looks whether the file still has its name. */
 void line_out_look(struct line_out *out);

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BUFFER_SIZE = 128 << 10 };
@@ -27,16 +26,17 @@ static void json_net_close(void *arg)
 
 	feed_close(&net->feed);
 	tls_context_close(&net->tls);
-	free(net);
 }
 
-static int json_net_read(struct json_net *net, struct spec *spec)
+static int json_net_open(struct spec *spec, struct sink_host *host, void *arg)
 {
+	struct json_net *net = arg;
 	struct stream_options stream = { 0 };
 	bool is_tls = !strncmp(spec->target, "tls:", 4);
 	enum feed_resend resend = feed_read_resend(spec);
 	int err = 0;
 
+	net->host = host;
 	address_parse(spec, spec->target + 4, 0, &stream.address);
 	address_read_source(spec, &stream.source);
 	if (!is_tls)
@@ -44,29 +44,13 @@ static int json_net_read(struct json_net *net, struct spec *spec)
 	else if (!spec->is_wrong)
 		err = tls_context_open(&net->tls, spec, stream.address.host,
 				       NULL);
+	err = err ?: spec_finish(spec);
 	if (err)
 		return err;
 	stream.tls = is_tls ? &net->tls : NULL;
-	feed_open(&net->feed, &stream, resend, net->host);
-	return spec_finish(spec);
-}
-
-static int json_net_open(struct spec *spec, struct sink_host *host,
-			 void **ret_state)
-{
-	struct json_net *net = calloc(1, sizeof(*net));
-	int err;
-
-	if (!net)
-		return -ENOMEM;
-	net->host = host;
-	err = json_net_read(net, spec);
-	if (err) {
-		json_net_close(net);
-		return err;
-	}
+	feed_open(&net->feed, &stream, resend, host);
+	host->outage = &net->feed.stream.outage;
 	host->ops->wake_in(host, 0);
-	*ret_state = net;
 	return 0;
 }
 
@@ -136,21 +120,14 @@ static void json_net_counters(const void *arg, sink_counter_fn *take, void *ctx)
 	take(ctx, "broken_sessions", net->feed.broken_sessions);
 }
 
-static const struct outage *json_net_outage(const void *arg)
-{
-	const struct json_net *net = arg;
-
-	return &net->feed.stream.outage;
-}
-
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "json",
 	.types = SINK_TYPES_ALL,
+	.state_size = sizeof(struct json_net),
 	.open = json_net_open,
 	.work = json_net_work,
 	.close = json_net_close,
 	.counters = json_net_counters,
-	.outage = json_net_outage,
 };

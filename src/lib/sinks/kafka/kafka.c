@@ -317,20 +317,25 @@ static void kafka_close(void *arg)
 	drop_message(kafka);
 	settings_free(&kafka->settings);
 	window_free(&kafka->window);
-	free(kafka);
 }
 
-static int start_kafka(struct kafka *kafka, struct spec *spec)
+static int kafka_open(struct spec *spec, struct sink_host *host, void *arg)
 {
+	struct kafka *kafka = arg;
 	char text[TEXT_SIZE];
-	int err = settings_read(&kafka->settings, spec, kafka->host);
+	int err;
 
+	kafka->host = host;
+	host->outage = &kafka->outage;
+	kafka->event_fd = -1;
+	kafka->producers = 1;
+	err = settings_read(&kafka->settings, spec, host);
 	if (err)
 		return err;
 	kafka->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (kafka->event_fd < 0)
 		return -errno;
-	err = kafka->host->ops->watch(kafka->host, kafka->event_fd, EPOLLIN);
+	err = host->ops->watch(host, kafka->event_fd, EPOLLIN);
 	if (err)
 		return err;
 	err = producer_open(&kafka->producer, &kafka->settings, false,
@@ -338,25 +343,6 @@ static int start_kafka(struct kafka *kafka, struct spec *spec)
 	if (err)
 		spec_refuse(spec, "%s", text);
 	return err;
-}
-
-static int kafka_open(struct spec *spec, struct sink_host *host, void **ret_state)
-{
-	struct kafka *kafka = calloc(1, sizeof(*kafka));
-	int err;
-
-	if (!kafka)
-		return -ENOMEM;
-	kafka->host = host;
-	kafka->event_fd = -1;
-	err = start_kafka(kafka, spec);
-	if (err) {
-		kafka_close(kafka);
-		return err;
-	}
-	kafka->producers = 1;
-	*ret_state = kafka;
-	return 0;
 }
 
 static void kafka_counters(const void *state, sink_counter_fn *take, void *ctx)
@@ -370,21 +356,14 @@ static void kafka_counters(const void *state, sink_counter_fn *take, void *ctx)
 	take(ctx, "producers", kafka->producers);
 }
 
-static const struct outage *kafka_outage(const void *state)
-{
-	const struct kafka *kafka = state;
-
-	return &kafka->outage;
-}
-
 __attribute__((visibility("default")))
 const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "kafka",
 	.types = SINK_TYPES_ALL, /* in JSON */
+	.state_size = sizeof(struct kafka),
 	.open = kafka_open,
 	.work = kafka_work,
 	.close = kafka_close,
 	.counters = kafka_counters,
-	.outage = kafka_outage,
 };

@@ -2,19 +2,24 @@
 /* Nowhere: what others cost is measured against it. */
 #include "sink/module.h"
 
-#include <errno.h>
+struct null {
+	struct sink_host *host;
+};
 
-static int null_open(struct spec *spec, struct sink_host *host, void **ret_state)
+static int null_open(struct spec *spec, struct sink_host *host, void *state)
 {
+	struct null *null = state;
+
 	if (spec->target)
 		spec_refuse(spec, "it takes no target: '%s'", spec->target);
-	*ret_state = host;
+	null->host = host;
 	return spec_finish(spec);
 }
 
 static int null_work(void *state, bool flush)
 {
-	struct sink_host *host = state;
+	const struct null *null = state;
+	struct sink_host *host = null->host;
 	struct sink_item item;
 
 	(void)flush;
@@ -32,6 +37,7 @@ const struct sink_module sink_null = {
 	.version = NETOBS_VERSION,
 	.kind = "null",
 	.types = UINT32_MAX,
+	.state_size = sizeof(struct null),
 	.open = null_open,
 	.work = null_work,
 	.close = null_close,
