@@ -243,25 +243,13 @@ static void choose_size(struct udp *udp, int family)
 /* False: it cannot be looked up, now. */
 static bool look_up(struct udp *udp)
 {
-	const struct address *address = &udp->output.config->address;
-	int err = resolve_start(address->host, address->port, SOCK_DGRAM,
-				&udp->resolve);
+	int err = resolve_start(udp->output.host, &udp->output.config->address,
+				SOCK_DGRAM, &udp->resolve);
 
 	udp->look_up_ms = now_ms() + LOOK_UP_MS;
-	if (!err)
-		udp->output.host->ops->watch(udp->output.host,
-					     resolve_fd(udp->resolve), EPOLLIN);
-	else if (udp->phase == UDP_WAITING)
+	if (err && udp->phase == UDP_WAITING)
 		wait_to_resolve(udp, strerror(-err));
 	return !err;
-}
-
-static void stop_resolving(struct udp *udp)
-{
-	if (udp->resolve)
-		udp->output.host->ops->watch(udp->output.host,
-					     resolve_fd(udp->resolve), 0);
-	resolve_close(TAKE_PTR(udp->resolve));
 }
 
 static void forget_addresses(struct udp *udp)
@@ -339,7 +327,7 @@ static void finish_resolving(struct udp *udp)
 		take_addresses(udp, list);
 	else if (udp->phase == UDP_RESOLVING)
 		wait_to_resolve(udp, resolve_error(udp->resolve));
-	stop_resolving(udp);
+	resolve_close(TAKE_PTR(udp->resolve));
 }
 
 static void look_up_again(struct udp *udp)
@@ -509,7 +497,7 @@ static void udp_close(struct output *output)
 	struct udp *udp = udp_of_output(output);
 
 	close_socket(udp);
-	stop_resolving(udp);
+	resolve_close(TAKE_PTR(udp->resolve));
 	forget_addresses(udp);
 }
 

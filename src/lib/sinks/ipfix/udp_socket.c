@@ -2,6 +2,7 @@
 #include "udp_socket.h"
 
 #include "base/util.h"
+#include "sinks/net/address.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -32,26 +33,18 @@ static void set_options(int fd, int family)
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
 }
 
-static socklen_t length_of(const struct sockaddr_storage *address)
-{
-	return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) :
-						sizeof(struct sockaddr_in);
-}
-
 int udp_socket_open(const struct addrinfo *address,
 		    const struct sockaddr_storage *source)
 {
 	cleanup_fd int fd = socket(address->ai_family,
 				   SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int err;
 
 	if (fd < 0)
 		return -errno;
-	if (source->ss_family != AF_UNSPEC) {
-		if (source->ss_family != address->ai_family)
-			return -EAFNOSUPPORT;
-		if (bind(fd, (const struct sockaddr *)source, length_of(source)))
-			return -errno;
-	}
+	err = address_bind_source(fd, address->ai_family, source);
+	if (err)
+		return err;
 	set_options(fd, address->ai_family);
 	if (connect(fd, address->ai_addr, address->ai_addrlen))
 		return -errno;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "address.h"
 
+#include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,4 +138,16 @@ void address_read_source(struct spec *spec, struct sockaddr_storage *ret_source)
 	if (text && !address_is_numeric(text, ret_source))
 		spec_refuse(spec, "option source: '%s' is not an IP address",
 			    text);
+}
+
+int address_bind_source(int fd, int family, const struct sockaddr_storage *source)
+{
+	socklen_t len = family == AF_INET6 ? sizeof(struct sockaddr_in6) :
+					     sizeof(struct sockaddr_in);
+
+	if (source->ss_family == AF_UNSPEC)
+		return 0;
+	if (source->ss_family != family)
+		return -EAFNOSUPPORT;
+	return bind(fd, (const struct sockaddr *)source, len) ? -errno : 0;
 }

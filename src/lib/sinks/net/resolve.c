@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 /* What a thread works on. */
 struct query {
@@ -19,6 +20,7 @@ struct query {
 };
 
 struct resolve {
+	struct sink_host *sink;
 	struct worker *worker;
 	struct query *query; /* NULL: it is not answered */
 };
@@ -36,6 +38,9 @@ void resolve_close(struct resolve *resolve)
 {
 	if (!resolve)
 		return;
+	if (resolve->worker)
+		resolve->sink->ops->watch(resolve->sink,
+					  worker_fd(resolve->worker), 0);
 	worker_free(resolve->worker);
 	query_free(resolve->query);
 	free(resolve);
@@ -72,32 +77,44 @@ static void query_run(void *query)
 	query_look_up(query, 0);
 }
 
-static struct query *query_new(const char *host, uint16_t port, int type)
+static struct query *query_new(const struct address *address, int type)
 {
-	size_t size = strlen(host) + 1;
+	size_t size = strlen(address->host) + 1;
 	struct query *query = calloc(1, sizeof(*query) + size);
 
 	if (!query)
 		return NULL;
-	memcpy(query->host, host, size);
-	snprintf(query->port, sizeof(query->port), "%u", port);
+	memcpy(query->host, address->host, size);
+	snprintf(query->port, sizeof(query->port), "%u", address->port);
 	query->hints.ai_socktype = type;
 	return query;
 }
 
-int resolve_start(const char *host, uint16_t port, int type,
-		  struct resolve **ret_resolve)
+static int start_query(struct resolve *resolve, struct query *query)
+{
+	int err = worker_new(query_run, query_free, &resolve->worker);
+
+	if (err)
+		return err;
+	resolve->sink->ops->watch(resolve->sink, worker_fd(resolve->worker),
+				  EPOLLIN);
+	if (query_look_up(query, AI_NUMERICHOST) == EAI_NONAME)
+		return worker_start(resolve->worker, query);
+	worker_put_done(resolve->worker, query);
+	return 0;
+}
+
+int resolve_start(struct sink_host *sink, const struct address *address,
+		  int type, struct resolve **ret_resolve)
 {
 	struct resolve *resolve = calloc(1, sizeof(*resolve));
-	struct query *query = query_new(host, port, type);
-	int err = resolve && query ?
-			  worker_new(query_run, query_free, &resolve->worker) :
-			  -ENOMEM;
+	struct query *query = query_new(address, type);
+	int err = -ENOMEM;
 
-	if (!err && query_look_up(query, AI_NUMERICHOST) != EAI_NONAME)
-		worker_put_done(resolve->worker, query);
-	else
-		err = err ?: worker_start(resolve->worker, query);
+	if (resolve && query) {
+		resolve->sink = sink;
+		err = start_query(resolve, query);
+	}
 	if (err) {
 		query_free(query);
 		resolve_close(resolve);
@@ -105,11 +122,6 @@ int resolve_start(const char *host, uint16_t port, int type,
 	}
 	*ret_resolve = resolve;
 	return 0;
-}
-
-int resolve_fd(const struct resolve *resolve)
-{
-	return worker_fd(resolve->worker);
 }
 
 int resolve_take(struct resolve *resolve, struct addrinfo **ret_list)

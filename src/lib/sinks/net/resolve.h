@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Addresses of a name, from a thread that waits for the answer. Who asked may go
- * away before it is there. What is an address already needs no thread.
+ * Looks the addresses of a name up, in a thread that waits for the answer, or in none if the
+ * name is an address. It may be closed before there is an answer.
  */
 #ifndef NETOBS_SINKS_NET_RESOLVE_H
 #define NETOBS_SINKS_NET_RESOLVE_H
 
+#include "address.h"
+#include "sink/module.h"
+
 #include <netdb.h>
-#include <stdint.h>
 
 struct resolve;
 
-/* @type: SOCK_STREAM or SOCK_DGRAM. -errno: the query could not be started. */
-int resolve_start(const char *host, uint16_t port, int type,
-		  struct resolve **ret_resolve);
-
-/* Readable when the answer is there. Not to be watched after resolve_close(). */
-int resolve_fd(const struct resolve *resolve);
+/*
+ * @type: SOCK_STREAM or SOCK_DGRAM. The sink is called when the answer is there. -errno: the
+ * query could not be started.
+ */
+int resolve_start(struct sink_host *sink, const struct address *address,
+		  int type, struct resolve **ret_resolve);
 
 /*
  * 0: @ret_list is the caller's, to be given to freeaddrinfo(); -EAGAIN: there is no

@@ -7,7 +7,6 @@
 
 #include "base/clock_ms.h"
 #include "resolve.h"
-#include "stream_parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,14 +32,6 @@ void stream_open(struct stream *stream, const struct stream_options *options,
 	stream_enter(stream, STREAM_WAITING, now_ms());
 }
 
-void stream_stop_resolving(struct stream *stream)
-{
-	if (stream->resolve)
-		stream->host->ops->watch(stream->host,
-					 resolve_fd(stream->resolve), 0);
-	resolve_close(TAKE_PTR(stream->resolve));
-}
-
 void stream_forget_addresses(struct stream *stream)
 {
 	if (stream->addresses)
@@ -63,7 +54,7 @@ void stream_close(struct stream *stream)
 	if (!stream->host)
 		return;
 	stream_release_socket(stream);
-	stream_stop_resolving(stream);
+	resolve_close(TAKE_PTR(stream->resolve));
 	stream_forget_addresses(stream);
 	stream->host = NULL;
 }
@@ -79,7 +70,7 @@ static void wait_to_reconnect(struct stream *stream)
 	if (stream->phase == STREAM_READY && !stream->is_good)
 		stream->first++;
 	stream_release_socket(stream);
-	stream_stop_resolving(stream);
+	resolve_close(TAKE_PTR(stream->resolve));
 	stream_forget_addresses(stream);
 	stream_enter(stream, STREAM_WAITING, stream->backoff.due_ms);
 	stream->was_good = stream->is_good;

@@ -2,7 +2,7 @@
 /* From a name to a connection: all addresses in turn, TCP, and TLS. */
 #include "base/clock_ms.h"
 #include "resolve.h"
-#include "stream_parts.h"
+#include "stream.h"
 #include "tcp.h"
 
 #include <errno.h>
@@ -76,19 +76,16 @@ static void connect_next(struct stream *stream)
 
 static void start_resolving(struct stream *stream)
 {
-	const struct address *address = &stream->options.address;
 	int err;
 
 	stream->began_ms = now_ms();
-	err = resolve_start(address->host, address->port, SOCK_STREAM,
+	err = resolve_start(stream->host, &stream->options.address, SOCK_STREAM,
 			    &stream->resolve);
 	if (err) {
 		set_reason(stream, "%s", strerror(-err));
 		stream_fail_attempt(stream);
 		return;
 	}
-	stream->host->ops->watch(stream->host, resolve_fd(stream->resolve),
-				 EPOLLIN);
 	stream_enter(stream, STREAM_RESOLVING, 0);
 }
 
@@ -101,7 +98,7 @@ static bool take_addresses(struct stream *stream)
 	stream->reason[0] = '\0';
 	if (err)
 		set_reason(stream, "%s", resolve_error(stream->resolve));
-	stream_stop_resolving(stream);
+	resolve_close(TAKE_PTR(stream->resolve));
 	connect_next(stream);
 	return true;
 }

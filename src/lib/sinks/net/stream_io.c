@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What a stream does while it is connected. */
-#include "stream_parts.h"
+#include "stream.h"
 
 #include "base/clock_ms.h"
 #include "tcp.h"

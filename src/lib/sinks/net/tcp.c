@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "tcp.h"
 
+#include "address.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -34,18 +35,6 @@ static void set_options(int fd)
 			   &options[i].value, sizeof(options[i].value));
 }
 
-static int bind_source(int fd, const struct addrinfo *address,
-		       const struct sockaddr_storage *source)
-{
-	if (source->ss_family == AF_UNSPEC)
-		return 0;
-	if (source->ss_family != address->ai_family)
-		return -EAFNOSUPPORT;
-	return bind(fd, (const struct sockaddr *)source, address->ai_addrlen) ?
-		       -errno :
-		       0;
-}
-
 int tcp_connect(const struct addrinfo *address,
 		const struct sockaddr_storage *source)
 {
@@ -56,7 +45,7 @@ int tcp_connect(const struct addrinfo *address,
 
 	if (fd < 0)
 		return -errno;
-	err = bind_source(fd, address, source);
+	err = address_bind_source(fd, address->ai_family, source);
 	if (err)
 		return err;
 	set_options(fd);

@@ -5,42 +5,36 @@
  */
 #include "tls.h"
 
-#include <errno.h>
-#include <sys/socket.h>
+#include "tcp.h"
 
-static int take_io_result(BIO *bio, struct tls *tls, ssize_t n, int retry)
+#include <errno.h>
+
+static int finish_io(BIO *bio, struct tls *tls, ssize_t n, int retry)
 {
+	BIO_clear_retry_flags(bio);
 	if (n >= 0)
 		return (int)n;
-	if (errno == EAGAIN)
+	if (n == -EAGAIN)
 		BIO_set_flags(bio, retry | BIO_FLAGS_SHOULD_RETRY);
 	else
-		tls->error = errno;
+		tls->error = (int)-n;
 	return -1;
 }
 
 static int write_bytes(BIO *bio, const char *from, int len)
 {
 	struct tls *tls = BIO_get_data(bio);
-	ssize_t n;
 
-	BIO_clear_retry_flags(bio);
-	do {
-		n = send(tls->fd, from, (size_t)len, MSG_DONTWAIT | MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	return take_io_result(bio, tls, n, BIO_FLAGS_WRITE);
+	return finish_io(bio, tls, tcp_write(tls->fd, from, (size_t)len),
+			 BIO_FLAGS_WRITE);
 }
 
 static int read_bytes(BIO *bio, char *to, int len)
 {
 	struct tls *tls = BIO_get_data(bio);
-	ssize_t n;
 
-	BIO_clear_retry_flags(bio);
-	do {
-		n = recv(tls->fd, to, (size_t)len, MSG_DONTWAIT);
-	} while (n < 0 && errno == EINTR);
-	return take_io_result(bio, tls, n, BIO_FLAGS_READ);
+	return finish_io(bio, tls, tcp_read(tls->fd, to, (size_t)len),
+			 BIO_FLAGS_READ);
 }
 
 /* Nothing is kept back, so there is nothing to flush. */
