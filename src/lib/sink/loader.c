@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "loader.h"
+/* The modules of sinks, of which most are loaded on first use. */
+#include "sink.h"
 
 #include "base/shared_object.h"
 #include "base/util.h"
@@ -62,7 +63,7 @@ static bool is_of_kind(const struct spec *spec, const struct kind *kind)
 	       !strncmp(spec->target ?: "", prefix, strlen(prefix));
 }
 
-int loader_find_kind(struct spec *spec, const struct sink_module **ret_module)
+int sink_find_module(struct spec *spec, const struct sink_module **ret_module)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		if (!is_of_kind(spec, &kinds[i]))

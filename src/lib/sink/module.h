@@ -22,6 +22,15 @@
 struct outage;
 struct sink_host;
 
+/* Whether a file, a connection or a collector can be written to now. */
+enum peer_state {
+	PEER_AWAY, /* the sink is called again once that may have changed */
+	PEER_LOST, /* it was ready at the last call */
+	PEER_CONNECTING, /* a name is looked up, or a connection made */
+	PEER_READY,
+	PEER_NEW, /* ready, but another one than before */
+};
+
 /* A record, valid until the next call that gets one. */
 struct sink_item {
 	const struct netobs_record *record; /* of one of the sink's types */

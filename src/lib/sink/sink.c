@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include <netobs/sink.h>
 
-#include "loader.h"
 #include "sink.h"
 #include "base/sized.h"
 #include "base/util.h"
@@ -311,7 +310,7 @@ static int open_module(struct netobs_sink *sink, struct spec *spec)
 
 	if (err)
 		return err;
-	err = loader_find_kind(spec, &sink->module);
+	err = sink_find_module(spec, &sink->module);
 	if (err)
 		return err;
 	parse_types(sink, spec);

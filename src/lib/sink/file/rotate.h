@@ -8,7 +8,6 @@
 #define NETOBS_SINK_FILE_ROTATE_H
 
 #include "sink/module.h"
-#include "sink/peer_state.h"
 
 #include <sys/types.h>
 

@@ -1,14 +1,40 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A gRPC sink, its options, and the answers to its calls. */
+/* A gRPC sink, its options, its batches, and the answers to its calls. */
 #ifndef NETOBS_SINKS_GRPC_GRPC_H
 #define NETOBS_SINKS_GRPC_GRPC_H
 
 #include "base/outage.h"
-#include "batch.h"
 #include "pace.h"
 #include "retry.h"
+#include "session.h"
+#include "base/buffer.h"
+#include "sinks/pbflow/pbnetobs.h"
 
 enum { GRPC_CALLS_MAX = 16 };
+
+/* Records that are sent in one call. */
+struct batch {
+	struct buffer message; /* behind SESSION_PREFIX: a message Records */
+	uint32_t n_records;
+	uint64_t from;	     /* records before the first of them */
+	struct position end; /* behind the last of them */
+	struct position settled; /* to be acknowledged with them: end, or behind it */
+	char first[192];	 /* the first one, for the log */
+	struct call call;
+};
+
+/** @return whether one more record fits into a message of @max_bytes */
+bool batch_has_room(struct batch *batch, size_t max_bytes);
+
+/* Add a record, for which batch_has_room(). */
+void batch_add(struct batch *batch, const struct sink_item *item,
+	       const struct pbflow_options *options);
+
+/* Empty it and keep its memory. */
+void batch_clear(struct batch *batch);
+
+/* A zeroed batch is fine. */
+void batch_free(struct batch *batch);
 
 /* What a spec says of a collector: see netobs-sinks(7). */
 struct grpc_options {

@@ -10,7 +10,6 @@
 #include "config.h"
 #include "encoder.h"
 #include "sink/module.h"
-#include "sink/peer_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -271,7 +271,8 @@ void line_out_close(struct line_out *out)
 	out->rotated = NULL;
 	packer_close(&out->packer);
 	line_out_close_target(out);
-	line_positions_free(&out->positions);
+	free(out->positions.ring);
+	out->positions = (struct line_positions){ 0 };
 	free(out->path);
 	out->path = NULL;
 }
@@ -368,9 +369,8 @@ enum peer_state line_out_prepare(struct line_out *out)
 
 void line_out_line(struct line_out *out, size_t len, struct position end)
 {
-	/* Without memory for it, the next line's position will do. */
 	if (line_reader_is_used(out))
-		line_positions_add(&out->positions, len, end);
+		line_reader_note(out, len, end);
 }
 
 /* As many lines as a pipe takes whole or not at all: pipe(7). */

@@ -12,9 +12,7 @@
 
 #include "base/backoff.h"
 #include "base/outage.h"
-#include "line_positions.h"
 #include "sink/module.h"
-#include "sink/peer_state.h"
 #include "sink/file/packer.h"
 #include "sink/file/rotate.h"
 
@@ -30,6 +28,16 @@ enum line_out_kind {
 	LINE_OUT_FILE,
 	LINE_OUT_SOCKET,
 	LINE_OUT_FIFO,
+};
+
+/* Lines on their way to a reader, in the order of their bytes, and their records. */
+struct line_positions {
+	struct line_position {
+		uint64_t end; /* bytes up to the end of the line */
+		struct position position;
+	} * ring;
+	size_t size, first, n;
+	uint64_t end; /* of the last line */
 };
 
 struct line_out {
@@ -117,6 +125,9 @@ bool line_reader_has_hung_up(const struct line_out *out);
 
 /* Its reader is gone: the next one gets the lines that it has not read. */
 void line_reader_lose(struct line_out *out, int err);
+
+/* Note a line of @len bytes that ends the records before @end. */
+void line_reader_note(struct line_out *out, size_t len, struct position end);
 
 /* As line_out_prepare(). */
 enum peer_state line_reader_prepare(struct line_out *out);

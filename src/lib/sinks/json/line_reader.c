@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -18,6 +19,58 @@
 bool line_reader_is_used(const struct line_out *out)
 {
 	return out->kind == LINE_OUT_SOCKET || out->kind == LINE_OUT_FIFO;
+}
+
+/* ---- Lines that it has not taken -------------------------------------------------- */
+
+enum { POSITIONS_MIN = 1024 };
+
+static struct line_position *find_position(const struct line_positions *positions,
+					   size_t n)
+{
+	return &positions->ring[(positions->first + n) % positions->size];
+}
+
+static bool grow_positions(struct line_positions *positions)
+{
+	size_t size = positions->size ? 2 * positions->size : POSITIONS_MIN;
+	struct line_position *ring = calloc(size, sizeof(*ring));
+
+	if (!ring)
+		return false;
+	for (size_t i = 0; i < positions->n; i++)
+		ring[i] = *find_position(positions, i);
+	free(positions->ring);
+	positions->ring = ring;
+	positions->size = size;
+	positions->first = 0;
+	return true;
+}
+
+/* Without memory for it, the next line's position will do. */
+void line_reader_note(struct line_out *out, size_t len, struct position end)
+{
+	struct line_positions *positions = &out->positions;
+
+	positions->end += len;
+	if (positions->n < positions->size || grow_positions(positions))
+		*find_position(positions, positions->n++) =
+			(struct line_position){ positions->end, end };
+}
+
+/* Remove the lines within the first @bytes. False: there are none. */
+static bool take_positions(struct line_positions *positions, uint64_t bytes,
+			   struct position *ret_end)
+{
+	bool has_any = false;
+
+	while (positions->n && find_position(positions, 0)->end <= bytes) {
+		*ret_end = find_position(positions, 0)->position;
+		positions->first = (positions->first + 1) % positions->size;
+		positions->n--;
+		has_any = true;
+	}
+	return has_any;
 }
 
 static void acknowledge_lines(struct line_out *out, uint64_t taken)
@@ -31,9 +84,11 @@ static void acknowledge_lines(struct line_out *out, uint64_t taken)
 			out->retry.due_ms = now_ms() + BACKOFF_FIRST_MS;
 		line_out_note(out, 0);
 	}
-	if (line_positions_take(&out->positions, taken, &end))
+	if (take_positions(&out->positions, taken, &end))
 		out->host->ops->ack(out->host, end);
 }
+
+/* ---- The reader ------------------------------------------------------------------- */
 
 /* Bytes that the reader has not taken. */
 static uint64_t count_unread(const struct line_out *out)
@@ -125,7 +180,8 @@ static int find_reader(struct line_out *out)
 		out->retry.failures = 0;
 		return err;
 	}
-	line_positions_clear(&out->positions);
+	out->positions.first = out->positions.n = 0;
+	out->positions.end = 0;
 	out->sent = 0;
 	out->has_taken = false;
 	line_out_watch(out);

@@ -5,7 +5,7 @@
 
 #include "base/backoff.h"
 #include "base/outage.h"
-#include "producer.h"
+#include "settings.h"
 #include "sink/spool/position.h"
 
 #include <stdbool.h>
@@ -26,6 +26,29 @@ struct message {
  */
 int message_make(struct message *message, const struct message_format *format,
 		 const struct netobs_record *record);
+
+/* ---- The producer ------------------------------------------------------------------- */
+
+/* librdkafka's producer. A fatal error makes it useless: another one takes its place. */
+struct producer {
+	rd_kafka_t *handle; /* NULL: there is none */
+	rd_kafka_topic_t *topic;
+	rd_kafka_queue_t *queue; /* of events */
+};
+
+/**
+ * @param is_single  its batches have one record
+ * @param event_fd   an eventfd that signals events
+ * @param text       on failure, the reason
+ */
+int producer_open(struct producer *producer, const struct settings *settings,
+		  bool is_single, int event_fd, char *text, size_t size);
+
+/*
+ * Discard what it has not delivered. Its threads may wait for a name server before they
+ * end; this waits for them for @wait_ms at most, then a thread of its own does.
+ */
+void producer_close(struct producer *producer, int wait_ms);
 
 /* ---- The window: reports.c ---------------------------------------------------------- */
 

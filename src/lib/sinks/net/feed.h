@@ -16,7 +16,6 @@
 #ifndef NETOBS_SINKS_NET_FEED_H
 #define NETOBS_SINKS_NET_FEED_H
 
-#include "sink/peer_state.h"
 #include "stream.h"
 #include "transit.h"
 

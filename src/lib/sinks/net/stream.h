@@ -17,7 +17,6 @@
 #include "base/backoff.h"
 #include "base/outage.h"
 #include "sink/module.h"
-#include "sink/peer_state.h"
 #include "tls.h"
 
 #include <netdb.h>
