@@ -2,7 +2,7 @@
 #include "rotate_disk.h"
 
 #include "base/util.h"
-#include "compressor.h"
+#include "sink/pack/pieces.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,96 +13,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-
-/* ---- Contents: lines, compressed pieces of them, or IPFIX messages --------------- */
-
-enum {
-	CHUNK = 8 << 10,
-	MAGIC = 4, /* bytes that tell them apart */
-	MESSAGE_HEAD = 16,
-};
-
-/* RFC 7011, 3.1: what a message of IPFIX begins with. */
-static const char message_version[] = { 0, 10 };
-
-const char *rotate_suffix(int fd)
-{
-	char head[MAGIC] = "";
-
-	if (pread(fd, head, sizeof(head), 0) < 0)
-		return "";
-	if (!memcmp(head, gzip_head, sizeof(head)))
-		return ".gz";
-	return memcmp(head, zstd_head, sizeof(head)) ? "" : ".zst";
-}
-
-/* The same as piece_len(), for a message. */
-static uint64_t message_len(const char *head)
-{
-	const unsigned char *at = (const unsigned char *)head;
-	uint64_t len = (uint64_t)at[2] << 8 | at[3];
-
-	if (memcmp(head, message_version, sizeof(message_version)))
-		return 0;
-	return len < MESSAGE_HEAD ? 0 : len;
-}
-
-/* The end of the last whole piece, of those that begin with their length. */
-static int find_end_of_pieces(int fd, uint64_t size, uint64_t *ret_end)
-{
-	uint64_t len = 0;
-
-	*ret_end = 0;
-	do {
-		char head[PIECE_HEAD] = { 0 };
-
-		*ret_end += len;
-		if (pread(fd, head, sizeof(head), (off_t)*ret_end) < 0)
-			return -errno;
-		len = piece_len(head) ?: message_len(head);
-	} while (len && len <= size - *ret_end);
-	return 0;
-}
-
-/* The end of the last whole line. */
-static int find_end_of_lines(int fd, uint64_t size, uint64_t *ret_end)
-{
-	char chunk[CHUNK];
-	const char *newline = NULL;
-	uint64_t start = size;
-
-	while (start && !newline) {
-		uint64_t end = start;
-		ssize_t n;
-
-		start = (end - 1) / CHUNK * CHUNK;
-		n = pread(fd, chunk, end - start, (off_t)start);
-		if (n < 0)
-			return -errno;
-		newline = memrchr(chunk, '\n', (size_t)n);
-	}
-	*ret_end = newline ? start + (uint64_t)(newline + 1 - chunk) : 0;
-	return 0;
-}
-
-int rotate_cut(int fd, uint64_t *ret_size)
-{
-	char head[sizeof(message_version)] = "";
-	struct stat info;
-	uint64_t size;
-	int err;
-
-	if (fstat(fd, &info) || pread(fd, head, sizeof(head), 0) < 0)
-		return -errno;
-	size = (uint64_t)info.st_size;
-	if (*rotate_suffix(fd) || !memcmp(head, message_version, sizeof(head)))
-		err = find_end_of_pieces(fd, size, ret_size);
-	else
-		err = find_end_of_lines(fd, size, ret_size);
-	if (!err && *ret_size < size && ftruncate(fd, (off_t)*ret_size))
-		err = -errno;
-	return err;
-}
 
 /* ---- The file that is being written --------------------------------------------- */
 
@@ -128,7 +38,7 @@ static int move_file(int dir_fd, const char *from, const char *to)
 	return renameat(dir_fd, from, dir_fd, to) ? -errno : 0;
 }
 
-/* It gets its final name, with @tail behind, and the next number from that of @final on. */
+/* Give it the final name with @tail behind, and the next free number from @final's on. */
 static int move_to_final(const struct rotate_names *names, int dir_fd,
 			 const char *from, struct rotate_final *final,
 			 const char *tail)
@@ -161,7 +71,7 @@ int rotate_part_rename(const struct rotate_names *names,
 /* -EAGAIN: a file that a crash has left was renamed, try again. */
 static int take_over(int fd, const struct rotate_names *names)
 {
-	struct rotate_final final = { .suffix = rotate_suffix(fd) };
+	struct rotate_final final = { .suffix = pieces_suffix(fd) };
 	struct stat info;
 
 	if (flock(fd, LOCK_EX | LOCK_NB))
@@ -320,7 +230,7 @@ static int recover_file(struct rotate_work *work, int dir_fd, const char *part,
 		return -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB))
 		return 0;
-	err = rotate_cut(fd, &size);
+	err = pieces_cut(fd, &size);
 	if (err)
 		return err;
 	if (!size)

@@ -75,12 +75,6 @@ int rotate_birth_time(int fd, time_t *ret_time);
 
 /* ---- What waits for the disk ----------------------------------------------------- */
 
-/* The suffix of a file's compression, found from its contents: ".gz", ".zst" or "". */
-const char *rotate_suffix(int fd);
-
-/* Cut off what a crash has torn at its end. Errors: as pread(2), ftruncate(2). */
-int rotate_cut(int fd, uint64_t *ret_size);
-
 /* A complete file, which is called FINAL.part. */
 struct rotate_file {
 	int fd; /* has its lock */

@@ -4,7 +4,7 @@
 #define NETOBS_SINKS_HTTP_OPTIONS_H
 
 #include "format.h"
-#include "sink/file/packer.h"
+#include "sink/pack/packer.h"
 
 #include <curl/curl.h>
 

@@ -13,7 +13,7 @@
 #include "base/backoff.h"
 #include "base/outage.h"
 #include "sink/module.h"
-#include "sink/file/packer.h"
+#include "sink/pack/packer.h"
 #include "sink/file/rotate.h"
 
 #include <stdbool.h>

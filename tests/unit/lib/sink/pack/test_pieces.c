@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What is whole of a file that ends anywhere. Compressed lines: test_rotate.c. */
 #include "lib_test.h"
-#include "sink/file/rotate_disk.h"
+#include "sink/pack/pieces.h"
 #include "base/util.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@ static uint64_t cut(const void *bytes, size_t len)
 	uint64_t size = UINT64_MAX;
 
 	assert_int_equal(write(fd, bytes, len), len);
-	assert_string_equal(rotate_suffix(fd), "");
-	assert_int_equal(rotate_cut(fd, &size), 0);
+	assert_string_equal(pieces_suffix(fd), "");
+	assert_int_equal(pieces_cut(fd, &size), 0);
 	assert_int_equal(lseek(fd, 0, SEEK_END), size);
 	return size;
 }

@@ -11,8 +11,8 @@
  *   zstd  a skippable frame of 4 bytes: the length of the frame that follows
  *         (RFC 8878, 3.1.2)
  */
-#ifndef NETOBS_SINK_FILE_COMPRESSOR_H
-#define NETOBS_SINK_FILE_COMPRESSOR_H
+#ifndef NETOBS_SINK_PACK_COMPRESSOR_H
+#define NETOBS_SINK_PACK_COMPRESSOR_H
 
 #include <netobs/version.h>
 

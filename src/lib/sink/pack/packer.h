@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Compresses records that are text, if a compressor is chosen. */
-#ifndef NETOBS_SINK_FILE_PACKER_H
-#define NETOBS_SINK_FILE_PACKER_H
+#ifndef NETOBS_SINK_PACK_PACKER_H
+#define NETOBS_SINK_PACK_PACKER_H
 
 #include "compressor.h"
 #include "base/spec.h"
