@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -28,7 +27,7 @@ struct rotated {
 	struct sink_host *host;
 	struct rotate_options options;
 	struct rotate_names names;
-	char *path; /* for people */
+	const char *path; /* for people; the caller's */
 
 	/* The file that is written. */
 	int fd;		/* -1: it is not open */
@@ -92,20 +91,6 @@ static int64_t work_due_ms(const struct rotated *rotated)
 	return max_i64(rotated->work_retry.due_ms, rotated->sync_due_ms);
 }
 
-/* Records that a failed sync leaves are synced with the next work. */
-static void process_sync_result(struct rotated *rotated)
-{
-	if (!rotated->is_syncing)
-		return;
-	rotated->is_syncing = false;
-	if (rotated->work.is_synced) {
-		rotated->host->ops->ack(rotated->host, rotated->durable);
-		return;
-	}
-	rotated->sync_due_ms = rotated->sync_due_ms ?: now_ms();
-	rotated->is_lost |= rotated->work.is_lost;
-}
-
 /* What has failed stays, and is done again before the rest. */
 static void process_work_result(struct rotated *rotated)
 {
@@ -120,7 +105,13 @@ static void process_work_result(struct rotated *rotated)
 	rotated->n_files -= done->n_closed;
 	memmove(rotated->files, rotated->files + done->n_closed,
 		rotated->n_files * sizeof(*rotated->files));
-	process_sync_result(rotated);
+	if (rotated->is_syncing && done->is_synced) {
+		rotated->host->ops->ack(rotated->host, rotated->durable);
+	} else if (rotated->is_syncing) {
+		rotated->sync_due_ms = rotated->sync_due_ms ?: now_ms();
+		rotated->is_lost |= done->is_lost;
+	}
+	rotated->is_syncing = false;
 	if (done->err)
 		backoff_wait(&rotated->work_retry, now_ms());
 	else
@@ -267,7 +258,7 @@ static int rotate_now(struct rotated *rotated)
 	/* Without looking for leftovers: there was one moment for that. */
 	err = err ?: begin_part(rotated);
 	process_work(rotated);
-	return err;
+	return err ? fail_write(rotated, err) : 0;
 }
 
 /* Between pieces; the disk is not too far behind. */
@@ -304,8 +295,7 @@ static bool has_lost_part(struct rotated *rotated)
 
 enum peer_state rotate_prepare(struct rotated *rotated)
 {
-	enum peer_state state = PEER_READY;
-	int err = 0;
+	int err;
 
 	process_work(rotated);
 	if (!backoff_is_due(&rotated->retry))
@@ -313,28 +303,26 @@ enum peer_state rotate_prepare(struct rotated *rotated)
 	if (rotated->fd >= 0 && has_lost_part(rotated))
 		close_fd(&rotated->fd);
 	rotated->retry.due_ms = 0;
-	if (rotated->fd < 0) {
-		err = open_part(rotated);
-		state = PEER_NEW;
-		process_work(rotated);
-	} else if (may_rotate(rotated) && is_old(rotated)) {
-		err = rotate_now(rotated);
+	if (rotated->fd >= 0) {
+		bool has_failed = may_rotate(rotated) && is_old(rotated) &&
+				  rotate_now(rotated);
+
+		return has_failed ? PEER_AWAY : PEER_READY;
 	}
-	if (!err)
-		return state;
-	fail_write(rotated, err);
-	return PEER_AWAY;
+	err = open_part(rotated);
+	process_work(rotated);
+	if (err)
+		fail_write(rotated, err);
+	return err ? PEER_AWAY : PEER_NEW;
 }
 
 int rotate_make_room(struct rotated *rotated, size_t len)
 {
 	uint64_t most = rotated->options.max_bytes;
-	int err;
 
 	if (!most || rotated->size + len <= most || !may_rotate(rotated))
 		return 0;
-	err = rotate_now(rotated);
-	return err ? fail_write(rotated, err) : 0;
+	return rotate_now(rotated);
 }
 
 int rotate_write(struct rotated *rotated, const void *piece, size_t len)
@@ -360,8 +348,8 @@ void rotate_written(struct rotated *rotated, struct position end)
 		rotated->host->ops->ack(rotated->host, end);
 		return;
 	}
-	if (!rotated->sync_due_ms)
-		rotated->sync_due_ms =
+	rotated->sync_due_ms =
+		rotated->sync_due_ms ?:
 			now_ms() + (int64_t)rotated->options.sync_ms;
 	rotated->written = end;
 }
@@ -382,18 +370,12 @@ void rotate_counters(const struct rotated *rotated, sink_counter_fn *take,
 
 static int set_up_rotation(struct rotated *rotated, const char *path)
 {
+	struct sink_host *host = rotated->host;
 	int err = rotate_names_init(&rotated->names, path);
 
 	err = err ?: io_make_parents(path);
-	if (err)
-		return err;
-	rotated->path = strdup(path);
-	if (!rotated->path)
-		return -ENOMEM;
-	err = worker_new(rotate_work_do, NULL, &rotated->worker);
-	if (!err)
-		err = rotated->host->ops->watch(
-			rotated->host, worker_fd(rotated->worker), EPOLLIN);
+	err = err ?: worker_new(rotate_work_do, NULL, &rotated->worker);
+	err = err ?: host->ops->watch(host, worker_fd(rotated->worker), EPOLLIN);
 	return err ?: open_part(rotated);
 }
 
@@ -407,6 +389,7 @@ int rotate_open(const char *path, const struct rotate_options *options,
 		return -ENOMEM;
 	rotated->host = host;
 	rotated->options = *options;
+	rotated->path = path;
 	rotated->fd = -1;
 	err = set_up_rotation(rotated, path);
 	if (err) {
@@ -437,8 +420,7 @@ static void finish_part(struct rotated *rotated)
 	else
 		rotate_part_remove(rotated->fd, &rotated->names);
 	if (err)
-		outage_note(&rotated->outage, rotated->host->log, rotated->path,
-			    err);
+		fail_write(rotated, err);
 	close_fd(&rotated->fd);
 }
 
@@ -455,6 +437,5 @@ void rotate_close(struct rotated *rotated)
 	worker_free(rotated->worker);
 	for (size_t i = 0; i < rotated->n_files; i++)
 		close(rotated->files[i].fd);
-	free(rotated->path);
 	free(rotated);
 }

@@ -11,24 +11,14 @@
 
 enum { STAMP_SIZE = sizeof("-20261121T164500Z"), LONGEST_TAIL = 48 };
 
-static int make_absolute(const char *path, int len, char *ret_dir)
-{
-	char cwd[PATH_MAX] = "";
-	int n;
-
-	if (*path != '/' && !getcwd(cwd, sizeof(cwd)))
-		return -errno;
-	n = snprintf(ret_dir, PATH_MAX, "%s%s%.*s", cwd,
-		     *path == '/' ? "" : "/", len, path);
-	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
 int rotate_names_init(struct rotate_names *names, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 	const char *dot = strrchr(name, '.');
 	size_t len = strlen(name);
+	char cwd[PATH_MAX] = "";
+	int dir_len;
 
 	if (!dot || dot == name)
 		dot = name + len;
@@ -40,8 +30,12 @@ int rotate_names_init(struct rotate_names *names, const char *path)
 		 name);
 	snprintf(names->extension, sizeof(names->extension), "%s", dot);
 	stpcpy(stpcpy(names->part, name), ROTATE_PART);
+	if (*path != '/' && !getcwd(cwd, sizeof(cwd)))
+		return -errno;
 	/* With its slash: of /flows.json, that is the directory. */
-	return make_absolute(path, (int)(name - path), names->dir);
+	dir_len = snprintf(names->dir, sizeof(names->dir), "%s%s%.*s", cwd,
+			   *path == '/' ? "" : "/", (int)(name - path), path);
+	return dir_len < (int)sizeof(names->dir) ? 0 : -ENAMETOOLONG;
 }
 
 void rotate_names_format(const struct rotate_names *names,
@@ -66,11 +60,10 @@ bool rotate_names_parse(const struct rotate_names *names, const char *name,
 	struct rotate_final final = { .number = 0 };
 	size_t len = strlen(names->stem);
 	struct tm tm = { 0 };
-	const char *number;
+	const char *number = NULL;
 
-	if (strncmp(name, names->stem, len))
-		return false;
-	number = strptime(name + len, STAMP_FORMAT, &tm);
+	if (!strncmp(name, names->stem, len))
+		number = strptime(name + len, STAMP_FORMAT, &tm);
 	if (!number)
 		return false;
 	final.start = timegm(&tm);

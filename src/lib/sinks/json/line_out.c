@@ -223,7 +223,8 @@ static int open_rotated(struct line_out *out, const char *path,
 {
 	out->kind = LINE_OUT_FILE;
 	out->path = strdup(path);
-	return out->path ? rotate_open(path, rotation, out->host, &out->rotated) :
+	return out->path ? rotate_open(out->path, rotation, out->host,
+				       &out->rotated) :
 			   -ENOMEM;
 }
 
