@@ -13,50 +13,31 @@ static const char *const reasons[SPOOL_DROPS] = {
 		"this sink does not take records of their type (unsupported)",
 };
 
-static void log_beginning(struct drop_episode *episode, const struct log *log,
-			  const char *name, const char *reason, uint64_t dropped)
-{
-	log_warning(log, "%s: records are dropped: %s; %llu so far", name,
-		    reason, (unsigned long long)(dropped - episode->before));
-}
-
-static void log_more(const struct drop_episode *episode, const struct log *log,
-		     const char *name, const char *reason, uint64_t dropped)
-{
-	log_warning(log,
-		    "%s: %llu more records were dropped in the last minute: %s; %llu so far",
-		    name, (unsigned long long)(dropped - episode->logged),
-		    reason, (unsigned long long)(dropped - episode->before));
-}
-
-static void log_end(struct drop_episode *episode, const struct log *log,
-		    const char *name, const char *reason, uint64_t dropped)
-{
-	log_warning(log, "%s: no more records are dropped; %llu were, as %s",
-		    name, (unsigned long long)(dropped - episode->before),
-		    reason);
-	episode->due_ms = 0;
-	episode->before = dropped;
-}
-
 static void note_episode(struct drop_episode *episode, const struct log *log,
 			 const char *name, const char *reason, uint64_t dropped,
 			 bool is_idle, int64_t now_ms)
 {
-	bool is_any = dropped != episode->logged;
+	const unsigned long long more = dropped - episode->logged;
+	const unsigned long long all = dropped - episode->before;
 
-	if (!episode->due_ms && !is_any)
+	if (!episode->due_ms && !more)
 		return;
 	if (!episode->due_ms) {
-		log_beginning(episode, log, name, reason, dropped);
-	} else if (is_idle || (now_ms >= episode->due_ms && !is_any)) {
-		log_end(episode, log, name, reason, dropped);
-		episode->logged = dropped;
+		log_warning(log, "%s: records are dropped: %s; %llu so far",
+			    name, reason, all);
+	} else if (is_idle || (now_ms >= episode->due_ms && !more)) {
+		log_warning(log,
+			    "%s: no more records are dropped; %llu were, as %s",
+			    name, all, reason);
+		*episode = (struct drop_episode){ .before = dropped,
+						  .logged = dropped };
 		return;
 	} else if (now_ms < episode->due_ms) {
 		return;
 	} else {
-		log_more(episode, log, name, reason, dropped);
+		log_warning(log,
+			    "%s: %llu more records were dropped in the last minute: %s; %llu so far",
+			    name, more, reason, all);
 	}
 	episode->logged = dropped;
 	episode->due_ms = now_ms + EVERY_MS;
