@@ -195,62 +195,60 @@ static size_t take_answer(char *bytes, size_t one, size_t n, void *arg)
 	return n;
 }
 
-static CURLcode set_tls(CURL *easy, const struct http_options *options)
+static CURLcode set_ca(CURL *easy, const char *path)
 {
-	CURLcode code = curl_easy_setopt(easy, CURLOPT_SSLVERSION,
-					 (long)CURL_SSLVERSION_TLSv1_2);
+	CURLcode code = curl_easy_setopt(easy, CURLOPT_CAINFO, path);
 
-	if (options->ca) {
-		code = code ?: curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca);
-		code = code ?: curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-		/* New connections see a file that has changed. */
-		code = code ?: curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
-	}
-	code = code ?: curl_easy_setopt(easy, CURLOPT_SSLCERT, options->cert);
-	return code ?: curl_easy_setopt(easy, CURLOPT_SSLKEY, options->key);
+	code = code ?: curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+	/* New connections see a file that has changed. */
+	return code ?: curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 }
 
-static CURLcode set_target(CURL *easy, const struct http_options *options)
+static CURLcode set_request_options(struct request *request,
+				    const struct http_options *options)
 {
-	CURLcode code = curl_easy_setopt(easy, CURLOPT_URL, options->url);
-
-	code = code ?: curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	/* A proxy is a matter of configuration, not of the environment. */
-	code = code ?: curl_easy_setopt(easy, CURLOPT_PROXY, options->proxy ?: "");
-	code = code ?: curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
-	code = code ?: curl_easy_setopt(easy, CURLOPT_INTERFACE, options->source);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_HTTPHEADER, options->headers);
-	if (!code)
-		code = curl_easy_setopt(easy, CURLOPT_USERAGENT,
-					"netobs/" NETOBS_VERSION);
-	if (!code)
-		code = curl_easy_setopt(easy, CURLOPT_USERPWD,
-					options->credentials);
-	if (!code)
-		code = curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
-					(long)CURL_HTTP_VERSION_1_1);
-	return code ?: set_tls(easy, options);
-}
-
-static CURLcode set_behaviour(struct request *request,
-			      const struct http_options *options)
-{
+	const struct {
+		CURLoption name;
+		const void *value;
+	} pointers[] = {
+		{ CURLOPT_URL, options->url },
+		{ CURLOPT_PROTOCOLS_STR, "http,https" },
+		/* A proxy is a matter of configuration, not of the environment. */
+		{ CURLOPT_PROXY, options->proxy ?: "" },
+		{ CURLOPT_NOPROXY, "" },
+		{ CURLOPT_INTERFACE, options->source },
+		{ CURLOPT_HTTPHEADER, options->headers },
+		{ CURLOPT_USERAGENT, "netobs/" NETOBS_VERSION },
+		{ CURLOPT_USERPWD, options->credentials },
+		{ CURLOPT_SSLCERT, options->cert },
+		{ CURLOPT_SSLKEY, options->key },
+		{ CURLOPT_WRITEDATA, request },
+		{ CURLOPT_PRIVATE, request },
+		{ CURLOPT_ERRORBUFFER, request->error },
+	};
+	const struct {
+		CURLoption name;
+		long value;
+	} numbers[] = {
+		{ CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1 },
+		{ CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2 },
+		{ CURLOPT_NOSIGNAL, 1 },
+		{ CURLOPT_POST, 1 },
+		/* A name that is still being looked up is not waited for. */
+		{ CURLOPT_QUICK_EXIT, 1 },
+		{ CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS },
+		{ CURLOPT_TIMEOUT_MS, options->timeout_ms },
+	};
 	CURL *easy = request->easy;
-	CURLcode code = curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	CURLcode code =
+		curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_answer);
 
-	code = code ?: curl_easy_setopt(easy, CURLOPT_POST, 1L);
-	/* A name that is still being looked up is not waited for. */
-	code = code ?: curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-	if (!code)
-		code = curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-					(long)CONNECT_MS);
-	if (!code)
-		code = curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
-					(long)options->timeout_ms);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_answer);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_WRITEDATA, request);
-	code = code ?: curl_easy_setopt(easy, CURLOPT_PRIVATE, request);
-	return code ?: curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
+	for (size_t i = 0; i < ARRAY_SIZE(pointers) && !code; i++)
+		code = curl_easy_setopt(easy, pointers[i].name,
+					pointers[i].value);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers) && !code; i++)
+		code = curl_easy_setopt(easy, numbers[i].name, numbers[i].value);
+	return code || !options->ca ? code : set_ca(easy, options->ca);
 }
 
 int request_open(struct request *request, const struct http_options *options,
@@ -261,8 +259,7 @@ int request_open(struct request *request, const struct http_options *options,
 	*request = (struct request){ .easy = curl_easy_init(), .bulk = bulk };
 	if (!request->easy)
 		return -ENOMEM;
-	code = set_target(request->easy, options) ?:
-		       set_behaviour(request, options);
+	code = set_request_options(request, options);
 	if (!code)
 		return 0;
 	log_error(log, "http: libcurl: %s", curl_easy_strerror(code));
