@@ -44,9 +44,8 @@ enum phase {
 enum { HELD_MAX = 512 };
 
 struct held_message {
-	uint64_t at; /* a time, or a place in a stream */
+	uint64_t at; /* when it was sent */
 	uint32_t sequence;
-	uint32_t records;
 	struct position end; /* behind its last record */
 };
 
@@ -447,7 +446,6 @@ static int udp_send(struct output *output, const struct output_message *message)
 	struct udp *udp = udp_of_output(output);
 	struct held_message held = { .at = (uint64_t)now_ms(),
 				     .sequence = encoded->sequence,
-				     .records = encoded->records,
 				     .end = message->end };
 	ssize_t n;
 

@@ -193,29 +193,24 @@ static void add_record_fields(struct record_flow *record,
 #define copy_text(end, member)                            \
 	memcpy(record->end##_##member, flow->end->member, \
 	       sizeof(record->end##_##member));
+#define COPY_END(type, end, member)      \
+	if (flow->end) {                 \
+		copy_##type(end, member) \
+	}
 #define COPY_derived(...)
-#define COPY_process(type, end, member) copy_##type(end, member)
-#define COPY(type, end, member, set, ...) COPY_##set(type, end, member)
+#define COPY_process(type, member)          \
+	COPY_END(type, src_process, member) \
+	COPY_END(type, dst_process, member)
+#define COPY(type, member, set, ...) COPY_##set(type, member)
 #define COPY_EXPANDED(...) COPY(__VA_ARGS__)
 
 #define FIELD(...)
 #define POINT_FIELD(...)
 #define PROCESS_FIELD(member, type, json, proto, ipfix, ...) \
-	COPY_EXPANDED(type, src_process, member, FIELD_ARGUMENTS ipfix)
+	COPY_EXPANDED(type, member, FIELD_ARGUMENTS ipfix)
 
-static void add_record_source(struct record_flow *record,
-			      const struct netobs_flow *flow)
-{
-#include "catalogue/fields.def"
-}
-
-#define FIELD(...)
-#define POINT_FIELD(...)
-#define PROCESS_FIELD(member, type, json, proto, ipfix, ...) \
-	COPY_EXPANDED(type, dst_process, member, FIELD_ARGUMENTS ipfix)
-
-static void add_destination(struct record_flow *record,
-			    const struct netobs_flow *flow)
+static void add_processes(struct record_flow *record,
+			  const struct netobs_flow *flow)
 {
 #include "catalogue/fields.def"
 }
@@ -245,10 +240,8 @@ enum layout_kind record_from_flow(struct record_flow *record,
 		add_vlan(record, flow);
 	if (flow->has & NETOBS_HAS_VNI && flow->tunnel == NETOBS_TUNNEL_VXLAN)
 		record->segment_id = SEGMENT_VXLAN | flow->vni;
-	if (flow->src_process)
-		add_record_source(record, flow);
-	if (flow->dst_process)
-		add_destination(record, flow);
+	if (flow->src_process || flow->dst_process)
+		add_processes(record, flow);
 	set += record->ip_version == 4 ? LAYOUT_FLOW4 : LAYOUT_FLOW6;
 	if (is_icmp)
 		return set + LAYOUT_FLOW4_ICMP;
