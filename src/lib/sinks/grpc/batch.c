@@ -2,10 +2,10 @@
 #include "grpc.h"
 
 #include "base/util.h"
+#include "sinks/pbflow/wire.h"
 
 #include <arpa/inet.h>
 #include <net/ethernet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -32,65 +32,49 @@ struct subject {
 	bool is_v4, has_ports;
 };
 
-static struct subject subject_of_flow(const struct netobs_flow *flow)
-{
-	return (struct subject){
-		.from = { flow->src, flow->src_port },
-		.to = { flow->dst, flow->dst_port },
-		.proto = flow->proto,
-		.is_v4 = flow->ethertype != ETHERTYPE_IPV6,
-		.has_ports = flow->has & NETOBS_HAS_PORTS,
-	};
-}
-
-static bool is_v4(const uint8_t address[16])
-{
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)address);
-}
-
-static struct subject subject_of_session(const struct netobs_session *session)
-{
-	return (struct subject){
-		.from = { session->local_addr, session->local_port },
-		.to = { session->remote_addr, session->remote_port },
-		.proto = session->protocol,
-		.is_v4 = is_v4(session->remote_addr),
-		.has_ports = true,
-	};
-}
-
-static struct subject subject_of_alert(const struct netobs_alert *alert)
-{
-	return (struct subject){
-		.from = { alert->client, alert->client_port },
-		.to = { alert->server, alert->server_port },
-		.proto = alert->protocol,
-		.is_v4 = is_v4(alert->server),
-		.has_ports = true,
-	};
-}
-
-/* Returns false if it has none that is known here. */
+/* False: nothing is known of records of that type here. */
 static bool find_subject(const struct netobs_record *record,
 			 struct subject *ret_subject)
 {
+	const struct netobs_session *session = (const void *)record;
+	const struct netobs_alert *alert = (const void *)record;
+	const struct netobs_flow *flow = (const void *)record;
+
 	switch (record->type) {
 	case NETOBS_RECORD_FLOW:
-		*ret_subject = subject_of_flow(as_flow(record));
+		*ret_subject = (struct subject){
+			.from = { flow->src, flow->src_port },
+			.to = { flow->dst, flow->dst_port },
+			.proto = flow->proto,
+			.is_v4 = flow->ethertype != ETHERTYPE_IPV6,
+			.has_ports = flow->has & NETOBS_HAS_PORTS,
+		};
 		return true;
 	case NETOBS_RECORD_SESSION:
-		*ret_subject = subject_of_session((const void *)record);
+		*ret_subject = (struct subject){
+			.from = { session->local_addr, session->local_port },
+			.to = { session->remote_addr, session->remote_port },
+			.proto = session->protocol,
+			.is_v4 = is_v4_mapped(session->remote_addr),
+			.has_ports = true,
+		};
 		return true;
 	case NETOBS_RECORD_ALERT:
-		*ret_subject = subject_of_alert((const void *)record);
+		*ret_subject = (struct subject){
+			.from = { alert->client, alert->client_port },
+			.to = { alert->server, alert->server_port },
+			.proto = alert->protocol,
+			.is_v4 = is_v4_mapped(alert->server),
+			.has_ports = true,
+		};
 		return true;
 	default:
 		return false;
 	}
 }
 
-static void put_end(const struct subject *subject, const struct end *end,
-		    char text[static 64])
+static void print_end(const struct subject *subject, const struct end *end,
+		      char text[static 64])
 {
 	const bool is_v4 = subject->is_v4;
 	char ip[INET6_ADDRSTRLEN] = "";
@@ -114,8 +98,8 @@ static void describe_record(const struct netobs_record *record, char *text,
 		snprintf(text, size, "%s", type);
 		return;
 	}
-	put_end(&subject, &subject.from, from);
-	put_end(&subject, &subject.to, to);
+	print_end(&subject, &subject.from, from);
+	print_end(&subject, &subject.to, to);
 	snprintf(text, size, "%s of protocol %u from %s to %s", type,
 		 subject.proto, from, to);
 }
