@@ -4,7 +4,6 @@
 #include "sink.h"
 #include "base/sized.h"
 #include "base/util.h"
-#include "sink/spool/spool_marks.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "spool.h"
 
-#include "spool_part.h"
 #include "base/util.h"
 #include "spool_dir.h"
-#include "spool_marks.h"
 #include "base/worker.h"
 
 #include <errno.h>

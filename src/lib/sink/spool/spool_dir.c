@@ -21,6 +21,85 @@ void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE])
 	snprintf(name, SPOOL_NAME_SIZE, "%016" PRIx64 ".seg", first_seq);
 }
 
+/* ---- How far its records have got -------------------------------------------- */
+
+struct acked_file {
+	char magic[8];
+	struct spool_progress progress;
+	uint32_t crc; /* CRC-32C of what precedes */
+	uint32_t reserved;
+};
+
+static const char acked_magic[8] = "netobsAK";
+
+static uint32_t crc_of_acked(const struct acked_file *file)
+{
+	return crc32c(0, file, offsetof(struct acked_file, crc));
+}
+
+static int write_acked_file(int dir_fd, const char *name, int flags,
+			    const struct acked_file *file)
+{
+	cleanup_fd int fd = openat(
+		dir_fd, name,
+		O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+
+	if (fd < 0)
+		return -errno;
+	errno = EIO; /* of a short write */
+	return write(fd, file, sizeof(*file)) != sizeof(*file) || fdatasync(fd) ?
+		       -errno :
+		       0;
+}
+
+/*
+ * Where there is no room for a second file, the first is overwritten: or no segment
+ * could ever go, and make room. A crash in there costs no more than repetition.
+ */
+int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress)
+{
+	struct acked_file file = { .progress = *progress };
+	int err;
+
+	memcpy(file.magic, acked_magic, sizeof(acked_magic));
+	file.crc = crc_of_acked(&file);
+	unlinkat(dir_fd, "acked.new", 0); /* that of a crash, or anything else */
+	err = write_acked_file(dir_fd, "acked.new", O_CREAT | O_EXCL, &file);
+	if (!err)
+		return renameat(dir_fd, "acked.new", dir_fd, "acked") ||
+				       fsync(dir_fd) ?
+			       -errno :
+			       0;
+	unlinkat(dir_fd, "acked.new", 0);
+	return err == -ENOSPC || err == -EDQUOT ?
+		       write_acked_file(dir_fd, "acked", 0, &file) :
+		       err;
+}
+
+/*
+ * -ENOENT: no record was ever acknowledged; -EBADMSG: the file is damaged; others: as
+ * open(2), read(2).
+ */
+static int read_progress(int dir_fd, struct spool_progress *ret_progress)
+{
+	struct acked_file file;
+	cleanup_fd int fd = openat(dir_fd, "acked",
+				   O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
+					   O_NOCTTY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, &file, sizeof(file));
+	if (n < 0)
+		return -errno;
+	if (n != sizeof(file) || file.crc != crc_of_acked(&file) ||
+	    memcmp(file.magic, acked_magic, sizeof(acked_magic)))
+		return -EBADMSG;
+	*ret_progress = file.progress;
+	return 0;
+}
+
 /* ---- Life ---------------------------------------------------------------------- */
 
 int spool_dir_sync_parent(int dir_fd)
@@ -129,7 +208,7 @@ static bool find_progress(struct spool_dir *dir, const struct log *log,
 
 	clear_way(dir, log, path, "acked");
 	clear_way(dir, log, path, "acked.new");
-	err = spool_dir_read_progress(dir->fd, progress);
+	err = read_progress(dir->fd, progress);
 	if (!err)
 		return true;
 	if (err == -ENOENT) {
@@ -143,6 +222,29 @@ static bool find_progress(struct spool_dir *dir, const struct log *log,
 	return false;
 }
 
+static int is_renamed(const struct dirent *entry)
+{
+	return strlen(entry->d_name) == 21 &&
+	       !strcmp(entry->d_name + 16, ".seg~");
+}
+
+/* Repair what a crash left in the middle of spool_dir_rename_again(). */
+static void rename_back(int dir_fd)
+{
+	struct dirent **entries;
+	int n = scandirat(dir_fd, ".", &entries, is_renamed, NULL);
+
+	for (int i = 0; i < n; i++) {
+		char name[SPOOL_NAME_SIZE];
+
+		snprintf(name, sizeof(name), "%.20s", entries[i]->d_name);
+		renameat(dir_fd, entries[i]->d_name, dir_fd, name);
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+}
+
 static int take_over(struct spool_dir *dir, const struct log *log,
 		     const char *path, struct segment **ret_segments,
 		     struct spool_progress *ret_progress)
@@ -151,7 +253,7 @@ static int take_over(struct spool_dir *dir, const struct log *log,
 	bool is_known = find_progress(dir, log, path, &progress);
 	int err;
 
-	spool_dir_rename_back(dir->fd);
+	rename_back(dir->fd);
 	err = spool_recover(dir->fd, path, log, progress.durable, ret_segments);
 	if (err)
 		return err;
@@ -278,28 +380,6 @@ int spool_dir_rename_again(int dir_fd, uint64_t first_seq)
 		       0;
 }
 
-static int is_renamed(const struct dirent *entry)
-{
-	return strlen(entry->d_name) == 21 &&
-	       !strcmp(entry->d_name + 16, ".seg~");
-}
-
-void spool_dir_rename_back(int dir_fd)
-{
-	struct dirent **entries;
-	int n = scandirat(dir_fd, ".", &entries, is_renamed, NULL);
-
-	for (int i = 0; i < n; i++) {
-		char name[SPOOL_NAME_SIZE];
-
-		snprintf(name, sizeof(name), "%.20s", entries[i]->d_name);
-		renameat(dir_fd, entries[i]->d_name, dir_fd, name);
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
-}
-
 /* Without memory for it the file stays, and is acknowledged at the next start. */
 void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq)
 {
@@ -318,79 +398,4 @@ void spool_dir_remove(const struct spool_dir *dir, uint64_t first_seq)
 
 	spool_dir_name(first_seq, name);
 	unlinkat(dir->fd, name, 0);
-}
-
-/* ---- How far its records have got -------------------------------------------- */
-
-struct acked_file {
-	char magic[8];
-	struct spool_progress progress;
-	uint32_t crc; /* CRC-32C of what precedes */
-	uint32_t reserved;
-};
-
-static const char acked_magic[8] = "netobsAK";
-
-static uint32_t crc_of_acked(const struct acked_file *file)
-{
-	return crc32c(0, file, offsetof(struct acked_file, crc));
-}
-
-static int write_acked_file(int dir_fd, const char *name, int flags,
-			    const struct acked_file *file)
-{
-	cleanup_fd int fd = openat(
-		dir_fd, name,
-		O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
-
-	if (fd < 0)
-		return -errno;
-	errno = EIO; /* of a short write */
-	return write(fd, file, sizeof(*file)) != sizeof(*file) || fdatasync(fd) ?
-		       -errno :
-		       0;
-}
-
-/*
- * Where there is no room for a second file, the first is overwritten: or no segment
- * could ever go, and make room. A crash in there costs no more than repetition.
- */
-int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress)
-{
-	struct acked_file file = { .progress = *progress };
-	int err;
-
-	memcpy(file.magic, acked_magic, sizeof(acked_magic));
-	file.crc = crc_of_acked(&file);
-	unlinkat(dir_fd, "acked.new", 0); /* that of a crash, or anything else */
-	err = write_acked_file(dir_fd, "acked.new", O_CREAT | O_EXCL, &file);
-	if (!err)
-		return renameat(dir_fd, "acked.new", dir_fd, "acked") ||
-				       fsync(dir_fd) ?
-			       -errno :
-			       0;
-	unlinkat(dir_fd, "acked.new", 0);
-	return err == -ENOSPC || err == -EDQUOT ?
-		       write_acked_file(dir_fd, "acked", 0, &file) :
-		       err;
-}
-
-int spool_dir_read_progress(int dir_fd, struct spool_progress *ret_progress)
-{
-	struct acked_file file;
-	cleanup_fd int fd = openat(dir_fd, "acked",
-				   O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
-					   O_NOCTTY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, &file, sizeof(file));
-	if (n < 0)
-		return -errno;
-	if (n != sizeof(file) || file.crc != crc_of_acked(&file) ||
-	    memcmp(file.magic, acked_magic, sizeof(acked_magic)))
-		return -EBADMSG;
-	*ret_progress = file.progress;
-	return 0;
 }

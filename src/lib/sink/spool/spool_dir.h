@@ -4,7 +4,7 @@
  *
  *   lock                   held by the process that uses it
  *   acked                  how far its records have got: struct spool_progress
- *   marks                  what belonged to the last commits, see spool_marks.h
+ *   marks                  what belonged to the last commits, see spool_marks.c
  *   0000000000001000.seg   the segment whose first record has that number (hex)
  *   0000000000001000.seg~  the same, while its name is made durable once more
  *   *.bad                  files that could not be used, for people to look at
@@ -76,20 +76,11 @@ void spool_dir_remove(const struct spool_dir *dir, uint64_t first_seq);
 enum { SPOOL_NAME_SIZE = 32 };
 void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE]);
 
-/**
- * @return 0; -ENOENT: no record was ever acknowledged; -EBADMSG: the file is damaged;
- *         others: as open(2), read(2)
- */
-int spool_dir_read_progress(int dir_fd, struct spool_progress *ret_progress);
-
 /* Save it for the next start, durably. */
 int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress);
 
 /* Let the next sync of the directory save the name of a segment that the last one did not. */
 int spool_dir_rename_again(int dir_fd, uint64_t first_seq);
-
-/* Repair what a crash left in the middle of that. */
-void spool_dir_rename_back(int dir_fd);
 
 /* ---- What a crash has left: spool_recover.c ---------------------------------- */
 

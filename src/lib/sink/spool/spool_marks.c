@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "spool_marks.h"
+#include "spool.h"
 
 #include "base/crc32c.h"
 #include "base/util.h"
-#include "spool_part.h"
 
 #include <errno.h>
 #include <fcntl.h>

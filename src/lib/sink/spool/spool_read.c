@@ -2,7 +2,6 @@
 /* Reading and acknowledging the records of a spool. */
 #include "spool.h"
 
-#include "spool_part.h"
 #include "base/util.h"
 
 #include <assert.h>

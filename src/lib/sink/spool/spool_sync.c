@@ -7,7 +7,7 @@
  * save for saved. So its result holds for what was asked of it, never for later:
  * what failed is in doubt, and is done again before another sync can vouch for it.
  */
-#include "spool_part.h"
+#include "spool.h"
 
 #include "base/util.h"
 #include "base/worker.h"

@@ -51,6 +51,61 @@ void batch_add(struct batch *batch, const char *text, size_t len,
 	batch->limit = ++batch->n_waiting;
 }
 
+/* ---- Outcomes ------------------------------------------------------------------- */
+
+enum outcome status_outcome(long status)
+{
+	if (status >= 200 && status < 300)
+		return OUTCOME_ACCEPTED;
+	if (status < 400 || status > 499)
+		return OUTCOME_WAITING;
+	switch (status) {
+	case 401: /* Unauthorized */
+	case 403: /* Forbidden */
+	case 404: /* Not Found */
+	case 405: /* Method Not Allowed */
+	case 407: /* Proxy Authentication Required */
+	case 408: /* Request Timeout */
+	case 425: /* Too Early */
+	case 429: /* Too Many Requests */
+		return OUTCOME_WAITING;
+	default:
+		return OUTCOME_REFUSED;
+	}
+}
+
+static void decide_entry(struct batch *batch, uint32_t i, enum outcome outcome)
+{
+	struct entry *entry = &batch->entries[batch->tried[i]];
+
+	if (entry->outcome != OUTCOME_WAITING)
+		return;
+	entry->outcome = outcome;
+	batch->n_waiting -= outcome != OUTCOME_WAITING;
+}
+
+void batch_decide(struct batch *batch, enum outcome outcome)
+{
+	for (uint32_t i = 0; i < batch->n_tried; i++)
+		decide_entry(batch, i, outcome);
+}
+
+/* As bulk_answer.take_item(): @arg is the batch. */
+static void take_bulk_item(void *arg, int status, const char *reason)
+{
+	struct batch *batch = arg;
+	enum outcome outcome = status_outcome(status);
+
+	if (batch->n_answered == batch->n_tried)
+		return;
+	decide_entry(batch, batch->n_answered++, outcome);
+	batch->n_accepted += outcome == OUTCOME_ACCEPTED;
+	batch->n_refused += outcome == OUTCOME_REFUSED;
+	if (outcome != OUTCOME_ACCEPTED && !*batch->reason)
+		snprintf(batch->reason, sizeof(batch->reason), "%d: %.200s",
+			 status, reason);
+}
+
 /* ---- Bodies --------------------------------------------------------------------- */
 
 static void choose_tried(struct batch *batch)
@@ -114,65 +169,13 @@ int batch_make_body(struct batch *batch, const struct format *format,
 	choose_tried(batch);
 	batch->n_answered = batch->n_accepted = batch->n_refused = 0;
 	batch->reason[0] = '\0';
-	bulk_answer_begin(&batch->bulk, batch_take_item, batch);
+	bulk_answer_begin(&batch->bulk, take_bulk_item, batch);
 	if (!join_tried(batch, format))
 		return -ENOMEM;
 	return pack_body(batch, packer);
 }
 
-/* ---- Outcomes ------------------------------------------------------------------- */
-
-enum outcome status_outcome(long status)
-{
-	if (status >= 200 && status < 300)
-		return OUTCOME_ACCEPTED;
-	if (status < 400 || status > 499)
-		return OUTCOME_WAITING;
-	switch (status) {
-	case 401: /* Unauthorized */
-	case 403: /* Forbidden */
-	case 404: /* Not Found */
-	case 405: /* Method Not Allowed */
-	case 407: /* Proxy Authentication Required */
-	case 408: /* Request Timeout */
-	case 425: /* Too Early */
-	case 429: /* Too Many Requests */
-		return OUTCOME_WAITING;
-	default:
-		return OUTCOME_REFUSED;
-	}
-}
-
-static void decide_entry(struct batch *batch, uint32_t i, enum outcome outcome)
-{
-	struct entry *entry = &batch->entries[batch->tried[i]];
-
-	if (entry->outcome != OUTCOME_WAITING)
-		return;
-	entry->outcome = outcome;
-	batch->n_waiting -= outcome != OUTCOME_WAITING;
-}
-
-void batch_decide(struct batch *batch, enum outcome outcome)
-{
-	for (uint32_t i = 0; i < batch->n_tried; i++)
-		decide_entry(batch, i, outcome);
-}
-
-void batch_take_item(void *arg, int status, const char *reason)
-{
-	struct batch *batch = arg;
-	enum outcome outcome = status_outcome(status);
-
-	if (batch->n_answered == batch->n_tried)
-		return;
-	decide_entry(batch, batch->n_answered++, outcome);
-	batch->n_accepted += outcome == OUTCOME_ACCEPTED;
-	batch->n_refused += outcome == OUTCOME_REFUSED;
-	if (outcome != OUTCOME_ACCEPTED && !*batch->reason)
-		snprintf(batch->reason, sizeof(batch->reason), "%d: %.200s",
-			 status, reason);
-}
+/* ---- Settling -------------------------------------------------------------------- */
 
 static void settle_entry(const struct entry *entry, struct sink_host *host)
 {

@@ -70,9 +70,6 @@ int batch_make_body(struct batch *batch, const struct format *format,
 /** All that was tried has this outcome. */
 void batch_decide(struct batch *batch, enum outcome outcome);
 
-/** As bulk_answer.take_item(): @arg is the batch. */
-void batch_take_item(void *arg, int status, const char *reason);
-
 /** Acknowledge or refuse the first records, as far as their outcome is known. */
 void batch_settle(struct batch *batch, struct sink_host *host);
 

@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include "encoder.h"
-#include "fnv.h"
 #include "base/util.h"
 
 #include <errno.h>

@@ -74,6 +74,18 @@ struct layout {
 	struct layout_options options;
 };
 
+/* FNV-1a, 32 bits: always the same number for the same bytes. */
+#define FNV_START 2166136261U
+
+static inline uint32_t fnv_mix(uint32_t hash, const void *bytes, size_t len)
+{
+	const uint8_t *at = bytes;
+
+	while (len--)
+		hash = (hash ^ *at++) * 16777619;
+	return hash;
+}
+
 /* One of our own elements; NULL behind the last. */
 const fbInfoElement_t *layout_own_element(unsigned int i);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* A spool returns to the last commit of its owner, wherever that was killed. */
 #include "lib_seed.h"
-#include "sink/spool/spool_marks.h"
+#include "sink/spool/spool.h"
 #include "lib_test.h"
 #include "lib_spool.h"
 
