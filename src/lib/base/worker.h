@@ -10,7 +10,7 @@
 
 struct worker;
 
-/* @run does a piece of work, @free_work frees it; NULL: the caller takes all of it back. */
+/* @run does a piece of work, @free_work frees it; NULL: the caller takes all back. */
 int worker_new(void (*run)(void *work), void (*free_work)(void *work),
 	       struct worker **ret_worker);
 

@@ -88,8 +88,8 @@ struct sink_module {
 	uint32_t types; /* of records that it can represent: SINK_TYPE(), or-ed */
 	size_t state_size;
 	/*
-	 * Read the options in @spec, without waiting for anything. @state is all zero. close()
-	 * is called in any case.
+	 * Read the options in @spec, without waiting for anything. @state is all
+	 * zero. close() is called in any case.
 	 */
 	int (*open)(struct spec *spec, struct sink_host *host, void *state);
 	/*

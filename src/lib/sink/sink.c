@@ -423,7 +423,7 @@ void netobs_sink_close(struct netobs_sink *sink)
 
 /* ---- Use ----------------------------------------------------------------------- */
 
-/* However many records wait, a call is short: the descriptor polls readable for the rest. */
+/* Limits a call to SLICE_MS; the descriptor stays readable while records wait. */
 static int sink_work(struct netobs_sink *sink, bool flush)
 {
 	bool was_unfinished = sink->is_unfinished;

@@ -55,7 +55,8 @@ static inline int64_t sink_age_ms(const struct netobs_sink *sink)
 
 /*
  * Find the module for the kind that @spec names, and load it if it is not part of the
- * library. -EINVAL: there is no such kind; -ENOENT: it cannot be loaded. Either is logged.
+ * library. -EINVAL: there is no such kind; -ENOENT: it cannot be loaded. Both are
+ * logged.
  */
 int sink_find_module(struct spec *spec, const struct sink_module **ret_module);
 

@@ -41,7 +41,7 @@ struct rotated {
 	struct backoff retry;
 	struct outage outage;
 
-	/* Work that waits for the disk; while it is under way, the worker has the files in it. */
+	/* Work that waits for the disk. Its files stay in their places while it runs. */
 	struct worker *worker;
 	struct rotate_work work;
 	size_t n_files;
@@ -91,7 +91,7 @@ static int64_t work_due_ms(const struct rotated *rotated)
 	return max_i64(rotated->work_retry.due_ms, rotated->sync_due_ms);
 }
 
-/* What has failed stays, and is done again before the rest. */
+/* Failed work stays at the front of the queue, and is retried first. */
 static void process_work_result(struct rotated *rotated)
 {
 	struct rotate_work *done = &rotated->work;
@@ -219,7 +219,7 @@ static int begin_part(struct rotated *rotated)
 	return 0;
 }
 
-/* The same, where crashes may have left files. Unacknowledged records are written again. */
+/* The same, after a crash maybe. Unacknowledged records are written again. */
 static int open_part(struct rotated *rotated)
 {
 	int err = begin_part(rotated);

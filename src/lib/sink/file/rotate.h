@@ -35,8 +35,8 @@ bool rotate_parse(struct spec *spec, uint64_t least,
 struct rotated;
 
 /*
- * @path: stays in its place until rotate_close(). Its outages are those of @host. Errors: as open(2); -EBUSY: another process has it. They
- * are logged.
+ * @path: stays in its place until rotate_close(). Its outages are those of @host. Errors:
+ * as open(2); -EBUSY: another process has it. They are logged.
  */
 int rotate_open(const char *path, const struct rotate_options *options,
 		struct sink_host *host, struct rotated **ret_rotated);

@@ -217,7 +217,7 @@ static int remove_rotated_file(struct rotate_work *work, int dir_fd,
 	return 0;
 }
 
-/* Finish a file that a crash has left. A locked one is in work->files, or another process's. */
+/* Finish a file that a crash has left, unless work->files or another process has it. */
 static int recover_file(struct rotate_work *work, int dir_fd, const char *part,
 			const struct rotate_final *final)
 {
@@ -273,8 +273,8 @@ void rotate_work_do(void *arg)
 		err = -errno;
 	work->is_synced = !err;
 	work->err = err ?: work->err;
-	if (work->keep)
-		work->err =
-			process_files(work, dir_fd, "", work->keep, remove_rotated_file) ?:
-				work->err;
+	if (!work->keep)
+		return;
+	err = process_files(work, dir_fd, "", work->keep, remove_rotated_file);
+	work->err = err ?: work->err;
 }

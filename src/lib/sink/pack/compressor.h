@@ -33,7 +33,7 @@ struct compressor {
 	void (*close)(void *state);
 };
 
-/* What a shared object calls its own. */
+/* The symbol that each shared object exports. */
 #define COMPRESSOR_SYMBOL "netobs_compressor"
 extern const struct compressor netobs_compressor;
 
@@ -77,9 +77,8 @@ static inline uint64_t piece_len(const char *head)
 }
 
 /*
- * Remove the head of a piece, for readers of a whole body: not all of them skip what they
- * should. Netty 4.1, and so OpenSearch, takes an extra field for compressed data
- * (JdkZlibDecoder).
+ * Remove the head of a piece, since not all readers of a body skip extra fields: Netty
+ * 4.1, and so OpenSearch, takes one for compressed data (JdkZlibDecoder).
  *
  * @return how many bytes in front are no longer part of it
  */

@@ -53,8 +53,8 @@ static int write_acked_file(int dir_fd, const char *name, int flags,
 }
 
 /*
- * Where there is no room for a second file, the first is overwritten: or no segment
- * could ever go, and make room. A crash in there costs no more than repetition.
+ * On a full disk the existing file is overwritten, since otherwise no segment could ever
+ * be removed to make room. A crash during that write only repeats records.
  */
 int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress)
 {
@@ -63,7 +63,7 @@ int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress)
 
 	memcpy(file.magic, acked_magic, sizeof(acked_magic));
 	file.crc = crc_of_acked(&file);
-	unlinkat(dir_fd, "acked.new", 0); /* that of a crash, or anything else */
+	unlinkat(dir_fd, "acked.new", 0); /* a crash may have left it */
 	err = write_acked_file(dir_fd, "acked.new", O_CREAT | O_EXCL, &file);
 	if (!err)
 		return renameat(dir_fd, "acked.new", dir_fd, "acked") ||
@@ -189,7 +189,7 @@ static int open_files(struct spool_dir *dir, const char *path,
 	return 0;
 }
 
-/* Move away whatever has the name of the file, such as a directory. */
+/* Rename anything but a regular file, such as a directory, out of the way. */
 static void clear_way(const struct spool_dir *dir, const struct log *log,
 		      const char *path, const char *name)
 {

@@ -102,7 +102,7 @@ static void note_mark_result(struct spool *spool, int err)
 			   "spool %s: commits are kept again", spool_name(spool));
 }
 
-/* The owner commits, whatever fails here. A kill loses what is not in a file, and nothing else. */
+/* The owner commits even if this fails: a kill then loses records that are in no file. */
 int spool_mark(struct spool *spool, uint64_t number)
 {
 	int err;

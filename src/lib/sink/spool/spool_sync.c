@@ -201,7 +201,7 @@ void spool_find_durable(struct spool *spool)
 
 /* ---- What is to be done -------------------------------------------------------- */
 
-/* What cannot be written stays in memory; the rest goes its way. */
+/* Segments that cannot be written stay in memory; the others are written. */
 int spool_write_out(struct spool *spool)
 {
 	int first = 0;

@@ -22,7 +22,7 @@ static int gzip_open(int level, void **ret_state)
 
 	if (!stream)
 		return -ENOMEM;
-	/* Negative: head and tail are ours. */
+	/* Negative: raw deflate; head and tail are written here. */
 	if (deflateInit2(stream, level, Z_DEFLATED, -MAX_WBITS, MEM_LEVEL,
 			 Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(stream);

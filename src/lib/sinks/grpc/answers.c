@@ -70,7 +70,7 @@ static void take_success(struct grpc_state *state, const struct batch *batch)
 	outage_end(&state->outage, state->host->log, NETOBS_LOG_INFO,
 		   "%s accepts records again",
 		   state->options.session.stream.address.name);
-	if (is_ahead) /* the one before it is still to be taken */
+	if (is_ahead) /* the record before it is not accepted yet */
 		answers_start_over(state);
 }
 

@@ -68,7 +68,7 @@ static void pass_over(struct grpc_state *state, struct batch *batch,
 	}
 }
 
-/* A record is tried that is behind others, which stay where they are. */
+/* Skip records up to the distance, and try the next one alone. */
 static void take_further(struct grpc_state *state, struct batch *batch,
 			 const struct sink_item *item)
 {

@@ -70,7 +70,7 @@ static bool is_session_over(const struct session *session)
 	return session->is_draining && !session->n_open;
 }
 
-/* What there is, within limits; but that it goes away is news only while it should not. */
+/* Reads at most PIECES. The end of a connection without open calls is no failure. */
 static int receive_frames(struct session *session)
 {
 	uint8_t buf[PIECE];
@@ -143,7 +143,7 @@ static int exchange_frames(struct session *session)
 
 /* ---- A connection's life --------------------------------------------------------- */
 
-/* A collector that goes away in order takes records before it does, as a rule. */
+/* A collector that shuts down in order usually accepts records before. */
 static void say_goodbye(struct session *session)
 {
 	if (!session->stream.is_good)

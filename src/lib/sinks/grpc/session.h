@@ -73,7 +73,7 @@ bool session_is_ready(const struct session *session);
 int session_call(struct session *session, struct call *call, uint8_t *bytes,
 		 size_t len, uint32_t deadline_ms);
 
-/* Forget it, whatever the collector does with it. */
+/* Cancel it; its outcome is ignored. */
 void session_cancel(struct session *session, struct call *call);
 
 /**

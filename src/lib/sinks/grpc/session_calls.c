@@ -193,7 +193,7 @@ static int take_header(nghttp2_session *h2, const nghttp2_frame *frame,
 	return 0;
 }
 
-/* The answer may come before all was sent: the rest is of no use then. */
+/* The collector may answer before it has received all: stop sending. */
 static void take_end(struct session *session, const nghttp2_frame *frame)
 {
 	int32_t id = frame->hd.stream_id;
@@ -245,7 +245,7 @@ static void explain_error(struct call *call, uint32_t error)
 		set_status(call, STATUS_UNKNOWN, "the answer has no status");
 }
 
-/* OK is no more than a word unless all was sent, and all of the answer came. */
+/* OK counts only if the whole call was sent and the answer is complete. */
 static bool is_answered(const struct call *call)
 {
 	if (call->status != STATUS_OK)

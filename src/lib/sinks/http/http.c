@@ -136,7 +136,7 @@ static void wait_to_repeat(struct http *http, struct batch *batch,
 	batch->due_ms = http->backoff.due_ms;
 }
 
-/* It has failed, and is to be sent again. */
+/* A failed batch waits to be sent again. */
 static bool is_any_failing(struct http *http)
 {
 	for (uint32_t i = 0; i < http->n_sent; i++)
@@ -358,7 +358,7 @@ static bool take_item(struct http *http, struct batch *batch,
 	return !has_room;
 }
 
-/* Records that were taken cannot be given back. */
+/* Memory is reserved first: a record that was read cannot be put back. */
 static bool has_memory(struct http *http)
 {
 	struct batch *batch = batch_at(http, http->n_sent);
@@ -403,7 +403,7 @@ static bool send_new(struct http *http)
 
 /* ---- Use ------------------------------------------------------------------------ */
 
-/* Records wait for a request, which waits for its time. */
+/* The earliest time at which a request may be sent. */
 static int next_wake_ms(struct http *http)
 {
 	const struct batch *rest = find_rest(http);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Makes IPFIX messages (RFC 7011, 3) of records, whatever the transport. */
+/* Encodes records as IPFIX messages (RFC 7011, 3), for all transports. */
 #ifndef NETOBS_SINKS_IPFIX_ENCODER_H
 #define NETOBS_SINKS_IPFIX_ENCODER_H
 

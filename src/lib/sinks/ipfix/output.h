@@ -27,7 +27,7 @@ struct output_message {
 struct output_ops {
 	size_t size; /* of the output's struct, which begins with struct output */
 	size_t message_size; /* unless the configuration has one */
-	/* -errno: the file cannot be written to, which is logged. close() follows in any case. */
+	/* -errno: the file cannot be written to, which is logged. To be closed anyway. */
 	int (*open)(struct output *output);
 	/* PEER_NEW: send templates first, then all records that are not acknowledged. */
 	enum peer_state (*prepare)(struct output *output);

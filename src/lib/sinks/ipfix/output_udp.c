@@ -17,7 +17,7 @@
 #include <sys/epoll.h>
 
 enum {
-	HOLD_MS = 300, /* for so long, a message may be refused */
+	HOLD_MS = 300, /* how long an ICMP error about a message may take */
 	BUSY_MS = 10,
 	LOOK_UP_AGAIN = 30,  /* after so many refusals: it may have moved */
 	LOOK_UP_MS = 300000, /* and after that time anyway */
@@ -26,9 +26,8 @@ enum {
 };
 
 /*
- * So many milliseconds' worth may be sent at once. A collector's socket has room for
- * some ninety messages unless its administrator knows better, and what it has no room
- * for is lost without a word.
+ * Limits a burst, in milliseconds of the configured pace. By default, a collector's
+ * socket has room for some ninety messages, and drops further ones silently.
  */
 enum { BURST_MS = 2, BURST_LEAST = 8 };
 
@@ -314,7 +313,7 @@ static void take_addresses(struct udp *udp, struct addrinfo *list)
 		open_socket(udp, same ?: list);
 }
 
-/* An answer that says nothing changes nothing while there are addresses. */
+/* A failed lookup is ignored while there are addresses. */
 static void finish_resolving(struct udp *udp)
 {
 	struct addrinfo *list = NULL;
@@ -406,7 +405,7 @@ static void hold_message(struct udp *udp, const struct held_message *message)
 	held_add(&udp->held, *message);
 }
 
-/* A message was not sent: for its own sake, or because one before it was refused. */
+/* send(2) also reports the refusal of an earlier message. */
 static int explain_failure(struct udp *udp, const struct held_message *message,
 			   int err)
 {

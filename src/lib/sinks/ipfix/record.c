@@ -18,8 +18,8 @@
 
 /*
  * Seconds and a fraction, as in NTP: RFC 5905, 6. In 2036 the seconds start again.
- * The fraction is rounded up, so that who rounds it down finds the number that it
- * was made from. Of microseconds, the lowest 11 bits are to be 0: 6.1.9.
+ * The fraction is rounded up, so that rounding it down gives the original number. Of
+ * microseconds, the lowest 11 bits are to be 0: 6.1.9.
  */
 static uint64_t ntp_time(uint64_t ns, bool is_micro)
 {

@@ -208,7 +208,7 @@ static int add_name(struct encoder *encoder, const struct name *name)
 	return encoder_add(encoder, LAYOUT_INTERFACE, &record, sizeof(record));
 }
 
-/* Which of our own elements a template may have, so that others can name them. */
+/* Describes one of our own elements, so that collectors know its name: RFC 5610. */
 static int add_element(const struct round *round, const fbInfoElement_t *element)
 {
 	struct record_element record = {
@@ -276,7 +276,7 @@ int reports_add(struct reports *reports, struct encoder *encoder,
 	return added;
 }
 
-/* It is noted when it is in a message, so it is sent again if there was no room. */
+/* Notes the name only once it is in a message, so that it is retried without room. */
 static int add_name_of(struct reports *reports, struct encoder *encoder,
 		       const struct netobs_point *point)
 {

@@ -134,7 +134,7 @@ static int open_kind(struct line_out *out, const char *target, bool truncates)
 					    check_socket_path(out);
 }
 
-/* What epoll refuses is never waited for: files, and what looks like them. */
+/* epoll refuses regular files, which are always writable. */
 void line_out_watch(struct line_out *out)
 {
 	out->can_wait = out->fd >= 0 &&
@@ -161,7 +161,7 @@ static bool is_file(const struct spec *spec)
 	       strncmp(spec->target, unix_prefix, strlen(unix_prefix)) != 0;
 }
 
-/* What looks like a place in the network that no lines are sent to. */
+/* Refuse targets that look like network addresses of other kinds. */
 static void refuse_network(struct spec *spec)
 {
 	static const char *const prefixes[] = { "tcp:", "udp:", "tls:", "http:",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * JSON lines over TCP or TLS. Lines have no acknowledgement: feed.h says what is
- * delivered. A connection begins with a whole line, whatever became of the one before.
+ * delivered. A connection always begins with a whole line.
  */
 #include "sinks/net/feed.h"
 

@@ -27,7 +27,7 @@ struct message {
 int message_make(struct message *message, const struct message_format *format,
 		 const struct netobs_record *record);
 
-/* ---- The producer ------------------------------------------------------------------- */
+/* ---- The producer: producer.c ----------------------------------------------------- */
 
 /* librdkafka's producer. A fatal error makes it useless: another one takes its place. */
 struct producer {

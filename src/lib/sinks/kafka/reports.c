@@ -97,7 +97,7 @@ void reports_send_again(struct kafka *kafka)
 		backoff_wait(&kafka->resend, now_ms());
 }
 
-/* This producer is useless now. Its last reports are waited for. */
+/* Replace the producer once it has delivered its last reports. */
 static void give_up_producer(struct kafka *kafka)
 {
 	if (kafka->replace.due_ms)
@@ -157,7 +157,7 @@ static rd_kafka_resp_err_t common_code(rd_kafka_resp_err_t err, const char *text
 
 void reports_log(struct kafka *kafka, rd_kafka_resp_err_t err, const char *text)
 {
-	/* It follows from others, which say more. */
+	/* Earlier errors, which are more specific, have caused it. */
 	if (err == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN &&
 	    outage_is_on(&kafka->outage))
 		return;
@@ -251,7 +251,7 @@ static void keep_record(struct kafka *kafka, struct window_entry *entry,
 	reports_send_again(kafka);
 }
 
-/* It may be fine: another one of its batch may be why that was refused. */
+/* Another record of its batch may have caused the refusal. */
 static void suspect_record(struct kafka *kafka, struct window_entry *entry)
 {
 	entry->is_suspect = true;

@@ -46,7 +46,7 @@ static void note_window(struct feed *feed)
 		feed->largest_window = feed->window;
 }
 
-/* It has room for as much as ever, but for what is read soon. */
+/* The window is not much smaller than the largest one so far. */
 static bool is_window_open(const struct feed *feed)
 {
 	return feed->window && feed->window >= feed->largest_window / 4;
@@ -152,7 +152,7 @@ static void read_some(struct feed *feed)
 			return;
 }
 
-/* The session has ended as it should, or it is not known whether it did. */
+/* The session has ended in order; @is_known: the collector has read everything. */
 static void end_session(struct feed *feed, bool is_known)
 {
 	transit_confirm(&feed->transit, feed->written, now_ms());
@@ -179,7 +179,7 @@ static void finish_session(struct feed *feed)
 	}
 }
 
-/* The rest of a session that is under way; what it has to say, if it goes on. */
+/* Continue a session: send what is left, and process confirmations. */
 static void proceed_session(struct feed *feed)
 {
 	if (feed->is_finishing) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Looks the addresses of a name up, in a thread that waits for the answer, or in none if the
- * name is an address. It may be closed before there is an answer.
+ * Looks up the addresses of a name, in a thread that waits for the answer unless the name
+ * is an address. It may be closed before there is an answer.
  */
 #ifndef NETOBS_SINKS_NET_RESOLVE_H
 #define NETOBS_SINKS_NET_RESOLVE_H
@@ -14,8 +14,8 @@
 struct resolve;
 
 /*
- * @type: SOCK_STREAM or SOCK_DGRAM. The sink is called when the answer is there. -errno: the
- * query could not be started.
+ * @type: SOCK_STREAM or SOCK_DGRAM. The sink is called when the answer is there. -errno:
+ * the query could not be started.
  */
 int resolve_start(struct sink_host *sink, const struct address *address,
 		  int type, struct resolve **ret_resolve);

@@ -122,7 +122,7 @@ uint32_t stream_window(const struct stream *stream);
  */
 uint64_t stream_largest_buffer(const struct stream *stream);
 
-/* ---- Between the parts of a stream -------------------------------------------------- */
+/* ---- Between the parts of a stream ---------------------------------------------- */
 
 /* Call the sink when the socket has @events; 0: no more. */
 void stream_watch(struct stream *stream, uint32_t events);

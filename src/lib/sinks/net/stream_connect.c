@@ -34,7 +34,7 @@ static void set_bind_reason(struct stream *stream, int err)
 		set_reason(stream, "it has no address of the source's family");
 }
 
-/* All of them in turn, from the one that was the best; NULL: no more. */
+/* Each address once, from the best one so far on; NULL: no more. */
 static const struct addrinfo *next_address(struct stream *stream)
 {
 	const struct addrinfo *address = stream->addresses;
@@ -51,7 +51,7 @@ static const struct addrinfo *next_address(struct stream *stream)
 	return address;
 }
 
-/* To the next address that takes it. */
+/* Start to connect to the next address that allows it. */
 static void connect_next(struct stream *stream)
 {
 	const struct addrinfo *address;

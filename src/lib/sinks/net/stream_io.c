@@ -41,7 +41,7 @@ static bool may_be_half(const struct stream *stream)
 	       (!stream->options.tls || tls_has_halves(&stream->tls));
 }
 
-/* Nothing more can be read: whether it still reads is seen from its answers. */
+/* The peer sends nothing more; the socket's errors show whether it still reads. */
 static ssize_t read_half(struct stream *stream)
 {
 	int err = tcp_error(stream->fd);
@@ -137,7 +137,7 @@ int stream_end(struct stream *stream)
 		shutdown(stream->fd, SHUT_WR);
 		stream->is_ending = true;
 	}
-	if (stream->is_half) /* it says nothing more, however much it reads */
+	if (stream->is_half) /* it cannot report what it reads */
 		return (int)read_half(stream);
 	for (int i = 0; i < READS && n > 0; i++)
 		n = tcp_read(stream->fd, ignored, sizeof(ignored));
@@ -176,7 +176,7 @@ bool stream_is_alive(struct stream *stream)
 	return false;
 }
 
-/* It has held for long enough. */
+/* A connection that has lasted for good_ms is good. */
 static void note_stable(struct stream *stream)
 {
 	if (!stream->is_good && stream->options.good_ms &&

@@ -11,7 +11,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
-/* Seconds: a side that went away without a word is noticed though nothing is sent. */
+/* Seconds: keepalives detect a dead peer while nothing is sent. */
 enum { KEEP_IDLE = 10, KEEP_INTERVAL = 5, KEEP_COUNT = 3 };
 
 /*

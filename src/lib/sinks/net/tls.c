@@ -49,7 +49,7 @@ static void say_certificate(struct tls *tls, const char *name, long result)
 		 what, more);
 }
 
-/* What it means by a TLS alert; NULL: nothing that is known, or @reason is none. */
+/* Explains a TLS alert; NULL: @reason is none, or is unknown. */
 static const char *alert_text(const struct tls *tls, int reason)
 {
 	switch (reason) {
@@ -143,7 +143,7 @@ static void prepare_call(struct tls *tls)
 
 /* ---- A connection ---------------------------------------------------------------- */
 
-/* Notes which certificate it is that is wrong. */
+/* Notes the depth of an invalid certificate. */
 static int verify_peer(int is_fine, X509_STORE_CTX *store)
 {
 	SSL *ssl = X509_STORE_CTX_get_ex_data(
@@ -155,7 +155,7 @@ static int verify_peer(int is_fine, X509_STORE_CTX *store)
 	return is_fine;
 }
 
-/* It is asked for the certificate that it was not given. */
+/* The server requests a client certificate, and none is configured. */
 static int note_asked(SSL *ssl, X509 **ret_cert, EVP_PKEY **ret_key)
 {
 	struct tls *tls = SSL_get_app_data(ssl);

@@ -66,7 +66,7 @@ static bool refuse_file(const struct tls_context *context, const char *option,
 			      reason);
 }
 
-/* What OpenSSL says of a file that is not there is not for people. */
+/* OpenSSL's messages about missing files are not readable. */
 static bool is_readable(const struct tls_context *context, const char *option,
 			const char *path)
 {
@@ -192,7 +192,7 @@ static bool set_up(const struct tls_context *context, SSL_CTX *ctx)
 	       load_own(context, ctx);
 }
 
-/* In the place of what is there, unless it fails. */
+/* Replaces the previous files, unless loading fails. */
 static bool load_files(const struct tls_context *context)
 {
 	SSL_CTX *ctx;
@@ -213,7 +213,7 @@ static bool load_files(const struct tls_context *context)
 	return true;
 }
 
-/* Another number when one of the files is another one, or has changed. */
+/* Changes when one of the files is replaced or modified. */
 static uint64_t stamp_files(const struct tls_context *context)
 {
 	const char *paths[] = { context->ca, context->cert, context->key };

@@ -45,7 +45,7 @@ void transit_add(struct transit *transit, uint64_t at, struct position count,
 /* The first @bytes of the connection are confirmed. */
 void transit_confirm(struct transit *transit, uint64_t bytes, int64_t now_ms);
 
-/** The first @bytes were read, if they are confirmed. @return whether that is news */
+/** The first @bytes were read, if they are confirmed. @return whether that is new */
 bool transit_read(struct transit *transit, uint64_t bytes);
 
 /* Presume that messages confirmed up to @until_ms were read. */

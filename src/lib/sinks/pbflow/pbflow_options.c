@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Who says so: the host's address in each record. */
+/* The address of the exporting host, which is in each record. */
 #include "pbflow.h"
 
 #include "base/util.h"
