@@ -17,7 +17,7 @@
 #include "service/text/human.h"
 #include <netobs/names.h>
 #include "view_output.h"
-#include "row_table.h"
+#include "row.h"
 
 /* At the end of a file, so that its rows have names. */
 enum { NAMES_WAIT_MS = 3000 };

@@ -15,7 +15,7 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "conns.h"
-#include "row_table.h"
+#include "row.h"
 #include <netobs/names.h>
 #include "view_output.h"
 #include "screen.h"

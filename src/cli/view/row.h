@@ -132,4 +132,33 @@ int row_line_width(void);
 /** @return the columns of the terminal that @text takes */
 int row_text_width(const char *text);
 
+/* ---- Tables ---------------------------------------------------------------------- */
+
+struct netobs_record;
+struct output;
+
+/* Write a line, cut to @width; 0: not cut. */
+void layout_write(const struct layout *layout, struct output *output,
+		  const struct cells *cells, int width);
+
+/* Write @n records of @size bytes each, the first of which is @first. */
+void layout_write_rows(const struct layout *layout, struct output *output,
+		       const void *first, size_t size, size_t n, int width);
+
+/*
+ * A table of records, each of which is written when it comes: what later ones need is not known
+ * yet. On a terminal, its lines are as wide as that, and the last column has the room that the
+ * others leave; elsewhere, columns get wider when texts are.
+ *
+ * @param columns  copied; their widths suffice for common values
+ * @return 0: the headings are written; -ENOMEM
+ */
+int row_table_open(struct output *output, const struct column *columns, size_t n);
+
+/* For struct output_kind: @record is what the columns are of. */
+void row_table_write(struct output *output, const struct netobs_record *record);
+
+/* Frees what row_table_open() has made. Returns true. */
+bool row_table_close(struct output *output);
+
 #endif

@@ -1,9 +1,11 @@
-// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "row_table.h"
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "row.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "view_output.h"
 
 struct row_table {
 	struct layout layout;
@@ -44,7 +46,7 @@ static void write_line(struct output *output, const struct cells *cells)
 }
 
 /* As far as there is room, but for the last column, which gets the rest. */
-static void widen(struct row_table *table, const struct cells *cells)
+static void widen_columns(struct row_table *table, const struct cells *cells)
 {
 	struct layout layout = table->layout;
 
@@ -81,7 +83,7 @@ void row_table_write(struct output *output, const struct netobs_record *record)
 	struct cells cells;
 
 	layout_cells(&table->layout, record, &cells);
-	widen(table, &cells);
+	widen_columns(table, &cells);
 	write_line(output, &cells);
 }
 

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/view/row_table.h"
+#include "cli/view/row.h"
+#include "cli/view/view_output.h"
 
 enum { COLUMNS = 4, LINES = 6, TEXT_MAX = 60 };
 

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Alerts and sessions as tables: a line each. */
+#include <stdio.h>
+
+#include <netobs/alert.h>
+#include <netobs/session.h>
+
+#include "base/util.h"
+#include "service/text/human.h"
+#include "row.h"
+#include "view_output.h"
+
+/* ---- Alerts --------------------------------------------------------------------- */
+
+/* In the unit of the metric. */
+static void put_amount(char *buf, size_t size, unsigned int metric, uint64_t value)
+{
+	const int64_t second_ns = 1000000000;
+
+	switch (metric) {
+	case NETOBS_ALERT_RTT:
+	case NETOBS_ALERT_APP_LATENCY:
+		human_latency(buf, size, value);
+		break;
+	case NETOBS_ALERT_RETRANSMITS:
+		snprintf(buf, size, "%llu.%02llu %%",
+			 (unsigned long long)value / 10000,
+			 (unsigned long long)value / 100 % 100);
+		break;
+	default:
+		human_rate(buf, size, value / 8, second_ns);
+	}
+}
+
+static void put_rule(char *buf, size_t size, const struct netobs_alert *alert)
+{
+	int len = snprintf(buf, size, "%s%s%s", alert->name,
+			   *alert->name ? ": " : "", alert->rule);
+
+	if (alert->record.has & NETOBS_ALERT_HAS_PROCESS)
+		snprintf(buf + len, size - (size_t)len, "  [%.15s %u]",
+			 alert->process, alert->pid);
+	human_clean(buf);
+}
+
+/* As row.h has it. Ends with ports have the width of IPv4. leave: as in columns.def. */
+#define ALERTS_COLUMNS(_, type)                                               \
+	_(type, ALERT_TIME, "TIME", left, 0, 0, 12,                           \
+	  human_time(buf, size, row->record.time_ns))                         \
+	_(type, ALERT_CLIENT, "CLIENT", left, 0, 12, 21,                      \
+	  human_address(buf, size, row->client, row->client_port))            \
+	_(type, ALERT_SERVER, "SERVER", left, 0, 12, 21,                      \
+	  human_address(buf, size, row->server, row->server_port))            \
+	_(type, ALERT_WAY, "WAY", left, 3, 0, 9,                              \
+	  snprintf(buf, size, "to %s",                                        \
+		   row->way == NETOBS_ALERT_TO_SERVER ? "server" : "client")) \
+	_(type, ALERT_METRIC, "METRIC", left, 0, 0, 11,                       \
+	  snprintf(buf, size, "%s",                                           \
+		   netobs_alert_metric_name(row->metric) ?: "-"))             \
+	_(type, ALERT_VALUE, "VALUE", right, 0, 0, 9,                         \
+	  put_amount(buf, size, row->metric, row->value))                     \
+	_(type, ALERT_OVER, "OVER", right, 2, 0, 9,                           \
+	  put_amount(buf, size, row->metric, row->threshold))                 \
+	_(type, ALERT_WHERE, "SEEN AT", left, 1, 0, 15,                       \
+	  snprintf(buf, size, "%s", *row->interface ? row->interface : "-"))  \
+	_(type, ALERT_RULE, "RULE", left, 0, 4, 16, put_rule(buf, size, row))
+
+/* clang-format off */
+ALERTS_COLUMNS(TABLE_TEXT, struct netobs_alert)
+
+static const struct column alert_columns[] = { ALERTS_COLUMNS(TABLE_COLUMN, ) };
+/* clang-format on */
+
+static int open_alerts(struct output *output)
+{
+	return row_table_open(output, alert_columns, ARRAY_SIZE(alert_columns));
+}
+
+const struct output_kind output_alerts = {
+	.has_stream = true,
+	.open = open_alerts,
+	.record = row_table_write,
+	.close = row_table_close,
+};
+
+/* ---- Sessions ------------------------------------------------------------------- */
+
+enum { NSEC_PER_USEC = 1000 };
+
+static void put_round_trip(char *buf, size_t size, uint64_t ns)
+{
+	const unsigned long long us = ns / NSEC_PER_USEC;
+
+	snprintf(buf, size, "%llu.%03llu ms", us / 1000, us % 1000);
+}
+
+static void put_process(char *buf, size_t size,
+			const struct netobs_session *session)
+{
+	snprintf(buf, size, "%.*s", (int)sizeof(session->process),
+		 session->process);
+	human_clean(buf);
+}
+
+/* What is not known is "-". */
+#define KNOWN(what, text)                                \
+	(row->record.has & (NETOBS_SESSION_HAS_##what) ? \
+		 (void)(text) :                          \
+		 (void)snprintf(buf, size, "-"))
+
+#define SESSIONS_COLUMNS(_, type)                                               \
+	_(type, SESSION_TIME, "TIME", left, 0, 0, 12,                           \
+	  human_time(buf, size, row->end_ns))                                   \
+	_(type, SESSION_LOCAL, "LOCAL", left, 4, 12, 21,                        \
+	  human_address(buf, size, row->local_addr, row->local_port))           \
+	_(type, SESSION_REMOTE, "REMOTE", left, 0, 12, 21,                      \
+	  human_address(buf, size, row->remote_addr, row->remote_port))         \
+	_(type, SESSION_PID, "PID", right, 0, 0, 7,                             \
+	  KNOWN(PROCESS, snprintf(buf, size, "%u", row->pid)))                  \
+	_(type, SESSION_PROCESS, "PROCESS", left, 0, 8, 16,                     \
+	  KNOWN(PROCESS, put_process(buf, size, row)))                          \
+	_(type, SESSION_DURATION, "DURATION", right, 3, 0, 9,                   \
+	  KNOWN(START, human_duration(buf, size, row->end_ns - row->start_ns))) \
+	_(type, SESSION_SENT, "SENT", right, 0, 0, 9,                           \
+	  human_bytes(buf, size, row->bytes_acked))                             \
+	_(type, SESSION_RECEIVED, "RECEIVED", right, 0, 0, 9,                   \
+	  human_bytes(buf, size, row->bytes_received))                          \
+	_(type, SESSION_RETRANSMITS, "RETR", right, 1, 0, 5,                    \
+	  human_count(buf, size, row->retransmits))                             \
+	_(type, SESSION_RTT, "RTT", right, 2, 0, 9,                             \
+	  KNOWN(RTT, put_round_trip(buf, size, row->rtt_ns)))                   \
+	_(type, SESSION_ENDED, "ENDED", left, 0, 0, 7,                          \
+	  snprintf(buf, size, "%s",                                             \
+		   netobs_session_ended_name(row->ended) ?: "-"))
+
+/* clang-format off */
+SESSIONS_COLUMNS(TABLE_TEXT, struct netobs_session)
+
+static const struct column session_columns[] = { SESSIONS_COLUMNS(TABLE_COLUMN, ) };
+/* clang-format on */
+
+static int open_sessions(struct output *output)
+{
+	return row_table_open(output, session_columns,
+			      ARRAY_SIZE(session_columns));
+}
+
+const struct output_kind output_sessions = {
+	.has_stream = true,
+	.open = open_sessions,
+	.record = row_table_write,
+	.close = row_table_close,
+};
