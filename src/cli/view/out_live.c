@@ -9,14 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock_ms.h"
-#include "service/text/human.h"
-#include <netobs/names.h>
-#include "view_output.h"
+#include "base/util.h"
 #include "row.h"
+#include "screen.h"
+#include "view_output.h"
 
 #define HIDE_CURSOR "\033[?25l"
 #define SHOW_CURSOR "\033[?25h"
@@ -30,69 +29,58 @@
 
 enum {
 	MAX_ROWS = 256,
-	MIN_REFRESH_MS = 200, /* early drains may come much faster */
 	TITLE_LINES = 3,
 };
 
-struct screen {
-	int rows, columns;
-};
-
 struct live {
+	struct screen_state common; /* its names are those of the view */
 	struct view view;
-	int64_t drawn_at_s; /* time of day; 0: nothing has come yet */
-	bool is_paused;
-	char note[160];
 };
 
-static struct screen screen_size(void)
+static struct winsize find_screen_size(void)
 {
 	struct winsize size;
 
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_row ||
 	    !size.ws_col)
-		return (struct screen){ 24, 80 };
-	return (struct screen){ size.ws_row, size.ws_col };
+		size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
+	return size;
 }
 
 /* The line is cleared first: after its last column that would take a letter. */
-static void live_print_line(struct output *output, const struct screen *screen,
+static void live_print_line(struct output *output, const struct winsize *screen,
 			    const char *text)
 {
-	stream_print(&output->stream, CLEAR_LINE "%.*s\n", screen->columns, text);
+	stream_print(&output->stream, CLEAR_LINE "%.*s\n", screen->ws_col, text);
 }
 
 /* "12:34:56  all interfaces, every 5 s            q quits, p pauses" */
-static void live_draw_title(struct output *output, const struct screen *screen)
+static void live_draw_title(struct output *output, const struct winsize *screen)
 {
 	const struct live *live = output->state;
-	const char *hint = live->is_paused ? "PAUSED, p continues" : KEYS_HINT;
-	char line[ROW_LINE_MAX], time[24] = "Observing";
+	const char *hint = live->common.is_paused ? "PAUSED, p continues" :
+						    KEYS_HINT;
+	char line[ROW_LINE_MAX];
 	int len, room;
 
-	if (live->drawn_at_s) {
-		human_time(time, sizeof(time), live->drawn_at_s * NSEC_PER_SEC);
-		time[sizeof("12:34:56") - 1] = ' ';
-		time[sizeof("12:34:56")] = '\0';
-	}
-	len = snprintf(line, sizeof(line), "%s %s, every %g s", time,
-		       output->view->subject, output->view->interval_ms / 1000.0);
-	room = screen->columns - len;
+	screen_subject(output, live->common.drawn_at_s, line, sizeof(line));
+	len = (int)strlen(line);
+	room = screen->ws_col - len;
 	if (room > (int)strlen(hint) + 1)
 		snprintf(line + len, sizeof(line) - (size_t)len, "%*s", room,
 			 hint);
-	else if (live->is_paused)
+	else if (live->common.is_paused)
 		snprintf(line, sizeof(line), "%s", hint);
 	live_print_line(output, screen, line);
 }
 
-static void live_draw_sum(struct output *output, const struct screen *screen)
+static void live_draw_sum(struct output *output, const struct winsize *screen)
 {
 	const struct live *live = output->state;
 	char line[ROW_LINE_MAX], sum[160], losses[64];
 	bool is_lossy;
 
-	if (!live->drawn_at_s) {
+	if (!live->common.drawn_at_s) {
 		live_print_line(output, screen, "Nothing seen yet.");
 		return;
 	}
@@ -103,12 +91,12 @@ static void live_draw_sum(struct output *output, const struct screen *screen)
 		 *losses ? "; " : "", is_lossy ? sum : losses);
 	if (is_lossy && output_want_colour())
 		stream_print(&output->stream, CLEAR_LINE RED "%.*s" NORMAL "\n",
-			     screen->columns, line);
+			     screen->ws_col, line);
 	else
 		live_print_line(output, screen, line);
 }
 
-static void live_draw_rows(struct output *output, const struct screen *screen,
+static void live_draw_rows(struct output *output, const struct winsize *screen,
 			   size_t n)
 {
 	const struct live *live = output->state;
@@ -123,20 +111,20 @@ static void live_draw_rows(struct output *output, const struct screen *screen,
 	layout.names = view->names;
 	layout.rate_ns = view->took_ns;
 	layout_fit_rows(&layout, view->rows.list.items,
-			view->rows.list.item_size, n, screen->columns);
+			view->rows.list.item_size, n, screen->ws_col);
 
 	layout_headings(&layout, &cells);
-	layout_line(&layout, &cells, screen->columns, line);
+	layout_line(&layout, &cells, screen->ws_col, line);
 	stream_print(&output->stream, CLEAR_LINE BOLD "%s" NORMAL "\n", line);
 	for (size_t i = 0; i < n; i++) {
 		layout_cells(&layout, rows_at(&view->rows, i), &cells);
-		layout_line(&layout, &cells, screen->columns, line);
+		layout_line(&layout, &cells, screen->ws_col, line);
 		stream_print(&output->stream, CLEAR_LINE "%s\n", line);
 	}
 }
 
 /* The sum of what the first @n rows leave out. */
-static void live_draw_more(struct output *output, const struct screen *screen,
+static void live_draw_more(struct output *output, const struct winsize *screen,
 			   size_t n)
 {
 	const struct view *view = &((struct live *)output->state)->view;
@@ -149,9 +137,11 @@ static void live_draw_more(struct output *output, const struct screen *screen,
 }
 
 /* Lines for rows and the rest. The last line of the screen is the cursor's. */
-static size_t live_count_room(const struct live *live, const struct screen *screen)
+static size_t live_count_room(const struct live *live,
+			      const struct winsize *screen)
 {
-	int room = screen->rows - 1 - TITLE_LINES - (live->note[0] != '\0');
+	int room = screen->ws_row - 1 - TITLE_LINES -
+		   (live->common.note[0] != '\0');
 
 	return room > 0 ? (size_t)room : 0;
 }
@@ -173,20 +163,20 @@ static size_t live_count_rows(const struct view *view, size_t room)
 static void live_draw(struct output *output)
 {
 	const struct live *live = output->state;
-	const struct screen screen = screen_size();
+	const struct winsize screen = find_screen_size();
 	const size_t room = live_count_room(live, &screen);
 	const size_t n = live_count_rows(&live->view, room);
 
 	stream_print(&output->stream, HIDE_CURSOR GO_HOME);
 	live_draw_title(output, &screen);
-	if (screen.rows > 2)
+	if (screen.ws_row > 2)
 		live_draw_sum(output, &screen);
-	if (live->drawn_at_s && screen.rows > TITLE_LINES)
+	if (live->common.drawn_at_s && screen.ws_row > TITLE_LINES)
 		live_draw_rows(output, &screen, n);
-	if (live->drawn_at_s && room && !live_is_complete(&live->view, n))
+	if (live->common.drawn_at_s && room && !live_is_complete(&live->view, n))
 		live_draw_more(output, &screen, n);
-	if (live->note[0] && screen.rows > TITLE_LINES + 1)
-		live_print_line(output, &screen, live->note);
+	if (live->common.note[0] && screen.ws_row > TITLE_LINES + 1)
+		live_print_line(output, &screen, live->common.note);
 	stream_print(&output->stream, CLEAR_BELOW SHOW_CURSOR);
 	stream_flush(&output->stream);
 }
@@ -194,17 +184,19 @@ static void live_draw(struct output *output)
 static int live_open(struct output *output)
 {
 	struct live *live = calloc(1, sizeof(*live));
-	const struct screen screen = screen_size();
+	const struct winsize screen = find_screen_size();
 	int err = live ? view_init(&live->view, output->view, MAX_ROWS) : -ENOMEM;
 
 	if (err < 0) {
 		free(live);
 		return err;
 	}
+	live->common.names = live->view.names;
+	live->common.draw = live_draw;
 	output->state = live;
 
 	/* Scroll what is there out of the way rather than erase it. */
-	for (int i = 1; i < screen.rows; i++)
+	for (int i = 1; i < screen.ws_row; i++)
 		stream_print(&output->stream, "\n");
 	live_draw(output);
 	return 0;
@@ -226,20 +218,18 @@ static void live_turn_over(struct output *output)
 
 	if (err < 0)
 		output->stream.error = err;
-	live->drawn_at_s = clock_ns(CLOCK_REALTIME) / NSEC_PER_SEC;
+	live->common.drawn_at_s = clock_ns(CLOCK_REALTIME) / NSEC_PER_SEC;
 	live_draw(output);
 }
 
 static void live_end_interval(struct output *output)
 {
 	const struct live *live = output->state;
-	int64_t refresh_ms = output->view->interval_ms * 3 / 4;
 
-	if (live->is_paused || (!live->drawn_at_s && !live->view.next_sum.flows))
+	if (live->common.is_paused ||
+	    (!live->common.drawn_at_s && !live->view.next_sum.flows))
 		return;
-	if (refresh_ms < MIN_REFRESH_MS)
-		refresh_ms = MIN_REFRESH_MS;
-	if (view_age_ns(&live->view) >= refresh_ms * NSEC_PER_MSEC)
+	if (view_is_due(output->view, view_age_ns(&live->view), true))
 		live_turn_over(output);
 }
 
@@ -248,30 +238,7 @@ static void live_toggle_pause(struct output *output)
 {
 	struct live *live = output->state;
 
-	live->is_paused = !live->is_paused;
-	live_draw(output);
-}
-
-static void live_show_note(struct output *output, const char *message)
-{
-	struct live *live = output->state;
-
-	snprintf(live->note, sizeof(live->note), "%s", message);
-	live_draw(output);
-}
-
-static int live_names_fd(const struct output *output)
-{
-	const struct live *live = output->state;
-
-	return live->view.names ? netobs_names_fd(live->view.names) : -1;
-}
-
-static void live_take_names(struct output *output)
-{
-	const struct live *live = output->state;
-
-	netobs_names_poll(live->view.names, 0);
+	live->common.is_paused = !live->common.is_paused;
 	live_draw(output);
 }
 
@@ -282,9 +249,9 @@ static bool live_close(struct output *output)
 
 	if (!live)
 		return true;
-	live->is_paused = false;
+	live->common.is_paused = false;
 	if (live->view.next_sum.flows && !output->stream.error &&
-	    (!live->drawn_at_s ||
+	    (!live->common.drawn_at_s ||
 	     view_age_ns(&live->view) >=
 		     output->view->interval_ms * INT64_C(500000)))
 		live_turn_over(output);
@@ -299,10 +266,10 @@ const struct screen_kind output_live = {
 		    .open = live_open,
 		    .flow = live_add_flow,
 		    .interval = live_end_interval,
-		    .fd = live_names_fd,
-		    .ready = live_take_names,
+		    .fd = screen_names_fd,
+		    .ready = screen_take_names,
 		    .close = live_close },
 	.resize = live_draw,
 	.pause = live_toggle_pause,
-	.note = live_show_note,
+	.note = screen_note,
 };

@@ -218,11 +218,11 @@ static void table_end_interval(struct output *output)
 {
 	const struct table *table = output->state;
 	const bool are_groups = output->view->by.keys.n;
-	const int64_t least_ms = output->view->interval_ms * 3 / 4;
 
 	if (output->view->is_file && (are_groups || !table->view.next_sum.flows))
 		return;
-	if (!are_groups || view_age_ns(&table->view) >= least_ms * NSEC_PER_MSEC)
+	if (!are_groups ||
+	    view_is_due(output->view, view_age_ns(&table->view), false))
 		table_write_interval(output);
 }
 

@@ -21,7 +21,7 @@
 #include "screen.h"
 #include "view.h"
 
-enum { HEAD_LINES = 2, MIN_AGE_MS = 200 };
+enum { HEAD_LINES = 2 };
 
 struct tcp {
 	struct screen_state common; /* without a screen: lines */
@@ -67,12 +67,10 @@ static int tcp_collect(struct output *output)
 static bool tcp_is_due(const struct output *output)
 {
 	const struct tcp *tcp = output->state;
-	int64_t least_ms = output->view->interval_ms * INT64_C(3) / 4;
 
-	if (tcp->common.screen && least_ms < MIN_AGE_MS)
-		least_ms = MIN_AGE_MS;
-	return clock_ns(CLOCK_MONOTONIC) - tcp->conns.at_ns >=
-	       least_ms * NSEC_PER_MSEC;
+	return view_is_due(output->view,
+			   clock_ns(CLOCK_MONOTONIC) - tcp->conns.at_ns,
+			   tcp->common.screen);
 }
 
 /* As many rows as are to be printed. */

@@ -1,24 +1,264 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The screen of netobsctl top: its keys and its intervals. */
+/* The screen of netobsctl top, by ncurses. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define NCURSES_NOMACROS
 #include <curses.h>
 
 #include "base/clock_ms.h"
+#include "base/util.h"
+#include "service/text/human.h"
 #include <netobs/names.h>
+#include "row.h"
 #include "screen.h"
-#include "top.h"
-#include "view.h"
+#include "top_tables.h"
+#include "view_output.h"
 
 enum {
-	MIN_AGE_MS = 200 /* of an interval: early drains may come much faster */
+	HEAD_LINES = 4,	     /* title, two sums, headings */
+	SAMPLING_WIDTH = 33, /* "12:34:56  1 of 4294967295 packets" */
 };
+
+struct top {
+	struct screen_state common;
+	struct top_tables tables;
+	size_t table; /* that is shown */
+	struct order order;
+	bool since_start, is_typing;
+	size_t n_rows; /* that can be shown */
+	char search[64];
+	char typed[64]; /* what will be searched for */
+};
+
+/* The orders of rows, and the key of each. */
+static const struct {
+	char key;
+	enum netobs_group_sort sort;
+	const char *name;
+} top_sorts[] = {
+	{ 'b', NETOBS_GROUP_BY_BYTES, "bytes" },
+	{ 'k', NETOBS_GROUP_BY_PACKETS, "packets" },
+	{ 'f', NETOBS_GROUP_BY_FLOWS, "flows" },
+	{ 's', NETOBS_GROUP_BY_SENT, "bytes sent" },
+	{ 'r', NETOBS_GROUP_BY_RTT, "round-trip time" },
+	{ 'x', NETOBS_GROUP_BY_RETRANSMITS, "retransmissions" },
+	{ 'n', NETOBS_GROUP_BY_KEY, "name" },
+};
+
+/* ---- Drawing --------------------------------------------------------------------- */
+
+static const char *const top_help[] = {
+	"1 to 9  talkers, flows, hosts, pairs, services, ports, interfaces, protocols,",
+	"        processes",
+	"Tab     the next of these tables; arrow keys: the next or the previous one",
+	"",
+	"b k f   sort by bytes, packets, flows",
+	"s n     sort by the bytes that a host sent, by name or number",
+	"r x     sort by round-trip time, by retransmissions; with --rtt",
+	"t       sums and rates since the start, or of the last interval",
+	"p       freeze the screen; counting goes on. Also the space bar",
+	"/       show only rows that contain a text; Escape: all rows",
+	"N       names of hosts and ports, or numbers",
+	"arrows  scroll, also Page Up, Page Down, Home and End",
+	"",
+	"h ?     this help",
+	"q       quit",
+	"",
+	"FLOWS counts records: one per flow and interval. A flow belongs to the host that",
+	"accepted the connection, as far as that is known; in the table of hosts, it is in",
+	"the rows of both. Lost and unparsed packets are those since the start.",
+};
+
+/* What the table has no column for, it is not sorted by. */
+static struct top_query top_query(const struct top *top)
+{
+	const struct by *by = &top->tables.tables[top->table].by;
+	struct top_query query = { .table = top->table,
+				   .since_start = top->since_start,
+				   .order = top->order,
+				   .search = top->search,
+				   .names = top->common.names };
+
+	if ((query.order.sort == NETOBS_GROUP_BY_SENT && !by_has_both_ends(by)) ||
+	    (sort_is_of_rtt(query.order.sort) && !by->shows_rtt))
+		query.order.sort = NETOBS_GROUP_BY_BYTES;
+	if (top->table)
+		query.order.key = 0;
+	return query;
+}
+
+static const char *top_sort_name(const struct top *top)
+{
+	const enum netobs_group_sort sort = top_query(top).order.sort;
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(top_sorts) && top_sorts[i].sort != sort)
+		i++;
+	return top_sorts[i < ARRAY_SIZE(top_sorts) ? i : 0].name;
+}
+
+static int top_view_text(const struct top *top, char *buf, size_t size)
+{
+	return snprintf(buf, size, "%s%s by %s%s%s%s",
+			top->common.is_paused ? "FROZEN  " : "",
+			top->tables.tables[top->table].name, top_sort_name(top),
+			top->since_start ? ", since the start" : "",
+			*top->search ? ", with " : "", top->search);
+}
+
+/* "12:34:56  eth0, every 1 s                         talkers by bytes, since the start" */
+static void top_draw_title(const struct output *output)
+{
+	const struct top *top = output->state;
+	char left[256], right[128];
+
+	screen_subject(output, top->common.drawn_at_s, left, sizeof(left));
+	top_view_text(top, right, sizeof(right));
+	screen_put_title(left, right);
+}
+
+/* The sampling that the title names, unless it has no room for it. */
+static uint32_t top_named_sampling(const struct output *output)
+{
+	char right[128];
+	int width = top_view_text(output->state, right, sizeof(right));
+
+	return COLS - width > SAMPLING_WIDTH ? output->sampling : 0;
+}
+
+static void top_draw_sums(const struct output *output)
+{
+	const struct top *top = output->state;
+	const struct top_sum *last = top_tables_sum(&top->tables, false);
+	const struct top_sum *total = top_tables_sum(&top->tables, true);
+	char line[320], sum[160], lasted[16], losses[64];
+	bool is_lossy;
+
+	if (!top->common.drawn_at_s) {
+		screen_put(1, A_NORMAL, "Nothing seen yet.");
+		return;
+	}
+	view_sum_text(&last->tally, "flows", last->ns, sum, sizeof(sum));
+	snprintf(line, sizeof(line), "Last interval: %s", sum);
+	screen_put(1, A_NORMAL, line);
+
+	is_lossy = output_losses(output, losses, sizeof(losses));
+	human_duration(lasted, sizeof(lasted), total->ns);
+	view_sum_text(&total->tally, "records", total->ns, sum, sizeof(sum));
+	snprintf(line, sizeof(line), "%s%sIn %s: %s%s%s",
+		 is_lossy ? losses : "", is_lossy ? "; " : "", lasted, sum,
+		 is_lossy || !*losses ? "" : "; ", is_lossy ? "" : losses);
+	screen_put(2,
+		   !is_lossy ? A_NORMAL :
+		   has_colors() && output_want_colour() ?
+			       A_BOLD | (attr_t)COLOR_PAIR(SCREEN_LOSSES) :
+			       A_STANDOUT,
+		   line);
+}
+
+static void top_draw_rows(const struct output *output, const struct rows *rows,
+			  size_t first, size_t n)
+{
+	const struct top *top = output->state;
+	struct layout layout;
+
+	layout_init(&layout, &top->tables.tables[top->table].by, LAYOUT_TOP);
+	layout.groups =
+		top_tables_groups(&top->tables, top->table, top->since_start);
+	layout.sampling = top_named_sampling(output);
+	layout.names = top->common.names;
+	layout.rate_ns = top_tables_sum(&top->tables, top->since_start)->ns;
+	screen_put_rows(HEAD_LINES - 1, &layout, n ? rows_at(rows, first) : NULL,
+			rows->list.item_size, n);
+}
+
+static void top_draw_foot(const struct top *top)
+{
+	char line[160];
+
+	if (top->is_typing)
+		snprintf(line, sizeof(line), "Rows that contain: %s_",
+			 top->typed);
+	else if (top->common.note[0])
+		snprintf(line, sizeof(line), "%s", top->common.note);
+	else
+		snprintf(line, sizeof(line),
+			 "1-9 table  b k f s r x n sort  t since start  / search  "
+			 "p freeze  h help  q quit");
+	screen_put(LINES - 1, top->is_typing ? A_BOLD : A_DIM, line);
+}
+
+/* Lines for rows; below them is one for the sum of those that do not fit. */
+static size_t top_room(void)
+{
+	const int room = LINES - HEAD_LINES - 1;
+
+	return room > 1 ? (size_t)room - 1 : 0;
+}
+
+static void top_draw_table(struct output *output)
+{
+	struct top *top = output->state;
+	struct top_query query = top_query(top);
+	char line[160];
+	struct rows rows;
+	size_t n;
+	int r;
+
+	query.most = top->common.first + top_room();
+	if (!query.most)
+		return;
+	r = top_tables_select(&top->tables, &query, &rows);
+	if (r < 0) {
+		output->error = r;
+		rows_free(&rows);
+		return;
+	}
+	top->n_rows = rows.added;
+	if (top->common.first >= rows.list.n)
+		top->common.first = rows.list.n ? rows.list.n - 1 : 0;
+	n = rows.list.n - top->common.first;
+	top_draw_rows(output, &rows, top->common.first, n);
+	if (rows.added > rows.list.n || r > 0) {
+		view_rest_text(&rows, rows.list.n, r > 0, "", line, sizeof(line));
+		screen_put(HEAD_LINES + (int)n, A_NORMAL, line);
+	}
+	rows_free(&rows);
+}
+
+/* If it has any records. */
+static void top_end_interval_of_file(struct top *top)
+{
+	const struct netobs_group_sum *sum = &top->tables.next_sum;
+
+	if (!sum->flows)
+		return;
+	top->common.drawn_at_s = sum->end_ns / NSEC_PER_SEC;
+	top_tables_turn(&top->tables, true);
+}
+
+static void top_draw(struct output *output)
+{
+	struct top *top = output->state;
+
+	if (output->view->is_file)
+		top_end_interval_of_file(top);
+	erase();
+	top_draw_title(output);
+	top_draw_sums(output);
+	if (top->common.has_help)
+		screen_put_help(HEAD_LINES, top_help,
+				sizeof(top_help) / sizeof(top_help[0]));
+	else if (top->common.drawn_at_s)
+		top_draw_table(output);
+	if (!top->common.has_help)
+		top_draw_foot(top);
+	refresh();
+}
 
 /* ---- Keys ----------------------------------------------------------------------- */
 
@@ -46,64 +286,42 @@ static void top_show_table(struct top *top, size_t table)
 	top->common.first = 0;
 }
 
+/* All tables show times and retransmissions, or none does. */
 static void top_sort(struct top *top, enum netobs_group_sort sort)
 {
-	top->order = (struct order){ .sort = sort };
-	top->common.first = 0;
-}
-
-/* All tables show them, or none does. */
-static void top_sort_measured(struct top *top, enum netobs_group_sort sort)
-{
-	if (top->tables.tables[top->table].by.shows_rtt)
-		top_sort(top, sort);
-	else
+	if (sort_is_of_rtt(sort) && !top->tables.tables[top->table].by.shows_rtt) {
 		snprintf(top->common.note, sizeof(top->common.note),
 			 "Round-trip times and retransmissions are measured with --rtt.");
+		return;
+	}
+	top->order = (struct order){ .sort = sort };
+	top->common.first = 0;
 }
 
 static bool top_choose(struct top *top, int key)
 {
 	const size_t n = top->tables.n;
 
-	if (key >= '1' && key < '1' + (int)n) {
+	if (key >= '1' && key < '1' + (int)n)
 		top_show_table(top, (size_t)(key - '1'));
-		return true;
-	}
-	switch (key) {
-	case '\t':
-	case KEY_RIGHT:
+	else if (key == '\t' || key == KEY_RIGHT)
 		top_show_table(top, (top->table + 1) % n);
-		return true;
-	case KEY_BTAB:
-	case KEY_LEFT:
+	else if (key == KEY_BTAB || key == KEY_LEFT)
 		top_show_table(top, (top->table + n - 1) % n);
-		return true;
-	case 'b':
-		top_sort(top, NETOBS_GROUP_BY_BYTES);
-		return true;
-	case 'k':
-		top_sort(top, NETOBS_GROUP_BY_PACKETS);
-		return true;
-	case 'f':
-		top_sort(top, NETOBS_GROUP_BY_FLOWS);
-		return true;
-	case 's':
-		top_sort(top, NETOBS_GROUP_BY_SENT);
-		return true;
-	case 'r':
-		top_sort_measured(top, NETOBS_GROUP_BY_RTT);
-		return true;
-	case 'x':
-		top_sort_measured(top, NETOBS_GROUP_BY_RETRANSMITS);
-		return true;
-	case 'n':
-		top_sort(top, NETOBS_GROUP_BY_KEY);
-		return true;
-	default:
+	else
 		return screen_scroll(key, top_room(), top->n_rows,
 				     &top->common.first);
-	}
+	return true;
+}
+
+static bool top_choose_sort(struct top *top, int key)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(top_sorts); i++)
+		if (top_sorts[i].key == key) {
+			top_sort(top, top_sorts[i].sort);
+			return true;
+		}
+	return false;
 }
 
 static bool top_follow_key(struct output *output, int key)
@@ -114,7 +332,7 @@ static bool top_follow_key(struct output *output, int key)
 		top_type(top, key);
 		return true;
 	}
-	if (top_choose(top, key))
+	if (top_choose_sort(top, key) || top_choose(top, key))
 		return true;
 	switch (key) {
 	case 't':
@@ -177,7 +395,6 @@ static void top_add_flow(struct output *output, const struct netobs_flow *flow)
 static void top_end_interval(struct output *output)
 {
 	struct top *top = output->state;
-	int64_t age_ms = output->view->interval_ms * INT64_C(3) / 4;
 
 	if (output->view->is_file) {
 		top_end_interval_of_file(top);
@@ -186,9 +403,7 @@ static void top_end_interval(struct output *output)
 	if (top->common.is_paused ||
 	    (!top->common.drawn_at_s && !top->tables.next_sum.flows))
 		return;
-	if (age_ms < MIN_AGE_MS)
-		age_ms = MIN_AGE_MS;
-	if (top_tables_age_ns(&top->tables) < age_ms * NSEC_PER_MSEC)
+	if (!view_is_due(output->view, top_tables_age_ns(&top->tables), true))
 		return;
 	top_tables_turn(&top->tables, false);
 	top->common.drawn_at_s = clock_ns(CLOCK_REALTIME) / NSEC_PER_SEC;

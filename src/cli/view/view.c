@@ -13,6 +13,8 @@
 #include <netobs/names.h>
 #include "base/suggest.h"
 
+enum { MIN_SCREEN_MS = 200 };
+
 /* Of what --sort is, beside the keys of --by. */
 static const struct {
 	const char *name;
@@ -155,6 +157,15 @@ int view_add(struct view *view, const struct netobs_flow *flow)
 int64_t view_age_ns(const struct view *view)
 {
 	return clock_ns(CLOCK_MONOTONIC) - view->since_ns;
+}
+
+bool view_is_due(const struct view_options *options, int64_t age_ns,
+		 bool is_screen)
+{
+	const int64_t least_ms = options->interval_ms * INT64_C(3) / 4;
+
+	return age_ns / NSEC_PER_MSEC >=
+	       (is_screen && least_ms < MIN_SCREEN_MS ? MIN_SCREEN_MS : least_ms);
 }
 
 static int view_take_groups(struct view *view)

@@ -70,6 +70,16 @@ int view_add(struct view *view, const struct netobs_flow *flow);
 int64_t view_age_ns(const struct view *view);
 
 /**
+ * Drains may be ahead of the interval, and come much faster.
+ *
+ * @param age_ns     what has been collected, or shown, is that old
+ * @param is_screen  it is drawn, which takes a while to be seen
+ * @return whether what comes next is to be shown
+ */
+bool view_is_due(const struct view_options *options, int64_t age_ns,
+		 bool is_screen);
+
+/**
  * End the collecting: show its flows from now on, and collect anew.
  *
  * @return 0; -ENOMEM
