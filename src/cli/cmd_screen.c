@@ -1,10 +1,60 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "cmd_screen.h"
-
+/* The verbs that show one thing on a screen, or as lines: top and tcp. */
 #include "cmd.h"
+
+#include <stddef.h>
+#include <string.h>
+
 #include "cli/flows/flows_request.h"
 
+#define FIELD(name) offsetof(struct flows_request, name)
+
 enum { DEFAULT_INTERVAL_MS = 1000, DEFAULT_ROWS = 20 };
+
+static const struct args_option top_options[] = {
+#define SELECT_top OPTION_SELECTED
+#define OPTIONS_STRUCT struct flows_request
+#define OPTIONS_SHARED(member) config.member
+#include "service/options/option_rows.h"
+#undef SELECT_top
+};
+
+static const struct args_option tcp_options[] = {
+#define SELECT_tcp OPTION_SELECTED
+#define OPTIONS_STRUCT struct flows_request
+#define OPTIONS_SHARED(member) config.member
+#include "service/options/option_rows.h"
+#undef SELECT_tcp
+};
+
+static const struct args_command top_command = {
+	.name = "top",
+	.summary = "Show who causes the traffic of this host, live in the terminal",
+	.options = top_options,
+	.operands = "[FILTER]",
+	.operand_list = FIELD(filter_words),
+	.given = FIELD(given),
+	.notes =
+		"FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
+		"Keys: 1 to 9 choose a table, b k f s r x n sort, t shows sums since the start,\n"
+		"/ searches, p freezes, h explains these and others, q quits.\n"
+		"Without a terminal, a table is printed at the end of each interval.\n"
+		"KEY is one of netobsctl flows. SECONDS may have a fraction or a unit.\n",
+};
+
+static const struct args_command tcp_command = {
+	.name = "tcp",
+	.summary = "Show round-trip times and losses of TCP connections, live",
+	.options = tcp_options,
+	.operands = "[FILTER]",
+	.operand_list = FIELD(filter_words),
+	.given = FIELD(given),
+	.notes = "FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7). It has\n"
+		 "to match both directions of a connection.\n"
+		 "Keys: r x a b o sort, p freezes, h explains these and others, q quits.\n"
+		 "Without a terminal, a table is printed at the end of each interval.\n"
+		 "SECONDS may have a fraction or a unit.\n",
+};
 
 static enum args_result parse_screen(struct flows_request *request,
 				     void (*prepare)(struct flows_request *request),
@@ -32,9 +82,10 @@ static enum args_result parse_screen(struct flows_request *request,
 	return result;
 }
 
-int cmd_screen(const struct args_command *command,
-	       void (*prepare)(struct flows_request *request), int argc,
-	       char **argv)
+/* @prepare: sets what the verb implies, before the options are put together */
+static int run_screen(const struct args_command *command,
+		      void (*prepare)(struct flows_request *request), int argc,
+		      char **argv)
 {
 	struct flows_request request;
 	enum args_result result;
@@ -49,4 +100,30 @@ int cmd_screen(const struct args_command *command,
 	}
 	flows_request_clear(&request);
 	return status;
+}
+
+static void prepare_top(struct flows_request *request)
+{
+	if (!request->by)
+		request->by = "client,service";
+	else if (!strcmp(request->by, "flow"))
+		request->by = "tuple";
+	request->is_top = true;
+}
+
+int cmd_top(int argc, char **argv)
+{
+	return run_screen(&top_command, prepare_top, argc, argv);
+}
+
+static void prepare_tcp(struct flows_request *request)
+{
+	if (!request->config.rtt)
+		request->config.rtt = NETOBS_RTT_RING;
+	request->is_tcp = true;
+}
+
+int cmd_tcp(int argc, char **argv)
+{
+	return run_screen(&tcp_command, prepare_tcp, argc, argv);
 }

@@ -68,14 +68,6 @@ void rules_sample_text(const struct netobs_rule *rule, char *buf, size_t size)
 			 rule->sampling);
 }
 
-bool rules_sample(const struct rules *rules)
-{
-	for (uint32_t i = 0; i < rules->n; i++)
-		if (rules->list[i].sampling)
-			return true;
-	return false;
-}
-
 /* Cut the next word off. @return what follows it */
 static char *cut_word(char *text)
 {

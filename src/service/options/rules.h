@@ -40,9 +40,6 @@ bool rules_parse_sample(const char *text, struct netobs_rule *rule);
 /** Write the sampling of a rule as it is parsed; "" if it has none of its own. */
 void rules_sample_text(const struct netobs_rule *rule, char *buf, size_t size);
 
-/** @return whether a rule has a sampling of its own */
-bool rules_sample(const struct rules *rules);
-
 /** @return "accept" or "reject" */
 const char *rules_action(enum netobs_action action);
 
