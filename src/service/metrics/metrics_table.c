@@ -80,14 +80,13 @@ static const void *set_one(const struct metrics_values *values, size_t i,
 	return i ? NULL : values;
 }
 
-/* @reason: NULL: there are no more. */
+/* A series by its reason; @reason: NULL: there are no more. */
 static const void *set_reason(const char *reason, const void *value,
 			      struct metrics_labels *labels)
 {
-	if (!reason)
-		return NULL;
-	add_label(labels, "reason", reason);
-	return value;
+	if (reason)
+		add_label(labels, "reason", reason);
+	return reason ? value : NULL;
 }
 
 static const void *set_unparsed(const struct metrics_values *values, size_t i,
@@ -154,18 +153,10 @@ static void add_sink_labels(struct metrics_labels *labels,
 static const void *set_sink(const struct metrics_values *values, size_t i,
 			    struct metrics_labels *labels)
 {
-	const struct metrics_sink *sink = values->sinks + i;
-
 	if (i == values->n_sinks)
 		return NULL;
-	add_sink_labels(labels, sink);
-	return &sink->stats;
-}
-
-static const void *set_sink_itself(const struct metrics_values *values,
-				   size_t i, struct metrics_labels *labels)
-{
-	return set_sink(values, i, labels) ? values->sinks + i : NULL;
+	add_sink_labels(labels, &values->sinks[i]);
+	return &values->sinks[i];
 }
 
 /* Those that have delivered something. */
@@ -207,9 +198,8 @@ static const void *set_sink_counter(const struct metrics_values *values,
 	return &sink->counters[i].value;
 }
 
-static const struct metrics_rule *label_rule(const struct metrics_values *values,
-					     size_t i,
-					     struct metrics_labels *labels)
+static const void *set_rule(const struct metrics_values *values, size_t i,
+			    struct metrics_labels *labels)
 {
 	const struct metrics_rule *rule = values->rules + i;
 
@@ -219,22 +209,6 @@ static const struct metrics_rule *label_rule(const struct metrics_values *values
 	add_label(labels, "action", rule->action);
 	add_label(labels, "filter", rule->filter);
 	return rule;
-}
-
-static const void *set_rule(const struct metrics_values *values, size_t i,
-			    struct metrics_labels *labels)
-{
-	const struct metrics_rule *rule = label_rule(values, i, labels);
-
-	return rule ? &rule->count : NULL;
-}
-
-static const void *set_rule_sampled_out(const struct metrics_values *values,
-					size_t i, struct metrics_labels *labels)
-{
-	const struct metrics_rule *rule = label_rule(values, i, labels);
-
-	return rule ? &rule->sampled_out : NULL;
 }
 
 static const void *set_alert(const struct metrics_values *values, size_t i,
@@ -254,10 +228,10 @@ static const void *set_suppressed(const struct metrics_values *values, size_t i,
 		set_alert(values, i / ARRAY_SIZE(reasons), labels);
 	const size_t reason = i % ARRAY_SIZE(reasons);
 
-	if (!counts)
-		return NULL;
-	add_label(labels, "reason", reasons[reason]);
-	return reason ? &counts->limited : &counts->held;
+	return counts ? set_reason(reasons[reason],
+				   reason ? &counts->limited : &counts->held,
+				   labels) :
+			NULL;
 }
 
 static const void *set_evicted(const struct metrics_values *values, size_t i,
@@ -271,10 +245,9 @@ static const void *set_evicted(const struct metrics_values *values, size_t i,
 		    { "closed", &stats->evicted_closed },
 		    { "idle", &stats->evicted_idle } };
 
-	if (i == ARRAY_SIZE(all))
-		return NULL;
-	add_label(labels, "reason", all[i].reason);
-	return all[i].count;
+	return i < ARRAY_SIZE(all) ?
+		       set_reason(all[i].reason, all[i].count, labels) :
+		       NULL;
 }
 
 static const void *set_session_ending(const struct metrics_values *values,
@@ -310,68 +283,58 @@ static const void *set_build(const struct metrics_values *values, size_t i,
 
 /* ---- The table -------------------------------------------------------------------- */
 
-#define ONE(member) \
-	.set = set_one, .offset = offsetof(struct metrics_values, member)
 #define OF(function, type, member) \
 	.set = (function), .offset = offsetof(struct type, member)
-#define SINK(member) OF(set_sink, netobs_sink_stats, member)
+#define ONE(member) OF(set_one, metrics_values, member)
+#define SINK(member) OF(set_sink, metrics_sink, stats.member)
 
-/* Packets, and their bytes. */
-#define COUNTS(name, type, help, member)                                      \
-	{ name "_packets", type, help, ONE(stats.member.packets) },           \
-	{                                                                     \
-		name "_bytes", type, help BYTES_HELP, ONE(stats.member.bytes) \
+/* Of two numbers: packets, and their bytes; or records, and the packets in them. */
+#define COUNTS(name, type, help, set, of, member)                          \
+	{ name "_packets", type, help, OF(set, of, member packets) },      \
+	{                                                                  \
+		name "_bytes", type, help ": bytes from the IP header on", \
+			OF(set, of, member bytes)                          \
 	}
-#define COUNTS_OF(name, type, help, set)                                 \
-	{ name "_packets", type, help, OF(set, netobs_count, packets) }, \
-	{                                                                \
-		name "_bytes", type, help BYTES_HELP,                    \
-			OF(set, netobs_count, bytes)                     \
-	}
-#define INTERFACE_COUNTS(name, help, member)                              \
-	{ name "_packets", COUNTER, help,                                 \
-	  OF(set_interface, netobs_crossings, member.packets) },          \
-	{                                                                 \
-		name "_bytes", COUNTER, help BYTES_HELP,                  \
-			OF(set_interface, netobs_crossings, member.bytes) \
-	}
-#define BYTES_HELP ": bytes from the IP header on"
-
-/* Records, and the packets in them. */
-#define SINK_COUNTS(name, type, help, member)                    \
-	{ name "_records", type, help, SINK(member.records) },   \
-	{                                                        \
-		name "_packets", type, help ": packets in them", \
-			SINK(member.packets)                     \
+#define ALL_COUNTS(name, type, help, member) \
+	COUNTS(name, type, help, set_one, metrics_values, stats.member.)
+#define INTERFACE_COUNTS(name, help, member) \
+	COUNTS(name, COUNTER, help, set_interface, netobs_crossings, member.)
+#define SINK_COUNTS(name, type, help, set, of, member)                \
+	{ name "_records", type, help, OF(set, of, member records) }, \
+	{                                                             \
+		name "_packets", type, help ": packets in them",      \
+			OF(set, of, member packets)                   \
 	}
 
 const struct metric metrics_table[] = {
-	COUNTS("netobs_seen", COUNTER,
-	       "Packets that reached any observed interface, each counted where it was observed first",
-	       seen),
-	COUNTS("netobs_observed", COUNTER,
-	       "Packets at all interfaces and directions that they crossed",
-	       observed),
-	COUNTS("netobs_exported", COUNTER, "Packets delivered in records",
-	       exported),
-	COUNTS("netobs_pending", GAUGE,
-	       "Packets drained that will be delivered later", pending),
-	COUNTS("netobs_filtered", COUNTER,
-	       "Packets left out by the filter, by rules or for their flow's size",
-	       filtered),
-	COUNTS("netobs_small", COUNTER,
-	       "Filtered packets: those of flows below the least size", small),
-	COUNTS("netobs_sampled_out", COUNTER, "Packets left out by sampling",
-	       sampled_out),
-	COUNTS_OF("netobs_unparsed", COUNTER,
-		  "Packets that did not become flows, by reason", set_unparsed),
-	COUNTS_OF("netobs_lost", COUNTER, "Packets lost, by reason", set_lost),
-	COUNTS("netobs_spilled", COUNTER,
-	       "Observed packets that took the slow way through an overflow table",
-	       spilled),
-	COUNTS("netobs_inferred", COUNTER,
-	       "Seen packets whose first observation does not follow from the interfaces",
-	       inferred),
+	ALL_COUNTS("netobs_seen", COUNTER,
+		   "Packets that reached any observed interface, each counted where it was observed first",
+		   seen),
+	ALL_COUNTS("netobs_observed", COUNTER,
+		   "Packets at all interfaces and directions that they crossed",
+		   observed),
+	ALL_COUNTS("netobs_exported", COUNTER, "Packets delivered in records",
+		   exported),
+	ALL_COUNTS("netobs_pending", GAUGE,
+		   "Packets drained that will be delivered later", pending),
+	ALL_COUNTS("netobs_filtered", COUNTER,
+		   "Packets left out by the filter, by rules or for their flow's size",
+		   filtered),
+	ALL_COUNTS("netobs_small", COUNTER,
+		   "Filtered packets: those of flows below the least size", small),
+	ALL_COUNTS("netobs_sampled_out", COUNTER,
+		   "Packets left out by sampling", sampled_out),
+	COUNTS("netobs_unparsed", COUNTER,
+	       "Packets that did not become flows, by reason", set_unparsed,
+	       netobs_count, ),
+	COUNTS("netobs_lost", COUNTER, "Packets lost, by reason", set_lost,
+	       netobs_count, ),
+	ALL_COUNTS("netobs_spilled", COUNTER,
+		   "Observed packets that took the slow way through an overflow table",
+		   spilled),
+	ALL_COUNTS("netobs_inferred", COUNTER,
+		   "Seen packets whose first observation does not follow from the interfaces",
+		   inferred),
 	{ "netobs_records", COUNTER, "Flow records delivered", ONE(stats.flows) },
 	{ "netobs_sampling_interval", GAUGE,
 	  "One packet or flow of so many is counted", ONE(sampling) },
@@ -502,30 +465,29 @@ const struct metric metrics_table[] = {
 	  .digits = 9 },
 
 	SINK_COUNTS("netobs_sink_taken", COUNTER, "Records given to the sink",
-		    taken),
+		    set_sink, metrics_sink, stats.taken.),
 	SINK_COUNTS("netobs_sink_recovered", COUNTER,
-		    "Records of an earlier run, found in the spool", recovered),
+		    "Records of an earlier run, found in the spool", set_sink,
+		    metrics_sink, stats.recovered.),
 	SINK_COUNTS("netobs_sink_delivered", COUNTER, "Records delivered",
-		    delivered),
+		    set_sink, metrics_sink, stats.delivered.),
 	SINK_COUNTS("netobs_sink_unconfirmed", COUNTER,
 		    "Delivered records that the other side may not have read",
-		    unconfirmed),
+		    set_sink, metrics_sink, stats.unconfirmed.),
 	SINK_COUNTS("netobs_sink_pending", GAUGE,
-		    "Records that wait to be delivered", pending),
-	{ "netobs_sink_dropped_records", COUNTER, "Records dropped, by reason",
-	  OF(set_sink_drop, netobs_sink_count, records) },
-	{ "netobs_sink_dropped_packets", COUNTER,
-	  "Records dropped, by reason: packets in them",
-	  OF(set_sink_drop, netobs_sink_count, packets) },
+		    "Records that wait to be delivered", set_sink, metrics_sink,
+		    stats.pending.),
+	SINK_COUNTS("netobs_sink_dropped", COUNTER, "Records dropped, by reason",
+		    set_sink_drop, netobs_sink_count, ),
 	{ "netobs_sink_connected", GAUGE,
 	  "0 while it is known that the other side cannot be reached, or a file not be written to",
-	  OF(set_sink_itself, metrics_sink, is_connected) },
+	  OF(set_sink, metrics_sink, is_connected) },
 	{ "netobs_sink_pending_seconds", GAUGE,
 	  "Time that the oldest pending record has waited, at most",
 	  SINK(pending_ms), .digits = 3 },
 	{ "netobs_sink_last_delivery_timestamp_seconds", GAUGE,
 	  "When records were delivered last",
-	  OF(set_delivering_sink, netobs_sink_stats, delivered_ns), .digits = 9 },
+	  OF(set_delivering_sink, metrics_sink, stats.delivered_ns), .digits = 9 },
 	{ "netobs_sink_spool_bytes", GAUGE, "Size of the spool",
 	  SINK(spool_bytes) },
 	{ "netobs_sink_spool_limit_bytes", GAUGE,
@@ -537,10 +499,12 @@ const struct metric metrics_table[] = {
 	  "Counters of the kind of sink: netobs-sinks(7)",
 	  .set = set_sink_counter },
 
-	COUNTS_OF("netobs_rule", COUNTER,
-		  "Packets that a rule decided about, at each point", set_rule),
-	COUNTS_OF("netobs_rule_sampled_out", COUNTER,
-		  "Of these, packets left out by sampling", set_rule_sampled_out),
+	COUNTS("netobs_rule", COUNTER,
+	       "Packets that a rule decided about, at each point", set_rule,
+	       metrics_rule, count.),
+	COUNTS("netobs_rule_sampled_out", COUNTER,
+	       "Of these, packets left out by sampling", set_rule, metrics_rule,
+	       sampled_out.),
 
 	{ "netobs_log_messages", COUNTER, "Messages logged",
 	  .set = set_log_level },
