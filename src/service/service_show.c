@@ -33,18 +33,13 @@ static void print_entry_json(struct printer *printer,
 	}
 	json_begin(&json, text, size);
 	json_open(&json, '{');
-	json_key(&json, "section");
-	json_string(&json, entry->section);
+	json_key_string(&json, "section", entry->section);
 	if (*entry->name) {
-		json_key(&json, "name");
-		json_string(&json, entry->name);
+		json_key_string(&json, "name", entry->name);
 	}
-	json_key(&json, "key");
-	json_string(&json, entry->key);
-	json_key(&json, "value");
-	json_string(&json, entry->value);
-	json_key(&json, "origin");
-	json_string(&json, origin);
+	json_key_string(&json, "key", entry->key);
+	json_key_string(&json, "value", entry->value);
+	json_key_string(&json, "origin", origin);
 	json_close(&json, '}');
 	if (json_end(&json) < 0)
 		printer->has_failed = true;

@@ -23,23 +23,10 @@ enum {
 	STATS_JSON_MAX = 4096,
 };
 
-static void add_string(struct json *json, const char *key, const char *value)
-{
-	json_key(json, key);
-	json_string(json, value);
-}
-
-static void add_bool(struct json *json, const char *key, bool value)
-{
-	json_key(json, key);
-	json_members(json, value ? "true" : "false", value ? 4 : 5);
-}
-
 static void add_status_count(struct json *json, const char *key,
 			     const struct netobs_count *count)
 {
-	json_key(json, key);
-	json_open(json, '{');
+	json_key_open(json, key, '{');
 	json_key_u64(json, "packets", count->packets);
 	json_key_u64(json, "bytes", count->bytes);
 	json_close(json, '}');
@@ -60,10 +47,8 @@ static void add_configuration(struct json *json, const struct service *service)
 	const struct conf *conf = &service->config->conf;
 	const struct service_reloads *reloads = &service->reloads;
 
-	json_key(json, "configuration");
-	json_open(json, '{');
-	json_key(json, "files");
-	json_open(json, '[');
+	json_key_open(json, "configuration", '{');
+	json_key_open(json, "files", '[');
 	for (size_t i = 0; i < conf->n; i++)
 		if (is_first_of_file(conf, i))
 			json_string(json, conf->entries[i].place.file);
@@ -71,9 +56,8 @@ static void add_configuration(struct json *json, const struct service *service)
 	json_key_u64(json, "reloads", reloads->total);
 	json_key_u64(json, "failed_reloads", reloads->failed);
 	if (reloads->total) {
-		json_key(json, "last_reload_ms");
-		json_i64(json, reloads->last_ms);
-		add_bool(json, "last_reload_ok", reloads->is_last_fine);
+		json_key_i64(json, "last_reload_ms", reloads->last_ms);
+		json_key_bool(json, "last_reload_ok", reloads->is_last_fine);
 	}
 	json_close(json, '}');
 }
@@ -95,18 +79,17 @@ static void add_difference(struct json *json, const struct netobs_stats *stats)
 	const struct netobs_count unparsed = sum_of(stats->unparsed);
 	const struct netobs_count lost = sum_of(stats->lost);
 
-	json_key(json, "difference");
-	json_open(json, '{');
-	json_key(json, "packets");
-	json_i64(json, (int64_t)(stats->seen.packets - stats->exported.packets -
-				 stats->pending.packets - stats->filtered.packets -
-				 stats->sampled_out.packets - unparsed.packets -
-				 lost.packets));
-	json_key(json, "bytes");
-	json_i64(json, (int64_t)(stats->seen.bytes - stats->exported.bytes -
-				 stats->pending.bytes - stats->filtered.bytes -
-				 stats->sampled_out.bytes - unparsed.bytes -
-				 lost.bytes));
+	json_key_open(json, "difference", '{');
+	json_key_i64(json, "packets",
+		     (int64_t)(stats->seen.packets - stats->exported.packets -
+			       stats->pending.packets - stats->filtered.packets -
+			       stats->sampled_out.packets - unparsed.packets -
+			       lost.packets));
+	json_key_i64(json, "bytes",
+		     (int64_t)(stats->seen.bytes - stats->exported.bytes -
+			       stats->pending.bytes - stats->filtered.bytes -
+			       stats->sampled_out.bytes - unparsed.bytes -
+			       lost.bytes));
 	json_close(json, '}');
 }
 
@@ -137,8 +120,7 @@ static void add_outcome(struct json *json, const char *key,
 static void add_crossings(struct json *json, const char *key,
 			  const struct netobs_crossings *crossings)
 {
-	json_key(json, key);
-	json_open(json, '{');
+	json_key_open(json, key, '{');
 	add_status_count(json, "seen", &crossings->seen);
 	add_outcome(json, "flows", &crossings->flows);
 	add_outcome(json, "filtered", &crossings->filtered);
@@ -159,15 +141,15 @@ static void add_interface(const struct netobs_interface *interface, void *user)
 	for (int d = 0; d < NETOBS_DIRECTIONS; d++)
 		crossings_add(&listing->listed[d], &interface->crossed[d]);
 	json_open(json, '{');
-	add_string(json, "name", interface->name);
+	json_key_string(json, "name", interface->name);
 	if (interface->netns)
-		add_string(json, "netns", interface->netns);
+		json_key_string(json, "netns", interface->netns);
 	json_key_u64(json, "ifindex", interface->ifindex);
 	json_key_u64(json, "netns_inode", interface->netns_inode);
 	if (interface->container_id)
-		add_string(json, "container_id", interface->container_id);
+		json_key_string(json, "container_id", interface->container_id);
 	if (interface->pod_uid)
-		add_string(json, "pod_uid", interface->pod_uid);
+		json_key_string(json, "pod_uid", interface->pod_uid);
 	add_crossings(json, "ingress", &interface->crossed[NETOBS_INGRESS]);
 	add_crossings(json, "egress", &interface->crossed[NETOBS_EGRESS]);
 	json_close(json, '}');
@@ -179,14 +161,12 @@ static void add_interfaces(struct json *json, const struct service *service)
 	struct listing listing = { .json = json };
 	struct netobs_crossings all[NETOBS_DIRECTIONS] = { 0 };
 
-	json_key(json, "interfaces");
-	json_open(json, '[');
+	json_key_open(json, "interfaces", '[');
 	netobs_interfaces(service->ctx, add_interface, &listing, all);
 	json_close(json, ']');
 	for (int d = 0; d < NETOBS_DIRECTIONS; d++)
 		crossings_subtract(&all[d], &listing.listed[d]);
-	json_key(json, "other_interfaces");
-	json_open(json, '{');
+	json_key_open(json, "other_interfaces", '{');
 	add_crossings(json, "ingress", &all[NETOBS_INGRESS]);
 	add_crossings(json, "egress", &all[NETOBS_EGRESS]);
 	json_close(json, '}');
@@ -200,10 +180,10 @@ static void add_status_rule(struct json *json, const char *action,
 {
 	json_open(json, '{');
 	if (action)
-		add_string(json, "action", action);
-	add_string(json, "filter", filter);
+		json_key_string(json, "action", action);
+	json_key_string(json, "filter", filter);
 	if (*sample)
-		add_string(json, "sample", sample);
+		json_key_string(json, "sample", sample);
 	json_key_u64(json, "packets", count->packets);
 	json_key_u64(json, "bytes", count->bytes);
 	add_status_count(json, "sampled_out", sampled_out);
@@ -219,8 +199,7 @@ static void add_rules(struct json *json, const struct service *service)
 
 	if (!rules->default_action)
 		return;
-	json_key(json, "rules");
-	json_open(json, '[');
+	json_key_open(json, "rules", '[');
 	for (uint32_t i = 0; !netobs_rule_count_get(service->ctx, i, &count) &&
 			     !netobs_rule_sampled_out_get(service->ctx, i, &out);
 	     i++) {
@@ -258,8 +237,7 @@ static void add_sessions(struct json *json, const struct service *service)
 
 	if (!service->config->wants_sessions)
 		return;
-	json_key(json, "sessions");
-	json_open(json, '{');
+	json_key_open(json, "sessions", '{');
 	json_key_u64(json, "open", totals.open);
 	json_key_u64(json, "ended", totals.ended);
 	json_key_u64(json, "reported", session_totals_reported(&totals));
@@ -274,8 +252,7 @@ static void add_sessions(struct json *json, const struct service *service)
 static void add_tables(struct json *json, const struct netobs_stats *stats,
 		       const struct netobs_engine_stats *engine)
 {
-	json_key(json, "tables");
-	json_open(json, '{');
+	json_key_open(json, "tables", '{');
 	json_key_u64(json, "flows", stats->table_entries);
 	json_key_u64(json, "max_flows", engine->max_flows);
 	json_key_u64(json, "flow_memory", stats->flow_memory);
@@ -328,8 +305,7 @@ static void add_kept(struct json *json, const struct netobs_engine_stats *engine
 #include "catalogue/options.def"
 	};
 
-	json_key(json, "kept_keys");
-	json_open(json, '[');
+	json_key_open(json, "kept_keys", '[');
 	for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
 		if (engine->kept & kept[i].bit)
 			json_string(json, kept[i].key);
@@ -339,8 +315,7 @@ static void add_kept(struct json *json, const struct netobs_engine_stats *engine
 static void add_drains(struct json *json, const struct netobs_stats *stats,
 		       const struct netobs_engine_stats *engine)
 {
-	json_key(json, "drains");
-	json_open(json, '{');
+	json_key_open(json, "drains", '{');
 	json_key_u64(json, "total", engine->drains);
 	json_key_u64(json, "early", stats->early_drains);
 	json_key_u64(json, "time_us", engine->drain_ns / 1000);
@@ -374,18 +349,18 @@ static void add_status_sink(struct json *json, const struct output *output,
 		return;
 	netobs_sink_stats_get(from, &stats);
 	json_open(json, '{');
-	add_string(json, "name", sink->name);
-	add_string(json, "state", find_sink_state(sink, &stats));
+	json_key_string(json, "name", sink->name);
+	json_key_string(json, "state", find_sink_state(sink, &stats));
 	if (stats.outage_ns) {
-		json_key(json, "outage_since_ms");
-		json_i64(json, stats.outage_ns / NSEC_PER_MSEC);
+		json_key_i64(json, "outage_since_ms",
+			     stats.outage_ns / NSEC_PER_MSEC);
 	}
 	json_key_u64(json, "pending_ms", stats.pending_ms);
 	json_key_u64(json, "spool_bytes", stats.spool_bytes);
 	json_key_u64(json, "spool_max_bytes", stats.spool_max_bytes);
 	if (stats.delivered_ns) {
-		json_key(json, "delivered_ms");
-		json_i64(json, stats.delivered_ns / NSEC_PER_MSEC);
+		json_key_i64(json, "delivered_ms",
+			     stats.delivered_ns / NSEC_PER_MSEC);
 	}
 	json_members(json, text + 1, (size_t)len - 2);
 	json_close(json, '}');
@@ -393,8 +368,7 @@ static void add_status_sink(struct json *json, const struct output *output,
 
 static void add_sinks(struct json *json, const struct service_sinks *sinks)
 {
-	json_key(json, "sinks");
-	json_open(json, '[');
+	json_key_open(json, "sinks", '[');
 	for (size_t i = 0; i < sinks->n; i++)
 		add_status_sink(json, &sinks->outputs[i], &sinks->sinks[i]);
 	json_close(json, ']');
@@ -416,17 +390,15 @@ static void add_log(struct json *json, const struct service *service)
 	const uint64_t first =
 		log->n > SERVICE_LOG_LINES ? log->n - SERVICE_LOG_LINES : 0;
 
-	json_key(json, "log");
-	json_open(json, '[');
+	json_key_open(json, "log", '[');
 	for (uint64_t i = first; i < log->n; i++) {
 		const struct service_log_line *line =
 			&log->lines[i % SERVICE_LOG_LINES];
 
 		json_open(json, '{');
-		json_key(json, "time_ms");
-		json_i64(json, line->time_ms);
-		add_string(json, "level", level_name(line->level));
-		add_string(json, "text", line->text);
+		json_key_i64(json, "time_ms", line->time_ms);
+		json_key_string(json, "level", level_name(line->level));
+		json_key_string(json, "text", line->text);
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -441,12 +413,10 @@ void service_status_add(struct json *json, void *user)
 	netobs_stats_get(service->ctx, &stats);
 	netobs_engine_stats_get(service->ctx, &engine);
 	json_key_u64(json, "pid", (uint64_t)getpid());
-	json_key(json, "time_ms");
-	json_i64(json, clock_ms(CLOCK_REALTIME));
-	json_key(json, "started_ms");
-	json_i64(json, service->started_ms);
+	json_key_i64(json, "time_ms", clock_ms(CLOCK_REALTIME));
+	json_key_i64(json, "started_ms", service->started_ms);
 	add_configuration(json, service);
-	add_string(json, "log_level", level_name(service->log_level));
+	json_key_string(json, "log_level", level_name(service->log_level));
 	json_key_u64(json, "errors", service->metrics_source.errors);
 	json_key_u64(json, "warnings", service->metrics_source.warnings);
 	add_status_stats(json, &stats);

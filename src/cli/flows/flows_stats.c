@@ -24,21 +24,17 @@ static void print_rule_json(const char *before, const char *action,
 
 	json_begin(&json, text, sizeof(text));
 	json_open(&json, '{');
-	json_key(&json, "action");
-	json_string(&json, action);
+	json_key_string(&json, "action", action);
 	if (rule) {
-		json_key(&json, "filter");
-		json_string(&json, rule->filter);
+		json_key_string(&json, "filter", rule->filter);
 	}
 	if (rule && rule->sampling) {
 		rules_sample_text(rule, sample, sizeof(sample));
-		json_key(&json, "sample");
-		json_string(&json, sample);
+		json_key_string(&json, "sample", sample);
 	}
 	json_key_u64(&json, "packets", count->packets);
 	json_key_u64(&json, "bytes", count->bytes);
-	json_key(&json, "sampled_out");
-	json_open(&json, '{');
+	json_key_open(&json, "sampled_out", '{');
 	json_key_u64(&json, "packets", sampled_out->packets);
 	json_key_u64(&json, "bytes", sampled_out->bytes);
 	json_close(&json, '}');

@@ -86,3 +86,28 @@ void json_members(struct json *json, const char *members, size_t len)
 	json_separate(json);
 	json_put(json, members, len);
 }
+
+void json_key_open(struct json *json, const char *key, char bracket)
+{
+	json_key(json, key);
+	json_open(json, bracket);
+}
+
+void json_key_i64(struct json *json, const char *key, int64_t value)
+{
+	json_key(json, key);
+	json_i64(json, value);
+}
+
+void json_key_string(struct json *json, const char *key, const char *string)
+{
+	json_key(json, key);
+	json_string(json, string);
+}
+
+void json_key_bool(struct json *json, const char *key, bool value)
+{
+	json_key(json, key);
+	json_put(json, value ? "true" : "false", value ? 4 : 5);
+	json->comma = true;
+}

@@ -117,6 +117,12 @@ void json_i64(struct json *json, int64_t value);
 /* Escapes what JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
 void json_string(struct json *json, const char *string);
 
+/* A member of an object, as json_key_u64(): begin an object or an array, or all of a value. */
+void json_key_open(struct json *json, const char *key, char bracket);
+void json_key_i64(struct json *json, const char *key, int64_t value);
+void json_key_string(struct json *json, const char *key, const char *string);
+void json_key_bool(struct json *json, const char *key, bool value);
+
 /* Text that is JSON already, without the comma before it. */
 void json_members(struct json *json, const char *members, size_t len);
 

@@ -48,21 +48,16 @@ struct answer {
 static int answer_write(const struct control *control,
 			const struct answer *answer, char *text, size_t size)
 {
-	const char *ok = answer->error ? "false" : "true";
 	struct json json;
 
 	json_begin(&json, text, size);
 	json_open(&json, '{');
 	json_key_u64(&json, "protocol", CONTROL_PROTOCOL);
-	json_key(&json, "version");
-	json_string(&json, netobs_version());
-	json_key(&json, "ok");
-	json_members(&json, ok, strlen(ok));
+	json_key_string(&json, "version", netobs_version());
+	json_key_bool(&json, "ok", !answer->error);
 	if (answer->error) {
-		json_key(&json, "error");
-		json_string(&json, answer->error);
-		json_key(&json, "message");
-		json_string(&json, answer->message);
+		json_key_string(&json, "error", answer->error);
+		json_key_string(&json, "message", answer->message);
 	}
 	if (answer->add)
 		answer->add(&json, control);
@@ -101,11 +96,9 @@ static void answer_refusal(const struct control *control,
 
 static void add_status(struct json *json, const struct control *control)
 {
-	json_key(json, "status");
-	json_open(json, '{');
+	json_key_open(json, "status", '{');
 	control->ops->add_status(json, control->user);
-	json_key(json, "clients");
-	json_open(json, '{');
+	json_key_open(json, "clients", '{');
 	json_key_u64(json, "connected", control->clients.server.n);
 	json_key_u64(json, "live", control->clients.n_live);
 	json_close(json, '}');
@@ -128,8 +121,7 @@ static void answer_status(struct control *control, struct control_client *client
 
 static void add_metrics(struct json *json, const struct control *control)
 {
-	json_key(json, "metrics");
-	json_string(json, control->metrics);
+	json_key_string(json, "metrics", control->metrics);
 }
 
 static void answer_metrics(struct control *control, struct control_client *client)
@@ -155,16 +147,14 @@ static void add_messages(struct json *json, const struct control *control)
 		strndup(control->messages, control->messages_len);
 	char *rest = text, *line;
 
-	json_key(json, "messages");
-	json_open(json, '[');
+	json_key_open(json, "messages", '[');
 	while (rest && (line = strsep(&rest, "\n"))) {
 		if (!*line)
 			continue;
 		json_open(json, '{');
-		json_key(json, "level");
-		json_string(json, *line == 'E' ? "error" : "warning");
-		json_key(json, "text");
-		json_string(json, line + 1);
+		json_key_string(json, "level",
+				*line == 'E' ? "error" : "warning");
+		json_key_string(json, "text", line + 1);
 		json_close(json, '}');
 	}
 	json_close(json, ']');

@@ -82,11 +82,9 @@ static void add_alert_rule(struct json *json,
 {
 	json_open(json, '{');
 	if (*rule->name) {
-		json_key(json, "name");
-		json_string(json, rule->name);
+		json_key_string(json, "name", rule->name);
 	}
-	json_key(json, "rule");
-	json_string(json, rule->rule);
+	json_key_string(json, "rule", rule->rule);
 	add_counts(json, counts);
 	json_close(json, '}');
 }
@@ -103,8 +101,7 @@ void alert_rules_json(const struct alert_rules *rules, const struct netobs *ctx,
 	if (netobs_alert_counts_get(ctx, rules->n, &counts) == 0 &&
 	    counts.broken) {
 		json_open(json, '{');
-		json_key(json, "rule");
-		json_string(json, "replaced");
+		json_key_string(json, "rule", "replaced");
 		add_counts(json, &counts);
 		json_close(json, '}');
 	}

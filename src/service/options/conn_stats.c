@@ -11,14 +11,12 @@ void conn_stats_json(struct json *json, const struct netobs *ctx)
 
 	if (netobs_connection_stats_get(ctx, &stats))
 		return;
-	json_key(json, "connections");
-	json_open(json, '{');
+	json_key_open(json, "connections", '{');
 	json_key_u64(json, "used", stats.used);
 	json_key_u64(json, "max", stats.capacity);
 	json_key_u64(json, "memory", stats.memory);
 	json_key_u64(json, "created", stats.created);
-	json_key(json, "evicted");
-	json_open(json, '{');
+	json_key_open(json, "evicted", '{');
 	json_key_u64(json, "half_open", stats.evicted_half_open);
 	json_key_u64(json, "closed", stats.evicted_closed);
 	json_key_u64(json, "idle", stats.evicted_idle);
