@@ -172,30 +172,11 @@ static void add_interfaces(struct json *json, const struct service *service)
 	json_close(json, '}');
 }
 
-/* @sample: "": the rule has none of its own */
-static void add_status_rule(struct json *json, const char *action,
-			    const char *filter, const char *sample,
-			    const struct netobs_count *count,
-			    const struct netobs_count *sampled_out)
-{
-	json_open(json, '{');
-	if (action)
-		json_key_string(json, "action", action);
-	json_key_string(json, "filter", filter);
-	if (*sample)
-		json_key_string(json, "sample", sample);
-	json_key_u64(json, "packets", count->packets);
-	json_key_u64(json, "bytes", count->bytes);
-	add_status_count(json, "sampled_out", sampled_out);
-	json_close(json, '}');
-}
-
 /* In the order of the configuration, then the default, then those that were replaced. */
 static void add_rules(struct json *json, const struct service *service)
 {
 	const struct rules *rules = &service->config->flows.rules;
 	struct netobs_count count, out;
-	char sample[32] = "";
 
 	if (!rules->default_action)
 		return;
@@ -203,18 +184,17 @@ static void add_rules(struct json *json, const struct service *service)
 	for (uint32_t i = 0; !netobs_rule_count_get(service->ctx, i, &count) &&
 			     !netobs_rule_sampled_out_get(service->ctx, i, &out);
 	     i++) {
-		if (i < rules->n) {
-			rules_sample_text(&rules->list[i], sample,
-					  sizeof(sample));
-			add_status_rule(json, rules_action(rules->list[i].action),
-					rules->list[i].filter, sample, &count,
-					&out);
-		} else if (i == rules->n) {
-			add_status_rule(json, rules_action(rules->default_action),
-					"default", "", &count, &out);
-		} else {
-			add_status_rule(json, NULL, "replaced", "", &count, &out);
-		}
+		const struct netobs_rule *rule =
+			i < rules->n ? &rules->list[i] : NULL;
+
+		if (rule)
+			rules_json(json, rules_action(rule->action),
+				   rule->filter, rule, &count, &out);
+		else if (i == rules->n)
+			rules_json(json, rules_action(rules->default_action),
+				   "default", NULL, &count, &out);
+		else
+			rules_json(json, NULL, "replaced", NULL, &count, &out);
 	}
 	json_close(json, ']');
 }

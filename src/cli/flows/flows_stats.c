@@ -14,31 +14,18 @@
 enum { RULE_JSON_MAX = 6 * 4096 + 256 }; /* all of an expression escaped */
 
 /* @rule: NULL: the default */
-static void print_rule_json(const char *before, const char *action,
+static void print_rule_json(const char *before, const struct rules *rules,
 			    const struct netobs_rule *rule,
 			    const struct netobs_count *count,
 			    const struct netobs_count *sampled_out)
 {
-	char text[RULE_JSON_MAX], sample[32];
+	char text[RULE_JSON_MAX];
 	struct json json;
 
 	json_begin(&json, text, sizeof(text));
-	json_open(&json, '{');
-	json_key_string(&json, "action", action);
-	if (rule) {
-		json_key_string(&json, "filter", rule->filter);
-	}
-	if (rule && rule->sampling) {
-		rules_sample_text(rule, sample, sizeof(sample));
-		json_key_string(&json, "sample", sample);
-	}
-	json_key_u64(&json, "packets", count->packets);
-	json_key_u64(&json, "bytes", count->bytes);
-	json_key_open(&json, "sampled_out", '{');
-	json_key_u64(&json, "packets", sampled_out->packets);
-	json_key_u64(&json, "bytes", sampled_out->bytes);
-	json_close(&json, '}');
-	json_close(&json, '}');
+	rules_json(&json,
+		   rules_action(rule ? rule->action : rules->default_action),
+		   rule ? rule->filter : NULL, rule, count, sampled_out);
 	if (json_end(&json) > 0)
 		fprintf(stderr, "%s%s", before, text);
 }
@@ -54,13 +41,9 @@ static void print_rules_json(const struct flows_request *request,
 	for (uint32_t i = 0; i <= rules->n; i++)
 		if (!netobs_rule_count_get(ctx, i, &count) &&
 		    !netobs_rule_sampled_out_get(ctx, i, &out))
-			print_rule_json(
-				i ? "," : "",
-				rules_action(i < rules->n ?
-						     rules->list[i].action :
-						     rules->default_action),
-				i < rules->n ? &rules->list[i] : NULL, &count,
-				&out);
+			print_rule_json(i ? "," : "", rules,
+					i < rules->n ? &rules->list[i] : NULL,
+					&count, &out);
 	fputs("]", stderr);
 	if (!netobs_rule_count_get(ctx, rules->n + 1, &count) && count.packets)
 		fprintf(stderr,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
 #include "base/util.h"
 #include "base/value.h"
 
@@ -59,13 +60,35 @@ bool rules_parse_sample(const char *text, struct netobs_rule *rule)
 	return false;
 }
 
-void rules_sample_text(const struct netobs_rule *rule, char *buf, size_t size)
+/* As it is parsed. */
+static void add_sample(struct json *json, const struct netobs_rule *rule)
 {
-	*buf = '\0';
-	if (rule->sampling)
-		snprintf(buf, size, "%s:%u",
-			 rule->sampling_mode == NETOBS_SAMPLE_FLOWS ? "flow" : "1",
-			 rule->sampling);
+	char text[32];
+
+	snprintf(text, sizeof(text), "%s:%u",
+		 rule->sampling_mode == NETOBS_SAMPLE_FLOWS ? "flow" : "1",
+		 rule->sampling);
+	json_key_string(json, "sample", text);
+}
+
+void rules_json(struct json *json, const char *action, const char *filter,
+		const struct netobs_rule *rule, const struct netobs_count *count,
+		const struct netobs_count *sampled_out)
+{
+	json_open(json, '{');
+	if (action)
+		json_key_string(json, "action", action);
+	if (filter)
+		json_key_string(json, "filter", filter);
+	if (rule && rule->sampling)
+		add_sample(json, rule);
+	json_key_u64(json, "packets", count->packets);
+	json_key_u64(json, "bytes", count->bytes);
+	json_key_open(json, "sampled_out", '{');
+	json_key_u64(json, "packets", sampled_out->packets);
+	json_key_u64(json, "bytes", sampled_out->bytes);
+	json_close(json, '}');
+	json_close(json, '}');
 }
 
 /* Cut the next word off. @return what follows it */

@@ -12,6 +12,8 @@
 
 #include <netobs/netobs.h>
 
+struct json;
+
 struct rules {
 	const char *path;
 	struct netobs_rule list[NETOBS_RULES_MAX];
@@ -37,8 +39,16 @@ void rules_clear(struct rules *rules);
  */
 bool rules_parse_sample(const char *text, struct netobs_rule *rule);
 
-/** Write the sampling of a rule as it is parsed; "" if it has none of its own. */
-void rules_sample_text(const struct netobs_rule *rule, char *buf, size_t size);
+/**
+ * Add an object: what a rule has decided about.
+ *
+ * @param action  NULL: it has none, as those that were replaced
+ * @param filter  NULL: it has none
+ * @param rule    whose sampling is added; NULL: none is
+ */
+void rules_json(struct json *json, const char *action, const char *filter,
+		const struct netobs_rule *rule, const struct netobs_count *count,
+		const struct netobs_count *sampled_out);
 
 /** @return "accept" or "reject" */
 const char *rules_action(enum netobs_action action);
