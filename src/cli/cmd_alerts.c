@@ -88,9 +88,7 @@ int cmd_alerts(int argc, char **argv)
 
 	flows_request_init(&request, &command);
 	result = parse_alerts(&request, argc, argv);
-	status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
-	if (result == ARGS_RUN)
-		status = flows_session(&request);
+	status = result == ARGS_RUN ? flows_session(&request) : (int)result;
 	flows_request_clear(&request);
 	return status;
 }

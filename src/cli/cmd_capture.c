@@ -85,12 +85,7 @@ static void print_capture_log(int level, const char *message, void *user)
 static void report_capture_error(const struct session *session,
 				 const char *doing, int error)
 {
-	if (!session->error_logged)
-		fprintf(stderr, "netobsctl capture: cannot %s: %s\n", doing,
-			strerror(-error));
-	if (error == -EPERM)
-		fprintf(stderr,
-			"Run it as root, or see 'netobsctl check' for what is missing.\n");
+	args_report_failure("capture", session->error_logged, doing, error);
 }
 
 static bool is_listening(const struct session *session)
@@ -543,13 +538,11 @@ int cmd_capture(int argc, char **argv)
 	struct session session = { 0 };
 	enum args_result result =
 		capture_config_parse(&session.config, argc, argv);
-	int status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+	int status = result;
 
 	session.stop_fd = eventfd(0, EFD_CLOEXEC);
 	session.left = session.config.count ? session.config.count : UINT64_MAX;
-	session.log_level = session.config.verbose > 1	? NETOBS_LOG_DEBUG :
-			    session.config.verbose == 1 ? NETOBS_LOG_INFO :
-							  NETOBS_LOG_WARNING;
+	session.log_level = args_log_level(session.config.verbose);
 	if (result == ARGS_RUN)
 		status = run_capture(&session);
 	close_fd(&session.stop_fd);

@@ -332,16 +332,11 @@ int cmd_check(int argc, char **argv)
 {
 	struct check_config config = { .output = OUTPUT_TABLE };
 	struct findings findings = { 0 };
+	enum args_result result = args_parse(&command, argc, argv, &config);
 	int r;
 
-	switch (args_parse(&command, argc, argv, &config)) {
-	case ARGS_RUN:
-		break;
-	case ARGS_HELP:
-		return EXIT_FINE;
-	case ARGS_WRONG:
-		return EXIT_USAGE;
-	}
+	if (result != ARGS_RUN)
+		return result;
 	findings.persist_dir = config.persist_dir;
 	findings.disabled = flows_attachment_disables(config.attach);
 	r = find_out(&findings);

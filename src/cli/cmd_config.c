@@ -112,10 +112,8 @@ int cmd_config(int argc, char **argv)
 {
 	struct options wanted = { .output = -1 };
 	enum args_result result = args_parse(&command, argc, argv, &wanted);
-	int status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+	int status = result == ARGS_RUN ? run_config(&wanted) : (int)result;
 
-	if (result == ARGS_RUN)
-		status = run_config(&wanted);
 	args_list_clear(&wanted.operands);
 	return status;
 }

@@ -186,7 +186,7 @@ static int parse_and_ask(const struct args_command *command,
 	enum args_result result = args_parse(command, argc, argv, &wanted);
 
 	if (result != ARGS_RUN)
-		return result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+		return result;
 	return ask(command->name, &wanted, command->name, print);
 }
 
@@ -234,10 +234,8 @@ int cmd_log(int argc, char **argv)
 {
 	struct options wanted = { 0 };
 	enum args_result result = args_parse(&log_command, argc, argv, &wanted);
-	int status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+	int status = result == ARGS_RUN ? set_level(&wanted) : (int)result;
 
-	if (result == ARGS_RUN)
-		status = set_level(&wanted);
 	args_list_clear(&wanted.operands);
 	return status;
 }

@@ -38,7 +38,7 @@ int cmd_detach(int argc, char **argv)
 	int r;
 
 	if (result != ARGS_RUN)
-		return result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+		return result;
 	r = netobs_persisted_remove(path, &removed);
 	if (r == -ENOENT) {
 		printf("%s: nothing is left there\n", path);

@@ -84,7 +84,7 @@ int cmd_flows(int argc, char **argv)
 		request.has_screen = !request.files.n && !request.live;
 		result = flows_request_finish(&request);
 	}
-	status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+	status = result;
 	if (result == ARGS_RUN)
 		status = request.list ? list_interfaces() :
 			 request.live ? flows_live(&request) :

@@ -28,13 +28,7 @@ static const struct args_command command = {
 int cmd_run(int argc, char **argv)
 {
 	struct options wanted = { 0 };
+	enum args_result result = args_parse(&command, argc, argv, &wanted);
 
-	switch (args_parse(&command, argc, argv, &wanted)) {
-	case ARGS_RUN:
-		return service_run(wanted.path);
-	case ARGS_HELP:
-		return EXIT_FINE;
-	default:
-		return EXIT_USAGE;
-	}
+	return result == ARGS_RUN ? service_run(wanted.path) : (int)result;
 }

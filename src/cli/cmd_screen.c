@@ -93,7 +93,7 @@ static int run_screen(const struct args_command *command,
 
 	flows_request_init(&request, command);
 	result = parse_screen(&request, prepare, argc, argv);
-	status = result == ARGS_WRONG ? EXIT_USAGE : EXIT_FINE;
+	status = result;
 	if (result == ARGS_RUN) {
 		flows_request_observe_once(&request);
 		status = flows_session(&request);

@@ -82,12 +82,7 @@ static void print_session_log(int level, const char *message, void *user)
 static void report_session_error(const struct session *session,
 				 const char *doing, int error)
 {
-	if (!session->error_logged)
-		fprintf(stderr, "netobsctl sessions: cannot %s: %s\n", doing,
-			strerror(-error));
-	if (error == -EPERM)
-		fprintf(stderr,
-			"Run it as root, or see 'netobsctl check' for what is missing.\n");
+	args_report_failure("sessions", session->error_logged, doing, error);
 }
 
 /* ---- Records --------------------------------------------------------------------------- */
@@ -344,16 +339,15 @@ int cmd_sessions(int argc, char **argv)
 	struct session session = { 0 };
 	struct sessions_config *config = &session.config;
 	enum args_result result = args_parse(&command, argc, argv, config);
-	int status = result == ARGS_HELP ? EXIT_FINE : EXIT_USAGE;
+	int status;
 
 	session.left = config->count ?: UINT64_MAX;
-	session.log_level = config->verbose > 1	 ? NETOBS_LOG_DEBUG :
-			    config->verbose == 1 ? NETOBS_LOG_INFO :
-						   NETOBS_LOG_WARNING;
+	session.log_level = args_log_level(config->verbose);
 	if (result == ARGS_RUN)
 		result = check_choice(&config->choice);
-	if (result == ARGS_RUN && add_outputs(&session) == ARGS_RUN)
-		status = run_sessions(&session);
+	if (result == ARGS_RUN)
+		result = add_outputs(&session);
+	status = result == ARGS_RUN ? run_sessions(&session) : (int)result;
 	free_outputs(&session);
 	args_list_clear(&config->output_specs);
 	return status;

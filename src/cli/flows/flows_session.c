@@ -67,12 +67,8 @@ static void report_message(const struct session *session, const char *severity,
 static void report_flow_error(const struct session *session, const char *doing,
 			      int error)
 {
-	if (!session->error_logged)
-		fprintf(stderr, "netobsctl %s: cannot %s: %s\n",
-			verb_of(session), doing, strerror(-error));
-	if (error == -EPERM)
-		fprintf(stderr,
-			"Run it as root, or see 'netobsctl check' for what is missing.\n");
+	args_report_failure(verb_of(session), session->error_logged, doing,
+			    error);
 }
 
 static void keep_note(struct session *session, const char *text)
@@ -173,24 +169,8 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 		stop_flows(session);
 }
 
-/* They are for now, and not for the end of the interval. */
-static void flush_alerts(struct session *session)
+static void flush_outputs(struct session *session)
 {
-	for (size_t i = 0;
-	     session->has_alerts && i < session->request->n_outputs; i++) {
-		struct output *output = &session->request->outputs[i];
-
-		output_interval(output);
-		if (output->error)
-			stop_flows(session);
-	}
-	session->has_alerts = false;
-}
-
-static void on_interval(void *user)
-{
-	struct session *session = user;
-
 	for (size_t i = 0; i < session->request->n_outputs; i++) {
 		struct output *output = &session->request->outputs[i];
 
@@ -198,6 +178,21 @@ static void on_interval(void *user)
 		if (output->error)
 			stop_flows(session);
 	}
+}
+
+/* Alerts are sent at once, and not at the end of the interval. */
+static void flush_alerts(struct session *session)
+{
+	if (session->has_alerts)
+		flush_outputs(session);
+	session->has_alerts = false;
+}
+
+static void on_interval(void *user)
+{
+	struct session *session = user;
+
+	flush_outputs(session);
 	metrics_write(session->metrics, false);
 }
 
@@ -584,9 +579,7 @@ int flows_session(struct flows_request *request)
 	struct session session = {
 		.request = request,
 		.left = request->count ? request->count : UINT64_MAX,
-		.log_level = request->verbose > 1  ? NETOBS_LOG_DEBUG :
-			     request->verbose == 1 ? NETOBS_LOG_INFO :
-						     NETOBS_LOG_WARNING,
+		.log_level = args_log_level(request->verbose),
 	};
 
 	return run_session(&session);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <netobs/netobs.h>
+
 #include "base/suggest.h"
 #include "base/value.h"
 
@@ -28,6 +30,24 @@ void args_complain(const struct args_command *command, const char *format, ...)
 	vfprintf(stderr, format, args);
 	va_end(args);
 	fprintf(stderr, "\nTry 'netobsctl %s -h'.\n", command->name);
+}
+
+int args_log_level(uint32_t verbose)
+{
+	return verbose > 1  ? NETOBS_LOG_DEBUG :
+	       verbose == 1 ? NETOBS_LOG_INFO :
+			      NETOBS_LOG_WARNING;
+}
+
+void args_report_failure(const char *command, bool is_known, const char *doing,
+			 int error)
+{
+	if (!is_known)
+		fprintf(stderr, "netobsctl %s: cannot %s: %s\n", command, doing,
+			strerror(-error));
+	if (error == -EPERM)
+		fprintf(stderr,
+			"Run it as root, or see 'netobsctl check' for what is missing.\n");
 }
 
 void args_out_of_memory(const struct args_command *command)

@@ -92,10 +92,11 @@ struct args_command {
 	const char *notes; /* printed after the options, or NULL */
 };
 
+/* ARGS_RUN, or the exit status of a command that has nothing to do. */
 enum args_result {
-	ARGS_RUN,   /* go on */
-	ARGS_HELP,  /* help was asked for and printed */
-	ARGS_WRONG, /* a message was printed */
+	ARGS_RUN = -1,
+	ARGS_HELP = EXIT_FINE,	 /* help was asked for and printed */
+	ARGS_WRONG = EXIT_USAGE, /* a message was printed */
 };
 
 /* -h and --help are understood without being in the table. */
@@ -131,6 +132,17 @@ struct args_label args_label(const char *letter, const char *name);
 /* Print "netobsctl COMMAND: ..." and where to find help, to stderr. */
 void args_complain(const struct args_command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/** @return the least severe level to log, by how often -v was given */
+int args_log_level(uint32_t verbose);
+
+/**
+ * Report that a command cannot go on, unless it @is_known why, and what -EPERM takes.
+ *
+ * @param doing  such as "start"
+ */
+void args_report_failure(const char *command, bool is_known, const char *doing,
+			 int error);
 
 /* End the process, which has not begun anything: the options are not at fault. */
 _Noreturn void args_out_of_memory(const struct args_command *command);
