@@ -9,10 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/util.h"
+#include "base/io.h"
 
 #define BLANKS " \t\r"
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
@@ -82,24 +80,20 @@ static bool keep_text(struct conf *conf, char *text)
 
 static void add_conf_entry(struct conf *conf, const struct conf_entry *entry)
 {
+	struct conf_entry *entries;
+
 	if (conf->n == CONF_ENTRIES_MAX) {
 		conf_complain(conf, &entry->place,
 			      "there are more than %d lines", CONF_ENTRIES_MAX);
 		return;
 	}
-	if (conf->n == conf->room) {
-		size_t room = conf->room ? 2 * conf->room : 64;
-		struct conf_entry *entries =
-			reallocarray(conf->entries, room, sizeof(*entries));
-
-		if (!entries) {
-			complain_memory(conf, entry->place.file);
-			return;
-		}
-		conf->entries = entries;
-		conf->room = room;
+	entries = reallocarray(conf->entries, conf->n + 1, sizeof(*entries));
+	if (!entries) {
+		complain_memory(conf, entry->place.file);
+		return;
 	}
-	conf->entries[conf->n++] = *entry;
+	conf->entries = entries;
+	entries[conf->n++] = *entry;
 }
 
 const struct conf_entry *conf_find(const struct conf *conf, const char *section,
@@ -308,59 +302,20 @@ void conf_parse(struct conf *conf, const char *file, char *text, size_t len)
 
 /* ---- Files ----------------------------------------------------------------------- */
 
-/* /dev/null, as which a link hides a file of the vendor, is empty. */
-static int read_fd(int fd, char *text, size_t *ret_len)
-{
-	size_t len = 0;
-	ssize_t n;
-
-	while ((n = read(fd, text + len, CONF_FILE_MAX + 1 - len)) > 0)
-		len += (size_t)n;
-	if (n < 0)
-		return -errno;
-	if (len > CONF_FILE_MAX)
-		return -EFBIG;
-	text[len] = '\0';
-	*ret_len = len;
-	return 0;
-}
-
-static int read_file(const char *path, char **ret_text, size_t *ret_len)
-{
-	/* A named pipe would keep us waiting. */
-	cleanup_fd int fd =
-		open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	cleanup_free char *text = NULL;
-	char *fitting;
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	text = malloc(CONF_FILE_MAX + 2);
-	if (!text)
-		return -ENOMEM;
-	r = read_fd(fd, text, ret_len);
-	if (r < 0)
-		return r;
-	fitting = realloc(text, *ret_len + 1);
-	text = fitting ?: text;
-	*ret_text = TAKE_PTR(text);
-	return 0;
-}
-
 /* @return whether there is such a file */
 static bool read_path(struct conf *conf, const char *path)
 {
 	const struct conf_place place = { .file = path };
 	char *text = NULL;
 	size_t len = 0;
-	int r = read_file(path, &text, &len);
+	/* A named pipe would keep us waiting; /dev/null hides a file of the vendor. */
+	int r = io_read_file(path, O_NONBLOCK, CONF_FILE_MAX, &text, &len);
 
 	if (r == -ENOENT)
 		return false;
 	if (r == -EFBIG)
 		conf_complain(conf, &place, "the file is larger than 1 MiB");
-	else if (r < 0 || !text)
+	else if (r < 0)
 		conf_complain(conf, &place, "%s", strerror(-r));
 	else
 		conf_parse(conf, path, text, len);
@@ -376,7 +331,7 @@ static int is_drop_in(const struct dirent *entry)
 }
 
 struct drop_in {
-	const char *directory;
+	size_t directory; /* number of it: a name in an earlier one hides later ones */
 	char name[NAME_MAX + 1];
 };
 
@@ -385,22 +340,10 @@ struct drop_ins {
 	size_t n;
 };
 
-static bool is_listed(const struct drop_ins *all, const char *name)
+static bool add_drop_in(struct drop_ins *all, size_t directory, const char *name)
 {
-	for (size_t i = 0; i < all->n; i++)
-		if (!strcmp(all->list[i].name, name))
-			return true;
-	return false;
-}
+	struct drop_in *list = reallocarray(all->list, all->n + 1, sizeof(*list));
 
-static bool list_drop_in(struct drop_ins *all, const char *directory,
-			 const char *name)
-{
-	struct drop_in *list;
-
-	if (is_listed(all, name))
-		return true;
-	list = reallocarray(all->list, all->n + 1, sizeof(*list));
 	if (!list)
 		return false;
 	all->list = list;
@@ -409,12 +352,12 @@ static bool list_drop_in(struct drop_ins *all, const char *directory,
 	return true;
 }
 
-static void list_directory(struct conf *conf, const char *directory,
-			   struct drop_ins *all)
+static void list_directory(struct conf *conf, const char *path,
+			   size_t directory, struct drop_ins *all)
 {
-	const struct conf_place place = { .file = directory };
+	const struct conf_place place = { .file = path };
 	struct dirent **found;
-	int n = scandir(directory, &found, is_drop_in, NULL);
+	int n = scandir(path, &found, is_drop_in, NULL);
 
 	if (n < 0) {
 		if (errno != ENOENT && errno != ENOTDIR)
@@ -422,33 +365,37 @@ static void list_directory(struct conf *conf, const char *directory,
 		return;
 	}
 	for (int i = 0; i < n; i++) {
-		if (!list_drop_in(all, directory, found[i]->d_name))
-			complain_memory(conf, directory);
+		if (!add_drop_in(all, directory, found[i]->d_name))
+			complain_memory(conf, path);
 		free(found[i]);
 	}
 	free(found);
 }
 
-static int compare_names(const void *a, const void *b)
+static int compare_drop_ins(const void *a, const void *b)
 {
 	const struct drop_in *first = a, *second = b;
+	const int order = strcmp(first->name, second->name);
 
-	return strcmp(first->name, second->name);
+	return order ?: (int)first->directory - (int)second->directory;
 }
 
 static void read_drop_ins(struct conf *conf, const char *const *directories)
 {
 	struct drop_ins all = { 0 };
 
-	for (; *directories; directories++)
-		list_directory(conf, *directories, &all);
+	for (size_t i = 0; directories[i]; i++)
+		list_directory(conf, directories[i], i, &all);
 	if (all.n)
-		qsort(all.list, all.n, sizeof(*all.list), compare_names);
+		qsort(all.list, all.n, sizeof(*all.list), compare_drop_ins);
 	for (size_t i = 0; i < all.n; i++) {
+		const struct drop_in *drop_in = &all.list[i];
 		char path[PATH_MAX];
 
-		snprintf(path, sizeof(path), "%s/%s", all.list[i].directory,
-			 all.list[i].name);
+		if (i && !strcmp(drop_in->name, drop_in[-1].name))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s",
+			 directories[drop_in->directory], drop_in->name);
 		read_path(conf, path);
 	}
 	free(all.list);

@@ -33,7 +33,7 @@ struct conf_entry {
 
 struct conf {
 	struct conf_entry *entries; /* in the order in which they take effect */
-	size_t n, room;
+	size_t n;
 	char **texts; /* that entries point into, and names of files */
 	size_t n_texts;
 	/* An error, as FILE:LINE:COLUMN: MESSAGE. */

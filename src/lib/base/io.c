@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -47,6 +48,34 @@ int io_make_parents(const char *path)
 		*slash = '/';
 		slash += strspn(slash, "/");
 	}
+	return 0;
+}
+
+int io_read_file(const char *path, int flags, size_t max, char **ret_text,
+		 size_t *ret_len)
+{
+	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | flags);
+	cleanup_free char *text = NULL;
+	char *fitting;
+	size_t len = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	text = malloc(max + 2);
+	if (!text)
+		return -ENOMEM;
+	while ((n = read(fd, text + len, max + 1 - len)) > 0)
+		len += (size_t)n;
+	if (n < 0)
+		return -errno;
+	if (len > max)
+		return -EFBIG;
+	text[len] = '\0';
+	fitting = realloc(text, len + 1);
+	text = fitting ?: text;
+	*ret_text = TAKE_PTR(text);
+	*ret_len = len;
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Files: writing all, the directories on a path, a line that is secret. */
+/* Files: reading and writing all, the directories on a path, a line that is secret. */
 #ifndef NETOBS_BASE_IO_H
 #define NETOBS_BASE_IO_H
 
@@ -17,6 +17,16 @@ int io_write(int fd, const void *bytes, size_t len, size_t *at);
  * Errors: as mkdir(2).
  */
 int io_make_parents(const char *path);
+
+/**
+ * Read a file whole.
+ *
+ * @param flags     of open(2), beside O_RDONLY
+ * @param ret_text  its @ret_len bytes, and a NUL; the caller's
+ * @return 0; -EFBIG: it has more than @max bytes; -ENOMEM; others: as open(2) and read(2)
+ */
+int io_read_file(const char *path, int flags, size_t max, char **ret_text,
+		 size_t *ret_len);
 
 /**
  * Read the first line of a file: a password or a token, which a command line would show.

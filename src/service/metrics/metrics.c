@@ -119,36 +119,13 @@ static int on_clients(void *arg, int fd)
 	return 0;
 }
 
-/* @return a text, the caller's; NULL: errno says why */
-static char *read_pem(const char *path)
+static int read_pem(const char *path, char **ret_text, char *why, size_t why_size)
 {
-	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	cleanup_free char *text = malloc(PEM_MAX);
-	ssize_t n = 0;
-	size_t len = 0;
+	size_t len;
+	int err = path ? io_read_file(path, 0, PEM_MAX, ret_text, &len) : 0;
 
-	if (fd < 0 || !text)
-		return NULL;
-	while (len < PEM_MAX - 1 &&
-	       (n = read(fd, text + len, PEM_MAX - 1 - len)) > 0)
-		len += (size_t)n;
-	if (n < 0)
-		return NULL;
-	text[len] = '\0';
-	return TAKE_PTR(text);
-}
-
-static int read_file(const char *path, char **ret_text, char *why, size_t why_size)
-{
-	int err;
-
-	if (!path)
-		return 0;
-	*ret_text = read_pem(path);
-	if (*ret_text)
-		return 0;
-	err = -errno;
-	snprintf(why, why_size, "%s: %s", path, strerror(-err));
+	if (err)
+		snprintf(why, why_size, "%s: %s", path, strerror(-err));
 	return err;
 }
 
@@ -170,9 +147,9 @@ static int open_httpd(struct metrics *metrics, struct httpd **ret_httpd,
 	cleanup_fd int fd = fcntl(metrics->listener.fd, F_DUPFD_CLOEXEC, 0);
 	int err = fd < 0 ? -errno : 0;
 
-	err = err ?: read_file(config->tls_cert, &tls.cert, why, why_size);
-	err = err ?: read_file(config->tls_key, &tls.key, why, why_size);
-	err = err ?: read_file(config->tls_ca, &tls.ca, why, why_size);
+	err = err ?: read_pem(config->tls_cert, &tls.cert, why, why_size);
+	err = err ?: read_pem(config->tls_key, &tls.key, why, why_size);
+	err = err ?: read_pem(config->tls_ca, &tls.ca, why, why_size);
 	if (!err)
 		err = metrics->module->open(fd, config->tls_cert ? &tls : NULL,
 					    answer_request, metrics, ret_httpd,
