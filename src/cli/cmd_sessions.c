@@ -46,8 +46,7 @@ static const struct args_command command = {
 struct session {
 	struct sessions_config config;
 	struct netobs_sessions *sessions;
-	struct output *outputs;
-	size_t n_outputs;
+	struct output_list outputs;
 	uint64_t left; /* records still to be printed */
 	int log_level; /* the least severe that is shown */
 	bool error_logged;
@@ -94,50 +93,27 @@ static void print_session(const struct netobs_session *record, void *user)
 	if (!session->left ||
 	    !session_choice_takes(&session->config.choice, record))
 		return;
-	for (size_t i = 0; i < session->n_outputs; i++)
-		output_record(&session->outputs[i], &record->record);
+	output_list_record(&session->outputs, &record->record);
 	if (--session->left == 0)
 		stop_sessions(session);
 }
 
 /* ---- Outputs ---------------------------------------------------------------------------- */
 
-static enum args_result add_output(struct session *session, const char *spec)
+static enum args_result parse_outputs(struct session *session)
 {
-	struct output *output = &session->outputs[session->n_outputs];
-	char why[160];
+	struct output_list *outputs = &session->outputs;
+	enum args_result result = output_list_parse(
+		outputs, &command, &session->config.output_specs, false);
 
-	if (spec && view_output_refuse(spec, why, sizeof(why))) {
-		args_complain(&command, "-o '%s': %s", spec, why);
-		return ARGS_WRONG;
-	}
-	*output = view_output_of(spec, false);
-	if (output_take_records(output, "session", &output_sessions) < 0)
-		args_out_of_memory(&command);
-	output->on_log = print_session_log;
-	output->user = session;
-	session->n_outputs++;
-	return ARGS_RUN;
-}
-
-static enum args_result add_outputs(struct session *session)
-{
-	const struct args_list *specs = &session->config.output_specs;
-	const size_t n = specs->n ?: 1;
-	size_t on_stdout = 0;
-	enum args_result result = ARGS_RUN;
-
-	session->outputs = calloc(n, sizeof(*session->outputs));
-	if (!session->outputs)
-		args_out_of_memory(&command);
-	for (size_t i = 0; result == ARGS_RUN && i < n; i++) {
-		result = add_output(session, specs->n ? specs->items[i] : NULL);
-		on_stdout += session->outputs[i].is_stdout;
-	}
-	if (on_stdout <= 1)
+	if (result != ARGS_RUN)
 		return result;
-	args_complain(&command, "%s", OUTPUT_STDOUT_TWICE);
-	return ARGS_WRONG;
+	output_list_take(outputs, "session", &output_sessions);
+	for (size_t i = 0; i < outputs->n; i++) {
+		outputs->list[i].on_log = print_session_log;
+		outputs->list[i].user = session;
+	}
+	return ARGS_RUN;
 }
 
 /* By the names that they have here. */
@@ -161,89 +137,9 @@ static enum args_result check_choice(const struct session_choice *choice)
 	return ARGS_RUN;
 }
 
-static int open_outputs(struct session *session)
-{
-	for (size_t i = 0; i < session->n_outputs; i++) {
-		struct output *output = &session->outputs[i];
-		int r = output_open(output);
-
-		if (r == -EINVAL) {
-			session->wrong_spec = true;
-			fprintf(stderr,
-				"netobsctl sessions: -o '%.*s': see netobs-sinks(7)\n",
-				output_name_len(output), output->spec);
-		}
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static bool close_outputs(struct session *session)
-{
-	bool is_complete = true;
-
-	output_finish_all(session->outputs, session->n_outputs, OUTPUT_FINISH_MS);
-	for (size_t i = 0; i < session->n_outputs; i++)
-		is_complete &= output_close(&session->outputs[i]);
-	return is_complete;
-}
-
-static void free_outputs(struct session *session)
-{
-	for (size_t i = 0; i < session->n_outputs; i++)
-		output_done(&session->outputs[i]);
-	free(session->outputs);
-}
-
 /* ---- The run ------------------------------------------------------------------------------ */
 
-/* With no records there is no write to notice that the reader of standard output has gone. */
 enum { FD_SESSIONS, FD_STDOUT, FD_OUTPUTS };
-
-static void fill_session_fds(const struct session *session, struct pollfd *fds)
-{
-	fds[FD_SESSIONS] =
-		(struct pollfd){ .fd = netobs_sessions_fd(session->sessions),
-				 .events = POLLIN };
-	fds[FD_STDOUT] = (struct pollfd){ .fd = -1 };
-	for (size_t i = 0; i < session->n_outputs; i++) {
-		const struct output *output = &session->outputs[i];
-
-		fds[FD_OUTPUTS + i] = (struct pollfd){ .fd = output_fd(output),
-						       .events = POLLIN };
-		if (output->is_stdout && !output->error)
-			fds[FD_STDOUT].fd = STDOUT_FILENO;
-	}
-}
-
-static void look_at_outputs(struct session *session, const struct pollfd *fds)
-{
-	const bool is_reader_gone = fds[FD_STDOUT].revents & (POLLERR | POLLHUP);
-
-	for (size_t i = 0; i < session->n_outputs; i++) {
-		struct output *output = &session->outputs[i];
-
-		if (output->is_stdout && !output->error && is_reader_gone)
-			output->error = -EPIPE;
-		if (fds[FD_OUTPUTS + i].revents)
-			output_ready(output);
-	}
-}
-
-static void flush_outputs(struct session *session)
-{
-	for (size_t i = 0; i < session->n_outputs; i++)
-		output_interval(&session->outputs[i]);
-}
-
-/* With no records, too. */
-static void stop_if_failed(struct session *session)
-{
-	for (size_t i = 0; i < session->n_outputs; i++)
-		if (session->outputs[i].error)
-			stop_sessions(session);
-}
 
 /* Until the observer has stopped, by a signal or by itself. */
 static int loop_sessions(struct session *session, struct pollfd *fds)
@@ -254,16 +150,22 @@ static int loop_sessions(struct session *session, struct pollfd *fds)
 	for (;;) {
 		int r;
 
-		fill_session_fds(session, fds);
-		if (poll(fds, FD_OUTPUTS + session->n_outputs,
+		fds[FD_SESSIONS] = (struct pollfd){ .fd = netobs_sessions_fd(
+							    session->sessions),
+						    .events = POLLIN };
+		output_list_fill_fds(&session->outputs, &fds[FD_STDOUT],
+				     &fds[FD_OUTPUTS]);
+		if (poll(fds, FD_OUTPUTS + session->outputs.n,
 			 session->stopping ? -1 : until_ms(deadline_ms)) > 0)
-			look_at_outputs(session, fds);
+			output_list_ready(&session->outputs, &fds[FD_STDOUT],
+					  &fds[FD_OUTPUTS]);
 		if (deadline_ms && now_ms() >= deadline_ms)
 			stop_sessions(session);
 		r = netobs_sessions_dispatch(session->sessions);
 		if (r)
-			flush_outputs(session);
-		stop_if_failed(session);
+			output_list_interval(&session->outputs);
+		if (output_list_has_failed(&session->outputs))
+			stop_sessions(session);
 		if (r < 0 && r != -EINTR)
 			return r == -ECANCELED ? 0 : r;
 	}
@@ -272,7 +174,7 @@ static int loop_sessions(struct session *session, struct pollfd *fds)
 static int observe_sessions(struct session *session)
 {
 	struct pollfd *fds =
-		calloc(FD_OUTPUTS + session->n_outputs, sizeof(*fds));
+		calloc(FD_OUTPUTS + session->outputs.n, sizeof(*fds));
 	int r = fds ? netobs_sessions_start(session->sessions) : -ENOMEM;
 
 	if (r < 0) {
@@ -282,7 +184,8 @@ static int observe_sessions(struct session *session)
 
 		/* Outputs may start threads, which would keep more. */
 		privileges_drop(&none, true, false);
-		r = open_outputs(session);
+		r = output_list_open(&session->outputs, NULL);
+		session->wrong_spec = r == -EINVAL;
 		if (r < 0 && !session->wrong_spec)
 			report_session_error(session, "open the output", r);
 	}
@@ -325,7 +228,7 @@ static int run_sessions(struct session *session)
 	}
 	signals_catch(stop_sessions, session);
 	r = observe_sessions(session);
-	is_complete = close_outputs(session);
+	is_complete = output_list_close(&session->outputs);
 	print_stats(session);
 	signals_release();
 	netobs_sessions_free(session->sessions);
@@ -346,9 +249,9 @@ int cmd_sessions(int argc, char **argv)
 	if (result == ARGS_RUN)
 		result = check_choice(&config->choice);
 	if (result == ARGS_RUN)
-		result = add_outputs(&session);
+		result = parse_outputs(&session);
 	status = result == ARGS_RUN ? run_sessions(&session) : (int)result;
-	free_outputs(&session);
+	output_list_free(&session.outputs);
 	args_list_clear(&config->output_specs);
 	return status;
 }

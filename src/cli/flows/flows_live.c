@@ -201,7 +201,7 @@ int flows_live(const struct flows_request *request)
 
 	if (!live)
 		return EXIT_FAILED;
-	live->output = request->outputs;
+	live->output = request->outputs.list;
 	live->output->on_log = on_log;
 	live->is_passed_on = live->output->kind == &output_sink;
 	live->left = request->count ?: UINT64_MAX;

@@ -87,10 +87,10 @@ static int check_combinations(const struct flows_request *request)
 
 static int check_live_output(const struct flows_request *request)
 {
-	const struct output *output = request->outputs;
+	const struct output *output = request->outputs.list;
 
 	if (!request->live ||
-	    (request->n_outputs == 1 &&
+	    (request->outputs.n == 1 &&
 	     (output->kind != &output_sink || !strcmp(output->spec, "json"))))
 		return 0;
 	args_complain(request->command,
@@ -113,52 +113,25 @@ static int check_names(const struct flows_request *request,
 	return 0;
 }
 
-static int check_output(const struct flows_request *request, const char *spec)
-{
-	char why[160];
-
-	if (!view_output_refuse(spec, why, sizeof(why)))
-		return 0;
-	args_complain(request->command, "-o '%s': %s", spec, why);
-	return -1;
-}
-
 static int parse_outputs(struct flows_request *request)
 {
-	static const char *const by_default[] = { NULL };
-	const char *const *specs = by_default;
-	size_t n = 1, on_stdout = 0;
+	struct output_list *outputs = &request->outputs;
 
-	if (request->output_specs.n) {
-		specs = request->output_specs.items;
-		n = request->output_specs.n;
-	}
-	request->outputs = calloc(n, sizeof(*request->outputs));
-	if (!request->outputs)
-		args_out_of_memory(request->command);
-	for (; request->n_outputs < n; request->n_outputs++) {
-		struct output *output = &request->outputs[request->n_outputs];
+	if (output_list_parse(outputs, request->command, &request->output_specs,
+			      request->has_screen) != ARGS_RUN)
+		return -1;
+	for (size_t i = 0; i < outputs->n; i++) {
+		struct output *output = &outputs->list[i];
 
-		if (specs[request->n_outputs] &&
-		    check_output(request, specs[request->n_outputs]) < 0)
-			return -1;
-		*output = view_output_of(specs[request->n_outputs],
-					 request->has_screen);
 		if (request->is_tcp)
 			output->kind = output_screen(output) ?
 					       &output_tcp.output :
 					       &output_tcp_lines;
 		else if (output_screen(output) && request->is_top)
 			output->kind = &output_top.output;
-		on_stdout += output->is_stdout;
-		if (request->is_alerts &&
-		    output_take_records(output, "alert", &output_alerts) < 0)
-			args_out_of_memory(request->command);
 	}
-	if (on_stdout > 1) {
-		args_complain(request->command, "%s", OUTPUT_STDOUT_TWICE);
-		return -1;
-	}
+	if (request->is_alerts)
+		output_list_take(outputs, "alert", &output_alerts);
 	return 0;
 }
 
@@ -173,22 +146,22 @@ static int refuse_view(const struct flows_request *request, const char *option,
 /* The output that shows rows; NULL: there is none. */
 static struct output *find_viewer(const struct flows_request *request)
 {
-	for (size_t i = 0; i < request->n_outputs; i++)
-		if (output_is_for_people(&request->outputs[i]) ||
-		    request->outputs[i].kind == &output_groups)
-			return &request->outputs[i];
+	for (size_t i = 0; i < request->outputs.n; i++)
+		if (output_is_for_people(&request->outputs.list[i]) ||
+		    request->outputs.list[i].kind == &output_groups)
+			return &request->outputs.list[i];
 	return NULL;
 }
 
 static int group_outputs(struct flows_request *request)
 {
-	for (size_t i = 0; i < request->n_outputs; i++) {
-		if (output_take_groups(&request->outputs[i]))
+	for (size_t i = 0; i < request->outputs.n; i++) {
+		if (output_take_groups(&request->outputs.list[i]))
 			continue;
 		args_complain(request->command,
 			      "-o '%s': it takes flows only; groups (--by) go to "
 			      "standard output, as table or json",
-			      request->outputs[i].spec);
+			      request->outputs.list[i].spec);
 		return -1;
 	}
 	return 0;
@@ -225,7 +198,7 @@ static int parse_by(struct flows_request *request)
 static int parse_tcp_view(struct flows_request *request)
 {
 	request->view.by.shows_process = request->config.process;
-	request->outputs->view = &request->view;
+	request->outputs.list->view = &request->view;
 	return 0;
 }
 
@@ -414,9 +387,11 @@ enum args_result flows_request_finish(struct flows_request *request)
 	request->view.is_file = request->files.n;
 	request->view.interval_ms = request->config.interval_ms ?:
 					    DEFAULT_INTERVAL_MS;
-	for (size_t i = 0; i < request->n_outputs; i++) {
-		request->outputs[i].sampling = request->config.sampling_interval;
-		request->outputs[i].sampling_mode = request->config.sampling_mode;
+	for (size_t i = 0; i < request->outputs.n; i++) {
+		request->outputs.list[i].sampling =
+			request->config.sampling_interval;
+		request->outputs.list[i].sampling_mode =
+			request->config.sampling_mode;
 	}
 	return ARGS_RUN;
 }
@@ -428,9 +403,5 @@ void flows_request_clear(struct flows_request *request)
 	args_list_clear(&request->output_specs);
 	args_list_clear(&request->filter_words);
 	args_list_clear(&request->alert_specs);
-	for (size_t i = 0; i < request->n_outputs; i++)
-		output_done(&request->outputs[i]);
-	free(request->outputs);
-	request->outputs = NULL;
-	request->n_outputs = 0;
+	output_list_free(&request->outputs);
 }

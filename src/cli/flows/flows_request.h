@@ -26,8 +26,7 @@ struct flows_request {
 	const char *by, *sort; /* NULL: not given */
 
 	struct view_options view; /* of the output that can show one */
-	struct output *outputs;
-	size_t n_outputs;
+	struct output_list outputs;
 	char subject[160]; /* what is observed, for people */
 };
 

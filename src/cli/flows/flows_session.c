@@ -118,8 +118,8 @@ static void print_flow_log(int level, const char *message, void *user)
 		session->error_logged = true;
 
 	/* A line in the middle of a screen would be gone at the next refresh. */
-	for (size_t i = 0; i < session->request->n_outputs; i++) {
-		struct output *output = &session->request->outputs[i];
+	for (size_t i = 0; i < session->request->outputs.n; i++) {
+		struct output *output = &session->request->outputs.list[i];
 
 		if ((level > NETOBS_LOG_ERROR || takes_keys(output)) &&
 		    isatty(STDERR_FILENO) && output_note(output, text)) {
@@ -138,8 +138,8 @@ static void show_flow(const struct netobs_flow *flow, void *user)
 	if (!session->left)
 		return;
 	tcp_health_add(&session->metrics_source.health, flow);
-	for (size_t i = 0; i < session->request->n_outputs; i++) {
-		struct output *output = &session->request->outputs[i];
+	for (size_t i = 0; i < session->request->outputs.n; i++) {
+		struct output *output = &session->request->outputs.list[i];
 
 		output_flow(output, flow);
 		if (output->error)
@@ -162,22 +162,22 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 
 	if (!session->left)
 		return;
-	for (size_t i = 0; i < session->request->n_outputs; i++)
-		output_record(&session->request->outputs[i], &alert->record);
+	output_list_record(&session->request->outputs, &alert->record);
 	session->has_alerts = true;
 	if (--session->left == 0)
 		stop_flows(session);
 }
 
+static void stop_if_failed(struct session *session)
+{
+	if (output_list_has_failed(&session->request->outputs))
+		stop_flows(session);
+}
+
 static void flush_outputs(struct session *session)
 {
-	for (size_t i = 0; i < session->request->n_outputs; i++) {
-		struct output *output = &session->request->outputs[i];
-
-		output_interval(output);
-		if (output->error)
-			stop_flows(session);
-	}
+	output_list_interval(&session->request->outputs);
+	stop_if_failed(session);
 }
 
 /* Alerts are sent at once, and not at the end of the interval. */
@@ -196,23 +196,16 @@ static void on_interval(void *user)
 	metrics_write(session->metrics, false);
 }
 
-static void report_wrong_spec(struct session *session, const struct output *output)
-{
-	session->wrong_spec = true;
-	fprintf(stderr, "netobsctl %s: -o '%.*s': see netobs-sinks(7)\n",
-		verb_of(session), output_name_len(output), output->spec);
-}
-
 /* Before anything is observed. False: one is wrong. */
 static bool check_outputs(struct session *session)
 {
-	for (size_t i = 0; i < session->request->n_outputs; i++) {
-		struct output *output = &session->request->outputs[i];
+	for (size_t i = 0; i < session->request->outputs.n; i++) {
+		struct output *output = &session->request->outputs.list[i];
 
 		output->on_log = print_flow_log;
 		output->user = session;
 		if (output_check(output) < 0) {
-			report_wrong_spec(session, output);
+			output_list_report(&session->request->outputs, output);
 			return false;
 		}
 	}
@@ -233,48 +226,20 @@ static int each_connection(void (*take)(const struct netobs_connection *, void *
 
 static int open_outputs(struct session *session)
 {
+	int r;
+
 	session->request->view.each_connection = each_connection;
-	for (size_t i = 0; i < session->request->n_outputs; i++) {
-		struct output *output = &session->request->outputs[i];
-		int r;
-
-		output->context = session->ctx;
-		r = output_open(output);
-		if (r == -EINVAL)
-			report_wrong_spec(session, output);
-		if (r == -ENOMEM)
-			fprintf(stderr, "netobsctl %s: -o '%s': %s\n",
-				verb_of(session), output->spec, strerror(-r));
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int close_outputs(struct session *session)
-{
-	int result = 0;
-
-	output_finish_all(session->request->outputs,
-			  session->request->n_outputs, OUTPUT_FINISH_MS);
-	for (size_t i = 0; i < session->request->n_outputs; i++)
-		if (!output_close(&session->request->outputs[i]))
-			result = -EIO;
-	return result;
-}
-
-static void pause_screens(const struct session *session)
-{
-	for (size_t i = 0; i < session->request->n_outputs; i++)
-		output_pause(&session->request->outputs[i]);
+	r = output_list_open(&session->request->outputs, session->ctx);
+	session->wrong_spec = r == -EINVAL;
+	return r;
 }
 
 static void take_keys(struct session *session)
 {
 	unsigned int keys;
 
-	for (size_t i = 0; i < session->request->n_outputs; i++) {
-		struct output *output = &session->request->outputs[i];
+	for (size_t i = 0; i < session->request->outputs.n; i++) {
+		struct output *output = &session->request->outputs.list[i];
 
 		if (!takes_keys(output))
 			continue;
@@ -286,7 +251,7 @@ static void take_keys(struct session *session)
 	if (keys & KEY_QUIT)
 		stop_flows(session);
 	if (keys & KEY_PAUSE)
-		pause_screens(session);
+		output_list_pause(&session->request->outputs);
 }
 
 static void fill_flow_options(struct session *session, struct netobs_opts *opts)
@@ -357,36 +322,18 @@ static void tend_rules(struct session *session)
 		begin_rules(session);
 }
 
-static void redraw_view(const struct session *session)
-{
-	for (size_t i = 0; i < session->request->n_outputs; i++)
-		output_resize(&session->request->outputs[i]);
-}
-
-/*
- * What to wait for: the context, keys, what outputs wait for, and standard output, as
- * with no traffic there is no write to notice that its reader has gone.
- */
+/* What to wait for: the context, keys, and what metrics and outputs wait for. */
 enum { FD_CONTEXT, FD_STDOUT, FD_KEYS, FD_METRICS, FD_OUTPUTS };
 
 static void fill_flow_fds(const struct session *session, struct pollfd *fds)
 {
-	const struct flows_request *request = session->request;
-
 	fds[FD_CONTEXT] = (struct pollfd){ .fd = netobs_fd(session->ctx),
 					   .events = POLLIN };
-	fds[FD_STDOUT].fd = -1;
 	fds[FD_KEYS] = (struct pollfd){ .fd = keys_fd(), .events = POLLIN };
 	fds[FD_METRICS] = (struct pollfd){ .fd = metrics_fd(session->metrics),
 					   .events = POLLIN };
-	for (size_t i = 0; i < request->n_outputs; i++) {
-		const struct output *output = &request->outputs[i];
-
-		fds[FD_OUTPUTS + i] = (struct pollfd){ .fd = output_fd(output),
-						       .events = POLLIN };
-		if (output->is_stdout && !output->error)
-			fds[FD_STDOUT] = (struct pollfd){ .fd = STDOUT_FILENO };
-	}
+	output_list_fill_fds(&session->request->outputs, &fds[FD_STDOUT],
+			     &fds[FD_OUTPUTS]);
 }
 
 static void look_at_outputs(struct session *session, const struct pollfd *fds)
@@ -395,17 +342,9 @@ static void look_at_outputs(struct session *session, const struct pollfd *fds)
 		take_keys(session);
 	if (fds[FD_METRICS].revents)
 		metrics_dispatch(session->metrics);
-	for (size_t i = 0; i < session->request->n_outputs; i++) {
-		struct output *output = &session->request->outputs[i];
-
-		if (output->is_stdout && !output->error &&
-		    fds[FD_STDOUT].revents & (POLLERR | POLLHUP))
-			output->error = -EPIPE;
-		if (fds[FD_OUTPUTS + i].revents)
-			output_ready(output);
-		if (output->error)
-			stop_flows(session);
-	}
+	output_list_ready(&session->request->outputs, &fds[FD_STDOUT],
+			  &fds[FD_OUTPUTS]);
+	stop_if_failed(session);
 }
 
 /* Until the context has stopped, by a signal or by itself. */
@@ -424,11 +363,11 @@ static int loop_flows(struct session *session, struct pollfd *fds)
 			stop_flows(session);
 		}
 		fill_flow_fds(session, fds);
-		if (signals_poll(fds, FD_OUTPUTS + session->request->n_outputs,
+		if (signals_poll(fds, FD_OUTPUTS + session->request->outputs.n,
 				 (int)(expired ? -1 : left)) > 0)
 			look_at_outputs(session, fds);
 		if (signals_take_resize())
-			redraw_view(session);
+			output_list_resize(&session->request->outputs);
 		session->are_rules_due |= signals_take_hangup();
 		r = netobs_dispatch(session->ctx);
 		flush_alerts(session);
@@ -447,8 +386,8 @@ static int open_metrics(struct session *session)
 
 	session->metrics_source = (struct metrics_source){
 		.ctx = session->ctx,
-		.outputs = request->outputs,
-		.n_outputs = request->n_outputs,
+		.outputs = request->outputs.list,
+		.n_outputs = request->outputs.n,
 		.rules = request->config.rules_path ? &request->config.rules :
 						      NULL,
 		.sampling = request->config.sampling_interval,
@@ -469,7 +408,7 @@ static int open_metrics(struct session *session)
 static int observe_flows(struct session *session)
 {
 	struct pollfd *fds =
-		calloc(FD_OUTPUTS + session->request->n_outputs, sizeof(*fds));
+		calloc(FD_OUTPUTS + session->request->outputs.n, sizeof(*fds));
 	int r = fds ? netobs_start(session->ctx) : -ENOMEM;
 
 	if (r < 0) {
@@ -480,12 +419,10 @@ static int observe_flows(struct session *session)
 		r = open_outputs(session);
 	}
 	if (r == 0) {
-		if (output_has_live(session->request->outputs,
-				    session->request->n_outputs))
+		if (output_list_has_live(&session->request->outputs))
 			keys_start();
 		r = loop_flows(session, fds);
-		if (output_has_live(session->request->outputs,
-				    session->request->n_outputs))
+		if (output_list_has_live(&session->request->outputs))
 			keys_end();
 		if (r < 0)
 			report_flow_error(session, "continue", r);
@@ -498,13 +435,13 @@ static int observe_flows(struct session *session)
 static void show_view(struct session *session)
 {
 	struct pollfd *fds =
-		calloc(FD_OUTPUTS + session->request->n_outputs, sizeof(*fds));
+		calloc(FD_OUTPUTS + session->request->outputs.n, sizeof(*fds));
 
 	while (fds && !session->stopping) {
-		redraw_view(session);
+		output_list_resize(&session->request->outputs);
 		fill_flow_fds(session, fds);
 		fds[FD_CONTEXT].fd = -1;
-		if (signals_poll(fds, FD_OUTPUTS + session->request->n_outputs,
+		if (signals_poll(fds, FD_OUTPUTS + session->request->outputs.n,
 				 -1) > 0)
 			look_at_outputs(session, fds);
 		signals_take_resize();
@@ -524,8 +461,8 @@ static int replay_files(struct session *session)
 		report_flow_error(session, "read the file", r);
 		return r;
 	}
-	for (size_t i = 0; i < session->request->n_outputs; i++)
-		if (takes_keys(&session->request->outputs[i]))
+	for (size_t i = 0; i < session->request->outputs.n; i++)
+		if (takes_keys(&session->request->outputs.list[i]))
 			show_view(session);
 	return 0;
 }
@@ -533,7 +470,8 @@ static int replay_files(struct session *session)
 static int run_session(struct session *session)
 {
 	NETOBS_OPTS(netobs_opts, opts);
-	int r, closed;
+	bool is_complete;
+	int r;
 
 	if (!check_outputs(session))
 		return EXIT_USAGE;
@@ -560,7 +498,7 @@ static int run_session(struct session *session)
 		r = observe_flows(session);
 	metrics_write(session->metrics, true);
 	metrics_close(session->metrics);
-	closed = close_outputs(session);
+	is_complete = output_list_close(&session->request->outputs);
 	repeat_notes(session);
 	if (session->request->is_alerts)
 		flows_print_alerts(session->request, session->ctx);
@@ -571,7 +509,7 @@ static int run_session(struct session *session)
 	rules_clear(&session->next);
 	if (session->wrong_spec)
 		return EXIT_USAGE;
-	return r < 0 || closed < 0 ? EXIT_FAILED : EXIT_FINE;
+	return r < 0 || !is_complete ? EXIT_FAILED : EXIT_FINE;
 }
 
 int flows_session(struct flows_request *request)

@@ -104,10 +104,10 @@ static void print_stats_json(const struct flows_request *request,
 	if (len <= 0)
 		return;
 	fprintf(stderr, "%.*s,\"sinks\":[", len - 1, text);
-	for (size_t i = 0; i < request->n_outputs; i++) {
-		if (!request->outputs[i].stats)
+	for (size_t i = 0; i < request->outputs.n; i++) {
+		if (!request->outputs.list[i].stats)
 			continue;
-		fprintf(stderr, "%s%s", before, request->outputs[i].stats);
+		fprintf(stderr, "%s%s", before, request->outputs.list[i].stats);
 		before = ",";
 	}
 	fputs("]", stderr);
@@ -125,8 +125,8 @@ void flows_print_stats(const struct flows_request *request,
 
 	if (netobs_stats_get(ctx, &stats) < 0)
 		return;
-	for (size_t i = 0; i < request->n_outputs; i++)
-		is_for_people &= output_is_for_people(&request->outputs[i]);
+	for (size_t i = 0; i < request->outputs.n; i++)
+		is_for_people &= output_is_for_people(&request->outputs.list[i]);
 	if (is_for_people)
 		print_stats_text(request, ctx, &stats);
 	else

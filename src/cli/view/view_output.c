@@ -13,7 +13,8 @@
 #include "base/util.h"
 #include "service/text/human.h"
 
-bool view_output_refuse(const char *spec, char *ret_why, size_t size)
+/* @return whether @spec can be no output at all, and why */
+static bool refuse_output(const char *spec, char *ret_why, size_t size)
 {
 	if (strncmp(spec, "table", 5) || (spec[5] != ':' && spec[5] != '?'))
 		return output_refuse(spec, "table", ret_why, size);
@@ -59,26 +60,6 @@ bool output_take_groups(struct output *output)
 	return true;
 }
 
-int output_take_records(struct output *output, const char *type,
-			const struct output_kind *table)
-{
-	const char *query = strchr(output->spec, '?');
-
-	if (output_is_for_people(output)) {
-		output->kind = table;
-		return 0;
-	}
-	if (query && strstr(query, "records="))
-		return 0;
-	if (asprintf(&output->own_spec, "%s%crecords=%s", output->spec,
-		     query ? '&' : '?', type) < 0) {
-		output->own_spec = NULL;
-		return -ENOMEM;
-	}
-	output->spec = output->own_spec;
-	return 0;
-}
-
 /* ---- Screens ----------------------------------------------------------------------- */
 
 const struct screen_kind *output_screen(const struct output *output)
@@ -93,35 +74,10 @@ const struct screen_kind *output_screen(const struct output *output)
 	return NULL;
 }
 
-bool output_has_live(const struct output *outputs, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (output_screen(&outputs[i]) == &output_live &&
-		    outputs[i].is_open)
-			return true;
-	return false;
-}
-
 /* @return NULL: it is none, or it is not open, or it has failed */
 static const struct screen_kind *usable_screen(const struct output *output)
 {
 	return output->is_open && !output->error ? output_screen(output) : NULL;
-}
-
-void output_resize(struct output *output)
-{
-	const struct screen_kind *screen = usable_screen(output);
-
-	if (screen)
-		screen->resize(output);
-}
-
-void output_pause(struct output *output)
-{
-	const struct screen_kind *screen = usable_screen(output);
-
-	if (screen && screen->pause)
-		screen->pause(output);
 }
 
 bool output_note(struct output *output, const char *message)
@@ -155,4 +111,201 @@ bool output_losses(const struct output *output, char *ret_text, size_t size)
 	if (human_unparsed_packets(&stats))
 		snprintf(ret_text + used, size - used, ", %s unparsed", unparsed);
 	return human_lost_packets(&stats);
+}
+
+/* ---- All outputs of a command ------------------------------------------------------ */
+
+static enum args_result refuse_specs(const struct args_command *command,
+				     const struct args_list *specs)
+{
+	char why[160];
+
+	for (size_t i = 0; i < specs->n; i++) {
+		if (!refuse_output(specs->items[i], why, sizeof(why)))
+			continue;
+		args_complain(command, "-o '%s': %s", specs->items[i], why);
+		return ARGS_WRONG;
+	}
+	return ARGS_RUN;
+}
+
+enum args_result output_list_parse(struct output_list *ret_list,
+				   const struct args_command *command,
+				   const struct args_list *specs, bool refresh)
+{
+	const size_t n = specs->n ?: 1;
+	size_t on_stdout = 0;
+
+	*ret_list = (struct output_list){ .command = command };
+	if (refuse_specs(command, specs) != ARGS_RUN)
+		return ARGS_WRONG;
+	ret_list->list = calloc(n, sizeof(*ret_list->list));
+	if (!ret_list->list)
+		args_out_of_memory(command);
+	for (; ret_list->n < n; ret_list->n++) {
+		struct output *output = &ret_list->list[ret_list->n];
+
+		*output = view_output_of(
+			specs->n ? specs->items[ret_list->n] : NULL, refresh);
+		on_stdout += output->is_stdout;
+	}
+	if (on_stdout <= 1)
+		return ARGS_RUN;
+	args_complain(command, "-o: only one output can go to standard output; "
+			       "give the others a file, such as json:PATH");
+	return ARGS_WRONG;
+}
+
+static int take_records(struct output *output, const char *type,
+			const struct output_kind *table)
+{
+	const char *query = strchr(output->spec, '?');
+
+	if (output_is_for_people(output)) {
+		output->kind = table;
+		return 0;
+	}
+	if (query && strstr(query, "records="))
+		return 0;
+	if (asprintf(&output->own_spec, "%s%crecords=%s", output->spec,
+		     query ? '&' : '?', type) < 0) {
+		output->own_spec = NULL;
+		return -ENOMEM;
+	}
+	output->spec = output->own_spec;
+	return 0;
+}
+
+void output_list_take(struct output_list *outputs, const char *type,
+		      const struct output_kind *table)
+{
+	for (size_t i = 0; i < outputs->n; i++)
+		if (take_records(&outputs->list[i], type, table) < 0)
+			args_out_of_memory(outputs->command);
+}
+
+void output_list_report(const struct output_list *outputs,
+			const struct output *output)
+{
+	fprintf(stderr, "netobsctl %s: -o '%.*s': see netobs-sinks(7)\n",
+		outputs->command->name, output_name_len(output), output->spec);
+}
+
+int output_list_open(struct output_list *outputs, struct netobs *context)
+{
+	for (size_t i = 0; i < outputs->n; i++) {
+		struct output *output = &outputs->list[i];
+		int r;
+
+		output->context = context;
+		r = output_open(output);
+		if (r == -EINVAL)
+			output_list_report(outputs, output);
+		if (r == -ENOMEM)
+			fprintf(stderr, "netobsctl %s: -o '%s': %s\n",
+				outputs->command->name, output->spec,
+				strerror(-r));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void output_list_record(struct output_list *outputs,
+			const struct netobs_record *record)
+{
+	for (size_t i = 0; i < outputs->n; i++)
+		output_record(&outputs->list[i], record);
+}
+
+void output_list_interval(struct output_list *outputs)
+{
+	for (size_t i = 0; i < outputs->n; i++)
+		output_interval(&outputs->list[i]);
+}
+
+void output_list_resize(struct output_list *outputs)
+{
+	for (size_t i = 0; i < outputs->n; i++) {
+		const struct screen_kind *screen =
+			usable_screen(&outputs->list[i]);
+
+		if (screen)
+			screen->resize(&outputs->list[i]);
+	}
+}
+
+void output_list_pause(struct output_list *outputs)
+{
+	for (size_t i = 0; i < outputs->n; i++) {
+		const struct screen_kind *screen =
+			usable_screen(&outputs->list[i]);
+
+		if (screen && screen->pause)
+			screen->pause(&outputs->list[i]);
+	}
+}
+
+bool output_list_has_failed(const struct output_list *outputs)
+{
+	for (size_t i = 0; i < outputs->n; i++)
+		if (outputs->list[i].error)
+			return true;
+	return false;
+}
+
+bool output_list_has_live(const struct output_list *outputs)
+{
+	for (size_t i = 0; i < outputs->n; i++)
+		if (output_screen(&outputs->list[i]) == &output_live &&
+		    outputs->list[i].is_open)
+			return true;
+	return false;
+}
+
+void output_list_fill_fds(const struct output_list *outputs,
+			  struct pollfd *ret_stdout, struct pollfd *ret_fds)
+{
+	*ret_stdout = (struct pollfd){ .fd = -1 };
+	for (size_t i = 0; i < outputs->n; i++) {
+		const struct output *output = &outputs->list[i];
+
+		ret_fds[i] = (struct pollfd){ .fd = output_fd(output),
+					      .events = POLLIN };
+		if (output->is_stdout && !output->error)
+			ret_stdout->fd = STDOUT_FILENO;
+	}
+}
+
+void output_list_ready(struct output_list *outputs,
+		       const struct pollfd *stdout_fd, const struct pollfd *fds)
+{
+	const bool is_reader_gone = stdout_fd->revents & (POLLERR | POLLHUP);
+
+	for (size_t i = 0; i < outputs->n; i++) {
+		struct output *output = &outputs->list[i];
+
+		if (output->is_stdout && !output->error && is_reader_gone)
+			output->error = -EPIPE;
+		if (fds[i].revents)
+			output_ready(output);
+	}
+}
+
+bool output_list_close(struct output_list *outputs)
+{
+	bool is_complete = true;
+
+	output_finish_all(outputs->list, outputs->n, OUTPUT_FINISH_MS);
+	for (size_t i = 0; i < outputs->n; i++)
+		is_complete &= output_close(&outputs->list[i]);
+	return is_complete;
+}
+
+void output_list_free(struct output_list *outputs)
+{
+	for (size_t i = 0; i < outputs->n; i++)
+		output_done(&outputs->list[i]);
+	free(TAKE_PTR(outputs->list));
+	outputs->n = 0;
 }

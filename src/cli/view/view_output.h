@@ -3,6 +3,9 @@
 #ifndef NETOBS_CLI_VIEW_VIEW_OUTPUT_H
 #define NETOBS_CLI_VIEW_VIEW_OUTPUT_H
 
+#include <poll.h>
+
+#include "service/options/args.h"
 #include "service/outputs/output.h"
 
 /* An output that is refreshed in place, on a terminal. */
@@ -27,9 +30,6 @@ extern const struct screen_kind output_live;
 extern const struct screen_kind output_top; /* takes the whole terminal */
 extern const struct screen_kind output_tcp; /* the same, with connections */
 
-/* Whether @spec, a value of -o, can be no output at all, and why. */
-bool view_output_refuse(const char *spec, char *ret_why, size_t size);
-
 /*
  * For @spec, a value of -o, or NULL for the default, without opening anything.
  * @refresh: a table may be a screen that shows the latest records only.
@@ -39,25 +39,13 @@ struct output view_output_of(const char *spec, bool refresh);
 /* Let it take groups of flows instead of flows. False: it cannot. */
 bool output_take_groups(struct output *output);
 
-/*
- * Let it take records of @type, "session": a table of @table, and a sink of these unless its spec
- * says otherwise. @return 0, or -ENOMEM
- */
-int output_take_records(struct output *output, const char *type,
-			const struct output_kind *table);
-
 /* It is a table. */
 bool output_is_for_people(const struct output *output);
 
 /* @return what it does as a screen; NULL: it is none */
 const struct screen_kind *output_screen(const struct output *output);
 
-/* Whether one of them is an open output_live, which reads no keys itself. */
-bool output_has_live(const struct output *outputs, size_t n);
-
 /* Each of these does nothing unless it is a screen that is open. */
-void output_resize(struct output *output);
-void output_pause(struct output *output);
 /* @return whether the line is shown */
 bool output_note(struct output *output, const char *message);
 
@@ -69,5 +57,70 @@ bool output_want_colour(void);
  * Returns whether anything was lost.
  */
 bool output_losses(const struct output *output, char *ret_text, size_t size);
+
+/* ---- All outputs of a command ------------------------------------------------------ */
+
+struct output_list {
+	const struct args_command *command;
+	struct output *list;
+	size_t n;
+};
+
+/**
+ * Make the outputs that @specs name, or the default one, without opening them.
+ *
+ * @param refresh   a table may be a screen that shows the latest records only
+ * @param ret_list  to be freed in any case: output_list_free()
+ * @return ARGS_RUN; ARGS_WRONG: a message was printed
+ */
+enum args_result output_list_parse(struct output_list *ret_list,
+				   const struct args_command *command,
+				   const struct args_list *specs, bool refresh);
+
+/*
+ * Let all take records of @type, "session": a table of @table, and a sink of these unless its
+ * spec says otherwise.
+ */
+void output_list_take(struct output_list *outputs, const char *type,
+		      const struct output_kind *table);
+
+/**
+ * Open all, for records of @context, or of no context.
+ *
+ * @return 0; -EINVAL: a spec is wrong; < 0: one cannot be opened; a message was printed
+ */
+int output_list_open(struct output_list *outputs, struct netobs *context);
+
+/* Print that a spec is wrong, behind what the library has said about it. */
+void output_list_report(const struct output_list *outputs,
+			const struct output *output);
+
+void output_list_record(struct output_list *outputs,
+			const struct netobs_record *record);
+void output_list_interval(struct output_list *outputs);
+void output_list_resize(struct output_list *outputs);
+void output_list_pause(struct output_list *outputs);
+
+/** @return whether one has failed */
+bool output_list_has_failed(const struct output_list *outputs);
+
+/** @return whether one is an open output_live, which reads no keys itself */
+bool output_list_has_live(const struct output_list *outputs);
+
+/*
+ * What to poll for each output, and in @ret_stdout standard output, as with no records there is
+ * no write to notice that its reader has gone.
+ */
+void output_list_fill_fds(const struct output_list *outputs,
+			  struct pollfd *ret_stdout, struct pollfd *ret_fds);
+
+/* Do what is due after poll(2). */
+void output_list_ready(struct output_list *outputs,
+		       const struct pollfd *stdout_fd, const struct pollfd *fds);
+
+/** Send what is pending, and close all. @return whether all records got where they should */
+bool output_list_close(struct output_list *outputs);
+
+void output_list_free(struct output_list *outputs);
 
 #endif

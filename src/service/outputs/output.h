@@ -88,11 +88,6 @@ int output_reopen(struct output *output);
 
 enum { OUTPUT_FINISH_MS = 5000 }; /* at the end of a process */
 
-/* What is wrong with two outputs of that kind. */
-#define OUTPUT_STDOUT_TWICE                               \
-	"-o: only one output can go to standard output; " \
-	"give the others a file, such as json:PATH"
-
 /*
  * At the end: send what is pending to all of @outputs side by side, so that those that
  * are away take up one time together, @timeout_ms at most.

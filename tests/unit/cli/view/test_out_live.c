@@ -165,7 +165,7 @@ static void a_note_and_another_size_redraw_at_once(void **state)
 	assert_non_null(strstr(screen, "table is full"));
 
 	assert_int_equal(ioctl(STDOUT_FILENO, TIOCSWINSZ, &size), 0);
-	output_resize(&output);
+	output_screen(&output)->resize(&output);
 	screen = last_screen(fixture);
 	assert_null(strstr(screen, "table is full"));
 	assert_non_null(strstr(screen, "table is ful"));
@@ -183,14 +183,14 @@ static void a_pause_keeps_the_screen_and_loses_nothing(void **state)
 	const char *screen;
 
 	assert_int_equal(output_open(&output), 0);
-	output_pause(&output);
+	output_screen(&output)->pause(&output);
 	screen = last_screen(fixture);
 	assert_non_null(strstr(screen, "PAUSED"));
 	output_flow(&output, &flow);
 	usleep(1000 * MIN_REFRESH_MS);
 	output_interval(&output);
 	assert_string_equal(stdout_written(fixture), "");
-	output_pause(&output);
+	output_screen(&output)->pause(&output);
 	output_flow(&output, &flow);
 	output_interval(&output);
 	screen = last_screen(fixture);
