@@ -83,8 +83,8 @@ static void shadows_print_table(uint64_t disable)
 		puts("  nothing");
 }
 
-/* Names of programs may have letters, digits, '_' and '.' only; interfaces, more. */
-static void shadow_print_string(const char *key, const char *value)
+/* Names of interfaces may have any characters. */
+static void print_string(const char *key, const char *value)
 {
 	printf("\"%s\":\"", key);
 	for (; *value; value++) {
@@ -101,12 +101,12 @@ static void shadow_print_object(const struct netobs_shadow *shadow, void *user)
 	int *n = user;
 
 	printf("%s{", (*n)++ ? "," : "");
-	shadow_print_string("interface", shadow->interface);
+	print_string("interface", shadow->interface);
 	printf(",\"direction\":\"%s\",\"kind\":\"%s\",\"program_id\":%u,"
 	       "\"priority\":%u,\"others\":%u,",
 	       shadow_way(shadow), shadow_kind(shadow), shadow->program_id,
 	       shadow->priority, shadow->others);
-	shadow_print_string("name", shadow->name);
+	print_string("name", shadow->name);
 	putchar('}');
 }
 
@@ -256,18 +256,6 @@ static void print_check_table(const struct findings *findings)
 		print_persisted(findings);
 	shadows_print_table(findings->disabled);
 	print_verdict(findings);
-}
-
-/* Kernel release and the library's own words: quotes are all that may occur. */
-static void print_string(const char *key, const char *value)
-{
-	printf("\"%s\":\"", key);
-	for (; *value; value++) {
-		if (*value == '"' || *value == '\\')
-			putchar('\\');
-		putchar(*value);
-	}
-	putchar('"');
 }
 
 static void print_json_feature(const struct netobs_feature *feature)

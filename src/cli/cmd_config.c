@@ -6,7 +6,6 @@
 
 #include "service/options/args.h"
 #include "base/suggest.h"
-#include "service/config_import.h"
 #include "service/service_config.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };

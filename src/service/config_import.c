@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "config_import.h"
+/* The environment variables of NetObserv's agent as a configuration. */
+#include "service_config.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -79,6 +79,14 @@ bool service_config_place(const struct service_config *config,
 /** Print each key with its value and where that comes from. */
 int service_config_print(const struct service_config *config, bool is_json);
 
+/**
+ * Print a configuration for the environment variables of NetObserv's agent: docs/netobserv.md.
+ * What has no equal is reported on standard error.
+ *
+ * @return 0; -EINVAL: there would be no sink, or a value is wrong
+ */
+int config_import(void);
+
 /** @return whether both are to have a file or a spool that only one sink may have */
 bool service_specs_collide(const char *a, const char *b);
 

@@ -13,7 +13,6 @@
 #include "catalogue/options.h"
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "by.h"
 #include "service/text/human.h"
 #include <netobs/names.h>
 

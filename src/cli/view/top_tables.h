@@ -7,7 +7,6 @@
 #ifndef NETOBS_CLI_VIEW_TOP_TABLES_H
 #define NETOBS_CLI_VIEW_TOP_TABLES_H
 
-#include "by.h"
 #include "rows.h"
 
 enum { TOP_TABLES = 9 };

@@ -6,7 +6,6 @@
 #ifndef NETOBS_CLI_VIEW_VIEW_H
 #define NETOBS_CLI_VIEW_VIEW_H
 
-#include "by.h"
 #include "rows.h"
 
 struct netobs_connection;
