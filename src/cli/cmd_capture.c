@@ -43,7 +43,7 @@ struct session {
 	int64_t refused_ms; /* when the next message about refused readers may be */
 	uint64_t logged_refused;
 	char logged_fault[256]; /* of TLS files; "": none, or it is over */
-	bool is_made;	/* what is being started; false: it is being made */
+	bool is_made;	/* the capture of @start exists, and is being started */
 	bool is_ending; /* the capture, as its last reader has gone */
 };
 
@@ -263,7 +263,7 @@ static void start_for_clients(struct session *session)
 	capture_start_make(session->start, &opts);
 }
 
-/* The next step of the start, if there is one that is done. */
+/* Begin the next step of the start once the previous one is done. */
 static void advance_start(struct session *session)
 {
 	struct netobs_capture *capture;

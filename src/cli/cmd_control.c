@@ -164,8 +164,8 @@ static int print_metrics(const struct options *wanted, struct json_value answer)
 }
 
 /* @print: NULL: nothing is printed. @return an exit status */
-static int ask(const char *verb, const struct options *wanted,
-	       const char *request, print_answer *print)
+static int ask_service(const char *verb, const struct options *wanted,
+		       const char *request, print_answer *print)
 {
 	struct control_connection connection;
 	struct json_value answer = { NULL };
@@ -187,7 +187,7 @@ static int parse_and_ask(const struct args_command *command,
 
 	if (result != ARGS_RUN)
 		return result;
-	return ask(command->name, &wanted, command->name, print);
+	return ask_service(command->name, &wanted, command->name, print);
 }
 
 int cmd_status(int argc, char **argv)
@@ -227,7 +227,7 @@ static int set_level(const struct options *wanted)
 		return EXIT_USAGE;
 	}
 	snprintf(request, sizeof(request), "log %s", operands->items[0]);
-	return ask("log", wanted, request, NULL);
+	return ask_service("log", wanted, request, NULL);
 }
 
 int cmd_log(int argc, char **argv)

@@ -249,7 +249,7 @@ static void parse_line(struct conf *conf, struct conf_place place, char *line,
 }
 
 /*
- * Cut a line off, with those that a backslash at its end joins to it.
+ * Cut a line off, including the lines that a backslash at its end continues it with.
  *
  * @return the rest of the text, which ends at @stop
  */

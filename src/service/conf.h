@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Configuration files as netobs.conf(5) describes them: sections, keys and values, each with
- * its place, of a file and its drop-ins. What they mean is service_config.h.
+ * its place, of a file and its drop-ins. service_config.h interprets them.
  *
  * An own parser: inih as Debian has it cuts names of sections at 49 bytes and lines at 200
  * without an error, has no columns, and takes " ;" in a value for a comment.

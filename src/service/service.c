@@ -197,7 +197,7 @@ static void fill_service_options(struct service *service,
 	if (config->flows.rtt)
 		opts->on_alert = on_alert;
 	opts->on_interval = on_interval;
-	/* It stays what it is, however sinks are replaced: warn_of_commits(). */
+	/* It never changes while the service runs: warn_of_commits(). */
 	if (!service->ctx)
 		service->has_commits = config->persist && has_disks_only(config);
 	if (service->has_commits)
@@ -363,7 +363,7 @@ static void renew_metrics(struct service *service)
 	if (metrics_renew(service->metrics, why, sizeof(why)) == 0)
 		return;
 	snprintf(text, sizeof(text),
-		 "metrics: the certificates of before stay in use: %s", why);
+		 "metrics: the previous certificates stay in use: %s", why);
 	log_warning(text, service);
 }
 

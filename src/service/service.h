@@ -51,7 +51,7 @@ struct service {
 	bool has_levels; /* of lines on stderr, for the journal */
 	bool has_commits; /* all sinks can undo what a killed process had not committed */
 	bool is_draining; /* there are records behind the last interval */
-	bool is_stopped;  /* its context is */
+	bool is_stopped;  /* the context has stopped */
 };
 
 /**
@@ -99,7 +99,7 @@ void service_log(int level, const char *message, void *service);
 /** Add the members of the status to an open object: docs/control.md. @user: the service */
 void service_status_add(struct json *json, void *user);
 
-/** Deliver what is there. @return an exit status */
+/** Deliver all pending records. @return an exit status */
 int service_end(struct service *service);
 
 void service_clear(struct service *service);

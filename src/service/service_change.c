@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A configuration beside the one that is in use: what it cannot change, and messages about it. */
+/* A new configuration beside the one in use: settings that need a restart, and messages. */
 #include "service_config.h"
 
 #include <stdio.h>

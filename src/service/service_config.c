@@ -222,7 +222,7 @@ static void check_alerts(struct service_config *config)
 
 /* ---- Sinks ----------------------------------------------------------------------- */
 
-/* What means nothing in a spec; all else is written as %XX. */
+/* Characters without a meaning in a spec; all others are written as %XX. */
 static bool is_plain(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
@@ -439,7 +439,7 @@ static bool try_whole(const struct flows_config *flows,
 	return r == 0;
 }
 
-/* What the library refuses for reasons of its own, such as a regular expression. */
+/* Have the library check the rest, such as regular expressions. */
 static void check_whole(struct service_config *config, const char *file)
 {
 	const struct conf_place place = { .file = file };

@@ -34,7 +34,7 @@ static bool check_sampling(struct service_config *config, const char *value,
 	return flows_parse_sampling(&config->flows, ret_why, size);
 }
 
-/* Without the other keys, which have places of their own. */
+/* Each key is checked alone, so that a message is about its own place. */
 static bool check_sessions_interval(struct service_config *config,
 				    const char *value, char *ret_why, size_t size)
 {
@@ -266,7 +266,7 @@ static void store_value(struct service_config *config,
 		conf_complain(&config->conf, &place, "%s: %s", option->name, why);
 }
 
-/* Those of named sections are read with their section. */
+/* Keys of named sections are read with their section. */
 static bool is_key_of(const struct named_section *named, const char *name)
 {
 	return !named->keys || value_choice(named->keys, name) >= 0;

@@ -13,7 +13,7 @@
 struct service_sessions {
 	struct netobs_sessions *observer; /* NULL: there is none */
 	bool is_new;	 /* it delivers nothing until a reload is in effect */
-	bool is_leaving; /* it delivers what it has, and is freed */
+	bool is_leaving; /* it delivers its last sessions, and is freed */
 	struct session_choice choice;
 	struct session_totals past; /* without those that the observer counts */
 	/* Gets a session that was chosen. */
@@ -31,7 +31,7 @@ struct service_sessions {
 int service_sessions_prepare(struct service_sessions *sessions,
 			     const struct service_config *config);
 
-/** End what has been prepared. */
+/** End the observer that service_sessions_prepare() has started. */
 void service_sessions_abandon(struct service_sessions *sessions);
 
 /*

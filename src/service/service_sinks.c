@@ -105,7 +105,7 @@ static bool is_same_item(const struct service_sinks *sinks, size_t i,
 	       output->sampling_mode == sinks->pattern.sampling_mode;
 }
 
-/* @return its index, of those that get records or are to get them; n: there is none */
+/* @return the index of the sink in use, or prepared; n: there is none */
 static size_t find_sink(const struct service_sinks *sinks,
 			const struct service_item *item)
 {
@@ -183,8 +183,9 @@ static void limit_leaving(struct service_sinks *sinks)
 }
 
 /*
- * Memory keeps nothing behind it; a spool on disk hands its records on, except for those that
- * are on their way: they would be sent again.
+ * A spool in memory ends with its sink, so all of its records are sent first. A spool on disk
+ * passes its records to the successor; only those in flight are waited for, as they would be
+ * sent again.
  */
 static int replace_sink(struct service_sinks *sinks, size_t old,
 			const struct service_item *item)
@@ -202,13 +203,13 @@ static int replace_sink(struct service_sinks *sinks, size_t old,
 	if (r < 0 && name && spec &&
 	    !open_service_sink(sinks, name, spec, SERVICE_SINK_IN_USE))
 		log_line(sinks, NETOBS_LOG_WARNING, name,
-			 "it goes on with its options of before");
+			 "it keeps its previous options");
 	free(name);
 	free(spec);
 	return r;
 }
 
-/* Those that had to wait until others are closed. */
+/* Open the sinks that had to wait until their predecessors are closed. */
 static int open_successors(struct service_sinks *sinks,
 			   const struct service_config *config)
 {

@@ -54,7 +54,7 @@ int service_sinks_prepare(struct service_sinks *sinks,
 int service_sinks_commit(struct service_sinks *sinks,
 			 const struct service_config *config);
 
-/** Close what has been prepared. */
+/** Close the sinks that service_sinks_prepare() has opened. */
 void service_sinks_abandon(struct service_sinks *sinks);
 
 /**
@@ -67,14 +67,14 @@ int service_sinks_reopen(struct service_sinks *sinks);
 void service_sinks_flow(struct service_sinks *sinks,
 			const struct netobs_flow *flow);
 
-/* Of another type, to those that take it, which send it with service_sinks_flush_prompt(). */
+/* Write a record to the sinks that take its type; service_sinks_flush_prompt() sends it. */
 void service_sinks_record(struct service_sinks *sinks,
 			  const struct netobs_record *record);
 void service_sinks_flush_prompt(struct service_sinks *sinks);
 
 void service_sinks_interval(struct service_sinks *sinks);
 
-/** Close those that leave and have delivered all. @return 0; < 0: a sink failed permanently */
+/** Close leaving sinks that have delivered all. @return 0; < 0: a sink failed permanently */
 int service_sinks_tend(struct service_sinks *sinks);
 
 /**

@@ -155,7 +155,7 @@ static void add_interface(const struct netobs_interface *interface, void *user)
 	json_close(json, '}');
 }
 
-/* Those that are gone are among the others, so that the sum is what was observed. */
+/* Removed interfaces count among the others, so that the sum covers all that was observed. */
 static void add_interfaces(struct json *json, const struct service *service)
 {
 	struct listing listing = { .json = json };
@@ -172,7 +172,7 @@ static void add_interfaces(struct json *json, const struct service *service)
 	json_close(json, '}');
 }
 
-/* In the order of the configuration, then the default, then those that were replaced. */
+/* In the order of the configuration, then the default, then the rules that were replaced. */
 static void add_rules(struct json *json, const struct service *service)
 {
 	const struct rules *rules = &service->config->flows.rules;

@@ -112,7 +112,7 @@ bool signals_take_hangup(void)
 {
 	if (!hung_up)
 		return false;
-	hung_up = 0; /* one that comes now is served with this one */
+	hung_up = 0; /* a signal that comes now is served with this one */
 	return true;
 }
 

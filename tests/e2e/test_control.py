@@ -212,7 +212,7 @@ class Control(ControlTest):
         after = self.server_certificate(port)
         self.assertNotEqual(before, after)
         os.truncate(certs.path("server.key"), 0)
-        self.assertIn("warning: metrics: the certificates of before stay in use",
+        self.assertIn("warning: metrics: the previous certificates stay in use",
                       self.ask("reload").stderr)
         self.assertEqual(after, self.server_certificate(port))
         self.stop()

@@ -60,7 +60,7 @@ static void make_listener_room(const struct server *server)
 		server_close_client(oldest, "too many connect at once");
 }
 
-/* One that has gone already is worth neither another's place nor attaching. */
+/* A client that has already disconnected takes no place, and starts no capture. */
 static bool admit_client(struct server *server, int fd)
 {
 	if (!is_open(fd))

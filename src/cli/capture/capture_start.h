@@ -16,7 +16,7 @@ struct capture_start;
 int capture_start_new(void (*on_log)(int level, const char *message, void *user),
 		      void *user, struct capture_start **ret_start);
 
-/* End what is under way, and free it. NULL is fine. */
+/* Cancel a step that is under way, and free all. NULL is fine. */
 void capture_start_free(struct capture_start *start);
 
 /* Polls readable when capture_start_take() has something. */
@@ -42,7 +42,7 @@ bool capture_start_keep_log(struct capture_start *start, int level,
 bool capture_start_is_busy(const struct capture_start *start);
 
 /*
- * Take what is done.
+ * Take the result of a step that has ended.
  *
  * @param ret_capture  the caller's; NULL on failure
  * @return whether there was something; *@ret_result is 0 or -errno then

@@ -110,7 +110,7 @@ static int take_line(struct live *live, const char *line)
 }
 
 /* @return 0: there are as many records, or the time is over; < 0: why it ended */
-static int follow(struct live *live, uint32_t duration_ms)
+static int follow_records(struct live *live, uint32_t duration_ms)
 {
 	const int64_t end_ms = now_ms() + duration_ms;
 	int err = 0;
@@ -180,7 +180,7 @@ static int live_run(struct live *live, const struct flows_request *request)
 		return EXIT_FAILED;
 	}
 	signals_catch(live_stop, live);
-	r = follow(live, request->duration_ms);
+	r = follow_records(live, request->duration_ms);
 	failed = close_output(live);
 	if (failed)
 		r = failed;

@@ -40,7 +40,7 @@ const struct args_command flows_command = {
 		"SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
 };
 
-/* What is observed, and how, is the configuration of a running service, or is in a file. */
+/* With --live, the service decides what is observed; a file has no interfaces. */
 static int check_source(const struct flows_request *request)
 {
 	const struct args_option *option = args_find_given(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What was asked for on the command line of netobsctl flows, top, tcp or alerts. */
+/* The command line of netobsctl flows, top, tcp or alerts. */
 #ifndef NETOBS_CLI_FLOWS_FLOWS_REQUEST_H
 #define NETOBS_CLI_FLOWS_FLOWS_REQUEST_H
 

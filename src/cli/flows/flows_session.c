@@ -35,7 +35,7 @@ struct session {
 	struct metrics_source metrics_source;
 	struct metrics *metrics;
 	char *notes[MAX_NOTES]; /* shown on a screen, to be said at its end */
-	unsigned int n_notes;	/* also those that there was no room for */
+	unsigned int n_notes; /* including notes beyond MAX_NOTES, which are not kept */
 };
 
 /* Once is enough: this may be asked for with every record, or by a signal. */
@@ -275,8 +275,7 @@ static void end_rules(struct session *session, int r)
 		rules_clear(&session->next);
 		if (r != -ECANCELED)
 			print_flow_log(NETOBS_LOG_WARNING,
-				       "the rules of before stay in use",
-				       session);
+				       "the previous rules stay in use", session);
 		return;
 	}
 	rules_clear(rules);

@@ -103,8 +103,8 @@ void conns_take(const struct netobs_connection *from, void *arg)
 			from->client_process, from->server_process);
 }
 
-/* A connection that was not there before has done all that since then, if it is new. */
-static void compare(const struct conns *conns, struct conn *conn)
+/* A connection without an earlier snapshot is new: all of its counts are recent. */
+static void compare_with_before(const struct conns *conns, struct conn *conn)
 {
 	const struct conn *before =
 		conns->n_before ? bsearch(conn, conns->before, conns->n_before,
@@ -125,7 +125,7 @@ static void compare(const struct conns *conns, struct conn *conn)
 void conns_end(struct conns *conns, enum conns_sort sort)
 {
 	for (size_t i = 0; i < conns->n; i++)
-		compare(conns, &conns->list[i]);
+		compare_with_before(conns, &conns->list[i]);
 	conns_sort(conns, sort);
 }
 
@@ -138,24 +138,24 @@ void conns_free(struct conns *conns)
 
 /* ---- Order --------------------------------------------------------------------------- */
 
-static uint64_t larger(uint64_t a, uint64_t b)
+static uint64_t find_larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-/* What the largest of comes first. */
-static uint64_t weight(const struct conn *conn, enum conns_sort sort)
+/* Connections with the largest weight come first. */
+static uint64_t find_weight(const struct conn *conn, enum conns_sort sort)
 {
 	const struct conn_way *out = &conn->ways[CONN_TO_SERVER],
 			      *in = &conn->ways[CONN_TO_CLIENT];
 
 	switch (sort) {
 	case CONNS_BY_RTT:
-		return larger(out->rtt.smoothed, in->rtt.smoothed);
+		return find_larger(out->rtt.smoothed, in->rtt.smoothed);
 	case CONNS_BY_RETRANSMITS:
 		return out->retransmits + in->retransmits;
 	case CONNS_BY_APP:
-		return larger(out->app.smoothed, in->app.smoothed);
+		return find_larger(out->app.smoothed, in->app.smoothed);
 	case CONNS_BY_BYTES:
 		return out->bytes + in->bytes;
 	case CONNS_BY_AGE:
@@ -168,7 +168,7 @@ static uint64_t weight(const struct conn *conn, enum conns_sort sort)
 static int compare_weights(const void *a, const void *b, void *arg)
 {
 	const enum conns_sort sort = *(const enum conns_sort *)arg;
-	const uint64_t left = weight(a, sort), right = weight(b, sort);
+	const uint64_t left = find_weight(a, sort), right = find_weight(b, sort);
 
 	if (left != right)
 		return left < right ? 1 : -1;

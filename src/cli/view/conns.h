@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The connections of one moment, what they did since the moment before, and their order. */
+/* A snapshot of connections, compared with the previous snapshot, in an order. */
 #ifndef NETOBS_CLI_VIEW_CONNS_H
 #define NETOBS_CLI_VIEW_CONNS_H
 

@@ -8,7 +8,7 @@
 
 #include "service/signals.h"
 
-/* The terminal is one for the whole process, and so is what it has to go back to. */
+/* The process has one terminal, so it has one state to restore. */
 static struct termios before;
 static volatile bool is_started;
 static char farewell[64];

@@ -20,7 +20,7 @@ void keys_end(void);
 /* What to poll for reading; -1: nothing. */
 int keys_fd(void);
 
-/* Read what was typed: the keys among it that mean something. */
+/* Read the keys that were typed. @return KEY_QUIT and KEY_PAUSE, as far as they are among them */
 unsigned int keys_read(void);
 
 #endif

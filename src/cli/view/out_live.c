@@ -195,7 +195,7 @@ static int live_open(struct output *output)
 	live->common.draw = live_draw;
 	output->state = live;
 
-	/* Scroll what is there out of the way rather than erase it. */
+	/* Scroll the text on the screen away rather than erase it. */
 	for (int i = 1; i < screen.ws_row; i++)
 		stream_print(&output->stream, "\n");
 	live_draw(output);
@@ -233,7 +233,7 @@ static void live_end_interval(struct output *output)
 		live_turn_over(output);
 }
 
-/* What comes in a pause is on the first screen after it. */
+/* Flows that arrive during a pause are on the first screen after it. */
 static void live_toggle_pause(struct output *output)
 {
 	struct live *live = output->state;

@@ -102,7 +102,7 @@ static void put_process(char *buf, size_t size,
 	human_clean(buf);
 }
 
-/* What is not known is "-". */
+/* An unknown value is shown as "-". */
 #define KNOWN(what, text)                                \
 	(row->record.has & (NETOBS_SESSION_HAS_##what) ? \
 		 (void)(text) :                          \

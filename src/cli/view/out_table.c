@@ -59,7 +59,7 @@ static void table_add_flow(struct output *output, const struct netobs_flow *flow
 
 /* ---- A table -------------------------------------------------------------------- */
 
-/* Which columns there are is decided by the first lines, and what they hold. */
+/* The first lines decide which columns fit. */
 static void table_write_heading(struct output *output)
 {
 	struct table *table = output->state;

@@ -73,7 +73,7 @@ static const char *const top_help[] = {
 	"the rows of both. Lost and unparsed packets are those since the start.",
 };
 
-/* What the table has no column for, it is not sorted by. */
+/* A table is sorted by bytes if it lacks the column of the chosen order. */
 static struct top_query top_query(const struct top *top)
 {
 	const struct by *by = &top->tables.tables[top->table].by;
@@ -192,7 +192,7 @@ static void top_draw_foot(const struct top *top)
 	screen_put(LINES - 1, top->is_typing ? A_BOLD : A_DIM, line);
 }
 
-/* Lines for rows; below them is one for the sum of those that do not fit. */
+/* Lines for rows; one more line below them has the sum of the rows that do not fit. */
 static size_t top_room(void)
 {
 	const int room = LINES - HEAD_LINES - 1;
@@ -391,7 +391,7 @@ static void top_add_flow(struct output *output, const struct netobs_flow *flow)
 	top_tables_add(&top->tables, flow);
 }
 
-/* What comes while the screen is frozen is on the first one after it. */
+/* Flows that arrive while the screen is frozen are on the first screen after it. */
 static void top_end_interval(struct output *output)
 {
 	struct top *top = output->state;

@@ -104,7 +104,7 @@ static inline struct row *rows_at(const struct rows *rows, size_t i)
 int rows_add(struct rows *rows, const struct row *row);
 
 /**
- * Take the rows of @groups, in place of those of before, as @top describes them.
+ * Replace the rows with those of @groups that @top selects.
  *
  * @return 1: there are groups that have no row; 0; -errno
  */

@@ -33,7 +33,7 @@ struct top_tables {
 	int64_t since_ns; /* when collecting began, of CLOCK_MONOTONIC */
 };
 
-/* What is wanted of one table. */
+/* A selection of rows of one table. */
 struct top_query {
 	size_t table;
 	bool since_start;
@@ -52,7 +52,7 @@ int top_tables_init(struct top_tables *tables, const struct by *first);
 void top_tables_add(struct top_tables *tables, const struct netobs_flow *flow);
 
 /**
- * End an interval: its groups are what is shown from now on.
+ * End an interval: from now on, its groups are shown.
  *
  * @param is_file  it took from the first to the last packet, and not as long as collecting it
  */
@@ -61,7 +61,7 @@ void top_tables_turn(struct top_tables *tables, bool is_file);
 /** @return ns since collecting began, or since the last top_tables_turn() */
 int64_t top_tables_age_ns(const struct top_tables *tables);
 
-/** @return those that the rows of a table are of */
+/** @return the groups of a table, of the last interval or since the start */
 struct netobs_groups *top_tables_groups(const struct top_tables *tables,
 					size_t table, bool since_start);
 

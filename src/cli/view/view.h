@@ -71,9 +71,9 @@ int64_t view_age_ns(const struct view *view);
 /**
  * Drains may be ahead of the interval, and come much faster.
  *
- * @param age_ns     what has been collected, or shown, is that old
- * @param is_screen  it is drawn, which takes a while to be seen
- * @return whether what comes next is to be shown
+ * @param age_ns     time since the last interval was shown
+ * @param is_screen  a screen is redrawn a few times per second at most
+ * @return whether to show the next one
  */
 bool view_is_due(const struct view_options *options, int64_t age_ns,
 		 bool is_screen);

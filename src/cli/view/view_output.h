@@ -13,7 +13,7 @@ struct screen_kind {
 	struct output_kind output;
 	/* The terminal has another size. */
 	void (*resize)(struct output *output);
-	/* Keep what is shown, or go on. NULL: that is one of its keys. */
+	/* Freeze the screen, or resume. NULL: the screen has a key for it. */
 	void (*pause)(struct output *output);
 	/* Read and follow the keys that were pressed; false: the user has seen enough. */
 	bool (*keys)(struct output *output);
@@ -42,7 +42,7 @@ bool output_take_groups(struct output *output);
 /* It is a table. */
 bool output_is_for_people(const struct output *output);
 
-/* @return what it does as a screen; NULL: it is none */
+/* @return its operations as a screen; NULL: it is no screen */
 const struct screen_kind *output_screen(const struct output *output);
 
 /* Each of these does nothing unless it is a screen that is open. */
@@ -53,7 +53,7 @@ bool output_note(struct output *output, const char *message);
 bool output_want_colour(void);
 
 /*
- * What was lost since the start, which may not leave the screen unseen: "0 lost, 3 unparsed".
+ * Write how many packets were lost since the start, for all screens: "0 lost, 3 unparsed".
  * Returns whether anything was lost.
  */
 bool output_losses(const struct output *output, char *ret_text, size_t size);
@@ -114,7 +114,7 @@ bool output_list_has_live(const struct output_list *outputs);
 void output_list_fill_fds(const struct output_list *outputs,
 			  struct pollfd *ret_stdout, struct pollfd *ret_fds);
 
-/* Do what is due after poll(2). */
+/* Dispatch the outputs that poll(2) has found ready. */
 void output_list_ready(struct output_list *outputs,
 		       const struct pollfd *stdout_fd, const struct pollfd *fds);
 

@@ -12,7 +12,7 @@ struct control_connection {
 	const char *verb; /* of messages */
 	const char *path;
 	int fd;
-	char *buf; /* what has been received: lines from @start on, to @end */
+	char *buf; /* received lines, from @start to @end */
 	size_t start, end, size;
 };
 

@@ -9,7 +9,7 @@ static const char *skip_space(const char *at)
 	return at + strspn(at, " \t\r\n");
 }
 
-/* ---- Checking: each returns what is behind a value; NULL: it is wrong ---------------- */
+/* ---- Checking: each returns the end of a value; NULL: it is wrong -------------------- */
 
 static bool is_hex(char c)
 {
@@ -126,7 +126,7 @@ struct json_value json_parse(const char *text)
 	return (struct json_value){ end && !*skip_space(end) ? at : NULL };
 }
 
-/* ---- Reading, what was checked ----------------------------------------------------- */
+/* ---- Reading text that was checked ------------------------------------------------- */
 
 bool json_next(struct json_value container, struct json_item *item)
 {
@@ -248,7 +248,7 @@ static size_t write_utf8(unsigned int code, char *to)
 	return 4;
 }
 
-/* One character. @return what is behind it */
+/* One character. @return its end */
 static const char *read_char(const char *at, char *to, size_t *ret_len)
 {
 	static const char escapes[] = "bfnrt", meanings[] = "\b\f\n\r\t";

@@ -137,7 +137,7 @@ static void print_container(struct json_value interface)
 		printf("    to pod %s\n", uid);
 }
 
-/* What was seen, and below it what is in no flow. */
+/* Packets seen, and below them the packets that are in no flow. */
 static void print_crossings(const char *name, struct json_value crossings)
 {
 	static const char *const outcomes[][2] = {

@@ -166,7 +166,7 @@ static void begin_noting(struct control *control)
 		control->messages_len = 0;
 }
 
-/* The outcome of what the service was asked to do, and what it logged meanwhile. */
+/* Have the service do @work, and answer with the outcome and the messages logged. */
 static void answer_work(struct control *control, struct control_client *client,
 			int (*work)(void *user), const char *failure)
 {

@@ -79,10 +79,10 @@ void control_note(struct control *control, int level, const char *text);
 /** What clients have asked for begins: the configuration is read again, and applied. */
 void control_begin_reload(struct control *control);
 
-/** It is over: answer them with the outcome, and with what was logged meanwhile. */
+/** The reload has ended: answer its clients with the outcome and the messages logged. */
 void control_end_reload(struct control *control, bool is_fine);
 
-/** Send what is queued, as far as clients take it, and close all. */
+/** Send queues for a moment, and close all clients. */
 void control_close(struct control *control);
 
 #endif

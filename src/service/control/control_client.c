@@ -164,7 +164,7 @@ void control_clients_mark(struct control_clients *all)
 
 /* ---- Requests --------------------------------------------------------------------- */
 
-/* The line also ends where a client ends what it sends. */
+/* The request also ends where the client shuts its end down. */
 static void on_input(struct server_client *base)
 {
 	struct control_client *client = (struct control_client *)base;
@@ -233,7 +233,7 @@ static void on_ready(struct server_client *base)
 		all->on_stranger(client, all->user);
 }
 
-/* Of those that have yet to ask, the oldest makes room; else of those that are answered. */
+/* The oldest client without a request makes room, or else the oldest that is answered. */
 static bool make_client_room(struct server *server, int fd)
 {
 	const struct control_clients *all = (struct control_clients *)server;

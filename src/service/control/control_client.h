@@ -23,7 +23,7 @@ enum {
 enum control_client_state {
 	CLIENT_ASKING,
 	CLIENT_ANSWERED, /* the answer is sent, then the connection ends */
-	CLIENT_WAITING,	 /* for the end of what it has asked for */
+	CLIENT_WAITING,	 /* for the end of the work that it asked for */
 	CLIENT_LIVE,	 /* it follows records */
 };
 
@@ -31,7 +31,7 @@ struct control_client {
 	struct server_client base;
 	enum control_client_state state;
 	bool may_change;
-	bool is_claimed;       /* what it waits for has begun */
+	bool is_claimed;       /* the work that it waits for has begun */
 	size_t asked;	       /* bytes of the request */
 	uint64_t sent, missed; /* records */
 	char request[CONTROL_REQUEST_MAX + 1];
@@ -41,7 +41,7 @@ struct control_clients {
 	struct server server;
 	gid_t group; /* whose members may connect; -1: none */
 	bool group_may_change;
-	/* It is none of those that may connect: answer it. */
+	/* A client without permission to connect: answer it. */
 	void (*on_stranger)(struct control_client *client, void *user);
 	/* A request has come whole, as a text; it answers or closes the client. */
 	void (*on_request)(struct control_client *client, void *user);
@@ -52,7 +52,7 @@ struct control_clients {
 /** No client can connect yet. @return 0, or -errno; control_clients_close() in both cases */
 int control_clients_open(struct control_clients *all);
 
-/** Send what is queued, as far as clients take it soon, and close all; no request is taken. */
+/** Take no more requests, send queues for a moment, and close all clients. */
 void control_clients_close(struct control_clients *all);
 
 /** Send @text, which is taken over, and close it. NULL: there is no memory for an answer. */
@@ -61,17 +61,17 @@ void control_client_answer(struct control_client *client, char *text);
 /** Answer it later. */
 void control_client_wait(struct control_client *client);
 
-/** What those that wait have asked for begins. */
+/** Mark the waiting clients: the work that they asked for begins. */
 void control_clients_claim(struct control_clients *all);
 
-/** @return whether any waits for what has begun */
+/** @return whether a client waits for the work that has begun */
 bool control_clients_are_claimed(const struct control_clients *all);
 
 /** Send @text to the clients that waited for it. NULL: there was no memory for it. */
 void control_clients_answer(struct control_clients *all, const char *text);
 
 /**
- * One that has taken nothing of what waits for it for a minute makes room, if it has to.
+ * If all places are taken, a client that has read nothing for CONTROL_STALL_MS loses its place.
  *
  * @return whether another one can follow records
  */
@@ -80,7 +80,7 @@ bool control_clients_find_place(struct control_clients *all);
 /** Send @text, and all records from now on. */
 void control_client_follow(struct control_client *client, const char *text);
 
-/** Send a record as a line of JSON to those that follow them; @len 0: it is too long. */
+/** Send a record as a line of JSON to the clients that follow records; @len 0: it is too long. */
 void control_clients_flow(struct control_clients *all, const char *line,
 			  size_t len);
 

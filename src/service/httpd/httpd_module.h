@@ -61,7 +61,7 @@ struct httpd_module {
 	int (*fd)(const struct httpd *httpd);
 
 	/**
-	 * Serve what is there.
+	 * Serve the clients that are ready.
 	 *
 	 * @return in how many milliseconds to call again at the latest; -1: no need
 	 */

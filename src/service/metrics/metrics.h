@@ -34,7 +34,7 @@ struct metrics_config {
 	const char *textfile; /* replaced once per interval; NULL: none */
 };
 
-/* What there are metrics of. It stays the caller's, which may change it. */
+/* The objects that metrics are read from. The caller keeps it, and may change it. */
 struct metrics_source {
 	const struct netobs *ctx;
 	const struct output *outputs;
@@ -93,7 +93,7 @@ bool metrics_where(const struct metrics *metrics, char *text, size_t size);
 /**
  * Read the certificates again, which may have been renewed, for new connections.
  *
- * @return 0; < 0: they cannot be used, as @why says, and those of before are in use
+ * @return 0; < 0: @why says why not, and the previous certificates stay in use
  */
 int metrics_renew(struct metrics *metrics, char *why, size_t why_size);
 

@@ -159,7 +159,7 @@ static const void *set_sink(const struct metrics_values *values, size_t i,
 	return &values->sinks[i];
 }
 
-/* Those that have delivered something. */
+/* Sinks that have delivered at least one record. */
 static const void *set_delivering_sink(const struct metrics_values *values,
 				       size_t i, struct metrics_labels *labels)
 {

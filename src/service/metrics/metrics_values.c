@@ -81,7 +81,7 @@ static void free_series(struct metrics_interface *series)
 	*series = (struct metrics_interface){ 0 };
 }
 
-/* Of those without series of their own, and of those that are gone: it only grows. */
+/* The sum over interfaces without a series, including removed ones: it only grows. */
 static void sum_up_others(struct metrics_values *values)
 {
 	for (size_t i = 0; i < METRICS_INTERFACES; i++)
@@ -145,7 +145,7 @@ static void collect_sinks(const struct metrics_source *source,
 	}
 }
 
-/* In the order of the file, then the default, then those that were replaced. */
+/* In the order of the file, then the default, then the rules that were replaced. */
 static void collect_rules(const struct metrics_source *source,
 			  struct metrics_values *values)
 {
@@ -174,7 +174,7 @@ static void collect_rules(const struct metrics_source *source,
 	}
 }
 
-/* Then those that were replaced. */
+/* The rules in use, then the sum of the rules that were replaced. */
 static void collect_alerts(const struct metrics_source *source,
 			   struct metrics_values *values)
 {

@@ -84,7 +84,7 @@ struct metrics_values {
 	size_t n_alerts;
 };
 
-/* @values are those of before, or all zero. Without memory, sinks are missing. */
+/* @values: of the previous call, or all zero. Without memory, sinks are missing. */
 void metrics_collect(const struct metrics_source *source,
 		     struct metrics_values *values);
 

@@ -36,7 +36,7 @@ void alert_rules_move(struct alert_rules *to, struct alert_rules *from);
 int alert_rules_place(const struct alert_rules *rules, const char *message,
 		      const char **ret_rest);
 
-/* What each rule has done, as an array; then those that were replaced, if they did anything. */
+/* Add the counts of each rule, as an array; replaced rules with any counts come last. */
 void alert_rules_json(const struct alert_rules *rules, const struct netobs *ctx,
 		      struct json *json);
 

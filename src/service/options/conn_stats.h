@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The table of connections: what it holds, and what found no place. Nothing of it without rtt. */
+/* Statistics of the table of connections; without rtt, there are none. */
 #ifndef NETOBS_SERVICE_OPTIONS_CONN_STATS_H
 #define NETOBS_SERVICE_OPTIONS_CONN_STATS_H
 

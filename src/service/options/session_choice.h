@@ -37,7 +37,7 @@ uint64_t session_totals_reported(const struct session_totals *totals);
 bool session_choice_takes(const struct session_choice *choice,
 			  const struct netobs_session *session);
 
-/* Those that the library knows; callbacks are the caller's. */
+/* Set the options that the library has; the caller sets its callbacks. */
 void session_choice_fill(const struct session_choice *choice,
 			 struct netobs_sessions_opts *opts);
 

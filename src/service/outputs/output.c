@@ -264,7 +264,7 @@ static void flush_sink(struct output *output)
 	output->error = netobs_sink_flush(output->state);
 }
 
-/* Sessions that end in order show what has arrived; others wait as well. */
+/* Begin to wait for confirmations; output_finish_all() waits for those of all sinks. */
 static void finish_sink(struct output *output)
 {
 	int r = netobs_sink_wait(output->state, 0);
@@ -342,7 +342,7 @@ static void report_records(const struct output *output, uint64_t records,
 	output_say(output, text);
 }
 
-/* So that what is pending waits for the next run; what the disk refused was dropped. */
+/* Pending records then wait for the next run; records that the disk refused were dropped. */
 static bool is_on_disk(const struct output *output)
 {
 	return output_spec_option(output->spec, "spool=disk:");

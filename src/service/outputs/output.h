@@ -27,7 +27,7 @@ struct output_kind {
 	void (*record)(struct output *output, const struct netobs_record *record);
 	/* All records of a drain have come. */
 	void (*interval)(struct output *output);
-	/* Nothing else comes: send what there is, as interval() does. May be NULL. */
+	/* No record follows: send all, as interval() does. May be NULL. */
 	void (*finish)(struct output *output);
 	/* What to wait for, for reading, and what to do then. */
 	int (*fd)(const struct output *output);
@@ -43,7 +43,7 @@ struct output_kind {
 struct output {
 	const struct output_kind *kind;
 	const char *spec;
-	char *own_spec; /* what it is if it is not the user's; NULL */
+	char *own_spec; /* @spec, if it differs from the value of -o; else NULL */
 	const char *name; /* of a sink of the service; NULL: the command line has none */
 	bool is_idle; /* it gets no records yet, or no more */
 	struct stream stream;

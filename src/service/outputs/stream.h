@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Buffered output that is handed on at line ends only, so that who reads at the
- * other end never sees half a line. The first error sticks.
+ * Buffered output that is written at line ends only, so that a reader never sees half a line.
+ * The first error sticks.
  */
 #ifndef NETOBS_SERVICE_OUTPUTS_STREAM_H
 #define NETOBS_SERVICE_OUTPUTS_STREAM_H

@@ -32,7 +32,7 @@ struct server_client {
 	bool is_ready;	  /* connected, and no handshake is under way */
 	bool is_last;	  /* it is closed once its queue is sent */
 	uint32_t events;  /* to wait for: EPOLLIN, or EPOLLHUP for no input */
-	uint32_t watched; /* those that the loop has */
+	uint32_t watched; /* the events that the loop waits for */
 	int64_t due_ms;	  /* when it is closed; 0: not by itself */
 	int64_t taken_ms; /* when it last took a part of the queue */
 	char *out; /* the queue: to be sent are the bytes from @start to @end */
@@ -80,10 +80,10 @@ int server_use_tls(struct server *server, const char *ca, const char *cert,
 /** @spec is as in listen_open(). @return 0, or -errno */
 int server_listen(struct server *server, const char *spec);
 
-/** Serve what is ready, without waiting. */
+/** Serve the clients that are ready, without waiting. */
 void server_dispatch(struct server *server);
 
-/** Accept no more, send what is queued for @ms at most, and close all. */
+/** Stop accepting, send queues for @ms at most, and close all clients. */
 void server_close(struct server *server, int ms);
 
 /** Close all clients, but go on listening. */
@@ -108,10 +108,10 @@ size_t server_room(const struct server_client *client);
 /** Queue bytes. @return false: there is no room */
 bool server_queue(struct server_client *client, const void *bytes, size_t len);
 
-/** Send what it takes now of the queue. @return false: it was closed */
+/** Send as much of the queue as the client takes now. @return false: it was closed */
 bool server_send(struct server_client *client);
 
-/** @return whether its host has been silent for too long, which one that pauses is not */
+/** @return whether its host no longer acknowledges; a reader that pauses still does */
 bool server_has_vanished(const struct server_client *client);
 
 /** @return bytes, 0 at the end, or -errno: -EAGAIN */

@@ -51,7 +51,7 @@ const char *human_sampled(enum netobs_sampling mode);
 /* What became of the packets: a line for each term of the sum that is not zero. */
 void human_stats(FILE *file, const struct netobs_stats *stats);
 
-/* What a rule has decided about, what it left out by sampling, and the first words of it. */
+/* A line with the counts of a rule and the beginning of its filter. */
 void human_rule(FILE *file, const char *action, const char *filter,
 		const struct netobs_count *count,
 		const struct netobs_count *sampled_out);

@@ -38,7 +38,7 @@ struct tls_module {
 	int (*refresh)(struct tls_context *context, bool is_forced);
 
 	/**
-	 * What is wrong with the files, so that those read before are in use; "": nothing.
+	 * Why the files cannot be used, so that the previous ones stay in use; "": they can.
 	 * Valid until the next refresh() or accept().
 	 */
 	const char *(*fault)(const struct tls_context *context);
