@@ -66,14 +66,18 @@ struct conf_place conf_value_place(const struct conf_entry *entry)
 
 /* ---- Entries --------------------------------------------------------------------- */
 
+/* Takes over @text. @return false: there is no memory for it */
 static bool keep_text(struct conf *conf, char *text)
 {
 	char **texts =
 		reallocarray(conf->texts, conf->n_texts + 1, sizeof(*texts));
 
-	if (!texts)
+	if (texts)
+		conf->texts = texts;
+	if (!texts || !text) {
+		free(text);
 		return false;
-	conf->texts = texts;
+	}
 	texts[conf->n_texts++] = text;
 	return true;
 }
@@ -273,19 +277,14 @@ static char *cut_line(char *line, char *stop, unsigned int *number)
 
 void conf_parse(struct conf *conf, const char *file, char *text, size_t len)
 {
-	struct conf_place place = { .file = strdup(file) };
+	char *name = strdup(file), *stop = text + len;
+	const bool has_name = keep_text(conf, name);
+	const bool has_text = keep_text(conf, text);
+	struct conf_place place = { .file = name };
 	struct section section = { 0 };
-	char *stop = text + len;
 	unsigned int next = 1;
 
-	if (!place.file || !keep_text(conf, (char *)place.file)) {
-		free((char *)place.file);
-		free(text);
-		complain_memory(conf, file);
-		return;
-	}
-	if (!keep_text(conf, text)) {
-		free(text);
+	if (!has_name || !has_text) {
 		complain_memory(conf, file);
 		return;
 	}
