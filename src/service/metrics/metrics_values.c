@@ -18,10 +18,6 @@
 
 /* ---- Interfaces ------------------------------------------------------------------- */
 
-struct listing {
-	struct metrics_values *values;
-};
-
 static bool is_same_interface(const struct metrics_interface *known,
 			      const struct netobs_interface *interface)
 {
@@ -31,10 +27,10 @@ static bool is_same_interface(const struct metrics_interface *known,
 
 /* Its own series, or a free one; NULL: there is none left. */
 static struct metrics_interface *
-find_series(struct listing *listing, const struct netobs_interface *interface)
+find_series(struct metrics_values *values,
+	    const struct netobs_interface *interface)
 {
-	struct metrics_interface *all = listing->values->by_interface,
-				 *free = NULL;
+	struct metrics_interface *all = values->by_interface, *free = NULL;
 
 	for (size_t i = 0; i < METRICS_INTERFACES; i++) {
 		if (is_same_interface(&all[i], interface))
@@ -51,15 +47,14 @@ find_series(struct listing *listing, const struct netobs_interface *interface)
 		.netns = interface->netns ? strdup(interface->netns) : NULL,
 	};
 	/* Until now, the series of all other interfaces has counted its packets. */
-	if (listing->values->is_collected)
+	if (values->is_collected)
 		memcpy(free->before, interface->crossed, sizeof(free->before));
 	return free;
 }
 
 static void list_interface(const struct netobs_interface *interface, void *user)
 {
-	struct listing *listing = user;
-	struct metrics_interface *series = find_series(listing, interface);
+	struct metrics_interface *series = find_series(user, interface);
 
 	if (!series)
 		return;
@@ -93,11 +88,9 @@ static void sum_up_others(struct metrics_values *values)
 static void collect_interfaces(const struct netobs *ctx,
 			       struct metrics_values *values)
 {
-	struct listing listing = { values };
-
 	for (size_t i = 0; i < METRICS_INTERFACES; i++)
 		values->by_interface[i].is_there = false;
-	netobs_interfaces(ctx, list_interface, &listing, values->others);
+	netobs_interfaces(ctx, list_interface, values, values->others);
 	for (size_t i = 0; i < METRICS_INTERFACES; i++)
 		if (!values->by_interface[i].is_there)
 			free_series(&values->by_interface[i]);
