@@ -215,7 +215,7 @@ static int capture_to_file(struct session *session, int64_t deadline_ms)
 		return r;
 	}
 	capture_out_start(&session->out);
-	privileges_drop(&session->config.interfaces,
+	privileges_drop(&session->config.observed.interfaces,
 			session->config.rotate_bytes, session->config.process);
 	r = write_capture_file(session, deadline_ms);
 	if (r < 0)
@@ -423,7 +423,7 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 			session->listener.reason);
 		return r;
 	}
-	privileges_drop(&session->config.interfaces, false,
+	privileges_drop(&session->config.observed.interfaces, false,
 			session->config.process);
 	capture_listen_check(&session->listener);
 	log_fault(session);

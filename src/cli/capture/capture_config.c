@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "capture_config.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@ enum format { FORMAT_PCAPNG, FORMAT_PCAP };
 static const struct args_option options[] = {
 #define SELECT_capture OPTION_SELECTED
 #define OPTIONS_STRUCT struct capture_config
+#define OPTIONS_SHARED(member) observed.member
 #include "service/options/option_rows.h"
 };
 
@@ -44,73 +44,69 @@ static const char *find_tls_fault(const struct capture_listen_options *listen)
 	return NULL;
 }
 
-static int check_tls(const struct capture_listen_options *listen)
+static bool is_listen_refused(const struct capture_config *config)
 {
-	const char *fault = find_tls_fault(listen);
-
-	if (fault)
-		args_complain(&command, "%s", fault);
-	return fault ? -1 : 0;
-}
-
-static int check_listen(struct capture_config *config)
-{
-	const char *why = capture_listen_refuse(&config->listen);
+	const char *why = config->listen.spec ?
+				  capture_listen_refuse(&config->listen) :
+				  NULL;
 
 	if (why)
 		args_complain(&command, "--listen '%s': %s",
 			      config->listen.spec, why);
-	else if (config->path || config->rotate_bytes || config->keep)
-		args_complain(&command,
-			      "--listen: cannot be combined with -w, --rotate "
-			      "and --keep");
-	else
-		return 0;
-	return -1;
+	return why;
 }
 
-static int check_target(struct capture_config *config)
+/* NULL: there is none. */
+static const char *find_target_fault(const struct capture_config *config)
+{
+	const bool is_stdout = !config->path || !strcmp(config->path, "-");
+
+	if (config->listen.spec)
+		return config->path || config->rotate_bytes || config->keep ?
+			       "--listen: cannot be combined with -w, --rotate "
+			       "and --keep" :
+			       NULL;
+	if (is_stdout && isatty(STDOUT_FILENO))
+		return "-w: name a file, or redirect standard output; "
+		       "packets are not for a terminal";
+	if (config->rotate_bytes && is_stdout)
+		return "--rotate: needs -w FILE; standard output is not rotated";
+	if (config->keep && !config->rotate_bytes)
+		return "--keep: needs --rotate";
+	return NULL;
+}
+
+/* Without --listen, packets go to a file, whose name may give its format. */
+static void choose_target(struct capture_config *config)
 {
 	const char *extension;
 
-	if (check_tls(&config->listen) < 0)
-		return -1;
 	if (config->listen.spec)
-		return check_listen(config);
+		return;
 	if (!config->path)
 		config->path = "-";
-	if (!strcmp(config->path, "-") && isatty(STDOUT_FILENO)) {
-		args_complain(&command,
-			      "-w: name a file, or redirect standard output; "
-			      "packets are not for a terminal");
-		return -1;
-	}
-	if (config->rotate_bytes && !strcmp(config->path, "-")) {
-		args_complain(
-			&command,
-			"--rotate: needs -w FILE; standard output is not rotated");
-		return -1;
-	}
-	if (config->keep && !config->rotate_bytes) {
-		args_complain(&command, "--keep: needs --rotate");
-		return -1;
-	}
 	extension = strrchr(config->path, '.');
 	if (config->format < 0)
 		config->format = extension && !strcmp(extension, ".pcap") ?
 					 FORMAT_PCAP :
 					 FORMAT_PCAPNG;
-	return 0;
 }
 
-/* Of the format, which is known now. */
-static int check_process(const struct capture_config *config)
+static enum args_result check_options(struct capture_config *config)
 {
-	if (!config->process || config->format != FORMAT_PCAP)
-		return 0;
-	args_complain(&command, "--process: pcap has no place for names of "
-				"processes; use --format pcapng");
-	return -1;
+	const char *fault = find_tls_fault(&config->listen);
+
+	if (!fault && is_listen_refused(config))
+		return ARGS_WRONG;
+	fault = fault ?: find_target_fault(config);
+	choose_target(config);
+	if (!fault && config->process && config->format == FORMAT_PCAP)
+		fault = "--process: pcap has no place for names of "
+			"processes; use --format pcapng";
+	if (!fault)
+		return ARGS_RUN;
+	args_complain(&command, "%s", fault);
+	return ARGS_WRONG;
 }
 
 enum args_result capture_config_parse(struct capture_config *config, int argc,
@@ -122,9 +118,9 @@ enum args_result capture_config_parse(struct capture_config *config, int argc,
 	result = args_parse(&command, argc, argv, config);
 	if (result != ARGS_RUN)
 		return result;
-	if (check_target(config) < 0 || check_process(config) < 0 ||
-	    flows_join_filter(&command, &config->filter_words, &config->filter) <
-		    0)
+	if (check_options(config) != ARGS_RUN ||
+	    flows_join_filter(&command, &config->filter_words,
+			      &config->observed.filter) < 0)
 		return ARGS_WRONG;
 	config->listen.format = config->format == FORMAT_PCAP ? NETOBS_PCAP :
 								NETOBS_PCAPNG;
@@ -139,17 +135,15 @@ enum args_result capture_config_parse(struct capture_config *config, int argc,
 
 void capture_config_clear(struct capture_config *config)
 {
-	args_list_clear(&config->interfaces);
-	args_list_clear(&config->exclude);
+	flows_config_clear(&config->observed);
 	args_list_clear(&config->filter_words);
-	free(config->filter);
-	config->filter = NULL;
 }
 
 void capture_config_fill(const struct capture_config *config,
 			 struct netobs_capture_opts *opts)
 {
-	opts->filter = config->filter;
+	opts->filter = config->observed.filter;
 #define SELECT_capture OPTION_SELECTED
+#define OPTIONS_SHARED(member) observed.member
 #include "service/options/option_fill.h"
 }

@@ -3,16 +3,15 @@
 #ifndef NETOBS_CLI_CAPTURE_CAPTURE_CONFIG_H
 #define NETOBS_CLI_CAPTURE_CAPTURE_CONFIG_H
 
-#include "service/options/args.h"
+#include "service/observe/flows_config.h"
 #include "capture_listen.h"
 #include "capture_out.h"
 
 struct capture_config {
-	struct args_list interfaces, exclude, filter_words;
-	int direction, format, attach,
-		attach_order; /* index of the choice; of the format, -1: by the name */
+	struct flows_config observed; /* interfaces, how, and the filter */
+	struct args_list filter_words;
+	int format; /* index of the choice; -1: by the name */
 	const char *path;
-	char *filter; /* of filter_words; NULL: none */
 	uint32_t snap_length, duration_ms, rate, keep, verbose;
 	uint64_t count, rotate_bytes, buffer_bytes;
 	bool stats, process;
