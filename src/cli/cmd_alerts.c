@@ -82,13 +82,10 @@ static enum args_result parse_alerts(struct flows_request *request, int argc,
 
 int cmd_alerts(int argc, char **argv)
 {
-	struct flows_request request;
-	enum args_result result;
-	int status;
+	struct flows_request request = { .command = &command };
+	enum args_result result = parse_alerts(&request, argc, argv);
+	int status = result == ARGS_RUN ? flows_session(&request) : (int)result;
 
-	flows_request_init(&request, &command);
-	result = parse_alerts(&request, argc, argv);
-	status = result == ARGS_RUN ? flows_session(&request) : (int)result;
 	flows_request_clear(&request);
 	return status;
 }

@@ -74,12 +74,11 @@ static int list_interfaces(void)
 
 int cmd_flows(int argc, char **argv)
 {
-	struct flows_request request;
-	enum args_result result;
+	struct flows_request request = { .command = &flows_command };
+	enum args_result result =
+		args_parse(&flows_command, argc, argv, &request);
 	int status;
 
-	flows_request_init(&request, &flows_command);
-	result = args_parse(&flows_command, argc, argv, &request);
 	if (result == ARGS_RUN) {
 		request.has_screen = !request.files.n && !request.live;
 		result = flows_request_finish(&request);

@@ -3,6 +3,7 @@
 #include "cmd.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/flows/flows_request.h"
@@ -56,6 +57,38 @@ static const struct args_command tcp_command = {
 		 "SECONDS may have a fraction or a unit.\n",
 };
 
+/* The one output is table, which is the default, or json. */
+static enum args_result choose_output(struct flows_request *request)
+{
+	static const char *const table = "table";
+	const struct args_list *specs = &request->output_specs;
+	const char *spec = specs->n ? specs->items[0] : table;
+
+	if (specs->n > 1 || (strcmp(spec, table) && strcmp(spec, "json"))) {
+		args_complain(
+			request->command,
+			"-o: it is either table or json; netobsctl flows has others");
+		return ARGS_WRONG;
+	}
+	if (specs->n)
+		return ARGS_RUN;
+	request->output_specs.items = calloc(2, sizeof(*specs->items));
+	if (!request->output_specs.items)
+		args_out_of_memory(request->command);
+	request->output_specs.items[0] = table;
+	request->output_specs.n = 1;
+	return ARGS_RUN;
+}
+
+/* With --once: all that is seen until the end is of one interval, which the end comes before. */
+static void observe_once(struct flows_request *request)
+{
+	if (!request->once || request->files.n)
+		return;
+	request->duration_ms = request->config.interval_ms;
+	request->config.interval_ms = 2 * request->duration_ms;
+}
+
 static enum args_result parse_screen(struct flows_request *request,
 				     void (*prepare)(struct flows_request *request),
 				     int argc, char **argv)
@@ -74,7 +107,7 @@ static enum args_result parse_screen(struct flows_request *request,
 		request->config.interval_ms = DEFAULT_INTERVAL_MS;
 	request->has_screen = !request->once;
 	prepare(request);
-	result = flows_request_one_output(request);
+	result = choose_output(request);
 	if (result == ARGS_RUN)
 		result = flows_request_finish(request);
 	if (result == ARGS_RUN && !request->view.top)
@@ -87,15 +120,12 @@ static int run_screen(const struct args_command *command,
 		      void (*prepare)(struct flows_request *request), int argc,
 		      char **argv)
 {
-	struct flows_request request;
-	enum args_result result;
-	int status;
+	struct flows_request request = { .command = command };
+	enum args_result result = parse_screen(&request, prepare, argc, argv);
+	int status = result;
 
-	flows_request_init(&request, command);
-	result = parse_screen(&request, prepare, argc, argv);
-	status = result;
 	if (result == ARGS_RUN) {
-		flows_request_observe_once(&request);
+		observe_once(&request);
 		status = flows_session(&request);
 	}
 	flows_request_clear(&request);

@@ -335,42 +335,6 @@ static int check_values(struct flows_request *request)
 	return -1;
 }
 
-void flows_request_init(struct flows_request *request,
-			const struct args_command *command)
-{
-	*request = (struct flows_request){ .command = command };
-}
-
-enum args_result flows_request_one_output(struct flows_request *request)
-{
-	static const char *const table = "table";
-	const struct args_list *specs = &request->output_specs;
-	const char *spec = specs->n ? specs->items[0] : table;
-
-	if (specs->n > 1 || (strcmp(spec, table) && strcmp(spec, "json"))) {
-		args_complain(
-			request->command,
-			"-o: it is either table or json; netobsctl flows has others");
-		return ARGS_WRONG;
-	}
-	if (specs->n)
-		return ARGS_RUN;
-	request->output_specs.items = calloc(2, sizeof(*specs->items));
-	if (!request->output_specs.items)
-		args_out_of_memory(request->command);
-	request->output_specs.items[0] = table;
-	request->output_specs.n = 1;
-	return ARGS_RUN;
-}
-
-void flows_request_observe_once(struct flows_request *request)
-{
-	if (!request->once || request->files.n)
-		return;
-	request->duration_ms = request->config.interval_ms;
-	request->config.interval_ms = 2 * request->duration_ms;
-}
-
 enum args_result flows_request_finish(struct flows_request *request)
 {
 	if (check_combinations(request) < 0 || check_values(request) < 0 ||

@@ -10,6 +10,7 @@
 
 struct netobs;
 
+/* Begins with @command alone; args_parse() adds the options. */
 struct flows_request {
 	struct flows_config config; /* what is observed, as by the service */
 	const struct args_command *command;
@@ -32,27 +33,12 @@ struct flows_request {
 
 extern const struct args_command flows_command;
 
-/* Nothing is given yet; args_parse() adds the options. */
-void flows_request_init(struct flows_request *request,
-			const struct args_command *command);
-
 /**
  * Understand the outputs, and refuse what does not go together.
  *
  * @return ARGS_RUN; ARGS_WRONG
  */
 enum args_result flows_request_finish(struct flows_request *request);
-
-/**
- * Of commands that show one thing on standard output: refuse all outputs but table, which is
- * the default, and json.
- *
- * @return ARGS_RUN; ARGS_WRONG
- */
-enum args_result flows_request_one_output(struct flows_request *request);
-
-/** With --once: all that is seen until the end is of one interval, which the end comes before. */
-void flows_request_observe_once(struct flows_request *request);
 
 void flows_request_clear(struct flows_request *request);
 
