@@ -56,14 +56,6 @@ static void complain_memory(struct conf *conf, const char *file)
 	conf->is_out_of_memory = true;
 }
 
-struct conf_place conf_value_place(const struct conf_entry *entry)
-{
-	struct conf_place place = entry->place;
-
-	place.column = entry->value_column;
-	return place;
-}
-
 /* ---- Entries --------------------------------------------------------------------- */
 
 /* Takes over @text. @return false: there is no memory for it */
@@ -211,7 +203,8 @@ static void parse_key(struct conf *conf, struct conf_place *place, char *line,
 				     .key = key,
 				     .value = value,
 				     .place = *place,
-				     .value_column = column_of(line, value) });
+				     .value_place = { place->file, place->line,
+						      column_of(line, value) } });
 }
 
 /* The first that is no text; NULL: all is. */

@@ -28,7 +28,7 @@ struct conf_entry {
 	const char *key;	    /* NULL: the header of the section */
 	const char *value;	    /* "": the key is reset */
 	struct conf_place place;    /* of the key, or the header */
-	unsigned int value_column;
+	struct conf_place value_place;
 };
 
 struct conf {
@@ -68,9 +68,6 @@ void conf_clear(struct conf *conf);
 /** Report an error at a place. */
 void conf_complain(struct conf *conf, const struct conf_place *place,
 		   const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-/** @return the place of the value of @entry */
-struct conf_place conf_value_place(const struct conf_entry *entry);
 
 /** @return the entry that counts: the last one; NULL: there is none */
 const struct conf_entry *conf_find(const struct conf *conf, const char *section,

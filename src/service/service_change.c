@@ -151,7 +151,6 @@ bool service_config_place(const struct service_config *config,
 	const char *rest;
 	const struct option_name *name;
 	const struct conf_entry *entry;
-	struct conf_place place;
 	unsigned int rule;
 	int len = 0, alert;
 
@@ -173,7 +172,6 @@ bool service_config_place(const struct service_config *config,
 				    NULL;
 	if (!entry)
 		return false;
-	place = conf_value_place(entry);
-	write_place(&place, rest, ret_text, size);
+	write_place(&entry->value_place, rest, ret_text, size);
 	return true;
 }

@@ -37,42 +37,38 @@ static const char *refuse_expression(const char *expression,
 static void check_expression(struct service_config *config,
 			     const struct conf_entry *entry)
 {
-	const struct conf_place place = conf_value_place(entry);
 	char error[NETOBS_ERROR_MAX];
 	const char *why = config->leaves_filters ?
 				  NULL :
 				  refuse_expression(entry->value, &error);
 
 	if (why)
-		conf_complain(&config->conf, &place, "%s", why);
+		conf_complain(&config->conf, &entry->value_place, "%s", why);
 }
 
 static int parse_action(struct conf *conf, const struct conf_entry *entry)
 {
-	const struct conf_place place = conf_value_place(entry);
 	int choice = value_choice(ARGS_WORDS(CHOICES_actions(OPTION_COMMA)),
 				  entry->value);
 
 	if (choice < 0)
-		conf_complain(conf, &place, "action: '%s' is not accept|reject",
-			      entry->value);
+		conf_complain(conf, &entry->value_place,
+			      "action: '%s' is not accept|reject", entry->value);
 	return choice < 0 ? choice : NETOBS_ACCEPT + choice;
 }
 
 static void parse_sample(struct conf *conf, const struct conf_entry *entry,
 			 struct netobs_rule *rule)
 {
-	const struct conf_place place = conf_value_place(entry);
-
 	if (!*entry->value)
 		return; /* a drop-in has removed it */
 	if (!rules_parse_sample(entry->value, rule))
 		conf_complain(
-			conf, &place,
+			conf, &entry->value_place,
 			"sample: '%s' is not 1:N or flow:N, with a number from 1 to 4294967295",
 			entry->value);
 	else if (rule->action == NETOBS_REJECT)
-		conf_complain(conf, &place,
+		conf_complain(conf, &entry->value_place,
 			      "sample: packets that are rejected are not sampled");
 }
 
@@ -106,8 +102,7 @@ static void add_filter(struct service_config *config,
 	}
 	check_expression(config, match);
 	config->filters[config->n_filters++] =
-		(struct service_item){ .name = name,
-				       .place = conf_value_place(match) };
+		(struct service_item){ .name = name, .place = match->value_place };
 	rule.filter = strdup(match->value);
 	rule.action = (enum netobs_action)value;
 	if (sample)
@@ -157,10 +152,9 @@ static void take_filters(struct service_config *config)
 	} else if (flows->rules_path &&
 		   !rules_read(flows->rules_path, false, &flows->rules, why,
 			       sizeof(why))) {
-		const struct conf_place place = conf_value_place(
-			conf_find(conf, "capture", "", "rules"));
-
-		conf_complain(conf, &place, "%s", why);
+		conf_complain(conf,
+			      &conf_find(conf, "capture", "", "rules")->value_place,
+			      "%s", why);
 	}
 	if (!config->filter)
 		return;
@@ -172,11 +166,10 @@ static void take_filters(struct service_config *config)
 
 static void check_rule(struct conf *conf, const struct conf_entry *entry)
 {
-	const struct conf_place place = conf_value_place(entry);
 	char why[640];
 
 	if (netobs_alert_rule_check(entry->value, why, sizeof(why)) < 0)
-		conf_complain(conf, &place, "rule: %s", why);
+		conf_complain(conf, &entry->value_place, "rule: %s", why);
 }
 
 static void add_alert(struct service_config *config,
@@ -210,7 +203,7 @@ static void add_alert(struct service_config *config,
 	else
 		config->alerts[config->n_alerts++] =
 			(struct service_item){ .name = name,
-					       .place = conf_value_place(rule) };
+					       .place = rule->value_place };
 }
 
 static void check_alerts(struct service_config *config)
@@ -281,9 +274,9 @@ static struct conf_place find_sink_place(const struct conf *conf,
 		if (strstr(message, unknown))
 			return entry->place;
 		if (strstr(message, wrong))
-			return conf_value_place(entry);
+			return entry->value_place;
 	}
-	return conf_value_place(output);
+	return output->value_place;
 }
 
 static bool has_same_option(const char *a, const char *b, const char *name)
@@ -318,7 +311,7 @@ static void check_spec(struct service_config *config,
 {
 	char error[NETOBS_ERROR_MAX] = "";
 	const NETOBS_OPTS(netobs_sink_opts, opts, .error = &error);
-	struct conf_place place = conf_value_place(output);
+	struct conf_place place = output->value_place;
 
 	if (strcspn(spec, ":?") == 5 && !strncmp(spec, "table", 5))
 		conf_complain(&config->conf, &place,
@@ -374,8 +367,7 @@ static void add_sink_section(struct service_config *config,
 				      "[sink \"%s\"] has the same file or spool",
 				      config->sinks[i].name);
 	config->sinks[config->n_sinks++] =
-		(struct service_item){ header->name, spec,
-				       conf_value_place(output) };
+		(struct service_item){ header->name, spec, output->value_place };
 }
 
 /* ---- All of it ------------------------------------------------------------------- */
@@ -474,14 +466,12 @@ static void check_control(struct service_config *config)
 {
 	const char *wrong = control_refuse(&config->control);
 	const struct conf_entry *entry;
-	struct conf_place place;
 
 	if (!wrong)
 		return;
 	entry = conf_find(&config->conf, "control", "",
 			  strncmp(wrong, "mode", 4) ? "path" : "mode");
-	place = conf_value_place(entry);
-	conf_complain(&config->conf, &place, "%s", wrong);
+	conf_complain(&config->conf, &entry->value_place, "%s", wrong);
 }
 
 static unsigned int interpret_conf(struct service_config *config, const char *file)

@@ -245,7 +245,7 @@ static void store_value(struct service_config *config,
 	const struct args_option *option = &key->option;
 	const bool is_switch = option->type == ARGS_SWITCH ||
 			       option->type == ARGS_MODE;
-	const struct conf_place place = conf_value_place(entry);
+	const struct conf_place *place = &entry->value_place;
 	char why[320];
 	int r;
 
@@ -257,13 +257,13 @@ static void store_value(struct service_config *config,
 				     (char *)config + option->offset) :
 			args_store(option, entry->value, config);
 	if (r == -ENOMEM)
-		conf_complain(&config->conf, &place, "out of memory");
+		conf_complain(&config->conf, place, "out of memory");
 	else if (r < 0)
-		conf_complain(&config->conf, &place, "%s: '%s' is not %s",
+		conf_complain(&config->conf, place, "%s: '%s' is not %s",
 			      option->name, entry->value,
 			      is_switch ? "yes or no" : args_expectation(option));
 	else if (key->check && !key->check(config, entry->value, why, sizeof(why)))
-		conf_complain(&config->conf, &place, "%s: %s", option->name, why);
+		conf_complain(&config->conf, place, "%s: %s", option->name, why);
 }
 
 /* Keys of named sections are read with their section. */

@@ -57,7 +57,7 @@ static void check_entry(const struct conf_entry *entry, const char *text)
 	}
 	check(*entry->key && !strncmp(at, entry->key, strlen(entry->key)));
 	check(!has_control(entry->value));
-	check(entry->value_column > entry->place.column);
+	check(entry->value_place.column > entry->place.column);
 	check(conf_find(&(struct conf){ .entries = (struct conf_entry *)entry,
 					.n = 1 },
 			entry->section, entry->name, entry->key) == entry);

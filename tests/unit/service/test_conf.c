@@ -65,7 +65,7 @@ static void entries_have_places(void **state)
 	assert_entry(&f->conf, 2, "6:1 sink 'a b' -=-");
 	assert_entry(&f->conf, 3, "7:1 sink 'a b' rotate.bytes=1M # no comment");
 	assert_entry(&f->conf, 4, "8:1 sink 'a b' spool=");
-	assert_int_equal(f->conf.entries[1].value_column, 15);
+	assert_int_equal(f->conf.entries[1].value_place.column, 15);
 }
 
 static void backslashes_join_lines(void **state)
