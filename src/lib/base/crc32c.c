@@ -50,7 +50,7 @@ static uint32_t update_crc(uint32_t crc, const uint8_t *p, size_t len)
 
 #else
 
-#define update update_slowly
+#define update_crc update_slowly
 
 #endif
 
