@@ -9,7 +9,7 @@
 #include "bench.h"
 #include "report.h"
 #include "sequence.h"
-#include "base/secret.h"
+#include "base/hash.h"
 #include "base/util.h"
 #include "bpf/store/log.h"
 #include "flows/fold.h"

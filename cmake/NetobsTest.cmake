@@ -155,8 +155,8 @@ set(NETOBS_FUZZ_SOURCES_alert_rule src/lib/alerts/rule.c src/lib/base/suggest.c)
 set(NETOBS_FUZZ_SOURCES_bulk_answer src/lib/sinks/http/bulk_answer.c)
 set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c src/lib/base/io.c)
 set(NETOBS_FUZZ_SOURCES_parse tests/harness/host.c tests/harness/packet.c tests/harness/samples.c)
-set(NETOBS_FUZZ_SOURCES_spool ${spool_sources} src/lib/base/crc32c.c src/lib/base/detached.c
-	src/lib/base/io.c src/lib/base/outage.c src/lib/base/worker.c)
+set(NETOBS_FUZZ_SOURCES_spool ${spool_sources} src/lib/base/crc32c.c src/lib/base/io.c
+	src/lib/base/outage.c src/lib/base/worker.c)
 
 set(fuzz_sanitizers -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
 

@@ -10,7 +10,6 @@
 #include <netobs/sink.h>
 
 #include "base/clock_ms.h"
-#include "base/count.h"
 #include "base/json.h"
 #include "base/util.h"
 #include "service/options/conn_stats.h"

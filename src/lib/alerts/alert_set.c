@@ -238,7 +238,7 @@ struct alert_entry *alert_set_find(struct alert_set *set, uint32_t slot,
 	return NULL;
 }
 
-static void count_add(struct alert_count *to, const struct alert_count *more)
+static void add_alert_count(struct alert_count *to, const struct alert_count *more)
 {
 	to->broken += more->broken;
 	to->fired += more->fired;
@@ -247,8 +247,8 @@ static void count_add(struct alert_count *to, const struct alert_count *more)
 	to->lost += more->lost;
 }
 
-static void count_subtract(struct alert_count *from,
-			   const struct alert_count *less)
+static void subtract_alert_count(struct alert_count *from,
+				 const struct alert_count *less)
 {
 	from->broken -= less->broken;
 	from->fired -= less->fired;
@@ -262,7 +262,7 @@ struct alert_count alert_set_count(const struct alert_entry *entry,
 {
 	struct alert_count count = totals[entry->slot];
 
-	count_subtract(&count, &entry->before);
+	subtract_alert_count(&count, &entry->before);
 	return count;
 }
 
@@ -273,12 +273,12 @@ alert_set_count_others(const struct alert_set *set,
 	struct alert_count others = { 0 };
 
 	for (uint32_t slot = 0; slot < ALERT_SLOTS; slot++)
-		count_add(&others, &totals[slot]);
+		add_alert_count(&others, &totals[slot]);
 	for (uint32_t i = 0; set && i < set->n; i++) {
 		const struct alert_count count =
 			alert_set_count(&set->entries[i], totals);
 
-		count_subtract(&others, &count);
+		subtract_alert_count(&others, &count);
 	}
 	return others;
 }

@@ -7,7 +7,7 @@
 #include "context.h"
 
 #include "attach/hooks.h"
-#include "base/log_lines.h"
+#include "base/log.h"
 #include "base/sized.h"
 #include "base/util.h"
 #include "base/worker.h"

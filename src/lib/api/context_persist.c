@@ -3,7 +3,6 @@
 #include "context.h"
 
 #include "attach/link_pins.h"
-#include "base/count.h"
 #include "base/sized.h"
 #include "base/util.h"
 #include "host/netns.h"

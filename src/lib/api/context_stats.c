@@ -3,7 +3,7 @@
 #include "context.h"
 
 #include "attach/hooks.h"
-#include "base/count.h"
+#include "base/util.h"
 #include "base/sized.h"
 
 #include <errno.h>

@@ -5,8 +5,12 @@
 
 #include "bpf/store/hash_words.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Fill @secret, whose size @len is a multiple of 4, with random bytes, new ones each time. */
+void secret_fill(void *secret, size_t len);
 
 /*
  * Of @len bytes, a multiple of 8. @secret: as many random bytes, because senders choose what

@@ -39,6 +39,23 @@ void log_copy_error(const struct log *log, char (*to)[NETOBS_ERROR_MAX]);
 #define log_debug(log, ...) log_write(log, NETOBS_LOG_DEBUG, __VA_ARGS__)
 
 /*
+ * Lines that a thread logs, for the caller's log: its callback runs on the caller's thread. All
+ * zero: there are none.
+ */
+struct log_lines {
+	struct log_line *first, **end;
+};
+
+/* @return a log that keeps its lines in @lines */
+struct log log_lines_log(struct log_lines *lines);
+
+/* Write all lines to @log, in their order, and forget them. */
+void log_lines_pass_on(struct log_lines *lines, const struct log *log);
+
+/* Forget all lines. */
+void log_lines_done(struct log_lines *lines);
+
+/*
  * libbpf has one print function per process, which is the host program's. It
  * is borrowed around the calls that may print; its lines become debug lines.
  */

@@ -56,4 +56,13 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* Add to the members `packets` and `bytes` of *@to those of *@from: of any structs with both. */
+#define count_add(to, from)                      \
+	do {                                     \
+		__typeof__(to) to_ = (to);       \
+		__typeof__(from) from_ = (from); \
+		to_->packets += from_->packets;  \
+		to_->bytes += from_->bytes;      \
+	} while (0)
+
 #endif

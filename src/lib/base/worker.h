@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Does one piece of work after the other, in a short-lived thread; its descriptor
- * becomes readable when one is done. A piece of work owns all the data that it uses.
+ * Short-lived threads, for calls that may have to wait: the caller's event loop does not. They
+ * block all signals, which are for the caller's threads.
  */
 #ifndef NETOBS_BASE_WORKER_H
 #define NETOBS_BASE_WORKER_H
 
 #include <stdbool.h>
 
+/*
+ * Run a thread whose end no one waits for.
+ *
+ * @param urgent  ahead of threads of the usual kind, if that is allowed
+ * @return 0, or -errno
+ */
+int detached_run(void *(*run)(void *arg), void *arg, bool urgent);
+
+/*
+ * Does one piece of work after the other, each in a thread; its descriptor becomes readable
+ * when one is done. A piece of work owns all the data that it uses.
+ */
 struct worker;
 
 /* @run does a piece of work, @free_work frees it; NULL: the caller takes all back. */

@@ -2,7 +2,7 @@
 #include "map.h"
 
 #include "bpf/types.h"
-#include "base/detached.h"
+#include "base/worker.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>

@@ -4,7 +4,7 @@
 #include "memory_room.h"
 #include "map.h"
 #include "base/clock_ms.h"
-#include "base/secret.h"
+#include "base/hash.h"
 #include "base/util.h"
 #include "filter/filter.h"
 

@@ -2,7 +2,7 @@
 /* The slots that rules count in: the last part of filter.h. */
 #include "rule.h"
 
-#include "base/count.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <string.h>

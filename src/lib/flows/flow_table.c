@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "flow_table.h"
 
-#include "base/secret.h"
+#include "base/hash.h"
 #include "base/util.h"
 #include "host/netif.h"
 

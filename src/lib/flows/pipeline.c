@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "pipeline.h"
 
-#include "base/count.h"
 #include "base/util.h"
 #include "bpf/store/log.h"
 #include "catalogue/direction.h"

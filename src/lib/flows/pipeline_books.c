@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "pipeline_books.h"
 
-#include "base/count.h"
+#include "base/util.h"
 #include "engine/outcomes.h"
 #include "host/host.h"
 

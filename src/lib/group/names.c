@@ -16,7 +16,7 @@
 #include <netobs/names.h>
 
 #include "base/clock_ms.h"
-#include "base/detached.h"
+#include "base/worker.h"
 #include "base/hash.h"
 #include "base/human_names.h"
 #include "base/sized.h"

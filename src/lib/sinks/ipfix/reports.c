@@ -2,7 +2,7 @@
 #include "reports.h"
 
 #include "base/clock_ms.h"
-#include "base/count.h"
+#include "base/util.h"
 
 #include <errno.h>
 #include <string.h>

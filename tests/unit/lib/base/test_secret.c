@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_test.h"
-#include "base/secret.h"
+#include "base/hash.h"
 #include "base/util.h"
 #include "bpf/store/hash.h"
 

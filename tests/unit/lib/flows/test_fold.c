@@ -3,7 +3,7 @@
 #include "flows/fold.h"
 #include "lib_test.h"
 #include "base/pages.h"
-#include "base/secret.h"
+#include "base/hash.h"
 #include "base/util.h"
 #include "bpf/store/log.h"
 

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "secret.h"
-
 #include "hash.h"
 
-#include <stdint.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
