@@ -26,6 +26,18 @@ int sized_check(const void *opts, size_t known, const struct log *log)
 	return 0;
 }
 
+int option_check(const struct option_check *checks, size_t n,
+		 const struct log *log)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!checks[i].is_wrong)
+			continue;
+		log_error(log, "%s: %s", checks[i].name, checks[i].why);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int sized_fill(void *to, const void *from, size_t known)
 {
 	size_t sz = *(const size_t *)to;

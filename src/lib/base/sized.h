@@ -8,6 +8,7 @@
 
 #include "log.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -15,6 +16,16 @@
  * be, or bytes beyond @known, the size of this library's struct, are set.
  */
 int sized_check(const void *opts, size_t known, const struct log *log);
+
+/* What may be wrong with an option. */
+struct option_check {
+	const char *name, *why;
+	bool is_wrong;
+};
+
+/* @return 0; -EINVAL: one of the @n is wrong, the first of which is logged */
+int option_check(const struct option_check *checks, size_t n,
+		 const struct log *log);
 
 /* Results: fill what the caller knows of @from, and set its size to that. */
 int sized_fill(void *to, const void *from, size_t known);

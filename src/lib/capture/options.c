@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "options.h"
 
+#include "base/sized.h"
 #include "base/util.h"
 #include "bpf/capture.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum {
@@ -28,10 +28,7 @@ void capture_options_copy(const struct netobs_capture_opts *opts,
 int capture_options_check(const struct netobs_capture_opts *opts,
 			  const struct log *log)
 {
-	const struct {
-		const char *name, *why;
-		bool is_wrong;
-	} checks[] = {
+	const struct option_check checks[] = {
 		{ "on_packet", "it is not set", !opts->on_packet },
 		{ "direction", "it is none of enum netobs_direction",
 		  (unsigned int)opts->direction >= NETOBS_DIRECTIONS },
@@ -46,11 +43,5 @@ int capture_options_check(const struct netobs_capture_opts *opts,
 			  opts->buffer_bytes > BUFFER_MAX },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
-		if (!checks[i].is_wrong)
-			continue;
-		log_error(log, "%s: %s", checks[i].name, checks[i].why);
-		return -EINVAL;
-	}
-	return 0;
+	return option_check(checks, ARRAY_SIZE(checks), log);
 }

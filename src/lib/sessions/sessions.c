@@ -69,10 +69,7 @@ static bool is_interval(uint32_t interval_ms)
 static int check_session_options(const struct netobs_sessions_opts *opts,
 				 const struct log *log)
 {
-	const struct {
-		const char *name, *why;
-		bool is_wrong;
-	} checks[] = {
+	const struct option_check checks[] = {
 		{ "on_session", "it is not set", !opts->on_session },
 		{ "interval_ms", "it is less than 100 ms",
 		  !is_interval(opts->interval_ms) },
@@ -81,13 +78,7 @@ static int check_session_options(const struct netobs_sessions_opts *opts,
 			  opts->buffer_bytes > BUFFER_MAX },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
-		if (!checks[i].is_wrong)
-			continue;
-		log_error(log, "%s: %s", checks[i].name, checks[i].why);
-		return -EINVAL;
-	}
-	return 0;
+	return option_check(checks, ARRAY_SIZE(checks), log);
 }
 
 static int open_sessions_loop(struct netobs_sessions *sessions)
