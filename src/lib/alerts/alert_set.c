@@ -238,31 +238,12 @@ struct alert_entry *alert_set_find(struct alert_set *set, uint32_t slot,
 	return NULL;
 }
 
-static void add_alert_count(struct alert_count *to, const struct alert_count *more)
-{
-	to->broken += more->broken;
-	to->fired += more->fired;
-	to->held += more->held;
-	to->limited += more->limited;
-	to->lost += more->lost;
-}
-
-static void subtract_alert_count(struct alert_count *from,
-				 const struct alert_count *less)
-{
-	from->broken -= less->broken;
-	from->fired -= less->fired;
-	from->held -= less->held;
-	from->limited -= less->limited;
-	from->lost -= less->lost;
-}
-
 struct alert_count alert_set_count(const struct alert_entry *entry,
 				   const struct alert_count totals[ALERT_SLOTS])
 {
 	struct alert_count count = totals[entry->slot];
 
-	subtract_alert_count(&count, &entry->before);
+	counters_subtract(&count, &entry->before, sizeof(count));
 	return count;
 }
 
@@ -273,12 +254,12 @@ alert_set_count_others(const struct alert_set *set,
 	struct alert_count others = { 0 };
 
 	for (uint32_t slot = 0; slot < ALERT_SLOTS; slot++)
-		add_alert_count(&others, &totals[slot]);
+		counters_add(&others, &totals[slot], sizeof(others));
 	for (uint32_t i = 0; set && i < set->n; i++) {
 		const struct alert_count count =
 			alert_set_count(&set->entries[i], totals);
 
-		subtract_alert_count(&others, &count);
+		counters_subtract(&others, &count, sizeof(others));
 	}
 	return others;
 }

@@ -216,10 +216,8 @@ int context_adopt_slots(struct netobs *ctx)
 	err = flow_rules_read(&store->maps, store->n_cpus, totals);
 	if (err)
 		return err;
-	for (int i = 0; i < RULE_SLOTS; i++) {
-		count_add(&reported.decided, &totals[i].decided);
-		count_add(&reported.sampled_out, &totals[i].sampled_out);
-	}
+	for (int i = 0; i < RULE_SLOTS; i++)
+		counters_add(&reported, &totals[i], sizeof(reported));
 	if (state->has_rules)
 		reported.decided = state->seen_drained;
 	filter_adopt(ctx->filter, state->next_rule_slot, &reported, totals);

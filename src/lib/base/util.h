@@ -56,6 +56,25 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/* Add 64-bit counters, of which a struct of @size bytes consists; others may add to @from. */
+static inline void counters_add(void *to, const void *from, size_t size)
+{
+	const uint64_t *value = from;
+	uint64_t *sum = to;
+
+	for (size_t i = 0; i < size / sizeof(*sum); i++)
+		sum[i] += __atomic_load_n(&value[i], __ATOMIC_RELAXED);
+}
+
+static inline void counters_subtract(void *from, const void *less, size_t size)
+{
+	const uint64_t *value = less;
+	uint64_t *sum = from;
+
+	for (size_t i = 0; i < size / sizeof(*sum); i++)
+		sum[i] -= value[i];
+}
+
 /* Add to the members `packets` and `bytes` of *@to those of *@from: of any structs with both. */
 #define count_add(to, from)                      \
 	do {                                     \

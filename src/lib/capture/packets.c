@@ -312,11 +312,8 @@ struct capture_counters packets_counters(const struct packets *packets,
 
 	if (bpf_map_lookup_elem(fd, &key, packets->per_cpu))
 		return sum;
-	for (int i = 0; i < packets->n_cpus; i++) {
-		sum.matched += packets->per_cpu[i].matched;
-		sum.limited += packets->per_cpu[i].limited;
-		sum.lost += packets->per_cpu[i].lost;
-	}
+	for (int i = 0; i < packets->n_cpus; i++)
+		counters_add(&sum, &packets->per_cpu[i], sizeof(sum));
 	return sum;
 }
 

@@ -2,6 +2,7 @@
 #include "sources.h"
 
 #include "base/clock.h"
+#include "base/util.h"
 #include "packets.h"
 
 #include <errno.h>
@@ -120,9 +121,7 @@ struct capture_counters sources_counters(const struct sources *sources,
 			packets_counters(sources->packets, source->key) :
 			source->end;
 
-	counters.matched -= source->start.matched;
-	counters.limited -= source->start.limited;
-	counters.lost -= source->start.lost;
+	counters_subtract(&counters, &source->start, sizeof(counters));
 	return counters;
 }
 

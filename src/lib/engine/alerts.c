@@ -134,14 +134,9 @@ static struct alert_prefix sum_prefixes(const struct alerts *alerts,
 {
 	struct alert_prefix sum = { 0 };
 
-	for (uint32_t cpu = 0; cpu < alerts->store->n_cpus; cpu++) {
-		const struct alert_prefix *one =
-			prefix_at(alerts, cpu, table, rule);
-
-		sum.broken += __atomic_load_n(&one->broken, __ATOMIC_RELAXED);
-		sum.held += __atomic_load_n(&one->held, __ATOMIC_RELAXED);
-		sum.limited += __atomic_load_n(&one->limited, __ATOMIC_RELAXED);
-	}
+	for (uint32_t cpu = 0; cpu < alerts->store->n_cpus; cpu++)
+		counters_add(&sum, prefix_at(alerts, cpu, table, rule),
+			     sizeof(sum));
 	return sum;
 }
 
@@ -158,15 +153,10 @@ static void add_prefixes(const struct alerts *alerts, uint32_t number,
 		     i > table->first[kind]; i--) {
 			const struct alert_prefix more =
 				sum_prefixes(alerts, number, i - 1);
-			struct alert_prefix *to =
-				&totals[table->rules[i - 1].slot];
 
-			sum.broken += more.broken;
-			sum.held += more.held;
-			sum.limited += more.limited;
-			to->broken += sum.broken;
-			to->held += sum.held;
-			to->limited += sum.limited;
+			counters_add(&sum, &more, sizeof(sum));
+			counters_add(&totals[table->rules[i - 1].slot], &sum,
+				     sizeof(sum));
 		}
 	}
 }
@@ -198,18 +188,13 @@ static void keep_prefixes(struct alerts *alerts, uint32_t number)
 void alerts_count(const struct alerts *alerts,
 		  struct alert_count ret_totals[ALERT_SLOTS])
 {
-	uint64_t *to = (uint64_t *)ret_totals;
-	const size_t n = ALERT_SLOTS * sizeof(*ret_totals) / sizeof(*to);
+	const size_t size = ALERT_SLOTS * sizeof(*ret_totals);
 
-	memset(ret_totals, 0, ALERT_SLOTS * sizeof(*ret_totals));
+	memset(ret_totals, 0, size);
 	for (uint32_t cpu = 0; alerts->counts && cpu < alerts->store->n_cpus;
-	     cpu++) {
-		const uint64_t *from =
-			(const uint64_t *)&alerts->counts[cpu * ALERT_SLOTS];
-
-		for (size_t i = 0; i < n; i++)
-			to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-	}
+	     cpu++)
+		counters_add(ret_totals, &alerts->counts[cpu * ALERT_SLOTS],
+			     size);
 	if (alerts->prefixes)
 		add_all_prefixes(alerts, ret_totals);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "connections.h"
 
+#include "base/util.h"
 #include "bpf/store/conn_places.h"
 #include "map.h"
 
@@ -131,13 +132,8 @@ int connections_find(const struct connections *table, const struct flow_key *key
 struct conn_counters connections_count(const struct connections *table)
 {
 	struct conn_counters sum = { 0 };
-	uint64_t *to = (uint64_t *)&sum;
 
-	for (uint32_t cpu = 0; cpu < table->n_cpus; cpu++) {
-		const uint64_t *from = (const uint64_t *)&table->counters[cpu];
-
-		for (size_t i = 0; i < sizeof(sum) / sizeof(*to); i++)
-			to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-	}
+	for (uint32_t cpu = 0; cpu < table->n_cpus; cpu++)
+		counters_add(&sum, &table->counters[cpu], sizeof(sum));
 	return sum;
 }

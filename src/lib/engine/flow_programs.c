@@ -173,29 +173,19 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 	return programs_load(&set, names, knobs->filter, &frames, ret_programs);
 }
 
-/* @count: programs may add to it. */
-static void add_program_count(struct count *to, const struct count *count)
-{
-	to->packets += __atomic_load_n(&count->packets, __ATOMIC_RELAXED);
-	to->bytes += __atomic_load_n(&count->bytes, __ATOMIC_RELAXED);
-}
-
 int flow_rules_read(const struct program_set *maps, uint32_t n_cpus,
 		    struct rule_count ret_totals[RULE_SLOTS])
 {
-	const size_t size = n_cpus * RULE_SLOTS * sizeof(struct rule_count);
+	const size_t cpu_size = RULE_SLOTS * sizeof(struct rule_count);
+	const size_t size = n_cpus * cpu_size;
 	int fd = program_set_map_fd(maps, RULE_COUNTS);
 	struct rule_count *counts = fd < 0 ? NULL : map_mmap(fd, 0, size);
 
 	if (!counts)
 		return fd < 0 ? fd : -errno;
-	memset(ret_totals, 0, RULE_SLOTS * sizeof(*ret_totals));
-	for (uint32_t i = 0; i < n_cpus * RULE_SLOTS; i++) {
-		struct rule_count *total = &ret_totals[i % RULE_SLOTS];
-
-		add_program_count(&total->decided, &counts[i].decided);
-		add_program_count(&total->sampled_out, &counts[i].sampled_out);
-	}
+	memset(ret_totals, 0, cpu_size);
+	for (uint32_t cpu = 0; cpu < n_cpus; cpu++)
+		counters_add(ret_totals, &counts[cpu * RULE_SLOTS], cpu_size);
 	map_munmap(counts, size);
 	return 0;
 }
@@ -209,7 +199,7 @@ void flow_rules_add(const struct program_set *maps, uint32_t judgement,
 
 	if (bpf_map_lookup_elem(fd, &slot, &sum))
 		return;
-	add_program_count(&sum.decided, count);
+	count_add(&sum.decided, count);
 	bpf_map_update_elem(fd, &slot, &sum, BPF_ANY);
 }
 

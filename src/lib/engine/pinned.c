@@ -495,11 +495,9 @@ static struct count count_seen(const struct pinned_state *state, const void *cpu
 		const struct count *seen =
 			(const void *)(cpu + state->seen_at[i % GENERATIONS]);
 
-		sum.packets += __atomic_load_n(&seen->packets, __ATOMIC_RELAXED);
-		sum.bytes += __atomic_load_n(&seen->bytes, __ATOMIC_RELAXED);
+		counters_add(&sum, seen, sizeof(sum));
 	}
-	sum.packets -= state->seen_drained.packets;
-	sum.bytes -= state->seen_drained.bytes;
+	counters_subtract(&sum, &state->seen_drained, sizeof(sum));
 	return sum;
 }
 

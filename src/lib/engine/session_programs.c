@@ -229,16 +229,14 @@ static int session_counts_size(void)
 
 struct session_counts session_counts_sum(int counts_fd, void *room)
 {
-	const int words = (int)(sizeof(struct session_counts) / sizeof(uint64_t));
-	const int n = session_counts_size() / (int)sizeof(uint64_t);
+	const int n = session_counts_size() / (int)sizeof(struct session_counts);
+	const struct session_counts *counts = room;
 	struct session_counts sum = { 0 };
-	uint64_t *to = (uint64_t *)&sum;
-	const uint64_t *from = room;
 
 	if (bpf_map_lookup_elem(counts_fd, &(uint32_t){ 0 }, room))
 		return sum;
-	for (int i = 0; i < n; i++)
-		to[i % words] += from[i];
+	for (int cpu = 0; cpu < n; cpu++)
+		counters_add(&sum, &counts[cpu], sizeof(sum));
 	return sum;
 }
 

@@ -84,24 +84,6 @@ static size_t l1_region_size(const struct store *store)
 	return store->l1_buckets * sizeof(struct flow_bucket);
 }
 
-/* Counters are nothing but 64-bit sums. */
-static void add_counters(struct counters *to, const struct counters *from)
-{
-	const __u64 *value = (const __u64 *)from;
-	__u64 *sum = (__u64 *)to;
-
-	for (size_t i = 0; i < sizeof(*to) / sizeof(*sum); i++)
-		sum[i] += value[i];
-}
-
-static void negate_counters(struct counters *counters)
-{
-	__u64 *sum = (__u64 *)counters;
-
-	for (size_t i = 0; i < sizeof(*counters) / sizeof(*sum); i++)
-		sum[i] = -sum[i];
-}
-
 /* That it came is all that it says: the logs are read in turn. */
 static int ignore_notice(void *ctx, void *data, size_t size)
 {
@@ -501,18 +483,19 @@ static void fill_commit(const struct store *store, uint32_t generation,
 			struct pinned_commit *commit)
 {
 	const struct pinned_state *state = find_pinned_state(store);
-	const struct count unclaimed = store_unclaimed(store);
-	const struct count *other = &state->drained[!generation].seen;
 	struct counters drained = *counted;
+	struct count seen, unclaimed = store_unclaimed(store);
 
-	add_counters(&drained, &store->counted_before[generation]);
+	counters_add(&drained, &store->counted_before[generation],
+		     sizeof(drained));
+	seen = drained.seen;
+	count_add(&seen, &state->drained[!generation].seen);
+	count_add(&unclaimed, &store->unclaimed_before);
 	*commit = (struct pinned_commit){
 		.generation = generation,
 		.drained = drained,
-		.seen_drained = { drained.seen.packets + other->packets,
-				  drained.seen.bytes + other->bytes },
-		.unclaimed = { unclaimed.packets + store->unclaimed_before.packets,
-			       unclaimed.bytes + store->unclaimed_before.bytes },
+		.seen_drained = seen,
+		.unclaimed = unclaimed,
 	};
 }
 
@@ -694,22 +677,20 @@ void store_clear_notices(const struct store *store)
 
 struct count store_unclaimed(const struct store *store)
 {
-	const struct count *count = store->unclaimed;
+	struct count count = { 0 };
 
-	return (struct count){
-		__atomic_load_n(&count->packets, __ATOMIC_RELAXED) -
-			store->unclaimed_before.packets,
-		__atomic_load_n(&count->bytes, __ATOMIC_RELAXED) -
-			store->unclaimed_before.bytes,
-	};
+	counters_add(&count, store->unclaimed, sizeof(count));
+	counters_subtract(&count, &store->unclaimed_before, sizeof(count));
+	return count;
 }
 
 void store_read_counters(const struct store *store, uint32_t generation,
 			 struct counters *ret_counters)
 {
-	*ret_counters = store->counted_before[generation];
-	negate_counters(ret_counters);
+	memset(ret_counters, 0, sizeof(*ret_counters));
 	for (uint32_t cpu = 0; cpu < store->n_cpus; cpu++)
-		add_counters(ret_counters,
-			     &store->cpus[cpu].counters[generation]);
+		counters_add(ret_counters, &store->cpus[cpu].counters[generation],
+			     sizeof(*ret_counters));
+	counters_subtract(ret_counters, &store->counted_before[generation],
+			  sizeof(*ret_counters));
 }

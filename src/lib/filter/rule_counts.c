@@ -87,52 +87,36 @@ uint32_t filter_next_slot(const struct filter *filter)
 	return filter->next_slot % RULE_SLOTS;
 }
 
-static struct count subtract_count(struct count from, struct count part)
+static struct rule_count count_of_rule(const struct rule *rule,
+				       const struct rule_count totals[RULE_SLOTS])
 {
-	return (struct count){ from.packets - part.packets,
-			       from.bytes - part.bytes };
-}
+	struct rule_count count = totals[rule->slot];
 
-static struct rule_count subtract_counts(const struct rule_count *from,
-					 const struct rule_count *to)
-{
-	return (struct rule_count){ subtract_count(to->decided, from->decided),
-				    subtract_count(to->sampled_out,
-						   from->sampled_out) };
-}
-
-static struct rule_count sum_of(const struct rule_count totals[RULE_SLOTS])
-{
-	struct rule_count sum = { 0 };
-
-	for (uint32_t i = 0; i < RULE_SLOTS; i++) {
-		count_add(&sum.decided, &totals[i].decided);
-		count_add(&sum.sampled_out, &totals[i].sampled_out);
-	}
-	return sum;
+	counters_subtract(&count, &rule->before, sizeof(count));
+	return count;
 }
 
 int filter_count(const struct filter *filter, uint32_t rule,
 		 const struct rule_count totals[RULE_SLOTS],
 		 struct rule_count *ret_count)
 {
-	struct rule_count others, own;
+	struct rule_count others = { 0 };
 
 	if (rule > filter->n)
 		return -ENOENT;
 	if (rule < filter->n) {
-		const struct rule *of = &filter->rules[rule];
-
-		*ret_count = subtract_counts(&of->before, &totals[of->slot]);
+		*ret_count = count_of_rule(&filter->rules[rule], totals);
 		return 0;
 	}
-	others = sum_of(totals);
+	for (uint32_t i = 0; i < RULE_SLOTS; i++)
+		counters_add(&others, &totals[i], sizeof(others));
 	for (uint32_t i = 0; i < filter->n; i++) {
-		const struct rule *of = &filter->rules[i];
+		const struct rule_count own =
+			count_of_rule(&filter->rules[i], totals);
 
-		own = subtract_counts(&of->before, &totals[of->slot]);
-		others = subtract_counts(&own, &others);
+		counters_subtract(&others, &own, sizeof(others));
 	}
-	*ret_count = subtract_counts(&filter->reported, &others);
+	counters_subtract(&others, &filter->reported, sizeof(others));
+	*ret_count = others;
 	return 0;
 }
