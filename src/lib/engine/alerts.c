@@ -55,16 +55,16 @@ static int open_alert_maps(struct alerts *alerts)
 	alerts->entered = calloc(alerts->store->n_cpus, sizeof(*alerts->entered));
 	if (!alerts->entered)
 		return -ENOMEM;
-	alerts->tables = map_mmap(program_set_map_fd(maps, "alert_tables"), 0,
-				  sizeof(*alerts->tables));
+	alerts->tables =
+		program_set_mmap(maps, "alert_tables", sizeof(*alerts->tables));
 	if (!alerts->tables)
 		return -errno;
-	alerts->counts = map_mmap(program_set_map_fd(maps, "alert_counts"), 0,
-				  counts_size(alerts));
+	alerts->counts =
+		program_set_mmap(maps, "alert_counts", counts_size(alerts));
 	if (!alerts->counts)
 		return -errno;
-	alerts->prefixes = map_mmap(program_set_map_fd(maps, "alert_prefixes"),
-				    0, prefixes_size(alerts));
+	alerts->prefixes =
+		program_set_mmap(maps, "alert_prefixes", prefixes_size(alerts));
 	if (!alerts->prefixes)
 		return -errno;
 	log_borrow_libbpf(alerts->log);
@@ -96,12 +96,11 @@ int alerts_open(struct alerts *alerts, struct store *store,
 
 void alerts_close(struct alerts *alerts)
 {
-	if (alerts->tables)
+	if (alerts->store) {
 		map_munmap(alerts->tables, sizeof(*alerts->tables));
-	if (alerts->counts)
-		map_munmap((void *)alerts->counts, counts_size(alerts));
-	if (alerts->prefixes)
+		map_munmap(alerts->counts, counts_size(alerts));
 		map_munmap(alerts->prefixes, prefixes_size(alerts));
+	}
 	ring_buffer__free(alerts->ring);
 	free(alerts->entered);
 	*alerts = (struct alerts){ 0 };

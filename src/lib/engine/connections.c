@@ -35,50 +35,37 @@ static size_t counters_size(const struct connections *table)
 	return table->n_cpus * sizeof(*table->counters);
 }
 
-static const void *map_of(const struct program_set *maps, const char *name,
-			  size_t size)
-{
-	return map_mmap(program_set_map_fd(maps, name), 0, size);
-}
-
 int connections_open(struct connections *table, const struct program_set *maps,
 		     uint32_t n_buckets, uint32_t n_cpus,
 		     const struct hash_secret *secret)
 {
+	int err;
+
 	*table = (struct connections){ .n_buckets = n_buckets,
 				       .n_cpus = n_cpus,
 				       .secret = *secret };
-	table->buckets = map_of(maps, "conn_buckets", buckets_size(table));
-	if (table->buckets)
-		table->heads = map_of(maps, "conn_heads", heads_size(table));
-	if (table->heads)
-		table->rates = map_of(maps, "conn_rates", rates_size(table));
-	if (table->rates)
-		table->bodies = map_of(maps, "conn_bodies", bodies_size(table));
-	if (table->bodies)
-		table->counters =
-			map_of(maps, "conn_counters", counters_size(table));
-	if (!table->counters) {
-		int err = -errno;
-
-		connections_close(table);
-		return err;
-	}
-	return 0;
+	table->buckets =
+		program_set_mmap(maps, "conn_buckets", buckets_size(table));
+	table->heads = program_set_mmap(maps, "conn_heads", heads_size(table));
+	table->rates = program_set_mmap(maps, "conn_rates", rates_size(table));
+	table->bodies = program_set_mmap(maps, "conn_bodies", bodies_size(table));
+	table->counters =
+		program_set_mmap(maps, "conn_counters", counters_size(table));
+	if (table->buckets && table->heads && table->rates && table->bodies &&
+	    table->counters)
+		return 0;
+	err = -errno;
+	connections_close(table);
+	return err;
 }
 
 void connections_close(struct connections *table)
 {
-	if (table->buckets)
-		map_munmap((void *)table->buckets, buckets_size(table));
-	if (table->heads)
-		map_munmap((void *)table->heads, heads_size(table));
-	if (table->rates)
-		map_munmap((void *)table->rates, rates_size(table));
-	if (table->bodies)
-		map_munmap((void *)table->bodies, bodies_size(table));
-	if (table->counters)
-		map_munmap((void *)table->counters, counters_size(table));
+	map_munmap(table->buckets, buckets_size(table));
+	map_munmap(table->heads, heads_size(table));
+	map_munmap(table->rates, rates_size(table));
+	map_munmap(table->bodies, bodies_size(table));
+	map_munmap(table->counters, counters_size(table));
 	*table = (struct connections){ 0 };
 }
 

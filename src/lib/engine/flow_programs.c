@@ -178,11 +178,11 @@ int flow_rules_read(const struct program_set *maps, uint32_t n_cpus,
 {
 	const size_t cpu_size = RULE_SLOTS * sizeof(struct rule_count);
 	const size_t size = n_cpus * cpu_size;
-	int fd = program_set_map_fd(maps, RULE_COUNTS);
-	struct rule_count *counts = fd < 0 ? NULL : map_mmap(fd, 0, size);
+	const struct rule_count *counts =
+		program_set_mmap(maps, RULE_COUNTS, size);
 
 	if (!counts)
-		return fd < 0 ? fd : -errno;
+		return -errno;
 	memset(ret_totals, 0, cpu_size);
 	for (uint32_t cpu = 0; cpu < n_cpus; cpu++)
 		counters_add(ret_totals, &counts[cpu * RULE_SLOTS], cpu_size);

@@ -43,12 +43,13 @@ void *map_mmap(int fd, uint64_t offset, size_t size)
 	return pages == MAP_FAILED ? NULL : pages + span.inner;
 }
 
-void map_munmap(void *bytes, size_t size)
+void map_munmap(const void *bytes, size_t size)
 {
 	struct map_span span =
 		map_span((uintptr_t)bytes, size, sysconf(_SC_PAGESIZE));
 
-	munmap((char *)bytes - span.inner, span.size);
+	if (bytes)
+		munmap((char *)bytes - span.inner, span.size);
 }
 
 int map_update(int outer_fd, uint32_t index, int inner_fd)

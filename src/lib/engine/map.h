@@ -57,7 +57,9 @@ static inline struct map_span map_span(uint64_t offset, size_t size,
 
 /** @return the bytes from @offset on, or NULL with errno set */
 void *map_mmap(int fd, uint64_t offset, size_t size);
-void map_munmap(void *bytes, size_t size);
+
+/* NULL is fine. */
+void map_munmap(const void *bytes, size_t size);
 
 /* ---- Maps of maps --------------------------------------------------------------- */
 

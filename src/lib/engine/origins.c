@@ -60,8 +60,7 @@ int origins_init(struct origins *origins, int slots_fd, int more_fd)
 
 void origins_done(struct origins *origins)
 {
-	if (origins->slots)
-		map_munmap(origins->slots, SLOTS_SIZE);
+	map_munmap(origins->slots, SLOTS_SIZE);
 	free(origins->wanted);
 	free(origins->more);
 	*origins = (struct origins){ 0 };

@@ -143,11 +143,18 @@ static void open_state(struct pinned *pinned)
 	pinned->netifs_fd = get_file(pinned, "", "interfaces");
 }
 
+static void forget_former(struct pinned *pinned)
+{
+	if (pinned->former)
+		map_munmap(pinned->former_cpus,
+			   (size_t)pinned->former->n_cpus *
+				   pinned->former->cpu_bytes);
+	free(TAKE_PTR(pinned->former));
+}
+
 static void close_state(struct pinned *pinned)
 {
-	if (pinned->state)
-		map_munmap(pinned->state, pinned->state_bytes);
-	pinned->state = NULL;
+	map_munmap(TAKE_PTR(pinned->state), pinned->state_bytes);
 	close_fd(&pinned->netns_fd);
 	close_fd(&pinned->netifs_fd);
 }
@@ -310,11 +317,7 @@ int pinned_look(struct pinned *pinned, const char *path, bool *ret_is_locked)
 
 void pinned_close(struct pinned *pinned)
 {
-	if (pinned->former_cpus)
-		map_munmap(pinned->former_cpus,
-			   (size_t)pinned->former->n_cpus *
-				   pinned->former->cpu_bytes);
-	free(pinned->former);
+	forget_former(pinned);
 	close_state(pinned);
 	shared_fd_unref(pinned->links);
 	free(pinned->path);
@@ -392,14 +395,13 @@ static int put_list(const struct pinned *pinned, const char *name,
 		    int *ret_fd)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_NO_PREALLOC);
-	int err, fd = bpf_map_create(BPF_MAP_TYPE_HASH, "netobs_list", key_size,
-				     value_size, max, &opts);
+	int fd = bpf_map_create(BPF_MAP_TYPE_HASH, "netobs_list", key_size,
+				value_size, max, &opts);
 
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;
-	err = put_file(pinned, "", name, fd);
-	return err;
+	return put_file(pinned, "", name, fd);
 }
 
 int pinned_publish(struct pinned *pinned, const struct pinned_state *state)
@@ -470,8 +472,7 @@ void pinned_discard(struct pinned *pinned)
 {
 	keep_former(pinned);
 	remove_maps(pinned);
-	if (pinned->state)
-		map_munmap(TAKE_PTR(pinned->state), pinned->state_bytes);
+	map_munmap(TAKE_PTR(pinned->state), pinned->state_bytes);
 	close_fd(&pinned->netifs_fd);
 }
 
@@ -518,10 +519,7 @@ struct count pinned_count_waiting(const struct pinned *pinned)
 	copy.dir_fd = pinned->dir_fd;
 	keep_former(&copy);
 	count = pinned_count_former(&copy);
-	if (copy.former_cpus)
-		map_munmap(copy.former_cpus,
-			   (size_t)copy.former->n_cpus * copy.former->cpu_bytes);
-	free(copy.former);
+	forget_former(&copy);
 	return count;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/privilege.h"
 #include "base/util.h"
+#include "map.h"
 
 #include <assert.h>
 #include <bpf/bpf.h>
@@ -235,6 +236,16 @@ int program_set_map_fd(const struct program_set *set, const char *map)
 {
 	return set->object ? bpf_object__find_map_fd_by_name(set->object, map) :
 			     -ENOENT;
+}
+
+void *program_set_mmap(const struct program_set *set, const char *map, size_t size)
+{
+	int fd = program_set_map_fd(set, map);
+
+	if (fd >= 0)
+		return map_mmap(fd, 0, size);
+	errno = -fd;
+	return NULL;
 }
 
 int program_set_open_iterator(const struct program_set *set, const char *program)

@@ -80,6 +80,10 @@ void program_set_detach(struct program_set *set, const char *program);
 /** @return the file descriptor, which stays the set's, or -ENOENT */
 int program_set_map_fd(const struct program_set *set, const char *map);
 
+/** @return the first @size bytes of the map, for map_munmap(); or NULL with errno set */
+void *program_set_mmap(const struct program_set *set, const char *map,
+		       size_t size);
+
 /**
  * Start an iterator. Reading the descriptor runs the program for each object.
  *

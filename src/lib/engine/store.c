@@ -231,10 +231,9 @@ static int open_store_maps(struct store *store)
 	const struct program_set *maps = &store->maps;
 	int err;
 
-	store->cpus = map_mmap(program_set_map_fd(maps, "cpu_states"), 0,
-			       cpus_size(store));
-	store->unclaimed = map_mmap(program_set_map_fd(maps, "unclaimed"), 0,
-				    sizeof(*store->unclaimed));
+	store->cpus = program_set_mmap(maps, "cpu_states", cpus_size(store));
+	store->unclaimed =
+		program_set_mmap(maps, "unclaimed", sizeof(*store->unclaimed));
 	err = !store->cpus || !store->unclaimed ? -errno : open_notices(store);
 	if (!err && store->conn_buckets)
 		err = connections_open(&store->connections, maps,
@@ -584,10 +583,8 @@ int store_open(struct store *store, const struct store_options *options,
 
 void store_close(struct store *store)
 {
-	if (store->cpus)
-		map_munmap(store->cpus, cpus_size(store));
-	if (store->unclaimed)
-		map_munmap(store->unclaimed, sizeof(*store->unclaimed));
+	map_munmap(store->cpus, cpus_size(store));
+	map_munmap(store->unclaimed, sizeof(*store->unclaimed));
 	connections_close(&store->connections);
 	ring_buffer__free(store->notices);
 	origins_done(&store->origins);
@@ -650,7 +647,7 @@ const struct log_slot *store_map_log(const struct store *store, uint32_t cpu)
 
 void store_unmap_log(const struct store *store, const struct log_slot *slots)
 {
-	map_munmap((void *)slots, log_size(store));
+	map_munmap(slots, log_size(store));
 }
 
 void store_pause(struct store *store, bool pause)
