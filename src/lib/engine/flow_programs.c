@@ -18,65 +18,59 @@
 
 #define RULE_COUNTS "rule_counts"
 
-static int resize_map(const struct bpf_object *object, const char *name,
-		      uint32_t entries)
+/* The sizes of maps. What is off has one entry of each. */
+static int resize_maps(const struct bpf_object *object,
+		       const struct flow_knobs *knobs)
 {
-	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
+	const uint32_t cpus = knobs->n_cpus, page = sysconf(_SC_PAGESIZE);
+	const uint32_t buckets = max_u64(knobs->conn_buckets, 1);
+	const uint32_t connections = buckets * CONN_WAYS;
+	const bool has_rules = knobs->filter || knobs->may_filter;
+	const bool has_alerts = knobs->has_alerts;
+	const struct {
+		const char *map;
+		uint32_t entries;
+	} sizes[] = {
+		{ "cpu_states", cpus },
+		{ "l1_buckets", GENERATIONS * cpus * knobs->l1_buckets },
+		{ RULE_COUNTS, has_rules ? cpus * RULE_SLOTS : 1 },
+		{ "log_slots", max_u64(cpus * knobs->log_slots, 1) },
+		{ "outcome_slots", cpus * OUTCOME_SLOTS },
+		{ "conn_heads", connections },
+		{ "conn_rates", connections },
+		{ "conn_bodies", connections },
+		{ "conn_expected", knobs->rtt == RTT_LRU ? CONN_EXPECTED : 1 },
+		{ "conn_buckets", buckets },
+		{ "conn_counters", cpus },
+		{ "notices", page },
+		{ "alert_counts", has_alerts ? cpus * ALERT_SLOTS : 1 },
+		{ "alert_prefixes", has_alerts ? cpus * 2 * ALERT_RULES_MAX : 1 },
+		{ "alert_exhausted", has_alerts ? cpus * 2 * ALERT_METRICS : 1 },
+		{ "alert_events", has_alerts ? ALERT_RING_BYTES : page },
+		{ "alert_holds", has_alerts ? ALERT_HOLD_BUCKETS : 1 },
+		{ "alert_states", has_alerts ? connections : 1 },
+	};
+	int err = 0;
 
-	return map ? bpf_map__set_max_entries(map, entries) : -ENOENT;
-}
+	for (size_t i = 0; !err && i < ARRAY_SIZE(sizes); i++) {
+		struct bpf_map *map =
+			bpf_object__find_map_by_name(object, sizes[i].map);
 
-/* What rules about connections need. */
-static int size_alerts(const struct bpf_object *object,
-		       const struct flow_knobs *knobs, uint32_t connections)
-{
-	const bool has = knobs->has_alerts;
-	uint32_t counts = has ? knobs->n_cpus * ALERT_SLOTS : 1;
-	uint32_t ring = has ? ALERT_RING_BYTES : sysconf(_SC_PAGESIZE);
-	uint32_t prefixes = has ? knobs->n_cpus * 2 * ALERT_RULES_MAX : 1;
-	int err = resize_map(object, "alert_counts", counts);
-
-	err = err ?: resize_map(object, "alert_prefixes", prefixes);
-	if (!err)
-		err = resize_map(object, "alert_exhausted",
-				 has ? knobs->n_cpus * 2 * ALERT_METRICS : 1);
-	err = err ?: resize_map(object, "alert_events", ring);
-	if (!err)
-		err = resize_map(object, "alert_holds",
-				 has ? ALERT_HOLD_BUCKETS : 1);
-	return err ?: resize_map(object, "alert_states", has ? connections : 1);
+		err = map ? bpf_map__set_max_entries(map, sizes[i].entries) :
+			    -ENOENT;
+	}
+	return err;
 }
 
 static int prepare_maps(struct bpf_object *object, void *ctx)
 {
 	const struct flow_knobs *knobs = ctx;
-	uint32_t l1_total = GENERATIONS * knobs->n_cpus * knobs->l1_buckets;
-	bool has_rules = knobs->filter || knobs->may_filter;
-	uint32_t rules_total = has_rules ? knobs->n_cpus * RULE_SLOTS : 1;
-	uint32_t log_total = max_u64(knobs->n_cpus * knobs->log_slots, 1);
-	uint32_t n_buckets = max_u64(knobs->conn_buckets, 1);
 	struct bpf_program *program;
 	int err;
 
 	bpf_object__for_each_program(program, object)
 		bpf_program__set_autoload(program, false);
-	err = resize_map(object, "cpu_states", knobs->n_cpus);
-	err = err ?: resize_map(object, "l1_buckets", l1_total);
-	err = err ?: resize_map(object, RULE_COUNTS, rules_total);
-	err = err ?: resize_map(object, "log_slots", log_total);
-	if (!err)
-		err = resize_map(object, "outcome_slots",
-				 knobs->n_cpus * OUTCOME_SLOTS);
-	err = err ?: resize_map(object, "conn_heads", n_buckets * CONN_WAYS);
-	err = err ?: resize_map(object, "conn_rates", n_buckets * CONN_WAYS);
-	err = err ?: resize_map(object, "conn_bodies", n_buckets * CONN_WAYS);
-	if (!err)
-		err = resize_map(object, "conn_expected",
-				 knobs->rtt == RTT_LRU ? CONN_EXPECTED : 1);
-	err = err ?: resize_map(object, "conn_buckets", n_buckets);
-	err = err ?: resize_map(object, "conn_counters", knobs->n_cpus);
-	err = err ?: resize_map(object, "notices", sysconf(_SC_PAGESIZE));
-	err = err ?: size_alerts(object, knobs, n_buckets * CONN_WAYS);
+	err = resize_maps(object, knobs);
 	return err || !knobs->adopted ?
 		       err :
 		       pinned_reuse_maps(knobs->adopted, object);
