@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "clsact.h"
 
-#include "host/rtnl.h"
 #include "base/util.h"
 
 #include "stub.skel.h"
@@ -46,56 +45,60 @@ struct filters {
 	} ours[CLSACT_PRIORITIES]; /* by priority - CLSACT_PRIORITY_FIRST: ours, or in the way */
 };
 
-static uint32_t program_of(const struct rtattr *options)
-{
-	const struct rtattr *attr = RTA_DATA(options);
-	int len = RTA_PAYLOAD(options);
-	uint32_t id = 0;
-
-	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
-		if (attr->rta_type == TCA_BPF_ID)
-			memcpy(&id, RTA_DATA(attr), sizeof(id));
-	return id;
-}
-
 static void note_filter(void *ctx, const struct nlmsghdr *message)
 {
 	const struct tcmsg *tc = NLMSG_DATA(message);
-	uint32_t i = TC_H_MAJ(tc->tcm_info) >> 16, program_id = 0;
-	const struct rtattr *attr = TCA_RTA(tc);
-	int len = TCA_PAYLOAD(message);
+	uint32_t i = (TC_H_MAJ(tc->tcm_info) >> 16) - CLSACT_PRIORITY_FIRST;
+	const struct rtattr *options =
+		rtnl_attr_find(TCA_RTA(tc), TCA_PAYLOAD(message), TCA_OPTIONS);
 	struct filters *filters = ctx;
 
-	/* Handle 0 is not a filter but its chain. */
-	if (message->nlmsg_type != RTM_NEWTFILTER || !tc->tcm_handle)
-		return;
 	filters->count++;
-	i -= CLSACT_PRIORITY_FIRST;
 	if (i >= CLSACT_PRIORITIES)
 		return;
-	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
-		if (attr->rta_type == TCA_OPTIONS)
-			program_id = program_of(attr);
 	filters->ours[i].handle = tc->tcm_handle;
-	filters->ours[i].program_id = program_id;
+	filters->ours[i].program_id =
+		rtnl_attr_u32(rtnl_attr_inside(options, TCA_BPF_ID));
 }
 
-static int list_filters(uint32_t ifindex, enum bpf_tc_attach_point point,
-			struct filters *ret_filters)
+struct filter_visit {
+	rtnl_message_fn on_filter;
+	void *ctx;
+};
+
+static void visit_filter(void *ctx, const struct nlmsghdr *message)
 {
-	uint32_t minor = point == BPF_TC_EGRESS ? TC_H_MIN_EGRESS :
-						  TC_H_MIN_INGRESS;
+	const struct tcmsg *tc = NLMSG_DATA(message);
+	const struct filter_visit *visit = ctx;
+
+	/* Handle 0 is not a filter but its chain. */
+	if (message->nlmsg_type == RTM_NEWTFILTER && tc->tcm_handle)
+		visit->on_filter(visit->ctx, message);
+}
+
+int clsact_for_each_filter(uint32_t ifindex, enum direction direction,
+			   rtnl_message_fn on_filter, void *ctx)
+{
+	uint32_t minor = direction == EGRESS ? TC_H_MIN_EGRESS : TC_H_MIN_INGRESS;
 	struct tcmsg header = {
 		.tcm_family = AF_UNSPEC,
 		.tcm_ifindex = ifindex,
 		.tcm_parent = TC_H_MAKE(TC_H_CLSACT, minor),
 	};
+	struct filter_visit visit = { on_filter, ctx };
 	cleanup_fd int fd = rtnl_open(0);
 
-	*ret_filters = (struct filters){ 0 };
 	return fd < 0 ? fd :
 			rtnl_dump(fd, RTM_GETTFILTER, &header, sizeof(header),
-				  note_filter, ret_filters);
+				  visit_filter, &visit);
+}
+
+static int list_filters(uint32_t ifindex, enum direction direction,
+			struct filters *ret_filters)
+{
+	*ret_filters = (struct filters){ 0 };
+	return clsact_for_each_filter(ifindex, direction, note_filter,
+				      ret_filters);
 }
 
 /* Whether the program array of a stub has been cleared. */
@@ -179,8 +182,8 @@ static void remove_unused_qdisc(uint32_t ifindex)
 	struct filters ingress, egress;
 	struct bpf_tc_hook hook;
 
-	if (list_filters(ifindex, BPF_TC_INGRESS, &ingress) ||
-	    list_filters(ifindex, BPF_TC_EGRESS, &egress) || ingress.count ||
+	if (list_filters(ifindex, INGRESS, &ingress) ||
+	    list_filters(ifindex, EGRESS, &egress) || ingress.count ||
 	    egress.count)
 		return;
 	hook_init(&hook, ifindex, BPF_TC_INGRESS | BPF_TC_EGRESS);
@@ -201,9 +204,9 @@ static int put_filter(uint32_t ifindex, enum direction direction, bool created,
 {
 	struct filters filters, others;
 	struct bpf_tc_hook hook;
-	int err = list_filters(ifindex, point_of(direction), &filters);
+	int err = list_filters(ifindex, direction, &filters);
 
-	err = err ?: list_filters(ifindex, point_of(!direction), &others);
+	err = err ?: list_filters(ifindex, !direction, &others);
 	if (err)
 		return err;
 	hook_init(&hook, ifindex, point_of(direction));
@@ -296,7 +299,7 @@ bool clsact_is_there(uint32_t ifindex, enum direction direction,
 	struct filters filters;
 
 	return i < CLSACT_PRIORITIES &&
-	       !list_filters(ifindex, point_of(direction), &filters) &&
+	       !list_filters(ifindex, direction, &filters) &&
 	       filters.ours[i].handle == filter->handle &&
 	       filters.ours[i].program_id == filter->program_id;
 }

@@ -8,6 +8,7 @@
 
 #include "catalogue/direction.h"
 #include "base/log.h"
+#include "host/rtnl.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,6 +50,10 @@ int clsact_replace(const struct clsact_filter *filter, int program_fd);
  */
 void clsact_delete(uint32_t ifindex, enum direction direction,
 		   struct clsact_filter *filter);
+
+/* Call @on_filter for the message of each filter there, in the order of their priorities. */
+int clsact_for_each_filter(uint32_t ifindex, enum direction direction,
+			   rtnl_message_fn on_filter, void *ctx);
 
 /* False once the filter has disappeared with its interface, or another one has its place. */
 bool clsact_is_there(uint32_t ifindex, enum direction direction,

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <linux/if_link.h>
 #include <linux/pkt_cls.h>
-#include <linux/pkt_sched.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,31 +84,6 @@ struct search {
 	struct netobs_shadow *shadow;
 };
 
-static const struct rtattr *find_attr(const struct rtattr *attr, int len,
-				      uint16_t type)
-{
-	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
-		if ((attr->rta_type & NLA_TYPE_MASK) == type)
-			return attr;
-	return NULL;
-}
-
-static const struct rtattr *find_inside(const struct rtattr *outer, uint16_t type)
-{
-	return outer ? find_attr(RTA_DATA(outer), RTA_PAYLOAD(outer), type) :
-		       NULL;
-}
-
-static uint32_t read_attr_number(const struct rtattr *attr)
-{
-	uint32_t value = 0;
-
-	if (attr)
-		memcpy(&value, RTA_DATA(attr),
-		       min_u64(sizeof(value), RTA_PAYLOAD(attr)));
-	return value;
-}
-
 /* Filters come in the order of their priorities. */
 static void on_filter(void *ctx, const struct nlmsghdr *message)
 {
@@ -120,36 +94,17 @@ static void on_filter(void *ctx, const struct nlmsghdr *message)
 	int len = TCA_PAYLOAD(message);
 	char text[16] = "";
 
-	/* Handle 0 is not a filter but its chain. */
-	if (message->nlmsg_type != RTM_NEWTFILTER || !tc->tcm_handle ||
-	    priority >= search->subject->priority || clsact_is_reserved(priority))
+	if (priority >= search->subject->priority || clsact_is_reserved(priority))
 		return;
-	options = find_attr(attrs, len, TCA_OPTIONS);
-	name = find_inside(options, TCA_BPF_NAME) ?:
-		       find_attr(attrs, len, TCA_KIND);
+	options = rtnl_attr_find(attrs, len, TCA_OPTIONS);
+	name = rtnl_attr_inside(options, TCA_BPF_NAME) ?:
+		       rtnl_attr_find(attrs, len, TCA_KIND);
 	if (name)
 		snprintf(text, sizeof(text), "%.*s", (int)RTA_PAYLOAD(name),
 			 (const char *)RTA_DATA(name));
 	add_shadow(search->shadow, NETOBS_SHADOW_CLSACT,
-		   read_attr_number(find_inside(options, TCA_BPF_ID)), priority,
-		   text);
-}
-
-static void find_clsact(struct search *search)
-{
-	bool is_egress = search->subject->direction == EGRESS;
-	struct tcmsg header = {
-		.tcm_family = AF_UNSPEC,
-		.tcm_ifindex = search->subject->ifindex,
-		.tcm_parent = TC_H_MAKE(TC_H_CLSACT, is_egress ?
-							     TC_H_MIN_EGRESS :
-							     TC_H_MIN_INGRESS),
-	};
-	cleanup_fd int fd = rtnl_open(0);
-
-	if (fd >= 0)
-		rtnl_dump(fd, RTM_GETTFILTER, &header, sizeof(header),
-			  on_filter, search);
+		   rtnl_attr_u32(rtnl_attr_inside(options, TCA_BPF_ID)),
+		   priority, text);
 }
 
 static void on_link(void *ctx, const struct nlmsghdr *message)
@@ -163,10 +118,10 @@ static void on_link(void *ctx, const struct nlmsghdr *message)
 
 	if (message->nlmsg_type != RTM_NEWLINK)
 		return;
-	xdp = find_attr(IFLA_RTA(info), len, IFLA_XDP);
-	if (!read_attr_number(find_inside(xdp, IFLA_XDP_ATTACHED)))
+	xdp = rtnl_attr_find(IFLA_RTA(info), len, IFLA_XDP);
+	if (!rtnl_attr_u32(rtnl_attr_inside(xdp, IFLA_XDP_ATTACHED)))
 		return;
-	id = read_attr_number(find_inside(xdp, IFLA_XDP_PROG_ID));
+	id = rtnl_attr_u32(rtnl_attr_inside(xdp, IFLA_XDP_PROG_ID));
 	read_name(id, name);
 	add_shadow(search->shadow, NETOBS_SHADOW_XDP, id, 0, name);
 }
@@ -193,7 +148,8 @@ void shadow_find(const struct shadow_subject *subject,
 		find_xdp(&search);
 	find_tcx(subject, &shadow);
 	if (subject->priority)
-		find_clsact(&search);
+		clsact_for_each_filter(subject->ifindex, subject->direction,
+				       on_filter, &search);
 	*ret_shadow = shadow;
 }
 

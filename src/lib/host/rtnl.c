@@ -139,11 +139,30 @@ int rtnl_dump(int fd, uint16_t type, const void *header, uint32_t len,
 	return err < 0 ? err : 0;
 }
 
-static uint32_t attr_u32(const struct rtattr *attr)
+/* ---- Attributes --------------------------------------------------------------------- */
+
+const struct rtattr *rtnl_attr_find(const struct rtattr *attr, int len,
+				    uint16_t type)
+{
+	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
+		if ((attr->rta_type & NLA_TYPE_MASK) == type)
+			return attr;
+	return NULL;
+}
+
+const struct rtattr *rtnl_attr_inside(const struct rtattr *outer, uint16_t type)
+{
+	return outer ? rtnl_attr_find(RTA_DATA(outer), RTA_PAYLOAD(outer), type) :
+		       NULL;
+}
+
+uint32_t rtnl_attr_u32(const struct rtattr *attr)
 {
 	uint32_t value = 0;
 
-	memcpy(&value, RTA_DATA(attr), min_u64(RTA_PAYLOAD(attr), sizeof(value)));
+	if (attr)
+		memcpy(&value, RTA_DATA(attr),
+		       min_u64(RTA_PAYLOAD(attr), sizeof(value)));
 	return value;
 }
 
@@ -153,16 +172,6 @@ static bool is_text(const struct rtattr *attr, const char *text)
 	size_t len = strnlen(RTA_DATA(attr), RTA_PAYLOAD(attr));
 
 	return len == strlen(text) && !memcmp(RTA_DATA(attr), text, len);
-}
-
-static void parse_vlan_data(const struct rtattr *data, struct rtnl_link *link)
-{
-	const struct rtattr *attr = RTA_DATA(data);
-	int len = RTA_PAYLOAD(data);
-
-	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
-		if (attr->rta_type == IFLA_VLAN_ID)
-			link->vlan_id = attr_u32(attr);
 }
 
 static enum link_type type_of(const struct rtattr *kind)
@@ -190,19 +199,16 @@ static enum link_type type_of(const struct rtattr *kind)
 	return LINK_TYPE_OTHER;
 }
 
-/* The kind comes before its data. */
 static void parse_info(const struct rtattr *info, struct rtnl_link *link)
 {
-	const struct rtattr *attr = RTA_DATA(info);
-	int len = RTA_PAYLOAD(info);
+	const struct rtattr *kind = rtnl_attr_inside(info, IFLA_INFO_KIND);
+	const struct rtattr *data = rtnl_attr_inside(info, IFLA_INFO_DATA);
 
-	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
-		if (attr->rta_type == IFLA_INFO_KIND)
-			link->type = type_of(attr);
-		if (attr->rta_type == IFLA_INFO_DATA &&
-		    link->type == LINK_TYPE_VLAN)
-			parse_vlan_data(attr, link);
-	}
+	if (kind)
+		link->type = type_of(kind);
+	if (link->type == LINK_TYPE_VLAN)
+		link->vlan_id =
+			rtnl_attr_u32(rtnl_attr_inside(data, IFLA_VLAN_ID));
 }
 
 bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
@@ -236,13 +242,13 @@ bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
 				       sizeof(ret_link->name) - 1));
 			break;
 		case IFLA_MASTER:
-			ret_link->master = attr_u32(attr);
+			ret_link->master = rtnl_attr_u32(attr);
 			break;
 		case IFLA_LINK:
-			ret_link->link = attr_u32(attr);
+			ret_link->link = rtnl_attr_u32(attr);
 			break;
 		case IFLA_LINK_NETNSID:
-			ret_link->link_nsid = attr_u32(attr);
+			ret_link->link_nsid = rtnl_attr_u32(attr);
 			break;
 		case IFLA_LINKINFO:
 			parse_info(attr, ret_link);
@@ -264,9 +270,9 @@ static void note_nsid(void *ctx, const struct nlmsghdr *message)
 
 	if (message->nlmsg_type != RTM_NEWNSID)
 		return;
-	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len))
-		if (attr->rta_type == NETNSA_NSID)
-			*nsid = (int32_t)attr_u32(attr);
+	attr = rtnl_attr_find(attr, len, NETNSA_NSID);
+	if (attr)
+		*nsid = (int32_t)rtnl_attr_u32(attr);
 }
 
 /* @type: NETNSA_FD, NETNSA_PID */

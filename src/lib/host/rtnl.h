@@ -72,6 +72,18 @@ int rtnl_nsid(int fd, int ns_fd);
 /* The same for the namespace of a process; -ESRCH: there is none. It takes no privileges. */
 int rtnl_nsid_of_process(int fd, uint32_t pid);
 
+/* ---- Attributes ------------------------------------------------------------------ */
+
+/* The first attribute of @type among @len bytes of them; NULL: there is none. */
+const struct rtattr *rtnl_attr_find(const struct rtattr *attr, int len,
+				    uint16_t type);
+
+/* The same among those inside @outer, which may be NULL. */
+const struct rtattr *rtnl_attr_inside(const struct rtattr *outer, uint16_t type);
+
+/* Its number; 0 of NULL. */
+uint32_t rtnl_attr_u32(const struct rtattr *attr);
+
 /* False when the message is not about a link. */
 bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link);
 
