@@ -150,21 +150,13 @@ static void on_persisted_netif(void *arg, struct netns *netns,
 	put_netif(&ctx->pinned, netns, netif);
 }
 
-static void on_persist_settled(void *ctx)
-{
-	(void)ctx;
-}
-
 static void put_netifs(const struct netobs *ctx, bool with_gone)
 {
-	for (uint32_t i = 0; i < ctx->host.n_netns; i++) {
-		const struct netns *netns = &ctx->host.netns[i];
+	struct netns *netns;
 
-		for (uint32_t k = 0; k < netns->netifs.count; k++)
-			if (with_gone || !netns->netifs.items[k].gone_ns)
-				put_netif(&ctx->pinned, netns,
-					  &netns->netifs.items[k]);
-	}
+	host_for_each_netif(&ctx->host, netns, netif)
+		if (with_gone || !netif->gone_ns)
+			put_netif(&ctx->pinned, netns, netif);
 }
 
 /* ---- The context ----------------------------------------------------------------- */
@@ -241,9 +233,9 @@ void context_list_pinned(struct netobs *ctx)
 		if (!ctx->host.netns[i].is_retired)
 			put_netns(&ctx->pinned, &ctx->host.netns[i]);
 	put_netifs(ctx, false);
-	ctx->pinned_listener = (struct host_listener){ on_persisted_netif,
-						       on_persist_settled, ctx,
-						       NULL };
+	ctx->pinned_listener =
+		(struct host_listener){ .on_netif = on_persisted_netif,
+					.ctx = ctx };
 	host_subscribe(&ctx->host, &ctx->pinned_listener);
 	former = pinned_count_former(&ctx->pinned);
 	pipeline_abandon(&ctx->pipeline, &former);

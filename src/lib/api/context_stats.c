@@ -113,20 +113,13 @@ int netobs_interfaces(const struct netobs *ctx,
 		      void *user,
 		      struct netobs_crossings ret_all[NETOBS_DIRECTIONS])
 {
-	const struct host *host;
+	struct netns *netns;
 
 	if (!ctx || !take)
 		return -EINVAL;
-	host = &ctx->host;
-	for (uint32_t i = 0; i < host->n_netns; i++)
-		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++) {
-			const struct netif *netif =
-				&host->netns[i].netifs.items[k];
-
-			if (is_observed(netif))
-				report_interface(ctx, &host->netns[i], netif,
-						 take, user);
-		}
+	host_for_each_netif(&ctx->host, netns, netif)
+		if (is_observed(netif))
+			report_interface(ctx, netns, netif, take, user);
 	if (ret_all)
 		set_crossings(ctx->pipeline.reported, ret_all);
 	return 0;

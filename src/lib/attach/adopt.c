@@ -51,18 +51,13 @@ static void adopt_pin(void *ctx, struct link_pin *pin)
 /* Links that there are if all selected interfaces are observed. */
 static int count_wanted(const struct adoption *adoption)
 {
-	const struct host *host = adoption->observation->host;
+	struct netns *netns;
 	int n = 0;
 
-	for (uint32_t i = 0; i < host->n_netns; i++) {
-		const struct netns *netns = &host->netns[i];
-
-		for (uint32_t k = 0; k < netns->netifs.count; k++)
-			for (int d = INGRESS; d <= EGRESS; d++)
-				n += !netns->netifs.items[k].gone_ns &&
-				     is_selected(adoption, netns,
-						 &netns->netifs.items[k], d);
-	}
+	host_for_each_netif(adoption->observation->host, netns, netif)
+		for (int d = INGRESS; d <= EGRESS; d++)
+			n += !netif->gone_ns &&
+			     is_selected(adoption, netns, netif, d);
 	return n;
 }
 

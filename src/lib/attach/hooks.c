@@ -70,34 +70,27 @@ int hooks_ensure_programs(struct observation *observation, uint16_t index,
 	return load_link_programs(observation, index, link, is_next, shared);
 }
 
-static int for_each_next_of(const struct selection *selection,
-			    const struct netns *netns, hooks_next_fn *fn,
-			    void *ctx)
-{
-	const struct selected *selected = selection_find(selection, netns->name);
-	int err = 0;
-
-	for (uint32_t i = 0; !err && selected && i < netns->netifs.count; i++) {
-		const struct netif *netif = &netns->netifs.items[i];
-		int link = netif_link_kind(netif);
-
-		if (link >= 0 && hooks_are_on(netif) &&
-		    selection_has(selection, selected, netif->name))
-			err = fn(ctx, netns->index, link);
-	}
-	return err;
-}
-
 int hooks_for_each_next(const struct observation *observation,
 			const struct selection *selection, hooks_next_fn *fn,
 			void *ctx)
 {
-	const struct host *host = observation->host;
-	int err = 0;
+	struct netns *netns;
 
-	for (uint32_t i = 0; !err && i < host->n_netns; i++)
-		err = for_each_next_of(selection, &host->netns[i], fn, ctx);
-	return err;
+	host_for_each_netif(observation->host, netns, netif) {
+		const struct selected *selected =
+			hooks_are_on(netif) ?
+				selection_find(selection, netns->name) :
+				NULL;
+		int err, link = netif_link_kind(netif);
+
+		if (link < 0 || !selected ||
+		    !selection_has(selection, selected, netif->name))
+			continue;
+		err = fn(ctx, netns->index, link);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 static int ensure_next(void *observation, uint16_t netns, enum link_kind link)
@@ -406,15 +399,11 @@ void hooks_remove(struct observation *observation, const struct netns *netns,
 
 void hooks_drop_all(struct observation *observation)
 {
-	const struct host *host = observation->host;
+	struct netns *netns;
 
-	for (uint32_t i = 0; i < host->n_netns; i++) {
-		const struct netifs *netifs = &host->netns[i].netifs;
-
-		for (uint32_t k = 0; k < netifs->count; k++)
-			if (netifs->items[k].hooks)
-				drop_hooks(observation, &netifs->items[k]);
-	}
+	host_for_each_netif(observation->host, netns, netif)
+		if (netif->hooks)
+			drop_hooks(observation, netif);
 }
 
 void hooks_lose(struct observation *observation, const struct netns *netns,

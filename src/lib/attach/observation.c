@@ -46,25 +46,19 @@ static void on_observed_netif(void *ctx, struct netns *netns,
 	}
 }
 
-static void put_origins(struct origins *origins, const struct netns *netns)
-{
-	for (uint32_t i = 0; i < netns->netifs.count; i++)
-		if (netns->netifs.items[i].is_origin)
-			origins_put(origins, netns->index,
-				    netns->netifs.items[i].ifindex);
-}
-
 /* Before attaching: all packets that come in through an origin will be counted. */
 static void on_host_settled(void *ctx)
 {
 	struct observation *observation = ctx;
-	const struct host *host = observation->host;
 	struct origins *origins = observation->source.origins;
+	struct netns *netns;
 
 	if (origins) {
 		origins_begin(origins);
-		for (uint32_t i = 0; i < host->n_netns; i++)
-			put_origins(origins, &host->netns[i]);
+		host_for_each_netif(observation->host, netns, netif)
+			if (netif->is_origin)
+				origins_put(origins, netns->index,
+					    netif->ifindex);
 		origins_end(origins);
 	}
 	attacher_go(&observation->attacher);
@@ -101,18 +95,13 @@ static void collect_jobs(struct observation *observation)
 /* @return whether programs will be attached or detached */
 static bool apply_to_all(struct observation *observation)
 {
-	const struct host *host = observation->host;
+	struct netns *netns;
 	bool changes = false;
 
-	for (uint32_t i = 0; i < host->n_netns; i++) {
-		const struct netns *netns = &host->netns[i];
-
-		for (uint32_t k = 0; k < netns->netifs.count; k++)
-			if (!netns->netifs.items[k].gone_ns)
-				changes |= hooks_apply_selection(
-					observation, netns,
-					&netns->netifs.items[k]);
-	}
+	host_for_each_netif(observation->host, netns, netif)
+		if (!netif->gone_ns)
+			changes |=
+				hooks_apply_selection(observation, netns, netif);
 	return changes;
 }
 
@@ -148,33 +137,26 @@ static void drop_programs(const struct observation *observation,
 /* @return the programs of before, which are attached until replace_attached() */
 static struct netns_programs *take_next_netns(struct observation *observation)
 {
-	const struct host *host = observation->host;
 	struct netns_programs *before = observation->netns;
+	struct netns *netns;
 
 	observation->netns = TAKE_PTR(observation->next);
 	for (uint32_t i = 0; i < observation->n_netns; i++) {
 		observation->netns[i].n_jobs = before[i].n_jobs;
 		hooks_count_runs(&before[i], &observation->replaced);
 	}
-	for (uint32_t i = 0; i < host->n_netns; i++)
-		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++) {
-			struct hooks *hooks =
-				host->netns[i].netifs.items[k].hooks;
-
-			if (hooks) /* there may be programs for it now */
-				hooks->is_refused = false;
-		}
+	host_for_each_netif(observation->host, netns, netif)
+		if (netif->hooks) /* there may be programs for it now */
+			netif->hooks->is_refused = false;
 	return before;
 }
 
 static void replace_attached(struct observation *observation)
 {
-	const struct host *host = observation->host;
+	struct netns *netns;
 
-	for (uint32_t i = 0; i < host->n_netns; i++)
-		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++)
-			hooks_replace(observation, &host->netns[i],
-				      &host->netns[i].netifs.items[k]);
+	host_for_each_netif(observation->host, netns, netif)
+		hooks_replace(observation, netns, netif);
 	attacher_go(&observation->attacher);
 }
 
@@ -317,39 +299,33 @@ int observation_init(struct observation *observation, struct host *host,
 }
 
 /* An interface that was asked for and cannot be observed is an error at start. */
-static int check_attached(const struct observation *observation,
-			  const struct netns *netns)
+static int check_attached(const struct observation *observation)
 {
-	const struct selected *selected =
-		selection_find(&observation->selection, netns->name);
+	const struct selection *selection = &observation->selection;
+	struct netns *netns;
 
-	for (uint32_t i = 0; i < netns->netifs.count; i++) {
-		const struct netif *netif = &netns->netifs.items[i];
-
+	host_for_each_netif(observation->host, netns, netif)
 		if (hooks_are_wanted(observation, netns, netif->name) &&
-		    !selected->is_all && !netif->gone_ns && !hooks_are_on(netif))
+		    !selection_find(selection, netns->name)->is_all &&
+		    !netif->gone_ns && !hooks_are_on(netif))
 			return observation->attach_error ?: -EOPNOTSUPP;
-	}
 	return 0;
 }
 
 /* Whether a job for an interface that was named is still under way. */
 static bool is_named_one_busy(const struct observation *observation)
 {
-	const struct host *host = observation->host;
+	struct netns *netns;
 
-	for (uint32_t i = 0; i < host->n_netns; i++) {
-		const struct netns *netns = &host->netns[i];
+	host_for_each_netif(observation->host, netns, netif) {
 		const struct selected *selected =
-			selection_find(&observation->selection, netns->name);
+			netif->hooks && netif->hooks->job ?
+				selection_find(&observation->selection,
+					       netns->name) :
+				NULL;
 
-		for (uint32_t k = 0; selected && k < netns->netifs.count; k++) {
-			const struct netif *netif = &netns->netifs.items[k];
-
-			if (netif->hooks && netif->hooks->job &&
-			    patterns_name(&selected->include, netif->name))
-				return true;
-		}
+		if (selected && patterns_name(&selected->include, netif->name))
+			return true;
 	}
 	return false;
 }
@@ -392,7 +368,6 @@ int observation_start(struct observation *observation,
 {
 	int err = attacher_init(&observation->attacher, attach_options, expedite);
 	struct selection selection = observation->selection;
-	struct host *host = observation->host;
 	bool changes; /* no packet was counted before them, unless there are pins */
 	bool is_whole = true;
 
@@ -400,7 +375,7 @@ int observation_start(struct observation *observation,
 	observation->source = *source;
 	observation->attach = *attach_options;
 	observation->pins = shared_fd_ref(pins);
-	host_subscribe(host, &observation->listener);
+	host_subscribe(observation->host, &observation->listener);
 	err = err ?: observation_prepare(observation, &selection, false);
 	if (!err)
 		is_whole = adopt_links(observation, &selection);
@@ -413,8 +388,7 @@ int observation_start(struct observation *observation,
 	if (!wait_attached(observation))
 		return 0;
 	warn_of_delay(observation);
-	for (uint32_t i = 0; !err && i < host->n_netns; i++)
-		err = check_attached(observation, &host->netns[i]);
+	err = check_attached(observation);
 	if (err || observation->n_attached ||
 	    attacher_is_busy(&observation->attacher))
 		return err;
@@ -440,16 +414,11 @@ void observation_leave(struct observation *observation)
 
 void observation_detach(struct observation *observation)
 {
-	const struct host *host = observation->host;
+	struct netns *netns;
 
 	begin_leaving(observation);
-	for (uint32_t i = 0; i < host->n_netns; i++) {
-		const struct netns *netns = &host->netns[i];
-
-		for (uint32_t k = 0; k < netns->netifs.count; k++)
-			hooks_take_off(observation, netns,
-				       &netns->netifs.items[k]);
-	}
+	host_for_each_netif(observation->host, netns, netif)
+		hooks_take_off(observation, netns, netif);
 	attacher_leave(&observation->attacher);
 }
 
@@ -478,39 +447,31 @@ void observation_done(struct observation *observation)
 
 void observation_look(struct observation *observation)
 {
-	const struct host *host = observation->host;
 	int64_t now = clock_boot_ns();
+	struct netns *netns;
 
 	if (observation->n_looking ||
 	    now - observation->looked_ns < LOOK_INTERVAL_MS * NSEC_PER_MSEC)
 		return;
 	observation->looked_ns = now;
-	for (uint32_t i = 0; i < host->n_netns; i++) {
-		const struct netifs *netifs = &host->netns[i].netifs;
-
-		for (uint32_t k = 0; k < netifs->count; k++)
-			if (netifs->items[k].hooks &&
-			    is_attached(&netifs->items[k].hooks->attachment))
-				hooks_look(observation, &host->netns[i],
-					   &netifs->items[k]);
-	}
+	host_for_each_netif(observation->host, netns, netif)
+		if (netif->hooks && is_attached(&netif->hooks->attachment))
+			hooks_look(observation, netns, netif);
 	attacher_go(&observation->attacher);
 }
 
 uint32_t observation_count_shadowed(const struct observation *observation)
 {
-	const struct host *host = observation->host; /* NULL: it failed to start */
+	struct netns *netns;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; host && i < host->n_netns; i++) {
-		const struct netifs *netifs = &host->netns[i].netifs;
+	if (!observation->host) /* it failed to start */
+		return 0;
+	host_for_each_netif(observation->host, netns, netif) {
+		const struct hooks *hooks = netif->hooks;
 
-		for (uint32_t k = 0; k < netifs->count; k++) {
-			const struct hooks *hooks = netifs->items[k].hooks;
-
-			n += hooks && hooks->shadows[INGRESS].kind;
-			n += hooks && hooks->shadows[EGRESS].kind;
-		}
+		n += hooks && hooks->shadows[INGRESS].kind;
+		n += hooks && hooks->shadows[EGRESS].kind;
 	}
 	return n;
 }

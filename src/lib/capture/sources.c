@@ -191,20 +191,13 @@ static void on_capture_netif(void *ctx, struct netns *netns,
 	}
 }
 
-static void on_sources_settled(void *ctx)
-{
-	(void)ctx;
-}
-
 void sources_init(struct sources *sources, struct host *host,
 		  const struct packets *packets)
 {
 	*sources = (struct sources){
 		.host = host,
 		.packets = packets,
-		.listener = { .on_netif = on_capture_netif,
-			      .on_settled = on_sources_settled,
-			      .ctx = sources },
+		.listener = { .on_netif = on_capture_netif, .ctx = sources },
 	};
 	host_subscribe(host, &sources->listener);
 }

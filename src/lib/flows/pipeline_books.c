@@ -162,16 +162,11 @@ void pipeline_balance(struct pipeline *pipeline)
 /* At the end of a drain, so that all interfaces, and their sums, are of the same moment. */
 static void report_outcomes(struct pipeline *pipeline)
 {
-	const struct host *host = pipeline->merge.host;
+	struct netns *netns;
 
 	memcpy(pipeline->reported, pipeline->crossed, sizeof(pipeline->reported));
-	for (uint32_t i = 0; i < host->n_netns; i++)
-		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++) {
-			struct netif *netif = &host->netns[i].netifs.items[k];
-
-			memcpy(netif->reported, netif->crossed,
-			       sizeof(netif->reported));
-		}
+	host_for_each_netif(pipeline->merge.host, netns, netif)
+		memcpy(netif->reported, netif->crossed, sizeof(netif->reported));
 }
 
 /*

@@ -59,7 +59,8 @@ int host_settle(struct host *host)
 	int err = topology_update(host);
 
 	for (struct host_listener *l = host->listeners; l; l = l->next)
-		l->on_settled(l->ctx);
+		if (l->on_settled)
+			l->on_settled(l->ctx);
 	return err;
 }
 
@@ -520,6 +521,20 @@ void host_check_names(struct host *host)
 }
 
 /* ---- Lookups ------------------------------------------------------------------------ */
+
+struct netif *host_next_netif(const struct host *host, struct netns **netns,
+			      const struct netif *netif)
+{
+	uint32_t i = netif ? (*netns)->index : 0;
+	uint32_t k = netif ? (uint32_t)(netif - (*netns)->netifs.items) + 1 : 0;
+
+	for (; i < host->n_netns; i++, k = 0) {
+		*netns = &host->netns[i];
+		if (k < (*netns)->netifs.count)
+			return &(*netns)->netifs.items[k];
+	}
+	return NULL;
+}
 
 void host_sweep(struct host *host, int64_t before_ns)
 {

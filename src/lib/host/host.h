@@ -47,7 +47,7 @@ enum host_event {
 struct host_listener {
 	void (*on_netif)(void *ctx, struct netns *netns, struct netif *netif,
 			 enum host_event event);
-	/* Some events have been reported, and the topology is up to date. */
+	/* Some events have been reported, and the topology is up to date. Or NULL. */
 	void (*on_settled)(void *ctx);
 	void *ctx;
 
@@ -148,5 +148,19 @@ static inline struct netif *host_find(const struct host *host, uint16_t netns,
 		       netifs_find(&host->netns[netns].netifs, ifindex) :
 		       NULL;
 }
+
+/*
+ * Go through the interfaces of all namespaces, also those that are gone: the one after @netif of
+ * *@netns, or with NULL the first.
+ *
+ * @return NULL: there are no more
+ */
+struct netif *host_next_netif(const struct host *host, struct netns **netns,
+			      const struct netif *netif);
+
+/* @netns: a variable, which has the namespace of @it; @it: a variable of the loop. */
+#define host_for_each_netif(host, netns, it)                               \
+	for (struct netif *it = host_next_netif(host, &(netns), NULL); it; \
+	     it = host_next_netif(host, &(netns), it))
 
 #endif

@@ -294,12 +294,10 @@ typedef void (*visit_fn)(const struct survey *survey, struct spot spot);
 
 static void visit_all(const struct survey *survey, visit_fn visit)
 {
-	for (uint32_t i = 0; i < survey->host->n_netns; i++) {
-		struct netifs *netifs = netifs_of(survey->host, i);
+	struct netns *netns;
 
-		for (uint32_t k = 0; k < netifs->count; k++)
-			visit(survey, (struct spot){ i, &netifs->items[k] });
-	}
+	host_for_each_netif(survey->host, netns, netif)
+		visit(survey, (struct spot){ netns->index, netif });
 }
 
 static uint16_t root_domain(const struct host *host, uint16_t netns)

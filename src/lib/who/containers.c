@@ -131,20 +131,20 @@ void containers_look(struct containers *containers)
 
 static uint32_t count_pairs(const struct host *host)
 {
+	struct netns *netns;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < host->n_netns; i++)
-		for (uint32_t k = 0; k < host->netns[i].netifs.count; k++)
-			n += is_asked_for(&host->netns[i].netifs.items[k]);
+	host_for_each_netif(host, netns, netif)
+		n += is_asked_for(netif);
 	return n;
 }
 
-static void take_netns(struct containers *containers,
-		       const struct container_search *search,
-		       const struct netns *netns)
+static void list_found(struct containers *containers,
+		       const struct container_search *search)
 {
-	for (uint32_t i = 0; i < netns->netifs.count; i++) {
-		const struct netif *netif = &netns->netifs.items[i];
+	struct netns *netns;
+
+	host_for_each_netif(containers->host, netns, netif) {
 		const struct cgroup_names *names = NULL;
 
 		if (is_asked_for(netif))
@@ -160,16 +160,15 @@ static void take_netns(struct containers *containers,
 void containers_collect(struct containers *containers)
 {
 	struct container_search *search = worker_take(containers->worker);
-	const struct host *host = containers->host;
 
 	if (!search)
 		return;
 	free(containers->list);
 	containers->n = 0;
-	containers->list =
-		calloc(count_pairs(host) ?: 1, sizeof(*containers->list));
-	for (uint32_t i = 0; containers->list && i < host->n_netns; i++)
-		take_netns(containers, search, &host->netns[i]);
+	containers->list = calloc(count_pairs(containers->host) ?: 1,
+				  sizeof(*containers->list));
+	if (containers->list)
+		list_found(containers, search);
 	container_search_free(search);
 }
 
