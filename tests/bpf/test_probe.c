@@ -3,7 +3,8 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 #include "base/privilege.h"
-#include "attach/probe_attach.h"
+#include "attach/clsact.h"
+#include "attach/tcx.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>
@@ -168,15 +169,15 @@ static void asking_says_what_trying_does(void **state)
 
 	(void)state;
 	lab_enter(&lab);
-	assert_int_equal(probe_attach_tcx(program) == 0, lab_has_tcx());
+	assert_int_equal(tcx_probe(program) == 0, lab_has_tcx());
 	for (size_t i = 0; i < ARRAY_SIZE(qdiscs); i++) {
 		if (qdiscs[i])
 			lab_run("tc qdisc add dev lo %s", qdiscs[i]);
-		assert_int_equal(probe_attach_qdisc("clsact"), 0);
+		assert_int_equal(clsact_probe("clsact"), 0);
 		if (qdiscs[i])
 			lab_run("tc qdisc del dev lo %s", qdiscs[i]);
 		else
-			assert_true(probe_attach_qdisc("netobs") < 0);
+			assert_true(clsact_probe("netobs") < 0);
 		assert_true(lab_is_bare("lo"));
 	}
 	lab_leave(&lab);

@@ -3,7 +3,7 @@
  * Finds the features that work, by trying them. Attaching is tried on the loopback
  * interface of a network namespace made for it, by a child process: setting up
  * a namespace is not something to do to the caller's thread. It takes
- * CAP_SYS_ADMIN, which flows do not need: see probe_attach.h for the other way.
+ * CAP_SYS_ADMIN, which flows do not need: see tcx_probe() for the other way.
  */
 #include "attach/attach.h"
 #include "attach/expedite.h"
@@ -12,7 +12,6 @@
 #include "host/netns.h"
 #include "flows/pipeline.h"
 #include "base/privilege.h"
-#include "attach/probe_attach.h"
 #include "attach/tcx.h"
 #include "base/util.h"
 
@@ -109,8 +108,8 @@ static int attach_loopback(struct trial *trial, bool use_tcx)
 	int err;
 
 	if (unshare(CLONE_NEWNET))
-		return use_tcx ? probe_attach_tcx(trial->programs.fds[0]) :
-				 probe_attach_qdisc("clsact");
+		return use_tcx ? tcx_probe(trial->programs.fds[0]) :
+				 clsact_probe("clsact");
 	err = attach(&options, loopback, "lo", &trial->programs, &attachment);
 	if (!err)
 		detach(&trial->silent, &attachment, loopback);

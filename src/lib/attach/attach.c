@@ -25,15 +25,10 @@ struct attach_options attach_options_of(const struct log *log, uint64_t disable,
 	};
 }
 
-static bool is_hooked(const struct hook *hook)
-{
-	return hook->link_fd >= 0 || hook->filter.jump_fd >= 0;
-}
-
 bool is_attached(const struct attachment *attachment)
 {
-	return is_hooked(&attachment->hooks[INGRESS]) ||
-	       is_hooked(&attachment->hooks[EGRESS]);
+	return hook_is_attached(&attachment->hooks[INGRESS]) ||
+	       hook_is_attached(&attachment->hooks[EGRESS]);
 }
 
 bool has_link(const struct attachment *attachment)
@@ -75,7 +70,8 @@ static int add_hooks(const struct attach_options *options, uint32_t ifindex,
 	for (int d = INGRESS; d <= EGRESS; d++) {
 		int err;
 
-		if (!options->directions[d] || is_hooked(&attachment->hooks[d]))
+		if (!options->directions[d] ||
+		    hook_is_attached(&attachment->hooks[d]))
 			continue;
 		err = add_hook(options, ifindex, d, programs->fds[d],
 			       &attachment->hooks[d]);

@@ -17,6 +17,11 @@ struct hook {
 	struct clsact_filter filter;
 };
 
+static inline bool hook_is_attached(const struct hook *hook)
+{
+	return hook->link_fd >= 0 || hook->filter.jump_fd >= 0;
+}
+
 struct attachment {
 	struct hook hooks[2]; /* indexed by enum direction */
 };

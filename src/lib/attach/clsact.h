@@ -34,6 +34,9 @@ struct clsact_filter {
 
 #define CLSACT_FILTER_NONE ((struct clsact_filter){ .jump_fd = -1 })
 
+/* As tcx_probe(): whether the kernel has qdiscs of @kind, of up to 7 characters. */
+int clsact_probe(const char *kind);
+
 /*
  * Make sure the qdisc is there and put the stub (src/bpf/stub.bpf.c) in front of
  * @program_fd, as a filter. Stubs of processes that are gone are removed.

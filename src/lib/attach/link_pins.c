@@ -57,11 +57,6 @@ static void format_path(const struct shared_fd *pins,
 
 /* ---- Pins ------------------------------------------------------------------------ */
 
-static bool is_hooked(const struct hook *hook)
-{
-	return hook->link_fd >= 0 || hook->filter.jump_fd >= 0;
-}
-
 static struct link_pin pin_of(uint16_t netns, uint32_t ifindex, int direction,
 			      const struct hook *hook)
 {
@@ -97,7 +92,7 @@ int link_pins_add(const struct shared_fd *pins, uint16_t netns,
 		struct link_pin pin =
 			pin_of(netns, ifindex, d, &attachment->hooks[d]);
 
-		if (!err && is_hooked(&pin.hook))
+		if (!err && hook_is_attached(&pin.hook))
 			err = pin_hook(pins, &pin);
 	}
 	return err;
@@ -119,7 +114,8 @@ void link_pins_remove_others(const struct shared_fd *pins, uint16_t netns,
 		struct link_pin pin =
 			pin_of(netns, ifindex, d, &before->hooks[d]);
 
-		if (is_hooked(&pin.hook) && !is_hooked(&now->hooks[d]))
+		if (hook_is_attached(&pin.hook) &&
+		    !hook_is_attached(&now->hooks[d]))
 			link_pins_remove_one(pins, &pin);
 	}
 }

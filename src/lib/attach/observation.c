@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "observation.h"
 
-#include "adopt.h"
 #include "base/clock.h"
 #include "base/util.h"
 #include "hooks.h"

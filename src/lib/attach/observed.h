@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What is observed, and with which programs: the state that hooks.h, adopt.h, prepare.h and
+ * What is observed, and with which programs: the state that hooks.h, prepare.h and
  * observation.h share, of which each uses those before it.
  *
  * Whether programs are on an interface is known in one place at a time: in the interface's

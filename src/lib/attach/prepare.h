@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Whether a selection can be applied, and what has to be there first. */
+/*
+ * What has to be there before a selection is applied: whether it can be, and the links that an
+ * earlier process has left attached, and pinned.
+ */
 #ifndef NETOBS_ATTACH_PREPARE_H
 #define NETOBS_ATTACH_PREPARE_H
 
@@ -16,5 +19,15 @@
  */
 int observation_prepare(struct observation *observation,
 			struct selection *selection, bool replaces);
+
+/**
+ * Take over the links of an earlier process: those of interfaces that are selected are
+ * theirs from now on, all others are removed. Call it when all namespaces are followed.
+ *
+ * @return false: other interfaces begin or end to be observed, while these have been all
+ *         the time
+ */
+bool adopt_links(struct observation *observation,
+		 const struct selection *selection);
 
 #endif

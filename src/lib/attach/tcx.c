@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "tcx.h"
 
+#include "base/util.h"
+
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -23,6 +25,14 @@ int tcx_link(int program_fd, uint32_t ifindex, enum direction direction,
 
 	return bpf_link_create(program_fd, ifindex,
 			       (enum bpf_attach_type)hook_of(direction), &opts);
+}
+
+/* There is no interface 0. A kernel without tcx does not get as far as to look. */
+int tcx_probe(int program_fd)
+{
+	cleanup_fd int fd = tcx_link(program_fd, 0, INGRESS, NETOBS_ATTACH_FIRST);
+
+	return fd == -ENODEV ? 0 : fd < 0 ? fd : -EINVAL;
 }
 
 /* struct bpf_link_info of a tcx link, as Linux 6.6 has it. */

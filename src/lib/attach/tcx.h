@@ -17,6 +17,14 @@
 int tcx_link(int program_fd, uint32_t ifindex, enum direction direction,
 	     enum netobs_attach_order order);
 
+/*
+ * Whether the kernel has links, for those who may not make a network namespace to try it in:
+ * requests one that it understands and then has to refuse.
+ *
+ * @return 0, or why not
+ */
+int tcx_probe(int program_fd);
+
 /* @return the interface of a link; 0: it has disappeared, and the link does nothing */
 uint32_t tcx_link_ifindex(int link_fd);
 
