@@ -13,7 +13,6 @@
 #include "keys.h"
 #include "record/any.h"
 #include "server.h"
-#include "sum.h"
 #include "table.h"
 
 enum { DEFAULT_GROUPS = 1 << 16 };
@@ -329,7 +328,8 @@ int netobs_group_text(const struct netobs_groups *groups,
 {
 	if (!groups || !group || key >= groups->keys.n || !buf || !size)
 		return -EINVAL;
-	group_keys_text(&groups->keys, key, value_of(group), names, buf, size);
+	group_keys_text(&groups->keys, key, value_of(group),
+			&(struct group_text){ names, buf, size });
 	return (int)strlen(buf);
 }
 

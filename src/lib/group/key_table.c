@@ -72,15 +72,14 @@ static void fill_pair(const struct group_part *part, void *value)
 	memcpy(pair->addrs[!swap], dst, sizeof(pair->addrs[0]));
 }
 
-static void text_pair(const void *value, struct netobs_names *names, char *buf,
-		      size_t size)
+static void text_pair(const void *value, const struct group_text *to)
 {
 	const struct pair_value *pair = value;
 	char low[NETOBS_NAME_MAX], high[NETOBS_NAME_MAX];
 
-	netobs_names_host(names, pair->addrs[0], low, sizeof(low));
-	netobs_names_host(names, pair->addrs[1], high, sizeof(high));
-	snprintf(buf, size, "%s \u2194 %s", low, high);
+	netobs_names_host(to->names, pair->addrs[0], low, sizeof(low));
+	netobs_names_host(to->names, pair->addrs[1], high, sizeof(high));
+	snprintf(to->buf, to->size, "%s \u2194 %s", low, high);
 }
 
 void group_json_addr(struct json *json, const uint8_t addr[16])
@@ -133,17 +132,16 @@ static void text_end(const struct tuple_value *tuple, const uint8_t addr[16],
 	human_endpoint(buf, size, host, service);
 }
 
-static void text_tuple(const void *value, struct netobs_names *names, char *buf,
-		       size_t size)
+static void text_tuple(const void *value, const struct group_text *to)
 {
 	const struct tuple_value *tuple = value;
 	char src[2 * NETOBS_NAME_MAX + 4], dst[2 * NETOBS_NAME_MAX + 4],
 		proto[16];
 
-	text_end(tuple, tuple->src, tuple->src_port, names, src, sizeof(src));
-	text_end(tuple, tuple->dst, tuple->dst_port, names, dst, sizeof(dst));
+	text_end(tuple, tuple->src, tuple->src_port, to->names, src, sizeof(src));
+	text_end(tuple, tuple->dst, tuple->dst_port, to->names, dst, sizeof(dst));
 	human_protocol(proto, sizeof(proto), tuple->proto);
-	snprintf(buf, size, "%s \u2192 %s%s%s", src, dst,
+	snprintf(to->buf, to->size, "%s \u2192 %s%s%s", src, dst,
 		 tuple->has_ports ? "/" : " ", proto);
 }
 
@@ -186,38 +184,35 @@ static void fill_proto(const struct group_part *part, void *value)
 	*(uint8_t *)value = part->flow->proto;
 }
 
-static void text_proto(const void *value, struct netobs_names *names, char *buf,
-		       size_t size)
+static void text_proto(const void *value, const struct group_text *to)
 {
-	(void)names;
-	human_protocol(buf, size, *(const uint8_t *)value);
+	human_protocol(to->buf, to->size, *(const uint8_t *)value);
 }
 
-static void text_port(const void *value, struct netobs_names *names, char *buf,
-		      size_t size)
+static void text_port(const void *value, const struct group_text *to)
 {
 	const struct port_value *port = value;
 	char number[NETOBS_NAME_MAX], proto[16];
 
 	human_protocol(proto, sizeof(proto), port->proto);
-	netobs_names_port(port->has_port ? names : NULL, ntohs(port->port),
+	netobs_names_port(port->has_port ? to->names : NULL, ntohs(port->port),
 			  port->proto, number, sizeof(number));
-	snprintf(buf, size, "%s%s%s", port->has_port ? number : "",
+	snprintf(to->buf, to->size, "%s%s%s", port->has_port ? number : "",
 		 port->has_port ? "/" : "", proto);
 }
 
-static void text_service(const void *value, struct netobs_names *names,
-			 char *buf, size_t size)
+static void text_service(const void *value, const struct group_text *to)
 {
 	const struct service_value *service = value;
 	char host[NETOBS_NAME_MAX], port[NETOBS_NAME_MAX + 16];
 
-	netobs_names_host(names, service->addr, host, sizeof(host));
-	text_port(&service->port, names, port, sizeof(port));
+	netobs_names_host(to->names, service->addr, host, sizeof(host));
+	text_port(&service->port,
+		  &(struct group_text){ to->names, port, sizeof(port) });
 	if (service->port.has_port)
-		human_endpoint(buf, size, host, port);
+		human_endpoint(to->buf, to->size, host, port);
 	else
-		snprintf(buf, size, "%s %s", host, port);
+		snprintf(to->buf, to->size, "%s %s", host, port);
 }
 
 static void json_proto(const void *value, struct json *json)
@@ -291,52 +286,45 @@ static void fill_tunnel(const struct group_part *part, void *value)
 		tunnel->vni = htonl(flow->vni);
 }
 
-static void text_interface(const void *value, struct netobs_names *names,
-			   char *buf, size_t size)
+static void text_interface(const void *value, const struct group_text *to)
 {
 	const struct interface_value *interface = value;
 
-	(void)names;
-	snprintf(buf, size, "%s", *interface->name ? interface->name : "-");
-	human_clean(buf);
+	snprintf(to->buf, to->size, "%s",
+		 *interface->name ? interface->name : "-");
+	human_clean(to->buf);
 }
 
-static void text_direction(const void *value, struct netobs_names *names,
-			   char *buf, size_t size)
+static void text_direction(const void *value, const struct group_text *to)
 {
 	static const char *const words[] = { "-", "in", "out" };
 
-	(void)names;
-	snprintf(buf, size, "%s", words[*(const uint8_t *)value]);
+	snprintf(to->buf, to->size, "%s", words[*(const uint8_t *)value]);
 }
 
-static void text_vlan(const void *value, struct netobs_names *names, char *buf,
-		      size_t size)
+static void text_vlan(const void *value, const struct group_text *to)
 {
 	const struct vlan_value *vlan = value;
 
-	(void)names;
 	if (vlan->has_outer && vlan->has_inner)
-		snprintf(buf, size, "%u.%u", ntohs(vlan->outer),
+		snprintf(to->buf, to->size, "%u.%u", ntohs(vlan->outer),
 			 ntohs(vlan->inner));
 	else if (vlan->has_outer || vlan->has_inner)
-		snprintf(buf, size, "%u",
+		snprintf(to->buf, to->size, "%u",
 			 ntohs(vlan->has_outer ? vlan->outer : vlan->inner));
 	else
-		snprintf(buf, size, "-");
+		snprintf(to->buf, to->size, "-");
 }
 
-static void text_tunnel(const void *value, struct netobs_names *names,
-			char *buf, size_t size)
+static void text_tunnel(const void *value, const struct group_text *to)
 {
 	const struct tunnel_value *tunnel = value;
 
-	(void)names;
 	if (tunnel->has_vni)
-		snprintf(buf, size, "%s %u", human_tunnel_name(tunnel->type),
-			 ntohl(tunnel->vni));
+		snprintf(to->buf, to->size, "%s %u",
+			 human_tunnel_name(tunnel->type), ntohl(tunnel->vni));
 	else
-		snprintf(buf, size, "%s",
+		snprintf(to->buf, to->size, "%s",
 			 tunnel->type ? human_tunnel_name(tunnel->type) : "-");
 }
 
@@ -406,18 +394,16 @@ static void fill_process(const struct group_part *part, void *value)
 		 part->process->command);
 }
 
-static void text_process(const void *value, struct netobs_names *names,
-			 char *buf, size_t size)
+static void text_process(const void *value, const struct group_text *to)
 {
 	const struct process_value *process = value;
 
-	(void)names;
 	if (process->is_known)
-		snprintf(buf, size, "%s[%u]", process->command,
+		snprintf(to->buf, to->size, "%s[%u]", process->command,
 			 ntohl(process->pid));
 	else
-		snprintf(buf, size, "-");
-	human_clean(buf);
+		snprintf(to->buf, to->size, "-");
+	human_clean(to->buf);
 }
 
 static void json_process(const void *value, struct json *json)
@@ -450,42 +436,36 @@ static void fill_pod(const struct group_part *part, void *value)
 }
 
 /* As tools of containers show it. */
-static void text_container(const void *value, struct netobs_names *names,
-			   char *buf, size_t size)
+static void text_container(const void *value, const struct group_text *to)
 {
 	const struct id_value *id = value;
 
-	(void)names;
-	snprintf(buf, size, "%.12s", *id->text ? id->text : "-");
+	snprintf(to->buf, to->size, "%.12s", *id->text ? id->text : "-");
 }
 
-static void text_pod(const void *value, struct netobs_names *names, char *buf,
-		     size_t size)
+static void text_pod(const void *value, const struct group_text *to)
 {
 	const struct id_value *id = value;
 
-	(void)names;
-	snprintf(buf, size, "%s", *id->text ? id->text : "-");
+	snprintf(to->buf, to->size, "%s", *id->text ? id->text : "-");
+}
+
+static void json_id(const struct id_value *id, const char *key, struct json *json)
+{
+	if (!*id->text)
+		return;
+	json_key(json, key);
+	json_string(json, id->text);
 }
 
 static void json_container(const void *value, struct json *json)
 {
-	const struct id_value *id = value;
-
-	if (!*id->text)
-		return;
-	json_key(json, "ContainerId");
-	json_string(json, id->text);
+	json_id(value, "ContainerId", json);
 }
 
 static void json_pod(const void *value, struct json *json)
 {
-	const struct id_value *id = value;
-
-	if (!*id->text)
-		return;
-	json_key(json, "PodUid");
-	json_string(json, id->text);
+	json_id(value, "PodUid", json);
 }
 
 /* ---- Keys ----------------------------------------------------------------------- */
@@ -494,34 +474,29 @@ static void json_pod(const void *value, struct json *json)
 	{                                                                   \
 		name, heading, 16, has, false, addr, json, NULL, NULL, NULL \
 	}
-#define KEY(name, heading, value, has)                                      \
-	{                                                                   \
-#name, heading, sizeof(value), has, false, ADDR_NONE, NULL, \
-			fill_##name, text_##name, json_##name               \
-	}
-#define PROCESS_KEY(name, heading, value)                                 \
-	{                                                                 \
-#name, heading, sizeof(value), "", true, ADDR_NONE, NULL, \
-			fill_##name, text_##name, json_##name             \
+#define KEY(name, heading, value, has, of_process)                         \
+	{                                                                  \
+#name, heading, sizeof(value), has, of_process, ADDR_NONE, \
+			NULL, fill_##name, text_##name, json_##name        \
 	}
 
 const struct group_key group_keys_all[] = {
 	ADDR_KEY("src", "SOURCE", "host", ADDR_SRC, "SrcAddr"),
 	ADDR_KEY("dst", "DESTINATION", "host", ADDR_DST, "DstAddr"),
 	ADDR_KEY("client", "CLIENT", "host", ADDR_CLIENT, "ClientAddr"),
-	KEY(service, "SERVICE", struct service_value, "host port proto"),
+	KEY(service, "SERVICE", struct service_value, "host port proto", false),
 	ADDR_KEY("host", "HOST", "", ADDR_HOST, "HostAddr"),
 	KEY(tuple, "SOURCE \u2192 DESTINATION", struct tuple_value,
-	    "src dst host port proto"),
-	KEY(pair, "HOSTS", struct pair_value, "host"),
-	KEY(port, "PORT", struct port_value, "proto"),
-	KEY(proto, "PROTO", uint8_t, ""),
-	KEY(interface, "INTERFACE", struct interface_value, ""),
-	KEY(direction, "DIRECTION", uint8_t, ""),
-	KEY(vlan, "VLAN", struct vlan_value, ""),
-	KEY(tunnel, "TUNNEL", struct tunnel_value, ""),
-	PROCESS_KEY(process, "PROCESS", struct process_value),
-	PROCESS_KEY(container, "CONTAINER", struct id_value),
-	PROCESS_KEY(pod, "POD", struct id_value),
+	    "src dst host port proto", false),
+	KEY(pair, "HOSTS", struct pair_value, "host", false),
+	KEY(port, "PORT", struct port_value, "proto", false),
+	KEY(proto, "PROTO", uint8_t, "", false),
+	KEY(interface, "INTERFACE", struct interface_value, "", false),
+	KEY(direction, "DIRECTION", uint8_t, "", false),
+	KEY(vlan, "VLAN", struct vlan_value, "", false),
+	KEY(tunnel, "TUNNEL", struct tunnel_value, "", false),
+	KEY(process, "PROCESS", struct process_value, "", true),
+	KEY(container, "CONTAINER", struct id_value, "", true),
+	KEY(pod, "POD", struct id_value, "", true),
 	{ 0 }
 };

@@ -187,14 +187,13 @@ void group_keys_fill(const struct group_keys *keys,
 }
 
 void group_keys_text(const struct group_keys *keys, size_t key,
-		     const uint8_t *value, struct netobs_names *names,
-		     char *buf, size_t size)
+		     const uint8_t *value, const struct group_text *to)
 {
 	value += group_keys_offset(keys, key);
 	if (keys->keys[key]->text)
-		keys->keys[key]->text(value, names, buf, size);
+		keys->keys[key]->text(value, to);
 	else
-		netobs_names_host(names, value, buf, size);
+		netobs_names_host(to->names, value, to->buf, to->size);
 }
 
 void group_keys_json(const struct group_keys *keys, const uint8_t *value,

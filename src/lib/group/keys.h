@@ -45,6 +45,13 @@ struct group_part {
 	uint16_t server_port;
 };
 
+/* Where the text of a value goes. */
+struct group_text {
+	struct netobs_names *names; /* of hosts and ports, or NULL */
+	char *buf;
+	size_t size;
+};
+
 struct group_key {
 	const char *name, *heading;
 	size_t size;
@@ -55,8 +62,7 @@ struct group_key {
 	const char *json_name;
 
 	void (*fill)(const struct group_part *part, void *ret_value);
-	void (*text)(const void *value, struct netobs_names *names, char *buf,
-		     size_t size);
+	void (*text)(const void *value, const struct group_text *to);
 	void (*json)(const void *value, struct json *json);
 };
 
@@ -85,16 +91,11 @@ void group_keys_fill(const struct group_keys *keys,
 bool group_keys_count(const struct group_keys *keys,
 		      const struct netobs_flow *flow, enum flow_end end);
 
-/**
- * The value of one key as text. @names: of hosts and ports, or NULL.
- */
+/** The value of one key as text. */
 void group_keys_text(const struct group_keys *keys, size_t key,
-		     const uint8_t *value, struct netobs_names *names,
-		     char *buf, size_t size);
+		     const uint8_t *value, const struct group_text *to);
 
-/**
- * Add the values of all keys to an object.
- */
+/** Add the values of all keys to an object. */
 void group_keys_json(const struct group_keys *keys, const uint8_t *value,
 		     struct json *json);
 

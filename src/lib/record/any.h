@@ -64,6 +64,16 @@ flow_point(const struct netobs_flow *flow, uint32_t i)
 int record_json(const struct netobs_record *record, char *buf, size_t size);
 int flow_record_json(const struct netobs_record *record, char *buf, size_t size);
 
+struct json;
+
+/*
+ * Add the processes at the ends of a flow or a connection to its object.
+ *
+ * @param src,dst  NULL: not known
+ */
+void process_json(struct json *json, const struct netobs_process *src,
+		  const struct netobs_process *dst);
+
 /* ---- Packed: a record with all that it points to, as one piece ------------------ */
 
 /*

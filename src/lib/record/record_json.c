@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "catalogue/records.h"
-#include "process_json.h"
 
 #include <errno.h>
 #include <stdio.h>
