@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "block.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-enum { SIZE_FIRST = 4096 };
 
 void block_done(struct block *block)
 {
-	free(block->bytes);
-	*block = (struct block){ 0 };
+	buffer_free(&block->buffer);
 }
 
 void block_clear(struct block *block)
 {
-	block->len = 0;
+	block->buffer.len = 0;
 	block->is_short = false;
 }
 
@@ -27,37 +23,18 @@ void block_begin(struct block *block, uint32_t type)
 
 void block_end(struct block *block)
 {
-	uint32_t total = block->len + sizeof(total);
+	uint32_t total = block->buffer.len + sizeof(total);
 
 	block_put_u32(block, total);
 	if (!block->is_short)
-		memcpy(block->bytes + sizeof(uint32_t), &total, sizeof(total));
-}
-
-static void grow_block(struct block *block, size_t len)
-{
-	size_t size = block->size ?: SIZE_FIRST;
-	uint8_t *bytes;
-
-	while (size < len)
-		size *= 2;
-	bytes = realloc(block->bytes, size);
-	block->is_short |= !bytes;
-	if (!bytes)
-		return;
-	block->bytes = bytes;
-	block->size = size;
+		memcpy(block->buffer.bytes + sizeof(uint32_t), &total,
+		       sizeof(total));
 }
 
 void block_put(struct block *block, const void *bytes, size_t len)
 {
-	if (block->len + len > block->size)
-		grow_block(block, block->len + len);
-	if (block->is_short)
-		return;
-	if (len)
-		memcpy(block->bytes + block->len, bytes, len);
-	block->len += len;
+	if (len && !block->is_short)
+		block->is_short = !buffer_add(&block->buffer, bytes, len);
 }
 
 void block_put_u16(struct block *block, uint16_t value)

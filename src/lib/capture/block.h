@@ -3,14 +3,13 @@
 #ifndef NETOBS_CAPTURE_BLOCK_H
 #define NETOBS_CAPTURE_BLOCK_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/buffer.h"
+
 #include <stdint.h>
 
 /* Zeroed at first. It keeps its memory for the next one. */
 struct block {
-	uint8_t *bytes;
-	size_t len, size;
+	struct buffer buffer;
 	bool is_short; /* of memory: it cannot be used */
 };
 

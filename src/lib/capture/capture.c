@@ -13,7 +13,6 @@
 #include "packets.h"
 #include "processes.h"
 #include "sources.h"
-#include "tag.h"
 
 #include <errno.h>
 #include <netobs/capture.h>

@@ -85,4 +85,15 @@ int packets_next_interface(const struct packets *packets,
 /* Packets lost of interfaces that there was no memory to count. */
 uint64_t packets_uncounted(const struct packets *packets);
 
+enum { TAG_LEN = 4 };
+
+/**
+ * Write the frame of @packet with its tag where that was before the kernel took it out.
+ *
+ * @param frame  room for it: TAG_LEN bytes more than were captured
+ * @return how many bytes of it were captured, up to @snap_length
+ */
+uint32_t tag_insert(uint8_t *frame, const struct capture_packet *packet,
+		    uint32_t snap_length);
+
 #endif

@@ -3,6 +3,7 @@
  * Capture files: pcapng (draft-ietf-opsawg-pcapng), and pcap with nanoseconds
  * (draft-ietf-opsawg-pcap), both in this machine's byte order.
  */
+#include "base/clock_ms.h"
 #include "base/sized.h"
 #include "base/utf8.h"
 #include "base/util.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4dU
 #define PCAP_NANOSECONDS 0xa1b23c4dU
@@ -77,7 +77,8 @@ static int write_block(struct netobs_packet_writer *writer)
 
 	if (block->is_short)
 		return -ENOMEM;
-	return writer->opts.write(block->bytes, block->len, writer->opts.user);
+	return writer->opts.write(block->buffer.bytes, block->buffer.len,
+				  writer->opts.user);
 }
 
 /* Complete it before. */
@@ -254,14 +255,6 @@ static bool has_process(const struct netobs_packet *packet)
 	       (packet->src_process || packet->dst_process);
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
-
 static void put_time_option(struct netobs_packet_writer *writer,
 			    enum option code, int64_t ns)
 {
@@ -278,7 +271,7 @@ static int write_statistics(struct netobs_packet_writer *writer,
 	const uint64_t dropped = lost + known->missed + interface->limited -
 				 known->limited_before;
 	const uint64_t received = known->written + dropped;
-	int64_t now = now_ns();
+	int64_t now = clock_ns(CLOCK_REALTIME);
 
 	known->lost = interface->lost;
 	known->limited = interface->limited;
@@ -413,7 +406,7 @@ static int note_losses(struct netobs_packet_writer *writer)
 
 static int begin_file(struct netobs_packet_writer *writer)
 {
-	writer->start_ns = now_ns();
+	writer->start_ns = clock_ns(CLOCK_REALTIME);
 	return writer->opts.format == NETOBS_PCAPNG ? write_section(writer) : 0;
 }
 
