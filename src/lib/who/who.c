@@ -279,27 +279,41 @@ void who_glance(struct who *who)
 	who->glance_due_ns = end_ns + GLANCE_SHARE * (end_ns - begin_ns);
 }
 
-bool who_find(struct who *who, uint32_t inode, const struct flow_key *key,
-	      bool is_source, int64_t now_ns, struct netobs_process *ret_process)
+/* @return the socket at an end, at a moment; NULL: none, or several may be meant */
+static const struct owner_entry *find_socket(struct who *who, uint32_t inode,
+					     const struct flow_key *key,
+					     bool is_source, int64_t time_ns)
 {
 	const int end = is_source ? SOURCE : DESTINATION;
 	const struct owner_entry *entry;
 
-	if (find_end(who, key, end, inode, now_ns, now_ns, &entry) != OWNER_FOUND)
-		return false;
-	owners_describe(&who->owners, &entry->owner, ret_process);
-	return true;
+	return find_end(who, key, end, inode, time_ns, time_ns, &entry) ==
+			       OWNER_FOUND ?
+		       entry :
+		       NULL;
+}
+
+bool who_find(struct who *who, uint32_t inode, const struct flow_key *key,
+	      bool is_source, int64_t now_ns, struct netobs_process *ret_process)
+{
+	const struct owner_entry *entry =
+		find_socket(who, inode, key, is_source, now_ns);
+
+	if (entry)
+		owners_describe(&who->owners, &entry->owner, ret_process);
+	return entry;
 }
 
 bool who_find_packet(struct who *who, uint32_t inode,
 		     const struct flow_key *key, bool is_source,
 		     int64_t time_ns, struct netobs_process *ret_process)
 {
-	const int end = is_source ? SOURCE : DESTINATION;
-	const struct owner_entry *entry;
+	const struct owner_entry *entry =
+		may_have_sockets(key) ?
+			find_socket(who, inode, key, is_source, time_ns) :
+			NULL;
 
-	if (!may_have_sockets(key) || find_end(who, key, end, inode, time_ns,
-					       time_ns, &entry) != OWNER_FOUND)
+	if (!entry)
 		return false;
 	if (time_ns > who->owners.table.begun_ns && entry->to_ns < time_ns)
 		return false;
