@@ -2,27 +2,17 @@
 #include "rates.h"
 
 #include "base/util.h"
+#include "filter/filter.h"
 
 #include <errno.h>
 #include <string.h>
-
-void rates_init(struct rates *rates)
-{
-	*rates = (struct rates){ 0 };
-}
-
-static bool is_same_rate(const struct rate *one, const struct rate *other)
-{
-	return one->interval == other->interval &&
-	       (!one->interval || one->mode == other->mode);
-}
 
 static uint32_t find_rate(const struct rate *table, uint32_t n,
 			  const struct rate *rate)
 {
 	uint32_t i = 0;
 
-	while (rate->interval && i < n && !is_same_rate(&table[i], rate))
+	while (rate->interval && i < n && !rate_is_same(&table[i], rate))
 		i++;
 	return i;
 }

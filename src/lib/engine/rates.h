@@ -20,7 +20,7 @@ struct rates {
 	struct rate numbers[RATES]; /* 0 is that of all packets; others: interval 0: free */
 	struct rate ids[RATE_IDS]; /* likewise */
 	uint8_t id_of[RATES];	   /* by number */
-	bool is_sampling; /* some packets are, or were, sampled since rates_init() */
+	bool is_sampling;	   /* some packets are, or were, sampled */
 };
 
 /* Of the public fields sampling and sampling_mode: one of one is all. */
@@ -29,8 +29,6 @@ static inline struct rate rate_of(uint32_t interval, unsigned int mode)
 	return interval > 1 ? (struct rate){ interval, mode } :
 			      (struct rate){ 0 };
 }
-
-void rates_init(struct rates *rates);
 
 /* Take over numbers that an earlier process used. */
 void rates_adopt(struct rates *rates, const struct rate numbers[RATES]);

@@ -130,12 +130,6 @@ bool rule_is_same(const struct rule *one, const struct rule *other)
 	       (!text || !strcmp(text, other->expression.text));
 }
 
-static bool has_same_rate(const struct rate *one, const struct rate *other)
-{
-	return one->interval == other->interval &&
-	       (!one->interval || one->mode == other->mode);
-}
-
 uint32_t filter_rates(const struct filter *filter,
 		      struct rate ret_rates[FILTER_RULES_MAX + 1])
 {
@@ -145,7 +139,7 @@ uint32_t filter_rates(const struct filter *filter,
 		const struct rate *rate = &filter->rules[i].rate;
 		uint32_t k = 0;
 
-		while (k < n && !has_same_rate(&ret_rates[k], rate))
+		while (k < n && !rate_is_same(&ret_rates[k], rate))
 			k++;
 		if (k == n && rate->interval)
 			ret_rates[n++] = *rate;
@@ -175,7 +169,7 @@ bool filter_is_same(const struct filter *one, const struct filter *other)
 		return false;
 	for (uint32_t i = 0; i < one->n; i++)
 		if (!rule_is_same(&one->rules[i], &other->rules[i]) ||
-		    !has_same_rate(&one->rules[i].rate, &other->rules[i].rate) ||
+		    !rate_is_same(&one->rules[i].rate, &other->rules[i].rate) ||
 		    !has_same_code(&one->rules[i].expression,
 				   &other->rules[i].expression))
 			return false;
@@ -210,7 +204,7 @@ static uint32_t find_rate_number(const struct rule *rule, const struct rate *rat
 	if (!rates || !rule->rate.interval)
 		return 0;
 	while (++number < RATES)
-		if (has_same_rate(&rates[number], &rule->rate))
+		if (rate_is_same(&rates[number], &rule->rate))
 			return number;
 	assert(!"the rate has a number");
 	return 0;

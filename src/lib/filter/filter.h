@@ -23,6 +23,12 @@ enum {
 	FILTER_RULES_MAX = 64, /* without the default */
 };
 
+static inline bool rate_is_same(const struct rate *one, const struct rate *other)
+{
+	return one->interval == other->interval &&
+	       (!one->interval || one->mode == other->mode);
+}
+
 struct filter_rule {
 	const char *expression; /* of pcap-filter(7) */
 	bool accepts;

@@ -69,11 +69,10 @@ static void assert_meanings(const struct rates *rates)
 static void a_rate_keeps_its_number_while_it_is_in_use(void **state)
 {
 	struct rate list[LIST];
-	struct rates rates;
+	struct rates rates = { 0 };
 	uint32_t new, kept = 0;
 
 	(void)state;
-	rates_init(&rates);
 	n_flows[0] = FLOWS;
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		uint32_t n = 0, more = (uint32_t)rand() % LIST;
@@ -131,11 +130,10 @@ static void numbers_of_an_earlier_process_stay_what_they_were(void **state)
 		[3] = { 10, SAMPLE_FLOWS }, [15] = { 7, SAMPLE_PACKETS }
 	};
 	const struct rate now[] = { { 7, SAMPLE_PACKETS }, { 8, SAMPLE_PACKETS } };
-	struct rates rates;
+	struct rates rates = { 0 };
 	uint32_t new;
 
 	(void)state;
-	rates_init(&rates);
 	rates_adopt(&rates, before);
 	assert_false(rates.is_sampling);
 	assert_int_equal(rates_take(&rates, now, 2, NULL, &new), 0);
