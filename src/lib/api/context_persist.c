@@ -14,12 +14,9 @@
 
 int context_keep_persist(const struct netobs_opts *opts, char **ret_path)
 {
-	if (!opts->persist)
-		return 0;
-	if (strlen(opts->persist) >= PINNED_PATH_MAX / 2)
+	if (opts->persist && strlen(opts->persist) >= PINNED_PATH_MAX / 2)
 		return -EINVAL;
-	*ret_path = strdup(opts->persist);
-	return *ret_path ? 0 : -ENOMEM;
+	return copy_optional(opts->persist, ret_path);
 }
 
 /* ---- Namespaces and interfaces --------------------------------------------------- */

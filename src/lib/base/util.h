@@ -3,9 +3,18 @@
 #ifndef NETOBS_BASE_UTIL_H
 #define NETOBS_BASE_UTIL_H
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+/* @ret_copy: a copy of @text, or NULL of NULL. @return 0; -ENOMEM */
+static inline int copy_optional(const char *text, char **ret_copy)
+{
+	*ret_copy = text ? strdup(text) : NULL;
+	return text && !*ret_copy ? -ENOMEM : 0;
+}
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

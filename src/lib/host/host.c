@@ -262,11 +262,8 @@ int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index)
 			return 0;
 		}
 	}
-	if (name) {
-		copy = strdup(name);
-		if (!copy)
-			return -ENOMEM;
-	}
+	if (copy_optional(name, &copy))
+		return -ENOMEM;
 	netns = find_former(host, name) ?: add_netns(host);
 	if (!netns)
 		return -ENOMEM;
@@ -282,11 +279,8 @@ int host_restore_netns(struct host *host, const char *name, uint32_t inode,
 	cleanup_free char *copy = NULL;
 	struct netns *netns;
 
-	if (is_followed && name) {
-		copy = strdup(name);
-		if (!copy)
-			return -ENOMEM;
-	}
+	if (copy_optional(is_followed ? name : NULL, &copy))
+		return -ENOMEM;
 	netns = reallocarray(host->netns, host->n_netns + 1, sizeof(*netns));
 	if (!netns)
 		return -ENOMEM;

@@ -51,7 +51,7 @@ static struct selected *ensure_selected(struct selection *selection,
 					const char *netns)
 {
 	struct selected *found = selection_find(selection, netns), *items;
-	char *copy = NULL;
+	char *copy;
 
 	if (found)
 		return found;
@@ -60,11 +60,8 @@ static struct selected *ensure_selected(struct selection *selection,
 	if (!items)
 		return NULL;
 	selection->items = items;
-	if (netns) {
-		copy = strdup(netns);
-		if (!copy)
-			return NULL;
-	}
+	if (copy_optional(netns, &copy))
+		return NULL;
 	items[selection->count] = (struct selected){ .netns = copy };
 	return &items[selection->count++];
 }
@@ -151,7 +148,7 @@ int selection_rename(struct selection *selection, uint32_t i, const char *netns)
 {
 	struct selected *selected = &selection->items[i];
 	struct selected *other = selection_find(selection, netns);
-	char *copy = NULL;
+	char *copy;
 	int err;
 
 	if (other == selected)
@@ -162,11 +159,8 @@ int selection_rename(struct selection *selection, uint32_t i, const char *netns)
 			remove_selected(selection, i);
 		return err;
 	}
-	if (netns) {
-		copy = strdup(netns);
-		if (!copy)
-			return -ENOMEM;
-	}
+	if (copy_optional(netns, &copy))
+		return -ENOMEM;
 	free(selected->netns);
 	selected->netns = copy;
 	return 0;
