@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Which functions of a program the kernel's verifier follows apart from it: bpf/apart.h. */
+/*
+ * The functions of a program: which ones the kernel's verifier follows apart from it, see
+ * bpf/apart.h, and how its stub of judge() is taken out.
+ */
 #ifndef NETOBS_FILTER_FUNCTIONS_H
 #define NETOBS_FILTER_FUNCTIONS_H
 
 #include "code.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct bpf_prog_load_opts;
+struct bpf_program;
 struct btf;
 
 struct functions {
@@ -34,5 +39,17 @@ void functions_set(const struct functions *functions,
 		   struct bpf_prog_load_opts *opts);
 
 void functions_done(struct functions *functions);
+
+/* ---- judge() ---------------------------------------------------------------------- */
+
+/**
+ * Add all of @program but judge(), with calls of judge() going to what is added next.
+ *
+ * @param has_inner         find_carried(), which the stub calls, is needed
+ * @param ret_find_carried  where that function begins then
+ * @return 0; -EINVAL: the program does not call them
+ */
+int functions_splice(struct code *code, const struct bpf_program *program,
+		     bool has_inner, uint32_t *ret_find_carried);
 
 #endif

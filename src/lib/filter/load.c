@@ -3,7 +3,6 @@
 #include "base/util.h"
 #include "functions.h"
 #include "rule.h"
-#include "splice.h"
 #include "translate.h"
 
 #include <bpf/bpf.h>
@@ -226,7 +225,7 @@ static int load_judge(const struct filter *filter,
 	struct reach reach = find_reach(filter, frames->link);
 	struct largest largest = { 0 };
 	uint32_t find_carried;
-	int fd = splice_program(&code, program, reach.has_inner, &find_carried);
+	int fd = functions_splice(&code, program, reach.has_inner, &find_carried);
 
 	if (!fd)
 		fd = add_judge(&code, filter, frames, kind, &reach,
