@@ -56,7 +56,7 @@ static const struct metric {
 	bool has_baseline;
 	uint64_t max;
 	const char *max_text;
-} metrics[ALERT_METRICS] = {
+} metrics[ALERT_METRICS + 1] = {
 	[ALERT_RTT] = { "rtt", times, "a time, such as 50ms", true,
 			(uint64_t)CONN_LATENCY_MAX << CONN_LATENCY_SHIFT, "274s" },
 	[ALERT_APP_LATENCY] = { "app_latency", times, "a time, such as 50ms", true,
@@ -174,6 +174,34 @@ static int complain_word(const struct reader *reader,
 			   best ? "'?" : "");
 }
 
+/*
+ * Find what was read in a table of things that begin with their names, up to one without.
+ *
+ * @param size      of each
+ * @param kind      of the word, and
+ * @param expected  what may be there, for messages
+ * @return its index, or -EINVAL
+ */
+static int choose_word(const struct reader *reader, const char *word,
+		       size_t len, const void *table, size_t size,
+		       const char *kind, const char *expected)
+{
+	struct suggestion suggestion = suggestion_for(word, len);
+	const char *name;
+
+	for (int i = 0;; i++) {
+		memcpy(&name, (const char *)table + (size_t)i * size,
+		       sizeof(name));
+		if (!name)
+			break;
+		if (is_word(word, len, name))
+			return i;
+		suggestion_offer(&suggestion, name);
+	}
+	return len ? complain_word(reader, &suggestion, word, kind) :
+		     complain_instead(reader, word, expected);
+}
+
 /* ---- Numbers ---------------------------------------------------------------------- */
 
 /* Decimal, in millionths. */
@@ -218,7 +246,7 @@ static int read_whole(struct reader *reader, uint64_t least, uint64_t most,
 		      uint32_t *ret_number)
 {
 	const char *at;
-	uint64_t value;
+	uint64_t value = 0;
 	int err;
 
 	skip_blanks(reader);
@@ -250,29 +278,19 @@ static int scale_value(uint64_t millionths, uint64_t scale, uint64_t *ret_value)
 static const struct unit *read_unit(struct reader *reader,
 				    const struct unit *units)
 {
-	struct suggestion suggestion;
 	const char *word;
 	size_t len = read_word(reader, &word);
+	int i;
 
 	if (!len && *word == '%') {
 		reader->pos++;
 		len = 1;
 	}
-	suggestion = suggestion_for(word, len);
-	for (const struct unit *unit = units; unit->name; unit++) {
-		if (is_word(word, len, unit->name))
-			return unit;
-		suggestion_offer(&suggestion, unit->name);
-	}
-	if (len)
-		complain_word(reader, &suggestion, word, "unit");
-	else
-		complain_instead(
-			reader, word,
+	i = choose_word(reader, word, len, units, sizeof(*units), "unit",
 			units == times ? "a unit: ns, us, ms, s, m or h" :
 			units == rates ? "a unit: bit, kbit, Mbit or Gbit" :
 					 "%");
-	return NULL;
+	return i < 0 ? NULL : &units[i];
 }
 
 /* A number with a unit. */
@@ -307,40 +325,30 @@ static int read_amount(struct reader *reader, const struct unit *units,
 
 static int read_metric(struct reader *reader, struct alert_spec *spec)
 {
-	struct suggestion suggestion;
 	const char *word;
 	size_t len = read_word(reader, &word);
+	int i = choose_word(reader, word, len, metrics, sizeof(*metrics),
+			    "metric",
+			    "one of rtt, app_latency, retransmits and rate");
 
-	suggestion = suggestion_for(word, len);
-	for (int i = 0; i < ALERT_METRICS; i++) {
-		if (is_word(word, len, metrics[i].name)) {
-			spec->metric = (enum alert_metric)i;
-			return 0;
-		}
-		suggestion_offer(&suggestion, metrics[i].name);
-	}
-	if (len)
-		return complain_word(reader, &suggestion, word, "metric");
-	return complain_instead(reader, word,
-				"one of rtt, app_latency, retransmits and rate");
+	if (i < 0)
+		return i;
+	spec->metric = (enum alert_metric)i;
+	return 0;
 }
 
 /* Behind "NUMBER *". */
 static int read_baseline(struct reader *reader, const char *at,
 			 uint64_t millionths, struct alert_spec *spec)
 {
-	static const char name[] = "baseline";
+	static const char *const names[] = { "baseline", NULL };
 	const struct metric *metric = &metrics[spec->metric];
-	struct suggestion suggestion;
 	const char *word;
 	size_t len = read_word(reader, &word);
 
-	if (!is_word(word, len, name)) {
-		suggestion = suggestion_for(word, len);
-		suggestion_offer(&suggestion, name);
-		return len ? complain_word(reader, &suggestion, word, "word") :
-			     complain_instead(reader, word, "baseline");
-	}
+	if (choose_word(reader, word, len, names, sizeof(*names), "word",
+			"baseline") < 0)
+		return -EINVAL;
 	if (!metric->has_baseline)
 		return refuse_rule(reader, word, "%s has no baseline",
 				   metric->name);
@@ -449,28 +457,21 @@ static int read_options(struct reader *reader, struct alert_spec *spec)
 		{ "hold", read_hold },
 		{ "limit", read_limit },
 		{ "where", read_where },
+		{ 0 },
 	};
 	bool is_given[ARRAY_SIZE(options)] = { false };
 
 	for (;;) {
-		struct suggestion suggestion;
 		const char *word;
-		size_t len = read_word(reader, &word), i;
-		int err;
+		size_t len = read_word(reader, &word);
+		int err, i;
 
 		if (!*word)
 			return 0;
-		suggestion = suggestion_for(word, len);
-		for (i = 0; i < ARRAY_SIZE(options); i++) {
-			if (is_word(word, len, options[i].name))
-				break;
-			suggestion_offer(&suggestion, options[i].name);
-		}
-		if (i == ARRAY_SIZE(options))
-			return len ? complain_word(reader, &suggestion, word,
-						   "option") :
-				     complain_instead(reader, word,
-						      "for, hold, limit or where");
+		i = choose_word(reader, word, len, options, sizeof(*options),
+				"option", "for, hold, limit or where");
+		if (i < 0)
+			return i;
 		if (is_given[i])
 			return refuse_rule(reader, word, "'%s' is there twice",
 					   options[i].name);
