@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -21,7 +20,6 @@
 #include "base/human_names.h"
 #include "base/sized.h"
 #include "base/util.h"
-#include "base/human_names.h"
 
 enum {
 	SETS = 1024, /* a power of two */
