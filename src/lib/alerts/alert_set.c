@@ -147,7 +147,7 @@ static bool is_same_entry(const struct alert_entry *one,
 	return !strcmp(one->name, other->name) && !strcmp(one->text, other->text);
 }
 
-/* The rule of @before that goes on as @entry; NULL: it is new. */
+/* @return the rule of @before that @entry continues; NULL: it is new */
 static const struct alert_entry *find_same_alert(const struct alert_set *before,
 						 const struct alert_entry *entry,
 						 const bool is_taken[ALERT_SLOTS])
@@ -159,7 +159,7 @@ static const struct alert_entry *find_same_alert(const struct alert_set *before,
 	return NULL;
 }
 
-/* There is one: two sets do not have them all. */
+/* A free slot exists: two sets cannot use all. */
 static uint32_t take_alert_slot(struct alert_set *set,
 				const bool is_used[ALERT_SLOTS])
 {

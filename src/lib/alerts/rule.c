@@ -82,7 +82,7 @@ struct reader {
 	size_t why_size;
 };
 
-/* About what begins at @at. */
+/* Report what is wrong with the text at @at. */
 __attribute__((format(printf, 3, 4))) static int
 refuse_rule(const struct reader *reader, const char *at, const char *format, ...)
 {
@@ -139,7 +139,7 @@ static bool take_sign(struct reader *reader, char sign)
 	return true;
 }
 
-/* What is there, for messages: a word, a number, or a character. */
+/* @return the length of the word, number or character at @at, to be shown in messages */
 static int shown_len(const char *at)
 {
 	int len = 0;
@@ -337,7 +337,7 @@ static int read_metric(struct reader *reader, struct alert_spec *spec)
 	return 0;
 }
 
-/* Behind "NUMBER *". */
+/* Read what follows "NUMBER *". */
 static int read_baseline(struct reader *reader, const char *at,
 			 uint64_t millionths, struct alert_spec *spec)
 {
@@ -436,7 +436,7 @@ static int read_limit(struct reader *reader, struct alert_spec *spec)
 	return complain_instead(reader, word, "s, m or h");
 }
 
-/* All the rest of the text. */
+/* Read the rest of the text. */
 static int read_where(struct reader *reader, struct alert_spec *spec)
 {
 	skip_blanks(reader);

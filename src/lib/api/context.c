@@ -259,7 +259,7 @@ static void begin_drain(struct netobs *ctx, int64_t now)
 		ctx->due_ns = now + interval_ns(ctx);
 }
 
-/* It may take several calls. */
+/* Read from logs that fill up; this may take several calls. */
 static void relieve_context(struct netobs *ctx)
 {
 	enum pipeline_relief relief = pipeline_relieve(&ctx->pipeline);
@@ -283,7 +283,7 @@ static void after_drain(struct netobs *ctx)
 	sweep_interfaces(ctx);
 	observation_look(&ctx->observation);
 	containers_look(&ctx->containers);
-	/* Notices may have come meanwhile, or room: the next call sees to it. */
+	/* Notices may have arrived, or room become free, meanwhile: check in the next call. */
 	ctx->is_early_wanted = false;
 	ctx->is_behind = true;
 }
@@ -340,7 +340,7 @@ static int on_sockets(void *arg, int fd)
 	struct netobs *ctx = arg;
 
 	(void)fd;
-	/* That also asks whether it is readable. */
+	/* Watching again triggers if it is still readable (EPOLLET). */
 	return pipeline_read_sockets(&ctx->pipeline) ? listen_to_sockets(ctx) : 0;
 }
 
@@ -379,7 +379,7 @@ static void go_on_stopping(struct netobs *ctx)
 	arm_timer(ctx);
 }
 
-/* Delivered since the start. */
+/* @return records and alerts delivered since the start */
 static uint64_t records_of(const struct netobs *ctx)
 {
 	return ctx->pipeline.merge.records + ctx->alerts.events;

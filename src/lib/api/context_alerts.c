@@ -23,7 +23,7 @@ _Static_assert(sizeof(((struct netobs_alert *)NULL)->name) == ALERT_NAME_MAX &&
 
 /* ---- Alerts ------------------------------------------------------------------------- */
 
-/* What the sample was over. */
+/* @return the threshold that the sample exceeded */
 static uint64_t threshold_of(const struct alert_spec *spec,
 			     const struct alert_event *event)
 {
@@ -45,7 +45,7 @@ static void fill_rule(const struct alert_entry *entry,
 	memcpy(alert->rule, entry->text, sizeof(alert->rule));
 }
 
-/* Where both ends are sockets of this host, that of the server, which answers. */
+/* If both ends are sockets of this host, report the server's process. */
 static bool find_process(const struct netobs *ctx,
 			 const struct alert_event *event,
 			 struct netobs_process *ret_process)
@@ -106,7 +106,7 @@ static void fill_connection(const struct netobs *ctx,
 	snprintf(alert->interface, sizeof(alert->interface), "%s", netif->name);
 }
 
-/* Of the rules in use, or of those that were replaced while this was on its way. */
+/* The rule in use, or one that was replaced while the event was in the ring buffer. */
 static struct alert_entry *find_alert_entry(const struct netobs *ctx,
 					    const struct alert_event *event)
 {
@@ -273,7 +273,7 @@ static int set_alerts(struct netobs *ctx, const struct netobs_alert_rule *rules,
 	err = make_set(ctx, rules, n, &set);
 	if (err)
 		return err;
-	/* Slots of the rules before may be given to others now. */
+	/* Slots of replaced rules may be reassigned now. */
 	alerts_read_all(&ctx->alerts);
 	alerts_count(&ctx->alerts, totals);
 	alert_set_succeed(set, ctx->alert_set, totals);
@@ -318,7 +318,7 @@ int netobs_alert_rule_check(const char *rule, char *error, size_t size)
 	return err == -ENOMEM ? err : -EINVAL;
 }
 
-/* Of all rules that are in the list no more. */
+/* @return the alerts delivered for rules that are no longer in the list */
 static uint64_t delivered_of_others(const struct netobs *ctx)
 {
 	const struct alert_set *set = ctx->alert_set;

@@ -15,14 +15,14 @@
 #include <errno.h>
 #include <string.h>
 
-/* Programs of a namespace and kind of links, with the next filter. */
+/* The programs for a namespace and kind of links, with the next filter. */
 struct loaded {
 	uint16_t netns;
 	enum link_kind link;
 	struct programs programs; /* {-1, -1}: not yet, or not any more */
 };
 
-/* A thread's, until it ends. It owns all, but for the store. */
+/* Belongs to a thread until it ends. Owns all it points to, except the store. */
 struct work {
 	struct filter_source source; /* its strings, too */
 	struct filter *filter;
@@ -157,7 +157,7 @@ bool context_take_loaded(const struct netobs *ctx, uint16_t netns,
 
 /* ---- Applying it -------------------------------------------------------------------- */
 
-/* The selection, and @filter and the sampling if they are to replace those of the context. */
+/* Apply the selection and, if they change, @filter and the sampling. */
 static void apply_change(struct netobs *ctx, const struct netobs_opts *opts,
 			 struct selection *selection, struct filter **filter)
 {
@@ -166,12 +166,12 @@ static void apply_change(struct netobs *ctx, const struct netobs_opts *opts,
 		filter_free(ctx->filter);
 		ctx->filter = TAKE_PTR(*filter);
 	}
-	/* Without memory the topology is looked at again with the next message. */
+	/* If memory is short, the next netlink message updates the topology. */
 	observation_apply(&ctx->observation, selection);
 	ctx->replaced_ns = clock_boot_ns();
 }
 
-/* While no drain is under way: its entries belong to the topology of before. */
+/* Call it while no drain is under way: entries of a drain belong to the previous topology. */
 static int change_packets(struct netobs *ctx, const struct netobs_opts *opts,
 			  struct selection *selection, struct filter **filter)
 {

@@ -57,7 +57,7 @@ static uint64_t peak_bytes_per_s(const struct conn_rate *rate)
 	return rate->peak_bytes * (uint64_t)NSEC_PER_SEC / window_ns;
 }
 
-/* What direction @dir has sent. */
+/* @return the metrics of what direction @dir has sent */
 static struct netobs_connection_way way_of(const struct connection *conn, int dir)
 {
 	const struct conn_stats *stats = &conn->body->stats[dir];
@@ -98,7 +98,7 @@ find_connection_state(const struct connection *conn, int client)
 		       NETOBS_CONNECTION_SYN_RECEIVED;
 }
 
-/* Of the newest packet, as exactly as it is known: see conn_side.window_end. */
+/* @return when the newest packet was seen, as exactly as known: see conn_side.window_end */
 static int64_t last_of(const struct connection *conn, int64_t now_ns)
 {
 	const uint32_t now = (uint32_t)((uint64_t)now_ns >> CONN_TICK_SHIFT);
@@ -198,7 +198,7 @@ static void pass_connection(const struct reading *reading,
 
 /* ---- All of them ------------------------------------------------------------------------- */
 
-/* Returns where to go on. */
+/* @return the cursor for the next call */
 static uint64_t read_slice(const struct reading *reading, uint64_t cursor)
 {
 	const struct connections *table =

@@ -36,7 +36,7 @@ static int check_rules(const struct netobs_opts *opts, const struct log *log)
 	return wrong ? -EINVAL : -E2BIG;
 }
 
-/* Its own, or that of the context. */
+/* @return the sampling rate of the rule, or the context's if it has none */
 static struct rate rate_of_rule(const struct netobs_opts *opts,
 				const struct netobs_rule *rule)
 {
@@ -175,7 +175,7 @@ static int succeed_filter(const struct netobs *ctx, struct filter *filter)
 	return err;
 }
 
-/* Whether only programs of now run, and no entry of earlier ones waits to be read. */
+/* @return whether all programs are current, and all entries of earlier ones were read */
 static bool is_filter_quiet(const struct netobs *ctx)
 {
 	return observation_is_settled(&ctx->observation) &&
@@ -201,7 +201,7 @@ static int take_rates(struct netobs *ctx, const struct filter *filter,
 				ctx->pipeline.merge.table.n_by_rate);
 }
 
-/* Where too few numbers are free, those of earlier filters have to be freed. */
+/* If too few numbers are free, free those of earlier filters by draining. */
 static int ensure_rates(struct netobs *ctx, const struct filter *filter,
 			const struct rate *rate)
 {

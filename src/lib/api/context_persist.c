@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a context leaves to the next one. */
+/* State that a context leaves pinned for the next one. */
 #include "context.h"
 
 #include "attach/link_pins.h"
@@ -104,7 +104,7 @@ static void put_netns(const struct pinned *pinned, const struct netns *netns)
 	struct pinned_netns value = { .inode = netns->inode };
 	uint32_t index = netns->index;
 
-	/* Of a longer name, flows that wait belong to no known namespace. */
+	/* Namespaces with longer names are not listed: waiting flows lose theirs. */
 	if (netns->name && strlen(netns->name) >= sizeof(value.name))
 		return;
 	if (netns->name)

@@ -96,7 +96,7 @@ static bool is_stopping(const struct replay *replay)
 	return __atomic_load_n(&replay->ctx->life.is_stopping, __ATOMIC_RELAXED);
 }
 
-/* Drain when the file's time says so. */
+/* Drain whenever an interval of the file's time ends. */
 static void drain_until(struct replay *replay, int64_t ns)
 {
 	int64_t interval_ns = replay->pipeline->options.merge.interval_ns;
@@ -127,7 +127,7 @@ static void read_frame(struct replay *replay, struct source *source)
 		replay->error = ret;
 }
 
-/* Whose packet is the next of all; NULL at the end. */
+/* @return the source of the earliest packet; NULL: all files ended */
 static struct source *find_earliest(const struct replay *replay)
 {
 	struct source *first = NULL;
@@ -161,7 +161,7 @@ static int replay_frame(struct replay *replay, struct source *source)
 	return err;
 }
 
-/* In the order of time. 0 at the end of all files. */
+/* Replay packets of all files in the order of time. @return 0 at the end of all files */
 static int replay_frames(struct replay *replay)
 {
 	struct source *source;

@@ -56,7 +56,7 @@ static int add_hook(const struct attach_options *options, uint32_t ifindex,
 	}
 	if (!options->use_clsact || !is_unsupported(fd))
 		return fd;
-	/* Of these, libbpf's words are all that explains an error. */
+	/* For clsact, only libbpf's messages explain an error. */
 	log_borrow_libbpf(options->log);
 	fd = clsact_add(ifindex, direction, program_fd, &hook->filter);
 	log_return_libbpf();

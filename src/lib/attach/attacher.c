@@ -134,7 +134,7 @@ static void run_attach(const struct batch *batch, struct hook_job *job)
 	const struct attachment before = job->attachment;
 
 	attachment_verify(&job->attachment, job->ifindex);
-	/* Those that are attached may be of an earlier process. */
+	/* The programs that are attached may be those of an earlier process. */
 	if (attachment_replace(&job->attachment, &programs))
 		detach(&silent, &job->attachment, job->ifindex);
 	link_pins_remove_others(job->pins, job->netns, job->ifindex, &before,

@@ -133,7 +133,7 @@ static void delete_filter(const struct bpf_tc_hook *hook, uint32_t priority,
 	bpf_tc_detach(hook, &opts);
 }
 
-/* True when one of the stubs' qdisc was made for it: now it is ours. */
+/* @return whether the qdisc was made for a removed stub, so that it is ours to remove now */
 static bool remove_stale(const struct bpf_tc_hook *hook, struct filters *filters)
 {
 	bool inherits = false;

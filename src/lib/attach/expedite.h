@@ -11,13 +11,13 @@
 #ifndef NETOBS_ATTACH_EXPEDITE_H
 #define NETOBS_ATTACH_EXPEDITE_H
 
-/* @return 0: it can be asked for; -errno: it cannot */
+/* @return 0: grace periods can be expedited; -errno: they cannot */
 int expedite_probe(void);
 
-/* Ask for it, or see to it that it is still so. */
+/* Ask for expedited grace periods, or renew the request. */
 void expedite_begin(void);
 
-/* Take back what any run of netobs asked for. */
+/* Withdraw the request, whichever run of netobs made it. */
 void expedite_end(void);
 
 #endif

@@ -210,7 +210,7 @@ static struct hooks *ensure_hooks(struct observation *observation,
 	return netif->hooks;
 }
 
-/* Its attachment is a job's by now, or is not worth one. */
+/* A job has taken the attachment over, or nothing is attached. */
 static void drop_hooks(struct observation *observation, struct netif *netif)
 {
 	observation->n_attached -= netif->hooks->is_attached;
@@ -275,7 +275,7 @@ int hooks_put_on(struct observation *observation, const struct netns *netns,
 	return 0;
 }
 
-/* Or the same programs would be put on twice, where they are wanted again. */
+/* A job left in the queue would attach the programs twice if they are wanted again. */
 static void cancel_job(struct observation *observation, struct hooks *hooks)
 {
 	struct hook_job *job = TAKE_PTR(hooks->job);
@@ -485,7 +485,7 @@ static void keep_attachment(struct observation *observation,
 	log_info(observation->log, "%s: observing", netif->name);
 }
 
-/* A job that put programs on is done. */
+/* Handle the result of a HOOK_ATTACH job. */
 static void settle_attach(struct observation *observation, struct netif *netif,
 			  struct hook_job *job)
 {
@@ -544,7 +544,7 @@ void hooks_on_job(void *ctx, struct hook_job *job)
 		hook_job_free(job);
 		return;
 	}
-	/* The interface has disappeared meanwhile, or is no longer selected. */
+	/* The interface disappeared or was deselected while the job ran: detach. */
 	job->work = HOOK_DETACH;
 	add_job(observation, job);
 }

@@ -45,7 +45,7 @@ static void on_observed_netif(void *ctx, struct netns *netns,
 	}
 }
 
-/* Before attaching: all packets that come in through an origin will be counted. */
+/* Publish the origins before attaching, so that no packet through one is missed. */
 static void on_host_settled(void *ctx)
 {
 	struct observation *observation = ctx;
@@ -63,7 +63,7 @@ static void on_host_settled(void *ctx)
 	attacher_go(&observation->attacher);
 }
 
-/* Namespaces of which nothing is selected, once no job is under way there. */
+/* Retire namespaces without selected interfaces, once no job is under way there. */
 static void retire_unselected(struct observation *observation)
 {
 	struct host *host = observation->host;
@@ -118,7 +118,7 @@ static int apply_selection(struct observation *observation,
 	return err;
 }
 
-/* Until the entries counted before have been read, the flow decides where they were. */
+/* Entries that were counted earlier may belong to either selection: the flow decides. */
 static void begin_shift(struct observation *observation)
 {
 	observation->host->is_shifting = true;
@@ -133,7 +133,7 @@ static void drop_programs(const struct observation *observation,
 	free(programs);
 }
 
-/* @return the programs of before, which are attached until replace_attached() */
+/* @return the previous programs, which stay attached until replace_attached() */
 static struct netns_programs *take_next_netns(struct observation *observation)
 {
 	struct netns_programs *before = observation->netns;
@@ -348,7 +348,7 @@ static bool wait_attached(struct observation *observation)
 	return true;
 }
 
-/* Interfaces that are not observed from the start on. */
+/* Warn if interfaces are attached to later, in the background. */
 static void warn_of_delay(const struct observation *observation)
 {
 	const struct attacher *attacher = &observation->attacher;

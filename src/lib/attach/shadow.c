@@ -27,7 +27,7 @@ static void add_shadow(struct netobs_shadow *shadow, enum netobs_shadow_kind kin
 	snprintf(shadow->name, sizeof(shadow->name), "%s", name);
 }
 
-/* Needs CAP_SYS_ADMIN; else it stays empty. */
+/* Needs CAP_SYS_ADMIN; without it, the name stays empty. */
 static void read_name(uint32_t program_id, char name[16])
 {
 	cleanup_fd int fd = bpf_prog_get_fd_by_id(program_id);
@@ -51,7 +51,7 @@ struct chain {
 	char names[TCX_PROGRAMS_MAX][16];
 };
 
-/* How many of them run before ours. */
+/* @return how many programs of the chain run before ours */
 static int count_before(const struct shadow_subject *subject,
 			const struct chain *chain)
 {
@@ -191,7 +191,7 @@ bool shadow_is_same(const struct netobs_shadow *a, const struct netobs_shadow *b
 	       a->priority == b->priority && a->others == b->others;
 }
 
-/* What a context would be, or is, attached by. */
+/* @return the priority of the clsact filter that a context would have; 0: it would use tcx */
 static uint32_t expected_priority(uint32_t ifindex, bool use_tcx)
 {
 	uint32_t ids[TCX_PROGRAMS_MAX];

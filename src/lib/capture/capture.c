@@ -355,7 +355,7 @@ static int on_upkeep(void *ctx, int fd)
 
 /* ---- Stop --------------------------------------------------------------------------- */
 
-/* They capture no more, however long it takes to detach them. */
+/* Programs capture nothing from now on, however long detaching takes. */
 static void stop_programs(struct netobs_capture *capture)
 {
 	int err = packets_stop(&capture->packets) ?:

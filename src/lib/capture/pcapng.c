@@ -54,7 +54,7 @@ struct section_interface {
 	uint32_t number; /* in the file, in the order of description */
 	uint64_t written;
 	uint64_t missed;
-	/* What the capture lacked at the beginning of the file, and when last written. */
+	/* Packets that the capture had lost when the file began, and when last written. */
 	uint64_t lost_before, limited_before;
 	uint64_t lost, limited;
 };
@@ -81,7 +81,7 @@ static int write_block(struct netobs_packet_writer *writer)
 				  writer->opts.user);
 }
 
-/* Complete it before. */
+/* Complete the block, and write it. */
 static int end_block(struct netobs_packet_writer *writer)
 {
 	block_end(&writer->block);
@@ -112,7 +112,7 @@ static int write_section(struct netobs_packet_writer *writer)
 	return end_block(writer);
 }
 
-/* Behind a byte that says that it is an expression, and not code. */
+/* The filter, after a byte that marks it as an expression, not code. */
 static void put_filter(struct netobs_packet_writer *writer, const char *filter)
 {
 	const uint8_t is_expression = 0;
@@ -309,7 +309,7 @@ static int write_pcap_header(struct netobs_packet_writer *writer,
 	return write_block(writer);
 }
 
-/* Of a file without packets; its link type is that of most interfaces. */
+/* A file without packets gets the link type of most interfaces. */
 static int ensure_pcap_header(struct netobs_packet_writer *writer)
 {
 	const struct netobs_capture_interface none = {

@@ -74,7 +74,7 @@ void processes_list(struct processes *processes)
 		;
 }
 
-/* Those that have ended are known, so that none of them is taken for a newer one. */
+/* Read reports of ended sockets first, so that none is mistaken for a newer socket. */
 static int64_t skip_list(struct processes *processes, int64_t *ret_until_ns)
 {
 	if (owners_read(&processes->who.owners))

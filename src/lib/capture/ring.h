@@ -24,7 +24,7 @@ struct ring {
 /** @return 0 or -errno: nothing is open then */
 int ring_open(struct ring *ring, size_t bytes);
 
-/* NULs and a ring that is not open are fine. */
+/* A ring that is zeroed, or not open, is fine. */
 void ring_close(struct ring *ring);
 
 /* From now on, ring_peek() finds what is there now. */

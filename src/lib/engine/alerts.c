@@ -16,7 +16,7 @@
 
 enum {
 	SLICE_MS = 4,
-	/* That have room in the ring, each behind a header of 8 bytes (ring buffer's docs). */
+	/* Events that fit in the ring, each behind a header of 8 bytes (ring buffer's docs). */
 	EVENTS_MAX = ALERT_RING_BYTES / (sizeof(struct alert_event) + 8),
 	SETTLE_MS = 100, /* that is waited for programs, at most */
 	SETTLE_STEP_US = 50,
@@ -121,7 +121,7 @@ void alerts_read(struct alerts *alerts)
 	ring_buffer__consume(alerts->ring);
 }
 
-/* Those of a rule in a table, on a CPU. */
+/* The prefix counts of a rule in a table, on a CPU. */
 static struct alert_prefix *prefix_at(const struct alerts *alerts, uint32_t cpu,
 				      uint32_t table, uint32_t rule)
 {
@@ -245,7 +245,7 @@ void alerts_read_all(struct alerts *alerts)
 	alerts->slice_events = 0;
 }
 
-/* Of slots that rules did not have before: others may have left their limits there. */
+/* Clear the limits of slots that are new to these rules: earlier rules may have used them. */
 static void reset_limits(const struct alerts *alerts,
 			 const struct alert_table *before,
 			 const struct alert_table *table)

@@ -26,7 +26,7 @@ static void set_generation(struct generation *generation, uint32_t current)
 	generation->phase = FLIPPED;
 }
 
-/* The process before may have been killed after it had switched some CPUs. */
+/* An earlier process may have been killed after it had switched only some CPUs. */
 static void adopt_generation(struct generation *generation)
 {
 	set_generation(generation, generation->store->cpus[0].generation &

@@ -29,7 +29,7 @@ static bool put_more(struct origins *origins, uint64_t origin)
 	return true;
 }
 
-/* What is in the table already, by an earlier process. */
+/* List what an earlier process left in the table. */
 static int list_more(struct origins *origins)
 {
 	uint64_t origin, *last = NULL;

@@ -129,7 +129,7 @@ static int map_value_size(int fd)
 	return err ?: (int)info.value_size;
 }
 
-/* Without a state that can be read there is none. */
+/* pinned->state stays NULL if the state cannot be read. */
 static void open_state(struct pinned *pinned)
 {
 	cleanup_fd int fd = get_file(pinned, "", "state");
@@ -218,14 +218,14 @@ static int make_folders(const struct pinned *pinned)
 	return faccessat(pinned->dir_fd, "links", W_OK, AT_EACCESS) ? -errno : 0;
 }
 
-/* Whether other users than root and ours can put something else into the directory. */
+/* @return whether users other than root and ours can replace files of the directory */
 static bool is_open_to_others(const struct stat *st)
 {
 	return (st->st_uid && st->st_uid != geteuid()) ||
 	       st->st_mode & (S_IWGRP | S_IWOTH);
 }
 
-/* In the directory above, others may have something of their own, as in /tmp. */
+/* The directory above may be shared if it is sticky, as /tmp is. */
 static int check_above(const struct pinned *pinned)
 {
 	struct stat st;
@@ -282,7 +282,7 @@ int pinned_open(struct pinned *pinned, const char *path, const struct log *log)
 		err = -errno;
 	pinned->log = log;
 	err = err ?: check_file_system(pinned);
-	/* What is in there decides what this process maps, attaches and removes. */
+	/* The files decide what this process maps, attaches and removes. */
 	err = err ?: check_above(pinned);
 	err = err ?: check_folder(pinned, ".");
 	err = err ?: lock_directory(pinned);
@@ -448,7 +448,7 @@ static int remove_maps(struct pinned *pinned)
 	return err ?: remove_files(pinned, "maps");
 }
 
-/* Its programs go on counting in it until they are replaced. */
+/* Keep the counters mapped: programs count there until they are replaced. */
 static void keep_former(struct pinned *pinned)
 {
 	struct pinned_state *state = pinned->state;

@@ -219,7 +219,7 @@ int session_programs_list(const struct session_programs *programs)
 	return program_set_open_iterator(&programs->sockets, "netobs_sess_ls");
 }
 
-/* Of all CPUs, in bytes. */
+/* @return the size of the counters of all CPUs, in bytes; or -errno */
 static int session_counts_size(void)
 {
 	const int n_cpus = libbpf_num_possible_cpus();

@@ -84,7 +84,7 @@ static size_t l1_region_size(const struct store *store)
 	return store->l1_buckets * sizeof(struct flow_bucket);
 }
 
-/* That it came is all that it says: the logs are read in turn. */
+/* A notice carries no data: its arrival says that the logs are to be read. */
 static int ignore_notice(void *ctx, void *data, size_t size)
 {
 	(void)ctx;
@@ -168,7 +168,7 @@ static unsigned long long in_mib(uint64_t bytes)
 	return bytes >> 20;
 }
 
-/* What control groups leave; the maps that are there have been charged. */
+/* Limit @max to what the memory control groups leave; existing maps are charged already. */
 static int limit_to_groups(struct store *store, uint64_t *max)
 {
 	uint64_t room = memory_room("");
@@ -290,7 +290,7 @@ static void reset_samplers(struct store *store, uint32_t numbers)
 					(struct sampler){ 0 };
 }
 
-/* Those of the options. */
+/* Number the rates that the options name. */
 static int take_rates(struct rates *rates, const struct store *store,
 		      uint32_t *ret_new)
 {
@@ -408,7 +408,7 @@ static void note_kept(struct store *store)
 			    names);
 }
 
-/* What they are is no longer known if that fails. */
+/* On failure, the contents of the maps are unknown, and the maps are discarded. */
 static bool adopt_maps(struct store *store)
 {
 	struct pinned *pinned = store->options.pinned;
@@ -438,7 +438,7 @@ static bool adopt_maps(struct store *store)
 	return false;
 }
 
-/* Or do without. */
+/* If pinning fails, the context goes on without it. */
 static void publish_store(struct store *store)
 {
 	const uint64_t first = clock_ns(CLOCK_REALTIME);

@@ -41,7 +41,7 @@ static void add_pull(struct code *code, uint32_t reach)
 	code_place(code, here);
 }
 
-/* Of the helper's arguments, R1 is set. */
+/* Call the helper; R1 is set, the other arguments are set here. */
 static void add_find_carried(struct code *code,
 			     const struct frame_carried *carried)
 {

@@ -10,7 +10,7 @@
 _Static_assert(RULE_SLOTS >= 2 * (FILTER_RULES_MAX + 1),
 	       "a filter and the one that replaces it have all theirs");
 
-/* The rule of @before that goes on as @rule; NULL: it is new. */
+/* @return the rule of @before that @rule continues; NULL: it is new */
 static const struct rule *find_same_rule(const struct filter *before,
 					 const struct rule *rule,
 					 const bool is_taken[RULE_SLOTS])

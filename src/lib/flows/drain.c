@@ -41,7 +41,7 @@ void drain_start(struct drain *drain, uint32_t generation)
 	drain->n_folded = fold_count(drain->fold, generation);
 }
 
-/* Without room among the folded ones, an entry is reported at once. */
+/* If the fold has no room for an entry, report it at once. */
 static void fold_or_report(const struct drain *drain,
 			   const struct flow_entry *entry)
 {
@@ -75,7 +75,7 @@ static int step_overflow(struct drain *drain)
 	return 1;
 }
 
-/* Of its entry in all of L1: even before it is folded, odd from then until it is removed. */
+/* The position of an entry in L1: even before it is folded, odd from then until it is removed. */
 static uint64_t l1_position(const struct drain *drain, int slot)
 {
 	const struct store *store = drain->store;

@@ -21,7 +21,7 @@ void flow_init(struct flow *flow, const struct flow_key *key)
 	flow->points = &flow->point;
 }
 
-/* What entered, of a flow whose volumes are those of its point. */
+/* @return the entered volume of a brief flow, whose volumes are those of its point */
 static struct volume brief_entered(const struct flow *flow)
 {
 	if (flow->point.sights == 1 << SIGHT_FIRST)
@@ -174,7 +174,7 @@ static void put_first(struct flow_chain *chain, struct flow *flow, uint64_t hash
 	chain->marks |= flow_table_marks(hash);
 }
 
-/* One bucket more: it takes over its part of the flows of another one. */
+/* Add a bucket, which takes its share of another bucket's flows. */
 static bool split_bucket(struct flow_table *table)
 {
 	uint32_t added = table->n_buckets;
@@ -198,7 +198,7 @@ static bool split_bucket(struct flow_table *table)
 	return true;
 }
 
-/* One bucket less. */
+/* Remove the last bucket, and return its flows to the bucket it was split from. */
 static void join_buckets(struct flow_table *table)
 {
 	const struct flow_chain *removed = &table->buckets[--table->n_buckets];
@@ -214,7 +214,7 @@ static void join_buckets(struct flow_table *table)
 		table->mask >>= 1;
 }
 
-/* But for their tags. */
+/* @return whether the keys differ in nothing but their tags */
 static bool are_alike(const struct flow_key *a, const struct flow_key *b)
 {
 	enum {
@@ -382,7 +382,7 @@ struct flow *flow_table_expand(struct flow_table *table, struct flow *brief,
 	return flow;
 }
 
-/* Returns what takes its place, which may be itself. */
+/* @return the shortened flow, or the same one if there is no memory */
 static struct flow *shorten_flow(struct flow *flow)
 {
 	struct flow *brief = resize_flow(flow, BRIEF_BYTES);

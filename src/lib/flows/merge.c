@@ -210,7 +210,7 @@ static bool merge_entry(struct merge *merge, struct flow *flow,
 	return true;
 }
 
-/* Without memory it stays what it is: a flow of its own. */
+/* If there is no memory, the flow stays a flow of its own. */
 static void note_stray(struct merge *merge, struct flow *flow)
 {
 	uint32_t capacity = merge->strays_capacity * 2 ?: 64;
@@ -269,7 +269,7 @@ static struct flow *flow_of(struct merge *merge, const struct sighting *sighting
 	return flow;
 }
 
-/* Counted as lost by the amount that is certain, or that may have been. */
+/* Count a volume as lost; if it was no first sight, also as inferred. */
 static void lose_volume(struct merge *merge, const struct volume *volume,
 			bool is_first)
 {
@@ -426,7 +426,7 @@ static bool deliver_new(struct merge *merge, struct flow *flow,
 			flow_table_remove(&merge->table, brief);
 		return false;
 	}
-	/* Of those that stay, the sweep counts it. */
+	/* For a flow that stays in the table, the sweep counts it. */
 	if (!brief && sighting->sight != SIGHT_FIRST)
 		volume_add(&merge->inferred_gone, &flow->point.seen);
 	return true;

@@ -94,7 +94,7 @@ static size_t pass_slots(struct pipeline *pipeline, const struct log_slot *slots
 	return n_slots;
 }
 
-/* Of @n slots, the first ones with records of the generation that is read. */
+/* @return how many of @n slots, from the first on, have records of the generation being read */
 static size_t count_old(const struct pipeline *pipeline,
 			const struct log_slot *slots, size_t n)
 {
@@ -256,7 +256,7 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->wait_ms = GENERATION_WAIT_MS;
 }
 
-/* What logs hold is more than comes between two looks at them. */
+/* More slots than programs fill between two looks at the logs. */
 static uint64_t slots_of_logs(const struct store *store)
 {
 	return (uint64_t)store->n_cpus * store->log_slots;
@@ -317,7 +317,7 @@ static void start_reading(struct pipeline *pipeline)
 	pipeline->wait_ms = has_writers ? LOGS_WAIT_MS : 0;
 }
 
-/* A socket that had packets of the generation is listed now, or has ended and was reported. */
+/* List sockets: one with packets of this generation is listed, or was reported when it ended. */
 static void begin_listing(struct pipeline *pipeline)
 {
 	const int64_t min_ns = KEEP_MIN_S * NSEC_PER_SEC;
@@ -448,7 +448,7 @@ static void count_drain(struct pipeline *pipeline)
 	stats->drains_by_time[class]++;
 }
 
-/* No drain would follow a final one, so read and report now what it had to leave. */
+/* No drain follows a final one: read and report what this one had to leave. */
 static void begin_another(struct pipeline *pipeline)
 {
 	bool is_replay = pipeline->clock.kind == CLOCK_PACKET;

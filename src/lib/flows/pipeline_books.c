@@ -34,7 +34,7 @@ bool pipeline_has_read(const struct pipeline *pipeline, int64_t since_ns)
 	       !is_some(&pipeline->unread[0]) && !is_some(&pipeline->unread[1]);
 }
 
-/* What became of packets other than an entry. */
+/* @return the packets that were counted, but became no entry */
 static struct count count_others(const struct counters *counters)
 {
 	struct count sum = counters->filtered;
@@ -47,7 +47,7 @@ static struct count count_others(const struct counters *counters)
 	return sum;
 }
 
-/* What a generation at rest has counted and what did not arrive. */
+/* @return the packets that a generation at rest has counted, and that did not arrive */
 static struct count count_missing(struct pipeline *pipeline)
 {
 	uint32_t generation = pipeline->drain.generation;
@@ -73,7 +73,7 @@ static void note_drained(struct pipeline *pipeline, uint32_t generation,
 		store_note_drained(&pipeline->store, generation, drained);
 }
 
-/* Packets left in the tables do not count as seen yet, neither here nor for the next process. */
+/* Packets left in the tables count as seen later: by a later drain, or the next process. */
 static void note_unread(struct pipeline *pipeline, uint32_t generation,
 			const struct count *lack)
 {

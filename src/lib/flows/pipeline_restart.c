@@ -66,7 +66,7 @@ static void *find_or_make(const struct pinned *pinned, const char *name,
 		       kept_memory_make(pinned, name, size);
 }
 
-/* The next process would read what is out of date by then. */
+/* Remove the pinned memory: it would be out of date for the next process. */
 static void remove_kept(const struct pinned *pinned)
 {
 	char name[NAME_SIZE];
@@ -108,7 +108,7 @@ void pipeline_close_kept(struct pipeline *pipeline)
 	*kept = (struct kept_parts){ 0 };
 }
 
-/* The process before may have been killed after it had folded records. */
+/* An earlier process may have been killed after it had folded records. */
 static void adopt_tails(const struct pipeline *pipeline)
 {
 	const struct store *store = &pipeline->store;
@@ -197,7 +197,7 @@ static struct count at_least_none(struct count count)
 	return is_negative ? (struct count){ 0 } : count;
 }
 
-/* Of what was drained; flows that are part of no record yet. */
+/* @return the drained packets that no record has reported yet */
 static struct count count_unreported(const struct pipeline *pipeline)
 {
 	const struct merge *merge = &pipeline->merge;

@@ -17,7 +17,7 @@
 
 enum { DEFAULT_GROUPS = 1 << 16 };
 
-/* Those that groups of the same flows learn from, for all of them. */
+/* Known servers, shared by groups of the same flows. */
 struct shared_servers {
 	struct servers servers;
 	unsigned int users;

@@ -45,7 +45,7 @@ static const struct group_key *find_key(const char *name, size_t len, char *why,
 	return NULL;
 }
 
-/* Of "port proto". */
+/* @return whether @name is a word of key->has, such as "port proto" */
 static bool key_has_part(const struct group_key *key, const char *name)
 {
 	const char *part = strstr(key->has, name);
@@ -140,7 +140,7 @@ static const struct netobs_process *process_of(const struct netobs_flow *flow,
 	return end == FLOW_SOURCE ? flow->src_process : flow->dst_process;
 }
 
-/* One of which no process is known counts once. */
+/* A flow without known processes counts once. */
 bool group_keys_count(const struct group_keys *keys,
 		      const struct netobs_flow *flow, enum flow_end end)
 {

@@ -72,7 +72,7 @@ static void lose_netif(struct host *host, struct netns *netns, struct netif *net
 
 /* ---- Interfaces of a namespace -------------------------------------------------- */
 
-/* Entries counted under the former master are read later. */
+/* Note the former master: entries counted under it are read later. */
 static void note_former(struct netif *netif, const struct rtnl_link *link)
 {
 	if (!netif->master || netif->master == link->master)
@@ -207,7 +207,7 @@ static struct netns *find_unused(const struct host *host)
 	return NULL;
 }
 
-/* One without a name that is not open. NULL: no memory. */
+/* Add a namespace without a name, not open yet. NULL: no memory. */
 static struct netns *add_netns(struct host *host)
 {
 	struct netns *netns = find_unused(host);

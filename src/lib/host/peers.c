@@ -128,7 +128,7 @@ static bool is_peer_wanted(const struct host *host, const struct netns *netns,
 	       !netif->gone_ns && !peers_inode(host, netns, netif);
 }
 
-/* Up to @max of them. */
+/* Count up to @max interfaces whose peers are wanted. */
 static uint32_t count_wanted(const struct host *host, const struct netns *netns,
 			     uint32_t max)
 {

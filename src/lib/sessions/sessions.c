@@ -269,7 +269,7 @@ static void end_list(struct netobs_sessions *sessions)
 		set_list_timer(sessions);
 }
 
-/* A part of the list; the next call goes on. */
+/* Read a part of the list; the next call continues. */
 static int read_list(struct netobs_sessions *sessions)
 {
 	const int64_t at_once = 1;
@@ -466,7 +466,7 @@ static bool is_observer_quiet(struct netobs_sessions *sessions)
 	return err != -EAGAIN;
 }
 
-/* The list may still be read in parts. */
+/* Begin the last list once programs are at rest; it may be read in several parts. */
 static int list_last(struct netobs_sessions *sessions)
 {
 	if (!is_observer_quiet(sessions)) {

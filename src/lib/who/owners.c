@@ -17,7 +17,9 @@ enum {
 	SLICE_MS = 1,
 };
 
-/* What the programs stamp with: clock_boot_ns() but for a time namespace's offset. */
+/*
+ * @return the programs' time stamp for now: clock_boot_ns() without the time namespace's offset
+ */
 static int64_t stamp_ns(void)
 {
 	struct clock clock;
@@ -146,7 +148,7 @@ static void end_list(struct owners *owners, int err)
 	owners->phase = OWNERS_READING;
 }
 
-/* Those that live are in the ring buffer, too. */
+/* The iterator reports live sockets through the ring buffer, too. */
 static void read_list(struct owners *owners)
 {
 	char none;
@@ -258,7 +260,7 @@ bool owners_step(struct owners *owners)
 
 /* ---- Processes ---------------------------------------------------------------------------- */
 
-/* Most flows are of a few control groups. */
+/* A small cache suffices: most flows belong to a few control groups. */
 static const struct cgroup_info *info_of(struct owners *owners,
 					 const struct session_cgroup_key *key)
 {

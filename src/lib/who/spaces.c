@@ -109,7 +109,7 @@ static int open_space(struct spaces *spaces, const struct space *space)
 	return TAKE_FD(fd);
 }
 
-/* Its addresses are read while there is a way to it. */
+/* Read the addresses while the namespace is open. */
 static void learn_of(struct spaces *spaces, int fd, uint32_t inode)
 {
 	struct space *space;
@@ -177,7 +177,7 @@ static bool is_asked(struct spaces *spaces, uint32_t inode)
 	return false;
 }
 
-/* Of each namespace, one process suffices. @return whether there are more */
+/* Ask one process per namespace. @return whether there are more */
 static bool learn_from_processes(struct spaces *spaces)
 {
 	const struct dirent *entry;
@@ -212,7 +212,7 @@ static void note_denial(struct spaces *spaces)
 			 "namespaces of other processes take CAP_SYS_PTRACE");
 }
 
-/* At once if there are more. */
+/* A search is due at once if more pairs are unresolved than after the last one. */
 static bool is_search_due(const struct spaces *spaces, uint32_t wanted)
 {
 	return wanted > spaces->wanted || clock_boot_ns() - spaces->searched_ns >=
@@ -235,7 +235,7 @@ void spaces_begin_search(struct spaces *spaces)
 	spaces->phase = SPACES_OWNERS;
 }
 
-/* Those that find nothing come less and less often. */
+/* Searches that find nothing back off exponentially. */
 static void end_search(struct spaces *spaces)
 {
 	close_dir(spaces);
@@ -252,7 +252,7 @@ static void end_search(struct spaces *spaces)
 	note_denial(spaces);
 }
 
-/* A part of a phase. @return whether it has more */
+/* Take one step of the current phase. @return whether the phase has more */
 static bool search_spaces(struct spaces *spaces)
 {
 	switch (spaces->phase) {
