@@ -4,6 +4,7 @@
 #define NETOBS_BASE_UTIL_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,29 @@ static inline void close_fd(int *fd)
 static inline void free_ptr(void *ptr)
 {
 	free(*(void **)ptr);
+}
+
+/*
+ * Make room for one more than @n items in the array that @array points to: it doubles when it is
+ * full.
+ *
+ * @param first  its capacity to begin with
+ * @return false: no memory
+ */
+static inline bool array_reserve(void *array, uint32_t n, uint32_t *capacity,
+				 size_t size, uint32_t first)
+{
+	uint32_t more = *capacity ? 2 * *capacity : first;
+	void *grown;
+
+	if (n < *capacity)
+		return true;
+	grown = reallocarray(*(void **)array, more, size);
+	if (!grown)
+		return false;
+	*(void **)array = grown;
+	*capacity = more;
+	return true;
 }
 
 #define cleanup_fd __attribute__((cleanup(close_fd)))

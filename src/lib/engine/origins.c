@@ -14,16 +14,10 @@ enum { SLOTS_SIZE = ORIGIN_SLOTS * sizeof(uint64_t) };
 static bool put_more(struct origins *origins, uint64_t origin)
 {
 	uint32_t n = origins->n_more + origins->n_wanted_more;
-	uint32_t capacity = origins->more_capacity * 2 ?: 16;
-	uint64_t *more;
 
-	if (n == origins->more_capacity) {
-		more = reallocarray(origins->more, capacity, sizeof(*more));
-		if (!more)
-			return false;
-		origins->more = more;
-		origins->more_capacity = capacity;
-	}
+	if (!array_reserve(&origins->more, n, &origins->more_capacity,
+			   sizeof(*origins->more), 16))
+		return false;
 	origins->more[n] = origin;
 	origins->n_wanted_more++;
 	return true;

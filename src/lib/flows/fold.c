@@ -285,17 +285,8 @@ static bool has_room(const struct fold_list *list, enum fold_form form)
 
 bool fold_reserve_list(struct fold_list *list)
 {
-	uint32_t capacity = list->capacity * 2 ?: 8;
-	struct fold_chunk **chunks;
-
-	if (list->n_chunks < list->capacity)
-		return true;
-	chunks = reallocarray(list->chunks, capacity, sizeof(*chunks));
-	if (!chunks)
-		return false;
-	list->chunks = chunks;
-	list->capacity = capacity;
-	return true;
+	return array_reserve(&list->chunks, list->n_chunks, &list->capacity,
+			     sizeof(struct fold_chunk *), 8);
 }
 
 static bool reserve_chunk(struct fold *fold, struct fold_generation *g,

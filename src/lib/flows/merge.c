@@ -213,18 +213,10 @@ static bool merge_entry(struct merge *merge, struct flow *flow,
 /* If there is no memory, the flow stays a flow of its own. */
 static void note_stray(struct merge *merge, struct flow *flow)
 {
-	uint32_t capacity = merge->strays_capacity * 2 ?: 64;
-	struct flow **strays;
-
-	if (flow->is_stray)
+	if (flow->is_stray ||
+	    !array_reserve(&merge->strays, merge->n_strays,
+			   &merge->strays_capacity, sizeof(struct flow *), 64))
 		return;
-	if (merge->n_strays == merge->strays_capacity) {
-		strays = reallocarray(merge->strays, capacity, sizeof(*strays));
-		if (!strays)
-			return;
-		merge->strays = strays;
-		merge->strays_capacity = capacity;
-	}
 	flow->is_stray = true;
 	merge->strays[merge->n_strays++] = flow;
 }

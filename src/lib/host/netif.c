@@ -49,21 +49,6 @@ struct netif *netifs_search(struct netifs *netifs, uint32_t ifindex)
 	return &netifs->items[i];
 }
 
-static bool reserve_netifs(struct netifs *netifs)
-{
-	uint32_t capacity = netifs->capacity ? netifs->capacity * 2 : 16;
-	struct netif *items;
-
-	if (netifs->count < netifs->capacity)
-		return true;
-	items = reallocarray(netifs->items, capacity, sizeof(*items));
-	if (!items)
-		return false;
-	netifs->items = items;
-	netifs->capacity = capacity;
-	return true;
-}
-
 struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex)
 {
 	struct netif *found = netifs_find(netifs, ifindex);
@@ -71,7 +56,8 @@ struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex)
 
 	if (found)
 		return found;
-	if (!reserve_netifs(netifs))
+	if (!array_reserve(&netifs->items, netifs->count, &netifs->capacity,
+			   sizeof(*netifs->items), 16))
 		return NULL;
 	i = netifs_index(netifs, ifindex);
 	memmove(&netifs->items[i + 1], &netifs->items[i],

@@ -70,17 +70,10 @@ static struct container_found *find_found(const struct container_search *search,
 /* NULL without memory. */
 static struct container_found *add_found(struct container_search *search)
 {
-	uint32_t capacity = search->capacity ? 2 * search->capacity : 64;
-	struct container_found *found = search->found;
-
-	if (search->n_found == search->capacity) {
-		found = reallocarray(found, capacity, sizeof(*found));
-		if (!found)
-			return NULL;
-		search->found = found;
-		search->capacity = capacity;
-	}
-	return &found[search->n_found++];
+	if (!array_reserve(&search->found, search->n_found, &search->capacity,
+			   sizeof(*search->found), 64))
+		return NULL;
+	return &search->found[search->n_found++];
 }
 
 /* Containers may share a namespace: those of a pod do, others have none then. */
