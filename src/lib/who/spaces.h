@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The network namespaces that sockets are in, by inode. Ways into those that the host does not
- * follow are a process with a socket there, their names, as ip-netns(8), Docker and CNI have
- * them, and any other process.
+ * The network namespaces that sockets are in, by inode. who.c asks two things about them: where a
+ * pair of interfaces leads to, if the host does not follow that namespace, and whether an
+ * interface there has an address (spaces_have()).
+ *
+ * A pair says of its other end only an id, which a namespace has for others by rtnetlink(7). The
+ * other way round there is an answer: given a descriptor of a namespace, the kernel says by which
+ * id others know it. So a search opens namespaces until no pair is left without an inode. The
+ * cheapest ways come first: a process that has a socket there; the names of ip-netns(8), Docker
+ * and CNI; and any process, one for each namespace.
+ *
+ * Say a container's interface is eth0, and its peer on the host is veth7, with id 3. A round lists
+ * the sockets, one of which, in namespace 4026532513, belongs to process 871 (spaces_note()). The
+ * search opens /proc/871/ns/net, and learns that the host's id for it is 3: so packets of veth7
+ * come from sockets in 4026532513. While it is open, its addresses are read, too.
+ *
+ * A search that finds nothing has looked at all processes, so the next one waits longer.
  */
 #ifndef NETOBS_WHO_SPACES_H
 #define NETOBS_WHO_SPACES_H
