@@ -185,11 +185,13 @@ static int start_context(void *owner)
 		.ctx = ctx,
 		.origins = &ctx->pipeline.store.origins,
 	};
+	const struct netobs_opts *opts = &ctx->opts;
+	const struct attach_options attach =
+		attach_options_of(&ctx->life.log, opts->disable_features,
+				  opts->direction, opts->attach_order);
 	struct pipeline_options pipeline_options;
-	struct attach_options attach;
 	int err;
 
-	attach = context_attach_options(ctx);
 	if (!attach.use_tcx && !attach.use_clsact) {
 		log_error(&ctx->life.log,
 			  "tcx and clsact are both disabled: there is no way to attach");
@@ -212,7 +214,7 @@ static int start_context(void *owner)
 	if (!ctx->pinned.had_links)
 		store_pause(&ctx->pipeline.store, true);
 	err = observation_start(&ctx->observation, &source, &attach,
-				ctx->pinned.links, context_may_expedite(ctx));
+				ctx->pinned.links);
 	err = err ?: listen_to_notices(ctx);
 	err = err ?: listen_to_sockets(ctx);
 	err = err ?: open_containers(ctx);

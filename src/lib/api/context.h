@@ -165,7 +165,5 @@ struct rate context_rate(const struct netobs_opts *opts);
 void context_set_times(const struct netobs_opts *opts,
 		       struct merge_options *merge);
 struct pipeline_options context_pipeline_options(struct netobs *ctx);
-struct attach_options context_attach_options(const struct netobs *ctx);
-bool context_may_expedite(const struct netobs *ctx);
 
 #endif

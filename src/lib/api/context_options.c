@@ -192,16 +192,3 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 	context_set_times(opts, &options.merge);
 	return options;
 }
-
-struct attach_options context_attach_options(const struct netobs *ctx)
-{
-	const struct netobs_opts *opts = &ctx->opts;
-
-	return attach_options_of(&ctx->life.log, opts->disable_features,
-				 opts->direction, opts->attach_order);
-}
-
-bool context_may_expedite(const struct netobs *ctx)
-{
-	return !(ctx->opts.disable_features & 1 << NETOBS_FEATURE_EXPEDITE);
-}

@@ -17,6 +17,7 @@ struct attach_options attach_options_of(const struct log *log, uint64_t disable,
 		.log = log,
 		.use_tcx = !(disable & 1 << NETOBS_FEATURE_TCX),
 		.use_clsact = !(disable & 1 << NETOBS_FEATURE_CLSACT),
+		.may_expedite = !(disable & 1 << NETOBS_FEATURE_EXPEDITE),
 		.order = order,
 		.directions = {
 			[INGRESS] = direction != NETOBS_EGRESS,

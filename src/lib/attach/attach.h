@@ -33,6 +33,7 @@ struct attach_options {
 	const struct log *log;
 	bool use_tcx;
 	bool use_clsact;
+	bool may_expedite; /* grace periods may be expedited, see expedite.h */
 	enum netobs_attach_order order; /* of tcx links */
 	bool directions[2];		/* indexed by enum direction */
 };

@@ -223,12 +223,11 @@ static void free_batch(void *work)
 	free(batch);
 }
 
-int attacher_init(struct attacher *attacher,
-		  const struct attach_options *options, bool expedite)
+int attacher_init(struct attacher *attacher, const struct attach_options *options)
 {
 	*attacher = (struct attacher){
 		.options = *options,
-		.can_expedite = expedite && !expedite_probe(),
+		.can_expedite = options->may_expedite && !expedite_probe(),
 		.makes_links = options->use_tcx,
 	};
 	attacher->options.log = &silent;

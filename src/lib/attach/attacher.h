@@ -54,9 +54,8 @@ struct attacher {
 	struct hook_queue queues[HOOK_WORKS]; /* indexed by enum hook_work */
 };
 
-/* @expedite: grace periods may be expedited, see expedite.h. */
 int attacher_init(struct attacher *attacher,
-		  const struct attach_options *options, bool expedite);
+		  const struct attach_options *options);
 
 /*
  * Start the queued jobs that detach, and drop those that attach. @attacher may be zeroed

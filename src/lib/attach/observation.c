@@ -363,9 +363,9 @@ static void warn_of_delay(const struct observation *observation)
 int observation_start(struct observation *observation,
 		      const struct program_source *source,
 		      const struct attach_options *attach_options,
-		      struct shared_fd *pins, bool expedite)
+		      struct shared_fd *pins)
 {
-	int err = attacher_init(&observation->attacher, attach_options, expedite);
+	int err = attacher_init(&observation->attacher, attach_options);
 	struct selection selection = observation->selection;
 	bool changes; /* no packet was counted before them, unless there are pins */
 	bool is_whole = true;

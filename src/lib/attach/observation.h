@@ -21,14 +21,13 @@ int observation_init(struct observation *observation, struct host *host,
  * to those that were named, unless stop_fd is readable before. On failure call
  * observation_done().
  *
- * @param pins      where links are pinned, and those of an earlier process are taken over
- *                  from; NULL: nowhere
- * @param expedite  see attacher.h
+ * @param pins  where links are pinned, and those of an earlier process are taken over from;
+ *              NULL: nowhere
  */
 int observation_start(struct observation *observation,
 		      const struct program_source *source,
 		      const struct attach_options *attach,
-		      struct shared_fd *pins, bool expedite);
+		      struct shared_fd *pins);
 
 /*
  * Have @loop, of which the observation is a part from now on, follow what happens to

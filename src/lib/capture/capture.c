@@ -187,7 +187,6 @@ static int start_capture(void *owner)
 {
 	struct netobs_capture *capture = owner;
 	const struct netobs_capture_opts *opts = &capture->opts;
-	const uint64_t disable = opts->disable_features;
 	const struct packets_options options = {
 		.snap_length = opts->snap_length,
 		.rate = opts->rate,
@@ -199,8 +198,8 @@ static int start_capture(void *owner)
 		.ctx = &capture->packets,
 	};
 	const struct attach_options attach =
-		attach_options_of(&capture->life.log, disable, opts->direction,
-				  opts->attach_order);
+		attach_options_of(&capture->life.log, opts->disable_features,
+				  opts->direction, opts->attach_order);
 	int err;
 
 	clock_init(&capture->clock, CLOCK_PRECISE);
@@ -210,9 +209,8 @@ static int start_capture(void *owner)
 	capture->observation.stop_fd = capture->life.stop_fd;
 	err = err ?: open_processes(capture);
 	if (!err)
-		err = observation_start(
-			&capture->observation, &programs, &attach, NULL,
-			!(disable & 1 << NETOBS_FEATURE_EXPEDITE));
+		err = observation_start(&capture->observation, &programs,
+					&attach, NULL);
 	err = err ?: observation_watch(&capture->observation, &capture->life.loop);
 	err = err ?: watch_rings(capture);
 	err = err ?: watch_sockets(capture);
