@@ -69,7 +69,7 @@ int context_read_filter(const struct netobs_opts *opts, const struct log *log,
 int context_compile_source(const struct filter_source *source,
 			   const struct log *log, struct filter **ret_filter);
 
-/* Both, of the options. */
+/* context_read_filter() and context_compile_source(). */
 int context_make_filter(const struct netobs_opts *opts, const struct log *log,
 			struct filter **ret_filter);
 
@@ -83,7 +83,7 @@ int context_make_filter(const struct netobs_opts *opts, const struct log *log,
 int context_set_next(struct netobs *ctx, struct filter *filter,
 		     const struct netobs_opts *opts);
 
-/* Also that of sinks that are opened for the context from now on. */
+/* Sinks that are opened for the context from now on report the same sampling. */
 void context_set_sampling(struct netobs *ctx, const struct netobs_opts *opts);
 
 /* -ENOTSUP, logged, if they differ in what cannot change while the context runs. */
@@ -105,10 +105,10 @@ void context_go_on_changing(struct netobs *ctx);
 /* Free the change that was begun; waits while programs are loaded for it. */
 void context_abandon_change(struct netobs *ctx);
 
-/* The end of the interval that is under way is another one. */
+/* Apply a new length to the interval that is under way. */
 void context_set_interval(struct netobs *ctx, const struct netobs_opts *opts);
 
-/* The caller may free the strings that were copied. */
+/* Drop pointers to the caller's strings, which it may free now. */
 void context_forget_callers(struct netobs_opts *opts);
 
 /*
@@ -158,7 +158,7 @@ bool context_leaves(const struct netobs *ctx);
 /* Note what interfaces are called that flows left behind may have passed. */
 void context_leave(struct netobs *ctx);
 
-/* At which packets are sampled if no rule says otherwise. */
+/* @return the rate at which packets are sampled if no rule says otherwise */
 struct rate context_rate(const struct netobs_opts *opts);
 
 /* The options of the context's parts, from those of the context. */

@@ -345,7 +345,7 @@ static int delete_filter_here(struct link_pin *pin)
 	return clsact_is_there(pin->ifindex, pin->direction, filter) ? -EPERM : 0;
 }
 
-/* Without the filter's namespace, the filter is left, and does nothing. */
+/* If the filter's namespace is not found, the filter stays, and does nothing. */
 static int delete_filter(const struct pinned *pinned, struct link_pin *pin)
 {
 	struct pinned_netns netns;
@@ -368,7 +368,7 @@ static int delete_filter(const struct pinned *pinned, struct link_pin *pin)
 	return err;
 }
 
-/* What cannot be detached stays pinned, for another try. */
+/* Detach and unpin; what cannot be detached stays pinned, for another try. */
 static void remove_pin(void *ctx, struct link_pin *pin)
 {
 	struct attachment attachment = ATTACHMENT_NONE;

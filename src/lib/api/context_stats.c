@@ -72,7 +72,7 @@ static void set_crossings(const struct outcomes reported[2],
 	ret_crossings[NETOBS_EGRESS] = crossings_of(&reported[EGRESS]);
 }
 
-/* NULL: that is not known. */
+/* @return NULL instead of an empty name */
 static const char *find_known_name(const char *name)
 {
 	return *name ? name : NULL;

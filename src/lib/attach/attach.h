@@ -65,15 +65,15 @@ void attachment_verify(struct attachment *attachment, uint32_t ifindex);
 void detach(const struct log *log, struct attachment *attachment,
 	    uint32_t ifindex);
 
-/* The filters disappeared with the interface. */
+/* Close filters that disappeared with the interface. */
 void attachment_forget_filters(struct attachment *attachment);
 
-/* The interface is gone, and took the filters with it. */
+/* Close links and filters without detaching: the interface is gone. */
 void attachment_drop(struct attachment *attachment);
 
 bool is_attached(const struct attachment *attachment);
 
-/* Whether tcx links are part of it. */
+/* @return whether a tcx link is part of it */
 bool has_link(const struct attachment *attachment);
 
 #endif

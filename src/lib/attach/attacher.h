@@ -69,7 +69,7 @@ void attacher_leave(struct attacher *attacher);
  */
 void attacher_done(struct attacher *attacher, int64_t deadline_ns);
 
-/* Polls readable when there is something to collect. */
+/* @return a descriptor that polls readable when there are jobs to collect */
 int attacher_fd(const struct attacher *attacher);
 
 /*
@@ -99,7 +99,7 @@ void attacher_collect(struct attacher *attacher,
 		      void (*on_done)(void *ctx, struct hook_job *job),
 		      void *ctx);
 
-/* Whether anything is queued or under way. */
+/* @return whether a job is queued or under way */
 bool attacher_is_busy(const struct attacher *attacher);
 
 #endif

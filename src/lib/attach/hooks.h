@@ -33,7 +33,7 @@ int hooks_for_each_next(const struct observation *observation,
 			const struct selection *selection, hooks_next_fn *fn,
 			void *ctx);
 
-/* Load the next programs for all these. */
+/* Load the next programs for the interfaces that hooks_for_each_next() finds. */
 int hooks_load_next(struct observation *observation,
 		    const struct selection *selection);
 
@@ -46,11 +46,11 @@ struct program_runs hooks_all_runs(const struct observation *observation);
 
 void hooks_programs_done(struct netns_programs *netns);
 
-/* Whether the interface @name is selected. */
+/* @return whether the interface @name is selected */
 bool hooks_are_wanted(const struct observation *observation,
 		      const struct netns *netns, const char *name);
 
-/* Whether the programs are attached, or a job is attaching them. */
+/* @return whether the programs are attached, or a job is attaching them */
 bool hooks_are_on(const struct netif *netif);
 
 /* Queue a job that attaches the programs, or checks them. @return 0, or -errno */
@@ -88,7 +88,7 @@ void hooks_remove(struct observation *observation, const struct netns *netns,
 /* Close all links and filters, which are pinned. */
 void hooks_drop_all(struct observation *observation);
 
-/* The interface is gone. */
+/* The interface is gone: release what is attached to it. */
 void hooks_lose(struct observation *observation, const struct netns *netns,
 		struct netif *netif);
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of @len bytes, behind those that gave @crc; 0 to begin with. */
+/* @return the checksum of @len bytes that follow those that gave @crc; 0: they are the first */
 uint32_t crc32c(uint32_t crc, const void *data, size_t len);
 
 #endif

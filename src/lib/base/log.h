@@ -21,7 +21,7 @@ struct log {
 __attribute__((format(printf, 3, 4))) void
 log_write(const struct log *log, int level, const char *format, ...);
 
-/* From now on errors are new: at the beginning of a public call. */
+/* Forget whether an error is kept, at the beginning of a public call. */
 void log_expect_error(const struct log *log);
 
 /*
@@ -30,7 +30,7 @@ void log_expect_error(const struct log *log);
  */
 int log_keep_error(const struct log *log, const char *doing, int ret);
 
-/* Give a caller who gets no object to ask what is kept; @to may be NULL. */
+/* Copy the kept error for a caller that gets no object to ask; @to may be NULL. */
 void log_copy_error(const struct log *log, char (*to)[NETOBS_ERROR_MAX]);
 
 #define log_error(log, ...) log_write(log, NETOBS_LOG_ERROR, __VA_ARGS__)

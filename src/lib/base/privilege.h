@@ -16,7 +16,9 @@
 #define PRIVILEGE_NETNS (1ULL << CAP_SYS_ADMIN)
 #define PRIVILEGE_ALL (PRIVILEGE_PROGRAMS | PRIVILEGE_NETNS)
 
-/* Those of @wanted that are not in effect; 0 unless @err is one of privilege. */
+/*
+ * @return the capabilities of @wanted that are not in effect; 0 unless @err is one of privilege
+ */
 uint64_t privilege_missing(int err, uint64_t wanted);
 
 /* " (missing: CAP_BPF, CAP_PERFMON)", or "" where none is. */

@@ -61,7 +61,7 @@ void suggestion_offer(struct suggestion *suggestion, const char *word)
 
 const char *suggestion_best(const struct suggestion *suggestion)
 {
-	/* Of short words, nearly all would be close. */
+	/* Nearly all short words are close to each other. */
 	unsigned int most = suggestion->len < 4 ? 1 : 2;
 
 	return suggestion->distance <= most ? suggestion->best : NULL;

@@ -26,10 +26,10 @@ void block_put(struct block *block, const void *bytes, size_t len);
 void block_put_u16(struct block *block, uint16_t value);
 void block_put_u32(struct block *block, uint32_t value);
 
-/* Two words, the upper one first, in either byte order. */
+/* Put a time as two words, the upper one first in either byte order. */
 void block_put_time(struct block *block, int64_t ns);
 
-/* What follows @len bytes, up to a multiple of four. */
+/* Pad @len bytes to a multiple of four. */
 void block_put_padding(struct block *block, size_t len);
 
 void block_put_option(struct block *block, uint16_t code, const void *value,

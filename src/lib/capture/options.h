@@ -9,7 +9,7 @@
 
 enum { CAPTURE_BUFFER_MIN = 1 << 20 };
 
-/* As far as the caller knows them, with defaults in place. */
+/* Copy the options that the caller knows, with defaults in place. */
 void capture_options_copy(const struct netobs_capture_opts *opts,
 			  struct netobs_capture_opts *ret_opts);
 

@@ -44,10 +44,10 @@ void packets_close(struct packets *packets);
 int packets_load_programs(struct packets *packets, uint16_t netns,
 			  enum link_kind link, struct programs *ret_programs);
 
-/* Whether enough packets wait to read them now, and not together with later ones. */
+/* @return whether enough packets wait to be read now, rather than with later ones */
 bool packets_are_many(const struct packets *packets);
 
-/* Whether no packet waits to be read. */
+/* @return whether no packet waits to be read */
 bool packets_are_none(const struct packets *packets);
 
 /**
@@ -82,7 +82,7 @@ int packets_next_interface(const struct packets *packets,
 			   const struct capture_interface_key *key,
 			   struct capture_interface_key *ret_next);
 
-/* Packets lost of interfaces that there was no memory to count. */
+/* @return lost packets of interfaces for which there was no memory to count */
 uint64_t packets_uncounted(const struct packets *packets);
 
 enum { TAG_LEN = 4 };

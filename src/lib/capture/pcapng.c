@@ -48,7 +48,7 @@ enum option {
 	STATISTICS_DELIVERED = 8,
 };
 
-/* What this file has of an interface. */
+/* The state of an interface in this file. */
 struct section_interface {
 	bool is_described;
 	uint32_t number; /* in the file, in the order of description */

@@ -42,10 +42,10 @@ void alerts_close(struct alerts *alerts);
 /** @return a descriptor that polls readable when there are alerts; -EBADF: there are none */
 int alerts_fd(const struct alerts *alerts);
 
-/* Pass on alerts, for some milliseconds. */
+/* Deliver alerts for some milliseconds. */
 void alerts_read(struct alerts *alerts);
 
-/* Pass on all alerts that there are, however long that takes. */
+/* Deliver all pending alerts, however long that takes. */
 void alerts_read_all(struct alerts *alerts);
 
 /**
@@ -62,7 +62,7 @@ int alerts_set_filter(struct alerts *alerts, const struct filter *filter,
 /* Have the programs read these rules from now on. */
 void alerts_set_table(struct alerts *alerts, const struct alert_table *table);
 
-/* The sums of all CPUs. */
+/* Sum up the counts of all CPUs. */
 void alerts_count(const struct alerts *alerts,
 		  struct alert_count ret_totals[ALERT_SLOTS]);
 

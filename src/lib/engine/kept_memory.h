@@ -18,10 +18,10 @@ void *kept_memory_find(const struct pinned *pinned, const char *name,
 void *kept_memory_make(const struct pinned *pinned, const char *name,
 		       size_t size);
 
-/* It stays. */
+/* Unmap the memory, whose contents stay for the next process. */
 void kept_memory_close(void *bytes, size_t size);
 
-/* It is gone. */
+/* Unmap the memory and remove it. */
 void kept_memory_remove(const struct pinned *pinned, const char *name,
 			void *bytes, size_t size);
 

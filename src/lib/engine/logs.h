@@ -35,7 +35,7 @@ struct logs {
 		uint64_t left; /* to here, records may be those of a drain before */
 		uint64_t unread; /* to there, the drain that is under way left some */
 	} * heads;
-	/* What on_records gets is in that log, from there on. */
+	/* The log and the position of the records that on_records() gets. */
 	uint32_t cpu;
 	uint64_t at;
 	int64_t noted_ns;

@@ -86,7 +86,7 @@ int map_grace_begin(struct map_grace **ret_grace);
 /** @return -EAGAIN: it has not ended; or 0 or -errno, and *@grace is freed */
 int map_grace_result(struct map_grace **grace);
 
-/* Ignore its end; NULL is fine. */
+/* Give up waiting; NULL is fine. */
 void map_grace_abandon(struct map_grace *grace);
 
 /* ---- Overflow tables ------------------------------------------------------------ */

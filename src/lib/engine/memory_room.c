@@ -62,7 +62,7 @@ static FILE *open_in(const char *directory, const char *name)
 	return fopen(path, "re");
 }
 
-/* A number on its own; "max", or no such file: @otherwise. */
+/* Read a file with one number. @return @otherwise if it says "max", or is not there */
 static uint64_t read_group_number(const char *directory, const char *name,
 				  uint64_t otherwise)
 {
@@ -73,7 +73,7 @@ static uint64_t read_group_number(const char *directory, const char *name,
 								otherwise;
 }
 
-/* What the kernel takes back before the group is full. */
+/* @return the page cache, which the kernel reclaims before the group is full */
 static uint64_t read_caches(const char *directory, const struct version *version)
 {
 	cleanup_file FILE *file = open_in(directory, "memory.stat");
@@ -122,7 +122,7 @@ static bool parse_group(char *line, const struct version *version,
 	return true;
 }
 
-/* Where the process's group is below the mount; "": that is all that is seen. */
+/* @return the path of the group below the mount; "": only the group of the mount itself is seen */
 static const char *relative_to(const char *path, const struct cgroup_mount *mount)
 {
 	size_t len = strcmp(mount->root, "/") ? strlen(mount->root) : 0;
@@ -132,7 +132,7 @@ static const char *relative_to(const char *path, const struct cgroup_mount *moun
 	return strcmp(path + len, "/") ? path + len : "";
 }
 
-/* The group at @directory and its ancestors, as far as the first @top bytes. */
+/* @return the least room of the group at @directory and its ancestors, down to @top bytes */
 static uint64_t room_upwards(char *directory, size_t top,
 			     const struct version *version)
 {

@@ -174,7 +174,7 @@ static int take_overflow(struct overflow *overflow, uint32_t generation,
 	if (!overflow->batch)
 		return -ENOMEM;
 	ret = take_batch(overflow, overflow->fds[generation], &n);
-	/* Without memory in the middle, the kernel has removed those before. */
+	/* If the kernel runs out of memory midway, it has removed the entries read so far. */
 	if (ret >= 0 || ret == -ENOMEM)
 		report_batch(overflow->batch, n, on_entry, ctx);
 	if (!ret)

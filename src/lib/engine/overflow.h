@@ -58,7 +58,7 @@ size_t overflow_kept_bytes(void);
  */
 void overflow_keep(struct overflow *overflow, void *batch);
 
-/* Drop what is there. */
+/* Discard entries in that memory. */
 void overflow_forget_kept(const struct overflow *overflow);
 
 /**

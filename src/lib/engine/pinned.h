@@ -136,7 +136,7 @@ int pinned_open(struct pinned *pinned, const char *path, const struct log *log);
 /** The same of a set that is there, to look at it. @return also -ENOENT: there is none */
 int pinned_look(struct pinned *pinned, const char *path, bool *ret_is_locked);
 
-/* Leave it pinned. */
+/* Close the set, which stays pinned. */
 void pinned_close(struct pinned *pinned);
 
 /** @return whether the maps have the layout of this version */
@@ -175,7 +175,7 @@ int pinned_publish(struct pinned *pinned, const struct pinned_state *state);
 /** @return packets that the set that was discarded has seen since its last drain */
 struct count pinned_count_former(const struct pinned *pinned);
 
-/* The same of the set itself. */
+/* @return packets that this set has seen since its last drain */
 struct count pinned_count_waiting(const struct pinned *pinned);
 
 /**

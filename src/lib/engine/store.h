@@ -59,7 +59,7 @@ struct store {
 	struct hash_secret secret; /* the programs' */
 	uint32_t kept; /* options of before that stay in use: enum netobs_kept */
 	bool is_adopted; /* the maps are those of an earlier process, and may contain packets */
-	/* What they had counted before this process. */
+	/* What the maps had counted before this process. */
 	struct counters counted_before[GENERATIONS];
 	struct count unclaimed_before;
 };

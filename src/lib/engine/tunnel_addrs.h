@@ -19,7 +19,7 @@ struct tunnel_addrs_cache {
 	} slots[TUNNELS_CACHED];
 };
 
-/* The caller keeps @fd. */
+/* @fd stays the caller's. */
 void tunnel_addrs_init(struct tunnel_addrs_cache *cache, int fd);
 
 /* @return false if newer tunnels have displaced the addresses in the kernel's map */

@@ -116,7 +116,7 @@ static const char *find_word(const char *text, const char *word)
 	return NULL;
 }
 
-/* Without blanks at the end. */
+/* @return the length of @text without blanks at its end */
 static size_t trimmed_length(const char *text, size_t len)
 {
 	while (len && isspace((unsigned char)text[len - 1]))
@@ -134,7 +134,7 @@ static size_t last_word(const char *text, size_t len)
 	return word ?: len > 0;
 }
 
-/* Behind these, a word is a name, which may be any. */
+/* @return whether the word is one that a name follows, which may be "inner" */
 static bool names_something(const char *word, size_t len)
 {
 	static const char *const words[] = { "host", "src", "dst", "net",

@@ -66,7 +66,7 @@ static uint32_t mark_of(const struct bpf_insn *insn)
 		       APART_MARKS;
 }
 
-/* Of the function from @start to @end. */
+/* @return the type of the function from @start to @end */
 static uint32_t type_of(const struct code *code, uint32_t features,
 			size_t start, size_t end)
 {

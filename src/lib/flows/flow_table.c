@@ -298,7 +298,7 @@ void flow_table_remove(struct flow_table *table, struct flow *flow)
 	drop_flow(table, flow);
 }
 
-/* A full table works, only slower: growing may fail or have to wait. */
+/* Grow the table. If that fails, or has to wait, it still works, only slower. */
 static bool make_flow_room(struct flow_table *table)
 {
 	if (!table->n_buckets)

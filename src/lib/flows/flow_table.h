@@ -106,7 +106,7 @@ void flow_table_init(struct flow_table *table);
 
 void flow_table_done(struct flow_table *table);
 
-/* Of a key without its tags: flows that differ in them alone have the same. */
+/* @return the hash of a key without its tags, so that flows that differ only in tags share it */
 uint64_t flow_table_hash(const struct flow_table *table,
 			 const struct flow_key *key);
 

@@ -375,7 +375,7 @@ void merge_announce(struct merge *merge,
 		repeats_note(&merge->repeats, hashes[i]);
 }
 
-/* Whether the entry adds to a flow's only point what that has seen all the time. */
+/* @return whether the entry continues a flow of one point, in the same sight */
 static bool goes_on(const struct flow *known, const struct flow_entry *entry,
 		    const struct sighting *sighting)
 {
@@ -465,7 +465,7 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 		merge_keep(merge, entry, sighting);
 }
 
-/* Which of two flows that differ in their tags alone has those of the way in. */
+/* @return which of two flows, equal but for their tags, has the tags of the way in */
 static bool is_nearer_to_entry(const struct flow *a, const struct flow *b)
 {
 	if (!a->entered.packets != !b->entered.packets)

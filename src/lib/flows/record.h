@@ -10,7 +10,7 @@
 
 struct host;
 
-/* What records are made of again and again; freed by record_done(). */
+/* Room for a record, reused for each one; freed by record_done(). */
 struct record {
 	struct netobs_flow flow;
 	struct netobs_point *points;

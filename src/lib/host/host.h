@@ -131,7 +131,7 @@ int host_update(struct host *host, struct netns *netns);
  */
 void host_check_names(struct host *host);
 
-/* Whether there are any names to check. */
+/* @return whether there are names to check */
 bool host_has_names(const struct host *host);
 
 /* Update the topology after netif.observed has changed, and report that. */

@@ -21,7 +21,7 @@ struct outcomes {
 	struct count counts[OUTCOMES];
 };
 
-/* What follows for a packet from the position of a point among the interfaces. */
+/* What the position of a point among the interfaces says about a packet there. */
 enum sight {
 	SIGHT_FIRST, /* no observed point saw it before: it is counted here */
 	SIGHT_AGAIN, /* one did */

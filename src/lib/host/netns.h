@@ -8,7 +8,7 @@
 /* The calling thread's own. */
 int netns_open_own(void);
 
-/* What ip-netns(8) calls @name, or what an absolute path names. */
+/* Open the namespace that ip-netns(8) calls @name, or that an absolute path names. */
 int netns_open(const char *name);
 
 /* NULL: the thread's own. @return 0; -ENOENT: there is no network namespace of that name */

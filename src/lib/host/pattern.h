@@ -31,7 +31,7 @@ void patterns_done(struct patterns *patterns);
 
 bool patterns_match(const struct patterns *patterns, const char *name);
 
-/* Whether one of them is just this name. */
+/* @return whether one of the patterns is this plain name */
 bool patterns_name(const struct patterns *patterns, const char *name);
 
 #endif

@@ -28,7 +28,7 @@ int selection_init(struct selection *selection, const char *const *interfaces,
 
 void selection_done(struct selection *selection);
 
-/* Of the namespace called @netns; NULL: nothing of it is asked for. */
+/* @return the selected interfaces of the namespace called @netns; NULL: none is selected */
 struct selected *selection_find(const struct selection *selection,
 				const char *netns);
 

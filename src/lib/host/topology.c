@@ -145,7 +145,7 @@ static enum sight sight_of_ports(const struct survey *survey, struct spot spot)
 	return sights & ~(1 << SIGHT_FIRST) ? SIGHT_EITHER : SIGHT_FIRST;
 }
 
-/* A process beside the peer may send it, or it came in there. */
+/* A process beside the peer may have sent the packet, or it came in there. */
 static enum sight sight_of_peer(struct spot peer)
 {
 	if (!peer.netif)
@@ -153,7 +153,7 @@ static enum sight sight_of_peer(struct spot peer)
 	return is_observed(peer.netif, EGRESS) ? SIGHT_AGAIN : SIGHT_BEYOND;
 }
 
-/* It comes from the lower interface, or from another one on that. */
+/* A packet comes from the lower interface, or from another ipvlan on it. */
 static enum sight sight_of_ipvlan(const struct survey *survey, struct spot lower)
 {
 	bool is_first = sight_behind(survey, lower) == SIGHT_FIRST &&
@@ -247,7 +247,7 @@ static uint8_t uppers_below(const struct survey *survey, struct spot spot,
 	}
 }
 
-/* All that packets which leave by this interface may pass next. */
+/* Mark the interfaces that packets leaving by this one may pass next. */
 static void mark_below(const struct survey *survey, struct spot spot,
 		       uint8_t uppers)
 {
@@ -272,7 +272,7 @@ static bool is_fed_by_master(const struct survey *survey, struct spot spot)
 
 	if (!master || !is_observed(master, EGRESS))
 		return false;
-	/* Or from another port of a bridge; then the packet itself says so. */
+	/* Or it comes from another port of a bridge; then the packet itself says so. */
 	return master->type == LINK_TYPE_BOND ||
 	       (master->type == LINK_TYPE_BRIDGE &&
 		master->sights[WAY_IN] == SIGHT_AGAIN);

@@ -27,7 +27,7 @@
 
 struct host;
 
-/* Of a flow that was seen on a namespace's loopback interface, which joins none. */
+/* Marks a flow of a namespace's loopback interface, which joins no other namespace. */
 enum { DOMAIN_LOOPBACK = 0x8000 };
 
 /*

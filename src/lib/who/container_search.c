@@ -197,7 +197,7 @@ static void walk_hierarchy(struct container_search *search,
 	walk_groups(search, fd, mount.root, strlen(mount.root), 0);
 }
 
-/* A link to the namespace that this process is in leads to no container, but to the host. */
+/* Note the id of this process's namespace: a link there leads to the host, not to a container. */
 static void open_asked(struct container_asked *asked)
 {
 	cleanup_fd int own = asked->ns ? netns_open_own() : -1;

@@ -56,7 +56,7 @@ static uint64_t mix_hash(uint64_t hash, uint64_t word)
 	return (hash ^ word) * 0x100000001b3;
 }
 
-/* 0: it has none. */
+/* @return a hash of the namespace's pairs; 0: it has none */
 static uint64_t pairs_of(const struct netns *netns)
 {
 	uint64_t hash = 0;
@@ -80,7 +80,7 @@ static uint64_t all_pairs(const struct host *host)
 	return hash;
 }
 
-/* Where pairs come and go all the time, once in the least time. */
+/* If pairs come and go all the time, a search is due once in WAIT_MIN_MS. */
 static bool is_due(struct containers *containers)
 {
 	const int64_t passed_ns = clock_boot_ns() - containers->searched_ns;

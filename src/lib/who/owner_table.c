@@ -51,7 +51,7 @@ static void list_all(const struct owner_table *table, struct owner_entry **ret)
 	}
 }
 
-/* By the part of the heap that they are in. */
+/* Sort entries by the part of the heap that they are in. */
 static void sort_by_place(struct owner_entry *const *all, size_t n,
 			  struct owner_entry **ret)
 {
@@ -167,7 +167,7 @@ static void grow_table(struct owner_table *table)
 	}
 }
 
-/* Of the socket; or where too many have that key, of the crowd of the others. NULL: none. */
+/* @return the entry of the socket; if too many have that key, that of the rest; NULL: none */
 static struct owner_entry *find_owner_entry(const struct owner_table *table,
 					    const struct owner_key *key,
 					    uint64_t cookie, bool *ret_is_crowded)
@@ -221,7 +221,7 @@ static uint32_t pid_of(const struct owner_entry *entry)
 	return entry->owner.by ? entry->owner.pid_tgid >> 32 : 0;
 }
 
-/* It ends when none of them is seen any more. */
+/* Update the entry for a crowd, which ends once none of its sockets is seen. */
 static void note_in_crowd(struct owner_entry *crowd,
 			  const struct session_event *event)
 {
@@ -340,7 +340,7 @@ bool owner_was_open_throughout(const struct owner_entry *entry,
 	       entry->seen_ns >= last_ns + after_ns;
 }
 
-/* Of those that were not open: the last one before, or the next one behind the packets. */
+/* Of sockets that were not open, the last one before the packets is nearer, then the next one. */
 static bool is_nearer(const struct owner_entry *a, const struct owner_entry *b,
 		      int64_t last_ns)
 {

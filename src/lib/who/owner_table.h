@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of a socket that is not connected, remote and remote_port are 0. Without padding. */
+/* Remote and remote_port of unconnected sockets are 0. The struct has no padding. */
 struct owner_key {
 	uint8_t local[16]; /* IPv4 as ::ffff:a.b.c.d */
 	uint8_t remote[16];
