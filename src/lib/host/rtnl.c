@@ -199,6 +199,7 @@ static enum link_type type_of(const struct rtattr *kind)
 	return LINK_TYPE_OTHER;
 }
 
+/* @info: NULL: there is none */
 static void parse_info(const struct rtattr *info, struct rtnl_link *link)
 {
 	const struct rtattr *kind = rtnl_attr_inside(info, IFLA_INFO_KIND);
@@ -214,7 +215,7 @@ static void parse_info(const struct rtattr *info, struct rtnl_link *link)
 bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
 {
 	const struct ifinfomsg *info = NLMSG_DATA(message);
-	const struct rtattr *attr = IFLA_RTA(info);
+	const struct rtattr *attrs = IFLA_RTA(info), *name, *nsid;
 	int len = (int)message->nlmsg_len - (int)NLMSG_SPACE(sizeof(*info));
 
 	if (message->nlmsg_type != RTM_NEWLINK &&
@@ -226,35 +227,22 @@ bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
 	if (info->ifi_family != AF_UNSPEC)
 		return false;
 
+	name = rtnl_attr_find(attrs, len, IFLA_IFNAME);
+	nsid = rtnl_attr_find(attrs, len, IFLA_LINK_NETNSID);
 	*ret_link = (struct rtnl_link){
 		.ifindex = info->ifi_index,
-		.link_nsid = NSID_SAME,
+		.master = rtnl_attr_u32(rtnl_attr_find(attrs, len, IFLA_MASTER)),
+		.link = rtnl_attr_u32(rtnl_attr_find(attrs, len, IFLA_LINK)),
+		.link_nsid = nsid ? (int32_t)rtnl_attr_u32(nsid) : NSID_SAME,
 		.type = info->ifi_flags & IFF_LOOPBACK ? LINK_TYPE_LOOPBACK :
 							 LINK_TYPE_OTHER,
 		.hardware = info->ifi_type,
 		.deleted = message->nlmsg_type == RTM_DELLINK,
 	};
-	for (; RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
-		switch (attr->rta_type & NLA_TYPE_MASK) {
-		case IFLA_IFNAME:
-			memcpy(ret_link->name, RTA_DATA(attr),
-			       min_u64(RTA_PAYLOAD(attr),
-				       sizeof(ret_link->name) - 1));
-			break;
-		case IFLA_MASTER:
-			ret_link->master = rtnl_attr_u32(attr);
-			break;
-		case IFLA_LINK:
-			ret_link->link = rtnl_attr_u32(attr);
-			break;
-		case IFLA_LINK_NETNSID:
-			ret_link->link_nsid = rtnl_attr_u32(attr);
-			break;
-		case IFLA_LINKINFO:
-			parse_info(attr, ret_link);
-			break;
-		}
-	}
+	if (name)
+		memcpy(ret_link->name, RTA_DATA(name),
+		       min_u64(RTA_PAYLOAD(name), sizeof(ret_link->name) - 1));
+	parse_info(rtnl_attr_find(attrs, len, IFLA_LINKINFO), ret_link);
 	return true;
 }
 
