@@ -270,6 +270,17 @@ static int open_links(struct pinned *pinned)
 	return pinned->links ? 0 : -ENOMEM;
 }
 
+/* @return @err, or why the links cannot be opened; then the set is closed */
+static int end_opening(struct pinned *pinned, int err)
+{
+	err = err ?: open_links(pinned);
+	if (err)
+		pinned_close(pinned);
+	else
+		open_state(pinned);
+	return err;
+}
+
 int pinned_open(struct pinned *pinned, const char *path, const struct log *log)
 {
 	int err = 0;
@@ -289,12 +300,7 @@ int pinned_open(struct pinned *pinned, const char *path, const struct log *log)
 	err = err ?: make_folders(pinned);
 	err = err ?: check_folder(pinned, "maps");
 	err = err ?: check_folder(pinned, "links");
-	err = err ?: open_links(pinned);
-	if (err)
-		pinned_close(pinned);
-	else
-		open_state(pinned);
-	return err;
+	return end_opening(pinned, err);
 }
 
 int pinned_look(struct pinned *pinned, const char *path, bool *ret_is_locked)
@@ -307,12 +313,7 @@ int pinned_look(struct pinned *pinned, const char *path, bool *ret_is_locked)
 	} else {
 		*ret_is_locked = false;
 	}
-	err = err ?: open_links(pinned);
-	if (err)
-		pinned_close(pinned);
-	else
-		open_state(pinned);
-	return err;
+	return end_opening(pinned, err);
 }
 
 void pinned_close(struct pinned *pinned)
