@@ -104,8 +104,8 @@ int context_read_filter(const struct netobs_opts *opts, const struct log *log,
 }
 
 /*
- * Only so many that the rules of before and those that replace them have numbers, and a number
- * is left. *@ret_filter: the caller frees it.
+ * Limit the rates, so that both the present rules and those that replace them have numbers, and
+ * one number is left.
  */
 static int check_rates(const struct filter *filter, const struct log *log)
 {

@@ -32,7 +32,7 @@ void worker_free(struct worker *worker);
 /* Polls readable when there is something to be taken. */
 int worker_fd(const struct worker *worker);
 
-/* Takes @work over; not while it is busy. Errors: as pthread_create(3), then it remains the caller's. */
+/* Takes @work over, unless it fails, as pthread_create(3); not while it is busy. */
 int worker_start(struct worker *worker, void *work);
 
 /* The same, but without a thread the caller runs it. */

@@ -57,7 +57,7 @@ struct store {
 	struct origins origins;
 	struct rates rates;	   /* of the programs that are loaded */
 	struct hash_secret secret; /* the programs' */
-	uint32_t kept; /* options of before that stay in use: enum netobs_kept */
+	uint32_t kept; /* options of the earlier process that stay in use: enum netobs_kept */
 	bool is_adopted; /* the maps are those of an earlier process, and may contain packets */
 	/* What the maps had counted before this process. */
 	struct counters counted_before[GENERATIONS];

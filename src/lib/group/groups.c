@@ -10,6 +10,7 @@
 #include "base/sized.h"
 #include "base/top_n.h"
 #include "base/util.h"
+#include "catalogue/records.h"
 #include "keys.h"
 #include "record/any.h"
 #include "server.h"
@@ -336,7 +337,7 @@ int netobs_group_text(const struct netobs_groups *groups,
 static void json_key_ms(struct json *json, const char *key, int64_t ns)
 {
 	json_key(json, key);
-	json_i64(json, ns / NSEC_PER_MSEC - (ns % NSEC_PER_MSEC < 0));
+	json_i64(json, record_ms(ns));
 }
 
 static void json_sum(struct json *json, const struct netobs_group_sum *sum,

@@ -60,9 +60,9 @@ struct host {
 	uint32_t n_netns;
 	struct host_listener *listeners;
 	/*
-	 * Interfaces begin or end to be observed while packets pass them: until programs
-	 * are on or off and all entries of before are read, an entry may be of before or
-	 * after. Then the flow decides (SIGHT_EITHER).
+	 * Interfaces begin or end to be observed while packets pass them. Until programs are
+	 * on or off, and all earlier entries have been read, an entry may be from before or
+	 * after the change. Meanwhile the flow decides (SIGHT_EITHER).
 	 */
 	bool is_shifting;
 	/*

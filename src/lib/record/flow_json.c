@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "catalogue/direction.h"
 #include "catalogue/fields.h"
+#include "catalogue/records.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,12 +17,6 @@ static const char *const tunnel_names[] = {
 };
 
 enum { TUNNEL_NAMES = sizeof(tunnel_names) / sizeof(tunnel_names[0]) };
-
-/* Down to whole milliseconds, also before 1970. */
-static int64_t ms_floor(int64_t ns)
-{
-	return ns / 1000000 - (ns % 1000000 < 0);
-}
 
 /* ---- A field, by its type: a comma, its key, which is a constant, and its value -------- */
 
@@ -39,7 +34,7 @@ static inline char *put_json_text(char *to, const char *text, size_t len)
 
 static char *put_time(char *to, int64_t ns)
 {
-	int64_t ms = ms_floor(ns);
+	int64_t ms = record_ms(ns);
 
 	if (ms >= 0)
 		return text_u64(to, (uint64_t)ms);
