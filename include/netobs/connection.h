@@ -81,6 +81,9 @@ struct netobs_connection_way {
 	/** Segments that came after later data, and had not passed the interface before. Among
 	 *  them are retransmissions after a loss between the sender and the interface. */
 	uint64_t out_of_order;
+	/** Segments that came behind later ones, with too many gaps in the data to know whether
+	 *  they were there before: in neither of these counts. */
+	uint64_t late_unknown;
 	uint64_t duplicate_acks; /**< of this end: RFC 5681, 2 */
 	uint64_t zero_windows; /**< times that the receive window of this end became 0 */
 	uint64_t syn_retries; /**< SYN, or SYN+ACK, that were sent again */

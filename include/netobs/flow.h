@@ -79,7 +79,7 @@ enum netobs_flow_field {
 	/** rtt_ns, rtt_min_ns, rtt_max_ns, rtt_samples */
 	NETOBS_HAS_RTT = 1 << 12,
 	NETOBS_HAS_HANDSHAKE_RTT = 1 << 13, /**< handshake_rtt_ns */
-	/** retransmits, retransmitted_bytes, out_of_order, duplicate_acks, zero_windows */
+	/** retransmits, retransmitted_bytes, out_of_order, late_unknown, duplicate_acks, zero_windows */
 	NETOBS_HAS_TCP_HEALTH = 1 << 14,
 	/** app_latency_ns, app_latency_min_ns, app_latency_max_ns, app_responses */
 	NETOBS_HAS_APP_LATENCY = 1 << 15
@@ -176,6 +176,7 @@ struct netobs_flow {
 	uint64_t app_latency_min_ns;
 	uint64_t app_latency_max_ns;
 	uint64_t retransmitted_bytes;
+	uint64_t late_unknown; /**< segments: of retransmits or out_of_order, it is not known which */
 	uint32_t rtt_samples;
 	uint32_t app_responses;
 	uint32_t retransmits; /**< segments */

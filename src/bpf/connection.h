@@ -45,7 +45,7 @@ enum rtt_mode {
 
 enum {
 	CONN_TIMERS = 4,
-	CONN_GAPS = 3,
+	CONN_GAPS = 7,
 	CONN_WAYS = 8,
 	CONN_HIST = 16,
 	CONN_HIST_SHIFT = 14,
@@ -161,6 +161,8 @@ struct conn_stats {
 	__u32 isn; /* of the SYN, if the state has CONN_SYN */
 	__u32 handshake; /* from D's SYN to the answer; 0: not seen. Also a sample of `rtt` */
 	struct conn_gap gaps[CONN_GAPS];
+	/* Holds all gaps that found no place in `gaps`, and data between them. */
+	struct conn_gap unlisted;
 	__u32 data_next;     /* below it, data is in `data_bytes` */
 	__u32 retransmitted; /* segments with bytes that were seen here before */
 	/*
@@ -186,6 +188,10 @@ struct conn_stats {
 	__u32 zero_windows;   /* times that the window became 0 */
 	__u32 syn_retries;
 	__u32 overlaps; /* turns that began before the other side had finished */
+	/* Segments below `next`: of data in `unlisted`, so either of the two counts above. */
+	__u32 late_unknown;
+	/* Of the newest SYN that an open connection did not send: see is_stray(). 0: none came. */
+	__u32 stray_isn;
 	__u32 reserved;
 };
 
@@ -201,7 +207,6 @@ struct conn_body {
 	struct flow_key key;
 	__u64 born_ns; /* the entry was made: CLOCK_BOOTTIME. It identifies the connection */
 	struct conn_timers timers[2];
-	__u64 reserved[4];
 	struct conn_stats stats[2];
 };
 

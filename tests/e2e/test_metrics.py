@@ -127,6 +127,7 @@ class Metrics(Served):
         for name, key in (("retransmitted_segments", "Retransmits"),
                           ("retransmitted_bytes", "BytesRetransmitted"),
                           ("out_of_order_segments", "OutOfOrder"),
+                          ("late_unknown_segments", "LateUnknown"),
                           ("duplicate_acks", "DuplicateAcks"),
                           ("zero_windows", "ZeroWindows")):
             self.assertEqual(sum(record.get(key, 0) for record in records),

@@ -39,7 +39,7 @@ AT_ONCE, QUIET_MS = 2, 10  # links with at least this delay do not disturb each 
 SHARE, LEAST_US, LEAST_SHARE = 0.05, 50, 0.001
 THINK_MS = 50
 CLASS_0_BITS, CLASSES = 14, 16 # netobs_latency.classes
-COUNTS = {"Retransmits", "BytesRetransmitted", "OutOfOrder", "DuplicateAcks", "ZeroWindows"}
+COUNTS = {"Retransmits", "BytesRetransmitted", "OutOfOrder", "LateUnknown", "DuplicateAcks", "ZeroWindows"}
 
 
 def latency_class(ns):

@@ -57,6 +57,7 @@ struct netobs_flow fields_flow(void)
 		.retransmits = 5,
 		.retransmitted_bytes = 7300,
 		.out_of_order = 3,
+		.late_unknown = 4,
 		.duplicate_acks = 9,
 		.zero_windows = 2,
 		.n_points = 1,

@@ -4,7 +4,9 @@
  *
  * Bytes below `next` that were seen here before are retransmitted. Bytes below `next` that were not
  * seen are in a gap, and count as out of order when they come: they were lost on their way to this
- * host, or overtaken. CONN_GAPS gaps are kept; bytes of further ones count as retransmitted.
+ * host, or overtaken. An entry lists CONN_GAPS gaps. If more are open, the others are in one range,
+ * `unlisted`, together with the data between them. A segment in this range is either
+ * retransmitted or out of order, and counts as unknown. An acknowledgment closes the gaps below it.
  *
  * If a connection is older than its entry, its first segment may be a retransmission, and bytes
  * that seem new may have been sent before. So segments are timed only once all data up to `next`
@@ -22,62 +24,102 @@
 
 /* ---- Gaps --------------------------------------------------------------------- */
 
-static __always_inline void gap_add(struct conn_gap gaps[CONN_GAPS],
-				    __u32 start, __u32 end)
+static __always_inline bool is_no_gap(const struct conn_gap *gap)
 {
-	for (int i = 0; i < CONN_GAPS; i++) {
-		if (gaps[i].start == gaps[i].end) {
-			gaps[i].start = start;
-			gaps[i].end = end;
-			return;
-		}
-	}
+	return gap->start == gap->end;
 }
 
-/* Remove [@start, @end) from a gap; *@ret_rest is the part to its right. Returns the bytes removed. */
-static __always_inline __u32 gap_cut(struct conn_gap *gap, __u32 start,
-				     __u32 end, struct conn_gap *ret_rest)
+/* The part of @gap from @start to @end. */
+static __always_inline struct conn_gap gap_part(const struct conn_gap *gap,
+						__u32 start, __u32 end)
 {
 	if (seq_diff(start, gap->start) < 0)
 		start = gap->start;
 	if (seq_diff(end, gap->end) > 0)
 		end = gap->end;
 	if (seq_diff(end, start) <= 0)
-		return 0;
-	if (start == gap->start) {
-		gap->start = end;
-	} else {
-		if (end != gap->end) {
-			ret_rest->start = end;
-			ret_rest->end = gap->end;
-		}
-		gap->end = start;
-	}
-	return end - start;
+		end = start;
+	return (struct conn_gap){ start, end };
 }
 
-/* Returns how many of the bytes of [@start, @end) were in gaps. */
-static __always_inline __u32 gaps_fill(struct conn_gap gaps[CONN_GAPS],
-				       __u32 start, __u32 end)
+static __always_inline void gap_widen(struct conn_gap *gap, __u32 start, __u32 end)
 {
-	struct conn_gap rest = { 0 };
-	__u32 filled = 0;
+	bool is_empty = is_no_gap(gap);
 
-	for (int i = 0; i < CONN_GAPS; i++)
-		filled += gap_cut(&gaps[i], start, end, &rest);
-	if (rest.start != rest.end)
-		gap_add(gaps, rest.start, rest.end);
-	return filled;
+	if (is_empty || seq_diff(start, gap->start) < 0)
+		gap->start = start;
+	if (is_empty || seq_diff(end, gap->end) > 0)
+		gap->end = end;
 }
 
-/* Forget gaps that the other end has acknowledged. */
-static __always_inline void gaps_forget(struct conn_gap gaps[CONN_GAPS],
-					__u32 acked)
+static __always_inline void gap_add(struct conn_stats *stats, __u32 start,
+				    __u32 end)
 {
 	for (int i = 0; i < CONN_GAPS; i++) {
-		if (seq_diff(acked, gaps[i].end) >= 0)
-			gaps[i].end = gaps[i].start;
+		if (is_no_gap(&stats->gaps[i])) {
+			stats->gaps[i].start = start;
+			stats->gaps[i].end = end;
+			return;
+		}
 	}
+	gap_widen(&stats->unlisted, start, end);
+}
+
+/* Remove [@start, @end) from a gap; what is right of it goes to *@ret_rest. Returns what it was. */
+static __always_inline struct conn_gap
+gap_cut(struct conn_gap *gap, __u32 start, __u32 end, struct conn_gap *ret_rest)
+{
+	struct conn_gap part = gap_part(gap, start, end);
+
+	if (is_no_gap(&part))
+		return part;
+	if (part.start == gap->start) {
+		gap->start = part.end;
+	} else {
+		if (part.end != gap->end) {
+			ret_rest->start = part.end;
+			ret_rest->end = gap->end;
+		}
+		gap->end = part.start;
+	}
+	return part;
+}
+
+/* Bytes below `next`. */
+struct late_bytes {
+	__u32 filled; /* that were in gaps */
+	__u32 unknown; /* that may have been: in `unlisted`, and in no gap of the list */
+};
+
+/* [@start, @end) has come. */
+static __always_inline struct late_bytes gaps_fill(struct conn_stats *stats,
+						   __u32 start, __u32 end)
+{
+	struct conn_gap part = gap_part(&stats->unlisted, start, end);
+	struct late_bytes late = { .unknown = part.end - part.start };
+	struct conn_gap rest = { 0 };
+
+	for (int i = 0; i < CONN_GAPS; i++) {
+		part = gap_cut(&stats->gaps[i], start, end, &rest);
+		if (is_no_gap(&part))
+			continue;
+		late.filled += part.end - part.start;
+		part = gap_part(&stats->unlisted, part.start, part.end);
+		late.unknown -= part.end - part.start;
+	}
+	if (!is_no_gap(&rest))
+		gap_add(stats, rest.start, rest.end);
+	return late;
+}
+
+/* Forget gaps whose bytes the other end has. */
+static __always_inline void gaps_forget(struct conn_stats *stats, __u32 acked)
+{
+	for (int i = 0; i < CONN_GAPS; i++) {
+		if (seq_diff(acked, stats->gaps[i].end) >= 0)
+			stats->gaps[i].end = stats->gaps[i].start;
+	}
+	stats->unlisted = gap_part(&stats->unlisted, acked, stats->unlisted.end);
 }
 
 /* ---- Data that was sent before -------------------------------------------------- */
@@ -99,12 +141,14 @@ static __always_inline bool is_keepalive(const struct connection *conn, int dir,
 
 static __always_inline void count_old(struct conn_stats *stats,
 				      const struct segment *segment, __u32 span,
-				      __u32 filled, bool has_fin)
+				      struct late_bytes late, bool has_fin)
 {
-	__u32 seen = span - filled;
+	__u32 seen = span - late.filled - late.unknown;
 
-	if (filled)
-		stats->out_of_order += segment_count(segment, filled);
+	if (late.filled)
+		stats->out_of_order += segment_count(segment, late.filled);
+	if (late.unknown)
+		stats->late_unknown += segment_count(segment, late.unknown);
 	if (!seen)
 		return;
 	stats->retransmitted += segment_count(segment, seen);
@@ -120,13 +164,12 @@ static __always_inline void data_again(const struct connection *conn, int dir,
 	__u32 end = segment->seq + old;
 	bool has_fin = segment->flags & TCP_FIN && end == side->next &&
 		       conn->head->state[dir] & CONN_FIN;
-	__u32 filled;
 
 	if (!(segment->flags & TCP_SYN)) {
 		if (conn->head->state[!dir] & CONN_ACKED)
-			gaps_forget(stats->gaps, conn->head->sides[!dir].acked);
-		filled = gaps_fill(stats->gaps, segment->seq, end);
-		count_old(stats, segment, old, filled, has_fin);
+			gaps_forget(stats, conn->head->sides[!dir].acked);
+		count_old(stats, segment, old,
+			  gaps_fill(stats, segment->seq, end), has_fin);
 	}
 	timers_drop(conn, dir);
 	stamps_watch(conn, dir, side->next);
@@ -172,8 +215,8 @@ static __always_inline void data_first(const struct connection *conn, int dir,
 	} else {
 		conn->body->timers[dir].targets[0] =
 			first + segment_span(segment);
-		stats->gaps[0].start = first - GAP_UNKNOWN;
-		stats->gaps[0].end = first;
+		stats->unlisted.start = first - GAP_UNKNOWN;
+		stats->unlisted.end = first;
 	}
 }
 
@@ -204,6 +247,19 @@ static __always_inline bool data_synchronise(const struct connection *conn,
 	conn->head->state[dir] |= state & CONN_SYNCING ? CONN_SYNCED :
 							 CONN_SYNCING;
 	return false;
+}
+
+/* What is below @seq did not come, or not since the connection was found open. */
+static __always_inline void data_missed(const struct connection *conn, int dir,
+					__u32 seq)
+{
+	struct conn_stats *stats = &conn->body->stats[dir];
+	__u32 next = conn->head->sides[dir].next;
+
+	if (conn->head->state[dir] & CONN_SYNCED)
+		gap_add(stats, next, seq);
+	else
+		gap_widen(&stats->unlisted, next, seq);
 }
 
 /*

@@ -25,7 +25,7 @@ static __always_inline void data_observe(const struct connection *conn, int dir,
 	__s32 ahead = seq_diff(segment->seq, side->next);
 
 	if (ahead > 0) {
-		gap_add(conn->body->stats[dir].gaps, side->next, segment->seq);
+		data_missed(conn, dir, segment->seq);
 	} else if (ahead < 0) {
 		if (is_keepalive(conn, dir, segment))
 			return;
@@ -86,6 +86,8 @@ static __always_inline void data_advance(const struct connection *conn, int dir,
 		if (next - stats->gaps[i].end > GAP_UNKNOWN)
 			stats->gaps[i].end = stats->gaps[i].start;
 	}
+	if (next - stats->unlisted.end > GAP_UNKNOWN)
+		stats->unlisted.end = stats->unlisted.start;
 	stats->data_bytes += conn_data_since(stats, next);
 	stats->data_next = next;
 }
@@ -133,14 +135,25 @@ static __always_inline enum conn_class conn_class(const struct connection *conn)
 }
 
 /*
- * Of a segment that is_another() is true for: anyone can send a SYN with the addresses of an open
- * connection, and its receiver then asks whether the other end is still there (RFC 5961, 4). If
- * it is not, a RST or a SYN+ACK follows.
+ * Of a segment that is_another() is true for: anyone can send a SYN, or a SYN+ACK, with the
+ * addresses of an open connection, and its receiver then asks whether the other end is still there
+ * (RFC 5961, 4). If it is not, a RST follows, or the SYN+ACK that answers this SYN.
  */
-static __always_inline bool is_stray(const struct connection *conn,
+static __always_inline bool is_stray(const struct connection *conn, int dir,
 				     const struct segment *segment)
 {
-	return !(segment->flags & TCP_ACK) && conn_class(conn) == CONN_OPEN;
+	__u32 asked = conn->body->stats[!dir].stray_isn;
+
+	if (conn_class(conn) != CONN_OPEN)
+		return false;
+	return !(segment->flags & TCP_ACK) || !asked || segment->ack != asked + 1;
+}
+
+static __always_inline void stray_observe(const struct connection *conn,
+					  int dir, const struct segment *segment)
+{
+	if (!(segment->flags & TCP_ACK))
+		conn->body->stats[dir].stray_isn = segment->seq;
 }
 
 /*

@@ -225,8 +225,10 @@ static __always_inline void connection_add(const struct connection *conn,
 	if (conn->head->version & 1)
 		return;
 	if (!noted->echo && is_another(conn, dir, segment)) {
-		if (is_stray(conn, segment))
+		if (is_stray(conn, dir, segment)) {
+			stray_observe(conn, dir, segment);
 			return;
+		}
 		connection_restart(index, segment->now);
 	}
 	if (is_seen_elsewhere(conn->head, dir, hook))

@@ -71,6 +71,7 @@ static struct netobs_connection_way way_of(const struct connection *conn, int di
 		.retransmits = stats->retransmitted,
 		.retransmitted_bytes = stats->retransmitted_bytes,
 		.out_of_order = stats->out_of_order,
+		.late_unknown = stats->late_unknown,
 		.duplicate_acks = stats->duplicate_acks,
 		.zero_windows = stats->zero_windows,
 		.syn_retries = stats->syn_retries,

@@ -114,6 +114,8 @@ static void fill_counts(const struct conn_stats *stats,
 					       stats->retransmitted_bytes);
 	record->out_of_order =
 		TAKE_NEW(reported->out_of_order, stats->out_of_order);
+	record->late_unknown =
+		TAKE_NEW(reported->late_unknown, stats->late_unknown);
 	record->duplicate_acks =
 		TAKE_NEW(reported->duplicate_acks, stats->duplicate_acks);
 	record->zero_windows =

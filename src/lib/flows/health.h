@@ -17,6 +17,7 @@ struct health_reported {
 	uint32_t responses;
 	uint32_t retransmits;
 	uint32_t out_of_order;
+	uint32_t late_unknown;
 	uint32_t duplicate_acks;
 	uint32_t zero_windows;
 };

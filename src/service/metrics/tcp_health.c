@@ -25,6 +25,7 @@ void tcp_health_add(struct tcp_health *health, const struct netobs_flow *flow)
 	health->retransmits += flow->retransmits;
 	health->retransmitted_bytes += flow->retransmitted_bytes;
 	health->out_of_order += flow->out_of_order;
+	health->late_unknown += flow->late_unknown;
 	health->duplicate_acks += flow->duplicate_acks;
 	health->zero_windows += flow->zero_windows;
 }

@@ -23,7 +23,7 @@ void tcp_times_add(struct tcp_times *times, uint64_t ns);
 struct tcp_health {
 	struct tcp_times rtt, app_latency; /* of records with new samples */
 	uint64_t retransmits, retransmitted_bytes;
-	uint64_t out_of_order, duplicate_acks, zero_windows;
+	uint64_t out_of_order, late_unknown, duplicate_acks, zero_windows;
 };
 
 /** Add a record; one without RTT measurement adds nothing. */

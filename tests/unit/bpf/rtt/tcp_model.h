@@ -123,11 +123,10 @@ struct model {
 	struct conn_head head;
 	struct conn_rates rates;
 	struct conn_body body;
-	uint8_t seen[2][BYTES_MAX]; /* bytes that passed the point */
+	uint8_t seen[2][BYTES_MAX]; /* bytes that passed the point, also before we looked */
 	uint32_t highest[2];
 	uint64_t retransmitted_bytes[2], out_of_order[2];
 	uint32_t samples, echoes, turns;
-	bool has_many_gaps;
 };
 
 static double chance(void)
@@ -387,8 +386,8 @@ static uint32_t end_of(const struct packet_seen *p)
 	return p->off + p->len + !!(p->flags & (SYN | FIN));
 }
 
-/* The includer's: a segment that passes and is not skipped, the newest one of the log. */
-static void look(struct model *m, const struct packet_seen *p);
+/* The includer's: a segment that passes, the newest one of the log, and whether we look. */
+static void look(struct model *m, const struct packet_seen *p, bool is_observed);
 
 /* Segments of a buffer go on each for itself. */
 static void go_on(struct model *m, const struct packet_seen *p, int index)
@@ -420,9 +419,7 @@ static void pass(struct model *m, struct packet_seen packet)
 	m->log[m->n_log++] = packet;
 	if (index == m->first && m->first && packet.flags & SYN)
 		m->first++; /* a SYN that was sent again looks like the first one */
-	if (index >= m->first) {
-		look(m, &packet);
-	}
+	look(m, &packet, index >= m->first);
 	go_on(m, &packet, index);
 }
 

@@ -214,22 +214,40 @@ static void a_syn_with_another_number_is_another_connection(void **state)
 	assert_false(is_another(&conn, A, &segment));
 	segment = make(SYN, 101, 0, 0);
 	assert_true(is_another(&conn, A, &segment));
-	assert_true(is_stray(&conn, &segment)); /* it is open */
-	segment = make(SYN | ACK, 900, 102, 0);
-	assert_true(is_another(&conn, B, &segment));
-	assert_false(is_stray(&conn, &segment));
+	assert_true(is_stray(&conn, A, &segment)); /* it is open */
 	see(0, A, FIN | ACK, 101, 501, 0);
 	see(0, B, FIN | ACK, 501, 102, 0);
-	segment = make(SYN, 101, 0, 0);
 	assert_true(is_another(&conn, A, &segment));
-	assert_false(is_stray(&conn, &segment));
+	assert_false(is_stray(&conn, A, &segment));
 	begin();
 	see(0, A, ACK, 5000, 1, 0); /* found open */
 	segment = make(SYN, 4999, 0, 0);
 	assert_false(is_another(&conn, A, &segment));
 	segment = make(SYN, 5001, 0, 0);
 	assert_true(is_another(&conn, A, &segment));
-	assert_false(is_stray(&conn, &segment));
+	assert_false(is_stray(&conn, A, &segment));
+}
+
+/* RFC 5961, 4: an open end acknowledges neither SYN nor SYN+ACK of others. */
+static void a_syn_ack_without_its_syn_changes_no_open_connection(void **state)
+{
+	struct segment forged, syn, answer;
+
+	(void)state;
+	shake_hands();
+	for (int dir = A; dir <= B; dir++) {
+		forged = make(SYN | ACK, 900, 102, 0);
+		assert_true(is_another(&conn, dir, &forged));
+		assert_true(is_stray(&conn, dir, &forged));
+	}
+	syn = make(SYN, 7000, 0, 0);
+	assert_true(is_stray(&conn, A, &syn));
+	stray_observe(&conn, A, &syn);
+	assert_true(is_stray(&conn, B, &forged));
+	answer = make(SYN | ACK, 900, 7001, 0);
+	assert_true(is_stray(&conn, A, &answer));
+	assert_true(is_another(&conn, B, &answer));
+	assert_false(is_stray(&conn, B, &answer));
 }
 
 /* The effects that a flood with forged addresses can have, and those that it cannot. */
@@ -383,6 +401,33 @@ static void what_was_lost_before_is_out_of_order(void **state)
 	assert_int_equal(body.stats[A].out_of_order, 1);
 	see(1 * MS, A, ACK, 201, 501, 100);
 	assert_int_equal(body.stats[A].retransmitted, 1);
+}
+
+/* Every other hundred of the data is lost before it comes here. */
+static void see_alternate(uint32_t n)
+{
+	for (uint32_t i = 0; i <= n; i++)
+		see(1 * MS, A, ACK, 101 + 200 * i, 501, 100);
+}
+
+/* None of it was here before, and the gaps that are not listed are not called anything. */
+static void more_gaps_than_are_listed_are_unknown(void **state)
+{
+	enum { GAPS = CONN_GAPS + 5 };
+
+	(void)state;
+	shake_hands();
+	see_alternate(GAPS);
+	for (uint32_t i = 0; i < GAPS; i++)
+		see(1 * MS, A, ACK, 201 + 200 * i, 501, 100);
+	assert_int_equal(body.stats[A].retransmitted, 0);
+	assert_int_equal(body.stats[A].out_of_order, CONN_GAPS);
+	assert_int_equal(body.stats[A].late_unknown, GAPS - CONN_GAPS);
+	/* What was acknowledged is known again. */
+	see(1 * MS, B, ACK, 501, 301 + 200 * GAPS, 0);
+	see(1 * MS, A, ACK, 101 + 200 * GAPS, 501, 100);
+	assert_int_equal(body.stats[A].retransmitted, 1);
+	assert_int_equal(body.stats[A].late_unknown, GAPS - CONN_GAPS);
 }
 
 static void an_acknowledgment_may_be_inside_a_buffer(void **state)
@@ -724,6 +769,8 @@ int main(void)
 		cmocka_unit_test(both_fins_close),
 		cmocka_unit_test(a_fin_that_is_sent_again_is_no_data),
 		cmocka_unit_test(a_syn_with_another_number_is_another_connection),
+		cmocka_unit_test(
+			a_syn_ack_without_its_syn_changes_no_open_connection),
 		cmocka_unit_test(more_than_a_handshake_is_no_longer_half_open),
 		cmocka_unit_test(a_keepalive_is_not_data),
 		cmocka_unit_test(a_probe_of_a_closed_window_gives_no_sample),
@@ -732,6 +779,7 @@ int main(void)
 		cmocka_unit_test(
 			a_connection_that_was_open_is_timed_after_two_round_trips),
 		cmocka_unit_test(what_was_lost_before_is_out_of_order),
+		cmocka_unit_test(more_gaps_than_are_listed_are_unknown),
 		cmocka_unit_test(an_acknowledgment_may_be_inside_a_buffer),
 		cmocka_unit_test(the_first_segment_of_a_buffer_is_timed),
 		cmocka_unit_test(timers_are_spread_over_a_round_trip),

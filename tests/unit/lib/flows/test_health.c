@@ -163,6 +163,7 @@ static void each_count_is_in_one_record(void **state)
 		stats->retransmitted += (uint32_t)rand() % 3;
 		stats->retransmitted_bytes += (uint32_t)rand();
 		stats->out_of_order += (uint32_t)rand() % 3;
+		stats->late_unknown += (uint32_t)rand() % 3;
 		stats->duplicate_acks += (uint32_t)rand() % 3;
 		stats->zero_windows += (uint32_t)rand() % 3;
 		if (rand() % 4 == 0)
@@ -173,6 +174,7 @@ static void each_count_is_in_one_record(void **state)
 		sum.retransmits += record.retransmits;
 		sum.retransmitted_bytes += record.retransmitted_bytes;
 		sum.out_of_order += record.out_of_order;
+		sum.late_unknown += record.late_unknown;
 		sum.duplicate_acks += record.duplicate_acks;
 		sum.zero_windows += record.zero_windows;
 		assert_int_equal(sum.rtt_samples, stats->rtt.n);
@@ -182,6 +184,7 @@ static void each_count_is_in_one_record(void **state)
 		assert_int_equal(sum.retransmitted_bytes,
 				 stats->retransmitted_bytes);
 		assert_int_equal(sum.out_of_order, stats->out_of_order);
+		assert_int_equal(sum.late_unknown, stats->late_unknown);
 		assert_int_equal(sum.duplicate_acks, stats->duplicate_acks);
 		assert_int_equal(sum.zero_windows, stats->zero_windows);
 	}
