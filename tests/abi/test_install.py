@@ -243,6 +243,13 @@ class Install(unittest.TestCase):
         self.assertEqual({"libnetobs.so.0.2", "libc.so.6", "libncursesw.so.6",
                           "libtinfo.so.6"}, needed(command))
 
+    def test_the_command_starts_in_any_prefix(self):
+        prefix = self.root / "opt/netobs"
+        run(CMAKE, "--install", RELEASE, "--prefix", prefix)
+        command = prefix / "sbin/netobsctl"
+        self.assertIn(f"=> {prefix}/", run("ldd", command))
+        self.assertIn("netobsctl ", run(command, "--version"))
+
     def test_benchmarks_are_found_where_they_are_installed(self):
         command = self.prefix / "sbin/netobsctl"
         program = self.prefix / "libexec/netobs/netobs-bench"
