@@ -369,10 +369,16 @@ static void a_tuple_that_is_used_again_begins_anew(void **state)
 	assert_int_equal(prog_conn_counters(prog).created, 1);
 }
 
-/* Only the answer says whether the other end takes it. */
-static void a_syn_alone_ends_no_open_connection(void **state)
+/* RFC 5961, 4: only the answer shows that the other end takes it, and anyone can forge another. */
+static void a_syn_and_its_answer_end_an_open_connection(void **state)
 {
 	struct prog *prog = prog_test_open(&options);
+	struct tcp_frame answer = { .port = 1000,
+				    .is_answer = true,
+				    .flags = SYN | ACK,
+				    .seq = 70000,
+				    .ack = 80000,
+				    .us = 5000300 };
 	struct connection conn;
 	struct flow_key key;
 	uint64_t born;
@@ -385,16 +391,18 @@ static void a_syn_alone_ends_no_open_connection(void **state)
 		tcp_send(prog, (struct tcp_frame){ .port = 1000,
 						   .egress = true,
 						   .flags = SYN,
-						   .seq = 90000 + i * 7919,
+						   .seq = 90000 - i * 7919,
 						   .us = 5000000 });
+	tcp_send(prog, answer);
+	answer.is_answer = false;
+	answer.egress = true;
+	tcp_send(prog, answer);
 	assert_int_equal(conn.body->born_ns, born);
 	check_exchange(conn, connection_dir(&key));
-	tcp_send(prog, (struct tcp_frame){ .port = 1000,
-					   .is_answer = true,
-					   .flags = SYN | ACK,
-					   .seq = 70000,
-					   .ack = 90001,
-					   .us = 5000300 });
+	answer.is_answer = true;
+	answer.egress = false;
+	answer.ack = 90001 - 99 * 7919;
+	tcp_send(prog, answer);
 	assert_is_new(connection_of(prog, &key), born);
 }
 
@@ -424,7 +432,7 @@ int main(void)
 		cmocka_unit_test(a_packet_that_is_seen_twice_counts_once),
 		cmocka_unit_test(buffers_have_the_payload_of_all_their_segments),
 		cmocka_unit_test(a_tuple_that_is_used_again_begins_anew),
-		cmocka_unit_test(a_syn_alone_ends_no_open_connection),
+		cmocka_unit_test(a_syn_and_its_answer_end_an_open_connection),
 		cmocka_unit_test(without_it_nothing_is_kept),
 	};
 
