@@ -188,8 +188,8 @@ struct netobs_opts {
 	uint32_t max_flows;
 	/** With @p rtt: connections that are measured at a time, each at each interface. It is
 	 *  rounded up to a power of two. Default: 65536, and less where max_memory or the memory
-	 *  control group is small. Each takes 920 bytes of the kernel's memory, with
-	 *  @p on_alert 1304, from the start on. When all are in use, connections that have
+	 *  control group is small. Each takes 984 bytes of the kernel's memory, with
+	 *  @p on_alert 1368, from the start on. When all are in use, connections that have
 	 *  ended, were never completed or have been idle for 10 seconds make room. Echo requests
 	 *  between two addresses take the place of one incomplete connection. -EINVAL from
 	 *  netobs_new(): more than 16777216. */

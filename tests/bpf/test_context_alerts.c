@@ -263,7 +263,7 @@ static void memory_of_connections_is_as_documented(void **state)
 		assert_int_equal(netobs_connection_stats_get(f->ctx, &stats), 0);
 		assert_int_equal(stats.capacity, 4096);
 		assert_int_equal(stats.memory,
-				 opts.on_alert ? 4096 * 1304 : 4096 * 920);
+				 opts.on_alert ? 4096 * 1368 : 4096 * 984);
 		netobs_free(f->ctx);
 		f->ctx = NULL;
 		opts.on_alert = NULL;
