@@ -7,6 +7,7 @@
  * host, or overtaken. An entry lists CONN_GAPS gaps. If more are open, the others are in one range,
  * `unlisted`, together with the data between them. A segment in this range is either
  * retransmitted or out of order, and counts as unknown. An acknowledgment closes the gaps below it.
+ * All gaps of a connection that is older than its entry are in this range.
  *
  * If a connection is older than its entry, its first segment may be a retransmission, and bytes
  * that seem new may have been sent before. So segments are timed only once all data up to `next`
@@ -162,8 +163,7 @@ static __always_inline void data_again(const struct connection *conn, int dir,
 	struct conn_stats *stats = &conn->body->stats[dir];
 	struct conn_side *side = &conn->head->sides[dir];
 	__u32 end = segment->seq + old;
-	bool has_fin = segment->flags & TCP_FIN && end == side->next &&
-		       conn->head->state[dir] & CONN_FIN;
+	bool has_fin = segment->flags & TCP_FIN && old == segment_span(segment);
 
 	if (!(segment->flags & TCP_SYN)) {
 		if (conn->head->state[!dir] & CONN_ACKED)
@@ -249,14 +249,17 @@ static __always_inline bool data_synchronise(const struct connection *conn,
 	return false;
 }
 
-/* What is below @seq did not come, or not since the connection was found open. */
+/*
+ * What is below @seq did not come. If the connection is older than its entry, it may have come
+ * before that.
+ */
 static __always_inline void data_missed(const struct connection *conn, int dir,
 					__u32 seq)
 {
 	struct conn_stats *stats = &conn->body->stats[dir];
 	__u32 next = conn->head->sides[dir].next;
 
-	if (conn->head->state[dir] & CONN_SYNCED)
+	if (conn->head->state[dir] & CONN_SYN)
 		gap_add(stats, next, seq);
 	else
 		gap_widen(&stats->unlisted, next, seq);
