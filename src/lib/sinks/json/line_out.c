@@ -250,10 +250,9 @@ int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *hos
 	};
 	host->outage = &out->outage;
 	/* A trial, which ends in spec_finish(), sees whether there is the compressor. */
-	err = packer_open(&out->packer, &options.packer, host->log);
-	return err			 ?:
-		       spec_finish(spec) ?:
-					   open_line_output(out, spec, &options);
+	err = packer_open(&out->packer, &options.packer, host->log) ?:
+		      spec_finish(spec);
+	return err ? err : open_line_output(out, spec, &options);
 }
 
 void line_out_close_target(struct line_out *out)
