@@ -15,7 +15,7 @@
 /* What samples are of, and their units. */
 enum alert_metric {
 	ALERT_RTT,	   /* of 64 ns, as all durations of connections */
-	ALERT_APP_LATENCY, /* the same */
+	ALERT_APP_LATENCY, /* the same: conn_app_latency() */
 	ALERT_RETRANSMITS, /* parts per million of the bytes in about a second */
 	ALERT_RATE,	   /* bytes of data in a CONN_RATE_WINDOW */
 	ALERT_METRICS,

@@ -172,9 +172,10 @@ struct conn_stats {
 	struct conn_latency rtt;
 	/*
 	 * From the last byte of the other direction's data to the first byte of D's answer:
-	 * if D's sender is the server, its response time plus the way there and back; if it
-	 * is the client, its think time. Only where each side speaks in turn: an answer
-	 * begins after all data before it was acknowledged.
+	 * if D's sender is the server, it is the response time, which has the way from here to
+	 * the server and back in it, see conn_app_latency(); if it is the client, its think
+	 * time. Only where each side speaks in turn: an answer begins after all data before
+	 * it was acknowledged.
 	 */
 	struct conn_latency turn;
 	__u64 retransmitted_bytes; /* that were seen here before */
@@ -302,6 +303,17 @@ static __always_inline __u32 conn_client(const struct connection *conn)
 	return 1;
 }
 
+/* Whether conn_client() is more than a guess: between equal ports, only a SYN tells. */
+static __always_inline bool conn_knows_client(const struct connection *conn)
+{
+	const struct conn_head *head = conn->head;
+	const struct flow_key *key = &conn->body->key;
+
+	return head->opener != CONN_NEITHER ||
+	       (head->state[0] ^ head->state[1]) & CONN_SYN ||
+	       key->src_port != key->dst_port;
+}
+
 /* Where the data of a direction ends: a FIN has a number, too. */
 static __always_inline __u32 conn_data_end(const struct conn_head *head, int dir)
 {
@@ -324,6 +336,29 @@ static __always_inline __u32 conn_min(const struct conn_latency *latency)
 	__u32 previous = latency->previous_min;
 
 	return previous && previous < latency->min ? previous : latency->min;
+}
+
+/*
+ * The way from here to the server and back, of the @client's direction; 0: it is not known. A server
+ * may acknowledge each request with its answer, so that all round-trip times contain what the
+ * application takes; but its SYN+ACK waits for no application. Where that was not seen, a round-trip
+ * time that is shorter than all response times waited for no answer: the way takes no longer.
+ */
+static __always_inline __u32 conn_path(const struct connection *conn, __u32 client)
+{
+	const struct conn_stats *there = &conn->body->stats[client & 1];
+	const struct conn_stats *back = &conn->body->stats[!(client & 1)];
+	__u32 least = conn_min(&there->rtt), handshake = there->handshake;
+
+	if (handshake)
+		return handshake < least ? handshake : least;
+	return least < conn_min(&back->turn) ? least : 0;
+}
+
+/* What the server takes itself of the response time @turn. */
+static __always_inline __u32 conn_app_latency(__u32 turn, __u32 path)
+{
+	return turn > path ? turn - path : 0;
 }
 
 #endif

@@ -49,7 +49,8 @@ static uint32_t below(uint32_t n)
 struct client {
 	uint16_t port;
 	uint32_t seq, ack; /* the next ones of the client, and of the server */
-	uint64_t answered_ns; /* 0: not yet */
+	/* The least to the server and back, and of its answers. 0: none yet */
+	uint64_t path_ns, least_ns;
 };
 
 static void poke32(struct layer **at, uint32_t offset, uint32_t value)
@@ -96,6 +97,7 @@ static void send(struct prog *prog, const struct client *client, bool is_answer,
 struct sample {
 	int connection, metric, way; /* 0: to the server */
 	uint64_t ns, at_ns;
+	uint64_t least_ns; /* the baseline; 0: the least of these samples */
 };
 
 struct rule {
@@ -168,10 +170,11 @@ static bool take_token(struct rule *rule, uint64_t now_ns)
 static void judge_sample(size_t newest)
 {
 	const struct sample *sample = &model.samples[newest];
-	uint64_t tick = sample->at_ns / TICK_NS, least = UINT64_MAX;
+	uint64_t tick = sample->at_ns / TICK_NS,
+		 least = sample->least_ns ?: UINT64_MAX;
 
 	/* All are less than 10 s old, so the minimum is over all samples. */
-	for (size_t i = 0; i <= newest; i++) {
+	for (size_t i = 0; i <= newest && !sample->least_ns; i++) {
 		const struct sample *one = &model.samples[i];
 
 		if (one->connection == sample->connection &&
@@ -201,8 +204,38 @@ static void judge_sample(size_t newest)
 static void add_sample(int connection, int metric, int way, uint64_t ns,
 		       uint64_t at_ns)
 {
-	model.samples[model.n] =
-		(struct sample){ connection, metric, way, ns / 64 * 64, at_ns };
+	model.samples[model.n] = (struct sample){
+		.connection = connection,
+		.metric = metric,
+		.way = way,
+		.ns = ns / 64 * 64,
+		.at_ns = at_ns,
+	};
+	judge_sample(model.n++);
+}
+
+/* A round-trip time to the server. */
+static void add_path(struct client *client, int number, uint64_t ns,
+		     uint64_t at_ns)
+{
+	add_sample(number, ALERT_RTT, 0, ns, at_ns);
+	if (!client->path_ns || ns < client->path_ns)
+		client->path_ns = ns / 64 * 64;
+}
+
+/* An answer: what is not the way is the application's, with the least way so far. */
+static void add_answer(struct client *client, int number, uint64_t ns,
+		       uint64_t at_ns)
+{
+	if (!client->least_ns || ns < client->least_ns)
+		client->least_ns = ns;
+	model.samples[model.n] = (struct sample){
+		.connection = number,
+		.metric = ALERT_APP_LATENCY,
+		.ns = ns - client->path_ns,
+		.at_ns = at_ns,
+		.least_ns = client->least_ns - client->path_ns,
+	};
 	judge_sample(model.n++);
 }
 
@@ -287,13 +320,16 @@ static void open_connection(struct prog *prog, struct client *client,
 	send(prog, client, false, SYN, 0, ns);
 	client->seq++;
 	send(prog, client, true, SYN | ACK, 0, ns + 300000);
-	add_sample(number, ALERT_RTT, 0, 300000, ns + 300000);
+	add_path(client, number, 300000, ns + 300000);
 	client->ack++;
 	send(prog, client, false, ACK, 0, ns + 310000);
 	add_sample(number, ALERT_RTT, 1, 10000, ns + 310000);
 }
 
-/* A request, its acknowledgment, the answer, and its acknowledgment. */
+/*
+ * A request, its acknowledgment, the answer, and its acknowledgment. For how long the client rests
+ * before it is no sample.
+ */
 static void exchange(struct prog *prog, struct client *client, int number,
 		     uint64_t ns)
 {
@@ -301,15 +337,11 @@ static void exchange(struct prog *prog, struct client *client, int number,
 	uint64_t think = rtt + 64 * (1 + below(100000));
 
 	send(prog, client, false, ACK | PSH, 10, ns);
-	if (client->answered_ns) /* the client has thought */
-		add_sample(number, ALERT_APP_LATENCY, 1,
-			   ns - client->answered_ns, ns);
-	client->answered_ns = ns + think;
 	client->seq += 10;
 	send(prog, client, true, ACK, 0, ns + rtt);
-	add_sample(number, ALERT_RTT, 0, rtt, ns + rtt);
+	add_path(client, number, rtt, ns + rtt);
 	send(prog, client, true, ACK | PSH, 20, ns + think);
-	add_sample(number, ALERT_APP_LATENCY, 0, think, ns + think);
+	add_answer(client, number, think, ns + think);
 	client->ack += 20;
 	send(prog, client, false, ACK, 0, ns + think + back);
 	add_sample(number, ALERT_RTT, 1, back, ns + think + back);
@@ -378,6 +410,68 @@ static void use_rule(struct prog *prog, const char *text)
 	model.n_rules = 1;
 	snprintf(model.rules[0].text, sizeof(model.rules[0].text), "%s", text);
 	use_rules(prog);
+}
+
+/*
+ * A keep-alive client that rests for 400 ms between its requests, over a way of 20 ms, and a server
+ * that answers in @think_us, and acknowledges with the answer.
+ */
+static void keep_alive(struct prog *prog, uint16_t port, bool shakes_hands,
+		       uint64_t think_us)
+{
+	struct client client = { .port = port, .seq = 100, .ack = 500 };
+	uint64_t ns = 1000000000000;
+
+	if (shakes_hands) {
+		send(prog, &client, false, SYN, 0, ns);
+		client.seq++;
+		send(prog, &client, true, SYN | ACK, 0, ns + 20000000);
+		client.ack++;
+		send(prog, &client, false, ACK, 0, ns + 20010000);
+	}
+	/* For longer than a round-trip time is kept. */
+	for (int i = 0; i < 80; i++) {
+		send(prog, &client, false, ACK | PSH, 10, ns += 400000000);
+		client.seq += 10;
+		send(prog, &client, true, ACK | PSH, 20,
+		     ns += 20000000 + 1000 * think_us);
+		client.ack += 20;
+		prog_read_alerts(prog);
+	}
+}
+
+/* What the client and the way take is not the application's. */
+static void application_latency_is_the_servers_own(void **state)
+{
+	static const struct {
+		uint16_t port;
+		bool shakes_hands;
+		uint64_t think_us, fired;
+	} cases[] = {
+		{ 7000, true, 500, 0 },	  /* over neither */
+		{ 7001, true, 2000, 80 }, /* without the way, 2 ms */
+		{ 7002, false, 2000, 0 }, /* the way is not known */
+		{ SERVER_PORT, true, 2000, 80 },
+		{ SERVER_PORT, false, 2000, 0 }, /* nor is the client */
+		{ 70, true, 2000, 80 }, /* the client has the lower port */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct prog *prog = prog_test_open(&options);
+
+		forget(prog);
+		use_rule(prog, "app_latency > 1ms hold 0s limit none");
+		model.rules[0].metric = ALERT_APP_LATENCY;
+		keep_alive(prog, cases[i].port, cases[i].shakes_hands,
+			   cases[i].think_us);
+		assert_int_equal(model.fired[0], cases[i].fired);
+		if (!cases[i].fired)
+			continue;
+		assert_int_equal(model.last.value, 2000000 / 64);
+		assert_int_equal(model.last.baseline, 2000000 / 64);
+		assert_int_equal(model.last.dir, model.last.client);
+	}
 }
 
 /* 1,000,000 bytes in 99.6 ms are 80.3 Mbit/s. */
@@ -630,6 +724,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_rules_fire_as_those_of_the_model),
+		cmocka_unit_test(application_latency_is_the_servers_own),
 		cmocka_unit_test(the_rate_is_that_of_a_window),
 		cmocka_unit_test(retransmissions_are_a_share_of_bytes),
 		cmocka_unit_test(a_new_rule_is_not_silent_for_an_earlier_one),

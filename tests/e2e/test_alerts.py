@@ -85,6 +85,23 @@ class Alerts(lab.LabTest):
             self.assertEqual(fired, counts[rule]["held"] > 0, rule)
             self.assertEqual((0, 0), (counts[rule]["limited"], counts[rule]["lost"]))
 
+    def test_neither_the_path_nor_the_client_is_a_slow_server(self):
+        """A keep-alive connection of a client that rests, to a server that answers at once."""
+        link = relay.Link(self.lab, DELAY_MS * 1000)
+        link.serve()
+        slow, every = (f"app_latency > {limit} hold 0s limit none"
+                       for limit in (f"{DELAY_MS - 50}ms", "0ns"))
+        process = self.start(link, "--stats", "--rule", slow, "--rule", every)
+        found = link.talk("rest", 2 * TALK_SECONDS)
+        alerts, errors = self.finish(process)
+        counts = self.counts(errors)
+        self.note(f"{len(found['times'])} answers, {len(alerts)} samples, "
+                  f"{max(alert['Value'] for alert in alerts) / 1e6:.2f} ms at most")
+        self.assertEqual(0, counts[slow]["broken"])
+        # An answer that takes no longer than the path did so far is not over 0.
+        self.assertIn(len(alerts), range(1, len(found["times"]) + 1))
+        self.assertEqual({"to_server"}, {alert["Way"] for alert in alerts})
+
     def test_an_alert_comes_with_its_sample(self):
         link = relay.Link(self.lab, 2_000)
         link.serve()

@@ -292,6 +292,28 @@ static __always_inline bool take_loss(struct noted_segment *noted,
 				 noted->segment.tick, &noted->sample.value);
 }
 
+/*
+ * What the server takes for its answer, without the way to it. False: the client has spoken, or one of
+ * both is not known.
+ */
+static __always_inline bool take_app_latency(struct noted_segment *noted)
+{
+	const struct conn_latency *turn;
+	__u32 client, path;
+	struct connection conn;
+
+	if (!connection_at(noted->index, &conn) || !conn_knows_client(&conn))
+		return false;
+	client = conn_client(&conn) & 1;
+	path = conn_path(&conn, client);
+	if (noted->sample.dir != client || !path)
+		return false;
+	turn = &conn.body->stats[!client].turn;
+	noted->sample.value = conn_app_latency(turn->last, path);
+	noted->sample.baseline = conn_app_latency(conn_min(turn), path);
+	return true;
+}
+
 /* The value of a sample. False: there is none. */
 static __always_inline bool take_value(struct noted_segment *noted,
 				       const struct alert_table *table,
@@ -309,8 +331,7 @@ static __always_inline bool take_value(struct noted_segment *noted,
 		sample->value = stats[!dir].rtt.last;
 		sample->baseline = conn_min(&stats[!dir].rtt);
 	} else if (metric == ALERT_APP_LATENCY) {
-		sample->value = stats[dir].turn.last;
-		sample->baseline = conn_min(&stats[dir].turn);
+		return take_app_latency(noted);
 	} else if (metric == ALERT_RATE) {
 		sample->value = noted->segment.window_bytes;
 	} else {

@@ -3,11 +3,12 @@
 The ends of a TCP connection, and what they and their kernel measure:
 
     chat.py serve ADDRESS PORT THINK_MS
-    chat.py pingpong|bulk ADDRESS PORT SECONDS
+    chat.py pingpong|rest|bulk ADDRESS PORT SECONDS
 
 A client prints one line of JSON: its port, the smoothed round-trip times that TCP_INFO had
-meanwhile, the least one and the retransmitted segments at the end, and how long answers took,
-all in microseconds.
+meanwhile, the least one and the retransmitted segments at the end, how long answers took, and how
+long the server took for each, which the answer says; all in microseconds. In "rest", the client
+does so for long between its requests.
 """
 
 import json
@@ -18,7 +19,7 @@ import threading
 import time
 
 REQUEST, BULK = b"?" * 200, b"x" * 16384
-PAUSE_S = 0.005
+PAUSE_S, REST_S = 0.005, 0.4
 LOOK_S = 0.02
 PACE = 4_000_000  # bytes per second, so that queues are short
 SO_MAX_PACING_RATE = 47
@@ -35,8 +36,10 @@ def answer(connection, think_s):
             pending += data.count(REQUEST[:1])
             while pending >= len(REQUEST):
                 pending -= len(REQUEST)
+                begin = time.monotonic()
                 time.sleep(think_s)
-                connection.sendall(b"!" * len(REQUEST))
+                took = b"%d" % ((time.monotonic() - begin) * 1e9)
+                connection.sendall(took.ljust(len(REQUEST)))
 
 
 def serve(address, port, think_ms):
@@ -66,21 +69,27 @@ class Info:
 
 
 def ask(connection):
+    """How long the server took."""
     connection.sendall(REQUEST)
-    left = len(REQUEST)
-    while left:
-        left -= len(connection.recv(left))
+    answer = b""
+    while len(answer) < len(REQUEST):
+        answer += connection.recv(len(REQUEST) - len(answer))
+    return int(answer) / 1e3
 
 
-def pingpong(connection, info, end):
-    times = []
+def pingpong(connection, info, end, pause_s=PAUSE_S):
+    times, thoughts = [], []
     while time.monotonic() < end:
         begin = time.monotonic()
-        ask(connection)
+        thoughts.append(ask(connection))
         times.append((time.monotonic() - begin) * 1e6)
         info.look()
-        time.sleep(PAUSE_S)
-    return times
+        time.sleep(pause_s)
+    return times, thoughts
+
+
+def rest(connection, info, end):
+    return pingpong(connection, info, end, REST_S)
 
 
 def bulk(connection, info, end):
@@ -91,7 +100,7 @@ def bulk(connection, info, end):
         if now >= next_look:
             info.look()
             next_look = now + LOOK_S
-    return []
+    return [], []
 
 
 def client(kind, address, port, seconds):
@@ -100,12 +109,12 @@ def client(kind, address, port, seconds):
         info = Info(connection)
         # netobs times no segment for a millisecond after the SYN, but the kernel does.
         time.sleep(PAUSE_S)
-        times = {"pingpong": pingpong, "bulk": bulk}[kind](
+        times, thoughts = {"pingpong": pingpong, "rest": rest, "bulk": bulk}[kind](
             connection, info, time.monotonic() + seconds)
         # What is under way is acknowledged meanwhile.
         time.sleep(max(0.5, 4 * info.read(RTT) / 1e6))
         print(json.dumps({"port": connection.getsockname()[1], "rtts": info.rtts,
-                          "min": info.read(MIN_RTT), "times": times,
+                          "min": info.read(MIN_RTT), "times": times, "thoughts": thoughts,
                           "retransmits": info.read(TOTAL_RETRANS)}), flush=True)
 
 

@@ -127,6 +127,7 @@ struct model {
 	uint32_t highest[2];
 	uint64_t retransmitted_bytes[2], out_of_order[2];
 	uint32_t samples, echoes, turns;
+	uint32_t answers, answers_known, answers_compared; /* of the server */
 };
 
 static double chance(void)
@@ -531,8 +532,10 @@ static void draw_network(struct model *m)
 	for (int i = 0; i < 2; i++) {
 		m->delay[i] = chance() < 0.5 ? between(10 * US, 200 * US) :
 					       between(200 * US, 50 * MS);
-		m->think[i] = chance() < 0.5 ? between(0, 300 * US) :
-					       between(1 * MS, 60 * MS);
+		m->think[i] = chance() < 0.2 ? 0 :
+			      chance() < 0.5 ? between(0, 300 * US) :
+			      chance() < 0.8 ? between(1 * MS, 60 * MS) :
+					       between(60 * MS, 400 * MS);
 	}
 	m->jitter = chance() < 0.3 ? between(1, m->delay[0]) : 0;
 	m->loss_before = is_lossy && chance() < 0.5 ? chance() * 0.1 : 0;

@@ -522,6 +522,46 @@ static void an_answer_is_timed_from_the_last_byte_of_the_question(void **state)
 	assert_ns(conn_min(&body.stats[A].rtt), 10 * MS);
 }
 
+/* For longer than a round-trip time is kept, over a way of 10 ms. */
+static void ask_for_long(bool is_acked_first)
+{
+	uint32_t asked = 101, answered = 501;
+
+	for (int i = 0; i < 300; i++) {
+		ask(&asked, answered);
+		if (is_acked_first)
+			see(10 * MS, B, ACK, answered, asked, 0);
+		see(30 * MS + (is_acked_first ? 0 : 10 * MS), B, ACK | PSH,
+		    answered, asked, 1000);
+		answered += 1000;
+		see(1 * MS, A, ACK, asked, answered, 0);
+	}
+}
+
+static void the_way_to_the_server_is_no_time_of_the_application(void **state)
+{
+	(void)state;
+	for (int is_acked_first = 0; is_acked_first < 2; is_acked_first++) {
+		shake_hands();
+		ask_for_long(is_acked_first);
+		assert_true(conn_knows_client(&conn));
+		assert_int_equal(conn_client(&conn), A);
+		assert_ns(conn_path(&conn, A), 10 * MS);
+		assert_ns(conn_app_latency(body.stats[B].turn.last,
+					   conn_path(&conn, A)),
+			  30 * MS);
+		/* As found open, with equal ports. */
+		body.stats[A].handshake = 0;
+		head.opener = CONN_NEITHER;
+		assert_int_equal(!!conn_path(&conn, A), is_acked_first);
+		head.state[A] = head.state[B] = 0;
+		assert_false(conn_knows_client(&conn));
+		body.key.src_port = 1;
+		assert_true(conn_knows_client(&conn));
+	}
+	assert_int_equal(conn_app_latency(5, 7), 0);
+}
+
 static void streams_and_pipelines_have_no_turns(void **state)
 {
 	uint32_t a = 101, b = 501;
@@ -785,6 +825,8 @@ int main(void)
 		cmocka_unit_test(timers_are_spread_over_a_round_trip),
 		cmocka_unit_test(
 			an_answer_is_timed_from_the_last_byte_of_the_question),
+		cmocka_unit_test(
+			the_way_to_the_server_is_no_time_of_the_application),
 		cmocka_unit_test(streams_and_pipelines_have_no_turns),
 		cmocka_unit_test(a_question_that_is_repeated_has_no_timed_answer),
 		cmocka_unit_test(the_peak_rate_is_that_of_the_busiest_window),
