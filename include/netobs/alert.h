@@ -38,7 +38,7 @@ struct netobs;
 enum netobs_alert_metric {
 	/** A round-trip time: netobs_connection_way.rtt. Nanoseconds. */
 	NETOBS_ALERT_RTT = 0,
-	/** The time of an answer: netobs_connection_way.app. Nanoseconds. */
+	/** What the server takes for an answer: netobs_connection_way.app. Nanoseconds. */
 	NETOBS_ALERT_APP_LATENCY = 1,
 	/** The share of retransmitted bytes in a window of about a second in which data were
 	 *  sent. Parts per million. */

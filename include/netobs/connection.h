@@ -2,7 +2,7 @@
 /**
  * @file connection.h
  * The health of TCP connections, as their packets show it at an interface: round-trip
- * times, application latency, retransmissions. Measured with netobs_opts.rtt, of every
+ * times, response times and application latency, retransmissions. Measured with netobs_opts.rtt, of every
  * connection that crosses an observed interface, whether a host of it is this one or not.
  *
  * What each end sends is a way of its own. The round-trip time of a way is the time from
@@ -68,10 +68,20 @@ struct netobs_connection_way {
 	/** From data at the interface to their acknowledgement by the other end; for a buffer
 	 *  of several segments (GSO, GRO), of its first segment. */
 	struct netobs_latency rtt;
-	/** From the last byte of a request of this end to the first byte of the answer, as
-	 *  both pass the interface. Only where the ends speak in turn: an answer begins
-	 *  after all data before it was acknowledged. */
+	/** Response time, to the server: from the last byte of a request of the client to the
+	 *  first byte of the answer, as both pass the interface. Only where the ends speak in
+	 *  turn: an answer begins after all data before it was acknowledged. All of these three
+	 *  are without samples where the client is not known. */
+	struct netobs_latency response;
+	/** Application latency, to the server: what the server takes itself of the response
+	 *  times. The way from the interface to the server and back is left out: the least
+	 *  round-trip time that is known, of the handshake and of the last 10 to 20 seconds.
+	 *  Without samples if that is not known: without the handshake, where each
+	 *  acknowledgement may have waited for the answer. Its classes are all 0. */
 	struct netobs_latency app;
+	/** Think time, to the client: from the last byte of an answer of the server to the first
+	 *  byte of the client's next request, as both pass the interface. */
+	struct netobs_latency think;
 	/** From this end's SYN, or SYN+ACK, to its acknowledgement; 0: not seen. */
 	uint64_t handshake_rtt_ns;
 	uint64_t data_bytes; /**< of data, each once, without headers */
@@ -92,8 +102,8 @@ struct netobs_connection_way {
 /** A connection at an interface. Library-allocated, read-only, grows at the end. */
 struct netobs_connection {
 	size_t sz; /**< of the struct, as the library knows it */
-	/** The end that sent the SYN, if that was seen; else the end with the higher port.
-	 *  Network byte order; IPv4 as ::ffff:a.b.c.d. */
+	/** The end that sent the SYN, if that was seen; else the end with the higher port; with
+	 *  equal ports, either. Network byte order; IPv4 as ::ffff:a.b.c.d. */
 	uint8_t client[16];
 	uint8_t server[16];
 	uint16_t client_port;

@@ -81,8 +81,10 @@ enum netobs_flow_field {
 	NETOBS_HAS_HANDSHAKE_RTT = 1 << 13, /**< handshake_rtt_ns */
 	/** retransmits, retransmitted_bytes, out_of_order, late_unknown, duplicate_acks, zero_windows */
 	NETOBS_HAS_TCP_HEALTH = 1 << 14,
-	/** app_latency_ns, app_latency_min_ns, app_latency_max_ns, app_responses */
-	NETOBS_HAS_APP_LATENCY = 1 << 15
+	/** app_latency_ns, app_latency_min_ns, app_latency_max_ns */
+	NETOBS_HAS_APP_LATENCY = 1 << 15,
+	/** response_time_ns, response_time_min_ns, response_time_max_ns, app_responses */
+	NETOBS_HAS_RESPONSE_TIME = 1 << 16
 };
 
 /** One place a flow was seen at. Grows at the end: see netobs_flow.point_size. */
@@ -172,7 +174,11 @@ struct netobs_flow {
 	uint64_t rtt_min_ns;
 	uint64_t rtt_max_ns;
 	uint64_t handshake_rtt_ns;
-	uint64_t app_latency_ns; /**< until dst answers requests of src; smoothed */
+	/** from a request of src, the client, to the answer of dst; smoothed */
+	uint64_t response_time_ns;
+	uint64_t response_time_min_ns;
+	uint64_t response_time_max_ns;
+	uint64_t app_latency_ns; /**< what dst takes of that: netobs_connection_way.app */
 	uint64_t app_latency_min_ns;
 	uint64_t app_latency_max_ns;
 	uint64_t retransmitted_bytes;

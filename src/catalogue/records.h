@@ -59,6 +59,10 @@ struct record_field {
 	~, (RECORD_OFFSET(kind, member), RECORD_SIZE(kind, member), UINT64_MAX)
 #define KNOWN_RTT(kind, member) \
 	~, (RECORD_OFFSET(kind, rtt.samples), sizeof(uint64_t), UINT64_MAX)
+#define KNOWN_RESPONSE(kind, member) \
+	~, (RECORD_OFFSET(kind, response.samples), sizeof(uint64_t), UINT64_MAX)
+#define KNOWN_THINK(kind, member) \
+	~, (RECORD_OFFSET(kind, think.samples), sizeof(uint64_t), UINT64_MAX)
 #define KNOWN_APP(kind, member) \
 	~, (RECORD_OFFSET(kind, app.samples), sizeof(uint64_t), UINT64_MAX)
 #define KNOWN_BIT(bit) \

@@ -21,6 +21,7 @@ import statistics
 import subprocess
 
 from lib import bpf
+from lib import chat
 from lib import lab
 from lib import observer
 from lib import packets
@@ -38,6 +39,8 @@ TRIES = 5  # what disturbs a measurement on a busy machine is not there each tim
 AT_ONCE, QUIET_MS = 2, 10  # links with at least this delay do not disturb each other
 SHARE, LEAST_US, LEAST_SHARE = 0.05, 50, 0.001
 THINK_MS = 50
+THINKS_MS = (0, 1, 10, 30, 200)
+THINK_LEAST_NS = 100_000
 CLASS_0_BITS, CLASSES = 14, 16 # netobs_latency.classes
 COUNTS = {"Retransmits", "BytesRetransmitted", "OutOfOrder", "LateUnknown", "DuplicateAcks", "ZeroWindows"}
 
@@ -119,12 +122,12 @@ class Accuracy(lab.LabTest):
 
 
 class Rtt(lab.LabTest):
-    def start(self, link, *arguments):
+    def start(self, link, *arguments, at=None):
         """netobsctl in a; it ends with finish()."""
         process = self.lab.spawn(observer.netobsctl(), *arguments, "-i", "eth0", "-o",
-                                 "json", ns=link.a, stdout=subprocess.PIPE,
+                                 "json", ns=at or link.a, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True)
-        lab.wait_for(lambda: bpf.attached(link.a, "eth0") == 2, "netobsctl")
+        lab.wait_for(lambda: bpf.attached(at or link.a, "eth0") == 2, "netobsctl")
         return process
 
     def finish(self, process):
@@ -152,14 +155,52 @@ class Rtt(lab.LabTest):
         way = lines[-1]["ToServer"]
         # The client measures the same and what its scheduler adds.
         took = min(found["times"]) * 1000
-        self.note(f"answers took {took / 1e6:.2f} ms at least, application latency "
+        self.note(f"answers took {took / 1e6:.2f} ms at least, response time "
+                  f"{way['MinResponseTimeNs'] / 1e6:.2f} ms, application latency "
                   f"{way['MinAppLatencyNs'] / 1e6:.2f} ms, round trip "
                   f"{way['MinRttNs'] / 1e6:.2f} ms")
-        self.assertLess(abs(way["MinAppLatencyNs"] - took), SHARE * took)
-        self.assertGreaterEqual(way["MinAppLatencyNs"], THINK_MS * 1_000_000)
+        self.assertLess(abs(way["MinResponseTimeNs"] - took), SHARE * took)
+        self.assertGreaterEqual(way["MinResponseTimeNs"], THINK_MS * 1_000_000)
+        self.assertLess(abs(way["MinAppLatencyNs"] - THINK_MS * 1_000_000),
+                        SHARE * THINK_MS * 1_000_000)
         self.assertLessEqual(abs(way["AppResponses"] - len(found["times"])), 1)
         self.assertLess(way["MinRttNs"], THINK_MS * 1_000_000)
         self.assertLess(abs(way["MinRttNs"] / 1000 - found["min"]), SHARE * found["min"])
+
+    def wrong_latencies(self, lines, found, where):
+        """What of a connection is not as its server noted it."""
+        line = [line for line in lines if line["SrcPort"] == found["port"]][-1]
+        there, back = line["ToServer"], line["ToClient"]
+        noted, ours = min(found["thoughts"]) * 1000, there["MinAppLatencyNs"]
+        self.note(f"at the {where}: server {noted / 1e6:.3f} ms at least, application latency "
+                  f"{ours / 1e6:.3f} ms, response time {there['MinResponseTimeNs'] / 1e6:.3f} ms, "
+                  f"client {back['MinClientThinkTimeNs'] / 1e6:.3f} ms")
+        self.assertFalse([name for name in back if "App" in name or "Response" in name], back)
+        self.assertFalse([name for name in there if "Think" in name], there)
+        self.assertGreater(back["MinClientThinkTimeNs"], found["pause"] * 1e9)
+        if abs(ours - noted) > max(SHARE * noted, THINK_LEAST_NS):
+            yield f"at the {where}: {ours} ns, the server noted {noted}"
+
+    def test_application_latency_is_what_the_server_takes(self):
+        """Wherever it is observed, and for as long as the client rests."""
+        link = relay.Link(self.lab, 20_000)
+        kinds = {"pingpong": chat.PAUSE_S, "rest": chat.REST_S}
+        for i, think_ms in enumerate(THINKS_MS):
+            link.serve(think_ms=think_ms, port=relay.PORT + i)
+        for kind, pause in kinds.items():
+            for _ in range(TRIES):
+                watchers = {where: self.start(link, "tcp", "--interval", "0.1", at=ns)
+                            for where, ns in (("client", link.a), ("server", link.b))}
+                with concurrent.futures.ThreadPoolExecutor(len(THINKS_MS)) as pool:
+                    found = list(pool.map(lambda i, kind=kind: link.talk(
+                        kind, SECONDS, port=relay.PORT + i), range(len(THINKS_MS))))
+                lines = {where: self.finish(process) for where, process in watchers.items()}
+                why = [text for where in lines for one in found
+                       for text in self.wrong_latencies(lines[where], {**one, "pause": pause},
+                                                        where)]
+                if not why:
+                    break
+            self.assertEqual([], why)
 
     def test_round_trip_times_are_those_of_tshark(self):
         """Of all answers without a loss, by the packets that tcpdump saw at the same point."""
@@ -242,7 +283,8 @@ class Rtt(lab.LabTest):
         self.assertEqual(2, len(records))
         for record in records:
             self.assertFalse([name for name in record
-                              if "Rtt" in name or "App" in name or name in COUNTS], record)
+                              if "Rtt" in name or "App" in name or "Response" in name
+                              or name in COUNTS], record)
 
     def test_a_table_a_screen_and_keys(self):
         link = relay.Link(self.lab, 20_000)

@@ -50,6 +50,24 @@ static struct netobs_latency latency_of(const struct conn_latency *from)
 	return latency;
 }
 
+/* What of response times is the server's. Of single ones only their sum is known, not their classes. */
+static struct netobs_latency app_of(const struct conn_latency *turn, uint32_t path)
+{
+	const uint64_t paths = (uint64_t)turn->n * path;
+
+	if (!path || !turn->n)
+		return (struct netobs_latency){ 0 };
+	return (struct netobs_latency){
+		.samples = turn->n,
+		.sum_ns = connection_ns(turn->sum > paths ? turn->sum - paths : 0),
+		.last_ns = connection_ns(conn_app_latency(turn->last, path)),
+		.smoothed_ns =
+			connection_ns(conn_app_latency(turn->smoothed, path)),
+		.min_ns = connection_ns(conn_app_latency(conn_min(turn), path)),
+		.max_ns = connection_ns(conn_app_latency(turn->max, path)),
+	};
+}
+
 static uint64_t peak_bytes_per_s(const struct conn_rate *rate)
 {
 	const uint64_t window_ns = (uint64_t)CONN_RATE_WINDOW << CONN_TICK_SHIFT;
@@ -64,7 +82,6 @@ static struct netobs_connection_way way_of(const struct connection *conn, int di
 
 	return (struct netobs_connection_way){
 		.rtt = latency_of(&stats->rtt),
-		.app = latency_of(&conn->body->stats[!dir].turn),
 		.handshake_rtt_ns = connection_ns(stats->handshake),
 		.data_bytes = conn_data_bytes(conn, dir),
 		.peak_bytes_per_s = peak_bytes_per_s(&conn->rates->sides[dir]),
@@ -76,6 +93,19 @@ static struct netobs_connection_way way_of(const struct connection *conn, int di
 		.zero_windows = stats->zero_windows,
 		.syn_retries = stats->syn_retries,
 	};
+}
+
+/* @ways: to the server, and to the client. */
+static void add_turns(const struct connection *conn, uint32_t client,
+		      struct netobs_connection_way ways[2])
+{
+	const struct conn_stats *stats = conn->body->stats;
+
+	if (!conn_knows_client(conn))
+		return;
+	ways[0].response = latency_of(&stats[!client].turn);
+	ways[0].app = app_of(&stats[!client].turn, conn_path(conn, client));
+	ways[1].think = latency_of(&stats[client].turn);
 }
 
 static enum netobs_connection_state
@@ -164,8 +194,8 @@ static void pass_connection(const struct reading *reading,
 	const struct netif *netif =
 		host_find(host, conn->body->key.netns, conn->body->key.ifindex);
 	const int client = (int)conn_client(conn);
-	const struct netobs_connection_way ways[] = { way_of(conn, client),
-						      way_of(conn, !client) };
+	struct netobs_connection_way ways[] = { way_of(conn, client),
+						way_of(conn, !client) };
 	const struct ip_addr *ends[] = { &conn->body->key.src,
 					 &conn->body->key.dst };
 	const uint16_t ports[] = { conn->body->key.src_port,
@@ -190,6 +220,7 @@ static void pass_connection(const struct reading *reading,
 	if (reading->now_ns - last_ns >
 	    (has_ended(out.state) ? ENDED_S : IDLE_S) * NSEC_PER_SEC)
 		return;
+	add_turns(conn, (uint32_t)client, ways);
 	out.client_process = process_of(reading, conn, !client, &processes[0]);
 	out.server_process = process_of(reading, conn, client, &processes[1]);
 	memcpy(out.client, ends[client]->bytes, sizeof(out.client));

@@ -90,17 +90,29 @@ static void fill_rtt(const struct conn_stats *stats,
 	record->rtt_samples = TAKE_NEW(reported->rtt_samples, stats->rtt.n);
 }
 
-/* @turn: of the direction that answers. */
-static void fill_app(const struct conn_latency *turn,
-		     struct health_reported *reported, struct netobs_flow *record)
+/* Of the direction that the client sends. */
+static void fill_response(const struct connection *conn, uint32_t client,
+			  struct health_reported *reported,
+			  struct netobs_flow *record)
 {
+	const struct conn_latency *turn = &conn->body->stats[!client].turn;
+	const uint32_t path = conn_path(conn, client), least = conn_min(turn);
+
 	if (!turn->n)
 		return;
-	record->has |= NETOBS_HAS_APP_LATENCY;
-	record->app_latency_ns = connection_ns(turn->smoothed);
-	record->app_latency_min_ns = connection_ns(conn_min(turn));
-	record->app_latency_max_ns = connection_ns(turn->max);
+	record->has |= NETOBS_HAS_RESPONSE_TIME;
+	record->response_time_ns = connection_ns(turn->smoothed);
+	record->response_time_min_ns = connection_ns(least);
+	record->response_time_max_ns = connection_ns(turn->max);
 	record->app_responses = TAKE_NEW(reported->responses, turn->n);
+	if (!path)
+		return;
+	record->has |= NETOBS_HAS_APP_LATENCY;
+	record->app_latency_ns =
+		connection_ns(conn_app_latency(turn->smoothed, path));
+	record->app_latency_min_ns = connection_ns(conn_app_latency(least, path));
+	record->app_latency_max_ns =
+		connection_ns(conn_app_latency(turn->max, path));
 }
 
 static void fill_counts(const struct conn_stats *stats,
@@ -131,7 +143,8 @@ void health_fill(struct health *health, const struct connection *conn,
 	fill_rtt(&stats[dir], reported, record);
 	if (conn->body->key.proto != IP_PROTO_TCP)
 		return;
-	fill_app(&stats[!dir].turn, reported, record);
+	if (conn_knows_client(conn) && conn_client(conn) == (uint32_t)dir)
+		fill_response(conn, (uint32_t)dir, reported, record);
 	fill_counts(&stats[dir], reported, record);
 }
 

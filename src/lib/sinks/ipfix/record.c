@@ -218,7 +218,8 @@ static void add_processes(struct record_flow *record,
 /* One of these is known. */
 enum {
 	HAS_HEALTH = NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
-		     NETOBS_HAS_TCP_HEALTH | NETOBS_HAS_APP_LATENCY
+		     NETOBS_HAS_TCP_HEALTH | NETOBS_HAS_APP_LATENCY |
+		     NETOBS_HAS_RESPONSE_TIME
 };
 
 enum layout_kind record_from_flow(struct record_flow *record,

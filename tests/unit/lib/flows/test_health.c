@@ -117,6 +117,7 @@ static void values_are_those_of_the_flows_direction(void **state)
 		.n = 3, .smoothed = 100, .min = 90, .previous_min = 80, .max = 200
 	};
 	conn.body->stats[dir].handshake = 110;
+	conn.head->opener = (uint8_t)dir;
 	conn.body->stats[!dir].turn = (struct conn_latency){
 		.n = 2, .smoothed = 5000, .min = 4000, .max = 6000
 	};
@@ -125,6 +126,7 @@ static void values_are_those_of_the_flows_direction(void **state)
 
 	record = record_of(f, &sampled);
 	assert_int_equal(record.has, NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
+					     NETOBS_HAS_RESPONSE_TIME |
 					     NETOBS_HAS_APP_LATENCY |
 					     NETOBS_HAS_TCP_HEALTH);
 	assert_int_equal(record.rtt_ns, 6400);
@@ -132,9 +134,12 @@ static void values_are_those_of_the_flows_direction(void **state)
 	assert_int_equal(record.rtt_max_ns, 12800);
 	assert_int_equal(record.rtt_samples, 3);
 	assert_int_equal(record.handshake_rtt_ns, 7040);
-	assert_int_equal(record.app_latency_ns, 320000);
-	assert_int_equal(record.app_latency_min_ns, 256000);
-	assert_int_equal(record.app_latency_max_ns, 384000);
+	assert_int_equal(record.response_time_ns, 320000);
+	assert_int_equal(record.response_time_min_ns, 256000);
+	assert_int_equal(record.response_time_max_ns, 384000);
+	assert_int_equal(record.app_latency_ns, 320000 - 5120);
+	assert_int_equal(record.app_latency_min_ns, 256000 - 5120);
+	assert_int_equal(record.app_latency_max_ns, 384000 - 5120);
 	assert_int_equal(record.app_responses, 2);
 	assert_int_equal(record.retransmits, 4);
 	assert_int_equal(record.zero_windows, 0);
@@ -143,6 +148,66 @@ static void values_are_those_of_the_flows_direction(void **state)
 	assert_int_equal(record.has, NETOBS_HAS_TCP_HEALTH);
 	assert_int_equal(record.retransmits, 0);
 	assert_int_equal(record.zero_windows, 9);
+}
+
+/* Both ends have answered: of the client, that is how long it rests. */
+static void only_the_server_has_response_times(void **state)
+{
+	static const struct {
+		uint16_t src, dst;
+		uint8_t opener; /* of @src: 0 */
+		uint32_t rtt, handshake;
+		bool is_client, has_app;
+		uint32_t app;
+	} cases[] = {
+		{ 40000, 443, 0, 50, 40, true, true, 60 },
+		{ 40000, 443, 0, 50, 60, true, true, 50 },
+		{ 40000, 443, 0, 200, 180, true, true,
+		  0 }, /* the server has come closer */
+		{ 40000, 443, 1, 50, 40, false, false, 0 },
+		{ 443, 40000, 0, 50, 40, true, true, 60 },
+		{ 443, 40000, 1, 50, 40, false, false, 0 },
+		{ 40000, 443, CONN_NEITHER, 50, 0, true, true, 50 },
+		{ 443, 40000, CONN_NEITHER, 50, 0, false, false, 0 },
+		{ 443, 443, CONN_NEITHER, 50, 0, false, false, 0 },
+		{ 443, 443, 0, 50, 40, true, true, 60 },
+		/* All acknowledgments may have waited for the answers. */
+		{ 40000, 443, CONN_NEITHER, 100, 0, true, false, 0 },
+		{ 40000, 443, CONN_NEITHER, 0, 0, true, false, 0 },
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct flow_key key = key_of(cases[i].src, cases[i].dst, 0);
+		struct netobs_flow record;
+		struct connection conn;
+		int dir;
+
+		key.ifindex = 100 + (uint32_t)i;
+		key.src.bytes[15] = 1;
+		key.dst.bytes[15] = 2;
+		dir = connection_dir(&key);
+		memset(f->buckets, 0, sizeof(f->buckets));
+		conn = add(f, &key);
+		conn.head->opener = cases[i].opener == CONN_NEITHER ?
+					    CONN_NEITHER :
+					    (uint8_t)(cases[i].opener ^ dir);
+		conn.body->stats[dir].rtt.n = conn.body->stats[dir].rtt.min =
+			cases[i].rtt;
+		conn.body->stats[dir].handshake = cases[i].handshake;
+		conn.body->stats[dir].turn = conn.body->stats[!dir].turn =
+			(struct conn_latency){
+				.n = 1, .smoothed = 100, .min = 100, .max = 100
+			};
+		record = record_of(f, &key);
+		assert_int_equal(!!(record.has & NETOBS_HAS_RESPONSE_TIME),
+				 cases[i].is_client);
+		assert_int_equal(record.response_time_ns,
+				 cases[i].is_client ? 6400 : 0);
+		assert_int_equal(!!(record.has & NETOBS_HAS_APP_LATENCY),
+				 cases[i].has_app);
+		assert_int_equal(record.app_latency_ns, 64 * cases[i].app);
+	}
 }
 
 /* Whatever happens between two records, the sum over records equals the measurement. */
@@ -154,6 +219,7 @@ static void each_count_is_in_one_record(void **state)
 	struct connection conn = add(f, &key);
 	struct netobs_flow sum = { 0 };
 
+	conn.head->opener = (uint8_t)dir;
 	for (int i = 0; i < ROUNDS; i++) {
 		struct conn_stats *stats = &conn.body->stats[dir];
 		struct netobs_flow record;
@@ -291,6 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(values_are_those_of_the_flows_direction),
+		TEST(only_the_server_has_response_times),
 		TEST(each_count_is_in_one_record),
 		TEST(another_connection_of_a_place_begins_anew),
 		TEST(entries_that_are_being_made_are_not_read),
