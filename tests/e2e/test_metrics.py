@@ -31,6 +31,7 @@ PROMETHEUS = 9090 # its port, in a namespace of its own
 SERIES = 128 # interfaces that have series of their own
 MALFORMED = lab.sized(10000)
 SLOW = 200
+REST = 0.05 # seconds of a client between its requests
 
 
 class Served(lab.WiredTest):
@@ -97,7 +98,7 @@ class Metrics(Served):
                     for sender, receiver in ((client, server), (server, client)):
                         sender.sendall(bytes(100))
                         receiver.recv(100, socket.MSG_WAITALL)
-                    time.sleep(0.05)
+                    time.sleep(REST)
 
     def check_times(self, found, name, times):
         """A histogram of @times, in ns."""
@@ -120,10 +121,14 @@ class Metrics(Served):
         with open(path, encoding="utf-8") as file:
             found = metrics.Samples(file.read())
         for name, key, new in (("rtt", "TimeFlowRttNs", "RttSamples"),
+                               ("response_time", "ResponseTimeNs", "AppResponses"),
                                ("app_latency", "AppLatencyNs", "AppResponses")):
             times = [record[key] for record in records if record.get(new)]
             self.assertGreater(len(times), 0)
             self.check_times(found, f"netobs_tcp_{name}_seconds", times)
+        # The server answers at once, and the client rests.
+        self.assertLess(found.value("netobs_tcp_app_latency_seconds_sum"),
+                        0.5 * REST * found.value("netobs_tcp_app_latency_seconds_count"))
         for name, key in (("retransmitted_segments", "Retransmits"),
                           ("retransmitted_bytes", "BytesRetransmitted"),
                           ("out_of_order_segments", "OutOfOrder"),

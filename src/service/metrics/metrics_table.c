@@ -398,8 +398,11 @@ const struct metric metrics_table[] = {
 
 	{ "netobs_tcp_rtt_seconds", HISTOGRAM,
 	  "Round-trip times in records with new samples of them", ONE(rtt) },
+	{ "netobs_tcp_response_time_seconds", HISTOGRAM,
+	  "Response times of servers in records with new samples of them",
+	  ONE(response_time) },
 	{ "netobs_tcp_app_latency_seconds", HISTOGRAM,
-	  "Application latencies in records with new samples of them",
+	  "What servers took themselves of these response times",
 	  ONE(app_latency) },
 	{ "netobs_tcp_retransmitted_segments", COUNTER,
 	  "Segments with data that had been at the interface before",
