@@ -48,8 +48,8 @@ static struct conn_latency latency_of(const struct netobs_latency *from)
 {
 	if (!from->samples)
 		return (struct conn_latency){ 0 };
-	return (struct conn_latency){ from->smoothed_ns, from->min_ns,
-				      from->max_ns };
+	return (struct conn_latency){ from->smoothed_ns ?: 1, from->min_ns ?: 1,
+				      from->max_ns ?: 1 };
 }
 
 static struct conn_way way_of(const struct netobs_connection_way *from)
@@ -155,7 +155,7 @@ static uint64_t find_weight(const struct conn *conn, enum conns_sort sort)
 	case CONNS_BY_RETRANSMITS:
 		return out->retransmits + in->retransmits;
 	case CONNS_BY_APP:
-		return find_larger(out->app.smoothed, in->app.smoothed);
+		return out->app.smoothed;
 	case CONNS_BY_BYTES:
 		return out->bytes + in->bytes;
 	case CONNS_BY_AGE:
@@ -197,12 +197,6 @@ static void put_endpoints(const struct conn *conn, struct netobs_names *names,
 	tuple_text(&tuple, names, buf, size);
 }
 
-/* Of the end that answers requests, nearly always the server. */
-static uint64_t app_latency(const struct conn_way *out, const struct conn_way *in)
-{
-	return out->app.smoothed ?: in->app.smoothed;
-}
-
 #define OUT (&row->ways[CONN_TO_SERVER])
 #define IN (&row->ways[CONN_TO_CLIENT])
 
@@ -221,7 +215,7 @@ static uint64_t app_latency(const struct conn_way *out, const struct conn_way *i
 	_(type, MIN_IN, "MIN", right, 3, 0, 7,                        \
 	  human_latency(buf, size, IN->rtt.min))                      \
 	_(type, APP, "APP", right, 0, 0, 7,                           \
-	  human_latency(buf, size, app_latency(OUT, IN)))             \
+	  human_latency(buf, size, OUT->app.smoothed))                \
 	_(type, RETRANSMITS, "RETRANS", right, 0, 0, 7,               \
 	  human_count(buf, size, OUT->retransmits + IN->retransmits)) \
 	_(type, RATE_OUT, "RATE \u2192", right, 5, 0, 9,              \

@@ -11,7 +11,7 @@
 
 struct netobs_connection;
 
-/* Times in ns; 0: not known. */
+/* Times in ns; 0: not known. The least that is known is 1. */
 struct conn_latency {
 	uint64_t smoothed, min, max;
 };

@@ -47,7 +47,8 @@ static const char *const tcp_help[] = {
 	"RTT is smoothed, and measured at the interface: from there to the server and back",
 	"(RTT \u2192), and to the client and back (\u2190 RTT). A host that delays its",
 	"acknowledgements adds to it; MIN, of the last 10 to 20 seconds, is the path's.",
-	"APP is the time from a request to the first byte of its answer.",
+	"APP is what the server takes itself for its answers, smoothed: without the",
+	"path from the interface to it and back.",
 	"Rates are those of data, without headers and retransmissions.",
 };
 

@@ -119,6 +119,54 @@ static void rows_are_sorted_by_each_column(void **state)
 	conns_free(&conns);
 }
 
+/* Number @i of those, of whose answers the server took so long; @thought_ns: the client did. */
+static void take_answers(struct conns *conns, uint16_t i, uint64_t samples,
+			 uint64_t app_ns, uint64_t thought_ns)
+{
+	const struct netobs_connection_way out = {
+		.response = { .samples = 9, .smoothed_ns = 9 * thought_ns },
+		.app = { .samples = samples, .smoothed_ns = app_ns },
+	};
+	const struct netobs_connection_way in = {
+		.think = { .samples = 1, .smoothed_ns = thought_ns },
+	};
+	const struct netobs_connection connection = {
+		.sz = sizeof(connection),
+		.client_port = 40000 + i,
+		.interface = "eth0",
+		.to_server = &out,
+		.to_client = &in,
+	};
+
+	conns_take(&connection, conns);
+}
+
+static void the_column_of_applications_is_in_order(void **state)
+{
+	static const char *const shown[] = { "20.0 us", "0.00 us", "-" };
+	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
+	struct layout layout;
+	size_t app = 0;
+
+	(void)state;
+	conns_begin(&conns);
+	take_answers(&conns, 0, 0, 0, 400000000);
+	take_answers(&conns, 1, 5, 0, 300000000);
+	take_answers(&conns, 2, 5, 20000, 1000);
+	conns_end(&conns, CONNS_BY_APP);
+	assert_order(&conns, 2, 1, 0);
+	conns_layout(&layout, false);
+	while (strcmp(layout.columns[app].heading, "APP"))
+		app++;
+	for (int i = 0; i < 3; i++) {
+		struct cells cells;
+
+		layout_cells(&layout, &conns.list[i], &cells);
+		assert_string_equal(cells.text[app], shown[i]);
+	}
+	conns_free(&conns);
+}
+
 /* At any width, and of any address. */
 static void lines_fit_and_keep_both_round_trip_times(void **state)
 {
@@ -152,6 +200,7 @@ int main(void)
 		cmocka_unit_test(latencies_have_three_digits),
 		cmocka_unit_test(rows_have_what_came_since_the_moment_before),
 		cmocka_unit_test(rows_are_sorted_by_each_column),
+		cmocka_unit_test(the_column_of_applications_is_in_order),
 		cmocka_unit_test(lines_fit_and_keep_both_round_trip_times),
 	};
 
