@@ -149,7 +149,7 @@ static int64_t measure_flood(const struct flood *flood)
 	struct spec spec;
 	pthread_t thread;
 	char text[128];
-	void *module;
+	void *module = NULL;
 	int64_t longest;
 	uint16_t port = listen_somewhere(&peer.listener);
 

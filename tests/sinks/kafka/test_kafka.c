@@ -103,7 +103,7 @@ static const struct sink_host_ops ops = {
 static void open_kafka(struct fixture *f, const char *text)
 {
 	struct spec spec;
-	void *state;
+	void *state = NULL;
 
 	assert_int_equal(spec_parse(&spec, text, &f->log), 0);
 	if (sink_module_open(&netobs_sink_module, &spec, &f->host, &state))
