@@ -177,6 +177,14 @@ class Churn(WatchedTest):
         with open(trace, encoding="utf-8") as file:
             return file.read().count(f'"{MARK}"')
 
+    def has_marked(self, trace, count):
+        """Soon: not if another process has the knob at that moment, such as another test."""
+        try:
+            lab.wait_for(lambda: self.marks(trace) > count, "it to be expedited", seconds=3)
+        except TimeoutError:
+            return False
+        return True
+
     def test_a_single_interface_is_expedited(self):
         """Also one that goes, since the kernel may be about to remove others, too."""
         trace = self.lab.path("trace")
@@ -185,17 +193,21 @@ class Churn(WatchedTest):
                    release=True)
         self.watch = Watch(self.lab.path("messages"))
         self.addCleanup(self.watch.stop)
-        for number in range(3):
+        has_tcx = bpf.has_tcx()
+        attached = detached = tries = 0
+        while tries < (30 if has_tcx else 3) and min(attached, detached) < 3:
             before = self.marks(trace)
-            ns = self.create(number)
-            lab.wait_for(lambda n=number: n in self.watch.observing, "it to be observed")
+            ns = self.create(tries)
+            lab.wait_for(lambda n=tries: n in self.watch.observing, "it to be observed")
             came = self.marks(trace)
             self.remove([ns])
-            if not bpf.has_tcx():
-                self.assertEqual(before, came)
-                continue
-            self.assertGreater(came, before)
-            lab.wait_for(lambda count=came: self.marks(trace) > count, "it to be expedited")
+            attached += came > before
+            detached += has_tcx and self.has_marked(trace, came)
+            tries += 1
+        if has_tcx:
+            self.assertGreaterEqual(min(attached, detached), 3, f"of {tries}")
+        else:
+            self.assertEqual(0, attached)
         self.stop()
         lab.wait_for(lambda: read_knob() != MARK, "the knob to be taken back")
 
