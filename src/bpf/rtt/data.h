@@ -25,6 +25,18 @@
 
 /* ---- Gaps --------------------------------------------------------------------- */
 
+/*
+ * @a if @sign is negative, else @b. Without a branch: the verifier would walk both of its ways for
+ * each gap, and for each of these both ways of the next one.
+ */
+static __always_inline __u32 pick(__s32 sign, __u32 a, __u32 b)
+{
+	__u32 mask = sign >> 31;
+
+	asm volatile("" : "+r"(mask));
+	return (a & mask) | (b & ~mask);
+}
+
 static __always_inline bool is_no_gap(const struct conn_gap *gap)
 {
 	return gap->start == gap->end;
@@ -34,13 +46,9 @@ static __always_inline bool is_no_gap(const struct conn_gap *gap)
 static __always_inline struct conn_gap gap_part(const struct conn_gap *gap,
 						__u32 start, __u32 end)
 {
-	if (seq_diff(start, gap->start) < 0)
-		start = gap->start;
-	if (seq_diff(end, gap->end) > 0)
-		end = gap->end;
-	if (seq_diff(end, start) <= 0)
-		end = start;
-	return (struct conn_gap){ start, end };
+	start = pick(seq_diff(start, gap->start), gap->start, start);
+	end = pick(seq_diff(gap->end, end), gap->end, end);
+	return (struct conn_gap){ start, pick(seq_diff(start, end), end, start) };
 }
 
 static __always_inline void gap_widen(struct conn_gap *gap, __u32 start, __u32 end)
@@ -66,23 +74,22 @@ static __always_inline void gap_add(struct conn_stats *stats, __u32 start,
 	gap_widen(&stats->unlisted, start, end);
 }
 
-/* Remove [@start, @end) from a gap; what is right of it goes to *@ret_rest. Returns what it was. */
+/* Remove [@start, @end) from a gap, and return it; what is right of it goes to *@ret_rest. */
 static __always_inline struct conn_gap
 gap_cut(struct conn_gap *gap, __u32 start, __u32 end, struct conn_gap *ret_rest)
 {
 	struct conn_gap part = gap_part(gap, start, end);
+	/* Negative: there is a part, something left of it, and something right of it. */
+	__s32 is_cut = seq_diff(part.start, part.end);
+	__s32 has_left = seq_diff(gap->start, part.start);
+	__s32 has_both = is_cut & has_left & seq_diff(part.end, gap->end);
 
-	if (is_no_gap(&part))
-		return part;
-	if (part.start == gap->start) {
-		gap->start = part.end;
-	} else {
-		if (part.end != gap->end) {
-			ret_rest->start = part.end;
-			ret_rest->end = gap->end;
-		}
-		gap->end = part.start;
-	}
+	ret_rest->start = pick(has_both, part.end, ret_rest->start);
+	ret_rest->end = pick(has_both, gap->end, ret_rest->end);
+	start = pick(has_left, gap->start, part.end);
+	end = pick(has_left, part.start, gap->end);
+	gap->start = pick(is_cut, start, gap->start);
+	gap->end = pick(is_cut, end, gap->end);
 	return part;
 }
 
@@ -98,15 +105,16 @@ static __always_inline struct late_bytes gaps_fill(struct conn_stats *stats,
 {
 	struct conn_gap part = gap_part(&stats->unlisted, start, end);
 	struct late_bytes late = { .unknown = part.end - part.start };
-	struct conn_gap rest = { 0 };
+	struct conn_gap rest = { stats->unlisted.end, stats->unlisted.end };
 
 	for (int i = 0; i < CONN_GAPS; i++) {
+		struct conn_gap both;
+
 		part = gap_cut(&stats->gaps[i], start, end, &rest);
-		if (is_no_gap(&part))
-			continue;
+		both = gap_part(&stats->unlisted, part.start, part.end);
 		late.filled += part.end - part.start;
-		part = gap_part(&stats->unlisted, part.start, part.end);
-		late.unknown -= part.end - part.start;
+		late.unknown -= pick(seq_diff(part.start, part.end),
+				     both.end - both.start, 0);
 	}
 	if (!is_no_gap(&rest))
 		gap_add(stats, rest.start, rest.end);
@@ -117,8 +125,9 @@ static __always_inline struct late_bytes gaps_fill(struct conn_stats *stats,
 static __always_inline void gaps_forget(struct conn_stats *stats, __u32 acked)
 {
 	for (int i = 0; i < CONN_GAPS; i++) {
-		if (seq_diff(acked, stats->gaps[i].end) >= 0)
-			stats->gaps[i].end = stats->gaps[i].start;
+		struct conn_gap *gap = &stats->gaps[i];
+
+		gap->end = pick(seq_diff(acked, gap->end), gap->end, gap->start);
 	}
 	stats->unlisted = gap_part(&stats->unlisted, acked, stats->unlisted.end);
 }

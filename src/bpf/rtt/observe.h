@@ -23,17 +23,16 @@ static __always_inline void data_observe(const struct connection *conn, int dir,
 	struct conn_side *side = &conn->head->sides[dir];
 	__u32 end = segment->seq + span;
 	__s32 ahead = seq_diff(segment->seq, side->next);
+	__u32 old = -ahead;
 
 	if (ahead > 0) {
 		data_missed(conn, dir, segment->seq);
 	} else if (ahead < 0) {
 		if (is_keepalive(conn, dir, segment))
 			return;
-		if (seq_diff(end, side->next) <= 0) {
-			data_again(conn, dir, segment, span);
+		data_again(conn, dir, segment, old < span ? old : span);
+		if (seq_diff(end, side->next) <= 0)
 			return;
-		}
-		data_again(conn, dir, segment, -ahead);
 	}
 	if (ahead >= 0)
 		data_time(conn, dir, segment, end);
