@@ -27,7 +27,7 @@ OPEN = CONNECTIONS // 5
 IDLE_SECONDS = 12 # more than a connection keeps its place for, see architecture.md
 
 # Of the table, see src/bpf/connection.h: places of a bucket, its bytes, and those of an entry.
-WAYS, BUCKET, ENTRY = 8, 64, (64, 16, 832)
+WAYS, BUCKET, ENTRY = 8, 64, (64, 16, 896)
 
 # What tcpgen sends of a connection, and of a handshake in a flood.
 CLIENT_PACKETS, SERVER_PACKETS = 6, 3
