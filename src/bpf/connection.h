@@ -303,7 +303,7 @@ static __always_inline __u32 conn_client(const struct connection *conn)
 	return 1;
 }
 
-/* Whether conn_client() is more than a guess: between equal ports, only a SYN tells. */
+/* Whether conn_client() is more than a guess: equal ports need a SYN. */
 static __always_inline bool conn_knows_client(const struct connection *conn)
 {
 	const struct conn_head *head = conn->head;

@@ -74,7 +74,7 @@ static __always_inline void gap_add(struct conn_stats *stats, __u32 start,
 	gap_widen(&stats->unlisted, start, end);
 }
 
-/* Remove [@start, @end) from a gap, and return it; what is right of it goes to *@ret_rest. */
+/* Remove [@start, @end) from a gap. Returns the removed part; *@ret_rest is the part to its right. */
 static __always_inline struct conn_gap
 gap_cut(struct conn_gap *gap, __u32 start, __u32 end, struct conn_gap *ret_rest)
 {
