@@ -40,6 +40,7 @@ static int init_context(struct netobs *ctx, const struct netobs_opts *opts)
 	err = err ?: context_make_filter(&ctx->opts, &ctx->life.log, &ctx->filter);
 	err = err ?: context_keep_persist(&ctx->opts, &ctx->persist);
 	ctx->host.is_filtered = ctx->filter;
+	ctx->host.looks_beyond = !(ctx->opts.flags & NETOBS_PER_INTERFACE);
 	if (!err)
 		err = observation_init(&ctx->observation, &ctx->host,
 				       ctx->opts.interfaces, ctx->opts.exclude);

@@ -116,12 +116,12 @@ static void put_netif(const struct pinned *pinned, const struct netns *netns,
 		      const struct netif *netif)
 {
 	const struct pinned_netif_key key = { netns->index, netif->ifindex };
+	bool is_link_known = netif->is_link_known;
 	struct pinned_netif value = {
 		.master = netif->master,
 		.link = netif->link,
 		.link_nsid = netif->link_nsid,
-		.link_netns = netif->is_link_known ? netif->link_netns :
-						     NETNS_NONE,
+		.link_netns = is_link_known ? netif->link_netns : NETNS_NONE,
 		.type = netif->type,
 		.hardware = netif->hardware,
 		.vlan_id = netif->vlan_id,

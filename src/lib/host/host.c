@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/shared_fd.h"
 #include "base/util.h"
+#include "beyond.h"
 #include "netns.h"
 #include "peers.h"
 #include "rtnl.h"
@@ -56,8 +57,10 @@ static void report_netif(struct host *host, struct netns *netns,
 
 int host_settle(struct host *host)
 {
-	int err = topology_update(host);
+	int err;
 
+	beyond_explore(host);
+	err = topology_update(host);
 	for (struct host_listener *l = host->listeners; l; l = l->next)
 		if (l->on_settled)
 			l->on_settled(l->ctx);
@@ -71,33 +74,6 @@ static void lose_netif(struct host *host, struct netns *netns, struct netif *net
 }
 
 /* ---- Interfaces of a namespace -------------------------------------------------- */
-
-/* Note the former master: entries counted under it are read later. */
-static void note_former(struct netif *netif, const struct rtnl_link *link)
-{
-	if (!netif->master || netif->master == link->master)
-		return;
-	netif->former_master = netif->master;
-	netif->former_ns = clock_boot_ns();
-}
-
-static void update_netif(struct netif *netif, const struct rtnl_link *link)
-{
-	note_former(netif, link);
-	if (netif->link != link->link || netif->link_nsid != link->link_nsid ||
-	    netif->gone_ns) {
-		netif->is_link_known = false;
-		netif->link_inode = 0;
-	}
-	netif->gone_ns = 0;
-	netif->master = link->master;
-	netif->link = link->link;
-	netif->link_nsid = link->link_nsid;
-	netif->type = link->type;
-	netif->hardware = link->hardware;
-	netif->vlan_id = link->vlan_id;
-	memcpy(netif->name, link->name, sizeof(netif->name));
-}
 
 struct update {
 	struct host *host;
@@ -127,7 +103,7 @@ static void on_link(void *ctx, const struct nlmsghdr *message)
 	}
 	came = netif->gone_ns || !netif->listing;
 	netif->listing = update->netns->listings;
-	update_netif(netif, &link);
+	netif_update(netif, &link);
 	report_netif(host, update->netns, netif, came ? HOST_CAME : HOST_CHANGED);
 }
 
@@ -202,13 +178,13 @@ int host_update(struct host *host, struct netns *netns)
 static struct netns *find_unused(const struct host *host)
 {
 	for (uint32_t i = 0; i < host->n_netns; i++)
-		if (host->netns[i].is_retired && !host->netns[i].netifs.count)
+		if (host->netns[i].is_retired && !host->netns[i].is_beyond &&
+		    !host->netns[i].netifs.count)
 			return &host->netns[i];
 	return NULL;
 }
 
-/* Add a namespace without a name, not open yet. NULL: no memory. */
-static struct netns *add_netns(struct host *host)
+struct netns *host_add_netns(struct host *host)
 {
 	struct netns *netns = find_unused(host);
 
@@ -264,7 +240,7 @@ int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index)
 	}
 	if (copy_optional(name, &copy))
 		return -ENOMEM;
-	netns = find_former(host, name) ?: add_netns(host);
+	netns = find_former(host, name) ?: host_add_netns(host);
 	if (!netns)
 		return -ENOMEM;
 	netns->is_retired = netns->is_alias = false;
@@ -336,6 +312,7 @@ static int open_netns(struct host *host, struct netns *netns)
 	uint32_t former = netns->inode;
 	int err = open_ns(netns);
 
+	beyond_forget(host);
 	peers_forget(host, netns->index, netns->inode == former);
 	err = err ?: open_rtnl(netns);
 	err = err ?: start_listing(netns);
@@ -349,6 +326,7 @@ static int open_netns(struct host *host, struct netns *netns)
 /* Report its interfaces as gone, and close all descriptors that keep it alive. */
 static void close_netns(struct host *host, struct netns *netns)
 {
+	beyond_forget(host);
 	for (uint32_t i = 0; i < netns->netifs.count; i++)
 		if (!netns->netifs.items[i].gone_ns)
 			lose_netif(host, netns, &netns->netifs.items[i]);
@@ -438,7 +416,7 @@ static struct netns *replace_netns(struct host *host, struct netns *old)
 
 	if (!old->netifs.count)
 		return old;
-	netns = add_netns(host);
+	netns = host_add_netns(host);
 	if (!netns)
 		return NULL;
 	old = &host->netns[index]; /* it may have moved */
@@ -524,7 +502,7 @@ struct netif *host_next_netif(const struct host *host, struct netns **netns,
 
 	for (; i < host->n_netns; i++, k = 0) {
 		*netns = &host->netns[i];
-		if (k < (*netns)->netifs.count)
+		if (k < (*netns)->netifs.count && !(*netns)->is_beyond)
 			return &(*netns)->netifs.items[k];
 	}
 	return NULL;
@@ -532,7 +510,7 @@ struct netif *host_next_netif(const struct host *host, struct netns **netns,
 
 void host_sweep(struct host *host, int64_t before_ns)
 {
-	bool changed = false;
+	bool changed = beyond_refresh(host);
 
 	for (uint32_t i = 0; i < host->n_netns; i++)
 		changed |= netifs_sweep(&host->netns[i].netifs, before_ns);

@@ -25,12 +25,25 @@ struct netns {
 	uint32_t listings;
 	struct netifs netifs;
 
+	/* Of beyond.c: nothing is observed here, and it is listed by an id. */
+	bool is_beyond; /* beside is_retired: it has no name, and no descriptor */
+	uint16_t via;	/* the followed namespace whose id for it is via_nsid */
+	int32_t via_nsid;
+	int64_t listed_ns;
+
 	/* See topology.h. */
 	uint16_t domain;	   /* the lowest namespace of it */
 	bool has_unclear_arrivals; /* packets that may or may not be counted come in */
 	bool sees_all_arrivals; /* no interface brings in packets unseen */
 	bool forwards_unseen;	/* see topology_forwards_unseen() */
-	uint32_t n_arrivals;	/* interfaces observed on the way in */
+	bool copies_unseen; /* several copies of a packet may leave that was not seen coming in */
+	uint32_t n_arrivals; /* interfaces observed on the way in */
+
+	/* See regions.h. */
+	uint16_t region; /* the lowest namespace of it; NETNS_NONE: this one is observed */
+	uint16_t mesh; /* the lowest namespace of it */
+	uint32_t n_links; /* of the region, which `region` stands for: to other namespaces */
+	bool floods; /* likewise: it has a bridge, which may copy packets */
 
 	int32_t *nsids; /* of others, in this namespace; see peers.c */
 	uint32_t n_nsids;
@@ -59,6 +72,9 @@ struct host {
 	struct netns *netns;
 	uint32_t n_netns;
 	struct host_listener *listeners;
+	bool looks_beyond; /* at namespaces that are not followed, see beyond.h */
+	uint32_t n_beyond;  /* of the namespaces */
+	uint16_t refreshed; /* the namespace that beyond_refresh() listed last */
 	/*
 	 * Interfaces begin or end to be observed while packets pass them. Until programs are
 	 * on or off, and all earlier entries have been read, an entry may be from before or
@@ -85,6 +101,9 @@ void host_subscribe(struct host *host, struct host_listener *listener);
  * @return 0; -ENOMEM
  */
 int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index);
+
+/* Add a namespace without a name, not open yet. NULL: no memory. */
+struct netns *host_add_netns(struct host *host);
 
 /*
  * Add a namespace that an earlier process followed, for the flows that it left: with the
@@ -137,7 +156,10 @@ bool host_has_names(const struct host *host);
 /* Update the topology after netif.observed has changed, and report that. */
 int host_settle(struct host *host);
 
-/* Forget interfaces that disappeared before @before_ns (CLOCK_BOOTTIME). */
+/*
+ * Forget interfaces that disappeared before @before_ns (CLOCK_BOOTTIME), and look at
+ * namespaces that send no notifications.
+ */
 void host_sweep(struct host *host, int64_t before_ns);
 
 /* @return NULL when it is not known */
@@ -150,7 +172,7 @@ static inline struct netif *host_find(const struct host *host, uint16_t netns,
 }
 
 /*
- * Go through the interfaces of all namespaces, also those that are gone: the one after @netif of
+ * Go through the interfaces of all followed namespaces, also those that are gone: the one after @netif of
  * *@netns, or with NULL the first.
  *
  * @return NULL: there are no more

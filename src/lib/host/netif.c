@@ -2,6 +2,7 @@
 #include "netif.h"
 
 #include "bpf/types.h"
+#include "base/clock.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -69,6 +70,33 @@ struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex)
 		.link_netns = NETNS_NONE,
 	};
 	return &netifs->items[i];
+}
+
+/* Note the former master: entries counted under it are read later. */
+static void note_former(struct netif *netif, const struct rtnl_link *link)
+{
+	if (!netif->master || netif->master == link->master)
+		return;
+	netif->former_master = netif->master;
+	netif->former_ns = clock_boot_ns();
+}
+
+void netif_update(struct netif *netif, const struct rtnl_link *link)
+{
+	note_former(netif, link);
+	if (netif->link != link->link || netif->link_nsid != link->link_nsid ||
+	    netif->gone_ns) {
+		netif->is_link_known = false;
+		netif->link_inode = 0;
+	}
+	netif->gone_ns = 0;
+	netif->master = link->master;
+	netif->link = link->link;
+	netif->link_nsid = link->link_nsid;
+	netif->type = link->type;
+	netif->hardware = link->hardware;
+	netif->vlan_id = link->vlan_id;
+	memcpy(netif->name, link->name, sizeof(netif->name));
 }
 
 /* True when there was something to forget. */

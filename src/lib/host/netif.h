@@ -67,6 +67,7 @@ struct netif {
 
 	uint8_t uppers;	      /* see topology.c */
 	uint8_t sights[WAYS]; /* enum sight */
+	bool floods_unseen; /* a bridge: packets may come in unseen, and leave by several ports */
 	bool is_origin; /* its incoming packets are counted, and the programs know it */
 };
 
@@ -102,6 +103,9 @@ static inline struct netif *netifs_find(struct netifs *netifs, uint32_t ifindex)
 
 /* Find or add. NULL: no memory. Pointers to other items become invalid. */
 struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex);
+
+/* Take over what a link message says. */
+void netif_update(struct netif *netif, const struct rtnl_link *link);
 
 /*
  * Forget interfaces that disappeared, and former masters of others, before @before_ns.

@@ -9,18 +9,24 @@
 /* netns.nsids, beside ids, which are not negative. */
 enum { NSID_UNASKED = -1, NSID_NONE = -2 };
 
-static int open_query(const struct netns *netns)
+int peers_open_query(const struct netns *netns)
 {
 	return rtnl_open_in(shared_fd_get(netns->ns), 0);
 }
 
-static int32_t ask_nsid(int query_fd, const struct netns *netns)
+typedef int (*nsid_fn)(int query_fd, int ns_fd);
+
+static int32_t ask_nsid(int query_fd, const struct netns *netns, nsid_fn ask)
 {
 	cleanup_fd int own = netns->name ? -1 : netns_open_own();
-	int nsid = rtnl_nsid(query_fd,
-			     netns->name ? shared_fd_get(netns->ns) : own);
+	int nsid = ask(query_fd, netns->name ? shared_fd_get(netns->ns) : own);
 
 	return nsid < 0 ? NSID_NONE : nsid;
+}
+
+static bool is_there(const struct netns *netns)
+{
+	return netns->rtnl_fd >= 0 || netns->is_beyond;
 }
 
 /* The id of a namespace that is gone may be another one's by now. */
@@ -28,7 +34,7 @@ static uint16_t known_netns(const struct host *host, const struct netns *from,
 			    int32_t nsid)
 {
 	for (uint32_t i = 0; i < from->n_nsids; i++)
-		if (from->nsids[i] == nsid && host->netns[i].rtnl_fd >= 0)
+		if (from->nsids[i] == nsid && is_there(&host->netns[i]))
 			return i;
 	return NETNS_NONE;
 }
@@ -49,20 +55,39 @@ static bool reserve_nsids(const struct host *host, struct netns *netns)
 	return true;
 }
 
+/* The id that @from has for a namespace which is known by another one's id. */
+static int32_t ask_nsid_beyond(const struct host *host, const struct netns *from,
+			       const struct netns *netns)
+{
+	const struct netns *via = &host->netns[netns->via];
+	cleanup_fd int fd = -1;
+	int32_t target;
+
+	if (via == from)
+		return netns->via_nsid;
+	fd = peers_open_query(via);
+	target = fd < 0 ? NSID_NONE : ask_nsid(fd, from, rtnl_assign_nsid);
+	if (target >= 0)
+		target = rtnl_nsid_in(fd, netns->via_nsid, target);
+	return target < 0 ? NSID_NONE : target;
+}
+
 /* A namespace gets its id when a link to it is listed for the first time. */
 static uint16_t find_netns(const struct host *host, struct netns *from,
 			   int32_t nsid)
 {
 	uint16_t known = known_netns(host, from, nsid);
 	bool is_asked = known == NETNS_NONE && reserve_nsids(host, from);
-	cleanup_fd int fd = is_asked ? open_query(from) : -1;
+	cleanup_fd int fd = is_asked ? peers_open_query(from) : -1;
 
 	for (uint32_t i = 0; fd >= 0 && i < host->n_netns; i++) {
 		const struct netns *netns = &host->netns[i];
 
-		if (netns == from || netns->rtnl_fd < 0 || from->nsids[i] >= 0)
+		if (!is_there(netns) || from->nsids[i] >= 0)
 			continue;
-		from->nsids[i] = ask_nsid(fd, netns);
+		from->nsids[i] = netns->is_beyond ?
+					 ask_nsid_beyond(host, from, netns) :
+					 ask_nsid(fd, netns, rtnl_nsid);
 		if (from->nsids[i] == nsid)
 			return i;
 	}
@@ -78,7 +103,9 @@ void peers_resolve(const struct host *host, struct netns *netns,
 	if (netif->link_nsid == NSID_SAME)
 		netif->link_netns = netns->index;
 	else
-		netif->link_netns = find_netns(host, netns, netif->link_nsid);
+		netif->link_netns = find_netns(
+			host, netns->is_beyond ? &host->netns[netns->via] : netns,
+			netif->link_nsid);
 }
 
 /* Links to @netns, to nowhere, and to namespaces that are not followed may lead elsewhere now. */
@@ -116,7 +143,8 @@ uint32_t peers_inode(const struct host *host, const struct netns *netns,
 		return 0;
 	if (netif->link_nsid == NSID_SAME)
 		return netns->inode;
-	if (netif->is_link_known && netif->link_netns < host->n_netns)
+	if (netif->is_link_known && netif->link_netns < host->n_netns &&
+	    !host->netns[netif->link_netns].is_beyond)
 		return host->netns[netif->link_netns].inode;
 	return netif->link_inode;
 }
@@ -152,7 +180,7 @@ uint32_t peers_wanted(const struct host *host, uint32_t max)
 static bool learn_peer(const struct host *host, struct netns *netns, int ns_fd,
 		       uint32_t inode)
 {
-	cleanup_fd int query = open_query(netns);
+	cleanup_fd int query = peers_open_query(netns);
 	int nsid = query < 0 ? query : rtnl_nsid(query, ns_fd);
 	bool is_any = false;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * In which observed namespace the other end of a link is. A link message names the
+ * In which namespace, followed or beyond, the other end of a link is. A link message names the
  * namespace by an id that the interface's own one has for it (IFLA_LINK_NETNSID); the
  * ids of observed ones are asked for (RTM_GETNSID) when one comes up that is not known.
  */
@@ -8,6 +8,9 @@
 #define NETOBS_HOST_PEERS_H
 
 #include "host.h"
+
+/* A socket in a followed namespace, to ask for ids and links. @return it, or -errno */
+int peers_open_query(const struct netns *netns);
 
 /* Set @netif->link_netns, unless it is known. */
 void peers_resolve(const struct host *host, struct netns *netns,

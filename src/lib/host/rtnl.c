@@ -93,10 +93,11 @@ static int walk_messages(const char *buf, ssize_t len,
 	return done;
 }
 
-int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
-	     rtnl_message_fn on_message, void *ctx)
+static int send_and_read(int fd, uint16_t type, uint16_t flags,
+			 const void *header, uint32_t len,
+			 rtnl_message_fn on_message, void *ctx)
 {
-	int err = send_request(fd, type, 0, header, len);
+	int err = send_request(fd, type, flags, header, len);
 	cleanup_free char *buf = malloc(RECEIVE_SIZE);
 	ssize_t got;
 
@@ -106,6 +107,12 @@ int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
 		got = recv(fd, buf, RECEIVE_SIZE, 0);
 	while (got < 0 && errno == EINTR);
 	return got < 0 ? -errno : walk_messages(buf, got, on_message, ctx);
+}
+
+int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
+	     rtnl_message_fn on_message, void *ctx)
+{
+	return send_and_read(fd, type, 0, header, len, on_message, ctx);
 }
 
 int rtnl_receive(int fd, bool wait, rtnl_message_fn on_message, void *ctx)
@@ -263,21 +270,38 @@ static void note_nsid(void *ctx, const struct nlmsghdr *message)
 		*nsid = (int32_t)rtnl_attr_u32(attr);
 }
 
-/* @type: NETNSA_FD, NETNSA_PID */
-static int ask_nsid(int fd, uint16_t type, uint32_t value)
+/* An attribute with a number. */
+struct attr_u32 {
+	struct rtattr attr __attribute__((aligned(RTA_ALIGNTO)));
+	uint32_t value;
+};
+
+static struct attr_u32 make_attr(uint16_t type, uint32_t value)
 {
-	const struct {
-		struct rtgenmsg header;
-		struct rtattr attr __attribute__((aligned(RTA_ALIGNTO)));
-		uint32_t value;
-	} request = {
-		.attr = { .rta_len = RTA_LENGTH(sizeof(uint32_t)),
-			  .rta_type = type },
-		.value = value,
+	return (struct attr_u32){
+		{ .rta_len = RTA_LENGTH(sizeof(value)), .rta_type = type },
+		value,
 	};
-	int nsid = NETNSA_NSID_NOT_ASSIGNED;
-	int err = rtnl_ask(fd, RTM_GETNSID, &request, sizeof(request),
-			   note_nsid, &nsid);
+}
+
+/* @attrs: one or two: NETNSA_FD, NETNSA_PID or NETNSA_NSID, and NETNSA_TARGET_NSID */
+static int send_nsid(int fd, uint16_t type, uint16_t flags,
+		     const struct attr_u32 *attrs, uint32_t n, int *ret_nsid)
+{
+	struct {
+		struct rtgenmsg header;
+		struct attr_u32 attrs[2];
+	} request = { .attrs = { attrs[0], attrs[n - 1] } };
+
+	*ret_nsid = NETNSA_NSID_NOT_ASSIGNED;
+	return send_and_read(fd, type, flags, &request,
+			     offsetof(typeof(request), attrs) + n * sizeof(*attrs),
+			     note_nsid, ret_nsid);
+}
+
+static int ask_nsid(int fd, const struct attr_u32 *attrs, uint32_t n)
+{
+	int nsid, err = send_nsid(fd, RTM_GETNSID, 0, attrs, n, &nsid);
 
 	if (err)
 		return err;
@@ -286,10 +310,50 @@ static int ask_nsid(int fd, uint16_t type, uint32_t value)
 
 int rtnl_nsid(int fd, int ns_fd)
 {
-	return ask_nsid(fd, NETNSA_FD, (uint32_t)ns_fd);
+	const struct attr_u32 attr = make_attr(NETNSA_FD, (uint32_t)ns_fd);
+
+	return ask_nsid(fd, &attr, 1);
+}
+
+int rtnl_assign_nsid(int fd, int ns_fd)
+{
+	const struct attr_u32 attrs[] = {
+		make_attr(NETNSA_FD, (uint32_t)ns_fd),
+		make_attr(NETNSA_NSID, (uint32_t)NETNSA_NSID_NOT_ASSIGNED),
+	};
+	int unused, err = send_nsid(fd, RTM_NEWNSID, NLM_F_ACK, attrs,
+				    ARRAY_SIZE(attrs), &unused);
+
+	return err && err != -EEXIST ? err : rtnl_nsid(fd, ns_fd);
 }
 
 int rtnl_nsid_of_process(int fd, uint32_t pid)
 {
-	return ask_nsid(fd, NETNSA_PID, pid);
+	const struct attr_u32 attr = make_attr(NETNSA_PID, pid);
+
+	return ask_nsid(fd, &attr, 1);
+}
+
+int rtnl_nsid_in(int fd, int32_t nsid, int32_t target)
+{
+	const struct attr_u32 attrs[] = {
+		make_attr(NETNSA_NSID, (uint32_t)nsid),
+		make_attr(NETNSA_TARGET_NSID, (uint32_t)target),
+	};
+
+	return ask_nsid(fd, attrs, ARRAY_SIZE(attrs));
+}
+
+int rtnl_dump_links_of(int fd, int32_t nsid, rtnl_message_fn on_link, void *ctx)
+{
+	const struct {
+		struct ifinfomsg header;
+		struct attr_u32 target;
+	} request = {
+		{ .ifi_family = AF_UNSPEC },
+		make_attr(IFLA_TARGET_NETNSID, (uint32_t)nsid),
+	};
+
+	return rtnl_dump(fd, RTM_GETLINK, &request, sizeof(request), on_link,
+			 ctx);
 }

@@ -69,8 +69,20 @@ int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
  */
 int rtnl_nsid(int fd, int ns_fd);
 
+/* The same; the kernel chooses one if there is none yet. */
+int rtnl_assign_nsid(int fd, int ns_fd);
+
 /* The same for the namespace of a process; -ESRCH: there is none. It takes no privileges. */
 int rtnl_nsid_of_process(int fd, uint32_t pid);
+
+/*
+ * The id that the namespace with the id @target has for the one with the id @nsid, both
+ * of which are the socket's namespace's; -ENOENT: it has none.
+ */
+int rtnl_nsid_in(int fd, int32_t nsid, int32_t target);
+
+/* List the links of the namespace with the id @nsid, on a socket without groups. */
+int rtnl_dump_links_of(int fd, int32_t nsid, rtnl_message_fn on_link, void *ctx);
 
 /* ---- Attributes ------------------------------------------------------------------ */
 
