@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "observe.h"
 
-#include "host/topology.h"
 #include "base/util.h"
 #include "host/host.h"
+#include "host/regions.h"
+#include "host/topology.h"
 
 #include <string.h>
 
-enum { LEVELS = 16, NESTING_MAX = 8 };
+enum { LEVELS = 16 };
 
 /* ---- Totals ------------------------------------------------------------------- */
 
@@ -44,27 +45,41 @@ static const struct netif *netif_of(const struct host *host,
 	return host_find(host, point->netns, point->ifindex);
 }
 
-/* On its way out of an interface that leads there: a peer's, or an upper one's. */
+/* Nothing is observed in the namespace. */
+static bool is_dark(const struct host *host, uint16_t netns)
+{
+	return netns < host->n_netns && host->netns[netns].region != NETNS_NONE;
+}
+
+/* Packets may pass from one to the other unseen. */
+static bool is_joined(const struct host *host, uint16_t a, uint16_t b)
+{
+	return a < host->n_netns && b < host->n_netns &&
+	       host->netns[a].mesh == host->netns[b].mesh;
+}
+
+/* On its way out of an interface above that one. */
 static bool is_sent_to(const struct host *host, const struct point *point,
 		       uint16_t netns, uint32_t ifindex)
 {
 	const struct netif *netif = point->egress ? netif_of(host, point) : NULL;
 
-	return netif && netif->link_netns == netns &&
-	       (!ifindex || (netif->link == ifindex && netif_has_lower(netif)));
+	return netif && netif->link_netns == netns && netif->link == ifindex &&
+	       netif_has_lower(netif);
 }
 
-/* Seen in the namespace of the peer, or on its way into that. */
+/* Seen in the namespace of the peer or one joined to it, or on its way into that. */
 static bool is_seen_at_peer(const struct flow *flow, const struct host *host,
 			    const struct point *point, uint16_t peers_netns)
 {
-	if (peers_netns == NETNS_NONE)
-		return false;
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct point *other = &flow->points[i];
+		const struct netif *netif =
+			other->egress ? netif_of(host, other) : NULL;
 
-		if (other != point && (other->netns == peers_netns ||
-				       is_sent_to(host, other, peers_netns, 0)))
+		if (other != point &&
+		    (is_joined(host, other->netns, peers_netns) ||
+		     (netif && is_joined(host, netif->link_netns, peers_netns))))
 			return true;
 	}
 	return false;
@@ -149,8 +164,11 @@ static struct volume seen_first(const struct flow *flow, const struct host *host
 
 	/* Interfaces below that are not observed pass the same packets on their way in. */
 	for (int i = 0; netif && first.packets && i < NESTING_MAX; i++) {
+		if (is_dark(host, netns))
+			break;
 		leave_out_above(flow, host, netns, netif, &first);
 		if (netif->type == LINK_TYPE_PAIR &&
+		    !is_dark(host, netif->link_netns) &&
 		    is_seen_at_peer(flow, host, point, netif->link_netns))
 			return (struct volume){ 0 };
 		netns = netif->link_netns;
@@ -160,19 +178,112 @@ static struct volume seen_first(const struct flow *flow, const struct host *host
 	return first;
 }
 
+static bool is_beyond(const struct point *point)
+{
+	return point->sights == 1 << SIGHT_BEYOND;
+}
+
+static uint16_t region_of(const struct host *host, const struct point *point)
+{
+	return regions_next(host, point->netns, netif_of(host, point),
+			    point->egress ? EGRESS : INGRESS);
+}
+
+/* What came in at @netns, and did not leave it by an observed interface. */
+static struct volume left_unseen(const struct flow *flow, uint16_t netns)
+{
+	struct volume in = { 0 }, out = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+
+		if (point->netns != netns)
+			continue;
+		if (!point->egress)
+			volume_add(&in, &point->seen);
+		else if (point->sights & 1 << SIGHT_FORWARDED)
+			volume_add(&out, &point->seen);
+	}
+	return volume_less(in, &out);
+}
+
+/* What went into the region. Points are sorted by direction, then namespace. */
+static struct volume sum_entered(const struct flow *flow,
+				 const struct host *host, uint16_t region)
+{
+	struct volume sum = { 0 }, part;
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+		bool is_next = i && point[-1].netns == point->netns &&
+			       point[-1].egress == point->egress;
+
+		if (point->egress &&
+		    is_joined(host, region_of(host, point), region)) {
+			combine_volumes(&sum, &point->seen,
+					is_group_copy(flow, true));
+		} else if (!point->egress && !is_next &&
+			   is_joined(host, point->netns, region)) {
+			part = left_unseen(flow, point->netns);
+			volume_add(&sum, &part);
+		}
+	}
+	return sum;
+}
+
+/*
+ * What came out of it. Different namespaces are stations of one way; of a bridge's copies, each
+ * interface may have one: the largest counts.
+ */
+static struct volume sum_left(const struct flow *flow, const struct host *host,
+			      uint16_t region)
+{
+	struct volume most = { 0 }, sum = { 0 }, part;
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+
+		if (i && point[-1].netns != point->netns)
+			sum = (struct volume){ 0 };
+		if (point->egress || !is_beyond(point) ||
+		    region_of(host, point) != region)
+			continue;
+		part = seen_first(flow, host, point);
+		combine_volumes(&sum, &part, host->netns[region].floods);
+		volume_max(&most, &sum);
+	}
+	return most;
+}
+
+/*
+ * What came out of the region and had not entered it at an observed point, of all points at the
+ * first of them: a process in it has sent that.
+ */
+static struct volume new_of_region(const struct flow *flow,
+				   const struct host *host,
+				   const struct point *point)
+{
+	uint16_t region = region_of(host, point);
+	struct volume entered;
+
+	for (const struct point *other = flow->points; other < point; other++)
+		if (!other->egress && is_beyond(other) &&
+		    region_of(host, other) == region)
+			return (struct volume){ 0 };
+	entered = sum_entered(flow, host, region);
+	return volume_less(sum_left(flow, host, region), &entered);
+}
+
 /* Of a point of SIGHT_BEYOND, the part of what it saw that was seen there first. */
 static struct volume find_beyond(const struct flow *flow, const struct host *host,
 				 const struct point *point)
 {
 	if (!point->egress)
-		return seen_first(flow, host, point);
+		return region_of(host, point) != NETNS_NONE ?
+			       new_of_region(flow, host, point) :
+			       seen_first(flow, host, point);
 	return is_seen_higher(flow, host, point) ? (struct volume){ 0 } :
 						   point->seen;
-}
-
-static bool is_beyond(const struct point *point)
-{
-	return point->sights == 1 << SIGHT_BEYOND;
 }
 
 static uint8_t sights_of(const struct flow *flow, const struct host *host,
@@ -369,6 +480,8 @@ static struct volume find_largest(const struct flow *flow,
 		struct volume part;
 
 		side.with = sights;
+		side.are_copies |= side.points->egress &&
+				   host->netns[side.points->netns].copies_unseen;
 		part = side_total(&side);
 		volume_max(&total, &part);
 		i += side.n_points;

@@ -198,6 +198,7 @@ static enum link_type type_of(const struct rtattr *kind)
 		{ "bond", LINK_TYPE_BOND },
 		{ "team", LINK_TYPE_BOND },
 		{ "vrf", LINK_TYPE_VRF },
+		{ "ifb", LINK_TYPE_IFB },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)

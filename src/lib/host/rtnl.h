@@ -19,6 +19,7 @@ enum link_type {
 	LINK_TYPE_BRIDGE,
 	LINK_TYPE_BOND, /* bond, team */
 	LINK_TYPE_VRF,
+	LINK_TYPE_IFB, /* what tc redirects to it goes back to where it came from */
 };
 
 enum { NSID_SAME = -1 };

@@ -3,6 +3,7 @@
 
 #include "peers.h"
 #include "host.h"
+#include "regions.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -14,6 +15,8 @@ enum {
 	UPPER_MACVLAN =
 		4, /* or not observed, but the packets that it may forward are */
 	UPPER_FOREIGN = 8, /* in another namespace, observed or not */
+	UPPER_REGION =
+		16, /* in a region, from which packets may come that were seen */
 };
 
 /* A port and its bridge, bond or VRF. */
@@ -146,11 +149,14 @@ static enum sight sight_of_ports(const struct survey *survey, struct spot spot)
 }
 
 /* A process beside the peer may have sent the packet, or it came in there. */
-static enum sight sight_of_peer(struct spot peer)
+static enum sight sight_of_peer(const struct survey *survey, struct spot peer)
 {
 	if (!peer.netif)
 		return SIGHT_FIRST;
-	return is_observed(peer.netif, EGRESS) ? SIGHT_AGAIN : SIGHT_BEYOND;
+	if (is_observed(peer.netif, EGRESS))
+		return SIGHT_AGAIN;
+	return regions_is_end(survey->host, peer.netns) ? SIGHT_FIRST :
+							  SIGHT_BEYOND;
 }
 
 /* A packet comes from the lower interface, or from another ipvlan on it. */
@@ -173,7 +179,7 @@ static enum sight find_sight_in(const struct survey *survey, struct spot spot)
 		return is_observed(spot.netif, EGRESS) ? SIGHT_AGAIN :
 							 SIGHT_FIRST;
 	case LINK_TYPE_PAIR:
-		return sight_of_peer(link);
+		return sight_of_peer(survey, link);
 	case LINK_TYPE_VLAN:
 	case LINK_TYPE_MACVLAN: /* what one sends another comes in below, too */
 		return sight_behind(survey, link);
@@ -183,6 +189,7 @@ static enum sight find_sight_in(const struct survey *survey, struct spot spot)
 	case LINK_TYPE_BOND:
 	case LINK_TYPE_VRF:
 		return sight_of_ports(survey, spot);
+	case LINK_TYPE_IFB:
 	case LINK_TYPE_OTHER:
 		break;
 	}
@@ -232,7 +239,7 @@ static bool forwards_unseen(const struct survey *survey, struct spot spot)
 static uint8_t uppers_below(const struct survey *survey, struct spot spot,
 			    uint8_t uppers)
 {
-	uint8_t foreign = uppers & UPPER_FOREIGN;
+	uint8_t foreign = uppers & (UPPER_FOREIGN | UPPER_REGION);
 
 	if (!(uppers & (UPPER_TAGS | UPPER_ANY)))
 		return forwards_unseen(survey, spot) ? UPPER_MACVLAN | foreign :
@@ -247,6 +254,13 @@ static uint8_t uppers_below(const struct survey *survey, struct spot spot,
 	}
 }
 
+/* In a namespace that packets pass unseen. */
+static bool is_in_region(const struct survey *survey, struct spot spot)
+{
+	return survey->host->netns[spot.netns].region != NETNS_NONE &&
+	       !regions_is_end(survey->host, spot.netns);
+}
+
 /* Mark the interfaces that packets leaving by this one may pass next. */
 static void mark_below(const struct survey *survey, struct spot spot,
 		       uint8_t uppers)
@@ -257,6 +271,8 @@ static void mark_below(const struct survey *survey, struct spot spot,
 
 	if (netif_has_lower(spot.netif) && lower.netns != spot.netns)
 		uppers |= UPPER_FOREIGN;
+	if (netif_has_lower(spot.netif) && is_in_region(survey, spot))
+		uppers |= UPPER_REGION;
 	uppers = uppers_below(survey, spot, uppers);
 	if (netif_has_lower(spot.netif))
 		mark_spot(survey, lower, uppers);
@@ -278,12 +294,23 @@ static bool is_fed_by_master(const struct survey *survey, struct spot spot)
 		master->sights[WAY_IN] == SIGHT_AGAIN);
 }
 
+/* A bridge's port, of which a packet may leave by several after it came in unseen. */
+static bool is_flooded_unseen(const struct survey *survey, struct spot spot)
+{
+	const struct netif *master = netifs_find(
+		netifs_of(survey->host, spot.netns), spot.netif->master);
+
+	return master && master->floods_unseen;
+}
+
 static enum sight sight_out(const struct survey *survey, struct spot spot,
 			    uint8_t uppers)
 {
 	if (is_fed_by_master(survey, spot))
 		return SIGHT_AGAIN;
-	if (survey->host->netns[spot.netns].has_unclear_arrivals)
+	if (survey->host->netns[spot.netns].has_unclear_arrivals ||
+	    spot.netif->type == LINK_TYPE_IFB ||
+	    spot.netif->uppers & UPPER_REGION || is_flooded_unseen(survey, spot))
 		return SIGHT_EITHER;
 	return spot.netif->uppers & uppers ? SIGHT_BEYOND : SIGHT_FIRST;
 }
@@ -292,12 +319,15 @@ static enum sight sight_out(const struct survey *survey, struct spot spot,
 
 typedef void (*visit_fn)(const struct survey *survey, struct spot spot);
 
+/* Also those of namespaces beyond the followed ones. */
 static void visit_all(const struct survey *survey, visit_fn visit)
 {
-	struct netns *netns;
+	for (uint32_t i = 0; i < survey->host->n_netns; i++) {
+		struct netifs *netifs = netifs_of(survey->host, i);
 
-	host_for_each_netif(survey->host, netns, netif)
-		visit(survey, (struct spot){ netns->index, netif });
+		for (uint32_t k = 0; k < netifs->count; k++)
+			visit(survey, (struct spot){ i, &netifs->items[k] });
+	}
 }
 
 static uint16_t root_domain(const struct host *host, uint16_t netns)
@@ -330,11 +360,33 @@ static void reset_spot(const struct survey *survey, struct spot spot)
 		join_netns(host, spot.netns, spot.netif->link_netns);
 }
 
+/* Copies that leave by one port each are counted once if the packet was seen coming in. */
+static void look_at_bridge(const struct survey *survey, struct spot bridge)
+{
+	uint32_t at =
+		first_port(&survey->ports[bridge.netns], bridge.netif->ifindex);
+	bool enters_unseen = !is_observed(bridge.netif, EGRESS);
+	uint32_t n_ways = 0;
+	struct netif *port;
+
+	while ((port = next_port(survey, bridge, &at))) {
+		enters_unseen |= !is_observed(port, INGRESS);
+		n_ways += is_observed(port, EGRESS);
+	}
+	bridge.netif->floods_unseen = enters_unseen && n_ways > 1;
+	if (bridge.netif->floods_unseen)
+		survey->host->netns[bridge.netns].copies_unseen = true;
+}
+
 static void mark_uppers(const struct survey *survey, struct spot spot)
 {
 	if (forwards_unseen(survey, spot))
 		survey->host->netns[spot.netns].forwards_unseen = true;
 	mark_below(survey, spot, is_observed(spot.netif, EGRESS) ? UPPER_ANY : 0);
+	if (spot.netif->type == LINK_TYPE_BRIDGE)
+		look_at_bridge(survey, spot);
+	if (spot.netif->type == LINK_TYPE_IFB && is_observed(spot.netif, EGRESS))
+		survey->host->netns[spot.netns].copies_unseen = true;
 }
 
 static void look_in(const struct survey *survey, struct spot spot)
@@ -349,7 +401,7 @@ static void look_in(const struct survey *survey, struct spot spot)
 	if (spot.netif->gone_ns)
 		return;
 	if (behind == SIGHT_EITHER || behind == SIGHT_BEYOND)
-		netns->has_unclear_arrivals = true;
+		netns->has_unclear_arrivals = netns->copies_unseen = true;
 	if (spot.netif->type != LINK_TYPE_VRF && !is_observed(spot.netif, INGRESS))
 		netns->sees_all_arrivals = false;
 }
@@ -371,8 +423,10 @@ static void survey_all(const struct survey *survey)
 		host->netns[i].sees_all_arrivals = true;
 		host->netns[i].n_arrivals = 0;
 		host->netns[i].forwards_unseen = false;
+		host->netns[i].copies_unseen = false;
 	}
 	visit_all(survey, reset_spot);
+	regions_update(host);
 	for (uint32_t i = 0; i < host->n_netns; i++)
 		host->netns[i].domain = root_domain(host, i);
 	visit_all(survey, mark_uppers);
@@ -429,7 +483,8 @@ enum sight topology_sight(const struct flow_entry *entry,
 	if (!netif || (key->flags & KEY_AGAIN && netif->uppers & UPPER_FOREIGN))
 		return SIGHT_EITHER;
 	if (key->flags & KEY_AGAIN)
-		return SIGHT_FORWARDED;
+		return netif->type == LINK_TYPE_IFB ? SIGHT_AGAIN :
+						      SIGHT_FORWARDED;
 	sight = netif->sights[has_outer_tag ? WAY_OUT_TAGGED : WAY_OUT];
 	if (sight == SIGHT_AGAIN ||
 	    !topology_is_to_group(key, tally->attrs.has_mac ? tally->macs : NULL))

@@ -246,6 +246,7 @@ class Topology:
     flows: list = field(default_factory=list)
     observed: set = field(default_factory=set)  # devices
     ways: tuple = (IN, OUT)
+    is_clear: bool = True  # what is observed shows for each packet whether it was seen before
     interval: float = 60
     filter: tuple = ()  # the words of an expression
     has_ipv6: bool = False

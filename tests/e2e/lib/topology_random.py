@@ -209,6 +209,9 @@ def observe(topology, rng):
     crossed = list(dict.fromkeys(
         crossing.device for _, _, walk in topology.walks()
         for crossing in walk.crossings))
+    if rng.random() < 0.5 and not has_twins(topology):
+        observe_any(topology, rng, crossed)
+        return
     nodes = list(dict.fromkeys(device.ns for device in crossed))
     how = rng.choice(("one namespace", "namespaces", "interfaces", "all"))
     if how == "one namespace":
@@ -228,8 +231,54 @@ def observe(topology, rng):
     before = None
     while before != topology.observed: # what one adds may be new to the other
         before = set(topology.observed)
+        for _, _, walk in topology.walks():
+            for device in returning(walk):
+                topology.ways = (IN, OUT)
+                topology.observed |= set(device.ns.devices.values())
         add_returns(topology)
         add_sources(topology)
+
+
+def has_twins(topology):
+    """Whether namespaces that links join send the same tuple, which no count can tell apart."""
+    networks = topology.networks()
+    senders = {(networks[flow.node], flow.flow, flow.node)
+               for flow in topology.flows if flow.flow.src != flow.flow.dst}
+    return len({one[:2] for one in senders}) < len(senders)
+
+
+def observe_any(topology, rng, crossed):
+    """Chosen independently of the ways that packets take, which cannot always be known then."""
+    topology.is_clear = False
+    topology.observed = set(rng.sample(
+        crossed, rng.randrange(1, len(crossed) + 1)))
+    if rng.random() < 0.15:
+        topology.ways = (rng.choice([IN, OUT]),)
+    topology.observed |= set(unknowable(topology))
+
+
+def returning(walk):
+    """What a packet meets where it comes back over the link by which it left."""
+    for crossing in walk.crossings:
+        before = crossing.parent
+        while before and before.device is not crossing.device:
+            before = before.parent
+        if before and (before.way, crossing.way) == (OUT, IN) and \
+                crossing.device.peer:
+            yield crossing.device.peer
+
+
+def unknowable(topology):
+    """
+    Interfaces that have to be observed for a packet to count once: those that `tc` copies packets
+    at, and those of returning().
+    """
+    for _, _, walk in topology.walks():
+        mirrored = [crossing.device for crossing in walk.crossings
+                    if crossing.device.mirror and crossing.way == IN]
+        for device in (*mirrored, *returning(walk)):
+            topology.ways = (IN, OUT)
+            yield device
 
 
 def has_gaps(topology):

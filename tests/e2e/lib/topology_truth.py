@@ -2,9 +2,8 @@
 """
 What records must say of a topology's traffic, by the meaning of "counted once".
 
-A packet and the copies that were made of it count once. A namespace of which
-nothing is observed is outside: whatever comes back from there counts again.
-What is translated is one flow before and another after.
+A packet and the copies that were made of it count once, also where a part of its
+way is not observed. What is translated is one flow before and another after.
 """
 
 from collections import defaultdict
@@ -23,20 +22,6 @@ class Expected:
     entries: set = field(default_factory=set)  # tags at the first point
 
 
-def parts(walk, observed):
-    """The walk's crossings, parted where it leaves the observed namespaces."""
-    inside = {device.ns for device in observed}
-    found = {}
-    for crossing in walk.crossings:
-        if crossing.device.ns not in inside:
-            continue
-        part = found.get(crossing.parent)
-        found[crossing] = [] if part is None else part
-        found[crossing].append(crossing)
-    unique = {id(part): part for part in found.values()}
-    return list(unique.values())
-
-
 def is_seen(topology, crossing):
     return crossing.device in topology.observed and \
         crossing.way in topology.ways
@@ -44,12 +29,11 @@ def is_seen(topology, crossing):
 
 def seen_of(topology, walk):
     """[(tuple, its crossings of observed points)], each to count once."""
-    for part in parts(walk, topology.observed):
-        flows = defaultdict(list)
-        for crossing in part:
-            if is_seen(topology, crossing):
-                flows[crossing.flow].append(crossing)
-        yield from flows.items()
+    flows = defaultdict(list)
+    for crossing in walk.crossings:
+        if is_seen(topology, crossing):
+            flows[crossing.flow].append(crossing)
+    return flows.items()
 
 
 def expected(topology):
