@@ -83,7 +83,8 @@ struct session_socket {
 	/* Of UDP, when its owner was last reported: */
 	__u32 ends; /* what its addresses and ports were */
 	__u64 reported_ns;
-	__u32 reported_tgid;
+	__u16 is_unreported; /* it has changed since */
+	__u16 n_in_row; /* reports of that, each soon after the one before */
 	__u32 reserved2;
 };
 

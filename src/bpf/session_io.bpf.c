@@ -7,8 +7,9 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* Between reports that only another process uses the socket. */
+/* So many changes of the owner are reported in a row, and then one after that time. */
 #define REPORT_NS 1000000000ULL
+#define IN_ROW_MAX 8
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -40,16 +41,22 @@ static __always_inline struct session_socket *socket_of(struct sock *sk)
 }
 
 /*
- * Whether user space does not have that yet. If two processes use the socket in turn, it need
- * not have each change: the list has the last one.
+ * Whether user space does not have that yet. A socket that is handed over, or whose process
+ * executes another program, may be closed before it is listed, so this is reported at once. If
+ * processes use a socket in turn, user space need not have each change: the list has the last one.
  */
-static __always_inline bool is_to_report(const struct session_socket *socket,
-					 __u32 tgid, __u32 ends)
+static __always_inline bool is_to_report(struct session_socket *socket, __u32 ends)
 {
-	if (socket->ends != ends || !socket->reported_tgid)
+	if (socket->ends != ends || !socket->reported_ns)
 		return true;
-	return socket->reported_tgid != tgid &&
-	       bpf_ktime_get_boot_ns() - socket->reported_ns >= REPORT_NS;
+	if (!socket->is_unreported)
+		return false;
+	if (bpf_ktime_get_boot_ns() - socket->reported_ns >= REPORT_NS)
+		socket->n_in_row = 0;
+	if (socket->n_in_row >= IN_ROW_MAX)
+		return false;
+	socket->n_in_row++;
+	return true;
 }
 
 /* Sockets of UDP may be gone before user space lists them. */
@@ -69,7 +76,7 @@ static __always_inline void report_udp(struct sock *sk,
 	}
 	__builtin_memset(event, 0, SESSION_OWNED_SIZE);
 	socket->ends = ends;
-	socket->reported_tgid = bpf_get_current_pid_tgid() >> 32;
+	socket->is_unreported = false;
 	fill_owned(event, sk, socket);
 	socket->reported_ns = event->time_ns;
 	bpf_ringbuf_submit(event, wake_flags(used, SESSION_OWNED_SIZE));
@@ -99,6 +106,7 @@ static __always_inline bool note_user(struct session_socket *socket,
 		return false;
 	owner = read_owner(task, SESSION_BY_USING);
 	set_owner(socket, &owner, SESSION_BY_USING);
+	socket->is_unreported = true;
 	return true;
 }
 
@@ -113,9 +121,9 @@ static __always_inline void note_start(struct session_socket *socket,
 static __always_inline void
 use_udp(struct sock *sk, struct session_socket *socket, bool is_sending)
 {
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32, ends = ends_of(sk);
+	__u32 ends = ends_of(sk);
 
-	if (!note_user(socket, true) || !is_to_report(socket, tgid, ends))
+	if (!note_user(socket, true) || !is_to_report(socket, ends))
 		return;
 	if (socket->ends != ends)
 		note_start(socket, is_sending);

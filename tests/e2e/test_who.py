@@ -10,6 +10,7 @@ NETOBS_TEST_SEED=SEED repeats it.
 import json
 import os
 import socket
+import sys
 import time
 
 from lib import lab
@@ -173,6 +174,61 @@ class Processes(WhoTest):
         self.assertEqual(self.check(records, [before]), 4)
         self.assertTrue(any(before in (one.get("SrcPid"), one.get("DstPid"))
                             for one in records))
+
+    def test_a_socket_that_is_handed_over_is_the_last_users(self):
+        """By fork(2), unix(7) or execve(2), at any time, and closed before it is listed."""
+        if not self.has_io:
+            return
+        self.wire_all()
+        watch = self.observe("--interval", "60")
+        exec_of = [sys.executable, "-c",
+                   "import os, socket, sys\n"
+                   "sock = socket.socket(fileno=int(sys.argv[1]))\n"
+                   "for _ in range(20):\n"
+                   "    sock.sendto(b'x', ('10.0.0.1', 9))\n"]
+
+        def send(sock, count):
+            for _ in range(count):
+                sock.sendto(b"x", ("10.0.0.1", 9))
+
+        def take(channel):
+            _, (fd,), _, _ = socket.recv_fds(channel, 1, 1)
+            send(socket.socket(fileno=fd), 20)
+
+        def hand_over(how, wait, port, told):
+            rename("before")
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.bind(("10.0.0.2", port))
+            send(sock, 1)
+            time.sleep(wait)
+            if how == "exec":
+                os.write(told, b"%d %d %s\n" % (
+                    port, os.getpid(), os.path.basename(sys.executable).encode()))
+                sock.set_inheritable(True)
+                os.execv(sys.executable, [*exec_of, str(sock.fileno())])
+            ours, theirs = socket.socketpair()
+            other = child(send, sock, 20) if how == "fork" else child(take, theirs)
+            socket.send_fds(ours, [b"x"], [sock.fileno()])
+            sock.close()
+            join([other])
+            os.write(told, b"%d %d -\n" % (port, other))
+
+        told = os.pipe()
+        pids = [child(hand_over, self.random.choice(("fork", "exec", "pass")),
+                      self.random.choice((0, 0.01, 0.3, 1.2)), 7100 + i, told[1],
+                      ns=self.containers[0]) for i in range(30)]
+        join(pids)
+        os.close(told[1])
+        with os.fdopen(told[0]) as lines:
+            wanted = {int(port): (int(pid), name)
+                      for port, pid, name in (line.split() for line in lines)}
+        time.sleep(0.1)
+        found = {one["SrcPort"]: one for one in watch.stop().records
+                 if one.get("DstPort") == 9}
+        self.assertEqual(set(wanted), set(found))
+        for port, (pid, name) in wanted.items():
+            self.assertEqual((21, pid), (found[port]["Packets"], found[port]["SrcPid"]))
+            self.assertIn(name, ("-", found[port]["SrcProcess"]))
 
     def test_what_is_forwarded_is_not_the_routers(self):
         """A port that a process of the router has, too, on all its addresses."""
