@@ -287,7 +287,7 @@ netobs_target_flags(netobs_bench)
 
 netobs_test_harness()
 netobs_c_tests(unit 300)
-netobs_c_tests(bpf 300)
+netobs_c_tests(bpf 600)
 netobs_sink_tests()
 netobs_verifier_test()
 netobs_release_fixture()
