@@ -58,7 +58,7 @@ struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex)
 	if (found)
 		return found;
 	if (!array_reserve(&netifs->items, netifs->count, &netifs->capacity,
-			   sizeof(*netifs->items), 16))
+			   sizeof(*netifs->items), 4))
 		return NULL;
 	i = netifs_index(netifs, ifindex);
 	memmove(&netifs->items[i + 1], &netifs->items[i],
