@@ -91,6 +91,14 @@ enum conn_state {
 	CONN_STAMPED = 1 << 15, /* a segment is timed by its timestamp: `tsval` */
 };
 
+/* How many bits the windows are shifted by: the option of a SYN (RFC 7323, 2.2), plus SCALE_0. */
+enum conn_scale {
+	SCALE_UNKNOWN,
+	SCALE_NONE, /* the SYN has no such option */
+	SCALE_0,
+	SCALE_BITS_MAX = 14,
+};
+
 /* `talker` and `opener` */
 enum { CONN_NEITHER = 2 };
 
@@ -191,9 +199,12 @@ struct conn_stats {
 	__u32 overlaps; /* turns that began before the other side had finished */
 	/* Segments below `next`: of data in `unlisted`, so either of the two counts above. */
 	__u32 late_unknown;
-	/* Of the newest SYN that an open connection did not send: see is_stray(). 0: none came. */
-	__u32 stray_isn;
-	__u32 reserved;
+	/* What no end of this connection has sent: rtt/refuse.h. */
+	__u32 refused_end; /* where the newest such segment ends; 0: none came */
+	__u16 window_max; /* the largest in a header that was looked at; not of a SYN */
+	__u8 scale : 5; /* enum conn_scale of the SYN */
+	__u8 refused_run : 3; /* each near where the one before ended; 0: it is a SYN */
+	__u8 refused_mark; /* of both directions when the newest one came */
 };
 
 /* Between two connections in one place at least; alert_hold_id() leaves smaller parts out. */

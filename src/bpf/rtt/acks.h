@@ -3,8 +3,7 @@
 #ifndef NETOBS_BPF_RTT_ACKS_H
 #define NETOBS_BPF_RTT_ACKS_H
 
-#include "stamps.h"
-#include "timers.h"
+#include "data.h"
 
 /* The time of a segment ended: one of the direction that @dir acknowledges. */
 static __always_inline void ack_sample(const struct connection *conn, int dir,
@@ -74,6 +73,8 @@ static __always_inline void ack_observe(const struct connection *conn, int dir,
 		if (timers_armed(other, side) > 0 &&
 		    seq_diff(segment->ack, side->awaited) >= 0)
 			armed_ns = timers_end(conn, dir, segment->ack);
+		if (armed_ns && has_missed(&conn->body->stats[!dir], segment->ack))
+			armed_ns = 0;
 		if (!armed_ns)
 			armed_ns = stamps_end(conn, dir, segment, before);
 		if (armed_ns && seq_diff(segment->ack, other->next) <= 0)
@@ -88,12 +89,15 @@ static __always_inline void ack_observe(const struct connection *conn, int dir,
 static __always_inline void window_observe(const struct connection *conn,
 					   int dir, const struct segment *segment)
 {
+	struct conn_stats *stats = &conn->body->stats[dir];
 	struct conn_side *side = &conn->head->sides[dir];
 
+	if (segment->window > stats->window_max && !(segment->flags & TCP_SYN))
+		stats->window_max = segment->window;
 	if (segment->window == side->window)
 		return;
 	if (!segment->window && conn->head->state[dir] & CONN_SEEN)
-		conn->body->stats[dir].zero_windows++;
+		stats->zero_windows++;
 	side->window = segment->window;
 }
 

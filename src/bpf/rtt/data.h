@@ -132,6 +132,20 @@ static __always_inline void gaps_forget(struct conn_stats *stats, __u32 acked)
 	stats->unlisted = gap_part(&stats->unlisted, acked, stats->unlisted.end);
 }
 
+/* Whether @acked covers a gap of the list: what is missing came to its receiver, but not here. */
+static __always_inline bool has_missed(const struct conn_stats *stats, __u32 acked)
+{
+	__s32 missed = 0;
+
+	for (int i = 0; i < CONN_GAPS; i++) {
+		const struct conn_gap *gap = &stats->gaps[i];
+
+		missed |= seq_diff(gap->start, gap->end) &
+			  ~seq_diff(acked, gap->end);
+	}
+	return missed < 0;
+}
+
 /* ---- Data that was sent before -------------------------------------------------- */
 
 /*
@@ -233,6 +247,7 @@ static __always_inline void data_first(const struct connection *conn, int dir,
 static __always_inline bool data_synchronise(const struct connection *conn,
 					     int dir, __u32 end)
 {
+	struct conn_stats *stats = &conn->body->stats[dir];
 	struct conn_side *side = &conn->head->sides[dir];
 	/* Data up to here must be acknowledged first. */
 	__u32 *target = &conn->body->timers[dir].targets[0];
@@ -241,8 +256,11 @@ static __always_inline bool data_synchronise(const struct connection *conn,
 
 	if (!(conn->head->state[!dir] & CONN_ACKED))
 		return state & CONN_SYNCED;
-	if (seq_diff(acked, side->next) > 0) { /* of data that did not come here */
-		side->next = acked;
+	if (seq_diff(acked, side->next) > 0 || /* of data that did not come here */
+	    (state & CONN_SYNCED && has_missed(stats, acked))) {
+		gaps_forget(stats, acked);
+		if (seq_diff(acked, side->next) > 0)
+			side->next = acked;
 		side->head = conn->head->sides[!dir].tail;
 		*target = end;
 		conn->head->state[dir] = state & ~(CONN_SYNCED | CONN_SYNCING);

@@ -10,11 +10,11 @@
 #define NETOBS_BPF_RTT_OBSERVE_H
 
 #include "acks.h"
+#include "class.h"
 #include "data.h"
 #include "rate.h"
+#include "refuse.h"
 #include "turns.h"
-
-enum { SYN_RETRY_BYTES = 1 << 20 };
 
 /* New data, which may begin behind a gap, or with some that was seen before. */
 static __always_inline void data_observe(const struct connection *conn, int dir,
@@ -41,38 +41,12 @@ static __always_inline void data_observe(const struct connection *conn, int dir,
 	turn_observe(conn, dir, segment);
 }
 
-/*
- * A handshake of its own: the tuple is used again. Of a connection that was found open, a SYN
- * from shortly before its data is its own, sent again.
- */
-static __always_inline bool is_another(const struct connection *conn, int dir,
-				       const struct segment *segment)
-{
-	__u16 state = conn->head->state[dir];
-	__u32 since = conn->head->sides[dir].next - segment->seq;
-
-	if (!(segment->flags & TCP_SYN) || !(state & CONN_SEEN))
-		return false;
-	if (state & CONN_SYN)
-		return conn->body->stats[dir].isn != segment->seq;
-	return since > SYN_RETRY_BYTES;
-}
-
 /* Where both ends open, each sends its SYN again with ACK (RFC 9293, 3.5): that is none. */
 static __always_inline bool is_syn_retry(__u16 before,
 					 const struct segment *segment)
 {
 	return segment->flags & TCP_SYN && before & CONN_SYN &&
 	       (before & CONN_ACKED || !(segment->flags & TCP_ACK));
-}
-
-/* RFC 5961, 3.2: anyone can send others. */
-static __always_inline void reset_observe(const struct connection *conn,
-					  int dir, const struct segment *segment)
-{
-	if (!(conn->head->state[dir] & CONN_SEEN) ||
-	    segment->seq == conn->head->sides[dir].next)
-		conn->head->state[dir] |= CONN_RST;
 }
 
 /* Numbers wrap: what happens once in 2^28 bytes at the least. */
@@ -107,58 +81,7 @@ static __always_inline bool window_end(const struct connection *conn, int dir,
 	return window_begin(conn->head, dir, segment->tick);
 }
 
-/* What of the states decides about the class. */
-enum { CONN_CLASS = CONN_ACKED | CONN_FIN | CONN_RST };
-
-/* It has sent more than SYN, or SYN+ACK: of the client, that is what acknowledges. */
-static __always_inline bool is_past_syn(const struct connection *conn, int dir)
-{
-	__u16 state = conn->head->state[dir];
-
-	if (!(state & CONN_SYN))
-		return state & CONN_SEEN;
-	return state & CONN_ACKED && conn->head->opener == dir;
-}
-
-static __always_inline enum conn_class conn_class(const struct connection *conn)
-{
-	__u16 both = conn->head->state[0] & conn->head->state[1];
-	__u16 any = conn->head->state[0] | conn->head->state[1];
-
-	if (any & CONN_RST || both & CONN_FIN)
-		return CONN_CLOSED;
-	if (both & CONN_ACKED)
-		return CONN_OPEN;
-	return is_past_syn(conn, 0) || is_past_syn(conn, 1) ? CONN_UNANSWERED :
-							      CONN_HALF_OPEN;
-}
-
-/*
- * Of a segment that is_another() is true for: anyone can send a SYN, or a SYN+ACK, with the
- * addresses of an open connection, and its receiver then asks whether the other end is still there
- * (RFC 5961, 4). If it is not, a RST follows, or the SYN+ACK that answers this SYN.
- */
-static __always_inline bool is_stray(const struct connection *conn, int dir,
-				     const struct segment *segment)
-{
-	__u32 asked = conn->body->stats[!dir].stray_isn;
-
-	if (conn_class(conn) != CONN_OPEN)
-		return false;
-	return !(segment->flags & TCP_ACK) || !asked || segment->ack != asked + 1;
-}
-
-static __always_inline void stray_observe(const struct connection *conn,
-					  int dir, const struct segment *segment)
-{
-	if (!(segment->flags & TCP_ACK))
-		conn->body->stats[dir].stray_isn = segment->seq;
-}
-
-/*
- * A segment of a connection that is_another() is false for. Returns whether its class or its
- * age may have changed.
- */
+/* A segment of SEGMENT_ITS. Returns whether the class or the age of its connection may have changed. */
 static __always_inline bool connection_observe(const struct connection *conn,
 					       int dir, struct segment *segment)
 {
@@ -167,18 +90,22 @@ static __always_inline bool connection_observe(const struct connection *conn,
 	bool is_older = false;
 
 	if (segment->flags & TCP_RST) {
-		reset_observe(conn, dir, segment);
+		conn->head->state[dir] |= CONN_RST;
 		return true;
 	}
 	if (!(before & CONN_SEEN)) {
 		data_first(conn, dir, segment);
 		segment->taken |= TAKEN_FIRST;
 	}
+	if (conn->body->stats[dir].refused_run > 1)
+		conn->body->stats[dir].refused_run = 1;
 	if (is_window_over(&conn->head->sides[dir], segment->tick))
 		is_older = window_end(conn, dir, segment);
 	if (segment->flags & TCP_ACK)
 		ack_observe(conn, dir, segment);
 	window_observe(conn, dir, segment);
+	if (segment->flags & TCP_SYN)
+		conn->body->stats[dir].scale = segment->scale;
 	if (is_syn_retry(before, segment))
 		conn->body->stats[dir].syn_retries++;
 	if (span)

@@ -33,8 +33,9 @@ static __always_inline bool is_usual_state(const struct conn_head *head, int dir
 }
 
 /*
- * It ends no timer, and is no duplicate. Whether it acknowledges something is asked last: no
- * processor can guess that, and this line of memory may not have come yet.
+ * It acknowledges what was sent, ends no timer, and is no duplicate; `next` is 0 where nothing was seen.
+ * Whether it acknowledges something is asked last: no processor can guess that, and this line of memory
+ * may not have come yet.
  */
 static __always_inline bool is_usual_ack(const struct conn_side *side,
 					 const struct conn_side *other,
@@ -45,8 +46,10 @@ static __always_inline bool is_usual_ack(const struct conn_side *side,
 	if (newly < 0 || (timers_armed(other, side) > 0 &&
 			  seq_diff(segment->ack, side->awaited) >= 0))
 		return false;
-	return seq_diff(other->next, segment->ack) <= 0 || segment->len ||
-	       newly || segment->window != side->window;
+	if (seq_diff(segment->ack, other->next) > 0 && other->next)
+		return false;
+	return segment->ack == other->next || segment->len || newly ||
+	       segment->window != side->window;
 }
 
 /* The data continues the turn without a gap, and no timer begins. */
@@ -55,7 +58,7 @@ static __always_inline bool is_usual_data(const struct conn_head *head, int dir,
 {
 	const struct conn_side *side = &head->sides[dir];
 
-	if (segment->seq != side->next || head->talker != dir)
+	if (head->talker != dir)
 		return false;
 	return !segment->may_time ||
 	       !(segment->flags & TCP_PSH ||
@@ -100,7 +103,7 @@ static __always_inline enum usual usual_observe(struct conn_head *head,
 	/* Computed once, and not again for each member. */
 	asm volatile("" : "+r"(side));
 	if (!is_usual_state(head, dir, segment, hook) ||
-	    (!segment->window && side->window) ||
+	    segment->seq != side->next || (!segment->window && side->window) ||
 	    !is_usual_ack(side, &head->sides[!dir], segment) ||
 	    (segment->len && !is_usual_data(head, dir, segment)) ||
 	    !is_usual_window(head, dir, rate))

@@ -194,16 +194,12 @@ __noinline int connection_restart(__u32 index, __u64 now)
 }
 
 /* Loopback and hairpins show each segment on its way out and on its way in. */
-static __always_inline bool is_seen_elsewhere(struct conn_head *head, __u32 dir,
-					      __u16 hook)
+static __always_inline bool is_seen_elsewhere(const struct conn_head *head,
+					      __u32 dir, __u16 hook)
 {
 	__u16 state = head->state[dir];
 
-	if (!(state & (CONN_INGRESS | CONN_EGRESS)))
-		head->state[dir] = state | hook;
-	else if (!(state & hook))
-		return true;
-	return false;
+	return state & (CONN_INGRESS | CONN_EGRESS) && !(state & hook);
 }
 
 /* Rules are about TCP. Returns that its age may have changed. */
@@ -224,20 +220,34 @@ static __always_inline void connection_add(const struct connection *conn,
 
 	if (conn->head->version & 1)
 		return;
-	if (!noted->echo && is_another(conn, dir, segment)) {
-		if (is_stray(conn, dir, segment)) {
-			stray_observe(conn, dir, segment);
-			return;
-		}
-		connection_restart(index, segment->now);
-	}
 	if (is_seen_elsewhere(conn->head, dir, hook))
 		return;
+	conn->head->state[dir] |= hook;
 	if (noted->echo ? echo_observed(conn, dir, noted) :
 			  connection_observe(conn, dir, segment))
 		connection_age(conn, index, segment->now);
 	if (segment->exact)
 		note_timed(noted);
+}
+
+/* Returns enum verdict. */
+__noinline int connection_judge(__u32 cpu_id)
+{
+	struct scratch *scratch = scratch_of(cpu_id);
+	struct connection conn;
+	enum verdict verdict;
+	__u32 dir;
+
+	VERIFIED_APART(APART_RTT, 1);
+	if (!scratch || !connection_at(scratch->noted.index, &conn) ||
+	    conn.head->version & 1)
+		return SEGMENT_REFUSED;
+	dir = scratch->noted.dir & 1;
+	verdict = segment_judge(&conn, dir, &scratch->noted.segment);
+	if (verdict == SEGMENT_REFUSED &&
+	    !is_seen_elsewhere(conn.head, dir, hook_of(&scratch->pkt)))
+		refuse(&conn, dir, &scratch->noted.segment);
+	return verdict;
 }
 
 __noinline int connection_show(__u32 cpu_id)
@@ -268,6 +278,8 @@ __noinline int connection_expect(__u32 cpu_id)
 				 &scratch->noted.segment);
 	return 0;
 }
+
+enum { SCALE_OPTIONS = 16 }; /* of a SYN, NOPs counted */
 
 /* Options where the sender puts timestamps first (RFC 7323, appendix A). */
 struct stamps_wire {
@@ -307,6 +319,41 @@ __noinline int connection_stamps(struct __sk_buff *skb, __u32 cpu_id)
 	return 0;
 }
 
+/* Read the scale of windows from the options of a SYN. It stays unknown behind too many of them. */
+__noinline int connection_scale(struct __sk_buff *skb, __u32 cpu_id)
+{
+	enum { END = 0, NOP = 1, SCALE = 3, SIZE = 3, WORDS = 5 };
+	struct scratch *scratch = scratch_of(cpu_id);
+	__u32 at, end, shift;
+
+	if (!scratch)
+		return 0;
+	end = scratch->pkt.header_end & CURSOR_MASK;
+	at = end - 4 * (scratch->noted.segment.header - WORDS);
+	for (int i = 0; i < SCALE_OPTIONS; i++) {
+		const __u8 *option = (void *)(long)skb->data + (at & CURSOR_MASK);
+
+		if (at + SIZE > end) {
+			scratch->noted.segment.scale = SCALE_NONE;
+			return 0;
+		}
+		if ((void *)(option + SIZE) > (void *)(long)skb->data_end)
+			return 0;
+		if (option[0] == SCALE) {
+			shift = option[2];
+			scratch->noted.segment.scale =
+				SCALE_0 +
+				(shift < SCALE_BITS_MAX ? shift : SCALE_BITS_MAX);
+			return 0;
+		}
+		if (option[0] == END)
+			at = end;
+		else
+			at += option[0] == NOP ? 1 : option[1];
+	}
+	return 0;
+}
+
 /* Show the packet to its connection, after note_segment(). */
 static __always_inline void track_connection(const struct run *run,
 					     struct __sk_buff *skb)
@@ -328,6 +375,16 @@ static __always_inline void track_connection(const struct run *run,
 	}
 	if (stamps_are_needed(head, noted->dir & 1, &noted->segment))
 		connection_stamps(skb, run->cpu_id);
+	if (noted->segment.flags & TCP_SYN && !noted->echo)
+		connection_scale(skb, run->cpu_id);
+	if (!noted->echo) {
+		int verdict = connection_judge(run->cpu_id);
+
+		if (verdict == SEGMENT_REFUSED)
+			return;
+		if (verdict == SEGMENT_ANOTHER)
+			connection_restart(noted->index, noted->segment.now);
+	}
 	connection_show(run->cpu_id);
 	if (run->known) /* it may not be at its first place */
 		run->known->hint = conn_hint(noted->check,

@@ -138,6 +138,7 @@ static __always_inline void note(struct noted_segment *noted, int dir,
 	noted->segment.exact = 0;
 	noted->segment.taken = 0;
 	noted->segment.has_stamps = false;
+	noted->segment.scale = SCALE_UNKNOWN;
 	noted->hash = hash->place;
 	noted->check = hash->check;
 	noted->index = index_of(hash);

@@ -110,6 +110,7 @@ struct model {
 	uint32_t skip; /* packets that pass before we look */
 	bool has_stamps;
 	uint64_t stamp_tick; /* of the ends' clocks */
+	uint8_t scale;	     /* of the windows, if the SYNs have one */
 
 	uint64_t now;
 	struct end ends[2];
@@ -126,7 +127,7 @@ struct model {
 	uint8_t seen[2][BYTES_MAX]; /* bytes that passed the point, also before we looked */
 	uint32_t highest[2];
 	uint64_t retransmitted_bytes[2], out_of_order[2];
-	uint32_t samples, echoes, turns;
+	uint32_t samples, echoes, turns, refused;
 	uint32_t answers, answers_known, answers_compared; /* of the server */
 };
 
@@ -362,6 +363,8 @@ static void arrive(struct model *m, const struct event *event)
 	const struct packet_seen *p = &event->packet;
 	int end = !p->dir;
 
+	if (!m->ends[end].has_received && !(p->flags & SYN))
+		return; /* RFC 9293, 3.10.7.3 */
 	if (!take_stamp(&m->ends[end], event)) {
 		send_ack(m, end);
 		return;
@@ -382,7 +385,7 @@ static void arrive(struct model *m, const struct event *event)
 
 /* ---- The point ------------------------------------------------------------------- */
 
-static uint32_t end_of(const struct packet_seen *p)
+static inline uint32_t end_of(const struct packet_seen *p)
 {
 	return p->off + p->len + !!(p->flags & (SYN | FIN));
 }

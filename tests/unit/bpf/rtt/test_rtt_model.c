@@ -224,8 +224,17 @@ static void observe(struct model *m, const struct packet_seen *p)
 	const struct connection conn = { &m->head, &m->rates, &m->body };
 	struct conn_stats before[2] = { m->body.stats[0], m->body.stats[1] };
 
-	if (is_another(&conn, p->dir, &segment))
+	switch (segment_judge(&conn, p->dir, &segment)) {
+	case SEGMENT_REFUSED:
+		refuse(&conn, p->dir, &segment);
+		m->refused++;
+		return;
+	case SEGMENT_ANOTHER:
 		restart(m);
+		break;
+	case SEGMENT_ITS:
+		break;
+	}
 	if (m->has_stamps && stamps_are_needed(&m->head, p->dir, &segment)) {
 		segment.has_stamps = true;
 		segment.tsval = p->tsval;
@@ -298,7 +307,7 @@ static void what_is_measured_is_true(void **state)
 {
 	static struct model m;
 	uint64_t samples = 0, echoes = 0, turns = 0, packets = 0, compared = 0;
-	uint64_t answers = 0, known = 0, answers_compared = 0;
+	uint64_t answers = 0, known = 0, answers_compared = 0, refused = 0;
 
 	(void)state;
 	srand48(test_seed());
@@ -315,6 +324,7 @@ static void what_is_measured_is_true(void **state)
 		known += m.answers_known;
 		answers_compared += m.answers_compared;
 		packets += m.n_log;
+		refused += m.refused;
 	}
 	print_message("%d conversations, %llu packets, %llu samples, %llu by timestamps, %llu turns, "
 		      "counts of %llu directions exact\n",
@@ -326,6 +336,7 @@ static void what_is_measured_is_true(void **state)
 		(unsigned long long)answers, (unsigned long long)known,
 		(unsigned long long)answers_compared);
 	assert_true(samples > CONVERSATIONS);
+	assert_true(refused < packets / 1000); /* all are of the ends */
 	assert_true(echoes > 0);
 	assert_true(turns > CONVERSATIONS / 2);
 	assert_true(compared > CONVERSATIONS);
