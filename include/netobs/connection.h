@@ -84,6 +84,10 @@ struct netobs_connection_way {
 	struct netobs_latency think;
 	/** From this end's SYN, or SYN+ACK, to its acknowledgement; 0: not seen. */
 	uint64_t handshake_rtt_ns;
+	/** From the interface to the other end and back, without what that end waits before it
+	 *  acknowledges: the least of handshake_rtt_ns and of the round-trip times of the last 10
+	 *  to 20 seconds; 0: the handshake was not seen. */
+	uint64_t path_rtt_ns;
 	uint64_t data_bytes; /**< of data, each once, without headers */
 	uint64_t peak_bytes_per_s; /**< of data, in the best of all windows of 100 ms */
 	uint64_t retransmits; /**< segments with data that had passed this interface before */

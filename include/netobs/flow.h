@@ -78,7 +78,7 @@ enum netobs_flow_field {
 	NETOBS_HAS_SAMPLING = 1 << 11,	 /**< sampling, sampling_mode */
 	/** rtt_ns, rtt_min_ns, rtt_max_ns, rtt_samples */
 	NETOBS_HAS_RTT = 1 << 12,
-	NETOBS_HAS_HANDSHAKE_RTT = 1 << 13, /**< handshake_rtt_ns */
+	NETOBS_HAS_HANDSHAKE_RTT = 1 << 13, /**< handshake_rtt_ns, path_rtt_ns */
 	/** retransmits, retransmitted_bytes, out_of_order, late_unknown, duplicate_acks, zero_windows */
 	NETOBS_HAS_TCP_HEALTH = 1 << 14,
 	/** app_latency_ns, app_latency_min_ns, app_latency_max_ns */
@@ -174,6 +174,7 @@ struct netobs_flow {
 	uint64_t rtt_min_ns;
 	uint64_t rtt_max_ns;
 	uint64_t handshake_rtt_ns;
+	uint64_t path_rtt_ns; /**< without what dst waits: netobs_connection_way.path_rtt_ns */
 	/** from a request of src, the client, to the answer of dst; smoothed */
 	uint64_t response_time_ns;
 	uint64_t response_time_min_ns;

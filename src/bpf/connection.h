@@ -350,19 +350,32 @@ static __always_inline __u32 conn_min(const struct conn_latency *latency)
 }
 
 /*
- * The way from here to the server and back, of the @client's direction; 0: it is not known. A server
- * may acknowledge each request with its answer, so that all round-trip times contain what the
- * application takes; but its SYN+ACK waits for no application. Where that was not seen, a round-trip
- * time that is shorter than all response times waited for no answer: the way takes no longer.
+ * What the way from here to the end that direction @dir leads to, and back, takes without what that end
+ * waits for; 0: it is not known. An end may acknowledge all data late, or with its answers, but a SYN
+ * or SYN+ACK at once: its kernel does that.
+ */
+static __always_inline __u32 conn_path_rtt(const struct connection *conn,
+					   __u32 dir)
+{
+	const struct conn_stats *there = &conn->body->stats[dir & 1];
+	__u32 least = conn_min(&there->rtt), handshake = there->handshake;
+
+	return handshake < least ? handshake : least & -!!handshake;
+}
+
+/*
+ * The same to the server, of the @client's direction, where the time of its application is wanted.
+ * Without the handshake, a round-trip time that is shorter than all response times waited for no answer:
+ * the way takes no longer.
  */
 static __always_inline __u32 conn_path(const struct connection *conn, __u32 client)
 {
-	const struct conn_stats *there = &conn->body->stats[client & 1];
 	const struct conn_stats *back = &conn->body->stats[!(client & 1)];
-	__u32 least = conn_min(&there->rtt), handshake = there->handshake;
+	__u32 least = conn_min(&conn->body->stats[client & 1].rtt);
+	__u32 path = conn_path_rtt(conn, client);
 
-	if (handshake)
-		return handshake < least ? handshake : least;
+	if (path)
+		return path;
 	return least < conn_min(&back->turn) ? least : 0;
 }
 

@@ -50,6 +50,7 @@ struct netobs_flow fields_flow(void)
 		.rtt_max_ns = 5123456789,
 		.rtt_samples = 31,
 		.handshake_rtt_ns = 11500000,
+		.path_rtt_ns = 11400000,
 		.response_time_ns = 62345678,
 		.response_time_min_ns = 61000000,
 		.response_time_max_ns = 72000000,

@@ -74,12 +74,15 @@ static struct health_reported *reported_of(const struct health *health,
 		new;                                       \
 	})
 
-static void fill_rtt(const struct conn_stats *stats,
+static void fill_rtt(const struct connection *conn, int dir,
 		     struct health_reported *reported, struct netobs_flow *record)
 {
+	const struct conn_stats *stats = &conn->body->stats[dir];
+
 	if (stats->handshake) {
 		record->has |= NETOBS_HAS_HANDSHAKE_RTT;
 		record->handshake_rtt_ns = connection_ns(stats->handshake);
+		record->path_rtt_ns = connection_ns(conn_path_rtt(conn, dir));
 	}
 	if (!stats->rtt.n)
 		return;
@@ -140,7 +143,7 @@ void health_fill(struct health *health, const struct connection *conn,
 	struct health_reported *reported = reported_of(health, conn, index, dir);
 	const struct conn_stats *stats = conn->body->stats;
 
-	fill_rtt(&stats[dir], reported, record);
+	fill_rtt(conn, dir, reported, record);
 	if (conn->body->key.proto != IP_PROTO_TCP)
 		return;
 	if (conn_knows_client(conn) && conn_client(conn) == (uint32_t)dir)

@@ -3,12 +3,12 @@
 The ends of a TCP connection, and what they and their kernel measure:
 
     chat.py serve ADDRESS PORT THINK_MS
-    chat.py pingpong|rest|bulk ADDRESS PORT SECONDS
+    chat.py pingpong|rest|bulk|PAUSE_MS ADDRESS PORT SECONDS
 
 A client prints one line of JSON: its port, the smoothed round-trip times that TCP_INFO had
 meanwhile, the least one and the retransmitted segments at the end, how long answers took, and how
-long the server took for each, which the answer says; all in microseconds. In "rest", the client
-does so for long between its requests.
+long the server took for each, which the answer says; all in microseconds. A client
+pauses between its requests, in "rest" for long, or for PAUSE_MS.
 """
 
 import json
@@ -109,8 +109,10 @@ def client(kind, address, port, seconds):
         info = Info(connection)
         # netobs times no segment for a millisecond after the SYN, but the kernel does.
         time.sleep(PAUSE_S)
-        times, thoughts = {"pingpong": pingpong, "rest": rest, "bulk": bulk}[kind](
-            connection, info, time.monotonic() + seconds)
+        talk = {"pingpong": pingpong, "rest": rest, "bulk": bulk}.get(kind)
+        end = time.monotonic() + seconds
+        times, thoughts = talk(connection, info, end) if talk else \
+            pingpong(connection, info, end, float(kind) / 1000)
         # What is under way is acknowledged meanwhile.
         time.sleep(max(0.5, 4 * info.read(RTT) / 1e6))
         print(json.dumps({"port": connection.getsockname()[1], "rtts": info.rtts,

@@ -134,6 +134,7 @@ static void values_are_those_of_the_flows_direction(void **state)
 	assert_int_equal(record.rtt_max_ns, 12800);
 	assert_int_equal(record.rtt_samples, 3);
 	assert_int_equal(record.handshake_rtt_ns, 7040);
+	assert_int_equal(record.path_rtt_ns, 5120);
 	assert_int_equal(record.response_time_ns, 320000);
 	assert_int_equal(record.response_time_min_ns, 256000);
 	assert_int_equal(record.response_time_max_ns, 384000);
