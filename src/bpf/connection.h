@@ -76,8 +76,7 @@ enum conn_state {
 	CONN_ACKED = 1 << 2, /* `acked` is known */
 	CONN_FIN = 1 << 3,
 	CONN_RST = 1 << 4,
-	CONN_SYNCED = 1 << 5, /* data above `next` is new: segments may be timed */
-	CONN_SYNCING = 1 << 6, /* the first half of that, see rtt/data.h */
+	CONN_SYNCED = 1 << 5, /* data above `next` is new: segments may be timed, see rtt/data.h */
 	CONN_CLEAN = 1 << 7, /* its last turn began when all of the other's data was acknowledged */
 	CONN_DATA_TIMED = 1 << 8, /* `data_ns` is the time of its newest data */
 	/* It comes in, or goes out; packets at the other hook are not looked at. */

@@ -72,9 +72,10 @@ static __always_inline void ack_observe(const struct connection *conn, int dir,
 		conn->head->state[dir] &= ~CONN_REPEATS;
 		if (timers_armed(other, side) > 0 &&
 		    seq_diff(segment->ack, side->awaited) >= 0)
-			armed_ns = timers_end(conn, dir, segment->ack);
-		if (armed_ns && has_missed(&conn->body->stats[!dir], segment->ack))
-			armed_ns = 0;
+			armed_ns = timers_end(conn, dir, segment->ack) *
+				   pick(gaps_missed(&conn->body->stats[!dir],
+						    segment->ack),
+					0, 1);
 		if (!armed_ns)
 			armed_ns = stamps_end(conn, dir, segment, before);
 		if (armed_ns && seq_diff(segment->ack, other->next) <= 0)

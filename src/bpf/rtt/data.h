@@ -10,9 +10,11 @@
  * All gaps of a connection that is older than its entry are in this range.
  *
  * If a connection is older than its entry, its first segment may be a retransmission, and bytes
- * that seem new may have been sent before. So segments are timed only once all data up to `next`
- * was acknowledged twice in a row, each time up to the newest byte of that moment, with no
- * retransmission in between: all later bytes are new.
+ * that seem new may have been sent before: after a timeout, a sender may send all again, a growing part
+ * with each round trip. So segments are timed only after SYNC_ROUNDS in which all data up to the newest
+ * byte was acknowledged before more came, with no retransmission in between. A sender that then rested for
+ * SYNC_QUIET has nothing to send again, and two such rests are enough. All later bytes are new. Until
+ * then, the timers have other uses: enum sync_target.
  */
 #ifndef NETOBS_BPF_RTT_DATA_H
 #define NETOBS_BPF_RTT_DATA_H
@@ -22,6 +24,17 @@
 
 /* Of a connection that was open before: so much before its first segment is unknown. */
 #define GAP_UNKNOWN (1U << 30)
+
+enum sync_target {
+	SYNC_END, /* data up to here must be acknowledged before the next round */
+	SYNC_DONE, /* rounds; each rest counts for SYNC_ROUNDS / 2 */
+	SYNC_TICK, /* when the newest data came */
+};
+
+enum {
+	SYNC_ROUNDS = 10,
+	SYNC_QUIET = 954, /* ticks: 1.0 s */
+};
 
 /* ---- Gaps --------------------------------------------------------------------- */
 
@@ -132,8 +145,9 @@ static __always_inline void gaps_forget(struct conn_stats *stats, __u32 acked)
 	stats->unlisted = gap_part(&stats->unlisted, acked, stats->unlisted.end);
 }
 
-/* Whether @acked covers a gap of the list: what is missing came to its receiver, but not here. */
-static __always_inline bool has_missed(const struct conn_stats *stats, __u32 acked)
+/* Negative: @acked covers a gap of the list, so what is missing came to its receiver, but not here. */
+static __always_inline __s32 gaps_missed(const struct conn_stats *stats,
+					 __u32 acked)
 {
 	__s32 missed = 0;
 
@@ -143,7 +157,7 @@ static __always_inline bool has_missed(const struct conn_stats *stats, __u32 ack
 		missed |= seq_diff(gap->start, gap->end) &
 			  ~seq_diff(acked, gap->end);
 	}
-	return missed < 0;
+	return missed;
 }
 
 /* ---- Data that was sent before -------------------------------------------------- */
@@ -199,8 +213,8 @@ static __always_inline void data_again(const struct connection *conn, int dir,
 	/* What answers it may have waited for this. */
 	conn->head->state[dir] &= ~CONN_DATA_TIMED;
 	if (!(conn->head->state[dir] & CONN_SYNCED)) {
-		conn->body->timers[dir].targets[0] = side->next;
-		conn->head->state[dir] &= ~CONN_SYNCING;
+		conn->body->timers[dir].targets[SYNC_END] = side->next;
+		conn->body->timers[dir].targets[SYNC_DONE] = 0;
 	}
 }
 
@@ -236,43 +250,70 @@ static __always_inline void data_first(const struct connection *conn, int dir,
 			conn->head->opener = segment->flags & TCP_ACK ? !dir :
 									dir;
 	} else {
-		conn->body->timers[dir].targets[0] =
+		conn->body->timers[dir].targets[SYNC_END] =
 			first + segment_span(segment);
+		conn->body->timers[dir].targets[SYNC_DONE] = 0;
+		conn->body->timers[dir].targets[SYNC_TICK] = segment->tick;
 		stats->unlisted.start = first - GAP_UNKNOWN;
 		stats->unlisted.end = first;
 	}
 }
 
+/* Segments may have been missed: begin with the rounds again. */
+static __always_inline void sync_restart(const struct connection *conn, int dir,
+					 __u32 end)
+{
+	__u32 *targets = conn->body->timers[dir].targets;
+
+	conn->head->sides[dir].head = conn->head->sides[!dir].tail;
+	conn->head->state[dir] &= ~CONN_SYNCED;
+	targets[SYNC_END] = end;
+	targets[SYNC_DONE] = 0;
+}
+
+/*
+ * New data that ends before @end, and all before was acknowledged. @quiet: ticks since the data before.
+ * Without a branch, as pick().
+ */
+static __always_inline void sync_round(const struct connection *conn, int dir,
+				       __u32 end, __u32 quiet)
+{
+	__u32 *targets = conn->body->timers[dir].targets;
+	__u32 done = targets[SYNC_DONE] +
+		     pick(quiet - SYNC_QUIET, 1, SYNC_ROUNDS / 2);
+
+	targets[SYNC_END] = end;
+	targets[SYNC_DONE] = done;
+	conn->head->state[dir] |= pick(done - SYNC_ROUNDS, 0, CONN_SYNCED);
+}
+
 /* Whether data that ends before @end is certainly new. No segment is timed before that. */
 static __always_inline bool data_synchronise(const struct connection *conn,
-					     int dir, __u32 end)
+					     int dir, __u32 end, __u32 tick)
 {
 	struct conn_stats *stats = &conn->body->stats[dir];
 	struct conn_side *side = &conn->head->sides[dir];
-	/* Data up to here must be acknowledged first. */
-	__u32 *target = &conn->body->timers[dir].targets[0];
+	__u32 *targets = conn->body->timers[dir].targets;
 	__u32 acked = conn->head->sides[!dir].acked;
-	__u16 state = conn->head->state[dir];
+	bool is_synced = conn->head->state[dir] & CONN_SYNCED;
+	__u32 quiet;
 
 	if (!(conn->head->state[!dir] & CONN_ACKED))
-		return state & CONN_SYNCED;
+		return is_synced;
 	if (seq_diff(acked, side->next) > 0 || /* of data that did not come here */
-	    (state & CONN_SYNCED && has_missed(stats, acked))) {
+	    (is_synced && gaps_missed(stats, acked) < 0)) {
 		gaps_forget(stats, acked);
 		if (seq_diff(acked, side->next) > 0)
 			side->next = acked;
-		side->head = conn->head->sides[!dir].tail;
-		*target = end;
-		conn->head->state[dir] = state & ~(CONN_SYNCED | CONN_SYNCING);
+		sync_restart(conn, dir, end);
 		return false;
 	}
-	if (state & CONN_SYNCED)
+	if (is_synced)
 		return true;
-	if (seq_diff(acked, *target) < 0)
-		return false;
-	*target = end;
-	conn->head->state[dir] |= state & CONN_SYNCING ? CONN_SYNCED :
-							 CONN_SYNCING;
+	quiet = tick - targets[SYNC_TICK];
+	targets[SYNC_TICK] = tick;
+	if (seq_diff(acked, targets[SYNC_END]) >= 0)
+		sync_round(conn, dir, end, quiet);
 	return false;
 }
 
@@ -307,7 +348,7 @@ static __always_inline void data_time(const struct connection *conn, int dir,
 	if (!segment->is_untimed &&
 	    (segment->may_time || segment->flags & TCP_SYN) &&
 	    timers_are_due(&sides[dir], &sides[!dir], segment->now) &&
-	    data_synchronise(conn, dir, end))
+	    data_synchronise(conn, dir, end, segment->tick))
 		timers_arm(conn, dir, first, segment_time(segment));
 }
 
