@@ -121,9 +121,10 @@ class Metrics(Served):
         with open(path, encoding="utf-8") as file:
             found = metrics.Samples(file.read())
         for name, key, new in (("rtt", "TimeFlowRttNs", "RttSamples"),
+                               ("path_rtt", "PathRttNs", "RttSamples"),
                                ("response_time", "ResponseTimeNs", "AppResponses"),
                                ("app_latency", "AppLatencyNs", "AppResponses")):
-            times = [record[key] for record in records if record.get(new)]
+            times = [record[key] for record in records if record.get(new) and key in record]
             self.assertGreater(len(times), 0)
             self.check_times(found, f"netobs_tcp_{name}_seconds", times)
         # The server answers at once, and the client rests.

@@ -398,6 +398,9 @@ const struct metric metrics_table[] = {
 
 	{ "netobs_tcp_rtt_seconds", HISTOGRAM,
 	  "Round-trip times in records with new samples of them", ONE(rtt) },
+	{ "netobs_tcp_path_rtt_seconds", HISTOGRAM,
+	  "Path RTTs in such records, where the handshake was seen",
+	  ONE(path_rtt) },
 	{ "netobs_tcp_response_time_seconds", HISTOGRAM,
 	  "Response times of servers in records with new samples of them",
 	  ONE(response_time) },

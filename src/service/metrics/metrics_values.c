@@ -277,6 +277,7 @@ static void find_histograms(struct metrics_values *values)
 		.sum_ns = values->engine.drain_ns,
 	};
 	values->rtt = histogram_of(&values->health.rtt);
+	values->path_rtt = histogram_of(&values->health.path_rtt);
 	values->response_time = histogram_of(&values->health.response_time);
 	values->app_latency = histogram_of(&values->health.app_latency);
 	values->rtt_difference = histogram_of(&values->rtt_differences);

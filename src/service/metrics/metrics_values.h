@@ -67,8 +67,8 @@ struct metrics_values {
 	struct netobs_connection_stats connections; /* all 0 without RTT */
 	struct tcp_health health;
 	struct tcp_times rtt_differences;
-	struct metrics_histogram drains, rtt, response_time, app_latency,
-		rtt_difference; /* of the above */
+	struct metrics_histogram drains, rtt, path_rtt, response_time,
+		app_latency, rtt_difference; /* of the above */
 	struct session_totals sessions;
 	struct metrics_process process;
 	uint64_t interfaces, shadowed, programs, sampling, errors, warnings;

@@ -20,6 +20,8 @@ void tcp_health_add(struct tcp_health *health, const struct netobs_flow *flow)
 	/* The times are those of the connection until they are measured again. */
 	if (flow->has & NETOBS_HAS_RTT && flow->rtt_samples)
 		tcp_times_add(&health->rtt, flow->rtt_ns);
+	if (flow->has & NETOBS_HAS_HANDSHAKE_RTT && flow->rtt_samples)
+		tcp_times_add(&health->path_rtt, flow->path_rtt_ns);
 	if (flow->has & NETOBS_HAS_RESPONSE_TIME && flow->app_responses)
 		tcp_times_add(&health->response_time, flow->response_time_ns);
 	if (flow->has & NETOBS_HAS_APP_LATENCY && flow->app_responses)

@@ -22,7 +22,7 @@ void tcp_times_add(struct tcp_times *times, uint64_t ns);
 
 struct tcp_health {
 	/* Of records with new samples. */
-	struct tcp_times rtt, response_time, app_latency;
+	struct tcp_times rtt, path_rtt, response_time, app_latency;
 	uint64_t retransmits, retransmitted_bytes;
 	uint64_t out_of_order, late_unknown, duplicate_acks, zero_windows;
 };

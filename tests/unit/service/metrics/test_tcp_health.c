@@ -13,6 +13,7 @@ static struct netobs_flow a_flow(uint32_t has)
 		.has = NETOBS_HAS_TCP_HEALTH | has,
 		.rtt_ns = 1000000,
 		.rtt_samples = 1,
+		.path_rtt_ns = 700000,
 		.response_time_ns = 5000000,
 		.app_latency_ns = 4000000,
 		.app_responses = 1,
@@ -22,14 +23,16 @@ static struct netobs_flow a_flow(uint32_t has)
 static void each_time_is_in_its_own_histogram(void **state)
 {
 	const struct netobs_flow whole =
-		a_flow(NETOBS_HAS_RTT | NETOBS_HAS_RESPONSE_TIME |
-		       NETOBS_HAS_APP_LATENCY);
+		a_flow(NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
+		       NETOBS_HAS_RESPONSE_TIME | NETOBS_HAS_APP_LATENCY);
 	struct tcp_health health = { 0 };
 
 	(void)state;
 	tcp_health_add(&health, &whole);
 	assert_int_equal(health.rtt.n, 1);
 	assert_int_equal(health.rtt.sum_ns, 1000000);
+	assert_int_equal(health.path_rtt.n, 1);
+	assert_int_equal(health.path_rtt.sum_ns, 700000);
 	assert_int_equal(health.response_time.n, 1);
 	assert_int_equal(health.response_time.sum_ns, 5000000);
 	assert_int_equal(health.app_latency.n, 1);
@@ -44,6 +47,7 @@ static void what_is_not_known_or_not_new_is_in_none(void **state)
 	(void)state;
 	tcp_health_add(&health, &flow);
 	assert_int_equal(health.rtt.n, 0);
+	assert_int_equal(health.path_rtt.n, 0);
 	assert_int_equal(health.response_time.n, 1);
 	assert_int_equal(health.app_latency.n, 0);
 	flow = a_flow(NETOBS_HAS_RESPONSE_TIME | NETOBS_HAS_APP_LATENCY);
