@@ -50,20 +50,47 @@ static __always_inline bool is_another(const struct connection *conn, int dir,
 	return since > SYN_RETRY_BYTES;
 }
 
+/* The newest segment of direction @dir that was refused is a SYN, and @number the next one. */
+static __always_inline bool has_asked(const struct connection *conn, int dir,
+				      __u32 number)
+{
+	const struct conn_stats *stats = &conn->body->stats[dir];
+
+	return stats->refused_end && !stats->refused_run &&
+	       stats->refused_end == number;
+}
+
+static __always_inline bool is_answer(const struct connection *conn, int dir,
+				      const struct segment *segment)
+{
+	return segment->flags & TCP_SYN && segment->flags & TCP_ACK &&
+	       has_asked(conn, !dir, segment->ack);
+}
+
 /*
  * Of a segment that is_another() is true for: the receiver of a SYN for an open connection asks whether
  * the other end is still there (RFC 5961, 4). If it is not, a RST follows, or the SYN+ACK that answers
- * this SYN.
+ * this SYN. Where the other direction is not in sight, the SYN comes again, or data follows it.
  */
 static __always_inline bool is_stray(const struct connection *conn, int dir,
 				     const struct segment *segment)
 {
-	const struct conn_stats *other = &conn->body->stats[!dir];
+	enum conn_class class = conn_class(conn);
 
-	if (conn_class(conn) != CONN_OPEN)
+	if (class != CONN_OPEN && class != CONN_UNANSWERED)
 		return false;
-	return !(segment->flags & TCP_ACK) || !other->refused_end ||
-	       other->refused_run || segment->ack != other->refused_end;
+	return !is_answer(conn, dir, segment) &&
+	       (class == CONN_OPEN || !has_asked(conn, dir, segment->seq + 1));
+}
+
+/* Of a segment with wrong numbers where the other direction is not in sight: it follows a SYN. */
+static __always_inline bool is_past_stray(const struct connection *conn,
+					  int dir, const struct segment *segment)
+{
+	return !(segment->flags & TCP_RST) &&
+	       conn_class(conn) == CONN_UNANSWERED &&
+	       (has_asked(conn, dir, segment->seq) ||
+		is_answer(conn, dir, segment));
 }
 
 /*
@@ -196,7 +223,10 @@ static __always_inline enum verdict segment_judge(const struct connection *conn,
 	else
 		is_right = is_seq_right(conn, dir, segment) &&
 			   is_ack_right(conn, dir, segment);
-	return is_right ? SEGMENT_ITS : SEGMENT_REFUSED;
+	if (is_right)
+		return SEGMENT_ITS;
+	return is_past_stray(conn, dir, segment) ? SEGMENT_ANOTHER :
+						   SEGMENT_REFUSED;
 }
 
 /* ---- What was refused ---------------------------------------------------------------- */
@@ -244,7 +274,8 @@ static __always_inline void refuse(const struct connection *conn, int dir,
 	bool goes_on = mark == stats->refused_mark && apart <= 2 * WINDOW_LEAST;
 
 	if (segment->flags & TCP_RST ||
-	    (segment->flags & (TCP_SYN | TCP_ACK)) == (TCP_SYN | TCP_ACK))
+	    ((segment->flags & (TCP_SYN | TCP_ACK)) == (TCP_SYN | TCP_ACK) &&
+	     conn_class(conn) == CONN_OPEN))
 		return;
 	stats->refused_end = segment->seq + segment_span(segment);
 	stats->refused_mark = mark;

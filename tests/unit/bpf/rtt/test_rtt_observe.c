@@ -237,7 +237,7 @@ static void a_syn_with_another_number_is_another_connection(void **state)
 	assert_false(is_another(&conn, A, &segment));
 	segment = make(SYN, 5001, 0, 0);
 	assert_true(is_another(&conn, A, &segment));
-	assert_false(is_stray(&conn, A, &segment));
+	assert_true(is_stray(&conn, A, &segment)); /* until it comes again */
 }
 
 /* RFC 5961, 4: an open end acknowledges neither SYN nor SYN+ACK of others. */
@@ -260,6 +260,61 @@ static void a_syn_ack_without_its_syn_changes_no_open_connection(void **state)
 	assert_true(is_stray(&conn, A, &answer));
 	assert_true(is_another(&conn, B, &answer));
 	assert_false(is_stray(&conn, B, &answer));
+}
+
+static enum verdict judge(int dir, int flags, uint32_t seq, uint32_t ack)
+{
+	const struct segment segment = make(flags, seq, ack, 0);
+	enum verdict verdict = segment_judge(&conn, dir, &segment);
+
+	if (verdict == SEGMENT_REFUSED)
+		refuse(&conn, dir, &segment);
+	return verdict;
+}
+
+/* Its answers take another way: only what follows tells a SYN from a forged one. */
+static void a_syn_in_one_direction_begins_with_what_follows(void **state)
+{
+	const uint32_t far = 1U << 30;
+
+	(void)state;
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(10 * MS, A, ACK, 101, 501, 50);
+	assert_int_equal(conn_class(&conn), CONN_UNANSWERED);
+	assert_int_equal(judge(A, SYN, far, 0), SEGMENT_REFUSED);
+	see(10 * MS, A, ACK, 151, 501, 50); /* it goes on */
+	assert_int_equal(conn_data_bytes(&conn, A), 100);
+	assert_int_equal(judge(A, ACK, far + 7, 701), SEGMENT_REFUSED);
+	assert_int_equal(judge(A, SYN, far, 0), SEGMENT_REFUSED);
+	assert_int_equal(judge(A, SYN, far, 0), SEGMENT_ANOTHER);
+	assert_int_equal(judge(A, ACK, far + 1, 701), SEGMENT_ANOTHER);
+	assert_int_equal(judge(A, RST, far + 1, 0), SEGMENT_REFUSED);
+	assert_int_equal(judge(B, SYN | ACK, 300, far + 1), SEGMENT_ANOTHER);
+}
+
+/* Numbers that the ends refuse, until there are more of them than a guess would have. */
+static void a_connection_goes_on_after_what_was_missed(void **state)
+{
+	const uint32_t far = 1U << 30;
+
+	(void)state;
+	shake_hands();
+	see(1 * S, A, ACK, 101, 501, 100);
+	see(10 * MS, B, ACK, 501, 201, 0);
+	for (uint32_t i = 0; i <= REFUSED_RUN; i++) {
+		assert_int_equal(head.sides[A].next, 201);
+		see(1 * MS, A, ACK, far + 100 * i, 501, 100);
+	}
+	assert_int_equal(head.sides[A].next, far + 100 * REFUSED_RUN);
+	assert_int_equal(conn_data_bytes(&conn, A), 100);
+	assert_int_equal(body.stats[A].retransmitted, 0);
+	see(1 * MS, A, ACK, far + 100 * REFUSED_RUN, 501, 100);
+	see(1 * MS, A, ACK, far, 501, 100); /* it may have been here */
+	assert_int_equal(conn_data_bytes(&conn, A), 200);
+	assert_int_equal(body.stats[A].retransmitted, 0);
+	assert_int_equal(body.stats[A].late_unknown, 1);
+	assert_int_equal(body.stats[A].rtt.n, 2);
 }
 
 /* The effects that a flood with forged addresses can have, and those that it cannot. */
@@ -823,6 +878,8 @@ int main(void)
 		cmocka_unit_test(a_syn_with_another_number_is_another_connection),
 		cmocka_unit_test(
 			a_syn_ack_without_its_syn_changes_no_open_connection),
+		cmocka_unit_test(a_syn_in_one_direction_begins_with_what_follows),
+		cmocka_unit_test(a_connection_goes_on_after_what_was_missed),
 		cmocka_unit_test(more_than_a_handshake_is_no_longer_half_open),
 		cmocka_unit_test(a_keepalive_is_not_data),
 		cmocka_unit_test(a_probe_of_a_closed_window_gives_no_sample),
