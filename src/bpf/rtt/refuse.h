@@ -203,6 +203,20 @@ static __always_inline bool is_ack_right(const struct connection *conn, int dir,
 	return is_within(segment->ack, low - window, high);
 }
 
+/* In nearly all segments: the next numbers of both directions. segment_judge() says SEGMENT_ITS. */
+static __always_inline bool is_in_order(const struct conn_head *head, int dir,
+					const struct segment *segment)
+{
+	const struct conn_side *side = &head->sides[dir];
+	__u16 missing = ~head->state[dir] & (CONN_SEEN | CONN_ACKED);
+
+	missing |= ~head->state[!dir] & CONN_SEEN;
+	return !missing && segment->seq == side->next &&
+	       (segment->flags & (TCP_SYN | TCP_RST | TCP_ACK)) == TCP_ACK &&
+	       seq_diff(segment->ack, side->acked) >= 0 &&
+	       seq_diff(segment->ack, head->sides[!dir].next) <= 0;
+}
+
 enum verdict {
 	SEGMENT_ITS,	 /* of this connection */
 	SEGMENT_ANOTHER, /* a connection with the same tuple begins */

@@ -377,7 +377,7 @@ static __always_inline void track_connection(const struct run *run,
 		connection_stamps(skb, run->cpu_id);
 	if (noted->segment.flags & TCP_SYN && !noted->echo)
 		connection_scale(skb, run->cpu_id);
-	if (!noted->echo) {
+	if (!noted->echo && !is_in_order(head, noted->dir & 1, &noted->segment)) {
 		int verdict = connection_judge(run->cpu_id);
 
 		if (verdict == SEGMENT_REFUSED)

@@ -136,6 +136,17 @@ static void compare(struct entry *usual, const struct entry *before, int dir,
 	assert_false(before->head.version & 1);
 }
 
+static bool check_order(struct entry *entry, int dir,
+			const struct segment *segment)
+{
+	const struct connection conn = connection_of(entry);
+
+	if (!is_in_order(&entry->head, dir, segment))
+		return false;
+	assert_int_equal(segment_judge(&conn, dir, segment), SEGMENT_ITS);
+	return true;
+}
+
 static enum usual observe(struct entry *entry, int dir,
 			  const struct segment *segment)
 {
@@ -148,7 +159,7 @@ static enum usual observe(struct entry *entry, int dir,
 
 static void a_usual_segment_does_what_any_does(void **state)
 {
-	uint32_t usual = 0, with_data = 0, windows = 0, aged = 0;
+	uint32_t usual = 0, with_data = 0, windows = 0, aged = 0, in_order = 0;
 
 	(void)state;
 	srand48(test_seed());
@@ -161,6 +172,7 @@ static void a_usual_segment_does_what_any_does(void **state)
 		enum usual outcome;
 
 		draw_entry(&entry, next, now);
+		in_order += check_order(&entry, dir, &segment);
 		before = entry;
 		outcome = observe(&entry, dir, &segment);
 		if (outcome == UNUSUAL) {
@@ -173,6 +185,7 @@ static void a_usual_segment_does_what_any_does(void **state)
 		windows += is_window_over(&before.head.sides[dir], segment.tick);
 		aged += outcome == USUAL_AGED;
 	}
+	assert_true(in_order > CASES / 200);
 	print_message("%u of %d were usual: %u had data, %u ended a window, "
 		      "%u changed the age\n",
 		      usual, CASES, with_data, windows, aged);
