@@ -261,6 +261,18 @@ NETOBS_API int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf,
 NETOBS_API int netobs_sink_wait(struct netobs_sink *sink, int timeout_ms);
 
 /**
+ * Prepare for another sink to continue with the spool on disk of this one: send what takes some
+ * milliseconds, and nothing after that. Records that are written from now on stay in the spool.
+ * netobs_sink_dispatch() waits for the confirmations of those that were sent, and ends the session in
+ * order where netobs_sink_wait() does. Does not block; may be called again. netobs_sink_wait() sends
+ * again.
+ *
+ * @return 0: all that was sent is confirmed, so that netobs_sink_close() now has no record sent twice;
+ *         -EAGAIN: some is not; others: as netobs_sink_flush()
+ */
+NETOBS_API int netobs_sink_settle(struct netobs_sink *sink);
+
+/**
  * Free. Pending records stay in a spool on disk, and are dropped from a spool in
  * memory. NULL is fine.
  */

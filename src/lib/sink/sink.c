@@ -110,7 +110,7 @@ static bool host_next(struct sink_host *host, struct sink_item *ret_item)
 	struct netobs_sink *sink = sink_of_host(host);
 	struct spool_item item;
 
-	while (!sink->is_unfinished) {
+	while (!sink->is_unfinished && !sink->is_settling) {
 		int err = 0;
 
 		/* The time of a call is bounded, however many records are left. */
@@ -139,7 +139,7 @@ static bool host_has_more(const struct sink_host *host)
 {
 	const struct netobs_sink *sink = sink_of_host(host);
 
-	return spool_has_more(&sink->spool);
+	return !sink->is_settling && spool_has_more(&sink->spool);
 }
 
 static bool host_is_out_of_time(const struct sink_host *host)
@@ -495,7 +495,7 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_record *reco
 	if (sink->host.sampling > 1)
 		record = set_sampling(sink, record, &copy);
 	is_kept = pass_record(sink, record);
-	sink->host.is_ending = false;
+	sink->host.is_ending = sink->is_settling;
 	if (++sink->unflushed >= BATCH && !sink->is_unfinished)
 		sink_work(sink, false); /* a permanent failure is reported again */
 	return is_kept ? 0 : -ENOBUFS;
@@ -584,6 +584,22 @@ int netobs_sink_reopen(struct netobs_sink *sink)
 	return r < 0 ? r : sink_work(sink, false);
 }
 
+/* The first call sends what fits into its time; what that leaves stays in the spool. */
+int netobs_sink_settle(struct netobs_sink *sink)
+{
+	int err;
+
+	if (!sink)
+		return -EINVAL;
+	sink->host.is_ending = true;
+	err = netobs_sink_flush(sink);
+	if (!err && !sink->is_settling) {
+		sink->is_settling = true;
+		err = sink_work(sink, true);
+	}
+	return err ?: spool_has_unacked(&sink->spool) ? -EAGAIN : 0;
+}
+
 int netobs_sink_wait(struct netobs_sink *sink, int timeout_ms)
 {
 	int64_t end = now_ms() + timeout_ms;
@@ -592,6 +608,7 @@ int netobs_sink_wait(struct netobs_sink *sink, int timeout_ms)
 	if (!sink)
 		return -EINVAL;
 	sink->host.is_ending = true; /* until there is another record */
+	sink->is_settling = false;
 	spool_lift_limit(&sink->spool);
 	err = netobs_sink_flush(sink);
 	while (!err && spool_pending(&sink->spool).seq) {

@@ -35,6 +35,7 @@ struct netobs_sink {
 	int64_t slice_end_ms; /* of this call, CLOCK_MONOTONIC */
 	bool is_unfinished;   /* it ended before the records did */
 	bool is_flushing;     /* and what is gathered is to be sent */
+	bool is_settling; /* the module gets no more records: netobs_sink_settle() */
 	struct unpacked unpacked;
 	struct netobs_stats last_stats; /* that were written as a record */
 };

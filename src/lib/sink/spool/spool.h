@@ -203,6 +203,13 @@ static inline bool spool_has_more(const struct spool *spool)
 	       spool_may_read(spool, spool->read);
 }
 
+/** @return whether the reader has got records that it has not acknowledged */
+static inline bool spool_has_unacked(const struct spool *spool)
+{
+	return position_is_before(spool->acked, spool->read) ||
+	       spool_has_unacked_dropped(spool);
+}
+
 /** @return what is neither acknowledged nor dropped */
 static inline struct position spool_pending(const struct spool *spool)
 {

@@ -314,6 +314,55 @@ static void commit_sends_nothing_itself(void **state)
 	assert_sink_identity(f);
 }
 
+/* What was sent before is confirmed; what comes later waits for the next sink. */
+static void settled_sink_sends_nothing_new(void **state)
+{
+	struct lines_fixture *f = *state;
+	char spec[3 * PATH_MAX];
+
+	snprintf(spec, sizeof(spec), "json:%s?spool=disk:%s/spool", f->path,
+		 f->dir);
+	assert_int_equal(try_open_sink(f, spec), 0);
+	write_flows(f, 0, 10);
+	assert_int_equal(netobs_sink_settle(f->sink), 0);
+	assert_file_has(f, 0, 10);
+	write_flows(f, 10, 1000);
+	flush_all(f);
+	assert_int_equal(netobs_sink_settle(f->sink), 0);
+	assert_file_has(f, 0, 10);
+	assert_int_equal(sink_stats_of(f).pending.records, 990);
+	netobs_sink_close(f->sink);
+	assert_int_equal(try_open_sink(f, spec), 0);
+	assert_int_equal(netobs_sink_wait(f->sink, 10000), 0);
+	assert_file_has(f, 0, 1000);
+	assert_sink_identity(f);
+}
+
+/* A peer that reads nothing confirms nothing. */
+static void sink_is_not_settled_before_confirmations(void **state)
+{
+	struct lines_fixture *f = *state;
+	char spec[3 * PATH_MAX], *text;
+	int listener = listen_at(f->path), peer;
+
+	snprintf(spec, sizeof(spec), "json:unix:%s?spool=disk:%s/spool",
+		 f->path, f->dir);
+	assert_int_equal(try_open_sink(f, spec), 0);
+	peer = accept_soon(f, listener);
+	write_flows(f, 0, 20000);
+	assert_int_equal(netobs_sink_settle(f->sink), -EAGAIN);
+	assert_int_equal(netobs_sink_settle(f->sink), -EAGAIN);
+	write_flows(f, 20000, 20001);
+	/* Waiting sends again. */
+	assert_int_equal(netobs_sink_wait(f->sink, 0), -ETIMEDOUT);
+	text = receive_all(f, peer);
+	assert_int_equal(check_lines(text, 0), 20001);
+	assert_int_equal(netobs_sink_settle(NULL), -EINVAL);
+	free(text);
+	close(peer);
+	close(listener);
+}
+
 static int count_one_packet(struct netobs_stats *ret_stats, void *user)
 {
 	(void)user;
@@ -471,6 +520,8 @@ int main(void)
 		lines_test(spool_on_disk_outlives_the_sink),
 		lines_test(commit_sends_nothing_itself),
 		lines_test(last_totals_are_kept),
+		lines_test(settled_sink_sends_nothing_new),
+		lines_test(sink_is_not_settled_before_confirmations),
 		lines_test(records_become_durable_in_time),
 		lines_test(null_delivers_all_to_nobody),
 		lines_test(wrong_specs_are_refused),
