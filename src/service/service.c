@@ -142,6 +142,7 @@ static void refresh_metrics(struct service *service)
 	const struct rules *rules = &service->config->flows.rules;
 
 	service->metrics_source.n_outputs = service->sinks.n;
+	service->metrics_source.closed = &service->sinks.totals;
 	service->metrics_source.sampling =
 		service->config->flows.sampling_interval;
 	service->metrics_source.rules = rules->default_action ? rules : NULL;
@@ -206,6 +207,13 @@ static void fill_service_options(struct service *service,
 	opts->user = service;
 }
 
+static void keep_totals(const struct output *output, void *user)
+{
+	struct service *service = user;
+
+	sink_totals_keep(&service->sinks.totals, output);
+}
+
 static void set_callbacks(struct service *service)
 {
 	service->sessions.on_session = pass_session;
@@ -213,6 +221,7 @@ static void set_callbacks(struct service *service)
 	service->sessions.user = service;
 	service->sinks.pattern = (struct output){
 		.on_log = service_log,
+		.on_last = keep_totals,
 		.user = service,
 	};
 }
@@ -323,36 +332,34 @@ static int begin_change(struct service *service)
 {
 	struct service_config *config = service->next;
 	NETOBS_OPTS(netobs_opts, opts);
-	int r;
+	int r = service_sessions_prepare(&service->sessions, config);
 
-	service_config_keep(config, service->config, log_warning, service);
-	r = service_sinks_prepare(&service->sinks, config);
-	r = r ?: service_sessions_prepare(&service->sessions, config);
 	if (r < 0)
 		return r;
 	fill_service_options(service, config, &opts);
 	return netobs_change_begin(service->ctx, &opts);
 }
 
-/* @r: the result of the library */
-static int finish_change(struct service *service, int r)
+static void abandon_change(struct service *service)
 {
-	int alerts = r < 0 ? 0 : replace_alerts(service);
-	struct service_config *config = TAKE_PTR(service->next);
+	service_sinks_abandon(&service->sinks);
+	service_sessions_abandon(&service->sessions);
+	metrics_forget(service->metrics);
+	free_config(TAKE_PTR(service->next));
+}
 
-	if (r < 0) {
-		service_sinks_abandon(&service->sinks);
-		service_sessions_abandon(&service->sessions);
-		metrics_forget(service->metrics);
-		free_config(config);
-		return r;
-	}
+/* All but sinks that wait for their predecessors. */
+static void commit_change(struct service *service)
+{
+	struct service_config *config;
+
+	service->reload_result = replace_alerts(service);
+	config = TAKE_PTR(service->next);
 	replace_config(service, config);
 	warn_of_commits(service);
 	warn_of_missing_sinks(service);
-	r = service_sinks_commit(&service->sinks, config);
+	service_sinks_commit(&service->sinks, config);
 	service_sessions_commit(&service->sessions, config);
-	return r < 0 ? r : alerts;
 }
 
 /* Certificates are renewed without a change of the configuration. */
@@ -369,6 +376,7 @@ static void renew_metrics(struct service *service)
 
 static void end_reload(struct service *service, int r)
 {
+	service->reload = SERVICE_RELOAD_NONE;
 	service->reloads.total++;
 	service->reloads.failed += r != 0;
 	service->reloads.is_last_fine = r == 0;
@@ -386,21 +394,53 @@ static void end_reload(struct service *service, int r)
 	report_status(service);
 }
 
+/* What it is at works until @r is another result. */
+static void go_on_with_reload(struct service *service, int r)
+{
+	if (r == -EINPROGRESS)
+		return;
+	if (service->reload == SERVICE_RELOAD_HANDING_OVER) {
+		end_reload(service, r < 0 ? r : service->reload_result);
+		return;
+	}
+	if (r == 0 && service->reload == SERVICE_RELOAD_OPENING)
+		r = begin_change(service);
+	else if (r == 0)
+		commit_change(service);
+	if (r == 0) {
+		service->reload++;
+		return;
+	}
+	abandon_change(service);
+	end_reload(service, r);
+}
+
+static int reload_step(struct service *service)
+{
+	switch (service->reload) {
+	case SERVICE_RELOAD_OPENING:
+		return service_sinks_prepare(&service->sinks, service->next);
+	case SERVICE_RELOAD_CHANGING:
+		return netobs_change_result(service->ctx);
+	case SERVICE_RELOAD_HANDING_OVER:
+		return service_sinks_proceed(&service->sinks, service->config);
+	default:
+		return -EINPROGRESS;
+	}
+}
+
 static void begin_reload(struct service *service)
 {
-	int r = -EINVAL;
-
 	service->is_reload_due = false;
 	control_begin_reload(service->control);
 	notify_reloading();
 	service->next = read_config(service, true);
-	if (service->next) {
-		r = begin_change(service);
-		if (r == 0)
-			return;
-		r = finish_change(service, r);
+	if (!service->next) {
+		end_reload(service, -EINVAL);
+		return;
 	}
-	end_reload(service, r);
+	service_config_keep(service->next, service->config, log_warning, service);
+	service->reload = SERVICE_RELOAD_OPENING;
 }
 
 void service_reload(struct service *service)
@@ -437,17 +477,33 @@ void service_stop(struct service *service)
 /* Spools of sinks that are replaced between two commits have no record that a later one has. */
 void service_tend(struct service *service)
 {
-	int r;
+	enum service_reload before;
 
 	if (service->has_commits && service->is_draining)
 		return;
-	r = service->next ? netobs_change_result(service->ctx) : 0;
-	if (service->next && r != -EINPROGRESS)
-		end_reload(service, finish_change(service, r));
+	do {
+		before = service->reload;
+		go_on_with_reload(service, reload_step(service));
+	} while (service->reload > before);
 	/* Two observers would both report the same sessions. */
-	if (service->is_reload_due && !service->next && !service->is_stopped &&
-	    !service->sessions.is_leaving)
+	if (service->is_reload_due && !service->reload &&
+	    !service->is_stopped && !service->sessions.is_leaving)
 		begin_reload(service);
+}
+
+/* Of the library's change, its descriptor tells. */
+int service_rest(const struct service *service)
+{
+	if (service->is_stopped)
+		return -1;
+	switch (service->reload) {
+	case SERVICE_RELOAD_OPENING:
+		return 0;
+	case SERVICE_RELOAD_HANDING_OVER:
+		return service_sinks_rest(&service->sinks);
+	default:
+		return -1;
+	}
 }
 
 /* ---- Control --------------------------------------------------------------------- */
@@ -557,6 +613,24 @@ static int open_metrics(struct service *service)
 	return r;
 }
 
+/* There are none before them that would have to be waited for. */
+static int open_first_sinks(struct service *service)
+{
+	struct service_sinks *sinks = &service->sinks;
+	int r;
+
+	do
+		r = service_sinks_prepare(sinks, service->config);
+	while (r == -EINPROGRESS);
+	if (r < 0)
+		return r;
+	service_sinks_commit(sinks, service->config);
+	do
+		r = service_sinks_proceed(sinks, service->config);
+	while (r == -EINPROGRESS);
+	return r;
+}
+
 int service_observe(struct service *service)
 {
 	int r = open_metrics(service);
@@ -568,9 +642,7 @@ int service_observe(struct service *service)
 		return r;
 	/* Sinks may start threads, which would keep more. */
 	privileges_drop(&service->config->flows.interfaces, true, true);
-	r = service_sinks_prepare(&service->sinks, service->config);
-	if (r == 0)
-		r = service_sinks_commit(&service->sinks, service->config);
+	r = open_first_sinks(service);
 	service_sessions_commit(&service->sessions, service->config);
 	if (r == 0)
 		notify_send("READY=1");
@@ -587,16 +659,21 @@ static void log_stats(struct service *service)
 		service_log(NETOBS_LOG_INFO, text, service);
 }
 
+void service_finish(struct service *service)
+{
+	service->is_stopped = true;
+	service_sinks_finish(&service->sinks);
+}
+
+/* The last metrics have the outcome of all records. */
 int service_end(struct service *service)
 {
-	bool is_complete;
+	bool is_complete = service_sinks_close(&service->sinks);
 
 	refresh_metrics(service);
 	metrics_write(service->metrics, true);
 	metrics_close(TAKE_PTR(service->metrics));
 	control_close(TAKE_PTR(service->control));
-	is_complete = service_sinks_close(&service->sinks);
-
 	if (service->ctx)
 		log_stats(service);
 	return is_complete ? EXIT_FINE : EXIT_FAILED;
@@ -606,6 +683,7 @@ void service_clear(struct service *service)
 {
 	service_sessions_done(&service->sessions);
 	netobs_free(service->ctx);
+	sink_totals_done(&service->sinks.totals);
 	free_config(service->next);
 	free_config(service->config);
 	conf_clear(&service->first);

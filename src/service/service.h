@@ -24,6 +24,13 @@ struct service_log {
 	uint64_t n;
 };
 
+enum service_reload {
+	SERVICE_RELOAD_NONE,
+	SERVICE_RELOAD_OPENING,	    /* new sinks are opened */
+	SERVICE_RELOAD_CHANGING,    /* the library works */
+	SERVICE_RELOAD_HANDING_OVER /* sinks are replaced */
+};
+
 struct service_reloads {
 	uint64_t total, failed;
 	int64_t last_ms;
@@ -36,6 +43,8 @@ struct service {
 	/* A configuration that is being applied, which new log messages are about; or NULL. */
 	struct service_config *next;
 	bool is_reload_due;
+	enum service_reload reload; /* what it is at */
+	int reload_result;	    /* so far */
 	struct netobs *ctx;
 	struct service_sinks sinks;
 	struct service_sessions sessions;
@@ -99,7 +108,13 @@ void service_log(int level, const char *message, void *service);
 /** Add the members of the status to an open object: docs/control.md. @user: the service */
 void service_status_add(struct json *json, void *user);
 
-/** Deliver all pending records. @return an exit status */
+/** Milliseconds until service_tend() is to be called again; -1: no need. */
+int service_rest(const struct service *service);
+
+/** Once it was stopped: have sinks send what is pending. */
+void service_finish(struct service *service);
+
+/** Close the sinks, and all others that are open. @return an exit status */
 int service_end(struct service *service);
 
 void service_clear(struct service *service);

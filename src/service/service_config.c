@@ -296,11 +296,16 @@ static bool is_own_file(const char *spec)
 	       !strncmp(spec, "ipfix:file:", strlen("ipfix:file:"));
 }
 
+bool service_specs_share_spool(const char *a, const char *b)
+{
+	return has_same_option(a, b, "spool=disk");
+}
+
 bool service_specs_collide(const char *a, const char *b)
 {
 	const size_t target = strcspn(a, "?");
 
-	if (has_same_option(a, b, "spool=disk"))
+	if (service_specs_share_spool(a, b))
 		return true;
 	return is_own_file(a) && is_own_file(b) && strcspn(b, "?") == target &&
 	       !memcmp(a, b, target);

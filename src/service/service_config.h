@@ -87,6 +87,9 @@ int service_config_print(const struct service_config *config, bool is_json);
  */
 int config_import(void);
 
+/** @return whether both have the same spool on disk */
+bool service_specs_share_spool(const char *a, const char *b);
+
 /** @return whether both are to have a file or a spool that only one sink may have */
 bool service_specs_collide(const char *a, const char *b);
 

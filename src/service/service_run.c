@@ -19,7 +19,8 @@ enum { FD_CONTEXT, FD_SESSIONS, FD_METRICS, FD_CONTROL, FD_SINKS };
 struct loop {
 	struct service *service;
 	struct pollfd fds[FD_SINKS + SERVICE_OUTPUTS_MAX];
-	int watchdog_ms; /* between two signs of life; 0: none are wanted */
+	bool is_finishing; /* no more records come, only sinks have work */
+	int watchdog_ms;   /* between two signs of life; 0: none are wanted */
 	int64_t watchdog_at;
 };
 
@@ -37,9 +38,12 @@ static nfds_t fill_loop_fds(struct loop *loop)
 		.fd = service->is_stopped ? -1 : netobs_fd(service->ctx),
 		.events = POLLIN,
 	};
-	loop->fds[FD_SESSIONS] =
-		(struct pollfd){ .fd = service_sessions_fd(&service->sessions),
-				 .events = POLLIN };
+	loop->fds[FD_SESSIONS] = (struct pollfd){
+		.fd = loop->is_finishing ?
+			      -1 :
+			      service_sessions_fd(&service->sessions),
+		.events = POLLIN
+	};
 	loop->fds[FD_METRICS] =
 		(struct pollfd){ .fd = metrics_fd(loop->service->metrics),
 				 .events = POLLIN };
@@ -62,11 +66,13 @@ static void feed_watchdog(struct loop *loop)
 	loop->watchdog_at = now_ms() + loop->watchdog_ms;
 }
 
-static void wait_for_events(struct loop *loop)
+/* @ms: at most; -1: no limit */
+static void wait_for_events(struct loop *loop, int ms)
 {
-	const int ms = loop->watchdog_ms ? left_ms(loop->watchdog_at) : -1;
 	struct service_sinks *sinks = &loop->service->sinks;
 
+	if (loop->watchdog_ms)
+		ms = sooner_ms(ms, left_ms(loop->watchdog_at));
 	if (signals_poll(loop->fds, fill_loop_fds(loop), ms) <= 0)
 		return;
 	if (loop->fds[FD_METRICS].revents)
@@ -87,7 +93,7 @@ static int serve_loop(struct loop *loop)
 	for (;;) {
 		int r;
 
-		wait_for_events(loop);
+		wait_for_events(loop, service_rest(service));
 		feed_watchdog(loop);
 		if (signals_take_hangup())
 			service_reload(service);
@@ -101,10 +107,22 @@ static int serve_loop(struct loop *loop)
 	}
 }
 
-static int observe_service(struct service *service)
+/* Sinks that are away take up one time together; meanwhile the service answers. */
+static void finish_loop(struct loop *loop)
 {
-	struct loop loop = { .service = service,
-			     .watchdog_ms = (int)notify_watchdog_ms() };
+	const int64_t end_ms = now_ms() + OUTPUT_FINISH_MS;
+
+	loop->is_finishing = true;
+	service_finish(loop->service);
+	while (service_sinks_are_pending(&loop->service->sinks) &&
+	       now_ms() < end_ms) {
+		wait_for_events(loop, left_ms(end_ms));
+		feed_watchdog(loop);
+	}
+}
+
+static int observe_service(struct service *service, struct loop *loop)
+{
 	int r;
 
 	signals_hold(SIGHUP);
@@ -112,7 +130,7 @@ static int observe_service(struct service *service)
 	signals_hold(SIGINT);
 	r = service_observe(service);
 	if (r == 0)
-		r = serve_loop(&loop);
+		r = serve_loop(loop);
 	notify_send("STOPPING=1");
 	signals_release_held();
 	return r;
@@ -120,14 +138,17 @@ static int observe_service(struct service *service)
 
 static int run_service(struct service *service)
 {
+	struct loop loop = { .service = service,
+			     .watchdog_ms = (int)notify_watchdog_ms() };
 	int status = service_start(service), ended;
 
 	if (status != EXIT_FINE)
 		return status;
 	signals_catch(stop_service, service);
 	signals_catch_hangup();
-	if (observe_service(service) < 0)
+	if (observe_service(service, &loop) < 0)
 		status = EXIT_FAILED;
+	finish_loop(&loop);
 	ended = service_end(service);
 	signals_release();
 	return status == EXIT_FINE ? ended : status;

@@ -8,7 +8,13 @@
 
 #include <netobs/netobs.h>
 
-enum { HAND_OVER_MS = 500 }; /* a collector that is there has answered */
+#include "base/clock_ms.h"
+
+enum {
+	STEP_MS = 20,  /* of work, then others have their turn */
+	LOOK_MS = 100, /* between looks at sinks that are handed over */
+	AWAY_MS = 500, /* a collector that is there has answered, or is known to be away */
+};
 
 /* ---- One sink -------------------------------------------------------------------- */
 
@@ -56,35 +62,74 @@ static uint32_t types_of(const char *spec)
 	return types;
 }
 
-static int open_service_sink(struct service_sinks *sinks, const char *name,
-			     const char *spec, enum service_sink_state state)
+static void set_sink_state(struct service_sinks *sinks, size_t at,
+			   enum service_sink_state state)
+{
+	sinks->sinks[at].state = state;
+	sinks->outputs[at].is_prepared = state == SERVICE_SINK_NEW;
+	sinks->outputs[at].is_leaving = state == SERVICE_SINK_LEAVING ||
+					state == SERVICE_SINK_HANDING_OVER;
+}
+
+static bool takes_records(const struct service_sink *sink)
+{
+	return sink->state == SERVICE_SINK_IN_USE ||
+	       sink->state == SERVICE_SINK_HANDING_OVER;
+}
+
+static void log_unopened(const struct service_sinks *sinks,
+			 const struct service_item *item)
+{
+	char text[4096];
+
+	if (!item->place.file) {
+		log_line(sinks, NETOBS_LOG_ERROR, item->name,
+			 "it cannot be opened");
+		return;
+	}
+	snprintf(text, sizeof(text), "%s:%u:%u: sink \"%s\" cannot be opened",
+		 item->place.file, item->place.line, item->place.column,
+		 item->name);
+	sinks->pattern.on_log(NETOBS_LOG_ERROR, text, sinks->pattern.user);
+}
+
+static void set_output(struct output *output, const struct service_sinks *sinks,
+		       const struct service_sink *sink)
+{
+	const struct output chosen = output_of(sink->spec);
+
+	*output = sinks->pattern;
+	output->kind = chosen.kind;
+	output->spec = chosen.spec;
+	output->is_stdout = chosen.is_stdout;
+	output->name = sink->name;
+}
+
+static int open_service_sink(struct service_sinks *sinks,
+			     const struct service_item *item,
+			     enum service_sink_state state)
 {
 	struct service_sink *sink = &sinks->sinks[sinks->n];
-	struct output *output = &sinks->outputs[sinks->n], chosen;
-	int r;
+	struct output *output = &sinks->outputs[sinks->n];
+	int r = sink_totals_reserve(&sinks->totals, item->name);
 
+	if (r < 0)
+		return r;
 	*sink = (struct service_sink){
-		.name = strdup(name),
-		.spec = strdup(spec),
-		.state = state,
-		.types = types_of(spec),
+		.name = strdup(item->name),
+		.spec = strdup(item->text),
+		.types = types_of(item->text),
 	};
 	if (!sink->name || !sink->spec) {
 		free(sink->name);
 		free(sink->spec);
 		return -ENOMEM;
 	}
-	chosen = output_of(sink->spec);
-	*output = sinks->pattern;
-	output->kind = chosen.kind;
-	output->spec = chosen.spec;
-	output->is_stdout = chosen.is_stdout;
-	output->name = sink->name;
-	output->is_idle = state != SERVICE_SINK_IN_USE;
-	sinks->n++;
+	set_output(output, sinks, sink);
+	set_sink_state(sinks, sinks->n++, state);
 	r = output_open(output);
 	if (r < 0) {
-		log_line(sinks, NETOBS_LOG_ERROR, name, "it cannot be opened");
+		log_unopened(sinks, item);
 		remove_sink(sinks, sinks->n - 1);
 	}
 	return r;
@@ -111,8 +156,8 @@ static size_t find_sink(const struct service_sinks *sinks,
 {
 	size_t i = 0;
 
-	while (i < sinks->n && (sinks->sinks[i].state == SERVICE_SINK_LEAVING ||
-				!is_same_item(sinks, i, item)))
+	while (i < sinks->n &&
+	       (sinks->outputs[i].is_leaving || !is_same_item(sinks, i, item)))
 		i++;
 	return i;
 }
@@ -131,20 +176,19 @@ static size_t find_predecessor(const struct service_sinks *sinks,
 			       const struct service_config *config,
 			       const struct service_item *item)
 {
-	for (size_t i = 0; i < sinks->n; i++) {
-		const struct service_sink *sink = &sinks->sinks[i];
-
-		if ((sink->state == SERVICE_SINK_LEAVING ||
+	for (size_t i = 0; i < sinks->n; i++)
+		if ((sinks->outputs[i].is_leaving ||
 		     !is_sink_wanted(sinks, i, config)) &&
-		    service_specs_collide(sink->spec, item->text))
+		    service_specs_collide(sinks->sinks[i].spec, item->text))
 			return i;
-	}
 	return sinks->n;
 }
 
 int service_sinks_prepare(struct service_sinks *sinks,
 			  const struct service_config *config)
 {
+	const int64_t end_ms = now_ms() + STEP_MS;
+
 	sinks->pattern.sampling = config->flows.sampling_interval;
 	sinks->pattern.sampling_mode = config->flows.sampling_mode;
 	for (size_t i = 0; i < config->n_sinks; i++) {
@@ -154,8 +198,9 @@ int service_sinks_prepare(struct service_sinks *sinks,
 		if (find_sink(sinks, item) < sinks->n ||
 		    find_predecessor(sinks, config, item) < sinks->n)
 			continue;
-		r = open_service_sink(sinks, item->name, item->text,
-				      SERVICE_SINK_NEW);
+		if (now_ms() >= end_ms)
+			return -EINPROGRESS;
+		r = open_service_sink(sinks, item, SERVICE_SINK_NEW);
 		if (r == 0)
 			continue;
 		service_sinks_abandon(sinks);
@@ -171,37 +216,67 @@ void service_sinks_abandon(struct service_sinks *sinks)
 			close_sink(sinks, i);
 }
 
-/* The oldest may have to go before it has delivered all. */
-static void limit_leaving(struct service_sinks *sinks)
-{
-	size_t leaving = 0;
-
-	for (size_t i = sinks->n; i-- > 0;)
-		if (sinks->sinks[i].state == SERVICE_SINK_LEAVING &&
-		    ++leaving > SERVICE_LEAVING_MAX)
-			close_sink(sinks, i);
-}
+/* ---- From one sink to the next ----------------------------------------------------- */
 
 /*
- * A spool in memory ends with its sink, so all of its records are sent first. A spool on disk
- * passes its records to the successor; only those in flight are waited for, as they would be
- * sent again.
+ * A spool on disk passes its records to the successor; only those that were sent are waited for, as
+ * they would be sent again. What waits in memory ends with the sink, so all of it is sent first.
  */
+static bool has_handed_over(struct service_sinks *sinks, size_t at)
+{
+	struct output *output = &sinks->outputs[at];
+
+	if (sinks->sinks[at].shares_spool)
+		return output_settle(output);
+	output_interval(output);
+	return !output_is_pending(output);
+}
+
+/* Who is away confirms nothing soon. */
+static bool has_outage(const struct output *output)
+{
+	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
+	const struct netobs_sink *sink = output_as_sink(output);
+
+	return sink && netobs_sink_stats_get(sink, &stats) == 0 &&
+	       stats.outage_ns;
+}
+
+static bool is_overdue(const struct service_sinks *sinks, size_t at)
+{
+	const int64_t ms = now_ms() - sinks->handover.began_ms;
+
+	return ms >= OUTPUT_FINISH_MS ||
+	       (ms >= AWAY_MS && sinks->sinks[at].shares_spool &&
+		has_outage(&sinks->outputs[at]));
+}
+
+static void begin_handover(struct service_sinks *sinks, size_t at,
+			   const struct service_item *item)
+{
+	if (sinks->sinks[at].state == SERVICE_SINK_HANDING_OVER)
+		return;
+	set_sink_state(sinks, at, SERVICE_SINK_HANDING_OVER);
+	sinks->sinks[at].shares_spool =
+		service_specs_share_spool(sinks->sinks[at].spec, item->text);
+}
+
+/* -EINPROGRESS: it has one more predecessor. */
 static int replace_sink(struct service_sinks *sinks, size_t old,
+			const struct service_config *config,
 			const struct service_item *item)
 {
 	char *name = strdup(sinks->sinks[old].name);
 	char *spec = strdup(sinks->sinks[old].spec);
-	int r;
+	const struct service_item previous = { .name = name, .text = spec };
+	int r = -EINPROGRESS;
 
-	output_finish_all(&sinks->outputs[old], 1,
-			  spec && output_spec_option(spec, "spool=disk") ?
-				  HAND_OVER_MS :
-				  OUTPUT_FINISH_MS);
+	sinks->outputs[old].has_successor = sinks->sinks[old].shares_spool;
 	close_sink(sinks, old);
-	r = open_service_sink(sinks, item->name, item->text, SERVICE_SINK_IN_USE);
-	if (r < 0 && name && spec &&
-	    !open_service_sink(sinks, name, spec, SERVICE_SINK_IN_USE))
+	if (find_predecessor(sinks, config, item) == sinks->n)
+		r = open_service_sink(sinks, item, SERVICE_SINK_IN_USE);
+	if (r < 0 && r != -EINPROGRESS && name && spec &&
+	    !open_service_sink(sinks, &previous, SERVICE_SINK_IN_USE))
 		log_line(sinks, NETOBS_LOG_WARNING, name,
 			 "it keeps its previous options");
 	free(name);
@@ -209,45 +284,93 @@ static int replace_sink(struct service_sinks *sinks, size_t old,
 	return r;
 }
 
-/* Open the sinks that had to wait until their predecessors are closed. */
-static int open_successors(struct service_sinks *sinks,
-			   const struct service_config *config)
+/* Open a sink that had to wait until its predecessor is closed. -EINPROGRESS: that is open. */
+static int open_successor(struct service_sinks *sinks,
+			  const struct service_config *config,
+			  const struct service_item *item)
 {
-	int result = 0;
+	size_t old = find_predecessor(sinks, config, item);
 
-	for (size_t i = 0; i < config->n_sinks; i++) {
-		const struct service_item *item = &config->sinks[i];
-		size_t old = find_predecessor(sinks, config, item);
-		int r;
-
-		if (find_sink(sinks, item) < sinks->n)
-			continue;
-		r = old < sinks->n ?
-			    replace_sink(sinks, old, item) :
-			    open_service_sink(sinks, item->name, item->text,
-					      SERVICE_SINK_IN_USE);
-		result = result ?: r;
-	}
-	return result;
+	if (find_sink(sinks, item) < sinks->n)
+		return 0;
+	if (old == sinks->n)
+		return open_service_sink(sinks, item, SERVICE_SINK_IN_USE);
+	begin_handover(sinks, old, item);
+	if (!has_handed_over(sinks, old) && !is_overdue(sinks, old))
+		return -EINPROGRESS;
+	return replace_sink(sinks, old, config, item);
 }
 
-int service_sinks_commit(struct service_sinks *sinks,
-			 const struct service_config *config)
+/* The oldest may have to go before it has delivered all. @return whether one was closed */
+static bool limit_leaving(struct service_sinks *sinks)
 {
-	int r;
+	size_t leaving = 0;
 
-	for (size_t i = 0; i < sinks->n; i++) {
-		struct service_sink *sink = &sinks->sinks[i];
-
-		if (sink->state == SERVICE_SINK_NEW)
-			sink->state = SERVICE_SINK_IN_USE;
-		else if (!is_sink_wanted(sinks, i, config))
-			sink->state = SERVICE_SINK_LEAVING;
-		sinks->outputs[i].is_idle = sink->state == SERVICE_SINK_LEAVING;
+	for (size_t i = sinks->n; i-- > 0;) {
+		if (sinks->sinks[i].state != SERVICE_SINK_LEAVING ||
+		    ++leaving <= SERVICE_LEAVING_MAX)
+			continue;
+		close_sink(sinks, i);
+		return true;
 	}
-	r = open_successors(sinks, config);
-	limit_leaving(sinks);
-	return r;
+	return false;
+}
+
+void service_sinks_commit(struct service_sinks *sinks,
+			  const struct service_config *config)
+{
+	sinks->handover = (struct service_handover){ .began_ms = now_ms() };
+	for (size_t i = 0; i < sinks->n; i++) {
+		if (sinks->sinks[i].state == SERVICE_SINK_NEW)
+			set_sink_state(sinks, i, SERVICE_SINK_IN_USE);
+		else if (!is_sink_wanted(sinks, i, config))
+			set_sink_state(sinks, i, SERVICE_SINK_LEAVING);
+	}
+	/* All at once: each takes records until its successor is open. */
+	for (size_t i = 0; i < config->n_sinks; i++) {
+		size_t old = find_predecessor(sinks, config, &config->sinks[i]);
+
+		if (old < sinks->n &&
+		    find_sink(sinks, &config->sinks[i]) == sinks->n)
+			begin_handover(sinks, old, &config->sinks[i]);
+	}
+}
+
+int service_sinks_proceed(struct service_sinks *sinks,
+			  const struct service_config *config)
+{
+	struct service_handover *handover = &sinks->handover;
+	const int64_t end_ms = now_ms() + STEP_MS;
+	bool is_waiting = false;
+
+	handover->is_hurried = true;
+	for (size_t n = 0; n < config->n_sinks; n++) {
+		const size_t i = (handover->next + n) % config->n_sinks;
+		int r;
+
+		if (handover->is_over[i])
+			continue;
+		if (now_ms() >= end_ms) {
+			handover->next = i;
+			return -EINPROGRESS;
+		}
+		r = open_successor(sinks, config, &config->sinks[i]);
+		is_waiting |= r == -EINPROGRESS;
+		if (r == -EINPROGRESS)
+			continue;
+		handover->is_over[i] = true;
+		handover->result = handover->result ?: r;
+	}
+	while (limit_leaving(sinks))
+		if (now_ms() >= end_ms)
+			return -EINPROGRESS;
+	handover->is_hurried = false;
+	return is_waiting ? -EINPROGRESS : handover->result;
+}
+
+int service_sinks_rest(const struct service_sinks *sinks)
+{
+	return sinks->handover.is_hurried ? 0 : LOOK_MS;
 }
 
 /* ---- Records --------------------------------------------------------------------- */
@@ -256,7 +379,7 @@ void service_sinks_flow(struct service_sinks *sinks,
 			const struct netobs_flow *flow)
 {
 	for (size_t i = 0; i < sinks->n; i++)
-		if (sinks->sinks[i].state == SERVICE_SINK_IN_USE)
+		if (takes_records(&sinks->sinks[i]))
 			output_flow(&sinks->outputs[i], flow);
 }
 
@@ -266,8 +389,7 @@ void service_sinks_record(struct service_sinks *sinks,
 	for (size_t i = 0; i < sinks->n; i++) {
 		struct service_sink *sink = &sinks->sinks[i];
 
-		if (sink->state != SERVICE_SINK_IN_USE ||
-		    !(sink->types >> record->type & 1))
+		if (!takes_records(sink) || !(sink->types >> record->type & 1))
 			continue;
 		output_record(&sinks->outputs[i], record);
 		sink->has_prompt = true;
@@ -313,7 +435,7 @@ int service_sinks_tend(struct service_sinks *sinks)
 		if (sinks->sinks[i].state == SERVICE_SINK_LEAVING) {
 			if (!output_is_pending(&sinks->outputs[i]))
 				close_sink(sinks, i);
-		} else if (sinks->sinks[i].state == SERVICE_SINK_IN_USE &&
+		} else if (takes_records(&sinks->sinks[i]) &&
 			   sinks->outputs[i].error) {
 			result = sinks->outputs[i].error;
 		}
@@ -321,11 +443,24 @@ int service_sinks_tend(struct service_sinks *sinks)
 	return result;
 }
 
+void service_sinks_finish(struct service_sinks *sinks)
+{
+	for (size_t i = 0; i < sinks->n; i++)
+		output_finish(&sinks->outputs[i]);
+}
+
+bool service_sinks_are_pending(const struct service_sinks *sinks)
+{
+	for (size_t i = 0; i < sinks->n; i++)
+		if (output_is_pending(&sinks->outputs[i]))
+			return true;
+	return false;
+}
+
 bool service_sinks_close(struct service_sinks *sinks)
 {
 	bool is_complete = true;
 
-	output_finish_all(sinks->outputs, sinks->n, OUTPUT_FINISH_MS);
 	while (sinks->n)
 		is_complete &= close_sink(sinks, sinks->n - 1);
 	return is_complete;

@@ -9,10 +9,11 @@
 #include <netobs/record.h>
 
 #include "service/outputs/output.h"
+#include "service/outputs/sink_totals.h"
 #include "service_config.h"
 
 enum {
-	SERVICE_LEAVING_MAX = 16,
+	SERVICE_LEAVING_MAX = 16, /* netobsctl-run(8) has it */
 	/* In use, prepared, and leaving. */
 	SERVICE_OUTPUTS_MAX = 2 * SERVICE_SINKS_MAX + SERVICE_LEAVING_MAX,
 };
@@ -21,6 +22,8 @@ enum service_sink_state {
 	SERVICE_SINK_IN_USE,
 	SERVICE_SINK_NEW,     /* prepared: it gets no records yet */
 	SERVICE_SINK_LEAVING, /* it gets no more records, and has some */
+	/* A successor needs its file or spool. It takes records until that is open. */
+	SERVICE_SINK_HANDING_OVER,
 };
 
 struct service_sink {
@@ -28,31 +31,55 @@ struct service_sink {
 	enum service_sink_state state;
 	uint32_t types; /* of records that it takes: bits by enum netobs_record_type */
 	bool has_prompt; /* records that are to be sent now */
+	bool shares_spool; /* with its successor, which sends what it leaves there */
+};
+
+/* Sinks of a configuration that are opened one after the other, once others are closed. */
+struct service_handover {
+	int64_t began_ms;		 /* all of them have one deadline */
+	bool is_over[SERVICE_SINKS_MAX]; /* for sinks of the configuration: open, or failed */
+	size_t next;			 /* where the next step goes on */
+	bool is_hurried;		 /* the next step needs not wait */
+	int result;			 /* the first failure */
 };
 
 struct service_sinks {
 	struct output outputs[SERVICE_OUTPUTS_MAX];
 	struct service_sink sinks[SERVICE_OUTPUTS_MAX]; /* of each output */
 	size_t n;
-	struct output pattern; /* callbacks, and what else all have */
+	struct output pattern;	   /* callbacks, and what else all have */
+	struct sink_totals totals; /* of sinks that were closed */
+	struct service_handover handover;
 };
 
 /**
- * Open the sinks of @config that are not in use with the same options.
+ * Open the sinks of @config that are not in use with the same options, for some milliseconds.
  *
- * @return 0; < 0: one cannot be opened, which was logged
+ * @return 0: all are open; -EINPROGRESS: to be called again; < 0: one cannot be opened, which
+ *         was logged, and those that were opened are closed
  */
 int service_sinks_prepare(struct service_sinks *sinks,
 			  const struct service_config *config);
 
 /**
- * Use the sinks of @config from now on. A sink that needs the spool or the file of its
- * predecessor is opened now, after that has been closed.
- *
- * @return 0; < 0: such a sink cannot be opened: its predecessor goes on
+ * Use the sinks of @config from now on. service_sinks_proceed() follows: a sink that needs the
+ * spool or the file of its predecessor is opened once that can be closed.
  */
-int service_sinks_commit(struct service_sinks *sinks,
-			 const struct service_config *config);
+void service_sinks_commit(struct service_sinks *sinks,
+			  const struct service_config *config);
+
+/**
+ * Continue, for some milliseconds, with what service_sinks_commit() has begun; between the same
+ * two drains where sinks have commits.
+ *
+ * @return 0: all sinks are open; -EINPROGRESS: to be called again, in service_sinks_rest() at
+ *         the latest; < 0: a sink cannot be opened: its predecessor goes on
+ */
+int service_sinks_proceed(struct service_sinks *sinks,
+			  const struct service_config *config);
+
+/** @return milliseconds until service_sinks_proceed() is to be called again */
+int service_sinks_rest(const struct service_sinks *sinks);
 
 /** Close the sinks that service_sinks_prepare() has opened. */
 void service_sinks_abandon(struct service_sinks *sinks);
@@ -77,10 +104,16 @@ void service_sinks_interval(struct service_sinks *sinks);
 /** Close leaving sinks that have delivered all. @return 0; < 0: a sink failed permanently */
 int service_sinks_tend(struct service_sinks *sinks);
 
+/** No record follows: send what is pending. */
+void service_sinks_finish(struct service_sinks *sinks);
+
+/** @return whether records wait to be delivered */
+bool service_sinks_are_pending(const struct service_sinks *sinks);
+
 /**
- * Send what is pending, for some seconds, and close all.
+ * Close all.
  *
- * @return whether all of it was delivered or is kept on disk
+ * @return whether all records were delivered or are kept on disk
  */
 bool service_sinks_close(struct service_sinks *sinks);
 

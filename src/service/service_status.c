@@ -310,7 +310,8 @@ static void add_drains(struct json *json, const struct netobs_stats *stats,
 static const char *find_sink_state(const struct service_sink *sink,
 				   const struct netobs_sink_stats *stats)
 {
-	if (sink->state == SERVICE_SINK_LEAVING)
+	if (sink->state == SERVICE_SINK_LEAVING ||
+	    sink->state == SERVICE_SINK_HANDING_OVER)
 		return "leaving";
 	return stats->outage_ns ? "outage" : "connected";
 }
@@ -351,6 +352,15 @@ static void add_sinks(struct json *json, const struct service_sinks *sinks)
 	for (size_t i = 0; i < sinks->n; i++)
 		add_status_sink(json, &sinks->outputs[i], &sinks->sinks[i]);
 	json_close(json, ']');
+}
+
+static void add_sink_totals(struct json *json, const struct service_sinks *sinks)
+{
+	cleanup_free struct sink_total *list = NULL;
+	size_t n =
+		sink_totals_sum(&sinks->totals, sinks->outputs, sinks->n, &list);
+
+	sink_totals_json(json, "sink_totals", list, n);
 }
 
 /* ---- Messages --------------------------------------------------------------------- */
@@ -410,5 +420,6 @@ void service_status_add(struct json *json, void *user)
 	add_kept(json, &engine);
 	add_drains(json, &stats, &engine);
 	add_sinks(json, &service->sinks);
+	add_sink_totals(json, &service->sinks);
 	add_log(json, service);
 }

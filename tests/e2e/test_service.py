@@ -280,12 +280,13 @@ class Service(ServiceTest):
         self.assertEqual(70, self.packets("a"))
 
     def test_metrics(self):
-        """Sinks that come have series with their names, and those that go have none."""
+        """Sinks that come have series with their names; of those that go, counts stay."""
         where = self.lab.path("metrics")
         served = ["[metrics]", f"listen = unix:{where}",
                   f"textfile = {self.lab.path('textfile')}"]
         self.write(*served)
         self.start()
+        known = set()
         for names in ("a",), ("a", "b"), ("b",):
             self.write(*served, sinks=names)
             self.reload(AGAIN)
@@ -293,9 +294,11 @@ class Service(ServiceTest):
             self.supervisor.wait("STATUS=")
             time.sleep(0.2) # metrics are kept for a moment
             samples = metrics.Samples(metrics.get(where)[1])
-            self.assertEqual(set(names), {dict(labels)["output"] for name, labels
-                                          in samples.series
-                                          if name == "netobs_sink_taken_records_total"})
+            known.update(names)
+            for metric, outputs in (("netobs_sink_connected", set(names)),
+                                    ("netobs_sink_taken_records_total", known)):
+                self.assertEqual(outputs, {dict(labels)["output"] for name, labels
+                                           in samples.series if name == metric})
         self.write("[metrics]", "listen = 127.0.0.1:9436")
         self.reload("[metrics] listen: the new value takes effect after a restart",
                     "[metrics] textfile: the new value takes effect after a restart")

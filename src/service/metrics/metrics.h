@@ -22,6 +22,7 @@ struct alert_rules;
 struct output;
 struct rtt_check;
 struct rules;
+struct sink_totals;
 
 enum { METRICS_AGE_MS = 100, METRICS_INTERFACES = 128 /* that have series */ };
 
@@ -39,6 +40,7 @@ struct metrics_source {
 	const struct netobs *ctx;
 	const struct output *outputs;
 	size_t n_outputs;
+	const struct sink_totals *closed; /* earlier outputs; NULL: none */
 	const struct rules *rules;	  /* NULL: none */
 	const struct alert_rules *alerts; /* NULL: none */
 	uint32_t sampling;	   /* one packet or flow of so many; 0: all */

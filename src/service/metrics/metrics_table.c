@@ -144,10 +144,10 @@ static const void *set_container(const struct metrics_values *values, size_t i,
 }
 
 static void add_sink_labels(struct metrics_labels *labels,
-			    const struct metrics_sink *sink)
+			    const struct sink_total *sink)
 {
-	add_label(labels, "sink", sink->name);
-	add_label(labels, "output", sink->output);
+	add_label(labels, "sink", sink->target);
+	add_label(labels, "output", sink->name);
 }
 
 static const void *set_sink(const struct metrics_values *values, size_t i,
@@ -159,38 +159,45 @@ static const void *set_sink(const struct metrics_values *values, size_t i,
 	return &values->sinks[i];
 }
 
+/* Of a sink that was removed, there are counts only. */
+static const void *set_open_sink(const struct metrics_values *values, size_t i,
+				 struct metrics_labels *labels)
+{
+	if (i < values->n_sinks && !values->sinks[i].is_open)
+		return METRICS_SKIP;
+	return set_sink(values, i, labels);
+}
+
 /* Sinks that have delivered at least one record. */
 static const void *set_delivering_sink(const struct metrics_values *values,
 				       size_t i, struct metrics_labels *labels)
 {
-	const struct metrics_sink *sink = values->sinks + i;
-
-	if (i < values->n_sinks && !sink->stats.delivered_ns)
+	if (i < values->n_sinks && !values->sinks[i].stats.delivered_ns)
 		return METRICS_SKIP;
-	return set_sink(values, i, labels);
+	return set_open_sink(values, i, labels);
 }
 
 static const void *set_sink_drop(const struct metrics_values *values, size_t i,
 				 struct metrics_labels *labels)
 {
-	const struct metrics_sink *sink = values->sinks + i / NETOBS_SINK_DROPS;
-	unsigned int reason = i % NETOBS_SINK_DROPS;
+	const struct sink_total *sink = values->sinks + i / SINK_REASONS;
+	unsigned int reason = i % SINK_REASONS;
 
-	if (i / NETOBS_SINK_DROPS == values->n_sinks)
+	if (i / SINK_REASONS == values->n_sinks)
 		return NULL;
 	add_sink_labels(labels, sink);
-	add_label(labels, "reason", netobs_sink_drop_name(reason));
+	add_label(labels, "reason", sink_reason_name(reason));
 	return &sink->stats.dropped[reason];
 }
 
 static const void *set_sink_counter(const struct metrics_values *values,
 				    size_t i, struct metrics_labels *labels)
 {
-	const struct metrics_sink *sink = values->sinks + i / METRICS_COUNTERS;
+	const struct sink_total *sink = values->sinks + i / SINK_COUNTERS_MAX;
 
-	if (i / METRICS_COUNTERS == values->n_sinks)
+	if (i / SINK_COUNTERS_MAX == values->n_sinks)
 		return NULL;
-	i %= METRICS_COUNTERS;
+	i %= SINK_COUNTERS_MAX;
 	if (i >= sink->n_counters)
 		return METRICS_SKIP;
 	add_sink_labels(labels, sink);
@@ -286,7 +293,7 @@ static const void *set_build(const struct metrics_values *values, size_t i,
 #define OF(function, type, member) \
 	.set = (function), .offset = offsetof(struct type, member)
 #define ONE(member) OF(set_one, metrics_values, member)
-#define SINK(member) OF(set_sink, metrics_sink, stats.member)
+#define OPEN_SINK(member) OF(set_open_sink, sink_total, member)
 
 /* Of two numbers: packets, and their bytes; or records, and the packets in them. */
 #define COUNTS(name, type, help, set, of, member)                          \
@@ -474,36 +481,39 @@ const struct metric metrics_table[] = {
 	  .digits = 9 },
 
 	SINK_COUNTS("netobs_sink_taken", COUNTER, "Records given to the sink",
-		    set_sink, metrics_sink, stats.taken.),
+		    set_sink, sink_total, stats.taken.),
 	SINK_COUNTS("netobs_sink_recovered", COUNTER,
-		    "Records of an earlier run, found in the spool", set_sink,
-		    metrics_sink, stats.recovered.),
+		    "Records of an earlier run or sink, found in the spool",
+		    set_sink, sink_total, stats.recovered.),
 	SINK_COUNTS("netobs_sink_delivered", COUNTER, "Records delivered",
-		    set_sink, metrics_sink, stats.delivered.),
+		    set_sink, sink_total, stats.delivered.),
 	SINK_COUNTS("netobs_sink_unconfirmed", COUNTER,
 		    "Delivered records that the other side may not have read",
-		    set_sink, metrics_sink, stats.unconfirmed.),
+		    set_sink, sink_total, stats.unconfirmed.),
 	SINK_COUNTS("netobs_sink_pending", GAUGE,
-		    "Records that wait to be delivered", set_sink, metrics_sink,
+		    "Records that wait to be delivered", set_sink, sink_total,
 		    stats.pending.),
 	SINK_COUNTS("netobs_sink_dropped", COUNTER, "Records dropped, by reason",
 		    set_sink_drop, netobs_sink_count, ),
+	SINK_COUNTS("netobs_sink_kept", COUNTER,
+		    "Records left in a spool on disk by sinks that were closed",
+		    set_sink, sink_total, kept.),
 	{ "netobs_sink_connected", GAUGE,
 	  "0 while it is known that the other side cannot be reached, or a file not be written to",
-	  OF(set_sink, metrics_sink, is_connected) },
+	  OPEN_SINK(is_connected) },
 	{ "netobs_sink_pending_seconds", GAUGE,
 	  "Time that the oldest pending record has waited, at most",
-	  SINK(pending_ms), .digits = 3 },
+	  OPEN_SINK(stats.pending_ms), .digits = 3 },
 	{ "netobs_sink_last_delivery_timestamp_seconds", GAUGE,
 	  "When records were delivered last",
-	  OF(set_delivering_sink, metrics_sink, stats.delivered_ns), .digits = 9 },
+	  OF(set_delivering_sink, sink_total, stats.delivered_ns), .digits = 9 },
 	{ "netobs_sink_spool_bytes", GAUGE, "Size of the spool",
-	  SINK(spool_bytes) },
+	  OPEN_SINK(stats.spool_bytes) },
 	{ "netobs_sink_spool_limit_bytes", GAUGE,
-	  "Size that the spool can have", SINK(spool_max_bytes) },
+	  "Size that the spool can have", OPEN_SINK(stats.spool_max_bytes) },
 	{ "netobs_sink_durable_records", COUNTER,
 	  "Records on disk, from the beginning of the spool on",
-	  SINK(durable_records) },
+	  OF(set_sink, sink_total, stats.durable_records) },
 	{ "netobs_sink_counter", COUNTER,
 	  "Counters of the kind of sink: netobs-sinks(7)",
 	  .set = set_sink_counter },

@@ -13,7 +13,6 @@
 #include "base/clock_ms.h"
 #include "crossings.h"
 #include "rtt_check.h"
-#include "service/outputs/output.h"
 #include "service/options/rules.h"
 
 /* ---- Interfaces ------------------------------------------------------------------- */
@@ -99,44 +98,6 @@ static void collect_interfaces(const struct netobs *ctx,
 }
 
 /* ---- Sinks and rules -------------------------------------------------------------- */
-
-static void take_counter(void *user, const char *name, uint64_t value)
-{
-	struct metrics_sink *sink = user;
-
-	if (sink->n_counters == METRICS_COUNTERS)
-		return;
-	sink->counters[sink->n_counters].name = name;
-	sink->counters[sink->n_counters++].value = value;
-}
-
-static void collect_sinks(const struct metrics_source *source,
-			  struct metrics_values *values)
-{
-	values->n_sinks = 0;
-	free(values->sinks);
-	values->sinks = calloc(source->n_outputs ?: 1, sizeof(*values->sinks));
-	for (size_t i = 0; values->sinks && i < source->n_outputs; i++) {
-		const struct output *output = &source->outputs[i];
-		const struct netobs_sink *from = output_as_sink(output);
-		struct metrics_sink *sink = &values->sinks[values->n_sinks];
-
-		if (!from || output->is_idle)
-			continue;
-		values->n_sinks++;
-		if (output->name)
-			snprintf(sink->output, sizeof(sink->output), "%s",
-				 output->name);
-		else
-			snprintf(sink->output, sizeof(sink->output), "%zu", i);
-		snprintf(sink->name, sizeof(sink->name), "%.*s",
-			 output_name_len(output), output->spec);
-		sink->stats.sz = sizeof(sink->stats);
-		netobs_sink_stats_get(from, &sink->stats);
-		sink->is_connected = !sink->stats.outage_ns;
-		netobs_sink_counters(from, take_counter, sink);
-	}
-}
 
 /* In the order of the file, then the default, then the rules that were replaced. */
 static void collect_rules(const struct metrics_source *source,
@@ -308,7 +269,9 @@ void metrics_collect(const struct metrics_source *source,
 	values->bpf_stats_enabled = are_bpf_stats_enabled();
 	collect_process(&values->process);
 	collect_interfaces(source->ctx, values);
-	collect_sinks(source, values);
+	free(values->sinks);
+	values->n_sinks = sink_totals_sum(source->closed, source->outputs,
+					  source->n_outputs, &values->sinks);
 	collect_rules(source, values);
 	collect_alerts(source, values);
 }

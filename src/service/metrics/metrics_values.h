@@ -10,8 +10,7 @@
 #include <netobs/sink.h>
 
 #include "metrics.h"
-
-enum { METRICS_COUNTERS = 16 /* of a sink's kind */ };
+#include "service/outputs/sink_totals.h"
 
 /* An interface that has series, for as long as it is observed. */
 struct metrics_interface {
@@ -23,18 +22,6 @@ struct metrics_interface {
 	/* Its counts when it got its series: the series of all others has those. */
 	struct netobs_crossings before[NETOBS_DIRECTIONS];
 	struct netobs_crossings crossed[NETOBS_DIRECTIONS];
-};
-
-struct metrics_sink {
-	char output[64]; /* its name, or index */
-	char name[256];
-	struct netobs_sink_stats stats;
-	uint64_t is_connected; /* no outage is known */
-	struct {
-		const char *name;
-		uint64_t value;
-	} counters[METRICS_COUNTERS];
-	size_t n_counters;
 };
 
 struct metrics_rule {
@@ -76,7 +63,7 @@ struct metrics_values {
 	struct metrics_interface by_interface[METRICS_INTERFACES];
 	bool is_collected; /* at least once */
 	struct netobs_crossings others[NETOBS_DIRECTIONS];
-	struct metrics_sink *sinks;
+	struct sink_total *sinks;
 	size_t n_sinks;
 	struct metrics_rule rules[NETOBS_RULES_MAX + 2];
 	size_t n_rules;

@@ -163,16 +163,26 @@ static size_t fill_output_fds(const struct output *outputs, size_t n,
 	return pending;
 }
 
+void output_finish(struct output *output)
+{
+	output_interval(output);
+	if (is_usable(output) && output->kind->finish)
+		output->kind->finish(output);
+}
+
+bool output_settle(struct output *output)
+{
+	return !is_usable(output) || !output->kind->settle ||
+	       output->kind->settle(output);
+}
+
 void output_finish_all(struct output *outputs, size_t n, int timeout_ms)
 {
 	struct pollfd *fds = calloc(n, sizeof(*fds));
 	int64_t end = now_ms() + timeout_ms, left;
 
-	for (size_t i = 0; i < n; i++) {
-		output_interval(&outputs[i]);
-		if (is_usable(&outputs[i]) && outputs[i].kind->finish)
-			outputs[i].kind->finish(&outputs[i]);
-	}
+	for (size_t i = 0; i < n; i++)
+		output_finish(&outputs[i]);
 	while (fds && fill_output_fds(outputs, n, fds) &&
 	       (left = end - now_ms()) > 0) {
 		poll(fds, n, (int)left);
@@ -272,6 +282,14 @@ static void finish_sink(struct output *output)
 	output->error = r == -ETIMEDOUT ? 0 : r;
 }
 
+static bool settle_sink(struct output *output)
+{
+	int r = netobs_sink_settle(output->state);
+
+	output->error = r == -EAGAIN ? 0 : r;
+	return r != -EAGAIN;
+}
+
 static void dispatch_sink(struct output *output)
 {
 	output->error = netobs_sink_dispatch(output->state);
@@ -343,7 +361,7 @@ static void report_records(const struct output *output, uint64_t records,
 }
 
 /* Pending records then wait for the next run; records that the disk refused were dropped. */
-static bool is_on_disk(const struct output *output)
+bool output_is_on_disk(const struct output *output)
 {
 	return output_spec_option(output->spec, "spool=disk:");
 }
@@ -368,7 +386,9 @@ static bool report_undelivered(const struct output *output)
 			"the connection ended before they were known to be read");
 	if (!stats.pending.records)
 		return is_complete;
-	if (is_on_disk(output)) {
+	if (output_is_on_disk(output)) {
+		if (output->has_successor)
+			return is_complete;
 		report_records(output, stats.pending.records,
 			       "wait in the spool", " for the next start");
 		return is_complete;
@@ -395,13 +415,14 @@ static bool close_sink(struct output *output)
 {
 	bool is_complete = true;
 
-	if (!output->error) {
-		int r = netobs_sink_wait(output->state, 0);
-
-		output->error = r == -ETIMEDOUT ? 0 : r;
-		is_complete = output->error || report_undelivered(output);
-	}
+	/* A successor sends what is in the spool. */
+	if (!output->error && !output->has_successor)
+		finish_sink(output);
+	if (!output->error)
+		is_complete = report_undelivered(output);
 	keep_sink_stats(output);
+	if (output->on_last)
+		output->on_last(output, output->user);
 	netobs_sink_close(output->state);
 	output->state = NULL;
 	return is_complete;
@@ -416,6 +437,7 @@ const struct output_kind output_sink = {
 	.reopen = reopen_sink,
 	.fd = sink_fd,
 	.finish = finish_sink,
+	.settle = settle_sink,
 	.is_pending = has_pending_records,
 	.close = close_sink,
 };

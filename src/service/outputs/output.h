@@ -29,6 +29,8 @@ struct output_kind {
 	void (*interval)(struct output *output);
 	/* No record follows: send all, as interval() does. May be NULL. */
 	void (*finish)(struct output *output);
+	/* False: some that were sent are not confirmed. New ones stay in the spool on disk. */
+	bool (*settle)(struct output *output);
 	/* What to wait for, for reading, and what to do then. */
 	int (*fd)(const struct output *output);
 	void (*ready)(struct output *output);
@@ -45,7 +47,9 @@ struct output {
 	const char *spec;
 	char *own_spec; /* @spec, if it differs from the value of -o; else NULL */
 	const char *name; /* of a sink of the service; NULL: the command line has none */
-	bool is_idle; /* it gets no records yet, or no more */
+	bool is_prepared; /* it gets no records yet */
+	bool is_leaving; /* it gets no more, or some until another takes its place */
+	bool has_successor; /* which opens its spool when it is closed */
 	struct stream stream;
 	void *state;	/* the kind's own */
 	bool is_stdout; /* it goes to standard output */
@@ -57,6 +61,8 @@ struct output {
 	enum netobs_sampling sampling_mode;
 	void (*on_log)(int level, const char *message, void *user);
 	struct netobs *context; /* whose records it gets, once it is opened */
+	/* Its counts are final, and it is about to be closed. May be NULL. */
+	void (*on_last)(const struct output *output, void *user);
 	void *user;
 };
 
@@ -88,6 +94,16 @@ int output_reopen(struct output *output);
 
 enum { OUTPUT_FINISH_MS = 5000 }; /* at the end of a process */
 
+/* No record follows: send what is pending, and go on with that in output_ready(). */
+void output_finish(struct output *output);
+
+/**
+ * Another sink is to continue with its spool on disk: send nothing new.
+ *
+ * @return whether it can be closed without records that are sent twice
+ */
+bool output_settle(struct output *output);
+
 /*
  * At the end: send what is pending to all of @outputs side by side, so that those that
  * are away take up one time together, @timeout_ms at most.
@@ -101,6 +117,9 @@ struct netobs_sink;
 
 /* The sink that it is, while it is open; NULL: it is none. */
 const struct netobs_sink *output_as_sink(const struct output *output);
+
+/** @return whether it keeps pending records in a spool on disk for the next run */
+bool output_is_on_disk(const struct output *output);
 
 /** @return the option of @spec that begins so; NULL: it has none */
 const char *output_spec_option(const char *spec, const char *start);
