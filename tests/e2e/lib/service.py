@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import threading
+import time
 
 from lib import observer
 from lib.configuration import Configured
@@ -24,6 +25,7 @@ class Supervisor:
         self.socket.bind(self.path)
         os.chmod(self.path, 0o777)
         self.lines = []
+        self.noted = {} # times, by line
         self.changed = threading.Condition()
         self.thread = threading.Thread(target=self.read)
         self.thread.start()
@@ -33,7 +35,14 @@ class Supervisor:
         while message := self.socket.recv(4096).decode():
             with self.changed:
                 self.lines += message.split("\n")
+                for line in self.noted.keys() & set(message.split("\n")):
+                    self.noted[line].append(time.monotonic())
                 self.changed.notify_all()
+
+    def note_times(self, line):
+        """Of each such line from now on, in a list that grows."""
+        with self.changed:
+            return self.noted.setdefault(line, [])
 
     def take(self, start):
         for at, line in enumerate(self.lines):

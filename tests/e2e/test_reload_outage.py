@@ -1,0 +1,269 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+Reloads of a service whose sinks are away: it answers all the time, at its end too, and the metrics
+account for each record, whatever has been replaced.
+"""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import threading
+import time
+
+from lib import lab
+from lib import metrics
+from lib import observer
+from lib import traffic
+from lib.service import AGAIN, ServiceTest
+
+SINKS = 32
+WATCHDOG_S = 2
+ANSWER_S = 0.1 # beyond what answers take before
+STEPS = int(os.environ.get("NETOBS_TEST_OUTAGE_RELOADS", "30"))
+COUNTS = ("taken", "recovered", "delivered", "pending", "dropped", "kept")
+
+
+def ask(path, line):
+    """The answer of a service, bytes."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(60)
+        client.connect(path)
+        client.sendall(line)
+        return b"".join(iter(lambda: client.recv(1 << 16), b""))
+
+
+class OutageTest(ServiceTest):
+    def setUp(self):
+        super().setUp()
+        self.disk = self.lab.path("disk")
+        os.mkdir(self.disk)
+
+    def silent_port(self):
+        """Of a collector that is connected and never reads."""
+        with self.a:
+            listener = socket.socket()
+        self.addCleanup(listener.close)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(128)
+        return listener.getsockname()[1]
+
+    def send(self, count=5):
+        """So many flows."""
+        for _ in range(count):
+            self.port = getattr(self, "port", 20000) + 1
+            traffic.udp(self.a, self.A4, self.b, self.B4, [100], port=self.port)
+
+
+class Answers(OutageTest):
+    """Each kind of sink, by how its other side fails and where its records wait."""
+
+    AWAY = 9 # where nobody listens
+    KINDS = {
+        "files": "json:{disk}/{name}.json?rotate.interval={minutes}m",
+        "files of IPFIX": "ipfix:file:{disk}/{name}?spool.max_age={minutes}m",
+        "json": "json:tcp://127.0.0.1:{port}?spool.max_age={minutes}m",
+        "ipfix": "ipfix:tcp://127.0.0.1:{port}?spool.max_age={minutes}m",
+        "http": "http://127.0.0.1:{port}/?spool.max_age={minutes}m",
+        "grpc": "grpc://127.0.0.1:{port}?spool.max_age={minutes}m",
+        "kafka": "kafka://127.0.0.1:{port}/flows?spool.max_age={minutes}m",
+    }
+
+    def fill_disk(self):
+        with contextlib.suppress(OSError), open(f"{self.disk}/fill", "wb") as file:
+            while file.write(bytes(4096)):
+                file.flush()
+
+    def configure(self, kind, port, is_on_disk, minutes):
+        parts = []
+        for i in range(SINKS):
+            spec = self.KINDS[kind].format(disk=self.disk, name=f"s{i}", port=port,
+                                           minutes=minutes)
+            spool = f"&spool=disk:{self.lab.path('spool')}-{i}" if is_on_disk else ""
+            parts += [f'[sink "s{i}"]', f"output = {spec}{spool}"]
+        self.write(*parts, sinks=())
+
+    def longest_answer(self, act):
+        """To requests for the status, meanwhile."""
+        times, is_over = [], threading.Event()
+
+        def ask_often():
+            while not is_over.is_set():
+                began = time.monotonic()
+                try:
+                    json.loads(ask(self.control, b"status\n"))
+                except (OSError, ValueError): # it has ended
+                    return
+                times.append(time.monotonic() - began)
+                is_over.wait(0.02)
+
+        asker = threading.Thread(target=ask_often)
+        asker.start()
+        lab.wait_for(lambda: times, "an answer")
+        act()
+        is_over.set()
+        asker.join()
+        return max(times)
+
+    def reload_by(self, verb):
+        self.minutes += 1
+        self.configure(*self.case, self.minutes)
+        self.send()
+        if verb == "reload":
+            self.assertIn(b'"messages"', ask(self.control, b"reload\n"))
+            self.supervisor.wait("READY=1")
+        else:
+            self.reload(AGAIN)
+
+    def run_case(self, kind, port, is_on_disk):
+        self.case, self.minutes = (kind, port, is_on_disk), 5
+        self.configure(*self.case, self.minutes)
+        self.start(release=True, WATCHDOG_USEC=str(WATCHDOG_S * 1000000))
+        beats = self.supervisor.note_times("WATCHDOG=1")
+        if "files" in kind:
+            self.fill_disk()
+        self.send(20)
+        idle = self.longest_answer(lambda: time.sleep(1))
+        longest = {verb: lab.least(lambda verb=verb: self.longest_answer(
+            lambda: self.reload_by(verb)), idle + ANSWER_S) for verb in ("reload", "signal")}
+        os.kill(self.pid, signal.SIGTERM)
+        longest["end"] = self.longest_answer(lambda: self.process.wait(timeout=60))
+        gaps = [after - before for before, after in zip(beats, beats[1:])]
+        self.note(f"{kind}, port {port}, {'disk' if is_on_disk else 'memory'}: ms idle "
+                  f"{idle * 1000:.0f}, " + ", ".join(
+                      f"{verb} {took * 1000:.0f}" for verb, took in longest.items()) +
+                  f"; WATCHDOG=1 after {max(gaps):.1f} s")
+        self.assertEqual([], [verb for verb, took in longest.items()
+                              if took >= idle + ANSWER_S])
+        self.assertLess(max(gaps), WATCHDOG_S)
+
+    def test_files_on_a_full_disk(self):
+        lab.run("mount", "-t", "tmpfs", "-o", "size=1M", "none", self.disk)
+        self.addCleanup(lab.run, "umount", self.disk)
+        self.run_case("files", 0, False)
+
+    def test_files_of_ipfix_on_a_full_disk(self):
+        lab.run("mount", "-t", "tmpfs", "-o", "size=1M", "none", self.disk)
+        self.addCleanup(lab.run, "umount", self.disk)
+        self.run_case("files of IPFIX", 0, False)
+
+    def test_json_away(self):
+        self.run_case("json", self.AWAY, False)
+
+    def test_json_silent(self):
+        self.run_case("json", self.silent_port(), True)
+
+    def test_ipfix_away(self):
+        self.run_case("ipfix", self.AWAY, True)
+
+    def test_ipfix_silent(self):
+        self.run_case("ipfix", self.silent_port(), False)
+
+    def test_http_away(self):
+        self.run_case("http", self.AWAY, False)
+
+    def test_http_silent(self):
+        self.run_case("http", self.silent_port(), True)
+
+    def test_grpc_away(self):
+        self.run_case("grpc", self.AWAY, True)
+
+    def test_grpc_silent(self):
+        self.run_case("grpc", self.silent_port(), False)
+
+    def test_kafka_away(self):
+        self.run_case("kafka", self.AWAY, True)
+
+    def test_kafka_silent(self):
+        self.run_case("kafka", self.silent_port(), False)
+
+
+class Totals(OutageTest):
+    """Of each name, through random reloads; NETOBS_TEST_SEED repeats them."""
+
+    def setUp(self):
+        super().setUp()
+        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        self.note(f"NETOBS_TEST_SEED={self.seed}")
+        self.random = random.Random(self.seed)
+        self.before = {}
+
+    def spec(self, name):
+        where = self.random.choice((9, self.silent))
+        kind = self.random.choice((
+            f"json:tcp://127.0.0.1:{where}", f"http://127.0.0.1:{where}/",
+            f"grpc://127.0.0.1:{where}", f"ipfix:tcp://127.0.0.1:{where}",
+            f"json:{self.lab.path(name)}", "json:/dev/full", "null"))
+        spool = self.random.choice(("memory", f"disk:{self.lab.path(f'spool-{name}')}",
+                                    f"disk:{self.lab.path(f'other-{name}')}"))
+        return f"{kind}?spool={spool}&spool.max_age={self.random.randint(60, 80)}s"
+
+    def configure(self):
+        """One sink is always there, some change, others come and go."""
+        names = ["always", *self.random.sample(("one", "two", "three"),
+                                               self.random.randint(0, 3))]
+        parts = []
+        for name in names:
+            if name not in self.specs or self.random.random() < 0.7:
+                self.specs[name] = self.spec(name)
+            parts += [f'[sink "{name}"]', f"output = {self.specs[name]}"]
+        self.write("[metrics]", f"listen = unix:{self.where}", f"textfile = {self.last}",
+                   *parts, sinks=())
+
+    def sums(self, text):
+        """Of each name, by count; and the records that were made."""
+        samples = metrics.Samples(text)
+        found = {}
+        for (metric, labels), value in samples.series.items():
+            for count in COUNTS:
+                if metric.startswith(f"netobs_sink_{count}_records"):
+                    counts = found.setdefault(dict(labels)["output"], dict.fromkeys(COUNTS, 0))
+                    counts[count] += int(value)
+        return found, int(samples.value("netobs_records_total"))
+
+    def check(self, text=None):
+        found, made = self.sums(text or metrics.get(self.where)[1])
+        for name, counts in found.items():
+            self.assertEqual(counts["taken"] + counts["recovered"],
+                             sum(counts[count] for count in COUNTS[2:]), (name, counts))
+        for name, counts in self.before.items():
+            for count in set(COUNTS) - {"pending"}:
+                self.assertGreaterEqual(found[name][count], counts[count], (name, count))
+        self.before = found
+        return found["always"]["taken"] == made
+
+    def test_random_reloads(self):
+        self.silent = self.silent_port()
+        self.where, self.last = self.lab.path("metrics"), self.lab.path("textfile")
+        self.specs = {}
+        self.configure()
+        self.start()
+        for _ in range(STEPS):
+            self.configure()
+            self.send(self.random.randint(0, 10))
+            time.sleep(self.random.choice((0, 0.3))) # with and without a drain
+            self.reload(AGAIN)
+            self.check()
+        self.send()
+        lab.wait_for(self.check, "all records in the totals")
+        status = json.loads(ask(self.control, b"status\n"))["status"]
+        self.assertEqual({name: total["taken"] for name, total in self.before.items()},
+                         {total["name"]: total["taken"]["records"]
+                          for total in status["sink_totals"]})
+        os.kill(self.pid, signal.SIGTERM)
+        self.process.wait(timeout=60)
+        observer.check_sanitizer(self.messages())
+        with open(self.last, encoding="utf-8") as file:
+            self.assertTrue(self.check(file.read()))
+        sums = {count: sum(total[count] for total in self.before.values())
+                for count in COUNTS}
+        self.assertEqual(0, sums["pending"])
+        self.note(f"{STEPS} reloads: " + ", ".join(
+            f"{count} {number}" for count, number in sums.items()))
+
+
+if __name__ == "__main__":
+    lab.main()
