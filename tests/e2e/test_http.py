@@ -205,6 +205,18 @@ class Faults(http_lab.HttpTest):
         self.assertLessEqual(collector.most_open, 2)
         self.assert_once("refuses records permanently: items of _bulk", "refused")
 
+    def test_answers_are_read_as_far_as_they_matter(self):
+        """In pieces if they are long, and not without an end: the status was there before."""
+        for encoding in "json", "bulk":
+            for padding in 1 << 20, 5 << 20:
+                self.port = ipfix_lab.ipfix.free_port()
+                collector = self.collector(encoding=encoding)
+                collector.padding = b" " * padding
+                self.feed(self.spec(f"encoding={encoding}&batch_records=100"),
+                          "--records", 2000)
+                self.check(collector, self.end())
+                self.assertEqual({n: 1 for n in range(2000)}, collector.accepted)
+
     def test_records_wait_on_disk_for_a_server_that_comes_later(self):
         more = f"spool=disk:{self.lab.path('spool')}"
         self.feed(self.spec(more), "--records", 5000, "--drain", 0.1)

@@ -301,7 +301,8 @@ static bool start_request(struct http *http, struct batch *batch)
 
 	if (!err)
 		err = request_start(&batch->request, &http->transfer,
-				    batch->body.bytes, batch->body.len);
+				    batch->body.bytes, batch->body.len,
+				    batch->n_tried);
 	if (err) {
 		wait_to_repeat(http, batch, 0);
 		report_failure(http, "memory", strerror(-err), "");
@@ -403,11 +404,27 @@ static bool send_new(struct http *http)
 
 /* ---- Use ------------------------------------------------------------------------ */
 
+static bool is_any_paused(struct http *http)
+{
+	for (uint32_t i = 0; i < http->n_sent; i++)
+		if (batch_at(http, i)->request.is_paused)
+			return true;
+	return false;
+}
+
+static void run_requests(struct http *http, int64_t end_ms)
+{
+	for (uint32_t i = 0; i < http->n_sent; i++)
+		request_resume(&batch_at(http, i)->request, &http->transfer,
+			       end_ms);
+	transfer_run(&http->transfer, end_ms);
+}
+
 /* The earliest time at which a request may be sent. */
 static int next_wake_ms(struct http *http)
 {
 	const struct batch *rest = find_rest(http);
-	int ms = transfer_rest(&http->transfer);
+	int ms = is_any_paused(http) ? 0 : transfer_rest(&http->transfer);
 
 	if (rest && !(http->backoff.failures && is_any_open(http)))
 		ms = sooner_ms(ms, left_ms(rest->due_ms));
@@ -427,7 +444,7 @@ static int http_work(void *arg, bool flush)
 
 	http->is_urgent |= flush;
 	while (has_sent && now_ms() < end_ms) {
-		transfer_run(&http->transfer);
+		run_requests(http, end_ms);
 		take_answers(http);
 		has_sent = send_again(http) || send_new(http);
 	}

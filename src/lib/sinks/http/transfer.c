@@ -15,6 +15,8 @@ enum {
 	ROUNDS = 8, /* of work for one call: each does what is possible at once */
 	RETRY_AFTER_MAX_S = 300,
 	EVENTS = 64, /* of sockets, at a time */
+	/* libcurl reads 100 times as much of a socket at once, whatever the time is. */
+	BUFFER_BYTES = 4096,
 };
 
 /* ---- Sockets and timers ----------------------------------------------------------- */
@@ -91,13 +93,13 @@ static void run_timer(struct transfer *transfer)
 				 &running);
 }
 
-/* True: there was something to do. */
+/* True: there was something to do, and there may be more. */
 static bool run_sockets(struct transfer *transfer)
 {
 	struct epoll_event ready[EVENTS];
 	int n = epoll_wait(transfer->epoll_fd, ready, EVENTS, 0), running;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n && now_ms() < transfer->end_ms; i++) {
 		uint32_t events = ready[i].events;
 
 		curl_multi_socket_action(
@@ -108,7 +110,7 @@ static bool run_sockets(struct transfer *transfer)
 								  0),
 			&running);
 	}
-	return n > 0;
+	return n > 0 && now_ms() < transfer->end_ms;
 }
 
 /* What a server asks for is done within limits. */
@@ -135,12 +137,25 @@ static void explain_failure(struct request *request, CURLcode code)
 			 request->cause);
 }
 
-/* A server that refuses a request may close the connection before it has read all of it. */
+/*
+ * A server that refuses a request may close the connection before it has read all of it. A status
+ * says all, however long the rest of the answer is, unless records have a status of their own.
+ */
 static void end_request(struct request *request, CURLcode code)
 {
 	long status = 0;
 
 	curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (request->is_long && !request->bulk)
+		code = CURLE_OK;
+	else if (request->header_bytes > ANSWER_HEADERS_MAX)
+		snprintf(request->error, sizeof(request->error),
+			 "the answer has more than %d bytes of headers",
+			 ANSWER_HEADERS_MAX);
+	else if (request->is_long)
+		snprintf(request->error, sizeof(request->error),
+			 "the answer has more than %llu bytes",
+			 (unsigned long long)request->answer_max);
 	if (code && status < 400) {
 		explain_failure(request, code);
 	} else {
@@ -166,8 +181,9 @@ static void take_ended(struct transfer *transfer)
 	}
 }
 
-void transfer_run(struct transfer *transfer)
+void transfer_run(struct transfer *transfer, int64_t end_ms)
 {
+	transfer->end_ms = end_ms;
 	for (int i = 0; i < ROUNDS; i++) {
 		run_timer(transfer);
 		if (!run_sockets(transfer))
@@ -179,12 +195,30 @@ void transfer_run(struct transfer *transfer)
 
 /* ---- Requests --------------------------------------------------------------------- */
 
+/* A line costs libcurl about a microsecond, and it reads many at once. */
+static size_t take_header(char *bytes, size_t one, size_t n, void *arg)
+{
+	struct request *request = arg;
+
+	(void)bytes;
+	request->header_bytes += one * n;
+	return request->header_bytes > ANSWER_HEADERS_MAX ? 0 : one * n;
+}
+
+/* libcurl calls it for each piece of what it reads at once, which may take long. */
 static size_t take_answer(char *bytes, size_t one, size_t n, void *arg)
 {
 	struct request *request = arg;
 	long status = 0;
 
 	(void)one;
+	request->is_paused = now_ms() >= request->transfer->end_ms;
+	if (request->is_paused)
+		return CURL_WRITEFUNC_PAUSE;
+	request->answered += n;
+	request->is_long = request->answered > request->answer_max;
+	if (request->is_long)
+		return 0;
 	curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
 	/* Items of another status may be those of a proxy, or of a part of the request. */
 	if (request->bulk && status >= 200 && status < 300)
@@ -223,6 +257,7 @@ static CURLcode set_request_options(struct request *request,
 		{ CURLOPT_SSLCERT, options->cert },
 		{ CURLOPT_SSLKEY, options->key },
 		{ CURLOPT_WRITEDATA, request },
+		{ CURLOPT_HEADERDATA, request },
 		{ CURLOPT_PRIVATE, request },
 		{ CURLOPT_ERRORBUFFER, request->error },
 	};
@@ -234,6 +269,7 @@ static CURLcode set_request_options(struct request *request,
 		{ CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2 },
 		{ CURLOPT_NOSIGNAL, 1 },
 		{ CURLOPT_POST, 1 },
+		{ CURLOPT_BUFFERSIZE, BUFFER_BYTES },
 		/* A name that is still being looked up is not waited for. */
 		{ CURLOPT_QUICK_EXIT, 1 },
 		{ CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS },
@@ -242,6 +278,8 @@ static CURLcode set_request_options(struct request *request,
 	CURL *easy = request->easy;
 	CURLcode code =
 		curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_answer);
+
+	code = code ?: curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
 
 	for (size_t i = 0; i < ARRAY_SIZE(pointers) && !code; i++)
 		code = curl_easy_setopt(easy, pointers[i].name,
@@ -277,10 +315,15 @@ void request_close(struct request *request, struct transfer *transfer)
 }
 
 int request_start(struct request *request, struct transfer *transfer,
-		  const void *bytes, size_t len)
+		  const void *bytes, size_t len, uint32_t records)
 {
+	request->transfer = transfer;
+	request->answered = 0;
+	request->header_bytes = 0;
+	request->answer_max = ANSWER_MAX + (uint64_t)records * ANSWER_ITEM_MAX;
 	request->status = 0;
-	request->is_cut = request->is_late = false;
+	request->is_cut = request->is_late = request->is_long = false;
+	request->is_paused = false;
 	request->retry_ms = 0;
 	request->cause = "";
 	request->error[0] = '\0';
@@ -293,4 +336,14 @@ int request_start(struct request *request, struct transfer *transfer,
 		return -ENOMEM;
 	request->phase = REQUEST_OPEN;
 	return 0;
+}
+
+void request_resume(struct request *request, struct transfer *transfer,
+		    int64_t end_ms)
+{
+	if (!request->is_paused)
+		return;
+	transfer->end_ms = end_ms;
+	request->is_paused = false;
+	curl_easy_pause(request->easy, CURLPAUSE_CONT);
 }

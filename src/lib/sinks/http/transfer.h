@@ -12,11 +12,20 @@
 
 enum { REQUEST_ANSWER_MAX = 256 }; /* bytes of an answer that are kept */
 
+/* Of an answer, more is refused: so many bytes, and so many for each record of a request. */
+enum {
+	ANSWER_MAX = 1 << 20,
+	ANSWER_ITEM_MAX = 4 << 10,
+	ANSWER_HEADERS_MAX =
+		32 << 10, /* also of interim answers, and behind the body */
+};
+
 struct transfer {
 	struct sink_host *host;
 	CURLM *multi;
 	int epoll_fd;	  /* has libcurl's sockets */
 	int64_t timer_ms; /* when libcurl is to be called; 0: no need */
+	int64_t end_ms;	  /* of the work of this call */
 };
 
 enum request_phase { REQUEST_NONE, REQUEST_OPEN, REQUEST_ENDED };
@@ -26,10 +35,16 @@ struct request {
 	CURL *easy;
 	struct bulk_answer *bulk; /* NULL: answers have nothing to be read */
 	enum request_phase phase;
+	const struct transfer *transfer;
+	size_t header_bytes;
+	uint64_t answered,
+		answer_max; /* bytes of the answer, and how many it may have */
+	bool is_paused; /* libcurl keeps a piece of it: the time of the call was over */
 	/* Once it has ended: */
 	long status;  /* of HTTP; 0: there was no answer, or only a part */
 	bool is_cut;  /* the connection ended behind a part of the request */
 	bool is_late; /* there was no answer in time */
+	bool is_long; /* the answer was cut off, because it had too many bytes */
 	int64_t retry_ms;  /* that the server asks to wait; 0: it does not */
 	const char *cause; /* why there was none: libcurl's text of its code */
 	char error[CURL_ERROR_SIZE];	     /* with details, which vary */
@@ -43,8 +58,8 @@ int transfer_open(struct transfer *transfer, struct sink_host *host);
 /** After all its requests. NULL members are fine. */
 void transfer_close(struct transfer *transfer);
 
-/** Advance all requests, as far as possible now; some may have ended. */
-void transfer_run(struct transfer *transfer);
+/** Advance all requests, as far as possible until @end_ms; some may have ended. */
+void transfer_run(struct transfer *transfer, int64_t end_ms);
 
 /** @return when to be called again, as wake_in() has it */
 int transfer_rest(const struct transfer *transfer);
@@ -59,8 +74,12 @@ int request_open(struct request *request, const struct http_options *options,
 /** Cancel and free it. */
 void request_close(struct request *request, struct transfer *transfer);
 
-/** Send @len bytes, which stay in their place until it has ended. */
+/** Send @len bytes of @records, which stay in their place until it has ended. */
 int request_start(struct request *request, struct transfer *transfer,
-		  const void *bytes, size_t len);
+		  const void *bytes, size_t len, uint32_t records);
+
+/** Read on where the time of the last call was over: before transfer_run(). */
+void request_resume(struct request *request, struct transfer *transfer,
+		    int64_t end_ms);
 
 #endif
