@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 
@@ -298,13 +299,19 @@ void conf_parse(struct conf *conf, const char *file, char *text, size_t len)
 static bool read_path(struct conf *conf, const char *path)
 {
 	const struct conf_place place = { .file = path };
+	struct stat link;
 	char *text = NULL;
 	size_t len = 0;
 	/* A named pipe would keep us waiting; /dev/null hides a file of the vendor. */
 	int r = io_read_file(path, O_NONBLOCK, CONF_FILE_MAX, &text, &len);
 
-	if (r == -ENOENT)
+	/* The text may not be there, though its name is. */
+	if (r == -ENOENT && lstat(path, &link))
 		return false;
+	if (r == -ENOENT) {
+		conf_complain(conf, &place, "the link leads to no file");
+		return true;
+	}
 	if (r == -EFBIG)
 		conf_complain(conf, &place, "the file is larger than 1 MiB");
 	else if (r < 0)

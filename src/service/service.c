@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <netobs/netobs.h>
@@ -23,54 +22,6 @@
 #include "service_keys.h"
 
 /* ---- Messages -------------------------------------------------------------------- */
-
-/* The journal reads the level of a line from "<N>": sd-daemon(3). */
-static bool is_journal(int fd)
-{
-	const char *stream = getenv("JOURNAL_STREAM");
-	unsigned long long device, inode;
-	struct stat found;
-
-	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
-	       fstat(fd, &found) == 0 && found.st_dev == device &&
-	       found.st_ino == inode;
-}
-
-static void keep_line(struct service_log *log, int level, const char *text)
-{
-	struct service_log_line *line;
-
-	if (level > NETOBS_LOG_INFO)
-		return;
-	line = &log->lines[log->n++ % SERVICE_LOG_LINES];
-	line->time_ms = clock_ms(CLOCK_REALTIME);
-	line->level = level;
-	snprintf(line->text, sizeof(line->text), "%.*s",
-		 (int)sizeof(line->text) - 1, text);
-}
-
-void service_log(int level, const char *message, void *user)
-{
-	struct service *service = user;
-	const struct service_config *config = service->next ?: service->config;
-	char text[4096], prefix[16] = "";
-
-	service->metrics_source.errors += level <= NETOBS_LOG_ERROR;
-	service->metrics_source.warnings += level == NETOBS_LOG_WARNING;
-	if (level > service->log_level && level > NETOBS_LOG_INFO)
-		return;
-	if (!config || !service_config_place(config, message, text, sizeof(text)))
-		snprintf(text, sizeof(text), "%s", message);
-	human_clean(text);
-	keep_line(&service->log, level, text);
-	control_note(service->control, level, text);
-	if (level > service->log_level)
-		return;
-	if (service->has_levels)
-		snprintf(prefix, sizeof(prefix), "<%d>", level);
-	fprintf(stderr, "%snetobsctl run: %s%s\n", prefix,
-		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
-}
 
 static void log_error(const char *line, void *service)
 {
@@ -268,6 +219,7 @@ static void replace_config(struct service *service, struct service_config *confi
 	}
 	free_config(service->config);
 	service->config = config;
+	service->in_use_ms = clock_ms(CLOCK_REALTIME);
 	metrics_forget(service->metrics);
 	set_log_level(service);
 }
@@ -374,8 +326,29 @@ static void renew_metrics(struct service *service)
 	log_warning(text, service);
 }
 
+/* What is in use after a reload that failed: all of the previous one, or a part of the new one. */
+static void describe_failure(const struct service *service, char *ret_text,
+			     size_t size)
+{
+	char since[32];
+
+	if (service->reload == SERVICE_RELOAD_HANDING_OVER) {
+		snprintf(ret_text, size,
+			 "the new configuration is in use, but for what the messages before name");
+		return;
+	}
+	human_time(since, sizeof(since), service->in_use_ms * NSEC_PER_MSEC);
+	since[strcspn(since, ".")] = '\0';
+	snprintf(ret_text, size,
+		 "the new configuration is not in use: nothing was changed; still using the configuration of %s",
+		 since);
+}
+
 static void end_reload(struct service *service, int r)
 {
+	char failure[160];
+
+	describe_failure(service, failure, sizeof(failure));
 	service->reload = SERVICE_RELOAD_NONE;
 	service->reloads.total++;
 	service->reloads.failed += r != 0;
@@ -385,11 +358,9 @@ static void end_reload(struct service *service, int r)
 		service_log(NETOBS_LOG_INFO,
 			    "the configuration has been read again", service);
 	else if (r != -ECANCELED)
-		service_log(NETOBS_LOG_ERROR,
-			    "the new configuration is not in use, or not all of it",
-			    service);
+		service_log(NETOBS_LOG_ERROR, failure, service);
 	renew_metrics(service);
-	control_end_reload(service->control, r == 0);
+	control_end_reload(service->control, r == 0 ? NULL : failure);
 	notify_send("READY=1");
 	report_status(service);
 }
@@ -570,9 +541,9 @@ int service_start(struct service *service)
 	NETOBS_OPTS(netobs_opts, opts);
 	int r;
 
-	service->has_levels = is_journal(STDERR_FILENO);
+	service->has_levels = service_log_is_journal(STDERR_FILENO);
 	service->log_level = NETOBS_LOG_WARNING;
-	service->started_ms = clock_ms(CLOCK_REALTIME);
+	service->started_ms = service->in_use_ms = clock_ms(CLOCK_REALTIME);
 	service->config = read_config(service, false);
 	if (!service->config)
 		return EXIT_USAGE;

@@ -54,7 +54,7 @@ struct service {
 	struct control *control;
 	struct service_log log;
 	struct service_reloads reloads;
-	int64_t started_ms;
+	int64_t started_ms, in_use_ms; /* the latter of the configuration */
 	struct conf first; /* of the first configuration: what cannot change is in it */
 	int log_level;
 	bool has_levels; /* of lines on stderr, for the journal */
@@ -104,6 +104,9 @@ void service_stop(struct service *service);
 void service_serve_metrics(struct service *service);
 
 void service_log(int level, const char *message, void *service);
+
+/** @return whether @fd is the journal, which reads the level of a line from "<N>": sd-daemon(3) */
+bool service_log_is_journal(int fd);
 
 /** Add the members of the status to an open object: docs/control.md. @user: the service */
 void service_status_add(struct json *json, void *user);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <netobs/netobs.h>
 #include <netobs/sink.h>
@@ -311,6 +312,22 @@ bool service_specs_collide(const char *a, const char *b)
 	       !memcmp(a, b, target);
 }
 
+/* Lines of two sinks would be there twice, or within each other. */
+static bool have_same_lines(const char *a, const char *b)
+{
+	const size_t target = strcspn(a, "?");
+	cleanup_free char *path = strndup(a, target);
+	struct stat found;
+
+	if (!path || strncmp(a, "json:", strlen("json:")) != 0 ||
+	    strcspn(b, "?") != target || memcmp(a, b, target) != 0)
+		return false;
+	/* Pipes and devices have any number of writers; sockets and servers are no paths. */
+	if (stat(path + strlen("json:"), &found))
+		return !strchr(path + strlen("json:"), ':');
+	return S_ISREG(found.st_mode);
+}
+
 static void check_spec(struct service_config *config,
 		       const struct conf_entry *output, const char *spec)
 {
@@ -367,7 +384,8 @@ static void add_sink_section(struct service_config *config,
 		conf_complain(&config->conf, &output->place,
 			      "only one sink can write to standard output");
 	for (size_t i = 0; i < config->n_sinks; i++)
-		if (service_specs_collide(config->sinks[i].text, spec))
+		if (service_specs_collide(config->sinks[i].text, spec) ||
+		    have_same_lines(config->sinks[i].text, spec))
 			conf_complain(&config->conf, &output->place,
 				      "[sink \"%s\"] has the same file or spool",
 				      config->sinks[i].name);

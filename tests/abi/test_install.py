@@ -264,6 +264,21 @@ class Install(unittest.TestCase):
         finally:
             hidden.rename(program)
 
+    def test_what_is_not_installed_has_a_package(self):
+        module = self.shared_object.parent / "netobs/kafka.so"
+        hidden = module.with_name("hidden")
+        config = self.root / "netobs.conf"
+        config.write_text('[sink "k"]\noutput = kafka://localhost/flows\n')
+        module.rename(hidden)
+        try:
+            with self.assertRaisesRegex(AssertionError, "netobs.conf:2:10: kafka: this kind of "
+                                        "sink is not installed: install the package "
+                                        "netobs-sink-kafka"):
+                run(self.prefix / "sbin/netobsctl", "config", "check", config,
+                    env=self.environment)
+        finally:
+            hidden.rename(module)
+
     def test_nothing_names_the_build_machine(self):
         for path in (self.shared_object, self.prefix / "sbin/netobsctl",
                      self.prefix / "libexec/netobs/netobs-bench"):

@@ -107,6 +107,14 @@ class Files(unittest.TestCase):
         self.assertEqual(packages, {package for _, package in rpm_files()})
 
 
+    def test_what_is_loaded_names_its_package(self):
+        """Where it is not installed."""
+        text = (SOURCE / "src/lib/base/shared_object.c").read_text()
+        self.assertEqual({(Path(path).stem, package) for path, package in debian_files()
+                          if "/netobs/" in path and path.endswith(".so")},
+                         set(re.findall(r'{ "(\w+)",\s+"([\w-]+)" }', text)))
+
+
 class Versions(unittest.TestCase):
     def test_names_have_that_of_the_library(self):
         self.assertEqual(soversion(), MACROS["soversion"])

@@ -69,6 +69,8 @@ class Config(Configured, lab.LabTest):
             ('[sink "x"]\noutput = json:/x?spool=disk:/s\n'
              '[sink "y"]\noutput = json:/y?spool=disk:/s',
              '4:1: [sink "x"] has the same file or spool'),
+            ('[sink "x"]\noutput = json:/x\n[sink "y"]\noutput = json:/x\nrecords = alert',
+             '4:1: [sink "x"] has the same file or spool'),
             ('[filter "x"]\nmatch = tcp\naction = drop', "3:10: action: 'drop' is not"),
             ('[filter "x"]\nmatch = tcp', "1:1: [filter \"x\"] needs 'action'"),
             ('[filter "x"]\nmatch = tcp prt 5\naction = accept', "2:9: "),
@@ -81,6 +83,20 @@ class Config(Configured, lab.LabTest):
         errors = self.check("[flow]\nx = 1\n[flows]\ninterval = x\nactive_timeout = y\n"
                             '[sink "n"]\noutput = null')
         self.assertEqual(3, errors.count("\n"))
+
+    def test_sinks_may_share_what_is_no_file(self):
+        os.mkfifo(self.lab.path("pipe"))
+        for target in ("/dev/null", f"unix:{self.lab.path('socket')}", "tcp://127.0.0.1:9",
+                       self.lab.path("pipe")):
+            self.assertEqual("", self.check("".join(
+                f'[sink "{name}"]\noutput = json:{target}\n' for name in "ab")))
+
+    def test_link_to_no_file_is_an_error(self):
+        os.mkdir(f"{self.path}.d")
+        drop_in = f"{self.path}.d/10-local.conf"
+        os.symlink("/nosuchfile", drop_in)
+        self.assertEqual(f"{drop_in}: the link leads to no file\n",
+                         self.check('[sink "n"]\noutput = null'))
 
     def test_usage(self):
         for arguments in (), ("chek",), ("check", "a", "b"), ("check", "-o", "json"):
@@ -207,13 +223,15 @@ class Service(ServiceTest):
         self.write()
         self.start()
         cases = (
-            ({"parts": ["nonsense"]}, "'=' is missing"),
-            ({"interfaces": ["nosuchif"]}, "nosuchif"),
-            ({"sinks": ["a", "/nosuchdir/b"]}, "cannot write to"),
+            ({"parts": ["nonsense"]}, ["'=' is missing"]),
+            ({"interfaces": ["nosuchif"]}, ["nosuchif"]),
+            ({"sinks": ["a", "/nosuchdir/b"]},
+             ["cannot write to", f"{self.path}:11:10: sink \"/nosuchdir/b\" cannot be opened"]),
         )
         for change, words in cases:
             self.write(*change.pop("parts", ()), **change)
-            self.reload(words, REFUSED)
+            self.reload(*words, f"{REFUSED}: nothing was changed; "
+                        "still using the configuration of ")
         traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 5)
         self.stop()
         self.assertEqual(5, self.packets("a"))
@@ -231,9 +249,9 @@ class Service(ServiceTest):
         self.assertEqual(5, self.packets("a"))
 
     def test_sinks_beside_those_that_change_stay(self):
-        """Each has a spool of its own, and both have the same target."""
+        """Each has a file and a spool of its own."""
         def sink(name, more=""):
-            return [f'[sink "{name}"]', f"output = json:{self.lab.path('both')}",
+            return [f'[sink "{name}"]', f"output = json:{self.lab.path(name)}",
                     f"spool = disk:{self.lab.path(f'spool-{name}')}", more]
 
         self.write(*sink("one"), sinks=())
@@ -244,7 +262,7 @@ class Service(ServiceTest):
             self.reload(AGAIN)
             traffic.udp(self.a, self.A4, self.b, self.B4, [100] * count)
         self.stop()
-        self.assertEqual(2 * (3 + 4), self.packets("both"))
+        self.assertEqual(2 * (3 + 4), self.packets("one", "two"))
 
     def test_filters_change(self):
         some = ['[filter "dns"]', "match = udp port 5002", "action = accept"]

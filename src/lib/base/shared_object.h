@@ -17,7 +17,8 @@ struct loaded {
 /**
  * Find @symbol in NAME.so, which is loaded if it is not yet.
  *
- * @return NULL: it cannot be loaded, or is of another version; @why says which
+ * @return NULL: it is not installed, cannot be loaded, or is of another version; @why says which,
+ *         with what as its subject
  */
 const void *shared_object_find(const char *name, const char *symbol, char *why,
 			       size_t why_size);

@@ -197,12 +197,12 @@ void control_begin_reload(struct control *control)
 	control_clients_claim(&control->clients);
 }
 
-void control_end_reload(struct control *control, bool is_fine)
+void control_end_reload(struct control *control, const char *failure)
 {
 	const struct answer answer = {
 		.add = add_messages,
-		.error = is_fine ? NULL : "failed",
-		.message = "the new configuration is not in use, or not all of it",
+		.error = failure ? "failed" : NULL,
+		.message = failure,
 	};
 	cleanup_free char *text = NULL;
 

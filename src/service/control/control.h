@@ -79,8 +79,12 @@ void control_note(struct control *control, int level, const char *text);
 /** What clients have asked for begins: the configuration is read again, and applied. */
 void control_begin_reload(struct control *control);
 
-/** The reload has ended: answer its clients with the outcome and the messages logged. */
-void control_end_reload(struct control *control, bool is_fine);
+/**
+ * The reload has ended: answer its clients with the outcome and the messages logged.
+ *
+ * @param failure  what is in use instead; NULL: it did not fail
+ */
+void control_end_reload(struct control *control, const char *failure);
 
 /** Send queues for a moment, and close all clients. */
 void control_close(struct control *control);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Messages of a service: to standard error, to the status, and to who waits for a reload. */
+#include "service.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <netobs/netobs.h>
+
+#include "base/clock_ms.h"
+#include "service/control/control.h"
+#include "service/text/human.h"
+
+bool service_log_is_journal(int fd)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat found;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+	       fstat(fd, &found) == 0 && found.st_dev == device &&
+	       found.st_ino == inode;
+}
+
+static void keep_line(struct service_log *log, int level, const char *text)
+{
+	struct service_log_line *line;
+
+	if (level > NETOBS_LOG_INFO)
+		return;
+	line = &log->lines[log->n++ % SERVICE_LOG_LINES];
+	line->time_ms = clock_ms(CLOCK_REALTIME);
+	line->level = level;
+	snprintf(line->text, sizeof(line->text), "%.*s",
+		 (int)sizeof(line->text) - 1, text);
+}
+
+void service_log(int level, const char *message, void *user)
+{
+	struct service *service = user;
+	const struct service_config *config = service->next ?: service->config;
+	char text[4096], prefix[16] = "";
+
+	service->metrics_source.errors += level <= NETOBS_LOG_ERROR;
+	service->metrics_source.warnings += level == NETOBS_LOG_WARNING;
+	if (level > service->log_level && level > NETOBS_LOG_INFO)
+		return;
+	if (!config || !service_config_place(config, message, text, sizeof(text)))
+		snprintf(text, sizeof(text), "%s", message);
+	human_clean(text);
+	keep_line(&service->log, level, text);
+	control_note(service->control, level, text);
+	if (level > service->log_level)
+		return;
+	if (service->has_levels)
+		snprintf(prefix, sizeof(prefix), "<%d>", level);
+	fprintf(stderr, "%snetobsctl run: %s%s\n", prefix,
+		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+}
