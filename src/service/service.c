@@ -630,10 +630,10 @@ static void log_stats(struct service *service)
 		service_log(NETOBS_LOG_INFO, text, service);
 }
 
-void service_finish(struct service *service)
+int service_finish(struct service *service)
 {
 	service->is_stopped = true;
-	service_sinks_finish(&service->sinks);
+	return service_sinks_finish(&service->sinks);
 }
 
 /* The last metrics have the outcome of all records. */

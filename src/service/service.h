@@ -114,8 +114,8 @@ void service_status_add(struct json *json, void *user);
 /** Milliseconds until service_tend() is to be called again; -1: no need. */
 int service_rest(const struct service *service);
 
-/** Once it was stopped: have sinks send what is pending. */
-void service_finish(struct service *service);
+/** Once it was stopped: as service_sinks_finish(). */
+int service_finish(struct service *service);
 
 /** Close the sinks, and all others that are open. @return an exit status */
 int service_end(struct service *service);

@@ -113,10 +113,12 @@ static void finish_loop(struct loop *loop)
 	const int64_t end_ms = now_ms() + OUTPUT_FINISH_MS;
 
 	loop->is_finishing = true;
-	service_finish(loop->service);
-	while (service_sinks_are_pending(&loop->service->sinks) &&
-	       now_ms() < end_ms) {
-		wait_for_events(loop, left_ms(end_ms));
+	while (now_ms() < end_ms) {
+		const int r = service_finish(loop->service);
+
+		if (r == 0 && !service_sinks_are_pending(&loop->service->sinks))
+			break;
+		wait_for_events(loop, r < 0 ? 0 : left_ms(end_ms));
 		feed_watchdog(loop);
 	}
 }

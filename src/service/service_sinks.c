@@ -443,10 +443,19 @@ int service_sinks_tend(struct service_sinks *sinks)
 	return result;
 }
 
-void service_sinks_finish(struct service_sinks *sinks)
+int service_sinks_finish(struct service_sinks *sinks)
 {
-	for (size_t i = 0; i < sinks->n; i++)
+	const int64_t end_ms = now_ms() + STEP_MS;
+
+	for (size_t i = 0; i < sinks->n; i++) {
+		if (sinks->sinks[i].is_finishing)
+			continue;
+		if (now_ms() >= end_ms)
+			return -EINPROGRESS;
 		output_finish(&sinks->outputs[i]);
+		sinks->sinks[i].is_finishing = true;
+	}
+	return 0;
 }
 
 bool service_sinks_are_pending(const struct service_sinks *sinks)

@@ -30,7 +30,8 @@ struct service_sink {
 	char *name, *spec;
 	enum service_sink_state state;
 	uint32_t types; /* of records that it takes: bits by enum netobs_record_type */
-	bool has_prompt; /* records that are to be sent now */
+	bool has_prompt;   /* records that are to be sent now */
+	bool is_finishing; /* it knows that no record follows */
 	bool shares_spool; /* with its successor, which sends what it leaves there */
 };
 
@@ -104,8 +105,12 @@ void service_sinks_interval(struct service_sinks *sinks);
 /** Close leaving sinks that have delivered all. @return 0; < 0: a sink failed permanently */
 int service_sinks_tend(struct service_sinks *sinks);
 
-/** No record follows: send what is pending. */
-void service_sinks_finish(struct service_sinks *sinks);
+/**
+ * No record follows: send what is pending, for some milliseconds.
+ *
+ * @return 0: all sinks do; -EINPROGRESS: to be called again
+ */
+int service_sinks_finish(struct service_sinks *sinks);
 
 /** @return whether records wait to be delivered */
 bool service_sinks_are_pending(const struct service_sinks *sinks);
