@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 
+from lib import http_lab
 from lib import lab
 from lib import metrics
 from lib import observer
@@ -190,6 +191,32 @@ class Answers(OutageTest):
 
     def test_kafka_silent(self):
         self.run_case("kafka", self.silent_port(), False)
+
+
+class Slow(OutageTest):
+    """A collector that takes its time: a sink that is replaced waits for its answers."""
+
+    def configure(self, minutes):
+        self.write('[sink "slow"]', f"output = http://127.0.0.1:{self.collector.port}/",
+                   f"spool = disk:{self.lab.path('spool')}", "batch_delay = 0",
+                   f"spool.max_age = {minutes}m", sinks=())
+
+    def test_nothing_is_sent_twice(self):
+        self.collector = http_lab.Collector(self.a)
+        self.addCleanup(self.collector.stop)
+        self.collector.delay_s = 1.5
+        self.configure(5)
+        self.start()
+        for minutes in range(6, 10):
+            self.send(20)
+            time.sleep(0.4) # the interval ends
+            self.configure(minutes)
+            self.reload(AGAIN)
+        self.send(20)
+        self.stop()
+        ports = [line["SrcPort"] for line in self.collector.lines]
+        self.assertEqual(5 * 20, len(ports))
+        self.assertEqual(len(ports), len({json.dumps(line) for line in self.collector.lines}))
 
 
 class Totals(OutageTest):

@@ -103,6 +103,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         is_cut = deed in ("reset_last", "slow") or (deed == "half" and
                                                     collector.encoding != "bulk")
         answer = collector.take(records, is_cut)
+        time.sleep(collector.delay_s)
         answer.body += collector.padding
         if deed == "reset_last":
             self.reset()
@@ -154,6 +155,7 @@ class Collector:
         self.too_many, self.poison = 10**9, 10**9
         self.deed = None  # one outcome for all requests; None: chosen per request
         self.padding = b""  # behind each answer
+        self.delay_s = 0  # of each answer, once records have been taken
         self.n_open = self.most_open = 0  # requests that are being answered
         self.lock = threading.Lock()
         with ns:
