@@ -291,6 +291,8 @@ class Totals(OutageTest):
         self.assertEqual({name: total["taken"] for name, total in self.before.items()},
                          {total["name"]: total["taken"]["records"]
                           for total in status["sink_totals"]})
+        text = lab.run(observer.netobsctl(), "status", "-s", self.control)
+        self.assertIn("  always, with sinks that reloads have closed:\n    ", text)
         os.kill(self.pid, signal.SIGTERM)
         self.process.wait(timeout=60)
         observer.check_sanitizer(self.messages())

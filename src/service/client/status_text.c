@@ -343,6 +343,42 @@ static void print_sinks(struct json_value status)
 	}
 }
 
+/* What open sinks of this name have taken. */
+static uint64_t sum_taken(struct json_value status, const char *name)
+{
+	struct json_item item = { 0 };
+	char found[TEXT_MAX];
+	uint64_t sum = 0;
+
+	while (json_next(json_get(status, "sinks"), &item))
+		if (!strcmp(get_text(item.value, "name", &found), name))
+			sum += get_number(item.value, "taken.records") +
+			       get_number(item.value, "recovered.records");
+	return sum;
+}
+
+/* Where they have more than the sinks above: some were replaced or removed. */
+static void print_totals(struct json_value status)
+{
+	struct json_item item = { 0 };
+	char name[TEXT_MAX];
+
+	while (json_next(json_get(status, "sink_totals"), &item)) {
+		get_text(item.value, "name", &name);
+		if (get_number(item.value, "taken.records") +
+			    get_number(item.value, "recovered.records") ==
+		    sum_taken(status, name))
+			continue;
+		printf("  %s, with sinks that reloads have closed:\n    %" PRIu64
+		       " records delivered, %" PRIu64 " pending, %" PRIu64
+		       " dropped, %" PRIu64 " kept on disk\n",
+		       name, get_number(item.value, "delivered.records"),
+		       get_number(item.value, "pending.records"),
+		       sum_dropped(item.value),
+		       get_number(item.value, "kept.records"));
+	}
+}
+
 static void print_log(struct json_value status)
 {
 	struct json_item item = { 0 };
@@ -371,5 +407,6 @@ void status_print(struct json_value answer)
 	print_sessions(status);
 	print_tables(status);
 	print_sinks(status);
+	print_totals(status);
 	print_log(status);
 }
