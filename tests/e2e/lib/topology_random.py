@@ -268,15 +268,25 @@ def returning(walk):
             yield crossing.device.peer
 
 
+def crossed_again(walk):
+    """What is in the namespace of an interface that a packet, or copies of it, cross twice."""
+    points = set()
+    for crossing in walk.crossings:
+        point = crossing.device, crossing.way, crossing.flow
+        if point in points:
+            yield from crossing.device.ns.devices.values()
+        points.add(point)
+
+
 def unknowable(topology):
     """
     Interfaces that have to be observed for a packet to count once: those that `tc` copies packets
-    at, and those of returning().
+    at, and those of returning() and crossed_again().
     """
     for _, _, walk in topology.walks():
         mirrored = [crossing.device for crossing in walk.crossings
                     if crossing.device.mirror and crossing.way == IN]
-        for device in (*mirrored, *returning(walk)):
+        for device in (*mirrored, *returning(walk), *crossed_again(walk)):
             topology.ways = (IN, OUT)
             yield device
 
