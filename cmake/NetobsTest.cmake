@@ -153,7 +153,7 @@ endfunction()
 file(GLOB spool_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} src/lib/sink/spool/*.c)
 set(NETOBS_FUZZ_SOURCES_alert_rule src/lib/alerts/rule.c src/lib/base/suggest.c)
 set(NETOBS_FUZZ_SOURCES_bulk_answer src/lib/sinks/http/bulk_answer.c)
-set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c src/lib/base/io.c)
+set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c src/lib/base/io.c src/lib/base/safe_text.c)
 set(NETOBS_FUZZ_SOURCES_parse tests/harness/host.c tests/harness/packet.c tests/harness/samples.c)
 set(NETOBS_FUZZ_SOURCES_spool ${spool_sources} src/lib/base/crc32c.c src/lib/base/io.c
 	src/lib/base/outage.c src/lib/base/worker.c)

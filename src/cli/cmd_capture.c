@@ -12,6 +12,7 @@
 #include <netobs/capture.h>
 
 #include "base/clock_ms.h"
+#include "base/safe_text.h"
 #include "base/util.h"
 #include "cli/capture/capture_config.h"
 #include "cli/capture/capture_start.h"
@@ -76,7 +77,7 @@ static void print_capture_log(int level, const char *message, void *user)
 	     capture_start_keep_log(session->start, level, message)))
 		return;
 	option_name_write(message, text, sizeof(text));
-	human_clean(text);
+	safe_cell(text);
 	session->error_logged |= level <= NETOBS_LOG_ERROR;
 	fprintf(stderr, "netobsctl capture: %s%s\n",
 		level == NETOBS_LOG_WARNING ? "warning: " : "", text);

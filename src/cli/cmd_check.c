@@ -15,8 +15,10 @@
 
 #include "service/options/args.h"
 #include "base/capability.h"
+#include "base/safe_text.h"
 #include "service/observe/flows_config.h"
 #include "service/text/human.h"
+#include "view/print_json.h"
 
 struct check_config {
 	int output, attach; /* index of the choice */
@@ -64,7 +66,7 @@ static void shadow_print_row(const struct netobs_shadow *shadow, void *user)
 
 	(void)user;
 	memcpy(name, shadow->name, sizeof(name));
-	human_clean(name);
+	safe_cell(name);
 	printf("  %-15s %-7s %s '%s'", shadow->interface, shadow_way(shadow),
 	       shadow_kind(shadow), name);
 	if (shadow->program_id)
@@ -83,17 +85,10 @@ static void shadows_print_table(uint64_t disable)
 		puts("  nothing");
 }
 
-/* Names of interfaces may have any characters. */
 static void print_string(const char *key, const char *value)
 {
-	printf("\"%s\":\"", key);
-	for (; *value; value++) {
-		if (*value == '"' || *value == '\\' || (unsigned char)*value < ' ')
-			printf("\\u%04x", (unsigned char)*value);
-		else
-			putchar(*value);
-	}
-	putchar('"');
+	printf("\"%s\":", key);
+	print_json_string(value);
 }
 
 static void shadow_print_object(const struct netobs_shadow *shadow, void *user)

@@ -6,13 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "service/options/args.h"
+#include "base/safe_text.h"
 #include "base/util.h"
 #include "base/value.h"
 #include "service/client/control_request.h"
 #include "service/text/human.h"
 #include "service/control/control.h"
+#include "view/print_json.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
 
@@ -93,7 +96,7 @@ static void print_messages(struct json_value answer)
 	while (json_next(json_get(answer, "messages"), &item)) {
 		json_get_text(item.value, "level", level, sizeof(level));
 		json_get_text(item.value, "text", text, sizeof(text));
-		human_clean(text);
+		safe_cell(text);
 		fprintf(stderr, "%s%s\n",
 			strcmp(level, "warning") ? "" : "warning: ", text);
 	}
@@ -113,19 +116,12 @@ static int print_status(const struct options *wanted, struct json_value answer)
 	return 0;
 }
 
-/* @series: NAME{LABELS}, in which values of labels may have any characters but line breaks */
+/* @series: NAME{LABELS} */
 static void print_member(const char *series, const char *value, const char *before)
 {
-	printf("%s\n\"", before);
-	for (; *series; series++) {
-		const unsigned char c = (unsigned char)*series;
-
-		if (c < ' ')
-			printf("\\u%04x", c);
-		else
-			printf("%s%c", c == '"' || c == '\\' ? "\\" : "", c);
-	}
-	printf("\":%s", value);
+	printf("%s\n", before);
+	print_json_string(series);
+	printf(":%s", value);
 }
 
 static void print_metrics_json(char *text)
@@ -145,6 +141,21 @@ static void print_metrics_json(char *text)
 	puts("\n}");
 }
 
+/* On a terminal, whatever answered cannot steer it. */
+static void print_lines(char *text)
+{
+	char *line;
+
+	if (!isatty(STDOUT_FILENO)) {
+		fputs(text, stdout);
+		return;
+	}
+	while ((line = strsep(&text, "\n")) && (text || *line)) {
+		safe_line(line);
+		puts(line);
+	}
+}
+
 static int print_metrics(const struct options *wanted, struct json_value answer)
 {
 	struct json_value metrics = json_get(answer, "metrics");
@@ -159,7 +170,7 @@ static int print_metrics(const struct options *wanted, struct json_value answer)
 	if (wanted->output == METRICS_AS_JSON)
 		print_metrics_json(text);
 	else
-		fputs(text, stdout);
+		print_lines(text);
 	return 0;
 }
 

@@ -13,6 +13,8 @@
 #include "cli/flows/flows_request.h"
 #include "service/text/human.h"
 
+#include "base/safe_text.h"
+
 static const char *describe_state(int fd, const char *name)
 {
 	struct ifreq request = { 0 };
@@ -51,7 +53,7 @@ static int print_interfaces(void)
 		char name[IF_NAMESIZE];
 
 		snprintf(name, sizeof(name), "%s", i->if_name);
-		human_clean(name);
+		safe_cell(name);
 		printf("%-15s  %s\n", name, describe_state(fd, i->if_name));
 	}
 	if (fd >= 0)

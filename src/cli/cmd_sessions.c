@@ -13,6 +13,7 @@
 
 #include "service/options/args.h"
 #include "base/clock_ms.h"
+#include "base/safe_text.h"
 #include "base/util.h"
 #include "service/text/human.h"
 #include "cli/view/view_output.h"
@@ -72,7 +73,7 @@ static void print_session_log(int level, const char *message, void *user)
 	if (level > session->log_level)
 		return;
 	snprintf(text, sizeof(text), "%s", message);
-	human_clean(text);
+	safe_cell(text);
 	session->error_logged |= level <= NETOBS_LOG_ERROR;
 	fprintf(stderr, "netobsctl sessions: %s%s\n",
 		level == NETOBS_LOG_WARNING ? "warning: " : "", text);

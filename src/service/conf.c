@@ -12,19 +12,13 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
+#include "base/safe_text.h"
 
 #define BLANKS " \t\r"
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
 #define KEY_CHARACTERS LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 /* ---- Errors ---------------------------------------------------------------------- */
-
-static void clean_message(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == '\x7f')
-			*text = '?';
-}
 
 void conf_complain(struct conf *conf, const struct conf_place *place,
 		   const char *format, ...)
@@ -44,7 +38,7 @@ void conf_complain(struct conf *conf, const struct conf_place *place,
 	if (len > 0 && (size_t)len < sizeof(text))
 		vsnprintf(text + len, sizeof(text) - (size_t)len, format, args);
 	va_end(args);
-	clean_message(text);
+	safe_line(text);
 	conf->on_error(text, conf->user);
 }
 

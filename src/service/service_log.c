@@ -9,6 +9,7 @@
 #include <netobs/netobs.h>
 
 #include "base/clock_ms.h"
+#include "base/safe_text.h"
 #include "service/control/control.h"
 #include "service/text/human.h"
 
@@ -48,7 +49,7 @@ void service_log(int level, const char *message, void *user)
 		return;
 	if (!config || !service_config_place(config, message, text, sizeof(text)))
 		snprintf(text, sizeof(text), "%s", message);
-	human_clean(text);
+	safe_cell(text);
 	keep_line(&service->log, level, text);
 	control_note(service->control, level, text);
 	if (level > service->log_level)

@@ -8,6 +8,7 @@
 
 #include <netobs/netobs.h>
 
+#include "base/safe_text.h"
 #include "base/util.h"
 #include "service/control/control.h"
 #include "service/text/human.h"
@@ -274,7 +275,7 @@ static void describe_request(struct flows_request *request)
 	if (request->config.rules_path && used < size)
 		snprintf(text + used, size - used, ": rules of %s",
 			 request->config.rules_path);
-	human_clean(text);
+	safe_cell(text);
 }
 
 int flows_join_filter(const struct args_command *for_command,

@@ -11,6 +11,7 @@
 #include <netobs/netobs.h>
 
 #include "base/clock_ms.h"
+#include "base/safe_text.h"
 #include "flows_request.h"
 #include "service/text/human.h"
 #include "cli/view/keys.h"
@@ -113,7 +114,7 @@ static void print_flow_log(int level, const char *message, void *user)
 						 &session->request->config.rules,
 			 message, text, sizeof(text)))
 		option_name_write(message, text, sizeof(text));
-	human_clean(text);
+	safe_cell(text);
 	if (level <= NETOBS_LOG_ERROR)
 		session->error_logged = true;
 

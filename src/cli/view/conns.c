@@ -12,6 +12,7 @@
 
 #include "catalogue/options.h"
 #include "base/clock_ms.h"
+#include "base/safe_text.h"
 #include "base/util.h"
 #include "service/text/human.h"
 #include <netobs/names.h>
@@ -98,7 +99,7 @@ void conns_take(const struct netobs_connection *from, void *arg)
 	memcpy(conn->key.client, from->client, sizeof(conn->key.client));
 	memcpy(conn->key.server, from->server, sizeof(conn->key.server));
 	snprintf(conn->interface, sizeof(conn->interface), "%s", from->interface);
-	human_clean(conn->interface);
+	safe_cell(conn->interface);
 	human_processes(conn->process, sizeof(conn->process),
 			from->client_process, from->server_process);
 }

@@ -5,6 +5,7 @@
 #include <netobs/alert.h>
 #include <netobs/session.h>
 
+#include "base/safe_text.h"
 #include "base/util.h"
 #include "service/text/human.h"
 #include "row.h"
@@ -40,7 +41,7 @@ static void put_rule(char *buf, size_t size, const struct netobs_alert *alert)
 	if (alert->record.has & NETOBS_ALERT_HAS_PROCESS)
 		snprintf(buf + len, size - (size_t)len, "  [%.15s %u]",
 			 alert->process, alert->pid);
-	human_clean(buf);
+	safe_cell(buf);
 }
 
 /* As row.h has it. Ends with ports have the width of IPv4. leave: as in columns.def. */
@@ -99,7 +100,7 @@ static void put_process(char *buf, size_t size,
 {
 	snprintf(buf, size, "%.*s", (int)sizeof(session->process),
 		 session->process);
-	human_clean(buf);
+	safe_cell(buf);
 }
 
 /* An unknown value is shown as "-". */

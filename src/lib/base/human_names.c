@@ -43,11 +43,3 @@ void human_endpoint(char *buf, size_t size, const char *host, const char *port)
 		     has_colon ? "]" : "", port) < 0)
 		*buf = '\0';
 }
-
-void human_clean(char *text)
-{
-	for (; *text; text++) {
-		if (*text < ' ' || *text > '~')
-			*text = '?';
-	}
-}

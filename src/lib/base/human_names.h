@@ -15,7 +15,4 @@ const char *human_tunnel_name(uint8_t type);
 /* "10.0.0.1:80", "[fe80::1]:53" */
 void human_endpoint(char *buf, size_t size, const char *host, const char *port);
 
-/* Replace whatever could steer a terminal. */
-void human_clean(char *text);
-
 #endif

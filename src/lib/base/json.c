@@ -41,20 +41,22 @@ void json_i64(struct json *json, int64_t value)
 
 static bool is_plain(uint8_t byte)
 {
-	return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+	return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
 }
 
 /* @s is not plain. Returns what follows the character. */
 static const uint8_t *put_escaped(struct json *json, const uint8_t *s)
 {
 	static const char hex[] = "0123456789abcdef";
+	const uint8_t control = utf8_control(s);
 	size_t len = utf8_length(s);
 
 	if (*s == '"' || *s == '\\') {
 		json_put(json, (char[]){ '\\', (char)*s }, 2);
-	} else if (*s < 0x20) {
+	} else if (control) { /* of C1, too: JSON is also read on terminals */
 		json_put(json, "\\u00", 4);
-		json_put(json, (char[]){ hex[*s >> 4], hex[*s & 15] }, 2);
+		json_put(json, (char[]){ hex[control >> 4], hex[control & 15] },
+			 2);
 	} else if (len) {
 		json_put(json, (const char *)s, len);
 	} else {

@@ -114,7 +114,10 @@ static inline void json_key_u64(struct json *json, const char *key, uint64_t val
 
 void json_i64(struct json *json, int64_t value);
 
-/* Escapes what JSON wants escaped; bytes that are not UTF-8 become U+FFFD. */
+/*
+ * Escapes what JSON wants escaped, and all control characters; bytes that are not UTF-8 become
+ * U+FFFD.
+ */
 void json_string(struct json *json, const char *string);
 
 /* A member of an object, as json_key_u64(): begin an object or an array, or all of a value. */

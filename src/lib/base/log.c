@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "log.h"
 
+#include "safe_text.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,14 +13,6 @@ static void keep_line(const struct log *log, const char *line)
 {
 	snprintf(log->error->text, sizeof(log->error->text), "%s", line);
 	log->error->is_new = true;
-}
-
-/* A line is one line, whatever names in it contain. */
-static void clean_line(char *line)
-{
-	for (; *line; line++)
-		if ((unsigned char)*line < ' ' || *line == '\x7f')
-			*line = '?';
 }
 
 void log_write(const struct log *log, int level, const char *format, ...)
@@ -32,7 +26,7 @@ void log_write(const struct log *log, int level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	clean_line(line);
+	safe_line(line); /* one line, whatever names in it contain */
 	if (is_kept)
 		keep_line(log, line);
 	if (log->write)

@@ -44,6 +44,14 @@ static inline size_t utf8_length(const uint8_t *s)
 	return len;
 }
 
+/* The control character at @s, of C0, DEL or C1, which UTF-8 has as two bytes; 0: there is none. */
+static inline uint8_t utf8_control(const uint8_t *s)
+{
+	if (s[0] < 0x20 || s[0] == 0x7f)
+		return s[0];
+	return s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0 ? s[1] : 0;
+}
+
 /*
  * @text itself if it is UTF-8, else @buf with a copy that has U+FFFD in place of each
  * byte that is not. @buf has room for three times the length of @text, and a NUL.

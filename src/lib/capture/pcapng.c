@@ -129,18 +129,19 @@ static int write_interface(struct netobs_packet_writer *writer,
 			   const struct netobs_capture_interface *interface)
 {
 	const uint8_t nanoseconds = 9;
-	char description[256];
+	char description[256], text[3 * sizeof(description)];
 
 	block_begin(&writer->block, BLOCK_INTERFACE);
 	block_put_u16(&writer->block, interface->link_type);
 	block_put_u16(&writer->block, 0);
 	block_put_u32(&writer->block, interface->snap_length);
-	block_put_text(&writer->block, INTERFACE_NAME, interface->name);
+	block_put_text(&writer->block, INTERFACE_NAME,
+		       utf8_repair(interface->name, text));
 	if (interface->netns) {
 		snprintf(description, sizeof(description), "netns:%s/%s",
 			 interface->netns, interface->name);
 		block_put_text(&writer->block, INTERFACE_DESCRIPTION,
-			       description);
+			       utf8_repair(description, text));
 	}
 	block_put_option(&writer->block, INTERFACE_RESOLUTION, &nanoseconds,
 			 sizeof(nanoseconds));

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/human_names.h"
+#include "base/safe_text.h"
 #include "catalogue/direction.h"
 
 /* Ports are in network byte order, so that values sort as numbers do. */
@@ -292,7 +293,7 @@ static void text_interface(const void *value, const struct group_text *to)
 
 	snprintf(to->buf, to->size, "%s",
 		 *interface->name ? interface->name : "-");
-	human_clean(to->buf);
+	safe_cell(to->buf);
 }
 
 static void text_direction(const void *value, const struct group_text *to)
@@ -403,7 +404,7 @@ static void text_process(const void *value, const struct group_text *to)
 			 ntohl(process->pid));
 	else
 		snprintf(to->buf, to->size, "-");
-	human_clean(to->buf);
+	safe_cell(to->buf);
 }
 
 static void json_process(const void *value, struct json *json)

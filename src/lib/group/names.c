@@ -15,6 +15,7 @@
 #include <netobs/names.h>
 
 #include "base/clock_ms.h"
+#include "base/safe_text.h"
 #include "base/worker.h"
 #include "base/hash.h"
 #include "base/human_names.h"
@@ -257,7 +258,7 @@ static void names_answer_next(struct netobs_names *names)
 				    question.port, question.proto, name,
 				    sizeof(name), names->opts.user) >= 0;
 	if (found)
-		human_clean(name); /* its owner chose it */
+		safe_cell(name); /* its owner chose it */
 	pthread_mutex_lock(&names->lock);
 	names->busy--;
 	names_store_answer(names, &question, found, name);

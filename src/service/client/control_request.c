@@ -15,6 +15,7 @@
 #include <netobs/version.h>
 
 #include "base/clock_ms.h"
+#include "base/safe_text.h"
 #include "base/util.h"
 #include "service/text/human.h"
 
@@ -200,7 +201,7 @@ static int check_protocol(const struct control_connection *connection,
 	if (protocol == CONTROL_PROTOCOL)
 		return 0;
 	json_get_text(answer, "version", version, sizeof(version));
-	human_clean(version);
+	safe_cell(version);
 	if (answer.at && protocol)
 		complain(connection,
 			 "the service has version %s and protocol %llu, this is "
@@ -236,7 +237,7 @@ int control_answer(struct control_connection *connection,
 	if (json_is_true(json_get(answer, "ok")))
 		return 0;
 	json_get_text(answer, "message", message, sizeof(message));
-	human_clean(message);
+	safe_cell(message);
 	complain(connection, "%s", message);
 	return -EREMOTEIO;
 }

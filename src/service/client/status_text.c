@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/safe_text.h"
 #include "base/util.h"
 #include "service/text/human.h"
 
@@ -18,7 +19,7 @@ static const char *get_text(struct json_value value, const char *path,
 			    char (*buf)[TEXT_MAX])
 {
 	json_get_text(value, path, *buf, sizeof(*buf));
-	human_clean(*buf);
+	safe_cell(*buf);
 	return *buf;
 }
 
@@ -96,7 +97,7 @@ static void print_reasons(struct json_value reasons, const char *label)
 		if (!get_number(item.value, "packets"))
 			continue;
 		json_text(item.key, reason, sizeof(reason));
-		human_clean(reason);
+		safe_cell(reason);
 		snprintf(name, sizeof(name), "%s: %s", label, reason);
 		print_count(name, item.value);
 	}

@@ -6,7 +6,7 @@
 
 #include <netobs/version.h>
 
-#include "base/utf8.h"
+#include "base/safe_text.h"
 #include "base/util.h"
 
 enum {
@@ -30,26 +30,11 @@ static void put_label_text(struct metrics_labels *labels, const char *string)
 	put_bytes(labels, string, strlen(string));
 }
 
-/* UTF-8, escaped as both formats have it. */
 static void put_value(struct metrics_labels *labels, const char *value)
 {
-	const uint8_t *begin = (const uint8_t *)value, *s = begin;
-	size_t len;
+	char text[SAFE_LABEL_ROOM(VALUE_MAX)];
 
-	for (; *s && s - begin < VALUE_MAX; s += len ?: 1) {
-		len = utf8_length(s);
-		if (*s == '\n')
-			put_label_text(labels, "\\n");
-		else if (!len)
-			put_label_text(labels, UTF8_REPLACEMENT);
-		else {
-			if (*s == '"' || *s == '\\')
-				put_label_text(labels, "\\");
-			put_bytes(labels, s, len);
-		}
-	}
-	if (*s)
-		put_label_text(labels, "...");
+	put_bytes(labels, text, safe_label(text, value, VALUE_MAX));
 }
 
 static void add_label(struct metrics_labels *labels, const char *name,

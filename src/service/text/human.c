@@ -11,6 +11,7 @@
 #include <netobs/flow.h>
 #include <netobs/stats.h>
 
+#include "base/safe_text.h"
 #include "base/text.h"
 
 enum {
@@ -237,7 +238,7 @@ void human_where(char *buf, size_t size, const struct netobs_flow *flow)
 			     point->name ? point->name : "unknown",
 			     point->direction == NETOBS_INGRESS ? "in" : "out");
 	}
-	human_clean(buf);
+	safe_cell(buf);
 	if (flow->has & NETOBS_HAS_OUTER_VLAN)
 		append_words(buf, size, "vlan %u.%u", flow->outer_vlan_id,
 			     flow->vlan_id);
@@ -299,7 +300,7 @@ void human_rule(FILE *file, const char *action, const char *filter,
 	human_bytes(bytes, sizeof(bytes), count->bytes);
 	snprintf(text, sizeof(text), "%s %.50s%s", action, filter,
 		 strlen(filter) > 50 ? "..." : "");
-	human_clean(text);
+	safe_cell(text);
 	fprintf(file, "rule %30llu packets %10s  %s\n",
 		(unsigned long long)count->packets, bytes, text);
 	if (sampled_out->packets)
@@ -330,7 +331,7 @@ static void put_process(char *buf, size_t size,
 	if (!process)
 		return;
 	snprintf(buf, size, "%s[%u]", process->command, process->pid);
-	human_clean(buf);
+	safe_cell(buf);
 }
 
 void human_processes(char *buf, size_t size, const struct netobs_process *src,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "record.h"
 
+#include "base/safe_text.h"
 #include "base/util.h"
 #include "catalogue/direction.h"
 #include "catalogue/records.h"
@@ -190,9 +191,9 @@ static void add_record_fields(struct record_flow *record,
 
 #define copy_number(end, member) record->end##_##member = flow->end->member;
 #define copy_count copy_number
-#define copy_text(end, member)                            \
-	memcpy(record->end##_##member, flow->end->member, \
-	       sizeof(record->end##_##member));
+#define copy_text(end, member)                                                \
+	safe_utf8_cut(record->end##_##member, sizeof(record->end##_##member), \
+		      flow->end->member, sizeof(flow->end->member));
 #define COPY_END(type, end, member)      \
 	if (flow->end) {                 \
 		copy_##type(end, member) \
@@ -334,7 +335,7 @@ static void put_slot(uint8_t *to, const struct slot *slot, size_t octets,
 
 	switch (slot->field.type) {
 	case RECORD_array:
-		memcpy(to, at, strnlen(at, min_u64(octets, slot->field.size)));
+		safe_utf8_cut((char *)to, octets, at, slot->field.size);
 		break;
 	case RECORD_address:
 	case RECORD_local:

@@ -2,6 +2,7 @@
 #include "reports.h"
 
 #include "base/clock_ms.h"
+#include "base/safe_text.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -204,7 +205,8 @@ static int add_name(struct encoder *encoder, const struct name *name)
 {
 	struct record_interface record = { .ifindex = name->ifindex };
 
-	memcpy(record.name, name->text, sizeof(record.name));
+	safe_utf8_cut(record.name, sizeof(record.name), name->text,
+		      sizeof(name->text));
 	return encoder_add(encoder, LAYOUT_INTERFACE, &record, sizeof(record));
 }
 

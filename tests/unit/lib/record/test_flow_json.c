@@ -227,7 +227,7 @@ static void interface_names_are_escaped(void **state)
 		const char *name, *json;
 	} cases[] = {
 		{ "a\"b\\c", "[\"a\\\"b\\\\c\"]" },
-		{ "\x01\x1f\x7f", "[\"\\u0001\\u001f\x7f\"]" },
+		{ "\x01\x1f\x7f", "[\"\\u0001\\u001f\\u007f\"]" },
 		{ "caf\xc3\xa9", "[\"caf\xc3\xa9\"]" },
 		{ "\xe2\x86\x92", "[\"\xe2\x86\x92\"]" },
 		{ "\xf0\x9f\x90\x9d", "[\"\xf0\x9f\x90\x9d\"]" },
