@@ -156,7 +156,8 @@ set(NETOBS_FUZZ_SOURCES_bulk_answer src/lib/sinks/http/bulk_answer.c)
 set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c src/lib/base/io.c src/lib/base/safe_text.c)
 set(NETOBS_FUZZ_SOURCES_parse tests/harness/host.c tests/harness/packet.c tests/harness/samples.c)
 set(NETOBS_FUZZ_SOURCES_spool ${spool_sources} src/lib/base/crc32c.c src/lib/base/io.c
-	src/lib/base/outage.c src/lib/base/worker.c)
+	src/lib/base/outage.c src/lib/base/own_file.c src/lib/base/safe_text.c
+	src/lib/base/worker.c)
 
 set(fuzz_sanitizers -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
 

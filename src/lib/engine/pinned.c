@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "pinned.h"
 
+#include "base/own_file.h"
 #include "base/shared_fd.h"
 #include "base/util.h"
 #include "map.h"
@@ -10,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <linux/magic.h>
 #include <netobs/version.h>
 #include <stdio.h>
@@ -52,8 +54,16 @@ static int get_file(const struct pinned *pinned, const char *folder,
 		    const char *name)
 {
 	char path[PINNED_PATH_MAX];
+	int err = path_of(pinned, folder, name, path);
+	struct stat info;
 
-	return path_of(pinned, folder, name, path) ?: bpf_obj_get(path);
+	if (err)
+		return err;
+	if (lstat(path, &info))
+		return -errno;
+	/* Where the directory was open to others once, they may have pinned something. */
+	return own_file_refusal(pinned->dir_fd, &info) ? -EPERM :
+							 bpf_obj_get(path);
 }
 
 static int put_file(const struct pinned *pinned, const char *folder,
@@ -176,16 +186,55 @@ static int check_file_system(const struct pinned *pinned)
 	return fs.f_type == BPF_FS_MAGIC ? 0 : -ENOTSUP;
 }
 
+/*
+ * COMPAT(<0.2 of netobs): it locked the directory itself, which all can lock who can read it. Of
+ * others, that lock says nothing.
+ */
+static bool is_locked_as_before(const struct pinned *pinned)
+{
+	if (!flock(pinned->dir_fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+		return false;
+	return pinned->state && !strncmp(pinned->state->version, "0.1.", 4) &&
+	       (!kill((pid_t)pinned->state->owner, 0) || errno == EPERM);
+}
+
+/*
+ * What is locked is the folder of links, which is open to nobody else.
+ * @return 0; -EBUSY: another process has the lock
+ */
+static int try_lock(struct pinned *pinned)
+{
+	cleanup_fd int fd = open_folder(pinned, "links");
+	struct stat locked, there;
+	bool is_before;
+
+	if (fd < 0)
+		return fd;
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (fstat(fd, &locked) || fstatat(pinned->dir_fd, "links", &there, 0))
+		return -errno;
+	if (locked.st_ino != there.st_ino) /* removed meanwhile, and made again */
+		return -EBUSY;
+	open_state(pinned);
+	is_before = is_locked_as_before(pinned);
+	close_state(pinned);
+	if (is_before)
+		return -EBUSY;
+	pinned->lock_fd = TAKE_FD(fd);
+	return 0;
+}
+
 /* The one before may be about to end, and netobsctl check looks at it for a moment. */
 static int lock_directory(struct pinned *pinned)
 {
 	const struct timespec wait = { .tv_nsec = LOCK_WAIT_MS * NSEC_PER_MSEC };
 
 	for (int i = 0; i < LOCK_TRIES; i++) {
-		if (!flock(pinned->dir_fd, LOCK_EX | LOCK_NB))
-			return 0;
-		if (errno != EWOULDBLOCK)
-			return -errno;
+		int err = try_lock(pinned);
+
+		if (err != -EBUSY)
+			return err;
 		nanosleep(&wait, NULL);
 	}
 	open_state(pinned);
@@ -214,6 +263,8 @@ static int make_folders(const struct pinned *pinned)
 		return -errno;
 	if (mkdirat(pinned->dir_fd, "links", 0700) && errno != EEXIST)
 		return -errno;
+	/* The latter is what is locked. Only its owner can change its mode. */
+	fchmodat(pinned->dir_fd, "links", 0700, 0);
 	/* On a file system that is read-only, both may be there. */
 	return faccessat(pinned->dir_fd, "links", W_OK, AT_EACCESS) ? -errno : 0;
 }
@@ -296,10 +347,10 @@ int pinned_open(struct pinned *pinned, const char *path, const struct log *log)
 	/* The files decide what this process maps, attaches and removes. */
 	err = err ?: check_above(pinned);
 	err = err ?: check_folder(pinned, ".");
-	err = err ?: lock_directory(pinned);
 	err = err ?: make_folders(pinned);
 	err = err ?: check_folder(pinned, "maps");
 	err = err ?: check_folder(pinned, "links");
+	err = err ?: lock_directory(pinned);
 	return end_opening(pinned, err);
 }
 
@@ -307,13 +358,9 @@ int pinned_look(struct pinned *pinned, const char *path, bool *ret_is_locked)
 {
 	int err = is_pinned(pinned, path) ? check_file_system(pinned) : -errno;
 
-	if (!err && flock(pinned->dir_fd, LOCK_EX | LOCK_NB)) {
-		*ret_is_locked = errno == EWOULDBLOCK;
-		err = *ret_is_locked ? 0 : -errno;
-	} else {
-		*ret_is_locked = false;
-	}
-	return end_opening(pinned, err);
+	err = err ?: try_lock(pinned);
+	*ret_is_locked = err == -EBUSY;
+	return end_opening(pinned, *ret_is_locked ? 0 : err);
 }
 
 void pinned_close(struct pinned *pinned)
@@ -322,6 +369,7 @@ void pinned_close(struct pinned *pinned)
 	close_state(pinned);
 	shared_fd_unref(pinned->links);
 	free(pinned->path);
+	close_fd(&pinned->lock_fd);
 	close_fd(&pinned->dir_fd);
 	*pinned = PINNED_NONE;
 }

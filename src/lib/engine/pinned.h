@@ -109,7 +109,8 @@ struct shared_fd;
 struct pinned {
 	const struct log *log;
 	char *path;
-	int dir_fd; /* locked; -1: nothing is pinned */
+	int dir_fd;  /* -1: nothing is pinned */
+	int lock_fd; /* the folder of links, locked */
 	struct shared_fd *links;
 	bool had_links;		    /* programs of an earlier process count */
 	struct pinned_state *state; /* mapped; NULL: there is none */
@@ -121,8 +122,9 @@ struct pinned {
 	void *former_cpus;	     /* mapped */
 };
 
-#define PINNED_NONE \
-	((struct pinned){ .dir_fd = -1, .netns_fd = -1, .netifs_fd = -1 })
+#define PINNED_NONE       \
+	((struct pinned){ \
+		.dir_fd = -1, .lock_fd = -1, .netns_fd = -1, .netifs_fd = -1 })
 
 /**
  * Make the directory and lock it, waiting a second for a process that ends.

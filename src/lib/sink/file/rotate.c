@@ -394,8 +394,11 @@ int rotate_open(const char *path, const struct rotate_options *options,
 	err = set_up_rotation(rotated, path);
 	if (err) {
 		log_error(host->log, "cannot write to %s: %s", path,
-			  err == -EBUSY ? "another process does" :
-					  strerror(-err));
+			  err == -EBUSY ?
+				  "another process does" :
+			  err == -EPERM ?
+				  "its file that ends in .part belongs to another user" :
+				  strerror(-err));
 		rotate_close(rotated);
 		return err;
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "rotate_disk.h"
 
+#include "base/own_file.h"
 #include "base/util.h"
 #include "sink/pack/pieces.h"
 
@@ -10,7 +11,6 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -68,27 +68,47 @@ int rotate_part_rename(const struct rotate_names *names,
 	return move_to_final(names, dir_fd, names->part, final, ROTATE_PART);
 }
 
-/* -EAGAIN: a file that a crash has left was renamed, try again. */
-static int take_over(int fd, const struct rotate_names *names)
+enum {
+	OPEN_FLAGS = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
+		     O_CLOEXEC
+};
+
+/* Rename a file that a crash has left, or remove it if it is empty. */
+static int move_away(const struct rotate_names *names, int dir_fd, int fd)
 {
 	struct rotate_final final = { .suffix = pieces_suffix(fd) };
+	const char *why;
 	struct stat info;
+	int err;
 
-	if (flock(fd, LOCK_EX | LOCK_NB))
-		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	if (fstat(fd, &info))
 		return -errno;
 	if (!S_ISREG(info.st_mode))
 		return -EEXIST;
+	why = own_file_refusal(dir_fd, &info);
+	err = why ? -EPERM : rotate_lock(fd);
+	if (err)
+		return err;
 	if (!info.st_size)
-		return 0;
+		return unlinkat(dir_fd, names->part, 0) ? -errno : 0;
 	/* Not every file system knows when a file was created. */
 	if (rotate_birth_time(fd, &final.start))
 		final.start = info.st_mtime;
-	return rotate_part_rename(names, &final) ?: -EAGAIN;
+	return rotate_part_rename(names, &final);
 }
 
-static int try_open(const struct rotate_names *names, mode_t mode, int *ret_fd)
+static int clear_way(const struct rotate_names *names, int dir_fd)
+{
+	cleanup_fd int fd = openat(dir_fd, names->part, OPEN_FLAGS);
+	int err;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	err = move_away(names, dir_fd, fd);
+	return err == -ENOENT ? 0 : err; /* another process was faster */
+}
+
+int rotate_part_open(const struct rotate_names *names, mode_t mode, int *ret_fd)
 {
 	cleanup_fd int dir_fd = open_dir(names);
 	cleanup_fd int fd = -1;
@@ -96,23 +116,16 @@ static int try_open(const struct rotate_names *names, mode_t mode, int *ret_fd)
 
 	if (dir_fd < 0)
 		return dir_fd;
-	fd = openat(dir_fd, names->part,
-		    O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK |
-			    O_NOCTTY | O_CLOEXEC,
-		    mode);
+	err = clear_way(names, dir_fd);
+	if (err)
+		return err;
+	fd = openat(dir_fd, names->part, OPEN_FLAGS | O_CREAT | O_EXCL, mode);
 	if (fd < 0)
-		return -errno;
-	err = take_over(fd, names);
+		return errno == EEXIST ? -EBUSY : -errno;
+	err = rotate_lock(fd);
 	if (!err)
 		*ret_fd = TAKE_FD(fd);
 	return err;
-}
-
-int rotate_part_open(const struct rotate_names *names, mode_t mode, int *ret_fd)
-{
-	int err = try_open(names, mode, ret_fd);
-
-	return err == -EAGAIN ? try_open(names, mode, ret_fd) : err;
 }
 
 static bool is_part_in(int dir_fd, int fd, const struct rotate_names *names)
@@ -223,12 +236,14 @@ static int recover_file(struct rotate_work *work, int dir_fd, const char *part,
 {
 	cleanup_fd int fd = openat(dir_fd, part,
 				   O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat info;
 	uint64_t size = 0;
 	int err;
 
 	if (fd < 0)
 		return -errno;
-	if (flock(fd, LOCK_EX | LOCK_NB))
+	if (fstat(fd, &info) || own_file_refusal(dir_fd, &info) ||
+	    rotate_lock(fd))
 		return 0;
 	err = pieces_cut(fd, &size);
 	if (err)

@@ -52,9 +52,15 @@ bool rotate_names_parse(const struct rotate_names *names, const char *name,
 
 /*
  * Create it and lock it. If a crash has left one, rename that for rotate_work_do() to
- * finish. Errors: as open(2); -EBUSY: another process has it.
+ * finish. Errors: as open(2); -EBUSY: another process has it; -EPERM: another user made it.
  */
 int rotate_part_open(const struct rotate_names *names, mode_t mode, int *ret_fd);
+
+/*
+ * Lock a file for the process that writes it. Users who can read it cannot keep us from that.
+ * @return 0; -EBUSY: another process writes it
+ */
+int rotate_lock(int fd);
 
 /* Whether it still has its name. */
 bool rotate_part_is_there(int fd, const struct rotate_names *names);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "spool_dir.h"
 
-#include "base/io.h"
 #include "base/crc32c.h"
+#include "base/io.h"
+#include "base/own_file.h"
 #include "base/util.h"
 
 #include <dirent.h>
@@ -40,12 +41,11 @@ static uint32_t crc_of_acked(const struct acked_file *file)
 static int write_acked_file(int dir_fd, const char *name, int flags,
 			    const struct acked_file *file)
 {
-	cleanup_fd int fd = openat(
-		dir_fd, name,
-		O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+	const char *why;
+	cleanup_fd int fd = own_file_open(dir_fd, name, O_WRONLY | flags, &why);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	errno = EIO; /* of a short write */
 	return write(fd, file, sizeof(*file)) != sizeof(*file) || fdatasync(fd) ?
 		       -errno :
@@ -78,18 +78,17 @@ int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress)
 
 /*
  * -ENOENT: no record was ever acknowledged; -EBADMSG: the file is damaged; others: as
- * open(2), read(2).
+ * own_file_open(), read(2).
  */
-static int read_progress(int dir_fd, struct spool_progress *ret_progress)
+static int read_progress(int dir_fd, struct spool_progress *ret_progress,
+			 const char **ret_why)
 {
 	struct acked_file file;
-	cleanup_fd int fd = openat(dir_fd, "acked",
-				   O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
-					   O_NOCTTY | O_CLOEXEC);
+	cleanup_fd int fd = own_file_open(dir_fd, "acked", O_RDONLY, ret_why);
 	ssize_t n;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	n = read(fd, &file, sizeof(file));
 	if (n < 0)
 		return -errno;
@@ -145,70 +144,92 @@ static int open_dir(const char *path, const char **ret_why, bool *ret_is_new,
 	return 0;
 }
 
-static int lock_spool_dir(int fd)
+/* Rename what is not a file of ours, such as a directory, out of the way. */
+static void clear_way(const struct spool_dir *dir, const struct log *log,
+		      const char *path, const char *name)
+{
+	struct stat info;
+	const char *why;
+
+	if (fstatat(dir->fd, name, &info, AT_SYMLINK_NOFOLLOW))
+		return;
+	why = own_file_refusal(dir->fd, &info);
+	if (why)
+		spool_set_aside(dir->fd, path, log, name, why);
+}
+
+static int take_lock(int fd)
 {
 	if (!flock(fd, LOCK_EX | LOCK_NB))
 		return 0;
 	return errno == EWOULDBLOCK ? -EBUSY : -errno;
 }
 
-/*
- * The directory itself is locked, as a file in there may be removed; and a file, as
- * not every file system (NFS) can lock directories. One of them has to do: a full disk
- * has no room for a file.
- */
-static int lock_dir(struct spool_dir *dir)
+/* A file that nobody else can open, and so not lock. */
+static int lock_file(struct spool_dir *dir, const char **ret_why)
 {
-	int err = lock_spool_dir(dir->fd), file_err;
+	const char *why;
 
-	if (err == -EBUSY)
+	dir->lock_fd = own_file_open(dir->fd, "lock", O_RDWR | O_CREAT, &why);
+	if (dir->lock_fd == -EPERM)
+		*ret_why =
+			"its file 'lock' is another user's, or others can write to it; remove that file";
+	if (dir->lock_fd < 0)
+		return dir->lock_fd;
+	fchmod(dir->lock_fd, 0600);
+	return take_lock(dir->lock_fd);
+}
+
+/*
+ * The directory itself is locked, as a file in there may be removed; and a file, as not every file
+ * system (NFS) can lock directories, and as other users can lock a directory that they can read: only
+ * if they cannot, its lock is that of another process of ours. One lock has to do: a full disk has no
+ * room for a file.
+ */
+static int lock_dir(struct spool_dir *dir, const struct stat *info,
+		    const char **ret_why)
+{
+	const bool is_private = !(info->st_mode & (S_IRGRP | S_IROTH));
+	int err = take_lock(dir->fd), file_err;
+
+	if (err == -EBUSY && is_private)
 		return err;
-	dir->lock_fd = openat(dir->fd, "lock",
-			      O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
-				      O_NOCTTY | O_CLOEXEC,
-			      0600);
-	file_err = dir->lock_fd < 0 ? -errno : lock_spool_dir(dir->lock_fd);
-	if (file_err == -EBUSY || file_err == -EMFILE || file_err == -ENFILE)
+	file_err = lock_file(dir, ret_why);
+	if (file_err == -EBUSY || file_err == -EMFILE || file_err == -ENFILE ||
+	    file_err == -EPERM)
 		return file_err;
 	return err && file_err ? err : 0;
 }
 
+/* @log: NULL: what is in the way of its files stays there */
 static int open_files(struct spool_dir *dir, const char *path,
-		      const char **ret_why)
+		      const struct log *log, const char **ret_why)
 {
 	struct stat info;
 	int err = open_dir(path, ret_why, &dir->is_new, &dir->fd);
 
-	err = err ?: lock_dir(dir);
 	if (err)
 		return err;
 	if (fstat(dir->fd, &info))
 		return -errno;
 	dir->dev = info.st_dev;
 	dir->ino = info.st_ino;
-	return 0;
-}
-
-/* Rename anything but a regular file, such as a directory, out of the way. */
-static void clear_way(const struct spool_dir *dir, const struct log *log,
-		      const char *path, const char *name)
-{
-	struct stat info;
-
-	if (!fstatat(dir->fd, name, &info, AT_SYMLINK_NOFOLLOW) &&
-	    !S_ISREG(info.st_mode))
-		spool_set_aside(dir->fd, path, log, name, "is no file");
+	if (log)
+		clear_way(dir, log, path, "lock");
+	return lock_dir(dir, &info, ret_why);
 }
 
 /* False: what was acknowledged is unknown. */
 static bool find_progress(struct spool_dir *dir, const struct log *log,
 			  const char *path, struct spool_progress *progress)
 {
+	const char *why = NULL;
 	int err;
 
 	clear_way(dir, log, path, "acked");
 	clear_way(dir, log, path, "acked.new");
-	err = read_progress(dir->fd, progress);
+	clear_way(dir, log, path, "marks");
+	err = read_progress(dir->fd, progress, &why);
 	if (!err)
 		return true;
 	if (err == -ENOENT) {
@@ -218,7 +239,10 @@ static bool find_progress(struct spool_dir *dir, const struct log *log,
 	}
 	log_error(log,
 		  "spool %s: the file 'acked' cannot be read: %s: delivered records may be sent again",
-		  path, err == -EBADMSG ? "it is damaged" : strerror(-err));
+		  path,
+		  why		  ? why :
+		  err == -EBADMSG ? "it is damaged" :
+				    strerror(-err));
 	return false;
 }
 
@@ -283,7 +307,7 @@ int spool_dir_open(const char *path, const struct log *log,
 		return -ENOMEM;
 	*dir = (struct spool_dir){ .fd = -1, .lock_fd = -1 };
 	err = io_make_parents(path);
-	err = err ?: open_files(dir, path, &why);
+	err = err ?: open_files(dir, path, log, &why);
 	if (!err && dir->is_new)
 		err = spool_dir_sync_parent(dir->fd);
 	dir->is_new = false;
@@ -319,7 +343,7 @@ int spool_dir_renew(struct spool_dir *dir, const char *path)
 {
 	struct spool_dir fresh = { .fd = -1, .lock_fd = -1 };
 	const char *why;
-	int err = open_files(&fresh, path, &why);
+	int err = open_files(&fresh, path, NULL, &why);
 
 	if (err) {
 		close_fd(&fresh.lock_fd);

@@ -2,7 +2,7 @@
 /*
  * The directory of a spool on disk, and what a crash may leave in it:
  *
- *   lock                   held by the process that uses it
+ *   lock                   held by the process that uses it, with mode 0600, so that no other can
  *   acked                  how far its records have got: struct spool_progress
  *   marks                  what belonged to the last commits, see spool_marks.c
  *   0000000000001000.seg   the segment whose first record has that number (hex)

@@ -2,6 +2,7 @@
 #include "spool.h"
 
 #include "base/crc32c.h"
+#include "base/own_file.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -25,11 +26,9 @@ static uint32_t crc_of_mark(const struct mark *mark)
 
 static int open_marks(const struct spool *spool, int flags)
 {
-	int fd = openat(spool->dir->fd, "marks",
-			flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-			0600);
+	const char *why;
 
-	return fd < 0 ? -errno : fd;
+	return own_file_open(spool->dir->fd, "marks", flags, &why);
 }
 
 static off_t place_of(uint64_t number)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "spool_dir.h"
 
+#include "base/own_file.h"
 #include "base/util.h"
 
 #include <dirent.h>
@@ -178,37 +179,24 @@ static int read_head(struct recovery *recovery, struct candidate *candidate)
 }
 
 /* NULL: it is a file that a segment may be in. */
-static const char *explain_refusal(const struct stat *info)
-{
-	if (!S_ISREG(info->st_mode))
-		return "is no file";
-	if (info->st_uid && info->st_uid != geteuid())
-		return "belongs to another user";
-	return NULL;
-}
-
 /* 0: look at candidate->probe.fd; it is -1 where there is no segment. */
 static int open_candidate(const struct recovery *recovery,
 			  struct candidate *candidate)
 {
 	struct segment *probe = &candidate->probe;
+	const char *why = NULL;
 	struct stat info;
-	const char *why;
+	int fd = own_file_open(recovery->dir_fd, candidate->name, O_RDWR, &why);
 
-	probe->fd =
-		openat(recovery->dir_fd, candidate->name,
-		       O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (probe->fd < 0 && is_of_process(-errno))
-		return -errno;
-	if (probe->fd < 0 || fstat(probe->fd, &info)) {
-		set_aside(recovery, candidate, strerror(errno));
+	if (fd < 0 && is_of_process(fd))
+		return fd;
+	if (fd < 0 || fstat(fd, &info)) {
+		set_aside(recovery, candidate,
+			  why ? why : strerror(fd < 0 ? -fd : errno));
+		close_fd(&fd);
 		return 0;
 	}
-	why = explain_refusal(&info);
-	if (why) {
-		set_aside(recovery, candidate, why);
-		return 0;
-	}
+	probe->fd = fd;
 	candidate->found.used_ms = info.st_mtim.tv_sec * 1000LL +
 				   info.st_mtim.tv_nsec / NSEC_PER_MSEC;
 	if ((size_t)info.st_size > sizeof(struct segment_head))
