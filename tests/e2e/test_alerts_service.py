@@ -19,7 +19,7 @@ from lib import netobs_proto
 from lib import observer
 from lib import relay
 from lib.persistent import PersistentTest
-from lib.record_sinks import Flows, Http, Lines, sink_section
+from lib.record_sinks import Flows, Http, Lines, sink_section, take_host
 from lib.service import AGAIN, ServiceTest
 
 EACH = "rtt > 0ns hold 0s limit none" # sample is an alert
@@ -55,7 +55,7 @@ class AlertsTest(ServiceTest):
 
     def records(self, name):
         with open(self.lab.path(name), encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
+            return list(take_host(json.loads(line) for line in file))
 
     def alerts(self, name):
         return [record for record in self.records(name) if record.get("type") == "alert"]

@@ -150,7 +150,7 @@ class Control(ControlTest):
         self.stop()
 
     def test_metrics_of_a_filter_with_control_characters(self):
-        """JSON has them escaped; expressions may have any white space."""
+        """Labels have them as text; expressions may have any white space."""
         self.write('[filter "tab"]', "match = udp\tport 5002", "action = accept",
                    more="default_action = reject")
         self.start()
@@ -159,7 +159,7 @@ class Control(ControlTest):
         self.assertEqual(len(samples.series), len(members))
         self.assertTrue([name for name in members
                          if name.startswith("netobs_rule_packets_total{")
-                         and 'filter="udp\tport 5002"' in name], members)
+                         and r'filter="udp\\x09port 5002"' in name], members)
         self.stop()
 
     def test_outage_of_a_sink(self):
@@ -393,11 +393,31 @@ class Live(ControlTest):
         self.stop()
         self.assertEqual(["", "", ""], [lines[1], table[1], groups[1]])
         with open(self.lab.path("a"), encoding="utf-8") as file:
-            self.assertEqual(file.read(), lines[0])
+            records = [json.loads(line) for line in file]
+        for record in records: # a client knows which host it asks
+            self.assertEqual(os.uname().nodename, record.pop("HostName"))
+            record.pop("AgentIP", None)
+        self.assertEqual(records, [json.loads(line) for line in lines[0].splitlines()])
         self.assertEqual(4, table[0].count("\n"))
         self.assertEqual(3, table[0].count(f"{self.A4}:"))
         self.assertIn("eth0 out", table[0])
         self.assertIn("UDP", groups[0])
+
+    def test_servers_are_known_as_when_observing(self):
+        """Their ports are the higher ones, so only SYN+ACK tells."""
+        self.write()
+        self.start()
+        clients = [self.await_live("-o", "json", "-d", "4", "--by", key)
+                   for key in ("service", "client")]
+        for _ in range(3):
+            traffic.tcp(self.a, self.A4, self.b, self.B4, 100, port=65000, answer=5000)
+        services, askers = [
+            [json.loads(line) for line in client.communicate(timeout=60)[0].splitlines()]
+            for client in clients]
+        self.stop()
+        self.assertEqual({(self.B4, 65000)}, {(one["ServerAddr"], one["ServerPort"])
+                                              for one in services})
+        self.assertEqual({self.A4}, {one["ClientAddr"] for one in askers})
 
     def test_a_slow_client_misses_records_and_sinks_none(self):
         self.write()

@@ -12,6 +12,7 @@ from lib import golang
 from lib import lab
 from lib import observer
 from lib import store
+from lib.record_sinks import take_host
 
 MODULE, VERSION = "github.com/grafana/loki/v3", "v3.0.0"
 PUSH = "github.com/grafana/loki/pkg/push" # which it replaces by a module inside it
@@ -53,8 +54,8 @@ class Loki(store.Store):
             "result"]
 
     def records(self):
-        return [json.loads(line) for stream in self.streams('{job="netobs"}')
-                for _, line in stream["values"]]
+        return list(take_host(json.loads(line) for stream in self.streams('{job="netobs"}')
+                              for _, line in stream["values"]))
 
 
 class LokiTest(store.StoreTest):

@@ -24,7 +24,7 @@ from lib import metrics
 from lib import netobs_proto
 from lib import observer
 from lib.persistent import PersistentTest
-from lib.record_sinks import Flows, Http, Lines, sink_section
+from lib.record_sinks import Flows, Http, Lines, sink_section, take_host
 from lib.service import AGAIN, ServiceTest
 from lib.sessions import RESET, Sessions
 from lib.talkers import command, features, rename
@@ -104,7 +104,7 @@ class SessionsTest(ServiceTest):
 
     def records(self, name):
         with open(self.lab.path(name), encoding="utf-8") as file:
-            return [json.loads(line) for line in file if line.endswith("\n")]
+            return list(take_host(json.loads(line) for line in file if line.endswith("\n")))
 
     def of_lab(self, records):
         """The records of connections that this test made; sinks have others, too."""

@@ -150,6 +150,19 @@ void assert_sink_identity(const struct lines_fixture *f)
 
 /* ---- What comes out ------------------------------------------------------------ */
 
+/* Behind the record are the members of sink/host_fields.h. */
+static size_t skip_host(const char *text, size_t len)
+{
+	static const char host[] = ",\"AgentIP\":", name[] = ",\"HostName\":";
+
+	len--; /* the bracket */
+	if (!strncmp(text + len, host, strlen(host)) ||
+	    !strncmp(text + len, name, strlen(name)))
+		len = strcspn(text, "\n") - 1;
+	assert_int_equal(text[len], '}');
+	return len + 1;
+}
+
 uint64_t check_lines(const char *text, uint64_t n)
 {
 	char expected[NETOBS_FLOW_JSON_MAX];
@@ -159,7 +172,11 @@ uint64_t check_lines(const char *text, uint64_t n)
 		int len = netobs_flow_json(&flow, expected, sizeof(expected));
 
 		assert_true(len > 0);
-		if (strncmp(text, expected, (size_t)len) || text[len] != '\n')
+		if (!strncmp(text, expected, (size_t)len - 1))
+			len = (int)skip_host(text, (size_t)len);
+		else
+			len = 0;
+		if (!len || text[len] != '\n')
 			fail_msg("record %llu: %.500s", (unsigned long long)n,
 				 text);
 		text += len + 1;

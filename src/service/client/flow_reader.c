@@ -72,7 +72,10 @@ static uint8_t read_tunnel_name(struct json_value value)
 
 static void read_fields(struct netobs_flow *flow, struct json_value record)
 {
-	struct json_value value;
+	struct json_value value = json_get(record, "TcpCombined");
+
+	if (value.at)
+		flow->tcp_combined = (uint8_t)json_number(value);
 
 #include "catalogue/fields.def"
 }

@@ -186,7 +186,7 @@ static const void *set_sink_counter(const struct metrics_values *values,
 	if (i >= sink->n_counters)
 		return METRICS_SKIP;
 	add_sink_labels(labels, sink);
-	add_label(labels, "counter", sink->counters[i].name);
+	add_label(labels, "event", sink->counters[i].name);
 	return &sink->counters[i].value;
 }
 
@@ -499,8 +499,8 @@ const struct metric metrics_table[] = {
 	{ "netobs_sink_durable_records", COUNTER,
 	  "Records on disk, from the beginning of the spool on",
 	  OF(set_sink, sink_total, stats.durable_records) },
-	{ "netobs_sink_counter", COUNTER,
-	  "Counters of the kind of sink: netobs-sinks(7)",
+	{ "netobs_sink_events", COUNTER,
+	  "What the kind of sink counts: netobs-sinks(7)",
 	  .set = set_sink_counter },
 
 	COUNTS("netobs_rule", COUNTER,

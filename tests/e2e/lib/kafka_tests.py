@@ -17,6 +17,7 @@ from lib import netobs_proto
 from lib import observer
 from lib import pbflow
 from lib import traffic
+from lib.record_sinks import take_host
 
 USER, PASSWORD = "netobs", "correct-horse"
 
@@ -166,7 +167,7 @@ class KafkaTests:
         observer.check_sanitizer(errors)
         self.assertEqual(0, process.returncode, errors)
         with open(path, encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
+            lines = list(take_host(json.loads(line) for line in file))
         return {name: self.broker.messages(self.topic(name))
                 for name in topics}, lines
 
@@ -179,7 +180,7 @@ class KafkaTests:
             "-none": {"encoding": "json", "key": "none"}})
         self.assertGreater(len(lines), 20)
         for name in ("-json", "-flow", "-host", "-none"):
-            values = [json.loads(message.value) for message in found[name]]
+            values = list(take_host(json.loads(message.value) for message in found[name]))
             self.assertEqual(self.in_order(lines), self.in_order(values))
         records = [pbflow.decode(message.value)
                    for message in found["-protobuf"]]
@@ -214,7 +215,7 @@ class KafkaTests:
         self.assertEqual(0, process.returncode, errors)
         schema = netobs_proto.load(self.lab)
         with open(path, encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
+            lines = list(take_host(json.loads(line) for line in file))
         return lines, [netobs_proto.decoded(schema.Record.FromString(message.value))
                        for message in self.broker.messages(self.topic(f"-{verb}"))]
 

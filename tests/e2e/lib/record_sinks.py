@@ -2,11 +2,21 @@
 """Sinks of a service that take records of any type, and their collectors."""
 
 import json
+import os
 import socket
 import threading
 
 from lib import collectors
 from lib import http_lab
+
+
+def take_host(records):
+    """Records in JSON without what they say of their host, which is checked."""
+    for record in records:
+        if record.pop("HostName", None) != os.uname().nodename:
+            raise AssertionError(f"the host is missing: {record}")
+        record.pop("AgentIP", None)
+        yield record
 
 
 class Lines(threading.Thread):
@@ -23,7 +33,7 @@ class Lines(threading.Thread):
     def run(self):
         peer, _ = self.listener.accept()
         with peer, peer.makefile("rb") as lines:
-            self.found += map(json.loads, lines)
+            self.found += take_host(map(json.loads, lines))
 
 
 class Flows(collectors.NfCapd):
@@ -39,7 +49,7 @@ class Http(http_lab.Collector):
 
     def take(self, records, is_unanswered):
         with self.lock:
-            self.lines += records
+            self.lines += take_host(records)
         return http_lab.Answer(204)
 
 

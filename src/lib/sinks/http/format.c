@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/util.h"
+#include "sink/agent.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <netobs/record.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 static bool buffer_put(struct buffer *buffer, const char *string)
 {
@@ -64,7 +64,7 @@ static void read_labels(struct format *format, struct spec *spec)
 {
 	bool has_job = false, has_host = false;
 	char text[LABELS_SIZE];
-	struct utsname system;
+	char host[AGENT_NAME_SIZE];
 	struct json json;
 
 	json_begin(&json, text, sizeof(text));
@@ -73,10 +73,9 @@ static void read_labels(struct format *format, struct spec *spec)
 		json_key(&json, "job");
 		json_string(&json, "netobs");
 	}
-	if (!has_host && !uname(&system)) {
-		json_key(&json, "host");
-		json_string(&json, system.nodename);
-	}
+	agent_find_name(host, sizeof(host));
+	if (!has_host && *host)
+		json_key_string(&json, "host", host);
 	if (json_end(&json) < 0)
 		spec_refuse(spec, "the labels are longer than %d bytes",
 			    LABELS_SIZE);
@@ -157,6 +156,7 @@ int format_read(struct format *format, struct spec *spec)
 	*format = (struct format){ 0 };
 	format->kind = (enum format_kind)spec_choice(spec, "encoding", kinds,
 						     FORMAT_JSON);
+	host_fields_read(&format->host_fields, spec, true);
 	if (format->kind != FORMAT_LOKI)
 		return 0;
 	read_labels(format, spec);
@@ -179,12 +179,13 @@ const char *format_content_type(const struct format *format)
 
 /* ---- Records -------------------------------------------------------------------- */
 
-static size_t put_json(const struct netobs_record *record, char *to)
+static size_t put_json(const struct format *format,
+		       const struct netobs_record *record, char *to)
 {
 	int len = netobs_record_json(record, to, RECORD_JSON_MAX);
 
 	assert(len > 0);
-	return (size_t)len;
+	return host_fields_add(&format->host_fields, to, (size_t)len);
 }
 
 static int64_t time_of(const struct netobs_record *record)
@@ -194,10 +195,11 @@ static int64_t time_of(const struct netobs_record *record)
 }
 
 /* ["<ns since 1970>","<line>"]: JSON in a string of JSON. */
-static size_t put_loki(const struct netobs_record *record, char *to)
+static size_t put_loki(const struct format *format,
+		       const struct netobs_record *record, char *to)
 {
-	char line[RECORD_JSON_MAX];
-	size_t len = put_json(record, line);
+	char line[SINK_JSON_MAX];
+	size_t len = put_json(format, record, line);
 	char *at = to + sprintf(to, "[\"%" PRId64 "\",\"", time_of(record));
 
 	for (size_t i = 0; i < len; i++) {
@@ -211,12 +213,13 @@ static size_t put_loki(const struct netobs_record *record, char *to)
 }
 
 /* Data streams need a time of this name. */
-static size_t put_bulk(const struct netobs_record *record, char *to)
+static size_t put_bulk(const struct format *format,
+		       const struct netobs_record *record, char *to)
 {
 	int64_t ms = time_of(record) / NSEC_PER_MSEC;
 	size_t head = (size_t)sprintf(
 		to, "{\"create\":{}}\n{\"@timestamp\":%" PRId64, ms);
-	size_t len = put_json(record, to + head);
+	size_t len = put_json(format, record, to + head);
 
 	to[head] = ','; /* its bracket was written before */
 	to[head + len] = '\n';
@@ -233,15 +236,15 @@ size_t format_record(const struct format *format,
 	switch (format->kind) {
 	case FORMAT_LOKI:
 		*ret_stream = stream_of(format, record);
-		return put_loki(record, to);
+		return put_loki(format, record, to);
 	case FORMAT_BULK:
-		return put_bulk(record, to);
+		return put_bulk(format, record, to);
 	case FORMAT_JSON:
-		len = put_json(record, to);
+		len = put_json(format, record, to);
 		to[len] = '\n';
 		return len + 1;
 	default:
-		return put_json(record, to);
+		return put_json(format, record, to);
 	}
 }
 

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/spec.h"
 #include "record/any.h"
+#include "sink/host_fields.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,15 +20,16 @@ enum format_kind {
 };
 
 /* A record takes so many bytes at most: in a Loki line, each may be escaped. */
-enum { FORMAT_ROOM = 2 * RECORD_JSON_MAX + 256 };
+enum { FORMAT_ROOM = 2 * SINK_JSON_MAX + 256 };
 
 struct format {
 	enum format_kind kind;
+	struct host_fields host_fields;
 	char *labels; /* of Loki, the same for all records, as members of JSON */
 	unsigned int fields; /* whose values are labels, too: bits */
 };
 
-/** Read encoding, label.NAME and labels. 0 or -ENOMEM; what is wrong is refused. */
+/** Read encoding, label.NAME, labels and those of host_fields.h. 0 or -ENOMEM; what is wrong is refused. */
 int format_read(struct format *format, struct spec *spec);
 void format_free(struct format *format);
 

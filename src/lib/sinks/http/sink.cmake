@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl>=7.87)
 
-# What it shares with the library: compression, the writer of JSON.
-add_library(netobs_packer STATIC src/lib/sink/pack/packer.c src/lib/base/json.c src/lib/base/text.c
-	src/lib/base/shared_object.c)
+# What it shares with the library: compression.
+add_library(netobs_packer STATIC src/lib/sink/pack/packer.c src/lib/base/shared_object.c)
 target_compile_definitions(netobs_packer PRIVATE NETOBS_MODULE_DIR="${module_dir}")
 target_link_libraries(netobs_packer PUBLIC netobs_sink_support ${CMAKE_DL_LIBS})
 set_target_properties(netobs_packer PROPERTIES POSITION_INDEPENDENT_CODE ON)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* JSON lines: to standard output, a file, or a unix socket. */
 #include "line_out.h"
+#include "sink/host_fields.h"
 #include "sink/module.h"
 #include "record/any.h"
 
@@ -11,6 +12,7 @@ enum { BUFFER_SIZE = 128 << 10 };
 
 struct json_state {
 	struct sink_host *host;
+	struct host_fields fields;
 	struct line_out out;
 	size_t used, sent;   /* of buf */
 	struct position end; /* behind the last line in buf */
@@ -29,6 +31,7 @@ static int json_open_sink(struct spec *spec, struct sink_host *host, void *arg)
 	struct json_state *state = arg;
 
 	state->host = host;
+	host_fields_read(&state->fields, spec, spec->target != NULL);
 	return line_out_open(&state->out, spec, host);
 }
 
@@ -37,15 +40,17 @@ static bool fill_lines(struct json_state *state)
 {
 	struct sink_item item;
 
-	while (sizeof(state->buf) - state->used > RECORD_JSON_MAX &&
+	while (sizeof(state->buf) - state->used > SINK_JSON_MAX &&
 	       state->host->ops->next(state->host, &item)) {
-		int len = record_json(item.record, state->buf + state->used,
-				      RECORD_JSON_MAX);
+		char *line = state->buf + state->used;
+		int written = record_json(item.record, line, RECORD_JSON_MAX);
+		size_t len;
 
-		assert(len > 0);
-		state->used += (size_t)len;
-		state->buf[state->used++] = '\n';
-		line_out_line(&state->out, (size_t)len + 1, item.end);
+		assert(written > 0);
+		len = host_fields_add(&state->fields, line, (size_t)written);
+		line[len++] = '\n';
+		state->used += len;
+		line_out_line(&state->out, len, item.end);
 		state->end = item.end;
 	}
 	return state->used;

@@ -3,6 +3,7 @@
  * JSON lines over TCP or TLS. Lines have no acknowledgement: feed.h says what is
  * delivered. A connection always begins with a whole line.
  */
+#include "sink/host_fields.h"
 #include "sinks/net/feed.h"
 
 #include <assert.h>
@@ -14,6 +15,7 @@ enum { BUFFER_SIZE = 128 << 10 };
 struct json_net {
 	struct sink_host *host;
 	struct tls_context tls;
+	struct host_fields fields;
 	struct feed feed;
 	char buf[BUFFER_SIZE]; /* of lines that the feed is sending */
 };
@@ -37,6 +39,7 @@ static int json_net_open(struct spec *spec, struct sink_host *host, void *arg)
 	int err = 0;
 
 	net->host = host;
+	host_fields_read(&net->fields, spec, true);
 	address_parse(spec, spec->target + 4, 0, &stream.address);
 	address_read_source(spec, &stream.source);
 	if (!is_tls)
@@ -62,15 +65,18 @@ static size_t make_lines(struct json_net *net)
 	struct sink_item item;
 	size_t used = 0;
 
-	while (sizeof(net->buf) - used > RECORD_JSON_MAX &&
+	while (sizeof(net->buf) - used > SINK_JSON_MAX &&
 	       net->host->ops->next(net->host, &item)) {
-		int len = netobs_record_json(item.record, net->buf + used,
-					     RECORD_JSON_MAX);
+		char *line = net->buf + used;
+		int written =
+			netobs_record_json(item.record, line, RECORD_JSON_MAX);
+		size_t len;
 
-		assert(len > 0);
-		net->buf[used + (size_t)len++] = '\n';
-		used += (size_t)len;
-		feed_mark(&net->feed, (size_t)len, item.own, item.end);
+		assert(written > 0);
+		len = host_fields_add(&net->fields, line, (size_t)written);
+		line[len++] = '\n';
+		used += len;
+		feed_mark(&net->feed, len, item.own, item.end);
 	}
 	return used;
 }

@@ -74,24 +74,25 @@ static size_t value_room(const struct message_format *format,
 			 const struct netobs_record *record)
 {
 	if (format->encoding == MESSAGE_JSON)
-		return RECORD_JSON_MAX;
+		return SINK_JSON_MAX;
 	return pbnetobs_has(record) ? PBNETOBS_RECORD_MAX :
 				      pbflow_room(as_flow(record));
 }
 
-static size_t make_json(uint8_t *value, const struct netobs_record *record)
+static size_t make_json(uint8_t *value, const struct message_format *format,
+			const struct netobs_record *record)
 {
 	int len = netobs_record_json(record, (char *)value, RECORD_JSON_MAX);
 
 	assert(len > 0);
-	return (size_t)len;
+	return host_fields_add(&format->host_fields, (char *)value, (size_t)len);
 }
 
 static size_t make_value(uint8_t *value, const struct message_format *format,
 			 const struct netobs_record *record)
 {
 	if (format->encoding == MESSAGE_JSON)
-		return make_json(value, record);
+		return make_json(value, format, record);
 	if (pbnetobs_has(record))
 		return pbnetobs_record(record, &format->pbflow, value);
 	return pbflow_record(as_flow(record), &format->pbflow, value);

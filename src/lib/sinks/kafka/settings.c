@@ -2,11 +2,11 @@
 #include "settings.h"
 
 #include "base/util.h"
+#include "sink/agent.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 enum { TOPIC_MAX = 249 }; /* bytes, and these characters: Kafka's limits */
 
@@ -113,7 +113,6 @@ static void read_format(struct message_format *format, struct spec *spec,
 	static const char *const encodings[] = { "protobuf", "json", NULL };
 	static const char *const keys[] = { "addresses", "flow", "host", "none",
 					    NULL };
-	struct utsname system;
 
 	format->encoding = (enum message_encoding)spec_choice(
 		spec, "encoding", encodings, MESSAGE_PROTOBUF);
@@ -121,10 +120,9 @@ static void read_format(struct message_format *format, struct spec *spec,
 						    MESSAGE_KEY_ADDRESSES);
 	if (format->encoding == MESSAGE_PROTOBUF)
 		read_protobuf(format, spec, host->types);
-	if (uname(&system))
-		return;
-	snprintf(format->host, sizeof(format->host), "%.*s", MESSAGE_KEY_MAX,
-		 system.nodename);
+	else
+		host_fields_read(&format->host_fields, spec, true);
+	agent_find_name(format->host, sizeof(format->host));
 }
 
 /* ---- librdkafka ------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 #define NETOBS_SINKS_KAFKA_SETTINGS_H
 
 #include "base/spec.h"
+#include "sink/host_fields.h"
 #include "sinks/pbflow/pbnetobs.h"
 
 #include <librdkafka/rdkafka.h>
@@ -24,6 +25,7 @@ struct message_format {
 	enum message_key key;
 	struct pbflow_options pbflow;
 	char host[MESSAGE_KEY_MAX + 1];
+	struct host_fields host_fields; /* of JSON */
 };
 
 struct settings {

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "agent.h"
+
+#include "base/util.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+
+static void set_v4(uint8_t ip[16], const struct in_addr *address)
+{
+	memset(ip, 0, 10);
+	ip[10] = ip[11] = 0xff;
+	memcpy(ip + 12, address, sizeof(*address));
+}
+
+static bool parse_address(const char *text, uint8_t ip[16])
+{
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, text, &v4) != 1)
+		return inet_pton(AF_INET6, text, ip) == 1;
+	set_v4(ip, &v4);
+	return true;
+}
+
+/* ---- The address towards other hosts ----------------------------------------------- */
+
+/* The address that the kernel would send from to @text: nothing is sent. */
+static bool find_source(int family, const char *text, uint8_t ip[16])
+{
+	cleanup_fd int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address = { .any.sa_family = (sa_family_t)family };
+	socklen_t len = family == AF_INET ? sizeof(address.v4) :
+					    sizeof(address.v6);
+
+	address.v4.sin_port = htons(9); /* at the same place in both */
+	inet_pton(family, text,
+		  family == AF_INET ? (void *)&address.v4.sin_addr :
+				      (void *)&address.v6.sin6_addr);
+	if (fd < 0 || connect(fd, &address.any, len) ||
+	    getsockname(fd, &address.any, &len))
+		return false;
+	if (family == AF_INET)
+		set_v4(ip, &address.v4.sin_addr);
+	else
+		memcpy(ip, &address.v6.sin6_addr, 16);
+	return true;
+}
+
+/* ---- Any address ------------------------------------------------------------------ */
+
+/* Whether other hosts may know this one by the address. */
+static bool is_of_host(const struct ifaddrs *entry)
+{
+	const struct sockaddr *address = entry->ifa_addr;
+	const struct in6_addr *v6;
+
+	if (!address || !(entry->ifa_flags & IFF_UP) ||
+	    entry->ifa_flags & IFF_LOOPBACK)
+		return false;
+	if (address->sa_family == AF_INET)
+		return true;
+	v6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+	return address->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(v6);
+}
+
+/* The first, of IPv4 if there is one. */
+static void find_any(uint8_t ip[16])
+{
+	struct ifaddrs *all, *found = NULL;
+
+	if (getifaddrs(&all))
+		return;
+	for (struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
+		if (!is_of_host(entry))
+			continue;
+		if (!found || (found->ifa_addr->sa_family == AF_INET6 &&
+			       entry->ifa_addr->sa_family == AF_INET))
+			found = entry;
+	}
+	if (found && found->ifa_addr->sa_family == AF_INET)
+		set_v4(ip, &((struct sockaddr_in *)found->ifa_addr)->sin_addr);
+	else if (found)
+		memcpy(ip, &((struct sockaddr_in6 *)found->ifa_addr)->sin6_addr,
+		       16);
+	freeifaddrs(all);
+}
+
+/* ---- Options --------------------------------------------------------------------- */
+
+/*
+ * Of the interface of the default route, where there is one. NetObserv's agent asks for
+ * the way to these same hosts.
+ */
+static void find_address(uint8_t ip[16])
+{
+	if (!find_source(AF_INET, "8.8.8.8", ip) &&
+	    !find_source(AF_INET6, "2001:4860:4860::8888", ip))
+		find_any(ip);
+}
+
+void agent_read_address(struct spec *spec, uint8_t ip[16])
+{
+	const char *text = spec_string(spec, "agent_ip", NULL);
+
+	memset(ip, 0, 16);
+	if (!text)
+		find_address(ip);
+	else if (!parse_address(text, ip))
+		spec_refuse(spec, "option agent_ip: '%s' is not an IP address",
+			    text);
+}
+
+void agent_find_name(char *name, size_t size)
+{
+	struct utsname system;
+
+	snprintf(name, size, "%s", uname(&system) ? "" : system.nodename);
+}

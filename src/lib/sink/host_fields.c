@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "host_fields.h"
+
+#include "agent.h"
+#include "base/json.h"
+#include "base/text.h"
+
+#include <netobs/flow.h>
+
+/* Keys of flows. */
+#define FIELD(member, type, has, merge, key, ...) key,
+#define POINT_FIELD(member, type, key, ...) key,
+#define PROCESS_FIELD(member, type, key, ...) ("Src" key), ("Dst" key),
+
+static const char *const flow_keys[] = {
+	"AgentIP",
+	"HostName",
+	"type",
+	"NetnsInodes",
+#include "catalogue/fields.def"
+};
+
+/* Keys of other records. */
+#define FIELD(kind, member, type, has, key, ...) key,
+#define RECORD(...)
+#define RECORD_END(...)
+
+static const char *const record_keys[] = {
+#include "catalogue/records.def"
+};
+
+static bool is_among(const char *name, const char *const *keys, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(keys[i], name))
+			return true;
+	return false;
+}
+
+/* A name that any database takes as that of a column. */
+static bool is_name(const char *name)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-@";
+
+	return *name && !name[strspn(name, letters)];
+}
+
+static void read_own_fields(struct spec *spec, struct json *json)
+{
+	static const char prefix[] = "field.";
+	const struct spec_option *option;
+	size_t position = 0;
+
+	while ((option = spec_next(spec, prefix, &position))) {
+		const char *name = option->name + strlen(prefix);
+
+		if (!is_name(name))
+			spec_refuse(spec,
+				    "option %s: '%s' is not a name of letters, digits and _ . - @",
+				    option->name, name);
+		else if (is_among(name, flow_keys, ARRAY_SIZE(flow_keys)) ||
+			 is_among(name, record_keys, ARRAY_SIZE(record_keys)))
+			spec_refuse(spec,
+				    "option %s: records have a field of that name",
+				    option->name);
+		else
+			json_key_string(json, name, option->value);
+	}
+}
+
+static void add_host(struct json *json, const uint8_t ip[16])
+{
+	static const uint8_t nowhere[16];
+	char text[NETOBS_ADDR_STR_MAX + TEXT_SPARE], name[AGENT_NAME_SIZE];
+
+	if (memcmp(ip, nowhere, sizeof(nowhere)) != 0) {
+		*text_ip(text, ip) = '\0';
+		json_key_string(json, "AgentIP", text);
+	}
+	agent_find_name(name, sizeof(name));
+	if (*name)
+		json_key_string(json, "HostName", name);
+}
+
+void host_fields_read(struct host_fields *fields, struct spec *spec, bool has_host)
+{
+	static const char *const no_yes[] = { "no", "yes", NULL };
+	struct json json;
+	uint8_t ip[16];
+	int len;
+
+	has_host = spec_choice(spec, "host", no_yes, has_host);
+	agent_read_address(spec, ip);
+	json_begin(&json, fields->text, sizeof(fields->text));
+	json.comma = true; /* after the record's own members */
+	if (has_host)
+		add_host(&json, ip);
+	read_own_fields(spec, &json);
+	json_close(&json, '}');
+	len = json_end(&json);
+	if (len < 0)
+		spec_refuse(spec, "fields take more than %d bytes",
+			    HOST_FIELDS_MAX);
+	fields->len = len < 0 ? 0 : (size_t)len;
+}

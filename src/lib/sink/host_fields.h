@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Members that each record in JSON has beside its own: the host that made it, and what the
+ * administrator adds. They are made once; a record costs a copy.
+ */
+#ifndef NETOBS_SINK_HOST_FIELDS_H
+#define NETOBS_SINK_HOST_FIELDS_H
+
+#include "base/spec.h"
+#include "record/any.h"
+
+#include <string.h>
+
+enum {
+	HOST_FIELDS_MAX = 2 << 10,			   /* bytes */
+	SINK_JSON_MAX = RECORD_JSON_MAX + HOST_FIELDS_MAX, /* a record with them */
+};
+
+/* All zero: there are none. */
+struct host_fields {
+	char text[HOST_FIELDS_MAX]; /* ,"AgentIP":"192.0.2.1"} */
+	size_t len;
+};
+
+/*
+ * Read host=, agent_ip= and field.NAME=. What is wrong is refused.
+ *
+ * @param has_host  whether records have the host unless host=no; else only with host=yes
+ */
+void host_fields_read(struct host_fields *fields, struct spec *spec,
+		      bool has_host);
+
+/*
+ * Add them to a record.
+ *
+ * @param json  an object of @len bytes, as netobs_record_json() writes it; has room for
+ *              HOST_FIELDS_MAX more
+ * @return its length
+ */
+static inline size_t host_fields_add(const struct host_fields *fields,
+				     char *json, size_t len)
+{
+	if (!fields->len)
+		return len;
+	memcpy(json + len - 1, fields->text, fields->len);
+	return len - 1 + fields->len;
+}
+
+#endif

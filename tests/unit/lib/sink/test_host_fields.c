@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "lib_test.h"
+
+#include "sink/agent.h"
+#include "sink/host_fields.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static int read_fields(const char *text, bool has_host,
+		       struct host_fields *ret_fields)
+{
+	static const struct log log;
+	struct spec spec;
+	int err;
+
+	assert_int_equal(spec_parse(&spec, text, &log), 0);
+	host_fields_read(ret_fields, &spec, has_host);
+	err = spec_finish(&spec);
+	spec_free(&spec);
+	return err;
+}
+
+static void check_record(const char *spec, bool has_host, const char *expected)
+{
+	char json[64 + HOST_FIELDS_MAX] = "{\"Bytes\":1}";
+	struct host_fields fields;
+	size_t len;
+
+	assert_int_equal(read_fields(spec, has_host, &fields), 0);
+	len = host_fields_add(&fields, json, strlen(json));
+	json[len] = '\0';
+	assert_string_equal(json, expected);
+}
+
+static void records_have_the_host_and_fields(void **state)
+{
+	char name[AGENT_NAME_SIZE], expected[256];
+
+	(void)state;
+	agent_find_name(name, sizeof(name));
+	snprintf(expected, sizeof(expected),
+		 "{\"Bytes\":1,\"AgentIP\":\"192.0.2.9\",\"HostName\":\"%s\"}",
+		 name);
+	check_record("x?agent_ip=192.0.2.9", true, expected);
+	check_record("x?agent_ip=192.0.2.9&host=yes", false, expected);
+	check_record("x", false, "{\"Bytes\":1}");
+	check_record("x?host=no", true, "{\"Bytes\":1}");
+	check_record("x?host=no&field.site=a%22b&field.rack.u=7", true,
+		     "{\"Bytes\":1,\"site\":\"a\\\"b\",\"rack.u\":\"7\"}");
+}
+
+static void without_options_nothing_is_added(void **state)
+{
+	static const struct host_fields none;
+	char json[64] = "{}";
+
+	(void)state;
+	assert_int_equal(host_fields_add(&none, json, 2), 2);
+	assert_string_equal(json, "{}");
+}
+
+static void names_of_records_are_refused(void **state)
+{
+	static const char *const names[] = {
+		"Bytes",    "SrcAddr", "Interfaces", "SrcProcess",  "AgentIP",
+		"HostName", "type",    "Alert",	     "NetnsInodes", "a b",
+		""
+	};
+	struct host_fields fields;
+	char spec[64];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(spec, sizeof(spec), "x?field.%s=1", names[i]);
+		assert_int_equal(read_fields(spec, false, &fields), -EINVAL);
+	}
+}
+
+static void what_is_too_long_is_refused(void **state)
+{
+	char spec[HOST_FIELDS_MAX + 64];
+	struct host_fields fields;
+
+	(void)state;
+	memset(spec, 'a', sizeof(spec));
+	spec[sizeof(spec) - 1] = '\0';
+	memcpy(spec, "x?field.a=", strlen("x?field.a="));
+	assert_int_equal(read_fields(spec, false, &fields), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records_have_the_host_and_fields),
+		cmocka_unit_test(without_options_nothing_is_added),
+		cmocka_unit_test(names_of_records_are_refused),
+		cmocka_unit_test(what_is_too_long_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("host_fields", tests, NULL, NULL);
+}
