@@ -87,7 +87,7 @@ class BadInput(lab.WiredTest):
                 (["lo"], ["-i lo"]),
                 (["--sampling", "flow:0"], ["--sampling", "flow:0"]),
                 (["--min-bytes", "1.5"], ["--min-bytes", "1.5"]),
-                (["-r", "x.pcap", "-i", "eth0"], ["-r", "-i"]),
+                (["-r", "x.pcap", "--direction", "ingress"], ["-r", "--direction"]),
                 (["-r", "-", "-r", "-"], ["-r", "only once"]),
                 (["-r", "x.pcap", "--by", "process"], ["--by", "'process'", "file"]),
                 (["--max-connections", "9"], ["--max-connections", "--rtt"]),

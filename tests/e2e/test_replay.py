@@ -161,6 +161,39 @@ class Replay(lab.LabTest):
                              {key: total.l2_bytes for key, total in
                               truth.record_sums(result.records).items()})
 
+    def test_packets_that_were_cut_too_short_are_reported(self):
+        packets = conversation()
+        result = self.replay(self.save(capfile.pcap(capfile.ETHERNET, packets, snap=36)))
+        short = result.stats["unparsed"]["short"]["packets"]
+        self.assertGreater(short, 0)
+        self.assertIn(f"{short} packets are in no flow: the capture cut them", result.errors)
+        result = self.replay(self.save(capfile.pcap(capfile.ETHERNET, packets, snap=96)))
+        self.assertNotIn("cut", result.errors)
+
+    def test_interfaces_of_pcapng(self):
+        """As `netobsctl capture` writes them: a packet is in the file for each it passed."""
+        packets = conversation()
+        whole = truth.sums(self.save(capfile.pcap(capfile.ETHERNET, packets)))
+        for order in "<", ">":
+            path = self.save(capfile.pcapng(
+                [(capfile.ETHERNET, 9)] * 2,
+                [(at, i, frame) for at, frame in packets for i in (0, 1)], order=order,
+                names=("north", "south")))
+            twice = self.replay(path)
+            self.assertEqual(2 * len(packets), twice.stats["seen"]["packets"])
+            self.assertIn("has packets of several interfaces", twice.errors)
+            for arguments in (("-i", "north"), ("-x", "south"), ("-i", "/^s/")):
+                with self.subTest(arguments):
+                    result = observer.flows(self.lab, "-o", "json", "--stats", "-r", path,
+                                            *arguments)
+                    self.assertEqual(0, result.code, result.errors)
+                    self.assertNotIn("several interfaces", result.errors)
+                    self.assert_truth(result, whole)
+        result = observer.flows(self.lab, "-o", "json", "-i", "north", "-r",
+                                self.save(capfile.pcap(capfile.ETHERNET, packets)))
+        self.assertEqual((0, []), (result.code, result.records))
+        self.assertIn(f"{len(packets)} packets were left out", result.errors)
+
     def test_every_snap_length(self):
         """Whatever has addresses and ports in the file is counted."""
         packets = snap_samples()

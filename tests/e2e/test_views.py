@@ -6,6 +6,7 @@
 import collections
 import re
 import signal
+import socket
 
 from lib import bpf
 from lib import capfile
@@ -190,6 +191,28 @@ class Views(lab.WiredTest):
             terminal.wait(lambda lines: re.match(r"[1-9]\w* lost", lines[1]), "a loss")
             self.assertEqual(is_red, RED in terminal.text())
             self.assertEqual(0, terminal.quit()[0])
+
+    def test_an_outage_of_a_sink_stays_on_the_screen(self):
+        with self.a:
+            free = socket.create_server(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+            free.close()
+        self.a.up("lo")
+        spec = f"ipfix:tcp://127.0.0.1:{port}"
+        live = LiveTable(self.lab, self.a, 24, 100, "-o", "table", "-o", spec)
+        words = f"{spec}: nothing delivered since "
+        traffic.ping(self.a, "192.0.2.2", 1)
+        live.wait(lambda lines: any(words in line for line in lines), "the outage")
+        before = len(live.screens())
+        lab.wait_for(lambda: len(live.screens()) > before + 3, "further refreshes")
+        for lines in live.screens()[before:]:
+            self.assertRegex("\n".join(lines), words + r"\d\d:\d\d:\d\d.*\d+ records wait")
+        with self.a:
+            server = socket.create_server(("127.0.0.1", port))
+        live.wait(lambda lines: not any(words in line for line in lines), "its end")
+        live.type("q")
+        live.end()
+        server.close()
 
     def test_names_take_the_place_of_numbers(self):
         self.a.hosts("192.0.2.1 client.example", "192.0.2.2 web.example")

@@ -41,7 +41,7 @@ const struct args_command flows_command = {
 		"SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
 };
 
-/* With --live, the service decides what is observed; a file has no interfaces. */
+/* With --live, the service decides what is observed; of a file, -i selects interfaces. */
 static int check_source(const struct flows_request *request)
 {
 	const struct args_option *option = args_find_given(

@@ -141,7 +141,7 @@ static size_t live_count_room(const struct live *live,
 			      const struct winsize *screen)
 {
 	int room = screen->ws_row - 1 - TITLE_LINES -
-		   (live->common.note[0] != '\0');
+		   (*screen_words(&live->common) != '\0');
 
 	return room > 0 ? (size_t)room : 0;
 }
@@ -175,8 +175,8 @@ static void live_draw(struct output *output)
 		live_draw_rows(output, &screen, n);
 	if (live->common.drawn_at_s && room && !live_is_complete(&live->view, n))
 		live_draw_more(output, &screen, n);
-	if (live->common.note[0] && screen.ws_row > TITLE_LINES + 1)
-		live_print_line(output, &screen, live->common.note);
+	if (*screen_words(&live->common) && screen.ws_row > TITLE_LINES + 1)
+		live_print_line(output, &screen, screen_words(&live->common));
 	stream_print(&output->stream, CLEAR_BELOW SHOW_CURSOR);
 	stream_flush(&output->stream);
 }

@@ -251,8 +251,8 @@ static void tcp_draw(struct output *output)
 	if (!tcp->common.has_help)
 		screen_put(
 			LINES - 1, A_DIM,
-			tcp->common.note[0] ?
-				tcp->common.note :
+			*screen_words(&tcp->common) ?
+				screen_words(&tcp->common) :
 				"r x a b o sort  p freeze  N names  h help  q quit");
 	refresh();
 }

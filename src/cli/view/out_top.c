@@ -183,8 +183,8 @@ static void top_draw_foot(const struct top *top)
 	if (top->is_typing)
 		snprintf(line, sizeof(line), "Rows that contain: %s_",
 			 top->typed);
-	else if (top->common.note[0])
-		snprintf(line, sizeof(line), "%s", top->common.note);
+	else if (*screen_words(&top->common))
+		snprintf(line, sizeof(line), "%s", screen_words(&top->common));
 	else
 		snprintf(line, sizeof(line),
 			 "1-9 table  b k f s r x n sort  t since start  / search  "

@@ -221,6 +221,13 @@ void screen_note(struct output *output, const char *message)
 	state->draw(output);
 }
 
+void screen_stand(struct output *output, const char *text)
+{
+	struct screen_state *state = output->state;
+
+	snprintf(state->standing, sizeof(state->standing), "%s", text);
+}
+
 /* False: they cannot be looked up. */
 static bool toggle_names(struct screen_state *state)
 {

@@ -25,7 +25,8 @@ struct screen_state {
 	size_t first;		    /* row that is shown */
 	bool is_paused, has_help;
 	int64_t drawn_at_s; /* time of day of the last interval; 0: none has ended */
-	char note[160];
+	char note[160];     /* until a key is pressed; "" */
+	char standing[160]; /* what lasts, shown without a note; "" */
 
 	void (*draw)(struct output *output);
 	/** @return whether it is a key of this screen, and no common one */
@@ -44,6 +45,15 @@ void screen_take_names(struct output *output);
 void screen_resize(struct output *output);
 bool screen_follow_keys(struct output *output);
 void screen_note(struct output *output, const char *message);
+
+/* Show it in the place of a note from the next refresh on; "": no more. */
+void screen_stand(struct output *output, const char *text);
+
+/* @return the note, or else what lasts; "": there is neither */
+static inline const char *screen_words(const struct screen_state *state)
+{
+	return *state->note ? state->note : state->standing;
+}
 
 /**
  * Put headings of columns, in reverse, and @n records below them, as wide as the screen.

@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <netobs/netobs.h>
+#include <netobs/sink.h>
 #include <netobs/stats.h>
 
+#include "base/safe_text.h"
 #include "base/util.h"
+#include "screen.h"
 #include "service/text/human.h"
 
 /* @return whether @spec can be no output at all, and why */
@@ -218,8 +221,39 @@ void output_list_record(struct output_list *outputs,
 		output_record(&outputs->list[i], record);
 }
 
+/* "ipfix:tcp://192.0.2.1: nothing delivered since 04:05:06.789, 370 records wait" @return false: it is not */
+static bool describe_outage(const struct output *output, char *buf, size_t size)
+{
+	const struct netobs_sink *sink = output_as_sink(output);
+	NETOBS_OPTS(netobs_sink_stats, stats);
+	char since[32];
+
+	if (!sink || netobs_sink_stats_get(sink, &stats) < 0 || !stats.outage_ns)
+		return false;
+	human_time(since, sizeof(since), stats.outage_ns);
+	snprintf(buf, size, "%.*s: nothing delivered since %s, %llu records wait",
+		 output_name_len(output), output->spec, since,
+		 (unsigned long long)stats.pending.records);
+	safe_cell(buf);
+	return true;
+}
+
+/* A message of it would be gone at the next refresh; the outage goes on. */
+static void show_outages(struct output_list *outputs)
+{
+	char text[160] = "";
+
+	for (size_t i = 0; i < outputs->n; i++)
+		if (describe_outage(&outputs->list[i], text, sizeof(text)))
+			break;
+	for (size_t i = 0; i < outputs->n; i++)
+		if (usable_screen(&outputs->list[i]))
+			screen_stand(&outputs->list[i], text);
+}
+
 void output_list_interval(struct output_list *outputs)
 {
+	show_outages(outputs);
 	for (size_t i = 0; i < outputs->n; i++)
 		output_interval(&outputs->list[i]);
 }

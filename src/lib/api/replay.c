@@ -14,6 +14,8 @@ struct source {
 	struct capture_file file;
 	struct frame frame;
 	bool has_frame;
+	const char *interface; /* of an earlier packet that was counted */
+	bool has_several;      /* interfaces */
 };
 
 struct replay {
@@ -25,6 +27,9 @@ struct replay {
 	struct host nowhere;
 	int64_t due_ns; /* file time of the next drain; 0: not known yet */
 	int error;	/* of a file that others may go on after; the first */
+	const struct selected *selected; /* interfaces; NULL: packets of all are counted */
+	uint64_t n_cut; /* packets of which the capture has a part */
+	uint64_t n_unnamed; /* not counted, as the file does not say where they passed */
 };
 
 /*
@@ -142,10 +147,35 @@ static struct source *find_earliest(const struct replay *replay)
 	return first;
 }
 
+/* One that crossed several interfaces is in the file several times: the user has to choose. */
+static void note_interface(struct source *source)
+{
+	const char *interface = source->frame.interface;
+
+	if (source->interface && interface &&
+	    strcmp(source->interface, interface) != 0)
+		source->has_several = true;
+	source->interface = interface;
+}
+
+static bool is_selected(struct replay *replay, const struct frame *frame)
+{
+	if (!replay->selected)
+		return true;
+	replay->n_unnamed += !frame->interface;
+	return frame->interface &&
+	       selection_has(&replay->ctx->observation.selection,
+			     replay->selected, frame->interface);
+}
+
 static int replay_frame(struct replay *replay, struct source *source)
 {
 	int err;
 
+	if (!is_selected(replay, &source->frame))
+		return 0;
+	note_interface(source);
+	replay->n_cut += source->frame.is_cut;
 	drain_until(replay, source->frame.ns);
 	if (is_refused(&source->frame)) {
 		count_short(replay, &source->frame);
@@ -236,6 +266,40 @@ static int start_replay(struct replay *replay)
 				   LINK_ETHERNET, &replay->programs);
 }
 
+/* What its user would not see in the records. */
+static void warn_of_gaps(const struct replay *replay)
+{
+	const struct log *log = &replay->ctx->life.log;
+	NETOBS_OPTS(netobs_stats, stats);
+	uint64_t n_short = 0;
+
+	if (!netobs_stats_get(replay->ctx, &stats))
+		n_short = min_u64(stats.unparsed[NETOBS_UNPARSED_SHORT].packets,
+				  replay->n_cut);
+	if (n_short)
+		log_warning(log,
+			    "%llu packets are in no flow: the capture cut them before their ports; with tcpdump, use a larger -s",
+			    (unsigned long long)n_short);
+	if (replay->n_unnamed)
+		log_warning(log,
+			    "%llu packets were left out: their files do not say which interface they passed, as pcapng does",
+			    (unsigned long long)replay->n_unnamed);
+	for (size_t i = 0; i < replay->n_sources; i++)
+		if (replay->sources[i].has_several)
+			log_warning(log,
+				    "%s has packets of several interfaces: one that passed two of them is counted twice, unless one is selected",
+				    replay->sources[i].file.path);
+}
+
+/* NULL: all. */
+static const struct selected *find_selected(const struct netobs *ctx)
+{
+	const struct selection *selection = &ctx->observation.selection;
+	const struct selected *own = selection_find(selection, NULL);
+
+	return own && own->is_all && !selection->exclude.count ? NULL : own;
+}
+
 static void replay_done(struct replay *replay)
 {
 	for (size_t i = 0; i < replay->n_sources; i++)
@@ -252,6 +316,7 @@ static int run_replay(struct netobs *ctx, const char *const *paths, size_t n)
 		.ctx = ctx,
 		.pipeline = &ctx->pipeline,
 		.programs = { { -1, -1 } },
+		.selected = find_selected(ctx),
 	};
 	int err = open_sources(&replay, paths, n);
 
@@ -260,6 +325,7 @@ static int run_replay(struct netobs *ctx, const char *const *paths, size_t n)
 		return err;
 	err = replay_frames(&replay);
 	drain_replay(&replay, MERGE_FINAL, replay.due_ns);
+	warn_of_gaps(&replay);
 	ctx->life.state = LIFE_STOPPED;
 	context_read_alerts(ctx);
 	return err ?: (int)ctx->pipeline.merge.records;

@@ -2,6 +2,7 @@
 #include "capture_file.h"
 
 #include "bpf/parse/headers.h"
+#include "file_interfaces.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -101,6 +102,7 @@ static void build_frame(const struct capture_file *file,
 	memset(frame->bytes, 0, ETHER_LEN);
 	frame->ns = time_of(&header->ts);
 	frame->wire_len = header->len;
+	frame->is_cut = header->caplen < header->len;
 	if (file->link != DLT_EN10MB) {
 		uint16_t type =
 			header->caplen >= skip ?
@@ -124,6 +126,15 @@ static void close_stream(FILE **stream)
 		fclose(*stream);
 }
 
+/* @return what libpcap reads; NULL: no memory */
+static FILE *look_inside(struct capture_file *file, FILE *stream)
+{
+	FILE *outer;
+
+	return file_interfaces_open(stream, &file->interfaces, &outer) ? NULL :
+									 outer;
+}
+
 static FILE *open_stream(const char *path)
 {
 	return strcmp(path, "-") ? fopen(path, "rbe") : stdin;
@@ -134,6 +145,7 @@ int capture_file_open(struct capture_file *file, const char *path,
 {
 	__attribute__((cleanup(close_stream))) FILE *stream = open_stream(path);
 	char reason[PCAP_ERRBUF_SIZE];
+	FILE *outer;
 
 	*file = (struct capture_file){ .log = log, .path = path };
 	if (!stream) {
@@ -142,13 +154,18 @@ int capture_file_open(struct capture_file *file, const char *path,
 		log_error(log, "%s: %s", path, strerror(-err));
 		return err;
 	}
+	outer = look_inside(file, stream);
+	if (!outer)
+		return -ENOMEM;
+	stream = NULL; /* @outer's now, which libpcap takes over */
 	file->pcap = pcap_fopen_offline_with_tstamp_precision(
-		stream, PCAP_TSTAMP_PRECISION_NANO, reason);
+		outer, PCAP_TSTAMP_PRECISION_NANO, reason);
 	if (!file->pcap) {
 		log_error(log, "%s: %s", path, reason);
+		fclose(outer);
+		capture_file_close(file);
 		return -EBADMSG;
 	}
-	stream = NULL; /* libpcap's now */
 	file->link = pcap_datalink(file->pcap);
 	if (link_header_len(file->link) < 0) {
 		log_error(log, "%s: link type %d (%s) is not supported", path,
@@ -165,6 +182,7 @@ void capture_file_close(struct capture_file *file)
 	if (file->pcap)
 		pcap_close(file->pcap);
 	file->pcap = NULL;
+	file_interfaces_free(TAKE_PTR(file->interfaces));
 }
 
 int capture_file_next(struct capture_file *file, struct frame *ret_frame)
@@ -176,6 +194,7 @@ int capture_file_next(struct capture_file *file, struct frame *ret_frame)
 	if (ret == 1) {
 		file->packets++;
 		build_frame(file, header, data, ret_frame);
+		ret_frame->interface = file_interfaces_next(file->interfaces);
 		return 1;
 	}
 	if (ret == PCAP_ERROR_BREAK) /* end of file */

@@ -15,6 +15,7 @@ struct capture_file {
 	const struct log *log;
 	const char *path;
 	struct pcap *pcap;
+	struct file_interfaces *interfaces;
 	int link; /* DLT_* */
 	uint64_t packets;
 };
@@ -23,6 +24,8 @@ struct frame {
 	int64_t ns; /* since 1970 */
 	uint32_t len;
 	uint32_t wire_len; /* before the capture cut it */
+	bool is_cut;
+	const char *interface; /* as long as its file; NULL: the file does not say */
 	uint8_t bytes[FRAME_MAX];
 };
 

@@ -52,15 +52,20 @@ def _block(order, kind, body):
     return struct.pack(order + "I", kind) + length + body + length
 
 
-def pcapng(interfaces, packets, order="<", snap=0):
+def pcapng(interfaces, packets, order="<", snap=0, names=()):
     """
     @interfaces: [(link type, decimal digits of a second's fraction)];
-    @packets: [(ns since 1970, interface number, bytes)]
+    @names: of interfaces; @packets: [(ns since 1970, interface number, bytes)]
     """
     out = [_block(order, 0x0a0d0d0a, struct.pack(
         order + "IHHq", 0x1a2b3c4d, 1, 0, -1))]
-    for kind, digits in interfaces:
-        resolution = struct.pack(order + "HHB3xHH", 9, 1, digits, 0, 0)
+    for i, (kind, digits) in enumerate(interfaces):
+        resolution = struct.pack(order + "HHB3x", 9, 1, digits)
+        if names:
+            name = names[i].encode()
+            resolution += struct.pack(order + "HH", 2, len(name)) + name + \
+                b"\0" * (-len(name) % 4)
+        resolution += struct.pack(order + "HH", 0, 0)
         out.append(_block(order, 1, struct.pack(order + "HHI", kind, 0, snap) +
                           resolution))
     for at, number, data in packets:
