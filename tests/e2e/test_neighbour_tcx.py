@@ -6,13 +6,18 @@ say, and no link of ours outlives its process.
 """
 
 import json
+import os
+import shlex
 import signal
 import socket
+import time
 
 from lib import bpf
 from lib import lab
 from lib import observer
 from lib import traffic
+from lib.observer import Observer
+from lib.privileges import NEEDED, with_only
 from lib.neighbour import BLOCKED, COUNT, OPEN, NeighbourTest, modes
 
 
@@ -100,6 +105,27 @@ class NeighbourTcx(NeighbourTest):
         self.assertEqual(1, result.errors.count("may hide"))
         self.assertEqual(0, sum(r["Packets"] for r in result.records
                                 if r.get("DstPort") == OPEN))
+
+    def test_netobs_of_another_process_hides_nothing(self):
+        """Also where it cannot be recognised by the names of its programs."""
+        kept = self.lab.path("netobsctl-run")
+        with open(kept, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\nexec {shlex.join(with_only(NEEDED))} {observer.netobsctl()} "
+                       '"$@"\n')
+        os.chmod(kept, 0o755)
+        lesser = Observer(self.lab, self.a, "-i", "eth0", "--interval", "0.2", program=kept)
+        lesser.wait_attached(self.point)
+        for order in "first", "last":
+            other = self.observe("--attach", "tcx", "--attach-order", order)
+            self.assertEqual(2, len(bpf.tcx_programs(*self.point, "ingress")))
+            self.send(self.b, "192.0.2.2", "192.0.2.1")
+            time.sleep(1)
+            other.stop()
+        later = self.program(bpf.PASS, OPEN)
+        later.attach(*self.point, "egress", bpf.BEFORE)
+        lab.wait_for(lambda: "may hide" in lesser.messages(), "the message of another program")
+        later.detach()
+        self.assertEqual(1, lesser.stop().errors.count("may hide"))
 
     @staticmethod
     def send(ns, source, target):

@@ -13,15 +13,7 @@ import subprocess
 from lib import bpf
 from lib import lab
 from lib import observer
-
-NEEDED = ("bpf", "net_admin", "perfmon")
-
-
-def with_only(capabilities):
-    """The prefix of a command that runs as root without root's powers."""
-    some = "-all" + "".join(f",+{name}" for name in capabilities)
-    return ["setpriv", "--securebits=+noroot", f"--bounding-set={some}",
-            f"--inh-caps={some}", f"--ambient-caps={some}"]
+from lib.privileges import NEEDED, with_only
 
 
 class Privileges(lab.WiredTest):

@@ -300,7 +300,7 @@ class Top(lab.WiredTest):
                 (["--once", "-d", "5"], "--interval gives the time"),
                 (["--by", "servce"], "did you mean 'service'"),
                 (["--sort", "duration"], "no such column"),
-                (["-r", "f", "-i", "eth0"], "cannot be combined with -r"),
+                (["-r", "f", "--process"], "cannot be combined with -r"),
                 (["--interval", "1ms"], "at least 10 ms"),
                 (["-n", "0"], "'0' is not a whole number")):
             with self.subTest(arguments):

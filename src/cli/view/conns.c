@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ void conns_begin(struct conns *conns)
 		qsort(conns->before, conns->n, sizeof(*conns->before),
 		      compare_keys);
 	conns->list = NULL;
-	conns->n = conns->size = 0;
+	conns->n = conns->size = conns->n_shown = 0;
 	conns->took_ns = now - conns->at_ns;
 	conns->at_ns = now;
 	conns->error = 0;
@@ -176,11 +177,68 @@ static int compare_weights(const void *a, const void *b, void *arg)
 	return compare_keys(a, b);
 }
 
+/* ---- Points of one connection ---------------------------------------------------------- */
+
+enum { TUPLE_SIZE = offsetof(struct conn_key, ifindex) };
+
+static int compare_tuples(const void *a, const void *b, void *sort)
+{
+	return memcmp(a, b, TUPLE_SIZE) ?: compare_weights(a, b, sort);
+}
+
+static bool is_same_point(const struct conn_key *a, const struct conn_key *b)
+{
+	return a->ifindex == b->ifindex && a->netns_inode == b->netns_inode;
+}
+
+/*
+ * Find the points of each connection. The one with the largest weight is shown. A point that has
+ * two has a connection with the ports of an earlier one.
+ */
+static void join_points(struct conns *conns)
+{
+	struct conn *shown = NULL;
+
+	for (size_t i = 0; i < conns->n; i++) {
+		struct conn *conn = &conns->list[i];
+
+		conn->n_points = 1;
+		conn->is_further =
+			shown && !memcmp(&shown->key, &conn->key, TUPLE_SIZE) &&
+			!is_same_point(&shown->key, &conn->key);
+		if (conn->is_further)
+			shown->n_points++;
+		else
+			shown = conn;
+		conns->n_shown += !conn->is_further;
+	}
+}
+
+static int compare_shown(const void *a, const void *b, void *sort)
+{
+	const struct conn *left = a, *right = b;
+
+	if (left->is_further != right->is_further)
+		return left->is_further ? 1 : -1;
+	return compare_weights(a, b, sort);
+}
+
 void conns_sort(struct conns *conns, enum conns_sort sort)
 {
-	if (conns->n)
+	conns->n_shown = 0;
+	if (!conns->n)
+		return;
+	if (conns->per_interface) {
+		conns->n_shown = conns->n;
 		qsort_r(conns->list, conns->n, sizeof(*conns->list),
 			compare_weights, &sort);
+		return;
+	}
+	qsort_r(conns->list, conns->n, sizeof(*conns->list), compare_tuples,
+		&sort);
+	join_points(conns);
+	qsort_r(conns->list, conns->n, sizeof(*conns->list), compare_shown,
+		&sort);
 }
 
 /* ---- Lines --------------------------------------------------------------------------- */
@@ -198,37 +256,50 @@ static void put_endpoints(const struct conn *conn, struct netobs_names *names,
 	tuple_text(&tuple, names, buf, size);
 }
 
+/* Further points are a number: there is room for one name. */
+static void put_interface(const struct conn *conn, char *buf, size_t size)
+{
+	if (conn->n_points > 1)
+		snprintf(buf, size, "%s +%u", conn->interface,
+			 conn->n_points - 1);
+	else
+		snprintf(buf, size, "%s", conn->interface);
+}
+
 #define OUT (&row->ways[CONN_TO_SERVER])
 #define IN (&row->ways[CONN_TO_CLIENT])
 
 /* As row.h has it. Widths suffice for common values. leave: as in columns.def. */
-#define CONNS_COLUMNS(_, type)                                        \
-	_(type, ENDPOINTS, "CLIENT \u2192 SERVER", left, 0, 20, 35,   \
-	  put_endpoints(row, layout->names, buf, size))               \
-	_(type, RTT_OUT, "RTT \u2192", right, 0, 0, 7,                \
-	  human_latency(buf, size, OUT->rtt.smoothed))                \
-	_(type, MIN_OUT, "MIN", right, 4, 0, 7,                       \
-	  human_latency(buf, size, OUT->rtt.min))                     \
-	_(type, MAX_OUT, "MAX", right, 3, 0, 7,                       \
-	  human_latency(buf, size, OUT->rtt.max))                     \
-	_(type, RTT_IN, "\u2190 RTT", right, 0, 0, 7,                 \
-	  human_latency(buf, size, IN->rtt.smoothed))                 \
-	_(type, MIN_IN, "MIN", right, 3, 0, 7,                        \
-	  human_latency(buf, size, IN->rtt.min))                      \
-	_(type, APP, "APP", right, 0, 0, 7,                           \
-	  human_latency(buf, size, OUT->app.smoothed))                \
-	_(type, RETRANSMITS, "RETRANS", right, 0, 0, 7,               \
-	  human_count(buf, size, OUT->retransmits + IN->retransmits)) \
-	_(type, RATE_OUT, "RATE \u2192", right, 5, 0, 9,              \
-	  human_rate(buf, size, OUT->recent_bytes, layout->rate_ns))  \
-	_(type, RATE_IN, "\u2190 RATE", right, 5, 0, 9,               \
-	  human_rate(buf, size, IN->recent_bytes, layout->rate_ns))   \
-	_(type, STATE, "STATE", left, 2, 0, 12,                       \
-	  snprintf(buf, size, "%s",                                   \
-		   netobs_connection_state_name(row->state) ?: "-"))  \
-	_(type, WHERE, "SEEN AT", left, 1, 0, 7,                      \
-	  snprintf(buf, size, "%s", row->interface))                  \
-	_(type, PROCESS, "PROCESS", left, 0, 12, 24,                  \
+#define CONNS_COLUMNS(_, type)                                                  \
+	_(type, ENDPOINTS, "CLIENT \u2192 SERVER", left, 0, 20, 35,             \
+	  put_endpoints(row, layout->names, buf, size))                         \
+	_(type, RTT_OUT, "RTT \u2192", right, 0, 0, 7,                          \
+	  human_latency(buf, size, OUT->rtt.smoothed))                          \
+	_(type, MIN_OUT, "MIN", right, 4, 0, 7,                                 \
+	  human_latency(buf, size, OUT->rtt.min))                               \
+	_(type, MAX_OUT, "MAX", right, 3, 0, 7,                                 \
+	  human_latency(buf, size, OUT->rtt.max))                               \
+	_(type, RTT_IN, "\u2190 RTT", right, 0, 0, 7,                           \
+	  human_latency(buf, size, IN->rtt.smoothed))                           \
+	_(type, MIN_IN, "MIN", right, 3, 0, 7,                                  \
+	  human_latency(buf, size, IN->rtt.min))                                \
+	_(type, APP, "APP", right, 6, 0, 7,                                     \
+	  human_latency(buf, size, OUT->app.smoothed))                          \
+	_(type, RETRANSMITS, "RETRANS", right, 6, 0, 7,                         \
+	  human_count(buf, size, OUT->retransmits + IN->retransmits))           \
+	_(type, RATE_OUT, "RATE \u2192", right, 5, 0, 9,                        \
+	  human_rate(buf, size, OUT->recent_bytes, layout->rate_ns))            \
+	_(type, RATE_IN, "\u2190 RATE", right, 5, 0, 9,                         \
+	  human_rate(buf, size, IN->recent_bytes, layout->rate_ns))             \
+	_(type, STATE, "STATE", left, 2, 0, 12,                                 \
+	  snprintf(buf, size, "%s",                                             \
+		   netobs_connection_state_name(row->state) ?: "-"))            \
+	_(type, WHERE, "SEEN AT", left, 1, 0, 7, put_interface(row, buf, size)) \
+	_(type, DATA, "DATA", right, 0, 0, 7,                                   \
+	  human_bytes(buf, size, OUT->bytes + IN->bytes))                       \
+	_(type, LASTED, "DURATION", right, 0, 0, 8,                             \
+	  human_duration(buf, size, row->last_ns - row->key.start_ns))          \
+	_(type, PROCESS, "PROCESS", left, 0, 12, 24,                            \
 	  snprintf(buf, size, "%s", row->process))
 
 /* clang-format off */
@@ -237,9 +308,43 @@ CONNS_COLUMNS(TABLE_TEXT, struct conn)
 static const struct column conns_columns[] = { CONNS_COLUMNS(TABLE_COLUMN, ) };
 /* clang-format on */
 
-void conns_layout(struct layout *layout, bool shows_process)
+#define CONNS_ID(type, name, ...) CONN_##name,
+
+enum { CONNS_COLUMNS(CONNS_ID, ) };
+
+/* Some columns are shown only if rows are in their order. */
+static bool is_shown(int column, enum conns_sort sort, bool shows_process)
 {
-	*layout = (struct layout){ .n = ARRAY_SIZE(conns_columns) -
-					!shows_process };
-	memcpy(layout->columns, conns_columns, sizeof(conns_columns));
+	return column == CONN_PROCESS ? shows_process :
+	       column == CONN_DATA    ? sort == CONNS_BY_BYTES :
+	       column == CONN_LASTED  ? sort == CONNS_BY_AGE :
+					true;
+}
+
+static bool is_of_order(int column, enum conns_sort sort)
+{
+	switch (column) {
+	case CONN_RATE_OUT:
+	case CONN_RATE_IN:
+		return sort == CONNS_BY_RATE;
+	case CONN_RETRANSMITS:
+		return sort == CONNS_BY_RETRANSMITS;
+	case CONN_APP:
+		return sort == CONNS_BY_APP;
+	default:
+		return false;
+	}
+}
+
+void conns_layout(struct layout *layout, enum conns_sort sort, bool shows_process)
+{
+	*layout = (struct layout){ 0 };
+	for (int i = 0; i < (int)ARRAY_SIZE(conns_columns); i++) {
+		if (!is_shown(i, sort, shows_process))
+			continue;
+		layout->columns[layout->n] = conns_columns[i];
+		if (is_of_order(i, sort))
+			layout->columns[layout->n].leave_at = 0;
+		layout->n++;
+	}
 }

@@ -39,7 +39,9 @@ struct conn {
 	int64_t last_ns;
 	uint32_t state;
 	char interface[20];
-	char process[64]; /* of both ends; "": not known */
+	bool is_further; /* another point, in the list before it, is shown of the connection */
+	uint32_t n_points; /* where it is seen */
+	char process[64];  /* of both ends; "": not known */
 	struct conn_way ways[CONN_WAYS];
 };
 
@@ -59,6 +61,8 @@ struct conns {
 	struct conn *list,
 		*before; /* in the order of @sort; in that of their keys */
 	size_t n, size, n_before;
+	size_t n_shown;		/* the first so many */
+	bool per_interface;	/* all are shown */
 	int64_t at_ns, took_ns; /* of CLOCK_MONOTONIC; since the moment before */
 	int error;		/* -ENOMEM: some are missing */
 };
@@ -79,7 +83,11 @@ void conns_free(struct conns *conns);
 
 /* ---- As lines of a table ------------------------------------------------------------- */
 
-/* Its records are struct conn; the caller sets @rate_ns, and @names. */
-void conns_layout(struct layout *layout, bool shows_process);
+/*
+ * Its records are struct conn; the caller sets @rate_ns, and @names. What rows are sorted by is shown
+ * at any width.
+ */
+void conns_layout(struct layout *layout, enum conns_sort sort,
+		  bool shows_process);
 
 #endif

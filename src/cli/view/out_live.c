@@ -272,4 +272,5 @@ const struct screen_kind output_live = {
 	.resize = live_draw,
 	.pause = live_toggle_pause,
 	.note = screen_note,
+	.stand = screen_stand,
 };

@@ -55,16 +55,16 @@ static void put_rule(char *buf, size_t size, const struct netobs_alert *alert)
 	_(type, ALERT_WAY, "WAY", left, 3, 0, 9,                              \
 	  snprintf(buf, size, "to %s",                                        \
 		   row->way == NETOBS_ALERT_TO_SERVER ? "server" : "client")) \
-	_(type, ALERT_METRIC, "METRIC", left, 0, 0, 11,                       \
+	_(type, ALERT_METRIC, "METRIC", left, 2, 0, 11,                       \
 	  snprintf(buf, size, "%s",                                           \
 		   netobs_alert_metric_name(row->metric) ?: "-"))             \
 	_(type, ALERT_VALUE, "VALUE", right, 0, 0, 9,                         \
 	  put_amount(buf, size, row->metric, row->value))                     \
-	_(type, ALERT_OVER, "OVER", right, 2, 0, 9,                           \
+	_(type, ALERT_OVER, "OVER", right, 1, 0, 9,                           \
 	  put_amount(buf, size, row->metric, row->threshold))                 \
-	_(type, ALERT_WHERE, "SEEN AT", left, 1, 0, 15,                       \
+	_(type, ALERT_WHERE, "SEEN AT", left, 0, 7, 8,                        \
 	  snprintf(buf, size, "%s", *row->interface ? row->interface : "-"))  \
-	_(type, ALERT_RULE, "RULE", left, 0, 4, 16, put_rule(buf, size, row))
+	_(type, ALERT_RULE, "RULE", left, 0, 4, 8, put_rule(buf, size, row))
 
 /* clang-format off */
 ALERTS_COLUMNS(TABLE_TEXT, struct netobs_alert)
@@ -110,21 +110,21 @@ static void put_process(char *buf, size_t size,
 		 (void)snprintf(buf, size, "-"))
 
 #define SESSIONS_COLUMNS(_, type)                                               \
-	_(type, SESSION_TIME, "TIME", left, 0, 0, 12,                           \
+	_(type, SESSION_TIME, "TIME", left, 5, 0, 12,                           \
 	  human_time(buf, size, row->end_ns))                                   \
-	_(type, SESSION_LOCAL, "LOCAL", left, 4, 12, 21,                        \
+	_(type, SESSION_LOCAL, "LOCAL", left, 0, 12, 21,                        \
 	  human_address(buf, size, row->local_addr, row->local_port))           \
 	_(type, SESSION_REMOTE, "REMOTE", left, 0, 12, 21,                      \
 	  human_address(buf, size, row->remote_addr, row->remote_port))         \
-	_(type, SESSION_PID, "PID", right, 0, 0, 7,                             \
+	_(type, SESSION_PID, "PID", right, 4, 0, 7,                             \
 	  KNOWN(PROCESS, snprintf(buf, size, "%u", row->pid)))                  \
-	_(type, SESSION_PROCESS, "PROCESS", left, 0, 8, 16,                     \
+	_(type, SESSION_PROCESS, "PROCESS", left, 0, 8, 11,                     \
 	  KNOWN(PROCESS, put_process(buf, size, row)))                          \
 	_(type, SESSION_DURATION, "DURATION", right, 3, 0, 9,                   \
 	  KNOWN(START, human_duration(buf, size, row->end_ns - row->start_ns))) \
-	_(type, SESSION_SENT, "SENT", right, 0, 0, 9,                           \
+	_(type, SESSION_SENT, "SENT", right, 0, 0, 8,                           \
 	  human_bytes(buf, size, row->bytes_acked))                             \
-	_(type, SESSION_RECEIVED, "RECEIVED", right, 0, 0, 9,                   \
+	_(type, SESSION_RECEIVED, "RECEIVED", right, 0, 0, 8,                   \
 	  human_bytes(buf, size, row->bytes_received))                          \
 	_(type, SESSION_RETRANSMITS, "RETR", right, 1, 0, 5,                    \
 	  human_count(buf, size, row->retransmits))                             \

@@ -40,15 +40,16 @@ static const char *const tcp_help[] = {
 	"p       freeze the screen. Also the space bar",
 	"N       names of hosts and ports, or numbers",
 	"arrows  scroll, also Page Up, Page Down, Home and End",
-	"",
 	"h ?     this help",
 	"q       quit",
 	"",
-	"RTT is smoothed, and measured at the interface: from there to the server and back",
-	"(RTT \u2192), and to the client and back (\u2190 RTT). A host that delays its",
-	"acknowledgements adds to it; MIN, of the last 10 to 20 seconds, is the path's.",
-	"APP is what the server takes itself for its answers, smoothed: without the",
-	"path from the interface to it and back.",
+	("A connection that passes several interfaces has one row: that of the interface where the "
+	 "value that rows are sorted by is largest. --per-interface has a row for each."),
+	("RTT is smoothed, and measured at the interface: from there to the server and back "
+	 "(RTT \u2192), and to the client and back (\u2190 RTT). A host that delays its "
+	 "acknowledgements adds to it; MIN, of the last 10 to 20 seconds, is the path's."),
+	("APP is what the server takes itself for its answers, smoothed: without the "
+	 "path from the interface to it and back."),
 	"Rates are those of data, without headers and retransmissions.",
 };
 
@@ -80,12 +81,12 @@ static size_t tcp_count_rows(const struct output *output)
 	const struct tcp *tcp = output->state;
 	const uint64_t most = output->view->top;
 
-	return most && most < tcp->conns.n ? most : tcp->conns.n;
+	return most && most < tcp->conns.n_shown ? most : tcp->conns.n_shown;
 }
 
 static void tcp_layout(const struct tcp *tcp, struct layout *ret_layout)
 {
-	conns_layout(ret_layout, tcp->shows_process);
+	conns_layout(ret_layout, tcp->sort, tcp->shows_process);
 	ret_layout->names = tcp->common.names;
 	ret_layout->rate_ns = tcp->conns.took_ns;
 }
@@ -105,6 +106,7 @@ static int tcp_open(struct output *output)
 		return -ENOMEM;
 	tcp->sort = output->view->conns_sort;
 	tcp->shows_process = output->view->by.shows_process;
+	tcp->conns.per_interface = output->view->per_interface;
 	tcp->conns.at_ns = clock_ns(CLOCK_MONOTONIC);
 	if (output->view->want_names)
 		err = netobs_names_new(NULL, &tcp->common.names);
@@ -219,14 +221,14 @@ static void tcp_draw_title(const struct output *output)
 
 	screen_subject(output, tcp->common.drawn_at_s, left, sizeof(left));
 	snprintf(right, sizeof(right), "%s%zu connections by %s",
-		 tcp->common.is_paused ? "FROZEN  " : "", tcp->conns.n,
+		 tcp->common.is_paused ? "FROZEN  " : "", tcp->conns.n_shown,
 		 conns_sort_names[tcp->sort]);
 	screen_put_title(left, right);
 }
 
 static void tcp_draw_rows(struct tcp *tcp)
 {
-	const size_t n = tcp->conns.n, room = tcp_room();
+	const size_t n = tcp->conns.n_shown, room = tcp_room();
 	struct layout layout;
 
 	if (tcp->common.first >= n)
@@ -288,7 +290,8 @@ static bool tcp_follow_key(struct output *output, int key)
 	struct tcp *tcp = output->state;
 
 	return tcp_order_by_key(tcp, key) ||
-	       screen_scroll(key, tcp_room(), tcp->conns.n, &tcp->common.first);
+	       screen_scroll(key, tcp_room(), tcp->conns.n_shown,
+			     &tcp->common.first);
 }
 
 static int tcp_open_screen(struct output *output)
@@ -341,4 +344,5 @@ const struct screen_kind output_tcp = {
 	.resize = screen_resize,
 	.keys = screen_follow_keys,
 	.note = screen_note,
+	.stand = screen_stand,
 };

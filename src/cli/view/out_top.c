@@ -52,10 +52,9 @@ static const struct {
 /* ---- Drawing --------------------------------------------------------------------- */
 
 static const char *const top_help[] = {
-	"1 to 9  talkers, flows, hosts, pairs, services, ports, interfaces, protocols,",
-	"        processes",
+	("1 to 9  talkers, flows, hosts, pairs, services, ports, interfaces, protocols, processes "
+	 "(with --process)"),
 	"Tab     the next of these tables; arrow keys: the next or the previous one",
-	"",
 	"b k f   sort by bytes, packets, flows",
 	"s n     sort by the bytes that a host sent, by name or number",
 	"r x     sort by round-trip time, by retransmissions; with --rtt",
@@ -64,13 +63,12 @@ static const char *const top_help[] = {
 	"/       show only rows that contain a text; Escape: all rows",
 	"N       names of hosts and ports, or numbers",
 	"arrows  scroll, also Page Up, Page Down, Home and End",
-	"",
 	"h ?     this help",
 	"q       quit",
 	"",
-	"FLOWS counts records: one per flow and interval. A flow belongs to the host that",
-	"accepted the connection, as far as that is known; in the table of hosts, it is in",
-	"the rows of both. Lost and unparsed packets are those since the start.",
+	("FLOWS counts records: one per flow and interval. A flow belongs to the host that "
+	 "accepted the connection, as far as that is known; in the table of hosts, it is in "
+	 "the rows of both. Lost and unparsed packets are those since the start."),
 };
 
 /* A table is sorted by bytes if it lacks the column of the chosen order. */
@@ -432,4 +430,5 @@ const struct screen_kind output_top = {
 	.resize = screen_resize,
 	.keys = screen_follow_keys,
 	.note = screen_note,
+	.stand = screen_stand,
 };

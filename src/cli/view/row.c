@@ -12,7 +12,13 @@
 
 #define ELLIPSIS "\u2026"
 
-enum { GAP = 2, LEAST_ENDPOINTS = 20, LEAST_KEY = 8, KEY_WIDTH = 22 };
+enum {
+	GAP = 2,
+	LEAST_CUT = 3,
+	LEAST_ENDPOINTS = 20,
+	LEAST_KEY = 8,
+	KEY_WIDTH = 22
+};
 
 enum tables {
 	TABLES_flows = 1,
@@ -159,6 +165,36 @@ int row_text_width(const char *text)
 	return width;
 }
 
+/* @return the port at the end of an address, ":443" or ":443/TCP", or "" */
+static const char *find_port(const char *text)
+{
+	const char *colon = strrchr(text, ':'), *end;
+
+	if (!colon)
+		return "";
+	end = colon + 1 + strspn(colon + 1, "0123456789");
+	return end > colon + 1 && (!*end || *end == '/') ? colon : "";
+}
+
+/* Write @text to @buf in @width columns: what is cut is marked, and a port remains. */
+static void cut_text(char *buf, size_t size, const char *text, int width)
+{
+	const char *port = find_port(text);
+	int room;
+
+	if (row_text_width(text) <= width) {
+		snprintf(buf, size, "%s", text);
+		return;
+	}
+	room = width - 1 - row_text_width(port);
+	if (room < LEAST_CUT) {
+		port = "";
+		room = width - 1;
+	}
+	snprintf(buf, size, "%.*s" ELLIPSIS "%s", prefix_length(text, room),
+		 text, port);
+}
+
 static void layout_add_keys(struct layout *layout, const struct by *by)
 {
 	for (size_t i = 0; i < by->keys.n; i++)
@@ -288,20 +324,17 @@ size_t layout_line(const struct layout *layout, const struct cells *cells,
 	*buf = '\0';
 	for (size_t i = 0; i < layout->n; i++) {
 		const struct column *column = &layout->columns[i];
-		const char *text = cells->text[i];
-		int padding = column->width - row_text_width(text);
-		bool is_cut = padding < 0;
+		char text[CELL_MAX];
+		int padding;
 
 		if (!column->width)
 			continue;
-		if (is_cut)
-			padding = 0;
-		used += (size_t)snprintf(
-			buf + used, ROW_LINE_MAX - used, "%*s%.*s%s%*s",
-			column->right ? padding : 0, "",
-			prefix_length(text, column->width - is_cut), text,
-			is_cut ? ELLIPSIS : "",
-			GAP + (column->right ? 0 : padding), "");
+		cut_text(text, sizeof(text), cells->text[i], column->width);
+		padding = column->width - row_text_width(text);
+		used += (size_t)snprintf(buf + used, ROW_LINE_MAX - used,
+					 "%*s%s%*s",
+					 column->right ? padding : 0, "", text,
+					 GAP + (column->right ? 0 : padding), "");
 		if (used >= ROW_LINE_MAX)
 			used = ROW_LINE_MAX - 1;
 	}

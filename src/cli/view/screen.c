@@ -85,12 +85,34 @@ void screen_end(struct screen *screen)
 	delscreen(screen);
 }
 
+/* Bytes of @text in at most @width columns. */
+static int bytes_of(const char *text, int width)
+{
+	const char *pos = text;
+
+	for (; *pos; pos++)
+		if ((*pos & 0xc0) != 0x80 && width-- == 0)
+			break;
+	return (int)(pos - text);
+}
+
+/* What is cut has a mark. */
+static void put_text(int line, int column, const char *text, int width)
+{
+	if (row_text_width(text) <= width) {
+		mvaddstr(line, column, text);
+	} else if (width > 0) {
+		mvaddnstr(line, column, text, bytes_of(text, width - 1));
+		addstr("\u2026");
+	}
+}
+
 void screen_put(int line, unsigned int attributes, const char *text)
 {
 	if (line >= LINES)
 		return;
 	attrset(attributes);
-	mvaddnstr(line, 0, text, COLS);
+	put_text(line, 0, text, COLS);
 	attrset(A_NORMAL);
 }
 
@@ -98,12 +120,11 @@ void screen_put_title(const char *left, const char *right)
 {
 	int room = COLS - (int)strlen(right);
 
-	screen_put(0, A_BOLD, left);
 	if (room < 0)
 		room = 0;
 	attrset(A_BOLD);
-	mvaddnstr(0, room ? room - 1 : 0, room ? " " : "", 1);
-	mvaddnstr(0, room, right, COLS - room);
+	put_text(0, 0, left, room ? room - 1 : 0);
+	put_text(0, room, right, COLS - room);
 	attrset(A_NORMAL);
 }
 
@@ -125,12 +146,53 @@ void screen_subject(const struct output *output, int64_t drawn_at_s, char *buf,
 			 output->view->interval_ms / 1000.0);
 }
 
+/* Where the words behind a key begin: "p       freeze"; 0: there is no key. */
+static int find_hanging(const char *text)
+{
+	const char *gap = strstr(text, "  ");
+
+	return gap ? (int)(gap - text) + (int)strspn(gap, " ") : 0;
+}
+
+/* Bytes of the words of @text that fit, at least a part of the first. */
+static int fit_words(const char *text, int width)
+{
+	int len = bytes_of(text, width), end = len;
+
+	if (!text[len])
+		return len;
+	while (end && text[end] != ' ')
+		end--;
+	return end ? end : len;
+}
+
+/* @return the line behind it */
+static int put_wrapped(int line, const char *text)
+{
+	int hanging = find_hanging(text), column = 0;
+
+	if (hanging * 2 > COLS)
+		hanging = 0;
+	do {
+		/* The gap behind a key is no place to break at. */
+		const int head = column ? 0 : hanging;
+		const int len = head + fit_words(text + head, COLS - hanging);
+
+		if (line < LINES - 1)
+			mvaddnstr(line, column, text, len);
+		line++;
+		text += len;
+		text += strspn(text, " ");
+		column = hanging;
+	} while (*text);
+	return line;
+}
+
 void screen_put_help(int line, const char *const *texts, size_t n)
 {
-	for (size_t i = 0; i < n && line + (int)i < LINES - 1; i++) {
-		attrset(A_NORMAL);
-		mvaddstr(line + (int)i, 0, texts[i]);
-	}
+	attrset(A_NORMAL);
+	for (size_t i = 0; i < n; i++)
+		line = put_wrapped(line, texts[i]);
 	screen_put(LINES - 1, A_DIM, "any key goes back");
 }
 

@@ -25,7 +25,7 @@ struct screen_state {
 	size_t first;		    /* row that is shown */
 	bool is_paused, has_help;
 	int64_t drawn_at_s; /* time of day of the last interval; 0: none has ended */
-	char note[160];     /* until a key is pressed; "" */
+	char note[160];	    /* until a key is pressed; "" */
 	char standing[160]; /* what lasts, shown without a note; "" */
 
 	void (*draw)(struct output *output);

@@ -14,8 +14,9 @@ struct netobs_connection;
 struct view_options {
 	struct by by;
 	struct order order;
-	int conns_sort; /* enum conns_sort: the order of connections */
-	uint32_t top;	/* rows at most; 0: no limit */
+	int conns_sort;	    /* enum conns_sort: the order of connections */
+	bool per_interface; /* a row for each point of a connection */
+	uint32_t top;	    /* rows at most; 0: no limit */
 	bool want_names;
 	bool is_file;	      /* records are of a file: there will be an end */
 	uint32_t interval_ms; /* how often records come */

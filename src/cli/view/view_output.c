@@ -13,7 +13,6 @@
 
 #include "base/safe_text.h"
 #include "base/util.h"
-#include "screen.h"
 #include "service/text/human.h"
 
 /* @return whether @spec can be no output at all, and why */
@@ -246,9 +245,13 @@ static void show_outages(struct output_list *outputs)
 	for (size_t i = 0; i < outputs->n; i++)
 		if (describe_outage(&outputs->list[i], text, sizeof(text)))
 			break;
-	for (size_t i = 0; i < outputs->n; i++)
-		if (usable_screen(&outputs->list[i]))
-			screen_stand(&outputs->list[i], text);
+	for (size_t i = 0; i < outputs->n; i++) {
+		const struct screen_kind *screen =
+			usable_screen(&outputs->list[i]);
+
+		if (screen)
+			screen->stand(&outputs->list[i], text);
+	}
 }
 
 void output_list_interval(struct output_list *outputs)

@@ -19,6 +19,8 @@ struct screen_kind {
 	bool (*keys)(struct output *output);
 	/* Show a log line. */
 	void (*note)(struct output *output, const char *message);
+	/* Show what lasts, from the next refresh on; "": no more. */
+	void (*stand)(struct output *output, const char *text);
 };
 
 extern const struct output_kind output_table;	 /* lines */

@@ -2,11 +2,13 @@
 #include "hooks.h"
 
 #include "link_pins.h"
+#include "program_sign.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Programs and jobs ---------------------------------------------------------- */
 
@@ -38,6 +40,19 @@ static int ensure_netns(struct observation *observation, uint16_t index)
 	return err;
 }
 
+/* Without its sign, others may take it for a program that hides packets. NULL: no memory */
+static struct shared_fd *share_program(int fd)
+{
+	const int sign = program_sign_open(fd);
+	struct shared_fd *shared = shared_fd_new(fd);
+
+	if (shared)
+		shared_fd_put_beside(shared, sign < 0 ? -1 : sign);
+	else if (sign >= 0)
+		close(sign);
+	return shared;
+}
+
 static int load_link_programs(const struct observation *observation,
 			      uint16_t index, enum link_kind link, bool is_next,
 			      struct shared_fd *shared[2])
@@ -50,7 +65,7 @@ static int load_link_programs(const struct observation *observation,
 		return err;
 	for (int d = INGRESS; d <= EGRESS; d++) {
 		shared_fd_unref(shared[d]);
-		shared[d] = shared_fd_new(programs.fds[d]);
+		shared[d] = share_program(programs.fds[d]);
 	}
 	return shared[INGRESS] && shared[EGRESS] ? 0 : -ENOMEM;
 }

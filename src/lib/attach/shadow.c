@@ -2,6 +2,7 @@
 #include "shadow.h"
 
 #include "clsact.h"
+#include "program_sign.h"
 #include "host/rtnl.h"
 #include "tcx.h"
 #include "base/util.h"
@@ -51,6 +52,12 @@ struct chain {
 	char names[TCX_PROGRAMS_MAX][16];
 };
 
+static bool has_ours(const struct chain *chain, int i)
+{
+	return *chain->names[i] ? is_ours(chain->names[i]) :
+				  program_sign_is_there(chain->ids[i]);
+}
+
 /* @return how many programs of the chain run before ours */
 static int count_before(const struct shadow_subject *subject,
 			const struct chain *chain)
@@ -59,7 +66,7 @@ static int count_before(const struct shadow_subject *subject,
 		return chain->n;
 	for (int i = chain->n - 1; i >= 0; i--)
 		if (subject->program_id ? chain->ids[i] == subject->program_id :
-					  is_ours(chain->names[i]))
+					  has_ours(chain, i))
 			return i;
 	return 0;
 }
@@ -74,7 +81,7 @@ static void find_tcx(const struct shadow_subject *subject,
 		read_name(chain.ids[i], chain.names[i]);
 	chain.n = count_before(subject, &chain);
 	for (int i = 0; i < chain.n; i++)
-		if (!is_ours(chain.names[i]))
+		if (!has_ours(&chain, i))
 			add_shadow(shadow, NETOBS_SHADOW_TCX, chain.ids[i], 0,
 				   chain.names[i]);
 }

@@ -8,6 +8,7 @@
 struct shared_fd {
 	atomic_int users;
 	int fd;
+	int beside; /* -1: nothing */
 };
 
 struct shared_fd *shared_fd_new(int fd)
@@ -20,7 +21,14 @@ struct shared_fd *shared_fd_new(int fd)
 	}
 	shared->users = 1;
 	shared->fd = fd;
+	shared->beside = -1;
 	return shared;
+}
+
+void shared_fd_put_beside(struct shared_fd *shared, int fd)
+{
+	close_fd(&shared->beside);
+	shared->beside = fd;
 }
 
 struct shared_fd *shared_fd_ref(struct shared_fd *shared)
@@ -35,6 +43,7 @@ void shared_fd_unref(struct shared_fd *shared)
 	if (!shared || atomic_fetch_sub(&shared->users, 1) > 1)
 		return;
 	close_fd(&shared->fd);
+	close_fd(&shared->beside);
 	free(shared);
 }
 

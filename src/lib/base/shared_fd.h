@@ -8,6 +8,9 @@ struct shared_fd;
 /* Takes @fd over, also on failure. NULL: no memory. */
 struct shared_fd *shared_fd_new(int fd);
 
+/* Close @fd with it; -1: nothing. Before others have a reference. */
+void shared_fd_put_beside(struct shared_fd *shared, int fd);
+
 /* Another reference; NULL is fine. */
 struct shared_fd *shared_fd_ref(struct shared_fd *shared);
 

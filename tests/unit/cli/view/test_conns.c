@@ -155,7 +155,7 @@ static void the_column_of_applications_is_in_order(void **state)
 	take_answers(&conns, 2, 5, 20000, 1000);
 	conns_end(&conns, CONNS_BY_APP);
 	assert_order(&conns, 2, 1, 0);
-	conns_layout(&layout, false);
+	conns_layout(&layout, CONNS_BY_APP, false);
 	while (strcmp(layout.columns[app].heading, "APP"))
 		app++;
 	for (int i = 0; i < 3; i++) {
@@ -164,6 +164,45 @@ static void the_column_of_applications_is_in_order(void **state)
 		layout_cells(&layout, &conns.list[i], &cells);
 		assert_string_equal(cells.text[app], shown[i]);
 	}
+	conns_free(&conns);
+}
+
+static void take_at(struct conns *conns, uint32_t ifindex, uint64_t rtt_ns,
+		    int64_t start_ns)
+{
+	take(conns, 0, 100, rtt_ns, 0);
+	conns->list[conns->n - 1].key.ifindex = ifindex;
+	conns->list[conns->n - 1].key.start_ns = start_ns;
+}
+
+/* Of the point with the largest value; another one at the same point is another connection. */
+static void a_connection_is_one_row(void **state)
+{
+	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		conns_begin(&conns);
+		take_at(&conns, 1, 1000, 500);
+		take_at(&conns, 2, 2000, 501);
+		take(&conns, 1, 100, 3000, 0);
+		take_at(&conns, 1, 10, 1);
+		conns_end(&conns, CONNS_BY_RTT);
+		assert_int_equal(conns.n, 4);
+		assert_int_equal(conns.n_shown, 2);
+		assert_int_equal(conns.list[0].ways[CONN_TO_SERVER].rtt.smoothed,
+				 3000);
+		assert_int_equal(conns.list[1].ways[CONN_TO_SERVER].rtt.smoothed,
+				 2000);
+		assert_int_equal(conns.list[1].n_points, 3);
+	}
+	/* What came since the moment before is known of every point. */
+	for (size_t i = 0; i < conns.n; i++)
+		assert_int_equal(conns.list[i].ways[CONN_TO_SERVER].recent_bytes,
+				 0);
+	conns.per_interface = true;
+	conns_sort(&conns, CONNS_BY_RTT);
+	assert_int_equal(conns.n_shown, 4);
 	conns_free(&conns);
 }
 
@@ -181,7 +220,7 @@ static void lines_fit_and_keep_both_round_trip_times(void **state)
 		struct layout layout;
 		struct cells cells;
 
-		conns_layout(&layout, false);
+		conns_layout(&layout, CONNS_BY_RETRANSMITS, false);
 		layout_fit_rows(&layout, conns.list, sizeof(*conns.list),
 				conns.n, width);
 		layout_cells(&layout, conns.list, &cells);
@@ -201,6 +240,7 @@ int main(void)
 		cmocka_unit_test(rows_have_what_came_since_the_moment_before),
 		cmocka_unit_test(rows_are_sorted_by_each_column),
 		cmocka_unit_test(the_column_of_applications_is_in_order),
+		cmocka_unit_test(a_connection_is_one_row),
 		cmocka_unit_test(lines_fit_and_keep_both_round_trip_times),
 	};
 
