@@ -36,7 +36,8 @@ foreach(source ${man_sources})
 			DEPENDS ${source} ${man_members} ${man_headers} VERBATIM)
 	endif()
 	add_custom_command(OUTPUT ${output}
-		COMMAND sh -c "\"$0\" <\"$1\" >\"$2.new\" && mv \"$2.new\" \"$2\""
+		# groff takes quotation marks of headings away.
+		COMMAND sh -c "\"$0\" <\"$1\" >\"$2.raw\" && sed '/^\\.S[HS] /s/\"/\\\\(dq/g' <\"$2.raw\" >\"$2\" && rm \"$2.raw\""
 			${NETOBS_SCDOC} ${complete} ${output}
 		DEPENDS ${complete} VERBATIM)
 	list(APPEND man_pages ${output})

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The environment variables of NetObserv's agent as a configuration. */
+#include "config_import.h"
 #include "service_config.h"
 
 #include <errno.h>
@@ -14,10 +15,7 @@
 
 /* ---- Variables ------------------------------------------------------------------- */
 
-static void report_variable(const char *variable, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void report_variable(const char *variable, const char *format, ...)
+void report_variable(const char *variable, const char *format, ...)
 {
 	va_list args;
 
@@ -28,8 +26,7 @@ static void report_variable(const char *variable, const char *format, ...)
 	fputc('\n', stderr);
 }
 
-/* Without characters that would end a line. */
-static const char *get_variable(const char *variable, const char *otherwise)
+const char *get_variable(const char *variable, const char *otherwise)
 {
 	const char *value = getenv(variable);
 
@@ -141,6 +138,7 @@ static void print_capture(void)
 	static const char *const anchors[] = { "none", NULL,   "head", "first",
 					       "tail", "last", NULL };
 	const char *sampling = get_variable("SAMPLING", "0");
+	const char *action = import_default_action();
 
 	puts("[capture]");
 	print_list("interface", "INTERFACES", "");
@@ -152,6 +150,9 @@ static void print_capture(void)
 		printf("sampling = %s\n", sampling);
 	if (is_true("ENABLE_RTT"))
 		puts("rtt = yes");
+	if (action)
+		printf("default_action = %s\n", action);
+	import_filters();
 	puts("\n[flows]");
 	print_duration("interval", "CACHE_ACTIVE_TIMEOUT");
 }
@@ -178,6 +179,8 @@ static void print_service(void)
 	printf("\n[metrics]\nlisten = %s\n", spec);
 	if (!listen_refuse(spec) && !listen_is_local(spec))
 		puts("listen_any = yes");
+	print_key("tls_cert", "METRICS_TLS_CERT_PATH");
+	print_key("tls_key", "METRICS_TLS_KEY_PATH");
 }
 
 static int print_target(const char *kind)
@@ -293,14 +296,12 @@ static void report_others(void)
 						"ENABLE_IPSEC_TRACKING",
 						"ENABLE_TLS_TRACKING",
 						"ENABLE_OPENSSL_TRACKING",
-						"ENABLE_PCA",
 						"EBPF_PROGRAM_MANAGER_MODE" };
 	static const char *const values[] = {
-		"AGENT_IP_IFACE",	 "AGENT_IP_TYPE",
-		"INTERFACE_IPS",	 "PREFERRED_INTERFACE_FOR_MAC_PREFIX",
-		"GRPC_RECONNECT_TIMER",	 "QUIC_TRACKING_MODE",
-		"METRICS_TLS_CERT_PATH", "METRICS_TLS_KEY_PATH",
-		"METRICS_PREFIX",	 "PPROF_ADDR"
+		"AGENT_IP_IFACE",	"AGENT_IP_TYPE",
+		"INTERFACE_IPS",	"PREFERRED_INTERFACE_FOR_MAC_PREFIX",
+		"GRPC_RECONNECT_TIMER", "QUIC_TRACKING_MODE",
+		"METRICS_PREFIX",	"PPROF_ADDR"
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(features); i++)
@@ -310,10 +311,10 @@ static void report_others(void)
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++)
 		if (get_variable(values[i], NULL))
 			report_variable(values[i], "it has no equal");
-	if (get_variable("FLOW_FILTER_RULES", NULL))
+	if (is_true("ENABLE_PCA"))
 		report_variable(
-			"FLOW_FILTER_RULES",
-			"write [filter \"NAME\"] sections: see netobs.conf(5)");
+			"ENABLE_PCA",
+			"the service sends flows: netobsctl-capture(8) captures packets, also for others over the network");
 }
 
 int config_import(void)

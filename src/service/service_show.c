@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The configuration in effect: as a file that has the same effect, or as JSON. */
+/* The configuration in effect: as a file that has the same effect, but for secrets, or as JSON. */
 #include "service_config.h"
 
 #include <errno.h>
@@ -58,18 +58,78 @@ static void print_header(struct printer *printer, const struct conf_entry *entry
 	       *entry->name ? " \"" : "", entry->name, *entry->name ? "\"" : "");
 }
 
+/* ---- Secrets --------------------------------------------------------------------- */
+
+#define HIDDEN "(hidden)"
+
+static bool ends_with(const char *text, const char *end)
+{
+	const size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(text + len - end_len, end);
+}
+
+/* A key of a sink whose value may be one, and not the name of a file with it. */
+static bool is_secret(const char *key)
+{
+	static const char *const words[] = { "password",
+					     "secret",
+					     "token",
+					     "authorization",
+					     "oauthbearer.config",
+					     "api-key",
+					     "apikey",
+					     "api_key",
+					     "cookie",
+					     ".pem" };
+
+	if (ends_with(key, "_file") || ends_with(key, ".location"))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strcasestr(key, words[i]))
+			return true;
+	return false;
+}
+
+/*
+ * @return @value, or @buf, which is as large as @value and HIDDEN, with a copy that has no password:
+ *         http://USER:PASSWORD@HOST
+ */
+static const char *hide_secret(const char *key, const char *value, char *buf)
+{
+	const char *host = strstr(value, "://"), *at;
+
+	if (is_secret(key))
+		return HIDDEN;
+	host = host ? host + strlen("://") : "";
+	at = host + strcspn(host, "/?#@");
+	if (*at != '@')
+		return value;
+	sprintf(buf, "%.*s" HIDDEN "%s", (int)(host - value), value, at);
+	return buf;
+}
+
 static void print_entry(struct printer *printer, const struct conf_entry *entry)
 {
 	char origin[PATH_MAX + 32] = "default";
+	cleanup_free char *buf = malloc(strlen(entry->value) + sizeof(HIDDEN));
+	struct conf_entry shown = *entry;
+
+	if (!buf) {
+		printer->has_failed = true;
+		return;
+	}
+	if (!strcmp(entry->section, "sink"))
+		shown.value = hide_secret(entry->key, entry->value, buf);
 
 	if (entry->place.file)
 		snprintf(origin, sizeof(origin), "%s:%u", entry->place.file,
 			 entry->place.line);
 	if (printer->is_json) {
-		print_entry_json(printer, entry, origin);
+		print_entry_json(printer, &shown, origin);
 	} else {
 		print_header(printer, entry);
-		printf("# %s\n%s = %s\n", origin, entry->key, entry->value);
+		printf("# %s\n%s = %s\n", origin, entry->key, shown.value);
 	}
 	printer->is_begun = true;
 }

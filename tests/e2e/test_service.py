@@ -143,6 +143,7 @@ class Config(Configured, lab.LabTest):
                      f"password_file = {password}", "tls = yes"):
             self.assertIn(line, lines)
         self.assertEqual("", errors)
+        self.check_filters_of_netobserv()
         lines, _ = self.import_env(EXPORT="ipfix+udp", FLOWS_TARGET_HOST="h",
                                    FLOWS_TARGET_PORT="4739")
         self.assertIn("output = ipfix:udp://h:4739", lines)
@@ -153,6 +154,53 @@ class Config(Configured, lab.LabTest):
                                   env=environment)
             self.assertEqual(1, done.returncode)
             self.assertIn(words, done.stderr)
+
+    def check_filters_of_netobserv(self):
+        target = {"EXPORT": "kafka", "KAFKA_BROKERS": "b"}
+        rules = [{"ip_cidr": "0.0.0.0/0", "action": "Accept", "protocol": "TCP",
+                  "destination_port": 443, "tcp_flags": "SYN"},
+                 {"ip_cidr": "10.0.0.0/8", "action": "Reject", "protocol": "ICMP", "icmp_type": 8,
+                  "direction": "Ingress"},
+                 {"ip_cidr": "192.0.2.0/24", "action": "Accept", "ports": "80,443",
+                  "peer_ip": "198.51.100.1", "sample": 50},
+                 {"action": "Reject", "source_port_range": "1-9", "peer_cidr": "a' or x"}]
+        lines, errors = self.import_env(
+            **target, FLOW_FILTER_RULES=json.dumps(rules), ENABLE_PCA="true",
+            METRICS_ENABLE="1", METRICS_TLS_CERT_PATH="/c", METRICS_TLS_KEY_PATH="/k")
+        self.assertEqual(
+            ["match = net 192.0.2.0/24 and (port 80 or port 443) and host 198.51.100.1",
+             "match = net 10.0.0.0/8 and icmp and icmp[0] == 8",
+             "match = tcp and (dst port 443) and tcp[13] & 18 == 2",
+             "match = (src portrange 1-9)"], [line for line in lines if line[:5] == "match"])
+        self.assertEqual(["accept", "reject", "accept", "reject"],
+                         [line[9:] for line in lines if line[:6] == "action"])
+        for line in "default_action = reject", "sample = 1:50", "tls_cert = /c", "tls_key = /k":
+            self.assertIn(line, lines)
+        for words in "'Ingress'", "check the order", "netobsctl-capture(8)", "is left out":
+            self.assertIn(words, errors)
+        lines, errors = self.import_env(**target, FILTER_IP_CIDR="2001:db8::/32",
+                                        FILTER_ACTION="Reject", FILTER_PROTOCOL="UDP")
+        self.assertIn("match = net 2001:db8::/32 and udp", lines)
+        self.assertIn("default_action = accept", lines)
+        self.assertEqual("", errors)
+
+    def test_show_hides_secrets(self):
+        self.write('[sink "a"]\noutput = https://loki.example/push\n'
+                   "proxy = http://me:hunter2@proxy.example:3128\nheader.Authorization = hunter2\n"
+                   "param.password = hunter2\nparam.user = me\n"
+                   '[sink "b"]\noutput = kafka://b/t\nrdkafka.ssl.key.password = hunter2\n',
+                   self.path)
+        for arguments in ((), ("-o", "json")):
+            code, out, errors = self.config("show", *arguments, self.path)
+            self.assertEqual((0, ""), (code, errors))
+            self.assertNotIn("hunter2", out)
+            self.assertIn("http://(hidden)@proxy.example:3128", out)
+            self.assertEqual(4, out.count("(hidden)"))
+        self.write('[sink "b"]\noutput = kafka://b/t\nrdkafka.sasl.password = hunter2\n', self.path)
+        code, _, errors = self.config("check", self.path)
+        self.assertEqual(1, code)
+        self.assertIn("use password_file", errors)
+        self.assertNotIn("hunter2", errors)
 
     def test_noise(self):
         with open(self.path, "wb") as file:

@@ -86,15 +86,6 @@ const struct output_kind output_alerts = {
 
 /* ---- Sessions ------------------------------------------------------------------- */
 
-enum { NSEC_PER_USEC = 1000 };
-
-static void put_round_trip(char *buf, size_t size, uint64_t ns)
-{
-	const unsigned long long us = ns / NSEC_PER_USEC;
-
-	snprintf(buf, size, "%llu.%03llu ms", us / 1000, us % 1000);
-}
-
 static void put_process(char *buf, size_t size,
 			const struct netobs_session *session)
 {
@@ -129,7 +120,7 @@ static void put_process(char *buf, size_t size,
 	_(type, SESSION_RETRANSMITS, "RETR", right, 1, 0, 5,                    \
 	  human_count(buf, size, row->retransmits))                             \
 	_(type, SESSION_RTT, "RTT", right, 2, 0, 9,                             \
-	  KNOWN(RTT, put_round_trip(buf, size, row->rtt_ns)))                   \
+	  KNOWN(RTT, human_latency(buf, size, row->rtt_ns)))                    \
 	_(type, SESSION_ENDED, "ENDED", left, 0, 0, 7,                          \
 	  snprintf(buf, size, "%s",                                             \
 		   netobs_session_ended_name(row->ended) ?: "-"))

@@ -156,6 +156,8 @@ static const struct property fixed[] = {
 	{ "bootstrap.servers", "the target has the brokers" },
 	{ "metadata.broker.list", "the target has the brokers" },
 	{ "delivery.report.only.error", "deliveries have to be reported" },
+	{ "sasl.password",
+	  "all who read the configuration would know it; write it to a file, and use password_file" },
 	{ "transactional.id", "there are no transactions" },
 	{ "enabled_events", "it is needed as it is" },
 	{ "log.queue", "it is needed as it is" },
