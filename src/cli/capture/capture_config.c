@@ -67,8 +67,8 @@ static const char *find_target_fault(const struct capture_config *config)
 			       "and --keep" :
 			       NULL;
 	if (is_stdout && isatty(STDOUT_FILENO))
-		return "-w: name a file, or redirect standard output; "
-		       "packets are not for a terminal";
+		return "-w: name a file; or, to read packets on this terminal, add "
+		       "'| tcpdump -nr -'";
 	if (config->rotate_bytes && is_stdout)
 		return "--rotate: needs -w FILE; standard output is not rotated";
 	if (config->keep && !config->rotate_bytes)

@@ -155,7 +155,7 @@ static int complain_instead(const struct reader *reader, const char *at,
 {
 	if (!*at)
 		return refuse_rule(reader, at,
-				   "the rule ends where %s is expected",
+				   "the rule ends too early: it lacks %s",
 				   expected);
 	return refuse_rule(reader, at, "'%.*s' is there, and %s is expected",
 			   shown_len(at), at, expected);

@@ -72,7 +72,7 @@ static void note_absent(const struct owners *owners)
 			 strerror(-programs->io_error));
 	if (programs->accept_error)
 		log_info(owners->log,
-			 "processes that accept are not known (session_accept): %s",
+			 "the process that accepts a connection is not known until it sends, receives or closes (no session_accept): %s",
 			 strerror(-programs->accept_error));
 }
 

@@ -279,9 +279,10 @@ static void print_connections(struct json_value status)
 	printf("Connections: %" PRIu64 " of %" PRIu64 " places used",
 	       get_number(connections, "used"), get_number(connections, "max"));
 	print_bytes(", ", get_number(connections, "memory"));
-	printf("; %" PRIu64 " half-open, %" PRIu64 " closed and %" PRIu64
-	       " idle ones gave theirs to others; %" PRIu64
-	       " packets without a place\n",
+	printf("; evicted for others: %" PRIu64 " half-open, %" PRIu64
+	       " closed and %" PRIu64
+	       " idle ones; not measured, as no place was free: %" PRIu64
+	       " packets\n",
 	       get_number(connections, "evicted.half_open"),
 	       get_number(connections, "evicted.closed"),
 	       get_number(connections, "evicted.idle"),
