@@ -19,6 +19,10 @@
  * - the two directions of one namespace, and different namespaces, are stations
  *   of one way: the largest counts.
  *
+ * Of what comes out of a region in which nothing is observed (regions.h), the part counts that did
+ * not go into it. One way leads through a region: of points in several namespaces the largest counts,
+ * of several interfaces of one their sum, unless a bridge in the region may send a copy to each.
+ *
  * The same decides about a flow that was seen nowhere first: address translation
  * gave it another tuple behind the first point.
  *

@@ -15,6 +15,10 @@
  * where nothing of it is, this is the first sight. Where some of it is, or where
  * more than one way leads to it, observe.h decides for each flow.
  *
+ * Namespaces that no interface of ours is in are known as far as links lead (beyond.h). A copy that
+ * a bridge sends by each of several ports was seen when it came in; if it came in unseen, the flow
+ * decides as well.
+ *
  * Namespaces are joined where a veth pair, a VLAN or a macvlan device connects them
  * (IFLA_LINK, IFLA_LINK_NETNSID); others may use the same addresses for something
  * else. Joined ones form a domain.
