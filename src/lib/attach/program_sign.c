@@ -41,7 +41,7 @@ int program_sign_open(int program_fd)
 		return err;
 	fd = open_socket();
 	size = name_of(info.id, &address);
-	/* Nobody accepts: who can connect has the answer. */
+	/* It accepts no connection: that one can connect is the answer. */
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, size) ||
 	    listen(fd, SOMAXCONN))
 		return -errno;

@@ -16,7 +16,7 @@
 const char *own_file_refusal(int dir_fd, const struct stat *info);
 
 /**
- * openat(2) of such a file, which nobody else can write to. New files are for this user alone.
+ * openat(2) of such a file, which no other user can write to. New files are for this user alone.
  *
  * @param flags    beside those that keep it from following links and from waiting
  * @param ret_why  with -EPERM: what is wrong; else unchanged

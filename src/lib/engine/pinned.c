@@ -199,7 +199,7 @@ static bool is_locked_as_before(const struct pinned *pinned)
 }
 
 /*
- * What is locked is the folder of links, which is open to nobody else.
+ * What is locked is the folder of links, which no other user can open.
  * @return 0; -EBUSY: another process has the lock
  */
 static int try_lock(struct pinned *pinned)

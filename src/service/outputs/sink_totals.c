@@ -35,7 +35,7 @@ static void add_sink_stats(struct netobs_sink_stats *sum,
 	add_sink_count(&sum->pending, &stats->pending);
 	for (unsigned int i = 0; i < SINK_REASONS; i++)
 		add_sink_count(&sum->dropped[i], &stats->dropped[i]);
-	/* A spool counts from its beginning, whoever has it. */
+	/* A spool counts from its beginning, across the sinks that have it. */
 	sum->durable_records =
 		max_u64(sum->durable_records, stats->durable_records);
 	sum->pending_ms = max_u64(sum->pending_ms, stats->pending_ms);
@@ -122,7 +122,7 @@ static struct sink_total *add_name(struct sink_total *list, size_t *n,
 
 /* ---- Closed sinks ----------------------------------------------------------------- */
 
-/* Behind all names, if there are more than can be told apart. */
+/* Behind all names, if there are more than have numbers of their own. */
 static const char *name_of_total(const struct sink_totals *totals,
 				 const char *name)
 {
