@@ -127,6 +127,21 @@ class NeighbourTcx(NeighbourTest):
         later.detach()
         self.assertEqual(1, lesser.stop().errors.count("may hide"))
 
+    def test_netobs_is_recognised_however_often_others_look(self):
+        observing = self.observe("--attach", "tcx", "--interval", "0.2")
+        (program,) = bpf.tcx_programs(*self.point, "ingress")
+
+        def look():
+            with self.a, socket.socket(socket.AF_UNIX) as client:
+                client.setblocking(False)
+                return not client.connect_ex(b"\0netobs/program/%d" % program)
+
+        self.assertTrue(look())
+        while look(): # until no connection has room to wait
+            pass
+        lab.wait_for(look, "netobs to accept connections", 30)
+        observing.stop()
+
     @staticmethod
     def send(ns, source, target):
         with traffic.make_socket(ns, socket.SOCK_DGRAM, source) as sender:

@@ -187,6 +187,15 @@ struct program_runs hooks_all_runs(const struct observation *observation)
 	return runs;
 }
 
+void hooks_answer_signs(const struct observation *observation)
+{
+	for (uint32_t n = 0; n < observation->n_netns; n++)
+		for (int i = 0; i < LINK_KINDS; i++)
+			for (int d = INGRESS; d <= EGRESS; d++)
+				program_sign_answer(shared_fd_beside(
+					observation->netns[n].programs[i][d]));
+}
+
 void hooks_programs_done(struct netns_programs *netns)
 {
 	for (int i = 0; i < LINK_KINDS; i++)

@@ -44,6 +44,9 @@ void hooks_count_runs(const struct netns_programs *netns,
 /* Programs that are loaded, and the runs of all that there were. */
 struct program_runs hooks_all_runs(const struct observation *observation);
 
+/* Of all programs: see program_sign_answer(). */
+void hooks_answer_signs(const struct observation *observation);
+
 void hooks_programs_done(struct netns_programs *netns);
 
 /* @return whether the interface @name is selected */

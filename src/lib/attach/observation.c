@@ -453,6 +453,7 @@ void observation_look(struct observation *observation)
 	    now - observation->looked_ns < LOOK_INTERVAL_MS * NSEC_PER_MSEC)
 		return;
 	observation->looked_ns = now;
+	hooks_answer_signs(observation);
 	host_for_each_netif(observation->host, netns, netif)
 		if (netif->hooks && is_attached(&netif->hooks->attachment))
 			hooks_look(observation, netns, netif);

@@ -41,11 +41,18 @@ int program_sign_open(int program_fd)
 		return err;
 	fd = open_socket();
 	size = name_of(info.id, &address);
-	/* It accepts no connection: that one can connect is the answer. */
 	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, size) ||
 	    listen(fd, SOMAXCONN))
 		return -errno;
 	return TAKE_FD(fd);
+}
+
+void program_sign_answer(int sign)
+{
+	int fd;
+
+	while (sign >= 0 && (fd = accept4(sign, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		close(fd);
 }
 
 bool program_sign_is_there(uint32_t program_id)

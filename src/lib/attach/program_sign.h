@@ -12,6 +12,9 @@
 /* @return the socket, which is open as long as the program may be attached; or -errno */
 int program_sign_open(int program_fd);
 
+/* Accept and close the connections of processes that looked: the socket has room for some only. */
+void program_sign_answer(int sign);
+
 /* Whether root, or this user, has such a socket in this network namespace. */
 bool program_sign_is_there(uint32_t program_id);
 

@@ -31,6 +31,11 @@ void shared_fd_put_beside(struct shared_fd *shared, int fd)
 	shared->beside = fd;
 }
 
+int shared_fd_beside(const struct shared_fd *shared)
+{
+	return shared ? shared->beside : -1;
+}
+
 struct shared_fd *shared_fd_ref(struct shared_fd *shared)
 {
 	if (shared)

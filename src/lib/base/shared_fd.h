@@ -11,6 +11,9 @@ struct shared_fd *shared_fd_new(int fd);
 /* Close @fd with it; -1: nothing. Before others have a reference. */
 void shared_fd_put_beside(struct shared_fd *shared, int fd);
 
+/* -1: nothing; also of NULL. */
+int shared_fd_beside(const struct shared_fd *shared);
+
 /* Another reference; NULL is fine. */
 struct shared_fd *shared_fd_ref(struct shared_fd *shared);
 
