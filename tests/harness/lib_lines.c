@@ -157,8 +157,12 @@ static size_t skip_host(const char *text, size_t len)
 
 	len--; /* the bracket */
 	if (!strncmp(text + len, host, strlen(host)) ||
-	    !strncmp(text + len, name, strlen(name)))
-		len = strcspn(text, "\n") - 1;
+	    !strncmp(text + len, name, strlen(name))) {
+		/* The sanitizer's strcspn() looks at all of the text. */
+		while (text[len] && text[len] != '\n')
+			len++;
+		len--;
+	}
 	assert_int_equal(text[len], '}');
 	return len + 1;
 }
