@@ -8,10 +8,8 @@
 #include <unistd.h>
 
 #include <netobs/netobs.h>
-#include <netobs/sink.h>
 #include <netobs/stats.h>
 
-#include "base/safe_text.h"
 #include "base/util.h"
 #include "service/text/human.h"
 
@@ -220,30 +218,13 @@ void output_list_record(struct output_list *outputs,
 		output_record(&outputs->list[i], record);
 }
 
-/* "ipfix:tcp://192.0.2.1: nothing delivered since 04:05:06.789, 370 records wait" @return false: it is not */
-static bool describe_outage(const struct output *output, char *buf, size_t size)
-{
-	const struct netobs_sink *sink = output_as_sink(output);
-	NETOBS_OPTS(netobs_sink_stats, stats);
-	char since[32];
-
-	if (!sink || netobs_sink_stats_get(sink, &stats) < 0 || !stats.outage_ns)
-		return false;
-	human_time(since, sizeof(since), stats.outage_ns);
-	snprintf(buf, size, "%.*s: nothing delivered since %s, %llu records wait",
-		 output_name_len(output), output->spec, since,
-		 (unsigned long long)stats.pending.records);
-	safe_cell(buf);
-	return true;
-}
-
 /* A message of it would be gone at the next refresh; the outage goes on. */
 static void show_outages(struct output_list *outputs)
 {
 	char text[160] = "";
 
 	for (size_t i = 0; i < outputs->n; i++)
-		if (describe_outage(&outputs->list[i], text, sizeof(text)))
+		if (output_describe_outage(&outputs->list[i], text, sizeof(text)))
 			break;
 	for (size_t i = 0; i < outputs->n; i++) {
 		const struct screen_kind *screen =

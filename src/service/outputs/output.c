@@ -13,6 +13,7 @@
 #include <netobs/stats.h>
 
 #include "base/clock_ms.h"
+#include "base/safe_text.h"
 #include "base/suggest.h"
 #include "service/text/human.h"
 
@@ -441,3 +442,19 @@ const struct output_kind output_sink = {
 	.is_pending = has_pending_records,
 	.close = close_sink,
 };
+
+bool output_describe_outage(const struct output *output, char *buf, size_t size)
+{
+	const struct netobs_sink *sink = output_as_sink(output);
+	NETOBS_OPTS(netobs_sink_stats, stats);
+	char since[32];
+
+	if (!sink || netobs_sink_stats_get(sink, &stats) < 0 || !stats.outage_ns)
+		return false;
+	human_time(since, sizeof(since), stats.outage_ns);
+	snprintf(buf, size, "%.*s: nothing delivered since %s, %llu records wait",
+		 output_name_len(output), output->spec, since,
+		 (unsigned long long)stats.pending.records);
+	safe_cell(buf);
+	return true;
+}

@@ -142,4 +142,11 @@ void output_done(struct output *output);
 /* For the kinds: print one line for the user. */
 void output_say(const struct output *output, const char *message);
 
+/*
+ * "ipfix:tcp://192.0.2.1: nothing delivered since 04:05:06.789, 370 records wait"
+ *
+ * @return false: it has no outage
+ */
+bool output_describe_outage(const struct output *output, char *buf, size_t size);
+
 #endif
