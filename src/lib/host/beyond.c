@@ -12,6 +12,7 @@
 enum {
 	BEYOND_MAX = 4096,
 	REFRESH_MAX = 32, /* in a row; each takes some 100 us */
+	LINKS_MAX = 8192, /* of a namespace, whose owner may make any number */
 };
 
 static const int64_t refresh_ns = 2 * NSEC_PER_SEC;
@@ -20,6 +21,7 @@ static const int64_t refresh_ns = 2 * NSEC_PER_SEC;
 
 struct listing {
 	struct netns *netns;
+	uint32_t n;
 	bool is_changed;
 };
 
@@ -29,7 +31,8 @@ static void on_link(void *ctx, const struct nlmsghdr *message)
 	struct rtnl_link link;
 	struct netif *netif;
 
-	if (!rtnl_parse_link(message, &link) || link.deleted)
+	if (!rtnl_parse_link(message, &link) || link.deleted ||
+	    listing->n++ >= LINKS_MAX)
 		return;
 	netif = netifs_ensure(&listing->netns->netifs, link.ifindex);
 	if (!netif)
@@ -46,7 +49,7 @@ static void on_link(void *ctx, const struct nlmsghdr *message)
 static bool list_links(const struct host *host, struct netns *netns)
 {
 	cleanup_fd int fd = peers_open_query(&host->netns[netns->via]);
-	struct listing listing = { netns, false };
+	struct listing listing = { .netns = netns };
 	int err;
 
 	netns->listings++;
@@ -56,6 +59,7 @@ static bool list_links(const struct host *host, struct netns *netns)
 	if (err)
 		log_debug(host->log, "links of namespace %d: %s",
 			  netns->via_nsid, strerror(-err));
+	netns->is_large = listing.n > LINKS_MAX;
 	for (uint32_t i = 0; i < netns->netifs.count; i++) {
 		struct netif *netif = &netns->netifs.items[i];
 
@@ -94,17 +98,19 @@ static bool leads_beyond(const struct netif *netif)
 	       (netif->type == LINK_TYPE_PAIR || netif_has_lower(netif));
 }
 
-/* The namespace is known, and this interface is newer than its list. */
-static void list_missing(const struct host *host, const struct netif *netif)
+/* Where an interface is newer than the list of its namespace. @return whether there are more now */
+static bool list_missing(const struct host *host, const struct netif *netif)
 {
 	struct netns *netns = &host->netns[netif->link_netns];
 
-	if (netns->is_beyond && !netifs_find(&netns->netifs, netif->link))
-		list_links(host, netns);
+	return netns->is_beyond && !netifs_find(&netns->netifs, netif->link) &&
+	       list_links(host, netns);
 }
 
-static void explore_netns(struct host *host, uint16_t index)
+/* @return whether a namespace that has been explored is to be explored again */
+static bool explore_netns(struct host *host, uint16_t index)
 {
+	bool is_again = false;
 	/* Pointers to namespaces become invalid, those to interfaces do not. */
 	struct netifs netifs = host->netns[index].netifs;
 
@@ -120,16 +126,23 @@ static void explore_netns(struct host *host, uint16_t index)
 				host, netns->is_beyond ? netns->via : index,
 				netif->link_nsid);
 		else
-			list_missing(host, netif);
+			is_again |= list_missing(host, netif);
 	}
+	return is_again;
 }
 
 void beyond_explore(struct host *host)
 {
+	bool is_again = host->looks_beyond;
+
 	/* Those that are found are explored in turn. */
-	for (uint32_t i = 0; host->looks_beyond && i < host->n_netns; i++)
-		if (host->netns[i].rtnl_fd >= 0 || host->netns[i].is_beyond)
-			explore_netns(host, i);
+	while (is_again) {
+		is_again = false;
+		for (uint32_t i = 0; i < host->n_netns; i++)
+			if (host->netns[i].rtnl_fd >= 0 ||
+			    host->netns[i].is_beyond)
+				is_again |= explore_netns(host, i);
+	}
 }
 
 bool beyond_refresh(struct host *host)
@@ -143,7 +156,8 @@ bool beyond_refresh(struct host *host)
 
 		host->refreshed = (host->refreshed + 1U) % n;
 		netns = &host->netns[host->refreshed];
-		if (!netns->is_beyond || netns->listed_ns > before_ns)
+		if (!netns->is_beyond || netns->is_large ||
+		    netns->listed_ns > before_ns)
 			continue;
 		is_changed |= list_links(host, netns);
 		listed++;

@@ -30,6 +30,7 @@ struct netns {
 	uint16_t via;	/* the followed namespace whose id for it is via_nsid */
 	int32_t via_nsid;
 	int64_t listed_ns;
+	bool is_large; /* it is not listed again */
 
 	/* See topology.h. */
 	uint16_t domain;	   /* the lowest namespace of it */
