@@ -419,9 +419,9 @@ NETOBS_API int netobs_rule_sampled_out_get(const struct netobs *ctx,
  * are read to their ends all the same. A flow that is in several files is one flow; none has
  * MAC addresses unless all files have Ethernet headers.
  *
- * Where pcapng names the interface of each packet, @p interfaces and @p exclude select; all are
- * counted without them, and a packet that passed several interfaces is counted at each, with a
- * warning. Another warning has the number of packets that a capture cut before their ports.
+ * Where pcapng names the interface of each packet, @p interfaces and @p exclude select, and a packet
+ * that passed several of them counts once, unless NETOBS_PER_INTERFACE is set. A warning has the number
+ * of packets that a capture cut before their ports.
  *
  * Files: pcap and pcapng, of link types Ethernet, raw IP, Linux cooked v1 and
  * v2, BSD null and loop. Needs the privileges of netobs_start() but attaches

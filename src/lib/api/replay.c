@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "capture/capture_file.h"
+#include "capture/crossings.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,8 +15,8 @@ struct source {
 	struct capture_file file;
 	struct frame frame;
 	bool has_frame;
-	const char *interface; /* of an earlier packet that was counted */
-	bool has_several;      /* interfaces */
+	struct crossings *crossings; /* NULL: the file names no interface */
+	uint64_t n_again; /* packets that an earlier interface had, not counted */
 };
 
 struct replay {
@@ -147,15 +148,16 @@ static struct source *find_earliest(const struct replay *replay)
 	return first;
 }
 
-/* One that crossed several interfaces is in the file several times: the user has to choose. */
-static void note_interface(struct source *source)
+/* Without memory, it is counted at each interface. */
+static bool is_again(const struct replay *replay, struct source *source)
 {
-	const char *interface = source->frame.interface;
-
-	if (source->interface && interface &&
-	    strcmp(source->interface, interface) != 0)
-		source->has_several = true;
-	source->interface = interface;
+	if (!source->frame.interface ||
+	    replay->ctx->opts.flags & NETOBS_PER_INTERFACE)
+		return false;
+	if (!source->crossings)
+		source->crossings = crossings_new();
+	return source->crossings &&
+	       crossings_is_again(source->crossings, &source->frame);
 }
 
 static bool is_selected(struct replay *replay, const struct frame *frame)
@@ -174,7 +176,10 @@ static int replay_frame(struct replay *replay, struct source *source)
 
 	if (!is_selected(replay, &source->frame))
 		return 0;
-	note_interface(source);
+	if (is_again(replay, source)) {
+		source->n_again++;
+		return 0;
+	}
 	replay->n_cut += source->frame.is_cut;
 	drain_until(replay, source->frame.ns);
 	if (is_refused(&source->frame)) {
@@ -285,10 +290,11 @@ static void warn_of_gaps(const struct replay *replay)
 			    "%llu packets were left out: their files do not say which interface they passed, as pcapng does",
 			    (unsigned long long)replay->n_unnamed);
 	for (size_t i = 0; i < replay->n_sources; i++)
-		if (replay->sources[i].has_several)
-			log_warning(log,
-				    "%s has packets of several interfaces: one that passed two of them is counted twice, unless one is selected",
-				    replay->sources[i].file.path);
+		if (replay->sources[i].n_again)
+			log_info(log,
+				 "%s has %llu packets again, at further interfaces",
+				 replay->sources[i].file.path,
+				 (unsigned long long)replay->sources[i].n_again);
 }
 
 /* NULL: all. */
@@ -302,8 +308,10 @@ static const struct selected *find_selected(const struct netobs *ctx)
 
 static void replay_done(struct replay *replay)
 {
-	for (size_t i = 0; i < replay->n_sources; i++)
+	for (size_t i = 0; i < replay->n_sources; i++) {
+		crossings_free(replay->sources[i].crossings);
 		capture_file_close(&replay->sources[i].file);
+	}
 	free(replay->sources);
 	programs_close(&replay->programs);
 	/* The context keeps the pipeline for its statistics, but not this. */
