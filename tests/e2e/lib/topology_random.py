@@ -211,7 +211,9 @@ def observe(topology, rng):
         for crossing in walk.crossings))
     if rng.random() < 0.5 and not has_twins(topology):
         observe_any(topology, rng, crossed)
-        return
+        if not has_several_tags(topology):
+            return
+        topology.is_clear, topology.ways = True, (IN, OUT)
     nodes = list(dict.fromkeys(device.ns for device in crossed))
     how = rng.choice(("one namespace", "namespaces", "interfaces", "all"))
     if how == "one namespace":
@@ -245,6 +247,15 @@ def has_twins(topology):
     senders = {(networks[flow.node], flow.flow, flow.node)
                for flow in topology.flows if flow.flow.src != flow.flow.dst}
     return len({one[:2] for one in senders}) < len(senders)
+
+
+def has_several_tags(topology):
+    """
+    Whether a tuple enters by several VLANs, each of which is a flow: to which of them packets
+    belong that are seen further on, without a tag, shows only if all of their way is observed.
+    """
+    return any(len(total.entries) > 1
+               for total in topology_truth.expected(topology).values())
 
 
 def observe_any(topology, rng, crossed):
