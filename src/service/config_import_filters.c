@@ -89,21 +89,29 @@ static void add_part(char match[MATCH_MAX], const char *part)
 	snprintf(match + len, MATCH_MAX - len, "%s%s", len ? " and " : "", part);
 }
 
-static void add_protocol(const struct rule *rule, char match[MATCH_MAX])
+/* @names: @n values of the member, each followed by the expression for it. */
+static void add_named(const struct rule *rule, const char *member,
+		      const char *const *names, size_t n, char match[MATCH_MAX])
 {
-	static const char *const names[] = { "TCP",    "tcp",  "UDP",  "udp",
-					     "SCTP",   "sctp", "ICMP", "icmp",
-					     "ICMPv6", "icmp6" };
 	char text[TEXT_MAX];
 
-	get_member(rule, "protocol", text);
-	for (size_t i = 0; i < ARRAY_SIZE(names); i += 2)
+	get_member(rule, member, text);
+	for (size_t i = 0; i < n; i += 2)
 		if (!strcasecmp(names[i], text)) {
 			add_part(match, names[i + 1]);
 			return;
 		}
 	if (*text)
-		report_variable(RULES, "protocol '%s' has no equal", text);
+		report_variable(RULES, "%s '%s' has no equal", member, text);
+}
+
+static void add_protocol(const struct rule *rule, char match[MATCH_MAX])
+{
+	static const char *const names[] = { "TCP",    "tcp",  "UDP",  "udp",
+					     "SCTP",   "sctp", "ICMP", "icmp",
+					     "ICMPv6", "icmp6" };
+
+	add_named(rule, "protocol", names, ARRAY_SIZE(names), match);
 }
 
 /* Of "80", "80-90" or "80,443". @way: "src ", "dst " or "" */
@@ -174,16 +182,8 @@ static void add_flags(const struct rule *rule, char match[MATCH_MAX])
 					     "ECE",	"tcp[13] & 64 != 0",
 					     "CWR",	"tcp[13] & 128 != 0",
 					     "ACK",	"tcp[13] & 23 == 16" };
-	char text[TEXT_MAX];
 
-	get_member(rule, "tcp_flags", text);
-	for (size_t i = 0; i < ARRAY_SIZE(flags); i += 2)
-		if (!strcasecmp(flags[i], text)) {
-			add_part(match, flags[i + 1]);
-			return;
-		}
-	if (*text)
-		report_variable(RULES, "tcp_flags '%s' has no equal", text);
+	add_named(rule, "tcp_flags", flags, ARRAY_SIZE(flags), match);
 }
 
 static void add_address(const struct rule *rule, const char *key,

@@ -145,7 +145,7 @@ static __always_inline void gaps_forget(struct conn_stats *stats, __u32 acked)
 	stats->unlisted = gap_part(&stats->unlisted, acked, stats->unlisted.end);
 }
 
-/* Negative: @acked covers a gap of the list, so what is missing came to its receiver, but not here. */
+/* Negative: @acked covers a listed gap: its data came to the receiver, and did not pass here. */
 static __always_inline __s32 gaps_missed(const struct conn_stats *stats,
 					 __u32 acked)
 {

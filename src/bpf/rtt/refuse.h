@@ -8,8 +8,8 @@
  *	an acknowledgment of what was sent, and up to one window behind the newest one,
  *	RST with the next number, a SYN that was sent before.
  *
- * What is behind may have been sent again; the receiver refuses that, too, and nothing here tells it
- * from a guess. The window is the largest that was seen, and WINDOW_LEAST at least. Without both SYNs, its
+ * A segment with older numbers may be a retransmission. Its receiver refuses it as well, and nothing
+ * here distinguishes it from a forged one. The window is the largest that was seen, and WINDOW_LEAST at least. Without both SYNs, its
  * scale is not known, nor how much was sent before: data and acknowledgments may be WINDOW_UNKNOWN
  * ahead or behind.
  *
@@ -70,7 +70,7 @@ static __always_inline bool is_answer(const struct connection *conn, int dir,
 /*
  * Of a segment that is_another() is true for: the receiver of a SYN for an open connection asks whether
  * the other end is still there (RFC 5961, 4). If it is not, a RST follows, or the SYN+ACK that answers
- * this SYN. Where the other direction is not in sight, the SYN comes again, or data follows it.
+ * this SYN. If the other direction is not observed, the SYN is sent again, or data follows it.
  */
 static __always_inline bool is_stray(const struct connection *conn, int dir,
 				     const struct segment *segment)
