@@ -178,7 +178,7 @@ static void drains_and_what_crosses_interfaces_are_counted(void **state)
 	uint64_t sum = 0;
 
 	context_start(f, LONG_MS);
-	lab_deliver(PORT, 10);
+	lab_send(PORT, 10);
 	netobs_drain(f->ctx);
 	assert_int_equal(netobs_interfaces(f->ctx, take_interface, &lo, all), 0);
 	for (int direction = 0; direction < NETOBS_DIRECTIONS; direction++) {

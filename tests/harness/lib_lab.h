@@ -41,11 +41,11 @@ bool lab_is_bare(const char *interface);
 /* What work is divided by where an emulated machine would take minutes; else 1. */
 uint32_t lab_shrink(void);
 
-/* @n UDP datagrams of 100 bytes to @port of the loopback, one flow. */
+/**
+ * @n UDP datagrams of 100 bytes to @port of the loopback, one flow. Returns when all of them
+ * have come in, which on a loaded machine is some time later than they were sent.
+ */
 void lab_send(uint16_t port, uint32_t n);
-
-/** lab_send(), and wait until all packets have come in: on a loaded machine, some time later. */
-void lab_deliver(uint16_t port, uint32_t n);
 
 enum { LAB_BYTES = 128 }; /* of each, from the IP header on */
 
