@@ -167,14 +167,16 @@ bool beyond_refresh(struct host *host)
 
 void beyond_forget(struct host *host)
 {
-	for (uint32_t i = 0; host->n_beyond && i < host->n_netns; i++) {
+	if (!host->n_beyond)
+		return;
+	for (uint32_t i = 0; i < host->n_netns; i++) {
 		struct netns *netns = &host->netns[i];
 
 		if (!netns->is_beyond)
 			continue;
 		netns->is_beyond = false;
 		netifs_done(&netns->netifs);
-		peers_forget(host, i, false);
-		host->n_beyond--;
 	}
+	host->n_beyond = 0;
+	peers_forget_unfollowed(host);
 }

@@ -134,6 +134,20 @@ void peers_forget(struct host *host, uint16_t netns, bool is_same)
 	host->netns[netns].n_nsids = 0;
 }
 
+void peers_forget_unfollowed(struct host *host)
+{
+	for (uint32_t i = 0; i < host->n_netns; i++) {
+		struct netns *netns = &host->netns[i];
+
+		for (uint32_t other = 0; other < netns->n_nsids; other++)
+			if (host->netns[other].rtnl_fd < 0)
+				netns->nsids[other] = NSID_UNASKED;
+		if (netns->rtnl_fd < 0)
+			netns->n_nsids = 0;
+		forget_links(host, &netns->netifs, NETNS_NONE);
+	}
+}
+
 /* ---- Namespaces that are not followed -------------------------------------------------- */
 
 uint32_t peers_inode(const struct host *host, const struct netns *netns,

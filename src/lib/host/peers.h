@@ -23,6 +23,9 @@ void peers_resolve(const struct host *host, struct netns *netns,
  */
 void peers_forget(struct host *host, uint16_t netns, bool is_same);
 
+/* Namespaces that are not followed may be other ones than before. */
+void peers_forget_unfollowed(struct host *host);
+
 /*
  * Pairs also lead to namespaces that are not followed, such as those of containers. These are
  * known as soon as something has a descriptor of them.
