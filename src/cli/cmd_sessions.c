@@ -41,7 +41,7 @@ static const struct args_command command = {
 	.name = "sessions",
 	.summary = "Show the TCP connections of this host when they end, with their processes",
 	.options = options,
-	.positional = "sessions takes no operands",
+	.positional = "sessions takes no FILTER; see --pid and --comm",
 };
 
 struct session {

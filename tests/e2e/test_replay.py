@@ -205,6 +205,19 @@ class Replay(lab.LabTest):
         self.assertEqual((0, []), (result.code, result.records))
         self.assertIn(f"{len(packets)} packets were left out", result.errors)
 
+    def test_both_directions_of_an_interface_of_pcapng(self):
+        """As the loopback has them, or a router with one interface."""
+        packets = conversation()
+        whole = truth.sums(self.save(capfile.pcap(capfile.ETHERNET, packets)))
+        for order in "<", ">":
+            for ways in (2, 1), (1, 2), (1,):
+                path = self.save(capfile.pcapng(
+                    [(capfile.ETHERNET, 9)],
+                    [(at + i, 0, frame, way) for at, frame in packets
+                     for i, way in enumerate(ways)], order=order, names=("lo",)))
+                with self.subTest(order=order, ways=ways):
+                    self.assert_truth(self.replay(path), whole)
+
     def test_a_router_between_interfaces_of_pcapng(self):
         """It changes what routers do; packets with the same content, and losses, at random."""
         seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))

@@ -2,7 +2,6 @@
 #include "capture_file.h"
 
 #include "bpf/parse/headers.h"
-#include "file_interfaces.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -194,7 +193,8 @@ int capture_file_next(struct capture_file *file, struct frame *ret_frame)
 	if (ret == 1) {
 		file->packets++;
 		build_frame(file, header, data, ret_frame);
-		ret_frame->interface = file_interfaces_next(file->interfaces);
+		ret_frame->interface = file_interfaces_next(file->interfaces,
+							    &ret_frame->passed);
 		return 1;
 	}
 	if (ret == PCAP_ERROR_BREAK) /* end of file */

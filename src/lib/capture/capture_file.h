@@ -4,6 +4,7 @@
 #define NETOBS_CAPTURE_CAPTURE_FILE_H
 
 #include "base/log.h"
+#include "file_interfaces.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +27,7 @@ struct frame {
 	uint32_t wire_len; /* before the capture cut it */
 	bool is_cut;
 	const char *interface; /* as long as its file; NULL: the file does not say */
+	enum passed passed;
 	uint8_t bytes[FRAME_MAX];
 };
 

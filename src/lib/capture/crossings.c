@@ -11,7 +11,7 @@
 enum {
 	SETS = 1 << 13, /* a packet passes all interfaces before so many others have come */
 	WAYS = 4,
-	INTERFACES = 8, /* further ones see packets again */
+	POINTS = 16, /* further ones see packets again */
 	CONTENT_MAX = FRAME_MAX + 2 * sizeof(uint64_t), /* with its length */
 };
 
@@ -22,10 +22,11 @@ struct content {
 	uint64_t hash;
 	int64_t ns; /* of the last; 0: none yet */
 	uint32_t counted;
-	struct passed {
+	struct passes {
 		const char *interface;
+		enum passed passed;
 		uint32_t packets;
-	} passed[INTERFACES];
+	} points[POINTS];
 };
 
 struct crossings {
@@ -117,16 +118,20 @@ static struct content *find_content(struct crossings *crossings, uint64_t hash,
 	return oldest;
 }
 
-/* NULL: there is no room for another interface. */
-static struct passed *find_passed(struct content *content, const char *interface)
+/* NULL: there is no room for another interface or direction. */
+static struct passes *find_point(struct content *content,
+				 const struct frame *frame)
 {
-	for (int i = 0; i < INTERFACES; i++) {
-		struct passed *passed = &content->passed[i];
+	for (int i = 0; i < POINTS; i++) {
+		struct passes *point = &content->points[i];
 
-		if (!passed->interface)
-			passed->interface = interface;
-		if (!strcmp(passed->interface, interface))
-			return passed;
+		if (!point->interface) {
+			point->interface = frame->interface;
+			point->passed = frame->passed;
+		}
+		if (!strcmp(point->interface, frame->interface) &&
+		    point->passed == frame->passed)
+			return point;
 	}
 	return NULL;
 }
@@ -135,11 +140,11 @@ bool crossings_is_again(struct crossings *crossings, const struct frame *frame)
 {
 	struct content *content = find_content(
 		crossings, hash_content(crossings, frame), frame->ns);
-	struct passed *passed = find_passed(content, frame->interface);
+	struct passes *point = find_point(content, frame);
 
 	content->ns = frame->ns;
-	if (!passed || ++passed->packets <= content->counted)
+	if (!point || ++point->packets <= content->counted)
 		return true;
-	content->counted = passed->packets;
+	content->counted = point->packets;
 	return false;
 }

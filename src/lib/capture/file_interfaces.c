@@ -18,9 +18,12 @@ enum {
 	BLOCK_SECTION = 0x0a0d0d0a,
 	ORDER_MAGIC = 0x1a2b3c4d,
 	OPTION_END = 0,
-	OPTION_NAME = 2,
+	OPTION_NAME = 2,  /* of an interface */
+	OPTION_FLAGS = 2, /* of a packet */
+	FLAGS_DIRECTION = 3,
 	HEAD_LEN = 12, /* type, length, and the first word: all that most blocks need */
-	BLOCK_MAX = 64 << 10, /* of the description of an interface, longer ones have no name */
+	PACKET_LEN = 28,       /* of a packet's block, before the packet */
+	BLOCK_MAX = 512 << 10, /* of longer ones, no option is read */
 	NAMES_MAX = 4096,
 	QUEUE_START = 64,
 };
@@ -36,8 +39,11 @@ struct file_interfaces {
 	char *names[NAMES_MAX]; /* of all sections; "": the interface has none */
 	size_t n_names, section; /* the first one of this section */
 
-	/* Of packets that libpcap has not returned yet: a ring of indexes of names. */
-	uint32_t *queue;
+	/* Packets that libpcap has not returned yet: a ring. */
+	struct passage {
+		uint32_t name; /* its index */
+		enum passed passed;
+	} * queue;
 	size_t size, first, n;
 };
 
@@ -60,7 +66,7 @@ static uint16_t read_half(const struct file_interfaces *in, size_t at)
 static bool grow_queue(struct file_interfaces *in)
 {
 	const size_t size = in->size ? 2 * in->size : QUEUE_START;
-	uint32_t *queue = calloc(size, sizeof(*queue));
+	struct passage *queue = calloc(size, sizeof(*queue));
 
 	if (!queue)
 		return false;
@@ -73,38 +79,62 @@ static bool grow_queue(struct file_interfaces *in)
 	return true;
 }
 
-static void note_packet(struct file_interfaces *in, uint32_t id)
+static void note_packet(struct file_interfaces *in, uint32_t id,
+			enum passed passed)
 {
 	if (in->n == in->size && !grow_queue(in)) {
 		in->is_other = true;
 		return;
 	}
-	in->queue[(in->first + in->n++) % in->size] = (uint32_t)in->section + id;
+	in->queue[(in->first + in->n++) % in->size] =
+		(struct passage){ (uint32_t)in->section + id, passed };
+}
+
+/* Of the options from @at on, the value of that with @code. @return NULL: there is none */
+static const char *find_option(const struct file_interfaces *in, size_t at,
+			       uint16_t code, size_t *ret_len)
+{
+	while (at + 4 <= in->block.len) {
+		const uint16_t found = read_half(in, at),
+			       size = read_half(in, at + 2);
+
+		if (found == OPTION_END || at + 4 + size > in->block.len)
+			break;
+		*ret_len = size;
+		if (found == code)
+			return in->block.bytes + at + 4;
+		at += 4 + size + (-size & 3);
+	}
+	return NULL;
 }
 
 /* The options are behind link type and snapshot length. */
 static void note_interface(struct file_interfaces *in)
 {
-	const char *name = "";
 	size_t len = 0;
+	const char *name = find_option(in, HEAD_LEN + 4, OPTION_NAME, &len);
 
-	for (size_t at = HEAD_LEN + 4; at + 4 <= in->block.len;) {
-		const uint16_t code = read_half(in, at),
-			       size = read_half(in, at + 2);
-
-		if (code == OPTION_END || at + 4 + size > in->block.len)
-			break;
-		if (code == OPTION_NAME) {
-			name = in->block.bytes + at + 4;
-			len = size;
-		}
-		at += 4 + size + (-size & 3);
-	}
 	if (in->n_names == NAMES_MAX ||
-	    !(in->names[in->n_names] = strndup(name, len)))
+	    !(in->names[in->n_names] = name ? strndup(name, len) : strdup("")))
 		in->is_other = true;
 	else
 		in->n_names++;
+}
+
+/* The options are behind the packet, which is filled up to words. */
+static enum passed read_passed(const struct file_interfaces *in)
+{
+	size_t len = 0;
+	const char *flags;
+
+	if (in->block.len < PACKET_LEN)
+		return PASSED_EITHER;
+	flags = find_option(in,
+			    PACKET_LEN + ((size_t)read_word(in, 20) + 3) / 4 * 4,
+			    OPTION_FLAGS, &len);
+	return flags && len == sizeof(uint32_t) ?
+		       read_word(in, flags - in->block.bytes) & FLAGS_DIRECTION :
+		       PASSED_EITHER;
 }
 
 static void end_block(struct file_interfaces *in)
@@ -114,11 +144,11 @@ static void end_block(struct file_interfaces *in)
 	if (type == BLOCK_INTERFACE)
 		note_interface(in);
 	else if (type == BLOCK_PACKET)
-		note_packet(in, read_word(in, 8));
+		note_packet(in, read_word(in, 8), read_passed(in));
 	else if (type == BLOCK_OLD_PACKET)
-		note_packet(in, read_half(in, 8));
+		note_packet(in, read_half(in, 8), PASSED_EITHER);
 	else if (type == BLOCK_SIMPLE_PACKET)
-		note_packet(in, 0);
+		note_packet(in, 0, PASSED_EITHER);
 	in->skip = (read_word(in, 4) + 3) / 4 * 4 - in->block.len;
 	in->block.len = 0;
 	in->want = HEAD_LEN;
@@ -141,7 +171,8 @@ static void read_head(struct file_interfaces *in)
 	total = read_word(in, 4);
 	if (total < HEAD_LEN)
 		in->is_other = true;
-	else if (type == BLOCK_INTERFACE && total <= BLOCK_MAX)
+	else if ((type == BLOCK_INTERFACE || type == BLOCK_PACKET) &&
+		 total <= BLOCK_MAX)
 		in->want = total;
 }
 
@@ -217,14 +248,19 @@ void file_interfaces_free(struct file_interfaces *in)
 	free(in);
 }
 
-const char *file_interfaces_next(struct file_interfaces *in)
+const char *file_interfaces_next(struct file_interfaces *in,
+				 enum passed *ret_passed)
 {
-	uint32_t name;
+	struct passage next;
 
+	*ret_passed = PASSED_EITHER;
 	if (!in->n)
 		return NULL;
-	name = in->queue[in->first];
+	next = in->queue[in->first];
 	in->first = (in->first + 1) % in->size;
 	in->n--;
-	return name < in->n_names && *in->names[name] ? in->names[name] : NULL;
+	*ret_passed = next.passed;
+	return next.name < in->n_names && *in->names[next.name] ?
+		       in->names[next.name] :
+		       NULL;
 }

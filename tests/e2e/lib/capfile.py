@@ -55,7 +55,8 @@ def _block(order, kind, body):
 def pcapng(interfaces, packets, order="<", snap=0, names=()):
     """
     @interfaces: [(link type, decimal digits of a second's fraction)];
-    @names: of interfaces; @packets: [(ns since 1970, interface number, bytes)]
+    @names: of interfaces; @packets: [(ns since 1970, interface number, bytes)] or, with
+    epb_flags, [(ns since 1970, interface number, bytes, flags)]
     """
     out = [_block(order, 0x0a0d0d0a, struct.pack(
         order + "IHHq", 0x1a2b3c4d, 1, 0, -1))]
@@ -68,10 +69,12 @@ def pcapng(interfaces, packets, order="<", snap=0, names=()):
         resolution += struct.pack(order + "HH", 0, 0)
         out.append(_block(order, 1, struct.pack(order + "HHI", kind, 0, snap) +
                           resolution))
-    for at, number, data in packets:
+    for at, number, data, *flags in packets:
         stamp = at // 10 ** (9 - interfaces[number][1])
         kept = data[:snap or None]
+        options = bytes(-len(kept) % 4) + struct.pack(
+            order + "HHIHH", 2, 4, *flags, 0, 0) if flags else b""
         out.append(_block(order, 6, struct.pack(
             order + "IIIII", number, stamp >> 32, stamp & 0xffffffff,
-            len(kept), len(data)) + kept))
+            len(kept), len(data)) + kept + options))
     return b"".join(out)
