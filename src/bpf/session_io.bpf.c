@@ -13,20 +13,23 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Of a socket of UDP, that several threads may use in turn, only the process matters. */
+/*
+ * Of a socket of UDP, that several threads may use in turn, only the process matters. Each call of a
+ * socket comes here: the members of the task are read one by one, where a helper takes 10 to 20 ns.
+ */
 static __always_inline bool is_same(const struct session_owner *owner,
 				    bool any_thread)
 {
+	const struct task_struct *task = bpf_get_current_task_btf();
 	const __u64 *known = (const __u64 *)owner->comm;
-	__u64 comm[SESSION_COMM_LEN / sizeof(__u64)];
-	__u64 other = owner->pid_tgid ^ bpf_get_current_pid_tgid();
+	const __u64 *comm = (const __u64 *)task->comm;
 
-	if (owner->by != SESSION_BY_USING || (any_thread ? other >> 32 : other) ||
-	    owner->uid != (__u32)bpf_get_current_uid_gid() ||
-	    owner->cgroup_id != bpf_get_current_cgroup_id() ||
-	    bpf_get_current_comm(comm, sizeof(comm)))
-		return false;
-	return comm[0] == known[0] && comm[1] == known[1];
+	return owner->by == SESSION_BY_USING &&
+	       owner->pid_tgid >> 32 == (__u32)task->tgid &&
+	       (any_thread || (__u32)owner->pid_tgid == (__u32)task->pid) &&
+	       owner->uid == task->cred->uid.val &&
+	       owner->cgroup_id == task->cgroups->dfl_cgrp->kn->id &&
+	       comm[0] == known[0] && comm[1] == known[1];
 }
 
 /* Sockets that are not connected have no owner; closed ones, if it is not known yet. */
