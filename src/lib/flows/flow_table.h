@@ -255,6 +255,13 @@ static inline void volume_max(struct volume *to, const struct volume *from)
 						       from->l2_bytes;
 }
 
+static inline void volume_subtract(struct volume *from, const struct volume *part)
+{
+	from->packets -= part->packets;
+	from->bytes -= part->bytes;
+	from->l2_bytes -= part->l2_bytes;
+}
+
 /* Not below 0. */
 static inline struct volume volume_less(struct volume from,
 					const struct volume *part)

@@ -536,9 +536,30 @@ static bool resolve_strays(struct merge *merge)
 }
 
 /*
- * Report the flow if it is due. Interfaces that became a stack may make a total smaller
- * than what was exported. Returns whether the flow stays in the table.
+ * Interfaces that became a stack may make a total smaller than what was exported. As many
+ * packets with other bytes are another sight of packets that are not the same: no record can
+ * have the difference.
  */
+static struct volume total_of(const struct flow *flow, const struct host *host)
+{
+	struct volume total;
+
+	observe_total(flow, host, &total);
+	if (total.packets <= flow->exported.packets)
+		return flow->exported;
+	volume_max(&total, &flow->exported);
+	return total;
+}
+
+/* Fewer bytes than those of first sights are possible, too: the sum balances whatever comes. */
+static void infer(struct volume *inferred, const struct flow *flow,
+		  const struct volume *total)
+{
+	volume_add(inferred, total);
+	volume_subtract(inferred, &flow->entered);
+}
+
+/* Report the flow if it is due. Returns whether the flow stays in the table. */
 static bool sweep_flow(void *ctx, struct flow *flow)
 {
 	int reason = flow->fresh ? why_report(ctx, flow) : 0;
@@ -550,20 +571,17 @@ static bool sweep_flow(void *ctx, struct flow *flow)
 		flow_expand(&full, flow);
 		flow = &full;
 	}
-	observe_total(flow, merge->host, &total);
-	volume_max(&total, &flow->exported);
+	total = total_of(flow, merge->host);
 	part = volume_less(total, &flow->exported);
 	if (reason)
 		report_delta(merge, flow, &part, reason);
 	if (flow->fresh || may_return(merge, flow)) {
 		part = volume_less(total, &flow->exported);
 		volume_add(&merge->unreported, &part);
-		part = volume_less(total, &flow->entered);
-		volume_add(&merge->inferred_now, &part);
+		infer(&merge->inferred_now, flow, &total);
 		return true;
 	}
-	part = volume_less(flow->exported, &flow->entered);
-	volume_add(&merge->inferred_gone, &part);
+	infer(&merge->inferred_gone, flow, &flow->exported);
 	return false;
 }
 

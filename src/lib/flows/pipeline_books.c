@@ -201,6 +201,16 @@ static struct netobs_count to_count(const struct volume *volume)
 	return (struct netobs_count){ volume->packets, volume->bytes };
 }
 
+/* Of as many packets, fewer bytes may be counted than their first sights had. */
+static struct netobs_count count_inferred(const struct merge *merge)
+{
+	struct netobs_count inferred = to_count(&merge->inferred);
+
+	if ((int64_t)inferred.bytes < 0)
+		inferred.bytes = 0;
+	return inferred;
+}
+
 static struct netobs_stats sum_up_stats(const struct pipeline *pipeline)
 {
 	/* Else a later drain, or the next process, reads the rest. */
@@ -240,7 +250,7 @@ static struct netobs_stats sum_up_stats(const struct pipeline *pipeline)
 	count_add(rest, &merge->pending);
 	for (int g = 0; g < GENERATIONS; g++)
 		count_add(rest, &pipeline->unread[g]);
-	stats.inferred = to_count(&merge->inferred);
+	stats.inferred = count_inferred(merge);
 	count_add(&stats.seen, &pipeline->seen);
 	return stats;
 }

@@ -421,6 +421,8 @@ static struct flow_entry anything(uint32_t *seed, int64_t from_ns)
 	entry = world_entry(&key, 1 + next(seed, 5), first_ns,
 			    last_ns < first_ns ? first_ns : last_ns);
 	entry.tally.attrs.marks = next(seed, 50) ? 0x10 : 0x11;
+	/* Packets of a tuple that are not the same, as at two interfaces that forge it. */
+	entry.tally.bytes += next(seed, 100);
 	return entry;
 }
 
