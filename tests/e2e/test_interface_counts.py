@@ -3,6 +3,7 @@
 """The outcome of each packet, at each interface: the identity, and the packets really sent."""
 
 import collections
+import math
 import os
 import random
 import signal
@@ -22,6 +23,7 @@ OUTCOMES = "flows", "filtered", "unparsed", "sampled_out", "lost"
 
 
 def datagram(rng, port):
+    """A few of all have the same addresses and ports, at other interfaces and in other lengths."""
     return f.IPV4, f.ipv4(f"198.18.0.{rng.randrange(256)}", "198.18.1.1", f.UDP, f.udp(
         rng.randrange(1024, ACCEPTED), port, bytes(rng.randrange(200))))
 
@@ -136,10 +138,15 @@ class InterfaceCounts(lab.LabTest):
         self.check_seen(counts, before)
         for point, sent in truth.items():
             found = counts[point]
-            self.assertEqual(sent["flows"], found["flows"] + found["sampled_out"])
-            self.assertEqual(sent["filtered"], found["filtered"])
-            self.assertGreater(found["sampled_out"], found["flows"])
+            self.assertEqual(sent.get("flows", 0),
+                             found.get("flows", 0) + found.get("sampled_out", 0))
+            self.assertEqual(sent.get("filtered", 0), found.get("filtered", 0))
+            self.assert_third(found.get("flows", 0), sent.get("flows", 0))
         self.run_.stop().check_conservation()
+
+    def assert_third(self, part, whole):
+        """A point may have a handful of packets: up to seven standard deviations beside it."""
+        self.assertLessEqual(abs(part - whole / 3), 7 * math.sqrt(whole * 2 / 9))
 
     def test_losses(self):
         """With netobsctl stopped, the log and the overflow table fill up."""
