@@ -24,11 +24,12 @@ VERBS = re.compile(r"^netobsctl (flows|top|tcp|sessions|alerts|capture|check)\b"
 # What needs a reader, or another host: test_capture_listen.py, test_capture_tls.py.
 ELSEWHERE = re.compile(r"--listen")
 FENCE = re.compile(r"^```\w*\n(.*?)\n```$", re.M | re.S)
-# The errors that are accepted where no server listens.
+# The errors that are accepted where no server listens, and other tests make connections.
 AWAY = re.compile(r"cannot (connect|send) to \S+: Connection refused; trying again$|"
                   r"kafka: .*Connection refused.*; trying again$|"
                   r"https?://\S+ does not accept records: Failed to connect .*; trying again$|"
                   r"\d+ records (were not delivered|wait in the spool for the next start)$|"
+                  r"\d+ sessions lost$|"
                   r"warning: no interface to observe yet$")
 
 # Files of the host can be read, and changes are gone when the shell ends. Its SysV IPC is

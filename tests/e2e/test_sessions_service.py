@@ -30,6 +30,7 @@ from lib.sessions import RESET, Sessions
 from lib.talkers import command, features, rename
 
 CONNECTIONS = 60
+BUFFER = "buffer = 64M"  # however much others of this host talk
 PEN = 4711
 # Our enterprise elements: their JSON keys, and the names for values that are sent as an index.
 NUMBERS = dict(zip(range(103, 131), (
@@ -64,6 +65,8 @@ class SessionsTest(ServiceTest):
 
     def configure(self, *parts, sessions=("enabled = yes",), **options):
         self.metrics = self.lab.path("metrics")
+        if not any(one.startswith("buffer") for one in sessions):
+            sessions = *sessions, BUFFER
         self.write(*parts, "[sessions]", *sessions, "[metrics]",
                    f"listen = unix:{self.metrics}", **options)
 
@@ -204,9 +207,8 @@ class Sinks(SessionsTest):
             *sink_section("http", f"http://127.0.0.1:{http.port}/", "records = session"),
             *sink_section("grpc", grpc.spec(), "records = session,alert",
                           f"agent_ip = {netobs_proto.AGENT}"),
-            # However much others of this host talk.
-            sessions=("enabled = yes", f"pid = {os.getpid()}", "buffer = 64M"))
-        verb = Sessions(self, "--buffer", "64M")
+            sessions=("enabled = yes", f"pid = {os.getpid()}"))
+        verb = Sessions(self)
         self.start()
         keys = self.talk() + self.talk_v6(10)
         self.await_keys(keys, "file")
@@ -528,7 +530,7 @@ class Config(SessionsTest):
         self.assertEqual(1, errors.count(f"{self.path}:"), errors)
 
     def test_show_has_all_keys(self):
-        self.to_file("enabled = yes", "comm = nginx", "interval = 1m")
+        self.to_file("enabled = yes", "comm = nginx", "interval = 1m", "buffer = 4M")
         values = {one["key"]: one["value"]
                   for one in json.loads(self.config("show", "-o", "json", self.path)[1])
                   if one["section"] == "sessions"}

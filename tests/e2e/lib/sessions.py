@@ -17,6 +17,8 @@ class Sessions:
 
     def __init__(self, test, *arguments):
         self.test = test
+        if "--buffer" not in arguments:  # other tests of this host may make many connections
+            arguments = "--buffer", "64M", *arguments
         self.out = tempfile.TemporaryFile("w+", encoding="utf-8")
         test.addCleanup(self.out.close)
         self.process = test.lab.spawn(
