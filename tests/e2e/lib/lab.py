@@ -269,6 +269,9 @@ class Lab:
         """Start a process that ends with us; it calls @enter first."""
         def prepare():
             die_with_parent()
+            # A background job of a shell ignores some of these, and so would the process.
+            for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+                signal.signal(number, signal.SIG_DFL)
             if enter:
                 enter()
         command = [str(part) for part in command]
