@@ -66,9 +66,10 @@ class NeighbourTcx(NeighbourTest):
                                      order)
             self.send(self.a, "192.0.2.1", "192.0.2.2")
             self.send(self.b, "192.0.2.2", "192.0.2.1")
+            lab.wait_for(lambda last=finals: [p.count() for p in last] == [COUNT, COUNT],
+                         "all packets")
             result = observing.stop()
             result.check_conservation()
-            self.assertEqual([COUNT, COUNT], [p.count() for p in finals])
             for source in "192.0.2.1", "192.0.2.2":
                 self.assertEqual(seen, sum(
                     r["Packets"] for r in result.records

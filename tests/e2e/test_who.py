@@ -119,12 +119,13 @@ class Processes(WhoTest):
         pids = [child(serve, ready[1], go[0], ns=self.host) for _ in range(3)]
         for _ in pids:
             os.read(ready[0], 1)
+        before = self.host.received()
         with self.containers[0]:
             for _ in range(20):
                 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
                 sock.sendto(b"hello", ("10.0.0.1", 7000))
                 sock.close()
-        time.sleep(0.1)
+        lab.wait_for(lambda: self.host.received() >= before + 20, "the datagrams")
         records = [one for one in watch.stop().records if one.get("DstPort") == 7000]
         os.write(go[1], b"x" * len(pids))
         join(pids)
@@ -213,7 +214,7 @@ class Processes(WhoTest):
             join([other])
             os.write(told, b"%d %d -\n" % (port, other))
 
-        told = os.pipe()
+        told, before = os.pipe(), self.host.received()
         pids = [child(hand_over, self.random.choice(("fork", "exec", "pass")),
                       self.random.choice((0, 0.01, 0.3, 1.2)), 7100 + i, told[1],
                       ns=self.containers[0]) for i in range(30)]
@@ -222,7 +223,7 @@ class Processes(WhoTest):
         with os.fdopen(told[0]) as lines:
             wanted = {int(port): (int(pid), name)
                       for port, pid, name in (line.split() for line in lines)}
-        time.sleep(0.1)
+        lab.wait_for(lambda: self.host.received() >= before + 21 * len(pids), "the datagrams")
         found = {one["SrcPort"]: one for one in watch.stop().records
                  if one.get("DstPort") == 9}
         self.assertEqual(set(wanted), set(found))

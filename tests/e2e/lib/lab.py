@@ -171,6 +171,16 @@ class Namespace:
         text = self.ip("-s", "-j", "link", "show", "dev", interface)
         return json.loads(text)[0]["stats64"]
 
+    def received(self):
+        """Packets that IPv4 has received but for ICMP, behind all programs on the way in."""
+        def count(protocol, name):
+            names, values = (line.split() for line in lines if line.startswith(protocol))
+            return int(values[names.index(name)])
+
+        with self, open("/proc/thread-self/net/snmp", encoding="ascii") as file:
+            lines = file.readlines()
+        return count("Ip: ", "InReceives") - count("Icmp: ", "InMsgs")
+
     def dropped(self):
         """Packets that its interfaces dropped, in either direction."""
         links = json.loads(self.ip("-s", "-j", "link", "show"))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """What tests beside other people's programs share: a wire, ports, a look."""
 
+import contextlib
+import os
 import socket
 
 from lib import bpf
@@ -38,23 +40,27 @@ class NeighbourTest(lab.WiredTest):
         return bpf.snapshot(self.a, "eth0")
 
     def arrivals(self):
-        """b sends to both ports of a: how much gets there."""
+        """b sends to both ports of a: how much gets there, to OPEN all of it."""
+        cpus = os.sched_getaffinity(0)
         with traffic.make_socket(self.b, socket.SOCK_DGRAM,
                                  "192.0.2.2") as sender, \
                 traffic.make_socket(self.a, socket.SOCK_DGRAM, "192.0.2.1",
                                     BLOCKED) as blocked, \
                 traffic.make_socket(self.a, socket.SOCK_DGRAM, "192.0.2.1",
                                     OPEN) as free:
+            # In one queue: behind the last one, nothing is under way any more.
+            os.sched_setaffinity(0, {min(cpus)})
             for _ in range(COUNT):
                 sender.sendto(b"x", ("192.0.2.1", BLOCKED))
                 sender.sendto(b"x", ("192.0.2.1", OPEN))
+            os.sched_setaffinity(0, cpus)
+            for _ in range(COUNT):
+                free.recv(10)
             counts = []
-            for receiver in (blocked, free):
+            for receiver, count in (blocked, 0), (free, COUNT):
                 receiver.setblocking(False)
-                counts.append(0)
-                try:
+                with contextlib.suppress(BlockingIOError):
                     while receiver.recv(10):
-                        counts[-1] += 1
-                except BlockingIOError:
-                    pass
+                        count += 1
+                counts.append(count)
             return tuple(counts)
