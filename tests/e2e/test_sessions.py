@@ -76,6 +76,7 @@ class SessionTest(lab.LabTest):
         self.netns = self.lab.ns("a", ipv6=True)
         # Ports say which connection a record is of: none is used twice within a minute.
         self.netns.sysctl("ipv4/tcp_tw_reuse", 0)
+        self.netns.acknowledge_at_once()
         self.notes = Notes()
         self.addCleanup(self.notes.file.close)
 
@@ -97,7 +98,8 @@ class SessionTest(lab.LabTest):
         inodes = {inode for inode, _, _ in known}
         found = {(one["NetnsInode"], one["SrcPort"], one["DstPort"]): one
                  for one in records if one["NetnsInode"] in inodes}
-        self.assertEqual(set(found) ^ set(known), set())
+        self.assertEqual({key: one for key, one in found.items() if key not in known}, {})
+        self.assertEqual(set(known) - set(found), set())
         for where, note in known.items():
             for field in set(note) - {"key", "changed_hands"}:
                 if note.get("changed_hands") and not self.features["session_io"]:
@@ -335,7 +337,7 @@ class Who(SessionTest):
         processes = {note["Pid"] for note in self.notes.read()}
         self.note(f"{dict(kinds)}, {len(processes)} processes")
         self.assertGreaterEqual(len(processes), 500 if not lab.is_shrunk() else 50)
-        lab.wait_for(lambda: len(self.here(sessions.records())) == 2 * count, "records")
+        lab.wait_for(lambda: len(self.here(sessions.records())) >= 2 * count, "records")
         records, totals = sessions.stop()
         self.assertEqual(totals["lost"], 0)
         self.check_notes(records, 2 * count)
@@ -344,6 +346,8 @@ class Who(SessionTest):
         """Their process IDs are the host's, and their ports are the same as in other namespaces."""
         # They outlive the observer: no other test gets a namespace with the inode of one.
         containers, clients = [self.lab.ns("c") for _ in range(lab.sized(40))], 4
+        for ns in containers:
+            ns.acknowledge_at_once()
         sessions = Sessions(self)
         for first in range(0, len(containers), 10):
             join([child(contain, f"box-{first + i}", self.notes, clients, ns=ns)
@@ -463,6 +467,8 @@ class Counters(SessionTest):
         self.peer = self.lab.ns("b", ipv6=True)
         self.lab.wire(self.netns, "eth0", ["192.0.2.1/24", "2001:db8::1/64"],
                       self.peer, "eth0", ["192.0.2.2/24", "2001:db8::2/64"])
+        for ns in self.netns, self.peer:
+            ns.acknowledge_at_once()
 
     def connect(self, address):
         with self.peer:
@@ -544,7 +550,7 @@ class Counters(SessionTest):
 
         def with_unread_data(sock, other):
             other.sendall(b"unread")
-            time.sleep(0.1)
+            sock.recv(6, socket.MSG_PEEK | socket.MSG_WAITALL)
             sock.close()
             with self.assertRaises(ConnectionResetError):
                 other.recv(1)

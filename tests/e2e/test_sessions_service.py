@@ -61,6 +61,8 @@ class SessionsTest(ServiceTest):
         self.random = random.Random(seed)
         # Ports say which connection a record is of: none is used twice within a minute.
         self.a.sysctl("ipv4/tcp_tw_reuse", 0)
+        for ns in self.a, self.b:
+            ns.acknowledge_at_once()
         self.addCleanup(rename, command())
 
     def configure(self, *parts, sessions=("enabled = yes",), **options):

@@ -171,6 +171,15 @@ class Namespace:
         text = self.ip("-s", "-j", "link", "show", "dev", interface)
         return json.loads(text)[0]["stats64"]
 
+    def acknowledge_at_once(self):
+        """
+        On IPv4 routes that there are by now: so no timer sends the ACK that ends a connection.
+        Some hosts run no tracing program while their process 1 is the task that it interrupts.
+        """
+        for line in self.ip("-4", "route", "show", "table", "all").splitlines():
+            if not line.startswith("broadcast"):
+                self.ip("route", "replace", *line.split(), "quickack", "1")
+
     def received(self):
         """Packets that IPv4 has received but for ICMP, behind all programs on the way in."""
         def count(protocol, name):

@@ -2,6 +2,7 @@
 """Runs `netobsctl sessions` and reads its output."""
 
 import json
+import os
 import signal
 import struct
 import subprocess
@@ -19,7 +20,7 @@ class Sessions:
         self.test = test
         if "--buffer" not in arguments:  # other tests of this host may make many connections
             arguments = "--buffer", "64M", *arguments
-        self.out = tempfile.TemporaryFile("w+", encoding="utf-8")
+        self.out = tempfile.TemporaryFile()
         test.addCleanup(self.out.close)
         self.process = test.lab.spawn(
             observer.netobsctl(), "sessions", "-o", "json", "--stats", "-v", *arguments,
@@ -30,8 +31,10 @@ class Sessions:
             line = self.process.stderr.readline()
 
     def records(self):
-        self.out.seek(0)
-        return [json.loads(line) for line in self.out.read().splitlines()]
+        """Complete ones so far. The process writes at the offset of the file, which stays as it is."""
+        size = os.fstat(self.out.fileno()).st_size
+        lines = os.pread(self.out.fileno(), size, 0).splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith(b"\n")]
 
     def stop(self):
         """The records, and the totals."""
