@@ -284,7 +284,7 @@ static void await_observed(struct fixture *f, uint32_t n)
 /* Programs are taken off in the background. */
 static void await_bare(const char *interface)
 {
-	const struct timespec wait = { .tv_nsec = 10 * NSEC_PER_MSEC };
+	const struct timespec wait = { .tv_nsec = PATIENCE_MS * NSEC_PER_MSEC };
 
 	for (int i = 0; i < POLLS && !lab_is_bare(interface); i++)
 		nanosleep(&wait, NULL);

@@ -297,7 +297,7 @@ static void await_fds(int fds)
 {
 	const struct timespec wait = { .tv_nsec = NSEC_PER_MSEC };
 
-	for (int i = 0; i < 1000 && lab_count_fds() != fds; i++)
+	for (int i = 0; i < PATIENCE_MS && lab_count_fds() != fds; i++)
 		nanosleep(&wait, NULL);
 	assert_int_equal(lab_count_fds(), fds);
 }
