@@ -8,10 +8,12 @@ character of theirs, JSON and IPFIX are UTF-8, and metrics are what Prometheus r
 import json
 import os
 import re
+import signal
 import socket
 import time
 import unicodedata
 
+from lib import bpf
 from lib import ipfix
 from lib import lab
 from lib import metrics
@@ -24,7 +26,6 @@ OWN_ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|[()][A-Z0-9]|[=>78M])")
 FIXED = 15 # bytes of a name
 STRING = 13 # informationElementDataType
 ROUNDS = 3
-SECONDS = 8 # of each verb
 
 # What each verb shows on a terminal of its own, beside the service.
 VERBS = {
@@ -35,8 +36,8 @@ VERBS = {
                      "--interval", "0.5"),
     "live": ("flows", "--live", "--socket", "{control}", "-o", "json"),
     "live, table": ("flows", "--live", "--socket", "{control}", "-o", "table"),
-    "sessions": ("sessions", "-o", "table"),
-    "sessions, json": ("sessions", "-o", "json"),
+    "sessions": ("sessions", "-o", "table", "-v", "-B", "64M"),
+    "sessions, json": ("sessions", "-o", "json", "-v", "-B", "64M"),
     "tcp": ("tcp", "-i", "/./", "--process"),
     "alerts": ("alerts", "-i", "/./", "--process", "--rule", "rate > 1bit", "-o", "table"),
     "alerts, json": ("alerts", "-i", "/./", "--process", "--rule", "rate > 1bit", "-o", "json"),
@@ -134,6 +135,28 @@ class AnyBytes(ServiceTest):
         return {element: {ipfix.text(fields[element]) for fields in found if element in fields}
                 for element, kind in types.items() if kind == STRING}
 
+    def show(self, verb):
+        return Terminal(self.lab, self.a, 50, 200, *self.arguments(verb), shows_errors=True)
+
+    def await_all(self, terminals):
+        """Until they observe: their programs are beside those of the service, or they say so."""
+        beside = [what for what in terminals if not what.startswith(("live", "sessions"))]
+        for name in map(os.fsdecode, INTERFACES):
+            lab.wait_for(lambda one=name: bpf.attached(self.a, one) == 2 * (1 + len(beside)),
+                         "all to observe")
+        for what in "sessions", "sessions, json":
+            lab.wait_for(lambda one=what: "following the TCP sockets" in terminals[one].text(),
+                         what)
+        for what in "live", "live, table":
+            lab.wait_for(lambda one=what: self.is_connected(terminals[one].process.pid), what)
+
+    @staticmethod
+    def is_connected(pid):
+        """It has no socket but the one of its request."""
+        directory = f"/proc/{pid}/fd"
+        return any(os.readlink(f"{directory}/{fd}").startswith("socket:")
+                   for fd in os.listdir(directory))
+
     def test_names_of_any_bytes(self):
         self.write("[sessions]", "enabled = yes",
                    '[sink "ipfix"]', f"output = ipfix:file:{self.lab.path('ipfix')}",
@@ -143,18 +166,15 @@ class AnyBytes(ServiceTest):
                    "[metrics]", f"listen = unix:{self.lab.path('metrics')}",
                    interfaces=("/./",), more="process = yes")
         self.start()
-        terminals = {what: Terminal(self.lab, self.a, 50, 200, *self.arguments(verb), "-d", SECONDS,
-                                    shows_errors=True) for what, verb in VERBS.items()
-                     if what not in ("tcp", "top")}
-        for what in ("tcp", "top"):
-            terminals[what] = Terminal(self.lab, self.a, 50, 200, *self.arguments(VERBS[what]),
-                                       shows_errors=True)
-        time.sleep(1.5)
+        terminals = {what: self.show(verb) for what, verb in VERBS.items() if what != "top"}
+        self.await_all(terminals)
+        terminals["top"] = self.show(VERBS["top"])
         self.talk()
         for what, verb in QUESTIONS.items():
-            terminals[what] = Terminal(self.lab, self.a, 50, 200, *self.arguments(verb),
-                                       shows_errors=True)
+            terminals[what] = self.show(verb)
         scraped = metrics.get(self.lab.path("metrics"))
+        for what in VERBS.keys() - {"tcp", "top"}:
+            terminals[what].process.send_signal(signal.SIGINT)
         terminals["tcp"].type("q")
         shown = {}
         for what, terminal in terminals.items():

@@ -245,10 +245,15 @@ class Bench(lab.LabTest):
 
     def test_chart_without_gnuplot(self):
         path = self.lab.path("cost.svg")
-        start = time.monotonic()
-        self.refuse(FAILED, ["gnuplot-nox"], "--plot", path,
-                    env={**os.environ, "PATH": self.lab.dir})
-        self.assertLess(time.monotonic() - start, 5, "it says so before it measures")
+
+        def refuse():
+            start = time.monotonic()
+            self.refuse(FAILED, ["gnuplot-nox"], "--plot", path,
+                        env={**os.environ, "PATH": self.lab.dir})
+            return time.monotonic() - start
+
+        # All stores take minutes.
+        self.assertLess(lab.least(refuse, 5), 5, "it says so before it measures")
         self.assertFalse(os.path.exists(path))
 
     def test_drain(self):

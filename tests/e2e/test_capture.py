@@ -17,7 +17,7 @@ from lib import traffic
 
 A4, B4, A6, B6 = "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"
 NEAR_NS = 50_000
-MOST = 0.9
+MOST, MANY = 0.9, 100
 FAILED, USAGE = 1, 2
 
 
@@ -87,7 +87,8 @@ class Same(lab.LabTest):
             total += len(theirs)
         self.assertTrue(total)
         if not lab.is_shrunk():  # an emulated machine takes longer for anything
-            self.assertGreaterEqual(near, total * MOST)
+            # One of a few may be interrupted between the two.
+            self.assertGreaterEqual(near, total * MOST if total >= MANY else total // 2)
         self.note(f"{total} packets are the same, {near} within 50 us")
 
     def assert_equal(self, theirs, mine):
@@ -403,10 +404,13 @@ class Limits(lab.WiredTest):
 
     def test_rate(self):
         capture = self.capture("--rate", "50", "-w", self.lab.path("slow.pcapng"))
+        started = time.monotonic()
         count = self.flood(2000, "--rate", "1000")
         stats = capture.stop()
+        seconds = time.monotonic() - started
         self.assertEqual(count, stats["matched"])
-        self.assertLessEqual(stats["captured"], 50 * 5)
+        # What is left of a second may be used at its beginning, too.
+        self.assertLessEqual(stats["captured"], 50 * (seconds + 2))
         self.assertGreaterEqual(stats["captured"], 50)
 
     def test_duration(self):
