@@ -121,8 +121,8 @@ static void flows_in_turn_are_sampled_alike(void **state)
 	for (uint32_t port = 1; port <= FLOWS; port++) {
 		struct flow_key key = prog_test_tcp_key(port);
 
-		/* 20 expected, with a standard deviation of 4.5 */
-		assert_in_range(prog_test_tally(flows, &key)->packets, 1, 45);
+		/* 20 expected, with a standard deviation of 4.5, and a longer tail upwards */
+		assert_in_range(prog_test_tally(flows, &key)->packets, 1, 60);
 	}
 }
 

@@ -160,6 +160,8 @@ class InterfaceCounts(lab.LabTest):
         self.run_.process.send_signal(signal.SIGCONT)
         counts = self.await_packets(sum(sent.values()))
         self.assertEqual(sent, {point: found["seen"] for point, found in counts.items()})
+        self.assertEqual([], [point for point, found in counts.items() if "lost" not in found],
+                         counts)
         self.note({name: found["lost"] for (name, _), found in counts.items()})
         lost = self.run_.stop().stats["lost"]
         self.assertEqual(sum(found["lost"] for found in counts.values()),

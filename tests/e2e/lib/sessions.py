@@ -31,7 +31,7 @@ class Sessions:
             line = self.process.stderr.readline()
 
     def records(self):
-        """Complete ones so far. The process writes at the offset of the file, which stays as it is."""
+        """Complete ones so far. The process writes at the offset of the file, so that stays."""
         size = os.fstat(self.out.fileno()).st_size
         lines = os.pread(self.out.fileno(), size, 0).splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith(b"\n")]
