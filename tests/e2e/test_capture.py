@@ -502,7 +502,7 @@ class Limits(lab.WiredTest):
             file.write("old" * 10000)
         os.chmod(path, 0o644)
         failing = packets.Capture(self.lab, self.a, "-i", "nosuch0", "-w", path)
-        self.assertEqual(FAILED, failing.process.wait(10))
+        self.assertEqual(FAILED, failing.process.wait(60))
         self.assertEqual(30000, os.path.getsize(path))
         capture = self.capture("-w", path)
         self.flood(10)

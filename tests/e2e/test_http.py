@@ -118,11 +118,11 @@ class Encodings(http_lab.HttpTest):
                             ("compress=zstd&batch_bytes=2M", "at most 1M"),
                             ("nonsense=1", "nonsense")):
             self.feed(self.spec(more), "--records", 1)
-            self.process.wait(10)
+            self.process.wait(60)
             self.assertIn(words, " ".join(self.log()), more)
         for url in "http:x", "http://", "http://me:secret@127.0.0.1/":
             self.feed(url, "--records", 1)
-            self.process.wait(10)
+            self.process.wait(60)
             self.assertIn("URL", " ".join(self.log()), url)
             self.assertNotIn("secret", " ".join(self.log()), url)
 

@@ -214,7 +214,7 @@ class Interfaces(lab.LabTest):
         lab.run(lab.IP, "netns", "del", name)
         # Its end of the wire goes only when nothing holds the namespace.
         lab.wait_for(lambda: "p1" not in self.a.ip("-br", "link"),
-                     "the namespace to go", 5)
+                     "the namespace to go")
         lab.run(lab.IP, "netns", "add", name)
         self.b.sysctl("ipv6/conf/default/disable_ipv6", 1)
         again = os.stat(f"/run/netns/{name}").st_ino
@@ -260,7 +260,7 @@ class Interfaces(lab.LabTest):
                             "lo").wait_attached((self.b, "lo"), (outside, "lo"))
         process.kill()
         process.wait()
-        lab.wait_for(lambda: not bpf.attached(self.b, "lo"), "leaving it", 5)
+        lab.wait_for(lambda: not bpf.attached(self.b, "lo"), "leaving it")
         self.assertIn("is gone", observer.messages())
         observer.stop().check_conservation()
 

@@ -30,7 +30,7 @@ class Faults(ipfix_lab.IpfixTest):
         stats = self.end()
         self.assertEqual(4000, stats["delivered"]["records"])
         lab.wait_for(lambda: len(numbers(receiver.records())) == 4000,
-                     "the records", 10)
+                     "the records")
         self.assertEqual({1}, set(numbers(receiver.records()).values()))
         self.assertGreater(stats["counters"]["refused_messages"], 0)
         self.assert_once("Connection refused", "again")
@@ -45,13 +45,13 @@ class Faults(ipfix_lab.IpfixTest):
                     "{ type filter hook input priority 0; }")
         self.ns.run("nft", "add", "rule", "inet", "away", "in", "udp", "dport",
                     self.port, "reject")
-        lab.wait_for(self.log, "a word about it", 10)
+        lab.wait_for(self.log, "a word about it")
         time.sleep(1.5)
         self.ns.run("nft", "delete", "table", "inet", "away")
         stats = self.end()
         self.assertEqual(12000, stats["delivered"]["records"])
         lab.wait_for(lambda: len(numbers(receiver.records())) == 12000,
-                     "the records", 10)
+                     "the records")
         # The sequence goes on where it was: nothing seems to be missing.
         self.assertEqual({1}, set(numbers(receiver.records()).values()))
         self.assert_once("Connection refused", "again")
@@ -63,7 +63,7 @@ class Faults(ipfix_lab.IpfixTest):
                   3000)
         time.sleep(1.5)
         before = first.rows()
-        lab.wait_for(self.log, "a word about it", 10)
+        lab.wait_for(self.log, "a word about it")
         second = collectors.NfCapd(self.lab, self.ns, self.port)
         stats = self.end()
         after = second.rows()
@@ -116,7 +116,7 @@ class Faults(ipfix_lab.IpfixTest):
         server = self.server(port=self.port)
         stats = self.end()
         self.assertEqual(3000, stats["delivered"]["records"])
-        lab.wait_for(lambda: len(server.numbers()) == 3000, "the records", 10)
+        lab.wait_for(lambda: len(server.numbers()) == 3000, "the records")
         self.assertEqual({1}, set(server.numbers().values()))
         self.assert_once("Connection refused", "again")
 
@@ -126,13 +126,13 @@ class Faults(ipfix_lab.IpfixTest):
                   "--records", 10000)
         lab.wait_for(lambda: len(first.numbers()) > 2000, "records")
         first.stop()
-        lab.wait_for(self.log, "a word about it", 10)
+        lab.wait_for(self.log, "a word about it")
         second = self.server(port=self.port)
         stats = self.end()
         self.assertEqual(10000, stats["delivered"]["records"])
         # A session of its own, with templates and a sequence from 0.
         lab.wait_for(lambda: max(second.numbers(), default=0) == 9999,
-                     "the records", 10)
+                     "the records")
         self.assertEqual(2, stats["counters"]["sessions"])
         got = first.numbers() + second.numbers()
         missing = [n for n in range(10000) if n not in got]
@@ -172,7 +172,7 @@ class Faults(ipfix_lab.IpfixTest):
         self.feed(self.tls_spec(certificates), "--records", 20000)
         stats = self.end()
         self.assertEqual(20000, stats["delivered"]["records"])
-        lab.wait_for(lambda: len(server.numbers()) == 20000, "the records", 10)
+        lab.wait_for(lambda: len(server.numbers()) == 20000, "the records")
         self.assertEqual({1}, set(server.numbers().values()))
         self.assertEqual([], self.log())
 
@@ -182,7 +182,7 @@ class Faults(ipfix_lab.IpfixTest):
             bad = self.server(port=self.port, context=certificates.server(name))
             self.feed(self.tls_spec(certificates), "--rate", 500, "--records",
                       3000)
-            lab.wait_for(self.log, "a word about it", 20)
+            lab.wait_for(self.log, "a word about it")
             time.sleep(1.5)
             self.assertEqual(1, len(self.log()), self.log())
             self.assertIn(words, self.log()[0])
@@ -191,7 +191,7 @@ class Faults(ipfix_lab.IpfixTest):
                                context=certificates.server("server"))
             stats = self.end()
             self.assertEqual(3000, stats["delivered"]["records"])
-            lab.wait_for(lambda s=good: len(s.numbers()) == 3000, "records", 10)
+            lab.wait_for(lambda s=good: len(s.numbers()) == 3000, "records")
             self.assertEqual(collections.Counter(), bad.numbers())
             self.note(self.log()[0])
             good.stop()
@@ -203,7 +203,7 @@ class Faults(ipfix_lab.IpfixTest):
         self.feed(self.tls_spec(certificates, "&server_name=other.test"),
                   "--records", 1000)
         self.end()
-        lab.wait_for(lambda: len(server.numbers()) == 1000, "the records", 10)
+        lab.wait_for(lambda: len(server.numbers()) == 1000, "the records")
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ class Files(ipfix_lab.IpfixTest):
         lab.run("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", where)
         self.lab.defer(lab.run, "umount", where)
         self.feed(f"ipfix:file:{where}/flows.ipfix{options}", "--records", 10000)
-        lab.wait_for(self.log, "a word about it", 20)
+        lab.wait_for(self.log, "a word about it")
         lab.run("mount", "-o", "remount,size=64m", where)
         self.end()
         self.assertEqual(collections.Counter(range(10000)),

@@ -226,7 +226,7 @@ class Kills(kills.KillsTest):
         taken = stats["taken"]["records"]
         self.assertEqual(taken, stats["delivered"]["records"])
         self.assertEqual(1, stats["counters"]["sessions"])
-        lab.wait_for(lambda: len(server.numbers()) == taken, "all records", 10)
+        lab.wait_for(lambda: len(server.numbers()) == taken, "all records")
         self.assertEqual([], self.log())
 
     def test_host_that_answers_no_more_is_noticed(self):
@@ -238,7 +238,7 @@ class Kills(kills.KillsTest):
                     "{ type filter hook input priority 0; }")
         self.ns.run("nft", "add", "rule", "inet", "away", "in", "tcp", "dport",
                     self.port, "drop")
-        lab.wait_for(self.log, "a word about it", 20)
+        lab.wait_for(self.log, "a word about it")
         self.assertIn("timed out", self.log()[0])
         self.ns.run("nft", "delete", "table", "inet", "away")
         self.process.terminate()

@@ -102,10 +102,10 @@ class JsonNet(kills.KillsTest):
 
     def test_what_it_has_no_use_for_is_refused(self):
         self.feed(f"json:udp://127.0.0.1:{self.port}", "--records", 1)
-        self.process.wait(10)
+        self.process.wait(60)
         self.assertIn("tcp://HOST:PORT or tls://HOST:PORT", " ".join(self.log()))
         self.feed(self.spec(more="truncate=yes"), "--records", 1)
-        self.process.wait(10)
+        self.process.wait(60)
         self.assertIn("truncate", " ".join(self.log()))
 
 

@@ -164,7 +164,7 @@ class Recipes(lab.LabTest):
 
     def check_lines(self, run, _):
         lab.wait_for(lambda: os.path.getsize(run.path("work/lines")),
-                     "what the reader of the socket writes", 10)
+                     "what the reader of the socket writes")
 
 
 if __name__ == "__main__":

@@ -72,8 +72,9 @@ class Timeouts(lab.WiredTest):
         self.note(f"reports {[r['Packets'] for r in result.records]}")
 
     def test_idle_timeout(self):
+        # Longer than this process waits for a CPU amid its packets, or before it ends the observer.
         observer = self.observe("--interval", "0.1", "--active-timeout", "60",
-                                "--idle-timeout", "0.5")
+                                "--idle-timeout", "3")
         for run in (1, 2):
             self.send(10)
             observer.wait_records(lambda found, n=run: len(found) == n,

@@ -183,8 +183,8 @@ class Observer:
         lab.wait_for(lambda: len(OBSERVING.findall(self.messages())) >= count,
                      f"netobsctl to observe {count} interfaces", 120)
 
-    def wait_records(self, condition, what, seconds=20):
-        lab.wait_for(lambda: condition(self.lines()), what, seconds)
+    def wait_records(self, condition, what):
+        lab.wait_for(lambda: condition(self.lines()), what)
 
     def stop(self, number=signal.SIGINT, code=0, seconds=60):
         """End it, and read all."""
