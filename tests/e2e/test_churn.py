@@ -136,7 +136,7 @@ class Churn(WatchedTest):
             if first <= kept_from:
                 memory = self.memory()
             self.cycle(range(first, first + AT_ONCE))
-        lab.wait_for(lambda: self.descriptors() == open_ones, "the descriptors to be closed")
+        self.await_closed(open_ones)
         count = AT_ONCE + len(range(0, INTERFACES, AT_ONCE)) * AT_ONCE
         self.await_exported(count * PACKETS)
         took = [self.watch.observing[number] - self.created[number] for number in range(count)]

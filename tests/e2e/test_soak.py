@@ -60,8 +60,7 @@ class Soak(WatchedTest):
         for number in range(1 + WARM_UP, 1 + WARM_UP + ROUNDS):
             self.round(number, rate, rate)
             sizes.append(self.rest())
-            lab.wait_for(lambda: self.descriptors() == open_ones,
-                         "the descriptors to be closed")
+            self.await_closed(open_ones)
         third = max(ROUNDS // 3, 1)
         # Of many, the usual size: what is kept once is not all there after the first minutes.
         size = min if third < FEW else statistics.median

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """A service, with checks of its counters, descriptors and memory while it runs."""
 
+import collections
 import os
 import re
 
@@ -34,6 +35,15 @@ class WatchedTest(ServiceTest):
             except FileNotFoundError:  # closed meanwhile
                 pass
         return sorted(found)
+
+    def await_closed(self, open_ones):
+        """Until no more descriptors are open than these, of which some may have been closing."""
+        def more():
+            return collections.Counter(self.descriptors()) - collections.Counter(open_ones)
+        try:
+            lab.wait_for(lambda: not more(), "descriptors to be closed")
+        except TimeoutError:
+            self.fail(f"more descriptors are open: {more()}")
 
     def await_exported(self, packets):
         lab.wait_for(lambda: self.scrape().value("netobs_exported_packets_total") >= packets,
