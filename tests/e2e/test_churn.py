@@ -126,8 +126,9 @@ class Churn(WatchedTest):
         self.watch = Watch(self.lab.path("messages"))
         self.addCleanup(self.watch.stop)
         self.cycle(range(AT_ONCE))
-        if bpf.has_tcx():
-            lab.wait_for(lambda: "bpf_link" in str(self.descriptors()), "descriptors of links")
+        if bpf.has_tcx():  # both of eth0
+            lab.wait_for(lambda: str(self.descriptors()).count("bpf_link") == 2,
+                         "links to be closed")
         open_ones = self.descriptors()
         # After half of the rounds, everything that is allocated once exists.
         kept_from = AT_ONCE + (INTERFACES // 2 if INTERFACES > FEW else 0)
