@@ -407,9 +407,10 @@ class Live(ControlTest):
         """Their ports are the higher ones, so only SYN+ACK tells."""
         self.write()
         self.start()
-        clients = [self.await_live("-o", "json", "-d", "4", "--by", key)
+        connections = 3
+        clients = [self.await_live("-o", "json", "-n", 2 * connections, "--by", key)
                    for key in ("service", "client")]
-        for _ in range(3):
+        for _ in range(connections):
             traffic.tcp(self.a, self.A4, self.b, self.B4, 100, port=65000, answer=5000)
         services, askers = [
             [json.loads(line) for line in client.communicate(timeout=60)[0].splitlines()]
