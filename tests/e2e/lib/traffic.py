@@ -85,7 +85,7 @@ def udp_refused(client, source, dest, port=5003):
 
 
 def ping(client, dest, count=5, size=56, *more):
-    client.run("ping", "-q", "-n", "-i", "0.01", "-W", "2", "-c", count, "-s",
+    client.run("ping", "-q", "-n", "-i", "0.01", "-W", "60", "-c", count, "-s",
                size, *more, dest)
 
 
