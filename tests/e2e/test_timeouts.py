@@ -57,18 +57,19 @@ class Timeouts(lab.WiredTest):
         while len(observer.lines()) < 3 and sent < 10000:
             self.send(20, 0.01)
             sent += 20
-        self.send(5) # not to be reported before the end
+        self.send(5) # a rest, for the end
         result = observer.stop()
         self.assert_sum(result, sent + 5)
         reports = [r for r in result.records
                    if r["FlowEndReason"] == ACTIVE]
-        self.assertEqual(3, len(reports))
+        # More, and no rest, if this process or netobsctl had to wait for a CPU at the end.
+        self.assertGreaterEqual(len(reports), 3)
+        self.assertLessEqual(set(self.reasons(result)), {ACTIVE, FORCED})
         # Not the ends: the last packet comes early if this process has to wait for a CPU.
         starts = [r["TimeFlowStartMs"] for r in reports]
         for before, after in zip(starts, starts[1:]):
             # A second, less the interval in which each was noticed.
             self.assertGreaterEqual(after - before, 700)
-        self.assertEqual(FORCED, self.reasons(result)[-1])
         self.note(f"reports {[r['Packets'] for r in result.records]}")
 
     def test_idle_timeout(self):
