@@ -6,7 +6,7 @@ import os
 from collections import defaultdict
 
 from lib import lab
-from lib import topology_random
+from lib import topology_observed
 from lib import topology_truth
 from lib.observer import Observer, points
 from lib.topology import Tuple
@@ -99,7 +99,7 @@ def wrong_result(topology, result):
     # Of packets that take several ways, those of one may be taken for those of the other.
     may_miss = not topology.is_clear and (
         "inferred_packets" in result.stats["seen"] or
-        not topology_random.has_one_way_each(topology))
+        not topology_observed.has_one_way_each(topology))
     found = []
     for key in sorted(set(ours) | set(want), key=str):
         found += wrong_flow(key, ours.get(key, []),
@@ -162,7 +162,7 @@ def reduced(topology, wrong, records):
             setattr(topology, name, type(before)(without))
             less = []
             if topology.flows and topology.observed and not any(
-                    topology_random.unseen_sources(topology)):
+                    topology_observed.unseen_sources(topology)):
                 less, found = observe(topology)
             if less:
                 wrong, records = less, found

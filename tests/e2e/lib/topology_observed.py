@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Which interfaces of a random topology are observed, such that counts can tell the truth."""
+
+from lib import topology_truth
+from lib.topology import IN, OUT
+
+
+def observe(topology, rng):
+    """Everything of some namespaces, or single interfaces, by chance."""
+    crossed = list(dict.fromkeys(
+        crossing.device for _, _, walk in topology.walks()
+        for crossing in walk.crossings))
+    if rng.random() < 0.5 and not has_twins(topology):
+        observe_any(topology, rng, crossed)
+        if not has_several_tags(topology):
+            return
+        topology.is_clear, topology.ways = True, (IN, OUT)
+    nodes = list(dict.fromkeys(device.ns for device in crossed))
+    how = rng.choice(("one namespace", "namespaces", "interfaces", "all"))
+    if how == "one namespace":
+        nodes = [rng.choice(nodes)]
+    elif how == "namespaces":
+        nodes = rng.sample(nodes, rng.randrange(1, len(nodes) + 1))
+    whole = {device for node in nodes for device in node.devices.values()}
+    topology.observed = whole
+    if has_one_way_each(topology):
+        if how == "interfaces":
+            topology.observed = set(rng.sample(
+                crossed, rng.randrange(1, len(crossed) + 1)))
+        if rng.random() < 0.15:
+            topology.ways = (rng.choice([IN, OUT]),)
+    if has_gaps(topology):
+        topology.observed, topology.ways = whole, (IN, OUT)
+    before = None
+    while before != topology.observed: # what one adds may be new to the other
+        before = set(topology.observed)
+        for _, _, walk in topology.walks():
+            for device in returning(walk):
+                topology.ways = (IN, OUT)
+                topology.observed |= set(device.ns.devices.values())
+        add_returns(topology)
+        add_sources(topology)
+
+
+def has_twins(topology):
+    """Whether namespaces that links join send the same tuple, which no count can tell apart."""
+    networks = topology.networks()
+    senders = {(networks[flow.node], flow.flow, flow.node)
+               for flow in topology.flows if flow.flow.src != flow.flow.dst}
+    return len({one[:2] for one in senders}) < len(senders)
+
+
+def has_several_tags(topology):
+    """
+    Whether a tuple enters by several VLANs, each of which is a flow: to which of them packets
+    belong that are seen further on, without a tag, shows only if all of their way is observed.
+    """
+    return any(len(total.entries) > 1
+               for total in topology_truth.expected(topology).values())
+
+
+def observe_any(topology, rng, crossed):
+    """Chosen independently of the ways that packets take, which cannot always be known then."""
+    topology.is_clear = False
+    topology.observed = set(rng.sample(
+        crossed, rng.randrange(1, len(crossed) + 1)))
+    if rng.random() < 0.15:
+        topology.ways = (rng.choice([IN, OUT]),)
+    topology.observed |= set(unknowable(topology))
+
+
+def returning(walk):
+    """What a packet meets where it comes back over the link by which it left."""
+    for crossing in walk.crossings:
+        before = crossing.parent
+        while before and before.device is not crossing.device:
+            before = before.parent
+        if before and (before.way, crossing.way) == (OUT, IN) and \
+                crossing.device.peer:
+            yield crossing.device.peer
+
+
+def crossed_again(walk):
+    """What is in the namespace of an interface that a packet, or copies of it, cross twice."""
+    points = set()
+    for crossing in walk.crossings:
+        point = crossing.device, crossing.way, crossing.flow
+        if point in points:
+            yield from crossing.device.ns.devices.values()
+        points.add(point)
+
+
+def unknowable(topology):
+    """
+    Interfaces that have to be observed for a packet to count once: those that `tc` copies packets
+    at, and those of returning() and crossed_again().
+    """
+    for _, _, walk in topology.walks():
+        mirrored = [crossing.device for crossing in walk.crossings
+                    if crossing.device.mirror and crossing.way == IN]
+        for device in (*mirrored, *returning(walk), *crossed_again(walk)):
+            topology.ways = (IN, OUT)
+            yield device
+
+
+def has_gaps(topology):
+    """
+    Whether packets pass a namespace unseen, of which only other interfaces are
+    observed, and are seen on both sides of it: whether they are the same then,
+    no count can tell.
+    """
+    inside = {device.ns for device in topology.observed}
+    for _, _, walk in topology.walks():
+        for crossing in walk.crossings:
+            passed, before = set(), crossing.parent
+            while before and not topology_truth.is_seen(topology, before):
+                passed.add(before.device.ns)
+                before = before.parent
+            if before and topology_truth.is_seen(topology, crossing) and \
+                    inside & passed - {before.device.ns, crossing.device.ns}:
+                return True
+    return False
+
+
+def returns(topology):
+    """
+    Namespaces that send by a macvlan what they received by it, unobserved, out of
+    the lower interface. Its own namespace may have done that as well: the kernel
+    keeps with a packet the number of the interface it came in by, not whose.
+    """
+    inside = {device.ns for device in topology.observed}
+    for _, _, walk in topology.walks():
+        for crossing in walk.crossings:
+            passed, before = set(), crossing.parent
+            while before and before.device.ns not in inside:
+                passed.add(before.device.ns)
+                before = before.parent
+            if passed and before and before.device is crossing.device and \
+                    (before.way, crossing.way) == (IN, OUT):
+                yield from passed
+
+
+def add_returns(topology):
+    while nodes := set(returns(topology)):
+        topology.ways = (IN, OUT)
+        for node in nodes:
+            topology.observed |= set(node.devices.values())
+
+
+def has_one_way_each(topology):
+    """
+    Whether all packets of a tuple take one way, and pass each namespace once.
+    Otherwise, what single interfaces or directions see has several explanations:
+    two of them that have a packet each may have had the same one.
+    """
+    networks = topology.networks()
+    taken = {}
+    for _, _, walk in topology.walks():
+        places = [crossing for crossing in walk.crossings
+                  if crossing.device.kind != "lo"]
+        for crossing in places:
+            way = [(one.device, one.way) for one in places
+                   if one.flow == crossing.flow]
+            network = networks[crossing.device.ns]
+            if taken.setdefault((crossing.flow, network), way) != way or \
+                    comes_back(crossing):
+                return False
+    return True
+
+
+def comes_back(crossing):
+    """Whether the packet left this namespace, if only by a veth back into it."""
+    here, parent = crossing.device.ns, crossing.parent
+    if not parent or parent.device.ns is here:
+        return bool(parent) and parent.device is crossing.device.peer
+    while parent and parent.device.ns is not here:
+        parent = parent.parent
+    return bool(parent)
+
+
+def unseen_sources(topology):
+    """Points that packets are copied at, not observed, whose copies are."""
+    for _, _, walk in topology.walks():
+        seen_below = set()
+        for crossing in reversed(walk.crossings):
+            if crossing.is_copied and crossing in seen_below and \
+                    not topology_truth.is_seen(topology, crossing):
+                yield crossing
+            if crossing in seen_below or \
+                    topology_truth.is_seen(topology, crossing):
+                seen_below.add(crossing.parent)
+
+
+def add_sources(topology):
+    """
+    Copies made before the first observed point count each: not here. A namespace
+    that copies is observed as a whole then, for the sake of has_one_way_each().
+    """
+    while sources := list(unseen_sources(topology)):
+        topology.ways = (IN, OUT)
+        for crossing in sources:
+            topology.observed |= set(crossing.device.ns.devices.values())
