@@ -430,6 +430,42 @@ static struct volume sum_arrived(const struct flow *flow,
 	return total;
 }
 
+/* What passed an ifb of @netns, from which it went back to where tc had redirected it. */
+static struct volume sum_returned(const struct flow *flow,
+				  const struct host *host, uint16_t netns)
+{
+	struct volume sum = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+		const struct netif *netif = netif_of(host, point);
+
+		if (point->netns == netns && point->egress && netif &&
+		    netif->type == LINK_TYPE_IFB)
+			volume_add(&sum, &point->seen);
+	}
+	return sum;
+}
+
+/*
+ * What left @netns before, of what tc sends to its other interfaces: the kernel notes where tc did
+ * that as the interface that it came in through. So it does with what an ifb sends on.
+ */
+static struct volume sum_sent_on(const struct flow *flow,
+				 const struct host *host, uint16_t netns)
+{
+	struct volume sum = sum_returned(flow, host, netns);
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+
+		if (point->netns == netns && point->egress &&
+		    point->sights & 1 << SIGHT_FIRST)
+			volume_add(&sum, &point->seen);
+	}
+	return sum;
+}
+
 /*
  * Of what leaves a namespace and came in there, the part that did not come in as this flow,
  * because address translation made it this one. With a filter, also the part that did not
@@ -440,7 +476,7 @@ static struct volume changed_in(const struct side *side)
 	const struct flow *flow = side->flow;
 	const struct host *host = side->host;
 	uint16_t netns = side->points->netns;
-	struct volume in, out = { 0 };
+	struct volume in, sent, out = { 0 };
 	struct side forwarded = *side;
 
 	if (!side->points->egress || !host->netns[netns].sees_all_arrivals)
@@ -452,6 +488,8 @@ static struct volume changed_in(const struct side *side)
 	forwarded.without = ~forwarded.with;
 	forwarded.are_copies |= in.packets != 0;
 	out = side_total(&forwarded);
+	sent = sum_sent_on(flow, host, netns);
+	out = volume_less(out, &sent);
 	return volume_less(out, &in);
 }
 
@@ -469,6 +507,19 @@ static struct volume sum_changed(const struct flow *flow, const struct host *hos
 	return total;
 }
 
+/* Of what left @point's namespace, count once what came back there from an ifb. */
+static void leave_out_returned(const struct flow *flow, const struct host *host,
+			       const struct point *point, struct volume *left)
+{
+	struct volume returned;
+
+	if (!point->egress)
+		return;
+	returned = sum_returned(flow, host, point->netns);
+	*left = volume_less(*left, &returned);
+	volume_max(left, &returned);
+}
+
 /* The largest of all sides, where nothing says how they follow each other. */
 static struct volume find_largest(const struct flow *flow,
 				  const struct host *host, uint8_t sights)
@@ -483,6 +534,7 @@ static struct volume find_largest(const struct flow *flow,
 		side.are_copies |= side.points->egress &&
 				   host->netns[side.points->netns].copies_unseen;
 		part = side_total(&side);
+		leave_out_returned(flow, host, side.points, &part);
 		volume_max(&total, &part);
 		i += side.n_points;
 	}
@@ -497,14 +549,27 @@ bool observe_counts(bool is_random, enum sight sight)
 	return !is_random || !(again & 1 << sight);
 }
 
+/*
+ * All that the flow's only point saw counts. A packet that comes back there from an ifb does not:
+ * it is a further sight, and the first was here.
+ */
+static bool is_first_alone(const struct flow *flow, const struct host *host)
+{
+	uint8_t sights = flow->points[0].sights;
+
+	if (!(sights & again))
+		return true;
+	return !flow->is_random &&
+	       (host->is_filtered || !(sights & 1 << SIGHT_FIRST));
+}
+
 void observe_total(const struct flow *flow, const struct host *host,
 		   struct volume *ret_total)
 {
 	struct volume total = flow->entered, most = { 0 }, part;
 	uint8_t all_sights = 0;
 
-	if (flow->n_points == 1 &&
-	    !(flow->is_random && flow->points[0].sights & again)) {
+	if (flow->n_points == 1 && is_first_alone(flow, host)) {
 		*ret_total = flow->points[0].seen;
 		return;
 	}
@@ -529,8 +594,11 @@ void observe_total(const struct flow *flow, const struct host *host,
 	}
 	/* Seen nowhere first: a packet passes a point once. */
 	for (uint32_t i = 0;
-	     !total.packets && !flow->is_random && i < flow->n_points; i++)
-		volume_max(&most, &flow->points[i].seen);
+	     !total.packets && !flow->is_random && i < flow->n_points; i++) {
+		part = flow->points[i].seen;
+		leave_out_returned(flow, host, &flow->points[i], &part);
+		volume_max(&most, &part);
+	}
 	*ret_total = total.packets ? total : most;
 }
 

@@ -36,7 +36,8 @@ struct netns {
 	uint16_t domain;	   /* the lowest namespace of it */
 	bool has_unclear_arrivals; /* packets that may or may not be counted come in */
 	bool sees_all_arrivals; /* no interface brings in packets unseen */
-	bool forwards_unseen;	/* see topology_forwards_unseen() */
+	bool sees_all_departures; /* none sends packets unseen, but for loopbacks and ifbs */
+	bool forwards_unseen; /* see topology_forwards_unseen() */
 	bool copies_unseen; /* several copies of a packet may leave that was not seen coming in */
 	uint32_t n_arrivals; /* interfaces observed on the way in */
 

@@ -355,6 +355,10 @@ static void reset_spot(const struct survey *survey, struct spot spot)
 	if (is_observed(spot.netif, INGRESS) &&
 	    spot.netif->type != LINK_TYPE_LOOPBACK)
 		host->netns[spot.netns].n_arrivals++;
+	if (!is_observed(spot.netif, EGRESS) && !spot.netif->gone_ns &&
+	    spot.netif->type != LINK_TYPE_LOOPBACK &&
+	    spot.netif->type != LINK_TYPE_IFB)
+		host->netns[spot.netns].sees_all_departures = false;
 	joins = spot.netif->type == LINK_TYPE_PAIR || netif_has_lower(spot.netif);
 	if (joins && spot.netif->link && spot.netif->link_netns != NETNS_NONE)
 		join_netns(host, spot.netns, spot.netif->link_netns);
@@ -389,6 +393,24 @@ static void mark_uppers(const struct survey *survey, struct spot spot)
 		survey->host->netns[spot.netns].copies_unseen = true;
 }
 
+/*
+ * What an ifb sends on its way out was on its way out before, where tc redirected it: it was seen at
+ * the ifb, or wherever that was.
+ */
+static bool returns_seen(const struct survey *survey, struct spot spot)
+{
+	return spot.netif->type == LINK_TYPE_IFB &&
+	       (is_observed(spot.netif, EGRESS) ||
+		survey->host->netns[spot.netns].sees_all_departures);
+}
+
+static bool is_origin(const struct survey *survey, struct spot spot,
+		      enum sight behind)
+{
+	return !spot.netif->gone_ns &&
+	       (behind == SIGHT_AGAIN || returns_seen(survey, spot));
+}
+
 static void look_in(const struct survey *survey, struct spot spot)
 {
 	struct host *host = survey->host;
@@ -397,7 +419,7 @@ static void look_in(const struct survey *survey, struct spot spot)
 
 	sight_in(survey, spot);
 	behind = sight_behind(survey, spot);
-	spot.netif->is_origin = behind == SIGHT_AGAIN && !spot.netif->gone_ns;
+	spot.netif->is_origin = is_origin(survey, spot, behind);
 	if (spot.netif->gone_ns)
 		return;
 	if (behind == SIGHT_EITHER || behind == SIGHT_BEYOND)
@@ -421,6 +443,7 @@ static void survey_all(const struct survey *survey)
 		host->netns[i].domain = i;
 		host->netns[i].has_unclear_arrivals = false;
 		host->netns[i].sees_all_arrivals = true;
+		host->netns[i].sees_all_departures = true;
 		host->netns[i].n_arrivals = 0;
 		host->netns[i].forwards_unseen = false;
 		host->netns[i].copies_unseen = false;

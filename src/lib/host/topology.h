@@ -9,7 +9,9 @@
  *   peer sent, a VLAN device's lower or a bridge's port received;
  * - on the way out, from this host's own processes, from an upper interface, or
  *   from an interface that it came in through. Of the last, the programs know
- *   with each packet whether it was counted there (KEY_AGAIN, bpf/track/origins.h).
+ *   with each packet whether it was counted there (KEY_AGAIN, bpf/track/origins.h). So
+ *   they do of what tc sent on at an interface, and of what an ifb sends back to where tc
+ *   redirected it, which passes that point again.
  *
  * Where all that may come before a point is observed, the packet was seen already;
  * where nothing of it is, this is the first sight. Where some of it is, or where
