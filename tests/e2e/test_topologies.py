@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 A packet is counted once, whatever the topology: random graphs of namespaces,
-random sets of observed interfaces, known traffic. NETOBS_TEST_TOPOLOGIES=N tries
-so many, NETOBS_TEST_SEED=SEED those from that seed on. Of a single one that fails,
-traffic and observed interfaces are left out as long as it fails. One in four has a filter
-that matches all packets; with NETOBS_TEST_FILTER=EXPRESSION, all have that one.
+random sets of observed interfaces, known traffic, one or two observers.
+NETOBS_TEST_TOPOLOGIES=N tries so many, NETOBS_TEST_SEED=SEED those from that seed on. Of a
+single one that fails, an observer, traffic and observed interfaces are left out as long as it
+fails. One observer in four has a filter that matches all packets; with
+NETOBS_TEST_FILTER=EXPRESSION, all have that one.
 """
 
+import collections
 import multiprocessing
 import os
 import signal
@@ -15,6 +17,7 @@ import time
 import traceback
 
 from lib import lab
+from lib import topology_actions
 from lib import topology_check
 from lib import topology_random
 
@@ -38,19 +41,21 @@ def filter_of(seed):
 
 
 def attempt(job):
-    """What is wrong with one topology: text, or None."""
-    seed, vlans, is_alone = job
-    topology = topology_random.make(seed, vlans)
-    topology.filter = tuple(filter_of(seed).split())
+    """(The seed, what is wrong with its topology: text or None, what it has)"""
+    seed, features, is_alone = job
+    topology = topology_random.make(seed, features)
+    for number, view in enumerate(topology.views()):
+        view.filter = tuple(filter_of(seed + number).split())
+    has = topology_actions.taken(topology) | ({"second"} if topology.second else set())
     try:
         if not topology.observed:
-            return seed, None
-        wrong, records = topology_check.observe(topology)
+            return seed, None, has
+        wrong, _ = topology_check.observe(topology)
         if wrong and is_alone:
-            wrong, records = topology_check.reduced(topology, wrong, records)
-        return seed, wrong and topology_check.report(topology, wrong, records)
+            topology, wrong = topology_check.reduced(topology, wrong)
+        return seed, wrong and topology_check.report(topology, wrong), has
     except Exception: # pylint: disable=broad-except
-        return seed, f"{topology.describe()}\n{traceback.format_exc()}"
+        return seed, f"{topology.describe()}\n{traceback.format_exc()}", has
 
 
 class Topologies(lab.LabTest):
@@ -63,23 +68,26 @@ class Topologies(lab.LabTest):
             "NETOBS_TEST_TOPOLOGIES",
             1 if "NETOBS_TEST_SEED" in os.environ
             else lab.sized(TOPOLOGIES)))
-        vlans = topology_random.has_vlans()
+        features = topology_random.find_features()
         self.note(f"seeds from {first} on, {count} topologies, "
-                  f"{'with' if vlans else 'without'} VLANs")
-        failed = {}
-        jobs = [(seed, vlans, count == 1)
+                  f"{'with' if features.vlans else 'without'} VLANs")
+        failed, having = {}, collections.Counter()
+        jobs = [(seed, features, count == 1)
                 for seed in range(first, first + count)]
         with multiprocessing.Pool(min(WORKERS, count),
                                   start_worker) as pool:
-            for seed, wrong in pool.imap_unordered(attempt, jobs):
+            for seed, wrong, has in pool.imap_unordered(attempt, jobs):
+                having.update(has)
                 if wrong:
                     failed[seed] = wrong
+        self.note(", ".join(f"{having[name]} of {count} with {what}" for name, what in (
+            ("redirect", "packets that tc redirects"), ("mirror", "copies that tc sends"),
+            ("second", "two observers"))))
         for at, seed in enumerate(sorted(failed)):
             # All is said of the first ones, and of others what is wrong.
             text = failed[seed] if at < REPORTED else \
                 failed[seed].split("\nWrong:\n")[-1]
-            print(f"NETOBS_TEST_SEED={seed} filter '{filter_of(seed)}'\n{text}\n",
-                  flush=True)
+            print(f"NETOBS_TEST_SEED={seed}\n{text}\n", flush=True)
         self.assertEqual([], sorted(failed), "seeds that failed")
 
 

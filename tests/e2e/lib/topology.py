@@ -31,6 +31,35 @@ class Frame:
     flow: Tuple
     mac: str = ""
     tags: tuple = ()
+    is_ours: bool = True  # the kernel takes it for its host's, which a redirection does not change
+
+    @property
+    def protocol(self):
+        """What filters of tc match."""
+        if self.tags:
+            return self.tags[0][0]
+        return "ipv6" if ":" in self.flow.src else "ip"
+
+
+@dataclass(frozen=True)
+class Action:
+    """What tc does with packets at a point: redirects them, or sends copies."""
+
+    kind: str            # redirect, mirror
+    target: "Device"
+    way: int             # in which they go on there
+    protocol: str        # of those that match, or all
+    classifier: str      # matchall, u32, flower
+    port: int = 0        # 0: any, else that of the receiver
+    qdisc: str = "clsact"
+
+    def matches(self, frame):
+        return self.protocol in ("all", frame.protocol) and \
+            self.port in (0, frame.flow.dport)
+
+    def __str__(self):
+        return f"{('ingress', 'egress')[self.way]} {self.kind} of {self.protocol} " \
+            f"{self.port or ''} to {self.target.name} by {self.classifier} at {self.qdisc}"
 
 
 @dataclass(eq=False)
@@ -39,13 +68,14 @@ class Device:
 
     name: str
     ns: "Node"
-    kind: str  # veth, vlan, macvlan, bridge, bond, lo
+    kind: str  # veth, vlan, macvlan, bridge, bond, ifb, lo
     mac: str
     peer: "Device" = None      # of a veth
     lower: "Device" = None     # of a VLAN device or a macvlan
     tag: tuple = ()            # of a VLAN device
     master: "Device" = None    # the bridge that this is a port of
     mirror: "Device" = None    # gets a copy of what comes in here
+    actions: dict = field(default_factory=dict)  # way -> Action
     uppers: list = field(default_factory=list)
     ports: list = field(default_factory=list)   # of a bridge or bond
     fdb: dict = field(default_factory=dict)     # MAC -> port, of a bridge
@@ -95,6 +125,8 @@ class Crossing:
     tags: tuple
     parent: "Crossing"
     is_copied: bool = False  # several copies go on from here
+    is_counted: bool = True  # by the interface itself, which tc bypasses
+    action: Action = None    # that tc took
 
     @property
     def point(self):
@@ -109,10 +141,18 @@ class Walk:
 
     HOPS = 60
 
-    def __init__(self, node, flow):
+    def __init__(self, node=None, flow=None):
         self.crossings = []
         self.arrived = []  # (namespace, tuple)
-        self._output(node, flow, None)
+        if node:
+            self._output(node, flow, None)
+
+    @classmethod
+    def of_frame(cls, device, frame):
+        """Of what leaves by @device."""
+        walk = cls()
+        walk._send(device, frame, None)
+        return walk
 
     def _cross(self, device, way, frame, parent):
         if len(self.crossings) > self.HOPS:
@@ -135,8 +175,40 @@ class Walk:
         self._send(device, Frame(flow, node.neighbours[device.name, via]),
                    parent)
 
+    def _act(self, here, frame):
+        """What tc does at a point; whether it takes the packet away."""
+        action = here.device.actions.get(here.way)
+        if not action or not action.matches(frame):
+            return False
+        here.action = action
+        is_redirect = action.kind == "redirect"
+        here.is_copied |= not is_redirect
+        here.is_counted &= here.way == IN or not is_redirect
+        if action.way == IN:
+            self._take_in(action.target, frame, here, is_counted=False)
+        elif action.target.kind == "ifb":
+            self._bounce(action.target, frame, here, is_redirect)
+        else:
+            self._send(action.target, frame, here)
+        return is_redirect
+
+    def _bounce(self, ifb, frame, here, is_redirect):
+        """An ifb returns what is redirected to it, past all filters, and drops copies."""
+        there = self._cross(ifb, OUT, frame, here)
+        if not is_redirect:
+            there.is_counted = False
+        elif here.way == IN:
+            self._pass_up(here.device, frame, there)
+        else:
+            self._pass_down(frame, self._cross(here.device, OUT, frame, there))
+
     def _send(self, device, frame, parent):
         here = self._cross(device, OUT, frame, parent)
+        if not self._act(here, frame):
+            self._pass_down(frame, here)
+
+    def _pass_down(self, frame, here):
+        device = here.device
         if device.kind == "veth":
             self._receive(device.peer, frame, here)
         elif device.kind == "vlan":
@@ -160,21 +232,32 @@ class Walk:
                     None)
 
     def _receive(self, device, frame, parent):
+        self._take_in(device, replace(frame, is_ours=frame.mac == device.mac), parent)
+
+    def _take_in(self, device, frame, parent, is_counted=True):
         here = self._cross(device, IN, frame, parent)
+        here.is_counted = is_counted
+        if self._act(here, frame):
+            return
         if device.mirror:
             here.is_copied = True
             self._send(device.mirror, frame, here)
+        self._pass_up(device, frame, here)
+
+    def _pass_up(self, device, frame, here):
         upper = next((upper for upper in device.uppers if frame.tags and
                       upper.tag == frame.tags[0]), None)
         if upper:
-            self._receive(upper, replace(frame, tags=frame.tags[1:]), here)
+            self._take_in(upper, replace(
+                frame, tags=frame.tags[1:],
+                is_ours=frame.is_ours or frame.mac == upper.mac), here)
         elif self._macvlan(device, frame):
             self._receive(self._macvlan(device, frame), frame, here)
         elif device.master and device.master.kind == "bond":
             self._receive(device.master, frame, here)
         elif device.master:
             self._bridge(device.master, device, frame, here)
-        elif frame.mac == device.mac and not frame.tags:
+        elif frame.is_ours and not frame.tags:
             self._input(device.ns, frame.flow, here)
 
     def _input(self, node, flow, here):
@@ -251,6 +334,15 @@ class Topology:
     filter: tuple = ()  # the words of an expression
     has_ipv6: bool = False
     macs: int = 0
+    rounds: int = 1 # how often the traffic is sent while it is observed
+    second: "Topology" = None # the same network with another observer, at the same time
+    is_second_late: bool = False # it begins after a round
+    is_second_last: bool = False # of both, it ends last
+    records: list = field(default_factory=list) # of the observer
+
+    def views(self):
+        """One for each observer."""
+        return [self, self.second] if self.second else [self]
 
     def devices(self):
         return [device for node in self.nodes
@@ -273,12 +365,16 @@ class Topology:
             for burst in flow.bursts:
                 for node, address, device, via in burst.routes:
                     node.routes[address] = (device, via)
-                yield flow, burst.count, Walk(flow.node, flow.flow)
+                yield flow, burst.count * self.rounds, Walk(flow.node, flow.flow)
+
+    def describe_view(self):
+        return f"{self.rounds} rounds, interval {self.interval} s, filter '" + \
+            " ".join(self.filter) + "', observed: " + \
+            " ".join(sorted(map(str, self.observed))) + \
+            f", {' and '.join(('in', 'out')[way] for way in self.ways)}"
 
     def describe(self):
-        lines = [f"seed {self.seed}, interval {self.interval} s, observed: " +
-                 " ".join(sorted(map(str, self.observed))) +
-                 f", {' and '.join(('in', 'out')[way] for way in self.ways)}"]
+        lines = [f"seed {self.seed}, {view.describe_view()}" for view in self.views()]
         for node in self.nodes:
             lines += describe_node(node)
         return "\n".join(lines + [f"  {flow}" for flow in self.flows])
@@ -291,6 +387,7 @@ def describe_device(device):
             words.append(f"{name} {getattr(device, name)}")
     if device.tag:
         words.append(f"tag {device.tag}")
+    words += [f"{('in', 'out')[way]}: {action}" for way, action in device.actions.items()]
     if device.vlans:
         words.append(f"pvid {device.pvid}, untagged {device.vlans}")
     words += [f"{mac}@{vlan} is at {port.name}"

@@ -6,8 +6,10 @@ import json
 import re
 import socket
 import time
+from dataclasses import replace
 
 from lib import lab
+from lib import topology_actions
 from lib import topology_truth
 from lib import traffic
 from lib.topology import IN, OUT, Walk
@@ -64,6 +66,7 @@ class Network:
 
     def __init__(self, where, topology):
         self.lab, self.topology = where, topology
+        self.rounds = 0
         names = {node: where.name(node) for node in topology.nodes}
         run_batch([f"netns add {name}" for name in names.values()], lab.IP)
         self.places = {node: Place(name, node, topology.has_ipv6)
@@ -80,6 +83,7 @@ class Network:
         for node, place in self.places.items():
             place.batch(lab.IP, [*settings(node), *addresses(node)])
             place.batch("bridge", list(forwarding(node)))
+            place.batch("tc", list(topology_actions.commands(node)))
             if rules := "\n".join((*translations(node), *mirrors(node))):
                 place.run("nft", "-f", "-", input=rules)
         lab.wait_for(self.are_up, "links to be up and bridges to forward")
@@ -90,6 +94,8 @@ class Network:
             options = " vlan_filtering 1" if device.pvid else ""
             yield f"link add name {device.name} address {device.mac} type " \
                 f"bridge mcast_snooping 0{options}"
+        if device.kind == "ifb":
+            yield f"link add name {device.name} address {device.mac} type ifb"
         if device.kind == "bond":
             yield f"link add name {device.name} address {device.mac} type " \
                 "bond mode active-backup miimon 10"
@@ -117,6 +123,7 @@ class Network:
 
     def send_all(self):
         """Send every flow; each packet must arrive where the model says."""
+        self.rounds += 1
         sockets = Sockets(self.places)
         with sockets:
             for flow in self.topology.flows:
@@ -124,7 +131,7 @@ class Network:
                     for route in burst.routes:
                         self.change(*route)
                     sockets.send(flow, burst.count)
-                    if self.topology.interval < 1:
+                    if min(view.interval for view in self.topology.views()) < 1:
                         time.sleep(0.02)
 
     def change(self, node, address, device, via):
@@ -136,7 +143,7 @@ class Network:
         """Where the kernel's counters are not what the model says."""
         if self.topology.has_ipv6 or self.has_bonds():
             return []  # what they say of themselves is counted as well
-        model = topology_truth.device_counts(self.topology)
+        model = topology_truth.device_counts(replace(self.topology, rounds=self.rounds))
         found = []
         for node, place in self.places.items():
             real = place.counts()
@@ -163,8 +170,8 @@ def is_ready(device, link):
     if device.kind == "bond" and \
             info["info_data"].get("active_slave") != device.ports[0].name:
         return False
-    # A bridge without ports that are up has no carrier; its ports say it all.
-    return (device.kind == "bridge" or link["operstate"] == "UP") and \
+    # A bridge without ports that are up has no carrier; its ports say it all. An ifb has no state.
+    return (device.kind in ("bridge", "ifb") or link["operstate"] == "UP") and \
         state.lower() in ("", "forwarding", "active", "backup")
 
 

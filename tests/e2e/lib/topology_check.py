@@ -4,6 +4,7 @@
 import json
 import os
 from collections import defaultdict
+from dataclasses import replace
 
 from lib import lab
 from lib import topology_observed
@@ -128,6 +129,53 @@ def wrong_loopback(records):
                 f"{record['Interfaces']}"
 
 
+class Watch:
+    """Observers of a network, which may begin and end at different times."""
+
+    def __init__(self, where, network):
+        self.where, self.network = where, network
+        self.topology = network.topology
+        self.running = {} # view -> observer
+
+    def start(self, view):
+        places = self.network.places
+        home = home_of(view)
+        observer = Observer(self.where, places[home], "--interval", str(view.interval),
+                            *selection(view, places, home), *view.filter)
+        observer.wait_observing(len(view.observed))
+        view.rounds = 0
+        self.running[view] = observer
+
+    def send(self):
+        self.network.send_all()
+        for view in self.running:
+            view.rounds += 1
+
+    def stop(self, view):
+        """What is wrong."""
+        result = self.running.pop(view).stop()
+        view.records = result.records
+        who = "the second observer: " if view is self.topology.second else ""
+        return [who + line for line in wrong_result(view, result)]
+
+    def run(self, attach):
+        """What is wrong. A second observer leaves the first one running, or the other way."""
+        topology, wrong = self.topology, []
+        self.start(topology)
+        if attach:
+            attach(self.network)
+        if topology.second:
+            if topology.is_second_late:
+                self.send()
+            self.start(topology.second)
+            self.send()
+            wrong += self.stop(topology if topology.is_second_last else topology.second)
+        self.send()
+        for view in list(self.running):
+            wrong += self.stop(view)
+        return wrong
+
+
 def observe(topology, attach=None):
     """
     Build, watch, send; ([what is wrong], records). @attach: is called with the
@@ -136,62 +184,73 @@ def observe(topology, attach=None):
     where = BuildLab()
     try:
         network = Network(where, topology)
-        home = home_of(topology)
-        observer = Observer(where, network.places[home], "--interval",
-                            str(topology.interval),
-                            *selection(topology, network.places, home),
-                            *topology.filter)
-        observer.wait_observing(len(topology.observed))
-        if attach:
-            attach(network)
-        network.send_all()
-        result = observer.stop()
+        wrong = Watch(where, network).run(attach)
         wrong = [f"the lab differs from its model: {line}"
-                 for line in network.differences()]
-        return wrong + wrong_result(topology, result), result.records
+                 for line in network.differences()] + wrong
+        return wrong, topology.records
     finally:
         where.close()
 
 
-def reduced(topology, wrong, records):
-    """Remove the parts that the failure does not need; returns the remaining errors."""
-    for name in ("flows", "observed"):
-        for one in list(getattr(topology, name)):
-            before = getattr(topology, name)
-            without = [other for other in before if other is not one]
-            setattr(topology, name, type(before)(without))
-            less = []
-            if topology.flows and topology.observed and not any(
-                    topology_observed.unseen_sources(topology)):
-                less, found = observe(topology)
-            if less:
-                wrong, records = less, found
-            else:
-                setattr(topology, name, before)
-    return wrong, records
+def reduced(topology, wrong):
+    """The topology without the parts that the failure does not need, and what is wrong then."""
+    for view in topology.views() if topology.second else []:
+        alone = replace(view, second=None)
+        less, _ = observe(alone)
+        if less:
+            return reduced(alone, less)
+    for view in topology.views():
+        wrong = without(topology, view, "observed", wrong)
+    return topology, without(topology, topology, "flows", wrong)
+
+
+def without(topology, view, name, wrong):
+    """Leave out each of @view's of that name that the failure does not need."""
+    for one in list(getattr(view, name)):
+        before = getattr(view, name)
+        rest = type(before)(other for other in before if other is not one)
+        views = topology.views() if name == "flows" else [view]
+        for each in views:
+            setattr(each, name, rest)
+        less = []
+        if topology.flows and view.observed and topology_observed.is_knowable(view):
+            less, _ = observe(topology)
+        if less:
+            wrong = less
+        else:
+            for each in views:
+                setattr(each, name, before)
+    return wrong
 
 
 def unused(topology):
     """Drop namespaces that nothing crosses."""
     crossed = {crossing.device.ns for _, _, walk in topology.walks()
                for crossing in walk.crossings}
-    crossed |= {device.ns for device in topology.observed}
+    for view in topology.views():
+        crossed |= {device.ns for device in view.observed}
     topology.nodes = [node for node in topology.nodes if node in crossed]
 
 
-def report(topology, wrong, records):
+def report_view(view):
+    """What an observer should say, and what it says."""
+    lines = ["Expected:"]
+    lines += [f"  {key}: {total.packets} packets, {total.bytes} octets, tags "
+              f"{total.entries}" for key, total in topology_truth.expected(view).items()]
+    lines.append("Records:")
+    return lines + [f"  {json.dumps(record)}" for record in view.records]
+
+
+def report(topology, wrong):
     """All that one needs to understand a failure."""
-    want = topology_truth.expected(topology)
     unused(topology)
     lines = [topology.describe(), "Crossed (* observed):"]
     for flow, count, walk in topology.walks():
         lines.append(f"  {count} of {flow.flow}")
         for one in walk.crossings:
-            star = "*" if topology_truth.is_seen(topology, one) else " "
-            lines.append(f"   {star} {one} {one.flow} {one.tags or ''}")
-    lines.append("Expected:")
-    lines += [f"  {key}: {total.packets} packets, {total.bytes} octets, tags "
-              f"{total.entries}" for key, total in want.items()]
-    lines.append("Records:")
-    lines += [f"  {json.dumps(record)}" for record in records]
+            stars = "".join("*" if topology_truth.is_seen(view, one) else " "
+                            for view in topology.views())
+            lines.append(f"   {stars} {one} {one.flow} {one.tags or ''}")
+    for view in topology.views():
+        lines += report_view(view)
     return "\n".join(lines + ["Wrong:"] + [f"  {line}" for line in wrong])

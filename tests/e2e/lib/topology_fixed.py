@@ -56,7 +56,7 @@ class FixedTest(lab.LabTest):
         self.topology.interval = interval
         wrong, records = topology_check.observe(self.topology, attach)
         if wrong:
-            self.fail(topology_check.report(self.topology, wrong, records))
+            self.fail(topology_check.report(self.topology, wrong))
         total = topology_truth.expected(self.topology).values()
         self.note(f"once: {sum(one.packets for one in total)} packets, in "
                   f"{len(records)} records")

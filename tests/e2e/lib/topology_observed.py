@@ -40,6 +40,7 @@ def observe(topology, rng):
                 topology.observed |= set(device.ns.devices.values())
         add_returns(topology)
         add_sources(topology)
+        add_actions(topology)
 
 
 def has_twins(topology):
@@ -93,9 +94,13 @@ def crossed_again(walk):
 def unknowable(topology):
     """
     Interfaces that have to be observed for a packet to count once: those that `tc` copies packets
-    at, and those of returning() and crossed_again().
+    at, and those of returning(), crossed_again() and known_by().
     """
     for _, _, walk in topology.walks():
+        for crossing in walk.crossings:
+            if crossing.action:
+                topology.ways = (IN, OUT)
+                yield from known_by(crossing)
         mirrored = [crossing.device for crossing in walk.crossings
                     if crossing.device.mirror and crossing.way == IN]
         for device in (*mirrored, *returning(walk), *crossed_again(walk)):
@@ -200,3 +205,49 @@ def add_sources(topology):
         topology.ways = (IN, OUT)
         for crossing in sources:
             topology.observed |= set(crossing.device.ns.devices.values())
+
+
+def known_by(crossing):
+    """
+    What shows netobs that tc sent a packet on: the interface where it did, an ifb, and on the way
+    in, of which the packet itself says nothing, the other end of the interface that it comes in by.
+    """
+    yield crossing.device
+    if crossing.action.target.kind == "ifb":
+        yield crossing.action.target
+    if crossing.action.way == IN:
+        yield from (crossing.action.target, crossing.action.target.peer)
+
+
+def unknown_actions(topology):
+    """Points where tc sends packets on that are seen before and behind, but not known_by()."""
+    for _, _, walk in topology.walks():
+        seen_below = set()
+        for crossing in reversed(walk.crossings):
+            is_seen = topology_truth.is_seen(topology, crossing)
+            if crossing.action and crossing in seen_below and \
+                    is_seen_before(topology, crossing) and \
+                    not (topology.observed.issuperset(known_by(crossing)) and
+                         topology.ways == (IN, OUT)):
+                yield crossing
+            if is_seen or crossing in seen_below:
+                seen_below.add(crossing.parent)
+
+
+def is_seen_before(topology, crossing):
+    while crossing and not topology_truth.is_seen(topology, crossing):
+        crossing = crossing.parent
+    return bool(crossing)
+
+
+def add_actions(topology):
+    while unknown := list(unknown_actions(topology)):
+        topology.ways = (IN, OUT)
+        for crossing in unknown:
+            for device in known_by(crossing):
+                topology.observed |= set(device.ns.devices.values())
+
+
+def is_knowable(topology):
+    """Whether all is observed that add_sources() and add_actions() would add."""
+    return not any(unseen_sources(topology)) and not any(unknown_actions(topology))

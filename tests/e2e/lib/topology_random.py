@@ -2,14 +2,30 @@
 """Random topologies: their links, the packets sent, and the observed interfaces."""
 
 import random
+from dataclasses import dataclass, replace
 
 from lib import lab
-from lib.topology import IN, Burst, Flow, Topology, Tuple, Walk
+from lib import topology_actions
+from lib.topology import IN, OUT, Burst, Flow, Topology, Tuple, Walk
+from lib.topology_actions import Acting
 from lib.topology_observed import observe
-from lib.topology_routes import Routed
 
 FLOWS = 6
 PACKETS = 40
+INTERVALS = 0.05, 0.2, 60, 60 # seconds
+SECOND = 0.25 # how often there is another observer
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a kernel has, of all that networks may have."""
+
+    vlans: bool
+    classifiers: tuple # of tc
+
+
+def find_features():
+    return Features(has_vlans(), topology_actions.classifiers())
 
 
 def has_vlans():
@@ -27,41 +43,54 @@ def has_vlans():
         where.close()
 
 
-def make(seed, vlans, attempt=""):
-    """The topology that @seed stands for, on kernels with or without VLANs."""
+def make(seed, features, attempt=""):
+    """The topology that @seed stands for, on kernels with these features."""
     rng = random.Random(f"{seed}{attempt}" if attempt else seed)
     topology = Topology(seed, has_ipv6=rng.random() < 0.4,
-                        interval=rng.choice([0.05, 0.2, 60, 60]))
+                        interval=rng.choice(INTERVALS))
     network = rng.randrange(1, 200)
-    part = Part(topology, rng, network, vlans)
+    part = Part(topology, rng, network, features)
     if rng.random() < 0.3:
         # Another tenant with the same addresses, and the same conversations.
-        Part(topology, rng, network, vlans, part)
+        Part(topology, rng, network, features, part)
         # What is translated may become the other's tuple, in their middle.
         if any(node.snat or node.dnat for node in topology.nodes):
-            return make(seed, vlans, attempt + "'")
+            return make(seed, features, attempt + "'")
     observe(topology, rng)
+    if rng.random() < SECOND:
+        add_second(topology, rng)
     return topology
 
 
-class Part(Routed):
+def add_second(topology, rng):
+    """Another observer, which knows nothing of the first."""
+    second = replace(topology, observed=set(), ways=(IN, OUT), is_clear=True,
+                     interval=rng.choice(INTERVALS))
+    observe(second, rng)
+    if second.observed and topology.observed:
+        topology.second = second
+        topology.is_second_late = rng.random() < 0.3
+        topology.is_second_last = rng.random() < 0.5
+
+
+class Part(Acting):
     """Namespaces that reach one another, and flows between them."""
 
-    def __init__(self, topology, rng, network, vlans, twin=None):
-        super().__init__(topology, rng, network, vlans)
+    def __init__(self, topology, rng, network, features, twin=None):
+        super().__init__(topology, rng, network, features)
         self.first = len(topology.nodes)
         self.hosts.append(self.node("host"))
         for _ in range(rng.choice([1, 1, 2, 2, 3])):
             self.grow(twin)
         self.set_routes()
-        self.flows = []
         if twin:
             self.repeat(twin)
         while len(self.flows) < rng.randrange(1, FLOWS + 1):
             self.add_flow()
         for step, chance in ((self.add_nat, 0.8), (self.add_moves, 0.5),
                              (self.add_mirror, 0.3),
-                             (self.add_loopback, 0.3)):
+                             (self.add_loopback, 0.3),
+                             (self.add_action, 0.5), (self.add_action, 0.3)):
             if rng.random() < chance:
                 step()
         topology.flows += self.flows
@@ -83,14 +112,6 @@ class Part(Routed):
             self.segment(*self.wire(*self.rng.sample(self.hosts, 2)))
 
     # ---- What is sent ------------------------------------------------------
-
-    @staticmethod
-    def arrives(node, flow, where):
-        """Whether it comes to @where, and no copy of it anywhere."""
-        try:
-            return [one for one, _ in Walk(node, flow).arrived] == [where]
-        except (OverflowError, KeyError):
-            return False  # in circles, or no route
 
     def a_tuple(self, source, target):
         is_ipv6 = self.topology.has_ipv6 and self.rng.random() < 0.5

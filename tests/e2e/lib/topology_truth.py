@@ -9,6 +9,8 @@ way is not observed. What is translated is one flow before and another after.
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from lib.topology import IN, OUT
+
 IP_UDP = {4: 28, 6: 48}
 
 
@@ -55,5 +57,8 @@ def device_counts(topology):
     counts = defaultdict(int)
     for _, count, walk in topology.walks():
         for crossing in walk.crossings:
-            counts[crossing.device, crossing.way] += count
+            if crossing.is_counted:
+                counts[crossing.device, crossing.way] += count
+            if crossing.device.kind == "ifb" and crossing.way == OUT:
+                counts[crossing.device, IN] += count # what an ifb gets, it has received
     return counts
