@@ -71,11 +71,17 @@ def observe_any(topology, rng, crossed):
 
 
 def returning(walk):
-    """What a packet meets where it comes back over the link by which it left."""
+    """
+    What a packet meets where it comes back over the link by which it left, and what sends it from
+    one macvlan to another, so that it comes in below them twice.
+    """
     for crossing in walk.crossings:
-        before = crossing.parent
+        before, passed = crossing.parent, []
         while before and before.device is not crossing.device:
+            passed.append(before.device)
             before = before.parent
+        if before and (before.way, crossing.way) == (IN, IN):
+            yield from passed
         if before and (before.way, crossing.way) == (OUT, IN) and \
                 crossing.device.peer:
             yield crossing.device.peer
