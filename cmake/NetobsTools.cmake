@@ -36,3 +36,12 @@ foreach(source ${preload_sources})
 	netobs_target_language(preload_${name})
 	set_target_properties(preload_${name} PROPERTIES C_VISIBILITY_PRESET default)
 endforeach()
+
+# The method of netobs-bench, for the benchmarks that are written in Python.
+add_library(bench_method MODULE ${PROJECT_SOURCE_DIR}/bench/interval.c
+	${PROJECT_SOURCE_DIR}/bench/others.c)
+target_link_libraries(bench_method PRIVATE m)
+set_target_properties(bench_method PROPERTIES PREFIX "" OUTPUT_NAME method
+	LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tools)
+netobs_target_language(bench_method)
+set_target_properties(bench_method PROPERTIES C_VISIBILITY_PRESET default)
