@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "bench.h"
 
+#include "interval.h"
 #include "base/util.h"
 
 #include <signal.h>
@@ -83,29 +84,13 @@ void progress_clear(const struct progress *progress)
 
 /* ---- Sums ------------------------------------------------------------------ */
 
-static int compare_samples(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-double percentile(const double *samples, uint32_t n, double share)
-{
-	double at = share * (n - 1);
-	uint32_t below = at, above = below + 1 < n ? below + 1 : below;
-
-	return samples[below] + (at - below) * (samples[above] - samples[below]);
-}
-
 struct summary summarize(double *samples, uint32_t n)
 {
-	qsort(samples, n, sizeof(double), compare_samples);
+	const struct interval interval = interval_of(samples, n);
+
 	return (struct summary){
-		.median = percentile(samples, n, 0.5),
+		.median = interval.median,
 		.min = samples[0],
 		.max = samples[n - 1],
-		.quartiles = { percentile(samples, n, 0.25),
-			       percentile(samples, n, 0.75) },
 	};
 }

@@ -36,11 +36,7 @@ void progress_clear(const struct progress *progress);
 
 struct summary {
 	double median, min, max;
-	double quartiles[2];
 };
-
-/* Of @samples in ascending order: the one below which a @share of them is. */
-double percentile(const double *samples, uint32_t n, double share);
 
 /* Sorts @samples, of which there is at least one. */
 struct summary summarize(double *samples, uint32_t n);

@@ -5,10 +5,13 @@
 #include "base/value.h"
 #include "base/util.h"
 #include "filter/filter.h"
+#include "interval.h"
 #include "service/options/rules.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define QUICK_WIDTH 0.1
 
 static const char *const direction_names[] = {
 	[INGRESS] = "ingress", [EGRESS] = "egress", NULL
@@ -188,6 +191,31 @@ static bool parse_flows(struct config *config)
 	return true;
 }
 
+/* Of @compares: a ratio needs some rounds. */
+static bool check_rounds(const struct config *config, bool compares)
+{
+	if (!compares || config->rounds >= INTERVAL_LEAST)
+		return true;
+	args_complain(&command,
+		      "--rounds: fewer than %d say nothing about a ratio",
+		      INTERVAL_LEAST);
+	return false;
+}
+
+static bool parse_width(struct config *config)
+{
+	char *end;
+
+	if (!config->width_text)
+		return true;
+	config->width = strtod(config->width_text, &end);
+	if (end != config->width_text && !*end && config->width > 0)
+		return true;
+	args_complain(&command, "--width: '%s' is not a positive number",
+		      config->width_text);
+	return false;
+}
+
 /* The option, if any, that this benchmark does not have. */
 static const char *find_foreign(const struct config *config)
 {
@@ -199,6 +227,7 @@ static const char *find_foreign(const struct config *config)
 	} rules[] = {
 		{ "--flows", config->flows, !is_export },
 		{ "--records", config->records, is_export },
+		{ "--width", config->width_text, is_datapath || is_export },
 		{ "--sink", config->sink, config->bench == BENCH_DRAIN },
 		{ "--stores", config->stores, is_datapath },
 		{ "--traffic", config->traffic, is_datapath },
@@ -238,13 +267,11 @@ static void set_live_defaults(struct config *config)
 		set_flows(config, quick, ARRAY_SIZE(quick));
 	else
 		set_flows(config, flows, ARRAY_SIZE(flows));
-	if (!config->rounds)
-		config->rounds = config->quick ? 10 : 40;
 	if (config->cpus == CHOICE_ALL)
 		config->cpus = 0;
 }
 
-static void set_defaults(struct config *config)
+static void set_defaults(struct config *config, bool compares)
 {
 	static const uint32_t datapath[] = { 1, 64, 1024, 16384, 131072, 1048576 };
 	static const uint32_t drain[] = { 1000, 100000, 1000000 };
@@ -266,7 +293,10 @@ static void set_defaults(struct config *config)
 	if (config->is_live)
 		set_live_defaults(config);
 	if (!config->records)
-		config->records = config->quick ? 200000 : 1000000;
+		config->records = config->quick ? 20000 : 100000;
+	config->width = config->quick ? QUICK_WIDTH : INTERVAL_WIDTH;
+	if (!config->rounds && compares)
+		config->rounds = config->quick ? 100 : 400;
 	if (!config->rounds)
 		config->rounds = config->quick ? 3 : 5;
 }
@@ -275,6 +305,8 @@ static bool config_complete(struct config *config)
 {
 	const char *foreign = find_foreign(config);
 	bool is_live = config->is_live && config->bench == BENCH_DATAPATH;
+	bool compares = config->bench == BENCH_DATAPATH ||
+			config->bench == BENCH_EXPORT;
 
 	if (foreign) {
 		args_complain(&command, "%s%s has no option %s",
@@ -287,8 +319,9 @@ static bool config_complete(struct config *config)
 			      command.positional);
 		return false;
 	}
-	set_defaults(config);
-	return (!config->stores || parse_stores(config)) &&
+	set_defaults(config, compares);
+	return check_rounds(config, compares) && parse_width(config) &&
+	       (!config->stores || parse_stores(config)) &&
 	       parse_names("--traffic", config->traffic, traffic_names,
 			   &config->traffic_mask) &&
 	       parse_names("--direction", config->directions, direction_names,

@@ -29,12 +29,14 @@ struct config {
 	const char *csv_path;
 	const char *plot_path;
 	struct args_list specs; /* of sinks */
+	const char *width_text;
 	uint32_t records;
-	uint32_t rounds;
+	uint32_t rounds; /* of a comparison: at most */
 	bool quick;
 	bool is_live;
 
 	/* Parsed. */
+	double width;	       /* of intervals: less */
 	struct filter *filter; /* NULL: none */
 	uint32_t design_mask;
 	uint32_t traffic_mask;	 /* of enum traffic */
@@ -47,9 +49,11 @@ struct config {
 enum args_result config_parse(int argc, char **argv, struct config *ret_config);
 void config_clear(struct config *config);
 
-/* Measure and print. Each returns 0 or -errno, after a message. */
+/*
+ * Measure and print. Each returns 0 or -errno, after a message; -ERANGE: this host is too noisy
+ * to compare.
+ */
 int datapath_run(const struct config *config);
-int alternate_run(const struct config *config);
 int drain_run(const struct config *config);
 int fold_run(const struct config *config);
 int export_run(const struct config *config);

@@ -1,146 +1,262 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * In each round all designs take turns, with each number of flows: a design is
- * opened, filled, measured in all its cases, and closed again, so that only
- * one large table exists at a time. With --quick each has its turn once, in
- * which it does all rounds.
+ * In each case all designs are open at once, and in each round they take turns, in random
+ * order: to be the program that BPF_PROG_TEST_RUN runs, or with --live the one program on a
+ * wire that packets are sent over as fast as possible. What the host does meanwhile spoils
+ * none more than the others, so differences of ten nanoseconds show, which separate runs
+ * cannot tell apart.
  */
 #include "chart.h"
+#include "memory.h"
 #include "plan.h"
+#include "sequence.h"
 #include "base/util.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+/* A burst takes about 5 ms: how exactly a slot ends. */
+static const struct slot live_slots[] = { { .ms = 50, .burst = 4096 },
+					  { .ms = 20, .burst = 4096 } },
+			 slots[] = { { .ms = 25 }, { .ms = 10 } };
+
+struct alternation {
+	struct plan plan;
+	const struct slot *slot;
+
+	/* Of --live. */
+	struct wire wire;
+	struct runner live; /* over the wire; that of the plan adapts designs */
+	uint64_t sent;	    /* over the wire so far */
+
+	/* The case: a cell and a subject for each design. */
+	struct cell *cells;
+	uint32_t n;
+	struct subject subjects[DESIGNS];
+	uint32_t round;
+};
 
 /* ---- Measuring --------------------------------------------------------------- */
 
-static const struct slot slots[] = { { .ms = 25 }, { .ms = 10 } };
-
-static const struct slot *find_slot(const struct plan *plan)
+static int fill_store(struct alternation *alternation, uint32_t i)
 {
-	return &slots[plan->config->quick];
+	return subject_fill(&alternation->subjects[i]);
 }
 
-/* Filling large tables takes most of the time. */
-static uint32_t count_openings(const struct plan *plan)
+static int measure_store(struct alternation *alternation, uint32_t i)
 {
-	return plan->config->quick ? 1 : plan->config->rounds;
+	return plan_measure(&alternation->plan, &alternation->subjects[i],
+			    &alternation->cells[i], alternation->round,
+			    alternation->slot);
 }
 
-/* In milliseconds, roughly: what filling costs, and what measuring does. */
-static double opening_work(const struct cell *cell)
+/* All packets that are sent meanwhile count as those of design @i. */
+static int take_turn_on_wire(struct alternation *alternation, uint32_t i,
+			     int (*work)(struct alternation *alternation,
+					 uint32_t i))
 {
-	return cell->flows * (cell->design == DESIGN_NETOBS ? 4e-3 : 1e-3);
-}
+	struct cell *cell = &alternation->cells[i];
+	struct wire *wire = &alternation->wire;
+	uint64_t sent;
+	int err = wire_attach(wire, cell->direction,
+			      alternation->subjects[i].prog_fd);
 
-static double total_work(const struct plan *plan)
-{
-	const struct results *results = &plan->results;
-	int design = -1;
-	double work = 0;
-
-	for (uint32_t i = 0; i < results->n_cells; i++) {
-		const struct cell *cell = &results->cells[i];
-
-		work += (double)find_slot(plan)->ms * results->rounds;
-		if (cell->design != design)
-			work += opening_work(cell) * count_openings(plan);
-		design = cell->design;
-	}
-	return work;
-}
-
-static void show_progress(struct plan *plan, const struct cell *cell)
-{
-	char text[64];
-
-	snprintf(text, sizeof(text), "%s, %u flows", designs[cell->design].name,
-		 cell->flows);
-	progress_show(&plan->progress, text);
-}
-
-/* Open a design and measure its cells, @n of them, @rounds times. */
-static int measure_design(struct plan *plan, struct cell *cells, uint32_t n,
-			  uint32_t rounds)
-{
-	struct subject subject;
-	int err;
-
-	show_progress(plan, cells);
-	err = plan_prepare(plan, cells);
-	if (!err)
-		err = subject_open(&subject, &designs[cells->design],
-				   &plan->runner, cells->direction);
 	if (err)
 		return err;
-	err = subject_fill(&subject);
-	progress_add(&plan->progress, opening_work(cells));
-	for (uint32_t round = 0; round < rounds && !err; round++) {
-		for (uint32_t i = 0; i < n && !err; i++)
-			err = plan_measure(plan, &subject, &cells[i],
-					   find_slot(plan));
-	}
-	err = err ?: subject_check(&subject);
-	subject_close(&subject);
+	err = work(alternation, i);
+	sent = wire_sent(wire);
+	cell->sent += sent - alternation->sent;
+	alternation->sent = sent;
 	return err;
 }
 
-/* How many cells from the first on are of the same design and flows. */
-static uint32_t count_alike(const struct cell *cells, uint32_t n)
+/* Have packets pass the program of design @i. */
+static int take_turn(struct alternation *alternation, uint32_t i,
+		     int (*work)(struct alternation *alternation, uint32_t i))
 {
-	uint32_t i = 1;
+	int err;
 
-	while (i < n && cells[i].design == cells->design &&
-	       cells[i].flows == cells->flows &&
-	       cells[i].traffic == cells->traffic &&
-	       cells[i].direction == cells->direction)
-		i++;
-	return i;
+	if (alternation->plan.config->is_live)
+		return take_turn_on_wire(alternation, i, work);
+	err = spread_aim(&alternation->plan.spread,
+			 alternation->subjects[i].prog_fd);
+	return err ?: work(alternation, i);
 }
 
-/* Everything, so that what the host does meanwhile spoils no case more than others. */
-static int measure_plan_round(struct plan *plan)
+static int measure_datapath_round(void *user, uint32_t round)
 {
-	struct results *results = &plan->results;
-	uint32_t rounds = results->rounds / count_openings(plan), n;
+	struct alternation *alternation = user;
+	uint32_t order[DESIGNS];
 	int err = 0;
 
-	for (uint32_t i = 0; i < results->n_cells && !err; i += n) {
+	alternation->round = round;
+	sequence_permute(order, alternation->n, round + 1);
+	for (uint32_t i = 0; i < alternation->n && !err; i++)
+		err = take_turn(alternation, order[i], measure_store);
+	return err;
+}
+
+static int open_subject(struct alternation *alternation, uint32_t i)
+{
+	const struct cell *cell = &alternation->cells[i];
+	struct subject *subject = &alternation->subjects[i];
+	int err = subject_open(subject, &designs[cell->design],
+			       &alternation->plan.runner, cell->direction);
+
+	if (alternation->plan.config->is_live) {
+		subject->runner = &alternation->live;
+		alternation->cells[i].sent = 0;
+	}
+	return plan_report_error(&alternation->plan, cell, err);
+}
+
+/* Packets that a store has not counted, or had no room for, cost something else. */
+static int check_subject(struct alternation *alternation, uint32_t i)
+{
+	struct subject *subject = &alternation->subjects[i];
+	struct cell *cell = &alternation->cells[i];
+
+	if (!alternation->plan.config->is_live)
+		return plan_report_error(&alternation->plan, cell,
+					 subject_check(subject));
+	if (!subject->kind->count)
+		return 0;
+	cell->counted = subject->kind->count(subject);
+	if (cell->counted == cell->sent)
+		return 0;
+	fprintf(stderr,
+		"netobsctl bench: %s with %u flows counted %llu of %llu packets\n",
+		designs[cell->design].name, cell->flows,
+		(unsigned long long)cell->counted,
+		(unsigned long long)cell->sent);
+	return -EIO;
+}
+
+static void close_subject(struct alternation *alternation, uint32_t i)
+{
+	uint64_t maps = memory_maps();
+
+	subject_close(&alternation->subjects[i]);
+	alternation->cells[i].kernel_bytes = maps - memory_maps();
+}
+
+static bool is_case_settled(void *user, uint32_t n, bool is_last)
+{
+	struct alternation *alternation = user;
+
+	if (is_last)
+		progress_clear(&alternation->plan.progress);
+	return results_settle_case(&alternation->plan.results, alternation->cells,
+				   alternation->n, n, is_last);
+}
+
+/* The programs of a direction are on the wire from the first turn on. */
+static int begin_case(struct alternation *alternation)
+{
+	int err = 0;
+
+	if (alternation->plan.config->is_live) {
+		err = wire_attach(&alternation->wire,
+				  alternation->cells->direction,
+				  alternation->subjects[0].prog_fd);
+		alternation->sent = wire_sent(&alternation->wire);
+	}
+	for (uint32_t i = 0; i < alternation->n && !err; i++)
+		err = take_turn(alternation, i, fill_store);
+	return err;
+}
+
+static int measure_opened(struct alternation *alternation)
+{
+	const struct rounds_work work = { .measure = measure_datapath_round,
+					  .is_settled = is_case_settled,
+					  .user = alternation };
+	struct rounds *rounds = &alternation->plan.results.rounds;
+	uint32_t n;
+	int err = begin_case(alternation);
+
+	err = err ?: rounds_measure(rounds, &work, &n);
+	if (alternation->plan.config->is_live)
+		wire_detach(&alternation->wire);
+	for (uint32_t i = 0; i < alternation->n && !err; i++)
+		err = check_subject(alternation, i);
+	return err;
+}
+
+static int measure_case(struct alternation *alternation)
+{
+	const struct cell *cell = alternation->cells;
+	uint32_t opened = 0;
+	char text[64];
+	int err;
+
+	snprintf(text, sizeof(text), "%s, %u flows",
+		 traffic_names[cell->traffic], cell->flows);
+	progress_show(&alternation->plan.progress, text);
+	err = plan_prepare(&alternation->plan, cell);
+	while (opened < alternation->n && !err) {
+		err = open_subject(alternation, opened);
+		opened += !err;
+	}
+	err = err ?: measure_opened(alternation);
+	while (opened)
+		close_subject(alternation, --opened);
+	return err;
+}
+
+static int measure_alternation(struct alternation *alternation)
+{
+	struct results *results = &alternation->plan.results;
+	int err = 0;
+
+	for (uint32_t i = 0; i < results->n_cells && !err; i += alternation->n) {
 		struct cell *cells = &results->cells[i];
+		uint32_t n = 1;
 
-		n = count_alike(cells, results->n_cells - i);
-		err = measure_design(plan, cells, n, rounds);
-		plan_report_error(plan, cells, err);
+		while (i + n < results->n_cells &&
+		       results_is_same_case(&cells[n], cells))
+			n++;
+		alternation->cells = cells;
+		alternation->n = n;
+		err = measure_case(alternation);
 	}
 	return err;
 }
 
-static int measure_situations(struct plan *plan)
+static int measure_on_wire(struct alternation *alternation)
 {
-	uint32_t times = count_openings(plan);
-	int err = 0;
+	int err = wire_open(&alternation->wire, &alternation->plan.spread);
 
-	for (uint32_t i = 0; i < times && !err; i++)
-		err = measure_plan_round(plan);
+	if (err)
+		return err;
+	alternation->live = alternation->plan.runner;
+	alternation->live.wire = &alternation->wire;
+	err = measure_alternation(alternation);
+	wire_close(&alternation->wire);
 	return err;
 }
 
-static int measure_and_write(struct plan *plan, struct report_file *csv,
-			     struct report_file *plot)
+static int measure_and_write(struct alternation *alternation,
+			     struct report_file *csv, struct report_file *plot)
 {
-	const bool is_json = plan->config->output == OUTPUT_JSON;
+	struct plan *plan = &alternation->plan;
+	const struct config *config = plan->config;
 	struct report report;
 	int err;
 
-	progress_begin(&plan->progress, total_work(plan));
-	err = measure_situations(plan);
+	alternation->slot =
+		&(config->is_live ? live_slots : slots)[config->quick];
+	progress_begin(&plan->progress, (double)plan->results.n_cells *
+						INTERVAL_ENOUGH *
+						alternation->slot->ms);
+	err = config->is_live ? measure_on_wire(alternation) :
+				measure_alternation(alternation);
 	progress_clear(&plan->progress);
 	if (err)
 		return err;
-	results_sum_up(&plan->results);
-	report = results_report(&plan->results, results_fields,
-				results_print_table);
-	err = report_print(&report, is_json);
+	report = results_report(&plan->results);
+	err = report_print(&report, config->output == OUTPUT_JSON);
 	err = err ?: report_file_write(csv, &report, report_write_csv);
 	return err ?: report_file_write(plot, &report, chart_draw);
 }
@@ -148,13 +264,13 @@ static int measure_and_write(struct plan *plan, struct report_file *csv,
 int datapath_run(const struct config *config)
 {
 	struct report_file csv, plot = { .fd = -1 };
-	struct plan plan = { 0 };
+	struct alternation alternation = { 0 };
 	int err = report_file_open(&csv, config->csv_path);
 
 	err = err ?: report_file_open(&plot, config->plot_path);
-	err = err ?: plan_open(&plan, config);
-	err = err ?: measure_and_write(&plan, &csv, &plot);
-	plan_close(&plan);
+	err = err ?: plan_open(&alternation.plan, config);
+	err = err ?: measure_and_write(&alternation, &csv, &plot);
+	plan_close(&alternation.plan);
 	report_file_close(&plot);
 	report_file_close(&csv);
 	return err;

@@ -85,18 +85,15 @@ static int add_cell(struct plan *plan, const struct situation *s, struct cell ce
 	return results_add(&plan->results, &cell);
 }
 
-/* All designs of @mask in all situations. */
+/* All situations, with all designs of @mask. */
 static int add_cells(struct plan *plan, uint32_t mask, struct cell cell)
 {
-	bool is_live = plan->config->is_live;
 	int err = 0;
 
 	for (int i = 0; i < DESIGNS * SITUATIONS && !err; i++) {
-		int situation = is_live ? i / DESIGNS : i % SITUATIONS;
-
-		cell.design = is_live ? i % DESIGNS : i / SITUATIONS;
+		cell.design = i % DESIGNS;
 		if (mask & 1U << cell.design)
-			err = add_cell(plan, &situations[situation], cell);
+			err = add_cell(plan, &situations[i / DESIGNS], cell);
 	}
 	return err;
 }
@@ -151,7 +148,8 @@ int plan_open(struct plan *ret_plan, const struct config *config)
 	int err;
 
 	*ret_plan = (struct plan){ .config = config,
-				   .results = { .rounds = config->rounds } };
+				   .results.rounds = { .width = config->width,
+						       .most = config->rounds } };
 	err = spread_open(&ret_plan->spread, find_largest(config));
 	err = err ?: runner_init(runner, &ret_plan->spread);
 	if (err)
@@ -179,7 +177,7 @@ int plan_prepare(struct plan *plan, const struct cell *cell)
 }
 
 int plan_measure(struct plan *plan, struct subject *subject, struct cell *cell,
-		 const struct slot *slot)
+		 uint32_t round, const struct slot *slot)
 {
 	const struct load load = {
 		.order = cell->order,
@@ -188,14 +186,11 @@ int plan_measure(struct plan *plan, struct subject *subject, struct cell *cell,
 		.budget_ms = slot->ms,
 		.burst = slot->burst,
 	};
-	double ns;
-	int err = subject_measure(subject, &load, &ns);
+	int err = subject_measure(subject, &load, &cell->samples[round]);
 
-	if (err)
-		return err;
-	cell->samples[cell->n_samples++] = ns;
-	progress_add(&plan->progress, slot->ms);
-	return 0;
+	if (round < INTERVAL_ENOUGH) /* most cases end then */
+		progress_add(&plan->progress, slot->ms);
+	return err;
 }
 
 int plan_report_error(const struct plan *plan, const struct cell *cell, int err)

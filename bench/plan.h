@@ -15,8 +15,7 @@ struct plan {
 };
 
 /**
- * Make packets and a runner, and add a cell for each case and design: by flows, traffic and
- * direction, then by design and case, or with --live by case and design. Tables too large
+ * Make packets and a runner, and add a cell for each case and design. Tables too large
  * for a host that has other things to do are left out, with a message.
  *
  * @param ret_plan  plan_close(), also after an error
@@ -34,9 +33,9 @@ struct slot {
 	uint32_t burst; /* 0: any number */
 };
 
-/* Add a sample to @cell. Returns 0 or -errno; -EINTR: stop_requested(). */
+/* The sample of @cell in @round. Returns 0 or -errno; -EINTR: stop_requested(). */
 int plan_measure(struct plan *plan, struct subject *subject, struct cell *cell,
-		 const struct slot *slot);
+		 uint32_t round, const struct slot *slot);
 
 /* Report the error, if it is one, that @cell cannot be measured. Returns it. */
 int plan_report_error(const struct plan *plan, const struct cell *cell, int err);

@@ -106,6 +106,21 @@ static void put_value(struct json *json, const struct report_field *field,
 	json_put(json, value, strlen(value));
 }
 
+/* What says how far a comparison can be believed. */
+static const struct report_field turns_fields[] = {
+	REPORT_FIELD(rounds, "width", REPORT_RATIO, width),
+	REPORT_FIELD(rounds, "others", REPORT_RATIO, others),
+	REPORT_FIELD(rounds, "repeated", REPORT_U32, repeated),
+	{ 0 }
+};
+
+static void put_fields(struct json *json, const struct report_field *fields,
+		       const void *row)
+{
+	for (const struct report_field *f = fields; f->key; f++)
+		put_value(json, f, (const char *)row + f->offset);
+}
+
 static void put_rows(struct json *json, const struct report *report)
 {
 	const char *row = report->rows;
@@ -114,8 +129,7 @@ static void put_rows(struct json *json, const struct report *report)
 	json_open(json, '[');
 	for (uint32_t i = 0; i < report->n; i++, row += report->row_size) {
 		json_open(json, '{');
-		for (const struct report_field *f = report->fields; f->key; f++)
-			put_value(json, f, row + f->offset);
+		put_fields(json, report->fields, row);
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -131,6 +145,8 @@ static void put_report(struct json *json, const struct report *report)
 	json_key(json, "cpu");
 	json_string(json, machine.cpu);
 	json_key_u64(json, "rounds", report->rounds);
+	if (report->turns)
+		put_fields(json, turns_fields, report->turns);
 	if (report->put_more)
 		report->put_more(json, report->user);
 	put_rows(json, report);

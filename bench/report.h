@@ -6,6 +6,7 @@
 #ifndef NETOBS_BENCH_REPORT_H
 #define NETOBS_BENCH_REPORT_H
 
+#include "rounds.h"
 #include "base/json.h"
 
 #include <stdbool.h>
@@ -35,6 +36,7 @@ struct report_field {
 
 struct report {
 	uint32_t rounds;
+	const struct rounds *turns; /* of a comparison; NULL: nothing is compared */
 	const struct report_field *fields; /* up to one without a key */
 	const void *rows;
 	size_t row_size;

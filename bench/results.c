@@ -4,7 +4,9 @@
 #include "base/util.h"
 
 #include <errno.h>
-#include <math.h>
+#include <string.h>
+
+enum { MIB = 1 << 20 };
 
 int results_add(struct results *results, const struct cell *cell)
 {
@@ -20,11 +22,10 @@ int results_add(struct results *results, const struct cell *cell)
 	}
 	added = &results->cells[results->n_cells];
 	*added = *cell;
-	added->n_samples = 0;
-	added->samples = calloc(results->rounds, 2 * sizeof(double));
+	added->sent = added->counted = REPORT_UNKNOWN;
+	added->samples = calloc(results->rounds.most, sizeof(double));
 	if (!added->samples)
 		return -ENOMEM;
-	added->ratios = added->samples + results->rounds;
 	results->n_cells++;
 	return 0;
 }
@@ -37,161 +38,93 @@ void results_clear(struct results *results)
 	*results = (struct results){ 0 };
 }
 
-/* ---- Sums ------------------------------------------------------------------ */
-
 bool results_is_same_case(const struct cell *a, const struct cell *b)
 {
 	return a->traffic == b->traffic && a->direction == b->direction &&
 	       a->order == b->order && a->sharing == b->sharing &&
-	       a->n_cpus == b->n_cpus;
+	       a->n_cpus == b->n_cpus && a->flows == b->flows;
 }
 
-/* The measured cell of a design in the case and with the flows of @like, or NULL. */
-static const struct cell *find_cell(const struct results *results,
-				    const struct cell *like, int design)
-{
-	for (uint32_t i = 0; i < results->n_cells; i++) {
-		const struct cell *cell = &results->cells[i];
+/* ---- Sums ------------------------------------------------------------------ */
 
-		if (cell->design == design && cell->flows == like->flows &&
-		    results_is_same_case(cell, like) && cell->n_samples)
-			return cell;
-	}
-	return NULL;
+static void name_cell(struct cell *cell)
+{
+	cell->store = designs[cell->design].name;
+	cell->distribution = cell->order == ORDER_ZIPF ? "zipf" : "uniform";
+	cell->shared = cell->sharing == SHARING_SAME ? "same" : "disjoint";
+	cell->traffic_name = traffic_names[cell->traffic];
+	cell->way = cell->direction == EGRESS ? "egress" : "ingress";
 }
 
-const struct cell *results_find_empty(const struct results *results,
-				      const struct cell *cell)
+/* @room: for @n values. */
+static void sum_up_cell(const struct cell *empty, struct cell *cell, uint32_t n,
+			double *room)
 {
-	return find_cell(results, cell, DESIGN_EMPTY);
+	/* A high rate is a short time. */
+	for (uint32_t i = 0; i < n; i++)
+		room[i] = empty->samples[i] / cell->samples[i];
+	cell->ratio = interval_of(room, n);
+	memcpy(room, cell->samples, n * sizeof(*room));
+	cell->ns = summarize(room, n);
+	cell->over_empty = cell->ns.median - empty->ns.median;
+	cell->n = n;
+	name_cell(cell);
 }
 
-void results_sum_up(struct results *results)
+static void report_noise(const struct results *results, const struct cell *cell)
 {
-	for (uint32_t i = 0; i < results->n_cells; i++) {
-		struct cell *cell = &results->cells[i];
+	char what[128];
 
-		if (cell->n_samples)
-			cell->ns = summarize(cell->samples, cell->n_samples);
-		cell->store = designs[cell->design].name;
-		cell->distribution = cell->order == ORDER_ZIPF ? "zipf" :
-								 "uniform";
-		cell->shared = cell->sharing == SHARING_SAME ? "same" :
-							       "disjoint";
-		cell->traffic_name = traffic_names[cell->traffic];
-		cell->way = cell->direction == EGRESS ? "egress" : "ingress";
-	}
-	for (uint32_t i = 0; i < results->n_cells; i++) {
-		struct cell *cell = &results->cells[i];
-		const struct cell *empty = find_cell(results, cell, DESIGN_EMPTY);
+	snprintf(what, sizeof(what), "%s with %u flows (%s, %s, %s, %u CPUs)",
+		 cell->store, cell->flows, cell->distribution,
+		 cell->traffic_name, cell->way, cell->n_cpus);
+	rounds_report_noise(&results->rounds, what, &cell->ratio, cell->n);
+}
 
-		cell->over_empty = empty ? cell->ns.median - empty->ns.median :
-					   NAN;
+bool results_settle_case(const struct results *results, struct cell *cells,
+			 uint32_t n_cells, uint32_t n, bool is_last)
+{
+	cleanup_free double *room = calloc(n, sizeof(*room));
+	bool is_settled = room;
+
+	for (uint32_t i = 0; i < n_cells && room; i++) {
+		sum_up_cell(cells, &cells[i], n, room);
+		if (interval_is_narrow(&cells[i].ratio, results->rounds.width))
+			continue;
+		is_settled = false;
+		if (is_last)
+			report_noise(results, &cells[i]);
 	}
+	return is_settled;
 }
 
 /* ---- For programs ---------------------------------------------------------- */
 
-const struct report_field results_fields[] = {
-	RESULTS_CASE_FIELDS,
+static const struct report_field fields[] = {
+	REPORT_FIELD(cell, "store", REPORT_TEXT, store),
+	REPORT_FIELD(cell, "flows", REPORT_U32, flows),
+	REPORT_FIELD(cell, "distribution", REPORT_TEXT, distribution),
+	REPORT_FIELD(cell, "cpus", REPORT_U32, n_cpus),
+	REPORT_FIELD(cell, "sharing", REPORT_TEXT, shared),
+	REPORT_FIELD(cell, "traffic", REPORT_TEXT, traffic_name),
+	REPORT_FIELD(cell, "direction", REPORT_TEXT, way),
+	REPORT_FIELD(cell, "rounds", REPORT_U32, n),
+	REPORT_FIELD(cell, "ratio", REPORT_RATIO, ratio.median),
+	REPORT_FIELD(cell, "ratio_low", REPORT_RATIO, ratio.low),
+	REPORT_FIELD(cell, "ratio_high", REPORT_RATIO, ratio.high),
 	REPORT_FIELD(cell, "ns_per_packet", REPORT_NS, ns.median),
 	REPORT_FIELD(cell, "ns_over_empty", REPORT_NS, over_empty),
 	REPORT_FIELD(cell, "ns_min", REPORT_NS, ns.min),
 	REPORT_FIELD(cell, "ns_max", REPORT_NS, ns.max),
+	REPORT_FIELD(cell, "sent", REPORT_U64, sent),
+	REPORT_FIELD(cell, "counted", REPORT_U64, counted),
+	REPORT_FIELD(cell, "kernel_bytes", REPORT_U64, kernel_bytes),
 	{ 0 }
 };
 
-struct report results_report(const struct results *results,
-			     const struct report_field *fields,
-			     void (*print_table)(const struct report *report))
-{
-	return (struct report){
-		.rounds = results->rounds,
-		.fields = fields,
-		.rows = results->cells,
-		.row_size = sizeof(*results->cells),
-		.n = results->n_cells,
-		.print_table = print_table,
-		.user = results,
-	};
-}
+/* ---- For people ------------------------------------------------------------ */
 
-/* ---- For people: designs by flows, for each case --------------------------------- */
-
-enum { NAME_WIDTH = 20, WIDTH = 9 };
-
-static double get_over_empty(const struct results *results,
-			     const struct cell *column, int design)
-{
-	const struct cell *cell = find_cell(results, column, design);
-
-	return cell ? cell->over_empty : NAN;
-}
-
-static double get_value(const struct results *results,
-			const struct cell *column, int design)
-{
-	return design == DESIGN_EMPTY ? column->ns.median :
-					get_over_empty(results, column, design);
-}
-
-static double get_ratio(const struct results *results,
-			const struct cell *column, int design)
-{
-	return get_over_empty(results, column, design) /
-	       get_over_empty(results, column, DESIGN_PERCPU_HASH);
-}
-
-static void print_row(const struct results *results, const struct cell *like,
-		      const char *name, int design, int decimals,
-		      double (*get)(const struct results *results,
-				    const struct cell *column, int design))
-{
-	printf("%-*s", NAME_WIDTH, name);
-	for (uint32_t i = 0; i < results->n_cells; i++) {
-		const struct cell *cell = &results->cells[i];
-		double value;
-
-		if (cell->design != DESIGN_EMPTY ||
-		    !results_is_same_case(cell, like))
-			continue;
-		value = get(results, cell, design);
-		if (isnan(value))
-			printf("%*s", WIDTH, "-");
-		else
-			printf("%*.*f", WIDTH, decimals, value);
-	}
-	putchar('\n');
-}
-
-static double get_flows(const struct results *results,
-			const struct cell *column, int design)
-{
-	(void)results;
-	(void)design;
-	return column->flows;
-}
-
-static void print_rows(const struct results *results, const struct cell *like)
-{
-	uint32_t measured = 0;
-
-	for (uint32_t i = 0; i < results->n_cells; i++)
-		if (results_is_same_case(&results->cells[i], like))
-			measured |= 1U << results->cells[i].design;
-	print_row(results, like, "flows", 0, 0, get_flows);
-	for (int design = 0; design < DESIGNS; design++)
-		if (measured & 1U << design)
-			print_row(results, like,
-				  design == DESIGN_EMPTY ? "empty program" :
-							   designs[design].name,
-				  design, 1, get_value);
-	if (measured & 1U << DESIGN_NETOBS && measured & 1U << DESIGN_PERCPU_HASH)
-		print_row(results, like, "netobs/percpu_hash", DESIGN_NETOBS, 2,
-			  get_ratio);
-}
-
-void results_print_case(const struct cell *cell)
+static void print_case(const struct cell *cell)
 {
 	if (cell->n_cpus == 1)
 		printf("\nOne CPU");
@@ -204,28 +137,39 @@ void results_print_case(const struct cell *cell)
 	       cell->order == ORDER_ZIPF ? "flows by Zipf's law" :
 					   "all flows alike",
 	       cell->traffic_name, cell->way);
+	printf("%9s  %-14s%7s %15s %7s %8s %11s\n", "flows", "store", "ratio",
+	       "interval", "ns", "ns over", "kernel MiB");
 }
 
-/* No cell before @index has its case. */
-static bool is_first(const struct results *results, uint32_t index)
-{
-	for (uint32_t i = 0; i < index; i++)
-		if (results_is_same_case(&results->cells[i],
-					 &results->cells[index]))
-			return false;
-	return true;
-}
-
-void results_print_table(const struct report *report)
+static void print_results(const struct report *report)
 {
 	const struct results *results = report->user;
 
-	printf("ns per packet, medians of %u rounds; beyond what the empty program takes\n",
-	       results->rounds);
+	printf("Rates of packets, as ratios to that with the empty program. ");
+	rounds_print(&results->rounds);
 	report_print_machine();
-	for (uint32_t i = 0; i < results->n_cells; i++)
-		if (is_first(results, i)) {
-			results_print_case(&results->cells[i]);
-			print_rows(results, &results->cells[i]);
-		}
+	for (uint32_t i = 0; i < results->n_cells; i++) {
+		const struct cell *cell = &results->cells[i];
+
+		if (!i || !results_is_same_case(cell, cell - 1))
+			print_case(cell);
+		printf("%9u  %-14s%7.3f %7.3f - %.3f %7.0f %8.0f %11.1f\n",
+		       cell->flows, cell->store, cell->ratio.median,
+		       cell->ratio.low, cell->ratio.high, cell->ns.median,
+		       cell->over_empty, (double)cell->kernel_bytes / MIB);
+	}
+}
+
+struct report results_report(const struct results *results)
+{
+	return (struct report){
+		.rounds = results->rounds.n,
+		.turns = &results->rounds,
+		.fields = fields,
+		.rows = results->cells,
+		.row_size = sizeof(*results->cells),
+		.n = results->n_cells,
+		.print_table = print_results,
+		.user = results,
+	};
 }
