@@ -101,13 +101,13 @@ static int read_samples(struct ring_buffer *ring)
 
 	printf("ready\n");
 	fflush(stdout);
-	while (!stopped && ret >= 0) {
-		ret = ring ? ring_buffer__poll(ring, POLL_MS) :
-			     poll(NULL, 0, POLL_MS);
-		if (stopped)
-			return 0;
+	/* To be stopped and continued interrupts a wait as well. */
+	while (!stopped && (ret >= 0 || ret == -EINTR)) {
+		ret = ring ? ring_buffer__poll(ring, POLL_MS) : 0;
+		if (!ring)
+			poll(NULL, 0, POLL_MS);
 	}
-	return ret < 0 ? ret : 0;
+	return stopped || ret >= 0 ? 0 : ret;
 }
 
 static int observe_interface(const char *interface,

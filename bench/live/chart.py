@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
-The chart of docs/performance.md: how much of its throughput each agent leaves
-to the sender, drawn by gnuplot.
+The chart of docs/performance.md: how much of its rate a flooding sender keeps, by the number
+of flows, drawn by gnuplot from the results of `netobsctl bench datapath --live`.
 """
 
 import os
@@ -10,174 +10,96 @@ import sys
 sys.path.append(os.path.join(os.path.dirname(__file__), ".."))
 # pylint: disable=wrong-import-position
 from datapath_chart import run_gnuplot, spread_labels
-from scenarios import FLOWS, SCENARIOS, TCP_STREAMS, short
+from scenarios import short
 
-# Of the palette of Okabe and Ito, which the colour-blind can tell apart; some
-# are darkened, to be read as words. (colour, point type, line width)
+# Of the palette of Okabe and Ito, which the colour-blind can tell apart, darkened to be read
+# as words. (colour, line width, title)
 STYLES = {
-    "empty": ("#707070", 4, 1.5),
-    "netobs": ("#0060a0", 7, 4),
-    "netobs-rtt": ("#3080b8", 6, 2),
-    "v0": ("#c04a00", 9, 2),
-    "tcpdump": ("#007a58", 5, 2),
-    "pmacctd": ("#a8487e", 11, 2),
-    "softflowd": ("#96690a", 13, 2),
+    "empty": ("#707070", 1.5, "empty BPF program"),
+    "netobs": ("#0060a0", 4, "netobs"),
+    "percpu_hash": ("#c04a00", 2, "per-CPU hash map"),
 }
-TITLES = {"empty": "empty BPF program", "netobs-rtt": "netobs --rtt",
-          "v0": "ring buffer (v0)"}
-# Labels closer than this, in percent of the full scale, would touch.
-LABEL_HEIGHT = 5.5
-TOP = 108
-BESIDE = 0.06
-GREY = "#505050"
-
-# (direction or None for TCP, title, left and right border)
-PANELS = (
-    ("egress", "UDP egress", 0.09, 0.345),
-    ("ingress", "UDP ingress", 0.38, 0.635),
-    (None, "TCP ingress", 0.67, 0.755),
-)
+CASES = ("uniform", "zipf")
+TITLES = {"uniform": "All flows equally busy", "zipf": "Few busy flows, many rare ones (Zipf)"}
+# Left and right border of each panel; labels are beside the last one.
+BORDERS = ((0.075, 0.40), (0.46, 0.785))
+# Labels closer than this, in percent, would touch.
+LABEL_HEIGHT = 5
+LOW, TOP = 40, 104
 
 HEAD = """\
-set terminal svg size 1000,460 dynamic enhanced font 'sans-serif,13' background 'white'
+set terminal svg size 1000,400 dynamic enhanced font 'sans-serif,13' background 'white'
 set output '{path}'
 set multiplot
-set tmargin at screen 0.79
-set bmargin at screen 0.155
+set tmargin at screen 0.74
+set bmargin at screen 0.17
 set border 3 lc rgb '#404040'
 set tics nomirror out scale 0.5 tc rgb '#303030'
 set grid ytics lc rgb '#e4e4e4' lt 1 lw 1
-set yrange [0:{top}]
-set ytics 20
+set yrange [{low}:{top}]
+set ytics 10
 set format y '%g %%'
 unset key
 set errorbars 0.4
-set label 1 '{{/=17:Bold How much throughput an agent leaves to the traffic it watches}}' at screen 0.012,0.95 left tc rgb '#101010'
-set label 2 '{{/=12 {subtitle}}}' at screen 0.012,0.885 left tc rgb '{grey}'
+set label 1 '{{/=17:Bold What a sender keeps of its rate at full speed}}' at screen 0.012,0.95 left tc rgb '#101010'
+set label 2 '{{/=12 {subtitle}}}' at screen 0.012,0.87 left tc rgb '#505050'
 """
-
-
-def panel_scenarios(direction):
-    """[(x, scenario name, tick)]"""
-    if direction is None:
-        return [(0, "tcp", f"{TCP_STREAMS}")]
-    return [(x, f"udp-{direction}-{short(flows)}", short(flows))
-            for x, flows in enumerate(FLOWS)]
-
-
-def points(rows, agent, direction):
-    """x, percent of no agent, least, most; of what was measured."""
-    found = []
-    # Side by side, so that bars are seen that would cover each other.
-    beside = list(STYLES).index(agent) - (len(STYLES) - 1) / 2
-    for x, name, _ in panel_scenarios(direction):
-        row = rows.get((name, agent))
-        if row and row["of_none"]:
-            found.append((x + beside * BESIDE, *(100 * row["of_none"][key]
-                               for key in ("median", "min", "max"))))
-    return found
-
-
-def percent(value):
-    """100 only if it is exactly that."""
-    if value == 1:
-        return "100 %"
-    return f"{min(100 * value, 99.99):.{1 if value < 0.995 else 2}f} %"
-
-
-def counted(lines, agent):
-    """How much of the traffic it counted in its worst run, as words."""
-    rates = [row["monitoring_rate"] for row in lines
-             if row["agent"] == agent and row["monitoring_rate"] is not None]
-    return percent(min(rates)) if rates else "–"
 
 
 def quote(text):
     return text.replace("'", "''")
 
 
-def label(number, text, side, where, colour):
-    return (f"set label {number} '{quote(text)}' at {where} {side} "
-            f"tc rgb '{colour}'")
+def lines(results, case):
+    """{store: [(flows, percent, low, high)]}; without an interval: low and high are the same."""
+    found = {}
+    for one in results["results"]:
+        if one["distribution"] == case and one["store"] in STYLES:
+            found.setdefault(one["store"], []).append((one["flows"], *(
+                100 * one.get(key, one["ratio"]) for key in ("ratio", "ratio_low", "ratio_high"))))
+    return {store: sorted(found[store]) for store in STYLES if store in found}
 
 
-def labels(lines, rows, agents):
-    """Beside the last panel, at the height where each line ends."""
-    ends = {agent: points(rows, agent, None) or points(rows, agent, "ingress")
-            or points(rows, agent, "egress") for agent in agents}
-    agents = [agent for agent in agents if ends[agent]]
-    heights = spread_labels([ends[agent][-1][1] for agent in agents],
-                            LABEL_HEIGHT)
-    commands = [
-        label(8, "agent", "left", "screen 0.768,0.81", GREY),
-        label(9, "counted, at worst", "right", "screen 0.99,0.81", GREY)]
-    for agent, height in zip(agents, heights):
-        number = 10 + 2 * len(commands)
-        colour = STYLES[agent][0]
-        commands += [
-            label(number, f"{{/:Bold {TITLES.get(agent, agent)}}}", "left",
-                  f"screen 0.768, first {height:.2f}", colour),
-            label(number + 1, counted(lines, agent), "right",
-                  f"screen 0.99, first {height:.2f}", colour)]
-    return commands
+def labels(found):
+    """Where each line ends."""
+    heights = spread_labels([line[-1][1] for line in found.values()], LABEL_HEIGHT)
+    return [f"set label {10 + number} '{{/:Bold {STYLES[store][2]}}}' at graph 1.05, first "
+            f"{height:.2f} left tc rgb '{STYLES[store][0]}'"
+            for number, (store, height) in enumerate(zip(found, heights))]
 
 
-def panel(rows, agents, number):
-    direction, title, left, right = PANELS[number]
-    ticks = ", ".join(f"'{tick}' {x}"
-                      for x, _, tick in panel_scenarios(direction))
-    last = len(panel_scenarios(direction)) - 1
-    unit = "connections" if direction is None else "flows"
+def panel(results, number):
+    case, (left, right) = CASES[number], BORDERS[number]
+    found = lines(results, case)
+    flows = sorted({point[0] for line in found.values() for point in line})
+    place = {count: x for x, count in enumerate(flows)}
+    ticks = ", ".join(f"'{short(count)}' {x}" for count, x in place.items())
     commands = [
         f"set lmargin at screen {left}", f"set rmargin at screen {right}",
-        f"set title '{{/:Bold {title}}}' offset 0,-0.5 tc rgb '#303030'",
-        f"set xrange [-0.4:{last + 0.4}]", f"set xtics ({ticks})",
-        f"set xlabel '{unit}' tc rgb '#303030'"]
-    if number:
-        commands.append("set format y ''")
-    else:
-        commands.append("set ylabel 'throughput, of that with no agent' "
-                        "offset -0.5,0 tc rgb '#303030'")
+        f"set title '{{/:Bold {TITLES[case]}}}' offset 0,-0.5 tc rgb '#303030'",
+        f"set xrange [-0.3:{len(flows) - 0.7}]", f"set xtics ({ticks})",
+        "set xlabel 'flows' tc rgb '#303030'"]
+    if number == len(BORDERS) - 1:
+        commands += labels(found)
     plots, data = [], []
-    for agent in agents:
-        found = points(rows, agent, direction)
-        if not found:
-            continue
-        colour, point, width = STYLES[agent]
-        dash = " dt 2" if agent == "empty" else ""
-        style = f"lc rgb '{colour}' lw {width}"
-        plots.append(f"'-' with yerrorbars pt -1 lc rgb '{colour}' lw 1 "
-                     "notitle")
-        plots.append(f"'-' with linespoints {style}{dash} pt {point} ps 0.8 "
-                     "notitle")
-        data += ["\n".join(" ".join(f"{value:.4f}" for value in row)
-                           for row in found) + "\ne"] * 2
-    if not plots:
-        return ""
-    return "\n".join(commands + ["plot " + ", ".join(plots)] + data +
-                     ["unset label", "unset ylabel", ""])
+    for store, line in found.items():
+        colour, width, _ = STYLES[store]
+        dash = " dt 2" if store == "empty" else ""
+        plots += [f"'-' with yerrorbars pt -1 lc rgb '{colour}' lw 1 notitle",
+                  f"'-' with linespoints lc rgb '{colour}' lw {width}{dash} pt 7 ps 0.6 notitle"]
+        data += ["\n".join(f"{place[count]} " + " ".join(f"{value:.3f}" for value in values)
+                           for count, *values in line) + "\ne"] * 2
+    return "\n".join([*commands, "plot " + ", ".join(plots), *data, ""])
 
 
 def script(results, path):
     """The commands for gnuplot."""
-    lines = results["results"]
-    rows = {(row["scenario"], row["agent"]): row for row in lines
-            if row["scenario"] in SCENARIOS}
-    agents = [agent for agent in STYLES
-              if any(row["agent"] == agent for row in lines)]
-    rounds = results["rounds"]
-    plural = "s" if rounds > 1 else ""
-    subtitle = (f"100 % is the same traffic at full speed with no agent. "
-                f"Median of {rounds} round{plural}, bars from least to most. "
-                f"Linux {results['kernel']}, {results['cpu']}, "
-                f"{results['cpus']} CPUs.")
-    parts = [HEAD.format(path=quote(path), top=TOP, grey=GREY,
-                         subtitle=quote(subtitle))]
-    for number in range(len(PANELS)):
-        if number == len(PANELS) - 1:
-            parts += labels(lines, rows, agents)
-        parts.append(panel(rows, agents, number))
-    return "\n".join(parts + ["unset multiplot", "set output", ""])
+    bars = ", bars: interval of 95 %" if "width" in results else ""
+    subtitle = (f"100 %: an empty program in the same place. Medians of {results['rounds']} "
+                f"rounds{bars}. Linux {results['kernel']}, {results['cpu']}.")
+    head = HEAD.format(path=quote(path), low=LOW, top=TOP, subtitle=quote(subtitle))
+    return "\n".join([head, *(panel(results, number) for number in range(len(CASES))),
+                      "unset multiplot", "set output", ""])
 
 
 def draw(results, path):

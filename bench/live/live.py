@@ -6,6 +6,7 @@ in two network namespaces of its own.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -16,32 +17,39 @@ import command
 from lib import lab
 import load
 import measure
+import method
 import summary
 import table
+import turns
 import agents
 import scenarios
 from agents import AGENTS, DEFAULT
 from agents.netobs import Before
 from scenarios import QUICK, SCENARIOS
 
-ROUNDS, QUICK_ROUNDS = 5, 2
+QUICK_ROUNDS, QUICK_WIDTH = 40, 0.1
 SECONDS, QUICK_SECONDS = 2.0, 1.0
-# More use by others, of the CPU that is idle without an agent, spoils results.
-MAX_DISTURBANCE = 0.05
-EXIT_NOT_MET = 3
+EXIT_NOT_MET, EXIT_NOISY = 1, 3
+NONE = "none"
+# What turns are compared with. Its second wire, as an agent, shows what wires differ by.
+REFERENCE = "reference"
 NAMES = [name for name in AGENTS if name != Before.name]
 
 
 def arguments():
     parser = argparse.ArgumentParser(
         prog="./dev bench", allow_abbrev=False, description=__doc__,
-        epilog="Takes about half an hour; with --quick, about 3 minutes. "
-               "The machine should have nothing else to do.")
+        epilog="Agents take turns until the interval of each ratio is narrow enough, or "
+               f"exits with {EXIT_NOISY}: this host is too noisy. The machine should have "
+               "nothing else to do.")
     parser.add_argument("--quick", action="store_true",
-                        help=f"{QUICK_ROUNDS} short rounds of "
-                             f"{len(QUICK)} scenarios")
-    parser.add_argument("--rounds", type=positive, metavar="N",
-                        help=f"rounds (default {ROUNDS})")
+                        help=f"{len(QUICK)} scenarios, less exactly")
+    parser.add_argument("--rounds", type=rounds, metavar="N",
+                        help=f"at most (default {method.MOST_ROUNDS}; with --quick "
+                             f"{QUICK_ROUNDS})")
+    parser.add_argument("--width", type=positive, metavar="W",
+                        help="that intervals shall be below (default "
+                             f"{method.WIDTH:g}; with --quick {QUICK_WIDTH:g})")
     parser.add_argument("--rtt", action="store_true",
                         help="what round-trip times cost: agents " +
                              ", ".join(agents.RTT) + "; scenarios " +
@@ -52,24 +60,25 @@ def arguments():
     parser.add_argument("--agent", action="append", choices=NAMES,
                         metavar="A", help="one of: " + ", ".join(NAMES) +
                         f"; repeatable (default {', '.join(DEFAULT)}); none "
-                        "and empty, which others are compared with, always run")
-    parser.add_argument("--seconds", type=float,
-                        help="traffic in each run, twice that from 100k "
-                             f"flows on (default {SECONDS:g})")
+                        "and empty always run")
+    parser.add_argument("--seconds", type=positive,
+                        help="traffic of the run that counts packets, twice that from "
+                             f"100k flows on (default {SECONDS:g})")
     parser.add_argument("--before", metavar="NETOBSCTL",
                         help="also this program of another build, as agent 'before'")
     parser.add_argument("--json", metavar="FILE",
                         help="where the results go (default: into the build "
                              "directory)")
     options = parser.parse_args()
+    options.width = options.width or (QUICK_WIDTH if options.quick else method.WIDTH)
     options.json = options.json or default_file(options)
     options.scenario = options.scenario or default_scenarios(options)
     options.rounds = options.rounds or (QUICK_ROUNDS if options.quick
-                                        else ROUNDS)
+                                        else method.MOST_ROUNDS)
     options.seconds = options.seconds or (QUICK_SECONDS if options.quick
                                           else SECONDS)
-    wanted = {"none", "empty", *(options.agent or
-                                 (agents.RTT if options.rtt else DEFAULT))}
+    wanted = {NONE, "empty", *(options.agent or
+                               (agents.RTT if options.rtt else DEFAULT))}
     if options.before:
         Before.program = os.path.abspath(options.before)
         wanted.add(Before.name)
@@ -86,15 +95,23 @@ def default_scenarios(options):
 def default_file(options):
     """`./dev bench report` takes live.json and rtt.json: a part must not replace them."""
     is_whole = not (options.quick or options.scenario or options.agent or
-                    options.before)
+                    options.before or options.width > method.WIDTH)
     whole = "rtt.json" if options.rtt else "live.json"
     return os.path.join(os.environ["NETOBS_RESULTS"],
                         whole if is_whole else "part.json")
 
 
 def positive(text):
+    value = float(text)
+    if value <= 0:
+        raise ValueError
+    return value
+
+
+def rounds(text):
+    """Fewer say nothing about a ratio."""
     value = int(text)
-    if value < 1:
+    if value < method.LEAST_ROUNDS:
         raise ValueError
     return value
 
@@ -105,63 +122,91 @@ def cpus():
     return usable[0], usable[min(1, len(usable) - 1)]
 
 
-def run_cell(where, wire, scenario, agent_class, cpu, seconds):
-    """One agent under one kind of traffic, once."""
-    agent = agent_class(where, wire.host, load.INTERFACE, cpu)
-    agent.prepare(seconds)
-    usage = agent.usage
-    before = usage.look().cpu_seconds() if usage else 0
-    machine = measure.Machine()
-    cell = wire.run(scenario, seconds)
-    cell["softirq_seconds"] = machine.softirq()
-    cell["busy_seconds"] = machine.busy()
-    cell["busy_beside"] = machine.busy_share(cpu)
-    if usage:
-        usage.look_at_maps()
-        agent.catch_up()
-    agent.stop()
-    cell["reported"] = agent.count()
-    cell["accounts"] = agent.accounts
-    cell["agent_cpu_seconds"] = usage and usage.cpu_seconds() - before
-    cell["rss_peak_bytes"] = usage and usage.peak_rss_bytes()
-    cell["kernel_bytes"] = usage and usage.kernel_bytes
+def run_cell(scenario, agent_class, where_cpus, seconds):
+    """One agent under one kind of traffic, once: what it reports and uses."""
+    traffic_cpu, agent_cpu = where_cpus
+    with contextlib.closing(lab.Lab()) as where:
+        wire = load.Wire(where, traffic_cpu)
+        agent = agent_class(where, wire.host, load.INTERFACE, agent_cpu)
+        agent.prepare(seconds)
+        usage = agent.usage
+        before = usage.look().cpu_seconds() if usage else 0
+        cell = wire.run(scenario, seconds)
+        if usage:
+            usage.look_at_maps()
+            agent.catch_up()
+        agent.stop()
+        cell["reported"] = agent.count()
+        cell["accounts"] = agent.accounts
+        cell["agent_cpu_seconds"] = usage and usage.cpu_seconds() - before
+        cell["rss_peak_bytes"] = usage and usage.peak_rss_bytes()
+        cell["kernel_bytes"] = usage and usage.kernel_bytes
     return cell
 
 
-def rotated(names, by):
-    by %= len(names)
-    return names[by:] + names[:by]
+def show_progress(scenario):
+    def show(number, intervals):
+        widest = max(intervals, key=lambda name: intervals[name].high - intervals[name].low)
+        found = intervals[widest]
+        print(f"{scenario.name}: {number} rounds, {widest} {found.median:.3f} "
+              f"({found.low:.3f} to {found.high:.3f})", file=sys.stderr, flush=True)
+    return show
 
 
-def run_all(options, traffic_cpu, agent_cpu):
-    """Every cell in every round; agents take turns, in another order each."""
-    cells = []
-    for number in range(options.rounds):
-        for name in options.scenario:
+def compare(scenario, rounds_so_far):
+    """With names for people."""
+    return {f"{agent} to {reference} ({scenario.name})": values for (agent, reference), values
+            in summary.compare(scenario, rounds_so_far).items()}
+
+
+class Bench:
+    """Scenarios, one after the other."""
+
+    def __init__(self, options):
+        self.options = options
+        self.cpus = cpus()
+        self.method = method.Method(options.width, options.rounds)
+
+    def agents_of(self, scenario):
+        return {name: AGENTS[name] for name in self.options.agent
+                if scenario.protocol in AGENTS[name].protocols}
+
+    def take_turns(self, scenario, names, turn):
+        return self.method.rounds(
+            lambda: turns.measure_round(turn, names, REFERENCE),
+            lambda found: compare(scenario, found), show_progress(scenario))
+
+    def flood(self, scenario):
+        """(rounds, {agent: runs})"""
+        chosen = self.agents_of(scenario)
+        with contextlib.closing(turns.Floods(
+                scenario, {REFERENCE: AGENTS[NONE], **chosen}, self.cpus)) as floods, \
+                turns.timekeeper(self.cpus[1]):
+            found = self.take_turns(scenario, chosen, floods.turn)
+        return found, {name: [self.method.undisturbed(
+            lambda name=name: self.run(scenario, name))] for name in chosen}
+
+    def run(self, scenario, name):
+        return run_cell(scenario, AGENTS[name], self.cpus,
+                        scenario.seconds(self.options.seconds))
+
+    def runs(self, scenario):
+        """The same where each turn is a run: its CPU time is compared."""
+        cells = {REFERENCE: []}
+
+        def turn(name):
+            cell = self.run(scenario, NONE if name == REFERENCE else name)
+            cells.setdefault(name, []).append(cell)
+            return summary.used_cpus(cell)
+        return self.take_turns(scenario, self.agents_of(scenario), turn), cells
+
+    def measure(self):
+        lines = []
+        for name in self.options.scenario:
             scenario = SCENARIOS[name]
-            names = [agent for agent in options.agent
-                     if scenario.protocol in AGENTS[agent].protocols]
-            for agent in rotated(names, number):
-                where = lab.Lab()
-                try:
-                    wire = load.Wire(where, traffic_cpu)
-                    cell = run_cell(where, wire, scenario, AGENTS[agent],
-                                    agent_cpu, scenario.seconds(options.seconds))
-                finally:
-                    where.close()
-                cells.append({"scenario": name, "agent": agent,
-                              "round": number + 1, **cell})
-                report_progress(options, cells[-1])
-    return cells
-
-
-def report_progress(options, cell):
-    unit, scale = table.UNITS[cell["unit"]]
-    seen = "" if cell["reported"] is None else \
-        f", {cell['reported']} of {cell['packets']} packets reported"
-    print(f"round {cell['round']}/{options.rounds}  {cell['scenario']}  "
-          f"{cell['agent']}: {cell['throughput'] / scale:.3f} {unit}{seen}",
-          file=sys.stderr, flush=True)
+            found, cells = self.runs(scenario) if scenario.rate else self.flood(scenario)
+            lines += summary.summarize(scenario, found, cells)
+        return lines
 
 
 def versions():
@@ -185,28 +230,23 @@ def write(path, results):
 
 def main():
     options = arguments()
-    traffic_cpu, agent_cpu = cpus()
+    bench = Bench(options)
     started = time.strftime("%Y-%m-%d")
-    cells = run_all(options, traffic_cpu, agent_cpu)
-    lines = summary.summarize(cells)
-    targets = summary.check(lines, SCENARIOS)
-    disturbance = summary.disturbance(cells)
-    if traffic_cpu == agent_cpu:
-        disturbance = None # it cannot be told from the traffic
-    write(options.json, {
+    try:
+        lines = bench.measure()
+    except method.TooNoisy as error:
+        print(f"./dev bench: this host is too noisy, nothing is published:\n{error}\n"
+              f"{table.others(bench.method.summary())}", file=sys.stderr)
+        return EXIT_NOISY
+    results = {
         **measure.host(), "date": started, "versions": versions(),
-        "rounds": options.rounds, "seconds": options.seconds,
-        "traffic_cpu": traffic_cpu, "agent_cpu": agent_cpu,
-        "disturbance": disturbance,
-        "results": lines, "targets": targets, "cells": cells})
+        **bench.method.summary(), "seconds": options.seconds,
+        "results": lines, "targets": summary.check(lines)}
+    write(options.json, results)
     print(table.text(lines))
-    if targets:
-        print("\n" + table.verdicts(targets))
-    if disturbance and disturbance > MAX_DISTURBANCE:
-        print(f"\nOthers used {disturbance:.0%} of CPU {agent_cpu}: measure "
-              "again when the machine has nothing else to do.")
-    print(f"\nResults: {options.json}")
-    return 0 if all(one["met"] for one in targets
+    print("\n" + table.verdicts(results["targets"]))
+    print(f"\n{table.conditions(results)}\nResults: {options.json}")
+    return 0 if all(one["met"] for one in results["targets"]
                     if one["what"] == "monitoring rate") else EXIT_NOT_MET
 
 

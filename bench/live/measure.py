@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""What processes and the machine have used, as /proc has it."""
+"""What processes have used, as /proc has it, and what machine this is."""
 
 import contextlib
 import os
 import re
 
 TICKS = os.sysconf("SC_CLK_TCK")
-# The fields of a cpu line of /proc/stat, proc(5). From STEAL on, they are not
-# this machine's, or in others already.
-IDLE, IOWAIT, SOFTIRQ, STEAL = 3, 4, 6, 7
 
 
 def read(*path):
@@ -93,32 +90,6 @@ def map_sizes(pid):
             if "map_id" in info and "memlock" in info:
                 sizes[int(info["map_id"])] = int(info["memlock"])
     return sizes
-
-
-class Machine:
-    """CPU seconds since it was made, of all CPUs or of one."""
-
-    def __init__(self):
-        self.start = self.now()
-
-    @staticmethod
-    def now():
-        lines = (line.split() for line in read("stat").splitlines())
-        return {line[0]: [int(value) / TICKS for value in line[1:]]
-                for line in lines if line[0].startswith("cpu")}
-
-    def spent(self, name):
-        return [b - a for a, b in zip(self.start[name], self.now()[name])]
-
-    def softirq(self):
-        return self.spent("cpu")[SOFTIRQ]
-
-    def busy(self, cpu=""):
-        spent = self.spent(f"cpu{cpu}")
-        return sum(spent[:STEAL]) - spent[IDLE] - spent[IOWAIT]
-
-    def busy_share(self, cpu):
-        return self.busy(cpu) / sum(self.spent(f"cpu{cpu}")[:STEAL])
 
 
 def host():

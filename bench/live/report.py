@@ -2,30 +2,75 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 report.py RESULTS DOCS: puts results into DOCS/performance.md, between its
-markers, and draws its charts. What has no results stays as it is.
+markers, and draws its chart. What has no results stays as it is. Nothing changes if
+one of the results is of a noisy host.
 """
 
 import json
 import os
 import re
 import sys
+import time
 
 import chart
-import rtt_chart
+import method
 import table
 from scenarios import RTT
 
 DOCUMENT = "performance.md"
-CHARTS = {"live": (chart, "performance.svg"), "rtt": (rtt_chart, "rtt.svg")}
+CHART, CHART_OF = "performance.svg", "alternating"
+NAMES = ("scenario", "agent", "store", "flows", "distribution", "cpus", "sharing", "sink")
+
+
+# ---- Whether results may be published ------------------------------------------------
+
+
+def intervals(results):
+    """{what: its interval}, of each ratio."""
+    found = {}
+    for one in results["results"]:
+        name = ", ".join(str(one[key]) for key in NAMES if key in one)
+        if "ratio_low" in one:
+            found[name] = method.Interval(one["ratio"], one["ratio_low"], one["ratio_high"])
+        for reference in ("none", "netobs"):
+            if one.get(f"of_{reference}"):
+                found[f"{name} to {reference}"] = method.Interval(**one[f"of_{reference}"])
+    return found
+
+
+def objections(name, results):
+    """Why they must not replace those of a quiet host; a list of lines."""
+    if "width" not in results:
+        return [f"{name}: ratios without intervals, by an earlier version: measure again"]
+    wide = [f"{name}: the ratio of {what} is between {found.low:.3f} and {found.high:.3f}, "
+            f"an interval of {found.high - found.low:.3f}; below {method.WIDTH:g} is needed"
+            for what, found in intervals(results).items() if not method.is_narrow(found)]
+    if results["others"] > method.MOST_OTHERS:
+        wide.append(f"{name}: others took {100 * results['others']:.1f} % of a CPU; "
+                    f"{100 * method.MOST_OTHERS:g} % is the most")
+    return wide
+
+
+def check(found):
+    """Refuse all if there is a reason to refuse one."""
+    reasons = [reason for name, results in found.items() if name not in ABSOLUTE
+               for reason in objections(name, results)]
+    if reasons:
+        raise SystemExit("./dev bench report: nothing is published:\n" + "\n".join(reasons))
+
+
+# ---- Tables ----------------------------------------------------------------------------
 
 
 def where_and_when(results):
     parts = [f"Linux {results['kernel']}", results["cpu"]]
     if "cpus" in results:
         parts.append(f"{results['cpus']} CPUs")
-    if "date" in results:
-        parts.append(results["date"])
-    parts.append(f"{results['rounds']} rounds")
+    parts.append(results["date"])
+    if "width" in results:
+        parts.append(table.conditions(results))
+    else:
+        parts.append(f"{results['rounds']} rounds")
     return ", ".join(parts) + "."
 
 
@@ -35,11 +80,7 @@ def versions(results):
 
 
 def live_head(results):
-    text = where_and_when(results) + f" {versions(results)}."
-    if results["disturbance"] is not None:
-        text += (f" Others used {results['disturbance']:.1%} of the "
-                 "agents' CPU meanwhile.")
-    return text
+    return where_and_when(results) + f" {versions(results)}."
 
 
 def targets(results):
@@ -60,58 +101,43 @@ def live(results):
 
 def rtt(results):
     """Both scenarios in one table."""
-    rows = {name: {row["agent"]: row for row in results["results"]
-                   if row["scenario"] == name} for name in RTT}
-    fast, paced = (rows[name] for name in RTT)
+    fast, paced = ({row["agent"]: row for row in results["results"]
+                    if row["scenario"] == name} for name in RTT)
     head = ("agent", "throughput", "of none", "of netobs", "monitored", "CPU when paced",
-            "beyond none", "agent CPU")
-    picture = "![What round-trip times cost, of throughput and of CPU](rtt.svg)"
-    return "\n\n".join([picture, live_head(results), table.markdown(head, [
+            "CPUs beyond none", "agent CPU")
+    return "\n\n".join([live_head(results), table.markdown(head, [
         (agent, table.throughput(row), table.ratio(row["of_none"]),
          table.ratio(row["of_netobs"]), table.rate(row["monitoring_rate"]),
-         table.share(paced[agent]["used_cpus"]), table.share(paced[agent]["more_cpus"]),
+         table.share(paced[agent]), table.ratio(paced[agent]["of_none"]),
          table.seconds(paced[agent]["agent_cpu_seconds_per_million"]))
         for agent, row in fast.items()]), *targets(results)])
 
 
-def pivot(results, column, value, rows_by):
-    """Rows of one field, columns of another, of results as a flat list."""
-    columns = sorted({one[column] for one in results})
-    found = {}
-    for one in results:
-        found.setdefault(rows_by(one), {})[one[column]] = value(one)
-    return columns, found
+def setting(one):
+    """Of a case of stores, for people."""
+    who = "one CPU" if one["cpus"] == 1 else \
+        f"{one['cpus']} CPUs at once, {one['sharing']} flows"
+    return f"{one['distribution']}, {who}"
 
 
-def datapath(results):
-    columns, found = pivot(
-        results["results"], "flows",
-        lambda one: f"{one['ns_over_empty']:.0f}",
-        lambda one: (one["distribution"], one["cpus"], one["sharing"],
-                     one["store"]))
-    settings = dict.fromkeys(key[:3] for key in found)
-    parts = [where_and_when(results)]
-    for setting in settings:
-        distribution, cpus, sharing = setting
-        who = "one CPU" if cpus == 1 else \
-            f"{cpus} CPUs at once, {sharing} flows"
-        rows = [(key[3], *(cells.get(column, "-") for column in columns))
-                for key, cells in found.items() if key[:3] == setting]
-        parts += [f"**{distribution}, {who}**", table.markdown(
-            ("flows", *(f"{column:,}" for column in columns)), rows)]
-    return "\n\n".join(parts)
-
-
-def alternating(results):
-    columns, found = pivot(
-        results["results"], "flows", lambda one: f"{one['ratio']:.3f}",
-        lambda one: (one["store"], one["distribution"]))
-    if any(one.get("counted", one["sent"]) != one["sent"] for one in results["results"]):
+def stores(results):
+    """Ratios with intervals, and ns over an empty program; a number of flows per column."""
+    if any(one.get("counted", one.get("sent")) != one.get("sent") for one in results["results"]):
         raise SystemExit("a store has not counted all packets")
-    rows = [(", ".join(key), *(cells.get(column, "-") for column in columns))
-            for key, cells in found.items()]
-    return where_and_when(results) + "\n\n" + table.markdown(
-        ("flows", *(f"{column:,}" for column in columns)), rows)
+    flows = sorted({one["flows"] for one in results["results"]})
+    found = {}
+    for one in results["results"]:
+        rows = found.setdefault(setting(one), {})
+        ratio = {"median": one["ratio"], "low": one["ratio_low"], "high": one["ratio_high"]}
+        rows.setdefault(one["store"], {})[one["flows"]] = \
+            f"{table.ratio(ratio)}, {one['ns_over_empty']:.0f} ns"
+    parts = [where_and_when(results)]
+    for title, rows in found.items():
+        parts += [f"**{title}**", table.markdown(
+            ("flows", *(f"{count:,}" for count in flows)),
+            [(store, *(cells.get(count, "-") for count in flows))
+             for store, cells in rows.items()])]
+    return "\n\n".join(parts)
 
 
 def drain(results):
@@ -130,21 +156,25 @@ def export(results):
     rows = [("a broker" if "//" in one["sink"] else one["sink"],
              f"{one['records_per_s']:,}",
              f"{one['cpu_ns_per_record']:.0f}",
+             table.ratio({"median": one["ratio"], "low": one["ratio_low"],
+                          "high": one["ratio_high"]}) if "ratio" in one else "-",
              f"{one['cpu_ns_over_null']:.0f}" if "cpu_ns_over_null" in one else "-")
             for one in results["results"]]
     return where_and_when(results) + "\n\n" + table.markdown(
-        ("sink", "records/s", "CPU ns/record", "over null"), rows)
+        ("sink", "records/s", "CPU ns/record", "of null", "over null"), rows)
 
 
-SECTIONS = {"live": live, "rtt": rtt, "datapath": datapath, "alternating": alternating,
+SECTIONS = {"live": live, "rtt": rtt, "datapath": stores, "alternating": stores,
             "drain": drain, "drain-json": drain, "export": export, "broker": export}
+ABSOLUTE = ("drain", "drain-json") # they compare nothing
 
 
 def load(directory, name):
+    path = os.path.join(directory, f"{name}.json")
     try:
-        with open(os.path.join(directory, f"{name}.json"),
-                  encoding="utf-8") as file:
-            return json.load(file)
+        with open(path, encoding="utf-8") as file:
+            date = time.strftime("%Y-%m-%d", time.localtime(os.stat(path).st_mtime))
+            return {"date": date, **json.load(file)}
     except FileNotFoundError:
         return None
 
@@ -168,20 +198,17 @@ def main():
     path = os.path.join(docs, DOCUMENT)
     with open(path, encoding="utf-8") as file:
         document = file.read()
-    made = []
-    for name, section in SECTIONS.items():
-        results = load(directory, name)
-        if results:
-            document = fill(document, name, section(results))
-            made.append(name)
-            if name in CHARTS:
-                drawn, file = CHARTS[name]
-                drawn.draw(results, os.path.join(docs, file))
-    if not made:
+    found = {name: results for name in SECTIONS if (results := load(directory, name))}
+    if not found:
         sys.exit(f"no results in {directory}: run ./dev bench first")
+    check(found)
+    for name, results in found.items():
+        document = fill(document, name, SECTIONS[name](results))
+    if CHART_OF in found:
+        chart.draw(found[CHART_OF], os.path.join(docs, CHART))
     with open(path, "w", encoding="utf-8") as file:
         file.write(document)
-    print(f"{path}: new results of {', '.join(made)}")
+    print(f"{path}: new results of {', '.join(found)}")
 
 
 if __name__ == "__main__":

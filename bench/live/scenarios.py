@@ -9,17 +9,14 @@ MANY_FLOWS = 100_000
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
+    name: str
     protocol: str
     direction: str # as the agent's host sees it
     flows: int
     label: str # for people
+    unit: str = "packet/s" # of its throughput
     rate: int = 0 # bits per second, of all flows; 0: as many as possible
-
-    @property
-    def name(self):
-        if self.protocol == "tcp":
-            return "tcp-paced" if self.rate else "tcp"
-        return f"udp-{self.direction}-{short(self.flows)}"
+    write: int = 0 # bytes that a sender of TCP writes at a time; 0: as iperf3 does
 
     def seconds(self, unit):
         return unit * 2 if self.flows >= MANY_FLOWS else unit
@@ -35,8 +32,13 @@ def short(number):
 
 def udp(direction, flows):
     plural = "s" if flows > 1 else ""
-    return Scenario("udp", direction, flows,
+    return Scenario(f"udp-{direction}-{short(flows)}", "udp", direction, flows,
                     f"UDP {direction}, {short(flows)} flow{plural}")
+
+
+def tcp(name, streams, more="", **fields):
+    return Scenario(name, "tcp", "ingress", streams,
+                    f"TCP ingress, {streams} connections{more}", **fields)
 
 
 TCP_STREAMS = 16
@@ -47,11 +49,11 @@ FLOWS = (1, 1000, 100_000, 1_000_000)
 SCENARIOS = {scenario.name: scenario for scenario in (
     *(udp("egress", flows) for flows in FLOWS),
     *(udp("ingress", flows) for flows in FLOWS),
-    Scenario("tcp", "ingress", TCP_STREAMS,
-             f"TCP ingress, {TCP_STREAMS} connections"),
-    Scenario("tcp", "ingress", TCP_STREAMS,
-             f"TCP ingress, {TCP_STREAMS} connections, "
-             f"{PACED_RATE / 1e9:g} Gbit/s", PACED_RATE),
+    tcp("tcp", TCP_STREAMS, unit="bit/s"),
+    # As in the paper on the published agent.
+    tcp("tcp-short", 128, ", writes of 100 bytes", write=100),
+    tcp("tcp-paced", TCP_STREAMS, f", {PACED_RATE / 1e9:g} Gbit/s", unit="bit/s",
+        rate=PACED_RATE),
 )}
 DEFAULT = [name for name, scenario in SCENARIOS.items() if not scenario.rate]
 QUICK = ("udp-egress-1k", "udp-egress-1M", "udp-ingress-1k", "tcp")

@@ -4,19 +4,24 @@
 from scenarios import SCENARIOS
 
 UNITS = {"packet/s": ("Mpacket/s", 1e6), "bit/s": ("Gbit/s", 1e9)}
-HEAD = ("agent", "throughput", "of none", "of empty", "monitored",
-        "agent CPU", "softirq CPU", "process", "kernel")
-NOTE = ("CPU: seconds per million packets. Memory at its peak: of the process, "
-        "and of its BPF maps. -: none, or not known.")
+HEAD = ("agent", "throughput", "of none", "monitored", "agent CPU", "process", "kernel")
+NOTE = ("of none: ratio, or CPUs beyond none if the rate is given, with an interval of 95 %. "
+        "CPU: seconds per\nmillion packets. Memory at its peak: of the process, and of its BPF "
+        "maps. -: none, or not known.")
 
 
 def throughput(row):
-    unit, scale = UNITS[row["unit"]]
-    return f"{row['throughput']['median'] / scale:.2f} {unit}"
+    scenario = SCENARIOS[row["scenario"]]
+    if scenario.rate:
+        return f"{row['median']:.3f} CPUs"
+    unit, scale = UNITS[scenario.unit]
+    return f"{row['median'] / scale:.2f} {unit}"
 
 
-def ratio(spread):
-    return "-" if spread is None else f"{spread['median']:.3f}"
+def ratio(found):
+    """With its interval: a ratio never goes without."""
+    return "-" if found is None else \
+        f"{found['median']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
 
 
 def rate(value):
@@ -32,9 +37,9 @@ def seconds(value):
     return "-" if value is None else f"{value:.2f}"
 
 
-def share(spread):
+def share(row):
     """Of one CPU."""
-    return "-" if spread is None else f"{100 * spread['median']:.1f} %"
+    return f"{100 * row['median']:.1f} %"
 
 
 def mebibytes(value):
@@ -43,9 +48,7 @@ def mebibytes(value):
 
 def row_cells(row):
     return (row["agent"], throughput(row), ratio(row["of_none"]),
-            ratio(row["of_empty"]), rate(row["monitoring_rate"]),
-            seconds(row["agent_cpu_seconds_per_million"]),
-            seconds(row["softirq_seconds_per_million"]),
+            rate(row["monitoring_rate"]), seconds(row["agent_cpu_seconds_per_million"]),
             mebibytes(row["rss_peak_bytes"]), mebibytes(row["kernel_bytes"]))
 
 
@@ -85,3 +88,13 @@ def verdicts(found):
     return "\n".join(f"{'met' if one['met'] else 'NOT MET':7}  "
                      f"{one['scenario']}: {one['what']} {rate(one['is'])}, "
                      f"target {one['target']:g}" for one in found)
+
+
+def conditions(results):
+    """How far it can be believed."""
+    return f"intervals below {results['width']:g}; {others(results)}"
+
+
+def others(results):
+    return (f"others took up to {100 * results['others']:.1f} % of a CPU, "
+            f"{results['repeated']} runs repeated")

@@ -3,115 +3,188 @@
 # Needs: iperf3
 """`./dev bench`, apart from times: what it sends, follows, sums up and prints."""
 
+import json
+import math
 import os
+import random
+import shutil
+import subprocess
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "..", "bench", "live"))
 
 import chart
+import live
 from lib import lab
 import load
 import measure
+import method
 import report
-import rtt_chart
 import summary
 import table
+import turns
 from agents import AGENTS
 from scenarios import SCENARIOS
 
+PACED, TCP = SCENARIOS["tcp-paced"], SCENARIOS["tcp"]
+UDP = SCENARIOS["udp-egress-1k"]
+HOST = {"kernel": "6.1", "cpu": "a CPU", "cpus": 2, "date": "2026-01-01"}
+QUIET = {**HOST, "width": 0.02, "others": 0.01, "repeated": 1}
+NARROW, WIDE = ({"median": 0.9, "low": 0.9 - half, "high": 0.9 + half} for half in (0.005, 0.05))
 
-def cell(number, agent, throughput, **fields):
-    return {"scenario": "udp-egress-1k", "agent": agent, "round": number,
-            "throughput": throughput, "unit": "packet/s", "packets": 1000,
-            "seconds": 1.0, "reported": None, "agent_cpu_seconds": None,
-            "softirq_seconds": 0.5, "busy_seconds": 1.0,
-            "busy_beside": 0.25,
+
+def cell(**fields):
+    return {"packets": 1000, "seconds": 1.0, "reported": None, "agent_cpu_seconds": None,
             "rss_peak_bytes": None, "kernel_bytes": None, **fields}
 
 
+def rounds_of(number=20, **agents):
+    """Each agent has the same turn and neighbours in each round."""
+    return [agents] * number
+
+
 class Sums(unittest.TestCase):
-    def summarize(self, *cells):
-        return {row["agent"]: row for row in summary.summarize(cells)}
+    def summarize(self, rounds, scenario=UDP, **cells):
+        cells = {agent: cells.get(agent, [cell()]) for agent in rounds[0]}
+        return {row["agent"]: row for row in summary.summarize(scenario, rounds, cells)}
 
-    def test_ratios_are_of_neighbours_in_a_round(self):
-        """The machine is twice as fast in round 2; the agent takes 10 %."""
-        rows = self.summarize(
-            cell(1, "none", 100), cell(1, "empty", 95), cell(1, "netobs", 90),
-            cell(2, "none", 200), cell(2, "empty", 190), cell(2, "netobs", 180),
-            cell(3, "none", 100), cell(3, "empty", 95), cell(3, "netobs", 50))
-        self.assertEqual({"median": 0.9, "min": 0.5, "max": 0.9},
-                         rows["netobs"]["of_none"])
-        self.assertEqual(1, rows["none"]["of_none"]["max"])
-        self.assertEqual(90, rows["netobs"]["throughput"]["median"])
-
-    def test_no_neighbour_no_ratio(self):
-        rows = self.summarize(cell(1, "netobs", 90))
-        self.assertIsNone(rows["netobs"]["of_none"])
+    def test_ratios_are_of_neighbours(self):
+        """The machine is twice as fast in each other round; the agent takes 10 %."""
+        rows = self.summarize([{"netobs": (90 * speed, 100 * speed)} for speed in (1, 2) * 10])
+        self.assertEqual({"median": 0.9, "low": 0.9, "high": 0.9}, rows["netobs"]["of_none"])
+        self.assertEqual(20, rows["netobs"]["rounds"])
+        self.assertEqual(135, rows["netobs"]["median"])
 
     def test_worst_run_is_reported(self):
-        rows = self.summarize(*(cell(number, "netobs", 90, reported=reported)
-                                for number, reported in
-                                enumerate((1000, 999, 1000))))
+        rows = self.summarize(rounds_of(netobs=(9, 10)), netobs=[
+            cell(reported=reported) for reported in (1000, 999, 1000)])
         self.assertEqual(0.999, rows["netobs"]["monitoring_rate"])
 
     def test_memory_is_the_highest_and_cpu_per_million_packets(self):
-        rows = self.summarize(
-            cell(1, "netobs", 90, rss_peak_bytes=5, agent_cpu_seconds=0.001),
-            cell(2, "netobs", 90, rss_peak_bytes=7, agent_cpu_seconds=0.003))
+        rows = self.summarize(rounds_of(netobs=(9, 10)), netobs=[
+            cell(rss_peak_bytes=5, agent_cpu_seconds=0.001),
+            cell(rss_peak_bytes=7, agent_cpu_seconds=0.003)])
         self.assertEqual(7, rows["netobs"]["rss_peak_bytes"])
         self.assertIsNone(rows["netobs"]["kernel_bytes"])
         self.assertEqual(2, rows["netobs"]["agent_cpu_seconds_per_million"])
 
-    def test_others_are_seen_where_no_agent_is(self):
-        self.assertEqual(0.25, summary.disturbance(
-            [cell(1, "none", 100),
-             cell(1, "netobs", 90, busy_beside=0.9)]))
-        self.assertIsNone(summary.disturbance([]))
-
-    def test_targets(self):
-        lines = summary.summarize([
-            cell(1, "empty", 100),
-            cell(1, "netobs", 96, reported=1000)])
-        self.assertEqual([("monitoring rate", True),
-                          ("throughput of empty", False)],
-                         [(one["what"], one["met"])
-                          for one in summary.check(lines, SCENARIOS)])
-
     def test_round_trip_times_are_compared_with_netobs(self):
-        def what(*cells):
-            cells = [{**one, "scenario": "tcp"} for one in cells]
-            return [(one["what"], one["met"]) for one in
-                    summary.check(summary.summarize(cells), SCENARIOS)
+        def verdicts(rtt):
+            rows = self.summarize(rounds_of(**{"netobs": (5, 10), "netobs-rtt": (rtt, 10)}), TCP)
+            return [(one["what"], one["met"]) for one in summary.check(rows.values())
                     if one["what"] != "monitoring rate"]
-        self.assertEqual([("throughput of netobs, with --rtt", False)],
-                         what(cell(1, "netobs", 100), cell(1, "netobs-rtt", 97)))
-        self.assertEqual([("throughput of netobs, with --rtt", True)],
-                         what(cell(1, "netobs", 100), cell(1, "netobs-rtt", 99)))
-        self.assertEqual([], what(cell(1, "netobs-rtt", 97)))
+        self.assertEqual([("throughput of netobs, with --rtt", False)], verdicts(4.85))
+        self.assertEqual([("throughput of netobs, with --rtt", True)], verdicts(4.95))
 
-    def test_cpu_beyond_no_agent_is_of_neighbours_in_a_round(self):
-        """The ends take more in round 2; the agent takes a quarter of a CPU."""
-        rows = self.summarize(
-            cell(1, "none", 100, ends_cpu_seconds=0.5),
-            cell(1, "netobs", 100, ends_cpu_seconds=0.625, agent_cpu_seconds=0.125),
-            cell(2, "none", 100, ends_cpu_seconds=3.0, seconds=2.0),
-            cell(2, "netobs", 100, ends_cpu_seconds=3.0, agent_cpu_seconds=0.5, seconds=2.0))
-        self.assertEqual({"median": 0.25, "min": 0.25, "max": 0.25},
-                         rows["netobs"]["more_cpus"])
-        self.assertEqual({"median": 1.0, "min": 0.5, "max": 1.5}, rows["none"]["used_cpus"])
-        self.assertIsNone(self.summarize(cell(1, "netobs", 100))["netobs"]["more_cpus"])
+    def test_cpu_beyond_no_agent_is_a_difference(self):
+        rows = self.summarize(rounds_of(netobs=(0.75, 0.5)), PACED)
+        self.assertEqual({"median": 0.25, "low": 0.25, "high": 0.25}, rows["netobs"]["of_none"])
+        self.assertEqual(0.75, summary.used_cpus(
+            cell(ends_cpu_seconds=1.25, agent_cpu_seconds=0.25, seconds=2.0)))
 
-    def test_a_rate_that_is_given_is_no_target(self):
-        cells = [{**cell(1, agent, 100, reported=1000), "scenario": "tcp-paced"}
-                 for agent in ("empty", "netobs", "netobs-rtt")]
-        self.assertEqual(["monitoring rate"], [
-            one["what"] for one in summary.check(summary.summarize(cells), SCENARIOS)])
+    def test_one_packet_too_few_or_too_many_is_not_met(self):
+        for reported, is_met in ((10 ** 9 - 1, False), (10 ** 9, True), (10 ** 9 + 1, False)):
+            rows = self.summarize(rounds_of(netobs=(9, 10)), netobs=[
+                cell(packets=10 ** 9, reported=reported)])
+            self.assertEqual([is_met], [one["met"] for one in summary.check(rows.values())])
 
-    def test_one_lost_packet_is_not_met(self):
-        lines = summary.summarize([
-            cell(1, "netobs", 96, packets=10 ** 9, reported=10 ** 9 - 1)])
-        self.assertFalse(summary.check(lines, SCENARIOS)[0]["met"])
+
+class Rounds(unittest.TestCase):
+    """The method, with samples of known distributions; unit.bench_interval has the rest."""
+
+    def measure(self, sigma, most=400, width=0.02, busy=()):
+        """Rounds until a ratio with this noise is known; @busy: what others take in each run."""
+        chance = random.Random(7)
+        found = method.Method(width, most)
+        shares = iter(busy)
+        with mock.patch.object(method.Others, "share", lambda _: next(shares, 0.0)):
+            rounds = found.rounds(lambda: chance.gauss(0.9, sigma), lambda rounds: {"x": rounds})
+        return found, rounds
+
+    def test_quiet_ones_end_early_and_noisy_ones_later(self):
+        self.assertEqual(20, len(self.measure(0.003)[1]))
+        self.assertGreater(len(self.measure(0.03)[1]), 40)
+
+    def test_too_noisy(self):
+        with self.assertRaises(method.TooNoisy) as caught:
+            self.measure(0.5, most=50)
+        self.assertRegex(str(caught.exception), r"^after 50 rounds, the ratio of x is between "
+                         r"[\d.]+ and [\d.]+, an interval of [\d.]+; below 0.02 is needed$")
+
+    def test_disturbed_runs_are_repeated_within_a_bound(self):
+        found, rounds = self.measure(0.003, busy=(0.2, 0.04, 0.3, 0.01))
+        self.assertEqual((20, {"width": 0.02, "others": 0.04, "repeated": 2}),
+                         (len(rounds), found.summary()))
+        found, rounds = self.measure(0.003, busy=[0.5] * 99)
+        self.assertEqual((20, 0.5, method.MOST_REPEATS),
+                         (len(rounds), found.others, found.repeated))
+
+    def test_interval_is_that_of_the_library(self):
+        self.assertEqual((4, 1, 7), method.interval([7, 1, 6, 2, 5, 3, 4]))
+        self.assertEqual(math.inf, method.interval([1] * 6).high)
+
+    def test_each_turn_is_between_two_of_the_reference(self):
+        names = ["a", "b", "c"]
+        for seed in range(10):
+            log = []
+            found = turns.measure_round(lambda name: log.append(name) or len(log), names, "r",
+                                        random.Random(seed))
+            self.assertEqual(names, list(found), "in the order of the table")
+            self.assertEqual(sorted(names), sorted(log[1::2]))
+            self.assertEqual(["r"] * 4, log[::2])
+            for own, reference in found.values():
+                self.assertEqual(own, reference, "the mean of both neighbours")
+        orders = {tuple(self.order(seed)) for seed in range(20)}
+        self.assertGreater(len(orders), 3)
+
+    @staticmethod
+    def order(seed):
+        log = []
+        turns.measure_round(lambda name: log.append(name) or 1, ["a", "b", "c"], "r",
+                            random.Random(seed))
+        return log
+
+
+# What burns a second: as a child of this process, then as one that has lost its parent.
+BURN = """
+import os, sys, time
+sys.path[:0] = {paths!r}
+import method
+def burn():
+    end = time.process_time() + 0.5
+    while time.process_time() < end:
+        pass
+def measure(is_orphan):
+    before = method.Others().seconds
+    ends = os.pipe()
+    if not os.fork():
+        if is_orphan and os.fork():
+            os._exit(0)
+        burn()
+        os._exit(0)
+    os.wait()
+    os.close(ends[1])
+    os.read(ends[0], 1) # until all that burn have ended
+    return method.Others().seconds - before
+own, other = measure(False), measure(True)
+print(own, other)
+"""
+
+
+class Others(lab.LabTest):
+    def test_descendants_are_none_of_them(self):
+        """In a namespace of processes that has no others; its first one adopts orphans."""
+        script = self.lab.path("burn.py")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(BURN.format(paths=[os.path.dirname(method.__file__),
+                                          os.path.dirname(os.path.dirname(lab.__file__))]))
+        own, other = map(float, lab.run(
+            "unshare", "--pid", "--fork", "--mount-proc", "sh", "-c",
+            f"{sys.executable} {script}; true").split())
+        self.assertGreaterEqual(other - own, 0.4)
 
 
 class Words(unittest.TestCase):
@@ -119,8 +192,9 @@ class Words(unittest.TestCase):
         self.assertEqual("1", table.rate(1.0))
         self.assertEqual("0.9990", table.rate(0.999))
         self.assertEqual("0.9999990", table.rate(1 - 1e-6))
-        self.assertEqual("100 %", chart.percent(1.0))
-        self.assertEqual("99.99 %", chart.percent(1 - 1e-9))
+
+    def test_no_ratio_without_its_interval(self):
+        self.assertEqual("0.900 (0.895 to 0.905)", table.ratio(NARROW))
 
     def test_labels_keep_apart_and_in_order(self):
         wanted = [50, 10, 51, 52]
@@ -139,58 +213,92 @@ class Words(unittest.TestCase):
         with self.assertRaises(SystemExit):
             report.fill(document, "drain", "")
 
+    @staticmethod
+    def results(**fields):
+        row = {"scenario": "tcp", "agent": "netobs", "rounds": 20, "median": 5e9,
+               "of_none": NARROW, "of_netobs": None, "monitoring_rate": 1.0,
+               "agent_cpu_seconds_per_million": 0.25, "rss_peak_bytes": 1 << 20,
+               "kernel_bytes": None, **fields}
+        return {**QUIET, "versions": {"iperf3": "3"}, "results": [row],
+                "targets": summary.check([row])}
+
     def test_tables_of_every_kind(self):
-        lines = summary.summarize([cell(1, "none", 1e6), cell(1, "empty", 9e5),
-                                   cell(1, "netobs", 8e5, reported=1000)])
-        results = {"kernel": "6.1", "cpu": "a CPU", "cpus": 2, "rounds": 1,
-                   "date": "2026-01-01", "versions": {"iperf3": "3"},
-                   "results": lines, "disturbance": 0.01,
-                   "targets": summary.check(lines, SCENARIOS)}
-        self.assertIn("| netobs | 0.80 Mpacket/s | 0.800 | 0.889 | 1 |",
-                      report.live(results))
-        self.assertIn("UDP egress, 1k flows", table.text(lines))
-        self.assertIn("'1k' 1", chart.script(results, "x.svg"))
+        results = self.results()
+        text = report.live(results)
+        self.assertIn("| netobs | 5.00 Gbit/s | 0.900 (0.895 to 0.905) | 1 | 0.25 | 1.0 MiB | - |",
+                      text)
+        for words in ("2026-01-01", "intervals below 0.02", "1.0 % of a CPU", "1 runs repeated"):
+            self.assertIn(words, text)
+        self.assertIn("TCP ingress, 16 connections", table.text(results["results"]))
 
     def test_round_trip_times(self):
-        cells = [{**cell(1, agent, throughput, unit="bit/s", reported=reported,
-                         ends_cpu_seconds=used), "scenario": scenario}
-                 for scenario in ("tcp", "tcp-paced")
-                 for agent, throughput, used, reported in
-                 (("none", 5e9, 1.0, None), ("empty", 5e9, 1.0, None),
-                  ("netobs", 4e9, 1.01, 1000), ("netobs-rtt", 3.96e9, 1.03, 1000),
-                  ("host-int", 3e9, 1.4, 990))]
-        lines = summary.summarize(cells)
-        results = {"kernel": "6.1", "cpu": "a CPU", "cpus": 2, "rounds": 1,
-                   "versions": {"iperf3": "3"}, "results": lines, "disturbance": None,
-                   "targets": summary.check(lines, SCENARIOS)}
-        text = report.rtt(results)
-        self.assertIn("| netobs-rtt | 3.96 Gbit/s | 0.792 | 0.990 | 1 | 103.0 % | 3.0 % |", text)
-        self.assertIn("| host-int | 3.00 Gbit/s | 0.600 | 0.750 | 0.9900 | 140.0 % | 40.0 % |",
-                      text)
+        fast = self.results(agent="netobs-rtt", of_netobs={**NARROW, "median": 0.99})
+        paced = self.results(agent="netobs-rtt", scenario="tcp-paced", median=0.5,
+                             of_none={"median": 0.03, "low": 0.02, "high": 0.035})
+        text = report.rtt({**fast, "results": fast["results"] + paced["results"]})
+        self.assertIn("| netobs-rtt | 5.00 Gbit/s | 0.900 (0.895 to 0.905) | 0.990 (0.895 to "
+                      "0.905) | 1 | 50.0 % | 0.030 (0.020 to 0.035) | 0.25 |", text)
         self.assertIn("with --rtt | 0.98 | 0.9900 | met |", text)
-        script = rtt_chart.script(results, "x.svg")
-        self.assertEqual(2, script.count("plot "))
-        self.assertIn("\n1 40.000 40.000 40.000 ", script)
 
-    def test_datapath_and_drain(self):
-        host = {"kernel": "6.1", "cpu": "a CPU", "rounds": 1}
-        text = report.datapath({**host, "results": [
-            {"store": store, "flows": flows, "distribution": "uniform",
-             "cpus": 1, "sharing": "disjoint", "ns_per_packet": 50,
-             "ns_over_empty": ns} for store, flows, ns in
-            (("netobs", 1, 4.4), ("netobs", 1024, 9), ("hash", 1, 70))]})
-        self.assertIn("| flows | 1 | 1,024 |", text)
-        self.assertIn("| netobs | 4 | 9 |", text)
-        self.assertIn("| hash | 70 | - |", text)
-        text = report.alternating({**host, "results": [
-            {"store": "netobs", "distribution": "zipf", "flows": flows, "sent": 9,
-             "counted": 9, "ratio": ratio} for flows, ratio in ((1, 0.9), (1000, 0.8))]})
-        self.assertIn("| netobs, zipf | 0.900 | 0.800 |", text)
-        text = report.drain({**host, "results": [
+    @staticmethod
+    def stores():
+        return [{"store": store, "flows": flows, "distribution": distribution, "cpus": 1,
+                 "sharing": "disjoint", "ratio": 0.9, "ratio_low": 0.895, "ratio_high": 0.905,
+                 "ns_over_empty": 4.4, "sent": 9, "counted": 9}
+                for store in ("empty", "netobs", "percpu_hash") for flows in (1, 1000)
+                for distribution in ("uniform", "zipf")]
+
+    def test_stores_and_drain(self):
+        results = {**QUIET, "rounds": 30, "results": self.stores()}
+        text = report.stores(results)
+        self.assertIn("**zipf, one CPU**", text)
+        self.assertIn("| flows | 1 | 1,000 |", text)
+        self.assertIn("| netobs | 0.900 (0.895 to 0.905), 4 ns | 0.900", text)
+        script = chart.script(results, "x.svg")
+        self.assertIn("'1k' 1", script)
+        self.assertIn("\n1 90.000 89.500 90.500\n", script)
+        results["results"][0]["counted"] = 8
+        with self.assertRaises(SystemExit):
+            report.stores(results)
+        text = report.drain({**HOST, "rounds": 1, "results": [
             {"flows": 1000, "user_ns_per_flow": 120.4, "system_ns_per_flow": 5,
              "wall_ns_per_flow": 130, "rss_peak_bytes": 1 << 20,
              "kernel_bytes": 2 << 20, "total_bytes": 3 << 20}]})
         self.assertIn("| 1,000 | 120 | 5 | 130 | 1.0 MiB | 2.0 MiB | 3.0 MiB |", text)
+
+    def test_noisy_results_are_not_published(self):
+        def refused(results):
+            with self.assertRaises(SystemExit) as caught:
+                report.check({"live": results})
+            return str(caught.exception)
+        report.check({"live": self.results(), "drain": {"results": []}})
+        self.assertIn("tcp, netobs to none is between 0.850 and 0.950, an interval of 0.100",
+                      refused(self.results(of_none=WIDE)))
+        self.assertIn("netobs to netobs is between", refused(self.results(of_netobs=WIDE)))
+        self.assertIn("others took 6.0 % of a CPU",
+                      refused({**self.results(), "others": 0.06}))
+        stores = self.stores()
+        stores[0]["ratio_high"] = 0.95
+        self.assertIn("empty, 1, uniform", refused({**QUIET, "results": stores}))
+        self.assertIn("measure again", refused({"results": []}))
+
+    def test_a_refusal_changes_no_file(self):
+        with tempfile.TemporaryDirectory() as place:
+            shutil.copy(os.path.join(os.environ["NETOBS_SOURCE"], "docs", report.DOCUMENT), place)
+            path = os.path.join(place, report.DOCUMENT)
+            with open(path, encoding="utf-8") as file:
+                before = file.read()
+            for results, is_refused in ((self.results(of_none=WIDE), True),
+                                        (self.results(), False)):
+                with open(os.path.join(place, "live.json"), "w", encoding="utf-8") as file:
+                    json.dump(results, file)
+                done = subprocess.run(
+                    [sys.executable, report.__file__, place, place], capture_output=True, text=True,
+                    check=False, env={**os.environ, "PYTHONPATH": os.path.dirname(__file__)})
+                self.assertEqual(is_refused, done.returncode != 0, done.stderr)
+                self.assertEqual(is_refused, "nothing is published" in done.stderr)
+                with open(path, encoding="utf-8") as file:
+                    self.assertEqual(is_refused, file.read() == before)
 
 
 class Runs(lab.LabTest):
@@ -214,6 +322,40 @@ class Runs(lab.LabTest):
 
     def test_all_tcp_is_reported(self):
         self.check("tcp")
+
+    def take_turns(self, scenario, *names):
+        """The agents must get through, too: one that has ended has no turn."""
+        scenario = SCENARIOS[scenario]
+        agents = {name: AGENTS[name] for name in ("none", *names)}
+        floods = turns.Floods(scenario, agents, live.cpus())
+        try:
+            with turns.timekeeper(live.cpus()[1]):
+                found = [turns.measure_round(floods.turn, names, "none") for _ in range(2)]
+            counters = {name: post.wire.counters() for name, post in floods.posts.items()}
+            for post in floods.posts.values():
+                self.assertEqual("T", self.state(post.senders[0]), "it waits for its turn")
+        finally:
+            floods.close()
+        for one in found:
+            self.assertEqual(list(names), list(one))
+            for own, reference in one.values():
+                self.assertGreater(min(own, reference), 0)
+        for name in agents:
+            self.assertGreater(sum(counters[name]), 0)
+
+    @staticmethod
+    def state(pid):
+        lab.wait_for(lambda: measure.stat_fields(pid)[0] == "T", "the sender to stop")
+        return measure.stat_fields(pid)[0]
+
+    def test_udp_takes_turns(self):
+        self.take_turns("udp-egress-1k", "netobs", "capture")
+
+    def test_arriving_udp_takes_turns(self):
+        self.take_turns("udp-ingress-1", "netobs")
+
+    def test_tcp_takes_turns(self):
+        self.take_turns("tcp-short", "netobs-rtt")
 
     def test_children_are_followed_and_ended(self):
         process = self.lab.spawn("sh", "-c", "sleep 1000 & sleep 1000; true")
