@@ -17,8 +17,8 @@ static const char *const direction_names[] = {
 	[INGRESS] = "ingress", [EGRESS] = "egress", NULL
 };
 
-static const char *const benches[] = { "datapath", "drain", "fold", "export",
-				       NULL };
+static const char *const benches[] = { "datapath", "drain",    "fold",
+				       "export",   "sessions", NULL };
 
 static const struct args_option options[] = {
 #define SELECT_bench OPTION_SELECTED
@@ -28,11 +28,11 @@ static const struct args_option options[] = {
 
 static const struct args_command command = {
 	.name = "bench",
-	.operands = "[datapath|drain|fold|export [SPEC...]]",
+	.operands = "[datapath|drain|fold|sessions|export [SPEC...]]",
 	.summary = "Measure what netobs costs on this host, without using its interfaces",
 	.options = options,
 	.positional =
-		"the benchmarks are datapath, drain, fold and export; name one before the options",
+		"the benchmarks are datapath, drain, fold, sessions and export; name one before the options",
 	.operand_list = offsetof(struct config, specs),
 	.notes =
 		"datapath  ns per packet, for netobs and other designs of a flow store:\n"
@@ -41,6 +41,8 @@ static const struct args_command command = {
 		"          ratio to that of empty.\n"
 		"drain     ns per flow from the kernel's table to records, and memory use\n"
 		"fold      ns per entry or log record to add it to the flows of an interval\n"
+		"sessions  CPU time of TCP connections and of sends and receives, with and without\n"
+		"          sessions of all, as a ratio\n"
 		"export    records/s through sinks, such as 'json:/dev/null' or\n"
 		"          'kafka://HOST/TOPIC'; by default those that need no collector\n",
 };
@@ -220,14 +222,16 @@ static bool parse_width(struct config *config)
 static const char *find_foreign(const struct config *config)
 {
 	const bool is_datapath = config->bench == BENCH_DATAPATH,
-		   is_export = config->bench == BENCH_EXPORT;
+		   is_export = config->bench == BENCH_EXPORT,
+		   is_sessions = config->bench == BENCH_SESSIONS;
 	const struct {
 		const char *name;
 		bool is_given, is_known;
 	} rules[] = {
-		{ "--flows", config->flows, !is_export },
+		{ "--flows", config->flows, !is_export && !is_sessions },
 		{ "--records", config->records, is_export },
-		{ "--width", config->width_text, is_datapath || is_export },
+		{ "--width", config->width_text,
+		  is_datapath || is_export || is_sessions },
 		{ "--sink", config->sink, config->bench == BENCH_DRAIN },
 		{ "--stores", config->stores, is_datapath },
 		{ "--traffic", config->traffic, is_datapath },
@@ -306,7 +310,8 @@ static bool config_complete(struct config *config)
 	const char *foreign = find_foreign(config);
 	bool is_live = config->is_live && config->bench == BENCH_DATAPATH;
 	bool compares = config->bench == BENCH_DATAPATH ||
-			config->bench == BENCH_EXPORT;
+			config->bench == BENCH_EXPORT ||
+			config->bench == BENCH_SESSIONS;
 
 	if (foreign) {
 		args_complain(&command, "%s%s has no option %s",

@@ -18,6 +18,7 @@ static int (*const benches[])(const struct config *config) = {
 	[BENCH_DRAIN] = drain_run,
 	[BENCH_FOLD] = fold_run,
 	[BENCH_EXPORT] = export_run,
+	[BENCH_SESSIONS] = sessions_run,
 };
 
 int main(int argc, char **argv)

@@ -330,6 +330,22 @@ class Bench(lab.LabTest):
         self.assertLess(many["known_ns_min"], 10 * few["known_ns_min"])
         self.assertIn("known", self.bench("fold", "--flows", "100", "--rounds", "1"))
 
+    def test_sessions(self):
+        found = json.loads(self.bench("sessions", "--rounds", "7", "--width", "10",
+                                      "-o", "json"))
+        self.assertEqual(["connections", "sends and receives"],
+                         [result["load"] for result in found["results"]])
+        connections, calls = found["results"]
+        for result in connections, calls:
+            self.assertGreater(result["cpu_ns"], 0)
+            self.assertGreater(result["observed_cpu_ns"], 0)
+            self.assertLessEqual(result["ratio_low"], result["ratio"])
+            self.assertLessEqual(result["ratio"], result["ratio_high"])
+        self.assertGreater(connections["cpu_ns"], calls["cpu_ns"])
+        self.assertGreater(connections["reader_cpu_ns"], 0)
+        self.assertNotIn("reader_cpu_ns", calls)
+        self.refuse(USAGE, ["--flows"], "sessions", "--flows", "1")
+
     def export(self, *arguments):
         return json.loads(self.bench("export", "-o", "json", "--records", "3000", *FEW,
                                      *arguments))
