@@ -60,6 +60,11 @@ def matching(action):
     return OF_PORT[action.classifier].format(NAMES[action.protocol], action.port)
 
 
+def has_action(node):
+    """Packets that tc redirects twice in a namespace are one of netobs's limits."""
+    return any(device.actions for device in node.devices.values())
+
+
 def leaves_twice(walk):
     """Whether a packet and copies of it leave by one interface, other than from an ifb."""
     points = [(one.device, one.way, one.flow) for one in walk.crossings if one.is_counted]
@@ -107,9 +112,7 @@ class Acting(Routed):
         for _ in range(self.TRIALS):
             walk = self.rng.choice(list(self.flow_walks()))
             place = self.rng.choice(walk.crossings)
-            if place.device.kind in ("lo", "ifb") or place.way in place.device.actions or \
-                    any(action.qdisc == "ingress"
-                        for action in place.device.actions.values()):
+            if place.device.kind in ("lo", "ifb") or has_action(place.device.ns):
                 continue
             if self.try_action(place, self.an_action(place), before):
                 return
@@ -131,8 +134,7 @@ class Acting(Routed):
         has_port = protocol == ours and classifier in OF_PORT and self.rng.random() < 0.4
         return Action(kind, target, way, protocol, classifier,
                       place.flow.dport if has_port else 0,
-                      self.rng.choice(("clsact", "ingress")) if place.way == IN and
-                      not device.actions else "clsact")
+                      self.rng.choice(("clsact", "ingress")) if place.way == IN else "clsact")
 
     def outcomes(self):
         return [(walk.arrived, leaves_twice(walk)) for walk in self.flow_walks()]

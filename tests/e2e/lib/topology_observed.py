@@ -10,7 +10,8 @@ def observe(topology, rng):
     crossed = list(dict.fromkeys(
         crossing.device for _, _, walk in topology.walks()
         for crossing in walk.crossings))
-    if rng.random() < 0.5 and not has_twins(topology):
+    may_be_any = not has_twins(topology)
+    if may_be_any and rng.random() < 0.5:
         observe_any(topology, rng, crossed)
         if not has_several_tags(topology):
             return
@@ -24,7 +25,7 @@ def observe(topology, rng):
     whole = {device for node in nodes for device in node.devices.values()}
     topology.observed = whole
     if has_one_way_each(topology):
-        if how == "interfaces":
+        if how == "interfaces" and may_be_any:
             topology.observed = set(rng.sample(
                 crossed, rng.randrange(1, len(crossed) + 1)))
         if rng.random() < 0.15:
