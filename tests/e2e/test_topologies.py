@@ -13,6 +13,7 @@ import collections
 import multiprocessing
 import os
 import signal
+import subprocess
 import time
 import traceback
 
@@ -58,12 +59,24 @@ def attempt(job):
         return seed, f"{topology.describe()}\n{traceback.format_exc()}", has
 
 
+def choose_seed():
+    """
+    By chance, and in CI by the commit: a network that the generator should have left out fails there
+    for the commit that was tried, and for no later one.
+    """
+    commit = subprocess.run(["git", "-c", "safe.directory=*", "-C", os.environ["NETOBS_SOURCE"],
+                             "rev-parse", "HEAD"], capture_output=True, text=True,
+                            check=False).stdout.strip()
+    if os.environ.get("CI") and commit:
+        return int(commit, 16) % 10 ** 9
+    return time.time_ns() // 1000 % 10 ** 9
+
+
 class Topologies(lab.LabTest):
     """As many as were asked for."""
 
     def test_each_packet_is_counted_once(self):
-        first = int(os.environ.get("NETOBS_TEST_SEED",
-                                   time.time_ns() // 1000 % 10 ** 9))
+        first = int(os.environ.get("NETOBS_TEST_SEED", choose_seed()))
         count = int(os.environ.get(
             "NETOBS_TEST_TOPOLOGIES",
             1 if "NETOBS_TEST_SEED" in os.environ

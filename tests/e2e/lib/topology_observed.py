@@ -17,7 +17,8 @@ def observe(topology, rng):
             return
         topology.is_clear, topology.ways = True, (IN, OUT)
     nodes = list(dict.fromkeys(device.ns for device in crossed))
-    how = rng.choice(("one namespace", "namespaces", "interfaces", "all"))
+    how = rng.choice(("one namespace", "namespaces", "interfaces", "all")) \
+        if may_be_any else "all"
     if how == "one namespace":
         nodes = [rng.choice(nodes)]
     elif how == "namespaces":
@@ -25,7 +26,7 @@ def observe(topology, rng):
     whole = {device for node in nodes for device in node.devices.values()}
     topology.observed = whole
     if has_one_way_each(topology):
-        if how == "interfaces" and may_be_any:
+        if how == "interfaces":
             topology.observed = set(rng.sample(
                 crossed, rng.randrange(1, len(crossed) + 1)))
         if rng.random() < 0.15:
