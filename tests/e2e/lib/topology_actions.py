@@ -112,10 +112,16 @@ class Acting(Routed):
         for _ in range(self.TRIALS):
             walk = self.rng.choice(list(self.flow_walks()))
             place = self.rng.choice(walk.crossings)
-            if place.device.kind in ("lo", "ifb") or has_action(place.device.ns):
+            if place.device.kind in ("lo", "ifb") or has_action(place.device.ns) or \
+                    self.has_uppers_elsewhere(place.device.ns):
                 continue
             if self.try_action(place, self.an_action(place), before):
                 return
+
+    def has_uppers_elsewhere(self, node):
+        """Copies that tc makes of what these send are another limit of netobs."""
+        return any(device.lower and device.lower.ns is node and device.ns is not node
+                   for device in self.topology.devices())
 
     def an_action(self, place):
         device = place.device
