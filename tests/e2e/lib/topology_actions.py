@@ -105,7 +105,10 @@ class Acting(Routed):
                 yield Walk(flow.node, flow.flow)
 
     def add_action(self):
-        """At a point that packets cross, such that all of them arrive as before."""
+        """
+        At a point that packets cross, such that all of them arrive as before. Copies of what
+        address translation has changed may be further packets, for all that counts tell.
+        """
         if not self.classifiers:
             return
         before = self.outcomes()
@@ -115,7 +118,10 @@ class Acting(Routed):
             if place.device.kind in ("lo", "ifb") or has_action(place.device.ns) or \
                     self.has_uppers_elsewhere(place.device.ns):
                 continue
-            if self.try_action(place, self.an_action(place), before):
+            action = self.an_action(place)
+            is_undecidable = action.kind == "mirror" and (place.device.ns.snat or
+                                                          place.device.ns.dnat)
+            if not is_undecidable and self.try_action(place, action, before):
                 return
 
     def has_uppers_elsewhere(self, node):
