@@ -207,9 +207,13 @@ class Calls(lab.WiredTest):
             longest, per_drain = self.list_sockets(count)
             took[count].append(per_drain)
             return longest
-        for count in took:
-            self.assert_short(measure, count)
-        self.assertLess(min(took[SOCKETS]) / min(took[SOCKETS // 4]), 8)
+
+        def ratio():
+            for count in took:
+                self.assert_short(measure, count)
+            return min(took[SOCKETS]) / min(took[SOCKETS // 4])
+        # No cache holds the larger number. Time that grows with its square is 16 times as long.
+        self.assertLess(lab.least(ratio, 8), 8)
 
     def stop_after_flood(self, **options):
         context = self.start(**options)
