@@ -88,9 +88,10 @@ class Pressure(lab.WiredTest):
     def test_memory_in_a_flood_that_is_drained(self):
         """
         New flows come while the earlier ones are read. How many of both there are at once
-        depends on how much of the CPUs the host leaves to the observer.
+        depends on how fast the host reads: at most all of two intervals, with 96 bytes each, and
+        those that came in the last 250 ms, with 144.
         """
-        for flows, most in (lab.sized(100_000), 50), (MILLION, 180):
+        for flows, most in (lab.sized(100_000), 50), (MILLION, 230):
             with self.subTest(flows=flows):
                 measure = functools.partial(self.peak_in_a_flood, flows)
                 self.assertLess(lab.least(measure, most * MIB), most * MIB)
