@@ -257,7 +257,7 @@ static void assert_shared(const struct prog_options *options, send_fn send,
 
 /* ---- Packets ------------------------------------------------------------------- */
 
-static const struct shared nothing[] = { { NULL } };
+static const struct shared nothing[] = { { NULL, 0 } };
 
 static const struct prog_options flows_options = {
 	.clock = CLOCK_PACKET,
@@ -369,7 +369,7 @@ static void a_connection_of_two_cpus_shares_its_entry(void **state)
 	static const struct shared entry[] = {
 		{ "conn_heads", 1 },
 		{ "conn_bodies", 1 },
-		{ NULL },
+		{ NULL, 0 },
 	};
 
 	(void)state;
@@ -379,7 +379,7 @@ static void a_connection_of_two_cpus_shares_its_entry(void **state)
 /* The first of a datagram leaves its ports for the others, on whatever CPU they come. */
 static void fragments_share_a_table(void **state)
 {
-	static const struct shared table[] = { { "fragments", 1 }, { NULL } };
+	static const struct shared table[] = { { "fragments", 1 }, { NULL, 0 } };
 
 	(void)state;
 	assert_shared(&flows_options, fragments, table);
@@ -388,7 +388,7 @@ static void fragments_share_a_table(void **state)
 /* A CPU whose log fills up wakes user space. */
 static void full_logs_share_a_ring(void **state)
 {
-	static const struct shared ring[] = { { "notices", 1 }, { NULL } };
+	static const struct shared ring[] = { { "notices", 1 }, { NULL, 0 } };
 	struct prog_options options = flows_options;
 
 	(void)state;
