@@ -25,4 +25,19 @@ const volatile __u32 config_conn_idle =
 	60; /* seconds; then it may give its place to another */
 const volatile struct hash_secret config_secret;
 
+/*
+ * Programs for one configuration, see flows_default.bpf.c: the compiler sees constants, and user space
+ * sets the same values. What it leaves out costs a packet nothing; what only the verifier leaves
+ * out was in registers and on the stack before.
+ */
+#ifdef CONFIG_RTT
+#define config_rtt CONFIG_RTT
+#define config_link LINK_ETHERNET
+#define config_clock CLOCK_COARSE
+#define config_lanes 1
+#define config_has_rules false
+#define config_is_sampled false
+#define config_alerts false
+#endif
+
 #endif

@@ -10,6 +10,8 @@
 #include "host.h"
 
 #include "flows.skel.h"
+#include "flows_default.skel.h"
+#include "flows_rtt.skel.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -155,9 +157,41 @@ static int size_alerts(struct flows_bpf *skel, const struct prog *prog)
 					      connections);
 }
 
+static void choose_elf(struct bpf_object_skeleton *skel,
+		       const struct prog_options *options)
+{
+	if (options->is_general || options->link != LINK_ETHERNET ||
+	    options->clock != CLOCK_COARSE || options->sampling_interval ||
+	    options->has_alerts || options->is_rtt_lru)
+		return;
+	skel->data = options->conn_buckets ?
+			     (void *)flows_rtt_bpf__elf_bytes(&skel->data_sz) :
+			     (void *)flows_default_bpf__elf_bytes(&skel->data_sz);
+}
+
+/* As flows_bpf__open(), with the programs that the library would choose. */
+static struct flows_bpf *open_programs(const struct prog_options *options)
+{
+	struct flows_bpf *skel = calloc(1, sizeof(*skel));
+	int err;
+
+	if (!skel)
+		return NULL;
+	err = flows_bpf__create_skeleton(skel);
+	if (!err) {
+		choose_elf(skel->skeleton, options);
+		err = bpf_object__open_skeleton(skel->skeleton, NULL);
+	}
+	if (!err)
+		return skel;
+	flows_bpf__destroy(skel);
+	errno = -err;
+	return NULL;
+}
+
 static int load(struct prog *prog)
 {
-	struct flows_bpf *skel = prog->skel = flows_bpf__open();
+	struct flows_bpf *skel = prog->skel = open_programs(&prog->options);
 	int err;
 
 	if (!skel)

@@ -38,6 +38,7 @@ struct prog_options {
 	__u32 conn_buckets;	 /* round-trip times are measured; none */
 	__u32 has_alerts;	 /* there may be rules about connections */
 	__u32 is_rtt_lru;	 /* round-trip times as RTT_LRU has them */
+	__u32 is_general; /* the programs for all options, where others would do */
 };
 
 /* Entries of one generation, one per key. */

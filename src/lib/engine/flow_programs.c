@@ -6,6 +6,8 @@
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "filter/filter.h"
 #include "flows.skel.h"
+#include "flows_default.skel.h"
+#include "flows_rtt.skel.h"
 #include "map.h"
 #include "rates.h"
 
@@ -76,18 +78,38 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 		       pinned_reuse_maps(knobs->adopted, object);
 }
 
+static bool is_sampled(const struct flow_knobs *knobs)
+{
+	struct rate used[FILTER_RULES_MAX + 1];
+
+	return knobs->filter ? filter_rates(knobs->filter, used) > 0 :
+			       rates_number(knobs->rates, &knobs->rate) > 0;
+}
+
+static bool has_rules(const struct flow_knobs *knobs)
+{
+	return knobs->filter && filter_is_list(knobs->filter);
+}
+
+static enum rtt_mode rtt_of(const struct flow_knobs *knobs)
+{
+	return knobs->conn_buckets ? knobs->rtt : RTT_OFF;
+}
+
+static bool has_alerts(const struct flow_knobs *knobs)
+{
+	return knobs->conn_buckets && knobs->has_alerts;
+}
+
 static void set_rates(const struct flow_knobs *knobs,
 		      struct flows_bpf__rodata *rodata)
 {
 	uint32_t number = rates_number(knobs->rates, &knobs->rate);
-	struct rate used[FILTER_RULES_MAX + 1];
 
 	assert(number < RATES);
 	memcpy(rodata->config_rates, knobs->rates, sizeof(rodata->config_rates));
 	rodata->config_judgement = number << JUDGED_RATE_SHIFT | JUDGED_ACCEPT;
-	rodata->config_is_sampled =
-		knobs->filter ? filter_rates(knobs->filter, used) > 0 :
-				number > 0;
+	rodata->config_is_sampled = is_sampled(knobs);
 }
 
 static int prepare_programs(struct bpf_object *object, void *ctx)
@@ -102,17 +124,17 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_link = knobs->link;
 	rodata->config_clock = knobs->clock;
 	rodata->config_is_filtered = !!knobs->filter;
-	rodata->config_has_rules = knobs->filter && filter_is_list(knobs->filter);
+	rodata->config_has_rules = has_rules(knobs);
 	set_rates(knobs, rodata);
 	rodata->config_cpus = knobs->n_cpus;
 	rodata->config_lanes = knobs->lanes;
 	rodata->config_l1_buckets = knobs->l1_buckets;
 	rodata->config_log_slots = knobs->log_slots;
 	rodata->config_overflow_part = knobs->overflow_part;
-	rodata->config_rtt = knobs->conn_buckets ? knobs->rtt : RTT_OFF;
+	rodata->config_rtt = rtt_of(knobs);
 	rodata->config_conn_buckets = max_u64(knobs->conn_buckets, 1);
 	rodata->config_conn_idle = knobs->conn_idle;
-	rodata->config_alerts = knobs->conn_buckets && knobs->has_alerts;
+	rodata->config_alerts = has_alerts(knobs);
 	rodata->config_secret = knobs->secret;
 	return 0;
 }
@@ -138,10 +160,36 @@ int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
 /* As prepare_programs() sets the knobs. */
 static uint32_t features_of(const struct flow_knobs *knobs)
 {
-	const bool has_rtt = knobs->conn_buckets && knobs->rtt != RTT_OFF;
+	const bool has_rtt = rtt_of(knobs) != RTT_OFF;
 
 	return 1U << APART_ALWAYS | (uint32_t)has_rtt << APART_RTT |
 	       (uint32_t)(has_rtt && knobs->has_alerts) << APART_ALERTS;
+}
+
+/* All have the knobs and maps of flows.bpf.c. */
+_Static_assert(sizeof(struct flows_bpf__rodata) ==
+			       sizeof(struct flows_default_bpf__rodata) &&
+		       sizeof(struct flows_bpf__rodata) ==
+			       sizeof(struct flows_rtt_bpf__rodata),
+	       "programs for one configuration have the same knobs");
+
+static bool is_general(const struct flow_knobs *knobs)
+{
+	return knobs->link != LINK_ETHERNET || knobs->clock != CLOCK_COARSE ||
+	       knobs->lanes != 1 || has_rules(knobs) || is_sampled(knobs) ||
+	       has_alerts(knobs);
+}
+
+static void choose_elf(struct program_set *set, const struct flow_knobs *knobs)
+{
+	enum rtt_mode rtt = rtt_of(knobs);
+
+	if (is_general(knobs) || rtt == RTT_LRU)
+		set->elf = flows_bpf__elf_bytes;
+	else if (rtt == RTT_RING)
+		set->elf = flows_rtt_bpf__elf_bytes;
+	else
+		set->elf = flows_default_bpf__elf_bytes;
 }
 
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
@@ -150,7 +198,6 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 	static const char *const names[] = { "netobs_ingress", "netobs_egress" };
 	struct program_set set = {
 		.name = "flows_bpf",
-		.elf = flows_bpf__elf_bytes,
 		.doing = "load BPF programs",
 		.log = log,
 		.base = maps,
@@ -164,6 +211,7 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 		.features = features_of(knobs),
 	};
 
+	choose_elf(&set, knobs);
 	return programs_load(&set, names, knobs->filter, &frames, ret_programs);
 }
 
