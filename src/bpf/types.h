@@ -302,9 +302,11 @@ struct cpu_state {
 	__u32 is_paused; /* programs count nothing */
 	__u64 tick; /* the coarse clock: what time it was when this tick was new */
 	__u64 tick_ns;
-	__u32 busy; /* runs that claim it, where there are lanes */
-	__u32 reserved;
-	__u64 reserved2[2];
+	__u32 busy;	  /* runs that claim it, where there are lanes */
+	__u32 l1_bypass;  /* ticks for which packets do not look into L1 */
+	__u32 l1_misses;  /* of packets that did, in this tick */
+	__u32 l1_entered; /* `entered` when it began, the lower half */
+	__u64 reserved;
 	struct counters counters[GENERATIONS];
 	__u64 log_head;	 /* the next slot of the log to be written */
 	__u64 log_limit; /* up to here slots are free, as far as is known */

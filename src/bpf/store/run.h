@@ -9,6 +9,7 @@
 #include "bpf/config.h"
 #include "bpf/maps.h"
 #include "bpf/parse/wire.h"
+#include "bypass.h"
 #include "hash.h"
 
 /* What a program run works on. */
@@ -139,6 +140,7 @@ static __always_inline __u64 clock_now(struct cpu_state *cpu,
 		return bpf_ktime_get_boot_ns();
 	tick = bpf_jiffies64();
 	if (tick != cpu->tick) {
+		bypass_tick(cpu, config_log_slots);
 		cpu->tick = tick;
 		cpu->tick_ns = bpf_ktime_get_boot_ns();
 	}

@@ -196,8 +196,8 @@ static __always_inline __u32 credit_of(__u32 tag)
 	return tag & ((1 << TAG_SHIFT) - 1);
 }
 
-/* Past L1. */
-static __always_inline void
+/* Take a place in L1. False: others keep theirs. */
+static __always_inline bool
 store_missed(struct run *run, struct flow_bucket *bucket, __u32 way,
 	     const struct __sk_buff *skb, const struct packet *pkt,
 	     const struct wire_size *size, __u64 hash)
@@ -205,13 +205,13 @@ store_missed(struct run *run, struct flow_bucket *bucket, __u32 way,
 	__u32 *tags = bucket->tags;
 	struct flow_entry *entry;
 
+	run->cpu->l1_misses++;
 	if (tags[way] &&
 	    (!tags[way ^ 1] || credit_of(tags[way ^ 1]) < credit_of(tags[way])))
 		way ^= 1;
 	if (credit_of(tags[way])) {
 		tags[way]--;
-		store_append(run, skb, pkt, size, hash);
-		return;
+		return false;
 	}
 	entry = &bucket->entries[way];
 	if (tags[way]) {
@@ -224,6 +224,7 @@ store_missed(struct run *run, struct flow_bucket *bucket, __u32 way,
 	entry_start(entry, skb, pkt, run->now);
 	entry_add(entry, pkt, size, run->now);
 	tags[way] = tag_of(hash) << TAG_SHIFT | CREDIT_NEW;
+	return true;
 }
 
 static __always_inline bool store_hit(struct run *run, struct flow_bucket *bucket,
@@ -251,12 +252,12 @@ static __always_inline void store_lose(struct run *run, const struct packet *pkt
 	count_outcome(run, &pkt->key, OUTCOME_LOST, size);
 }
 
-static __always_inline void store_add(struct run *run,
-				      const struct __sk_buff *skb,
-				      const struct packet *pkt,
-				      const struct wire_size *size)
+/* False: the packet is not in L1. */
+static __always_inline bool store_in_l1(struct run *run,
+					const struct __sk_buff *skb,
+					const struct packet *pkt,
+					const struct wire_size *size, __u64 hash)
 {
-	__u64 hash = hash_key(&pkt->key, &config_secret);
 	__u32 n_buckets = config_l1_buckets;
 	__u32 index = (run->generation * config_cpus + run->cpu_id) * n_buckets +
 		      scale_hash(hash >> 32, n_buckets);
@@ -264,11 +265,24 @@ static __always_inline void store_add(struct run *run,
 	struct flow_bucket *bucket = bpf_map_lookup_elem(&l1_buckets, &index);
 	__u32 tag = tag_of(hash);
 
-	if (!bucket) /* user space sized the array wrongly */
+	if (!bucket) { /* user space sized the array wrongly */
 		store_lose(run, pkt, size);
-	else if (!store_hit(run, bucket, way, pkt, size, tag) &&
-		 !store_hit(run, bucket, way + 1, pkt, size, tag))
-		store_missed(run, bucket, way, skb, pkt, size, hash);
+		return true;
+	}
+	return store_hit(run, bucket, way, pkt, size, tag) ||
+	       store_hit(run, bucket, way + 1, pkt, size, tag) ||
+	       store_missed(run, bucket, way, skb, pkt, size, hash);
+}
+
+static __always_inline void store_add(struct run *run,
+				      const struct __sk_buff *skb,
+				      const struct packet *pkt,
+				      const struct wire_size *size)
+{
+	__u64 hash = hash_key(&pkt->key, &config_secret);
+
+	if (run->cpu->l1_bypass || !store_in_l1(run, skb, pkt, size, hash))
+		store_append(run, skb, pkt, size, hash);
 }
 
 #endif
