@@ -4,7 +4,8 @@
  * order: to be the program that BPF_PROG_TEST_RUN runs, or with --live the one program on a
  * wire that packets are sent over as fast as possible. What the host does meanwhile spoils
  * none more than the others, so differences of ten nanoseconds show, which separate runs
- * cannot tell apart.
+ * cannot tell apart. Where the kernel puts a program and its maps changes its time by as much,
+ * so all are loaded anew every few rounds.
  */
 #include "chart.h"
 #include "memory.h"
@@ -21,6 +22,8 @@ static const struct slot live_slots[] = { { .ms = 50, .burst = 4096 },
 					  { .ms = 20, .burst = 4096 } },
 			 slots[] = { { .ms = 25 }, { .ms = 10 } };
 
+enum { LOAD_ROUNDS = 5 };
+
 struct alternation {
 	struct plan plan;
 	const struct slot *slot;
@@ -32,7 +35,7 @@ struct alternation {
 
 	/* The case: a cell and a subject for each design. */
 	struct cell *cells;
-	uint32_t n;
+	uint32_t n, opened;
 	struct subject subjects[DESIGNS];
 	uint32_t round;
 };
@@ -82,19 +85,6 @@ static int take_turn(struct alternation *alternation, uint32_t i,
 	err = spread_aim(&alternation->plan.spread,
 			 alternation->subjects[i].prog_fd);
 	return err ?: work(alternation, i);
-}
-
-static int measure_datapath_round(void *user, uint32_t round)
-{
-	struct alternation *alternation = user;
-	uint32_t order[DESIGNS];
-	int err = 0;
-
-	alternation->round = round;
-	sequence_permute(order, alternation->n, round + 1);
-	for (uint32_t i = 0; i < alternation->n && !err; i++)
-		err = take_turn(alternation, order[i], measure_store);
-	return err;
 }
 
 static int open_subject(struct alternation *alternation, uint32_t i)
@@ -167,27 +157,55 @@ static int begin_case(struct alternation *alternation)
 	return err;
 }
 
-static int measure_opened(struct alternation *alternation)
+static int check_subjects(struct alternation *alternation)
 {
-	const struct rounds_work work = { .measure = measure_datapath_round,
-					  .is_settled = is_case_settled,
-					  .user = alternation };
-	struct rounds *rounds = &alternation->plan.results.rounds;
-	uint32_t n;
-	int err = begin_case(alternation);
+	int err = 0;
 
-	err = err ?: rounds_measure(rounds, &work, &n);
-	if (alternation->plan.config->is_live)
-		wire_detach(&alternation->wire);
-	for (uint32_t i = 0; i < alternation->n && !err; i++)
+	for (uint32_t i = 0; i < alternation->opened && !err; i++)
 		err = check_subject(alternation, i);
+	return err;
+}
+
+static void close_subjects(struct alternation *alternation)
+{
+	if (alternation->opened && alternation->plan.config->is_live)
+		wire_detach(&alternation->wire);
+	while (alternation->opened)
+		close_subject(alternation, --alternation->opened);
+}
+
+static int load_subjects(struct alternation *alternation)
+{
+	int err = check_subjects(alternation);
+
+	close_subjects(alternation);
+	while (alternation->opened < alternation->n && !err) {
+		err = open_subject(alternation, alternation->opened);
+		alternation->opened += !err;
+	}
+	return err ?: begin_case(alternation);
+}
+
+static int measure_datapath_round(void *user, uint32_t round)
+{
+	struct alternation *alternation = user;
+	uint32_t order[DESIGNS];
+	int err = round % LOAD_ROUNDS ? 0 : load_subjects(alternation);
+
+	alternation->round = round;
+	sequence_permute(order, alternation->n, round + 1);
+	for (uint32_t i = 0; i < alternation->n && !err; i++)
+		err = take_turn(alternation, order[i], measure_store);
 	return err;
 }
 
 static int measure_case(struct alternation *alternation)
 {
+	const struct rounds_work work = { .measure = measure_datapath_round,
+					  .is_settled = is_case_settled,
+					  .user = alternation };
 	const struct cell *cell = alternation->cells;
-	uint32_t opened = 0;
+	uint32_t n;
 	char text[64];
 	int err;
 
@@ -195,13 +213,9 @@ static int measure_case(struct alternation *alternation)
 		 traffic_names[cell->traffic], cell->flows);
 	progress_show(&alternation->plan.progress, text);
 	err = plan_prepare(&alternation->plan, cell);
-	while (opened < alternation->n && !err) {
-		err = open_subject(alternation, opened);
-		opened += !err;
-	}
-	err = err ?: measure_opened(alternation);
-	while (opened)
-		close_subject(alternation, --opened);
+	err = err ?: rounds_measure(&alternation->plan.results.rounds, &work, &n);
+	err = err ?: check_subjects(alternation);
+	close_subjects(alternation);
 	return err;
 }
 
