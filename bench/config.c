@@ -265,7 +265,8 @@ static void set_live_defaults(struct config *config)
 	static const uint32_t quick[] = { 1, 1000, 100000 };
 
 	config->design_mask = 1U << DESIGN_EMPTY | 1U << DESIGN_EMPTY2 |
-			      1U << DESIGN_PERCPU_HASH | 1U << DESIGN_NETOBS;
+			      1U << DESIGN_FLOOR | 1U << DESIGN_PERCPU_HASH |
+			      1U << DESIGN_NETOBS;
 	config->direction_mask = 1U << EGRESS;
 	if (config->quick)
 		set_flows(config, quick, ARRAY_SIZE(quick));
@@ -285,7 +286,7 @@ static void set_defaults(struct config *config, bool compares)
 	config->direction_mask = 1U << INGRESS;
 	/* All but those that are asked for by name or by an option. */
 	config->design_mask = ((1U << DESIGNS) - 1) & ~(1U << DESIGN_EMPTY2) &
-			      ~(1U << DESIGN_OVERFLOW) &
+			      ~(1U << DESIGN_FLOOR) & ~(1U << DESIGN_OVERFLOW) &
 			      ~(1U << DESIGN_FILTERED) &
 			      ((1U << DESIGN_RTT) - 1);
 	if (config->bench == BENCH_DRAIN)

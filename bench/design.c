@@ -25,6 +25,7 @@ enum {
 	ELEMENT = 48,
 	BUCKET = 16,
 	POINTER = 8,
+	FLOOR = 256,
 	HASH_ENTRY = ELEMENT + BUCKET + KEY,
 	NETOBS_FLOW = 512,
 	RING_RECORD = 80,    /* with its header */
@@ -49,7 +50,7 @@ static struct bpf_program *pick_parts(struct subject *subject)
 	subject->map = bpf_object__find_map_by_name(object, name);
 	bpf_object__for_each_map(map, object) {
 		bpf_map__set_autocreate(map, map == subject->map);
-		if (bpf_map__type(map) != BPF_MAP_TYPE_RINGBUF)
+		if (bpf_map__max_entries(map) == 1)
 			bpf_map__set_max_entries(map,
 						 subject->runner->spread->room);
 	}
@@ -106,6 +107,11 @@ static uint64_t count_in_hash(struct subject *subject)
 	}
 	return sum;
 }
+
+static const struct design_kind floor_kind = {
+	.open = open_hash,
+	.close = close_hash,
+};
 
 static const struct design_kind hash_kind = {
 	.open = open_hash,
@@ -289,6 +295,9 @@ static const struct design_kind netobs_kind = {
 const struct design designs[DESIGNS] = {
 	[DESIGN_EMPTY] = { .name = "empty", .kind = &empty_kind },
 	[DESIGN_EMPTY2] = { .name = "empty2", .kind = &empty_kind },
+	[DESIGN_FLOOR] = { .name = "floor",
+			   .kind = &floor_kind,
+			   .flow_bytes = FLOOR },
 	[DESIGN_RINGBUF] = { .name = "ringbuf", .kind = &ringbuf_kind },
 	[DESIGN_HASH] = HASH("hash", HASH_ENTRY + LOCKED, 0),
 	[DESIGN_HASH_SPINLOCK] = HASH("hash_spinlock", HASH_ENTRY + LOCKED, 0),
