@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <netobs/flow.h>
+#include <stdbool.h>
 #include <string.h>
 
 #define HEX_ROW(digit)                                                    \
@@ -17,64 +18,13 @@ static const char hex[] = HEX_ROW("0") HEX_ROW("1") HEX_ROW("2") HEX_ROW("3")
 		HEX_ROW("9") HEX_ROW("a") HEX_ROW("b") HEX_ROW("c") HEX_ROW("d")
 			HEX_ROW("e") HEX_ROW("f");
 
-/* ---- Numbers ------------------------------------------------------------------ */
+#define TEN(tens)                                                           \
+	tens "0" tens "1" tens "2" tens "3" tens "4" tens "5" tens "6" tens \
+	     "7" tens "8" tens "9"
 
-enum { EIGHT_DIGITS = 100000000 };
-
-static const uint64_t zeroes_text = 0x3030303030303030; /* "00000000" */
-
-/* The eight digits of @value, the first in the lowest byte. All are computed at once. */
-static uint64_t split_digits(uint32_t value)
-{
-	uint64_t fours = value / 10000 | (uint64_t)(value % 10000) << 32;
-	uint64_t hundreds = fours * 10486 >> 20 & 0x7f0000007f;
-	uint64_t twos = hundreds | (fours - hundreds * 100) << 16;
-	uint64_t tens = twos * 103 >> 10 & 0xf000f000f000f;
-
-	return tens | (twos - tens * 10) << 8;
-}
-
-/* @text has its first byte lowest. */
-static char *put_eight(char *to, uint64_t text, unsigned int len)
-{
-	text = htole64(text);
-	memcpy(to, &text, sizeof(text));
-	return to + len;
-}
-
-static char *put_digits(char *to, uint32_t value)
-{
-	uint64_t digits = split_digits(value);
-	/* The last digit counts even if it is 0. */
-	unsigned int zeros =
-		(unsigned int)__builtin_ctzll(digits | 1ULL << 56) / 8;
-
-	return put_eight(to, (digits | zeroes_text) >> zeros * 8, 8 - zeros);
-}
-
-char *text_large(char *to, uint64_t value)
-{
-	if (value < 100) { /* as most protocols, TTLs and flags are */
-		to[0] = (char)('0' + value / 10);
-		to[1] = (char)('0' + value % 10);
-		return to + 2;
-	}
-	if (value < EIGHT_DIGITS)
-		return put_digits(to, (uint32_t)value);
-	to = text_u64(to, value / EIGHT_DIGITS);
-	return put_eight(to, split_digits(value % EIGHT_DIGITS) | zeroes_text, 8);
-}
-
-/* ---- Addresses ---------------------------------------------------------------- */
-
-char *text_mac(char *to, const uint8_t mac[6])
-{
-	for (int i = 0; i < 6; i++) {
-		memcpy(to + 3 * i, hex + 2 * mac[i], 2);
-		to[3 * i + 2] = ':';
-	}
-	return to + TEXT_MAC_MAX;
-}
+/* Two digits per number below 100. */
+static const char twos[] = TEN("0") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5")
+	TEN("6") TEN("7") TEN("8") TEN("9");
 
 #define TEN_OCTETS(tens)                                                  \
 	tens "0.", tens "1.", tens "2.", tens "3.", tens "4.", tens "5.", \
@@ -92,6 +42,95 @@ static const char octets[256][5] = {
 	"253.",		  "254.",	    "255.",
 };
 
+/* ---- Numbers ------------------------------------------------------------------ */
+
+enum { EIGHT_DIGITS = 100000000, POINT = 32 };
+
+/*
+ * @value, of at most eight digits, divided by @power, of at most eight zeros, with POINT bits
+ * behind the point: up to 10^-9 too large, which is less than the last digit.
+ */
+#define FRACTION(value, power) \
+	((((value) * ((1ULL << 57) / (power) + 1)) >> (57 - POINT)) + 1)
+
+/* Two digits behind the point. Returns what is behind them. */
+static inline uint64_t put_two(char *to, uint64_t fraction)
+{
+	fraction = (fraction & ((1ULL << POINT) - 1)) * 100;
+	memcpy(to, twos + 2 * (fraction >> POINT), 2);
+	return fraction;
+}
+
+static inline uint64_t put_four(char *to, uint64_t fraction)
+{
+	return put_two(to + 2, put_two(to, fraction));
+}
+
+/* One or two digits in front of the point. */
+static inline char *put_first(char *to, uint64_t fraction)
+{
+	uint64_t first = fraction >> POINT;
+
+	memcpy(to, octets[first], 2);
+	return to + 1 + (first >= 10);
+}
+
+/* Apart, so that shorter numbers need no stack. */
+static __attribute__((noinline)) char *put_long(char *to, uint64_t value)
+{
+	uint64_t fraction = FRACTION(value % EIGHT_DIGITS, EIGHT_DIGITS);
+
+	to = text_u64(to, value / EIGHT_DIGITS);
+	put_four(to + 4, put_four(to, fraction));
+	return to + 8;
+}
+
+char *text_large(char *to, uint64_t value)
+{
+	uint64_t fraction;
+
+	if (value < 100) { /* as most protocols, TTLs and flags are */
+		memcpy(to, twos + 2 * value, 2);
+		return to + 2;
+	}
+	if (value < 10000) {
+		fraction = FRACTION(value, 100);
+		to = put_first(to, fraction);
+		put_two(to, fraction);
+		return to + 2;
+	}
+	if (value < 1000000) {
+		fraction = FRACTION(value, 10000);
+		to = put_first(to, fraction);
+		put_four(to, fraction);
+		return to + 4;
+	}
+	if (value < EIGHT_DIGITS) {
+		fraction = FRACTION(value, 1000000);
+		to = put_first(to, fraction);
+		put_two(to + 4, put_four(to, fraction));
+		return to + 6;
+	}
+	return put_long(to, value);
+}
+
+/* ---- Addresses ---------------------------------------------------------------- */
+
+/* Two hexadecimal digits, and a colon behind them. */
+static inline char *put_octet(char *to, uint8_t octet)
+{
+	memcpy(to, hex + 2U * octet, 2);
+	to[2] = ':';
+	return to + 3;
+}
+
+char *text_mac(char *to, const uint8_t mac[6])
+{
+	for (int i = 0; i < 6; i++)
+		to = put_octet(to, mac[i]);
+	return to - 1;
+}
+
 static char *put_ipv4(char *to, const uint8_t ip[4])
 {
 	for (int i = 0; i < 4; i++) {
@@ -101,56 +140,66 @@ static char *put_ipv4(char *to, const uint8_t ip[4])
 	return to - 1;
 }
 
-/* Where the longest run of groups that are 0 is, if it has two or more. */
-static void find_zeros(const uint16_t groups[8], int *ret_start, int *ret_end)
+/* Without leading zeros, and with a colon behind it. */
+static inline char *put_group(char *to, const uint8_t group[2])
 {
-	*ret_start = *ret_end = -1;
-	for (int i = 0; i < 8; i++) {
-		int start = i;
+	/* Bits of digits that are left out, a multiple of 4. */
+	unsigned int zeros =
+		(unsigned int)__builtin_clz(group[0] << 8 | group[1] | 1) & 12;
+	uint16_t high, low;
+	uint64_t text;
 
-		while (i < 8 && !groups[i])
-			i++;
-		if (i - start >= 2 && i - start > *ret_end - *ret_start) {
-			*ret_start = start;
-			*ret_end = i;
-		}
-	}
-}
-
-static char *put_group(char *to, uint16_t group)
-{
-	unsigned int zeros = (unsigned int)__builtin_clz(group | 1) / 4 - 4;
-	uint32_t text;
-
-	memcpy(&text, hex + 2 * (group >> 8), 2);
-	memcpy((char *)&text + 2, hex + 2 * (group & 0xff), 2);
-	text = htole32(le32toh(text) >> zeros * 8);
+	memcpy(&high, hex + 2U * group[0], 2);
+	memcpy(&low, hex + 2U * group[1], 2);
+	text = le16toh(high) | (uint32_t)le16toh(low) << 16 | (uint64_t)':' << 32;
+	text = htole64(text >> 2 * zeros);
 	memcpy(to, &text, sizeof(text));
-	return to + 4 - zeros;
+	return to + 5 - zeros / 4;
 }
 
-/* RFC 5952, section 4. */
-static char *put_ipv6(char *to, const uint8_t ip[16])
+/* The first of the longest runs of groups that are 0; if it is only one group, none. */
+static void find_zeros(const uint8_t ip[16], int *ret_start, int *ret_end)
 {
-	uint16_t groups[8];
-	int start, end;
+	unsigned int run = 0;
+	int length = 1;
 
 	for (int i = 0; i < 8; i++)
-		groups[i] = (uint16_t)(ip[2 * i] << 8 | ip[2 * i + 1]);
-	find_zeros(groups, &start, &end);
-	for (int i = 0; i < 8; i++) {
-		if (i == start) {
-			*to++ = ':';
-			*to++ = ':';
-			i = end;
-			if (i == 8)
-				break;
-		} else if (i) {
-			*to++ = ':';
-		}
-		to = put_group(to, groups[i]);
-	}
-	return to;
+		run |= (unsigned int)!(ip[2 * i] | ip[2 * i + 1]) << i;
+	for (; run & run >> 1; length++)
+		run &= run >> 1;
+	if (length == 1)
+		return;
+	*ret_start = __builtin_ctz(run);
+	*ret_end = *ret_start + length;
+}
+
+static bool has_zero_group(const uint8_t ip[16])
+{
+	const uint64_t ones = 0x0001000100010001, tops = ones << 15;
+	uint64_t half[2];
+
+	memcpy(half, ip, sizeof(half));
+	return ((half[0] - ones) & ~half[0] & tops) |
+	       ((half[1] - ones) & ~half[1] & tops);
+}
+
+/* RFC 5952, section 4 */
+static char *put_ipv6(char *to, const uint8_t ip[16])
+{
+	int start = 8, end = 8;
+
+	if (has_zero_group(ip))
+		find_zeros(ip, &start, &end);
+	for (int i = 0; i < start; i++)
+		to = put_group(to, ip + 2 * i);
+	if (start == 8)
+		return to - 1;
+	if (start == 0)
+		*to++ = ':';
+	*to++ = ':';
+	for (int i = end; i < 8; i++)
+		to = put_group(to, ip + 2 * i);
+	return end == 8 ? to : to - 1;
 }
 
 char *text_ip(char *to, const uint8_t ip[16])
