@@ -14,7 +14,7 @@ void json_begin(struct json *json, char *buf, size_t size)
 	if (size == 0)
 		json->overflow = true;
 	else
-		json->end = buf + size - 1;
+		json->end += size - 1;
 }
 
 int json_end(struct json *json)
@@ -39,12 +39,14 @@ void json_i64(struct json *json, int64_t value)
 	json_u64(json, -(uint64_t)value);
 }
 
-static bool is_plain(uint8_t byte)
-{
-	return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
-}
+/* Bytes that stand for themselves in a string. */
+static const bool is_plain[UINT8_MAX + 1] = {
+	[' ' ... '!'] = true,
+	['#' ... '['] = true,
+	[']' ... '~'] = true,
+};
 
-/* @s is not plain. Returns what follows the character. */
+/* Returns what follows the character. */
 static const uint8_t *put_escaped(struct json *json, const uint8_t *s)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -72,11 +74,11 @@ void json_string(struct json *json, const char *string)
 	json_separate(json);
 	json_put(json, "\"", 1);
 	while (*s) {
-		const uint8_t *start = s;
+		char *to = json->pos;
 
-		while (is_plain(*s))
-			s++;
-		json_put(json, (const char *)start, (size_t)(s - start));
+		while (is_plain[*s] && to < json->end)
+			*to++ = (char)*s++;
+		json->pos = to;
 		if (*s)
 			s = put_escaped(json, s);
 	}

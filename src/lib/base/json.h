@@ -14,7 +14,8 @@
 #include <string.h>
 
 struct json {
-	char *start, *pos, *end; /* [start, end): one byte is kept for the NUL */
+	/* One byte is kept for the NUL. Once something did not fit, @end is @pos. */
+	char *start, *pos, *end;
 	bool comma; /* a value was written in this array or object */
 	bool overflow;
 };
@@ -26,7 +27,13 @@ int json_end(struct json *json);
 
 static inline bool json_has_room(const struct json *json, size_t len)
 {
-	return !json->overflow && (size_t)(json->end - json->pos) >= len;
+	return (size_t)(json->end - json->pos) >= len;
+}
+
+static inline void json_overflow(struct json *json)
+{
+	json->end = json->pos;
+	json->overflow = true;
 }
 
 /*
@@ -47,7 +54,7 @@ static inline char *json_room(const struct json *json, size_t len)
 static inline void json_put(struct json *json, const char *bytes, size_t len)
 {
 	if (!json_has_room(json, len)) {
-		json->overflow = true;
+		json_overflow(json);
 		return;
 	}
 	memcpy(json->pos, bytes, len);
@@ -78,14 +85,14 @@ static inline void json_close(struct json *json, char bracket)
 static inline void json_key(struct json *json, const char *key)
 {
 	size_t len = strlen(key);
-	char *to = json->pos;
+	char *to = json_room(json, len + 4);
 
-	if (!json_has_room(json, len + 4)) {
-		json->overflow = true;
+	if (!to) {
+		json_overflow(json);
 		return;
 	}
-	if (json->comma)
-		*to++ = ',';
+	*to = ',';
+	to += json->comma;
 	*to++ = '"';
 	memcpy(to, key, len);
 	to += len;
@@ -97,13 +104,17 @@ static inline void json_key(struct json *json, const char *key)
 
 static inline void json_u64(struct json *json, uint64_t value)
 {
-	char text[TEXT_U64_MAX + TEXT_SPARE];
+	char text[TEXT_U64_MAX + TEXT_SPARE],
+		*to = json_room(json, sizeof(text) + 1);
 
+	if (to) {
+		*to = ',';
+		json->pos = text_u64(to + json->comma, value);
+		json->comma = true;
+		return;
+	}
 	json_separate(json);
-	if (json_has_room(json, sizeof(text)))
-		json->pos = text_u64(json->pos, value);
-	else
-		json_put(json, text, (size_t)(text_u64(text, value) - text));
+	json_put(json, text, (size_t)(text_u64(text, value) - text));
 }
 
 static inline void json_key_u64(struct json *json, const char *key, uint64_t value)

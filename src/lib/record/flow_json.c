@@ -131,33 +131,28 @@ static void put_name(struct json *json, const char *name)
 	json_string(json, name ? name : "unknown");
 }
 
-#define LIST(key, put, member)                          \
-	json_key(json, key);                            \
-	json_open(json, '[');                           \
-	for (uint32_t i = 0; i < flow->n_points; i++)   \
-		put(json, flow_point(flow, i)->member); \
+/* Like fields, it begins with a comma. */
+#define LIST(key, put, member)                                          \
+	json_put(json, ",\"" key "\":[", sizeof(",\"" key "\":[") - 1); \
+	json->comma = false;                                            \
+	for (uint32_t i = 0; i < flow->n_points; i++)                   \
+		put(json, flow_point(flow, i)->member);                 \
 	json_close(json, ']');
 
-/* One number when all points share the namespace, else one per point. */
-static void add_netns(struct json *json, const struct netobs_flow *flow,
-		      const char *key, const char *plural)
+static bool is_netns_known(const struct netobs_flow *flow)
 {
-	const uint32_t first = flow_point(flow, 0)->netns_inode;
-	bool shared = true, known = first;
+	for (uint32_t i = 0; i < flow->n_points; i++)
+		if (flow_point(flow, i)->netns_inode)
+			return true;
+	return false;
+}
 
-	for (uint32_t i = 1; i < flow->n_points; i++) {
-		uint32_t inode = flow_point(flow, i)->netns_inode;
-
-		shared &= inode == first;
-		known |= inode != 0;
-	}
-	if (!known)
-		return;
-	if (shared) {
-		json_key_u64(json, key, first);
-		return;
-	}
-	LIST(plural, json_u64, netns_inode)
+static bool is_netns_shared(const struct netobs_flow *flow)
+{
+	for (uint32_t i = 1; i < flow->n_points; i++)
+		if (flow_point(flow, i)->netns_inode != flow->points->netns_inode)
+			return false;
+	return true;
 }
 
 static void put_direction(struct json *json, uint8_t direction)
@@ -168,7 +163,15 @@ static void put_direction(struct json *json, uint8_t direction)
 #define list_name(key, member) LIST(key, put_name, member)
 #define list_number(key, member) LIST(key, json_u64, member)
 #define list_direction(key, member) LIST(key, put_direction, member)
-#define list_netns(key, member) add_netns(json, flow, key, key "s");
+/* One number when all points share the namespace, else one per point. */
+#define list_netns(key, member)                                        \
+	if (is_netns_known(flow)) {                                    \
+		if (is_netns_shared(flow))                             \
+			json_key_u64(json, key, flow->points->member); \
+		else {                                                 \
+			LIST(key "s", json_u64, member)                \
+		}                                                      \
+	}
 
 #define FIELD(...)
 #define POINT_FIELD(member, type, key, ...) list_##type(key, member)
@@ -232,7 +235,8 @@ int flow_record_json(const struct netobs_record *record, char *buf, size_t size)
 	json_begin(&json, buf, size);
 	json_open(&json, '{');
 	add_flow_fields(&json, flow);
-	process_json(&json, flow->src_process, flow->dst_process);
+	if (flow->src_process || flow->dst_process)
+		process_json(&json, flow->src_process, flow->dst_process);
 	if (flow->n_points)
 		add_points(&json, flow);
 	json_close(&json, '}');

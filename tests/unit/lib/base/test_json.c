@@ -77,12 +77,79 @@ static void keys_fit_or_are_left_out(void **state)
 	}
 }
 
+static void strings_fit_or_are_left_out(void **state)
+{
+	static const char string[] = "a\"b\\c\x01\xc3\xa9\xff\x7f!~",
+			  expected[] =
+				  "\"a\\\"b\\\\c\\u0001\xc3\xa9\xef\xbf\xbd\\u007f!~\"";
+
+	(void)state;
+	for (size_t room = 0; room <= strlen(expected); room++) {
+		char *text = malloc(room + 1);
+		struct json json;
+
+		json_begin(&json, text, room + 1);
+		json_string(&json, string);
+		if (room < strlen(expected)) {
+			assert_int_equal(json_end(&json), -ENOBUFS);
+		} else {
+			assert_int_equal(json_end(&json), room);
+			assert_string_equal(text, expected);
+		}
+		free(text);
+	}
+}
+
+/* What is in UTF-8, and what is not. */
+static void each_byte_of_a_string_is_itself_or_escaped(void **state)
+{
+	(void)state;
+	for (int byte = 1; byte < 256; byte++) {
+		const char string[] = { 'x', (char)byte, 'y', '\0' };
+		char text[32], expected[32];
+		struct json json;
+
+		if (byte == '"' || byte == '\\')
+			snprintf(expected, sizeof(expected), "\"x\\%cy\"", byte);
+		else if (byte < 0x20 || byte == 0x7f)
+			snprintf(expected, sizeof(expected), "\"x\\u%04xy\"",
+				 byte);
+		else if (byte < 0x80)
+			snprintf(expected, sizeof(expected), "\"x%cy\"", byte);
+		else
+			snprintf(expected, sizeof(expected),
+				 "\"x\xef\xbf\xbdy\"");
+		json_begin(&json, text, sizeof(text));
+		json_string(&json, string);
+		assert_true(json_end(&json) > 0);
+		assert_string_equal(text, expected);
+	}
+}
+
+/* What follows is not written either, even if it would fit. */
+static void nothing_follows_what_does_not_fit(void **state)
+{
+	char text[8];
+	struct json json;
+
+	(void)state;
+	json_begin(&json, text, sizeof(text));
+	json_open(&json, '[');
+	json_string(&json, "too long");
+	json_u64(&json, 1);
+	json_close(&json, ']');
+	assert_int_equal(json_end(&json), -ENOBUFS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_are_separated_whatever_their_sign),
 		cmocka_unit_test(numbers_have_all_their_digits),
 		cmocka_unit_test(keys_fit_or_are_left_out),
+		cmocka_unit_test(strings_fit_or_are_left_out),
+		cmocka_unit_test(each_byte_of_a_string_is_itself_or_escaped),
+		cmocka_unit_test(nothing_follows_what_does_not_fit),
 	};
 
 	return cmocka_run_group_tests_name("json", tests, NULL, NULL);
