@@ -4,7 +4,6 @@
 
 #include "sinks/kafka/kafka.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static struct message message;
@@ -24,20 +23,6 @@ static struct netobs_flow make_flow(uint8_t from, uint16_t port, uint8_t to,
 	};
 }
 
-static void make_message(const struct message_format *format,
-			 const struct netobs_record *record)
-{
-	free(message.value);
-	assert_int_equal(message_make(&message, format, record), 0);
-}
-
-static int free_message(void **state)
-{
-	(void)state;
-	free(message.value);
-	return 0;
-}
-
 struct key {
 	size_t len;
 	uint8_t bytes[MESSAGE_KEY_MAX];
@@ -48,7 +33,7 @@ static struct key key_of(enum message_key kind, const struct netobs_flow *flow)
 	const struct message_format format = { .key = kind, .host = "gateway" };
 	struct key key = { 0 };
 
-	make_message(&format, &flow->record);
+	message_make(&message, &format, &flow->record);
 	key.len = message.key_len;
 	memcpy(key.bytes, message.key, key.len);
 	return key;
@@ -124,7 +109,7 @@ static void json_is_that_of_a_line(void **state)
 	int len = netobs_flow_json(&flow, text, sizeof(text));
 
 	(void)state;
-	make_message(&format, &flow.record);
+	message_make(&message, &format, &flow.record);
 	assert_int_equal(message.value_len, len);
 	assert_memory_equal(message.value, text, message.value_len);
 }
@@ -141,7 +126,7 @@ static void statistics_have_the_host_as_key(void **state)
 	(void)state;
 	for (int key = 0; key <= MESSAGE_KEY_NONE; key++) {
 		format.key = (enum message_key)key;
-		make_message(&format, &stats.record);
+		message_make(&message, &format, &stats.record);
 		assert_int_equal(message.key_len,
 				 key == MESSAGE_KEY_NONE ? 0 : 7);
 		if (message.key_len)
@@ -171,7 +156,7 @@ static void sessions_and_alerts_are_those_of_their_schema(void **state)
 		size_t len =
 			pbnetobs_record(records[i], &format.pbflow, expected);
 
-		make_message(&format, records[i]);
+		message_make(&message, &format, records[i]);
 		assert_int_equal(message.value_len, len);
 		assert_memory_equal(message.value, expected, len);
 		assert_int_equal(message.key_len, 7);
@@ -190,5 +175,5 @@ int main(void)
 		cmocka_unit_test(sessions_and_alerts_are_those_of_their_schema),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, free_message);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,16 +69,6 @@ static size_t make_key(uint8_t *key, const struct message_format *format,
 	return len;
 }
 
-/* Bytes that suffice for the value. */
-static size_t value_room(const struct message_format *format,
-			 const struct netobs_record *record)
-{
-	if (format->encoding == MESSAGE_JSON)
-		return SINK_JSON_MAX;
-	return pbnetobs_has(record) ? PBNETOBS_RECORD_MAX :
-				      pbflow_room(as_flow(record));
-}
-
 static size_t make_json(uint8_t *value, const struct message_format *format,
 			const struct netobs_record *record)
 {
@@ -98,18 +88,11 @@ static size_t make_value(uint8_t *value, const struct message_format *format,
 	return pbflow_record(as_flow(record), &format->pbflow, value);
 }
 
-int message_make(struct message *message, const struct message_format *format,
-		 const struct netobs_record *record)
+void message_make(struct message *message, const struct message_format *format,
+		  const struct netobs_record *record)
 {
-	uint8_t *value = malloc(value_room(format, record));
-
-	if (!value)
-		return -ENOMEM;
 	message->key_len = make_key(message->key, format, record);
-	message->value_len = make_value(value, format, record);
-	/* Many may wait in librdkafka for long. */
-	message->value = realloc(value, message->value_len) ?: value;
-	return 0;
+	message->value_len = make_value(message->value, format, record);
 }
 
 /* ---- Acknowledgements ------------------------------------------------------------ */
@@ -137,7 +120,7 @@ static void settle_window(struct kafka *kafka)
 
 static void drop_message(struct kafka *kafka)
 {
-	free(TAKE_PTR(kafka->message.value));
+	kafka->message.value_len = 0;
 }
 
 static void resend_window(struct kafka *kafka)
@@ -191,19 +174,16 @@ static enum step make_next(struct kafka *kafka)
 {
 	const struct message_format *format = &kafka->settings.format;
 	struct sink_item item;
-	int err;
 
 	if (!kafka->host->ops->next(kafka->host, &item))
 		return STEP_DONE;
-	err = window_place(&kafka->window, item.end, &kafka->held);
-	if (!err &&
-	    window_entry(&kafka->window, kafka->held)->state != WINDOW_UNSENT)
-		return STEP_ON;
-	err = err ?: message_make(&kafka->message, format, item.record);
-	if (!err)
-		return STEP_ON;
-	reports_send_again(kafka);
-	return STEP_DONE;
+	if (window_place(&kafka->window, item.end, &kafka->held)) {
+		reports_send_again(kafka);
+		return STEP_DONE;
+	}
+	if (window_entry(&kafka->window, kafka->held)->state == WINDOW_UNSENT)
+		message_make(&kafka->message, format, item.record);
+	return STEP_ON;
 }
 
 /* NULL: it cannot be made, now. */
@@ -220,7 +200,7 @@ static const struct producer *find_single(struct kafka *kafka)
 	return &kafka->single;
 }
 
-/* STEP_DONE: no more for now. librdkafka owns the value of a message that it takes. */
+/* STEP_DONE: no more for now. librdkafka copies a message into the memory that it needs anyway. */
 static enum step send_message(struct kafka *kafka)
 {
 	struct window_entry *entry = window_entry(&kafka->window, kafka->held);
@@ -235,11 +215,11 @@ static enum step send_message(struct kafka *kafka)
 		return STEP_DONE;
 	}
 	if (!rd_kafka_produce(producer->topic, RD_KAFKA_PARTITION_UA,
-			      RD_KAFKA_MSG_F_FREE, message->value,
+			      RD_KAFKA_MSG_F_COPY, message->value,
 			      message->value_len,
 			      message->key_len ? message->key : NULL,
 			      message->key_len, (void *)(uintptr_t)kafka->held)) {
-		message->value = NULL;
+		drop_message(kafka);
 		entry->state = WINDOW_SENT;
 		return STEP_ON;
 	}
@@ -262,8 +242,8 @@ static bool send_records(struct kafka *kafka, int64_t end_ms)
 	for (uint32_t i = 1; step == STEP_ON; i++) {
 		if (i % STRIDE == 0 && now_ms() >= end_ms)
 			break;
-		step = kafka->message.value ? send_message(kafka) :
-					      make_next(kafka);
+		step = kafka->message.value_len ? send_message(kafka) :
+						  make_next(kafka);
 	}
 	if (was_empty)
 		kafka->progress_ms = now_ms();

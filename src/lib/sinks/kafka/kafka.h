@@ -15,17 +15,17 @@
 /* ---- What a record is in Kafka: a value, and the key that chooses its partition --- */
 
 struct message {
-	size_t key_len; /* 0: none */
-	size_t value_len;
+	size_t key_len;	  /* 0: none */
+	size_t value_len; /* 0: there is no message */
 	uint8_t key[MESSAGE_KEY_MAX];
-	uint8_t *value; /* of malloc(3); NULL: there is none */
+	uint8_t value[SINK_JSON_MAX];
 };
 
-/**
- * @return 0; -ENOMEM, without a change
- */
-int message_make(struct message *message, const struct message_format *format,
-		 const struct netobs_record *record);
+_Static_assert((int)PBFLOW_RECORD_MAX <= (int)SINK_JSON_MAX,
+	       "room for JSON is room for protobuf");
+
+void message_make(struct message *message, const struct message_format *format,
+		  const struct netobs_record *record);
 
 /* ---- The producer: producer.c ----------------------------------------------------- */
 
@@ -139,7 +139,7 @@ struct kafka {
 	struct window window;
 	int event_fd;
 
-	struct message message; /* the next one to be sent, if it has a value */
+	struct message message; /* the next one to be sent */
 	uint64_t held;		/* its number */
 
 	bool is_single;	       /* batches are of one record */

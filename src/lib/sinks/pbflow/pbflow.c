@@ -266,15 +266,6 @@ inlined uint8_t *put_message(uint8_t *to, const struct netobs_flow *flow,
 	return put_end(contents, put_fields(contents, flow, here));
 }
 
-size_t pbflow_room(const struct netobs_flow *flow)
-{
-	uint64_t n = max_u64(min_u64(flow->n_points, PACK_POINTS_MAX), 1);
-
-	return PBFLOW_FIELDS_MAX + n * PBFLOW_POINT_MAX +
-	       (flow->src_process ? PBFLOW_PROCESS_MAX : 0) +
-	       (flow->dst_process ? PBFLOW_PROCESS_MAX : 0);
-}
-
 size_t pbflow_record(const struct netobs_flow *flow,
 		     const struct pbflow_options *options, uint8_t *buf)
 {

@@ -32,14 +32,9 @@ struct pbflow_options {
 void pbflow_read_options(struct spec *spec, struct pbflow_options *options);
 
 /**
- * @return bytes that suffice for the Record of @flow
- */
-size_t pbflow_room(const struct netobs_flow *flow);
-
-/**
  * Write a Record.
  *
- * @param buf  has PBFLOW_RECORD_MAX bytes, or pbflow_room()
+ * @param buf  has PBFLOW_RECORD_MAX bytes
  * @return its length
  */
 size_t pbflow_record(const struct netobs_flow *flow,
