@@ -84,7 +84,12 @@ enum netobs_flow_field {
 	/** app_latency_ns, app_latency_min_ns, app_latency_max_ns */
 	NETOBS_HAS_APP_LATENCY = 1 << 15,
 	/** response_time_ns, response_time_min_ns, response_time_max_ns, app_responses */
-	NETOBS_HAS_RESPONSE_TIME = 1 << 16
+	NETOBS_HAS_RESPONSE_TIME = 1 << 16,
+	NETOBS_HAS_XLAT = 1 << 17,	 /**< xlat_src, xlat_dst */
+	NETOBS_HAS_XLAT_PORTS = 1 << 18, /**< xlat_src_port, xlat_dst_port */
+	NETOBS_HAS_ORIG = 1 << 19,	 /**< orig_src, orig_dst */
+	NETOBS_HAS_ORIG_PORTS = 1 << 20, /**< orig_src_port, orig_dst_port */
+	NETOBS_HAS_ZONE = 1 << 21	 /**< zone_id */
 };
 
 /** One place a flow was seen at. Grows at the end: see netobs_flow.point_size. */
@@ -197,6 +202,22 @@ struct netobs_flow {
 	 */
 	const struct netobs_process *src_process;
 	const struct netobs_process *dst_process;
+
+	/*
+	 * With NETOBS_NAT: the addresses that packets of the flow get behind the interface where they
+	 * came in, and those that they had before NAT changed them, where they were seen leaving.
+	 * Unknown are those of flows in tunnels, and where several translations were possible.
+	 */
+	uint8_t xlat_src[16]; /**< of IPv4 ::ffff:a.b.c.d, as src */
+	uint8_t xlat_dst[16];
+	uint8_t orig_src[16];
+	uint8_t orig_dst[16];
+	uint16_t xlat_src_port;
+	uint16_t xlat_dst_port;
+	uint16_t orig_src_port;
+	uint16_t orig_dst_port;
+	uint16_t zone_id; /**< of conntrack, where that was */
+	uint16_t reserved2[3];
 };
 
 /**

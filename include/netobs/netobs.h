@@ -61,7 +61,12 @@ enum netobs_opt_flag {
 	/** With netobs_opts.persist, have a drain take effect as a whole, as with
 	 *  netobs_opts.on_commit: for sinks with a spool on disk that are opened for the context
 	 *  (netobs_sink_opts.context). Other sinks cannot take back records that they sent. */
-	NETOBS_COMMITS = 1 << 4
+	NETOBS_COMMITS = 1 << 4,
+	/** Find the addresses that NAT of this host gives flows (netobs_flow.xlat_src,
+	 *  orig_src and those behind them), from the conntrack entries of packets that leave by
+	 *  observed interfaces. Needs conntrack and its type information (BTF), or
+	 *  netobs_start() returns -ENOTSUP. It takes 46 MiB of memory at most. */
+	NETOBS_NAT = 1 << 5
 };
 
 /** Where in the chain of tcx programs ours go; netobs_opts.attach_order. */

@@ -34,6 +34,8 @@ enum netobs_feature_id {
 	NETOBS_FEATURE_SESSION_IO = 13, /**< processes that send and receive (6.3) */
 	/** Processes that accept connections: cgroup v2 (5.8) */
 	NETOBS_FEATURE_SESSION_ACCEPT = 14,
+	NETOBS_FEATURE_NAT =
+		15, /**< conntrack, and where the kernel has its entries */
 	NETOBS_FEATURES
 };
 

@@ -150,6 +150,12 @@ struct netobs_engine_stats {
 	 *  The kernel counts them while kernel.bpf_stats_enabled is 1. */
 	uint64_t program_runs;
 	uint64_t program_ns;
+	/** With NETOBS_NAT: translations that are known now, those of the last minute at least */
+	uint64_t translations;
+	uint64_t translations_refused; /**< reports that there was no room for: 262144 are kept */
+	uint64_t translations_lost; /**< reports of programs that the process was late for */
+	/** ends of records without an address, because several translations were possible */
+	uint64_t translations_ambiguous;
 };
 
 /**

@@ -6,6 +6,7 @@
 #include "bpf/connection.h"
 #include "bpf/store/hash.h"
 #include "bpf/judge.h"
+#include "bpf/nat.h"
 
 const volatile __u16 config_netns = 0; /* index, for the key */
 const volatile __u8 config_clock = CLOCK_COARSE;
@@ -20,6 +21,8 @@ const volatile __u32 config_log_slots = 0; /* per CPU, a power of two; 0: no log
 const volatile __u32 config_overflow_part = 1; /* pages; OVERFLOW_PARTS per CPU */
 const volatile __u8 config_rtt = RTT_OFF;      /* enum rtt_mode */
 const volatile __u8 config_alerts = 0; /* there may be rules about connections */
+const volatile __u8 config_has_nat = 0; /* translations are reported */
+const volatile struct nat_layout config_nat;
 const volatile __u32 config_conn_buckets = 1;
 const volatile __u32 config_conn_idle =
 	60; /* seconds; then it may give its place to another */
@@ -38,6 +41,7 @@ const volatile struct hash_secret config_secret;
 #define config_has_rules false
 #define config_is_sampled false
 #define config_alerts false
+#define config_has_nat false
 #endif
 
 #endif

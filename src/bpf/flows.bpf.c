@@ -13,6 +13,7 @@
 #include "bpf/track/alerts.h"
 #include "bpf/track/connections.h"
 #include "bpf/track/fragments.h"
+#include "bpf/track/nat.h"
 #include "bpf/track/origins.h"
 #include "bpf/parse/parse.h"
 #include "bpf/parse/plain.h"
@@ -231,6 +232,9 @@ static __always_inline void observe_packet(struct run *run, struct __sk_buff *sk
 	if (!config_rtt)
 		run->now = clock_now(run->cpu, skb);
 	store_add(run, skb, pkt, &size);
+	if (config_has_nat && arrival->flags & KEY_EGRESS &&
+	    nat_may_differ(run, pkt))
+		run->cpu->nat_ns = run->now;
 }
 
 /*
@@ -282,6 +286,16 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 		track_connection(run, skb);
 		if (config_alerts && run->scratch->noted.segment.taken)
 			alert_observe(run->cpu_id);
+	}
+	if (config_has_nat && direction & KEY_EGRESS && run->cpu->nat_ns) {
+		__u64 nfct = nat_entry_of(skb);
+
+		if (nfct & ~(__u64)CT_INFO_MASK) {
+			struct run copy = *run;
+
+			nat_note(&copy, skb, nfct);
+		}
+		run->cpu->nat_ns = 0;
 	}
 }
 

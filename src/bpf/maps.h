@@ -8,6 +8,7 @@
 
 #include "bpf/alert.h"
 #include "bpf/connection.h"
+#include "bpf/nat.h"
 #include "bpf/parse/packet.h"
 #include "bpf/rtt/segment.h"
 #include "bpf/store/conn_places.h"
@@ -264,6 +265,28 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } alert_filters SEC(".maps");
+
+/* Translations: see nat.h. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} nat_seen SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct nat_counters);
+} nat_counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 65536);
+} nat_events SEC(".maps");
 
 /* By origin_slot(). */
 struct {

@@ -306,7 +306,7 @@ struct cpu_state {
 	__u32 l1_bypass;  /* ticks for which packets do not look into L1 */
 	__u32 l1_misses;  /* of packets that did, in this tick */
 	__u32 l1_entered; /* `entered` when it began, the lower half */
-	__u64 reserved;
+	__u64 nat_ns; /* when the packet passed whose translation is to be read; 0: none */
 	struct counters counters[GENERATIONS];
 	__u64 log_head;	 /* the next slot of the log to be written */
 	__u64 log_limit; /* up to here slots are free, as far as is known */

@@ -150,6 +150,8 @@ static void print_capture(void)
 		printf("sampling = %s\n", sampling);
 	if (is_true("ENABLE_RTT"))
 		puts("rtt = yes");
+	if (is_true("ENABLE_PKT_TRANSLATION"))
+		puts("nat = yes");
 	if (action)
 		printf("default_action = %s\n", action);
 	import_filters();
@@ -291,7 +293,6 @@ static void report_others(void)
 	static const char *const features[] = { "ENABLE_PKT_DROPS",
 						"ENABLE_DNS_TRACKING",
 						"ENABLE_NETWORK_EVENTS_MONITORING",
-						"ENABLE_PKT_TRANSLATION",
 						"ENABLE_UDN_MAPPING",
 						"ENABLE_IPSEC_TRACKING",
 						"ENABLE_TLS_TRACKING",

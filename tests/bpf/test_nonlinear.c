@@ -7,7 +7,8 @@
  */
 #include "prog_test.h"
 
-#include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+#include "bpf/nat.h" /* as the next one, of a knob of the skeleton */
+#include "bpf/parse/tunnel.h"
 #include "flows.skel.h"
 #include "bpf/parse/wire.h"
 #include "host.h"

@@ -18,6 +18,7 @@
 #include "prog.h"
 #include "samples.h"
 
+#include "bpf/nat.h" /* as the next one, of a knob of the skeleton */
 #include "bpf/parse/tunnel.h"
 #include "flows.skel.h"
 

@@ -8,7 +8,8 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "bpf/parse/tunnel.h" /* knobs of the skeleton */
+#include "bpf/nat.h" /* as the next one, of a knob of the skeleton */
+#include "bpf/parse/tunnel.h"
 #include "bpf/store/hash.h"
 #include "flows.skel.h"
 #include "prog_test.h"

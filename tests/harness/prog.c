@@ -5,7 +5,8 @@
 #include "bpf/store/conn_places.h"
 #include "bpf/store/log.h"
 #include "bpf/store/tally.h"
-#include "bpf/parse/tunnel.h" /* a knob of the skeleton */
+#include "bpf/nat.h" /* as the next one, of a knob of the skeleton */
+#include "bpf/parse/tunnel.h"
 #include "engine/map.h"
 #include "host.h"
 

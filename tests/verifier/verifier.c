@@ -54,7 +54,7 @@ static const struct knob {
 } knobs[] = {
 	{ "config_has_rules", 1 }, { "config_is_sampled", 1 },
 	{ "config_lanes", 4 },	   { "config_rtt", 1 },
-	{ "config_alerts", 1 },
+	{ "config_alerts", 1 },	   { "config_has_nat", 1 },
 };
 
 static bool set_knob(const struct btf *btf, const struct btf_type *constants,

@@ -13,7 +13,7 @@
 
 enum { WORK_MS = 4 /* of a drain, in one call */ };
 
-static loop_fn on_drain_timer, on_notice, on_sockets, on_containers;
+static loop_fn on_drain_timer, on_notice, on_sockets, on_nat, on_containers;
 static const struct life_ops life_ops;
 
 static int open_context_loop(struct netobs *ctx)
@@ -110,6 +110,15 @@ static int listen_to_sockets(struct netobs *ctx)
 	return fd < 0 ? 0 :
 			loop_watch(&ctx->life.loop, fd, EPOLLIN | EPOLLET,
 				   on_sockets, ctx);
+}
+
+static int listen_to_nat(struct netobs *ctx)
+{
+	int fd = pipeline_nat_fd(&ctx->pipeline);
+
+	return fd < 0 ? 0 :
+			loop_watch(&ctx->life.loop, fd, EPOLLIN | EPOLLET,
+				   on_nat, ctx);
 }
 
 static int open_containers(struct netobs *ctx)
@@ -218,6 +227,7 @@ static int start_context(void *owner)
 				ctx->pinned.links);
 	err = err ?: listen_to_notices(ctx);
 	err = err ?: listen_to_sockets(ctx);
+	err = err ?: listen_to_nat(ctx);
 	err = err ?: open_containers(ctx);
 	err = err ?: observation_watch(&ctx->observation, &ctx->life.loop);
 	if (err) {
@@ -345,6 +355,15 @@ static int on_sockets(void *arg, int fd)
 	(void)fd;
 	/* Watching again triggers if it is still readable (EPOLLET). */
 	return pipeline_read_sockets(&ctx->pipeline) ? listen_to_sockets(ctx) : 0;
+}
+
+static int on_nat(void *arg, int fd)
+{
+	const struct netobs *ctx = arg;
+
+	(void)fd;
+	pipeline_read_nat(&ctx->pipeline);
+	return 0;
 }
 
 static int on_containers(void *arg, int fd)

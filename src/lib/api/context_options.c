@@ -38,7 +38,7 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 {
 	const uint64_t flags = NETOBS_PER_INTERFACE |
 			       NETOBS_TIMESTAMPS_PRECISE | NETOBS_PROCESSES |
-			       NETOBS_CONTAINERS | NETOBS_COMMITS;
+			       NETOBS_CONTAINERS | NETOBS_COMMITS | NETOBS_NAT;
 
 	if ((unsigned int)opts->direction >= NETOBS_DIRECTIONS) {
 		log_error(log, "direction: %u is none of enum netobs_direction",
@@ -165,6 +165,8 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 			.rtt = (enum rtt_mode)opts->rtt,
 			.connections = opts->max_connections,
 			.has_alerts = opts->rtt && opts->on_alert,
+			.has_nat = opts->flags & NETOBS_NAT,
+			.disabled_features = opts->disable_features,
 			.pinned = ctx->pinned.dir_fd < 0 ? NULL : &ctx->pinned,
 			.attach_order = opts->attach_order,
 			.attach_kinds = opts->disable_features &

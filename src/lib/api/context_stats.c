@@ -21,6 +21,15 @@ int netobs_stats_get(const struct netobs *ctx, struct netobs_stats *ret_stats)
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }
 
+static void set_translations(const struct translations *translations,
+			     struct netobs_engine_stats *stats)
+{
+	stats->translations = translations->known;
+	stats->translations_refused = translations->refused;
+	stats->translations_lost = nat_count(&translations->nat).lost;
+	stats->translations_ambiguous = translations->ambiguous;
+}
+
 int netobs_engine_stats_get(const struct netobs *ctx,
 			    struct netobs_engine_stats *ret_stats)
 {
@@ -36,6 +45,7 @@ int netobs_engine_stats_get(const struct netobs *ctx,
 	stats.kept = ctx->pipeline.store.kept;
 	stats.program_runs = runs.runs;
 	stats.program_ns = runs.ns;
+	set_translations(&ctx->pipeline.translations, &stats);
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }
 

@@ -185,6 +185,13 @@ static int probe_expedite(struct trial *trial)
 	return expedite_probe();
 }
 
+static int probe_nat(struct trial *trial)
+{
+	struct nat_layout layout;
+
+	return nat_find_layout(&layout, &trial->silent);
+}
+
 struct probe {
 	const char *name;
 	const char *description;
@@ -242,6 +249,9 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	PROBE(SESSION_ACCEPT, "session_accept", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      NULL, "cgroup v2 hook of accepted connections",
 	      "a server's process is known once it sends, receives or closes"),
+	PROBE(NAT, "nat", OPTIONAL, 0, probe_nat,
+	      "conntrack, and type information (BTF) of it",
+	      "--nat cannot run; if conntrack is a module, nf_conntrack has to be loaded"),
 };
 
 #undef PROBE

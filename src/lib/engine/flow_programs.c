@@ -29,6 +29,7 @@ static int resize_maps(const struct bpf_object *object,
 	const uint32_t connections = buckets * CONN_WAYS;
 	const bool has_rules = knobs->filter || knobs->may_filter;
 	const bool has_alerts = knobs->has_alerts;
+	const bool has_nat = knobs->nat;
 	const struct {
 		const char *map;
 		uint32_t entries;
@@ -51,6 +52,10 @@ static int resize_maps(const struct bpf_object *object,
 		{ "alert_events", has_alerts ? ALERT_RING_BYTES : page },
 		{ "alert_holds", has_alerts ? ALERT_HOLD_BUCKETS : 1 },
 		{ "alert_states", has_alerts ? connections : 1 },
+		{ "nat_seen",
+		  has_nat ? GENERATIONS * cpus * knobs->nat->seen_slots : 1 },
+		{ "nat_counters", has_nat ? cpus : 1 },
+		{ "nat_events", has_nat ? NAT_RING_BYTES : page },
 	};
 	int err = 0;
 
@@ -136,6 +141,9 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_conn_idle = knobs->conn_idle;
 	rodata->config_alerts = has_alerts(knobs);
 	rodata->config_secret = knobs->secret;
+	rodata->config_has_nat = !!knobs->nat;
+	if (knobs->nat)
+		rodata->config_nat = *knobs->nat;
 	return 0;
 }
 
@@ -177,7 +185,7 @@ static bool is_general(const struct flow_knobs *knobs)
 {
 	return knobs->link != LINK_ETHERNET || knobs->clock != CLOCK_COARSE ||
 	       knobs->lanes != 1 || has_rules(knobs) || is_sampled(knobs) ||
-	       has_alerts(knobs);
+	       has_alerts(knobs) || knobs->nat;
 }
 
 static void choose_elf(struct program_set *set, const struct flow_knobs *knobs)

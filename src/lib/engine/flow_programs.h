@@ -8,6 +8,7 @@
 
 #include "bpf/alert.h"
 #include "bpf/connection.h"
+#include "bpf/nat.h"
 #include "bpf/store/hash.h"
 #include "pinned.h"
 #include "program_set.h"
@@ -31,6 +32,7 @@ struct flow_knobs {
 	uint32_t conn_buckets; /* of CONN_WAYS connections; 0 if there is no rtt */
 	bool has_alerts;       /* there may be rules about connections */
 	uint32_t conn_idle; /* seconds after which a new connection may take the place */
+	const struct nat_layout *nat; /* NULL: translations are not reported */
 	const struct pinned *adopted; /* whose maps are used; NULL: new ones are made */
 };
 

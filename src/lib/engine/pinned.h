@@ -25,7 +25,7 @@
  * To be increased when a struct of src/bpf/types.h that maps contain changes, or the meaning
  * of one: the sets of other layouts are not read.
  */
-enum { PINNED_LAYOUT = 4 };
+enum { PINNED_LAYOUT = 5 };
 
 enum {
 	PINNED_NETNS_MAX = 4096,
@@ -44,7 +44,7 @@ struct pinned_state {
 	__u32 seen_at[GENERATIONS]; /* in it: struct count of packets seen */
 	struct count seen_drained; /* of these, packets that processes have drained */
 
-	/* Those of layout 4. */
+	/* Those of layout 5. */
 	__u32 lanes;
 	__u32 l1_buckets;
 	__u32 log_slots;

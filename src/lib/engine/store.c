@@ -12,6 +12,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netobs/probe.h>
 #include <netobs/stats.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,6 +139,7 @@ static struct flow_knobs knobs_of(const struct store *store)
 		.rtt = store->options.rtt,
 		.conn_buckets = store->conn_buckets,
 		.has_alerts = store->options.has_alerts,
+		.nat = store->options.has_nat ? &store->nat : NULL,
 		.conn_idle = CONN_IDLE_SECONDS,
 	};
 }
@@ -542,6 +544,22 @@ void store_note_drained(const struct store *store, uint32_t generation,
 
 /* ---- Open and close --------------------------------------------------------------- */
 
+static int find_nat(struct store *store)
+{
+	const uint64_t disabled = store->options.disabled_features;
+	int err = 0;
+
+	if (store->options.has_nat)
+		err = disabled >> NETOBS_FEATURE_NAT & 1 ?
+			      -ENOTSUP :
+			      nat_find_layout(&store->nat, store->log);
+	if (err)
+		log_error(store->log,
+			  "nat: the kernel has no conntrack, or no type information (BTF) of it; if it is a module, load nf_conntrack: %s",
+			  strerror(-err));
+	return err ? -ENOTSUP : 0;
+}
+
 static int load_maps(struct store *store)
 {
 	struct flow_knobs knobs;
@@ -564,9 +582,11 @@ int store_open(struct store *store, const struct store_options *options,
 	};
 	secret_fill(&store->secret, sizeof(store->secret));
 
-	err = count_cpus(store);
+	err = find_nat(store);
+	err = err ?: count_cpus(store);
 	if (err)
 		return err;
+	store->nat.seen_slots = nat_seen_slots(store->n_cpus);
 	err = load_maps(store);
 	if (err)
 		return err;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "flow_programs.h"
 #include "connections.h"
+#include "nat.h"
 #include "origins.h"
 #include "overflow.h"
 #include "rates.h"
@@ -32,6 +33,8 @@ struct store_options {
 	enum rtt_mode rtt;
 	uint32_t connections; /* places for them; 0: what memory allows */
 	bool has_alerts; /* with rtt: there may be rules about connections */
+	bool has_nat;	 /* translations are reported */
+	uint64_t disabled_features; /* as netobs_opts.disable_features */
 	struct pinned *pinned; /* where the maps outlive the process; NULL: nowhere */
 	uint32_t attach_order; /* both for the state in there */
 	uint32_t attach_kinds;
@@ -53,6 +56,7 @@ struct store {
 	struct count *unclaimed; /* mapped: packets that got no lane */
 	struct overflow overflow;
 	struct connections connections; /* mapped; zeroes without RTT */
+	struct nat_layout nat; /* of this kernel; zeroes unless has_nat */
 	struct ring_buffer *notices;
 	struct origins origins;
 	struct rates rates;	   /* of the programs that are loaded */

@@ -190,6 +190,20 @@ static int add_who(struct pipeline *pipeline, const struct host *host)
 	return err;
 }
 
+static int add_translations(struct pipeline *pipeline, const struct host *host)
+{
+	const struct store *store = &pipeline->store;
+	int err;
+
+	if (!store->options.has_nat)
+		return 0;
+	err = translations_open(&pipeline->translations, &store->maps,
+				store->n_cpus, store->nat.has_zone, host,
+				pipeline->log);
+	add_extra(pipeline, &pipeline->translations.extra);
+	return err;
+}
+
 int pipeline_init(struct pipeline *pipeline,
 		  const struct pipeline_options *options,
 		  const struct host *host, const struct log *log)
@@ -206,6 +220,7 @@ int pipeline_init(struct pipeline *pipeline,
 	pipeline->options.merge.rates = &pipeline->store.rates;
 	err = add_health(pipeline);
 	err = err ?: add_who(pipeline, host);
+	err = err ?: add_translations(pipeline, host);
 	if (err)
 		return err;
 	limit_kept(pipeline);
@@ -232,6 +247,7 @@ void pipeline_done(struct pipeline *pipeline)
 	merge_done(&pipeline->merge);
 	health_done(&pipeline->health);
 	who_done(&pipeline->who);
+	translations_close(&pipeline->translations);
 	fold_done(&pipeline->fold);
 	pipeline_close_kept(pipeline);
 	store_close(&pipeline->store);
@@ -251,6 +267,8 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->begun_ns = clock_boot_ns();
 	pipeline->cost_ns = 0;
 	clock_calibrate(&pipeline->clock);
+	translations_begin(&pipeline->translations,
+			   generation_old(&pipeline->generation));
 	generation_flip(&pipeline->generation);
 	pipeline->phase = PIPELINE_SETTLING;
 	pipeline->wait_ms = GENERATION_WAIT_MS;
@@ -309,7 +327,7 @@ static void start_reading(struct pipeline *pipeline)
 
 	pipeline->n_retries = 0;
 	pipeline->read_err = 0;
-
+	translations_settle(&pipeline->translations);
 	merge_begin(&pipeline->merge, pipeline->mode,
 		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
 	logs_settle(&pipeline->logs, has_writers);
@@ -348,6 +366,16 @@ static void step_listing(struct pipeline *pipeline)
 int pipeline_sockets_fd(const struct pipeline *pipeline)
 {
 	return who_is_on(&pipeline->who) ? owners_fd(&pipeline->who.owners) : -1;
+}
+
+int pipeline_nat_fd(const struct pipeline *pipeline)
+{
+	return nat_fd(&pipeline->translations.nat);
+}
+
+void pipeline_read_nat(const struct pipeline *pipeline)
+{
+	nat_read(&pipeline->translations.nat);
 }
 
 bool pipeline_read_sockets(struct pipeline *pipeline)

@@ -36,6 +36,12 @@ int pipeline_sockets_fd(const struct pipeline *pipeline);
 /** Read what programs report about sockets. @return whether there is more */
 bool pipeline_read_sockets(struct pipeline *pipeline);
 
+/** @return a descriptor that wakes when pipeline_read_nat() is due (EPOLLET); -1: it never is */
+int pipeline_nat_fd(const struct pipeline *pipeline);
+
+/* Read what programs report about translations. */
+void pipeline_read_nat(const struct pipeline *pipeline);
+
 /* Logs fill up: fold records. */
 enum pipeline_relief pipeline_relieve(struct pipeline *pipeline);
 

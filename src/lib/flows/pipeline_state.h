@@ -12,6 +12,7 @@
 #include "fold.h"
 #include "health.h"
 #include "merge.h"
+#include "translations.h"
 #include "who/who.h"
 
 struct pipeline_options {
@@ -41,9 +42,10 @@ struct pipeline {
 	} kept;
 	struct drain drain;
 	struct merge merge;
-	struct health health;	     /* of connections, if they are measured */
-	struct who who;		     /* processes, if they are wanted */
-	struct flow_extra extras[2]; /* of these */
+	struct health health; /* of connections, if they are measured */
+	struct who who;	      /* processes, if they are wanted */
+	struct translations translations; /* by NAT, likewise */
+	struct flow_extra extras[3];	  /* of these */
 	enum {
 		PIPELINE_IDLE,
 		PIPELINE_SETTLING,

@@ -27,6 +27,7 @@ struct flows_config {
 	bool per_interface;
 	int rtt; /* the health of TCP connections is measured: enum netobs_rtt */
 	bool process; /* the processes at the ends of flows are found */
+	bool nat;     /* the addresses that NAT gives flows are found */
 	uint32_t max_connections; /* 0: not given */
 	const char *sampling;	  /* NULL: not given */
 	enum netobs_sampling sampling_mode;

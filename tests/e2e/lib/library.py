@@ -103,7 +103,11 @@ class EngineStats(ctypes.Structure):
                 ("programs", ctypes.c_uint32),
                 ("kept", ctypes.c_uint32),
                 ("program_runs", ctypes.c_uint64),
-                ("program_ns", ctypes.c_uint64)]
+                ("program_ns", ctypes.c_uint64),
+                ("translations", ctypes.c_uint64),
+                ("translations_refused", ctypes.c_uint64),
+                ("translations_lost", ctypes.c_uint64),
+                ("translations_ambiguous", ctypes.c_uint64)]
 
 
 def load():

@@ -31,6 +31,8 @@ enum { PEN = 32473 };
 #define NAME_extended6 NAME_all
 #define NAME_own NAME_all
 #define NAME_health NAME_all
+#define NAME_ends NAME_all
+#define NAME_ends_own NAME_all
 #define NAME_sampled NAME_all
 #define NAME_sampled_own NAME_all
 #define NAME(type, set, ...) NAME_##set(type, __VA_ARGS__)

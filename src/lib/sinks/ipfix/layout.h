@@ -34,9 +34,9 @@ struct layout_options {
 enum layout_kind {
 	LAYOUT_FLOW4,
 	LAYOUT_FLOW4_ICMP,
-	LAYOUT_FLOW4_HEALTH,  /* extended, with what was measured of TCP */
-	LAYOUT_FLOW4_PROCESS, /* extended, with the processes at its ends */
-	LAYOUT_FLOW4_BOTH,    /* with both */
+	LAYOUT_FLOW4_HEALTH, /* extended, with what was measured of TCP */
+	LAYOUT_FLOW4_PROCESS, /* extended, with the processes at its ends, and their addresses by NAT */
+	LAYOUT_FLOW4_BOTH, /* with both */
 	LAYOUT_FLOW6,
 	LAYOUT_FLOW6_ICMP,
 	LAYOUT_FLOW6_HEALTH,

@@ -173,6 +173,8 @@ static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 #define FILL_extended6 FILL_all
 #define FILL_own FILL_all
 #define FILL_health FILL_all
+#define FILL_ends FILL_all
+#define FILL_ends_own FILL_all
 #define FILL_sampled FILL_all
 #define FILL_sampled_own FILL_all
 #define FILL(type, member, bit, set, ...) FILL_##set(type, member, bit)
@@ -220,7 +222,8 @@ static void add_processes(struct record_flow *record,
 enum {
 	HAS_HEALTH = NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
 		     NETOBS_HAS_TCP_HEALTH | NETOBS_HAS_APP_LATENCY |
-		     NETOBS_HAS_RESPONSE_TIME
+		     NETOBS_HAS_RESPONSE_TIME,
+	HAS_NAT = NETOBS_HAS_XLAT | NETOBS_HAS_ORIG,
 };
 
 enum layout_kind record_from_flow(struct record_flow *record,
@@ -249,7 +252,7 @@ enum layout_kind record_from_flow(struct record_flow *record,
 		return set + LAYOUT_FLOW4_ICMP;
 	if (!options->is_extended)
 		return set;
-	if (flow->src_process || flow->dst_process)
+	if (flow->src_process || flow->dst_process || flow->has & HAS_NAT)
 		return set + (flow->has & HAS_HEALTH ? LAYOUT_FLOW4_BOTH :
 						       LAYOUT_FLOW4_PROCESS);
 	return set + (flow->has & HAS_HEALTH ? LAYOUT_FLOW4_HEALTH : 0);

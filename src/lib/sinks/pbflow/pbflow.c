@@ -52,6 +52,7 @@ enum message {
 	MESSAGE_data_link = 5,
 	MESSAGE_network = 6,
 	MESSAGE_transport = 7,
+	MESSAGE_xlat = 28,
 	MESSAGE_tunnel = 1008,
 };
 
@@ -278,6 +279,8 @@ size_t pbflow_record(const struct netobs_flow *flow,
 	to = put_message(to, flow, MESSAGE_transport);
 	if (flow->has & NETOBS_HAS_TUNNEL)
 		to = put_message(to, flow, MESSAGE_tunnel);
+	if (flow->has & (NETOBS_HAS_XLAT | NETOBS_HAS_ZONE))
+		to = put_message(to, flow, MESSAGE_xlat);
 	to = put_points(to, flow);
 	if (flow->src_process)
 		to = put_source(to, flow->src_process);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Address translation: what the programs read of the conntrack entry of a packet that leaves,
+ * and how they report it. The entry has the addresses before and after translation, of both
+ * directions, from the first packet on.
+ */
+#ifndef NETOBS_BPF_NAT_H
+#define NETOBS_BPF_NAT_H
+
+#ifdef __bpf__
+#include "vmlinux.h"
+#else
+#include <linux/types.h>
+#endif
+
+/* Directions of an entry: that of its first packet, and back; as enum ip_conntrack_dir. */
+enum { NAT_ORIGINAL, NAT_REPLY, NAT_DIRECTIONS };
+
+enum {
+	NAT_SEEN_TOTAL = 1 << 18, /* of all CPUs */
+	NAT_SEEN_LEAST = 1 << 12, /* of each */
+	NAT_RING_BYTES = 1 << 20,
+	NAT_TUPLE_WORDS = 10,
+};
+
+/*
+ * Where the kernel has what is read, in bytes from the begin of its structs. They differ between
+ * kernels, so user space takes them from the kernel's type information.
+ */
+struct nat_layout {
+	__u32 skb_nfct;		      /* in struct sk_buff */
+	__u32 tuples[NAT_DIRECTIONS]; /* in struct nf_conn */
+	__u32 zone;
+	__u32 has_zone;		       /* else the kernel has none */
+	__u32 secret[NAT_TUPLE_WORDS]; /* for a hash of tuples */
+	__u32 seen_slots; /* per CPU and generation, a power of two */
+};
+
+/* As struct nf_conntrack_tuple of Linux, whose size and members user space checks. */
+struct nat_tuple {
+	__u32 src[4];	/* network byte order; of IPv4 the first word */
+	__u16 src_port; /* likewise; of ICMP the identifier */
+	__u16 family;	/* AF_INET, AF_INET6 */
+	__u32 dst[4];
+	__u16 dst_port; /* of ICMP: type, then code */
+	__u8 proto;
+	__u8 dir;
+};
+
+_Static_assert(sizeof(struct nat_tuple) == NAT_TUPLE_WORDS * sizeof(__u32),
+	       "as in the kernel");
+
+/* A flow that leaves has another entry than was reported of it. */
+struct nat_event {
+	__u64 time_ns; /* as in entries of flows */
+	struct nat_tuple tuples[NAT_DIRECTIONS];
+	__u32 ifindex;	    /* that the packet leaves by */
+	__u32 from_ifindex; /* that it came by; 0: it is from here */
+	__u16 netns;	    /* index, as in keys */
+	__u16 zone;
+	__u8 dir; /* of the packet */
+	__u8 reserved[3];
+};
+
+_Static_assert(sizeof(struct nat_event) == 104, "no padding");
+
+/* One per CPU. */
+struct nat_counters {
+	__u64 reported;
+	__u64 lost; /* the ring was full: reported with a later packet, if there is one */
+	__u64 reserved[6];
+};
+
+/*
+ * What was reported last of a flow, by its hash: [generation][CPU], nat_layout.seen_slots of
+ * them. The upper half has bits of the flow's hash, the lower one those of a hash of its entry.
+ */
+static inline __u32 nat_seen_slots(__u32 n_cpus)
+{
+	__u32 slots = NAT_SEEN_TOTAL;
+
+	while (slots > NAT_SEEN_LEAST && slots * n_cpus > NAT_SEEN_TOTAL)
+		slots /= 2;
+	return slots;
+}
+
+#endif

@@ -1,0 +1,483 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Flows and their translation by NAT, compared with the kernel's table of connections.
+
+Rules, protocols and traffic are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED
+repeats it.
+"""
+
+import json
+import os
+import random
+import socket
+import time
+
+from lib import lab
+from lib import nat
+from lib import observer
+
+CONNECTIONS = int(os.environ.get("NETOBS_TEST_NAT", "1000"))
+KINDS = ("dnat", "snat", "masquerade", "both", "redirect", "hairpin", "plain", "notrack",
+         "local")
+NAT_FIELDS = ("XlatSrcAddr", "XlatDstAddr", "XlatSrcPort", "XlatDstPort", "OrigSrcAddr",
+              "OrigDstAddr", "OrigSrcPort", "OrigDstPort", "ZoneId")
+BASE = """
+table inet nat {
+	chain raw { type filter hook prerouting priority raw; }
+	chain out { type nat hook output priority -100; }
+	chain pre { type nat hook prerouting priority dstnat; }
+	chain post { type nat hook postrouting priority srcnat; }
+}
+"""
+
+
+ZONES = """
+add rule inet nat raw iifname rc ct original zone set 1
+add rule inet nat raw iifname rd ct original zone set 2
+add chain inet nat marks { type filter hook prerouting priority mangle; }
+add rule inet nat marks iifname rc ct mark set 1
+add rule inet nat marks iifname rd ct mark set 2
+add rule inet nat marks iifname rs meta mark set ct mark
+"""
+
+
+class Service:
+    """A port that the client asks, and the rules for it."""
+
+    def __init__(self, test, number, kind, proto, is_ipv6):
+        self.kind, self.proto, self.is_ipv6 = kind, proto, is_ipv6
+        self.port, self.inner = 2000 + number, 3000 + number
+        pick = (lambda four, six: six) if is_ipv6 else (lambda four, six: four)
+        self.family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
+        self.client = pick(test.CLIENT, test.CLIENT6)
+        self.server = pick(test.SERVER, test.SERVER6)
+        self.public = pick(test.PUBLIC, test.PUBLIC6)
+        self.pool = pick(test.POOL, test.POOL6)
+        self.ip = pick("ip", "ip6")
+        self.asks_public = kind in ("dnat", "both", "redirect", "hairpin")
+        self.asked = self.public if self.asks_public else self.server
+        self.where = {"redirect": test.router, "hairpin": test.client}.get(kind, test.server)
+        self.asker = test.router if kind == "local" else test.client
+
+    def bracketed(self, address, port):
+        return f"[{address}]:{port}" if self.is_ipv6 else f"{address}:{port}"
+
+    def rules(self):
+        match = f"meta nfproto {'ipv6' if self.is_ipv6 else 'ipv4'} {self.proto} dport"
+        before, after = f"{match} {self.port}", f"{match} {self.inner}"
+        target = self.client if self.kind == "hairpin" else self.server
+        dnat = f"add rule inet nat pre {before} dnat {self.ip} to " + \
+            self.bracketed(target, self.inner)
+        return {
+            "dnat": [dnat],
+            "snat": [f"add rule inet nat post {before} snat {self.ip} to {self.pool}"],
+            "masquerade": [f"add rule inet nat post {before} masquerade to :20000-50000 random"],
+            "both": [dnat, f"add rule inet nat post {after} masquerade"],
+            "redirect": [f"add rule inet nat pre {before} redirect to :{self.inner}"],
+            "hairpin": [dnat, f"add rule inet nat post {after} masquerade"],
+            "plain": [],
+            "notrack": [f"add rule inet nat raw {before} notrack",
+                        f"add rule inet nat raw meta nfproto "
+                        f"{'ipv6' if self.is_ipv6 else 'ipv4'} {self.proto} sport "
+                        f"{self.port} notrack"],
+            "local": [f"add rule inet nat post {before} snat {self.ip} to {self.pool}"],
+        }[self.kind]
+
+    def make(self, ns):
+        kind = socket.SOCK_STREAM if self.proto == "tcp" else socket.SOCK_DGRAM
+        with ns:
+            sock = socket.socket(self.family, kind)
+        sock.settimeout(20)
+        return sock
+
+    def listen(self):
+        self.listener = self.make(self.where)
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port = self.inner if self.asks_public else self.port
+        self.listener.bind(("::" if self.is_ipv6 else "0.0.0.0", port))
+        if self.proto == "tcp":
+            self.listener.listen(1000)
+
+    def ask(self, answers):
+        """One connection, or one exchange of datagrams. @answers: of UDP"""
+        with self.make(self.asker) as sock:
+            sock.connect((self.asked, self.port))
+            sock.send(b"question")
+            if self.proto == "tcp":
+                end, _ = self.listener.accept()
+                with end:
+                    end.recv(100)
+                    end.send(b"answer")
+                    sock.recv(100)
+                return
+            _, peer = self.listener.recvfrom(100)
+            if answers:
+                # From the address that was asked, which is not always the first one.
+                self.listener.sendto(b"answer", peer)
+                sock.recv(100)
+
+
+class Nat(nat.NatTest):
+    def setUp(self):
+        super().setUp()
+        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        self.random = random.Random(self.seed)
+        print(f"    NETOBS_TEST_SEED={self.seed}", flush=True)
+
+    def watch(self, *arguments):
+        return observer.Observer(self.lab, self.router, "--nat", *arguments).wait_attached(
+            (self.router, "rc"), (self.router, "rs"), (self.router, "lo"))
+
+    def make_services(self, count):
+        kinds = [*KINDS, *self.random.choices(KINDS, k=count - len(KINDS))]
+        services = [Service(self, number, kind, self.random.choice(("tcp", "udp")),
+                            self.random.random() < 0.5) for number, kind in enumerate(kinds)]
+        self.rules(BASE + "\n".join(rule for one in services for rule in one.rules()) + "\n")
+        for service in services:
+            service.listen()
+            self.addCleanup(service.listener.close)
+        return services
+
+    def check(self, records, known):
+        """Each record has what the table says; @return the faces that records named."""
+        named, missed = set(), []
+        for record in records:
+            face = nat.tuple_of(record)
+            if face.proto not in nat.PROTOCOLS:
+                continue
+            came_in = record["IfDirections"][0] == observer.INGRESS
+            table = known.before if came_in else known.after
+            prefix = "Xlat" if came_in else "Orig"
+            others = table.get(face, set()) - {face}
+            found = nat.other_of(record, prefix)
+            self.assertIsNone(nat.other_of(record, "Orig" if came_in else "Xlat"), record)
+            if found is not None:
+                self.assertIn(found, others, record)
+                named.add((face, found) if came_in else (found, face))
+            elif others:
+                missed.append((face, others))
+            self.assertEqual("ZoneId" in record, found is not None, record)
+        return named, missed
+
+    def talk(self, services, count):
+        for _ in range(count):
+            self.random.choice(services).ask(True)
+        for service in services:
+            service.ask(True)
+
+    def test_each_flow_has_the_addresses_of_its_connection(self):
+        services = self.make_services(40)
+        watch = self.watch("--interval", "1")
+        self.talk(services, lab.sized(CONNECTIONS))
+        known = nat.connections(self.router)
+        result = watch.stop()
+        result.check_conservation()
+        named, missed = self.check(result.records, known)
+        self.assertEqual([], missed)
+        self.assertEqual(known.translated(), named)
+        self.note(f"{len(named)} of {len(known.before)} flows are translated")
+
+    def test_both_sides_of_each_connection_at_each_interface(self):
+        services = self.make_services(30)
+        watch = self.watch("--interval", "1", "--per-interface")
+        self.talk(services, lab.sized(500))
+        known = nat.connections(self.router)
+        records = watch.stop().records
+        named, missed = self.check(records, known)
+        self.assertEqual([], missed)
+        self.assertEqual(set(), known.translated() - named)
+        sides = {(other if record["IfDirections"][0] == observer.EGRESS else face)
+                 for record in records
+                 for face, other in [(nat.tuple_of(record), nat.other_of(record, "Orig"))]
+                 if other or nat.other_of(record, "Xlat")}
+        self.assertEqual({face for face, _ in known.translated()}, sides)
+
+    def test_a_first_packet_without_an_answer(self):
+        """Of a flow without an answer, in an interval with no other packet."""
+        services = [one for one in self.make_services(60) if one.proto == "udp" and
+                    one.kind in ("dnat", "snat", "masquerade", "both", "hairpin", "local")]
+        watch = self.watch("--interval", "60")
+        for service in services:
+            service.ask(False)
+        known = nat.connections(self.router)
+        named, missed = self.check(watch.stop().records, known)
+        self.assertEqual([], missed)
+        asked = {one.port for one in services}
+        self.assertEqual({(face, other) for face, other in known.translated()
+                          if face.dport in asked}, named)
+        self.assertTrue(named)
+
+    def test_more_translations_in_an_interval_than_the_ring_buffer_holds(self):
+        services = [one for one in self.make_services(40)
+                    if one.proto == "udp" and one.kind in ("dnat", "masquerade", "both")]
+        watch = self.watch("--interval", "60")
+        for number in range(lab.sized(12000)):
+            services[number % len(services)].ask(True)
+        known = nat.connections(self.router)
+        named, missed = self.check(watch.stop().records, known)
+        self.assertEqual([], missed)
+        self.assertEqual(known.translated(), named)
+        self.note(f"{len(named)} flows are translated")
+
+    def test_connections_older_than_the_observer(self):
+        services = [one for one in self.make_services(30) if one.proto == "tcp"]
+        ends = []
+        for service in services:
+            sock = service.make(service.asker)
+            sock.connect((service.asked, service.port))
+            ends.append((sock, service.listener.accept()[0]))
+        watch = self.watch("--interval", "60")
+        for sock, end in ends:
+            sock.send(b"question")
+            end.recv(100)
+            end.send(b"answer")
+            sock.recv(100)
+        known = nat.connections(self.router)
+        named, missed = self.check(watch.stop().records, known)
+        for sock, end in ends:
+            sock.close()
+            end.close()
+        self.assertEqual([], missed)
+        self.assertTrue(named)
+
+    def test_pings(self):
+        self.rules(BASE + "add rule inet nat pre ip daddr 192.0.2.1 dnat ip to 10.0.2.2\n"
+                   "add rule inet nat pre ip6 daddr 2001:db8::1 dnat ip6 to fd02::2\n"
+                   "add rule inet nat post oifname rs masquerade\n")
+        watch = self.watch("--interval", "1")
+        for address in self.PUBLIC, self.PUBLIC6:
+            self.client.run("ping", "-c", "3", "-i", "0.2", address)
+        known = nat.connections(self.router)
+        named, missed = self.check(self.pings(watch), known)
+        self.assertEqual([], missed)
+        self.assertEqual(known.translated(), named)
+        self.assertEqual(4, len(named))
+
+    def test_pings_behind_one_address_have_their_own_or_none(self):
+        """Behind the router, only their identifiers differ, which flows do not have."""
+        self.rules(BASE + "add rule inet nat pre ip daddr 192.0.2.1 dnat ip to 10.0.2.2\n"
+                   "add rule inet nat post oifname rs masquerade\n")
+        watch = self.watch("--interval", "60")
+        for address in self.PUBLIC, self.SERVER:
+            self.client.run("ping", "-c", "3", "-i", "0.2", address)
+        known = nat.connections(self.router)
+        named, missed = self.check(self.pings(watch), known)
+        self.assertEqual({face for face, _ in named},
+                         {nat.Tuple(1, self.CLIENT, address, 0, 8)
+                          for address in (self.PUBLIC, self.SERVER)} |
+                         {nat.Tuple(1, self.SERVER, "10.0.2.1", 0, 0)})
+        self.assertEqual(2, len(missed))
+
+    @staticmethod
+    def pings(watch):
+        return [one for one in watch.stop().records
+                if one.get("IcmpType") in (0, 8, 128, 129)]
+
+    def test_an_error_has_no_translation_of_its_own(self):
+        """Of a port that is closed: it is about a packet that was translated."""
+        self.rules(BASE + "add rule inet nat post oifname rs masquerade\n")
+        watch = self.watch("--interval", "60", "--per-interface")
+        with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(20)
+            sock.connect((self.SERVER, 9))
+            sock.send(b"hello")
+            self.assertRaises(ConnectionRefusedError, sock.recv, 10)
+        records = watch.stop().records
+        errors = [one for one in records if one.get("IcmpType") == 3]
+        self.assertTrue(errors)
+        for record in errors:
+            self.assertFalse(set(NAT_FIELDS) & set(record), record)
+        self.assertTrue(any("XlatSrcAddr" in one for one in records))
+
+    def test_zones_with_equal_tuples(self):
+        """Two clients with one address, in a zone each, ask at the same time from the same port."""
+        other, server = self.make_zones(
+            "add rule inet nat pre udp dport 80 dnat ip to 10.0.2.2:8080\n"
+            "add rule inet nat post ct mark 1 snat ip to 10.0.2.50\n"
+            "add rule inet nat post ct mark 2 snat ip to 10.0.2.51\n")
+        watch = self.watch("--interval", "1", "--per-interface")
+        self.ask_in_zones(other, server, (self.PUBLIC, 80))
+        records = [one for one in watch.stop().records if one["Proto"] == 17]
+        wanted = {"rc": ("10.0.2.50", 1), "rd": ("10.0.2.51", 2)}
+        asked = [one for one in records if one.get("DstPort") == 80]
+        self.assertEqual(2 * lab.sized(50), len(asked))
+        for record in asked:
+            self.assertEqual(wanted[record["Interfaces"][0]],
+                             (record["XlatSrcAddr"], record["ZoneId"]), record)
+        # Their own addresses distinguish replies.
+        zones = {address: zone for address, zone in wanted.values()}
+        answered = [one for one in records if one.get("SrcPort") == 8080]
+        self.assertEqual(2 * lab.sized(50), len(answered))
+        for record in answered:
+            self.assertEqual(("10.0.1.2", zones[record["DstAddr"]]),
+                             (record["XlatDstAddr"], record["ZoneId"]), record)
+
+    def make_zones(self, rules):
+        """Another client with the address of the first, in a zone of its own."""
+        other = self.lab.ns("other")
+        self.lab.wire(other, "eth0", ["10.0.1.2/24"], self.router, "rd", ["10.0.3.1/24"])
+        other.ip("route", "add", "10.0.3.1", "dev", "eth0")
+        other.ip("route", "add", "default", "via", "10.0.3.1")
+        self.router.address("rs", "10.0.2.51/24")
+        for mark, name in ((1, "rc"), (2, "rd")):
+            self.router.ip("route", "add", "10.0.1.2", "dev", name, "table", 100 + mark)
+            self.router.ip("rule", "add", "fwmark", mark, "lookup", 100 + mark)
+        self.router.sysctl("ipv4/conf/rd/rp_filter", 0)
+        self.router.sysctl("ipv4/conf/all/rp_filter", 0)
+        self.rules(BASE + ZONES + rules)
+        with self.server:
+            server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        server.bind(("0.0.0.0", 8080))
+        self.addCleanup(server.close)
+        return other, server
+
+    def ask_in_zones(self, other, server, asked):
+        for number in range(lab.sized(50)):
+            for ns in (self.client, other):
+                with ns, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                    sock.settimeout(20)
+                    sock.bind(("10.0.1.2", 5000 + number))
+                    sock.sendto(b"x", asked)
+                    server.sendto(b"y", server.recvfrom(10)[1])
+                    sock.recv(10)
+
+    def test_a_zone_without_translation(self):
+        """Two clients with one address; that of one is translated."""
+        other, server = self.make_zones("add rule inet nat post ct mark 1 snat ip to 10.0.2.50\n")
+        watch = self.watch("--interval", "1", "--per-interface")
+        self.ask_in_zones(other, server, (self.SERVER, 8080))
+        asked = [one for one in watch.stop().records
+                 if one["Proto"] == 17 and one["Interfaces"][0] in ("rc", "rd") and
+                 one["IfDirections"][0] == observer.INGRESS]
+        self.assertEqual(2 * lab.sized(50), len(asked))
+        for record in asked:
+            self.assertEqual("10.0.2.50" if record["Interfaces"][0] == "rc" else None,
+                             record.get("XlatSrcAddr"), record)
+
+    def test_ports_of_a_bridge(self):
+        """What the bridge receives came in by its port."""
+        self.router.ip("link", "add", "br0", "type", "bridge")
+        self.router.ip("addr", "flush", "dev", "rc")
+        self.router.ip("link", "set", "rc", "master", "br0")
+        self.router.up("br0")
+        self.router.address("br0", "10.0.1.1/24")
+        mac = json.loads(self.client.ip("-j", "link", "show", "dev", "eth0"))[0]["address"]
+        self.router.neighbour("br0", mac, self.CLIENT)
+        bridge = json.loads(self.router.ip("-j", "link", "show", "dev", "br0"))[0]["address"]
+        self.client.neighbour("eth0", bridge, "10.0.1.1")
+        self.rules(BASE + "add rule inet nat pre udp dport 80 dnat ip to 10.0.2.2:8080\n"
+                   "add rule inet nat post oifname rs masquerade\n")
+        with self.server:
+            server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        server.bind(("0.0.0.0", 8080))
+        self.addCleanup(server.close)
+        watch = self.watch("--interval", "1")
+        for _ in range(lab.sized(100)):
+            with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                sock.settimeout(20)
+                sock.sendto(b"x", (self.PUBLIC, 80))
+                server.sendto(b"y", server.recvfrom(10)[1])
+                sock.recv(10)
+        known = nat.connections(self.router)
+        records = [one for one in watch.stop().records if one["Proto"] == 17]
+        named, missed = self.check(records, known)
+        self.assertEqual([], missed)
+        self.assertEqual(known.translated(), named)
+        self.assertTrue(any("rc" in one["Interfaces"] and "br0" in one["Interfaces"]
+                            for one in records))
+
+    def test_two_in_a_row(self):
+        """The container's own and the host's: the flow between them has both."""
+        inside = "10.9.9.9"
+        self.client.address("lo", f"{inside}/32")
+        self.client.run("nft", "-f", "-", input=BASE +
+                        "add rule inet nat post oifname eth0 masquerade\n")
+        nat.keep_connections(self.client)
+        self.rules(BASE + "add rule inet nat pre udp dport 80 dnat ip to 10.0.2.2:8080\n"
+                   "add rule inet nat post oifname rs masquerade\n")
+        with self.server:
+            server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        server.bind(("0.0.0.0", 8080))
+        self.addCleanup(server.close)
+        points = [(self.client, "eth0"), (self.router, "rc"), (self.router, "rs")]
+        watch = observer.Observer(
+            self.lab, self.router, "--nat", "--interval", "60",
+            *(word for ns, name in points for word in ("-i", f"netns:{ns.name}/{name}"))
+        ).wait_attached(*points)
+        for number in range(lab.sized(100)):
+            with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                sock.settimeout(20)
+                sock.bind((inside, 4000 + number))
+                sock.sendto(b"x", (self.PUBLIC, 80))
+                server.sendto(b"y", server.recvfrom(10)[1])
+                sock.recv(10)
+        outer, inner = nat.connections(self.client), nat.connections(self.router)
+        between = [one for one in watch.stop().records
+                   if self.PUBLIC in (one["SrcAddr"], one["DstAddr"]) and
+                   inside not in (one["SrcAddr"], one["DstAddr"])]
+        self.assertEqual(2 * lab.sized(100), len(between))
+        for record in between:
+            face = nat.tuple_of(record)
+            if face.dport == 80:
+                self.assertEqual(outer.after[face], {nat.other_of(record, "Orig")}, record)
+                self.assertEqual(inner.before[face], {nat.other_of(record, "Xlat")}, record)
+                self.assertEqual(inside, record["OrigSrcAddr"])
+            else:
+                self.assertEqual(outer.before[face], {nat.other_of(record, "Xlat")}, record)
+                self.assertEqual(inner.after[face], {nat.other_of(record, "Orig")}, record)
+                self.assertEqual(inside, record["XlatDstAddr"])
+
+    def test_a_tuple_used_again_names_the_right_client_or_none(self):
+        """Two clients behind one address and port take turns; the table is emptied between."""
+        other = self.lab.ns("other")
+        self.lab.wire(other, "eth0", ["10.0.3.2/24"], self.router, "rd", ["10.0.3.1/24"])
+        other.ip("route", "add", "default", "via", "10.0.3.1")
+        self.rules(BASE + "add rule inet nat post meta l4proto udp oifname rs masquerade to :7777\n")
+        with self.server:
+            server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        server.bind(("0.0.0.0", 8080))
+        self.addCleanup(server.close)
+        watch = self.watch("--interval", "0.2")
+        turns = []
+        # Quickly, one after the other, then with rests of some intervals.
+        rests = [0] * lab.sized(300) + [1.2] * lab.sized(20)
+        for rest in rests:
+            ns, address = self.random.choice(((self.client, "10.0.1.2"), (other, "10.0.3.2")))
+            self.router.run("conntrack", "-F")
+            with ns:
+                sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            sock.settimeout(20)
+            began = time.time()
+            for _ in range(self.random.choice((1, 1, 3))):
+                sock.sendto(b"x", ("10.0.2.2", 8080))
+                server.sendto(b"y", server.recvfrom(10)[1])
+                sock.recv(10)
+            turns.append((began, time.time(), address))
+            sock.close()
+            time.sleep(rest)
+        named = 0
+        for record in watch.stop().records:
+            if record["DstAddr"] != "10.0.2.1" or "XlatDstAddr" not in record:
+                continue
+            # In whole milliseconds; the end is that of a tick of the clock.
+            begin, end = (record[f"TimeFlow{which}Ms"] / 1000 for which in ("Start", "End"))
+            near = {address for first, last, address in turns
+                    if first <= end + 0.02 and last >= begin - 0.001}
+            inside = {address for first, last, address in turns
+                      if first >= begin + 0.001 and last <= end}
+            self.assertIn(record["XlatDstAddr"], near, record)
+            self.assertLessEqual(inside, {record["XlatDstAddr"]}, record)
+            named += 1
+        self.assertGreater(named, lab.sized(20) / 2)
+        self.note(f"{named} records name a client")
+
+    def test_without_it_no_record_has_these_fields(self):
+        services = self.make_services(10)
+        watch = observer.Observer(self.lab, self.router).wait_attached((self.router, "rs"))
+        self.talk(services, 10)
+        for record in watch.stop().records:
+            self.assertFalse(set(NAT_FIELDS) & set(record), record)
+
+
+if __name__ == "__main__":
+    lab.main()

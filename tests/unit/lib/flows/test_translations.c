@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A record has the addresses of its own translation, or none. */
+#include "flows/translations.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "bpf/parse/headers.h"
+#include "lib_test.h"
+
+#include <arpa/inet.h>
+#include <netobs/flow.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { CLIENT_SIDE = 3, SERVER_SIDE = 4, CLIENT_PORT = 40000, SECOND = 1000 };
+
+/* Without a warning about what is left out. */
+#define REPORT(from, back, at, ...) \
+	(&(struct report){          \
+		.original = (from), .reply = (back), .ms = (at), ##__VA_ARGS__ })
+#define SEEN(tuple, at, goes, first, last, ...) \
+	(&(struct seen){ .ends = (tuple),       \
+			 .ifindex = (at),       \
+			 .leaves = (goes),      \
+			 .first_ms = (first),   \
+			 .last_ms = (last),     \
+			 ##__VA_ARGS__ })
+
+struct ends4 {
+	const char *src, *dst;
+	uint16_t src_port, dst_port; /* of ICMP: identifier; type << 8 | code */
+};
+
+static struct nat_tuple tuple_of(const struct ends4 *ends, uint8_t proto)
+{
+	struct nat_tuple tuple = { .src_port = htons(ends->src_port),
+				   .dst_port = htons(ends->dst_port),
+				   .family = AF_INET,
+				   .proto = proto };
+
+	assert_int_equal(inet_pton(AF_INET, ends->src, tuple.src), 1);
+	assert_int_equal(inet_pton(AF_INET, ends->dst, tuple.dst), 1);
+	return tuple;
+}
+
+struct report {
+	struct ends4 original, reply;
+	int64_t ms;
+	uint8_t proto; /* 0: UDP */
+	uint16_t zone;
+	uint32_t from, to; /* interfaces; 0: CLIENT_SIDE, SERVER_SIDE */
+};
+
+static void add(struct translations *translations, const struct report *report)
+{
+	const uint8_t proto = report->proto ?: IP_PROTO_UDP;
+	const struct nat_event event = {
+		.time_ns = (uint64_t)report->ms * NSEC_PER_MSEC,
+		.tuples = { tuple_of(&report->original, proto),
+			    tuple_of(&report->reply, proto) },
+		.ifindex = report->to ?: SERVER_SIDE,
+		.from_ifindex = report->from ?: CLIENT_SIDE,
+		.netns = 1,
+		.zone = report->zone,
+		.dir = NAT_ORIGINAL,
+	};
+
+	translations_note(translations, &event);
+}
+
+static struct ip_addr address4(const char *text)
+{
+	struct ip_addr addr = { .bytes = { [10] = 0xff, 0xff } };
+
+	assert_int_equal(inet_pton(AF_INET, text, &addr.bytes[12]), 1);
+	return addr;
+}
+
+struct seen {
+	struct ends4 ends;
+	uint32_t ifindex;
+	bool leaves;
+	int64_t first_ms, last_ms;
+	uint8_t proto; /* 0: UDP */
+	uint8_t tunnel;
+	uint32_t marks;
+};
+
+static struct flow_entry entry_of(const struct seen *seen)
+{
+	return (struct flow_entry){
+		.key = { .src = address4(seen->ends.src),
+			 .dst = address4(seen->ends.dst),
+			 .src_port = seen->ends.src_port,
+			 .dst_port = seen->ends.dst_port,
+			 .ifindex = seen->ifindex,
+			 .netns = 1,
+			 .proto = seen->proto ?: IP_PROTO_UDP,
+			 .flags = seen->leaves ? KEY_EGRESS : 0,
+			 .tunnel = seen->tunnel & 7 },
+		.tally = { .first_ns = (uint64_t)seen->first_ms * NSEC_PER_MSEC,
+			   .last_ns = (uint64_t)seen->last_ms * NSEC_PER_MSEC,
+			   .attrs.marks = seen->marks },
+	};
+}
+
+static struct netobs_flow record_of(struct translations *translations,
+				    const struct seen *seen, size_t n)
+{
+	uint64_t data[FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)] = { 0 };
+	const struct flow_extra *extra = &translations->extra;
+	struct netobs_flow record = { .sz = sizeof(record) };
+
+	if (!seen->proto || seen->proto == IP_PROTO_TCP)
+		record.has = NETOBS_HAS_PORTS;
+	for (size_t i = 0; i < n; i++) {
+		const struct flow_entry entry = entry_of(&seen[i]);
+
+		extra->note(data, &entry, extra->ctx);
+	}
+	extra->fill(data, &record, extra->ctx);
+	return record;
+}
+
+static void assert_address(const uint8_t addr[16], const char *text)
+{
+	const struct ip_addr wanted = address4(text);
+
+	assert_memory_equal(addr, wanted.bytes, sizeof(wanted.bytes));
+}
+
+static void assert_xlat(const struct netobs_flow *record, const struct ends4 *ends)
+{
+	assert_true(record->has & NETOBS_HAS_XLAT);
+	assert_address(record->xlat_src, ends->src);
+	assert_address(record->xlat_dst, ends->dst);
+	if (!(record->has & NETOBS_HAS_PORTS))
+		return;
+	assert_true(record->has & NETOBS_HAS_XLAT_PORTS);
+	assert_int_equal(record->xlat_src_port, ends->src_port);
+	assert_int_equal(record->xlat_dst_port, ends->dst_port);
+}
+
+static void assert_orig(const struct netobs_flow *record, const struct ends4 *ends)
+{
+	assert_true(record->has & NETOBS_HAS_ORIG);
+	assert_address(record->orig_src, ends->src);
+	assert_address(record->orig_dst, ends->dst);
+	assert_true(record->has & NETOBS_HAS_ORIG_PORTS);
+	assert_int_equal(record->orig_src_port, ends->src_port);
+	assert_int_equal(record->orig_dst_port, ends->dst_port);
+}
+
+static void assert_none(const struct netobs_flow *record)
+{
+	assert_false(record->has & (NETOBS_HAS_XLAT | NETOBS_HAS_ORIG |
+				    NETOBS_HAS_XLAT_PORTS |
+				    NETOBS_HAS_ORIG_PORTS | NETOBS_HAS_ZONE));
+}
+
+/* DNAT from a public address to a server, and masquerading towards it. */
+static const struct ends4 asked = { "10.0.0.2", "192.0.2.1", CLIENT_PORT, 80 };
+static const struct ends4 sent = { "10.1.0.1", "10.1.0.2", 50000, 8080 };
+static const struct ends4 answered = { "10.1.0.2", "10.1.0.1", 8080, 50000 };
+static const struct ends4 received = { "192.0.2.1", "10.0.0.2", 80, CLIENT_PORT };
+
+static int setup(void **state)
+{
+	struct translations *translations = malloc(sizeof(*translations));
+
+	assert_int_equal(translations_init(translations, true, NULL), 0);
+	*state = translations;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	translations_close(*state);
+	free(*state);
+	return 0;
+}
+
+static void a_report_names_all_four_faces(void **state)
+{
+	struct translations *translations = *state;
+	struct netobs_flow record;
+
+	add(translations, REPORT(asked, answered, SECOND, .zone = 7));
+	record = record_of(translations,
+			   SEEN(asked, CLIENT_SIDE, false, SECOND, SECOND), 1);
+	assert_xlat(&record, &sent);
+	assert_false(record.has & NETOBS_HAS_ORIG);
+	assert_int_equal(record.zone_id, 7);
+	record = record_of(translations,
+			   SEEN(sent, SERVER_SIDE, true, SECOND, SECOND), 1);
+	assert_orig(&record, &asked);
+	assert_false(record.has & NETOBS_HAS_XLAT);
+	record = record_of(translations,
+			   SEEN(answered, SERVER_SIDE, false, SECOND, SECOND), 1);
+	assert_xlat(&record, &received);
+	record = record_of(translations,
+			   SEEN(received, CLIENT_SIDE, true, SECOND, SECOND), 1);
+	assert_orig(&record, &answered);
+	assert_int_equal(translations->known, 1);
+}
+
+static void the_other_way_through_an_interface_is_another_face(void **state)
+{
+	struct translations *translations = *state;
+	struct netobs_flow record;
+
+	add(translations, REPORT(asked, answered, SECOND));
+	record = record_of(translations,
+			   SEEN(asked, CLIENT_SIDE, true, SECOND, SECOND), 1);
+	assert_none(&record);
+	record = record_of(translations,
+			   SEEN(sent, SERVER_SIDE, false, SECOND, SECOND), 1);
+	assert_none(&record);
+}
+
+static void other_flows_have_none(void **state)
+{
+	struct translations *translations = *state;
+	struct seen seen[] = {
+		*SEEN(asked, CLIENT_SIDE, false, SECOND, SECOND),
+		*SEEN(asked, CLIENT_SIDE, false, SECOND, SECOND,
+		      .proto = IP_PROTO_TCP),
+		*SEEN(asked, CLIENT_SIDE, false, SECOND, SECOND,
+		      .tunnel = TUNNEL_VXLAN),
+	};
+
+	seen[0].ends.src_port++;
+	add(translations, REPORT(asked, answered, SECOND));
+	for (size_t i = 0; i < ARRAY_SIZE(seen); i++) {
+		struct netobs_flow record = record_of(translations, &seen[i], 1);
+
+		assert_none(&record);
+	}
+	assert_int_equal(translations->ambiguous, 0);
+}
+
+/* As at the end of an interval. */
+static void drain(struct translations *translations, int n)
+{
+	while (n--)
+		translations_settle(translations);
+}
+
+/* Two hosts behind one address use the same port in turn. */
+static void a_tuple_used_again_is_that_of_its_time(void **state)
+{
+	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
+	static const struct ends4 other_received = { "192.0.2.1", "10.0.0.9",
+						     80, 1111 };
+	struct translations *translations = *state;
+
+	for (int64_t ms = 100 * SECOND; ms < 150 * SECOND; ms += 2 * SECOND) {
+		const struct seen first =
+			*SEEN(answered, SERVER_SIDE, false, ms, ms + 500);
+		const struct seen second = *SEEN(answered, SERVER_SIDE, false,
+						 ms + 1000, ms + 1500);
+		struct netobs_flow record;
+
+		add(translations, REPORT(asked, answered, ms));
+		add(translations, REPORT(asked, answered, ms + 500));
+		drain(translations, 2);
+		record = record_of(translations, &first, 1);
+		assert_xlat(&record, &received);
+		add(translations, REPORT(other, answered, ms + 1000));
+		add(translations, REPORT(other, answered, ms + 1500));
+		drain(translations, 2);
+		record = record_of(translations, &second, 1);
+		assert_xlat(&record, &other_received);
+	}
+	assert_int_equal(translations->ambiguous, 0);
+}
+
+/* The same within one interval: a report dates the begin of a time only. */
+static void two_users_of_a_tuple_in_an_interval_are_none(void **state)
+{
+	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
+	struct translations *translations = *state;
+
+	for (int64_t ms = 100 * SECOND; ms < 150 * SECOND; ms += 2 * SECOND) {
+		struct netobs_flow record;
+
+		add(translations, REPORT(asked, answered, ms));
+		add(translations, REPORT(other, answered, ms + 1000));
+		drain(translations, 1);
+		record = record_of(
+			translations,
+			SEEN(answered, SERVER_SIDE, false, ms, ms + 1500), 1);
+		assert_none(&record);
+		if (ms == 100 * SECOND)
+			continue;
+		record = record_of(translations,
+				   SEEN(answered, SERVER_SIDE, false, ms, ms), 1);
+		assert_none(&record);
+	}
+}
+
+static void entries_of_two_translations_make_a_record_of_none(void **state)
+{
+	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
+	struct translations *translations = *state;
+	const struct seen seen[] = {
+		*SEEN(answered, SERVER_SIDE, false, 100 * SECOND, 101 * SECOND),
+		*SEEN(answered, SERVER_SIDE, false, 120 * SECOND, 121 * SECOND),
+	};
+	struct netobs_flow record;
+
+	add(translations, REPORT(asked, answered, 100 * SECOND));
+	add(translations, REPORT(other, answered, 120 * SECOND));
+	record = record_of(translations, seen, 2);
+	assert_none(&record);
+	assert_int_equal(translations->ambiguous, 1);
+}
+
+static void interfaces_distinguish_zones(void **state)
+{
+	static const struct ends4 sent2 = { "10.1.0.1", "10.1.0.2", 50001, 8080 };
+	static const struct ends4 answered2 = { "10.1.0.2", "10.1.0.1", 8080,
+						50001 };
+	struct translations *translations = *state;
+	struct netobs_flow record;
+
+	add(translations, REPORT(asked, answered, SECOND, .zone = 1, .from = 8));
+	add(translations, REPORT(asked, answered2, SECOND, .zone = 2, .from = 9));
+	record = record_of(translations, SEEN(asked, 8, false, SECOND, SECOND),
+			   1);
+	assert_xlat(&record, &sent);
+	assert_int_equal(record.zone_id, 1);
+	record = record_of(translations, SEEN(asked, 9, false, SECOND, SECOND),
+			   1);
+	assert_xlat(&record, &sent2);
+	assert_int_equal(record.zone_id, 2);
+	/* Elsewhere it may be of a connection that is not translated. */
+	record = record_of(translations, SEEN(asked, 5, false, SECOND, SECOND),
+			   1);
+	assert_none(&record);
+}
+
+static void
+a_translation_stays_with_a_flow_that_is_not_reported_any_more(void **state)
+{
+	struct translations *translations = *state;
+	struct netobs_flow record;
+
+	add(translations, REPORT(asked, answered, SECOND));
+	for (int64_t ms = SECOND; ms < 600 * SECOND; ms += 5 * SECOND) {
+		record = record_of(
+			translations,
+			SEEN(asked, CLIENT_SIDE, false, ms, ms + 5 * SECOND), 1);
+		assert_xlat(&record, &sent);
+	}
+	record = record_of(
+		translations,
+		SEEN(asked, CLIENT_SIDE, false, 700 * SECOND, 701 * SECOND), 1);
+	assert_none(&record);
+}
+
+static void
+a_connection_that_begins_has_no_translation_of_an_earlier_one(void **state)
+{
+	struct translations *translations = *state;
+	struct netobs_flow record;
+
+	add(translations,
+	    REPORT(asked, answered, 100 * SECOND, .proto = IP_PROTO_TCP));
+	record = record_of(translations,
+			   SEEN(asked, CLIENT_SIDE, false, 105 * SECOND,
+				106 * SECOND, .proto = IP_PROTO_TCP),
+			   1);
+	assert_xlat(&record, &sent);
+	record = record_of(translations,
+			   SEEN(asked, CLIENT_SIDE, false, 107 * SECOND,
+				108 * SECOND, .proto = IP_PROTO_TCP,
+				.marks = TCP_SYN),
+			   1);
+	assert_none(&record);
+	add(translations,
+	    REPORT(asked, answered, 107 * SECOND, .proto = IP_PROTO_TCP));
+	record = record_of(translations,
+			   SEEN(asked, CLIENT_SIDE, false, 107 * SECOND,
+				108 * SECOND, .proto = IP_PROTO_TCP,
+				.marks = TCP_SYN),
+			   1);
+	assert_xlat(&record, &sent);
+}
+
+static void what_was_translated_and_is_not_any_more_has_none(void **state)
+{
+	static const struct ends4 plain = { "192.0.2.1", "10.0.0.2", 80,
+					    CLIENT_PORT };
+	struct translations *translations = *state;
+	struct netobs_flow record;
+
+	add(translations, REPORT(asked, answered, SECOND));
+	add(translations, REPORT(asked, plain, 30 * SECOND));
+	record = record_of(
+		translations,
+		SEEN(asked, CLIENT_SIDE, false, 30 * SECOND, 31 * SECOND), 1);
+	assert_none(&record);
+	assert_int_equal(translations->ambiguous, 0);
+}
+
+/* The reply has a type of its own, and the identifier may change. */
+static void pings_have_addresses_and_no_ports(void **state)
+{
+	static const struct ends4 request = { "10.0.0.2", "192.0.2.1", 77,
+					      8 << 8 };
+	static const struct ends4 reply = { "192.0.2.1", "198.51.100.1", 99, 0 };
+	static const struct ends4 out = { "198.51.100.1", "192.0.2.1", 0, 8 << 8 };
+	static const struct ends4 back = { "192.0.2.1", "10.0.0.2", 0, 0 };
+	struct translations *translations = *state;
+	struct seen seen = *SEEN(request, CLIENT_SIDE, false, SECOND, SECOND,
+				 .proto = IP_PROTO_ICMP);
+	struct netobs_flow record;
+
+	add(translations, REPORT(request, reply, SECOND, .proto = IP_PROTO_ICMP));
+	seen.ends.src_port = 0;
+	record = record_of(translations, &seen, 1);
+	assert_xlat(&record, &out);
+	assert_false(record.has & NETOBS_HAS_XLAT_PORTS);
+	seen.ends = reply;
+	seen.ends.src_port = 0;
+	seen.ifindex = SERVER_SIDE;
+	record = record_of(translations, &seen, 1);
+	assert_xlat(&record, &back);
+}
+
+/* A translation of its own for each @i, whose faces are no others'. */
+static void add_numbered(struct translations *translations, uint32_t first_byte,
+			 uint32_t i, int64_t ms)
+{
+	char source[INET_ADDRSTRLEN], port[INET_ADDRSTRLEN];
+	struct report report = *REPORT(asked, answered, ms);
+
+	snprintf(source, sizeof(source), "%u.%u.%u.%u", first_byte, i >> 16,
+		 i >> 8 & 255, i & 255);
+	snprintf(port, sizeof(port), "%u.%u.%u.%u", first_byte + 100, i >> 16,
+		 i >> 8 & 255, i & 255);
+	report.original.src = source;
+	report.reply.dst = port;
+	add(translations, &report);
+}
+
+static void one_more_than_there_is_room_for_is_counted(void **state)
+{
+	struct translations *translations = *state;
+	int64_t ms = SECOND;
+
+	for (uint32_t i = 0; i <= TRANSLATIONS_MAX; i++)
+		add_numbered(translations, 10, i, ms);
+	assert_int_equal(translations->known, TRANSLATIONS_MAX);
+	assert_int_equal(translations->refused, 1);
+	/* A minute later, those that have ended make room. */
+	ms += (TRANSLATION_KEEP_S + 1) * SECOND;
+	for (uint32_t i = 0; i < TRANSLATIONS_MAX; i++)
+		add_numbered(translations, 11, i, ms);
+	assert_int_equal(translations->refused, 1);
+	assert_true(translations->known <= TRANSLATIONS_MAX);
+	for (uint32_t i = 0; i < TRANSLATIONS_MAX; i += 997) {
+		const struct ends4 there = { "11.0.0.0", "192.0.2.1",
+					     CLIENT_PORT, 80 };
+		struct seen seen = *SEEN(there, CLIENT_SIDE, false, ms, ms);
+		char source[INET_ADDRSTRLEN];
+		struct netobs_flow record;
+
+		snprintf(source, sizeof(source), "11.%u.%u.%u", i >> 16,
+			 i >> 8 & 255, i & 255);
+		seen.ends.src = source;
+		record = record_of(translations, &seen, 1);
+		assert_true(record.has & NETOBS_HAS_XLAT);
+	}
+}
+
+/* As pings of very many hosts behind one address do: lists are long, and work is not. */
+static void a_face_of_very_many_is_none(void **state)
+{
+	struct translations *translations = *state;
+	struct report report = *REPORT(asked, answered, SECOND);
+	struct netobs_flow record;
+	char source[INET_ADDRSTRLEN];
+
+	report.original.src = source;
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < TRANSLATIONS_MAX; i++) {
+			snprintf(source, sizeof(source), "%u.%u.%u.%u",
+				 10 + round, i >> 16, i >> 8 & 255, i & 255);
+			add(translations, &report);
+		}
+		record = record_of(translations,
+				   SEEN(answered, SERVER_SIDE, false, report.ms,
+					report.ms),
+				   1);
+		assert_none(&record);
+		assert_int_equal(translations->ambiguous, round + 1);
+		report.ms += (TRANSLATION_KEEP_S + 1) * SECOND;
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_report_names_all_four_faces),
+		TEST(the_other_way_through_an_interface_is_another_face),
+		TEST(other_flows_have_none),
+		TEST(a_tuple_used_again_is_that_of_its_time),
+		TEST(two_users_of_a_tuple_in_an_interval_are_none),
+		TEST(entries_of_two_translations_make_a_record_of_none),
+		TEST(interfaces_distinguish_zones),
+		TEST(a_translation_stays_with_a_flow_that_is_not_reported_any_more),
+		TEST(a_connection_that_begins_has_no_translation_of_an_earlier_one),
+		TEST(what_was_translated_and_is_not_any_more_has_none),
+		TEST(pings_have_addresses_and_no_ports),
+		TEST(one_more_than_there_is_room_for_is_counted),
+		TEST(a_face_of_very_many_is_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
