@@ -208,6 +208,7 @@ static int open_netobs(struct subject *subject)
 		.filter = design->is_filtered ? runner->filter : NULL,
 		.rtt = design->rtt,
 		.has_alerts = design->has_alerts,
+		.has_nat = design->has_nat,
 	};
 	struct engine *engine = subject->state = malloc(sizeof(*engine));
 	int err;
@@ -307,6 +308,7 @@ const struct design designs[DESIGNS] = {
 	[DESIGN_FILTERED] = NETOBS("filtered", .is_filtered = true),
 	[DESIGN_RTT] = NETOBS("rtt", .rtt = RTT_RING),
 	[DESIGN_RTT_LRU] = NETOBS("rtt_lru", .rtt = RTT_LRU),
+	[DESIGN_NAT] = NETOBS("nat", .has_nat = true),
 	[DESIGN_ALERTS_NONE] = ALERTS("alerts_none", RULES_NONE),
 	[DESIGN_ALERTS] = ALERTS("alerts", RULES_KEPT),
 	[DESIGN_ALERTS_HELD] = ALERTS("alerts_held", RULES_HELD),

@@ -32,7 +32,7 @@ struct design {
 	/* Roughly. */
 	uint32_t flow_bytes, flow_bytes_per_cpu;
 	/* Of netobs: in what it differs from the program that netobsctl flows attaches. */
-	bool has_no_logs, is_filtered, has_alerts;
+	bool has_no_logs, is_filtered, has_alerts, has_nat;
 	enum rtt_mode rtt;
 	enum rules_kind rules;
 };
@@ -51,6 +51,7 @@ enum {
 	DESIGN_FILTERED,
 	DESIGN_RTT,
 	DESIGN_RTT_LRU,
+	DESIGN_NAT,
 	DESIGN_ALERTS_NONE,
 	DESIGN_ALERTS,
 	DESIGN_ALERTS_HELD,
