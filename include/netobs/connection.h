@@ -131,7 +131,7 @@ struct netobs_connection {
 struct netobs_connection_stats {
 	size_t sz; /**< sizeof(struct netobs_connection_stats), set by the caller */
 	uint64_t capacity; /**< connections that there is room for */
-	uint64_t memory; /**< bytes that the kernel holds for the table, about */
+	uint64_t memory; /**< bytes that the kernel holds for the table now, about */
 	uint64_t created; /**< since the start: connections that were given a place */
 	/** Of these, connections that made room for others: the handshake was not completed,
 	 *  or data were not answered; */
@@ -139,7 +139,7 @@ struct netobs_connection_stats {
 	uint64_t evicted_closed; /**< they had ended; */
 	uint64_t evicted_idle;	 /**< they were idle for longer than others */
 	/** Packets that were not measured: their connection found no place, because no other
-	 *  could make room. */
+	 *  could make room, or memory for more was still being added. */
 	uint64_t refused_packets;
 	/** Packets that were not measured, because another CPU was giving a place away. */
 	uint64_t contended_packets;

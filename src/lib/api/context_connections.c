@@ -291,8 +291,7 @@ int netobs_connection_stats_get(const struct netobs *ctx,
 	counters = connections_count(table);
 	stats = (struct netobs_connection_stats){
 		.capacity = connections_size(table),
-		.memory = connections_bytes(
-			table->n_buckets, ctx->pipeline.store.options.has_alerts),
+		.memory = connections_bytes(table),
 		.created = counters.created,
 		.evicted_half_open = counters.evicted_half_open,
 		.evicted_closed = counters.evicted_closed,
