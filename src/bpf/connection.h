@@ -16,8 +16,9 @@
  *
  * The table consists of four arrays that user space can map: `conn_buckets` (struct conn_bucket),
  * `conn_heads`, `conn_rates` and `conn_bodies`. Bucket N has the CONN_WAYS elements from
- * N * CONN_WAYS on of `conn_heads` and `conn_rates`. Only programs write to them. `conn_counters` has
- * a struct conn_counters for each CPU, as cpu_states.
+ * N * CONN_WAYS on of `conn_heads` and `conn_rates`. User space only reads them, except to remove
+ * entries that have gone (lib/engine/conn_sweep.h). `conn_counters` has a struct conn_counters for each
+ * CPU, as cpu_states.
  *
  * Bodies are nine tenths of the table, so there are only as many as connections need: `conn_bodies`
  * consists of parts, which user space adds while it grows. A place takes a body when a

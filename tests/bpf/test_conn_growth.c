@@ -8,11 +8,16 @@
 #include "lib_test.h"
 
 #include "base/util.h"
+#include "engine/conn_sweep.h"
 #include "bpf/nat.h" /* as the next one, of a knob of the skeleton */
 #include "bpf/parse/tunnel.h"
+#include "bpf/store/hash.h"
+#include "engine/map.h"
+#include "flows.skel.h"
 #include "prog_test.h"
 #include "tcp_frames.h"
 
+#include <bpf/libbpf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,12 +304,168 @@ static void what_comes_before_its_body_has_no_wrong_value(void **state)
 	assert_in_range(found.samples, all.samples / 4, all.samples - 1);
 }
 
+/* ---- Sweeps ----------------------------------------------------------------------------- */
+
+enum {
+	WAVES = 20,
+	WAVE = 60, /* connections */
+	WAVE_S = 30,
+	KEPT = 20,
+	KEPT_PORT = 10000,
+	NEEDED_S = 10, /* after the last packet */
+};
+
+/* The table of @prog, as the library has it. */
+static struct connections table_of(struct prog *prog)
+{
+	const size_t size = prog->n_cpus * sizeof(struct conn_counters);
+
+	return (struct connections){
+		.buckets = prog->conn_buckets,
+		.heads = prog->conn_heads,
+		.rates = prog->conn_rates,
+		.parts = { .bodies = (const struct conn_body **)prog->conn_bodies,
+			   .bits = prog->part_bits,
+			   .n = prog->n_parts,
+			   .n_max = prog->options.conn_parts,
+			   .free_fd = bpf_map__fd(prog->skel->maps.conn_free) },
+		.counters = map_mmap(bpf_map__fd(prog->skel->maps.conn_counters),
+				     0, size),
+		.n_buckets = prog->options.conn_buckets,
+		.n_cpus = prog->n_cpus,
+	};
+}
+
+static void send_both(struct tcp_frame frame)
+{
+	tcp_send(&whole, frame);
+	tcp_send(&grown, frame);
+}
+
+/* @return its key */
+static struct flow_key open_both(uint16_t port, uint64_t us)
+{
+	struct flow_key key;
+
+	tcp_exchange(&whole, (struct tcp_frame){ .port = port, .us = us }, &key);
+	tcp_exchange(&grown, (struct tcp_frame){ .port = port, .us = us }, &key);
+	return key;
+}
+
+static void close_both(uint16_t port, uint64_t us)
+{
+	send_both((struct tcp_frame){ .port = port,
+				      .egress = true,
+				      .flags = FIN | ACK,
+				      .seq = 111,
+				      .ack = 521,
+				      .us = us });
+	send_both((struct tcp_frame){ .port = port,
+				      .is_answer = true,
+				      .flags = FIN | ACK,
+				      .seq = 521,
+				      .ack = 112,
+				      .us = us + SERVER_US });
+}
+
+static void assert_kept(const struct flow_key keys[KEPT])
+{
+	for (uint32_t i = 0; i < KEPT; i++) {
+		const struct connection x = prog_connection(&whole, &keys[i]),
+					y = prog_connection(&grown, &keys[i]);
+
+		assert_non_null(x.body);
+		assert_non_null(y.body);
+		assert_memory_equal(x.head, y.head, sizeof(*x.head));
+		assert_memory_equal(x.rates->sides, y.rates->sides,
+				    sizeof(x.rates->sides));
+		assert_memory_equal(x.body, y.body, sizeof(*x.body));
+	}
+}
+
+/* A segment of a connection that was swept is one of a connection that is older than its entry. */
+static void assert_forgotten(const struct flow_key *key, uint16_t port,
+			     uint64_t us)
+{
+	struct connection conn = prog_connection(&grown, key);
+
+	if (conn.head)
+		assert_int_equal(conn.head->check, 0);
+	send_both((struct tcp_frame){ .port = port,
+				      .egress = true,
+				      .flags = ACK,
+				      .seq = 112,
+				      .ack = 522,
+				      .us = us });
+	conn = prog_connection(&grown, key);
+	assert_non_null(conn.body);
+	assert_int_equal(conn.body->stats[1].rtt.n, 0);
+	assert_int_equal(conn.body->stats[1].handshake, 0);
+	assert_true(prog_connection(&whole, key).body->stats[1].rtt.n > 0);
+}
+
+static void one_wave(uint32_t wave, struct flow_key *ret_first)
+{
+	const uint64_t us = wave * WAVE_S * 1000000ULL;
+
+	for (uint32_t i = 0; i < WAVE; i++) {
+		const uint16_t port = (uint16_t)(FIRST_PORT + wave * WAVE + i);
+		const struct flow_key key = open_both(port, us + 1000ULL * i);
+
+		if (!i)
+			*ret_first = key;
+		close_both(port, us + 200000 + 1000ULL * i);
+	}
+	for (uint32_t i = 0; i < KEPT; i++)
+		send_both((struct tcp_frame){ .port = (uint16_t)(KEPT_PORT + i),
+					      .egress = true,
+					      .flags = ACK | PSH,
+					      .seq = 111 + REQUEST * wave,
+					      .ack = 521,
+					      .len = REQUEST,
+					      .us = us + 500000 });
+}
+
+/* As many as may be open at a time, however many come. */
+static void bodies_of_those_that_have_gone_are_used_again(void **state)
+{
+	struct connections table = table_of(&grown);
+	struct flow_key kept[KEPT], first;
+	struct conn_counters counters;
+
+	(void)state;
+	assert_non_null(table.counters);
+	for (uint32_t i = 0; i < KEPT; i++)
+		kept[i] = open_both((uint16_t)(KEPT_PORT + i), 0);
+	for (uint32_t wave = 0; wave < WAVES; wave++) {
+		const uint64_t us = (wave + 1ULL) * WAVE_S * 1000000;
+
+		one_wave(wave, &first);
+		/* As the programs stamp: tcp_frames.c. One sweep takes, the next one offers. */
+		for (int i = 0; i < 2; i++)
+			connections_sweep(&table, (1000000 + us) * 1000,
+					  NEEDED_S * NSEC_PER_SEC);
+	}
+	assert_kept(kept);
+	counters = connections_count(&table);
+	assert_int_equal(counters.created, KEPT + WAVES * WAVE);
+	assert_int_equal(counters.evicted_closed, WAVES * WAVE);
+	assert_int_equal(connections_used(&counters), KEPT);
+	assert_int_equal(counters.refused, 0);
+	assert_int_equal(grown.n_parts, 1);
+	assert_forgotten(&first, FIRST_PORT + (WAVES - 1) * WAVE,
+			 WAVES * WAVE_S * 1000000ULL);
+	map_munmap(table.counters, grown.n_cpus * sizeof(*table.counters));
+	free(table.sweep.gone);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_table_that_grows_is_like_one_that_is_large),
 		TEST(what_comes_before_its_body_has_no_wrong_value),
+		TEST(bodies_of_those_that_have_gone_are_used_again),
 	};
 
 	return cmocka_run_group_tests_name("conn_growth", tests, NULL, NULL);

@@ -20,6 +20,7 @@ enum {
 	PORT = 40000,
 	CONNECTIONS = 3000,
 	AT_ONCE = 128,
+	ENDED = 5 * AT_ONCE,
 	PART = 1024, /* bodies */
 	FDS_MAX = 256,
 	MAPS_MAX = 128,
@@ -150,14 +151,29 @@ static uint64_t count_free(const struct netobs_connection_stats *stats,
 	return (stats->memory - places_bytes) / 896 - stats->used;
 }
 
+static void connect_many(struct context_fixture *f, uint32_t n, uint64_t places)
+{
+	struct netobs_connection_stats stats;
+	struct sockaddr_in address;
+	const int server = listen_here(&address);
+
+	for (uint32_t i = 0; i < n; i += AT_ONCE) {
+		for (uint32_t j = 0; j < AT_ONCE; j++)
+			connect_once(server, &address);
+		do {
+			poll_for(f);
+			stats = stats_of(f);
+		} while (count_free(&stats, places) < 2 * AT_ONCE);
+	}
+	close(server);
+}
+
 static void memory_follows_the_connections(void **state)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, INTERVAL_MS);
 	struct netobs_connection_stats stats;
-	struct sockaddr_in address;
 	uint64_t at_rest, places;
-	int server;
 
 	opts.max_flows = 4 * CONNECTIONS;
 	opts.rtt = NETOBS_RTT_RING;
@@ -168,16 +184,8 @@ static void memory_follows_the_connections(void **state)
 	assert_int_equal(stats.capacity, 65536);
 	assert_true(at_rest < 8 * MIB);
 	assert_in_range(kernel_bytes(), at_rest, at_rest + MIB / 4);
-	server = listen_here(&address);
-	for (uint32_t i = 0; i < CONNECTIONS; i += AT_ONCE) {
-		for (uint32_t j = 0; j < AT_ONCE; j++)
-			connect_once(server, &address);
-		do {
-			poll_for(f);
-			stats = stats_of(f);
-		} while (count_free(&stats, places) < 2 * AT_ONCE);
-	}
-	close(server);
+	connect_many(f, CONNECTIONS, places);
+	stats = stats_of(f);
 	print_message("%llu connections take %llu KiB, after %llu\n",
 		      (unsigned long long)stats.used,
 		      (unsigned long long)stats.memory >> 10,
@@ -190,12 +198,38 @@ static void memory_follows_the_connections(void **state)
 	assert_in_range(kernel_bytes(), stats.memory, stats.memory + MIB / 4);
 }
 
+/* Ten seconds after they have ended; however many come, it is the same memory. */
+static void memory_of_ended_connections_is_used_again(void **state)
+{
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, INTERVAL_MS);
+	struct netobs_connection_stats stats;
+	uint64_t before, places;
+
+	opts.rtt = NETOBS_RTT_RING;
+	context_start_with(f, &opts);
+	places = stats_of(f).memory - PART * 896;
+	connect_many(f, ENDED, places);
+	do {
+		poll_for(f);
+		stats = stats_of(f);
+	} while (stats.used > ENDED / 2);
+	before = stats.memory;
+	assert_in_range(stats.evicted_closed, ENDED / 2, stats.created);
+	connect_many(f, ENDED, places);
+	stats = stats_of(f);
+	assert_int_equal(stats.memory, before);
+	assert_int_equal(stats.refused_packets, 0);
+	assert_true(stats.created >= 2 * ENDED);
+}
+
 int main(void)
 {
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, context_setup, context_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(memory_follows_the_connections),
+		TEST(memory_of_ended_connections_is_used_again),
 	};
 
 	return cmocka_run_group_tests_name("context_connections", tests, NULL,

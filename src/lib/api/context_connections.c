@@ -21,7 +21,6 @@ enum {
 	SLICE_MS = 4,
 	ENTRIES_PER_LOOK = 64, /* at the clock */
 	IDLE_S = 300,
-	ENDED_S = 10,
 };
 
 /* What all connections of a call need. */
@@ -219,7 +218,7 @@ static void pass_connection(const struct reading *reading,
 	};
 
 	if (reading->now_ns - last_ns >
-	    (has_ended(out.state) ? ENDED_S : IDLE_S) * NSEC_PER_SEC)
+	    (has_ended(out.state) ? CONTEXT_ENDED_S : IDLE_S) * NSEC_PER_SEC)
 		return;
 	add_turns(conn, (uint32_t)client, ways);
 	out.client_process = process_of(reading, conn, !client, &processes[0]);

@@ -6,6 +6,7 @@
 #include "map.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { READ_TRIES = 4 };
@@ -62,6 +63,7 @@ void connections_close(struct connections *table)
 	map_munmap(table->heads, heads_size(table));
 	map_munmap(table->rates, rates_size(table));
 	conn_parts_close(&table->parts);
+	free(table->sweep.gone);
 	map_munmap(table->counters, counters_size(table));
 	*table = (struct connections){ 0 };
 }
@@ -126,7 +128,7 @@ int connections_grow(struct connections *table)
 
 struct conn_counters connections_count(const struct connections *table)
 {
-	struct conn_counters sum = { 0 };
+	struct conn_counters sum = table->sweep.swept;
 
 	for (uint32_t cpu = 0; cpu < table->n_cpus; cpu++)
 		counters_add(&sum, &table->counters[cpu], sizeof(sum));

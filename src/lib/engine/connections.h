@@ -14,12 +14,27 @@
 
 #include <stdbool.h>
 
+/* An entry that has gone: see conn_sweep.h. */
+struct conn_gone {
+	uint32_t place;
+	uint32_t body;
+	enum conn_class class;
+};
+
+struct conn_sweep {
+	struct conn_gone *gone; /* of the last sweep; NULL: there was none */
+	uint32_t n;
+	uint32_t bucket; /* where the next sweep begins */
+	struct conn_counters swept;
+};
+
 /* Zeroes: there is none. */
 struct connections {
-	const struct conn_bucket *buckets;
-	const struct conn_head *heads;	/* CONN_WAYS for each bucket */
-	const struct conn_rates *rates; /* likewise */
-	struct conn_parts parts;	/* bodies */
+	struct conn_bucket *buckets;
+	struct conn_head *heads;  /* CONN_WAYS for each bucket */
+	struct conn_rates *rates; /* likewise */
+	struct conn_parts parts;  /* bodies */
+	struct conn_sweep sweep;
 	const struct conn_counters *counters;
 	uint32_t n_buckets;
 	uint32_t n_cpus; /* those that have counters */
@@ -112,7 +127,7 @@ bool connections_read(const struct connections *table, uint32_t index,
 int connections_find(const struct connections *table, const struct flow_key *key,
 		     struct conn_copy *ret_copy, int *ret_dir);
 
-/* The sum of all CPUs. */
+/* The sum of all CPUs. What was swept counts as evicted. */
 struct conn_counters connections_count(const struct connections *table);
 
 /** @return how many places connections have, of which one is never free again */
