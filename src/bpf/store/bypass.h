@@ -21,7 +21,7 @@ enum {
 	BYPASS_TICKS = 15,
 	BYPASS_MISSES = 256, /* fewer in a tick cost next to nothing */
 	BYPASS_EIGHTHS = 3,  /* of a tick's packets that miss */
-	BYPASS_LOG_SHARE = 2, /* so much of the log is free: the reader keeps up */
+	BYPASS_LOG_FOURTHS = 3, /* if more of the log is in use, the reader is late */
 };
 
 static __always_inline bool bypass_has_room(const struct cpu_state *cpu,
@@ -29,7 +29,7 @@ static __always_inline bool bypass_has_room(const struct cpu_state *cpu,
 {
 	__u64 used = cpu->log_head - READ_ONCE(cpu->log_tail);
 
-	return used * BYPASS_LOG_SHARE < log_slots;
+	return used < log_slots / 4 * BYPASS_LOG_FOURTHS;
 }
 
 /* A tick of this CPU has ended. */

@@ -89,7 +89,7 @@ static struct tick random_tick(void)
 	struct tick tick = {
 		.packets = random_below(2) ? random_below(MANY) :
 					     random_below(2 * BYPASS_MISSES),
-		.used = random_below(4) ? random_below(SLOTS / 2) :
+		.used = random_below(4) ? random_below(SLOTS / 4 * 3) :
 					  random_below(SLOTS + 1),
 	};
 
@@ -100,13 +100,13 @@ static struct tick random_tick(void)
 /* Whether a bypass may begin; between the two shares it may or may not. */
 static bool must_begin(const struct tick *tick)
 {
-	return tick->used < SLOTS / 2 && tick->misses >= BYPASS_MISSES &&
+	return tick->used < SLOTS / 4 * 3 && tick->misses >= BYPASS_MISSES &&
 	       tick->misses * 5 > tick->packets * 2;
 }
 
 static bool may_begin(const struct tick *tick)
 {
-	return tick->used < SLOTS / 2 && tick->misses >= BYPASS_MISSES &&
+	return tick->used < SLOTS / 4 * 3 && tick->misses >= BYPASS_MISSES &&
 	       tick->misses * 3 > tick->packets;
 }
 
@@ -123,7 +123,7 @@ static void random_ticks_keep_the_promises(void **state)
 
 		in_a_row = looked ? 0 : in_a_row + 1;
 		assert_true(in_a_row <= BYPASS_TICKS);
-		if (tick.used >= SLOTS / 2) /* the reader is late */
+		if (tick.used >= SLOTS / 4 * 3) /* the reader is late */
 			assert_true(looks);
 		if (looked && must_begin(&tick))
 			assert_false(looks);
