@@ -155,28 +155,13 @@ struct {
 	__type(value, struct conn_rates);
 } conn_rates SEC(".maps");
 
-/* A part of the bodies: 1 << config_part_bits of them. */
-struct conn_bodies_part {
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct conn_body));
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
 	__type(key, __u32);
-	__array(values, struct conn_bodies_part);
+	__type(value, struct conn_body);
 } conn_bodies SEC(".maps");
-
-/* Numbers of bodies that no place has, from 1 on. */
-struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, 1);
-	__uint(value_size, sizeof(__u32));
-} conn_free SEC(".maps");
 
 /* RTT_LRU: arrival times of segments, until they are acknowledged. */
 struct expected_key {
@@ -260,19 +245,12 @@ struct {
 	__type(value, struct alert_hold_bucket);
 } alert_holds SEC(".maps");
 
-/* Of the connections, by the numbers of their bodies: in parts, as these. */
-struct alert_states_part {
+/* Of the connections, by their index. */
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct alert_state));
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1);
 	__type(key, __u32);
-	__array(values, struct alert_states_part);
+	__type(value, struct alert_state);
 } alert_states SEC(".maps");
 
 struct {
