@@ -24,8 +24,8 @@ enum {
 };
 
 /*
- * Where the kernel has what is read, in bytes from the begin of its structs. They differ between
- * kernels, so user space takes them from the kernel's type information.
+ * Offsets in structs of the kernel, in bytes. They differ between kernels, so user space takes them
+ * from the kernel's type information.
  */
 struct nat_layout {
 	__u32 skb_nfct;		      /* in struct sk_buff */

@@ -23,7 +23,7 @@ static void free_btf(struct btf **btf)
 
 struct found {
 	uint32_t type;
-	uint32_t offset; /* bytes from the begin of the outermost struct */
+	uint32_t offset; /* in bytes, in the outermost struct */
 };
 
 static const struct btf_type *skip_modifiers(const struct btf *btf, uint32_t id)
