@@ -24,8 +24,8 @@ int netobs_stats_get(const struct netobs *ctx, struct netobs_stats *ret_stats)
 static void set_translations(const struct translations *translations,
 			     struct netobs_engine_stats *stats)
 {
-	stats->translations = translations->known;
-	stats->translations_refused = translations->refused;
+	stats->translations = translations->table.known;
+	stats->translations_refused = translations->table.refused;
 	stats->translations_lost = nat_count(&translations->nat).lost;
 	stats->translations_ambiguous = translations->ambiguous;
 }

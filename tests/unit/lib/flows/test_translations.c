@@ -67,7 +67,7 @@ static void add(struct translations *translations, const struct report *report)
 		.dir = NAT_ORIGINAL,
 	};
 
-	translations_note(translations, &event);
+	translation_table_note(&translations->table, &event);
 }
 
 static struct ip_addr address4(const char *text)
@@ -203,7 +203,7 @@ static void a_report_names_all_four_faces(void **state)
 	record = record_of(translations,
 			   SEEN(received, CLIENT_SIDE, true, SECOND, SECOND), 1);
 	assert_orig(&record, &answered);
-	assert_int_equal(translations->known, 1);
+	assert_int_equal(translations->table.known, 1);
 }
 
 static void the_other_way_through_an_interface_is_another_face(void **state)
@@ -454,14 +454,14 @@ static void one_more_than_there_is_room_for_is_counted(void **state)
 
 	for (uint32_t i = 0; i <= TRANSLATIONS_MAX; i++)
 		add_numbered(translations, 10, i, ms);
-	assert_int_equal(translations->known, TRANSLATIONS_MAX);
-	assert_int_equal(translations->refused, 1);
+	assert_int_equal(translations->table.known, TRANSLATIONS_MAX);
+	assert_int_equal(translations->table.refused, 1);
 	/* A minute later, those that have ended make room. */
 	ms += (TRANSLATION_KEEP_S + 1) * SECOND;
 	for (uint32_t i = 0; i < TRANSLATIONS_MAX; i++)
 		add_numbered(translations, 11, i, ms);
-	assert_int_equal(translations->refused, 1);
-	assert_true(translations->known <= TRANSLATIONS_MAX);
+	assert_int_equal(translations->table.refused, 1);
+	assert_true(translations->table.known <= TRANSLATIONS_MAX);
 	for (uint32_t i = 0; i < TRANSLATIONS_MAX; i += 997) {
 		const struct ends4 there = { "11.0.0.0", "192.0.2.1",
 					     CLIENT_PORT, 80 };

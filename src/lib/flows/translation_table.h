@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The translations that the programs have reported: a table of conntrack entries.
+ *
+ * An entry has a tuple for each direction, as packets of that direction are before
+ * translation. So it has four faces: in both directions before and after. A packet that comes in
+ * at an interface has its face before, and one that leaves has its face after. Say 10.0.0.2
+ * asks 192.0.2.1 through a router with the address 198.51.100.1:
+ *
+ *	original, before	10.0.0.2 > 192.0.2.1		comes in from the client
+ *	original, after		198.51.100.1 > 192.0.2.1	leaves to the server
+ *	reply, before		192.0.2.1 > 198.51.100.1	comes in from the server
+ *	reply, after		192.0.2.1 > 10.0.0.2		leaves to the client
+ *
+ * A tuple may be a face of several translations: of one after another, and with zones at the same
+ * time.
+ */
+#ifndef NETOBS_FLOWS_TRANSLATION_TABLE_H
+#define NETOBS_FLOWS_TRANSLATION_TABLE_H
+
+#include "base/clock.h"
+#include "bpf/nat.h"
+#include "bpf/types.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BEFORE, AFTER, SIDES };
+
+/* A face is SIDES * direction + side. */
+enum { FACES = NAT_DIRECTIONS * SIDES };
+
+enum {
+	TRANSLATIONS_MAX = 1 << 18,
+	TRANSLATION_KEEP_S =
+		60, /* after its last packet, if there is no room otherwise */
+};
+
+/*
+ * A translation is used for packets up to so long after the last report of it: of packets that the
+ * kernel forwards without an entry (flowtable), and of those whose report was lost. The kernel
+ * keeps an entry for at least as long.
+ */
+#define TRANSLATION_GRACE_NS (10 * NSEC_PER_SEC)
+
+struct tuple {
+	struct ip_addr src, dst;
+	uint16_t src_port, dst_port; /* as in keys of flows */
+	uint32_t reserved;
+};
+
+struct translation {
+	int64_t first_ns, last_ns; /* reported, or used */
+	struct tuple before[NAT_DIRECTIONS];
+	/* Lists of what has one place: nodes; 0: none. */
+	uint32_t next[FACES], previous[FACES];
+	/* Where packets have it: the interface of the last report, and another one before. */
+	uint32_t ifindex[FACES], former[FACES];
+	uint32_t serial; /* of what is at its place; odd: nothing is */
+	uint32_t drains; /* as translation_table.drains, when it was reported last */
+	uint16_t netns;
+	uint16_t zone;
+	uint8_t proto;
+	uint8_t reserved[3];
+};
+
+/* What chooses the place of a face. */
+struct face_key {
+	struct tuple tuple;
+	uint16_t netns;
+	uint8_t proto;
+	uint8_t side;
+	uint32_t reserved;
+};
+
+struct translation_table {
+	struct translation *list; /* takes memory as it is used */
+	uint32_t n;		  /* of these, that have been used */
+	uint32_t first_free;	  /* 1 + its index; 0: none */
+	uint32_t hand;		  /* the next one that may have ended */
+	uint32_t *heads;
+	uint32_t secret[12];
+	uint32_t drains; /* that there have been */
+	uint64_t known, refused;
+};
+
+/** @return 0; -ENOMEM */
+int translation_table_init(struct translation_table *table);
+
+void translation_table_done(struct translation_table *table);
+
+/* Note what a program has reported. */
+void translation_table_note(struct translation_table *table,
+			    const struct nat_event *event);
+
+/* A face of a translation is a node: 1 + index * FACES + face. 0: there is none. */
+uint32_t translation_table_first(const struct translation_table *table,
+				 const struct face_key *key);
+/* The next one with that face: what was reported last comes first. */
+uint32_t translation_table_next(const struct translation_table *table,
+				uint32_t node, const struct face_key *key);
+
+static inline struct translation *
+translation_of(const struct translation_table *table, uint32_t node)
+{
+	return &table->list[(node - 1) / FACES];
+}
+
+static inline uint32_t face_of(uint32_t node)
+{
+	return (node - 1) % FACES;
+}
+
+/* The tuple of packets with that face. */
+struct tuple translation_tuple(const struct translation *translation,
+			       uint32_t face);
+
+#endif
