@@ -85,11 +85,12 @@ enum netobs_flow_field {
 	NETOBS_HAS_APP_LATENCY = 1 << 15,
 	/** response_time_ns, response_time_min_ns, response_time_max_ns, app_responses */
 	NETOBS_HAS_RESPONSE_TIME = 1 << 16,
-	NETOBS_HAS_XLAT = 1 << 17,	 /**< xlat_src, xlat_dst */
-	NETOBS_HAS_XLAT_PORTS = 1 << 18, /**< xlat_src_port, xlat_dst_port */
-	NETOBS_HAS_ORIG = 1 << 19,	 /**< orig_src, orig_dst */
-	NETOBS_HAS_ORIG_PORTS = 1 << 20, /**< orig_src_port, orig_dst_port */
-	NETOBS_HAS_ZONE = 1 << 21	 /**< zone_id */
+	NETOBS_HAS_XLAT = 1 << 17,	  /**< xlat_src, xlat_dst */
+	NETOBS_HAS_XLAT_PORTS = 1 << 18,  /**< xlat_src_port, xlat_dst_port */
+	NETOBS_HAS_ORIG = 1 << 19,	  /**< orig_src, orig_dst */
+	NETOBS_HAS_ORIG_PORTS = 1 << 20,  /**< orig_src_port, orig_dst_port */
+	NETOBS_HAS_ZONE = 1 << 21,	  /**< zone_id */
+	NETOBS_HAS_CONVERSATION = 1 << 22 /**< conversation_id */
 };
 
 /** One place a flow was seen at. Grows at the end: see netobs_flow.point_size. */
@@ -218,6 +219,8 @@ struct netobs_flow {
 	uint16_t orig_dst_port;
 	uint16_t zone_id; /**< of conntrack, where that was */
 	uint16_t reserved2[3];
+	/** Equal for both directions of a conversation, before and after each NAT of this host. */
+	uint64_t conversation_id;
 };
 
 /**

@@ -6,6 +6,7 @@
  * Types: number               8, 16 or 32 bits; 0 stands for "not known" where bits cannot
  *        id                   the same, but 0 is as good as any
  *        count                64 bits
+ *        hash                 64 bits, in JSON as text of 16 hexadecimal digits
  *        time                 ns since 1970
  *        duration             ns, 64 bits
  *        address, tunnel_end  16 bytes; IPv4 or IPv6 as the flow is, or by itself

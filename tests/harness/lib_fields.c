@@ -73,6 +73,7 @@ struct netobs_flow fields_flow(void)
 		.orig_src_port = 50003,
 		.orig_dst_port = 50004,
 		.zone_id = 21,
+		.conversation_id = 0x0123456789abcdef,
 		.n_points = 1,
 		.point_size = sizeof(point),
 		.points = &point,

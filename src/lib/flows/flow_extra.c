@@ -18,6 +18,20 @@ uint32_t flow_extras_bytes(const struct flow_extras *extras)
 	return sum;
 }
 
+bool flow_extras_find_key(const struct flow_extras *extras,
+			  const struct flow_entry *entry, bool is_further,
+			  struct flow_key *key)
+{
+	for (uint32_t i = 0; i < extras->n; i++) {
+		const struct flow_extra *extra = &extras->list[i];
+
+		if (extra->find_key &&
+		    !extra->find_key(entry, is_further, key, extra->ctx))
+			return false;
+	}
+	return true;
+}
+
 /* Data are in the order of the list, one behind the other. */
 void flow_extras_note(const struct flow_extras *extras, struct flow *flow,
 		      const struct flow_entry *entry)

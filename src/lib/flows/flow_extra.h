@@ -24,6 +24,13 @@ enum { FLOW_EXTRA_BYTES_MAX = 512 }; /* of all features */
  */
 struct flow_extra {
 	uint32_t size;
+	/*
+	 * Find the key of the flow that an entry belongs to, if it has another one where the flow
+	 * was seen first; NULL: it never has. @is_further: the entry proves that its packets were
+	 * counted at another point. False: they need not count here.
+	 */
+	bool (*find_key)(const struct flow_entry *entry, bool is_further,
+			 struct flow_key *key, void *ctx);
 	/* An entry was added to the flow. */
 	void (*note)(void *data, const struct flow_entry *entry, void *ctx);
 	/* Another flow, with data of @other, turned out to be the same one. */
@@ -48,6 +55,9 @@ struct flow_with_extras {
 /** @return bytes behind each flow, FLOW_EXTRA_BYTES_MAX at most */
 uint32_t flow_extras_bytes(const struct flow_extras *extras);
 
+bool flow_extras_find_key(const struct flow_extras *extras,
+			  const struct flow_entry *entry, bool is_further,
+			  struct flow_key *key);
 void flow_extras_note(const struct flow_extras *extras, struct flow *flow,
 		      const struct flow_entry *entry);
 void flow_extras_join(const struct flow_extras *extras, struct flow *flow,

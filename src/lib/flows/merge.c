@@ -104,16 +104,25 @@ static uint32_t rate_id_of(const struct merge *merge, const struct flow_key *key
 	return merge->options.rates->id_of[key_rate(key)];
 }
 
-static void key_of(const struct merge *merge, const struct flow_key *key,
+static void key_of(const struct merge *merge, const struct flow_entry *entry,
 		   struct flow_key *ret_key)
 {
+	const struct flow_key *key = &entry->key;
+
 	if (merge->options.per_interface) {
 		*ret_key = *key;
 		ret_key->flags &= ~KEY_AGAIN;
 	} else {
 		observe_key(key, merge->host, ret_key);
+		flow_extras_find_key(&merge->options.extras, entry, false,
+				     ret_key);
 	}
 	flow_key_set_rate_id(ret_key, rate_id_of(merge, key));
+}
+
+static bool is_further(enum sight sight)
+{
+	return sight == SIGHT_AGAIN || sight == SIGHT_FORWARDED;
 }
 
 static void sight_of(const struct merge *merge, const struct flow_entry *entry,
@@ -123,6 +132,9 @@ static void sight_of(const struct merge *merge, const struct flow_entry *entry,
 
 	observe_entry(entry, merge->host,
 		      rates_are_random(merge->options.rates, id), ret_sighting);
+	ret_sighting->is_counted = !flow_extras_find_key(
+		&merge->options.extras, entry, is_further(ret_sighting->sight),
+		&ret_sighting->key);
 	flow_key_set_rate_id(&ret_sighting->key, id);
 }
 
@@ -136,9 +148,10 @@ void merge_look(const struct merge *merge,
 		struct sighting *sighting = &ret_sightings[i];
 
 		if (is_one_point) {
-			key_of(merge, &entries[i]->key, &sighting->key);
+			key_of(merge, entries[i], &sighting->key);
 			sighting->sight = SIGHT_FIRST;
 			sighting->is_random = false;
+			sighting->is_counted = false;
 		} else {
 			sight_of(merge, entries[i], sighting);
 		}
@@ -274,8 +287,11 @@ void merge_keep(struct merge *merge, const struct flow_entry *entry,
 		const struct sighting *sighting)
 {
 	const struct volume volume = volume_of(&entry->tally);
-	struct flow *flow = flow_of(merge, sighting);
+	struct flow *flow;
 
+	if (sighting->is_counted)
+		return;
+	flow = flow_of(merge, sighting);
 	if (!flow || !merge_entry(merge, flow, entry, sighting->sight))
 		lose_volume(merge, &volume, sighting->sight == SIGHT_FIRST);
 }
@@ -367,7 +383,7 @@ void merge_announce(struct merge *merge,
 		repeats_init(&merge->repeats, merge->n_expected);
 	merge->n_expected = 0;
 	for (int i = 0; i < n; i++) {
-		key_of(merge, &entries[i]->key, &common);
+		key_of(merge, entries[i], &common);
 		hashes[i] = flow_table_hash(&merge->table, &common);
 		repeats_prefetch(&merge->repeats, hashes[i]);
 	}
@@ -459,7 +475,8 @@ static bool deliver_entry(struct merge *merge, const struct flow_entry *entry,
 void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 		   const struct sighting *sighting)
 {
-	if (!observe_counts(sighting->is_random, sighting->sight) ||
+	if (sighting->is_counted ||
+	    !observe_counts(sighting->is_random, sighting->sight) ||
 	    repeats_may(&merge->repeats, sighting->hash) ||
 	    !deliver_entry(merge, entry, sighting))
 		merge_keep(merge, entry, sighting);

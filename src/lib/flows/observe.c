@@ -652,6 +652,7 @@ void observe_entry(const struct flow_entry *entry, const struct host *host,
 			  (!is_arrival && proves_no_sight(host, is_random));
 
 	ret_sighting->is_random = is_random;
+	ret_sighting->is_counted = false;
 	ret_sighting->sight = is_unclear ? SIGHT_EITHER : sight;
 	make_common(key, host, netif, &ret_sighting->key);
 }

@@ -48,7 +48,8 @@ struct sighting {
 	struct flow_key key; /* that all points of the flow have in common */
 	uint64_t hash;	     /* flow_table_hash() of that */
 	enum sight sight;
-	bool is_random; /* its packets are sampled, at each point anew */
+	bool is_random;	 /* its packets are sampled, at each point anew */
+	bool is_counted; /* at other points, as flows that are not known */
 };
 
 void observe_entry(const struct flow_entry *entry, const struct host *host,

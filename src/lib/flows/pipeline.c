@@ -197,9 +197,13 @@ static int add_translations(struct pipeline *pipeline, const struct host *host)
 
 	if (!store->options.has_nat)
 		return 0;
-	err = translations_open(&pipeline->translations, &store->maps,
-				store->n_cpus, store->nat.has_zone, host,
-				pipeline->log);
+	err = translations_open(
+		&pipeline->translations, &store->maps, store->n_cpus,
+		&(struct translations_options){
+			.host = host,
+			.knows_zones = store->nat.has_zone,
+			.joins_faces = !pipeline->options.merge.per_interface },
+		pipeline->log);
 	add_extra(pipeline, &pipeline->translations.extra);
 	return err;
 }

@@ -45,11 +45,28 @@ struct tuple translation_tuple(const struct translation *translation,
 	return tuple;
 }
 
+bool translation_changes(const struct translation *translation)
+{
+	const struct tuple before = translation_tuple(translation, BEFORE);
+	const struct tuple after = translation_tuple(translation, AFTER);
+
+	return memcmp(&before, &after, sizeof(before)) != 0;
+}
+
+void translation_use(const struct translation_table *table,
+		     struct translation *translation, int64_t time_ns)
+{
+	translation->last_ns = translation_last(table, translation);
+	if (translation->used_drains != table->drains ||
+	    time_ns > translation->used_ns)
+		translation->used_ns = time_ns;
+	translation->used_drains = table->drains;
+}
+
 static struct face_key face_key_of(const struct translation *translation,
 				   uint32_t face)
 {
 	return (struct face_key){ .tuple = translation_tuple(translation, face),
-				  .netns = translation->netns,
 				  .proto = translation->proto,
 				  .side = face % SIDES };
 }
@@ -221,7 +238,8 @@ static void sweep_translations(struct translation_table *table, int64_t now_ns)
 	for (int i = 0; i < SWEEP && table->n; i++) {
 		struct translation *translation = &table->list[table->hand];
 
-		if (!(translation->serial & 1) && translation->last_ns < least)
+		if (!(translation->serial & 1) &&
+		    translation_last(table, translation) < least)
 			remove_translation(table, translation);
 		table->hand = (table->hand + 1) % table->n;
 	}
@@ -296,7 +314,7 @@ static bool has_rested(const struct translation_table *table,
 		       const struct translation *known, int64_t now_ns)
 {
 	return table->drains - known->drains >= 3 ||
-	       now_ns - known->last_ns > TRANSLATION_GRACE_NS;
+	       now_ns - translation_last(table, known) > TRANSLATION_GRACE_NS;
 }
 
 void translation_table_note(struct translation_table *table,

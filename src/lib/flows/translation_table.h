@@ -19,6 +19,7 @@
 #define NETOBS_FLOWS_TRANSLATION_TABLE_H
 
 #include "base/clock.h"
+#include "base/util.h"
 #include "bpf/nat.h"
 #include "bpf/types.h"
 
@@ -50,27 +51,28 @@ struct tuple {
 };
 
 struct translation {
-	int64_t first_ns, last_ns; /* reported, or used */
+	int64_t first_ns, last_ns; /* reported, or used before the last drain */
+	int64_t used_ns;	   /* by an entry of that drain */
 	struct tuple before[NAT_DIRECTIONS];
 	/* Lists of what has one place: nodes; 0: none. */
 	uint32_t next[FACES], previous[FACES];
 	/* Where packets have it: the interface of the last report, and another one before. */
 	uint32_t ifindex[FACES], former[FACES];
 	uint32_t serial; /* of what is at its place; odd: nothing is */
-	uint32_t drains; /* as translation_table.drains, when it was reported last */
+	uint32_t drains; /* as translation_table.drains, when it was reported last, */
+	uint32_t used_drains; /* and when used_ns was set */
 	uint16_t netns;
 	uint16_t zone;
 	uint8_t proto;
-	uint8_t reserved[3];
 };
 
-/* What chooses the place of a face. */
+/* What chooses the place of a face, in any namespace. */
 struct face_key {
 	struct tuple tuple;
-	uint16_t netns;
 	uint8_t proto;
 	uint8_t side;
-	uint32_t reserved;
+	uint16_t reserved;
+	uint32_t reserved2;
 };
 
 struct translation_table {
@@ -114,5 +116,23 @@ static inline uint32_t face_of(uint32_t node)
 /* The tuple of packets with that face. */
 struct tuple translation_tuple(const struct translation *translation,
 			       uint32_t face);
+
+/* Its packets have other addresses or ports behind it. */
+bool translation_changes(const struct translation *translation);
+
+/* An entry has that translation, although its packets may not be reported any more. */
+void translation_use(const struct translation_table *table,
+		     struct translation *translation, int64_t time_ns);
+
+/* When it was reported or used last: during a drain the same for all entries. */
+static inline int64_t translation_last(const struct translation_table *table,
+				       const struct translation *translation)
+{
+	const bool is_new = translation->used_drains == table->drains;
+
+	return !is_new && translation->used_ns > translation->last_ns ?
+		       translation->used_ns :
+		       translation->last_ns;
+}
 
 #endif

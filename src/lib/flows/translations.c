@@ -1,209 +1,255 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "translations.h"
 
+#include "base/conversation.h"
 #include "base/util.h"
-#include "bpf/parse/headers.h"
 #include "host/host.h"
+#include "translation_search.h"
 
 #include <netobs/flow.h>
 #include <string.h>
 
-enum {
-	LOOKS = 64, /* at translations with a face, from that which was reported last on */
-};
-
-enum {
-	/* A packet is reported by the tick of the clock, and some time after it came in. */
-	SLACK_NS = 50 * NSEC_PER_MSEC,
-};
-
-/* The face with which packets are at an interface. */
-static struct face_key face_key_of(const struct flow_key *key)
-{
-	return (struct face_key){
-		.tuple = { .src = key->src,
-			   .dst = key->dst,
-			   .src_port = key->src_port,
-			   .dst_port = key->dst_port },
-		.netns = key->netns,
-		.proto = key->proto,
-		.side = key->flags & KEY_EGRESS ? AFTER : BEFORE,
-	};
-}
-
-/* Beside a flow: what its entries that came in, or left, have found. */
+/* A face that entries have found. */
 struct end {
 	uint32_t node; /* of the table; 0: none */
 	uint32_t serial;
-	uint32_t is_ambiguous;
+	uint32_t hops; /* translations from the flow's own tuple to it */
+	bool is_ambiguous;
 };
 
+/* Beside a flow: what its entries have found since the last record. */
 struct ends {
-	struct end sides[SIDES]; /* of the face that the flow has */
+	struct end first; /* nearest to the flow's own tuple of what was seen; no node: that one */
+	struct end last;     /* what its packets become */
+	struct end original; /* what they were before they were seen */
+	uint64_t conversation;
+	bool is_seen;
+	bool is_ambiguous;
+	bool has_several; /* conversations */
 };
 
-/* The best that rate_face() gives. */
-enum { IS_POSSIBLE = 1, IS_MEANWHILE = 1, IS_HERE = 2, BEST = 4 };
-
-static bool is_tagged_for(const struct flow_key *key, const struct netif *netif)
+static bool has_tuple(const struct flow_key *key)
 {
-	const uint16_t tag = VLAN_PRESENT | netif->vlan_id;
-
-	return netif->type != LINK_TYPE_VLAN ||
-	       (key->vlan & FLOW_TAG_MASK) == tag ||
-	       (key->outer_vlan & FLOW_TAG_MASK) == tag;
+	return !key->tunnel && !(key->flags & KEY_NO_TRANSPORT);
 }
 
-/* Whether packets at @upper have been at the entry's interface, say a port of that bridge. */
-static bool is_above(const struct host *host, const struct flow_key *key,
-		     uint32_t upper)
-{
-	const struct netif *here, *there;
+/* ---- As which flow an entry counts --------------------------------------------------- */
 
-	if (!host || !upper)
-		return false;
-	here = host_find(host, key->netns, key->ifindex);
-	there = host_find(host, key->netns, upper);
-	return here && there && here->stack == there->stack &&
-	       here->level != there->level && is_tagged_for(key, there);
+/*
+ * A packet counts with the tuple that it had where it was seen first. One that leaves with a tuple
+ * that several translations have given, one after another, is not known to be of one of them; but
+ * it was counted where it came in, unless a filter did not match it there.
+ */
+static bool find_own_key(const struct flow_entry *entry, bool is_further,
+			 struct flow_key *key, void *ctx)
+{
+	const struct translations *translations = ctx;
+	struct origin origin;
+
+	if (!has_tuple(key))
+		return true;
+	origin = search_origin(translations->host, &translations->table, entry);
+	if (origin.is_ambiguous)
+		return !is_further || translations->host->is_filtered;
+	key->src = origin.tuple.src;
+	key->dst = origin.tuple.dst;
+	key->src_port = origin.tuple.src_port;
+	key->dst_port = origin.tuple.dst_port;
+	return true;
 }
 
-/* Whether packets of the entry may have this face, and how surely. */
-static int rate_place(const struct host *host,
-		      const struct translation *translation, uint32_t face,
-		      const struct flow_key *key)
-{
-	const uint32_t last = translation->ifindex[face];
-	const uint32_t former = translation->former[face];
+/* ---- What entries find ---------------------------------------------------------------- */
 
-	if (last == key->ifindex || former == key->ifindex)
-		return IS_POSSIBLE + IS_HERE;
-	return is_above(host, key, last) || is_above(host, key, former) ?
-		       IS_POSSIBLE :
-		       0;
+static struct tuple tuple_of(const struct translation_table *table, uint32_t node)
+{
+	return translation_tuple(translation_of(table, node), face_of(node));
 }
 
-static bool is_meanwhile(const struct translation *translation,
-			 const struct flow_entry *entry)
+static struct end end_of(const struct translation_table *table, uint32_t node,
+			 uint32_t hops)
 {
-	return translation->first_ns <= (int64_t)entry->tally.last_ns + SLACK_NS &&
-	       translation->last_ns >= (int64_t)entry->tally.first_ns - SLACK_NS;
+	return (struct end){ .node = node,
+			     .serial = translation_of(table, node)->serial,
+			     .hops = hops };
 }
 
-/* How likely it is that packets had this face: more is better; 0: they had not. */
-static int rate_face(const struct host *host,
-		     const struct translation *translation, uint32_t face,
-		     const struct flow_entry *entry)
+/* The face on the other side of a translation. */
+static uint32_t other_face(uint32_t node)
 {
-	const int place = rate_place(host, translation, face, &entry->key);
-
-	if (!place || is_meanwhile(translation, entry))
-		return place ? place + IS_MEANWHILE : 0;
-	/* A connection that begins is reported itself. */
-	if (entry->tally.attrs.marks & TCP_SYN ||
-	    translation->first_ns >
-		    (int64_t)entry->tally.last_ns + TRANSLATION_GRACE_NS ||
-	    translation->last_ns <
-		    (int64_t)entry->tally.first_ns - TRANSLATION_GRACE_NS)
-		return 0;
-	return place;
+	return node - face_of(node) + (face_of(node) ^ 1);
 }
 
-static bool is_same_other(const struct translation_table *table, uint32_t a,
-			  uint32_t b)
+/* Of faces with equal tuples, any one; of others as near as each other, none. */
+static void join_equal(const struct translation_table *table, struct end *end,
+		       const struct end *other)
 {
-	const struct tuple one =
-		translation_tuple(translation_of(table, a), face_of(a) ^ 1);
-	const struct tuple two =
-		translation_tuple(translation_of(table, b), face_of(b) ^ 1);
+	struct tuple one, two;
 
-	return !memcmp(&one, &two, sizeof(one));
+	if (!end->node || !other->node)
+		return;
+	one = tuple_of(table, end->node);
+	two = tuple_of(table, other->node);
+	end->is_ambiguous |= other->is_ambiguous ||
+			     memcmp(&one, &two, sizeof(one)) != 0;
 }
 
-/* The best one; ambiguous: there are several that differ. */
-static struct end find_end(const struct translations *translations,
-			   const struct flow_entry *entry)
+static void join_first(const struct translation_table *table, struct ends *ends,
+		       const struct end *first)
+{
+	if (!ends->is_seen || first->hops < ends->first.hops)
+		ends->first = *first;
+	else if (first->hops == ends->first.hops)
+		join_equal(table, &ends->first, first);
+	ends->is_seen = true;
+}
+
+static void join_last(const struct translation_table *table, struct end *end,
+		      const struct end *last)
+{
+	if (!last->node)
+		return;
+	if (!end->node || last->hops > end->hops)
+		*end = *last;
+	else if (last->hops == end->hops)
+		join_equal(table, end, last);
+}
+
+static void join_conversation(struct ends *ends, uint64_t conversation)
+{
+	ends->has_several |= conversation && ends->conversation &&
+			     ends->conversation != conversation;
+	ends->conversation = conversation ?: ends->conversation;
+}
+
+static uint64_t conversation_of(const struct tuple *tuple, uint8_t proto)
+{
+	return conversation_id(
+		&(struct conversation){ .src = tuple->src.bytes,
+					.dst = tuple->dst.bytes,
+					.src_port = tuple->src_port,
+					.dst_port = tuple->dst_port,
+					.proto = proto });
+}
+
+static void note_conversation(const struct translations *translations,
+			      struct ends *ends, const struct flow_entry *entry,
+			      uint32_t node)
+{
+	const struct tuple tuple = search_conversation(
+		translations->host, &translations->table, entry, node);
+
+	join_conversation(ends, conversation_of(&tuple, entry->key.proto));
+}
+
+/* The translation at the entry's own interface: of packets that come in or leave there. */
+static void note_here(const struct translations *translations, struct ends *ends,
+		      const struct flow_entry *entry, const struct origin *origin)
 {
 	const struct translation_table *table = &translations->table;
-	const struct face_key key = face_key_of(&entry->key);
-	struct end end = { 0 };
-	int best = 0, n = 0;
+	const struct search search = search_for(translations->host, table, entry);
+	const struct search_result here = search_face(&search);
+	struct translation *translation;
+	struct end end;
 
-	for (uint32_t node = translation_table_first(table, &key); node;
-	     node = translation_table_next(table, node, &key)) {
-		struct translation *translation = translation_of(table, node);
-		int rating;
-
-		if (n++ == LOOKS) {
-			end.is_ambiguous |= best < BEST ||
-					    is_meanwhile(translation, entry);
-			return end;
-		}
-		rating = rate_face(translations->host, translation,
-				   face_of(node), entry);
-		if (!rating || rating < best)
-			continue;
-		end.is_ambiguous = rating == best &&
-				   (end.is_ambiguous ||
-				    !is_same_other(table, end.node, node));
-		best = rating;
-		end.node = node;
-		end.serial = translation->serial;
-	}
-	return end;
-}
-
-static void join_end(const struct translation_table *table, struct end *end,
-		     const struct end *other)
-{
-	end->is_ambiguous |= other->is_ambiguous;
-	if (!other->node)
+	ends->is_ambiguous |= here.is_ambiguous;
+	if (!here.node)
 		return;
-	if (end->node && !is_same_other(table, end->node, other->node))
-		end->is_ambiguous = true;
-	end->node = other->node;
-	end->serial = other->serial;
+	translation = translation_of(table, here.node);
+	if (!here.is_ambiguous)
+		translation_use(table, translation, entry->tally.last_ns);
+	if (!translation_changes(translation))
+		return;
+	if (!here.is_ambiguous && !origin->known)
+		note_conversation(translations, ends, entry, here.node);
+	end = end_of(table, other_face(here.node), origin->hops + 1);
+	end.is_ambiguous = here.is_ambiguous;
+	if (search.side == BEFORE)
+		join_last(table, &ends->last, &end);
+	else if (!origin->hops)
+		join_last(table, &ends->original, &end);
 }
 
 static void note_translation(void *data, const struct flow_entry *entry, void *ctx)
 {
 	const struct translations *translations = ctx;
-	const uint32_t side = entry->key.flags & KEY_EGRESS ? AFTER : BEFORE;
+	const struct translation_table *table = &translations->table;
 	struct ends *ends = data;
-	struct end end;
+	struct origin origin;
+	struct end end = { 0 };
 
-	if (entry->key.tunnel || entry->key.flags & KEY_NO_TRANSPORT)
+	if (!has_tuple(&entry->key))
 		return;
-	end = find_end(translations, entry);
-	join_end(&translations->table, &ends->sides[side], &end);
-	/* In use, although its packets may not be reported any more. */
-	if (end.node && !end.is_ambiguous) {
-		struct translation *translation =
-			translation_of(&translations->table, end.node);
-
-		translation->last_ns = (int64_t)max_u64(
-			(uint64_t)translation->last_ns, entry->tally.last_ns);
-	}
+	origin = search_origin(translations->host, table, entry);
+	if (!translations->joins_faces)
+		origin.hops = 0;
+	if (origin.known)
+		note_conversation(translations, ends, entry, origin.known);
+	if (origin.hops)
+		end = end_of(table, origin.node, origin.hops);
+	join_first(table, ends, &end);
+	join_last(table, &ends->last, &end);
+	note_here(translations, ends, entry, &origin);
 }
 
 static void join_translations(void *data, const void *from, void *ctx)
 {
 	const struct translations *translations = ctx;
+	const struct translation_table *table = &translations->table;
 	const struct ends *other = from;
 	struct ends *ends = data;
 
-	for (uint32_t side = 0; side < SIDES; side++)
-		join_end(&translations->table, &ends->sides[side],
-			 &other->sides[side]);
+	if (other->is_seen)
+		join_first(table, ends, &other->first);
+	join_last(table, &ends->last, &other->last);
+	join_last(table, &ends->original, &other->original);
+	join_conversation(ends, other->conversation);
+	ends->has_several |= other->has_several;
+	ends->is_ambiguous |= other->is_ambiguous;
 }
 
-static void set_zone(const struct translations *translations, uint16_t zone,
-		     struct netobs_flow *record)
+/* ---- Records -------------------------------------------------------------------------- */
+
+/* The tuple of an end that is known, and whose translation is still the same. */
+static bool take_end(const struct translations *translations,
+		     const struct end *end, struct netobs_flow *record,
+		     struct tuple *ret_tuple)
 {
-	if (!translations->knows_zones || record->has & NETOBS_HAS_ZONE)
+	const struct translation *translation;
+
+	if (!end->node || end->is_ambiguous)
+		return false;
+	translation = translation_of(&translations->table, end->node);
+	if (translation->serial != end->serial)
+		return false;
+	*ret_tuple = tuple_of(&translations->table, end->node);
+	if (translations->knows_zones) {
+		record->has |= NETOBS_HAS_ZONE;
+		record->zone_id = translation->zone;
+	}
+	return true;
+}
+
+static struct tuple own_tuple(const struct netobs_flow *record)
+{
+	struct tuple tuple = { .src_port = record->src_port,
+			       .dst_port = record->dst_port };
+
+	memcpy(tuple.src.bytes, record->src, sizeof(record->src));
+	memcpy(tuple.dst.bytes, record->dst, sizeof(record->dst));
+	if (record->has & NETOBS_HAS_ICMP)
+		tuple.dst_port =
+			(uint16_t)(record->icmp_type << 8 | record->icmp_code);
+	return tuple;
+}
+
+static void set_own(struct netobs_flow *record, const struct tuple *tuple)
+{
+	memcpy(record->src, tuple->src.bytes, sizeof(record->src));
+	memcpy(record->dst, tuple->dst.bytes, sizeof(record->dst));
+	if (!(record->has & NETOBS_HAS_PORTS))
 		return;
-	record->has |= NETOBS_HAS_ZONE;
-	record->zone_id = zone;
+	record->src_port = tuple->src_port;
+	record->dst_port = tuple->dst_port;
 }
 
 static void set_translated(struct netobs_flow *record, const struct tuple *tuple)
@@ -230,37 +276,38 @@ static void set_original(struct netobs_flow *record, const struct tuple *tuple)
 	record->orig_dst_port = tuple->dst_port;
 }
 
-static bool is_translated(const struct tuple *a, const struct tuple *b)
+/* A record has a tuple that was seen at its interfaces. */
+static void fill_tuples(const struct translations *translations,
+			const struct ends *ends, struct netobs_flow *record)
 {
-	return memcmp(a, b, sizeof(*a)) != 0;
+	const struct tuple own = own_tuple(record);
+	struct tuple tuple, shown = own;
+
+	if (take_end(translations, &ends->first, record, &shown)) {
+		set_original(record, &own);
+		set_own(record, &shown);
+	} else if (take_end(translations, &ends->original, record, &tuple)) {
+		set_original(record, &tuple);
+	}
+	if (take_end(translations, &ends->last, record, &tuple) &&
+	    memcmp(&tuple, &shown, sizeof(tuple)) != 0)
+		set_translated(record, &tuple);
 }
 
 static void fill_translation(void *data, struct netobs_flow *record, void *ctx)
 {
 	struct translations *translations = ctx;
 	struct ends *ends = data;
+	const struct tuple own = own_tuple(record);
 
-	for (uint32_t side = 0; side < SIDES; side++) {
-		const struct end *end = &ends->sides[side];
-		const struct translation *translation;
-		struct tuple own, other;
-
-		translations->ambiguous += end->is_ambiguous;
-		if (!end->node || end->is_ambiguous)
-			continue;
-		translation = translation_of(&translations->table, end->node);
-		if (translation->serial != end->serial)
-			continue;
-		own = translation_tuple(translation, face_of(end->node));
-		other = translation_tuple(translation, face_of(end->node) ^ 1);
-		if (!is_translated(&own, &other))
-			continue;
-		if (side == BEFORE)
-			set_translated(record, &other);
-		else
-			set_original(record, &other);
-		set_zone(translations, translation->zone, record);
-	}
+	translations->ambiguous +=
+		ends->is_ambiguous || ends->first.is_ambiguous ||
+		ends->last.is_ambiguous || ends->original.is_ambiguous;
+	record->has |= NETOBS_HAS_CONVERSATION;
+	record->conversation_id = ends->conversation && !ends->has_several ?
+					  ends->conversation :
+					  conversation_of(&own, record->proto);
+	fill_tuples(translations, ends, record);
 	*ends = (struct ends){ 0 };
 }
 
@@ -273,13 +320,15 @@ static void on_nat_event(void *ctx, const struct nat_event *event)
 	translation_table_note(&translations->table, event);
 }
 
-int translations_init(struct translations *translations, bool knows_zones,
-		      const struct host *host)
+int translations_init(struct translations *translations,
+		      const struct translations_options *options)
 {
 	*translations = (struct translations){
-		.host = host,
-		.knows_zones = knows_zones,
+		.host = options->host,
+		.knows_zones = options->knows_zones,
+		.joins_faces = options->joins_faces,
 		.extra = { .size = sizeof(struct ends),
+			   .find_key = options->joins_faces ? find_own_key : NULL,
 			   .note = note_translation,
 			   .join = join_translations,
 			   .fill = fill_translation,
@@ -290,10 +339,10 @@ int translations_init(struct translations *translations, bool knows_zones,
 
 int translations_open(struct translations *translations,
 		      const struct program_set *maps, uint32_t n_cpus,
-		      bool knows_zones, const struct host *host,
+		      const struct translations_options *options,
 		      const struct log *log)
 {
-	int err = translations_init(translations, knows_zones, host);
+	int err = translations_init(translations, options);
 
 	if (err)
 		return err;

@@ -15,27 +15,30 @@
 struct host;
 struct program_set;
 
+struct translations_options {
+	const struct host *host; /* which interfaces are above others; NULL: it is not known */
+	bool knows_zones; /* the kernel has them */
+	bool joins_faces; /* a flow has one record before and after translation */
+};
+
 struct translations {
 	struct nat nat;
 	const struct host *host; /* or NULL */
 	struct translation_table table;
-	bool knows_zones;
+	bool knows_zones, joins_faces;
 	uint64_t ambiguous;	 /* flows that have several, which differ */
 	struct flow_extra extra; /* for merge_options.extras */
 };
 
-/**
- * @param host  says which interfaces are above others; NULL: it is not known
- * @return 0; -ENOMEM; others as nat_open(), which are logged
- */
+/** @return 0; -ENOMEM; others as nat_open(), which are logged */
 int translations_open(struct translations *translations,
 		      const struct program_set *maps, uint32_t n_cpus,
-		      bool knows_zones, const struct host *host,
+		      const struct translations_options *options,
 		      const struct log *log);
 
 /** The same without programs. @return 0; -ENOMEM */
-int translations_init(struct translations *translations, bool knows_zones,
-		      const struct host *host);
+int translations_init(struct translations *translations,
+		      const struct translations_options *options);
 
 void translations_close(struct translations *translations);
 

@@ -58,6 +58,15 @@ static char *put_mac(char *to, const uint8_t mac[6])
 	return to;
 }
 
+static char *put_hash(char *to, uint64_t hash)
+{
+	*to++ = '"';
+	for (int shift = 60; shift >= 0; shift -= 4)
+		*to++ = "0123456789abcdef"[hash >> shift & 0xf];
+	*to++ = '"';
+	return to;
+}
+
 #define put_number text_u64
 #define put_id text_u64
 #define put_count text_u64

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -49,11 +50,20 @@ static uint8_t read_tunnel_name(struct json_value value)
 	return NETOBS_TUNNEL_NONE;
 }
 
+static uint64_t read_hash(struct json_value value)
+{
+	char text[24];
+
+	json_text(value, text, sizeof(text));
+	return strtoull(text, NULL, 16);
+}
+
 #define READ_number(field, value) \
 	((field) = (__typeof__(field))json_number(value))
 #define READ_id READ_number
 #define READ_count READ_number
 #define READ_duration READ_number
+#define READ_hash(field, value) ((field) = read_hash(value))
 #define READ_tcp_flags READ_number
 #define READ_tcp_combined READ_number
 #define READ_dscp READ_number

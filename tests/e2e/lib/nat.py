@@ -41,13 +41,27 @@ def plain(address):
 
 
 @dataclass
+class Entry:
+    """Of conntrack(8)'s table: the tuples and the packets of both directions."""
+
+    original: Tuple
+    reply: Tuple
+    packets: tuple
+
+    def faces(self):
+        return {self.original, self.reply.back(), self.reply, self.original.back()}
+
+
+@dataclass
 class Connections:
     """conntrack(8)'s table: the faces of all entries, {tuple: {other tuples}}, by side."""
 
     before: dict = field(default_factory=dict)
     after: dict = field(default_factory=dict)
+    entries: list = field(default_factory=list)
 
-    def add(self, original, reply):
+    def add(self, original, reply, packets):
+        self.entries.append(Entry(original, reply, packets))
         for tuple_before, tuple_after in ((original, reply.back()), (reply, original.back())):
             self.before.setdefault(tuple_before, set()).add(tuple_after)
             self.after.setdefault(tuple_after, set()).add(tuple_before)
@@ -58,8 +72,8 @@ class Connections:
                 if face != other}
 
 
-def read_tuples(line):
-    """The two of an entry."""
+def read_entry(line):
+    """Both tuples of an entry, and their packets."""
     proto = NUMBERS[line.split()[2]]
     parts = [line[at:] for at in (match.start() for match in re.finditer(r"src=", line))]
     tuples = []
@@ -70,7 +84,7 @@ def read_tuples(line):
             tuples.append(Tuple(proto, src, dst, 0, int(values["type"])))
         else:
             tuples.append(Tuple(proto, src, dst, int(values["sport"]), int(values["dport"])))
-    return tuples
+    return *tuples, tuple(int(number) for number in re.findall(r"packets=(\d+)", line))
 
 
 def connections(router):
@@ -78,7 +92,7 @@ def connections(router):
     for family in "ipv4", "ipv6":
         for line in router.run("conntrack", "-L", "-o", "extended", "-f", family).splitlines():
             if line.split()[2] in NUMBERS:
-                found.add(*read_tuples(line))
+                found.add(*read_entry(line))
     return found
 
 
@@ -87,6 +101,7 @@ def keep_connections(router):
     for name in ("udp_timeout", "udp_timeout_stream", "icmp_timeout", "icmpv6_timeout",
                  "tcp_timeout_close", "tcp_timeout_time_wait", "tcp_timeout_last_ack"):
         router.sysctl(f"netfilter/nf_conntrack_{name}", 600)
+    router.sysctl("netfilter/nf_conntrack_acct", 1)
 
 
 def tuple_of(record):

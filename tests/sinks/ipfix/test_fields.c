@@ -15,6 +15,7 @@ enum { PEN = 32473 };
 #define name_id name_number
 #define name_count name_number
 #define name_duration name_number
+#define name_hash name_number
 #define name_tcp_flags name_number
 #define name_dscp name_number
 #define name_tunnel name_number

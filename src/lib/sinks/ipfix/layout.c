@@ -59,6 +59,7 @@ enum {
 #define own_id own_number
 #define own_count own_number
 #define own_duration own_number
+#define own_hash own_number
 #define own_netns own_number
 #define own_tunnel own_number
 #define own_text(member, number, name, flags)                     \
@@ -129,6 +130,7 @@ struct line {
 #define lines_id lines_number
 #define lines_count lines_number
 #define lines_duration lines_number
+#define lines_hash lines_number
 #define lines_direction lines_number
 #define lines_netns lines_number
 #define lines_dscp lines_number

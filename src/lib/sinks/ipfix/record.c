@@ -149,6 +149,7 @@ static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 #define fill_id fill_number
 #define fill_count fill_number
 #define fill_duration fill_number
+#define fill_hash fill_number
 #define fill_tunnel fill_number
 #define fill_tcp_flags fill_number
 #define fill_dscp(member) record->member = (uint8_t)(flow->member << 2);
@@ -223,7 +224,7 @@ enum {
 	HAS_HEALTH = NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
 		     NETOBS_HAS_TCP_HEALTH | NETOBS_HAS_APP_LATENCY |
 		     NETOBS_HAS_RESPONSE_TIME,
-	HAS_NAT = NETOBS_HAS_XLAT | NETOBS_HAS_ORIG,
+	HAS_NAT = NETOBS_HAS_XLAT | NETOBS_HAS_ORIG | NETOBS_HAS_CONVERSATION,
 };
 
 enum layout_kind record_from_flow(struct record_flow *record,

@@ -190,6 +190,7 @@ static uint8_t *put_points(uint8_t *to, const struct netobs_flow *flow)
 #define put_type_number(member, message, number, name) \
 	PUT(message, put_number, number, VALUE(member))
 #define put_type_count put_type_number
+#define put_type_hash put_type_number
 #define put_type_dscp put_type_number
 #define put_type_tcp_flags put_type_number
 #define put_type_tunnel put_type_number

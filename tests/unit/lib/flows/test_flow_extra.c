@@ -84,12 +84,16 @@ static void open_fixture(struct fixture *f, const struct world_link *links)
 	struct merge_options options = merger_every_second();
 
 	f->filled = (struct filled){ 0 };
-	f->list[0] = (struct flow_extra){ sizeof(uint32_t), note_entry,
-					  join_entries, fill_entries,
-					  &f->filled };
-	f->list[1] = (struct flow_extra){ sizeof(struct doubled), note_packets,
-					  join_packets, fill_packets,
-					  &f->filled };
+	f->list[0] = (struct flow_extra){ .size = sizeof(uint32_t),
+					  .note = note_entry,
+					  .join = join_entries,
+					  .fill = fill_entries,
+					  .ctx = &f->filled };
+	f->list[1] = (struct flow_extra){ .size = sizeof(struct doubled),
+					  .note = note_packets,
+					  .join = join_packets,
+					  .fill = fill_packets,
+					  .ctx = &f->filled };
 	options.extras = (struct flow_extras){ f->list, ARRAY_SIZE(f->list) };
 	merger_open_in(&f->merger, options, 1, links);
 	assert_int_equal(f->merger.merge.table.extra_size, 24);

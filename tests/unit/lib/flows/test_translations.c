@@ -170,7 +170,10 @@ static int setup(void **state)
 {
 	struct translations *translations = malloc(sizeof(*translations));
 
-	assert_int_equal(translations_init(translations, true, NULL), 0);
+	assert_int_equal(translations_init(translations,
+					   &(struct translations_options){
+						   .knows_zones = true }),
+			 0);
 	*state = translations;
 	return 0;
 }
@@ -354,6 +357,7 @@ a_translation_stays_with_a_flow_that_is_not_reported_any_more(void **state)
 			translations,
 			SEEN(asked, CLIENT_SIDE, false, ms, ms + 5 * SECOND), 1);
 		assert_xlat(&record, &sent);
+		translations_settle(translations);
 	}
 	record = record_of(
 		translations,

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "translation_search.h"
+
+#include "bpf/parse/headers.h"
+#include "flow_table.h"
+#include "host/host.h"
+
+#include <string.h>
+
+enum {
+	LOOKS = 64, /* at translations with a face, from that which was reported last on */
+	HOPS = 4, /* translations one after another */
+};
+
+enum {
+	/* A packet is reported by the tick of the clock, and some time after it came in. */
+	SLACK_NS = 50 * NSEC_PER_MSEC,
+};
+
+/* The best that rate_face() gives. */
+enum { IS_POSSIBLE = 1, IS_MEANWHILE = 1, IS_HERE = 2, BEST = 4 };
+
+struct search search_for(const struct host *host,
+			 const struct translation_table *table,
+			 const struct flow_entry *entry)
+{
+	const struct flow_key *key = &entry->key;
+
+	return (struct search){
+		.host = host,
+		.table = table,
+		.entry = entry,
+		.tuple = { .src = key->src,
+			   .dst = key->dst,
+			   .src_port = key->src_port,
+			   .dst_port = key->dst_port },
+		.netns = key->netns,
+		.side = key->flags & KEY_EGRESS ? AFTER : BEFORE,
+	};
+}
+
+/* ---- Places ------------------------------------------------------------------------- */
+
+static bool is_tagged_for(const struct flow_key *key, const struct netif *netif)
+{
+	const uint16_t tag = VLAN_PRESENT | netif->vlan_id;
+
+	return netif->type != LINK_TYPE_VLAN ||
+	       (key->vlan & FLOW_TAG_MASK) == tag ||
+	       (key->outer_vlan & FLOW_TAG_MASK) == tag;
+}
+
+/* Whether packets at @upper have been at the entry's interface, say a port of that bridge. */
+static bool is_above(const struct host *host, const struct flow_key *key,
+		     uint32_t upper)
+{
+	const struct netif *here, *there;
+
+	if (!host || !upper)
+		return false;
+	here = host_find(host, key->netns, key->ifindex);
+	there = host_find(host, key->netns, upper);
+	return here && there && here->stack == there->stack &&
+	       here->level != there->level && is_tagged_for(key, there);
+}
+
+/* Whether packets of the entry may have this face, and how surely. */
+static int rate_interface(const struct search *search,
+			  const struct translation *translation, uint32_t face)
+{
+	const struct flow_key *key = &search->entry->key;
+	const uint32_t last = translation->ifindex[face];
+	const uint32_t former = translation->former[face];
+
+	if (last == key->ifindex || former == key->ifindex)
+		return IS_POSSIBLE + IS_HERE;
+	return is_above(search->host, key, last) ||
+			       is_above(search->host, key, former) ?
+		       IS_POSSIBLE :
+		       0;
+}
+
+static bool is_joined(const struct host *host, uint16_t a, uint16_t b)
+{
+	return host && a < host->n_netns && b < host->n_netns &&
+	       host->netns[a].domain == host->netns[b].domain;
+}
+
+/* From other namespaces, packets may have come by any way. */
+static int rate_place(const struct search *search,
+		      const struct translation *translation, uint32_t face)
+{
+	const bool is_here = translation->netns == search->netns;
+
+	if (!search->is_elsewhere)
+		return is_here ? rate_interface(search, translation, face) : 0;
+	return !is_here && translation_changes(translation) &&
+			       is_joined(search->host, translation->netns,
+					 search->netns) ?
+		       IS_POSSIBLE + IS_HERE :
+		       0;
+}
+
+/* ---- Times -------------------------------------------------------------------------- */
+
+static bool is_meanwhile(const struct search *search,
+			 const struct translation *translation)
+{
+	const struct flow_tally *tally = &search->entry->tally;
+
+	return translation->first_ns <= (int64_t)tally->last_ns + SLACK_NS &&
+	       translation_last(search->table, translation) >=
+		       (int64_t)tally->first_ns - SLACK_NS;
+}
+
+/* How likely it is that packets had this face: more is better; 0: they had not. */
+static int rate_face(const struct search *search,
+		     const struct translation *translation, uint32_t face)
+{
+	const struct flow_tally *tally = &search->entry->tally;
+	const int place = rate_place(search, translation, face);
+
+	if (!place || is_meanwhile(search, translation))
+		return place ? place + IS_MEANWHILE : 0;
+	/* A connection that begins is reported itself. */
+	if (tally->attrs.marks & TCP_SYN ||
+	    translation->first_ns >
+		    (int64_t)tally->last_ns + TRANSLATION_GRACE_NS ||
+	    translation_last(search->table, translation) <
+		    (int64_t)tally->first_ns - TRANSLATION_GRACE_NS)
+		return 0;
+	return place;
+}
+
+/* ---- One translation ---------------------------------------------------------------- */
+
+static bool is_same_other(const struct translation_table *table, uint32_t a,
+			  uint32_t b)
+{
+	const struct tuple one =
+		translation_tuple(translation_of(table, a), face_of(a) ^ 1);
+	const struct tuple two =
+		translation_tuple(translation_of(table, b), face_of(b) ^ 1);
+
+	return !memcmp(&one, &two, sizeof(one));
+}
+
+/* Packets with this face came in, instead of being sent by a process of the namespace. */
+static bool came_in(const struct translation *translation, uint32_t face)
+{
+	return translation->ifindex[face ^ 1];
+}
+
+struct search_result search_face(const struct search *search)
+{
+	const struct face_key key = { .tuple = search->tuple,
+				      .proto = search->entry->key.proto,
+				      .side = search->side };
+	struct search_result result = { 0 };
+	int best = 0, n = 0;
+
+	for (uint32_t node = translation_table_first(search->table, &key); node;
+	     node = translation_table_next(search->table, node, &key)) {
+		const struct translation *translation =
+			translation_of(search->table, node);
+		int rating;
+
+		if (n++ == LOOKS) {
+			result.is_ambiguous |= best < BEST ||
+					       is_meanwhile(search, translation);
+			break;
+		}
+		rating = rate_face(search, translation, face_of(node));
+		if (!rating || rating < best)
+			continue;
+		result.is_ambiguous =
+			rating == best &&
+			(result.is_ambiguous ||
+			 !is_same_other(search->table, result.node, node));
+		best = rating;
+		result.node = node;
+	}
+	return result;
+}
+
+/* ---- One after another --------------------------------------------------------------- */
+
+/* Go back from @node, a face after translation, to where packets had the face before. */
+static void go_back(struct search *search, uint32_t node)
+{
+	const struct translation *translation =
+		translation_of(search->table, node);
+
+	search->tuple = translation_tuple(translation, face_of(node) ^ 1);
+	search->netns = translation->netns;
+	search->side = AFTER;
+	search->is_elsewhere = true;
+}
+
+/* Through the translation of the entry's own namespace, which may leave the tuple as it was. */
+static bool leave_namespace(struct search *search, struct origin *origin)
+{
+	const struct search_result result = search_face(search);
+	const struct translation *translation;
+
+	origin->is_ambiguous = result.is_ambiguous;
+	if (result.is_ambiguous)
+		return false;
+	if (!result.node)
+		return true;
+	translation = translation_of(search->table, result.node);
+	if (!translation_changes(translation))
+		return true;
+	origin->known = result.node;
+	if (!came_in(translation, face_of(result.node)))
+		return false;
+	go_back(search, result.node);
+	origin->node = result.node;
+	origin->hops = 1;
+	return true;
+}
+
+struct origin search_origin(const struct host *host,
+			    const struct translation_table *table,
+			    const struct flow_entry *entry)
+{
+	struct search search = search_for(host, table, entry);
+	struct origin origin = { .tuple = search.tuple };
+
+	if (search.side == AFTER && !leave_namespace(&search, &origin))
+		return origin;
+	search.side = AFTER;
+	search.is_elsewhere = true;
+	while (origin.hops < HOPS) {
+		const struct search_result earlier = search_face(&search);
+		const uint32_t node = earlier.node;
+
+		origin.is_ambiguous = earlier.is_ambiguous;
+		if (earlier.is_ambiguous || !node)
+			break;
+		origin.known = origin.known ?: node;
+		if (!came_in(translation_of(table, node), face_of(node)))
+			break;
+		go_back(&search, node);
+		origin.node = origin.node ?: node;
+		origin.hops++;
+	}
+	origin.tuple = search.tuple;
+	return origin;
+}
+
+struct tuple search_conversation(const struct host *host,
+				 const struct translation_table *table,
+				 const struct flow_entry *entry, uint32_t node)
+{
+	struct search search = search_for(host, table, entry);
+
+	for (uint32_t hops = 0; node && hops < HOPS; hops++) {
+		struct search_result earlier;
+
+		/* As its first packet was: the reply of a reply is that, too. */
+		go_back(&search, node - face_of(node) + AFTER);
+		earlier = search_face(&search);
+		node = earlier.is_ambiguous ? 0 : earlier.node;
+	}
+	return search.tuple;
+}

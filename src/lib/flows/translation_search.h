@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Which translation the packets of an entry have had: the one with that tuple that was in use at the
+ * same time and place. Others may have the same tuple, so an answer may be ambiguous.
+ */
+#ifndef NETOBS_FLOWS_TRANSLATION_SEARCH_H
+#define NETOBS_FLOWS_TRANSLATION_SEARCH_H
+
+#include "translation_table.h"
+
+struct host;
+
+/* What is searched for an entry: a face with that tuple. */
+struct search {
+	const struct host *host; /* NULL: it is not known */
+	const struct translation_table *table;
+	const struct flow_entry *entry;
+	struct tuple tuple;
+	uint16_t netns;
+	uint8_t side;
+	bool is_elsewhere; /* in other namespaces of the same domain */
+};
+
+struct search_result {
+	uint32_t node; /* of the table; 0: none */
+	bool is_ambiguous; /* others are as likely, with another tuple on the other side */
+};
+
+/* Of the entry's own tuple, at its own place. */
+struct search search_for(const struct host *host,
+			 const struct translation_table *table,
+			 const struct flow_entry *entry);
+
+struct search_result search_face(const struct search *search);
+
+/* The flow's tuple where its packets came in, before the first translation that is known. */
+struct origin {
+	struct tuple tuple;
+	uint32_t hops; /* translations from there to the entry */
+	uint32_t node; /* of the last one of them: the face that the entry has */
+	uint32_t known;	   /* the same, also of what a process sends there */
+	bool is_ambiguous; /* the last translation is not known, */
+};
+
+struct origin search_origin(const struct host *host,
+			    const struct translation_table *table,
+			    const struct flow_entry *entry);
+
+/* The conversation's tuple: of its first packet, before any translation of this host. */
+struct tuple search_conversation(const struct host *host,
+				 const struct translation_table *table,
+				 const struct flow_entry *entry, uint32_t node);
+
+#endif
