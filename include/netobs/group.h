@@ -84,8 +84,8 @@ struct netobs_group {
 /** Options for netobs_groups_new(). Zero means "default" for every field but keys. */
 struct netobs_groups_opts {
 	size_t sz; /**< sizeof(struct netobs_groups_opts) */
-	/** "KEY[,KEY]...", at most four: src, dst, client, service, host, tuple, pair, port,
-	 *  proto, interface, direction, vlan, tunnel, process, container, pod; as in
+	/** "KEY[,KEY]...", at most four: src, dst, client, service, host, tuple, conversation, pair,
+	 *  port, proto, interface, direction, vlan, tunnel, process, container, pod; as in
 	 *  netobsctl-flows(8). */
 	const char *keys;
 	/** Groups at most; default 65536. Each takes 130 to 260 bytes; memory grows with

@@ -77,6 +77,7 @@ static int fill_groups(struct netobs_groups *groups,
 		return -ENOMEM;
 	groups->servers->users++;
 	return group_table_init(&groups->table, groups->keys.size,
+				groups->keys.value_size,
 				opts->max_groups ?: DEFAULT_GROUPS);
 }
 

@@ -2,11 +2,13 @@
 #include "keys.h"
 
 #include <arpa/inet.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <netobs/group.h>
 
+#include "base/conversation.h"
 #include "base/json.h"
 #include "base/human_names.h"
 #include "base/safe_text.h"
@@ -39,6 +41,11 @@ struct tuple_value {
 	uint16_t src_port, dst_port;
 	uint8_t proto;
 	uint8_t has_ports;
+};
+
+struct conversation_note {
+	uint64_t id;
+	struct tuple_value tuple;
 };
 
 struct vlan_value {
@@ -157,6 +164,84 @@ static void json_tuple(const void *value, struct json *json)
 	if (tuple->has_ports) {
 		json_key_u64(json, "SrcPort", tuple->src_port);
 		json_key_u64(json, "DstPort", tuple->dst_port);
+	}
+	json_key_u64(json, "Proto", tuple->proto);
+}
+
+/* ---- Conversations --------------------------------------------------------------- */
+
+static uint64_t conversation_of(const struct netobs_flow *flow)
+{
+	if (flow->has & NETOBS_HAS_CONVERSATION)
+		return flow->conversation_id;
+	return conversation_id(&(struct conversation){
+		.src = flow->src,
+		.dst = flow->dst,
+		.src_port = flow->src_port,
+		.dst_port = flow->has & NETOBS_HAS_ICMP ?
+				    (uint16_t)(flow->icmp_type << 8 |
+					       flow->icmp_code) :
+				    flow->dst_port,
+		.proto = flow->proto });
+}
+
+static void fill_conversation(const struct group_part *part, void *value)
+{
+	*(uint64_t *)value = conversation_of(part->flow);
+}
+
+static void set_ends(struct tuple_value *tuple, const uint8_t src[16],
+		     uint16_t src_port, const uint8_t dst[16], uint16_t dst_port)
+{
+	memcpy(tuple->src, src, sizeof(tuple->src));
+	memcpy(tuple->dst, dst, sizeof(tuple->dst));
+	tuple->src_port = src_port;
+	tuple->dst_port = dst_port;
+}
+
+/* As the client sends it: what the server sends becomes the same, the other way round. */
+static void note_conversation(const struct group_part *part, void *ret_note)
+{
+	const struct netobs_flow *flow = part->flow;
+	const bool is_reply = part->addrs[ADDR_SERVER] == flow->src;
+	struct conversation_note *note = ret_note;
+
+	note->id = conversation_of(flow);
+	fill_tuple(part, &note->tuple);
+	if (is_reply && flow->has & NETOBS_HAS_XLAT)
+		set_ends(&note->tuple, flow->xlat_dst, flow->xlat_dst_port,
+			 flow->xlat_src, flow->xlat_src_port);
+	else if (is_reply)
+		set_ends(&note->tuple, flow->dst, flow->dst_port, flow->src,
+			 flow->src_port);
+	else if (flow->has & NETOBS_HAS_ORIG)
+		set_ends(&note->tuple, flow->orig_src, flow->orig_src_port,
+			 flow->orig_dst, flow->orig_dst_port);
+}
+
+static void text_conversation(const void *value, const struct group_text *to)
+{
+	const struct conversation_note *note = value;
+
+	text_tuple(&note->tuple, to);
+}
+
+static void json_conversation(const void *value, struct json *json)
+{
+	const struct conversation_note *note = value;
+	const struct tuple_value *tuple = &note->tuple;
+	char id[24];
+
+	snprintf(id, sizeof(id), "%016" PRIx64, note->id);
+	json_key(json, "ConversationId");
+	json_string(json, id);
+	json_key(json, "ClientAddr");
+	group_json_addr(json, tuple->src);
+	json_key(json, "ServerAddr");
+	group_json_addr(json, tuple->dst);
+	if (tuple->has_ports) {
+		json_key_u64(json, "ClientPort", tuple->src_port);
+		json_key_u64(json, "ServerPort", tuple->dst_port);
 	}
 	json_key_u64(json, "Proto", tuple->proto);
 }
@@ -471,14 +556,22 @@ static void json_pod(const void *value, struct json *json)
 
 /* ---- Keys ----------------------------------------------------------------------- */
 
-#define ADDR_KEY(name, heading, has, addr, json)                            \
-	{                                                                   \
-		name, heading, 16, has, false, addr, json, NULL, NULL, NULL \
+#define ADDR_KEY(key, title, parts, which, json)                         \
+	{                                                                \
+		.name = key, .heading = title, .size = 16, .has = parts, \
+		.addr = which, .json_name = json                         \
 	}
-#define KEY(name, heading, value, has, of_process)                         \
-	{                                                                  \
-#name, heading, sizeof(value), has, of_process, ADDR_NONE, \
-			NULL, fill_##name, text_##name, json_##name        \
+#define KEY(key, title, value, parts, has_process)                           \
+	{                                                                    \
+		.name = #key, .heading = title, .size = sizeof(value),       \
+		.has = parts, .of_process = has_process, .fill = fill_##key, \
+		.text = text_##key, .json = json_##key                       \
+	}
+#define NOTED_KEY(key, title, value, noted, parts)                            \
+	{                                                                     \
+		.name = #key, .heading = title, .size = sizeof(value),        \
+		.has = parts, .note_size = sizeof(noted), .note = note_##key, \
+		.fill = fill_##key, .text = text_##key, .json = json_##key    \
 	}
 
 const struct group_key group_keys_all[] = {
@@ -489,6 +582,9 @@ const struct group_key group_keys_all[] = {
 	ADDR_KEY("host", "HOST", "", ADDR_HOST, "HostAddr"),
 	KEY(tuple, "SOURCE \u2192 DESTINATION", struct tuple_value,
 	    "src dst host port proto", false),
+	NOTED_KEY(conversation, "CLIENT \u2192 SERVER", uint64_t,
+		  struct conversation_note,
+		  "client service tuple host port proto"),
 	KEY(pair, "HOSTS", struct pair_value, "host", false),
 	KEY(port, "PORT", struct port_value, "proto", false),
 	KEY(proto, "PROTO", uint8_t, "", false),

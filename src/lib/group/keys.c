@@ -80,13 +80,17 @@ static int add_key(struct group_keys *keys, const struct group_key *key,
 		return -EINVAL;
 	}
 	if (keys->n == NETOBS_GROUP_KEYS_MAX ||
-	    keys->size + aligned_size(key->size) + sizeof(struct group_rate) >
+	    keys->value_size + aligned_size(key->size) +
+			    aligned_size(key->note_size) +
+			    sizeof(struct group_rate) >
 		    GROUP_VALUE_MAX) {
 		snprintf(why, size, "too many keys");
 		return -EINVAL;
 	}
 	keys->keys[keys->n++] = key;
 	keys->size += aligned_size(key->size);
+	keys->value_size +=
+		aligned_size(key->size) + aligned_size(key->note_size);
 	if (key->addr == ADDR_HOST || key->of_process)
 		keys->flags |= NETOBS_GROUP_BOTH_ENDS;
 	if (key->of_process)
@@ -119,6 +123,7 @@ int group_keys_parse(const char *text, struct group_keys *ret_keys,
 			break;
 	}
 	keys.size += sizeof(struct group_rate);
+	keys.value_size += sizeof(struct group_rate);
 	*ret_keys = keys;
 	return 0;
 }
@@ -173,7 +178,7 @@ void group_keys_fill(const struct group_keys *keys,
 					     flow->dst_port,
 	};
 
-	memset(ret_value, 0, keys->size);
+	memset(ret_value, 0, keys->value_size);
 	for (size_t i = 0; i < keys->n; i++) {
 		const struct group_key *key = keys->keys[i];
 
@@ -184,12 +189,22 @@ void group_keys_fill(const struct group_keys *keys,
 		ret_value += aligned_size(key->size);
 	}
 	memcpy(ret_value, &rate, sizeof(rate));
+	for (size_t i = 0; i < keys->n; i++)
+		if (keys->keys[i]->note)
+			keys->keys[i]->note(&part, ret_value + sizeof(rate));
+}
+
+static const uint8_t *shown_value(const struct group_keys *keys, size_t i,
+				  const uint8_t *value)
+{
+	return value +
+	       (keys->keys[i]->note ? keys->size : group_keys_offset(keys, i));
 }
 
 void group_keys_text(const struct group_keys *keys, size_t key,
 		     const uint8_t *value, const struct group_text *to)
 {
-	value += group_keys_offset(keys, key);
+	value = shown_value(keys, key, value);
 	if (keys->keys[key]->text)
 		keys->keys[key]->text(value, to);
 	else
@@ -201,13 +216,13 @@ void group_keys_json(const struct group_keys *keys, const uint8_t *value,
 {
 	for (size_t i = 0; i < keys->n; i++) {
 		const struct group_key *key = keys->keys[i];
+		const uint8_t *shown = shown_value(keys, i, value);
 
 		if (key->json) {
-			key->json(value, json);
+			key->json(shown, json);
 		} else {
 			json_key(json, key->json_name);
-			group_json_addr(json, value);
+			group_json_addr(json, shown);
 		}
-		value += aligned_size(key->size);
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * What flows are grouped by. A key takes a value from a flow; a group has the values of all keys
- * behind one another, which compare as bytes.
+ * behind one another, which compare as bytes. A note behind them describes the group's first flow: it
+ * is shown, and not compared.
  */
 #ifndef NETOBS_GROUP_KEYS_H
 #define NETOBS_GROUP_KEYS_H
@@ -19,7 +20,8 @@ enum { GROUP_VALUE_MAX = 136 };
 struct group_keys {
 	size_t n;
 	const struct group_key *keys[NETOBS_GROUP_KEYS_MAX];
-	size_t size; /* of a value, a multiple of 8, with what group_keys_fill() adds */
+	/* Of a value, multiples of 8: what distinguishes it, and all of it with notes. */
+	size_t size, value_size;
 	uint32_t flags; /* enum netobs_group_flag */
 };
 
@@ -61,6 +63,10 @@ struct group_key {
 	enum group_addr addr; /* all that is needed of an address, or */
 	const char *json_name;
 
+	/* Of one key at most: it has the text, instead of the value. */
+	size_t note_size;
+	void (*note)(const struct group_part *part, void *ret_note);
+
 	void (*fill)(const struct group_part *part, void *ret_value);
 	void (*text)(const void *value, const struct group_text *to);
 	void (*json)(const void *value, struct json *json);
@@ -81,7 +87,7 @@ size_t group_keys_offset(const struct group_keys *keys, size_t i);
 
 /**
  * Take the values of a flow, @end being the host that it counts for. Behind those of the keys is
- * the sampling, so that no group has flows that were sampled at different rates.
+ * the sampling, so that no group has flows that were sampled at different rates, and then the note.
  */
 void group_keys_fill(const struct group_keys *keys,
 		     const struct netobs_flow *flow, enum flow_end server,

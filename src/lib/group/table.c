@@ -100,7 +100,7 @@ const struct group *group_table_at(const struct group_table *table, size_t i)
 static uint64_t group_table_hash(const struct group_table *table,
 				 const uint8_t *value)
 {
-	return hash_bytes(value, table->value_size, table->secret);
+	return hash_bytes(value, table->key_size, table->secret);
 }
 
 /* The place of a group, or the free one where it belongs. */
@@ -112,7 +112,7 @@ static uint32_t *group_table_find_place(const struct group_table *table,
 
 	while (table->index[i] &&
 	       memcmp(group_at(table, table->index[i] - 1)->value, value,
-		      table->value_size) != 0)
+		      table->key_size) != 0)
 		i = (i + 1) & mask;
 	return &table->index[i];
 }
@@ -175,9 +175,12 @@ static void group_table_drop_small(struct group_table *table)
 	group_table_fill_index(table);
 }
 
-int group_table_init(struct group_table *table, size_t value_size, size_t most)
+int group_table_init(struct group_table *table, size_t key_size,
+		     size_t value_size, size_t most)
 {
-	*table = (struct group_table){ .value_size = value_size, .most = most };
+	*table = (struct group_table){ .value_size = value_size,
+				       .key_size = key_size,
+				       .most = most };
 	if (getrandom(table->secret, sizeof(table->secret), 0) < 0)
 		return -errno;
 	return group_table_grow(table);

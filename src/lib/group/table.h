@@ -31,7 +31,8 @@ struct group {
 };
 
 struct group_table {
-	size_t value_size; /* a multiple of 8 */
+	size_t value_size; /* a multiple of 8, as is the next one */
+	size_t key_size;   /* of a value, what distinguishes it */
 	size_t n, size, most;
 	uint8_t *groups; /* one after the other, see group_table_at() */
 	uint32_t *index; /* 1 + a group's number; a power of two of places */
@@ -41,11 +42,13 @@ struct group_table {
 };
 
 /**
- * @value_size  of a struct group_keys
+ * @key_size    of a struct group_keys, as
+ * @value_size
  * @most        groups; at least 1
  * @return 0; -errno: no memory, or no random numbers
  */
-int group_table_init(struct group_table *table, size_t value_size, size_t most);
+int group_table_init(struct group_table *table, size_t key_size,
+		     size_t value_size, size_t most);
 
 void group_table_add(struct group_table *table, const uint8_t *value,
 		     const struct netobs_group_sum *sum);

@@ -597,9 +597,57 @@ static void wrong_arguments_are_refused(void **state)
 	netobs_groups_free(groups);
 }
 
+/* 10.0.0.1 asks 10.0.0.2:80 through NAT as 10.0.0.9:5000. */
+static void a_conversation_has_one_group(void **state)
+{
+	struct netobs_groups *groups = make_groups("conversation", 0);
+	struct netobs_flow asks = make_flow(1, 40000, 2, 80);
+	struct netobs_flow answers = make_flow(2, 80, 9, 5000);
+	struct netobs_flow direct = make_flow(3, 40000, 2, 80);
+	char json[NETOBS_GROUP_JSON_MAX];
+
+	(void)state;
+	asks.has |= NETOBS_HAS_CONVERSATION;
+	asks.conversation_id = 0xabcdef;
+	answers.has |= NETOBS_HAS_CONVERSATION | NETOBS_HAS_XLAT |
+		       NETOBS_HAS_XLAT_PORTS;
+	answers.conversation_id = 0xabcdef;
+	memcpy(answers.xlat_src, answers.src, sizeof(answers.src));
+	memcpy(answers.xlat_dst, asks.src, sizeof(asks.src));
+	answers.xlat_src_port = 80;
+	answers.xlat_dst_port = 40000;
+	assert_int_equal(netobs_groups_add(groups, &answers), 0);
+	assert_int_equal(netobs_groups_add(groups, &asks), 0);
+	assert_int_equal(netobs_groups_add(groups, &direct), 0);
+	direct = make_flow(2, 80, 3, 40000);
+	assert_int_equal(netobs_groups_add(groups, &direct), 0);
+	assert_int_equal(take_top(groups, NETOBS_GROUP_BY_KEY, 0).groups, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct netobs_group *row = netobs_groups_row(groups, i);
+		const bool is_direct = strstr(row_text(groups, i, 0), "10.0.0.3");
+
+		assert_int_equal(row->sum.flows, 2);
+		assert_int_equal(row->sum.packets, 6);
+		assert_string_equal(
+			row_text(groups, i, 0),
+			is_direct ? "10.0.0.3:40000 \u2192 10.0.0.2:80/TCP" :
+				    "10.0.0.1:40000 \u2192 10.0.0.2:80/TCP");
+		assert_true(netobs_group_json(groups, row, 0, json,
+					      sizeof(json)) > 0);
+		assert_true(is_direct ||
+			    strstr(json, "\"ConversationId\":\"0000000000abcdef\","
+					 "\"ClientAddr\":\"10.0.0.1\","
+					 "\"ServerAddr\":\"10.0.0.2\","
+					 "\"ClientPort\":40000,\"ServerPort\":80,"
+					 "\"Proto\":6"));
+	}
+	netobs_groups_free(groups);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_conversation_has_one_group),
 		cmocka_unit_test(keys_that_are_wrong_are_explained),
 		cmocka_unit_test(keys_say_what_they_need),
 		cmocka_unit_test(values_are_named_as_in_flows),
