@@ -17,12 +17,11 @@ enum {
 	QUEUE_SIZE = 4 << 20, /* some 1,000 messages wait before any is lost */
 };
 
-int rtnl_open(uint32_t groups)
+static int open_netlink(int protocol, uint32_t groups)
 {
 	struct sockaddr_nl address = { .nl_family = AF_NETLINK,
 				       .nl_groups = groups };
-	cleanup_fd int fd =
-		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	cleanup_fd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
 	const int size = QUEUE_SIZE;
 
 	if (fd < 0)
@@ -34,18 +33,28 @@ int rtnl_open(uint32_t groups)
 	return TAKE_FD(fd);
 }
 
-int rtnl_open_in(int ns_fd, uint32_t groups)
+int netlink_open_in(int ns_fd, int protocol, uint32_t groups)
 {
 	int back, fd, err;
 
 	if (ns_fd < 0)
-		return rtnl_open(groups);
+		return open_netlink(protocol, groups);
 	err = netns_enter(ns_fd, &back);
 	if (err)
 		return err;
-	fd = rtnl_open(groups);
+	fd = open_netlink(protocol, groups);
 	netns_leave(back);
 	return fd;
+}
+
+int rtnl_open(uint32_t groups)
+{
+	return rtnl_open_in(-1, groups);
+}
+
+int rtnl_open_in(int ns_fd, uint32_t groups)
+{
+	return netlink_open_in(ns_fd, NETLINK_ROUTE, groups);
 }
 
 static int send_request(int fd, uint16_t type, uint16_t flags,

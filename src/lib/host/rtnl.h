@@ -39,6 +39,14 @@ struct rtnl_link {
 
 typedef void (*rtnl_message_fn)(void *ctx, const struct nlmsghdr *message);
 
+/*
+ * A socket of netlink(7) in the network namespace of @ns_fd; -1: in the calling thread's.
+ *
+ * @param protocol  NETLINK_*
+ * @return it, or -errno
+ */
+int netlink_open_in(int ns_fd, int protocol, uint32_t groups);
+
 /* A socket in the calling thread's network namespace; @groups RTMGRP_*. */
 int rtnl_open(uint32_t groups);
 

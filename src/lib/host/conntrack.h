@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * ctnetlink: what the kernel's table of connections (conntrack) has, in the network namespace of a
+ * socket. Asking takes CAP_NET_ADMIN there.
+ */
+#ifndef NETOBS_HOST_CONNTRACK_H
+#define NETOBS_HOST_CONNTRACK_H
+
+#include "bpf/nat.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct conntrack_entry {
+	struct nat_tuple tuples[NAT_DIRECTIONS];
+	uint16_t zone;
+	uint32_t timeout_s; /* it ends then, unless a packet comes first */
+	int64_t start_ns; /* since 1970; 0: not known, as net.netfilter.nf_conntrack_timestamp is 0 */
+};
+
+typedef void conntrack_entry_fn(void *ctx, const struct conntrack_entry *entry);
+
+/* A socket in the namespace of @ns_fd; -1: in the calling thread's. @return it, or -errno */
+int conntrack_open_in(int ns_fd);
+
+/* ---- All entries ------------------------------------------------------------------ */
+
+struct conntrack_list {
+	int fd;		 /* from conntrack_open_in() */
+	bool is_spoiled; /* what was read may not be all */
+};
+
+/* Ask for all entries, which conntrack_list_read() reads. @return 0, or -errno */
+int conntrack_list_begin(struct conntrack_list *list);
+
+/*
+ * Read entries that have arrived; the kernel sends more as these are read.
+ *
+ * @param wait  until the end
+ * @return 1: those were all; 0: there are more to come; -EAGAIN: those were not all, because the
+ *         table changed, messages were lost or could not be read: begin again; other -errno
+ */
+int conntrack_list_read(struct conntrack_list *list, bool wait,
+			conntrack_entry_fn *on_entry, void *ctx);
+
+/* ---- Single ones ------------------------------------------------------------------ */
+
+enum { CONNTRACK_ASK_MAX = 16 };
+
+/* The answer about entry @i: one with its original tuple, maybe of another zone; NULL: none. */
+typedef void conntrack_answer_fn(void *ctx, uint32_t i,
+				 const struct conntrack_entry *entry);
+
+/*
+ * Ask for up to CONNTRACK_ASK_MAX entries by their original tuples and zones, without waiting: the
+ * kernel answers at once. Of an entry with a zone there are two answers.
+ *
+ * @return 0: all answers came; or -errno
+ */
+int conntrack_ask(int fd, const struct conntrack_entry *wanted, uint32_t n,
+		  conntrack_answer_fn *on_answer, void *ctx);
+
+#endif

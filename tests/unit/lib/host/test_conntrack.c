@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Answers of ctnetlink, made by hand: whole, odd, cut short and interrupted. */
+#include "lib_test.h"
+#include "base/util.h"
+#include "host/conntrack.h"
+
+#include <arpa/inet.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+	NEW = NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_NEW,
+	KERNEL = 0,
+	READER = 1,
+	PACKET_MAX = 2048,
+	FOUND_MAX = 8,
+};
+
+/* A packet of messages under construction. */
+struct packet {
+	char bytes[PACKET_MAX] __attribute__((aligned(NLMSG_ALIGNTO)));
+	size_t len, begin; /* of the last message */
+};
+
+struct state {
+	int ends[2]; /* the kernel's, and the reader's */
+	struct conntrack_list list;
+	struct conntrack_entry found[FOUND_MAX];
+	uint32_t n;
+};
+
+static int set_up(void **state)
+{
+	struct state *made = calloc(1, sizeof(*made));
+
+	assert_non_null(made);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, made->ends), 0);
+	made->list.fd = made->ends[READER];
+	*state = made;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct state *made = *state;
+
+	close(made->ends[KERNEL]);
+	close(made->ends[READER]);
+	free(made);
+	return 0;
+}
+
+static void begin_message(struct packet *packet, uint16_t type, uint16_t flags)
+{
+	const struct nlmsghdr header = { .nlmsg_type = type,
+					 .nlmsg_flags = flags };
+
+	packet->begin = packet->len;
+	memcpy(packet->bytes + packet->len, &header, sizeof(header));
+	packet->len += NLMSG_HDRLEN;
+}
+
+static void put_bytes(struct packet *packet, const void *data, size_t len)
+{
+	memcpy(packet->bytes + packet->len, data, len);
+	packet->len += NLMSG_ALIGN(len);
+}
+
+static void end_message(struct packet *packet)
+{
+	const uint32_t len = (uint32_t)(packet->len - packet->begin);
+
+	memcpy(packet->bytes + packet->begin, &len, sizeof(len));
+}
+
+static void put(struct packet *packet, uint16_t type, const void *data, size_t len)
+{
+	const struct rtattr attr = { .rta_len = RTA_LENGTH(len),
+				     .rta_type = type };
+
+	put_bytes(packet, &attr, sizeof(attr));
+	put_bytes(packet, data, len);
+}
+
+static size_t nest(struct packet *packet, uint16_t type)
+{
+	const size_t at = packet->len;
+
+	put(packet, NLA_F_NESTED | type, "", 0);
+	return at;
+}
+
+static void unnest(struct packet *packet, size_t at)
+{
+	const uint16_t len = (uint16_t)(packet->len - at);
+
+	memcpy(packet->bytes + at, &len, sizeof(len));
+}
+
+struct ends {
+	const char *src, *dst;
+	uint16_t src_port, dst_port;
+	uint16_t zone; /* of this direction alone; 0: none */
+};
+
+static void put_tuple(struct packet *packet, uint16_t type,
+		      const struct ends *ends)
+{
+	const bool is_v6 = strchr(ends->src, ':');
+	const size_t size = is_v6 ? 16 : 4, outer = nest(packet, type);
+	const uint16_t src = htons(ends->src_port), dst = htons(ends->dst_port);
+	const uint16_t zone = htons(ends->zone);
+	const uint8_t proto = IPPROTO_TCP;
+	uint8_t addr[16];
+	size_t inner = nest(packet, CTA_TUPLE_IP);
+
+	assert_int_equal(inet_pton(is_v6 ? AF_INET6 : AF_INET, ends->src, addr),
+			 1);
+	put(packet, is_v6 ? CTA_IP_V6_SRC : CTA_IP_V4_SRC, addr, size);
+	assert_int_equal(inet_pton(is_v6 ? AF_INET6 : AF_INET, ends->dst, addr),
+			 1);
+	put(packet, is_v6 ? CTA_IP_V6_DST : CTA_IP_V4_DST, addr, size);
+	unnest(packet, inner);
+	inner = nest(packet, CTA_TUPLE_PROTO);
+	put(packet, CTA_PROTO_NUM, &proto, sizeof(proto));
+	put(packet, CTA_PROTO_SRC_PORT, &src, sizeof(src));
+	put(packet, CTA_PROTO_DST_PORT, &dst, sizeof(dst));
+	unnest(packet, inner);
+	if (zone)
+		put(packet, CTA_TUPLE_ZONE, &zone, sizeof(zone));
+	unnest(packet, outer);
+}
+
+static const struct ends to4 = { "10.0.0.2", "192.0.2.1", 40000, 80, 0 };
+static const struct ends back4 = { "10.0.9.9", "198.51.100.1", 8080, 50000, 0 };
+
+static void put_entry(struct packet *packet, const struct ends *to,
+		      const struct ends *back, uint16_t flags)
+{
+	const struct nfgenmsg family = { .nfgen_family = AF_INET };
+	const uint32_t timeout = htonl(77);
+
+	begin_message(packet, NEW, NLM_F_MULTI | flags);
+	put_bytes(packet, &family, sizeof(family));
+	put_tuple(packet, CTA_TUPLE_ORIG, to);
+	put_tuple(packet, CTA_TUPLE_REPLY, back);
+	put(packet, CTA_TIMEOUT, &timeout, sizeof(timeout));
+	end_message(packet);
+}
+
+static void put_end(struct packet *packet, uint16_t flags)
+{
+	const int error = 0;
+
+	begin_message(packet, NLMSG_DONE, NLM_F_MULTI | flags);
+	put_bytes(packet, &error, sizeof(error));
+	end_message(packet);
+}
+
+static void send_packet(const struct state *state, const struct packet *packet)
+{
+	assert_int_equal(send(state->ends[KERNEL], packet->bytes, packet->len, 0),
+			 packet->len);
+}
+
+static void take_entry(void *ctx, const struct conntrack_entry *entry)
+{
+	struct state *state = ctx;
+
+	assert_true(state->n < FOUND_MAX);
+	state->found[state->n++] = *entry;
+}
+
+static int read_list(struct state *state)
+{
+	return conntrack_list_read(&state->list, false, take_entry, state);
+}
+
+static void a_list_has_its_entries(void **arg)
+{
+	static const struct ends to6 = { "fd00::2", "2001:db8::1", 1, 2, 5 };
+	static const struct ends back6 = { "fd02::2", "fd00::2", 3, 4, 0 };
+	struct packet first = { .len = 0 }, second = { .len = 0 };
+	struct state *state = *arg;
+	const struct nat_tuple *tuple = state->found[0].tuples;
+
+	put_entry(&first, &to4, &back4, 0);
+	put_entry(&first, &to6, &back6, 0);
+	send_packet(state, &first);
+	assert_int_equal(read_list(state), 0);
+	put_end(&second, 0);
+	send_packet(state, &second);
+	assert_int_equal(read_list(state), 1);
+	assert_int_equal(state->n, 2);
+	assert_int_equal(state->found[0].timeout_s, 77);
+	assert_int_equal(state->found[0].zone, 0);
+	assert_int_equal(state->found[1].zone, 5);
+	assert_int_equal(tuple[NAT_ORIGINAL].family, AF_INET);
+	assert_int_equal(tuple[NAT_ORIGINAL].src_port, htons(40000));
+	assert_int_equal(tuple[NAT_REPLY].dst_port, htons(50000));
+	assert_int_equal(tuple[NAT_REPLY].src[0], inet_addr("10.0.9.9"));
+	assert_int_equal(state->found[1].tuples[0].family, AF_INET6);
+}
+
+static void an_interrupted_list_is_not_complete(void **arg)
+{
+	struct packet packet = { .len = 0 };
+	struct state *state = *arg;
+
+	put_entry(&packet, &to4, &back4, NLM_F_DUMP_INTR);
+	put_end(&packet, 0);
+	send_packet(state, &packet);
+	assert_int_equal(read_list(state), -EAGAIN);
+}
+
+static void what_cannot_be_read_spoils_a_list(void **arg)
+{
+	static const struct ends nothing = { "10.0.0.2", "192.0.2.1", 1, 2, 0 };
+	struct state *state = *arg;
+
+	/* Cut within each entry, and followed by an end of its own. */
+	for (size_t cut = NLMSG_HDRLEN + sizeof(struct nfgenmsg); cut < 100;
+	     cut += 4) {
+		struct packet packet = { .len = 0 }, end = { .len = 0 };
+		uint32_t len = (uint32_t)cut;
+
+		put_entry(&packet, &nothing, &back4, 0);
+		memcpy(packet.bytes, &len, sizeof(len));
+		packet.len = cut;
+		state->list.is_spoiled = false;
+		send_packet(state, &packet);
+		put_end(&end, 0);
+		send_packet(state, &end);
+		assert_int_equal(read_list(state), -EAGAIN);
+	}
+	assert_int_equal(state->n, 0);
+}
+
+static void a_message_longer_than_its_packet_spoils_a_list(void **arg)
+{
+	struct packet packet = { .len = 0 }, end = { .len = 0 };
+	struct state *state = *arg;
+	uint32_t len;
+
+	put_entry(&packet, &to4, &back4, 0);
+	len = (uint32_t)packet.len + 4;
+	memcpy(packet.bytes, &len, sizeof(len));
+	send_packet(state, &packet);
+	put_end(&end, 0);
+	send_packet(state, &end);
+	assert_int_equal(read_list(state), -EAGAIN);
+}
+
+static void a_refusal_is_returned(void **arg)
+{
+	const struct nlmsgerr error = { .error = -EPERM };
+	struct packet packet = { .len = 0 };
+	struct state *state = *arg;
+
+	begin_message(&packet, NLMSG_ERROR, 0);
+	put_bytes(&packet, &error, sizeof(error));
+	end_message(&packet);
+	send_packet(state, &packet);
+	assert_int_equal(read_list(state), -EPERM);
+}
+
+int main(void)
+{
+#define WITH_STATE(test) \
+	cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		WITH_STATE(a_list_has_its_entries),
+		WITH_STATE(an_interrupted_list_is_not_complete),
+		WITH_STATE(what_cannot_be_read_spoils_a_list),
+		WITH_STATE(a_message_longer_than_its_packet_spoils_a_list),
+		WITH_STATE(a_refusal_is_returned),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
