@@ -23,6 +23,7 @@
 #include <netobs/alert.h>
 #include <netobs/connection.h>
 #include <netobs/flow.h>
+#include <netobs/mapping.h>
 #include <netobs/stats.h>
 #include <netobs/version.h>
 
@@ -65,7 +66,8 @@ enum netobs_opt_flag {
 	/** Find the addresses that NAT of this host gives flows (netobs_flow.xlat_src,
 	 *  orig_src and those behind them), from the conntrack entries of packets that leave by
 	 *  observed interfaces. Needs conntrack and its type information (BTF), or
-	 *  netobs_start() returns -ENOTSUP. It takes 46 MiB of memory at most. */
+	 *  netobs_start() returns -ENOTSUP. It takes 52 MiB of memory at most. See
+	 *  mapping.h. */
 	NETOBS_NAT = 1 << 5
 };
 
@@ -242,6 +244,11 @@ struct netobs_opts {
 	/** Features to treat as absent, so that the path for older kernels is
 	 *  taken: bits are 1 << enum netobs_feature_id (probe.h). */
 	uint64_t disable_features;
+
+	/** With NETOBS_NAT: a mapping begins or has ended (mapping.h). Those that are older than
+	 *  the context begin when the kernel's list has them; those in use when it stops do not
+	 *  end. @p mapping is valid during the call only. */
+	void (*on_mapping)(const struct netobs_mapping *mapping, void *user);
 };
 
 /**

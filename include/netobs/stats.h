@@ -156,6 +156,16 @@ struct netobs_engine_stats {
 	uint64_t translations_lost; /**< reports of programs that the process was late for */
 	/** ends of records without an address, because several translations were possible */
 	uint64_t translations_ambiguous;
+	/** mappings (mapping.h) that are in use, as far as is known: of the translations, those
+	 *  whose addresses or ports differ */
+	uint64_t mappings;
+	uint64_t mappings_begun; /**< since the start, with those that were there before */
+	uint64_t mappings_ended;     /**< of these */
+	uint64_t mappings_forgotten; /**< likewise: they may go on */
+	/** lists of the kernel's table that were begun again, because it had changed meanwhile or
+	 *  a part was lost, five times at most */
+	uint64_t mapping_lists_again;
+	uint64_t mapping_lists_incomplete; /**< that were not complete then */
 };
 
 /**

@@ -158,7 +158,8 @@ class Struct:
 class Record(Struct):
     """A record that the program keeps: struct netobs_flow, netobs_alert ..."""
 
-    STRUCTS = ("netobs_flow", "netobs_stats_record", "netobs_session", "netobs_alert")
+    STRUCTS = ("netobs_flow", "netobs_stats_record", "netobs_session", "netobs_alert",
+               "netobs_mapping")
 
     def __init__(self, pointer):
         kind = ffi.cast("struct netobs_record *", pointer).type

@@ -10,6 +10,7 @@
 
 #include <netobs/alert.h>
 #include <netobs/connection.h>
+#include <netobs/mapping.h>
 #include <netobs/session.h>
 #include <netobs/stats.h>
 
@@ -21,6 +22,7 @@
 enum record_field_type {
 	RECORD_number,
 	RECORD_count,
+	RECORD_hash,
 	RECORD_ns,
 	RECORD_ms,
 	RECORD_lasted,

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { IPFIX_FIELDS_MAX = 96, IPFIX_TEMPLATES_MAX = 32 };
+enum { IPFIX_FIELDS_MAX = 96, IPFIX_TEMPLATES_MAX = 64 };
 
 struct ipfix_field {
 	uint32_t pen;

@@ -94,6 +94,7 @@ void netobs_free(struct netobs *ctx)
 	containers_done(&ctx->containers);
 	host_done(&ctx->host);
 	context_close_alerts(ctx);
+	context_close_mappings(ctx);
 	pipeline_done(&ctx->pipeline);
 	pinned_close(&ctx->pinned);
 	life_close(&ctx->life);
@@ -215,6 +216,7 @@ static int start_context(void *owner)
 				    &ctx->host, &ctx->life.log);
 	err = err ?: context_adopt_slots(ctx);
 	err = err ?: context_open_alerts(ctx);
+	err = err ?: context_open_mappings(ctx);
 	if (err)
 		return err;
 	/*
@@ -236,6 +238,7 @@ static int start_context(void *owner)
 	}
 	store_pause(&ctx->pipeline.store, false);
 	context_list_pinned(ctx);
+	context_start_mappings(ctx);
 	ctx->life.state = LIFE_RUNNING;
 	sink_source_resume(&ctx->source);
 	ctx->due_ns = clock_boot_ns() + interval_ns(ctx);

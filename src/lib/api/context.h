@@ -8,6 +8,7 @@
 #include "engine/alerts.h"
 #include "filter/filter.h"
 #include "who/containers.h"
+#include "flows/mapping_questions.h"
 #include "flows/pipeline.h"
 #include "sink/source.h"
 #include "attach/observation.h"
@@ -27,6 +28,9 @@ struct netobs {
 	struct observation observation;
 	struct pipeline pipeline;
 	struct containers containers; /* zeroes, unless they are wanted */
+	struct mappings mappings; /* zeroes until the context starts, and without NETOBS_NAT */
+	struct mapping_questions questions; /* about these */
+	int questions_timer;
 	struct alerts alerts; /* zeroes until the context starts, and without any */
 	struct alert_set *alert_set; /* NULL: there are no rules */
 	/* Those before, of which alerts may come yet; NULL: there were none. */
@@ -128,6 +132,16 @@ int context_open_alerts(struct netobs *ctx);
 void context_read_alerts(struct netobs *ctx);
 
 void context_close_alerts(struct netobs *ctx);
+
+/* ---- Mappings (context_mappings.c) --------------------------------------------------------- */
+
+/* After the pipeline. @return 0, or -errno */
+int context_open_mappings(struct netobs *ctx);
+
+/* Namespaces are known: begin to ask the kernel. */
+void context_start_mappings(struct netobs *ctx);
+
+void context_close_mappings(struct netobs *ctx);
 
 /* ---- What outlives the process (netobs_opts.persist) ------------------------------- */
 

@@ -107,6 +107,7 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 		{ "on_commit", from->on_commit != to->on_commit },
 		{ "on_log", from->on_log != to->on_log },
 		{ "on_alert", from->on_alert != to->on_alert },
+		{ "on_mapping", from->on_mapping != to->on_mapping },
 		{ "user", from->user != to->user },
 		{ "persist", persist != to->persist &&
 				     (!persist || !to->persist ||

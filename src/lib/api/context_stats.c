@@ -30,6 +30,18 @@ static void set_translations(const struct translations *translations,
 	stats->translations_ambiguous = translations->ambiguous;
 }
 
+static void set_mappings(const struct mappings *mappings,
+			 const struct mapping_questions *questions,
+			 struct netobs_engine_stats *stats)
+{
+	stats->mappings = mappings->active;
+	stats->mappings_begun = mappings->n_begun;
+	stats->mappings_ended = mappings->n_ended;
+	stats->mappings_forgotten = mappings->n_forgotten;
+	stats->mapping_lists_again = questions->n_again;
+	stats->mapping_lists_incomplete = questions->n_incomplete;
+}
+
 int netobs_engine_stats_get(const struct netobs *ctx,
 			    struct netobs_engine_stats *ret_stats)
 {
@@ -46,6 +58,7 @@ int netobs_engine_stats_get(const struct netobs *ctx,
 	stats.program_runs = runs.runs;
 	stats.program_ns = runs.ns;
 	set_translations(&ctx->pipeline.translations, &stats);
+	set_mappings(&ctx->mappings, &ctx->questions, &stats);
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }
 

@@ -124,6 +124,13 @@ static inline char *put_octet(char *to, uint8_t octet)
 	return to + 3;
 }
 
+char *text_hash(char *to, uint64_t hash)
+{
+	for (int shift = 60; shift >= 0; shift -= 4)
+		*to++ = "0123456789abcdef"[hash >> shift & 0xf];
+	return to;
+}
+
 char *text_mac(char *to, const uint8_t mac[6])
 {
 	for (int i = 0; i < 6; i++)

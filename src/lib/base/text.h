@@ -13,6 +13,7 @@ enum {
 	TEXT_SPARE = 8,
 	TEXT_U64_MAX = 20,
 	TEXT_MAC_MAX = 17,
+	TEXT_HASH_MAX = 16,
 };
 
 /* Of 10 and more. */
@@ -25,6 +26,9 @@ static inline char *text_u64(char *to, uint64_t value)
 	*to = (char)('0' + value);
 	return to + 1;
 }
+
+/* "00c0ffee00000001" */
+char *text_hash(char *to, uint64_t hash);
 
 /* "02:00:00:00:00:01" */
 char *text_mac(char *to, const uint8_t mac[6]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "translation_search.h"
 
+#include "base/conversation.h"
 #include "bpf/parse/headers.h"
 #include "flow_table.h"
 #include "host/host.h"
@@ -20,13 +21,13 @@ enum {
 /* The best that rate_face() gives. */
 enum { IS_POSSIBLE = 1, IS_MEANWHILE = 1, IS_HERE = 2, BEST = 4 };
 
-struct search search_for(const struct host *host,
-			 const struct translation_table *table,
-			 const struct flow_entry *entry)
+struct face_search search_for(const struct host *host,
+			      const struct translation_table *table,
+			      const struct flow_entry *entry)
 {
 	const struct flow_key *key = &entry->key;
 
-	return (struct search){
+	return (struct face_search){
 		.host = host,
 		.table = table,
 		.entry = entry,
@@ -65,7 +66,7 @@ static bool is_above(const struct host *host, const struct flow_key *key,
 }
 
 /* Whether packets of the entry may have this face, and how surely. */
-static int rate_interface(const struct search *search,
+static int rate_interface(const struct face_search *search,
 			  const struct translation *translation, uint32_t face)
 {
 	const struct flow_key *key = &search->entry->key;
@@ -87,14 +88,15 @@ static bool is_joined(const struct host *host, uint16_t a, uint16_t b)
 }
 
 /* From other namespaces, packets may have come by any way. */
-static int rate_place(const struct search *search,
+static int rate_place(const struct face_search *search,
 		      const struct translation *translation, uint32_t face)
 {
 	const bool is_here = translation->netns == search->netns;
 
 	if (!search->is_elsewhere)
 		return is_here ? rate_interface(search, translation, face) : 0;
-	return !is_here && translation_changes(translation) &&
+	return !is_here && translation->is_seen &&
+			       translation_changes(translation) &&
 			       is_joined(search->host, translation->netns,
 					 search->netns) ?
 		       IS_POSSIBLE + IS_HERE :
@@ -103,7 +105,7 @@ static int rate_place(const struct search *search,
 
 /* ---- Times -------------------------------------------------------------------------- */
 
-static bool is_meanwhile(const struct search *search,
+static bool is_meanwhile(const struct face_search *search,
 			 const struct translation *translation)
 {
 	const struct flow_tally *tally = &search->entry->tally;
@@ -114,7 +116,7 @@ static bool is_meanwhile(const struct search *search,
 }
 
 /* How likely it is that packets had this face: more is better; 0: they had not. */
-static int rate_face(const struct search *search,
+static int rate_face(const struct face_search *search,
 		     const struct translation *translation, uint32_t face)
 {
 	const struct flow_tally *tally = &search->entry->tally;
@@ -151,7 +153,7 @@ static bool came_in(const struct translation *translation, uint32_t face)
 	return translation->ifindex[face ^ 1];
 }
 
-struct search_result search_face(const struct search *search)
+struct search_result search_face(const struct face_search *search)
 {
 	const struct face_key key = { .tuple = search->tuple,
 				      .proto = search->entry->key.proto,
@@ -186,7 +188,7 @@ struct search_result search_face(const struct search *search)
 /* ---- One after another --------------------------------------------------------------- */
 
 /* Go back from @node, a face after translation, to where packets had the face before. */
-static void go_back(struct search *search, uint32_t node)
+static void go_back(struct face_search *search, uint32_t node)
 {
 	const struct translation *translation =
 		translation_of(search->table, node);
@@ -198,7 +200,7 @@ static void go_back(struct search *search, uint32_t node)
 }
 
 /* Through the translation of the entry's own namespace, which may leave the tuple as it was. */
-static bool leave_namespace(struct search *search, struct origin *origin)
+static bool leave_namespace(struct face_search *search, struct origin *origin)
 {
 	const struct search_result result = search_face(search);
 	const struct translation *translation;
@@ -224,7 +226,7 @@ struct origin search_origin(const struct host *host,
 			    const struct translation_table *table,
 			    const struct flow_entry *entry)
 {
-	struct search search = search_for(host, table, entry);
+	struct face_search search = search_for(host, table, entry);
 	struct origin origin = { .tuple = search.tuple };
 
 	if (search.side == AFTER && !leave_namespace(&search, &origin))
@@ -253,7 +255,7 @@ struct tuple search_conversation(const struct host *host,
 				 const struct translation_table *table,
 				 const struct flow_entry *entry, uint32_t node)
 {
-	struct search search = search_for(host, table, entry);
+	struct face_search search = search_for(host, table, entry);
 
 	for (uint32_t hops = 0; node && hops < HOPS; hops++) {
 		struct search_result earlier;
@@ -264,4 +266,14 @@ struct tuple search_conversation(const struct host *host,
 		node = earlier.is_ambiguous ? 0 : earlier.node;
 	}
 	return search.tuple;
+}
+
+uint64_t tuple_conversation(const struct tuple *tuple, uint8_t proto)
+{
+	return conversation_id(
+		&(struct conversation){ .src = tuple->src.bytes,
+					.dst = tuple->dst.bytes,
+					.src_port = tuple->src_port,
+					.dst_port = tuple->dst_port,
+					.proto = proto });
 }

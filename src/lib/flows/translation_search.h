@@ -11,7 +11,7 @@
 struct host;
 
 /* What is searched for an entry: a face with that tuple. */
-struct search {
+struct face_search {
 	const struct host *host; /* NULL: it is not known */
 	const struct translation_table *table;
 	const struct flow_entry *entry;
@@ -27,11 +27,11 @@ struct search_result {
 };
 
 /* Of the entry's own tuple, at its own place. */
-struct search search_for(const struct host *host,
-			 const struct translation_table *table,
-			 const struct flow_entry *entry);
+struct face_search search_for(const struct host *host,
+			      const struct translation_table *table,
+			      const struct flow_entry *entry);
 
-struct search_result search_face(const struct search *search);
+struct search_result search_face(const struct face_search *search);
 
 /* The flow's tuple where its packets came in, before the first translation that is known. */
 struct origin {
@@ -50,5 +50,7 @@ struct origin search_origin(const struct host *host,
 struct tuple search_conversation(const struct host *host,
 				 const struct translation_table *table,
 				 const struct flow_entry *entry, uint32_t node);
+
+uint64_t tuple_conversation(const struct tuple *tuple, uint8_t proto);
 
 #endif

@@ -15,6 +15,7 @@
 enum {
 	HEADS = 1 << 19,
 	SWEEP = 2, /* translations that are looked at with each new one */
+	RESTED_DRAINS = 3,
 };
 
 _Static_assert(sizeof(struct face_key) ==
@@ -172,12 +173,6 @@ static struct translation *find_known(const struct translation_table *table,
 	return NULL;
 }
 
-static uint32_t node_of(const struct translation_table *table,
-			const struct translation *translation, uint32_t face)
-{
-	return 1 + (uint32_t)(translation - table->list) * FACES + face;
-}
-
 static uint32_t *previous_of(const struct translation_table *table, uint32_t node)
 {
 	return &translation_of(table, node)->previous[face_of(node)];
@@ -192,7 +187,7 @@ static void link_faces(struct translation_table *table,
 
 		translation->next[face] = *head;
 		translation->previous[face] = 0;
-		*head = node_of(table, translation, face);
+		*head = translation_node(table, translation, face);
 		if (translation->next[face])
 			*previous_of(table, translation->next[face]) = *head;
 	}
@@ -220,14 +215,27 @@ static void unlink_faces(const struct translation_table *table,
 		unlink_face(table, translation, face);
 }
 
-static void remove_translation(struct translation_table *table,
-			       struct translation *translation)
+void translation_table_remove(struct translation_table *table,
+			      struct translation *translation)
 {
+	if (table->watch)
+		table->watch->removed(table->watch->ctx, translation);
 	unlink_faces(table, translation);
 	translation->serial++;
 	translation->next[0] = table->first_free;
 	table->first_free = 1 + (uint32_t)(translation - table->list);
 	table->known--;
+}
+
+static bool may_be_removed(const struct translation_table *table,
+			   const struct translation *translation,
+			   int64_t least_ns)
+{
+	const struct translation_watch *watch = table->watch;
+
+	return translation_is_there(translation) &&
+	       translation_last(table, translation) < least_ns &&
+	       (!watch || watch->is_over(watch->ctx, translation, least_ns));
 }
 
 /* Remove some of those that have ended: as many as come, if there are. */
@@ -238,9 +246,8 @@ static void sweep_translations(struct translation_table *table, int64_t now_ns)
 	for (int i = 0; i < SWEEP && table->n; i++) {
 		struct translation *translation = &table->list[table->hand];
 
-		if (!(translation->serial & 1) &&
-		    translation_last(table, translation) < least)
-			remove_translation(table, translation);
+		if (may_be_removed(table, translation, least))
+			translation_table_remove(table, translation);
 		table->hand = (table->hand + 1) % table->n;
 	}
 }
@@ -313,25 +320,74 @@ static void set_interfaces(struct translation *translation,
 static bool has_rested(const struct translation_table *table,
 		       const struct translation *known, int64_t now_ns)
 {
-	return table->drains - known->drains >= 3 ||
+	return table->drains - known->drains >= RESTED_DRAINS ||
 	       now_ns - translation_last(table, known) > TRANSLATION_GRACE_NS;
+}
+
+struct translation translation_of_event(const struct nat_event *event)
+{
+	const struct nat_tuple *original = &event->tuples[NAT_ORIGINAL];
+
+	return (struct translation){
+		.first_ns = (int64_t)event->time_ns,
+		.last_ns = (int64_t)event->time_ns,
+		.before = { read_tuple(original),
+			    read_tuple(&event->tuples[NAT_REPLY]) },
+		.netns = event->netns,
+		.zone = event->zone,
+		.proto = original->proto,
+		.src_port = original->src_port,
+		.dst_port = original->dst_port,
+	};
+}
+
+struct translation *translation_table_find(const struct translation_table *table,
+					   const struct nat_event *event)
+{
+	const struct translation wanted = translation_of_event(event);
+
+	return find_known(table, &wanted);
+}
+
+/* As one that has rested. */
+struct translation *translation_table_list(struct translation_table *table,
+					   const struct nat_event *event)
+{
+	const struct translation wanted = translation_of_event(event);
+	struct translation *translation = find_known(table, &wanted);
+
+	if (translation)
+		return translation;
+	translation = add_translation(table, &wanted);
+	if (translation)
+		translation->drains = table->drains - RESTED_DRAINS;
+	return translation;
+}
+
+static void report_begin(const struct translation_table *table,
+			 struct translation *translation, bool is_new,
+			 int64_t now_ns)
+{
+	const bool is_again = translation->ended_ns &&
+			      now_ns > translation->ended_ns;
+
+	if (!is_new && !is_again)
+		return;
+	translation->born_ns = now_ns;
+	translation->ended_ns = 0;
+	translation->look_s = 0;
+	if (table->watch)
+		table->watch->begun(table->watch->ctx, translation);
 }
 
 void translation_table_note(struct translation_table *table,
 			    const struct nat_event *event)
 {
-	const int64_t now_ns = (int64_t)event->time_ns;
-	struct translation *known, wanted = {
-		.first_ns = now_ns,
-		.last_ns = now_ns,
-		.before = { read_tuple(&event->tuples[NAT_ORIGINAL]),
-			    read_tuple(&event->tuples[NAT_REPLY]) },
-		.netns = event->netns,
-		.zone = event->zone,
-		.proto = event->tuples[NAT_ORIGINAL].proto,
-	};
+	const struct translation wanted = translation_of_event(event);
+	const int64_t now_ns = wanted.last_ns;
+	struct translation *known = find_known(table, &wanted);
+	const bool is_new = !known;
 
-	known = find_known(table, &wanted);
 	if (known && has_rested(table, known, now_ns))
 		known->first_ns = now_ns;
 	if (known) {
@@ -344,9 +400,13 @@ void translation_table_note(struct translation_table *table,
 	if (!known)
 		return;
 	known->drains = table->drains;
+	known->is_seen = true;
+	known->src_port = wanted.src_port;
+	known->dst_port = wanted.dst_port;
 	if (now_ns > known->last_ns)
 		known->last_ns = now_ns;
 	set_interfaces(known, event);
+	report_begin(table, known, is_new, now_ns);
 }
 
 int translation_table_init(struct translation_table *table)

@@ -64,6 +64,27 @@ struct translation {
 	uint16_t netns;
 	uint16_t zone;
 	uint8_t proto;
+	bool is_seen; /* a packet of it was reported */
+	uint8_t reserved[2];
+
+	/* Of mappings.h: the life of the kernel's entry. */
+	int64_t born_ns;  /* 0: it is older than what is known of it */
+	int64_t ended_ns; /* 0: it has not */
+	uint32_t look_s;  /* when it is looked at next */
+	uint16_t src_port; /* of the original direction, as in the kernel's tuple */
+	uint16_t dst_port;
+};
+
+/* Who is told that translations come and go; each is valid during the call. */
+struct translation_watch {
+	/* It has been added; or it had ended, and is in use again. */
+	void (*begun)(void *ctx, struct translation *translation);
+	/* It is about to be removed. */
+	void (*removed)(void *ctx, const struct translation *translation);
+	/* Whether it may be removed: it had its last packet before @least_ns. */
+	bool (*is_over)(void *ctx, const struct translation *translation,
+			int64_t least_ns);
+	void *ctx;
 };
 
 /* What chooses the place of a face, in any namespace. */
@@ -84,6 +105,7 @@ struct translation_table {
 	uint32_t secret[12];
 	uint32_t drains; /* that there have been */
 	uint64_t known, refused;
+	const struct translation_watch *watch; /* or NULL */
 };
 
 /** @return 0; -ENOMEM */
@@ -94,6 +116,28 @@ void translation_table_done(struct translation_table *table);
 /* Note what a program has reported. */
 void translation_table_note(struct translation_table *table,
 			    const struct nat_event *event);
+
+/*
+ * Note an entry that a list of the kernel's has. No packet of it has been seen: flows do not use it
+ * before one is reported. @return what it is in the table; NULL: there is no room
+ */
+struct translation *translation_table_list(struct translation_table *table,
+					   const struct nat_event *event);
+
+/* @return what the table has of that entry; NULL: nothing */
+struct translation *translation_table_find(const struct translation_table *table,
+					   const struct nat_event *event);
+
+void translation_table_remove(struct translation_table *table,
+			      struct translation *translation);
+
+/* What an event says, as the table has it. */
+struct translation translation_of_event(const struct nat_event *event);
+
+static inline bool translation_is_there(const struct translation *translation)
+{
+	return !(translation->serial & 1);
+}
 
 /* A face of a translation is a node: 1 + index * FACES + face. 0: there is none. */
 uint32_t translation_table_first(const struct translation_table *table,
@@ -106,6 +150,13 @@ static inline struct translation *
 translation_of(const struct translation_table *table, uint32_t node)
 {
 	return &table->list[(node - 1) / FACES];
+}
+
+static inline uint32_t translation_node(const struct translation_table *table,
+					const struct translation *translation,
+					uint32_t face)
+{
+	return 1 + (uint32_t)(translation - table->list) * FACES + face;
 }
 
 static inline uint32_t face_of(uint32_t node)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "translations.h"
 
-#include "base/conversation.h"
 #include "base/util.h"
 #include "host/host.h"
 #include "translation_search.h"
@@ -121,16 +120,6 @@ static void join_conversation(struct ends *ends, uint64_t conversation)
 	ends->conversation = conversation ?: ends->conversation;
 }
 
-static uint64_t conversation_of(const struct tuple *tuple, uint8_t proto)
-{
-	return conversation_id(
-		&(struct conversation){ .src = tuple->src.bytes,
-					.dst = tuple->dst.bytes,
-					.src_port = tuple->src_port,
-					.dst_port = tuple->dst_port,
-					.proto = proto });
-}
-
 static void note_conversation(const struct translations *translations,
 			      struct ends *ends, const struct flow_entry *entry,
 			      uint32_t node)
@@ -138,7 +127,7 @@ static void note_conversation(const struct translations *translations,
 	const struct tuple tuple = search_conversation(
 		translations->host, &translations->table, entry, node);
 
-	join_conversation(ends, conversation_of(&tuple, entry->key.proto));
+	join_conversation(ends, tuple_conversation(&tuple, entry->key.proto));
 }
 
 /* The translation at the entry's own interface: of packets that come in or leave there. */
@@ -146,7 +135,8 @@ static void note_here(const struct translations *translations, struct ends *ends
 		      const struct flow_entry *entry, const struct origin *origin)
 {
 	const struct translation_table *table = &translations->table;
-	const struct search search = search_for(translations->host, table, entry);
+	const struct face_search search =
+		search_for(translations->host, table, entry);
 	const struct search_result here = search_face(&search);
 	struct translation *translation;
 	struct end end;
@@ -306,7 +296,7 @@ static void fill_translation(void *data, struct netobs_flow *record, void *ctx)
 	record->has |= NETOBS_HAS_CONVERSATION;
 	record->conversation_id = ends->conversation && !ends->has_several ?
 					  ends->conversation :
-					  conversation_of(&own, record->proto);
+					  tuple_conversation(&own, record->proto);
 	fill_tuples(translations, ends, record);
 	*ends = (struct ends){ 0 };
 }

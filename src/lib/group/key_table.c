@@ -2,7 +2,6 @@
 #include "keys.h"
 
 #include <arpa/inet.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "base/json.h"
 #include "base/human_names.h"
 #include "base/safe_text.h"
+#include "base/text.h"
 #include "catalogue/direction.h"
 
 /* Ports are in network byte order, so that values sort as numbers do. */
@@ -230,9 +230,9 @@ static void json_conversation(const void *value, struct json *json)
 {
 	const struct conversation_note *note = value;
 	const struct tuple_value *tuple = &note->tuple;
-	char id[24];
+	char id[TEXT_HASH_MAX + 1];
 
-	snprintf(id, sizeof(id), "%016" PRIx64, note->id);
+	*text_hash(id, note->id) = '\0';
 	json_key(json, "ConversationId");
 	json_string(json, id);
 	json_key(json, "ClientAddr");

@@ -61,8 +61,7 @@ static char *put_mac(char *to, const uint8_t mac[6])
 static char *put_hash(char *to, uint64_t hash)
 {
 	*to++ = '"';
-	for (int shift = 60; shift >= 0; shift -= 4)
-		*to++ = "0123456789abcdef"[hash >> shift & 0xf];
+	to = text_hash(to, hash);
 	*to++ = '"';
 	return to;
 }

@@ -106,6 +106,16 @@ static void add_number(struct json *json, const struct json_field *field,
 	json_key_u64(json, field->key, record_number(&field->field, it));
 }
 
+static void add_hash(struct json *json, const struct json_field *field,
+		     const void *it)
+{
+	char text[TEXT_HASH_MAX + 1];
+
+	*text_hash(text, record_number(&field->field, it)) = '\0';
+	json_key(json, field->key);
+	json_string(json, text);
+}
+
 static void add_ns(struct json *json, const struct json_field *field,
 		   const void *it)
 {
@@ -311,6 +321,7 @@ typedef void add_fn(struct json *json, const struct json_field *field,
 static add_fn *const adds[RECORD_LAST_PLAIN + 1] = {
 	[RECORD_number] = add_number,
 	[RECORD_count] = add_number,
+	[RECORD_hash] = add_hash,
 	[RECORD_ns] = add_ns,
 	[RECORD_ms] = add_ms,
 	[RECORD_lasted] = add_lasted,

@@ -37,6 +37,7 @@ struct row {
 	}
 #define SESSION(...) ROW(netobs_session, __VA_ARGS__)
 #define ALERT(...) ROW(netobs_alert, __VA_ARGS__)
+#define MAPPING(...) ROW(netobs_mapping, __VA_ARGS__)
 
 enum {
 	START = NETOBS_SESSION_HAS_START,
@@ -45,6 +46,11 @@ enum {
 	PROCESS = NETOBS_SESSION_HAS_PROCESS,
 	BASELINE = NETOBS_ALERT_HAS_BASELINE,
 	ALERT_PROCESS = NETOBS_ALERT_HAS_PROCESS,
+	PORTS = NETOBS_MAPPING_HAS_PORTS,
+	ZONE = NETOBS_MAPPING_HAS_ZONE,
+	BEGAN = NETOBS_MAPPING_HAS_START,
+	LAST = NETOBS_MAPPING_HAS_LAST,
+	END = NETOBS_MAPPING_HAS_END,
 };
 
 static const struct row session_rows[] = {
@@ -119,6 +125,33 @@ static const struct row alert_rows[] = {
 	ALERT(pid, NUMBER, ALERT_PROCESS, pid),
 };
 
+static const struct row mapping_rows[] = {
+	MAPPING(time_ms, MS, 0, record.time_ns),
+	MAPPING(event, NUMBER, 0, event),
+	MAPPING(nat_event, NUMBER, 0, nat_event),
+	MAPPING(state, NUMBER, 0, state),
+	MAPPING(etype, NUMBER, 0, ethertype),
+	MAPPING(proto, NUMBER, 0, protocol),
+	MAPPING(translated, NUMBER, 0, translated),
+	MAPPING(src_addr, ADDRESS, 0, src),
+	MAPPING(dst_addr, ADDRESS, 0, dst),
+	MAPPING(src_port, NUMBER, PORTS, src_port),
+	MAPPING(dst_port, NUMBER, PORTS, dst_port),
+	MAPPING(xlat_src_addr, ADDRESS, 0, post_src),
+	MAPPING(xlat_dst_addr, ADDRESS, 0, post_dst),
+	MAPPING(xlat_src_port, NUMBER, PORTS, post_src_port),
+	MAPPING(xlat_dst_port, NUMBER, PORTS, post_dst_port),
+	MAPPING(zone_id, NUMBER, ZONE, zone),
+	MAPPING(netns_inode, NUMBER, 0, netns_inode),
+	MAPPING(in_if_index, NUMBER, 0, in_ifindex),
+	MAPPING(in_interface, TEXT, 0, in_interface),
+	MAPPING(out_if_index, NUMBER, 0, out_ifindex),
+	MAPPING(out_interface, TEXT, 0, out_interface),
+	MAPPING(time_flow_start_ms, MS, BEGAN, start_ns),
+	MAPPING(time_flow_end_ms, MS, LAST, last_ns),
+	MAPPING(ended_ms, MS, END, end_ns),
+};
+
 /* ---- Random records ---------------------------------------------------------------- */
 
 static int seed_once(void **state)
@@ -176,7 +209,7 @@ static void make_record(struct netobs_record *record, const struct row *rows,
 {
 	for (size_t i = 0; i < n; i++)
 		make_member((uint8_t *)record, &rows[i]);
-	record->has = (uint32_t)rand() & 15;
+	record->has = (uint32_t)rand() & 31;
 	record->type = type;
 }
 
@@ -342,6 +375,28 @@ static void random_alerts_are_read_as_they_are(void **state)
 	}
 }
 
+static void random_mappings_are_read_as_they_are(void **state)
+{
+	const size_t n = ARRAY_SIZE(mapping_rows);
+
+	(void)state;
+	assert_int_equal(netobs__mapping__descriptor.n_fields, n + 1); /* agent_ip */
+	for (int i = 0; i < ROUNDS; i++) {
+		struct netobs_mapping mapping = { 0 };
+		Netobs__Record *record;
+
+		make_record(&mapping.record, mapping_rows, n,
+			    NETOBS_RECORD_MAPPING);
+		record = through(&mapping.record);
+		assert_int_equal(record->record_case,
+				 NETOBS__RECORD__RECORD_MAPPING);
+		check_rows(&record->mapping->base, mapping_rows, n,
+			   &mapping.record);
+		check_address(record->mapping->agent_ip, options.agent_ip);
+		netobs__record__free_unpacked(record, NULL);
+	}
+}
+
 /* ---- Ends of what there can be ----------------------------------------------------- */
 
 /* Where each byte of all texts has to be replaced, too. */
@@ -412,6 +467,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_sessions_are_read_as_they_are),
 		cmocka_unit_test(random_alerts_are_read_as_they_are),
+		cmocka_unit_test(random_mappings_are_read_as_they_are),
 		cmocka_unit_test(largest_records_fit),
 		cmocka_unit_test(entries_are_records_in_their_order),
 		cmocka_unit_test(an_unknown_agent_is_left_out),

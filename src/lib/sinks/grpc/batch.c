@@ -38,6 +38,7 @@ static bool find_subject(const struct netobs_record *record,
 {
 	const struct netobs_session *session = (const void *)record;
 	const struct netobs_alert *alert = (const void *)record;
+	const struct netobs_mapping *mapping = (const void *)record;
 	const struct netobs_flow *flow = (const void *)record;
 
 	switch (record->type) {
@@ -66,6 +67,16 @@ static bool find_subject(const struct netobs_record *record,
 			.proto = alert->protocol,
 			.is_v4 = is_v4_mapped(alert->server),
 			.has_ports = true,
+		};
+		return true;
+	case NETOBS_RECORD_MAPPING:
+		*ret_subject = (struct subject){
+			.from = { mapping->src, mapping->src_port },
+			.to = { mapping->dst, mapping->dst_port },
+			.proto = mapping->protocol,
+			.is_v4 = is_v4_mapped(mapping->src),
+			.has_ports = mapping->record.has &
+				     NETOBS_MAPPING_HAS_PORTS,
 		};
 		return true;
 	default:

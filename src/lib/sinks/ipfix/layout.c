@@ -280,7 +280,7 @@ static const struct {
 
 enum {
 	FIRST_ID = 256,
-	IDS_PER_LAYOUT = 32,
+	IDS_PER_LAYOUT = 64,
 	LAYOUTS = 65536 / IDS_PER_LAYOUT - 8
 };
 

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "mapping_questions.h"
+
+#include "base/shared_fd.h"
+#include "base/util.h"
+#include "host/host.h"
+
+#include <string.h>
+
+enum {
+	ASKED_MAX = 256, /* entries, each MAPPING_QUESTIONS_MS */
+	TRIES = 5,	 /* of a list */
+	RETRY_S = 2,	 /* after a question without an answer */
+};
+
+static int64_t find_now(const struct mapping_questions *questions)
+{
+	return clock_to_stamp(questions->mappings->clock, clock_boot_ns());
+}
+
+static int open_conntrack(const struct mapping_questions *questions,
+			  uint16_t netns)
+{
+	const struct host *host = questions->mappings->host;
+
+	return conntrack_open_in(shared_fd_get(host->netns[netns].ns));
+}
+
+/* Of what does not change by asking again soon. */
+static void note_refusal(struct mapping_questions *questions, int err)
+{
+	questions->mappings->cannot_ask = true;
+	if (questions->is_warned)
+		return;
+	questions->is_warned = true;
+	log_warning(questions->log,
+		    "translations: the kernel does not say which ones there are, so older ones are "
+		    "not known, and ends are guessed: ctnetlink: %s%s",
+		    strerror(-err),
+		    err == -EPERM ? ": it needs CAP_NET_ADMIN" : "");
+}
+
+/* ---- Lists ------------------------------------------------------------------------ */
+
+static void end_list(struct mapping_questions *questions)
+{
+	close_fd(&questions->list.fd);
+	questions->tries = 0;
+}
+
+/* Also again, on another socket: what the last one has not been read of is lost. */
+static void begin_list(struct mapping_questions *questions)
+{
+	int err;
+
+	close_fd(&questions->list.fd);
+	questions->tries++;
+	questions->list.fd = open_conntrack(questions, questions->list_netns);
+	err = questions->list.fd < 0 ? questions->list.fd :
+				       conntrack_list_begin(&questions->list);
+	if (!err)
+		return;
+	note_refusal(questions, err);
+	end_list(questions);
+}
+
+static void on_listed(void *ctx, const struct conntrack_entry *entry)
+{
+	const struct mapping_questions *questions = ctx;
+
+	mappings_list(questions->mappings, questions->list_netns, entry,
+		      find_now(questions));
+}
+
+static void retry_list(struct mapping_questions *questions)
+{
+	if (questions->tries < TRIES) {
+		questions->n_again++;
+		begin_list(questions);
+		return;
+	}
+	questions->n_incomplete++;
+	log_warning(questions->log,
+		    "translations: no list of those that were there before is complete: the "
+		    "kernel's table changes too fast");
+	end_list(questions);
+}
+
+void mapping_questions_read(struct mapping_questions *questions)
+{
+	int ret;
+
+	if (questions->list.fd < 0)
+		return;
+	ret = conntrack_list_read(&questions->list, false, on_listed, questions);
+	if (!ret)
+		return;
+	if (ret == -EAGAIN) {
+		retry_list(questions);
+		return;
+	}
+	if (ret < 0)
+		note_refusal(questions, ret);
+	else
+		questions->mappings->cannot_ask = false;
+	end_list(questions);
+}
+
+static bool is_followed(const struct netns *netns)
+{
+	return netns->rtnl_fd >= 0 && !netns->is_retired;
+}
+
+/* @return the inode that the namespace was listed with; NULL: no memory */
+static uint32_t *listed_of(struct mapping_questions *questions, uint32_t netns)
+{
+	uint32_t *grown;
+
+	if (netns < questions->n_listed)
+		return &questions->listed[netns];
+	grown = reallocarray(questions->listed, netns + 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	memset(&grown[questions->n_listed], 0,
+	       (netns + 1 - questions->n_listed) * sizeof(*grown));
+	questions->listed = grown;
+	questions->n_listed = netns + 1;
+	return &grown[netns];
+}
+
+/* One after the other. */
+static void begin_next_list(struct mapping_questions *questions)
+{
+	const struct host *host = questions->mappings->host;
+
+	for (uint32_t i = 0; i < host->n_netns; i++) {
+		const struct netns *netns = &host->netns[i];
+		uint32_t *listed = listed_of(questions, i);
+
+		if (!listed)
+			return;
+		if (!is_followed(netns)) {
+			*listed = 0;
+		} else if (*listed != netns->inode && questions->list.fd < 0) {
+			*listed = netns->inode;
+			questions->list_netns = (uint16_t)i;
+			begin_list(questions);
+		}
+	}
+}
+
+/* ---- Single entries --------------------------------------------------------------- */
+
+/* Up to CONNTRACK_ASK_MAX of one namespace. */
+struct batch {
+	const struct mapping_questions *questions;
+	struct translation *asked[CONNTRACK_ASK_MAX];
+	bool is_there[CONNTRACK_ASK_MAX];
+	uint32_t n;
+	int64_t now_ns;
+};
+
+/* An entry with the same original direction may be a later one, translated in another way. */
+static void on_answer(void *ctx, uint32_t i, const struct conntrack_entry *entry)
+{
+	struct batch *batch = ctx;
+	struct translation *asked = batch->asked[i];
+
+	if (!entry || mappings_find_entry(batch->questions->mappings,
+					  asked->netns, entry) != asked)
+		return;
+	batch->is_there[i] = true;
+	mappings_go_on(asked, batch->now_ns, entry->timeout_s);
+}
+
+static int ask_batch(struct batch *batch, int fd)
+{
+	struct conntrack_entry wanted[CONNTRACK_ASK_MAX];
+	int err;
+
+	for (uint32_t i = 0; i < batch->n; i++)
+		wanted[i] = mapping_question(batch->asked[i]);
+	err = conntrack_ask(fd, wanted, batch->n, on_answer, batch);
+	for (uint32_t i = 0; i < batch->n; i++) {
+		if (batch->is_there[i])
+			continue;
+		if (err)
+			mappings_go_on(batch->asked[i], batch->now_ns, RETRY_S);
+		else
+			mappings_end(batch->questions->mappings,
+				     batch->asked[i], batch->now_ns);
+	}
+	return err;
+}
+
+/* Take those of the first one's namespace out of @due. */
+static void take_batch(struct batch *batch, struct translation **due,
+		       uint32_t *n_due)
+{
+	const uint16_t netns = due[0]->netns;
+	uint32_t n_left = 0;
+
+	for (uint32_t i = 0; i < *n_due; i++) {
+		if (batch->n < CONNTRACK_ASK_MAX && due[i]->netns == netns)
+			batch->asked[batch->n++] = due[i];
+		else
+			due[n_left++] = due[i];
+	}
+	*n_due = n_left;
+}
+
+/* @netns: of which @fd is; another one is opened if the batch is of another. */
+static int open_for(const struct mapping_questions *questions, uint16_t netns,
+		    uint16_t *at_netns, int fd)
+{
+	if (fd >= 0 && netns == *at_netns)
+		return fd;
+	close_fd(&fd);
+	*at_netns = netns;
+	return open_conntrack(questions, netns);
+}
+
+static void ask_entries(struct mapping_questions *questions)
+{
+	struct translation *due[ASKED_MAX];
+	const int64_t now_ns = find_now(questions);
+	uint32_t n = mappings_due(questions->mappings, now_ns, due, ASKED_MAX);
+	cleanup_fd int fd = -1;
+	uint16_t netns = 0;
+
+	while (n) {
+		struct batch batch = { .questions = questions, .now_ns = now_ns };
+		int err;
+
+		take_batch(&batch, due, &n);
+		fd = open_for(questions, batch.asked[0]->netns, &netns, fd);
+		err = ask_batch(&batch, fd);
+		if (!err)
+			questions->mappings->cannot_ask = false;
+		else if (err != -EAGAIN && err != -ENOBUFS)
+			note_refusal(questions, err);
+	}
+}
+
+/* ---- Life ------------------------------------------------------------------------- */
+
+void mapping_questions_init(struct mapping_questions *questions,
+			    struct mappings *mappings, const struct log *log)
+{
+	*questions = (struct mapping_questions){ .mappings = mappings,
+						 .log = log,
+						 .list = { .fd = -1 } };
+}
+
+void mapping_questions_done(struct mapping_questions *questions)
+{
+	if (!questions->mappings)
+		return;
+	close_fd(&questions->list.fd);
+	free(questions->listed);
+	*questions = (struct mapping_questions){ .list = { .fd = -1 } };
+}
+
+int mapping_questions_fd(const struct mapping_questions *questions)
+{
+	return questions->mappings ? questions->list.fd : -1;
+}
+
+void mapping_questions_ask(struct mapping_questions *questions)
+{
+	begin_next_list(questions);
+	ask_entries(questions);
+}

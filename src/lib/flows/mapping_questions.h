@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What mappings learn from the kernel, by ctnetlink: the entries that are older than the observation
+ * of their namespace, and whether an entry that no packet reports is still there. A bounded part of
+ * it at a time.
+ */
+#ifndef NETOBS_FLOWS_MAPPING_QUESTIONS_H
+#define NETOBS_FLOWS_MAPPING_QUESTIONS_H
+
+#include "base/log.h"
+#include "host/conntrack.h"
+#include "mappings.h"
+
+enum {
+	MAPPING_QUESTIONS_MS =
+		250 /* from one call of mapping_questions_ask() to the next */
+};
+
+struct mapping_questions {
+	struct mappings *mappings; /* NULL: there are none */
+	const struct log *log;
+	struct conntrack_list list; /* under way; its fd is -1: there is none */
+	uint16_t list_netns;
+	uint32_t tries; /* of that list */
+	uint32_t *listed; /* by namespace: the inode of that which was listed; 0: none was */
+	uint32_t n_listed;
+	bool is_warned;	       /* of what the kernel does not answer */
+	uint64_t n_again;      /* lists that were begun again */
+	uint64_t n_incomplete; /* lists that were not complete after all tries */
+};
+
+void mapping_questions_init(struct mapping_questions *questions,
+			    struct mappings *mappings, const struct log *log);
+
+void mapping_questions_done(struct mapping_questions *questions);
+
+/* @return what to wait for, for reading: of a list; -1: nothing */
+int mapping_questions_fd(const struct mapping_questions *questions);
+
+/* It is readable: read a part of the list. */
+void mapping_questions_read(struct mapping_questions *questions);
+
+/* Begin the list of a namespace, if one is due, and ask for some entries. */
+void mapping_questions_ask(struct mapping_questions *questions);
+
+#endif

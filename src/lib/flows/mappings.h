@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Mappings: the translations that have a life, with its begin and end. The table knows of packets;
+ * whether the kernel still has an entry without any is asked for (mapping_questions.h), of few
+ * entries at a time. include/netobs/mapping.h says what that means for the user.
+ */
+#ifndef NETOBS_FLOWS_MAPPINGS_H
+#define NETOBS_FLOWS_MAPPINGS_H
+
+#include "translation_table.h"
+
+#include <netobs/mapping.h>
+
+struct clock;
+struct conntrack_entry;
+struct host;
+
+typedef void mapping_fn(const struct netobs_mapping *mapping, void *user);
+
+struct mappings {
+	struct translation_table *table; /* NULL: there are none */
+	const struct clock *clock;
+	const struct host *host; /* or NULL */
+	bool knows_zones;
+	bool cannot_ask; /* the kernel: without a packet for a minute, they are forgotten */
+	mapping_fn *on_mapping; /* begins and ends; or NULL */
+	void *user;
+	struct translation_watch watch;
+	uint32_t hand;	  /* the next one to look at */
+	uint64_t active;  /* that have not ended */
+	uint64_t n_begun; /* since the start */
+	uint64_t n_ended;
+	uint64_t n_forgotten;
+};
+
+/* Follow what comes to @table, and goes. @mappings stays where it is. */
+void mappings_init(struct mappings *mappings, struct translation_table *table,
+		   const struct clock *clock, const struct host *host,
+		   bool knows_zones, mapping_fn *on_mapping, void *user);
+
+/* The kernel lists an entry of the namespace with that index. */
+void mappings_list(struct mappings *mappings, uint16_t netns,
+		   const struct conntrack_entry *entry, int64_t now_ns);
+
+/*
+ * Go through a part of the table: remove what ended a while ago, and find up to @max mappings of
+ * which it is time to ask the kernel.
+ *
+ * @return how many
+ */
+uint32_t mappings_due(struct mappings *mappings, int64_t now_ns,
+		      struct translation **ret_due, uint32_t max);
+
+/* The kernel has it, and without a packet for another @timeout_s. */
+void mappings_go_on(struct translation *translation, int64_t now_ns,
+		    uint32_t timeout_s);
+
+/* The kernel does not have it. */
+void mappings_end(struct mappings *mappings, struct translation *translation,
+		  int64_t now_ns);
+
+/* What to ask the kernel for. */
+struct conntrack_entry mapping_question(const struct translation *translation);
+
+/* @return what the table has of the kernel's entry; NULL: nothing */
+struct translation *mappings_find_entry(const struct mappings *mappings,
+					uint16_t netns,
+					const struct conntrack_entry *entry);
+
+/*
+ * Pass on the mapping at place @at of the table, or of the next place that has one, unless @at is
+ * beyond the last one.
+ *
+ * @return the place behind it; 0: there is none
+ */
+uint32_t mappings_next(const struct mappings *mappings, uint32_t at,
+		       int64_t now_ns, mapping_fn *take, void *user);
+
+/* @return how many mappings match, which are passed on, those in use first */
+uint32_t mappings_find(const struct mappings *mappings,
+		       const struct netobs_mapping_query *query, int64_t now_ns,
+		       mapping_fn *take, void *user);
+
+/*
+ * An entry of a list as a mapping, without a context. @return false: it is none, because nothing is
+ * translated
+ */
+bool mapping_of_entry(const struct conntrack_entry *entry, uint32_t netns_inode,
+		      int64_t wall_ns, struct netobs_mapping *ret_mapping);
+
+#endif

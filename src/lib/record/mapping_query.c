@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What mappings are asked for by: its text, and whether a mapping is that. */
+#include "base/sized.h"
+#include "base/util.h"
+
+#include <netobs/mapping.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { QUERY_MAX = 256 };
+
+static const struct {
+	const char *name;
+	uint8_t number;
+} protocols[] = {
+	{ "tcp", IPPROTO_TCP },	  { "udp", IPPROTO_UDP },
+	{ "icmp", IPPROTO_ICMP }, { "icmpv6", IPPROTO_ICMPV6 },
+	{ "sctp", IPPROTO_SCTP }, { "dccp", IPPROTO_DCCP },
+};
+
+/* ---- Text ------------------------------------------------------------------------- */
+
+struct complaint {
+	char *text;
+	size_t size;
+};
+
+__attribute__((format(printf, 2, 3))) static int
+complain(const struct complaint *complaint, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (complaint->size)
+		vsnprintf(complaint->text, complaint->size, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+/* Without the space around it. */
+static char *trim(char *text)
+{
+	char *end;
+
+	text += strspn(text, " \t");
+	end = text + strlen(text);
+	while (end > text && (end[-1] == ' ' || end[-1] == '\t'))
+		*--end = '\0';
+	return text;
+}
+
+static int read_u16(const char *text, uint32_t most, uint32_t *ret_number)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || number > most)
+		return -EINVAL;
+	*ret_number = (uint32_t)number;
+	return 0;
+}
+
+static int read_protocol(const char *text, uint8_t *ret_protocol)
+{
+	uint32_t number;
+
+	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++) {
+		if (strcmp(text, protocols[i].name))
+			continue;
+		*ret_protocol = protocols[i].number;
+		return 0;
+	}
+	if (read_u16(text, UINT8_MAX, &number) || !number)
+		return -EINVAL;
+	*ret_protocol = (uint8_t)number;
+	return 0;
+}
+
+static int read_addr(const char *text, uint8_t addr[16])
+{
+	uint8_t four[4];
+
+	if (inet_pton(AF_INET6, text, addr) == 1)
+		return 0;
+	if (inet_pton(AF_INET, text, four) != 1)
+		return -EINVAL;
+	memset(addr, 0, 10);
+	memset(addr + 10, 0xff, 2);
+	memcpy(addr + 12, four, sizeof(four));
+	return 0;
+}
+
+/*
+ * "10.0.0.2:80", "[fd00::2]:80", or either without the port; an address of IPv6 alone needs no
+ * brackets, and "*" is any. Cuts @text. @return the text of the port; NULL: there is none
+ */
+static char *split_port(char **text)
+{
+	char *colon = strrchr(*text, ':'), *bracket = strchr(*text, ']');
+
+	if (**text == '[' && bracket) {
+		(*text)++;
+		*bracket = '\0';
+		return bracket[1] == ':' ? bracket + 2 : NULL;
+	}
+	if (!colon || strchr(*text, ':') != colon)
+		return NULL;
+	*colon = '\0';
+	return colon + 1;
+}
+
+static int read_end(char *text, uint8_t addr[16], uint16_t *ret_port,
+		    const struct complaint *complaint)
+{
+	char *port = split_port(&text);
+	uint32_t number = 0;
+
+	if (strcmp(text, "*") && read_addr(text, addr))
+		return complain(complaint, "'%s' is no address", text);
+	if (port && strcmp(port, "*") &&
+	    (read_u16(port, UINT16_MAX, &number) || !number))
+		return complain(complaint, "'%s' is no port", port);
+	*ret_port = (uint16_t)number;
+	return 0;
+}
+
+/* What follows the last slash, or the whole text if it is no address. */
+static int split_protocol(char **text, uint8_t *ret_protocol,
+			  const struct complaint *complaint)
+{
+	char *slash = strrchr(*text, '/');
+
+	if (!slash) {
+		if (!read_protocol(*text, ret_protocol))
+			*text += strlen(*text);
+		return 0;
+	}
+	*slash = '\0';
+	*text = trim(*text);
+	if (read_protocol(trim(slash + 1), ret_protocol))
+		return complain(complaint, "'%s' is no protocol",
+				trim(slash + 1));
+	return 0;
+}
+
+static int parse_query(char *text, struct netobs_mapping_query *query,
+		       const struct complaint *complaint)
+{
+	char *arrow;
+	int err;
+
+	text = trim(text);
+	if (!*text)
+		return complain(complaint,
+				"there is neither an address nor a protocol");
+	err = split_protocol(&text, &query->protocol, complaint);
+	if (err || !*text)
+		return err;
+	arrow = strchr(text, '>');
+	if (arrow) {
+		*arrow = '\0';
+		err = read_end(trim(arrow + 1), query->dst, &query->dst_port,
+			       complaint);
+	}
+	return err ?: read_end(trim(text), query->src, &query->src_port, complaint);
+}
+
+int netobs_mapping_query_parse(const char *text,
+			       struct netobs_mapping_query *ret_query,
+			       char *error, size_t size)
+{
+	const struct complaint complaint = { error, size };
+	struct netobs_mapping_query query = { 0 };
+	char copy[QUERY_MAX];
+	int err;
+
+	if (!text || !ret_query || (size && !error))
+		return -EINVAL;
+	if (strlen(text) >= sizeof(copy))
+		return complain(&complaint, "it is too long");
+	strcpy(copy, text);
+	err = parse_query(copy, &query, &complaint);
+	return err ?: sized_fill(ret_query, &query, sizeof(query));
+}
+
+/* ---- Matching --------------------------------------------------------------------- */
+
+struct face {
+	const uint8_t *src, *dst;
+	uint16_t src_port, dst_port;
+};
+
+static bool is_addr(const uint8_t wanted[16], const uint8_t addr[16])
+{
+	static const uint8_t any[16] = { 0 };
+
+	return !memcmp(wanted, any, sizeof(any)) || !memcmp(wanted, addr, 16);
+}
+
+static bool is_port(uint16_t wanted, uint16_t port)
+{
+	return !wanted || wanted == port;
+}
+
+int netobs_mapping_matches(const struct netobs_mapping *mapping,
+			   const struct netobs_mapping_query *query)
+{
+	struct face faces[4];
+
+	if (!mapping || !query ||
+	    (query->protocol && query->protocol != mapping->protocol))
+		return 0;
+	faces[0] = (struct face){ mapping->src, mapping->dst, mapping->src_port,
+				  mapping->dst_port };
+	faces[1] = (struct face){ mapping->post_src, mapping->post_dst,
+				  mapping->post_src_port,
+				  mapping->post_dst_port };
+	for (int i = 0; i < 2; i++)
+		faces[2 + i] = (struct face){ faces[i].dst, faces[i].src,
+					      faces[i].dst_port,
+					      faces[i].src_port };
+	for (size_t i = 0; i < ARRAY_SIZE(faces); i++)
+		if (is_addr(query->src, faces[i].src) &&
+		    is_addr(query->dst, faces[i].dst) &&
+		    is_port(query->src_port, faces[i].src_port) &&
+		    is_port(query->dst_port, faces[i].dst_port))
+			return 1;
+	return 0;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Mappings begin, end, and are known for a while after that. */
+#include "flows/mappings.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "bpf/parse/headers.h"
+#include "host/conntrack.h"
+#include "lib_test.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { EVENTS_MAX = 16, WALK = 4096, DUE_MAX = 64 };
+
+struct state {
+	struct translation_table table;
+	struct mappings mappings;
+	struct clock clock;
+	struct netobs_mapping events[EVENTS_MAX]; /* the first ones */
+	uint32_t n_events;
+};
+
+static void take_event(const struct netobs_mapping *mapping, void *user)
+{
+	struct state *state = user;
+
+	if (state->n_events < EVENTS_MAX)
+		state->events[state->n_events] = *mapping;
+	state->n_events++;
+}
+
+static int set_up(void **state)
+{
+	struct state *made = calloc(1, sizeof(*made));
+
+	assert_non_null(made);
+	made->clock.wall_offset = 1000 * NSEC_PER_SEC;
+	assert_int_equal(translation_table_init(&made->table), 0);
+	mappings_init(&made->mappings, &made->table, &made->clock, NULL, true,
+		      take_event, made);
+	*state = made;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct state *made = *state;
+
+	translation_table_done(&made->table);
+	free(made);
+	return 0;
+}
+
+static struct nat_tuple tuple_of(const char *src, uint16_t src_port,
+				 const char *dst, uint16_t dst_port)
+{
+	struct nat_tuple tuple = { .src_port = htons(src_port),
+				   .dst_port = htons(dst_port),
+				   .family = AF_INET,
+				   .proto = IP_PROTO_TCP };
+
+	assert_int_equal(inet_pton(AF_INET, src, tuple.src), 1);
+	assert_int_equal(inet_pton(AF_INET, dst, tuple.dst), 1);
+	return tuple;
+}
+
+/* 10.0.0.2:@port asks 192.0.2.1:80, which is 10.0.9.9:8080, as 198.51.100.1:@post */
+static struct conntrack_entry entry_of(uint16_t port, uint16_t post)
+{
+	return (struct conntrack_entry){
+		.tuples = { tuple_of("10.0.0.2", port, "192.0.2.1", 80),
+			    tuple_of("10.0.9.9", 8080, "198.51.100.1", post) },
+		.zone = 7,
+		.timeout_s = 30,
+	};
+}
+
+static void report(struct state *state, const struct conntrack_entry *entry,
+		   int64_t at_s)
+{
+	const struct nat_event event = {
+		.time_ns = (uint64_t)at_s * NSEC_PER_SEC,
+		.tuples = { entry->tuples[0], entry->tuples[1] },
+		.ifindex = 4,
+		.from_ifindex = 3,
+		.zone = entry->zone,
+	};
+
+	translation_table_note(&state->table, &event);
+}
+
+static void report_port(struct state *state, uint16_t port, int64_t at_s)
+{
+	const struct conntrack_entry entry = entry_of(port, port);
+
+	report(state, &entry, at_s);
+}
+
+static uint32_t due_at(struct state *state, int64_t at_s,
+		       struct translation *due[DUE_MAX])
+{
+	return mappings_due(&state->mappings, at_s * NSEC_PER_SEC, due, DUE_MAX);
+}
+
+/* The kernel has none of those that are due. */
+static uint32_t end_due(struct state *state, int64_t at_s)
+{
+	struct translation *due[DUE_MAX];
+	const uint32_t n = due_at(state, at_s, due);
+
+	for (uint32_t i = 0; i < n; i++)
+		mappings_end(&state->mappings, due[i], at_s * NSEC_PER_SEC);
+	return n;
+}
+
+struct found {
+	struct netobs_mapping list[8];
+	uint32_t n;
+};
+
+static void take_found(const struct netobs_mapping *mapping, void *user)
+{
+	struct found *found = user;
+
+	if (found->n < ARRAY_SIZE(found->list))
+		found->list[found->n] = *mapping;
+	found->n++;
+}
+
+static struct found find(const struct state *state, const char *text)
+{
+	struct netobs_mapping_query query = { .sz = sizeof(query) };
+	struct found found = { .n = 0 };
+	char error[100];
+	uint32_t n;
+
+	assert_int_equal(netobs_mapping_query_parse(text, &query, error,
+						    sizeof(error)),
+			 0);
+	n = mappings_find(&state->mappings, &query, 0, take_found, &found);
+	assert_int_equal(n, found.n);
+	return found;
+}
+
+static void assert_addr4(const uint8_t addr[16], const char *text)
+{
+	uint8_t wanted[16] = { [10] = 0xff, 0xff };
+
+	assert_int_equal(inet_pton(AF_INET, text, wanted + 12), 1);
+	assert_memory_equal(addr, wanted, sizeof(wanted));
+}
+
+static void a_begin_has_both_faces(void **arg)
+{
+	struct state *state = *arg;
+	const struct netobs_mapping *event = &state->events[0];
+
+	report_port(state, 40000, 10);
+	report_port(state, 40000, 11);
+	assert_int_equal(state->n_events, 1);
+	assert_int_equal(event->event, NETOBS_MAPPING_BEGIN);
+	assert_int_equal(event->nat_event, 4);
+	assert_int_equal(event->record.time_ns, 1010 * NSEC_PER_SEC);
+	assert_int_equal(event->start_ns, 1010 * NSEC_PER_SEC);
+	assert_addr4(event->src, "10.0.0.2");
+	assert_addr4(event->dst, "192.0.2.1");
+	assert_addr4(event->post_src, "198.51.100.1");
+	assert_addr4(event->post_dst, "10.0.9.9");
+	assert_int_equal(event->src_port, 40000);
+	assert_int_equal(event->dst_port, 80);
+	assert_int_equal(event->post_src_port, 40000);
+	assert_int_equal(event->post_dst_port, 8080);
+	assert_int_equal(event->translated,
+			 NETOBS_MAPPING_SOURCE | NETOBS_MAPPING_DESTINATION);
+	assert_int_equal(event->zone, 7);
+	assert_int_equal(event->in_ifindex, 3);
+	assert_int_equal(event->out_ifindex, 4);
+	assert_int_equal(event->ethertype, 0x0800);
+}
+
+static void an_entry_without_nat_is_no_mapping(void **arg)
+{
+	struct state *state = *arg;
+	const struct conntrack_entry plain = {
+		.tuples = { tuple_of("10.0.0.2", 40000, "10.0.9.9", 80),
+			    tuple_of("10.0.9.9", 80, "10.0.0.2", 40000) },
+	};
+	struct netobs_mapping mapping;
+
+	report(state, &plain, 10);
+	mappings_list(&state->mappings, 0, &plain, 10 * NSEC_PER_SEC);
+	assert_false(mapping_of_entry(&plain, 1, 0, &mapping));
+	assert_int_equal(state->n_events, 0);
+	assert_int_equal(find(state, "10.0.0.2").n, 0);
+	assert_int_equal(end_due(state, 100), 0);
+}
+
+static void every_face_finds_it(void **arg)
+{
+	static const char *const faces[] = {
+		"10.0.0.2:40000 > 192.0.2.1:80/tcp",
+		"198.51.100.1:40000>10.0.9.9:8080 / tcp",
+		"10.0.9.9:8080 > 198.51.100.1:40000/tcp",
+		"192.0.2.1:80 > 10.0.0.2:40000/6",
+		"10.0.9.9:8080",
+		"198.51.100.1",
+		"* > 10.0.9.9:8080",
+		"192.0.2.1:80/tcp",
+		"[::ffff:192.0.2.1]:80",
+		"tcp",
+	};
+	static const char *const others[] = {
+		"10.0.0.2:40000 > 192.0.2.1:80/udp",
+		"10.0.0.2:40000 > 192.0.2.1:81/tcp",
+		"10.0.0.2:40000 > 10.0.9.9:8080/tcp",
+		"192.0.2.1:8080",
+		"udp",
+		"fd00::1",
+	};
+	struct state *state = *arg;
+
+	report_port(state, 40000, 10);
+	for (size_t i = 0; i < ARRAY_SIZE(faces); i++)
+		assert_int_equal(find(state, faces[i]).n, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_int_equal(find(state, others[i]).n, 0);
+}
+
+static void a_query_that_is_wrong_is_refused(void **arg)
+{
+	static const char *const wrong[] = {
+		"",
+		"  ",
+		"nonsense",
+		"10.0.0.2:x",
+		"10.0.0.2:0",
+		"1.2.3.4:70000",
+		"1.2.3.4/foo",
+		"1.2.3.4 > ",
+		"1.2.3.4/",
+		"10.0.0.2 >> 1.2.3.4",
+	};
+	struct netobs_mapping_query query = { .sz = sizeof(query) };
+	char error[100];
+
+	(void)arg;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		*error = '\0';
+		assert_int_equal(netobs_mapping_query_parse(wrong[i], &query,
+							    error, sizeof(error)),
+				 -EINVAL);
+		assert_true(*error);
+	}
+	assert_int_equal(netobs_mapping_query_parse(NULL, &query, NULL, 0),
+			 -EINVAL);
+	assert_int_equal(netobs_mapping_matches(NULL, &query), 0);
+}
+
+static void the_kernel_is_asked_when_it_may_have_ended(void **arg)
+{
+	struct state *state = *arg;
+	struct translation *due[DUE_MAX];
+
+	report_port(state, 40000, 10);
+	assert_int_equal(due_at(state, 10, due), 0);
+	assert_int_equal(due_at(state, 14, due), 0);
+	assert_int_equal(due_at(state, 15, due), 1);
+	assert_memory_equal(mapping_question(due[0]).tuples,
+			    entry_of(40000, 40000).tuples,
+			    sizeof(struct nat_tuple));
+	mappings_go_on(due[0], 15 * NSEC_PER_SEC, 30);
+	assert_int_equal(due_at(state, 45, due), 0);
+	assert_int_equal(due_at(state, 46, due), 1);
+	mappings_go_on(due[0], 46 * NSEC_PER_SEC, 432000);
+	assert_int_equal(due_at(state, 105, due), 0);
+	assert_int_equal(due_at(state, 106, due), 1);
+	assert_int_equal(state->n_events, 1);
+}
+
+static void an_end_is_reported_once(void **arg)
+{
+	struct state *state = *arg;
+
+	report_port(state, 40000, 10);
+	end_due(state, 10);
+	assert_int_equal(end_due(state, 15), 1);
+	assert_int_equal(end_due(state, 30), 0);
+	assert_int_equal(state->n_events, 2);
+	assert_int_equal(state->events[1].event, NETOBS_MAPPING_END);
+	assert_int_equal(state->events[1].nat_event, 5);
+	assert_int_equal(state->events[1].state, NETOBS_MAPPING_ENDED);
+	assert_int_equal(state->events[1].record.time_ns, 1015 * NSEC_PER_SEC);
+	assert_int_equal(state->mappings.active, 0);
+}
+
+static void what_ended_a_minute_ago_is_found_behind_what_is_in_use(void **arg)
+{
+	struct state *state = *arg;
+	struct found found;
+
+	report_port(state, 40000, 10);
+	end_due(state, 10);
+	end_due(state, 15);
+	report_port(state, 40001, 74);
+	end_due(state, 75);
+	found = find(state, "192.0.2.1:80");
+	assert_int_equal(found.n, 2);
+	assert_int_equal(found.list[0].src_port, 40001);
+	assert_int_equal(found.list[0].state, NETOBS_MAPPING_ACTIVE);
+	assert_int_equal(found.list[1].src_port, 40000);
+	assert_int_equal(found.list[1].state, NETOBS_MAPPING_ENDED);
+	assert_true(found.list[1].record.has & NETOBS_MAPPING_HAS_END);
+	/* A later look makes room. */
+	due_at(state, 76, (struct translation *[DUE_MAX]){ NULL });
+	assert_int_equal(find(state, "192.0.2.1:80").n, 1);
+	assert_int_equal(state->table.known, 1);
+}
+
+static void one_that_is_used_again_begins_again(void **arg)
+{
+	struct state *state = *arg;
+
+	report_port(state, 40000, 10);
+	end_due(state, 10);
+	end_due(state, 15);
+	report_port(state, 40000, 12); /* it was late */
+	assert_int_equal(state->n_events, 2);
+	report_port(state, 40000, 20);
+	assert_int_equal(state->n_events, 3);
+	assert_int_equal(state->events[2].event, NETOBS_MAPPING_BEGIN);
+	assert_int_equal(state->events[2].start_ns, 1020 * NSEC_PER_SEC);
+	assert_int_equal(state->mappings.active, 1);
+	assert_int_equal(find(state, "192.0.2.1:80").list[0].state,
+			 NETOBS_MAPPING_ACTIVE);
+}
+
+static void a_listed_one_has_no_start_and_is_not_for_flows(void **arg)
+{
+	struct state *state = *arg;
+	struct conntrack_entry entry = entry_of(40000, 40000);
+	const struct netobs_mapping *event = &state->events[0];
+
+	mappings_list(&state->mappings, 0, &entry, 10 * NSEC_PER_SEC);
+	mappings_list(&state->mappings, 0, &entry, 11 * NSEC_PER_SEC);
+	assert_int_equal(state->n_events, 1);
+	assert_int_equal(event->event, NETOBS_MAPPING_BEGIN);
+	assert_false(event->record.has &
+		     (NETOBS_MAPPING_HAS_START | NETOBS_MAPPING_HAS_LAST));
+	assert_int_equal(event->in_ifindex, 0);
+	assert_int_equal(find(state, "10.0.0.2:40000").n, 1);
+	report_port(state, 40000, 12);
+	assert_int_equal(state->n_events, 1);
+	assert_int_equal(state->table.list[0].first_ns, 12 * NSEC_PER_SEC);
+	assert_int_equal(find(state, "10.0.0.2:40000").list[0].in_ifindex, 3);
+	/* Unless the kernel knows when it began. */
+	entry = entry_of(40001, 40001);
+	entry.start_ns = 1003 * NSEC_PER_SEC;
+	mappings_list(&state->mappings, 0, &entry, 13 * NSEC_PER_SEC);
+	assert_int_equal(state->events[1].start_ns, 1003 * NSEC_PER_SEC);
+}
+
+static void report_many(struct state *state, uint32_t n, int64_t at_s)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct conntrack_entry entry = entry_of((uint16_t)i, (uint16_t)i);
+
+		entry.tuples[0].src[0] = htonl(0x0a000000 + i);
+		report(state, &entry, at_s);
+	}
+}
+
+static void a_full_table_forgets_what_is_idle_and_says_so(void **arg)
+{
+	struct state *state = *arg;
+
+	report_many(state, TRANSLATIONS_MAX + 10, 10);
+	assert_int_equal(state->table.known, TRANSLATIONS_MAX);
+	assert_int_equal(state->table.refused, 10);
+	assert_int_equal(state->mappings.active, TRANSLATIONS_MAX);
+	state->n_events = 0;
+	report_port(state, 40000, 80);
+	assert_true(state->n_events > 1);
+	assert_int_equal(state->events[0].event, NETOBS_MAPPING_END);
+	assert_int_equal(state->events[0].state, NETOBS_MAPPING_FORGOTTEN);
+	assert_int_equal(state->events[state->n_events - 1].event,
+			 NETOBS_MAPPING_BEGIN);
+	assert_int_equal(state->mappings.active + state->mappings.n_forgotten,
+			 state->mappings.n_begun);
+	assert_int_equal(state->mappings.active, state->table.known);
+}
+
+static void an_idle_one_is_kept_while_there_is_room(void **arg)
+{
+	struct state *state = *arg;
+
+	report_many(state, 1000, 10);
+	report_port(state, 40000, 1000);
+	due_at(state, 1000, (struct translation *[DUE_MAX]){ NULL });
+	assert_int_equal(state->mappings.active, 1001);
+	/* Without answers, it is not known to be there. */
+	state->mappings.cannot_ask = true;
+	for (int i = 0; i < 2; i++)
+		due_at(state, 1001, (struct translation *[DUE_MAX]){ NULL });
+	assert_int_equal(state->mappings.active, 1);
+	assert_int_equal(state->mappings.n_forgotten, 1000);
+}
+
+static void each_is_passed_on_once(void **arg)
+{
+	struct state *state = *arg;
+	struct found found = { .n = 0 };
+	uint32_t at = 0, n = 0;
+
+	report_many(state, 500, 10);
+	while ((at = mappings_next(&state->mappings, at, 0, take_found, &found)))
+		n++;
+	assert_int_equal(n, 500);
+	assert_int_equal(found.n, 500);
+}
+
+static void work_at_a_time_is_bounded(void **arg)
+{
+	struct state *state = *arg;
+	struct translation *due[DUE_MAX];
+	uint32_t n = 0;
+
+	report_many(state, 3 * WALK, 10);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(due_at(state, 10, due), 0);
+	assert_int_equal(due_at(state, 15, due), DUE_MAX);
+	for (int i = 0; i < 10000 && n < 3 * WALK; i++)
+		n += end_due(state, 15);
+	assert_int_equal(n, 3 * WALK);
+	assert_int_equal(state->mappings.active, 0);
+}
+
+int main(void)
+{
+#define WITH_STATE(test) \
+	cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		WITH_STATE(a_begin_has_both_faces),
+		WITH_STATE(an_entry_without_nat_is_no_mapping),
+		WITH_STATE(every_face_finds_it),
+		cmocka_unit_test(a_query_that_is_wrong_is_refused),
+		WITH_STATE(the_kernel_is_asked_when_it_may_have_ended),
+		WITH_STATE(an_end_is_reported_once),
+		WITH_STATE(what_ended_a_minute_ago_is_found_behind_what_is_in_use),
+		WITH_STATE(one_that_is_used_again_begins_again),
+		WITH_STATE(a_listed_one_has_no_start_and_is_not_for_flows),
+		WITH_STATE(a_full_table_forgets_what_is_idle_and_says_so),
+		WITH_STATE(an_idle_one_is_kept_while_there_is_room),
+		WITH_STATE(each_is_passed_on_once),
+		WITH_STATE(work_at_a_time_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
