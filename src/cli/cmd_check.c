@@ -8,17 +8,16 @@
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 
-#include <netobs/flow.h>
 #include <netobs/persist.h>
 #include <netobs/probe.h>
 #include <netobs/version.h>
 
 #include "service/options/args.h"
 #include "base/capability.h"
-#include "base/safe_text.h"
 #include "service/observe/flows_config.h"
 #include "service/text/human.h"
-#include "view/print_json.h"
+#include "service/text/print_json.h"
+#include "service/text/shadows_text.h"
 
 struct check_config {
 	int output, attach; /* index of the choice */
@@ -40,79 +39,6 @@ static const struct args_command command = {
 	.positional = "check takes no operands",
 	.notes = "The exit status is 0 if 'netobsctl flows' can run here, otherwise 1.\n",
 };
-
-/* ---- What runs before netobs on the interfaces here ----------------------------- */
-
-static const char *shadow_kind(const struct netobs_shadow *shadow)
-{
-	switch (shadow->kind) {
-	case NETOBS_SHADOW_XDP:
-		return "xdp";
-	case NETOBS_SHADOW_TCX:
-		return "tcx";
-	default:
-		return "clsact";
-	}
-}
-
-static const char *shadow_way(const struct netobs_shadow *shadow)
-{
-	return shadow->direction == NETOBS_EGRESS ? "egress" : "ingress";
-}
-
-static void shadow_print_row(const struct netobs_shadow *shadow, void *user)
-{
-	char name[sizeof(shadow->name)];
-
-	(void)user;
-	memcpy(name, shadow->name, sizeof(name));
-	safe_cell(name);
-	printf("  %-15s %-7s %s '%s'", shadow->interface, shadow_way(shadow),
-	       shadow_kind(shadow), name);
-	if (shadow->program_id)
-		printf(", program %u", shadow->program_id);
-	if (shadow->priority)
-		printf(", priority %u", shadow->priority);
-	if (shadow->others)
-		printf(", and %u more", shadow->others);
-	putchar('\n');
-}
-
-static void shadows_print_table(uint64_t disable)
-{
-	puts("\nBefore netobs, and may hide packets from it");
-	if (netobs_shadows(disable, shadow_print_row, NULL) <= 0)
-		puts("  nothing");
-}
-
-static void print_string(const char *key, const char *value)
-{
-	printf("\"%s\":", key);
-	print_json_string(value);
-}
-
-static void shadow_print_object(const struct netobs_shadow *shadow, void *user)
-{
-	int *n = user;
-
-	printf("%s{", (*n)++ ? "," : "");
-	print_string("interface", shadow->interface);
-	printf(",\"direction\":\"%s\",\"kind\":\"%s\",\"program_id\":%u,"
-	       "\"priority\":%u,\"others\":%u,",
-	       shadow_way(shadow), shadow_kind(shadow), shadow->program_id,
-	       shadow->priority, shadow->others);
-	print_string("name", shadow->name);
-	putchar('}');
-}
-
-static void shadows_print_json(uint64_t disable)
-{
-	int n = 0;
-
-	putchar('[');
-	netobs_shadows(disable, shadow_print_object, &n);
-	putchar(']');
-}
 
 /* ---- The report ----------------------------------------------------------------- */
 
@@ -256,15 +182,15 @@ static void print_check_table(const struct findings *findings)
 static void print_json_feature(const struct netobs_feature *feature)
 {
 	putchar('{');
-	print_string("name", feature->name);
+	print_json_member("name", feature->name);
 	putchar(',');
-	print_string("description", feature->description);
+	print_json_member("description", feature->description);
 	putchar(',');
-	print_string("need", need_name(feature->need));
+	print_json_member("need", need_name(feature->need));
 	printf(",\"available\":%s", feature->available ? "true" : "false");
 	if (!feature->available) {
 		printf(",\"errno\":%d,", -feature->error);
-		print_string("error", strerror(-feature->error));
+		print_json_member("error", strerror(-feature->error));
 		if (feature->missing_capabilities) {
 			print_capabilities(feature->missing_capabilities,
 					   ",\"missing_capabilities\":[", "\"");
@@ -272,7 +198,7 @@ static void print_json_feature(const struct netobs_feature *feature)
 		}
 		if (feature->without) {
 			putchar(',');
-			print_string("without", feature->without);
+			print_json_member("without", feature->without);
 		}
 	}
 	putchar('}');
@@ -281,9 +207,9 @@ static void print_json_feature(const struct netobs_feature *feature)
 static void print_check_json(const struct findings *findings)
 {
 	putchar('{');
-	print_string("version", netobs_version());
+	print_json_member("version", netobs_version());
 	putchar(',');
-	print_string("kernel", findings->kernel.release);
+	print_json_member("kernel", findings->kernel.release);
 	printf(",\"can_run\":%s,\"bpffs\":%s,\"privileges\":{",
 	       findings->can_run ? "true" : "false",
 	       findings->bpffs ? "true" : "false");

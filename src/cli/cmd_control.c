@@ -14,8 +14,8 @@
 #include "base/value.h"
 #include "service/client/control_request.h"
 #include "service/text/human.h"
+#include "service/text/print_json.h"
 #include "service/control/control.h"
-#include "view/print_json.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
 

@@ -78,6 +78,13 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 	service_sinks_record(&service->sinks, &alert->record);
 }
 
+static void on_mapping(const struct netobs_mapping *mapping, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &mapping->record);
+}
+
 static void pass_session(const struct netobs_session *session, void *user)
 {
 	struct service *service = user;
@@ -148,6 +155,7 @@ static void fill_service_options(struct service *service,
 	opts->on_flow = pass_flow;
 	if (config->flows.rtt)
 		opts->on_alert = on_alert;
+	opts->on_mapping = on_mapping;
 	opts->on_interval = on_interval;
 	/* It never changes while the service runs: warn_of_commits(). */
 	if (!service->ctx)
@@ -519,6 +527,7 @@ static int open_control(struct service *service)
 		.request_reload = on_reload,
 		.reopen = on_reopen,
 		.set_level = on_level,
+		.mappings = service_mappings_add,
 	};
 	const struct control_config *config = &service->config->control;
 	char why[256], text[640];

@@ -111,6 +111,10 @@ bool service_log_is_journal(int fd);
 /** Add the members of the status to an open object: docs/control.md. @user: the service */
 void service_status_add(struct json *json, void *user);
 
+/** As control_ops.mappings. */
+int service_mappings_add(struct json *json, uint64_t *cursor,
+			 const struct netobs_mapping_query *query, void *user);
+
 /** Milliseconds until service_tend() is to be called again; -1: no need. */
 int service_rest(const struct service *service);
 

@@ -228,6 +228,25 @@ static void add_sessions(struct json *json, const struct service *service)
 
 /* ---- The work --------------------------------------------------------------------- */
 
+/* Of NAT. */
+static void add_mappings(struct json *json, const struct service *service,
+			 const struct netobs_engine_stats *engine)
+{
+	if (!service->config->flows.nat)
+		return;
+	json_key_open(json, "mappings", '{');
+	json_key_u64(json, "active", engine->mappings);
+	json_key_u64(json, "begun", engine->mappings_begun);
+	json_key_u64(json, "ended", engine->mappings_ended);
+	json_key_u64(json, "forgotten", engine->mappings_forgotten);
+	json_key_u64(json, "refused", engine->translations_refused);
+	json_key_u64(json, "lost_reports", engine->translations_lost);
+	json_key_u64(json, "ambiguous", engine->translations_ambiguous);
+	json_key_u64(json, "lists_again", engine->mapping_lists_again);
+	json_key_u64(json, "lists_incomplete", engine->mapping_lists_incomplete);
+	json_close(json, '}');
+}
+
 static void add_tables(struct json *json, const struct netobs_stats *stats,
 		       const struct netobs_engine_stats *engine)
 {
@@ -417,6 +436,7 @@ void service_status_add(struct json *json, void *user)
 	add_sessions(json, service);
 	add_tables(json, &stats, &engine);
 	conn_stats_json(json, service->ctx);
+	add_mappings(json, service, &engine);
 	add_kept(json, &engine);
 	add_drains(json, &stats, &engine);
 	add_sinks(json, &service->sinks);

@@ -18,126 +18,15 @@ from lib import nat
 from lib import observer
 
 CONNECTIONS = int(os.environ.get("NETOBS_TEST_NAT", "1000"))
-KINDS = ("dnat", "snat", "masquerade", "both", "redirect", "hairpin", "plain", "notrack",
-         "local")
 NAT_FIELDS = ("XlatSrcAddr", "XlatDstAddr", "XlatSrcPort", "XlatDstPort", "OrigSrcAddr",
               "OrigDstAddr", "OrigSrcPort", "OrigDstPort", "ZoneId")
-BASE = """
-table inet nat {
-	chain raw { type filter hook prerouting priority raw; }
-	chain out { type nat hook output priority -100; }
-	chain pre { type nat hook prerouting priority dstnat; }
-	chain post { type nat hook postrouting priority srcnat; }
-}
-"""
+BASE, ZONES = nat.BASE, nat.ZONES
 
 
-ZONES = """
-add rule inet nat raw iifname rc ct original zone set 1
-add rule inet nat raw iifname rd ct original zone set 2
-add chain inet nat marks { type filter hook prerouting priority mangle; }
-add rule inet nat marks iifname rc ct mark set 1
-add rule inet nat marks iifname rd ct mark set 2
-add rule inet nat marks iifname rs meta mark set ct mark
-"""
-
-
-class Service:
-    """A port that the client asks, and the rules for it."""
-
-    def __init__(self, test, number, kind, proto, is_ipv6):
-        self.kind, self.proto, self.is_ipv6 = kind, proto, is_ipv6
-        self.port, self.inner = 2000 + number, 3000 + number
-        pick = (lambda four, six: six) if is_ipv6 else (lambda four, six: four)
-        self.family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
-        self.client = pick(test.CLIENT, test.CLIENT6)
-        self.server = pick(test.SERVER, test.SERVER6)
-        self.public = pick(test.PUBLIC, test.PUBLIC6)
-        self.pool = pick(test.POOL, test.POOL6)
-        self.ip = pick("ip", "ip6")
-        self.asks_public = kind in ("dnat", "both", "redirect", "hairpin")
-        self.asked = self.public if self.asks_public else self.server
-        self.where = {"redirect": test.router, "hairpin": test.client}.get(kind, test.server)
-        self.asker = test.router if kind == "local" else test.client
-
-    def bracketed(self, address, port):
-        return f"[{address}]:{port}" if self.is_ipv6 else f"{address}:{port}"
-
-    def rules(self):
-        match = f"meta nfproto {'ipv6' if self.is_ipv6 else 'ipv4'} {self.proto} dport"
-        before, after = f"{match} {self.port}", f"{match} {self.inner}"
-        target = self.client if self.kind == "hairpin" else self.server
-        dnat = f"add rule inet nat pre {before} dnat {self.ip} to " + \
-            self.bracketed(target, self.inner)
-        return {
-            "dnat": [dnat],
-            "snat": [f"add rule inet nat post {before} snat {self.ip} to {self.pool}"],
-            "masquerade": [f"add rule inet nat post {before} masquerade to :20000-50000 random"],
-            "both": [dnat, f"add rule inet nat post {after} masquerade"],
-            "redirect": [f"add rule inet nat pre {before} redirect to :{self.inner}"],
-            "hairpin": [dnat, f"add rule inet nat post {after} masquerade"],
-            "plain": [],
-            "notrack": [f"add rule inet nat raw {before} notrack",
-                        f"add rule inet nat raw meta nfproto "
-                        f"{'ipv6' if self.is_ipv6 else 'ipv4'} {self.proto} sport "
-                        f"{self.port} notrack"],
-            "local": [f"add rule inet nat post {before} snat {self.ip} to {self.pool}"],
-        }[self.kind]
-
-    def make(self, ns):
-        kind = socket.SOCK_STREAM if self.proto == "tcp" else socket.SOCK_DGRAM
-        with ns:
-            sock = socket.socket(self.family, kind)
-        sock.settimeout(20)
-        return sock
-
-    def listen(self):
-        self.listener = self.make(self.where)
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        port = self.inner if self.asks_public else self.port
-        self.listener.bind(("::" if self.is_ipv6 else "0.0.0.0", port))
-        if self.proto == "tcp":
-            self.listener.listen(1000)
-
-    def ask(self, answers):
-        """One connection, or one exchange of datagrams. @answers: of UDP"""
-        with self.make(self.asker) as sock:
-            sock.connect((self.asked, self.port))
-            sock.send(b"question")
-            if self.proto == "tcp":
-                end, _ = self.listener.accept()
-                with end:
-                    end.recv(100)
-                    end.send(b"answer")
-                    sock.recv(100)
-                return
-            _, peer = self.listener.recvfrom(100)
-            if answers:
-                # From the address that was asked, which is not always the first one.
-                self.listener.sendto(b"answer", peer)
-                sock.recv(100)
-
-
-class Nat(nat.NatTest):
-    def setUp(self):
-        super().setUp()
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
-        self.random = random.Random(self.seed)
-        print(f"    NETOBS_TEST_SEED={self.seed}", flush=True)
-
+class Nat(nat.RandomNatTest):
     def watch(self, *arguments):
         return observer.Observer(self.lab, self.router, "--nat", *arguments).wait_attached(
             (self.router, "rc"), (self.router, "rs"), (self.router, "lo"))
-
-    def make_services(self, count):
-        kinds = [*KINDS, *self.random.choices(KINDS, k=count - len(KINDS))]
-        services = [Service(self, number, kind, self.random.choice(("tcp", "udp")),
-                            self.random.random() < 0.5) for number, kind in enumerate(kinds)]
-        self.rules(BASE + "\n".join(rule for one in services for rule in one.rules()) + "\n")
-        for service in services:
-            service.listen()
-            self.addCleanup(service.listener.close)
-        return services
 
     def check(self, records, known):
         """Each record has what the table says; @return the faces that records named."""
@@ -182,12 +71,6 @@ class Nat(nat.NatTest):
                 counted = packets[entry.original, True], packets[entry.original, False]
                 self.assertEqual(entry.packets, counted, entry)
         return len(ids)
-
-    def talk(self, services, count):
-        for _ in range(count):
-            self.random.choice(services).ask(True)
-        for service in services:
-            service.ask(True)
 
     def test_each_flow_has_the_addresses_of_its_connection(self):
         services = self.make_services(40)
@@ -339,35 +222,6 @@ class Nat(nat.NatTest):
         for record in answered:
             self.assertEqual(("10.0.1.2", zones[record["DstAddr"]]),
                              (record["XlatDstAddr"], record["ZoneId"]), record)
-
-    def make_zones(self, rules):
-        """Another client with the address of the first, in a zone of its own."""
-        other = self.lab.ns("other")
-        self.lab.wire(other, "eth0", ["10.0.1.2/24"], self.router, "rd", ["10.0.3.1/24"])
-        other.ip("route", "add", "10.0.3.1", "dev", "eth0")
-        other.ip("route", "add", "default", "via", "10.0.3.1")
-        self.router.address("rs", "10.0.2.51/24")
-        for mark, name in ((1, "rc"), (2, "rd")):
-            self.router.ip("route", "add", "10.0.1.2", "dev", name, "table", 100 + mark)
-            self.router.ip("rule", "add", "fwmark", mark, "lookup", 100 + mark)
-        self.router.sysctl("ipv4/conf/rd/rp_filter", 0)
-        self.router.sysctl("ipv4/conf/all/rp_filter", 0)
-        self.rules(BASE + ZONES + rules)
-        with self.server:
-            server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        server.bind(("0.0.0.0", 8080))
-        self.addCleanup(server.close)
-        return other, server
-
-    def ask_in_zones(self, other, server, asked):
-        for number in range(lab.sized(50)):
-            for ns in (self.client, other):
-                with ns, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                    sock.settimeout(20)
-                    sock.bind(("10.0.1.2", 5000 + number))
-                    sock.sendto(b"x", asked)
-                    server.sendto(b"y", server.recvfrom(10)[1])
-                    sock.recv(10)
 
     def test_a_zone_without_translation(self):
         """Two clients with one address; that of one is translated."""

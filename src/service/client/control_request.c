@@ -73,18 +73,34 @@ static void complain_connect(const struct control_connection *connection,
 			 connection->path, strerror(error));
 }
 
-static int connect_to(struct control_connection *connection)
+/* @return a socket; -1: errno says why not */
+static int open_connection(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	cleanup_fd int fd = -1;
 
-	if (strlen(connection->path) >= sizeof(address.sun_path)) {
-		complain_connect(connection, ENAMETOOLONG);
-		return -ENAMETOOLONG;
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
 	}
-	strcpy(address.sun_path, connection->path);
-	connection->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (connection->fd >= 0 &&
-	    !connect(connection->fd, (struct sockaddr *)&address, sizeof(address)))
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return -1;
+	return TAKE_FD(fd);
+}
+
+bool control_is_there(const char *path)
+{
+	cleanup_fd int fd = open_connection(path ?: CONTROL_SOCKET);
+
+	return fd >= 0;
+}
+
+static int connect_to(struct control_connection *connection)
+{
+	connection->fd = open_connection(connection->path);
+	if (connection->fd >= 0)
 		return 0;
 	complain_connect(connection, errno);
 	return -EPIPE;

@@ -26,6 +26,9 @@ struct control_connection {
 int control_connect(struct control_connection *ret_connection, const char *verb,
 		    const char *path, const char *request);
 
+/** @return whether something listens at @path; NULL: CONTROL_SOCKET */
+bool control_is_there(const char *path);
+
 /**
  * Receive a line, which is valid until the next call.
  *

@@ -289,6 +289,24 @@ static void print_connections(struct json_value status)
 	       get_number(connections, "refused_packets"));
 }
 
+static void print_mappings(struct json_value status)
+{
+	struct json_value mappings = json_get(status, "mappings");
+
+	if (!mappings.at)
+		return;
+	printf("NAT: %" PRIu64 " mappings in use; since the start, %" PRIu64
+	       " began, %" PRIu64 " ended and %" PRIu64
+	       " were forgotten; refused, as the table was "
+	       "full: %" PRIu64 "; reports lost: %" PRIu64
+	       "; ambiguous: %" PRIu64 "\n",
+	       get_number(mappings, "active"), get_number(mappings, "begun"),
+	       get_number(mappings, "ended"), get_number(mappings, "forgotten"),
+	       get_number(mappings, "refused"),
+	       get_number(mappings, "lost_reports"),
+	       get_number(mappings, "ambiguous"));
+}
+
 static void print_tables(struct json_value status)
 {
 	struct json_value tables = json_get(status, "tables");
@@ -301,6 +319,7 @@ static void print_tables(struct json_value status)
 	printf(" in the kernel; %" PRIu64 " packets through overflow tables\n",
 	       get_number(tables, "spilled.packets"));
 	print_connections(status);
+	print_mappings(status);
 	print_kept(status);
 	printf("Drains: %" PRIu64 ", %" PRIu64 " ahead of time",
 	       get_number(drains, "total"), get_number(drains, "early"));

@@ -31,6 +31,10 @@ struct control {
 	char *status; /* NULL: not made yet */
 	int64_t status_ms;
 	const char *metrics; /* while they are written into an answer */
+	/* Which mappings are, and the outcome of that. */
+	uint64_t cursor;
+	struct netobs_mapping_query query;
+	int mappings_left;
 
 	unsigned int n_noting;	     /* requests that are being handled */
 	char messages[MESSAGES_MAX]; /* a line each: E or W, and the text */
@@ -248,6 +252,46 @@ static void answer_flows(struct control *control, struct control_client *client)
 		control_client_answer(client, NULL);
 }
 
+/* As often as there is too little room; in the end, how it goes on. */
+static void add_mappings(struct json *json, const struct control *control)
+{
+	struct control *changed = (struct control *)control;
+	uint64_t next = control->cursor;
+
+	json_key_open(json, "mappings", '[');
+	changed->mappings_left = control->ops->mappings(
+		json, &next, &control->query, control->user);
+	json_close(json, ']');
+	if (control->mappings_left > 0)
+		json_key_u64(json, "next", next);
+}
+
+/* @argument: FROM[,TUPLE], or NULL */
+static void answer_mappings(struct control *control,
+			    struct control_client *client, const char *argument)
+{
+	static const struct answer answer = { .add = add_mappings };
+	const char *comma = argument ? strchr(argument, ',') : NULL;
+	cleanup_free char *text = NULL;
+	char why[160];
+
+	control->cursor = argument ? strtoull(argument, NULL, 10) : 0;
+	control->query =
+		(struct netobs_mapping_query){ .sz = sizeof(control->query) };
+	if (comma && netobs_mapping_query_parse(comma + 1, &control->query, why,
+						sizeof(why))) {
+		answer_refusal(control, client, "request", why);
+		return;
+	}
+	text = answer_make(control, &answer);
+	if (control->mappings_left < 0)
+		answer_refusal(control, client, "failed",
+			       "the service keeps no mappings: its configuration has no "
+			       "'nat = yes' in [capture]");
+	else
+		control_client_answer(client, TAKE_PTR(text));
+}
+
 /* ---- Requests --------------------------------------------------------------------- */
 
 static bool is_change(const char *command)
@@ -265,6 +309,8 @@ static void handle_command(struct control *control, struct control_client *clien
 			       "unless [control] has group_may_change = yes");
 	else if (!strcmp(command, "log"))
 		answer_log(control, client, argument);
+	else if (!strcmp(command, "mappings"))
+		answer_mappings(control, client, argument);
 	else if (argument)
 		answer_refusal(control, client, "request",
 			       "there is more than a command");
@@ -282,7 +328,7 @@ static void handle_command(struct control *control, struct control_client *clien
 	else
 		answer_refusal(control, client, "request",
 			       "there is no such command: there are status, metrics, "
-			       "flows, reload, reopen and log LEVEL");
+			       "flows, mappings, reload, reopen and log LEVEL");
 }
 
 /* @return the number of words, at most @max; the others are NULL */

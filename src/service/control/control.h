@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define CONTROL_SOCKET "/run/netobs/control.sock"
 #define CONTROL_GROUP "netobs"
@@ -22,6 +23,7 @@ enum {
 
 struct json;
 struct netobs_flow;
+struct netobs_mapping_query;
 
 struct control_config {
 	const char *path; /* NULL: CONTROL_SOCKET; "none": there is no socket */
@@ -42,6 +44,11 @@ struct control_ops {
 	int (*reopen)(void *user);
 	/** @return 0; -EINVAL: there is no such level */
 	int (*set_level)(const char *level, void *user);
+	/**
+	 * Add mappings that match to an open array: netobs_mappings(). @return as that
+	 */
+	int (*mappings)(struct json *json, uint64_t *cursor,
+			const struct netobs_mapping_query *query, void *user);
 };
 
 struct control;

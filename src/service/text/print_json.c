@@ -18,3 +18,9 @@ void print_json_string(const char *text)
 	json_string(&json, text);
 	fputs(json_end(&json) >= 0 ? buf : "\"\"", stdout);
 }
+
+void print_json_member(const char *key, const char *value)
+{
+	printf("\"%s\":", key);
+	print_json_string(value);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "mapping_list.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netobs/mapping.h>
+
+#include "base/safe_text.h"
+#include "base/util.h"
+#include "control_request.h"
+#include "service/text/human.h"
+
+enum { CELL_MAX = 176, FIRST_LINES = 64 };
+
+/* ---- Collecting ------------------------------------------------------------------- */
+
+static void add_text(struct mapping_list *list, const char *text, size_t len)
+{
+	char *line = strndup(text, len);
+
+	if (line && array_reserve(&list->lines, list->n, &list->capacity,
+				  sizeof(*list->lines), FIRST_LINES)) {
+		list->lines[list->n++] = line;
+		return;
+	}
+	free(line);
+	list->is_out_of_memory = true;
+}
+
+void mapping_list_add(const struct netobs_mapping *mapping, void *list)
+{
+	char text[NETOBS_MAPPING_JSON_MAX];
+	int len = netobs_record_json(&mapping->record, text, sizeof(text));
+
+	if (len > 0)
+		add_text(list, text, (size_t)len);
+}
+
+/* @next: where to go on; 0: there are no more */
+static int ask_part(struct mapping_list *list, const char *verb,
+		    const char *socket, const char *tuple, uint64_t *next)
+{
+	struct control_connection connection;
+	struct json_value answer = { NULL };
+	struct json_item item = { 0 };
+	char request[512];
+	int r;
+
+	snprintf(request, sizeof(request), "mappings %" PRIu64 "%s%s", *next,
+		 tuple ? "," : "", tuple ?: "");
+	r = control_connect(&connection, verb, socket, request);
+	r = r ?: control_answer(&connection, &answer);
+	while (!r && json_next(json_get(answer, "mappings"), &item))
+		add_text(list, item.value.at, json_length(item.value));
+	*next = r ? 0 : json_number(json_get(answer, "next"));
+	control_disconnect(&connection);
+	return r;
+}
+
+/* A request is words, and a tuple one of them. */
+static void remove_spaces(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++)
+		if (*text != ' ' && *text != '\t')
+			*to++ = *text;
+	*to = '\0';
+}
+
+int mapping_list_ask(struct mapping_list *list, const char *verb,
+		     const char *socket, const char *tuple)
+{
+	cleanup_free char *word = tuple ? strdup(tuple) : NULL;
+	uint64_t next = 0;
+	int r;
+
+	if (word)
+		remove_spaces(word);
+	do
+		r = ask_part(list, verb, socket, word, &next);
+	while (!r && next);
+	return r;
+}
+
+static int compare_mappings(const void *a, const void *b)
+{
+	const struct json_value one = json_parse(*(char *const *)a);
+	const struct json_value two = json_parse(*(char *const *)b);
+	static const char *const times[] = { "EndedMs", "TimeFlowEndMs",
+					     "TimeFlowStartMs" };
+	char state[2][16];
+	int order =
+		strcmp(json_get_text(one, "State", state[0], sizeof(state[0])),
+		       json_get_text(two, "State", state[1], sizeof(state[1])));
+
+	for (size_t i = 0; !order && i < ARRAY_SIZE(times); i++) {
+		const uint64_t first = json_number(json_get(one, times[i]));
+		const uint64_t second = json_number(json_get(two, times[i]));
+
+		order = (first < second) - (first > second);
+	}
+	return order;
+}
+
+/* "active" comes before "ended". */
+void mapping_list_sort(struct mapping_list *list)
+{
+	if (list->n)
+		qsort(list->lines, list->n, sizeof(*list->lines),
+		      compare_mappings);
+}
+
+void mapping_list_clear(struct mapping_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		free(list->lines[i]);
+	free(list->lines);
+	*list = (struct mapping_list){ 0 };
+}
+
+/* ---- Printing --------------------------------------------------------------------- */
+
+enum column {
+	STATE,
+	PROTO,
+	BEFORE,
+	AFTER,
+	VIA,
+	ZONE,
+	NETNS,
+	BEGAN,
+	LAST,
+	COLUMNS
+};
+
+static const char *const headings[COLUMNS] = {
+	"STATE", "PROTO", "BEFORE NAT", "AFTER NAT",  "VIA",
+	"ZONE",	 "NETNS", "BEGAN",	"LAST PACKET"
+};
+
+struct cells {
+	char text[COLUMNS][CELL_MAX];
+};
+
+static void put_end(const char *addr, const char *port,
+		    struct json_value mapping, char *buf, size_t size)
+{
+	const struct json_value number = json_get(mapping, port);
+	char host[64], service[8] = "";
+
+	json_get_text(mapping, addr, host, sizeof(host));
+	if (!number.at) {
+		snprintf(buf, size, "%s", host);
+		return;
+	}
+	snprintf(service, sizeof(service), "%u",
+		 (unsigned int)(uint16_t)json_number(number));
+	human_endpoint(buf, size, host, service);
+}
+
+/* @prefix: of the names of its members: "", "Xlat" */
+static void put_tuple(struct json_value mapping, const char *prefix, char *buf,
+		      size_t size)
+{
+	char names[4][16], src[80], dst[80];
+	static const char *const parts[] = { "SrcAddr", "SrcPort", "DstAddr",
+					     "DstPort" };
+
+	for (int i = 0; i < 4; i++)
+		snprintf(names[i], sizeof(names[i]), "%s%s", prefix, parts[i]);
+	put_end(names[0], names[1], mapping, src, sizeof(src));
+	put_end(names[2], names[3], mapping, dst, sizeof(dst));
+	snprintf(buf, size, "%s > %s", src, dst);
+}
+
+static void put_proto(struct json_value mapping, char *buf, size_t size)
+{
+	static const struct {
+		uint8_t number;
+		const char *name;
+	} names[] = { { 1, "icmp" },  { 6, "tcp" },	{ 17, "udp" },
+		      { 33, "dccp" }, { 58, "icmpv6" }, { 132, "sctp" } };
+	const uint64_t number = json_number(json_get(mapping, "Proto"));
+
+	snprintf(buf, size, "%" PRIu64, number);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (names[i].number == number)
+			snprintf(buf, size, "%s", names[i].name);
+}
+
+/* "eth0 > eth1"; what is not known is "-" */
+static void put_via(struct json_value mapping, char *buf, size_t size)
+{
+	char in[32], out[32];
+
+	json_get_text(mapping, "InInterface", in, sizeof(in));
+	json_get_text(mapping, "OutInterface", out, sizeof(out));
+	if (*in || *out)
+		snprintf(buf, size, "%s > %s", *in ? in : "-", *out ? out : "-");
+	else
+		snprintf(buf, size, "-");
+}
+
+static void put_number(struct json_value number, char *buf, size_t size)
+{
+	if (number.at)
+		snprintf(buf, size, "%" PRIu64, json_number(number));
+	else
+		snprintf(buf, size, "-");
+}
+
+static void put_time(struct json_value ms, char *buf, size_t size)
+{
+	if (ms.at)
+		human_time(buf, size, json_signed(ms) * NSEC_PER_MSEC);
+	else
+		snprintf(buf, size, "-");
+}
+
+static void fill_cells(const char *line, struct cells *cells)
+{
+	const struct json_value mapping = json_parse(line);
+	char(*text)[CELL_MAX] = cells->text;
+
+	json_get_text(mapping, "State", text[STATE], CELL_MAX);
+	put_proto(mapping, text[PROTO], CELL_MAX);
+	put_tuple(mapping, "", text[BEFORE], CELL_MAX);
+	put_tuple(mapping, "Xlat", text[AFTER], CELL_MAX);
+	put_via(mapping, text[VIA], CELL_MAX);
+	put_number(json_get(mapping, "ZoneId"), text[ZONE], CELL_MAX);
+	put_number(json_get(mapping, "NetnsInode"), text[NETNS], CELL_MAX);
+	put_time(json_get(mapping, "TimeFlowStartMs"), text[BEGAN], CELL_MAX);
+	put_time(json_get(mapping, "TimeFlowEndMs"), text[LAST], CELL_MAX);
+	for (int i = 0; i < COLUMNS; i++)
+		safe_cell(text[i]);
+}
+
+static uint32_t limit_rows(const struct mapping_list *list, uint32_t most)
+{
+	return most && most < list->n ? most : list->n;
+}
+
+static void print_cells(const struct cells *cells, const int widths[COLUMNS])
+{
+	for (int i = 0; i < COLUMNS; i++)
+		printf("%-*s%s", i + 1 < COLUMNS ? widths[i] : 0,
+		       cells->text[i], i + 1 < COLUMNS ? "  " : "\n");
+}
+
+static void widen(const struct cells *cells, int widths[COLUMNS])
+{
+	for (int i = 0; i < COLUMNS; i++)
+		widths[i] = (int)max_u64((uint64_t)widths[i],
+					 strlen(cells->text[i]));
+}
+
+void mapping_list_print_table(const struct mapping_list *list, uint32_t most)
+{
+	const uint32_t n = limit_rows(list, most);
+	struct cells cells;
+	int widths[COLUMNS] = { 0 };
+
+	for (uint32_t i = 0; i < n; i++) {
+		fill_cells(list->lines[i], &cells);
+		widen(&cells, widths);
+	}
+	for (int i = 0; i < COLUMNS; i++)
+		snprintf(cells.text[i], CELL_MAX, "%s", headings[i]);
+	widen(&cells, widths);
+	print_cells(&cells, widths);
+	for (uint32_t i = 0; i < n; i++) {
+		fill_cells(list->lines[i], &cells);
+		print_cells(&cells, widths);
+	}
+}
+
+void mapping_list_print_json(const struct mapping_list *list, uint32_t most)
+{
+	for (uint32_t i = 0; i < limit_rows(list, most); i++)
+		puts(list->lines[i]);
+}

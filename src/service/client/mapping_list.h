@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Mappings by NAT as a table, or as lines of JSON: of a service, or of the library. */
+#ifndef NETOBS_SERVICE_CLIENT_MAPPING_LIST_H
+#define NETOBS_SERVICE_CLIENT_MAPPING_LIST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct netobs_mapping;
+
+/* All zero: it is empty. */
+struct mapping_list {
+	char **lines; /* JSON of each */
+	uint32_t n, capacity;
+	bool is_out_of_memory;
+};
+
+/* Add a mapping; @list: a struct mapping_list. */
+void mapping_list_add(const struct netobs_mapping *mapping, void *list);
+
+/**
+ * Add all mappings of the service at @socket that match @tuple, or all with NULL.
+ *
+ * @param verb  of messages
+ * @return 0; < 0: it failed, which was printed
+ */
+int mapping_list_ask(struct mapping_list *list, const char *verb,
+		     const char *socket, const char *tuple);
+
+/* Those in use come first, of these the latest one. */
+void mapping_list_sort(struct mapping_list *list);
+
+/* Print @most of them to standard output; 0: all. */
+void mapping_list_print_table(const struct mapping_list *list, uint32_t most);
+void mapping_list_print_json(const struct mapping_list *list, uint32_t most);
+
+/* Make it empty. */
+void mapping_list_clear(struct mapping_list *list);
+
+#endif

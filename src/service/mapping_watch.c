@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "mapping_watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <netobs/netobs.h>
+
+#include "base/clock_ms.h"
+#include "base/safe_text.h"
+#include "service/client/control_request.h"
+#include "service/client/mapping_list.h"
+#include "service/options/args.h"
+#include "service/options/privileges.h"
+#include "signals.h"
+
+/* Where mappings come from. */
+struct watch {
+	const struct mapping_request *request;
+	struct netobs_mapping_query query; /* of request->tuple */
+	bool has_service;
+	struct netobs *ctx; /* NULL: the kernel is asked, or the service */
+	bool error_logged;
+	struct mapping_list list;
+	volatile bool is_stopping;
+};
+
+static int complain_of(const char *what, int err)
+{
+	fprintf(stderr, "netobsctl map: %s: %s%s\n", what, strerror(-err),
+		err == -EPERM ? " (it needs CAP_NET_ADMIN)" : "");
+	return err;
+}
+
+/* ---- Sources ---------------------------------------------------------------------- */
+
+static void take_match(const struct netobs_mapping *mapping, void *user)
+{
+	struct watch *watch = user;
+
+	if (netobs_mapping_matches(mapping, &watch->query))
+		mapping_list_add(mapping, &watch->list);
+}
+
+static int collect_of_context(struct watch *watch)
+{
+	uint64_t cursor = 0;
+	int r;
+
+	while ((r = netobs_mappings(watch->ctx, &cursor, take_match, watch)) > 0)
+		;
+	return r;
+}
+
+static int collect_of_kernel(struct watch *watch)
+{
+	int r = netobs_mappings_list(watch->request->netns, take_match, watch);
+
+	if (r >= 0)
+		return 0;
+	return complain_of(
+		r == -EAGAIN ? "the kernel's table changes too fast to be listed" :
+			       "cannot list the kernel's table of connections",
+		r);
+}
+
+/* @return 0; < 0: it failed, which was printed */
+static int collect(struct watch *watch)
+{
+	int r;
+
+	mapping_list_clear(&watch->list);
+	if (watch->has_service)
+		r = mapping_list_ask(&watch->list, "map", watch->request->socket,
+				     watch->request->tuple);
+	else
+		r = watch->ctx ? collect_of_context(watch) :
+				 collect_of_kernel(watch);
+	if (!r && watch->list.is_out_of_memory)
+		r = complain_of("cannot keep all mappings", -ENOMEM);
+	mapping_list_sort(&watch->list);
+	return r;
+}
+
+/* ---- Showing ---------------------------------------------------------------------- */
+
+static bool is_screen(const struct watch *watch)
+{
+	return !watch->request->once && !watch->request->is_json &&
+	       isatty(STDOUT_FILENO);
+}
+
+/* @return rows that fit, below the headings; 0: there is no limit */
+static uint32_t find_room(const struct watch *watch)
+{
+	struct winsize size = { 0 };
+
+	if (!is_screen(watch) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ||
+	    size.ws_row < 3)
+		return watch->request->rows;
+	return size.ws_row - 2;
+}
+
+static void show(const struct watch *watch)
+{
+	if (watch->request->is_json) {
+		mapping_list_print_json(&watch->list, watch->request->rows);
+	} else {
+		if (is_screen(watch))
+			fputs("\033[H\033[J", stdout);
+		mapping_list_print_table(&watch->list, find_room(watch));
+	}
+	fflush(stdout);
+}
+
+/* ---- Runs ------------------------------------------------------------------------- */
+
+static int show_once(struct watch *watch)
+{
+	const char *tuple = watch->request->tuple;
+
+	if (collect(watch))
+		return EXIT_FAILED;
+	if (tuple && !watch->list.n) {
+		fprintf(stderr, "netobsctl map: no mapping has %s%s\n", tuple,
+			watch->has_service ?
+				"" :
+				" now; those that have ended are known to a service with "
+				"'nat = yes'");
+		return EXIT_FAILED;
+	}
+	show(watch);
+	return EXIT_FINE;
+}
+
+static void stop_watch(void *object)
+{
+	struct watch *watch = object;
+
+	if (watch->ctx && !watch->is_stopping)
+		netobs_stop(watch->ctx);
+	watch->is_stopping = true;
+}
+
+/* Until it has stopped, or for @ms. @return 0; < 0 */
+static int wait_for(struct watch *watch, int64_t ms)
+{
+	const int64_t end_ms = now_ms() + ms;
+	int r = 0;
+
+	while ((watch->ctx || !watch->is_stopping) && r >= 0 &&
+	       now_ms() < end_ms) {
+		const int left = (int)(end_ms - now_ms());
+
+		r = watch->ctx ? netobs_poll(watch->ctx, left) :
+				 poll(NULL, 0, left);
+		if (r == -EINTR || (!watch->ctx && r < 0))
+			r = 0;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int show_repeatedly(struct watch *watch)
+{
+	const uint32_t duration_ms = watch->request->duration_ms;
+	const int64_t end_ms = now_ms() + duration_ms;
+	int r;
+
+	for (;;) {
+		r = wait_for(watch, watch->request->interval_ms);
+		if (r == -ECANCELED || (!watch->ctx && watch->is_stopping))
+			return EXIT_FINE;
+		if (r < 0) {
+			args_report_failure("map", watch->error_logged,
+					    "continue", r);
+			return EXIT_FAILED;
+		}
+		if (!watch->is_stopping) {
+			if (collect(watch))
+				return EXIT_FAILED;
+			show(watch);
+		}
+		if (ferror(stdout) || (duration_ms && now_ms() >= end_ms))
+			stop_watch(watch);
+	}
+}
+
+static void on_log(int level, const char *message, void *user)
+{
+	struct watch *watch = user;
+	char text[512];
+
+	if (level > NETOBS_LOG_WARNING)
+		return;
+	snprintf(text, sizeof(text), "%s", message);
+	safe_cell(text);
+	watch->error_logged |= level <= NETOBS_LOG_ERROR;
+	fprintf(stderr, "netobsctl map: %s%s\n",
+		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+}
+
+static void ignore_flow(const struct netobs_flow *flow, void *user)
+{
+	(void)flow;
+	(void)user;
+}
+
+static int observe(struct watch *watch)
+{
+	NETOBS_OPTS(netobs_opts, opts, .flags = NETOBS_NAT,
+		    .interval_ms = watch->request->interval_ms,
+		    .on_flow = ignore_flow, .on_log = on_log, .user = watch);
+	const struct args_list none = { 0 };
+	int r = netobs_new(&opts, &watch->ctx);
+	int status = EXIT_FAILED;
+
+	r = r ?: netobs_start(watch->ctx);
+	if (r < 0) {
+		args_report_failure("map", watch->error_logged, "start", r);
+	} else {
+		privileges_drop(&none, true, true);
+		status = show_repeatedly(watch);
+	}
+	signals_release();
+	netobs_free(watch->ctx);
+	return status;
+}
+
+/* @return whether the service at the socket is to be asked */
+static bool choose_service(const struct mapping_request *request)
+{
+	return !request->netns && (request->socket || control_is_there(NULL));
+}
+
+int mapping_watch(const struct mapping_request *request)
+{
+	struct watch watch = { .request = request,
+			       .query = { .sz = sizeof(watch.query) },
+			       .has_service = choose_service(request) };
+	char why[160];
+	int status;
+
+	if (request->tuple &&
+	    netobs_mapping_query_parse(request->tuple, &watch.query, why,
+				       sizeof(why))) {
+		fprintf(stderr, "netobsctl map: lookup '%s': %s\n",
+			request->tuple, why);
+		return EXIT_USAGE;
+	}
+	signals_catch(stop_watch, &watch);
+	if (request->once)
+		status = show_once(&watch);
+	else if (watch.has_service || request->netns)
+		status = show_repeatedly(&watch);
+	else
+		status = observe(&watch);
+	signals_release();
+	mapping_list_clear(&watch.list);
+	return status;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What netobsctl map does: mappings of a running service, of a context of its own, or of the kernel. */
+#ifndef NETOBS_SERVICE_MAPPING_WATCH_H
+#define NETOBS_SERVICE_MAPPING_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mapping_request {
+	const char *socket; /* of the service; NULL: the default one, if there is a service */
+	const char *netns; /* whose table the kernel lists; NULL: the service is asked first */
+	const char *tuple; /* to look for; NULL: all */
+	bool once;
+	bool is_json;
+	uint32_t interval_ms;
+	uint32_t duration_ms; /* 0: until a signal comes */
+	uint32_t rows;	      /* 0: all */
+};
+
+/** @return an exit status */
+int mapping_watch(const struct mapping_request *request);
+
+#endif

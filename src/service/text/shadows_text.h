@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What runs before netobs on the interfaces here, to stdout: netobs_shadows(). */
+#ifndef NETOBS_SERVICE_TEXT_SHADOWS_TEXT_H
+#define NETOBS_SERVICE_TEXT_SHADOWS_TEXT_H
+
+#include <stdint.h>
+
+void shadows_print_table(uint64_t disable);
+
+/* An array. */
+void shadows_print_json(uint64_t disable);
+
+#endif

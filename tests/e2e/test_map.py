@@ -1,0 +1,252 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""netobsctl map, and records of mappings, compared with conntrack(8) -L and -E.
+
+Rules, protocols and traffic are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED
+repeats it.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+
+from lib import lab
+from lib import nat
+from lib import observer
+from lib.service import Supervisor
+
+CONNECTIONS = int(os.environ.get("NETOBS_TEST_NAT", "1000"))
+
+
+def faces_of(record):
+    """(original before translation, after it)"""
+    return nat.tuple_of(record), nat.other_of(record, "Xlat")
+
+
+def mapped(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def entries(router):
+    """(original before translation, after it, zone) of all entries that translate."""
+    found = set()
+    for family in "ipv4", "ipv6":
+        for line in router.run("conntrack", "-L", "-o", "extended", "-f", family).splitlines():
+            found |= set(translated(line))
+    return found
+
+
+def translated(line):
+    if not (" src=" in line and line.split()[2] in nat.NUMBERS):
+        return
+    original, reply, _ = nat.read_entry(line)
+    zone = re.search(r"zone(?:-orig)?=(\d+)", line)
+    if original != reply.back():
+        yield original, reply.back(), int(zone.group(1)) if zone else 0
+
+
+class Map(nat.RandomNatTest):
+    def setUp(self):
+        super().setUp()
+        self.socket, self.records = self.lab.path("control.sock"), self.lab.path("records")
+
+    def map(self, *arguments, check=True):
+        result = subprocess.run(
+            self.router.command(observer.netobsctl(), "map", *arguments), check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        observer.check_sanitizer(result.stderr)
+        if check:
+            self.assertEqual(0, result.returncode, result.stderr)
+            self.assertEqual("", result.stderr)
+        return result
+
+    def start_service(self, *more):
+        supervisor = Supervisor(self.lab)
+        self.addCleanup(supervisor.close)
+        path = self.lab.path("netobs.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(("[capture]", "nat = yes", "[flows]", "interval = 500ms",
+                                  "[control]", f"path = {self.socket}", '[sink "a"]',
+                                  f"output = json:{self.records}", "records = mapping", *more)) + "\n")
+        self.service = self.lab.spawn(
+            observer.netobsctl(), "run", "-c", path, ns=self.router,
+            stdout=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
+        supervisor.wait("READY=1")
+
+    def stop_service(self):
+        self.service.send_signal(signal.SIGTERM)
+        self.assertEqual(0, self.service.wait(60))
+        with open(self.records, encoding="utf-8") as file:
+            return [one for one in mapped(file.read()) if one["type"] == "mapping"]
+
+    def check_map(self, *arguments):
+        """It has the entries of the kernel, once each; @return its lines."""
+        wanted = {(before, after) for before, after, _ in entries(self.router)}
+        lines = mapped(self.map("--once", "-o", "json", *arguments).stdout)
+        active = [faces_of(one) for one in lines if one["State"] == "active"]
+        self.assertEqual(wanted, set(active))
+        self.assertEqual(len(wanted), len(active))
+        return lines
+
+    def check_lookup(self, before, after, *arguments):
+        """From either side, of either direction."""
+        for face in before, after, before.back(), after.back():
+            end = [f"[{address}]:{port}" if nat.is_ipv6(address) else f"{address}:{port}"
+                   for address, port in ((face.src, face.sport), (face.dst, face.dport))]
+            query = f"{end[0]} > {end[1]}/{nat.PROTOCOLS[face.proto]}"
+            found = mapped(self.map("-o", "json", *arguments, "lookup", query).stdout)
+            self.assertEqual([(before, after)], [faces_of(one) for one in found], query)
+            self.assertEqual("active", found[0]["State"])
+
+    def check_some_lookups(self, *arguments):
+        known = sorted(entries(self.router), key=str)
+        for before, after, _ in self.random.sample(known, 12):
+            self.check_lookup(before, after, *arguments)
+
+    def test_what_the_kernel_has_without_a_service(self):
+        self.talk(self.make_services(40), lab.sized(CONNECTIONS))
+        lines = self.check_map("--netns", self.router.name)
+        self.check_some_lookups("--netns", self.router.name)
+        inode = os.stat(f"/run/netns/{self.router.name}").st_ino
+        self.assertEqual({inode}, {one["NetnsInode"] for one in lines})
+        result = self.map("lookup", "203.0.113.77", "--netns", self.router.name, check=False)
+        self.assertEqual(1, result.returncode)
+        self.assertIn("no mapping has 203.0.113.77", result.stderr)
+        self.note(f"{len(lines)} mappings")
+
+    def test_what_a_service_knows_older_connections_too(self):
+        services = self.make_services(40)
+        self.talk(services, lab.sized(CONNECTIONS) // 2)
+        older = {(before, after) for before, after, _ in entries(self.router)}
+        self.start_service()
+        lab.wait_for(lambda: {faces_of(one) for one in self.of_service()} == older,
+                     "the older connections")
+        self.talk(services, lab.sized(CONNECTIONS) // 2)
+        wanted = {(before, after) for before, after, _ in entries(self.router)}
+        self.assertLess(older, wanted)
+        lab.wait_for(lambda: len(self.of_service()) == len(wanted), "the newer connections")
+        lines = self.check_map("-s", self.socket)
+        self.check_some_lookups("-s", self.socket)
+        for one in lines:
+            if faces_of(one) in older:
+                continue
+            self.assertIn("TimeFlowStartMs", one)
+            # One of them is this host, where packets are redirected, or come from.
+            self.assertLess(set(), {one.get("InInterface"), one.get("OutInterface")} - {None}, one)
+        status = json.loads(self.router.run(observer.netobsctl(), "status", "-o", "json", "-s",
+                                            self.socket))
+        self.assertEqual(len(wanted), status["mappings"]["active"])
+        begun = [one for one in self.stop_service() if one["Event"] == "begin"]
+        self.assertEqual(wanted, {faces_of(one) for one in begun})
+        self.assertEqual(len(wanted), len(begun))
+        self.note(f"{len(wanted)} mappings, {len(older)} of them older")
+
+    def of_service(self):
+        return mapped(self.map("--once", "-o", "json", "-s", self.socket).stdout)
+
+    def test_begins_and_ends_are_those_of_the_kernel(self):
+        services = self.make_services(30)
+        for name in ("udp_timeout", "udp_timeout_stream", "tcp_timeout_close",
+                     "tcp_timeout_time_wait", "tcp_timeout_last_ack"):
+            self.router.sysctl(f"netfilter/nf_conntrack_{name}", 8)
+        log = self.lab.path("events")
+        with open(log, "wb") as file:
+            events = self.lab.spawn("conntrack", "-E", "-e", "NEW,DESTROY", "-o", "extended",
+                                    "-b", 8 << 20, ns=self.router, stdout=file,
+                                    stderr=subprocess.DEVNULL)
+        self.start_service()
+        self.talk(services, lab.sized(CONNECTIONS) // 2)
+        lab.wait_for(lambda: self.of_service() and
+                     all(one["State"] == "ended" for one in self.of_service()), "all ends")
+        ended = self.of_service()
+        for one in self.random.sample(ended, 5):
+            query = f"{one['XlatDstAddr']} > {one['XlatSrcAddr']}"
+            found = mapped(self.map("-o", "json", "-s", self.socket, "lookup", query).stdout)
+            self.assertIn(one["SrcAddr"], [each["SrcAddr"] for each in found])
+            self.assertEqual({"ended"}, {each["State"] for each in found})
+        records = self.stop_service()
+        events.send_signal(signal.SIGINT)
+        events.wait(20)
+        kernel = {"NEW": [], "DESTROY": []}
+        with open(log, encoding="utf-8") as file:
+            for line in file:
+                kind, _, rest = line.strip().lstrip("[").partition("]")
+                kernel[kind] += [(before, after) for before, after, _ in translated(rest)]
+        for kind, event in (("NEW", "begin"), ("DESTROY", "end")):
+            ours = [faces_of(one) for one in records if one["Event"] == event]
+            self.assertEqual(set(kernel[kind]), set(ours), event)
+            self.assertEqual(len(kernel[kind]), len(ours), event)
+        for one in records:
+            self.assertEqual({"begin": 4, "end": 5}[one["Event"]] - 3 * (one["Etype"] != 2048),
+                             one["NatEvent"])
+        self.note(f"{len(records)} records")
+
+    def test_zones(self):
+        other, server = self.make_zones(
+            "add rule inet nat pre udp dport 80 dnat ip to 10.0.2.2:8080\n"
+            "add rule inet nat post ct mark 1 snat ip to 10.0.2.50\n"
+            "add rule inet nat post ct mark 2 snat ip to 10.0.2.51\n")
+        self.start_service()
+        self.ask_in_zones(other, server, (self.PUBLIC, 80))
+        wanted = entries(self.router)
+        self.assertEqual({1, 2}, {zone for _, _, zone in wanted})
+        lab.wait_for(lambda: len(self.of_service()) == len(wanted), "the mappings")
+        # Longer than until the kernel is asked for the first time.
+        lab.wait_for(lambda: all(one["TimeMs"] > one["TimeFlowStartMs"] + 8000
+                                 for one in self.of_service()), "questions")
+        for arguments in ("--netns", self.router.name), ("-s", self.socket):
+            lines = mapped(self.map("--once", "-o", "json", *arguments).stdout)
+            self.assertEqual(wanted, {(*faces_of(one), one["ZoneId"]) for one in lines})
+            self.assertEqual({"active"}, {one["State"] for one in lines})
+        before, after, zone = sorted(wanted, key=str)[0]
+        found = mapped(self.map("-o", "json", "-s", self.socket, "lookup",
+                                f"{before.src}:{before.sport} > {before.dst}:80/udp").stdout)
+        self.assertEqual(2, len(found))
+        self.assertIn((before, after, zone), [(*faces_of(one), one["ZoneId"]) for one in found])
+
+    def test_pings_and_deletion(self):
+        self.rules(nat.BASE + "add rule inet nat post oifname rs masquerade\n")
+        self.start_service()
+        for address in self.SERVER, self.SERVER6:
+            self.client.run("ping", "-c", "1", address)
+        lab.wait_for(lambda: len(self.of_service()) == 2, "the mappings")
+        self.assertEqual({1, 58}, {one["Proto"] for one in self.of_service()})
+        self.router.run("conntrack", "-F")
+        lab.wait_for(lambda: all(one["State"] == "ended" for one in self.of_service()), "the ends")
+        text = self.map("lookup", "icmp", "-s", self.socket).stdout
+        self.assertRegex(text, r"\nended +icmp +10\.0\.1\.2 > 10\.0\.2\.2 +10\.0\.2\.1 > 10\.0\.2\.2 "
+                               r"+rc > rs +0 +\d+ +\d\d:")
+
+    def test_live_without_a_service(self):
+        services = self.make_services(12)
+        shown = self.lab.path("shown")
+        with open(shown, "wb") as file:
+            live = self.lab.spawn(observer.netobsctl(), "map", "--interval", "0.3", "-o", "json",
+                                  ns=self.router, stdout=file)
+        self.talk(services, 20)
+        wanted = {(before, after) for before, after, _ in entries(self.router)}
+
+        def seen():
+            with open(shown, encoding="utf-8") as file:
+                lines = file.read().rpartition("\n")[0]
+            return {faces_of(one) for one in mapped(lines)}
+        lab.wait_for(lambda: seen() == wanted, "all mappings")
+        live.send_signal(signal.SIGINT)
+        self.assertEqual(0, live.wait(30))
+
+    def test_refusals(self):
+        for arguments, word in ((("lookup", "nonsense"), "'nonsense' is no address"),
+                                (("nothing",), "'nothing'"), (("lookup",), "lookup TUPLE")):
+            result = self.map(*arguments, check=False)
+            self.assertEqual(2, result.returncode, arguments)
+            self.assertIn(word, result.stderr)
+        result = self.map("-s", self.socket, "--once", check=False)
+        self.assertEqual(1, result.returncode)
+        self.assertIn("no service listens", result.stderr)
+
+
+if __name__ == "__main__":
+    lab.main(at_once=4)
