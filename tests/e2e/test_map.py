@@ -13,11 +13,18 @@ import signal
 import socket
 import subprocess
 
+from lib import grpc_lab
+from lib import ipfix
 from lib import lab
 from lib import nat
+from lib import netobs_proto
 from lib import observer
+from lib.record_sinks import Http, Lines, sink_section, take_host
 from lib.service import Supervisor
 
+PEN = 64500
+STATES = ("active", "ended", "forgotten")
+TRANSLATED = ("nothing", "source", "destination", "both")
 CONNECTIONS = int(os.environ.get("NETOBS_TEST_NAT", "1000"))
 
 
@@ -183,6 +190,70 @@ class Map(nat.RandomNatTest):
             self.assertEqual({"begin": 4, "end": 5}[one["Event"]] - 3 * (one["Etype"] != 2048),
                              one["NatEvent"])
         self.note(f"{len(records)} records")
+
+    def test_every_sink_gets_each_record(self):
+        self.router.run("ip", "link", "set", "lo", "up")
+        services = self.make_services(12)
+        for name in "udp_timeout", "udp_timeout_stream", "tcp_timeout_time_wait":
+            self.router.sysctl(f"netfilter/nf_conntrack_{name}", 1)
+        lines, http = Lines(self.router), Http(self.router)
+        grpc = grpc_lab.Collector(self.lab, "--netobs", ns=self.router).start()
+        with self.router:
+            udp = ipfix.Receiver()
+        for close in udp.close, http.stop:
+            self.addCleanup(close)
+        path = self.lab.path("ipfix")
+        self.start_service(
+            *sink_section("tcp", f"json:tcp://127.0.0.1:{lines.port}", "records = mapping"),
+            *sink_section("http", f"http://127.0.0.1:{http.port}/", "records = mapping"),
+            *sink_section("grpc", grpc.spec(), "records = mapping", f"agent_ip = {netobs_proto.AGENT}"),
+            *sink_section("udp", f"ipfix:udp://127.0.0.1:{udp.port}", "records = mapping",
+                          f"pen = {PEN}"),
+            *sink_section("ipfix", f"ipfix:file:{path}", "records = flow,mapping", f"pen = {PEN}"))
+        self.talk(services, 40)
+        lab.wait_for(lambda: self.of_service() and
+                     all(one["State"] == "ended" for one in self.of_service()), "all ends")
+        records = list(take_host(self.stop_service()))
+        self.assertLess(50, len(records))
+        by_text = sorted(map(str, records))
+        self.assertEqual(by_text, sorted(map(str, lines.found)))
+        self.assertEqual(by_text, sorted(map(str, http.lines)))
+        self.assertEqual(netobs_proto.lines(records), netobs_proto.lines(grpc.others()))
+        wanted = sorted(map(self.in_ipfix, records))
+        self.assertEqual(wanted, sorted(self.of_ipfix(udp.records())))
+        with open(path, "rb") as file:
+            session = ipfix.Session()
+            found = [record for message in ipfix.split(file.read())
+                     for record in session.follow(session.read(message))]
+        self.assertEqual(wanted, sorted(self.of_ipfix(found)))
+        text = lab.run("ipfixDump", "--rfc5610", "--in", path)
+        for name in ("natEvent", "postNATSourceIPv4Address", "postNATDestinationIPv6Address",
+                     "postNAPTSourceTransportPort", "netobsMappingState"):
+            self.assertIn(name, text)
+
+    @staticmethod
+    def in_ipfix(record):
+        def packed(address):
+            family = socket.AF_INET6 if nat.is_ipv6(address) else socket.AF_INET
+            return socket.inet_pton(family, address)
+        return (record["TimeMs"], record["NatEvent"], record["Proto"], packed(record["SrcAddr"]),
+                packed(record["DstAddr"]), packed(record["XlatSrcAddr"]),
+                packed(record["XlatDstAddr"]), record["SrcPort"], record["DstPort"],
+                record["XlatSrcPort"], record["XlatDstPort"], STATES.index(record["State"]),
+                TRANSLATED.index(record["Translated"]), record["ZoneId"], record["NetnsInode"],
+                record.get("InIfIndex", 0), record.get("OutIfIndex", 0))
+
+    @staticmethod
+    def of_ipfix(records):
+        """The same of the NAT events: RFC 8158."""
+        for fields in (record.fields for record in records):
+            if 230 not in fields:
+                continue
+            addresses = (8, 12, 225, 226) if 225 in fields else (27, 28, 281, 282)
+            number = {element: ipfix.number(value) for element, value in fields.items()}
+            yield (*(number[one] for one in (323, 230, 4)), *(fields[one] for one in addresses),
+                   *(number[one] for one in (7, 11, 227, 228, (PEN, 140), (PEN, 141), (PEN, 142),
+                                             (PEN, 12), 10, 14)))
 
     def test_zones(self):
         other, server = self.make_zones(

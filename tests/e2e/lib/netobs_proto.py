@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""Sessions and alerts as protobuf, read by Python's library and held against JSON."""
+"""Sessions, alerts and mappings as protobuf, read by Python's library and held against JSON."""
 
 import json
 
@@ -7,10 +7,11 @@ from lib import flow_proto
 
 AGENT = "192.0.2.77"
 UNITS = {"rtt": "ns", "app_latency": "ns", "retransmits": "ppm", "rate": "bit/s"}
-# What a session whose value is 0 has not in JSON.
+# What a record whose value is 0 has not in JSON.
 OPTIONAL = {"Opened": "unknown", "Errno": 0, "ProcessBy": "none", "IfIndex": 0,
             "Process": "", "CgroupPath": "", "ContainerId": "", "PodUid": "",
-            "Alert": "", "Interface": ""}
+            "Alert": "", "Interface": "", "NatEvent": 0, "InIfIndex": 0, "OutIfIndex": 0,
+            "InInterface": "", "OutInterface": ""}
 
 
 def lines(records):
