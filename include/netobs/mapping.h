@@ -18,9 +18,9 @@
  *
  * It ends when the kernel no longer has its entry. netobs asks for that 5 seconds after the first
  * packet, then when the entry would time out without further packets, but each minute at least. So
- * the end is noticed within about two seconds of a time-out, and within a minute of a deletion. Up to
- * 1,000 entries are asked for per second, whatever the number of connections is; where more mappings
- * begin, their ends come later. Of several entries one after another with the same addresses and
+ * the end is noticed within about two seconds of a time-out, and within a minute of a deletion; with
+ * 262144 mappings up to 16 seconds later. Up to 1,000 entries are asked for per second, whatever the
+ * number of connections is; where more mappings begin, their ends come later. Of several entries one after another with the same addresses and
  * ports, which the kernel replaced between two questions, there is one mapping. So it is with echo
  * requests between two addresses, whose identifiers are not part of a mapping.
  *
@@ -69,8 +69,8 @@ enum netobs_mapping_translated {
 enum netobs_mapping_field {
 	NETOBS_MAPPING_HAS_PORTS = 1 << 0, /**< the four ports */
 	NETOBS_MAPPING_HAS_ZONE = 1 << 1,  /**< zone: the kernel has zones */
-	/** start_ns: unknown if it is older than the context, unless the kernel notes when its
-	 *  entries begin (net.netfilter.nf_conntrack_timestamp) */
+	/** start_ns: unknown if it is, or may be, older than the kernel's list, unless the kernel
+	 *  notes when its entries begin (net.netfilter.nf_conntrack_timestamp) */
 	NETOBS_MAPPING_HAS_START = 1 << 2,
 	NETOBS_MAPPING_HAS_LAST = 1 << 3, /**< last_ns: a packet of it was seen */
 	NETOBS_MAPPING_HAS_END = 1 << 4	  /**< end_ns */

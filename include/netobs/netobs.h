@@ -309,7 +309,7 @@ NETOBS_API int netobs_fd(const struct netobs *ctx);
  * netobs_stop() and functions that take a const context, such as netobs_stats_get() and
  * netobs_connections(), and no others.
  *
- * @return number of records delivered, alerts included (0 is normal);
+ * @return number of records delivered, alerts and mappings included (0 is normal);
  *         -ECANCELED: stopped by netobs_stop(): all that the programs saw has been
  *         delivered, they are detached (see there), nothing more will come;
  *         -EINVAL: not started

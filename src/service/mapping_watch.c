@@ -97,12 +97,13 @@ static bool is_screen(const struct watch *watch)
 /* @return rows that fit, below the headings; 0: there is no limit */
 static uint32_t find_room(const struct watch *watch)
 {
+	const uint32_t rows = watch->request->rows;
 	struct winsize size = { 0 };
 
 	if (!is_screen(watch) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ||
 	    size.ws_row < 3)
-		return watch->request->rows;
-	return size.ws_row - 2;
+		return rows;
+	return rows && rows < size.ws_row - 2U ? rows : size.ws_row - 2U;
 }
 
 static void show(const struct watch *watch)

@@ -427,7 +427,7 @@ void service_reload(struct service *service)
 	service->is_reload_due = true;
 }
 
-/* Alerts and sessions are not for the end of the interval. */
+/* Alerts, sessions and mappings are not for the end of the interval. */
 int service_dispatch(struct service *service)
 {
 	int r = service->is_stopped ? -ECANCELED : netobs_dispatch(service->ctx);

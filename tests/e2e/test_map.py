@@ -266,7 +266,7 @@ class Map(nat.RandomNatTest):
         self.assertEqual({1, 2}, {zone for _, _, zone in wanted})
         lab.wait_for(lambda: len(self.of_service()) == len(wanted), "the mappings")
         # Longer than until the kernel is asked for the first time.
-        lab.wait_for(lambda: all(one["TimeMs"] > one["TimeFlowStartMs"] + 8000
+        lab.wait_for(lambda: all(one["TimeMs"] > one["TimeFlowEndMs"] + 8000
                                  for one in self.of_service()), "questions")
         for arguments in ("--netns", self.router.name), ("-s", self.socket):
             lines = mapped(self.map("--once", "-o", "json", *arguments).stdout)

@@ -404,10 +404,11 @@ static void go_on_stopping(struct netobs *ctx)
 	arm_timer(ctx);
 }
 
-/* @return records and alerts delivered since the start */
+/* @return records, alerts and mappings delivered since the start */
 static uint64_t records_of(const struct netobs *ctx)
 {
-	return ctx->pipeline.merge.records + ctx->alerts.events;
+	return ctx->pipeline.merge.records + ctx->alerts.events +
+	       ctx->mappings.n_reported;
 }
 
 static int step_context(void *owner)

@@ -80,6 +80,7 @@ void context_start_mappings(struct netobs *ctx)
 void context_close_mappings(struct netobs *ctx)
 {
 	mapping_questions_done(&ctx->questions);
+	mappings_done(&ctx->mappings);
 }
 
 /* ---- Reading ---------------------------------------------------------------------- */
@@ -179,15 +180,15 @@ int netobs_mappings_list(const char *netns,
 	cleanup_fd int ns_fd = netns ? netns_open(netns) : netns_open_own();
 	struct listing listing = { 0 };
 	int err = take ? 0 : -EINVAL;
+	int tries = 0;
 
-	err = err		?:
-		      ns_fd < 0 ? ns_fd :
+	if (!err)
+		err = ns_fd < 0 ? ns_fd :
 				  netns_inode(ns_fd, &listing.netns_inode);
-	for (int i = 0; !err && i < LIST_TRIES; i++) {
-		err = list_mappings(&listing, netns ? ns_fd : -1);
-		if (err != -EAGAIN)
-			break;
-		err = i + 1 < LIST_TRIES ? 0 : err;
+	if (!err) {
+		do
+			err = list_mappings(&listing, netns ? ns_fd : -1);
+		while (err == -EAGAIN && ++tries < LIST_TRIES);
 	}
 	for (uint32_t i = 0; (!err || err == -EAGAIN) && i < listing.n; i++)
 		take(&listing.found[i], user);

@@ -86,6 +86,16 @@ static void retry_list(struct mapping_questions *questions)
 	end_list(questions);
 }
 
+static void note_complete(const struct mapping_questions *questions)
+{
+	struct mapping_space *space =
+		mappings_space(questions->mappings, questions->list_netns);
+
+	questions->mappings->cannot_ask = false;
+	if (space)
+		space->complete_ns = find_now(questions);
+}
+
 void mapping_questions_read(struct mapping_questions *questions)
 {
 	int ret;
@@ -102,30 +112,13 @@ void mapping_questions_read(struct mapping_questions *questions)
 	if (ret < 0)
 		note_refusal(questions, ret);
 	else
-		questions->mappings->cannot_ask = false;
+		note_complete(questions);
 	end_list(questions);
 }
 
 static bool is_followed(const struct netns *netns)
 {
 	return netns->rtnl_fd >= 0 && !netns->is_retired;
-}
-
-/* @return the inode that the namespace was listed with; NULL: no memory */
-static uint32_t *listed_of(struct mapping_questions *questions, uint32_t netns)
-{
-	uint32_t *grown;
-
-	if (netns < questions->n_listed)
-		return &questions->listed[netns];
-	grown = reallocarray(questions->listed, netns + 1, sizeof(*grown));
-	if (!grown)
-		return NULL;
-	memset(&grown[questions->n_listed], 0,
-	       (netns + 1 - questions->n_listed) * sizeof(*grown));
-	questions->listed = grown;
-	questions->n_listed = netns + 1;
-	return &grown[netns];
 }
 
 /* One after the other. */
@@ -135,14 +128,16 @@ static void begin_next_list(struct mapping_questions *questions)
 
 	for (uint32_t i = 0; i < host->n_netns; i++) {
 		const struct netns *netns = &host->netns[i];
-		uint32_t *listed = listed_of(questions, i);
+		struct mapping_space *space =
+			mappings_space(questions->mappings, i);
 
-		if (!listed)
+		if (!space)
 			return;
 		if (!is_followed(netns)) {
-			*listed = 0;
-		} else if (*listed != netns->inode && questions->list.fd < 0) {
-			*listed = netns->inode;
+			*space = (struct mapping_space){ 0 };
+		} else if (space->inode != netns->inode &&
+			   questions->list.fd < 0) {
+			*space = (struct mapping_space){ .inode = netns->inode };
 			questions->list_netns = (uint16_t)i;
 			begin_list(questions);
 		}
@@ -257,7 +252,6 @@ void mapping_questions_done(struct mapping_questions *questions)
 	if (!questions->mappings)
 		return;
 	close_fd(&questions->list.fd);
-	free(questions->listed);
 	*questions = (struct mapping_questions){ .list = { .fd = -1 } };
 }
 

@@ -21,9 +21,7 @@ struct mapping_questions {
 	const struct log *log;
 	struct conntrack_list list; /* under way; its fd is -1: there is none */
 	uint16_t list_netns;
-	uint32_t tries; /* of that list */
-	uint32_t *listed; /* by namespace: the inode of that which was listed; 0: none was */
-	uint32_t n_listed;
+	uint32_t tries;	       /* of that list */
 	bool is_warned;	       /* of what the kernel does not answer */
 	uint64_t n_again;      /* lists that were begun again */
 	uint64_t n_incomplete; /* lists that were not complete after all tries */

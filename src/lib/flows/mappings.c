@@ -212,6 +212,13 @@ bool mapping_of_entry(const struct conntrack_entry *entry, uint32_t netns_inode,
 
 /* ---- Begin and end ---------------------------------------------------------------- */
 
+static void report_mapping(struct mappings *mappings,
+			   const struct netobs_mapping *mapping)
+{
+	mappings->n_reported++;
+	mappings->on_mapping(mapping, mappings->user);
+}
+
 static void report_begun(struct mappings *mappings,
 			 const struct translation *translation, int64_t now_ns)
 {
@@ -222,13 +229,30 @@ static void report_begun(struct mappings *mappings,
 	if (!mappings->on_mapping)
 		return;
 	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_BEGIN, now_ns);
-	mappings->on_mapping(&mapping, mappings->user);
+	report_mapping(mappings, &mapping);
+}
+
+/* Before the kernel has listed all that there were, it may be one of them. */
+static bool may_be_older(const struct mappings *mappings,
+			 const struct translation *translation)
+{
+	const struct mapping_space *space;
+
+	if (translation->netns >= mappings->n_spaces)
+		return true;
+	space = &mappings->spaces[translation->netns];
+	return !space->complete_ns || translation->born_ns <= space->complete_ns;
 }
 
 static void on_begun(void *ctx, struct translation *translation)
 {
-	if (translation_changes(translation))
-		report_begun(ctx, translation, translation->born_ns);
+	const int64_t now_ns = translation->born_ns;
+
+	if (!translation_changes(translation))
+		return;
+	if (may_be_older(ctx, translation))
+		translation->born_ns = 0;
+	report_begun(ctx, translation, now_ns);
 }
 
 static void on_removed(void *ctx, const struct translation *translation)
@@ -246,7 +270,7 @@ static void on_removed(void *ctx, const struct translation *translation)
 	now_ns = clock_to_stamp(mappings->clock, clock_boot_ns());
 	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_END, now_ns);
 	mapping.state = NETOBS_MAPPING_FORGOTTEN;
-	mappings->on_mapping(&mapping, mappings->user);
+	report_mapping(mappings, &mapping);
 }
 
 static bool is_over(void *ctx, const struct translation *translation,
@@ -277,6 +301,28 @@ void mappings_init(struct mappings *mappings, struct translation_table *table,
 			   .ctx = mappings },
 	};
 	table->watch = &mappings->watch;
+}
+
+void mappings_done(struct mappings *mappings)
+{
+	free(mappings->spaces);
+	*mappings = (struct mappings){ 0 };
+}
+
+struct mapping_space *mappings_space(struct mappings *mappings, uint32_t netns)
+{
+	struct mapping_space *grown;
+
+	if (netns < mappings->n_spaces)
+		return &mappings->spaces[netns];
+	grown = reallocarray(mappings->spaces, netns + 1, sizeof(*grown));
+	if (!grown)
+		return NULL;
+	memset(&grown[mappings->n_spaces], 0,
+	       (netns + 1 - mappings->n_spaces) * sizeof(*grown));
+	mappings->spaces = grown;
+	mappings->n_spaces = netns + 1;
+	return &grown[netns];
 }
 
 struct translation *mappings_find_entry(const struct mappings *mappings,
@@ -382,7 +428,7 @@ void mappings_end(struct mappings *mappings, struct translation *translation,
 	if (!mappings->on_mapping)
 		return;
 	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_END, now_ns);
-	mappings->on_mapping(&mapping, mappings->user);
+	report_mapping(mappings, &mapping);
 }
 
 static void unread_address(const struct ip_addr *addr, uint32_t words[4])

@@ -17,6 +17,12 @@ struct host;
 
 typedef void mapping_fn(const struct netobs_mapping *mapping, void *user);
 
+/* What was listed of a namespace. */
+struct mapping_space {
+	uint32_t inode;	     /* of that which is, or was; 0: none */
+	int64_t complete_ns; /* since then all mappings are known; 0: they are not */
+};
+
 struct mappings {
 	struct translation_table *table; /* NULL: there are none */
 	const struct clock *clock;
@@ -26,17 +32,25 @@ struct mappings {
 	mapping_fn *on_mapping; /* begins and ends; or NULL */
 	void *user;
 	struct translation_watch watch;
+	struct mapping_space *spaces; /* by index of the namespace */
+	uint32_t n_spaces;
 	uint32_t hand;	  /* the next one to look at */
 	uint64_t active;  /* that have not ended */
 	uint64_t n_begun; /* since the start */
 	uint64_t n_ended;
 	uint64_t n_forgotten;
+	uint64_t n_reported; /* calls of on_mapping */
 };
 
 /* Follow what comes to @table, and goes. @mappings stays where it is. */
 void mappings_init(struct mappings *mappings, struct translation_table *table,
 		   const struct clock *clock, const struct host *host,
 		   bool knows_zones, mapping_fn *on_mapping, void *user);
+
+void mappings_done(struct mappings *mappings);
+
+/* @return what was listed of the namespace with that index; NULL: no memory */
+struct mapping_space *mappings_space(struct mappings *mappings, uint32_t netns);
 
 /* The kernel lists an entry of the namespace with that index. */
 void mappings_list(struct mappings *mappings, uint16_t netns,

@@ -285,9 +285,10 @@ static void answer_mappings(struct control *control,
 	}
 	text = answer_make(control, &answer);
 	if (control->mappings_left < 0)
-		answer_refusal(control, client, "failed",
-			       "the service keeps no mappings: its configuration has no "
-			       "'nat = yes' in [capture]");
+		answer_refusal(
+			control, client, "failed",
+			"the service keeps no mappings: its configuration has no "
+			"'nat = yes' in [capture]; --netns of netobsctl map lists those of the kernel");
 	else
 		control_client_answer(client, TAKE_PTR(text));
 }

@@ -40,6 +40,7 @@ static int set_up(void **state)
 	assert_int_equal(translation_table_init(&made->table), 0);
 	mappings_init(&made->mappings, &made->table, &made->clock, NULL, true,
 		      take_event, made);
+	mappings_space(&made->mappings, 0)->complete_ns = NSEC_PER_SEC;
 	*state = made;
 	return 0;
 }
@@ -49,6 +50,7 @@ static int tear_down(void **state)
 	struct state *made = *state;
 
 	translation_table_done(&made->table);
+	mappings_done(&made->mappings);
 	free(made);
 	return 0;
 }
@@ -361,6 +363,19 @@ static void a_listed_one_has_no_start_and_is_not_for_flows(void **arg)
 	assert_int_equal(state->events[1].start_ns, 1003 * NSEC_PER_SEC);
 }
 
+static void one_from_before_the_list_was_complete_may_be_older(void **arg)
+{
+	struct state *state = *arg;
+
+	mappings_space(&state->mappings, 0)->complete_ns = 10 * NSEC_PER_SEC;
+	report_port(state, 40000, 10);
+	report_port(state, 40001, 11);
+	assert_int_equal(state->n_events, 2);
+	assert_int_equal(state->events[0].record.time_ns, 1010 * NSEC_PER_SEC);
+	assert_false(state->events[0].record.has & NETOBS_MAPPING_HAS_START);
+	assert_true(state->events[1].record.has & NETOBS_MAPPING_HAS_START);
+}
+
 static void report_many(struct state *state, uint32_t n, int64_t at_s)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -450,6 +465,7 @@ int main(void)
 		WITH_STATE(what_ended_a_minute_ago_is_found_behind_what_is_in_use),
 		WITH_STATE(one_that_is_used_again_begins_again),
 		WITH_STATE(a_listed_one_has_no_start_and_is_not_for_flows),
+		WITH_STATE(one_from_before_the_list_was_complete_may_be_older),
 		WITH_STATE(a_full_table_forgets_what_is_idle_and_says_so),
 		WITH_STATE(an_idle_one_is_kept_while_there_is_room),
 		WITH_STATE(each_is_passed_on_once),
