@@ -12,6 +12,8 @@ static enum link_type type_of(const struct world_link *link,
 {
 	if (link->type)
 		return link->type;
+	if (link->vni)
+		return LINK_TYPE_TUNNEL;
 	if (link->vlan)
 		return LINK_TYPE_VLAN;
 	if (link->lower)
@@ -34,7 +36,11 @@ static void add_link(struct host *host, const struct world_link *link,
 	netif->master = link->master;
 	netif->link = link->lower ?: link->peer;
 	netif->is_link_known = true;
-	netif->link_netns = netif->link ? link->link_netns : NETNS_NONE;
+	netif->link_netns = netif->link || link->vni ? link->link_netns :
+						       NETNS_NONE;
+	netif->has_been_up = true;
+	netif->tunnel = (struct link_tunnel){ TUNNEL_VXLAN, false, link->vni,
+					      link->vni };
 	if (netif->link_netns != link->netns)
 		netif->link_nsid = link->link_netns;
 	netif->type = type_of(link, all);

@@ -16,7 +16,8 @@ struct world_link {
 	uint32_t lower;	     /* of a VLAN device, or else a macvlan */
 	uint16_t vlan;	     /* of a VLAN device; 0: it is none */
 	uint32_t peer;	     /* the other end of a pair */
-	uint16_t link_netns; /* of lower or peer */
+	uint16_t link_netns; /* of lower or peer, or of a tunnel's outer packets */
+	uint32_t vni;	     /* of a VXLAN device; 0: it is none */
 	enum link_type type;
 	bool unobserved;
 	bool unobserved_out; /* on the way out */
@@ -34,6 +35,10 @@ struct world_link {
 #define MACVLAN(n, on)                        \
 	{                                     \
 		.ifindex = (n), .lower = (on) \
+	}
+#define VXLAN(n, in, id)                                                       \
+	{                                                                      \
+		.ifindex = (n), .netns = (in), .link_netns = (in), .vni = (id) \
 	}
 #define PEER(n, in, of, at)                                                     \
 	{                                                                       \

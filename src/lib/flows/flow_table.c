@@ -41,7 +41,7 @@ bool flow_can_be_brief(const struct flow *flow)
 
 	return !flow->is_brief && !flow->fresh && !flow->is_stray &&
 	       flow->n_points == 1 && flow->points == &flow->point &&
-	       !flow->key.tunnel &&
+	       !flow->tunnel.type &&
 	       are_same(&flow->exported, &flow->point.seen) &&
 	       are_same(&flow->entered, &entered);
 }
@@ -135,13 +135,25 @@ void flow_table_done(struct flow_table *table)
 	*table = (struct flow_table){ 0 };
 }
 
-uint64_t flow_table_hash(const struct flow_table *table,
-			 const struct flow_key *key)
+static struct flow_key without_tags(const struct flow_key *key)
 {
 	struct flow_key untagged = *key;
 
 	untagged.vlan &= ~FLOW_TAG_MASK;
 	untagged.outer_vlan &= ~FLOW_TAG_MASK;
+	if (key->flags & FLOW_KEY_OVERLAY) {
+		untagged.flags &= ~FLOW_KEY_OVERLAY;
+		untagged.tunnel = TUNNEL_NONE;
+		untagged.vni = 0;
+	}
+	return untagged;
+}
+
+uint64_t flow_table_hash(const struct flow_table *table,
+			 const struct flow_key *key)
+{
+	const struct flow_key untagged = without_tags(key);
+
 	return hash_key(&untagged, &table->secret);
 }
 
@@ -217,15 +229,13 @@ static void join_buckets(struct flow_table *table)
 /* @return whether the keys differ in nothing but their tags */
 static bool are_alike(const struct flow_key *a, const struct flow_key *b)
 {
-	enum {
-		TAGS = offsetof(struct flow_key, vlan),
-		REST = offsetof(struct flow_key, netns)
-	};
+	struct flow_key left, right;
 
-	return flow_key_rate_id(a) == flow_key_rate_id(b) &&
-	       !memcmp(a, b, TAGS) &&
-	       !memcmp((const char *)a + REST, (const char *)b + REST,
-		       sizeof(*a) - REST);
+	if (memcmp(a, b, offsetof(struct flow_key, vlan)))
+		return false;
+	left = without_tags(a);
+	right = without_tags(b);
+	return !memcmp(&left, &right, sizeof(left));
 }
 
 static struct flow *find_alike(struct flow *flow, const struct flow_key *key)

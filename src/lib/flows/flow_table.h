@@ -6,6 +6,7 @@
 #include "base/util.h"
 #include "bpf/store/hash.h"
 #include "engine/rates.h"
+#include "host/netif.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,9 +21,21 @@ struct volume {
 struct point {
 	uint32_t ifindex;
 	uint16_t netns;
-	uint8_t egress;
-	uint8_t sights; /* 1 << enum sight, or-ed */
+	uint8_t egress : 1;
+	uint8_t is_in_tunnel : 1; /* it saw packets of the flow in a tunnel */
+	uint8_t sights;		  /* 1 << enum sight, or-ed */
 	struct volume seen;
+};
+
+/* Where a flow was seen in a tunnel, at any of its points. */
+struct flow_tunnel {
+	uint8_t type; /* enum tunnel_type; TUNNEL_NONE: nowhere */
+	bool has_addrs;
+	uint16_t src_port;
+	uint16_t dst_port;
+	uint32_t vni;
+	uint32_t hash; /* flow_key.outer_hash */
+	struct tunnel_addrs addrs;
 };
 
 struct flow {
@@ -46,10 +59,8 @@ struct flow {
 
 	struct flow_attrs attrs; /* of what has not been exported, but for has_mac */
 
-	bool has_outer;
-	uint16_t outer_src_port;
-	uint16_t outer_dst_port;
-	struct tunnel_addrs outer;
+	struct flow_tunnel tunnel;
+	struct overlay_tag overlay; /* that it was seen in, if the key has none */
 
 	struct point *points; /* ingress first, by netns and ifindex; &point, or allocated */
 };
@@ -102,6 +113,12 @@ static inline void flow_key_set_rate_id(struct flow_key *key, uint32_t id)
 	key->rate_high = 0;
 }
 
+/*
+ * Likewise, keys have this instead of KEY_AGAIN if the flow's tunnel ends on this host: then the packets are
+ * seen outside of the tunnel, too. Its type and VNI are tags (overlays.h), and outer_hash is 0.
+ */
+enum { FLOW_KEY_OVERLAY = KEY_AGAIN };
+
 void flow_table_init(struct flow_table *table);
 
 void flow_table_done(struct flow_table *table);
@@ -128,7 +145,22 @@ static inline bool flow_has_tags(const struct flow *flow,
 				 const struct flow_key *key)
 {
 	return flow->key.vlan == key->vlan &&
-	       flow->key.outer_vlan == key->outer_vlan;
+	       flow->key.outer_vlan == key->outer_vlan &&
+	       flow->key.vni == key->vni && flow->key.tunnel == key->tunnel &&
+	       flow->key.flags == key->flags;
+}
+
+static inline struct overlay_tag flow_overlay(const struct flow *flow)
+{
+	if (flow->key.flags & FLOW_KEY_OVERLAY)
+		return (struct overlay_tag){ flow->key.vni, flow->key.tunnel };
+	return flow->is_brief ? (struct overlay_tag){ 0 } : flow->overlay;
+}
+
+/* The same overlay, or one is not known. */
+static inline bool overlay_tags_fit(struct overlay_tag a, struct overlay_tag b)
+{
+	return !a.type || !b.type || (a.type == b.type && a.vni == b.vni);
 }
 
 /* Take out of the table and free. */

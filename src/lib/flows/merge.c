@@ -164,13 +164,24 @@ void merge_look(const struct merge *merge,
 		flow_table_prefetch_flow(&merge->table, ret_sightings[i].hash);
 }
 
-static void set_outer(struct merge *merge, struct flow *flow,
-		      const struct flow_entry *entry)
+/* Of several tunnels, the flow has the one in which it enters. */
+static void set_tunnel(struct merge *merge, struct flow_tunnel *tunnel,
+		       const struct flow_entry *entry, enum sight sight)
 {
-	flow->outer_src_port = entry->outer_src_port;
-	flow->outer_dst_port = entry->outer_dst_port;
-	flow->has_outer = flow->has_outer ||
-			  tunnel_addrs_find(&merge->tunnels, entry, &flow->outer);
+	const struct flow_key *key = &entry->key;
+	bool is_same = tunnel->type == key->tunnel && tunnel->vni == key->vni &&
+		       tunnel->hash == key->outer_hash;
+
+	if (tunnel->type && !is_same && sight != SIGHT_FIRST)
+		return;
+	tunnel->type = key->tunnel;
+	tunnel->vni = key->vni;
+	tunnel->hash = key->outer_hash;
+	tunnel->src_port = entry->outer_src_port;
+	tunnel->dst_port = entry->outer_dst_port;
+	tunnel->has_addrs =
+		(is_same && tunnel->has_addrs) ||
+		tunnel_addrs_find(&merge->tunnels, entry, &tunnel->addrs);
 }
 
 static void add_attrs(struct flow *flow, const struct flow_tally *tally)
@@ -215,8 +226,10 @@ static bool merge_entry(struct merge *merge, struct flow *flow,
 		flow->has_mac = true;
 		memcpy(flow->macs, tally->macs, sizeof(flow->macs));
 	}
-	if (flow->key.tunnel)
-		set_outer(merge, flow, entry);
+	if (entry->key.tunnel) {
+		point->is_in_tunnel = true;
+		set_tunnel(merge, &flow->tunnel, entry, sight);
+	}
 	add_attrs(flow, tally);
 	if (merge->options.extras.n)
 		flow_extras_note(&merge->options.extras, flow, entry);
@@ -422,7 +435,7 @@ static bool deliver_new(struct merge *merge, struct flow *flow,
 	struct flow *brief = NULL;
 
 	if (may_return(merge, flow)) {
-		brief = flow->key.tunnel ?
+		brief = flow->tunnel.type ?
 				NULL :
 				flow_table_add_brief(&merge->table, flow,
 						     sighting->hash);
@@ -482,9 +495,16 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 		merge_keep(merge, entry, sighting);
 }
 
-/* @return which of two flows, equal but for their tags, has the tags of the way in */
-static bool is_nearer_to_entry(const struct flow *a, const struct flow *b)
+/* @return which of two flows, equal but for their tags, has the tags of @stray's way in */
+static bool is_nearer_to_entry(const struct merge *merge,
+			       const struct flow *stray, const struct flow *a,
+			       const struct flow *b)
 {
+	bool is_a_next = observe_are_adjacent(stray, a, merge->host),
+	     is_b_next = observe_are_adjacent(stray, b, merge->host);
+
+	if (is_a_next != is_b_next)
+		return is_a_next;
 	if (!a->entered.packets != !b->entered.packets)
 		return a->entered.packets;
 	/* Translated addresses enter nowhere: then the tags stay as they were. */
@@ -493,15 +513,56 @@ static bool is_nearer_to_entry(const struct flow *a, const struct flow *b)
 	return a->first_ns < b->first_ns;
 }
 
+static bool are_further(const struct flow *flow)
+{
+	for (uint32_t i = 0; i < flow->n_points; i++)
+		if (!observe_are_further(flow->points[i].sights))
+			return false;
+	return true;
+}
+
+/* Whether a flow of another overlay may have been what it is a part of. */
+static bool has_rival(const struct merge *merge, const struct flow *stray)
+{
+	const struct overlay_tag tag = flow_overlay(stray);
+	const struct flow *flow =
+		tag.type ? flow_table_first(&merge->table, &stray->key) : NULL;
+
+	for (; flow; flow = flow_table_next(flow))
+		if (!overlay_tags_fit(flow_overlay(flow), tag))
+			return true;
+	return false;
+}
+
+/*
+ * A packet may be passed on from one overlay to another. But tenants may use the same addresses, so
+ * what is not proven to have been seen before is no part of a flow in another overlay.
+ */
+static bool may_join(const struct merge *merge, const struct flow *stray,
+		     const struct flow *flow, bool stray_has_rival)
+{
+	const struct overlay_tag tag = flow_overlay(stray),
+				 other = flow_overlay(flow);
+
+	if (stray == flow || are_further(stray))
+		return true;
+	if (!tag.type || other.type)
+		return overlay_tags_fit(tag, other);
+	return !stray_has_rival || observe_are_adjacent(stray, flow, merge->host);
+}
+
 /* The flow that a stray is part of, which may be itself. */
 static struct flow *owner_of(const struct merge *merge, const struct flow *stray)
 {
 	struct flow *flow = flow_table_first(&merge->table, &stray->key);
+	const bool stray_has_rival = has_rival(merge, stray);
 	struct flow *owner = NULL;
 
 	/* A flow is still brief if there was no memory to make it full. */
 	for (; flow; flow = flow_table_next(flow))
-		if (!flow->is_brief && (!owner || is_nearer_to_entry(flow, owner)))
+		if (!flow->is_brief &&
+		    may_join(merge, stray, flow, stray_has_rival) &&
+		    (!owner || is_nearer_to_entry(merge, stray, flow, owner)))
 			owner = flow;
 	return owner;
 }
@@ -528,11 +589,16 @@ static void absorb_stray(struct merge *merge, struct flow *owner,
 		}
 		volume_add(&to->seen, &from->seen);
 		to->sights |= from->sights;
+		to->is_in_tunnel |= from->is_in_tunnel;
 	}
 	missed = volume_less(missed, &stray->exported);
 	lose_volume(merge, &missed, false);
 	if (stray->fresh)
 		add_attrs(owner, &tally);
+	if (!owner->tunnel.type)
+		owner->tunnel = stray->tunnel;
+	if (!owner->overlay.type)
+		owner->overlay = flow_overlay(stray);
 	volume_add(&owner->exported, &stray->exported);
 	flow_extras_join(&merge->options.extras, owner, stray);
 	flow_table_remove(&merge->table, stray);

@@ -12,6 +12,8 @@ enum { LEVELS = 16 };
 
 /* ---- Totals ------------------------------------------------------------------- */
 
+static const uint8_t any_sight = UINT8_MAX;
+
 /* The points of one namespace and direction, which are looked at together. */
 struct side {
 	const struct flow *flow;
@@ -20,6 +22,7 @@ struct side {
 	uint32_t n_points;
 	uint8_t with;	 /* points of any of these sights, 1 << enum sight */
 	uint8_t without; /* and of none of these */
+	const struct point *before; /* likewise points that may come before this one; NULL: all */
 	bool are_copies;
 };
 
@@ -274,10 +277,23 @@ static struct volume new_of_region(const struct flow *flow,
 	return volume_less(sum_left(flow, host, region), &entered);
 }
 
+static struct volume find_decapsulated(const struct flow *flow,
+				       const struct host *host,
+				       const struct point *point);
+
+static bool is_of_tunnel(const struct host *host, const struct point *point)
+{
+	const struct netif *netif = netif_of(host, point);
+
+	return netif && netif->type == LINK_TYPE_TUNNEL;
+}
+
 /* Of a point of SIGHT_BEYOND, the part of what it saw that was seen there first. */
 static struct volume find_beyond(const struct flow *flow, const struct host *host,
 				 const struct point *point)
 {
+	if (!point->egress && is_of_tunnel(host, point))
+		return find_decapsulated(flow, host, point);
 	if (!point->egress)
 		return region_of(host, point) != NETNS_NONE ?
 			       new_of_region(flow, host, point) :
@@ -295,10 +311,29 @@ static uint8_t sights_of(const struct flow *flow, const struct host *host,
 							1 << SIGHT_AGAIN;
 }
 
+/* Whether packets passed @point before they came in through the tunnel's device at side->before. */
+static bool may_precede(const struct side *side, const struct point *point)
+{
+	if (point == side->before)
+		return false;
+	if (point->is_in_tunnel && !point->egress)
+		return true;
+	if (point->netns == side->before->netns)
+		return false;
+	return point->egress ||
+	       (!is_of_tunnel(side->host, point) &&
+		sights_of(side->flow, side->host, point) & 1 << SIGHT_FIRST);
+}
+
 static bool is_left_out(const struct side *side, const struct point *point)
 {
-	uint8_t sights = sights_of(side->flow, side->host, point);
+	uint8_t sights;
 
+	if (side->before && !may_precede(side, point))
+		return true;
+	if (side->with == any_sight && !side->without)
+		return false;
+	sights = sights_of(side->flow, side->host, point);
 	return !(sights & side->with) || sights & side->without;
 }
 
@@ -412,6 +447,32 @@ static struct side side_at(const struct flow *flow, const struct host *host,
 	return side;
 }
 
+/*
+ * Of what came in through a tunnel's device, the part that was seen neither in a tunnel on the way in nor
+ * in another namespace, on the way out or first.
+ */
+static struct volume find_decapsulated(const struct flow *flow,
+				       const struct host *host,
+				       const struct point *point)
+{
+	struct volume most = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points;) {
+		struct side side = side_at(flow, host, i);
+		struct volume part;
+
+		i += side.n_points;
+		side.with = any_sight;
+		side.before = point;
+		part = side_total(&side);
+		volume_max(&most, &part);
+	}
+	/* Of random samples, the difference is by chance. */
+	if (flow->is_random && most.packets)
+		return (struct volume){ 0 };
+	return volume_less(point->seen, &most);
+}
+
 /* The points of @netns on the way in. */
 static struct volume sum_arrived(const struct flow *flow,
 				 const struct host *host, uint16_t netns)
@@ -424,7 +485,7 @@ static struct volume sum_arrived(const struct flow *flow,
 		i += side.n_points;
 		if (side.points->netns != netns || side.points->egress)
 			continue;
-		side.with = (uint8_t)~0U;
+		side.with = any_sight;
 		total = side_total(&side);
 	}
 	return total;
@@ -544,6 +605,11 @@ static struct volume find_largest(const struct flow *flow,
 /* These are further sights, wherever the first was. */
 static const uint8_t again = 1 << SIGHT_AGAIN | 1 << SIGHT_FORWARDED;
 
+bool observe_are_further(uint8_t sights)
+{
+	return !(sights & ~again);
+}
+
 bool observe_counts(bool is_random, enum sight sight)
 {
 	return !is_random || !(again & 1 << sight);
@@ -602,6 +668,42 @@ void observe_total(const struct flow *flow, const struct host *host,
 	*ret_total = total.packets ? total : most;
 }
 
+/* Whether the overlay of @inside is entered and left in @netns: by routes, not by a bridge. */
+static bool is_entered_at(const struct flow *inside, const struct host *host,
+			  uint16_t netns)
+{
+	if (overlays_are_routed(host, &inside->key, netns))
+		return true;
+	for (uint32_t i = 0; i < inside->n_points; i++) {
+		const struct netif *netif = netif_of(host, &inside->points[i]);
+
+		if (inside->points[i].netns == netns && netif &&
+		    netif->type == LINK_TYPE_BRIDGE)
+			return true;
+	}
+	return false;
+}
+
+bool observe_are_adjacent(const struct flow *a, const struct flow *b,
+			  const struct host *host)
+{
+	const struct flow *inside = a->key.tunnel ? a : b;
+	const struct flow *outside = a->key.tunnel ? b : a;
+
+	if (!inside->key.tunnel || outside->key.tunnel)
+		return false;
+	for (uint32_t i = 0; i < outside->n_points; i++) {
+		const struct point *point = &outside->points[i];
+		const struct netif *netif = netif_of(host, point);
+
+		if (is_entered_at(inside, host, point->netns) ||
+		    (netif && netif->type == LINK_TYPE_PAIR &&
+		     is_entered_at(inside, host, netif->link_netns)))
+			return true;
+	}
+	return false;
+}
+
 /* ---- Keys --------------------------------------------------------------------- */
 
 /* A VLAN device takes the tag off; below it, it is the outermost one. */
@@ -615,9 +717,31 @@ static void add_vlan(struct flow_key *key, uint16_t vlan_id)
 		key->outer_vlan = tag;
 }
 
+static void add_vlans(struct flow_key *key, const struct host *host,
+		      const struct netif *netif)
+{
+	for (int i = 0; netif && i < NESTING_MAX; i++) {
+		if (netif->type == LINK_TYPE_VLAN)
+			add_vlan(key, netif->vlan_id);
+		else if (!netif_has_lower(netif))
+			return;
+		netif = topology_linked(host, netif);
+	}
+}
+
+static void set_overlay(struct flow_key *key, uint8_t type, uint32_t vni)
+{
+	key->flags |= FLOW_KEY_OVERLAY;
+	key->tunnel = type;
+	key->vni = vni;
+	key->outer_hash = 0;
+}
+
 static void make_common(const struct flow_key *key, const struct host *host,
 			const struct netif *netif, struct flow_key *ret_key)
 {
+	const struct overlay *overlay;
+
 	*ret_key = *key;
 	ret_key->ifindex = 0;
 	ret_key->flags &= ~(KEY_EGRESS | KEY_AGAIN);
@@ -625,13 +749,12 @@ static void make_common(const struct flow_key *key, const struct host *host,
 		ret_key->netns |= DOMAIN_LOOPBACK;
 	else if (key->netns < host->n_netns)
 		ret_key->netns = host->netns[key->netns].domain;
-	for (int i = 0; netif && i < NESTING_MAX; i++) {
-		if (netif->type == LINK_TYPE_VLAN)
-			add_vlan(ret_key, netif->vlan_id);
-		else if (!netif_has_lower(netif))
-			return;
-		netif = topology_linked(host, netif);
-	}
+	add_vlans(ret_key, host, netif);
+	overlay = key->tunnel ? overlays_find(host, key) : NULL;
+	if (overlay)
+		set_overlay(ret_key, overlay->type, overlay->tag);
+	else if (!key->tunnel && netif && netif->overlay.type)
+		set_overlay(ret_key, netif->overlay.type, netif->overlay.vni);
 }
 
 void observe_key(const struct flow_key *key, const struct host *host,
@@ -651,8 +774,10 @@ void observe_entry(const struct flow_entry *entry, const struct host *host,
 	bool is_unclear = host->is_shifting ||
 			  (!is_arrival && proves_no_sight(host, is_random));
 
+	make_common(key, host, netif, &ret_sighting->key);
+	if (key->tunnel && ret_sighting->key.flags & FLOW_KEY_OVERLAY)
+		sight = topology_sight_in_tunnel(host, key, sight);
 	ret_sighting->is_random = is_random;
 	ret_sighting->is_counted = false;
 	ret_sighting->sight = is_unclear ? SIGHT_EITHER : sight;
-	make_common(key, host, netif, &ret_sighting->key);
 }

@@ -19,6 +19,10 @@
  * - the two directions of one namespace, and different namespaces, are stations
  *   of one way: the largest counts.
  *
+ * Of what comes in through a tunnel's device, the part counts that was seen neither in that tunnel nor in
+ * another namespace, on its way out or first. A packet in a tunnel has its outer headers among its bytes: a
+ * flow has the bytes of where it was seen first.
+ *
  * Of what comes out of a region in which nothing is observed (regions.h), the part counts that did
  * not go into it. One way leads through a region: of points in several namespaces the largest counts,
  * of several interfaces of one their sum, unless a bridge in the region may send a copy to each.
@@ -64,6 +68,16 @@ void observe_key(const struct flow_key *key, const struct host *host,
  * further ones do not: the first may have been sampled, too, or may not have been.
  */
 bool observe_counts(bool is_random, enum sight sight);
+
+/* Whether all @sights, 1 << enum sight, prove that the packets were seen before. */
+bool observe_are_further(uint8_t sights);
+
+/*
+ * Of flows that differ in their tags alone: whether one of them is in an overlay which packets enter and
+ * leave in a namespace where the other one was seen, or in the next one.
+ */
+bool observe_are_adjacent(const struct flow *a, const struct flow *b,
+			  const struct host *host);
 
 /* All traffic of the flow; never less than flow->entered. */
 void observe_total(const struct flow *flow, const struct host *host,

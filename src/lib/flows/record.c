@@ -100,25 +100,27 @@ static void set_link(struct netobs_flow *out, const struct flow *flow)
 
 static void set_tunnel(struct netobs_flow *out, const struct flow *flow)
 {
+	const struct flow_tunnel *tunnel = &flow->tunnel;
+
 	out->has |= NETOBS_HAS_TUNNEL;
-	out->tunnel = flow->key.tunnel;
-	if (flow->has_outer) {
+	out->tunnel = tunnel->type;
+	if (tunnel->has_addrs) {
 		out->has |= NETOBS_HAS_OUTER;
-		memcpy(out->outer_src, flow->outer.src.bytes,
+		memcpy(out->outer_src, tunnel->addrs.src.bytes,
 		       sizeof(out->outer_src));
-		memcpy(out->outer_dst, flow->outer.dst.bytes,
+		memcpy(out->outer_dst, tunnel->addrs.dst.bytes,
 		       sizeof(out->outer_dst));
 	}
-	if (flow->outer_dst_port) {
+	if (tunnel->dst_port) {
 		out->has |= NETOBS_HAS_OUTER_PORTS;
-		out->outer_src_port = flow->outer_src_port;
-		out->outer_dst_port = flow->outer_dst_port;
+		out->outer_src_port = tunnel->src_port;
+		out->outer_dst_port = tunnel->dst_port;
 	}
 	/* A GRE key is optional; its value 0 looks like none. */
-	if (flow->key.tunnel == TUNNEL_VXLAN ||
-	    flow->key.tunnel == TUNNEL_GENEVE || flow->key.vni) {
+	if (tunnel->type == TUNNEL_VXLAN || tunnel->type == TUNNEL_GENEVE ||
+	    tunnel->vni) {
 		out->has |= NETOBS_HAS_VNI;
-		out->vni = flow->key.vni;
+		out->vni = tunnel->vni;
 	}
 }
 
@@ -188,7 +190,7 @@ int record_fill(struct record *record, const struct flow *flow,
 	set_attrs(out, &flow->attrs);
 	set_transport(out, flow);
 	set_link(out, flow);
-	if (key->tunnel)
+	if (flow->tunnel.type)
 		set_tunnel(out, flow);
 	return set_points(record, flow, host);
 }

@@ -94,8 +94,8 @@ static uint16_t add_beyond(struct host *host, uint16_t from, int32_t nsid)
 
 static bool leads_beyond(const struct netif *netif)
 {
-	return netif->link && netif->link_nsid != NSID_SAME && !netif->gone_ns &&
-	       (netif->type == LINK_TYPE_PAIR || netif_has_lower(netif));
+	return netif_is_linked(netif) && netif->link_nsid != NSID_SAME &&
+	       !netif->gone_ns;
 }
 
 /* Where an interface is newer than the list of its namespace. @return whether there are more now */

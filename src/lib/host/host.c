@@ -37,6 +37,7 @@ void host_done(struct host *host)
 	for (uint32_t i = 0; i < host->n_netns; i++)
 		netns_done(&host->netns[i]);
 	free(host->netns);
+	free(host->overlays.items);
 	*host = (struct host){ 0 };
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "netif.h"
+#include "overlays.h"
 
 /* One network namespace. */
 struct netns {
@@ -77,6 +78,7 @@ struct host {
 	bool looks_beyond; /* at namespaces that are not followed, see beyond.h */
 	uint32_t n_beyond;  /* of the namespaces */
 	uint16_t refreshed; /* the namespace that beyond_refresh() listed last */
+	struct overlays overlays;
 	/*
 	 * Interfaces begin or end to be observed while packets pass them. Until programs are
 	 * on or off, and all earlier entries have been read, an entry may be from before or

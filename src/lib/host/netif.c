@@ -96,6 +96,8 @@ void netif_update(struct netif *netif, const struct rtnl_link *link)
 	netif->type = link->type;
 	netif->hardware = link->hardware;
 	netif->vlan_id = link->vlan_id;
+	netif->tunnel = link->tunnel;
+	netif->has_been_up |= link->is_up;
 	memcpy(netif->name, link->name, sizeof(netif->name));
 }
 

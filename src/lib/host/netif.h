@@ -33,6 +33,12 @@ enum sight {
 /* Ways through an interface for which that differs. */
 enum way { WAY_IN, WAY_OUT, WAY_OUT_TAGGED, WAYS };
 
+/* Packets that pass a tunnel which ends on this host, inside and outside of it. */
+struct overlay_tag {
+	uint32_t vni;
+	uint8_t type; /* enum tunnel_type; TUNNEL_NONE: not known */
+};
+
 struct netif {
 	uint32_t ifindex;
 	uint32_t master;	/* bridge, bond: ifindex, 0 none */
@@ -44,8 +50,10 @@ struct netif {
 	bool is_link_known;  /* link_netns has been looked up */
 	uint32_t link_inode; /* of a namespace that is not followed, see peers_learn(); or 0 */
 	enum link_type type;
-	uint16_t hardware; /* ARPHRD_* */
-	uint16_t vlan_id;  /* of a VLAN device */
+	uint16_t hardware;	   /* ARPHRD_* */
+	uint16_t vlan_id;	   /* of a VLAN device */
+	struct link_tunnel tunnel; /* of a tunnel's device */
+	bool has_been_up;	   /* packets may have passed it */
 	int64_t gone_ns; /* when it disappeared, kept for its last flows; 0: there */
 	char name[IF_NAMESIZE];
 
@@ -65,8 +73,9 @@ struct netif {
 	/* Of src/lib/flows, by enum direction: what is known, and as of the last drain. */
 	struct outcomes crossed[2], reported[2];
 
-	uint8_t uppers;	      /* see topology.c */
-	uint8_t sights[WAYS]; /* enum sight */
+	struct overlay_tag overlay; /* of all that passes here, see overlays.h */
+	uint8_t uppers;		    /* see topology.c */
+	uint8_t sights[WAYS];	    /* enum sight */
 	bool floods_unseen; /* a bridge: packets may come in unseen, and leave by several ports */
 	bool is_origin; /* its incoming packets are counted, and the programs know it */
 };
@@ -122,6 +131,17 @@ static inline bool netif_has_lower(const struct netif *netif)
 	return netif->type == LINK_TYPE_VLAN ||
 	       netif->type == LINK_TYPE_MACVLAN ||
 	       netif->type == LINK_TYPE_IPVLAN;
+}
+
+/*
+ * What it sends and receives goes on at an interface that is linked to it: the other one of a pair,
+ * one below it, or one that the outer packets of a tunnel take, which nothing names.
+ */
+static inline bool netif_is_linked(const struct netif *netif)
+{
+	return netif->type == LINK_TYPE_TUNNEL ||
+	       (netif->link &&
+		(netif->type == LINK_TYPE_PAIR || netif_has_lower(netif)));
 }
 
 /* The ifindex of that, if it is in the same namespace; else 0. */

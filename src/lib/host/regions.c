@@ -48,9 +48,7 @@ static void mark_observed(const struct host *host, struct netns *netns,
 static uint16_t linked_netns(const struct host *host, const struct netns *netns,
 			     const struct netif *netif)
 {
-	bool joins = netif->type == LINK_TYPE_PAIR || netif_has_lower(netif);
-
-	return joins && netif->link && netif->link_netns < host->n_netns &&
+	return netif_is_linked(netif) && netif->link_netns < host->n_netns &&
 			       netif->link_netns != netns->index ?
 		       netif->link_netns :
 		       NETNS_NONE;
@@ -65,9 +63,9 @@ static bool is_observed(const struct netif *netif, enum direction direction)
 static bool is_unseen(const struct host *host, const struct netif *netif)
 {
 	const struct netif *peer =
-		netif_has_lower(netif) ?
-			NULL :
-			host_find(host, netif->link_netns, netif->link);
+		netif->type == LINK_TYPE_PAIR ?
+			host_find(host, netif->link_netns, netif->link) :
+			NULL;
 
 	return !(is_observed(netif, EGRESS) || is_observed(peer, INGRESS)) ||
 	       !(is_observed(netif, INGRESS) || is_observed(peer, EGRESS));
@@ -139,12 +137,11 @@ uint16_t regions_next(const struct host *host, uint16_t netns,
 {
 	for (int i = 0; netif && i < NESTING_MAX; i++) {
 		netns = netif->link_netns;
-		if ((netif->type != LINK_TYPE_PAIR && !netif_has_lower(netif)) ||
-		    netns >= host->n_netns)
+		if (!netif_is_linked(netif) || netns >= host->n_netns)
 			return NETNS_NONE;
 		if (is_dark(host, netns))
 			return host->netns[netns].region;
-		if (netif->type == LINK_TYPE_PAIR)
+		if (!netif_has_lower(netif))
 			return netns;
 		netif = host_find(host, netns, netif->link);
 		if (is_observed(netif, direction))

@@ -4,8 +4,10 @@
 #include "netns.h"
 #include "base/util.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_link.h>
+#include <linux/if_tunnel.h>
 #include <linux/net_namespace.h>
 #include <stddef.h>
 #include <string.h>
@@ -216,13 +218,79 @@ static enum link_type type_of(const struct rtattr *kind)
 	return LINK_TYPE_OTHER;
 }
 
+/* How the kinds of tunnels say what they are. */
+struct tunnel_kind {
+	const char *kind;
+	enum tunnel_type type;
+	uint16_t in, out; /* attributes: the VNI or key; 0: there is none */
+	uint16_t any;	  /* the attribute of those that take any */
+	bool is_key;	  /* in network byte order */
+};
+
+static const struct tunnel_kind *find_tunnel_kind(const struct rtattr *kind)
+{
+	static const struct tunnel_kind kinds[] = {
+		{ "vxlan", TUNNEL_VXLAN, IFLA_VXLAN_ID, IFLA_VXLAN_ID,
+		  IFLA_VXLAN_COLLECT_METADATA, false },
+		{ "geneve", TUNNEL_GENEVE, IFLA_GENEVE_ID, IFLA_GENEVE_ID,
+		  IFLA_GENEVE_COLLECT_METADATA, false },
+		{ "gre", TUNNEL_GRE, IFLA_GRE_IKEY, IFLA_GRE_OKEY,
+		  IFLA_GRE_COLLECT_METADATA, true },
+		{ "gretap", TUNNEL_GRE, IFLA_GRE_IKEY, IFLA_GRE_OKEY,
+		  IFLA_GRE_COLLECT_METADATA, true },
+		{ "ip6gre", TUNNEL_GRE, IFLA_GRE_IKEY, IFLA_GRE_OKEY,
+		  IFLA_GRE_COLLECT_METADATA, true },
+		{ "ip6gretap", TUNNEL_GRE, IFLA_GRE_IKEY, IFLA_GRE_OKEY,
+		  IFLA_GRE_COLLECT_METADATA, true },
+		{ "ipip", TUNNEL_IPIP, 0, 0, 0, false },
+		{ "sit", TUNNEL_IPIP, 0, 0, 0, false },
+		{ "ip6tnl", TUNNEL_IPIP, 0, 0, 0, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (is_text(kind, kinds[i].kind))
+			return &kinds[i];
+	return NULL;
+}
+
+static uint32_t parse_vni(const struct rtattr *data,
+			  const struct tunnel_kind *kind, uint16_t type)
+{
+	uint32_t vni = type ? rtnl_attr_u32(rtnl_attr_inside(data, type)) : 0;
+
+	return kind->is_key ? ntohl(vni) : vni;
+}
+
+/* A flag without a value, or with one. */
+static bool is_flag_set(const struct rtattr *flag)
+{
+	return flag && (!RTA_PAYLOAD(flag) || rtnl_attr_u32(flag));
+}
+
+static void parse_tunnel(const struct rtattr *data,
+			 const struct tunnel_kind *kind, struct rtnl_link *link)
+{
+	link->type = LINK_TYPE_TUNNEL;
+	link->tunnel = (struct link_tunnel){
+		.type = kind->type,
+		.is_any = kind->any &&
+			  is_flag_set(rtnl_attr_inside(data, kind->any)),
+		.vni_in = parse_vni(data, kind, kind->in),
+		.vni_out = parse_vni(data, kind, kind->out),
+	};
+}
+
 /* @info: NULL: there is none */
 static void parse_info(const struct rtattr *info, struct rtnl_link *link)
 {
 	const struct rtattr *kind = rtnl_attr_inside(info, IFLA_INFO_KIND);
 	const struct rtattr *data = rtnl_attr_inside(info, IFLA_INFO_DATA);
 
-	if (kind)
+	const struct tunnel_kind *tunnel = kind ? find_tunnel_kind(kind) : NULL;
+
+	if (tunnel)
+		parse_tunnel(data, tunnel, link);
+	else if (kind)
 		link->type = type_of(kind);
 	if (link->type == LINK_TYPE_VLAN)
 		link->vlan_id =
@@ -254,6 +322,7 @@ bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
 		.type = info->ifi_flags & IFF_LOOPBACK ? LINK_TYPE_LOOPBACK :
 							 LINK_TYPE_OTHER,
 		.hardware = info->ifi_type,
+		.is_up = info->ifi_flags & IFF_UP,
 		.deleted = message->nlmsg_type == RTM_DELLINK,
 	};
 	if (name)

@@ -3,6 +3,8 @@
 #ifndef NETOBS_HOST_RTNL_H
 #define NETOBS_HOST_RTNL_H
 
+#include "bpf/types.h"
+
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdbool.h>
@@ -10,7 +12,7 @@
 
 /* How an interface passes packets on to others; see topology.h. */
 enum link_type {
-	LINK_TYPE_OTHER, /* to and from outside, or by another packet: tunnels */
+	LINK_TYPE_OTHER, /* to and from outside, or by another packet: WireGuard */
 	LINK_TYPE_LOOPBACK,
 	LINK_TYPE_PAIR, /* veth, netkit */
 	LINK_TYPE_VLAN,
@@ -20,9 +22,18 @@ enum link_type {
 	LINK_TYPE_BOND, /* bond, team */
 	LINK_TYPE_VRF,
 	LINK_TYPE_IFB, /* what tc redirects to it goes back to where it came from */
+	LINK_TYPE_TUNNEL, /* inside of packets that other interfaces send and receive */
 };
 
 enum { NSID_SAME = -1 };
+
+/* The tunnel whose packets an interface opens and makes. */
+struct link_tunnel {
+	enum tunnel_type type;
+	bool is_any; /* whatever the VNI, which routes or other programs choose */
+	uint32_t vni_in; /* or the GRE key; 0 if there is none */
+	uint32_t vni_out;
+};
 
 /* The attributes of an interface in a link message. */
 struct rtnl_link {
@@ -32,7 +43,9 @@ struct rtnl_link {
 	int32_t link_nsid; /* the namespace of link: IFLA_LINK_NETNSID */
 	enum link_type type;
 	uint16_t hardware;
-	uint16_t vlan_id; /* LINK_TYPE_VLAN */
+	uint16_t vlan_id;	   /* LINK_TYPE_VLAN */
+	struct link_tunnel tunnel; /* LINK_TYPE_TUNNEL */
+	bool is_up;
 	bool deleted;
 	char name[IF_NAMESIZE];
 };

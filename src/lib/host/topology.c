@@ -3,6 +3,7 @@
 
 #include "peers.h"
 #include "host.h"
+#include "overlays.h"
 #include "regions.h"
 #include "base/util.h"
 
@@ -168,6 +169,47 @@ static enum sight sight_of_ipvlan(const struct survey *survey, struct spot lower
 	return is_first ? SIGHT_FIRST : SIGHT_EITHER;
 }
 
+/* An interface that may receive the outer packets of a tunnel, and pass them to no other interface. */
+static bool may_receive(const struct netif *netif, struct spot tunnel)
+{
+	bool is_master = netif->ifindex == tunnel.netif->master &&
+			 tunnel.netif->link_netns == tunnel.netns;
+
+	return netif != tunnel.netif && !netif->gone_ns && !netif->master &&
+	       !is_master && netif->type != LINK_TYPE_LOOPBACK;
+}
+
+/*
+ * A packet comes in inside of another one, unless that is in a further tunnel, or in fragments. So
+ * where the device is observed, the flow decides.
+ */
+static enum sight sight_of_tunnel(const struct survey *survey, struct spot spot)
+{
+	bool is_seen = is_observed(spot.netif, INGRESS);
+	uint16_t netns = spot.netif->link_netns;
+	const struct netifs *netifs;
+	uint32_t sights = 0;
+
+	if (netns >= survey->host->n_netns)
+		return SIGHT_FIRST;
+	netifs = netifs_of(survey->host, netns);
+	for (uint32_t i = 0; i < netifs->count; i++) {
+		struct netif *netif = &netifs->items[i];
+
+		if (!may_receive(netif, spot))
+			continue;
+		if (netif->type != LINK_TYPE_TUNNEL)
+			sights |= 1 << sight_behind(
+					  survey, (struct spot){ netns, netif });
+		else if (is_seen && is_observed(netif, INGRESS))
+			sights |= 1 << SIGHT_AGAIN; /* a tunnel in that tunnel */
+	}
+	if (!(sights & ~(1 << SIGHT_FIRST)))
+		return SIGHT_FIRST;
+	return !is_seen && sights == 1 << SIGHT_AGAIN ? SIGHT_AGAIN :
+							SIGHT_BEYOND;
+}
+
 static enum sight find_sight_in(const struct survey *survey, struct spot spot)
 {
 	struct spot link = find_linked(survey->host, spot.netif);
@@ -189,6 +231,8 @@ static enum sight find_sight_in(const struct survey *survey, struct spot spot)
 	case LINK_TYPE_BOND:
 	case LINK_TYPE_VRF:
 		return sight_of_ports(survey, spot);
+	case LINK_TYPE_TUNNEL:
+		return sight_of_tunnel(survey, spot);
 	case LINK_TYPE_IFB:
 	case LINK_TYPE_OTHER:
 		break;
@@ -315,6 +359,54 @@ static enum sight sight_out(const struct survey *survey, struct spot spot,
 	return spot.netif->uppers & uppers ? SIGHT_BEYOND : SIGHT_FIRST;
 }
 
+/* ---- Overlays ------------------------------------------------------------------ */
+
+/* Of the only tunnel's device among a bridge's ports. */
+static struct overlay_tag tag_of_bridge(const struct survey *survey,
+					struct spot bridge)
+{
+	struct overlay_tag tag = { 0 };
+	struct netif *port;
+	uint32_t at;
+
+	if (!bridge.netif || bridge.netif->type != LINK_TYPE_BRIDGE)
+		return tag;
+	at = first_port(&survey->ports[bridge.netns], bridge.netif->ifindex);
+	while ((port = next_port(survey, bridge, &at))) {
+		struct overlay_tag other = overlays_tag(port);
+
+		if (tag.type && other.type)
+			return (struct overlay_tag){ 0 };
+		tag = other.type ? other : tag;
+	}
+	return tag;
+}
+
+static struct spot master_of(const struct survey *survey, struct spot spot)
+{
+	return (struct spot){
+		spot.netns,
+		spot.netif ? netifs_find(netifs_of(survey->host, spot.netns),
+					 spot.netif->master) :
+			     NULL,
+	};
+}
+
+static void look_at_overlay(const struct survey *survey, struct spot spot)
+{
+	struct overlay_tag tag = overlays_tag(spot.netif);
+
+	if (!tag.type)
+		tag = tag_of_bridge(survey, spot.netif->type == LINK_TYPE_BRIDGE ?
+						    spot :
+						    master_of(survey, spot));
+	if (!tag.type && spot.netif->type == LINK_TYPE_PAIR)
+		tag = tag_of_bridge(survey,
+				    master_of(survey, find_linked(survey->host,
+								  spot.netif)));
+	spot.netif->overlay = tag;
+}
+
 /* ---- All of it ---------------------------------------------------------------- */
 
 typedef void (*visit_fn)(const struct survey *survey, struct spot spot);
@@ -347,7 +439,6 @@ static void join_netns(const struct host *host, uint16_t a, uint16_t b)
 static void reset_spot(const struct survey *survey, struct spot spot)
 {
 	struct host *host = survey->host;
-	bool joins;
 
 	peers_resolve(host, &host->netns[spot.netns], spot.netif);
 	spot.netif->uppers = 0;
@@ -359,8 +450,7 @@ static void reset_spot(const struct survey *survey, struct spot spot)
 	    spot.netif->type != LINK_TYPE_LOOPBACK &&
 	    spot.netif->type != LINK_TYPE_IFB)
 		host->netns[spot.netns].sees_all_departures = false;
-	joins = spot.netif->type == LINK_TYPE_PAIR || netif_has_lower(spot.netif);
-	if (joins && spot.netif->link && spot.netif->link_netns != NETNS_NONE)
+	if (netif_is_linked(spot.netif) && spot.netif->link_netns != NETNS_NONE)
 		join_netns(host, spot.netns, spot.netif->link_netns);
 }
 
@@ -435,7 +525,7 @@ static void look_out(const struct survey *survey, struct spot spot)
 		sight_out(survey, spot, UPPER_ANY | UPPER_TAGS);
 }
 
-static void survey_all(const struct survey *survey)
+static int survey_all(const struct survey *survey)
 {
 	struct host *host = survey->host;
 
@@ -455,6 +545,8 @@ static void survey_all(const struct survey *survey)
 	visit_all(survey, mark_uppers);
 	visit_all(survey, look_in);
 	visit_all(survey, look_out);
+	visit_all(survey, look_at_overlay);
+	return overlays_update(host);
 }
 
 int topology_update(struct host *host)
@@ -462,16 +554,17 @@ int topology_update(struct host *host)
 	cleanup_free struct ports *ports = calloc(host->n_netns, sizeof(*ports));
 	struct survey survey = { host, ports };
 	bool complete = ports;
+	int err = -ENOMEM;
 
 	for (uint32_t i = 0; complete && i < host->n_netns; i++) {
 		netifs_restack(netifs_of(host, i));
 		complete = list_ports(netifs_of(host, i), &ports[i]);
 	}
 	if (complete)
-		survey_all(&survey);
+		err = survey_all(&survey);
 	for (uint32_t i = 0; ports && i < host->n_netns; i++)
 		free(ports[i].items);
-	return complete ? 0 : -ENOMEM;
+	return err;
 }
 
 bool topology_forwards_unseen(const struct host *host, uint16_t netns,
@@ -489,6 +582,24 @@ bool topology_forwards_unseen(const struct host *host, uint16_t netns,
 			return true;
 	}
 	return false;
+}
+
+enum sight topology_sight_in_tunnel(const struct host *host,
+				    const struct flow_key *key, enum sight sight)
+{
+	const struct overlay *overlay = overlays_find(host, key);
+	const struct netif *netif;
+
+	if (!(key->flags & KEY_EGRESS))
+		return sight;
+	if (overlay->netns != key->netns) {
+		netif = host_find(host, key->netns, key->ifindex);
+		return netif && netif->uppers & UPPER_FOREIGN ? SIGHT_EITHER :
+								sight;
+	}
+	if (key->flags & KEY_AGAIN)
+		return overlay->is_foreign ? SIGHT_EITHER : sight;
+	return overlay->is_sent_seen ? SIGHT_AGAIN : SIGHT_EITHER;
 }
 
 enum sight topology_sight(const struct flow_entry *entry,

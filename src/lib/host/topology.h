@@ -13,6 +13,9 @@
  *   they do of what tc sent on at an interface, and of what an ifb sends back to where tc
  *   redirected it, which passes that point again.
  *
+ * A packet that leaves by a tunnel's device is on its way out again inside of another packet, and comes in
+ * that way before it comes in through such a device (overlays.h).
+ *
  * Where all that may come before a point is observed, the packet was seen already;
  * where nothing of it is, this is the first sight. Where some of it is, or where
  * more than one way leads to it, observe.h decides for each flow.
@@ -21,8 +24,8 @@
  * a bridge sends by each of several ports was seen when it came in; if it came in unseen, the flow
  * decides as well.
  *
- * Namespaces are joined where a veth pair, a VLAN or a macvlan device connects them
- * (IFLA_LINK, IFLA_LINK_NETNSID); others may use the same addresses for something
+ * Namespaces are joined where a veth pair, a VLAN or a macvlan device connects them, or a tunnel's
+ * device has its outer packets in another one (IFLA_LINK, IFLA_LINK_NETNSID); others may use the same addresses for something
  * else. Joined ones form a domain.
  */
 #ifndef NETOBS_HOST_TOPOLOGY_H
@@ -57,6 +60,15 @@ static inline bool topology_is_to_group(const struct flow_key *key,
 /* The sight that a program's entry proves; @netif: its interface, or NULL. */
 enum sight topology_sight(const struct flow_entry *entry,
 			  const struct netif *netif);
+
+/*
+ * The sight of a packet in a tunnel that ends on this host, and starts here if the packet is on its way
+ * out. The kernel forgets there where a packet came in.
+ *
+ * @sight  what topology_sight() says of the packet
+ */
+enum sight topology_sight_in_tunnel(const struct host *host,
+				    const struct flow_key *key, enum sight sight);
 
 /* Whether @netns sends packets that it saw coming in through @lower, unseen. */
 bool topology_forwards_unseen(const struct host *host, uint16_t netns,

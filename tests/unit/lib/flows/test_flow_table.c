@@ -156,6 +156,12 @@ static bool is_of_tag(size_t bit)
 	       (bit - first) % 16 < KEY_RATE_SHIFT;
 }
 
+/* FLOW_KEY_OVERLAY: its byte is the last one of the VNI's word but one. */
+static bool is_of_overlay(size_t bit)
+{
+	return bit == 8 * (offsetof(struct flow_key, vni) - 1) + 3;
+}
+
 static void table_tells_keys_apart_in_every_bit_but_tags(void **state)
 {
 	struct flow_table table = { 0 };
@@ -169,13 +175,43 @@ static void table_tells_keys_apart_in_every_bit_but_tags(void **state)
 		struct flow_key key = base;
 
 		((uint8_t *)&key)[i / 8] ^= 1 << i % 8;
-		if (!is_of_tag(i)) {
+		if (!is_of_tag(i) && !is_of_overlay(i)) {
 			assert_null(find(&table, &key));
 			continue;
 		}
 		assert_ptr_equal(find(&table, &key), flow);
 		assert_false(flow_has_tags(flow, &key));
 	}
+	flow_table_done(&table);
+}
+
+/* In the tunnel, where it ends, and at bridges that know no tunnel. */
+static void tunnel_that_ends_here_is_a_tag(void **state)
+{
+	struct flow_table table = { 0 };
+	struct flow_key base = key_of(0), inside = base, other;
+	struct flow *flow;
+
+	(void)state;
+	inside.flags |= FLOW_KEY_OVERLAY;
+	inside.tunnel = TUNNEL_VXLAN;
+	inside.vni = 10;
+	flow = add(&table, &inside);
+	assert_ptr_equal(find(&table, &base), flow);
+	assert_false(flow_has_tags(flow, &base));
+	assert_true(flow_has_tags(flow, &inside));
+	other = inside;
+	other.vni = 20;
+	assert_ptr_equal(find(&table, &other), flow);
+	assert_false(flow_has_tags(flow, &other));
+	other = inside;
+	other.tunnel = TUNNEL_GENEVE;
+	assert_ptr_equal(find(&table, &other), flow);
+	assert_false(flow_has_tags(flow, &other));
+	/* The tunnel of others. */
+	other = inside;
+	other.flags &= ~FLOW_KEY_OVERLAY;
+	assert_null(find(&table, &other));
 	flow_table_done(&table);
 }
 
@@ -465,7 +501,7 @@ static void flows_with_more_to_say_stay_full(void **state)
 		flow.points = &flow.point;
 		flow.fresh = i == 1;
 		flow.is_stray = i == 2;
-		flow.key.tunnel = i == 3 ? TUNNEL_VXLAN : TUNNEL_NONE;
+		flow.tunnel.type = i == 3 ? TUNNEL_VXLAN : TUNNEL_NONE;
 		flow.exported.l2_bytes -= i == 4;
 		flow.entered.packets -= i == 5;
 		if (i == 6)
@@ -482,6 +518,7 @@ int main(void)
 		cmocka_unit_test(table_grows_and_keeps_all),
 		cmocka_unit_test(buckets_are_marked_by_their_flows_alone),
 		cmocka_unit_test(table_tells_keys_apart_in_every_bit_but_tags),
+		cmocka_unit_test(tunnel_that_ends_here_is_a_tag),
 		cmocka_unit_test(table_frozen_takes_more_in_the_same_buckets),
 		cmocka_unit_test(walk_visits_each_once_and_removes),
 		cmocka_unit_test(shrink_gives_back_and_keeps_all),

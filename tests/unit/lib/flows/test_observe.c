@@ -20,20 +20,25 @@ struct seen {
 	uint64_t packets;
 	uint16_t netns;
 	uint16_t vlan; /* in the packet */
+	uint32_t vni;  /* of the tunnel that the packet was seen in; 0: none */
 };
 
 #define TAG(id) ((id) | VLAN_PRESENT)
-#define SEEN(n, flags, packets)         \
-	{                               \
-		n, flags, packets, 0, 0 \
+#define SEEN(n, flags, packets)            \
+	{                                  \
+		n, flags, packets, 0, 0, 0 \
 	}
-#define SEEN_AT(netns, n, flags, packets)   \
-	{                                   \
-		n, flags, packets, netns, 0 \
+#define SEEN_AT(netns, n, flags, packets)      \
+	{                                      \
+		n, flags, packets, netns, 0, 0 \
 	}
-#define TAGGED(n, flags, packets, id)         \
-	{                                     \
-		n, flags, packets, 0, TAG(id) \
+#define INSIDE(netns, n, flags, packets, vni)    \
+	{                                        \
+		n, flags, packets, netns, 0, vni \
+	}
+#define TAGGED(n, flags, packets, id)            \
+	{                                        \
+		n, flags, packets, 0, TAG(id), 0 \
 	}
 
 static const struct {
@@ -43,6 +48,64 @@ static const struct {
 	uint64_t total;
 } cases[] = {
 	{ "one point", { { .ifindex = 1 } }, { SEEN(1, IN, 7) }, 7 },
+	{ "out through a tunnel",
+	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { SEEN(2, OUT, 10), INSIDE(0, 1, OUT, 10, 10) },
+	  10 },
+	{ "out through a tunnel, to several ends",
+	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { SEEN(2, OUT, 10), INSIDE(0, 1, OUT, 30, 10) },
+	  10 },
+	{ "in through a tunnel, and on",
+	  { { .ifindex = 1 }, VXLAN(2, 0, 10), { .ifindex = 3 } },
+	  { INSIDE(0, 1, IN, 10, 10), SEEN(2, IN, 9), SEEN(3, ON, 8) },
+	  10 },
+	{ "in through a tunnel, some in fragments",
+	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { INSIDE(0, 1, IN, 4, 10), SEEN(2, IN, 10) },
+	  10 },
+	{ "in through a tunnel in a tunnel that is not opened",
+	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { SEEN(2, IN, 10) },
+	  10 },
+	{ "forwarded, then out through a tunnel that is not observed",
+	  { { .ifindex = 1 },
+	    { .ifindex = 2, .vni = 10, .unobserved = true },
+	    { .ifindex = 3 } },
+	  { SEEN(3, IN, 10), INSIDE(0, 1, OUT, 10, 10) },
+	  10 },
+	{ "from tunnel to tunnel",
+	  { { .ifindex = 1 }, VXLAN(2, 0, 10), VXLAN(3, 0, 20) },
+	  { INSIDE(0, 1, IN, 10, 10), SEEN(2, IN, 10), SEEN(3, ON, 10),
+	    INSIDE(0, 1, OUT, 10, 20) },
+	  10 },
+	{ "forwarded in a tunnel, beside a device for others",
+	  { { .ifindex = 1 }, { .ifindex = 2 }, VXLAN(3, 0, 10) },
+	  { INSIDE(0, 1, IN, 10, 20), INSIDE(0, 2, ON, 10, 20) },
+	  10 },
+	{ "forwarded in a tunnel, beside a device for the same VNI",
+	  { { .ifindex = 1 }, { .ifindex = 2 }, VXLAN(3, 0, 10) },
+	  { INSIDE(0, 1, IN, 10, 10), INSIDE(0, 2, ON, 10, 10) },
+	  10 },
+	{ "both ends of a tunnel over a pair",
+	  { PEER(1, 0, 2, 1), VXLAN(3, 0, 10), PEER(2, 1, 1, 0), VXLAN(4, 1, 10) },
+	  { SEEN(3, OUT, 10), INSIDE(0, 1, OUT, 10, 10),
+	    INSIDE(1, 2, IN, 10, 10), SEEN_AT(1, 4, IN, 10) },
+	  10 },
+	{ "both ends of a tunnel, what is between them not observed",
+	  { { .ifindex = 1, .peer = 2, .link_netns = 1, .unobserved = true },
+	    VXLAN(3, 0, 10),
+	    { .ifindex = 2, .netns = 1, .peer = 1, .unobserved = true },
+	    VXLAN(4, 1, 10) },
+	  { SEEN(3, OUT, 10), SEEN_AT(1, 4, IN, 10) },
+	  10 },
+	{ "through a device whose tunnel is in another namespace",
+	  { { .ifindex = 1 },
+	    { .ifindex = 2, .netns = 1, .link_netns = 0, .vni = 10 },
+	    { .ifindex = 3, .netns = 1 } },
+	  { INSIDE(0, 1, IN, 10, 10), SEEN_AT(1, 2, IN, 10),
+	    SEEN_AT(1, 3, ON, 10) },
+	  10 },
 	{ "one point at an unknown interface",
 	  { { .ifindex = 1 } },
 	  { SEEN(99, OUT, 7) },
@@ -334,6 +397,8 @@ static void see(struct flow *flow, const struct host *host,
 	key.dst = flow->key.dst;
 	key.flags = seen->flags | (flow->key.flags & KEY_IPV6);
 	key.vlan = seen->vlan;
+	key.vni = seen->vni;
+	key.tunnel = seen->vni ? TUNNEL_VXLAN : TUNNEL_NONE;
 	entry = world_entry(&key, seen->packets, 0, 0);
 	if (flow->has_mac)
 		memcpy(entry.tally.macs, flow->macs, sizeof(flow->macs));
@@ -342,6 +407,7 @@ static void see(struct flow *flow, const struct host *host,
 				  seen->flags & KEY_EGRESS);
 	assert_non_null(point);
 	volume_add(&point->seen, &volume);
+	point->is_in_tunnel |= seen->vni != 0;
 	point->sights |= 1 << sighting.sight;
 	if (sighting.sight == SIGHT_FIRST)
 		volume_add(&flow->entered, &volume);
@@ -597,6 +663,14 @@ static const struct total_case sampled[] = {
 	    { .ifindex = 3 } },
 	  { SEEN(1, IN, 4), SEEN(3, IN, 10) },
 	  10 },
+	{ "in through a tunnel, more sampled behind it",
+	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { INSIDE(0, 1, IN, 3, 10), SEEN(2, IN, 10) },
+	  3 },
+	{ "out through a tunnel, more sampled in it",
+	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { SEEN(2, OUT, 3), INSIDE(0, 1, OUT, 10, 10) },
+	  3 },
 };
 
 static void total_of_a_sample_is_of_first_sights(void **state)

@@ -123,6 +123,64 @@ static void key_is_the_same_where_namespaces_are_joined(void **state)
 	host_done(&host);
 }
 
+/*
+ * In the tunnel, at its device and where a bridge joins others to it. Not behind routes, at a
+ * bridge of two tunnels, or where the tunnel is only forwarded.
+ */
+static void key_has_the_overlay_of_where_it_was_seen(void **state)
+{
+	static const struct world_link links[] = {
+		{ .ifindex = 1 },
+		{ .ifindex = 2, .master = 9, .vni = 10, .link_netns = 0 },
+		PORT(3, 9),
+		{ .ifindex = 9, .type = LINK_TYPE_BRIDGE },
+		{ .ifindex = 4, .peer = 5, .link_netns = 1, .master = 9 },
+		{ .ifindex = 5, .netns = 1, .peer = 4 },
+		{ .ifindex = 6, .vni = 20, .master = 8 },
+		{ .ifindex = 7, .vni = 30, .master = 8 },
+		PORT(11, 8),
+		{ .ifindex = 8, .type = LINK_TYPE_BRIDGE },
+		{ .ifindex = 12, .netns = 2 },
+		{ .ifindex = 0 },
+	};
+	static const struct {
+		uint16_t netns;
+		uint32_t ifindex, vni; /* that the packet was in */
+		uint32_t expected;
+		bool is_overlay;
+	} sights[] = {
+		{ 0, 1, 0, 0, false },	 { 0, 1, 10, 10, true },
+		{ 0, 2, 0, 10, true },	 { 0, 3, 0, 10, true },
+		{ 0, 9, 0, 10, true },	 { 0, 4, 0, 10, true },
+		{ 1, 5, 0, 10, true },	 { 1, 5, 10, 10, true },
+		{ 0, 1, 40, 40, false }, { 0, 6, 0, 20, true },
+		{ 0, 7, 0, 30, true },	 { 0, 11, 0, 0, false },
+		{ 0, 8, 0, 0, false },	 { 2, 12, 10, 10, false },
+	};
+	struct host host;
+
+	(void)state;
+	world_build(&host, 3, links);
+	for (size_t i = 0; i < ARRAY_SIZE(sights); i++) {
+		struct flow_key key = world_key(sights[i].netns,
+						sights[i].ifindex, false),
+				common;
+
+		key.tunnel = sights[i].vni ? TUNNEL_VXLAN : TUNNEL_NONE;
+		key.vni = sights[i].vni;
+		key.outer_hash = sights[i].vni ? 77 : 0;
+		observe_key(&key, &host, &common);
+		assert_int_equal(common.vni, sights[i].expected);
+		assert_int_equal(common.tunnel,
+				 sights[i].expected ? TUNNEL_VXLAN : TUNNEL_NONE);
+		assert_int_equal(!!(common.flags & FLOW_KEY_OVERLAY),
+				 sights[i].is_overlay);
+		assert_int_equal(common.outer_hash,
+				 sights[i].is_overlay ? 0 : key.outer_hash);
+	}
+	host_done(&host);
+}
+
 /* An entry may be from before or after the change: its flow decides. */
 static void no_sight_is_certain_while_interfaces_come_and_go(void **state)
 {
@@ -162,6 +220,7 @@ static void no_sight_is_certain_while_interfaces_come_and_go(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(key_has_the_overlay_of_where_it_was_seen),
 		cmocka_unit_test(key_has_the_tags_that_devices_take_off),
 		cmocka_unit_test(key_ends_with_a_cycle_of_devices),
 		cmocka_unit_test(key_is_the_same_where_namespaces_are_joined),

@@ -186,42 +186,42 @@ static void have_two_vlans(struct flow *flow)
 
 static void be_in_vxlan(struct flow *flow)
 {
-	flow->key.tunnel = TUNNEL_VXLAN;
-	flow->outer_src_port = 40000;
-	flow->outer_dst_port = 4789;
-	flow->has_outer = true;
-	flow->outer.src.bytes[15] = 9;
-	flow->outer.dst.bytes[15] = 8;
+	flow->tunnel.type = TUNNEL_VXLAN;
+	flow->tunnel.src_port = 40000;
+	flow->tunnel.dst_port = 4789;
+	flow->tunnel.has_addrs = true;
+	flow->tunnel.addrs.src.bytes[15] = 9;
+	flow->tunnel.addrs.dst.bytes[15] = 8;
 }
 
 static void be_in_geneve(struct flow *flow)
 {
 	be_in_vxlan(flow);
-	flow->key.tunnel = TUNNEL_GENEVE;
-	flow->key.vni = 0xabcdef;
+	flow->tunnel.type = TUNNEL_GENEVE;
+	flow->tunnel.vni = 0xabcdef;
 }
 
 /* The kernel has forgotten the addresses. */
 static void be_in_vxlan_of_unknown_ends(struct flow *flow)
 {
 	be_in_vxlan(flow);
-	flow->has_outer = false;
+	flow->tunnel.has_addrs = false;
 }
 
 static void be_in_gre(struct flow *flow)
 {
-	flow->key.tunnel = TUNNEL_GRE;
+	flow->tunnel.type = TUNNEL_GRE;
 }
 
 static void be_in_gre_with_key(struct flow *flow)
 {
-	flow->key.tunnel = TUNNEL_GRE;
-	flow->key.vni = 0xdeadbeef;
+	flow->tunnel.type = TUNNEL_GRE;
+	flow->tunnel.vni = 0xdeadbeef;
 }
 
 static void be_in_ipip(struct flow *flow)
 {
-	flow->key.tunnel = TUNNEL_IPIP;
+	flow->tunnel.type = TUNNEL_IPIP;
 }
 
 static void record_says_which_fields_it_has(void **state)
