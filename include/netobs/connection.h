@@ -131,15 +131,15 @@ struct netobs_connection {
 struct netobs_connection_stats {
 	size_t sz; /**< sizeof(struct netobs_connection_stats), set by the caller */
 	uint64_t capacity; /**< connections that there is room for */
-	uint64_t memory; /**< bytes that the kernel holds for the table, about */
+	uint64_t memory; /**< bytes that the kernel holds for the table now, about */
 	uint64_t created; /**< since the start: connections that were given a place */
-	/** Of these, connections that made room for others: the handshake was not completed,
-	 *  or data were not answered; */
+	/** Of these, connections that made room, or memory, for others: the handshake was not
+	 *  completed, or data were not answered; */
 	uint64_t evicted_half_open;
 	uint64_t evicted_closed; /**< they had ended; */
 	uint64_t evicted_idle;	 /**< they were idle for longer than others */
 	/** Packets that were not measured: their connection found no place, because no other
-	 *  could make room. */
+	 *  could make room, or memory for more was still being added. */
 	uint64_t refused_packets;
 	/** Packets that were not measured, because another CPU was giving a place away. */
 	uint64_t contended_packets;
@@ -149,7 +149,8 @@ struct netobs_connection_stats {
 /**
  * Call @p take for connections that are in the table, for up to 4 milliseconds. Programs are
  * not disturbed. Connections without packets for 5 minutes are left out, and so are those
- * that ended more than 10 seconds ago: they keep their places until others need these.
+ * that ended more than 10 seconds ago: they keep their places until others need these, or
+ * their memory.
  *
  * @param ctx     a started context with netobs_opts.rtt; by its own thread, also from
  *                callbacks

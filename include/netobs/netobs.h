@@ -195,8 +195,11 @@ struct netobs_opts {
 	uint32_t max_flows;
 	/** With @p rtt: connections that are measured at a time, each at each interface. It is
 	 *  rounded up to a power of two. Default: 65536, and less where max_memory or the memory
-	 *  control group is small. Each takes 984 bytes of the kernel's memory, with
-	 *  @p on_alert 1368, from the start on. When all are in use, connections that have
+	 *  control group is small. Each takes 100 bytes of the kernel's memory from the start
+	 *  on, and another 896, with @p on_alert 1280, once so many are measured: memory is
+	 *  added for 1024 at a time. If hundreds come at once, faster than it is added, some are
+	 *  measured from a later packet on. Memory of those that have ended, and whose flows were
+	 *  reported, is used again. When all are in use, connections that have
 	 *  ended, were never completed or have been idle for 10 seconds make room. Echo requests
 	 *  between two addresses take the place of one incomplete connection. -EINVAL from
 	 *  netobs_new(): more than 16777216. */

@@ -9,6 +9,7 @@
 
 #include "bpf/judge.h"
 #include "bpf/maps.h"
+#include "bpf/store/conn_bodies.h"
 #include "bpf/store/hash.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -27,14 +28,13 @@ SEC("tc")
 int netobs_alert(struct __sk_buff *skb)
 {
 	__u64 verdict = judge(skb);
-	__u32 cpu_id = bpf_get_smp_processor_id(), index;
+	__u32 cpu_id = bpf_get_smp_processor_id();
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &cpu_id);
 	struct alert_state *state;
 
 	if (!cpu)
 		return VERDICT_NEXT;
-	index = ((struct scratch *)cpu->scratch)->noted.index;
-	state = bpf_map_lookup_elem(&alert_states, &index);
+	state = state_at(((struct scratch *)cpu->scratch)->noted.index);
 	if (state) {
 		state->verdict = verdict;
 		state->epoch = config_epoch;

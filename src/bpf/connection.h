@@ -16,8 +16,14 @@
  *
  * The table consists of four arrays that user space can map: `conn_buckets` (struct conn_bucket),
  * `conn_heads`, `conn_rates` and `conn_bodies`. Bucket N has the CONN_WAYS elements from
- * N * CONN_WAYS on of the latter three. Only programs write to them. `conn_counters` has a struct
- * conn_counters for each CPU, as cpu_states.
+ * N * CONN_WAYS on of `conn_heads` and `conn_rates`. User space only reads them, except to remove
+ * entries that have gone (lib/engine/conn_sweep.h). `conn_counters` has a struct conn_counters for each
+ * CPU, as cpu_states.
+ *
+ * Bodies are nine tenths of the table, so there are only as many as connections need: `conn_bodies`
+ * consists of parts, which user space adds while it grows. A place takes a body when a
+ * connection gets it, unless it has that of an earlier one: `rates.body`. User space puts the numbers of
+ * free bodies into the queue `conn_free`.
  *
  * Writers: a packet of direction D writes to `sides[D]`, `state[D]`, `timers[D]`, and the members
  * of stats[D] as noted there. So two CPUs with one direction each write no common word but
@@ -65,6 +71,8 @@ enum {
 	CONN_AGE_SHIFT = 30,
 	CONN_AGE_BITS = 14,
 	CONN_EXPECTED = 1 << 17, /* segments that RTT_LRU has at a time */
+	/* User space is woken when so many bodies have been taken. A power of two. */
+	CONN_BODIES_NOTICE = 256,
 };
 
 #define CONN_LATENCY_MAX 0xffffffffU
@@ -133,6 +141,8 @@ struct conn_rate {
 
 struct conn_rates {
 	struct conn_rate sides[2];
+	__u32 body; /* of this place: its number, from 1 on; 0: there is none yet */
+	__u32 reserved;
 };
 
 /* Segments of a direction that are timed. Written by its packets. Of echoes: see rtt/echoes.h. */
@@ -262,7 +272,7 @@ struct conn_counters {
 	__u64 evicted_half_open;
 	__u64 evicted_closed;
 	__u64 evicted_idle;
-	__u64 refused; /* packets of connections that no place was free for */
+	__u64 refused; /* packets of connections that no place, or no body, was free for */
 	__u64 contended; /* packets without an entry: another CPU was changing their bucket */
 	__u64 reserved[2];
 };

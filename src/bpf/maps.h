@@ -155,13 +155,28 @@ struct {
 	__type(value, struct conn_rates);
 } conn_rates SEC(".maps");
 
-struct {
+/* A part of the bodies: 1 << config_part_bits of them. */
+struct conn_bodies_part {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct conn_body));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct conn_body);
+	__array(values, struct conn_bodies_part);
 } conn_bodies SEC(".maps");
+
+/* Numbers of bodies that no place has, from 1 on. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1);
+	__uint(value_size, sizeof(__u32));
+} conn_free SEC(".maps");
 
 /* RTT_LRU: arrival times of segments, until they are acknowledged. */
 struct expected_key {
@@ -245,12 +260,19 @@ struct {
 	__type(value, struct alert_hold_bucket);
 } alert_holds SEC(".maps");
 
-/* Of the connections, by their index. */
-struct {
+/* Of the connections, by the numbers of their bodies: in parts, as these. */
+struct alert_states_part {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct alert_state));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct alert_state);
+	__array(values, struct alert_states_part);
 } alert_states SEC(".maps");
 
 struct {

@@ -59,22 +59,41 @@ static void copy_mapped(const struct bpf_map *map, struct contents *to)
 	munmap(bytes, to->size);
 }
 
+static void read_elements(int fd, size_t step, uint32_t n, struct contents *ret)
+{
+	ret->size = n * step;
+	ret->bytes = calloc(n, step);
+	assert_non_null(ret->bytes);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(
+			bpf_map_lookup_elem(fd, &i, ret->bytes + i * step), 0);
+}
+
 static void read_array(const struct bpf_map *map, struct contents *ret)
 {
 	const size_t step = step_of(map);
 	const uint32_t n = bpf_map__max_entries(map);
 
+	if (!(bpf_map__map_flags(map) & BPF_F_MMAPABLE)) {
+		read_elements(bpf_map__fd(map), step, n, ret);
+		return;
+	}
 	ret->size = n * step;
 	ret->bytes = calloc(n, step);
 	assert_non_null(ret->bytes);
-	if (bpf_map__map_flags(map) & BPF_F_MMAPABLE) {
-		copy_mapped(map, ret);
-		return;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		assert_int_equal(bpf_map_lookup_elem(bpf_map__fd(map), &i,
-						     ret->bytes + i * step),
-				 0);
+	copy_mapped(map, ret);
+}
+
+/* How many bodies places have taken from it. */
+static void read_queue(const struct prog *prog, struct contents *ret)
+{
+	uint64_t *taken = calloc(1, sizeof(*taken));
+
+	assert_non_null(taken);
+	for (uint32_t i = 0; i < prog->options.conn_buckets * CONN_WAYS; i++)
+		*taken += prog->conn_rates[i].body > 0;
+	ret->size = sizeof(*taken);
+	ret->bytes = (uint8_t *)taken;
 }
 
 static void read_hash(const struct bpf_map *map, struct contents *ret)
@@ -114,11 +133,34 @@ static void read_ring(const struct bpf_map *map, struct contents *ret)
 	munmap((void *)position, page);
 }
 
-/* Programs and tables that user space has put in there have maps of their own. */
+/* Programs, tables and parts that user space has put in there have maps of their own. */
 static bool is_read_only(enum bpf_map_type type)
 {
 	return type == BPF_MAP_TYPE_ARRAY_OF_MAPS ||
 	       type == BPF_MAP_TYPE_PROG_ARRAY;
+}
+
+static struct contents *add_contents(struct picture *picture, const char *name)
+{
+	struct contents *contents = &picture->maps[picture->n];
+
+	assert_true(picture->n++ < MAPS_MAX);
+	contents->name = name;
+	return contents;
+}
+
+static void take_parts(const struct prog *prog, struct picture *ret)
+{
+	const uint32_t n = 1U << prog->part_bits;
+
+	for (uint32_t i = 0; i < prog->n_parts; i++) {
+		read_elements(prog->parts[i].bodies, sizeof(struct conn_body),
+			      n, add_contents(ret, "conn_bodies"));
+		if (prog->parts[i].states >= 0)
+			read_elements(prog->parts[i].states,
+				      sizeof(struct alert_state), n,
+				      add_contents(ret, "alert_states"));
+	}
 }
 
 static void take_picture(const struct prog *prog, struct picture *ret)
@@ -126,15 +168,17 @@ static void take_picture(const struct prog *prog, struct picture *ret)
 	const struct bpf_map *map;
 
 	*ret = (struct picture){ 0 };
+	take_parts(prog, ret);
 	bpf_object__for_each_map(map, prog->skel->obj) {
 		enum bpf_map_type type = bpf_map__type(map);
-		struct contents *contents = &ret->maps[ret->n];
+		struct contents *contents;
 
 		if (is_read_only(type) || bpf_map__fd(map) < 0)
 			continue;
-		assert_true(ret->n++ < MAPS_MAX);
-		contents->name = bpf_map__name(map);
-		if (type == BPF_MAP_TYPE_ARRAY)
+		contents = add_contents(ret, bpf_map__name(map));
+		if (type == BPF_MAP_TYPE_QUEUE)
+			read_queue(prog, contents);
+		else if (type == BPF_MAP_TYPE_ARRAY)
 			read_array(map, contents);
 		else if (type == BPF_MAP_TYPE_RINGBUF)
 			read_ring(map, contents);

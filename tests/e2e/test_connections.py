@@ -26,8 +26,9 @@ SECONDS = 60 # for a million of them
 OPEN = CONNECTIONS // 5
 IDLE_SECONDS = 12 # more than a connection keeps its place for, see architecture.md
 
-# Of the table, see src/bpf/connection.h: places of a bucket, its bytes, and those of an entry.
-WAYS, BUCKET, ENTRY = 8, 64, (64, 16, 896)
+# Of the table, see src/bpf/connection.h: places of a bucket, its bytes, those of a place in three
+# maps, and those of a body, which come in parts.
+WAYS, BUCKET, PLACE, BODY, PART = 8, 64, (64, 24, 4), 896, 1024
 
 # What tcpgen sends of a connection, and of a handshake in a flood.
 CLIENT_PACKETS, SERVER_PACKETS = 6, 3
@@ -117,7 +118,8 @@ class Connections(lab.LabTest):
             "1", "--metrics", f"unix:{self.lab.path('metrics')}", release=True)
         self.observer.wait_attached((self.a, "eth0"))
         self.sent = 0
-        self.bounds = self.memory()
+        self.bounds, bodies = self.memory()
+        self.assertEqual(PART * BODY, bodies)
 
     def connect(self, count):
         real = Real(self.a, self.b, count)
@@ -125,17 +127,19 @@ class Connections(lab.LabTest):
         return real
 
     def memory(self):
-        """Of the table: what the kernel has for it."""
-        parts = {(self.places // WAYS, BUCKET), *((self.places, size) for size in ENTRY)}
+        """Of the table: what the kernel has for it, without bodies, and bytes of these."""
+        maps = {(self.places // WAYS, BUCKET), *((self.places, size) for size in PLACE)}
         # Another map of that size takes as much.
         found = {(entries, size): octets for entries, size, octets in
-                 map_memory(self.observer.process.pid) if (entries, size) in parts}
-        self.assertEqual(parts, set(found))
+                 map_memory(self.observer.process.pid) if (entries, size) in maps}
+        self.assertEqual(maps, set(found))
+        fixed = self.places * (BUCKET // WAYS + sum(PLACE))
         memory = sum(found.values())
-        said = self.metric("netobs_connections_memory_bytes")
-        self.assertLessEqual(said, memory)
-        self.assertLess(memory - said, said / 100 + 65536)
-        return memory
+        self.assertLessEqual(fixed, memory)
+        self.assertLess(memory - fixed, fixed / 100 + 65536)
+        bodies = self.metric("netobs_connections_memory_bytes") - fixed
+        self.assertEqual(0, bodies % (PART * BODY))
+        return memory, bodies
 
     def metric(self, name, **labels):
         return metrics.scrape(self.lab.path("metrics")).value(name, **labels)
@@ -160,11 +164,15 @@ class Connections(lab.LabTest):
         return self.finish(self.start(*arguments))
 
     def check_table(self):
-        """Nothing that came has made it larger, and what it says adds up."""
-        self.assertEqual(self.bounds, self.memory())
+        """Only bodies were added, as many as were needed, and what it says adds up."""
+        memory, bodies = self.memory()
+        self.assertEqual(self.bounds, memory)
         self.assertEqual(self.places, self.metric("netobs_connections_limit"))
         used = self.metric("netobs_connections")
+        self.assertLessEqual(used * BODY, bodies)
+        self.assertLessEqual(bodies, min(self.places, used * 5 / 4 + 2 * PART) * BODY)
         self.assertLessEqual(used, self.places)
+        self.bodies = int(bodies)
         self.assertEqual(used, self.metric("netobs_connections_created_total") -
                          sum(self.evicted(reason) for reason in ("half_open", "closed", "idle")))
         return used
@@ -181,7 +189,8 @@ class Connections(lab.LabTest):
         self.assertEqual(counters["rx"]["packets"] + counters["tx"]["packets"],
                          result.total("seen")[0])
         self.assertEqual(result.total("seen"), result.total("exported"))
-        self.note(f"{own} KiB of the process's own, {self.bounds >> 10} KiB of the table")
+        self.note(f"{own} KiB of the process's own, {self.bounds >> 10} KiB of the table and "
+                  f"{self.bodies >> 10} KiB of bodies")
         records = Records(result, count)
         kernel = sum(record["Packets"] for found in records.real.values()
                      for _, record in found)

@@ -136,7 +136,6 @@ static void set_rate(struct flows_bpf *skel, const struct prog_options *options)
 
 static int size_alerts(struct flows_bpf *skel, const struct prog *prog)
 {
-	__u32 connections = CONN_WAYS * prog->options.conn_buckets;
 	int err;
 
 	if (!prog->options.has_alerts)
@@ -153,9 +152,101 @@ static int size_alerts(struct flows_bpf *skel, const struct prog *prog)
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.alert_holds,
 					       ALERT_HOLD_BUCKETS);
-	return err ? err :
-		     bpf_map__set_max_entries(skel->maps.alert_states,
-					      connections);
+	return err;
+}
+
+static __u32 count_places(const struct prog *prog)
+{
+	return CONN_WAYS * prog->options.conn_buckets;
+}
+
+/* The bodies of connections, and what rules know about these. */
+static int set_first_part(const struct flows_bpf *skel, struct prog *prog)
+{
+	int err = conn_part_make(prog->part_bits, prog->options.has_alerts,
+				 &prog->parts[0]);
+
+	if (!err)
+		err = bpf_map__set_inner_map_fd(skel->maps.conn_bodies,
+						prog->parts[0].bodies);
+	if (!err && prog->options.has_alerts)
+		err = bpf_map__set_inner_map_fd(skel->maps.alert_states,
+						prog->parts[0].states);
+	return err;
+}
+
+static int size_parts(struct flows_bpf *skel, struct prog *prog)
+{
+	const __u32 n = prog->options.conn_parts;
+	int err;
+
+	if (!count_places(prog))
+		return 0;
+	while (n << prog->part_bits < count_places(prog))
+		prog->part_bits++;
+	skel->rodata->config_part_bits = prog->part_bits;
+	err = set_first_part(skel, prog);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.conn_bodies, n);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.alert_states, n);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.conn_free,
+					       count_places(prog));
+	return err;
+}
+
+static size_t part_size(const struct prog *prog)
+{
+	return sizeof(struct conn_body) << prog->part_bits;
+}
+
+static int offer_bodies(const struct prog *prog, __u32 part)
+{
+	const int fd = bpf_map__fd(prog->skel->maps.conn_free);
+	__u32 body = part << prog->part_bits;
+	int err = 0;
+
+	for (__u32 i = 0; !err && i < 1U << prog->part_bits; i++) {
+		body++;
+		err = bpf_map_update_elem(fd, NULL, &body, BPF_ANY);
+	}
+	return err;
+}
+
+/* The next one, which was made. */
+static int put_part(struct prog *prog)
+{
+	const struct flows_bpf *skel = prog->skel;
+	const __u32 number = prog->n_parts;
+	const struct conn_part *part = &prog->parts[number];
+	int err = 0;
+
+	if (part->states >= 0)
+		err = map_update(bpf_map__fd(skel->maps.alert_states), number,
+				 part->states);
+	if (!err)
+		err = map_update(bpf_map__fd(skel->maps.conn_bodies), number,
+				 part->bodies);
+	if (err)
+		return err;
+	prog->conn_bodies[number] = map_mmap(part->bodies, 0, part_size(prog));
+	if (!prog->conn_bodies[number])
+		return -errno;
+	prog->n_parts++;
+	return offer_bodies(prog, number);
+}
+
+int prog_grow(struct prog *prog)
+{
+	const __u32 number = prog->n_parts;
+	int err;
+
+	if (number == prog->options.conn_parts)
+		return -ENOSPC;
+	err = conn_part_make(prog->part_bits, prog->options.has_alerts,
+			     &prog->parts[number]);
+	return err ?: put_part(prog);
 }
 
 static void choose_elf(struct bpf_object_skeleton *skel,
@@ -226,10 +317,7 @@ static int load(struct prog *prog)
 		err = bpf_map__set_max_entries(
 			skel->maps.conn_rates,
 			CONN_WAYS * (prog->options.conn_buckets ?: 1));
-	if (!err)
-		err = bpf_map__set_max_entries(
-			skel->maps.conn_bodies,
-			CONN_WAYS * (prog->options.conn_buckets ?: 1));
+	err = err ?: size_parts(skel, prog);
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.conn_counters,
 					       prog->n_cpus);
@@ -253,7 +341,6 @@ static int map_all(struct prog *prog)
 	prog->log = map_array(prog->skel->maps.log_slots);
 	prog->conn_heads = map_array(prog->skel->maps.conn_heads);
 	prog->conn_rates = map_array(prog->skel->maps.conn_rates);
-	prog->conn_bodies = map_array(prog->skel->maps.conn_bodies);
 	prog->conn_buckets = map_array(prog->skel->maps.conn_buckets);
 	prog->ring = ring_buffer__new(bpf_map__fd(prog->skel->maps.notices),
 				      on_notice, prog, NULL);
@@ -262,9 +349,9 @@ static int map_all(struct prog *prog)
 		ring_buffer__new(bpf_map__fd(prog->skel->maps.alert_events),
 				 take_alert, prog, NULL);
 	return prog->cpus && prog->l1 && prog->log && prog->conn_heads &&
-			       prog->conn_rates && prog->conn_bodies &&
-			       prog->conn_buckets && prog->alert_tables &&
-			       prog->alert_ring && prog->ring ?
+			       prog->conn_rates && prog->conn_buckets &&
+			       prog->alert_tables && prog->alert_ring &&
+			       prog->ring ?
 		       0 :
 		       -ENOMEM;
 }
@@ -278,12 +365,17 @@ int prog_open(struct prog *prog, const struct prog_options *options)
 		.n_cpus = libbpf_num_possible_cpus(),
 		.overflows = { -1, -1 },
 	};
+	for (__u32 i = 0; i < PROG_PARTS_MAX; i++)
+		prog->parts[i] = (struct conn_part){ -1, -1 };
+	prog->options.conn_parts = options->conn_parts ?: 1;
 	prog->options.l1_buckets = options->l1_buckets ?: 1;
 	prog->options.overflow_room = options->overflow_room ?: PROG_FLOWS;
 
 	libbpf_set_print(print_libbpf);
 	err = load(prog);
 	err = err ?: map_all(prog);
+	if (!err && prog->options.conn_buckets)
+		err = put_part(prog);
 	err = err ?: make_tables(prog);
 	err = err ?: put_tables(prog);
 	if (err) {
@@ -305,8 +397,11 @@ void prog_close(struct prog *prog)
 		unmap_array(prog->log, prog->skel->maps.log_slots);
 		unmap_array(prog->conn_heads, prog->skel->maps.conn_heads);
 		unmap_array(prog->conn_rates, prog->skel->maps.conn_rates);
-		unmap_array(prog->conn_bodies, prog->skel->maps.conn_bodies);
 		unmap_array(prog->conn_buckets, prog->skel->maps.conn_buckets);
+	}
+	for (__u32 i = 0; i < prog->options.conn_parts; i++) {
+		map_munmap(prog->conn_bodies[i], part_size(prog));
+		conn_part_close(&prog->parts[i]);
 	}
 	for (int i = 0; i < GENERATIONS; i++)
 		close_fd(&prog->overflows[i]);
@@ -314,19 +409,32 @@ void prog_close(struct prog *prog)
 	*prog = (struct prog){ .overflows = { -1, -1 } };
 }
 
+struct connection prog_connection_at(const struct prog *prog, __u32 place)
+{
+	const __u32 number = prog->conn_rates[place].body - 1;
+	const __u32 part = number >> prog->part_bits;
+
+	if (part >= prog->n_parts)
+		return (struct connection){ NULL, NULL, NULL };
+	return (struct connection){
+		.head = &prog->conn_heads[place],
+		.rates = &prog->conn_rates[place],
+		.body = &prog->conn_bodies[part][number - (part << prog->part_bits)],
+	};
+}
+
 struct connection prog_connection(const struct prog *prog,
 				  const struct flow_key *key)
 {
-	__u32 n = prog->options.conn_buckets * CONN_WAYS;
 	int dir = connection_dir(key);
 	struct conn_key wanted = conn_key_of(key, dir);
 
-	for (__u32 i = 0; i < n; i++) {
-		if (prog->conn_heads[i].version &&
-		    is_connection(&prog->conn_bodies[i], &wanted))
-			return (struct connection){ &prog->conn_heads[i],
-						    &prog->conn_rates[i],
-						    &prog->conn_bodies[i] };
+	for (__u32 i = 0; i < count_places(prog); i++) {
+		const struct connection conn = prog_connection_at(prog, i);
+
+		if (conn.body && conn.head->version &&
+		    is_connection(conn.body, &wanted))
+			return conn;
 	}
 	return (struct connection){ NULL, NULL, NULL };
 }
@@ -346,16 +454,26 @@ struct conn_counters prog_conn_counters(const struct prog *prog)
 	return sum;
 }
 
+static const char zeroes[sizeof(struct alert_state) * 4];
+
 /* All of an array's values. */
 static int zero_array(const struct bpf_map *map)
 {
-	static const char zeroes[sizeof(struct alert_state) * 4];
-
 	if (bpf_map__value_size(map) > sizeof(zeroes))
 		return -EINVAL;
 	for (__u32 i = 0; i < bpf_map__max_entries(map); i++)
 		if (bpf_map_update_elem(bpf_map__fd(map), &i, zeroes, BPF_ANY))
 			return -errno;
+	return 0;
+}
+
+static int zero_states(const struct prog *prog)
+{
+	for (__u32 part = 0; part < prog->n_parts; part++)
+		for (__u32 i = 0; i < 1U << prog->part_bits; i++)
+			if (bpf_map_update_elem(prog->parts[part].states, &i,
+						zeroes, BPF_ANY))
+				return -errno;
 	return 0;
 }
 
@@ -370,7 +488,7 @@ int prog_reset_alerts(struct prog *prog)
 	memset(prog->alert_tables, 0, sizeof(*prog->alert_tables));
 	err = err ?: zero_array(prog->skel->maps.alert_limits);
 	err = err ?: zero_array(prog->skel->maps.alert_holds);
-	return err ?: zero_array(prog->skel->maps.alert_states);
+	return err ?: zero_states(prog);
 }
 
 void prog_read_alerts(struct prog *prog)
@@ -434,6 +552,22 @@ static int empty_hash(int fd, void *key)
 	return err;
 }
 
+/* No place has one. */
+static int reset_bodies(struct prog *prog)
+{
+	const int fd = bpf_map__fd(prog->skel->maps.conn_free);
+	__u32 body;
+	int err = 0;
+
+	while (!bpf_map_lookup_and_delete_elem(fd, NULL, &body))
+		;
+	for (__u32 i = 0; !err && i < prog->n_parts; i++) {
+		memset(prog->conn_bodies[i], 0, part_size(prog));
+		err = offer_bodies(prog, i);
+	}
+	return err;
+}
+
 int prog_reset(struct prog *prog)
 {
 	struct fragment_key fragment;
@@ -455,8 +589,9 @@ int prog_reset(struct prog *prog)
 	for (__u32 i = 0; i < prog->options.conn_buckets * CONN_WAYS; i++) {
 		memset(&prog->conn_heads[i], 0, sizeof(prog->conn_heads[i]));
 		memset(&prog->conn_rates[i], 0, sizeof(prog->conn_rates[i]));
-		memset(&prog->conn_bodies[i], 0, sizeof(prog->conn_bodies[i]));
 	}
+	if (reset_bodies(prog))
+		return -EIO;
 	for (int i = 0; i < GENERATIONS; i++)
 		if (empty_hash(prog->overflows[i], &overflow))
 			return -EIO;

@@ -10,6 +10,7 @@
 #include "bpf/connection.h"
 #include "bpf/store/hash.h"
 #include "bpf/types.h"
+#include "engine/conn_parts.h"
 
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -19,7 +20,7 @@ struct flows_bpf;
 struct ring_buffer;
 
 /* Zero means a default that nothing runs out of. */
-enum { PROG_FLOWS = 16384 };
+enum { PROG_FLOWS = 16384, PROG_PARTS_MAX = 64 };
 
 /* The rate's number in keys, if there is sampling. prog_flows() checks and clears it. */
 enum { PROG_RATE = 13 };
@@ -36,8 +37,9 @@ struct prog_options {
 	__u32 sampling_interval; /* all packets */
 	__u32 has_egress;	 /* the program for that is loaded, too */
 	__u32 conn_buckets;	 /* round-trip times are measured; none */
-	__u32 has_alerts;	 /* there may be rules about connections */
-	__u32 is_rtt_lru;	 /* round-trip times as RTT_LRU has them */
+	__u32 conn_parts; /* that their bodies will have, a power of two; one */
+	__u32 has_alerts; /* there may be rules about connections */
+	__u32 is_rtt_lru; /* round-trip times as RTT_LRU has them */
 	__u32 is_general; /* the programs for all options, where others would do */
 };
 
@@ -51,13 +53,16 @@ struct prog {
 	struct flows_bpf *skel;
 	struct prog_options options;
 	__u32 n_cpus;
-	int overflows[GENERATIONS];	   /* file descriptors */
-	struct cpu_state *cpus;		   /* mapped */
-	struct flow_bucket *l1;		   /* mapped */
-	struct log_slot *log;		   /* mapped */
-	struct conn_head *conn_heads;	   /* mapped; of conn_buckets */
-	struct conn_rates *conn_rates;	   /* likewise */
-	struct conn_body *conn_bodies;	   /* likewise */
+	int overflows[GENERATIONS];    /* file descriptors */
+	struct cpu_state *cpus;	       /* mapped */
+	struct flow_bucket *l1;	       /* mapped */
+	struct log_slot *log;	       /* mapped */
+	struct conn_head *conn_heads;  /* mapped; of conn_buckets */
+	struct conn_rates *conn_rates; /* likewise */
+	struct conn_body *conn_bodies[PROG_PARTS_MAX]; /* by part, mapped */
+	struct conn_part parts[PROG_PARTS_MAX];
+	__u32 part_bits;
+	__u32 n_parts;			   /* that there are; one at first */
 	struct conn_bucket *conn_buckets;  /* mapped */
 	struct alert_tables *alert_tables; /* mapped */
 	struct ring_buffer *ring;
@@ -100,6 +105,12 @@ void prog_set_generation(struct prog *prog, __u32 generation);
 /* The entry of a connection, by a packet's key; its parts are NULL if there is none. */
 struct connection prog_connection(const struct prog *prog,
 				  const struct flow_key *key);
+
+/* By the place of a connection; its parts are NULL if its place has no body. */
+struct connection prog_connection_at(const struct prog *prog, __u32 place);
+
+/* Add a part of the bodies: 0 or a negated errno. */
+int prog_grow(struct prog *prog);
 
 /* The sum of all CPUs' counters of connections. */
 struct conn_counters prog_conn_counters(const struct prog *prog);

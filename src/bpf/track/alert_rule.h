@@ -33,7 +33,7 @@ alert_table(const struct noted_segment *noted)
 /* Another connection has the place now: clear the state of the previous one. */
 __noinline int alert_begin(__u32 index, __u64 born_ns)
 {
-	struct alert_state *state = bpf_map_lookup_elem(&alert_states, &index);
+	struct alert_state *state = state_at(index);
 
 	VERIFIED_APART(APART_ALERTS, 2);
 	if (!state)
@@ -47,7 +47,7 @@ __noinline int alert_begin(__u32 index, __u64 born_ns)
 static __always_inline struct alert_state *alert_state_at(__u32 index,
 							  __u64 born_ns)
 {
-	struct alert_state *state = bpf_map_lookup_elem(&alert_states, &index);
+	struct alert_state *state = state_at(index);
 
 	if (state && state->born_ns != born_ns)
 		alert_begin(index, born_ns);
@@ -57,7 +57,7 @@ static __always_inline struct alert_state *alert_state_at(__u32 index,
 /* Likewise. */
 static __always_inline struct alert_state *alert_state_of(__u32 index)
 {
-	const struct conn_body *body = bpf_map_lookup_elem(&conn_bodies, &index);
+	const struct conn_body *body = body_at(index);
 
 	return body ? alert_state_at(index, body->born_ns) : NULL;
 }
@@ -263,8 +263,8 @@ __noinline int alert_consider(__u32 cpu_id, __u32 number)
 	count = alert_count_of(cpu_id, slot);
 	limit = bpf_map_lookup_elem(&alert_limits, &slot);
 	index = noted->index;
-	body = bpf_map_lookup_elem(&conn_bodies, &index);
-	state = bpf_map_lookup_elem(&alert_states, &index);
+	body = body_at(index);
+	state = state_at(index);
 	if (!body || !state || !count || !limit)
 		return 0;
 	noted->sample.hits = 1;

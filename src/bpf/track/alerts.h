@@ -230,21 +230,24 @@ __noinline int alert_compare_plain(__u32 cpu_id, __u32 kind)
 
 /* ---- Samples ---------------------------------------------------------------------- */
 
-/* Keep the sample if a rule needs that. */
-static __always_inline void keep_sample(const struct noted_segment *noted,
-					const struct alert_table *table,
-					__u64 born_ns)
+/*
+ * Keep the sample if a rule needs that. Not inlined: what calls it is active while rules are
+ * considered, and all active functions share 512 bytes of stack.
+ */
+static __noinline int keep_sample(const struct noted_segment *noted,
+				  const struct alert_table *table, __u64 born_ns)
 {
 	__u32 metric = noted->sample.metric & (ALERT_METRICS - 1);
 	struct alert_state *state;
 
 	if (!(table->history >> metric & 1))
-		return;
+		return 0;
 	state = alert_state_at(noted->index, born_ns);
 	if (!state)
-		return;
+		return 0;
 	alert_renew(state, table, noted->sample.dir, metric);
 	alert_remember(state, noted->sample.dir, metric, noted->sample.value);
+	return 0;
 }
 
 /* Compare the sample that alert_take() has left with all rules of its metric. */
@@ -253,7 +256,7 @@ __noinline int alert_compare(__u32 cpu_id)
 	struct noted_segment *noted = noted_of(cpu_id);
 	const struct alert_table *table = alert_table(noted);
 	const struct conn_body *body;
-	__u32 index, kind;
+	__u32 kind;
 
 	VERIFIED_APART(APART_ALERTS, 1);
 	if (!noted || !table)
@@ -267,8 +270,7 @@ __noinline int alert_compare(__u32 cpu_id)
 		if (table->kinds >> kind & 2)
 			alert_compare_plain(cpu_id, kind + 1);
 	}
-	index = noted->index;
-	body = bpf_map_lookup_elem(&conn_bodies, &index);
+	body = body_at(noted->index);
 	if (body)
 		keep_sample(noted, table, body->born_ns);
 	return 0;
@@ -447,7 +449,6 @@ __noinline int alert_take(__u32 cpu_id, __u32 is_first)
 	const struct alert_tables *all = alert_tables_of_all();
 	const struct alert_table *table;
 	const struct conn_body *body;
-	__u32 index;
 
 	VERIFIED_APART(APART_ALERTS, 2);
 	if (!noted || !all)
@@ -455,8 +456,7 @@ __noinline int alert_take(__u32 cpu_id, __u32 is_first)
 	if (is_first)
 		alert_begin_segment(noted, all);
 	table = &all->tables[noted->rules & 1];
-	index = noted->index;
-	body = bpf_map_lookup_elem(&conn_bodies, &index);
+	body = body_at(noted->index);
 	if (!body)
 		return false;
 #pragma clang loop unroll(disable)

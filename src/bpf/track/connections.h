@@ -22,7 +22,7 @@ static __always_inline void connection_clear(const struct connection *conn,
 	head->talker = CONN_NEITHER;
 	head->opener = CONN_NEITHER;
 	__builtin_memset(head->sides, 0, sizeof(head->sides));
-	__builtin_memset(conn->rates, 0, sizeof(*conn->rates));
+	__builtin_memset(conn->rates->sides, 0, sizeof(conn->rates->sides));
 	__builtin_memset(body->timers, 0,
 			 sizeof(*body) - offsetof(struct conn_body, timers));
 	/* Only the time distinguishes connections in one place, and the clock has ticks. */
@@ -85,13 +85,24 @@ static __always_inline void count_evicted(struct conn_counters *counters,
 		counters->evicted_half_open++;
 }
 
-/* False: user space sized the arrays wrongly. */
+/* False: it has no body, or user space sized the arrays wrongly. */
 static __always_inline bool connection_at(__u32 index, struct connection *ret_conn)
 {
 	ret_conn->head = head_at(index);
 	ret_conn->rates = bpf_map_lookup_elem(&conn_rates, &index);
-	ret_conn->body = bpf_map_lookup_elem(&conn_bodies, &index);
-	return ret_conn->head && ret_conn->rates && ret_conn->body;
+	if (!ret_conn->head || !ret_conn->rates)
+		return false;
+	ret_conn->body = body_of(ret_conn->rates);
+	return ret_conn->body;
+}
+
+/* The same for a new connection, which gets a body if its place has none. */
+static __always_inline bool connection_make(__u32 index,
+					    struct connection *ret_conn)
+{
+	struct conn_rates *rates = bpf_map_lookup_elem(&conn_rates, &index);
+
+	return rates && body_take(rates) && connection_at(index, ret_conn);
 }
 
 /* This program has the bucket. */
@@ -110,13 +121,12 @@ static __always_inline __u32 connection_place(struct scratch *scratch,
 	conn_choose(bucket, conn_home(noted->hash), now, flags & TCP_SYN,
 		    config_conn_idle, &noted->choice);
 	way = READ_ONCE(noted->choice.way);
-	if (way >= CONN_WAYS) {
+	if (way >= CONN_WAYS ||
+	    !connection_make((noted->index & -CONN_WAYS) + way, &conn)) {
 		counters->refused++;
 		return CONN_WAYS;
 	}
 	way &= CONN_WAYS - 1; /* for the verifier */
-	if (!connection_at((noted->index & -CONN_WAYS) + way, &conn))
-		return CONN_WAYS;
 	count_evicted(counters, bucket, way);
 	key = noted_key(&scratch->pkt, noted);
 	connection_start(&conn, &key, noted->check, now);

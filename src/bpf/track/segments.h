@@ -9,6 +9,7 @@
 #include "bpf/rtt/echoes.h"
 #include "bpf/rtt/observe.h"
 #include "bpf/rtt/usual.h"
+#include "bpf/store/conn_bodies.h"
 #include "bpf/store/conn_places.h"
 #include "bpf/store/run.h"
 

@@ -5,6 +5,7 @@
 #include "base/privilege.h"
 #include "base/sized.h"
 #include "base/util.h"
+#include "engine/conn_sweep.h"
 
 #include <errno.h>
 #include <netobs/probe.h>
@@ -249,15 +250,26 @@ static int start_context(void *owner)
 	return 0;
 }
 
+/* For so long after its last packet, a flow may be reported. */
+static int64_t longest_ns(const struct netobs *ctx)
+{
+	return max_u64(ctx->opts.active_timeout_ms, ctx->opts.idle_timeout_ms) *
+		       NSEC_PER_MSEC +
+	       2 * interval_ns(ctx);
+}
+
 /* Names outlive their interfaces until no flow can refer to them. */
 static void sweep_interfaces(struct netobs *ctx)
 {
-	int64_t longest =
-		max_u64(ctx->opts.active_timeout_ms, ctx->opts.idle_timeout_ms) *
-		NSEC_PER_MSEC;
+	host_sweep(&ctx->host, ctx->pipeline.flip_ns - longest_ns(ctx));
+}
 
-	host_sweep(&ctx->host,
-		   ctx->pipeline.flip_ns - longest - 2 * interval_ns(ctx));
+/* As netobs_connections() says, those that have ended are there for a while, too. */
+static void sweep_connections(struct netobs *ctx)
+{
+	connections_sweep(
+		&ctx->pipeline.store.connections, (uint64_t)clock_boot_ns(),
+		max_u64(longest_ns(ctx), CONTEXT_ENDED_S * NSEC_PER_SEC));
 }
 
 static void begin_drain(struct netobs *ctx, int64_t now)
@@ -297,6 +309,7 @@ static void after_drain(struct netobs *ctx)
 {
 	observation_end_shift(&ctx->observation, ctx->pipeline.flip_ns);
 	sweep_interfaces(ctx);
+	sweep_connections(ctx);
 	observation_look(&ctx->observation);
 	containers_look(&ctx->containers);
 	/* Notices may have arrived, or room become free, meanwhile: check in the next call. */

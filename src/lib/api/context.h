@@ -48,6 +48,9 @@ struct netobs {
 	bool is_behind; /* notices are not listened to meanwhile */
 };
 
+/* netobs_connections() has connections that ended for so long. */
+enum { CONTEXT_ENDED_S = 10 };
+
 /* What the caller's headers knew; the rest keeps its defaults. */
 void context_copy_options(const struct netobs_opts *opts,
 			  struct netobs_opts *ret_opts);

@@ -21,7 +21,6 @@ enum {
 	SLICE_MS = 4,
 	ENTRIES_PER_LOOK = 64, /* at the clock */
 	IDLE_S = 300,
-	ENDED_S = 10,
 };
 
 /* What all connections of a call need. */
@@ -219,7 +218,7 @@ static void pass_connection(const struct reading *reading,
 	};
 
 	if (reading->now_ns - last_ns >
-	    (has_ended(out.state) ? ENDED_S : IDLE_S) * NSEC_PER_SEC)
+	    (has_ended(out.state) ? CONTEXT_ENDED_S : IDLE_S) * NSEC_PER_SEC)
 		return;
 	add_turns(conn, (uint32_t)client, ways);
 	out.client_process = process_of(reading, conn, !client, &processes[0]);
@@ -291,8 +290,7 @@ int netobs_connection_stats_get(const struct netobs *ctx,
 	counters = connections_count(table);
 	stats = (struct netobs_connection_stats){
 		.capacity = connections_size(table),
-		.memory = connections_bytes(
-			table->n_buckets, ctx->pipeline.store.options.has_alerts),
+		.memory = connections_bytes(table),
 		.created = counters.created,
 		.evicted_half_open = counters.evicted_half_open,
 		.evicted_closed = counters.evicted_closed,

@@ -286,6 +286,7 @@ void alerts_set_table(struct alerts *alerts, const struct alert_table *table)
 struct knobs {
 	enum link_kind link;
 	uint32_t epoch;
+	uint32_t part_bits;
 };
 
 static int prepare_alerts(struct bpf_object *object, void *ctx)
@@ -299,6 +300,7 @@ static int prepare_alerts(struct bpf_object *object, void *ctx)
 	rodata->config_link = knobs->link;
 	rodata->config_is_filtered = true;
 	rodata->config_epoch = knobs->epoch;
+	rodata->config_part_bits = knobs->part_bits;
 	return 0;
 }
 
@@ -346,7 +348,8 @@ int alerts_set_filter(struct alerts *alerts, const struct filter *filter,
 		return -ENOTSUP;
 	}
 	for (uint32_t link = LINK_ETHERNET; !err && link <= LINK_NONE; link++) {
-		struct knobs knobs = { (enum link_kind)link, epoch };
+		struct knobs knobs = { (enum link_kind)link, epoch,
+				       alerts->store->part_bits };
 
 		fds[link] = load_filter(alerts, filter, &knobs);
 		err = fds[link] < 0 ? fds[link] : 0;

@@ -6,6 +6,7 @@
 #include "map.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { READ_TRIES = 4 };
@@ -25,11 +26,6 @@ static size_t rates_size(const struct connections *table)
 	return connections_size(table) * sizeof(*table->rates);
 }
 
-static size_t bodies_size(const struct connections *table)
-{
-	return connections_size(table) * sizeof(*table->bodies);
-}
-
 static size_t counters_size(const struct connections *table)
 {
 	return table->n_cpus * sizeof(*table->counters);
@@ -37,9 +33,10 @@ static size_t counters_size(const struct connections *table)
 
 int connections_open(struct connections *table, const struct program_set *maps,
 		     uint32_t n_buckets, uint32_t n_cpus,
-		     const struct hash_secret *secret)
+		     const struct hash_secret *secret, struct conn_part *first,
+		     uint32_t part_bits)
 {
-	int err;
+	int err = 0;
 
 	*table = (struct connections){ .n_buckets = n_buckets,
 				       .n_cpus = n_cpus,
@@ -48,14 +45,15 @@ int connections_open(struct connections *table, const struct program_set *maps,
 		program_set_mmap(maps, "conn_buckets", buckets_size(table));
 	table->heads = program_set_mmap(maps, "conn_heads", heads_size(table));
 	table->rates = program_set_mmap(maps, "conn_rates", rates_size(table));
-	table->bodies = program_set_mmap(maps, "conn_bodies", bodies_size(table));
 	table->counters =
 		program_set_mmap(maps, "conn_counters", counters_size(table));
-	if (table->buckets && table->heads && table->rates && table->bodies &&
-	    table->counters)
-		return 0;
-	err = -errno;
-	connections_close(table);
+	if (!table->buckets || !table->heads || !table->rates || !table->counters)
+		err = -errno;
+	if (!err)
+		err = conn_parts_open(&table->parts, maps, first, part_bits,
+				      connections_size(table));
+	if (err)
+		connections_close(table);
 	return err;
 }
 
@@ -64,7 +62,8 @@ void connections_close(struct connections *table)
 	map_munmap(table->buckets, buckets_size(table));
 	map_munmap(table->heads, heads_size(table));
 	map_munmap(table->rates, rates_size(table));
-	map_munmap(table->bodies, bodies_size(table));
+	conn_parts_close(&table->parts);
+	free(table->sweep.gone);
 	map_munmap(table->counters, counters_size(table));
 	*table = (struct connections){ 0 };
 }
@@ -77,12 +76,16 @@ bool connections_read(const struct connections *table, uint32_t index,
 	for (int i = 0; i < READ_TRIES; i++) {
 		uint16_t version =
 			__atomic_load_n(&head->version, __ATOMIC_ACQUIRE);
+		const struct conn_body *body;
 
 		if (!version || version & 1)
 			return false;
 		ret_copy->head = *head;
 		ret_copy->rates = table->rates[index];
-		ret_copy->body = table->bodies[index];
+		body = conn_parts_body(&table->parts, ret_copy->rates.body);
+		if (!body)
+			return false;
+		ret_copy->body = *body;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&head->version, __ATOMIC_RELAXED) == version)
 			return true;
@@ -116,9 +119,16 @@ int connections_find(const struct connections *table, const struct flow_key *key
 	return -ENOENT;
 }
 
+int connections_grow(struct connections *table)
+{
+	const struct conn_counters counters = connections_count(table);
+
+	return conn_parts_grow(&table->parts, connections_used(&counters));
+}
+
 struct conn_counters connections_count(const struct connections *table)
 {
-	struct conn_counters sum = { 0 };
+	struct conn_counters sum = table->sweep.swept;
 
 	for (uint32_t cpu = 0; cpu < table->n_cpus; cpu++)
 		counters_add(&sum, &table->counters[cpu], sizeof(sum));

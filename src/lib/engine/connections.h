@@ -9,16 +9,32 @@
 #include "bpf/alert.h"
 #include "bpf/connection.h"
 #include "bpf/store/hash.h"
+#include "conn_parts.h"
 #include "program_set.h"
 
 #include <stdbool.h>
 
+/* An entry that has gone: see conn_sweep.h. */
+struct conn_gone {
+	uint32_t place;
+	uint32_t body;
+	enum conn_class class;
+};
+
+struct conn_sweep {
+	struct conn_gone *gone; /* of the last sweep; NULL: there was none */
+	uint32_t n;
+	uint32_t bucket; /* where the next sweep begins */
+	struct conn_counters swept;
+};
+
 /* Zeroes: there is none. */
 struct connections {
-	const struct conn_bucket *buckets;
-	const struct conn_head *heads;	/* CONN_WAYS for each bucket */
-	const struct conn_rates *rates; /* likewise */
-	const struct conn_body *bodies; /* likewise */
+	struct conn_bucket *buckets;
+	struct conn_head *heads;  /* CONN_WAYS for each bucket */
+	struct conn_rates *rates; /* likewise */
+	struct conn_parts parts;  /* bodies */
+	struct conn_sweep sweep;
 	const struct conn_counters *counters;
 	uint32_t n_buckets;
 	uint32_t n_cpus; /* those that have counters */
@@ -26,30 +42,55 @@ struct connections {
 };
 
 /**
- * Map the table.
+ * Map the table, and give the programs a first part of the bodies.
  *
- * @param maps  loaded with a table of @n_buckets; its counters are of @n_cpus
+ * @param maps       loaded with a table of @n_buckets; its counters are of @n_cpus
+ * @param first      that the parts of @maps are like; is taken over
+ * @param part_bits  of conn_parts_bits()
  * @return 0, or -errno
  */
 int connections_open(struct connections *table, const struct program_set *maps,
 		     uint32_t n_buckets, uint32_t n_cpus,
-		     const struct hash_secret *secret);
+		     const struct hash_secret *secret, struct conn_part *first,
+		     uint32_t part_bits);
 
 void connections_close(struct connections *table);
 
-/**
- * @param has_alerts  what rules know about each connection is part of it
- * @return what a table of @n_buckets takes in the kernel, without its counters
- */
-static inline uint64_t connections_bytes(uint32_t n_buckets, bool has_alerts)
+/** @return what the places of @n_buckets take in the kernel: a table without bodies and counters */
+static inline uint64_t connections_places_bytes(uint32_t n_buckets)
 {
 	const uint64_t place = sizeof(struct conn_head) +
 			       sizeof(struct conn_rates) +
-			       sizeof(struct conn_body) +
-			       (has_alerts ? sizeof(struct alert_state) : 0);
+			       sizeof(uint32_t); /* in conn_free */
 
 	return n_buckets * (sizeof(struct conn_bucket) + CONN_WAYS * place);
 }
+
+/**
+ * @param has_alerts  what rules know about each connection is part of it
+ * @return what a table of @n_buckets takes at most, when all its places are used
+ */
+static inline uint64_t connections_bytes_most(uint32_t n_buckets, bool has_alerts)
+{
+	const uint64_t body = sizeof(struct conn_body) +
+			      (has_alerts ? sizeof(struct alert_state) : 0);
+
+	return connections_places_bytes(n_buckets) + n_buckets * CONN_WAYS * body;
+}
+
+/** @return what it takes now */
+static inline uint64_t connections_bytes(const struct connections *table)
+{
+	return connections_places_bytes(table->n_buckets) +
+	       conn_parts_bytes(&table->parts);
+}
+
+/**
+ * Add bodies if few are free: when the programs give notice, and at times.
+ *
+ * @return as conn_parts_grow()
+ */
+int connections_grow(struct connections *table);
 
 /** @return how many places there are; 0: there is no table */
 static inline uint32_t connections_size(const struct connections *table)
@@ -86,7 +127,7 @@ bool connections_read(const struct connections *table, uint32_t index,
 int connections_find(const struct connections *table, const struct flow_key *key,
 		     struct conn_copy *ret_copy, int *ret_dir);
 
-/* The sum of all CPUs. */
+/* The sum of all CPUs. What was swept counts as evicted. */
 struct conn_counters connections_count(const struct connections *table);
 
 /** @return how many places connections have, of which one is never free again */

@@ -27,6 +27,7 @@ static int resize_maps(const struct bpf_object *object,
 	const uint32_t cpus = knobs->n_cpus, page = sysconf(_SC_PAGESIZE);
 	const uint32_t buckets = max_u64(knobs->conn_buckets, 1);
 	const uint32_t connections = buckets * CONN_WAYS;
+	const uint32_t parts = connections >> knobs->part_bits;
 	const bool has_rules = knobs->filter || knobs->may_filter;
 	const bool has_alerts = knobs->has_alerts;
 	const bool has_nat = knobs->nat;
@@ -41,7 +42,8 @@ static int resize_maps(const struct bpf_object *object,
 		{ "outcome_slots", cpus * OUTCOME_SLOTS },
 		{ "conn_heads", connections },
 		{ "conn_rates", connections },
-		{ "conn_bodies", connections },
+		{ "conn_bodies", parts },
+		{ "conn_free", connections },
 		{ "conn_expected", knobs->rtt == RTT_LRU ? CONN_EXPECTED : 1 },
 		{ "conn_buckets", buckets },
 		{ "conn_counters", cpus },
@@ -51,7 +53,7 @@ static int resize_maps(const struct bpf_object *object,
 		{ "alert_exhausted", has_alerts ? cpus * 2 * ALERT_METRICS : 1 },
 		{ "alert_events", has_alerts ? ALERT_RING_BYTES : page },
 		{ "alert_holds", has_alerts ? ALERT_HOLD_BUCKETS : 1 },
-		{ "alert_states", has_alerts ? connections : 1 },
+		{ "alert_states", has_alerts ? parts : 1 },
 		{ "nat_seen",
 		  has_nat ? GENERATIONS * cpus * knobs->nat->seen_slots : 1 },
 		{ "nat_counters", has_nat ? cpus : 1 },
@@ -69,6 +71,26 @@ static int resize_maps(const struct bpf_object *object,
 	return err;
 }
 
+static int set_part(const struct bpf_object *object, const char *name, int fd)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
+
+	return map ? bpf_map__set_inner_map_fd(map, fd) : -ENOENT;
+}
+
+/* What is put into these maps has to be like what they are made for. */
+static int set_parts(const struct bpf_object *object, const struct conn_part *part)
+{
+	int err;
+
+	if (!part || part->bodies < 0)
+		return 0;
+	err = set_part(object, "conn_bodies", part->bodies);
+	return err || part->states < 0 ?
+		       err :
+		       set_part(object, "alert_states", part->states);
+}
+
 static int prepare_maps(struct bpf_object *object, void *ctx)
 {
 	const struct flow_knobs *knobs = ctx;
@@ -78,6 +100,7 @@ static int prepare_maps(struct bpf_object *object, void *ctx)
 	bpf_object__for_each_program(program, object)
 		bpf_program__set_autoload(program, false);
 	err = resize_maps(object, knobs);
+	err = err ?: set_parts(object, knobs->part);
 	return err || !knobs->adopted ?
 		       err :
 		       pinned_reuse_maps(knobs->adopted, object);
@@ -138,6 +161,7 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_overflow_part = knobs->overflow_part;
 	rodata->config_rtt = rtt_of(knobs);
 	rodata->config_conn_buckets = max_u64(knobs->conn_buckets, 1);
+	rodata->config_part_bits = knobs->part_bits;
 	rodata->config_conn_idle = knobs->conn_idle;
 	rodata->config_alerts = has_alerts(knobs);
 	rodata->config_secret = knobs->secret;

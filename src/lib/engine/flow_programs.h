@@ -10,6 +10,7 @@
 #include "bpf/connection.h"
 #include "bpf/nat.h"
 #include "bpf/store/hash.h"
+#include "conn_parts.h"
 #include "pinned.h"
 #include "program_set.h"
 
@@ -31,6 +32,8 @@ struct flow_knobs {
 	enum rtt_mode rtt;
 	uint32_t conn_buckets; /* of CONN_WAYS connections; 0 if there is no rtt */
 	bool has_alerts;       /* there may be rules about connections */
+	uint32_t part_bits;    /* of conn_parts_bits() */
+	const struct conn_part *part; /* those of the maps will be like it; NULL: no maps */
 	uint32_t conn_idle; /* seconds after which a new connection may take the place */
 	const struct nat_layout *nat; /* NULL: translations are not reported */
 	const struct pinned *adopted; /* whose maps are used; NULL: new ones are made */

@@ -57,6 +57,56 @@ int map_update(int outer_fd, uint32_t index, int inner_fd)
 	return bpf_map_update_elem(outer_fd, &index, &inner_fd, BPF_ANY);
 }
 
+/* Its descriptors are its own. */
+struct update {
+	int outer_fd;
+	int inner_fd;
+	uint32_t index;
+};
+
+static void free_update(struct update *update)
+{
+	close_fd(&update->outer_fd);
+	close_fd(&update->inner_fd);
+	free(update);
+}
+
+static void *run_update(void *arg)
+{
+	struct update *update = arg;
+
+	map_update(update->outer_fd, update->index, update->inner_fd);
+	free_update(update);
+	return NULL;
+}
+
+int map_update_begin(int outer_fd, uint32_t index, int inner_fd)
+{
+	struct update *update = calloc(1, sizeof(*update));
+	int err;
+
+	if (!update)
+		return -ENOMEM;
+	*update = (struct update){
+		.outer_fd = fcntl(outer_fd, F_DUPFD_CLOEXEC, 0),
+		.inner_fd = fcntl(inner_fd, F_DUPFD_CLOEXEC, 0),
+		.index = index,
+	};
+	err = update->outer_fd < 0 || update->inner_fd < 0 ?
+		      -errno :
+		      detached_run(run_update, update, true);
+	if (err)
+		free_update(update);
+	return err;
+}
+
+bool map_has(int outer_fd, uint32_t index)
+{
+	uint32_t id;
+
+	return !bpf_map_lookup_elem(outer_fd, &index, &id);
+}
+
 /* The kernel waits for a grace period when a map of maps changes. */
 static int wait_for_grace(void)
 {

@@ -9,6 +9,7 @@
 #ifndef NETOBS_ENGINE_MAP_H
 #define NETOBS_ENGINE_MAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -69,6 +70,17 @@ void map_munmap(const void *bytes, size_t size);
  * CPUs were all flooded.
  */
 int map_update(int outer_fd, uint32_t index, int inner_fd);
+
+/**
+ * The same, but a thread waits for the grace period, with descriptors of its own.
+ *
+ * @return 0: map_has() will say so, in less than a millisecond mostly, unless the kernel refuses it
+ *         memory; or -errno
+ */
+int map_update_begin(int outer_fd, uint32_t index, int inner_fd);
+
+/** @return whether there is a map at @index */
+bool map_has(int outer_fd, uint32_t index);
 
 /* ---- Grace periods -------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include "map.h"
 #include "base/clock_ms.h"
 #include "base/hash.h"
+#include "base/privilege.h"
 #include "base/util.h"
 #include "filter/filter.h"
 
@@ -69,10 +70,20 @@ static uint32_t choose_conn_buckets(const struct store_options *options)
 	if (options->rtt == RTT_OFF)
 		return 0;
 	while (n < (max ?: CONNECTIONS_DEFAULT) &&
-	       (max || connections_bytes(2 * n / CONN_WAYS, options->has_alerts) <=
-			       room / CONNECTIONS_PART))
+	       (max ||
+		connections_bytes_most(2 * n / CONN_WAYS, options->has_alerts) <=
+			room / CONNECTIONS_PART))
 		n *= 2;
 	return n / CONN_WAYS;
+}
+
+/* A replay has the packets of an hour in a second, so nothing is added to its table meanwhile. */
+static uint32_t choose_part_bits(const struct store *store)
+{
+	return store->conn_buckets ?
+		       conn_parts_bits(store->conn_buckets * CONN_WAYS,
+				       store->options.clock == CLOCK_PACKET) :
+		       0;
 }
 
 static size_t cpus_size(const struct store *store)
@@ -113,6 +124,7 @@ static int count_cpus(struct store *store)
 	if (store->log_slots == STORE_LOG_NONE)
 		store->log_slots = 0;
 	store->conn_buckets = choose_conn_buckets(&store->options);
+	store->part_bits = choose_part_bits(store);
 	return 0;
 }
 
@@ -140,19 +152,46 @@ static struct flow_knobs knobs_of(const struct store *store)
 		.conn_buckets = store->conn_buckets,
 		.has_alerts = store->options.has_alerts,
 		.nat = store->options.has_nat ? &store->nat : NULL,
+		.part_bits = store->part_bits,
 		.conn_idle = CONN_IDLE_SECONDS,
 	};
 }
 
 uint64_t store_bytes(const struct store *store)
 {
-	return program_set_bytes(&store->maps) + overflow_bytes(&store->overflow);
+	return program_set_bytes(&store->maps) +
+	       overflow_bytes(&store->overflow) +
+	       conn_parts_bytes(&store->connections.parts);
+}
+
+/* What connections may still take. */
+static uint64_t coming_bytes(const struct store *store)
+{
+	const struct conn_parts *parts = &store->connections.parts;
+
+	return conn_parts_bytes_most(parts) - conn_parts_bytes(parts);
+}
+
+void store_grow(struct store *store)
+{
+	const int err = connections_grow(&store->connections);
+
+	if (err == -EAGAIN)
+		return;
+	if (err && !store->cannot_grow)
+		log_warning(store->log,
+			    "cannot make BPF maps for more connections: %s; those beyond %llu are not measured",
+			    strerror(-err),
+			    (unsigned long long)store->connections.parts.n
+				    << store->part_bits);
+	store->cannot_grow = err;
 }
 
 /* An explicit maximum, in bytes of entries. */
 static int check_max_memory(const struct store *store, uint64_t *ret_max)
 {
-	uint64_t fixed = store_bytes(store), max = store->options.max_memory;
+	uint64_t fixed = store_bytes(store) + coming_bytes(store);
+	uint64_t max = store->options.max_memory;
 	uint64_t least = fixed + ENTRIES_MIN;
 
 	if (max && max < least) {
@@ -173,11 +212,12 @@ static unsigned long long in_mib(uint64_t bytes)
 /* Limit @max to what the memory control groups leave; existing maps are charged already. */
 static int limit_to_groups(struct store *store, uint64_t *max)
 {
-	uint64_t room = memory_room("");
-	struct memory_plan plan = memory_plan(room);
+	uint64_t room = memory_room(""), coming = coming_bytes(store);
+	struct memory_plan plan;
 
 	if (room == UINT64_MAX)
 		return 0;
+	plan = memory_plan(room - min_u64(room, coming));
 	if (!plan.entry_bytes) {
 		log_error(store->log,
 			  "the memory control group leaves %llu MiB: %llu MiB are the least",
@@ -228,7 +268,7 @@ static int open_notices(struct store *store)
 	return store->notices ? 0 : -errno;
 }
 
-static int open_store_maps(struct store *store)
+static int open_store_maps(struct store *store, struct conn_part *first)
 {
 	const struct program_set *maps = &store->maps;
 	int err;
@@ -240,7 +280,7 @@ static int open_store_maps(struct store *store)
 	if (!err && store->conn_buckets)
 		err = connections_open(&store->connections, maps,
 				       store->conn_buckets, store->n_cpus,
-				       &store->secret);
+				       &store->secret, first, store->part_bits);
 	if (!err)
 		err = origins_init(&store->origins,
 				   program_set_map_fd(maps, "origins"),
@@ -327,7 +367,8 @@ void store_keep_rates(struct store *store, const struct filter *filter,
 
 /* ---- Maps that outlive the process ------------------------------------------------ */
 
-static int load_adopted(struct store *store, const struct pinned_state *state)
+static int load_adopted(struct store *store, const struct conn_part *first,
+			const struct pinned_state *state)
 {
 	static const struct log silent;
 	struct flow_knobs knobs;
@@ -345,6 +386,7 @@ static int load_adopted(struct store *store, const struct pinned_state *state)
 	if (err)
 		return err;
 	knobs = knobs_of(store);
+	knobs.part = first;
 	knobs.adopted = store->options.pinned;
 	err = flow_maps_load(&store->maps, &knobs, &silent);
 	store->maps.log = store->log;
@@ -411,7 +453,7 @@ static void note_kept(struct store *store)
 }
 
 /* On failure, the contents of the maps are unknown, and the maps are discarded. */
-static bool adopt_maps(struct store *store)
+static bool adopt_maps(struct store *store, const struct conn_part *first)
 {
 	struct pinned *pinned = store->options.pinned;
 	struct store fresh = *store;
@@ -423,7 +465,7 @@ static bool adopt_maps(struct store *store)
 	}
 	if (pinned_is_readable(pinned) && pinned->state->n_cpus == store->n_cpus &&
 	    pinned->state->lanes == store->lanes)
-		err = load_adopted(store, pinned->state);
+		err = load_adopted(store, first, pinned->state);
 	if (!err) {
 		begin_after(store, pinned->state);
 		return true;
@@ -560,19 +602,36 @@ static int find_nat(struct store *store)
 	return err ? -ENOTSUP : 0;
 }
 
-static int load_maps(struct store *store)
+static int load_maps(struct store *store, const struct conn_part *first)
 {
 	struct flow_knobs knobs;
 
-	if (store->options.pinned && adopt_maps(store))
+	if (store->options.pinned && adopt_maps(store, first))
 		return 0;
 	knobs = knobs_of(store);
+	knobs.part = first;
 	return flow_maps_load(&store->maps, &knobs, store->log);
+}
+
+static int make_first_part(const struct store *store, struct conn_part *part)
+{
+	int err;
+
+	if (!store->conn_buckets)
+		return 0;
+	err = conn_part_make(store->part_bits, store->options.has_alerts, part);
+	if (err)
+		log_error(store->log, "cannot make BPF maps: %s%s",
+			  strerror(-err),
+			  privilege_hint(err, PRIVILEGE_PROGRAMS).text);
+	return err;
 }
 
 int store_open(struct store *store, const struct store_options *options,
 	       const struct log *log)
 {
+	__attribute__((cleanup(conn_part_close))) struct conn_part first =
+		CONN_PART_NONE;
 	int err;
 
 	*store = (struct store){
@@ -587,10 +646,11 @@ int store_open(struct store *store, const struct store_options *options,
 	if (err)
 		return err;
 	store->nat.seen_slots = nat_seen_slots(store->n_cpus);
-	err = load_maps(store);
+	err = make_first_part(store, &first);
+	err = err ?: load_maps(store, &first);
 	if (err)
 		return err;
-	err = open_store_maps(store);
+	err = open_store_maps(store, &first);
 	err = err ?: store_take_rates(store, options->filter, &options->rate, NULL);
 	err = err ?: limit_memory(store);
 	if (store->is_adopted)

@@ -49,6 +49,8 @@ struct store {
 	uint32_t l1_buckets; /* per CPU and generation */
 	uint32_t log_slots;  /* per CPU, a power of two */
 	uint32_t conn_buckets; /* a power of two; 0: connections are not measured */
+	uint32_t part_bits;   /* of conn_parts_bits() */
+	bool cannot_grow;     /* the table of connections, which was logged */
 	uint64_t entry_bytes; /* for entries until they are merged; 0: no limit */
 	uint64_t overflow_bytes; /* for those of overflow tables; 0: no limit */
 	uint64_t process_bytes; /* for the flows that they become; 0: no limit */
@@ -120,6 +122,9 @@ void store_pause(struct store *store, bool pause);
 
 /* The memory of all BPF maps, in bytes, about. */
 uint64_t store_bytes(const struct store *store);
+
+/* Add what connections will need: see connections_grow(). A failure is logged. */
+void store_grow(struct store *store);
 
 /* The map that tunnel_addrs_init() takes. */
 int store_tunnel_addrs_fd(const struct store *store);

@@ -270,6 +270,7 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->begun_before_ns = pipeline->begun_ns;
 	pipeline->begun_ns = clock_boot_ns();
 	pipeline->cost_ns = 0;
+	store_grow(&pipeline->store);
 	clock_calibrate(&pipeline->clock);
 	translations_begin(&pipeline->translations,
 			   generation_old(&pipeline->generation));
@@ -289,6 +290,7 @@ enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
 	bool is_behind;
 
 	store_clear_notices(&pipeline->store);
+	store_grow(&pipeline->store);
 	pipeline_note_reading(pipeline);
 	pipeline->is_refusing = false;
 	is_behind = logs_read(&pipeline->logs, RELIEF_SLOTS);

@@ -12,13 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS = 4, ROUNDS = 200 };
+enum { BUCKETS = 4, PART_BITS = 5, ROUNDS = 200 };
+
+_Static_assert(1 << PART_BITS == BUCKETS * CONN_WAYS, "one part");
 
 struct fixture {
 	struct conn_bucket buckets[BUCKETS];
 	struct conn_head heads[BUCKETS * CONN_WAYS];
 	struct conn_rates rates[BUCKETS * CONN_WAYS];
 	struct conn_body bodies[BUCKETS * CONN_WAYS];
+	const struct conn_body *part;
 	struct conn_counters counters[2];
 	struct connections table;
 	struct health health;
@@ -29,13 +32,16 @@ static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	f->table = (struct connections){ .buckets = f->buckets,
-					 .heads = f->heads,
-					 .rates = f->rates,
-					 .bodies = f->bodies,
-					 .counters = f->counters,
-					 .n_buckets = BUCKETS,
-					 .n_cpus = 2 };
+	f->part = f->bodies;
+	f->table = (struct connections){
+		.buckets = f->buckets,
+		.heads = f->heads,
+		.rates = f->rates,
+		.parts = { .bodies = &f->part, .bits = PART_BITS, .n = 1 },
+		.counters = f->counters,
+		.n_buckets = BUCKETS,
+		.n_cpus = 2
+	};
 	for (size_t i = 0; i < HASH_FLOW_WORDS; i++)
 		f->table.secret.connection[i] = (uint32_t)rand();
 	assert_int_equal(health_init(&f->health, &f->table), 0);
@@ -81,6 +87,7 @@ static struct connection add(struct fixture *f, const struct flow_key *key)
 	assert_true(way < CONN_WAYS);
 	conn.head = &f->heads[bucket * CONN_WAYS + way];
 	conn.body = &f->bodies[bucket * CONN_WAYS + way];
+	f->rates[bucket * CONN_WAYS + way].body = bucket * CONN_WAYS + way + 1;
 	f->buckets[bucket].tags[way] = conn_tag(hash);
 	*conn.head = (struct conn_head){ .version = 2 };
 	*conn.body = (struct conn_body){ .born_ns = ++f->born_ns };
