@@ -199,10 +199,10 @@ struct netobs_opts {
 	 *  on, and another 896, with @p on_alert 1280, once so many are measured: memory is
 	 *  added for 1024 at a time. If hundreds come at once, faster than it is added, some are
 	 *  measured from a later packet on. Memory of those that have ended, and whose flows were
-	 *  reported, is used again. When all are in use, connections that have
-	 *  ended, were never completed or have been idle for 10 seconds make room. Echo requests
-	 *  between two addresses take the place of one incomplete connection. -EINVAL from
-	 *  netobs_new(): more than 16777216. */
+	 *  reported, is used again, but not given back before the end. When all are in use,
+	 *  connections that have ended, were never completed or have been idle for 10 seconds
+	 *  make room. Echo requests between two addresses take the place of one incomplete
+	 *  connection. -EINVAL from netobs_new(): more than 16777216. */
 	uint32_t max_connections;
 
 	/* ---- What outlives the context ---- */

@@ -23,7 +23,8 @@
  * Bodies are nine tenths of the table, so there are only as many as connections need: `conn_bodies`
  * consists of parts, which user space adds while it grows. A place takes a body when a
  * connection gets it, unless it has that of an earlier one: `rates.body`. User space puts the numbers of
- * free bodies into the queue `conn_free`.
+ * free bodies into the queue `conn_free`, some with CONN_BODY_NOTICE: when one of these is taken, user
+ * space is woken.
  *
  * Writers: a packet of direction D writes to `sides[D]`, `state[D]`, `timers[D]`, and the members
  * of stats[D] as noted there. So two CPUs with one direction each write no common word but
@@ -71,10 +72,9 @@ enum {
 	CONN_AGE_SHIFT = 30,
 	CONN_AGE_BITS = 14,
 	CONN_EXPECTED = 1 << 17, /* segments that RTT_LRU has at a time */
-	/* User space is woken when so many bodies have been taken. A power of two. */
-	CONN_BODIES_NOTICE = 256,
 };
 
+#define CONN_BODY_NOTICE 0x80000000U
 #define CONN_LATENCY_MAX 0xffffffffU
 
 /* Of one direction: what its packets have shown. */

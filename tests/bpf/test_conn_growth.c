@@ -426,6 +426,12 @@ static void one_wave(uint32_t wave, struct flow_key *ret_first)
 					      .us = us + 500000 });
 }
 
+static uint32_t notices_of(struct prog *prog)
+{
+	assert_true(ring_buffer__consume(prog->ring) >= 0);
+	return prog->n_notices;
+}
+
 /* As many as may be open at a time, however many come. */
 static void bodies_of_those_that_have_gone_are_used_again(void **state)
 {
@@ -453,6 +459,9 @@ static void bodies_of_those_that_have_gone_are_used_again(void **state)
 	assert_int_equal(connections_used(&counters), KEPT);
 	assert_int_equal(counters.refused, 0);
 	assert_int_equal(grown.n_parts, 1);
+	/* Of bodies that were used before, one of 256 gives notice. */
+	assert_int_equal(notices_of(&grown) - notices_of(&whole),
+			 (counters.created - (1 << grown.part_bits)) / 256);
 	assert_forgotten(&first, FIRST_PORT + (WAVES - 1) * WAVE,
 			 WAVES * WAVE_S * 1000000ULL);
 	map_munmap(table.counters, grown.n_cpus * sizeof(*table.counters));

@@ -48,8 +48,8 @@ static __always_inline bool body_take(struct conn_rates *rates)
 		return true;
 	if (bpf_map_pop_elem(&conn_free, &body))
 		return false;
-	WRITE_ONCE(rates->body, body);
-	if (!(body & (CONN_BODIES_NOTICE - 1)))
+	WRITE_ONCE(rates->body, body & ~CONN_BODY_NOTICE);
+	if (body & CONN_BODY_NOTICE)
 		bpf_ringbuf_output(&notices, &notice, sizeof(notice),
 				   BPF_RB_FORCE_WAKEUP);
 	return true;

@@ -296,9 +296,10 @@ static void relieve_context(struct netobs *ctx)
 	 * What is known, and what there is still room for, is read until the drain begins.
 	 * A log that begins with a record that has none can wait for it; others give notice.
 	 */
-	ctx->is_behind = relief != PIPELINE_RELIEVED &&
-			 !ctx->pipeline.is_refusing &&
-			 logs_are_filling(&ctx->pipeline.logs);
+	ctx->is_behind =
+		ctx->pipeline.store.is_growing ||
+		(relief != PIPELINE_RELIEVED && !ctx->pipeline.is_refusing &&
+		 logs_are_filling(&ctx->pipeline.logs));
 	if (!ctx->is_behind)
 		listen_to_notices(ctx);
 	if (relief == PIPELINE_FULL)

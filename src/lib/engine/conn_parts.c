@@ -14,10 +14,8 @@ enum {
 	BITS_USUAL = 10, /* 0.9 MiB, with rules 1.3 */
 	PARTS_MAX_BITS = 12,
 	RESERVE_PART = 4, /* one in so many of the bodies in use, at least, is free */
-	PARTS_AT_ONCE = 4,
-	LOOKS = 40, /* whether the programs see a part */
-	LOOK_US = 50,
-	FIRST_TRIES = 100,
+	NOTICE_BODIES = 256,
+	FIRST_MS = 2000, /* the programs see the first part much sooner */
 };
 
 /* ---- Parts -------------------------------------------------------------------------- */
@@ -66,58 +64,55 @@ static size_t part_size(const struct conn_parts *parts)
 	return sizeof(struct conn_body) << parts->bits;
 }
 
-int conn_parts_offer(const struct conn_parts *parts, uint32_t body)
+int conn_parts_offer(struct conn_parts *parts, uint32_t body)
 {
-	return bpf_map_update_elem(parts->free_fd, NULL, &body, BPF_ANY);
+	const bool gives_notice = !((parts->n_offered + 1) % NOTICE_BODIES);
+	const uint32_t value = body | (gives_notice ? CONN_BODY_NOTICE : 0);
+	const int err =
+		bpf_map_update_elem(parts->free_fd, NULL, &value, BPF_ANY);
+
+	parts->n_offered += !err;
+	return err;
 }
 
 /* ---- Growth ------------------------------------------------------------------------- */
 
-/* What a thread begins to do may have to be begun again, if the kernel had no memory. */
-static int show_map(int outer_fd, uint32_t index, int inner_fd)
+/* Have the programs see a map of the next part. A thread that failed is started again later. */
+static int show_map(struct conn_parts *parts, int outer_fd, int inner_fd)
 {
-	return map_has(outer_fd, index) ?
-		       0 :
-		       map_update_begin(outer_fd, index, inner_fd);
-}
+	int err;
 
-static bool is_visible(const struct conn_parts *parts)
-{
-	return map_has(parts->bodies_fd, parts->n) &&
-	       (parts->states_fd < 0 || map_has(parts->states_fd, parts->n));
-}
-
-/* Have the programs see the next part. */
-static int show_next(const struct conn_parts *parts)
-{
-	const struct timespec step = { .tv_nsec = LOOK_US * 1000 };
-	int err = parts->states_fd < 0 ? 0 :
-					 show_map(parts->states_fd, parts->n,
-						  parts->next.states);
-
-	err = err ?: show_map(parts->bodies_fd, parts->n, parts->next.bodies);
-	for (int i = 0; !err && i < LOOKS; i++) {
-		if (is_visible(parts))
-			return 0;
-		nanosleep(&step, NULL);
+	if (map_has(outer_fd, parts->n)) {
+		map_grace_abandon(TAKE_PTR(parts->showing));
+		return 0;
 	}
-	return err ?: -EAGAIN;
+	if (parts->showing)
+		return map_grace_result(&parts->showing) ?: -EAGAIN;
+	err = map_update_begin(outer_fd, parts->n, inner_fd, &parts->showing);
+	/* Without a thread, this one waits. */
+	return err ? map_update(outer_fd, parts->n, inner_fd) : -EAGAIN;
 }
 
-static int offer_next(struct conn_parts *parts)
+static int show_next(struct conn_parts *parts)
 {
-	const uint32_t first = (uint32_t)conn_parts_count(parts) + 1;
+	int err = parts->states_fd < 0 ?
+			  0 :
+			  show_map(parts, parts->states_fd, parts->next.states);
+
+	return err ?: show_map(parts, parts->bodies_fd, parts->next.bodies);
+}
+
+/* The programs see the next part: it is one of the parts now. */
+static int take_next(struct conn_parts *parts)
+{
 	const struct conn_body *bodies =
 		map_mmap(parts->next.bodies, 0, part_size(parts));
-	int err = 0;
 
 	if (!bodies)
 		return -errno;
 	conn_part_close(&parts->next);
 	parts->bodies[parts->n++] = bodies;
-	for (uint32_t i = 0; !err && i < 1U << parts->bits; i++)
-		err = conn_parts_offer(parts, first + i);
-	return err;
+	return 0;
 }
 
 static int add_part(struct conn_parts *parts)
@@ -128,7 +123,18 @@ static int add_part(struct conn_parts *parts)
 					 &parts->next);
 
 	err = err ?: show_next(parts);
-	return err ?: offer_next(parts);
+	return err ?: take_next(parts);
+}
+
+static int offer_new(struct conn_parts *parts)
+{
+	int err = 0;
+
+	while (!err && parts->n_new < conn_parts_count(parts)) {
+		err = conn_parts_offer(parts, parts->n_new + 1);
+		parts->n_new += !err;
+	}
+	return err;
 }
 
 /* Half a part at least, for connections that come until this is called again. */
@@ -143,11 +149,10 @@ static bool is_wanted(const struct conn_parts *parts, uint64_t used)
 
 int conn_parts_grow(struct conn_parts *parts, uint64_t used)
 {
-	int err = 0;
+	int err = is_wanted(parts, used) ? add_part(parts) : 0;
 
-	for (int i = 0; !err && i < PARTS_AT_ONCE && is_wanted(parts, used); i++)
-		err = add_part(parts);
-	return err;
+	err = err ?: offer_new(parts);
+	return err ?: is_wanted(parts, used) ? -EAGAIN : 0;
 }
 
 /* ---- All of them -------------------------------------------------------------------- */
@@ -155,8 +160,9 @@ int conn_parts_grow(struct conn_parts *parts, uint64_t used)
 int conn_parts_open(struct conn_parts *parts, const struct program_set *maps,
 		    struct conn_part *first, uint32_t bits, uint32_t places)
 {
+	const struct timespec step = { .tv_nsec = NSEC_PER_MSEC };
 	const bool has_states = first->states >= 0;
-	int err = -EAGAIN;
+	int err = -ENOMEM;
 
 	*parts = (struct conn_parts){
 		.bits = bits,
@@ -170,11 +176,15 @@ int conn_parts_open(struct conn_parts *parts, const struct program_set *maps,
 	};
 	*first = CONN_PART_NONE;
 	parts->bodies = calloc(parts->n_max, sizeof(*parts->bodies));
-	for (int i = 0; parts->bodies && err == -EAGAIN && i < FIRST_TRIES; i++)
-		err = add_part(parts);
+	if (parts->bodies)
+		err = conn_parts_grow(parts, 0);
+	for (int i = 0; err == -EAGAIN && i < FIRST_MS; i++) {
+		nanosleep(&step, NULL);
+		err = conn_parts_grow(parts, 0);
+	}
 	if (err)
 		conn_parts_close(parts);
-	return err == -EAGAIN ? -ENOMEM : err;
+	return err;
 }
 
 void conn_parts_close(struct conn_parts *parts)
@@ -183,6 +193,7 @@ void conn_parts_close(struct conn_parts *parts)
 		map_munmap(parts->bodies[i], part_size(parts));
 	if (parts->n_max)
 		conn_part_close(&parts->next);
+	map_grace_abandon(parts->showing);
 	free(parts->bodies);
 	*parts = (struct conn_parts){ 0 };
 }
@@ -198,9 +209,7 @@ static uint64_t bytes_of(const struct conn_parts *parts, uint32_t n)
 
 uint64_t conn_parts_bytes(const struct conn_parts *parts)
 {
-	const bool is_adding = parts->n_max && parts->next.bodies >= 0;
-
-	return bytes_of(parts, parts->n + is_adding);
+	return bytes_of(parts, parts->n);
 }
 
 uint64_t conn_parts_bytes_most(const struct conn_parts *parts)

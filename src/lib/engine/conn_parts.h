@@ -3,6 +3,11 @@
  * The bodies of connections (bpf/connection.h), and what rules know about these, in parts. There is
  * one part at first; others follow while connections take bodies. The programs get the numbers of its
  * bodies once they see a part and it is mapped.
+ *
+ * A part is made, put into the maps of the programs by a thread, taken as a part, and its bodies are
+ * offered. conn_parts_grow() does what is possible of this, and the next call goes on with the
+ * rest, whatever failed. It is called when the programs give notice, a millisecond after a call with
+ * something left to do, and after each drain: so a notice that is lost delays growth until then, no longer.
  */
 #ifndef NETOBS_ENGINE_CONN_PARTS_H
 #define NETOBS_ENGINE_CONN_PARTS_H
@@ -30,6 +35,9 @@ struct conn_parts {
 	int states_fd; /* -1: there are no rules */
 	int free_fd;
 	struct conn_part next; /* that is being added */
+	struct map_grace *showing; /* to the programs, a map of it; NULL: not begun */
+	uint32_t n_new; /* bodies that were offered a first time, from 1 on */
+	uint32_t n_offered; /* including those that were used before */
 };
 
 /**
@@ -58,10 +66,11 @@ int conn_parts_open(struct conn_parts *parts, const struct program_set *maps,
 void conn_parts_close(struct conn_parts *parts);
 
 /**
- * Add a part, up to four, while few bodies are free. Takes a millisecond for each.
+ * Add a part if few bodies are free. Does not wait, so this takes two or three calls.
  *
  * @param used  bodies that places have
- * @return 0; -EAGAIN: the next call goes on; other -errno: it tries again
+ * @return 0: enough are free; -EAGAIN: call again in a millisecond; other -errno: the next call
+ *         tries again
  */
 int conn_parts_grow(struct conn_parts *parts, uint64_t used);
 
@@ -72,7 +81,7 @@ static inline uint64_t conn_parts_count(const struct conn_parts *parts)
 }
 
 /* Give the number of a body to the programs. Nothing uses it. @return 0, or -errno */
-int conn_parts_offer(const struct conn_parts *parts, uint32_t body);
+int conn_parts_offer(struct conn_parts *parts, uint32_t body);
 
 /** @return memory of the parts, in bytes: those that there are, or all that there may be */
 uint64_t conn_parts_bytes(const struct conn_parts *parts);

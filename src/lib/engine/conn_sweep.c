@@ -9,6 +9,7 @@
 enum {
 	BUCKETS_AT_ONCE = 1 << 14,
 	GONE_MAX = 1 << 13,
+	AHEAD_MAX = 64, /* units of ages that clocks differ by, and more */
 	/* Tag of a place that waits for the next sweep; its connection has another check. */
 	TAG_RESERVED = 1,
 };
@@ -43,7 +44,7 @@ static bool has_gone(const struct conn_bucket *bucket, uint32_t way,
 
 	return bucket->tags[way] > TAG_RESERVED &&
 	       (class == CONN_CLOSED || class == CONN_HALF_OPEN) &&
-	       since > after && since < CONN_AGE_MASK / 2;
+	       since > after && since < CONN_AGE_MASK - AHEAD_MAX;
 }
 
 /* The bucket is claimed. */
@@ -93,30 +94,40 @@ static void count_swept(struct conn_counters *swept, enum conn_class class)
 		swept->evicted_half_open++;
 }
 
-/* Unless another connection has the place already, which the programs have counted. */
-static void free_place(struct connections *table, const struct conn_gone *gone)
+/*
+ * Unless another connection has the place already, which the programs have counted. False: a
+ * program is changing the bucket.
+ */
+static bool free_place(struct connections *table, const struct conn_gone *gone)
 {
 	struct conn_bucket *bucket = &table->buckets[gone->place / CONN_WAYS];
 	const uint32_t way = gone->place % CONN_WAYS;
 
 	if (!claim_bucket(bucket))
-		return; /* it will be that of an idle connection */
+		return false;
 	if (bucket->tags[way] == TAG_RESERVED && !table->rates[gone->place].body) {
 		__atomic_store_n(&bucket->tags[way], 0, __ATOMIC_SEQ_CST);
 		count_swept(&table->sweep.swept, gone->class);
 	}
 	leave_bucket(bucket);
+	return true;
 }
 
+/* What does not succeed is left for the next sweep. */
 static void offer_gone(struct connections *table)
 {
 	struct conn_sweep *sweep = &table->sweep;
+	uint32_t n_left = 0;
 
 	for (uint32_t i = 0; i < sweep->n; i++) {
-		free_place(table, &sweep->gone[i]);
-		conn_parts_offer(&table->parts, sweep->gone[i].body);
+		struct conn_gone gone = sweep->gone[i];
+
+		if (gone.body && !conn_parts_offer(&table->parts, gone.body))
+			gone.body = 0;
+		if (gone.body || !free_place(table, &gone))
+			sweep->gone[n_left++] = gone;
 	}
-	sweep->n = 0;
+	sweep->n = n_left;
 }
 
 static bool is_sweep_wanted(const struct connections *table)

@@ -17,7 +17,7 @@
 /* An entry that has gone: see conn_sweep.h. */
 struct conn_gone {
 	uint32_t place;
-	uint32_t body;
+	uint32_t body; /* 0: it was offered */
 	enum conn_class class;
 };
 

@@ -13,6 +13,9 @@
 
 /* Shared with the thread; whichever of the two is done last frees it. */
 struct map_grace {
+	int outer_fd; /* these are its own; -1: of maps that the thread makes */
+	int inner_fd;
+	uint32_t index;
 	int result;
 	enum { GRACE_RUNNING, GRACE_ENDED, GRACE_ABANDONED } state;
 };
@@ -57,49 +60,6 @@ int map_update(int outer_fd, uint32_t index, int inner_fd)
 	return bpf_map_update_elem(outer_fd, &index, &inner_fd, BPF_ANY);
 }
 
-/* Its descriptors are its own. */
-struct update {
-	int outer_fd;
-	int inner_fd;
-	uint32_t index;
-};
-
-static void free_update(struct update *update)
-{
-	close_fd(&update->outer_fd);
-	close_fd(&update->inner_fd);
-	free(update);
-}
-
-static void *run_update(void *arg)
-{
-	struct update *update = arg;
-
-	map_update(update->outer_fd, update->index, update->inner_fd);
-	free_update(update);
-	return NULL;
-}
-
-int map_update_begin(int outer_fd, uint32_t index, int inner_fd)
-{
-	struct update *update = calloc(1, sizeof(*update));
-	int err;
-
-	if (!update)
-		return -ENOMEM;
-	*update = (struct update){
-		.outer_fd = fcntl(outer_fd, F_DUPFD_CLOEXEC, 0),
-		.inner_fd = fcntl(inner_fd, F_DUPFD_CLOEXEC, 0),
-		.index = index,
-	};
-	err = update->outer_fd < 0 || update->inner_fd < 0 ?
-		      -errno :
-		      detached_run(run_update, update, true);
-	if (err)
-		free_update(update);
-	return err;
-}
-
 bool map_has(int outer_fd, uint32_t index)
 {
 	uint32_t id;
@@ -119,26 +79,65 @@ static int wait_for_grace(void)
 	return outer < 0 ? outer : map_update(outer, 0, inner);
 }
 
+static void close_maps(struct map_grace *grace)
+{
+	close_fd(&grace->outer_fd);
+	close_fd(&grace->inner_fd);
+}
+
 static void *run_grace(void *arg)
 {
 	struct map_grace *grace = arg;
 
-	grace->result = wait_for_grace();
+	grace->result = grace->outer_fd < 0 ?
+				wait_for_grace() :
+				map_update(grace->outer_fd, grace->index,
+					   grace->inner_fd);
+	close_maps(grace);
 	if (__atomic_exchange_n(&grace->state, GRACE_ENDED, __ATOMIC_ACQ_REL) ==
 	    GRACE_ABANDONED)
 		free(grace);
 	return NULL;
 }
 
-int map_grace_begin(struct map_grace **ret_grace)
+/* @init is copied. */
+static int begin_grace(const struct map_grace *init, struct map_grace **ret_grace)
 {
-	struct map_grace *grace = calloc(1, sizeof(*grace));
-	int err = grace ? detached_run(run_grace, grace, true) : -ENOMEM;
+	struct map_grace *grace = malloc(sizeof(*grace));
+	int err;
 
+	if (!grace)
+		return -ENOMEM;
+	*grace = *init;
+	err = detached_run(run_grace, grace, true);
 	if (err)
 		free(grace);
 	else
 		*ret_grace = grace;
+	return err;
+}
+
+int map_grace_begin(struct map_grace **ret_grace)
+{
+	const struct map_grace grace = { .outer_fd = -1, .inner_fd = -1 };
+
+	return begin_grace(&grace, ret_grace);
+}
+
+int map_update_begin(int outer_fd, uint32_t index, int inner_fd,
+		     struct map_grace **ret_grace)
+{
+	struct map_grace grace = {
+		.outer_fd = fcntl(outer_fd, F_DUPFD_CLOEXEC, 0),
+		.inner_fd = fcntl(inner_fd, F_DUPFD_CLOEXEC, 0),
+		.index = index,
+	};
+	int err = grace.outer_fd < 0 || grace.inner_fd < 0 ?
+			  -errno :
+			  begin_grace(&grace, ret_grace);
+
+	if (err)
+		close_maps(&grace);
 	return err;
 }
 

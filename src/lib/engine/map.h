@@ -71,14 +71,6 @@ void map_munmap(const void *bytes, size_t size);
  */
 int map_update(int outer_fd, uint32_t index, int inner_fd);
 
-/**
- * The same, but a thread waits for the grace period, with descriptors of its own.
- *
- * @return 0: map_has() will say so, in less than a millisecond mostly, unless the kernel refuses it
- *         memory; or -errno
- */
-int map_update_begin(int outer_fd, uint32_t index, int inner_fd);
-
 /** @return whether there is a map at @index */
 bool map_has(int outer_fd, uint32_t index);
 
@@ -100,6 +92,15 @@ int map_grace_result(struct map_grace **grace);
 
 /* Give up waiting; NULL is fine. */
 void map_grace_abandon(struct map_grace *grace);
+
+/**
+ * map_update() in a thread, which has descriptors of its own. map_has() says that the change has
+ * taken effect, in less than a millisecond mostly; the result comes after a grace period.
+ *
+ * @return 0, or -errno
+ */
+int map_update_begin(int outer_fd, uint32_t index, int inner_fd,
+		     struct map_grace **ret_grace);
 
 /* ---- Overflow tables ------------------------------------------------------------ */
 

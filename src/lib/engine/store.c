@@ -176,7 +176,8 @@ void store_grow(struct store *store)
 {
 	const int err = connections_grow(&store->connections);
 
-	if (err == -EAGAIN)
+	store->is_growing = err == -EAGAIN;
+	if (store->is_growing)
 		return;
 	if (err && !store->cannot_grow)
 		log_warning(store->log,

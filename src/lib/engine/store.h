@@ -49,8 +49,9 @@ struct store {
 	uint32_t l1_buckets; /* per CPU and generation */
 	uint32_t log_slots;  /* per CPU, a power of two */
 	uint32_t conn_buckets; /* a power of two; 0: connections are not measured */
-	uint32_t part_bits;   /* of conn_parts_bits() */
-	bool cannot_grow;     /* the table of connections, which was logged */
+	uint32_t part_bits; /* of conn_parts_bits() */
+	bool is_growing;  /* the table of connections: call store_grow() soon */
+	bool cannot_grow; /* likewise, which was logged */
 	uint64_t entry_bytes; /* for entries until they are merged; 0: no limit */
 	uint64_t overflow_bytes; /* for those of overflow tables; 0: no limit */
 	uint64_t process_bytes; /* for the flows that they become; 0: no limit */

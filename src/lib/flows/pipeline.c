@@ -270,7 +270,6 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->begun_before_ns = pipeline->begun_ns;
 	pipeline->begun_ns = clock_boot_ns();
 	pipeline->cost_ns = 0;
-	store_grow(&pipeline->store);
 	clock_calibrate(&pipeline->clock);
 	translations_begin(&pipeline->translations,
 			   generation_old(&pipeline->generation));
