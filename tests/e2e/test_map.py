@@ -159,13 +159,13 @@ class Map(nat.RandomNatTest):
         for name in ("udp_timeout", "udp_timeout_stream", "tcp_timeout_close",
                      "tcp_timeout_time_wait", "tcp_timeout_last_ack"):
             self.router.sysctl(f"netfilter/nf_conntrack_{name}", 8)
-        log = self.lab.path("events")
-        with open(log, "wb") as file:
-            events = self.lab.spawn("conntrack", "-E", "-e", "NEW,DESTROY", "-o", "extended",
+        log, lost = self.lab.path("events"), self.lab.path("lost")
+        with open(log, "wb") as file, open(lost, "wb") as errors:
+            events = self.lab.spawn("stdbuf", "-oL", "conntrack", "-E", "-e", "NEW,DESTROY", "-o", "extended",
                                     "-b", 8 << 20, ns=self.router, stdout=file,
-                                    stderr=subprocess.DEVNULL)
+                                    stderr=errors)
         self.start_service()
-        self.talk(services, lab.sized(CONNECTIONS) // 2)
+        self.talk(services, lab.sized(CONNECTIONS) // 5)
         lab.wait_for(lambda: self.of_service() and
                      all(one["State"] == "ended" for one in self.of_service()), "all ends")
         ended = self.of_service()
@@ -175,24 +175,47 @@ class Map(nat.RandomNatTest):
             self.assertIn(one["SrcAddr"], [each["SrcAddr"] for each in found])
             self.assertEqual({"ended"}, {each["State"] for each in found})
         records = self.stop_service()
+        ends = sum(one["Event"] == "end" for one in records)
+
+        def has_lost():
+            # Of many that end at once, conntrack(8) may miss some, and says so.
+            with open(lost, encoding="utf-8") as file:
+                return "losing events" in file.read()
+        lab.wait_for(lambda: has_lost() or len(self.kernel_events(log)["DESTROY"]) >= ends,
+                     "the kernel's events")
         events.send_signal(signal.SIGINT)
         events.wait(20)
-        kernel = {"NEW": [], "DESTROY": []}
-        with open(log, encoding="utf-8") as file:
-            for line in file:
-                kind, _, rest = line.strip().lstrip("[").partition("]")
-                kernel[kind] += [(before, after) for before, after, _ in translated(rest)]
+        kernel = self.kernel_events(log)
         for kind, event in (("NEW", "begin"), ("DESTROY", "end")):
             ours = [faces_of(one) for one in records if one["Event"] == event]
-            self.assertEqual(set(kernel[kind]), set(ours), event)
-            self.assertEqual(len(kernel[kind]), len(ours), event)
+            self.assertEqual(len(set(ours)), len(ours), event)
+            self.assertLessEqual(set(kernel[kind]), set(ours), event)
+            if has_lost():
+                self.note(f"conntrack(8) has missed {len(ours) - len(kernel[kind])} of {kind}")
+            else:
+                self.assertEqual(set(kernel[kind]), set(ours), event)
+                self.assertEqual(len(kernel[kind]), len(ours), event)
+        ended = {faces_of(one) for one in records if one["Event"] == "end"}
+        begun = {faces_of(one) for one in records if one["Event"] == "begin"}
+        self.assertEqual(begun, ended)
+        there = {(before, after) for before, after, _ in entries(self.router)}
+        self.assertEqual(set(), ended & there)
         for one in records:
             self.assertEqual({"begin": 4, "end": 5}[one["Event"]] - 3 * (one["Etype"] != 2048),
                              one["NatEvent"])
         self.note(f"{len(records)} records")
 
+    @staticmethod
+    def kernel_events(log):
+        """What conntrack -E has printed of entries that translate."""
+        found = {"NEW": [], "DESTROY": []}
+        with open(log, encoding="utf-8") as file:
+            for line in file.read().rpartition("\n")[0].splitlines():
+                kind, _, rest = line.strip().lstrip("[").partition("]")
+                found[kind] += [(before, after) for before, after, _ in translated(rest)]
+        return found
+
     def test_every_sink_gets_each_record(self):
-        self.router.run("ip", "link", "set", "lo", "up")
         services = self.make_services(12)
         for name in "udp_timeout", "udp_timeout_stream", "tcp_timeout_time_wait":
             self.router.sysctl(f"netfilter/nf_conntrack_{name}", 1)
