@@ -207,7 +207,7 @@ struct netobs_flow {
 	/*
 	 * With NETOBS_NAT: the addresses that packets of the flow get behind the interface where they
 	 * came in, and those that they had before NAT changed them, where they were seen leaving.
-	 * Unknown are those of flows in tunnels, and where several translations were possible.
+	 * Unknown are those of flows in tunnels of others, and where several translations were possible.
 	 */
 	uint8_t xlat_src[16]; /**< of IPv4 ::ffff:a.b.c.d, as src */
 	uint8_t xlat_dst[16];

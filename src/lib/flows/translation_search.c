@@ -95,7 +95,7 @@ static int rate_place(const struct face_search *search,
 
 	if (!search->is_elsewhere)
 		return is_here ? rate_interface(search, translation, face) : 0;
-	return !is_here && translation->is_seen &&
+	return (!is_here || search->is_tunnelled) && translation->is_seen &&
 			       translation_changes(translation) &&
 			       is_joined(search->host, translation->netns,
 					 search->netns) ?
@@ -197,6 +197,7 @@ static void go_back(struct face_search *search, uint32_t node)
 	search->netns = translation->netns;
 	search->side = AFTER;
 	search->is_elsewhere = true;
+	search->is_tunnelled = false;
 }
 
 /* Through the translation of the entry's own namespace, which may leave the tuple as it was. */
@@ -229,7 +230,9 @@ struct origin search_origin(const struct host *host,
 	struct face_search search = search_for(host, table, entry);
 	struct origin origin = { .tuple = search.tuple };
 
-	if (search.side == AFTER && !leave_namespace(&search, &origin))
+	search.is_tunnelled = entry->key.tunnel;
+	if (search.side == AFTER && !search.is_tunnelled &&
+	    !leave_namespace(&search, &origin))
 		return origin;
 	search.side = AFTER;
 	search.is_elsewhere = true;

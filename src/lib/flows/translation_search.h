@@ -18,7 +18,8 @@ struct face_search {
 	struct tuple tuple;
 	uint16_t netns;
 	uint8_t side;
-	bool is_elsewhere; /* in other namespaces of the same domain */
+	bool is_elsewhere; /* in other namespaces of the same domain, */
+	bool is_tunnelled; /* and in this one: below the device of the tunnel */
 };
 
 struct search_result {

@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "host/host.h"
+#include "host/overlays.h"
 #include "translation_search.h"
 
 #include <netobs/flow.h>
@@ -27,9 +28,15 @@ struct ends {
 	bool has_several; /* conversations */
 };
 
-static bool has_tuple(const struct flow_key *key)
+/* In a tunnel that ends here, packets have been translated before, or will be. */
+static bool has_tuple(const struct translations *translations,
+		      const struct flow_key *key)
 {
-	return !key->tunnel && !(key->flags & KEY_NO_TRANSPORT);
+	const struct host *host = translations->host;
+
+	if (key->flags & KEY_NO_TRANSPORT)
+		return false;
+	return !key->tunnel || (host && overlays_find(host, key));
 }
 
 /* ---- As which flow an entry counts --------------------------------------------------- */
@@ -45,7 +52,7 @@ static bool find_own_key(const struct flow_entry *entry, bool is_further,
 	const struct translations *translations = ctx;
 	struct origin origin;
 
-	if (!has_tuple(key))
+	if (!has_tuple(translations, &entry->key))
 		return true;
 	origin = search_origin(translations->host, &translations->table, entry);
 	if (origin.is_ambiguous)
@@ -167,7 +174,7 @@ static void note_translation(void *data, const struct flow_entry *entry, void *c
 	struct origin origin;
 	struct end end = { 0 };
 
-	if (!has_tuple(&entry->key))
+	if (!has_tuple(translations, &entry->key))
 		return;
 	origin = search_origin(translations->host, table, entry);
 	if (!translations->joins_faces)
@@ -178,7 +185,8 @@ static void note_translation(void *data, const struct flow_entry *entry, void *c
 		end = end_of(table, origin.node, origin.hops);
 	join_first(table, ends, &end);
 	join_last(table, &ends->last, &end);
-	note_here(translations, ends, entry, &origin);
+	if (!entry->key.tunnel)
+		note_here(translations, ends, entry, &origin);
 }
 
 static void join_translations(void *data, const void *from, void *ctx)
