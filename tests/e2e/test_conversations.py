@@ -103,12 +103,13 @@ class Chain:
         with self.spaces[-1], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
             server.bind(("0.0.0.0", PORT))
             server.settimeout(20)
-            for _ in range(lab.sized(CONVERSATIONS)):
+            for number in range(lab.sized(CONVERSATIONS)):
                 with self.spaces[0], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
                     sock.settimeout(20)
                     source = INSIDE if self.random.random() < 0.5 and 0 in self.translators \
                         else "10.1.0.1"
-                    sock.bind((source, 0))
+                    # NAT keeps ports if it can: then no other conversation has that one.
+                    sock.bind((source, 20000 + number))
                     there, back = self.random.randint(1, 5), self.random.randint(1, 5)
                     for _ in range(there):
                         sock.sendto(b"question", self.target)

@@ -11,7 +11,7 @@ UNITS = {"rtt": "ns", "app_latency": "ns", "retransmits": "ppm", "rate": "bit/s"
 OPTIONAL = {"Opened": "unknown", "Errno": 0, "ProcessBy": "none", "IfIndex": 0,
             "Process": "", "CgroupPath": "", "ContainerId": "", "PodUid": "",
             "Alert": "", "Interface": "", "NatEvent": 0, "InIfIndex": 0, "OutIfIndex": 0,
-            "InInterface": "", "OutInterface": ""}
+            "InInterface": "", "OutInterface": "", "ConversationId": 0}
 
 
 def lines(records):
@@ -42,6 +42,8 @@ def decoded(record):
     found = {field.json_name: value_of(message, field)
              for field in message.DESCRIPTOR.fields if is_known(message, field)}
     assert found.pop("AgentIP") == AGENT, found
+    if "ConversationId" in found:
+        found["ConversationId"] = f"{found['ConversationId']:016x}"
     if kind == "alert":
         found["Unit"] = UNITS[found["Metric"]]
     return {"type": kind, **found}
