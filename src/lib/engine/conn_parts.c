@@ -83,11 +83,13 @@ static int show_map(struct conn_parts *parts, int outer_fd, int inner_fd)
 	int err;
 
 	if (map_has(outer_fd, parts->n)) {
-		map_grace_abandon(TAKE_PTR(parts->showing));
+		if (parts->showing_in == outer_fd)
+			map_grace_abandon(TAKE_PTR(parts->showing));
 		return 0;
 	}
 	if (parts->showing)
 		return map_grace_result(&parts->showing) ?: -EAGAIN;
+	parts->showing_in = outer_fd;
 	err = map_update_begin(outer_fd, parts->n, inner_fd, &parts->showing);
 	/* Without a thread, this one waits. */
 	return err ? map_update(outer_fd, parts->n, inner_fd) : -EAGAIN;

@@ -36,6 +36,7 @@ struct conn_parts {
 	int free_fd;
 	struct conn_part next; /* that is being added */
 	struct map_grace *showing; /* to the programs, a map of it; NULL: not begun */
+	int showing_in;		   /* which map of maps */
 	uint32_t n_new; /* bodies that were offered a first time, from 1 on */
 	uint32_t n_offered; /* including those that were used before */
 };
