@@ -190,7 +190,8 @@ static enum sight sight_of_tunnel(const struct survey *survey, struct spot spot)
 	const struct netifs *netifs;
 	uint32_t sights = 0;
 
-	if (netns >= survey->host->n_netns)
+	/* Modules of tunnels make a device that stays down. */
+	if (netns >= survey->host->n_netns || !spot.netif->has_been_up)
 		return SIGHT_FIRST;
 	netifs = netifs_of(survey->host, netns);
 	for (uint32_t i = 0; i < netifs->count; i++) {
