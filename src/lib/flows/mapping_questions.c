@@ -175,7 +175,7 @@ static int ask_batch(struct batch *batch, int fd)
 
 	for (uint32_t i = 0; i < batch->n; i++)
 		wanted[i] = mapping_question(batch->asked[i]);
-	err = conntrack_ask(fd, wanted, batch->n, on_answer, batch);
+	err = fd < 0 ? fd : conntrack_ask(fd, wanted, batch->n, on_answer, batch);
 	for (uint32_t i = 0; i < batch->n; i++) {
 		if (batch->is_there[i])
 			continue;
@@ -230,6 +230,9 @@ static void ask_entries(struct mapping_questions *questions)
 		take_batch(&batch, due, &n);
 		fd = open_for(questions, batch.asked[0]->netns, &netns, fd);
 		err = ask_batch(&batch, fd);
+		/* Answers may be left on it. */
+		if (err)
+			close_fd(&fd);
 		if (!err)
 			questions->mappings->cannot_ask = false;
 		else if (err != -EAGAIN && err != -ENOBUFS)
