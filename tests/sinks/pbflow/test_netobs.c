@@ -150,6 +150,7 @@ static const struct row mapping_rows[] = {
 	MAPPING(time_flow_start_ms, MS, BEGAN, start_ns),
 	MAPPING(time_flow_end_ms, MS, LAST, last_ns),
 	MAPPING(ended_ms, MS, END, end_ns),
+	MAPPING(conversation_id, NUMBER, 0, conversation_id),
 };
 
 /* ---- Random records ---------------------------------------------------------------- */
