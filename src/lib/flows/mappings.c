@@ -370,6 +370,8 @@ static bool is_to_be_removed(const struct mappings *mappings,
 {
 	const int64_t least_ns = now_ns - TRANSLATION_KEEP_S * NSEC_PER_SEC;
 
+	if (!translation_is_read(mappings->table, translation))
+		return false;
 	if (!is_followed(mappings, translation->netns))
 		return true;
 	return translation_last(mappings->table, translation) < least_ns &&

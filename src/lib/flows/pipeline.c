@@ -272,7 +272,8 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->cost_ns = 0;
 	clock_calibrate(&pipeline->clock);
 	translations_begin(&pipeline->translations,
-			   generation_old(&pipeline->generation));
+			   generation_old(&pipeline->generation),
+			   clock_to_stamp(&pipeline->clock, now_ns));
 	generation_flip(&pipeline->generation);
 	pipeline->phase = PIPELINE_SETTLING;
 	pipeline->wait_ms = GENERATION_WAIT_MS;

@@ -87,6 +87,29 @@ static bool is_joined(const struct host *host, uint16_t a, uint16_t b)
 	       host->netns[a].domain == host->netns[b].domain;
 }
 
+/* Packets with this face came in, instead of being sent by a process of the namespace. */
+static bool came_in(const struct translation *translation, uint32_t face)
+{
+	return translation->ifindex[face ^ 1];
+}
+
+/* What leaves and was counted when it came in has the translation of what came in, and other packets not. */
+static bool fits_origin(const struct face_search *search,
+			const struct translation *translation, uint32_t face)
+{
+	const struct netif *netif;
+
+	if (search->side == BEFORE)
+		return true;
+	if (!search->host)
+		return true;
+	if (search->entry->key.flags & KEY_AGAIN)
+		return came_in(translation, face);
+	netif = host_find(search->host, translation->netns,
+			  translation->ifindex[face ^ 1]);
+	return !netif || !netif->is_origin;
+}
+
 /* From other namespaces, packets may have come by any way. */
 static int rate_place(const struct face_search *search,
 		      const struct translation *translation, uint32_t face)
@@ -94,7 +117,9 @@ static int rate_place(const struct face_search *search,
 	const bool is_here = translation->netns == search->netns;
 
 	if (!search->is_elsewhere)
-		return is_here ? rate_interface(search, translation, face) : 0;
+		return is_here && fits_origin(search, translation, face) ?
+			       rate_interface(search, translation, face) :
+			       0;
 	return (!is_here || search->is_tunnelled) && translation->is_seen &&
 			       translation_changes(translation) &&
 			       is_joined(search->host, translation->netns,
@@ -145,12 +170,6 @@ static bool is_same_other(const struct translation_table *table, uint32_t a,
 		translation_tuple(translation_of(table, b), face_of(b) ^ 1);
 
 	return !memcmp(&one, &two, sizeof(one));
-}
-
-/* Packets with this face came in, instead of being sent by a process of the namespace. */
-static bool came_in(const struct translation *translation, uint32_t face)
-{
-	return translation->ifindex[face ^ 1];
 }
 
 struct search_result search_face(const struct face_search *search)
@@ -223,6 +242,17 @@ static bool leave_namespace(struct face_search *search, struct origin *origin)
 	return true;
 }
 
+/* By a process of the entry's namespace. */
+static bool is_sent_here(const struct face_search *search)
+{
+	const struct flow_key *key = &search->entry->key;
+	const struct host *host = search->host;
+
+	return key->flags & KEY_EGRESS && !(key->flags & KEY_AGAIN) &&
+	       !key->tunnel && host && key->netns < host->n_netns &&
+	       host->netns[key->netns].sees_all_arrivals;
+}
+
 struct origin search_origin(const struct host *host,
 			    const struct translation_table *table,
 			    const struct flow_entry *entry)
@@ -233,6 +263,8 @@ struct origin search_origin(const struct host *host,
 	search.is_tunnelled = entry->key.tunnel;
 	if (search.side == AFTER && !search.is_tunnelled &&
 	    !leave_namespace(&search, &origin))
+		return origin;
+	if (!origin.hops && is_sent_here(&search))
 		return origin;
 	search.side = AFTER;
 	search.is_elsewhere = true;

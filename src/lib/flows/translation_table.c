@@ -157,19 +157,29 @@ static bool is_same_translation(const struct translation *a,
 	       !memcmp(a->before, b->before, sizeof(a->before));
 }
 
-/* NULL: it is new. */
+/* A sender may give one of both tuples to very many, but not both: the shorter list ends the search. */
 static struct translation *find_known(const struct translation_table *table,
 				      const struct translation *wanted)
 {
-	const struct face_key key = face_key_of(wanted, 0);
+	static const uint32_t faces[] = { SIDES * NAT_ORIGINAL + BEFORE,
+					  SIDES * NAT_REPLY + BEFORE };
+	uint32_t nodes[ARRAY_SIZE(faces)];
 
-	for (uint32_t node = *head_of(table, &key); node;
-	     node = next_of(table, node)) {
-		struct translation *known = translation_of(table, node);
+	for (uint32_t i = 0; i < ARRAY_SIZE(faces); i++) {
+		const struct face_key key = face_key_of(wanted, faces[i]);
 
-		if (!face_of(node) && is_same_translation(known, wanted))
-			return known;
+		nodes[i] = *head_of(table, &key);
 	}
+	while (nodes[0] && nodes[1])
+		for (uint32_t i = 0; i < ARRAY_SIZE(faces); i++) {
+			struct translation *known =
+				translation_of(table, nodes[i]);
+
+			if (face_of(nodes[i]) == faces[i] &&
+			    is_same_translation(known, wanted))
+				return known;
+			nodes[i] = next_of(table, nodes[i]);
+		}
 	return NULL;
 }
 
@@ -234,6 +244,7 @@ static bool may_be_removed(const struct translation_table *table,
 	const struct translation_watch *watch = table->watch;
 
 	return translation_is_there(translation) &&
+	       translation_is_read(table, translation) &&
 	       translation_last(table, translation) < least_ns &&
 	       (!watch || watch->is_over(watch->ctx, translation, least_ns));
 }
@@ -409,9 +420,17 @@ void translation_table_note(struct translation_table *table,
 	report_begin(table, known, is_new, now_ns);
 }
 
+void translation_table_begin(struct translation_table *table, int64_t now_ns)
+{
+	/* A packet is reported by the tick of the clock. */
+	table->unread_ns = table->begun_ns - NSEC_PER_SEC;
+	table->begun_ns = now_ns;
+}
+
 int translation_table_init(struct translation_table *table)
 {
 	*table = (struct translation_table){
+		.unread_ns = INT64_MAX,
 		.list = calloc(TRANSLATIONS_MAX, sizeof(struct translation)),
 		.heads = calloc(HEADS, sizeof(uint32_t)),
 	};

@@ -104,6 +104,8 @@ struct translation_table {
 	uint32_t *heads;
 	uint32_t secret[12];
 	uint32_t drains; /* that there have been */
+	/* Entries are still to be read from that time on; the second one: from the next drain on. */
+	int64_t unread_ns, begun_ns;
 	uint64_t known, refused;
 	const struct translation_watch *watch; /* or NULL */
 };
@@ -138,6 +140,9 @@ static inline bool translation_is_there(const struct translation *translation)
 {
 	return !(translation->serial & 1);
 }
+
+/* Programs will write to another generation from now on. */
+void translation_table_begin(struct translation_table *table, int64_t now_ns);
 
 /* A face of a translation is a node: 1 + index * FACES + face. 0: there is none. */
 uint32_t translation_table_first(const struct translation_table *table,
@@ -184,6 +189,13 @@ static inline int64_t translation_last(const struct translation_table *table,
 	return !is_new && translation->used_ns > translation->last_ns ?
 		       translation->used_ns :
 		       translation->last_ns;
+}
+
+/* Whether all entries that have it were read. */
+static inline bool translation_is_read(const struct translation_table *table,
+				       const struct translation *translation)
+{
+	return translation_last(table, translation) < table->unread_ns;
 }
 
 #endif

@@ -56,7 +56,8 @@ static bool find_own_key(const struct flow_entry *entry, bool is_further,
 		return true;
 	origin = search_origin(translations->host, &translations->table, entry);
 	if (origin.is_ambiguous)
-		return !is_further || translations->host->is_filtered;
+		return !is_further || !translations->host ||
+		       translations->host->is_filtered;
 	key->src = origin.tuple.src;
 	key->dst = origin.tuple.dst;
 	key->src_port = origin.tuple.src_port;
@@ -355,9 +356,10 @@ void translations_close(struct translations *translations)
 	*translations = (struct translations){ 0 };
 }
 
-void translations_begin(const struct translations *translations,
-			uint32_t generation)
+void translations_begin(struct translations *translations, uint32_t generation,
+			int64_t now_ns)
 {
+	translation_table_begin(&translations->table, now_ns);
 	nat_forget(&translations->nat, generation);
 }
 

@@ -43,8 +43,8 @@ int translations_init(struct translations *translations,
 void translations_close(struct translations *translations);
 
 /* Programs will write to that generation; the last one that did was before the other one. */
-void translations_begin(const struct translations *translations,
-			uint32_t generation);
+void translations_begin(struct translations *translations, uint32_t generation,
+			int64_t now_ns);
 
 /* No program writes to the other one any more: read its reports, before its entries. */
 void translations_settle(struct translations *translations);
