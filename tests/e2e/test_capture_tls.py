@@ -81,6 +81,12 @@ class Reader:
         while chunk := self.socket.recv(1 << 16):
             self.data += chunk
 
+    def leave(self):
+        """Before another one has its descriptor: the thread may be late."""
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.socket.close()
+
     def contents(self):
         self.thread.join()
         self.socket.close()
@@ -104,8 +110,7 @@ class Certificates(TlsTest):
             self.wait_attached()
             self.flood(100)
             lab.wait_for(lambda r=reader: len(r.data) > 100 * 60, "the packets")
-            reader.socket.shutdown(socket.SHUT_RDWR)
-            reader.socket.close()
+            reader.leave()
             self.wait_attached(False)
         reader = Reader(self, port).start()
         self.wait_attached()
@@ -155,8 +160,7 @@ class Certificates(TlsTest):
         """With the files as they were read first."""
         reader = Reader(self, port).start()
         self.wait_attached()
-        reader.socket.shutdown(socket.SHUT_RDWR)
-        reader.socket.close()
+        reader.leave()
         self.wait_attached(False)
         return capture.messages().count("warning: ")
 
