@@ -205,6 +205,7 @@ class Service:
             if self.proto == "tcp":
                 end, _ = self.listener.accept()
                 with end:
+                    end.settimeout(20)
                     end.recv(100)
                     end.send(b"answer")
                     sock.recv(100)
