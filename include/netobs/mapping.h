@@ -26,7 +26,7 @@
  *
  * An ended mapping is known for another minute at least. Of 262144 that are known, those
  * without a packet for a minute make room for new ones when three quarters are in use, and
- * those whose end the kernel does not tell: they are forgotten then, and may go on.
+ * those whose end the kernel does not report: netobs forgets them, and they may go on.
  */
 #ifndef NETOBS_MAPPING_H
 #define NETOBS_MAPPING_H

@@ -15,7 +15,7 @@ enum {
 	WALK = 4096, /* places that are looked at, at a time */
 	FIRST_LOOK_S = 5,
 	LOOK_MAX_S = 60, /* from one look at a mapping to the next one */
-	FULL = TRANSLATIONS_MAX / 4 * 3, /* from here on, what is idle makes room */
+	FULL = TRANSLATIONS_MAX / 4 * 3, /* from here on, idle ones make room */
 };
 
 static uint32_t seconds_of(int64_t ns)
