@@ -28,6 +28,34 @@ static void values_are_found_by_their_path(void **state)
 	assert_string_equal(json_get_text(value, "n", text, sizeof(text)), "");
 }
 
+static void numbers_end_at_their_limits(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t number;
+		int64_t with_sign;
+	} rows[] = {
+		{ "0", 0, 0 },
+		{ "18446744073709551616", UINT64_MAX, INT64_MAX },
+		{ "9223372036854775807", INT64_MAX, INT64_MAX },
+		{ "9223372036854775808", 9223372036854775808U, INT64_MAX },
+		{ "-9223372036854775808", 0, INT64_MIN },
+		{ "-9223372036854775807", 0, -INT64_MAX },
+		{ "-99999999999999999999", 0, INT64_MIN },
+		{ "\"7\"", 0, 0 },
+		{ "{\"7\":7}", 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct json_value value = json_parse(rows[i].text);
+
+		assert_non_null(value.at);
+		assert_true(json_number(value) == rows[i].number);
+		assert_true(json_signed(value) == rows[i].with_sign);
+	}
+}
+
 static void items_come_in_their_order(void **state)
 {
 	struct json_value value =
@@ -120,6 +148,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_are_found_by_their_path),
+		cmocka_unit_test(numbers_end_at_their_limits),
 		cmocka_unit_test(items_come_in_their_order),
 		cmocka_unit_test(strings_are_unescaped),
 		cmocka_unit_test(what_is_no_json_is_refused),
