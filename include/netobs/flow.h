@@ -43,7 +43,9 @@ enum netobs_tunnel {
 	NETOBS_TUNNEL_VXLAN = 1,  /**< RFC 7348 */
 	NETOBS_TUNNEL_GENEVE = 2, /**< RFC 8926 */
 	NETOBS_TUNNEL_GRE = 3,	  /**< RFC 2784, 2890 */
-	NETOBS_TUNNEL_IPIP = 4	  /**< IP in IP: RFC 2003, 2473, 4213 */
+	NETOBS_TUNNEL_IPIP = 4,	  /**< IP in IP: RFC 2003, 2473, 4213 */
+	NETOBS_TUNNEL_GTPU = 5,	  /**< 3GPP TS 29.281 */
+	NETOBS_TUNNEL_SRV6 = 6	  /**< segment routing: RFC 8754, 8986 */
 };
 
 /** Bits of netobs_flow.tcp_combined: flags that one packet had together. */

@@ -13,7 +13,8 @@ const volatile __u8 config_link = LINK_ETHERNET;
 const volatile __u8 config_is_filtered = 0; /* judge() decides */
 const volatile struct tunnel_ports config_tunnels = {
 	.vxlan = { 4789, 8472 }, /* IANA; Linux' old default */
-	.geneve = { 6081 },
+	.geneve = 6081,
+	.gtpu = 2152,
 };
 
 /* The knobs are read when they are needed, and not before loading. */

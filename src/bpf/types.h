@@ -42,6 +42,8 @@ enum tunnel_type {
 	TUNNEL_GENEVE,
 	TUNNEL_GRE,
 	TUNNEL_IPIP, /* any IP in IPv4 or IPv6 */
+	TUNNEL_GTPU,
+	TUNNEL_SRV6, /* IP behind a list of segments, or Ethernet */
 	TUNNEL_MAX,
 };
 

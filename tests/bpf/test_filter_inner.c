@@ -59,6 +59,10 @@ static const struct tunnel tunnels[] = {
 	{ "IP in IPv4", 0, LINK_NONE, { ETH, IP4 } },
 	{ "IP in IPv6", 0, LINK_NONE, { ETH, IP6, EXT8(60) } },
 	{ "IP in IP without Ethernet", LINK_NONE, LINK_NONE, { IP4 } },
+	{ "GTP-U", 0, LINK_NONE, { ETH, IP4, GTPU(7, 0, 0) } },
+	{ "GTP-U with extensions", 0, LINK_NONE, { ETH, IP6, GTPU(7, GTPU_E, 2) } },
+	{ "IP in SRv6", 0, LINK_NONE, { ETH, IP6, SRH(2) } },
+	{ "Ethernet in SRv6", 0, 0, { ETH, IP6, SRH(1) } },
 };
 
 /* Padding is the frame's, so it is not carried. */

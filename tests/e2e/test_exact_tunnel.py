@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
-Counts are exact inside and outside of a VXLAN tunnel, and on a tun device,
-whose packets have no Ethernet header.
+Counts are exact inside and outside of a VXLAN tunnel, in GTP-U, behind the segments of SRv6,
+and on a tun device, whose packets have no Ethernet header.
 """
+
+import socket
+import struct
 
 from lib import frames as f
 from lib import lab
@@ -113,6 +116,85 @@ class Vxlan(ExactTest):
             [(self.a, "eth0")], [(self.a, "eth0")], "--direction", "egress")
         self.assert_exact(result, truth.sums(file, inner=False))
         self.assertEqual({4789}, {r["DstPort"] for r in result.records})
+
+
+class Gtpu(ExactTest):
+    TEID, PORT = 0xcafe0001, 2152
+    PHONE, SERVER = "10.45.0.2", "198.51.100.7"
+
+    @staticmethod
+    def message(kind, teid, payload, options=b""):
+        flags = 0x34 if options else 0x30
+        return struct.pack("!BBHI", flags, kind, len(options + payload), teid) + options + payload
+
+    def messages(self):
+        """User data with and without the header of 5G, and an echo request."""
+        session = bytes((0, 0, 0, 0x85, 1, 0x10, 9, 0))
+        for size in range(0, 1200, 100):
+            packet = f.ipv4(self.PHONE, self.SERVER, f.UDP, f.udp(5000, 53, bytes(size)))
+            yield self.message(255, self.TEID, packet)
+            yield self.message(255, self.TEID, packet, session)
+        yield self.message(1, 0, b"\0\0\0\0")
+
+    def test_user_data_is_the_inner_flow(self):
+        self.join(offload=False, ipv6=False)
+
+        def send():
+            with traffic.make_socket(self.b, socket.SOCK_DGRAM, self.B4, self.PORT) as to, \
+                    traffic.make_socket(self.a, socket.SOCK_DGRAM, self.A4, self.PORT) as out:
+                for message in self.messages():
+                    out.sendto(message, (self.B4, self.PORT))
+                    to.recv(2000)
+        (result,), (file,) = self.watch(send, [(self.a, "eth0")], [(self.a, "eth0")])
+        self.assert_exact(result, truth.sums(file))
+        echo, data = sorted(result.records, key=lambda one: one["Packets"])
+        self.assertEqual(24, data["Packets"])
+        self.assertEqual(("gtpu", self.TEID, self.A4, self.B4, self.PORT),
+                         tuple(data[key] for key in ("TunnelType", "Vni", "OuterSrcAddr",
+                                                     "OuterDstAddr", "OuterDstPort")))
+        self.assertEqual(self.PORT, echo["DstPort"])
+        self.assertNotIn("TunnelType", echo)
+
+
+class Srv6(ExactTest):
+    A, B = "10.9.0.1", "10.9.0.2"
+
+    def segments(self):
+        """Packets go through two segments at the other side, where the second one takes them out."""
+        self.join(offload=False)
+        self.a.offload("eth0", "tso", "gso", "gro", on=False)
+        self.b.offload("eth0", "tso", "gso", "gro", on=False)
+        ends = ((self.a, self.A, self.B, self.B6, "a", "b"),
+                (self.b, self.B, self.A, self.A6, "b", "a"))
+        for ns, address, other, gateway, here, there in ends:
+            for key in "conf/all/forwarding", "conf/all/seg6_enabled", "conf/eth0/seg6_enabled":
+                ns.sysctl(f"ipv6/{key}", 1)
+            ns.address("lo", f"{address}/32")
+            ns.ip("-6", "route", "add", f"fc00:{there}::/64", "via", gateway, "dev", "eth0")
+            ns.ip("route", "add", other, "encap", "seg6", "mode", "encap", "segs",
+                  f"fc00:{there}::1,fc00:{there}::2", "dev", "eth0", "src", address,
+                  "mtu", "1300")
+            ns.ip("-6", "route", "add", f"fc00:{here}::1", "encap", "seg6local", "action", "End",
+                  "dev", "eth0")
+            ns.ip("-6", "route", "add", f"fc00:{here}::2", "encap", "seg6local", "action", "End.DX4",
+                  "nh4", address, "dev", "eth0")
+
+    def test_the_inner_flow_and_the_last_segment(self):
+        self.segments()
+
+        def send():
+            traffic.ping(self.a, self.B, 10)
+            traffic.udp(self.a, self.A, self.b, self.B, [10, 1200] * 100)
+            traffic.tcp(self.a, self.A, self.b, self.B, SIZE // 10, answer=SIZE // 100)
+        (result,), (file,) = self.watch(send, [(self.a, "eth0")], [(self.a, "eth0")])
+        self.assert_exact(result, truth.sums(file))
+        # Without neighbour discovery.
+        records = [record for record in result.records if record["Proto"] != 58]
+        self.assertEqual({1, 6, 17}, {record["Proto"] for record in records})
+        for record in records:
+            self.assertEqual("srv6", record["TunnelType"])
+            there = "b" if record["SrcAddr"] == self.A else "a"
+            self.assertEqual(f"fc00:{there}::2", record["OuterDstAddr"])
 
 
 class TunDevice(ExactTest):

@@ -23,7 +23,8 @@ const struct hash_secret host_secret = {
 
 static const struct tunnel_ports tunnels = {
 	.vxlan = { 4789, 8472 },
-	.geneve = { 6081 },
+	.geneve = 6081,
+	.gtpu = 2152,
 };
 
 /* A block of its own, so that a sanitizer detects reads beyond its end. */

@@ -90,7 +90,7 @@ static void add_eth(struct builder *b, const struct layer *layer)
 	uint8_t *p;
 
 	(void)layer;
-	say_type(b, 0x6558, 0, 0);
+	say_type(b, 0x6558, 143, 0);
 	p = append(b, 14);
 	memcpy(p, packet_dst_mac, 6);
 	memcpy(p + 6, packet_src_mac, 6);
@@ -275,6 +275,39 @@ static void add_gre(struct builder *b, const struct layer *layer)
 	next_field(b, NEXT_ETHERTYPE, 2);
 }
 
+static void add_gtpu(struct builder *b, const struct layer *layer)
+{
+	uint8_t *p = append(b, layer->b ? 12 : 8), *next = p + 11;
+
+	p[0] = 0x30 | layer->b;
+	p[1] = 255;
+	length_field(b, 2, 8);
+	put32(p + 4, layer->a);
+	for (uint32_t i = 1; i <= layer->c; i++) {
+		*next = 0x85;
+		p = append(b, 4 * i);
+		p[0] = i;
+		next = p + 4 * i - 1;
+	}
+	b->next_kind = NEXT_NONE;
+}
+
+static void add_segments(struct builder *b, const struct layer *layer)
+{
+	uint8_t *p;
+
+	say_next(b, 43);
+	p = append(b, 8 + 16 * layer->a);
+	p[0] = 59;
+	p[1] = 2 * layer->a;
+	p[2] = 4;
+	p[3] = p[4] = layer->a - 1;
+	memset(p + 8, 0xfe, 16 * layer->a);
+	if (layer->a)
+		packet_addr6(b->ip_level - 1, 1, p + 8);
+	next_field(b, NEXT_PROTO, 0);
+}
+
 static void add_next(struct builder *b, const struct layer *layer)
 {
 	say_next(b, layer->a);
@@ -303,6 +336,7 @@ static void (*const add_layer[])(struct builder *, const struct layer *) = {
 	[LAYER_UDP] = add_udp,		 [LAYER_PORTS] = add_ports,
 	[LAYER_ICMP] = add_icmp,	 [LAYER_VXLAN] = add_vxlan,
 	[LAYER_GENEVE] = add_geneve,	 [LAYER_GRE] = add_gre,
+	[LAYER_GTPU] = add_gtpu,	 [LAYER_SEGMENTS] = add_segments,
 	[LAYER_NEXT] = add_next,	 [LAYER_DATA] = add_data,
 };
 

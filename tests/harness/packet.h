@@ -31,6 +31,8 @@ enum layer_kind {
 	LAYER_VXLAN,
 	LAYER_GENEVE,
 	LAYER_GRE,
+	LAYER_GTPU,
+	LAYER_SEGMENTS,
 	LAYER_NEXT,
 	LAYER_DATA,
 	LAYER_POKE,
@@ -55,6 +57,8 @@ enum {
 	GRE_R = 0x4000,
 	GRE_K = 0x2000,
 	GRE_S = 0x1000,
+	GTPU_E = 4,
+	GTPU_S = 2,
 };
 
 /* clang-format off */
@@ -90,6 +94,14 @@ enum {
 #define GENEVE(vni, options) \
 	UDP_PORTS(40000, 6081), { LAYER_GENEVE, (vni), (options), 0 }
 #define GRE(flags, key) { LAYER_GRE, (flags), (key), 0 }
+/* @extensions: each with four bytes more than the one before */
+#define GTPU(teid, flags, extensions)      \
+	UDP_PORTS(40000, 2152),            \
+	{                                  \
+		LAYER_GTPU, (teid), (flags), (extensions) \
+	}
+/* A routing header with so many segments, of which the last one is the destination. */
+#define SRH(count) { LAYER_SEGMENTS, (count), 0, 0 }
 /* Say that @type follows, in whatever field the layer before has for it. */
 #define NEXT(type) { LAYER_NEXT, (type), 0, 0 }
 #define DATA(size) { LAYER_DATA, (size), 0, 0 }

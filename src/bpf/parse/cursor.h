@@ -14,6 +14,9 @@
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
+#ifndef __noinline
+#define __noinline __attribute__((noinline, unused))
+#endif
 
 enum {
 	/* Network headers end here at the latest, else UNPARSED_TOO_DEEP. */

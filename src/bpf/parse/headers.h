@@ -54,6 +54,7 @@ enum ip_protocol {
 	IP_PROTO_UDPLITE = 136,
 	IP_PROTO_HIP = 139,
 	IP_PROTO_SHIM6 = 140,
+	IP_PROTO_ETHERNET = 143, /* RFC 8986, 10.1 */
 };
 
 /* RFC 6437, 2: the lower bits of an IPv6 header's first word. */
@@ -109,6 +110,15 @@ struct ext_wire {
 	__u8 next;
 	__u8 len;
 	__u8 body[6];
+} WIRE;
+
+/* RFC 8754, 2, up to the first of the segments, which is the last one of the way. */
+struct segments_wire {
+	__u8 next;
+	__u8 len;
+	__u8 routing_type;
+	__u8 body[5];
+	__u8 last[16];
 } WIRE;
 
 /* RFC 8200, 4.5. */
@@ -169,6 +179,27 @@ struct gre_wire {
 
 struct gre_key_wire {
 	__be32 key;
+} WIRE;
+
+/* 3GPP TS 29.281, 5.1. */
+struct gtpu_wire {
+	__u8 flags;
+	__u8 type;
+	__be16 len;
+	__be32 teid;
+} WIRE;
+
+/* What follows if any of three flags is set. */
+struct gtpu_options_wire {
+	__be16 sequence;
+	__u8 n_pdu;
+	__u8 next; /* the type of an extension header */
+} WIRE;
+
+/* 3GPP TS 29.281, 5.2.1: the end of an extension header, which is a multiple of this size. */
+struct gtpu_end_wire {
+	__u8 content[3];
+	__u8 next;
 } WIRE;
 
 #endif

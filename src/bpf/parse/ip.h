@@ -154,6 +154,8 @@ static __always_inline int parse_extensions(struct cursor *c,
 			return ret;
 		if (proto == IP_PROTO_FRAGMENT)
 			mark_fragment(pkt, (const void *)ext);
+		if (proto == IP_PROTO_ROUTING)
+			pkt->routing = (const __u8 *)ext - c->start;
 		stop = pkt->fragment == FRAGMENT_LATER;
 		proto = ext->next;
 		if (stop)

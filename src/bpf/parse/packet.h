@@ -15,7 +15,8 @@ enum fragment_kind {
 
 struct packet {
 	struct flow_key key;
-	__u32 l3_offset;  /* of the outermost IP header */
+	__u16 l3_offset; /* of the outermost IP header */
+	__u16 routing;	 /* offset of its last routing header; 0: it has none */
 	__u32 header_end; /* of the innermost transport header */
 	__u32 ip_len;	  /* by the outermost IP header; 0: unknown */
 	__u32 fragment_id;

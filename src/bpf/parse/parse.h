@@ -53,7 +53,7 @@ static __always_inline int parse_network(struct cursor *c, struct packet *pkt,
 
 /* Make @pkt the flow of what @outer carries. */
 static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
-				       const struct packet *outer,
+				       struct packet *outer,
 				       enum tunnel_type tunnel,
 				       const volatile struct hash_secret *secret)
 {
@@ -77,6 +77,7 @@ static __always_inline int parse_inner(struct cursor *c, struct packet *pkt,
 	if (outer->ip_len && outer->ip_len < pkt->header_end - outer->l3_offset)
 		return reject(UNPARSED_BAD_HEADER);
 
+	name_segments(c->start, c->end, pkt, outer);
 	pkt->ip_len = outer->ip_len;
 	pkt->key.outer_vlan = outermost;
 	pkt->outer_src = outer->key.src;

@@ -12,6 +12,13 @@ enum {
 	GRE_KEY = 0x2000,
 	GRE_SEQUENCE = 0x1000,
 	GRE_VERSION = 0x0007,
+	ROUTING_SEGMENTS = 4, /* RFC 8754, 8.1 */
+	GTPU_VERSION = 0xf0,  /* and the protocol, which GTP' does not have */
+	GTPU_VERSION_1 = 0x30,
+	GTPU_EXTENSION = 0x04,
+	GTPU_OPTIONS = 0x07,
+	GTPU_USER_DATA = 0xff,
+	GTPU_EXT_DEPTH = 3,
 };
 
 /* UDP destination ports; 0 is none. */
@@ -19,16 +26,12 @@ struct tunnel_ports {
 	union {
 		struct {
 			__u16 vxlan[2];
-			__u16 geneve[2];
+			__u16 geneve;
+			__u16 gtpu;
 		};
 		__u64 all;
 	};
 };
-
-static __always_inline bool has_port(const __u16 ports[2], __u16 port)
-{
-	return port && (port == ports[0] || port == ports[1]);
-}
 
 /* Whether any of them is @port: a lane of 16 bits that has become zero. */
 static __always_inline bool is_tunnel_port(const struct tunnel_ports *ports,
@@ -41,22 +44,31 @@ static __always_inline bool is_tunnel_port(const struct tunnel_ports *ports,
 }
 
 static __always_inline enum tunnel_type
+match_port(const struct tunnel_ports *ports, __u16 port)
+{
+	if (!port)
+		return TUNNEL_NONE;
+	if (port == ports->vxlan[0] || port == ports->vxlan[1])
+		return TUNNEL_VXLAN;
+	if (port == ports->geneve)
+		return TUNNEL_GENEVE;
+	return port == ports->gtpu ? TUNNEL_GTPU : TUNNEL_NONE;
+}
+
+static __always_inline enum tunnel_type
 match_tunnel(const struct packet *pkt, const struct tunnel_ports *ports)
 {
 	if (pkt->fragment != FRAGMENT_NONE)
 		return TUNNEL_NONE;
 	switch (pkt->key.proto) {
 	case IP_PROTO_UDP:
-		if (has_port(ports->vxlan, pkt->key.dst_port))
-			return TUNNEL_VXLAN;
-		if (has_port(ports->geneve, pkt->key.dst_port))
-			return TUNNEL_GENEVE;
-		return TUNNEL_NONE;
+		return match_port(ports, pkt->key.dst_port);
 	case IP_PROTO_GRE:
 		return TUNNEL_GRE;
 	case IP_PROTO_IPIP:
 	case IP_PROTO_IPV6:
-		return TUNNEL_IPIP;
+	case IP_PROTO_ETHERNET:
+		return TUNNEL_IPIP; /* or of segments: see name_segments() */
 	default:
 		return TUNNEL_NONE;
 	}
@@ -127,6 +139,58 @@ static __always_inline int parse_gre(struct cursor *c, struct packet *pkt)
 	return bpf_ntohs(gre->type);
 }
 
+static __always_inline int parse_gtpu_extensions(struct cursor *c, __u8 next)
+{
+	for (int i = 0; i < GTPU_EXT_DEPTH && next; i++) {
+		const struct gtpu_end_wire *end;
+		struct cursor ahead = *c;
+		const __u8 *len = cursor_take(&ahead, 1);
+		__u32 size;
+
+		if (!len)
+			return reject(UNPARSED_SHORT);
+		size = *len * sizeof(*end);
+		if (!size)
+			return reject(UNPARSED_BAD_HEADER);
+		if (!cursor_take(c, size - sizeof(*end)))
+			return reject(UNPARSED_SHORT);
+		end = cursor_take(c, sizeof(*end));
+		if (!end)
+			return reject(UNPARSED_SHORT);
+		next = end->next;
+		if (!cursor_settle(c))
+			return reject(UNPARSED_TOO_DEEP);
+	}
+	return next ? reject(UNPARSED_TOO_DEEP) : 0;
+}
+
+/* User data; other messages are the tunnel's own. */
+static __always_inline int parse_gtpu(struct cursor *c, struct packet *pkt)
+{
+	const struct gtpu_wire *gtpu = cursor_take(c, sizeof(*gtpu));
+	__u8 flags, next = 0;
+	int ret;
+
+	if (!gtpu)
+		return reject(UNPARSED_SHORT);
+	flags = gtpu->flags;
+	if ((flags & GTPU_VERSION) != GTPU_VERSION_1)
+		return reject(UNPARSED_BAD_HEADER);
+	if (gtpu->type != GTPU_USER_DATA)
+		return reject(UNPARSED_NOT_IP);
+	pkt->key.vni = bpf_ntohl(gtpu->teid);
+	if (flags & GTPU_OPTIONS) {
+		const struct gtpu_options_wire *options =
+			cursor_take(c, sizeof(*options));
+
+		if (!options)
+			return reject(UNPARSED_SHORT);
+		next = flags & GTPU_EXTENSION ? options->next : 0;
+	}
+	ret = parse_gtpu_extensions(c, next);
+	return ret ?: peek_ip(c);
+}
+
 /* The tunnel's own header. Returns the ethertype of what follows, or a rejection. */
 static __always_inline int parse_tunnel_header(struct cursor *c,
 					       struct packet *pkt,
@@ -139,8 +203,11 @@ static __always_inline int parse_tunnel_header(struct cursor *c,
 		return parse_geneve(c, pkt);
 	case TUNNEL_GRE:
 		return parse_gre(c, pkt);
+	case TUNNEL_GTPU:
+		return parse_gtpu(c, pkt);
 	default:
-		return peek_ip(c);
+		return pkt->key.proto == IP_PROTO_ETHERNET ? ETHERTYPE_TEB :
+							     peek_ip(c);
 	}
 }
 
@@ -150,11 +217,35 @@ static __always_inline int parse_tunnel(struct cursor *c, struct packet *pkt,
 {
 	int type = parse_tunnel_header(c, pkt, tunnel);
 
-	if (type < 0 || tunnel == TUNNEL_IPIP)
+	if (type < 0 || (tunnel == TUNNEL_IPIP && type != ETHERTYPE_TEB))
 		return type;
 	if (!cursor_settle(c))
 		return reject(UNPARSED_TOO_DEEP);
 	return parse_inner_type(c, pkt, type);
+}
+
+/*
+ * RFC 8754: behind a list of segments, the outer destination is the next one of them, and the tunnel's
+ * end the last one. IP and Ethernet there (RFC 8986) are a tunnel of segments. One call for all types
+ * of tunnels: a branch would be verified with all that follows.
+ */
+static __noinline void name_segments(const __u8 *start, const __u8 *end,
+				     struct packet *pkt, struct packet *outer)
+{
+	struct cursor ahead = { .pos = start + (outer->routing & CURSOR_MASK),
+				.end = end };
+	const struct segments_wire *segments =
+		cursor_take(&ahead, sizeof(*segments));
+	const bool is_listed = outer->routing && segments &&
+			       segments->routing_type == ROUTING_SEGMENTS &&
+			       segments->len * 8 >= sizeof(segments->last);
+
+	if (outer->key.proto == IP_PROTO_ETHERNET ||
+	    (is_listed && pkt->key.tunnel == TUNNEL_IPIP))
+		pkt->key.tunnel = TUNNEL_SRV6;
+	if (is_listed)
+		__builtin_memcpy(&outer->key.dst, segments->last,
+				 sizeof(outer->key.dst));
 }
 
 #endif

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-_Static_assert((int)NETOBS_TUNNEL_IPIP == (int)TUNNEL_IPIP, "same order");
+_Static_assert((int)NETOBS_TUNNEL_SRV6 == (int)TUNNEL_SRV6, "same order");
 
 void record_done(struct record *record)
 {
@@ -118,7 +118,7 @@ static void set_tunnel(struct netobs_flow *out, const struct flow *flow)
 	}
 	/* A GRE key is optional; its value 0 looks like none. */
 	if (tunnel->type == TUNNEL_VXLAN || tunnel->type == TUNNEL_GENEVE ||
-	    tunnel->vni) {
+	    tunnel->type == TUNNEL_GTPU || tunnel->vni) {
 		out->has |= NETOBS_HAS_VNI;
 		out->vni = tunnel->vni;
 	}

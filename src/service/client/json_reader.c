@@ -90,9 +90,10 @@ static const char *check_number(const char *at)
 
 static const char *check_word(const char *at)
 {
-	return skip_prefix(at, "true", 4)	   ?:
-		       skip_prefix(at, "false", 5) ?:
-						     skip_prefix(at, "null", 4);
+	const char *end = skip_prefix(at, "true", 4);
+
+	end = end ?: skip_prefix(at, "false", 5);
+	return end ?: skip_prefix(at, "null", 4);
 }
 
 static const char *check_value(const char *at, int depth);

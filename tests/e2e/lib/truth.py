@@ -34,7 +34,8 @@ FIELDS = (
     "vxlan.vni",
 )
 PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58, "sctp": 132}
-VXLAN_PORT = "4789"
+# Headers behind which a packet is another one, and the port of those over UDP.
+TUNNELS = {"vxlan": "4789", "gtp": "2152", "ipv6.routing": None}
 # Multicast listener reports and router solicitations come when the kernel
 # likes; a test that starts and stops things around its traffic leaves them out.
 NOISE = {130, 131, 132, 133, 134, 143}
@@ -100,17 +101,22 @@ def first_number(*lists):
 
 
 class Packet:
-    """One packet as tshark sees it; of a VXLAN packet @inner or outer."""
+    """One packet as tshark sees it; of a tunnelled one @inner or outer."""
 
     def __init__(self, fields, inner=True):
         self.fields = fields
         self.names = fields["frame.protocols"][0].split(":")
-        self.start = 0
-        # tshark dissects by either port; a tunnel has it as its destination.
-        if inner and "vxlan" in self.names and \
-                fields["udp.dstport"][0] == VXLAN_PORT:
-            self.start = self.names.index("vxlan") + 1
+        self.start = next(filter(None, map(self.inside, TUNNELS)), 0) if inner else 0
         self.family = self.layer(("ip", "ipv6"))
+
+    def inside(self, tunnel):
+        """Where the headers of the packet in it begin; 0: there is none."""
+        if tunnel not in self.names:
+            return 0
+        start = self.names.index(tunnel) + 1
+        # tshark dissects by either port; a tunnel has it as its destination.
+        is_here = TUNNELS[tunnel] in (None, *self.fields["udp.dstport"][:1])
+        return start if is_here and {"ip", "ipv6"} & set(self.names[start:]) else 0
 
     def layer(self, candidates):
         """The first of @candidates, from where the flow's headers start."""

@@ -34,7 +34,7 @@ static struct outcome parse_general(const struct arrival *arrival,
 
 static bool leads_to_tunnel(uint16_t port)
 {
-	return port == 4789 || port == 8472 || port == 6081;
+	return port == 4789 || port == 8472 || port == 6081 || port == 2152;
 }
 
 /* Of a frame that the general parser made a flow of. */
@@ -200,19 +200,19 @@ static void samples_with_changes_say_the_same(void **state)
 static void tunnel_ports_are_those_of_the_general_parser(void **state)
 {
 	static const struct tunnel_ports tables[] = {
-		{ .vxlan = { 4789, 8472 }, .geneve = { 6081 } },
+		{ .vxlan = { 4789, 8472 }, .geneve = 6081, .gtpu = 2152 },
 		{ .all = 0 },
-		{ .vxlan = { 1, 2 }, .geneve = { 0x8000, 0x7fff } },
-		{ .vxlan = { 0xffff, 0 }, .geneve = { 0, 0x100 } },
-		{ .vxlan = { 0, 0 }, .geneve = { 0, 4790 } },
+		{ .vxlan = { 1, 2 }, .geneve = 0x8000, .gtpu = 0x7fff },
+		{ .vxlan = { 0xffff, 0 }, .gtpu = 0x100 },
+		{ .gtpu = 4790 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		for (uint32_t port = 0; port <= UINT16_MAX; port++)
 			assert_int_equal(is_tunnel_port(&tables[i], port),
-					 has_port(tables[i].vxlan, port) ||
-						 has_port(tables[i].geneve, port));
+					 match_port(&tables[i], port) !=
+						 TUNNEL_NONE);
 }
 
 int main(void)

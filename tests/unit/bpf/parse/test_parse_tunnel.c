@@ -12,6 +12,7 @@
 #include "packet.h"
 
 enum { OUTER_SRC = 14 + 12, OUTER_DST = 14 + 16, OUTER_SRC_PORT = 14 + 20 };
+enum { NEXT_SEGMENT = 14 + 24, LAST_SEGMENT = 14 + 40 + 8 };
 
 static const struct layer layers[] = { ETH, IP4, VXLAN(5), ETH, IP4, UDP, {} };
 
@@ -23,14 +24,20 @@ static struct packet_bytes vxlan(void)
 	return packet;
 }
 
-static struct flow_key key_of(const struct packet_bytes *packet)
+static struct packet parse(const struct packet_bytes *packet,
+			   enum tunnel_type type)
 {
 	struct outcome got =
 		host_parse(LINK_ETHERNET, packet->bytes, packet->len);
 
 	assert_int_equal(got.ret, 0);
-	assert_int_equal(got.pkt.key.tunnel, TUNNEL_VXLAN);
-	return got.pkt.key;
+	assert_int_equal(got.pkt.key.tunnel, type);
+	return got.pkt;
+}
+
+static struct flow_key key_of(const struct packet_bytes *packet)
+{
+	return parse(packet, TUNNEL_VXLAN).key;
 }
 
 static void outer_source_port_is_not_part_of_the_key(void **state)
@@ -70,12 +77,44 @@ static void the_way_through_the_tunnel_is_part_of_the_key(void **state)
 	assert_int_not_equal(a.outer_hash, b.outer_hash);
 }
 
+/* Each router on the way writes another destination into the header. */
+static void the_end_of_segments_is_the_last_one(void **state)
+{
+	static const struct layer behind[][6] = {
+		{ ETH, IP6, SRH(3), IP4, UDP },
+		{ ETH, IP6, SRH(3), VXLAN(5), ETH },
+	};
+	static const struct layer inner[] = { IP4, UDP, {} };
+	static const enum tunnel_type types[] = { TUNNEL_SRV6, TUNNEL_VXLAN };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct layer all[PACKET_LAYERS] = { 0 };
+		struct packet_bytes packet;
+		struct packet a, b, c;
+
+		memcpy(all, behind[i], sizeof(behind[i]));
+		memcpy(all + 6, inner, i * sizeof(inner));
+		packet_build(all, &packet);
+		a = parse(&packet, types[i]);
+		packet.bytes[NEXT_SEGMENT + 15] ^= 1;
+		b = parse(&packet, types[i]);
+		assert_memory_equal(&a.key, &b.key, sizeof(a.key));
+		assert_memory_equal(&b.outer_dst, packet.bytes + LAST_SEGMENT,
+				    16);
+		packet.bytes[LAST_SEGMENT + 15] ^= 1;
+		c = parse(&packet, types[i]);
+		assert_int_not_equal(a.key.outer_hash, c.key.outer_hash);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(outer_source_port_is_not_part_of_the_key),
 		cmocka_unit_test(outer_addresses_are_part_of_the_key),
 		cmocka_unit_test(the_way_through_the_tunnel_is_part_of_the_key),
+		cmocka_unit_test(the_end_of_segments_is_the_last_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

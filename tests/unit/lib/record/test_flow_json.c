@@ -134,6 +134,8 @@ static void tunnel_types_have_their_names(void **state)
 		[NETOBS_TUNNEL_GENEVE] = "\"TunnelType\":\"geneve\"",
 		[NETOBS_TUNNEL_GRE] = "\"TunnelType\":\"gre\"",
 		[NETOBS_TUNNEL_IPIP] = "\"TunnelType\":\"ipip\"",
+		[NETOBS_TUNNEL_GTPU] = "\"TunnelType\":\"gtpu\"",
+		[NETOBS_TUNNEL_SRV6] = "\"TunnelType\":\"srv6\"",
 	};
 	struct netobs_flow flow = plain_flow();
 
