@@ -154,12 +154,12 @@ static __always_inline int parse_gtpu_extensions(struct cursor *c, __u8 next)
 			return reject(UNPARSED_BAD_HEADER);
 		if (!cursor_take(c, size - sizeof(*end)))
 			return reject(UNPARSED_SHORT);
+		if (!cursor_settle(c))
+			return reject(UNPARSED_TOO_DEEP);
 		end = cursor_take(c, sizeof(*end));
 		if (!end)
 			return reject(UNPARSED_SHORT);
 		next = end->next;
-		if (!cursor_settle(c))
-			return reject(UNPARSED_TOO_DEEP);
 	}
 	return next ? reject(UNPARSED_TOO_DEEP) : 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "human_names.h"
 
+#include <netobs/flow.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,12 +27,23 @@ void human_protocol(char *buf, size_t size, uint8_t proto)
 		snprintf(buf, size, "proto-%u", proto);
 }
 
+const char *tunnel_name(uint8_t type)
+{
+	static const char *const names[] = {
+		[NETOBS_TUNNEL_VXLAN] = "vxlan",
+		[NETOBS_TUNNEL_GENEVE] = "geneve",
+		[NETOBS_TUNNEL_GRE] = "gre",
+		[NETOBS_TUNNEL_IPIP] = "ipip",
+		[NETOBS_TUNNEL_GTPU] = "gtpu",
+		[NETOBS_TUNNEL_SRV6] = "srv6",
+	};
+
+	return type < sizeof(names) / sizeof(names[0]) ? names[type] : NULL;
+}
+
 const char *human_tunnel_name(uint8_t type)
 {
-	static const char *const names[] = { "tunnel", "vxlan", "geneve", "gre",
-					     "ipip" };
-
-	return names[type < sizeof(names) / sizeof(names[0]) ? type : 0];
+	return tunnel_name(type) ?: "tunnel";
 }
 
 void human_endpoint(char *buf, size_t size, const char *host, const char *port)

@@ -9,7 +9,10 @@
 /* "TCP", "proto-123" */
 void human_protocol(char *buf, size_t size, uint8_t proto);
 
-/* "vxlan", of enum netobs_tunnel */
+/* "vxlan", of enum netobs_tunnel; NULL: there is none of that number */
+const char *tunnel_name(uint8_t type);
+
+/* "vxlan", or "tunnel" */
 const char *human_tunnel_name(uint8_t type);
 
 /* "10.0.0.1:80", "[fe80::1]:53" */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "any.h"
+#include "base/human_names.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "catalogue/direction.h"
@@ -8,15 +9,6 @@
 
 #include <errno.h>
 #include <string.h>
-
-static const char *const tunnel_names[] = {
-	[NETOBS_TUNNEL_VXLAN] = "vxlan",
-	[NETOBS_TUNNEL_GENEVE] = "geneve",
-	[NETOBS_TUNNEL_GRE] = "gre",
-	[NETOBS_TUNNEL_IPIP] = "ipip",
-};
-
-enum { TUNNEL_NAMES = sizeof(tunnel_names) / sizeof(tunnel_names[0]) };
 
 /* ---- A field, by its type: a comma, its key, which is a constant, and its value -------- */
 
@@ -74,22 +66,18 @@ static char *put_hash(char *to, uint64_t hash)
 #define put_dscp text_u64
 #define put_tunnel_end put_address
 
-static bool has_tunnel_name(const struct netobs_flow *flow)
-{
-	return flow->tunnel < TUNNEL_NAMES && tunnel_names[flow->tunnel];
-}
-
 static char *put_tunnel(char *to, uint8_t tunnel)
 {
+	const char *name = tunnel_name(tunnel);
+
 	*to++ = '"';
-	to = put_json_text(to, tunnel_names[tunnel],
-			   strlen(tunnel_names[tunnel]));
+	to = put_json_text(to, name, strlen(name));
 	*to++ = '"';
 	return to;
 }
 
 /* Types of which a value may have no JSON. NetObserv's bits are in its protobuf alone. */
-#define UNLESS_tunnel ~, has_tunnel_name(flow)
+#define UNLESS_tunnel ~, tunnel_name(flow->tunnel)
 #define UNLESS_tcp_combined ~, false
 #define put_tcp_combined(to, value) (to)
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/human_names.h"
 #include "base/util.h"
 #include "catalogue/direction.h"
 #include "catalogue/fields.h"
@@ -35,18 +36,12 @@ static void read_mac(struct json_value value, uint8_t ret_mac[6])
 
 static uint8_t read_tunnel_name(struct json_value value)
 {
-	static const char *const names[] = {
-		[NETOBS_TUNNEL_VXLAN] = "vxlan",
-		[NETOBS_TUNNEL_GENEVE] = "geneve",
-		[NETOBS_TUNNEL_GRE] = "gre",
-		[NETOBS_TUNNEL_IPIP] = "ipip",
-	};
 	char text[16];
 
 	json_text(value, text, sizeof(text));
-	for (size_t i = 1; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(text, names[i]))
-			return (uint8_t)i;
+	for (uint8_t i = 1; tunnel_name(i); i++)
+		if (!strcmp(text, tunnel_name(i)))
+			return i;
 	return NETOBS_TUNNEL_NONE;
 }
 
