@@ -38,6 +38,8 @@ mkdir -p /lib/modules
 mount --bind "$modules" /lib/modules
 # udev would make its device node, and the module would come with the first use.
 modprobe tun
+# Its sysctls are there before rules need it.
+modprobe nf_conntrack
 ip link set lo up
 run </dev/console >"$out/output.log" 2>&1
 switch_off
