@@ -29,13 +29,6 @@ struct watch {
 	volatile bool is_stopping;
 };
 
-static int complain_of(const char *what, int err)
-{
-	fprintf(stderr, "netobsctl map: %s: %s%s\n", what, strerror(-err),
-		err == -EPERM ? " (it needs CAP_NET_ADMIN)" : "");
-	return err;
-}
-
 /* ---- Sources ---------------------------------------------------------------------- */
 
 static void take_match(const struct netobs_mapping *mapping, void *user)
@@ -56,18 +49,6 @@ static int collect_of_context(struct watch *watch)
 	return r;
 }
 
-static int collect_of_kernel(struct watch *watch)
-{
-	int r = netobs_mappings_list(watch->request->netns, take_match, watch);
-
-	if (r >= 0)
-		return 0;
-	return complain_of(
-		r == -EAGAIN ? "the kernel's table changes too fast to be listed" :
-			       "cannot list the kernel's table of connections",
-		r);
-}
-
 /* @return 0; < 0: it failed, which was printed */
 static int collect(struct watch *watch)
 {
@@ -79,9 +60,14 @@ static int collect(struct watch *watch)
 				     watch->request->tuple);
 	else
 		r = watch->ctx ? collect_of_context(watch) :
-				 collect_of_kernel(watch);
-	if (!r && watch->list.is_out_of_memory)
-		r = complain_of("cannot keep all mappings", -ENOMEM);
+				 mapping_list_kernel(&watch->list,
+						     watch->request->netns,
+						     &watch->query);
+	if (!r && watch->list.is_out_of_memory) {
+		fprintf(stderr, "netobsctl map: cannot keep all mappings: %s\n",
+			strerror(ENOMEM));
+		r = -ENOMEM;
+	}
 	mapping_list_sort(&watch->list);
 	return r;
 }

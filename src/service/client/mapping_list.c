@@ -87,6 +87,34 @@ int mapping_list_ask(struct mapping_list *list, const char *verb,
 	return r;
 }
 
+struct kernel_search {
+	struct mapping_list *list;
+	const struct netobs_mapping_query *query;
+};
+
+static void take_match(const struct netobs_mapping *mapping, void *user)
+{
+	const struct kernel_search *search = user;
+
+	if (!search->query || netobs_mapping_matches(mapping, search->query))
+		mapping_list_add(mapping, search->list);
+}
+
+int mapping_list_kernel(struct mapping_list *list, const char *netns,
+			const struct netobs_mapping_query *query)
+{
+	struct kernel_search search = { list, query };
+	int r = netobs_mappings_list(netns, take_match, &search);
+
+	if (r >= 0)
+		return 0;
+	fprintf(stderr, "netobsctl map: %s: %s%s\n",
+		r == -EAGAIN ? "the kernel's table changes too fast to be listed" :
+			       "cannot list the kernel's table of connections",
+		strerror(-r), r == -EPERM ? " (it needs CAP_NET_ADMIN)" : "");
+	return r;
+}
+
 static int compare_mappings(const void *a, const void *b)
 {
 	const struct json_value one = json_parse(*(char *const *)a);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct netobs_mapping;
+struct netobs_mapping_query;
 
 /* All zero: it is empty. */
 struct mapping_list {
@@ -26,6 +27,15 @@ void mapping_list_add(const struct netobs_mapping *mapping, void *list);
  */
 int mapping_list_ask(struct mapping_list *list, const char *verb,
 		     const char *socket, const char *tuple);
+
+/**
+ * Add the mappings of the kernel's table that match @query, or all with NULL.
+ *
+ * @param netns  whose table; NULL: that of this process
+ * @return 0; < 0: it failed, which was printed
+ */
+int mapping_list_kernel(struct mapping_list *list, const char *netns,
+			const struct netobs_mapping_query *query);
 
 /* Those in use come first, of these the latest one. */
 void mapping_list_sort(struct mapping_list *list);
