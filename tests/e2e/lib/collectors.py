@@ -103,12 +103,15 @@ class NfCapd:
         with open(self.out, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def rows(self):
+    def stop(self):
+        """What nfdump prints of all that has come."""
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
-        text = lab.run("nfdump", "-R", self.dir, "-o", "json",
-                       env=self.environment)
-        return [self.row(flow) for flow in json.loads(text)]
+        return json.loads(lab.run("nfdump", "-R", self.dir, "-o", "json",
+                                  env=self.environment))
+
+    def rows(self):
+        return [self.row(flow) for flow in self.stop()]
 
     @staticmethod
     def row(flow):

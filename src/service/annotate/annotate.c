@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "annotate.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <netobs/flow.h>
+
+#include "base/safe_text.h"
+#include "base/text.h"
+#include "base/util.h"
+#include "record_index.h"
+#include "record_input.h"
+#include "service/client/control_request.h"
+#include "service/client/mapping_list.h"
+#include "service/options/args.h"
+
+enum {
+	PLACE_MAX = 512,
+	REPORTS_MAX = 10, /* lines that are reported; the others are counted */
+};
+
+struct annotation {
+	const struct annotate_request *request;
+	struct record_index *index;
+	uint64_t records, annotated, ambiguous, unreadable;
+	bool is_failed;
+};
+
+__attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
+{
+	char text[1200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	safe_cell(text);
+	fprintf(stderr, "netobsctl map: %s\n", text);
+}
+
+/* A line that is no record, or a file that cannot be read on. */
+static void report(struct annotation *all, const struct record_input *input,
+		   int err)
+{
+	char place[PLACE_MAX];
+
+	all->is_failed = true;
+	if (err == -EBADMSG && ++all->unreadable > REPORTS_MAX)
+		return;
+	if (input->number)
+		complain("%s: %s",
+			 record_input_place(input, place, sizeof(place)),
+			 input->why);
+	else
+		complain("%s: %s", input->path, input->why);
+}
+
+/*
+ * Read the next record, and report those that are none.
+ *
+ * @return 1; 0: there are no more; < 0: it failed, which was reported
+ */
+static int next_record(struct annotation *all, struct record_input *input,
+		       char **ret_text, struct json_value *ret_record)
+{
+	for (;;) {
+		int r = record_input_next(input, ret_text);
+
+		if (!r)
+			return 0;
+		if (r == 1) {
+			*ret_record = json_parse(*ret_text);
+			if (ret_record->at && *ret_record->at == '{')
+				return 1;
+			if (!(*ret_text)[strspn(*ret_text, " \t\r")])
+				continue; /* an empty line */
+			r = -EBADMSG;
+			snprintf(input->why, sizeof(input->why),
+				 "it is no JSON object");
+		}
+		report(all, input, r);
+		if (r != -EBADMSG)
+			return r;
+	}
+}
+
+/* ---- Sources -------------------------------------------------------------------------- */
+
+static int complain_of_memory(void)
+{
+	complain("%s", strerror(ENOMEM));
+	return -ENOMEM;
+}
+
+/* @return 0; < 0: it failed, which was reported */
+static int load_records(struct annotation *all, const char *path)
+{
+	struct record_input input;
+	struct json_value record = { NULL };
+	char *text;
+	int r = record_input_open(&input, path);
+
+	if (!r && input.kind != INPUT_LINES) {
+		r = -EINVAL;
+		snprintf(input.why, sizeof(input.why),
+			 "it has no records of netobs as lines of JSON");
+	}
+	if (r)
+		report(all, &input, r);
+	while (!r && (r = next_record(all, &input, &text, &record)) > 0) {
+		r = record_index_add(all->index, record);
+		if (r)
+			complain_of_memory();
+	}
+	record_input_close(&input);
+	return r;
+}
+
+static int load_mappings(struct annotation *all)
+{
+	const struct annotate_request *request = all->request;
+	struct mapping_list list = { 0 };
+	int r;
+
+	if (!request->netns && (request->socket || control_is_there(NULL)))
+		r = mapping_list_ask(&list, "map", request->socket, NULL);
+	else
+		r = mapping_list_kernel(&list, request->netns, NULL);
+	if (!r && list.is_out_of_memory)
+		r = complain_of_memory();
+	for (uint32_t i = 0; !r && i < list.n; i++) {
+		r = record_index_add(all->index, json_parse(list.lines[i]));
+		if (r)
+			complain_of_memory();
+	}
+	mapping_list_clear(&list);
+	return r;
+}
+
+static int load_sources(struct annotation *all)
+{
+	const struct annotate_request *request = all->request;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < request->n_sources; i++)
+		r = load_records(all, request->sources[i]);
+	if (!r && (!request->n_sources || request->socket || request->netns))
+		r = load_mappings(all);
+	return r;
+}
+
+/* ---- Adding --------------------------------------------------------------------------- */
+
+static bool has_member(struct json_value record, const char *prefix,
+		       const char *name)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%s%s", prefix, name);
+	return json_get(record, key).at;
+}
+
+static void print_address(const char *prefix, const char *name,
+			  const uint8_t ip[16])
+{
+	char text[NETOBS_ADDR_STR_MAX + TEXT_SPARE];
+
+	*text_ip(text, ip) = '\0';
+	printf(",\"%s%s\":\"%s\"", prefix, name, text);
+}
+
+/* @return whether it was added */
+static bool add_face(struct json_value record, const char *prefix,
+		     bool is_known, const struct flow_face *face)
+{
+	if (!is_known || has_member(record, prefix, "SrcAddr"))
+		return false;
+	print_address(prefix, "SrcAddr", face->src);
+	print_address(prefix, "DstAddr", face->dst);
+	if (face->src_port || face->dst_port)
+		printf(",\"%sSrcPort\":%u,\"%sDstPort\":%u", prefix,
+		       face->src_port, prefix, face->dst_port);
+	return true;
+}
+
+static bool add_numbers(struct json_value record,
+			const struct conversation_facts *facts)
+{
+	const bool has_zone = facts->zone && !has_member(record, "", "ZoneId") &&
+			      (facts->has_before || facts->has_after);
+	const bool has_id = facts->id &&
+			    !has_member(record, "", "ConversationId");
+
+	if (has_zone)
+		printf(",\"ZoneId\":%" PRIu64, facts->zone - 1);
+	if (has_id)
+		printf(",\"ConversationId\":\"%016" PRIx64 "\"", facts->id);
+	return has_zone || has_id;
+}
+
+static bool add_process(struct json_value record, int end,
+			const struct conversation_facts *facts)
+{
+	const char *prefix = end ? "Dst" : "Src";
+
+	if (!facts->ends[end] || has_member(record, prefix, "Pid") ||
+	    has_member(record, prefix, "Process"))
+		return false;
+	fputs(facts->ends[end]->members[end], stdout);
+	return true;
+}
+
+/* Members of JSON, with a comma before each. @return whether there are any */
+static bool add_members(struct json_value record,
+			const struct conversation_facts *facts)
+{
+	bool is_added =
+		add_face(record, "Orig", facts->has_before, &facts->before);
+
+	is_added |= add_face(record, "Xlat", facts->has_after, &facts->after);
+	is_added |= add_numbers(record, facts);
+	is_added |= add_process(record, 0, facts);
+	is_added |= add_process(record, 1, facts);
+	return is_added;
+}
+
+/* The record as it came, up to its last brace, and what is behind that. */
+static void annotate_record(struct annotation *all, char *text,
+			    struct json_value record)
+{
+	struct conversation_facts facts = { 0 };
+	enum record_answer answer = RECORD_NONE;
+	struct flow_span span = { 0 };
+	struct flow_face face;
+	char *end = strrchr(text, '}');
+
+	all->records++;
+	if (flow_face_read(record, &face, &span) && span.end_ms)
+		answer = record_index_find(all->index, &face, span,
+					   all->request->slack_ms, &facts);
+	fwrite(text, 1, (size_t)(end - text), stdout);
+	if (answer == RECORD_FOUND && add_members(record, &facts))
+		all->annotated++;
+	else if (answer == RECORD_AMBIGUOUS || facts.is_contradicted[0] ||
+		 facts.is_contradicted[1])
+		all->ambiguous++;
+	puts(end);
+}
+
+/* @return 0; < 0: it failed, which was reported */
+static int annotate_file(struct annotation *all, const char *path)
+{
+	struct record_input input;
+	struct json_value record = { NULL };
+	char *text;
+	int r = record_input_open(&input, path);
+
+	if (r)
+		report(all, &input, r);
+	while (!r && !ferror(stdout) &&
+	       (r = next_record(all, &input, &text, &record)) > 0) {
+		annotate_record(all, text, record);
+		r = 0;
+	}
+	if (input.warnings)
+		complain("%s: %" PRIu64 " warnings, the last one: %s", path,
+			 input.warnings, input.warning);
+	record_input_close(&input);
+	return r;
+}
+
+static void print_summary(const struct annotation *all)
+{
+	fprintf(stderr,
+		"netobsctl map: %" PRIu64 " records: %" PRIu64
+		" annotated, %" PRIu64 " of which nothing is known, %" PRIu64
+		" ambiguous",
+		all->records, all->annotated,
+		all->records - all->annotated - all->ambiguous, all->ambiguous);
+	if (all->unreadable)
+		fprintf(stderr, "; %" PRIu64 " lines are no records",
+			all->unreadable);
+	fputc('\n', stderr);
+}
+
+int annotate_files(const struct annotate_request *request)
+{
+	struct annotation all = { .request = request,
+				  .index = record_index_new() };
+	int r = all.index ? load_sources(&all) : complain_of_memory();
+
+	if (!r) {
+		for (size_t i = 0; i < request->n_files && !ferror(stdout); i++)
+			annotate_file(&all, request->files[i]);
+		if (fflush(stdout) || ferror(stdout)) {
+			complain("cannot write: %s", strerror(errno));
+			all.is_failed = true;
+		}
+		print_summary(&all);
+	}
+	record_index_free(all.index);
+	return r || all.is_failed ? EXIT_FAILED : EXIT_FINE;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "flow_face.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <netobs/flow.h>
+
+#include "base/util.h"
+
+/* What a member says. */
+enum member {
+	SRC,
+	DST,
+	SRC_PORT,
+	DST_PORT,
+	PROTO,
+	START_S,
+	START_MS,
+	START_US,
+	START_NS,
+	START_TEXT,
+	END_S,
+	END_MS,
+	END_US,
+	END_NS,
+	END_TEXT,
+	OTHER,
+};
+
+/* An exporter has the names of one of them. */
+static const struct {
+	const char *name;
+	enum member member;
+} members[] = {
+	/* netobs, and agents with its names */
+	{ "SrcAddr", SRC },
+	{ "DstAddr", DST },
+	{ "SrcPort", SRC_PORT },
+	{ "DstPort", DST_PORT },
+	{ "Proto", PROTO },
+	{ "TimeFlowStartMs", START_MS },
+	{ "TimeFlowEndMs", END_MS },
+	/* nfdump -o json */
+	{ "src4_addr", SRC },
+	{ "src6_addr", SRC },
+	{ "dst4_addr", DST },
+	{ "dst6_addr", DST },
+	{ "src_port", SRC_PORT },
+	{ "dst_port", DST_PORT },
+	{ "proto", PROTO },
+	{ "first", START_TEXT },
+	{ "last", END_TEXT },
+	/* IPFIX */
+	{ "sourceIPv4Address", SRC },
+	{ "sourceIPv6Address", SRC },
+	{ "destinationIPv4Address", DST },
+	{ "destinationIPv6Address", DST },
+	{ "sourceTransportPort", SRC_PORT },
+	{ "destinationTransportPort", DST_PORT },
+	{ "protocolIdentifier", PROTO },
+	{ "flowStartSeconds", START_S },
+	{ "flowStartMilliseconds", START_MS },
+	{ "flowStartMicroseconds", START_US },
+	{ "flowStartNanoseconds", START_NS },
+	{ "flowEndSeconds", END_S },
+	{ "flowEndMilliseconds", END_MS },
+	{ "flowEndMicroseconds", END_US },
+	{ "flowEndNanoseconds", END_NS },
+};
+
+static enum member find_member(struct json_value key)
+{
+	const size_t len = json_length(key);
+
+	for (size_t i = 0; i < ARRAY_SIZE(members); i++)
+		if (strlen(members[i].name) + 2 == len &&
+		    !memcmp(members[i].name, key.at + 1, len - 2))
+			return members[i].member;
+	return OTHER;
+}
+
+static bool read_address(struct json_value value, uint8_t ret_ip[16])
+{
+	static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
+	char text[NETOBS_ADDR_STR_MAX];
+
+	json_text(value, text, sizeof(text));
+	if (inet_pton(AF_INET6, text, ret_ip) == 1)
+		return true;
+	memcpy(ret_ip, v4_prefix, sizeof(v4_prefix));
+	return inet_pton(AF_INET, text, ret_ip + sizeof(v4_prefix)) == 1;
+}
+
+/* "2026-11-21T17:06:31.709", UTC. @return false: it is none */
+static bool read_time(struct json_value value, int64_t *ret_ms)
+{
+	char text[40];
+	struct tm tm = { 0 };
+	int ms = 0;
+
+	json_text(value, text, sizeof(text));
+	if (sscanf(text, "%d-%d-%dT%d:%d:%d.%3d", &tm.tm_year, &tm.tm_mon,
+		   &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms) < 6)
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	*ret_ms = (int64_t)timegm(&tm) * 1000 + ms;
+	return true;
+}
+
+/* @return whether the member with @value, START_ or END_ @unit, is a time */
+static bool read_span_end(enum member unit, struct json_value value,
+			  int64_t *ret_ms)
+{
+	const int64_t number = json_signed(value);
+
+	if (unit == START_TEXT)
+		return read_time(value, ret_ms);
+	if (unit == START_S && number > INT64_MAX / 1000)
+		return false;
+	*ret_ms = unit == START_S  ? number * 1000 :
+		  unit == START_MS ? number :
+		  unit == START_US ? number / 1000 :
+				     number / NSEC_PER_MSEC;
+	return true;
+}
+
+static bool has_ports(uint8_t proto)
+{
+	return proto == IPPROTO_TCP || proto == IPPROTO_UDP ||
+	       proto == IPPROTO_SCTP || proto == IPPROTO_DCCP ||
+	       proto == IPPROTO_UDPLITE;
+}
+
+bool flow_face_read(struct json_value record, struct flow_face *ret_face,
+		    struct flow_span *ret_span)
+{
+	struct json_item item = { 0 };
+	struct flow_face face = { 0 };
+	int64_t start_ms = 0, end_ms = 0, time_ms = 0;
+	uint32_t seen = 0;
+
+	while (json_next(record, &item)) {
+		const enum member member = find_member(item.key);
+		bool is_read = true;
+
+		if (member == SRC || member == DST)
+			is_read = read_address(
+				item.value, member == SRC ? face.src : face.dst);
+		else if (member == SRC_PORT)
+			face.src_port = (uint16_t)json_number(item.value);
+		else if (member == DST_PORT)
+			face.dst_port = (uint16_t)json_number(item.value);
+		else if (member == PROTO)
+			face.proto = (uint8_t)json_number(item.value);
+		else if (member >= START_S && member <= START_TEXT)
+			is_read = read_span_end(member, item.value, &start_ms);
+		else if (member >= END_S && member <= END_TEXT)
+			is_read = read_span_end(member - END_S + START_S,
+						item.value, &end_ms);
+		if (is_read)
+			seen |= 1U << member;
+	}
+	if (!(seen & 1U << SRC) || !(seen & 1U << DST) || !(seen & 1U << PROTO))
+		return false;
+	/* Of ICMP, some exporters have type and code there. */
+	if (!has_ports(face.proto))
+		face.src_port = face.dst_port = 0;
+	time_ms = json_signed(json_get(record, "TimeMs"));
+	start_ms = start_ms ?: end_ms ?: time_ms;
+	end_ms = end_ms ?: time_ms ?: start_ms;
+	if (start_ms || end_ms)
+		*ret_span = (struct flow_span){ start_ms, end_ms };
+	*ret_face = face;
+	return true;
+}
+
+static struct json_value get_other(struct json_value record, const char *prefix,
+				   const char *name)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%s%s", prefix, name);
+	return json_get(record, key);
+}
+
+bool flow_face_read_other(struct json_value record, const char *prefix,
+			  const struct flow_face *face,
+			  struct flow_face *ret_other)
+{
+	struct flow_face other = { .proto = face->proto };
+
+	if (!read_address(get_other(record, prefix, "SrcAddr"), other.src) ||
+	    !read_address(get_other(record, prefix, "DstAddr"), other.dst))
+		return false;
+	if (has_ports(face->proto)) {
+		other.src_port = (uint16_t)json_number(
+			get_other(record, prefix, "SrcPort"));
+		other.dst_port = (uint16_t)json_number(
+			get_other(record, prefix, "DstPort"));
+	}
+	*ret_other = other;
+	return true;
+}
+
+struct flow_face flow_face_back(const struct flow_face *face)
+{
+	struct flow_face back = { .src_port = face->dst_port,
+				  .dst_port = face->src_port,
+				  .proto = face->proto };
+
+	memcpy(back.src, face->dst, sizeof(back.src));
+	memcpy(back.dst, face->src, sizeof(back.dst));
+	return back;
+}
+
+bool flow_face_equal(const struct flow_face *a, const struct flow_face *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}

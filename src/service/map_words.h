@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What the words behind `netobsctl map` ask for: the table, lookup TUPLE, or annotate FILE... */
+#ifndef NETOBS_SERVICE_MAP_WORDS_H
+#define NETOBS_SERVICE_MAP_WORDS_H
+
+#include "mapping_watch.h"
+#include "options/args.h"
+
+struct map_words {
+	struct args_list operands;
+	struct args_list records; /* files that annotate has its knowledge from */
+	uint32_t slack_ms;
+};
+
+/**
+ * Do it.
+ *
+ * @param request  its tuple, and whether it is once, are set here
+ * @return an exit status; EXIT_USAGE: the words are wrong, which was printed
+ */
+int map_words_run(const struct args_command *command,
+		  const struct map_words *words, struct mapping_request *request);
+
+#endif

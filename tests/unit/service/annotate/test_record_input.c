@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Records of files in their formats, and the faces and times that each format has. */
+#include "lib_test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "service/annotate/flow_face.h"
+#include "service/annotate/record_input.h"
+
+static char path[] = "/tmp/netobs-input-XXXXXX";
+
+static int set_up(void **state)
+{
+	int fd = mkstemp(path);
+
+	(void)state;
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	unlink(path);
+	memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
+	return 0;
+}
+
+static void write_file(const void *bytes, size_t len)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, len, file), len);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void lines_are_read_whole_and_those_that_cannot_be_are_refused(void **state)
+{
+	static const char text[] = "{\"a\":1}\r\n\nx\0y\n{\"b\":2}";
+	struct record_input input;
+	char *line, place[64], wanted[64];
+
+	(void)state;
+	write_file(text, sizeof(text) - 1);
+	assert_int_equal(record_input_open(&input, path), 0);
+	assert_int_equal(input.kind, INPUT_LINES);
+	assert_int_equal(record_input_next(&input, &line), 1);
+	assert_string_equal(line, "{\"a\":1}\r");
+	assert_int_equal(record_input_next(&input, &line), 1);
+	assert_string_equal(line, "");
+	assert_int_equal(record_input_next(&input, &line), -EBADMSG);
+	snprintf(wanted, sizeof(wanted), "%s:3", path);
+	assert_string_equal(record_input_place(&input, place, sizeof(place)),
+			    wanted);
+	assert_int_equal(record_input_next(&input, &line), 1);
+	assert_string_equal(line, "{\"b\":2}");
+	assert_int_equal(record_input_next(&input, &line), 0);
+	record_input_close(&input);
+}
+
+static void lines_have_a_limit(void **state)
+{
+	char *bytes = malloc(INPUT_RECORD_MAX + 3), *line;
+	struct record_input input;
+
+	(void)state;
+	assert_non_null(bytes);
+	memset(bytes, ' ', INPUT_RECORD_MAX + 3);
+	bytes[INPUT_RECORD_MAX + 1] = '\n';
+	bytes[INPUT_RECORD_MAX + 2] = 'x';
+	write_file(bytes, INPUT_RECORD_MAX + 3);
+	assert_int_equal(record_input_open(&input, path), 0);
+	assert_int_equal(record_input_next(&input, &line), -EBADMSG);
+	assert_int_equal(record_input_next(&input, &line), 1);
+	assert_string_equal(line, "x");
+	record_input_close(&input);
+	write_file(bytes + 1, INPUT_RECORD_MAX + 2);
+	assert_int_equal(record_input_open(&input, path), 0);
+	assert_int_equal(record_input_next(&input, &line), 1);
+	assert_int_equal(strlen(line), INPUT_RECORD_MAX);
+	record_input_close(&input);
+	free(bytes);
+}
+
+static void short_files_are_lines(void **state)
+{
+	struct record_input input;
+	char *line;
+
+	(void)state;
+	write_file("", 0);
+	assert_int_equal(record_input_open(&input, path), 0);
+	assert_int_equal(record_input_next(&input, &line), 0);
+	record_input_close(&input);
+	write_file("1", 1);
+	assert_int_equal(record_input_open(&input, path), 0);
+	assert_int_equal(record_input_next(&input, &line), 1);
+	assert_string_equal(line, "1");
+	assert_int_equal(record_input_next(&input, &line), 0);
+	record_input_close(&input);
+	unlink(path);
+	assert_int_equal(record_input_open(&input, path), -ENOENT);
+	record_input_close(&input);
+}
+
+/* A message with a template of addresses, ports, the protocol, a time, an octet of another
+ * enterprise, and a record. */
+static const unsigned char ipfix[] = {
+	0,
+	10,
+	0,
+	96,
+	0,
+	0,
+	0,
+	1,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+	1,
+	0,
+	2,
+	0,
+	44,
+	1,
+	0,
+	0,
+	8,
+	0,
+	8,
+	0,
+	4,
+	0,
+	12,
+	0,
+	4,
+	0,
+	7,
+	0,
+	2,
+	0,
+	11,
+	0,
+	2,
+	0,
+	4,
+	0,
+	1,
+	0,
+	154,
+	0,
+	8,
+	0x80,
+	12,
+	0xff,
+	0xff,
+	0,
+	0,
+	0xfb,
+	0xf4,
+	0,
+	61,
+	0,
+	1,
+	1,
+	0,
+	0,
+	36,
+	10,
+	0,
+	0,
+	1,
+	192,
+	0,
+	2,
+	9,
+	0x13,
+	0x88,
+	0,
+	80,
+	17,
+	/* 2 s and a half after 1970 */
+	0x83,
+	0xaa,
+	0x7e,
+	0x82,
+	0x80,
+	0,
+	0,
+	0,
+	3,
+	'a',
+	'b',
+	'c',
+	1,
+	0,
+	0,
+	0,
+	0,
+	0,
+	0,
+};
+
+static void ipfix_becomes_json_with_names_of_elements(void **state)
+{
+	struct record_input input;
+	char *text;
+
+	(void)state;
+	write_file(ipfix, sizeof(ipfix));
+	assert_int_equal(record_input_open(&input, path), 0);
+	assert_int_equal(input.kind, INPUT_IPFIX);
+	assert_int_equal(record_input_next(&input, &text), 1);
+	assert_string_equal(text,
+			    "{\"sourceIPv4Address\":\"10.0.0.1\","
+			    "\"destinationIPv4Address\":\"192.0.2.9\","
+			    "\"sourceTransportPort\":5000,"
+			    "\"destinationTransportPort\":80,"
+			    "\"protocolIdentifier\":17,"
+			    "\"flowStartMicroseconds\":2500000,"
+			    "\"e64500id12\":\"616263\",\"flowDirection\":1}");
+	assert_int_equal(record_input_next(&input, &text), 0);
+	record_input_close(&input);
+}
+
+static void ipfix_that_is_cut_is_refused(void **state)
+{
+	struct record_input input;
+	char *text;
+
+	(void)state;
+	for (size_t len = 16; len < sizeof(ipfix); len += 7) {
+		write_file(ipfix, len);
+		assert_int_equal(record_input_open(&input, path), 0);
+		assert_int_equal(record_input_next(&input, &text), -EIO);
+		assert_non_null(strstr(input.why, "near byte "));
+		record_input_close(&input);
+	}
+}
+
+static void each_vocabulary_has_a_face_and_times(void **state)
+{
+	static const char *const records[] = {
+		"{\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"192.0.2.9\",\"SrcPort\":5000,\"DstPort\":80,"
+		"\"Proto\":17,\"TimeFlowStartMs\":2500,\"TimeFlowEndMs\":3000}",
+		"{\"src4_addr\":\"10.0.0.1\",\"dst4_addr\":\"192.0.2.9\",\"src_port\":5000,"
+		"\"dst_port\":80,\"proto\":17,\"first\":\"1970-01-01T00:00:02.500\","
+		"\"last\":\"1970-01-01T00:00:03.000\"}",
+		"{\"sourceIPv4Address\":\"10.0.0.1\",\"destinationIPv4Address\":\"192.0.2.9\","
+		"\"sourceTransportPort\":5000,\"destinationTransportPort\":80,"
+		"\"protocolIdentifier\":17,\"flowStartMicroseconds\":2500999,"
+		"\"flowEndSeconds\":3}",
+		"{\"sourceIPv6Address\":\"::ffff:10.0.0.1\","
+		"\"destinationIPv6Address\":\"::ffff:192.0.2.9\","
+		"\"sourceTransportPort\":5000,\"destinationTransportPort\":80,"
+		"\"protocolIdentifier\":17,\"flowStartNanoseconds\":2500999999,"
+		"\"flowEndMilliseconds\":3000}",
+	};
+	struct flow_face first, face;
+	struct flow_span span;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
+		span = (struct flow_span){ 0 };
+		assert_true(flow_face_read(json_parse(records[i]), &face, &span));
+		if (!i)
+			first = face;
+		assert_true(flow_face_equal(&face, &first));
+		assert_int_equal(span.start_ms, 2500);
+		assert_int_equal(span.end_ms, 3000);
+	}
+	assert_int_equal(first.src_port, 5000);
+	assert_int_equal(first.dst_port, 80);
+}
+
+static void of_icmp_ports_do_not_matter(void **state)
+{
+	struct flow_face one, other;
+	struct flow_span span = { 7, 8 };
+
+	(void)state;
+	assert_true(flow_face_read(
+		json_parse("{\"SrcAddr\":\"fd00::1\",\"DstAddr\":\"fd00::2\",\"Proto\":58,"
+			   "\"IcmpType\":128}"),
+		&one, &span));
+	assert_true(flow_face_read(
+		json_parse("{\"src6_addr\":\"fd00::1\",\"dst6_addr\":\"fd00::2\",\"proto\":58,"
+			   "\"src_port\":0,\"dst_port\":32768}"),
+		&other, &span));
+	assert_true(flow_face_equal(&one, &other));
+	assert_int_equal(span.start_ms, 7);
+	assert_false(flow_face_read(json_parse("{\"SrcAddr\":\"fd00::1\"}"),
+				    &one, &span));
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(lines_are_read_whole_and_those_that_cannot_be_are_refused),
+		CASE(lines_have_a_limit),
+		CASE(short_files_are_lines),
+		CASE(ipfix_becomes_json_with_names_of_elements),
+		CASE(ipfix_that_is_cut_is_refused),
+		CASE(each_vocabulary_has_a_face_and_times),
+		CASE(of_icmp_ports_do_not_matter),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
