@@ -2,6 +2,9 @@
 /* The mappings of a service, as its control socket answers. */
 #include "service.h"
 
+#include <netinet/in.h>
+#include <string.h>
+
 #include <netobs/netobs.h>
 
 #include "base/json.h"
@@ -26,11 +29,32 @@ static void add_mapping(const struct netobs_mapping *mapping, void *user)
 	json_close(answered->json, '}');
 }
 
+static bool is_any(const uint8_t addr[16])
+{
+	static const uint8_t any[16] = { 0 };
+
+	return !memcmp(addr, any, sizeof(any));
+}
+
+/* @return whether it takes microseconds to find what the query looks for */
+static bool is_whole(const struct netobs_mapping_query *query)
+{
+	return (query->protocol == IPPROTO_TCP || query->protocol == IPPROTO_UDP) &&
+	       query->src_port && query->dst_port && !is_any(query->src) &&
+	       !is_any(query->dst);
+}
+
 int service_mappings_add(struct json *json, uint64_t *cursor,
 			 const struct netobs_mapping_query *query, void *user)
 {
 	const struct service *service = user;
 	struct answered answered = { json, query };
+	int n;
 
+	if (!*cursor && is_whole(query)) {
+		n = netobs_mappings_find(service->ctx, query, add_mapping,
+					 &answered);
+		return n < 0 ? n : 0;
+	}
 	return netobs_mappings(service->ctx, cursor, add_mapping, &answered);
 }

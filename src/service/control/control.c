@@ -48,6 +48,7 @@ struct control {
 struct answer {
 	const char *error, *message; /* NULL: there is none */
 	void (*add)(struct json *json, const struct control *control);
+	size_t room; /* to begin with; 0: little */
 };
 
 static int answer_write(const struct control *control,
@@ -74,14 +75,16 @@ static int answer_write(const struct control *control,
 static char *answer_make(const struct control *control,
 			 const struct answer *answer)
 {
-	for (size_t size = 16 << 10; size <= CONTROL_ANSWER_MAX; size *= 4) {
-		char *text = malloc(size);
+	for (size_t size = answer->room ?: 16 << 10; size <= CONTROL_ANSWER_MAX;
+	     size *= 4) {
+		char *text = malloc(size), *fit;
 		int len = text ? answer_write(control, answer, text, size - 1) :
 				 -ENOMEM;
 
 		if (len >= 0) {
 			memcpy(text + len, "\n", 2);
-			return text;
+			fit = realloc(text, (size_t)len + 2);
+			return fit ? fit : text;
 		}
 		free(text);
 		if (len != -ENOBUFS)
@@ -252,7 +255,7 @@ static void answer_flows(struct control *control, struct control_client *client)
 		control_client_answer(client, NULL);
 }
 
-/* As often as there is too little room; in the end, how it goes on. */
+/* In the end, how it goes on. */
 static void add_mappings(struct json *json, const struct control *control)
 {
 	struct control *changed = (struct control *)control;
@@ -270,7 +273,9 @@ static void add_mappings(struct json *json, const struct control *control)
 static void answer_mappings(struct control *control,
 			    struct control_client *client, const char *argument)
 {
-	static const struct answer answer = { .add = add_mappings };
+	/* So that what a look at the table takes is not done again: a page is there once it is used. */
+	static const struct answer answer = { .add = add_mappings,
+					      .room = CONTROL_ANSWER_MAX };
 	const char *comma = argument ? strchr(argument, ',') : NULL;
 	cleanup_free char *text = NULL;
 	char why[160];
