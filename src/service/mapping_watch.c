@@ -63,12 +63,12 @@ static int collect(struct watch *watch)
 				 mapping_list_kernel(&watch->list,
 						     watch->request->netns,
 						     &watch->query);
+	mapping_list_sort(&watch->list);
 	if (!r && watch->list.is_out_of_memory) {
 		fprintf(stderr, "netobsctl map: cannot keep all mappings: %s\n",
 			strerror(ENOMEM));
 		r = -ENOMEM;
 	}
-	mapping_list_sort(&watch->list);
 	return r;
 }
 

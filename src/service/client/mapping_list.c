@@ -115,32 +115,51 @@ int mapping_list_kernel(struct mapping_list *list, const char *netns,
 	return r;
 }
 
-static int compare_mappings(const void *a, const void *b)
+/* What a line is sorted by. */
+struct sort_key {
+	char *line;
+	char state[16];
+	uint64_t times[3]; /* of the end, the last packet, the beginning */
+};
+
+static void read_key(char *line, struct sort_key *ret_key)
 {
-	const struct json_value one = json_parse(*(char *const *)a);
-	const struct json_value two = json_parse(*(char *const *)b);
-	static const char *const times[] = { "EndedMs", "TimeFlowEndMs",
+	const struct json_value mapping = json_parse(line);
+	static const char *const names[] = { "EndedMs", "TimeFlowEndMs",
 					     "TimeFlowStartMs" };
-	char state[2][16];
-	int order =
-		strcmp(json_get_text(one, "State", state[0], sizeof(state[0])),
-		       json_get_text(two, "State", state[1], sizeof(state[1])));
 
-	for (size_t i = 0; !order && i < ARRAY_SIZE(times); i++) {
-		const uint64_t first = json_number(json_get(one, times[i]));
-		const uint64_t second = json_number(json_get(two, times[i]));
+	ret_key->line = line;
+	json_get_text(mapping, "State", ret_key->state, sizeof(ret_key->state));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		ret_key->times[i] = json_number(json_get(mapping, names[i]));
+}
 
-		order = (first < second) - (first > second);
-	}
+/* "active" comes before "ended", and a later time before an earlier one. */
+static int compare_keys(const void *a, const void *b)
+{
+	const struct sort_key *one = a, *two = b;
+	int order = strcmp(one->state, two->state);
+
+	for (size_t i = 0; !order && i < ARRAY_SIZE(one->times); i++)
+		order = (one->times[i] < two->times[i]) -
+			(one->times[i] > two->times[i]);
 	return order;
 }
 
-/* "active" comes before "ended". */
 void mapping_list_sort(struct mapping_list *list)
 {
-	if (list->n)
-		qsort(list->lines, list->n, sizeof(*list->lines),
-		      compare_mappings);
+	cleanup_free struct sort_key *keys =
+		list->n ? calloc(list->n, sizeof(*keys)) : NULL;
+
+	if (!keys) {
+		list->is_out_of_memory |= list->n;
+		return;
+	}
+	for (uint32_t i = 0; i < list->n; i++)
+		read_key(list->lines[i], &keys[i]);
+	qsort(keys, list->n, sizeof(*keys), compare_keys);
+	for (uint32_t i = 0; i < list->n; i++)
+		list->lines[i] = keys[i].line;
 }
 
 void mapping_list_clear(struct mapping_list *list)
