@@ -20,6 +20,7 @@ static const struct {
 	{ "tcp", IPPROTO_TCP },	  { "udp", IPPROTO_UDP },
 	{ "icmp", IPPROTO_ICMP }, { "icmpv6", IPPROTO_ICMPV6 },
 	{ "sctp", IPPROTO_SCTP }, { "dccp", IPPROTO_DCCP },
+	{ "gre", IPPROTO_GRE },	  { "udplite", IPPROTO_UDPLITE },
 };
 
 /* ---- Text ------------------------------------------------------------------------- */
@@ -102,7 +103,7 @@ static char *split_port(char **text)
 {
 	char *colon = strrchr(*text, ':'), *bracket = strchr(*text, ']');
 
-	if (**text == '[' && bracket) {
+	if (**text == '[' && bracket && (!bracket[1] || bracket[1] == ':')) {
 		(*text)++;
 		*bracket = '\0';
 		return bracket[1] == ':' ? bracket + 2 : NULL;
@@ -128,11 +129,30 @@ static int read_end(char *text, uint8_t addr[16], uint16_t *ret_port,
 	return 0;
 }
 
+static bool has_port(const char *end)
+{
+	const char *colon = strchr(end, ':');
+
+	if (*end == '[')
+		return strstr(end, "]:");
+	return colon && !strchr(colon + 1, ':');
+}
+
+/* "10.0.0.0/24" means a prefix to those who write it. */
+static bool is_prefix(const char *text, const char *protocol)
+{
+	const char *arrow = strrchr(text, '>');
+	const char *end = arrow ? arrow + 1 : text;
+
+	return *protocol >= '0' && *protocol <= '9' &&
+	       !has_port(end + strspn(end, " \t"));
+}
+
 /* What follows the last slash, or the whole text if it is no address. */
 static int split_protocol(char **text, uint8_t *ret_protocol,
 			  const struct complaint *complaint)
 {
-	char *slash = strrchr(*text, '/');
+	char *slash = strrchr(*text, '/'), *protocol;
 
 	if (!slash) {
 		if (!read_protocol(*text, ret_protocol))
@@ -141,9 +161,14 @@ static int split_protocol(char **text, uint8_t *ret_protocol,
 	}
 	*slash = '\0';
 	*text = trim(*text);
-	if (read_protocol(trim(slash + 1), ret_protocol))
-		return complain(complaint, "'%s' is no protocol",
-				trim(slash + 1));
+	protocol = trim(slash + 1);
+	if (is_prefix(*text, protocol))
+		return complain(complaint,
+				"'%s/%s' is a prefix: it has to be an address; "
+				"protocols have names here",
+				*text, protocol);
+	if (read_protocol(protocol, ret_protocol))
+		return complain(complaint, "'%s' is no protocol", protocol);
 	return 0;
 }
 

@@ -243,6 +243,13 @@ static void a_query_that_is_wrong_is_refused(void **arg)
 		"1.2.3.4 > ",
 		"1.2.3.4/",
 		"10.0.0.2 >> 1.2.3.4",
+		"[::1]x",
+		"[::1]x > [::2]:80",
+		"[::1",
+		"10.0.0.0/24",
+		"10.0.0.1:5 > 10.0.0.0/24",
+		"fd00::/64",
+		"[fd00::]/64",
 	};
 	struct netobs_mapping_query query = { .sz = sizeof(query) };
 	char error[100];
