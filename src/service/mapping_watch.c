@@ -141,7 +141,7 @@ static int wait_for(struct watch *watch, int64_t ms)
 
 	while ((watch->ctx || !watch->is_stopping) && r >= 0 &&
 	       now_ms() < end_ms) {
-		const int left = (int)(end_ms - now_ms());
+		const int left = left_ms(end_ms);
 
 		r = watch->ctx ? netobs_poll(watch->ctx, left) :
 				 poll(NULL, 0, left);
@@ -151,14 +151,23 @@ static int wait_for(struct watch *watch, int64_t ms)
 	return r < 0 ? r : 0;
 }
 
+/* @return the time until the table is shown: at the end of an interval, or of it all */
+static int64_t find_pause(const struct watch *watch, int64_t end_ms)
+{
+	const int64_t interval_ms = watch->request->interval_ms;
+	const int64_t left = end_ms - now_ms();
+
+	return left < interval_ms && !watch->is_stopping ? left : interval_ms;
+}
+
 static int show_repeatedly(struct watch *watch)
 {
 	const uint32_t duration_ms = watch->request->duration_ms;
-	const int64_t end_ms = now_ms() + duration_ms;
+	const int64_t end_ms = duration_ms ? now_ms() + duration_ms : INT64_MAX;
 	int r;
 
 	for (;;) {
-		r = wait_for(watch, watch->request->interval_ms);
+		r = wait_for(watch, find_pause(watch, end_ms));
 		if (r == -ECANCELED || (!watch->ctx && watch->is_stopping))
 			return EXIT_FINE;
 		if (r < 0) {
@@ -171,7 +180,7 @@ static int show_repeatedly(struct watch *watch)
 				return EXIT_FAILED;
 			show(watch);
 		}
-		if (ferror(stdout) || (duration_ms && now_ms() >= end_ms))
+		if (ferror(stdout) || now_ms() >= end_ms)
 			stop_watch(watch);
 	}
 }
@@ -205,10 +214,14 @@ static int observe(struct watch *watch)
 	int r = netobs_new(&opts, &watch->ctx);
 	int status = EXIT_FAILED;
 
-	r = r ?: netobs_start(watch->ctx);
+	/* A signal that came before there was a context has stopped nothing. */
+	if (!r && watch->is_stopping)
+		status = EXIT_FINE;
+	else
+		r = r ?: netobs_start(watch->ctx);
 	if (r < 0) {
 		args_report_failure("map", watch->error_logged, "start", r);
-	} else {
+	} else if (status != EXIT_FINE) {
 		privileges_drop(&none, true, true);
 		status = show_repeatedly(watch);
 	}

@@ -13,6 +13,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 
 from lib import grpc_lab
 from lib import ipfix
@@ -331,6 +332,22 @@ class Map(nat.RandomNatTest):
         lab.wait_for(lambda: seen() == wanted, "all mappings")
         live.send_signal(signal.SIGINT)
         self.assertEqual(0, live.wait(30))
+
+    def test_a_duration_is_kept_whatever_the_interval_is(self):
+        self.talk(self.make_services(12), 4)
+        wanted = {(before, after) for before, after, _ in entries(self.router)}
+        for arguments in (), ("--netns", self.router.name):
+            lines = mapped(self.map("-d", "0.2", "--interval", "3600", "-o", "json",
+                                    *arguments).stdout)
+            self.assertEqual(wanted, {faces_of(one) for one in lines})
+
+    def test_a_signal_ends_it_whenever_it_comes(self):
+        for _ in range(12):
+            live = self.lab.spawn(observer.netobsctl(), "map", "--interval", "3600",
+                                  ns=self.router, stdout=subprocess.DEVNULL)
+            time.sleep(self.random.random() / 2)
+            live.send_signal(signal.SIGINT)
+            self.assertIn(live.wait(30), (0, -signal.SIGINT))
 
     def test_refusals(self):
         for arguments, word in ((("lookup", "nonsense"), "'nonsense' is no address"),
