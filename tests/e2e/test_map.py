@@ -72,12 +72,12 @@ class Map(nat.RandomNatTest):
             self.assertEqual("", result.stderr)
         return result
 
-    def start_service(self, *more):
+    def start_service(self, *more, has_nat="yes"):
         supervisor = Supervisor(self.lab)
         self.addCleanup(supervisor.close)
         path = self.lab.path("netobs.conf")
         with open(path, "w", encoding="utf-8") as file:
-            file.write("\n".join(("[capture]", "nat = yes", "[flows]", "interval = 500ms",
+            file.write("\n".join(("[capture]", f"nat = {has_nat}", "[flows]", "interval = 500ms",
                                   "[control]", f"path = {self.socket}", '[sink "a"]',
                                   f"output = json:{self.records}", "records = mapping", *more)) + "\n")
         self.service = self.lab.spawn(
@@ -348,6 +348,14 @@ class Map(nat.RandomNatTest):
             time.sleep(self.random.random() / 2)
             live.send_signal(signal.SIGINT)
             self.assertIn(live.wait(30), (0, -signal.SIGINT))
+
+    def test_a_service_without_mappings_says_so(self):
+        self.start_service(has_nat="no")
+        result = self.map("--once", "-s", self.socket, check=False)
+        self.assertEqual(1, result.returncode)
+        self.assertIn("the service keeps no mappings: its configuration has no 'nat = yes'",
+                      result.stderr)
+        self.stop_service()
 
     def test_refusals(self):
         for arguments, word in ((("lookup", "nonsense"), "'nonsense' is no address"),

@@ -289,11 +289,16 @@ static void answer_mappings(struct control *control,
 		return;
 	}
 	text = answer_make(control, &answer);
-	if (control->mappings_left < 0)
+	if (control->mappings_left == -ENOTSUP)
 		answer_refusal(
 			control, client, "failed",
 			"the service keeps no mappings: its configuration has no "
 			"'nat = yes' in [capture]; --netns of netobsctl map lists those of the kernel");
+	else if (control->mappings_left < 0)
+		answer_refusal(control, client, "failed",
+			       control->mappings_left == -EINVAL ?
+				       "the service does not observe now" :
+				       strerror(-control->mappings_left));
 	else
 		control_client_answer(client, TAKE_PTR(text));
 }
