@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
+#include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <netinet/in.h>
@@ -133,6 +134,7 @@ static bool read_conntrack(const struct nlmsghdr *message,
 		(const void *)((const char *)NLMSG_DATA(message) +
 			       NLMSG_ALIGN(sizeof(struct nfgenmsg)));
 	const struct rtattr *tuples[NAT_DIRECTIONS];
+	uint32_t status;
 
 	*ret_entry = (struct conntrack_entry){ 0 };
 	if (message->nlmsg_type != NEW || len <= 0)
@@ -145,6 +147,9 @@ static bool read_conntrack(const struct nlmsghdr *message,
 			return false;
 	}
 	ret_entry->zone = read_zone(rtnl_attr_find(attrs, len, CTA_ZONE), tuples);
+	status = read_be32(rtnl_attr_find(attrs, len, CTA_STATUS));
+	ret_entry->is_answered = status & IPS_SEEN_REPLY;
+	ret_entry->is_assured = status & IPS_ASSURED;
 	ret_entry->timeout_s = read_be32(rtnl_attr_find(attrs, len, CTA_TIMEOUT));
 	ret_entry->start_ns =
 		read_start(rtnl_attr_find(attrs, len, CTA_TIMESTAMP));

@@ -14,6 +14,8 @@
 struct conntrack_entry {
 	struct nat_tuple tuples[NAT_DIRECTIONS];
 	uint16_t zone;
+	bool is_answered; /* there was a packet of the reply direction, */
+	bool is_assured; /* and more: the kernel keeps it when its table is full */
 	uint32_t timeout_s; /* it ends then, unless a packet comes first */
 	int64_t start_ns; /* since 1970; 0: not known, as net.netfilter.nf_conntrack_timestamp is 0 */
 };

@@ -5,6 +5,7 @@
 #include "host/conntrack.h"
 
 #include <arpa/inet.h>
+#include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netlink.h>
@@ -144,12 +145,16 @@ static void put_entry(struct packet *packet, const struct ends *to,
 {
 	const struct nfgenmsg family = { .nfgen_family = AF_INET };
 	const uint32_t timeout = htonl(77);
+	/* Of IPv4 alone, so that there is one without. */
+	const uint32_t status = htonl(IPS_SEEN_REPLY | IPS_ASSURED);
 
 	begin_message(packet, NEW, NLM_F_MULTI | flags);
 	put_bytes(packet, &family, sizeof(family));
 	put_tuple(packet, CTA_TUPLE_ORIG, to);
 	put_tuple(packet, CTA_TUPLE_REPLY, back);
 	put(packet, CTA_TIMEOUT, &timeout, sizeof(timeout));
+	if (!strchr(to->src, ':'))
+		put(packet, CTA_STATUS, &status, sizeof(status));
 	end_message(packet);
 }
 
@@ -198,6 +203,8 @@ static void a_list_has_its_entries(void **arg)
 	assert_int_equal(read_list(state), 1);
 	assert_int_equal(state->n, 2);
 	assert_int_equal(state->found[0].timeout_s, 77);
+	assert_true(state->found[0].is_answered && state->found[0].is_assured);
+	assert_false(state->found[1].is_answered || state->found[1].is_assured);
 	assert_int_equal(state->found[0].zone, 0);
 	assert_int_equal(state->found[1].zone, 5);
 	assert_int_equal(tuple[NAT_ORIGINAL].family, AF_INET);
