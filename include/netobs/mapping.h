@@ -24,9 +24,11 @@
  * ports, which the kernel replaced between two questions, there is one mapping. So it is with echo
  * requests between two addresses, whose identifiers are not part of a mapping.
  *
- * An ended mapping is known for another minute at least. Of 262144 that are known, those
- * without a packet for a minute make room for new ones when three quarters are in use, and
- * those whose end the kernel does not report: netobs forgets them, and they may go on.
+ * An ended mapping is known for another minute, if there is room. 262144 are known at most. A new one then
+ * takes the place of the one that ended first; else of the oldest without an answer, or without a
+ * further packet after that; or, if three quarters are taken by those that went on, of the one without a
+ * packet for longest, a minute at least. Those without a packet for a minute also go if the kernel does
+ * not report ends: netobs forgets them, and they may go on.
  */
 #ifndef NETOBS_MAPPING_H
 #define NETOBS_MAPPING_H

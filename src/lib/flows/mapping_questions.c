@@ -165,7 +165,7 @@ static void on_answer(void *ctx, uint32_t i, const struct conntrack_entry *entry
 					  asked->netns, entry) != asked)
 		return;
 	batch->is_there[i] = true;
-	mappings_go_on(asked, batch->now_ns, entry->timeout_s);
+	mappings_answer(batch->questions->mappings, asked, entry, batch->now_ns);
 }
 
 static int ask_batch(struct batch *batch, int fd)

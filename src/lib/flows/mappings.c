@@ -15,7 +15,6 @@ enum {
 	WALK = 4096, /* places that are looked at, at a time */
 	FIRST_LOOK_S = 5,
 	LOOK_MAX_S = 60, /* from one look at a mapping to the next one */
-	FULL = TRANSLATIONS_MAX / 4 * 3, /* from here on, idle ones make room */
 };
 
 static uint32_t seconds_of(int64_t ns)
@@ -273,17 +272,6 @@ static void on_removed(void *ctx, const struct translation *translation)
 	report_mapping(mappings, &mapping);
 }
 
-static bool is_over(void *ctx, const struct translation *translation,
-		    int64_t least_ns)
-{
-	const struct mappings *mappings = ctx;
-
-	if (translation->ended_ns)
-		return translation->ended_ns < least_ns;
-	return mappings->cannot_ask || mappings->table->known >= FULL ||
-	       !translation_changes(translation);
-}
-
 void mappings_init(struct mappings *mappings, struct translation_table *table,
 		   const struct clock *clock, const struct host *host,
 		   bool knows_zones, mapping_fn *on_mapping, void *user)
@@ -297,7 +285,6 @@ void mappings_init(struct mappings *mappings, struct translation_table *table,
 		.user = user,
 		.watch = { .begun = on_begun,
 			   .removed = on_removed,
-			   .is_over = is_over,
 			   .ctx = mappings },
 	};
 	table->watch = &mappings->watch;
@@ -334,6 +321,17 @@ struct translation *mappings_find_entry(const struct mappings *mappings,
 	return translation_table_find(mappings->table, &event);
 }
 
+/* What the kernel has noticed of packets. */
+static void take_signs(struct mappings *mappings, struct translation *translation,
+		       const struct conntrack_entry *entry)
+{
+	uint8_t signs = entry->is_answered ? SIGN_ANSWERED : 0;
+
+	if (entry->is_assured)
+		signs |= SIGN_LASTS;
+	translation_table_sign(mappings->table, translation, signs);
+}
+
 void mappings_list(struct mappings *mappings, uint16_t netns,
 		   const struct conntrack_entry *entry, int64_t now_ns)
 {
@@ -347,6 +345,7 @@ void mappings_list(struct mappings *mappings, uint16_t netns,
 	translation = translation_table_list(mappings->table, &event);
 	if (!translation)
 		return;
+	take_signs(mappings, translation, entry);
 	if (entry->start_ns)
 		translation->born_ns =
 			entry->start_ns - mappings->clock->wall_offset;
@@ -363,7 +362,17 @@ static bool is_followed(const struct mappings *mappings, uint16_t netns)
 	       (netns < host->n_netns && host->netns[netns].rtnl_fd >= 0);
 }
 
-/* It is known for as long as it has ended, or has had no packet. */
+/* A minute later, nothing more is known of it, or it has ended. */
+static bool is_over(const struct mappings *mappings,
+		    const struct translation *translation, int64_t least_ns)
+{
+	if (translation_last(mappings->table, translation) >= least_ns)
+		return false;
+	if (translation->ended_ns)
+		return translation->ended_ns < least_ns;
+	return mappings->cannot_ask || !translation_changes(translation);
+}
+
 static bool is_to_be_removed(const struct mappings *mappings,
 			     const struct translation *translation,
 			     int64_t now_ns)
@@ -374,8 +383,7 @@ static bool is_to_be_removed(const struct mappings *mappings,
 		return false;
 	if (!is_followed(mappings, translation->netns))
 		return true;
-	return translation_last(mappings->table, translation) < least_ns &&
-	       is_over((void *)mappings, translation, least_ns);
+	return is_over(mappings, translation, least_ns);
 }
 
 static bool is_due(struct translation *translation, uint32_t now_s)
@@ -419,12 +427,19 @@ void mappings_go_on(struct translation *translation, int64_t now_ns,
 	translation->look_s = seconds_of(now_ns) + after_s;
 }
 
+void mappings_answer(struct mappings *mappings, struct translation *translation,
+		     const struct conntrack_entry *entry, int64_t now_ns)
+{
+	take_signs(mappings, translation, entry);
+	mappings_go_on(translation, now_ns, entry->timeout_s);
+}
+
 void mappings_end(struct mappings *mappings, struct translation *translation,
 		  int64_t now_ns)
 {
 	struct netobs_mapping mapping;
 
-	translation->ended_ns = now_ns;
+	translation_table_end(mappings->table, translation, now_ns);
 	mappings->active--;
 	mappings->n_ended++;
 	if (!mappings->on_mapping)

@@ -65,9 +65,13 @@ void mappings_list(struct mappings *mappings, uint16_t netns,
 uint32_t mappings_due(struct mappings *mappings, int64_t now_ns,
 		      struct translation **ret_due, uint32_t max);
 
-/* The kernel has it, and without a packet for another @timeout_s. */
+/* It is not to be asked for within @timeout_s. */
 void mappings_go_on(struct translation *translation, int64_t now_ns,
 		    uint32_t timeout_s);
+
+/* The kernel has it, as @entry. */
+void mappings_answer(struct mappings *mappings, struct translation *translation,
+		     const struct conntrack_entry *entry, int64_t now_ns);
 
 /* The kernel does not have it. */
 void mappings_end(struct mappings *mappings, struct translation *translation,

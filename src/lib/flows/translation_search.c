@@ -201,6 +201,7 @@ struct search_result search_face(const struct face_search *search)
 		best = rating;
 		result.node = node;
 	}
+	result.is_ambiguous |= translation_table_has_lost(search->table, &key);
 	return result;
 }
 

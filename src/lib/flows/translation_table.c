@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
+#include "translation_order.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,7 +15,6 @@
 
 enum {
 	HEADS = 1 << 19,
-	SWEEP = 2, /* translations that are looked at with each new one */
 	RESTED_DRAINS = 3,
 };
 
@@ -54,16 +54,6 @@ bool translation_changes(const struct translation *translation)
 	return memcmp(&before, &after, sizeof(before)) != 0;
 }
 
-void translation_use(const struct translation_table *table,
-		     struct translation *translation, int64_t time_ns)
-{
-	translation->last_ns = translation_last(table, translation);
-	if (translation->used_drains != table->drains ||
-	    time_ns > translation->used_ns)
-		translation->used_ns = time_ns;
-	translation->used_drains = table->drains;
-}
-
 static struct face_key face_key_of(const struct translation *translation,
 				   uint32_t face)
 {
@@ -72,12 +62,16 @@ static struct face_key face_key_of(const struct translation *translation,
 				  .side = face % SIDES };
 }
 
+static uint64_t hash_of(const struct translation_table *table,
+			const struct face_key *key)
+{
+	return hash_bytes(key, sizeof(*key), table->secret);
+}
+
 static uint32_t *head_of(const struct translation_table *table,
 			 const struct face_key *key)
 {
-	uint64_t hash = hash_bytes(key, sizeof(*key), table->secret);
-
-	return &table->heads[hash & (HEADS - 1)];
+	return &table->heads[hash_of(table, key) & (HEADS - 1)];
 }
 
 static uint32_t next_of(const struct translation_table *table, uint32_t node)
@@ -225,55 +219,62 @@ static void unlink_faces(const struct translation_table *table,
 		unlink_face(table, translation, face);
 }
 
+/* ---- Room --------------------------------------------------------------------------- */
+
+bool translation_table_has_lost(const struct translation_table *table,
+				const struct face_key *key)
+{
+	return (table->lost.is_used[0] || table->lost.is_used[1]) &&
+	       lost_faces_has(&table->lost, hash_of(table, key));
+}
+
+static void lose_faces(struct translation_table *table,
+		       const struct translation *translation)
+{
+	for (uint32_t face = 0; face < FACES; face++) {
+		const struct face_key key = face_key_of(translation, face);
+
+		lost_faces_add(&table->lost, hash_of(table, &key));
+	}
+}
+
 void translation_table_remove(struct translation_table *table,
 			      struct translation *translation)
 {
 	if (table->watch)
 		table->watch->removed(table->watch->ctx, translation);
+	if (!translation_is_read(table, translation))
+		lose_faces(table, translation);
 	unlink_faces(table, translation);
+	translation_order_remove(table, translation);
 	translation->serial++;
 	translation->next[0] = table->first_free;
 	table->first_free = 1 + (uint32_t)(translation - table->list);
 	table->known--;
 }
 
-static bool may_be_removed(const struct translation_table *table,
-			   const struct translation *translation,
-			   int64_t least_ns)
+static void make_room(struct translation_table *table, int64_t now_ns)
 {
-	const struct translation_watch *watch = table->watch;
+	struct translation *first = translation_order_find_first(table, now_ns);
 
-	return translation_is_there(translation) &&
-	       translation_is_read(table, translation) &&
-	       translation_last(table, translation) < least_ns &&
-	       (!watch || watch->is_over(watch->ctx, translation, least_ns));
-}
-
-/* Remove some of those that have ended: as many as come, if there are. */
-static void sweep_translations(struct translation_table *table, int64_t now_ns)
-{
-	const int64_t least = now_ns - TRANSLATION_KEEP_S * NSEC_PER_SEC;
-
-	for (int i = 0; i < SWEEP && table->n; i++) {
-		struct translation *translation = &table->list[table->hand];
-
-		if (may_be_removed(table, translation, least))
-			translation_table_remove(table, translation);
-		table->hand = (table->hand + 1) % table->n;
-	}
+	if (first)
+		translation_table_remove(table, first);
 }
 
 /* NULL: there is no room. */
-static struct translation *take_place(struct translation_table *table)
+static struct translation *take_place(struct translation_table *table,
+				      int64_t now_ns)
 {
 	struct translation *translation;
 
+	if (!table->first_free && table->n == table->max)
+		make_room(table, now_ns);
 	if (table->first_free) {
 		translation = &table->list[table->first_free - 1];
 		table->first_free = translation->next[0];
 		return translation;
 	}
-	if (table->n == TRANSLATIONS_MAX)
+	if (table->n == table->max)
 		return NULL;
 	translation = &table->list[table->n++];
 	translation->serial = 1;
@@ -283,22 +284,37 @@ static struct translation *take_place(struct translation_table *table)
 static struct translation *add_translation(struct translation_table *table,
 					   const struct translation *wanted)
 {
-	struct translation *translation;
+	struct translation *translation = take_place(table, wanted->last_ns);
 	uint32_t serial;
 
-	sweep_translations(table, wanted->last_ns);
-	translation = take_place(table);
-	if (!translation) {
-		table->refused++;
+	if (!translation)
 		return NULL;
-	}
 	serial = translation->serial + 1;
 	*translation = *wanted;
 	translation->serial = serial;
 	link_faces(table, translation);
+	translation_order_add(table, translation);
 	table->known++;
 	return translation;
 }
+
+void translation_table_end(struct translation_table *table,
+			   struct translation *translation, int64_t now_ns)
+{
+	translation->ended_ns = now_ns;
+	translation_order_renew(table, translation);
+}
+
+void translation_table_sign(struct translation_table *table,
+			    struct translation *translation, uint8_t signs)
+{
+	if ((translation->signs & signs) == signs)
+		return;
+	translation->signs |= signs;
+	translation_order_renew(table, translation);
+}
+
+/* ---- Packets of it ------------------------------------------------------------------ */
 
 static void set_interface(struct translation *translation, uint32_t face,
 			  uint32_t ifindex)
@@ -333,6 +349,34 @@ static bool has_rested(const struct translation_table *table,
 {
 	return table->drains - known->drains >= RESTED_DRAINS ||
 	       now_ns - translation_last(table, known) > TRANSLATION_GRACE_NS;
+}
+
+/* Of a direction's packets, those of TCP acknowledge if it has had an answer. */
+static uint8_t signs_of(const struct flow_tally *tally, uint8_t proto,
+			uint32_t face)
+{
+	if (face / SIDES == NAT_REPLY)
+		return SIGN_ANSWERED;
+	if (proto == IP_PROTO_TCP)
+		return tally->attrs.marks & TCP_ACK ? SIGN_GOES_ON : 0;
+	return tally->packets > 1 ? SIGN_GOES_ON : 0;
+}
+
+void translation_use(struct translation_table *table, uint32_t node,
+		     const struct flow_tally *tally)
+{
+	struct translation *translation = translation_of(table, node);
+	const int64_t time_ns = (int64_t)tally->last_ns;
+	const bool is_new = translation->used_drains != table->drains;
+	const uint8_t before = translation->signs;
+
+	translation->signs |= signs_of(tally, translation->proto, face_of(node));
+	translation->last_ns = translation_last(table, translation);
+	if (is_new || time_ns > translation->used_ns)
+		translation->used_ns = time_ns;
+	translation->used_drains = table->drains;
+	if (is_new || translation->signs != before)
+		translation_order_renew(table, translation);
 }
 
 struct translation translation_of_event(const struct nat_event *event)
@@ -375,15 +419,27 @@ struct translation *translation_table_list(struct translation_table *table,
 	return translation;
 }
 
-static void report_begin(const struct translation_table *table,
-			 struct translation *translation, bool is_new,
-			 int64_t now_ns)
+/* Of the reports so far, of which the last one is of a packet of @dir. */
+static uint8_t report_signs(const struct translation *translation, uint8_t dir,
+			    int64_t now_ns)
 {
-	const bool is_again = translation->ended_ns &&
-			      now_ns > translation->ended_ns;
+	uint8_t signs = dir == NAT_REPLY		   ? SIGN_ANSWERED :
+			translation->signs & SIGN_ANSWERED ? SIGN_GOES_ON :
+							     0;
 
-	if (!is_new && !is_again)
-		return;
+	if (now_ns - translation->first_ns >= TRANSLATION_GRACE_NS)
+		signs |= SIGN_LASTS;
+	return signs;
+}
+
+static bool is_again(const struct translation *known, int64_t now_ns)
+{
+	return known->ended_ns && now_ns > known->ended_ns;
+}
+
+static void begin_life(const struct translation_table *table,
+		       struct translation *translation, int64_t now_ns)
+{
 	translation->born_ns = now_ns;
 	translation->ended_ns = 0;
 	translation->look_s = 0;
@@ -391,25 +447,36 @@ static void report_begin(const struct translation_table *table,
 		table->watch->begun(table->watch->ctx, translation);
 }
 
+/* Lists begin with what was reported last. */
+static void note_again(struct translation_table *table,
+		       struct translation *known, uint8_t dir, int64_t now_ns)
+{
+	known->signs = is_again(known, now_ns) ? 0 : known->signs;
+	known->signs |= report_signs(known, dir, now_ns);
+	if (has_rested(table, known, now_ns))
+		known->first_ns = now_ns;
+	unlink_faces(table, known);
+	link_faces(table, known);
+}
+
 void translation_table_note(struct translation_table *table,
 			    const struct nat_event *event)
 {
-	const struct translation wanted = translation_of_event(event);
+	struct translation wanted = translation_of_event(event);
 	const int64_t now_ns = wanted.last_ns;
 	struct translation *known = find_known(table, &wanted);
-	const bool is_new = !known;
+	const bool begins = !known || is_again(known, now_ns);
 
-	if (known && has_rested(table, known, now_ns))
-		known->first_ns = now_ns;
-	if (known) {
-		/* Lists begin with what was reported last. */
-		unlink_faces(table, known);
-		link_faces(table, known);
-	} else {
+	wanted.signs = event->dir == NAT_REPLY ? SIGN_ANSWERED : 0;
+	if (known)
+		note_again(table, known, event->dir, now_ns);
+	else
 		known = add_translation(table, &wanted);
-	}
-	if (!known)
+	if (!known) {
+		table->refused++;
+		lose_faces(table, &wanted);
 		return;
+	}
 	known->drains = table->drains;
 	known->is_seen = true;
 	known->src_port = wanted.src_port;
@@ -417,7 +484,9 @@ void translation_table_note(struct translation_table *table,
 	if (now_ns > known->last_ns)
 		known->last_ns = now_ns;
 	set_interfaces(known, event);
-	report_begin(table, known, is_new, now_ns);
+	if (begins)
+		begin_life(table, known, now_ns);
+	translation_order_renew(table, known);
 }
 
 void translation_table_begin(struct translation_table *table, int64_t now_ns)
@@ -425,17 +494,19 @@ void translation_table_begin(struct translation_table *table, int64_t now_ns)
 	/* A packet is reported by the tick of the clock. */
 	table->unread_ns = table->begun_ns - NSEC_PER_SEC;
 	table->begun_ns = now_ns;
+	lost_faces_begin(&table->lost);
 }
 
 int translation_table_init(struct translation_table *table)
 {
 	*table = (struct translation_table){
 		.unread_ns = INT64_MAX,
+		.max = TRANSLATIONS_MAX,
 		.list = calloc(TRANSLATIONS_MAX, sizeof(struct translation)),
 		.heads = calloc(HEADS, sizeof(uint32_t)),
 	};
 	secret_fill(table->secret, sizeof(table->secret));
-	if (table->list && table->heads)
+	if (table->list && table->heads && !lost_faces_init(&table->lost))
 		return 0;
 	translation_table_done(table);
 	return -ENOMEM;
@@ -445,5 +516,6 @@ void translation_table_done(struct translation_table *table)
 {
 	free(table->list);
 	free(table->heads);
+	lost_faces_done(&table->lost);
 	*table = (struct translation_table){ 0 };
 }

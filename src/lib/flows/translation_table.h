@@ -22,6 +22,7 @@
 #include "base/util.h"
 #include "bpf/nat.h"
 #include "bpf/types.h"
+#include "lost_faces.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,8 +34,24 @@ enum { FACES = NAT_DIRECTIONS * SIDES };
 
 enum {
 	TRANSLATIONS_MAX = 1 << 18,
-	TRANSLATION_KEEP_S =
-		60, /* after its last packet, if there is no room otherwise */
+	TRANSLATION_KEEP_S = 60, /* after its last packet or its end */
+};
+
+/* How surely a translation is that of a conversation that goes on. */
+enum {
+	STAGE_ENDED, /* it does not */
+	STAGE_ASKED, /* nothing has come back */
+	STAGE_ANSWERED,
+	STAGE_SETTLED, /* the one that asked has gone on then */
+	STAGES,
+};
+
+/* What was noticed of it. */
+enum {
+	SIGN_ANSWERED = 1 << 0, /* a packet of the reply direction */
+	SIGN_GOES_ON =
+		1 << 1, /* one of the original direction that is not its first one */
+	SIGN_LASTS = 1 << 2, /* packets over TRANSLATION_GRACE_NS, or the kernel says so (assured) */
 };
 
 /*
@@ -65,7 +82,8 @@ struct translation {
 	uint16_t zone;
 	uint8_t proto;
 	bool is_seen; /* a packet of it was reported */
-	uint8_t reserved[2];
+	uint8_t stage, signs;
+	uint32_t older, newer; /* of its stage: 1 + index; 0: none */
 
 	/* Of mappings.h: the life of the kernel's entry. */
 	int64_t born_ns;  /* 0: it is older than what is known of it */
@@ -75,15 +93,14 @@ struct translation {
 	uint16_t dst_port;
 };
 
+_Static_assert(sizeof(struct translation) == 224, "56 MiB of them");
+
 /* Who is told that translations come and go; each is valid during the call. */
 struct translation_watch {
 	/* It has been added; or it had ended, and is in use again. */
 	void (*begun)(void *ctx, struct translation *translation);
 	/* It is about to be removed. */
 	void (*removed)(void *ctx, const struct translation *translation);
-	/* Whether it may be removed: it had its last packet before @least_ns. */
-	bool (*is_over)(void *ctx, const struct translation *translation,
-			int64_t least_ns);
 	void *ctx;
 };
 
@@ -96,11 +113,19 @@ struct face_key {
 	uint32_t reserved2;
 };
 
+/* The translations of a stage: translation_order.h. */
+struct stage {
+	uint32_t oldest, newest; /* 1 + index; 0: none */
+	uint32_t n;
+};
+
 struct translation_table {
 	struct translation *list; /* takes memory as it is used */
+	uint32_t max;		  /* TRANSLATIONS_MAX; tests have less */
 	uint32_t n;		  /* of these, that have been used */
 	uint32_t first_free;	  /* 1 + its index; 0: none */
-	uint32_t hand;		  /* the next one that may have ended */
+	struct stage stages[STAGES];
+	struct lost_faces lost;
 	uint32_t *heads;
 	uint32_t secret[12];
 	uint32_t drains; /* that there have been */
@@ -133,6 +158,14 @@ struct translation *translation_table_find(const struct translation_table *table
 void translation_table_remove(struct translation_table *table,
 			      struct translation *translation);
 
+/* The kernel has it no longer. */
+void translation_table_end(struct translation_table *table,
+			   struct translation *translation, int64_t now_ns);
+
+/* @signs have been noticed of it. */
+void translation_table_sign(struct translation_table *table,
+			    struct translation *translation, uint8_t signs);
+
 /* What an event says, as the table has it. */
 struct translation translation_of_event(const struct nat_event *event);
 
@@ -150,6 +183,10 @@ uint32_t translation_table_first(const struct translation_table *table,
 /* The next one with that face: what was reported last comes first. */
 uint32_t translation_table_next(const struct translation_table *table,
 				uint32_t node, const struct face_key *key);
+
+/* Packets may have had that face of a translation that there was no room for. */
+bool translation_table_has_lost(const struct translation_table *table,
+				const struct face_key *key);
 
 static inline struct translation *
 translation_of(const struct translation_table *table, uint32_t node)
@@ -176,9 +213,9 @@ struct tuple translation_tuple(const struct translation *translation,
 /* Its packets have other addresses or ports behind it. */
 bool translation_changes(const struct translation *translation);
 
-/* An entry has that translation, although its packets may not be reported any more. */
-void translation_use(const struct translation_table *table,
-		     struct translation *translation, int64_t time_ns);
+/* An entry has that face of a translation, although its packets may not be reported any more. */
+void translation_use(struct translation_table *table, uint32_t node,
+		     const struct flow_tally *tally);
 
 /* When it was reported or used last: during a drain the same for all entries. */
 static inline int64_t translation_last(const struct translation_table *table,

@@ -139,14 +139,14 @@ static void note_conversation(const struct translations *translations,
 }
 
 /* The translation at the entry's own interface: of packets that come in or leave there. */
-static void note_here(const struct translations *translations, struct ends *ends,
+static void note_here(struct translations *translations, struct ends *ends,
 		      const struct flow_entry *entry, const struct origin *origin)
 {
-	const struct translation_table *table = &translations->table;
+	struct translation_table *table = &translations->table;
 	const struct face_search search =
 		search_for(translations->host, table, entry);
 	const struct search_result here = search_face(&search);
-	struct translation *translation;
+	const struct translation *translation;
 	struct end end;
 
 	ends->is_ambiguous |= here.is_ambiguous;
@@ -154,7 +154,7 @@ static void note_here(const struct translations *translations, struct ends *ends
 		return;
 	translation = translation_of(table, here.node);
 	if (!here.is_ambiguous)
-		translation_use(table, translation, entry->tally.last_ns);
+		translation_use(table, here.node, &entry->tally);
 	if (!translation_changes(translation))
 		return;
 	if (!here.is_ambiguous && !origin->known)
@@ -169,7 +169,7 @@ static void note_here(const struct translations *translations, struct ends *ends
 
 static void note_translation(void *data, const struct flow_entry *entry, void *ctx)
 {
-	const struct translations *translations = ctx;
+	struct translations *translations = ctx;
 	const struct translation_table *table = &translations->table;
 	struct ends *ends = data;
 	struct origin origin;
@@ -345,6 +345,8 @@ int translations_open(struct translations *translations,
 
 	if (err)
 		return err;
+	/* Programs write before the first drain. */
+	translations->table.unread_ns = 0;
 	return nat_open(&translations->nat, maps, n_cpus, on_nat_event,
 			translations, log);
 }
