@@ -224,6 +224,7 @@ int pipeline_init(struct pipeline *pipeline,
 	pipeline->options.merge.rates = &pipeline->store.rates;
 	err = add_health(pipeline);
 	err = err ?: add_who(pipeline, host);
+	/* After the processes, of which it takes away what is not sure. */
 	err = err ?: add_translations(pipeline, host);
 	if (err)
 		return err;

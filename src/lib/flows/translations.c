@@ -24,7 +24,7 @@ struct ends {
 	struct end original; /* what they were before they were seen */
 	uint64_t conversation;
 	bool is_seen;
-	bool is_ambiguous;
+	bool is_unclear[SIDES]; /* packets had, or will have, one of several translations */
 	bool has_several; /* conversations */
 };
 
@@ -149,7 +149,8 @@ static void note_here(struct translations *translations, struct ends *ends,
 	const struct translation *translation;
 	struct end end;
 
-	ends->is_ambiguous |= here.is_ambiguous;
+	/* The side that is searched for is the other one. */
+	ends->is_unclear[!search.side] |= here.is_ambiguous;
 	if (!here.node)
 		return;
 	translation = translation_of(table, here.node);
@@ -203,7 +204,8 @@ static void join_translations(void *data, const void *from, void *ctx)
 	join_last(table, &ends->original, &other->original);
 	join_conversation(ends, other->conversation);
 	ends->has_several |= other->has_several;
-	ends->is_ambiguous |= other->is_ambiguous;
+	for (int side = 0; side < SIDES; side++)
+		ends->is_unclear[side] |= other->is_unclear[side];
 }
 
 /* ---- Records -------------------------------------------------------------------------- */
@@ -293,15 +295,31 @@ static void fill_tuples(const struct translations *translations,
 		set_translated(record, &tuple);
 }
 
+/*
+ * A process at an end of one of several translations is not that of all packets. The entries of the
+ * others may count nowhere (find_own_key()), so that who.h has not heard of their ends.
+ */
+static void drop_unclear_processes(const struct ends *ends,
+				   struct netobs_flow *record)
+{
+	if (ends->is_unclear[BEFORE])
+		record->src_process = NULL;
+	if (ends->is_unclear[AFTER])
+		record->dst_process = NULL;
+}
+
 static void fill_translation(void *data, struct netobs_flow *record, void *ctx)
 {
 	struct translations *translations = ctx;
 	struct ends *ends = data;
 	const struct tuple own = own_tuple(record);
 
-	translations->ambiguous +=
-		ends->is_ambiguous || ends->first.is_ambiguous ||
-		ends->last.is_ambiguous || ends->original.is_ambiguous;
+	ends->is_unclear[BEFORE] |= ends->first.is_ambiguous ||
+				    ends->original.is_ambiguous;
+	ends->is_unclear[AFTER] |= ends->last.is_ambiguous;
+	translations->ambiguous += ends->is_unclear[BEFORE] ||
+				   ends->is_unclear[AFTER];
+	drop_unclear_processes(ends, record);
 	record->has |= NETOBS_HAS_CONVERSATION;
 	record->conversation_id = ends->conversation && !ends->has_several ?
 					  ends->conversation :

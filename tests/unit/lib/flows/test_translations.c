@@ -304,6 +304,33 @@ static void two_users_of_a_tuple_in_an_interval_are_none(void **state)
 	}
 }
 
+/* The process was found where the packets of one of them went on. */
+static void of_two_users_of_a_tuple_no_process_is_named(void **state)
+{
+	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
+	static const struct netobs_process process = { .pid = 7 };
+	struct translations *translations = *state;
+	uint64_t data[FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)] = { 0 };
+	const struct flow_extra *extra = &translations->extra;
+	const struct flow_entry entry =
+		entry_of(SEEN(answered, SERVER_SIDE, false, SECOND, 2 * SECOND));
+
+	for (int users = 1; users <= 2; users++) {
+		struct netobs_flow record = { .sz = sizeof(record),
+					      .has = NETOBS_HAS_PORTS,
+					      .src_process = &process,
+					      .dst_process = &process };
+
+		add(translations, REPORT(users == 1 ? asked : other, answered,
+					 users * SECOND));
+		extra->note(data, &entry, extra->ctx);
+		extra->fill(data, &record, extra->ctx);
+		assert_ptr_equal(record.src_process, &process);
+		assert_ptr_equal(record.dst_process,
+				 users == 1 ? &process : NULL);
+	}
+}
+
 static void entries_of_two_translations_make_a_record_of_none(void **state)
 {
 	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
@@ -513,6 +540,7 @@ int main(void)
 		TEST(other_flows_have_none),
 		TEST(a_tuple_used_again_is_that_of_its_time),
 		TEST(two_users_of_a_tuple_in_an_interval_are_none),
+		TEST(of_two_users_of_a_tuple_no_process_is_named),
 		TEST(entries_of_two_translations_make_a_record_of_none),
 		TEST(interfaces_distinguish_zones),
 		TEST(a_translation_stays_with_a_flow_that_is_not_reported_any_more),
