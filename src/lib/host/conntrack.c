@@ -10,6 +10,7 @@
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
+#include <linux/netlink.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,6 +29,21 @@ _Static_assert((int)WITHOUT_ZONE >= (int)CONNTRACK_ASK_MAX, "numbers below it");
 int conntrack_open_in(int ns_fd)
 {
 	return netlink_open_in(ns_fd, NETLINK_NETFILTER, 0);
+}
+
+/*
+ * Receive a packet of the kernel: other processes may send to a socket of netlink, too.
+ *
+ * @return as recv(2); 0: it was another's
+ */
+static ssize_t receive(int fd, char buf[READ_SIZE], int flags)
+{
+	struct sockaddr_nl from = { 0 };
+	socklen_t size = sizeof(from);
+	const ssize_t len = recvfrom(fd, buf, READ_SIZE, flags,
+				     (struct sockaddr *)&from, &size);
+
+	return len > 0 && from.nl_family == AF_NETLINK && from.nl_pid ? 0 : len;
 }
 
 /* ---- Reading an entry ------------------------------------------------------------- */
@@ -212,8 +228,8 @@ int conntrack_list_read(struct conntrack_list *list, bool wait,
 	if (!buf)
 		return -ENOMEM;
 	for (int n = 0; !done && (wait || n < READ_MAX); n++) {
-		ssize_t len = recv(list->fd, buf, READ_SIZE,
-				   MSG_TRUNC | (wait ? 0 : MSG_DONTWAIT));
+		ssize_t len = receive(list->fd, buf,
+				      MSG_TRUNC | (wait ? 0 : MSG_DONTWAIT));
 
 		if (len < 0 && errno == EINTR)
 			continue;
@@ -364,7 +380,7 @@ static int read_answers(int fd, uint32_t n_requests, uint32_t n,
 		return -ENOMEM;
 	while (n_requests) {
 		const struct nlmsghdr *message = (const struct nlmsghdr *)buf;
-		ssize_t len = recv(fd, buf, READ_SIZE, MSG_DONTWAIT);
+		ssize_t len = receive(fd, buf, MSG_DONTWAIT);
 
 		if (len < 0 && errno == EINTR)
 			continue;

@@ -214,6 +214,59 @@ static void a_list_has_its_entries(void **arg)
 	assert_int_equal(state->found[1].tuples[0].family, AF_INET6);
 }
 
+static int open_netlink(struct sockaddr_nl *ret_addr)
+{
+	socklen_t size = sizeof(*ret_addr);
+	const int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_USERSOCK);
+
+	*ret_addr = (struct sockaddr_nl){ .nl_family = AF_NETLINK };
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (void *)ret_addr, size), 0);
+	assert_int_equal(getsockname(fd, (void *)ret_addr, &size), 0);
+	return fd;
+}
+
+static void take_no_answer(void *ctx, uint32_t i,
+			   const struct conntrack_entry *entry)
+{
+	(void)ctx;
+	(void)i;
+	(void)entry;
+	fail();
+}
+
+/* Any process may send to a socket of netlink. */
+static void what_others_send_is_no_list(void **arg)
+{
+	struct packet packet = { .len = 0 };
+	struct state *state = *arg;
+	struct sockaddr_nl to, from;
+	const int other = open_netlink(&from);
+	int reader = open_netlink(&to);
+	struct conntrack_entry wanted = { .zone = 0 };
+
+	put_entry(&packet, &to4, &back4, 0);
+	put_end(&packet, 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(sendto(other, packet.bytes, packet.len, 0,
+					(void *)&to, sizeof(to)),
+				 packet.len);
+	state->list.fd = reader;
+	assert_int_equal(read_list(state), 0);
+	assert_int_equal(state->n, 0);
+	/* Nor an answer. */
+	wanted.tuples[NAT_ORIGINAL].family = AF_INET;
+	assert_int_equal(connect(reader, (void *)&from, sizeof(from)), 0);
+	assert_int_equal(sendto(other, packet.bytes, packet.len, 0, (void *)&to,
+				sizeof(to)),
+			 packet.len);
+	assert_int_equal(conntrack_ask(reader, &wanted, 1, take_no_answer, state),
+			 -EAGAIN);
+	assert_int_equal(state->n, 0);
+	close(other);
+	close(reader);
+}
+
 static void an_interrupted_list_is_not_complete(void **arg)
 {
 	struct packet packet = { .len = 0 };
@@ -282,6 +335,7 @@ int main(void)
 	cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		WITH_STATE(a_list_has_its_entries),
+		WITH_STATE(what_others_send_is_no_list),
 		WITH_STATE(an_interrupted_list_is_not_complete),
 		WITH_STATE(what_cannot_be_read_spoils_a_list),
 		WITH_STATE(a_message_longer_than_its_packet_spoils_a_list),
