@@ -5,12 +5,14 @@
 #include "base/util.h"
 #include "host/host.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum {
-	ASKED_MAX = 256, /* entries, each MAPPING_QUESTIONS_MS */
-	TRIES = 5,	 /* of a list */
-	RETRY_S = 2,	 /* after a question without an answer */
+	ASKED_MAX = 256,   /* entries, each MAPPING_QUESTIONS_MS */
+	TRIES = 5,	   /* of a list */
+	RETRY_S = 2,	   /* after a question without an answer */
+	LIST_RETRY_S = 30, /* after a list that failed */
 };
 
 static int64_t find_now(const struct mapping_questions *questions)
@@ -18,18 +20,25 @@ static int64_t find_now(const struct mapping_questions *questions)
 	return clock_to_stamp(questions->mappings->clock, clock_boot_ns());
 }
 
-static int open_conntrack(const struct mapping_questions *questions,
-			  uint16_t netns)
+static int open_conntrack(const struct host *host, uint16_t netns)
 {
-	const struct host *host = questions->mappings->host;
-
 	return conntrack_open_in(shared_fd_get(host->netns[netns].ns));
 }
 
-/* Of what does not change by asking again soon. */
-static void note_refusal(struct mapping_questions *questions, int err)
+static int open_in(const struct mapping_questions *questions, uint16_t netns)
 {
-	questions->mappings->cannot_ask = true;
+	return questions->open(questions->mappings->host, netns);
+}
+
+/* Asking again soon may have another outcome. */
+static bool is_passing(int err)
+{
+	return err == -EAGAIN || err == -ENOBUFS || err == -ENOMEM ||
+	       err == -EMFILE || err == -ENFILE || err == -EBADMSG;
+}
+
+static void warn_of(struct mapping_questions *questions, int err)
+{
 	if (questions->is_warned)
 		return;
 	questions->is_warned = true;
@@ -40,12 +49,39 @@ static void note_refusal(struct mapping_questions *questions, int err)
 		    err == -EPERM ? ": it needs CAP_NET_ADMIN" : "");
 }
 
+/* 0: the kernel has answered in that namespace; or -errno. */
+static void note_answer(struct mapping_questions *questions, uint16_t netns,
+			int err)
+{
+	struct mapping_space *space = mappings_space(questions->mappings, netns);
+
+	if (is_passing(err))
+		return;
+	if (err)
+		warn_of(questions, err);
+	if (space)
+		space->cannot_ask = err != 0;
+}
+
 /* ---- Lists ------------------------------------------------------------------------ */
 
 static void end_list(struct mapping_questions *questions)
 {
 	close_fd(&questions->list.fd);
 	questions->tries = 0;
+}
+
+/* Another one may begin later. */
+static void fail_list(struct mapping_questions *questions, int err)
+{
+	struct mapping_space *space =
+		mappings_space(questions->mappings, questions->list_netns);
+
+	note_answer(questions, questions->list_netns, err);
+	if (space)
+		space->retry_ns =
+			find_now(questions) + LIST_RETRY_S * NSEC_PER_SEC;
+	end_list(questions);
 }
 
 /* Also again, on another socket: what the last one has not been read of is lost. */
@@ -55,13 +91,11 @@ static void begin_list(struct mapping_questions *questions)
 
 	close_fd(&questions->list.fd);
 	questions->tries++;
-	questions->list.fd = open_conntrack(questions, questions->list_netns);
+	questions->list.fd = open_in(questions, questions->list_netns);
 	err = questions->list.fd < 0 ? questions->list.fd :
 				       conntrack_list_begin(&questions->list);
-	if (!err)
-		return;
-	note_refusal(questions, err);
-	end_list(questions);
+	if (err)
+		fail_list(questions, err);
 }
 
 static void on_listed(void *ctx, const struct conntrack_entry *entry)
@@ -79,21 +113,38 @@ static void retry_list(struct mapping_questions *questions)
 		begin_list(questions);
 		return;
 	}
-	questions->n_incomplete++;
-	log_warning(questions->log,
-		    "translations: no list of those that were there before is complete: the "
-		    "kernel's table changes too fast");
-	end_list(questions);
+	if (!questions->n_incomplete++)
+		log_warning(questions->log,
+			    "translations: no list of those that were there before is complete: the "
+			    "kernel's table changes too fast");
+	fail_list(questions, -EAGAIN);
 }
 
-static void note_complete(const struct mapping_questions *questions)
+static void complete_list(struct mapping_questions *questions)
 {
 	struct mapping_space *space =
 		mappings_space(questions->mappings, questions->list_netns);
 
-	questions->mappings->cannot_ask = false;
+	note_answer(questions, questions->list_netns, 0);
 	if (space)
 		space->complete_ns = find_now(questions);
+	end_list(questions);
+}
+
+static bool is_followed(const struct netns *netns)
+{
+	return netns->rtnl_fd >= 0 && !netns->is_retired;
+}
+
+/* Its namespace may be gone, and another one have its place. */
+static bool is_list_over(const struct mapping_questions *questions)
+{
+	const struct host *host = questions->mappings->host;
+	const struct netns *netns = &host->netns[questions->list_netns];
+	const struct mapping_space *space =
+		mappings_space(questions->mappings, questions->list_netns);
+
+	return !is_followed(netns) || !space || space->inode != netns->inode;
 }
 
 void mapping_questions_read(struct mapping_questions *questions)
@@ -102,23 +153,24 @@ void mapping_questions_read(struct mapping_questions *questions)
 
 	if (questions->list.fd < 0)
 		return;
-	ret = conntrack_list_read(&questions->list, false, on_listed, questions);
-	if (!ret)
-		return;
-	if (ret == -EAGAIN) {
-		retry_list(questions);
+	if (is_list_over(questions)) {
+		end_list(questions);
 		return;
 	}
-	if (ret < 0)
-		note_refusal(questions, ret);
-	else
-		note_complete(questions);
-	end_list(questions);
+	ret = conntrack_list_read(&questions->list, false, on_listed, questions);
+	if (ret == -EAGAIN)
+		retry_list(questions);
+	else if (ret < 0)
+		fail_list(questions, ret);
+	else if (ret)
+		complete_list(questions);
 }
 
-static bool is_followed(const struct netns *netns)
+static bool is_list_due(const struct mapping_questions *questions,
+			const struct mapping_space *space)
 {
-	return netns->rtnl_fd >= 0 && !netns->is_retired;
+	return questions->list.fd < 0 && !space->complete_ns &&
+	       find_now(questions) >= space->retry_ns;
 }
 
 /* One after the other. */
@@ -135,9 +187,11 @@ static void begin_next_list(struct mapping_questions *questions)
 			return;
 		if (!is_followed(netns)) {
 			*space = (struct mapping_space){ 0 };
-		} else if (space->inode != netns->inode &&
-			   questions->list.fd < 0) {
+			continue;
+		}
+		if (space->inode != netns->inode)
 			*space = (struct mapping_space){ .inode = netns->inode };
+		if (is_list_due(questions, space)) {
 			questions->list_netns = (uint16_t)i;
 			begin_list(questions);
 		}
@@ -212,7 +266,7 @@ static int open_for(const struct mapping_questions *questions, uint16_t netns,
 		return fd;
 	close_fd(&fd);
 	*at_netns = netns;
-	return open_conntrack(questions, netns);
+	return open_in(questions, netns);
 }
 
 static void ask_entries(struct mapping_questions *questions)
@@ -233,10 +287,7 @@ static void ask_entries(struct mapping_questions *questions)
 		/* Answers may be left on it. */
 		if (err)
 			close_fd(&fd);
-		if (!err)
-			questions->mappings->cannot_ask = false;
-		else if (err != -EAGAIN && err != -ENOBUFS)
-			note_refusal(questions, err);
+		note_answer(questions, batch.asked[0]->netns, err);
 	}
 }
 
@@ -247,6 +298,7 @@ void mapping_questions_init(struct mapping_questions *questions,
 {
 	*questions = (struct mapping_questions){ .mappings = mappings,
 						 .log = log,
+						 .open = open_conntrack,
 						 .list = { .fd = -1 } };
 }
 
@@ -265,6 +317,8 @@ int mapping_questions_fd(const struct mapping_questions *questions)
 
 void mapping_questions_ask(struct mapping_questions *questions)
 {
+	if (questions->list.fd >= 0 && is_list_over(questions))
+		end_list(questions);
 	begin_next_list(questions);
 	ask_entries(questions);
 }

@@ -19,6 +19,8 @@ enum {
 struct mapping_questions {
 	struct mappings *mappings; /* NULL: there are none */
 	const struct log *log;
+	/* A socket of a namespace of mappings.host; tests have another one. @return it, or -errno */
+	int (*open)(const struct host *host, uint16_t netns);
 	struct conntrack_list list; /* under way; its fd is -1: there is none */
 	uint16_t list_netns;
 	uint32_t tries;	       /* of that list */

@@ -362,6 +362,11 @@ static bool is_followed(const struct mappings *mappings, uint16_t netns)
 	       (netns < host->n_netns && host->netns[netns].rtnl_fd >= 0);
 }
 
+static bool cannot_ask(const struct mappings *mappings, uint16_t netns)
+{
+	return netns < mappings->n_spaces && mappings->spaces[netns].cannot_ask;
+}
+
 /* A minute later, nothing more is known of it, or it has ended. */
 static bool is_over(const struct mappings *mappings,
 		    const struct translation *translation, int64_t least_ns)
@@ -370,7 +375,8 @@ static bool is_over(const struct mappings *mappings,
 		return false;
 	if (translation->ended_ns)
 		return translation->ended_ns < least_ns;
-	return mappings->cannot_ask || !translation_changes(translation);
+	return cannot_ask(mappings, translation->netns) ||
+	       !translation_changes(translation);
 }
 
 static bool is_to_be_removed(const struct mappings *mappings,

@@ -21,6 +21,8 @@ typedef void mapping_fn(const struct netobs_mapping *mapping, void *user);
 struct mapping_space {
 	uint32_t inode;	     /* of that which is, or was; 0: none */
 	int64_t complete_ns; /* since then all mappings are known; 0: they are not */
+	int64_t retry_ns; /* then a list may begin, as the last one failed */
+	bool cannot_ask; /* the kernel: without a packet for a minute, they are forgotten */
 };
 
 struct mappings {
@@ -28,7 +30,6 @@ struct mappings {
 	const struct clock *clock;
 	const struct host *host; /* or NULL */
 	bool knows_zones;
-	bool cannot_ask; /* the kernel: without a packet for a minute, they are forgotten */
 	mapping_fn *on_mapping; /* begins and ends; or NULL */
 	void *user;
 	struct translation_watch watch;

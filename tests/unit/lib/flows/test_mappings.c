@@ -422,7 +422,7 @@ static void an_idle_one_is_kept_while_there_is_room(void **arg)
 	due_at(state, 1000, (struct translation *[DUE_MAX]){ NULL });
 	assert_int_equal(state->mappings.active, 1001);
 	/* Without answers, it is not known to be there. */
-	state->mappings.cannot_ask = true;
+	mappings_space(&state->mappings, 0)->cannot_ask = true;
 	for (int i = 0; i < 2; i++)
 		due_at(state, 1001, (struct translation *[DUE_MAX]){ NULL });
 	assert_int_equal(state->mappings.active, 1);
