@@ -59,7 +59,8 @@ struct nat_event {
 	__u16 netns;	    /* index, as in keys */
 	__u16 zone;
 	__u8 dir; /* of the packet */
-	__u8 reserved[3];
+	__u8 is_answered; /* there was a packet of the reply direction, maybe this one */
+	__u8 reserved[2];
 };
 
 _Static_assert(sizeof(struct nat_event) == 104, "no padding");

@@ -17,6 +17,7 @@
 /* In the lowest bits of sk_buff._nfct: enum ip_conntrack_info of Linux. */
 enum {
 	CT_INFO_MASK = 7,
+	CT_ESTABLISHED = 0, /* there was an answer before */
 	CT_RELATED = 1,
 	CT_IS_REPLY = 3, /* and all above */
 	CT_RELATED_REPLY = 4,
@@ -105,10 +106,15 @@ static __always_inline const void *nat_address(__u64 entry, __u32 offset)
 	return (const void *)(entry + offset);
 }
 
+static __always_inline __u32 nat_direction(__u32 info)
+{
+	return info >= CT_IS_REPLY ? NAT_REPLY : NAT_ORIGINAL;
+}
+
 /* False: the ring is full. */
 static __always_inline bool nat_report(const struct run *run,
 				       const struct __sk_buff *skb, __u64 entry,
-				       __u32 dir)
+				       __u32 info)
 {
 	__u64 flags = nat_wake_flags();
 	struct nat_event *event =
@@ -121,7 +127,8 @@ static __always_inline bool nat_report(const struct run *run,
 	event->ifindex = skb->ifindex;
 	event->from_ifindex = skb->ingress_ifindex;
 	event->netns = config_netns;
-	event->dir = dir;
+	event->dir = nat_direction(info);
+	event->is_answered = info == CT_ESTABLISHED || info >= CT_IS_REPLY;
 	bpf_probe_read_kernel(
 		&event->tuples[NAT_ORIGINAL], sizeof(event->tuples[0]),
 		nat_address(entry, config_nat.tuples[NAT_ORIGINAL]));
@@ -171,7 +178,7 @@ static __always_inline bool nat_was_translated(const struct run *run, __u64 hash
 static __noinline int nat_note(struct run *run, struct __sk_buff *skb, __u64 nfct)
 {
 	const __u32 info = nfct & CT_INFO_MASK;
-	const __u32 dir = info >= CT_IS_REPLY ? NAT_REPLY : NAT_ORIGINAL;
+	const __u32 dir = nat_direction(info);
 	const __u64 entry = nfct & ~(__u64)CT_INFO_MASK;
 	const struct flow_key *key = &run->scratch->pkt.key;
 	struct nat_counters *counters = nat_counters_of(run);
@@ -193,7 +200,7 @@ static __noinline int nat_note(struct run *run, struct __sk_buff *skb, __u64 nfc
 	hash = hash >> 32 << 32 | nat_hash_tuple(&before);
 	if (!seen || *seen == hash)
 		return 0;
-	if (nat_report(run, skb, entry, dir)) {
+	if (nat_report(run, skb, entry, info)) {
 		*seen = hash;
 		counters->reported++;
 	} else {

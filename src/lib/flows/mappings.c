@@ -15,7 +15,12 @@ enum {
 	WALK = 4096, /* places that are looked at, at a time */
 	FIRST_LOOK_S = 5,
 	LOOK_MAX_S = 60, /* from one look at a mapping to the next one */
+	/* The kernel keeps an entry without an answer and packets for so long at most (defaults). */
+	UNANSWERED_MAX_S = 600,
 };
+
+/* Reports have the time of the tick before. */
+#define TICK_NS (10 * NSEC_PER_MSEC)
 
 static uint32_t seconds_of(int64_t ns)
 {
@@ -231,6 +236,17 @@ static void report_begun(struct mappings *mappings,
 	report_mapping(mappings, &mapping);
 }
 
+/* Unless the kernel would have forgotten it, too. */
+static bool may_have_been_lost(const struct translation_table *table,
+			       const struct translation *translation)
+{
+	const int64_t least_ns = UNANSWERED_MAX_S * NSEC_PER_SEC;
+
+	return table->lost_ns &&
+	       (translation->signs & SIGN_ANSWERED ||
+		translation->born_ns - table->lost_ns < least_ns);
+}
+
 /* Before the kernel has listed all that there were, it may be one of them. */
 static bool may_be_older(const struct mappings *mappings,
 			 const struct translation *translation)
@@ -240,7 +256,9 @@ static bool may_be_older(const struct mappings *mappings,
 	if (translation->netns >= mappings->n_spaces)
 		return true;
 	space = &mappings->spaces[translation->netns];
-	return !space->complete_ns || translation->born_ns <= space->complete_ns;
+	return !space->complete_ns ||
+	       translation->born_ns <= space->complete_ns ||
+	       may_have_been_lost(mappings->table, translation);
 }
 
 static void on_begun(void *ctx, struct translation *translation)
@@ -254,10 +272,10 @@ static void on_begun(void *ctx, struct translation *translation)
 	report_begun(ctx, translation, now_ns);
 }
 
-static void on_removed(void *ctx, const struct translation *translation)
+static void on_removed(void *ctx, const struct translation *translation,
+		       int64_t now_ns)
 {
 	struct mappings *mappings = ctx;
-	int64_t now_ns;
 	struct netobs_mapping mapping;
 
 	if (translation->ended_ns || !translation_changes(translation))
@@ -266,7 +284,6 @@ static void on_removed(void *ctx, const struct translation *translation)
 	mappings->n_forgotten++;
 	if (!mappings->on_mapping)
 		return;
-	now_ns = clock_to_stamp(mappings->clock, clock_boot_ns());
 	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_END, now_ns);
 	mapping.state = NETOBS_MAPPING_FORGOTTEN;
 	report_mapping(mappings, &mapping);
@@ -321,15 +338,22 @@ struct translation *mappings_find_entry(const struct mappings *mappings,
 	return translation_table_find(mappings->table, &event);
 }
 
-/* What the kernel has noticed of packets. */
-static void take_signs(struct mappings *mappings, struct translation *translation,
+/*
+ * What the kernel has noticed of packets, and when it made the entry. If it did so after the first
+ * report, there was another one before, and the mapping is older.
+ */
+static void take_entry(struct mappings *mappings, struct translation *translation,
 		       const struct conntrack_entry *entry)
 {
+	const int64_t start_ns = entry->start_ns - mappings->clock->wall_offset;
 	uint8_t signs = entry->is_answered ? SIGN_ANSWERED : 0;
 
 	if (entry->is_assured)
 		signs |= SIGN_LASTS;
 	translation_table_sign(mappings->table, translation, signs);
+	if (entry->start_ns && !translation->born_ns &&
+	    start_ns <= translation->first_ns + TICK_NS)
+		translation->born_ns = start_ns;
 }
 
 void mappings_list(struct mappings *mappings, uint16_t netns,
@@ -337,19 +361,17 @@ void mappings_list(struct mappings *mappings, uint16_t netns,
 {
 	const struct nat_event event = event_of(entry, netns, now_ns);
 	const struct translation wanted = translation_of_event(&event);
-	struct translation *translation;
+	struct translation *known, *translation;
 
-	if (!translation_changes(&wanted) ||
-	    translation_table_find(mappings->table, &event))
+	if (!translation_changes(&wanted))
 		return;
-	translation = translation_table_list(mappings->table, &event);
+	known = translation_table_find(mappings->table, &event);
+	translation = known ?: translation_table_list(mappings->table, &event);
 	if (!translation)
 		return;
-	take_signs(mappings, translation, entry);
-	if (entry->start_ns)
-		translation->born_ns =
-			entry->start_ns - mappings->clock->wall_offset;
-	report_begun(mappings, translation, now_ns);
+	take_entry(mappings, translation, entry);
+	if (!known)
+		report_begun(mappings, translation, now_ns);
 }
 
 /* ---- Looking whether they go on --------------------------------------------------- */
@@ -417,7 +439,7 @@ uint32_t mappings_due(struct mappings *mappings, int64_t now_ns,
 		if (!translation_is_there(translation))
 			continue;
 		if (is_to_be_removed(mappings, translation, now_ns))
-			translation_table_remove(table, translation);
+			translation_table_remove(table, translation, now_ns);
 		else if (is_due(translation, now_s))
 			ret_due[n++] = translation;
 	}
@@ -436,7 +458,7 @@ void mappings_go_on(struct translation *translation, int64_t now_ns,
 void mappings_answer(struct mappings *mappings, struct translation *translation,
 		     const struct conntrack_entry *entry, int64_t now_ns)
 {
-	take_signs(mappings, translation, entry);
+	take_entry(mappings, translation, entry);
 	mappings_go_on(translation, now_ns, entry->timeout_s);
 }
 

@@ -239,10 +239,12 @@ static void lose_faces(struct translation_table *table,
 }
 
 void translation_table_remove(struct translation_table *table,
-			      struct translation *translation)
+			      struct translation *translation, int64_t now_ns)
 {
 	if (table->watch)
-		table->watch->removed(table->watch->ctx, translation);
+		table->watch->removed(table->watch->ctx, translation, now_ns);
+	if (!translation->ended_ns && translation_changes(translation))
+		table->lost_ns = now_ns;
 	if (!translation_is_read(table, translation))
 		lose_faces(table, translation);
 	unlink_faces(table, translation);
@@ -258,7 +260,7 @@ static void make_room(struct translation_table *table, int64_t now_ns)
 	struct translation *first = translation_order_find_first(table, now_ns);
 
 	if (first)
-		translation_table_remove(table, first);
+		translation_table_remove(table, first, now_ns);
 }
 
 /* NULL: there is no room. */
@@ -287,8 +289,10 @@ static struct translation *add_translation(struct translation_table *table,
 	struct translation *translation = take_place(table, wanted->last_ns);
 	uint32_t serial;
 
-	if (!translation)
+	if (!translation) {
+		table->lost_ns = wanted->last_ns;
 		return NULL;
+	}
 	serial = translation->serial + 1;
 	*translation = *wanted;
 	translation->serial = serial;
@@ -419,17 +423,14 @@ struct translation *translation_table_list(struct translation_table *table,
 	return translation;
 }
 
-/* Of the reports so far, of which the last one is of a packet of @dir. */
-static uint8_t report_signs(const struct translation *translation, uint8_t dir,
-			    int64_t now_ns)
+/* Of a report after others that had @earlier ones. */
+static uint8_t report_signs(const struct nat_event *event, uint8_t earlier)
 {
-	uint8_t signs = dir == NAT_REPLY		   ? SIGN_ANSWERED :
-			translation->signs & SIGN_ANSWERED ? SIGN_GOES_ON :
-							     0;
-
-	if (now_ns - translation->first_ns >= TRANSLATION_GRACE_NS)
-		signs |= SIGN_LASTS;
-	return signs;
+	if (event->dir == NAT_REPLY)
+		return SIGN_ANSWERED;
+	if (event->is_answered || earlier & SIGN_ANSWERED)
+		return SIGN_ANSWERED | SIGN_GOES_ON;
+	return 0;
 }
 
 static bool is_again(const struct translation *known, int64_t now_ns)
@@ -448,11 +449,13 @@ static void begin_life(const struct translation_table *table,
 }
 
 /* Lists begin with what was reported last. */
-static void note_again(struct translation_table *table,
-		       struct translation *known, uint8_t dir, int64_t now_ns)
+static void note_again(struct translation_table *table, struct translation *known,
+		       const struct nat_event *event, int64_t now_ns)
 {
 	known->signs = is_again(known, now_ns) ? 0 : known->signs;
-	known->signs |= report_signs(known, dir, now_ns);
+	known->signs |= report_signs(event, known->signs);
+	if (now_ns - known->first_ns >= TRANSLATION_GRACE_NS)
+		known->signs |= SIGN_LASTS;
 	if (has_rested(table, known, now_ns))
 		known->first_ns = now_ns;
 	unlink_faces(table, known);
@@ -467,9 +470,9 @@ void translation_table_note(struct translation_table *table,
 	struct translation *known = find_known(table, &wanted);
 	const bool begins = !known || is_again(known, now_ns);
 
-	wanted.signs = event->dir == NAT_REPLY ? SIGN_ANSWERED : 0;
+	wanted.signs = report_signs(event, 0);
 	if (known)
-		note_again(table, known, event->dir, now_ns);
+		note_again(table, known, event, now_ns);
 	else
 		known = add_translation(table, &wanted);
 	if (!known) {

@@ -100,7 +100,8 @@ struct translation_watch {
 	/* It has been added; or it had ended, and is in use again. */
 	void (*begun)(void *ctx, struct translation *translation);
 	/* It is about to be removed. */
-	void (*removed)(void *ctx, const struct translation *translation);
+	void (*removed)(void *ctx, const struct translation *translation,
+			int64_t now_ns);
 	void *ctx;
 };
 
@@ -132,6 +133,7 @@ struct translation_table {
 	/* Entries are still to be read from that time on; the second one: from the next drain on. */
 	int64_t unread_ns, begun_ns;
 	uint64_t known, refused;
+	int64_t lost_ns; /* when one was refused or removed last that may go on; 0: never */
 	const struct translation_watch *watch; /* or NULL */
 };
 
@@ -156,7 +158,7 @@ struct translation *translation_table_find(const struct translation_table *table
 					   const struct nat_event *event);
 
 void translation_table_remove(struct translation_table *table,
-			      struct translation *translation);
+			      struct translation *translation, int64_t now_ns);
 
 /* The kernel has it no longer. */
 void translation_table_end(struct translation_table *table,

@@ -100,6 +100,23 @@ static void report_port(struct state *state, uint16_t port, int64_t at_s)
 	report(state, &entry, at_s);
 }
 
+/* A packet of the reply direction, which leaves to the client. */
+static void report_answer(struct state *state, uint16_t port, int64_t at_s)
+{
+	const struct conntrack_entry entry = entry_of(port, port);
+	const struct nat_event event = {
+		.time_ns = (uint64_t)at_s * NSEC_PER_SEC,
+		.tuples = { entry.tuples[0], entry.tuples[1] },
+		.ifindex = 3,
+		.from_ifindex = 4,
+		.zone = entry.zone,
+		.dir = NAT_REPLY,
+		.is_answered = true,
+	};
+
+	translation_table_note(&state->table, &event);
+}
+
 static uint32_t due_at(struct state *state, int64_t at_s,
 		       struct translation *due[DUE_MAX])
 {
@@ -413,6 +430,60 @@ static void a_full_table_forgets_the_oldest_and_says_so(void **arg)
 	assert_int_equal(state->mappings.active, state->table.known);
 }
 
+/* Unless nothing of it can be from before: it is new then. */
+static void one_that_was_forgotten_comes_back_without_a_start(void **arg)
+{
+	struct state *state = *arg;
+	const struct netobs_mapping *event;
+
+	state->table.max = 2;
+	for (uint16_t port = 40000; port < 40003; port++)
+		report_port(state, port, 10);
+	report_port(state, 40000, 12);
+	event = &state->events[state->n_events - 1];
+	assert_int_equal(event->event, NETOBS_MAPPING_BEGIN);
+	assert_int_equal(event->src_port, 40000);
+	assert_false(event->record.has & NETOBS_MAPPING_HAS_START);
+	/* Of entries without an answer, the kernel has forgotten all earlier ones. */
+	state->table.max = 8;
+	report_port(state, 40001, 700);
+	event = &state->events[state->n_events - 1];
+	assert_true(event->record.has & NETOBS_MAPPING_HAS_START);
+	report_answer(state, 40003, 701);
+	event = &state->events[state->n_events - 1];
+	assert_int_equal(event->src_port, 40003);
+	assert_false(event->record.has & NETOBS_MAPPING_HAS_START);
+}
+
+static void the_kernel_knows_the_start_of_one_that_was_reported_first(void **arg)
+{
+	struct state *state = *arg;
+	struct conntrack_entry entry = entry_of(40000, 40000);
+	struct translation *due[DUE_MAX];
+
+	mappings_space(&state->mappings, 0)->complete_ns = 0;
+	report_port(state, 40000, 10);
+	report_port(state, 40001, 10);
+	assert_false(find(state, "192.0.2.1").list[0].record.has &
+		     NETOBS_MAPPING_HAS_START);
+	entry.start_ns = 1003 * NSEC_PER_SEC;
+	mappings_list(&state->mappings, 0, &entry, 11 * NSEC_PER_SEC);
+	assert_int_equal(find(state, "10.0.0.2:40000").list[0].start_ns,
+			 1003 * NSEC_PER_SEC);
+	assert_int_equal(state->n_events, 2);
+	/* An answer to a question, too; not one of a later entry. */
+	due_at(state, 10, due);
+	assert_int_equal(due_at(state, 15, due), 2);
+	entry.start_ns = 1014 * NSEC_PER_SEC;
+	mappings_answer(&state->mappings, due[1], &entry, 15 * NSEC_PER_SEC);
+	assert_false(find(state, "10.0.0.2:40001").list[0].record.has &
+		     NETOBS_MAPPING_HAS_START);
+	entry.start_ns = 1009 * NSEC_PER_SEC;
+	mappings_answer(&state->mappings, due[1], &entry, 15 * NSEC_PER_SEC);
+	assert_int_equal(find(state, "10.0.0.2:40001").list[0].start_ns,
+			 1009 * NSEC_PER_SEC);
+}
+
 static void an_idle_one_is_kept_while_there_is_room(void **arg)
 {
 	struct state *state = *arg;
@@ -474,6 +545,8 @@ int main(void)
 		WITH_STATE(a_listed_one_has_no_start_and_is_not_for_flows),
 		WITH_STATE(one_from_before_the_list_was_complete_may_be_older),
 		WITH_STATE(a_full_table_forgets_the_oldest_and_says_so),
+		WITH_STATE(one_that_was_forgotten_comes_back_without_a_start),
+		WITH_STATE(the_kernel_knows_the_start_of_one_that_was_reported_first),
 		WITH_STATE(an_idle_one_is_kept_while_there_is_room),
 		WITH_STATE(each_is_passed_on_once),
 		WITH_STATE(work_at_a_time_is_bounded),
