@@ -140,12 +140,13 @@ static uint64_t conversation_of(const struct mappings *mappings,
 			   .last_ns = (uint64_t)translation_last(table,
 								 translation) },
 	};
-	const struct tuple tuple = search_conversation(
-		mappings->host, table, &entry,
-		translation_node(table, translation,
-				 SIDES * NAT_ORIGINAL + AFTER));
+	const uint32_t node = translation_node(table, translation,
+					       SIDES * NAT_ORIGINAL + AFTER);
+	struct tuple tuple;
 
-	return tuple_conversation(&tuple, translation->proto);
+	return search_conversation(mappings->host, table, &entry, node, &tuple) ?
+		       tuple_conversation(&tuple, translation->proto) :
+		       0;
 }
 
 static struct netobs_mapping make_mapping(uint8_t event, int64_t wall_ns)

@@ -254,6 +254,13 @@ static bool is_sent_here(const struct face_search *search)
 	       host->netns[key->netns].sees_all_arrivals;
 }
 
+static struct origin unknown_origin(const struct flow_entry *entry)
+{
+	const struct face_search search = search_for(NULL, NULL, entry);
+
+	return (struct origin){ .tuple = search.tuple, .is_ambiguous = true };
+}
+
 struct origin search_origin(const struct host *host,
 			    const struct translation_table *table,
 			    const struct flow_entry *entry)
@@ -269,7 +276,7 @@ struct origin search_origin(const struct host *host,
 		return origin;
 	search.side = AFTER;
 	search.is_elsewhere = true;
-	while (origin.hops < HOPS) {
+	for (;;) {
 		const struct search_result earlier = search_face(&search);
 		const uint32_t node = earlier.node;
 
@@ -279,6 +286,9 @@ struct origin search_origin(const struct host *host,
 		origin.known = origin.known ?: node;
 		if (!came_in(translation_of(table, node), face_of(node)))
 			break;
+		/* Translations lead back to each other, say of rules that swap two networks. */
+		if (origin.hops == HOPS)
+			return unknown_origin(entry);
 		go_back(&search, node);
 		origin.node = origin.node ?: node;
 		origin.hops++;
@@ -287,21 +297,26 @@ struct origin search_origin(const struct host *host,
 	return origin;
 }
 
-struct tuple search_conversation(const struct host *host,
-				 const struct translation_table *table,
-				 const struct flow_entry *entry, uint32_t node)
+bool search_conversation(const struct host *host,
+			 const struct translation_table *table,
+			 const struct flow_entry *entry, uint32_t node,
+			 struct tuple *ret_tuple)
 {
 	struct face_search search = search_for(host, table, entry);
 
-	for (uint32_t hops = 0; node && hops < HOPS; hops++) {
+	for (uint32_t hops = 0; node; hops++) {
 		struct search_result earlier;
+
+		if (hops == HOPS)
+			return false;
 
 		/* As its first packet was: the reply of a reply is that, too. */
 		go_back(&search, node - face_of(node) + AFTER);
 		earlier = search_face(&search);
 		node = earlier.is_ambiguous ? 0 : earlier.node;
 	}
-	return search.tuple;
+	*ret_tuple = search.tuple;
+	return true;
 }
 
 uint64_t tuple_conversation(const struct tuple *tuple, uint8_t proto)

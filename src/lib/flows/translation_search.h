@@ -47,10 +47,14 @@ struct origin search_origin(const struct host *host,
 			    const struct translation_table *table,
 			    const struct flow_entry *entry);
 
-/* The conversation's tuple: of its first packet, before any translation of this host. */
-struct tuple search_conversation(const struct host *host,
-				 const struct translation_table *table,
-				 const struct flow_entry *entry, uint32_t node);
+/*
+ * The conversation's tuple: of its first packet, before any translation of this host. @return whether it
+ * is known: translations of several namespaces may lead back to each other
+ */
+bool search_conversation(const struct host *host,
+			 const struct translation_table *table,
+			 const struct flow_entry *entry, uint32_t node,
+			 struct tuple *ret_tuple);
 
 uint64_t tuple_conversation(const struct tuple *tuple, uint8_t proto);
 

@@ -86,6 +86,12 @@ static uint32_t other_face(uint32_t node)
 	return node - face_of(node) + (face_of(node) ^ 1);
 }
 
+/* Another translation may have its place now. */
+static bool is_stale(const struct translation_table *table, const struct end *end)
+{
+	return translation_of(table, end->node)->serial != end->serial;
+}
+
 /* Of faces with equal tuples, any one; of others as near as each other, none. */
 static void join_equal(const struct translation_table *table, struct end *end,
 		       const struct end *other)
@@ -94,6 +100,10 @@ static void join_equal(const struct translation_table *table, struct end *end,
 
 	if (!end->node || !other->node)
 		return;
+	if (is_stale(table, end) || is_stale(table, other)) {
+		end->is_ambiguous = true;
+		return;
+	}
 	one = tuple_of(table, end->node);
 	two = tuple_of(table, other->node);
 	end->is_ambiguous |= other->is_ambiguous ||
@@ -132,10 +142,12 @@ static void note_conversation(const struct translations *translations,
 			      struct ends *ends, const struct flow_entry *entry,
 			      uint32_t node)
 {
-	const struct tuple tuple = search_conversation(
-		translations->host, &translations->table, entry, node);
+	struct tuple tuple;
 
-	join_conversation(ends, tuple_conversation(&tuple, entry->key.proto));
+	if (search_conversation(translations->host, &translations->table, entry,
+				node, &tuple))
+		join_conversation(ends,
+				  tuple_conversation(&tuple, entry->key.proto));
 }
 
 /* The translation at the entry's own interface: of packets that come in or leave there. */
@@ -217,11 +229,10 @@ static bool take_end(const struct translations *translations,
 {
 	const struct translation *translation;
 
-	if (!end->node || end->is_ambiguous)
+	if (!end->node || end->is_ambiguous ||
+	    is_stale(&translations->table, end))
 		return false;
 	translation = translation_of(&translations->table, end->node);
-	if (translation->serial != end->serial)
-		return false;
 	*ret_tuple = tuple_of(&translations->table, end->node);
 	if (translations->knows_zones) {
 		record->has |= NETOBS_HAS_ZONE;

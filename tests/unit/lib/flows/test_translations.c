@@ -5,6 +5,8 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
+#include "flows/translation_search.h"
+#include "host/host.h"
 #include "lib_test.h"
 
 #include <arpa/inet.h>
@@ -50,6 +52,7 @@ struct report {
 	int64_t ms;
 	uint8_t proto; /* 0: UDP */
 	uint16_t zone;
+	uint16_t netns;	   /* 0: 1 */
 	uint32_t from, to; /* interfaces; 0: CLIENT_SIDE, SERVER_SIDE */
 };
 
@@ -62,7 +65,7 @@ static void add(struct translations *translations, const struct report *report)
 			    tuple_of(&report->reply, proto) },
 		.ifindex = report->to ?: SERVER_SIDE,
 		.from_ifindex = report->from ?: CLIENT_SIDE,
-		.netns = 1,
+		.netns = report->netns ?: 1,
 		.zone = report->zone,
 		.dir = NAT_ORIGINAL,
 	};
@@ -531,6 +534,65 @@ static void a_face_of_very_many_is_none(void **state)
 	}
 }
 
+/* Two networks with the same addresses, each of which has those of the other one behind NAT. */
+static void translations_that_lead_back_to_each_other_have_no_origin(void **state)
+{
+	static const struct ends4 one = { "10.1.0.2", "10.9.0.1", 1, 2 };
+	static const struct ends4 two = { "10.2.0.2", "10.9.0.1", 1, 2 };
+	static const struct ends4 one_back = { "10.9.0.1", "10.1.0.2", 2, 1 };
+	static const struct ends4 two_back = { "10.9.0.1", "10.2.0.2", 2, 1 };
+	struct translations *translations = *state;
+	struct netns netns[] = { { .index = 0 }, { .index = 1 }, { .index = 2 } };
+	const struct host host = { .netns = netns, .n_netns = ARRAY_SIZE(netns) };
+	struct flow_entry entry =
+		entry_of(SEEN(one, CLIENT_SIDE, false, SECOND, SECOND));
+	struct tuple tuple;
+	struct origin origin;
+	uint32_t node;
+
+	entry.key.netns = 0;
+	add(translations, REPORT(one, two_back, SECOND, .netns = 1));
+	origin = search_origin(&host, &translations->table, &entry);
+	assert_false(origin.is_ambiguous);
+	assert_int_equal(origin.hops, 0);
+	add(translations, REPORT(two, one_back, SECOND, .netns = 2));
+	origin = search_origin(&host, &translations->table, &entry);
+	assert_true(origin.is_ambiguous);
+	assert_int_equal(origin.hops, 0);
+	assert_memory_equal(&origin.tuple.src, &entry.key.src,
+			    sizeof(entry.key.src));
+	node = translation_node(&translations->table,
+				&translations->table.list[0],
+				SIDES * NAT_ORIGINAL + AFTER);
+	assert_false(search_conversation(&host, &translations->table, &entry,
+					 node, &tuple));
+}
+
+/* Another one is at the place of that which the first flow has had. */
+static void flows_joined_after_their_translation_is_gone_have_none(void **state)
+{
+	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
+	struct translations *translations = *state;
+	struct translation_table *table = &translations->table;
+	uint64_t data[2][FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)] = { 0 };
+	const struct flow_extra *extra = &translations->extra;
+	struct netobs_flow record = { .sz = sizeof(record),
+				      .has = NETOBS_HAS_PORTS };
+
+	for (int i = 0; i < 2; i++) {
+		const struct flow_entry entry = entry_of(
+			SEEN(answered, SERVER_SIDE, false, SECOND, SECOND));
+
+		add(translations, REPORT(i ? other : asked, answered, SECOND));
+		extra->note(data[i], &entry, extra->ctx);
+		if (!i)
+			translation_table_remove(table, &table->list[0], 0);
+	}
+	extra->join(data[1], data[0], extra->ctx);
+	extra->fill(data[1], &record, extra->ctx);
+	assert_none(&record);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -549,6 +611,8 @@ int main(void)
 		TEST(pings_have_addresses_and_no_ports),
 		TEST(those_without_an_answer_make_room_for_others),
 		TEST(a_face_of_very_many_is_none),
+		TEST(translations_that_lead_back_to_each_other_have_no_origin),
+		TEST(flows_joined_after_their_translation_is_gone_have_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
