@@ -152,7 +152,8 @@ struct netobs_engine_stats {
 	uint64_t program_ns;
 	/** With NETOBS_NAT: translations that are known now, those of the last minute at least */
 	uint64_t translations;
-	uint64_t translations_refused; /**< reports that there was no room for: 262144 are kept */
+	/** that there was no room for, each once in an interval: 262144 are kept */
+	uint64_t translations_refused;
 	uint64_t translations_lost; /**< reports of programs that the process was late for */
 	/** ends of records without an address, because several translations were possible */
 	uint64_t translations_ambiguous;

@@ -23,6 +23,8 @@ enum {
 	CT_RELATED_REPLY = 4,
 };
 
+enum { NAT_IS_LOST = 1 }; /* what was noted of a flow, with this bit changed */
+
 static __always_inline bool is_icmp(__u8 proto)
 {
 	return proto == IP_PROTO_ICMP || proto == IP_PROTO_ICMPV6;
@@ -203,7 +205,9 @@ static __noinline int nat_note(struct run *run, struct __sk_buff *skb, __u64 nfc
 	if (nat_report(run, skb, entry, info)) {
 		*seen = hash;
 		counters->reported++;
-	} else {
+	} else if (*seen != (hash ^ NAT_IS_LOST)) {
+		/* It is tried again with other packets, and counted once. */
+		*seen = hash ^ NAT_IS_LOST;
 		counters->lost++;
 	}
 	return 0;

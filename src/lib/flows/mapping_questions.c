@@ -69,6 +69,8 @@ static void end_list(struct mapping_questions *questions)
 {
 	close_fd(&questions->list.fd);
 	questions->tries = 0;
+	questions->mappings->table->refused += questions->list_refused;
+	questions->list_refused = 0;
 }
 
 /* Another one may begin later. */
@@ -91,6 +93,7 @@ static void begin_list(struct mapping_questions *questions)
 
 	close_fd(&questions->list.fd);
 	questions->tries++;
+	questions->list_refused = 0;
 	questions->list.fd = open_in(questions, questions->list_netns);
 	err = questions->list.fd < 0 ? questions->list.fd :
 				       conntrack_list_begin(&questions->list);
@@ -100,10 +103,11 @@ static void begin_list(struct mapping_questions *questions)
 
 static void on_listed(void *ctx, const struct conntrack_entry *entry)
 {
-	const struct mapping_questions *questions = ctx;
+	struct mapping_questions *questions = ctx;
 
-	mappings_list(questions->mappings, questions->list_netns, entry,
-		      find_now(questions));
+	questions->list_refused += !mappings_list(questions->mappings,
+						  questions->list_netns, entry,
+						  find_now(questions));
 }
 
 static void retry_list(struct mapping_questions *questions)

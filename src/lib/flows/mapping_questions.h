@@ -24,6 +24,7 @@ struct mapping_questions {
 	struct conntrack_list list; /* under way; its fd is -1: there is none */
 	uint16_t list_netns;
 	uint32_t tries;	       /* of that list */
+	uint32_t list_refused; /* entries of it that there was no room for */
 	bool is_warned;	       /* of what the kernel does not answer */
 	uint64_t n_again;      /* lists that were begun again */
 	uint64_t n_incomplete; /* lists that were not complete after all tries */

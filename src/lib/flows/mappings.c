@@ -357,7 +357,7 @@ static void take_entry(struct mappings *mappings, struct translation *translatio
 		translation->born_ns = start_ns;
 }
 
-void mappings_list(struct mappings *mappings, uint16_t netns,
+bool mappings_list(struct mappings *mappings, uint16_t netns,
 		   const struct conntrack_entry *entry, int64_t now_ns)
 {
 	const struct nat_event event = event_of(entry, netns, now_ns);
@@ -365,14 +365,15 @@ void mappings_list(struct mappings *mappings, uint16_t netns,
 	struct translation *known, *translation;
 
 	if (!translation_changes(&wanted))
-		return;
+		return true;
 	known = translation_table_find(mappings->table, &event);
 	translation = known ?: translation_table_list(mappings->table, &event);
 	if (!translation)
-		return;
+		return false;
 	take_entry(mappings, translation, entry);
 	if (!known)
 		report_begun(mappings, translation, now_ns);
+	return true;
 }
 
 /* ---- Looking whether they go on --------------------------------------------------- */

@@ -53,8 +53,8 @@ void mappings_done(struct mappings *mappings);
 /* @return what was listed of the namespace with that index; NULL: no memory */
 struct mapping_space *mappings_space(struct mappings *mappings, uint32_t netns);
 
-/* The kernel lists an entry of the namespace with that index. */
-void mappings_list(struct mappings *mappings, uint16_t netns,
+/* The kernel lists an entry of the namespace with that index. @return false: there is no room */
+bool mappings_list(struct mappings *mappings, uint16_t netns,
 		   const struct conntrack_entry *entry, int64_t now_ns);
 
 /*

@@ -427,6 +427,7 @@ static void step_sweeping(struct pipeline *pipeline)
 {
 	if (merge_sweep(&pipeline->merge))
 		return;
+	translations_release(&pipeline->translations);
 	pipeline->phase = PIPELINE_IDLE;
 	pipeline_sum_up(pipeline);
 	if (pipeline->options.on_interval)

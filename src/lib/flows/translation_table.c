@@ -269,7 +269,7 @@ static struct translation *take_place(struct translation_table *table,
 {
 	struct translation *translation;
 
-	if (!table->first_free && table->n == table->max)
+	if (!table->first_free && table->n == table->max && !table->is_held)
 		make_room(table, now_ns);
 	if (table->first_free) {
 		translation = &table->list[table->first_free - 1];
@@ -462,6 +462,18 @@ static void note_again(struct translation_table *table, struct translation *know
 	link_faces(table, known);
 }
 
+/* In an interval, each is counted once, however many packets report it. */
+static void refuse(struct translation_table *table,
+		   const struct translation *wanted)
+{
+	const struct face_key there = face_key_of(wanted, SIDES * NAT_ORIGINAL);
+	const struct face_key back = face_key_of(wanted, SIDES * NAT_REPLY);
+
+	table->refused += !translation_table_has_lost(table, &there) ||
+			  !translation_table_has_lost(table, &back);
+	lose_faces(table, wanted);
+}
+
 void translation_table_note(struct translation_table *table,
 			    const struct nat_event *event)
 {
@@ -476,8 +488,7 @@ void translation_table_note(struct translation_table *table,
 	else
 		known = add_translation(table, &wanted);
 	if (!known) {
-		table->refused++;
-		lose_faces(table, &wanted);
+		refuse(table, &wanted);
 		return;
 	}
 	known->drains = table->drains;

@@ -132,6 +132,7 @@ struct translation_table {
 	uint32_t drains; /* that there have been */
 	/* Entries are still to be read from that time on; the second one: from the next drain on. */
 	int64_t unread_ns, begun_ns;
+	bool is_held; /* entries are searched for: what is there stays */
 	uint64_t known, refused;
 	int64_t lost_ns; /* when one was refused or removed last that may go on; 0: never */
 	const struct translation_watch *watch; /* or NULL */

@@ -7,7 +7,10 @@
 #include "translation_search.h"
 
 #include <netobs/flow.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { LATER_MAX = 1 << 15 }; /* reports during a drain: 3 MiB */
 
 /* A face that entries have found. */
 struct end {
@@ -341,11 +344,30 @@ static void fill_translation(void *data, struct netobs_flow *record, void *ctx)
 
 /* ---- Life --------------------------------------------------------------------------- */
 
+/* What an entry has found when it was announced, it finds again when it is delivered. */
+static void keep_for_later(struct translations *translations,
+			   const struct nat_event *event)
+{
+	if (translations->n_later < LATER_MAX &&
+	    array_reserve(&translations->later, translations->n_later,
+			  &translations->later_capacity, sizeof(*event), 64))
+		translations->later[translations->n_later++] = *event;
+	else
+		translations->late++;
+}
+
+void translations_note(struct translations *translations,
+		       const struct nat_event *event)
+{
+	if (translations->table.is_held)
+		keep_for_later(translations, event);
+	else
+		translation_table_note(&translations->table, event);
+}
+
 static void on_nat_event(void *ctx, const struct nat_event *event)
 {
-	struct translations *translations = ctx;
-
-	translation_table_note(&translations->table, event);
+	translations_note(ctx, event);
 }
 
 int translations_init(struct translations *translations,
@@ -384,6 +406,7 @@ void translations_close(struct translations *translations)
 {
 	nat_close(&translations->nat);
 	translation_table_done(&translations->table);
+	free(translations->later);
 	*translations = (struct translations){ 0 };
 }
 
@@ -398,4 +421,14 @@ void translations_settle(struct translations *translations)
 {
 	nat_read(&translations->nat);
 	translations->table.drains++;
+	translations->table.is_held = true;
+}
+
+void translations_release(struct translations *translations)
+{
+	translations->table.is_held = false;
+	for (uint32_t i = 0; i < translations->n_later; i++)
+		translation_table_note(&translations->table,
+				       &translations->later[i]);
+	translations->n_later = 0;
 }

@@ -27,6 +27,9 @@ struct translations {
 	struct translation_table table;
 	bool knows_zones, joins_faces;
 	uint64_t ambiguous;	 /* flows that have several, which differ */
+	struct nat_event *later; /* reports that came during a drain */
+	uint32_t n_later, later_capacity;
+	uint64_t late;		 /* reports that there was no room for there */
 	struct flow_extra extra; /* for merge_options.extras */
 };
 
@@ -48,5 +51,12 @@ void translations_begin(struct translations *translations, uint32_t generation,
 
 /* No program writes to the other one any more: read its reports, before its entries. */
 void translations_settle(struct translations *translations);
+
+/* Its entries were read: reports that came meanwhile are used from now on. */
+void translations_release(struct translations *translations);
+
+/* A program reports something. */
+void translations_note(struct translations *translations,
+		       const struct nat_event *event);
 
 #endif

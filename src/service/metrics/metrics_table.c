@@ -467,7 +467,7 @@ const struct metric metrics_table[] = {
 	{ "netobs_translations", GAUGE, "Translations by NAT that are known",
 	  ONE(engine.translations) },
 	{ "netobs_translations_refused", COUNTER,
-	  "Reports of translations that there was no room for",
+	  "Translations that there was no room for",
 	  ONE(engine.translations_refused) },
 	{ "netobs_translations_lost", COUNTER,
 	  "Reports of translations that the process was late for",

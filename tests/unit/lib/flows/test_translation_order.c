@@ -162,6 +162,7 @@ static void a_table_of_conversations_in_use_refuses_more(void **state)
 		report(table, i, NAT_ORIGINAL, 1000 + i);
 	}
 	report(table, 4, NAT_ORIGINAL, 2000);
+	report(table, 4, NAT_REPLY, 2000);
 	assert_int_equal(table->refused, 1);
 	assert_null(find(table, 4));
 	/* Without a packet for a minute, the first one makes room. */
@@ -245,7 +246,7 @@ static void a_flood_with_answers_pushes_out_no_conversation(void **state)
 /* ---- Compared with a simple model ---------------------------------------------------- */
 
 struct model_entry {
-	bool is_known, is_answered, goes_on, lasts, has_ended;
+	bool is_known, is_answered, goes_on, lasts, has_ended, was_refused;
 	int64_t first_ns, last_ns;
 	uint32_t turn; /* when it had a packet last, or ended */
 };
@@ -306,13 +307,16 @@ static bool enter(struct model *model, struct model_entry *entry, int64_t now_ns
 	if (model->n == PLACES) {
 		first = choose(model, now_ns);
 		if (!first) {
-			model->refused++;
+			model->refused += !entry->was_refused;
+			entry->was_refused = true;
 			return false;
 		}
 		first->is_known = false;
 		model->n--;
 	}
-	*entry = (struct model_entry){ .is_known = true, .first_ns = now_ns };
+	*entry = (struct model_entry){ .is_known = true,
+				       .was_refused = entry->was_refused,
+				       .first_ns = now_ns };
 	model->n++;
 	return true;
 }

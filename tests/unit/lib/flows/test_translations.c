@@ -593,6 +593,33 @@ static void flows_joined_after_their_translation_is_gone_have_none(void **state)
 	assert_none(&record);
 }
 
+/* An entry finds the same when it is announced and when it is delivered. */
+static void reports_during_a_drain_count_after_it(void **state)
+{
+	enum { LATER = 1 << 15 };
+	struct translations *translations = *state;
+	struct nat_event event = {
+		.time_ns = SECOND * NSEC_PER_MSEC,
+		.tuples = { tuple_of(&asked, IP_PROTO_UDP),
+			    tuple_of(&answered, IP_PROTO_UDP) },
+		.ifindex = SERVER_SIDE,
+		.from_ifindex = CLIENT_SIDE,
+	};
+
+	translations_settle(translations);
+	for (int i = 0; i < LATER + 7; i++) {
+		event.tuples[0].src[0]++;
+		translations_note(translations, &event);
+	}
+	assert_int_equal(translations->table.known, 0);
+	translations_release(translations);
+	assert_int_equal(translations->table.known, LATER);
+	assert_int_equal(translations->late, 7);
+	event.tuples[0].src[0]++;
+	translations_note(translations, &event);
+	assert_int_equal(translations->table.known, LATER + 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -612,6 +639,7 @@ int main(void)
 		TEST(those_without_an_answer_make_room_for_others),
 		TEST(a_face_of_very_many_is_none),
 		TEST(translations_that_lead_back_to_each_other_have_no_origin),
+		TEST(reports_during_a_drain_count_after_it),
 		TEST(flows_joined_after_their_translation_is_gone_have_none),
 	};
 
