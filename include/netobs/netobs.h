@@ -66,7 +66,7 @@ enum netobs_opt_flag {
 	/** Find the addresses that NAT of this host gives flows (netobs_flow.xlat_src,
 	 *  orig_src and those behind them), from the conntrack entries of packets that leave by
 	 *  observed interfaces. Needs conntrack and its type information (BTF), or
-	 *  netobs_start() returns -ENOTSUP. It takes 66 MiB of memory at most. See
+	 *  netobs_start() returns -ENOTSUP. It takes 75 MiB of memory at most. See
 	 *  mapping.h. */
 	NETOBS_NAT = 1 << 5
 };

@@ -24,7 +24,7 @@ from lib.service import Supervisor
 
 PLACES = 262144
 FLOOD = int(os.environ.get("NETOBS_TEST_FLOOD", "300000"))
-RATE = 40000
+RATE = 25000
 REAL = 200
 PORT, OPEN, CLOSED = 8080, range(9000, 9010), range(10000, 11000)
 SILENT = f"""
@@ -202,8 +202,9 @@ class FloodedNat(nat.RandomNatTest):
         self.assertEqual(status["begun"],
                          status["active"] + status["ended"] + status["forgotten"])
         self.assertEqual(0, status["refused"])
-        if FLOOD > PLACES + 2 * REAL:
-            self.assertGreater(status["forgotten"], 0)
+        # On a busy host, reports may be lost; these are counted, too.
+        self.assertGreaterEqual(status["begun"] + status["lost_reports"], FLOOD + REAL)
+        self.assertEqual(status["begun"] > PLACES + status["ended"], status["forgotten"] > 0)
 
     def settled(self):
         """The numbers when no more begin."""

@@ -596,7 +596,7 @@ static void flows_joined_after_their_translation_is_gone_have_none(void **state)
 /* An entry finds the same when it is announced and when it is delivered. */
 static void reports_during_a_drain_count_after_it(void **state)
 {
-	enum { LATER = 1 << 15 };
+	enum { LATER = 1 << 17 };
 	struct translations *translations = *state;
 	struct nat_event event = {
 		.time_ns = SECOND * NSEC_PER_MSEC,
