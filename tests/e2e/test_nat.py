@@ -200,6 +200,22 @@ class Nat(nat.RandomNatTest):
             self.assertFalse(set(NAT_FIELDS) & set(record), record)
         self.assertTrue(any("XlatSrcAddr" in one for one in records))
 
+    def test_errors_count_once(self):
+        """Also those of a server that is behind NAT, from which they come with its own address."""
+        self.rules(BASE + "add rule inet nat post oifname rs masquerade\n")
+        watch = self.watch("--interval", "60")
+        with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(20)
+            sock.connect((self.SERVER, 9))
+            for _ in range(3):
+                sock.send(b"hello")
+                self.assertRaises(ConnectionRefusedError, sock.recv, 10)
+        result = watch.stop()
+        result.check_conservation()
+        errors = [one for one in result.records if one.get("IcmpType") == 3]
+        self.assertEqual(3, sum(one["Packets"] for one in errors), errors)
+        self.assertEqual({"10.0.2.1"}, {one["DstAddr"] for one in errors})
+
     def test_zones_with_equal_tuples(self):
         """Two clients with one address, in a zone each, ask at the same time from the same port."""
         other, server = self.make_zones(

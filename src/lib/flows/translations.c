@@ -2,10 +2,12 @@
 #include "translations.h"
 
 #include "base/util.h"
+#include "bpf/parse/headers.h"
 #include "host/host.h"
 #include "host/overlays.h"
 #include "translation_search.h"
 
+#include <linux/icmp.h>
 #include <netobs/flow.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,10 +48,26 @@ static bool has_tuple(const struct translations *translations,
 
 /* ---- As which flow an entry counts --------------------------------------------------- */
 
+/* As conntrack knows them: they are translated with the packet that they are about. */
+static bool is_icmp_error(const struct flow_key *key)
+{
+	const uint8_t type = (uint8_t)(key->dst_port >> 8);
+
+	if (key->flags & KEY_NO_TRANSPORT)
+		return false;
+	if (key->proto == IP_PROTO_ICMPV6)
+		return type < 128;
+	return key->proto == IP_PROTO_ICMP &&
+	       (type == ICMP_DEST_UNREACH || type == ICMP_SOURCE_QUENCH ||
+		type == ICMP_REDIRECT || type == ICMP_TIME_EXCEEDED ||
+		type == ICMP_PARAMETERPROB);
+}
+
 /*
  * A packet counts with the tuple that it had where it was seen first. One that leaves with a tuple
  * that several translations have given, one after another, is not known to be of one of them; but
- * it was counted where it came in, unless a filter did not match it there.
+ * it was counted where it came in, unless a filter did not match it there. So it is with errors, whose
+ * tuple does not say which translation is theirs.
  */
 static bool find_own_key(const struct flow_entry *entry, bool is_further,
 			 struct flow_key *key, void *ctx)
@@ -60,7 +78,8 @@ static bool find_own_key(const struct flow_entry *entry, bool is_further,
 	if (!has_tuple(translations, &entry->key))
 		return true;
 	origin = search_origin(translations->host, &translations->table, entry);
-	if (origin.is_ambiguous)
+	if (origin.is_ambiguous ||
+	    (translations->table.known && is_icmp_error(&entry->key)))
 		return !is_further || !translations->host ||
 		       translations->host->is_filtered;
 	key->src = origin.tuple.src;
