@@ -2,6 +2,7 @@
 # Needs: conntrack nftables
 """A router with NAT, and what its kernel's table of connections says about flows."""
 
+import itertools
 import os
 import random
 import re
@@ -146,6 +147,7 @@ class Service:
     def __init__(self, test, number, kind, proto, is_ipv6):
         self.kind, self.proto, self.is_ipv6 = kind, proto, is_ipv6
         self.port, self.inner = 2000 + number, 3000 + number
+        self.ports = test.ports
         pick = (lambda four, six: six) if is_ipv6 else (lambda four, six: four)
         self.family = socket.AF_INET6 if is_ipv6 else socket.AF_INET
         self.client = pick(test.CLIENT, test.CLIENT6)
@@ -200,6 +202,8 @@ class Service:
     def ask(self, answers):
         """One connection, or one exchange of datagrams. @answers: of UDP"""
         with self.make(self.asker) as sock:
+            # A tuple that is used again may have another entry, and the table has the last one only.
+            sock.bind(("::" if self.is_ipv6 else "0.0.0.0", next(self.ports)))
             sock.connect((self.asked, self.port))
             sock.send(b"question")
             if self.proto == "tcp":
@@ -226,6 +230,7 @@ class NatTest(lab.LabTest):
 
     def setUp(self):
         super().setUp()
+        self.ports = itertools.count(4000) # of those that ask, each once
         self.client, self.router, self.server = (
             self.lab.ns(tag, ipv6=True) for tag in ("client", "router", "server"))
         self.lab.wire(self.client, "eth0", [f"{self.CLIENT}/24", f"{self.CLIENT6}/64"],
