@@ -12,9 +12,11 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import time
 
+from lib import frames as f
 from lib import grpc_lab
 from lib import ipfix
 from lib import lab
@@ -315,6 +317,41 @@ class Map(nat.RandomNatTest):
         text = self.map("lookup", "icmp", "-s", self.socket).stdout
         self.assertRegex(text, r"\nended +icmp +10\.0\.1\.2 > 10\.0\.2\.2 +10\.0\.2\.1 > 10\.0\.2\.2 "
                                r"+rc > rs +0 +\d+ +\d\d:")
+
+    def test_tunnels_through_nat(self):
+        """What netobs opens is translated by its outer header."""
+        self.rules(nat.BASE + "add rule inet nat post oifname rs masquerade\n")
+        self.start_service()
+        inner = f.ipv4("10.45.0.2", "198.51.100.7", f.UDP, f.udp(5000, 53, b"x"))
+        frame = f.ether("02:00:00:00:00:01", "02:00:00:00:00:02", 0x0800, inner)
+        for port, payload in ((2152, struct.pack("!BBHI", 0x30, 255, len(inner), 7) + inner),
+                              (4789, struct.pack("!II", 0x08000000, 7 << 8) + frame)):
+            with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                sock.bind((self.CLIENT, 2200))
+                sock.sendto(payload, (self.SERVER, port))
+        for proto, payload in (4, inner), (47, struct.pack("!HH", 0, 0x0800) + inner):
+            with self.client, socket.socket(socket.AF_INET, socket.SOCK_RAW, proto) as sock:
+                sock.sendto(payload, (self.SERVER, 0))
+        wanted = [(proto, self.CLIENT, self.SERVER, *ports, "10.0.2.1") for proto, ports in (
+            (4, (None, None)), (17, (2200, 2152)), (17, (2200, 4789)), (47, (None, None)))]
+
+        def found():
+            return sorted((one["Proto"], one["SrcAddr"], one["DstAddr"], one.get("SrcPort"),
+                           one.get("DstPort"), one["XlatSrcAddr"]) for one in self.of_service())
+        lab.wait_for(lambda: len(found()) >= len(wanted), "the mappings")
+        self.assertEqual(wanted, found())
+
+    def test_output_that_cannot_be_written(self):
+        self.talk(self.make_services(12), 2)
+        self.start_service()
+        lab.wait_for(self.of_service, "the mappings")
+        for arguments in (("--once",), ("-o", "json", "lookup", "tcp"), ("--interval", "0.1")):
+            with open("/dev/full", "wb") as full:
+                result = subprocess.run(
+                    self.router.command(observer.netobsctl(), "map", "-s", self.socket, *arguments),
+                    check=False, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(1, result.returncode, arguments)
+            self.assertEqual(1, result.stderr.count("cannot write to standard output: No space left"))
 
     def test_live_without_a_service(self):
         services = self.make_services(12)

@@ -84,6 +84,19 @@ static __always_inline bool nat_is_translated(const struct flow_key *key,
 	return differ;
 }
 
+/* Whether @back is @there of the other direction: nothing is translated. */
+static __always_inline bool nat_is_turned(const struct nat_tuple *there,
+					  const struct nat_tuple *back)
+{
+	__u32 differ = (there->src_port ^ back->dst_port) |
+		       (there->dst_port ^ back->src_port);
+
+	for (int i = 0; i < 4; i++)
+		differ |= (there->src[i] ^ back->dst[i]) |
+			  (there->dst[i] ^ back->src[i]);
+	return !differ;
+}
+
 static __always_inline __u32 nat_hash_tuple(const struct nat_tuple *tuple)
 {
 	const __u32 *words = (const __u32 *)tuple;
@@ -184,18 +197,26 @@ static __noinline int nat_note(struct run *run, struct __sk_buff *skb, __u64 nfc
 	const __u64 entry = nfct & ~(__u64)CT_INFO_MASK;
 	const struct flow_key *key = &run->scratch->pkt.key;
 	struct nat_counters *counters = nat_counters_of(run);
-	struct nat_tuple before;
+	struct nat_tuple before, back;
 	__u64 hash, *seen;
 
-	if (!counters || key->tunnel || key->flags & KEY_NO_TRANSPORT ||
+	if (!counters || key->flags & KEY_NO_TRANSPORT ||
 	    bpf_probe_read_kernel(&before, sizeof(before),
-				  nat_address(entry, config_nat.tuples[dir])) ||
-	    !nat_is_own(key, info, &before))
+				  nat_address(entry, config_nat.tuples[dir])))
 		return 0;
-	if (is_icmp(key->proto))
-		before.src_port = 0; /* the identifier is not part of flows */
 	hash = hash_key(key, &config_secret);
-	if (!nat_is_translated(key, &before) &&
+	if (key->tunnel) { /* the entry is that of the outer packet */
+		if (bpf_probe_read_kernel(
+			    &back, sizeof(back),
+			    nat_address(entry, config_nat.tuples[!dir])) ||
+		    nat_is_turned(&before, &back))
+			return 0;
+	} else if (!nat_is_own(key, info, &before)) {
+		return 0;
+	}
+	if (is_icmp(key->proto) && !key->tunnel)
+		before.src_port = 0; /* the identifier is not part of flows */
+	if (!key->tunnel && !nat_is_translated(key, &before) &&
 	    !nat_was_translated(run, hash, counters))
 		return 0;
 	seen = nat_seen_of(run, run->generation, hash);
