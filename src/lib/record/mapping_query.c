@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { QUERY_MAX = 256 };
 
@@ -70,7 +71,7 @@ static int read_protocol(const char *text, uint8_t *ret_protocol)
 	uint32_t number;
 
 	for (size_t i = 0; i < ARRAY_SIZE(protocols); i++) {
-		if (strcmp(text, protocols[i].name))
+		if (strcasecmp(text, protocols[i].name))
 			continue;
 		*ret_protocol = protocols[i].number;
 		return 0;
@@ -172,12 +173,29 @@ static int split_protocol(char **text, uint8_t *ret_protocol,
 	return 0;
 }
 
+/* As netobs prints them, and others. */
+static void shorten_arrow(char *text)
+{
+	static const char *const arrows[] = { "\u2192", "->" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(arrows); i++) {
+		char *arrow = strstr(text, arrows[i]);
+
+		if (!arrow)
+			continue;
+		*arrow = '>';
+		memmove(arrow + 1, arrow + strlen(arrows[i]),
+			strlen(arrow + strlen(arrows[i])) + 1);
+	}
+}
+
 static int parse_query(char *text, struct netobs_mapping_query *query,
 		       const struct complaint *complaint)
 {
 	char *arrow;
 	int err;
 
+	shorten_arrow(text);
 	text = trim(text);
 	if (!*text)
 		return complain(complaint,
