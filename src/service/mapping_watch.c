@@ -80,28 +80,41 @@ static bool is_screen(const struct watch *watch)
 	       isatty(STDOUT_FILENO);
 }
 
-/* @return rows that fit, below the headings; 0: there is no limit */
-static uint32_t find_room(const struct watch *watch)
+/* @return rows that fit between the headings and a line below them; 0: there is no limit */
+static uint32_t find_room(const struct watch *watch, const struct winsize *size)
 {
 	const uint32_t rows = watch->request->rows;
-	struct winsize size = { 0 };
+	const uint32_t room = size->ws_row > 3 ? size->ws_row - 3U : 0;
 
-	if (!is_screen(watch) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) ||
-	    size.ws_row < 3)
-		return rows;
-	return rows && rows < size.ws_row - 2U ? rows : size.ws_row - 2U;
+	return rows && (!room || rows < room) ? rows : room;
 }
 
-static void show(const struct watch *watch)
+/* Wider lines would take two rows. */
+static void show_table(const struct watch *watch)
 {
-	if (watch->request->is_json) {
-		mapping_list_print_json(&watch->list, watch->request->rows);
-	} else {
-		if (is_screen(watch))
-			fputs("\033[H\033[J", stdout);
-		mapping_list_print_table(&watch->list, find_room(watch));
+	struct winsize size = { 0 };
+
+	if (is_screen(watch)) {
+		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+		fputs("\033[H\033[J", stdout);
 	}
-	fflush(stdout);
+	mapping_list_print_table(&watch->list, find_room(watch, &size),
+				 size.ws_col);
+}
+
+/* @return EXIT_FINE; EXIT_FAILED: it could not be written, which was reported */
+static int show(const struct watch *watch)
+{
+	if (watch->request->is_json)
+		mapping_list_print_json(&watch->list, watch->request->rows);
+	else
+		show_table(watch);
+	if (!fflush(stdout) || errno == EPIPE)
+		return EXIT_FINE;
+	fprintf(stderr, "netobsctl map: cannot write to standard output: %s\n",
+		strerror(errno));
+	clearerr(stdout); /* main() need not report it again */
+	return EXIT_FAILED;
 }
 
 /* ---- Runs ------------------------------------------------------------------------- */
@@ -120,8 +133,7 @@ static int show_once(struct watch *watch)
 				"'nat = yes'");
 		return EXIT_FAILED;
 	}
-	show(watch);
-	return EXIT_FINE;
+	return show(watch);
 }
 
 static void stop_watch(void *object)
@@ -175,11 +187,8 @@ static int show_repeatedly(struct watch *watch)
 					    "continue", r);
 			return EXIT_FAILED;
 		}
-		if (!watch->is_stopping) {
-			if (collect(watch))
-				return EXIT_FAILED;
-			show(watch);
-		}
+		if (!watch->is_stopping && (collect(watch) || show(watch)))
+			return watch->is_stopping ? EXIT_FINE : EXIT_FAILED;
 		if (ferror(stdout) || now_ms() >= end_ms)
 			stop_watch(watch);
 	}

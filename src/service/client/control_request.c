@@ -20,7 +20,8 @@
 #include "service/text/human.h"
 
 enum {
-	ANSWER_MS = 120000, /* a service may have thousands of interfaces to change */
+	ANSWER_MS = 20000,
+	CHANGE_MS = 120000, /* a service may have thousands of interfaces to change */
 	BUFFER_FIRST = 64 << 10,
 };
 
@@ -94,7 +95,7 @@ bool control_is_there(const char *path)
 {
 	cleanup_fd int fd = open_connection(path ?: CONTROL_SOCKET);
 
-	return fd >= 0;
+	return fd >= 0 || errno == EACCES;
 }
 
 static int connect_to(struct control_connection *connection)
@@ -106,6 +107,11 @@ static int connect_to(struct control_connection *connection)
 	return -EPIPE;
 }
 
+static bool is_change(const char *request)
+{
+	return !strcmp(request, "reload") || !strcmp(request, "reopen");
+}
+
 int control_connect(struct control_connection *ret_connection, const char *verb,
 		    const char *path, const char *request)
 {
@@ -114,7 +120,10 @@ int control_connect(struct control_connection *ret_connection, const char *verb,
 	int len, err;
 
 	*connection = (struct control_connection){
-		.verb = verb, .path = path ?: CONTROL_SOCKET, .fd = -1
+		.verb = verb,
+		.path = path ?: CONTROL_SOCKET,
+		.fd = -1,
+		.answer_ms = is_change(request) ? CHANGE_MS : ANSWER_MS,
 	};
 	err = connect_to(connection);
 	if (err)
@@ -236,8 +245,10 @@ int control_answer(struct control_connection *connection,
 {
 	struct json_value answer;
 	char *line, message[512];
-	int err = control_receive(connection, ANSWER_MS, &line);
+	int err = control_receive(connection, connection->answer_ms, &line);
 
+	if (err == -EINTR)
+		return err;
 	if (err) {
 		complain(connection, "%s: %s", connection->path,
 			 err == -EAGAIN ? "the service does not answer" :

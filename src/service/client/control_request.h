@@ -12,7 +12,8 @@ struct control_connection {
 	const char *verb; /* of messages */
 	const char *path;
 	int fd;
-	char *buf; /* received lines, from @start to @end */
+	int answer_ms; /* in which the answer has to come */
+	char *buf;     /* received lines, from @start to @end */
 	size_t start, end, size;
 };
 
@@ -26,7 +27,7 @@ struct control_connection {
 int control_connect(struct control_connection *ret_connection, const char *verb,
 		    const char *path, const char *request);
 
-/** @return whether something listens at @path; NULL: CONTROL_SOCKET */
+/** @return whether something listens at @path, if only for others; NULL: CONTROL_SOCKET */
 bool control_is_there(const char *path);
 
 /**

@@ -45,7 +45,7 @@ static int ask_part(struct mapping_list *list, const char *verb,
 		    const char *socket, const char *tuple, uint64_t *next)
 {
 	struct control_connection connection;
-	struct json_value answer = { NULL };
+	struct json_value answer = { NULL }, mappings;
 	struct json_item item = { 0 };
 	char request[512];
 	int r;
@@ -54,7 +54,8 @@ static int ask_part(struct mapping_list *list, const char *verb,
 		 tuple ? "," : "", tuple ?: "");
 	r = control_connect(&connection, verb, socket, request);
 	r = r ?: control_answer(&connection, &answer);
-	while (!r && json_next(json_get(answer, "mappings"), &item))
+	mappings = json_get(answer, "mappings"); /* which reads all of it */
+	while (!r && json_next(mappings, &item))
 		add_text(list, item.value.at, json_length(item.value));
 	*next = r ? 0 : json_number(json_get(answer, "next"));
 	control_disconnect(&connection);
@@ -108,10 +109,13 @@ int mapping_list_kernel(struct mapping_list *list, const char *netns,
 
 	if (r >= 0)
 		return 0;
-	fprintf(stderr, "netobsctl map: %s: %s%s\n",
+	fprintf(stderr, "netobsctl map: %s%s%s: %s%s\n",
 		r == -EAGAIN ? "the kernel's table changes too fast to be listed" :
 			       "cannot list the kernel's table of connections",
-		strerror(-r), r == -EPERM ? " (it needs CAP_NET_ADMIN)" : "");
+		netns ? " of " : "", netns ?: "", strerror(-r),
+		r != -EPERM ? "" :
+		netns	    ? " (it needs CAP_SYS_ADMIN)" :
+			      " (it needs CAP_NET_ADMIN)");
 	return r;
 }
 
@@ -292,11 +296,18 @@ static uint32_t limit_rows(const struct mapping_list *list, uint32_t most)
 	return most && most < list->n ? most : list->n;
 }
 
-static void print_cells(const struct cells *cells, const int widths[COLUMNS])
+/* @width: of the line, at most; 0: there is no limit */
+static void print_cells(const struct cells *cells, const int widths[COLUMNS],
+			uint32_t width)
 {
+	char line[COLUMNS * (CELL_MAX + 2)];
+	int len = 0;
+
 	for (int i = 0; i < COLUMNS; i++)
-		printf("%-*s%s", i + 1 < COLUMNS ? widths[i] : 0,
-		       cells->text[i], i + 1 < COLUMNS ? "  " : "\n");
+		len += snprintf(line + len, sizeof(line) - (size_t)len,
+				"%-*s%s", i + 1 < COLUMNS ? widths[i] : 0,
+				cells->text[i], i + 1 < COLUMNS ? "  " : "");
+	printf("%.*s\n", width ? (int)width : len, line);
 }
 
 static void widen(const struct cells *cells, int widths[COLUMNS])
@@ -306,7 +317,8 @@ static void widen(const struct cells *cells, int widths[COLUMNS])
 					 strlen(cells->text[i]));
 }
 
-void mapping_list_print_table(const struct mapping_list *list, uint32_t most)
+void mapping_list_print_table(const struct mapping_list *list, uint32_t most,
+			      uint32_t width)
 {
 	const uint32_t n = limit_rows(list, most);
 	struct cells cells;
@@ -319,11 +331,13 @@ void mapping_list_print_table(const struct mapping_list *list, uint32_t most)
 	for (int i = 0; i < COLUMNS; i++)
 		snprintf(cells.text[i], CELL_MAX, "%s", headings[i]);
 	widen(&cells, widths);
-	print_cells(&cells, widths);
+	print_cells(&cells, widths, width);
 	for (uint32_t i = 0; i < n; i++) {
 		fill_cells(list->lines[i], &cells);
-		print_cells(&cells, widths);
+		print_cells(&cells, widths, width);
 	}
+	if (n < list->n)
+		printf("and %" PRIu32 " more\n", list->n - n);
 }
 
 void mapping_list_print_json(const struct mapping_list *list, uint32_t most)

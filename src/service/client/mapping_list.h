@@ -40,8 +40,9 @@ int mapping_list_kernel(struct mapping_list *list, const char *netns,
 /* Those in use come first, of these the latest one. */
 void mapping_list_sort(struct mapping_list *list);
 
-/* Print @most of them to standard output; 0: all. */
-void mapping_list_print_table(const struct mapping_list *list, uint32_t most);
+/* Print @most of them to standard output; 0: all. @width: of a line of a table; 0: any */
+void mapping_list_print_table(const struct mapping_list *list, uint32_t most,
+			      uint32_t width);
 void mapping_list_print_json(const struct mapping_list *list, uint32_t most);
 
 /* Make it empty. */

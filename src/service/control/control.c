@@ -293,7 +293,8 @@ static void answer_mappings(struct control *control,
 		answer_refusal(
 			control, client, "failed",
 			"the service keeps no mappings: its configuration has no "
-			"'nat = yes' in [capture]; --netns of netobsctl map lists those of the kernel");
+			"'nat = yes' in [capture]; netobsctl map --netns /proc/self/ns/net "
+			"lists those of the kernel");
 	else if (control->mappings_left < 0)
 		answer_refusal(control, client, "failed",
 			       control->mappings_left == -EINVAL ?
