@@ -7,7 +7,7 @@
 #ifndef NETOBS_FLOWS_TRANSLATION_ORDER_H
 #define NETOBS_FLOWS_TRANSLATION_ORDER_H
 
-#include "translation_table.h"
+#include "translation.h"
 
 /* @translation has come to the table, or has had a packet. */
 void translation_order_add(struct translation_table *table,
