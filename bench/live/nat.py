@@ -9,6 +9,7 @@ second one in turn, because the second one finds the packet in the caches.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -73,7 +74,8 @@ class Agent:
         directory = f"/proc/{self.process.pid}/fdinfo"
         ids = set()
         for name in os.listdir(directory):
-            with open(f"{directory}/{name}", encoding="ascii") as file:
+            with contextlib.suppress(FileNotFoundError), \
+                    open(f"{directory}/{name}", encoding="ascii") as file:
                 ids |= {line.split()[1] for line in file if line.startswith("prog_id:")}
         return next(one for one in ids if self.show(one)["name"] == "netobs_egress")
 
