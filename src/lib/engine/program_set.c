@@ -18,14 +18,22 @@ enum {
 	/* Of Linux 6.4's include/uapi/linux/bpf.h. */
 	PROG_TYPE_NETFILTER = 32,
 	ATTACH_TYPE_NETFILTER = 45,
+	/* Of Linux 6.17's, for links of control groups. */
+	FLAG_BEFORE = 1 << 3,
+	FLAG_PREORDER = 1 << 6,
 };
 
-/* BPF_LINK_CREATE's part of union bpf_attr for netfilter, as Linux 6.4 has it. */
-struct netfilter_link {
+/* BPF_LINK_CREATE's part of union bpf_attr: of all links, */
+struct any_link {
 	uint32_t prog_fd;
 	uint32_t target_fd;
 	uint32_t attach_type;
 	uint32_t flags;
+};
+
+/* and for netfilter, as Linux 6.4 has it. */
+struct netfilter_link {
+	struct any_link any;
 	uint32_t family;
 	uint32_t hook;
 	int32_t priority;
@@ -102,18 +110,40 @@ static int load_set(struct program_set *set)
 		       err;
 }
 
+static int create_link(const void *attr, size_t size)
+{
+	int fd = (int)syscall(__NR_bpf, BPF_LINK_CREATE, attr, size);
+
+	return fd < 0 ? -errno : fd;
+}
+
 static int attach_netfilter(int program_fd, const struct attach_point *point)
 {
-	struct netfilter_link attr = {
-		.prog_fd = program_fd,
-		.attach_type = ATTACH_TYPE_NETFILTER,
+	const struct netfilter_link attr = {
+		.any = { .prog_fd = (uint32_t)program_fd,
+			 .attach_type = ATTACH_TYPE_NETFILTER },
 		.family = point->family,
 		.hook = point->hook,
 		.priority = point->priority,
 	};
-	int fd = syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
 
-	return fd < 0 ? -errno : fd;
+	return create_link(&attr, sizeof(attr));
+}
+
+/*
+ * A program of a group runs after those of groups below, but for these; of its own group, it is
+ * the first. libbpf before 1.6 does not do it.
+ */
+static int attach_cgroup_first(const struct bpf_program *program, int cgroup_fd)
+{
+	const struct any_link attr = {
+		.prog_fd = (uint32_t)bpf_program__fd(program),
+		.target_fd = (uint32_t)cgroup_fd,
+		.attach_type = bpf_program__expected_attach_type(program),
+		.flags = FLAG_PREORDER | FLAG_BEFORE,
+	};
+
+	return create_link(&attr, sizeof(attr));
 }
 
 static struct bpf_link *attach_iterator(const struct program_set *set,
@@ -142,6 +172,9 @@ static int attach_point(struct program_set *set, size_t i)
 		set->links[i] =
 			bpf_program__attach_cgroup(program, point->cgroup_fd);
 		break;
+	case ATTACH_CGROUP_FIRST:
+		set->link_fds[i] = attach_cgroup_first(program, point->cgroup_fd);
+		return set->link_fds[i] < 0 ? set->link_fds[i] : 0;
 	case ATTACH_NETFILTER:
 		set->link_fds[i] =
 			attach_netfilter(bpf_program__fd(program), point);

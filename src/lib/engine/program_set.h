@@ -22,9 +22,10 @@ struct bpf_link;
 struct bpf_object;
 
 enum attach_kind {
-	ATTACH_SECTION,	 /* what its section names: a tracepoint, a function */
-	ATTACH_CGROUP,	 /* sock_ops, cgroup_skb and others of a cgroup */
-	ATTACH_ITERATOR, /* see program_set_open_iterator() */
+	ATTACH_SECTION, /* what its section names: a tracepoint, a function */
+	ATTACH_CGROUP,	/* sock_ops, cgroup_skb and others of a cgroup */
+	ATTACH_CGROUP_FIRST, /* before all programs of groups below, Linux 6.17 */
+	ATTACH_ITERATOR,     /* see program_set_open_iterator() */
 	ATTACH_NETFILTER,
 };
 
@@ -32,7 +33,7 @@ struct attach_point {
 	const char *program;
 	enum attach_kind kind;
 	const char *map; /* ATTACH_ITERATOR: whose elements it visits; or NULL */
-	int cgroup_fd;	 /* ATTACH_CGROUP; stays the caller's */
+	int cgroup_fd; /* ATTACH_CGROUP, ATTACH_CGROUP_FIRST; stays the caller's */
 	uint32_t family; /* ATTACH_NETFILTER, these three: NFPROTO_... */
 	uint32_t hook;	 /* NF_INET_... */
 	int32_t priority;

@@ -2,6 +2,7 @@
 #include "session_programs.h"
 
 #include "base/util.h"
+#include "cgroup_root.h"
 #include "session_accept.skel.h"
 #include "session_io.skel.h"
 #include "sessions.skel.h"
@@ -9,13 +10,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
-#include <linux/mount.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 static const struct log silent;
@@ -65,39 +61,6 @@ static int prepare_io(struct bpf_object *object, void *ctx)
 	return 0;
 }
 
-static int open_directory(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-/* Where no path leads to it, as in ip-netns(8) exec; takes CAP_SYS_ADMIN. */
-static int mount_cgroup_root(void)
-{
-	cleanup_fd int fs = (int)syscall(SYS_fsopen, "cgroup2", FSOPEN_CLOEXEC);
-	int root;
-
-	if (fs < 0 ||
-	    syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
-		return -errno;
-	root = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, 0);
-	return root < 0 ? -errno : root;
-}
-
-/* Where cgroup v2 is mounted alone, and beside v1. */
-static int open_cgroup_root(void)
-{
-	static const char *const paths[] = { "/sys/fs/cgroup",
-					     "/sys/fs/cgroup/unified" };
-	struct statfs fs;
-
-	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
-		if (!statfs(paths[i], &fs) && fs.f_type == CGROUP2_SUPER_MAGIC)
-			return open_directory(paths[i]);
-	return mount_cgroup_root();
-}
-
 static void init_sets(struct session_programs *programs, const struct log *log)
 {
 	programs->sockets = (struct program_set){
@@ -120,7 +83,7 @@ static void init_sets(struct session_programs *programs, const struct log *log)
 		.prepare = prepare_io,
 		.ctx = &programs->knobs,
 	};
-	programs->cgroup_fd = open_cgroup_root();
+	programs->cgroup_fd = cgroup_root_open();
 	programs->accept_points[0] = (struct attach_point){
 		.program = "netobs_sess_ac4",
 		.kind = ATTACH_CGROUP,
