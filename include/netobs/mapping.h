@@ -9,6 +9,11 @@
  * once it has started, for each network namespace that it observes. Connections without NAT are no
  * mappings.
  *
+ * Where a BPF program of others replaces the address that a process asks for when it connects, or
+ * sends a datagram, the socket has a mapping, too: dst is what was asked for, and post_dst what
+ * packets have. It has no interfaces and no zone, begins when the socket connects, and ends with
+ * it, in any namespace of the host. NETOBS_FEATURE_CONNECT has to be there.
+ *
  * A mapping has a tuple for each direction, before translation and after it:
  *
  *	original, before	src:src_port > dst:dst_port

@@ -36,6 +36,8 @@ enum netobs_feature_id {
 	NETOBS_FEATURE_SESSION_ACCEPT = 14,
 	NETOBS_FEATURE_NAT =
 		15, /**< conntrack, and where the kernel has its entries */
+	/** What sockets ask for before programs of others translate it: cgroup v2 (6.17) */
+	NETOBS_FEATURE_CONNECT = 16,
 	NETOBS_FEATURES
 };
 

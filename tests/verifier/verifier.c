@@ -114,10 +114,11 @@ static bool report(const char *name, bool has_all,
 	return true;
 }
 
-/* The programs of sessions are left out if the kernel lacks a feature that they need. */
+/* The programs of sockets are left out if the kernel lacks a feature that they need. */
 static bool is_optional(const char *name)
 {
-	return !strncmp(name, "session", strlen("session"));
+	return !strncmp(name, "session", strlen("session")) ||
+	       !strncmp(name, "connect", strlen("connect"));
 }
 
 /* libbpf prints what the verifier says about programs that have no log of their own. */

@@ -116,11 +116,15 @@ static int listen_to_sockets(struct netobs *ctx)
 
 static int listen_to_nat(struct netobs *ctx)
 {
-	int fd = pipeline_nat_fd(&ctx->pipeline);
+	const int fds[] = { pipeline_nat_fd(&ctx->pipeline),
+			    pipeline_connects_fd(&ctx->pipeline) };
+	int err = 0;
 
-	return fd < 0 ? 0 :
-			loop_watch(&ctx->life.loop, fd, EPOLLIN | EPOLLET,
-				   on_nat, ctx);
+	for (size_t i = 0; !err && i < ARRAY_SIZE(fds); i++)
+		if (fds[i] >= 0)
+			err = loop_watch(&ctx->life.loop, fds[i],
+					 EPOLLIN | EPOLLET, on_nat, ctx);
+	return err;
 }
 
 static int open_containers(struct netobs *ctx)
@@ -376,7 +380,7 @@ static int on_sockets(void *arg, int fd)
 
 static int on_nat(void *arg, int fd)
 {
-	const struct netobs *ctx = arg;
+	struct netobs *ctx = arg;
 
 	(void)fd;
 	pipeline_read_nat(&ctx->pipeline);

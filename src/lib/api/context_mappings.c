@@ -44,6 +44,7 @@ static int on_questions_timer(void *arg, int fd)
 	struct netobs *ctx = arg;
 
 	(void)fd;
+	socket_translations_read(&ctx->pipeline.translations.sockets);
 	mapping_questions_ask(&ctx->questions);
 	watch_list(ctx);
 	return 0;

@@ -7,6 +7,7 @@
  */
 #include "attach/attach.h"
 #include "attach/expedite.h"
+#include "engine/connects.h"
 #include "engine/map.h"
 #include "engine/session_programs.h"
 #include "host/netns.h"
@@ -192,6 +193,22 @@ static int probe_nat(struct trial *trial)
 	return nat_find_layout(&layout, &trial->silent);
 }
 
+static void take_no_event(void *ctx, const struct connect_event *event)
+{
+	(void)ctx;
+	(void)event;
+}
+
+/* They are attached for a moment, and report to no one. */
+static int probe_connect(struct trial *trial)
+{
+	struct connects connects;
+	int err = connects_open(&connects, take_no_event, trial);
+
+	connects_close(&connects);
+	return err;
+}
+
 struct probe {
 	const char *name;
 	const char *description;
@@ -252,6 +269,9 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	PROBE(NAT, "nat", OPTIONAL, 0, probe_nat,
 	      "conntrack, and type information (BTF) of it",
 	      "--nat cannot run; if conntrack is a module, nf_conntrack has to be loaded"),
+	PROBE(CONNECT, "connect", OPTIONAL, PRIVILEGE_PROGRAMS, probe_connect,
+	      "cgroup v2 hooks before those of others that translate connecting sockets",
+	      "--nat does not name the services that processes ask where a socket-level load balancer translates them"),
 };
 
 #undef PROBE

@@ -171,9 +171,11 @@ static struct netobs_mapping mapping_of(const struct mappings *mappings,
 
 	fill_tuples(translation, &mapping);
 	mapping.nat_event = nat_event_of(event, mapping.ethertype);
-	if (mappings->knows_zones)
+	if (mappings->knows_zones && !translation->of_socket)
 		mapping.record.has |= NETOBS_MAPPING_HAS_ZONE;
-	if (host && netns < host->n_netns)
+	if (translation->of_socket)
+		mapping.netns_inode = translation->socket.inode;
+	else if (host && netns < host->n_netns)
 		mapping.netns_inode = host->netns[netns].inode;
 	fill_interface(host, netns, translation->ifindex[face + BEFORE],
 		       &mapping.in_ifindex, &mapping.in_interface);
@@ -268,7 +270,7 @@ static void on_begun(void *ctx, struct translation *translation)
 
 	if (!translation_changes(translation))
 		return;
-	if (may_be_older(ctx, translation))
+	if (!translation->of_socket && may_be_older(ctx, translation))
 		translation->born_ns = 0;
 	report_begun(ctx, translation, now_ns);
 }
@@ -290,6 +292,25 @@ static void on_removed(void *ctx, const struct translation *translation,
 	report_mapping(mappings, &mapping);
 }
 
+static void report_ended(struct mappings *mappings,
+			 const struct translation *translation, int64_t now_ns)
+{
+	struct netobs_mapping mapping;
+
+	mappings->active--;
+	mappings->n_ended++;
+	if (!mappings->on_mapping)
+		return;
+	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_END, now_ns);
+	report_mapping(mappings, &mapping);
+}
+
+static void on_ended(void *ctx, struct translation *translation, int64_t now_ns)
+{
+	if (translation_changes(translation))
+		report_ended(ctx, translation, now_ns);
+}
+
 void mappings_init(struct mappings *mappings, struct translation_table *table,
 		   const struct clock *clock, const struct host *host,
 		   bool knows_zones, mapping_fn *on_mapping, void *user)
@@ -302,6 +323,7 @@ void mappings_init(struct mappings *mappings, struct translation_table *table,
 		.on_mapping = on_mapping,
 		.user = user,
 		.watch = { .begun = on_begun,
+			   .ended = on_ended,
 			   .removed = on_removed,
 			   .ctx = mappings },
 	};
@@ -399,6 +421,9 @@ static bool is_over(const struct mappings *mappings,
 		return false;
 	if (translation->ended_ns)
 		return translation->ended_ns < least_ns;
+	if (translation->is_partial ||
+	    (translation->of_socket && translation_changes(translation)))
+		return false;
 	return cannot_ask(mappings, translation->netns) ||
 	       !translation_changes(translation);
 }
@@ -411,14 +436,15 @@ static bool is_to_be_removed(const struct mappings *mappings,
 
 	if (!translation_is_read(mappings->table, translation))
 		return false;
-	if (!is_followed(mappings, translation->netns))
+	if (!translation->of_socket && !is_followed(mappings, translation->netns))
 		return true;
 	return is_over(mappings, translation, least_ns);
 }
 
 static bool is_due(struct translation *translation, uint32_t now_s)
 {
-	if (translation->ended_ns || !translation_changes(translation))
+	if (translation->of_socket || translation->ended_ns ||
+	    !translation_changes(translation))
 		return false;
 	if (!translation->look_s)
 		translation->look_s = now_s + FIRST_LOOK_S;
@@ -467,15 +493,8 @@ void mappings_answer(struct mappings *mappings, struct translation *translation,
 void mappings_end(struct mappings *mappings, struct translation *translation,
 		  int64_t now_ns)
 {
-	struct netobs_mapping mapping;
-
 	translation_table_end(mappings->table, translation, now_ns);
-	mappings->active--;
-	mappings->n_ended++;
-	if (!mappings->on_mapping)
-		return;
-	mapping = mapping_of(mappings, translation, NETOBS_MAPPING_END, now_ns);
-	report_mapping(mappings, &mapping);
+	report_ended(mappings, translation, now_ns);
 }
 
 static void unread_address(const struct ip_addr *addr, uint32_t words[4])

@@ -8,6 +8,7 @@
 #include "host/host.h"
 
 #include <assert.h>
+#include <netobs/probe.h>
 #include <time.h>
 
 enum {
@@ -202,7 +203,10 @@ static int add_translations(struct pipeline *pipeline, const struct host *host)
 		&(struct translations_options){
 			.host = host,
 			.knows_zones = store->nat.has_zone,
-			.joins_faces = !pipeline->options.merge.per_interface },
+			.joins_faces = !pipeline->options.merge.per_interface,
+			.no_connect = pipeline->options.disabled_features >>
+					      NETOBS_FEATURE_CONNECT &
+				      1 },
 		pipeline->log);
 	add_extra(pipeline, &pipeline->translations.extra);
 	return err;
@@ -380,9 +384,14 @@ int pipeline_nat_fd(const struct pipeline *pipeline)
 	return nat_fd(&pipeline->translations.nat);
 }
 
-void pipeline_read_nat(const struct pipeline *pipeline)
+int pipeline_connects_fd(const struct pipeline *pipeline)
 {
-	nat_read(&pipeline->translations.nat);
+	return connects_fd(&pipeline->translations.sockets.connects);
+}
+
+void pipeline_read_nat(struct pipeline *pipeline)
+{
+	translations_read(&pipeline->translations);
 }
 
 bool pipeline_read_sockets(struct pipeline *pipeline)

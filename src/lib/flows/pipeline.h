@@ -39,8 +39,11 @@ bool pipeline_read_sockets(struct pipeline *pipeline);
 /** @return a descriptor that wakes when pipeline_read_nat() is due (EPOLLET); -1: it never is */
 int pipeline_nat_fd(const struct pipeline *pipeline);
 
+/* The same of sockets that connect. */
+int pipeline_connects_fd(const struct pipeline *pipeline);
+
 /* Read what programs report about translations. */
-void pipeline_read_nat(const struct pipeline *pipeline);
+void pipeline_read_nat(struct pipeline *pipeline);
 
 /* Logs fill up: fold records. */
 enum pipeline_relief pipeline_relieve(struct pipeline *pipeline);

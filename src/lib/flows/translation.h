@@ -74,7 +74,15 @@ struct translation {
 	/* Lists of what has one place: nodes; 0: none. */
 	uint32_t next[FACES], previous[FACES];
 	/* Where packets have it: the interface of the last report, and another one before. */
-	uint32_t ifindex[FACES], former[FACES];
+	uint32_t ifindex[FACES];
+	union {
+		uint32_t former[FACES];
+		struct {
+			uint64_t cookie;
+			uint32_t inode; /* of its namespace */
+			bool is_another; /* another one had its tuple just before */
+		} socket;
+	};
 	uint32_t serial; /* of what is at its place; odd: nothing is */
 	uint32_t drains; /* as translation_table.drains, when it was reported last, */
 	uint32_t used_drains; /* and when used_ns was set */
@@ -84,6 +92,8 @@ struct translation {
 	bool is_seen; /* a packet of it was reported */
 	uint8_t stage, signs;
 	uint32_t older, newer; /* of its stage: 1 + index; 0: none */
+	bool of_socket; /* as it connects; it has no interfaces: see socket_translations.h */
+	bool is_partial; /* the socket's own address is not known: packets complete it */
 
 	/* Of mappings.h: the life of the kernel's entry. */
 	int64_t born_ns;  /* 0: it is older than what is known of it */
@@ -99,6 +109,8 @@ _Static_assert(sizeof(struct translation) == 224, "56 MiB of them");
 struct translation_watch {
 	/* It has been added; or it had ended, and is in use again. */
 	void (*begun)(void *ctx, struct translation *translation);
+	/* It is known that it ends now. */
+	void (*ended)(void *ctx, struct translation *translation, int64_t now_ns);
 	/* It is about to be removed. */
 	void (*removed)(void *ctx, const struct translation *translation,
 			int64_t now_ns);

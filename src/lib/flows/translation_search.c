@@ -116,6 +116,8 @@ static int rate_place(const struct face_search *search,
 {
 	const bool is_here = translation->netns == search->netns;
 
+	if (translation->of_socket)
+		return 0;
 	if (!search->is_elsewhere)
 		return is_here && fits_origin(search, translation, face) ?
 			       rate_interface(search, translation, face) :
@@ -234,7 +236,7 @@ static bool leave_namespace(struct face_search *search, struct origin *origin)
 	translation = translation_of(search->table, result.node);
 	if (!translation_changes(translation))
 		return true;
-	origin->known = result.node;
+	origin->known = origin->first = result.node;
 	if (!came_in(translation, face_of(result.node)))
 		return false;
 	go_back(search, result.node);
@@ -244,10 +246,9 @@ static bool leave_namespace(struct face_search *search, struct origin *origin)
 }
 
 /* By a process of the entry's namespace. */
-static bool is_sent_here(const struct face_search *search)
+static bool is_sent_here(const struct host *host, const struct flow_entry *entry)
 {
-	const struct flow_key *key = &search->entry->key;
-	const struct host *host = search->host;
+	const struct flow_key *key = &entry->key;
 
 	return key->flags & KEY_EGRESS && !(key->flags & KEY_AGAIN) &&
 	       !key->tunnel && host && key->netns < host->n_netns &&
@@ -272,7 +273,7 @@ struct origin search_origin(const struct host *host,
 	if (search.side == AFTER && !search.is_tunnelled &&
 	    !leave_namespace(&search, &origin))
 		return origin;
-	if (!origin.hops && is_sent_here(&search))
+	if (!origin.hops && is_sent_here(host, entry))
 		return origin;
 	search.side = AFTER;
 	search.is_elsewhere = true;
@@ -284,6 +285,7 @@ struct origin search_origin(const struct host *host,
 		if (earlier.is_ambiguous || !node)
 			break;
 		origin.known = origin.known ?: node;
+		origin.first = node;
 		if (!came_in(translation_of(table, node), face_of(node)))
 			break;
 		/* Translations lead back to each other, say of rules that swap two networks. */
@@ -297,12 +299,56 @@ struct origin search_origin(const struct host *host,
 	return origin;
 }
 
+struct socket_search search_sender(const struct host *host,
+				   const struct translation_table *table,
+				   const struct flow_entry *entry, uint32_t node)
+{
+	const struct face_search own = search_for(host, table, entry);
+	const struct translation *translation;
+
+	if (!node)
+		return (struct socket_search){
+			.host = host,
+			.table = table,
+			.entry = entry,
+			.tuple = own.tuple,
+			.netns = own.netns,
+			.ifindex = entry->key.ifindex,
+			.is_sent_here = is_sent_here(host, entry),
+		};
+	translation = translation_of(table, node);
+	return (struct socket_search){
+		.host = host,
+		.table = table,
+		.entry = entry,
+		.tuple = translation_tuple(translation, face_of(node) ^ 1),
+		.netns = translation->netns,
+		.ifindex = translation->ifindex[face_of(node) ^ 1],
+		.is_sent_here = !came_in(translation, face_of(node)),
+	};
+}
+
+/* Of a socket that got another remote end than was asked for, what was asked for. */
+static struct tuple search_asked(const struct host *host,
+				 const struct translation_table *table,
+				 const struct flow_entry *entry, uint32_t node)
+{
+	const struct socket_search sender =
+		search_sender(host, table, entry, node);
+	const struct search_result result = search_socket(&sender, NAT_ORIGINAL);
+
+	return result.node && !result.is_ambiguous ?
+		       translation_of(table, result.node)->before[NAT_ORIGINAL] :
+		       sender.tuple;
+}
+
 bool search_conversation(const struct host *host,
 			 const struct translation_table *table,
 			 const struct flow_entry *entry, uint32_t node,
 			 struct tuple *ret_tuple)
 {
 	struct face_search search = search_for(host, table, entry);
+	uint32_t first = 0;
 
 	for (uint32_t hops = 0; node; hops++) {
 		struct search_result earlier;
@@ -311,11 +357,12 @@ bool search_conversation(const struct host *host,
 			return false;
 
 		/* As its first packet was: the reply of a reply is that, too. */
-		go_back(&search, node - face_of(node) + AFTER);
+		first = node - face_of(node) + AFTER;
+		go_back(&search, first);
 		earlier = search_face(&search);
 		node = earlier.is_ambiguous ? 0 : earlier.node;
 	}
-	*ret_tuple = search.tuple;
+	*ret_tuple = search_asked(host, table, entry, first);
 	return true;
 }
 

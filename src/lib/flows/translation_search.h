@@ -6,7 +6,7 @@
 #ifndef NETOBS_FLOWS_TRANSLATION_SEARCH_H
 #define NETOBS_FLOWS_TRANSLATION_SEARCH_H
 
-#include "translation_table.h"
+#include "socket_search.h"
 
 struct host;
 
@@ -22,11 +22,6 @@ struct face_search {
 	bool is_tunnelled; /* and in this one: below the device of the tunnel */
 };
 
-struct search_result {
-	uint32_t node; /* of the table; 0: none */
-	bool is_ambiguous; /* others are as likely, with another tuple on the other side */
-};
-
 /* Of the entry's own tuple, at its own place. */
 struct face_search search_for(const struct host *host,
 			      const struct translation_table *table,
@@ -40,6 +35,7 @@ struct origin {
 	uint32_t hops; /* translations from there to the entry */
 	uint32_t node; /* of the last one of them: the face that the entry has */
 	uint32_t known;	   /* the same, also of what a process sends there */
+	uint32_t first;	   /* the first translation that is known */
 	bool is_ambiguous; /* the last translation is not known, */
 };
 
@@ -47,9 +43,14 @@ struct origin search_origin(const struct host *host,
 			    const struct translation_table *table,
 			    const struct flow_entry *entry);
 
+/* Where packets were before the translation of @node, a face after it; 0: where the entry is. */
+struct socket_search search_sender(const struct host *host,
+				   const struct translation_table *table,
+				   const struct flow_entry *entry, uint32_t node);
+
 /*
- * The conversation's tuple: of its first packet, before any translation of this host. @return whether it
- * is known: translations of several namespaces may lead back to each other
+ * The conversation's tuple: of its first packet, before any translation of this host, or as was asked
+ * for. @return whether it is known: translations of several namespaces may lead back to each other
  */
 bool search_conversation(const struct host *host,
 			 const struct translation_table *table,

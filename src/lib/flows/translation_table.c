@@ -51,7 +51,8 @@ bool translation_changes(const struct translation *translation)
 	const struct tuple before = translation_tuple(translation, BEFORE);
 	const struct tuple after = translation_tuple(translation, AFTER);
 
-	return memcmp(&before, &after, sizeof(before)) != 0;
+	return !translation->is_partial &&
+	       memcmp(&before, &after, sizeof(before)) != 0;
 }
 
 static struct face_key face_key_of(const struct translation *translation,
@@ -143,10 +144,20 @@ static struct tuple read_tuple(const struct nat_tuple *from)
 	return tuple;
 }
 
+/* The namespace of a socket may be followed, or no more. */
+static bool is_same_space(const struct translation *a,
+			  const struct translation *b)
+{
+	if (a->of_socket != b->of_socket)
+		return false;
+	return a->of_socket ? a->socket.inode == b->socket.inode :
+			      a->netns == b->netns;
+}
+
 static bool is_same_translation(const struct translation *a,
 				const struct translation *b)
 {
-	return a->netns == b->netns && a->zone == b->zone &&
+	return is_same_space(a, b) && a->zone == b->zone &&
 	       a->proto == b->proto &&
 	       !memcmp(a->before, b->before, sizeof(a->before));
 }
@@ -501,6 +512,53 @@ void translation_table_note(struct translation_table *table,
 	if (begins)
 		begin_life(table, known, now_ns);
 	translation_order_renew(table, known);
+}
+
+/* It lasts until the socket ends, which is reported. */
+struct translation *translation_table_take(struct translation_table *table,
+					   const struct translation *wanted)
+{
+	struct translation *known = find_known(table, wanted);
+	const bool begins = !known || is_again(known, wanted->first_ns);
+
+	if (known) {
+		unlink_faces(table, known);
+		link_faces(table, known);
+	} else {
+		known = add_translation(table, wanted);
+	}
+	if (!known) {
+		refuse(table, wanted);
+		return NULL;
+	}
+	if (has_rested(table, known, wanted->first_ns))
+		known->first_ns = wanted->first_ns;
+	known->drains = table->drains;
+	if (wanted->last_ns > known->last_ns)
+		known->last_ns = wanted->last_ns;
+	known->netns = wanted->netns;
+	known->socket = wanted->socket;
+	known->is_partial = wanted->is_partial;
+	known->signs |= SIGN_LASTS;
+	if (begins)
+		begin_life(table, known, wanted->first_ns);
+	translation_order_renew(table, known);
+	return known;
+}
+
+struct translation *translation_table_end_socket(struct translation_table *table,
+						 const struct translation *wanted,
+						 int64_t now_ns)
+{
+	struct translation *known = find_known(table, wanted);
+
+	if (!known || known->ended_ns ||
+	    known->socket.cookie != wanted->socket.cookie)
+		return NULL;
+	translation_table_end(table, known, now_ns);
+	if (table->watch)
+		table->watch->ended(table->watch->ctx, known, now_ns);
+	return known;
 }
 
 void translation_table_begin(struct translation_table *table, int64_t now_ns)

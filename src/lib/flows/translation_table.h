@@ -25,6 +25,15 @@ struct translation *translation_table_list(struct translation_table *table,
 struct translation *translation_table_find(const struct translation_table *table,
 					   const struct nat_event *event);
 
+/* Note what @wanted is: a translation of a socket. @return it in the table; NULL: there is no room */
+struct translation *translation_table_take(struct translation_table *table,
+					   const struct translation *wanted);
+
+/* A translation of a socket ends. @return it; NULL: it is not there, or has ended before */
+struct translation *translation_table_end_socket(struct translation_table *table,
+						 const struct translation *wanted,
+						 int64_t now_ns);
+
 void translation_table_remove(struct translation_table *table,
 			      struct translation *translation, int64_t now_ns);
 

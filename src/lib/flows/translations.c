@@ -7,6 +7,7 @@
 #include "host/overlays.h"
 #include "translation_search.h"
 
+#include <errno.h>
 #include <linux/icmp.h>
 #include <netobs/flow.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ struct ends {
 	struct end first; /* nearest to the flow's own tuple of what was seen; no node: that one */
 	struct end last;     /* what its packets become */
 	struct end original; /* what they were before they were seen */
+	struct end asked; /* what the process asked for whose socket has sent them */
 	uint64_t conversation;
 	bool is_seen;
 	bool is_unclear[SIDES]; /* packets had, or will have, one of several translations */
@@ -204,6 +206,92 @@ static void note_here(struct translations *translations, struct ends *ends,
 		join_last(table, &ends->original, &end);
 }
 
+/* ---- Sockets ------------------------------------------------------------------------- */
+
+static void note_asked(struct translations *translations, struct ends *ends,
+		       const struct flow_entry *entry, uint32_t node)
+{
+	struct translation_table *table = &translations->table;
+	struct translation *translation = translation_of(table, node);
+
+	translation_use(table, node, &entry->tally);
+	translation->is_seen = true;
+	if (translation_changes(translation))
+		join_conversation(
+			ends,
+			tuple_conversation(&translation->before[NAT_ORIGINAL],
+					   entry->key.proto));
+}
+
+/* As the socket has them, whatever translates them on the way. @to: the face that @end is */
+static void note_socket(struct translations *translations, struct ends *ends,
+			const struct flow_entry *entry,
+			const struct socket_search *search, uint32_t to,
+			struct end *end)
+{
+	const struct translation_table *table = &translations->table;
+	struct search_result result;
+	struct end found;
+
+	socket_translations_complete(&translations->sockets, search, to / SIDES);
+	result = search_socket(search, to / SIDES);
+	if (!result.node)
+		return;
+	ends->is_unclear[to == SIDES * NAT_REPLY + AFTER ? AFTER : BEFORE] |=
+		result.is_ambiguous;
+	if (!result.is_ambiguous)
+		note_asked(translations, ends, entry, result.node);
+	found = end_of(table, result.node - face_of(result.node) + to, UINT8_MAX);
+	found.is_ambiguous = result.is_ambiguous;
+	join_last(table, end, &found);
+}
+
+/* Where the packets that come in go to, behind the translation there. */
+static struct socket_search search_receiver(const struct translations *translations,
+					    const struct flow_entry *entry)
+{
+	const struct translation_table *table = &translations->table;
+	const struct face_search own =
+		search_for(translations->host, table, entry);
+	const struct search_result here = own.side == BEFORE ?
+						  search_face(&own) :
+						  (struct search_result){ 0 };
+	struct socket_search search =
+		search_sender(translations->host, table, entry,
+			      here.is_ambiguous ? 0 : here.node);
+
+	search.is_sent_here = false;
+	return search;
+}
+
+static bool may_have_socket(const struct translations *translations,
+			    const struct flow_key *key)
+{
+	return translations->sockets.n_noted && !key->tunnel &&
+	       (key->proto == IP_PROTO_TCP || key->proto == IP_PROTO_UDP ||
+		key->proto == IP_PROTO_UDPLITE);
+}
+
+static void note_sockets(struct translations *translations, struct ends *ends,
+			 const struct flow_entry *entry,
+			 const struct origin *origin)
+{
+	const uint32_t asked = SIDES * NAT_ORIGINAL + BEFORE;
+	const uint32_t answered = SIDES * NAT_REPLY + AFTER;
+	struct socket_search search;
+
+	if (!may_have_socket(translations, &entry->key))
+		return;
+	if (!origin->is_ambiguous) {
+		search = search_sender(translations->host, &translations->table,
+				       entry, origin->first);
+		note_socket(translations, ends, entry, &search, asked,
+			    &ends->asked);
+	}
+	search = search_receiver(translations, entry);
+	note_socket(translations, ends, entry, &search, answered, &ends->last);
+}
+
 static void note_translation(void *data, const struct flow_entry *entry, void *ctx)
 {
 	struct translations *translations = ctx;
@@ -215,6 +303,7 @@ static void note_translation(void *data, const struct flow_entry *entry, void *c
 	if (!has_tuple(translations, &entry->key))
 		return;
 	origin = search_origin(translations->host, table, entry);
+	note_sockets(translations, ends, entry, &origin);
 	if (!translations->joins_faces)
 		origin.hops = 0;
 	if (origin.known)
@@ -238,6 +327,7 @@ static void join_translations(void *data, const void *from, void *ctx)
 		join_first(table, ends, &other->first);
 	join_last(table, &ends->last, &other->last);
 	join_last(table, &ends->original, &other->original);
+	join_last(table, &ends->asked, &other->asked);
 	join_conversation(ends, other->conversation);
 	ends->has_several |= other->has_several;
 	for (int side = 0; side < SIDES; side++)
@@ -258,7 +348,7 @@ static bool take_end(const struct translations *translations,
 		return false;
 	translation = translation_of(&translations->table, end->node);
 	*ret_tuple = tuple_of(&translations->table, end->node);
-	if (translations->knows_zones) {
+	if (translations->knows_zones && !translation->of_socket) {
 		record->has |= NETOBS_HAS_ZONE;
 		record->zone_id = translation->zone;
 	}
@@ -325,6 +415,9 @@ static void fill_tuples(const struct translations *translations,
 	} else if (take_end(translations, &ends->original, record, &tuple)) {
 		set_original(record, &tuple);
 	}
+	if (take_end(translations, &ends->asked, record, &tuple) &&
+	    memcmp(&tuple, &shown, sizeof(tuple)) != 0)
+		set_original(record, &tuple);
 	if (take_end(translations, &ends->last, record, &tuple) &&
 	    memcmp(&tuple, &shown, sizeof(tuple)) != 0)
 		set_translated(record, &tuple);
@@ -350,7 +443,8 @@ static void fill_translation(void *data, struct netobs_flow *record, void *ctx)
 	const struct tuple own = own_tuple(record);
 
 	ends->is_unclear[BEFORE] |= ends->first.is_ambiguous ||
-				    ends->original.is_ambiguous;
+				    ends->original.is_ambiguous ||
+				    ends->asked.is_ambiguous;
 	ends->is_unclear[AFTER] |= ends->last.is_ambiguous;
 	translations->ambiguous += ends->is_unclear[BEFORE] ||
 				   ends->is_unclear[AFTER];
@@ -388,7 +482,12 @@ void translations_note(struct translations *translations,
 
 static void on_nat_event(void *ctx, const struct nat_event *event)
 {
-	translations_note(ctx, event);
+	struct translations *translations = ctx;
+
+	/* A socket's is there before its first packet, whose conversation it is part of. */
+	if (!translations->table.is_held)
+		connects_read(&translations->sockets.connects);
+	translations_note(translations, event);
 }
 
 int translations_init(struct translations *translations,
@@ -408,6 +507,23 @@ int translations_init(struct translations *translations,
 	return translation_table_init(&translations->table);
 }
 
+/* Without them, the rest works. */
+static void open_sockets(struct translations *translations,
+			 const struct translations_options *options,
+			 const struct log *log)
+{
+	int err = options->no_connect ?
+			  -ENOTSUP :
+			  socket_translations_open(&translations->sockets,
+						   &translations->table,
+						   options->host);
+
+	if (err)
+		log_info(log,
+			 "what processes ask for is not known where a program of others translates it as they connect (no connect): %s",
+			 strerror(-err));
+}
+
 int translations_open(struct translations *translations,
 		      const struct program_set *maps, uint32_t n_cpus,
 		      const struct translations_options *options,
@@ -419,12 +535,16 @@ int translations_open(struct translations *translations,
 		return err;
 	/* Programs write before the first drain. */
 	translations->table.unread_ns = 0;
-	return nat_open(&translations->nat, maps, n_cpus, on_nat_event,
-			translations, log);
+	err = nat_open(&translations->nat, maps, n_cpus, on_nat_event,
+		       translations, log);
+	if (!err)
+		open_sockets(translations, options, log);
+	return err;
 }
 
 void translations_close(struct translations *translations)
 {
+	socket_translations_close(&translations->sockets);
 	nat_close(&translations->nat);
 	translation_table_done(&translations->table);
 	free(translations->later);
@@ -438,9 +558,16 @@ void translations_begin(struct translations *translations, uint32_t generation,
 	nat_forget(&translations->nat, generation);
 }
 
+void translations_read(struct translations *translations)
+{
+	socket_translations_read(&translations->sockets);
+	nat_read(&translations->nat);
+}
+
 void translations_settle(struct translations *translations)
 {
-	nat_read(&translations->nat);
+	translations_read(translations);
+	socket_translations_begin_round(&translations->sockets);
 	translations->table.drains++;
 	translations->table.is_held = true;
 }

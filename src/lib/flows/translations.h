@@ -10,6 +10,7 @@
 
 #include "engine/nat.h"
 #include "flow_extra.h"
+#include "socket_translations.h"
 #include "translation_table.h"
 
 struct host;
@@ -19,12 +20,14 @@ struct translations_options {
 	const struct host *host; /* which interfaces are above others; NULL: it is not known */
 	bool knows_zones; /* the kernel has them */
 	bool joins_faces; /* a flow has one record before and after translation */
+	bool no_connect; /* treat what sockets need as absent */
 };
 
 struct translations {
 	struct nat nat;
 	const struct host *host; /* or NULL */
 	struct translation_table table;
+	struct socket_translations sockets;
 	bool knows_zones, joins_faces;
 	uint64_t ambiguous;	 /* flows that have several, which differ */
 	struct nat_event *later; /* reports that came during a drain */
@@ -44,6 +47,9 @@ int translations_init(struct translations *translations,
 		      const struct translations_options *options);
 
 void translations_close(struct translations *translations);
+
+/* Take what programs have reported. */
+void translations_read(struct translations *translations);
 
 /* Programs will write to that generation; the last one that did was before the other one. */
 void translations_begin(struct translations *translations, uint32_t generation,

@@ -66,16 +66,19 @@ static struct space *ensure_space(struct spaces *spaces, uint32_t inode)
 	return space;
 }
 
+void spaces_note_process(struct spaces *spaces, uint32_t inode, uint32_t pid)
+{
+	struct space *space = ensure_space(spaces, inode);
+
+	if (space)
+		space->pid = pid;
+}
+
 void spaces_note(const struct owner_entry *entry, void *user)
 {
-	struct spaces *spaces = user;
-	struct space *space;
-
-	if (!entry->owner.by)
-		return;
-	space = ensure_space(spaces, entry->key.netns);
-	if (space)
-		space->pid = entry->owner.pid_tgid >> 32;
+	if (entry->owner.by)
+		spaces_note_process(user, entry->key.netns,
+				    entry->owner.pid_tgid >> 32);
 }
 
 void spaces_begin_round(struct spaces *spaces)

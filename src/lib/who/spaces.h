@@ -73,6 +73,9 @@ void spaces_begin_round(struct spaces *spaces);
 /** One of these sockets. An owner_visit_fn. */
 void spaces_note(const struct owner_entry *entry, void *spaces);
 
+/** A process with a socket in the namespace with that inode. */
+void spaces_note_process(struct spaces *spaces, uint32_t inode, uint32_t pid);
+
 /** They are up to date: begin to find namespaces that pairs of the host lead to. */
 void spaces_begin_search(struct spaces *spaces);
 

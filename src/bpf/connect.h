@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Translation when a socket connects: programs of others at control groups may replace the address
+ * that a process asks for, before there is a packet. What the programs of netobs and user space
+ * share.
+ */
+#ifndef NETOBS_BPF_CONNECT_H
+#define NETOBS_BPF_CONNECT_H
+
+#ifdef __bpf__
+#include "vmlinux.h"
+#else
+#include <linux/types.h>
+#endif
+
+enum connect_kind {
+	CONNECT_BEGIN, /* a socket has another remote end than was asked for */
+	CONNECT_DIRECT, /* one has that end as it was asked for, and one before had not */
+	CONNECT_END, /* the socket of these is gone, connects again, or has many others */
+	/*
+	 * Datagrams of a socket that is not connected have another end than was asked for, or again that
+	 * end. If the local address is 0, it is not known, but no other socket has the port.
+	 */
+	CONNECT_SENT,
+};
+
+enum {
+	CONNECT_RING_BYTES = 1 << 20,
+	CONNECT_RECENT_MAX = 16384, /* translated tuples that are remembered */
+	CONNECT_DIRECT_SLOTS = 1 << 14, /* for others, by hash */
+};
+
+/* As the packets of a socket have it. */
+struct connect_tuple {
+	__u8 local[16], remote[16]; /* IPv4 as ::ffff:a.b.c.d */
+	__u16 local_port, remote_port;
+	__u32 netns; /* inode */
+	__u8 protocol;
+	__u8 reserved[3];
+};
+
+_Static_assert(sizeof(struct connect_tuple) == 44, "no padding: it is a key");
+
+struct connect_event {
+	__u64 time_ns; /* CLOCK_BOOTTIME */
+	__u64 cookie;  /* of the socket */
+	struct connect_tuple tuple;
+	__u8 asked[16];
+	__u16 asked_port;
+	__u8 kind;	 /* enum connect_kind */
+	__u8 is_another; /* a socket had the tuple just before, as it was asked for */
+	__u32 pid;	 /* of a process in that namespace, about */
+	__u32 reserved2;
+};
+
+_Static_assert(sizeof(struct connect_event) == 88, "no padding");
+
+/* Of all CPUs. */
+struct connect_counters {
+	__u64 reported;
+	__u64 lost; /* the ring was full */
+	__u64 udp;  /* sockets of UDP that have connected */
+};
+
+#endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "socket_search.h"
+
+#include "bpf/parse/headers.h"
+#include "flow_table.h"
+#include "host/host.h"
+#include "host/peers.h"
+
+#include <string.h>
+
+enum {
+	LOOKS = 64, /* at translations with a face, from that which was reported last on */
+	SLACK_NS = 50 * NSEC_PER_MSEC, /* a packet has the time of the clock's tick */
+};
+
+/* The better place, and the better time, count. */
+enum { IS_JOINED = 1, IS_AT = 2 };
+enum { IS_NEAR = 1, IS_MEANWHILE = 3 };
+
+static bool is_joined(const struct host *host, uint16_t a, uint16_t b)
+{
+	return a < host->n_netns && b < host->n_netns &&
+	       host->netns[a].domain == host->netns[b].domain;
+}
+
+/* Packets there may be of that socket, and how surely. */
+static int rate_place(const struct socket_search *search,
+		      const struct translation *translation)
+{
+	const struct host *host = search->host;
+	const uint32_t inode = translation->socket.inode;
+	const struct netns *netns;
+	const struct netif *netif;
+
+	if (!host || search->netns >= host->n_netns)
+		return host ? 0 : IS_AT;
+	netns = &host->netns[search->netns];
+	if (netns->inode == inode)
+		return IS_AT;
+	if (search->is_sent_here)
+		return 0;
+	netif = host_find(host, search->netns, search->ifindex);
+	if (netif && peers_inode(host, netns, netif) == inode)
+		return IS_AT;
+	return is_joined(host, translation->netns, search->netns) ? IS_JOINED : 0;
+}
+
+/* A socket that is open may be silent for long; of one without translation, the end is not known. */
+static int64_t last_of(const struct socket_search *search,
+		       const struct translation *translation)
+{
+	if (translation->ended_ns)
+		return translation->ended_ns;
+	return translation_changes(translation) || translation->is_partial ?
+		       INT64_MAX - TRANSLATION_GRACE_NS :
+		       translation_last(search->table, translation);
+}
+
+/* Some packets of the entry were sent before the socket connected. */
+static bool has_earlier(const struct socket_search *search,
+			const struct translation *translation)
+{
+	const int64_t slack_ns = translation->socket.is_another ? 0 : SLACK_NS;
+
+	return translation->first_ns >
+	       (int64_t)search->entry->tally.first_ns + slack_ns;
+}
+
+/* The kernel may go on after a socket of TCP is gone. */
+static int rate_time(const struct socket_search *search,
+		     const struct translation *translation)
+{
+	const struct flow_tally *tally = &search->entry->tally;
+	const int64_t first_ns = (int64_t)tally->first_ns;
+	const int64_t last_ns = last_of(search, translation);
+
+	if (translation->first_ns > (int64_t)tally->last_ns + SLACK_NS)
+		return 0;
+	if (last_ns + SLACK_NS >= first_ns)
+		return IS_MEANWHILE;
+	/* A connection that begins is another one. */
+	return !(tally->attrs.marks & TCP_SYN) &&
+			       last_ns + TRANSLATION_GRACE_NS >= first_ns ?
+		       IS_NEAR :
+		       0;
+}
+
+static int rate_socket(const struct socket_search *search,
+		       const struct translation *translation)
+{
+	const int place = rate_place(search, translation);
+	const int time = place ? rate_time(search, translation) : 0;
+
+	return time ? place + time : 0;
+}
+
+static bool is_same_asked(const struct translation *a,
+			  const struct translation *b)
+{
+	return !memcmp(&a->before[NAT_ORIGINAL], &b->before[NAT_ORIGINAL],
+		       sizeof(a->before[NAT_ORIGINAL]));
+}
+
+struct search_result search_socket(const struct socket_search *search,
+				   uint32_t dir)
+{
+	const struct translation_table *table = search->table;
+	const uint32_t face =
+		dir * SIDES + (dir == NAT_ORIGINAL ? AFTER : BEFORE);
+	const struct face_key key = { .tuple = search->tuple,
+				      .proto = search->entry->key.proto,
+				      .side = face % SIDES };
+	struct search_result result = { 0 };
+	int best = 0, n = 0;
+
+	for (uint32_t node = translation_table_first(table, &key);
+	     node && n < LOOKS;
+	     node = translation_table_next(table, node, &key), n++) {
+		const struct translation *translation =
+			translation_of(table, node);
+		int rating;
+
+		if (!translation->of_socket || face_of(node) != face)
+			continue;
+		rating = rate_socket(search, translation);
+		if (!rating || rating < best)
+			continue;
+		result.is_ambiguous =
+			has_earlier(search, translation) ||
+			(rating == best &&
+			 (result.is_ambiguous ||
+			  !is_same_asked(translation,
+					 translation_of(table, result.node))));
+		best = rating;
+		result.node = node;
+	}
+	result.is_ambiguous |= n == LOOKS;
+	return result;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "socket_translations.h"
+
+#include "bpf/parse/headers.h"
+#include "flow_table.h"
+#include "host/host.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+static const struct log silent;
+
+/* In translation.ifindex, which sockets do not have: places in the table, from 1 on. */
+enum { COMPLETED_MAX = FACES };
+
+/* ---- What is reported --------------------------------------------------------------- */
+
+static uint16_t find_netns(const struct host *host, uint32_t inode)
+{
+	for (uint32_t i = 0; host && i < host->n_netns; i++)
+		if (host->netns[i].inode == inode && host->netns[i].rtnl_fd >= 0)
+			return (uint16_t)i;
+	return NETNS_NONE;
+}
+
+static struct ip_addr addr_of(const uint8_t bytes[16])
+{
+	struct ip_addr addr;
+
+	memcpy(addr.bytes, bytes, sizeof(addr.bytes));
+	return addr;
+}
+
+static bool is_ipv4(const struct ip_addr *addr)
+{
+	return !addr->words[0] && !addr->words[1] &&
+	       addr->words[2] == htonl(0xffff);
+}
+
+static bool is_any(const struct ip_addr *addr)
+{
+	return !addr->words[0] && !addr->words[1] && !addr->words[3] &&
+	       (!addr->words[2] || addr->words[2] == htonl(0xffff));
+}
+
+static struct translation translation_of_socket(const struct connect_event *event,
+						uint16_t netns)
+{
+	const struct connect_tuple *tuple = &event->tuple;
+	const struct ip_addr local = addr_of(tuple->local);
+	struct translation translation = {
+		.first_ns = (int64_t)event->time_ns,
+		.last_ns = (int64_t)event->time_ns,
+		.before = { { .src = local,
+			      .dst = addr_of(event->asked),
+			      .src_port = tuple->local_port,
+			      .dst_port = event->asked_port },
+			    { .src = addr_of(tuple->remote),
+			      .dst = local,
+			      .src_port = tuple->remote_port,
+			      .dst_port = tuple->local_port } },
+		.netns = netns,
+		.proto = tuple->protocol,
+		.of_socket = true,
+		.is_partial = is_any(&local),
+	};
+
+	translation.socket.cookie = event->cookie;
+	translation.socket.inode = tuple->netns;
+	translation.socket.is_another = event->is_another;
+	return translation;
+}
+
+/* A pair of a followed namespace leads to that of the process, if something names it. */
+static void want_space(struct socket_translations *sockets,
+		       const struct connect_event *event)
+{
+	spaces_note_process(&sockets->spaces, event->tuple.netns, event->pid);
+	sockets->wants_search = true;
+}
+
+/* One without its own address has been completed by packets with those. */
+static void end_completed(struct socket_translations *sockets,
+			  const struct translation *partial, int64_t now_ns)
+{
+	for (uint32_t i = 0; i < COMPLETED_MAX; i++) {
+		const uint32_t place = partial->ifindex[i];
+		const struct translation *whole =
+			place ? &sockets->table->list[place - 1] : NULL;
+
+		/* Another one may have its place by now. */
+		if (whole && translation_is_there(whole) && whole->of_socket &&
+		    whole->socket.cookie == partial->socket.cookie)
+			translation_table_end_socket(sockets->table, whole,
+						     now_ns);
+	}
+}
+
+static void end_sockets(struct socket_translations *sockets,
+			const struct translation *wanted)
+{
+	const struct translation *ended = translation_table_end_socket(
+		sockets->table, wanted, wanted->last_ns);
+
+	if (ended && ended->is_partial)
+		end_completed(sockets, ended, wanted->last_ns);
+}
+
+void socket_translations_note(struct socket_translations *sockets,
+			      const struct connect_event *event)
+{
+	const uint16_t netns = find_netns(sockets->host, event->tuple.netns);
+	const struct translation wanted = translation_of_socket(event, netns);
+
+	sockets->n_noted++;
+	sockets->latest_ns = max_i64(sockets->latest_ns, wanted.first_ns);
+	switch (event->kind) {
+	case CONNECT_BEGIN:
+	case CONNECT_DIRECT:
+	case CONNECT_SENT:
+		if (netns == NETNS_NONE)
+			want_space(sockets, event);
+		translation_table_take(sockets->table, &wanted);
+		break;
+	case CONNECT_END:
+		end_sockets(sockets, &wanted);
+	}
+}
+
+static void on_connect_event(void *ctx, const struct connect_event *event)
+{
+	socket_translations_note(ctx, event);
+}
+
+int socket_translations_open(struct socket_translations *sockets,
+			     struct translation_table *table,
+			     const struct host *host)
+{
+	*sockets = (struct socket_translations){ .table = table,
+						 .host = host,
+						 .spaces = { .host = host,
+							     .log = &silent } };
+	return connects_open(&sockets->connects, on_connect_event, sockets);
+}
+
+void socket_translations_close(struct socket_translations *sockets)
+{
+	connects_close(&sockets->connects);
+	spaces_done(&sockets->spaces);
+}
+
+/* The end of any of them may not have been reported. */
+static void forget_open(struct socket_translations *sockets, int64_t now_ns)
+{
+	struct translation_table *table = sockets->table;
+
+	for (uint32_t i = 0; i < table->n; i++) {
+		struct translation *translation = &table->list[i];
+
+		if (translation_is_there(translation) &&
+		    translation->of_socket && !translation->ended_ns)
+			translation_table_remove(table, translation, now_ns);
+	}
+}
+
+static void look_for_losses(struct socket_translations *sockets)
+{
+	const uint64_t n_lost = connects_lost(&sockets->connects);
+
+	if (n_lost != sockets->n_lost)
+		forget_open(sockets, sockets->latest_ns);
+	sockets->n_lost = n_lost;
+}
+
+void socket_translations_read(struct socket_translations *sockets)
+{
+	connects_list(&sockets->connects);
+	look_for_losses(sockets);
+	if (sockets->wants_search && sockets->host &&
+	    sockets->spaces.phase == SPACES_AT_REST) {
+		sockets->wants_search = false;
+		spaces_begin_search(&sockets->spaces);
+	}
+	spaces_step(&sockets->spaces);
+}
+
+/* ---- Sockets without an address of their own ------------------------------------------ */
+
+/* Its port is no other socket's, but forwarded packets may have it, with other addresses. */
+static bool is_own_address(struct socket_translations *sockets,
+			   const struct translation *partial,
+			   const struct ip_addr *addr)
+{
+	return !sockets->host ||
+	       spaces_have(&sockets->spaces, partial->socket.inode, addr->bytes);
+}
+
+static void link_completed(const struct socket_translations *sockets,
+			   struct translation *partial,
+			   const struct translation *whole)
+{
+	const uint32_t place = 1 + (uint32_t)(whole - sockets->table->list);
+
+	for (uint32_t i = 0; i < COMPLETED_MAX; i++) {
+		if (partial->ifindex[i] && partial->ifindex[i] != place)
+			continue;
+		partial->ifindex[i] = place;
+		return;
+	}
+}
+
+static void complete(struct socket_translations *sockets,
+		     struct translation *partial, const struct ip_addr *addr)
+{
+	struct translation *whole, wanted = {
+		.first_ns = partial->first_ns,
+		.last_ns = partial->last_ns,
+		.before = { partial->before[0], partial->before[1] },
+		.netns = partial->netns,
+		.proto = partial->proto,
+		.of_socket = true,
+	};
+
+	wanted.socket = partial->socket;
+	wanted.before[NAT_ORIGINAL].src = wanted.before[NAT_REPLY].dst = *addr;
+	whole = translation_table_take(sockets->table, &wanted);
+	if (!whole)
+		return;
+	link_completed(sockets, partial, whole);
+	if (partial->ended_ns)
+		translation_table_end_socket(sockets->table, &wanted,
+					     partial->ended_ns);
+}
+
+void socket_translations_complete(struct socket_translations *sockets,
+				  const struct socket_search *search,
+				  uint32_t dir)
+{
+	struct socket_search partial = *search;
+	struct ip_addr *own = dir == NAT_ORIGINAL ? &partial.tuple.src :
+						    &partial.tuple.dst;
+	const struct ip_addr addr = *own;
+	struct search_result result;
+
+	if (search->entry->key.proto == IP_PROTO_TCP ||
+	    search_socket(search, dir).node)
+		return;
+	*own = (struct ip_addr){
+		.words = { 0, 0, is_ipv4(&addr) ? htonl(0xffff) : 0 }
+	};
+	result = search_socket(&partial, dir);
+	if (result.node && !result.is_ambiguous &&
+	    is_own_address(sockets, translation_of(sockets->table, result.node),
+			   &addr))
+		complete(sockets, translation_of(sockets->table, result.node),
+			 &addr);
+}
+
+void socket_translations_begin_round(struct socket_translations *sockets)
+{
+	if (sockets->host)
+		spaces_begin_round(&sockets->spaces);
+}
