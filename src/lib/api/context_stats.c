@@ -26,9 +26,9 @@ static void set_translations(const struct translations *translations,
 {
 	stats->translations = translations->table.known;
 	stats->translations_refused = translations->table.refused;
-	stats->translations_lost = nat_count(&translations->nat).lost +
-				   translations->late +
-				   connects_lost(&translations->sockets.connects);
+	stats->translations_lost =
+		nat_count(&translations->nat).lost + translations->late +
+		connects_lost(&translations->sockets.connects);
 	stats->translations_ambiguous = translations->ambiguous;
 }
 

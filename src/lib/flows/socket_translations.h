@@ -23,7 +23,7 @@ struct socket_translations {
 	const struct host *host; /* or NULL */
 	uint64_t n_noted;
 	int64_t latest_ns; /* of what was reported */
-	uint64_t n_lost; /* reports, as far as that is known */
+	uint64_t n_lost;   /* reports, as far as that is known */
 	struct spaces spaces; /* those of sockets that are not followed, behind pairs */
 	bool wants_search; /* for one of them */
 };

@@ -1,0 +1,397 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Alone: it sees the sockets of all tests, and what has ended is known for a minute.
+"""Connections that a BPF program of others translates as they connect, as a load balancer does.
+
+Services, backends and conversations are random; a failure prints its seed, and
+NETOBS_TEST_SEED=SEED repeats it. NETOBS_TEST_CONVERSATIONS=N has so many. The processes know what they
+have asked for, and the servers say who they are.
+"""
+
+import collections
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from lib import asker
+from lib import lab
+from lib import nat
+from lib import observer
+from lib.service import Supervisor
+
+CONVERSATIONS = int(os.environ.get("NETOBS_TEST_CONVERSATIONS", "1000"))
+SERVICES, PLAIN = 30, 0.25
+OURS = "netobs_con"
+PART = 500 # conversations at a time, so that what has ended is still known
+SLACK_MS = 60 # of the clock's ticks, and of a client that ends before its last packet
+NUMBERS = {"tcp": 6, "udp": 17}
+
+
+def has_connect():
+    """Whether netobs says that this kernel lets it see them."""
+    out = subprocess.run([observer.netobsctl(), "check", "-o", "json"], check=False, text=True,
+                         stdout=subprocess.PIPE).stdout
+    return any(one["name"] == "connect" and one["available"] for one in json.loads(out)["features"])
+
+
+def end_of(address, port):
+    return f"[{address}]:{port}" if nat.is_ipv6(address) else f"{address}:{port}"
+
+
+def query_of(face):
+    return f"{end_of(face.src, face.sport)}>{end_of(face.dst, face.dport)}/" + \
+        nat.PROTOCOLS[face.proto]
+
+
+class Balancer:
+    """A process in a control group with the programs, and what it has asked for."""
+
+    def __init__(self, test, services, *options):
+        path = test.lab.path("services")
+        with open(path, "w", encoding="utf-8") as file:
+            for (proto, address, port), backends in services.items():
+                for backend in backends:
+                    file.write(f"{proto} {address} {port} {backend[0]} {backend[1]}\n")
+        self.process = test.lab.spawn(
+            lab.tool("connectlb"), *options, path, sys.executable, asker.__file__,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        test.addCleanup(self.stop)
+
+    def ask(self, ns, proto, asked, bind=None, way="connect", reset=False):
+        """@return (what was asked for, what the packets have)"""
+        print(json.dumps({"netns": f"/run/netns/{ns.name}", "proto": proto, "asked": asked,
+                          "bind": bind, "way": way, "reset": reset}),
+              file=self.process.stdin, flush=True)
+        answer = json.loads(self.process.stdout.readline())
+        local, remote = answer["local"], answer["remote"]
+        number = NUMBERS[proto]
+        return (nat.Tuple(number, local[0], asked[0], local[1], asked[1]),
+                nat.Tuple(number, local[0], remote[0], local[1], remote[1]))
+
+    def detach(self):
+        self.process.send_signal(signal.SIGUSR1)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.stdin.close()
+            self.process.wait(30)
+
+
+class ConnectTranslation(nat.NatTest):
+    def setUp(self):
+        super().setUp()
+        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        self.random = random.Random(seed)
+        print(f"    NETOBS_TEST_SEED={seed}", flush=True)
+        self.control, self.records = self.lab.path("control.sock"), self.lab.path("records")
+        self.supervisor = Supervisor(self.lab)
+        self.addCleanup(self.supervisor.close)
+        self.answers = asker.Answers(self.server)
+        self.addCleanup(self.answers.close)
+        self.services = self.make_services()
+        self.answers.start()
+
+    def make_services(self):
+        """{(protocol, address, port): [backend]}; backends are of several services."""
+        backends = collections.defaultdict(list)
+        for family, prefix in ("four", "10.0.2."), ("six", "fd02::"):
+            for number in range(10, 14):
+                self.server.address("eth0", f"{prefix}{number}/{24 if family == 'four' else 64}")
+                for proto in NUMBERS:
+                    port = self.random.randint(2000, 9000)
+                    self.answers.listen(proto, f"{prefix}{number}", port)
+                    backends[family, proto].append((f"{prefix}{number}", port))
+        self.backends = backends
+        services = {}
+        for number in range(SERVICES):
+            family, proto = self.random.choice(sorted(backends))
+            address = f"198.18.0.{number + 1}" if family == "four" else f"2001:db8:5::{number + 1}"
+            some = self.random.sample(backends[family, proto], self.random.randint(1, 4))
+            services[proto, address, self.random.randint(80, 1000)] = some
+        return services
+
+    def start_service(self, *interfaces, ns=None):
+        path = self.lab.path("netobs.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join((
+                "[capture]", "nat = yes", *(f"interface = {one}" for one in interfaces),
+                "[flows]", "interval = 1s", "[control]", f"path = {self.control}", '[sink "a"]',
+                f"output = json:{self.records}", "records = flow,mapping")) + "\n")
+        self.service = self.lab.spawn(
+            observer.netobsctl(), "run", "-c", path, ns=ns or self.router,
+            stdout=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path})
+        self.supervisor.wait("READY=1")
+
+    def stop_service(self):
+        self.service.send_signal(signal.SIGTERM)
+        self.assertEqual(0, self.service.wait(60))
+        found = {"flow": [], "mapping": []}
+        spaces = [ns.inode for ns in (self.client, self.router, self.server)]
+        with open(self.records, encoding="utf-8") as file:
+            for line in file:
+                record = json.loads(line)
+                # Sockets of other tests have mappings, too.
+                if record["Proto"] in NUMBERS.values() and \
+                        record.get("NetnsInode", spaces[0]) in spaces:
+                    found[record.get("type", "flow")].append(record)
+        return found["flow"], found["mapping"]
+
+    def mappings(self, query=""):
+        """What the service answers to netobsctl map, and with a ",TUPLE" to its lookup."""
+        found, cursor = [], 0
+        while cursor is not None:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(30)
+                client.connect(self.control)
+                client.sendall(f"mappings {cursor}{query}\n".encode())
+                with client.makefile() as file:
+                    answer = json.loads(file.readline())
+            found += answer["mappings"]
+            cursor = answer.get("next")
+        return found
+
+    def lookup(self, query):
+        return [(nat.tuple_of(one), nat.other_of(one, "Xlat")) for one in self.mappings(f",{query}")]
+
+    def check_lookup(self, asked, got):
+        """From either side, of either direction."""
+        for face in asked, got, asked.back(), got.back():
+            self.assertIn((asked, got), self.lookup(query_of(face)), face)
+
+    def check_flows(self, flows, truth):
+        """Records name what was asked for, and no others do. @return how many name it"""
+        named = collections.Counter()
+        for record in flows:
+            face = nat.tuple_of(record)
+            if face in truth:
+                asked, prefix, other = truth[face], "Orig", "Xlat"
+            elif face.back() in truth:
+                asked, prefix, other = {one.back() for one in truth[face.back()]}, "Xlat", "Orig"
+            else:
+                self.fail(record)
+            name = nat.other_of(record, prefix)
+            self.assertNotIn(f"{other}SrcAddr", record)
+            if len(asked) > 1: # one after the other
+                self.assertIn(name, asked | {None}, record)
+            else:
+                self.assertEqual({name or face}, asked, record)
+            named[face] += name is not None
+        for face, asked in truth.items():
+            if asked != {face} and len(asked) == 1:
+                self.assertLess(0, named[face], face)
+                self.assertLess(0, named[face.back()], face)
+        return sum(named.values())
+
+    def talk(self, balancer, spaces, count, truth, ways=("connect", "send")):
+        """Random ones. @truth: {what packets have: {what was asked for}}; @return those of this time"""
+        services, latest = sorted(self.services), []
+        for _ in range(count):
+            if self.random.random() < PLAIN:
+                family, proto = self.random.choice(sorted(self.backends))
+                asked = (proto, *self.random.choice(self.backends[family, proto]))
+            else:
+                asked = self.random.choice(services)
+            way = self.random.choice(ways) if asked[0] == "udp" else "connect"
+            before, after = balancer.ask(self.random.choice(spaces), asked[0], asked[1:], way=way)
+            if before != after:
+                self.assertIn((after.dst, after.dport), self.services[asked])
+            truth.setdefault(after, set()).add(before)
+            latest.append((before, after))
+        return latest
+
+    def check_mappings(self, mappings, truth):
+        """All, and no others, begin and end; @return how many there are"""
+        wanted = {(before, after) for after, some in truth.items() for before in some
+                  if before != after}
+        unclear = {(before, after) for before, after in wanted if len(truth[after]) > 1}
+        for event in "begin", "end":
+            found = {(nat.tuple_of(one), nat.other_of(one, "Xlat")) for one in mappings
+                     if one["Event"] == event}
+            self.assertEqual(wanted - unclear, found - unclear, event)
+            self.assertLessEqual(found, wanted, event)
+        return len(wanted)
+
+    def test_every_conversation_from_both_sides(self):
+        self.start_service(f"netns:{self.client.name}/eth0", f"netns:{self.server.name}/eth0",
+                           "rc", "rs")
+        balancer, truth = Balancer(self, self.services), {}
+        for _ in range(0, lab.sized(CONVERSATIONS), PART):
+            latest = self.talk(balancer, (self.client, self.router),
+                               min(PART, lab.sized(CONVERSATIONS)), truth)
+            for before, after in latest:
+                if len(truth[after]) > 1:
+                    continue # another one had these, too: then there may be none
+                if before != after:
+                    lab.wait_for(lambda one=before: self.lookup(query_of(one)), f"{before}, {after}")
+                    self.check_lookup(before, after)
+                else:
+                    self.assertEqual([], self.lookup(query_of(after)))
+        balancer.stop()
+        flows, mappings = self.stop_service()
+        records, count = self.check_flows(flows, truth), self.check_mappings(mappings, truth)
+        self.note(f"{count} translated conversations, {len(truth) - count} others, "
+                  f"{records} records with them")
+
+    def test_a_namespace_that_is_not_observed(self):
+        """Its packets come through a pair, and leave behind NAT: then two translations follow."""
+        self.rules(nat.BASE + "add rule inet nat post oifname rs masquerade\n")
+        self.start_service("rc", "rs")
+        balancer, truth = Balancer(self, self.services), {}
+        # A process there leads to the namespace, while it lives.
+        service = self.random.choice(sorted(self.services))
+        before, after = balancer.ask(self.client, service[0], service[1:])
+        truth[after] = {before}
+        lab.wait_for(lambda: self.lookup(query_of(before)), "the first mapping")
+        self.talk(balancer, (self.client,), lab.sized(200), truth, ways=("connect",))
+        balancer.stop()
+        flows, mappings = self.stop_service()
+        ids = collections.defaultdict(set)
+        asked_for = {address for _, address, _ in self.services}
+        for record in flows + [one for one in mappings if one["DstAddr"] in asked_for]:
+            for face in (nat.tuple_of(record), nat.tuple_of(record).back()):
+                ids[face].add(record["ConversationId"])
+        named = 0
+        for after, asked in truth.items():
+            if len(asked) > 1:
+                continue
+            asked, = asked
+            there = [one for one in flows if nat.tuple_of(one) == after]
+            back = [one for one in flows
+                    if nat.other_of(one, "Xlat") == asked.back()] if asked != after else []
+            self.assertLess(0, len(there), after)
+            for record in there:
+                name = nat.other_of(record, "Orig")
+                self.assertEqual(asked, name or after, record)
+                # Behind NAT, which changes the source.
+                self.assertIn("XlatSrcAddr", record)
+            self.assertEqual(1, len(ids[after]), after)
+            if asked != after:
+                self.assertLess(0, len(back), after)
+                self.assertEqual(ids[after], {one["ConversationId"] for one in back})
+                self.assertEqual(ids[after], ids[asked])
+                named += 1
+        self.note(f"{named} conversations")
+
+    def test_tuples_that_are_used_again(self):
+        """One after the other, for services with the same backend, and without any."""
+        self.start_service(f"netns:{self.client.name}/eth0", "rc")
+        balancer = Balancer(self, self.services)
+        used = collections.defaultdict(list)
+        by_backend = collections.defaultdict(list)
+        for (proto, *asked), backends in self.services.items():
+            for backend in backends:
+                if len(backends) == 1:
+                    by_backend[proto, backend].append(asked)
+        for number in range(lab.sized(60)):
+            (proto, backend), services = self.random.choice(sorted(by_backend.items()))
+            bind = [self.CLIENT6 if ":" in backend[0] else self.CLIENT, 20000 + number]
+            for _ in range(self.random.randint(2, 4)):
+                asked = self.random.choice([*services, list(backend)])
+                begin = time.time_ns() // 1000000
+                before, after = balancer.ask(self.client, proto, asked, bind=bind, reset=True)
+                used[after].append((begin, time.time_ns() // 1000000, before))
+                if self.random.random() < 0.1:
+                    self.wait_for_drain()
+        balancer.stop()
+        flows, _ = self.stop_service()
+        kinds = collections.Counter()
+        for record in flows:
+            face, prefix = nat.tuple_of(record), "Orig"
+            if face.back() in used:
+                face, prefix = face.back(), "Xlat"
+            if face not in used:
+                continue
+            meanwhile = [before for begin, end, before in used[face]
+                         if begin <= record["TimeFlowEndMs"] + SLACK_MS
+                         and end >= record["TimeFlowStartMs"] - SLACK_MS]
+            name = nat.other_of(record, prefix)
+            if name is not None:
+                name = name if prefix == "Orig" else name.back()
+            self.assertIn(name, [*meanwhile, None], (record, used[face]))
+            if name and record["Proto"] == 17: # a packet there, and one back
+                self.assertLessEqual(record["Packets"], meanwhile.count(name), (record, used[face]))
+            kinds[name is not None] += 1
+        self.assertLess(0, kinds[True])
+        self.note(f"{kinds[True]} records name what was asked for, {kinds[False]} do not")
+
+    def wait_for_drain(self):
+        drains = self.drains()
+        lab.wait_for(lambda: self.drains() > drains, "a drain")
+
+    def drains(self):
+        return json.loads(self.router.run(observer.netobsctl(), "status", "-o", "json", "-s",
+                                          self.control))["drains"]["total"]
+
+    def test_programs_of_others_stay_and_go(self):
+        """Ours change nothing: not what others translate, nor whether they are attached."""
+        service, backends = next((one, some) for one, some in sorted(self.services.items())
+                                 if one[0] == "tcp" and len(some) == 1)
+        balancer = Balancer(self, self.services)
+        before, after = balancer.ask(self.client, "tcp", service[1:])
+        self.assertEqual(backends[0], (after.dst, after.dport))
+        theirs, others = self.attached("connect", "sendmsg"), self.attached(OURS)
+        self.start_service(f"netns:{self.client.name}/eth0")
+        ours = self.attached(OURS) - others
+        self.assertLess(set(), ours)
+        self.assertEqual(theirs, self.attached("connect", "sendmsg"))
+        self.talk_to(balancer, service, backends[0])
+        self.service.send_signal(signal.SIGKILL)
+        self.service.wait(60)
+        lab.wait_for(lambda: not self.attached(OURS) & ours, "the end of ours")
+        self.assertEqual(theirs, self.attached("connect", "sendmsg"))
+        self.talk_to(balancer, service, backends[0])
+        self.start_service(f"netns:{self.client.name}/eth0")
+        self.talk_to(balancer, service, backends[0])
+        ours = self.attached(OURS) - others
+        balancer.detach()
+        lab.wait_for(lambda: not self.attached("connect", "sendmsg") & theirs, "the end of theirs")
+        self.assertLessEqual(ours, self.attached(OURS))
+        self.answers_at(service)
+        before, after = balancer.ask(self.client, "tcp", service[1:])
+        self.assertEqual(before, after)
+        flows, mappings = self.stop_service()
+        self.assertEqual(1, sum(one["Event"] == "begin" for one in mappings))
+        self.assertEqual([None, None], [nat.other_of(one, prefix) for one in flows
+                                        for prefix in ("Orig", "Xlat") if nat.tuple_of(one) == after])
+
+    def check_at_the_root(self, is_before, ways):
+        balancer = Balancer(self, self.services, "--root") if is_before else None
+        self.start_service(f"netns:{self.client.name}/eth0", "rs")
+        balancer, truth = balancer or Balancer(self, self.services, "--root"), {}
+        self.talk(balancer, (self.client, self.router), lab.sized(100), truth, ways=ways)
+        balancer.stop()
+        self.assertLess(0, self.check_mappings(self.stop_service()[1], truth))
+
+    def test_others_at_the_root_that_were_there_before(self):
+        self.check_at_the_root(True, ("connect", "send"))
+
+    def test_others_at_the_root_that_come_later(self):
+        """Of datagrams, their programs run behind ours then."""
+        self.check_at_the_root(False, ("connect",))
+
+    def talk_to(self, balancer, service, backend):
+        before, after = balancer.ask(self.client, "tcp", service[1:])
+        self.assertEqual((*backend, *service[1:]), (after.dst, after.dport, before.dst, before.dport))
+
+    def answers_at(self, service):
+        """A server where the service is: nothing translates any more."""
+        self.server.address("eth0", f"{service[1]}/{128 if ':' in service[1] else 32}")
+        self.router.ip("route", "add", service[1], "via",
+                       self.SERVER6 if ":" in service[1] else self.SERVER)
+        self.answers.listen("tcp", service[1], service[2])
+
+    @staticmethod
+    def attached(*starts):
+        """Links at control groups, of programs whose names start so."""
+        names = {one["id"]: one.get("name", "") for one in json.loads(lab.run("bpftool", "-j", "prog"))}
+        return {one["id"] for one in json.loads(lab.run("bpftool", "-j", "link"))
+                if one["type"] == "cgroup" and names.get(one["prog_id"], "").startswith(starts)}
+
+
+if __name__ == "__main__":
+    lab.main("connect hooks", has_connect)
