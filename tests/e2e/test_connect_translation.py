@@ -109,9 +109,11 @@ class ConnectTranslation(nat.NatTest):
         self.backends = backends
         services = {}
         for number in range(SERVICES):
-            family, proto = self.random.choice(sorted(backends))
+            # One of TCP has one backend in any case.
+            family, proto = self.random.choice(sorted(backends)) if number else ("four", "tcp")
             address = f"198.18.0.{number + 1}" if family == "four" else f"2001:db8:5::{number + 1}"
-            some = self.random.sample(backends[family, proto], self.random.randint(1, 4))
+            count = self.random.randint(1, 4) if number else 1
+            some = self.random.sample(backends[family, proto], count)
             services[proto, address, self.random.randint(80, 1000)] = some
         return services
 
