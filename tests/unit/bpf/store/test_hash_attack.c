@@ -222,9 +222,10 @@ static void draw_delta(uint64_t *state, uint64_t *ret_delta)
 	size_t lane = next_random(state) % LANES;
 	uint64_t difference[2];
 
-	for (int k = 0; k < 2; k++)
-		difference[k] = (next_random(state) % 255 + 1)
-				<< next_random(state) % 8 * 8;
+	for (int k = 0; k < 2; k++) {
+		difference[k] = next_random(state) % 255 + 1;
+		difference[k] <<= next_random(state) % 8 * 8;
+	}
 	ret_delta[lane] = difference[0];
 	if (difference[0] != difference[1])
 		ret_delta[next_random(state) % LANES] ^= difference[1];
@@ -266,20 +267,26 @@ static double most_in_bin(double n, double n_bins)
 	       sqrt(log_bound * log_bound / 9 + 2 * mean * log_bound);
 }
 
+/* Why hashes are not as at random; empty if they are. */
+struct fault {
+	char text[128];
+};
+
 /* Bins that stay empty: the mean, and 6.5 standard deviations at most. */
-static void assert_empty(uint32_t n_empty, double n, double n_bins,
-			 const char *what)
+static void check_empty(uint32_t n_empty, double n, double n_bins,
+			struct fault *fault)
 {
 	double share = exp(-n / n_bins), mean = n_bins * share;
 	double deviation = sqrt(n_bins * share * (1 - (1 + n / n_bins) * share));
 
 	if (fabs(n_empty - mean) > 6.5 * deviation + 1)
-		fail_msg("%s: %u bins of %.0f are empty, not %.0f", what,
-			 n_empty, n_bins, mean);
+		snprintf(fault->text, sizeof(fault->text),
+			 "%u bins of %.0f are empty, not %.0f", n_empty, n_bins,
+			 mean);
 }
 
-static void assert_spread(const uint64_t *hashes, uint32_t n, uint32_t n_bins,
-			  int shift, const char *what)
+static void check_spread(const uint64_t *hashes, uint32_t n, uint32_t n_bins,
+			 int shift, struct fault *fault)
 {
 	static uint32_t bins[LARGE];
 	uint32_t n_empty = 0, most = 0;
@@ -293,10 +300,11 @@ static void assert_spread(const uint64_t *hashes, uint32_t n, uint32_t n_bins,
 	}
 	for (uint32_t i = 0; i < n_bins; i++)
 		n_empty += !bins[i];
+	check_empty(n_empty, n, n_bins, fault);
 	if (most > most_in_bin(n, n_bins))
-		fail_msg("%s: %u flows in a bin of %u, not %.0f", what, most,
-			 n_bins, most_in_bin(n, n_bins));
-	assert_empty(n_empty, n, n_bins, what);
+		snprintf(fault->text, sizeof(fault->text),
+			 "%u flows in a bin of %u, not %.0f", most, n_bins,
+			 most_in_bin(n, n_bins));
 }
 
 static int compare_u64(const void *a, const void *b)
@@ -308,11 +316,10 @@ static int compare_u64(const void *a, const void *b)
 
 /*
  * NH promises a collision for a pair in 2^32 secrets at most: of a million flows 128
- * pairs on average, in the worst of cases; of 65,536 half of one. Families come
- * nowhere near that, but one that did would not be a defect: 16 times as many are
- * allowed, and never less than 8.
+ * pairs on average, of 65,536 half of one. 16 times as many are allowed, and never less
+ * than 8.
  */
-static void assert_distinct(uint64_t *hashes, uint32_t n, const char *what)
+static void check_distinct(uint64_t *hashes, uint32_t n, struct fault *fault)
 {
 	double pairs = (double)n * n / 2 / 4294967296.0;
 	uint32_t n_same = 0;
@@ -321,19 +328,23 @@ static void assert_distinct(uint64_t *hashes, uint32_t n, const char *what)
 	for (uint32_t i = 1; i < n; i++)
 		n_same += hashes[i] == hashes[i - 1];
 	if (n_same > 8 + 16 * pairs)
-		fail_msg("%s: %u of %u hashes are not distinct", what, n_same, n);
+		snprintf(fault->text, sizeof(fault->text),
+			 "%u of %u hashes are not distinct", n_same, n);
 }
 
 /* The places that the hash chooses: see store.h, table.h, flow_table.c. */
-static void assert_random(uint64_t *hashes, uint32_t n, const char *what)
+static struct fault find_fault(uint64_t *hashes, uint32_t n)
 {
-	assert_spread(hashes, n, n / BUCKET_SLOTS, 64 - __builtin_ctz(n) + 4,
-		      what);
-	assert_spread(hashes, n, n / BUCKET_SLOTS, 32 - __builtin_ctz(n) + 4,
-		      what);
-	assert_spread(hashes, n, n, 0, what);
-	assert_spread(hashes, n, n, 64 - __builtin_ctz(n), what);
-	assert_distinct(hashes, n, what);
+	struct fault fault = { "" };
+
+	check_spread(hashes, n, n / BUCKET_SLOTS, 64 - __builtin_ctz(n) + 4,
+		     &fault);
+	check_spread(hashes, n, n / BUCKET_SLOTS, 32 - __builtin_ctz(n) + 4,
+		     &fault);
+	check_spread(hashes, n, n, 0, &fault);
+	check_spread(hashes, n, n, 64 - __builtin_ctz(n), &fault);
+	check_distinct(hashes, n, &fault);
+	return fault;
 }
 
 /* ---- The attacks ------------------------------------------------------------- */
@@ -370,8 +381,8 @@ static bool is_ipv4_family(const struct family *family)
 	       family->vary == vary_ports;
 }
 
-static uint64_t hash_member(const struct family *family, struct flow_key *key,
-			    const struct hash_secret *secret)
+static uint64_t hash_flow(const struct family *family, struct flow_key *key,
+			  const struct hash_secret *secret)
 {
 	if (!is_ipv4_family(family))
 		return hash_all_words(key, secret);
@@ -380,20 +391,50 @@ static uint64_t hash_member(const struct family *family, struct flow_key *key,
 	return hash_key(key, secret);
 }
 
-static void attack(const struct family *family, uint64_t *seed, uint32_t n)
+/* Of a tunnel's addresses: 32 bits in the flow's key, and 32 bits to check. */
+static uint64_t hash_tunnel(const struct family *family, struct flow_key *key,
+			    const struct hash_secret *secret)
+{
+	(void)family;
+	return (uint64_t)hash_addrs(key, secret->outer) << 32 |
+	       hash_addrs(key, secret->outer_check);
+}
+
+typedef uint64_t (*hash_fn)(const struct family *family, struct flow_key *key,
+			    const struct hash_secret *secret);
+
+static struct fault attack_once(const struct family *family, hash_fn hash,
+				uint64_t *seed, uint32_t n)
 {
 	static uint64_t hashes[LARGE];
 	struct hash_secret secret = draw_secret(seed);
 	struct draw draw = draw_one(seed, n);
-	char what[64];
 
-	snprintf(what, sizeof(what), "%s, %u flows", family->name, n);
 	for (uint32_t i = 0; i < n; i++) {
 		struct flow_key key = member(family, &draw, i);
 
-		hashes[i] = hash_member(family, &key, &secret);
+		hashes[i] = hash(family, &key, &secret);
 	}
-	assert_random(hashes, n, what);
+	return find_fault(hashes, n);
+}
+
+/*
+ * The flows of a family differ in few ways, so a secret for which two of them collide
+ * has many that do: one attack in some thousands finds such a secret. A hash that can
+ * be attacked fails with most secrets, so two of three attacks have to succeed.
+ */
+static void attack(const struct family *family, hash_fn hash, uint64_t *seed,
+		   uint32_t n)
+{
+	struct fault first = attack_once(family, hash, seed, n);
+
+	for (int again = 0; first.text[0] && again < 2; again++) {
+		struct fault other = attack_once(family, hash, seed, n);
+
+		if (other.text[0])
+			fail_msg("%s, %u flows: %s, then %s", family->name, n,
+				 first.text, other.text);
+	}
 }
 
 static void flows_are_spread_as_at_random(void **state)
@@ -403,39 +444,26 @@ static void flows_are_spread_as_at_random(void **state)
 	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < N_FAMILIES; i++) {
-			attack(&families[i], &seed, SMALL);
-			attack(&families[i], &seed, MEDIUM);
+			attack(&families[i], hash_flow, &seed, SMALL);
+			attack(&families[i], hash_flow, &seed, MEDIUM);
 		}
 	}
 	for (int i = 0; i < N_LARGE; i++)
-		attack(&families[i], &seed, LARGE);
+		attack(&families[i], hash_flow, &seed, LARGE);
 }
 
-/* Of a tunnel's addresses: 32 bits in the flow's key, and 32 bits to check. */
 static void tunnels_are_told_apart(void **state)
 {
-	static uint64_t hashes[MEDIUM];
 	uint64_t seed = choose_seed();
 
 	(void)state;
-	for (int family = 0; family < N_FAMILIES; family++) {
-		struct hash_secret secret = draw_secret(&seed);
-		struct draw draw = draw_one(&seed, MEDIUM);
-		const char *what = families[family].name;
-
-		if (families[family].vary == vary_ports ||
-		    families[family].vary == vary_vni_and_address ||
-		    families[family].vary == vary_by_random_xors ||
-		    families[family].vary == vary_by_random_sums)
+	for (int i = 0; i < N_FAMILIES; i++) {
+		if (families[i].vary == vary_ports ||
+		    families[i].vary == vary_vni_and_address ||
+		    families[i].vary == vary_by_random_xors ||
+		    families[i].vary == vary_by_random_sums)
 			continue; /* not in the addresses alone */
-		for (uint32_t i = 0; i < MEDIUM; i++) {
-			struct flow_key key = member(&families[family], &draw, i);
-
-			hashes[i] = (uint64_t)hash_addrs(&key, secret.outer)
-					    << 32 |
-				    hash_addrs(&key, secret.outer_check);
-		}
-		assert_random(hashes, MEDIUM, what);
+		attack(&families[i], hash_tunnel, &seed, MEDIUM);
 	}
 }
 
