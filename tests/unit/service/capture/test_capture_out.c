@@ -10,7 +10,7 @@
 
 #include <netobs/capture.h>
 
-#include "cli/capture/capture_out.h"
+#include "service/capture/capture_out.h"
 
 enum { SIZE = 100 };
 

@@ -4,8 +4,8 @@
  * load and attach programs, may take seconds, which threads wait for. What the library logs
  * meanwhile is kept until the result is taken, so that only one thread logs.
  */
-#ifndef NETOBS_CLI_CAPTURE_CAPTURE_START_H
-#define NETOBS_CLI_CAPTURE_CAPTURE_START_H
+#ifndef NETOBS_SERVICE_CAPTURE_CAPTURE_START_H
+#define NETOBS_SERVICE_CAPTURE_CAPTURE_START_H
 
 #include <netobs/capture.h>
 #include <stdbool.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The command line of netobsctl capture. */
-#ifndef NETOBS_CLI_CAPTURE_CAPTURE_CONFIG_H
-#define NETOBS_CLI_CAPTURE_CAPTURE_CONFIG_H
+#ifndef NETOBS_CLI_CAPTURE_CONFIG_H
+#define NETOBS_CLI_CAPTURE_CONFIG_H
 
+#include "service/capture/capture_listen.h"
+#include "service/capture/capture_out.h"
 #include "service/observe/flows_config.h"
-#include "capture_listen.h"
-#include "capture_out.h"
 
 struct capture_config {
 	struct flows_config observed; /* interfaces, how, and the filter */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "cli/capture/capture_listen.h"
+#include "service/capture/capture_listen.h"
 #include "service/tls/tls_module.h"
 
 enum { READERS = 20, STEP_US = 1000 * SERVER_HANDSHAKES_MS };

@@ -4,8 +4,8 @@
  * own, from the moment of its connection on. One that reads too slowly misses packets, which its
  * file counts.
  */
-#ifndef NETOBS_CLI_CAPTURE_CAPTURE_LISTEN_H
-#define NETOBS_CLI_CAPTURE_CAPTURE_LISTEN_H
+#ifndef NETOBS_SERVICE_CAPTURE_CAPTURE_LISTEN_H
+#define NETOBS_SERVICE_CAPTURE_CAPTURE_LISTEN_H
 
 #include <netobs/capture.h>
 #include <stdbool.h>

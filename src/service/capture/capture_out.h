@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* A file of packets, standard output, or a ring of files that takes their places. */
-#ifndef NETOBS_CLI_CAPTURE_CAPTURE_OUT_H
-#define NETOBS_CLI_CAPTURE_CAPTURE_OUT_H
+#ifndef NETOBS_SERVICE_CAPTURE_CAPTURE_OUT_H
+#define NETOBS_SERVICE_CAPTURE_CAPTURE_OUT_H
 
 #include <netobs/capture.h>
 #include <stdbool.h>
