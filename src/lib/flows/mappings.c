@@ -608,8 +608,9 @@ static void search_tuple(struct search *search)
 	memcpy(key.tuple.dst.bytes, query->dst, sizeof(query->dst));
 	key.tuple.src_port = query->src_port;
 	key.tuple.dst_port = query->dst_port;
-	for (uint32_t side = 0; side < SIDES; side++) {
-		key.side = (uint8_t)side;
+	for (int i = 0; i < 2 * SIDES; i++) {
+		key.of_socket = i / SIDES;
+		key.side = (uint8_t)(i % SIDES);
 		search_faces(search, &key);
 	}
 }

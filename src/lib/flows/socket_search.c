@@ -8,20 +8,12 @@
 
 #include <string.h>
 
-enum {
-	LOOKS = 64, /* at translations with a face, from that which was reported last on */
-	SLACK_NS = 50 * NSEC_PER_MSEC, /* a packet has the time of the clock's tick */
-};
+/* By which the last packet of a socket of UDP may have come to another interface after its end. */
+#define LATE_NS (10 * NSEC_PER_MSEC)
 
 /* The better place, and the better time, count. */
 enum { IS_JOINED = 1, IS_AT = 2 };
 enum { IS_NEAR = 1, IS_MEANWHILE = 3 };
-
-static bool is_joined(const struct host *host, uint16_t a, uint16_t b)
-{
-	return a < host->n_netns && b < host->n_netns &&
-	       host->netns[a].domain == host->netns[b].domain;
-}
 
 /* Packets there may be of that socket, and how surely. */
 static int rate_place(const struct socket_search *search,
@@ -42,7 +34,7 @@ static int rate_place(const struct socket_search *search,
 	netif = host_find(host, search->netns, search->ifindex);
 	if (netif && peers_inode(host, netns, netif) == inode)
 		return IS_AT;
-	return is_joined(host, translation->netns, search->netns) ? IS_JOINED : 0;
+	return host_joins(host, translation->netns, search->netns) ? IS_JOINED : 0;
 }
 
 /* A socket that is open may be silent for long; of one without translation, the end is not known. */
@@ -51,22 +43,30 @@ static int64_t last_of(const struct socket_search *search,
 {
 	if (translation->ended_ns)
 		return translation->ended_ns;
-	return translation_changes(translation) || translation->is_partial ?
+	return translation_changes(translation) || translation->is_partial ||
+			       translation->socket.is_followed ?
 		       INT64_MAX - TRANSLATION_GRACE_NS :
 		       translation_last(search->table, translation);
 }
 
-/* Some packets of the entry were sent before the socket connected. */
-static bool has_earlier(const struct socket_search *search,
-			const struct translation *translation)
+bool socket_has_others(const struct translation *translation, int64_t first_ns,
+		       int64_t last_ns)
 {
-	const int64_t slack_ns = translation->socket.is_another ? 0 : SLACK_NS;
+	const int64_t slack_ns =
+		translation->socket.is_another ? 0 : TRANSLATION_SLACK_NS;
 
-	return translation->first_ns >
-	       (int64_t)search->entry->tally.first_ns + slack_ns;
+	return translation->first_ns > first_ns + slack_ns ||
+	       (translation->proto != IP_PROTO_TCP && translation->ended_ns &&
+		translation->ended_ns + LATE_NS < last_ns);
 }
 
-/* The kernel may go on after a socket of TCP is gone. */
+/* The kernel may go on after a socket of TCP is gone; a connection that begins is another one. */
+static bool may_go_on(const struct flow_entry *entry)
+{
+	return entry->key.proto == IP_PROTO_TCP &&
+	       !(entry->tally.attrs.marks & TCP_SYN);
+}
+
 static int rate_time(const struct socket_search *search,
 		     const struct translation *translation)
 {
@@ -74,12 +74,11 @@ static int rate_time(const struct socket_search *search,
 	const int64_t first_ns = (int64_t)tally->first_ns;
 	const int64_t last_ns = last_of(search, translation);
 
-	if (translation->first_ns > (int64_t)tally->last_ns + SLACK_NS)
+	if (translation->first_ns > (int64_t)tally->last_ns + TRANSLATION_SLACK_NS)
 		return 0;
-	if (last_ns + SLACK_NS >= first_ns)
+	if (last_ns + TRANSLATION_SLACK_NS >= first_ns)
 		return IS_MEANWHILE;
-	/* A connection that begins is another one. */
-	return !(tally->attrs.marks & TCP_SYN) &&
+	return may_go_on(search->entry) &&
 			       last_ns + TRANSLATION_GRACE_NS >= first_ns ?
 		       IS_NEAR :
 		       0;
@@ -109,24 +108,27 @@ struct search_result search_socket(const struct socket_search *search,
 		dir * SIDES + (dir == NAT_ORIGINAL ? AFTER : BEFORE);
 	const struct face_key key = { .tuple = search->tuple,
 				      .proto = search->entry->key.proto,
-				      .side = face % SIDES };
+				      .side = face % SIDES,
+				      .of_socket = true };
+	const struct flow_tally *tally = &search->entry->tally;
 	struct search_result result = { 0 };
 	int best = 0, n = 0;
 
 	for (uint32_t node = translation_table_first(table, &key);
-	     node && n < LOOKS;
+	     node && n < TRANSLATION_LOOKS;
 	     node = translation_table_next(table, node, &key), n++) {
 		const struct translation *translation =
 			translation_of(table, node);
 		int rating;
 
-		if (!translation->of_socket || face_of(node) != face)
+		if (face_of(node) != face)
 			continue;
 		rating = rate_socket(search, translation);
 		if (!rating || rating < best)
 			continue;
 		result.is_ambiguous =
-			has_earlier(search, translation) ||
+			socket_has_others(translation, (int64_t)tally->first_ns,
+					  (int64_t)tally->last_ns) ||
 			(rating == best &&
 			 (result.is_ambiguous ||
 			  !is_same_asked(translation,
@@ -134,6 +136,7 @@ struct search_result search_socket(const struct socket_search *search,
 		best = rating;
 		result.node = node;
 	}
-	result.is_ambiguous |= n == LOOKS;
+	result.is_ambiguous |= n == TRANSLATION_LOOKS ||
+			       translation_table_has_lost(table, &key);
 	return result;
 }

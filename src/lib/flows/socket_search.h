@@ -27,6 +27,13 @@ struct socket_search {
 	bool is_sent_here; /* by a socket of that namespace */
 };
 
+/*
+ * Whether some packets of that time are of others: they were sent before the socket connected, or
+ * after its end, with the same tuple.
+ */
+bool socket_has_others(const struct translation *translation, int64_t first_ns,
+		       int64_t last_ns);
+
 /* The translation of the socket that has sent, or gets, such packets. @dir: NAT_ORIGINAL: has sent */
 struct search_result search_socket(const struct socket_search *search,
 				   uint32_t dir);

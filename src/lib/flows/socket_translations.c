@@ -51,6 +51,7 @@ static struct translation translation_of_socket(const struct connect_event *even
 	struct translation translation = {
 		.first_ns = (int64_t)event->time_ns,
 		.last_ns = (int64_t)event->time_ns,
+		.born_ns = (int64_t)event->time_ns,
 		.before = { { .src = local,
 			      .dst = addr_of(event->asked),
 			      .src_port = tuple->local_port,
@@ -68,6 +69,7 @@ static struct translation translation_of_socket(const struct connect_event *even
 	translation.socket.cookie = event->cookie;
 	translation.socket.inode = tuple->netns;
 	translation.socket.is_another = event->is_another;
+	translation.socket.is_followed = event->kind == CONNECT_SENT;
 	return translation;
 }
 
@@ -79,18 +81,53 @@ static void want_space(struct socket_translations *sockets,
 	sockets->wants_search = true;
 }
 
+/* What a socket of @partial has with the address @addr of its own. */
+static struct translation complete_partial(const struct translation *partial,
+					   const struct ip_addr *addr)
+{
+	struct translation whole = {
+		.first_ns = partial->first_ns,
+		.last_ns = partial->last_ns,
+		.born_ns = partial->born_ns,
+		.before = { partial->before[0], partial->before[1] },
+		.netns = partial->netns,
+		.proto = partial->proto,
+		.of_socket = true,
+	};
+
+	whole.socket = partial->socket;
+	whole.before[NAT_ORIGINAL].src = whole.before[NAT_REPLY].dst = *addr;
+	return whole;
+}
+
+/* @return what completes @partial there; NULL: another one has its place by now */
+static const struct translation *
+completed_at(const struct socket_translations *sockets,
+	     const struct translation *partial, uint32_t place)
+{
+	const struct translation *whole =
+		place ? &sockets->table->list[place - 1] : NULL;
+	struct translation wanted;
+
+	if (!whole || !translation_is_there(whole) || !whole->of_socket)
+		return NULL;
+	wanted = complete_partial(partial, &whole->before[NAT_ORIGINAL].src);
+	return whole->socket.cookie == partial->socket.cookie &&
+			       !memcmp(whole->before, wanted.before,
+				       sizeof(whole->before)) ?
+		       whole :
+		       NULL;
+}
+
 /* One without its own address has been completed by packets with those. */
 static void end_completed(struct socket_translations *sockets,
 			  const struct translation *partial, int64_t now_ns)
 {
 	for (uint32_t i = 0; i < COMPLETED_MAX; i++) {
-		const uint32_t place = partial->ifindex[i];
 		const struct translation *whole =
-			place ? &sockets->table->list[place - 1] : NULL;
+			completed_at(sockets, partial, partial->ifindex[i]);
 
-		/* Another one may have its place by now. */
-		if (whole && translation_is_there(whole) && whole->of_socket &&
-		    whole->socket.cookie == partial->socket.cookie)
+		if (whole)
 			translation_table_end_socket(sockets->table, whole,
 						     now_ns);
 	}
@@ -149,33 +186,31 @@ void socket_translations_close(struct socket_translations *sockets)
 	spaces_done(&sockets->spaces);
 }
 
-/* The end of any of them may not have been reported. */
-static void forget_open(struct socket_translations *sockets, int64_t now_ns)
+/* Others may have been reported with the same tuples, or the end of any of them. */
+static void forget_sockets(struct translation_table *table, int64_t now_ns)
 {
-	struct translation_table *table = sockets->table;
-
 	for (uint32_t i = 0; i < table->n; i++) {
 		struct translation *translation = &table->list[i];
 
-		if (translation_is_there(translation) &&
-		    translation->of_socket && !translation->ended_ns)
+		if (translation_is_there(translation) && translation->of_socket)
 			translation_table_remove(table, translation, now_ns);
 	}
 }
 
-static void look_for_losses(struct socket_translations *sockets)
+void socket_translations_note_lost(struct socket_translations *sockets,
+				   uint64_t n_lost)
 {
-	const uint64_t n_lost = connects_lost(&sockets->connects);
-
-	if (n_lost != sockets->n_lost)
-		forget_open(sockets, sockets->latest_ns);
+	if (n_lost == sockets->n_lost || sockets->table->is_held)
+		return;
+	forget_sockets(sockets->table, sockets->latest_ns);
 	sockets->n_lost = n_lost;
 }
 
 void socket_translations_read(struct socket_translations *sockets)
 {
 	connects_list(&sockets->connects);
-	look_for_losses(sockets);
+	socket_translations_note_lost(sockets,
+				      connects_lost(&sockets->connects));
 	if (sockets->wants_search && sockets->host &&
 	    sockets->spaces.phase == SPACES_AT_REST) {
 		sockets->wants_search = false;
@@ -195,65 +230,69 @@ static bool is_own_address(struct socket_translations *sockets,
 	       spaces_have(&sockets->spaces, partial->socket.inode, addr->bytes);
 }
 
-static void link_completed(const struct socket_translations *sockets,
+/* @return where @partial has what it is with that address, or has room for it; NULL: nowhere */
+static uint32_t *find_link(const struct socket_translations *sockets,
 			   struct translation *partial,
-			   const struct translation *whole)
+			   const struct ip_addr *addr)
 {
-	const uint32_t place = 1 + (uint32_t)(whole - sockets->table->list);
+	uint32_t *unused = NULL;
 
 	for (uint32_t i = 0; i < COMPLETED_MAX; i++) {
-		if (partial->ifindex[i] && partial->ifindex[i] != place)
-			continue;
-		partial->ifindex[i] = place;
-		return;
+		uint32_t *link = &partial->ifindex[i];
+		const struct translation *whole =
+			completed_at(sockets, partial, *link);
+
+		if (!whole || whole->ended_ns)
+			unused = unused ?: link;
+		else if (!memcmp(&whole->before[NAT_ORIGINAL].src, addr,
+				 sizeof(*addr)))
+			return link;
 	}
+	return unused;
 }
 
 static void complete(struct socket_translations *sockets,
 		     struct translation *partial, const struct ip_addr *addr)
 {
-	struct translation *whole, wanted = {
-		.first_ns = partial->first_ns,
-		.last_ns = partial->last_ns,
-		.before = { partial->before[0], partial->before[1] },
-		.netns = partial->netns,
-		.proto = partial->proto,
-		.of_socket = true,
-	};
+	const struct translation wanted = complete_partial(partial, addr);
+	uint32_t *link = find_link(sockets, partial, addr);
+	const struct translation *whole =
+		link ? translation_table_take(sockets->table, &wanted) : NULL;
 
-	wanted.socket = partial->socket;
-	wanted.before[NAT_ORIGINAL].src = wanted.before[NAT_REPLY].dst = *addr;
-	whole = translation_table_take(sockets->table, &wanted);
 	if (!whole)
 		return;
-	link_completed(sockets, partial, whole);
+	*link = 1 + (uint32_t)(whole - sockets->table->list);
 	if (partial->ended_ns)
 		translation_table_end_socket(sockets->table, &wanted,
 					     partial->ended_ns);
 }
 
-void socket_translations_complete(struct socket_translations *sockets,
-				  const struct socket_search *search,
-				  uint32_t dir)
+bool socket_translations_complete(struct socket_translations *sockets,
+				  const struct socket_search *search, uint32_t dir)
 {
-	struct socket_search partial = *search;
-	struct ip_addr *own = dir == NAT_ORIGINAL ? &partial.tuple.src :
-						    &partial.tuple.dst;
+	struct socket_search any = *search;
+	struct ip_addr *own = dir == NAT_ORIGINAL ? &any.tuple.src :
+						    &any.tuple.dst;
 	const struct ip_addr addr = *own;
 	struct search_result result;
+	struct translation *partial;
 
-	if (search->entry->key.proto == IP_PROTO_TCP ||
-	    search_socket(search, dir).node)
-		return;
+	if (search->entry->key.proto == IP_PROTO_TCP)
+		return true;
 	*own = (struct ip_addr){
 		.words = { 0, 0, is_ipv4(&addr) ? htonl(0xffff) : 0 }
 	};
-	result = search_socket(&partial, dir);
-	if (result.node && !result.is_ambiguous &&
-	    is_own_address(sockets, translation_of(sockets->table, result.node),
-			   &addr))
-		complete(sockets, translation_of(sockets->table, result.node),
-			 &addr);
+	result = search_socket(&any, dir);
+	if (!result.node)
+		return true;
+	partial = translation_of(sockets->table, result.node);
+	if (!is_own_address(sockets, partial, &addr))
+		return true;
+	if (result.is_ambiguous)
+		return false;
+	translation_use(sockets->table, result.node, &search->entry->tally);
+	complete(sockets, partial, &addr);
+	return true;
 }
 
 void socket_translations_begin_round(struct socket_translations *sockets)

@@ -45,12 +45,15 @@ void socket_translations_begin_round(struct socket_translations *sockets);
 void socket_translations_note(struct socket_translations *sockets,
 			      const struct connect_event *event);
 
+/* Reports were lost, so many so far: nothing is known any more of sockets that were reported. */
+void socket_translations_note_lost(struct socket_translations *sockets,
+				   uint64_t n_lost);
+
 /*
  * A socket that sends datagrams from any address: note its translation for that which such packets
- * have. @dir: as search_socket()
+ * have. @dir: as search_socket(). @return false: it may have one of several
  */
-void socket_translations_complete(struct socket_translations *sockets,
-				  const struct socket_search *search,
-				  uint32_t dir);
+bool socket_translations_complete(struct socket_translations *sockets,
+				  const struct socket_search *search, uint32_t dir);
 
 #endif

@@ -61,6 +61,13 @@ enum {
  */
 #define TRANSLATION_GRACE_NS (10 * NSEC_PER_SEC)
 
+enum {
+	/* With a face, from that which was reported last on, that are looked at. */
+	TRANSLATION_LOOKS = 64,
+	/* A packet has the time of the clock's tick, and is reported some time after it came in. */
+	TRANSLATION_SLACK_NS = 50 * NSEC_PER_MSEC,
+};
+
 struct tuple {
 	struct ip_addr src, dst;
 	uint16_t src_port, dst_port; /* as in keys of flows */
@@ -81,6 +88,7 @@ struct translation {
 			uint64_t cookie;
 			uint32_t inode; /* of its namespace */
 			bool is_another; /* another one had its tuple just before */
+			bool is_followed; /* its end is known, although it changes nothing */
 		} socket;
 	};
 	uint32_t serial; /* of what is at its place; odd: nothing is */
@@ -122,7 +130,8 @@ struct face_key {
 	struct tuple tuple;
 	uint8_t proto;
 	uint8_t side;
-	uint16_t reserved;
+	bool of_socket; /* others than those of packets */
+	uint8_t reserved;
 	uint32_t reserved2;
 };
 
@@ -146,7 +155,7 @@ struct translation_table {
 	int64_t unread_ns, begun_ns;
 	bool is_held; /* entries are searched for: what is there stays */
 	uint64_t known, refused;
-	int64_t lost_ns; /* when one was refused or removed last that may go on; 0: never */
+	int64_t lost_ns; /* when one of conntrack was refused or removed last that may go on; 0: never */
 	const struct translation_watch *watch; /* or NULL */
 };
 

@@ -8,15 +8,7 @@
 
 #include <string.h>
 
-enum {
-	LOOKS = 64, /* at translations with a face, from that which was reported last on */
-	HOPS = 4, /* translations one after another */
-};
-
-enum {
-	/* A packet is reported by the tick of the clock, and some time after it came in. */
-	SLACK_NS = 50 * NSEC_PER_MSEC,
-};
+enum { HOPS = 4 }; /* translations one after another */
 
 /* The best that rate_face() gives. */
 enum { IS_POSSIBLE = 1, IS_MEANWHILE = 1, IS_HERE = 2, BEST = 4 };
@@ -81,12 +73,6 @@ static int rate_interface(const struct face_search *search,
 		       0;
 }
 
-static bool is_joined(const struct host *host, uint16_t a, uint16_t b)
-{
-	return host && a < host->n_netns && b < host->n_netns &&
-	       host->netns[a].domain == host->netns[b].domain;
-}
-
 /* Packets with this face came in, instead of being sent by a process of the namespace. */
 static bool came_in(const struct translation *translation, uint32_t face)
 {
@@ -116,16 +102,14 @@ static int rate_place(const struct face_search *search,
 {
 	const bool is_here = translation->netns == search->netns;
 
-	if (translation->of_socket)
-		return 0;
 	if (!search->is_elsewhere)
 		return is_here && fits_origin(search, translation, face) ?
 			       rate_interface(search, translation, face) :
 			       0;
 	return (!is_here || search->is_tunnelled) && translation->is_seen &&
 			       translation_changes(translation) &&
-			       is_joined(search->host, translation->netns,
-					 search->netns) ?
+			       host_joins(search->host, translation->netns,
+					  search->netns) ?
 		       IS_POSSIBLE + IS_HERE :
 		       0;
 }
@@ -137,9 +121,9 @@ static bool is_meanwhile(const struct face_search *search,
 {
 	const struct flow_tally *tally = &search->entry->tally;
 
-	return translation->first_ns <= (int64_t)tally->last_ns + SLACK_NS &&
+	return translation->first_ns <= (int64_t)tally->last_ns + TRANSLATION_SLACK_NS &&
 	       translation_last(search->table, translation) >=
-		       (int64_t)tally->first_ns - SLACK_NS;
+		       (int64_t)tally->first_ns - TRANSLATION_SLACK_NS;
 }
 
 /* How likely it is that packets had this face: more is better; 0: they had not. */
@@ -188,7 +172,7 @@ struct search_result search_face(const struct face_search *search)
 			translation_of(search->table, node);
 		int rating;
 
-		if (n++ == LOOKS) {
+		if (n++ == TRANSLATION_LOOKS) {
 			result.is_ambiguous |= best < BEST ||
 					       is_meanwhile(search, translation);
 			break;

@@ -60,7 +60,8 @@ static struct face_key face_key_of(const struct translation *translation,
 {
 	return (struct face_key){ .tuple = translation_tuple(translation, face),
 				  .proto = translation->proto,
-				  .side = face % SIDES };
+				  .side = face % SIDES,
+				  .of_socket = translation->of_socket };
 }
 
 static uint64_t hash_of(const struct translation_table *table,
@@ -254,7 +255,8 @@ void translation_table_remove(struct translation_table *table,
 {
 	if (table->watch)
 		table->watch->removed(table->watch->ctx, translation, now_ns);
-	if (!translation->ended_ns && translation_changes(translation))
+	if (!translation->ended_ns && !translation->of_socket &&
+	    translation_changes(translation))
 		table->lost_ns = now_ns;
 	if (!translation_is_read(table, translation))
 		lose_faces(table, translation);
@@ -301,7 +303,8 @@ static struct translation *add_translation(struct translation_table *table,
 	uint32_t serial;
 
 	if (!translation) {
-		table->lost_ns = wanted->last_ns;
+		if (!wanted->of_socket)
+			table->lost_ns = wanted->last_ns;
 		return NULL;
 	}
 	serial = translation->serial + 1;
@@ -514,12 +517,21 @@ void translation_table_note(struct translation_table *table,
 	translation_order_renew(table, known);
 }
 
+/* Between two sockets of UDP with a tuple, a third one may have had it, which is not reported. */
+static bool begins_anew(const struct translation_table *table,
+			const struct translation *known, bool is_again,
+			int64_t now_ns)
+{
+	return has_rested(table, known, now_ns) ||
+	       (is_again && known->proto != IP_PROTO_TCP);
+}
+
 /* It lasts until the socket ends, which is reported. */
 struct translation *translation_table_take(struct translation_table *table,
 					   const struct translation *wanted)
 {
 	struct translation *known = find_known(table, wanted);
-	const bool begins = !known || is_again(known, wanted->first_ns);
+	const bool begins = !known || is_again(known, wanted->born_ns);
 
 	if (known) {
 		unlink_faces(table, known);
@@ -531,7 +543,7 @@ struct translation *translation_table_take(struct translation_table *table,
 		refuse(table, wanted);
 		return NULL;
 	}
-	if (has_rested(table, known, wanted->first_ns))
+	if (begins_anew(table, known, begins, wanted->first_ns))
 		known->first_ns = wanted->first_ns;
 	known->drains = table->drains;
 	if (wanted->last_ns > known->last_ns)
@@ -541,7 +553,7 @@ struct translation *translation_table_take(struct translation_table *table,
 	known->is_partial = wanted->is_partial;
 	known->signs |= SIGN_LASTS;
 	if (begins)
-		begin_life(table, known, wanted->first_ns);
+		begin_life(table, known, wanted->born_ns);
 	translation_order_renew(table, known);
 	return known;
 }

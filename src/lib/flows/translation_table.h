@@ -25,7 +25,7 @@ struct translation *translation_table_list(struct translation_table *table,
 struct translation *translation_table_find(const struct translation_table *table,
 					   const struct nat_event *event);
 
-/* Note what @wanted is: a translation of a socket. @return it in the table; NULL: there is no room */
+/* Note what @wanted is: a translation of a socket, with its birth. @return it in the table; NULL: there is no room */
 struct translation *translation_table_take(struct translation_table *table,
 					   const struct translation *wanted);
 

@@ -32,6 +32,7 @@ struct ends {
 	struct end original; /* what they were before they were seen */
 	struct end asked; /* what the process asked for whose socket has sent them */
 	uint64_t conversation;
+	int64_t first_ns, last_ns; /* of packets; not while !is_seen */
 	bool is_seen;
 	bool is_unclear[SIDES]; /* packets had, or will have, one of several translations */
 	bool has_several; /* conversations */
@@ -136,6 +137,13 @@ static void join_equal(const struct translation_table *table, struct end *end,
 			     memcmp(&one, &two, sizeof(one)) != 0;
 }
 
+static void join_times(struct ends *ends, int64_t first_ns, int64_t last_ns)
+{
+	ends->first_ns = ends->is_seen ? min_i64(ends->first_ns, first_ns) :
+					 first_ns;
+	ends->last_ns = ends->is_seen ? max_i64(ends->last_ns, last_ns) : last_ns;
+}
+
 static void join_first(const struct translation_table *table, struct ends *ends,
 		       const struct end *first)
 {
@@ -232,11 +240,14 @@ static void note_socket(struct translations *translations, struct ends *ends,
 	const struct translation_table *table = &translations->table;
 	struct search_result result;
 	struct end found;
+	bool is_clear;
 
-	socket_translations_complete(&translations->sockets, search, to / SIDES);
+	is_clear = socket_translations_complete(&translations->sockets, search,
+						to / SIDES);
 	result = search_socket(search, to / SIDES);
 	if (!result.node)
 		return;
+	result.is_ambiguous |= !is_clear;
 	ends->is_unclear[to == SIDES * NAT_REPLY + AFTER ? AFTER : BEFORE] |=
 		result.is_ambiguous;
 	if (!result.is_ambiguous)
@@ -246,9 +257,10 @@ static void note_socket(struct translations *translations, struct ends *ends,
 	join_last(table, end, &found);
 }
 
-/* Where the packets that come in go to, behind the translation there. */
-static struct socket_search search_receiver(const struct translations *translations,
-					    const struct flow_entry *entry)
+/* Where the packets that come in go to, behind the translation there. @return whether that is known */
+static bool search_receiver(const struct translations *translations,
+			    const struct flow_entry *entry,
+			    struct socket_search *ret_search)
 {
 	const struct translation_table *table = &translations->table;
 	const struct face_search own =
@@ -256,12 +268,12 @@ static struct socket_search search_receiver(const struct translations *translati
 	const struct search_result here = own.side == BEFORE ?
 						  search_face(&own) :
 						  (struct search_result){ 0 };
-	struct socket_search search =
-		search_sender(translations->host, table, entry,
-			      here.is_ambiguous ? 0 : here.node);
 
-	search.is_sent_here = false;
-	return search;
+	if (here.is_ambiguous)
+		return false;
+	*ret_search = search_sender(translations->host, table, entry, here.node);
+	ret_search->is_sent_here = false;
+	return true;
 }
 
 static bool may_have_socket(const struct translations *translations,
@@ -288,8 +300,9 @@ static void note_sockets(struct translations *translations, struct ends *ends,
 		note_socket(translations, ends, entry, &search, asked,
 			    &ends->asked);
 	}
-	search = search_receiver(translations, entry);
-	note_socket(translations, ends, entry, &search, answered, &ends->last);
+	if (search_receiver(translations, entry, &search))
+		note_socket(translations, ends, entry, &search, answered,
+			    &ends->last);
 }
 
 static void note_translation(void *data, const struct flow_entry *entry, void *ctx)
@@ -302,6 +315,8 @@ static void note_translation(void *data, const struct flow_entry *entry, void *c
 
 	if (!has_tuple(translations, &entry->key))
 		return;
+	join_times(ends, (int64_t)entry->tally.first_ns,
+		   (int64_t)entry->tally.last_ns);
 	origin = search_origin(translations->host, table, entry);
 	note_sockets(translations, ends, entry, &origin);
 	if (!translations->joins_faces)
@@ -323,8 +338,10 @@ static void join_translations(void *data, const void *from, void *ctx)
 	const struct ends *other = from;
 	struct ends *ends = data;
 
-	if (other->is_seen)
+	if (other->is_seen) {
+		join_times(ends, other->first_ns, other->last_ns);
 		join_first(table, ends, &other->first);
+	}
 	join_last(table, &ends->last, &other->last);
 	join_last(table, &ends->original, &other->original);
 	join_last(table, &ends->asked, &other->asked);
@@ -436,12 +453,31 @@ static void drop_unclear_processes(const struct ends *ends,
 		record->dst_process = NULL;
 }
 
+/* Of entries that have found nothing, packets may be those of another socket. */
+static void doubt_socket(const struct translations *translations,
+			 struct ends *ends, struct end *end)
+{
+	const struct translation_table *table = &translations->table;
+	const struct translation *translation;
+
+	if (!end->node || is_stale(table, end))
+		return;
+	translation = translation_of(table, end->node);
+	if (!translation->of_socket ||
+	    !socket_has_others(translation, ends->first_ns, ends->last_ns))
+		return;
+	end->is_ambiguous = true;
+	ends->has_several = true;
+}
+
 static void fill_translation(void *data, struct netobs_flow *record, void *ctx)
 {
 	struct translations *translations = ctx;
 	struct ends *ends = data;
 	const struct tuple own = own_tuple(record);
 
+	doubt_socket(translations, ends, &ends->asked);
+	doubt_socket(translations, ends, &ends->last);
 	ends->is_unclear[BEFORE] |= ends->first.is_ambiguous ||
 				    ends->original.is_ambiguous ||
 				    ends->asked.is_ambiguous;

@@ -92,6 +92,13 @@ struct host {
 	bool is_filtered;
 };
 
+/* Whether packets of one namespace may come to the other one with the same tuple. */
+static inline bool host_joins(const struct host *host, uint16_t a, uint16_t b)
+{
+	return host && a < host->n_netns && b < host->n_netns &&
+	       host->netns[a].domain == host->netns[b].domain;
+}
+
 void host_init(struct host *host, const struct log *log);
 void host_done(struct host *host);
 

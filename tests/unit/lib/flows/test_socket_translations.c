@@ -3,6 +3,7 @@
 #include "flows/translations.h"
 
 #include "base/clock.h"
+#include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "lib_test.h"
 
@@ -15,6 +16,22 @@ enum { SECOND = 1000, SPACE = 4026531992, COOKIE = 7, ANOTHER = 8 };
 
 static const char *const LOCAL = "10.0.0.2", *const BACKEND = "10.0.2.2",
 			 *const SERVICE = "10.96.0.1", *const OTHER = "10.96.0.2";
+
+static uint8_t proto = IP_PROTO_UDP;
+
+static int use_udp(void **state)
+{
+	(void)state;
+	proto = IP_PROTO_UDP;
+	return 0;
+}
+
+static int use_tcp(void **state)
+{
+	(void)state;
+	proto = IP_PROTO_TCP;
+	return 0;
+}
 
 static void set_address(uint8_t to[16], const char *text)
 {
@@ -33,7 +50,7 @@ static void note(struct translations *translations, enum connect_kind kind,
 		.tuple = { .local_port = LOCAL_PORT,
 			   .remote_port = BACKEND_PORT,
 			   .netns = SPACE,
-			   .protocol = IP_PROTO_UDP },
+			   .protocol = proto },
 		.asked_port = asked == BACKEND ? BACKEND_PORT : SERVICE_PORT,
 		.kind = (uint8_t)kind,
 	};
@@ -56,45 +73,63 @@ static void end(struct translations *translations, const char *asked,
 	note(translations, CONNECT_END, asked, cookie, ms, LOCAL);
 }
 
-/* Of packets to the backend, or from it. */
-static struct netobs_flow record_of(struct translations *translations,
-				    bool is_answer, int64_t first_ms,
-				    int64_t last_ms)
+struct packets {
+	const char *local;
+	bool is_answer; /* from the backend, instead of to it */
+	int64_t first_ms, last_ms;
+};
+
+static struct flow_entry entry_of(const struct packets *packets)
 {
-	uint64_t data[FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)] = { 0 };
-	const struct flow_extra *extra = &translations->extra;
+	const bool is_answer = packets->is_answer;
 	struct flow_entry entry = {
 		.key = { .src_port = is_answer ? BACKEND_PORT : LOCAL_PORT,
 			 .dst_port = is_answer ? LOCAL_PORT : BACKEND_PORT,
 			 .ifindex = 3,
 			 .netns = 1,
-			 .proto = IP_PROTO_UDP,
+			 .proto = proto,
 			 .flags = is_answer ? 0 : KEY_EGRESS },
-		.tally = { .first_ns = (uint64_t)first_ms * NSEC_PER_MSEC,
-			   .last_ns = (uint64_t)last_ms * NSEC_PER_MSEC },
+		.tally = { .first_ns = (uint64_t)packets->first_ms * NSEC_PER_MSEC,
+			   .last_ns = (uint64_t)packets->last_ms * NSEC_PER_MSEC },
 	};
-	struct netobs_flow record = { .sz = sizeof(record),
-				      .proto = IP_PROTO_UDP,
-				      .has = NETOBS_HAS_PORTS,
-				      .src_port = entry.key.src_port,
-				      .dst_port = entry.key.dst_port };
 
-	set_address(entry.key.src.bytes, is_answer ? BACKEND : LOCAL);
-	set_address(entry.key.dst.bytes, is_answer ? LOCAL : BACKEND);
-	memcpy(record.src, entry.key.src.bytes, sizeof(record.src));
-	memcpy(record.dst, entry.key.dst.bytes, sizeof(record.dst));
-	extra->note(data, &entry, extra->ctx);
+	set_address(entry.key.src.bytes, is_answer ? BACKEND : packets->local);
+	set_address(entry.key.dst.bytes, is_answer ? packets->local : BACKEND);
+	return entry;
+}
+
+/* Of a flow with entries. */
+static struct netobs_flow record_of(struct translations *translations,
+				    const struct packets *packets, int n)
+{
+	uint64_t data[FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)] = { 0 };
+	const struct flow_extra *extra = &translations->extra;
+	const struct flow_entry first = entry_of(packets);
+	struct netobs_flow record = { .sz = sizeof(record),
+				      .proto = proto,
+				      .has = NETOBS_HAS_PORTS,
+				      .src_port = first.key.src_port,
+				      .dst_port = first.key.dst_port };
+
+	memcpy(record.src, first.key.src.bytes, sizeof(record.src));
+	memcpy(record.dst, first.key.dst.bytes, sizeof(record.dst));
+	for (int i = 0; i < n; i++) {
+		const struct flow_entry entry = entry_of(&packets[i]);
+
+		extra->note(data, &entry, extra->ctx);
+	}
 	extra->fill(data, &record, extra->ctx);
 	return record;
 }
 
-static void assert_asked(struct translations *translations, const char *asked,
-			 int64_t first_ms, int64_t last_ms)
+static void assert_asked_from(struct translations *translations,
+			      const char *local, const char *asked,
+			      int64_t first_ms, int64_t last_ms)
 {
-	const struct netobs_flow there =
-		record_of(translations, false, first_ms, last_ms);
-	const struct netobs_flow back =
-		record_of(translations, true, first_ms, last_ms);
+	const struct packets packets[] = { { local, false, first_ms, last_ms },
+					   { local, true, first_ms, last_ms } };
+	const struct netobs_flow there = record_of(translations, &packets[0], 1);
+	const struct netobs_flow back = record_of(translations, &packets[1], 1);
 	uint8_t wanted[16];
 
 	assert_int_equal(!!(there.has & NETOBS_HAS_ORIG), asked != NULL);
@@ -110,6 +145,12 @@ static void assert_asked(struct translations *translations, const char *asked,
 	assert_memory_equal(back.xlat_src, wanted, sizeof(wanted));
 	assert_int_equal(back.xlat_src_port, SERVICE_PORT);
 	assert_int_equal(there.conversation_id, back.conversation_id);
+}
+
+static void assert_asked(struct translations *translations, const char *asked,
+			 int64_t first_ms, int64_t last_ms)
+{
+	assert_asked_from(translations, LOCAL, asked, first_ms, last_ms);
 }
 
 static void open_table(struct translations *translations)
@@ -143,8 +184,81 @@ static void an_open_socket_may_be_silent(void **state)
 	begin(&translations, SERVICE, COOKIE, 1000);
 	assert_asked(&translations, SERVICE, hour, hour);
 	end(&translations, SERVICE, COOKIE, hour);
-	assert_asked(&translations, SERVICE, hour + 10, hour + 5 * SECOND);
-	assert_asked(&translations, NULL, hour + 11 * SECOND, hour + 12 * SECOND);
+	assert_asked(&translations, SERVICE, hour - SECOND, hour + 10);
+	assert_asked(&translations, NULL, hour + SECOND, hour + 2 * SECOND);
+	translations_close(&translations);
+}
+
+static void packets_behind_its_end_are_of_others(void **state)
+{
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	begin(&translations, SERVICE, COOKIE, 1000);
+	end(&translations, SERVICE, COOKIE, 2000);
+	assert_asked(&translations, SERVICE, 1500, 2010);
+	assert_asked(&translations, NULL, 1500, 2500);
+	assert_asked(&translations, NULL, 2500, 2600);
+	translations_close(&translations);
+}
+
+static void the_kernel_goes_on_after_a_socket_of_tcp(void **state)
+{
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	begin(&translations, SERVICE, COOKIE, 1000);
+	end(&translations, SERVICE, COOKIE, 2000);
+	assert_asked(&translations, SERVICE, 1500, 5000);
+	assert_asked(&translations, SERVICE, 2100, 5000);
+	assert_asked(&translations, NULL, 13 * SECOND, 14 * SECOND);
+	translations_close(&translations);
+}
+
+static void assert_record(struct translations *translations, const char *asked,
+			  const struct packets *packets, int n)
+{
+	const struct netobs_flow record = record_of(translations, packets, n);
+
+	assert_int_equal(!!(record.has & NETOBS_HAS_ORIG), asked != NULL);
+}
+
+/* Other interfaces, or an interval before, may have packets of which nothing is known. */
+static void a_record_with_packets_of_others_names_nothing(void **state)
+{
+	const struct packets before[] = { { LOCAL, false, 100, 200 },
+					  { LOCAL, false, 1000, 1100 } };
+	const struct packets after[] = { { LOCAL, false, 1000, 1100 },
+					 { LOCAL, false, 3000, 3100 } };
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	begin(&translations, SERVICE, COOKIE, 1000);
+	assert_record(&translations, SERVICE, &before[1], 1);
+	assert_record(&translations, NULL, before, 2);
+	assert_record(&translations, SERVICE, after, 2);
+	end(&translations, SERVICE, COOKIE, 2000);
+	assert_record(&translations, NULL, after, 2);
+	translations_close(&translations);
+}
+
+/* It is connected to the service, and sends to its end as well. */
+static void datagrams_to_the_end_itself_are_told_apart(void **state)
+{
+	const int64_t hour = 3600 * SECOND;
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	begin(&translations, SERVICE, COOKIE, 1000);
+	note(&translations, CONNECT_SENT, BACKEND, COOKIE, 3000, LOCAL);
+	assert_asked(&translations, SERVICE, 1000, 2900);
+	assert_asked(&translations, NULL, 3000, 3100);
+	assert_asked(&translations, NULL, 1000, 3100);
+	assert_asked(&translations, NULL, hour, hour + 10);
 	translations_close(&translations);
 }
 
@@ -256,6 +370,136 @@ static void packets_complete_what_sends_from_any_address(void **state)
 	translations_close(&translations);
 }
 
+/* Both are asked from the same socket, and have one backend. */
+static void a_second_service_is_not_taken_for_the_first_one(void **state)
+{
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
+	assert_asked(&translations, SERVICE, 1000, 1100);
+	note(&translations, CONNECT_SENT, OTHER, COOKIE, 3000, "0.0.0.0");
+	assert_asked(&translations, SERVICE, 1200, 1300);
+	assert_asked(&translations, NULL, 3000, 3100);
+	assert_asked(&translations, NULL, 1500, 3100);
+	translations_close(&translations);
+}
+
+static void the_next_socket_that_sends_from_any_address_is_whole(void **state)
+{
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
+	assert_asked(&translations, SERVICE, 1000, 1100);
+	note(&translations, CONNECT_END, SERVICE, COOKIE, 2000, "0.0.0.0");
+	note(&translations, CONNECT_SENT, SERVICE, ANOTHER, 3000, "0.0.0.0");
+	assert_asked(&translations, SERVICE, 60 * SECOND, 61 * SECOND);
+	assert_int_equal(translations.table.list[1].ended_ns, 0);
+	/* Meanwhile, the port may have been another one's. */
+	assert_asked(&translations, NULL, 2500, 2600);
+	note(&translations, CONNECT_END, SERVICE, ANOTHER, 62 * SECOND, "0.0.0.0");
+	assert_asked(&translations, SERVICE, 60 * SECOND, 61 * SECOND);
+	assert_asked(&translations, NULL, 70 * SECOND, 71 * SECOND);
+	translations_close(&translations);
+}
+
+/* Of each that is completed, the end has to be known. */
+static void no_more_addresses_are_taken_than_end(void **state)
+{
+	static const char *const locals[] = { "10.0.0.2", "10.0.0.3",
+					      "10.0.0.4", "10.0.0.5",
+					      "10.0.0.6" };
+	const int64_t hour = 3600 * SECOND;
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
+	for (size_t i = 0; i < ARRAY_SIZE(locals); i++)
+		assert_asked_from(&translations, locals[i],
+				  i < 4 ? SERVICE : NULL, 1000, 1100);
+	note(&translations, CONNECT_END, SERVICE, COOKIE, 2000, "0.0.0.0");
+	for (size_t i = 0; i < ARRAY_SIZE(locals); i++)
+		assert_asked_from(&translations, locals[i], NULL, hour, hour);
+	/* The next one has their places. */
+	note(&translations, CONNECT_SENT, SERVICE, ANOTHER, hour, "0.0.0.0");
+	assert_asked_from(&translations, locals[4], SERVICE, hour, hour);
+	translations_close(&translations);
+}
+
+static void what_completes_it_renews_it(void **state)
+{
+	const struct translation *partial;
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
+	partial = &translations.table.list[0];
+	for (int64_t ms = 2000; ms < 10000; ms += 1000) {
+		translations.table.drains++;
+		assert_asked(&translations, SERVICE, ms, ms + 100);
+		translations.table.drains++;
+		assert_int_equal(translation_last(&translations.table, partial),
+				 (ms + 100) * NSEC_PER_MSEC);
+	}
+	translations_close(&translations);
+}
+
+/* That one may have been another one's. */
+static void a_tuple_for_which_there_was_no_room_is_unclear(void **state)
+{
+	const struct face_key key = { .tuple = { .src_port = LOCAL_PORT,
+						 .dst_port = BACKEND_PORT },
+				      .proto = IP_PROTO_UDP,
+				      .side = AFTER };
+	struct face_key of_nat = key;
+	struct translations translations;
+
+	(void)state;
+	set_address(of_nat.tuple.src.bytes, LOCAL);
+	set_address(of_nat.tuple.dst.bytes, BACKEND);
+	open_table(&translations);
+	begin(&translations, SERVICE, COOKIE, 1000);
+	assert_asked(&translations, SERVICE, 1500, 1600);
+	translations.table.max = 1;
+	translations.table.is_held = true;
+	begin(&translations, OTHER, ANOTHER, 1400);
+	assert_int_equal(translations.table.refused, 1);
+	assert_asked(&translations, NULL, 1500, 1600);
+	/* For NAT, that changes nothing. */
+	assert_int_equal(translations.table.lost_ns, 0);
+	assert_false(translation_table_has_lost(&translations.table, &of_nat));
+	translations_close(&translations);
+}
+
+/* Of any of them, the end may be among these, or another one with its tuple. */
+static void lost_reports_leave_nothing_of_sockets(void **state)
+{
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	begin(&translations, SERVICE, COOKIE, 1000);
+	end(&translations, SERVICE, COOKIE, 2000);
+	begin(&translations, OTHER, ANOTHER, 3000);
+	/* Entries that are read find the same as before. */
+	translations.table.is_held = true;
+	socket_translations_note_lost(&translations.sockets, 1);
+	assert_asked(&translations, SERVICE, 1500, 1600);
+	translations.table.is_held = false;
+	socket_translations_note_lost(&translations.sockets, 1);
+	assert_int_equal(translations.table.known, 0);
+	assert_asked(&translations, NULL, 1500, 1600);
+	begin(&translations, SERVICE, COOKIE, 5000);
+	socket_translations_note_lost(&translations.sockets, 1);
+	assert_int_equal(translations.table.known, 1);
+	translations_close(&translations);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +512,18 @@ int main(void)
 			packets_of_another_socket_just_before_are_not_taken),
 		cmocka_unit_test(the_end_of_another_socket_ends_nothing),
 		cmocka_unit_test(packets_complete_what_sends_from_any_address),
+		cmocka_unit_test(packets_behind_its_end_are_of_others),
+		cmocka_unit_test_setup_teardown(
+			the_kernel_goes_on_after_a_socket_of_tcp, use_tcp, use_udp),
+		cmocka_unit_test(a_record_with_packets_of_others_names_nothing),
+		cmocka_unit_test(datagrams_to_the_end_itself_are_told_apart),
+		cmocka_unit_test(a_second_service_is_not_taken_for_the_first_one),
+		cmocka_unit_test(
+			the_next_socket_that_sends_from_any_address_is_whole),
+		cmocka_unit_test(no_more_addresses_are_taken_than_end),
+		cmocka_unit_test(what_completes_it_renews_it),
+		cmocka_unit_test(a_tuple_for_which_there_was_no_room_is_unclear),
+		cmocka_unit_test(lost_reports_leave_nothing_of_sockets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
