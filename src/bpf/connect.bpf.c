@@ -25,7 +25,7 @@ enum { AF_INET = 2, AF_INET6 = 10, PROCEED = 1, JUST_BEFORE_MS = 1000 };
 enum {
 	IS_SETTLED,    /* nothing is to be found out */
 	IS_ASKED,      /* the remote end is not known yet */
-	IS_TRANSLATED, /* and reported */
+	IS_TRANSLATED, /* and reported; so is what is not translated, but may be taken for it */
 };
 
 enum { SENT_MAX = 4 };
@@ -34,7 +34,7 @@ enum { SENT_MAX = 4 };
 struct sent {
 	__u8 remote[16], asked[16];
 	__u8 local[16];
-	__u16 remote_port, asked_port;
+	__u16 remote_port, asked_port, local_port, reserved;
 };
 
 /* What is kept with a socket. */
@@ -47,7 +47,7 @@ struct asked {
 	__u8 datagram[16]; /* what the current one asks for */
 	__u16 datagram_port;
 	__u8 has_direct; /* datagrams went where they were to go */
-	__u8 reserved;
+	__u8 is_mixed;	 /* what is not translated is reported, too */
 	struct sent sent[SENT_MAX];
 };
 
@@ -233,6 +233,16 @@ static __always_inline void report_direct(struct connect_event *event)
 	report(event, CONNECT_DIRECT);
 }
 
+/* Of a socket of UDP that may share its port, packets do not show which one has sent them. */
+static __always_inline bool may_share_port(const struct sock *sk)
+{
+	const struct sock_common *common = &sk->__sk_common;
+
+	return sk->sk_protocol != IPPROTO_TCP &&
+	       (BPF_CORE_READ_BITFIELD_PROBED(common, skc_reuse) ||
+		BPF_CORE_READ_BITFIELD_PROBED(common, skc_reuseport));
+}
+
 /* Of UDP, connecting may have failed: then the socket is connected to what it was before. */
 static __always_inline bool may_have_failed(const struct asked *asked)
 {
@@ -243,17 +253,33 @@ static __always_inline bool may_have_failed(const struct asked *asked)
 	       is_same(asked->before, tuple->remote);
 }
 
+/* As one that is not translated: packets that follow have not asked for what those before had. */
+static __always_inline void forget_asked(struct connect_event *event)
+{
+	event->asked_port = event->tuple.remote_port;
+	__builtin_memcpy(event->asked, event->tuple.remote, 16);
+}
+
 /* The socket has both ends now. */
 static __always_inline void settle(struct asked *asked, const struct sock *sk)
 {
 	struct connect_event *event = &asked->event;
+	bool is_direct;
 
 	read_ends(&event->tuple, sk);
-	if (!event->tuple.local_port || !event->tuple.remote_port ||
-	    may_have_failed(asked))
+	if (!event->tuple.local_port || !event->tuple.remote_port)
 		return;
-	if (event->tuple.remote_port == event->asked_port &&
-	    is_same(event->tuple.remote, event->asked)) {
+	if (may_share_port(sk)) {
+		asked->state = IS_SETTLED;
+		return;
+	}
+	if (may_have_failed(asked)) {
+		forget_asked(event);
+		asked->is_mixed = 1;
+	}
+	is_direct = event->tuple.remote_port == event->asked_port &&
+		    is_same(event->tuple.remote, event->asked);
+	if (is_direct && !asked->is_mixed) {
 		asked->state = IS_SETTLED;
 		note_direct(&event->tuple);
 		report_direct(event);
@@ -263,7 +289,7 @@ static __always_inline void settle(struct asked *asked, const struct sock *sk)
 		return;
 	asked->state = IS_TRANSLATED;
 	event->is_another = was_direct(&event->tuple);
-	report_translated(event, CONNECT_BEGIN);
+	report_translated(event, is_direct ? CONNECT_SENT : CONNECT_BEGIN);
 }
 
 static __always_inline void end(struct asked *asked)
@@ -286,7 +312,7 @@ static __always_inline void fill_sent(struct connect_event *event,
 	event->pid = asked->event.pid;
 	event->tuple.netns = asked->event.tuple.netns;
 	event->tuple.protocol = asked->event.tuple.protocol;
-	event->tuple.local_port = asked->event.tuple.local_port;
+	event->tuple.local_port = sent->local_port;
 	event->tuple.remote_port = sent->remote_port;
 	event->asked_port = sent->asked_port;
 	__builtin_memcpy(event->tuple.local, sent->local, 16);
@@ -448,15 +474,6 @@ int netobs_con_s6(struct bpf_sock_addr *ctx)
 	return PROCEED;
 }
 
-/* Of a socket that may share its port with others, packets do not show which one has sent them. */
-static __always_inline bool may_share_port(const struct sock *sk)
-{
-	const struct sock_common *common = &sk->__sk_common;
-
-	return BPF_CORE_READ_BITFIELD_PROBED(common, skc_reuse) ||
-	       BPF_CORE_READ_BITFIELD_PROBED(common, skc_reuseport);
-}
-
 static __always_inline bool is_ipv4(const __u8 address[16])
 {
 	const __u32 *words = (const __u32 *)address;
@@ -468,7 +485,8 @@ static __always_inline bool is_same_sent(const struct sent *a,
 					 const struct sent *b)
 {
 	return a->remote_port == b->remote_port &&
-	       a->asked_port == b->asked_port && is_same(a->local, b->local) &&
+	       a->asked_port == b->asked_port &&
+	       a->local_port == b->local_port && is_same(a->local, b->local) &&
 	       is_same(a->remote, b->remote) && is_same(a->asked, b->asked);
 }
 
@@ -485,12 +503,36 @@ static __always_inline void replace_sent(struct asked *asked,
 	}
 	*place = *sent;
 	asked->next_sent++;
+	asked->is_mixed = 1;
 	fill_sent(&event, asked, sent);
 	event.is_another = asked->has_direct;
 	report(&event, CONNECT_SENT);
 }
 
-/* @sent: but for the local address. Once one was translated, others may go to the same end. */
+/* Its connection was dissolved (AF_UNSPEC): no program is there when that is done. */
+static __always_inline bool is_dissolved(const struct asked *asked,
+					 const struct sock *sk)
+{
+	return asked->state == IS_TRANSLATED &&
+	       (!sk->__sk_common.skc_dport ||
+		sk->__sk_common.skc_num != asked->event.tuple.local_port);
+}
+
+/* What it sends without an address goes there as well, as it was asked for, or not known. */
+static __always_inline bool is_connected_there(const struct asked *asked,
+					       const struct sent *sent,
+					       const struct sock *sk)
+{
+	__u8 remote[16];
+	__u16 port;
+
+	if (asked->state != IS_SETTLED || !sk->__sk_common.skc_dport)
+		return false;
+	read_remote(remote, &port, sk);
+	return port == sent->remote_port && is_same(remote, sent->remote);
+}
+
+/* @sent: but for its own end. Once one was translated, others may go to the same end. */
 static __always_inline void note_sent(struct bpf_sock_addr *ctx,
 				      struct asked *asked, struct sent *sent)
 {
@@ -499,17 +541,23 @@ static __always_inline void note_sent(struct bpf_sock_addr *ctx,
 			       is_same(sent->remote, sent->asked);
 
 	asked->has_direct |= is_direct;
-	if ((is_direct && !asked->next_sent) || is_any(sent->asked))
+	if (is_dissolved(asked, sk)) {
+		end(asked);
+		asked->is_mixed = 1;
+	}
+	if (is_any(sent->asked) || may_share_port(sk))
+		return;
+	if (is_direct ? !asked->is_mixed && asked->state == IS_SETTLED :
+			is_connected_there(asked, sent, sk))
 		return;
 	if (is_any(sent->local))
 		read_local(sent->local, sk);
 	if (is_any(sent->local)) {
-		if (may_share_port(sk))
-			return;
 		__builtin_memset(sent->local, 0, 16);
 		if (is_ipv4(sent->remote))
 			copy_ipv4(sent->local, 0);
 	}
+	sent->local_port = sk->__sk_common.skc_num;
 	for (int i = 0; i < SENT_MAX; i++)
 		if (is_same_sent(&asked->sent[i], sent))
 			return;
@@ -517,7 +565,6 @@ static __always_inline void note_sent(struct bpf_sock_addr *ctx,
 	asked->event.pid = bpf_get_current_pid_tgid() >> 32;
 	asked->event.tuple.netns = sk->__sk_common.skc_net.net->ns.inum;
 	asked->event.tuple.protocol = ctx->protocol;
-	asked->event.tuple.local_port = sk->__sk_common.skc_num;
 	replace_sent(asked, sent);
 }
 

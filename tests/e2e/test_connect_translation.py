@@ -73,6 +73,20 @@ class Balancer:
         return (nat.Tuple(number, local[0], asked[0], local[1], asked[1]),
                 nat.Tuple(number, local[0], remote[0], local[1], remote[1]))
 
+    def take_steps(self, ns, name, family, *steps, bind=None, shared=False):
+        """@return [(when it began, when it had ended, what the packets have)] of each step that asks"""
+        found, family = [], socket.AF_INET6 if family == "six" else socket.AF_INET
+        for step in steps:
+            begin = time.time_ns() // 1000000
+            print(json.dumps({"netns": f"/run/netns/{ns.name}", "socket": name, "family": family,
+                              "bind": bind, "shared": shared, "steps": [step]}),
+                  file=self.process.stdin, flush=True)
+            for one in json.loads(self.process.stdout.readline()):
+                found.append((begin, time.time_ns() // 1000000,
+                              nat.Tuple(NUMBERS["udp"], one["local"][0], one["remote"][0],
+                                        one["local"][1], one["remote"][1])))
+        return found
+
     def detach(self):
         self.process.send_signal(signal.SIGUSR1)
 
@@ -115,6 +129,14 @@ class ConnectTranslation(nat.NatTest):
             count = self.random.randint(1, 4) if number else 1
             some = self.random.sample(backends[family, proto], count)
             services[proto, address, self.random.randint(80, 1000)] = some
+        # Of UDP, two have the same one.
+        self.twins = {}
+        for number, (family, proto) in enumerate([("four", "udp"), ("six", "udp")]):
+            prefix = "198.18.1." if family == "four" else "2001:db8:6::"
+            backend = self.random.choice(backends[family, proto])
+            twins = [(f"{prefix}{number + 1}", 53), (f"{prefix}{number + 10}", 54)]
+            services.update({(proto, *one): [backend] for one in twins})
+            self.twins[family] = (*twins, backend)
         return services
 
     def start_service(self, *interfaces, ns=None):
@@ -320,6 +342,97 @@ class ConnectTranslation(nat.NatTest):
             kinds[name is not None] += 1
         self.assertLess(0, kinds[True])
         self.note(f"{kinds[True]} records name what was asked for, {kinds[False]} do not")
+
+    # What sockets do with two services that have one backend, "a" and "b", and with this one, "x".
+    # Each ask is of one that the socket is connected to, or names it.
+    STORIES = {
+        "any address, two services": "ask:a drain ask:b drain ask:a drain ask:b",
+        "any address, and the backend": "ask:a drain ask:x drain ask:x drain ask:a",
+        "own address, two services": "bind ask:a ask:b drain ask:b drain ask:a",
+        "own address, and the backend": "bind ask:x ask:a drain ask:x drain ask:a",
+        "connected, and the backend": "connect:a ask drain ask:x drain ask drain ask:x ask drain ask:x",
+        "connected, and the other service": "connect:a ask drain ask:b drain ask ask:b drain ask:b",
+        "connected to the backend": "connect:x ask ask:a drain ask:a drain ask drain ask:b drain ask",
+        "the backend before it is listed": "connect:x ask:a ask drain ask:a ask drain ask drain ask:a",
+        "one after the other": "connect:a ask connect:b ask drain ask connect:x ask drain ask",
+        "dissolved, then the backend": "bind connect:a ask drain dissolve ask:x drain ask:x drain ask:x",
+        "dissolved at once": "bind connect:a ask drain ask dissolve ask:x ask:x drain ask:x",
+        "dissolved, then another service": "connect:a ask drain dissolve ask:b drain ask:b ask:a",
+        "many datagrams": "bind ask:a " + "ask:b ask:a " * 140 + "drain ask:x drain ask:x",
+        "the next socket of a port": "bind connect:a ask drain close pause ask:x drain ask:x drain ask:x",
+        "the next one, any address": "port ask:a drain ask:a close pause ask:x drain ask:x",
+        "a shared port": "share connect:a ask drain next ask:x drain ask:x drain ask:x",
+        "a shared port, datagrams": "share ask:a drain next ask:x drain ask:x drain ask:x",
+        "nothing but one service": "connect:a ask drain ask drain ask",
+        "datagrams to one service": "ask:a drain ask:a drain ask:a",
+    }
+    CLEAR = ("nothing but one service", "datagrams to one service")
+
+    def tell(self, balancer, number, story, family):
+        """A generator: each time until there is to be a drain. Ends with
+        [(begin, end, what was asked for, what the packets have)]"""
+        ends = dict(zip("abx", self.twins[family]))
+        local = self.CLIENT6 if family == "six" else self.CLIENT
+        name, bind, shared, peer = f"{number}", None, False, None
+        for word in story.split():
+            verb, _, which = word.partition(":")
+            if verb in ("bind", "share", "port"):
+                bind = [local if verb != "port" else "::" if family == "six" else "0.0.0.0",
+                        21000 + number]
+                shared = verb == "share"
+            elif verb == "drain":
+                yield
+            elif verb == "pause":
+                time.sleep(2 * SLACK_MS / 1000)
+            elif verb == "next":
+                name += "+"
+            else:
+                step = [verb, *(ends[which] if which else ())]
+                for begin, end, face in balancer.take_steps(self.client, name, family, step, bind=bind,
+                                                            shared=shared):
+                    asked = ends[which or peer]
+                    self.truth.append((begin, end, nat.Tuple(
+                        face.proto, face.src, asked[0], face.sport, asked[1]), face))
+                    if story in self.CLEAR:
+                        self.clear.add(face)
+                peer = which if verb == "connect" else peer
+
+    def test_what_one_socket_asks_for(self):
+        """Several services with one backend, and this one; a record names the one that all its packets
+        have asked for, or none."""
+        self.start_service(f"netns:{self.client.name}/eth0", "rs")
+        balancer, self.truth, self.clear = Balancer(self, self.services), [], set()
+        stories = [self.tell(balancer, number, story, family) for number, (story, family) in enumerate(
+            (story, family) for story in self.STORIES.values() for family in ("four", "six"))]
+        while stories:
+            stories = [one for one in stories if next(one, self) is not self]
+            self.random.shuffle(stories)
+            self.wait_for_drain()
+        balancer.stop()
+        flows, _ = self.stop_service()
+        kinds = collections.Counter()
+        faces = {face for *_, face in self.truth}
+        for record in flows:
+            face, prefix = nat.tuple_of(record), "Orig"
+            if face.back() in faces:
+                face, prefix = face.back(), "Xlat"
+            if face not in faces:
+                continue
+            name = nat.other_of(record, prefix)
+            if name is None:
+                self.assertNotIn(face, self.clear, record)
+                kinds[False] += 1
+                continue
+            name = name if prefix == "Orig" else name.back()
+            meanwhile = [asked for begin, end, asked, its in self.truth if its == face
+                         and begin <= record["TimeFlowEndMs"] + SLACK_MS
+                         and end >= record["TimeFlowStartMs"] - SLACK_MS]
+            self.assertLessEqual(record["Packets"], meanwhile.count(name),
+                                 (record, [one for one in self.truth if one[3] == face]))
+            kinds[True] += 1
+        self.assertLess(0, kinds[True])
+        self.note(f"{len(self.STORIES)} stories, {kinds[True]} records name what was asked for, "
+                  f"{kinds[False]} do not")
 
     def wait_for_drain(self):
         drains = self.drains()

@@ -6,13 +6,18 @@ A process that asks servers, as each line of its input says, in JSON:
      "way": "connect"|"send", "reset": true or false}
 
 and prints a line for each: its own address, and the server's; the answer has both, as the server sees
-them. Answers is such
-a server, for tests.
+them. Instead of "way", it may have "socket": NAME and "steps", for a socket of UDP that stays until it is
+closed; then the line has a list, of what was asked:
+
+    ["connect", ADDRESS, PORT], ["dissolve"], ["ask"], ["ask", ADDRESS, PORT], ["close"]
+
+With "shared": true, others may have its port. Answers is such a server, for tests.
 """
 
 import ctypes
 import json
 import os
+import select
 import selectors
 import socket
 import struct
@@ -47,12 +52,58 @@ def talk(sock, wanted):
     return sock.getsockname(), answer
 
 
+KEPT = {}
+
+
+def dissolve(sock):
+    """connect(2) with AF_UNSPEC."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.connect(sock.fileno(), struct.pack("H14x", socket.AF_UNSPEC), 16):
+        raise OSError(ctypes.get_errno(), "connect")
+
+
+def ask_there(sock, *there):
+    if there:
+        sock.sendto(b"question", there)
+    else:
+        sock.send(b"question")
+    # Of sockets that share a port, another one may get the answer.
+    there, _, _ = select.select(KEPT.values(), (), (), PATIENCE_S)
+    seen, remote = json.loads(there[0].recv(100))
+    return {"local": seen, "remote": remote}
+
+
+def take_steps(wanted):
+    sock = KEPT.get(wanted["socket"])
+    if not sock:
+        sock = KEPT[wanted["socket"]] = socket.socket(wanted["family"], socket.SOCK_DGRAM)
+        sock.settimeout(PATIENCE_S)
+        if wanted["shared"]:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if wanted["bind"]:
+            sock.bind(tuple(wanted["bind"]))
+    asked = []
+    for verb, *there in wanted["steps"]:
+        if verb == "ask":
+            asked.append(ask_there(sock, *there))
+        elif verb == "connect":
+            sock.connect(tuple(there))
+        elif verb == "dissolve":
+            dissolve(sock)
+        else:
+            KEPT.pop(wanted["socket"]).close()
+    return asked
+
+
 def ask(wanted):
+    if "steps" in wanted:
+        return take_steps(wanted)
     kind = socket.SOCK_STREAM if wanted["proto"] == "tcp" else socket.SOCK_DGRAM
     with socket.socket(family_of(wanted["asked"][0]), kind) as sock:
         sock.settimeout(PATIENCE_S)
         if wanted["bind"]:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if wanted["proto"] == "tcp": # of UDP, others could have it at the same time
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind(tuple(wanted["bind"]))
         if wanted["reset"]:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
