@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "connects.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 #include "cgroup_root.h"
 #include "connect.skel.h"
@@ -12,6 +13,9 @@
 #include <unistd.h>
 
 static const struct log silent;
+
+/* Where a look at all sockets takes longer, such looks take a tenth of the time. */
+enum { SHORT_NS = 10 * NSEC_PER_MSEC, REST = 9 };
 
 static const struct attach_point points[CONNECT_POINTS] = {
 	{ .program = "netobs_con_end", .kind = ATTACH_SECTION },
@@ -127,17 +131,29 @@ static void visit_sockets(const struct connects *connects)
 	} while (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)));
 }
 
-void connects_list(struct connects *connects)
+static void list_new(struct connects *connects)
 {
-	uint64_t n;
+	const uint64_t n =
+		__atomic_load_n(&connects->counters->udp, __ATOMIC_RELAXED);
+	const int64_t began_ns = clock_boot_ns();
+	int64_t took_ns;
 
-	if (!connects->ring)
+	if ((n == connects->n_listed && !connects->is_new) ||
+	    began_ns < connects->rests_until_ns)
 		return;
-	n = __atomic_load_n(&connects->counters->udp, __ATOMIC_RELAXED);
-	if (n != connects->n_listed || connects->is_new)
-		visit_sockets(connects);
+	visit_sockets(connects);
+	took_ns = clock_boot_ns() - began_ns;
+	if (took_ns > SHORT_NS)
+		connects->rests_until_ns = began_ns + (1 + REST) * took_ns;
 	connects->is_new = n != connects->n_listed;
 	connects->n_listed = n;
+}
+
+void connects_list(struct connects *connects)
+{
+	if (!connects->ring)
+		return;
+	list_new(connects);
 	connects_read(connects);
 }
 

@@ -26,6 +26,7 @@ struct connects {
 	int ring_fd;
 	uint64_t n_listed; /* sockets of UDP that had connected then, */
 	bool is_new;	   /* or were about to: once more */
+	int64_t rests_until_ns; /* before that, they are not listed again */
 	void (*on_event)(void *ctx, const struct connect_event *event);
 	void *ctx;
 };
@@ -47,7 +48,10 @@ int connects_fd(const struct connects *connects);
 /* Take all reports that are there. */
 void connects_read(const struct connects *connects);
 
-/* Have sockets of UDP reported that have connected since, and take all reports. */
+/*
+ * Have sockets of UDP reported that have connected since, and take all reports. The kernel looks at each
+ * socket for that; of so many that it takes long, at most a tenth of the time.
+ */
 void connects_list(struct connects *connects);
 
 /* @return reports that were lost, because too many were waiting */
