@@ -23,8 +23,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 enum { AF_INET = 2, AF_INET6 = 10, PROCEED = 1, JUST_BEFORE_MS = 1000 };
 
 enum {
-	IS_SETTLED,    /* nothing is to be found out */
-	IS_ASKED,      /* the remote end is not known yet */
+	IS_SETTLED, /* nothing is to be found out */
+	IS_ASKED,   /* the remote end is not known yet */
 	IS_TRANSLATED, /* and reported; so is what is not translated, but may be taken for it */
 };
 

@@ -24,8 +24,8 @@ struct connects {
 	const struct connect_counters *counters; /* mapped */
 	struct ring_buffer *ring;
 	int ring_fd;
-	uint64_t n_listed; /* sockets of UDP that had connected then, */
-	bool is_new;	   /* or were about to: once more */
+	uint64_t n_listed;	/* sockets of UDP that had connected then, */
+	bool is_new;		/* or were about to: once more */
 	int64_t rests_until_ns; /* before that, they are not listed again */
 	void (*on_event)(void *ctx, const struct connect_event *event);
 	void *ctx;

@@ -34,7 +34,8 @@ static int rate_place(const struct socket_search *search,
 	netif = host_find(host, search->netns, search->ifindex);
 	if (netif && peers_inode(host, netns, netif) == inode)
 		return IS_AT;
-	return host_joins(host, translation->netns, search->netns) ? IS_JOINED : 0;
+	return host_joins(host, translation->netns, search->netns) ? IS_JOINED :
+								     0;
 }
 
 /* A socket that is open may be silent for long; of one without translation, the end is not known. */

@@ -209,8 +209,7 @@ void socket_translations_note_lost(struct socket_translations *sockets,
 void socket_translations_read(struct socket_translations *sockets)
 {
 	connects_list(&sockets->connects);
-	socket_translations_note_lost(sockets,
-				      connects_lost(&sockets->connects));
+	socket_translations_note_lost(sockets, connects_lost(&sockets->connects));
 	if (sockets->wants_search && sockets->host &&
 	    sockets->spaces.phase == SPACES_AT_REST) {
 		sockets->wants_search = false;
@@ -268,7 +267,8 @@ static void complete(struct socket_translations *sockets,
 }
 
 bool socket_translations_complete(struct socket_translations *sockets,
-				  const struct socket_search *search, uint32_t dir)
+				  const struct socket_search *search,
+				  uint32_t dir)
 {
 	struct socket_search any = *search;
 	struct ip_addr *own = dir == NAT_ORIGINAL ? &any.tuple.src :

@@ -54,6 +54,7 @@ void socket_translations_note_lost(struct socket_translations *sockets,
  * have. @dir: as search_socket(). @return false: it may have one of several
  */
 bool socket_translations_complete(struct socket_translations *sockets,
-				  const struct socket_search *search, uint32_t dir);
+				  const struct socket_search *search,
+				  uint32_t dir);
 
 #endif

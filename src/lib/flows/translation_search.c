@@ -121,7 +121,8 @@ static bool is_meanwhile(const struct face_search *search,
 {
 	const struct flow_tally *tally = &search->entry->tally;
 
-	return translation->first_ns <= (int64_t)tally->last_ns + TRANSLATION_SLACK_NS &&
+	return translation->first_ns <=
+		       (int64_t)tally->last_ns + TRANSLATION_SLACK_NS &&
 	       translation_last(search->table, translation) >=
 		       (int64_t)tally->first_ns - TRANSLATION_SLACK_NS;
 }

@@ -11,6 +11,9 @@
 
 #include "base/util.h"
 
+/* 2^53: JSON of others has no greater numbers. */
+#define TIME_MAX_MS (1LL << 53)
+
 /* What a member says. */
 enum member {
 	SRC,
@@ -83,9 +86,10 @@ static enum member find_member(struct json_value key)
 	return OTHER;
 }
 
+static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
+
 static bool read_address(struct json_value value, uint8_t ret_ip[16])
 {
-	static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
 	char text[NETOBS_ADDR_STR_MAX];
 
 	json_text(value, text, sizeof(text));
@@ -93,6 +97,34 @@ static bool read_address(struct json_value value, uint8_t ret_ip[16])
 		return true;
 	memcpy(ret_ip, v4_prefix, sizeof(v4_prefix));
 	return inet_pton(AF_INET, text, ret_ip + sizeof(v4_prefix)) == 1;
+}
+
+/* 0.0.0.0 or :: */
+static bool is_any(const uint8_t ip[16])
+{
+	static const uint8_t any[16] = { 0 };
+
+	return !memcmp(ip, any, sizeof(any)) ||
+	       (!memcmp(ip, v4_prefix, sizeof(v4_prefix)) &&
+		!memcmp(ip + sizeof(v4_prefix), any, 4));
+}
+
+/*
+ * Templates that have both families leave one of them 0.
+ *
+ * @return false: it is none, or the record has several
+ */
+static bool read_end(struct json_value value, bool is_seen, uint8_t ip[16])
+{
+	uint8_t other[16];
+
+	if (!is_seen)
+		return read_address(value, ip);
+	if (!read_address(value, other) || (!is_any(other) && !is_any(ip)))
+		return false;
+	if (!is_any(other))
+		memcpy(ip, other, sizeof(other));
+	return true;
 }
 
 /* "2026-11-21T17:06:31.709", UTC. @return false: it is none */
@@ -103,8 +135,10 @@ static bool read_time(struct json_value value, int64_t *ret_ms)
 	int ms = 0;
 
 	json_text(value, text, sizeof(text));
-	if (sscanf(text, "%d-%d-%dT%d:%d:%d.%3d", &tm.tm_year, &tm.tm_mon,
+	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%3d", &tm.tm_year, &tm.tm_mon,
 		   &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms) < 6)
+		return false;
+	if (tm.tm_year < 1970)
 		return false;
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
@@ -117,15 +151,59 @@ static bool read_span_end(enum member unit, struct json_value value,
 			  int64_t *ret_ms)
 {
 	const int64_t number = json_signed(value);
+	int64_t ms;
 
 	if (unit == START_TEXT)
 		return read_time(value, ret_ms);
-	if (unit == START_S && number > INT64_MAX / 1000)
+	if (unit == START_S && __builtin_mul_overflow(number, 1000, &ms))
 		return false;
-	*ret_ms = unit == START_S  ? number * 1000 :
-		  unit == START_MS ? number :
-		  unit == START_US ? number / 1000 :
-				     number / NSEC_PER_MSEC;
+	if (unit != START_S)
+		ms = unit == START_MS ? number :
+		     unit == START_US ? number / 1000 :
+					number / NSEC_PER_MSEC;
+	if (ms < 0 || ms > TIME_MAX_MS)
+		return false;
+	*ret_ms = ms;
+	return true;
+}
+
+int64_t flow_time_read(struct json_value value)
+{
+	int64_t ms = 0;
+
+	read_span_end(START_MS, value, &ms);
+	return ms;
+}
+
+/* @return false: it is greater than @most, or no number */
+static bool read_number(struct json_value value, uint64_t most,
+			uint64_t *ret_number)
+{
+	const uint64_t number = json_number(value);
+
+	if (!value.at || *value.at < '0' || *value.at > '9' || number > most)
+		return false;
+	*ret_number = number;
+	return true;
+}
+
+static bool read_port(struct json_value value, uint16_t *ret_port)
+{
+	uint64_t number;
+
+	if (!read_number(value, UINT16_MAX, &number))
+		return false;
+	*ret_port = (uint16_t)number;
+	return true;
+}
+
+static bool read_proto(struct json_value value, uint8_t *ret_proto)
+{
+	uint64_t number;
+
+	if (!read_number(value, UINT8_MAX, &number))
+		return false;
+	*ret_proto = (uint8_t)number;
 	return true;
 }
 
@@ -139,24 +217,26 @@ static bool has_ports(uint8_t proto)
 bool flow_face_read(struct json_value record, struct flow_face *ret_face,
 		    struct flow_span *ret_span)
 {
+	const uint32_t needed = 1U << SRC | 1U << DST | 1U << PROTO;
+	const uint32_t ports = 1U << SRC_PORT | 1U << DST_PORT;
 	struct json_item item = { 0 };
 	struct flow_face face = { 0 };
 	int64_t start_ms = 0, end_ms = 0, time_ms = 0;
-	uint32_t seen = 0;
+	uint32_t seen = 0, wrong = 0;
 
 	while (json_next(record, &item)) {
 		const enum member member = find_member(item.key);
 		bool is_read = true;
 
 		if (member == SRC || member == DST)
-			is_read = read_address(
-				item.value, member == SRC ? face.src : face.dst);
+			is_read = read_end(item.value, seen & 1U << member,
+					   member == SRC ? face.src : face.dst);
 		else if (member == SRC_PORT)
-			face.src_port = (uint16_t)json_number(item.value);
+			is_read = read_port(item.value, &face.src_port);
 		else if (member == DST_PORT)
-			face.dst_port = (uint16_t)json_number(item.value);
+			is_read = read_port(item.value, &face.dst_port);
 		else if (member == PROTO)
-			face.proto = (uint8_t)json_number(item.value);
+			is_read = read_proto(item.value, &face.proto);
 		else if (member >= START_S && member <= START_TEXT)
 			is_read = read_span_end(member, item.value, &start_ms);
 		else if (member >= END_S && member <= END_TEXT)
@@ -164,13 +244,16 @@ bool flow_face_read(struct json_value record, struct flow_face *ret_face,
 						item.value, &end_ms);
 		if (is_read)
 			seen |= 1U << member;
+		else
+			wrong |= 1U << member;
 	}
-	if (!(seen & 1U << SRC) || !(seen & 1U << DST) || !(seen & 1U << PROTO))
+	if ((seen & needed) != needed || wrong & needed ||
+	    (has_ports(face.proto) && wrong & ports))
 		return false;
 	/* Of ICMP, some exporters have type and code there. */
 	if (!has_ports(face.proto))
 		face.src_port = face.dst_port = 0;
-	time_ms = json_signed(json_get(record, "TimeMs"));
+	time_ms = flow_time_read(json_get(record, "TimeMs"));
 	start_ms = start_ms ?: end_ms ?: time_ms;
 	end_ms = end_ms ?: time_ms ?: start_ms;
 	if (start_ms || end_ms)
@@ -188,6 +271,15 @@ static struct json_value get_other(struct json_value record, const char *prefix,
 	return json_get(record, key);
 }
 
+/* Without one, it is 0. @return false: it is wrong */
+static bool read_other_port(struct json_value record, const char *prefix,
+			    const char *name, uint16_t *ret_port)
+{
+	const struct json_value value = get_other(record, prefix, name);
+
+	return !value.at || read_port(value, ret_port);
+}
+
 bool flow_face_read_other(struct json_value record, const char *prefix,
 			  const struct flow_face *face,
 			  struct flow_face *ret_other)
@@ -197,12 +289,10 @@ bool flow_face_read_other(struct json_value record, const char *prefix,
 	if (!read_address(get_other(record, prefix, "SrcAddr"), other.src) ||
 	    !read_address(get_other(record, prefix, "DstAddr"), other.dst))
 		return false;
-	if (has_ports(face->proto)) {
-		other.src_port = (uint16_t)json_number(
-			get_other(record, prefix, "SrcPort"));
-		other.dst_port = (uint16_t)json_number(
-			get_other(record, prefix, "DstPort"));
-	}
+	if (has_ports(face->proto) &&
+	    (!read_other_port(record, prefix, "SrcPort", &other.src_port) ||
+	     !read_other_port(record, prefix, "DstPort", &other.dst_port)))
+		return false;
 	*ret_other = other;
 	return true;
 }

@@ -28,10 +28,14 @@ struct flow_span {
  * Read a record with the names of netobs, of nfdump(1), or of IPFIX (RFC 7012).
  *
  * @param ret_span  untouched if it has no time
- * @return false: it has no addresses or no protocol; *ret_face has no meaning
+ * @return false: it has no addresses or no protocol, several addresses, or what is none; *ret_face
+ *         has no meaning
  */
 bool flow_face_read(struct json_value record, struct flow_face *ret_face,
 		    struct flow_span *ret_span);
+
+/** @return the time in ms since 1970 that @value is; 0: it is none */
+int64_t flow_time_read(struct json_value value);
 
 /**
  * Read other addresses and ports of a record of netobs, such as those with "Xlat" before their

@@ -17,6 +17,8 @@ enum {
 	MERGE_GAP_MS = 1000, /* between records of a flow that share an entry */
 	SIDE_MAX = 8, /* faces of a conversation on one side of another one */
 	MEMBERS_MAX = 1024,
+	LOOKS = 1 << 14, /* at entries with a face, from that which came last on */
+	AGENTS_MAX = 4, /* that have an id for a face */
 };
 
 /* A face of an entry, in the list of all faces with one hash. */
@@ -31,6 +33,7 @@ struct record_entry {
 	struct record_entry *next;
 	struct flow_span span;
 	uint64_t id, zone, vni; /* the latter two plus 1; 0: not known */
+	uint64_t agent;		/* a hash */
 	const struct end_process *ends[2];
 	uint8_t n_faces;
 	bool is_open; /* a mapping that has not ended: it lasts as long as the records */
@@ -51,7 +54,7 @@ struct record_news {
 	struct flow_face faces[FACES_MAX];
 	uint8_t n_faces;
 	struct flow_span span;
-	uint64_t id, zone, vni;
+	uint64_t id, zone, vni, agent;
 	const struct end_process *ends[2];
 	bool is_open, is_end; /* of a mapping */
 };
@@ -158,6 +161,7 @@ static int add_entry(struct record_index *index, const struct record_news *news)
 	entry->id = news->id;
 	entry->zone = news->zone;
 	entry->vni = news->vni;
+	entry->agent = news->agent;
 	memcpy(entry->ends, news->ends, sizeof(entry->ends));
 	entry->is_open = news->is_open;
 	entry->n_faces = news->n_faces;
@@ -197,7 +201,7 @@ static bool can_merge(const struct record_entry *entry,
 {
 	return has_faces(entry, news) && !entry->is_open && !news->is_open &&
 	       entry->id == news->id && entry->vni == news->vni &&
-	       entry->ends[0] == news->ends[0] &&
+	       entry->agent == news->agent && entry->ends[0] == news->ends[0] &&
 	       entry->ends[1] == news->ends[1] &&
 	       news->span.start_ms <= entry->span.end_ms + MERGE_GAP_MS &&
 	       news->span.end_ms >= entry->span.start_ms - MERGE_GAP_MS;
@@ -213,7 +217,7 @@ static void widen_span(struct flow_span *span, const struct flow_span *more)
 /* The end of a mapping, or one that is listed again, by a service that was started anew. */
 static bool merge_mapping(struct face_node *node, const struct record_news *news)
 {
-	for (; node; node = node->next) {
+	for (int i = 0; node && i < LOOKS; i++, node = node->next) {
 		struct record_entry *entry = node->entry;
 
 		if (!entry->is_open || !has_faces(entry, news))
@@ -316,6 +320,17 @@ static uint64_t read_id(struct json_value record)
 	return strtoull(text, NULL, 16);
 }
 
+/* @return 0: it is not known */
+static uint64_t read_agent(const struct record_index *index,
+			   struct json_value record)
+{
+	const struct json_value agent = json_get(record, "AgentIP");
+	char text[sizeof(index->secret)] = "";
+
+	json_text(agent, text, sizeof(text));
+	return agent.at ? hash_bytes(text, sizeof(text), index->secret) : 0;
+}
+
 /* @return the number plus 1; 0: there is none */
 static uint64_t read_optional(struct json_value record, const char *key)
 {
@@ -357,8 +372,8 @@ static int read_session(struct record_index *index, struct json_value record,
 static int read_mapping(struct record_index *index, struct json_value record,
 			struct record_news *news)
 {
-	const int64_t asked_ms = json_signed(json_get(record, "TimeMs"));
-	const int64_t ended_ms = json_signed(json_get(record, "EndedMs"));
+	const int64_t asked_ms = flow_time_read(json_get(record, "TimeMs"));
+	const int64_t ended_ms = flow_time_read(json_get(record, "EndedMs"));
 	const struct json_value last = json_get(record, "TimeFlowEndMs");
 	char state[16], event[16];
 
@@ -397,6 +412,7 @@ int record_index_add(struct record_index *index, struct json_value record)
 	    !news.span.end_ms)
 		return 0;
 	news.id = read_id(record);
+	news.agent = read_agent(index, record);
 	news.zone = read_optional(record, "ZoneId");
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
 		if (!strcmp(type, types[i].type))
@@ -423,6 +439,10 @@ struct face_facts {
 	struct face_set beside[2]; /* before NAT, after it: directly, or farther away */
 	uint64_t id, zone, vni;
 	bool has_ids; /* several */
+	bool is_torn; /* one agent has several */
+	struct {
+		uint64_t agent, id;
+	} ids[AGENTS_MAX]; /* no id: no more */
 	const struct end_process *ends[2];
 	int64_t ends_ms[2]; /* of the newest entry that has it */
 	bool has_ends[2];   /* several */
@@ -430,7 +450,7 @@ struct face_facts {
 
 struct search {
 	const struct record_index *index;
-	struct flow_span span; /* with the slack */
+	struct flow_span span, wide; /* with the slack */
 };
 
 static bool set_has(const struct face_set *set, const struct flow_face *face)
@@ -451,15 +471,15 @@ static void set_add(struct face_set *set, const struct flow_face *face)
 		set->is_full = true;
 }
 
-static bool is_in_time(const struct search *search,
+static bool is_in_time(const struct record_index *index,
+		       const struct flow_span *span,
 		       const struct record_entry *entry)
 {
-	const int64_t end_ms = entry->is_open ? max_i64(search->index->latest_ms,
-							entry->span.end_ms) :
-						entry->span.end_ms;
+	const int64_t end_ms =
+		entry->is_open ? max_i64(index->latest_ms, entry->span.end_ms) :
+				 entry->span.end_ms;
 
-	return entry->span.start_ms <= search->span.end_ms &&
-	       end_ms >= search->span.start_ms;
+	return entry->span.start_ms <= span->end_ms && end_ms >= span->start_ms;
 }
 
 static void add_beside(struct face_set *set, const struct record_entry *entry,
@@ -497,6 +517,27 @@ static void add_end(struct face_facts *facts, int end,
 	}
 }
 
+/*
+ * Agents that see a conversation on different sides of another one's NAT have different ids for it. Of
+ * one agent, several ids are several conversations.
+ */
+static void add_id(struct face_facts *facts, const struct record_entry *entry)
+{
+	if (!entry->id)
+		return;
+	facts->has_ids |= !agree(&facts->id, entry->id);
+	for (int i = 0; i < AGENTS_MAX; i++) {
+		if (facts->ids[i].id && facts->ids[i].agent != entry->agent)
+			continue;
+		facts->is_torn |= facts->ids[i].id &&
+				  facts->ids[i].id != entry->id;
+		facts->ids[i].agent = entry->agent;
+		facts->ids[i].id = entry->id;
+		return;
+	}
+	facts->is_torn = true;
+}
+
 static void add_facts(struct face_facts *facts, const struct face_node *node,
 		      bool is_back)
 {
@@ -508,27 +549,52 @@ static void add_facts(struct face_facts *facts, const struct face_node *node,
 	add_beside(&facts->beside[!is_back], entry, at + 1, is_back);
 	facts->is_contradicted |= !agree(&facts->zone, entry->zone) ||
 				  !agree(&facts->vni, entry->vni);
-	facts->has_ids |= !agree(&facts->id, entry->id);
+	add_id(facts, entry);
 	for (int end = 0; end < 2; end++)
 		add_end(facts, end, entry->ends[is_back ? !end : end],
 			entry->span.end_ms);
 }
 
+/* @exact: those that are there without the slack */
+static void collect_facts(const struct search *search,
+			  const struct flow_face *face,
+			  struct face_facts *exact, struct face_facts *all)
+{
+	const struct flow_face back = flow_face_back(face);
+	const struct face_node *node = *find_bucket(search->index, face);
+	int n = 0;
+
+	for (; node && n < LOOKS; n++, node = node->next) {
+		const bool is_back = flow_face_equal(&node->face, &back);
+
+		if (!is_back && !flow_face_equal(&node->face, face))
+			continue;
+		if (is_in_time(search->index, &search->wide, node->entry))
+			add_facts(all, node, is_back);
+		if (is_in_time(search->index, &search->span, node->entry))
+			add_facts(exact, node, is_back);
+	}
+	/* Of so many, the others may say something else. */
+	all->is_torn |= n == LOOKS;
+}
+
+/*
+ * Clocks seldom differ by all of the slack: what is there without it says what the face is. But of several
+ * conversations within it, none is taken for another one.
+ */
 static void look_at_face(const struct search *search,
 			 const struct flow_face *face,
 			 struct face_facts *ret_facts)
 {
-	const struct flow_face back = flow_face_back(face);
-	const struct face_node *node = *find_bucket(search->index, face);
+	struct face_facts exact = { 0 }, all = { 0 };
 
-	memset(ret_facts, 0, sizeof(*ret_facts));
-	for (; node; node = node->next) {
-		const bool is_back = flow_face_equal(&node->face, &back);
-
-		if ((is_back || flow_face_equal(&node->face, face)) &&
-		    is_in_time(search, node->entry))
-			add_facts(ret_facts, node, is_back);
-	}
+	collect_facts(search, face, &exact, &all);
+	*ret_facts = exact.is_known ? exact : all;
+	ret_facts->is_contradicted = all.is_contradicted;
+	ret_facts->has_ids = all.has_ids;
+	ret_facts->is_torn = all.is_torn && (all.beside[0].n || all.beside[1].n);
+	for (int end = 0; end < 2; end++)
+		ret_facts->has_ends[end] = all.has_ends[end];
 }
 
 /* ---- Finding ------------------------------------------------------------------------- */
@@ -555,7 +621,7 @@ static bool is_shared(const struct side *side, const struct face_facts *facts)
 	for (int i = 0; i < back->n; i++)
 		if (!set_has(&side->known, &back->faces[i]))
 			return true;
-	return facts->is_contradicted || back->is_full;
+	return facts->is_contradicted || facts->is_torn || back->is_full;
 }
 
 /* Other processes than those that are known there, or some where none were known. */
@@ -629,7 +695,8 @@ enum record_answer record_index_find(const struct record_index *index,
 {
 	const struct search search = {
 		.index = index,
-		.span = { span.start_ms - slack_ms, span.end_ms + slack_ms },
+		.span = span,
+		.wide = { span.start_ms - slack_ms, span.end_ms + slack_ms },
 	};
 	struct conversation_facts facts = { 0 };
 	struct face_facts found;
@@ -641,7 +708,7 @@ enum record_answer record_index_find(const struct record_index *index,
 	add_ends(&facts, &found);
 	before = find_last(&search, 0, face, &found, &facts, &facts.before);
 	after = find_last(&search, 1, face, &found, &facts, &facts.after);
-	if (found.is_contradicted || before < 0 || after < 0)
+	if (found.is_contradicted || found.is_torn || before < 0 || after < 0)
 		return RECORD_AMBIGUOUS;
 	facts.has_before = before;
 	facts.has_after = after;

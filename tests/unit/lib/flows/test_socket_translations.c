@@ -400,7 +400,8 @@ static void the_next_socket_that_sends_from_any_address_is_whole(void **state)
 	assert_int_equal(translations.table.list[1].ended_ns, 0);
 	/* Meanwhile, the port may have been another one's. */
 	assert_asked(&translations, NULL, 2500, 2600);
-	note(&translations, CONNECT_END, SERVICE, ANOTHER, 62 * SECOND, "0.0.0.0");
+	note(&translations, CONNECT_END, SERVICE, ANOTHER, 62 * SECOND,
+	     "0.0.0.0");
 	assert_asked(&translations, SERVICE, 60 * SECOND, 61 * SECOND);
 	assert_asked(&translations, NULL, 70 * SECOND, 71 * SECOND);
 	translations_close(&translations);
@@ -409,9 +410,8 @@ static void the_next_socket_that_sends_from_any_address_is_whole(void **state)
 /* Of each that is completed, the end has to be known. */
 static void no_more_addresses_are_taken_than_end(void **state)
 {
-	static const char *const locals[] = { "10.0.0.2", "10.0.0.3",
-					      "10.0.0.4", "10.0.0.5",
-					      "10.0.0.6" };
+	static const char *const locals[] = { "10.0.0.2", "10.0.0.3", "10.0.0.4",
+					      "10.0.0.5", "10.0.0.6" };
 	const int64_t hour = 3600 * SECOND;
 	struct translations translations;
 
@@ -514,7 +514,8 @@ int main(void)
 		cmocka_unit_test(packets_complete_what_sends_from_any_address),
 		cmocka_unit_test(packets_behind_its_end_are_of_others),
 		cmocka_unit_test_setup_teardown(
-			the_kernel_goes_on_after_a_socket_of_tcp, use_tcp, use_udp),
+			the_kernel_goes_on_after_a_socket_of_tcp, use_tcp,
+			use_udp),
 		cmocka_unit_test(a_record_with_packets_of_others_names_nothing),
 		cmocka_unit_test(datagrams_to_the_end_itself_are_told_apart),
 		cmocka_unit_test(a_second_service_is_not_taken_for_the_first_one),

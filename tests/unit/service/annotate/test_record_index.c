@@ -158,6 +158,72 @@ static void two_that_used_one_port_are_told_apart_by_time_only(void **state)
 			 RECORD_AMBIGUOUS);
 }
 
+/* Another conversation had the port outside, or has it since: the one without the slack is taken. */
+static void what_fits_by_the_slack_only_adds_nothing(void **state)
+{
+	struct conversation_facts facts;
+
+	add(*state, "{" FROM_TO("198.51.100.1", 20000, "192.0.2.9",
+				80) "," AT(1000, 2000) ",\"SrcPid\":9}");
+	add(*state, "{" INNER "," TO_OUTER "," AT(2500, 3500) "}");
+	assert_int_equal(find(*state, OUTER_FACE, 1500, 1600, &facts),
+			 RECORD_FOUND);
+	assert_false(facts.has_before);
+	assert_int_equal(facts.ends[0]->pid, 9);
+	assert_int_equal(find(*state, OUTER_FACE, 2600, 2700, &facts),
+			 RECORD_FOUND);
+	assert_face(facts.has_before, facts.before, INNER_FACE);
+	assert_null(facts.ends[0]);
+}
+
+static void conversations_of_one_agent_are_told_apart_by_their_ids(void **state)
+{
+	struct conversation_facts facts;
+
+	add(*state,
+	    "{" INNER "," TO_OUTER
+	    "," AT(1000,
+		   2000) ",\"ConversationId\":\"00000000000000ab\",\"AgentIP\":\"10.9.9.1\"}");
+	/* The server has it by the addresses that it sees. */
+	add(*state,
+	    "{" FROM_TO("198.51.100.1", 20000, "192.0.2.9", 80) "," AT(
+		    1000,
+		    2000) ",\"DstPid\":8"
+			  ",\"ConversationId\":\"00000000000000cd\",\"AgentIP\":\"10.9.9.2\"}");
+	assert_int_equal(find(*state, OUTER_FACE, 1500, 1600, &facts),
+			 RECORD_FOUND);
+	assert_face(facts.has_before, facts.before, INNER_FACE);
+	assert_int_equal(facts.id, 0);
+	assert_int_equal(facts.ends[1]->pid, 8);
+	/* A process of the router has the port since. */
+	add(*state,
+	    "{" FROM_TO("198.51.100.1", 20000, "192.0.2.9", 80) "," AT(
+		    2100,
+		    2200) ",\"SrcPid\":9"
+			  ",\"ConversationId\":\"00000000000000ef\",\"AgentIP\":\"10.9.9.1\"}");
+	assert_int_equal(find(*state, OUTER_FACE, 1500, 2150, &facts),
+			 RECORD_AMBIGUOUS);
+	assert_int_equal(find(*state, OUTER_FACE, 1500, 1600, &facts),
+			 RECORD_AMBIGUOUS);
+	assert_int_equal(find(*state, OUTER_FACE, 100, 900, &facts),
+			 RECORD_FOUND);
+}
+
+static void faces_with_very_many_records_are_bounded(void **state)
+{
+	struct conversation_facts facts;
+
+	for (int64_t i = 0; i < 100000; i++)
+		add(*state,
+		    "{" INNER "," TO_OUTER ",\"TimeFlowStartMs\":%lld"
+		    ",\"TimeFlowEndMs\":%lld}",
+		    (long long)(10000 * i), (long long)(10000 * i + 1));
+	assert_int_equal(find(*state, OUTER_FACE, 999990000, 999990000, &facts),
+			 RECORD_AMBIGUOUS);
+	assert_int_equal(find(*state, OUTER_FACE, 50000, 50000, &facts),
+			 RECORD_NONE);
+}
+
 static void records_of_both_directions_agree(void **state)
 {
 	struct conversation_facts facts;
@@ -402,7 +468,10 @@ int main(void)
 		CASE(either_side_is_found_from_the_other_in_both_directions),
 		CASE(times_that_are_apart_by_more_than_the_slack_do_not_fit),
 		CASE(two_that_used_one_port_are_told_apart_by_time_only),
+		CASE(what_fits_by_the_slack_only_adds_nothing),
+		CASE(conversations_of_one_agent_are_told_apart_by_their_ids),
 		CASE(records_of_both_directions_agree),
+		CASE(faces_with_very_many_records_are_bounded),
 		CASE(of_several_processes_at_an_end_none_is_named),
 		CASE(of_a_process_that_executed_another_program_the_newer_is_named),
 		CASE(a_session_names_the_process_behind_a_mapping),

@@ -281,6 +281,85 @@ static void each_vocabulary_has_a_face_and_times(void **state)
 	assert_int_equal(first.dst_port, 80);
 }
 
+#define ENDS "\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"192.0.2.9\""
+
+static void numbers_out_of_range_are_none(void **state)
+{
+	static const struct {
+		const char *record;
+		bool is_one;
+		int64_t end_ms;
+	} rows[] = {
+		{ "{" ENDS ",\"Proto\":6,\"SrcPort\":65535}", true, 0 },
+		{ "{" ENDS ",\"Proto\":6,\"SrcPort\":65536}", false, 0 },
+		{ "{" ENDS ",\"Proto\":6,\"DstPort\":-1}", false, 0 },
+		{ "{" ENDS ",\"Proto\":6,\"DstPort\":\"80\"}", false, 0 },
+		{ "{" ENDS ",\"Proto\":1,\"DstPort\":\"8.0\"}", true, 0 },
+		{ "{" ENDS ",\"Proto\":262}", false, 0 },
+		{ "{" ENDS ",\"Proto\":6,\"TimeFlowEndMs\":9007199254740992}",
+		  true, 9007199254740992 },
+		{ "{" ENDS ",\"Proto\":6,\"TimeFlowEndMs\":9007199254740993}",
+		  true, 0 },
+		{ "{" ENDS ",\"Proto\":6,\"TimeFlowEndMs\":-9223372036854775808}",
+		  true, 0 },
+		{ "{" ENDS ",\"Proto\":6,\"TimeMs\":18446744073709551615}",
+		  true, 0 },
+		{ "{" ENDS ",\"Proto\":6,\"flowEndSeconds\":9223372036854775807}",
+		  true, 0 },
+		{ "{" ENDS ",\"Proto\":6,\"flowEndSeconds\":-9223372036854775808}",
+		  true, 0 },
+		{ "{" ENDS
+		  ",\"Proto\":6,\"last\":\"2147483647-11-21T17:06:31.709\"}",
+		  true, 0 },
+	};
+	struct flow_face face;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct flow_span span = { 0 };
+
+		assert_int_equal(flow_face_read(json_parse(rows[i].record),
+						&face, &span),
+				 rows[i].is_one);
+		if (rows[i].is_one)
+			assert_int_equal(span.end_ms, rows[i].end_ms);
+	}
+	assert_true(flow_face_read(json_parse(rows[0].record), &face,
+				   &(struct flow_span){ 0 }));
+	assert_false(flow_face_read_other(
+		json_parse("{\"XlatSrcAddr\":\"10.0.0.1\",\"XlatDstAddr\":\"10.0.0.2\","
+			   "\"XlatSrcPort\":65537}"),
+		"Xlat", &face, &face));
+}
+
+/* Some templates have elements of both; those of one are 0. */
+static void of_both_families_the_one_that_is_not_0_counts(void **state)
+{
+	static const char *const v4 = "\"sourceIPv4Address\":\"10.0.0.1\","
+				      "\"destinationIPv4Address\":\"192.0.2.9\"";
+	static const char *const no_v6 =
+		"\"sourceIPv6Address\":\"::\",\"destinationIPv6Address\":\"::\"";
+	static const char *const v6 =
+		"\"sourceIPv6Address\":\"fd00::1\",\"destinationIPv6Address\":\"fd00::2\"";
+	struct flow_face wanted, face;
+	struct flow_span span;
+	char text[512];
+
+	(void)state;
+	snprintf(text, sizeof(text), "{%s,\"protocolIdentifier\":17}", v4);
+	assert_true(flow_face_read(json_parse(text), &wanted, &span));
+	snprintf(text, sizeof(text), "{%s,%s,\"protocolIdentifier\":17}", v4,
+		 no_v6);
+	assert_true(flow_face_read(json_parse(text), &face, &span));
+	assert_true(flow_face_equal(&face, &wanted));
+	snprintf(text, sizeof(text), "{%s,%s,\"protocolIdentifier\":17}", no_v6,
+		 v4);
+	assert_true(flow_face_read(json_parse(text), &face, &span));
+	assert_true(flow_face_equal(&face, &wanted));
+	snprintf(text, sizeof(text), "{%s,%s,\"protocolIdentifier\":17}", v4, v6);
+	assert_false(flow_face_read(json_parse(text), &face, &span));
+}
+
 static void of_icmp_ports_do_not_matter(void **state)
 {
 	struct flow_face one, other;
@@ -312,6 +391,8 @@ int main(void)
 		CASE(ipfix_becomes_json_with_names_of_elements),
 		CASE(ipfix_that_is_cut_is_refused),
 		CASE(each_vocabulary_has_a_face_and_times),
+		CASE(numbers_out_of_range_are_none),
+		CASE(of_both_families_the_one_that_is_not_0_counts),
 		CASE(of_icmp_ports_do_not_matter),
 	};
 
