@@ -25,10 +25,11 @@ static const struct args_command command = {
 	.options = options,
 	.operands = "[lookup TUPLE | annotate FILE...]",
 	.operand_list = offsetof(struct options, words.operands),
+	.given = offsetof(struct options, words.given),
 	.notes = "TUPLE is of either direction, before or after translation, or a part of it:\n"
 		 "'10.0.0.2:40000 > 192.0.2.1:80/tcp', '192.0.2.1:80', '[2001:db8::1]:443/udp', 'icmp'.\n"
 		 "A running service with 'nat = yes' is asked; it also knows what ended in the last\n"
-		 "minute. Without one, lookup and --once list the kernel's table of connections.\n"
+		 "minute. Without it, lookup and --once list the kernel's table of connections.\n"
 		 "annotate adds to records of FILE - lines of JSON, IPFIX, or of nfcapd - what netobs knows\n"
 		 "of their conversations, by --records, or by mappings.\n",
 };

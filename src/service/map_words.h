@@ -10,6 +10,7 @@ struct map_words {
 	struct args_list operands;
 	struct args_list records; /* files that annotate has its knowledge from */
 	uint32_t slack_ms;
+	uint64_t given; /* as args_parse() stores it */
 };
 
 /**

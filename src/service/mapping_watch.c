@@ -56,8 +56,9 @@ static int collect(struct watch *watch)
 
 	mapping_list_clear(&watch->list);
 	if (watch->has_service)
-		r = mapping_list_ask(&watch->list, "map", watch->request->socket,
-				     watch->request->tuple);
+		r = mapping_list_ask(&watch->list, watch->request->socket,
+				     watch->request->tuple, &watch->query,
+				     &watch->has_service);
 	else
 		r = watch->ctx ? collect_of_context(watch) :
 				 mapping_list_kernel(&watch->list,

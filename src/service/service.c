@@ -264,6 +264,19 @@ static void warn_of_missing_sinks(struct service *service)
 			    service);
 }
 
+/* Sinks that take records of a type that nothing makes. */
+static void warn_of_idle_sinks(struct service *service)
+{
+	const struct service_config *config = service->config;
+
+	if (!config->flows.nat && has_sink_of(config, "mapping"))
+		log_warning("a sink has 'records = mapping', and there are no mappings: they need 'nat = yes' in [capture]",
+			    service);
+	if (!config->wants_sessions && has_sink_of(config, "session"))
+		log_warning("a sink has 'records = session', and there are no sessions: they need 'enabled = yes' in [sessions]",
+			    service);
+}
+
 static int set_alerts(struct service *service, const struct service_config *config)
 {
 	const struct alert_rules *alerts = &config->flows.alerts;
@@ -318,6 +331,7 @@ static void commit_change(struct service *service)
 	replace_config(service, config);
 	warn_of_commits(service);
 	warn_of_missing_sinks(service);
+	warn_of_idle_sinks(service);
 	service_sinks_commit(&service->sinks, config);
 	service_sessions_commit(&service->sessions, config);
 }
@@ -564,6 +578,7 @@ int service_start(struct service *service)
 	if (r == 0)
 		r = set_alerts(service, service->config);
 	warn_of_missing_sinks(service);
+	warn_of_idle_sinks(service);
 	return r < 0 ? EXIT_FAILED : EXIT_FINE; /* which was logged */
 }
 

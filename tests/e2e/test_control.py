@@ -271,6 +271,9 @@ class Control(ControlTest):
         for line, error in ((b"9 status\n", "protocol"), (b"nothing\n", "request"),
                             (b"\n", "request"), (b"1\n", "request"),
                             (b"status now\n", "request"), (b"log loud\n", "request"),
+                            (b"mappings x\n", "request"), (b"mappings 1x,icmp\n", "request"),
+                            (b"mappings -1\n", "request"), (b"mappings 1" + b"0" * 30 + b"\n", "request"),
+                            (b"mappings 0\n", "absent"),
                             (b"x" * 5000, "request"), (b"GET / HTTP/1.1\r\n\r\n", "request"),
                             (b"\0\n", "request")):
             answer = self.request(line)

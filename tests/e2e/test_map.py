@@ -74,7 +74,9 @@ class Map(nat.RandomNatTest):
             self.assertEqual("", result.stderr)
         return result
 
-    def start_service(self, *more, has_nat="yes"):
+    service_log = None
+
+    def start_service(self, *more, has_nat="yes", within=()):
         supervisor = Supervisor(self.lab)
         self.addCleanup(supervisor.close)
         path = self.lab.path("netobs.conf")
@@ -83,7 +85,7 @@ class Map(nat.RandomNatTest):
                                   "[control]", f"path = {self.socket}", '[sink "a"]',
                                   f"output = json:{self.records}", "records = mapping", *more)) + "\n")
         self.service = self.lab.spawn(
-            observer.netobsctl(), "run", "-c", path, ns=self.router,
+            *within, observer.netobsctl(), "run", "-c", path, ns=self.router, stderr=self.service_log,
             stdout=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
         supervisor.wait("READY=1")
 
@@ -393,6 +395,46 @@ class Map(nat.RandomNatTest):
         self.assertIn("the service keeps no mappings: its configuration has no 'nat = yes'",
                       result.stderr)
         self.stop_service()
+
+    def test_sinks_of_mappings_without_nat(self):
+        self.service_log = open(self.lab.path("log"), "w+", encoding="utf-8")
+        self.addCleanup(self.service_log.close)
+        self.start_service(has_nat="no")
+        self.stop_service()
+        self.service_log.seek(0)
+        self.assertIn("a sink has 'records = mapping', and there are no mappings: they need "
+                      "'nat = yes' in [capture]", self.service_log.read())
+
+    def test_a_service_at_the_usual_path_without_mappings(self):
+        """Then those of the kernel are listed, which is said."""
+        self.talk(self.make_services(8), 20)
+        self.socket = "/run/netobs/control.sock"
+        # In a /run of its own: other tests have services there.
+        own = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs run /run/netobs && exec "$@"', "sh")
+        os.makedirs("/run/netobs", exist_ok=True)
+        self.start_service(has_nat="no", within=own)
+        enter = ("nsenter", "-m", "-t", str(self.service.pid))
+        result = subprocess.run(self.router.command(*enter, observer.netobsctl(), "map", "--once", "-o",
+                                                    "json"), check=False, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(0, result.returncode, result.stderr)
+        self.assertIn("the service keeps no mappings, as it has no 'nat = yes' in [capture]: these "
+                      "are those of the kernel", result.stderr)
+        wanted = {(before, after) for before, after, _ in entries(self.router)}
+        self.assertEqual(wanted, {faces_of(one) for one in mapped(result.stdout)})
+        self.stop_service()
+
+    def test_options_that_would_be_ignored(self):
+        for arguments, word in ((("--interval", "2", "lookup", "icmp"), "--interval: it has no effect "
+                                 "with lookup"), (("--slack", "2", "--once"), "--slack: it has no "
+                                                  "effect with --once"),
+                                (("-o", "json", "annotate", "-"), "-o: it has no effect with annotate"),
+                                (("-d", "2", "--once"), "-d: it has no effect with --once"),
+                                (("--records", "x"), "--records: it has no effect with the live table"),
+                                (("-s", "x", "--netns", "x"), "--netns: no service is asked")):
+            result = self.map(*arguments, check=False)
+            self.assertEqual(2, result.returncode, arguments)
+            self.assertIn(word, result.stderr)
 
     def test_refusals(self):
         for arguments, word in ((("lookup", "nonsense"), "'nonsense' is no address"),

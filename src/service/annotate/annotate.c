@@ -124,12 +124,12 @@ static int load_mappings(struct annotation *all)
 {
 	const struct annotate_request *request = all->request;
 	struct mapping_list list = { 0 };
-	int r;
+	bool has_service = request->socket || control_is_there(NULL);
+	int r = request->netns ?
+			mapping_list_kernel(&list, request->netns, NULL) :
+			mapping_list_ask(&list, request->socket, NULL, NULL,
+					 &has_service);
 
-	if (!request->netns && (request->socket || control_is_there(NULL)))
-		r = mapping_list_ask(&list, "map", request->socket, NULL);
-	else
-		r = mapping_list_kernel(&list, request->netns, NULL);
 	if (!r && list.is_out_of_memory)
 		r = complain_of_memory();
 	for (uint32_t i = 0; !r && i < list.n; i++) {

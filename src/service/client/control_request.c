@@ -244,7 +244,7 @@ int control_answer(struct control_connection *connection,
 		   struct json_value *ret_answer)
 {
 	struct json_value answer;
-	char *line, message[512];
+	char *line, message[512], error[16];
 	int err = control_receive(connection, connection->answer_ms, &line);
 
 	if (err == -EINTR)
@@ -263,8 +263,12 @@ int control_answer(struct control_connection *connection,
 	*ret_answer = answer;
 	if (json_is_true(json_get(answer, "ok")))
 		return 0;
+	json_get_text(answer, "error", error, sizeof(error));
+	err = strcmp(error, "absent") ? -EREMOTEIO : -ENOTSUP;
+	if (err == -ENOTSUP && connection->may_lack)
+		return err;
 	json_get_text(answer, "message", message, sizeof(message));
 	safe_cell(message);
 	complain(connection, "%s", message);
-	return -EREMOTEIO;
+	return err;
 }

@@ -13,6 +13,7 @@ struct control_connection {
 	const char *path;
 	int fd;
 	int answer_ms; /* in which the answer has to come */
+	bool may_lack; /* not to be printed: the service does not have that */
 	char *buf;     /* received lines, from @start to @end */
 	size_t start, end, size;
 };
@@ -44,7 +45,7 @@ int control_receive(struct control_connection *connection, int timeout_ms,
  * Receive the answer, and print why the service refuses, if it does.
  *
  * @param ret_answer  valid until the next line is received
- * @return 0; < 0: it failed
+ * @return 0; -ENOTSUP: the service does not have that; others: it failed
  */
 int control_answer(struct control_connection *connection,
 		   struct json_value *ret_answer);

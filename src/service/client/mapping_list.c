@@ -41,8 +41,8 @@ void mapping_list_add(const struct netobs_mapping *mapping, void *list)
 }
 
 /* @next: where to go on; 0: there are no more */
-static int ask_part(struct mapping_list *list, const char *verb,
-		    const char *socket, const char *tuple, uint64_t *next)
+static int ask_part(struct mapping_list *list, const char *socket,
+		    const char *tuple, uint64_t *next)
 {
 	struct control_connection connection;
 	struct json_value answer = { NULL }, mappings;
@@ -52,7 +52,8 @@ static int ask_part(struct mapping_list *list, const char *verb,
 
 	snprintf(request, sizeof(request), "mappings %" PRIu64 "%s%s", *next,
 		 tuple ? "," : "", tuple ?: "");
-	r = control_connect(&connection, verb, socket, request);
+	r = control_connect(&connection, "map", socket, request);
+	connection.may_lack = !socket;
 	r = r ?: control_answer(&connection, &answer);
 	mappings = json_get(answer, "mappings"); /* which reads all of it */
 	while (!r && json_next(mappings, &item))
@@ -71,21 +72,6 @@ static void remove_spaces(char *text)
 		if (*text != ' ' && *text != '\t')
 			*to++ = *text;
 	*to = '\0';
-}
-
-int mapping_list_ask(struct mapping_list *list, const char *verb,
-		     const char *socket, const char *tuple)
-{
-	cleanup_free char *word = tuple ? strdup(tuple) : NULL;
-	uint64_t next = 0;
-	int r;
-
-	if (word)
-		remove_spaces(word);
-	do
-		r = ask_part(list, verb, socket, word, &next);
-	while (!r && next);
-	return r;
 }
 
 struct kernel_search {
@@ -117,6 +103,37 @@ int mapping_list_kernel(struct mapping_list *list, const char *netns,
 		netns	    ? " (it needs CAP_SYS_ADMIN)" :
 			      " (it needs CAP_NET_ADMIN)");
 	return r;
+}
+
+static int ask_service(struct mapping_list *list, const char *socket,
+		       const char *tuple)
+{
+	cleanup_free char *word = tuple ? strdup(tuple) : NULL;
+	uint64_t next = 0;
+	int r;
+
+	if (word)
+		remove_spaces(word);
+	do
+		r = ask_part(list, socket, word, &next);
+	while (!r && next);
+	return r;
+}
+
+int mapping_list_ask(struct mapping_list *list, const char *socket,
+		     const char *tuple,
+		     const struct netobs_mapping_query *query, bool *has_service)
+{
+	int r = *has_service ? ask_service(list, socket, tuple) : -ENOTSUP;
+
+	if (r != -ENOTSUP || socket)
+		return r;
+	if (*has_service)
+		fputs("netobsctl map: the service keeps no mappings, as it has no "
+		      "'nat = yes' in [capture]: these are those of the kernel\n",
+		      stderr);
+	*has_service = false;
+	return mapping_list_kernel(list, NULL, query);
 }
 
 /* What a line is sorted by. */

@@ -20,13 +20,16 @@ struct mapping_list {
 void mapping_list_add(const struct netobs_mapping *mapping, void *list);
 
 /**
- * Add all mappings of the service at @socket that match @tuple, or all with NULL.
+ * Add all mappings of the service at @socket that match @tuple, or all with NULL. If the one at
+ * the default socket keeps none, which is printed, or there is none, those of the kernel's table.
  *
- * @param verb  of messages
+ * @param query        @tuple, parsed
+ * @param has_service  whether there is one that keeps mappings; set to false if not
  * @return 0; < 0: it failed, which was printed
  */
-int mapping_list_ask(struct mapping_list *list, const char *verb,
-		     const char *socket, const char *tuple);
+int mapping_list_ask(struct mapping_list *list, const char *socket,
+		     const char *tuple, const struct netobs_mapping_query *query,
+		     bool *has_service);
 
 /**
  * Add the mappings of the kernel's table that match @query, or all with NULL.

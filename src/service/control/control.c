@@ -14,6 +14,7 @@
 #include "base/clock_ms.h"
 #include "base/json.h"
 #include "base/util.h"
+#include "base/value.h"
 #include "control_client.h"
 
 enum {
@@ -269,7 +270,21 @@ static void add_mappings(struct json *json, const struct control *control)
 		json_key_u64(json, "next", next);
 }
 
-/* @argument: FROM[,TUPLE], or NULL */
+/* @argument: FROM[,TUPLE], or NULL. @return false: FROM is no number */
+static bool read_cursor(const char *argument, uint64_t *ret_cursor)
+{
+	const size_t len = argument ? strcspn(argument, ",") : 0;
+	char number[24];
+
+	*ret_cursor = 0;
+	if (!argument)
+		return true;
+	snprintf(number, sizeof(number), "%.*s",
+		 (int)min_u64(len, sizeof(number)), argument);
+	return !value_parse(VALUE_NUMBER, number, 0, UINT64_MAX, ret_cursor);
+}
+
+/* @argument: as read_cursor() */
 static void answer_mappings(struct control *control,
 			    struct control_client *client, const char *argument)
 {
@@ -280,7 +295,11 @@ static void answer_mappings(struct control *control,
 	cleanup_free char *text = NULL;
 	char why[160];
 
-	control->cursor = argument ? strtoull(argument, NULL, 10) : 0;
+	if (!read_cursor(argument, &control->cursor)) {
+		answer_refusal(control, client, "request",
+			       "mappings: it needs a number, and maybe ',TUPLE'");
+		return;
+	}
 	control->query =
 		(struct netobs_mapping_query){ .sz = sizeof(control->query) };
 	if (comma && netobs_mapping_query_parse(comma + 1, &control->query, why,
@@ -291,7 +310,7 @@ static void answer_mappings(struct control *control,
 	text = answer_make(control, &answer);
 	if (control->mappings_left == -ENOTSUP)
 		answer_refusal(
-			control, client, "failed",
+			control, client, "absent",
 			"the service keeps no mappings: its configuration has no "
 			"'nat = yes' in [capture]; netobsctl map --netns /proc/self/ns/net "
 			"lists those of the kernel");
