@@ -86,6 +86,38 @@ class Nat(nat.RandomNatTest):
         self.note(f"{len(named)} of {len(known.before)} flows are translated, of "
                   f"{conversations} conversations")
 
+    @staticmethod
+    def end_text(address, port):
+        return f"[{address}]:{port}" if nat.is_ipv6(address) else f"{address}:{port}"
+
+    def test_a_table_names_the_ends_that_change(self):
+        services = [one for one in self.make_services(30) if one.proto in ("tcp", "udp")]
+        command = (observer.netobsctl(), "flows", "--nat", "-i", "rc", "-i", "rs", "-i", "lo", "-o",
+                   "table", "--interval", "1", "-d", "6")
+        with open(self.lab.path("table"), "w+", encoding="utf-8") as file:
+            process = self.lab.spawn(*command, ns=self.router, stdout=file)
+            while process.poll() is None:
+                self.talk(services, 10)
+                time.sleep(0.2)
+            self.assertEqual(0, process.returncode)
+            file.seek(0)
+            lines = file.read().splitlines()
+        self.assertRegex(lines[0], "SOURCE → DESTINATION +NAT +INFO")
+        named = 0
+        for face, other in nat.connections(self.router).translated():
+            wanted = ", ".join(f"{name} {self.end_text(*end)}" for name, own, end in (
+                ("src", (face.src, face.sport), (other.src, other.sport)),
+                ("dst", (face.dst, face.dport), (other.dst, other.dport))) if own != end)
+            tuple_text = " → ".join((self.end_text(face.src, face.sport),
+                                     self.end_text(face.dst, face.dport)))
+            for line in lines:
+                # Those that begin before it is attached may have none.
+                if f" {tuple_text} " in line and ("src " in line or "dst " in line):
+                    self.assertIn(wanted, line)
+                    named += 1
+        self.assertLess(0, named)
+        self.note(f"{named} rows")
+
     def test_both_sides_of_each_connection_at_each_interface(self):
         services = self.make_services(30)
         watch = self.watch("--interval", "1", "--per-interface")

@@ -27,7 +27,8 @@ enum tables {
 	TABLES_all = 7,
 	TABLES_top = 8,
 	TABLES_process = 16,
-	TABLES_rtt = 32
+	TABLES_rtt = 32,
+	TABLES_nat = 64
 };
 
 enum { LEAVE_STEPS = 6 };
@@ -65,6 +66,7 @@ TABLE_PUT(struct row, TIME, human_time(buf, size, row->sum.start_ns))
 TABLE_PUT(struct row, PROTOCOL, human_protocol(buf, size, row->flow.proto))
 TABLE_PUT(struct row, ENDPOINTS, tuple_text(&row->flow, layout->names, buf, size))
 TABLE_PUT(struct row, PROCESS, snprintf(buf, size, "%s", row->process))
+TABLE_PUT(struct row, NAT, snprintf(buf, size, "%s", row->nat))
 TABLE_PUT(struct row, INFO, snprintf(buf, size, "%s", row->info);
 	  add_sampling(layout, &row->sum, buf, size))
 TABLE_PUT(struct row, FLOWS, human_count(buf, size, row->sum.flows))
@@ -211,6 +213,7 @@ void layout_init(struct layout *layout, const struct by *by, enum layout_kind ki
 	const unsigned int table =
 		(kind == LAYOUT_TOP ? TABLES_top : 0) |
 		(!by->keys.n && by->shows_process ? TABLES_process : 0) |
+		(!by->keys.n && by->shows_nat ? TABLES_nat : 0) |
 		(by->shows_rtt ? TABLES_rtt : 0) |
 		(!by->keys.n	      ? TABLES_flows :
 		 by_has_both_ends(by) ? TABLES_groups | TABLES_hosts :

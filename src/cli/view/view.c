@@ -140,6 +140,7 @@ static int view_add_flow(struct view *view, const struct netobs_flow *flow,
 	human_where(row.where, sizeof(row.where), flow);
 	human_processes(row.process, sizeof(row.process), flow->src_process,
 			flow->dst_process);
+	human_translation(row.nat, sizeof(row.nat), flow);
 	return rows_add(&view->next, &row);
 }
 

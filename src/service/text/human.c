@@ -347,3 +347,36 @@ void human_processes(char *buf, size_t size, const struct netobs_process *src,
 	else
 		*buf = '\0';
 }
+
+/* @own: that of the flow; nothing is added if it is the same */
+static void add_end(char *buf, size_t size, const char *name,
+		    const uint8_t ip[16], uint16_t port, const uint8_t own[16],
+		    uint16_t own_port)
+{
+	const size_t len = strlen(buf);
+	char text[NETOBS_ADDR_STR_MAX + TEXT_SPARE];
+
+	if (!memcmp(ip, own, 16) && port == own_port)
+		return;
+	*text_ip(text, ip) = '\0';
+	if (port)
+		human_address(text, sizeof(text), ip, port);
+	snprintf(buf + len, size - len, "%s%s %s", len ? ", " : "", name, text);
+}
+
+void human_translation(char *buf, size_t size, const struct netobs_flow *flow)
+{
+	*buf = '\0';
+	if (flow->has & NETOBS_HAS_XLAT) {
+		add_end(buf, size, "src", flow->xlat_src, flow->xlat_src_port,
+			flow->src, flow->src_port);
+		add_end(buf, size, "dst", flow->xlat_dst, flow->xlat_dst_port,
+			flow->dst, flow->dst_port);
+	}
+	if (flow->has & NETOBS_HAS_ORIG) {
+		add_end(buf, size, "was src", flow->orig_src,
+			flow->orig_src_port, flow->src, flow->src_port);
+		add_end(buf, size, "was dst", flow->orig_dst,
+			flow->orig_dst_port, flow->dst, flow->dst_port);
+	}
+}

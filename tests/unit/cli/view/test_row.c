@@ -32,6 +32,31 @@ static struct netobs_flow tcp_flow(uint64_t bytes)
 	};
 }
 
+static void of_translations_the_ends_that_change_are_named(void **state)
+{
+	struct netobs_flow flow = tcp_flow(1);
+	char text[128];
+
+	(void)state;
+	human_translation(text, sizeof(text), &flow);
+	assert_string_equal(text, "");
+	flow.has |= NETOBS_HAS_XLAT | NETOBS_HAS_XLAT_PORTS;
+	memcpy(flow.xlat_src, flow.src, 16);
+	memcpy(flow.xlat_dst, flow.dst, 16);
+	flow.xlat_src[15] = 7;
+	flow.xlat_src_port = 20000;
+	flow.xlat_dst_port = flow.dst_port;
+	human_translation(text, sizeof(text), &flow);
+	assert_string_equal(text, "src 10.0.0.7:20000");
+	flow.has |= NETOBS_HAS_ORIG | NETOBS_HAS_ORIG_PORTS;
+	memcpy(flow.orig_src, flow.src, 16);
+	memcpy(flow.orig_dst, flow.dst, 16);
+	flow.orig_src_port = flow.src_port;
+	flow.orig_dst_port = 80;
+	human_translation(text, sizeof(text), &flow);
+	assert_string_equal(text, "src 10.0.0.7:20000, was dst 10.0.0.2:80");
+}
+
 static void numbers_keep_three_digits_and_carry_into_the_next_prefix(void **state)
 {
 	static const struct {
@@ -284,6 +309,7 @@ static void rows_keep_the_first_in_any_order_and_count_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_translations_the_ends_that_change_are_named),
 		cmocka_unit_test(
 			numbers_keep_three_digits_and_carry_into_the_next_prefix),
 		cmocka_unit_test(durations_choose_their_unit),
