@@ -476,6 +476,52 @@ static void a_tuple_for_which_there_was_no_room_is_unclear(void **state)
 	translations_close(&translations);
 }
 
+static struct nat_tuple nat_tuple(const char *src, uint16_t src_port,
+				  const char *dst, uint16_t dst_port)
+{
+	struct nat_tuple tuple = { .src_port = htons(src_port),
+				   .dst_port = htons(dst_port),
+				   .family = AF_INET,
+				   .proto = IP_PROTO_UDP };
+
+	assert_int_equal(inet_pton(AF_INET, src, tuple.src), 1);
+	assert_int_equal(inet_pton(AF_INET, dst, tuple.dst), 1);
+	return tuple;
+}
+
+/* A conversation of another host, whose answers NAT sends on; zones are not known of packets. */
+static void forward(struct translations *translations, const char *client,
+		    uint16_t zone)
+{
+	const struct nat_event event = {
+		.time_ns = 1000 * NSEC_PER_MSEC,
+		.tuples = { nat_tuple(client, 1000, BACKEND, BACKEND_PORT),
+			    nat_tuple(BACKEND, BACKEND_PORT, LOCAL, LOCAL_PORT) },
+		.netns = 1,
+		.zone = zone,
+		.dir = NAT_REPLY,
+		.from_ifindex = 3,
+		.ifindex = 4,
+	};
+
+	translations_note(translations, &event);
+}
+
+static void answers_that_nat_may_send_to_several_are_no_sockets(void **state)
+{
+	const struct packets answer = { LOCAL, true, 1000, 1100 };
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	begin(&translations, SERVICE, COOKIE, 1000);
+	assert_true(record_of(&translations, &answer, 1).has & NETOBS_HAS_XLAT);
+	forward(&translations, "10.1.0.1", 1);
+	forward(&translations, "10.1.0.2", 2);
+	assert_false(record_of(&translations, &answer, 1).has & NETOBS_HAS_XLAT);
+	translations_close(&translations);
+}
+
 /* Of any of them, the end may be among these, or another one with its tuple. */
 static void lost_reports_leave_nothing_of_sockets(void **state)
 {
@@ -524,6 +570,8 @@ int main(void)
 		cmocka_unit_test(no_more_addresses_are_taken_than_end),
 		cmocka_unit_test(what_completes_it_renews_it),
 		cmocka_unit_test(a_tuple_for_which_there_was_no_room_is_unclear),
+		cmocka_unit_test(
+			answers_that_nat_may_send_to_several_are_no_sockets),
 		cmocka_unit_test(lost_reports_leave_nothing_of_sockets),
 	};
 
