@@ -96,6 +96,29 @@ static bool fits_origin(const struct face_search *search,
 	return !netif || !netif->is_origin;
 }
 
+/*
+ * Whether packets that were translated in this namespace are at the entry's interface without a
+ * conntrack entry of that: in a tunnel, at an ifb, as tc takes the entry from what it redirects,
+ * and below a macvlan, from which they come in for another one.
+ */
+static bool is_back_here(const struct face_search *search,
+			 const struct translation *translation, uint32_t face)
+{
+	const struct flow_key *key = &search->entry->key;
+	const struct netif *netif;
+
+	if (!search->is_own_tuple)
+		return false;
+	if (key->tunnel)
+		return true;
+	if (!(key->flags & KEY_EGRESS))
+		return is_above(search->host, key, translation->ifindex[face]) ||
+		       is_above(search->host, key, translation->former[face]);
+	netif = search->host ? host_find(search->host, key->netns, key->ifindex) :
+			       NULL;
+	return netif && netif->type == LINK_TYPE_IFB;
+}
+
 /* From other namespaces, packets may have come by any way. */
 static int rate_place(const struct face_search *search,
 		      const struct translation *translation, uint32_t face)
@@ -106,7 +129,8 @@ static int rate_place(const struct face_search *search,
 		return is_here && fits_origin(search, translation, face) ?
 			       rate_interface(search, translation, face) :
 			       0;
-	return (!is_here || search->is_tunnelled) && translation->is_seen &&
+	return (!is_here || is_back_here(search, translation, face)) &&
+			       translation->is_seen &&
 			       translation_changes(translation) &&
 			       host_joins(search->host, translation->netns,
 					  search->netns) ?
@@ -127,6 +151,18 @@ static bool is_meanwhile(const struct face_search *search,
 		       (int64_t)tally->first_ns - TRANSLATION_SLACK_NS;
 }
 
+/* Programs report a flow once per generation, unless it has another translation. */
+static bool is_reported_until(const struct face_search *search,
+			      const struct translation *translation)
+{
+	const struct translation_table *table = search->table;
+
+	return table->drains - translation->drains <= 1 ||
+	       translation_last(table, translation) >=
+		       (int64_t)search->entry->tally.first_ns -
+			       TRANSLATION_GRACE_NS;
+}
+
 /* How likely it is that packets had this face: more is better; 0: they had not. */
 static int rate_face(const struct face_search *search,
 		     const struct translation *translation, uint32_t face)
@@ -140,8 +176,7 @@ static int rate_face(const struct face_search *search,
 	if (tally->attrs.marks & TCP_SYN ||
 	    translation->first_ns >
 		    (int64_t)tally->last_ns + TRANSLATION_GRACE_NS ||
-	    translation_last(search->table, translation) <
-		    (int64_t)tally->first_ns - TRANSLATION_GRACE_NS)
+	    !is_reported_until(search, translation))
 		return 0;
 	return place;
 }
@@ -204,7 +239,7 @@ static void go_back(struct face_search *search, uint32_t node)
 	search->netns = translation->netns;
 	search->side = AFTER;
 	search->is_elsewhere = true;
-	search->is_tunnelled = false;
+	search->is_own_tuple = false;
 }
 
 /* Through the translation of the entry's own namespace, which may leave the tuple as it was. */
@@ -254,14 +289,14 @@ struct origin search_origin(const struct host *host,
 	struct face_search search = search_for(host, table, entry);
 	struct origin origin = { .tuple = search.tuple };
 
-	search.is_tunnelled = entry->key.tunnel;
-	if (search.side == AFTER && !search.is_tunnelled &&
+	if (search.side == AFTER && !entry->key.tunnel &&
 	    !leave_namespace(&search, &origin))
 		return origin;
 	if (!origin.hops && is_sent_here(host, entry))
 		return origin;
 	search.side = AFTER;
 	search.is_elsewhere = true;
+	search.is_own_tuple = !origin.hops;
 	for (;;) {
 		const struct search_result earlier = search_face(&search);
 		const uint32_t node = earlier.node;

@@ -19,7 +19,7 @@ struct face_search {
 	uint16_t netns;
 	uint8_t side;
 	bool is_elsewhere; /* in other namespaces of the same domain, */
-	bool is_tunnelled; /* and in this one: below the device of the tunnel */
+	bool is_own_tuple; /* and in this one, if packets were sent back: it is the entry's */
 };
 
 /* Of the entry's own tuple, at its own place. */

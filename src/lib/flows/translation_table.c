@@ -360,13 +360,15 @@ static void set_interfaces(struct translation *translation,
 
 /*
  * A translation in use is reported in each generation, which may be read during the drain before its
- * own. What was out of use meanwhile does not compete for packets of that time.
+ * own. What was out of use meanwhile does not compete for packets of that time. Within a generation,
+ * entries from before a pause are still to be read, so it counts as in use.
  */
 static bool has_rested(const struct translation_table *table,
 		       const struct translation *known, int64_t now_ns)
 {
 	return table->drains - known->drains >= RESTED_DRAINS ||
-	       now_ns - translation_last(table, known) > TRANSLATION_GRACE_NS;
+	       (known->drains != table->drains &&
+		now_ns - translation_last(table, known) > TRANSLATION_GRACE_NS);
 }
 
 /* Of a direction's packets, those of TCP acknowledge if it has had an answer. */
@@ -466,9 +468,14 @@ static void begin_life(const struct translation_table *table,
 static void note_again(struct translation_table *table, struct translation *known,
 		       const struct nat_event *event, int64_t now_ns)
 {
-	known->signs = is_again(known, now_ns) ? 0 : known->signs;
+	const bool begins = is_again(known, now_ns);
+	const int64_t since_ns = known->born_ns > known->first_ns ?
+					 known->born_ns :
+					 known->first_ns;
+
+	known->signs = begins ? 0 : known->signs;
 	known->signs |= report_signs(event, known->signs);
-	if (now_ns - known->first_ns >= TRANSLATION_GRACE_NS)
+	if (!begins && now_ns - since_ns >= TRANSLATION_GRACE_NS)
 		known->signs |= SIGN_LASTS;
 	if (has_rested(table, known, now_ns))
 		known->first_ns = now_ns;

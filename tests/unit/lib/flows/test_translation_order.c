@@ -332,15 +332,15 @@ static void model_report(struct model *model, uint32_t number, uint8_t dir,
 			return;
 		entry->is_answered = dir == NAT_REPLY;
 	} else {
-		if (entry->has_ended)
+		if (entry->has_ended) {
 			entry->is_answered = entry->goes_on = entry->lasts =
 				false;
+			entry->first_ns = now_ns;
+		}
 		entry->has_ended = false;
 		entry->goes_on |= entry->is_answered && dir == NAT_ORIGINAL;
 		entry->is_answered |= dir == NAT_REPLY;
 		entry->lasts |= now_ns - entry->first_ns >= TRANSLATION_GRACE_NS;
-		if (now_ns - entry->last_ns > TRANSLATION_GRACE_NS)
-			entry->first_ns = now_ns;
 	}
 	entry->last_ns = now_ns;
 	entry->turn = ++model->turn;

@@ -395,6 +395,28 @@ a_translation_stays_with_a_flow_that_is_not_reported_any_more(void **state)
 	assert_none(&record);
 }
 
+/* A program reports it once in an interval, and another CPU's after a pause. */
+static void a_pause_within_an_interval_changes_nothing(void **state)
+{
+	struct translations *translations = *state;
+
+	for (int64_t ms = 100 * SECOND; ms < 500 * SECOND; ms += 100 * SECOND) {
+		add(translations, REPORT(asked, answered, ms));
+		add(translations, REPORT(asked, answered, ms + 20 * SECOND));
+		translations_settle(translations);
+		for (int64_t pause = 0; pause <= 40; pause += 20) {
+			const struct netobs_flow record = record_of(
+				translations,
+				SEEN(asked, CLIENT_SIDE, false,
+				     ms + pause * SECOND, ms + pause * SECOND),
+				1);
+
+			assert_xlat(&record, &sent);
+		}
+		translations_release(translations);
+	}
+}
+
 static void
 a_connection_that_begins_has_no_translation_of_an_earlier_one(void **state)
 {
@@ -568,6 +590,52 @@ static void translations_that_lead_back_to_each_other_have_no_origin(void **stat
 					 node, &tuple));
 }
 
+static void add_netif(struct netns *netns, uint32_t ifindex,
+		      enum link_type type, uint32_t level)
+{
+	struct netif *netif = netifs_ensure(&netns->netifs, ifindex);
+
+	assert_non_null(netif);
+	netif->type = type;
+	netif->stack = level ? SERVER_SIDE : ifindex;
+	netif->level = level;
+}
+
+/* What left by a macvlan comes in below it, and what tc redirected leaves by an ifb. */
+static void what_is_sent_back_here_keeps_its_origin(void **state)
+{
+	enum { LOWER = 5, IFB, OTHER };
+	static const struct {
+		uint32_t ifindex;
+		bool leaves;
+		uint32_t hops;
+	} cases[] = { { LOWER, false, 1 },
+		      { IFB, true, 1 },
+		      { OTHER, false, 0 },
+		      { OTHER, true, 0 },
+		      { SERVER_SIDE, false, 0 } };
+	struct translations *translations = *state;
+	struct netns netns[] = { { .index = 0 }, { .index = 1, .domain = 1 } };
+	const struct host host = { .netns = netns, .n_netns = ARRAY_SIZE(netns) };
+
+	add_netif(&netns[1], SERVER_SIDE, LINK_TYPE_MACVLAN, 2);
+	add_netif(&netns[1], LOWER, LINK_TYPE_PAIR, 1);
+	add_netif(&netns[1], IFB, LINK_TYPE_IFB, 0);
+	add_netif(&netns[1], OTHER, LINK_TYPE_PAIR, 0);
+	add(translations, REPORT(asked, answered, SECOND));
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct flow_entry entry =
+			entry_of(SEEN(sent, cases[i].ifindex, cases[i].leaves,
+				      SECOND, SECOND));
+		const struct origin origin =
+			search_origin(&host, &translations->table, &entry);
+
+		assert_false(origin.is_ambiguous);
+		assert_int_equal(origin.hops, cases[i].hops);
+	}
+	netifs_done(&netns[1].netifs);
+}
+
 /* Another one is at the place of that which the first flow has had. */
 static void flows_joined_after_their_translation_is_gone_have_none(void **state)
 {
@@ -633,12 +701,14 @@ int main(void)
 		TEST(entries_of_two_translations_make_a_record_of_none),
 		TEST(interfaces_distinguish_zones),
 		TEST(a_translation_stays_with_a_flow_that_is_not_reported_any_more),
+		TEST(a_pause_within_an_interval_changes_nothing),
 		TEST(a_connection_that_begins_has_no_translation_of_an_earlier_one),
 		TEST(what_was_translated_and_is_not_any_more_has_none),
 		TEST(pings_have_addresses_and_no_ports),
 		TEST(those_without_an_answer_make_room_for_others),
 		TEST(a_face_of_very_many_is_none),
 		TEST(translations_that_lead_back_to_each_other_have_no_origin),
+		TEST(what_is_sent_back_here_keeps_its_origin),
 		TEST(reports_during_a_drain_count_after_it),
 		TEST(flows_joined_after_their_translation_is_gone_have_none),
 	};
