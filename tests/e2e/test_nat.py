@@ -162,13 +162,58 @@ class Nat(nat.RandomNatTest):
         conversations = self.check_conversations(records, known)
         self.note(f"{len(named)} flows are translated, of {conversations} conversations")
 
-    def test_connections_older_than_the_observer(self):
-        services = [one for one in self.make_services(30) if one.proto == "tcp"]
-        ends = []
+    def offload(self):
+        """Packets of open connections take the fast path; @return whether the kernel has one."""
+        try:
+            self.rules("""
+                add table inet fast
+                add flowtable inet fast open { hook ingress priority 0; devices = { rc, rs };
+                                               counter; }
+                add chain inet fast forward { type filter hook forward priority 0; }
+                add rule inet fast forward ip protocol { tcp, udp } flow add @open
+                add rule inet fast forward ip6 nexthdr { tcp, udp } flow add @open
+            """)
+        except RuntimeError:
+            return False
+        return True
+
+    def open_connections(self, services):
         for service in services:
             sock = service.make(service.asker)
             sock.connect((service.asked, service.port))
-            ends.append((sock, service.listener.accept()[0]))
+            self.addCleanup(sock.close)
+            end = service.listener.accept()[0]
+            self.addCleanup(end.close)
+            yield sock, end
+
+    def test_connections_that_no_longer_pass_netfilter(self):
+        """Packets on the fast path have no entry of conntrack, in intervals of their own."""
+        services = [one for one in self.make_services(40) if one.proto == "tcp"]
+        is_fast = self.offload()
+        watch = self.watch("--interval", "1")
+        ends = list(self.open_connections(services))
+        for _ in range(5):
+            time.sleep(1.1)
+            for sock, end in ends:
+                for _ in range(10):
+                    sock.send(b"question")
+                    end.recv(100)
+                    end.send(b"answer")
+                    sock.recv(100)
+        known = nat.connections(self.router)
+        n_fast = self.router.run("conntrack", "-L").count("OFFLOAD")
+        result = watch.stop()
+        result.check_conservation()
+        named, missed = self.check(result.records, known)
+        self.assertEqual([], missed)
+        self.assertEqual(known.translated(), named)
+        self.check_conversations(result.records, known)
+        self.assertEqual(is_fast, n_fast > 0)
+        self.note(f"{n_fast} of {len(ends)} connections took the fast path")
+
+    def test_connections_older_than_the_observer(self):
+        services = [one for one in self.make_services(30) if one.proto == "tcp"]
+        ends = list(self.open_connections(services))
         watch = self.watch("--interval", "60")
         for sock, end in ends:
             sock.send(b"question")
@@ -177,9 +222,6 @@ class Nat(nat.RandomNatTest):
             sock.recv(100)
         known = nat.connections(self.router)
         named, missed = self.check(watch.stop().records, known)
-        for sock, end in ends:
-            sock.close()
-            end.close()
         self.assertEqual([], missed)
         self.assertTrue(named)
 
