@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 A packet is counted once, whatever the topology: random graphs of namespaces,
-random sets of observed interfaces, known traffic, one or two observers.
+random sets of observed interfaces, known traffic, one or two observers. Routers translate addresses;
+to an observer with --nat, what it knows to be one conversation counts once.
 NETOBS_TEST_TOPOLOGIES=N tries so many, NETOBS_TEST_SEED=SEED those from that seed on. Of a
 single one that fails, an observer, traffic and observed interfaces are left out as long as it
 fails. One observer in four has a filter that matches all packets; with
@@ -21,6 +22,7 @@ from lib import lab
 from lib import topology_actions
 from lib import topology_check
 from lib import topology_random
+from lib import topology_truth
 
 WORKERS = max(2, lab.sized(6))  # fewer where loading programs takes seconds
 TOPOLOGIES = 200
@@ -47,7 +49,8 @@ def attempt(job):
     topology = topology_random.make(seed, features)
     for number, view in enumerate(topology.views()):
         view.filter = tuple(filter_of(seed + number).split())
-    has = topology_actions.taken(topology) | ({"second"} if topology.second else set())
+    has = topology_actions.taken(topology) | topology_truth.joined(topology) | \
+        ({"second"} if topology.second else set())
     try:
         if not topology.observed:
             return seed, None, has
@@ -95,7 +98,7 @@ class Topologies(lab.LabTest):
                     failed[seed] = wrong
         self.note(", ".join(f"{having[name]} of {count} with {what}" for name, what in (
             ("redirect", "packets that tc redirects"), ("mirror", "copies that tc sends"),
-            ("second", "two observers"))))
+            ("nat", "translations that are joined"), ("second", "two observers"))))
         for at, seed in enumerate(sorted(failed)):
             # All is said of the first ones, and of others what is wrong.
             text = failed[seed] if at < REPORTED else \

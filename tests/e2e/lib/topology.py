@@ -332,6 +332,7 @@ class Topology:
     is_clear: bool = True  # what is observed shows for each packet whether it was seen before
     interval: float = 60
     filter: tuple = ()  # the words of an expression
+    nat: bool = False   # the observer is to know what is translated
     has_ipv6: bool = False
     macs: int = 0
     rounds: int = 1 # how often the traffic is sent while it is observed
@@ -369,7 +370,7 @@ class Topology:
 
     def describe_view(self):
         return f"{self.rounds} rounds, interval {self.interval} s, filter '" + \
-            " ".join(self.filter) + "', observed: " + \
+            " ".join(self.filter) + f"'{', --nat' * self.nat}, observed: " + \
             " ".join(sorted(map(str, self.observed))) + \
             f", {' and '.join(('in', 'out')[way] for way in self.ways)}"
 

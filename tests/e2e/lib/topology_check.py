@@ -62,10 +62,12 @@ def record_tuple(record):
                  record["DstPort"])
 
 
-def grouped(records):
+def grouped(records, first):
+    """{tuple: records}. @first: of conversations, topology_truth.conversations()"""
     found = defaultdict(list)
     for record in of_udp(records):
-        found[record_tuple(record)].append(record)
+        key = record_tuple(record)
+        found[first.get(key, key)].append(record)
     return found
 
 
@@ -96,7 +98,7 @@ def wrong_flow(key, records, want, may_miss):
 def wrong_result(topology, result):
     """Describe the errors in an observer's records and statistics."""
     want = topology_truth.expected(topology)
-    ours = grouped(result.records)
+    ours = grouped(result.records, topology_truth.conversations(topology))
     # Of packets that take several ways, those of one may be taken for those of the other.
     may_miss = not topology.is_clear and (
         "inferred_packets" in result.stats["seen"] or
@@ -106,6 +108,8 @@ def wrong_result(topology, result):
         found += wrong_flow(key, ours.get(key, []),
                             want.get(key, topology_truth.Expected()), may_miss)
     found += wrong_loopback(result.records)
+    if topology.nat:
+        found += wrong_ids(ours)
     try:
         result.check_conservation()
     except AssertionError as error:
@@ -118,6 +122,17 @@ def wrong_result(topology, result):
     if seen != real and not (may_miss and seen < real):
         found.append(f"{seen} packets seen, really {real}")
     return found
+
+
+def wrong_ids(conversations):
+    """All faces of a conversation have its id, and no other conversation has."""
+    owners = {}
+    for key, records in conversations.items():
+        for one in {record.get("ConversationId") for record in records}:
+            if not one or owners.setdefault(one, key) != key:
+                yield f"{key}: ConversationId {one}, as {owners.get(one)}"
+        if len({record.get("ConversationId") for record in records}) > 1:
+            yield f"{key}: several ConversationIds"
 
 
 def wrong_loopback(records):
@@ -141,7 +156,8 @@ class Watch:
         places = self.network.places
         home = home_of(view)
         observer = Observer(self.where, places[home], "--interval", str(view.interval),
-                            *selection(view, places, home), *view.filter)
+                            *selection(view, places, home), *["--nat"] * view.nat,
+                            *view.filter)
         observer.wait_observing(len(view.observed))
         view.rounds = 0
         self.running[view] = observer

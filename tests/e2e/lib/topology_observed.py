@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Which interfaces of a random topology are observed, such that counts can tell the truth."""
 
+from dataclasses import replace
+
 from lib import topology_truth
 from lib.topology import IN, OUT
 
@@ -89,11 +91,15 @@ def returning(walk):
             yield crossing.device.peer
 
 
-def crossed_again(walk):
-    """What is in the namespace of an interface that a packet, or copies of it, cross twice."""
+def crossed_again(walk, first=None):
+    """
+    What is in the namespace of an interface that a packet, or copies of it, cross twice, with one
+    tuple or several of a conversation. @first: topology_truth.conversations()
+    """
     points = set()
     for crossing in walk.crossings:
-        point = crossing.device, crossing.way, crossing.flow
+        flow = (first or {}).get(crossing.flow, crossing.flow)
+        point = crossing.device, crossing.way, flow
         if point in points:
             yield from crossing.device.ns.devices.values()
         points.add(point)
@@ -259,3 +265,10 @@ def add_actions(topology):
 def is_knowable(topology):
     """Whether all is observed that add_sources() and add_actions() would add."""
     return not any(unseen_sources(topology)) and not any(unknown_actions(topology))
+
+
+def is_nat_knowable(topology):
+    """Whether an observer with --nat can tell which tuples are one conversation's, and count once."""
+    first = topology_truth.conversations(replace(topology, nat=True))
+    again = {device for _, _, walk in topology.walks() for device in crossed_again(walk, first)}
+    return not again or (topology.ways == (IN, OUT) and again <= topology.observed)

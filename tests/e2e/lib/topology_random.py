@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 
 from lib import lab
 from lib import topology_actions
+from lib import topology_truth
 from lib.topology import IN, OUT, Burst, Flow, Topology, Tuple, Walk
 from lib.topology_actions import Acting
-from lib.topology_observed import observe
+from lib.topology_observed import is_nat_knowable, observe
 
 FLOWS = 6
 PACKETS = 40
 INTERVALS = 0.05, 0.2, 60, 60 # seconds
 SECOND = 0.25 # how often there is another observer
+NAT = 0.7 # how often an observer is to know translations, where there are any
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,9 @@ def make(seed, features, attempt=""):
     observe(topology, rng)
     if rng.random() < SECOND:
         add_second(topology, rng)
+    for view in topology.views():
+        view.nat = topology_truth.has_nat(topology) and rng.random() < NAT and \
+            is_nat_knowable(view)
     return topology
 
 
@@ -87,7 +92,8 @@ class Part(Acting):
             self.repeat(twin)
         while len(self.flows) < rng.randrange(1, FLOWS + 1):
             self.add_flow()
-        for step, chance in ((self.add_nat, 0.8), (self.add_moves, 0.5),
+        for step, chance in ((self.add_nat, 0.8), (self.add_nat, 0.5), (self.add_nat, 0.5),
+                             (self.add_moves, 0.5),
                              (self.add_mirror, 0.3),
                              (self.add_loopback, 0.3),
                              (self.add_action, 0.5), (self.add_action, 0.3)):
@@ -175,14 +181,16 @@ class Part(Acting):
             return
         router = self.rng.choice(routers)
         old = flow.flow
-        if self.rng.random() < 0.5:
-            router.snat[old] = Tuple(self.own_address(router, old.src),
-                                     old.dst, 40000 + len(self.flows),
-                                     old.dport)
+        came = next(one.flow for one in Walk(flow.node, old).crossings
+                    if one.device.ns is router)
+        port = sum(len(node.snat) + len(node.dnat) for node in self.topology.nodes)
+        if came != old or self.rng.random() < 0.5:
+            left = router.dnat.get(came, came)
+            router.snat.setdefault(left, replace(
+                left, src=self.own_address(router, old.src), sport=40000 + port))
             return
         # To an address of the router's, which passes it on.
-        asked = Tuple(old.src, self.own_address(router, old.dst), old.sport,
-                      30000 + len(self.flows))
+        asked = Tuple(old.src, self.own_address(router, old.dst), old.sport, 30000 + port)
         router.dnat[asked] = old
         flow.flow = asked
         target = next(node for node in self.hosts if old.dst in node.addresses)

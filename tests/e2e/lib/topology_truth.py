@@ -29,20 +29,52 @@ def is_seen(topology, crossing):
         crossing.way in topology.ways
 
 
-def seen_of(topology, walk):
-    """[(tuple, its crossings of observed points)], each to count once."""
+def has_nat(topology):
+    return any(node.snat or node.dnat for node in topology.nodes)
+
+
+def conversations(topology):
+    """
+    {tuple: that which its packets had before}, as far as the observer knows translations: by
+    packets that leave the namespace that translates, by an observed interface.
+    """
+    first = {}
+    for _, _, walk in topology.walks() if topology.nat else ():
+        for one in walk.crossings:
+            before = one.parent
+            while before and before.device.ns is one.device.ns and before.flow == one.flow:
+                before = before.parent
+            if before and before.flow != one.flow and one.way == OUT and is_seen(topology, one):
+                first[one.flow] = first.get(before.flow, before.flow)
+    return first
+
+
+def joined(topology):
+    """{"nat"}: an observer sees packets before a translation that it knows, and after it."""
+    for view in topology.views():
+        first = conversations(view)
+        for _, _, walk in view.walks():
+            seen = {one.flow for one in walk.crossings if is_seen(view, one)}
+            if len({first.get(flow, flow) for flow in seen}) < len(seen):
+                return {"nat"}
+    return set()
+
+
+def seen_of(topology, walk, first):
+    """[(tuple, its crossings of observed points)], each to count once. @first: conversations()"""
     flows = defaultdict(list)
     for crossing in walk.crossings:
         if is_seen(topology, crossing):
-            flows[crossing.flow].append(crossing)
+            flows[first.get(crossing.flow, crossing.flow)].append(crossing)
     return flows.items()
 
 
 def expected(topology):
-    """{tuple: Expected} of all that is sent."""
+    """{tuple: Expected} of all that is sent; of a conversation, the first tuple."""
     totals = defaultdict(Expected)
+    first = conversations(topology)
     for flow, count, walk in topology.walks():
-        for key, crossings in seen_of(topology, walk):
+        for key, crossings in seen_of(topology, walk, first):
             total = totals[key]
             total.packets += count
             total.bytes += count * (
