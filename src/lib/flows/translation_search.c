@@ -5,6 +5,7 @@
 #include "bpf/parse/headers.h"
 #include "flow_table.h"
 #include "host/host.h"
+#include "host/topology.h"
 
 #include <string.h>
 
@@ -98,8 +99,8 @@ static bool fits_origin(const struct face_search *search,
 
 /*
  * Whether packets that were translated in this namespace are at the entry's interface without a
- * conntrack entry of that: in a tunnel, at an ifb, as tc takes the entry from what it redirects,
- * and below a macvlan, from which they come in for another one.
+ * conntrack entry of that: in a tunnel; at an ifb, as tc takes the entry from what it redirects;
+ * coming in by the interface that they left by, as copies, or below it, from one macvlan for another.
  */
 static bool is_back_here(const struct face_search *search,
 			 const struct translation *translation, uint32_t face)
@@ -112,8 +113,7 @@ static bool is_back_here(const struct face_search *search,
 	if (key->tunnel)
 		return true;
 	if (!(key->flags & KEY_EGRESS))
-		return is_above(search->host, key, translation->ifindex[face]) ||
-		       is_above(search->host, key, translation->former[face]);
+		return rate_interface(search, translation, face);
 	netif = search->host ? host_find(search->host, key->netns, key->ifindex) :
 			       NULL;
 	return netif && netif->type == LINK_TYPE_IFB;
@@ -269,10 +269,14 @@ static bool leave_namespace(struct face_search *search, struct origin *origin)
 static bool is_sent_here(const struct host *host, const struct flow_entry *entry)
 {
 	const struct flow_key *key = &entry->key;
+	const struct netif *netif;
 
-	return key->flags & KEY_EGRESS && !(key->flags & KEY_AGAIN) &&
-	       !key->tunnel && host && key->netns < host->n_netns &&
-	       host->netns[key->netns].sees_all_arrivals;
+	if (!(key->flags & KEY_EGRESS) || key->flags & KEY_AGAIN ||
+	    key->tunnel || !host || key->netns >= host->n_netns ||
+	    !host->netns[key->netns].sees_all_arrivals)
+		return false;
+	netif = host_find(host, key->netns, key->ifindex);
+	return !netif || !topology_has_foreign_uppers(netif);
 }
 
 static struct origin unknown_origin(const struct flow_entry *entry)

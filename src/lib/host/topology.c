@@ -603,6 +603,11 @@ enum sight topology_sight_in_tunnel(const struct host *host,
 	return overlay->is_sent_seen ? SIGHT_AGAIN : SIGHT_EITHER;
 }
 
+bool topology_has_foreign_uppers(const struct netif *netif)
+{
+	return netif->uppers & UPPER_FOREIGN;
+}
+
 enum sight topology_sight(const struct flow_entry *entry,
 			  const struct netif *netif)
 {
@@ -615,7 +620,8 @@ enum sight topology_sight(const struct flow_entry *entry,
 	if (!(key->flags & KEY_EGRESS))
 		return netif ? netif->sights[WAY_IN] : SIGHT_FIRST;
 	/* A packet keeps its origin on its way into a lower interface elsewhere. */
-	if (!netif || (key->flags & KEY_AGAIN && netif->uppers & UPPER_FOREIGN))
+	if (!netif ||
+	    (key->flags & KEY_AGAIN && topology_has_foreign_uppers(netif)))
 		return SIGHT_EITHER;
 	if (key->flags & KEY_AGAIN)
 		return netif->type == LINK_TYPE_IFB ? SIGHT_AGAIN :

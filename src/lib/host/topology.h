@@ -74,6 +74,9 @@ enum sight topology_sight_in_tunnel(const struct host *host,
 bool topology_forwards_unseen(const struct host *host, uint16_t netns,
 			      const struct netif *lower);
 
+/* Whether interfaces of other namespaces send through it, such as macvlans. */
+bool topology_has_foreign_uppers(const struct netif *netif);
+
 /* The interface that @netif->link names; NULL: it is not in a netns of ours. */
 const struct netif *topology_linked(const struct host *host,
 				    const struct netif *netif);

@@ -613,7 +613,7 @@ static void what_is_sent_back_here_keeps_its_origin(void **state)
 		      { IFB, true, 1 },
 		      { OTHER, false, 0 },
 		      { OTHER, true, 0 },
-		      { SERVER_SIDE, false, 0 } };
+		      { SERVER_SIDE, false, 1 } };
 	struct translations *translations = *state;
 	struct netns netns[] = { { .index = 0 }, { .index = 1, .domain = 1 } };
 	const struct host host = { .netns = netns, .n_netns = ARRAY_SIZE(netns) };
