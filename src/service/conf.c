@@ -16,7 +16,7 @@
 
 #define BLANKS " \t\r"
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
-#define KEY_CHARACTERS LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+#define KEY_CHARACTERS LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-@"
 
 /* ---- Errors ---------------------------------------------------------------------- */
 

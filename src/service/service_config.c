@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "base/value.h"
 #include "service_keys.h"
+#include "sink_spec.h"
 
 #define VENDOR_DIR "/usr/lib/netobs"
 
@@ -216,70 +217,6 @@ static void check_alerts(struct service_config *config)
 
 /* ---- Sinks ----------------------------------------------------------------------- */
 
-/* Characters without a meaning in a spec; all others are written as %XX. */
-static bool is_plain(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-	       (c >= 'A' && c <= 'Z') || (c && strchr("-._~/:,@", c));
-}
-
-static void write_option(FILE *spec, char before, const struct conf_entry *entry)
-{
-	fprintf(spec, "%c%s=", before, entry->key);
-	for (const char *at = entry->value; *at; at++)
-		fprintf(spec, is_plain(*at) ? "%c" : "%%%02x",
-			(unsigned char)*at);
-}
-
-static bool is_option_of(const struct conf *conf,
-			 const struct conf_entry *entry, const char *name)
-{
-	return entry->key && !strcmp(entry->section, "sink") &&
-	       !strcmp(entry->name, name) && strcmp(entry->key, "output") &&
-	       *entry->value &&
-	       conf_find(conf, "sink", name, entry->key) == entry;
-}
-
-/* @return output?NAME=VALUE&..., the caller's; NULL: there is no memory */
-static char *make_spec(const struct conf *conf, const struct conf_entry *output)
-{
-	char before = strchr(output->value, '?') ? '&' : '?', *text;
-	size_t len;
-	FILE *spec = open_memstream(&text, &len);
-
-	if (!spec)
-		return NULL;
-	fputs(output->value, spec);
-	for (size_t i = 0; i < conf->n; i++) {
-		if (!is_option_of(conf, &conf->entries[i], output->name))
-			continue;
-		write_option(spec, before, &conf->entries[i]);
-		before = '&';
-	}
-	return fclose(spec) ? NULL : text;
-}
-
-/* The key that a message of a sink is about, or else where it goes. */
-static struct conf_place find_sink_place(const struct conf *conf,
-					 const struct conf_entry *output,
-					 const char *message)
-{
-	for (size_t i = 0; i < conf->n; i++) {
-		const struct conf_entry *entry = &conf->entries[i];
-		char unknown[128], wrong[128];
-
-		if (!is_option_of(conf, entry, output->name))
-			continue;
-		snprintf(unknown, sizeof(unknown), "option '%s'", entry->key);
-		snprintf(wrong, sizeof(wrong), "option %s:", entry->key);
-		if (strstr(message, unknown))
-			return entry->place;
-		if (strstr(message, wrong))
-			return entry->value_place;
-	}
-	return output->value_place;
-}
-
 static bool has_same_option(const char *a, const char *b, const char *name)
 {
 	size_t len;
@@ -342,7 +279,7 @@ static void check_spec(struct service_config *config,
 		conf_complain(&config->conf, &place, "'%s': %s", output->value,
 			      error);
 	else if (netobs_sink_check(spec, &opts) < 0) {
-		place = find_sink_place(&config->conf, output, error);
+		place = sink_spec_place(&config->conf, output, error);
 		conf_complain(&config->conf, &place, "%s", error);
 	}
 }
@@ -374,7 +311,7 @@ static void add_sink_section(struct service_config *config,
 			      "there are more than %d sinks", SERVICE_SINKS_MAX);
 		return;
 	}
-	spec = make_spec(&config->conf, output);
+	spec = sink_spec_make(&config->conf, output);
 	if (!spec) {
 		conf_complain(&config->conf, &header->place, "out of memory");
 		return;
@@ -497,6 +434,27 @@ static void check_control(struct service_config *config)
 	conf_complain(&config->conf, &entry->value_place, "%s", wrong);
 }
 
+/* Also where no sink takes them. */
+static void check_host(struct service_config *config)
+{
+	struct conf_entry output = { .name = "", .value = "json:/dev/null" };
+	cleanup_free char *spec = NULL;
+	char error[NETOBS_ERROR_MAX] = "";
+	const NETOBS_OPTS(netobs_sink_opts, opts, .error = &error);
+	struct conf_place place;
+
+	for (size_t i = 0; i < config->conf.n; i++)
+		if (!strcmp(config->conf.entries[i].section, "host"))
+			output.value_place = config->conf.entries[i].place;
+	if (!output.value_place.file)
+		return;
+	spec = sink_spec_make(&config->conf, &output);
+	if (!spec || netobs_sink_check(spec, &opts) == 0)
+		return;
+	place = sink_spec_place(&config->conf, &output, error);
+	conf_complain(&config->conf, &place, "%s", error);
+}
+
 static unsigned int interpret_conf(struct service_config *config, const char *file)
 {
 	const struct conf_place place = { .file = file };
@@ -504,6 +462,7 @@ static unsigned int interpret_conf(struct service_config *config, const char *fi
 
 	for (size_t i = 0; i < conf->n; i++)
 		service_keys_take(config, &conf->entries[i]);
+	check_host(config);
 	take_items(config);
 	take_filters(config);
 	check_alerts(config);

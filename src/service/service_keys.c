@@ -101,6 +101,18 @@ static const struct named_section {
 	{ "sink", NULL },
 };
 
+/* Its keys are field.NAME alone, which sinks check. */
+static bool is_host_section(const char *section)
+{
+	return !strcmp(section, "host");
+}
+
+static bool is_host_key(const struct conf_entry *entry)
+{
+	return is_host_section(entry->section) &&
+	       !strncmp(entry->key, "field.", strlen("field."));
+}
+
 /* @return NULL: sections of that kind have no name */
 static const struct named_section *find_named(const char *section)
 {
@@ -137,8 +149,9 @@ static bool check_section(struct conf *conf, const struct conf_entry *entry)
 	const char *word = entry->section;
 	struct suggestion suggestion = suggestion_for(word, strlen(word));
 	const bool is_named = find_named(word);
-	bool is_known = is_named;
+	bool is_known = is_named || is_host_section(word);
 
+	suggestion_offer(&suggestion, "host");
 	for (size_t i = 0; i < ARRAY_SIZE(named_sections); i++)
 		suggestion_offer(&suggestion, named_sections[i].section);
 	for (const struct service_key *key = service_keys; key->section; key++) {
@@ -177,6 +190,12 @@ static void complain_key(struct conf *conf, const struct conf_entry *entry)
 	for (const char *const *key = named ? named->keys : NULL; key && *key;
 	     key++)
 		suggestion_offer(&suggestion, *key);
+	if (is_host_section(entry->section)) {
+		conf_complain(conf, &entry->place,
+			      "there is no key '%s': keys of [host] are field.NAME",
+			      entry->key);
+		return;
+	}
 	complain_word(conf, &entry->place, "key", &suggestion);
 }
 
@@ -279,7 +298,7 @@ void service_keys_take(struct service_config *config,
 	const struct service_key *key;
 
 	if (!check_section(&config->conf, entry) || !entry->key ||
-	    (named && is_key_of(named, entry->key)))
+	    is_host_key(entry) || (named && is_key_of(named, entry->key)))
 		return;
 	key = find_key(entry->section, entry->key);
 	if (key)

@@ -204,6 +204,7 @@ int service_config_print(const struct service_config *config, bool is_json)
 		     key++)
 			if (!strcmp(key->section, sections[i]))
 				print_key(&printer, conf, key);
+	print_item(&printer, conf, "host", "");
 	for (size_t i = 0; i < config->n_filters; i++)
 		print_item(&printer, conf, "filter", config->filters[i].name);
 	for (size_t i = 0; i < config->n_alerts; i++)

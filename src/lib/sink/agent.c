@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "agent.h"
 
+#include "base/io.h"
+#include "base/sha256.h"
 #include "base/util.h"
 
 #include <arpa/inet.h>
@@ -8,6 +10,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
@@ -126,4 +129,53 @@ void agent_find_name(char *name, size_t size)
 	struct utsname system;
 
 	snprintf(name, size, "%s", uname(&system) ? "" : system.nodename);
+}
+
+/* ---- The identifier ----------------------------------------------------------------- */
+
+/* @return whether @text begins with 32 hexadecimal digits, of an id that is not 0 */
+static bool parse_id(const char *text, uint8_t ret_id[16])
+{
+	bool is_set = false;
+
+	if (strspn(text, "0123456789abcdefABCDEF") != 32)
+		return false;
+	for (size_t i = 0; i < 16; i++) {
+		const char byte[] = { text[2 * i], text[2 * i + 1], '\0' };
+
+		ret_id[i] = (uint8_t)strtoul(byte, NULL, 16);
+		is_set |= ret_id[i];
+	}
+	return is_set;
+}
+
+void agent_make_id(const char *machine_id, char id[AGENT_ID_SIZE])
+{
+	/* It makes ids of netobs differ from those of other programs. */
+	static const uint8_t netobs[16] = { 0x61, 0x2f, 0x6e, 0x4e, 0x06, 0xd6,
+					    0x42, 0xc8, 0xbc, 0x14, 0xaf, 0xa3,
+					    0x67, 0x1d, 0x64, 0xfb };
+	uint8_t machine[16], mac[SHA256_SIZE];
+
+	*id = '\0';
+	if (!parse_id(machine_id, machine))
+		return;
+	hmac_sha256(machine, sizeof(machine), netobs, sizeof(netobs), mac);
+	mac[6] = (mac[6] & 0x0f) | 0x40; /* a UUID of version 4 (RFC 9562) */
+	mac[8] = (mac[8] & 0x3f) | 0x80;
+	for (size_t i = 0; i < 16; i++)
+		sprintf(id + 2 * i, "%02x", mac[i]);
+	explicit_bzero(machine, sizeof(machine));
+}
+
+void agent_find_id(char id[AGENT_ID_SIZE])
+{
+	char machine_id[64];
+
+	*id = '\0';
+	if (io_read_password("/etc/machine-id", machine_id, sizeof(machine_id)) <
+	    0)
+		return;
+	agent_make_id(machine_id, id);
+	explicit_bzero(machine_id, sizeof(machine_id));
 }

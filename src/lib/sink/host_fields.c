@@ -7,34 +7,46 @@
 
 #include <netobs/flow.h>
 
-/* Keys of flows. */
-#define FIELD(member, type, has, merge, key, ...) key,
-#define POINT_FIELD(member, type, key, ...) key,
-#define PROCESS_FIELD(member, type, key, ...) ("Src" key), ("Dst" key),
+/* What a name would be there twice with. */
+struct own_key {
+	const char *key, *owner;
+};
 
-static const char *const flow_keys[] = {
-	"AgentIP",
-	"HostName",
-	"type",
-	"NetnsInodes",
+#define FIELD(member, type, has, merge, key, ...) { key, "flow records" },
+#define POINT_FIELD(member, type, key, ...) { key, "flow records" },
+#define PROCESS_FIELD(member, type, key, ...) \
+	{ "Src" key, "flow records" }, { "Dst" key, "flow records" },
+
+static const struct own_key keys_of_flows[] = {
+	{ "AgentIP", "the host" },	   { "HostName", "the host" },
+	{ "HostId", "the host" },	   { "type", "all records" },
+	{ "NetnsInodes", "flow records" },
 #include "catalogue/fields.def"
 };
 
-/* Keys of other records. */
-#define FIELD(kind, member, type, has, key, ...) key,
+#define FIELD(kind, member, type, has, key, ...) { key, #kind " records" },
 #define RECORD(...)
 #define RECORD_END(...)
 
-static const char *const record_keys[] = {
+static const struct own_key keys_of_others[] = {
 #include "catalogue/records.def"
 };
 
-static bool is_among(const char *name, const char *const *keys, size_t n)
+static const char *find_owner(const char *name, const struct own_key *keys,
+			      size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!strcmp(keys[i], name))
-			return true;
-	return false;
+		if (!strcmp(keys[i].key, name))
+			return keys[i].owner;
+	return NULL;
+}
+
+/* @return what has a field of that name; NULL: nothing */
+static const char *owner_of(const char *name)
+{
+	return find_owner(name, keys_of_flows, ARRAY_SIZE(keys_of_flows)) ?:
+		       find_owner(name, keys_of_others,
+				  ARRAY_SIZE(keys_of_others));
 }
 
 /* A name that any database takes as that of a column. */
@@ -54,16 +66,16 @@ static void read_own_fields(struct spec *spec, struct json *json)
 
 	while ((option = spec_next(spec, prefix, &position))) {
 		const char *name = option->name + strlen(prefix);
+		const char *owner = owner_of(name);
 
 		if (!is_name(name))
 			spec_refuse(spec,
 				    "option %s: '%s' is not a name of letters, digits and _ . - @",
 				    option->name, name);
-		else if (is_among(name, flow_keys, ARRAY_SIZE(flow_keys)) ||
-			 is_among(name, record_keys, ARRAY_SIZE(record_keys)))
+		else if (owner)
 			spec_refuse(spec,
-				    "option %s: records have a field of that name",
-				    option->name);
+				    "option %s: '%s' is a field of %s: choose another name",
+				    option->name, name, owner);
 		else
 			json_key_string(json, name, option->value);
 	}
@@ -72,7 +84,8 @@ static void read_own_fields(struct spec *spec, struct json *json)
 static void add_host(struct json *json, const uint8_t ip[16])
 {
 	static const uint8_t nowhere[16];
-	char text[NETOBS_ADDR_STR_MAX + TEXT_SPARE], name[AGENT_NAME_SIZE];
+	char text[NETOBS_ADDR_STR_MAX + TEXT_SPARE], name[AGENT_NAME_SIZE],
+		id[AGENT_ID_SIZE];
 
 	if (memcmp(ip, nowhere, sizeof(nowhere)) != 0) {
 		*text_ip(text, ip) = '\0';
@@ -81,6 +94,9 @@ static void add_host(struct json *json, const uint8_t ip[16])
 	agent_find_name(name, sizeof(name));
 	if (*name)
 		json_key_string(json, "HostName", name);
+	agent_find_id(id);
+	if (*id)
+		json_key_string(json, "HostId", id);
 }
 
 void host_fields_read(struct host_fields *fields, struct spec *spec, bool has_host)

@@ -16,6 +16,7 @@ def take_host(records):
         if record.pop("HostName", None) != os.uname().nodename:
             raise AssertionError(f"the host is missing: {record}")
         record.pop("AgentIP", None)
+        record.pop("HostId", None)
         yield record
 
 

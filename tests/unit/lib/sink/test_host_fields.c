@@ -36,13 +36,14 @@ static void check_record(const char *spec, bool has_host, const char *expected)
 
 static void records_have_the_host_and_fields(void **state)
 {
-	char name[AGENT_NAME_SIZE], expected[256];
+	char name[AGENT_NAME_SIZE], id[AGENT_ID_SIZE], expected[256];
 
 	(void)state;
 	agent_find_name(name, sizeof(name));
+	agent_find_id(id);
 	snprintf(expected, sizeof(expected),
-		 "{\"Bytes\":1,\"AgentIP\":\"192.0.2.9\",\"HostName\":\"%s\"}",
-		 name);
+		 "{\"Bytes\":1,\"AgentIP\":\"192.0.2.9\",\"HostName\":\"%s\"%s%s%s}",
+		 name, *id ? ",\"HostId\":\"" : "", id, *id ? "\"" : "");
 	check_record("x?agent_ip=192.0.2.9", true, expected);
 	check_record("x?agent_ip=192.0.2.9&host=yes", false, expected);
 	check_record("x", false, "{\"Bytes\":1}");
@@ -64,9 +65,9 @@ static void without_options_nothing_is_added(void **state)
 static void names_of_records_are_refused(void **state)
 {
 	static const char *const names[] = {
-		"Bytes",    "SrcAddr", "Interfaces", "SrcProcess",  "AgentIP",
-		"HostName", "type",    "Alert",	     "NetnsInodes", "a b",
-		""
+		"Bytes",   "SrcAddr",	  "Interfaces", "SrcProcess",
+		"AgentIP", "HostName",	  "HostId",	"type",
+		"Alert",   "NetnsInodes", "a b",	""
 	};
 	struct host_fields fields;
 	char spec[64];
@@ -76,6 +77,34 @@ static void names_of_records_are_refused(void **state)
 		snprintf(spec, sizeof(spec), "x?field.%s=1", names[i]);
 		assert_int_equal(read_fields(spec, false, &fields), -EINVAL);
 	}
+}
+
+/* The ids are those of systemd-id128 --app-specific=612f6e4e06d642c8bc14afa3671d64fb. */
+static void the_id_is_that_of_the_machine_and_netobs(void **state)
+{
+	static const char *const wrong[] = { "", "uninitialized",
+					     "0123456789abcdef0123456789abcde",
+					     "0123456789abcdef0123456789abcdef0",
+					     "00000000000000000000000000000000" };
+	char id[AGENT_ID_SIZE];
+
+	(void)state;
+	agent_make_id("0123456789abcdef0123456789abcdef", id);
+	assert_string_equal(id, "1ce29165869248afb2edad5446f311ca");
+	agent_make_id("0123456789ABCDEF0123456789ABCDEF", id);
+	assert_string_equal(id, "1ce29165869248afb2edad5446f311ca");
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		agent_make_id(wrong[i], id);
+		assert_string_equal(id, "");
+	}
+}
+
+static void texts_of_any_bytes_are_json(void **state)
+{
+	(void)state;
+	check_record(
+		"x?field.a=%22%5c%0a%01%ff%c3%a9", false,
+		"{\"Bytes\":1,\"a\":\"\\\"\\\\\\u000a\\u0001\xef\xbf\xbd\xc3\xa9\"}");
 }
 
 static void what_is_too_long_is_refused(void **state)
@@ -96,6 +125,8 @@ int main(void)
 		cmocka_unit_test(records_have_the_host_and_fields),
 		cmocka_unit_test(without_options_nothing_is_added),
 		cmocka_unit_test(names_of_records_are_refused),
+		cmocka_unit_test(the_id_is_that_of_the_machine_and_netobs),
+		cmocka_unit_test(texts_of_any_bytes_are_json),
 		cmocka_unit_test(what_is_too_long_is_refused),
 	};
 
