@@ -11,6 +11,7 @@
 #include <netobs/alert.h>
 #include <netobs/connection.h>
 #include <netobs/mapping.h>
+#include <netobs/series.h>
 #include <netobs/session.h>
 #include <netobs/stats.h>
 

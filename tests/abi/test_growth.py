@@ -28,6 +28,7 @@ GROWING = {
     "netobs.h": ["netobs_opts", "netobs_rule"],
     "persist.h": ["netobs_persisted"],
     "probe.h": ["netobs_feature"],
+    "series.h": ["netobs_series_opts"],
     "session.h": ["netobs_sessions_opts", "netobs_sessions_stats"],
     "sink.h": ["netobs_sink_opts", "netobs_sink_stats"],
     "stats.h": ["netobs_stats", "netobs_engine_stats"],

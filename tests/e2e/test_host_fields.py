@@ -42,7 +42,7 @@ class Config(Configured, lab.LabTest):
             ("[host]\nfield.Bytes = 1", "2:15: json: option field.Bytes: 'Bytes' is a field of flow records"),
             ("[host]\nfield.Alert = 1", "2:15: json: option field.Alert: 'Alert' is a field of alert records"),
             ("[host]\nfield.HostName = 1",
-             "2:18: json: option field.HostName: 'HostName' is a field of the host"),
+             "2:18: json: option field.HostName: 'HostName' is a field of all records"),
             (f"[host]\nfield.a = {'x' * 2048}", "2:1: json: fields take more than 2048 bytes"),
             ("[host]\nsite = b", "2:1: there is no key 'site': keys of [host] are field.NAME"),
             ('[host "x"]\nfield.a = b', "1:1: [host] has no name"),

@@ -194,8 +194,8 @@ void group_keys_fill(const struct group_keys *keys,
 			keys->keys[i]->note(&part, ret_value + sizeof(rate));
 }
 
-static const uint8_t *shown_value(const struct group_keys *keys, size_t i,
-				  const uint8_t *value)
+const uint8_t *group_keys_shown(const struct group_keys *keys, size_t i,
+				const uint8_t *value)
 {
 	return value +
 	       (keys->keys[i]->note ? keys->size : group_keys_offset(keys, i));
@@ -204,7 +204,7 @@ static const uint8_t *shown_value(const struct group_keys *keys, size_t i,
 void group_keys_text(const struct group_keys *keys, size_t key,
 		     const uint8_t *value, const struct group_text *to)
 {
-	value = shown_value(keys, key, value);
+	value = group_keys_shown(keys, key, value);
 	if (keys->keys[key]->text)
 		keys->keys[key]->text(value, to);
 	else
@@ -216,7 +216,7 @@ void group_keys_json(const struct group_keys *keys, const uint8_t *value,
 {
 	for (size_t i = 0; i < keys->n; i++) {
 		const struct group_key *key = keys->keys[i];
-		const uint8_t *shown = shown_value(keys, i, value);
+		const uint8_t *shown = group_keys_shown(keys, i, value);
 
 		if (key->json) {
 			key->json(shown, json);

@@ -14,6 +14,7 @@
 #include <netobs/group.h>
 
 struct json;
+struct netobs_group_record;
 
 enum { GROUP_VALUE_MAX = 136 };
 
@@ -70,6 +71,7 @@ struct group_key {
 	void (*fill)(const struct group_part *part, void *ret_value);
 	void (*text)(const void *value, const struct group_text *to);
 	void (*json)(const void *value, struct json *json);
+	void (*record)(const void *value, struct netobs_group_record *record);
 };
 
 extern const struct group_key group_keys_all[]; /* up to one without a name */
@@ -104,6 +106,10 @@ void group_keys_text(const struct group_keys *keys, size_t key,
 /** Add the values of all keys to an object. */
 void group_keys_json(const struct group_keys *keys, const uint8_t *value,
 		     struct json *json);
+
+/** @return what the text of key @i is made of: its value, or its note */
+const uint8_t *group_keys_shown(const struct group_keys *keys, size_t i,
+				const uint8_t *value);
 
 void group_json_addr(struct json *json, const uint8_t addr[16]);
 

@@ -10,6 +10,7 @@
 
 #include <netobs/alert.h>
 #include <netobs/flow.h>
+#include <netobs/series.h>
 #include <netobs/session.h>
 #include <netobs/stats.h>
 

@@ -7,24 +7,23 @@
 
 #include <netobs/flow.h>
 
-/* What a name would be there twice with. */
+/* What a name would be there twice with: a field of records of this kind, as in records.def. */
 struct own_key {
 	const char *key, *owner;
 };
 
-#define FIELD(member, type, has, merge, key, ...) { key, "flow records" },
-#define POINT_FIELD(member, type, key, ...) { key, "flow records" },
+#define FIELD(member, type, has, merge, key, ...) { key, "flow" },
+#define POINT_FIELD(member, type, key, ...) { key, "flow" },
 #define PROCESS_FIELD(member, type, key, ...) \
-	{ "Src" key, "flow records" }, { "Dst" key, "flow records" },
+	{ "Src" key, "flow" }, { "Dst" key, "flow" },
 
 static const struct own_key keys_of_flows[] = {
-	{ "AgentIP", "the host" },	   { "HostName", "the host" },
-	{ "HostId", "the host" },	   { "type", "all records" },
-	{ "NetnsInodes", "flow records" },
+	{ "AgentIP", "all" }, { "HostName", "all" },	 { "HostId", "all" },
+	{ "type", "all" },    { "NetnsInodes", "flow" },
 #include "catalogue/fields.def"
 };
 
-#define FIELD(kind, member, type, has, key, ...) { key, #kind " records" },
+#define FIELD(kind, member, type, has, key, ...) { key, #kind },
 #define RECORD(...)
 #define RECORD_END(...)
 
@@ -74,8 +73,9 @@ static void read_own_fields(struct spec *spec, struct json *json)
 				    option->name, name);
 		else if (owner)
 			spec_refuse(spec,
-				    "option %s: '%s' is a field of %s: choose another name",
-				    option->name, name, owner);
+				    "option %s: '%s' is a field of %.*s records: choose another name",
+				    option->name, name,
+				    (int)strcspn(owner, "_"), owner);
 		else
 			json_key_string(json, name, option->value);
 	}

@@ -11,7 +11,8 @@ UNITS = {"rtt": "ns", "app_latency": "ns", "retransmits": "ppm", "rate": "bit/s"
 OPTIONAL = {"Opened": "unknown", "Errno": 0, "ProcessBy": "none", "IfIndex": 0,
             "Process": "", "CgroupPath": "", "ContainerId": "", "PodUid": "",
             "Alert": "", "Interface": "", "NatEvent": 0, "InIfIndex": 0, "OutIfIndex": 0,
-            "InInterface": "", "OutInterface": "", "ConversationId": 0}
+            "InInterface": "", "OutInterface": "", "ConversationId": 0, "Retransmits": 0,
+            "Sampling": 0, "NetnsInode": 0, "Pid": 0, "TunnelType": ""}
 
 
 def lines(records):
@@ -46,4 +47,4 @@ def decoded(record):
         found["ConversationId"] = f"{found['ConversationId']:016x}"
     if kind == "alert":
         found["Unit"] = UNITS[found["Metric"]]
-    return {"type": kind, **found}
+    return {"type": kind.removesuffix("_record"), **found}

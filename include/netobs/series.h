@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file series.h
+ * Groups of flows as counters, for metrics and records: up to a number of groups have a series, those
+ * with most bytes, and all other flows are in one more. At each moment, the sum of all series is what
+ * all flows had, to the byte, and no series steps back while it exists.
+ *
+ * Which groups have a series is decided at the end of each interval: one that has more than twice
+ * the bytes per interval of the lightest takes its place, and begins at 0. What the one that leaves has
+ * counted is added to a series of its own (NETOBS_SERIES_LEFT), and not to that of other
+ * flows: rates of a counter must show flows of now, and not what was there before. As long as there
+ * are fewer groups than series, each group has one from its first flow on.
+ *
+ * Series are independent of contexts, as netobs_groups are. One thread at a time may use them.
+ */
+#ifndef NETOBS_SERIES_H
+#define NETOBS_SERIES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/group.h>
+#include <netobs/record.h>
+#include <netobs/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct netobs_series;
+
+/** The most groups that can have a series of their own. */
+#define NETOBS_SERIES_MAX 10000
+
+/** Options for netobs_series_new(). Zero means "default" for every field but keys. */
+struct netobs_series_opts {
+	size_t sz;	  /**< sizeof(struct netobs_series_opts) */
+	const char *keys; /**< as netobs_groups_opts.keys */
+	const char *name; /**< for records: up to 63 bytes; NULL: "" */
+	/** Groups with a series at most; default 500. Each takes 1 to 4 KiB, with others that it is
+	 *  chosen from. */
+	uint32_t max_series;
+	uint32_t reserved; /**< 0 */
+	/** Where netobs_series_new() writes why it failed; NULL: nowhere. */
+	char (*error)[NETOBS_ERROR_MAX];
+};
+
+/** What a series counts. */
+enum netobs_series_kind {
+	NETOBS_SERIES_GROUP = 0, /**< a group */
+	NETOBS_SERIES_OTHER =
+		1, /**< flows of groups that had no series when they came */
+	NETOBS_SERIES_LEFT = 2 /**< what series had counted that are there no more */
+};
+
+/** A series. Library-allocated, read-only, grows at the end. */
+struct netobs_series_row {
+	size_t sz;     /**< sizeof(struct netobs_series_row) */
+	uint32_t kind; /**< enum netobs_series_kind */
+	uint32_t n;    /**< of texts: the number of keys; 0: it is no group */
+	/** The values of the keys, as netobs_group_text() writes them. No two series have the same. */
+	const char *texts[NETOBS_GROUP_KEYS_MAX];
+	uint64_t flows; /**< records, since the series exists; it never steps back */
+	uint64_t packets; /**< likewise, as in the records */
+	uint64_t bytes;	  /**< likewise */
+};
+
+/** netobs_group_record.record.has */
+enum netobs_group_field {
+	NETOBS_GROUP_HAS_SENT = 1 << 0,	       /**< sent_packets, sent_bytes */
+	NETOBS_GROUP_HAS_SRC = 1 << 1,	       /**< src */
+	NETOBS_GROUP_HAS_DST = 1 << 2,	       /**< dst */
+	NETOBS_GROUP_HAS_PORTS = 1 << 3,       /**< src_port, dst_port */
+	NETOBS_GROUP_HAS_CLIENT = 1 << 4,      /**< client */
+	NETOBS_GROUP_HAS_CLIENT_PORT = 1 << 5, /**< client_port */
+	NETOBS_GROUP_HAS_SERVER = 1 << 6,      /**< server */
+	NETOBS_GROUP_HAS_SERVER_PORT = 1 << 7, /**< server_port */
+	NETOBS_GROUP_HAS_HOST = 1 << 8,	       /**< host */
+	NETOBS_GROUP_HAS_PEER = 1 << 9,	       /**< peer */
+	NETOBS_GROUP_HAS_PROTO = 1 << 10,      /**< protocol */
+	NETOBS_GROUP_HAS_DIRECTION = 1 << 11,  /**< direction */
+	NETOBS_GROUP_HAS_VLAN = 1 << 12,       /**< vlan_id */
+	NETOBS_GROUP_HAS_OUTER_VLAN = 1 << 13, /**< outer_vlan_id */
+	NETOBS_GROUP_HAS_VNI = 1 << 14,	       /**< vni */
+	NETOBS_GROUP_HAS_RTT = 1 << 15	       /**< rtt_ns, rtt_samples */
+};
+
+/** What flows of a group had in an interval: NETOBS_RECORD_GROUP. */
+struct netobs_group_record {
+	struct netobs_record record; /**< time_ns: the end of the interval */
+
+	int64_t start_ns; /**< of the first packet, ns since 1970 UTC */
+	int64_t end_ns;	  /**< of the last packet */
+	uint64_t flows;	  /**< records of flows */
+	uint64_t packets; /**< as in these */
+	uint64_t bytes;	  /**< likewise */
+	/** The part of the above that the end of this group sent. */
+	uint64_t sent_packets;
+	uint64_t sent_bytes;
+	uint64_t rtt_samples; /**< of TCP, with netobs_opts.rtt */
+	uint64_t rtt_ns;      /**< their mean */
+	uint64_t retransmits; /**< of TCP, likewise: segments sent again */
+
+	/** What the keys of the group have: IPv4 is ::ffff:a.b.c.d. */
+	uint8_t src[16];
+	uint8_t dst[16];
+	uint8_t client[16];
+	uint8_t server[16];
+	uint8_t host[16];
+	uint8_t peer[16]; /**< with "pair": the other host */
+	uint16_t src_port;
+	uint16_t dst_port;
+	uint16_t client_port;
+	uint16_t server_port;
+	uint16_t vlan_id;
+	uint16_t outer_vlan_id;
+	uint8_t protocol;
+	uint8_t direction; /**< 0: into the interface, 1: out of it */
+	uint8_t series; /**< enum netobs_series_kind; never NETOBS_SERIES_LEFT */
+	uint8_t reserved;  /**< 0 */
+	uint32_t sampling; /**< as in flows; 0: they have none */
+	uint32_t vni;
+	uint32_t ifindex;	  /**< 0: not known */
+	uint32_t netns_inode;	  /**< 0: not known */
+	uint32_t pid;		  /**< 0: not known */
+	uint32_t reserved2;	  /**< 0 */
+	uint64_t conversation_id; /**< 0: the group has none */
+	char interface[16];	  /**< "": not known, as all texts */
+	char process[16];	  /**< the command; it may not be UTF-8 */
+	char tunnel[16];	  /**< its type */
+	char container_id[72];
+	char pod_uid[40];
+	char name[64]; /**< netobs_series_opts.name */
+};
+
+/**
+ * @param ret_series  the caller frees them by netobs_series_free()
+ * @return 0; -EINVAL: keys or options are wrong, see netobs_series_opts.error, or an argument
+ *         is NULL; -ENOMEM; others from getrandom(2)
+ */
+NETOBS_API int netobs_series_new(const struct netobs_series_opts *opts,
+				 struct netobs_series **ret_series);
+
+/**
+ * Add a flow to the series of its group, or to that of other flows. With a key such as "host", to
+ * one for each of its ends: then the sum of all series is that of ends.
+ *
+ * @param flow  of on_flow, or that the program made
+ * @return 0; -EINVAL: an argument is NULL, or no flow
+ */
+NETOBS_API int netobs_series_add(struct netobs_series *series,
+				 const struct netobs_flow *flow);
+
+/**
+ * End an interval: make a record of each group with a series that had flows, and of other flows, and
+ * decide which groups have a series from now on. The sum of the records is what all flows of the
+ * interval had, to the byte.
+ *
+ * @param time_ns  of the records, ns since 1970 UTC
+ * @param take     the record is valid during the call, and must not use the series; NULL: none are
+ *                 made
+ * @param user     passed to @p take
+ * @return the number of records; -EINVAL: @p series is NULL
+ */
+NETOBS_API int netobs_series_end_interval(
+	struct netobs_series *series, int64_t time_ns,
+	void (*take)(const struct netobs_group_record *record, void *user),
+	void *user);
+
+/**
+ * Call @p take for each series: those of groups, then one of NETOBS_SERIES_OTHER and one of
+ * NETOBS_SERIES_LEFT.
+ *
+ * @param take  the row is valid during the call; its texts are until the group leaves
+ * @param user  passed to @p take
+ * @return the number of series; -EINVAL: an argument is NULL
+ */
+NETOBS_API int
+netobs_series_each(const struct netobs_series *series,
+		   void (*take)(const struct netobs_series_row *row, void *user),
+		   void *user);
+
+/** Free the series. NULL is fine. */
+NETOBS_API void netobs_series_free(struct netobs_series *series);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

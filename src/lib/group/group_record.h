@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Groups as records: what keys have becomes members. */
+#ifndef NETOBS_GROUP_GROUP_RECORD_H
+#define NETOBS_GROUP_GROUP_RECORD_H
+
+#include <netobs/series.h>
+
+#include "keys.h"
+
+/**
+ * Fill all but the time and the name.
+ *
+ * @param value  of the group; NULL: it is that of other flows
+ */
+void group_record_fill(struct netobs_group_record *ret_record,
+		       const struct group_keys *keys, const uint8_t *value,
+		       const struct netobs_group_sum *sum);
+
+/* Of a key each: fill the members that stand for its value. */
+void group_record_addr(enum group_addr addr, const uint8_t value[16],
+		       struct netobs_group_record *record);
+void group_record_proto(const void *value, struct netobs_group_record *record);
+void group_record_port(const void *value, struct netobs_group_record *record);
+void group_record_service(const void *value, struct netobs_group_record *record);
+void group_record_pair(const void *value, struct netobs_group_record *record);
+void group_record_tuple(const void *value, struct netobs_group_record *record);
+void group_record_conversation(const void *value,
+			       struct netobs_group_record *record);
+void group_record_interface(const void *value,
+			    struct netobs_group_record *record);
+void group_record_direction(const void *value,
+			    struct netobs_group_record *record);
+void group_record_vlan(const void *value, struct netobs_group_record *record);
+void group_record_tunnel(const void *value, struct netobs_group_record *record);
+void group_record_process(const void *value, struct netobs_group_record *record);
+void group_record_container(const void *value,
+			    struct netobs_group_record *record);
+void group_record_pod(const void *value, struct netobs_group_record *record);
+
+#endif

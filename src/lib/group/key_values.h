@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What the values of keys consist of. */
+#ifndef NETOBS_GROUP_KEY_VALUES_H
+#define NETOBS_GROUP_KEY_VALUES_H
+
+#include <stdint.h>
+
+/* Ports are in network byte order, so that values sort as numbers do. */
+struct port_value {
+	uint16_t port;
+	uint8_t proto;
+	uint8_t has_port;
+};
+
+struct service_value {
+	uint8_t addr[16];
+	struct port_value port;
+};
+
+struct pair_value {
+	uint8_t addrs[2][16];
+};
+
+struct interface_value {
+	char name[16];
+	uint32_t ifindex, netns_inode;
+};
+
+/* What distinguishes one flow from another. */
+struct tuple_value {
+	uint8_t src[16], dst[16];
+	uint16_t src_port, dst_port;
+	uint8_t proto;
+	uint8_t has_ports;
+};
+
+struct conversation_note {
+	uint64_t id;
+	struct tuple_value tuple;
+};
+
+struct vlan_value {
+	uint16_t outer, inner;
+	uint8_t has_outer, has_inner;
+};
+
+struct process_value {
+	char command[16];
+	uint32_t pid; /* in network byte order */
+	uint32_t is_known;
+};
+
+struct id_value {
+	char text[72];
+};
+
+struct tunnel_value {
+	uint32_t vni;
+	uint8_t type, has_vni;
+};
+
+#endif

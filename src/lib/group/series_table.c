@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "series_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/util.h"
+
+enum { TEXTS_MAX = NETOBS_GROUP_KEYS_MAX * NETOBS_GROUP_TEXT_MAX };
+
+/* Texts of all keys, one after another with their NULs. */
+struct texts {
+	char text[TEXTS_MAX];
+	size_t len, at[NETOBS_GROUP_KEYS_MAX];
+	uint64_t hash;
+};
+
+static size_t series_value_size(const struct series_table *table)
+{
+	return sizeof(struct series_value) + table->keys->value_size;
+}
+
+struct series_value *series_table_at(const struct series_table *table, size_t i)
+{
+	return (struct series_value *)(table->values +
+				       i * series_value_size(table));
+}
+
+int series_table_init(struct series_table *table, const struct group_keys *keys,
+		      size_t most)
+{
+	*table = (struct series_table){ .keys = keys,
+					.most_slots = most,
+					.most_values = 2 * most,
+					.places = 4 };
+	while (table->places < 2 * table->most_values)
+		table->places *= 2;
+	table->slots = calloc(most, sizeof(*table->slots));
+	table->hashes = calloc(most, sizeof(*table->hashes));
+	table->values = calloc(table->most_values, series_value_size(table));
+	table->index = calloc(table->places, sizeof(*table->index));
+	return table->slots && table->hashes && table->values && table->index ?
+		       0 :
+		       -ENOMEM;
+}
+
+void series_table_free(struct series_table *table)
+{
+	for (size_t i = 0; table->slots && i < table->most_slots; i++)
+		free(table->slots[i].text);
+	free(table->slots);
+	free(table->hashes);
+	free(table->values);
+	free(table->index);
+}
+
+/* ---- Values -------------------------------------------------------------------------- */
+
+/* The place of a value, or the free one where it belongs. */
+static uint32_t *find_place(const struct series_table *table, uint64_t hash,
+			    const uint8_t *value)
+{
+	const size_t mask = table->places - 1;
+	size_t i = hash & mask;
+
+	while (table->index[i] &&
+	       memcmp(series_table_at(table, table->index[i] - 1)->value, value,
+		      table->keys->size) != 0)
+		i = (i + 1) & mask;
+	return &table->index[i];
+}
+
+struct series_value *series_table_find(const struct series_table *table,
+				       uint64_t hash, const uint8_t *value)
+{
+	const uint32_t number = *find_place(table, hash, value);
+
+	return number ? series_table_at(table, number - 1) : NULL;
+}
+
+static struct series_value *add_value(struct series_table *table, uint64_t hash,
+				      const uint8_t *value,
+				      const struct series_slot *slot)
+{
+	uint32_t *place = find_place(table, hash, value);
+	struct series_value *added = series_table_at(table, table->n_values++);
+
+	added->sum = (struct netobs_group_sum){ 0 };
+	added->slot = (uint32_t)(slot - table->slots);
+	memcpy(added->value, value, table->keys->value_size);
+	*place = (uint32_t)table->n_values;
+	return added;
+}
+
+static void remove_closed(struct series_table *table)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < table->n_values; i++) {
+		struct series_value *value = series_table_at(table, i);
+
+		if (!series_table_has(table, value->slot))
+			continue;
+		if (kept != i)
+			memcpy(series_table_at(table, kept), value,
+			       series_value_size(table));
+		kept++;
+	}
+	table->n_values = kept;
+}
+
+void series_table_settle(struct series_table *table, const uint32_t *secret)
+{
+	remove_closed(table);
+	memset(table->index, 0, table->places * sizeof(*table->index));
+	for (size_t i = 0; i < table->n_values; i++) {
+		const uint8_t *value = series_table_at(table, i)->value;
+
+		*find_place(table, hash_bytes(value, table->keys->size, secret),
+			    value) = (uint32_t)i + 1;
+	}
+}
+
+/* ---- Series -------------------------------------------------------------------------- */
+
+/* Not 0. Equal hashes are compared as text. */
+static uint64_t hash_text(const char *text, size_t len)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < len; i++)
+		hash = hash * 31 + (uint8_t)text[i];
+	return hash_finish(hash) | 1;
+}
+
+static void write_texts(const struct group_keys *keys, const uint8_t *value,
+			struct texts *texts)
+{
+	texts->len = 0;
+	for (size_t i = 0; i < keys->n; i++) {
+		char *to = texts->text + texts->len;
+
+		*to = '\0';
+		group_keys_text(
+			keys, i, value,
+			&(struct group_text){ .buf = to,
+					      .size = NETOBS_GROUP_TEXT_MAX });
+		texts->at[i] = texts->len;
+		texts->len += strlen(to) + 1;
+	}
+	texts->hash = hash_text(texts->text, texts->len);
+}
+
+static struct series_slot *find_text(const struct series_table *table,
+				     const struct texts *texts)
+{
+	for (size_t i = 0; i < table->most_slots; i++) {
+		struct series_slot *slot = &table->slots[i];
+
+		if (table->hashes[i] == texts->hash &&
+		    slot->text_len == texts->len &&
+		    !memcmp(slot->text, texts->text, texts->len))
+			return slot;
+	}
+	return NULL;
+}
+
+static struct series_slot *find_free(const struct series_table *table)
+{
+	size_t i = 0;
+
+	if (table->n_slots == table->most_slots)
+		return NULL;
+	while (series_table_has(table, i))
+		i++;
+	return &table->slots[i];
+}
+
+static struct series_slot *open_slot(struct series_table *table,
+				     const struct texts *texts)
+{
+	struct series_slot *slot = find_free(table);
+	char *text = slot ? malloc(texts->len) : NULL;
+
+	if (!text)
+		return NULL;
+	memcpy(text, texts->text, texts->len);
+	*slot = (struct series_slot){
+		.row = { .sz = sizeof(slot->row),
+			 .kind = NETOBS_SERIES_GROUP,
+			 .n = (uint32_t)table->keys->n },
+		.text = text,
+		.text_len = texts->len,
+	};
+	for (size_t i = 0; i < table->keys->n; i++)
+		slot->row.texts[i] = text + texts->at[i];
+	table->hashes[slot - table->slots] = texts->hash;
+	table->n_slots++;
+	return slot;
+}
+
+struct series_value *series_table_open(struct series_table *table,
+				       uint64_t hash, const uint8_t *value)
+{
+	struct series_slot *slot;
+	struct texts texts;
+
+	if (table->n_values == table->most_values)
+		return NULL;
+	write_texts(table->keys, value, &texts);
+	slot = find_text(table, &texts) ?: open_slot(table, &texts);
+	return slot ? add_value(table, hash, value, slot) : NULL;
+}
+
+void series_table_close(struct series_table *table, struct series_slot *slot)
+{
+	table->hashes[slot - table->slots] = 0;
+	free(slot->text);
+	*slot = (struct series_slot){ 0 };
+	table->n_slots--;
+}
