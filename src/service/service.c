@@ -67,6 +67,7 @@ static void pass_flow(const struct netobs_flow *flow, void *user)
 	service->is_draining = true;
 	tcp_health_add(&service->metrics_source.health, flow);
 	rtt_check_flow(&service->rtt_check, flow);
+	service_groups_flow(&service->groups, flow);
 	service_sinks_flow(&service->sinks, flow);
 	control_flow(service->control, flow);
 }
@@ -76,6 +77,13 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 	struct service *service = user;
 
 	service_sinks_record(&service->sinks, &alert->record);
+}
+
+static void pass_group(const struct netobs_group_record *group, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &group->record);
 }
 
 static void on_mapping(const struct netobs_mapping *mapping, void *user)
@@ -105,6 +113,8 @@ static void refresh_metrics(struct service *service)
 		service->config->flows.sampling_interval;
 	service->metrics_source.rules = rules->default_action ? rules : NULL;
 	service->metrics_source.alerts = &service->config->flows.alerts;
+	service->metrics_source.groups = service->groups.metrics;
+	service->metrics_source.n_groups = service->groups.n_metrics;
 	service->metrics_source.sessions =
 		service_sessions_totals(&service->sessions);
 }
@@ -120,6 +130,9 @@ static void on_interval(void *user)
 	struct service *service = user;
 
 	service->is_draining = false;
+	metrics_forget(service->metrics);
+	service_groups_interval(&service->groups, clock_ns(CLOCK_REALTIME),
+				pass_group, service);
 	service_sinks_interval(&service->sinks);
 	control_interval(service->control);
 	refresh_metrics(service);
@@ -277,6 +290,20 @@ static void warn_of_idle_sinks(struct service *service)
 			    service);
 }
 
+static void warn_of_missing_group_sinks(struct service *service)
+{
+	const struct service_config *config = service->config;
+
+	for (size_t i = 0; i < config->n_groups; i++) {
+		if (!config->groups[i].has_records ||
+		    has_sink_of(config, "group"))
+			continue;
+		log_warning("records of groups are sent to no sink: one takes them with 'records = group' or 'records = flow,group'",
+			    service);
+		return;
+	}
+}
+
 static int set_alerts(struct service *service, const struct service_config *config)
 {
 	const struct alert_rules *alerts = &config->flows.alerts;
@@ -321,6 +348,17 @@ static void abandon_change(struct service *service)
 	free_config(TAKE_PTR(service->next));
 }
 
+/* What they have counted stays as it is, for groups that stay the same. */
+static int commit_groups(struct service *service)
+{
+	int r = service_groups_commit(&service->groups, service->config);
+
+	if (r < 0)
+		log_error("groups: some of them are missing: out of memory",
+			  service);
+	return r;
+}
+
 /* All but sinks that wait for their predecessors. */
 static void commit_change(struct service *service)
 {
@@ -332,8 +370,10 @@ static void commit_change(struct service *service)
 	warn_of_commits(service);
 	warn_of_missing_sinks(service);
 	warn_of_idle_sinks(service);
+	warn_of_missing_group_sinks(service);
 	service_sinks_commit(&service->sinks, config);
 	service_sessions_commit(&service->sessions, config);
+	service->reload_result = commit_groups(service) ?: service->reload_result;
 }
 
 /* Certificates are renewed without a change of the configuration. */
@@ -577,8 +617,11 @@ int service_start(struct service *service)
 	service->sinks.pattern.context = service->ctx;
 	if (r == 0)
 		r = set_alerts(service, service->config);
+	if (r == 0)
+		r = commit_groups(service);
 	warn_of_missing_sinks(service);
 	warn_of_idle_sinks(service);
+	warn_of_missing_group_sinks(service);
 	return r < 0 ? EXIT_FAILED : EXIT_FINE; /* which was logged */
 }
 
@@ -678,6 +721,7 @@ void service_clear(struct service *service)
 {
 	service_sessions_done(&service->sessions);
 	netobs_free(service->ctx);
+	service_groups_clear(&service->groups);
 	sink_totals_done(&service->sinks.totals);
 	free_config(service->next);
 	free_config(service->config);

@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "base/value.h"
+#include "group_config.h"
 #include "service_keys.h"
 #include "sink_spec.h"
 
@@ -357,6 +358,8 @@ static void take_items(struct service_config *config)
 			add_filter(config, entry);
 		else if (!strcmp(entry->section, "alert"))
 			add_alert(config, entry);
+		else if (!strcmp(entry->section, "group"))
+			group_config_add(config, entry);
 		else if (!strcmp(entry->section, "sink"))
 			add_sink_section(config, entry);
 	}

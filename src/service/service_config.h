@@ -13,13 +13,20 @@
 
 #define SERVICE_CONFIG_FILE NETOBS_CONFIG_DIR "/netobs.conf"
 
-enum { SERVICE_SINKS_MAX = 32 };
+enum { SERVICE_SINKS_MAX = 32, SERVICE_GROUPS_MAX = 16 };
 
 /* A [sink "NAME"], [filter "NAME"] or [alert "NAME"]. */
 struct service_item {
 	const char *name;
 	char *text; /* the sink's spec */
 	struct conf_place place;
+};
+
+/* A [group "NAME"]. */
+struct service_group_config {
+	const char *name, *by;
+	uint32_t series; /* 0: the default */
+	bool has_records, has_metrics;
 };
 
 struct service_config {
@@ -37,6 +44,8 @@ struct service_config {
 	size_t n_filters;
 	struct service_item alerts[NETOBS_ALERT_RULES_MAX]; /* as flows.alerts */
 	size_t n_alerts;
+	struct service_group_config groups[SERVICE_GROUPS_MAX];
+	size_t n_groups;
 	bool leaves_filters; /* they are checked when they are used */
 	struct conf conf;    /* the strings are its own */
 };

@@ -98,6 +98,8 @@ static const struct named_section {
 } named_sections[] = {
 	{ "filter", (const char *const[]){ "match", "action", "sample", NULL } },
 	{ "alert", (const char *const[]){ "rule", NULL } },
+	{ "group",
+	  (const char *const[]){ "by", "series", "records", "metrics", NULL } },
 	{ "sink", NULL },
 };
 
@@ -240,20 +242,27 @@ static void reset_field(struct service_config *config,
 	       service_key_size(option->type));
 }
 
-static int store_switch(const struct args_option *option, const char *value,
-			void *field)
+int service_keys_switch(const char *value)
 {
 	static const char *const words[] = { "no",   "yes", "false",
 					     "true", "off", "on",
 					     "0",    "1",   NULL };
-	int choice = value_choice(words, value);
+	const int choice = value_choice(words, value);
+
+	return choice < 0 ? choice : choice % 2;
+}
+
+static int store_switch(const struct args_option *option, const char *value,
+			void *field)
+{
+	const int choice = service_keys_switch(value);
 
 	if (choice < 0)
 		return choice;
 	if (option->type == ARGS_MODE)
-		*(int *)field = choice % 2;
+		*(int *)field = choice;
 	else
-		*(bool *)field = choice % 2;
+		*(bool *)field = choice;
 	return 0;
 }
 

@@ -18,6 +18,9 @@ struct service_key {
 /* Up to one without a section. */
 extern const struct service_key service_keys[];
 
+/** @return 1: "yes", or a word like it; 0: "no"; < 0: neither */
+int service_keys_switch(const char *value);
+
 /** @return the size of the field of an option, other than ARGS_LIST */
 size_t service_key_size(enum args_type type);
 

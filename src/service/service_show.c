@@ -209,6 +209,8 @@ int service_config_print(const struct service_config *config, bool is_json)
 		print_item(&printer, conf, "filter", config->filters[i].name);
 	for (size_t i = 0; i < config->n_alerts; i++)
 		print_item(&printer, conf, "alert", config->alerts[i].name);
+	for (size_t i = 0; i < config->n_groups; i++)
+		print_item(&printer, conf, "group", config->groups[i].name);
 	for (size_t i = 0; i < config->n_sinks; i++)
 		print_item(&printer, conf, "sink", config->sinks[i].name);
 	if (is_json)

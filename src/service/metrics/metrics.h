@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include <netobs/netobs.h>
+#include <netobs/series.h>
 
 #include "service/options/session_choice.h"
 #include "tcp_health.h"
@@ -35,6 +36,13 @@ struct metrics_config {
 	const char *textfile; /* replaced once per interval; NULL: none */
 };
 
+/* Groups of flows that have series. */
+struct metrics_group {
+	const char *name;
+	const struct netobs_series *series;
+	struct netobs_group_keys keys;
+};
+
 /* The objects that metrics are read from. The caller keeps it, and may change it. */
 struct metrics_source {
 	const struct netobs *ctx;
@@ -43,6 +51,8 @@ struct metrics_source {
 	const struct sink_totals *closed; /* earlier outputs; NULL: none */
 	const struct rules *rules;	  /* NULL: none */
 	const struct alert_rules *alerts; /* NULL: none */
+	const struct metrics_group *groups;
+	size_t n_groups;
 	uint32_t sampling;	   /* one packet or flow of so many; 0: all */
 	uint64_t errors, warnings; /* that have been logged */
 	struct tcp_health health;  /* of all records: the caller adds them */
@@ -99,7 +109,10 @@ bool metrics_where(const struct metrics *metrics, char *text, size_t size);
  */
 int metrics_renew(struct metrics *metrics, char *why, size_t why_size);
 
-/* Rules of the source have been freed, which values that were collected before refer to. */
+/*
+ * Rules of the source have been freed, or its groups are about to leave, which values that were
+ * collected before refer to.
+ */
 void metrics_forget(struct metrics *metrics);
 
 void metrics_close(struct metrics *metrics);

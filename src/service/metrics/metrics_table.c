@@ -1,60 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "metrics_table.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include <netobs/version.h>
 
-#include "base/safe_text.h"
 #include "base/util.h"
 
-enum {
-	VALUE_MAX = 255 /* bytes of a label's value; longer ones end in "..." */
-};
-
 const char metrics_skip;
-
-/* ---- Labels ----------------------------------------------------------------------- */
-
-static void put_bytes(struct metrics_labels *labels, const void *bytes, size_t len)
-{
-	if (len > sizeof(labels->text) - labels->len)
-		return;
-	memcpy(labels->text + labels->len, bytes, len);
-	labels->len += len;
-}
-
-static void put_label_text(struct metrics_labels *labels, const char *string)
-{
-	put_bytes(labels, string, strlen(string));
-}
-
-static void put_value(struct metrics_labels *labels, const char *value)
-{
-	char text[SAFE_LABEL_ROOM(VALUE_MAX)];
-
-	put_bytes(labels, text, safe_label(text, value, VALUE_MAX));
-}
-
-static void add_label(struct metrics_labels *labels, const char *name,
-		      const char *value)
-{
-	put_label_text(labels, labels->len ? "," : "");
-	put_label_text(labels, name);
-	put_label_text(labels, "=\"");
-	put_value(labels, value);
-	put_label_text(labels, "\"");
-}
-
-static void add_index(struct metrics_labels *labels, const char *name,
-		      size_t value)
-{
-	char number[24];
-
-	snprintf(number, sizeof(number), "%zu", value);
-	add_label(labels, name, number);
-}
 
 /* ---- Sets of values: what a metric has a series for --------------------------------- */
 
@@ -70,7 +21,7 @@ static const void *set_reason(const char *reason, const void *value,
 			      struct metrics_labels *labels)
 {
 	if (reason)
-		add_label(labels, "reason", reason);
+		metrics_label_add(labels, "reason", reason);
 	return reason ? value : NULL;
 }
 
@@ -101,9 +52,13 @@ static const void *set_interface(const struct metrics_values *values, size_t i,
 	if (!are_others && !series->is_used)
 		return METRICS_SKIP;
 	/* No name of an interface has a space. */
-	add_label(labels, "interface", are_others ? "all others" : series->name);
-	add_label(labels, "netns", are_others ? "" : series->netns ?: "");
-	add_label(labels, "direction", directions[i % 2]);
+	metrics_label_add(labels, "interface",
+			  are_others ? "all others" : series->name);
+	metrics_label_add(labels, "netns",
+			  are_others	? "" :
+			  series->netns ?:
+					  "");
+	metrics_label_add(labels, "direction", directions[i % 2]);
 	return (are_others ? values->others : series->crossed) +
 	       NETOBS_INGRESS + i % 2;
 }
@@ -121,18 +76,18 @@ static const void *set_container(const struct metrics_values *values, size_t i,
 		return NULL;
 	if (!series->is_used || !(*series->container_id || *series->pod_uid))
 		return METRICS_SKIP;
-	add_label(labels, "interface", series->name);
-	add_label(labels, "netns", series->netns ?: "");
-	add_label(labels, "container_id", series->container_id);
-	add_label(labels, "pod_uid", series->pod_uid);
+	metrics_label_add(labels, "interface", series->name);
+	metrics_label_add(labels, "netns", series->netns ?: "");
+	metrics_label_add(labels, "container_id", series->container_id);
+	metrics_label_add(labels, "pod_uid", series->pod_uid);
 	return &one;
 }
 
 static void add_sink_labels(struct metrics_labels *labels,
 			    const struct sink_total *sink)
 {
-	add_label(labels, "sink", sink->target);
-	add_label(labels, "output", sink->name);
+	metrics_label_add(labels, "sink", sink->target);
+	metrics_label_add(labels, "output", sink->name);
 }
 
 static const void *set_sink(const struct metrics_values *values, size_t i,
@@ -171,7 +126,7 @@ static const void *set_sink_drop(const struct metrics_values *values, size_t i,
 	if (i / SINK_REASONS == values->n_sinks)
 		return NULL;
 	add_sink_labels(labels, sink);
-	add_label(labels, "reason", sink_reason_name(reason));
+	metrics_label_add(labels, "reason", sink_reason_name(reason));
 	return &sink->stats.dropped[reason];
 }
 
@@ -186,7 +141,7 @@ static const void *set_sink_counter(const struct metrics_values *values,
 	if (i >= sink->n_counters)
 		return METRICS_SKIP;
 	add_sink_labels(labels, sink);
-	add_label(labels, "event", sink->counters[i].name);
+	metrics_label_add(labels, "event", sink->counters[i].name);
 	return &sink->counters[i].value;
 }
 
@@ -197,10 +152,30 @@ static const void *set_rule(const struct metrics_values *values, size_t i,
 
 	if (i == values->n_rules)
 		return NULL;
-	add_index(labels, "rule", rule->index);
-	add_label(labels, "action", rule->action);
-	add_label(labels, "filter", rule->filter);
+	metrics_label_index(labels, "rule", rule->index);
+	metrics_label_add(labels, "action", rule->action);
+	metrics_label_add(labels, "filter", rule->filter);
 	return rule;
+}
+
+/* Of groups, by the names of keys; then other flows, and what series had that left. */
+static const void *set_series(const struct metrics_values *values, size_t i,
+			      struct metrics_labels *labels)
+{
+	static const char *const kinds[] = {
+		[NETOBS_SERIES_OTHER] = "other", [NETOBS_SERIES_LEFT] = "left"
+	};
+	const struct metrics_series *series = values->series + i;
+
+	if (i == values->n_series)
+		return NULL;
+	metrics_label_add(labels, "group", series->group->name);
+	if (series->row.kind != NETOBS_SERIES_GROUP)
+		metrics_label_add(labels, "series", kinds[series->row.kind]);
+	for (uint32_t key = 0; key < series->row.n; key++)
+		metrics_label_add(labels, series->group->keys.names[key],
+				  series->row.texts[key]);
+	return &series->row;
 }
 
 static const void *set_alert(const struct metrics_values *values, size_t i,
@@ -208,7 +183,7 @@ static const void *set_alert(const struct metrics_values *values, size_t i,
 {
 	if (i == values->n_alerts)
 		return NULL;
-	add_label(labels, "alert", values->alerts[i].name);
+	metrics_label_add(labels, "alert", values->alerts[i].name);
 	return &values->alerts[i].counts;
 }
 
@@ -249,7 +224,7 @@ static const void *set_session_ending(const struct metrics_values *values,
 		return METRICS_SKIP; /* those are updates */
 	if (i == NETOBS_SESSION_ENDINGS)
 		return NULL;
-	add_label(labels, "ended", netobs_session_ended_name(i));
+	metrics_label_add(labels, "ended", netobs_session_ended_name(i));
 	return &values->sessions.reported[i];
 }
 
@@ -260,7 +235,7 @@ static const void *set_log_level(const struct metrics_values *values, size_t i,
 
 	if (i == ARRAY_SIZE(levels))
 		return NULL;
-	add_label(labels, "level", levels[i]);
+	metrics_label_add(labels, "level", levels[i]);
 	return i ? &values->warnings : &values->errors;
 }
 
@@ -269,7 +244,7 @@ static const void *set_build(const struct metrics_values *values, size_t i,
 {
 	(void)values;
 	if (!i)
-		add_label(labels, "version", NETOBS_VERSION);
+		metrics_label_add(labels, "version", NETOBS_VERSION);
 	return i ? NULL : &one;
 }
 
@@ -538,6 +513,12 @@ const struct metric metrics_table[] = {
 	COUNTS("netobs_rule_sampled_out", COUNTER,
 	       "Of these, packets left out by sampling", set_rule, metrics_rule,
 	       sampled_out.),
+
+	COUNTS("netobs_group", COUNTER,
+	       "Packets of flows of a group, of other flows, and of groups that have no series any more",
+	       set_series, netobs_series_row, ),
+	{ "netobs_group_flows", COUNTER, "Records of these flows",
+	  OF(set_series, netobs_series_row, flows) },
 
 	{ "netobs_log_messages", COUNTER, "Messages logged",
 	  .set = set_log_level },

@@ -8,7 +8,8 @@
 #include "metrics_values.h"
 
 enum {
-	METRICS_LABELS_MAX = 4096 /* four labels, when each byte becomes three */
+	METRICS_LABELS_MAX =
+		4096 /* four and the name of a group, when each byte becomes three */
 };
 
 /* The labels of a series: NAME="VALUE",NAME="VALUE" */
@@ -16,6 +17,11 @@ struct metrics_labels {
 	char text[METRICS_LABELS_MAX];
 	size_t len;
 };
+
+void metrics_label_add(struct metrics_labels *labels, const char *name,
+		       const char *value);
+void metrics_label_index(struct metrics_labels *labels, const char *name,
+			 size_t value);
 
 /*
  * Adds the labels of series @i, and returns the struct that its value is in; NULL: there are

@@ -146,6 +146,42 @@ static void collect_alerts(const struct metrics_source *source,
 	}
 }
 
+/* ---- Groups ------------------------------------------------------------------------ */
+
+struct series_taker {
+	struct metrics_values *values;
+	const struct metrics_group *group;
+};
+
+static void take_series(const struct netobs_series_row *row, void *user)
+{
+	const struct series_taker *taker = user;
+	struct metrics_values *values = taker->values;
+	struct metrics_series *all = values->series;
+
+	if (values->n_series == values->series_size) {
+		const size_t size = 2 * values->series_size + 64;
+
+		all = reallocarray(all, size, sizeof(*all));
+		if (!all)
+			return;
+		values->series = all;
+		values->series_size = size;
+	}
+	all[values->n_series++] =
+		(struct metrics_series){ .group = taker->group, .row = *row };
+}
+
+static void collect_series(const struct metrics_source *source,
+			   struct metrics_values *values)
+{
+	values->n_series = 0;
+	for (size_t i = 0; i < source->n_groups; i++)
+		netobs_series_each(
+			source->groups[i].series, take_series,
+			&(struct series_taker){ values, &source->groups[i] });
+}
+
 /* ---- The process ------------------------------------------------------------------ */
 
 static uint64_t count_fds(void)
@@ -274,12 +310,14 @@ void metrics_collect(const struct metrics_source *source,
 					  source->n_outputs, &values->sinks);
 	collect_rules(source, values);
 	collect_alerts(source, values);
+	collect_series(source, values);
 }
 
 void metrics_values_done(struct metrics_values *values)
 {
 	for (size_t i = 0; i < METRICS_INTERFACES; i++)
 		free_series(&values->by_interface[i]);
+	free(values->series);
 	free(values->sinks);
 	values->sinks = NULL;
 	values->n_sinks = 0;

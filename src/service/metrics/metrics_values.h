@@ -35,6 +35,11 @@ struct metrics_alert {
 	struct netobs_alert_counts counts;
 };
 
+struct metrics_series {
+	const struct metrics_group *group;
+	struct netobs_series_row row; /* its texts belong to the group */
+};
+
 struct metrics_process {
 	uint64_t cpu_ms, start_ms; /* since 1970 */
 	uint64_t resident_bytes, virtual_bytes;
@@ -69,6 +74,8 @@ struct metrics_values {
 	size_t n_rules;
 	struct metrics_alert alerts[NETOBS_ALERT_RULES_MAX + 1];
 	size_t n_alerts;
+	struct metrics_series *series;
+	size_t n_series, series_size;
 };
 
 /* @values: of the previous call, or all zero. Without memory, sinks are missing. */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "group_config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "base/value.h"
+#include "service_config.h"
+#include "service_keys.h"
+
+static const struct conf_entry *find_group_key(const struct service_config *config,
+					       const char *name, const char *key)
+{
+	const struct conf_entry *entry =
+		conf_find(&config->conf, "group", name, key);
+
+	return entry && *entry->value ? entry : NULL;
+}
+
+static void read_switch(struct service_config *config, const char *name,
+			const char *key, bool *ret_value)
+{
+	const struct conf_entry *entry = find_group_key(config, name, key);
+	const int value = entry ? service_keys_switch(entry->value) : *ret_value;
+
+	if (value < 0)
+		conf_complain(&config->conf, &entry->value_place,
+			      "%s: '%s' is not yes or no", key, entry->value);
+	else
+		*ret_value = value;
+}
+
+static void read_series(struct service_config *config, const char *name,
+			uint32_t *ret_series)
+{
+	const struct conf_entry *entry = find_group_key(config, name, "series");
+	uint64_t series;
+
+	if (!entry)
+		return;
+	if (value_parse(VALUE_NUMBER, entry->value, 1, NETOBS_SERIES_MAX, &series))
+		conf_complain(&config->conf, &entry->value_place,
+			      "series: '%s' is not from 1 to %d", entry->value,
+			      NETOBS_SERIES_MAX);
+	else
+		*ret_series = (uint32_t)series;
+}
+
+int group_config_open(const struct service_group_config *group,
+		      char (*error)[NETOBS_ERROR_MAX],
+		      struct netobs_series **ret_series)
+{
+	const struct netobs_series_opts opts = { .sz = sizeof(opts),
+						 .keys = group->by,
+						 .name = group->name,
+						 .max_series = group->series,
+						 .error = error };
+
+	return netobs_series_new(&opts, ret_series);
+}
+
+/* Keys that nothing would be known of, too. */
+static void check_by(struct service_config *config, const struct conf_entry *by)
+{
+	struct netobs_group_keys keys = { .sz = sizeof(keys) };
+	char why[NETOBS_ERROR_MAX];
+
+	if (netobs_group_keys_parse(by->value, &keys, why, sizeof(why)) < 0)
+		conf_complain(&config->conf, &by->value_place, "by: %s", why);
+	else if (!keys.n)
+		conf_complain(&config->conf, &by->value_place,
+			      "by: 'flow' is no key of groups");
+	else if (keys.flags & NETOBS_GROUP_PROCESS && !config->flows.process)
+		conf_complain(&config->conf, &by->value_place,
+			      "by: it needs 'process = yes' in [capture]");
+}
+
+static bool has_group_name(struct service_config *config,
+			   const struct conf_entry *header)
+{
+	const size_t most = sizeof(((struct netobs_group_record *)NULL)->name);
+
+	if (strlen(header->name) < most)
+		return true;
+	conf_complain(&config->conf, &header->place,
+		      "its name has more than %zu bytes", most - 1);
+	return false;
+}
+
+void group_config_add(struct service_config *config,
+		      const struct conf_entry *header)
+{
+	const char *name = header->name;
+	const struct conf_entry *by =
+		conf_find(&config->conf, "group", name, "by");
+	struct service_group_config group = { .name = name, .has_metrics = true };
+
+	if (!by) {
+		conf_complain(&config->conf, &header->place,
+			      "[group \"%s\"] needs 'by'", name);
+		return;
+	}
+	if (!*by->value)
+		return; /* a drop-in has removed it */
+	if (config->n_groups == SERVICE_GROUPS_MAX) {
+		conf_complain(&config->conf, &header->place,
+			      "there are more than %d groups",
+			      SERVICE_GROUPS_MAX);
+		return;
+	}
+	if (!has_group_name(config, header))
+		return;
+	check_by(config, by);
+	group.by = by->value;
+	read_series(config, name, &group.series);
+	read_switch(config, name, "records", &group.has_records);
+	read_switch(config, name, "metrics", &group.has_metrics);
+	if (!group.has_records && !group.has_metrics)
+		conf_complain(&config->conf, &header->place,
+			      "[group \"%s\"] has neither records nor metrics",
+			      name);
+	config->groups[config->n_groups++] = group;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "service_groups.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "group_config.h"
+
+static void free_group(struct service_group *group)
+{
+	netobs_series_free(group->series);
+	free(group->name);
+	free(group->by);
+	*group = (struct service_group){ 0 };
+}
+
+static bool is_same_group(const struct service_group *group,
+			  const struct service_group_config *config)
+{
+	return group->series && !strcmp(group->name, config->name) &&
+	       !strcmp(group->by, config->by) && group->most == config->series;
+}
+
+/* Of those before, or a new one. */
+static int take_group(struct service_groups *before,
+		      const struct service_group_config *config,
+		      struct service_group *group)
+{
+	char error[NETOBS_ERROR_MAX];
+
+	for (size_t i = 0; i < before->n; i++) {
+		if (!is_same_group(&before->groups[i], config))
+			continue;
+		*group = before->groups[i];
+		before->groups[i] = (struct service_group){ 0 };
+		return 0;
+	}
+	*group = (struct service_group){ .name = strdup(config->name),
+					 .by = strdup(config->by),
+					 .most = config->series };
+	if (!group->name || !group->by)
+		return -ENOMEM;
+	return group_config_open(config, &error, &group->series);
+}
+
+static void add_metrics(struct service_groups *groups,
+			const struct service_group *group)
+{
+	struct metrics_group *metrics = &groups->metrics[groups->n_metrics++];
+
+	*metrics = (struct metrics_group){ .name = group->name,
+					   .series = group->series,
+					   .keys.sz = sizeof(metrics->keys) };
+	netobs_group_keys_parse(group->by, &metrics->keys, NULL, 0);
+}
+
+int service_groups_commit(struct service_groups *groups,
+			  const struct service_config *config)
+{
+	struct service_groups before = *groups;
+	int result = 0;
+
+	*groups = (struct service_groups){ 0 };
+	for (size_t i = 0; i < config->n_groups; i++) {
+		const struct service_group_config *wanted = &config->groups[i];
+		struct service_group *group = &groups->groups[groups->n];
+		int r = take_group(&before, wanted, group);
+
+		if (r < 0) {
+			free_group(group);
+			result = r;
+			continue;
+		}
+		groups->n++;
+		group->has_records = wanted->has_records;
+		if (wanted->has_metrics)
+			add_metrics(groups, group);
+	}
+	service_groups_clear(&before);
+	return result;
+}
+
+void service_groups_flow(struct service_groups *groups,
+			 const struct netobs_flow *flow)
+{
+	for (size_t i = 0; i < groups->n; i++)
+		netobs_series_add(groups->groups[i].series, flow);
+}
+
+void service_groups_interval(struct service_groups *groups, int64_t time_ns,
+			     void (*take)(const struct netobs_group_record *record,
+					  void *user),
+			     void *user)
+{
+	for (size_t i = 0; i < groups->n; i++) {
+		struct service_group *group = &groups->groups[i];
+
+		netobs_series_end_interval(group->series, time_ns,
+					   group->has_records ? take : NULL,
+					   user);
+	}
+}
+
+void service_groups_clear(struct service_groups *groups)
+{
+	for (size_t i = 0; i < groups->n; i++)
+		free_group(&groups->groups[i]);
+	*groups = (struct service_groups){ 0 };
+}

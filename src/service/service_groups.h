@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The groups of a service: counters for its metrics, and records at the end of each interval. */
+#ifndef NETOBS_SERVICE_SERVICE_GROUPS_H
+#define NETOBS_SERVICE_SERVICE_GROUPS_H
+
+#include <netobs/series.h>
+
+#include "service/metrics/metrics.h"
+#include "service_config.h"
+
+struct service_group {
+	char *name, *by;
+	uint32_t most; /* series; 0: the default */
+	bool has_records;
+	struct netobs_series *series;
+};
+
+struct service_groups {
+	struct service_group groups[SERVICE_GROUPS_MAX];
+	size_t n;
+	struct metrics_group metrics[SERVICE_GROUPS_MAX]; /* those that have some */
+	size_t n_metrics;
+};
+
+/**
+ * Use the groups of @config. One that is the same continues with its counts, others begin at 0.
+ *
+ * @return 0; -errno: one is missing
+ */
+int service_groups_commit(struct service_groups *groups,
+			  const struct service_config *config);
+
+void service_groups_flow(struct service_groups *groups,
+			 const struct netobs_flow *flow);
+
+/** End an interval. @take: gets the records of groups that have some */
+void service_groups_interval(struct service_groups *groups, int64_t time_ns,
+			     void (*take)(const struct netobs_group_record *record,
+					  void *user),
+			     void *user);
+
+void service_groups_clear(struct service_groups *groups);
+
+#endif

@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: prometheus
+"""Groups of the service: metrics and records that add up to what is exported."""
+
+import json
+import subprocess
+
+from lib import lab
+from lib import metrics
+from lib import netobs_proto
+from lib import grpc_lab
+from lib import traffic
+from lib.configuration import Configured
+from lib.record_sinks import sink_section, take_host
+from lib.service import AGAIN, ServiceTest
+
+UNITS = "packets", "bytes", "flows"
+PORTS = range(5000, 5040)
+SERIES = 8
+
+
+def group(name, *parts):
+    return [f'[group "{name}"]', *parts]
+
+
+class Config(Configured, lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.path = self.lab.path("netobs.conf")
+
+    def test_each_error_has_its_place(self):
+        self.check_errors((
+            ('[group "a"]\nseries = 5', '1:1: [group "a"] needs \'by\''),
+            ('[group "a"]\nby = servce', "2:6: by: there is no key 'servce'; did you mean 'service'?"),
+            ('[group "a"]\nby = flow', "2:6: by: 'flow' is no key of groups"),
+            ('[group "a"]\nby = pod', "2:6: by: it needs 'process = yes' in [capture]"),
+            ('[group "a"]\nby = src\nseries = 0', "3:10: series: '0' is not from 1 to 10000"),
+            ('[group "a"]\nby = src\nseries = 10001', "3:10: series: '10001' is not from"),
+            ('[group "a"]\nby = src\nrecords = maybe', "3:11: records: 'maybe' is not yes or no"),
+            ('[group "a"]\nby = src\nmetrics = no', '1:1: [group "a"] has neither records nor'),
+            ('[group "a"]\nby = src\nserie = 5', "3:1: there is no key 'serie'; did you mean 'series'?"),
+            (f'[group "{"n" * 64}"]\nby = src', "1:1: its name has more than 63 bytes"),
+            ("[group]\nby = src", '1:1: it needs a name: [group "NAME"]'),
+            ("".join(f'[group "g{i}"]\nby = src\n' for i in range(17)),
+             "33:1: there are more than 16 groups"),
+            ('[sink "i"]\noutput = ipfix:file:/x\nrecords = group',
+             "3:11: ipfix: option records: a sink of kind ipfix cannot represent group"),
+        ))
+
+    def test_an_empty_key_removes_a_group(self):
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write('[group "a"]\nby = servce\n[group "a"]\nby =\n[group "b"]\nby = src\n'
+                       '[sink "n"]\noutput = null\n')
+        code, out, errors = self.config("show", "-o", "json", self.path)
+        self.assertEqual((0, ""), (code, errors))
+        self.assertEqual([("b", "by", "src")],
+                         [(entry["name"], entry["key"], entry["value"])
+                          for entry in json.loads(out) if entry["section"] == "group"])
+
+
+class Groups(ServiceTest):
+    def configure(self, *parts, **options):
+        self.metrics = self.lab.path("metrics")
+        self.write(*parts, "[metrics]", f"listen = unix:{self.metrics}", **options)
+
+    def scrape(self):
+        return metrics.scrape(self.metrics)
+
+    def send(self, *ports):
+        """More packets to later ports."""
+        for port in ports:
+            traffic.udp(self.a, self.A4, self.b, self.B4, [100] * (1 + port % 40), port=port)
+
+    def check_sums(self, found, *names):
+        """Each group has what was exported, in all of its series."""
+        for name in names:
+            for unit in UNITS:
+                total = sum(value for labels, value in
+                            found.all_of(f"netobs_group_{unit}_total").items()
+                            if ("group", name) in labels)
+                exported = found.value("netobs_records_total" if unit == "flows" else
+                                       f"netobs_exported_{unit}_total")
+                self.assertEqual(exported, total, f"{unit} of {name}")
+
+    def check_steps(self, before, after):
+        """No counter steps back while it exists."""
+        for unit in UNITS:
+            earlier, later = (found.all_of(f"netobs_group_{unit}_total")
+                              for found in (before, after))
+            for labels, value in earlier.items():
+                self.assertGreaterEqual(later.get(labels, value), value, labels)
+
+    def await_packets(self, packets):
+        def find():
+            found = self.scrape()
+            self.check_sums(found, *self.names)
+            return found if found.value("netobs_exported_packets_total") >= packets else None
+        return lab.wait_for(find, "the packets")
+
+    def records(self, name):
+        with open(self.lab.path(name), encoding="utf-8") as file:
+            return list(take_host(json.loads(line) for line in file))
+
+    def test_sums_are_exact_at_each_scrape(self):
+        """While heavier groups take the places of others."""
+        self.names = "few", "many"
+        self.configure(*group("few", "by = port", f"series = {SERIES}"),
+                       *group("many", "by = src,dst,port"))
+        self.start()
+        before, sent = self.scrape(), 0
+        for first in range(0, len(PORTS), 4):
+            for _ in range(2):
+                self.send(*PORTS[first:first + 4])
+                sent += sum(1 + port % 40 for port in PORTS[first:first + 4])
+                after = self.await_packets(sent)
+                self.check_steps(before, after)
+                before = after
+        of_few = [labels for labels in before.all_of("netobs_group_bytes_total")
+                  if ("group", "few") in labels]
+        self.assertEqual(SERIES + 2, len(of_few))
+        self.assertGreater(before.value("netobs_group_packets_total", group="few",
+                                        series="left"), 0)
+        self.assertEqual(0, before.value("netobs_group_packets_total", group="many",
+                                         series="other"))
+        for port in PORTS:
+            self.assertEqual(2 * (1 + port % 40), before.value(
+                "netobs_group_packets_total", group="many", src=self.A4, dst=self.B4,
+                port=f"{port}/UDP"))
+        _, text = metrics.get(self.metrics)
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
+                              capture_output=True, check=False)
+        self.assertEqual((0, "", ""), (done.returncode, done.stdout, done.stderr))
+        metrics.scrape(self.metrics, is_openmetrics=True)
+        self.stop()
+
+    def test_records_add_up_to_the_flows(self):
+        self.names = "services",
+        collector = grpc_lab.Collector(self.lab, "--netobs", ns=self.a).start()
+        self.configure(*group("services", "by = service,client", f"series = {SERIES}",
+                              "records = yes"),
+                       *group("silent", "by = src"),
+                       *sink_section("groups", f"json:{self.lab.path('groups')}",
+                                     "records = group"),
+                       *sink_section("grpc", collector.spec(), "records = group",
+                                     f"agent_ip = {netobs_proto.AGENT}"))
+        self.start()
+        self.send(*PORTS)
+        self.send(*PORTS)
+        self.await_packets(2 * sum(1 + port % 40 for port in PORTS))
+        self.stop()
+        flows, groups = self.records("a"), self.records("groups")
+        self.assertEqual({"services"}, {record["Group"] for record in groups})
+        self.assertEqual({"group"}, {record["type"] for record in groups})
+        self.assertEqual({"group", "other"}, {record["Series"] for record in groups})
+        for unit in "Packets", "Bytes":
+            self.assertEqual(sum(flow[unit] for flow in flows),
+                             sum(record[unit] for record in groups))
+        self.assertEqual(len(flows), sum(record["Flows"] for record in groups))
+        for record in groups:
+            self.assertEqual(record["Series"] == "group", "ServerPort" in record)
+        self.assertEqual(netobs_proto.lines(groups), netobs_proto.lines(collector.others()))
+
+    def test_a_reload_keeps_groups_that_stay(self):
+        self.names = "kept",
+        kept = group("kept", "by = port")
+        self.configure(*kept, *group("gone", "by = src"))
+        self.start()
+        self.send(PORTS[0])
+        before = self.await_packets(1 + PORTS[0] % 40)
+        self.configure(*kept, *group("new", "by = src", "records = yes"))
+        self.reload(AGAIN, "records of groups are sent to no sink")
+        after = self.scrape()
+        self.check_steps(before, after)
+        self.check_sums(after, "kept")
+        self.assertEqual({"kept", "new"}, {dict(labels)["group"] for labels in
+                                           after.all_of("netobs_group_bytes_total")})
+        self.assertEqual(0, after.value("netobs_group_packets_total", group="new",
+                                        series="other"))
+        self.send(PORTS[1])
+        found = self.await_packets(2 + PORTS[0] % 40 + PORTS[1] % 40)
+        self.assertEqual(1 + PORTS[1] % 40, found.value(
+            "netobs_group_packets_total", group="new", src=self.A4))
+        self.stop()
+
+
+if __name__ == "__main__":
+    lab.main()
