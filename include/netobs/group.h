@@ -85,8 +85,8 @@ struct netobs_group {
 struct netobs_groups_opts {
 	size_t sz; /**< sizeof(struct netobs_groups_opts) */
 	/** "KEY[,KEY]...", at most four: src, dst, client, service, host, tuple, conversation, pair,
-	 *  port, proto, interface, direction, vlan, tunnel, process, container, pod; as in
-	 *  netobsctl-flows(8). */
+	 *  port, proto, interface, direction, vlan, tunnel, process, container, pod, network, src_network,
+	 *  dst_network; as in netobsctl-flows(8). */
 	const char *keys;
 	/** Groups at most; default 65536. Each takes 130 to 260 bytes; memory grows with
 	 *  their number. */

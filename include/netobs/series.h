@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include <netobs/group.h>
+#include <netobs/networks.h>
 #include <netobs/record.h>
 #include <netobs/version.h>
 
@@ -41,6 +42,9 @@ struct netobs_series_opts {
 	 *  chosen from. */
 	uint32_t max_series;
 	uint32_t reserved; /**< 0 */
+	/** Names for the keys network, src_network and dst_network, which the series share: they may
+	 *  be freed before. NULL: those of netobs_networks_new() without a list. */
+	struct netobs_networks *networks;
 	/** Where netobs_series_new() writes why it failed; NULL: nowhere. */
 	char (*error)[NETOBS_ERROR_MAX];
 };
@@ -130,6 +134,9 @@ struct netobs_group_record {
 	char tunnel[16];	  /**< its type */
 	char container_id[72];
 	char pod_uid[40];
+	char client_network[NETOBS_NETWORK_NAME_MAX]; /**< names of networks.h */
+	char src_network[NETOBS_NETWORK_NAME_MAX];
+	char dst_network[NETOBS_NETWORK_NAME_MAX];
 	char name[64]; /**< netobs_series_opts.name */
 };
 

@@ -48,6 +48,7 @@ static void read_series(struct service_config *config, const char *name,
 }
 
 int group_config_open(const struct service_group_config *group,
+		      struct netobs_networks *networks,
 		      char (*error)[NETOBS_ERROR_MAX],
 		      struct netobs_series **ret_series)
 {
@@ -55,6 +56,7 @@ int group_config_open(const struct service_group_config *group,
 						 .keys = group->by,
 						 .name = group->name,
 						 .max_series = group->series,
+						 .networks = networks,
 						 .error = error };
 
 	return netobs_series_new(&opts, ret_series);

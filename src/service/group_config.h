@@ -16,6 +16,7 @@ struct service_group_config;
 
 /** @return as netobs_series_new() */
 int group_config_open(const struct service_group_config *group,
+		      struct netobs_networks *networks,
 		      char (*error)[NETOBS_ERROR_MAX],
 		      struct netobs_series **ret_series);
 

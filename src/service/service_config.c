@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "base/value.h"
 #include "group_config.h"
+#include "network_config.h"
 #include "service_keys.h"
 #include "sink_spec.h"
 
@@ -466,6 +467,7 @@ static unsigned int interpret_conf(struct service_config *config, const char *fi
 	for (size_t i = 0; i < conf->n; i++)
 		service_keys_take(config, &conf->entries[i]);
 	check_host(config);
+	network_config_take(config);
 	take_items(config);
 	take_filters(config);
 	check_alerts(config);
@@ -511,6 +513,8 @@ void service_config_clear(struct service_config *config)
 	flows_config_clear(&config->flows);
 	for (size_t i = 0; i < config->n_sinks; i++)
 		free(config->sinks[i].text);
+	netobs_networks_free(config->networks);
+	free(config->networks_text);
 	conf_clear(&config->conf);
 	service_keys_default(config);
 }

@@ -46,6 +46,8 @@ struct service_config {
 	size_t n_alerts;
 	struct service_group_config groups[SERVICE_GROUPS_MAX];
 	size_t n_groups;
+	struct netobs_networks *networks; /* NULL: those without a list */
+	char *networks_text;		  /* all that they are made of */
 	bool leaves_filters; /* they are checked when they are used */
 	struct conf conf;    /* the strings are its own */
 };

@@ -13,25 +13,31 @@ static void free_group(struct service_group *group)
 	netobs_series_free(group->series);
 	free(group->name);
 	free(group->by);
+	free(group->networks);
 	*group = (struct service_group){ 0 };
 }
 
 static bool is_same_group(const struct service_group *group,
-			  const struct service_group_config *config)
+			  const struct service_group_config *config,
+			  const char *networks)
 {
 	return group->series && !strcmp(group->name, config->name) &&
-	       !strcmp(group->by, config->by) && group->most == config->series;
+	       !strcmp(group->by, config->by) && group->most == config->series &&
+	       (!strstr(group->by, "network") ||
+		!strcmp(group->networks, networks));
 }
 
 /* Of those before, or a new one. */
 static int take_group(struct service_groups *before,
+		      const struct service_config *all,
 		      const struct service_group_config *config,
 		      struct service_group *group)
 {
+	const char *networks = all->networks_text ?: "";
 	char error[NETOBS_ERROR_MAX];
 
 	for (size_t i = 0; i < before->n; i++) {
-		if (!is_same_group(&before->groups[i], config))
+		if (!is_same_group(&before->groups[i], config, networks))
 			continue;
 		*group = before->groups[i];
 		before->groups[i] = (struct service_group){ 0 };
@@ -39,10 +45,11 @@ static int take_group(struct service_groups *before,
 	}
 	*group = (struct service_group){ .name = strdup(config->name),
 					 .by = strdup(config->by),
+					 .networks = strdup(networks),
 					 .most = config->series };
-	if (!group->name || !group->by)
+	if (!group->name || !group->by || !group->networks)
 		return -ENOMEM;
-	return group_config_open(config, &error, &group->series);
+	return group_config_open(config, all->networks, &error, &group->series);
 }
 
 static void add_metrics(struct service_groups *groups,
@@ -66,7 +73,7 @@ int service_groups_commit(struct service_groups *groups,
 	for (size_t i = 0; i < config->n_groups; i++) {
 		const struct service_group_config *wanted = &config->groups[i];
 		struct service_group *group = &groups->groups[groups->n];
-		int r = take_group(&before, wanted, group);
+		int r = take_group(&before, config, wanted, group);
 
 		if (r < 0) {
 			free_group(group);

@@ -9,8 +9,9 @@
 #include "service_config.h"
 
 struct service_group {
-	char *name, *by;
-	uint32_t most; /* series; 0: the default */
+	char *name, *by,
+		*networks; /* the latter as service_config.networks_text */
+	uint32_t most;	   /* series; 0: the default */
 	bool has_records;
 	struct netobs_series *series;
 };

@@ -100,6 +100,7 @@ static const struct named_section {
 	{ "alert", (const char *const[]){ "rule", NULL } },
 	{ "group",
 	  (const char *const[]){ "by", "series", "records", "metrics", NULL } },
+	{ "network", (const char *const[]){ "cidr", NULL } },
 	{ "sink", NULL },
 };
 

@@ -190,6 +190,18 @@ static void print_item(struct printer *printer, const struct conf *conf,
 	}
 }
 
+static void print_networks(struct printer *printer, const struct conf *conf)
+{
+	for (size_t i = 0; i < conf->n; i++) {
+		const struct conf_entry *entry = &conf->entries[i];
+
+		if (entry->key && *entry->value &&
+		    !strcmp(entry->section, "network") &&
+		    conf_find(conf, "network", entry->name, entry->key) == entry)
+			print_entry(printer, entry);
+	}
+}
+
 int service_config_print(const struct service_config *config, bool is_json)
 {
 	static const char *const sections[] = { "capture",  "flows",
@@ -209,6 +221,7 @@ int service_config_print(const struct service_config *config, bool is_json)
 		print_item(&printer, conf, "filter", config->filters[i].name);
 	for (size_t i = 0; i < config->n_alerts; i++)
 		print_item(&printer, conf, "alert", config->alerts[i].name);
+	print_networks(&printer, conf);
 	for (size_t i = 0; i < config->n_groups; i++)
 		print_item(&printer, conf, "group", config->groups[i].name);
 	for (size_t i = 0; i < config->n_sinks; i++)

@@ -25,6 +25,7 @@ GROWING = {
     "flow.h": ["netobs_flow", "netobs_point"],
     "group.h": ["netobs_group_keys", "netobs_groups_opts", "netobs_groups_top"],
     "names.h": ["netobs_names_opts"],
+    "networks.h": ["netobs_network"],
     "netobs.h": ["netobs_opts", "netobs_rule"],
     "persist.h": ["netobs_persisted"],
     "probe.h": ["netobs_feature"],
@@ -36,7 +37,7 @@ GROWING = {
 # Newest members that have no size of their own: they fill what was padding without.
 FILLED = {"netobs_flow": 1}
 # Version 0.1 has all of it: there is no older one to cut it to.
-WHOLE = {"netobs_alert_rule", "netobs_point", "netobs_rule"}
+WHOLE = {"netobs_alert_rule", "netobs_network", "netobs_point", "netobs_rule"}
 
 
 def run(*command, code=0, **options):

@@ -44,6 +44,11 @@ class Config(Configured, lab.LabTest):
             ("[group]\nby = src", '1:1: it needs a name: [group "NAME"]'),
             ("".join(f'[group "g{i}"]\nby = src\n' for i in range(17)),
              "33:1: there are more than 16 groups"),
+            ('[network "a"]\ncidr = 10.0.0.1/8', "2:8: cidr: a: '10.0.0.1/8' has bits behind"),
+            ('[network "a"]\ncidr = 10.0.0.0/8\n[network "b"]\ncidr = 10.0.0.0/8',
+             "4:8: cidr: b: it has a prefix that a has, too"),
+            ('[network "a"]\ncird = 10.0.0.0/8', "2:1: there is no key 'cird'; did you mean 'cidr'?"),
+            (f'[network "{"n" * 32}"]\ncidr = ::1', "2:8: cidr: a name has 1 to 31 bytes"),
             ('[sink "i"]\noutput = ipfix:file:/x\nrecords = group',
              "3:11: ipfix: option records: a sink of kind ipfix cannot represent group"),
         ))
@@ -160,6 +165,25 @@ class Groups(ServiceTest):
         for record in groups:
             self.assertEqual(record["Series"] == "group", "ServerPort" in record)
         self.assertEqual(netobs_proto.lines(groups), netobs_proto.lines(collector.others()))
+
+    def test_networks_have_what_was_sent_to_their_addresses(self):
+        self.names = "ways",
+        ways = group("ways", "by = src_network,dst_network")
+        self.configure(*ways, '[network "net"]', "cidr = 192.0.2.0/24",
+                       '[network "peer"]', f"cidr = 198.51.100.0/24 {self.B4}/32")
+        self.start()
+        self.send(PORTS[0], PORTS[1])
+        sent = 2 + PORTS[0] % 40 + PORTS[1] % 40
+        found = self.await_packets(sent)
+        self.assertEqual(sent, found.value("netobs_group_packets_total", group="ways",
+                                           src_network="net", dst_network="peer"))
+        self.configure(*ways, '[network "other"]', f"cidr = {self.B4}")
+        self.reload(AGAIN)
+        traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 3, port=PORTS[2])
+        lab.wait_for(lambda: self.scrape().all_of("netobs_group_packets_total").get(
+            tuple(sorted({"group": "ways", "src_network": "internet",
+                          "dst_network": "other"}.items()))) == 3, "the packets")
+        self.stop()
 
     def test_a_reload_keeps_groups_that_stay(self):
         self.names = "kept",

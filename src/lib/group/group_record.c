@@ -166,6 +166,25 @@ void group_record_pod(const void *value, struct netobs_group_record *record)
 		 (int)sizeof(record->pod_uid) - 1, id->text);
 }
 
+/* ---- Networks -------------------------------------------------------------------------- */
+
+void group_record_network(const void *value, struct netobs_group_record *record)
+{
+	memcpy(record->client_network, value, sizeof(record->client_network));
+}
+
+void group_record_src_network(const void *value,
+			      struct netobs_group_record *record)
+{
+	memcpy(record->src_network, value, sizeof(record->src_network));
+}
+
+void group_record_dst_network(const void *value,
+			      struct netobs_group_record *record)
+{
+	memcpy(record->dst_network, value, sizeof(record->dst_network));
+}
+
 /* ---- All ------------------------------------------------------------------------------- */
 
 static void fill_sum(struct netobs_group_record *record,

@@ -36,5 +36,10 @@ void group_record_process(const void *value, struct netobs_group_record *record)
 void group_record_container(const void *value,
 			    struct netobs_group_record *record);
 void group_record_pod(const void *value, struct netobs_group_record *record);
+void group_record_network(const void *value, struct netobs_group_record *record);
+void group_record_src_network(const void *value,
+			      struct netobs_group_record *record);
+void group_record_dst_network(const void *value,
+			      struct netobs_group_record *record);
 
 #endif

@@ -71,11 +71,16 @@ int netobs_group_keys_parse(const char *text, struct netobs_group_keys *ret_keys
 static int fill_groups(struct netobs_groups *groups,
 		       const struct netobs_groups_opts *opts)
 {
+	int err;
+
 	groups->servers = opts->beside ? opts->beside->servers :
 					 calloc(1, sizeof(*groups->servers));
 	if (!groups->servers)
 		return -ENOMEM;
 	groups->servers->users++;
+	err = group_keys_set_networks(&groups->keys, NULL);
+	if (err < 0)
+		return err;
 	return group_table_init(&groups->table, groups->keys.size,
 				groups->keys.value_size,
 				opts->max_groups ?: DEFAULT_GROUPS);
@@ -145,6 +150,7 @@ void netobs_groups_free(struct netobs_groups *groups)
 	if (groups->servers && --groups->servers->users == 0)
 		free(groups->servers);
 	group_table_free(&groups->table);
+	group_keys_done(&groups->keys);
 	top_n_free(&groups->rows);
 	free(groups);
 }

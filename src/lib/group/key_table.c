@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <netobs/group.h>
+#include <netobs/networks.h>
 
 #include "base/conversation.h"
 #include "base/json.h"
@@ -502,6 +503,49 @@ static void json_pod(const void *value, struct json *json)
 	json_id(value, "PodUid", json);
 }
 
+/* ---- Networks ------------------------------------------------------------------- */
+
+static void fill_network_of(const struct group_part *part, enum group_addr addr,
+			    void *value)
+{
+	strcpy(value, netobs_networks_find(part->networks, part->addrs[addr]));
+}
+
+static void fill_network(const struct group_part *part, void *value)
+{
+	fill_network_of(part, ADDR_CLIENT, value);
+}
+
+static void fill_src_network(const struct group_part *part, void *value)
+{
+	fill_network_of(part, ADDR_SRC, value);
+}
+
+static void fill_dst_network(const struct group_part *part, void *value)
+{
+	fill_network_of(part, ADDR_DST, value);
+}
+
+static void text_network(const void *value, const struct group_text *to)
+{
+	snprintf(to->buf, to->size, "%s", (const char *)value);
+}
+
+static void json_network(const void *value, struct json *json)
+{
+	json_key_string(json, "ClientNetwork", value);
+}
+
+static void json_src_network(const void *value, struct json *json)
+{
+	json_key_string(json, "SrcNetwork", value);
+}
+
+static void json_dst_network(const void *value, struct json *json)
+{
+	json_key_string(json, "DstNetwork", value);
+}
+
 /* ---- Keys ----------------------------------------------------------------------- */
 
 #define ADDR_KEY(key, title, parts, which, json)                         \
@@ -521,6 +565,14 @@ static void json_pod(const void *value, struct json *json)
 		.name = #key, .heading = title, .size = sizeof(value),        \
 		.has = parts, .note_size = sizeof(noted), .note = note_##key, \
 		.fill = fill_##key, .text = text_##key, .json = json_##key,   \
+		.record = group_record_##key                                  \
+	}
+
+#define NETWORK_KEY(key, title)                                               \
+	{                                                                     \
+		.name = #key, .heading = title, .has_networks = true,         \
+		.size = NETOBS_NETWORK_NAME_MAX, .has = "",                   \
+		.fill = fill_##key, .text = text_network, .json = json_##key, \
 		.record = group_record_##key                                  \
 	}
 
@@ -545,5 +597,8 @@ const struct group_key group_keys_all[] = {
 	KEY(process, "PROCESS", struct process_value, "", true),
 	KEY(container, "CONTAINER", struct id_value, "", true),
 	KEY(pod, "POD", struct id_value, "", true),
+	NETWORK_KEY(network, "NETWORK"),
+	NETWORK_KEY(src_network, "SOURCE NETWORK"),
+	NETWORK_KEY(dst_network, "DESTINATION NETWORK"),
 	{ 0 }
 };

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/suggest.h"
+#include "networks.h"
 
 /* Behind the values of keys. */
 struct group_rate {
@@ -95,6 +96,7 @@ static int add_key(struct group_keys *keys, const struct group_key *key,
 		keys->flags |= NETOBS_GROUP_BOTH_ENDS;
 	if (key->of_process)
 		keys->flags |= NETOBS_GROUP_PROCESS;
+	keys->has_networks |= key->has_networks;
 	return 0;
 }
 
@@ -126,6 +128,23 @@ int group_keys_parse(const char *text, struct group_keys *ret_keys,
 	keys.value_size += sizeof(struct group_rate);
 	*ret_keys = keys;
 	return 0;
+}
+
+int group_keys_set_networks(struct group_keys *keys,
+			    struct netobs_networks *networks)
+{
+	if (!keys->has_networks)
+		return 0;
+	if (!networks)
+		return netobs_networks_new(NULL, 0, NULL, &keys->networks);
+	keys->networks = networks_share(networks);
+	return 0;
+}
+
+void group_keys_done(struct group_keys *keys)
+{
+	netobs_networks_free(keys->networks);
+	keys->networks = NULL;
 }
 
 size_t group_keys_offset(const struct group_keys *keys, size_t i)
@@ -173,6 +192,7 @@ void group_keys_fill(const struct group_keys *keys,
 			   [ADDR_HOST] = end == FLOW_SOURCE ? flow->src :
 							      flow->dst },
 		.process = process_of(flow, end),
+		.networks = keys->networks,
 		.server_port = !(flow->has & NETOBS_HAS_PORTS) ? 0 :
 			       from_server ? flow->src_port :
 					     flow->dst_port,

@@ -24,6 +24,8 @@ struct group_keys {
 	/* Of a value, multiples of 8: what distinguishes it, and all of it with notes. */
 	size_t size, value_size;
 	uint32_t flags; /* enum netobs_group_flag */
+	bool has_networks;
+	struct netobs_networks *networks; /* if it has; else NULL */
 };
 
 /* One of the ends of a flow. */
@@ -45,6 +47,7 @@ struct group_part {
 	const struct netobs_flow *flow;
 	const uint8_t *addrs[GROUP_ADDRS];
 	const struct netobs_process *process; /* of the end that it counts for, or NULL */
+	const struct netobs_networks *networks;
 	uint16_t server_port;
 };
 
@@ -57,6 +60,7 @@ struct group_text {
 
 struct group_key {
 	const char *name, *heading;
+	bool has_networks;
 	size_t size;
 	const char *has; /* other keys that are part of it */
 	bool of_process; /* a flow has a value for each end of which the process is known */
@@ -83,6 +87,17 @@ extern const struct group_key group_keys_all[]; /* up to one without a name */
  */
 int group_keys_parse(const char *text, struct group_keys *ret_keys,
 		     char *ret_why, size_t size);
+
+/**
+ * Have the keys use these networks, or those that are there without a list: NULL.
+ *
+ * @return 0; -ENOMEM
+ */
+int group_keys_set_networks(struct group_keys *keys,
+			    struct netobs_networks *networks);
+
+/** Release what keys use. */
+void group_keys_done(struct group_keys *keys);
 
 /** @return where the value of key @i begins in a group's */
 size_t group_keys_offset(const struct group_keys *keys, size_t i);

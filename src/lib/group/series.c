@@ -101,7 +101,8 @@ static int new_series(const struct netobs_series_opts *opts,
 		return -ENOMEM;
 	series->keys = keys;
 	memcpy(series->name, opts->name ?: "", strlen(opts->name ?: ""));
-	err = fill_series(series, opts->max_series ?: DEFAULT_SERIES);
+	err = group_keys_set_networks(&series->keys, opts->networks);
+	err = err ?: fill_series(series, opts->max_series ?: DEFAULT_SERIES);
 	if (err < 0)
 		netobs_series_free(series);
 	else
@@ -134,6 +135,7 @@ void netobs_series_free(struct netobs_series *series)
 	if (!series)
 		return;
 	series_table_free(&series->table);
+	group_keys_done(&series->keys);
 	candidates_free(&series->candidates);
 	free(series->heaviest);
 	free(series->lightest);

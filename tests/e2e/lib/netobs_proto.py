@@ -12,7 +12,8 @@ OPTIONAL = {"Opened": "unknown", "Errno": 0, "ProcessBy": "none", "IfIndex": 0,
             "Process": "", "CgroupPath": "", "ContainerId": "", "PodUid": "",
             "Alert": "", "Interface": "", "NatEvent": 0, "InIfIndex": 0, "OutIfIndex": 0,
             "InInterface": "", "OutInterface": "", "ConversationId": 0, "Retransmits": 0,
-            "Sampling": 0, "NetnsInode": 0, "Pid": 0, "TunnelType": ""}
+            "Sampling": 0, "NetnsInode": 0, "Pid": 0, "TunnelType": "", "ClientNetwork": "",
+            "SrcNetwork": "", "DstNetwork": ""}
 
 
 def lines(records):

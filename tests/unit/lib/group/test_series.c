@@ -446,6 +446,9 @@ static void records_have_what_the_keys_have(void **state)
 	check_json("process,container",
 		   ",\"SentPackets\":2,\"SentBytes\":100,\"Pid\":7,"
 		   "\"Process\":\"curl\",\"ContainerId\":\"c0ffee\"");
+	check_json("network,src_network,dst_network",
+		   ",\"ClientNetwork\":\"private\",\"SrcNetwork\":\"private\","
+		   "\"DstNetwork\":\"private\"");
 	check_json("pod", ",\"SentPackets\":2,\"SentBytes\":100,"
 			  "\"PodUid\":\"uid\"");
 }

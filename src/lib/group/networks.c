@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "networks.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/safe_text.h"
+#include "base/util.h"
+
+enum {
+	PREFIXES_MAX = 4096,
+	ADDRESS_BITS = 128,
+	V4_BITS = 96, /* of ::ffff:0:0/96, which IPv4 is in */
+};
+
+struct address {
+	uint64_t high, low;
+};
+
+struct prefix {
+	struct address first, last;
+	const char *name;
+	uint8_t len;
+	bool is_own; /* and not one that is there without a list */
+};
+
+/* From here on, up to the next one, addresses are of this network. */
+struct boundary {
+	struct address first;
+	const char *name;
+};
+
+struct netobs_networks {
+	unsigned int users;
+	char (*names)[NETOBS_NETWORK_NAME_MAX]; /* of the list */
+	struct boundary *boundaries;
+	size_t n;
+};
+
+struct prefixes {
+	struct prefix *list;
+	size_t n;
+};
+
+static const char internet[] = "internet";
+
+static const struct netobs_network builtin[] = {
+	{ sizeof(*builtin), "private",
+	  "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7" },
+	{ sizeof(*builtin), "loopback", "127.0.0.0/8 ::1" },
+	{ sizeof(*builtin), "link-local", "169.254.0.0/16 fe80::/10" },
+	{ sizeof(*builtin), "multicast", "224.0.0.0/4 ff00::/8" },
+	{ sizeof(*builtin), "broadcast", "255.255.255.255" },
+	{ sizeof(*builtin), "unspecified", "0.0.0.0/8 ::" },
+};
+
+/* ---- Addresses ------------------------------------------------------------------------ */
+
+static struct address address_of(const uint8_t bytes[16])
+{
+	struct address address;
+
+	memcpy(&address, bytes, sizeof(address));
+	address.high = be64toh(address.high);
+	address.low = be64toh(address.low);
+	return address;
+}
+
+static int compare_addresses(const struct address *a, const struct address *b)
+{
+	if (a->high != b->high)
+		return a->high < b->high ? -1 : 1;
+	return (a->low > b->low) - (a->low < b->low);
+}
+
+/* @return whether there is a next one */
+static bool next_address(struct address *address)
+{
+	address->low++;
+	address->high += !address->low;
+	return address->low || address->high;
+}
+
+static struct address host_bits(unsigned int len)
+{
+	if (len == 0)
+		return (struct address){ UINT64_MAX, UINT64_MAX };
+	if (len >= ADDRESS_BITS)
+		return (struct address){ 0, 0 };
+	if (len >= 64)
+		return (struct address){ 0, len == 64 ?
+						    UINT64_MAX :
+						    UINT64_MAX >> (len - 64) };
+	return (struct address){ UINT64_MAX >> len, UINT64_MAX };
+}
+
+/* ---- Prefixes ------------------------------------------------------------------------- */
+
+/* @return why it is no prefix; NULL: it is one */
+static const char *parse_prefix(char *text, struct prefix *ret_prefix)
+{
+	char *slash = strchr(text, '/'), *end = NULL;
+	uint8_t bytes[16] = { [10] = 0xff, [11] = 0xff };
+	unsigned long len;
+	struct address host;
+	bool is_v4;
+
+	if (slash)
+		*slash = '\0';
+	is_v4 = inet_pton(AF_INET, text, bytes + 12) == 1;
+	if (!is_v4 && inet_pton(AF_INET6, text, bytes) != 1) {
+		if (slash)
+			*slash = '/';
+		return "is not an address or a prefix";
+	}
+	len = is_v4 ? 32 : ADDRESS_BITS;
+	if (slash) {
+		*slash = '/';
+		if (!slash[1] ||
+		    strspn(slash + 1, "0123456789") != strlen(slash + 1) ||
+		    strlen(slash + 1) > 3 || strtoul(slash + 1, &end, 10) > len)
+			return "has a wrong length of its prefix";
+		len = strtoul(slash + 1, NULL, 10);
+	}
+	ret_prefix->len = (uint8_t)(len + (is_v4 ? V4_BITS : 0));
+	host = host_bits(ret_prefix->len);
+	ret_prefix->first = ret_prefix->last = address_of(bytes);
+	if (ret_prefix->first.high & host.high || ret_prefix->first.low & host.low)
+		return "has bits behind its prefix";
+	ret_prefix->last.high |= host.high;
+	ret_prefix->last.low |= host.low;
+	return NULL;
+}
+
+static int add_prefix(struct prefixes *all, const struct prefix *prefix)
+{
+	struct prefix *list;
+
+	if (all->n == PREFIXES_MAX)
+		return -E2BIG;
+	list = reallocarray(all->list, all->n + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	all->list = list;
+	list[all->n++] = *prefix;
+	return 0;
+}
+
+static int add_network(struct prefixes *all, const char *name, const char *cidr,
+		       bool is_own, const struct log *log)
+{
+	cleanup_free char *copy = strdup(cidr);
+	char *rest = copy, *text;
+	const size_t before = all->n;
+	int err = copy ? 0 : -ENOMEM;
+
+	while (!err && (text = strsep(&rest, ", \t"))) {
+		struct prefix prefix = { .name = name, .is_own = is_own };
+		const char *wrong = *text ? parse_prefix(text, &prefix) : NULL;
+
+		if (!*text)
+			continue;
+		if (wrong) {
+			log_error(log, "%s: '%s' %s", name, text, wrong);
+			return -EINVAL;
+		}
+		err = add_prefix(all, &prefix);
+	}
+	if (!err && all->n == before) {
+		log_error(log, "%s: it has no prefix", name);
+		return -EINVAL;
+	}
+	return err;
+}
+
+/* In the order of their first addresses, the longest one of these last. */
+static int compare_prefixes(const void *a, const void *b)
+{
+	const struct prefix *left = a, *right = b;
+	const int order = compare_addresses(&left->first, &right->first);
+
+	if (order)
+		return order;
+	if (left->len != right->len)
+		return left->len - right->len;
+	return left->is_own - right->is_own;
+}
+
+static int check_twins(const struct prefixes *all, const struct log *log)
+{
+	for (size_t i = 1; i < all->n; i++) {
+		const struct prefix *left = &all->list[i - 1],
+				    *right = &all->list[i];
+
+		if (!left->is_own || !right->is_own || left->len != right->len ||
+		    compare_addresses(&left->first, &right->first) != 0 ||
+		    left->name == right->name)
+			continue;
+		log_error(log, "%s: it has a prefix that %s has, too",
+			  right->name, left->name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* ---- Boundaries ----------------------------------------------------------------------- */
+
+static void add_boundary(struct netobs_networks *networks,
+			 const struct address *first, const char *name)
+{
+	struct boundary *last = networks->boundaries + networks->n - 1;
+
+	if (networks->n && !compare_addresses(&last->first, first))
+		last->name = name;
+	else
+		networks->boundaries[networks->n++] =
+			(struct boundary){ *first, name };
+}
+
+/* Behind the innermost prefix, its parent goes on. */
+static void leave_prefix(struct netobs_networks *networks,
+			 const struct prefix *const *open, size_t n_open)
+{
+	struct address next = open[n_open - 1]->last;
+
+	if (next_address(&next))
+		add_boundary(networks, &next,
+			     n_open > 1 ? open[n_open - 2]->name : internet);
+}
+
+static void fill_boundaries(struct netobs_networks *networks,
+			    const struct prefixes *all)
+{
+	/* Of each length one, and a twin that is there without a list. */
+	const struct prefix *open[2 * (ADDRESS_BITS + 1)];
+	size_t n_open = 0;
+
+	add_boundary(networks, &(struct address){ 0, 0 }, internet);
+	for (size_t i = 0; i < all->n; i++) {
+		const struct prefix *prefix = &all->list[i];
+
+		while (n_open && compare_addresses(&open[n_open - 1]->last,
+						   &prefix->first) < 0)
+			leave_prefix(networks, open, n_open--);
+		/* Twins of one network need one place. */
+		if (n_open && open[n_open - 1]->len == prefix->len)
+			n_open--;
+		open[n_open++] = prefix;
+		add_boundary(networks, &prefix->first, prefix->name);
+	}
+	while (n_open)
+		leave_prefix(networks, open, n_open--);
+}
+
+/* ---- Life ----------------------------------------------------------------------------- */
+
+static int take_list(struct netobs_networks *networks, struct prefixes *all,
+		     const struct netobs_network *list, uint32_t n,
+		     const struct log *log)
+{
+	const size_t sz = n ? list->sz : 0;
+	int err = 0;
+
+	for (uint32_t i = 0; i < n && !err; i++) {
+		const struct netobs_network *network =
+			(const void *)((const char *)list + i * sz);
+		char *name = networks->names[i];
+
+		if (sz < sizeof(*network) || !network->name ||
+		    !*network->name || !network->cidr ||
+		    strlen(network->name) >= NETOBS_NETWORK_NAME_MAX) {
+			log_error(log, "a name has 1 to %d bytes",
+				  NETOBS_NETWORK_NAME_MAX - 1);
+			return -EINVAL;
+		}
+		strcpy(name, network->name);
+		safe_cell(name);
+		err = add_network(all, name, network->cidr, true, log);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(builtin) && !err; i++)
+		err = add_network(all, builtin[i].name, builtin[i].cidr, false,
+				  log);
+	return err;
+}
+
+static int fill_networks(struct netobs_networks *networks,
+			 const struct netobs_network *list, uint32_t n,
+			 const struct log *log)
+{
+	struct prefixes all = { 0 };
+	int err;
+
+	networks->users = 1;
+	networks->names = calloc(n + 1, sizeof(*networks->names));
+	err = networks->names ? take_list(networks, &all, list, n, log) : -ENOMEM;
+	if (!err) {
+		qsort(all.list, all.n, sizeof(*all.list), compare_prefixes);
+		err = check_twins(&all, log);
+	}
+	if (!err) {
+		networks->boundaries =
+			calloc(2 * all.n + 1, sizeof(*networks->boundaries));
+		err = networks->boundaries ? 0 : -ENOMEM;
+	}
+	if (!err)
+		fill_boundaries(networks, &all);
+	free(all.list);
+	return err;
+}
+
+int netobs_networks_new(const struct netobs_network *list, uint32_t n,
+			char (*error)[NETOBS_ERROR_MAX],
+			struct netobs_networks **ret_networks)
+{
+	struct log_error text = { 0 };
+	const struct log log = { .error = &text };
+	struct netobs_networks *networks;
+	int err;
+
+	if ((n && !list) || !ret_networks)
+		return -EINVAL;
+	networks = calloc(1, sizeof(*networks));
+	err = networks ? fill_networks(networks, list, n, &log) : -ENOMEM;
+	err = log_keep_error(&log, "networks", err);
+	if (err < 0) {
+		log_copy_error(&log, error);
+		netobs_networks_free(networks);
+	} else {
+		*ret_networks = networks;
+	}
+	return err;
+}
+
+struct netobs_networks *networks_share(struct netobs_networks *networks)
+{
+	networks->users++;
+	return networks;
+}
+
+void netobs_networks_free(struct netobs_networks *networks)
+{
+	if (!networks || --networks->users)
+		return;
+	free(networks->names);
+	free(networks->boundaries);
+	free(networks);
+}
+
+const char *netobs_networks_find(const struct netobs_networks *networks,
+				 const uint8_t addr[16])
+{
+	struct address address;
+	size_t low = 0, high;
+
+	if (!networks || !addr)
+		return NULL;
+	address = address_of(addr);
+	high = networks->n;
+	while (high - low > 1) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (compare_addresses(&networks->boundaries[middle].first,
+				      &address) <= 0)
+			low = middle;
+		else
+			high = middle;
+	}
+	return networks->boundaries[low].name;
+}
