@@ -17,8 +17,8 @@ static const char *const direction_names[] = {
 	[INGRESS] = "ingress", [EGRESS] = "egress", NULL
 };
 
-static const char *const benches[] = { "datapath", "drain",    "fold",
-				       "export",   "sessions", NULL };
+static const char *const benches[] = { "datapath", "drain",  "fold", "export",
+				       "sessions", "groups", NULL };
 
 static const struct args_option options[] = {
 #define SELECT_bench OPTION_SELECTED
@@ -28,11 +28,11 @@ static const struct args_option options[] = {
 
 static const struct args_command command = {
 	.name = "bench",
-	.operands = "[datapath|drain|fold|sessions|export [SPEC...]]",
+	.operands = "[datapath|drain|fold|groups|sessions|export [SPEC...]]",
 	.summary = "Measure what netobs costs on this host, without using its interfaces",
 	.options = options,
 	.positional =
-		"the benchmarks are datapath, drain, fold, sessions and export; name one before the options",
+		"the benchmarks are datapath, drain, fold, groups, sessions and export; name one before the options",
 	.operand_list = offsetof(struct config, specs),
 	.notes =
 		"datapath  ns per packet, for netobs and other designs of a flow store:\n"
@@ -41,6 +41,7 @@ static const struct args_command command = {
 		"          ratio to that of empty.\n"
 		"drain     ns per flow from the kernel's table to records, and memory use\n"
 		"fold      ns per entry or log record to add it to the flows of an interval\n"
+		"groups    ns per flow record to count it in the series of its group\n"
 		"sessions  CPU time of TCP connections and of sends and receives, with and without\n"
 		"          sessions of all, as a ratio\n"
 		"export    records/s through sinks, such as 'json:/dev/null' or\n"
@@ -291,7 +292,7 @@ static void set_defaults(struct config *config, bool compares)
 			      ((1U << DESIGN_RTT) - 1);
 	if (config->bench == BENCH_DRAIN)
 		set_flows(config, drain, ARRAY_SIZE(drain));
-	else if (config->bench == BENCH_FOLD)
+	else if (config->bench == BENCH_FOLD || config->bench == BENCH_GROUPS)
 		set_flows(config, fold, ARRAY_SIZE(fold));
 	else
 		set_flows(config, datapath, ARRAY_SIZE(datapath));

@@ -19,7 +19,8 @@ struct config {
 		BENCH_DRAIN,
 		BENCH_FOLD,
 		BENCH_EXPORT,
-		BENCH_SESSIONS
+		BENCH_SESSIONS,
+		BENCH_GROUPS
 	} bench;
 	int output;
 	int distribution; /* 0 uniform, 1 Zipf */
@@ -62,6 +63,7 @@ void config_clear(struct config *config);
 int datapath_run(const struct config *config);
 int drain_run(const struct config *config);
 int fold_run(const struct config *config);
+int groups_run(const struct config *config);
 int export_run(const struct config *config);
 int sessions_run(const struct config *config);
 

@@ -330,6 +330,17 @@ class Bench(lab.LabTest):
         self.assertLess(many["known_ns_min"], 10 * few["known_ns_min"])
         self.assertIn("known", self.bench("fold", "--flows", "100", "--rounds", "1"))
 
+    def test_groups(self):
+        found = json.loads(self.bench("groups", "-o", "json", "--flows", "100,10000",
+                                      "--rounds", "2"))
+        self.check_head(found, 2)
+        self.assertEqual([100, 10000], [result["groups"] for result in found["results"]])
+        for result in found["results"]:
+            self.assertLessEqual(result["ns_min"], result["ns_per_record"])
+            self.assertLessEqual(result["ns_per_record"], result["ns_max"])
+            self.assertGreater(result["ns_per_interval"], 0)
+        self.assertIn("interval", self.bench("groups", "--flows", "100", "--rounds", "1"))
+
     def test_sessions(self):
         found = json.loads(self.bench("sessions", "--rounds", "7", "--width", "10",
                                       "-o", "json"))
