@@ -11,9 +11,10 @@ UNITS = {"rtt": "ns", "app_latency": "ns", "retransmits": "ppm", "rate": "bit/s"
 OPTIONAL = {"Opened": "unknown", "Errno": 0, "ProcessBy": "none", "IfIndex": 0,
             "Process": "", "CgroupPath": "", "ContainerId": "", "PodUid": "",
             "Alert": "", "Interface": "", "NatEvent": 0, "InIfIndex": 0, "OutIfIndex": 0,
-            "InInterface": "", "OutInterface": "", "ConversationId": 0, "Retransmits": 0,
-            "Sampling": 0, "NetnsInode": 0, "Pid": 0, "TunnelType": "", "ClientNetwork": "",
-            "SrcNetwork": "", "DstNetwork": ""}
+            "InInterface": "", "OutInterface": "", "ConversationId": 0}
+# The same of groups alone.
+OPTIONAL_OF_GROUPS = {"Retransmits": 0, "Sampling": 0, "NetnsInode": 0, "Pid": 0, "TunnelType": "",
+                      "ClientNetwork": "", "SrcNetwork": "", "DstNetwork": ""}
 
 
 def lines(records):
@@ -33,8 +34,9 @@ def value_of(message, field):
 
 
 def is_known(message, field):
+    optional = OPTIONAL | (OPTIONAL_OF_GROUPS if message.DESCRIPTOR.name == "Group" else {})
     return message.HasField(field.name) if field.containing_oneof else \
-        value_of(message, field) != OPTIONAL.get(field.json_name)
+        value_of(message, field) != optional.get(field.json_name)
 
 
 def decoded(record):
