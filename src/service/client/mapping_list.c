@@ -9,12 +9,12 @@
 
 #include <netobs/mapping.h>
 
-#include "base/safe_text.h"
 #include "base/util.h"
 #include "control_request.h"
 #include "service/text/human.h"
+#include "service/text/text_table.h"
 
-enum { CELL_MAX = 176, FIRST_LINES = 64 };
+enum { FIRST_LINES = 64 };
 
 /* ---- Collecting ------------------------------------------------------------------- */
 
@@ -211,10 +211,6 @@ static const char *const headings[COLUMNS] = {
 	"ZONE",	 "NETNS", "BEGAN",	"LAST PACKET"
 };
 
-struct cells {
-	char text[COLUMNS][CELL_MAX];
-};
-
 static void put_end(const char *addr, const char *port,
 		    struct json_value mapping, char *buf, size_t size)
 {
@@ -290,71 +286,38 @@ static void put_time(struct json_value ms, char *buf, size_t size)
 		snprintf(buf, size, "-");
 }
 
-static void fill_cells(const char *line, struct cells *cells)
+static void fill_cells(const void *lines, uint32_t row,
+		       char (*text)[TEXT_CELL_MAX])
 {
-	const struct json_value mapping = json_parse(line);
-	char(*text)[CELL_MAX] = cells->text;
+	const struct json_value mapping = json_parse(((char *const *)lines)[row]);
 
-	json_get_text(mapping, "State", text[STATE], CELL_MAX);
-	put_proto(mapping, text[PROTO], CELL_MAX);
-	put_tuple(mapping, "", text[BEFORE], CELL_MAX);
-	put_tuple(mapping, "Xlat", text[AFTER], CELL_MAX);
-	put_via(mapping, text[VIA], CELL_MAX);
-	put_number(json_get(mapping, "ZoneId"), text[ZONE], CELL_MAX);
-	put_number(json_get(mapping, "NetnsInode"), text[NETNS], CELL_MAX);
-	put_time(json_get(mapping, "TimeFlowStartMs"), text[BEGAN], CELL_MAX);
-	put_time(json_get(mapping, "TimeFlowEndMs"), text[LAST], CELL_MAX);
-	for (int i = 0; i < COLUMNS; i++)
-		safe_cell(text[i]);
-}
-
-static uint32_t limit_rows(const struct mapping_list *list, uint32_t most)
-{
-	return most && most < list->n ? most : list->n;
-}
-
-/* @width: of the line, at most; 0: there is no limit */
-static void print_cells(const struct cells *cells, const int widths[COLUMNS],
-			uint32_t width)
-{
-	char line[COLUMNS * (CELL_MAX + 2)];
-	int len = 0;
-
-	for (int i = 0; i < COLUMNS; i++)
-		len += snprintf(line + len, sizeof(line) - (size_t)len,
-				"%-*s%s", i + 1 < COLUMNS ? widths[i] : 0,
-				cells->text[i], i + 1 < COLUMNS ? "  " : "");
-	printf("%.*s\n", width ? (int)width : len, line);
-}
-
-static void widen(const struct cells *cells, int widths[COLUMNS])
-{
-	for (int i = 0; i < COLUMNS; i++)
-		widths[i] = (int)max_u64((uint64_t)widths[i],
-					 strlen(cells->text[i]));
+	json_get_text(mapping, "State", text[STATE], TEXT_CELL_MAX);
+	put_proto(mapping, text[PROTO], TEXT_CELL_MAX);
+	put_tuple(mapping, "", text[BEFORE], TEXT_CELL_MAX);
+	put_tuple(mapping, "Xlat", text[AFTER], TEXT_CELL_MAX);
+	put_via(mapping, text[VIA], TEXT_CELL_MAX);
+	put_number(json_get(mapping, "ZoneId"), text[ZONE], TEXT_CELL_MAX);
+	put_number(json_get(mapping, "NetnsInode"), text[NETNS], TEXT_CELL_MAX);
+	put_time(json_get(mapping, "TimeFlowStartMs"), text[BEGAN],
+		 TEXT_CELL_MAX);
+	put_time(json_get(mapping, "TimeFlowEndMs"), text[LAST], TEXT_CELL_MAX);
 }
 
 void mapping_list_print_table(const struct mapping_list *list, uint32_t most,
 			      uint32_t width)
 {
-	const uint32_t n = limit_rows(list, most);
-	struct cells cells;
-	int widths[COLUMNS] = { 0 };
+	text_table_print(&(struct text_table){ .headings = headings,
+					       .n_columns = COLUMNS,
+					       .n_rows = list->n,
+					       .most = most,
+					       .width = width,
+					       .fill = fill_cells,
+					       .rows = list->lines });
+}
 
-	for (uint32_t i = 0; i < n; i++) {
-		fill_cells(list->lines[i], &cells);
-		widen(&cells, widths);
-	}
-	for (int i = 0; i < COLUMNS; i++)
-		snprintf(cells.text[i], CELL_MAX, "%s", headings[i]);
-	widen(&cells, widths);
-	print_cells(&cells, widths, width);
-	for (uint32_t i = 0; i < n; i++) {
-		fill_cells(list->lines[i], &cells);
-		print_cells(&cells, widths, width);
-	}
-	if (n < list->n)
-		printf("and %" PRIu32 " more\n", list->n - n);
+static uint32_t limit_rows(const struct mapping_list *list, uint32_t most)
+{
+	return most && most < list->n ? most : list->n;
 }
 
 void mapping_list_print_json(const struct mapping_list *list, uint32_t most)

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "text_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/safe_text.h"
+#include "base/util.h"
+
+struct text_cells {
+	char text[TEXT_COLUMNS_MAX][TEXT_CELL_MAX];
+};
+
+static void fill_row(const struct text_table *table, uint32_t row,
+		     struct text_cells *cells)
+{
+	table->fill(table->rows, row, cells->text);
+	for (uint32_t i = 0; i < table->n_columns; i++)
+		safe_cell(cells->text[i]);
+}
+
+static void widen_columns(const struct text_table *table,
+			  const struct text_cells *cells, int *widths)
+{
+	for (uint32_t i = 0; i < table->n_columns; i++)
+		widths[i] = (int)max_u64((uint64_t)widths[i],
+					 strlen(cells->text[i]));
+}
+
+static void print_row(const struct text_table *table,
+		      const struct text_cells *cells, const int *widths)
+{
+	char line[TEXT_COLUMNS_MAX * (TEXT_CELL_MAX + 2)];
+	int len = 0;
+
+	for (uint32_t i = 0; i < table->n_columns; i++) {
+		const bool is_last = i + 1 == table->n_columns;
+
+		len += snprintf(line + len, sizeof(line) - (size_t)len,
+				"%-*s%s", is_last ? 0 : widths[i],
+				cells->text[i], is_last ? "" : "  ");
+	}
+	printf("%.*s\n", table->width ? (int)table->width : len, line);
+}
+
+void text_table_print(const struct text_table *table)
+{
+	const uint32_t n = table->most && table->most < table->n_rows ?
+				   table->most :
+				   table->n_rows;
+	int widths[TEXT_COLUMNS_MAX] = { 0 };
+	struct text_cells cells;
+
+	for (uint32_t i = 0; i < n; i++) {
+		fill_row(table, i, &cells);
+		widen_columns(table, &cells, widths);
+	}
+	for (uint32_t i = 0; i < table->n_columns; i++)
+		snprintf(cells.text[i], TEXT_CELL_MAX, "%s", table->headings[i]);
+	widen_columns(table, &cells, widths);
+	print_row(table, &cells, widths);
+	for (uint32_t i = 0; i < n; i++) {
+		fill_row(table, i, &cells);
+		print_row(table, &cells, widths);
+	}
+	if (n < table->n_rows)
+		printf("and %" PRIu32 " more\n", table->n_rows - n);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Rows of text in columns that are as wide as what they have, on stdout. */
+#ifndef NETOBS_SERVICE_TEXT_TEXT_TABLE_H
+#define NETOBS_SERVICE_TEXT_TEXT_TABLE_H
+
+#include <stdint.h>
+
+enum { TEXT_COLUMNS_MAX = 10, TEXT_CELL_MAX = 176 };
+
+struct text_table {
+	const char *const *headings;
+	uint32_t n_columns; /* TEXT_COLUMNS_MAX at most */
+	uint32_t n_rows;
+	uint32_t most;	/* rows to print; 0: all */
+	uint32_t width; /* of the line, at most; 0: there is no limit */
+	/* Write the cells of a row. It is called twice for each. */
+	void (*fill)(const void *rows, uint32_t row,
+		     char (*cells)[TEXT_CELL_MAX]);
+	const void *rows;
+};
+
+/* Headings, rows, and how many are left out. */
+void text_table_print(const struct text_table *table);
+
+#endif
