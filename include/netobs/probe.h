@@ -38,6 +38,8 @@ enum netobs_feature_id {
 		15, /**< conntrack, and where the kernel has its entries */
 	/** What sockets ask for before programs of others translate it: cgroup v2 (6.17) */
 	NETOBS_FEATURE_CONNECT = 16,
+	NETOBS_FEATURE_DROPS = 17, /**< packets that the kernel drops are seen */
+	NETOBS_FEATURE_DROP_REASONS = 18, /**< the kernel states why (5.17) */
 	NETOBS_FEATURES
 };
 

@@ -27,6 +27,7 @@ enum netobs_record_type {
 	NETOBS_RECORD_ALERT = 3,   /**< struct netobs_alert, alert.h */
 	NETOBS_RECORD_MAPPING = 4, /**< struct netobs_mapping, mapping.h */
 	NETOBS_RECORD_GROUP = 5,   /**< struct netobs_group_record, series.h */
+	NETOBS_RECORD_DROP = 6,	   /**< struct netobs_drop, drop.h */
 	NETOBS_RECORD_TYPES
 };
 
@@ -56,7 +57,8 @@ struct netobs_process {
 	char pod_uid[40]; /**< of Kubernetes, if the path has one; "": none */
 };
 
-/** The name of a type: "flow", "stats", "session", "alert", "mapping", "group"; NULL beyond the last. */
+/** The name of a type: "flow", "stats", "session", "alert", "mapping", "group",
+ *  "drop"; NULL beyond the last. */
 NETOBS_API const char *netobs_record_type_name(unsigned int type);
 
 /**

@@ -19,6 +19,7 @@
 #define CHOICES_log_levels(_) "error" _ "warning" _ "info" _ "debug"
 #define CHOICES_capture_formats(_) "pcapng" _ "pcap"
 #define CHOICES_outputs(_) "table" _ "json"
+#define CHOICES_drop_keys(_) "reason" _ "flow"
 #define CHOICES_metrics_outputs(_) "prometheus" _ "json"
 #define CHOICES_distributions(_) "uniform" _ "zipf"
 #define CHOICES_cpus(_) "1" _ "all"

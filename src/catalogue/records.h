@@ -10,6 +10,7 @@
 
 #include <netobs/alert.h>
 #include <netobs/connection.h>
+#include <netobs/drop.h>
 #include <netobs/mapping.h>
 #include <netobs/series.h>
 #include <netobs/session.h>

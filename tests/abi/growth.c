@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netobs/capture.h>
 #include <netobs/session.h>
+#include <netobs/drop.h>
 #include <netobs/netobs.h>
 #include <netobs/probe.h>
 #include <netobs/sink.h>
@@ -241,6 +242,33 @@ static void follow_sessions(void)
 	netobs_sessions_free(sessions);
 }
 
+static void on_drop(const struct netobs_drop *drop, void *user)
+{
+	(void)drop;
+	(void)user;
+}
+
+static void follow_drops(void)
+{
+	struct netobs_drops_stats *stats = guarded(sizeof(*stats));
+	NETOBS_OPTS(netobs_drops_opts, opts);
+	struct netobs_drops *drops = NULL;
+
+	opts.on_drop = on_drop;
+	SET_LATER(&opts);
+	if (!IS_LATER_ZERO(&opts)) {
+		CHECK(netobs_drops_new(&opts, &drops) == -EINVAL);
+		memset((char *)&opts + sizeof(opts) - 8, 0, 8);
+	}
+	CHECK(netobs_drops_new(&opts, &drops) == 0);
+	stats->sz = sizeof(*stats);
+	CHECK(netobs_drops_stats_get(drops, stats) == 0);
+	check_guard(stats, sizeof(*stats));
+	CHECK(stats->sz <= sizeof(*stats) && IS_LATER_ZERO(stats));
+	free(stats);
+	netobs_drops_free(drops);
+}
+
 #ifdef NEWER /* older programs have no callback for them */
 static void on_alert(const struct netobs_alert *alert, void *user)
 {
@@ -295,6 +323,7 @@ int main(int argc, char **argv)
 	probe();
 	capture_packets();
 	follow_sessions();
+	follow_drops();
 #ifdef NEWER
 	set_alerts();
 	take_rules();

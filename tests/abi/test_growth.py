@@ -22,6 +22,7 @@ GROWING = {
     "alert.h": ["netobs_alert_counts", "netobs_alert_rule"],
     "capture.h": ["netobs_capture_opts", "netobs_capture_stats"],
     "connection.h": ["netobs_connection_stats"],
+    "drop.h": ["netobs_drops_opts", "netobs_drops_stats"],
     "flow.h": ["netobs_flow", "netobs_point"],
     "group.h": ["netobs_group_keys", "netobs_groups_opts", "netobs_groups_top"],
     "names.h": ["netobs_names_opts"],

@@ -114,10 +114,14 @@ static bool report(const char *name, bool has_all,
 	return true;
 }
 
-/* The programs of sockets are left out if the kernel lacks a feature that they need. */
+/*
+ * The programs of sockets are left out if the kernel lacks a feature that they need, and all of drops if
+ * its tracepoint has fewer arguments than one of them takes.
+ */
 static bool is_optional(const char *name)
 {
-	return !strncmp(name, "session", strlen("session")) ||
+	return !strncmp(name, "drops", strlen("drops")) ||
+	       !strncmp(name, "session", strlen("session")) ||
 	       !strncmp(name, "connect", strlen("connect"));
 }
 

@@ -8,6 +8,7 @@
 #include "attach/attach.h"
 #include "attach/expedite.h"
 #include "engine/connects.h"
+#include "engine/drop_programs.h"
 #include "engine/map.h"
 #include "engine/session_programs.h"
 #include "host/netns.h"
@@ -272,6 +273,12 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	PROBE(CONNECT, "connect", OPTIONAL, PRIVILEGE_PROGRAMS, probe_connect,
 	      "cgroup v2 hooks before those of others that translate connecting sockets",
 	      "--nat does not name the services that processes ask where a socket-level load balancer translates them"),
+	PROBE(DROPS, "drops", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
+	      "tracepoint of dropped packets",
+	      "netobsctl drops and [drops] of the service cannot run: BTF is needed"),
+	PROBE(DROP_REASONS, "drop_reasons", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
+	      "reasons of dropped packets",
+	      "drops are known by the kernel's functions only: Linux 5.17 is needed"),
 };
 
 #undef PROBE
@@ -290,6 +297,20 @@ static void try_sessions(struct trial *trial)
 	session_programs_close(&programs);
 }
 
+static void try_drops(struct trial *trial)
+{
+	struct drop_programs programs;
+	int err = drop_programs_open(&programs, false, NULL);
+
+	trial->errors[NETOBS_FEATURE_DROPS] = err;
+	if (!err && !programs.has_reasons)
+		trial->errors[NETOBS_FEATURE_DROP_REASONS] = -ENOTSUP;
+	else
+		trial->errors[NETOBS_FEATURE_DROP_REASONS] = err;
+	if (!err)
+		drop_programs_close(&programs);
+}
+
 static void trial_open(struct trial *trial)
 {
 	const struct store_options options = { .max_flows = 1024,
@@ -302,6 +323,7 @@ static void trial_open(struct trial *trial)
 			store_load_programs(&trial->store, NULL, &options.rate,
 					    0, LINK_ETHERNET, &trial->programs);
 	try_sessions(trial);
+	try_drops(trial);
 }
 
 static void trial_close(struct trial *trial)

@@ -9,6 +9,7 @@
 #include "base/util.h"
 
 #include <netobs/alert.h>
+#include <netobs/drop.h>
 #include <netobs/flow.h>
 #include <netobs/series.h>
 #include <netobs/session.h>

@@ -19,7 +19,7 @@ SYS_BPF = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
 MAP_CREATE, MAP_LOOKUP, PROG_LOAD, OBJ_PIN = 0, 1, 5, 6
 PROG_QUERY, LINK_CREATE = 16, 28
 PROG_TYPE_SCHED_CLS, PROG_TYPE_XDP = 3, 6
-XDP_PASS = 2
+XDP_DROP, XDP_PASS = 1, 2
 MAP_TYPE_ARRAY = 2
 TCX = {"ingress": 46, "egress": 47}
 BEFORE, AFTER = 1 << 3, 1 << 4
@@ -136,10 +136,10 @@ class Program:
         os.close(self.map)
 
 
-def pin_xdp(path):
-    """An XDP program that passes all packets, pinned at @path."""
+def pin_xdp(path, verdict=XDP_PASS):
+    """An XDP program that has one verdict for all packets, pinned at @path."""
     code = ctypes.create_string_buffer(
-        instruction(0xb7, 0, 0, 0, XDP_PASS) + instruction(0x95))
+        instruction(0xb7, 0, 0, 0, verdict) + instruction(0x95))
     licence = ctypes.create_string_buffer(b"GPL")
     fd, _ = bpf(PROG_LOAD, struct.pack(
         "<IIQQIIQII16s", PROG_TYPE_XDP, 2, ctypes.addressof(code),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""Sessions, alerts and mappings as protobuf, read by Python's library and held against JSON."""
+"""Sessions, alerts, mappings and drops as protobuf, read by Python's library and held against JSON."""
 
 import json
 
@@ -11,7 +11,8 @@ UNITS = {"rtt": "ns", "app_latency": "ns", "retransmits": "ppm", "rate": "bit/s"
 OPTIONAL = {"Opened": "unknown", "Errno": 0, "ProcessBy": "none", "IfIndex": 0,
             "Process": "", "CgroupPath": "", "ContainerId": "", "PodUid": "",
             "Alert": "", "Interface": "", "NatEvent": 0, "InIfIndex": 0, "OutIfIndex": 0,
-            "InInterface": "", "OutInterface": "", "ConversationId": 0}
+            "InInterface": "", "OutInterface": "", "ConversationId": 0,
+            "Unparsed": "parsed", "Function": "", "FunctionOffset": 0, "Etype": 0, "NetnsInode": 0}
 # The same of groups alone.
 OPTIONAL_OF_GROUPS = {"Retransmits": 0, "Sampling": 0, "NetnsInode": 0, "Pid": 0, "TunnelType": "",
                       "ClientNetwork": "", "SrcNetwork": "", "DstNetwork": ""}

@@ -38,6 +38,7 @@ struct row {
 #define SESSION(...) ROW(netobs_session, __VA_ARGS__)
 #define ALERT(...) ROW(netobs_alert, __VA_ARGS__)
 #define MAPPING(...) ROW(netobs_mapping, __VA_ARGS__)
+#define DROP(...) ROW(netobs_drop, __VA_ARGS__)
 
 enum {
 	START = NETOBS_SESSION_HAS_START,
@@ -51,6 +52,9 @@ enum {
 	BEGAN = NETOBS_MAPPING_HAS_START,
 	LAST = NETOBS_MAPPING_HAS_LAST,
 	END = NETOBS_MAPPING_HAS_END,
+	DROP_ADDRS = NETOBS_DROP_HAS_ADDRS,
+	DROP_PORTS = NETOBS_DROP_HAS_PORTS,
+	DROP_REASON = NETOBS_DROP_HAS_REASON,
 };
 
 static const struct row session_rows[] = {
@@ -151,6 +155,29 @@ static const struct row mapping_rows[] = {
 	MAPPING(time_flow_end_ms, MS, LAST, last_ns),
 	MAPPING(ended_ms, MS, END, end_ns),
 	MAPPING(conversation_id, NUMBER, 0, conversation_id),
+};
+
+static const struct row drop_rows[] = {
+	DROP(time_ms, MS, 0, record.time_ns),
+	DROP(time_flow_end_ms, MS, 0, last_ns),
+	DROP(pkt_drop_packets, NUMBER, 0, packets),
+	DROP(pkt_drop_bytes, NUMBER, 0, bytes),
+	DROP(pkt_drop_latest_drop_cause, TEXT, DROP_REASON, cause),
+	DROP(reason_number, NUMBER, DROP_REASON, reason),
+	DROP(drop_kind, NUMBER, 0, kind),
+	DROP(layer, NUMBER, 0, layer),
+	DROP(function, TEXT, 0, function),
+	DROP(function_offset, NUMBER, 0, offset),
+	DROP(etype, NUMBER, 0, ethertype),
+	DROP(proto, NUMBER, DROP_ADDRS, protocol),
+	DROP(src_addr, ADDRESS, DROP_ADDRS, src),
+	DROP(dst_addr, ADDRESS, DROP_ADDRS, dst),
+	DROP(src_port, NUMBER, DROP_PORTS, src_port),
+	DROP(dst_port, NUMBER, DROP_PORTS, dst_port),
+	DROP(unparsed, NUMBER, 0, unparsed),
+	DROP(interface, TEXT, 0, interface),
+	DROP(if_index, NUMBER, 0, ifindex),
+	DROP(netns_inode, NUMBER, 0, netns_inode),
 };
 
 /* ---- Random records ---------------------------------------------------------------- */
@@ -297,7 +324,9 @@ static void check_row(const ProtobufCMessage *message, const struct row *row,
 	const void *member = (const char *)record + row->offset;
 	bool is_known = !row->has || record->has & row->has;
 
-	if (row->kind == ADDRESS)
+	if (row->kind == ADDRESS && !is_known)
+		assert_null(*(Netobs__IP *const *)value);
+	else if (row->kind == ADDRESS)
 		check_address(*(Netobs__IP *const *)value, member);
 	else if (row->kind == TEXT)
 		check_text(*(char *const *)value, member, row->size, is_known);
@@ -398,6 +427,26 @@ static void random_mappings_are_read_as_they_are(void **state)
 	}
 }
 
+static void random_drops_are_read_as_they_are(void **state)
+{
+	const size_t n = ARRAY_SIZE(drop_rows);
+
+	(void)state;
+	assert_int_equal(netobs__drop__descriptor.n_fields, n + 1); /* agent_ip */
+	for (int i = 0; i < ROUNDS; i++) {
+		struct netobs_drop drop = { 0 };
+		Netobs__Record *record;
+
+		make_record(&drop.record, drop_rows, n, NETOBS_RECORD_DROP);
+		record = through(&drop.record);
+		assert_int_equal(record->record_case,
+				 NETOBS__RECORD__RECORD_DROP);
+		check_rows(&record->drop->base, drop_rows, n, &drop.record);
+		check_address(record->drop->agent_ip, options.agent_ip);
+		netobs__record__free_unpacked(record, NULL);
+	}
+}
+
 /* ---- Ends of what there can be ----------------------------------------------------- */
 
 /* Where each byte of all texts has to be replaced, too. */
@@ -469,6 +518,7 @@ int main(void)
 		cmocka_unit_test(random_sessions_are_read_as_they_are),
 		cmocka_unit_test(random_alerts_are_read_as_they_are),
 		cmocka_unit_test(random_mappings_are_read_as_they_are),
+		cmocka_unit_test(random_drops_are_read_as_they_are),
 		cmocka_unit_test(largest_records_fit),
 		cmocka_unit_test(entries_are_records_in_their_order),
 		cmocka_unit_test(an_unknown_agent_is_left_out),

@@ -39,6 +39,7 @@ static bool find_subject(const struct netobs_record *record,
 	const struct netobs_session *session = (const void *)record;
 	const struct netobs_alert *alert = (const void *)record;
 	const struct netobs_mapping *mapping = (const void *)record;
+	const struct netobs_drop *drop = (const void *)record;
 	const struct netobs_flow *flow = (const void *)record;
 
 	switch (record->type) {
@@ -79,6 +80,15 @@ static bool find_subject(const struct netobs_record *record,
 				     NETOBS_MAPPING_HAS_PORTS,
 		};
 		return true;
+	case NETOBS_RECORD_DROP:
+		*ret_subject = (struct subject){
+			.from = { drop->src, drop->src_port },
+			.to = { drop->dst, drop->dst_port },
+			.proto = drop->protocol,
+			.is_v4 = is_v4_mapped(drop->src),
+			.has_ports = drop->record.has & NETOBS_DROP_HAS_PORTS,
+		};
+		return drop->record.has & NETOBS_DROP_HAS_ADDRS;
 	default:
 		return false;
 	}

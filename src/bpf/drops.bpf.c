@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Packets that the kernel drops, by the tracepoint that it has for that (kfree_skb). The tracepoint of
+ * buffers that are freed because they were used (consume_skb) is another one.
+ *
+ * A packet may be dropped before its headers were written, or behind them. So what is read of it is
+ * only what its buffer says is there; else the socket has the addresses.
+ */
+#include "vmlinux.h"
+
+#include "bpf/drops.h"
+#include "bpf/parse/parse.h"
+#include "bpf/parse/wire.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+enum {
+	AF_INET = 2,
+	AF_INET6 = 10,
+	AF_PACKET = 17,
+	HEADERS_MAX = 256,	      /* bytes of a packet that are parsed */
+	NETNS_INODE_MIN = 0xefffff00, /* no inode of a namespace is lower */
+	NO_HEADER = 0xffff,	      /* an offset that is not set */
+};
+
+const volatile bool config_has_reason = false;
+/* Not static: all constants are members of the skeleton's struct. */
+const char function_format[4] = "%pS";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, DROPS_MAX);
+	__type(key, struct drop_key);
+	__type(value, struct drop_value);
+} drops SEC(".maps");
+
+/* With addresses left out: a flood of many flows does not hide what dropped them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, DROPS_REST_MAX);
+	__type(key, struct drop_key);
+	__type(value, struct drop_value);
+} drops_rest SEC(".maps");
+
+/* Names of locations, as the kernel's %pS writes them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, DROP_FUNCTIONS_MAX);
+	__type(key, __u64);
+	__type(value, char[DROP_FUNCTION_LEN]);
+} drop_functions SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct drop_state);
+} drop_state SEC(".maps");
+
+/* Of each of the two programs. */
+struct drop_scratch {
+	__u64 is_busy;
+	struct packet pkt;
+	struct drop_key key;
+	char function[DROP_FUNCTION_LEN];
+	/* The parser keeps within the bytes that were read; the verifier knows only this limit. */
+	__u8 headers[2 * (CURSOR_MASK + 1)];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct drop_scratch);
+} drop_scratch SEC(".maps");
+
+/* A dropped buffer, and what was found out about it. */
+struct dropped {
+	struct sk_buff *skb;
+	const struct sock *receiver; /* or NULL; Linux 6.11 */
+	struct count count;
+	char interface[16];
+};
+
+/* ---- Where it was ---------------------------------------------------------------------- */
+
+static __always_inline bool is_netns(__u32 inode)
+{
+	return inode >= NETNS_INODE_MIN;
+}
+
+static __always_inline __u32 read_netns(const struct sock *sk)
+{
+	return sk ? BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum) : 0;
+}
+
+/* Queues of sockets have other things where the device was, so it must look like one. */
+static __always_inline bool fill_device(struct drop_key *key,
+					struct dropped *dropped)
+{
+	const struct sk_buff *skb = dropped->skb;
+	const struct net_device *dev = BPF_CORE_READ(skb, dev);
+	__u32 netns;
+
+	if (!dev)
+		return false;
+	netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
+	if (!is_netns(netns))
+		return false;
+	key->netns = netns;
+	key->ifindex = BPF_CORE_READ(dev, ifindex);
+	bpf_probe_read_kernel(dropped->interface, sizeof(dropped->interface),
+			      (const void *)dev +
+				      bpf_core_field_offset(struct net_device,
+							    name));
+	return true;
+}
+
+static __always_inline void fill_place(struct drop_key *key,
+				       struct dropped *dropped)
+{
+	const struct sk_buff *skb = dropped->skb;
+	__u32 netns;
+
+	if (fill_device(key, dropped))
+		return;
+	netns = read_netns(dropped->receiver);
+	if (!is_netns(netns))
+		netns = read_netns(BPF_CORE_READ(skb, sk));
+	key->netns = is_netns(netns) ? netns : 0;
+	key->ifindex = BPF_CORE_READ(skb, skb_iif);
+}
+
+/* ---- What it was ------------------------------------------------------------------------ */
+
+static __always_inline bool is_network_family(__u16 family)
+{
+	return family == AF_INET || family == AF_INET6 || family == AF_PACKET;
+}
+
+static __always_inline __u16 read_family(const struct sock *sk)
+{
+	return sk ? BPF_CORE_READ(sk, __sk_common.skc_family) : 0;
+}
+
+/* The tracepoint has buffers of all kinds of sockets. */
+static __always_inline bool is_packet(const struct drop_key *key,
+				      const struct dropped *dropped)
+{
+	const struct sk_buff *skb = dropped->skb;
+
+	return key->ifindex || BPF_CORE_READ(skb, protocol) ||
+	       is_network_family(read_family(dropped->receiver)) ||
+	       is_network_family(read_family(BPF_CORE_READ(skb, sk)));
+}
+
+static __always_inline __u32 segments_of(const struct sk_buff *skb,
+					 struct buffer *buf)
+{
+	const unsigned char *end = BPF_CORE_READ(skb, head);
+	const struct skb_shared_info *info;
+
+	end += BPF_CORE_READ(skb, end);
+	info = (const void *)end;
+	buf->gso_size = BPF_CORE_READ(info, gso_size);
+	buf->gso_segs = BPF_CORE_READ(info, gso_segs);
+	return buf->gso_size && buf->gso_segs ? buf->gso_segs : 1;
+}
+
+/* A packet that a socket begins has no headers before the layers below have written them. */
+static __always_inline void fill_by_socket(struct drop_key *key,
+					   const struct sk_buff *skb)
+{
+	const struct sock *sk = BPF_CORE_READ(skb, sk);
+	__u16 family = read_family(sk);
+	__be32 src, dst;
+
+	if (family == AF_INET) {
+		src = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
+		dst = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+		if (!dst)
+			return;
+		addr_from_v4(&key->src, src);
+		addr_from_v4(&key->dst, dst);
+	} else if (family == AF_INET6) {
+		BPF_CORE_READ_INTO(&key->src, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&key->dst, sk, __sk_common.skc_v6_daddr);
+		if (!key->dst.lanes[0] && !key->dst.lanes[1])
+			return;
+	} else {
+		return;
+	}
+	key->proto = (__u8)BPF_CORE_READ(sk, sk_protocol);
+	key->src_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	key->dst_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	key->has |= DROP_HAS_ADDRS;
+	if (key->proto == IP_PROTO_TCP || key->proto == IP_PROTO_UDP)
+		key->has |= DROP_HAS_PORTS;
+	key->unparsed = 0;
+}
+
+/* @return where the network header begins, from the start of the buffer; 0: it is not there */
+static __always_inline __u32 find_network(const struct sk_buff *skb)
+{
+	__u16 offset = BPF_CORE_READ(skb, network_header);
+
+	return offset == NO_HEADER ? 0 : offset;
+}
+
+static __always_inline void take_parsed(struct drop_key *key,
+					const struct packet *pkt)
+{
+	key->src = pkt->key.src;
+	key->dst = pkt->key.dst;
+	key->src_port = pkt->key.src_port;
+	key->dst_port = pkt->key.dst_port;
+	key->proto = pkt->key.proto;
+	key->has |= DROP_HAS_ADDRS;
+	if (pkt->fragment != FRAGMENT_LATER)
+		key->has |= DROP_HAS_PORTS;
+}
+
+static __always_inline int parse_headers(struct drop_scratch *scratch,
+					 const unsigned char *at, __u32 len)
+{
+	struct cursor c = { .start = scratch->headers, .pos = scratch->headers };
+	int type;
+
+	if (len > HEADERS_MAX)
+		len = HEADERS_MAX;
+	if (bpf_probe_read_kernel(scratch->headers, len, at))
+		return reject(UNPARSED_SHORT);
+	c.end = c.start + len;
+	packet_init(&scratch->pkt);
+	type = peek_ip(&c);
+	return type < 0 ? type : parse_network(&c, &scratch->pkt, type);
+}
+
+/* @return the packet as parsed, or NULL: the key has why not */
+static __always_inline const struct packet *
+parse_dropped(struct drop_scratch *scratch, const struct sk_buff *skb,
+	      __u32 network)
+{
+	struct drop_key *key = &scratch->key;
+	__u32 tail = BPF_CORE_READ(skb, tail);
+	int ret = reject(UNPARSED_NOT_IP);
+
+	if (key->ethertype == ETHERTYPE_ARP)
+		ret = reject(UNPARSED_ARP);
+	else if (network && tail <= network)
+		ret = reject(UNPARSED_SHORT);
+	else if (network && (key->ethertype == ETHERTYPE_IPV4 ||
+			     key->ethertype == ETHERTYPE_IPV6))
+		ret = parse_headers(scratch, BPF_CORE_READ(skb, head) + network,
+				    tail - network);
+	if (ret >= 0) {
+		take_parsed(key, &scratch->pkt);
+		return &scratch->pkt;
+	}
+	key->unparsed = 1 + reject_reason(ret);
+	return NULL;
+}
+
+static __always_inline void fill_packet(struct drop_scratch *scratch,
+					struct dropped *dropped)
+{
+	const struct sk_buff *skb = dropped->skb;
+	struct buffer buf = { .len = BPF_CORE_READ(skb, len) };
+	struct drop_key *key = &scratch->key;
+	const struct packet *pkt;
+	struct wire_size size;
+	__u32 network = find_network(skb), data;
+
+	dropped->count.packets = segments_of(skb, &buf);
+	dropped->count.bytes = buf.len;
+	key->ethertype = bpf_ntohs(BPF_CORE_READ(skb, protocol));
+	pkt = parse_dropped(scratch, skb, network);
+	if (!pkt) {
+		fill_by_socket(key, skb);
+		return;
+	}
+	/* Layers above have removed headers, those below have put some in front. */
+	data = BPF_CORE_READ(skb, data) - BPF_CORE_READ(skb, head);
+	buf.len += data - network;
+	size = wire_size(pkt, &buf);
+	dropped->count = (struct count){ size.packets, size.bytes };
+}
+
+/* ---- Counting --------------------------------------------------------------------------- */
+
+static __always_inline void name_function(struct drop_scratch *scratch,
+					  __u64 location)
+{
+	if (bpf_map_lookup_elem(&drop_functions, &location))
+		return;
+	__builtin_memset(scratch->function, 0, sizeof(scratch->function));
+	/* COMPAT(<5.13): user space reads /proc/kallsyms. */
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_snprintf))
+		return;
+	bpf_snprintf(scratch->function, sizeof(scratch->function),
+		     function_format, &location, sizeof(location));
+	bpf_map_update_elem(&drop_functions, &location, scratch->function,
+			    BPF_ANY);
+}
+
+static __always_inline void add_count(struct drop_value *value,
+				      const struct dropped *dropped)
+{
+	__sync_fetch_and_add(&value->packets, dropped->count.packets);
+	__sync_fetch_and_add(&value->bytes, dropped->count.bytes);
+	value->last_ns = bpf_ktime_get_boot_ns();
+}
+
+/* @return whether it was counted; not if there is no room */
+static __always_inline bool count_in(void *map, const struct drop_key *key,
+				     const struct dropped *dropped)
+{
+	struct drop_value *value = bpf_map_lookup_elem(map, key);
+
+	if (!value) {
+		struct drop_value first = { 0 };
+
+		__builtin_memcpy(first.interface, dropped->interface,
+				 sizeof(first.interface));
+		bpf_map_update_elem(map, key, &first, BPF_NOEXIST);
+		value = bpf_map_lookup_elem(map, key);
+	}
+	if (value)
+		add_count(value, dropped);
+	return value;
+}
+
+static __always_inline void leave_addresses_out(struct drop_key *key)
+{
+	__builtin_memset(&key->src, 0, sizeof(key->src));
+	__builtin_memset(&key->dst, 0, sizeof(key->dst));
+	key->src_port = key->dst_port = 0;
+	key->has = (key->has & DROP_HAS_REASON) | DROP_IS_REST;
+}
+
+static __always_inline void count_drop(struct drop_state *state,
+				       struct drop_scratch *scratch,
+				       const struct dropped *dropped)
+{
+	struct drop_key *key = &scratch->key;
+	struct count *lost;
+
+	name_function(scratch, key->location);
+	key->generation = *(volatile __u32 *)&state->generation & 1;
+	if (count_in(&drops, key, dropped))
+		return;
+	leave_addresses_out(key);
+	if (count_in(&drops_rest, key, dropped))
+		return;
+	lost = &state->lost[key->generation & 1];
+	__sync_fetch_and_add(&lost->packets, dropped->count.packets);
+	__sync_fetch_and_add(&lost->bytes, dropped->count.bytes);
+}
+
+static __always_inline void take_drop(struct drop_scratch *scratch,
+				      struct dropped *dropped, __u64 location,
+				      __u32 reason)
+{
+	struct drop_state *state =
+		bpf_map_lookup_elem(&drop_state, &(__u32){ 0 });
+	struct drop_key *key = &scratch->key;
+
+	if (!state)
+		return;
+	__builtin_memset(key, 0, sizeof(*key));
+	key->location = location;
+	key->reason = reason;
+	key->has = config_has_reason ? DROP_HAS_REASON : 0;
+	fill_place(key, dropped);
+	if (!is_packet(key, dropped)) {
+		__sync_fetch_and_add(&state->others, 1);
+		return;
+	}
+	fill_packet(scratch, dropped);
+	count_drop(state, scratch, dropped);
+}
+
+/* ---- Programs --------------------------------------------------------------------------- */
+
+/*
+ * The kernel does not let a program of a tracepoint interrupt itself, but an interrupt may drop packets
+ * while the program runs for a packet that a process sends. The second program is for those.
+ */
+enum { FIRST, SECOND };
+
+static __always_inline void run_first(struct sk_buff *skb, void *location,
+				      __u32 reason, const struct sock *receiver)
+{
+	struct dropped dropped = { .skb = skb, .receiver = receiver };
+	struct drop_scratch *scratch =
+		bpf_map_lookup_elem(&drop_scratch, &(__u32){ FIRST });
+
+	if (!scratch)
+		return;
+	*(volatile __u64 *)&scratch->is_busy = 1;
+	take_drop(scratch, &dropped, (__u64)location, reason);
+	*(volatile __u64 *)&scratch->is_busy = 0;
+}
+
+static __always_inline void run_second(struct sk_buff *skb, void *location,
+				       __u32 reason, const struct sock *receiver)
+{
+	struct dropped dropped = { .skb = skb, .receiver = receiver };
+	struct drop_scratch *first =
+		bpf_map_lookup_elem(&drop_scratch, &(__u32){ FIRST });
+	struct drop_scratch *scratch =
+		bpf_map_lookup_elem(&drop_scratch, &(__u32){ SECOND });
+	struct drop_state *state =
+		bpf_map_lookup_elem(&drop_state, &(__u32){ 0 });
+
+	if (!first || !scratch || !state || !*(volatile __u64 *)&first->is_busy)
+		return;
+	__sync_fetch_and_add(&state->nested, 1);
+	take_drop(scratch, &dropped, (__u64)location, reason);
+}
+
+/* The socket that would have received it: Linux 6.11. */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(netobs_drop_sk, struct sk_buff *skb, void *location, __u32 reason,
+	     struct sock *receiver)
+{
+	run_first(skb, location, reason, receiver);
+	return 0;
+}
+
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(netobs_drop_sk2, struct sk_buff *skb, void *location, __u32 reason,
+	     struct sock *receiver)
+{
+	run_second(skb, location, reason, receiver);
+	return 0;
+}
+
+/* COMPAT(<6.11) */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(netobs_drop_why, struct sk_buff *skb, void *location, __u32 reason)
+{
+	run_first(skb, location, reason, NULL);
+	return 0;
+}
+
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(netobs_drop_why2, struct sk_buff *skb, void *location, __u32 reason)
+{
+	run_second(skb, location, reason, NULL);
+	return 0;
+}
+
+/* COMPAT(<5.17): there are no reasons. */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(netobs_drop_at, struct sk_buff *skb, void *location)
+{
+	run_first(skb, location, 0, NULL);
+	return 0;
+}
+
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(netobs_drop_at2, struct sk_buff *skb, void *location)
+{
+	run_second(skb, location, 0, NULL);
+	return 0;
+}

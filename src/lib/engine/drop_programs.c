@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "drop_programs.h"
+
+#include "base/util.h"
+#include "drops.skel.h"
+#include "map.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+static const struct log silent;
+
+/* By the arguments of the kernel's tracepoint, the most first; see drops.bpf.c. */
+static const struct variant {
+	const char *programs[2];
+	bool has_reasons;
+} variants[] = {
+	{ { "netobs_drop_sk", "netobs_drop_sk2" }, true },
+	{ { "netobs_drop_why", "netobs_drop_why2" }, true },
+	{ { "netobs_drop_at", "netobs_drop_at2" }, false },
+};
+
+static bool is_of_set(const struct drop_programs *programs,
+		      const struct bpf_program *program)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(programs->points); i++)
+		if (!strcmp(bpf_program__name(program),
+			    programs->points[i].program))
+			return true;
+	return false;
+}
+
+static int prepare_drops(struct bpf_object *object, void *ctx)
+{
+	struct drops_bpf__rodata *rodata =
+		program_set_knobs(object, sizeof(*rodata));
+	const struct drop_programs *programs = ctx;
+	struct bpf_program *program;
+
+	if (!rodata)
+		return -ENOENT;
+	rodata->config_has_reason = programs->has_reasons;
+	bpf_object__for_each_program(program, object)
+		bpf_program__set_autoload(program, is_of_set(programs, program));
+	return 0;
+}
+
+static int try_variant(struct drop_programs *programs,
+		       const struct variant *variant, const struct log *log)
+{
+	*programs = (struct drop_programs){
+		.set = { .name = "drops_bpf",
+			 .elf = drops_bpf__elf_bytes,
+			 .doing = "load BPF programs for dropped packets",
+			 .log = log,
+			 .points = programs->points,
+			 .n_points = ARRAY_SIZE(programs->points),
+			 .prepare = prepare_drops,
+			 .ctx = programs },
+		.points = { { .program = variant->programs[0] },
+			    { .program = variant->programs[1] } },
+		.has_reasons = variant->has_reasons,
+	};
+	return program_set_ref(&programs->set);
+}
+
+/* COMPAT(<6.11), COMPAT(<5.17): the verifier refuses arguments that there are not. */
+static int load_variant(struct drop_programs *programs, bool no_reasons,
+			const struct log *log)
+{
+	const size_t last = ARRAY_SIZE(variants) - 1;
+
+	for (size_t i = no_reasons ? last : 0; i < last; i++)
+		if (!try_variant(programs, &variants[i], &silent))
+			return 0;
+	return try_variant(programs, &variants[last], log);
+}
+
+int drop_programs_open(struct drop_programs *programs, bool no_reasons,
+		       const struct log *log)
+{
+	int err = load_variant(programs, no_reasons, log ?: &silent);
+
+	if (err) {
+		*programs = (struct drop_programs){ 0 };
+		return err;
+	}
+	programs->state = program_set_mmap(&programs->set, "drop_state",
+					   sizeof(*programs->state));
+	programs->drops_fd = program_set_map_fd(&programs->set, "drops");
+	programs->rest_fd = program_set_map_fd(&programs->set, "drops_rest");
+	programs->functions_fd =
+		program_set_map_fd(&programs->set, "drop_functions");
+	if (programs->state)
+		return 0;
+	err = -errno;
+	drop_programs_close(programs);
+	return err;
+}
+
+void drop_programs_detach(struct drop_programs *programs)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(programs->points); i++)
+		program_set_detach(&programs->set, programs->points[i].program);
+}
+
+void drop_programs_close(struct drop_programs *programs)
+{
+	if (programs->state)
+		map_munmap(programs->state, sizeof(*programs->state));
+	program_set_unref(&programs->set);
+	*programs = (struct drop_programs){ 0 };
+}
+
+/* COMPAT(<6.1): there a program of a tracepoint is not refused, and this is 0. */
+uint64_t drop_programs_missed(const struct drop_programs *programs)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+	struct bpf_program *first;
+	uint64_t nested;
+
+	if (!programs->set.object)
+		return 0;
+	first = bpf_object__find_program_by_name(programs->set.object,
+						 programs->points[0].program);
+	if (!first ||
+	    bpf_obj_get_info_by_fd(bpf_program__fd(first), &info, &size))
+		return 0;
+	nested = __atomic_load_n(&programs->state->nested, __ATOMIC_RELAXED);
+	return info.recursion_misses > nested ? info.recursion_misses - nested :
+						0;
+}

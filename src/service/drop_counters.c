@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "drop_counters.h"
+
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <linux/if_link.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/safe_text.h"
+#include "base/util.h"
+
+/* include/uapi/linux/if_link.h explains each. They wrap, so differences are what counts. */
+#define COUNTER(name)                                         \
+	{                                                     \
+#name, offsetof(struct rtnl_link_stats, name) \
+	}
+static const struct {
+	const char *name;
+	size_t offset;
+} shown[] = {
+	COUNTER(rx_dropped),	    COUNTER(rx_missed_errors),
+	COUNTER(rx_over_errors),    COUNTER(rx_fifo_errors),
+	COUNTER(rx_crc_errors),	    COUNTER(rx_length_errors),
+	COUNTER(tx_dropped),	    COUNTER(tx_fifo_errors),
+	COUNTER(tx_carrier_errors), COUNTER(tx_aborted_errors),
+};
+#undef COUNTER
+
+static bool has_stats(const struct ifaddrs *interface)
+{
+	return interface->ifa_addr &&
+	       interface->ifa_addr->sa_family == AF_PACKET &&
+	       interface->ifa_data;
+}
+
+static const struct ifaddrs *find_before(const struct drop_counters *counters,
+					 const char *name)
+{
+	const struct ifaddrs *one = counters->before;
+
+	while (one && (!has_stats(one) || strcmp(one->ifa_name, name) != 0))
+		one = one->ifa_next;
+	return one;
+}
+
+static uint32_t read_counter(const struct ifaddrs *interface, size_t i)
+{
+	uint32_t value;
+
+	memcpy(&value, (const char *)interface->ifa_data + shown[i].offset,
+	       sizeof(value));
+	return value;
+}
+
+static void print_growth(const struct ifaddrs *before, const struct ifaddrs *now)
+{
+	char name[32];
+	bool is_first = true;
+
+	snprintf(name, sizeof(name), "%s", now->ifa_name);
+	safe_cell(name);
+	for (size_t i = 0; i < ARRAY_SIZE(shown); i++) {
+		const uint32_t growth =
+			read_counter(now, i) - read_counter(before, i);
+
+		if (!growth)
+			continue;
+		if (is_first)
+			printf("counters of %s: ", name);
+		printf("%s%s %" PRIu32, is_first ? "" : ", ", shown[i].name,
+		       growth);
+		is_first = false;
+	}
+	if (!is_first)
+		putchar('\n');
+}
+
+void drop_counters_print(struct drop_counters *counters)
+{
+	struct ifaddrs *now;
+
+	if (getifaddrs(&now))
+		return;
+	for (const struct ifaddrs *one = now; one; one = one->ifa_next) {
+		const struct ifaddrs *before =
+			has_stats(one) ? find_before(counters, one->ifa_name) :
+					 NULL;
+
+		if (before)
+			print_growth(before, one);
+	}
+	drop_counters_clear(counters);
+	counters->before = now;
+}
+
+void drop_counters_clear(struct drop_counters *counters)
+{
+	if (counters->before)
+		freeifaddrs(counters->before);
+	counters->before = NULL;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What interfaces of this network namespace count as dropped, beside the kernel's drops: by network cards and
+ * drivers, which have no packets of the kernel yet, or no more. Some of the kernel's are in rx_dropped and tx_dropped, too.
+ */
+#ifndef NETOBS_SERVICE_DROP_COUNTERS_H
+#define NETOBS_SERVICE_DROP_COUNTERS_H
+
+struct ifaddrs;
+
+struct drop_counters {
+	struct ifaddrs *before; /* as they were when they were last printed; NULL: not yet */
+};
+
+/* Print a line for each interface whose counters have grown since the last call; nothing in the first. */
+void drop_counters_print(struct drop_counters *counters);
+
+void drop_counters_clear(struct drop_counters *counters);
+
+#endif

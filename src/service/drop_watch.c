@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "drop_watch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <netobs/drop.h>
+
+#include "base/clock_ms.h"
+#include "base/safe_text.h"
+#include "drop_counters.h"
+#include "drop_rows.h"
+#include "service/options/privileges.h"
+#include "signals.h"
+
+struct watch {
+	const struct drop_request *request;
+	struct netobs_drops *drops;
+	struct drop_rows rows;
+	struct drop_counters counters; /* of tables */
+	bool error_logged;
+	volatile bool is_stopping;
+};
+
+static void stop_drops(void *object)
+{
+	struct watch *watch = object;
+
+	if (watch->drops && !watch->is_stopping)
+		netobs_drops_stop(watch->drops);
+	watch->is_stopping = true;
+}
+
+static void on_log(int level, const char *message, void *user)
+{
+	struct watch *watch = user;
+	char text[512];
+
+	if (level > NETOBS_LOG_WARNING)
+		return;
+	snprintf(text, sizeof(text), "%s", message);
+	safe_cell(text);
+	watch->error_logged |= level <= NETOBS_LOG_ERROR;
+	fprintf(stderr, "netobsctl drops: %s%s\n",
+		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+}
+
+/* ---- Records --------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct drop_request *request,
+		      const struct netobs_drop *drop)
+{
+	const struct args_list *names = &request->interfaces;
+
+	if (drop->kind == NETOBS_DROP_BENIGN && !request->wants_benign)
+		return false;
+	for (size_t i = 0; i < names->n; i++)
+		if (!strcmp(names->items[i], drop->interface))
+			return true;
+	return !names->n;
+}
+
+static void on_drop(const struct netobs_drop *drop, void *user)
+{
+	struct watch *watch = user;
+	char text[NETOBS_DROP_JSON_MAX];
+
+	if (!is_wanted(watch->request, drop))
+		return;
+	if (!watch->request->is_json)
+		drop_rows_add(&watch->rows, drop);
+	else if (netobs_record_json(&drop->record, text, sizeof(text)) > 0)
+		puts(text);
+}
+
+/* ---- Tables ---------------------------------------------------------------------------- */
+
+static void show_table(struct watch *watch)
+{
+	const struct drop_request *request = watch->request;
+	struct winsize size = { 0 };
+
+	if (isatty(STDOUT_FILENO)) {
+		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+		fputs("\033[H\033[J", stdout);
+	}
+	drop_rows_sum(&watch->rows, request->by_flow);
+	if (watch->rows.n || isatty(STDOUT_FILENO))
+		drop_rows_print(&watch->rows, request->by_flow, request->rows,
+				size.ws_col);
+	drop_counters_print(&watch->counters);
+	if (watch->rows.is_out_of_memory)
+		fprintf(stderr, "netobsctl drops: cannot keep all drops: %s\n",
+			strerror(ENOMEM));
+	drop_rows_clear(&watch->rows);
+}
+
+static void on_interval(void *user)
+{
+	struct watch *watch = user;
+
+	if (!watch->request->is_json)
+		show_table(watch);
+	if (fflush(stdout))
+		stop_drops(watch);
+}
+
+/* ---- The run --------------------------------------------------------------------------- */
+
+/* Until the observer has stopped, by a signal or by itself. */
+static int loop_drops(struct watch *watch)
+{
+	const uint32_t duration_ms = watch->request->duration_ms;
+	const int64_t deadline_ms = duration_ms ? now_ms() + duration_ms : 0;
+	struct pollfd fd = { .fd = netobs_drops_fd(watch->drops),
+			     .events = POLLIN };
+	int r = 0;
+
+	while (r >= 0 || r == -EINTR) {
+		poll(&fd, 1, watch->is_stopping ? -1 : until_ms(deadline_ms));
+		if (deadline_ms && now_ms() >= deadline_ms)
+			stop_drops(watch);
+		r = netobs_drops_dispatch(watch->drops);
+	}
+	return r == -ECANCELED ? 0 : r;
+}
+
+static void print_left_out(const struct watch *watch)
+{
+	struct netobs_drops_stats stats = { .sz = sizeof(stats) };
+
+	netobs_drops_stats_get(watch->drops, &stats);
+	if (stats.lost_packets || stats.missed)
+		fprintf(stderr,
+			"netobsctl drops: not shown: %" PRIu64
+			" packets without room in the tables, %" PRIu64
+			" drops in interrupts\n",
+			stats.lost_packets, stats.missed);
+}
+
+static int observe_drops(struct watch *watch)
+{
+	NETOBS_OPTS(netobs_drops_opts, opts,
+		    .interval_ms = watch->request->interval_ms,
+		    .on_drop = on_drop, .on_interval = on_interval,
+		    .on_log = on_log, .user = watch);
+	const struct args_list none = { 0 };
+	int r = netobs_drops_new(&opts, &watch->drops);
+
+	r = r ?: netobs_drops_start(watch->drops);
+	if (r < 0) {
+		args_report_failure("drops", watch->error_logged, "start", r);
+		return r;
+	}
+	privileges_drop(&none, true, false);
+	if (!watch->request->is_json)
+		drop_counters_print(&watch->counters);
+	r = loop_drops(watch);
+	if (r < 0)
+		args_report_failure("drops", watch->error_logged, "continue", r);
+	print_left_out(watch);
+	return r;
+}
+
+int drop_watch(const struct drop_request *request)
+{
+	struct watch watch = { .request = request };
+	int r;
+
+	signals_catch(stop_drops, &watch);
+	r = observe_drops(&watch);
+	signals_release();
+	netobs_drops_free(watch.drops);
+	drop_rows_clear(&watch.rows);
+	drop_counters_clear(&watch.counters);
+	return r < 0 ? EXIT_FAILED : EXIT_FINE;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#ifndef NETOBS_SERVICE_TEXT_DROP_TEXT_H
+#define NETOBS_SERVICE_TEXT_DROP_TEXT_H
+
+#include <string.h>
+
+#include <netobs/drop.h>
+
+/* "NO_SOCKET"; "": the kernel states none */
+static inline const char *drop_reason_text(const struct netobs_drop *drop)
+{
+	static const char prefix[] = "SKB_DROP_REASON_";
+	const size_t len = sizeof(prefix) - 1;
+
+	return strncmp(drop->cause, prefix, len) ? drop->cause :
+						   drop->cause + len;
+}
+
+#endif

@@ -1,0 +1,314 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: nftables
+"""netobsctl drops, compared with the counter of the kernel that knows of each drop.
+
+A client, a router and a server: whatever the router and the server drop is in a counter of theirs. Counts
+and the order are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+"""
+
+import collections
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+
+from lib import bpf
+from lib import frames as f
+from lib import lab
+from lib import observer
+from lib.drops import CLIENT, ROUTER_IN, ROUTER_OUT, SCENARIOS, SERVER, Policer, has_policer, \
+    nft_packets, snmp
+
+PREFIX = "SKB_DROP_REASON_"
+UDP_SEGMENT = 103
+ROOM = 32768 # flows with a reason, of two intervals
+
+
+def features():
+    out = subprocess.run([observer.netobsctl(), "check", "-o", "json"], check=False, text=True,
+                         stdout=subprocess.PIPE).stdout
+    return {one["name"]: one["available"] for one in json.loads(out)["features"]}
+
+
+def cause_of(record):
+    return record.get("PktDropLatestDropCause", "").removeprefix(PREFIX)
+
+
+class Observer:
+    """A `netobsctl drops`, which is known to observe."""
+
+    def __init__(self, test, *options):
+        self.path, self.errors = test.lab.path("drops"), test.lab.path("errors")
+        with open(self.path, "wb") as out, open(self.errors, "wb") as errors:
+            self.process = test.lab.spawn(
+                observer.netobsctl(), "drops", "-o", "json", "--all", "--interval", "0.2", *options,
+                stdout=out, stderr=errors)
+        self.wait_until_ready(test.lab.ns("m"))
+
+    def wait_until_ready(self, marker):
+        """No message says so: until it has seen a drop."""
+        def is_seen():
+            with marker, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.sendto(b"", ("127.0.0.1", 9))
+            if self.process.poll() is not None:
+                raise RuntimeError(self.messages())
+            return self.records(marker)
+        lab.wait_for(is_seen, "the observer")
+
+    def messages(self):
+        with open(self.errors, encoding="utf-8") as file:
+            return file.read()
+
+    def records(self, *namespaces):
+        inodes = {ns.inode for ns in namespaces}
+        with open(self.path, encoding="utf-8") as file:
+            lines = file.read().rsplit("\n", 1)[0].split("\n")
+        found = [json.loads(line) for line in lines if line]
+        return [one for one in found if one.get("NetnsInode") in inodes]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(timeout=60)
+        observer.check_sanitizer(self.messages())
+        if code or "netobsctl drops: not shown" in self.messages():
+            raise AssertionError(f"exit {code}: {self.messages()}")
+
+
+RULES = """
+table inet drops {{
+    chain {hook} {{
+        type filter hook {hook} priority 0;
+        {rules}
+    }}
+}}
+"""
+
+
+class Drops(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.client, self.router, self.server = (self.lab.ns(tag) for tag in "crs")
+        self.macs = self.lab.wire(self.client, "c0", [f"{CLIENT}/24"], self.router, "rc",
+                                  [f"{ROUTER_IN}/24"])
+        self.lab.wire(self.router, "rs", [f"{ROUTER_OUT}/24"], self.server, "s0", [f"{SERVER}/24"])
+        self.client.ip("route", "add", "default", "via", ROUTER_IN)
+        self.server.ip("route", "add", "default", "via", ROUTER_OUT)
+        self.router.sysctl("ipv4/ip_forward", 1)
+        for ns, hook, verdicts in ((self.server, "input", {2001: "drop", 2002: "reject"}),
+                                   (self.router, "forward", {2003: "drop"}),
+                                   (self.client, "output", {2004: "drop"})):
+            ns.run("nft", "-f", "-", input=RULES.format(hook=hook, rules="\n".join(
+                f'udp dport {port} counter {verdict} comment "{port}"'
+                for port, verdict in verdicts.items())))
+        self.bpffs = bpf.mount_bpffs(self.lab)
+        self.has_reasons = features()["drop_reasons"]
+
+    def check(self, scenario, records, counted):
+        own = [one for one in records if scenario.is_own(one)]
+        sums = collections.Counter()
+        for one in own:
+            sums[cause_of(one), one["Function"]] += one["PktDropPackets"]
+        self.assertEqual(counted, sums.total(), f"{scenario}: {sums}")
+        if self.has_reasons:
+            self.assertLessEqual({cause for cause, _ in sums}, set(scenario.causes), str(scenario))
+        if scenario.layer and self.has_reasons:
+            self.assertEqual({scenario.layer}, {one["Layer"] for one in own})
+        return sums
+
+    def run_scenarios(self, plan):
+        """@plan: how many packets each is sent."""
+        scenarios = {kind: kind(self) for kind in {kind for kind, _ in plan}}
+        watcher = Observer(self)
+        for kind, count in plan:
+            before = scenarios[kind].counted()
+            scenarios[kind].send(count)
+            scenarios[kind].wait_for(before + count)
+        counted = {kind: one.counted() for kind, one in scenarios.items()}
+        watcher.stop()
+        records = watcher.records(self.client, self.router, self.server)
+        for kind, one in scenarios.items():
+            self.assertGreater(counted[kind], 0, str(one))
+            self.note(f"{one}: {counted[kind]}, {dict(self.check(one, records, counted[kind]))}")
+
+    def test_random_mixtures_are_counted_as_by_the_kernel(self):
+        seed = int(os.environ.get("NETOBS_TEST_SEED", time.time_ns() % 1_000_000))
+        self.note(f"NETOBS_TEST_SEED={seed}")
+        generator = random.Random(seed)
+        kinds = [kind for kind in SCENARIOS if kind is not Policer or has_policer()]
+        plan = [(kind, generator.randrange(20, 200)) for kind in kinds * 2]
+        generator.shuffle(plan)
+        self.run_scenarios(plan)
+
+    def watch(self, traffic, *namespaces):
+        """The records of what @traffic does."""
+        watcher = Observer(self)
+        traffic()
+        watcher.stop()
+        return watcher.records(*namespaces)
+
+    def test_buffers_count_as_segments(self):
+        """Where the buffer is not segmented before it is dropped, as nft counts it."""
+        segments, size, buffers, port = 10, 500, 7, 2004
+
+        def send():
+            with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, size)
+                for _ in range(buffers):
+                    with contextlib.suppress(PermissionError):
+                        sender.sendto(bytes(segments * size), (SERVER, port))
+
+        record, = self.watch(send, self.client)
+        self.assertEqual(buffers, nft_packets(self.client, str(port)))
+        self.assertEqual(buffers * segments, record["PktDropPackets"])
+        self.assertEqual(buffers * segments * (size + 28), record["PktDropBytes"])
+        self.assertEqual((CLIENT, SERVER, port, 17), tuple(
+            record[name] for name in ("SrcAddr", "DstAddr", "DstPort", "Proto")))
+        self.assertEqual("netfilter", record["Layer"])
+
+    def test_a_full_backlog(self):
+        """SYNs that it refuses are freed as if they were used: only ListenDrops has them."""
+        before, attempts = snmp(self.server, "TcpExt", "ListenDrops", "netstat"), []
+
+        def connect():
+            with self.server:
+                listener = socket.create_server((SERVER, 2021), backlog=1)
+            self.addCleanup(listener.close)
+            with self.client:
+                for _ in range(10):
+                    attempts.append(socket.socket())
+                    self.addCleanup(attempts[-1].close)
+                    attempts[-1].setblocking(False)
+                    attempts[-1].connect_ex((SERVER, 2021))
+            lab.wait_for(lambda: snmp(self.server, "TcpExt", "ListenDrops", "netstat") >
+                         before + 5, "SYNs that are refused")
+
+        records = self.watch(connect, self.server)
+        counted = snmp(self.server, "TcpExt", "ListenDrops", "netstat") - before
+        self.assertGreater(counted, 5)
+        self.assertEqual([], [one for one in records if one.get("DstPort") == 2021])
+
+    def test_connections_that_are_refused(self):
+        refused = 20
+
+        def connect():
+            with self.client:
+                for _ in range(refused):
+                    with socket.socket() as one:
+                        self.assertRaises(ConnectionRefusedError, one.connect, (SERVER, 2020))
+
+        records = self.watch(connect, self.server)
+        self.assertEqual(refused, sum(one["PktDropPackets"] for one in records))
+        self.assertEqual({("tcp_v4_rcv", 2020)},
+                         {(one["Function"], one["DstPort"]) for one in records})
+        if self.has_reasons:
+            self.assertEqual({"NO_SOCKET"}, {cause_of(one) for one in records})
+
+    def test_ipv6(self):
+        self.client.sysctl("ipv6/conf/c0/disable_ipv6", 0)
+        self.router.sysctl("ipv6/conf/rc/disable_ipv6", 0)
+        self.client.address("c0", "fd00::1/64")
+        self.router.address("rc", "fd00::2/64")
+        self.client.neighbour("c0", self.macs[1], "fd00::2")
+        count = 30
+
+        def send():
+            with self.client, socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sender:
+                for _ in range(count):
+                    sender.sendto(b"six", ("fd00::2", 2030))
+
+        records = [one for one in self.watch(send, self.router) if one.get("DstPort") == 2030]
+        self.assertEqual(count, sum(one["PktDropPackets"] for one in records))
+        self.assertEqual(count * 51, sum(one["PktDropBytes"] for one in records))
+        self.assertEqual({("fd00::1", "fd00::2", "rc")},
+                         {(one["SrcAddr"], one["DstAddr"], one["Interface"]) for one in records})
+
+    def test_more_flows_than_there_is_room_for(self):
+        """Those that find none are counted by reason, without addresses."""
+        first, flows = 20000, 40000
+        self.server.run("nft", "add", "rule", "inet", "drops", "input", "udp", "dport", ">=", first,
+                        "counter", "drop", "comment", "many")
+
+        def send():
+            with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                for port in range(first, first + flows):
+                    sender.sendto(b"", (SERVER, port))
+
+        # An interval begins when it has seen a drop.
+        watcher = Observer(self, "--interval", "5")
+        send()
+        watcher.stop()
+        records = watcher.records(self.server)
+        counted = nft_packets(self.server, "many")
+        self.assertEqual((flows, flows), (counted, sum(one["PktDropPackets"] for one in records)))
+        rest = [one for one in records if "SrcAddr" not in one]
+        if not lab.is_shrunk():
+            self.assertGreaterEqual(sum(one["PktDropPackets"] for one in rest), flows - ROOM)
+        self.assertEqual({"netfilter"}, {one["Layer"] for one in records})
+
+    def test_counters_of_interfaces_are_below_the_table(self):
+        """Of a protocol that the host does not have."""
+        out, count = self.lab.path("table"), 40
+        with open(out, "wb") as file:
+            table = self.lab.spawn(observer.netobsctl(), "drops", "--interval", "0.2", ns=self.server,
+                                   stdout=file)
+
+        def counted():
+            with open(out, encoding="utf-8") as text:
+                return sum(int(line.split("rx_dropped ")[1].split(",")[0]) for line in text
+                           if line.startswith("counters of s0: ") and "rx_dropped " in line)
+
+        frame = f.ether("ff:ff:ff:ff:ff:ff", self.macs[0], 0x88b5, bytes(60))
+        lab.wait_for(lambda: self.router.send_frames("rs", [frame]) or counted(), "a first one")
+        self.router.send_frames("rs", [frame] * count)
+        lab.wait_for(lambda: counted() > count, "the others")
+        self.assertLessEqual(counted(), self.server.counters("s0")["rx"]["dropped"])
+        table.send_signal(signal.SIGINT)
+        self.assertEqual(0, table.wait(timeout=60))
+
+    def test_what_is_off_costs_nothing(self):
+        """Nothing is attached before, nor after; also not after kill -9."""
+        watcher = Observer(self)
+        self.assertTrue(self.is_attached())
+        watcher.stop()
+        self.assertFalse(self.is_attached())
+        watcher = Observer(self)
+        watcher.process.kill()
+        watcher.process.wait()
+        lab.wait_for(lambda: not self.is_attached(), "the kernel to detach")
+
+    @staticmethod
+    def is_attached():
+        return "netobs_drop_" in lab.run("bpftool", "prog", "show")
+
+    def test_table(self):
+        """Benign ones are hidden, rows summed up, interfaces selected."""
+        out = self.lab.path("table")
+        with open(out, "wb") as file:
+            table = self.lab.spawn(observer.netobsctl(), "drops", "-i", "s0", "--interval", "0.2",
+                                   stdout=file)
+
+        def rows():
+            with open(out, encoding="utf-8") as text:
+                return [line.split() for line in text if str(self.server.inode) in line]
+
+        def is_seen():
+            with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                for _ in range(3):
+                    sender.sendto(b"", (SERVER, 2040))
+            return rows()
+
+        lab.wait_for(is_seen, "a row")
+        table.send_signal(signal.SIGINT)
+        self.assertEqual(0, table.wait(timeout=60))
+        for row in rows():
+            self.assertEqual("s0", row[-6] if row[-1] != "-" else row[-3], row)
+            self.assertIn("__udp4_lib_rcv", row)
+
+
+if __name__ == "__main__":
+    lab.main("tracepoint of dropped packets", lambda: features()["drops"])
