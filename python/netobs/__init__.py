@@ -159,7 +159,7 @@ class Record(Struct):
     """A record that the program keeps: struct netobs_flow, netobs_alert ..."""
 
     STRUCTS = ("netobs_flow", "netobs_stats_record", "netobs_session", "netobs_alert",
-               "netobs_mapping")
+               "netobs_mapping", "netobs_drop")
 
     def __init__(self, pointer):
         kind = ffi.cast("struct netobs_record *", pointer).type

@@ -102,6 +102,13 @@ static void pass_session(const struct netobs_session *session, void *user)
 	service_sinks_record(&service->sinks, &session->record);
 }
 
+static void pass_drop(const struct netobs_drop *drop, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &drop->record);
+}
+
 /* The sinks and rules of this moment. */
 static void refresh_metrics(struct service *service)
 {
@@ -117,6 +124,8 @@ static void refresh_metrics(struct service *service)
 	service->metrics_source.n_groups = service->groups.n_metrics;
 	service->metrics_source.sessions =
 		service_sessions_totals(&service->sessions);
+	service_drops_refresh(&service->drops);
+	service->metrics_source.drops = &service->drops.totals;
 }
 
 void service_serve_metrics(struct service *service)
@@ -191,6 +200,9 @@ static void set_callbacks(struct service *service)
 	service->sessions.on_session = pass_session;
 	service->sessions.on_log = service_log;
 	service->sessions.user = service;
+	service->drops.on_drop = pass_drop;
+	service->drops.on_log = service_log;
+	service->drops.user = service;
 	service->sinks.pattern = (struct output){
 		.on_log = service_log,
 		.on_last = keep_totals,
@@ -275,6 +287,9 @@ static void warn_of_missing_sinks(struct service *service)
 	if (config->wants_sessions && !has_sink_of(config, "session"))
 		log_warning("sessions are counted, and sent to no sink: one takes them with 'records = session' or 'records = flow,session'",
 			    service);
+	if (config->wants_drops && !has_sink_of(config, "drop"))
+		log_warning("drops are counted, and sent to no sink: one takes them with 'records = drop' or 'records = flow,drop'",
+			    service);
 }
 
 /* Sinks that take records of a type that nothing makes. */
@@ -287,6 +302,12 @@ static void warn_of_idle_sinks(struct service *service)
 			    service);
 	if (!config->wants_sessions && has_sink_of(config, "session"))
 		log_warning("a sink has 'records = session', and there are no sessions: they need 'enabled = yes' in [sessions]",
+			    service);
+	if (!config->wants_drops && has_sink_of(config, "drop"))
+		log_warning("a sink has 'records = drop', and there are no drops: they need 'enabled = yes' in [drops]",
+			    service);
+	if (!config->n_groups && has_sink_of(config, "group"))
+		log_warning("a sink has 'records = group', and there are no groups: [group NAME] makes them",
 			    service);
 }
 
@@ -334,6 +355,7 @@ static int begin_change(struct service *service)
 	NETOBS_OPTS(netobs_opts, opts);
 	int r = service_sessions_prepare(&service->sessions, config);
 
+	r = r ?: service_drops_prepare(&service->drops, config);
 	if (r < 0)
 		return r;
 	fill_service_options(service, config, &opts);
@@ -344,6 +366,7 @@ static void abandon_change(struct service *service)
 {
 	service_sinks_abandon(&service->sinks);
 	service_sessions_abandon(&service->sessions);
+	service_drops_abandon(&service->drops);
 	metrics_forget(service->metrics);
 	free_config(TAKE_PTR(service->next));
 }
@@ -373,6 +396,7 @@ static void commit_change(struct service *service)
 	warn_of_missing_group_sinks(service);
 	service_sinks_commit(&service->sinks, config);
 	service_sessions_commit(&service->sessions, config);
+	service_drops_commit(&service->drops, config);
 	service->reload_result = commit_groups(service) ?: service->reload_result;
 }
 
@@ -486,25 +510,31 @@ int service_dispatch(struct service *service)
 {
 	int r = service->is_stopped ? -ECANCELED : netobs_dispatch(service->ctx);
 	int sessions = service_sessions_dispatch(&service->sessions);
+	int drops = service_drops_dispatch(&service->drops);
 
 	service_sinks_flush_prompt(&service->sinks);
 	if (r == -ECANCELED) {
-		/* The observer may be of a reload that comes too late. */
+		/* The observers may be of a reload that comes too late. */
 		service_sessions_abandon(&service->sessions);
 		service_sessions_stop(&service->sessions);
+		service_drops_abandon(&service->drops);
+		service_drops_stop(&service->drops);
 		service->is_stopped = true;
 	}
 	if (r < 0 && r != -ECANCELED && r != -EINTR)
 		return r;
 	if (sessions < 0 && sessions != -ECANCELED)
 		return sessions;
-	return r == -ECANCELED && sessions == -ECANCELED ? r : 0;
+	if (drops < 0 && drops != -ECANCELED)
+		return drops;
+	return r == -ECANCELED && sessions == r && drops == r ? r : 0;
 }
 
 void service_stop(struct service *service)
 {
 	netobs_stop(service->ctx);
 	service_sessions_stop(&service->sessions);
+	service_drops_stop(&service->drops);
 }
 
 /* Spools of sinks that are replaced between two commits have no record that a later one has. */
@@ -518,9 +548,9 @@ void service_tend(struct service *service)
 		before = service->reload;
 		go_on_with_reload(service, reload_step(service));
 	} while (service->reload > before);
-	/* Two observers would both report the same sessions. */
-	if (service->is_reload_due && !service->reload &&
-	    !service->is_stopped && !service->sessions.is_leaving)
+	/* Two observers would both report the same sessions, or drops. */
+	if (service->is_reload_due && !service->reload && !service->is_stopped &&
+	    !service->sessions.is_leaving && !service->drops.is_leaving)
 		begin_reload(service);
 }
 
@@ -676,12 +706,14 @@ int service_observe(struct service *service)
 	r = r ?: open_control(service);
 	r = r ?: netobs_start(service->ctx);
 	r = r ?: service_sessions_prepare(&service->sessions, service->config);
+	r = r ?: service_drops_prepare(&service->drops, service->config);
 	if (r < 0)
 		return r;
 	/* Sinks may start threads, which would keep more. */
 	privileges_drop(&service->config->flows.interfaces, true, true);
 	r = open_first_sinks(service);
 	service_sessions_commit(&service->sessions, service->config);
+	service_drops_commit(&service->drops, service->config);
 	if (r == 0)
 		notify_send("READY=1");
 	return r;
@@ -720,6 +752,7 @@ int service_end(struct service *service)
 void service_clear(struct service *service)
 {
 	service_sessions_done(&service->sessions);
+	service_drops_done(&service->drops);
 	netobs_free(service->ctx);
 	service_groups_clear(&service->groups);
 	sink_totals_done(&service->sinks.totals);

@@ -5,6 +5,7 @@
 
 #include "service/metrics/rtt_check.h"
 #include "service_config.h"
+#include "service_drops.h"
 #include "service_groups.h"
 #include "service_sessions.h"
 #include "service_sinks.h"
@@ -49,6 +50,7 @@ struct service {
 	struct netobs *ctx;
 	struct service_sinks sinks;
 	struct service_sessions sessions;
+	struct service_drops drops;
 	struct service_groups groups;
 	struct metrics *metrics;
 	struct metrics_source metrics_source;

@@ -35,7 +35,7 @@ struct service_config {
 	bool persist;
 	const char *persist_dir; /* NULL: NETOBS_PERSIST_DIR */
 	const char *filter;
-	bool wants_sessions;
+	bool wants_sessions, wants_drops;
 	struct session_choice sessions;
 	struct control_config control;
 	struct service_item sinks[SERVICE_SINKS_MAX];

@@ -14,7 +14,7 @@
 #include "service/control/notify.h"
 #include "signals.h"
 
-enum { FD_CONTEXT, FD_SESSIONS, FD_METRICS, FD_CONTROL, FD_SINKS };
+enum { FD_CONTEXT, FD_SESSIONS, FD_DROPS, FD_METRICS, FD_CONTROL, FD_SINKS };
 
 struct loop {
 	struct service *service;
@@ -42,6 +42,10 @@ static nfds_t fill_loop_fds(struct loop *loop)
 		.fd = loop->is_finishing ?
 			      -1 :
 			      service_sessions_fd(&service->sessions),
+		.events = POLLIN
+	};
+	loop->fds[FD_DROPS] = (struct pollfd){
+		.fd = loop->is_finishing ? -1 : service_drops_fd(&service->drops),
 		.events = POLLIN
 	};
 	loop->fds[FD_METRICS] =

@@ -226,6 +226,28 @@ static void add_sessions(struct json *json, const struct service *service)
 	json_close(json, '}');
 }
 
+static void add_drops(struct json *json, const struct service *service)
+{
+	const struct drop_totals *totals = &service->drops.totals;
+
+	if (!service->config->wants_drops)
+		return;
+	json_key_open(json, "drops", '{');
+	json_key_open(json, "reasons", '[');
+	for (size_t i = 0; i < totals->n; i++) {
+		json_open(json, '{');
+		json_key_string(json, "reason", totals->reasons[i].reason);
+		json_key_string(json, "kind", totals->reasons[i].kind);
+		json_key_u64(json, "packets", totals->reasons[i].packets);
+		json_key_u64(json, "bytes", totals->reasons[i].bytes);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+	json_key_u64(json, "lost", totals->lost_packets);
+	json_key_u64(json, "missed", totals->missed);
+	json_close(json, '}');
+}
+
 /* ---- The work --------------------------------------------------------------------- */
 
 /* Of NAT. */
@@ -434,6 +456,7 @@ void service_status_add(struct json *json, void *user)
 	add_rules(json, service);
 	add_alerts(json, service);
 	add_sessions(json, service);
+	add_drops(json, service);
 	add_tables(json, &stats, &engine);
 	conn_stats_json(json, service->ctx);
 	add_mappings(json, service, &engine);

@@ -244,6 +244,26 @@ static void print_sessions(struct json_value status)
 	       get_number(sessions, "lost"), get_number(sessions, "updates"));
 }
 
+static void print_drops(struct json_value status)
+{
+	const struct json_value drops = json_get(status, "drops");
+	struct json_item item = { 0 };
+	char reason[64], kind[16];
+
+	if (!drops.at)
+		return;
+	printf("\nDrops\n");
+	while (json_next(json_get(drops, "reasons"), &item)) {
+		json_get_text(item.value, "reason", reason, sizeof(reason));
+		json_get_text(item.value, "kind", kind, sizeof(kind));
+		printf("  %s (%s): %" PRIu64 "\n", *reason ? reason : "no reason",
+		       kind, get_number(item.value, "packets"));
+	}
+	printf("  in no record: %" PRIu64 " for want of room, %" PRIu64
+	       " in interrupts\n",
+	       get_number(drops, "lost"), get_number(drops, "missed"));
+}
+
 static void print_drain_time(struct json_value drains, const char *label,
 			     const char *path)
 {
@@ -426,6 +446,7 @@ void status_print(struct json_value answer)
 	print_rules(status);
 	print_alerts(status);
 	print_sessions(status);
+	print_drops(status);
 	print_tables(status);
 	print_sinks(status);
 	print_totals(status);

@@ -17,6 +17,7 @@
 #include <netobs/series.h>
 
 #include "service/options/session_choice.h"
+#include "drop_totals.h"
 #include "tcp_health.h"
 
 struct alert_rules;
@@ -57,6 +58,7 @@ struct metrics_source {
 	uint64_t errors, warnings; /* that have been logged */
 	struct tcp_health health;  /* of all records: the caller adds them */
 	struct session_totals sessions;
+	const struct drop_totals *drops;   /* NULL: none */
 	const struct rtt_check *rtt_check; /* NULL: none */
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;

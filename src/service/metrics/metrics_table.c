@@ -228,6 +228,16 @@ static const void *set_session_ending(const struct metrics_values *values,
 	return &values->sessions.reported[i];
 }
 
+static const void *set_drop(const struct metrics_values *values, size_t i,
+			    struct metrics_labels *labels)
+{
+	if (i == values->drops.n)
+		return NULL;
+	metrics_label_add(labels, "reason", values->drops.reasons[i].reason);
+	metrics_label_add(labels, "kind", values->drops.reasons[i].kind);
+	return &values->drops.reasons[i];
+}
+
 static const void *set_log_level(const struct metrics_values *values, size_t i,
 				 struct metrics_labels *labels)
 {
@@ -416,6 +426,17 @@ const struct metric metrics_table[] = {
 	  ONE(sessions.lost) },
 	{ "netobs_sessions_updates", COUNTER, "Records of open connections",
 	  ONE(sessions.updates) },
+	{ "netobs_drops_packets", COUNTER,
+	  "Packets that the kernel dropped, by its reason; kind benign: nothing was lost",
+	  OF(set_drop, drop_total, packets) },
+	{ "netobs_drops_bytes", COUNTER, "Bytes of these packets",
+	  OF(set_drop, drop_total, bytes) },
+	{ "netobs_drops_lost_packets", COUNTER,
+	  "Packets that the kernel dropped, and that are in no record for want of room",
+	  ONE(drops.lost_packets) },
+	{ "netobs_drops_missed", COUNTER,
+	  "Drops in interrupts, of unknown reason, that are in no record",
+	  ONE(drops.missed) },
 	{ "netobs_tcp_rtt_difference_seconds", HISTOGRAM,
 	  "Difference between the smallest round-trip times of a connection in its packets and in the kernel",
 	  ONE(rtt_difference) },

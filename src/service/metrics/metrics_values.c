@@ -295,6 +295,8 @@ void metrics_collect(const struct metrics_source *source,
 	if (source->rtt_check)
 		values->rtt_differences = source->rtt_check->differences;
 	values->sessions = source->sessions;
+	if (source->drops)
+		values->drops = *source->drops;
 	find_histograms(values);
 	values->interfaces = values->stats.interfaces;
 	values->shadowed = values->stats.shadowed;

@@ -62,6 +62,7 @@ struct metrics_values {
 	struct metrics_histogram drains, rtt, path_rtt, response_time,
 		app_latency, rtt_difference; /* of the above */
 	struct session_totals sessions;
+	struct drop_totals drops;
 	struct metrics_process process;
 	uint64_t interfaces, shadowed, programs, sampling, errors, warnings;
 	uint64_t bpf_stats_enabled;

@@ -1,0 +1,141 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: nftables
+"""Drops of a service: records in its sinks, metrics and status, compared with nft's counters."""
+
+import collections
+import json
+import os
+import signal
+import socket
+import subprocess
+
+from lib import grpc_lab
+from lib import lab
+from lib import metrics
+from lib import netobs_proto
+from lib import observer
+from lib.record_sinks import Http, Lines, sink_section, take_host
+from lib.service import Supervisor
+
+RULES = """
+table inet drops {
+    chain input {
+        type filter hook input priority 0;
+        udp dport 3001 counter drop comment "3001"
+    }
+}
+"""
+
+
+def has_drops():
+    out = subprocess.run([observer.netobsctl(), "check", "-o", "json"], check=False, text=True,
+                         stdout=subprocess.PIPE).stdout
+    return any(one["name"] == "drops" and one["available"] for one in json.loads(out)["features"])
+
+
+class ReportedDrops(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.ns = self.lab.ns("d")
+        self.ns.run("nft", "-f", "-", input=RULES)
+        self.path, self.records = self.lab.path("netobs.conf"), self.lab.path("records")
+        self.socket = self.lab.path("control.sock")
+        self.supervisor = Supervisor(self.lab)
+        self.addCleanup(self.supervisor.close)
+
+    def write(self, *sinks, enabled="yes"):
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write("\n".join(("[drops]", f"enabled = {enabled}", "[flows]", "interval = 300ms",
+                                  "[control]", f"path = {self.socket}", *sinks)) + "\n")
+
+    def own(self, *more):
+        return sink_section("a", f"json:{self.records}", "records = drop", *more)
+
+    def start(self):
+        self.service = self.lab.spawn(
+            observer.netobsctl(), "run", "-c", self.path, ns=self.ns, stdout=subprocess.DEVNULL,
+            env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path})
+        self.supervisor.wait("READY=1")
+
+    def reload(self, enabled):
+        self.write(*self.own(), enabled=enabled)
+        self.service.send_signal(signal.SIGHUP)
+        self.supervisor.wait("READY=1")
+
+    def stop(self):
+        self.service.send_signal(signal.SIGTERM)
+        self.assertEqual(0, self.service.wait(60))
+
+    def send(self, count):
+        with self.ns, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for _ in range(count):
+                sender.sendto(b"drop", ("127.0.0.1", 3001))
+
+    def read(self):
+        with open(self.records, encoding="utf-8") as file:
+            return list(take_host(json.loads(line) for line in file if line.endswith("\n")))
+
+    def dropped(self, records):
+        return sum(one["PktDropPackets"] for one in records
+                   if one.get("DstPort") == 3001 and one["NetnsInode"] == self.ns.inode)
+
+    def counted(self):
+        rules = json.loads(self.ns.run("nft", "-j", "list", "ruleset"))["nftables"]
+        return next(part["counter"]["packets"] for rule in rules
+                    if rule.get("rule", {}).get("comment") == "3001"
+                    for part in rule["rule"]["expr"] if "counter" in part)
+
+    def ask(self, verb, *options):
+        return self.ns.run(observer.netobsctl(), verb, "-s", self.socket, *options)
+
+    def test_every_sink_gets_each_record(self):
+        lines, http = Lines(self.ns), Http(self.ns)
+        self.addCleanup(http.stop)
+        grpc = grpc_lab.Collector(self.lab, "--netobs", ns=self.ns).start()
+        self.write(*self.own(),
+                   *sink_section("tcp", f"json:tcp://127.0.0.1:{lines.port}", "records = drop"),
+                   *sink_section("http", f"http://127.0.0.1:{http.port}/", "records = drop"),
+                   *sink_section("grpc", grpc.spec(), "records = drop",
+                                 f"agent_ip = {netobs_proto.AGENT}"))
+        self.start()
+        self.send(100)
+        lab.wait_for(lambda: self.dropped(self.read()), "the first records")
+        self.send(50)
+        self.stop()
+        records = self.read()
+        self.assertEqual((150, 150), (self.counted(), self.dropped(records)))
+        self.assertEqual({"drop"}, {one["type"] for one in records})
+        by_text = sorted(map(str, records))
+        self.assertEqual(by_text, sorted(map(str, lines.found)))
+        self.assertEqual(by_text, sorted(map(str, http.lines)))
+        self.assertEqual(netobs_proto.lines(records), netobs_proto.lines(grpc.others()))
+
+    def test_metrics_and_status_have_the_sums_of_records(self):
+        self.write(*self.own())
+        self.start()
+        self.send(70)
+        lab.wait_for(lambda: self.dropped(self.read()) == 70, "the records")
+        self.reload("no")
+        lab.wait_for(lambda: "netobs_drop_" not in lab.run("bpftool", "prog", "show"),
+                     "the observer to end")
+        self.send(5) # no record has these
+        sums = collections.Counter()
+        for one in self.read():
+            reason = one.get("PktDropLatestDropCause", "").removeprefix("SKB_DROP_REASON_")
+            sums[reason, one["DropKind"]] += one["PktDropPackets"]
+        found = {(labels["reason"], labels["kind"]): value for (name, pairs), value in
+                 metrics.Samples(self.ask("metrics")).series.items()
+                 for labels in [dict(pairs)] if name == "netobs_drops_packets_total"}
+        self.assertEqual(dict(sums), found)
+        self.reload("yes")
+        status = json.loads(self.ask("status", "-o", "json"))["drops"]
+        self.assertEqual(0, status["missed"] + status["lost"])
+        self.send(30)
+        lab.wait_for(lambda: self.dropped(self.read()) == 100, "the records")
+        self.stop()
+        self.assertEqual((105, 100), (self.counted(), self.dropped(self.read())))
+
+
+if __name__ == "__main__":
+    lab.main("tracepoint of dropped packets", has_drops)
