@@ -60,10 +60,13 @@ void candidates_add(struct candidates *candidates, uint64_t hash,
 	memcpy(least->value, value, candidates->value_size);
 }
 
-void candidates_clear(struct candidates *candidates)
+void candidates_decay(struct candidates *candidates, uint64_t part)
 {
-	for (size_t i = 0; i < candidates->n; i++)
-		candidates_at(candidates, i)->bytes = 0;
+	for (size_t i = 0; i < candidates->n; i++) {
+		uint64_t *bytes = &candidates_at(candidates, i)->bytes;
+
+		*bytes -= *bytes / part + !!(*bytes % part);
+	}
 }
 
 void candidates_free(struct candidates *candidates)

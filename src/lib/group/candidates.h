@@ -31,7 +31,8 @@ void candidates_add(struct candidates *candidates, uint64_t hash,
 
 struct candidate *candidates_at(const struct candidates *candidates, size_t i);
 
-void candidates_clear(struct candidates *candidates);
+/** Take one of @part parts of the bytes of all. */
+void candidates_decay(struct candidates *candidates, uint64_t part);
 void candidates_free(struct candidates *candidates);
 
 #endif

@@ -23,7 +23,8 @@ enum {
 	/* For each series, as long as there are not more than this many. */
 	CANDIDATES_EACH = 8,
 	CANDIDATES_MANY = 8192,
-	SCORE_LOSS = 8, /* one part of so many goes with each interval */
+	SCORE_OF = 16, /* intervals: a score loses one part of so many with each */
+	TEXTS_EACH = 1024, /* candidates whose text may be that of a series */
 	/* Groups that get a series at once, so that a call takes no long time: part of all. */
 	ENTERING = 32,
 	ENTERING_MIN = 16
@@ -39,7 +40,7 @@ struct netobs_series {
 	struct servers servers;
 	uint32_t secret[GROUP_VALUE_MAX / sizeof(uint32_t)];
 	/* For the end of an interval: */
-	const struct candidate **heaviest;
+	struct candidate **heaviest;
 	struct series_slot **lightest;
 };
 
@@ -265,7 +266,7 @@ static size_t sort_candidates(struct netobs_series *series)
 	size_t n = 0;
 
 	for (size_t i = 0; i < series->candidates.n; i++) {
-		const struct candidate *candidate =
+		struct candidate *candidate =
 			candidates_at(&series->candidates, i);
 
 		if (candidate->bytes)
@@ -275,6 +276,28 @@ static size_t sort_candidates(struct netobs_series *series)
 		qsort(series->heaviest, n, sizeof(*series->heaviest),
 		      compare_candidates);
 	return n;
+}
+
+/* Of SCORE_OF intervals; that of a younger series is what it had if it went on like this. */
+static void add_to_score(struct series_slot *slot)
+{
+	const uint64_t bytes = slot->interval_bytes;
+
+	slot->interval_bytes = 0;
+	if (slot->age == SCORE_OF) {
+		slot->score += bytes - slot->score / SCORE_OF;
+		return;
+	}
+	slot->score = slot->score / SCORE_OF * slot->age + bytes;
+	slot->age++;
+	slot->score = slot->score * SCORE_OF / slot->age;
+}
+
+static void add_to_scores(struct netobs_series *series)
+{
+	for (size_t i = 0; i < series->table.most_slots; i++)
+		if (series_table_has(&series->table, i))
+			add_to_score(&series->table.slots[i]);
 }
 
 static size_t sort_slots(struct netobs_series *series)
@@ -287,8 +310,6 @@ static size_t sort_slots(struct netobs_series *series)
 
 		if (!series_table_has(table, i))
 			continue;
-		slot->score += slot->interval_bytes - slot->score / SCORE_LOSS;
-		slot->interval_bytes = 0;
 		series->lightest[n++] = slot;
 	}
 	if (n)
@@ -297,11 +318,11 @@ static size_t sort_slots(struct netobs_series *series)
 	return n;
 }
 
-/* Its score is about SCORE_LOSS intervals; what takes its place has twice as much in one. */
+/* Both are of SCORE_OF intervals, so that one heavy interval alone is not enough. */
 static bool is_heavier(const struct candidate *candidate,
 		       const struct series_slot *slot)
 {
-	return candidate->bytes > 2 * (slot->score / SCORE_LOSS);
+	return candidate->bytes / 2 > slot->score;
 }
 
 static void close_series(struct netobs_series *series, struct series_slot *slot)
@@ -312,31 +333,67 @@ static void close_series(struct netobs_series *series, struct series_slot *slot)
 	series_table_close(&series->table, slot);
 }
 
+static struct series_value *open_value(struct netobs_series *series,
+				       struct candidate *candidate)
+{
+	struct series_value *value = series_table_open(
+		&series->table, candidate->hash, candidate->value);
+	struct series_slot *slot;
+
+	if (!value)
+		return NULL;
+	slot = &series->table.slots[value->slot];
+	slot->score += candidate->bytes;
+	slot->age = slot->age ?: SCORE_OF;
+	candidate->bytes = 0;
+	return value;
+}
+
+/* Candidates that look like a series belong to it. @return how many others remain */
+static size_t join_series(struct netobs_series *series, size_t n)
+{
+	const struct series_table *table = &series->table;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct candidate *candidate = series->heaviest[i];
+
+		if (i < TEXTS_EACH && table->n_values < table->most_values &&
+		    series_table_find_text(table, candidate->value))
+			open_value(series, candidate);
+		else
+			series->heaviest[kept++] = candidate;
+	}
+	return kept;
+}
+
+/* A value that has its text, but no room, must not open it again. */
+static bool may_enter(const struct netobs_series *series,
+		      const struct candidate *candidate,
+		      const struct series_slot *slot)
+{
+	return is_heavier(candidate, slot) &&
+	       !series_table_find_text(&series->table, candidate->value);
+}
+
 static void choose_series(struct netobs_series *series)
 {
 	struct series_table *table = &series->table;
-	const size_t n_slots = sort_slots(series);
-	const size_t n = sort_candidates(series);
 	const size_t most = table->most_slots / ENTERING + ENTERING_MIN;
-	size_t leaving = 0, entering;
+	size_t n, n_slots, leaving = 0;
 
-	if (!n)
-		return;
+	add_to_scores(series);
+	n = join_series(series, sort_candidates(series));
+	n_slots = sort_slots(series);
 	while (leaving < n && leaving < n_slots && leaving < most &&
-	       is_heavier(series->heaviest[leaving], series->lightest[leaving]))
+	       may_enter(series, series->heaviest[leaving],
+			 series->lightest[leaving]))
 		close_series(series, series->lightest[leaving++]);
 	if (leaving)
 		series_table_settle(table, series->secret);
-	for (entering = 0; entering < leaving; entering++) {
-		const struct candidate *candidate = series->heaviest[entering];
-		struct series_value *value = series_table_open(
-			table, candidate->hash, candidate->value);
-
-		if (value)
-			table->slots[value->slot].score =
-				candidate->bytes * SCORE_LOSS;
-	}
-	candidates_clear(&series->candidates);
+	for (size_t i = 0; i < leaving; i++)
+		open_value(series, series->heaviest[i]);
+	candidates_decay(&series->candidates, SCORE_OF);
 }
 
 int netobs_series_end_interval(
@@ -348,6 +405,7 @@ int netobs_series_end_interval(
 
 	if (!series)
 		return -EINVAL;
+	series_table_drop_idle(&series->table, series->secret);
 	report_interval(series, &takers);
 	choose_series(series);
 	return takers.n;

@@ -8,7 +8,13 @@
 #include "base/hash.h"
 #include "base/util.h"
 
-enum { TEXTS_MAX = NETOBS_GROUP_KEYS_MAX * NETOBS_GROUP_TEXT_MAX };
+enum {
+	TEXTS_MAX = NETOBS_GROUP_KEYS_MAX * NETOBS_GROUP_TEXT_MAX,
+	/* For each series, and in addition. */
+	VALUES_EACH = 4,
+	VALUES_MORE = 64,
+	NO_SLOT = UINT32_MAX, /* of a value that is to be removed */
+};
 
 /* Texts of all keys, one after another with their NULs. */
 struct texts {
@@ -33,7 +39,8 @@ int series_table_init(struct series_table *table, const struct group_keys *keys,
 {
 	*table = (struct series_table){ .keys = keys,
 					.most_slots = most,
-					.most_values = 2 * most,
+					.most_values = VALUES_EACH * most +
+						       VALUES_MORE,
 					.places = 4 };
 	while (table->places < 2 * table->most_values)
 		table->places *= 2;
@@ -82,7 +89,7 @@ struct series_value *series_table_find(const struct series_table *table,
 
 static struct series_value *add_value(struct series_table *table, uint64_t hash,
 				      const uint8_t *value,
-				      const struct series_slot *slot)
+				      struct series_slot *slot)
 {
 	uint32_t *place = find_place(table, hash, value);
 	struct series_value *added = series_table_at(table, table->n_values++);
@@ -91,6 +98,7 @@ static struct series_value *add_value(struct series_table *table, uint64_t hash,
 	added->slot = (uint32_t)(slot - table->slots);
 	memcpy(added->value, value, table->keys->value_size);
 	*place = (uint32_t)table->n_values;
+	slot->n_values++;
 	return added;
 }
 
@@ -101,7 +109,8 @@ static void remove_closed(struct series_table *table)
 	for (size_t i = 0; i < table->n_values; i++) {
 		struct series_value *value = series_table_at(table, i);
 
-		if (!series_table_has(table, value->slot))
+		if (value->slot == NO_SLOT ||
+		    !series_table_has(table, value->slot))
 			continue;
 		if (kept != i)
 			memcpy(series_table_at(table, kept), value,
@@ -121,6 +130,22 @@ void series_table_settle(struct series_table *table, const uint32_t *secret)
 		*find_place(table, hash_bytes(value, table->keys->size, secret),
 			    value) = (uint32_t)i + 1;
 	}
+}
+
+void series_table_drop_idle(struct series_table *table, const uint32_t *secret)
+{
+	if (table->n_values < table->most_values / 4 * 3)
+		return;
+	for (size_t i = 0; i < table->n_values; i++) {
+		struct series_value *value = series_table_at(table, i);
+		struct series_slot *slot = &table->slots[value->slot];
+
+		if (value->sum.flows || slot->n_values == 1)
+			continue;
+		slot->n_values--;
+		value->slot = NO_SLOT;
+	}
+	series_table_settle(table, secret);
 }
 
 /* ---- Series -------------------------------------------------------------------------- */
@@ -165,6 +190,15 @@ static struct series_slot *find_text(const struct series_table *table,
 			return slot;
 	}
 	return NULL;
+}
+
+struct series_slot *series_table_find_text(const struct series_table *table,
+					   const uint8_t *value)
+{
+	struct texts texts;
+
+	write_texts(table->keys, value, &texts);
+	return find_text(table, &texts);
 }
 
 static struct series_slot *find_free(const struct series_table *table)

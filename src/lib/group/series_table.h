@@ -16,15 +16,16 @@ struct series_slot {
 	struct netobs_series_row row; /* its texts are in @text */
 	char *text;
 	size_t text_len; /* of all texts, with their NULs */
-	/* Bytes of the interval, and of earlier ones, each an eighth less than the next. */
 	uint64_t interval_bytes, score;
+	uint32_t age;	   /* intervals, as far as they matter for the score */
+	uint32_t n_values; /* of the table */
 };
 
 /* A value that counts. */
 struct series_value {
 	struct netobs_group_sum sum; /* of this interval */
 	uint32_t slot;
-	uint8_t value[];
+	_Alignas(uint64_t) uint8_t value[];
 };
 
 struct series_table {
@@ -55,6 +56,18 @@ struct series_value *series_table_find(const struct series_table *table,
  */
 struct series_value *series_table_open(struct series_table *table,
 				       uint64_t hash, const uint8_t *value);
+
+/** @return the series that has the text of this value, or NULL */
+struct series_slot *series_table_find_text(const struct series_table *table,
+					   const uint8_t *value);
+
+/**
+ * If there is little room for values, remove those without flows in this interval, but one of each
+ * series.
+ *
+ * @param secret  of hash_bytes()
+ */
+void series_table_drop_idle(struct series_table *table, const uint32_t *secret);
 
 static inline bool series_table_is_full(const struct series_table *table)
 {

@@ -7,6 +7,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
+#include "group/keys.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -311,12 +312,12 @@ static void a_heavier_group_takes_the_place_of_the_lightest(void **state)
 		add_times(series, 2, 100, 1);
 		netobs_series_end_interval(series, 0, NULL, NULL);
 	}
-	add_times(series, 3, 1000, 3); /* in OTHER, as it has no series */
+	add_times(series, 3, 1000, 5); /* in OTHER, as it has no series */
 	netobs_series_end_interval(series, 0, NULL, NULL);
 	take_scrape(series, &scrape);
 	assert_null(find_service(&scrape, 2));
 	assert_int_equal(find_service(&scrape, 3)->sum.bytes, 0);
-	assert_int_equal(find_row(&scrape, "1  ")->sum.bytes, 3000);
+	assert_int_equal(find_row(&scrape, "1  ")->sum.bytes, 5000);
 	assert_int_equal(find_row(&scrape, "2  ")->sum.bytes, 800);
 	assert_int_equal(find_row(&scrape, "2  ")->sum.flows, 8);
 	add_times(series, 3, 1000, 1);
@@ -378,6 +379,104 @@ static void both_ends_count_for_themselves(void **state)
 	take_scrape(series, &scrape);
 	assert_int_equal(scrape.n, 4);
 	assert_int_equal(scrape.total.bytes, 200);
+	netobs_series_free(series);
+}
+
+/* An interval of services first .. first + n - 1. */
+static void add_services(struct netobs_series *series, uint32_t first,
+			 uint32_t n, uint64_t bytes)
+{
+	for (uint32_t i = first; i < first + n; i++)
+		add_times(series, i, bytes, 1);
+}
+
+static void one_interval_alone_gives_no_series(void **state)
+{
+	struct netobs_series *series = make_series("service", SERIES);
+	static struct scrape scrape;
+
+	(void)state;
+	for (uint32_t i = 0; i < 40; i++) {
+		add_services(series, 0, SERIES, 100000);
+		add_services(series, SERIES + i * 31, 31, 210000);
+		netobs_series_end_interval(series, 0, NULL, NULL);
+	}
+	take_scrape(series, &scrape);
+	for (uint32_t i = 0; i < SERIES; i++)
+		assert_int_equal(find_service(&scrape, i)->sum.bytes, 4000000);
+	netobs_series_free(series);
+}
+
+static void a_young_series_stays_unless_it_has_half(void **state)
+{
+	static const uint64_t lighter[] = { 260, 1900 };
+	static struct scrape scrape;
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(lighter); k++) {
+		struct netobs_series *series = make_series("service", 1);
+
+		for (int i = 0; i < 40; i++) {
+			add_times(series, 1, 1000, 1);
+			add_times(series, 2, lighter[k], 1);
+			netobs_series_end_interval(series, 0, NULL, NULL);
+			take_scrape(series, &scrape);
+			assert_non_null(find_service(&scrape, 1));
+		}
+		netobs_series_free(series);
+	}
+}
+
+static void bursts_of_one_rate_evict_none(void **state)
+{
+	struct netobs_series *series = make_series("service", 8);
+	static struct scrape first, last;
+
+	(void)state;
+	for (uint32_t i = 0; i < 200; i++) {
+		for (uint32_t group = 0; group < 16; group++)
+			if ((i + group) % 8 == 0)
+				add_times(series, group, 10000, 1);
+		netobs_series_end_interval(series, 0, NULL, NULL);
+		take_scrape(series, &last);
+		if (i == 30)
+			first = last;
+	}
+	assert_int_equal(check_steps(&first, &last), 0);
+	netobs_series_free(series);
+}
+
+static void add_interface(struct netobs_series *series, const char *name,
+			  uint32_t ifindex, uint64_t bytes)
+{
+	const struct netobs_point point = { .name = name, .ifindex = ifindex };
+	struct netobs_flow flow = make_flow(1, 1, 1, bytes);
+
+	flow.n_points = 1;
+	flow.point_size = sizeof(point);
+	flow.points = &point;
+	assert_int_equal(netobs_series_add(series, &flow), 0);
+}
+
+static void a_value_joins_the_series_with_its_text(void **state)
+{
+	struct netobs_series *series = make_series("interface", 1);
+	static struct scrape before, after;
+
+	(void)state;
+	add_interface(series, "eth0", 1, 100);
+	for (uint32_t i = 0; i < 1000; i++) {
+		take_scrape(series, &before);
+		add_interface(series, "eth0", 2 + i, 100000);
+		netobs_series_end_interval(series, 0, NULL, NULL);
+		take_scrape(series, &after);
+		assert_int_equal(check_steps(&before, &after), 0);
+		add_interface(series, "eth0", 2 + i, 1);
+		take_scrape(series, &before);
+		assert_int_equal(find_row(&before, "0 eth0 ")->sum.bytes,
+				 find_row(&after, "0 eth0 ")->sum.bytes + 1);
+	}
+	assert_int_equal(find_row(&after, "2  ")->sum.bytes, 0);
 	netobs_series_free(series);
 }
 
@@ -453,6 +552,29 @@ static void records_have_what_the_keys_have(void **state)
 			  "\"PodUid\":\"uid\"");
 }
 
+static void each_key_has_records(void **state)
+{
+	(void)state;
+	for (const struct group_key *key = group_keys_all; key->name; key++) {
+		struct netobs_series *series = make_series(key->name, 3);
+		const struct netobs_process process = { .sz = sizeof(process),
+							.pid = 7,
+							.command = "curl" };
+		struct netobs_flow flow = make_flow(1, 1, 2, 100);
+		char json[4096] = "";
+
+		flow.has |= NETOBS_HAS_TUNNEL | NETOBS_HAS_VNI;
+		flow.tunnel = 1;
+		flow.vni = 77;
+		flow.src_process = &process;
+		assert_int_equal(netobs_series_add(series, &flow), 0);
+		assert_true(netobs_series_end_interval(series, 0, keep_json,
+						       &json) > 0);
+		assert_non_null(strstr(json, "\"Bytes\":100"));
+		netobs_series_free(series);
+	}
+}
+
 static void what_is_wrong_is_refused(void **state)
 {
 	char why[NETOBS_ERROR_MAX];
@@ -494,6 +616,11 @@ int main(void)
 		cmocka_unit_test(groups_that_look_the_same_share_a_series),
 		cmocka_unit_test(both_ends_count_for_themselves),
 		cmocka_unit_test(records_have_what_the_keys_have),
+		cmocka_unit_test(one_interval_alone_gives_no_series),
+		cmocka_unit_test(a_young_series_stays_unless_it_has_half),
+		cmocka_unit_test(bursts_of_one_rate_evict_none),
+		cmocka_unit_test(a_value_joins_the_series_with_its_text),
+		cmocka_unit_test(each_key_has_records),
 		cmocka_unit_test(what_is_wrong_is_refused),
 	};
 
