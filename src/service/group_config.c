@@ -31,6 +31,20 @@ static void read_switch(struct service_config *config, const char *name,
 		*ret_value = value;
 }
 
+/* A scrape writes the series of all groups. */
+enum { ALL_SERIES_MAX = 20000, DEFAULT_SERIES = 500 };
+
+static void check_all_series(struct service_config *config,
+			     const struct conf_place *place, uint32_t series)
+{
+	for (size_t i = 0; i < config->n_groups; i++)
+		series += config->groups[i].series ?: DEFAULT_SERIES;
+	if (series > ALL_SERIES_MAX)
+		conf_complain(&config->conf, place,
+			      "series: all groups have %u, more than %d",
+			      series, ALL_SERIES_MAX);
+}
+
 static void read_series(struct service_config *config, const char *name,
 			uint32_t *ret_series)
 {
@@ -116,6 +130,7 @@ void group_config_add(struct service_config *config,
 	check_by(config, by);
 	group.by = by->value;
 	read_series(config, name, &group.series);
+	check_all_series(config, &header->place, group.series);
 	read_switch(config, name, "records", &group.has_records);
 	read_switch(config, name, "metrics", &group.has_metrics);
 	if (!group.has_records && !group.has_metrics)

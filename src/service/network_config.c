@@ -19,17 +19,35 @@ static bool is_cidr(const struct conf *conf, const struct conf_entry *entry)
 	       conf_find(conf, "network", entry->name, "cidr") == entry;
 }
 
-/* Those before were fine: what is wrong is this one. */
-static void try_networks(struct service_config *config,
-			 const struct netobs_network *list, uint32_t n,
-			 const struct conf_entry *last)
+/* The network that an error begins with. */
+static uint32_t find_wrong(const struct netobs_network *list, uint32_t n,
+			   const char *error)
+{
+	uint32_t wrong = 0;
+	size_t most = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const size_t len = strlen(list[i].name);
+
+		if (len >= most && !strncmp(error, list[i].name, len) &&
+		    !strncmp(error + len, ": ", 2)) {
+			most = len;
+			wrong = i;
+		}
+	}
+	return wrong;
+}
+
+static void make_networks(struct service_config *config,
+			  const struct netobs_network *list, uint32_t n,
+			  const struct conf_entry *const *entries)
 {
 	char error[NETOBS_ERROR_MAX] = "";
 
-	netobs_networks_free(TAKE_PTR(config->networks));
 	if (netobs_networks_new(list, n, &error, &config->networks) < 0)
-		conf_complain(&config->conf, &last->value_place, "cidr: %s",
-			      error);
+		conf_complain(&config->conf,
+			      &entries[find_wrong(list, n, error)]->value_place,
+			      "cidr: %s", error);
 }
 
 static void write_text(struct service_config *config,
@@ -51,17 +69,21 @@ void network_config_take(struct service_config *config)
 	const struct conf *conf = &config->conf;
 	cleanup_free struct netobs_network *list =
 		calloc(conf->n + 1, sizeof(*list));
+	cleanup_free const struct conf_entry **entries =
+		calloc(conf->n + 1, sizeof(*entries));
 	uint32_t n = 0;
 
-	for (size_t i = 0; list && i < conf->n; i++) {
+	for (size_t i = 0; list && entries && i < conf->n; i++) {
 		const struct conf_entry *entry = &conf->entries[i];
 
 		if (!is_cidr(conf, entry))
 			continue;
+		entries[n] = entry;
 		list[n++] = (struct netobs_network){ sizeof(*list), entry->name,
 						     entry->value };
-		try_networks(config, list, n, entry);
 	}
-	if (n)
-		write_text(config, list, n);
+	if (!n)
+		return;
+	make_networks(config, list, n, entries);
+	write_text(config, list, n);
 }

@@ -41,6 +41,8 @@ class Config(Configured, lab.LabTest):
             ('[group "a"]\nby = src\nmetrics = no', '1:1: [group "a"] has neither records nor'),
             ('[group "a"]\nby = src\nserie = 5', "3:1: there is no key 'serie'; did you mean 'series'?"),
             (f'[group "{"n" * 64}"]\nby = src', "1:1: its name has more than 63 bytes"),
+            ("".join(f'[group "g{i}"]\nby = src\nseries = 10000\n' for i in range(3)),
+             "7:1: series: all groups have 30000, more than 20000"),
             ("[group]\nby = src", '1:1: it needs a name: [group "NAME"]'),
             ("".join(f'[group "g{i}"]\nby = src\n' for i in range(17)),
              "33:1: there are more than 16 groups"),
@@ -48,7 +50,8 @@ class Config(Configured, lab.LabTest):
             ('[network "a"]\ncidr = 10.0.0.0/8\n[network "b"]\ncidr = 10.0.0.0/8',
              "4:8: cidr: b: it has a prefix that a has, too"),
             ('[network "a"]\ncird = 10.0.0.0/8', "2:1: there is no key 'cird'; did you mean 'cidr'?"),
-            (f'[network "{"n" * 32}"]\ncidr = ::1', "2:8: cidr: a name has 1 to 31 bytes"),
+            (f'[network "{"n" * 32}"]\ncidr = ::1', f"2:8: cidr: {'n' * 32}: a name has 1 to 31 bytes"),
+            ('[network "a"]\ncidr = ::1/x\n[network "b"]\ncidr = ::2', "2:8: cidr: a: '::1/x' has a"),
             ('[sink "i"]\noutput = ipfix:file:/x\nrecords = group',
              "3:11: ipfix: option records: a sink of kind ipfix cannot represent group"),
         ))

@@ -260,6 +260,16 @@ static void fill_boundaries(struct netobs_networks *networks,
 
 /* ---- Life ----------------------------------------------------------------------------- */
 
+/* Two names that look the same would be one value. */
+static bool is_printable(const char *name)
+{
+	char copy[NETOBS_NETWORK_NAME_MAX];
+
+	strcpy(copy, name);
+	safe_line(copy);
+	return !strcmp(copy, name);
+}
+
 static int take_list(struct netobs_networks *networks, struct prefixes *all,
 		     const struct netobs_network *list, uint32_t n,
 		     const struct log *log)
@@ -275,12 +285,19 @@ static int take_list(struct netobs_networks *networks, struct prefixes *all,
 		if (sz < sizeof(*network) || !network->name ||
 		    !*network->name || !network->cidr ||
 		    strlen(network->name) >= NETOBS_NETWORK_NAME_MAX) {
-			log_error(log, "a name has 1 to %d bytes",
+			log_error(log, "%s: a name has 1 to %d bytes",
+				  sz >= sizeof(*network) && network->name ?
+					  network->name :
+					  "",
 				  NETOBS_NETWORK_NAME_MAX - 1);
 			return -EINVAL;
 		}
+		if (!is_printable(network->name)) {
+			log_error(log, "%s: the name is not printable UTF-8",
+				  network->name);
+			return -EINVAL;
+		}
 		strcpy(name, network->name);
-		safe_cell(name);
 		err = add_network(all, name, network->cidr, true, log);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(builtin) && !err; i++)
