@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Sinks of a service that take records of any type, and their collectors."""
 
+import ipaddress
 import json
 import os
+import re
 import socket
 import threading
 
@@ -15,8 +17,9 @@ def take_host(records):
     for record in records:
         if record.pop("HostName", None) != os.uname().nodename:
             raise AssertionError(f"the host is missing: {record}")
-        record.pop("AgentIP", None)
-        record.pop("HostId", None)
+        ipaddress.ip_address(record.pop("AgentIP", "::"))
+        if not re.fullmatch("[0-9a-f]{32}", record.pop("HostId", "0" * 32)):
+            raise AssertionError(f"the host's ID is wrong: {record}")
         yield record
 
 
