@@ -6,7 +6,7 @@
  * all flows had, to the byte, and no series steps back while it exists.
  *
  * Which groups have a series is decided at the end of each interval: one that has more than twice
- * the bytes per interval of the lightest takes its place, and begins at 0. What the one that leaves has
+ * the bytes of the lightest, as the mean of recent intervals, takes its place, and begins at 0. What the one that leaves has
  * counted is added to a series of its own (NETOBS_SERIES_LEFT), and not to that of other
  * flows: rates of a counter must show flows of now, and not what was there before. As long as there
  * are fewer groups than series, each group has one from its first flow on.

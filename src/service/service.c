@@ -371,10 +371,12 @@ static void abandon_change(struct service *service)
 	free_config(TAKE_PTR(service->next));
 }
 
-/* What they have counted stays as it is, for groups that stay the same. */
+/* Groups that stay the same keep what they have counted; sinks of before get records of others. */
 static int commit_groups(struct service *service)
 {
-	int r = service_groups_commit(&service->groups, service->config);
+	int r = service_groups_commit(&service->groups, service->config,
+				      clock_ns(CLOCK_REALTIME), pass_group,
+				      service);
 
 	if (r < 0)
 		log_error("groups: some of them are missing: out of memory",
@@ -394,10 +396,10 @@ static void commit_change(struct service *service)
 	warn_of_missing_sinks(service);
 	warn_of_idle_sinks(service);
 	warn_of_missing_group_sinks(service);
+	service->reload_result = commit_groups(service) ?: service->reload_result;
 	service_sinks_commit(&service->sinks, config);
 	service_sessions_commit(&service->sessions, config);
 	service_drops_commit(&service->drops, config);
-	service->reload_result = commit_groups(service) ?: service->reload_result;
 }
 
 /* Certificates are renewed without a change of the configuration. */

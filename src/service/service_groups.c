@@ -63,8 +63,27 @@ static void add_metrics(struct service_groups *groups,
 	netobs_group_keys_parse(group->by, &metrics->keys, NULL, 0);
 }
 
+void service_groups_interval(struct service_groups *groups, int64_t time_ns,
+			     void (*take)(const struct netobs_group_record *record,
+					  void *user),
+			     void *user)
+{
+	for (size_t i = 0; i < groups->n; i++) {
+		struct service_group *group = &groups->groups[i];
+
+		if (!group->series)
+			continue;
+		netobs_series_end_interval(group->series, time_ns,
+					   group->has_records ? take : NULL,
+					   user);
+	}
+}
+
 int service_groups_commit(struct service_groups *groups,
-			  const struct service_config *config)
+			  const struct service_config *config, int64_t time_ns,
+			  void (*take)(const struct netobs_group_record *record,
+				       void *user),
+			  void *user)
 {
 	struct service_groups before = *groups;
 	int result = 0;
@@ -85,6 +104,7 @@ int service_groups_commit(struct service_groups *groups,
 		if (wanted->has_metrics)
 			add_metrics(groups, group);
 	}
+	service_groups_interval(&before, time_ns, take, user);
 	service_groups_clear(&before);
 	return result;
 }
@@ -94,20 +114,6 @@ void service_groups_flow(struct service_groups *groups,
 {
 	for (size_t i = 0; i < groups->n; i++)
 		netobs_series_add(groups->groups[i].series, flow);
-}
-
-void service_groups_interval(struct service_groups *groups, int64_t time_ns,
-			     void (*take)(const struct netobs_group_record *record,
-					  void *user),
-			     void *user)
-{
-	for (size_t i = 0; i < groups->n; i++) {
-		struct service_group *group = &groups->groups[i];
-
-		netobs_series_end_interval(group->series, time_ns,
-					   group->has_records ? take : NULL,
-					   user);
-	}
 }
 
 void service_groups_clear(struct service_groups *groups)

@@ -24,12 +24,18 @@ struct service_groups {
 };
 
 /**
- * Use the groups of @config. One that is the same continues with its counts, others begin at 0.
+ * Use the groups of @config. One that is the same continues with its counts, others begin at 0. The
+ * interval of those that leave ends.
+ *
+ * @take: gets their records
  *
  * @return 0; -errno: one is missing
  */
 int service_groups_commit(struct service_groups *groups,
-			  const struct service_config *config);
+			  const struct service_config *config, int64_t time_ns,
+			  void (*take)(const struct netobs_group_record *record,
+				       void *user),
+			  void *user);
 
 void service_groups_flow(struct service_groups *groups,
 			 const struct netobs_flow *flow);

@@ -46,19 +46,26 @@ static void forget_texts(struct metrics *metrics)
 		free(TAKE_PTR(metrics->texts[i]));
 }
 
-static void collect_metrics(struct metrics *metrics)
+static int collect_metrics(struct metrics *metrics)
 {
+	int err;
+
 	forget_texts(metrics);
-	metrics_collect(metrics->source, &metrics->values);
-	metrics->collected_ms = now_ms();
+	err = metrics_collect(metrics->source, &metrics->values);
+	metrics->collected_ms = err ? 0 : now_ms();
+	return err;
 }
 
 /* However many ask, and however often, the text is made a few times per second. */
 static int find_text(struct metrics *metrics, enum metrics_format format)
 {
+	int err = 0;
+
 	if (!metrics->collected_ms ||
 	    now_ms() - metrics->collected_ms >= METRICS_AGE_MS)
-		collect_metrics(metrics);
+		err = collect_metrics(metrics);
+	if (err)
+		return err;
 	return metrics->texts[format] ? 0 :
 					metrics_format(&metrics->values, format,
 						       &metrics->texts[format],

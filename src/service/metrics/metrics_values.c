@@ -2,6 +2,7 @@
 #include "metrics_values.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,12 +151,13 @@ static void collect_alerts(const struct metrics_source *source,
 
 struct series_taker {
 	struct metrics_values *values;
+	int err;
 	const struct metrics_group *group;
 };
 
 static void take_series(const struct netobs_series_row *row, void *user)
 {
-	const struct series_taker *taker = user;
+	struct series_taker *taker = user;
 	struct metrics_values *values = taker->values;
 	struct metrics_series *all = values->series;
 
@@ -163,8 +165,10 @@ static void take_series(const struct netobs_series_row *row, void *user)
 		const size_t size = 2 * values->series_size + 64;
 
 		all = reallocarray(all, size, sizeof(*all));
-		if (!all)
+		if (!all) {
+			taker->err = -ENOMEM;
 			return;
+		}
 		values->series = all;
 		values->series_size = size;
 	}
@@ -172,14 +176,18 @@ static void take_series(const struct netobs_series_row *row, void *user)
 		(struct metrics_series){ .group = taker->group, .row = *row };
 }
 
-static void collect_series(const struct metrics_source *source,
-			   struct metrics_values *values)
+/* All of them, since a sum over a part would look like one of all. */
+static int collect_series(const struct metrics_source *source,
+			  struct metrics_values *values)
 {
+	struct series_taker taker = { .values = values };
+
 	values->n_series = 0;
-	for (size_t i = 0; i < source->n_groups; i++)
-		netobs_series_each(
-			source->groups[i].series, take_series,
-			&(struct series_taker){ values, &source->groups[i] });
+	for (size_t i = 0; i < source->n_groups; i++) {
+		taker.group = &source->groups[i];
+		netobs_series_each(taker.group->series, take_series, &taker);
+	}
+	return taker.err;
 }
 
 /* ---- The process ------------------------------------------------------------------ */
@@ -282,8 +290,8 @@ static void find_histograms(struct metrics_values *values)
 
 /* ---- All -------------------------------------------------------------------------- */
 
-void metrics_collect(const struct metrics_source *source,
-		     struct metrics_values *values)
+int metrics_collect(const struct metrics_source *source,
+		    struct metrics_values *values)
 {
 	values->stats.sz = sizeof(values->stats);
 	netobs_stats_get(source->ctx, &values->stats);
@@ -312,7 +320,7 @@ void metrics_collect(const struct metrics_source *source,
 					  source->n_outputs, &values->sinks);
 	collect_rules(source, values);
 	collect_alerts(source, values);
-	collect_series(source, values);
+	return collect_series(source, values);
 }
 
 void metrics_values_done(struct metrics_values *values)

@@ -79,9 +79,13 @@ struct metrics_values {
 	size_t n_series, series_size;
 };
 
-/* @values: of the previous call, or all zero. Without memory, sinks are missing. */
-void metrics_collect(const struct metrics_source *source,
-		     struct metrics_values *values);
+/*
+ * @values: of the previous call, or all zero. Without memory, sinks are missing.
+ *
+ * @return 0; -ENOMEM: series of groups are missing
+ */
+int metrics_collect(const struct metrics_source *source,
+		    struct metrics_values *values);
 
 void metrics_values_done(struct metrics_values *values);
 
