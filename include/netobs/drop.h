@@ -64,7 +64,7 @@ enum netobs_drop_field {
 	NETOBS_DROP_HAS_ADDRS = 1 << 0,	 /**< src, dst, protocol */
 	NETOBS_DROP_HAS_PORTS = 1 << 1,	 /**< src_port, dst_port */
 	NETOBS_DROP_HAS_REASON = 1 << 2, /**< reason, cause: Linux 5.17 */
-	/** Packets of several flows, because there were too many: no addresses. */
+	/** Packets of several flows, because there were too many: nothing but the place and the reason. */
 	NETOBS_DROP_HAS_REST = 1 << 3
 };
 

@@ -38,7 +38,7 @@ struct {
 	__type(value, struct drop_value);
 } drops SEC(".maps");
 
-/* With addresses left out: a flood of many flows does not hide what dropped them. */
+/* With the packet left out, and the place kept: a flood of any packets does not hide other drops. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, DROPS_REST_MAX);
@@ -335,11 +335,13 @@ static __always_inline bool count_in(void *map, const struct drop_key *key,
 	return value;
 }
 
-static __always_inline void leave_addresses_out(struct drop_key *key)
+static __always_inline void leave_packet_out(struct drop_key *key)
 {
 	__builtin_memset(&key->src, 0, sizeof(key->src));
 	__builtin_memset(&key->dst, 0, sizeof(key->dst));
 	key->src_port = key->dst_port = 0;
+	key->ethertype = 0;
+	key->proto = key->unparsed = 0;
 	key->has = (key->has & DROP_HAS_REASON) | DROP_IS_REST;
 }
 
@@ -354,7 +356,7 @@ static __always_inline void count_drop(struct drop_state *state,
 	key->generation = *(volatile __u32 *)&state->generation & 1;
 	if (count_in(&drops, key, dropped))
 		return;
-	leave_addresses_out(key);
+	leave_packet_out(key);
 	if (count_in(&drops_rest, key, dropped))
 		return;
 	lost = &state->lost[key->generation & 1];
