@@ -11,18 +11,42 @@
 /*
  * include/net/dropreason-core.h explains each. Data of TCP that had arrived before, or that a merged
  * segment has; segments whose effect was taken; packets for others, in promiscuous mode; fragments that came
- * twice; what a queue had when its owner ended; copies for packet sockets.
+ * twice; what a socket had not read when it was closed; copies for packet sockets.
  */
 static const char *const benign_causes[] = {
-	"CONSUMED",	"TCP_OLD_DATA", "TCP_OFOMERGE",	     "TCP_OLD_ACK",
-	"TCP_RESET",	"OTHERHOST",	"DUP_FRAG",	     "QUEUE_PURGE",
-	"SOCKET_CLOSE", "SKB_CONSUMED", "PACKET_SOCK_ERROR",
+	"CONSUMED",	"TCP_OLD_DATA",	     "TCP_OFOMERGE", "TCP_OLD_ACK",
+	"TCP_RESET",	"OTHERHOST",	     "DUP_FRAG",     "SOCKET_CLOSE",
+	"SKB_CONSUMED", "PACKET_SOCK_ERROR",
 };
 
 /* Parts of a buffer are freed after it, with its reason. */
 static const char *const benign_functions[] = {
 	"skb_release_data",
 	"__kfree_skb",
+};
+
+/* They state no reason, and lose nothing: sockets that end, copies, tests of BPF programs. */
+static const char *const benign_unspecified[] = {
+	"udp_destruct_common",
+	"ip6_mc_input",
+	"bpf_prog_test_run_skb",
+};
+
+/* The queue that QUEUE_PURGE empties is a socket's. Others, as of neighbours, lose packets. */
+static const char *const socket_prefixes[] = {
+	"sk_stream_kill_queues",
+	"inet_sock_destruct",
+	"inet6_sock_destruct",
+	"inet_csk_",
+	"tcp_",
+	"mptcp_",
+	"udp_",
+	"raw_",
+	"rawv6_",
+	"packet_",
+	"netlink_",
+	"unix_",
+	"skb_queue_purge",
 };
 
 static bool is_among(const char *name, const char *const *list, size_t n)
@@ -40,15 +64,29 @@ static const char *without_prefix(const char *cause)
 	return strncmp(cause, DROP_CAUSE_PREFIX, len) ? cause : cause + len;
 }
 
+static bool is_of_socket(const char *function)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(socket_prefixes); i++)
+		if (!strncmp(function, socket_prefixes[i],
+			     strlen(socket_prefixes[i])))
+			return true;
+	return false;
+}
+
 enum netobs_drop_kind drop_kind(const char *cause, const char *function)
 {
 	const char *name = without_prefix(cause);
+	const bool is_specified = *name && strcmp(name, "NOT_SPECIFIED") != 0;
 
+	if (!strcmp(name, "QUEUE_PURGE") && is_of_socket(function))
+		return NETOBS_DROP_BENIGN;
+	if (!is_specified && is_among(function, benign_unspecified,
+				      ARRAY_SIZE(benign_unspecified)))
+		return NETOBS_DROP_BENIGN;
 	if (is_among(name, benign_causes, ARRAY_SIZE(benign_causes)) ||
 	    is_among(function, benign_functions, ARRAY_SIZE(benign_functions)))
 		return NETOBS_DROP_BENIGN;
-	return *name && strcmp(name, "NOT_SPECIFIED") ? NETOBS_DROP_LOSS :
-							NETOBS_DROP_UNSPECIFIED;
+	return is_specified ? NETOBS_DROP_LOSS : NETOBS_DROP_UNSPECIFIED;
 }
 
 /* ---- Layers ------------------------------------------------------------------------- */
@@ -69,7 +107,6 @@ static const struct prefix by_cause[] = {
 	LAYER("NO_SOCKET", SOCKET),
 	LAYER("SOCKET", SOCKET),
 	LAYER("PROTO_MEM", SOCKET),
-	LAYER("QUEUE_PURGE", SOCKET),
 	LAYER("PACKET_SOCK", SOCKET),
 	LAYER("TCP", TCP),
 	LAYER("UDP", UDP),
@@ -127,6 +164,7 @@ static const struct prefix by_function[] = {
 	LAYER("ipgre", TUNNEL),
 	LAYER("ip", IP),
 	LAYER("__ip", IP),
+	LAYER("inet", SOCKET),
 	LAYER("sk_", SOCKET),
 	LAYER("sock_", SOCKET),
 	LAYER("__sk", SOCKET),
