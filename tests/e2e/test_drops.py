@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
+# Alone: it looks for programs, and for what finds no room, on the whole host.
 """netobsctl drops, compared with the counter of the kernel that knows of each drop.
 
 A client, a router and a server: whatever the router and the server drop is in a counter of theirs. Counts
@@ -162,10 +163,12 @@ class Drops(lab.LabTest):
                     with contextlib.suppress(PermissionError):
                         sender.sendto(bytes(segments * size), (SERVER, port))
 
-        record, = self.watch(send, self.client)
+        records = [one for one in self.watch(send, self.client) if one.get("DstPort") == port]
+        record = records[0]
         self.assertEqual(buffers, nft_packets(self.client, str(port)))
-        self.assertEqual(buffers * segments, record["PktDropPackets"])
-        self.assertEqual(buffers * segments * (size + 28), record["PktDropBytes"])
+        self.assertEqual(buffers * segments, sum(one["PktDropPackets"] for one in records))
+        self.assertEqual(buffers * segments * (size + 28),
+                         sum(one["PktDropBytes"] for one in records))
         self.assertEqual((CLIENT, SERVER, port, 17), tuple(
             record[name] for name in ("SrcAddr", "DstAddr", "DstPort", "Proto")))
         self.assertEqual("netfilter", record["Layer"])
@@ -201,10 +204,9 @@ class Drops(lab.LabTest):
                     with socket.socket() as one:
                         self.assertRaises(ConnectionRefusedError, one.connect, (SERVER, 2020))
 
-        records = self.watch(connect, self.server)
+        records = [one for one in self.watch(connect, self.server) if one.get("DstPort") == 2020]
         self.assertEqual(refused, sum(one["PktDropPackets"] for one in records))
-        self.assertEqual({("tcp_v4_rcv", 2020)},
-                         {(one["Function"], one["DstPort"]) for one in records})
+        self.assertEqual({"tcp_v4_rcv"}, {one["Function"] for one in records})
         if self.has_reasons:
             self.assertEqual({"NO_SOCKET"}, {cause_of(one) for one in records})
 
@@ -304,7 +306,7 @@ class Drops(lab.LabTest):
 
         def rows():
             with open(out, encoding="utf-8") as text:
-                return [line.split() for line in text if str(self.server.inode) in line]
+                return [line.split() for line in text if str(self.server.inode) in line and ":2040" in line]
 
         def is_seen():
             with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
@@ -317,7 +319,7 @@ class Drops(lab.LabTest):
         self.assertEqual(0, table.wait(timeout=60))
         for row in rows():
             self.assertEqual("s0", row[-6] if row[-1] != "-" else row[-3], row)
-            self.assertIn("__udp4_lib_rcv", row)
+            self.assertTrue([cell for cell in row if "udp" in cell and "_" in cell], row)
 
 
 if __name__ == "__main__":
