@@ -302,10 +302,10 @@ static __always_inline void name_function(struct drop_scratch *scratch,
 	/* COMPAT(<5.13): user space reads /proc/kallsyms. */
 	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_snprintf))
 		return;
-	bpf_snprintf(scratch->function, sizeof(scratch->function),
-		     function_format, &location, sizeof(location));
-	bpf_map_update_elem(&drop_functions, &location, scratch->function,
-			    BPF_ANY);
+	if (bpf_snprintf(scratch->function, sizeof(scratch->function),
+			 function_format, &location, sizeof(location)) > 0)
+		bpf_map_update_elem(&drop_functions, &location,
+				    scratch->function, BPF_ANY);
 }
 
 static __always_inline void add_count(struct drop_value *value,
@@ -392,6 +392,7 @@ static __always_inline void take_drop(struct drop_scratch *scratch,
 /*
  * The kernel does not let a program of a tracepoint interrupt itself, but an interrupt may drop packets
  * while the program runs for a packet that a process sends. The second program is for those.
+ * COMPAT(<6.1): there it does let it, so what is busy must not be used again.
  */
 enum { FIRST, SECOND };
 
@@ -402,7 +403,7 @@ static __always_inline void run_first(struct sk_buff *skb, void *location,
 	struct drop_scratch *scratch =
 		bpf_map_lookup_elem(&drop_scratch, &(__u32){ FIRST });
 
-	if (!scratch)
+	if (!scratch || *(volatile __u64 *)&scratch->is_busy)
 		return;
 	*(volatile __u64 *)&scratch->is_busy = 1;
 	take_drop(scratch, &dropped, (__u64)location, reason);
@@ -422,8 +423,14 @@ static __always_inline void run_second(struct sk_buff *skb, void *location,
 
 	if (!first || !scratch || !state || !*(volatile __u64 *)&first->is_busy)
 		return;
+	if (*(volatile __u64 *)&scratch->is_busy) {
+		__sync_fetch_and_add(&state->missed, 1);
+		return;
+	}
+	*(volatile __u64 *)&scratch->is_busy = 1;
 	__sync_fetch_and_add(&state->nested, 1);
 	take_drop(scratch, &dropped, (__u64)location, reason);
+	*(volatile __u64 *)&scratch->is_busy = 0;
 }
 
 /* The socket that would have received it: Linux 6.11. */

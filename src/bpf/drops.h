@@ -6,7 +6,7 @@
 #include "bpf/types.h"
 
 enum {
-	DROPS_MAX = 1 << 15, /* entries of flows, of both generations */
+	DROPS_MAX = 1 << 15,	  /* entries of flows, of both generations */
 	DROPS_REST_MAX = 1 << 12, /* entries without, for what finds no room there */
 	DROP_FUNCTIONS_MAX = 1 << 12,
 	DROP_FUNCTION_LEN = 96,
@@ -17,7 +17,7 @@ enum drop_has {
 	DROP_HAS_ADDRS = 1 << 0,
 	DROP_HAS_PORTS = 1 << 1,
 	DROP_HAS_REASON = 1 << 2, /* Linux 5.17 */
-	DROP_IS_REST = 1 << 3,	  /* what it was is left out, for want of room */
+	DROP_IS_REST = 1 << 3, /* what it was is left out, for want of room */
 };
 
 /* Packets of a key were dropped for one reason, by one call in the kernel. */
@@ -52,6 +52,7 @@ struct drop_state {
 	struct count lost[GENERATIONS]; /* dropped, and in no table */
 	__u64 others; /* buffers that are no packets: of netlink, Unix sockets */
 	__u64 nested; /* handled by the second program; see there */
+	__u64 missed; /* found both programs busy; COMPAT(<6.1) */
 };
 
 #endif

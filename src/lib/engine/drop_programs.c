@@ -66,16 +66,27 @@ static int try_variant(struct drop_programs *programs,
 	return program_set_ref(&programs->set);
 }
 
+static bool is_refusal(int err)
+{
+	return err == -EACCES || err == -EINVAL;
+}
+
 /* COMPAT(<6.11), COMPAT(<5.17): the verifier refuses arguments that there are not. */
 static int load_variant(struct drop_programs *programs, bool no_reasons,
 			const struct log *log)
 {
 	const size_t last = ARRAY_SIZE(variants) - 1;
+	size_t i = no_reasons ? last : 0;
+	int err;
 
-	for (size_t i = no_reasons ? last : 0; i < last; i++)
-		if (!try_variant(programs, &variants[i], &silent))
+	for (; i < last; i++) {
+		err = try_variant(programs, &variants[i], &silent);
+		if (!err)
 			return 0;
-	return try_variant(programs, &variants[last], log);
+		if (!is_refusal(err))
+			break; /* the same one again, which says why */
+	}
+	return try_variant(programs, &variants[i], log);
 }
 
 int drop_programs_open(struct drop_programs *programs, bool no_reasons,
@@ -114,13 +125,13 @@ void drop_programs_close(struct drop_programs *programs)
 	*programs = (struct drop_programs){ 0 };
 }
 
-/* COMPAT(<6.1): there a program of a tracepoint is not refused, and this is 0. */
+/* COMPAT(<6.1): there a program of a tracepoint is not refused, and it counts what it misses. */
 uint64_t drop_programs_missed(const struct drop_programs *programs)
 {
 	struct bpf_prog_info info = { 0 };
 	uint32_t size = sizeof(info);
 	struct bpf_program *first;
-	uint64_t nested;
+	uint64_t nested, missed;
 
 	if (!programs->set.object)
 		return 0;
@@ -130,6 +141,8 @@ uint64_t drop_programs_missed(const struct drop_programs *programs)
 	    bpf_obj_get_info_by_fd(bpf_program__fd(first), &info, &size))
 		return 0;
 	nested = __atomic_load_n(&programs->state->nested, __ATOMIC_RELAXED);
-	return info.recursion_misses > nested ? info.recursion_misses - nested :
-						0;
+	missed = __atomic_load_n(&programs->state->missed, __ATOMIC_RELAXED);
+	return missed + (info.recursion_misses > nested ?
+				 info.recursion_misses - nested :
+				 0);
 }
