@@ -3,6 +3,8 @@
 
 #include "service/drop_watch.h"
 
+enum { INTERVAL_MIN_MS = 100 };
+
 struct options {
 	struct drop_request request;
 	int output, by;
@@ -28,6 +30,11 @@ int cmd_drops(int argc, char **argv)
 
 	wanted.request.is_json = wanted.output == 1;
 	wanted.request.by_flow = wanted.by == 1;
+	if (result == ARGS_RUN && wanted.request.interval_ms < INTERVAL_MIN_MS) {
+		args_complain(&command, "--interval: it is less than %d ms",
+			      INTERVAL_MIN_MS);
+		result = EXIT_USAGE;
+	}
 	if (result == ARGS_RUN)
 		result = drop_watch(&wanted.request);
 	args_list_clear(&wanted.request.interfaces);

@@ -3,6 +3,7 @@
 
 #include <ifaddrs.h>
 #include <inttypes.h>
+#include <linux/if_packet.h>
 #include <linux/if_link.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #include "base/safe_text.h"
 #include "base/util.h"
 
-/* include/uapi/linux/if_link.h explains each. They wrap, so differences are what counts. */
+/* include/uapi/linux/if_link.h explains each. They wrap, so differences are what counts; a driver may reset them. */
 #define COUNTER(name)                                         \
 	{                                                     \
 #name, offsetof(struct rtnl_link_stats, name) \
@@ -37,12 +38,28 @@ static bool has_stats(const struct ifaddrs *interface)
 	       interface->ifa_data;
 }
 
+bool is_selected(const struct args_list *names, const char *name)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (!strcmp(names->items[i], name))
+			return true;
+	return !names->n;
+}
+
+static unsigned int find_index(const struct ifaddrs *interface)
+{
+	return (unsigned int)((const struct sockaddr_ll *)(const void *)
+				      interface->ifa_addr)
+		->sll_ifindex;
+}
+
+/* The same interface; another one may have its name now. */
 static const struct ifaddrs *find_before(const struct drop_counters *counters,
-					 const char *name)
+					 const struct ifaddrs *now)
 {
 	const struct ifaddrs *one = counters->before;
 
-	while (one && (!has_stats(one) || strcmp(one->ifa_name, name) != 0))
+	while (one && (!has_stats(one) || find_index(one) != find_index(now)))
 		one = one->ifa_next;
 	return one;
 }
@@ -56,6 +73,12 @@ static uint32_t read_counter(const struct ifaddrs *interface, size_t i)
 	return value;
 }
 
+/* What steps back by much was not wrapped but reset. */
+static uint32_t find_growth(uint32_t before, uint32_t now)
+{
+	return now < before && now - before > INT32_MAX ? now : now - before;
+}
+
 static void print_growth(const struct ifaddrs *before, const struct ifaddrs *now)
 {
 	char name[32];
@@ -64,8 +87,8 @@ static void print_growth(const struct ifaddrs *before, const struct ifaddrs *now
 	snprintf(name, sizeof(name), "%s", now->ifa_name);
 	safe_cell(name);
 	for (size_t i = 0; i < ARRAY_SIZE(shown); i++) {
-		const uint32_t growth =
-			read_counter(now, i) - read_counter(before, i);
+		const uint32_t growth = find_growth(read_counter(before, i),
+						    read_counter(now, i));
 
 		if (!growth)
 			continue;
@@ -79,7 +102,8 @@ static void print_growth(const struct ifaddrs *before, const struct ifaddrs *now
 		putchar('\n');
 }
 
-void drop_counters_print(struct drop_counters *counters)
+void drop_counters_print(struct drop_counters *counters,
+			 const struct args_list *names)
 {
 	struct ifaddrs *now;
 
@@ -87,8 +111,9 @@ void drop_counters_print(struct drop_counters *counters)
 		return;
 	for (const struct ifaddrs *one = now; one; one = one->ifa_next) {
 		const struct ifaddrs *before =
-			has_stats(one) ? find_before(counters, one->ifa_name) :
-					 NULL;
+			has_stats(one) && is_selected(names, one->ifa_name) ?
+				find_before(counters, one) :
+				NULL;
 
 		if (before)
 			print_growth(before, one);

@@ -6,14 +6,22 @@
 #ifndef NETOBS_SERVICE_DROP_COUNTERS_H
 #define NETOBS_SERVICE_DROP_COUNTERS_H
 
+#include <stdbool.h>
+
+#include "service/options/args.h"
+
 struct ifaddrs;
 
 struct drop_counters {
 	struct ifaddrs *before; /* as they were when they were last printed; NULL: not yet */
 };
 
-/* Print a line for each interface whose counters have grown since the last call; nothing in the first. */
-void drop_counters_print(struct drop_counters *counters);
+/** @return whether @names have @name, or are none */
+bool is_selected(const struct args_list *names, const char *name);
+
+/* Print a line for each interface of @names whose counters have grown since the last call; nothing in the first. */
+void drop_counters_print(struct drop_counters *counters,
+			 const struct args_list *names);
 
 void drop_counters_clear(struct drop_counters *counters);
 

@@ -96,11 +96,11 @@ enum drop_column {
 	PACKETS,
 	BYTES,
 	REASON,
+	FLOW, /* within 80 columns */
 	LAYER,
-	FUNCTION,
 	INTERFACE,
+	FUNCTION,
 	NETNS,
-	FLOW,
 	DROP_COLUMNS
 };
 
@@ -174,9 +174,9 @@ void drop_rows_print(const struct drop_rows *rows, bool by_flow, uint32_t most,
 {
 	const char *const headings[DROP_COLUMNS] = {
 		"PACKETS",  "BYTES",
-		"REASON",   "LAYER",
-		"FUNCTION", "INTERFACE",
-		"NETNS",    by_flow ? "FLOW" : "LARGEST FLOW",
+		"REASON",   by_flow ? "FLOW" : "LARGEST FLOW",
+		"LAYER",    "INTERFACE",
+		"FUNCTION", "NETNS",
 	};
 
 	text_table_print(&(struct text_table){ .headings = headings,

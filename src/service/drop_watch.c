@@ -16,6 +16,7 @@
 #include "drop_counters.h"
 #include "drop_rows.h"
 #include "service/options/privileges.h"
+#include "service/text/text_table.h"
 #include "signals.h"
 
 struct watch {
@@ -24,6 +25,7 @@ struct watch {
 	struct drop_rows rows;
 	struct drop_counters counters; /* of tables */
 	bool error_logged;
+	int write_error; /* of stdout; < 0 */
 	volatile bool is_stopping;
 };
 
@@ -55,14 +57,15 @@ static void on_log(int level, const char *message, void *user)
 static bool is_wanted(const struct drop_request *request,
 		      const struct netobs_drop *drop)
 {
-	const struct args_list *names = &request->interfaces;
+	return (drop->kind != NETOBS_DROP_BENIGN || request->wants_benign) &&
+	       is_selected(&request->interfaces, drop->interface);
+}
 
-	if (drop->kind == NETOBS_DROP_BENIGN && !request->wants_benign)
-		return false;
-	for (size_t i = 0; i < names->n; i++)
-		if (!strcmp(names->items[i], drop->interface))
-			return true;
-	return !names->n;
+static void flush_output(struct watch *watch)
+{
+	watch->write_error = watch->write_error ?: text_flush("drops");
+	if (watch->write_error)
+		stop_drops(watch);
 }
 
 static void on_drop(const struct netobs_drop *drop, void *user)
@@ -70,12 +73,13 @@ static void on_drop(const struct netobs_drop *drop, void *user)
 	struct watch *watch = user;
 	char text[NETOBS_DROP_JSON_MAX];
 
-	if (!is_wanted(watch->request, drop))
+	if (watch->write_error || !is_wanted(watch->request, drop))
 		return;
 	if (!watch->request->is_json)
 		drop_rows_add(&watch->rows, drop);
-	else if (netobs_record_json(&drop->record, text, sizeof(text)) > 0)
-		puts(text);
+	else if (netobs_record_json(&drop->record, text, sizeof(text)) > 0 &&
+		 puts(text) < 0)
+		flush_output(watch);
 }
 
 /* ---- Tables ---------------------------------------------------------------------------- */
@@ -83,17 +87,22 @@ static void on_drop(const struct netobs_drop *drop, void *user)
 static void show_table(struct watch *watch)
 {
 	const struct drop_request *request = watch->request;
+	const bool is_screen = isatty(STDOUT_FILENO);
 	struct winsize size = { 0 };
 
-	if (isatty(STDOUT_FILENO)) {
+	/* The last interval is short: what was seen before stays. */
+	if (watch->is_stopping && !watch->rows.n)
+		return;
+	if (is_screen) {
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 		fputs("\033[H\033[J", stdout);
 	}
 	drop_rows_sum(&watch->rows, request->by_flow);
-	if (watch->rows.n || isatty(STDOUT_FILENO))
-		drop_rows_print(&watch->rows, request->by_flow, request->rows,
+	if (watch->rows.n || is_screen)
+		drop_rows_print(&watch->rows, request->by_flow,
+				text_table_room(request->rows, size.ws_row),
 				size.ws_col);
-	drop_counters_print(&watch->counters);
+	drop_counters_print(&watch->counters, &request->interfaces);
 	if (watch->rows.is_out_of_memory)
 		fprintf(stderr, "netobsctl drops: cannot keep all drops: %s\n",
 			strerror(ENOMEM));
@@ -104,10 +113,9 @@ static void on_interval(void *user)
 {
 	struct watch *watch = user;
 
-	if (!watch->request->is_json)
+	if (!watch->request->is_json && !watch->write_error)
 		show_table(watch);
-	if (fflush(stdout))
-		stop_drops(watch);
+	flush_output(watch);
 }
 
 /* ---- The run --------------------------------------------------------------------------- */
@@ -159,7 +167,8 @@ static int observe_drops(struct watch *watch)
 	}
 	privileges_drop(&none, true, false);
 	if (!watch->request->is_json)
-		drop_counters_print(&watch->counters);
+		drop_counters_print(&watch->counters,
+				    &watch->request->interfaces);
 	r = loop_drops(watch);
 	if (r < 0)
 		args_report_failure("drops", watch->error_logged, "continue", r);
@@ -178,5 +187,7 @@ int drop_watch(const struct drop_request *request)
 	netobs_drops_free(watch.drops);
 	drop_rows_clear(&watch.rows);
 	drop_counters_clear(&watch.counters);
+	if (watch.write_error && watch.write_error != -EPIPE)
+		return EXIT_FAILED;
 	return r < 0 ? EXIT_FAILED : EXIT_FINE;
 }

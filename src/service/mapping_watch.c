@@ -16,6 +16,7 @@
 #include "service/client/mapping_list.h"
 #include "service/options/args.h"
 #include "service/options/privileges.h"
+#include "service/text/text_table.h"
 #include "signals.h"
 
 /* Where mappings come from. */
@@ -81,15 +82,6 @@ static bool is_screen(const struct watch *watch)
 	       isatty(STDOUT_FILENO);
 }
 
-/* @return rows that fit between the headings and a line below them; 0: there is no limit */
-static uint32_t find_room(const struct watch *watch, const struct winsize *size)
-{
-	const uint32_t rows = watch->request->rows;
-	const uint32_t room = size->ws_row > 3 ? size->ws_row - 3U : 0;
-
-	return rows && (!room || rows < room) ? rows : room;
-}
-
 /* Wider lines would take two rows. */
 static void show_table(const struct watch *watch)
 {
@@ -99,23 +91,22 @@ static void show_table(const struct watch *watch)
 		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
 		fputs("\033[H\033[J", stdout);
 	}
-	mapping_list_print_table(&watch->list, find_room(watch, &size),
-				 size.ws_col);
+	mapping_list_print_table(
+		&watch->list,
+		text_table_room(watch->request->rows, size.ws_row), size.ws_col);
 }
 
 /* @return EXIT_FINE; EXIT_FAILED: it could not be written, which was reported */
 static int show(const struct watch *watch)
 {
+	int r;
+
 	if (watch->request->is_json)
 		mapping_list_print_json(&watch->list, watch->request->rows);
 	else
 		show_table(watch);
-	if (!fflush(stdout) || errno == EPIPE)
-		return EXIT_FINE;
-	fprintf(stderr, "netobsctl map: cannot write to standard output: %s\n",
-		strerror(errno));
-	clearerr(stdout); /* main() need not report it again */
-	return EXIT_FAILED;
+	r = text_flush("map");
+	return !r || r == -EPIPE ? EXIT_FINE : EXIT_FAILED;
 }
 
 /* ---- Runs ------------------------------------------------------------------------- */

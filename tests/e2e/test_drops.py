@@ -297,6 +297,23 @@ class Drops(lab.LabTest):
     def is_attached():
         return "netobs_drop_" in lab.run("bpftool", "prog", "show")
 
+    def test_what_is_wrong_is_reported(self):
+        wrong = subprocess.run([observer.netobsctl(), "drops", "--interval", "0.05"], check=False,
+                               text=True, stderr=subprocess.PIPE)
+        self.assertEqual(2, wrong.returncode)
+        self.assertIn("--interval", wrong.stderr)
+        with open("/dev/full", "wb") as full:
+            table = self.lab.spawn(observer.netobsctl(), "drops", "--interval", "0.2", ns=self.server,
+                                   stdout=full, stderr=subprocess.PIPE, text=True)
+
+        def is_over():
+            with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.sendto(b"", (SERVER, 2041))
+            return table.poll() is not None
+        lab.wait_for(is_over, "the command to end")
+        self.assertEqual(1, table.returncode)
+        self.assertEqual(1, table.stderr.read().count("cannot write to standard output: No space"))
+
     def test_table(self):
         """Benign ones are hidden, rows summed up, interfaces selected."""
         out = self.lab.path("table")
@@ -318,7 +335,7 @@ class Drops(lab.LabTest):
         table.send_signal(signal.SIGINT)
         self.assertEqual(0, table.wait(timeout=60))
         for row in rows():
-            self.assertEqual("s0", row[-6] if row[-1] != "-" else row[-3], row)
+            self.assertEqual("s0", row[-3], row)
             self.assertTrue([cell for cell in row if "udp" in cell and "_" in cell], row)
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "text_table.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,4 +67,23 @@ void text_table_print(const struct text_table *table)
 	}
 	if (n < table->n_rows)
 		printf("and %" PRIu32 " more\n", table->n_rows - n);
+}
+
+uint32_t text_table_room(uint32_t rows, uint32_t height)
+{
+	const uint32_t room = height > 3 ? height - 3 : 0;
+
+	return rows && (!room || rows < room) ? rows : room;
+}
+
+int text_flush(const char *command)
+{
+	const int err = fflush(stdout) || ferror(stdout) ? -errno : 0;
+
+	if (!err || err == -EPIPE)
+		return err;
+	fprintf(stderr, "netobsctl %s: cannot write to standard output: %s\n",
+		command, strerror(-err));
+	clearerr(stdout); /* main() need not report it again */
+	return err;
 }

@@ -22,4 +22,15 @@ struct text_table {
 /* Headings, rows, and how many are left out. */
 void text_table_print(const struct text_table *table);
 
+/**
+ * @param rows    that are wanted, at most; 0: all
+ * @param height  of the terminal; 0: it is not one
+ * @return rows that fit between the headings and a line below them; 0: there is no limit
+ */
+uint32_t text_table_room(uint32_t rows, uint32_t height);
+
+/** Write what was printed; an error is reported, but not that a reader has gone.
+ *  @return 0; < 0: it could not be written */
+int text_flush(const char *command);
+
 #endif
