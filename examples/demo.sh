@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # demo.sh NETOBSCTL [ARGS]: some seconds of real traffic between two network
 # namespaces, and netobsctl flows looking at it.
+# demo.sh NETOBSCTL drops [ARGS]: packets that are lost between the two, and netobsctl drops.
 #
 # All of it lives in namespaces of its own: when the first process in there
 # ends, however it ends, the kernel takes processes, links and programs away.
@@ -90,7 +91,40 @@ talk()
 	done
 }
 
+# By a firewall, a full buffer, a closed port, and an address that no host has.
+lose()
+{
+	peer nft -f - <<-'END'
+	add table inet demo
+	add chain inet demo input { type filter hook input priority 0; }
+	add rule inet demo input tcp dport 22 counter drop
+	END
+	peer python3 - <<-'END' &
+	import socket, time
+	full = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+	full.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+	full.bind(("::", 514))
+	time.sleep(3600)
+	END
+	exec 4>/dev/udp/192.0.2.2/514
+	while true; do
+		(exec timeout 0.1 bash -c ': <>/dev/tcp/192.0.2.2/22') 2>/dev/null || true
+		for ((n = 0; n < 10; n++)); do
+			echo "line $n" >&4 || true
+		done
+		echo query >/dev/udp/192.0.2.2/53 || true
+		echo lost >/dev/udp/192.0.2.3/7 || true
+		sleep 0.2
+	done
+}
+
 make_network
+if [[ ${1-} == drops ]]; then
+	lose 2>/dev/null &
+	printf 'Packets to 192.0.2.2 and 192.0.2.3 are lost for %d seconds.\n' "$seconds" >&2
+	"$netobsctl" drops --interval 2 -d "$seconds" "${@:2}"
+	exit
+fi
 serve &
 talk &
 printf 'Traffic flows over demo0 for %d seconds.\n' "$seconds" >&2
