@@ -267,6 +267,11 @@ static bool have_same_lines(const char *a, const char *b)
 	return S_ISREG(found.st_mode);
 }
 
+static bool is_same_place(const struct conf_place *a, const struct conf_place *b)
+{
+	return a->file == b->file && a->line == b->line && a->column == b->column;
+}
+
 static void check_spec(struct service_config *config,
 		       const struct conf_entry *output, const char *spec)
 {
@@ -282,7 +287,8 @@ static void check_spec(struct service_config *config,
 			      error);
 	else if (netobs_sink_check(spec, &opts) < 0) {
 		place = sink_spec_place(&config->conf, output, error);
-		conf_complain(&config->conf, &place, "%s", error);
+		if (!is_same_place(&place, &config->wrong_host))
+			conf_complain(&config->conf, &place, "%s", error);
 	}
 }
 
@@ -445,7 +451,6 @@ static void check_host(struct service_config *config)
 	cleanup_free char *spec = NULL;
 	char error[NETOBS_ERROR_MAX] = "";
 	const NETOBS_OPTS(netobs_sink_opts, opts, .error = &error);
-	struct conf_place place;
 
 	for (size_t i = 0; i < config->conf.n; i++)
 		if (!strcmp(config->conf.entries[i].section, "host"))
@@ -455,8 +460,8 @@ static void check_host(struct service_config *config)
 	spec = sink_spec_make(&config->conf, &output);
 	if (!spec || netobs_sink_check(spec, &opts) == 0)
 		return;
-	place = sink_spec_place(&config->conf, &output, error);
-	conf_complain(&config->conf, &place, "%s", error);
+	config->wrong_host = sink_spec_place(&config->conf, &output, error);
+	conf_complain(&config->conf, &config->wrong_host, "%s", error);
 }
 
 static unsigned int interpret_conf(struct service_config *config, const char *file)

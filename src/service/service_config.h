@@ -36,6 +36,7 @@ struct service_config {
 	const char *persist_dir; /* NULL: NETOBS_PERSIST_DIR */
 	const char *filter;
 	bool wants_sessions, wants_drops;
+	struct conf_place wrong_host; /* what is wrong in [host]; its file is NULL: nothing */
 	struct session_choice sessions;
 	struct control_config control;
 	struct service_item sinks[SERVICE_SINKS_MAX];

@@ -56,6 +56,9 @@ class Config(Configured, lab.LabTest):
             ('[sink "a"]\noutput = json:/x\nfield.Bytes = 1', "3:15: json: option field.Bytes: "),
             ("[hots]\nfield.a = b", "1:1: there is no section 'hots'; did you mean 'host'?"),
         ))
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write('[host]\nfield.Bytes = 1\n[sink "j"]\noutput = json:/x\n')
+        self.assertEqual(1, self.config("check", self.path)[2].count("field.Bytes"))
         for many in 64, 65:
             with open(self.path, "w", encoding="utf-8") as file:
                 file.write("[host]\n" + "".join(f"field.f{i} = {i}\n" for i in range(many)) +
