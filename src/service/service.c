@@ -20,6 +20,7 @@
 #include "service/control/notify.h"
 #include "service/options/privileges.h"
 #include "service_keys.h"
+#include "service_matching.h"
 
 /* ---- Messages -------------------------------------------------------------------- */
 
@@ -269,62 +270,6 @@ static void warn_of_commits(struct service *service)
 			service);
 }
 
-static bool has_sink_of(const struct service_config *config, const char *type)
-{
-	for (size_t i = 0; i < config->n_sinks; i++)
-		if (output_spec_takes(config->sinks[i].text, type))
-			return true;
-	return false;
-}
-
-static void warn_of_missing_sinks(struct service *service)
-{
-	const struct service_config *config = service->config;
-
-	if (config->flows.alerts.n && !has_sink_of(config, "alert"))
-		log_warning("alerts are counted, and sent to no sink: one takes them with 'records = alert' or 'records = flow,alert'",
-			    service);
-	if (config->wants_sessions && !has_sink_of(config, "session"))
-		log_warning("sessions are counted, and sent to no sink: one takes them with 'records = session' or 'records = flow,session'",
-			    service);
-	if (config->wants_drops && !has_sink_of(config, "drop"))
-		log_warning("drops are counted, and sent to no sink: one takes them with 'records = drop' or 'records = flow,drop'",
-			    service);
-}
-
-/* Sinks that take records of a type that nothing makes. */
-static void warn_of_idle_sinks(struct service *service)
-{
-	const struct service_config *config = service->config;
-
-	if (!config->flows.nat && has_sink_of(config, "mapping"))
-		log_warning("a sink has 'records = mapping', and there are no mappings: they need 'nat = yes' in [capture]",
-			    service);
-	if (!config->wants_sessions && has_sink_of(config, "session"))
-		log_warning("a sink has 'records = session', and there are no sessions: they need 'enabled = yes' in [sessions]",
-			    service);
-	if (!config->wants_drops && has_sink_of(config, "drop"))
-		log_warning("a sink has 'records = drop', and there are no drops: they need 'enabled = yes' in [drops]",
-			    service);
-	if (!config->n_groups && has_sink_of(config, "group"))
-		log_warning("a sink has 'records = group', and there are no groups: [group NAME] makes them",
-			    service);
-}
-
-static void warn_of_missing_group_sinks(struct service *service)
-{
-	const struct service_config *config = service->config;
-
-	for (size_t i = 0; i < config->n_groups; i++) {
-		if (!config->groups[i].has_records ||
-		    has_sink_of(config, "group"))
-			continue;
-		log_warning("records of groups are sent to no sink: one takes them with 'records = group' or 'records = flow,group'",
-			    service);
-		return;
-	}
-}
-
 static int set_alerts(struct service *service, const struct service_config *config)
 {
 	const struct alert_rules *alerts = &config->flows.alerts;
@@ -393,9 +338,7 @@ static void commit_change(struct service *service)
 	config = TAKE_PTR(service->next);
 	replace_config(service, config);
 	warn_of_commits(service);
-	warn_of_missing_sinks(service);
-	warn_of_idle_sinks(service);
-	warn_of_missing_group_sinks(service);
+	service_match_sinks(service->config, log_warning, service);
 	service->reload_result = commit_groups(service) ?: service->reload_result;
 	service_sinks_commit(&service->sinks, config);
 	service_sessions_commit(&service->sessions, config);
@@ -651,9 +594,7 @@ int service_start(struct service *service)
 		r = set_alerts(service, service->config);
 	if (r == 0)
 		r = commit_groups(service);
-	warn_of_missing_sinks(service);
-	warn_of_idle_sinks(service);
-	warn_of_missing_group_sinks(service);
+	service_match_sinks(service->config, log_warning, service);
 	return r < 0 ? EXIT_FAILED : EXIT_FINE; /* which was logged */
 }
 
