@@ -9,13 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool batch_has_room(struct batch *batch, size_t max_bytes)
+bool batch_has_room(struct batch *batch, const struct grpc_options *options)
 {
+	const size_t entry_max = options->kind->entry_max;
+
 	/* Room for the prefix is there first. */
 	batch->message.len = max_u64(batch->message.len, SESSION_PREFIX);
-	return batch->message.len + PBFLOW_ENTRY_MAX <=
-		       SESSION_PREFIX + max_bytes &&
-	       buffer_reserve(&batch->message, PBFLOW_ENTRY_MAX);
+	return batch->message.len + entry_max <=
+		       SESSION_PREFIX + options->batch_bytes &&
+	       buffer_reserve(&batch->message, entry_max);
 }
 
 /* ---- The first one, for the log -------------------------------------------------- */
@@ -128,7 +130,7 @@ static void describe_record(const struct netobs_record *record, char *text,
 /* ---- Adding ---------------------------------------------------------------------- */
 
 void batch_add(struct batch *batch, const struct sink_item *item,
-	       const struct pbflow_options *options)
+	       const struct grpc_options *options)
 {
 	const struct netobs_record *record = item->record;
 	uint8_t *to;
@@ -138,9 +140,8 @@ void batch_add(struct batch *batch, const struct sink_item *item,
 		describe_record(record, batch->first, sizeof(batch->first));
 	}
 	to = (uint8_t *)batch->message.bytes + batch->message.len;
-	batch->message.len += pbnetobs_has(record) ?
-				      pbnetobs_entry(record, options, to) :
-				      pbflow_entry(as_flow(record), options, to);
+	batch->message.len +=
+		options->kind->put_entry(&options->message, record, to);
 	batch->end = batch->settled = item->end;
 	batch->n_records++;
 }

@@ -32,8 +32,8 @@ static void grpc_close(void *arg)
 static int grpc_open(struct spec *spec, struct sink_host *host, void *arg)
 {
 	struct grpc_state *state = arg;
-	int err = grpc_options_read(&state->options, spec, host->types,
-				    &state->tls);
+	int err = grpc_options_read(&state->options, &message_pbflow, spec,
+				    host->types, &state->tls);
 
 	state->host = host;
 	if (err)
@@ -73,7 +73,7 @@ static void take_further(struct grpc_state *state, struct batch *batch,
 			 const struct sink_item *item)
 {
 	if (state->skipped++ >= state->retry.distance)
-		batch_add(batch, item, &state->options.pbflow);
+		batch_add(batch, item, &state->options);
 }
 
 /* False: there is none, now. */
@@ -90,7 +90,7 @@ static bool take_next_batch(struct grpc_state *state, struct batch *batch)
 	else if (state->retry.distance)
 		take_further(state, batch, &item);
 	else
-		batch_add(batch, &item, &state->options.pbflow);
+		batch_add(batch, &item, &state->options);
 	return true;
 }
 
@@ -103,7 +103,7 @@ static enum filling fill_grpc_batch(struct grpc_state *state,
 	uint32_t most = batch_limit(state);
 
 	for (uint32_t i = 1; batch->n_records < most; i++) {
-		if (!batch_has_room(batch, state->options.batch_bytes))
+		if (!batch_has_room(batch, &state->options))
 			return batch->n_records ? FILLING_FULL : FILLING_EMPTY;
 		if (!take_next_batch(state, batch))
 			return FILLING_EMPTY;

@@ -4,17 +4,17 @@
 #define NETOBS_SINKS_GRPC_GRPC_H
 
 #include "base/outage.h"
+#include "message.h"
 #include "pace.h"
 #include "retry.h"
 #include "session.h"
 #include "base/buffer.h"
-#include "sinks/pbflow/pbnetobs.h"
 
 enum { GRPC_CALLS_MAX = 16 };
 
 /* Records that are sent in one call. */
 struct batch {
-	struct buffer message; /* behind SESSION_PREFIX: a message Records */
+	struct buffer message; /* behind SESSION_PREFIX */
 	uint32_t n_records;
 	uint64_t from;	     /* records before the first of them */
 	struct position end; /* behind the last of them */
@@ -23,28 +23,29 @@ struct batch {
 	struct call call;
 };
 
-/** @return whether one more record fits into a message of @max_bytes */
-bool batch_has_room(struct batch *batch, size_t max_bytes);
+/* What a spec says of a collector: see netobs-sinks(7). */
+struct grpc_options {
+	struct session_options session;
+	const struct message_kind *kind;
+	struct message_options message;
+	size_t batch_bytes;
+	uint32_t batch_delay_ms;
+	uint32_t calls;	      /* at a time */
+	uint32_t deadline_ms; /* that they begin with */
+};
+
+/** @return whether one more record fits into the message */
+bool batch_has_room(struct batch *batch, const struct grpc_options *options);
 
 /* Add a record, for which batch_has_room(). */
 void batch_add(struct batch *batch, const struct sink_item *item,
-	       const struct pbflow_options *options);
+	       const struct grpc_options *options);
 
 /* Empty it and keep its memory. */
 void batch_clear(struct batch *batch);
 
 /* A zeroed batch is fine. */
 void batch_free(struct batch *batch);
-
-/* What a spec says of a collector: see netobs-sinks(7). */
-struct grpc_options {
-	struct session_options session;
-	struct pbflow_options pbflow;
-	size_t batch_bytes;
-	uint32_t batch_delay_ms;
-	uint32_t calls;	      /* at a time */
-	uint32_t deadline_ms; /* that they begin with */
-};
 
 struct grpc_state {
 	struct sink_host *host;
@@ -72,10 +73,11 @@ static inline struct batch *batch_at(struct grpc_state *state, uint32_t i)
 }
 
 /*
- * @types: of the sink. @context: zeroed; to be closed, also after a failure. -EINVAL:
+ * @kind: of messages. @types: of the sink. @context: zeroed; to be closed, also after a failure. -EINVAL:
  * something is wrong, which was logged.
  */
-int grpc_options_read(struct grpc_options *options, struct spec *spec,
+int grpc_options_read(struct grpc_options *options,
+		      const struct message_kind *kind, struct spec *spec,
 		      uint32_t types, struct tls_context *context);
 
 /* Send all records again that are not acknowledged. */

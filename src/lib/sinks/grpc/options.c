@@ -44,29 +44,19 @@ static void read_authority(struct grpc_options *options, struct spec *spec)
 	snprintf(session->authority, sizeof(session->authority), "%s", text);
 }
 
-/* A collector may implement either service, so neither type waits for the other. */
-static const char *choose_method(struct spec *spec, uint32_t types)
-{
-	if (!(types & PBNETOBS_TYPES))
-		return "/pbflow.Collector/Send";
-	if (types & SINK_TYPE(FLOW))
-		spec_refuse(
-			spec,
-			"option records: flow goes to the service pbflow.Collector, session and alert to netobs.Collector: give flow a sink of its own");
-	return "/netobs.Collector/Send";
-}
-
-int grpc_options_read(struct grpc_options *options, struct spec *spec,
+int grpc_options_read(struct grpc_options *options,
+		      const struct message_kind *kind, struct spec *spec,
 		      uint32_t types, struct tls_context *context)
 {
 	struct session_options *session = &options->session;
 
 	*options = (struct grpc_options){
-		.session.path = choose_method(spec, types),
+		.session.path = kind->choose_method(spec, types),
+		.kind = kind,
 	};
 	address_parse(spec, spec->target, 0, &session->stream.address);
 	address_read_source(spec, &session->stream.source);
-	pbflow_read_options(spec, &options->pbflow);
+	kind->read_options(spec, &options->message);
 	options->batch_bytes =
 		spec_size(spec, "batch_bytes", 64 << 10, 4 << 20, 1 << 20);
 	options->batch_delay_ms = (uint32_t)spec_duration_ms(spec, "batch_delay",

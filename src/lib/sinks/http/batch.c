@@ -106,6 +106,20 @@ static void take_bulk_item(void *arg, int status, const char *reason)
 			 status, reason);
 }
 
+static void read_items(void *ctx, const char *bytes, size_t len)
+{
+	struct batch *batch = ctx;
+
+	bulk_answer_read(&batch->bulk, bytes, len);
+}
+
+struct answer_reader batch_reader(struct batch *batch, enum format_answer answer)
+{
+	bool has_items = answer == FORMAT_ANSWERS_ITEMS;
+
+	return (struct answer_reader){ has_items ? read_items : NULL, batch };
+}
+
 /* ---- Bodies --------------------------------------------------------------------- */
 
 static void choose_tried(struct batch *batch)
@@ -137,7 +151,7 @@ static bool join_tried(struct batch *batch, const struct format *format)
 
 	if (!parts)
 		return false;
-	if (format->kind == FORMAT_LOKI)
+	if (format->encoding->has_streams)
 		qsort_r(batch->tried, batch->n_tried, sizeof(*batch->tried),
 			compare_streams, batch);
 	for (uint32_t i = 0; i < batch->n_tried; i++) {

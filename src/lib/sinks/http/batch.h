@@ -6,6 +6,7 @@
 #ifndef NETOBS_SINKS_HTTP_BATCH_H
 #define NETOBS_SINKS_HTTP_BATCH_H
 
+#include "bulk_answer.h"
 #include "transfer.h"
 
 #include "sink/spool/position.h"
@@ -58,6 +59,9 @@ bool batch_reserve(struct batch *batch, size_t len);
 /** Add a record, which is reserved: @text is what format_record() wrote of it. */
 void batch_add(struct batch *batch, const char *text, size_t len,
 	       uint32_t stream, struct position end);
+
+/** @return what reads the answers to the batch, by what @answer says */
+struct answer_reader batch_reader(struct batch *batch, enum format_answer answer);
 
 /**
  * Make the body of the next attempt.

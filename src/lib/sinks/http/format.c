@@ -146,41 +146,10 @@ static bool open_stream(const struct format *format, uint32_t stream,
 	return is_done && buffer_put(body, "},\"values\":[");
 }
 
-/* ---- Options -------------------------------------------------------------------- */
-
-int format_read(struct format *format, struct spec *spec)
-{
-	static const char *const kinds[] = { "json", "array", "loki", "bulk",
-					     NULL };
-
-	*format = (struct format){ 0 };
-	format->kind = (enum format_kind)spec_choice(spec, "encoding", kinds,
-						     FORMAT_JSON);
-	host_fields_read(&format->host_fields, spec, true);
-	if (format->kind != FORMAT_LOKI)
-		return 0;
-	read_labels(format, spec);
-	read_label_fields(format, spec);
-	return format->labels || spec->is_wrong ? 0 : -ENOMEM;
-}
-
-void format_free(struct format *format)
-{
-	free(format->labels);
-	format->labels = NULL;
-}
-
-const char *format_content_type(const struct format *format)
-{
-	bool is_one = format->kind == FORMAT_ARRAY || format->kind == FORMAT_LOKI;
-
-	return is_one ? "application/json" : "application/x-ndjson";
-}
-
 /* ---- Records -------------------------------------------------------------------- */
 
-static size_t put_json(const struct format *format,
-		       const struct netobs_record *record, char *to)
+static size_t put_object(const struct format *format,
+			 const struct netobs_record *record, char *to)
 {
 	int len = netobs_record_json(record, to, RECORD_JSON_MAX);
 
@@ -194,14 +163,35 @@ static int64_t time_of(const struct netobs_record *record)
 						    record->time_ns;
 }
 
+static size_t put_json(const struct format *format,
+		       const struct netobs_record *record, char *to,
+		       uint32_t *ret_stream)
+{
+	size_t len = put_object(format, record, to);
+
+	(void)ret_stream;
+	to[len] = '\n';
+	return len + 1;
+}
+
+static size_t put_array(const struct format *format,
+			const struct netobs_record *record, char *to,
+			uint32_t *ret_stream)
+{
+	(void)ret_stream;
+	return put_object(format, record, to);
+}
+
 /* ["<ns since 1970>","<line>"]: JSON in a string of JSON. */
 static size_t put_loki(const struct format *format,
-		       const struct netobs_record *record, char *to)
+		       const struct netobs_record *record, char *to,
+		       uint32_t *ret_stream)
 {
 	char line[SINK_JSON_MAX];
-	size_t len = put_json(format, record, line);
+	size_t len = put_object(format, record, line);
 	char *at = to + sprintf(to, "[\"%" PRId64 "\",\"", time_of(record));
 
+	*ret_stream = stream_of(format, record);
 	for (size_t i = 0; i < len; i++) {
 		if (line[i] == '"' || line[i] == '\\')
 			*at++ = '\\';
@@ -214,13 +204,15 @@ static size_t put_loki(const struct format *format,
 
 /* Data streams need a time of this name. */
 static size_t put_bulk(const struct format *format,
-		       const struct netobs_record *record, char *to)
+		       const struct netobs_record *record, char *to,
+		       uint32_t *ret_stream)
 {
 	int64_t ms = time_of(record) / NSEC_PER_MSEC;
 	size_t head = (size_t)sprintf(
 		to, "{\"create\":{}}\n{\"@timestamp\":%" PRId64, ms);
-	size_t len = put_json(format, record, to + head);
+	size_t len = put_object(format, record, to + head);
 
+	(void)ret_stream;
 	to[head] = ','; /* its bracket was written before */
 	to[head + len] = '\n';
 	return head + len + 1;
@@ -230,22 +222,8 @@ size_t format_record(const struct format *format,
 		     const struct netobs_record *record, char *to,
 		     uint32_t *ret_stream)
 {
-	size_t len;
-
 	*ret_stream = 0;
-	switch (format->kind) {
-	case FORMAT_LOKI:
-		*ret_stream = stream_of(format, record);
-		return put_loki(format, record, to);
-	case FORMAT_BULK:
-		return put_bulk(format, record, to);
-	case FORMAT_JSON:
-		len = put_json(format, record, to);
-		to[len] = '\n';
-		return len + 1;
-	default:
-		return put_json(format, record, to);
-	}
+	return format->encoding->put_record(format, record, to, ret_stream);
 }
 
 /* ---- Bodies --------------------------------------------------------------------- */
@@ -279,19 +257,78 @@ static bool add_streams(const struct format *format,
 	return true;
 }
 
+static bool put_lines(const struct format *format,
+		      const struct format_part *parts, size_t n,
+		      struct buffer *body)
+{
+	(void)format;
+	return add_parts(parts, n, false, body);
+}
+
+static bool put_elements(const struct format *format,
+			 const struct format_part *parts, size_t n,
+			 struct buffer *body)
+{
+	(void)format;
+	return buffer_put(body, "[") && add_parts(parts, n, true, body) &&
+	       buffer_put(body, "]");
+}
+
+static bool put_streams(const struct format *format,
+			const struct format_part *parts, size_t n,
+			struct buffer *body)
+{
+	return buffer_put(body, "{\"streams\":[") &&
+	       add_streams(format, parts, n, body) && buffer_put(body, "]}");
+}
+
 bool format_body(const struct format *format, const struct format_part *parts,
 		 size_t n, struct buffer *body)
 {
 	body->len = 0;
-	switch (format->kind) {
-	case FORMAT_LOKI:
-		return buffer_put(body, "{\"streams\":[") &&
-		       add_streams(format, parts, n, body) &&
-		       buffer_put(body, "]}");
-	case FORMAT_ARRAY:
-		return buffer_put(body, "[") &&
-		       add_parts(parts, n, true, body) && buffer_put(body, "]");
-	default:
-		return add_parts(parts, n, false, body);
-	}
+	return format->encoding->put_body(format, parts, n, body);
+}
+
+/* ---- Options -------------------------------------------------------------------- */
+
+enum { ENCODING_JSON, ENCODING_ARRAY, ENCODING_LOKI, ENCODING_BULK };
+
+static const struct encoding encodings[] = {
+	[ENCODING_JSON] = { .content_type = "application/x-ndjson",
+			    .put_record = put_json,
+			    .put_body = put_lines },
+	[ENCODING_ARRAY] = { .content_type = "application/json",
+			     .put_record = put_array,
+			     .put_body = put_elements },
+	/* POST /loki/api/v1/push */
+	[ENCODING_LOKI] = { .content_type = "application/json",
+			    .has_streams = true,
+			    .put_record = put_loki,
+			    .put_body = put_streams },
+	/* Of Elasticsearch and OpenSearch: POST /INDEX/_bulk */
+	[ENCODING_BULK] = { .content_type = "application/x-ndjson",
+			    .answer = FORMAT_ANSWERS_ITEMS,
+			    .put_record = put_bulk,
+			    .put_body = put_lines },
+};
+
+int format_read(struct format *format, struct spec *spec)
+{
+	static const char *const names[] = { "json", "array", "loki", "bulk",
+					     NULL };
+	int i = spec_choice(spec, "encoding", names, ENCODING_JSON);
+
+	*format = (struct format){ .encoding = &encodings[i] };
+	host_fields_read(&format->host_fields, spec, true);
+	if (!format->encoding->has_streams)
+		return 0;
+	read_labels(format, spec);
+	read_label_fields(format, spec);
+	return format->labels || spec->is_wrong ? 0 : -ENOMEM;
+}
+
+void format_free(struct format *format)
+{
+	free(format->labels);
+	format->labels = NULL;
 }

@@ -12,18 +12,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum format_kind {
-	FORMAT_JSON, /* a line per record */
-	FORMAT_ARRAY,
-	FORMAT_LOKI, /* streams of lines: POST /loki/api/v1/push */
-	FORMAT_BULK, /* Elasticsearch, OpenSearch: POST /INDEX/_bulk */
+struct format;
+struct format_part;
+
+/* What an answer with a status of success says of the records. */
+enum format_answer {
+	FORMAT_ANSWERS_NOTHING,
+	FORMAT_ANSWERS_ITEMS, /* the outcome of each: bulk_answer.h */
+};
+
+/* An encoding of bodies. */
+struct encoding {
+	const char *content_type;
+	enum format_answer answer;
+	bool has_streams; /* records of a stream are side by side in a body */
+	/* As format_record() and format_body(). */
+	size_t (*put_record)(const struct format *format,
+			     const struct netobs_record *record, char *to,
+			     uint32_t *ret_stream);
+	bool (*put_body)(const struct format *format,
+			 const struct format_part *parts, size_t n,
+			 struct buffer *body);
 };
 
 /* A record takes so many bytes at most: in a Loki line, each may be escaped. */
 enum { FORMAT_ROOM = 2 * SINK_JSON_MAX + 256 };
 
 struct format {
-	enum format_kind kind;
+	const struct encoding *encoding;
 	struct host_fields host_fields;
 	char *labels; /* of Loki, the same for all records, as members of JSON */
 	unsigned int fields; /* whose values are labels, too: bits */
@@ -32,9 +48,6 @@ struct format {
 /** Read encoding, label.NAME, labels and those of host_fields.h. 0 or -ENOMEM; what is wrong is refused. */
 int format_read(struct format *format, struct spec *spec);
 void format_free(struct format *format);
-
-/** @return such as "application/json" */
-const char *format_content_type(const struct format *format);
 
 /**
  * Write a record as it is in a body.

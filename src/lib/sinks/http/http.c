@@ -66,14 +66,14 @@ static void http_close(void *arg)
 
 static int open_requests(struct http *http)
 {
-	bool is_bulk = http->options.format.kind == FORMAT_BULK;
+	enum format_answer answer = http->options.format.encoding->answer;
 	int err = transfer_open(&http->transfer, http->host);
 
 	for (uint32_t i = 0; !err && i < BATCHES; i++) {
 		struct batch *batch = &http->batches[i];
+		struct answer_reader reader = batch_reader(batch, answer);
 
-		err = request_open(&batch->request, &http->options,
-				   is_bulk ? &batch->bulk : NULL,
+		err = request_open(&batch->request, &http->options, &reader,
 				   http->host->log);
 	}
 	return err;
@@ -242,6 +242,19 @@ static void take_bulk(struct http *http, struct batch *batch)
 	report_failure(http, "items", "items of _bulk", batch->reason);
 }
 
+static void take_success(struct http *http, struct batch *batch)
+{
+	switch (http->options.format.encoding->answer) {
+	case FORMAT_ANSWERS_ITEMS:
+		take_bulk(http, batch);
+		break;
+	case FORMAT_ANSWERS_NOTHING:
+		batch_decide(batch, OUTCOME_ACCEPTED);
+		note_accepted(http, batch);
+		break;
+	}
+}
+
 static void take_answer(struct http *http, struct batch *batch)
 {
 	batch->request.phase = REQUEST_NONE;
@@ -256,12 +269,7 @@ static void take_answer(struct http *http, struct batch *batch)
 		take_refusal(http, batch);
 		break;
 	case OUTCOME_ACCEPTED:
-		if (batch->request.bulk) {
-			take_bulk(http, batch);
-			break;
-		}
-		batch_decide(batch, OUTCOME_ACCEPTED);
-		note_accepted(http, batch);
+		take_success(http, batch);
 		break;
 	}
 }

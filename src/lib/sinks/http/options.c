@@ -221,7 +221,7 @@ static void add_content_headers(struct http_options *options)
 
 	if (!has_header(options, "Content-Type")) {
 		snprintf(line, sizeof(line), "Content-Type: %s",
-			 format_content_type(&options->format));
+			 options->format.encoding->content_type);
 		add_header(options, line);
 	}
 	if (options->packer.name) {

@@ -146,7 +146,7 @@ static void end_request(struct request *request, CURLcode code)
 	long status = 0;
 
 	curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
-	if (request->is_long && !request->bulk)
+	if (request->is_long && !request->reader.read)
 		code = CURLE_OK;
 	else if (request->header_bytes > ANSWER_HEADERS_MAX)
 		snprintf(request->error, sizeof(request->error),
@@ -221,8 +221,8 @@ static size_t take_answer(char *bytes, size_t one, size_t n, void *arg)
 		return 0;
 	curl_easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
 	/* Items of another status may be those of a proxy, or of a part of the request. */
-	if (request->bulk && status >= 200 && status < 300)
-		bulk_answer_read(request->bulk, bytes, n);
+	if (request->reader.read && status >= 200 && status < 300)
+		request->reader.read(request->reader.ctx, bytes, n);
 	for (size_t i = 0; i < n && request->answer_len < REQUEST_ANSWER_MAX; i++)
 		request->answer[request->answer_len++] =
 			bytes[i] >= ' ' && bytes[i] <= '~' ? bytes[i] : ' ';
@@ -290,11 +290,12 @@ static CURLcode set_request_options(struct request *request,
 }
 
 int request_open(struct request *request, const struct http_options *options,
-		 struct bulk_answer *bulk, const struct log *log)
+		 const struct answer_reader *reader, const struct log *log)
 {
 	CURLcode code;
 
-	*request = (struct request){ .easy = curl_easy_init(), .bulk = bulk };
+	*request =
+		(struct request){ .easy = curl_easy_init(), .reader = *reader };
 	if (!request->easy)
 		return -ENOMEM;
 	code = set_request_options(request, options);

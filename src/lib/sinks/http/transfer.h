@@ -6,7 +6,6 @@
 #ifndef NETOBS_SINKS_HTTP_TRANSFER_H
 #define NETOBS_SINKS_HTTP_TRANSFER_H
 
-#include "bulk_answer.h"
 #include "options.h"
 #include "sink/module.h"
 
@@ -28,12 +27,18 @@ struct transfer {
 	int64_t end_ms;	  /* of the work of this call */
 };
 
+/* Takes an answer with a status of success, piece by piece. */
+struct answer_reader {
+	void (*read)(void *ctx, const char *bytes, size_t len);
+	void *ctx;
+};
+
 enum request_phase { REQUEST_NONE, REQUEST_OPEN, REQUEST_ENDED };
 
 /* One request at a time, and its connection. */
 struct request {
 	CURL *easy;
-	struct bulk_answer *bulk; /* NULL: answers have nothing to be read */
+	struct answer_reader reader;
 	enum request_phase phase;
 	const struct transfer *transfer;
 	size_t header_bytes;
@@ -65,11 +70,11 @@ void transfer_run(struct transfer *transfer, int64_t end_ms);
 int transfer_rest(const struct transfer *transfer);
 
 /**
- * @param bulk  reads answers, or NULL
+ * @param reader  of answers; read is NULL: they have nothing to be read
  * @return 0 or -ENOMEM; -EINVAL: libcurl lacks something, which was logged
  */
 int request_open(struct request *request, const struct http_options *options,
-		 struct bulk_answer *bulk, const struct log *log);
+		 const struct answer_reader *reader, const struct log *log);
 
 /** Cancel and free it. */
 void request_close(struct request *request, struct transfer *transfer);
