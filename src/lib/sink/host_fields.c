@@ -57,7 +57,7 @@ static bool is_name(const char *name)
 	return *name && !name[strspn(name, letters)];
 }
 
-static void read_own_fields(struct spec *spec, struct json *json)
+static void take_own_fields(struct spec *spec, host_field_fn *take, void *ctx)
 {
 	static const char prefix[] = "field.";
 	const struct spec_option *option;
@@ -77,11 +77,11 @@ static void read_own_fields(struct spec *spec, struct json *json)
 				    option->name, name,
 				    (int)strcspn(owner, "_"), owner);
 		else
-			json_key_string(json, name, option->value);
+			take(ctx, name, option->value);
 	}
 }
 
-static void add_host(struct json *json, const uint8_t ip[16])
+static void take_host(const uint8_t ip[16], host_field_fn *take, void *ctx)
 {
 	static const uint8_t nowhere[16];
 	char text[NETOBS_ADDR_STR_MAX + TEXT_SPARE], name[AGENT_NAME_SIZE],
@@ -89,30 +89,42 @@ static void add_host(struct json *json, const uint8_t ip[16])
 
 	if (memcmp(ip, nowhere, sizeof(nowhere)) != 0) {
 		*text_ip(text, ip) = '\0';
-		json_key_string(json, "AgentIP", text);
+		take(ctx, "AgentIP", text);
 	}
 	agent_find_name(name, sizeof(name));
 	if (*name)
-		json_key_string(json, "HostName", name);
+		take(ctx, "HostName", name);
 	agent_find_id(id);
 	if (*id)
-		json_key_string(json, "HostId", id);
+		take(ctx, "HostId", id);
+}
+
+void host_fields_each(struct spec *spec, bool has_host, host_field_fn *take,
+		      void *ctx)
+{
+	static const char *const no_yes[] = { "no", "yes", NULL };
+	uint8_t ip[16];
+
+	has_host = spec_choice(spec, "host", no_yes, has_host);
+	agent_read_address(spec, ip);
+	if (has_host)
+		take_host(ip, take, ctx);
+	take_own_fields(spec, take, ctx);
+}
+
+static void add_host_field(void *ctx, const char *name, const char *text)
+{
+	json_key_string(ctx, name, text);
 }
 
 void host_fields_read(struct host_fields *fields, struct spec *spec, bool has_host)
 {
-	static const char *const no_yes[] = { "no", "yes", NULL };
 	struct json json;
-	uint8_t ip[16];
 	int len;
 
-	has_host = spec_choice(spec, "host", no_yes, has_host);
-	agent_read_address(spec, ip);
 	json_begin(&json, fields->text, sizeof(fields->text));
 	json.comma = true; /* after the record's own members */
-	if (has_host)
-		add_host(&json, ip);
-	read_own_fields(spec, &json);
+	host_fields_each(spec, has_host, add_host_field, &json);
 	json_close(&json, '}');
 	len = json_end(&json);
 	if (len < 0)

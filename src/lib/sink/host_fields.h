@@ -30,6 +30,13 @@ struct host_fields {
 void host_fields_read(struct host_fields *fields, struct spec *spec,
 		      bool has_host);
 
+/* Takes AgentIP, HostName or HostId, or the name of a field of the administrator's. */
+typedef void host_field_fn(void *ctx, const char *name, const char *text);
+
+/* The same, but give each to @take. */
+void host_fields_each(struct spec *spec, bool has_host, host_field_fn *take,
+		      void *ctx);
+
 /*
  * Add them to a record.
  *
