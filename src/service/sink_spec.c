@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "service/outputs/output.h"
 
 /* Characters without a meaning in a spec; all others are written as %XX. */
@@ -21,9 +22,11 @@ static void write_option(FILE *spec, char before, const struct conf_entry *entry
 			(unsigned char)*at);
 }
 
-/* Kinds that send JSON. */
-static bool has_json(const struct conf *conf, const struct conf_entry *output)
+/* Kinds that send JSON or OTLP. */
+static bool has_fields(const struct conf *conf, const struct conf_entry *output)
 {
+	static const char *const kinds[] = { "json", "http",	  "https",
+					     "otlp", "otlp+http", "otlp+https" };
 	const char *kind = output->value;
 	const size_t len = strcspn(kind, ":?");
 	const struct conf_entry *encoding =
@@ -34,18 +37,19 @@ static bool has_json(const struct conf *conf, const struct conf_entry *output)
 		return encoding ? !strcmp(encoding->value, "json") :
 				  inside && !strncmp(inside, "encoding=json",
 						     strcspn(inside, "&"));
-	return (len == 4 && !memcmp(kind, "json", len)) ||
-	       (len == 4 && !memcmp(kind, "http", len)) ||
-	       (len == 5 && !memcmp(kind, "https", len));
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (strlen(kinds[i]) == len && !memcmp(kind, kinds[i], len))
+			return true;
+	return false;
 }
 
-/* What all sinks that send JSON have, unless one of them has it of its own, or nothing instead. */
+/* What all of these sinks have, unless one of them has it of its own, or nothing instead. */
 static bool is_of_host(const struct conf *conf, const struct conf_entry *entry,
 		       const struct conf_entry *output)
 {
 	char own[128];
 
-	if (strcmp(entry->section, "host") != 0 || !has_json(conf, output) ||
+	if (strcmp(entry->section, "host") != 0 || !has_fields(conf, output) ||
 	    conf_find(conf, "host", "", entry->key) != entry)
 		return false;
 	snprintf(own, sizeof(own), "%s=", entry->key);

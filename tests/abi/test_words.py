@@ -322,7 +322,7 @@ class Words(unittest.TestCase):
     def test_outputs(self):
         outputs = {"table", "json", "json:", "json:unix:", "json:tcp://", "json:tls://",
                    "ipfix:udp://", "ipfix:tcp://", "ipfix:tls://", "ipfix:file:", "kafka://",
-                   "grpc://", "http://", "https://"}
+                   "grpc://", "http://", "https://", "otlp://", "otlp+http://", "otlp+https://"}
         self.assertEqual(complete("flows", "-o", ""), outputs)
         for output in outputs:
             self.assertIn(f"*{output}*", man_section("netobsctl-flows.8", "OPTIONS"))

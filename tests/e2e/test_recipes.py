@@ -42,7 +42,8 @@ cp -a /etc "$LAB/etc" && mount --bind "$LAB/etc" /etc && cp -r "$CERTS" /etc/net
 mount -t tmpfs tmpfs /run
 echo '127.0.0.1 localhost collector.example broker.example flp.example
 127.0.0.1 kafka.example kafka1.example kafka2.example vector.example loki.example
-127.0.0.1 clickhouse.example elastic.example fluentbit.example rsyslog.example' >/etc/hosts
+127.0.0.1 clickhouse.example elastic.example fluentbit.example rsyslog.example
+127.0.0.1 otel.example' >/etc/hosts
 mkdir bin
 cat >bin/netobsctl <<END
 #!/bin/sh

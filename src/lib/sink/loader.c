@@ -14,16 +14,20 @@ static const struct kind {
 	const char *prefix; /* of the targets that it is for; NULL: all others */
 	const struct sink_module *module; /* NULL: to be loaded, from NAME.so: */
 	const char *file;		  /* or from FILE.so */
+	const char *symbol;		  /* in it; NULL: SINK_MODULE_SYMBOL */
 } kinds[] = {
-	{ "json", "tcp:", NULL, "json_net" },
-	{ "json", "tls:", NULL, "json_net" },
-	{ "json", NULL, &sink_json, NULL },
-	{ "ipfix", NULL, NULL, NULL },
-	{ "kafka", NULL, NULL, NULL },
-	{ "grpc", NULL, NULL, NULL },
-	{ "http", NULL, NULL, NULL },
-	{ "https", NULL, NULL, "http" },
-	{ "null", NULL, &sink_null, NULL },
+	{ .name = "json", .prefix = "tcp:", .file = "json_net" },
+	{ .name = "json", .prefix = "tls:", .file = "json_net" },
+	{ .name = "json", .module = &sink_json },
+	{ .name = "ipfix" },
+	{ .name = "kafka" },
+	{ .name = "grpc" },
+	{ .name = "http" },
+	{ .name = "https", .file = "http" },
+	{ .name = "otlp", .file = "grpc", .symbol = SINK_MODULE_OTLP_SYMBOL },
+	{ .name = "otlp+http", .file = "http", .symbol = SINK_MODULE_OTLP_SYMBOL },
+	{ .name = "otlp+https", .file = "http", .symbol = SINK_MODULE_OTLP_SYMBOL },
+	{ .name = "null", .module = &sink_null },
 };
 
 static int load_module(struct spec *spec, const struct kind *kind,
@@ -31,7 +35,8 @@ static int load_module(struct spec *spec, const struct kind *kind,
 {
 	char why[512];
 	const struct sink_module *module = shared_object_find(
-		kind->file ?: kind->name, SINK_MODULE_SYMBOL, why, sizeof(why));
+		kind->file ?: kind->name, kind->symbol ?: SINK_MODULE_SYMBOL,
+		why, sizeof(why));
 
 	if (!module) {
 		spec_refuse(spec, "this kind of sink %s", why);

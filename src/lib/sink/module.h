@@ -136,4 +136,8 @@ static inline int sink_module_open(const struct sink_module *module,
 #define SINK_MODULE_SYMBOL "netobs_sink_module"
 extern const struct sink_module netobs_sink_module;
 
+/* The same for records as OTLP, of those that send both. */
+#define SINK_MODULE_OTLP_SYMBOL "netobs_sink_otlp_module"
+extern const struct sink_module netobs_sink_otlp_module;
+
 #endif

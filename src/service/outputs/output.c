@@ -32,8 +32,10 @@ struct output output_of(const char *spec)
 
 bool output_refuse(const char *spec, const char *other, char *ret_why, size_t size)
 {
-	const char *const kinds[] = { "json",  "ipfix", "kafka", "grpc", "http",
-				      "https", "null",	other,	 NULL };
+	const char *const kinds[] = { "json", "ipfix",	   "kafka",
+				      "grpc", "http",	   "https",
+				      "otlp", "otlp+http", "otlp+https",
+				      "null", other,	   NULL };
 	const size_t len = strcspn(spec, ":?");
 	struct suggestion suggestion = suggestion_for(spec, len);
 	const char *best;
@@ -46,7 +48,7 @@ bool output_refuse(const char *spec, const char *other, char *ret_why, size_t si
 	best = suggestion_best(&suggestion);
 	snprintf(ret_why, size,
 		 "there is no such kind of output; there are %s%sjson, "
-		 "ipfix, kafka, grpc, http, https and null%s%s%s",
+		 "ipfix, kafka, grpc, http, https, otlp, otlp+http, otlp+https and null%s%s%s",
 		 other ?: "", other ? ", " : "", best ? "; did you mean '" : "",
 		 best ?: "", best ? "'?" : "");
 	return true;

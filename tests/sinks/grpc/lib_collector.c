@@ -5,6 +5,7 @@
 #include "netobs.pb-c.h"
 #include "lib_test.h"
 #include "base/clock_ms.h"
+#include "sinks/pbflow/wire_reader.h"
 #include "base/util.h"
 
 #include <arpa/inet.h>
@@ -74,6 +75,26 @@ static bool has_bad_record(const struct collector *c, const struct rpc *rpc)
 	return has_bad;
 }
 
+/* Log records in a request of one resource and one scope. */
+static uint64_t count_logs(const struct rpc *rpc)
+{
+	static const uint32_t path[] = { 1, 2 };
+	struct wire_reader reader = wire_read(rpc->body + 5, rpc->len - 5);
+	struct wire_field field;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(path); i++) {
+		while (wire_next(&reader, &field) && field.number != path[i])
+			;
+		assert_int_equal(field.number, path[i]);
+		reader = wire_read(field.bytes, field.len);
+	}
+	while (wire_next(&reader, &field))
+		n += field.number == 2;
+	assert_false(reader.is_wrong);
+	return n;
+}
+
 static nghttp2_nv header(const char *name, const char *value)
 {
 	return (nghttp2_nv){ .name = (uint8_t *)name,
@@ -104,6 +125,28 @@ static void answer_with_trailers(struct collector *c, const struct rpc *rpc)
 	nghttp2_submit_response(c->h2, rpc->id, headers, 1, &end);
 }
 
+static ssize_t give_reply(nghttp2_session *h2, int32_t id, uint8_t *to,
+			  size_t size, uint32_t *flags,
+			  nghttp2_data_source *source, void *user)
+{
+	const struct collector *c = source->ptr;
+
+	assert_true(c->reply_len <= size);
+	memcpy(to, c->reply, c->reply_len);
+	give_end(h2, id, to, size, flags, source, user);
+	return (ssize_t)c->reply_len;
+}
+
+static void answer_logs(struct collector *c, const struct rpc *rpc)
+{
+	const nghttp2_data_provider reply = { .source.ptr = c,
+					      .read_callback = give_reply };
+	const nghttp2_nv headers[] = { header(":status", "200") };
+
+	c->n_taken += count_logs(rpc);
+	nghttp2_submit_response(c->h2, rpc->id, headers, 1, &reply);
+}
+
 static void answer_early(struct collector *c, const struct rpc *rpc)
 {
 	const nghttp2_nv headers[] = { header(":status", "200"),
@@ -123,6 +166,7 @@ void collector_answer(struct collector *c, const struct rpc *rpc)
 		header("content-type", "application/grpc"),
 		header("grpc-status", is_bad ? c->status : "0"),
 		header("grpc-message", c->message ?: ""),
+		header("grpc-status-details-bin", c->details ?: ""),
 	};
 	const nghttp2_nv http[] = { header(":status", c->status ?: ""),
 				    header("grpc-status", "0") };
@@ -135,7 +179,11 @@ void collector_answer(struct collector *c, const struct rpc *rpc)
 			take_others(c, rpc);
 		else if (!is_bad)
 			take_records(c, rpc);
-		nghttp2_submit_response(c->h2, rpc->id, fine, 4, NULL);
+		nghttp2_submit_response(c->h2, rpc->id, fine,
+					c->details ? 5 : 4, NULL);
+		break;
+	case ANSWER_LOGS:
+		answer_logs(c, rpc);
 		break;
 	case ANSWER_TRAILERS:
 		take_records(c, rpc);
@@ -165,7 +213,9 @@ static int take_begin(nghttp2_session *h2, const nghttp2_frame *frame, void *use
 
 	(void)h2;
 	assert_true(c->n_rpcs <= CALLS_MAX);
-	*rpc = (struct rpc){ .id = frame->hd.stream_id, .body = malloc(BODY_MAX) };
+	*rpc = (struct rpc){ .id = frame->hd.stream_id,
+			     .begun_ms = now_ms(),
+			     .body = malloc(BODY_MAX) };
 	return 0;
 }
 

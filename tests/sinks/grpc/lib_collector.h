@@ -18,6 +18,7 @@ enum answer {
 	ANSWER_TRAILERS,     /* headers first, the status at the end */
 	ANSWER_EARLY_STATUS, /* the status in the headers, then a reset */
 	ANSWER_HTTP_OK,	     /* a status of HTTP beside the status OK of gRPC */
+	ANSWER_LOGS,	     /* OK to OTLP, with a reply */
 	ANSWER_PICKY, /* as ANSWER_STATUS if one of the records is bad, else OK */
 	ANSWER_NEVER
 };
@@ -28,6 +29,7 @@ struct rpc {
 	uint8_t *body;
 	size_t len;
 	int64_t due_ms; /* to be answered at; 0: it is not */
+	int64_t begun_ms;
 };
 
 struct collector {
@@ -41,7 +43,10 @@ struct collector {
 
 	enum answer answer;
 	const char *status, *message; /* ANSWER_STATUS, ANSWER_HTTP */
-	uint32_t error;		      /* ANSWER_RESET */
+	const char *details; /* ANSWER_STATUS: grpc-status-details-bin; or NULL */
+	const void *reply;   /* ANSWER_LOGS: a message, and its prefix */
+	size_t reply_len;
+	uint32_t error; /* ANSWER_RESET */
 
 	struct rpc rpcs[CALLS_MAX];
 	uint32_t n_rpcs;

@@ -28,6 +28,11 @@ static void make_record(uint64_t n, struct netobs_flow *ret_flow)
 				      .points = &eth0 };
 }
 
+static const struct sink_module *kind_of(const struct module_fixture *f)
+{
+	return f->kind ?: &netobs_sink_module;
+}
+
 int module_set_up(void **state)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET,
@@ -53,7 +58,7 @@ int module_tear_down(void **state)
 	struct module_fixture *f = *state;
 
 	if (f->module)
-		sink_module_close(&netobs_sink_module, f->module);
+		sink_module_close(kind_of(f), f->module);
 	collector_hang_up(&f->collector);
 	close_fd(&f->collector.listener);
 	test_host_close(&f->host);
@@ -66,18 +71,18 @@ void module_open(struct module_fixture *f, const char *options)
 	char text[256];
 	struct spec spec;
 
-	snprintf(text, sizeof(text), "grpc://127.0.0.1:%u%s%s",
+	snprintf(text, sizeof(text), "%s://127.0.0.1:%u%s%s", kind_of(f)->kind,
 		 f->collector.port, *options ? "?" : "", options);
 	test_host_spec(&f->host, text, &spec);
-	assert_int_equal(sink_module_open(&netobs_sink_module, &spec,
-					  &f->host.host, &f->module),
+	assert_int_equal(sink_module_open(kind_of(f), &spec, &f->host.host,
+					  &f->module),
 			 0);
 	spec_free(&spec);
 }
 
 void module_turn(struct module_fixture *f, bool flush)
 {
-	assert_int_equal(netobs_sink_module.work(f->module, flush), 0);
+	assert_int_equal(kind_of(f)->work(f->module, flush), 0);
 	collector_serve(&f->collector);
 	test_host_wait(&f->host, 1);
 }
@@ -131,7 +136,7 @@ uint64_t module_counter(const struct module_fixture *f, const char *name)
 		uint64_t *to;
 	} wanted = { name, &value };
 
-	netobs_sink_module.counters(f->module, take_counter, &wanted);
+	kind_of(f)->counters(f->module, take_counter, &wanted);
 	assert_true(value != UINT64_MAX);
 	return value;
 }

@@ -3,6 +3,7 @@
 
 #include "lib_test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void number_is_read_or_unknown(void **state)
@@ -92,9 +93,60 @@ static void message_is_made_fit_for_a_log(void **state)
 	}
 }
 
+#define DETAILS_3S                                                         \
+	"CA4SBWxhdGVyGjAKKHR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5SZXRy" \
+	"eUluZm8SBAoCCAM"
+#define DETAILS_1500MS                                                     \
+	"CA4SBWxhdGVyGjYKKHR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5SZXRy" \
+	"eUluZm8SCgoICAEQgMq17gE"
+#define DETAILS_BEHIND                                                     \
+	"CA4SBWxhdGVyGi8KKHR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5EZWJ1" \
+	"Z0luZm8SAxIBeBowCih0eXBlLmdvb2dsZWFwaXMuY29tL2dvb2dsZS5ycGMuUmV0" \
+	"cnlJbmZvEgQKAggB"
+#define DETAILS_YEAR                                                       \
+	"CA4SBWxhdGVyGjMKKHR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5SZXRy" \
+	"eUluZm8SBwoFCIDnhA8"
+#define DETAILS_NEGATIVE                                                   \
+	"CA4SBWxhdGVyGjkKKHR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5SZXRy" \
+	"eUluZm8SDQoLCP///////////wE"
+
+/* google.rpc.Status with a RetryInfo, as grpc-go and others send it. */
+static void details_say_how_long_to_wait(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t ms;
+	} cases[] = {
+		{ "", 0 },
+		{ "!", 0 },
+		{ "AAAA", 0 },
+		/* 3 s; the same with padding; 1.5 s; 1 s behind another detail */
+		{ DETAILS_3S, 3000 },
+		{ DETAILS_3S "=", 3000 },
+		{ DETAILS_1500MS, 1500 },
+		{ DETAILS_BEHIND, 1000 },
+		{ DETAILS_YEAR, 300 * 1000 },
+		{ DETAILS_NEGATIVE, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(status_retry_ms(cases[i].text,
+						 strlen(cases[i].text)),
+				 cases[i].ms);
+	/* Whatever is missing, it is not read. */
+	for (size_t len = 0; len < strlen(DETAILS_BEHIND); len++) {
+		char *copy = strndup(DETAILS_BEHIND, len);
+
+		assert_true(status_retry_ms(copy, len) <= 1000);
+		free(copy);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(details_say_how_long_to_wait),
 		cmocka_unit_test(number_is_read_or_unknown),
 		cmocka_unit_test(status_has_a_name),
 		cmocka_unit_test(size_is_told_from_quota),

@@ -9,6 +9,8 @@
 #include "base/clock_ms.h"
 #include "status.h"
 
+#include <stdio.h>
+
 void answers_start_over(struct grpc_state *state)
 {
 	for (uint32_t i = 0; i <= state->n_sent && i < GRPC_CALLS_MAX; i++) {
@@ -51,18 +53,52 @@ static void report_refusal(struct grpc_state *state, const struct batch *batch)
 		   *call->message ? ": " : "", call->message, batch->first);
 }
 
+/* Of an accepted call. */
+static void report_partial(struct grpc_state *state, const struct batch *batch,
+			   uint32_t n)
+{
+	const char *name = state->options.session.stream.address.name;
+	const char *message = batch->answer.message;
+
+	if (n)
+		outage_log(&state->refusals, state->host->log, NETOBS_LOG_ERROR,
+			   "partial success",
+			   "%s refuses records permanently: partial success%s%s; %u %s dropped",
+			   name, *message ? ": " : "", message, n,
+			   n == 1 ? "is" : "are");
+	else if (*message)
+		outage_log(&state->refusals, state->host->log, NETOBS_LOG_WARNING,
+			   "warning", "%s accepts records with a warning: %s",
+			   name, message);
+}
+
 /* ---- One call -------------------------------------------------------------------- */
+
+/* The collector does not say which records it refuses: the last ones stand for them. */
+static void settle_batch(struct grpc_state *state, const struct batch *batch)
+{
+	const struct sink_host_ops *ops = state->host->ops;
+	uint32_t n = (uint32_t)min_u64(batch->answer.rejected, batch->n_records);
+
+	report_partial(state, batch, n);
+	if (n && n < batch->n_records)
+		ops->ack(state->host, batch_end(batch, batch->n_records - n - 1));
+	if (n)
+		ops->refuse(state->host, batch->end);
+	if (!n || batch->settled.seq != batch->end.seq)
+		ops->ack(state->host, batch->settled);
+	ahead_settle(&state->ahead, batch->settled.seq);
+}
 
 static void take_success(struct grpc_state *state, const struct batch *batch)
 {
 	bool is_ahead = state->retry.distance;
 
-	if (is_ahead) {
+	/* If it was refused in an accepted call, it is sent again in its turn. */
+	if (is_ahead && !batch->answer.rejected)
 		ahead_add(&state->ahead, batch->from, batch->end.seq);
-	} else {
-		state->host->ops->ack(state->host, batch->settled);
-		ahead_settle(&state->ahead, batch->settled.seq);
-	}
+	else if (!is_ahead)
+		settle_batch(state, batch);
 	retry_succeeded(&state->retry, batch->n_records, batch->end.seq);
 	pace_succeeded(&state->pace, batch->n_records,
 		       now_ms() - batch->call.begun_ms);
@@ -104,6 +140,7 @@ static void take_failure(struct grpc_state *state, const struct batch *batch)
 	if (action == STATUS_LATER) {
 		report_failure(state, call);
 		retry_later(&state->retry, call->begun_ms);
+		retry_wait(&state->retry, call->retry_ms);
 	} else {
 		take_refusal(state, batch, action);
 	}
@@ -111,9 +148,40 @@ static void take_failure(struct grpc_state *state, const struct batch *batch)
 
 /* ---- All of them ----------------------------------------------------------------- */
 
-static bool has_ended_well(const struct batch *batch)
+/* Behind a prefix: not compressed, and all of it. */
+static bool read_reply(const struct message_kind *kind, struct batch *batch)
 {
-	return batch->call.phase == CALL_ENDED && batch->call.status == STATUS_OK;
+	const struct buffer *reply = &batch->reply;
+
+	return reply->len >= SESSION_PREFIX && !reply->bytes[0] &&
+	       session_message_len(reply->bytes) == reply->len - SESSION_PREFIX &&
+	       kind->read_answer(reply->bytes + SESSION_PREFIX,
+				 reply->len - SESSION_PREFIX, &batch->answer);
+}
+
+/* A call that is accepted without an answer of its kind was accepted by something else. */
+static void judge_reply(struct grpc_state *state, struct batch *batch)
+{
+	struct call *call = &batch->call;
+
+	if (batch->is_judged)
+		return;
+	batch->is_judged = true;
+	batch->answer = (struct otlp_answer){ 0 };
+	if (!state->options.kind->read_answer ||
+	    read_reply(state->options.kind, batch))
+		return;
+	call->status = STATUS_UNAVAILABLE;
+	snprintf(call->message, sizeof(call->message),
+		 "the answer is not that of %s", state->options.session.path);
+}
+
+static bool has_ended_well(struct grpc_state *state, struct batch *batch)
+{
+	if (batch->call.phase != CALL_ENDED || batch->call.status != STATUS_OK)
+		return false;
+	judge_reply(state, batch);
+	return batch->call.status == STATUS_OK;
 }
 
 /*
@@ -125,7 +193,7 @@ static struct batch *take_successes(struct grpc_state *state)
 	while (state->n_sent && batch_at(state, 0)->call.phase == CALL_ENDED) {
 		struct batch *batch = batch_at(state, 0);
 
-		if (!has_ended_well(batch))
+		if (!has_ended_well(state, batch))
 			return batch;
 		take_success(state, batch);
 		if (!state->n_sent)
@@ -141,9 +209,9 @@ static struct batch *take_successes(struct grpc_state *state)
 static void keep_ahead(struct grpc_state *state)
 {
 	for (uint32_t i = 1; i < state->n_sent; i++) {
-		const struct batch *batch = batch_at(state, i);
+		struct batch *batch = batch_at(state, i);
 
-		if (has_ended_well(batch))
+		if (has_ended_well(state, batch))
 			ahead_add(&state->ahead, batch->from, batch->end.seq);
 	}
 }

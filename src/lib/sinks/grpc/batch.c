@@ -8,16 +8,20 @@
 #include <net/ethernet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool batch_has_room(struct batch *batch, const struct grpc_options *options)
 {
 	const size_t entry_max = options->kind->entry_max;
+	const size_t head_max = SESSION_PREFIX + options->kind->head_max;
 
-	/* Room for the prefix is there first. */
-	batch->message.len = max_u64(batch->message.len, SESSION_PREFIX);
+	/* Room for the prefix and the head is there first. */
+	batch->message.len = max_u64(batch->message.len, head_max);
 	return batch->message.len + entry_max <=
 		       SESSION_PREFIX + options->batch_bytes &&
-	       buffer_reserve(&batch->message, entry_max);
+	       buffer_reserve(&batch->message, entry_max) &&
+	       (!options->kind->read_answer ||
+		buffer_reserve(&batch->ends, sizeof(batch->end)));
 }
 
 /* ---- The first one, for the log -------------------------------------------------- */
@@ -144,11 +148,37 @@ void batch_add(struct batch *batch, const struct sink_item *item,
 		options->kind->put_entry(&options->message, record, to);
 	batch->end = batch->settled = item->end;
 	batch->n_records++;
+	if (options->kind->read_answer)
+		buffer_add(&batch->ends, &item->end, sizeof(item->end));
+}
+
+/* The head is right in front of the records. */
+int batch_send(struct batch *batch, struct session *session,
+	       const struct grpc_options *options, uint32_t deadline_ms)
+{
+	const struct message_kind *kind = options->kind;
+	const size_t room = SESSION_PREFIX + kind->head_max;
+	uint8_t head[OTLP_HEAD_MAX], *start;
+	size_t len = 0;
+
+	if (kind->put_head)
+		len = kind->put_head(&options->message,
+				     batch->message.len - room, head);
+	start = (uint8_t *)batch->message.bytes + room - len;
+	memcpy(start, head, len);
+	start -= SESSION_PREFIX;
+	batch->reply.len = 0;
+	batch->is_judged = false;
+	return session_call(session, &batch->call, start,
+			    batch->message.len - (room - len - SESSION_PREFIX),
+			    kind->read_answer ? &batch->reply : NULL,
+			    deadline_ms);
 }
 
 void batch_clear(struct batch *batch)
 {
 	batch->message.len = 0;
+	batch->ends.len = 0;
 	batch->n_records = 0;
 	batch->call = (struct call){ 0 };
 }
@@ -156,5 +186,7 @@ void batch_clear(struct batch *batch)
 void batch_free(struct batch *batch)
 {
 	buffer_free(&batch->message);
+	buffer_free(&batch->ends);
+	buffer_free(&batch->reply);
 	*batch = (struct batch){ 0 };
 }

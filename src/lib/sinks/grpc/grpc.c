@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Records to a collector, by gRPC: /pbflow.Collector/Send takes a batch of flows, or
- * /netobs.Collector/Send one of sessions and alerts, and its answer is that the collector
- * has it. A few calls may be open at a time.
+ * Records to a collector, by gRPC: a method takes a batch of them, and its answer is that the
+ * collector has it. A few calls may be open at a time. What a call carries is message.h's.
  */
 #include "grpc.h"
 
@@ -29,11 +28,12 @@ static void grpc_close(void *arg)
 		batch_free(&state->batches[i]);
 }
 
-static int grpc_open(struct spec *spec, struct sink_host *host, void *arg)
+static int open_calls(struct spec *spec, struct sink_host *host, void *arg,
+		      const struct message_kind *kind)
 {
 	struct grpc_state *state = arg;
-	int err = grpc_options_read(&state->options, &message_pbflow, spec,
-				    host->types, &state->tls);
+	int err = grpc_options_read(&state->options, kind, spec, host->types,
+				    &state->tls);
 
 	state->host = host;
 	if (err)
@@ -43,6 +43,16 @@ static int grpc_open(struct spec *spec, struct sink_host *host, void *arg)
 	session_open(&state->session, &state->options.session, host);
 	host->ops->wake_in(host, 0);
 	return 0;
+}
+
+static int grpc_open(struct spec *spec, struct sink_host *host, void *arg)
+{
+	return open_calls(spec, host, arg, &message_pbflow);
+}
+
+static int otlp_open(struct spec *spec, struct sink_host *host, void *arg)
+{
+	return open_calls(spec, host, arg, &message_otlp);
 }
 
 /* ---- Sending --------------------------------------------------------------------- */
@@ -107,6 +117,9 @@ static enum filling fill_grpc_batch(struct grpc_state *state,
 			return batch->n_records ? FILLING_FULL : FILLING_EMPTY;
 		if (!take_next_batch(state, batch))
 			return FILLING_EMPTY;
+		/* So no record between its first and last one was passed over. */
+		if (batch->n_records && batch->settled.seq != batch->end.seq)
+			return FILLING_FULL;
 		if (i % STRIDE == 0 && now_ms() >= end_ms)
 			return FILLING_ON;
 	}
@@ -153,9 +166,8 @@ static int send_batch(struct grpc_state *state, int64_t end_ms)
 	}
 	if (filling == FILLING_EMPTY && !is_due(state, batch))
 		return 0;
-	if (session_call(&state->session, &batch->call,
-			 (uint8_t *)batch->message.bytes, batch->message.len,
-			 state->pace.deadline_ms))
+	if (batch_send(batch, &state->session, &state->options,
+		       state->pace.deadline_ms))
 		return 0;
 	state->calls++;
 	state->n_sent++;
@@ -244,6 +256,18 @@ const struct sink_module netobs_sink_module = {
 	.types = SINK_TYPE(FLOW) | PBNETOBS_TYPES,
 	.state_size = sizeof(struct grpc_state),
 	.open = grpc_open,
+	.work = grpc_work,
+	.close = grpc_close,
+	.counters = grpc_counters,
+};
+
+__attribute__((visibility("default")))
+const struct sink_module netobs_sink_otlp_module = {
+	.version = NETOBS_VERSION,
+	.kind = "otlp",
+	.types = OTLP_TYPES,
+	.state_size = sizeof(struct grpc_state),
+	.open = otlp_open,
 	.work = grpc_work,
 	.close = grpc_close,
 	.counters = grpc_counters,

@@ -14,10 +14,14 @@ enum { GRPC_CALLS_MAX = 16 };
 
 /* Records that are sent in one call. */
 struct batch {
-	struct buffer message; /* behind SESSION_PREFIX */
+	struct buffer message; /* behind SESSION_PREFIX, and room for a head */
 	uint32_t n_records;
-	uint64_t from;	     /* records before the first of them */
-	struct position end; /* behind the last of them */
+	struct buffer ends; /* if answers may refuse some: of each, a position */
+	struct buffer reply;
+	struct otlp_answer answer; /* what it says */
+	bool is_judged;		   /* so far */
+	uint64_t from;		   /* records before the first of them */
+	struct position end;	   /* behind the last of them */
 	struct position settled; /* to be acknowledged with them: end, or behind it */
 	char first[192];	 /* the first one, for the log */
 	struct call call;
@@ -40,6 +44,16 @@ bool batch_has_room(struct batch *batch, const struct grpc_options *options);
 /* Add a record, for which batch_has_room(). */
 void batch_add(struct batch *batch, const struct sink_item *item,
 	       const struct grpc_options *options);
+
+/* Begin its call. */
+int batch_send(struct batch *batch, struct session *session,
+	       const struct grpc_options *options, uint32_t deadline_ms);
+
+/* The position behind record @i of it. */
+static inline struct position batch_end(const struct batch *batch, uint32_t i)
+{
+	return ((const struct position *)batch->ends.bytes)[i];
+}
 
 /* Empty it and keep its memory. */
 void batch_clear(struct batch *batch);

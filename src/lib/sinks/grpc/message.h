@@ -3,15 +3,19 @@
 #ifndef NETOBS_SINKS_GRPC_MESSAGE_H
 #define NETOBS_SINKS_GRPC_MESSAGE_H
 
+#include "sinks/otlp/otlp.h"
 #include "sinks/pbflow/pbnetobs.h"
 
 /* What messages have of the spec. */
 struct message_options {
 	struct pbflow_options pbflow;
+	struct otlp otlp;
 };
 
 struct message_kind {
-	size_t entry_max; /* bytes of a record in a message */
+	size_t head_max;  /* bytes in front of the records of a message */
+	size_t entry_max; /* of a record */
+	uint16_t port;	  /* where the target has none; 0: it must have one */
 	/* Read the options; what is wrong is refused. */
 	void (*read_options)(struct spec *spec, struct message_options *options);
 	/* The method that takes @types of records; what is wrong is refused. */
@@ -19,9 +23,21 @@ struct message_kind {
 	/* Write a record at @to, which has entry_max. @return bytes */
 	size_t (*put_entry)(const struct message_options *options,
 			    const struct netobs_record *record, uint8_t *to);
+	/* Write what is in front of @len bytes of records, at @to; NULL: nothing. */
+	size_t (*put_head)(const struct message_options *options, size_t len,
+			   uint8_t *to);
+	/*
+	 * How many records of an accepted call are refused. NULL: none. If it is there, calls are made
+	 * one at a time: then all records before those of a call are settled.
+	 */
+	bool (*read_answer)(const void *bytes, size_t len,
+			    struct otlp_answer *ret_answer);
 };
 
 /* flow.proto and netobs.proto */
 extern const struct message_kind message_pbflow;
+
+/* logs_service.proto of OpenTelemetry */
+extern const struct message_kind message_otlp;
 
 #endif

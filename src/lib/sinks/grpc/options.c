@@ -54,15 +54,17 @@ int grpc_options_read(struct grpc_options *options,
 		.session.path = kind->choose_method(spec, types),
 		.kind = kind,
 	};
-	address_parse(spec, spec->target, 0, &session->stream.address);
+	address_parse(spec, spec->target, kind->port, &session->stream.address);
 	address_read_source(spec, &session->stream.source);
 	kind->read_options(spec, &options->message);
 	options->batch_bytes =
 		spec_size(spec, "batch_bytes", 64 << 10, 4 << 20, 1 << 20);
 	options->batch_delay_ms = (uint32_t)spec_duration_ms(spec, "batch_delay",
 							     0, 60 * 1000, 1000);
-	options->calls =
-		(uint32_t)spec_number(spec, "calls", 1, GRPC_CALLS_MAX, 2);
+	options->calls = kind->read_answer ?
+				 1 :
+				 (uint32_t)spec_number(spec, "calls", 1,
+						       GRPC_CALLS_MAX, 2);
 	options->deadline_ms = (uint32_t)spec_duration_ms(
 		spec, "deadline", 100, 10 * 60 * 1000, 5 * 1000);
 	read_authority(options, spec);

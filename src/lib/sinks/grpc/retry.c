@@ -2,6 +2,7 @@
 #include "retry.h"
 
 #include "base/clock_ms.h"
+#include "base/util.h"
 
 enum {
 	REFUSALS_MAX = 20, /* in a row: enough to halve any batch, and some more */
@@ -33,6 +34,13 @@ static void wait_to_resend(struct retry *retry, int64_t begun_ms,
 void retry_later(struct retry *retry, int64_t begun_ms)
 {
 	backoff_wait(&retry->backoff, begun_ms);
+}
+
+void retry_wait(struct retry *retry, int64_t ms)
+{
+	if (ms)
+		retry->backoff.due_ms =
+			max_i64(retry->backoff.due_ms, now_ms() + ms);
 }
 
 static void halve_batch(struct retry *retry, const struct refusal *refusal)

@@ -47,6 +47,9 @@ void retry_renew(struct retry *retry);
 /* Try again after a pause, which grows, from @begun_ms on, when the call began. */
 void retry_later(struct retry *retry, int64_t begun_ms);
 
+/* The collector asks to wait for @ms from now, at least. */
+void retry_wait(struct retry *retry, int64_t ms);
+
 /** @return whether the call had one record, and the collector will never accept that */
 bool retry_refused(struct retry *retry, const struct refusal *refusal);
 

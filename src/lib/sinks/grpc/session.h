@@ -6,6 +6,7 @@
 #ifndef NETOBS_SINKS_GRPC_SESSION_H
 #define NETOBS_SINKS_GRPC_SESSION_H
 
+#include "base/buffer.h"
 #include "sinks/net/stream.h"
 
 #include <nghttp2/nghttp2.h>
@@ -13,7 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SESSION_PREFIX = 5 }; /* bytes that gRPC has in front of a message */
+enum {
+	SESSION_PREFIX = 5, /* bytes that gRPC has in front of a message */
+	CALL_ANSWER_MAX = 1 << 20, /* of an answer; more is cut off */
+};
 
 enum call_phase { CALL_NONE, CALL_OPEN, CALL_ENDED };
 
@@ -24,9 +28,11 @@ struct call {
 	int64_t begun_ms, end_ms; /* the deadline */
 	const uint8_t *bytes;	  /* prefix and message */
 	size_t len, sent;
+	struct buffer *answer; /* the same; NULL: it is not kept */
 
-	int http_status; /* 0: none came */
-	int status;	 /* of gRPC, at the end of the answer; -1: none came */
+	int http_status;  /* 0: none came */
+	int status;	  /* of gRPC, at the end of the answer; -1: none came */
+	int64_t retry_ms; /* that the server asks to wait; 0: it does not */
 	bool is_untouched; /* the server has not processed it */
 	char message[192];
 };
@@ -69,9 +75,14 @@ bool session_is_ready(const struct session *session);
 /*
  * Send @bytes, which are used until the call has ended, with the prefix in front. The call
  * may take @deadline_ms.
+ *
+ * @param answer  empty, for the answer with its prefix, until the call has ended; or NULL
  */
 int session_call(struct session *session, struct call *call, uint8_t *bytes,
-		 size_t len, uint32_t deadline_ms);
+		 size_t len, struct buffer *answer, uint32_t deadline_ms);
+
+/* The length that a prefix says. */
+size_t session_message_len(const char prefix[SESSION_PREFIX]);
 
 /* Cancel it; its outcome is ignored. */
 void session_cancel(struct session *session, struct call *call);

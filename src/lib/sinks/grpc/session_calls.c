@@ -55,6 +55,14 @@ static void write_prefix(uint8_t *bytes, size_t len)
 	memcpy(bytes + 1, &length, sizeof(length));
 }
 
+size_t session_message_len(const char prefix[SESSION_PREFIX])
+{
+	uint32_t length;
+
+	memcpy(&length, prefix + 1, sizeof(length));
+	return ntohl(length);
+}
+
 static int32_t submit_call(struct session *session, struct call *call)
 {
 	const nghttp2_data_provider body = { .read_callback = give_body };
@@ -86,7 +94,7 @@ bool session_is_ready(const struct session *session)
 }
 
 int session_call(struct session *session, struct call *call, uint8_t *bytes,
-		 size_t len, uint32_t deadline_ms)
+		 size_t len, struct buffer *answer, uint32_t deadline_ms)
 {
 	int64_t now = now_ms();
 	int32_t id;
@@ -97,6 +105,7 @@ int session_call(struct session *session, struct call *call, uint8_t *bytes,
 			       .end_ms = now + deadline_ms,
 			       .bytes = bytes,
 			       .len = len,
+			       .answer = answer,
 			       .status = -1 };
 	id = submit_call(session, call);
 	if (id < 0)
@@ -190,6 +199,21 @@ static int take_header(nghttp2_session *h2, const nghttp2_frame *frame,
 	else if (is_end && is_name(name, name_len, "grpc-message"))
 		status_decode(text, value_len, call->message,
 			      sizeof(call->message));
+	else if (is_end && is_name(name, name_len, "grpc-status-details-bin"))
+		call->retry_ms = status_retry_ms(text, value_len);
+	return 0;
+}
+
+/* Without memory, it is cut off, as one that is too long. */
+static int take_data(nghttp2_session *h2, uint8_t flags, int32_t id,
+		     const uint8_t *bytes, size_t len, void *user)
+{
+	const struct call *call = nghttp2_session_get_stream_user_data(h2, id);
+
+	(void)flags;
+	(void)user;
+	if (call && call->answer && call->answer->len + len <= CALL_ANSWER_MAX)
+		buffer_add(call->answer, bytes, len);
 	return 0;
 }
 
@@ -275,6 +299,8 @@ nghttp2_session *session_calls_new(struct session *session)
 	if (nghttp2_session_callbacks_new(&callbacks))
 		return NULL;
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, take_header);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks,
+								  take_data);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks,
 							     take_frame);
 	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks,

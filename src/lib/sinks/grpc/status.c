@@ -2,6 +2,7 @@
 #include "status.h"
 
 #include "base/util.h"
+#include "sinks/pbflow/wire_reader.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -104,4 +105,109 @@ void status_decode(const char *text, size_t len, char *to, size_t size)
 		to[used++] = c >= ' ' && c <= '~' ? c : '?';
 	}
 	to[used] = '\0';
+}
+
+/* ---- Details ---------------------------------------------------------------------- */
+
+enum {
+	DETAILS_MAX = 4096, /* bytes; what is longer is not looked at */
+
+	/* Numbers in google/rpc/status.proto and error_details.proto. */
+	STATUS_DETAILS = 3,
+	ANY_TYPE_URL = 1,
+	ANY_VALUE = 2,
+	RETRY_INFO_DELAY = 1,
+	DURATION_SECONDS = 1,
+	DURATION_NANOS = 2,
+};
+
+/* RFC 4648, with or without padding. @return bytes; 0: it is something else */
+static size_t decode_base64(const char *text, size_t len, uint8_t *to)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	uint32_t bits = 0, n_bits = 0;
+	size_t n = 0;
+
+	while (len && text[len - 1] == '=')
+		len--;
+	for (size_t i = 0; i < len; i++) {
+		const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
+
+		if (!digit)
+			return 0;
+		bits = bits << 6 | (uint32_t)(digit - digits);
+		n_bits += 6;
+		if (n_bits < 8)
+			continue;
+		n_bits -= 8;
+		to[n++] = (uint8_t)(bits >> n_bits);
+	}
+	return n;
+}
+
+static int64_t read_duration(const struct wire_field *duration)
+{
+	struct wire_reader reader = wire_read(duration->bytes, duration->len);
+	uint64_t seconds = 0, nanos = 0;
+	struct wire_field field;
+
+	while (wire_next(&reader, &field)) {
+		if (field.number == DURATION_SECONDS)
+			seconds = field.value;
+		else if (field.number == DURATION_NANOS)
+			nanos = field.value;
+	}
+	if (reader.is_wrong || seconds > INT64_MAX)
+		return 0;
+	if (seconds >= STATUS_RETRY_MAX_S)
+		return 1000 * STATUS_RETRY_MAX_S;
+	return (int64_t)(1000 * seconds +
+			 min_u64(nanos, NSEC_PER_SEC - 1) / NSEC_PER_MSEC);
+}
+
+static int64_t read_retry_info(const struct wire_field *info)
+{
+	struct wire_reader reader = wire_read(info->bytes, info->len);
+	struct wire_field field;
+
+	while (wire_next(&reader, &field))
+		if (field.number == RETRY_INFO_DELAY && field.wire == WIRE_BYTES)
+			return read_duration(&field);
+	return 0;
+}
+
+static int64_t read_detail(const struct wire_field *any)
+{
+	static const char name[] = "/google.rpc.RetryInfo";
+	struct wire_reader reader = wire_read(any->bytes, any->len);
+	struct wire_field field, value = { 0 };
+	bool is_retry_info = false;
+
+	while (wire_next(&reader, &field)) {
+		if (field.wire != WIRE_BYTES)
+			continue;
+		if (field.number == ANY_TYPE_URL)
+			is_retry_info = memmem(field.bytes, field.len, name,
+					       strlen(name));
+		else if (field.number == ANY_VALUE)
+			value = field;
+	}
+	return is_retry_info && value.bytes ? read_retry_info(&value) : 0;
+}
+
+int64_t status_retry_ms(const char *text, size_t len)
+{
+	uint8_t bytes[DETAILS_MAX];
+	struct wire_reader reader;
+	struct wire_field field;
+	int64_t ms = 0;
+
+	if (len > DETAILS_MAX)
+		return 0;
+	reader = wire_read(bytes, decode_base64(text, len, bytes));
+	while (!ms && wire_next(&reader, &field))
+		if (field.number == STATUS_DETAILS && field.wire == WIRE_BYTES)
+			ms = read_detail(&field);
+	return ms;
 }

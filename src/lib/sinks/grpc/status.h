@@ -4,6 +4,7 @@
 #define NETOBS_SINKS_GRPC_STATUS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Those of gRPC's 17 that the code names. */
 enum {
@@ -32,6 +33,15 @@ enum status_action status_action(int status, const char *message);
 
 /* "UNAVAILABLE" ... */
 const char *status_name(int status);
+
+enum { STATUS_RETRY_MAX_S = 300 };
+
+/**
+ * @param text  of a grpc-status-details-bin header, which may be anything
+ * @return ms that the server asks to wait (google.rpc.RetryInfo), within STATUS_RETRY_MAX_S; 0: it
+ *         does not
+ */
+int64_t status_retry_ms(const char *text, size_t len);
 
 /** @return the number in a grpc-status header; STATUS_UNKNOWN: it has none */
 int status_parse(const char *text, size_t len);

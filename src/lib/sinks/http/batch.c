@@ -90,6 +90,15 @@ void batch_decide(struct batch *batch, enum outcome outcome)
 		decide_entry(batch, i, outcome);
 }
 
+void batch_decide_count(struct batch *batch, uint32_t n)
+{
+	uint32_t n_accepted = batch->n_tried - n;
+
+	for (uint32_t i = 0; i < batch->n_tried; i++)
+		decide_entry(batch, i,
+			     i < n_accepted ? OUTCOME_ACCEPTED : OUTCOME_REFUSED);
+}
+
 /* As bulk_answer.take_item(): @arg is the batch. */
 static void take_bulk_item(void *arg, int status, const char *reason)
 {
@@ -113,11 +122,24 @@ static void read_items(void *ctx, const char *bytes, size_t len)
 	bulk_answer_read(&batch->bulk, bytes, len);
 }
 
+/* Without memory, it is cut off, and so no answer. */
+static void read_whole(void *ctx, const char *bytes, size_t len)
+{
+	struct batch *batch = ctx;
+
+	buffer_add(&batch->answer, bytes, len);
+}
+
 struct answer_reader batch_reader(struct batch *batch, enum format_answer answer)
 {
-	bool has_items = answer == FORMAT_ANSWERS_ITEMS;
-
-	return (struct answer_reader){ has_items ? read_items : NULL, batch };
+	switch (answer) {
+	case FORMAT_ANSWERS_ITEMS:
+		return (struct answer_reader){ read_items, batch };
+	case FORMAT_ANSWERS_COUNT:
+		return (struct answer_reader){ read_whole, batch };
+	default:
+		return (struct answer_reader){ NULL, batch };
+	}
 }
 
 /* ---- Bodies --------------------------------------------------------------------- */
@@ -184,6 +206,7 @@ int batch_make_body(struct batch *batch, const struct format *format,
 	batch->n_answered = batch->n_accepted = batch->n_refused = 0;
 	batch->reason[0] = '\0';
 	bulk_answer_begin(&batch->bulk, take_bulk_item, batch);
+	batch->answer.len = 0;
 	if (!join_tried(batch, format))
 		return -ENOMEM;
 	return pack_body(batch, packer);
@@ -228,6 +251,7 @@ void batch_free(struct batch *batch)
 {
 	buffer_free(&batch->text);
 	buffer_free(&batch->body);
+	buffer_free(&batch->answer);
 	free(batch->entries);
 	free(batch->tried);
 	*batch = (struct batch){ 0 };

@@ -36,6 +36,7 @@ struct batch {
 	uint32_t n_accepted, n_refused;
 	char reason[BULK_TEXT_MAX]; /* of the first that was refused, or not accepted */
 	struct bulk_answer bulk;
+	struct buffer answer; /* of FORMAT_ANSWERS_COUNT: all of it */
 	struct request request;
 };
 
@@ -73,6 +74,9 @@ int batch_make_body(struct batch *batch, const struct format *format,
 
 /** All that was tried has this outcome. */
 void batch_decide(struct batch *batch, enum outcome outcome);
+
+/** All that was tried was accepted but for @n, which the answer does not name: the last ones. */
+void batch_decide_count(struct batch *batch, uint32_t n);
 
 /** Acknowledge or refuse the first records, as far as their outcome is known. */
 void batch_settle(struct batch *batch, struct sink_host *host);

@@ -274,6 +274,28 @@ static bool put_elements(const struct format *format,
 	       buffer_put(body, "]");
 }
 
+static size_t put_otlp(const struct format *format,
+		       const struct netobs_record *record, char *to,
+		       uint32_t *ret_stream)
+{
+	(void)format;
+	(void)ret_stream;
+	return otlp_entry(record, (uint8_t *)to);
+}
+
+static bool put_request(const struct format *format,
+			const struct format_part *parts, size_t n,
+			struct buffer *body)
+{
+	uint8_t head[OTLP_HEAD_MAX];
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += parts[i].len;
+	return buffer_add(body, head, otlp_head(&format->otlp, sum, head)) &&
+	       add_parts(parts, n, false, body);
+}
+
 static bool put_streams(const struct format *format,
 			const struct format_part *parts, size_t n,
 			struct buffer *body)
@@ -312,11 +334,34 @@ static const struct encoding encodings[] = {
 			    .put_body = put_lines },
 };
 
+static const struct encoding encoding_otlp = {
+	.content_type = "application/x-protobuf",
+	.answer = FORMAT_ANSWERS_COUNT,
+	.put_record = put_otlp,
+	.put_body = put_request,
+};
+
+bool format_is_otlp(const struct spec *spec)
+{
+	return !strncmp(spec->kind, "otlp", strlen("otlp"));
+}
+
+static int read_otlp(struct format *format, struct spec *spec)
+{
+	*format = (struct format){ .encoding = &encoding_otlp };
+	otlp_read(&format->otlp, spec);
+	return 0;
+}
+
 int format_read(struct format *format, struct spec *spec)
 {
 	static const char *const names[] = { "json", "array", "loki", "bulk",
 					     NULL };
-	int i = spec_choice(spec, "encoding", names, ENCODING_JSON);
+	int i;
+
+	if (format_is_otlp(spec))
+		return read_otlp(format, spec);
+	i = spec_choice(spec, "encoding", names, ENCODING_JSON);
 
 	*format = (struct format){ .encoding = &encodings[i] };
 	host_fields_read(&format->host_fields, spec, true);

@@ -7,6 +7,7 @@
 #include "base/spec.h"
 #include "record/any.h"
 #include "sink/host_fields.h"
+#include "sinks/otlp/otlp.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@ struct format_part;
 enum format_answer {
 	FORMAT_ANSWERS_NOTHING,
 	FORMAT_ANSWERS_ITEMS, /* the outcome of each: bulk_answer.h */
+	FORMAT_ANSWERS_COUNT, /* how many are refused: otlp_read_answer() */
 };
 
 /* An encoding of bodies. */
@@ -43,9 +45,15 @@ struct format {
 	struct host_fields host_fields;
 	char *labels; /* of Loki, the same for all records, as members of JSON */
 	unsigned int fields; /* whose values are labels, too: bits */
+	struct otlp otlp;
 };
 
-/** Read encoding, label.NAME, labels and those of host_fields.h. 0 or -ENOMEM; what is wrong is refused. */
+_Static_assert((int)OTLP_ENTRY_MAX <= (int)FORMAT_ROOM, "there is room for all");
+
+/** @return whether the kind of the spec says that bodies are OTLP */
+bool format_is_otlp(const struct spec *spec);
+
+/** Read encoding, except of OTLP, label.NAME, labels and those of host_fields.h. 0 or -ENOMEM; what is wrong is refused. */
 int format_read(struct format *format, struct spec *spec);
 void format_free(struct format *format);
 

@@ -107,13 +107,26 @@ static void report_failure(struct http *http, const char *cause,
 		   http->options.name, reason, *answer ? ": " : "", answer);
 }
 
-static void report_refusal(struct http *http, uint32_t n, const char *reason,
-			   const char *answer)
+/* Refusals and acceptance take turns: what ends them is time. */
+static void note_refusal(struct http *http)
 {
-	/* Refusals and acceptance take turns: what ends them is time. */
 	if (now_ms() - http->refused_ms >= REFUSALS_END_MS)
 		http->refusals = (struct outage){ 0 };
 	http->refused_ms = now_ms();
+}
+
+static void report_warning(struct http *http, const char *message)
+{
+	note_refusal(http);
+	outage_log(&http->refusals, http->host->log, NETOBS_LOG_WARNING,
+		   "warning", "%s accepts records with a warning: %s",
+		   http->options.name, message);
+}
+
+static void report_refusal(struct http *http, uint32_t n, const char *reason,
+			   const char *answer)
+{
+	note_refusal(http);
 	outage_log(&http->refusals, http->host->log, NETOBS_LOG_ERROR, reason,
 		   "%s refuses records permanently: %s%s%s; %u %s dropped",
 		   http->options.name, reason, *answer ? ": " : "", answer, n,
@@ -242,11 +255,35 @@ static void take_bulk(struct http *http, struct batch *batch)
 	report_failure(http, "items", "items of _bulk", batch->reason);
 }
 
+/* An answer may also have a warning alone. */
+static void take_count(struct http *http, struct batch *batch)
+{
+	struct otlp_answer answer;
+	uint32_t n;
+
+	if (!otlp_read_answer(batch->answer.bytes, batch->answer.len, &answer)) {
+		wait_to_repeat(http, batch, 0);
+		report_failure(http, "format", "the answer is not that of OTLP",
+			       batch->request.answer);
+		return;
+	}
+	n = (uint32_t)min_u64(answer.rejected, batch->n_tried);
+	if (n)
+		report_refusal(http, n, "partial success", answer.message);
+	else if (*answer.message)
+		report_warning(http, answer.message);
+	batch_decide_count(batch, n);
+	note_accepted(http, batch);
+}
+
 static void take_success(struct http *http, struct batch *batch)
 {
 	switch (http->options.format.encoding->answer) {
 	case FORMAT_ANSWERS_ITEMS:
 		take_bulk(http, batch);
+		break;
+	case FORMAT_ANSWERS_COUNT:
+		take_count(http, batch);
 		break;
 	case FORMAT_ANSWERS_NOTHING:
 		batch_decide(batch, OUTCOME_ACCEPTED);
@@ -474,6 +511,18 @@ const struct sink_module netobs_sink_module = {
 	.version = NETOBS_VERSION,
 	.kind = "http",
 	.types = SINK_TYPES_ALL,
+	.state_size = sizeof(struct http),
+	.open = http_open,
+	.work = http_work,
+	.close = http_close,
+	.counters = http_counters,
+};
+
+__attribute__((visibility("default")))
+const struct sink_module netobs_sink_otlp_module = {
+	.version = NETOBS_VERSION,
+	.kind = "otlp+http",
+	.types = OTLP_TYPES,
 	.state_size = sizeof(struct http),
 	.open = http_open,
 	.work = http_work,

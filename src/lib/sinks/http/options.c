@@ -55,9 +55,31 @@ static bool has_part(CURLU *url, CURLUPart part)
 	return has;
 }
 
+static bool has_path(CURLU *url)
+{
+	char *path = NULL;
+	bool has = !curl_url_get(url, CURLUPART_PATH, &path, 0) &&
+		   strcmp(path, "/") != 0;
+
+	curl_free(path);
+	return has;
+}
+
+/* Of a server of OTLP, a host is enough. */
+static CURLUcode complete_otlp(CURLU *url)
+{
+	CURLUcode code = CURLUE_OK;
+
+	if (!has_part(url, CURLUPART_PORT))
+		code = curl_url_set(url, CURLUPART_PORT, "4318", 0);
+	if (!code && !has_path(url))
+		code = curl_url_set(url, CURLUPART_PATH, "/v1/logs", 0);
+	return code;
+}
+
 static void read_parts(struct http_options *options, struct spec *spec, CURLU *url)
 {
-	CURLUcode code;
+	CURLUcode code = format_is_otlp(spec) ? complete_otlp(url) : CURLUE_OK;
 	char *text = NULL;
 
 	if (has_part(url, CURLUPART_USER) || has_part(url, CURLUPART_PASSWORD))
@@ -65,12 +87,20 @@ static void read_parts(struct http_options *options, struct spec *spec, CURLU *u
 			spec,
 			"the URL has a user: options user and password_file are for that");
 	add_params(spec, url);
-	code = curl_url_get(url, CURLUPART_URL, &text, 0);
+	code = code ?: curl_url_get(url, CURLUPART_URL, &text, 0);
 	if (code)
 		refuse_url(spec, code);
 	else
 		options->url = strdup(text);
 	curl_free(text);
+}
+
+/* https of otlp+https */
+static const char *scheme_of(const struct spec *spec)
+{
+	const char *plus = strchr(spec->kind, '+');
+
+	return plus ? plus + 1 : spec->kind;
 }
 
 static int read_url(struct http_options *options, struct spec *spec)
@@ -83,7 +113,7 @@ static int read_url(struct http_options *options, struct spec *spec)
 	if (!url)
 		return -ENOMEM;
 	len = snprintf(options->name, sizeof(options->name), "%s:%s",
-		       spec->kind, target);
+		       scheme_of(spec), target);
 	if (len < 0 || (size_t)len >= sizeof(options->name))
 		spec_refuse(spec, "the URL is longer than %zu bytes",
 			    sizeof(options->name) - 1);
@@ -251,7 +281,7 @@ static void read_http_tls(struct http_options *options, struct spec *spec)
 		*files[i] = copy_option(spec, names[i]);
 		if (!*files[i])
 			continue;
-		if (strcmp(spec->kind, "https"))
+		if (strcmp(scheme_of(spec), "https"))
 			spec_refuse(spec, "option %s: it needs https", names[i]);
 		else if (access(*files[i], R_OK))
 			spec_refuse(spec, "option %s: %s: %s", names[i],

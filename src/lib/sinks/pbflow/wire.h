@@ -16,7 +16,12 @@
 #include <stdint.h>
 #include <string.h>
 
-enum wire { WIRE_VARINT = 0, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+enum wire {
+	WIRE_VARINT = 0,
+	WIRE_FIXED64 = 1,
+	WIRE_BYTES = 2,
+	WIRE_FIXED32 = 5
+};
 
 enum {
 	WIRE_TEXT_MAX = 512,	  /* of an array, before it is repaired */
@@ -52,6 +57,33 @@ inlined uint8_t *put_any_number(uint8_t *to, uint32_t number, uint64_t value)
 inlined uint8_t *put_number(uint8_t *to, uint32_t number, uint64_t value)
 {
 	return value ? put_any_number(to, number, value) : to;
+}
+
+static inline uint8_t *put_fixed64(uint8_t *to, uint32_t number, uint64_t value)
+{
+	to = put_tag(to, number, WIRE_FIXED64);
+	for (int i = 0; i < 8; i++, value >>= 8) /* little endian */
+		*to++ = (uint8_t)value;
+	return to;
+}
+
+/* Bytes of put_varint(). */
+static inline size_t varint_size(uint64_t value)
+{
+	size_t size = 1;
+
+	while (value >>= 7)
+		size++;
+	return size;
+}
+
+/* Text or a message of any length, which is elsewhere. */
+static inline uint8_t *put_bytes(uint8_t *to, uint32_t number,
+				 const void *bytes, size_t len)
+{
+	to = put_varint(put_tag(to, number, WIRE_BYTES), len);
+	memcpy(to, bytes, len);
+	return to + len;
 }
 
 /* Returns where its contents begin, for put_end(): at most 127 bytes. */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Attributes as OTLP has them: KeyValue, of AnyValue. */
+#ifndef NETOBS_SINKS_OTLP_ATTRIBUTES_H
+#define NETOBS_SINKS_OTLP_ATTRIBUTES_H
+
+#include "members.h"
+
+/* Each writes a field @number of the message around it, as wire.h does. */
+uint8_t *put_text_attribute(uint8_t *to, uint32_t number, const char *name,
+			    const char *text, size_t len);
+uint8_t *put_int_attribute(uint8_t *to, uint32_t number, const char *name,
+			   int64_t value);
+
+/* The same as an array of one text. */
+uint8_t *put_list_attribute(uint8_t *to, uint32_t number, const char *name,
+			    const char *text, size_t len);
+
+/* @return bytes of put_text_attribute(); of put_list_attribute() up to LIST_MORE more */
+size_t text_attribute_size(const char *name, size_t len);
+
+enum { LIST_MORE = 12 };
+
+/*
+ * A member of a record, by its name of names.h, and what follows from it by conventions of its own:
+ * network.transport, network.type, and the first interface as network.interface.name.
+ */
+uint8_t *put_member_attribute(uint8_t *to, uint32_t number,
+			      const struct member *member);
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* A record as a LogRecord: an event whose attributes are the members of JSON. */
+#include "otlp.h"
+
+#include "attributes.h"
+#include "sinks/pbflow/wire.h"
+
+#include <netobs/record.h>
+#include <stdio.h>
+
+/* Numbers in logs.proto. */
+enum {
+	SCOPE_LOGS_LOG_RECORDS = 2,
+
+	LOG_RECORD_TIME = 1,
+	LOG_RECORD_SEVERITY_NUMBER = 2,
+	LOG_RECORD_SEVERITY_TEXT = 3,
+	LOG_RECORD_ATTRIBUTES = 6,
+	LOG_RECORD_OBSERVED_TIME = 11,
+	LOG_RECORD_EVENT_NAME = 12,
+
+	SEVERITY_INFO = 9,
+	SEVERITY_WARN = 13,
+};
+
+/* When what it is about ended. */
+static int64_t end_of(const struct netobs_record *record)
+{
+	switch (record->type) {
+	case NETOBS_RECORD_FLOW:
+		return as_flow(record)->end_ns;
+	case NETOBS_RECORD_SESSION:
+		return ((const struct netobs_session *)record)->end_ns;
+	default:
+		return record->time_ns;
+	}
+}
+
+static uint8_t *put_log_head(uint8_t *to, const struct netobs_record *record)
+{
+	const bool is_alert = record->type == NETOBS_RECORD_ALERT;
+	const char *severity = is_alert ? "WARN" : "INFO";
+	const uint64_t end = (uint64_t)end_of(record);
+	char name[64];
+	int len = snprintf(name, sizeof(name), "netobs.%s",
+			   netobs_record_type_name(record->type));
+
+	to = put_fixed64(to, LOG_RECORD_TIME, end);
+	to = put_fixed64(to, LOG_RECORD_OBSERVED_TIME, end);
+	to = put_number(to, LOG_RECORD_SEVERITY_NUMBER,
+			is_alert ? SEVERITY_WARN : SEVERITY_INFO);
+	to = put_bytes(to, LOG_RECORD_SEVERITY_TEXT, severity, strlen(severity));
+	return put_bytes(to, LOG_RECORD_EVENT_NAME, name, (size_t)len);
+}
+
+/* The type is the event's name. */
+static bool is_type(const struct member *member)
+{
+	return member->key_len == strlen("type") &&
+	       !memcmp(member->key, "type", member->key_len);
+}
+
+static uint8_t *put_attributes(uint8_t *to, const struct netobs_record *record)
+{
+	char json[RECORD_JSON_MAX], *at = json + 1;
+	struct member member;
+
+	if (netobs_record_json(record, json, sizeof(json)) < 0)
+		return to;
+	while (member_next(&at, &member))
+		if (!is_type(&member))
+			to = put_member_attribute(to, LOG_RECORD_ATTRIBUTES,
+						  &member);
+	return to;
+}
+
+size_t otlp_entry(const struct netobs_record *record, uint8_t *to)
+{
+	uint8_t *message = to + WIRE_HEAD_MAX;
+	uint8_t *end = put_attributes(put_log_head(message, record), record);
+
+	return (size_t)(put_moved(to, SCOPE_LOGS_LOG_RECORDS, message,
+				  (size_t)(end - message)) -
+			to);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The members of a record in JSON, as netobs_record_json() writes it. So attributes say what JSON
+ * says, of any type of record, also of those that are yet to come.
+ */
+#ifndef NETOBS_SINKS_OTLP_MEMBERS_H
+#define NETOBS_SINKS_OTLP_MEMBERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum value_type { VALUE_IS_INT, VALUE_IS_TEXT, VALUE_IS_ARRAY, VALUE_IS_END };
+
+struct value {
+	enum value_type type;
+	int64_t number;
+	const char *text; /* UTF-8 of @len bytes, without escapes */
+	size_t len;
+	char *elements; /* of an array: for value_next() */
+};
+
+struct member {
+	const char *key;
+	size_t key_len;
+	struct value value;
+};
+
+/*
+ * Take the next member. An object in an object ends the members.
+ *
+ * @param at  behind the bracket of the object, or where the last call left it; what is
+ *            behind it may be changed
+ * @return false: there are no more
+ */
+bool member_next(char **at, struct member *ret_member);
+
+/* The same of the elements of an array, which are numbers or texts. */
+bool value_next(char **at, struct value *ret_value);
+
+#endif

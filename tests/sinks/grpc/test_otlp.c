@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* OTLP over gRPC: what answers say of records is what becomes of them. */
+#include "lib_module.h"
+
+#include "base/clock_ms.h"
+
+#include <string.h>
+
+/* google.rpc.Status with a RetryInfo. */
+#define DETAILS_OF_3_S                                                     \
+	"CA4SBWxhdGVyGjAKKHR5cGUuZ29vZ2xlYXBpcy5jb20vZ29vZ2xlLnJwYy5SZXRy" \
+	"eUluZm8SBAoCCAM"
+
+/* An ExportLogsServiceResponse behind its prefix. */
+#define REPLY(text) ((const char *)(text)), sizeof(text) - 1
+
+static void open_otlp(struct module_fixture *f, const char *options,
+		      const char *reply, size_t len)
+{
+	f->kind = &netobs_sink_otlp_module;
+	f->collector.answer = ANSWER_LOGS;
+	f->collector.reply = reply;
+	f->collector.reply_len = len;
+	module_open(f, options);
+}
+
+static void call_is_an_export_of_logs(void **state)
+{
+	struct module_fixture *f = *state;
+	const struct rpc *rpc = f->collector.rpcs;
+
+	open_otlp(f, "", REPLY("\0\0\0\0\0"));
+	f->host.n_records = 10;
+	module_work_until_done(f);
+	assert_string_equal(
+		rpc->path,
+		"/opentelemetry.proto.collector.logs.v1.LogsService/Export");
+	assert_string_equal(rpc->type, "application/grpc");
+	assert_int_equal(f->collector.n_taken, 10);
+	assert_int_equal(f->host.refused, 0);
+	assert_string_equal(f->host.logged, "");
+}
+
+static void batches_are_no_larger_than_allowed(void **state)
+{
+	struct module_fixture *f = *state;
+
+	open_otlp(f, "batch_bytes=64K", REPLY("\0\0\0\0\0"));
+	f->host.n_records = 5000;
+	module_work_until_done(f);
+	assert_int_equal(f->collector.n_taken, 5000);
+	assert_true(f->collector.n_rpcs > 3);
+	for (uint32_t i = 0; i < f->collector.n_rpcs; i++)
+		assert_true(f->collector.rpcs[i].len <= (64 << 10) + 5);
+}
+
+static void rejected_records_are_refused_and_the_rest_delivered(void **state)
+{
+	struct module_fixture *f = *state;
+
+	open_otlp(f, "", REPLY("\0\0\0\0\x09\x0a\x07\x08\x03\x12\x03odd"));
+	f->host.n_records = 10;
+	module_work_until_done(f);
+	assert_int_equal(f->collector.n_taken, 10);
+	assert_int_equal(f->host.refused, 3);
+	assert_int_equal(test_host_lines(&f->host), 1);
+	assert_non_null(strstr(f->host.logged,
+			       "refuses records permanently: partial success: "
+			       "odd; 3 are dropped"));
+	/* Of further ones there is no word. */
+	f->host.n_records = 30;
+	module_work_until_done(f);
+	assert_int_equal(f->host.refused, 6);
+	assert_int_equal(test_host_lines(&f->host), 1);
+}
+
+static void no_more_are_refused_than_were_sent(void **state)
+{
+	struct module_fixture *f = *state;
+
+	open_otlp(f, "", REPLY("\0\0\0\0\x05\x0a\x03\x08\xff\x7f"));
+	f->host.n_records = 10;
+	module_work_until_done(f);
+	assert_int_equal(f->host.refused, 10);
+	assert_int_equal(f->collector.n_rpcs, 1);
+}
+
+static void a_warning_refuses_nothing(void **state)
+{
+	struct module_fixture *f = *state;
+
+	open_otlp(f, "", REPLY("\0\0\0\0\x07\x0a\x05\x12\x03old"));
+	f->host.n_records = 10;
+	module_work_until_done(f);
+	assert_int_equal(f->host.refused, 0);
+	assert_non_null(
+		strstr(f->host.logged, "accepts records with a warning: old"));
+}
+
+/* A server of something else, or an answer that is cut off. */
+static void what_is_no_answer_acknowledges_nothing(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+	} replies[] = {
+		{ REPLY("") },			   /* no message */
+		{ REPLY("\0\0\0\0\x02{}") },	   /* JSON */
+		{ REPLY("\0\0\0\0\x04\x0a\x02") }, /* less than it says */
+		{ REPLY("\1\0\0\0\0") },	   /* compressed */
+	};
+	struct module_fixture *f = *state;
+	struct collector *c = &f->collector;
+
+	open_otlp(f, "", replies->bytes, replies->len);
+	f->host.n_records = 10;
+	for (size_t i = 0; i < sizeof(replies) / sizeof(*replies); i++) {
+		uint32_t calls = c->n_rpcs;
+
+		c->reply = replies[i].bytes;
+		c->reply_len = replies[i].len;
+		module_work_until_calls(f, calls + 1);
+		for (int j = 0; j < 20; j++)
+			module_turn(f, true);
+	}
+	assert_int_equal(f->host.acked, 0);
+	assert_non_null(strstr(f->host.logged,
+			       "the answer is not that of /opentelemetry"));
+	c->reply = "\0\0\0\0";
+	c->reply_len = 5;
+	module_work_until_done(f);
+	assert_int_equal(f->host.refused, 0);
+	assert_int_equal(test_host_lines(&f->host), 2);
+}
+
+/* RetryInfo of 3 s, where the first pause would be 1 s at most. */
+static void the_collector_says_how_long_to_wait(void **state)
+{
+	struct module_fixture *f = *state;
+	struct collector *c = &f->collector;
+
+	open_otlp(f, "", REPLY("\0\0\0\0\0"));
+	c->answer = ANSWER_STATUS;
+	c->status = "14";
+	c->details = DETAILS_OF_3_S;
+	f->host.n_records = 10;
+	module_work_until_logged(f, "UNAVAILABLE");
+	c->answer = ANSWER_LOGS;
+	module_work_until_done(f);
+	assert_int_equal(c->n_rpcs, 2);
+	assert_true(c->rpcs[1].begun_ms - c->rpcs[0].begun_ms >= 3000);
+	assert_int_equal(f->host.refused, 0);
+}
+
+static void an_invalid_record_is_the_only_one_refused(void **state)
+{
+	struct module_fixture *f = *state;
+	struct collector *c = &f->collector;
+
+	open_otlp(f, "", REPLY("\0\0\0\0\0"));
+	c->answer = ANSWER_STATUS;
+	c->status = "3";
+	f->host.n_records = 8;
+	module_work_until_calls(f, 4); /* 8, 4, 2, 1 */
+	c->answer = ANSWER_LOGS;
+	module_work_until_done(f);
+	assert_int_equal(f->host.refused, 0); /* it was accepted at last */
+	assert_int_equal(f->host.acked, 8);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		module_test(call_is_an_export_of_logs),
+		module_test(batches_are_no_larger_than_allowed),
+		module_test(rejected_records_are_refused_and_the_rest_delivered),
+		module_test(no_more_are_refused_than_were_sent),
+		module_test(a_warning_refuses_nothing),
+		module_test(what_is_no_answer_acknowledges_nothing),
+		module_test(the_collector_says_how_long_to_wait),
+		module_test(an_invalid_record_is_the_only_one_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "sinks/otlp/names.h"
+
+#include "lib_test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *name_of(const char *key)
+{
+	static char buf[NAME_MAX_LEN];
+	char longer[64];
+
+	/* What is behind the key is not part of it. */
+	snprintf(longer, sizeof(longer), "%sX", key);
+	return names_find(longer, strlen(key), buf);
+}
+
+static void conventions_have_their_names(void **state)
+{
+	static const struct {
+		const char *key, *name;
+	} names[] = {
+#define NAME(key, name) { key, name },
+#include "catalogue/names.def"
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		assert_string_equal(name_of(names[i].key), names[i].name);
+		if (i)
+			assert_true(strcmp(names[i - 1].key, names[i].key) < 0);
+	}
+}
+
+static void others_follow_the_rule(void **state)
+{
+	static const struct {
+		const char *key, *name;
+	} cases[] = {
+		{ "Bytes", "netobs.bytes" },
+		{ "L2Bytes", "netobs.l2_bytes" },
+		{ "Ipv6FlowLabel", "netobs.ipv6_flow_label" },
+		{ "TimeFlowRttNs", "netobs.time_flow_rtt_ns" },
+		{ "SrcPid", "netobs.src_pid" },
+		{ "Src", "netobs.src" },
+		{ "AgentIP", "netobs.agent_ip" },
+		{ "type", "netobs.type" },
+		{ "Pidx", "netobs.pidx" },
+		{ "A", "netobs.a" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_string_equal(name_of(cases[i].key), cases[i].name);
+}
+
+/* Any two keys of records have names that differ, which fit. */
+static void keys_have_names_of_their_own(void **state)
+{
+	static const char *const keys[] = {
+#define FIELD(kind, member, type, has, key, ...) key,
+#include "catalogue/records.def"
+#define FIELD(member, type, has, merge, key, ...) key,
+#define POINT_FIELD(member, type, key, ...) key,
+#define PROCESS_FIELD(member, type, key, ...) "Src" key, "Dst" key,
+#include "catalogue/fields.def"
+	};
+	const size_t n = sizeof(keys) / sizeof(*keys);
+	char a[NAME_MAX_LEN], b[NAME_MAX_LEN];
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		const char *name = names_find(keys[i], strlen(keys[i]), a);
+
+		assert_true(strlen(name) < NAME_MAX_LEN);
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(keys[i], keys[j]) != 0)
+				assert_string_not_equal(
+					name,
+					names_find(keys[j], strlen(keys[j]), b));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(conventions_have_their_names),
+		cmocka_unit_test(others_follow_the_rule),
+		cmocka_unit_test(keys_have_names_of_their_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
