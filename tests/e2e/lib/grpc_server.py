@@ -14,6 +14,13 @@ The file MODE says what it does with a call, and may change at any time:
     slow SECONDS       accept it, later
     refuse-size BYTES  INVALID_ARGUMENT if a record with so many l3_bytes is in it
     raise-size BYTES   the same, but it throws, as a decoder does: UNKNOWN
+
+With --otlp, it is a receiver of OTLP, and bytes are those of netobs.bytes:
+
+    partial N          reject records whose bytes are a multiple of N, which are in OUT.rejected
+    retry-info SECONDS UNAVAILABLE, with a RetryInfo of so many seconds
+
+OUT.calls has the times of all of its calls.
 """
 
 import argparse
@@ -26,6 +33,7 @@ import threading
 import time
 
 import grpc
+import otlp
 
 
 def cut(path):
@@ -46,10 +54,17 @@ def read(path):
         return file.read()
 
 
+def retry_info(seconds):
+    """A google.rpc.Status."""
+    info = otlp.put(1, otlp.put(1, seconds))
+    detail = otlp.put(1, b"type.googleapis.com/google.rpc.RetryInfo") + otlp.put(2, info)
+    return otlp.put(1, grpc.StatusCode.UNAVAILABLE.value[0]) + otlp.put(3, detail)
+
+
 class Collector:
-    def __init__(self, options, entries):
+    def __init__(self, options, sizes):
         self.options = options
-        self.entries = entries
+        self.sizes = sizes
         self.lock = threading.Lock()
         self.out = open(options.out, "ab", buffering=0)
         self.others = open(f"{options.out}.netobs", "ab", buffering=0)
@@ -65,6 +80,24 @@ class Collector:
         with self.lock:
             out.write(struct.pack(">I", len(request)) + request)
 
+    def export(self, request, context):
+        """ExportLogsServiceRequest, and its response."""
+        mode, *words = self.mode()
+        with self.lock, open(f"{self.options.out}.calls", "a", encoding="ascii") as calls:
+            print(time.monotonic(), file=calls)
+        if mode == "retry-info":
+            context.set_trailing_metadata((("grpc-status-details-bin",
+                                            retry_info(int(words[0]))),))
+            context.abort(grpc.StatusCode.UNAVAILABLE, "later")
+        if mode != "partial":
+            return self.send(request, context)
+        bad = [size for size in self.sizes(request) if size % int(words[0]) == 0]
+        with self.lock, open(f"{self.options.out}.rejected", "a", encoding="ascii") as rejected:
+            for size in bad:
+                print(size, file=rejected)
+        self.keep(self.out, request)
+        return otlp.response(len(bad), "poison" * bool(bad))
+
     def send(self, request, context):
         mode, *words = self.mode()
         if mode == "hang":
@@ -72,12 +105,10 @@ class Collector:
         if mode == "slow":
             time.sleep(float(words[0]))
         elif mode == "refuse-size":
-            if any(entry.l3_bytes == int(words[0])
-                   for entry in self.entries(request)):
+            if int(words[0]) in self.sizes(request):
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, "poison")
         elif mode == "raise-size":
-            if any(entry.l3_bytes == int(words[0])
-                   for entry in self.entries(request)):
+            if int(words[0]) in self.sizes(request):
                 raise ValueError("poison")
         elif mode != "ok":
             context.abort(grpc.StatusCode[mode], " ".join(words))
@@ -105,6 +136,8 @@ def parse():
     parser.add_argument("--proto", help="directory of flow_pb2.py")
     parser.add_argument("--netobs", action="store_true",
                         help="implement netobs.Collector, too")
+    parser.add_argument("--otlp", action="store_true",
+                        help="implement LogsService instead")
     return parser.parse_args()
 
 
@@ -120,23 +153,28 @@ def server_options(options):
 
 def main():
     options = parse()
-    entries = None
-    if options.proto:
+    sizes = None
+    if options.otlp:
+        sizes = lambda text: [log.attributes["netobs.bytes"] for log in otlp.Request(text).logs]
+    elif options.proto:
         sys.path.insert(0, options.proto)
         import flow_pb2 # pylint: disable=import-error,import-outside-toplevel
-        entries = lambda text: flow_pb2.Records.FromString(text).entries
+        sizes = lambda text: [entry.l3_bytes for entry in flow_pb2.Records.FromString(text).entries]
 
     cut(options.out)
-    collector = Collector(options, entries)
+    collector = Collector(options, sizes)
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(16),
                          options=server_options(options))
-    services = {"pbflow.Collector": collector.send}
+    methods = {"pbflow.Collector/Send": collector.send}
     if options.netobs:
-        services["netobs.Collector"] = collector.send_others
+        methods["netobs.Collector/Send"] = collector.send_others
+    if options.otlp:
+        methods = {"opentelemetry.proto.collector.logs.v1.LogsService/Export": collector.export}
     server.add_generic_rpc_handlers([
         grpc.method_handlers_generic_handler(
-            name, {"Send": grpc.unary_unary_rpc_method_handler(take)})
-        for name, take in services.items()])
+            service, {method: grpc.unary_unary_rpc_method_handler(take)})
+        for (service, method), take in
+        ((name.split("/"), take) for name, take in methods.items())])
     if options.cert:
         port = server.add_secure_port(options.address, credentials(options))
     else:

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Requests of OTLP, read by the numbers of their fields in opentelemetry-proto 1.x."""
+
+import struct
+
+# What the members of JSON are called that do not follow the rule of name_of().
+CONVENTIONS = {
+    "SrcAddr": "source.address", "SrcPort": "source.port",
+    "DstAddr": "destination.address", "DstPort": "destination.port",
+    "Interface": "network.interface.name",
+    "Pid": "process.pid", "Tid": "thread.id", "Uid": "process.real_user.id",
+    "Process": "process.executable.name",
+    "ContainerId": "container.id", "PodUid": "k8s.pod.uid"}
+TRANSPORTS = {6: "tcp", 17: "udp", 33: "dccp", 132: "sctp", 136: "udplite"}
+SEVERITIES = {"INFO": 9, "WARN": 13}
+
+
+# ---- The encoding ---------------------------------------------------------------------
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7f) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def fields(data):
+    """(number, value) of each: an int, or bytes."""
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        if wire == 0:
+            value, at = varint(data, at)
+        elif wire == 1:
+            value, = struct.unpack_from("<Q", data, at)
+            at += 8
+        elif wire == 5:
+            value, = struct.unpack_from("<I", data, at)
+            at += 4
+        else:
+            assert wire == 2, wire
+            size, at = varint(data, at)
+            value, at = data[at:at + size], at + size
+            assert len(value) == size and at <= len(data), "it is cut off"
+        yield number, value
+
+
+def one(data, **numbers):
+    """The fields of a message, by name; each at most once."""
+    names = {number: name for name, number in numbers.items()}
+    found = {}
+    for number, value in fields(data):
+        assert number in names and names[number] not in found, (number, found)
+        found[names[number]] = value
+    return found
+
+
+def put_varint(value):
+    data = bytearray()
+    while value >= 0x80:
+        data.append(value & 0x7f | 0x80)
+        value >>= 7
+    return bytes(data) + bytes([value])
+
+
+def put(number, value):
+    if isinstance(value, int):
+        return put_varint(number << 3) + put_varint(value)
+    return put_varint(number << 3 | 2) + put_varint(len(value)) + value
+
+
+# ---- Requests ---------------------------------------------------------------------------
+
+def any_value(data):
+    (number, value), = fields(data)
+    if number == 1:
+        return value.decode()
+    if number == 3:
+        return value - (value >> 63 << 64)
+    assert number == 5, number
+    return [any_value(element) for number, element in fields(value)]
+
+
+def attribute(data):
+    found = one(data, key=1, value=2)
+    return found["key"].decode(), any_value(found["value"])
+
+
+def attributes(pairs):
+    found = dict(map(attribute, pairs))
+    assert len(found) == len(pairs), pairs
+    return found
+
+
+class Log:
+    """A LogRecord."""
+
+    def __init__(self, data):
+        pairs, rest = [], {}
+        for number, value in fields(data):
+            if number == 6:
+                pairs.append(value)
+            else:
+                assert number not in rest, number
+                rest[number] = value
+        self.attributes = attributes(pairs)
+        self.time, self.observed = rest.pop(1), rest.pop(11)
+        self.severity, self.severity_text = rest.pop(2), rest.pop(3).decode()
+        self.event = rest.pop(12).decode()
+        assert not rest, rest
+        assert self.severity == SEVERITIES[self.severity_text]
+
+
+class Request:
+    """An ExportLogsServiceRequest of one resource and one scope."""
+
+    def __init__(self, data):
+        resource_logs, = (value for number, value in fields(data) if number == 1)
+        found = one(resource_logs, resource=1, scope_logs=2)
+        self.resource = attributes([value for _, value in fields(found["resource"])])
+        self.logs, self.scope, self.schema = [], None, None
+        for number, value in fields(found["scope_logs"]):
+            if number == 2:
+                self.logs.append(Log(value))
+            elif number == 1:
+                assert self.scope is None
+                self.scope = one(value, name=1, version=2, attribute=3)
+            else:
+                assert number == 3, number
+                self.schema = value.decode()
+
+
+def response(rejected=0, message=""):
+    """An ExportLogsServiceResponse."""
+    partial = (put(1, rejected) if rejected else b"") + \
+        (put(2, message.encode()) if message else b"")
+    return put(1, partial) if partial else b""
+
+
+# ---- What a record says in JSON ------------------------------------------------------------
+
+def name_of(key):
+    name = ""
+    for i, letter in enumerate(key):
+        if letter.isupper() and i and not key[i - 1].isupper():
+            name += "_"
+        name += letter.lower()
+    return CONVENTIONS.get(key, f"netobs.{name}")
+
+
+def expected(line):
+    """The attributes of a record that is this line of JSON, without its host."""
+    found = {name_of(key): value for key, value in line.items()
+             if key not in ("type", "AgentIP", "HostName", "HostId")}
+    if line.get("Proto") in TRANSPORTS:
+        found["network.transport"] = TRANSPORTS[line["Proto"]]
+    if "SrcAddr" in line:
+        found["network.type"] = "ipv6" if ":" in line["SrcAddr"] else "ipv4"
+    if line.get("Interfaces"):
+        found["network.interface.name"] = line["Interfaces"][0]
+    return found
+
+
+def event_of(line):
+    return f"netobs.{line.get('type', 'flow')}"

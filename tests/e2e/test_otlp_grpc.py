@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Records to receivers of OTLP over gRPC: what they say, and whatever goes wrong."""
+
+import collections
+import json
+import signal
+import time
+
+from lib import bpf
+from lib import grpc_lab
+from lib import lab
+from lib import observer
+from lib import otlp
+from lib import otlp_lab
+from lib import traffic
+
+
+class OtlpGrpcTest(grpc_lab.GrpcTest):
+    def numbers(self, collector):
+        """How often each record was accepted."""
+        came = collections.Counter(log.attributes["netobs.bytes"] - 1
+                                   for log in collector.logs())
+        came.subtract(collector.rejected())
+        return +came
+
+
+class Records(OtlpGrpcTest):
+    def test_they_say_what_json_says(self):
+        a, b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0", ["192.0.2.2/24"])
+        collector = otlp_lab.GrpcReceiver(self.lab, ns=a).start()
+        lines = self.lab.path("lines")
+        process = self.lab.spawn(
+            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
+            "-o", f"json:{lines}?host=no", "-o",
+            collector.spec("agent_ip=192.0.2.1", "field.site=berlin", "batch_delay=0"), ns=a,
+            stderr=-1, text=True)
+        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
+        traffic.ping(a, "192.0.2.2", 10)
+        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual((0, ""), (process.returncode, errors))
+        with open(lines, encoding="utf-8") as file:
+            told = [json.loads(line) for line in file]
+        self.assertGreaterEqual(len(told), 4)
+        self.assertEqual([otlp.expected(line) for line in told],
+                         [log.attributes for log in collector.logs()])
+        for request in collector.requests():
+            self.assertEqual("berlin", request.resource["site"])
+            self.assertEqual("netobs", request.resource["service.name"])
+
+
+class Faults(OtlpGrpcTest):
+    def setUp(self):
+        super().setUp()
+        self.collector = otlp_lab.GrpcReceiver(self.lab)
+
+    def test_all_is_delivered_once(self):
+        self.collector.start()
+        feed = self.feed(self.collector, rate=20000)
+        self.assertEqual(0, self.check_all_came(self.collector, feed.finish()))
+        self.check_told_once(feed)
+
+    def test_receiver_that_is_killed_misses_nothing(self):
+        self.collector.start()
+        feed = self.feed(self.collector, "batch_delay=10ms", seconds=4)
+        lab.wait_for(self.collector.has_any, "records")
+        for _ in range(2):
+            self.collector.end()
+            time.sleep(1)
+            self.check_recovers(self.collector, self.collector.start)
+        self.check_all_came(self.collector, feed.finish())
+
+    def test_receiver_that_goes_away_in_order_gets_nothing_twice(self):
+        self.collector.start()
+        feed = self.feed(self.collector, "batch_delay=10ms", seconds=3)
+        lab.wait_for(self.collector.has_any, "records")
+        self.collector.end(signal.SIGTERM)
+        self.collector.start()
+        self.assertEqual(0, self.check_all_came(self.collector, feed.finish()))
+
+    def test_partial_success_is_counted(self):
+        """Also through kills: a batch that was sent again is rejected again, and counts once."""
+        self.collector.set_mode("partial", 10)
+        self.collector.start()
+        feed = self.feed(self.collector, "batch_delay=10ms", seconds=4)
+        lab.wait_for(self.collector.has_any, "records")
+        self.collector.end()
+        time.sleep(0.5)
+        self.collector.start()
+        result = feed.finish()
+        bad = [n for n in range(result["written"]) if (n + 1) % 10 == 0]
+        self.check_all_came(self.collector, result, but=bad)
+        self.assertEqual(set(bad), set(self.collector.rejected()))
+        self.assertIn("refuses records permanently: partial success: poison",
+                      " ".join(feed.messages()))
+
+    def test_errors_are_told_once_and_nothing_is_lost(self):
+        self.collector.set_mode("UNAVAILABLE", "back soon")
+        self.collector.start()
+        feed = self.feed(self.collector, seconds=4)
+        for status in "UNAVAILABLE", "UNIMPLEMENTED", "RESOURCE_EXHAUSTED":
+            self.collector.set_mode(status, "words")
+            feed.wait_message(status)
+        self.collector.set_mode("ok")
+        self.check_all_came(self.collector, feed.finish())
+        self.assertEqual(4, len(feed.messages()), feed.messages())
+
+    def test_receiver_says_how_long_to_wait(self):
+        self.collector.set_mode("retry-info", 4)
+        self.collector.start()
+        feed = self.feed(self.collector, seconds=2)
+        feed.wait_message("UNAVAILABLE: later")
+        self.collector.set_mode("ok")
+        self.check_all_came(self.collector, feed.finish())
+        first, second, *_ = self.collector.call_times()
+        self.assertGreater(second - first, 3.9)
+
+    def test_record_that_is_refused_is_the_only_one_missing(self):
+        self.collector.set_mode("refuse-size", 5001)
+        self.collector.start()
+        feed = self.feed(self.collector, seconds=2)
+        self.assertEqual(0, self.check_all_came(self.collector, feed.finish(), but=[5000]))
+        self.check_told_once(feed, "refuses a record permanently: INVALID_ARGUMENT: poison")
+
+    def test_records_wait_on_disk_for_a_receiver_that_comes_later(self):
+        self.collector.start().end()
+        spool = f"spool=disk:{self.lab.path('spool')}"
+        first = self.feed(self.collector, spool, seconds=1, drain=0.1).finish(1)
+        self.collector.start()
+        feed = grpc_lab.Feed(self.lab, self.collector.spec(spool), "--first", first["written"],
+                             "--records", 1000)
+        result = feed.finish()
+        self.assertEqual(first["written"], result["stats"]["recovered"]["records"])
+        self.assertEqual(set(range(first["written"] + 1000)),
+                         set(self.numbers(self.collector)))
+
+
+if __name__ == "__main__":
+    lab.main(at_once=5)

@@ -1,0 +1,202 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Records to receivers of OTLP over HTTP: what they say, and whatever goes wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from lib import bpf
+from lib import http_lab
+from lib import ipfix_lab
+from lib import lab
+from lib import observer
+from lib import otlp
+from lib import otlp_lab
+from lib import traffic
+
+RECORDS = 20_000
+
+
+class OtlpTest(http_lab.HttpTest):
+    scheme = "otlp+http"
+
+    def collector(self, **options):
+        collector = otlp_lab.HttpReceiver(self.ns, port=self.port, **options)
+        self.addCleanup(collector.stop)
+        return collector
+
+    def spec(self, more="", path=""):
+        return super().spec(more, path)
+
+    def check_rejected(self, collector, stats):
+        """What netobs counts as refused is what the receiver rejected, record by record."""
+        refused = stats["dropped"]["refused"]["records"]
+        self.assertEqual(collector.rejected, refused)
+        self.assertEqual(sum(collector.accepted.values()), stats["delivered"]["records"])
+        self.assertEqual(stats["taken"]["records"], stats["delivered"]["records"] + refused)
+
+
+class Records(OtlpTest):
+    def test_they_say_what_json_says(self):
+        a, b = self.lab.ns("a", ipv6=True), self.lab.ns("b", ipv6=True)
+        self.lab.wire(a, "eth0", ["192.0.2.1/24", "2001:db8::1/64"],
+                      b, "eth0", ["192.0.2.2/24", "2001:db8::2/64"])
+        collector = otlp_lab.HttpReceiver(a, port=self.port)
+        self.addCleanup(collector.stop)
+        lines = self.lab.path("lines")
+        process = self.lab.spawn(
+            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
+            "-o", f"json:{lines}?host=no", "-o",
+            self.spec("requests=1&field.site=berlin&agent_ip=192.0.2.9"), ns=a,
+            stderr=subprocess.PIPE, text=True)
+        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
+        traffic.ping(a, "192.0.2.2", 10)
+        traffic.ping(a, "2001:db8::2", 10)
+        traffic.udp(a, "192.0.2.1", b, "192.0.2.2", [972] * 30, tos=0xb8)
+        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual((0, ""), (process.returncode, errors))
+        with open(lines, encoding="utf-8") as file:
+            told = [json.loads(line) for line in file]
+        logs = collector.logs()
+        self.assertGreaterEqual(len(logs), 8)
+        self.assertEqual([otlp.expected(line) for line in told],
+                         [log.attributes for log in logs])
+        self.assertEqual([line["TimeFlowEndMs"] for line in told],
+                         [log.time // 10**6 for log in logs])
+        self.assertEqual({("netobs.flow", "INFO")},
+                         {(log.event, log.severity_text) for log in logs})
+        self.check_head(collector)
+
+    def check_head(self, collector):
+        for request in collector.found:
+            self.assertEqual("netobs", request.resource["service.name"])
+            self.assertEqual("berlin", request.resource["site"])
+            self.assertEqual(["192.0.2.9"], request.resource["host.ip"])
+            self.assertEqual(os.uname().nodename, request.resource["host.name"])
+            self.assertEqual(b"netobs", request.scope["name"])
+            self.assertEqual(("netobs.names.version", 1),
+                             otlp.attribute(request.scope["attribute"]))
+        self.assertEqual({"/v1/logs"}, {path for path, _ in collector.requests})
+        self.assertEqual({"application/x-protobuf"},
+                         {headers["Content-Type"] for _, headers in collector.requests})
+
+    def test_all_are_delivered_once_also_compressed(self):
+        for more in "", "compress=gzip", "compress=zstd&batch_records=100":
+            self.port = ipfix_lab.ipfix.free_port()
+            collector = self.collector()
+            self.feed(self.spec(more), "--records", RECORDS)
+            self.check(collector, self.end())
+            self.assertEqual([], self.log())
+
+    def test_what_is_wrong_is_refused(self):
+        for more, words in (("encoding=json", "encoding"), ("records=stats", "cannot represent"),
+                            ("records=flow,stats", "cannot represent"),
+                            ("field.Bytes=1", "is a field of flow records"),
+                            ("ca=/etc/hostname", "it needs https")):
+            self.feed(self.spec(more), "--records", 1)
+            self.process.wait(60)
+            self.assertIn(words, " ".join(self.log()), more)
+
+
+class Faults(OtlpTest):
+    def check_erratic(self, more="", **options):
+        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
+        self.note(f"NETOBS_SEED={seed}")
+        collector = self.collector(seed=seed, **options)
+        collector.too_many, collector.poison = http_lab.TOO_MANY, http_lab.POISON
+        self.feed(self.spec(f"timeout=10&requests=4&{more}"),
+                  "--rate", 1000, "--records", 10_000, "--drain", 100)
+        stats = self.end()
+        self.note(f"{dict(collector.deeds)}, {stats['counters']}, {collector.rejected} rejected, "
+                  f"{sum(collector.unanswered.values())} without an answer")
+        self.check(collector, stats, [n for n in range(10_000) if collector.is_bad(n)])
+        self.check_rejected(collector, stats)
+
+    def test_receiver_that_misbehaves_at_random_misses_nothing(self):
+        self.check_erratic()
+
+    def test_the_same_over_tls(self):
+        certificates = ipfix_lab.Certificates(self.lab.path("certs"))
+        self.scheme = "otlp+https"
+        path = certificates.path
+        self.check_erratic(f"ca={path('ca.pem')}&cert={path('client.pem')}&"
+                           f"key_file={path('client.key')}&compress=gzip",
+                           context=certificates.server("server"))
+
+    def test_partial_success_is_counted(self):
+        collector = self.collector()
+        collector.poison = 10
+        self.feed(self.spec("batch_records=250&requests=3"), "--records", RECORDS)
+        stats = self.end()
+        self.assertEqual(RECORDS // 10, stats["dropped"]["refused"]["records"])
+        self.check_rejected(collector, stats)
+        self.assertEqual({1}, set(collector.accepted.values()))
+        self.assert_once("refuses records permanently: partial success: poison", "refused")
+
+    def test_all_rejected(self):
+        collector = self.collector()
+        collector.poison = 1
+        self.feed(self.spec(), "--records", RECORDS)
+        stats = self.end()
+        self.assertEqual(RECORDS, stats["dropped"]["refused"]["records"])
+        self.check_rejected(collector, stats)
+
+    def test_warning_rejects_nothing(self):
+        collector = self.collector()
+        collector.says = "use v2"
+        self.feed(self.spec("batch_records=100"), "--records", 1000)
+        self.check(collector, self.end())
+        self.assert_once("accepts records with a warning: use v2")
+
+    def test_server_of_something_else_has_accepted_nothing(self):
+        for garbage in b"Ok.", b'{"partialSuccess":{}}', b"<html></html>":
+            self.port = ipfix_lab.ipfix.free_port()
+            collector = self.collector()
+            collector.garbage = garbage
+            self.feed(self.spec(), "--records", 100, "--drain", 20)
+            lab.wait_for(lambda: len(collector.requests) > 1, "a second request")
+            self.assertEqual({}, collector.accepted)
+            collector.garbage = None
+            self.check(collector, self.end())
+            self.assert_once("the answer is not that of OTLP", "accepts records again")
+
+    def test_bad_request_refuses_its_records_alone(self):
+        collector = self.collector()
+        collector.deed = "400"
+        self.feed(self.spec("batch_records=100"), "--records", 1000)
+        self.assertEqual(1000, self.end()["dropped"]["refused"]["records"])
+
+    def test_retry_after_is_waited_for(self):
+        collector = self.collector()
+        collector.deed = "429"
+        self.feed(self.spec(), "--records", 100, "--drain", 20)
+        times = []
+
+        def has_second():
+            while len(times) < len(collector.requests):
+                times.append(time.monotonic())
+            return len(times) > 1
+
+        lab.wait_for(has_second, "two requests")
+        self.assertGreater(times[1] - times[0], 0.9)
+        collector.deed = None
+        self.check(collector, self.end())
+
+    def test_records_wait_on_disk_for_a_receiver_that_comes_later(self):
+        more = f"spool=disk:{self.lab.path('spool')}"
+        self.feed(self.spec(more), "--records", 5000, "--drain", 0.1)
+        self.end(code=1)
+        collector = self.collector()
+        self.feed(self.spec(more), "--records", 5000, "--first", 5000)
+        stats = self.end()
+        self.assertEqual(5000, stats["recovered"]["records"])
+        self.assertEqual({n: 1 for n in range(10_000)}, collector.accepted)
+
+
+if __name__ == "__main__":
+    lab.main(at_once=5)
