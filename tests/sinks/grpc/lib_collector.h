@@ -25,7 +25,7 @@ enum answer {
 
 struct rpc {
 	int32_t id;
-	char path[64], authority[64], timeout[16], type[32], te[16], scheme[8];
+	char path[80], authority[64], timeout[16], type[32], te[16], scheme[8];
 	uint8_t *body;
 	size_t len;
 	int64_t due_ms; /* to be answered at; 0: it is not */

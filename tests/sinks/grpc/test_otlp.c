@@ -74,6 +74,33 @@ static void rejected_records_are_refused_and_the_rest_delivered(void **state)
 	assert_int_equal(test_host_lines(&f->host), 1);
 }
 
+static const struct netobs_record *make_group(uint64_t n)
+{
+	static struct netobs_group_record group = {
+		.record = { .sz = sizeof(group), .type = NETOBS_RECORD_GROUP },
+	};
+
+	group.bytes = n;
+	return &group.record;
+}
+
+/* A group is three data points: 7 rejected ones are of three groups. */
+static void rejected_data_points_are_those_of_groups(void **state)
+{
+	struct module_fixture *f = *state;
+
+	f->host.make_other = make_group;
+	f->host.host.types = SINK_TYPE(GROUP);
+	open_otlp(f, "", REPLY("\0\0\0\0\x04\x0a\x02\x08\x07"));
+	f->host.n_records = 10;
+	module_work_until_done(f);
+	assert_string_equal(
+		f->collector.rpcs->path,
+		"/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
+	assert_int_equal(f->collector.n_taken, 30);
+	assert_int_equal(f->host.refused, 3);
+}
+
 static void no_more_are_refused_than_were_sent(void **state)
 {
 	struct module_fixture *f = *state;
@@ -174,6 +201,7 @@ int main(void)
 		module_test(call_is_an_export_of_logs),
 		module_test(batches_are_no_larger_than_allowed),
 		module_test(rejected_records_are_refused_and_the_rest_delivered),
+		module_test(rejected_data_points_are_those_of_groups),
 		module_test(no_more_are_refused_than_were_sent),
 		module_test(a_warning_refuses_nothing),
 		module_test(what_is_no_answer_acknowledges_nothing),

@@ -225,7 +225,8 @@ static void largest_records_fit(void **state)
 			any.flow.src_process = any.flow.dst_process = &process;
 		}
 		assert_true(otlp_entry(&any.record, entry) <= OTLP_ENTRY_MAX);
-		read_entry(&any.record);
+		if (!(OTLP_METRICS & 1U << type))
+			read_entry(&any.record);
 	}
 	free(entry);
 }
@@ -263,7 +264,7 @@ static void read_options(const char *options, struct test_host *host,
 
 	snprintf(text, sizeof(text), "otlp://127.0.0.1?%s", options);
 	test_host_spec(host, text, &spec);
-	otlp_read(ret_otlp, &spec);
+	otlp_read(ret_otlp, &spec, SINK_TYPE(FLOW));
 	*ret_is_wrong = spec.is_wrong;
 	spec_free(&spec);
 }

@@ -78,11 +78,12 @@ static void report_partial(struct grpc_state *state, const struct batch *batch,
 static void settle_batch(struct grpc_state *state, const struct batch *batch)
 {
 	const struct sink_host_ops *ops = state->host->ops;
-	uint32_t n = (uint32_t)min_u64(batch->answer.rejected, batch->n_records);
+	uint32_t n = batch_find_items(batch, batch->answer.rejected);
 
 	report_partial(state, batch, n);
 	if (n && n < batch->n_records)
-		ops->ack(state->host, batch_end(batch, batch->n_records - n - 1));
+		ops->ack(state->host,
+			 batch_place(batch, batch->n_records - n - 1)->end);
 	if (n)
 		ops->refuse(state->host, batch->end);
 	if (!n || batch->settled.seq != batch->end.seq)

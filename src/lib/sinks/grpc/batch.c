@@ -21,7 +21,7 @@ bool batch_has_room(struct batch *batch, const struct grpc_options *options)
 		       SESSION_PREFIX + options->batch_bytes &&
 	       buffer_reserve(&batch->message, entry_max) &&
 	       (!options->kind->read_answer ||
-		buffer_reserve(&batch->ends, sizeof(batch->end)));
+		buffer_reserve(&batch->places, sizeof(struct batch_place)));
 }
 
 /* ---- The first one, for the log -------------------------------------------------- */
@@ -133,6 +133,15 @@ static void describe_record(const struct netobs_record *record, char *text,
 
 /* ---- Adding ---------------------------------------------------------------------- */
 
+static void note_place(struct batch *batch, const struct sink_item *item,
+		       const struct message_kind *kind)
+{
+	const struct batch_place place = { item->end,
+					   kind->count_items(item->record) };
+
+	buffer_add(&batch->places, &place, sizeof(place));
+}
+
 void batch_add(struct batch *batch, const struct sink_item *item,
 	       const struct grpc_options *options)
 {
@@ -149,7 +158,17 @@ void batch_add(struct batch *batch, const struct sink_item *item,
 	batch->end = batch->settled = item->end;
 	batch->n_records++;
 	if (options->kind->read_answer)
-		buffer_add(&batch->ends, &item->end, sizeof(item->end));
+		note_place(batch, item, options->kind);
+}
+
+uint32_t batch_find_items(const struct batch *batch, uint64_t items)
+{
+	uint32_t n = 0;
+
+	while (items && n < batch->n_records)
+		items -= min_u64(
+			items, batch_place(batch, batch->n_records - ++n)->items);
+	return n;
 }
 
 /* The head is right in front of the records. */
@@ -178,7 +197,7 @@ int batch_send(struct batch *batch, struct session *session,
 void batch_clear(struct batch *batch)
 {
 	batch->message.len = 0;
-	batch->ends.len = 0;
+	batch->places.len = 0;
 	batch->n_records = 0;
 	batch->call = (struct call){ 0 };
 }
@@ -186,7 +205,7 @@ void batch_clear(struct batch *batch)
 void batch_free(struct batch *batch)
 {
 	buffer_free(&batch->message);
-	buffer_free(&batch->ends);
+	buffer_free(&batch->places);
 	buffer_free(&batch->reply);
 	*batch = (struct batch){ 0 };
 }

@@ -12,11 +12,17 @@
 
 enum { GRPC_CALLS_MAX = 16 };
 
+/* The place of a record of a batch. */
+struct batch_place {
+	struct position end;
+	uint32_t items; /* of what answers count */
+};
+
 /* Records that are sent in one call. */
 struct batch {
 	struct buffer message; /* behind SESSION_PREFIX, and room for a head */
 	uint32_t n_records;
-	struct buffer ends; /* if answers may refuse some: of each, a position */
+	struct buffer places; /* if answers may refuse some: of each, a struct batch_place */
 	struct buffer reply;
 	struct otlp_answer answer; /* what it says */
 	bool is_judged;		   /* so far */
@@ -49,11 +55,15 @@ void batch_add(struct batch *batch, const struct sink_item *item,
 int batch_send(struct batch *batch, struct session *session,
 	       const struct grpc_options *options, uint32_t deadline_ms);
 
-/* The position behind record @i of it. */
-static inline struct position batch_end(const struct batch *batch, uint32_t i)
+/* The place of record @i. */
+static inline const struct batch_place *batch_place(const struct batch *batch,
+						    uint32_t i)
 {
-	return ((const struct position *)batch->ends.bytes)[i];
+	return (const struct batch_place *)batch->places.bytes + i;
 }
+
+/** @return how many of the last records have @items together */
+uint32_t batch_find_items(const struct batch *batch, uint64_t items);
 
 /* Empty it and keep its memory. */
 void batch_clear(struct batch *batch);

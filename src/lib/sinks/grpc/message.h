@@ -16,8 +16,9 @@ struct message_kind {
 	size_t head_max;  /* bytes in front of the records of a message */
 	size_t entry_max; /* of a record */
 	uint16_t port;	  /* where the target has none; 0: it must have one */
-	/* Read the options; what is wrong is refused. */
-	void (*read_options)(struct spec *spec, struct message_options *options);
+	/* Read the options, for @types of records; what is wrong is refused. */
+	void (*read_options)(struct spec *spec, struct message_options *options,
+			     uint32_t types);
 	/* The method that takes @types of records; what is wrong is refused. */
 	const char *(*choose_method)(struct spec *spec, uint32_t types);
 	/* Write a record at @to, which has entry_max. @return bytes */
@@ -27,17 +28,19 @@ struct message_kind {
 	size_t (*put_head)(const struct message_options *options, size_t len,
 			   uint8_t *to);
 	/*
-	 * How many records of an accepted call are refused. NULL: none. If it is there, calls are made
+	 * How much of an accepted call is refused. NULL: none. If it is there, calls are made
 	 * one at a time: then all records before those of a call are settled.
 	 */
 	bool (*read_answer)(const void *bytes, size_t len,
 			    struct otlp_answer *ret_answer);
+	/* What that counts of a record: log records, data points. */
+	uint32_t (*count_items)(const struct netobs_record *record);
 };
 
 /* flow.proto and netobs.proto */
 extern const struct message_kind message_pbflow;
 
-/* logs_service.proto of OpenTelemetry */
+/* logs_service.proto and metrics_service.proto of OpenTelemetry */
 extern const struct message_kind message_otlp;
 
 #endif

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Records to a receiver of OTLP, as log records. */
+/* Records to a receiver of OTLP, as log records or metrics. */
 #include "message.h"
 
-static void read_otlp(struct spec *spec, struct message_options *options)
+static void read_otlp(struct spec *spec, struct message_options *options,
+		      uint32_t types)
 {
-	otlp_read(&options->otlp, spec);
+	otlp_read(&options->otlp, spec, types);
 }
 
 static const char *choose_export(struct spec *spec, uint32_t types)
 {
 	(void)spec;
-	(void)types;
+	if (types & OTLP_METRICS)
+		return "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
 	return "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 }
 
@@ -36,4 +38,5 @@ const struct message_kind message_otlp = {
 	.put_entry = put_otlp,
 	.put_head = put_otlp_head,
 	.read_answer = otlp_read_answer,
+	.count_items = otlp_items,
 };

@@ -2,8 +2,10 @@
 /* Flows to /pbflow.Collector/Send, and other records to /netobs.Collector/Send. */
 #include "message.h"
 
-static void read_pbflow(struct spec *spec, struct message_options *options)
+static void read_pbflow(struct spec *spec, struct message_options *options,
+			uint32_t types)
 {
+	(void)types;
 	pbflow_read_options(spec, &options->pbflow);
 }
 

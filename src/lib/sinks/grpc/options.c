@@ -56,7 +56,7 @@ int grpc_options_read(struct grpc_options *options,
 	};
 	address_parse(spec, spec->target, kind->port, &session->stream.address);
 	address_read_source(spec, &session->stream.source);
-	kind->read_options(spec, &options->message);
+	kind->read_options(spec, &options->message, types);
 	options->batch_bytes =
 		spec_size(spec, "batch_bytes", 64 << 10, 4 << 20, 1 << 20);
 	options->batch_delay_ms = (uint32_t)spec_duration_ms(spec, "batch_delay",

@@ -40,13 +40,13 @@ bool batch_reserve(struct batch *batch, size_t len)
 }
 
 void batch_add(struct batch *batch, const char *text, size_t len,
-	       uint32_t stream, struct position end)
+	       uint32_t stream, struct position end, uint32_t items)
 {
 	size_t at = batch->text.len;
 
 	buffer_add(&batch->text, text, len);
 	batch->entries[batch->n++] = (struct entry){
-		.at = at, .len = len, .stream = stream, .end = end
+		.at = at, .len = len, .stream = stream, .items = items, .end = end
 	};
 	batch->limit = ++batch->n_waiting;
 }
@@ -90,13 +90,19 @@ void batch_decide(struct batch *batch, enum outcome outcome)
 		decide_entry(batch, i, outcome);
 }
 
-void batch_decide_count(struct batch *batch, uint32_t n)
+uint32_t batch_decide_count(struct batch *batch, uint64_t items)
 {
-	uint32_t n_accepted = batch->n_tried - n;
+	uint32_t n_refused = 0;
 
-	for (uint32_t i = 0; i < batch->n_tried; i++)
+	for (uint32_t i = batch->n_tried; i-- > 0;) {
+		const struct entry *entry = &batch->entries[batch->tried[i]];
+
+		n_refused += items > 0;
 		decide_entry(batch, i,
-			     i < n_accepted ? OUTCOME_ACCEPTED : OUTCOME_REFUSED);
+			     items ? OUTCOME_REFUSED : OUTCOME_ACCEPTED);
+		items -= min_u64(items, entry->items);
+	}
+	return n_refused;
 }
 
 /* As bulk_answer.take_item(): @arg is the batch. */

@@ -16,6 +16,7 @@ enum outcome { OUTCOME_WAITING, OUTCOME_ACCEPTED, OUTCOME_REFUSED };
 struct entry {
 	size_t at, len; /* of the batch's text */
 	uint32_t stream;
+	uint32_t items; /* of what answers count */
 	enum outcome outcome;
 	struct position end;
 };
@@ -59,7 +60,7 @@ bool batch_reserve(struct batch *batch, size_t len);
 
 /** Add a record, which is reserved: @text is what format_record() wrote of it. */
 void batch_add(struct batch *batch, const char *text, size_t len,
-	       uint32_t stream, struct position end);
+	       uint32_t stream, struct position end, uint32_t items);
 
 /** @return what reads the answers to the batch, by what @answer says */
 struct answer_reader batch_reader(struct batch *batch, enum format_answer answer);
@@ -75,8 +76,12 @@ int batch_make_body(struct batch *batch, const struct format *format,
 /** All that was tried has this outcome. */
 void batch_decide(struct batch *batch, enum outcome outcome);
 
-/** All that was tried was accepted but for @n, which the answer does not name: the last ones. */
-void batch_decide_count(struct batch *batch, uint32_t n);
+/**
+ * All that was tried was accepted but for @items, which the answer does not name: those of the last records.
+ *
+ * @return how many records that is
+ */
+uint32_t batch_decide_count(struct batch *batch, uint64_t items);
 
 /** Acknowledge or refuse the first records, as far as their outcome is known. */
 void batch_settle(struct batch *batch, struct sink_host *host);

@@ -346,21 +346,34 @@ bool format_is_otlp(const struct spec *spec)
 	return !strncmp(spec->kind, "otlp", strlen("otlp"));
 }
 
-static int read_otlp(struct format *format, struct spec *spec)
+uint32_t format_items(const struct format *format,
+		      const struct netobs_record *record)
+{
+	return format->encoding == &encoding_otlp ? otlp_items(record) : 1;
+}
+
+const char *format_path(const struct format *format, uint32_t types)
+{
+	if (format->encoding != &encoding_otlp)
+		return NULL;
+	return types & OTLP_METRICS ? "/v1/metrics" : "/v1/logs";
+}
+
+static int read_otlp(struct format *format, struct spec *spec, uint32_t types)
 {
 	*format = (struct format){ .encoding = &encoding_otlp };
-	otlp_read(&format->otlp, spec);
+	otlp_read(&format->otlp, spec, types);
 	return 0;
 }
 
-int format_read(struct format *format, struct spec *spec)
+int format_read(struct format *format, struct spec *spec, uint32_t types)
 {
 	static const char *const names[] = { "json", "array", "loki", "bulk",
 					     NULL };
 	int i;
 
 	if (format_is_otlp(spec))
-		return read_otlp(format, spec);
+		return read_otlp(format, spec, types);
 	i = spec_choice(spec, "encoding", names, ENCODING_JSON);
 
 	*format = (struct format){ .encoding = &encodings[i] };

@@ -53,8 +53,8 @@ _Static_assert((int)OTLP_ENTRY_MAX <= (int)FORMAT_ROOM, "there is room for all")
 /** @return whether the kind of the spec says that bodies are OTLP */
 bool format_is_otlp(const struct spec *spec);
 
-/** Read encoding, except of OTLP, label.NAME, labels and those of host_fields.h. 0 or -ENOMEM; what is wrong is refused. */
-int format_read(struct format *format, struct spec *spec);
+/** Read encoding, except of OTLP, label.NAME, labels and those of host_fields.h. @types: of the sink. 0 or -ENOMEM; what is wrong is refused. */
+int format_read(struct format *format, struct spec *spec, uint32_t types);
 void format_free(struct format *format);
 
 /**
@@ -67,6 +67,13 @@ void format_free(struct format *format);
 size_t format_record(const struct format *format,
 		     const struct netobs_record *record, char *to,
 		     uint32_t *ret_stream);
+
+/** @return how many of what an answer counts a record is: FORMAT_ANSWERS_COUNT */
+uint32_t format_items(const struct format *format,
+		      const struct netobs_record *record);
+
+/** @return the path of a URL that has none; NULL: as it is */
+const char *format_path(const struct format *format, uint32_t types);
 
 /* A record in a body: what format_record() wrote of it. */
 struct format_part {

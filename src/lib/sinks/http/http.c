@@ -87,7 +87,7 @@ static int http_open(struct spec *spec, struct sink_host *host, void *arg)
 	http->host = host;
 	host->outage = &http->outage;
 	http->is_global = !err;
-	err = err ?: http_options_read(&http->options, spec);
+	err = err ?: http_options_read(&http->options, spec, host->types);
 	/* A trial, which ends in spec_finish(), sees whether there is the compressor. */
 	if (!err)
 		err = packer_open(&http->packer, &http->options.packer,
@@ -267,12 +267,11 @@ static void take_count(struct http *http, struct batch *batch)
 			       batch->request.answer);
 		return;
 	}
-	n = (uint32_t)min_u64(answer.rejected, batch->n_tried);
+	n = batch_decide_count(batch, answer.rejected);
 	if (n)
 		report_refusal(http, n, "partial success", answer.message);
 	else if (*answer.message)
 		report_warning(http, answer.message);
-	batch_decide_count(batch, n);
 	note_accepted(http, batch);
 }
 
@@ -400,7 +399,8 @@ static bool take_item(struct http *http, struct batch *batch,
 
 	if (!batch->n)
 		http->fill_ms = now_ms();
-	batch_add(has_room ? batch : next, http->record, len, stream, item->end);
+	batch_add(has_room ? batch : next, http->record, len, stream, item->end,
+		  format_items(&http->options.format, item->record));
 	return !has_room;
 }
 

@@ -66,20 +66,21 @@ static bool has_path(CURLU *url)
 }
 
 /* Of a server of OTLP, a host is enough. */
-static CURLUcode complete_otlp(CURLU *url)
+static CURLUcode complete_otlp(CURLU *url, const char *path)
 {
 	CURLUcode code = CURLUE_OK;
 
 	if (!has_part(url, CURLUPART_PORT))
 		code = curl_url_set(url, CURLUPART_PORT, "4318", 0);
 	if (!code && !has_path(url))
-		code = curl_url_set(url, CURLUPART_PATH, "/v1/logs", 0);
+		code = curl_url_set(url, CURLUPART_PATH, path, 0);
 	return code;
 }
 
-static void read_parts(struct http_options *options, struct spec *spec, CURLU *url)
+static void read_parts(struct http_options *options, struct spec *spec,
+		       CURLU *url, const char *path)
 {
-	CURLUcode code = format_is_otlp(spec) ? complete_otlp(url) : CURLUE_OK;
+	CURLUcode code = path ? complete_otlp(url, path) : CURLUE_OK;
 	char *text = NULL;
 
 	if (has_part(url, CURLUPART_USER) || has_part(url, CURLUPART_PASSWORD))
@@ -103,7 +104,9 @@ static const char *scheme_of(const struct spec *spec)
 	return plus ? plus + 1 : spec->kind;
 }
 
-static int read_url(struct http_options *options, struct spec *spec)
+/* @path: of a server of OTLP; NULL: it is another one. */
+static int read_url(struct http_options *options, struct spec *spec,
+		    const char *path)
 {
 	const char *target = spec->target ?: "";
 	CURLU *url = curl_url();
@@ -123,7 +126,7 @@ static int read_url(struct http_options *options, struct spec *spec)
 	if (code)
 		refuse_url(spec, code);
 	else
-		read_parts(options, spec, url);
+		read_parts(options, spec, url, path);
 	curl_url_cleanup(url);
 	return options->url || spec->is_wrong ? 0 : -ENOMEM;
 }
@@ -325,12 +328,15 @@ static void read_batches(struct http_options *options, struct spec *spec)
 		spec, "timeout", 100, 10 * 60 * 1000, 30 * 1000);
 }
 
-int http_options_read(struct http_options *options, struct spec *spec)
+int http_options_read(struct http_options *options, struct spec *spec,
+		      uint32_t types)
 {
 	int err;
 
 	*options = (struct http_options){ 0 };
-	err = read_url(options, spec) ?: format_read(&options->format, spec);
+	err = format_read(&options->format, spec, types) ?:
+							   read_url(options, spec,
+								    format_path(&options->format, types));
 	if (err)
 		return err;
 	read_batches(options, spec);

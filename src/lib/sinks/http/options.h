@@ -33,10 +33,13 @@ struct http_options {
 /**
  * Read all options; spec_finish() is the caller's.
  *
+ * @param types  of records of the sink
+ *
  * @return 0; -EINVAL: something is wrong, which was logged; -ENOMEM. To be freed in all
  *         cases
  */
-int http_options_read(struct http_options *options, struct spec *spec);
+int http_options_read(struct http_options *options, struct spec *spec,
+		      uint32_t types);
 void http_options_free(struct http_options *options);
 
 #endif

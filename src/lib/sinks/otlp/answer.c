@@ -3,7 +3,7 @@
 
 #include "sinks/pbflow/wire_reader.h"
 
-/* Numbers in logs_service.proto. */
+/* Numbers in logs_service.proto and metrics_service.proto. */
 enum {
 	RESPONSE_PARTIAL_SUCCESS = 1,
 	PARTIAL_SUCCESS_REJECTED = 1,

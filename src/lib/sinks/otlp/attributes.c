@@ -2,6 +2,7 @@
 #include "attributes.h"
 
 #include "names.h"
+#include "record/any.h"
 #include "sinks/pbflow/wire.h"
 
 /* Numbers in common.proto. */
@@ -172,8 +173,8 @@ static uint8_t *put_consequence(uint8_t *to, uint32_t number,
 	return to;
 }
 
-uint8_t *put_member_attribute(uint8_t *to, uint32_t number,
-			      const struct member *member)
+static uint8_t *put_member(uint8_t *to, uint32_t number,
+			   const struct member *member)
 {
 	const struct value *value = &member->value;
 	char buf[NAME_MAX_LEN];
@@ -196,4 +197,27 @@ uint8_t *put_member_attribute(uint8_t *to, uint32_t number,
 		break;
 	}
 	return put_consequence(to, number, member, &first);
+}
+
+static bool is_any_key(const struct member *member, const char *const *keys)
+{
+	for (; *keys; keys++)
+		if (is_key(member, *keys))
+			return true;
+	return false;
+}
+
+uint8_t *put_record_attributes(uint8_t *to, uint32_t number,
+			       const struct netobs_record *record,
+			       const char *const *without)
+{
+	char json[RECORD_JSON_MAX], *at = json + 1;
+	struct member member;
+
+	if (netobs_record_json(record, json, sizeof(json)) < 0)
+		return to;
+	while (member_next(&at, &member))
+		if (!is_any_key(&member, without))
+			to = put_member(to, number, &member);
+	return to;
 }

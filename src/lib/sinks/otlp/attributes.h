@@ -5,6 +5,8 @@
 
 #include "members.h"
 
+#include <netobs/record.h>
+
 /* Each writes a field @number of the message around it, as wire.h does. */
 uint8_t *put_text_attribute(uint8_t *to, uint32_t number, const char *name,
 			    const char *text, size_t len);
@@ -21,10 +23,13 @@ size_t text_attribute_size(const char *name, size_t len);
 enum { LIST_MORE = 12 };
 
 /*
- * A member of a record, by its name of names.h, and what follows from it by conventions of its own:
+ * The members of a record, by their names of names.h, and what follows from them by conventions of its own:
  * network.transport, network.type, and the first interface as network.interface.name.
+ *
+ * @param without  keys of members that are no attributes, with a NULL behind them
  */
-uint8_t *put_member_attribute(uint8_t *to, uint32_t number,
-			      const struct member *member);
+uint8_t *put_record_attributes(uint8_t *to, uint32_t number,
+			       const struct netobs_record *record,
+			       const char *const *without);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* A record as a LogRecord: an event whose attributes are the members of JSON. */
-#include "otlp.h"
+#include "entries.h"
 
 #include "attributes.h"
 #include "sinks/pbflow/wire.h"
@@ -53,33 +53,14 @@ static uint8_t *put_log_head(uint8_t *to, const struct netobs_record *record)
 	return put_bytes(to, LOG_RECORD_EVENT_NAME, name, (size_t)len);
 }
 
-/* The type is the event's name. */
-static bool is_type(const struct member *member)
+uint8_t *put_log_record(uint8_t *to, const struct netobs_record *record)
 {
-	return member->key_len == strlen("type") &&
-	       !memcmp(member->key, "type", member->key_len);
-}
-
-static uint8_t *put_attributes(uint8_t *to, const struct netobs_record *record)
-{
-	char json[RECORD_JSON_MAX], *at = json + 1;
-	struct member member;
-
-	if (netobs_record_json(record, json, sizeof(json)) < 0)
-		return to;
-	while (member_next(&at, &member))
-		if (!is_type(&member))
-			to = put_member_attribute(to, LOG_RECORD_ATTRIBUTES,
-						  &member);
-	return to;
-}
-
-size_t otlp_entry(const struct netobs_record *record, uint8_t *to)
-{
+	/* It is the event's name. */
+	static const char *const without[] = { "type", NULL };
 	uint8_t *message = to + WIRE_HEAD_MAX;
-	uint8_t *end = put_attributes(put_log_head(message, record), record);
+	uint8_t *end = put_log_head(message, record);
 
-	return (size_t)(put_moved(to, SCOPE_LOGS_LOG_RECORDS, message,
-				  (size_t)(end - message)) -
-			to);
+	end = put_record_attributes(end, LOG_RECORD_ATTRIBUTES, record, without);
+	return put_moved(to, SCOPE_LOGS_LOG_RECORDS, message,
+			 (size_t)(end - message));
 }

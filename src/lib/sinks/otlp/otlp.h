@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Records as OTLP has them, for the kinds of sinks that send them: requests of log records,
- * https://opentelemetry.io/docs/specs/otlp/. A request is a head and, one after the other, its entries,
- * of which the head knows the length alone.
+ * Records as OTLP has them, for the kinds of sinks that send them: requests of log records, or
+ * of metrics, https://opentelemetry.io/docs/specs/otlp/. A request is a head and, one after the other, its
+ * entries, of which the head knows the length alone. Both have the same numbers:
  *
- *	ExportLogsServiceRequest.resource_logs (1)
- *		.resource (1), .scope_logs (2)
+ *	ExportLogsServiceRequest.resource_logs (1), ExportMetricsServiceRequest.resource_metrics (1)
+ *		.resource (1), .scope_logs, .scope_metrics (2)
  *			.scope (1), .schema_url (3)
- *			.log_records (2): the entries
+ *			.log_records, .metrics (2): the entries
  */
 #ifndef NETOBS_SINKS_OTLP_OTLP_H
 #define NETOBS_SINKS_OTLP_OTLP_H
@@ -17,7 +17,8 @@
 #include "sink/module.h"
 
 enum {
-	OTLP_TYPES = SINK_TYPES_ALL & ~SINK_TYPE(STATS) & ~SINK_TYPE(GROUP),
+	OTLP_TYPES = SINK_TYPES_ALL & ~SINK_TYPE(STATS),
+	OTLP_METRICS = SINK_TYPE(GROUP), /* of these */
 	/* Each text may grow to three times its length. */
 	OTLP_POINT_MAX = 3 * PACK_NAME_MAX + 40, /* bytes of an interface */
 	OTLP_FIELDS_MAX = 14 << 10,		 /* of all else */
@@ -34,17 +35,24 @@ struct otlp {
 
 /**
  * Read host=, agent_ip= and field.NAME=: attributes of the resource. What is wrong is refused.
+ *
+ * @param types  of the sink: OTLP_METRICS, or others
  */
-void otlp_read(struct otlp *otlp, struct spec *spec);
+void otlp_read(struct otlp *otlp, struct spec *spec, uint32_t types);
 
 /**
- * Write a record.
+ * Write a record: a log record, or metrics.
  *
  * @param record  of OTLP_TYPES
  * @param to      has OTLP_ENTRY_MAX bytes
  * @return its length
  */
 size_t otlp_entry(const struct netobs_record *record, uint8_t *to);
+
+/**
+ * @return how many log records or data points a record is; answers count these
+ */
+uint32_t otlp_items(const struct netobs_record *record);
 
 /**
  * Write what is in front of entries.
@@ -57,7 +65,7 @@ size_t otlp_head(const struct otlp *otlp, size_t entries_len, uint8_t *to);
 
 /* What the answer to a request says. */
 struct otlp_answer {
-	uint64_t rejected; /* records that will never be accepted */
+	uint64_t rejected; /* items that will never be accepted */
 	char message[256]; /* why, as printable ASCII; "": it says nothing */
 };
 

@@ -7,7 +7,7 @@
 #include "names.h"
 #include "sinks/pbflow/wire.h"
 
-/* Numbers in resource.proto, common.proto and, of requests, logs.proto. */
+/* Numbers in resource.proto, common.proto and, of requests, logs.proto and metrics.proto. */
 enum {
 	RESOURCE_ATTRIBUTES = 1,
 
@@ -90,10 +90,14 @@ static void add_own(struct resource *resource, struct spec *spec,
 	add_text(resource, put_text_attribute, name, text);
 }
 
-void otlp_read(struct otlp *otlp, struct spec *spec)
+void otlp_read(struct otlp *otlp, struct spec *spec, uint32_t types)
 {
 	struct resource resource = { .otlp = otlp };
 
+	if (types & OTLP_METRICS && types & ~(uint32_t)OTLP_METRICS)
+		spec_refuse(
+			spec,
+			"option records: group goes to metrics, all others to logs: give group a sink of its own");
 	otlp->resource_len = 0;
 	add_own(&resource, spec, "service.name", "netobs");
 	add_own(&resource, spec, "service.version", NETOBS_VERSION);

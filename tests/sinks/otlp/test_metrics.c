@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Metrics of groups, which a reader of the encoding takes apart. */
+#include "sinks/otlp/otlp.h"
+
+#include "lib_sink_host.h"
+#include "sinks/pbflow/wire_reader.h"
+
+#include <netobs/series.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { METRICS_MAX = 16 };
+
+struct metric {
+	char name[64], unit[32], attributes[1024];
+	uint64_t start, time, value;
+	uint64_t temporality, is_monotonic;
+};
+
+/* Of little-endian numbers: the reader does not read them. */
+static uint64_t fixed_before(const struct wire_reader *reader)
+{
+	uint64_t value;
+
+	memcpy(&value, reader->at - sizeof(value), sizeof(value));
+	return value;
+}
+
+static void copy(char *to, size_t size, const struct wire_field *field)
+{
+	snprintf(to, size, "%.*s", (int)field->len, field->bytes);
+}
+
+/* name=value, of texts and numbers. */
+static void read_attribute(const struct wire_field *pair, struct metric *metric)
+{
+	struct wire_reader reader = wire_read(pair->bytes, pair->len), any;
+	struct wire_field key, value, inside;
+	size_t used = strlen(metric->attributes);
+
+	assert_true(wire_next(&reader, &key));
+	assert_true(wire_next(&reader, &value));
+	any = wire_read(value.bytes, value.len);
+	assert_true(wire_next(&any, &inside));
+	if (inside.wire == WIRE_BYTES)
+		snprintf(metric->attributes + used,
+			 sizeof(metric->attributes) - used, "%.*s=%.*s ",
+			 (int)key.len, key.bytes, (int)inside.len, inside.bytes);
+	else
+		snprintf(metric->attributes + used,
+			 sizeof(metric->attributes) - used, "%.*s=%llu ",
+			 (int)key.len, key.bytes,
+			 (unsigned long long)inside.value);
+}
+
+static void read_point(const struct wire_field *point, struct metric *metric)
+{
+	struct wire_reader reader = wire_read(point->bytes, point->len);
+	struct wire_field field;
+
+	while (wire_next(&reader, &field)) {
+		if (field.number == 2)
+			metric->start = fixed_before(&reader);
+		else if (field.number == 3)
+			metric->time = fixed_before(&reader);
+		else if (field.number == 6)
+			metric->value = fixed_before(&reader);
+		else if (field.number == 7)
+			read_attribute(&field, metric);
+		else
+			fail();
+	}
+	assert_false(reader.is_wrong);
+}
+
+static void read_sum(const struct wire_field *sum, struct metric *metric)
+{
+	struct wire_reader reader = wire_read(sum->bytes, sum->len);
+	struct wire_field field;
+	unsigned int points = 0;
+
+	while (wire_next(&reader, &field)) {
+		if (field.number == 1) {
+			points++;
+			read_point(&field, metric);
+		} else if (field.number == 2) {
+			metric->temporality = field.value;
+		} else if (field.number == 3) {
+			metric->is_monotonic = field.value;
+		}
+	}
+	assert_false(reader.is_wrong);
+	assert_int_equal(points, 1);
+}
+
+static uint32_t read_metrics(const struct netobs_group_record *group,
+			     struct metric metrics[METRICS_MAX])
+{
+	static uint8_t entry[OTLP_ENTRY_MAX];
+	struct wire_reader reader =
+		wire_read(entry, otlp_entry(&group->record, entry));
+	struct wire_field field, inside;
+	uint32_t n = 0;
+
+	while (wire_next(&reader, &field)) {
+		struct wire_reader metric = wire_read(field.bytes, field.len);
+
+		assert_int_equal(field.number, 2);
+		assert_true(n < METRICS_MAX);
+		metrics[n] = (struct metric){ 0 };
+		while (wire_next(&metric, &inside)) {
+			if (inside.number == 1)
+				copy(metrics[n].name, sizeof(metrics[n].name),
+				     &inside);
+			else if (inside.number == 3)
+				copy(metrics[n].unit, sizeof(metrics[n].unit),
+				     &inside);
+			else if (inside.number == 7)
+				read_sum(&inside, &metrics[n]);
+			else
+				fail();
+		}
+		assert_false(metric.is_wrong);
+		n++;
+	}
+	assert_false(reader.is_wrong);
+	assert_int_equal(n, otlp_items(&group->record));
+	return n;
+}
+
+static struct netobs_group_record make_group(void)
+{
+	return (struct netobs_group_record){
+		.record = { .sz = sizeof(struct netobs_group_record),
+			    .type = NETOBS_RECORD_GROUP,
+			    .time_ns = 3000000000,
+			    .has = NETOBS_GROUP_HAS_SERVER |
+				   NETOBS_GROUP_HAS_SERVER_PORT },
+		.start_ns = 1000000001,
+		.end_ns = 2000000000,
+		.flows = 3,
+		.packets = 40,
+		.bytes = 1ULL << 40,
+		.server = { [10] = 0xff, 0xff, 192, 0, 2, 1 },
+		.server_port = 443,
+		.name = "services",
+	};
+}
+
+static void counts_are_sums_of_the_interval(void **state)
+{
+	static const struct {
+		const char *name, *unit;
+		uint64_t value;
+	} expected[] = {
+		{ "netobs.group.flows", "{flow}", 3 },
+		{ "netobs.group.packets", "{packet}", 40 },
+		{ "netobs.group.bytes", "By", 1ULL << 40 },
+	};
+	const struct netobs_group_record group = make_group();
+	struct metric metrics[METRICS_MAX];
+
+	(void)state;
+	assert_int_equal(read_metrics(&group, metrics), 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_string_equal(metrics[i].name, expected[i].name);
+		assert_string_equal(metrics[i].unit, expected[i].unit);
+		assert_int_equal(metrics[i].value, expected[i].value);
+		assert_int_equal(metrics[i].start, 1000000001);
+		assert_int_equal(metrics[i].time, 3000000000);
+		assert_int_equal(metrics[i].temporality, 1);
+		assert_int_equal(metrics[i].is_monotonic, 1);
+		assert_string_equal(metrics[i].attributes,
+				    "netobs.group=services netobs.series=group "
+				    "server.address=192.0.2.1 server.port=443 ");
+	}
+}
+
+static void what_is_known_is_there(void **state)
+{
+	struct netobs_group_record group = make_group();
+	struct metric metrics[METRICS_MAX];
+
+	(void)state;
+	group.record.has |= NETOBS_GROUP_HAS_SENT | NETOBS_GROUP_HAS_RTT;
+	group.sent_packets = 1;
+	group.sent_bytes = 0;
+	group.rtt_ns = 1000;
+	group.rtt_samples = 7;
+	group.retransmits = 2;
+	assert_int_equal(read_metrics(&group, metrics), 8);
+	assert_string_equal(metrics[4].name, "netobs.group.sent.bytes");
+	assert_int_equal(metrics[4].value, 0);
+	assert_string_equal(metrics[6].name, "netobs.group.rtt.time");
+	assert_int_equal(metrics[6].value, 7000);
+	assert_string_equal(metrics[7].name, "netobs.group.retransmits");
+	assert_int_equal(metrics[7].value, 2);
+}
+
+static void groups_have_a_sink_of_their_own(void **state)
+{
+	struct test_host host;
+	struct otlp otlp;
+	struct spec spec;
+
+	(void)state;
+	test_host_open(&host);
+	test_host_spec(&host, "otlp://127.0.0.1", &spec);
+	otlp_read(&otlp, &spec, SINK_TYPE(GROUP));
+	assert_false(spec.is_wrong);
+	otlp_read(&otlp, &spec, SINK_TYPE(GROUP) | SINK_TYPE(FLOW));
+	assert_true(spec.is_wrong);
+	assert_non_null(strstr(host.logged, "give group a sink of its own"));
+	spec_free(&spec);
+	test_host_close(&host);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counts_are_sums_of_the_interval),
+		cmocka_unit_test(what_is_known_is_there),
+		cmocka_unit_test(groups_have_a_sink_of_their_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
