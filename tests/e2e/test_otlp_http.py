@@ -16,6 +16,8 @@ from lib import observer
 from lib import otlp
 from lib import otlp_lab
 from lib import traffic
+from lib.record_sinks import sink_section, take_host
+from lib.service import ServiceTest
 
 RECORDS = 20_000
 
@@ -196,6 +198,58 @@ class Faults(OtlpTest):
         stats = self.end()
         self.assertEqual(5000, stats["recovered"]["records"])
         self.assertEqual({n: 1 for n in range(10_000)}, collector.accepted)
+
+
+class Service(ServiceTest):
+    def test_groups_are_metrics_that_add_up_to_the_flows(self):
+        collector = otlp_lab.HttpReceiver(self.a)
+        self.addCleanup(collector.stop)
+        collector.entry = otlp.Point
+        groups = self.lab.path("groups")
+        self.write('[group "services"]', "by = service,client", "series = 8", "records = yes",
+                   "[host]", "field.site = berlin",
+                   *sink_section("groups", f"json:{groups}", "records = group"),
+                   *sink_section("metrics", f"otlp+http://127.0.0.1:{collector.port}",
+                                 "records = group"))
+        self.start()
+        for port in range(5000, 5040):
+            traffic.udp(self.a, self.A4, self.b, self.B4, [100] * (1 + port % 40), port=port)
+        self.stop()
+        with open(groups, encoding="utf-8") as file:
+            told = list(take_host(map(json.loads, file)))
+        for request in collector.found:
+            self.assertEqual("berlin", request.resource["site"])
+        self.assertEqual({"/v1/metrics"}, {path for path, _ in collector.requests})
+        self.assertEqual({"group", "other"}, {point.attributes["netobs.series"]
+                                              for point in collector.logs()})
+        for key, unit in ("Flows", "{flow}"), ("Packets", "{packet}"), ("Bytes", "By"):
+            name = f"netobs.group.{key.lower()}"
+            points = [point for point in collector.logs() if point.name == name]
+            self.assertEqual({unit}, {point.unit for point in points})
+            self.assertEqual(
+                [(record[key], record["TimeMs"], record["TimeFlowStartMs"],
+                  record.get("ServerPort")) for record in told],
+                [(point.value, point.time // 10**6, point.start // 10**6,
+                  point.attributes.get("server.port")) for point in points])
+
+    def test_sessions_are_log_records(self):
+        collector = otlp_lab.HttpReceiver(self.a)
+        self.addCleanup(collector.stop)
+        lines = self.lab.path("sessions")
+        self.write("[sessions]", "enabled = yes", *sink_section("lines", f"json:{lines}", "records = session"),
+                   *sink_section("otlp", f"otlp+http://127.0.0.1:{collector.port}",
+                                 "records = session", "requests = 1"))
+        self.start()
+        for port in range(5000, 5010):
+            traffic.tcp(self.a, self.A4, self.b, self.B4, 1000, port=port)
+        self.stop()
+        with open(lines, encoding="utf-8") as file:
+            told = list(take_host(map(json.loads, file)))
+        self.assertGreaterEqual(len(told), 20)
+        self.assertEqual([otlp.expected(line) for line in told],
+                         [log.attributes for log in collector.logs()])
+        self.assertEqual({"netobs.session"}, {log.event for log in collector.logs()})
+        self.assertTrue(any("process.pid" in log.attributes for log in collector.logs()))
 
 
 if __name__ == "__main__":

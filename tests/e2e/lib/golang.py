@@ -3,7 +3,8 @@
 """Programs that are built from their Go modules, once, and kept in the user's cache directory.
 
 They are built with Go 1.21, which is got as a module if the installed one is older. A newer one is
-not used: some of their modules use internals of the run time that later versions hide.
+not used: some of their modules use internals of the run time that later versions hide. What names
+another version takes that, or any newer one.
 """
 
 import json
@@ -16,7 +17,8 @@ import tempfile
 
 from lib import lab
 
-GO_USED, GO_MODULE = (1, 21), "v0.0.1-go1.21.13"
+GO_USED = (1, 21)
+GO_MODULES = {(1, 21): "v0.0.1-go1.21.13", (1, 23): "v0.0.1-go1.23.12"}
 MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -32,9 +34,10 @@ def download(go, module, version):
                                   cwd=nowhere))["Dir"]
 
 
-def is_used(go):
+def is_usable(go, version):
     found = re.search(r"go(\d+)\.(\d+)", lab.run(go, "env", "GOVERSION"))
-    return found and tuple(map(int, found.groups())) == GO_USED
+    number = found and tuple(map(int, found.groups()))
+    return number and (number == version or number > version > GO_USED)
 
 
 def copy_writable(source, target):
@@ -45,12 +48,13 @@ def copy_writable(source, target):
             os.chmod(path, os.stat(path).st_mode | stat.S_IWUSR)
 
 
-def fetch_go(go):
+def fetch_go(go, version):
     """Modules have no executables."""
-    root = os.path.join(cache_dir(), GO_MODULE)
+    module = GO_MODULES[version]
+    root = os.path.join(cache_dir(), module)
     if not os.path.isdir(root):
         copy_writable(download(go, "golang.org/toolchain",
-                               f"{GO_MODULE}.linux-{MACHINES[platform.machine()]}"), f"{root}.new")
+                               f"{module}.linux-{MACHINES[platform.machine()]}"), f"{root}.new")
         for folder in "bin", "pkg/tool":
             for directory, _, names in os.walk(f"{root}.new/{folder}"):
                 for name in names:
@@ -59,12 +63,33 @@ def fetch_go(go):
     return os.path.join(root, "bin", "go")
 
 
-def find_go():
+def find_go(version=GO_USED):
     go = shutil.which("go")
     if not go:
         raise RuntimeError("not installed: go (Debian: golang-go)")
     os.makedirs(cache_dir(), exist_ok=True)
-    return go if is_used(go) else fetch_go(go)
+    return go if is_usable(go, version) else fetch_go(go, version)
+
+
+def own_environment():
+    return {**{key: value for key, value in os.environ.items() if key != "GOROOT"},
+            "GOTOOLCHAIN": "local"}
+
+
+def own_program(name, version, source, modules, go_version):
+    """The path of a program of ours, of this source and of modules with their versions."""
+    target = os.path.join(cache_dir(), f"{name}-{version}")
+    if os.path.exists(target):
+        return target
+    go, environment = find_go(go_version), own_environment()
+    with tempfile.TemporaryDirectory() as work:
+        shutil.copy(source, f"{work}/main.go")
+        lab.run(go, "mod", "init", name, cwd=work, env=environment)
+        for module, number in modules.items():
+            lab.run(go, "mod", "edit", f"-require={module}@{number}", cwd=work, env=environment)
+        lab.run(go, "build", "-mod=mod", "-o", f"{target}.new", ".", cwd=work, env=environment)
+    os.rename(f"{target}.new", target)
+    return target
 
 
 def program(name, module, version, *own):
@@ -76,8 +101,7 @@ def program(name, module, version, *own):
     if os.path.exists(target):
         return target
     go = find_go()
-    environment = {key: value for key, value in os.environ.items() if key != "GOROOT"}
-    environment["GOTOOLCHAIN"] = "local"
+    environment = own_environment()
     with tempfile.TemporaryDirectory() as work:
         source = f"{work}/source"
         copy_writable(download(go, module, version), source)

@@ -7,6 +7,8 @@ import struct
 CONVENTIONS = {
     "SrcAddr": "source.address", "SrcPort": "source.port",
     "DstAddr": "destination.address", "DstPort": "destination.port",
+    "ClientAddr": "client.address", "ClientPort": "client.port",
+    "ServerAddr": "server.address", "ServerPort": "server.port",
     "Interface": "network.interface.name",
     "Pid": "process.pid", "Tid": "thread.id", "Uid": "process.real_user.id",
     "Process": "process.executable.name",
@@ -116,17 +118,39 @@ class Log:
         assert self.severity == SEVERITIES[self.severity_text]
 
 
-class Request:
-    """An ExportLogsServiceRequest of one resource and one scope."""
+class Point:
+    """The only data point of a Metric that is a sum."""
 
     def __init__(self, data):
+        metric = one(data, name=1, unit=3, sum=7)
+        self.name, self.unit = metric["name"].decode(), metric["unit"].decode()
+        found = one(metric["sum"], point=1, temporality=2, is_monotonic=3)
+        assert (found["temporality"], found["is_monotonic"]) == (1, 1), found
+        pairs, rest = [], {}
+        for number, value in fields(found["point"]):
+            if number == 7:
+                pairs.append(value)
+            else:
+                rest[number] = value
+        self.attributes = attributes(pairs)
+        self.start, self.time, self.value = rest.pop(2), rest.pop(3), rest.pop(6)
+        assert not rest and self.start <= self.time, rest
+
+
+class Request:
+    """
+    An ExportLogsServiceRequest of one resource and one scope; with Point, an
+    ExportMetricsServiceRequest.
+    """
+
+    def __init__(self, data, entry=Log):
         resource_logs, = (value for number, value in fields(data) if number == 1)
         found = one(resource_logs, resource=1, scope_logs=2)
         self.resource = attributes([value for _, value in fields(found["resource"])])
         self.logs, self.scope, self.schema = [], None, None
         for number, value in fields(found["scope_logs"]):
             if number == 2:
-                self.logs.append(Log(value))
+                self.logs.append(entry(value))
             elif number == 1:
                 assert self.scope is None
                 self.scope = one(value, name=1, version=2, attribute=3)

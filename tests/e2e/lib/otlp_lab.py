@@ -21,14 +21,15 @@ class HttpReceiver(http_lab.Collector):
         self.rejected = 0  # in answers that were sent
         self.says = ""  # the error message
         self.garbage = None  # an answer to all that is taken
+        self.entry = otlp.Log  # or otlp.Point
         self.lock_requests = threading.Lock()
         super().__init__(*arguments, **options)
 
     def decode(self, body):
-        request = otlp.Request(body)
+        request = otlp.Request(body, self.entry)
         with self.lock_requests:
             self.found.append(request)
-        return [{"Bytes": log.attributes.get("netobs.bytes", 0)} for log in request.logs]
+        return [{"Bytes": log.attributes.get("netobs.bytes", 1)} for log in request.logs]
 
     def refusal(self, status):
         if status == "429":

@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Label: ecosystem
+"""A real OpenTelemetry Collector has the records that netobs says it delivered."""
+
+import collections
+import json
+import time
+
+from lib import grpc_lab
+from lib import lab
+from lib import otelcol
+from lib import otlp
+from lib import traffic
+from lib.record_sinks import sink_section, take_host
+from lib.service import ServiceTest
+
+TARGETS = ("otlp://127.0.0.1", "otlp+http://127.0.0.1",
+           "otlp+http://127.0.0.1:4318/v1/logs?compress=gzip")
+
+
+class Feeds(lab.LabTest):
+    def setUp(self):
+        super().setUp()
+        self.ns = self.lab.ns("c")
+        self.collector = otelcol.Collector(self.lab, self.ns).start()
+
+    def feed(self, spec, *options):
+        return grpc_lab.Feed(self.lab, spec, *options, ns=self.ns)
+
+    def numbers(self):
+        return collections.Counter(
+            otelcol.attributes(record["attributes"])["netobs.bytes"] - 1
+            for record in self.collector.logs())
+
+    def test_each_record_is_there_once(self):
+        for i, target in enumerate(TARGETS):
+            result = self.feed(target, "--records", 20_000, "--first", 20_000 * i).finish()
+            self.assertEqual(20_000, result["stats"]["delivered"]["records"])
+        self.collector.end()
+        self.assertEqual({n: 1 for n in range(20_000 * len(TARGETS))}, self.numbers())
+        record, = (record for record in self.collector.logs() if record["attributes"][0] and
+                   otelcol.attributes(record["attributes"])["netobs.bytes"] == 1)
+        self.assertEqual("1700000005000000000", record["timeUnixNano"])
+        self.assertEqual((9, "INFO"), (record["severityNumber"], record["severityText"]))
+        self.assertEqual("netobs.flow", record["eventName"])
+
+    def test_it_restarts(self):
+        """In order: what it has acknowledged, it has then written."""
+        for target in TARGETS[:2]:
+            before = set(self.numbers())
+            feed = self.feed(target + "?batch_delay=10ms", "--rate", 5000, "--seconds", 5,
+                             "--first", len(before))
+            time.sleep(1.5)
+            self.collector.end()
+            time.sleep(1.5)
+            self.collector.start()
+            result = feed.finish()
+            self.assertEqual(result["written"], result["stats"]["delivered"]["records"])
+            self.collector.end()
+            found = self.numbers()
+            self.assertEqual(set(range(len(before) + result["written"])), set(found))
+            self.note(f"{target}: {result['written']} records, "
+                      f"{sum(found.values()) - len(found)} came again")
+            self.collector.start()
+
+    def test_message_that_it_does_not_accept(self):
+        """More than its 4 MiB over gRPC would be: batches stay below. A path that it has not is told."""
+        feed = self.feed("otlp+http://127.0.0.1:4318/v2/logs", "--records", 10, "--drain", 2)
+        feed.finish(1)
+        self.assertIn("HTTP status 404", " ".join(feed.messages()))
+        feed = self.feed("otlp://127.0.0.1?batch_bytes=4M", "--records", 50_000)
+        result = feed.finish()
+        self.assertEqual(50_000, result["stats"]["delivered"]["records"])
+        self.assertEqual([], feed.messages())
+
+
+class Service(ServiceTest):
+    def test_records_of_all_types_are_those_in_json(self):
+        collector = otelcol.Collector(self.lab, self.a).start()
+        types = "records = flow,session"
+        self.write("[sessions]", "enabled = yes", "[group \"services\"]", "by = service,client", "series = 8",
+                   "records = yes",
+                   *sink_section("lines", f"json:{self.lab.path('lines')}", types),
+                   *sink_section("logs", "otlp://127.0.0.1", types, "agent_ip = 192.0.2.9",
+                                 "field.site = berlin"),
+                   *sink_section("groups", f"json:{self.lab.path('groups')}", "records = group"),
+                   *sink_section("metrics", "otlp+http://127.0.0.1", "records = group"))
+        self.start()
+        for port in range(5000, 5020):
+            traffic.tcp(self.a, self.A4, self.b, self.B4, 1000 * (port - 4999), port=port)
+        self.stop()
+        collector.end()
+        told = self.told("lines")
+        self.assertLessEqual({"netobs.flow", "netobs.session"}, set(map(otlp.event_of, told)))
+        self.assertEqual(self.sorted((otlp.event_of(line), otlp.expected(line)) for line in told),
+                         self.sorted((record["eventName"],
+                                      otelcol.attributes(record["attributes"]))
+                                     for record in collector.logs()))
+        for resource in collector.resources():
+            self.assertEqual(("netobs", "berlin", ["192.0.2.9"]), tuple(
+                resource[name] for name in ("service.name", "site", "host.ip")))
+        self.check_metrics(collector, self.told("groups"))
+
+    def check_metrics(self, collector, groups):
+        sums = collections.Counter()
+        for metric, point in collector.points():
+            self.assertEqual(1, metric["sum"]["aggregationTemporality"])
+            self.assertTrue(metric["sum"]["isMonotonic"])
+            sums[metric["name"]] += int(point["asInt"])
+        self.assertGreater(len(groups), 8)
+        for key in "Flows", "Packets", "Bytes":
+            self.assertEqual(sum(record[key] for record in groups),
+                             sums[f"netobs.group.{key.lower()}"])
+        self.note(f"{len(groups)} groups, {dict(sums)}")
+
+    def told(self, name):
+        with open(self.lab.path(name), encoding="utf-8") as file:
+            return list(take_host(map(json.loads, file)))
+
+    @staticmethod
+    def sorted(records):
+        return sorted(json.dumps(record, sort_keys=True) for record in records)
+
+
+if __name__ == "__main__":
+    lab.main(first=("Service",))
