@@ -56,6 +56,18 @@ static void skip_array(char **at)
 	++*at;
 }
 
+/* Of more than 64 bits there are none. */
+static int64_t read_number(char **at)
+{
+	bool is_negative = **at == '-';
+	uint64_t number = 0;
+
+	*at += is_negative;
+	for (; **at >= '0' && **at <= '9'; ++*at)
+		number = number * 10 + (uint64_t)(**at - '0');
+	return (int64_t)(is_negative ? -number : number);
+}
+
 static void read_value(char **at, struct value *ret_value)
 {
 	*ret_value = (struct value){ .type = VALUE_IS_END };
@@ -77,8 +89,7 @@ static void read_value(char **at, struct value *ret_value)
 		break;
 	default:
 		ret_value->type = VALUE_IS_INT;
-		ret_value->number = **at == '-' ? strtoll(*at, at, 10) :
-						  (int64_t)strtoull(*at, at, 10);
+		ret_value->number = read_number(at);
 	}
 }
 

@@ -4,14 +4,14 @@
 #include "base/util.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
 
 static const struct name {
+	size_t len;
 	const char *key, *name;
 } names[] = {
-#define NAME(key, name) { key, name },
+#define NAME(key, name) { sizeof(key) - 1, key, name },
 #include "catalogue/names.def"
 };
 
@@ -20,15 +20,17 @@ static const char *make_name(const char *key, size_t len, char *buf)
 {
 	static const char prefix[] = "netobs.";
 	char *to = buf + strlen(prefix);
+	bool was_upper = false;
 
 	assert(len <= (NAME_MAX_LEN - sizeof(prefix)) / 2);
 	memcpy(buf, prefix, strlen(prefix));
 	for (size_t i = 0; i < len; i++) {
 		bool is_upper = key[i] >= 'A' && key[i] <= 'Z';
 
-		if (is_upper && i && !(key[i - 1] >= 'A' && key[i - 1] <= 'Z'))
+		if (is_upper && i && !was_upper)
 			*to++ = '_';
-		*to++ = (char)tolower((unsigned char)key[i]);
+		*to++ = (char)(is_upper ? key[i] - 'A' + 'a' : key[i]);
+		was_upper = is_upper;
 	}
 	*to = '\0';
 	return buf;
@@ -36,19 +38,9 @@ static const char *make_name(const char *key, size_t len, char *buf)
 
 const char *names_find(const char *key, size_t len, char *buf)
 {
-	size_t from = 0, to = ARRAY_SIZE(names);
-
-	while (from < to) {
-		size_t i = (from + to) / 2;
-		int order = strncmp(names[i].key, key, len) ?:
-				    names[i].key[len] != '\0';
-
-		if (!order)
+	/* Hardly any has the length of another one. */
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (names[i].len == len && !memcmp(names[i].key, key, len))
 			return names[i].name;
-		if (order < 0)
-			from = i + 1;
-		else
-			to = i;
-	}
 	return make_name(key, len, buf);
 }
