@@ -154,6 +154,7 @@ file(GLOB spool_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} src/lib
 set(NETOBS_FUZZ_SOURCES_alert_rule src/lib/alerts/rule.c src/lib/base/suggest.c)
 set(NETOBS_FUZZ_SOURCES_bulk_answer src/lib/sinks/http/bulk_answer.c)
 set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c src/lib/base/io.c src/lib/base/safe_text.c)
+set(NETOBS_FUZZ_SOURCES_otlp src/lib/sinks/otlp/answer.c src/lib/sinks/grpc/status.c)
 set(NETOBS_FUZZ_SOURCES_parse tests/harness/host.c tests/harness/packet.c tests/harness/samples.c)
 set(NETOBS_FUZZ_SOURCES_spool ${spool_sources} src/lib/base/crc32c.c src/lib/base/io.c
 	src/lib/base/outage.c src/lib/base/own_file.c src/lib/base/safe_text.c
@@ -193,6 +194,7 @@ function(netobs_fuzz_tests)
 	foreach(source ${sources})
 		netobs_test_stem(${source} stem)
 		if((stem STREQUAL "pbflow" AND NOT TARGET netobs_pbflow) OR
+			(stem STREQUAL "otlp" AND NOT TARGET netobs_otlp) OR
 			(stem STREQUAL "ipfix" AND NOT TARGET netobs_sink_ipfix))
 			continue() # no kind of sink that is built has it
 		endif()
