@@ -4,10 +4,13 @@
 """A real OpenTelemetry Collector has the records that netobs says it delivered."""
 
 import collections
+import http.client
 import json
+import os
 import time
 
 from lib import grpc_lab
+from lib import http_lab
 from lib import lab
 from lib import otelcol
 from lib import otlp
@@ -17,6 +20,35 @@ from lib.service import ServiceTest
 
 TARGETS = ("otlp://127.0.0.1", "otlp+http://127.0.0.1",
            "otlp+http://127.0.0.1:4318/v1/logs?compress=gzip")
+
+
+class Proxy(http_lab.Collector):
+    """In front of a Collector, which answers what it is asked: it misbehaves at random."""
+
+    def __init__(self, *arguments, **options):
+        self.cut = 0  # records that the Collector has, with an answer that is cut off
+        super().__init__(*arguments, **options)
+        self.ns = arguments[0]
+
+    def decode(self, body):
+        return [body]
+
+    def forward(self, body):
+        with self.ns:
+            connection = http.client.HTTPConnection("127.0.0.1", otelcol.HTTP, timeout=30)
+            connection.connect()
+        connection.request("POST", "/v1/logs", body, {"Content-Type": "application/x-protobuf"})
+        answer = connection.getresponse()
+        found = http_lab.Answer(answer.status, answer.read())
+        connection.close()
+        return found
+
+    def take(self, records, is_unanswered):
+        with self.lock:
+            answer = self.forward(records[0])
+            if is_unanswered:
+                self.cut += len(otlp.Request(records[0]).logs)
+            return answer
 
 
 class Feeds(lab.LabTest):
@@ -44,6 +76,24 @@ class Feeds(lab.LabTest):
         self.assertEqual("1700000005000000000", record["timeUnixNano"])
         self.assertEqual((9, "INFO"), (record["severityNumber"], record["severityText"]))
         self.assertEqual("netobs.flow", record["eventName"])
+
+    def test_proxy_that_misbehaves_at_random(self):
+        """429, 5xx, resets and answers that are cut off: what was delivered is there, and no more than that
+        beside what was cut off."""
+        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
+        self.note(f"NETOBS_SEED={seed}")
+        proxy = Proxy(self.ns, seed=seed)
+        self.addCleanup(proxy.stop)
+        feed = self.feed(f"otlp+http://127.0.0.1:{proxy.port}?timeout=10&requests=4&"
+                         "batch_records=100", "--rate", 1000, "--records", 10_000, "--drain", 100)
+        result = feed.finish()
+        self.assertEqual(10_000, result["stats"]["delivered"]["records"])
+        self.collector.end()
+        found = self.numbers()
+        self.assertEqual(set(range(10_000)), set(found))
+        again = sum(found.values()) - len(found)
+        self.note(f"{dict(proxy.deeds)}, {again} came again, {proxy.cut} with a cut answer")
+        self.assertEqual(again, proxy.cut)
 
     def test_it_restarts(self):
         """In order: what it has acknowledged, it has then written."""
