@@ -15,6 +15,7 @@ from lib import http_lab
 from lib import ipfix_lab
 from lib import lab
 from lib import observer
+from lib import otlp
 from lib import traffic
 
 LIMIT_MS = 20  # that a call may take of its thread
@@ -23,6 +24,21 @@ RECORDS = 20_000
 
 def poisoned(records):
     return [n for n in range(records) if n % http_lab.POISON == http_lab.POISON - 1]
+
+
+def ecs_name(key):
+    return {"SrcAddr": "source.ip", "SrcPort": "source.port", "DstAddr": "destination.ip",
+            "DstPort": "destination.port", "Proto": "network.iana_number",
+            "Bytes": "network.bytes", "Packets": "network.packets",
+            "TimeFlowStartMs": "event.start", "TimeFlowEndMs": "event.end",
+            }.get(key, otlp.rule_name(key))
+
+
+class AnyRecords(http_lab.Collector):
+    def take(self, records, is_unanswered):
+        with self.lock:
+            self.lines += records
+        return http_lab.Answer(200, b'{"errors":false,"items":[]}')
 
 
 class Encodings(http_lab.HttpTest):
@@ -67,6 +83,39 @@ class Encodings(http_lab.HttpTest):
 
     def test_bulk(self):
         self.check_encoding("bulk")
+
+    def test_names_of_ecs(self):
+        """What JSON says, under the names of the Elastic Common Schema, and with its own members."""
+        a, b = self.lab.ns("a"), self.lab.ns("b", ipv6=True)
+        self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0", ["192.0.2.2/24"])
+        collector = AnyRecords(a, port=self.port, encoding="bulk")
+        self.addCleanup(collector.stop)
+        lines = self.lab.path("lines")
+        process = self.lab.spawn(
+            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
+            "-o", f"json:{lines}?host=no", "-o",
+            self.spec("requests=1&encoding=bulk&layout=ecs&agent_ip=192.0.2.9&field.site=b"), ns=a,
+            stderr=subprocess.PIPE, text=True)
+        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
+        traffic.ping(a, "192.0.2.2", 10)
+        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual((0, ""), (process.returncode, errors))
+        with open(lines, encoding="utf-8") as file:
+            told = [json.loads(line) for line in file]
+        self.assertGreaterEqual(len(told), 4)
+        for line, found in zip(told, collector.lines, strict=True):
+            self.assertEqual("8.11.0", found.pop("ecs.version"))
+            self.assertEqual(line["TimeFlowEndMs"], found.pop("@timestamp"))
+            self.assertEqual(("event", ["network"], "netobs.flow", "ipv4", "192.0.2.9", "b"), tuple(
+                found.pop(name) for name in ("event.kind", "event.category", "event.dataset",
+                                             "network.type", "host.ip", "site")))
+            self.assertEqual({1: None, 6: "tcp"}[line["Proto"]],
+                             found.pop("network.transport", None))
+            self.assertEqual(os.uname().nodename, found.pop("host.name"))
+            found.pop("host.id", None)
+            self.assertEqual({ecs_name(key): value for key, value in line.items()}, found)
 
     def test_compressed_lines(self):
         """Without anything that a decompressor would have to skip: OpenSearch does not."""

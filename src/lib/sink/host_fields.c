@@ -117,14 +117,28 @@ static void add_host_field(void *ctx, const char *name, const char *text)
 	json_key_string(ctx, name, text);
 }
 
+static void add_ecs_field(void *ctx, const char *name, const char *text)
+{
+	if (!strcmp(name, "AgentIP"))
+		name = "host.ip";
+	else if (!strcmp(name, "HostName"))
+		name = "host.name";
+	else if (!strcmp(name, "HostId"))
+		name = "host.id";
+	json_key_string(ctx, name, text);
+}
+
 void host_fields_read(struct host_fields *fields, struct spec *spec, bool has_host)
 {
+	static const char *const layouts[] = { "netobs", "ecs", NULL };
 	struct json json;
 	int len;
 
+	fields->is_ecs = spec_choice(spec, "layout", layouts, 0);
 	json_begin(&json, fields->text, sizeof(fields->text));
 	json.comma = true; /* after the record's own members */
-	host_fields_each(spec, has_host, add_host_field, &json);
+	host_fields_each(spec, has_host,
+			 fields->is_ecs ? add_ecs_field : add_host_field, &json);
 	json_close(&json, '}');
 	len = json_end(&json);
 	if (len < 0)

@@ -7,23 +7,26 @@
 #define NETOBS_SINK_HOST_FIELDS_H
 
 #include "base/spec.h"
+#include "ecs.h"
 #include "record/any.h"
 
 #include <string.h>
 
 enum {
-	HOST_FIELDS_MAX = 2 << 10,			   /* bytes */
-	SINK_JSON_MAX = RECORD_JSON_MAX + HOST_FIELDS_MAX, /* a record with them */
+	HOST_FIELDS_MAX = 2 << 10, /* bytes */
+	SINK_JSON_MAX = RECORD_JSON_MAX + ECS_MORE +
+			HOST_FIELDS_MAX, /* a record with them */
 };
 
 /* All zero: there are none. */
 struct host_fields {
 	char text[HOST_FIELDS_MAX]; /* ,"AgentIP":"192.0.2.1"} */
 	size_t len;
+	bool is_ecs; /* records have the names of ECS */
 };
 
 /*
- * Read host=, agent_ip= and field.NAME=. What is wrong is refused.
+ * Read layout=, host=, agent_ip= and field.NAME=. What is wrong is refused.
  *
  * @param has_host  whether records have the host unless host=no; else only with host=yes
  */
@@ -38,15 +41,17 @@ void host_fields_each(struct spec *spec, bool has_host, host_field_fn *take,
 		      void *ctx);
 
 /*
- * Add them to a record.
+ * Add them to a record, and give it the layout.
  *
  * @param json  an object of @len bytes, as netobs_record_json() writes it; has room for
- *              HOST_FIELDS_MAX more
+ *              ECS_MORE and HOST_FIELDS_MAX more
  * @return its length
  */
 static inline size_t host_fields_add(const struct host_fields *fields,
 				     char *json, size_t len)
 {
+	if (fields->is_ecs)
+		len = ecs_rename(json, len);
 	if (!fields->len)
 		return len;
 	memcpy(json + len - 1, fields->text, fields->len);

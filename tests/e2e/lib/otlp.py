@@ -168,13 +168,17 @@ def response(rejected=0, message=""):
 
 # ---- What a record says in JSON ------------------------------------------------------------
 
-def name_of(key):
+def rule_name(key):
     name = ""
     for i, letter in enumerate(key):
         if letter.isupper() and i and not key[i - 1].isupper():
             name += "_"
         name += letter.lower()
-    return CONVENTIONS.get(key, f"netobs.{name}")
+    return f"netobs.{name}"
+
+
+def name_of(key):
+    return CONVENTIONS.get(key) or rule_name(key)
 
 
 def expected(line):

@@ -202,18 +202,29 @@ static size_t put_loki(const struct format *format,
 	return (size_t)(at - to);
 }
 
-/* Data streams need a time of this name. */
+static size_t put_action(char *to)
+{
+	static const char action[] = "{\"create\":{}}\n";
+
+	memcpy(to, action, strlen(action));
+	return strlen(action);
+}
+
+/* Data streams need @timestamp, which ECS has. */
 static size_t put_bulk(const struct format *format,
 		       const struct netobs_record *record, char *to,
 		       uint32_t *ret_stream)
 {
 	int64_t ms = time_of(record) / NSEC_PER_MSEC;
-	size_t head = (size_t)sprintf(
-		to, "{\"create\":{}}\n{\"@timestamp\":%" PRId64, ms);
-	size_t len = put_object(format, record, to + head);
+	size_t start = put_action(to), head = start, len;
 
 	(void)ret_stream;
-	to[head] = ','; /* its bracket was written before */
+	if (!format->host_fields.is_ecs)
+		head += (size_t)sprintf(to + start, "{\"@timestamp\":%" PRId64,
+					ms);
+	len = put_object(format, record, to + head);
+	if (head > start)
+		to[head] = ','; /* its bracket was written before */
 	to[head + len] = '\n';
 	return head + len + 1;
 }

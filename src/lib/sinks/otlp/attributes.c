@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "attributes.h"
 
-#include "names.h"
 #include "record/any.h"
+#include "sink/member_names.h"
 #include "sinks/pbflow/wire.h"
 
 /* Numbers in common.proto. */
@@ -121,25 +121,6 @@ static uint8_t *put_array_attribute(uint8_t *to, uint32_t number,
 
 /* ---- What follows from a member ----------------------------------------------------- */
 
-/* Of those that the convention lists, and others that have ports; it allows more. */
-static const char *transport_name(int64_t proto)
-{
-	switch (proto) {
-	case 6:
-		return "tcp";
-	case 17:
-		return "udp";
-	case 33:
-		return "dccp";
-	case 132:
-		return "sctp";
-	case 136:
-		return "udplite";
-	default:
-		return NULL;
-	}
-}
-
 static bool is_key(const struct member *member, const char *key)
 {
 	return member->key_len == strlen(key) &&
@@ -162,7 +143,7 @@ static uint8_t *put_consequence(uint8_t *to, uint32_t number,
 
 	if (is_key(member, "Proto"))
 		return put_text(to, number, "network.transport",
-				transport_name(value->number));
+				member_transport(value->number));
 	if (is_key(member, "SrcAddr"))
 		return put_text(to, number, "network.type",
 				memchr(value->text, ':', value->len) ? "ipv6" :
@@ -178,7 +159,8 @@ static uint8_t *put_member(uint8_t *to, uint32_t number,
 {
 	const struct value *value = &member->value;
 	char buf[NAME_MAX_LEN];
-	const char *name = names_find(member->key, member->key_len, buf);
+	const char *name =
+		member_name(NAMES_OF_OTEL, member->key, member->key_len, buf);
 	struct value first = { .type = VALUE_IS_END };
 
 	switch (value->type) {

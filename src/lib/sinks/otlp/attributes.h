@@ -23,7 +23,7 @@ size_t text_attribute_size(const char *name, size_t len);
 enum { LIST_MORE = 12 };
 
 /*
- * The members of a record, by their names of names.h, and what follows from them by conventions of its own:
+ * The members of a record, by their names of member_names.h, and what follows from them by conventions of its own:
  * network.transport, network.type, and the first interface as network.interface.name.
  *
  * @param without  keys of members that are no attributes, with a NULL behind them

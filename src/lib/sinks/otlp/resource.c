@@ -4,7 +4,7 @@
 
 #include "attributes.h"
 #include "base/utf8.h"
-#include "names.h"
+#include "sink/member_names.h"
 #include "sinks/pbflow/wire.h"
 
 /* Numbers in resource.proto, common.proto and, of requests, logs.proto and metrics.proto. */

@@ -62,6 +62,74 @@ static void without_options_nothing_is_added(void **state)
 	assert_string_equal(json, "{}");
 }
 
+static void check_ecs(const char *record, const char *expected)
+{
+	char json[1024 + ECS_MORE + HOST_FIELDS_MAX];
+	struct host_fields fields;
+	size_t len;
+
+	assert_int_equal(
+		read_fields("x?layout=ecs&host=no&field.a=b", true, &fields), 0);
+	strcpy(json, record);
+	len = host_fields_add(&fields, json, strlen(json));
+	json[len] = '\0';
+	assert_string_equal(json, expected);
+}
+
+#define ECS(kind, type)                                                \
+	"{\"ecs.version\":\"8.11.0\",\"event.kind\":\"" kind           \
+	"\",\"event.dataset\":\"netobs." type "\",\"event.category\":" \
+	"[\"network\"]"
+
+static void ecs_names_members_and_keeps_their_values(void **state)
+{
+	(void)state;
+	check_ecs("{\"TimeFlowEndMs\":-5,\"SrcAddr\":\"::1\",\"Proto\":17,"
+		  "\"Interfaces\":[\"a,\\\"]}\",\"b\"],\"L2Bytes\":1}",
+		  ECS("event",
+		      "flow") ",\"event.end\":-5,\"@timestamp\":-5,"
+			      "\"source.ip\":\"::1\",\"network.type\":\"ipv6\","
+			      "\"network.iana_number\":17,\"network.transport\":\"udp\","
+			      "\"netobs.interfaces\":[\"a,\\\"]}\",\"b\"],"
+			      "\"netobs.l2_bytes\":1,\"a\":\"b\"}");
+	check_ecs("{\"type\":\"alert\",\"TimeMs\":7,\"Alert\":\"x\",\"Pid\":3}",
+		  ECS("alert", "alert") ",\"netobs.time_ms\":7,"
+					"\"@timestamp\":7,\"rule.name\":\"x\","
+					"\"process.pid\":3,\"a\":\"b\"}");
+	check_ecs("{\"type\":\"stats\",\"TimeMs\":7,\"seen\":{\"packets\":1,"
+		  "\"in\":{\"b\":[{}]}},\"z\":0}",
+		  ECS("metric",
+		      "stats") ",\"netobs.time_ms\":7,"
+			       "\"@timestamp\":7,\"netobs.seen\":{\"packets\":1,"
+			       "\"in\":{\"b\":[{}]}},\"netobs.z\":0,\"a\":\"b\"}");
+}
+
+/* With all bits set, and the longest texts. */
+static void largest_records_fit_with_the_names_of_ecs(void **state)
+{
+	static char json[SINK_JSON_MAX];
+	static union any_record any;
+
+	(void)state;
+	for (uint32_t type = 0; type < NETOBS_RECORD_TYPES; type++) {
+		int len;
+
+		memset(&any, 0xff, sizeof(any));
+		any.record.type = type;
+		any.record.sz = sizeof(any);
+		if (type == NETOBS_RECORD_STATS)
+			continue; /* its numbers are checked */
+		if (type == NETOBS_RECORD_FLOW) {
+			any.flow.n_points = 0;
+			any.flow.src_process = any.flow.dst_process = NULL;
+		}
+		len = netobs_record_json(&any.record, json, RECORD_JSON_MAX);
+		assert_true(len > 0);
+		assert_true(ecs_rename(json, (size_t)len) <=
+			    (size_t)len + ECS_MORE / 2);
+	}
+}
+
 static void names_of_records_are_refused(void **state)
 {
 	static const char *const names[] = {
@@ -124,6 +192,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_have_the_host_and_fields),
 		cmocka_unit_test(without_options_nothing_is_added),
+		cmocka_unit_test(ecs_names_members_and_keeps_their_values),
+		cmocka_unit_test(largest_records_fit_with_the_names_of_ecs),
 		cmocka_unit_test(names_of_records_are_refused),
 		cmocka_unit_test(the_id_is_that_of_the_machine_and_netobs),
 		cmocka_unit_test(texts_of_any_bytes_are_json),

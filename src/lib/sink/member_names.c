@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "names.h"
+#include "member_names.h"
 
 #include "base/util.h"
 
@@ -9,9 +9,9 @@
 
 static const struct name {
 	size_t len;
-	const char *key, *name;
+	const char *key, *names[NAMES_OF];
 } names[] = {
-#define NAME(key, name) { sizeof(key) - 1, key, name },
+#define NAME(key, otel, ecs) { sizeof(key) - 1, key, { otel, ecs } },
 #include "catalogue/names.def"
 };
 
@@ -36,11 +36,31 @@ static const char *make_name(const char *key, size_t len, char *buf)
 	return buf;
 }
 
-const char *names_find(const char *key, size_t len, char *buf)
+const char *member_name(enum names_of names_of, const char *key, size_t len,
+			char *buf)
 {
-	/* Hardly any has the length of another one. */
+	/* Few have the length of another one. */
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (names[i].len == len && !memcmp(names[i].key, key, len))
-			return names[i].name;
+		if (names[i].len == len && !memcmp(names[i].key, key, len) &&
+		    *names[i].names[names_of])
+			return names[i].names[names_of];
 	return make_name(key, len, buf);
+}
+
+const char *member_transport(int64_t proto)
+{
+	switch (proto) {
+	case 6:
+		return "tcp";
+	case 17:
+		return "udp";
+	case 33:
+		return "dccp";
+	case 132:
+		return "sctp";
+	case 136:
+		return "udplite";
+	default:
+		return NULL;
+	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "sinks/otlp/names.h"
+#include "sink/member_names.h"
 
 #include "lib_test.h"
 
@@ -13,21 +13,29 @@ static const char *name_of(const char *key)
 
 	/* What is behind the key is not part of it. */
 	snprintf(longer, sizeof(longer), "%sX", key);
-	return names_find(longer, strlen(key), buf);
+	return member_name(NAMES_OF_OTEL, longer, strlen(key), buf);
 }
 
 static void conventions_have_their_names(void **state)
 {
 	static const struct {
-		const char *key, *name;
+		const char *key, *otel, *ecs;
 	} names[] = {
-#define NAME(key, name) { key, name },
+#define NAME(key, otel, ecs) { key, otel, ecs },
 #include "catalogue/names.def"
 	};
+	char buf[NAME_MAX_LEN];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		assert_string_equal(name_of(names[i].key), names[i].name);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (*names[i].otel)
+			assert_string_equal(name_of(names[i].key), names[i].otel);
+		if (*names[i].ecs)
+			assert_string_equal(
+				member_name(NAMES_OF_ECS, names[i].key,
+					    strlen(names[i].key), buf),
+				names[i].ecs);
+	}
 }
 
 static void others_follow_the_rule(void **state)
@@ -67,16 +75,19 @@ static void keys_have_names_of_their_own(void **state)
 	char a[NAME_MAX_LEN], b[NAME_MAX_LEN];
 
 	(void)state;
-	for (size_t i = 0; i < n; i++) {
-		const char *name = names_find(keys[i], strlen(keys[i]), a);
+	for (enum names_of of = 0; of < NAMES_OF; of++)
+		for (size_t i = 0; i < n; i++) {
+			const char *name =
+				member_name(of, keys[i], strlen(keys[i]), a);
 
-		assert_true(strlen(name) < NAME_MAX_LEN);
-		for (size_t j = 0; j < i; j++)
-			if (strcmp(keys[i], keys[j]) != 0)
-				assert_string_not_equal(
-					name,
-					names_find(keys[j], strlen(keys[j]), b));
-	}
+			assert_true(strlen(name) < NAME_MAX_LEN);
+			for (size_t j = 0; j < i; j++)
+				if (strcmp(keys[i], keys[j]) != 0)
+					assert_string_not_equal(
+						name,
+						member_name(of, keys[j],
+							    strlen(keys[j]), b));
+		}
 }
 
 int main(void)

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What others call members of records in JSON: catalogue/names.def. */
+#ifndef NETOBS_SINK_MEMBER_NAMES_H
+#define NETOBS_SINK_MEMBER_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	NAMES_VERSION = 1,
+	NAME_MAX_LEN = 64, /* bytes of a name, with its NUL */
+};
+
+/* Of the semantic conventions: https://opentelemetry.io/docs/specs/semconv/ */
+#define NAMES_SCHEMA_URL "https://opentelemetry.io/schemas/1.37.0"
+/* Of the Elastic Common Schema */
+#define NAMES_ECS_VERSION "8.11.0"
+
+enum names_of { NAMES_OF_OTEL, NAMES_OF_ECS, NAMES_OF };
+
+/**
+ * @param key  of a member of a record in JSON, @len bytes, at most half of NAME_MAX_LEN
+ * @param buf  has NAME_MAX_LEN; may be used
+ * @return its name
+ */
+const char *member_name(enum names_of names_of, const char *key, size_t len,
+			char *buf);
+
+/** @return what both call the transport protocol of IP @proto; NULL: neither lists it, nor has it ports */
+const char *member_transport(int64_t proto);
+
+#endif
