@@ -8,6 +8,7 @@ import signal
 import time
 
 from lib import bpf
+from lib import certs
 from lib import grpc_lab
 from lib import lab
 from lib import observer
@@ -50,6 +51,20 @@ class Records(OtlpGrpcTest):
         for request in collector.requests():
             self.assertEqual("berlin", request.resource["site"])
             self.assertEqual("netobs", request.resource["service.name"])
+
+
+class Tls(OtlpGrpcTest):
+    def test_both_sides_have_certificates(self):
+        made = certs.Certificates(self.lab.path("certs"))
+        made.sign("server", "IP:127.0.0.1")
+        made.sign("client", "DNS:client.test")
+        collector = otlp_lab.GrpcReceiver(
+            self.lab, "--cert", made.path("server.pem"), "--key", made.path("server.key"),
+            "--ca", made.path("ca.pem")).start()
+        feed = self.feed(collector, f"ca={made.path('ca.pem')}", f"cert={made.path('client.pem')}",
+                         f"key_file={made.path('client.key')}", seconds=1)
+        self.check_all_came(collector, feed.finish())
+        self.check_told_once(feed)
 
 
 class Faults(OtlpGrpcTest):
