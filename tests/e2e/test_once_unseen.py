@@ -9,6 +9,7 @@ from lib import lab
 from lib import traffic
 from lib.observer import Observer
 from lib.once import OnceTest
+from lib.topology_fixed import FixedTest
 
 SENT = 100
 
@@ -92,6 +93,37 @@ class Unseen(OnceTest):
                         ends = ends[2:] + ends[:2]
                     self.assert_once(middle, [(middle, "v0"), (middle, "t0")], *ends,
                                      options=["-i", "v0", "-i", "t0"])
+
+
+class UnseenUppers(FixedTest):
+    """
+    A router forwards what came in observed by a macvlan that is not, on an interface of another
+    namespace. That one's number of the interface by which packets came in is another's there.
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.made = self.make()
+        self.other, self.client, self.router, self.server = self.made.several(4)
+        self.made.one_wire(self.other, [self.router])
+        self.made.one_wire(self.client, [self.router])
+        self.end, self.lower = self.made.wire(self.server, self.made.node("holder"))
+
+    def join(self, *nodes):
+        macvlans = [self.made.macvlan(node, self.lower) for node in nodes]
+        self.made.segment(self.end, *macvlans)
+        self.made.set_routes()
+        self.made.send(self.client, self.server)
+        return macvlans
+
+    def test_macvlan_on_an_interface_elsewhere(self):
+        self.join(self.router)
+        self.check(self.router.devices["eth1"], self.lower)
+
+    def test_macvlan_beside_one_that_is_observed(self):
+        _, seen = self.join(self.router, self.other)
+        self.made.send(self.other, self.server, 3001)
+        self.check(self.router.devices["eth1"], self.lower, seen)
 
 
 if __name__ == "__main__":

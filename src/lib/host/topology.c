@@ -16,8 +16,8 @@ enum {
 	UPPER_MACVLAN =
 		4, /* or not observed, but the packets that it may forward are */
 	UPPER_FOREIGN = 8, /* in another namespace, observed or not */
-	UPPER_REGION =
-		16, /* in a region, from which packets may come that were seen */
+	UPPER_UNSEEN =
+		16, /* in another namespace, not observed: packets may have been seen there */
 };
 
 /* A port and its bridge, bond or VRF. */
@@ -284,7 +284,7 @@ static bool forwards_unseen(const struct survey *survey, struct spot spot)
 static uint8_t uppers_below(const struct survey *survey, struct spot spot,
 			    uint8_t uppers)
 {
-	uint8_t foreign = uppers & (UPPER_FOREIGN | UPPER_REGION);
+	uint8_t foreign = uppers & (UPPER_FOREIGN | UPPER_UNSEEN);
 
 	if (!(uppers & (UPPER_TAGS | UPPER_ANY)))
 		return forwards_unseen(survey, spot) ? UPPER_MACVLAN | foreign :
@@ -299,11 +299,13 @@ static uint8_t uppers_below(const struct survey *survey, struct spot spot,
 	}
 }
 
-/* In a namespace that packets pass unseen. */
-static bool is_in_region(const struct survey *survey, struct spot spot)
+/* An upper interface in another namespace, and whether packets that were seen may leave by it unseen. */
+static uint8_t upper_elsewhere(const struct survey *survey, struct spot spot)
 {
-	return survey->host->netns[spot.netns].region != NETNS_NONE &&
-	       !regions_is_end(survey->host, spot.netns);
+	return is_observed(spot.netif, EGRESS) ||
+			       regions_is_end(survey->host, spot.netns) ?
+		       UPPER_FOREIGN :
+		       UPPER_FOREIGN | UPPER_UNSEEN;
 }
 
 /* Mark the interfaces that packets leaving by this one may pass next. */
@@ -315,9 +317,7 @@ static void mark_below(const struct survey *survey, struct spot spot,
 	struct netif *port;
 
 	if (netif_has_lower(spot.netif) && lower.netns != spot.netns)
-		uppers |= UPPER_FOREIGN;
-	if (netif_has_lower(spot.netif) && is_in_region(survey, spot))
-		uppers |= UPPER_REGION;
+		uppers |= upper_elsewhere(survey, spot);
 	uppers = uppers_below(survey, spot, uppers);
 	if (netif_has_lower(spot.netif))
 		mark_spot(survey, lower, uppers);
@@ -355,7 +355,7 @@ static enum sight sight_out(const struct survey *survey, struct spot spot,
 		return SIGHT_AGAIN;
 	if (survey->host->netns[spot.netns].has_unclear_arrivals ||
 	    spot.netif->type == LINK_TYPE_IFB ||
-	    spot.netif->uppers & UPPER_REGION || is_flooded_unseen(survey, spot))
+	    spot.netif->uppers & UPPER_UNSEEN || is_flooded_unseen(survey, spot))
 		return SIGHT_EITHER;
 	return spot.netif->uppers & uppers ? SIGHT_BEYOND : SIGHT_FIRST;
 }
