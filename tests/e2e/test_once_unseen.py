@@ -9,6 +9,7 @@ from lib import lab
 from lib import traffic
 from lib.observer import Observer
 from lib.once import OnceTest
+from lib.topology import Burst, Flow, Tuple
 from lib.topology_fixed import FixedTest
 
 SENT = 100
@@ -124,6 +125,24 @@ class UnseenUppers(FixedTest):
         _, seen = self.join(self.router, self.other)
         self.made.send(self.other, self.server, 3001)
         self.check(self.router.devices["eth1"], self.lower, seen)
+
+
+class UnseenSender(FixedTest):
+    def test_two_ways_to_observed_namespaces(self):
+        """By a bridge, then past it: what came out by either way was not seen before."""
+        made = self.make()
+        sender, receiver = made.several(2)
+        made.switch(sender, [receiver])
+        made.one_wire(sender, [receiver])
+        made.set_routes()
+        source, dest = (next(iter(node.addresses)) for node in (sender, receiver))
+        (around,) = (address for address, at in receiver.addresses.items() if address != dest)
+        first, second = ((sender, dest, sender.devices[device], via)
+                         for device, via in (("eth0", dest), ("eth1", around)))
+        self.topology.flows.append(Flow(sender, Tuple(source, dest, 3000, 4000), 72,
+                                        [Burst(100, (first,)), Burst(70, (second,))]))
+        (switch,) = (node for node in self.topology.nodes if "br0" in node.devices)
+        self.check(nodes=[switch, receiver])
 
 
 if __name__ == "__main__":

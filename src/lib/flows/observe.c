@@ -234,28 +234,22 @@ static struct volume sum_entered(const struct flow *flow,
 	return sum;
 }
 
-/*
- * What came out of it. Different namespaces are stations of one way; of a bridge's copies, each
- * interface may have one: the largest counts.
- */
+/* What came out of it; of a bridge's copies, each interface may have one: the largest counts. */
 static struct volume sum_left(const struct flow *flow, const struct host *host,
 			      uint16_t region)
 {
-	struct volume most = { 0 }, sum = { 0 }, part;
+	struct volume sum = { 0 }, part;
 
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct point *point = &flow->points[i];
 
-		if (i && point[-1].netns != point->netns)
-			sum = (struct volume){ 0 };
 		if (point->egress || !is_beyond(point) ||
 		    region_of(host, point) != region)
 			continue;
 		part = seen_first(flow, host, point);
 		combine_volumes(&sum, &part, host->netns[region].floods);
-		volume_max(&most, &sum);
 	}
-	return most;
+	return sum;
 }
 
 /*

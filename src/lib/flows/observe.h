@@ -24,8 +24,8 @@
  * flow has the bytes of where it was seen first.
  *
  * Of what comes out of a region in which nothing is observed (regions.h), the part counts that did
- * not go into it. One way leads through a region: of points in several namespaces the largest counts,
- * of several interfaces of one their sum, unless a bridge in the region may send a copy to each.
+ * not go into it. What comes out at several points adds up, unless a bridge in the region may send a
+ * copy to each; what came out before, and may have gone in again unseen, is among what went into it.
  *
  * The same decides about a flow that was seen nowhere first: address translation
  * gave it another tuple behind the first point.
