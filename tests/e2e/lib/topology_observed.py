@@ -159,8 +159,30 @@ def returns(topology):
                 yield from passed
 
 
+def moved_above(topology):
+    """
+    The same of packets that came in by one of several interfaces: of some ways, the number may be that
+    of an interface where the lower one is.
+    """
+    inside = {device.ns for device in topology.observed}
+    for _, _, walk in topology.walks():
+        for crossing in walk.crossings:
+            upper = crossing.parent
+            if crossing.way == OUT and crossing.device.ns in inside and upper and \
+                    upper.way == OUT and upper.device.lower is crossing.device and \
+                    upper.device.ns not in inside and upper.parent:
+                yield upper.device.ns
+
+
+def hidden(topology):
+    """Namespaces of which something has to be observed."""
+    yield from returns(topology)
+    if not has_one_way_each(topology):
+        yield from moved_above(topology)
+
+
 def add_returns(topology):
-    while nodes := set(returns(topology)):
+    while nodes := set(hidden(topology)):
         topology.ways = (IN, OUT)
         for node in nodes:
             topology.observed |= set(node.devices.values())

@@ -33,19 +33,32 @@ def has_nat(topology):
     return any(node.snat or node.dnat for node in topology.nodes)
 
 
+def sent_at(crossing):
+    """
+    Where a packet left the namespace whose conntrack entry it has: macvlans keep that on its way to an
+    interface elsewhere, and tc takes it from what it redirects to an ifb.
+    """
+    while crossing.parent and crossing.parent.way == OUT and \
+            crossing.parent.device.lower is crossing.device:
+        crossing = crossing.parent
+    passed = (crossing, crossing.parent) if crossing.parent else (crossing,)
+    return None if any(one.device.kind == "ifb" for one in passed) else crossing
+
+
 def conversations(topology):
     """
     {tuple: that which its packets had before}, as far as the observer knows translations: by
-    packets that leave the namespace that translates, by an observed interface.
+    packets that leave the namespace that translates, by an observed interface, or one below it.
     """
     first = {}
     for _, _, walk in topology.walks() if topology.nat else ():
         for one in walk.crossings:
-            before = one.parent
-            while before and before.device.ns is one.device.ns and before.flow == one.flow:
+            here = sent_at(one) if one.way == OUT and is_seen(topology, one) else None
+            before = here and here.parent
+            while before and before.device.ns is here.device.ns and before.flow == here.flow:
                 before = before.parent
-            if before and before.flow != one.flow and one.way == OUT and is_seen(topology, one):
-                first[one.flow] = first.get(before.flow, before.flow)
+            if before and before.flow != here.flow:
+                first[here.flow] = first.get(before.flow, before.flow)
     return first
 
 
