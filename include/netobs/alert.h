@@ -94,6 +94,9 @@ struct netobs_alert {
 	char interface[16]; /**< its name; "": it is gone */
 	char name[64];	    /**< of the rule; "": it has none */
 	char rule[512];	    /**< its text */
+
+	/** As netobs_flow.conversation_id; 0: not known, or without NETOBS_NAT. */
+	uint64_t conversation_id;
 };
 
 /** An element of the rules of netobs_alerts_set(). */

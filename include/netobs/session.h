@@ -128,6 +128,10 @@ struct netobs_session {
 	char cgroup_path[384];
 	char container_id[72]; /**< that the path has: Docker, containerd, CRI-O, Podman */
 	char pod_uid[40]; /**< of Kubernetes, if the path has one */
+
+	/** As netobs_flow.conversation_id: netobs_session_conversation() has it, which the
+	 *  service calls. 0: not known. */
+	uint64_t conversation_id;
 };
 
 struct netobs_sessions;
@@ -240,6 +244,18 @@ NETOBS_API int netobs_sessions_interval_set(struct netobs_sessions *sessions,
  */
 NETOBS_API int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
 					 struct netobs_sessions_stats *ret_stats);
+
+/**
+ * The conversation that a session is part of, as flow records of a context have it: NAT may give its
+ * packets other addresses than the socket has. May call on_mapping of the context.
+ *
+ * @param ctx  a started context with NETOBS_NAT; by its own thread, also from on_session
+ * @return as netobs_flow.conversation_id; 0: it is not known, which may be so for a moment, as long as the
+ *         context has not found out where the namespace of the socket is; or an argument is NULL, or
+ *         the context has no NAT
+ */
+NETOBS_API uint64_t netobs_session_conversation(
+	struct netobs *ctx, const struct netobs_session *session);
 
 /** Detach everything and free; sessions not delivered are dropped. NULL is fine. */
 NETOBS_API void netobs_sessions_free(struct netobs_sessions *sessions);

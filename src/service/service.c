@@ -98,9 +98,13 @@ static void pass_session(const struct netobs_session *session, void *user)
 {
 	struct service *service = user;
 
+	struct netobs_session known = *session;
+
 	if (service->config->flows.rtt)
 		rtt_check_session(&service->rtt_check, session);
-	service_sinks_record(&service->sinks, &session->record);
+	known.conversation_id =
+		netobs_session_conversation(service->ctx, session);
+	service_sinks_record(&service->sinks, &known.record);
 }
 
 static void pass_drop(const struct netobs_drop *drop, void *user)

@@ -144,8 +144,8 @@ class ConnectTranslation(nat.NatTest):
         with open(path, "w", encoding="utf-8") as file:
             file.write("\n".join((
                 "[capture]", "nat = yes", *(f"interface = {one}" for one in interfaces),
-                "[flows]", "interval = 1s", "[control]", f"path = {self.control}", '[sink "a"]',
-                f"output = json:{self.records}", "records = flow,mapping")) + "\n")
+                "[flows]", "interval = 1s", "[sessions]", "enabled = yes", "[control]", f"path = {self.control}", '[sink "a"]',
+                f"output = json:{self.records}", "records = flow,mapping,session")) + "\n")
         self.service = self.lab.spawn(
             observer.netobsctl(), "run", "-c", path, ns=ns or self.router,
             stdout=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path})
@@ -154,7 +154,7 @@ class ConnectTranslation(nat.NatTest):
     def stop_service(self):
         self.service.send_signal(signal.SIGTERM)
         self.assertEqual(0, self.service.wait(60))
-        found = {"flow": [], "mapping": []}
+        found = {"flow": [], "mapping": [], "session": []}
         spaces = [ns.inode for ns in (self.client, self.router, self.server)]
         with open(self.records, encoding="utf-8") as file:
             for line in file:
@@ -163,6 +163,7 @@ class ConnectTranslation(nat.NatTest):
                 if record["Proto"] in NUMBERS.values() and \
                         record.get("NetnsInode", spaces[0]) in spaces:
                     found[record.get("type", "flow")].append(record)
+        self.sessions = found["session"]
         return found["flow"], found["mapping"]
 
     def mappings(self, query=""):
@@ -211,6 +212,17 @@ class ConnectTranslation(nat.NatTest):
                 self.assertLess(0, named[face.back()], face)
         return sum(named.values())
 
+    def check_sessions(self, flows):
+        """Of both ends: they have the ids of their flows. @return how many there are"""
+        ids = collections.defaultdict(set)
+        for record in flows:
+            for face in (nat.tuple_of(record), nat.tuple_of(record).back()):
+                ids[face].add(record["ConversationId"])
+        known = [one for one in self.sessions if len(ids.get(nat.tuple_of(one), ())) == 1]
+        for record in known:
+            self.assertEqual(ids[nat.tuple_of(record)], {record.get("ConversationId")}, record)
+        return len(known)
+
     def talk(self, balancer, spaces, count, truth, ways=("connect", "send")):
         """Random ones. @truth: {what packets have: {what was asked for}}; @return those of this time"""
         services, latest = sorted(self.services), []
@@ -258,8 +270,10 @@ class ConnectTranslation(nat.NatTest):
         balancer.stop()
         flows, mappings = self.stop_service()
         records, count = self.check_flows(flows, truth), self.check_mappings(mappings, truth)
+        sessions = self.check_sessions(flows)
+        self.assertLess(0, sessions)
         self.note(f"{count} translated conversations, {len(truth) - count} others, "
-                  f"{records} records with them")
+                  f"{records} records with them, {sessions} sessions")
 
     def test_a_namespace_that_is_not_observed(self):
         """Its packets come through a pair, and leave behind NAT: then two translations follow."""

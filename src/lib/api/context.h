@@ -136,6 +136,12 @@ void context_read_alerts(struct netobs *ctx);
 
 void context_close_alerts(struct netobs *ctx);
 
+/* ---- Conversations (context_conversations.c) ------------------------------------------------ */
+
+/* The id of the one that a rule is broken by; 0: it is not known, or there is no NETOBS_NAT. */
+uint64_t context_alert_conversation(struct netobs *ctx,
+				    const struct alert_event *event);
+
 /* ---- Mappings (context_mappings.c) --------------------------------------------------------- */
 
 /* After the pipeline. @return 0, or -errno */

@@ -142,6 +142,7 @@ static void on_event(void *arg, const struct alert_event *event)
 	fill_rule(entry, event, &alert);
 	fill_connection(ctx, event, &alert);
 	fill_alert_process(ctx, event, &alert);
+	alert.conversation_id = context_alert_conversation(ctx, event);
 	ctx->opts.on_alert(&alert, ctx->opts.user);
 }
 

@@ -24,6 +24,8 @@ static int rate_place(const struct socket_search *search,
 	const struct netns *netns;
 	const struct netif *netif;
 
+	if (search->inode)
+		return search->inode == inode ? IS_AT : 0;
 	if (!host || search->netns >= host->n_netns)
 		return host ? 0 : IS_AT;
 	netns = &host->netns[search->netns];

@@ -25,6 +25,7 @@ struct socket_search {
 	uint16_t netns;
 	uint32_t ifindex;
 	bool is_sent_here; /* by a socket of that namespace */
+	uint32_t inode;	   /* of the namespace of that socket; 0: see above */
 };
 
 /*

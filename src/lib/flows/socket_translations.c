@@ -73,12 +73,20 @@ static struct translation translation_of_socket(const struct connect_event *even
 	return translation;
 }
 
+void socket_translations_look_for(struct socket_translations *sockets,
+				  uint32_t inode, uint32_t pid)
+{
+	if (!sockets->host || !pid)
+		return;
+	spaces_note_process(&sockets->spaces, inode, pid);
+	sockets->wants_search = true;
+}
+
 /* A pair of a followed namespace leads to that of the process, if something names it. */
 static void want_space(struct socket_translations *sockets,
 		       const struct connect_event *event)
 {
-	spaces_note_process(&sockets->spaces, event->tuple.netns, event->pid);
-	sockets->wants_search = true;
+	socket_translations_look_for(sockets, event->tuple.netns, event->pid);
 }
 
 /* What a socket of @partial has with the address @addr of its own. */
@@ -204,6 +212,12 @@ void socket_translations_note_lost(struct socket_translations *sockets,
 		return;
 	forget_sockets(sockets->table, sockets->latest_ns);
 	sockets->n_lost = n_lost;
+}
+
+void socket_translations_take(struct socket_translations *sockets)
+{
+	connects_read(&sockets->connects);
+	socket_translations_note_lost(sockets, connects_lost(&sockets->connects));
 }
 
 void socket_translations_read(struct socket_translations *sockets)

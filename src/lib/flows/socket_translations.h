@@ -38,6 +38,9 @@ void socket_translations_close(struct socket_translations *sockets);
 /* Take what the programs have reported, and look for namespaces for up to a millisecond. */
 void socket_translations_read(struct socket_translations *sockets);
 
+/* Only what has been reported by itself, which is all of TCP. */
+void socket_translations_take(struct socket_translations *sockets);
+
 /* Entries are read: addresses of namespaces may have changed since the last time. */
 void socket_translations_begin_round(struct socket_translations *sockets);
 
@@ -48,6 +51,10 @@ void socket_translations_note(struct socket_translations *sockets,
 /* Reports were lost, so many so far: nothing is known any more of sockets that were reported. */
 void socket_translations_note_lost(struct socket_translations *sockets,
 				   uint64_t n_lost);
+
+/* Find out which pair of interfaces leads to a namespace that is not followed. @pid: of a process there */
+void socket_translations_look_for(struct socket_translations *sockets,
+				  uint32_t inode, uint32_t pid);
 
 /*
  * A socket that sends datagrams from any address: note its translation for that which such packets

@@ -125,6 +125,12 @@ static int rate_place(const struct face_search *search,
 {
 	const bool is_here = translation->netns == search->netns;
 
+	if (search->is_anywhere && !translation_changes(translation))
+		return 0;
+	if (search->is_anywhere && is_here)
+		return search->entry->key.ifindex ?
+			       rate_interface(search, translation, face) :
+			       IS_POSSIBLE + IS_HERE;
 	if (!search->is_elsewhere)
 		return is_here && fits_origin(search, translation, face) ?
 			       rate_interface(search, translation, face) :
@@ -239,7 +245,7 @@ static void go_back(struct face_search *search, uint32_t node)
 	search->netns = translation->netns;
 	search->side = AFTER;
 	search->is_elsewhere = true;
-	search->is_own_tuple = false;
+	search->is_own_tuple = search->is_anywhere = false;
 }
 
 /* Through the translation of the entry's own namespace, which may leave the tuple as it was. */
@@ -387,6 +393,25 @@ bool search_conversation(const struct host *host,
 		node = earlier.is_ambiguous ? 0 : earlier.node;
 	}
 	*ret_tuple = search_asked(host, table, entry, first);
+	return true;
+}
+
+bool search_passing(const struct host *host,
+		    const struct translation_table *table,
+		    const struct flow_entry *entry, struct tuple *ret_tuple)
+{
+	struct face_search search = search_for(host, table, entry);
+	struct search_result result;
+
+	search.side = AFTER;
+	search.is_elsewhere = search.is_anywhere = true;
+	result = search_face(&search);
+	if (result.is_ambiguous)
+		return false;
+	if (result.node)
+		return search_conversation(host, table, entry, result.node,
+					   ret_tuple);
+	*ret_tuple = search_asked(host, table, entry, 0);
 	return true;
 }
 

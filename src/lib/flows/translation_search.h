@@ -20,6 +20,7 @@ struct face_search {
 	uint8_t side;
 	bool is_elsewhere; /* in other namespaces of the same domain, */
 	bool is_own_tuple; /* and in this one, if packets were sent back: it is the entry's */
+	bool is_anywhere; /* also in this one, at the entry's interface, or any if it has none */
 };
 
 /* Of the entry's own tuple, at its own place. */
@@ -56,6 +57,11 @@ bool search_conversation(const struct host *host,
 			 const struct translation_table *table,
 			 const struct flow_entry *entry, uint32_t node,
 			 struct tuple *ret_tuple);
+
+/* The same, of packets that are seen anywhere on their way, or got there. @return the same */
+bool search_passing(const struct host *host,
+		    const struct translation_table *table,
+		    const struct flow_entry *entry, struct tuple *ret_tuple);
 
 uint64_t tuple_conversation(const struct tuple *tuple, uint8_t proto);
 

@@ -102,6 +102,7 @@ static const struct row session_rows[] = {
 	SESSION(cgroup_path, TEXT, PROCESS, cgroup_path),
 	SESSION(container_id, TEXT, PROCESS, container_id),
 	SESSION(pod_uid, TEXT, PROCESS, pod_uid),
+	SESSION(conversation_id, NUMBER, 0, conversation_id),
 };
 
 static const struct row alert_rows[] = {
@@ -127,6 +128,7 @@ static const struct row alert_rows[] = {
 	ALERT(netns_inode, NUMBER, 0, netns_inode),
 	ALERT(process, TEXT, ALERT_PROCESS, process),
 	ALERT(pid, NUMBER, ALERT_PROCESS, pid),
+	ALERT(conversation_id, NUMBER, 0, conversation_id),
 };
 
 static const struct row mapping_rows[] = {

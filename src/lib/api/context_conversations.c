@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Which conversations the alerts of a context, and sessions, are part of. */
+#include "context.h"
+
+#include "flows/conversation_search.h"
+
+#include <netobs/session.h>
+#include <string.h>
+
+static bool knows_conversations(const struct netobs *ctx)
+{
+	return ctx->mappings.table;
+}
+
+uint64_t context_alert_conversation(struct netobs *ctx,
+				    const struct alert_event *event)
+{
+	const struct flow_key *key = &event->key;
+	const bool is_turned = event->client & 1;
+	const struct flow_entry entry = {
+		.key = { .src = is_turned ? key->dst : key->src,
+			 .dst = is_turned ? key->src : key->dst,
+			 .src_port = is_turned ? key->dst_port : key->src_port,
+			 .dst_port = is_turned ? key->src_port : key->dst_port,
+			 .proto = key->proto,
+			 .netns = key->netns,
+			 .ifindex = key->ifindex },
+		.tally = { .first_ns = event->born_ns, .last_ns = event->time_ns },
+	};
+
+	return knows_conversations(ctx) ?
+		       conversation_at(&ctx->pipeline.translations, &entry) :
+		       0;
+}
+
+/* By the clock of entries. Of a session that is older than its observer, the begin is not known. */
+static void fill_time(const struct netobs *ctx,
+		      const struct netobs_session *session,
+		      struct flow_tally *tally)
+{
+	const int64_t offset = ctx->pipeline.clock.wall_offset;
+	const bool has_start = session->record.has & NETOBS_SESSION_HAS_START;
+
+	tally->last_ns = (uint64_t)(session->end_ns - offset);
+	tally->first_ns = has_start ? (uint64_t)(session->start_ns - offset) :
+				      tally->last_ns;
+}
+
+uint64_t netobs_session_conversation(struct netobs *ctx,
+				     const struct netobs_session *session)
+{
+	struct flow_entry entry = { 0 };
+
+	if (!ctx || !session || !knows_conversations(ctx))
+		return 0;
+	memcpy(entry.key.src.bytes, session->local_addr,
+	       sizeof(session->local_addr));
+	memcpy(entry.key.dst.bytes, session->remote_addr,
+	       sizeof(session->remote_addr));
+	entry.key.src_port = session->local_port;
+	entry.key.dst_port = session->remote_port;
+	entry.key.proto = session->protocol;
+	fill_time(ctx, session, &entry.tally);
+	return conversation_of_socket(&ctx->pipeline.translations, &entry,
+				      session->netns_inode, session->pid);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Which conversation a connection is part of that others than flows tell of: a socket, or the rules
+ * about connections. Reports of programs that wait are read first. Where several conversations are
+ * possible, or a report may still be unread, there is none.
+ */
+#ifndef NETOBS_FLOWS_CONVERSATION_SEARCH_H
+#define NETOBS_FLOWS_CONVERSATION_SEARCH_H
+
+#include <stdint.h>
+
+struct flow_entry;
+struct translations;
+
+/*
+ * Of a connection at an interface. @entry: a tuple of it, the interface, and the time
+ *
+ * @return its id, as flows have it; 0: it is not known
+ */
+uint64_t conversation_at(struct translations *translations,
+			 const struct flow_entry *entry);
+
+/*
+ * Of a socket's. @entry: its tuple as the socket sends it, and the time; the interface is not used
+ *
+ * @inode  of its namespace, which need not be one that is followed
+ * @pid    of a process there; 0: none is known
+ * @return the same
+ */
+uint64_t conversation_of_socket(struct translations *translations,
+				const struct flow_entry *entry, uint32_t inode,
+				uint32_t pid);
+
+#endif

@@ -1,0 +1,153 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""
+Sessions and alerts have the id of their conversation that flow records have, at both ends of each kind
+of NAT, or none. Rules and traffic are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED
+repeats it.
+"""
+
+import collections
+import json
+import os
+import signal
+import subprocess
+import time
+
+from lib import lab
+from lib import nat
+from lib import observer
+from lib.service import Supervisor
+
+CONNECTIONS = 300
+TCP = 6
+CONFIGURATION = """
+[capture]
+nat = {nat}
+rtt = yes
+{interfaces}
+[flows]
+interval = 1s
+[sessions]
+enabled = yes
+[alert "all"]
+rule = rtt > 1ns limit 1000000/s
+[sink "a"]
+output = json:{records}
+records = flow,session,alert
+"""
+
+
+class ConversationIds(nat.RandomNatTest):
+    def setUp(self):
+        super().setUp()
+        self.supervisor = Supervisor(self.lab)
+        self.addCleanup(self.supervisor.close)
+        self.records = self.lab.path("records")
+
+    def make_services(self, count):
+        services = super().make_services(count)
+        return [one for one in services if one.proto == "tcp"]
+
+    def observe(self, *interfaces, with_nat="yes"):
+        path = self.lab.path("netobs.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(CONFIGURATION.format(
+                nat=with_nat, records=self.records,
+                interfaces="\n".join(f"interface = {one}" for one in interfaces)))
+        self.service = self.lab.spawn(
+            observer.netobsctl(), "run", "-c", path, ns=self.router, stdout=subprocess.DEVNULL,
+            env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path})
+        self.supervisor.wait("READY=1")
+
+    def stop(self):
+        """{type: records of the namespaces of this test}"""
+        time.sleep(0.5) # sessions end after the exchange
+        self.service.send_signal(signal.SIGTERM)
+        self.assertEqual(0, self.service.wait(60))
+        spaces = [ns.inode for ns in (self.client, self.router, self.server)]
+        found = collections.defaultdict(list)
+        with open(self.records, encoding="utf-8") as file:
+            for record in map(json.loads, file):
+                kind = record.get("type", "flow")
+                if record["Proto"] == TCP and (kind != "session" or record["NetnsInode"] in spaces):
+                    found[kind].append(record)
+        return found
+
+    @staticmethod
+    def ids_of_flows(flows):
+        """{tuple, in either direction: ids}, of all tuples that records name"""
+        ids = collections.defaultdict(set)
+        for record in flows:
+            for face in (nat.tuple_of(record), nat.other_of(record, "Orig"),
+                         nat.other_of(record, "Xlat")):
+                if face:
+                    ids[face].add(record["ConversationId"])
+                    ids[face.back()].add(record["ConversationId"])
+        return ids
+
+    def check_ids(self, records, ids):
+        """@return (how many have an id, how many have none)"""
+        known = unknown = 0
+        for record in records:
+            face = nat.tuple_of(record)
+            if face not in ids:
+                continue # of a connection that flows know nothing of, such as one within a namespace
+            if "ConversationId" not in record:
+                unknown += 1
+                continue
+            self.assertEqual({record["ConversationId"]}, ids[face], record)
+            known += 1
+        return known, unknown
+
+    def check(self, known):
+        """Of a list of all interfaces, or not of all. @return (known sessions, those without)"""
+        found = self.stop()
+        ids = self.ids_of_flows(found["flow"])
+        self.assertEqual({}, {face: some for face, some in ids.items() if len(some) > 1})
+        for entry in known.entries:
+            if entry.original.proto == TCP:
+                self.assertEqual(1, len({one for face in entry.faces() for one in ids[face]}), entry)
+        alerts, none = self.check_ids(found["alert"], ids)
+        self.assertLess(0, alerts)
+        self.assertEqual(0, none, "alerts without an id")
+        translated = sum(1 for one in found["session"] if nat.tuple_of(one) in
+                         {face for face, _ in known.translated()})
+        self.assertLess(0, translated)
+        sessions = self.check_ids(found["session"], ids)
+        self.note(f"{sessions[0]} sessions, {translated} of them with translated addresses, and "
+                  f"{alerts} alerts have the ids of {len(set.union(*ids.values()))} conversations; "
+                  f"{sessions[1]} sessions have none")
+        return sessions
+
+    def test_both_ends_and_the_way(self):
+        services = self.make_services(40)
+        self.observe(f"netns:{self.client.name}/eth0", f"netns:{self.server.name}/eth0", "rc", "rs",
+                     "lo")
+        self.talk(services, lab.sized(CONNECTIONS))
+        known, unknown = self.check(nat.connections(self.router))
+        self.assertEqual(0, unknown)
+        self.assertLess(2 * lab.sized(CONNECTIONS), known)
+
+    def test_ends_in_namespaces_that_are_not_observed(self):
+        """Where a namespace is, the context finds out: until then, sessions have the right id or none."""
+        services = self.make_services(40)
+        self.observe("rc", "rs", "lo")
+        self.talk(services, 10)
+        time.sleep(lab.sized(3))
+        self.talk(services, lab.sized(CONNECTIONS))
+        known, unknown = self.check(nat.connections(self.router))
+        self.assertLess(lab.sized(CONNECTIONS), known)
+        self.assertLess(unknown, known)
+
+    def test_without_nat_there_are_none(self):
+        services = self.make_services(20)
+        self.observe("rc", "rs", with_nat="no")
+        self.talk(services, 10)
+        found = self.stop()
+        for kind in "flow", "session", "alert":
+            self.assertLess(0, len(found[kind]), kind)
+            self.assertEqual([], [one for one in found[kind] if "ConversationId" in one])
+
+
+if __name__ == "__main__":
+    lab.main()
