@@ -27,6 +27,7 @@ from lib.service import Supervisor
 CONVERSATIONS = int(os.environ.get("NETOBS_TEST_CONVERSATIONS", "1000"))
 SERVICES, PLAIN = 30, 0.25
 OURS = "netobs_con"
+FLOOD = 9000 # conversations, of which each has two reports: the ring buffer holds some thousand
 PART = 500 # conversations at a time, so that what has ended is still known
 SLACK_MS = 60 # of the clock's ticks, and of a client that ends before its last packet
 NUMBERS = {"tcp": 6, "udp": 17}
@@ -180,6 +181,16 @@ class ConnectTranslation(nat.NatTest):
             cursor = answer.get("next")
         return found
 
+    def lost_reports(self):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(30)
+            client.connect(self.control)
+            client.sendall(b"status\n")
+            with client.makefile() as file:
+                status = json.loads(file.readline())["status"]
+        # Until it has been made from the first interval.
+        return status.get("mappings", {}).get("lost_reports", 0)
+
     def lookup(self, query):
         return [(nat.tuple_of(one), nat.other_of(one, "Xlat")) for one in self.mappings(f",{query}")]
 
@@ -274,6 +285,33 @@ class ConnectTranslation(nat.NatTest):
         self.assertLess(0, sessions)
         self.note(f"{count} translated conversations, {len(truth) - count} others, "
                   f"{records} records with them, {sessions} sessions")
+
+    def test_more_sockets_than_the_ring_buffer_holds(self):
+        """The process is late: lost reports are counted, and records name what was asked for, or nothing."""
+        self.start_service(f"netns:{self.client.name}/eth0", "rc", "rs")
+        balancer, truth, later = Balancer(self, self.services), {}, {}
+        self.service.send_signal(signal.SIGSTOP)
+        self.talk(balancer, (self.client,), FLOOD, truth, ways=("connect",))
+        self.service.send_signal(signal.SIGCONT)
+        lab.wait_for(self.lost_reports, "lost reports")
+        for before, after in self.talk(balancer, (self.client,), 50, later, ways=("connect",)):
+            if before != after and len(later[after]) == 1 and after not in truth:
+                lab.wait_for(lambda one=before: self.lookup(query_of(one)), f"{before}, {after}")
+                self.check_lookup(before, after)
+        lost = self.lost_reports()
+        balancer.stop()
+        flows, _ = self.stop_service()
+        named = 0
+        for record in flows:
+            for prefix, face in ("Orig", nat.tuple_of(record)), ("Xlat", nat.tuple_of(record).back()):
+                name = nat.other_of(record, prefix)
+                if name is None:
+                    continue
+                named += 1
+                asked = name if prefix == "Orig" else name.back()
+                self.assertIn(asked, truth.get(face, set()) | later.get(face, set()), record)
+        self.assertLess(0, named)
+        self.note(f"{lost} reports lost, {named} of {len(flows)} records name what was asked for")
 
     def test_a_namespace_that_is_not_observed(self):
         """Its packets come through a pair, and leave behind NAT: then two translations follow."""
