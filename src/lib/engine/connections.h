@@ -130,11 +130,17 @@ int connections_find(const struct connections *table, const struct flow_key *key
 /* The sum of all CPUs. What was swept counts as evicted. */
 struct conn_counters connections_count(const struct connections *table);
 
-/** @return how many places connections have, of which one is never free again */
+/**
+ * Programs count while the counters are read, so those may lack a connection that has ended already.
+ *
+ * @return how many places connections have, of which one is never free again
+ */
 static inline uint64_t connections_used(const struct conn_counters *counters)
 {
-	return counters->created - counters->evicted_half_open -
-	       counters->evicted_closed - counters->evicted_idle;
+	const uint64_t gone = counters->evicted_half_open +
+			      counters->evicted_closed + counters->evicted_idle;
+
+	return counters->created > gone ? counters->created - gone : 0;
 }
 
 /* Of a duration in an entry. */
