@@ -288,13 +288,9 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 			alert_observe(run->cpu_id);
 	}
 	if (config_has_nat && direction & KEY_EGRESS && run->cpu->nat_ns) {
-		__u64 nfct = nat_entry_of(skb);
+		struct run copy = *run;
 
-		if (nfct & ~(__u64)CT_INFO_MASK) {
-			struct run copy = *run;
-
-			nat_note(&copy, skb, nfct);
-		}
+		nat_note(&copy, skb);
 		run->cpu->nat_ns = 0;
 	}
 }

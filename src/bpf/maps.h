@@ -294,7 +294,7 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct nat_notes);
 } nat_seen SEC(".maps");
 
 struct {

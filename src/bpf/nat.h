@@ -19,6 +19,7 @@ enum { NAT_ORIGINAL, NAT_REPLY, NAT_DIRECTIONS };
 enum {
 	NAT_SEEN_TOTAL = 1 << 18, /* of all CPUs */
 	NAT_SEEN_LEAST = 1 << 12, /* of each */
+	NAT_SEEN_WAYS = 4,	  /* of a bucket */
 	NAT_RING_BYTES = 1 << 20,
 	NAT_TUPLE_WORDS = 10,
 };
@@ -33,7 +34,16 @@ struct nat_layout {
 	__u32 zone;
 	__u32 has_zone;		       /* else the kernel has none */
 	__u32 secret[NAT_TUPLE_WORDS]; /* for a hash of tuples */
-	__u32 seen_slots; /* per CPU and generation, a power of two */
+	__u32 seen_buckets; /* per CPU and generation, a power of two */
+};
+
+/*
+ * What was noticed last of flows, by their hashes: [generation][CPU], nat_layout.seen_buckets of
+ * them. The upper half of a note has bits of the flow's hash, the lower one those of a hash of its
+ * entry, or that it is not translated.
+ */
+struct nat_notes {
+	__u64 of[NAT_SEEN_WAYS];
 };
 
 /* As struct nf_conntrack_tuple of Linux, whose size and members user space checks. */
@@ -72,17 +82,13 @@ struct nat_counters {
 	__u64 reserved[6];
 };
 
-/*
- * What was reported last of a flow, by its hash: [generation][CPU], nat_layout.seen_slots of
- * them. The upper half has bits of the flow's hash, the lower one those of a hash of its entry.
- */
-static inline __u32 nat_seen_slots(__u32 n_cpus)
+static inline __u32 nat_seen_buckets(__u32 n_cpus)
 {
 	__u32 slots = NAT_SEEN_TOTAL;
 
 	while (slots > NAT_SEEN_LEAST && slots * n_cpus > NAT_SEEN_TOTAL)
 		slots /= 2;
-	return slots;
+	return slots / NAT_SEEN_WAYS;
 }
 
 #endif

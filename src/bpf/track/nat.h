@@ -2,8 +2,8 @@
 /*
  * Reports how the packets of a flow are translated. Only packets that leave have a conntrack
  * entry here: those that come in pass this hook before the kernel looks for theirs. The entry has
- * both directions, so it also names what came in. It is read with packets that L1 has no flow
- * for, and with SYNs, which may begin another connection of a flow that it has.
+ * both directions, so it also names what came in. It is read with packets of flows that neither L1 nor
+ * a note of this generation has, and with SYNs, which may begin another connection of a flow.
  */
 #ifndef NETOBS_BPF_TRACK_NAT_H
 #define NETOBS_BPF_TRACK_NAT_H
@@ -23,34 +23,92 @@ enum {
 	CT_RELATED_REPLY = 4,
 };
 
-enum { NAT_IS_LOST = 1 }; /* what was noted of a flow, with this bit changed */
+/* In the lowest bits of a note. */
+enum {
+	NAT_IS_LOST = 1,  /* it was not reported: the ring was full */
+	NAT_IS_PLAIN = 2, /* it is not translated */
+	NAT_MARKS = 3,
+};
 
 static __always_inline bool is_icmp(__u8 proto)
 {
 	return proto == IP_PROTO_ICMP || proto == IP_PROTO_ICMPV6;
 }
 
-/* What was noted of a flow in a generation; NULL: user space sized the array wrongly. */
-static __always_inline __u64 *nat_seen_of(const struct run *run,
-					  __u32 generation, __u64 flow_hash)
+/* NULL: user space sized the array wrongly. */
+static __always_inline struct nat_notes *
+nat_notes_of(const struct run *run, __u32 generation, __u64 flow_hash)
 {
 	__u32 index = (generation * config_cpus + run->cpu_id) *
-			      config_nat.seen_slots +
-		      (flow_hash & (config_nat.seen_slots - 1));
+			      config_nat.seen_buckets +
+		      (flow_hash & (config_nat.seen_buckets - 1));
 
 	return bpf_map_lookup_elem(&nat_seen, &index);
 }
 
-static __always_inline bool nat_is_of(__u64 seen, __u64 flow_hash)
+static __always_inline bool nat_is_of(__u64 note, __u64 flow_hash)
 {
-	return seen >> 32 == flow_hash >> 32;
+	return note >> 32 == flow_hash >> 32;
 }
 
-/* Whether the entry of a packet that leaves, if it has one, is to be read. */
+/* 0: there is none. */
+static __always_inline __u64 nat_find_note(const struct nat_notes *notes,
+					   __u64 flow_hash)
+{
+	for (int i = 0; notes && i < NAT_SEEN_WAYS; i++)
+		if (nat_is_of(notes->of[i], flow_hash))
+			return notes->of[i];
+	return 0;
+}
+
+/* In the place of the flow's, or of none; what is plain gives way to what is translated. */
+static __always_inline void nat_keep_note(struct nat_notes *notes, __u64 note)
+{
+	__u32 way = NAT_SEEN_WAYS;
+
+	for (__u32 i = 0; i < NAT_SEEN_WAYS; i++) {
+		if (nat_is_of(notes->of[i], note)) {
+			notes->of[i] = note;
+			return;
+		}
+		if (!notes->of[i] || notes->of[i] & NAT_IS_PLAIN)
+			way = i;
+	}
+	if (way == NAT_SEEN_WAYS && note & NAT_IS_PLAIN)
+		return;
+	way = way < NAT_SEEN_WAYS ? way : note >> 32;
+	notes->of[way & (NAT_SEEN_WAYS - 1)] = note;
+}
+
+/* Whether the entry of a packet that leaves, if it has one, may be to be read. */
 static __always_inline bool nat_may_differ(const struct run *run,
 					   const struct packet *pkt)
 {
 	return !run->known || pkt->attrs.marks & TCP_SYN;
+}
+
+static __always_inline struct nat_counters *nat_counters_of(const struct run *run)
+{
+	__u32 index = run->cpu_id;
+
+	return bpf_map_lookup_elem(&nat_counters, &index);
+}
+
+/*
+ * Whether all is known of the packet in the CPU's scratch. Where nothing is translated, there are no
+ * notes: the look at them, which are anywhere in memory, costs more than the one at the entry.
+ */
+static __always_inline bool nat_is_noted(const struct run *run)
+{
+	const struct nat_counters *counters = nat_counters_of(run);
+	const struct packet *pkt = &run->scratch->pkt;
+	__u64 hash, note;
+
+	if (!counters || !counters->reported || pkt->attrs.marks & TCP_SYN)
+		return false;
+	hash = hash_key(&pkt->key, &config_secret);
+	note = nat_find_note(nat_notes_of(run, run->generation, hash), hash);
+	return note && !(note & NAT_IS_LOST);
 }
 
 /* For the kernel, the program's context is a struct sk_buff. */
@@ -156,13 +214,6 @@ static __always_inline bool nat_report(const struct run *run,
 	return true;
 }
 
-static __always_inline struct nat_counters *nat_counters_of(const struct run *run)
-{
-	__u32 index = run->cpu_id;
-
-	return bpf_map_lookup_elem(&nat_counters, &index);
-}
-
 /* An ICMP error has the entry of the packet that it is about. */
 static __always_inline bool nat_is_own(const struct flow_key *key, __u32 info,
 				       const struct nat_tuple *before)
@@ -172,63 +223,77 @@ static __always_inline bool nat_is_own(const struct flow_key *key, __u32 info,
 		 (info == CT_RELATED || info == CT_RELATED_REPLY));
 }
 
-/*
- * That a flow is not translated is news if it was. Where nothing is translated, that costs no look
- * at the array, which would be anywhere in memory.
- */
-static __always_inline bool nat_was_translated(const struct run *run, __u64 hash,
-					       const struct nat_counters *counters)
+/* That a flow is not translated is news if it was, in this generation or the one before. */
+static __always_inline bool nat_was_translated(const struct run *run, __u64 hash)
 {
-	const __u64 *now, *before;
+	__u64 now, before;
 
-	if (!counters->reported)
-		return false;
-	now = nat_seen_of(run, run->generation, hash);
-	before = nat_seen_of(run, !run->generation, hash);
-	return now && before &&
-	       (nat_is_of(*now, hash) || nat_is_of(*before, hash));
+	now = nat_find_note(nat_notes_of(run, run->generation, hash), hash);
+	before = nat_find_note(nat_notes_of(run, !run->generation, hash), hash);
+	return (now && !(now & NAT_IS_PLAIN)) ||
+	       (before && !(before & NAT_IS_PLAIN));
 }
 
-/* The packet in the CPU's scratch leaves with @nfct, which has an entry. */
-static __noinline int nat_note(struct run *run, struct __sk_buff *skb, __u64 nfct)
+static __always_inline void nat_note_plain(const struct run *run, __u64 hash)
 {
+	struct nat_notes *notes = nat_notes_of(run, run->generation, hash);
+
+	if (notes)
+		nat_keep_note(notes, hash >> 32 << 32 | NAT_IS_PLAIN);
+}
+
+/* The packet in the CPU's scratch leaves. Not inlined: packets of flows in L1 pay nothing for it. */
+static __noinline int nat_note(struct run *run, struct __sk_buff *skb)
+{
+	const __u64 nfct = nat_is_noted(run) ? 0 : nat_entry_of(skb);
 	const __u32 info = nfct & CT_INFO_MASK;
 	const __u32 dir = nat_direction(info);
 	const __u64 entry = nfct & ~(__u64)CT_INFO_MASK;
 	const struct flow_key *key = &run->scratch->pkt.key;
 	struct nat_counters *counters = nat_counters_of(run);
 	struct nat_tuple before, back;
-	__u64 hash, *seen;
+	struct nat_notes *notes;
+	__u64 hash, note, known;
+	bool is_plain;
 
-	if (!counters || key->flags & KEY_NO_TRANSPORT ||
+	if (!entry || !counters || key->flags & KEY_NO_TRANSPORT ||
 	    bpf_probe_read_kernel(&before, sizeof(before),
 				  nat_address(entry, config_nat.tuples[dir])))
 		return 0;
-	hash = hash_key(key, &config_secret);
 	if (key->tunnel) { /* the entry is that of the outer packet */
-		if (bpf_probe_read_kernel(
-			    &back, sizeof(back),
-			    nat_address(entry, config_nat.tuples[!dir])) ||
-		    nat_is_turned(&before, &back))
+		if (bpf_probe_read_kernel(&back, sizeof(back),
+					  nat_address(entry,
+						      config_nat.tuples[!dir])))
 			return 0;
+		is_plain = nat_is_turned(&before, &back);
 	} else if (!nat_is_own(key, info, &before)) {
 		return 0;
+	} else {
+		/* The identifier is not part of flows. */
+		if (is_icmp(key->proto))
+			before.src_port = 0;
+		is_plain = !nat_is_translated(key, &before);
 	}
-	if (is_icmp(key->proto) && !key->tunnel)
-		before.src_port = 0; /* the identifier is not part of flows */
-	if (!key->tunnel && !nat_is_translated(key, &before) &&
-	    !nat_was_translated(run, hash, counters))
+	if (is_plain && !counters->reported)
 		return 0;
-	seen = nat_seen_of(run, run->generation, hash);
-	hash = hash >> 32 << 32 | nat_hash_tuple(&before);
-	if (!seen || *seen == hash)
+	hash = hash_key(key, &config_secret);
+	if (is_plain && (key->tunnel || !nat_was_translated(run, hash))) {
+		nat_note_plain(run, hash);
+		return 0;
+	}
+	notes = nat_notes_of(run, run->generation, hash);
+	if (!notes)
+		return 0;
+	known = nat_find_note(notes, hash);
+	note = hash >> 32 << 32 | (nat_hash_tuple(&before) & ~(__u32)NAT_MARKS);
+	if (known == note)
 		return 0;
 	if (nat_report(run, skb, entry, info)) {
-		*seen = hash;
+		nat_keep_note(notes, note);
 		counters->reported++;
-	} else if (*seen != (hash ^ NAT_IS_LOST)) {
+	} else if (known != (note | NAT_IS_LOST)) {
 		/* It is tried again with other packets, and counted once. */
-		*seen = hash ^ NAT_IS_LOST;
+		nat_keep_note(notes, note | NAT_IS_LOST);
 		counters->lost++;
 	}
 	return 0;

@@ -55,7 +55,7 @@ static int resize_maps(const struct bpf_object *object,
 		{ "alert_holds", has_alerts ? ALERT_HOLD_BUCKETS : 1 },
 		{ "alert_states", has_alerts ? parts : 1 },
 		{ "nat_seen",
-		  has_nat ? GENERATIONS * cpus * knobs->nat->seen_slots : 1 },
+		  has_nat ? GENERATIONS * cpus * knobs->nat->seen_buckets : 1 },
 		{ "nat_counters", has_nat ? cpus : 1 },
 		{ "nat_events", has_nat ? NAT_RING_BYTES : page },
 	};

@@ -161,7 +161,7 @@ int nat_find_layout(struct nat_layout *ret_layout, const struct log *log)
 
 static size_t generation_size(const struct nat *nat)
 {
-	return (size_t)nat->n_cpus * nat->seen_slots * sizeof(*nat->seen);
+	return (size_t)nat->n_cpus * nat->seen_buckets * sizeof(*nat->seen);
 }
 
 static size_t seen_size(const struct nat *nat)
@@ -207,7 +207,7 @@ int nat_open(struct nat *nat, const struct program_set *maps, uint32_t n_cpus,
 
 	*nat = (struct nat){ .log = log,
 			     .n_cpus = n_cpus,
-			     .seen_slots = nat_seen_slots(n_cpus),
+			     .seen_buckets = nat_seen_buckets(n_cpus),
 			     .on_event = on_event,
 			     .ctx = ctx };
 	err = open_nat_maps(nat, maps);

@@ -28,8 +28,8 @@ int nat_find_layout(struct nat_layout *ret_layout, const struct log *log);
 struct nat {
 	const struct log *log;
 	uint32_t n_cpus;
-	uint32_t seen_slots;		     /* per CPU and generation */
-	uint64_t *seen;			     /* mapped */
+	uint32_t seen_buckets;		     /* per CPU and generation */
+	struct nat_notes *seen;		     /* mapped */
 	const struct nat_counters *counters; /* mapped */
 	struct ring_buffer *ring;
 	int ring_fd;

@@ -646,7 +646,7 @@ int store_open(struct store *store, const struct store_options *options,
 	err = err ?: count_cpus(store);
 	if (err)
 		return err;
-	store->nat.seen_slots = nat_seen_slots(store->n_cpus);
+	store->nat.seen_buckets = nat_seen_buckets(store->n_cpus);
 	err = make_first_part(store, &first);
 	err = err ?: load_maps(store, &first);
 	if (err)
