@@ -362,7 +362,7 @@ static enum sight sight_out(const struct survey *survey, struct spot spot,
 
 /* ---- Overlays ------------------------------------------------------------------ */
 
-/* Of the only tunnel's device among a bridge's ports. */
+/* Of the only tunnel among a bridge's ports, which may have several devices. */
 static struct overlay_tag tag_of_bridge(const struct survey *survey,
 					struct spot bridge)
 {
@@ -376,7 +376,8 @@ static struct overlay_tag tag_of_bridge(const struct survey *survey,
 	while ((port = next_port(survey, bridge, &at))) {
 		struct overlay_tag other = overlays_tag(port);
 
-		if (tag.type && other.type)
+		if (tag.type && other.type &&
+		    (tag.type != other.type || tag.vni != other.vni))
 			return (struct overlay_tag){ 0 };
 		tag = other.type ? other : tag;
 	}

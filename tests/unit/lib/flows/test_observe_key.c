@@ -125,7 +125,7 @@ static void key_is_the_same_where_namespaces_are_joined(void **state)
 
 /*
  * In the tunnel, at its device and where a bridge joins others to it. Not behind routes, at a
- * bridge of two tunnels, or where the tunnel is only forwarded.
+ * bridge of two tunnels, but of two devices of one, or where the tunnel is only forwarded.
  */
 static void key_has_the_overlay_of_where_it_was_seen(void **state)
 {
@@ -141,6 +141,10 @@ static void key_has_the_overlay_of_where_it_was_seen(void **state)
 		PORT(11, 8),
 		{ .ifindex = 8, .type = LINK_TYPE_BRIDGE },
 		{ .ifindex = 12, .netns = 2 },
+		{ .ifindex = 13, .vni = 50, .master = 15 },
+		{ .ifindex = 14, .vni = 50, .master = 15 },
+		{ .ifindex = 15, .type = LINK_TYPE_BRIDGE },
+		PORT(16, 15),
 		{ .ifindex = 0 },
 	};
 	static const struct {
@@ -156,6 +160,7 @@ static void key_has_the_overlay_of_where_it_was_seen(void **state)
 		{ 0, 1, 40, 40, false }, { 0, 6, 0, 20, true },
 		{ 0, 7, 0, 30, true },	 { 0, 11, 0, 0, false },
 		{ 0, 8, 0, 0, false },	 { 2, 12, 10, 10, false },
+		{ 0, 15, 0, 50, true },	 { 0, 16, 0, 50, true },
 	};
 	struct host host;
 
