@@ -40,6 +40,10 @@ enum netobs_feature_id {
 	NETOBS_FEATURE_CONNECT = 16,
 	NETOBS_FEATURE_DROPS = 17, /**< packets that the kernel drops are seen */
 	NETOBS_FEATURE_DROP_REASONS = 18, /**< the kernel states why (5.17) */
+	/** Points that bytes of TCP connections pass in the kernel are seen */
+	NETOBS_FEATURE_TRACE = 19,
+	/** of these, when processes write, and when they can read (6.3) */
+	NETOBS_FEATURE_TRACE_SOCKETS = 20,
 	NETOBS_FEATURES
 };
 

@@ -28,6 +28,8 @@ enum netobs_record_type {
 	NETOBS_RECORD_MAPPING = 4, /**< struct netobs_mapping, mapping.h */
 	NETOBS_RECORD_GROUP = 5,   /**< struct netobs_group_record, series.h */
 	NETOBS_RECORD_DROP = 6,	   /**< struct netobs_drop, drop.h */
+	NETOBS_RECORD_TRACE = 7,   /**< struct netobs_trace_event, trace.h */
+	NETOBS_RECORD_JOURNEY = 8, /**< struct netobs_journey, trace.h */
 	NETOBS_RECORD_TYPES
 };
 
@@ -58,7 +60,7 @@ struct netobs_process {
 };
 
 /** The name of a type: "flow", "stats", "session", "alert", "mapping", "group",
- *  "drop"; NULL beyond the last. */
+ *  "drop", "trace", "journey"; NULL beyond the last. */
 NETOBS_API const char *netobs_record_type_name(unsigned int type);
 
 /**

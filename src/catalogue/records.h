@@ -15,6 +15,7 @@
 #include <netobs/series.h>
 #include <netobs/session.h>
 #include <netobs/stats.h>
+#include <netobs/trace.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +28,7 @@ enum record_field_type {
 	RECORD_hash,
 	RECORD_ns,
 	RECORD_ms,
+	RECORD_offset,
 	RECORD_lasted,
 	RECORD_address,
 	RECORD_local,

@@ -115,13 +115,14 @@ static bool report(const char *name, bool has_all,
 }
 
 /*
- * The programs of sockets are left out if the kernel lacks a feature that they need, and all of drops if
- * its tracepoint has fewer arguments than one of them takes.
+ * The programs of sockets are left out if the kernel lacks a feature that they need, and all of drops and
+ * of the tracer if it lacks a tracepoint, or its arguments, of one of them.
  */
 static bool is_optional(const char *name)
 {
 	return !strncmp(name, "drops", strlen("drops")) ||
 	       !strncmp(name, "session", strlen("session")) ||
+	       !strncmp(name, "trace", strlen("trace")) ||
 	       !strncmp(name, "connect", strlen("connect"));
 }
 

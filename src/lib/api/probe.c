@@ -9,6 +9,7 @@
 #include "attach/expedite.h"
 #include "engine/connects.h"
 #include "engine/drop_programs.h"
+#include "engine/trace_programs.h"
 #include "engine/map.h"
 #include "engine/session_programs.h"
 #include "host/netns.h"
@@ -279,6 +280,12 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	PROBE(DROP_REASONS, "drop_reasons", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "reasons of dropped packets",
 	      "drops are known by the kernel's functions only: Linux 5.17 is needed"),
+	PROBE(TRACE, "trace", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
+	      "tracepoints of TCP, queueing disciplines and interfaces",
+	      "netobsctl trace cannot run: BTF is needed"),
+	PROBE(TRACE_SOCKETS, "trace_sockets", OPTIONAL, PRIVILEGE_PROGRAMS,
+	      NULL, "tracepoints of sockets that are written and can be read",
+	      "netobsctl trace does not know how long bytes wait in sockets: Linux 6.3 is needed"),
 };
 
 #undef PROBE
@@ -311,6 +318,30 @@ static void try_drops(struct trial *trial)
 		drop_programs_close(&programs);
 }
 
+static int ignore_report(void *ctx, void *data, size_t size)
+{
+	(void)ctx;
+	(void)data;
+	(void)size;
+	return 0;
+}
+
+static void try_trace(struct trial *trial)
+{
+	const uint32_t sockets = 1U << TRACE_SENT | 1U << TRACE_READY;
+	const struct trace_knobs knobs = { .slots = TRACE_SLOTS_MIN,
+					   .ring_bytes = 64 << 10,
+					   .max_rate = 1 };
+	struct trace_programs programs;
+	int err = trace_programs_open(&programs, &knobs, ignore_report, NULL,
+				      &trial->silent);
+
+	trial->errors[NETOBS_FEATURE_TRACE] = err;
+	trial->errors[NETOBS_FEATURE_TRACE_SOCKETS] =
+		err ?: (programs.missing & sockets ? -ENOTSUP : 0);
+	trace_programs_close(&programs);
+}
+
 static void trial_open(struct trial *trial)
 {
 	const struct store_options options = { .max_flows = 1024,
@@ -324,6 +355,7 @@ static void trial_open(struct trial *trial)
 					    0, LINK_ETHERNET, &trial->programs);
 	try_sessions(trial);
 	try_drops(trial);
+	try_trace(trial);
 }
 
 static void trial_close(struct trial *trial)

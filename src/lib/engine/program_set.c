@@ -188,10 +188,15 @@ static int attach_point(struct program_set *set, size_t i)
 	return set->links[i] ? 0 : -errno;
 }
 
+static bool is_attached(const struct program_set *set, size_t i)
+{
+	return set->links[i] || set->link_fds[i] >= 0;
+}
+
 static int attach_points(struct program_set *set)
 {
 	for (size_t i = 0; i < set->n_points; i++) {
-		int err = attach_point(set, i);
+		int err = is_attached(set, i) ? 0 : attach_point(set, i);
 
 		if (!err)
 			continue;
@@ -208,10 +213,27 @@ static void detach_point(struct program_set *set, size_t i)
 	close_fd(&set->link_fds[i]);
 }
 
-static void unload_set(struct program_set *set)
+void program_set_detach_all(struct program_set *set)
 {
 	for (size_t i = set->n_points; i--;)
 		detach_point(set, i);
+}
+
+int program_set_attach(struct program_set *set)
+{
+	int err;
+
+	log_borrow_libbpf(set->log);
+	err = attach_points(set);
+	log_return_libbpf();
+	if (err)
+		program_set_detach_all(set);
+	return err;
+}
+
+static void unload_set(struct program_set *set)
+{
+	program_set_detach_all(set);
 	bpf_object__close(TAKE_PTR(set->object));
 }
 
@@ -220,7 +242,7 @@ static int load_and_attach(struct program_set *set)
 	int err = load_set(set);
 
 	if (!err)
-		return attach_points(set);
+		return set->is_idle ? 0 : attach_points(set);
 	log_error(set->log, "cannot %s: %s%s", set->doing, strerror(-err),
 		  privilege_hint(err, PRIVILEGE_PROGRAMS).text);
 	return err;

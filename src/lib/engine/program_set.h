@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "filter/filter.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,7 +40,7 @@ struct attach_point {
 	int32_t priority;
 };
 
-enum { PROGRAM_SET_POINTS_MAX = 16 };
+enum { PROGRAM_SET_POINTS_MAX = 24 };
 
 struct program_set {
 	/* The owner sets these before the first reference, and then leaves them. */
@@ -58,6 +59,8 @@ struct program_set {
 	int (*prepare)(struct bpf_object *object, void *ctx);
 	void *ctx;
 
+	bool is_idle; /* loaded only: program_set_attach() attaches it */
+
 	unsigned int refs;
 	struct bpf_object *object; /* NULL: not loaded */
 	struct bpf_link *links[PROGRAM_SET_POINTS_MAX];
@@ -74,6 +77,12 @@ int program_set_ref(struct program_set *set);
 
 /** Detach and unload the set with its last reference; without any, do nothing. */
 void program_set_unref(struct program_set *set);
+
+/** Attach what is not attached. @return 0, or -errno, which is logged: then nothing is */
+int program_set_attach(struct program_set *set);
+
+/** Detach all programs, which stay loaded. They may still run on another CPU. */
+void program_set_detach_all(struct program_set *set);
 
 /** Detach that program, which stays loaded. It may still run on another CPU. */
 void program_set_detach(struct program_set *set, const char *program);

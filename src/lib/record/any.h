@@ -14,6 +14,7 @@
 #include <netobs/series.h>
 #include <netobs/session.h>
 #include <netobs/stats.h>
+#include <netobs/trace.h>
 
 #include <stdbool.h>
 

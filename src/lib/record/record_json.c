@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "catalogue/records.h"
+#include "journey_json.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -55,6 +56,16 @@ const char *netobs_unparsed_name(unsigned int reason)
 	return NAME_OF(Unparsed, reason);
 }
 
+const char *netobs_trace_layer_name(unsigned int layer)
+{
+	return NAME_OF(TraceLayer, layer);
+}
+
+const char *netobs_trace_point_name(unsigned int point)
+{
+	return NAME_OF(TracePoint, point);
+}
+
 const char *netobs_lost_name(unsigned int reason)
 {
 	return NAME_OF(LostBy, reason);
@@ -63,6 +74,8 @@ const char *netobs_lost_name(unsigned int reason)
 _Static_assert(ARRAY_SIZE(names_of_Ended) == NETOBS_SESSION_ENDINGS &&
 		       ARRAY_SIZE(names_of_By) == NETOBS_SESSION_BY_KINDS &&
 		       ARRAY_SIZE(names_of_Metric) == NETOBS_ALERT_METRICS &&
+		       ARRAY_SIZE(names_of_TraceLayer) == NETOBS_TRACE_LAYERS &&
+		       ARRAY_SIZE(names_of_TracePoint) == NETOBS_TRACE_POINTS &&
 		       ARRAY_SIZE(names_of_Unparsed) == NETOBS_UNPARSED_REASONS &&
 		       ARRAY_SIZE(names_of_LostBy) == NETOBS_LOST_REASONS,
 	       "each value has a name");
@@ -131,6 +144,12 @@ static void add_ms(struct json *json, const struct json_field *field,
 }
 
 /* A record from elsewhere may have any times: the longest duration there is, if it does not fit. */
+static void add_offset(struct json *json, const struct json_field *field,
+		       const void *it)
+{
+	json_key_i64(json, field->key, (int64_t)record_number(&field->field, it));
+}
+
 static void add_lasted(struct json *json, const struct json_field *field,
 		       const void *it)
 {
@@ -324,6 +343,7 @@ static add_fn *const adds[RECORD_LAST_PLAIN + 1] = {
 	[RECORD_hash] = add_hash,
 	[RECORD_ns] = add_ns,
 	[RECORD_ms] = add_ms,
+	[RECORD_offset] = add_offset,
 	[RECORD_lasted] = add_lasted,
 	[RECORD_address] = add_address,
 	[RECORD_local] = add_address,
@@ -370,6 +390,9 @@ int record_json(const struct netobs_record *record, char *buf, size_t size)
 {
 	if (record->type == NETOBS_RECORD_FLOW)
 		return flow_record_json(record, buf, size);
+	if (record->type == NETOBS_RECORD_JOURNEY)
+		return journey_json((const struct netobs_journey *)record, buf,
+				    size);
 	return write_object(netobs_record_type_name(record->type),
 			    fields_of_types[record->type], record, buf, size);
 }

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/**
+ * @file trace.h
+ * What happens to the bytes of chosen TCP connections in this kernel, from send() to read().
+ *
+ * A tracer has two results. *Events* are points that bytes of a connection pass: a socket, TCP, a
+ * queueing discipline, a driver, in whichever network namespace, before and after NAT, and within
+ * tunnels. *Journeys* join them: the life of a range of bytes, through segmentation, coalescing,
+ * copies and retransmissions. Bytes are identified by their place in the stream, which none of
+ * these changes, and not by buffers.
+ *
+ * Connections are chosen by an expression, when they begin or when the tracer starts. Nothing is
+ * attached without a tracer, and the kernel detaches everything when its process ends.
+ *
+ * The object is independent of contexts (netobs.h), and follows the same rules: no signal
+ * handlers, one thread at a time, one file descriptor, calls that return a negated errno value.
+ * It needs what netobs_probe() calls "trace".
+ */
+#ifndef NETOBS_TRACE_H
+#define NETOBS_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/netobs.h>
+#include <netobs/record.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Where bytes are; netobs_trace_event.layer, netobs_journey_step.layer. */
+enum netobs_trace_layer {
+	NETOBS_TRACE_LAYER_SOCKET = 0,
+	NETOBS_TRACE_LAYER_TCP = 1,
+	NETOBS_TRACE_LAYER_QDISC =
+		2, /**< queueing discipline of an interface that sends */
+	NETOBS_TRACE_LAYER_DEVICE = 3, /**< interface and its driver */
+	NETOBS_TRACE_LAYERS
+};
+
+/** Points of events, by the tracepoint of the kernel; netobs_trace_event.point. */
+enum netobs_trace_point {
+	/** A process writes: the range is what it has still to write. tcp_sendmsg_locked, Linux 6.16 */
+	NETOBS_TRACE_SEND = 0,
+	/** A call that wrote has ended: the socket has the range. sock_send_length, Linux 6.3 */
+	NETOBS_TRACE_SENT = 1,
+	/** TCP sends the range once more. tcp_retransmit_skb */
+	NETOBS_TRACE_RETRANSMIT = 2,
+	/** A segment is given to an interface. net_dev_queue */
+	NETOBS_TRACE_QUEUE = 3,
+	/** A queueing discipline takes it. qdisc_enqueue */
+	NETOBS_TRACE_ENQUEUE = 4,
+	/** A queueing discipline gives it back. qdisc_dequeue */
+	NETOBS_TRACE_DEQUEUE = 5,
+	/** The driver gets it. net_dev_start_xmit */
+	NETOBS_TRACE_TRANSMIT = 6,
+	/** The driver refused it, which requeues it. net_dev_xmit */
+	NETOBS_TRACE_BUSY = 7,
+	/** A driver delivers it. netif_rx, napi_gro_receive_entry */
+	NETOBS_TRACE_ARRIVE = 8,
+	/** The layers above the interface get it, merged with others by GRO. netif_receive_skb */
+	NETOBS_TRACE_RECEIVE = 9,
+	/** TCP of the receiver processes it. tcp_probe */
+	NETOBS_TRACE_SEGMENT = 10,
+	/** The range can be read, without a gap, and its reader is woken. sk_data_ready, Linux 6.3 */
+	NETOBS_TRACE_READY = 11,
+	/** A process has read the range. tcp_rcv_space_adjust */
+	NETOBS_TRACE_READ = 12,
+	/** The sender has an acknowledgment for the range. tcp_probe */
+	NETOBS_TRACE_ACKED = 13,
+	/** The kernel drops it: reason, cause. kfree_skb */
+	NETOBS_TRACE_DROP = 14,
+	NETOBS_TRACE_POINTS
+};
+
+/** Bits of netobs_trace_event.record.has. */
+enum netobs_trace_field {
+	NETOBS_TRACE_HAS_OFFSET =
+		1 << 0, /**< offset, from the first byte of the stream */
+	NETOBS_TRACE_HAS_PROCESS =
+		1 << 1, /**< the process on the CPU is the one that owns the socket */
+	NETOBS_TRACE_HAS_REASON = 1 << 2, /**< reason, cause: of drops, Linux 5.17 */
+	NETOBS_TRACE_HAS_INITIATOR =
+		1 << 3, /**< the direction 0 is the one that opened the connection */
+};
+
+/** Enough for any event or journey in JSON: netobs_record_json(). */
+#define NETOBS_TRACE_JSON_MAX 32768
+
+/** A range of bytes of one direction of a connection at a point: NETOBS_RECORD_TRACE. */
+struct netobs_trace_event {
+	struct netobs_record record; /**< its time is that of the event */
+
+	uint64_t connection; /**< the same for all events of a connection, by this tracer */
+	/** Of the first byte in the stream; relative to the first one seen without
+	 *  NETOBS_TRACE_HAS_OFFSET, and then it may be negative. */
+	int64_t offset;
+	uint32_t length; /**< bytes of the stream */
+	uint32_t seq;	 /**< of TCP, of the first byte */
+	uint32_t ack;	 /**< of TCP; 0 at points without a header */
+
+	uint8_t src[16]; /**< here, so before or after NAT; of a tunnel, those within; IPv4 as ::ffff:a.b.c.d */
+	uint8_t dst[16];
+	uint16_t src_port;
+	uint16_t dst_port;
+	uint8_t direction; /**< 0 or 1, of the connection */
+	uint8_t layer;	   /**< enum netobs_trace_layer */
+	uint8_t point;	   /**< enum netobs_trace_point */
+	uint8_t tcp_flags; /**< of the header; 0 at points without one */
+
+	uint32_t cpu;
+	uint32_t pid; /**< of the process on the CPU; in interrupts, any one. As the initial namespace counts */
+	uint32_t tid; /**< of its thread */
+	uint32_t ifindex;     /**< 0: none */
+	uint32_t netns_inode; /**< of the interface or the socket */
+	uint32_t reason; /**< of drops; enum skb_drop_reason of this kernel */
+	uint16_t queue;	 /**< of the interface; 0 at points without a packet */
+	uint16_t reserved[3];
+	uint64_t buffer; /**< address of the buffer in the kernel; 0: none. Addresses are used again. */
+
+	char command[16];   /**< of that thread */
+	char interface[16]; /**< "": none */
+	char cause[64]; /**< name of the reason: "SKB_DROP_REASON_NETFILTER_DROP" */
+};
+
+/** Parts of the time of a journey, in the order that bytes pass them; each ends where the next one
+ *  begins, so their sum is the time of the journey. netobs_journey.part_ns. */
+enum netobs_journey_part {
+	NETOBS_JOURNEY_WRITE = 0, /**< the call writes other bytes before these */
+	NETOBS_JOURNEY_TCP =
+		1, /**< written, and not sent yet: windows, Nagle, pacing, IP of the sender */
+	NETOBS_JOURNEY_RECOVERY =
+		2, /**< from the first attempt to the one that arrived */
+	NETOBS_JOURNEY_QDISC =
+		3, /**< in queues of interfaces, of all hops together */
+	NETOBS_JOURNEY_DEVICE =
+		4, /**< from a driver of this host to the next interface of it */
+	NETOBS_JOURNEY_NETWORK =
+		5, /**< from the last driver of this host to the acknowledgment */
+	NETOBS_JOURNEY_FORWARD =
+		6, /**< from an interface that received to the next one that sends */
+	NETOBS_JOURNEY_STACK =
+		7, /**< from the last interface to TCP of the receiver */
+	NETOBS_JOURNEY_GAP = 8, /**< earlier bytes are missing */
+	NETOBS_JOURNEY_READER =
+		9, /**< it can be read, and no process has read it yet */
+	NETOBS_JOURNEY_PARTS
+};
+
+/** Bits of netobs_journey.record.has: ends of the journey that were seen. */
+enum netobs_journey_field {
+	NETOBS_JOURNEY_HAS_SEND =
+		1 << 0, /**< its beginning: a process of this host wrote the bytes */
+	NETOBS_JOURNEY_HAS_READ =
+		1 << 1, /**< its end: a process of this host read them */
+	NETOBS_JOURNEY_HAS_ACKED =
+		1 << 2, /**< its end, for a receiver elsewhere: acked_ns */
+	NETOBS_JOURNEY_HAS_OFFSET = 1 << 3, /**< as NETOBS_TRACE_HAS_OFFSET */
+	NETOBS_JOURNEY_HAS_INITIATOR = 1 << 4, /**< as NETOBS_TRACE_HAS_INITIATOR */
+	/** Steps were left out in the middle: there were more than NETOBS_JOURNEY_STEPS_MAX. */
+	NETOBS_JOURNEY_HAS_CUT = 1 << 5,
+};
+
+#define NETOBS_JOURNEY_STEPS_MAX 48
+
+/** A point that the bytes of a journey passed. */
+struct netobs_journey_step {
+	int64_t time_ns; /**< since 1970 UTC */
+	uint32_t cpu;
+	uint32_t pid; /**< as in struct netobs_trace_event */
+	uint32_t ifindex;
+	uint32_t netns_inode;
+	uint8_t layer; /**< enum netobs_trace_layer */
+	uint8_t point; /**< enum netobs_trace_point */
+	/** 0: on the way that arrived; 1 ...: of attempts before, which did not */
+	uint8_t attempt;
+	uint8_t reserved[5];
+	char command[16];
+	char interface[16];
+};
+
+/** The life of a range of bytes that passed all points together: NETOBS_RECORD_JOURNEY. All
+ *  journeys of a direction together have each byte once. */
+struct netobs_journey {
+	struct netobs_record record; /**< its time is that of the first step */
+
+	uint64_t connection;
+	int64_t offset; /**< as in struct netobs_trace_event */
+	uint32_t length;
+	uint32_t seq; /**< of TCP, of the first byte */
+
+	uint8_t src[16]; /**< of the sender's socket if it is here, else as seen first */
+	uint8_t dst[16];
+	uint16_t src_port;
+	uint16_t dst_port;
+	uint8_t direction;
+	uint8_t reserved;
+	uint16_t n_steps;
+	uint32_t n_attempts; /**< transmissions from the first interface: 1 without retransmissions */
+	uint32_t n_drops; /**< drops by this kernel, which steps show */
+
+	int64_t end_ns;	  /**< of the last step, since 1970 UTC */
+	int64_t acked_ns; /**< since 1970 UTC; 0: not seen */
+	/** enum netobs_journey_part; parts without a bit in unknown_parts sum up to
+	 *  end_ns - record.time_ns together with unknown_ns */
+	uint64_t part_ns[NETOBS_JOURNEY_PARTS];
+	uint64_t unknown_ns; /**< between steps of which no part is known */
+	/** 1 << part: this part of the journey was not observed; 0: the journey is complete */
+	uint32_t unknown_parts;
+	uint32_t reserved2;
+
+	struct netobs_journey_step steps[NETOBS_JOURNEY_STEPS_MAX];
+};
+
+struct netobs_trace;
+
+/** Options for netobs_trace_new(). Zero means "default" for every field. */
+struct netobs_trace_opts {
+	size_t sz; /**< sizeof(struct netobs_trace_opts) */
+
+	/** pcap-filter(7): connections of which a packet from either end would match; NULL: all.
+	 *  Only addresses, ports and protocols matter. */
+	const char *filter;
+	uint32_t max_connections; /**< traced at a time; default 1024, at most 65536 */
+	uint32_t max_events; /**< of a connection; default 1,000,000. What is beyond is counted. */
+	uint32_t max_rate; /**< events a second on a CPU; default 200,000. What is beyond is counted. */
+	uint32_t ring_bytes; /**< default 8 MiB; a power of two, at least a page */
+	/** As in struct netobs_opts. */
+	uint64_t disable_features;
+	/** 1: no connection is chosen but by netobs_trace_arm(), and nothing is attached while none
+	 *  is; @p filter is not looked at. */
+	uint8_t only_armed;
+	uint8_t reserved[7]; /**< 0 */
+
+	/** @p event is valid during the call only. NULL: not wanted. */
+	void (*on_event)(const struct netobs_trace_event *event, void *user);
+	/** @p journey is valid during the call only. NULL: not wanted, and nothing is kept for them. */
+	void (*on_journey)(const struct netobs_journey *journey, void *user);
+	/** A log line, without newline; NULL: nothing is logged. */
+	void (*on_log)(int level, const char *message, void *user);
+	void *user; /**< passed back to every callback */
+
+	/** Where netobs_trace_new() writes why it failed; NULL: nowhere. */
+	char (*error)[NETOBS_ERROR_MAX];
+};
+
+/** Totals since the start. */
+struct netobs_trace_stats {
+	size_t sz; /**< sizeof(struct netobs_trace_stats), set by the caller */
+	uint64_t events;   /**< delivered, whether or not on_event is set */
+	uint64_t journeys; /**< delivered */
+	uint64_t complete_journeys; /**< of these, without unknown parts */
+	uint64_t connections;	    /**< traced since the start */
+	uint64_t refused_connections; /**< match, but there were max_connections */
+	uint64_t cut_by_connection; /**< events beyond max_events */
+	uint64_t cut_by_rate;	    /**< events beyond max_rate */
+	uint64_t lost_events;	    /**< found no room in the ring */
+};
+
+/**
+ * Make a tracer. Checks the options; touches nothing in the kernel.
+ *
+ * @param opts  copied, and may go away afterwards; on_event or on_journey must be set
+ * @param ret_trace  yours: netobs_trace_free()
+ * @return 0; -EINVAL: an option is wrong, the error text names it; -ENOMEM
+ */
+NETOBS_API int netobs_trace_new(const struct netobs_trace_opts *opts,
+				struct netobs_trace **ret_trace);
+
+/**
+ * Load the BPF programs, attach them, and choose among the connections that there are. Needs CAP_BPF
+ * and CAP_PERFMON (or root). On failure nothing stays attached, and the tracer can only be freed.
+ *
+ * @return 0; -EPERM: privileges are missing; -EALREADY: started before; others from the
+ *         kernel: it lacks a required feature
+ */
+NETOBS_API int netobs_trace_start(struct netobs_trace *trace);
+
+/** Why the last call that failed did; see netobs_last_error(). */
+NETOBS_API const char *netobs_trace_last_error(const struct netobs_trace *trace);
+
+/**
+ * The descriptor to wait for, for reading. It is the tracer's.
+ *
+ * @return it; -EINVAL: @p trace is NULL
+ */
+NETOBS_API int netobs_trace_fd(const struct netobs_trace *trace);
+
+/**
+ * Deliver what there is, without waiting for more. Callbacks may call netobs_trace_stop(),
+ * _stats_get() and _last_error(), and nothing else of this tracer.
+ *
+ * @return number of events and journeys delivered; -ECANCELED: stopped, and all are delivered;
+ *         -EINVAL: not started; others from the kernel
+ */
+NETOBS_API int netobs_trace_dispatch(struct netobs_trace *trace);
+
+/** A connection for netobs_trace_arm(). */
+struct netobs_trace_target {
+	size_t sz; /**< sizeof(struct netobs_trace_target) */
+	uint8_t client[16]; /**< that opened it; IPv4 as ::ffff:a.b.c.d. As seen anywhere on its way: */
+	uint8_t server[16]; /**< NAT may give it other addresses elsewhere */
+	uint16_t client_port;
+	uint16_t server_port;
+	/** Trace it for so long, from now on; 0: until it has ended. Of a connection that is traced
+	 *  already: until then, if that is later. */
+	uint32_t duration_ms;
+};
+
+/**
+ * Trace a connection that goes on, such as one of an alert. What its sockets have done before is not
+ * known, so offsets begin with the first byte seen.
+ *
+ * @return 0; -EINVAL: an argument is wrong, or the tracer does not run; -ENOSPC: max_connections are
+ *         traced; -ENOMEM; others from the kernel
+ */
+NETOBS_API int netobs_trace_arm(struct netobs_trace *trace,
+				const struct netobs_trace_target *target);
+
+/**
+ * Ask the tracer to stop: call netobs_trace_dispatch() until it returns -ECANCELED, which delivers
+ * the rest, and journeys as far as they are known. May be called from a signal handler, and from
+ * any thread.
+ */
+NETOBS_API void netobs_trace_stop(struct netobs_trace *trace);
+
+/**
+ * Read the totals.
+ *
+ * @param ret_stats  the caller sets sz; filled up to that size, and sz becomes the
+ *                   number of bytes filled
+ * @return 0; -EINVAL: an argument is NULL, or sz is too small
+ */
+NETOBS_API int netobs_trace_stats_get(const struct netobs_trace *trace,
+				      struct netobs_trace_stats *ret_stats);
+
+/** Detach everything and free; what was not delivered is left out. NULL is fine. */
+NETOBS_API void netobs_trace_free(struct netobs_trace *trace);
+
+/** The name of a layer: "socket", "tcp", "qdisc", "device"; NULL beyond the last. */
+NETOBS_API const char *netobs_trace_layer_name(unsigned int layer);
+
+/** The name of a point: "send", "sent", "retransmit" ...; NULL beyond the last. */
+NETOBS_API const char *netobs_trace_point_name(unsigned int point);
+
+/** The name of a part of a journey: "write", "tcp", "recovery" ...; NULL beyond the last. */
+NETOBS_API const char *netobs_journey_part_name(unsigned int part);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

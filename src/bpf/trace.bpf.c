@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The tracer: where the bytes of chosen TCP connections are, by tracepoints of the kernel.
+ *
+ * A connection is found by the tuple of a packet or a socket, of which it may have several: NAT gives
+ * it others, and the packet's conntrack entry says so. Its bytes are identified by sequence numbers,
+ * which segmentation, coalescing, copies and tunnels leave alone.
+ *
+ * Each SYN begins a connection, whose events user space gets until it has chosen: so the first bytes
+ * of those that it wants are there.
+ */
+#include "vmlinux.h"
+
+#include "bpf/trace/segments.h"
+#include "bpf/trace/sockets.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* ---- Programs within others -------------------------------------------------------------- */
+
+/*
+ * The kernel does not let a program of a tracepoint interrupt itself. But an interrupt may receive
+ * packets while one runs for a process, which reads its backlog. Those have a second program.
+ */
+enum { RUN_SEGMENT, RUN_READY, RUN_DROP, RUNS };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RUNS);
+	__type(key, __u32);
+	__type(value, __u64);
+} trace_runs SEC(".maps");
+
+static __always_inline volatile __u64 *run_of(__u32 which)
+{
+	return bpf_map_lookup_elem(&trace_runs, &which);
+}
+
+static __always_inline bool begin_run(__u32 which)
+{
+	volatile __u64 *is_running = run_of(which);
+
+	if (!is_running)
+		return false;
+	*is_running = 1;
+	return true;
+}
+
+static __always_inline void end_run(__u32 which)
+{
+	volatile __u64 *is_running = run_of(which);
+
+	if (is_running)
+		*is_running = 0;
+}
+
+static __always_inline bool is_within_run(__u32 which)
+{
+	struct trace_counts *counts = get_counts();
+	volatile __u64 *is_running = run_of(which);
+
+	if (!is_running || !*is_running || !counts)
+		return false;
+	__sync_fetch_and_add(&counts->nested, 1);
+	return true;
+}
+
+/* ---- Programs --------------------------------------------------------------------------- */
+
+SEC("tp_btf/tcp_sendmsg_locked")
+int BPF_PROG(netobs_tr_send, const struct sock *sk, const struct msghdr *msg)
+{
+	const struct tcp_sock *tp;
+	struct point point;
+	struct found found;
+	struct ends ends;
+
+	if (!find_socket(sk, NULL, &ends, &found))
+		return 0;
+	tp = tcp_of(sk);
+	if (!tp)
+		return 0;
+	point = point_of(sk, TRACE_SEND, tp->write_seq, msg->msg_iter.count);
+	point.has_process = true;
+	emit(&found, &ends, &point);
+	return 0;
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(netobs_tr_sent, struct sock *sk, int moved)
+{
+	if (moved > 0)
+		note_written(sk, moved);
+	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(netobs_tr_recv, struct sock *sk, int moved)
+{
+	if (moved > 0)
+		note_read(sk);
+	return 0;
+}
+
+SEC("tp_btf/tcp_rcv_space_adjust")
+int BPF_PROG(netobs_tr_read, struct sock *sk)
+{
+	note_read(sk);
+	return 0;
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(netobs_tr_ready, const struct sock *sk)
+{
+	if (begin_run(RUN_READY)) {
+		note_ready(sk);
+		end_run(RUN_READY);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(netobs_tr_ready2, const struct sock *sk)
+{
+	if (is_within_run(RUN_READY))
+		note_ready(sk);
+	return 0;
+}
+
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(netobs_tr_again, const struct sock *sk, const struct sk_buff *skb)
+{
+	struct tcp_skb_cb cb = { 0 };
+	struct point point;
+	struct found found;
+	struct ends ends;
+
+	if (!find_socket(sk, NULL, &ends, &found))
+		return 0;
+	read_cb(skb, &cb);
+	point = point_of(sk, TRACE_RETRANSMIT, cb.seq, data_length(&cb));
+	point.buffer = skb;
+	point.tcp_flags = cb.tcp_flags;
+	emit(&found, &ends, &point);
+	return 0;
+}
+
+static __always_inline void take_probe(const struct sock *sk,
+				       const struct sk_buff *skb)
+{
+	struct tcp_skb_cb cb = { 0 };
+	const struct tcp_sock *tp;
+	struct point point;
+	struct found found;
+	struct ends ends;
+
+	if (!find_socket(sk, skb, &ends, &found))
+		return;
+	tp = tcp_of(sk);
+	if (!tp)
+		return;
+	read_cb(skb, &cb);
+	if ((__s32)(cb.ack_seq - tp->snd_una) > 0 &&
+	    (__s32)(cb.ack_seq - tp->snd_nxt) <= 0)
+		note_acked(&found, &ends, sk, tp->snd_una, cb.ack_seq);
+	turn(&ends);
+	found.direction ^= 1;
+	note_receiver(&found, sk, tp);
+	point = point_of(sk, TRACE_SEGMENT, cb.seq, data_length(&cb));
+	point.buffer = skb;
+	point.ack = cb.ack_seq;
+	point.tcp_flags = cb.tcp_flags;
+	if (is_wanted(&point))
+		emit(&found, &ends, &point);
+}
+
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(netobs_tr_segm, struct sock *sk, const struct sk_buff *skb)
+{
+	if (begin_run(RUN_SEGMENT)) {
+		take_probe(sk, skb);
+		end_run(RUN_SEGMENT);
+	}
+	return 0;
+}
+
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(netobs_tr_segm2, struct sock *sk, const struct sk_buff *skb)
+{
+	if (is_within_run(RUN_SEGMENT))
+		take_probe(sk, skb);
+	return 0;
+}
+
+/* All data is acknowledged with FIN. */
+static __always_inline bool is_all_acked(int from, int to)
+{
+	return to == TCP_FIN_WAIT2 || (from == TCP_LAST_ACK && to == TCP_CLOSE) ||
+	       (from == TCP_CLOSING && to == TCP_TIME_WAIT);
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(netobs_tr_state, const struct sock *sk, const int from, const int to)
+{
+	const struct tcp_sock *tp;
+	struct point point;
+	struct found found;
+	struct ends ends;
+
+	if (to == TCP_LISTEN || !find_socket(sk, NULL, &ends, &found))
+		return 0;
+	tp = tcp_of(sk);
+	if (!tp)
+		return 0;
+	if (is_all_acked(from, to) && tp->snd_una == tp->write_seq)
+		note_acked(&found, &ends, sk, tp->snd_una - 1, tp->snd_una - 1);
+	if (to != TCP_CLOSE)
+		return 0;
+	point = point_of(sk, TRACE_CLOSES, 0, 0);
+	emit(&found, &ends, &point);
+	return 0;
+}
+
+SEC("tp_btf/net_dev_queue")
+int BPF_PROG(netobs_tr_queue, struct sk_buff *skb)
+{
+	return take_leaving(skb, skb->dev, TRACE_QUEUE);
+}
+
+SEC("tp_btf/qdisc_enqueue")
+int BPF_PROG(netobs_tr_enq, struct Qdisc *qdisc, const struct netdev_queue *txq,
+	     struct sk_buff *skb)
+{
+	return take_leaving(skb, skb->dev, TRACE_ENQUEUE);
+}
+
+SEC("tp_btf/qdisc_dequeue")
+int BPF_PROG(netobs_tr_deq, struct Qdisc *qdisc, const struct netdev_queue *txq,
+	     int packets, struct sk_buff *skb)
+{
+	return skb ? take_leaving(skb, skb->dev, TRACE_DEQUEUE) : 0;
+}
+
+SEC("tp_btf/net_dev_start_xmit")
+int BPF_PROG(netobs_tr_xmit, const struct sk_buff *skb,
+	     const struct net_device *dev)
+{
+	return take_leaving(skb, dev, TRACE_TRANSMIT);
+}
+
+/* The driver has the buffer unless it is busy. */
+SEC("tp_btf/net_dev_xmit")
+int BPF_PROG(netobs_tr_busy, struct sk_buff *skb, int result,
+	     struct net_device *dev)
+{
+	return result == NETDEV_TX_BUSY ? take_leaving(skb, dev, TRACE_BUSY) : 0;
+}
+
+SEC("tp_btf/netif_rx")
+int BPF_PROG(netobs_tr_rx, struct sk_buff *skb)
+{
+	return take_coming(skb, TRACE_ARRIVE);
+}
+
+SEC("tp_btf/napi_gro_receive_entry")
+int BPF_PROG(netobs_tr_gro, const struct sk_buff *skb)
+{
+	return take_coming(skb, TRACE_ARRIVE);
+}
+
+SEC("tp_btf/netif_receive_skb")
+int BPF_PROG(netobs_tr_recvd, struct sk_buff *skb)
+{
+	return take_coming(skb, TRACE_RECEIVE);
+}
+
+static __always_inline void take_drop(const struct sk_buff *skb, __u32 reason)
+{
+	struct point point = { .kind = TRACE_DROP,
+			       .dev = device_of(skb),
+			       .reason = reason };
+
+	take_segment(skb, skb->network_header, true, &point);
+}
+
+static __always_inline int take_dropped(const struct sk_buff *skb, __u32 reason)
+{
+	if (begin_run(RUN_DROP)) {
+		take_drop(skb, reason);
+		end_run(RUN_DROP);
+	}
+	return 0;
+}
+
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(netobs_tr_why, struct sk_buff *skb, void *location, __u32 reason)
+{
+	return take_dropped(skb, reason);
+}
+
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(netobs_tr_why2, struct sk_buff *skb, void *location, __u32 reason)
+{
+	if (is_within_run(RUN_DROP))
+		take_drop(skb, reason);
+	return 0;
+}
+
+/* COMPAT(<5.17): there are no reasons. */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(netobs_tr_drop, struct sk_buff *skb)
+{
+	return take_dropped(skb, 0);
+}
+
+/* ---- Connections that there are --------------------------------------------------------- */
+
+/* Sockets of all namespaces that a process has open. COMPAT(<5.11): bpf_sock_from_file() is missing. */
+static __always_inline const struct tcp_sock *
+socket_of(struct bpf_iter__task_file *ctx)
+{
+	struct file *file = ctx->file;
+	struct socket *socket = file ? bpf_sock_from_file(file) : NULL;
+	struct sock *sk = socket ? socket->sk : NULL;
+	const struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+
+	if (!tp || sk->__sk_common.skc_state == TCP_LISTEN ||
+	    sk->__sk_common.skc_state == TCP_CLOSE)
+		return NULL;
+	return tp;
+}
+
+/* First, user space gets their tuples. The result 1 has this one visited once more. */
+SEC("iter/task_file")
+int netobs_tr_list(struct bpf_iter__task_file *ctx)
+{
+	const struct tcp_sock *tp = socket_of(ctx);
+	struct trace_report *report;
+	struct ends ends;
+
+	if (!tp)
+		return 0;
+	report = bpf_ringbuf_reserve(&trace_events, sizeof(*report), 0);
+	if (!report)
+		return 1;
+	__builtin_memset(report, 0, sizeof(*report));
+	read_ends((const void *)tp, &ends);
+	report->point = TRACE_EXISTS;
+	report->src = ends.src;
+	report->dst = ends.dst;
+	report->src_port = ends.src_port;
+	report->dst_port = ends.dst_port;
+	bpf_ringbuf_submit(report, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* Then it has chosen. */
+SEC("iter/task_file")
+int netobs_tr_init(struct bpf_iter__task_file *ctx)
+{
+	const struct tcp_sock *tp = socket_of(ctx);
+	const struct sock *sk = (const void *)tp;
+	struct trace_stream *sent, *received;
+	struct found found;
+	struct ends ends;
+
+	if (!tp || !find_socket(sk, NULL, &ends, &found))
+		return 0;
+	sent = stream_of(&found);
+	found.direction ^= 1;
+	received = stream_of(&found);
+	sent->written = tp->write_seq;
+	/* A SYN has a number, too. */
+	sent->acked = sk->__sk_common.skc_state == TCP_SYN_SENT ? tp->write_seq :
+								  tp->snd_una;
+	sent->known |= TRACE_KNOWS_WRITTEN | TRACE_KNOWS_ACKED;
+	received->ready = last_received(sk, tp);
+	received->read = tp->copied_seq;
+	received->known |= TRACE_KNOWS_READY | TRACE_KNOWS_READ;
+	return 0;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The tracer of connections: what its programs and user space share. */
+#ifndef NETOBS_BPF_TRACE_H
+#define NETOBS_BPF_TRACE_H
+
+#include "bpf/types.h"
+
+enum {
+	TRACE_SLOTS_MIN =
+		1 << 12, /* of connections, those that are not chosen yet as well */
+	TRACE_FACES = 4, /* tuples of a connection, about: NAT gives it others */
+	TRACE_CANDIDATE_EVENTS =
+		16384, /* of a connection, until user space looks at it */
+	TRACE_PORTS = 1 << 16,
+	TRACE_SCRATCHES =
+		4, /* programs that run on a CPU, each interrupted by the next */
+};
+
+/* As enum netobs_trace_point, and then those for user space alone. */
+enum trace_point {
+	TRACE_SEND,
+	TRACE_SENT,
+	TRACE_RETRANSMIT,
+	TRACE_QUEUE,
+	TRACE_ENQUEUE,
+	TRACE_DEQUEUE,
+	TRACE_TRANSMIT,
+	TRACE_BUSY,
+	TRACE_ARRIVE,
+	TRACE_RECEIVE,
+	TRACE_SEGMENT,
+	TRACE_READY,
+	TRACE_READ,
+	TRACE_ACKED,
+	TRACE_DROP,
+	TRACE_OPENS,  /* another connection; the tuple is one of its */
+	TRACE_FACE,   /* another tuple of it */
+	TRACE_CLOSES, /* a socket of it is closed */
+	TRACE_EXISTS, /* a socket of one that there was; it has no slot */
+};
+
+/* A connection at one place, the same for both directions: the lower end is the first one. */
+struct trace_tuple {
+	struct ip_addr addrs[2];
+	__u16 ports[2];
+	__u8 proto;
+	__u8 reserved[3];
+};
+
+_Static_assert(sizeof(struct trace_tuple) == 40, "no padding: it is a key");
+
+/* The same for both directions: where trace_ports counts the tuple. */
+static inline __u32 trace_ports_index(__u16 one, __u16 other)
+{
+	return (one ^ other) & (TRACE_PORTS - 1);
+}
+
+/* The connection that a tuple belongs to. */
+struct trace_face {
+	__u64 id;
+	__u32 slot;
+	/* Packets of direction 0 are from the second end of the tuple to the first one. */
+	__u8 is_turned;
+	__u8 reserved[3];
+};
+
+enum trace_known {
+	TRACE_KNOWS_WRITTEN = 1 << 0,
+	TRACE_KNOWS_ACKED = 1 << 1,
+	TRACE_KNOWS_READY = 1 << 2,
+	TRACE_KNOWS_READ = 1 << 3,
+	TRACE_KNOWS_ALL = (1 << 4) - 1,
+};
+
+/* What is known of a stream of bytes, as sequence numbers. */
+struct trace_stream {
+	__u32 first;   /* of its SYN */
+	__u32 written; /* the next byte that a process will write */
+	__u32 acked;   /* the next one to be acknowledged */
+	__u32 ready;   /* the next one that a process cannot read yet */
+	__u32 read;    /* the next one that a process will read */
+	__u8 has_first;
+	__u8 known; /* enum trace_known: which of the others are */
+	__u8 reserved[2];
+};
+
+/* A slot. User space sets the first line only. */
+struct trace_conn {
+	__u32 is_used; /* who wants the slot sets it; user space resets it */
+	__u32 is_rejected;
+	__u64 id;
+	__u64 max_events; /* 0: TRACE_CANDIDATE_EVENTS */
+	__u8 reserved[40];
+
+	__u64 events; /* so far, those beyond the limit as well */
+	struct trace_stream streams[2];
+	__u8 reserved2[8];
+};
+
+_Static_assert(sizeof(struct trace_conn) == 128, "lines of their own");
+
+struct trace_report {
+	__u64 time_ns; /* CLOCK_BOOTTIME */
+	__u64 id;      /* of the connection */
+	__u64 buffer;
+	__u64 pid_tgid;
+	struct ip_addr src, dst;
+	__u32 seq, ack, length;
+	__u32 slot;
+	__u32 ifindex;
+	__u32 netns;
+	__u32 reason;
+	__u32 cpu;
+	__u16 src_port, dst_port;
+	__u16 queue;
+	__u8 point; /* enum trace_point */
+	__u8 direction;
+	__u8 tcp_flags;
+	__u8 has_process; /* the process on the CPU calls the socket */
+	__u8 reserved[6];
+	char command[16];
+	char interface[16];
+};
+
+_Static_assert(sizeof(struct trace_report) == 144, "no padding");
+
+/* One per CPU. */
+struct trace_counts {
+	__u64 cut_by_rate;
+	__u64 lost;    /* the ring was full */
+	__u64 refused; /* connections that found no slot */
+	__u64 second;  /* of CLOCK_BOOTTIME */
+	__u64 events;  /* in it */
+	__u64 missed;  /* all scratches were in use */
+	__u64 nested;  /* runs of second programs, see trace.bpf.c */
+	__u64 reserved;
+};
+
+#endif

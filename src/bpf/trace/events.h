@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The connections of a tracer, by their tuples, and what is reported of them. */
+#ifndef NETOBS_BPF_TRACE_EVENTS_H
+#define NETOBS_BPF_TRACE_EVENTS_H
+
+#include "bpf/parse/headers.h"
+#include "bpf/trace.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+enum { AF_INET = 2, AF_INET6 = 10, SLOT_TRIES = 64 };
+
+const volatile __u32 config_slot_mask; /* slots are a power of two */
+const volatile __u32 config_ring_bytes;
+const volatile __u64 config_max_rate; /* events a second on a CPU */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* user space sets it */
+} trace_events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1); /* likewise */
+	__type(key, struct trace_tuple);
+	__type(value, struct trace_face);
+} trace_faces SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* likewise */
+	__type(key, __u32);
+	__type(value, struct trace_conn);
+} trace_conns SEC(".maps");
+
+/* Where the next connection looks for a slot, which is its number as well. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} trace_next SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct trace_counts);
+} trace_counts SEC(".maps");
+
+/*
+ * How many tuples there are with such ports, as trace_ports_index() has them: most packets are of none
+ * and need no more looks.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, TRACE_PORTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} trace_ports SEC(".maps");
+
+/* What is at a point, with what is known of it. */
+struct point {
+	const void *buffer;
+	const struct net_device *dev;
+	__u32 netns;
+	__u32 seq, ack, length, reason;
+	__u16 queue;
+	__u8 kind; /* enum trace_point */
+	__u8 tcp_flags;
+	bool has_process;
+};
+
+/* ---- Connections ------------------------------------------------------------------------- */
+
+/* The tuple of a packet or socket, with the direction that it has in it. */
+struct ends {
+	struct ip_addr src, dst;
+	__u16 src_port, dst_port;
+	bool is_turned;
+};
+
+static __always_inline bool is_lower(const struct ip_addr *one, __u16 one_port,
+				     const struct ip_addr *other,
+				     __u16 other_port)
+{
+	for (int i = 0; i < 2; i++)
+		if (one->lanes[i] != other->lanes[i])
+			return one->lanes[i] < other->lanes[i];
+	return one_port < other_port;
+}
+
+static __always_inline void fill_tuple(struct trace_tuple *tuple,
+				       struct ends *ends)
+{
+	ends->is_turned =
+		is_lower(&ends->dst, ends->dst_port, &ends->src, ends->src_port);
+	__builtin_memset(tuple, 0, sizeof(*tuple));
+	tuple->addrs[0] = ends->is_turned ? ends->dst : ends->src;
+	tuple->addrs[1] = ends->is_turned ? ends->src : ends->dst;
+	tuple->ports[0] = ends->is_turned ? ends->dst_port : ends->src_port;
+	tuple->ports[1] = ends->is_turned ? ends->src_port : ends->dst_port;
+	tuple->proto = IP_PROTO_TCP;
+}
+
+static __always_inline __u64 *ports_count(__u16 one, __u16 other)
+{
+	const __u32 index = trace_ports_index(one, other);
+
+	return bpf_map_lookup_elem(&trace_ports, &index);
+}
+
+static __always_inline bool has_ports(__u16 one, __u16 other)
+{
+	const __u64 *count = ports_count(one, other);
+
+	return count && *(volatile __u64 *)count;
+}
+
+static __always_inline struct trace_counts *get_counts(void)
+{
+	return bpf_map_lookup_elem(&trace_counts, &(__u32){ 0 });
+}
+
+static __always_inline struct trace_conn *get_slot(__u32 slot)
+{
+	slot &= config_slot_mask;
+	return bpf_map_lookup_elem(&trace_conns, &slot);
+}
+
+/* A connection, and the direction of what is at the point. */
+struct found {
+	struct trace_conn *conn;
+	__u64 id;
+	__u32 slot;
+	__u8 direction;
+};
+
+static __always_inline bool find_face(const struct trace_tuple *tuple,
+				      const struct ends *ends,
+				      struct found *ret_found)
+{
+	const struct trace_face *face = bpf_map_lookup_elem(&trace_faces, tuple);
+	struct trace_conn *conn;
+
+	if (!face)
+		return false;
+	conn = get_slot(face->slot);
+	if (!conn || conn->id != face->id || conn->is_rejected)
+		return false;
+	*ret_found = (struct found){
+		.conn = conn,
+		.id = face->id,
+		.slot = face->slot,
+		.direction = ends->is_turned != face->is_turned,
+	};
+	return true;
+}
+
+/* ---- Events ------------------------------------------------------------------------------ */
+
+static __always_inline void fill_device(struct trace_report *event,
+					const struct net_device *dev)
+{
+	event->ifindex = BPF_CORE_READ(dev, ifindex);
+	event->netns = BPF_CORE_READ(dev, nd_net.net, ns.inum);
+	bpf_probe_read_kernel(event->interface, sizeof(event->interface),
+			      (const void *)dev +
+				      bpf_core_field_offset(struct net_device,
+							    name));
+}
+
+/* Whether this CPU may have another event in this second. */
+static __always_inline bool is_in_rate(struct trace_counts *counts, __u64 now)
+{
+	const __u64 second = now >> 30; /* about */
+
+	if (counts->second != second) {
+		counts->second = second;
+		counts->events = 0;
+	}
+	if (counts->events++ < config_max_rate)
+		return true;
+	__sync_fetch_and_add(&counts->cut_by_rate, 1);
+	return false;
+}
+
+/* User space counts what is beyond. */
+static __always_inline bool is_in_limit(struct trace_conn *conn)
+{
+	const __u64 max = *(volatile __u64 *)&conn->max_events ?:
+				  TRACE_CANDIDATE_EVENTS;
+
+	return __sync_fetch_and_add(&conn->events, 1) < max;
+}
+
+/* Those for user space alone are not cut: there are few of a connection. */
+static __always_inline bool is_allowed(struct trace_counts *counts,
+				       struct trace_conn *conn, __u8 kind,
+				       __u64 now)
+{
+	return kind >= TRACE_OPENS ||
+	       (is_in_limit(conn) && is_in_rate(counts, now));
+}
+
+/*
+ * The reader is woken once so much is waiting; else it looks by itself, often. It decides about a
+ * connection at once.
+ */
+static __always_inline __u64 wake_flags(__u8 kind)
+{
+	__u64 used = bpf_ringbuf_query(&trace_events, BPF_RB_AVAIL_DATA);
+
+	return kind == TRACE_OPENS || used >= config_ring_bytes / 4 ?
+		       BPF_RB_FORCE_WAKEUP :
+		       BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void emit(const struct found *found,
+				 const struct ends *ends,
+				 const struct point *point)
+{
+	const __u64 now = bpf_ktime_get_boot_ns();
+	struct trace_counts *counts = get_counts();
+	struct trace_report *event;
+
+	if (!counts || !is_allowed(counts, found->conn, point->kind, now))
+		return;
+	event = bpf_ringbuf_reserve(&trace_events, sizeof(*event), 0);
+	if (!event) {
+		__sync_fetch_and_add(&counts->lost, 1);
+		return;
+	}
+	__builtin_memset(event, 0, sizeof(*event));
+	event->time_ns = now;
+	event->id = found->id;
+	event->slot = found->slot;
+	event->buffer = (__u64)point->buffer;
+	event->pid_tgid = bpf_get_current_pid_tgid();
+	event->src = ends->src;
+	event->dst = ends->dst;
+	event->src_port = ends->src_port;
+	event->dst_port = ends->dst_port;
+	event->seq = point->seq;
+	event->ack = point->ack;
+	event->length = point->length;
+	event->reason = point->reason;
+	event->cpu = bpf_get_smp_processor_id();
+	event->queue = point->queue;
+	event->point = point->kind;
+	event->direction = found->direction;
+	event->tcp_flags = point->tcp_flags;
+	event->has_process = point->has_process;
+	event->netns = point->netns;
+	bpf_get_current_comm(event->command, sizeof(event->command));
+	if (point->dev)
+		fill_device(event, point->dev);
+	bpf_ringbuf_submit(event, wake_flags(point->kind));
+}
+
+/* ---- Connections that begin ------------------------------------------------------------- */
+
+/*
+ * Global: the verifier follows it once.
+ * @return the number of a connection, whose slot is no other one's from now on; 0: none is free
+ */
+__noinline __u64 netobs_trace_claim(void)
+{
+	__u64 *next = bpf_map_lookup_elem(&trace_next, &(__u32){ 0 });
+
+	for (int i = 0; next && i < SLOT_TRIES; i++) {
+		const __u64 id = __sync_fetch_and_add(next, 1) + 1;
+		struct trace_conn *conn = get_slot((__u32)id);
+
+		if (conn && !__sync_val_compare_and_swap(&conn->is_used, 0, 1))
+			return id;
+	}
+	return 0;
+}
+
+static __always_inline bool refuse_conn(void)
+{
+	struct trace_counts *counts = get_counts();
+
+	if (counts)
+		__sync_fetch_and_add(&counts->refused, 1);
+	return false;
+}
+
+/* @return whether the tuple is that connection's now; another one may have had it */
+static __always_inline bool put_face(const struct trace_tuple *tuple,
+				     const struct trace_face *face)
+{
+	__u64 *count = ports_count(tuple->ports[0], tuple->ports[1]);
+
+	if (bpf_map_update_elem(&trace_faces, tuple, face, BPF_NOEXIST))
+		return !bpf_map_update_elem(&trace_faces, tuple, face, BPF_EXIST);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+	return true;
+}
+
+/* @return whether there is one now; @direction: of what is at the point */
+static __always_inline bool add_conn(const struct trace_tuple *tuple,
+				     const struct ends *ends, __u8 direction,
+				     struct found *ret_found)
+{
+	struct trace_face face = { .id = netobs_trace_claim() };
+	struct trace_conn *conn = get_slot((__u32)face.id);
+
+	if (!face.id || !conn)
+		return refuse_conn();
+	conn->is_rejected = 0;
+	conn->max_events = 0;
+	conn->events = 0;
+	__builtin_memset(conn->streams, 0, sizeof(conn->streams));
+	conn->id = face.id;
+	face.slot = (__u32)face.id & config_slot_mask;
+	face.is_turned = ends->is_turned != direction;
+	if (!put_face(tuple, &face)) {
+		conn->id = 0;
+		(void)__sync_lock_test_and_set(&conn->is_used, 0);
+		return refuse_conn();
+	}
+	*ret_found = (struct found){ conn, face.id, face.slot, direction };
+	emit(ret_found, ends, &(struct point){ .kind = TRACE_OPENS });
+	return true;
+}
+
+static __always_inline void add_face(const struct trace_tuple *tuple,
+				     const struct ends *ends,
+				     const struct found *found)
+{
+	struct trace_face face = {
+		.id = found->id,
+		.slot = found->slot,
+		.is_turned = ends->is_turned != found->direction,
+	};
+
+	if (put_face(tuple, &face))
+		emit(found, ends, &(struct point){ .kind = TRACE_FACE });
+}
+
+#endif

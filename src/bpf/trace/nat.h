@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Connections that NAT gives other tuples: the conntrack entry of a packet has them. */
+#ifndef NETOBS_BPF_TRACE_NAT_H
+#define NETOBS_BPF_TRACE_NAT_H
+
+#include "bpf/nat.h"
+#include "bpf/parse/ip.h"
+#include "events.h"
+
+enum {
+	NFCT_INFO_MASK = 7,	   /* in the lowest bits of sk_buff._nfct */
+	NFCT_IS_REPLY = 3,	   /* enum ip_conntrack_info, and all above */
+	CT_IS_TRANSLATED = 3 << 4, /* IPS_NAT_MASK of nf_conn.status */
+};
+
+const volatile bool config_has_nat;
+const volatile struct nat_layout config_nat;
+
+/* Of kernels with conntrack. */
+struct sk_buff___nfct {
+	unsigned long _nfct;
+} __attribute__((preserve_access_index));
+
+static __always_inline void addr_of_nat(struct ip_addr *addr,
+					const __u32 *words, __u16 family)
+{
+	if (family == AF_INET) {
+		addr_from_v4(addr, words[0]);
+		return;
+	}
+	for (int i = 0; i < 4; i++)
+		addr->words[i] = words[i];
+}
+
+/* @return sk_buff._nfct of a packet that is translated, or 0 */
+static __always_inline __u64 translated_nfct(const struct sk_buff *skb)
+{
+	const struct sk_buff___nfct *with_nfct = (const void *)skb;
+	__u64 nfct, status = 0;
+	const struct nf_conn *entry;
+
+	if (!config_has_nat || !bpf_core_field_exists(with_nfct->_nfct))
+		return 0;
+	nfct = with_nfct->_nfct;
+	entry = (const void *)(nfct & ~(__u64)NFCT_INFO_MASK);
+	if (!entry)
+		return 0;
+	bpf_core_read(&status, sizeof(status), &entry->status);
+	return status & CT_IS_TRANSLATED ? nfct : 0;
+}
+
+/* The tuple that packets of direction @dir (enum ip_conntrack_dir) come in with. */
+static __always_inline bool read_entry(__u64 nfct, int dir, struct ends *ret_ends)
+{
+	const void *entry = (const void *)(nfct & ~(__u64)NFCT_INFO_MASK);
+	struct nat_tuple read;
+
+	if (bpf_probe_read_kernel(&read, sizeof(read),
+				  entry + config_nat.tuples[dir]))
+		return false;
+	addr_of_nat(&ret_ends->src, read.src, read.family);
+	addr_of_nat(&ret_ends->dst, read.dst, read.family);
+	ret_ends->src_port = bpf_ntohs(read.src_port);
+	ret_ends->dst_port = bpf_ntohs(read.dst_port);
+	return read.proto == IP_PROTO_TCP;
+}
+
+/* Whether a packet with that entry goes the other way than packets with its tuple @dir. */
+static __always_inline bool is_against(__u64 nfct, int dir)
+{
+	return dir != ((nfct & NFCT_INFO_MASK) >= NFCT_IS_REPLY);
+}
+
+static __always_inline bool find_translated(__u64 nfct, int dir,
+					    struct found *ret_found)
+{
+	struct trace_tuple tuple;
+	struct ends ends;
+
+	if (!read_entry(nfct, dir, &ends))
+		return false;
+	fill_tuple(&tuple, &ends);
+	if (!find_face(&tuple, &ends, ret_found))
+		return false;
+	ret_found->direction ^= is_against(nfct, dir);
+	return true;
+}
+
+/* By a tuple of the packet's conntrack entry. Then the connection has @tuple, too. */
+static __always_inline bool find_by_entry(__u64 nfct,
+					  const struct trace_tuple *tuple,
+					  const struct ends *ends,
+					  struct found *ret_found)
+{
+	if (!nfct)
+		return false;
+	if (!find_translated(nfct, NAT_ORIGINAL, ret_found) &&
+	    !find_translated(nfct, NAT_REPLY, ret_found))
+		return false;
+	add_face(tuple, ends, ret_found);
+	return true;
+}
+
+/* The other tuples of a connection whose first packet has been translated. */
+static __always_inline void add_translated(__u64 nfct, const struct found *found)
+{
+	struct found turned = *found;
+	struct trace_tuple tuple;
+	struct ends ends;
+
+	for (int dir = 0; nfct && dir < NAT_DIRECTIONS; dir++) {
+		if (!read_entry(nfct, dir, &ends))
+			return;
+		turned.direction = found->direction ^ is_against(nfct, dir);
+		fill_tuple(&tuple, &ends);
+		if (!bpf_map_lookup_elem(&trace_faces, &tuple))
+			add_face(&tuple, &ends, &turned);
+	}
+}
+
+#endif

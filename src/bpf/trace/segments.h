@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Packets at a point: whether they are segments of a traced connection, and which. */
+#ifndef NETOBS_BPF_TRACE_SEGMENTS_H
+#define NETOBS_BPF_TRACE_SEGMENTS_H
+
+#include "bpf/parse/parse.h"
+#include "events.h"
+#include "nat.h"
+
+enum {
+	HEADERS_MAX = 256,	      /* bytes of a packet that are parsed */
+	NO_HEADER = 0xffff,	      /* an offset that is not set */
+	NETNS_INODE_MIN = 0xefffff00, /* no inode of a namespace is lower */
+};
+
+const volatile bool config_wants_acks;	  /* segments without data */
+const volatile bool config_wants_opening; /* connections that begin */
+const volatile struct tunnel_ports config_tunnels = {
+	.vxlan = { 4789, 8472 },
+	.geneve = 6081,
+	.gtpu = 2152,
+};
+const volatile struct hash_secret config_secret; /* of hashes that are not used */
+
+struct segment_scratch {
+	__u64 is_busy;
+	struct packet pkt, outer;
+	struct trace_tuple tuple;
+	__u32 header_end;
+	/* The parser keeps within the bytes that were read; the verifier knows only this limit. */
+	__u8 headers[2 * (CURSOR_MASK + 1)];
+};
+
+/* Interrupts come between, and where the kernel is preemptible, tasks. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, TRACE_SCRATCHES);
+	__type(key, __u32);
+	__type(value, struct segment_scratch);
+} segment_scratch SEC(".maps");
+
+static __always_inline struct segment_scratch *claim_scratch(__u32 *ret_index)
+{
+	struct trace_counts *counts = get_counts();
+
+	for (__u32 i = 0; i < TRACE_SCRATCHES; i++) {
+		const __u32 key = i;
+		struct segment_scratch *scratch =
+			bpf_map_lookup_elem(&segment_scratch, &key);
+
+		if (!scratch ||
+		    __sync_val_compare_and_swap(&scratch->is_busy, 0, 1))
+			continue;
+		*ret_index = i;
+		return scratch;
+	}
+	if (counts)
+		__sync_fetch_and_add(&counts->missed, 1);
+	return NULL;
+}
+
+/* The knobs are read when they are needed, and not before loading. */
+static __always_inline const struct tunnel_ports *tunnels(void)
+{
+	const struct tunnel_ports *ports = (const void *)&config_tunnels;
+
+	asm volatile("" : "+r"(ports));
+	return ports;
+}
+
+/*
+ * Parse the headers in that scratch. Global: the verifier follows it once, and not for each program.
+ * @return 0: scratch->pkt is a segment of TCP; else it is none
+ */
+__noinline int netobs_trace_parse(__u32 index, __u32 len)
+{
+	struct segment_scratch *scratch =
+		bpf_map_lookup_elem(&segment_scratch, &index);
+	struct cursor c;
+	bool is_cut;
+
+	if (!scratch || len > HEADERS_MAX)
+		return -1;
+	c = (struct cursor){ .start = scratch->headers,
+			     .pos = scratch->headers,
+			     .end = scratch->headers + len };
+	packet_init(&scratch->pkt);
+	if (parse_packet(&c, &scratch->pkt, &scratch->outer, LINK_NONE,
+			 tunnels(), &config_secret, &is_cut))
+		return -1;
+	return scratch->pkt.key.proto == IP_PROTO_TCP &&
+			       scratch->pkt.fragment == FRAGMENT_NONE &&
+			       scratch->pkt.tcp_header ?
+		       0 :
+		       -1;
+}
+
+static __always_inline bool is_ip(const struct sk_buff *skb)
+{
+	const __u16 protocol = bpf_ntohs(skb->protocol);
+
+	return protocol == ETHERTYPE_IPV4 || protocol == ETHERTYPE_IPV6;
+}
+
+/* A socket whose connection is open, and so has been seen; buffers of TAP have its own socket. */
+static __always_inline bool is_open(const struct sock *sk)
+{
+	if (sk->__sk_common.skc_family != AF_INET &&
+	    sk->__sk_common.skc_family != AF_INET6)
+		return false;
+	switch (sk->__sk_common.skc_state) {
+	case TCP_SYN_SENT:
+	case TCP_SYN_RECV:
+	case TCP_NEW_SYN_RECV:
+	case TCP_TIME_WAIT:
+	case TCP_LISTEN:
+		return false;
+	default:
+		return true;
+	}
+}
+
+enum { PLAIN_MAX = 40 + 14 }; /* IPv6, and TCP with its flags */
+
+/* Where the transport header of a packet without extensions is; 0: it is to be parsed. */
+static __always_inline __u32 plain_transport(const __u8 *ip, __u8 *ret_proto)
+{
+	*ret_proto = ip[0] >> 4 == 6 ? ip[6] : ip[9];
+	if (ip[0] >> 4 == 6)
+		return sizeof(struct ipv6_wire);
+	if (ip[0] != 0x45 ||
+	    (ip[6] << 8 | ip[7]) & (IPV4_MORE_FRAGMENTS | IPV4_OFFSET_MASK))
+		return 0;
+	return sizeof(struct ipv4_wire);
+}
+
+/* By a segment's ports. @is_first: it may begin a connection, or have another tuple. */
+static __always_inline bool may_be_segment(const struct sk_buff *skb,
+					   const __u8 *tcp, bool is_first)
+{
+	if (has_ports(tcp[0] << 8 | tcp[1], tcp[2] << 8 | tcp[3]))
+		return true;
+	return is_first && ((config_wants_opening &&
+			     (tcp[13] & (TCP_SYN | TCP_ACK)) == TCP_SYN) ||
+			    translated_nfct(skb));
+}
+
+/* Most packets are of no traced connection: their socket or their ports tell. */
+static __always_inline bool may_be_traced(const struct sk_buff *skb,
+					  __u32 network, bool is_first)
+{
+	const struct sock *sk = skb->sk;
+	__u8 head[PLAIN_MAX], proto;
+	const __u8 *next;
+	__u32 transport;
+
+	/* With NAT and in tunnels as well: the socket's tuple is one of the connection. */
+	if (sk && is_open(sk))
+		return has_ports(sk->__sk_common.skc_num,
+				 bpf_ntohs(sk->__sk_common.skc_dport));
+	if (bpf_probe_read_kernel(head, sizeof(head), skb->head + network))
+		return false;
+	transport = plain_transport(head, &proto);
+	next = transport == sizeof(struct ipv4_wire) ?
+		       head + sizeof(struct ipv4_wire) :
+		       head + sizeof(struct ipv6_wire);
+	if (transport && proto == IP_PROTO_TCP)
+		return may_be_segment(skb, next, is_first);
+	if (transport && proto == IP_PROTO_UDP)
+		return is_tunnel_port(tunnels(), next[2] << 8 | next[3]);
+	return proto != IP_PROTO_ICMP && proto != IP_PROTO_ICMPV6;
+}
+
+/* @network: where the IP header begins, from the start of the buffer. False: it is not traced. */
+static __always_inline bool read_segment(struct segment_scratch *scratch,
+					 __u32 index, const struct sk_buff *skb,
+					 __u32 network, struct ends *ret_ends,
+					 struct point *point)
+{
+	const struct flow_key *key = &scratch->pkt.key;
+	__u32 len = skb->tail - network, total, data, at;
+	struct tcphdr tcp;
+
+	if (skb->tail <= network)
+		return false;
+	if (len > HEADERS_MAX)
+		len = HEADERS_MAX;
+	if (bpf_probe_read_kernel(scratch->headers, len, skb->head + network) ||
+	    netobs_trace_parse(index, len))
+		return false;
+	at = scratch->pkt.header_end - scratch->pkt.tcp_header;
+	if (at > CURSOR_LIMIT ||
+	    bpf_probe_read_kernel(&tcp, sizeof(tcp), scratch->headers + at))
+		return false;
+	data = skb->data - skb->head;
+	total = skb->len + data - network;
+	if (scratch->pkt.ip_len && scratch->pkt.ip_len < total)
+		total = scratch->pkt.ip_len;
+	point->length = total > scratch->pkt.header_end ?
+				total - scratch->pkt.header_end :
+				0;
+	point->seq = bpf_ntohl(tcp.seq);
+	point->ack = bpf_ntohl(tcp.ack_seq);
+	point->tcp_flags = scratch->pkt.attrs.marks & 0xff;
+	ret_ends->src = key->src;
+	ret_ends->dst = key->dst;
+	ret_ends->src_port = key->src_port;
+	ret_ends->dst_port = key->dst_port;
+	return true;
+}
+
+static __always_inline bool is_opening(const struct point *point)
+{
+	return (point->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+}
+
+/* The tuple of a connection may be used again, with other sequence numbers. */
+static __always_inline bool is_another(const struct found *found,
+				       const struct point *point)
+{
+	const struct trace_stream *stream =
+		&found->conn->streams[found->direction & 1];
+
+	return is_opening(point) && stream->has_first &&
+	       stream->first != point->seq;
+}
+
+static __always_inline void note_first(const struct found *found,
+				       const struct point *point)
+{
+	struct trace_stream *stream = &found->conn->streams[found->direction & 1];
+
+	if (!(point->tcp_flags & TCP_SYN) || stream->has_first)
+		return;
+	stream->first = point->seq;
+	stream->written = stream->acked = point->seq + 1;
+	stream->ready = stream->read = point->seq + 1;
+	stream->known = TRACE_KNOWS_ALL;
+	stream->has_first = 1;
+}
+
+/* Tuples are found where packets come, leave first, and end; the other points know them. */
+static __always_inline bool find_segment(const struct sk_buff *skb,
+					 struct trace_tuple *tuple,
+					 struct ends *ends,
+					 const struct point *point,
+					 bool is_first, struct found *ret_found)
+{
+	__u64 nfct = 0;
+	bool is_found;
+
+	fill_tuple(tuple, ends);
+	is_found = find_face(tuple, ends, ret_found);
+	if (!is_first)
+		return is_found;
+	if (!is_found) {
+		nfct = translated_nfct(skb);
+		is_found = find_by_entry(nfct, tuple, ends, ret_found);
+	}
+	if (point->kind == TRACE_DROP ||
+	    (is_found && !is_another(ret_found, point)))
+		return is_found;
+	if (!config_wants_opening || !is_opening(point) ||
+	    !add_conn(tuple, ends, 0, ret_found))
+		return false;
+	add_translated(nfct, ret_found);
+	return true;
+}
+
+static __always_inline bool is_wanted(const struct point *point)
+{
+	return config_wants_acks || point->length ||
+	       point->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST);
+}
+
+static __always_inline int take_segment(const struct sk_buff *skb, __u32 network,
+					bool is_first, struct point *point)
+{
+	struct segment_scratch *scratch;
+	struct found found;
+	struct ends ends;
+	__u32 index;
+
+	if (!is_ip(skb) || network == NO_HEADER ||
+	    !may_be_traced(skb, network, is_first))
+		return 0;
+	scratch = claim_scratch(&index);
+	if (!scratch)
+		return 0;
+	point->buffer = skb;
+	point->queue = skb->queue_mapping;
+	if (read_segment(scratch, index, skb, network, &ends, point) &&
+	    is_wanted(point) &&
+	    find_segment(skb, &scratch->tuple, &ends, point, is_first, &found)) {
+		note_first(&found, point);
+		emit(&found, &ends, point);
+	}
+	(void)__sync_lock_test_and_set(&scratch->is_busy, 0);
+	return 0;
+}
+
+static __always_inline int take_leaving(const struct sk_buff *skb,
+					const struct net_device *dev, __u8 kind)
+{
+	struct point point = { .kind = kind, .dev = dev };
+
+	return take_segment(skb, skb->network_header, kind == TRACE_QUEUE,
+			    &point);
+}
+
+/* NULL: queues of sockets have other things where the device was, and none has such a namespace. */
+static __always_inline const struct net_device *device_of(const struct sk_buff *skb)
+{
+	const struct net_device *dev = skb->dev;
+
+	return dev && BPF_CORE_READ(dev, nd_net.net, ns.inum) >= NETNS_INODE_MIN ?
+		       dev :
+		       NULL;
+}
+
+/* Its data begins with the IP header. */
+static __always_inline int take_coming(const struct sk_buff *skb, __u8 kind)
+{
+	struct point point = { .kind = kind, .dev = skb->dev };
+
+	return take_segment(skb, skb->data - skb->head, true, &point);
+}
+
+#endif

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "trace_programs.h"
+
+#include "base/util.h"
+#include "map.h"
+#include "nat.h"
+#include "bpf/parse/tunnel.h"
+#include "bpf/store/hash.h"
+#include "trace.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of connections that user space adds; those of programs are lower. */
+#define OWN_IDS (1ULL << 62)
+
+static const struct log silent;
+
+/* Each attaches to a tracepoint, which some kernels lack. */
+static const struct row {
+	const char *program;
+	const char *tracepoint;
+	uint32_t point; /* that only it sees; TRACE_CLOSES: none that is missed */
+	uint32_t n_args; /* at least; the kernel's tracepoints have one more, for themselves */
+	uint32_t n_args_max; /* 0: any */
+} rows[] = {
+	{ "netobs_tr_send", "tcp_sendmsg_locked", TRACE_SEND, 2, 0 },
+	{ "netobs_tr_sent", "sock_send_length", TRACE_SENT, 2, 0 },
+	{ "netobs_tr_recv", "sock_recv_length", TRACE_CLOSES, 2, 0 },
+	{ "netobs_tr_read", "tcp_rcv_space_adjust", TRACE_READ, 1, 0 },
+	{ "netobs_tr_ready", "sk_data_ready", TRACE_READY, 1, 0 },
+	{ "netobs_tr_ready2", "sk_data_ready", TRACE_READY, 1, 0 },
+	{ "netobs_tr_again", "tcp_retransmit_skb", TRACE_RETRANSMIT, 2, 0 },
+	{ "netobs_tr_segm", "tcp_probe", TRACE_SEGMENT, 2, 0 },
+	{ "netobs_tr_segm2", "tcp_probe", TRACE_SEGMENT, 2, 0 },
+	{ "netobs_tr_state", "inet_sock_set_state", TRACE_CLOSES, 3, 0 },
+	{ "netobs_tr_queue", "net_dev_queue", TRACE_QUEUE, 1, 0 },
+	{ "netobs_tr_enq", "qdisc_enqueue", TRACE_ENQUEUE, 3, 0 },
+	{ "netobs_tr_deq", "qdisc_dequeue", TRACE_DEQUEUE, 4, 0 },
+	{ "netobs_tr_xmit", "net_dev_start_xmit", TRACE_TRANSMIT, 2, 0 },
+	{ "netobs_tr_busy", "net_dev_xmit", TRACE_BUSY, 3, 0 },
+	{ "netobs_tr_rx", "netif_rx", TRACE_CLOSES, 1, 0 },
+	{ "netobs_tr_gro", "napi_gro_receive_entry", TRACE_CLOSES, 1, 0 },
+	{ "netobs_tr_recvd", "netif_receive_skb", TRACE_RECEIVE, 1, 0 },
+	{ "netobs_tr_why", "kfree_skb", TRACE_CLOSES, 3, 0 },
+	{ "netobs_tr_why2", "kfree_skb", TRACE_CLOSES, 3, 0 },
+	{ "netobs_tr_drop", "kfree_skb", TRACE_CLOSES, 1, 2 },
+};
+
+static const char *const iterators[] = { "netobs_tr_list", "netobs_tr_init" };
+
+_Static_assert(ARRAY_SIZE(rows) + ARRAY_SIZE(iterators) <= PROGRAM_SET_POINTS_MAX,
+	       "there is room");
+
+/* ---- What the kernel has -------------------------------------------------------------- */
+
+/* @return how many arguments the tracepoint gives to programs; 0: there is none */
+static uint32_t count_args(const struct btf *btf, const char *tracepoint)
+{
+	const struct btf_type *type;
+	char name[64];
+	int id;
+
+	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
+	id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
+	type = id < 0 ? NULL : btf__type_by_id(btf, (uint32_t)id);
+	type = type ? btf__type_by_id(btf, type->type) : NULL;
+	if (!type || !btf_is_ptr(type))
+		return 0;
+	type = btf__type_by_id(btf, type->type);
+	return type && btf_is_func_proto(type) && btf_vlen(type) ?
+		       btf_vlen(type) - 1 :
+		       0;
+}
+
+static bool has_row(const struct btf *btf, const struct row *row)
+{
+	const uint32_t n = count_args(btf, row->tracepoint);
+
+	return n >= row->n_args && (!row->n_args_max || n <= row->n_args_max);
+}
+
+static bool has_function(const struct btf *btf, const char *name)
+{
+	int id = btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM);
+	const struct btf_type *type =
+		id < 0 ? NULL : btf__type_by_id(btf, (uint32_t)id);
+
+	for (uint32_t i = 0; type && i < btf_vlen(type); i++) {
+		const char *known =
+			btf__name_by_offset(btf, btf_enum(type)[i].name_off);
+
+		if (known && !strcmp(known, name))
+			return true;
+	}
+	return false;
+}
+
+static int find_points(struct trace_programs *programs)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	struct program_set *set = &programs->set;
+
+	if (!btf)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (!has_row(btf, &rows[i])) {
+			programs->missing |= 1U << rows[i].point;
+			continue;
+		}
+		programs->points[set->n_points++].program = rows[i].program;
+		programs->has_reasons |=
+			!strcmp(rows[i].program, "netobs_tr_why");
+	}
+	/* COMPAT(<5.11): connections that began before are not found. */
+	programs->has_lists = has_function(btf, "BPF_FUNC_sock_from_file");
+	for (size_t i = 0; programs->has_lists && i < ARRAY_SIZE(iterators); i++)
+		programs->points[set->n_points++] =
+			(struct attach_point){ .program = iterators[i],
+					       .kind = ATTACH_ITERATOR };
+	programs->missing &= ~(1U << TRACE_CLOSES);
+	btf__free(btf);
+	return 0;
+}
+
+static bool is_point(const struct program_set *set,
+		     const struct bpf_program *program)
+{
+	for (size_t i = 0; i < set->n_points; i++)
+		if (!strcmp(bpf_program__name(program), set->points[i].program))
+			return true;
+	return false;
+}
+
+/* ---- Loading -------------------------------------------------------------------------- */
+
+static int size_map(struct bpf_object *object, const char *name, uint32_t n)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, name);
+
+	return map ? bpf_map__set_max_entries(map, n) : -ENOENT;
+}
+
+static int prepare_trace(struct bpf_object *object, void *ctx)
+{
+	struct trace_bpf__rodata *rodata =
+		program_set_knobs(object, sizeof(*rodata));
+	const struct trace_programs *programs = ctx;
+	const struct trace_knobs *knobs = &programs->knobs;
+	struct bpf_program *program;
+	int err;
+
+	if (!rodata)
+		return -ENOENT;
+	rodata->config_slot_mask = knobs->slots - 1;
+	rodata->config_max_rate = knobs->max_rate;
+	rodata->config_ring_bytes = knobs->ring_bytes;
+	rodata->config_wants_acks = knobs->wants_acks;
+	rodata->config_wants_opening = !knobs->is_idle;
+	rodata->config_has_nat = programs->has_nat;
+	memcpy((void *)&rodata->config_nat, &programs->nat,
+	       sizeof(programs->nat));
+	bpf_object__for_each_program(program, object)
+		bpf_program__set_autoload(program,
+					  is_point(&programs->set, program));
+	err = size_map(object, "trace_events", knobs->ring_bytes);
+	err = err ?: size_map(object, "trace_conns", knobs->slots);
+	return err ?: size_map(object, "trace_faces", knobs->slots * TRACE_FACES);
+}
+
+static int open_maps(struct trace_programs *programs,
+		     ring_buffer_sample_fn on_report, void *ctx)
+{
+	const struct program_set *set = &programs->set;
+
+	programs->conns = program_set_mmap(set, "trace_conns",
+					   programs->knobs.slots *
+						   sizeof(*programs->conns));
+	programs->ports = program_set_mmap(
+		set, "trace_ports", TRACE_PORTS * sizeof(*programs->ports));
+	if (!programs->conns || !programs->ports)
+		return -errno;
+	programs->ring = ring_buffer__new(
+		program_set_map_fd(set, "trace_events"), on_report, ctx, NULL);
+	if (!programs->ring)
+		return -errno;
+	programs->n_cpus = libbpf_num_possible_cpus();
+	if (programs->n_cpus < 0)
+		return programs->n_cpus;
+	programs->room =
+		calloc((size_t)programs->n_cpus, sizeof(*programs->room));
+	programs->faces_fd = program_set_map_fd(set, "trace_faces");
+	programs->counts_fd = program_set_map_fd(set, "trace_counts");
+	return programs->room ? 0 : -ENOMEM;
+}
+
+int trace_programs_open(struct trace_programs *programs,
+			const struct trace_knobs *knobs,
+			ring_buffer_sample_fn on_report, void *ctx,
+			const struct log *log)
+{
+	int err;
+
+	*programs = (struct trace_programs){
+		.knobs = *knobs,
+		.set = { .name = "trace_bpf",
+			 .elf = trace_bpf__elf_bytes,
+			 .doing = "load BPF programs of the tracer",
+			 .log = log ?: &silent,
+			 .points = programs->points,
+			 .is_idle = knobs->is_idle,
+			 .prepare = prepare_trace,
+			 .ctx = programs },
+	};
+	err = find_points(programs);
+	if (err)
+		return err;
+	programs->has_nat = !nat_find_layout(&programs->nat, &silent);
+	err = program_set_ref(&programs->set);
+	if (err) {
+		*programs = (struct trace_programs){ 0 };
+		return err;
+	}
+	err = open_maps(programs, on_report, ctx);
+	if (err)
+		trace_programs_close(programs);
+	return err;
+}
+
+int trace_programs_attach(struct trace_programs *programs)
+{
+	return program_set_attach(&programs->set);
+}
+
+void trace_programs_detach(struct trace_programs *programs)
+{
+	program_set_detach_all(&programs->set);
+}
+
+void trace_programs_close(struct trace_programs *programs)
+{
+	if (!programs->set.object)
+		return;
+	ring_buffer__free(programs->ring);
+	free(programs->room);
+	if (programs->ports)
+		map_munmap(programs->ports,
+			   TRACE_PORTS * sizeof(*programs->ports));
+	if (programs->conns)
+		map_munmap(programs->conns,
+			   programs->knobs.slots * sizeof(*programs->conns));
+	program_set_unref(&programs->set);
+	*programs = (struct trace_programs){ 0 };
+}
+
+/* ---- Use ------------------------------------------------------------------------------ */
+
+/* The ring is read meanwhile: it has no room for all of a busy host. */
+static int visit_sockets(const struct trace_programs *programs,
+			 const char *iterator)
+{
+	int fd, r;
+	char none;
+	ssize_t n;
+
+	if (!programs->has_lists)
+		return 0;
+	fd = program_set_open_iterator(&programs->set, iterator);
+	r = fd < 0 ? fd : 0;
+
+	while (r >= 0) {
+		n = read(fd, &none, sizeof(none));
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			r = -errno;
+		else
+			r = trace_programs_read(programs);
+		if (!n)
+			break;
+	}
+	if (fd >= 0)
+		close(fd);
+	return r < 0 ? r : 0;
+}
+
+int trace_programs_list(const struct trace_programs *programs)
+{
+	return visit_sockets(programs, "netobs_tr_list");
+}
+
+int trace_programs_init(const struct trace_programs *programs)
+{
+	return visit_sockets(programs, "netobs_tr_init");
+}
+
+int trace_programs_read(const struct trace_programs *programs)
+{
+	return ring_buffer__consume(programs->ring);
+}
+
+int trace_programs_fd(const struct trace_programs *programs)
+{
+	return ring_buffer__epoll_fd(programs->ring);
+}
+
+static void count_ports(const struct trace_programs *programs,
+			const struct trace_tuple *tuple, uint64_t one)
+{
+	uint32_t index = trace_ports_index(tuple->ports[0], tuple->ports[1]);
+
+	__atomic_add_fetch(&programs->ports[index], one, __ATOMIC_RELAXED);
+}
+
+/* As claim_slot() and add_conn() of trace/events.h do. */
+int trace_programs_add(struct trace_programs *programs,
+		       const struct trace_tuple *tuple, bool is_turned,
+		       uint64_t *ret_id)
+{
+	const uint32_t mask = programs->knobs.slots - 1;
+
+	for (uint32_t i = 0; i < programs->knobs.slots; i++) {
+		const uint64_t id = OWN_IDS | ++programs->last_id;
+		struct trace_conn *conn = &programs->conns[id & mask];
+		const struct trace_face face = { .id = id,
+						 .slot = (uint32_t)id & mask,
+						 .is_turned = is_turned };
+
+		if (__sync_val_compare_and_swap(&conn->is_used, 0, 1))
+			continue;
+		memset(&conn->is_rejected, 0,
+		       sizeof(*conn) - offsetof(struct trace_conn, is_rejected));
+		conn->id = id;
+		if (!bpf_map_update_elem(programs->faces_fd, tuple, &face,
+					 BPF_NOEXIST)) {
+			count_ports(programs, tuple, 1);
+			*ret_id = id;
+			return 0;
+		}
+		trace_programs_release(programs, id);
+		return -errno;
+	}
+	return -ENOSPC;
+}
+
+void trace_programs_release(const struct trace_programs *programs, uint64_t id)
+{
+	struct trace_conn *conn =
+		&programs->conns[id & (programs->knobs.slots - 1)];
+
+	conn->id = 0;
+	__atomic_store_n(&conn->is_used, 0, __ATOMIC_RELEASE);
+}
+
+struct trace_conn *trace_programs_conn(const struct trace_programs *programs,
+				       uint64_t id)
+{
+	return &programs->conns[id & (programs->knobs.slots - 1)];
+}
+
+void trace_programs_forget(const struct trace_programs *programs,
+			   const struct trace_tuple *tuple, uint64_t id)
+{
+	struct trace_face face;
+
+	if (!bpf_map_lookup_elem(programs->faces_fd, tuple, &face) &&
+	    face.id == id && !bpf_map_delete_elem(programs->faces_fd, tuple))
+		count_ports(programs, tuple, UINT64_MAX);
+}
+
+static uint64_t misses_of(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int fd = bpf_program__fd(program);
+
+	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) ?
+		       info.recursion_misses :
+		       0;
+}
+
+static bool is_second(const struct bpf_program *program)
+{
+	const char *name = bpf_program__name(program);
+
+	return name[strlen(name) - 1] == '2';
+}
+
+/* What no program has seen: those that were interrupted miss what their seconds take. */
+static uint64_t count_misses(const struct trace_programs *programs,
+			     uint64_t nested)
+{
+	struct bpf_program *program;
+	uint64_t misses = 0;
+
+	bpf_object__for_each_program(program, programs->set.object)
+		misses += is_second(program) ? 0 : misses_of(program);
+	return misses > nested ? misses - nested : 0;
+}
+
+struct trace_counts trace_programs_count(const struct trace_programs *programs)
+{
+	struct trace_counts sum = { 0 };
+
+	if (!programs->room ||
+	    bpf_map_lookup_elem(programs->counts_fd, &(uint32_t){ 0 },
+				programs->room))
+		return sum;
+	for (int cpu = 0; cpu < programs->n_cpus; cpu++)
+		counters_add(&sum, &programs->room[cpu], sizeof(sum));
+	sum.missed += count_misses(programs, sum.nested);
+	return sum;
+}

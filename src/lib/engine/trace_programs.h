@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The programs of the tracer: those whose tracepoints the kernel has. */
+#ifndef NETOBS_ENGINE_TRACE_PROGRAMS_H
+#define NETOBS_ENGINE_TRACE_PROGRAMS_H
+
+#include "base/log.h"
+#include "bpf/nat.h"
+#include "bpf/trace.h"
+#include "program_set.h"
+
+#include <bpf/libbpf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct trace_knobs {
+	uint32_t slots;	     /* a power of two */
+	uint32_t ring_bytes; /* a power of two, and of pages */
+	uint64_t max_rate;   /* events a second on a CPU */
+	bool wants_acks;     /* segments without data */
+	bool is_idle; /* only added connections are traced; trace_programs_attach() */
+};
+
+/* Zeroes: off. Stays where it is while it is open. */
+struct trace_programs {
+	struct trace_knobs knobs;
+	struct program_set set;
+	struct attach_point points[PROGRAM_SET_POINTS_MAX];
+	struct nat_layout nat;
+	uint32_t missing; /* 1 << enum trace_point: the kernel has no tracepoint for it */
+	bool has_nat;
+	bool has_reasons;
+	bool has_lists;		  /* trace_programs_list() finds some */
+	uint64_t last_id;	  /* of trace_programs_add() */
+	struct trace_conn *conns; /* mapped: knobs.slots of them */
+	uint64_t *ports;	  /* mapped: TRACE_PORTS of them */
+	struct ring_buffer *ring;
+	struct trace_counts *room; /* of each CPU */
+	int n_cpus;
+	int faces_fd, counts_fd; /* the set's */
+};
+
+/**
+ * Load the programs and attach them.
+ *
+ * @param on_report  for trace_programs_read(), of a struct trace_report
+ * @param log  or NULL: silent
+ * @return 0; -errno, which is logged, and nothing stays loaded
+ */
+int trace_programs_open(struct trace_programs *programs,
+			const struct trace_knobs *knobs,
+			ring_buffer_sample_fn on_report, void *ctx,
+			const struct log *log);
+
+/** Report the sockets that there are, as TRACE_EXISTS, and read them. @return 0, or -errno */
+int trace_programs_list(const struct trace_programs *programs);
+
+/**
+ * Add a connection.
+ *
+ * @param is_turned  its direction 0 is from the second end of @tuple to the first one
+ * @param ret_id  its number, which trace_programs_release() makes free
+ * @return 0; -EEXIST: one has that tuple; -ENOSPC: no slot is free; others of bpf(2)
+ */
+int trace_programs_add(struct trace_programs *programs,
+		       const struct trace_tuple *tuple, bool is_turned,
+		       uint64_t *ret_id);
+
+/** Read what the sockets of added connections have done so far. @return 0, or -errno */
+int trace_programs_init(const struct trace_programs *programs);
+
+/** @return the slot of a connection */
+struct trace_conn *trace_programs_conn(const struct trace_programs *programs,
+				       uint64_t id);
+
+/* After trace_programs_forget() of all of its tuples. */
+void trace_programs_release(const struct trace_programs *programs, uint64_t id);
+
+/** Take the reports that there are. @return how many; < 0: of the callback, or -errno */
+int trace_programs_read(const struct trace_programs *programs);
+
+/** @return a descriptor that is readable once much is waiting; it stays the programs' */
+int trace_programs_fd(const struct trace_programs *programs);
+
+/** Have that tuple no longer belong to the connection @id. */
+void trace_programs_forget(const struct trace_programs *programs,
+			   const struct trace_tuple *tuple, uint64_t id);
+
+/** @return the sum of all CPUs */
+struct trace_counts trace_programs_count(const struct trace_programs *programs);
+
+/** With knobs.is_idle: attach, unless it is attached. @return 0, or -errno, which is logged */
+int trace_programs_attach(struct trace_programs *programs);
+
+/* Detach; the maps stay. A program may still run on another CPU. */
+void trace_programs_detach(struct trace_programs *programs);
+
+void trace_programs_close(struct trace_programs *programs);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * A direction of a connection: its events, until their bytes are over. TCP delivers bytes in
+ * order, so all before one place of the stream are delivered, and none behind it.
+ */
+#ifndef NETOBS_TRACE_JOURNEY_DIRECTION_H
+#define NETOBS_TRACE_JOURNEY_DIRECTION_H
+
+#include "journey_draft.h"
+#include "journey_queue.h"
+
+enum { JOURNEY_HELD_MAX = 65536 }; /* events of a direction */
+
+/* Nothing ends bytes that this host only forwards: what comes later is left out. */
+#define JOURNEY_FORWARDED_NS (1000 * 1000 * 1000LL)
+
+/* The first ones are taken out. */
+struct journey_list {
+	struct journey_event **items;
+	uint32_t head, n, capacity;
+};
+
+struct direction {
+	struct journey_ends ends;
+	uint32_t n_held; /* events, also those that wait elsewhere to be taken */
+	bool has_done;
+	bool has_end;
+	int64_t end;	/* of the bytes that are known to be in the stream */
+	int64_t done;	/* the first byte that is not delivered */
+	int64_t now_ns; /* of the last event that was taken */
+	int64_t mark, mark_ns; /* the end as it was then */
+	bool has_mark;
+	int64_t cut_until;	      /* events of bytes before were left out */
+	struct journey_queue pending; /* that begin behind @done, by offset */
+	struct journey_list active;   /* that have the byte at @done, by time */
+	struct journey_list sends, sents; /* by offset */
+	struct journey_event *called; /* the call that has written @done, or before */
+	struct journey_event *copied; /* its SEND for @done, or before; may be @called */
+	struct journey_event *last_call; /* of all that were seen */
+};
+
+/** Make room for two more events. @return 0; -ENOMEM */
+int direction_reserve(struct direction *direction);
+
+/** Take an event, which is the next one by time; there is room. It is the direction's. */
+void direction_take(struct direction *direction, struct journey_event *event);
+
+/** Deliver the bytes before @until, as far as anything is known of them. */
+void direction_deliver(struct direction *direction, int64_t until,
+		       struct journey_draft *draft);
+
+/** Deliver all bytes of which is known that they are in the stream. */
+void direction_deliver_all(struct direction *direction,
+			   struct journey_draft *draft);
+
+/** Deliver bytes that are only forwarded, some time after their last event. */
+void direction_forward(struct direction *direction, struct journey_draft *draft);
+
+/** Deliver the first bytes if there are more than JOURNEY_HELD_MAX events. */
+void direction_limit(struct direction *direction, struct journey_draft *draft);
+
+/** What was taken is freed. */
+void direction_clear(struct direction *direction);
+
+#endif

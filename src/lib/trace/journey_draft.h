@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A journey that grows by neighbouring bytes, as long as they passed the same points. */
+#ifndef NETOBS_TRACE_JOURNEY_DRAFT_H
+#define NETOBS_TRACE_JOURNEY_DRAFT_H
+
+#include "journey_event.h"
+#include "journey_parts.h"
+
+enum { JOURNEY_EVENTS_MAX = 1024 }; /* of the same bytes */
+
+/* What is known of a direction of a connection, for all of its journeys. */
+struct journey_ends {
+	uint64_t connection;
+	uint8_t src[16], dst[16];
+	uint16_t src_port, dst_port;
+	uint8_t direction;
+	uint32_t has;		       /* enum netobs_trace_field */
+	uint32_t first_seq;	       /* of the byte at offset 0 */
+	uint32_t sender_netns;	       /* of its socket; 0: not known */
+	bool has_sender, has_receiver; /* an event of its socket was seen */
+	bool has_socket_ends; /* addresses are those of the sender's socket */
+};
+
+/* Bytes, and all events that they passed. */
+struct journey_range {
+	int64_t offset, end;
+	int64_t now_ns; /* of a range without events */
+	/* NULL: not seen. The call may have begun with bytes before these, at @called. */
+	const struct journey_event *called, *copied, *sent;
+	struct journey_event *const *events; /* others, by time */
+	uint32_t n;			     /* JOURNEY_EVENTS_MAX at most */
+	bool is_cut;			     /* there were more */
+};
+
+struct journey_draft {
+	void (*on_journey)(const struct netobs_journey *journey, void *ctx);
+	void *ctx;
+	bool is_used;
+	struct netobs_journey journey;
+	uint64_t ids[NETOBS_JOURNEY_STEPS_MAX]; /* of its steps */
+	uint64_t acked_id;
+	uint32_t n_all; /* steps, with those that were left out */
+	/* Of the range that is looked at: all steps, and which of them are kept. */
+	struct journey_stop stops[JOURNEY_EVENTS_MAX + 3];
+	uint16_t kept[NETOBS_JOURNEY_STEPS_MAX];
+	uint32_t n_kept;
+};
+
+/** Add the range, which may deliver the journey before. */
+void journey_draft_add(struct journey_draft *draft,
+		       const struct journey_ends *ends,
+		       const struct journey_range *range);
+
+/** Deliver what there is. */
+void journey_draft_flush(struct journey_draft *draft);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#ifndef NETOBS_TRACE_JOURNEY_EVENT_H
+#define NETOBS_TRACE_JOURNEY_EVENT_H
+
+#include <netobs/trace.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct direction;
+
+/* What is kept of an event until its bytes are delivered. */
+struct journey_event {
+	struct netobs_journey_step step; /* its attempt is not used */
+	int64_t offset, end;		 /* of the bytes */
+	uint64_t id;			 /* in order of arrival */
+	uint64_t buffer;
+	struct direction *direction;
+	int64_t call_end; /* NETOBS_TRACE_SEND: what the call wanted */
+	bool begins_call;
+	bool ends_call;	  /* the call has returned */
+	uint16_t attempt; /* of the bytes that are looked at: journey_way.h */
+};
+
+static inline bool journey_same_interface(const struct journey_event *a,
+					  const struct journey_event *b)
+{
+	return a->step.ifindex == b->step.ifindex &&
+	       a->step.netns_inode == b->step.netns_inode;
+}
+
+static inline bool journey_is_arrival(const struct journey_event *event)
+{
+	return event->step.point == NETOBS_TRACE_ARRIVE ||
+	       event->step.point == NETOBS_TRACE_RECEIVE;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The way of bytes that passed all points together: which attempt arrived, and when. */
+#ifndef NETOBS_TRACE_JOURNEY_WAY_H
+#define NETOBS_TRACE_JOURNEY_WAY_H
+
+#include "journey_event.h"
+
+struct journey_way {
+	/* Of these bytes, by time; without NETOBS_TRACE_SEND and _SENT. */
+	struct journey_event *const *events;
+	uint32_t n;
+	uint32_t sender_netns; /* of its socket; 0: not known */
+	bool is_sender_here;   /* an event of its socket was seen */
+	bool is_receiver_here;
+
+	/* Found: the attempts of the events, and: */
+	uint32_t n_attempts; /* from the first interface */
+	uint16_t arrived;    /* the attempt that did, or the last one */
+	int64_t first_ns;    /* when the first attempt began, if there is one */
+	bool has_attempt;
+	/* Positions in events; n: none. */
+	uint32_t segment, ready, read, acked;
+};
+
+/** Fill what is found. */
+void journey_way_find(struct journey_way *way);
+
+#endif

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "journeys.h"
+
+#include "base/util.h"
+#include "journey_direction.h"
+#include "journey_queue.h"
+
+#include <string.h>
+
+enum {
+	FIRST_BUCKETS = 64,
+	DIRECTIONS = 2,
+	WAITING_MAX = 1 << 18, /* events of all connections */
+};
+
+#define DELAY_NS (5 * NSEC_PER_MSEC)
+
+struct connection {
+	uint64_t id;
+	struct connection *next; /* of the bucket */
+	struct direction directions[DIRECTIONS];
+};
+
+struct journeys {
+	struct connection **buckets;
+	uint32_t n_buckets; /* a power of two */
+	uint32_t n_connections;
+	struct journey_queue waiting; /* by time, until earlier ones cannot come any more */
+	int64_t newest_ns;
+	uint64_t last_id;
+	struct journey_draft draft;
+};
+
+/* ---- Connections --------------------------------------------------------------------------- */
+
+static uint32_t bucket_of(uint64_t id, uint32_t n_buckets)
+{
+	return (uint32_t)(id * 0x9e3779b97f4a7c15ULL >> 32) & (n_buckets - 1);
+}
+
+static struct connection **find_connection(const struct journeys *journeys,
+					   uint64_t id)
+{
+	struct connection **at =
+		&journeys->buckets[bucket_of(id, journeys->n_buckets)];
+
+	while (*at && (*at)->id != id)
+		at = &(*at)->next;
+	return at;
+}
+
+/* Without memory, buckets become longer. */
+static void grow_buckets(struct journeys *journeys)
+{
+	const uint32_t n_buckets = 2 * journeys->n_buckets;
+	struct connection **buckets = calloc(n_buckets, sizeof(*buckets));
+
+	if (!buckets)
+		return;
+	for (uint32_t i = 0; i < journeys->n_buckets; i++) {
+		struct connection *next = journeys->buckets[i];
+
+		for (struct connection *it; (it = next);) {
+			struct connection **at =
+				&buckets[bucket_of(it->id, n_buckets)];
+
+			next = it->next;
+			it->next = *at;
+			*at = it;
+		}
+	}
+	free(journeys->buckets);
+	journeys->buckets = buckets;
+	journeys->n_buckets = n_buckets;
+}
+
+static struct connection *get_connection(struct journeys *journeys, uint64_t id)
+{
+	struct connection **at = find_connection(journeys, id);
+
+	if (*at)
+		return *at;
+	*at = calloc(1, sizeof(**at));
+	if (!*at)
+		return NULL;
+	(*at)->id = id;
+	if (++journeys->n_connections > journeys->n_buckets)
+		grow_buckets(journeys);
+	return *find_connection(journeys, id);
+}
+
+static void remove_connection(struct journeys *journeys, struct connection **at)
+{
+	struct connection *connection = *at;
+
+	*at = connection->next;
+	for (int i = 0; i < DIRECTIONS; i++)
+		direction_clear(&connection->directions[i]);
+	free(connection);
+	journeys->n_connections--;
+}
+
+/* ---- Events in order of time -------------------------------------------------------------- */
+
+static bool is_over(const struct direction *direction, uint8_t point)
+{
+	return point == NETOBS_TRACE_READ ||
+	       (point == NETOBS_TRACE_ACKED && !direction->ends.has_receiver);
+}
+
+/* That bytes are acknowledged is known before others of the same time: as early as may be. */
+static void take_event(struct journey_event *event, void *ctx)
+{
+	struct journeys *journeys = ctx;
+	struct direction *direction = event->direction;
+	const uint8_t point = event->step.point;
+	const int64_t end = event->end;
+
+	if (point == NETOBS_TRACE_ACKED) {
+		direction->now_ns =
+			max_i64(direction->now_ns, event->step.time_ns);
+		direction->n_held--;
+		free(event);
+	} else {
+		direction_take(direction, event);
+	}
+	if (is_over(direction, point))
+		direction_deliver(direction, end, &journeys->draft);
+	else
+		direction_forward(direction, &journeys->draft);
+	direction_limit(direction, &journeys->draft);
+}
+
+static void take_before(struct journeys *journeys, int64_t until_ns)
+{
+	struct journey_queue *waiting = &journeys->waiting;
+
+	while (waiting->n &&
+	       (waiting->items[0].key <= until_ns || waiting->n > WAITING_MAX))
+		take_event(journey_queue_pop(waiting), journeys);
+}
+
+/* ---- A new event --------------------------------------------------------------------------- */
+
+static bool is_of_sender(uint8_t point)
+{
+	return point == NETOBS_TRACE_SEND || point == NETOBS_TRACE_SENT ||
+	       point == NETOBS_TRACE_RETRANSMIT || point == NETOBS_TRACE_ACKED;
+}
+
+static bool is_of_receiver(uint8_t point)
+{
+	return point == NETOBS_TRACE_SEGMENT || point == NETOBS_TRACE_READY ||
+	       point == NETOBS_TRACE_READ;
+}
+
+static void learn_ends(struct journey_ends *ends,
+		       const struct netobs_trace_event *event)
+{
+	const bool is_socket = is_of_sender(event->point);
+	const bool is_first = !ends->connection;
+
+	ends->connection = event->connection;
+	ends->direction = event->direction;
+	ends->has = event->record.has;
+	ends->first_seq = event->seq - (uint32_t)event->offset;
+	ends->has_sender |= is_socket;
+	ends->has_receiver |= is_of_receiver(event->point);
+	if (!is_first && (ends->has_socket_ends || !is_socket))
+		return;
+	ends->has_socket_ends = is_socket;
+	ends->sender_netns = is_socket ? event->netns_inode : 0;
+	memcpy(ends->src, event->src, sizeof(ends->src));
+	memcpy(ends->dst, event->dst, sizeof(ends->dst));
+	ends->src_port = event->src_port;
+	ends->dst_port = event->dst_port;
+}
+
+static void fill_event(struct journey_event *held, struct journeys *journeys,
+		       struct direction *direction,
+		       const struct netobs_trace_event *event)
+{
+	*held = (struct journey_event){
+		.step = { .time_ns = event->record.time_ns,
+			  .cpu = event->cpu,
+			  .pid = event->pid,
+			  .ifindex = event->ifindex,
+			  .netns_inode = event->netns_inode,
+			  .layer = event->layer,
+			  .point = event->point },
+		.offset = event->offset,
+		.end = event->offset + event->length,
+		.id = ++journeys->last_id,
+		.buffer = event->buffer,
+		.direction = direction,
+	};
+	memcpy(held->step.command, event->command, sizeof(held->step.command));
+	memcpy(held->step.interface, event->interface,
+	       sizeof(held->step.interface));
+	direction->n_held++;
+}
+
+/* It ends ranges when its time has come, and is known to them at once: the sender may have it a
+ * moment after a process has read them. */
+static int add_acked(struct journeys *journeys, struct direction *direction,
+		     const struct journey_event *trigger)
+{
+	struct journey_event *held = malloc(sizeof(*held));
+
+	if (!held)
+		return -ENOMEM;
+	*held = *trigger;
+	held->id = ++journeys->last_id;
+	direction->n_held++;
+	direction_take(direction, held);
+	return 0;
+}
+
+int journeys_add(struct journeys *journeys, const struct netobs_trace_event *event)
+{
+	struct connection *connection =
+		get_connection(journeys, event->connection);
+	cleanup_free struct journey_event *held = NULL;
+	struct direction *direction;
+
+	if (!connection)
+		return -ENOMEM;
+	direction = &connection->directions[event->direction % DIRECTIONS];
+	learn_ends(&direction->ends, event);
+	if (!event->length || event->point >= NETOBS_TRACE_POINTS)
+		return 0;
+	held = malloc(sizeof(*held));
+	if (!held || direction_reserve(direction) < 0 ||
+	    !journey_queue_reserve(&journeys->waiting, journeys->waiting.n + 1))
+		return -ENOMEM;
+	fill_event(held, journeys, direction, event);
+	if (event->point == NETOBS_TRACE_ACKED &&
+	    add_acked(journeys, direction, held) < 0) {
+		direction->n_held--;
+		return -ENOMEM;
+	}
+	journey_queue_push(&journeys->waiting, held->step.time_ns, held);
+	held = NULL;
+	journeys->newest_ns = max_i64(journeys->newest_ns, event->record.time_ns);
+	take_before(journeys, journeys->newest_ns - DELAY_NS);
+	return 0;
+}
+
+void journeys_advance(struct journeys *journeys, int64_t now_ns)
+{
+	journeys->newest_ns = max_i64(journeys->newest_ns, now_ns);
+	take_before(journeys, journeys->newest_ns - DELAY_NS);
+}
+
+/* ---- The end ------------------------------------------------------------------------------- */
+
+static void push_event(struct journey_event *event, void *ctx)
+{
+	journey_queue_push(ctx, event->step.time_ns, event);
+}
+
+/* What waits for an order that nobody else can disturb any more. */
+static void take_direction(struct journeys *journeys, struct direction *direction)
+{
+	struct journey_queue own = { 0 };
+	struct journey_event *event;
+
+	if (journey_queue_reserve(&own, journeys->waiting.n)) {
+		journey_queue_remove(&journeys->waiting, direction, push_event,
+				     &own);
+		while ((event = journey_queue_pop(&own)))
+			take_event(event, journeys);
+	} else {
+		/* Without memory, in any order. */
+		journey_queue_remove(&journeys->waiting, direction, take_event,
+				     journeys);
+	}
+	free(own.items);
+}
+
+static void end_connection(struct journeys *journeys, struct connection **at)
+{
+	for (int i = 0; i < DIRECTIONS; i++) {
+		struct direction *direction = &(*at)->directions[i];
+
+		take_direction(journeys, direction);
+		direction_deliver_all(direction, &journeys->draft);
+	}
+	remove_connection(journeys, at);
+}
+
+void journeys_end(struct journeys *journeys, uint64_t connection)
+{
+	struct connection **at;
+
+	if (connection) {
+		at = find_connection(journeys, connection);
+		if (*at)
+			end_connection(journeys, at);
+		return;
+	}
+	take_before(journeys, INT64_MAX);
+	for (uint32_t i = 0; i < journeys->n_buckets; i++)
+		while (journeys->buckets[i])
+			end_connection(journeys, &journeys->buckets[i]);
+}
+
+int journeys_new(journeys_fn *on_journey, void *ctx,
+		 struct journeys **ret_journeys)
+{
+	cleanup_free struct journeys *journeys = calloc(1, sizeof(*journeys));
+
+	if (!journeys)
+		return -ENOMEM;
+	journeys->buckets = calloc(FIRST_BUCKETS, sizeof(*journeys->buckets));
+	if (!journeys->buckets)
+		return -ENOMEM;
+	journeys->n_buckets = FIRST_BUCKETS;
+	journeys->newest_ns = INT64_MIN / 2;
+	journeys->draft.on_journey = on_journey;
+	journeys->draft.ctx = ctx;
+	*ret_journeys = TAKE_PTR(journeys);
+	return 0;
+}
+
+void journeys_free(struct journeys *journeys)
+{
+	if (!journeys)
+		return;
+	for (uint32_t i = 0; i < journeys->waiting.n; i++)
+		free(journeys->waiting.items[i].event);
+	free(journeys->waiting.items);
+	for (uint32_t i = 0; i < journeys->n_buckets; i++)
+		while (journeys->buckets[i])
+			remove_connection(journeys, &journeys->buckets[i]);
+	free(journeys->buckets);
+	free(journeys);
+}

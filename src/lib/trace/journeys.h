@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Journeys: the events of connections, joined by ranges of bytes. Nothing here knows of BPF or the
+ * kernel.
+ */
+#ifndef NETOBS_TRACE_JOURNEYS_H
+#define NETOBS_TRACE_JOURNEYS_H
+
+#include <netobs/trace.h>
+#include <stdint.h>
+
+struct journeys;
+
+typedef void journeys_fn(const struct netobs_journey *journey, void *ctx);
+
+/** @return 0; -ENOMEM */
+int journeys_new(journeys_fn *on_journey, void *ctx,
+		 struct journeys **ret_journeys);
+
+void journeys_free(struct journeys *journeys);
+
+/**
+ * Add an event. Events of different CPUs may be some milliseconds out of order. Journeys that are
+ * known to be over are delivered.
+ *
+ * @return 0; -ENOMEM: the event is left out
+ */
+int journeys_add(struct journeys *journeys,
+		 const struct netobs_trace_event *event);
+
+/** Deliver journeys whose last event was some time before @now_ns, since 1970. */
+void journeys_advance(struct journeys *journeys, int64_t now_ns);
+
+/** The connection has ended, or the tracer does: deliver what is left of it; 0: of all. */
+void journeys_end(struct journeys *journeys, uint64_t connection);
+
+#endif

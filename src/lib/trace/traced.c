@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "traced.h"
+
+#include "base/util.h"
+#include "bpf/parse/headers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	PENDING_MAX = TRACE_CANDIDATE_EVENTS,
+	BOTH = 3,
+	/* Both sockets are closed: what is left is on its way to user space. */
+	CLOSED_MS = 200,
+	/* One is: the other one may be elsewhere, or a process may still read. */
+	HALF_CLOSED_MS = 5000,
+};
+
+/* TCP_RST of linux/tcp.h, in the header's flags. */
+enum { FLAG_FIN = 1, FLAG_SYN = 2, FLAG_RST = 4 };
+
+void traced_begin(struct traced *traced, uint64_t id, uint64_t now_ns,
+		  bool has_initiator)
+{
+	traced_clear(traced);
+	traced->id = id;
+	traced->opened_ns = traced->last_ns = now_ns;
+	traced->has_initiator = has_initiator;
+}
+
+void traced_clear(struct traced *traced)
+{
+	free(traced->pending);
+	*traced = (struct traced){ 0 };
+}
+
+void traced_add_face(struct traced *traced, const struct trace_tuple *tuple)
+{
+	if (traced->n_faces < TRACED_FACES_MAX)
+		traced->faces[traced->n_faces++] = *tuple;
+}
+
+void traced_keep(struct traced *traced, const struct trace_report *report)
+{
+	const size_t step = 16;
+	struct trace_report *more = traced->pending;
+
+	if (traced->n_pending % step == 0 && traced->n_pending < PENDING_MAX)
+		more = realloc(more, (traced->n_pending + step) * sizeof(*more));
+	if (!more || traced->n_pending >= PENDING_MAX) {
+		traced->n_pending_lost++;
+		return;
+	}
+	traced->pending = more;
+	more[traced->n_pending++] = *report;
+}
+
+/* The number of a SYN is in front of the first byte. */
+static uint32_t data_seq(const struct trace_report *report)
+{
+	return report->seq + !!(report->tcp_flags & FLAG_SYN);
+}
+
+static bool has_seq(const struct trace_report *report)
+{
+	return report->point < TRACE_OPENS;
+}
+
+int64_t traced_note(struct traced *traced, const struct trace_report *report)
+{
+	struct traced_stream *stream = &traced->streams[report->direction & 1];
+	const uint32_t seq = data_seq(report);
+
+	traced->last_ns = max_u64(traced->last_ns, report->time_ns);
+	if (report->tcp_flags & FLAG_RST)
+		traced->n_fins = BOTH;
+	if (report->tcp_flags & FLAG_FIN)
+		traced->n_fins |= 1 << (report->direction & 1);
+	if (!has_seq(report))
+		return stream->last;
+	if (!stream->is_known) {
+		stream->is_known = true;
+		stream->has_first = report->tcp_flags & FLAG_SYN;
+		stream->seq = seq;
+	}
+	/* A segment that is sent again is a step back. */
+	stream->last += (int32_t)(seq - stream->seq);
+	stream->seq = seq;
+	return stream->last;
+}
+
+bool traced_is_over(const struct traced *traced, uint64_t now_ns)
+{
+	const uint64_t idle_ms =
+		now_ns > traced->last_ns ?
+			(now_ns - traced->last_ns) / NSEC_PER_MSEC :
+			0;
+
+	if (traced->n_closes > 1)
+		return idle_ms >= CLOSED_MS;
+	return (traced->n_closes || traced->n_fins == BOTH) &&
+	       idle_ms >= HALF_CLOSED_MS;
+}
+
+static bool is_lower(const struct ip_addr *one, uint16_t one_port,
+		     const struct ip_addr *other, uint16_t other_port)
+{
+	for (int i = 0; i < 2; i++)
+		if (one->lanes[i] != other->lanes[i])
+			return one->lanes[i] < other->lanes[i];
+	return one_port < other_port;
+}
+
+struct trace_tuple traced_tuple(const struct trace_report *report)
+{
+	const bool is_turned = is_lower(&report->dst, report->dst_port,
+					&report->src, report->src_port);
+	struct trace_tuple tuple = { .proto = IP_PROTO_TCP };
+
+	tuple.addrs[is_turned] = report->src;
+	tuple.addrs[!is_turned] = report->dst;
+	tuple.ports[is_turned] = report->src_port;
+	tuple.ports[!is_turned] = report->dst_port;
+	return tuple;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Connections that the programs report, by slot: candidates, until the expression or want of room
+ * decides, and those that are chosen. Offsets in their streams go on where sequence numbers wrap.
+ */
+#ifndef NETOBS_TRACE_TRACED_H
+#define NETOBS_TRACE_TRACED_H
+
+#include "bpf/trace.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TRACED_FACES_MAX = 8 };
+
+struct traced_stream {
+	int64_t last;	/* offset of the number that was seen last */
+	uint32_t seq;	/* that number */
+	bool has_first; /* offset 0 is the first byte, not the first one seen */
+	bool is_known;
+};
+
+struct traced {
+	uint64_t id; /* 0: none */
+	struct trace_tuple faces[TRACED_FACES_MAX];
+	uint32_t n_faces;
+	bool is_chosen;
+	bool has_initiator;
+	uint8_t n_closes;   /* of its sockets */
+	uint8_t n_fins;	    /* bits of directions; 3: both, or RST */
+	uint64_t opened_ns; /* CLOCK_BOOTTIME */
+	uint64_t last_ns;   /* of its last report */
+	uint64_t until_ns;  /* armed for so long; 0: until it has ended */
+	struct traced_stream streams[2];
+	struct trace_report *pending; /* of a candidate */
+	uint32_t n_pending, n_pending_lost;
+};
+
+/** Begin a candidate; what the slot had is over. */
+void traced_begin(struct traced *traced, uint64_t id, uint64_t now_ns,
+		  bool has_initiator);
+
+/** Free what a connection has; the slot has none. */
+void traced_clear(struct traced *traced);
+
+/** Another tuple of it; beyond TRACED_FACES_MAX, it is left out. */
+void traced_add_face(struct traced *traced, const struct trace_tuple *tuple);
+
+/** Keep a report until it is decided; beyond some, or without memory, it is counted as lost. */
+void traced_keep(struct traced *traced, const struct trace_report *report);
+
+/** Note what @report says of the connection, @return the offset of its first byte. */
+int64_t traced_note(struct traced *traced, const struct trace_report *report);
+
+/** @return whether nothing more can be expected of a connection at @now_ns */
+bool traced_is_over(const struct traced *traced, uint64_t now_ns);
+
+/** The tuple of a packet or socket, as the programs have it. */
+struct trace_tuple traced_tuple(const struct trace_report *report);
+
+#endif

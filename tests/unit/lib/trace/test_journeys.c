@@ -1,0 +1,690 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Journeys of events that are written down. test_journeys_model.c has random ones. */
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "trace/journeys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { US = 1000, MS = 1000 * US, VETH = 10, PEER = 11, FAR = 12 };
+enum { HERE = 1, THERE = 2 };
+
+#define BIT(part) (1U << NETOBS_JOURNEY_##part)
+#define START_NS 1700000000000000000LL
+
+struct world {
+	struct journeys *journeys;
+	struct netobs_journey *got;
+	uint32_t n, capacity;
+};
+
+static void keep_journey(const struct netobs_journey *journey, void *ctx)
+{
+	struct world *world = ctx;
+
+	assert_true(array_reserve(&world->got, world->n, &world->capacity,
+				  sizeof(*world->got), 16));
+	world->got[world->n++] = *journey;
+}
+
+static int set_up(void **state)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	*state = world;
+	return journeys_new(keep_journey, world, &world->journeys);
+}
+
+static int tear_down(void **state)
+{
+	struct world *world = *state;
+
+	journeys_free(world->journeys);
+	free(world->got);
+	free(world);
+	return 0;
+}
+
+/* ---- Events -------------------------------------------------------------------------------- */
+
+static struct netobs_trace_event make_event(uint8_t point, int64_t us,
+					    int64_t offset, uint32_t length)
+{
+	const bool is_receiver = point >= NETOBS_TRACE_SEGMENT &&
+				 point <= NETOBS_TRACE_READ;
+
+	return (struct netobs_trace_event){
+		.record = { .sz = sizeof(struct netobs_trace_event),
+			    .has = NETOBS_TRACE_HAS_OFFSET,
+			    .time_ns = START_NS + us * US },
+		.connection = 1,
+		.offset = offset,
+		.length = length,
+		.seq = 1000 + (uint32_t)offset,
+		.src = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
+		.dst = { [10] = 0xff, 0xff, 10, 0, 0, 2 },
+		.src_port = 40000,
+		.dst_port = 80,
+		.point = point,
+		.netns_inode = is_receiver ? THERE : HERE,
+		.pid = is_receiver ? 200 : 100,
+	};
+}
+
+static void add(struct world *world, uint8_t point, int64_t us, int64_t offset,
+		uint32_t length)
+{
+	const struct netobs_trace_event event =
+		make_event(point, us, offset, length);
+
+	assert_int_equal(journeys_add(world->journeys, &event), 0);
+}
+
+static void add_hop(struct world *world, uint8_t point, int64_t us,
+		    int64_t offset, uint32_t length, uint32_t ifindex,
+		    uint64_t buffer)
+{
+	struct netobs_trace_event event = make_event(point, us, offset, length);
+
+	event.ifindex = ifindex;
+	event.netns_inode = ifindex == VETH ? HERE : THERE;
+	event.buffer = buffer;
+	assert_int_equal(journeys_add(world->journeys, &event), 0);
+}
+
+/* From the first interface to the receiver's host, 4 us. */
+static void add_way(struct world *world, int64_t us, int64_t offset,
+		    uint32_t length, uint64_t buffer)
+{
+	add_hop(world, NETOBS_TRACE_QUEUE, us, offset, length, VETH, buffer);
+	add_hop(world, NETOBS_TRACE_TRANSMIT, us + 1, offset, length, VETH,
+		buffer);
+	add_hop(world, NETOBS_TRACE_ARRIVE, us + 2, offset, length, PEER, buffer);
+	add_hop(world, NETOBS_TRACE_RECEIVE, us + 4, offset, length, PEER,
+		buffer);
+}
+
+static void add_taking(struct world *world, int64_t us, int64_t offset,
+		       uint32_t length)
+{
+	add(world, NETOBS_TRACE_SEGMENT, us, offset, length);
+	add(world, NETOBS_TRACE_READY, us + 1, offset, length);
+	add(world, NETOBS_TRACE_READ, us + 11, offset, length);
+}
+
+static void end(struct world *world)
+{
+	journeys_end(world->journeys, 0);
+}
+
+/* ---- What is expected of all ----------------------------------------------------------------- */
+
+static void check_sums(const struct world *world)
+{
+	for (uint32_t i = 0; i < world->n; i++) {
+		const struct netobs_journey *journey = &world->got[i];
+		int64_t sum = (int64_t)journey->unknown_ns;
+
+		for (int part = 0; part < NETOBS_JOURNEY_PARTS; part++) {
+			sum += (int64_t)journey->part_ns[part];
+			if (journey->unknown_parts & 1U << part)
+				assert_int_equal(journey->part_ns[part], 0);
+		}
+		assert_int_equal(sum, journey->end_ns - journey->record.time_ns);
+		for (int s = 1; s < journey->n_steps; s++)
+			assert_true(journey->steps[s].time_ns >=
+				    journey->steps[s - 1].time_ns);
+	}
+}
+
+static void check_tiles(const struct world *world, int64_t from, int64_t to)
+{
+	for (uint32_t i = 0; i < world->n; i++) {
+		assert_int_equal(world->got[i].offset, from);
+		from += world->got[i].length;
+	}
+	assert_int_equal(from, to);
+	check_sums(world);
+}
+
+static int64_t part_us(const struct netobs_journey *journey, int part)
+{
+	return (int64_t)journey->part_ns[part] / US;
+}
+
+static void check_parts(const struct netobs_journey *journey,
+			const int64_t us[NETOBS_JOURNEY_PARTS])
+{
+	for (int part = 0; part < NETOBS_JOURNEY_PARTS; part++)
+		assert_int_equal(part_us(journey, part), us[part]);
+}
+
+/* ---- Cases ----------------------------------------------------------------------------------- */
+
+static void a_request_has_all_parts(void **state)
+{
+	struct world *world = *state;
+	const struct netobs_journey *journey;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 200);
+	add_way(world, 19, 0, 200, 7);
+	add(world, NETOBS_TRACE_SENT, 22, 0, 200);
+	add_taking(world, 26, 0, 200);
+	add(world, NETOBS_TRACE_ACKED, 39, 0, 200);
+	journeys_advance(world->journeys, START_NS + 5 * MS);
+	assert_int_equal(world->n, 0);
+	journeys_advance(world->journeys, START_NS + 5 * MS + 37 * US);
+	assert_int_equal(world->n, 1);
+	check_tiles(world, 0, 200);
+	journey = world->got;
+	check_parts(journey, (int64_t[]){ [NETOBS_JOURNEY_TCP] = 19,
+					  [NETOBS_JOURNEY_QDISC] = 1,
+					  [NETOBS_JOURNEY_DEVICE] = 1,
+					  [NETOBS_JOURNEY_STACK] = 5,
+					  [NETOBS_JOURNEY_GAP] = 1,
+					  [NETOBS_JOURNEY_READER] = 10 });
+	assert_int_equal(journey->unknown_parts, 0);
+	assert_int_equal(journey->unknown_ns, 0);
+	assert_int_equal(journey->n_attempts, 1);
+	assert_int_equal(journey->n_steps, 8);
+	assert_int_equal(journey->seq, 1000);
+	assert_int_equal(journey->record.has, NETOBS_JOURNEY_HAS_SEND |
+						      NETOBS_JOURNEY_HAS_READ |
+						      NETOBS_JOURNEY_HAS_ACKED |
+						      NETOBS_JOURNEY_HAS_OFFSET);
+	assert_int_equal(journey->acked_ns, START_NS + 39 * US);
+	assert_int_equal(journey->src_port, 40000);
+	assert_int_equal(journey->steps[7].pid, 200);
+}
+
+/* The kernel may send the first bytes of a large write before it has copied the last ones. */
+static void a_large_write_is_sent_before_it_ends(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 300);
+	add(world, NETOBS_TRACE_SEND, 10, 100, 200);
+	add_way(world, 12, 0, 100, 7);
+	add(world, NETOBS_TRACE_SEND, 20, 200, 100);
+	add(world, NETOBS_TRACE_SENT, 30, 0, 300);
+	add_way(world, 40, 100, 200, 8);
+	add_taking(world, 50, 0, 300);
+	end(world);
+	assert_int_equal(world->n, 3);
+	check_tiles(world, 0, 300);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(part_us(&world->got[i], NETOBS_JOURNEY_WRITE),
+				 10 * i);
+		assert_int_equal(world->got[i].unknown_parts, 0);
+	}
+	assert_int_equal(part_us(&world->got[0], NETOBS_JOURNEY_TCP), 12);
+	assert_int_equal(part_us(&world->got[1], NETOBS_JOURNEY_TCP), 30);
+	assert_int_equal(part_us(&world->got[2], NETOBS_JOURNEY_TCP), 20);
+	/* SENT, which was late for the first bytes alone. */
+	assert_int_equal(world->got[0].n_steps, 8);
+	assert_int_equal(world->got[1].n_steps, 10);
+}
+
+/* A call that does not block writes a part; the next one begins where that ended. */
+static void calls_that_write_less_than_they_wanted(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	add(world, NETOBS_TRACE_SEND, 1, 40, 60);
+	add(world, NETOBS_TRACE_SENT, 2, 0, 40);
+	add(world, NETOBS_TRACE_SEND, 100, 40, 100);
+	add(world, NETOBS_TRACE_SENT, 101, 40, 100);
+	add_way(world, 110, 0, 140, 7);
+	add_taking(world, 120, 0, 140);
+	end(world);
+	assert_int_equal(world->n, 2);
+	check_tiles(world, 0, 140);
+	assert_int_equal(part_us(&world->got[0], NETOBS_JOURNEY_TCP), 110);
+	assert_int_equal(world->got[1].offset, 40);
+	assert_int_equal(world->got[1].record.time_ns, START_NS + 100 * US);
+	assert_int_equal(part_us(&world->got[1], NETOBS_JOURNEY_TCP), 10);
+}
+
+static void a_drop_begins_a_recovery(void **state)
+{
+	struct world *world = *state;
+	const struct netobs_journey *journey;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_DROP, 11, 0, 100, VETH, 7);
+	add(world, NETOBS_TRACE_RETRANSMIT, 209, 0, 100);
+	add_way(world, 210, 0, 100, 7);
+	add_taking(world, 220, 0, 100);
+	/* It was not lost: a second copy comes, and is dropped. */
+	add(world, NETOBS_TRACE_RETRANSMIT, 221, 0, 100);
+	add_way(world, 222, 0, 100, 9);
+	add_hop(world, NETOBS_TRACE_SEGMENT, 227, 0, 100, 0, 9);
+	add_hop(world, NETOBS_TRACE_DROP, 228, 0, 100, 0, 9);
+	end(world);
+	assert_int_equal(world->n, 1);
+	check_tiles(world, 0, 100);
+	journey = world->got;
+	assert_int_equal(part_us(journey, NETOBS_JOURNEY_TCP), 10);
+	assert_int_equal(part_us(journey, NETOBS_JOURNEY_RECOVERY), 200);
+	assert_int_equal(journey->n_attempts, 3);
+	assert_int_equal(journey->n_drops, 1);
+	assert_int_equal(journey->unknown_parts, 0);
+	assert_int_equal(journey->steps[1].attempt, 1);
+	assert_int_equal(journey->steps[2].point, NETOBS_TRACE_DROP);
+	assert_int_equal(journey->steps[2].attempt, 1);
+	assert_int_equal(journey->steps[3].point, NETOBS_TRACE_RETRANSMIT);
+	assert_int_equal(journey->steps[3].attempt, 0);
+}
+
+/* A copy that is sent too early does not overtake the first one: buffers tell them apart. */
+static void a_spurious_copy_is_not_the_one_that_arrived(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_QUEUE, 200, 0, 100, VETH, 8);
+	add(world, NETOBS_TRACE_RETRANSMIT, 201, 0, 100);
+	add_hop(world, NETOBS_TRACE_TRANSMIT, 300, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_RECEIVE, 301, 0, 100, PEER, 7);
+	add_taking(world, 302, 0, 100);
+	add_hop(world, NETOBS_TRACE_TRANSMIT, 303, 0, 100, VETH, 8);
+	end(world);
+	check_tiles(world, 0, 100);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_RECOVERY), 0);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_QDISC), 290);
+	assert_int_equal(world->got->n_attempts, 2);
+	assert_int_equal(world->got->unknown_parts, 0);
+}
+
+/* A relay in user space loses the first copy, and nothing tells of it. */
+static void a_loss_without_a_trace_is_a_recovery(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_TRANSMIT, 11, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_QUEUE, 200, 0, 100, VETH, 8);
+	add_hop(world, NETOBS_TRACE_TRANSMIT, 201, 0, 100, VETH, 8);
+	add(world, NETOBS_TRACE_RETRANSMIT, 202, 0, 100);
+	add_hop(world, NETOBS_TRACE_RECEIVE, 203, 0, 100, PEER, 20);
+	add_taking(world, 204, 0, 100);
+	end(world);
+	check_tiles(world, 0, 100);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_RECOVERY), 190);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_DEVICE), 2);
+	assert_int_equal(world->got->unknown_parts, 0);
+}
+
+/* TCP has no memory for the first segment. */
+static void a_segment_that_tcp_drops_is_not_taken(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	add_way(world, 10, 0, 100, 7);
+	add_hop(world, NETOBS_TRACE_SEGMENT, 15, 0, 100, 0, 7);
+	add_hop(world, NETOBS_TRACE_DROP, 16, 0, 100, 0, 7);
+	add_way(world, 210, 0, 100, 8);
+	add_taking(world, 215, 0, 100);
+	/* All of it happened within the call that sent it. */
+	add(world, NETOBS_TRACE_RETRANSMIT, 218, 0, 100);
+	end(world);
+	check_tiles(world, 0, 100);
+	assert_int_equal(world->got->unknown_parts, 0);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_READER), 10);
+	assert_int_equal(world->got->steps[world->got->n_steps - 2].point,
+			 NETOBS_TRACE_RETRANSMIT);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_RECOVERY), 200);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_STACK), 3);
+	assert_int_equal(world->got->n_drops, 1);
+}
+
+static void netfilter_drops_what_came_to_no_interface(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	add(world, NETOBS_TRACE_DROP, 5, 0, 100);
+	add(world, NETOBS_TRACE_RETRANSMIT, 205, 0, 100);
+	add_way(world, 206, 0, 100, 7);
+	add_taking(world, 212, 0, 100);
+	end(world);
+	check_tiles(world, 0, 100);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_TCP), 5);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_RECOVERY), 201);
+	assert_int_equal(world->got->n_attempts, 1);
+	assert_int_equal(world->got->n_drops, 1);
+}
+
+static void a_driver_that_refuses_is_a_queue(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_TRANSMIT, 11, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_BUSY, 12, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_DEQUEUE, 50, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_TRANSMIT, 51, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_RECEIVE, 53, 0, 100, PEER, 7);
+	add_taking(world, 60, 0, 100);
+	end(world);
+	check_tiles(world, 0, 100);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_QDISC), 41);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_DEVICE), 2);
+	assert_int_equal(world->got->n_attempts, 1);
+}
+
+static void a_range_that_is_read_twice_is_one_journey(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	add_way(world, 10, 0, 100, 7);
+	add_taking(world, 20, 0, 100);
+	add(world, NETOBS_TRACE_READ, 40, 0, 100);
+	journeys_advance(world->journeys, START_NS + 20 * MS);
+	add(world, NETOBS_TRACE_READ, 20000, 0, 60);
+	add(world, NETOBS_TRACE_READY, 20001, 0, 100);
+	end(world);
+	assert_int_equal(world->n, 1);
+	check_tiles(world, 0, 100);
+	assert_int_equal(world->got->end_ns, START_NS + 31 * US);
+}
+
+static void bytes_wait_for_earlier_ones(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 200);
+	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_DROP, 10, 0, 100, VETH, 7);
+	add_way(world, 11, 100, 100, 8);
+	add(world, NETOBS_TRACE_SEGMENT, 16, 100, 100);
+	add_way(world, 50, 0, 100, 9);
+	add(world, NETOBS_TRACE_SEGMENT, 56, 0, 100);
+	add(world, NETOBS_TRACE_READY, 57, 0, 200);
+	add(world, NETOBS_TRACE_READ, 60, 0, 200);
+	end(world);
+	assert_int_equal(world->n, 2);
+	check_tiles(world, 0, 200);
+	assert_int_equal(part_us(&world->got[0], NETOBS_JOURNEY_GAP), 1);
+	assert_int_equal(part_us(&world->got[1], NETOBS_JOURNEY_GAP), 41);
+}
+
+static void an_acknowledgment_ends_what_a_receiver_elsewhere_has(void **state)
+{
+	struct world *world = *state;
+	const struct netobs_journey *journey;
+
+	add(world, NETOBS_TRACE_SEND, 0, -50, 100);
+	add_hop(world, NETOBS_TRACE_QUEUE, 10, -50, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_TRANSMIT, 12, -50, 100, VETH, 7);
+	add(world, NETOBS_TRACE_ACKED, 1012, -50, 100);
+	journeys_advance(world->journeys, START_NS + 20 * MS);
+	assert_int_equal(world->n, 1);
+	check_tiles(world, -50, 50);
+	journey = world->got;
+	assert_int_equal(journey->unknown_parts, 0);
+	assert_int_equal(part_us(journey, NETOBS_JOURNEY_NETWORK), 1000);
+	assert_int_equal(part_us(journey, NETOBS_JOURNEY_QDISC), 2);
+	assert_int_equal(journey->end_ns, journey->acked_ns);
+	assert_int_equal(journey->record.has & NETOBS_JOURNEY_HAS_READ, 0);
+}
+
+static void what_a_sender_elsewhere_does_is_not_missing(void **state)
+{
+	struct world *world = *state;
+
+	add_hop(world, NETOBS_TRACE_ARRIVE, 10, 0, 100, PEER, 7);
+	add_hop(world, NETOBS_TRACE_RECEIVE, 12, 0, 100, PEER, 7);
+	add_taking(world, 15, 0, 100);
+	end(world);
+	check_tiles(world, 0, 100);
+	assert_int_equal(world->got->unknown_parts, 0);
+	assert_int_equal(world->got->n_attempts, 1);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_STACK), 5);
+	assert_int_equal(world->got->record.has & NETOBS_JOURNEY_HAS_SEND, 0);
+}
+
+static void points_that_are_missing_are_unknown_parts(void **state)
+{
+	struct world *world = *state;
+
+	add_way(world, 0, 0, 100, 7);
+	add(world, NETOBS_TRACE_READ, 20, 0, 100);
+	add_hop(world, NETOBS_TRACE_QUEUE, 30, 100, 100, VETH, 8);
+	add_taking(world, 40, 100, 100);
+	add(world, NETOBS_TRACE_SENT, 45, 200, 100);
+	add_way(world, 50, 200, 100, 7);
+	add_taking(world, 60, 200, 100);
+	/* No event of 100 bytes. */
+	add(world, NETOBS_TRACE_SEND, 70, 400, 100);
+	add_way(world, 71, 400, 100, 7);
+	add_taking(world, 80, 400, 100);
+	end(world);
+	assert_int_equal(world->n, 5);
+	check_tiles(world, 0, 500);
+	assert_int_equal(world->got[0].unknown_parts,
+			 BIT(WRITE) | BIT(TCP) | BIT(STACK) | BIT(GAP) |
+				 BIT(READER));
+	assert_int_equal(world->got[0].unknown_ns, 18 * US);
+	assert_int_equal(world->got[1].unknown_parts,
+			 BIT(WRITE) | BIT(TCP) | BIT(QDISC) | BIT(DEVICE) |
+				 BIT(STACK));
+	assert_int_equal(world->got[1].unknown_ns, 10 * US);
+	assert_int_equal(world->got[2].unknown_parts, BIT(WRITE));
+	assert_int_equal(part_us(&world->got[2], NETOBS_JOURNEY_TCP), 5);
+	assert_int_equal(world->got[3].n_steps, 0);
+	assert_int_equal(world->got[4].unknown_parts, 0);
+}
+
+static void what_is_not_read_is_delivered_at_the_end(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 200);
+	add(world, NETOBS_TRACE_SENT, 5, 0, 200);
+	add_way(world, 10, 0, 100, 7);
+	add(world, NETOBS_TRACE_SEGMENT, 20, 0, 100);
+	add(world, NETOBS_TRACE_READY, 21, 0, 100);
+	/* Nobody knows whether this call has written anything. */
+	add(world, NETOBS_TRACE_SEND, 30, 200, 1000);
+	journeys_end(world->journeys, 2);
+	assert_int_equal(world->n, 0);
+	journeys_end(world->journeys, 1);
+	assert_int_equal(world->n, 2);
+	check_tiles(world, 0, 200);
+	assert_int_equal(world->got[0].unknown_parts, BIT(READER));
+	assert_int_equal(world->got[1].unknown_parts,
+			 BIT(TCP) | BIT(QDISC) | BIT(DEVICE) | BIT(STACK) |
+				 BIT(GAP) | BIT(READER));
+}
+
+static void forwarding_is_a_part(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	add_way(world, 1, 0, 100, 7);
+	add_hop(world, NETOBS_TRACE_QUEUE, 15, 0, 100, FAR, 7);
+	add_hop(world, NETOBS_TRACE_TRANSMIT, 16, 0, 100, FAR, 7);
+	add(world, NETOBS_TRACE_ACKED, 1016, 0, 100);
+	end(world);
+	check_tiles(world, 0, 100);
+	assert_int_equal(world->got->unknown_parts, 0);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_FORWARD), 12);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_QDISC), 2);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_NETWORK), 1000);
+	assert_int_equal(world->got->n_attempts, 1);
+}
+
+/* Neither end is here: nothing says when bytes have arrived. */
+static void what_is_only_forwarded_is_delivered_after_some_time(void **state)
+{
+	struct world *world = *state;
+
+	for (int64_t i = 0; i < 40; i++) {
+		const int64_t us = i * 100000, offset = i * 100;
+
+		add_hop(world, NETOBS_TRACE_RECEIVE, us, offset, 100, PEER, 7);
+		add_hop(world, NETOBS_TRACE_QUEUE, us + 5, offset, 100, FAR, 7);
+		add_hop(world, NETOBS_TRACE_TRANSMIT, us + 6, offset, 100, FAR,
+			7);
+	}
+	assert_in_range(world->n, 20, 30);
+	end(world);
+	assert_int_equal(world->n, 40);
+	check_tiles(world, 0, 4000);
+	for (int i = 0; i < 40; i++) {
+		assert_int_equal(world->got[i].unknown_parts, 0);
+		assert_int_equal(world->got[i].n_attempts, 1);
+		assert_int_equal(part_us(&world->got[i], NETOBS_JOURNEY_FORWARD),
+				 5);
+	}
+}
+
+static void many_attempts_are_cut_in_the_middle(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	for (int i = 0; i < 300; i++) {
+		add_hop(world, NETOBS_TRACE_QUEUE, 10 * i, 0, 100, VETH, 7);
+		add_hop(world, NETOBS_TRACE_DROP, 10 * i + 1, 0, 100, VETH, 7);
+	}
+	add_way(world, 4000, 0, 100, 7);
+	add_taking(world, 4005, 0, 100);
+	end(world);
+	check_tiles(world, 0, 100);
+	assert_true(world->got->n_steps >= NETOBS_JOURNEY_STEPS_MAX - 2);
+	assert_true(world->got->record.has & NETOBS_JOURNEY_HAS_CUT);
+	assert_int_equal(world->got->n_attempts, 301);
+	assert_int_equal(world->got->steps[0].point, NETOBS_TRACE_SEND);
+	assert_int_equal(world->got->steps[world->got->n_steps - 1].point,
+			 NETOBS_TRACE_READ);
+	assert_int_equal(world->got->unknown_parts, 0);
+}
+
+static void events_of_the_same_bytes_are_bounded(void **state)
+{
+	struct world *world = *state;
+
+	for (int i = 0; i < 5000; i++)
+		add_hop(world, NETOBS_TRACE_QUEUE, i, 0, 100, VETH, 7);
+	add(world, NETOBS_TRACE_READ, 5001, 0, 100);
+	end(world);
+	check_tiles(world, 0, 100);
+	assert_true(world->got->record.has & NETOBS_JOURNEY_HAS_CUT);
+}
+
+/* Nobody reads: the oldest bytes are delivered as they are. */
+static void held_events_are_bounded(void **state)
+{
+	struct world *world = *state;
+	const int64_t n = 100000;
+
+	for (int64_t i = 0; i < n; i++)
+		add_hop(world, NETOBS_TRACE_RECEIVE, 10 * i, 10 * i, 10, PEER, 7);
+	assert_true(world->n >= n - 65536 - 600);
+	assert_true(world->n < n);
+	add(world, NETOBS_TRACE_READ, 10 * n, 0, (uint32_t)(10 * n));
+	end(world);
+	assert_int_equal(world->n, n);
+	check_tiles(world, 0, 10 * n);
+}
+
+/* 100 MB by one call, in 64 KiB, with 1.4 kB segments: 200,000 events and more. */
+static void a_bulk_transfer_takes_time_that_grows_with_it(void **state)
+{
+	enum { CHUNK = 65536, CHUNKS = 1600, SEGMENT = 1448 };
+	struct world *world = *state;
+
+	for (int64_t i = 0; i < CHUNKS; i++) {
+		const int64_t offset = i * CHUNK, us = i * 100;
+
+		add(world, NETOBS_TRACE_SEND, us, offset,
+		    (uint32_t)(CHUNKS - i) * CHUNK);
+		add_hop(world, NETOBS_TRACE_QUEUE, us + 1, offset, CHUNK, VETH,
+			7);
+		add_hop(world, NETOBS_TRACE_TRANSMIT, us + 2, offset, CHUNK,
+			VETH, 7);
+		for (int64_t at = 0; at < CHUNK; at += SEGMENT) {
+			const uint32_t length =
+				(uint32_t)min_i64(SEGMENT, CHUNK - at);
+			const int64_t when = us + 3 + at / SEGMENT;
+
+			add_hop(world, NETOBS_TRACE_ARRIVE, when, offset + at,
+				length, PEER, 0);
+			add_hop(world, NETOBS_TRACE_RECEIVE, when + 1,
+				offset + at, length, PEER, 0);
+			add(world, NETOBS_TRACE_SEGMENT, when + 1, offset + at,
+			    length);
+		}
+		add(world, NETOBS_TRACE_READY, us + 60, offset, CHUNK);
+		if (i % 40 == 39)
+			add(world, NETOBS_TRACE_READ, us + 61,
+			    offset - 39 * CHUNK, 40 * CHUNK);
+	}
+	end(world);
+	check_tiles(world, 0, (int64_t)CHUNKS * CHUNK);
+	for (uint32_t i = 0; i < world->n; i++)
+		assert_int_equal(world->got[i].unknown_parts, 0);
+}
+
+static void connections_do_not_touch(void **state)
+{
+	struct world *world = *state;
+	struct netobs_trace_event event;
+
+	for (uint64_t id = 1; id <= 1000; id++) {
+		event = make_event(NETOBS_TRACE_READ, (int64_t)id, 0, 10);
+		event.connection = id;
+		event.direction = id % 2;
+		journeys_add(world->journeys, &event);
+	}
+	journeys_end(world->journeys, 500);
+	assert_int_equal(world->n, 1);
+	assert_int_equal(world->got->connection, 500);
+	end(world);
+	assert_int_equal(world->n, 1000);
+	check_sums(world);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_request_has_all_parts),
+		CASE(a_large_write_is_sent_before_it_ends),
+		CASE(calls_that_write_less_than_they_wanted),
+		CASE(a_drop_begins_a_recovery),
+		CASE(a_spurious_copy_is_not_the_one_that_arrived),
+		CASE(a_loss_without_a_trace_is_a_recovery),
+		CASE(a_segment_that_tcp_drops_is_not_taken),
+		CASE(netfilter_drops_what_came_to_no_interface),
+		CASE(a_driver_that_refuses_is_a_queue),
+		CASE(a_range_that_is_read_twice_is_one_journey),
+		CASE(bytes_wait_for_earlier_ones),
+		CASE(an_acknowledgment_ends_what_a_receiver_elsewhere_has),
+		CASE(what_a_sender_elsewhere_does_is_not_missing),
+		CASE(points_that_are_missing_are_unknown_parts),
+		CASE(what_is_not_read_is_delivered_at_the_end),
+		CASE(forwarding_is_a_part),
+		CASE(what_is_only_forwarded_is_delivered_after_some_time),
+		CASE(many_attempts_are_cut_in_the_middle),
+		CASE(events_of_the_same_bytes_are_bounded),
+		CASE(held_events_are_bounded),
+		CASE(a_bulk_transfer_takes_time_that_grows_with_it),
+		CASE(connections_do_not_touch),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
