@@ -20,6 +20,7 @@
 #define CHOICES_capture_formats(_) "pcapng" _ "pcap"
 #define CHOICES_outputs(_) "table" _ "json"
 #define CHOICES_drop_keys(_) "reason" _ "flow"
+#define CHOICES_trace_shows(_) "journeys" _ "events" _ "summary"
 #define CHOICES_metrics_outputs(_) "prometheus" _ "json"
 #define CHOICES_distributions(_) "uniform" _ "zipf"
 #define CHOICES_cpus(_) "1" _ "all"

@@ -188,6 +188,16 @@ def mount_bpffs(where):
     return path
 
 
+def fdinfos(pid):
+    """What the kernel says of each descriptor of a process: links, programs and maps."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        with contextlib.suppress(FileNotFoundError), \
+                open(f"/proc/{pid}/fdinfo/{fd}", encoding="utf-8") as file:
+            found.append(file.read())
+    return found
+
+
 def attached(ns, interface):
     """How many programs are on tc hooks of an interface, of either kind."""
     count = 0

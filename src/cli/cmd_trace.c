@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "cmd.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "flows/flows_request.h"
+#include "service/trace_watch.h"
+
+struct options {
+	struct trace_request request;
+	struct args_list filter_words;
+	int output, show;
+};
+
+static const struct args_option options[] = {
+#define SELECT_trace OPTION_SELECTED
+#define OPTIONS_STRUCT struct options
+#include "service/options/option_rows.h"
+};
+
+static const struct args_command command = {
+	.name = "trace",
+	.summary = "Show where the bytes of connections spend their time, from send to read",
+	.options = options,
+	.operands = "[FILTER]",
+	.operand_list = offsetof(struct options, filter_words),
+	.notes = "FILTER chooses TCP connections by their addresses and ports, before or after NAT:\n"
+		 "see pcap-filter(7). Without it, all are traced that --max-connections has room for.\n",
+};
+
+int cmd_trace(int argc, char **argv)
+{
+	struct options wanted = { .request.for_ms = 10000 };
+	int result = args_parse(&command, argc, argv, &wanted);
+	char *filter = NULL;
+
+	if (result == ARGS_RUN &&
+	    flows_join_filter(&command, &wanted.filter_words, &filter) < 0)
+		result = EXIT_FAILED;
+	wanted.request.filter = filter;
+	wanted.request.is_json = wanted.output == 1;
+	wanted.request.show = (enum trace_show)wanted.show;
+	if (result == ARGS_RUN && wanted.show == TRACE_SHOW_EVENTS &&
+	    wanted.request.svg) {
+		args_complain(&command, "--svg draws journeys, not events");
+		result = EXIT_USAGE;
+	}
+	if (result == ARGS_RUN && wanted.show != TRACE_SHOW_EVENTS &&
+	    wanted.request.layers.n) {
+		args_complain(&command, "--layer selects events: --show events");
+		result = EXIT_USAGE;
+	}
+	if (result == ARGS_RUN)
+		result = trace_watch(&wanted.request);
+	free(filter);
+	args_list_clear(&wanted.filter_words);
+	args_list_clear(&wanted.request.layers);
+	args_list_clear(&wanted.request.rules);
+	args_list_clear(&wanted.request.interfaces);
+	return result;
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "trace_line.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/safe_text.h"
+#include "base/util.h"
+#include "service/text/human.h"
+
+struct line {
+	char *text; /* of TRACE_LINE_MAX bytes */
+	size_t len;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct line *line,
+						      const char *format, ...)
+{
+	const size_t room = TRACE_LINE_MAX - line->len;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(line->text + line->len, room, format, args);
+	va_end(args);
+	if (n > 0)
+		line->len += min_u64((uint64_t)n, room - 1);
+}
+
+/* ---- Pieces -------------------------------------------------------------------------------- */
+
+static void put_time(struct line *line, int64_t ns)
+{
+	const int64_t s = ns / NSEC_PER_SEC - (ns % NSEC_PER_SEC < 0);
+	const time_t seconds = (time_t)s;
+	struct tm tm = { 0 };
+
+	localtime_r(&seconds, &tm);
+	put(line, "%02d:%02d:%02d.%09d", tm.tm_hour, tm.tm_min, tm.tm_sec,
+	    (int)(ns - s * NSEC_PER_SEC));
+}
+
+static void put_ends(struct line *line, const uint8_t src[16],
+		     uint16_t src_port, const uint8_t dst[16], uint16_t dst_port)
+{
+	char text[2][NETOBS_ADDR_STR_MAX + 16];
+
+	human_address(text[0], sizeof(text[0]), src, src_port);
+	human_address(text[1], sizeof(text[1]), dst, dst_port);
+	put(line, " %s > %s", text[0], text[1]);
+}
+
+static void put_bytes(struct line *line, int64_t offset, uint32_t length)
+{
+	char text[32];
+
+	human_bytes(text, sizeof(text), length);
+	put(line, " %+" PRId64 " %s", offset, text);
+}
+
+static void put_latency(struct line *line, uint64_t ns)
+{
+	char text[32];
+
+	human_latency(text, sizeof(text), ns);
+	put(line, " %s", ns ? text : "0 us");
+}
+
+static void put_process(struct line *line, const char command[16], uint32_t pid)
+{
+	put(line, "%.16s[%" PRIu32 "]", *command ? command : "?", pid);
+}
+
+/* ---- A journey ----------------------------------------------------------------------------- */
+
+static void put_parts(struct line *line, const struct netobs_journey *journey)
+{
+	const char *before = ": ";
+
+	for (unsigned int part = 0; part < NETOBS_JOURNEY_PARTS; part++) {
+		if (!journey->part_ns[part])
+			continue;
+		put(line, "%s%s", before, netobs_journey_part_name(part));
+		put_latency(line, journey->part_ns[part]);
+		before = ", ";
+	}
+	if (!journey->unknown_parts && !journey->unknown_ns)
+		return;
+	put(line, "%sunknown", before);
+	if (journey->unknown_ns)
+		put_latency(line, journey->unknown_ns);
+	before = " (";
+	for (unsigned int part = 0; part < NETOBS_JOURNEY_PARTS; part++) {
+		if (!(journey->unknown_parts & 1U << part))
+			continue;
+		put(line, "%s%s", before, netobs_journey_part_name(part));
+		before = ", ";
+	}
+	put(line, "%s", journey->unknown_parts ? ")" : "");
+}
+
+static void put_processes(struct line *line, const struct netobs_journey *journey)
+{
+	const bool has_send = journey->record.has & NETOBS_JOURNEY_HAS_SEND;
+	const bool has_read = journey->record.has & NETOBS_JOURNEY_HAS_READ;
+	const struct netobs_journey_step *steps = journey->steps;
+	const uint32_t n =
+		(uint32_t)min_u64(journey->n_steps, NETOBS_JOURNEY_STEPS_MAX);
+
+	if (!n || !(has_send || has_read))
+		return;
+	put(line, "; ");
+	if (has_send)
+		put_process(line, steps[0].command, steps[0].pid);
+	put(line, has_send && has_read ? " > " : has_read ? "> " : " >");
+	if (has_read)
+		put_process(line, steps[n - 1].command, steps[n - 1].pid);
+}
+
+void trace_line_journey(char buf[TRACE_LINE_MAX],
+			const struct netobs_journey *journey)
+{
+	struct line line = { .text = buf };
+
+	put_time(&line, journey->record.time_ns);
+	put_ends(&line, journey->src, journey->src_port, journey->dst,
+		 journey->dst_port);
+	put_bytes(&line, journey->offset, journey->length);
+	put(&line, " in");
+	put_latency(&line, (uint64_t)journey->end_ns -
+				   (uint64_t)journey->record.time_ns);
+	put_parts(&line, journey);
+	if (journey->n_attempts > 1)
+		put(&line, "; %" PRIu32 " attempts", journey->n_attempts);
+	if (journey->n_drops)
+		put(&line, "; %" PRIu32 " drop%s", journey->n_drops,
+		    journey->n_drops == 1 ? "" : "s");
+	put_processes(&line, journey);
+	safe_cell(buf);
+}
+
+/* ---- An event ------------------------------------------------------------------------------ */
+
+static void put_flags(struct line *line, uint8_t flags)
+{
+	static const char letters[] = "FSRPAUEC";
+
+	if (flags)
+		put(line, " ");
+	for (int i = 0; i < 8; i++)
+		if (flags & 1U << i)
+			put(line, "%c", letters[i]);
+}
+
+static void put_header(struct line *line, const struct netobs_trace_event *event)
+{
+	put(line, " seq %" PRIu32, event->seq);
+	if (event->tcp_flags) {
+		put(line, " ack %" PRIu32, event->ack);
+		put_flags(line, event->tcp_flags);
+	}
+}
+
+static void put_place(struct line *line, const struct netobs_trace_event *event)
+{
+	if (*event->interface)
+		put(line, " %.16s", event->interface);
+	else if (event->ifindex)
+		put(line, " #%" PRIu32, event->ifindex);
+	put(line, " netns %" PRIu32 " cpu %" PRIu32 " ", event->netns_inode,
+	    event->cpu);
+}
+
+static const char *or_unknown(const char *name)
+{
+	return name ? name : "?";
+}
+
+void trace_line_event(char buf[TRACE_LINE_MAX],
+		      const struct netobs_trace_event *event)
+{
+	struct line line = { .text = buf };
+
+	put_time(&line, event->record.time_ns);
+	put(&line, " %-6s %-10s",
+	    or_unknown(netobs_trace_layer_name(event->layer)),
+	    or_unknown(netobs_trace_point_name(event->point)));
+	put_ends(&line, event->src, event->src_port, event->dst, event->dst_port);
+	put_bytes(&line, event->offset, event->length);
+	put_header(&line, event);
+	put_place(&line, event);
+	put_process(&line, event->command, event->pid);
+	if (event->record.has & NETOBS_TRACE_HAS_REASON)
+		put(&line, " %.64s", *event->cause ? event->cause : "no reason");
+	safe_cell(buf);
+}
+
+void trace_line_alert(char buf[TRACE_LINE_MAX], const struct netobs_alert *alert)
+{
+	struct line line = { .text = buf };
+
+	put_time(&line, alert->record.time_ns);
+	put_ends(&line, alert->client, alert->client_port, alert->server,
+		 alert->server_port);
+	put(&line, " alert %.64s%s%.512s", alert->name,
+	    *alert->name ? ": " : "", alert->rule);
+	safe_cell(buf);
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "trace_watch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <netobs/trace.h>
+
+#include "base/clock_ms.h"
+#include "base/safe_text.h"
+#include "service/options/privileges.h"
+#include "service/text/text_table.h"
+#include "signals.h"
+#include "trace_follow.h"
+#include "trace_line.h"
+#include "trace_summary.h"
+#include "trace_svg.h"
+
+struct watch {
+	const struct trace_request *request;
+	struct netobs_trace *trace;
+	struct trace_follow follow; /* with rules */
+	uint32_t layers; /* of events that are shown: 1 << enum netobs_trace_layer */
+	struct trace_summary summary; /* of journeys, if it is wanted */
+	uint64_t shown;
+	bool error_logged;
+	int write_error; /* of stdout; < 0 */
+	volatile bool is_stopping;
+};
+
+static void stop_watch(void *object)
+{
+	struct watch *watch = object;
+
+	if (watch->trace && !watch->is_stopping)
+		netobs_trace_stop(watch->trace);
+	watch->is_stopping = true;
+}
+
+static void on_log(int level, const char *message, void *user)
+{
+	struct watch *watch = user;
+	char text[512];
+
+	if (level > NETOBS_LOG_WARNING)
+		return;
+	snprintf(text, sizeof(text), "%s", message);
+	safe_cell(text);
+	watch->error_logged |= level <= NETOBS_LOG_ERROR;
+	fprintf(stderr, "netobsctl trace: %s%s\n",
+		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+}
+
+/* ---- Records --------------------------------------------------------------------------- */
+
+static bool is_full(const struct watch *watch)
+{
+	return watch->write_error ||
+	       (watch->request->count && watch->shown >= watch->request->count);
+}
+
+static void flush_output(struct watch *watch)
+{
+	watch->write_error = watch->write_error ?: text_flush("trace");
+	if (is_full(watch))
+		stop_watch(watch);
+}
+
+static void show_line(struct watch *watch, const char *line)
+{
+	if (puts(line) < 0)
+		flush_output(watch);
+}
+
+static void show_json(struct watch *watch, const struct netobs_record *record)
+{
+	char text[NETOBS_TRACE_JSON_MAX];
+
+	if (netobs_record_json(record, text, sizeof(text)) > 0)
+		show_line(watch, text);
+}
+
+static void on_event(const struct netobs_trace_event *event, void *user)
+{
+	struct watch *watch = user;
+	char line[TRACE_LINE_MAX];
+
+	if (is_full(watch) || !(watch->layers >> event->layer & 1))
+		return;
+	watch->shown++;
+	if (watch->request->is_json) {
+		show_json(watch, &event->record);
+		return;
+	}
+	trace_line_event(line, event);
+	show_line(watch, line);
+}
+
+static void show_journey(struct watch *watch, const struct netobs_journey *journey)
+{
+	char line[TRACE_LINE_MAX];
+
+	if (watch->request->is_json) {
+		show_json(watch, &journey->record);
+		return;
+	}
+	trace_line_journey(line, journey);
+	show_line(watch, line);
+}
+
+static void on_journey(const struct netobs_journey *journey, void *user)
+{
+	struct watch *watch = user;
+	const bool is_summary = watch->request->show == TRACE_SHOW_SUMMARY;
+
+	if (is_full(watch))
+		return;
+	watch->shown++;
+	if (is_summary || watch->request->svg)
+		trace_summary_add(&watch->summary, journey);
+	if (!is_summary)
+		show_journey(watch, journey);
+}
+
+/* Lines of alerts are not counted: they are no journeys. */
+static void on_alert(const struct netobs_alert *alert, void *user)
+{
+	struct watch *watch = user;
+	char line[TRACE_LINE_MAX];
+
+	if (is_full(watch))
+		return;
+	if (watch->request->is_json) {
+		show_json(watch, &alert->record);
+		return;
+	}
+	trace_line_alert(line, alert);
+	show_line(watch, line);
+}
+
+/* ---- The summary ----------------------------------------------------------------------- */
+
+static void print_summary(const struct watch *watch)
+{
+	struct winsize size = { 0 };
+
+	if (watch->request->is_json) {
+		trace_summary_print_json(&watch->summary);
+		return;
+	}
+	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	trace_summary_print(&watch->summary, size.ws_col);
+}
+
+/* @return 0; < 0, which is reported */
+static int end_summary(struct watch *watch)
+{
+	const struct trace_request *request = watch->request;
+	int err = 0;
+
+	if (request->show == TRACE_SHOW_SUMMARY) {
+		print_summary(watch);
+		flush_output(watch);
+	}
+	if (request->svg)
+		err = trace_svg_write(request->svg, &watch->summary,
+				      request->filter ?: "all connections");
+	if (err)
+		fprintf(stderr, "netobsctl trace: --svg: cannot write '%s': %s\n",
+			request->svg, strerror(-err));
+	return err;
+}
+
+/* ---- Options --------------------------------------------------------------------------- */
+
+/* @return the layer, or -EINVAL, which is reported */
+static int find_layer(const char *name)
+{
+	for (int layer = 0; layer < NETOBS_TRACE_LAYERS; layer++)
+		if (!strcmp(netobs_trace_layer_name((unsigned int)layer), name))
+			return layer;
+	fprintf(stderr,
+		"netobsctl trace: --layer: '%s' is none of socket, tcp, qdisc and device\n",
+		name);
+	return -EINVAL;
+}
+
+static int read_layers(struct watch *watch)
+{
+	const struct args_list *names = &watch->request->layers;
+
+	for (size_t i = 0; i < names->n; i++) {
+		int layer = find_layer(names->items[i]);
+
+		if (layer < 0)
+			return layer;
+		watch->layers |= 1U << layer;
+	}
+	watch->layers = watch->layers ?: UINT32_MAX;
+	return 0;
+}
+
+/* ---- The run --------------------------------------------------------------------------- */
+
+/* Until the tracer has stopped, by a signal or by itself. */
+static int loop_trace(struct watch *watch)
+{
+	const uint32_t duration_ms = watch->request->duration_ms;
+	const int64_t deadline_ms = duration_ms ? now_ms() + duration_ms : 0;
+	struct pollfd fds[] = {
+		{ .fd = netobs_trace_fd(watch->trace), .events = POLLIN },
+		{ .fd = trace_follow_fd(&watch->follow), .events = POLLIN },
+	};
+	int r = 0;
+
+	while (r >= 0 || r == -EINTR) {
+		poll(fds, 2, watch->is_stopping ? -1 : until_ms(deadline_ms));
+		if (deadline_ms && now_ms() >= deadline_ms)
+			stop_watch(watch);
+		r = watch->is_stopping ? 0 :
+					 trace_follow_dispatch(&watch->follow);
+		r = r ?: netobs_trace_dispatch(watch->trace);
+		if (r > 0)
+			flush_output(watch);
+	}
+	flush_output(watch);
+	return r == -ECANCELED ? 0 : r;
+}
+
+/* What the result lacks, if anything. */
+static void print_left_out(const struct watch *watch)
+{
+	struct netobs_trace_stats stats = { .sz = sizeof(stats) };
+
+	netobs_trace_stats_get(watch->trace, &stats);
+	if (stats.refused_connections)
+		fprintf(stderr,
+			"netobsctl trace: %" PRIu64
+			" connections were not traced for want of room (--max-connections)\n",
+			stats.refused_connections);
+	if (stats.cut_by_connection || stats.cut_by_rate || stats.lost_events)
+		fprintf(stderr,
+			"netobsctl trace: events that are missing: %" PRIu64
+			" beyond --max-events, %" PRIu64
+			" beyond --max-rate, %" PRIu64
+			" without room in the ring\n",
+			stats.cut_by_connection, stats.cut_by_rate,
+			stats.lost_events);
+}
+
+static int run_trace(struct watch *watch)
+{
+	const struct trace_request *request = watch->request;
+	const bool wants_events = request->show == TRACE_SHOW_EVENTS;
+	NETOBS_OPTS(netobs_trace_opts, opts, .filter = request->filter,
+		    .max_connections = request->max_connections,
+		    .max_events = request->max_events,
+		    .max_rate = request->max_rate,
+		    .only_armed = request->rules.n > 0,
+		    .on_event = wants_events ? on_event : NULL,
+		    .on_journey = wants_events ? NULL : on_journey,
+		    .on_log = on_log, .user = watch);
+	const struct args_list none = { 0 };
+	int r = netobs_trace_new(&opts, &watch->trace);
+
+	r = r ?: netobs_trace_start(watch->trace);
+	watch->follow.trace = watch->trace;
+	if (!r)
+		r = trace_follow_start(&watch->follow, request->interfaces.items,
+				       request->filter);
+	if (r < 0) {
+		args_report_failure("trace", watch->error_logged, "start", r);
+		return r;
+	}
+	privileges_drop(request->rules.n ? &request->interfaces : &none, true,
+			false);
+	r = loop_trace(watch);
+	if (r < 0)
+		args_report_failure("trace", watch->error_logged, "continue", r);
+	print_left_out(watch);
+	return r < 0 ? r : end_summary(watch);
+}
+
+int trace_watch(const struct trace_request *request)
+{
+	struct watch watch = {
+		.request = request,
+		.follow = { .duration_ms = request->for_ms,
+			    .on_alert = on_alert,
+			    .on_log = on_log },
+	};
+	int r;
+
+	watch.follow.user = &watch;
+	if (read_layers(&watch) ||
+	    trace_follow_rules(&watch.follow, &request->rules)) {
+		trace_follow_close(&watch.follow);
+		return EXIT_USAGE;
+	}
+	signals_catch(stop_watch, &watch);
+	r = run_trace(&watch);
+	signals_release();
+	trace_follow_close(&watch.follow);
+	netobs_trace_free(watch.trace);
+	trace_summary_clear(&watch.summary);
+	if (watch.write_error && watch.write_error != -EPIPE)
+		return EXIT_FAILED;
+	return r < 0 ? EXIT_FAILED : EXIT_FINE;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What netobsctl trace does: a tracer of its own, whose results it prints. */
+#ifndef NETOBS_SERVICE_TRACE_WATCH_H
+#define NETOBS_SERVICE_TRACE_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "service/options/args.h"
+
+enum trace_show { TRACE_SHOW_JOURNEYS, TRACE_SHOW_EVENTS, TRACE_SHOW_SUMMARY };
+
+struct trace_request {
+	const char *filter; /* NULL: all connections */
+	struct args_list rules; /* that connections must break first; none: all are traced */
+	struct args_list interfaces; /* where rules are about connections; none: all */
+	uint32_t for_ms;	     /* after that */
+	enum trace_show show;
+	struct args_list layers; /* of events; none: all */
+	const char *svg;	 /* file for a picture; NULL: none */
+	bool is_json;
+	uint64_t count;	      /* 0: no limit */
+	uint32_t duration_ms; /* 0: until a signal comes */
+	uint32_t max_connections, max_events, max_rate; /* 0: the default */
+};
+
+/** @return an exit status */
+int trace_watch(const struct trace_request *request);
+
+#endif

@@ -1,0 +1,391 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: nftables tcpdump
+"""netobsctl trace, compared with what the processes at both ends of random connections noted.
+
+A client, a router and a server, with NAT in the router, or VXLAN behind it. A failure prints its seed, and
+NETOBS_TEST_SEED=SEED repeats it.
+"""
+
+import collections
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from lib import bpf
+from lib import lab
+from lib import observer
+from lib import talks
+
+CLIENT, ROUTER_IN, ROUTER_OUT, SERVER = "192.0.2.1", "192.0.2.254", "198.51.100.254", "198.51.100.1"
+INNER_ROUTER, INNER_SERVER = "203.0.113.254", "203.0.113.1"
+PORT, OUTER_PORT = 7000, 8080
+NAT = """
+table ip traced {{
+    chain pre {{
+        type nat hook prerouting priority -100
+        tcp dport {outer} dnat to {server}:{port}
+    }}
+    chain post {{
+        type nat hook postrouting priority 100
+        oifname "{interface}" masquerade
+    }}
+}}
+"""
+
+LOSS = """
+table ip lossy {{
+    chain forward {{
+        type filter hook forward priority 0
+        meta length > 90 numgen random mod 100 < {percent} drop
+    }}
+}}
+"""
+PARTS = [f"{name}Ns" for name in (
+    "Write", "Tcp", "Recovery", "Qdisc", "Device", "Network", "Forward", "Stack", "Gap", "Reader")]
+
+
+class Network:
+    """Client, router and server; the server is known to the client as `address`."""
+
+    def __init__(self, where, is_translated, has_tunnel):
+        self.client, self.router, self.server = (where.ns(tag) for tag in "crs")
+        where.wire(self.client, "c0", [f"{CLIENT}/24"], self.router, "rc", [f"{ROUTER_IN}/24"])
+        where.wire(self.router, "rs", [f"{ROUTER_OUT}/24"], self.server, "s0", [f"{SERVER}/24"])
+        self.client.ip("route", "add", "default", "via", ROUTER_IN)
+        self.router.sysctl("ipv4/ip_forward", 1)
+        inner, interface = SERVER, "rs"
+        if has_tunnel:
+            inner, interface = INNER_SERVER, "vx"
+            self.tunnel(self.router, "rs", INNER_ROUTER, ROUTER_OUT, SERVER)
+            self.tunnel(self.server, "s0", INNER_SERVER, SERVER, ROUTER_OUT)
+        self.server.ip("route", "add", "default", "via", INNER_ROUTER if has_tunnel else ROUTER_OUT)
+        self.address = inner, PORT
+        if is_translated:
+            self.router.run("nft", "-f", "-", input=NAT.format(
+                outer=OUTER_PORT, server=inner, port=PORT, interface=interface))
+            self.address = ROUTER_IN, OUTER_PORT
+        with self.server:
+            self.listener = socket.create_server((inner, PORT), backlog=64)
+
+    @staticmethod
+    def tunnel(ns, below, inner, local, remote):
+        ns.ip("link", "add", "vx", "type", "vxlan", "id", "77", "local", local, "remote", remote,
+              "dstport", "4789", "dev", below)
+        ns.address("vx", f"{inner}/24")
+        ns.up("vx")
+
+    def connect(self):
+        with self.client:
+            end = socket.create_connection(self.address, timeout=60)
+        end.settimeout(None) # splice() is to wait
+        return end
+
+
+class Tracer:
+    """A `netobsctl trace`, which is known to trace."""
+
+    def __init__(self, test, port, *options):
+        self.path, self.errors = test.lab.path("trace"), test.lab.path("errors")
+        with open(self.path, "wb") as out, open(self.errors, "wb") as errors:
+            self.process = test.lab.spawn(observer.netobsctl(), "trace", "-o", "json", *options,
+                                          f"tcp port {port}", stdout=out, stderr=errors)
+        self.wait_until_ready(test.lab.ns("m"), port)
+
+    def wait_until_ready(self, marker, port):
+        """No message says so: until it has seen a connection that it is to trace."""
+        with marker:
+            listener = socket.create_server(("127.0.0.1", port))
+
+        def is_seen():
+            with marker, socket.create_connection(listener.getsockname()) as client:
+                listener.accept()[0].close()
+                client.send(b"x")
+            if self.process.poll() is not None:
+                raise RuntimeError(self.messages())
+            return os.path.getsize(self.path)
+        with listener:
+            lab.wait_for(is_seen, "the tracer")
+
+    def messages(self):
+        with open(self.errors, encoding="utf-8") as file:
+            return file.read()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        code = self.process.wait(timeout=60)
+        observer.check_sanitizer(self.messages())
+        lost = [line for line in self.messages().splitlines() if "no tracepoints for" not in line]
+        if code or lost:
+            raise AssertionError(f"exit {code}: {lost}")
+        with open(self.path, encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
+        return [one for one in records if "127.0.0.1" not in (one["SrcAddr"], one["DstAddr"])]
+
+
+def by_stream(records):
+    """Records of each direction, by the ends that its socket has."""
+    ends, found = {}, collections.defaultdict(list)
+    for one in records:
+        key = one["Connection"], one["Direction"]
+        if one["Point"] in ("send", "sent", "queue") and key not in ends:
+            ends[key] = (one["SrcAddr"], one["SrcPort"]), (one["DstAddr"], one["DstPort"])
+        found[key].append(one)
+    return {ends[key]: found[key] for key in ends}
+
+
+def union(ranges):
+    """Disjoint ranges in order; their bytes; and how many bytes were in several."""
+    joined, total = [], 0
+    for begin, end in sorted(ranges):
+        total += end - begin
+        if joined and begin <= joined[-1][1]:
+            joined[-1][1] = max(joined[-1][1], end)
+        else:
+            joined.append([begin, end])
+    covered = sum(end - begin for begin, end in joined)
+    return [tuple(one) for one in joined], total - covered
+
+
+def features():
+    out = subprocess.run([observer.netobsctl(), "check", "-o", "json"], check=False, text=True,
+                         stdout=subprocess.PIPE).stdout
+    return {one["name"]: one["available"] for one in json.loads(out)["features"]}
+
+
+class Trace(lab.LabTest):
+    """Before Linux 6.3, sockets that are written and can be read are not seen."""
+
+    def setUp(self):
+        super().setUp()
+        self.has_sockets = features()["trace_sockets"]
+        self.seed = int(os.environ.get("NETOBS_TEST_SEED") or random.randrange(1 << 32))
+        self.chance = random.Random(self.seed)
+
+    def talk(self, network, number):
+        with network.listener:
+            for _ in range(number):
+                one = talks.Talk(random.Random(self.chance.random()))
+                one.run(network.listener, network.connect)
+                yield one
+
+    def network(self):
+        chosen = [self.chance.random() < .5 for _ in range(2)]
+        return Network(self.lab, *chosen), f"seed {self.seed}, NAT and tunnel {chosen}"
+
+
+class Events(Trace):
+    """Each byte passes each point exactly once, where nothing is lost."""
+
+    ONCE = "sent", "segment", "ready", "read", "acked"
+
+    def check_stream(self, stream, events, where):
+        size = stream.written
+        points = collections.defaultdict(list)
+        for one in events:
+            points[one["Point"]].append((one["Offset"], one["Offset"] + one["Bytes"]))
+        for point in self.ONCE if self.has_sockets else ("segment", "read", "acked"):
+            ranges, double = union(one for one in points[point] if one[1] > one[0])
+            # A loaded host sends again what is on its way.
+            spare = double and point == "segment" and points["retransmit"]
+            self.assertEqual((ranges, 0 if spare else double),
+                             ([(0, size)] if size else [], 0), f"{where}: {point}")
+
+    def check_calls(self, calls, events, point, where):
+        """The event of the last byte of a call is within the call."""
+        last = {one["Offset"] + one["Bytes"]: one["TimeNs"] for one in events
+                if one["Point"] == point and one["Bytes"]}
+        for call in calls:
+            at = last.get(call.offset + call.length)
+            self.assertIsNotNone(at, f"{where}: {point} {call}")
+            self.assertTrue(call.begin <= at <= call.end, f"{where}: {point} {call}: {at}")
+
+    def test_every_byte_passes_every_point(self):
+        network, where = self.network()
+        tracer = Tracer(self, network.address[1], "--show", "events")
+        spoken = list(self.talk(network, lab.sized(20)))
+        time.sleep(.5)
+        found = by_stream(tracer.stop())
+        for one in spoken:
+            there = found[one.client[:2], one.server[:2]]
+            connection = {event["Connection"] for event in there}
+            self.assertEqual(len(connection), 1, f"{where}: {one}")
+            back = [event for key, events in found.items() for event in events
+                    if event["Connection"] in connection and event["Direction"] == 1]
+            for stream, events in zip(one.streams, (there, back)):
+                self.check_stream(stream, events, f"{where}: {one}")
+                if self.has_sockets:
+                    self.check_calls(stream.writes, events, "sent", f"{where}: {one}")
+                self.check_calls(stream.reads, events, "read", f"{where}: {one}")
+
+
+class Journeys(Trace):
+    """Each byte has exactly one journey, and each part of it is known."""
+
+    def setUp(self):
+        super().setUp()
+        # Linux 6.16: before, a call that writes is known at its end only.
+        with open("/sys/kernel/btf/vmlinux", "rb") as file:
+            self.has_send = b"btf_trace_tcp_sendmsg_locked" in file.read()
+
+    def lose(self, network, percent):
+        """Segments with data, at random, in the router."""
+        network.router.run("nft", "-f", "-", input=LOSS.format(percent=percent))
+
+    @staticmethod
+    def call_of(calls, journey):
+        """The call that moved its last byte."""
+        last = journey["Offset"] + journey["Bytes"] - 1
+        return next(call for call in calls if call.offset <= last < call.offset + call.length)
+
+    def check_time(self, journey, where):
+        parts = sum(journey.get(name, 0) for name in PARTS + ["UnknownNs"])
+        self.assertEqual(journey["TotalNs"], parts, where)
+        way = [step for step in journey["Steps"] if "Attempt" not in step]
+        times = [step["AfterNs"] for step in way]
+        self.assertEqual(times, sorted(times), where)
+        self.assertEqual((times[0], times[-1]), (0, journey["TotalNs"]), where)
+        if self.has_sockets:
+            self.assertIn(way[0]["Point"], ("send", "sent"), where)
+        self.assertEqual(way[-1]["Point"], "read", where)
+
+    def check_way(self, journey, network, where):
+        """Namespaces in order, as its bytes have passed them."""
+        way = [step for step in journey["Steps"] if "Attempt" not in step]
+        order = [network.client.inode, network.router.inode, network.server.inode]
+        passed = [one["NetnsInode"] for one in way if one["Point"] != "retransmit"]
+        passed = [one for one, before in zip(passed, [None] + passed) if one != before]
+        self.assertEqual(passed, order[::-1] if journey["Direction"] else order, where)
+
+    def check_ends(self, journey, stream, where):
+        begin, end = journey["TimeNs"], journey["TimeNs"] + journey["TotalNs"]
+        wrote = self.call_of(stream.writes, journey)
+        got = self.call_of(stream.reads, journey)
+        self.assertTrue(wrote.begin <= begin <= wrote.end, f"{where}: {wrote}")
+        self.assertTrue(got.begin <= end <= got.end, f"{where}: {got}")
+
+    def check_talk(self, one, journeys, network, where):
+        for direction, stream in enumerate(one.streams):
+            own = [each for each in journeys if each["Direction"] == direction]
+            ranges, double = union((each["Offset"], each["Offset"] + each["Bytes"])
+                                   for each in own)
+            self.assertEqual((ranges, double), ([(0, stream.written)] if stream.written else [], 0),
+                             where)
+            for each in own:
+                text = f"{where}: {each}"
+                self.check_time(each, text)
+                self.check_way(each, network, text)
+                if self.has_sockets:
+                    self.check_ends(each, stream, text)
+                if self.has_send:
+                    self.assertNotIn("UnknownParts", each, text)
+
+    def trace(self, percent=0):
+        network, where = self.network()
+        if percent:
+            self.lose(network, percent)
+        tracer = Tracer(self, network.address[1])
+        spoken = list(self.talk(network, lab.sized(20)))
+        time.sleep(.5)
+        journeys = tracer.stop()
+        by_client = collections.defaultdict(list)
+        for one in journeys:
+            ends = [(one["SrcAddr"], one["SrcPort"]), (one["DstAddr"], one["DstPort"])]
+            by_client[one["Connection"]].append(one)
+            if not one["Direction"]:
+                by_client[ends[0]] = by_client[one["Connection"]]
+        for one in spoken:
+            self.check_talk(one, by_client[one.client[:2]], network, f"{where}: {one}")
+        return network, journeys, where
+
+    def test_every_byte_has_one_journey(self):
+        _, journeys, where = self.trace()
+        # A loaded host sends again what is on its way: then one of two is dropped.
+        self.assertFalse([one for one in journeys if one["Drops"] and one["Attempts"] == 1], where)
+
+    def test_bytes_that_are_lost_arrive_by_another_attempt(self):
+        network, journeys, where = self.trace(percent=4)
+        again = [one for one in journeys if one["Attempts"] > 1]
+        self.assertTrue(again, where)
+        self.assertTrue(any(one["RecoveryNs"] for one in again), where)
+        dropped = [one for one in journeys if one["Drops"]]
+        self.assertTrue(dropped, where)
+        for one in dropped:
+            at = [step for step in one["Steps"] if step["Point"] == "drop"]
+            self.assertEqual({step["NetnsInode"] for step in at}, {network.router.inode}, where)
+
+
+class Rules(lab.LabTest):
+    """An alert arms the tracer for its connection, for a time."""
+
+    SLOW, FAST = 7001, 7002
+    ROUNDS = 12
+
+    def setUp(self):
+        super().setUp()
+        self.client, self.server = self.lab.ns("c"), self.lab.ns("s")
+        self.lab.wire(self.client, "c0", [f"{CLIENT}/24"], self.server, "s0", [f"{ROUTER_IN}/24"])
+
+    @staticmethod
+    def answer(listener, seconds):
+        with contextlib.closing(listener.accept()[0]) as end:
+            while end.recv(100):
+                time.sleep(seconds)
+                end.send(b"answer")
+
+    def talk(self, port, seconds):
+        """Requests and answers that take so long; returns the client's port."""
+        with self.server:
+            listener = socket.create_server((ROUTER_IN, port))
+        server = threading.Thread(target=self.answer, args=(listener, seconds))
+        server.start()
+        with self.client, listener, socket.create_connection((ROUTER_IN, port)) as end:
+            for _ in range(self.ROUNDS):
+                end.send(b"request")
+                end.recv(100)
+            name = end.getsockname()
+        server.join(60)
+        return name[1]
+
+    def links(self):
+        """To tracepoints."""
+        return sum("raw_tracepoint" in text for text in bpf.fdinfos(self.process.pid))
+
+    def test_alerts_arm_the_tracer(self):
+        path = self.lab.path("trace")
+        with open(path, "wb") as out:
+            self.process = self.lab.spawn(
+                observer.netobsctl(), "trace", "-o", "json", "--rule", "slow=app_latency > 30ms",
+                "--for", "2", "-i", f"netns:{self.server.name}/s0", stdout=out)
+        lab.wait_for(lambda: any("tcx" in text for text in bpf.fdinfos(self.process.pid)),
+                     "the observer")
+        self.assertEqual(self.links(), 0)
+        self.talk(self.FAST, 0)
+        self.assertEqual((self.links(), os.path.getsize(path)), (0, 0))
+        port = self.talk(self.SLOW, .06)
+        self.assertGreater(self.links(), 5)
+        lab.wait_for(lambda: not self.links(), "the end of --for")
+        self.process.send_signal(signal.SIGINT)
+        self.assertEqual(self.process.wait(60), 0)
+        with open(path, encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
+        self.assertEqual(records[0]["type"], "alert")
+        journeys = [one for one in records if one["type"] == "journey"]
+        self.assertEqual({tuple(sorted((one["SrcPort"], one["DstPort"]))) for one in journeys},
+                         {tuple(sorted((port, self.SLOW)))})
+        for direction, size in enumerate((len(b"request"), len(b"answer"))):
+            own = [one for one in journeys if one["Direction"] == direction]
+            ranges, double = union((one["Offset"], one["Offset"] + one["Bytes"]) for one in own)
+            self.assertEqual((len(ranges), double), (1, 0), own)
+            # All but what was there when the alert came.
+            self.assertGreaterEqual(ranges[0][1] - ranges[0][0], (self.ROUNDS - 3) * size)
+
+
+if __name__ == "__main__":
+    lab.main("tracepoints of TCP", lambda: features()["trace"])
