@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Connections by what the programs report: offsets in streams, ends, tuples, and what is kept. */
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "trace/traced.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
+
+#define MS ((uint64_t)NSEC_PER_MSEC)
+#define START_NS (5000 * MS)
+#define CLOSED_NS (200 * MS)
+#define HALF_CLOSED_NS (5000 * MS)
+
+static int set_up(void **state)
+{
+	struct traced *traced = calloc(1, sizeof(*traced));
+
+	traced_begin(traced, 7, START_NS, true);
+	*state = traced;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	traced_clear(*state);
+	free(*state);
+	return 0;
+}
+
+static struct trace_report make_report(uint8_t point, uint8_t direction,
+				       uint32_t seq, uint8_t flags)
+{
+	return (struct trace_report){
+		.time_ns = START_NS,
+		.id = 7,
+		.point = point,
+		.direction = direction,
+		.seq = seq,
+		.tcp_flags = flags,
+	};
+}
+
+static int64_t note(struct traced *traced, uint8_t direction, uint32_t seq,
+		    uint8_t flags)
+{
+	const struct trace_report report =
+		make_report(TRACE_QUEUE, direction, seq, flags);
+
+	return traced_note(traced, &report);
+}
+
+/* ---- Offsets --------------------------------------------------------------------------- */
+
+static void the_byte_behind_a_syn_has_offset_0(void **state)
+{
+	static const uint32_t firsts[] = { 0,	       1,
+					   0x7ffffffe, 0x7fffffff,
+					   0x80000000, UINT32_MAX - 1,
+					   UINT32_MAX };
+
+	for (size_t i = 0; i < ARRAY_SIZE(firsts); i++) {
+		struct traced *traced = *state;
+
+		traced_begin(traced, 7, START_NS, true);
+		assert_int_equal(note(traced, 0, firsts[i], SYN), 0);
+		assert_int_equal(note(traced, 0, firsts[i] + 1, ACK), 0);
+		assert_int_equal(note(traced, 0, firsts[i] + 101, ACK), 100);
+		assert_true(traced->streams[0].has_first);
+	}
+}
+
+static void without_a_syn_offsets_begin_with_the_first_byte_seen(void **state)
+{
+	struct traced *traced = *state;
+
+	assert_int_equal(note(traced, 0, 1000, ACK), 0);
+	assert_int_equal(note(traced, 0, 900, ACK), -100);
+	assert_int_equal(note(traced, 0, 1100, ACK), 100);
+	assert_false(traced->streams[0].has_first);
+}
+
+static void offsets_go_on_across_many_wraps(void **state)
+{
+	const int64_t bytes = 5LL << 32;
+	const int64_t step = 900000001;
+	struct traced *traced = *state;
+	int64_t offset = 0;
+
+	assert_int_equal(note(traced, 0, UINT32_MAX - 5, SYN), 0);
+	for (; offset < bytes; offset += step)
+		assert_int_equal(note(traced, 0,
+				      UINT32_MAX - 4 + (uint32_t)offset, ACK),
+				 offset);
+}
+
+static void what_is_sent_again_is_a_step_back_across_a_wrap(void **state)
+{
+	struct traced *traced = *state;
+	const uint32_t first = UINT32_MAX - 99; /* number of byte 0 */
+
+	note(traced, 0, first - 1, SYN);
+	assert_int_equal(note(traced, 0, first + 200, ACK), 200);
+	assert_int_equal(note(traced, 0, first + 50, ACK), 50);
+	assert_int_equal(note(traced, 0, first + 300, ACK), 300);
+	assert_int_equal(note(traced, 0, first - 1, SYN), 0);
+	assert_int_equal(note(traced, 0, first + 300, ACK), 300);
+}
+
+static void directions_have_offsets_of_their_own(void **state)
+{
+	struct traced *traced = *state;
+
+	note(traced, 0, 100, SYN);
+	note(traced, 1, UINT32_MAX, SYN | ACK);
+	assert_int_equal(note(traced, 0, 111, ACK), 10);
+	assert_int_equal(note(traced, 1, 20, ACK), 20);
+	assert_int_equal(note(traced, 0, 121, ACK), 20);
+}
+
+static void reports_without_numbers_leave_offsets(void **state)
+{
+	static const uint8_t points[] = { TRACE_OPENS, TRACE_FACE, TRACE_CLOSES };
+	struct traced *traced = *state;
+
+	note(traced, 0, 100, SYN);
+	note(traced, 0, 151, ACK);
+	for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
+		const struct trace_report report =
+			make_report(points[i], 0, 0, 0);
+
+		assert_int_equal(traced_note(traced, &report), 50);
+	}
+	assert_int_equal(note(traced, 0, 161, ACK), 60);
+}
+
+/* ---- The end --------------------------------------------------------------------------- */
+
+static bool is_over_after(const struct traced *traced, uint64_t idle_ns)
+{
+	return traced_is_over(traced, traced->last_ns + idle_ns);
+}
+
+static void an_open_connection_is_never_over(void **state)
+{
+	struct traced *traced = *state;
+
+	note(traced, 0, 100, SYN);
+	note(traced, 0, 101, ACK | FIN);
+	assert_false(is_over_after(traced, 1000 * HALF_CLOSED_NS));
+}
+
+static void it_is_over_some_time_after_both_ends(void **state)
+{
+	static const struct {
+		uint8_t flags[2]; /* of a segment of each direction */
+		uint8_t closes;
+		uint64_t idle_ns;
+	} cases[] = {
+		{ { FIN, FIN }, 0, HALF_CLOSED_NS },
+		{ { RST, 0 }, 0, HALF_CLOSED_NS },
+		{ { 0, RST | ACK }, 0, HALF_CLOSED_NS },
+		{ { 0, 0 }, 1, HALF_CLOSED_NS },
+		{ { FIN, FIN }, 1, HALF_CLOSED_NS },
+		{ { 0, 0 }, 2, CLOSED_NS },
+		{ { FIN, FIN }, 2, CLOSED_NS },
+		{ { RST, 0 }, 3, CLOSED_NS },
+	};
+	struct traced *traced = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		traced_begin(traced, 7, START_NS, true);
+		for (uint8_t way = 0; way < 2; way++)
+			note(traced, way, 100, cases[i].flags[way]);
+		traced->n_closes = cases[i].closes;
+		assert_false(is_over_after(traced, cases[i].idle_ns - 1));
+		assert_true(is_over_after(traced, cases[i].idle_ns));
+	}
+}
+
+static void each_report_defers_the_end(void **state)
+{
+	struct traced *traced = *state;
+	struct trace_report report = make_report(TRACE_READ, 0, 101, 0);
+
+	traced->n_closes = 2;
+	report.time_ns = START_NS + 150 * MS;
+	traced_note(traced, &report);
+	assert_false(traced_is_over(traced, START_NS + CLOSED_NS));
+	/* Another CPU reports what was before. */
+	report.time_ns = START_NS;
+	traced_note(traced, &report);
+	assert_false(traced_is_over(traced, START_NS + CLOSED_NS));
+	assert_true(traced_is_over(traced, START_NS + 150 * MS + CLOSED_NS));
+}
+
+static void a_clock_that_is_behind_ends_nothing(void **state)
+{
+	struct traced *traced = *state;
+
+	traced->n_closes = 2;
+	assert_false(traced_is_over(traced, START_NS - 1));
+	assert_false(traced_is_over(traced, 0));
+}
+
+/* ---- Tuples and candidates ------------------------------------------------------------- */
+
+static struct trace_report make_ends(uint8_t src, uint16_t src_port,
+				     uint8_t dst, uint16_t dst_port)
+{
+	struct trace_report report = { .src_port = src_port,
+				       .dst_port = dst_port };
+
+	report.src.bytes[15] = src;
+	report.dst.bytes[15] = dst;
+	return report;
+}
+
+static void both_directions_have_the_same_tuple(void **state)
+{
+	static const struct {
+		uint8_t src, dst;
+		uint16_t src_port, dst_port;
+	} cases[] = {
+		{ 1, 2, 80, 40000 },
+		{ 2, 1, 80, 40000 },
+		{ 1, 1, 80, 40000 },
+		{ 1, 1, 80, 80 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct trace_report there =
+			make_ends(cases[i].src, cases[i].src_port, cases[i].dst,
+				  cases[i].dst_port);
+		const struct trace_report back =
+			make_ends(cases[i].dst, cases[i].dst_port, cases[i].src,
+				  cases[i].src_port);
+		const struct trace_tuple one = traced_tuple(&there);
+		const struct trace_tuple other = traced_tuple(&back);
+
+		assert_memory_equal(&one, &other, sizeof(one));
+	}
+}
+
+static void faces_beyond_the_limit_are_left_out(void **state)
+{
+	struct traced *traced = *state;
+
+	for (uint16_t i = 0; i < TRACED_FACES_MAX + 3; i++)
+		traced_add_face(traced,
+				&(struct trace_tuple){ .ports = { i, 80 } });
+	assert_int_equal(traced->n_faces, TRACED_FACES_MAX);
+	for (uint16_t i = 0; i < TRACED_FACES_MAX; i++)
+		assert_int_equal(traced->faces[i].ports[0], i);
+}
+
+static void what_is_kept_is_bounded_and_in_order(void **state)
+{
+	enum { BEYOND = 5 };
+	struct traced *traced = *state;
+
+	for (uint32_t i = 0; i < TRACE_CANDIDATE_EVENTS + BEYOND; i++) {
+		const struct trace_report report =
+			make_report(TRACE_QUEUE, 0, i, ACK);
+
+		traced_keep(traced, &report);
+	}
+	assert_int_equal(traced->n_pending, TRACE_CANDIDATE_EVENTS);
+	assert_int_equal(traced->n_pending_lost, BEYOND);
+	for (uint32_t i = 0; i < TRACE_CANDIDATE_EVENTS; i++)
+		assert_int_equal(traced->pending[i].seq, i);
+}
+
+static void a_slot_that_begins_again_has_nothing_of_before(void **state)
+{
+	struct traced *traced = *state;
+	const struct trace_report report = make_report(TRACE_QUEUE, 0, 100, RST);
+
+	note(traced, 0, 100, SYN | RST);
+	traced_keep(traced, &report);
+	traced_add_face(traced, &(struct trace_tuple){ 0 });
+	traced->n_closes = 2;
+	traced_begin(traced, 8, START_NS, false);
+	assert_int_equal(traced->id, 8);
+	assert_int_equal(traced->n_pending + traced->n_faces, 0);
+	assert_false(is_over_after(traced, HALF_CLOSED_NS));
+	assert_int_equal(note(traced, 0, 70, ACK), 0);
+	assert_false(traced->streams[0].has_first || traced->has_initiator);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(the_byte_behind_a_syn_has_offset_0),
+		CASE(without_a_syn_offsets_begin_with_the_first_byte_seen),
+		CASE(offsets_go_on_across_many_wraps),
+		CASE(what_is_sent_again_is_a_step_back_across_a_wrap),
+		CASE(directions_have_offsets_of_their_own),
+		CASE(reports_without_numbers_leave_offsets),
+		CASE(an_open_connection_is_never_over),
+		CASE(it_is_over_some_time_after_both_ends),
+		CASE(each_report_defers_the_end),
+		CASE(a_clock_that_is_behind_ends_nothing),
+		CASE(both_directions_have_the_same_tuple),
+		CASE(faces_beyond_the_limit_are_left_out),
+		CASE(what_is_kept_is_bounded_and_in_order),
+		CASE(a_slot_that_begins_again_has_nothing_of_before),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
