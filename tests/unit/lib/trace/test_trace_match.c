@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Which connections an expression chooses: by a segment of either direction, whichever end is first. */
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "bpf/parse/headers.h"
+#include "trace/trace_match.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+struct end {
+	const char *addr;
+	uint16_t port;
+};
+
+static struct ip_addr make_addr(const char *text)
+{
+	struct ip_addr addr = { .bytes = { [10] = 0xff, 0xff } };
+
+	if (!strchr(text, ':'))
+		assert_int_equal(inet_pton(AF_INET, text, addr.bytes + 12), 1);
+	else
+		assert_int_equal(inet_pton(AF_INET6, text, addr.bytes), 1);
+	return addr;
+}
+
+static struct trace_tuple make_tuple(const struct end *one,
+				     const struct end *other)
+{
+	return (struct trace_tuple){
+		.addrs = { make_addr(one->addr), make_addr(other->addr) },
+		.ports = { one->port, other->port },
+		.proto = IP_PROTO_TCP,
+	};
+}
+
+static bool matches(const struct filter *filter, const struct end *one,
+		    const struct end *other)
+{
+	const struct trace_tuple tuple = make_tuple(one, other);
+	const struct trace_tuple turned = make_tuple(other, one);
+	const bool is_match = trace_match(filter, &tuple);
+
+	assert_int_equal(trace_match(filter, &turned), is_match);
+	return is_match;
+}
+
+static void assert_match(const char *expression, const struct end ends[2],
+			 bool expected)
+{
+	char error[FILTER_ERROR_MAX] = "";
+	struct filter *filter = NULL;
+
+	if (filter_new(expression, &filter, &error))
+		fail_msg("%s: %s", expression, error);
+	if (matches(filter, &ends[0], &ends[1]) != expected)
+		fail_msg("%s, %s port %u and %s port %u: not %d", expression,
+			 ends[0].addr, ends[0].port, ends[1].addr, ends[1].port,
+			 expected);
+	filter_free(filter);
+}
+
+static const struct end v4[] = { { "192.0.2.1", 40000 }, { "198.51.100.9", 443 } };
+static const struct end v6[] = { { "2001:db8::1", 40000 },
+				 { "2001:db8:5::9", 443 } };
+/* The first 64 bits of both are the same. */
+static const struct end near6[] = { { "2001:db8::1", 8080 },
+				    { "2001:db8::2", 9090 } };
+
+static void hosts_ports_and_nets_are_of_either_end(void **state)
+{
+	static const struct {
+		const char *expression;
+		const struct end *ends;
+		bool is_match;
+	} cases[] = {
+		{ "tcp", v4, true },
+		{ "tcp", v6, true },
+		{ "ip", v4, true },
+		{ "ip", v6, false },
+		{ "ip6", v6, true },
+		{ "ip6", v4, false },
+		{ "udp", v4, false },
+		{ "udp", v6, false },
+		{ "host 192.0.2.1", v4, true },
+		{ "host 198.51.100.9", v4, true },
+		{ "host 192.0.2.2", v4, false },
+		{ "src host 192.0.2.1", v4, true },
+		{ "dst host 192.0.2.1", v4, true },
+		{ "src host 192.0.2.1 and dst port 443", v4, true },
+		{ "src host 192.0.2.1 and src port 443", v4, false },
+		{ "src host 192.0.2.1 and dst host 192.0.2.1", v4, false },
+		{ "port 443", v4, true },
+		{ "port 40000", v6, true },
+		{ "src port 443", v6, true },
+		{ "dst port 443", v6, true },
+		{ "port 444", v4, false },
+		{ "portrange 440-450", v6, true },
+		{ "portrange 444-450", v6, false },
+		{ "net 192.0.2.0/24", v4, true },
+		{ "net 198.51.100.8/31", v4, true },
+		{ "net 198.51.100.10/31", v4, false },
+		{ "net 192.0.2.0/24", v6, false },
+		{ "net 2001:db8:5::/48", v6, true },
+		{ "net 2001:db8:6::/48", v6, false },
+		{ "host 2001:db8::1", v6, true },
+		{ "host 2001:db8::1 and host 2001:db8:5::9", v6, true },
+		{ "host 2001:db8::2", near6, true },
+		{ "host 2001:db8::3", near6, false },
+		{ "src host 2001:db8::1 and src port 8080", near6, true },
+		{ "src host 2001:db8::1 and src port 9090", near6, false },
+		{ "ip6 and tcp port 9090", near6, true },
+		{ "tcp port 443 or tcp port 80", v4, true },
+		{ "tcp port 443 and not host 192.0.2.1", v4, false },
+		/* Not one packet of it. */
+		{ "src port 443 and dst port 80", v4, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_match(cases[i].expression, cases[i].ends,
+			     cases[i].is_match);
+}
+
+static void either_direction_may_match_a_negation(void **state)
+{
+	(void)state;
+	assert_match("not src host 192.0.2.1", v4, true);
+	assert_match("not host 192.0.2.1", v4, false);
+	assert_match("not port 443", v6, false);
+	assert_match("not port 80", v6, true);
+}
+
+static void without_an_expression_all_match(void **state)
+{
+	(void)state;
+	assert_true(matches(NULL, &v4[0], &v4[1]));
+	assert_true(matches(NULL, &v6[0], &v6[1]));
+}
+
+static void a_segment_has_the_flags_and_length_of_an_acknowledgment(void **state)
+{
+	(void)state;
+	assert_match("tcp[tcpflags] & tcp-ack != 0", v4, true);
+	assert_match("tcp[tcpflags] & tcp-syn != 0", v4, false);
+	assert_match("less 80", v4, true);
+	assert_match("greater 80", v6, false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hosts_ports_and_nets_are_of_either_end),
+		cmocka_unit_test(either_direction_may_match_a_negation),
+		cmocka_unit_test(without_an_expression_all_match),
+		cmocka_unit_test(
+			a_segment_has_the_flags_and_length_of_an_acknowledgment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
