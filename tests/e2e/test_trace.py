@@ -11,33 +11,15 @@ import collections
 import contextlib
 import json
 import os
-import random
 import signal
 import socket
-import subprocess
 import threading
 import time
 
 from lib import bpf
 from lib import lab
 from lib import observer
-from lib import talks
-
-CLIENT, ROUTER_IN, ROUTER_OUT, SERVER = "192.0.2.1", "192.0.2.254", "198.51.100.254", "198.51.100.1"
-INNER_ROUTER, INNER_SERVER = "203.0.113.254", "203.0.113.1"
-PORT, OUTER_PORT = 7000, 8080
-NAT = """
-table ip traced {{
-    chain pre {{
-        type nat hook prerouting priority -100
-        tcp dport {outer} dnat to {server}:{port}
-    }}
-    chain post {{
-        type nat hook postrouting priority 100
-        oifname "{interface}" masquerade
-    }}
-}}
-"""
+from lib.tracer import CLIENT, PARTS, ROUTER_IN, Trace, Tracer, by_stream, features, union
 
 LOSS = """
 table ip lossy {{
@@ -47,137 +29,6 @@ table ip lossy {{
     }}
 }}
 """
-PARTS = [f"{name}Ns" for name in (
-    "Write", "Tcp", "Recovery", "Qdisc", "Device", "Network", "Forward", "Stack", "Gap", "Reader")]
-
-
-class Network:
-    """Client, router and server; the server is known to the client as `address`."""
-
-    def __init__(self, where, is_translated, has_tunnel):
-        self.client, self.router, self.server = (where.ns(tag) for tag in "crs")
-        where.wire(self.client, "c0", [f"{CLIENT}/24"], self.router, "rc", [f"{ROUTER_IN}/24"])
-        where.wire(self.router, "rs", [f"{ROUTER_OUT}/24"], self.server, "s0", [f"{SERVER}/24"])
-        self.client.ip("route", "add", "default", "via", ROUTER_IN)
-        self.router.sysctl("ipv4/ip_forward", 1)
-        inner, interface = SERVER, "rs"
-        if has_tunnel:
-            inner, interface = INNER_SERVER, "vx"
-            self.tunnel(self.router, "rs", INNER_ROUTER, ROUTER_OUT, SERVER)
-            self.tunnel(self.server, "s0", INNER_SERVER, SERVER, ROUTER_OUT)
-        self.server.ip("route", "add", "default", "via", INNER_ROUTER if has_tunnel else ROUTER_OUT)
-        self.address = inner, PORT
-        if is_translated:
-            self.router.run("nft", "-f", "-", input=NAT.format(
-                outer=OUTER_PORT, server=inner, port=PORT, interface=interface))
-            self.address = ROUTER_IN, OUTER_PORT
-        with self.server:
-            self.listener = socket.create_server((inner, PORT), backlog=64)
-
-    @staticmethod
-    def tunnel(ns, below, inner, local, remote):
-        ns.ip("link", "add", "vx", "type", "vxlan", "id", "77", "local", local, "remote", remote,
-              "dstport", "4789", "dev", below)
-        ns.address("vx", f"{inner}/24")
-        ns.up("vx")
-
-    def connect(self):
-        with self.client:
-            end = socket.create_connection(self.address, timeout=60)
-        end.settimeout(None) # splice() is to wait
-        return end
-
-
-class Tracer:
-    """A `netobsctl trace`, which is known to trace."""
-
-    def __init__(self, test, port, *options):
-        self.path, self.errors = test.lab.path("trace"), test.lab.path("errors")
-        with open(self.path, "wb") as out, open(self.errors, "wb") as errors:
-            self.process = test.lab.spawn(observer.netobsctl(), "trace", "-o", "json", *options,
-                                          f"tcp port {port}", stdout=out, stderr=errors)
-        self.wait_until_ready(test.lab.ns("m"), port)
-
-    def wait_until_ready(self, marker, port):
-        """No message says so: until it has seen a connection that it is to trace."""
-        with marker:
-            listener = socket.create_server(("127.0.0.1", port))
-
-        def is_seen():
-            with marker, socket.create_connection(listener.getsockname()) as client:
-                listener.accept()[0].close()
-                client.send(b"x")
-            if self.process.poll() is not None:
-                raise RuntimeError(self.messages())
-            return os.path.getsize(self.path)
-        with listener:
-            lab.wait_for(is_seen, "the tracer")
-
-    def messages(self):
-        with open(self.errors, encoding="utf-8") as file:
-            return file.read()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(timeout=60)
-        observer.check_sanitizer(self.messages())
-        lost = [line for line in self.messages().splitlines() if "no tracepoints for" not in line]
-        if code or lost:
-            raise AssertionError(f"exit {code}: {lost}")
-        with open(self.path, encoding="utf-8") as file:
-            records = [json.loads(line) for line in file]
-        return [one for one in records if "127.0.0.1" not in (one["SrcAddr"], one["DstAddr"])]
-
-
-def by_stream(records):
-    """Records of each direction, by the ends that its socket has."""
-    ends, found = {}, collections.defaultdict(list)
-    for one in records:
-        key = one["Connection"], one["Direction"]
-        if one["Point"] in ("send", "sent", "queue") and key not in ends:
-            ends[key] = (one["SrcAddr"], one["SrcPort"]), (one["DstAddr"], one["DstPort"])
-        found[key].append(one)
-    return {ends[key]: found[key] for key in ends}
-
-
-def union(ranges):
-    """Disjoint ranges in order; their bytes; and how many bytes were in several."""
-    joined, total = [], 0
-    for begin, end in sorted(ranges):
-        total += end - begin
-        if joined and begin <= joined[-1][1]:
-            joined[-1][1] = max(joined[-1][1], end)
-        else:
-            joined.append([begin, end])
-    covered = sum(end - begin for begin, end in joined)
-    return [tuple(one) for one in joined], total - covered
-
-
-def features():
-    out = subprocess.run([observer.netobsctl(), "check", "-o", "json"], check=False, text=True,
-                         stdout=subprocess.PIPE).stdout
-    return {one["name"]: one["available"] for one in json.loads(out)["features"]}
-
-
-class Trace(lab.LabTest):
-    """Before Linux 6.3, sockets that are written and can be read are not seen."""
-
-    def setUp(self):
-        super().setUp()
-        self.has_sockets = features()["trace_sockets"]
-        self.seed = int(os.environ.get("NETOBS_TEST_SEED") or random.randrange(1 << 32))
-        self.chance = random.Random(self.seed)
-
-    def talk(self, network, number):
-        with network.listener:
-            for _ in range(number):
-                one = talks.Talk(random.Random(self.chance.random()))
-                one.run(network.listener, network.connect)
-                yield one
-
-    def network(self):
-        chosen = [self.chance.random() < .5 for _ in range(2)]
-        return Network(self.lab, *chosen), f"seed {self.seed}, NAT and tunnel {chosen}"
 
 
 class Events(Trace):
