@@ -19,6 +19,16 @@ static __always_inline const struct tcp_sock *tcp_of(const struct sock *sk)
 	return bpf_skc_to_tcp_sock((void *)sk);
 }
 
+/* A socket that is being closed has given its port back, but knows that of its packets. */
+static __always_inline __u16 port_of(const struct sock *sk)
+{
+	const __u16 port = sk->__sk_common.skc_num;
+
+	if (port || !is_tcp(sk))
+		return port;
+	return bpf_ntohs(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport));
+}
+
 /* As of a packet that it sends. */
 static __always_inline void read_ends(const struct sock *sk, struct ends *ret_ends)
 {
@@ -30,7 +40,7 @@ static __always_inline void read_ends(const struct sock *sk, struct ends *ret_en
 				   __sk_common.skc_v6_rcv_saddr);
 		BPF_CORE_READ_INTO(&ret_ends->dst, sk, __sk_common.skc_v6_daddr);
 	}
-	ret_ends->src_port = sk->__sk_common.skc_num;
+	ret_ends->src_port = port_of(sk);
 	ret_ends->dst_port = bpf_ntohs(sk->__sk_common.skc_dport);
 }
 
@@ -51,8 +61,8 @@ static __always_inline bool find_socket(const struct sock *sk,
 					struct ends *ret_ends,
 					struct found *ret_found)
 {
-	const bool has = has_ports(sk->__sk_common.skc_num,
-				   bpf_ntohs(sk->__sk_common.skc_dport));
+	const bool has =
+		has_ports(port_of(sk), bpf_ntohs(sk->__sk_common.skc_dport));
 	const __u64 nfct = !has && skb ? translated_nfct(skb) : 0;
 	struct trace_tuple tuple;
 
