@@ -1,0 +1,331 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: bpftool
+"""netobsctl trace where it is killed, short of room, or confused.
+
+A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+"""
+
+import array
+import collections
+import glob
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+from lib import lab
+from lib.tracer import PORT, Network, Trace, Tracer, bytes_of, by_connection
+
+ADDRESS = "192.0.2.1"
+KINDS = {"prog": "prog_id", "map": "map_id", "link": "link_id"}
+REFUSED = re.compile(r"(\d+) connections were not traced for want of room")
+CUT = re.compile(r"(\d+) beyond --max-events")
+RESET = struct.pack("ii", 1, 0) # of SO_LINGER: close() sends RST
+
+
+def objects(pid):
+    """BPF objects of a process: {(kind, id)}."""
+    found = set()
+    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        with open(path, encoding="ascii") as file:
+            fields = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
+        # A link shows its program, too.
+        kind = next((kind for kind in ("link", "map", "prog") if KINDS[kind] in fields), None)
+        if kind:
+            found.add((kind, int(fields[KINDS[kind]])))
+    return found
+
+
+def is_there(kind, number):
+    return not subprocess.run(["bpftool", kind, "show", "id", str(number)], check=False,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+
+
+def read_all(end):
+    """Read until the other side has finished; how much it was."""
+    size = 0
+    while True:
+        got = len(end.recv(65536))
+        if not got:
+            return size
+        size += got
+
+
+class Host(Trace):
+    """A namespace of one host, whose connections are between processes of it."""
+
+    def setUp(self):
+        super().setUp()
+        self.where = f"seed {self.seed}"
+        self.host = self.lab.ns("h")
+        self.host.address("lo", f"{ADDRESS}/32")
+        self.port = self.chance.randint(10_000, 30_000)
+        self.listener = self.listen()
+
+    def listen(self, **options):
+        with self.host:
+            listener = socket.create_server((ADDRESS, self.port), backlog=64, **options)
+        self.addCleanup(listener.close)
+        return listener
+
+    def connect(self, **options):
+        with self.host:
+            return socket.create_connection((ADDRESS, self.port), timeout=60, **options)
+
+    def pair(self, **options):
+        client = self.connect(**options)
+        server = self.listener.accept()[0]
+        self.addCleanup(client.close)
+        self.addCleanup(server.close)
+        return client, server
+
+    def tracer(self, *options):
+        return Tracer(self, self.port, *options)
+
+    def exchange(self, client, server, size):
+        client.sendall(bytes(size))
+        left = size
+        while left:
+            left -= len(server.recv(left))
+
+    def check_once(self, journeys, direction, size, where=""):
+        self.assertEqual(bytes_of(journeys, direction), ([(0, size)] if size else [], 0),
+                         f"{self.where} {where}")
+
+
+class Ends(Host):
+    """What a tracer leaves behind."""
+
+    def check_nothing_left(self, held):
+        self.assertEqual({kind for kind, _ in held}, set(KINDS))
+        for one in held:
+            lab.wait_for(lambda one=one: not is_there(*one), f"the end of {one}")
+
+    def test_killed_in_mid_trace_it_leaves_nothing(self):
+        tracer = self.tracer()
+        held = objects(tracer.process.pid)
+        client, server = self.pair()
+        stop = threading.Event()
+
+        def talk():
+            while not stop.is_set():
+                self.exchange(client, server, 10_000)
+        talker = threading.Thread(target=talk)
+        talker.start()
+        time.sleep(self.chance.uniform(0, .5))
+        tracer.process.send_signal(signal.SIGKILL)
+        tracer.process.wait()
+        stop.set()
+        talker.join()
+        self.check_nothing_left(held)
+
+    def test_stopped_it_leaves_nothing(self):
+        tracer = self.tracer()
+        held = objects(tracer.process.pid)
+        tracer.stop()
+        self.check_nothing_left(held)
+
+
+class Room(Host):
+    """What has no room is counted."""
+
+    def test_connections_beyond_the_limit_are_counted(self):
+        most = self.chance.randint(1, 5)
+        tracer = self.tracer("--max-connections", str(most))
+        time.sleep(1) # the marker has ended
+        pairs = [self.pair() for _ in range(20)]
+        sizes = {}
+        for client, server in pairs:
+            sizes[client.getsockname()[1]] = size = self.chance.randint(1, 50_000)
+            self.exchange(client, server, size)
+        for end in (end for pair in pairs for end in pair):
+            end.close()
+        time.sleep(.5)
+        journeys, messages = tracer.end()
+        found = by_connection(journeys)
+        self.assertEqual(len(found), most, self.where)
+        for own in found.values():
+            self.check_once(own, 0, sizes[own[0]["SrcPort"]])
+        refused = REFUSED.search(messages)
+        self.assertTrue(refused, f"{self.where}: {messages}")
+        self.assertEqual(int(refused[1]), 20 - most, self.where)
+
+    def test_events_beyond_the_limit_are_counted(self):
+        most = self.chance.randint(50, 200)
+        limit = "--max-events", str(most)
+        every = self.tracer("--show", "events")
+        some = self.tracer("--show", "events", *limit)
+        joined = self.tracer(*limit)
+        pairs = [self.pair() for _ in range(5)]
+        for _ in range(30):
+            for client, server in pairs:
+                self.exchange(client, server, self.chance.randint(1, 2000))
+        for end in (end for pair in pairs for end in pair):
+            end.close()
+        time.sleep(.5)
+        shown, messages = some.end()
+        for own in by_connection(shown).values():
+            self.assertLessEqual(len(own), most, self.where)
+        cut = CUT.search(messages)
+        self.assertTrue(cut, f"{self.where}: {messages}")
+        self.assertEqual(len(shown) + int(cut[1]), len(every.stop()), f"{self.where}: {messages}")
+        journeys, messages = joined.end()
+        self.assertTrue(CUT.search(messages), f"{self.where}: {messages}")
+        for own in by_connection(journeys).values():
+            self.assertEqual(bytes_of(own, 0)[1], 0, self.where)
+
+
+class Confusion(Host):
+    """Connections that are easily taken for others."""
+
+    def test_a_port_that_is_used_again_is_another_connection(self):
+        own_port = self.port + 1
+        tracer, sizes = self.tracer(), []
+        for _ in range(50):
+            client, server = self.pair(source_address=(ADDRESS, own_port))
+            sizes.append([self.chance.randint(1, 3000) for _ in range(2)])
+            self.exchange(client, server, sizes[-1][0])
+            self.exchange(server, client, sizes[-1][1])
+            is_reset = self.chance.random() < .5
+            if is_reset:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                client.close()
+            # The server is the one in TIME-WAIT, which lets the client in again.
+            server.close()
+            client.close()
+        time.sleep(.5)
+        found = sorted(by_connection(tracer.stop()).values(),
+                       key=lambda own: min(one["TimeNs"] for one in own))
+        self.assertEqual(len(found), 50, self.where)
+        for number, (own, size) in enumerate(zip(found, sizes)):
+            for direction in range(2):
+                self.check_once(own, direction, size[direction], f"{number}")
+
+    def test_a_socket_that_is_passed_on_has_the_reader_as_owner(self):
+        tracer = self.tracer()
+        client, server = self.pair()
+        size = self.chance.randint(1, 100_000)
+        one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        child = os.fork()
+        if not child:
+            one.close()
+            _, control, _, _ = other.recvmsg(1, 100)
+            end = socket.socket(fileno=array.array("i", control[0][2])[0])
+            os._exit(read_all(end) != size)
+        one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                              array.array("i", [server.fileno()]))])
+        server.close()
+        client.sendall(bytes(size))
+        client.shutdown(socket.SHUT_WR)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        for end in client, one, other:
+            end.close()
+        time.sleep(.5)
+        journeys = tracer.stop()
+        self.check_once(journeys, 0, size)
+        self.assertEqual({(own["SrcPid"], own["DstPid"]) for own in journeys},
+                         {(os.getpid(), child)}, self.where)
+
+    def test_servers_of_one_port_are_told_apart(self):
+        self.listener.close()
+        children = []
+        ready = [os.pipe() for _ in range(4)]
+        for _, writer in ready:
+            children.append(os.fork())
+            if not children[-1]:
+                self.serve(writer)
+        for reader, _ in ready:
+            os.read(reader, 1)
+        tracer, who, sizes = self.tracer(), {}, {}
+        for _ in range(30):
+            with self.connect() as client:
+                port = client.getsockname()[1]
+                sizes[port] = self.chance.randint(1, 20_000)
+                client.sendall(bytes(sizes[port]))
+                client.shutdown(socket.SHUT_WR)
+                who[port] = int(client.recv(100))
+        time.sleep(.5)
+        journeys = tracer.stop()
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        for own in by_connection(journeys).values():
+            there = [one for one in own if not one["Direction"]]
+            port = there[0]["SrcPort"]
+            self.check_once(own, 0, sizes.pop(port))
+            self.assertEqual({one["DstPid"] for one in there}, {who[port]}, self.where)
+        self.assertFalse(sizes, self.where)
+
+    def serve(self, ready):
+        """In a process of its own: read all, and answer who it is."""
+        lab.die_with_parent()
+        listener = self.listen(reuse_port=True)
+        os.write(ready, b"x")
+        while True:
+            with listener.accept()[0] as end:
+                read_all(end)
+                end.sendall(str(os.getpid()).encode())
+
+    def test_an_older_connection_has_what_comes(self):
+        client, server = self.pair()
+        before, size = (self.chance.randint(1, 100_000) for _ in range(2))
+        self.exchange(client, server, before)
+        self.exchange(server, client, before)
+        tracer = self.tracer()
+        self.exchange(client, server, size)
+        self.exchange(server, client, size)
+        client.close()
+        server.close()
+        time.sleep(.5)
+        journeys = tracer.stop()
+        self.assertEqual(len(by_connection(journeys)), 1, self.where)
+        for ends in (0, 1):
+            own = [one for one in journeys if one["Direction"] == ends]
+            ranges, double = bytes_of(own, ends)
+            self.assertEqual(([end - begin for begin, end in ranges], double), ([size], 0),
+                             self.where)
+            for one in own:
+                self.assertEqual(one["Steps"][-1]["Point"], "read", f"{self.where}: {one}")
+
+
+class Many(Trace):
+    def test_all_tracers_see_the_same_bytes(self):
+        network, where = self.network()
+        tracers = [Tracer(self, network.address[1]) for _ in range(8)]
+        spoken = list(self.talk(network, 5))
+        time.sleep(1)
+        sizes = collections.Counter(tuple(stream.written for stream in one.streams)
+                                    for one in spoken)
+        for tracer in tracers:
+            found = collections.Counter()
+            for own in by_connection(tracer.stop()).values():
+                streams = [bytes_of(own, way) for way in range(2)]
+                self.assertEqual([double for _, double in streams], [0, 0], where)
+                self.assertTrue(all(len(ranges) <= 1 for ranges, _ in streams), where)
+                found[tuple(sum(end for _, end in ranges) for ranges, _ in streams)] += 1
+            self.assertEqual(found, sizes, where)
+
+    def test_namespaces_that_vanish_end_nothing(self):
+        tracer, sizes = Tracer(self, PORT), collections.Counter()
+        for _ in range(4):
+            network = Network(self.lab, False, False)
+            for one in self.talk(network, 2):
+                sizes[tuple(stream.written for stream in one.streams)] += 1
+            for ns in network.client, network.router, network.server:
+                lab.run("ip", "netns", "del", ns.name)
+        time.sleep(1)
+        found = collections.Counter()
+        for own in by_connection(tracer.stop()).values():
+            streams = [bytes_of(own, way) for way in range(2)]
+            self.assertEqual([double for _, double in streams], [0, 0], f"seed {self.seed}")
+            found[tuple(sum(end for _, end in ranges) for ranges, _ in streams)] += 1
+        self.assertEqual(found, sizes, f"seed {self.seed}")
+
+
+if __name__ == "__main__":
+    lab.main()
