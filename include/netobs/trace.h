@@ -252,10 +252,12 @@ struct netobs_trace_stats {
 	uint64_t journeys; /**< delivered */
 	uint64_t complete_journeys; /**< of these, without unknown parts */
 	uint64_t connections;	    /**< traced since the start */
-	uint64_t refused_connections; /**< match, but there were max_connections */
+	/** Match, but there were max_connections; or might match, but too many began at once */
+	uint64_t refused_connections;
 	uint64_t cut_by_connection; /**< events beyond max_events */
 	uint64_t cut_by_rate;	    /**< events beyond max_rate */
-	uint64_t lost_events;	    /**< found no room in the ring */
+	/** Found no room in the ring, or were in an interrupt of a program for the same point */
+	uint64_t lost_events;
 };
 
 /**

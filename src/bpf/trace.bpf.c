@@ -24,47 +24,47 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /*
  * The kernel does not let a program of a tracepoint interrupt itself. But an interrupt may receive
- * packets while one runs for a process, which reads its backlog. Those have a second program.
+ * packets while one runs for a process, which reads its backlog. So some have a second program, which
+ * runs behind the first one, for what that one has not taken.
  */
 enum { RUN_SEGMENT, RUN_READY, RUN_DROP, RUNS };
+
+enum { TAKEN_MAX = 4 };
+
+/* What first programs have taken, and second ones have not seen: addresses. */
+struct trace_run {
+	__u64 taken[TAKEN_MAX];
+	__u64 next;
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, RUNS);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct trace_run);
 } trace_runs SEC(".maps");
 
-static __always_inline volatile __u64 *run_of(__u32 which)
+static __always_inline void note_taken(__u32 which, const void *what)
 {
-	return bpf_map_lookup_elem(&trace_runs, &which);
+	struct trace_run *run = bpf_map_lookup_elem(&trace_runs, &which);
+
+	if (run)
+		run->taken[run->next++ % TAKEN_MAX] = (__u64)what;
 }
 
-static __always_inline bool begin_run(__u32 which)
-{
-	volatile __u64 *is_running = run_of(which);
-
-	if (!is_running)
-		return false;
-	*is_running = 1;
-	return true;
-}
-
-static __always_inline void end_run(__u32 which)
-{
-	volatile __u64 *is_running = run_of(which);
-
-	if (is_running)
-		*is_running = 0;
-}
-
-static __always_inline bool is_within_run(__u32 which)
+/* For second programs. */
+static __always_inline bool is_missed(__u32 which, const void *what)
 {
 	struct trace_counts *counts = get_counts();
-	volatile __u64 *is_running = run_of(which);
+	struct trace_run *run = bpf_map_lookup_elem(&trace_runs, &which);
 
-	if (!is_running || !*is_running || !counts)
+	if (!run || !counts)
 		return false;
+	for (int i = 0; i < TAKEN_MAX; i++)
+		if (run->taken[i] == (__u64)what) {
+			run->taken[i] = 0;
+			return false;
+		}
 	__sync_fetch_and_add(&counts->nested, 1);
 	return true;
 }
@@ -116,17 +116,15 @@ int BPF_PROG(netobs_tr_read, struct sock *sk)
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(netobs_tr_ready, const struct sock *sk)
 {
-	if (begin_run(RUN_READY)) {
-		note_ready(sk);
-		end_run(RUN_READY);
-	}
+	note_taken(RUN_READY, sk);
+	note_ready(sk);
 	return 0;
 }
 
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(netobs_tr_ready2, const struct sock *sk)
 {
-	if (is_within_run(RUN_READY))
+	if (is_missed(RUN_READY, sk))
 		note_ready(sk);
 	return 0;
 }
@@ -181,17 +179,15 @@ static __always_inline void take_probe(const struct sock *sk,
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(netobs_tr_segm, struct sock *sk, const struct sk_buff *skb)
 {
-	if (begin_run(RUN_SEGMENT)) {
-		take_probe(sk, skb);
-		end_run(RUN_SEGMENT);
-	}
+	note_taken(RUN_SEGMENT, skb);
+	take_probe(sk, skb);
 	return 0;
 }
 
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(netobs_tr_segm2, struct sock *sk, const struct sk_buff *skb)
 {
-	if (is_within_run(RUN_SEGMENT))
+	if (is_missed(RUN_SEGMENT, skb))
 		take_probe(sk, skb);
 	return 0;
 }
@@ -220,6 +216,7 @@ int BPF_PROG(netobs_tr_state, const struct sock *sk, const int from, const int t
 		note_acked(&found, &ends, sk, tp->snd_una - 1, tp->snd_una - 1);
 	if (to != TCP_CLOSE)
 		return 0;
+	found.conn->ends |= TRACE_ENDS_CLOSED;
 	point = point_of(sk, TRACE_CLOSES, 0, 0);
 	emit(&found, &ends, &point);
 	return 0;
@@ -278,21 +275,32 @@ int BPF_PROG(netobs_tr_recvd, struct sk_buff *skb)
 	return take_coming(skb, TRACE_RECEIVE);
 }
 
+enum skb_drop_reason___tap { SKB_DROP_REASON_PACKET_SOCK_ERROR___tap = 1 };
+
+/* Of a packet socket, such as tcpdump's: the packet goes on. */
+static __always_inline bool is_copy(__u32 reason)
+{
+	return bpf_core_enum_value_exists(enum skb_drop_reason___tap,
+					  SKB_DROP_REASON_PACKET_SOCK_ERROR___tap) &&
+	       reason == bpf_core_enum_value(
+				 enum skb_drop_reason___tap,
+				 SKB_DROP_REASON_PACKET_SOCK_ERROR___tap);
+}
+
 static __always_inline void take_drop(const struct sk_buff *skb, __u32 reason)
 {
 	struct point point = { .kind = TRACE_DROP,
 			       .dev = device_of(skb),
 			       .reason = reason };
 
-	take_segment(skb, skb->network_header, true, &point);
+	if (!is_copy(reason))
+		take_segment(skb, skb->network_header, true, &point);
 }
 
 static __always_inline int take_dropped(const struct sk_buff *skb, __u32 reason)
 {
-	if (begin_run(RUN_DROP)) {
-		take_drop(skb, reason);
-		end_run(RUN_DROP);
-	}
+	note_taken(RUN_DROP, skb);
+	take_drop(skb, reason);
 	return 0;
 }
 
@@ -305,7 +313,7 @@ int BPF_PROG(netobs_tr_why, struct sk_buff *skb, void *location, __u32 reason)
 SEC("tp_btf/kfree_skb")
 int BPF_PROG(netobs_tr_why2, struct sk_buff *skb, void *location, __u32 reason)
 {
-	if (is_within_run(RUN_DROP))
+	if (is_missed(RUN_DROP, skb))
 		take_drop(skb, reason);
 	return 0;
 }
@@ -319,7 +327,7 @@ int BPF_PROG(netobs_tr_drop, struct sk_buff *skb)
 
 /* ---- Connections that there are --------------------------------------------------------- */
 
-/* Sockets of all namespaces that a process has open. COMPAT(<5.11): bpf_sock_from_file() is missing. */
+/* Sockets of all namespaces that a process has open. */
 static __always_inline const struct tcp_sock *
 socket_of(struct bpf_iter__task_file *ctx)
 {

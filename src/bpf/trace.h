@@ -84,17 +84,27 @@ struct trace_stream {
 	__u8 reserved[2];
 };
 
-/* A slot. User space sets the first line only. */
+enum trace_ends {
+	TRACE_ENDS_BOTH = 3, /* each direction has had a FIN, or one a RST */
+	TRACE_ENDS_CLOSED = 1 << 2, /* a socket of it is closed */
+};
+
+/* A slot. */
 struct trace_conn {
 	__u32 is_used; /* who wants the slot sets it; user space resets it */
 	__u32 is_rejected;
 	__u64 id;
 	__u64 max_events; /* 0: TRACE_CANDIDATE_EVENTS */
-	__u8 reserved[40];
+	/* Programs set what follows. Sockets, by the direction that they send: others may have the
+	 * same tuple in a namespace that is not joined. */
+	__u64 sockets[2];
+	__u32 ends;	   /* enum trace_ends */
+	__u32 other_netns; /* of such sockets; 0: none was seen */
+	__u8 reserved[16];
 
-	__u64 events; /* so far, those beyond the limit as well */
+	__u64 events;  /* so far, those beyond the limit as well */
+	__u64 last_ns; /* of the last one, CLOCK_BOOTTIME */
 	struct trace_stream streams[2];
-	__u8 reserved2[8];
 };
 
 _Static_assert(sizeof(struct trace_conn) == 128, "lines of their own");

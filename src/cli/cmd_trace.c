@@ -7,6 +7,8 @@
 #include "flows/flows_request.h"
 #include "service/trace_watch.h"
 
+enum { CONNECTIONS_MAX = 65536 };
+
 struct options {
 	struct trace_request request;
 	struct args_list filter_words;
@@ -49,6 +51,12 @@ int cmd_trace(int argc, char **argv)
 	if (result == ARGS_RUN && wanted.show != TRACE_SHOW_EVENTS &&
 	    wanted.request.layers.n) {
 		args_complain(&command, "--layer selects events: --show events");
+		result = EXIT_USAGE;
+	}
+	if (result == ARGS_RUN &&
+	    wanted.request.max_connections > CONNECTIONS_MAX) {
+		args_complain(&command, "--max-connections: it is more than %d",
+			      CONNECTIONS_MAX);
 		result = EXIT_USAGE;
 	}
 	if (result == ARGS_RUN)

@@ -248,9 +248,27 @@ static void print_left_out(const struct watch *watch)
 			"netobsctl trace: events that are missing: %" PRIu64
 			" beyond --max-events, %" PRIu64
 			" beyond --max-rate, %" PRIu64
-			" without room in the ring\n",
+			" without room in the ring or in an interrupt\n",
 			stats.cut_by_connection, stats.cut_by_rate,
 			stats.lost_events);
+}
+
+/* A trace may take long: what cannot be written is known before. @return 0; < 0, which is reported */
+static int try_svg(const char *path)
+{
+	FILE *file = path ? fopen(path, "ae") : NULL;
+
+	if (!path)
+		return 0;
+	if (!file) {
+		const int err = -errno;
+
+		fprintf(stderr, "netobsctl trace: --svg: cannot write '%s': %s\n",
+			path, strerror(-err));
+		return err;
+	}
+	fclose(file);
+	return 0;
 }
 
 static int run_trace(struct watch *watch)
@@ -266,8 +284,11 @@ static int run_trace(struct watch *watch)
 		    .on_journey = wants_events ? NULL : on_journey,
 		    .on_log = on_log, .user = watch);
 	const struct args_list none = { 0 };
-	int r = netobs_trace_new(&opts, &watch->trace);
+	int r = try_svg(request->svg);
 
+	if (r < 0)
+		return r;
+	r = netobs_trace_new(&opts, &watch->trace);
 	r = r ?: netobs_trace_start(watch->trace);
 	watch->follow.trace = watch->trace;
 	if (!r)

@@ -153,7 +153,8 @@ class Room(Host):
             self.check_once(own, 0, sizes[own[0]["SrcPort"]])
         refused = REFUSED.search(messages)
         self.assertTrue(refused, f"{self.where}: {messages}")
-        self.assertEqual(int(refused[1]), 20 - most, self.where)
+        # Refused before its SYN has passed all points, a connection is refused once more.
+        self.assertTrue(20 - most <= int(refused[1]) <= 3 * (20 - most), f"{self.where}: {messages}")
 
     def test_events_beyond_the_limit_are_counted(self):
         most = self.chance.randint(50, 200)
@@ -325,6 +326,92 @@ class Many(Trace):
             self.assertEqual([double for _, double in streams], [0, 0], f"seed {self.seed}")
             found[tuple(sum(end for _, end in ranges) for ranges, _ in streams)] += 1
         self.assertEqual(found, sizes, f"seed {self.seed}")
+
+
+class Ambiguous(Host):
+    """What looks like another connection, or like its end."""
+
+    def test_bytes_that_are_read_late_have_a_reader(self):
+        """Both sockets are closed by then."""
+        tracer = self.tracer()
+        client, server = self.pair()
+        self.exchange(client, server, 10)
+        client.shutdown(socket.SHUT_WR)
+        self.assertEqual(server.recv(1), b"")
+        server.sendall(bytes(5000))
+        server.close()
+        time.sleep(.5)
+        self.assertEqual(read_all(client), 5000)
+        client.close()
+        own, = by_connection(tracer.stop()).values()
+        self.check_once(own, 1, 5000)
+        self.assertEqual({one.get("DstPid") for one in own if one["Direction"]}, {os.getpid()})
+
+    def test_one_tuple_in_two_namespaces_is_one_connection(self):
+        """The first one is traced, and has nothing of the other."""
+        other = self.lab.ns("o")
+        other.address("lo", f"{ADDRESS}/32")
+        tracer = self.tracer()
+        ends = []
+        for ns in self.host, other:
+            with ns:
+                listener = self.listener if ns is self.host else \
+                    socket.create_server((ADDRESS, self.port))
+                client = socket.create_connection((ADDRESS, self.port),
+                                                  source_address=(ADDRESS, 9999))
+            ends.append((client, listener.accept()[0]))
+            self.addCleanup(listener.close)
+        for size in 100, 200, 300:
+            for client, server in ends:
+                self.exchange(client, server, size)
+        for client, server in ends:
+            client.close()
+            server.close()
+        found = by_connection(tracer.stop())
+        self.assertEqual(len(found), 1, self.where)
+        self.check_once(*found.values(), 0, 600)
+
+    def test_connections_that_nobody_answers_take_no_room(self):
+        silent = self.lab.ns("q")
+        self.lab.wire(self.host, "h0", ["192.0.2.9/24"], silent, "q0", ["192.0.2.10/24"])
+        silent.run("nft", "-f", "-", input="table ip q { chain in { "
+                   "type filter hook input priority 0; policy drop; }\n}\n")
+        tracer = self.tracer("--max-connections", "2")
+        with self.host:
+            waiting = [socket.socket() for _ in range(2)]
+        for one in waiting:
+            one.setblocking(False)
+            one.connect_ex(("192.0.2.10", self.port))
+        lab.wait_for(lambda: not self.is_full(tracer), "room")
+        for one in waiting:
+            one.close()
+
+    def is_full(self, tracer):
+        """Whether a connection that is to be traced is not."""
+        before = os.path.getsize(tracer.path)
+        client, server = self.pair()
+        self.exchange(client, server, 10)
+        client.close()
+        server.close()
+        time.sleep(.5)
+        return os.path.getsize(tracer.path) == before
+
+    def test_a_sniffer_that_is_full_drops_nothing(self):
+        with self.host:
+            sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        sniffer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        tracer = self.tracer()
+        client, server = self.pair()
+        for _ in range(20):
+            self.exchange(client, server, 10_000)
+        client.close()
+        server.close()
+        own, = by_connection(tracer.stop()).values()
+        dropped = struct.unpack("II", sniffer.getsockopt(263, 6, 8))[1]
+        sniffer.close()
+        self.assertGreater(dropped, 0)
+        self.check_once(own, 0, 200_000)
+        self.assertFalse([one for one in own if one["Drops"]], self.where)
 
 
 if __name__ == "__main__":

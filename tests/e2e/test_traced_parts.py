@@ -162,12 +162,14 @@ class Queues(Trace):
         Parts.send(self, network, size)
         journeys = tracer.stop()
         self.assertEqual(bytes_of(journeys, 0), ([(0, size)], 0), where)
-        Parts.check_blame(self, journeys, "QdiscNs", where)
-        for one in journeys:
+        Parts.check_blame(self, [one for one in journeys if one["Attempts"] == 1], "QdiscNs", where)
+        # TCP may send the last one again while it waits: which of the two arrives is another test's.
+        waited = [one for one in journeys if one["Attempts"] == 1]
+        for one in waited:
             self.assertNotIn("UnknownParts", one, where)
             self.assertTrue(0 <= self.wait_of(one, network) <= one["QdiscNs"], f"{where}: {one}")
-        waits = sum(self.wait_of(one, network) for one in journeys)
-        self.assertGreater(waits, .9 * sum(one["QdiscNs"] for one in journeys), where)
+        waits = sum(self.wait_of(one, network) for one in waited)
+        self.assertGreater(waits, .9 * sum(one["QdiscNs"] for one in waited), where)
 
     def test_a_full_queue_drops_what_it_counts(self):
         network, where = self.limited("rate", "20mbit", "burst", "4kb", "limit", "12kb")
@@ -179,7 +181,8 @@ class Queues(Trace):
         drops = [one for one in events if one["Point"] == "drop"]
         queue, = json.loads(network.router.tc("-s", "-j", "qdisc", "show", "dev", "rs"))
         self.assertGreater(queue["drops"], 0, where)
-        self.assertEqual(queue["drops"], len(drops), f"{where}: {drops}")
+        self.assertTrue(len(drops) <= queue["drops"] <= len(drops) + tracer.missed,
+                        f"{where}: {queue['drops']}, {len(drops)}, {tracer.missed}")
         for one in drops:
             self.assertEqual((one["Interface"], one["NetnsInode"], one["Direction"]),
                              ("rs", network.router.inode, 0), f"{where}: {one}")

@@ -150,7 +150,7 @@ static __always_inline bool find_face(const struct trace_tuple *tuple,
 	if (!face)
 		return false;
 	conn = get_slot(face->slot);
-	if (!conn || conn->id != face->id || conn->is_rejected)
+	if (!conn || conn->id != face->id)
 		return false;
 	*ret_found = (struct found){
 		.conn = conn,
@@ -159,6 +159,21 @@ static __always_inline bool find_face(const struct trace_tuple *tuple,
 		.direction = ends->is_turned != face->is_turned,
 	};
 	return true;
+}
+
+/* Whether the connection's socket that sends in this direction is this one; the first one is. */
+static __always_inline bool is_socket_of(const struct found *found,
+					 const struct sock *sk)
+{
+	struct trace_conn *conn = found->conn;
+	__u64 *socket = &conn->sockets[found->direction & 1];
+
+	if (!*socket)
+		*socket = (__u64)sk;
+	if (*socket == (__u64)sk)
+		return true;
+	conn->other_netns = sk->__sk_common.skc_net.net->ns.inum;
+	return false;
 }
 
 /* ---- Events ------------------------------------------------------------------------------ */
@@ -203,6 +218,9 @@ static __always_inline bool is_allowed(struct trace_counts *counts,
 				       struct trace_conn *conn, __u8 kind,
 				       __u64 now)
 {
+	if (*(volatile __u32 *)&conn->is_rejected)
+		return false;
+	conn->last_ns = now;
 	return kind >= TRACE_OPENS ||
 	       (is_in_limit(conn) && is_in_rate(counts, now));
 }
@@ -220,7 +238,8 @@ static __always_inline __u64 wake_flags(__u8 kind)
 		       BPF_RB_NO_WAKEUP;
 }
 
-static __always_inline void emit(const struct found *found,
+/* @return whether user space will get it */
+static __always_inline bool emit(const struct found *found,
 				 const struct ends *ends,
 				 const struct point *point)
 {
@@ -229,11 +248,11 @@ static __always_inline void emit(const struct found *found,
 	struct trace_report *event;
 
 	if (!counts || !is_allowed(counts, found->conn, point->kind, now))
-		return;
+		return false;
 	event = bpf_ringbuf_reserve(&trace_events, sizeof(*event), 0);
 	if (!event) {
 		__sync_fetch_and_add(&counts->lost, 1);
-		return;
+		return false;
 	}
 	__builtin_memset(event, 0, sizeof(*event));
 	event->time_ns = now;
@@ -260,6 +279,7 @@ static __always_inline void emit(const struct found *found,
 	if (point->dev)
 		fill_device(event, point->dev);
 	bpf_ringbuf_submit(event, wake_flags(point->kind));
+	return true;
 }
 
 /* ---- Connections that begin ------------------------------------------------------------- */
@@ -304,6 +324,15 @@ static __always_inline bool put_face(const struct trace_tuple *tuple,
 	return true;
 }
 
+/* User space does not know of it, and would never take it away. */
+static __always_inline void take_back_face(const struct trace_tuple *tuple)
+{
+	__u64 *count = ports_count(tuple->ports[0], tuple->ports[1]);
+
+	if (!bpf_map_delete_elem(&trace_faces, tuple) && count)
+		__sync_fetch_and_add(count, -1);
+}
+
 /* @return whether there is one now; @direction: of what is at the point */
 static __always_inline bool add_conn(const struct trace_tuple *tuple,
 				     const struct ends *ends, __u8 direction,
@@ -317,6 +346,10 @@ static __always_inline bool add_conn(const struct trace_tuple *tuple,
 	conn->is_rejected = 0;
 	conn->max_events = 0;
 	conn->events = 0;
+	conn->ends = 0;
+	conn->sockets[0] = conn->sockets[1] = 0;
+	conn->other_netns = 0;
+	conn->last_ns = bpf_ktime_get_boot_ns();
 	__builtin_memset(conn->streams, 0, sizeof(conn->streams));
 	conn->id = face.id;
 	face.slot = (__u32)face.id & config_slot_mask;
@@ -327,8 +360,12 @@ static __always_inline bool add_conn(const struct trace_tuple *tuple,
 		return refuse_conn();
 	}
 	*ret_found = (struct found){ conn, face.id, face.slot, direction };
-	emit(ret_found, ends, &(struct point){ .kind = TRACE_OPENS });
-	return true;
+	if (emit(ret_found, ends, &(struct point){ .kind = TRACE_OPENS }))
+		return true;
+	take_back_face(tuple);
+	conn->id = 0;
+	(void)__sync_lock_test_and_set(&conn->is_used, 0);
+	return refuse_conn();
 }
 
 static __always_inline void add_face(const struct trace_tuple *tuple,
@@ -341,8 +378,9 @@ static __always_inline void add_face(const struct trace_tuple *tuple,
 		.is_turned = ends->is_turned != found->direction,
 	};
 
-	if (put_face(tuple, &face))
-		emit(found, ends, &(struct point){ .kind = TRACE_FACE });
+	if (put_face(tuple, &face) &&
+	    !emit(found, ends, &(struct point){ .kind = TRACE_FACE }))
+		take_back_face(tuple);
 }
 
 #endif

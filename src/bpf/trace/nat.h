@@ -109,11 +109,14 @@ static __always_inline void add_translated(__u64 nfct, const struct found *found
 	struct ends ends;
 
 	for (int dir = 0; nfct && dir < NAT_DIRECTIONS; dir++) {
+		const struct trace_face *face;
+
 		if (!read_entry(nfct, dir, &ends))
 			return;
 		turned.direction = found->direction ^ is_against(nfct, dir);
 		fill_tuple(&tuple, &ends);
-		if (!bpf_map_lookup_elem(&trace_faces, &tuple))
+		face = bpf_map_lookup_elem(&trace_faces, &tuple);
+		if (!face || face->id != found->id)
 			add_face(&tuple, &ends, &turned);
 	}
 }

@@ -105,8 +105,9 @@ static __always_inline bool is_ip(const struct sk_buff *skb)
 /* A socket whose connection is open, and so has been seen; buffers of TAP have its own socket. */
 static __always_inline bool is_open(const struct sock *sk)
 {
-	if (sk->__sk_common.skc_family != AF_INET &&
-	    sk->__sk_common.skc_family != AF_INET6)
+	if (sk->sk_protocol != IP_PROTO_TCP ||
+	    (sk->__sk_common.skc_family != AF_INET &&
+	     sk->__sk_common.skc_family != AF_INET6))
 		return false;
 	switch (sk->__sk_common.skc_state) {
 	case TCP_SYN_SENT:
@@ -214,6 +215,25 @@ static __always_inline bool is_opening(const struct point *point)
 	return (point->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
+/* So long after its last packet, a connection may be gone without a word. */
+#define GONE_NS 3000000000ULL
+
+static __always_inline bool is_gone(const struct trace_conn *conn)
+{
+	return conn->ends & TRACE_ENDS_CLOSED ||
+	       (conn->ends & TRACE_ENDS_BOTH) == TRACE_ENDS_BOTH ||
+	       bpf_ktime_get_boot_ns() - conn->last_ns > GONE_NS;
+}
+
+static __always_inline void note_ends(const struct found *found,
+				      const struct point *point)
+{
+	if (point->tcp_flags & TCP_RST)
+		found->conn->ends |= TRACE_ENDS_BOTH;
+	if (point->tcp_flags & TCP_FIN)
+		found->conn->ends |= 1 << (found->direction & 1);
+}
+
 /* The tuple of a connection may be used again, with other sequence numbers. */
 static __always_inline bool is_another(const struct found *found,
 				       const struct point *point)
@@ -221,8 +241,13 @@ static __always_inline bool is_another(const struct found *found,
 	const struct trace_stream *stream =
 		&found->conn->streams[found->direction & 1];
 
-	return is_opening(point) && stream->has_first &&
-	       stream->first != point->seq;
+	if (!is_opening(point))
+		return false;
+	if (stream->has_first)
+		return stream->first != point->seq;
+	/* One that was there before: its SYN may be sent again. */
+	return stream->known & TRACE_KNOWS_WRITTEN &&
+	       stream->written - 1 != point->seq;
 }
 
 static __always_inline void note_first(const struct found *found,
@@ -253,13 +278,16 @@ static __always_inline bool find_segment(const struct sk_buff *skb,
 	is_found = find_face(tuple, ends, ret_found);
 	if (!is_first)
 		return is_found;
-	if (!is_found) {
+	if (!is_found || is_another(ret_found, point)) {
 		nfct = translated_nfct(skb);
-		is_found = find_by_entry(nfct, tuple, ends, ret_found);
+		is_found |= find_by_entry(nfct, tuple, ends, ret_found);
 	}
 	if (point->kind == TRACE_DROP ||
 	    (is_found && !is_another(ret_found, point)))
 		return is_found;
+	/* A SYN of someone else takes no tuple away from a connection that goes on. */
+	if (is_found && !is_gone(ret_found->conn))
+		return false;
 	if (!config_wants_opening || !is_opening(point) ||
 	    !add_conn(tuple, ends, 0, ret_found))
 		return false;
@@ -273,11 +301,30 @@ static __always_inline bool is_wanted(const struct point *point)
 	       point->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST);
 }
 
+static __always_inline bool is_elsewhere(const struct trace_conn *conn,
+					 const struct net_device *dev)
+{
+	return conn->other_netns && dev &&
+	       BPF_CORE_READ(dev, nd_net.net, ns.inum) == conn->other_netns;
+}
+
+/* What TCP drops may have the socket that receives; others have the one that sends, or none. */
+static __always_inline bool is_of_socket(const struct found *found,
+					 const struct sk_buff *skb,
+					 const struct point *point)
+{
+	const struct sock *sk = skb->sk;
+
+	if (point->kind == TRACE_DROP || !sk || !is_open(sk))
+		return !is_elsewhere(found->conn, point->dev);
+	return is_socket_of(found, sk);
+}
+
 static __always_inline int take_segment(const struct sk_buff *skb, __u32 network,
 					bool is_first, struct point *point)
 {
 	struct segment_scratch *scratch;
-	struct found found;
+	struct found found = { 0 };
 	struct ends ends;
 	__u32 index;
 
@@ -291,8 +338,10 @@ static __always_inline int take_segment(const struct sk_buff *skb, __u32 network
 	point->queue = skb->queue_mapping;
 	if (read_segment(scratch, index, skb, network, &ends, point) &&
 	    is_wanted(point) &&
-	    find_segment(skb, &scratch->tuple, &ends, point, is_first, &found)) {
+	    find_segment(skb, &scratch->tuple, &ends, point, is_first, &found) &&
+	    is_of_socket(&found, skb, point)) {
 		note_first(&found, point);
+		note_ends(&found, point);
 		emit(&found, &ends, point);
 	}
 	(void)__sync_lock_test_and_set(&scratch->is_busy, 0);

@@ -71,14 +71,14 @@ static __always_inline bool find_socket(const struct sock *sk,
 	read_ends(sk, ret_ends);
 	fill_tuple(&tuple, ret_ends);
 	if (find_face(&tuple, ret_ends, ret_found))
-		return true;
+		return is_socket_of(ret_found, sk);
 	turn(ret_ends);
 	if (!skb || !find_by_entry(nfct ?: translated_nfct(skb), &tuple,
 				   ret_ends, ret_found))
 		return false;
 	turn(ret_ends);
 	ret_found->direction ^= 1;
-	return true;
+	return is_socket_of(ret_found, sk);
 }
 
 static __always_inline struct point point_of(const struct sock *sk, __u8 kind,

@@ -282,7 +282,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	      "drops are known by the kernel's functions only: Linux 5.17 is needed"),
 	PROBE(TRACE, "trace", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "tracepoints of TCP, queueing disciplines and interfaces",
-	      "netobsctl trace cannot run: BTF is needed"),
+	      "netobsctl trace cannot run: Linux 5.12 with BTF is needed"),
 	PROBE(TRACE_SOCKETS, "trace_sockets", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      NULL, "tracepoints of sockets that are written and can be read",
 	      "netobsctl trace does not know how long bytes wait in sockets: Linux 6.3 is needed"),

@@ -85,22 +85,6 @@ static bool has_row(const struct btf *btf, const struct row *row)
 	return n >= row->n_args && (!row->n_args_max || n <= row->n_args_max);
 }
 
-static bool has_function(const struct btf *btf, const char *name)
-{
-	int id = btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM);
-	const struct btf_type *type =
-		id < 0 ? NULL : btf__type_by_id(btf, (uint32_t)id);
-
-	for (uint32_t i = 0; type && i < btf_vlen(type); i++) {
-		const char *known =
-			btf__name_by_offset(btf, btf_enum(type)[i].name_off);
-
-		if (known && !strcmp(known, name))
-			return true;
-	}
-	return false;
-}
-
 static int find_points(struct trace_programs *programs)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -117,9 +101,7 @@ static int find_points(struct trace_programs *programs)
 		programs->has_reasons |=
 			!strcmp(rows[i].program, "netobs_tr_why");
 	}
-	/* COMPAT(<5.11): connections that began before are not found. */
-	programs->has_lists = has_function(btf, "BPF_FUNC_sock_from_file");
-	for (size_t i = 0; programs->has_lists && i < ARRAY_SIZE(iterators); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(iterators); i++)
 		programs->points[set->n_points++] =
 			(struct attach_point){ .program = iterators[i],
 					       .kind = ATTACH_ITERATOR };
@@ -264,14 +246,10 @@ void trace_programs_close(struct trace_programs *programs)
 static int visit_sockets(const struct trace_programs *programs,
 			 const char *iterator)
 {
-	int fd, r;
+	int fd = program_set_open_iterator(&programs->set, iterator);
+	int r = fd < 0 ? fd : 0;
 	char none;
 	ssize_t n;
-
-	if (!programs->has_lists)
-		return 0;
-	fd = program_set_open_iterator(&programs->set, iterator);
-	r = fd < 0 ? fd : 0;
 
 	while (r >= 0) {
 		n = read(fd, &none, sizeof(none));

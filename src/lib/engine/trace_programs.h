@@ -29,7 +29,6 @@ struct trace_programs {
 	uint32_t missing; /* 1 << enum trace_point: the kernel has no tracepoint for it */
 	bool has_nat;
 	bool has_reasons;
-	bool has_lists;		  /* trace_programs_list() finds some */
 	uint64_t last_id;	  /* of trace_programs_add() */
 	struct trace_conn *conns; /* mapped: knobs.slots of them */
 	uint64_t *ports;	  /* mapped: TRACE_PORTS of them */

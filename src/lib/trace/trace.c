@@ -36,6 +36,9 @@ enum {
 	SLICE_MS = 20,		/* of a call, for events */
 };
 
+/* After the last event, how long a closed connection waits for a process to read. */
+#define UNREAD_NS (60ULL * NSEC_PER_SEC)
+
 struct netobs_trace {
 	struct netobs_trace_opts opts;
 	struct life life;
@@ -301,11 +304,18 @@ static void end_connection(struct netobs_trace *trace, struct traced *traced)
 	traced_clear(traced);
 }
 
+/* Its tuples are known until its packet has passed all points: so none begins it anew. */
+static void refuse(struct netobs_trace *trace, struct traced *traced)
+{
+	traced->is_refused = true;
+	trace_programs_conn(&trace->programs, traced->id)->is_rejected = 1;
+}
+
 static void choose(struct netobs_trace *trace, struct traced *traced)
 {
 	if (trace->n_chosen >= trace->opts.max_connections) {
 		trace->stats.refused_connections++;
-		end_connection(trace, traced);
+		refuse(trace, traced);
 		return;
 	}
 	trace->n_chosen++;
@@ -326,12 +336,12 @@ static void take_face(struct netobs_trace *trace, struct traced *traced,
 		      const struct trace_tuple *tuple)
 {
 	traced_add_face(traced, tuple);
-	if (traced->is_chosen)
+	if (traced->is_chosen || traced->is_refused)
 		return;
 	if (trace_match(trace->filter, tuple))
 		choose(trace, traced);
 	else if (!trace->programs.has_nat)
-		end_connection(trace, traced);
+		refuse(trace, traced);
 	else
 		trace_programs_conn(&trace->programs, traced->id)->max_events =
 			UNDECIDED_EVENTS;
@@ -347,10 +357,6 @@ static void take_existing(struct netobs_trace *trace,
 
 	if (!trace_match(trace->filter, tuple))
 		return;
-	if (trace->n_chosen >= trace->opts.max_connections) {
-		trace->stats.refused_connections++;
-		return;
-	}
 	err = trace_programs_add(&trace->programs, tuple, false, &id);
 	if (err) {
 		trace->stats.refused_connections += err != -EEXIST;
@@ -404,10 +410,28 @@ static void set_read_timer(const struct netobs_trace *trace, uint32_t ms)
 		       ms ? clock_boot_ns() + ms * NSEC_PER_MSEC : 1);
 }
 
-static bool is_done(const struct traced *traced, uint64_t now_ns)
+/* A process may read what its socket has long after both are closed. */
+static bool has_unread(const struct netobs_trace *trace,
+		       const struct traced *traced, uint64_t now_ns)
 {
-	return traced_is_over(traced, now_ns) ||
-	       (traced->until_ns && now_ns >= traced->until_ns);
+	const struct trace_conn *conn =
+		trace_programs_conn(&trace->programs, traced->id);
+	const uint8_t known = TRACE_KNOWS_READY | TRACE_KNOWS_READ;
+	bool has = false;
+
+	for (int i = 0; i < 2; i++)
+		has |= (conn->streams[i].known & known) == known &&
+		       conn->streams[i].ready != conn->streams[i].read;
+	return has && now_ns - traced->last_ns < UNREAD_NS;
+}
+
+static bool is_done(const struct netobs_trace *trace,
+		    const struct traced *traced, uint64_t now_ns)
+{
+	if (traced->until_ns && now_ns >= traced->until_ns)
+		return true;
+	return traced_is_over(traced, now_ns) &&
+	       !has_unread(trace, traced, now_ns);
 }
 
 /* Candidates that nothing has chosen, and connections that have ended. */
@@ -421,7 +445,7 @@ static void sweep(struct netobs_trace *trace)
 
 		if (!traced->id)
 			continue;
-		if (traced->is_chosen ? is_done(traced, now_ns) :
+		if (traced->is_chosen ? is_done(trace, traced, now_ns) :
 					now_ns > traced->opened_ns + decide_ns)
 			end_connection(trace, traced);
 	}

@@ -14,6 +14,8 @@ enum {
 	CLOSED_MS = 200,
 	/* One is: the other one may be elsewhere, or a process may still read. */
 	HALF_CLOSED_MS = 5000,
+	/* A SYN that is sent again begins it anew. */
+	UNANSWERED_MS = 3000,
 };
 
 /* TCP_RST of linux/tcp.h, in the header's flags. */
@@ -78,6 +80,7 @@ int64_t traced_note(struct traced *traced, const struct trace_report *report)
 		traced->n_fins |= 1 << (report->direction & 1);
 	if (!has_seq(report))
 		return stream->last;
+	traced->seen |= 1 << (report->direction & 1);
 	if (!stream->is_known) {
 		stream->is_known = true;
 		stream->has_first = report->tcp_flags & FLAG_SYN;
@@ -98,6 +101,9 @@ bool traced_is_over(const struct traced *traced, uint64_t now_ns)
 
 	if (traced->n_closes > 1)
 		return idle_ms >= CLOSED_MS;
+	if (traced->streams[0].has_first && traced->seen == 1 &&
+	    idle_ms >= UNANSWERED_MS)
+		return true;
 	return (traced->n_closes || traced->n_fins == BOTH) &&
 	       idle_ms >= HALF_CLOSED_MS;
 }

@@ -25,7 +25,9 @@ struct traced {
 	struct trace_tuple faces[TRACED_FACES_MAX];
 	uint32_t n_faces;
 	bool is_chosen;
+	bool is_refused; /* it is kept until its packet has passed all points */
 	bool has_initiator;
+	uint8_t seen;	    /* bits of directions that packets were seen of */
 	uint8_t n_closes;   /* of its sockets */
 	uint8_t n_fins;	    /* bits of directions; 3: both, or RST */
 	uint64_t opened_ns; /* CLOCK_BOOTTIME */

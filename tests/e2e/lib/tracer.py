@@ -6,6 +6,7 @@ import collections
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -30,6 +31,8 @@ table ip traced {{
     }}
 }}
 """
+MISSED = re.compile(r"netobsctl trace: events that are missing: 0 beyond --max-events, "
+                    r"0 beyond --max-rate, (\d+) without room in the ring or in an interrupt\n")
 PARTS = [f"{name}Ns" for name in (
     "Write", "Tcp", "Recovery", "Qdisc", "Device", "Network", "Forward", "Stack", "Gap", "Reader")]
 
@@ -84,7 +87,7 @@ class Tracer:
         with open(self.path, "wb") as out, open(self.errors, "wb") as errors:
             self.process = test.lab.spawn(observer.netobsctl(), "trace", "-o", "json", *options,
                                           f"tcp port {port}", stdout=out, stderr=errors)
-        self.lab = test.lab
+        self.lab, self.missed = test.lab, 0
         self.wait_until_ready(test.lab.ns(Tracer.MARKER), port)
 
     def wait_until_ready(self, marker, port):
@@ -110,10 +113,17 @@ class Tracer:
             return file.read()
 
     def stop(self):
+        """
+        What it has traced, which is all. Of the whole host, a few points may be missing on which an
+        interrupt came as a program began; tests look at each byte of their own.
+        """
         records, messages = self.end()
-        lost = [line for line in messages.splitlines() if "no tracepoints for" not in line]
-        if lost:
-            raise AssertionError(lost)
+        said = "".join(line for line in messages.splitlines(True)
+                       if "no tracepoints for" not in line)
+        missed = MISSED.fullmatch(said)
+        if said and not missed:
+            raise AssertionError(said)
+        self.missed = int(missed[1]) if missed else 0
         return records
 
     def end(self):
@@ -130,7 +140,8 @@ class Tracer:
         """Those of the lab's connections but for markers; other tests may use the port as well."""
         inodes = {ns.inode for ns in self.lab.namespaces if not ns.name.endswith(Tracer.MARKER)}
         connections = {one["Connection"] for one in records
-                       for step in one.get("Steps", [one]) if step.get("NetnsInode") in inodes}
+                       for step in one.get("Steps", [one]) if step.get("NetnsInode") in inodes
+                       and one["SrcAddr"] != "127.0.0.1"}
         return [one for one in records if one["Connection"] in connections]
 
 

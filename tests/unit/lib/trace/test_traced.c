@@ -14,6 +14,7 @@ enum { FIN = 1, SYN = 2, RST = 4, ACK = 16 };
 #define START_NS (5000 * MS)
 #define CLOSED_NS (200 * MS)
 #define HALF_CLOSED_NS (5000 * MS)
+#define UNANSWERED_NS (3000 * MS)
 
 static int set_up(void **state)
 {
@@ -149,8 +150,20 @@ static void an_open_connection_is_never_over(void **state)
 	struct traced *traced = *state;
 
 	note(traced, 0, 100, SYN);
+	note(traced, 1, 500, SYN | ACK);
 	note(traced, 0, 101, ACK | FIN);
 	assert_false(is_over_after(traced, 1000 * HALF_CLOSED_NS));
+}
+
+static void a_syn_without_an_answer_is_over_soon(void **state)
+{
+	struct traced *traced = *state;
+
+	note(traced, 0, 100, SYN);
+	assert_false(is_over_after(traced, UNANSWERED_NS - 1));
+	assert_true(is_over_after(traced, UNANSWERED_NS));
+	note(traced, 1, 500, SYN | ACK);
+	assert_false(is_over_after(traced, UNANSWERED_NS));
 }
 
 static void it_is_over_some_time_after_both_ends(void **state)
@@ -304,6 +317,7 @@ int main(void)
 		CASE(directions_have_offsets_of_their_own),
 		CASE(reports_without_numbers_leave_offsets),
 		CASE(an_open_connection_is_never_over),
+		CASE(a_syn_without_an_answer_is_over_soon),
 		CASE(it_is_over_some_time_after_both_ends),
 		CASE(each_report_defers_the_end),
 		CASE(a_clock_that_is_behind_ends_nothing),
