@@ -101,8 +101,10 @@ class Journeys(Trace):
         way = [step for step in journey["Steps"] if "Attempt" not in step]
         times = [step["AfterNs"] for step in way]
         self.assertEqual(times, sorted(times), where)
-        self.assertEqual((times[0], times[-1]), (0, journey["TotalNs"]), where)
+        self.assertEqual(times[-1], journey["TotalNs"], where)
+        # Else a journey may begin with an attempt that did not arrive.
         if self.has_send:
+            self.assertEqual(times[0], 0, where)
             self.assertIn(way[0]["Point"], ("send", "sent"), where)
         self.assertEqual(way[-1]["Point"], "read", where)
 
@@ -162,7 +164,7 @@ class Journeys(Trace):
         self.assertFalse([one for one in journeys if one["Drops"] and one["Attempts"] == 1], where)
 
     def test_bytes_that_are_lost_arrive_by_another_attempt(self):
-        network, journeys, where = self.trace(percent=4)
+        network, journeys, where = self.trace(percent=20 if lab.is_shrunk() else 4)
         again = [one for one in journeys if one["Attempts"] > 1]
         self.assertTrue(again, where)
         self.assertTrue(any(one["RecoveryNs"] for one in again), where)
@@ -215,8 +217,7 @@ class Rules(lab.LabTest):
             self.process = self.lab.spawn(
                 observer.netobsctl(), "trace", "-o", "json", "--rule", "slow=app_latency > 30ms",
                 "--for", "2", "-i", f"netns:{self.server.name}/s0", stdout=out)
-        lab.wait_for(lambda: any("tcx" in text for text in bpf.fdinfos(self.process.pid)),
-                     "the observer")
+        lab.wait_for(lambda: bpf.attached(self.server, "s0"), "the observer")
         self.assertEqual(self.links(), 0)
         self.talk(self.FAST, 0)
         self.assertEqual((self.links(), os.path.getsize(path)), (0, 0))
