@@ -361,12 +361,17 @@ class Topology:
         return number
 
     def walks(self):
-        """[(Flow, how many packets, Walk)], routes changing as they do."""
+        """
+        [(Flow, how many packets, Walk)], routes changing as they do. All of them at once: whoever
+        stops at one would leave the routes as they are then.
+        """
+        walks = []
         for flow in self.flows:
             for burst in flow.bursts:
                 for node, address, device, via in burst.routes:
                     node.routes[address] = (device, via)
-                yield flow, burst.count * self.rounds, Walk(flow.node, flow.flow)
+                walks.append((flow, burst.count * self.rounds, Walk(flow.node, flow.flow)))
+        return walks
 
     def describe_view(self):
         return f"{self.rounds} rounds, interval {self.interval} s, filter '" + \

@@ -97,12 +97,14 @@ class Acting(Routed):
             return False  # in circles, or no route
 
     def flow_walks(self):
-        """Of all flows, each way that they take."""
+        """Of all flows, each way that they take; as Topology.walks()."""
+        walks = []
         for flow in self.flows:
             for burst in flow.bursts:
                 for node, address, device, via in burst.routes:
                     node.routes[address] = (device, via)
-                yield Walk(flow.node, flow.flow)
+                walks.append(Walk(flow.node, flow.flow))
+        return walks
 
     def add_action(self):
         """
