@@ -44,12 +44,22 @@ struct {
 	__type(value, struct trace_run);
 } trace_runs SEC(".maps");
 
+/*
+ * Those that interrupts take and see meanwhile leave the others alone. A second program that is hidden
+ * itself leaves one behind, which goes when all are in use.
+ */
 static __always_inline void note_taken(__u32 which, const void *what)
 {
 	struct trace_run *run = bpf_map_lookup_elem(&trace_runs, &which);
 
-	if (run)
-		run->taken[run->next++ % TAKEN_MAX] = (__u64)what;
+	if (!run)
+		return;
+	for (int i = 0; i < TAKEN_MAX; i++)
+		if (!run->taken[i]) {
+			run->taken[i] = (__u64)what;
+			return;
+		}
+	run->taken[run->next++ % TAKEN_MAX] = (__u64)what;
 }
 
 /* For second programs. */

@@ -19,7 +19,7 @@ import time
 from lib import bpf
 from lib import lab
 from lib import observer
-from lib.tracer import CLIENT, PARTS, ROUTER_IN, Trace, Tracer, by_stream, features, union
+from lib.tracer import CLIENT, PARTS, ROUTER_IN, Trace, Tracer, by_stream, features, has_send, union
 
 LOSS = """
 table ip lossy {{
@@ -81,9 +81,7 @@ class Journeys(Trace):
 
     def setUp(self):
         super().setUp()
-        # Linux 6.16: before, a call that writes is known at its end only.
-        with open("/sys/kernel/btf/vmlinux", "rb") as file:
-            self.has_send = b"btf_trace_tcp_sendmsg_locked" in file.read()
+        self.has_send = has_send()
 
     def lose(self, network, percent):
         """Segments with data, at random, in the router."""

@@ -11,7 +11,7 @@ import socket
 import time
 
 from lib import lab
-from lib.tracer import PARTS, PORT, Trace, Tracer, by_connection, bytes_of
+from lib.tracer import PARTS, PORT, Trace, Tracer, by_connection, bytes_of, has_all
 
 CLIENT, SERVER = ("192.0.2.1", "2001:db8:1::1"), ("198.51.100.1", "2001:db8:2::1")
 ROUTER = ("192.0.2.254", "2001:db8:1::fe"), ("198.51.100.254", "2001:db8:2::fe")
@@ -96,4 +96,4 @@ class Families(Trace):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main("tracepoints of processes that write", has_all)

@@ -19,7 +19,7 @@ import threading
 import time
 
 from lib import lab
-from lib.tracer import PORT, Network, Trace, Tracer, bytes_of, by_connection
+from lib.tracer import PORT, Network, Trace, Tracer, bytes_of, by_connection, has_all
 
 ADDRESS = "192.0.2.1"
 KINDS = {"prog": "prog_id", "map": "map_id", "link": "link_id"}
@@ -415,4 +415,4 @@ class Ambiguous(Host):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main("tracepoints of processes that write", has_all)

@@ -15,7 +15,7 @@ import time
 
 from lib import lab
 from lib import relay
-from lib.tracer import PARTS, Network, Trace, Tracer, bytes_of, union
+from lib.tracer import PARTS, Network, Trace, Tracer, bytes_of, union, has_all
 
 SO_SNDBUFFORCE = 32
 BLAMED = .6 # of the time, at least; how much the rest takes depends on the host
@@ -178,7 +178,7 @@ class Queues(Trace):
         tracer = Tracer(self, network.address[1], "--show", "events")
         Parts.send(self, network, self.chance.randint(200_000, 400_000))
         events = tracer.stop()
-        drops = [one for one in events if one["Point"] == "drop"]
+        drops = [one for one in events if one["Point"] == "drop" and one["Bytes"]]
         queue, = json.loads(network.router.tc("-s", "-j", "qdisc", "show", "dev", "rs"))
         self.assertGreater(queue["drops"], 0, where)
         self.assertTrue(len(drops) <= queue["drops"] <= len(drops) + tracer.missed,
@@ -194,4 +194,4 @@ class Queues(Trace):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main("tracepoints of processes that write", has_all)

@@ -16,7 +16,7 @@ import time
 
 from lib import lab
 from lib import packets
-from lib.tracer import Trace, Tracer, union
+from lib.tracer import Trace, Tracer, union, has_all
 
 ETHERNET, IPV4, TCP, UDP, SYN = 14, b"\x08\x00", 6, 17, 2
 VXLAN_PORT, UDP_AND_VXLAN = 4789, 16
@@ -132,4 +132,4 @@ class Points(Trace):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main("tracepoints of processes that write", has_all)

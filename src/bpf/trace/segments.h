@@ -115,6 +115,7 @@ static __always_inline bool is_open(const struct sock *sk)
 	case TCP_NEW_SYN_RECV:
 	case TCP_TIME_WAIT:
 	case TCP_LISTEN:
+	case TCP_CLOSE: /* also the kernel's own, which sends RST */
 		return false;
 	default:
 		return true;

@@ -188,6 +188,17 @@ def features():
     return {one["name"]: one["available"] for one in json.loads(out)["features"]}
 
 
+def has_send():
+    """Linux 6.16: before, a call that writes is known at its end only."""
+    with open("/sys/kernel/btf/vmlinux", "rb") as file:
+        return b"btf_trace_tcp_sendmsg_locked" in file.read()
+
+
+def has_all():
+    found = features()
+    return found["trace"] and found["trace_sockets"] and has_send()
+
+
 class Trace(lab.LabTest):
     """Before Linux 6.3, sockets that are written and can be read are not seen."""
 
