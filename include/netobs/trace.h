@@ -337,7 +337,7 @@ NETOBS_API void netobs_trace_stop(struct netobs_trace *trace);
 NETOBS_API int netobs_trace_stats_get(const struct netobs_trace *trace,
 				      struct netobs_trace_stats *ret_stats);
 
-/** Detach everything and free; what was not delivered is left out. NULL is fine. */
+/** Detach everything and free. Events and journeys that were not delivered are lost. NULL is fine. */
 NETOBS_API void netobs_trace_free(struct netobs_trace *trace);
 
 /** The name of a layer: "socket", "tcp", "qdisc", "device"; NULL beyond the last. */

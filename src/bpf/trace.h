@@ -49,6 +49,15 @@ struct trace_tuple {
 
 _Static_assert(sizeof(struct trace_tuple) == 40, "no padding: it is a key");
 
+static inline int trace_is_lower(const struct ip_addr *one, __u16 one_port,
+				 const struct ip_addr *other, __u16 other_port)
+{
+	for (int i = 0; i < 2; i++)
+		if (one->lanes[i] != other->lanes[i])
+			return one->lanes[i] < other->lanes[i];
+	return one_port < other_port;
+}
+
 /* The same for both directions: where trace_ports counts the tuple. */
 static inline __u32 trace_ports_index(__u16 one, __u16 other)
 {

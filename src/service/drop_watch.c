@@ -12,7 +12,6 @@
 #include <netobs/drop.h>
 
 #include "base/clock_ms.h"
-#include "base/safe_text.h"
 #include "drop_counters.h"
 #include "drop_rows.h"
 #include "service/options/privileges.h"
@@ -41,15 +40,8 @@ static void stop_drops(void *object)
 static void on_log(int level, const char *message, void *user)
 {
 	struct watch *watch = user;
-	char text[512];
 
-	if (level > NETOBS_LOG_WARNING)
-		return;
-	snprintf(text, sizeof(text), "%s", message);
-	safe_cell(text);
-	watch->error_logged |= level <= NETOBS_LOG_ERROR;
-	fprintf(stderr, "netobsctl drops: %s%s\n",
-		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+	watch->error_logged |= args_report_log("drops", level, message);
 }
 
 /* ---- Records --------------------------------------------------------------------------- */

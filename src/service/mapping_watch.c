@@ -11,7 +11,6 @@
 #include <netobs/netobs.h>
 
 #include "base/clock_ms.h"
-#include "base/safe_text.h"
 #include "service/client/control_request.h"
 #include "service/client/mapping_list.h"
 #include "service/options/args.h"
@@ -189,15 +188,8 @@ static int show_repeatedly(struct watch *watch)
 static void on_log(int level, const char *message, void *user)
 {
 	struct watch *watch = user;
-	char text[512];
 
-	if (level > NETOBS_LOG_WARNING)
-		return;
-	snprintf(text, sizeof(text), "%s", message);
-	safe_cell(text);
-	watch->error_logged |= level <= NETOBS_LOG_ERROR;
-	fprintf(stderr, "netobsctl map: %s%s\n",
-		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+	watch->error_logged |= args_report_log("map", level, message);
 }
 
 static void ignore_flow(const struct netobs_flow *flow, void *user)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The connections of a tracer, by their tuples, and what is reported of them. */
+/* The connections of a tracer, which are found by tuples, and their events. */
 #ifndef NETOBS_BPF_TRACE_EVENTS_H
 #define NETOBS_BPF_TRACE_EVENTS_H
 
@@ -63,7 +63,7 @@ struct {
 	__type(value, __u64);
 } trace_ports SEC(".maps");
 
-/* What is at a point, with what is known of it. */
+/* A point that something passes. */
 struct point {
 	const void *buffer;
 	const struct net_device *dev;
@@ -84,21 +84,11 @@ struct ends {
 	bool is_turned;
 };
 
-static __always_inline bool is_lower(const struct ip_addr *one, __u16 one_port,
-				     const struct ip_addr *other,
-				     __u16 other_port)
-{
-	for (int i = 0; i < 2; i++)
-		if (one->lanes[i] != other->lanes[i])
-			return one->lanes[i] < other->lanes[i];
-	return one_port < other_port;
-}
-
 static __always_inline void fill_tuple(struct trace_tuple *tuple,
 				       struct ends *ends)
 {
-	ends->is_turned =
-		is_lower(&ends->dst, ends->dst_port, &ends->src, ends->src_port);
+	ends->is_turned = trace_is_lower(&ends->dst, ends->dst_port, &ends->src,
+					 ends->src_port);
 	__builtin_memset(tuple, 0, sizeof(*tuple));
 	tuple->addrs[0] = ends->is_turned ? ends->dst : ends->src;
 	tuple->addrs[1] = ends->is_turned ? ends->src : ends->dst;
@@ -132,7 +122,7 @@ static __always_inline struct trace_conn *get_slot(__u32 slot)
 	return bpf_map_lookup_elem(&trace_conns, &slot);
 }
 
-/* A connection, and the direction of what is at the point. */
+/* The connection of a packet or socket, and its direction. */
 struct found {
 	struct trace_conn *conn;
 	__u64 id;
@@ -204,7 +194,7 @@ static __always_inline bool is_in_rate(struct trace_counts *counts, __u64 now)
 	return false;
 }
 
-/* User space counts what is beyond. */
+/* User space counts the events beyond the limit. */
 static __always_inline bool is_in_limit(struct trace_conn *conn)
 {
 	const __u64 max = *(volatile __u64 *)&conn->max_events ?:

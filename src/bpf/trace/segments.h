@@ -26,7 +26,6 @@ struct segment_scratch {
 	__u64 is_busy;
 	struct packet pkt, outer;
 	struct trace_tuple tuple;
-	__u32 header_end;
 	/* The parser keeps within the bytes that were read; the verifier knows only this limit. */
 	__u8 headers[2 * (CURSOR_MASK + 1)];
 };
@@ -124,7 +123,7 @@ static __always_inline bool is_open(const struct sock *sk)
 
 enum { PLAIN_MAX = 40 + 14 }; /* IPv6, and TCP with its flags */
 
-/* Where the transport header of a packet without extensions is; 0: it is to be parsed. */
+/* @return the offset of the transport header, if there are no extensions; 0: the parser has to find it */
 static __always_inline __u32 plain_transport(const __u8 *ip, __u8 *ret_proto)
 {
 	*ret_proto = ip[0] >> 4 == 6 ? ip[6] : ip[9];

@@ -57,6 +57,10 @@ struct netobs_trace {
 	struct netobs_trace_stats stats;
 };
 
+_Static_assert((int)TRACE_DROP == (int)NETOBS_TRACE_DROP &&
+		       (int)TRACE_OPENS == (int)NETOBS_TRACE_POINTS,
+	       "points of programs are those of events");
+
 static loop_fn on_readable;
 static const struct life_ops life_ops;
 

@@ -108,19 +108,10 @@ bool traced_is_over(const struct traced *traced, uint64_t now_ns)
 	       idle_ms >= HALF_CLOSED_MS;
 }
 
-static bool is_lower(const struct ip_addr *one, uint16_t one_port,
-		     const struct ip_addr *other, uint16_t other_port)
-{
-	for (int i = 0; i < 2; i++)
-		if (one->lanes[i] != other->lanes[i])
-			return one->lanes[i] < other->lanes[i];
-	return one_port < other_port;
-}
-
 struct trace_tuple traced_tuple(const struct trace_report *report)
 {
-	const bool is_turned = is_lower(&report->dst, report->dst_port,
-					&report->src, report->src_port);
+	const bool is_turned = trace_is_lower(&report->dst, report->dst_port,
+					      &report->src, report->src_port);
 	struct trace_tuple tuple = { .proto = IP_PROTO_TCP };
 
 	tuple.addrs[is_turned] = report->src;

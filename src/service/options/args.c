@@ -11,6 +11,7 @@
 
 #include <netobs/netobs.h>
 
+#include "base/safe_text.h"
 #include "base/suggest.h"
 #include "base/value.h"
 
@@ -37,6 +38,19 @@ int args_log_level(uint32_t verbose)
 	return verbose > 1  ? NETOBS_LOG_DEBUG :
 	       verbose == 1 ? NETOBS_LOG_INFO :
 			      NETOBS_LOG_WARNING;
+}
+
+bool args_report_log(const char *command, int level, const char *message)
+{
+	char text[512];
+
+	if (level > NETOBS_LOG_WARNING)
+		return false;
+	snprintf(text, sizeof(text), "%s", message);
+	safe_cell(text);
+	fprintf(stderr, "netobsctl %s: %s%s\n", command,
+		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+	return level <= NETOBS_LOG_ERROR;
 }
 
 void args_report_failure(const char *command, bool is_known, const char *doing,

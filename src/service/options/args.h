@@ -137,6 +137,13 @@ void args_complain(const struct args_command *command, const char *format, ...)
 int args_log_level(uint32_t verbose);
 
 /**
+ * Print a log line of the library on stderr, if it is a warning or an error.
+ *
+ * @return whether it is an error
+ */
+bool args_report_log(const char *command, int level, const char *message);
+
+/**
  * Report that a command cannot go on, unless it @is_known why, and what -EPERM takes.
  *
  * @param doing  such as "start"
