@@ -112,7 +112,7 @@ class Encodings(http_lab.HttpTest):
             self.assertEqual(("event", ["network"], "netobs.flow", network, "192.0.2.9", "b"), tuple(
                 found.pop(name) for name in ("event.kind", "event.category", "event.dataset",
                                              "network.type", "host.ip", "site")))
-            self.assertEqual({1: None, 6: "tcp"}[line["Proto"]],
+            self.assertEqual({1: None, 6: "tcp", 58: None}[line["Proto"]],
                              found.pop("network.transport", None))
             self.assertEqual(os.uname().nodename, found.pop("host.name"))
             found.pop("host.id", None)

@@ -28,19 +28,25 @@ class Reader:
 
     def close(self):
         """Wait until the connected client has gone, then do it."""
+        self._refuse()
+        self._join()
+
+    def drop(self):
+        """At once, even if a client is connected; received data is read to its end."""
+        self._refuse()  # before the client could connect again
+        if self.peer:
+            self.peer.shutdown(socket.SHUT_RD)
+        self._join()
+
+    def _refuse(self):
         os.unlink(self.path)
         self.listener.shutdown(socket.SHUT_RDWR)
+
+    def _join(self):
         self.thread.join(60)
         self.listener.close()
         if self.thread.is_alive():
             raise TimeoutError("a client is still connected")
-
-    def drop(self):
-        """At once, even if a client is connected; received data is read to its end."""
-        peer = self.peer
-        if peer:
-            peer.shutdown(socket.SHUT_RD)
-        self.close()
 
     def _accept(self):
         while True:
