@@ -41,7 +41,11 @@ const volatile struct hash_secret config_secret;
 #define config_has_rules false
 #define config_is_sampled false
 #define config_alerts false
+#ifdef CONFIG_NAT
+#define config_has_nat true
+#else
 #define config_has_nat false
+#endif
 #endif
 
 #endif

@@ -288,9 +288,11 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 			alert_observe(run->cpu_id);
 	}
 	if (config_has_nat && direction & KEY_EGRESS && run->cpu->nat_ns) {
-		struct run copy = *run;
+		if (nat_entry_of(skb)) {
+			struct run copy = *run;
 
-		nat_note(&copy, skb);
+			nat_note(&copy, skb);
+		}
 		run->cpu->nat_ns = 0;
 	}
 }

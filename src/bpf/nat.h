@@ -32,7 +32,8 @@ struct nat_layout {
 	__u32 skb_nfct;		      /* in struct sk_buff */
 	__u32 tuples[NAT_DIRECTIONS]; /* in struct nf_conn */
 	__u32 zone;
-	__u32 has_zone;		       /* else the kernel has none */
+	__u32 has_zone; /* else the kernel has none */
+	__u32 has_cast; /* programs may take their context for what it is */
 	__u32 secret[NAT_TUPLE_WORDS]; /* for a hash of tuples */
 	__u32 seen_buckets; /* per CPU and generation, a power of two */
 };

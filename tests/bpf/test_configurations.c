@@ -6,6 +6,7 @@
 #include "lib_seed.h"
 #include "prog_test.h"
 
+#include <bpf/btf.h>
 #include <string.h>
 
 enum { PACKETS = 6000, PORTS = 200, SLOTS = 16384, CONNECTIONS = 256 };
@@ -151,6 +152,32 @@ static void programs_for_round_trips_count_as_general_ones(void **state)
 		false);
 }
 
+static bool has_cast(void)
+{
+	struct btf *kernel = btf__load_vmlinux_btf();
+	const bool found =
+		kernel && btf__find_by_name_kind(kernel, "bpf_cast_to_kern_ctx",
+						 BTF_KIND_FUNC) > 0;
+
+	btf__free(kernel);
+	return found;
+}
+
+static void programs_for_translations_count_as_general_ones(void **state)
+{
+	struct prog_options options = { .has_egress = true,
+					.l1_buckets = 8,
+					.log_slots = SLOTS,
+					.has_nat = true };
+
+	(void)state;
+	if (!has_cast())
+		skip();
+	compare(options, false);
+	options.conn_buckets = CONNECTIONS;
+	compare(options, false);
+}
+
 static void packets_that_bypass_l1_count_as_others(void **state)
 {
 	(void)state;
@@ -170,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(default_programs_count_as_general_ones),
 		cmocka_unit_test(programs_for_round_trips_count_as_general_ones),
+		cmocka_unit_test(programs_for_translations_count_as_general_ones),
 		cmocka_unit_test(packets_that_bypass_l1_count_as_others),
 	};
 

@@ -12,7 +12,9 @@
 
 #include "flows.skel.h"
 #include "flows_default.skel.h"
+#include "flows_nat.skel.h"
 #include "flows_rtt.skel.h"
+#include "flows_rtt_nat.skel.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -252,13 +254,17 @@ int prog_grow(struct prog *prog)
 static void choose_elf(struct bpf_object_skeleton *skel,
 		       const struct prog_options *options)
 {
+	static const void *(*const elves[2][2])(size_t *) = {
+		{ flows_default_bpf__elf_bytes, flows_nat_bpf__elf_bytes },
+		{ flows_rtt_bpf__elf_bytes, flows_rtt_nat_bpf__elf_bytes },
+	};
+
 	if (options->is_general || options->link != LINK_ETHERNET ||
 	    options->clock != CLOCK_COARSE || options->sampling_interval ||
 	    options->has_alerts || options->is_rtt_lru)
 		return;
-	skel->data = options->conn_buckets ?
-			     (void *)flows_rtt_bpf__elf_bytes(&skel->data_sz) :
-			     (void *)flows_default_bpf__elf_bytes(&skel->data_sz);
+	skel->data = (void *)elves[!!options->conn_buckets][!!options->has_nat](
+		&skel->data_sz);
 }
 
 /* As flows_bpf__open(), with the programs that the library would choose. */

@@ -116,14 +116,17 @@ static bool report(const char *name, bool has_all,
 
 /*
  * The programs of sockets are left out if the kernel lacks a feature that they need, and all of drops and
- * of the tracer if it lacks a tracepoint, or its arguments, of one of them.
+ * of the tracer if it lacks a tracepoint, or its arguments, of one of them. Those for translations give
+ * way to the general ones.
  */
 static bool is_optional(const char *name)
 {
 	return !strncmp(name, "drops", strlen("drops")) ||
 	       !strncmp(name, "session", strlen("session")) ||
 	       !strncmp(name, "trace", strlen("trace")) ||
-	       !strncmp(name, "connect", strlen("connect"));
+	       !strncmp(name, "connect", strlen("connect")) ||
+	       !strncmp(name, "flows_nat", strlen("flows_nat")) ||
+	       !strncmp(name, "flows_rtt_nat", strlen("flows_rtt_nat"));
 }
 
 /* libbpf prints what the verifier says about programs that have no log of their own. */

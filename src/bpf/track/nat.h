@@ -112,7 +112,22 @@ static __always_inline bool nat_is_noted(const struct run *run)
 }
 
 /* For the kernel, the program's context is a struct sk_buff. */
-static __always_inline __u64 nat_entry_of(const struct __sk_buff *skb)
+#ifdef CONFIG_NAT
+/* COMPAT(<6.2): there the programs for all options are used, see nat_layout.has_cast. */
+struct sk_buff___nat {
+	unsigned long _nfct;
+} __attribute__((preserve_access_index));
+
+extern void *bpf_cast_to_kern_ctx(void *obj) __ksym;
+
+static __always_inline __u64 nat_entry_of(struct __sk_buff *skb)
+{
+	const struct sk_buff___nat *buffer = bpf_cast_to_kern_ctx(skb);
+
+	return buffer->_nfct;
+}
+#else
+static __always_inline __u64 nat_entry_of(struct __sk_buff *skb)
 {
 	__u64 nfct = 0;
 
@@ -120,6 +135,7 @@ static __always_inline __u64 nat_entry_of(const struct __sk_buff *skb)
 			      (const void *)skb + config_nat.skb_nfct);
 	return nfct;
 }
+#endif
 
 /* Whether the packet's tuple, after translation, is another one than @before. */
 static __always_inline bool nat_is_translated(const struct flow_key *key,

@@ -7,7 +7,9 @@
 #include "filter/filter.h"
 #include "flows.skel.h"
 #include "flows_default.skel.h"
+#include "flows_nat.skel.h"
 #include "flows_rtt.skel.h"
+#include "flows_rtt_nat.skel.h"
 #include "map.h"
 #include "rates.h"
 
@@ -198,30 +200,35 @@ static uint32_t features_of(const struct flow_knobs *knobs)
 	       (uint32_t)(has_rtt && knobs->has_alerts) << APART_ALERTS;
 }
 
-/* All have the knobs and maps of flows.bpf.c. */
-_Static_assert(sizeof(struct flows_bpf__rodata) ==
-			       sizeof(struct flows_default_bpf__rodata) &&
-		       sizeof(struct flows_bpf__rodata) ==
-			       sizeof(struct flows_rtt_bpf__rodata),
-	       "programs for one configuration have the same knobs");
+#define HAS_THE_KNOBS(programs)                           \
+	_Static_assert(                                   \
+		sizeof(struct programs##__rodata) ==      \
+			sizeof(struct flows_bpf__rodata), \
+		"programs for one configuration have the same knobs and maps")
+
+HAS_THE_KNOBS(flows_default_bpf);
+HAS_THE_KNOBS(flows_nat_bpf);
+HAS_THE_KNOBS(flows_rtt_bpf);
+HAS_THE_KNOBS(flows_rtt_nat_bpf);
 
 static bool is_general(const struct flow_knobs *knobs)
 {
 	return knobs->link != LINK_ETHERNET || knobs->clock != CLOCK_COARSE ||
 	       knobs->lanes != 1 || has_rules(knobs) || is_sampled(knobs) ||
-	       has_alerts(knobs) || knobs->nat;
+	       has_alerts(knobs) || rtt_of(knobs) == RTT_LRU ||
+	       (knobs->nat && !knobs->nat->has_cast);
 }
 
 static void choose_elf(struct program_set *set, const struct flow_knobs *knobs)
 {
-	enum rtt_mode rtt = rtt_of(knobs);
+	static const void *(*const elves[2][2])(size_t *) = {
+		{ flows_default_bpf__elf_bytes, flows_nat_bpf__elf_bytes },
+		{ flows_rtt_bpf__elf_bytes, flows_rtt_nat_bpf__elf_bytes },
+	};
 
-	if (is_general(knobs) || rtt == RTT_LRU)
-		set->elf = flows_bpf__elf_bytes;
-	else if (rtt == RTT_RING)
-		set->elf = flows_rtt_bpf__elf_bytes;
-	else
-		set->elf = flows_default_bpf__elf_bytes;
+	set->elf = is_general(knobs) ?
+			   flows_bpf__elf_bytes :
+			   elves[rtt_of(knobs) == RTT_RING][!!knobs->nat];
 }
 
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,

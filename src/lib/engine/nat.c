@@ -152,6 +152,8 @@ int nat_find_layout(struct nat_layout *ret_layout, const struct log *log)
 	log_return_libbpf();
 	if (err)
 		return err;
+	layout.has_cast = btf__find_by_name_kind(kernel, "bpf_cast_to_kern_ctx",
+						 BTF_KIND_FUNC) > 0;
 	secret_fill(layout.secret, sizeof(layout.secret));
 	*ret_layout = layout;
 	return 0;
@@ -244,14 +246,6 @@ void nat_read(const struct nat *nat)
 		ring_buffer__consume(nat->ring);
 }
 
-void nat_forget(const struct nat *nat, uint32_t generation)
-{
-	const size_t size = generation_size(nat);
-
-	if (nat->seen)
-		memset((char *)nat->seen + generation * size, 0, size);
-}
-
 struct nat_counters nat_count(const struct nat *nat)
 {
 	struct nat_counters sum = { 0 };
@@ -264,4 +258,14 @@ struct nat_counters nat_count(const struct nat *nat)
 		sum.lost += __atomic_load_n(&counters->lost, __ATOMIC_RELAXED);
 	}
 	return sum;
+}
+
+/* Before the first report there are no notes, and clearing them takes the caches of other memory. */
+void nat_forget(const struct nat *nat, uint32_t generation)
+{
+	const size_t size = generation_size(nat);
+	const struct nat_counters counters = nat_count(nat);
+
+	if (nat->seen && (counters.reported || counters.lost))
+		memset((char *)nat->seen + generation * size, 0, size);
 }

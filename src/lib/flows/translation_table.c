@@ -102,7 +102,8 @@ static uint32_t find_face(const struct translation_table *table, uint32_t node,
 uint32_t translation_table_first(const struct translation_table *table,
 				 const struct face_key *key)
 {
-	return find_face(table, *head_of(table, key), key);
+	/* Where nothing is translated, each flow would read memory at random. */
+	return table->known ? find_face(table, *head_of(table, key), key) : 0;
 }
 
 uint32_t translation_table_next(const struct translation_table *table,
