@@ -22,6 +22,7 @@ enum {
 	KEY = 40,
 	VALUE = 32,
 	LOCKED = 40,
+	TRANSLATED = 48,
 	ELEMENT = 48,
 	BUCKET = 16,
 	POINTER = 8,
@@ -108,7 +109,7 @@ static uint64_t count_in_hash(struct subject *subject)
 	return sum;
 }
 
-static const struct design_kind floor_kind = {
+static const struct design_kind uncounted_kind = {
 	.open = open_hash,
 	.close = close_hash,
 };
@@ -297,7 +298,7 @@ const struct design designs[DESIGNS] = {
 	[DESIGN_EMPTY] = { .name = "empty", .kind = &empty_kind },
 	[DESIGN_EMPTY2] = { .name = "empty2", .kind = &empty_kind },
 	[DESIGN_FLOOR] = { .name = "floor",
-			   .kind = &floor_kind,
+			   .kind = &uncounted_kind,
 			   .flow_bytes = FLOOR },
 	[DESIGN_RINGBUF] = { .name = "ringbuf", .kind = &ringbuf_kind },
 	[DESIGN_HASH] = HASH("hash", HASH_ENTRY + LOCKED, 0),
@@ -309,6 +310,9 @@ const struct design designs[DESIGNS] = {
 	[DESIGN_RTT] = NETOBS("rtt", .rtt = RTT_RING),
 	[DESIGN_RTT_LRU] = NETOBS("rtt_lru", .rtt = RTT_LRU),
 	[DESIGN_NAT] = NETOBS("nat", .has_nat = true),
+	[DESIGN_NAT_HASH] = { .name = "nat_hash",
+			      .kind = &uncounted_kind,
+			      .flow_bytes = HASH_ENTRY + TRANSLATED },
 	[DESIGN_ALERTS_NONE] = ALERTS("alerts_none", RULES_NONE),
 	[DESIGN_ALERTS] = ALERTS("alerts", RULES_KEPT),
 	[DESIGN_ALERTS_HELD] = ALERTS("alerts_held", RULES_HELD),

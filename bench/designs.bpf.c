@@ -315,6 +315,33 @@ int run_percpu_hash(struct __sk_buff *skb)
 	return count_hashed(skb, &map_percpu_hash, &fresh, metrics_add);
 }
 
+/* What published agents keep of a translated packet; here only the insert is measured. */
+struct translated {
+	struct flow_id after;
+	__u16 zone;
+	__u16 reserved[3];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct flow_id);
+	__type(value, struct translated);
+} map_nat_hash SEC(".maps");
+
+SEC("tc")
+int run_nat_hash(struct __sk_buff *skb)
+{
+	struct seen seen = {};
+	struct translated translated = {};
+
+	if (!parse_skb(skb, &seen))
+		return VERDICT_NEXT;
+	translated.after = seen.id;
+	bpf_map_update_elem(&map_nat_hash, &seen.id, &translated, BPF_ANY);
+	return VERDICT_NEXT;
+}
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 16 << 20);
