@@ -60,6 +60,56 @@ static bool has_function(const struct btf *btf, const char *name)
 	return has;
 }
 
+void drop_names_add(struct drop_names *names, const struct btf *btf,
+		    const char *enumeration)
+{
+	int id = btf__find_by_name_kind(btf, enumeration, BTF_KIND_ENUM);
+	const struct btf_type *type =
+		id < 0 ? NULL : btf__type_by_id(btf, (uint32_t)id);
+
+	for (uint32_t i = 0; type && i < btf_vlen(type); i++) {
+		const struct btf_enum *value = &btf_enum(type)[i];
+		const char *name = btf__name_by_offset(btf, value->name_off);
+
+		/* Markers of the beginning and the end, and results that are no drops. */
+		if (!name || *name == '_' ||
+		    !((uint32_t)value->val >> SUBSYSTEM_SHIFT) ||
+		    !array_reserve(&names->reasons, names->n_reasons,
+				   &names->reasons_capacity,
+				   sizeof(*names->reasons), 64))
+			continue;
+		names->reasons[names->n_reasons++] =
+			(struct named_reason){ (uint32_t)value->val,
+					       strdup(name) };
+	}
+}
+
+/* Of modules that are loaded now; or the kernel has them built in. */
+static void read_subsystems(struct drop_names *names, struct btf *btf)
+{
+	static const struct {
+		const char *module, *enumeration;
+	} known[] = {
+		{ "mac80211", "mac80211_drop_reason" },
+		{ "openvswitch", "ovs_drop_reason" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+		struct btf *module = btf__load_module_btf(known[i].module, btf);
+
+		drop_names_add(names, module ?: btf, known[i].enumeration);
+		btf__free(module);
+	}
+}
+
+static const char *find_reason(const struct drop_names *names, uint32_t reason)
+{
+	for (uint32_t i = 0; i < names->n_reasons; i++)
+		if (names->reasons[i].number == reason)
+			return names->reasons[i].name;
+	return NULL;
+}
+
 void drop_names_cause(const struct drop_names *names, uint32_t reason, char *to,
 		      size_t size)
 {
@@ -70,6 +120,11 @@ void drop_names_cause(const struct drop_names *names, uint32_t reason, char *to,
 
 	if (!subsystem && number < names->n_causes && names->causes[number]) {
 		snprintf(to, size, "%s", names->causes[number]);
+		return;
+	}
+	name = subsystem ? find_reason(names, reason) : NULL;
+	if (name) {
+		snprintf(to, size, "%s", name);
 		return;
 	}
 	name = subsystem < names->n_subsystems ? names->subsystems[subsystem] :
@@ -186,13 +241,14 @@ void drop_names_open(struct drop_names *names, bool wants_reasons,
 	*names = (struct drop_names){ 0 };
 	log_borrow_libbpf(log);
 	btf = btf__load_vmlinux_btf();
-	log_return_libbpf();
 	if (btf && wants_reasons) {
 		names->causes =
 			read_enum(btf, "skb_drop_reason", &names->n_causes);
 		names->subsystems = read_enum(btf, "skb_drop_reason_subsys",
 					      &names->n_subsystems);
+		read_subsystems(names, btf);
 	}
+	log_return_libbpf();
 	if (wants_reasons && !names->n_causes)
 		log_warning(
 			log,
@@ -213,6 +269,9 @@ void drop_names_close(struct drop_names *names)
 {
 	free_names(names->causes, names->n_causes);
 	free_names(names->subsystems, names->n_subsystems);
+	for (uint32_t i = 0; i < names->n_reasons; i++)
+		free(names->reasons[i].name);
+	free(names->reasons);
 	free(names->symbols);
 	*names = (struct drop_names){ 0 };
 }

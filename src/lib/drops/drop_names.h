@@ -11,13 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct btf;
 struct kernel_symbol;
+
+/* Of a subsystem, which has the upper half of the number. */
+struct named_reason {
+	uint32_t number;
+	char *name;
+};
 
 struct drop_names {
 	char **causes; /* by number; NULL: there is none */
 	size_t n_causes;
 	char **subsystems; /* of reasons, in the upper half of a number */
 	size_t n_subsystems;
+	struct named_reason *reasons; /* of subsystems that have names for theirs */
+	uint32_t n_reasons, reasons_capacity;
 	struct kernel_symbol *symbols; /* COMPAT(<5.13): in order */
 	size_t n_symbols;
 };
@@ -31,6 +40,10 @@ void drop_names_open(struct drop_names *names, bool wants_reasons,
 		     const struct log *log);
 
 void drop_names_close(struct drop_names *names);
+
+/* Add the reasons of a subsystem that the enumeration of this name has, if there is one. */
+void drop_names_add(struct drop_names *names, const struct btf *btf,
+		    const char *enumeration);
 
 /** Write the name of a reason; of one that has none, its subsystem and number. */
 void drop_names_cause(const struct drop_names *names, uint32_t reason, char *to,

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "drops/drop_names.h"
 
+#include <bpf/btf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,39 @@ static void reasons_without_a_name_are_numbers(void **state)
 	}
 }
 
+static void reasons_of_subsystems_have_their_names(void **state)
+{
+	enum { OVS = 2 << 16, WIRELESS = 1 << 16 };
+	struct drop_names names = { 0 };
+	struct btf *btf = btf__new_empty();
+	char text[64];
+
+	(void)state;
+	assert_non_null(btf);
+	assert_true(btf__add_enum(btf, "ovs_drop_reason", 4) > 0);
+	assert_int_equal(btf__add_enum_value(btf, "__OVS_DROP_REASON", OVS), 0);
+	assert_int_equal(
+		btf__add_enum_value(btf, "OVS_DROP_LAST_ACTION", OVS | 1), 0);
+	assert_int_equal(btf__add_enum_value(btf, "OVS_DROP_METER", OVS | 2), 0);
+	assert_true(btf__add_enum(btf, "mac80211_drop_reason", 4) > 0);
+	assert_int_equal(btf__add_enum_value(btf, "RX_CONTINUE", 1), 0);
+	assert_int_equal(
+		btf__add_enum_value(btf, "RX_DROP_U_MIC_FAIL", WIRELESS | 1), 0);
+	drop_names_add(&names, btf, "ovs_drop_reason");
+	drop_names_add(&names, btf, "mac80211_drop_reason");
+	drop_names_add(&names, btf, "there_is_none");
+	drop_names_cause(&names, OVS | 2, text, sizeof(text));
+	assert_string_equal(text, "OVS_DROP_METER");
+	drop_names_cause(&names, WIRELESS | 1, text, sizeof(text));
+	assert_string_equal(text, "RX_DROP_U_MIC_FAIL");
+	drop_names_cause(&names, OVS, text, sizeof(text));
+	assert_string_equal(text, "SKB_DROP_REASON_131072");
+	drop_names_cause(&names, 1, text, sizeof(text));
+	assert_string_equal(text, "SKB_DROP_REASON_1");
+	btf__free(btf);
+	drop_names_close(&names);
+}
+
 static void places_are_a_function_and_an_offset(void **state)
 {
 	static const struct {
@@ -99,6 +133,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reasons_have_the_kernels_names),
 		cmocka_unit_test(reasons_without_a_name_are_numbers),
+		cmocka_unit_test(reasons_of_subsystems_have_their_names),
 		cmocka_unit_test(places_are_a_function_and_an_offset),
 	};
 
