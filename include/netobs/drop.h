@@ -125,6 +125,10 @@ struct netobs_drops_opts {
 
 	/** Where netobs_drops_new() writes why it failed; NULL: nowhere. */
 	char (*error)[NETOBS_ERROR_MAX];
+	/** pcap-filter(7): drops to report; NULL: all. Of a packet, its addresses, ports and protocol
+	 *  are known, and of ICMP the type and code, so nothing else matters. Drops without addresses
+	 *  match no filter. */
+	const char *filter;
 };
 
 /** Totals since the start. */
@@ -132,13 +136,16 @@ struct netobs_drops_stats {
 	size_t sz; /**< sizeof(struct netobs_drops_stats), set by the caller */
 	uint64_t packets[NETOBS_DROP_KINDS]; /**< delivered to on_drop, by kind */
 	uint64_t bytes[NETOBS_DROP_KINDS];
-	uint64_t lost_packets; /**< dropped, but in no record: the tables were full */
+	/** dropped, but in no record: the tables were full, or had no room for what the filter judges */
+	uint64_t lost_packets;
 	uint64_t lost_bytes;
 	/** Buffers that the kernel dropped while programs could not run: of unknown kind and size. */
 	uint64_t missed;
 	uint64_t others; /**< buffers that are no packets: of netlink, of Unix sockets */
 	uint8_t has_reasons; /**< the kernel states them */
 	uint8_t reserved[7];
+	uint64_t filtered_packets; /**< that netobs_drops_opts.filter does not match, of any kind */
+	uint64_t filtered_bytes;
 };
 
 /**
@@ -146,7 +153,8 @@ struct netobs_drops_stats {
  *
  * @param opts  copied, and may go away afterwards; on_drop must be set
  * @param ret_drops  yours: netobs_drops_free()
- * @return 0; -EINVAL: an option is wrong, the error text names it; -ENOMEM
+ * @return 0; -EINVAL: an option is wrong, the error text names it; -E2BIG: the filter is
+ *         too long; -ENOMEM
  */
 NETOBS_API int netobs_drops_new(const struct netobs_drops_opts *opts,
 				struct netobs_drops **ret_drops);

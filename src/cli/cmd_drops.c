@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "cmd.h"
 
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "flows/flows_request.h"
 #include "service/drop_watch.h"
 
 enum { INTERVAL_MIN_MS = 100 };
 
 struct options {
 	struct drop_request request;
+	struct args_list filter_words;
 	int output, by;
 };
 
@@ -20,14 +25,21 @@ static const struct args_command command = {
 	.name = "drops",
 	.summary = "Show the packets that this kernel drops, and why",
 	.options = options,
-	.positional = "drops has no operands",
+	.operands = "[FILTER]",
+	.operand_list = offsetof(struct options, filter_words),
+	.notes = "FILTER chooses drops by addresses, ports and protocol: see pcap-filter(7).\n",
 };
 
 int cmd_drops(int argc, char **argv)
 {
 	struct options wanted = { .request.interval_ms = 1000 };
 	int result = args_parse(&command, argc, argv, &wanted);
+	char *filter = NULL;
 
+	if (result == ARGS_RUN &&
+	    flows_join_filter(&command, &wanted.filter_words, &filter) < 0)
+		result = EXIT_FAILED;
+	wanted.request.filter = filter;
 	wanted.request.is_json = wanted.output == 1;
 	wanted.request.by_flow = wanted.by == 1;
 	if (result == ARGS_RUN && wanted.request.interval_ms < INTERVAL_MIN_MS) {
@@ -37,6 +49,8 @@ int cmd_drops(int argc, char **argv)
 	}
 	if (result == ARGS_RUN)
 		result = drop_watch(&wanted.request);
+	free(filter);
+	args_list_clear(&wanted.filter_words);
 	args_list_clear(&wanted.request.interfaces);
 	return result;
 }

@@ -145,7 +145,7 @@ static void print_left_out(const struct watch *watch)
 
 static int observe_drops(struct watch *watch)
 {
-	NETOBS_OPTS(netobs_drops_opts, opts,
+	NETOBS_OPTS(netobs_drops_opts, opts, .filter = watch->request->filter,
 		    .interval_ms = watch->request->interval_ms,
 		    .on_drop = on_drop, .on_interval = on_interval,
 		    .on_log = on_log, .user = watch);

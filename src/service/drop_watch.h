@@ -9,6 +9,7 @@
 #include "service/options/args.h"
 
 struct drop_request {
+	const char *filter;	     /* NULL: all */
 	struct args_list interfaces; /* names; none: all */
 	bool wants_benign;
 	bool is_json;

@@ -18,26 +18,14 @@ import socket
 import subprocess
 import time
 
-from lib import bpf
+from lib import drops
 from lib import frames as f
 from lib import lab
 from lib import observer
-from lib.drops import CLIENT, ROUTER_IN, ROUTER_OUT, SCENARIOS, SERVER, Policer, has_policer, \
-    nft_packets, snmp
+from lib.drops import CLIENT, SERVER, cause_of, nft_packets, snmp
 
-PREFIX = "SKB_DROP_REASON_"
 UDP_SEGMENT = 103
 ROOM = 32768 # flows with a reason, of two intervals
-
-
-def features():
-    out = subprocess.run([observer.netobsctl(), "check", "-o", "json"], check=False, text=True,
-                         stdout=subprocess.PIPE).stdout
-    return {one["name"]: one["available"] for one in json.loads(out)["features"]}
-
-
-def cause_of(record):
-    return record.get("PktDropLatestDropCause", "").removeprefix(PREFIX)
 
 
 class Observer:
@@ -80,35 +68,7 @@ class Observer:
             raise AssertionError(f"exit {code}: {self.messages()}")
 
 
-RULES = """
-table inet drops {{
-    chain {hook} {{
-        type filter hook {hook} priority 0;
-        {rules}
-    }}
-}}
-"""
-
-
-class Drops(lab.LabTest):
-    def setUp(self):
-        super().setUp()
-        self.client, self.router, self.server = (self.lab.ns(tag) for tag in "crs")
-        self.macs = self.lab.wire(self.client, "c0", [f"{CLIENT}/24"], self.router, "rc",
-                                  [f"{ROUTER_IN}/24"])
-        self.lab.wire(self.router, "rs", [f"{ROUTER_OUT}/24"], self.server, "s0", [f"{SERVER}/24"])
-        self.client.ip("route", "add", "default", "via", ROUTER_IN)
-        self.server.ip("route", "add", "default", "via", ROUTER_OUT)
-        self.router.sysctl("ipv4/ip_forward", 1)
-        for ns, hook, verdicts in ((self.server, "input", {2001: "drop", 2002: "reject"}),
-                                   (self.router, "forward", {2003: "drop"}),
-                                   (self.client, "output", {2004: "drop"})):
-            ns.run("nft", "-f", "-", input=RULES.format(hook=hook, rules="\n".join(
-                f'udp dport {port} counter {verdict} comment "{port}"'
-                for port, verdict in verdicts.items())))
-        self.bpffs = bpf.mount_bpffs(self.lab)
-        self.has_reasons = features()["drop_reasons"]
-
+class Drops(drops.DropsTest):
     def check(self, scenario, records, counted):
         own = [one for one in records if scenario.is_own(one)]
         sums = collections.Counter()
@@ -140,10 +100,7 @@ class Drops(lab.LabTest):
         seed = int(os.environ.get("NETOBS_TEST_SEED", time.time_ns() % 1_000_000))
         self.note(f"NETOBS_TEST_SEED={seed}")
         generator = random.Random(seed)
-        kinds = [kind for kind in SCENARIOS if kind is not Policer or has_policer()]
-        plan = [(kind, generator.randrange(20, 200)) for kind in kinds * 2]
-        generator.shuffle(plan)
-        self.run_scenarios(plan)
+        self.run_scenarios(drops.random_plan(generator, 20, 200))
 
     def watch(self, traffic, *namespaces):
         """The records of what @traffic does."""
@@ -172,6 +129,28 @@ class Drops(lab.LabTest):
         self.assertEqual((CLIENT, SERVER, port, 17), tuple(
             record[name] for name in ("SrcAddr", "DstAddr", "DstPort", "Proto")))
         self.assertEqual("netfilter", record["Layer"])
+
+    def test_an_expression_chooses(self):
+        """What it does not match is not shown, nor what has no addresses."""
+        ports = (2001, 2003)
+        watcher = Observer(self, "udp", "dst", "port", "9", "or", "dst", "port", "2001")
+        frame = f.ether("ff:ff:ff:ff:ff:ff", self.macs[0], 0x88b5, bytes(60))
+        for _ in range(20):
+            for port in ports:
+                with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                    sender.sendto(b"", (SERVER, port))
+            self.router.send_frames("rs", [frame])
+        watcher.stop()
+        records = watcher.records(self.client, self.router, self.server)
+        self.assertEqual({(2001, 20)}, {(port, sum(one["PktDropPackets"] for one in records
+                                                    if one["DstPort"] == port))
+                                        for port in {one["DstPort"] for one in records}})
+        self.assertEqual([20, 20], [nft_packets(ns, str(port)) for ns, port in
+                                    zip((self.server, self.router), ports)])
+        wrong = subprocess.run([observer.netobsctl(), "drops", "port", "x y"], check=False,
+                               text=True, stderr=subprocess.PIPE)
+        self.assertNotEqual(0, wrong.returncode)
+        self.assertIn("filter", wrong.stderr)
 
     def test_a_full_backlog(self):
         """SYNs that it refuses are freed as if they were used: only ListenDrops has them."""
@@ -357,4 +336,4 @@ class Drops(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main("tracepoint of dropped packets", lambda: features()["drops"])
+    lab.main("tracepoint of dropped packets", lambda: drops.features()["drops"])

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 
+from lib import drops
 from lib import grpc_lab
 from lib import lab
 from lib import metrics
@@ -27,12 +28,6 @@ table inet drops {
     }
 }
 """
-
-
-def has_drops():
-    out = subprocess.run([observer.netobsctl(), "check", "-o", "json"], check=False, text=True,
-                         stdout=subprocess.PIPE).stdout
-    return any(one["name"] == "drops" and one["available"] for one in json.loads(out)["features"])
 
 
 class ReportedDrops(lab.LabTest):
@@ -139,4 +134,4 @@ class ReportedDrops(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main("tracepoint of dropped packets", has_drops)
+    lab.main("tracepoint of dropped packets", lambda: drops.features()["drops"])

@@ -5,6 +5,7 @@
 #include "base/sized.h"
 #include "base/util.h"
 #include "drop_drain.h"
+#include "filter/tuple.h"
 
 #include <errno.h>
 #include <netobs/drop.h>
@@ -22,6 +23,7 @@ struct netobs_drops {
 	struct life life;
 	int interval_timer, work_timer;
 
+	struct filter *filter; /* NULL: all */
 	struct drop_drain drain;
 	struct netobs_drops_stats stats;
 	bool is_last; /* nothing is attached any more */
@@ -64,6 +66,10 @@ static int init_drops(struct netobs_drops *drops,
 	int err = sized_check(opts, sizeof(*opts), &drops->life.log);
 
 	err = err ?: check_drop_options(&drops->opts, &drops->life.log);
+	if (!err)
+		err = filter_compile(drops->opts.filter, &drops->life.log,
+				     &drops->filter);
+	drops->opts.filter = NULL; /* the caller's */
 	return err ?: open_drops_loop(drops);
 }
 
@@ -99,16 +105,49 @@ void netobs_drops_free(struct netobs_drops *drops)
 	if (!drops)
 		return;
 	drop_drain_close(&drops->drain);
+	filter_free(drops->filter);
 	life_close(&drops->life);
 	free(drops);
 }
 
 /* ---- Reading --------------------------------------------------------------------------- */
 
+static bool is_match(const struct filter *filter, const struct netobs_drop *drop)
+{
+	struct filter_tuple tuple = { .src_port = drop->src_port,
+				      .dst_port = drop->dst_port,
+				      .proto = drop->protocol };
+
+	if (!filter)
+		return true;
+	memcpy(tuple.src, drop->src, sizeof(tuple.src));
+	memcpy(tuple.dst, drop->dst, sizeof(tuple.dst));
+	return drop->record.has & NETOBS_DROP_HAS_ADDRS &&
+	       filter_match_tuple(filter, &tuple);
+}
+
+/* Some of what is in no entry of its own may be what the filter matches. */
+static void leave_out(struct netobs_drops *drops, const struct netobs_drop *drop)
+{
+	struct netobs_drops_stats *stats = &drops->stats;
+
+	if (drop->record.has & NETOBS_DROP_HAS_REST) {
+		stats->lost_packets += drop->packets;
+		stats->lost_bytes += drop->bytes;
+	} else {
+		stats->filtered_packets += drop->packets;
+		stats->filtered_bytes += drop->bytes;
+	}
+}
+
 static void deliver_drop(const struct netobs_drop *drop, void *ctx)
 {
 	struct netobs_drops *drops = ctx;
 
+	if (!is_match(drops->filter, drop)) {
+		leave_out(drops, drop);
+		return;
+	}
 	drops->stats.packets[drop->kind] += drop->packets;
 	drops->stats.bytes[drop->kind] += drop->bytes;
 	drops->life.delivered++;
@@ -272,8 +311,8 @@ int netobs_drops_stats_get(const struct netobs_drops *drops,
 	if (!drops || !ret_stats)
 		return -EINVAL;
 	stats = drops->stats;
-	stats.lost_packets = drops->drain.lost.packets;
-	stats.lost_bytes = drops->drain.lost.bytes;
+	stats.lost_packets += drops->drain.lost.packets;
+	stats.lost_bytes += drops->drain.lost.bytes;
 	if (drops->drain.programs.state) {
 		stats.missed = drop_programs_missed(&drops->drain.programs);
 		stats.others = drops->drain.programs.state->others;

@@ -5,10 +5,14 @@
 import contextlib
 import json
 import socket
+import subprocess
 
 from lib import bpf
 from lib import frames as f
 from lib import lab
+from lib import observer
+
+PREFIX = "SKB_DROP_REASON_"
 
 CLIENT, ROUTER_IN, ROUTER_OUT, SERVER = "10.50.1.2", "10.50.1.1", "10.50.2.1", "10.50.2.2"
 NOWHERE = "10.50.2.77"
@@ -28,6 +32,16 @@ def nft_packets(ns, comment):
     return sum(part["counter"]["packets"] for rule in rules
                if rule.get("rule", {}).get("comment") == comment
                for part in rule["rule"]["expr"] if "counter" in part)
+
+
+def features():
+    out = subprocess.run([observer.netobsctl(), "check", "-o", "json"], check=False, text=True,
+                         stdout=subprocess.PIPE).stdout
+    return {one["name"]: one["available"] for one in json.loads(out)["features"]}
+
+
+def cause_of(record):
+    return record.get("PktDropLatestDropCause", "").removeprefix(PREFIX)
 
 
 class Scenario:
@@ -332,3 +346,43 @@ class XdpOfVeth(Xdp):
 SCENARIOS = (NftInput, NftReject, NftForward, NftOutput, NoListener, FullBuffer, BadChecksum,
              TimeToLive, ReversePath, TooBig, NoNeighbour, Queue, Policer, Bridge, TcFilter, Xdp,
              XdpOfVeth)
+
+
+def random_plan(generator, least, most):
+    """Each scenario twice, in any order, with the packets that it is sent."""
+    kinds = [kind for kind in SCENARIOS if kind is not Policer or has_policer()]
+    plan = [(kind, generator.randrange(least, most)) for kind in kinds * 2]
+    generator.shuffle(plan)
+    return plan
+
+
+RULES = """
+table inet drops {{
+    chain {hook} {{
+        type filter hook {hook} priority 0;
+        {rules}
+    }}
+}}
+"""
+
+
+class DropsTest(lab.LabTest):
+    """A client, a router and a server, of which each drops what rules say."""
+
+    def setUp(self):
+        super().setUp()
+        self.client, self.router, self.server = (self.lab.ns(tag) for tag in "crs")
+        self.macs = self.lab.wire(self.client, "c0", [f"{CLIENT}/24"], self.router, "rc",
+                                  [f"{ROUTER_IN}/24"])
+        self.lab.wire(self.router, "rs", [f"{ROUTER_OUT}/24"], self.server, "s0", [f"{SERVER}/24"])
+        self.client.ip("route", "add", "default", "via", ROUTER_IN)
+        self.server.ip("route", "add", "default", "via", ROUTER_OUT)
+        self.router.sysctl("ipv4/ip_forward", 1)
+        for ns, hook, verdicts in ((self.server, "input", {2001: "drop", 2002: "reject"}),
+                                   (self.router, "forward", {2003: "drop"}),
+                                   (self.client, "output", {2004: "drop"})):
+            ns.run("nft", "-f", "-", input=RULES.format(hook=hook, rules="\n".join(
+                f'udp dport {port} counter {verdict} comment "{port}"'
+                for port, verdict in verdicts.items())))
+        self.bpffs = bpf.mount_bpffs(self.lab)
+        self.has_reasons = features()["drop_reasons"]
