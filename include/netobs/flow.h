@@ -87,12 +87,14 @@ enum netobs_flow_field {
 	NETOBS_HAS_APP_LATENCY = 1 << 15,
 	/** response_time_ns, response_time_min_ns, response_time_max_ns, app_responses */
 	NETOBS_HAS_RESPONSE_TIME = 1 << 16,
-	NETOBS_HAS_XLAT = 1 << 17,	  /**< xlat_src, xlat_dst */
-	NETOBS_HAS_XLAT_PORTS = 1 << 18,  /**< xlat_src_port, xlat_dst_port */
-	NETOBS_HAS_ORIG = 1 << 19,	  /**< orig_src, orig_dst */
-	NETOBS_HAS_ORIG_PORTS = 1 << 20,  /**< orig_src_port, orig_dst_port */
-	NETOBS_HAS_ZONE = 1 << 21,	  /**< zone_id */
-	NETOBS_HAS_CONVERSATION = 1 << 22 /**< conversation_id */
+	NETOBS_HAS_XLAT = 1 << 17,	   /**< xlat_src, xlat_dst */
+	NETOBS_HAS_XLAT_PORTS = 1 << 18,   /**< xlat_src_port, xlat_dst_port */
+	NETOBS_HAS_ORIG = 1 << 19,	   /**< orig_src, orig_dst */
+	NETOBS_HAS_ORIG_PORTS = 1 << 20,   /**< orig_src_port, orig_dst_port */
+	NETOBS_HAS_ZONE = 1 << 21,	   /**< zone_id */
+	NETOBS_HAS_CONVERSATION = 1 << 22, /**< conversation_id */
+	NETOBS_HAS_DROPS = 1 << 23, /**< drop_packets, drop_bytes: there are some */
+	NETOBS_HAS_DROP_REASON = 1 << 24 /**< drop_reason, drop_cause */
 };
 
 /** One place a flow was seen at. Grows at the end: see netobs_flow.point_size. */
@@ -223,6 +225,17 @@ struct netobs_flow {
 	uint16_t reserved2[3];
 	/** Equal for both directions of a conversation, before and after each NAT of this host. */
 	uint64_t conversation_id;
+
+	/*
+	 * With NETOBS_DROPS: packets of the flow that this kernel dropped, since the flow's previous record,
+	 * whether they are in @p packets, because they were observed before, or not. Not those of
+	 * enum netobs_drop_kind BENIGN (drop.h).
+	 */
+	uint64_t drop_packets;
+	uint64_t drop_bytes; /**< from the IP header on */
+	uint32_t drop_reason; /**< of the last one: enum skb_drop_reason of that kernel */
+	uint32_t reserved3;
+	char drop_cause[48]; /**< the name of that: "SKB_DROP_REASON_NO_SOCKET" */
 };
 
 /**

@@ -72,7 +72,8 @@ struct netobs_group_sum {
 	uint16_t sampling_mode; /**< enum netobs_sampling */
 	/** 1: the flows were sampled at different rates, so the sums estimate nothing. */
 	uint16_t is_mixed;
-	uint64_t reserved[2]; /**< 0 */
+	uint64_t drop_packets; /**< with NETOBS_DROPS: packets that the kernel dropped */
+	uint64_t reserved; /**< 0 */
 };
 
 /** A group. Library-allocated, read-only, grows at the end. */

@@ -68,7 +68,15 @@ enum netobs_opt_flag {
 	 *  observed interfaces. Needs conntrack and its type information (BTF), or
 	 *  netobs_start() returns -ENOTSUP. It takes 75 MiB of memory at most. See
 	 *  mapping.h. */
-	NETOBS_NAT = 1 << 5
+	NETOBS_NAT = 1 << 5,
+	/** Count the packets of each flow that this kernel drops, and name the last reason
+	 *  (netobs_flow.drop_packets and those behind it): those dropped in a network namespace where the
+	 *  flow is observed, or behind a veth or netkit pair by which its packets come or go. What is
+	 *  dropped outside of all flows is in netobs_stats (drops_no_flow and others). Not sampled, and
+	 *  not filtered. With NETOBS_NAT, packets that were translated before or behind the
+	 *  interface are found, too. Programs run for dropped packets only. Needs the kernel and privileges of
+	 *  netobs_drops_start(), or netobs_start() fails. It takes 17 MiB of memory at most. */
+	NETOBS_DROPS = 1 << 6
 };
 
 /** Where in the chain of tcx programs ours go; netobs_opts.attach_order. */

@@ -99,6 +99,25 @@ struct netobs_stats {
 	struct netobs_count small;
 	/** Bytes that the process holds for flows until their interval ends, about. */
 	uint64_t flow_memory;
+
+	/*
+	 * With NETOBS_DROPS: packets that this kernel dropped, in any network namespace, whether they
+	 * were seen above or not. drops = drops_in_flows + drops_pending + drops_no_flow + drops_no_tuple +
+	 * drops_no_room. Without NETOBS_DROPS, and without drops, all are 0.
+	 */
+	struct netobs_count drops; /**< all but those of enum netobs_drop_kind BENIGN (drop.h) */
+	struct netobs_count drops_in_flows; /**< in records: netobs_flow.drop_packets */
+	struct netobs_count drops_pending; /**< a record of their flow may come yet */
+	/** There was none: no packet of the flow was observed in that interval or the next, or for the
+	 *  active timeout; they were dropped before, or elsewhere, or are filtered or small. */
+	struct netobs_count drops_no_flow;
+	/** Neither the packet nor a socket has addresses and ports, or a network namespace. */
+	struct netobs_count drops_no_tuple;
+	struct netobs_count drops_no_room; /**< for their tuples: there were too many at once */
+	/** Not in drops: nothing was lost by these. */
+	struct netobs_count drops_benign;
+	/** Buffers that the kernel dropped while programs could not run: netobs_drops_stats.missed. */
+	uint64_t drops_missed;
 };
 
 /** Totals as a record: NETOBS_RECORD_STATS. */

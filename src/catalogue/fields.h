@@ -12,7 +12,7 @@
  *        address, tunnel_end  16 bytes; IPv4 or IPv6 as the flow is, or by itself
  *        mac                  6 bytes
  *        tcp_flags, tcp_combined, dscp, tunnel, name, direction, netns: each of one field
- *        text                 an array of char with a NUL; "" stands for "not known"
+ *        text                 an array of char with a NUL; "" stands for "not known" where bits cannot
  */
 #ifndef NETOBS_CATALOGUE_FIELDS_H
 #define NETOBS_CATALOGUE_FIELDS_H

@@ -152,6 +152,8 @@ static void print_capture(void)
 		puts("rtt = yes");
 	if (is_true("ENABLE_PKT_TRANSLATION"))
 		puts("nat = yes");
+	if (is_true("ENABLE_PKT_DROPS"))
+		puts("drops = yes");
 	if (action)
 		printf("default_action = %s\n", action);
 	import_filters();
@@ -290,14 +292,12 @@ static int print_sink(void)
 
 static void report_others(void)
 {
-	static const char *const features[] = { "ENABLE_PKT_DROPS",
-						"ENABLE_DNS_TRACKING",
-						"ENABLE_NETWORK_EVENTS_MONITORING",
-						"ENABLE_UDN_MAPPING",
-						"ENABLE_IPSEC_TRACKING",
-						"ENABLE_TLS_TRACKING",
-						"ENABLE_OPENSSL_TRACKING",
-						"EBPF_PROGRAM_MANAGER_MODE" };
+	static const char *const features[] = {
+		"ENABLE_DNS_TRACKING",	    "ENABLE_NETWORK_EVENTS_MONITORING",
+		"ENABLE_UDN_MAPPING",	    "ENABLE_IPSEC_TRACKING",
+		"ENABLE_TLS_TRACKING",	    "ENABLE_OPENSSL_TRACKING",
+		"EBPF_PROGRAM_MANAGER_MODE"
+	};
 	static const char *const values[] = {
 		"AGENT_IP_IFACE",	"AGENT_IP_TYPE",
 		"INTERFACE_IPS",	"PREFERRED_INTERFACE_FOR_MAC_PREFIX",

@@ -285,7 +285,7 @@ static void print_rule(const struct rule *rule, unsigned int number)
 	if (!strcmp(get_member(rule, "drops", text), "true"))
 		report_variable(
 			RULES,
-			"drops has no equal: this version does not have drop reasons");
+			"drops has no equal: filters see packets before they are dropped");
 }
 
 const char *import_default_action(void)

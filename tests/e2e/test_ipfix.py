@@ -186,7 +186,7 @@ class Replayed(Collectors):
         "tcp_flags_octets=2": ("raw", "tshark", "ipfixDump", "nfcapd"),
         "record=extended&sampling_options=both":
             ("raw", "tshark", "ipfixDump", "nfcapd", "nfacctd"),
-        "mtu=720&sampling_options=psamp": ("raw", "tshark", "nfcapd", "nfacctd"),
+        "mtu=776&sampling_options=psamp": ("raw", "tshark", "nfcapd", "nfacctd"),
     }
 
     def test_any_dialect_is_right(self):
@@ -226,7 +226,7 @@ class Replayed(Collectors):
         return collectors.tshark_rows(self.lab, found["raw"].datagrams)
 
     def test_templates_come_first_and_nothing_is_too_large(self):
-        receivers = dict(zip((720, 1400, 9000), self.receivers(3)))
+        receivers = dict(zip((776, 1400, 9000), self.receivers(3)))
         records = self.replay(*(
             self.to_receiver(f"?mtu={mtu}&record=extended&domain=4242", receiver)
             for mtu, receiver in receivers.items()))
@@ -287,7 +287,7 @@ class Replayed(Collectors):
 
     def test_wrong_specs_are_refused_with_the_reason(self):
         for spec, words in (
-                ("udp://h?mtu=200", "option mtu: '200' is not from 720"),
+                ("udp://h?mtu=200", "option mtu: '200' is not from 776"),
                 ("udp://h?color=red", "unknown option 'color'"),
                 ("udp://h:port", "the port is not"), ("udp://h:", "the port"),
                 ("udp://:4739", "has no host"), ("tcp://", "has no host"),

@@ -201,7 +201,7 @@ class Sinks(SessionsTest):
             self.addCleanup(stop)
         self.configure(
             *sink_section("udp", f"ipfix:udp://127.0.0.1:{udp.port}", "records = session",
-                          f"pen = {PEN}", "timestamps = ns", "mtu = 720"),
+                          f"pen = {PEN}", "timestamps = ns", "mtu = 776"),
             *sink_section("ipfix", f"ipfix:file:{self.lab.path('ipfix')}",
                           "records = flow,session", f"pen = {PEN}"),
             *sink_section("file", f"json:{self.lab.path('file')}", "records = flow,session"),

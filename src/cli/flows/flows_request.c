@@ -231,6 +231,7 @@ static int parse_view(struct flows_request *request)
 	viewer->view = view;
 	view->by.shows_process = request->config.process;
 	view->by.shows_nat = request->config.nat;
+	view->by.shows_drops = request->config.drops;
 	is_lines = !output_screen(viewer);
 	view->order.sort = view->by.keys.n || !is_lines ? NETOBS_GROUP_BY_BYTES :
 							  NETOBS_GROUP_BY_TIME;

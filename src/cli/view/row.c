@@ -28,7 +28,9 @@ enum tables {
 	TABLES_top = 8,
 	TABLES_process = 16,
 	TABLES_rtt = 32,
-	TABLES_nat = 64
+	TABLES_nat = 64,
+	TABLES_drops = 128,
+	TABLES_cause = 256
 };
 
 enum { LEAVE_STEPS = 6 };
@@ -76,6 +78,8 @@ TABLE_PUT(struct row, BYTES, human_bytes(buf, size, row->sum.bytes))
 TABLE_PUT(struct row, SENT, human_bytes(buf, size, row->sum.sent_bytes))
 TABLE_PUT(struct row, RTT, human_latency(buf, size, sum_rtt_ns(&row->sum)))
 TABLE_PUT(struct row, RETRANSMITS, human_count(buf, size, row->sum.retransmits))
+TABLE_PUT(struct row, DROPS, human_count(buf, size, row->sum.drop_packets))
+TABLE_PUT(struct row, CAUSE, snprintf(buf, size, "%s", row->cause))
 TABLE_PUT(struct row, RATE,
 	  human_rate(buf, size, row->sum.bytes, layout->rate_ns ?: lasted_ns(row)))
 TABLE_PUT(struct row, DURATION, human_duration(buf, size, lasted_ns(row)))
@@ -214,6 +218,8 @@ void layout_init(struct layout *layout, const struct by *by, enum layout_kind ki
 		(kind == LAYOUT_TOP ? TABLES_top : 0) |
 		(!by->keys.n && by->shows_process ? TABLES_process : 0) |
 		(!by->keys.n && by->shows_nat ? TABLES_nat : 0) |
+		(!by->keys.n && by->shows_drops ? TABLES_cause : 0) |
+		(by->shows_drops ? TABLES_drops : 0) |
 		(by->shows_rtt ? TABLES_rtt : 0) |
 		(!by->keys.n	      ? TABLES_flows :
 		 by_has_both_ends(by) ? TABLES_groups | TABLES_hosts :

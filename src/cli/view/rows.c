@@ -124,6 +124,7 @@ struct netobs_group_sum rows_rest(const struct rows *rows, size_t n)
 		rest.rtt_samples -= shown->rtt_samples;
 		rest.rtt_sum_ns -= shown->rtt_sum_ns;
 		rest.retransmits -= shown->retransmits;
+		rest.drop_packets -= shown->drop_packets;
 	}
 	return rest;
 }

@@ -17,6 +17,7 @@ struct by {
 	struct netobs_group_keys keys; /* none: flows, each by itself */
 	bool shows_process, shows_nat; /* of flows, each by itself */
 	bool shows_rtt;		       /* of TCP, beside what is counted */
+	bool shows_drops;
 };
 
 /**
@@ -61,8 +62,8 @@ struct row {
 		struct flow_tuple flow;
 		const struct netobs_group *group; /* of the groups' rows */
 	};
-	char info[24], where[128], process[64],
-		nat[128]; /* of a flow; there is no room for them in a group's */
+	char info[24], where[128], process[64], nat[128],
+		cause[48]; /* of a flow; there is no room for them in a group's */
 };
 
 /* Only rows of TCP have it, where it is measured. */

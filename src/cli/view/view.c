@@ -141,6 +141,7 @@ static int view_add_flow(struct view *view, const struct netobs_flow *flow,
 	human_processes(row.process, sizeof(row.process), flow->src_process,
 			flow->dst_process);
 	human_translation(row.nat, sizeof(row.nat), flow);
+	human_drop_cause(row.cause, sizeof(row.cause), flow);
 	return rows_add(&view->next, &row);
 }
 

@@ -36,9 +36,9 @@ void context_copy_options(const struct netobs_opts *opts,
 
 int context_check_options(const struct netobs_opts *opts, const struct log *log)
 {
-	const uint64_t flags = NETOBS_PER_INTERFACE |
-			       NETOBS_TIMESTAMPS_PRECISE | NETOBS_PROCESSES |
-			       NETOBS_CONTAINERS | NETOBS_COMMITS | NETOBS_NAT;
+	const uint64_t flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE |
+			       NETOBS_PROCESSES | NETOBS_CONTAINERS |
+			       NETOBS_COMMITS | NETOBS_NAT | NETOBS_DROPS;
 
 	if ((unsigned int)opts->direction >= NETOBS_DIRECTIONS) {
 		log_error(log, "direction: %u is none of enum netobs_direction",
@@ -182,6 +182,7 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 			.user = opts->user,
 		},
 		.wants_processes = opts->flags & NETOBS_PROCESSES,
+		.wants_drops = opts->flags & NETOBS_DROPS,
 		.disabled_features = opts->disable_features,
 		.on_interval = opts->on_interval,
 		.user = opts->user,

@@ -276,7 +276,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	      "--nat does not name the services that processes ask where a socket-level load balancer translates them"),
 	PROBE(DROPS, "drops", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "tracepoint of dropped packets",
-	      "netobsctl drops and [drops] of the service cannot run: BTF is needed"),
+	      "netobsctl drops, --drops, and [drops] of the service cannot run: BTF is needed"),
 	PROBE(DROP_REASONS, "drop_reasons", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "reasons of dropped packets",
 	      "drops are known by the kernel's functions only: Linux 5.17 is needed"),

@@ -41,7 +41,8 @@ void flow_extras_note(const struct flow_extras *extras, struct flow *flow,
 	for (uint32_t i = 0; i < extras->n; i++) {
 		const struct flow_extra *extra = &extras->list[i];
 
-		extra->note(data, entry, extra->ctx);
+		if (extra->note)
+			extra->note(data, entry, extra->ctx);
 		data += padded_size(extra);
 	}
 }
@@ -55,7 +56,8 @@ void flow_extras_join(const struct flow_extras *extras, struct flow *flow,
 	for (uint32_t i = 0; i < extras->n; i++) {
 		const struct flow_extra *extra = &extras->list[i];
 
-		extra->join(data, from, extra->ctx);
+		if (extra->join)
+			extra->join(data, from, extra->ctx);
 		data += padded_size(extra);
 		from += padded_size(extra);
 	}

@@ -18,7 +18,8 @@ struct netobs_flow;
 enum { FLOW_EXTRA_BYTES_MAX = 512 }; /* of all features */
 
 /*
- * The data of a feature: 8-byte aligned, and zeroes in a new flow. The callbacks change
+ * The data of a feature: 8-byte aligned, and zeroes in a new flow; of size 0 where it needs none, and then
+ * NULL stands for callbacks that would do nothing. The callbacks change
  * what they are given and nothing else, since an entry may be noted twice: in a flow
  * that is reported at once if possible, and in the one that is kept if not.
  */
@@ -31,9 +32,9 @@ struct flow_extra {
 	 */
 	bool (*find_key)(const struct flow_entry *entry, bool is_further,
 			 struct flow_key *key, void *ctx);
-	/* An entry was added to the flow. */
+	/* An entry was added to the flow; or NULL. */
 	void (*note)(void *data, const struct flow_entry *entry, void *ctx);
-	/* Another flow, with data of @other, turned out to be the same one. */
+	/* Another flow, with data of @other, turned out to be the same one; or NULL. */
 	void (*join)(void *data, const void *other, void *ctx);
 	/* The flow is reported: set the feature's fields; may begin @data anew. */
 	void (*fill)(void *data, struct netobs_flow *record, void *ctx);

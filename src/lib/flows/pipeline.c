@@ -212,6 +212,26 @@ static int add_translations(struct pipeline *pipeline, const struct host *host)
 	return err;
 }
 
+static int add_drops(struct pipeline *pipeline, const struct host *host)
+{
+	const struct pipeline_options *options = &pipeline->options;
+	int err;
+
+	if (!options->wants_drops)
+		return 0;
+	err = flow_drops_open(
+		&pipeline->drops, host,
+		&(struct flow_drops_options){
+			.per_interface = options->merge.per_interface,
+			.no_reasons = options->disabled_features >>
+					      NETOBS_FEATURE_DROP_REASONS &
+				      1,
+			.finds_spaces = !options->wants_processes },
+		pipeline->log);
+	add_extra(pipeline, &pipeline->drops.extra);
+	return err;
+}
+
 int pipeline_init(struct pipeline *pipeline,
 		  const struct pipeline_options *options,
 		  const struct host *host, const struct log *log)
@@ -230,6 +250,8 @@ int pipeline_init(struct pipeline *pipeline,
 	err = err ?: add_who(pipeline, host);
 	/* After the processes, of which it takes away what is not sure. */
 	err = err ?: add_translations(pipeline, host);
+	/* After the translations, by which a flow has further tuples. */
+	err = err ?: add_drops(pipeline, host);
 	if (err)
 		return err;
 	limit_kept(pipeline);
@@ -257,6 +279,7 @@ void pipeline_done(struct pipeline *pipeline)
 	health_done(&pipeline->health);
 	who_done(&pipeline->who);
 	translations_close(&pipeline->translations);
+	flow_drops_close(&pipeline->drops);
 	fold_done(&pipeline->fold);
 	pipeline_close_kept(pipeline);
 	store_close(&pipeline->store);
@@ -280,6 +303,7 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 			   generation_old(&pipeline->generation),
 			   clock_to_stamp(&pipeline->clock, now_ns));
 	generation_flip(&pipeline->generation);
+	flow_drops_begin(&pipeline->drops, now_ns);
 	pipeline->phase = PIPELINE_SETTLING;
 	pipeline->wait_ms = GENERATION_WAIT_MS;
 }
@@ -363,9 +387,31 @@ static void begin_listing(struct pipeline *pipeline)
 static void step_settling(struct pipeline *pipeline)
 {
 	if (generation_settle(&pipeline->generation))
-		begin_listing(pipeline);
+		pipeline->phase = PIPELINE_DROPS;
 	else
 		pipeline->wait_ms = GENERATION_WAIT_MS;
+}
+
+/* Of the interval, before its flows: records take them. */
+static void step_drops(struct pipeline *pipeline)
+{
+	if (!flow_drops_step(&pipeline->drops, &pipeline->wait_ms))
+		begin_listing(pipeline);
+}
+
+/*
+ * A flow that has no record in this interval may have one in the next, or when its active timeout is over:
+ * its first one waits if it is young, and a drop comes some time after its packet was observed.
+ */
+static void expire_drops(struct pipeline *pipeline)
+{
+	const struct merge_options *merge = &pipeline->options.merge;
+	const int64_t wait_ns =
+		max_u64(merge->active_timeout_ns, merge->interval_ns / 2);
+
+	flow_drops_expire(&pipeline->drops, pipeline->mode == MERGE_FINAL ?
+						    INT64_MAX :
+						    pipeline->flip_ns - wait_ns);
 }
 
 static void step_listing(struct pipeline *pipeline)
@@ -437,6 +483,7 @@ static void step_sweeping(struct pipeline *pipeline)
 	if (merge_sweep(&pipeline->merge))
 		return;
 	translations_release(&pipeline->translations);
+	expire_drops(pipeline);
 	pipeline->phase = PIPELINE_IDLE;
 	pipeline_sum_up(pipeline);
 	if (pipeline->options.on_interval)
@@ -449,6 +496,9 @@ static void step_pipeline(struct pipeline *pipeline)
 	switch (pipeline->phase) {
 	case PIPELINE_SETTLING:
 		step_settling(pipeline);
+		break;
+	case PIPELINE_DROPS:
+		step_drops(pipeline);
 		break;
 	case PIPELINE_LISTING:
 		step_listing(pipeline);

@@ -9,6 +9,7 @@
 #include "drain.h"
 #include "engine/generation.h"
 #include "engine/logs.h"
+#include "flow_drops.h"
 #include "fold.h"
 #include "health.h"
 #include "merge.h"
@@ -19,6 +20,7 @@ struct pipeline_options {
 	struct store_options store;
 	struct merge_options merge;
 	bool wants_processes;
+	bool wants_drops;
 	uint64_t disabled_features; /* as netobs_opts.disable_features */
 	void (*on_interval)(void *user);
 	void (*on_commit)(uint64_t number, void *user); /* see netobs.h */
@@ -45,10 +47,12 @@ struct pipeline {
 	struct health health; /* of connections, if they are measured */
 	struct who who;	      /* processes, if they are wanted */
 	struct translations translations; /* by NAT, likewise */
-	struct flow_extra extras[3];	  /* of these */
+	struct flow_drops drops;	  /* likewise */
+	struct flow_extra extras[4];	  /* of these */
 	enum {
 		PIPELINE_IDLE,
 		PIPELINE_SETTLING,
+		PIPELINE_DROPS,	  /* are read */
 		PIPELINE_LISTING, /* sockets */
 		PIPELINE_READING,
 		PIPELINE_DRAINING,

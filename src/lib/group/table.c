@@ -25,6 +25,8 @@ struct netobs_group_sum sum_of_flow(const struct netobs_flow *flow)
 		.rtt_samples = samples,
 		.rtt_sum_ns = samples * flow->rtt_ns,
 		.retransmits = flow->retransmits,
+		.drop_packets =
+			flow->has & NETOBS_HAS_DROPS ? flow->drop_packets : 0,
 		.start_ns = flow->start_ns,
 		.end_ns = flow->end_ns,
 		.sampling = flow->has & NETOBS_HAS_SAMPLING ? flow->sampling : 0,
@@ -43,6 +45,7 @@ void sum_subtract(struct netobs_group_sum *sum,
 	sum->rtt_samples -= part->rtt_samples;
 	sum->rtt_sum_ns -= part->rtt_sum_ns;
 	sum->retransmits -= part->retransmits;
+	sum->drop_packets -= part->drop_packets;
 }
 
 void netobs_group_sum_add(struct netobs_group_sum *sum,
@@ -68,6 +71,7 @@ void netobs_group_sum_add(struct netobs_group_sum *sum,
 	sum->rtt_samples += more->rtt_samples;
 	sum->rtt_sum_ns += more->rtt_sum_ns;
 	sum->retransmits += more->retransmits;
+	sum->drop_packets += more->drop_packets;
 }
 
 int netobs_group_sum_flow(struct netobs_group_sum *sum,

@@ -58,6 +58,23 @@ static char *put_hash(char *to, uint64_t hash)
 	return to;
 }
 
+enum { TEXT_VALUE_MAX = 512 };
+
+/* The text may fill its array, and have any bytes. */
+static char *put_array(char *to, const char *array, size_t size)
+{
+	char text[TEXT_VALUE_MAX / 8];
+	struct json json;
+
+	size = strnlen(array, min_u64(size, sizeof(text) - 1));
+	memcpy(text, array, size);
+	text[size] = '\0';
+	json_begin(&json, to, TEXT_VALUE_MAX);
+	json_string(&json, text);
+	return json.pos;
+}
+
+#define put_text(to, array) put_array(to, array, sizeof(array))
 #define put_number text_u64
 #define put_id text_u64
 #define put_count text_u64
@@ -88,6 +105,8 @@ static char *put_tunnel(char *to, uint8_t tunnel)
 		to = put_##type(to, flow->member);                            \
 	}
 
+#define ROOM_text ~, TEXT_VALUE_MAX
+
 /* All of them, without checks for room. */
 static char *put_fields(char *to, const struct netobs_flow *flow)
 {
@@ -97,7 +116,7 @@ static char *put_fields(char *to, const struct netobs_flow *flow)
 
 #define POINT_FIELD(...)
 #define FIELD(member, type, bit, merge, key, ...) \
-	+sizeof(",\"" key "\":") + VALUE_MAX
+	+sizeof(",\"" key "\":") + FIELD_CHOOSE(ROOM_##type, VALUE_MAX)
 
 enum {
 	FIELDS_MAX =

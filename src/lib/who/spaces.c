@@ -209,7 +209,7 @@ static void note_denial(struct spaces *spaces)
 		return;
 	spaces->is_denial_logged = true;
 	log_info(spaces->log,
-		 "processes of containers are not known behind some pairs of interfaces: %s",
+		 "processes and drops of containers are not known behind some pairs of interfaces: %s",
 		 is_hidden ?
 			 "/proc does not show other processes (ProtectProc=, hidepid=)" :
 			 "namespaces of other processes take CAP_SYS_PTRACE");

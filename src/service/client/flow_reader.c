@@ -66,6 +66,7 @@ static uint64_t read_hash(struct json_value value)
 #define READ_address(field, value) read_address(value, field)
 #define READ_tunnel_end READ_address
 #define READ_mac(field, value) read_mac(value, field)
+#define READ_text(field, value) json_text(value, field, sizeof(field))
 #define READ_tunnel(field, value) ((field) = read_tunnel_name(value))
 
 #define POINT_FIELD(...)

@@ -103,6 +103,23 @@ static void print_reasons(struct json_value reasons, const char *label)
 	}
 }
 
+/* Of the flows that are observed; print_drops() has those of records of their own. */
+static void print_flow_drops(struct json_value packets)
+{
+	const struct json_value drops = json_get(packets, "drops");
+
+	if (!drops.at)
+		return;
+	printf("  dropped: in flows %" PRIu64 ", in none %" PRIu64
+	       ", without addresses %" PRIu64 ", without room %" PRIu64
+	       ", pending %" PRIu64 "\n",
+	       get_number(drops, "in_flows_packets"),
+	       get_number(drops, "no_flow_packets"),
+	       get_number(drops, "no_tuple_packets"),
+	       get_number(drops, "no_room_packets"),
+	       get_number(drops, "pending_packets"));
+}
+
 static void print_packets(struct json_value status)
 {
 	static const char *const terms[][2] = { { "exported", "exported" },
@@ -125,6 +142,7 @@ static void print_packets(struct json_value status)
 		       difference);
 	else
 		printf("  All packets are accounted for.\n");
+	print_flow_drops(packets);
 }
 
 /* The container or pod at the other end of a pair. */

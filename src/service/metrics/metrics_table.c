@@ -38,6 +38,27 @@ static const void *set_lost(const struct metrics_values *values, size_t i,
 	return set_reason(netobs_lost_name(i), &values->stats.lost[i], labels);
 }
 
+static const void *set_flow_drop(const struct metrics_values *values, size_t i,
+				 struct metrics_labels *labels)
+{
+	const struct netobs_stats *stats = &values->stats;
+	const struct {
+		const char *place;
+		const struct netobs_count *count;
+	} places[] = {
+		{ "flow", &stats->drops_in_flows },
+		{ "no_flow", &stats->drops_no_flow },
+		{ "no_tuple", &stats->drops_no_tuple },
+		{ "no_room", &stats->drops_no_room },
+		{ "benign", &stats->drops_benign },
+	};
+
+	if (i == ARRAY_SIZE(places))
+		return NULL;
+	metrics_label_add(labels, "place", places[i].place);
+	return places[i].count;
+}
+
 /* Each has two directions. All without series of their own come last. */
 static const void *set_interface(const struct metrics_values *values, size_t i,
 				 struct metrics_labels *labels)
@@ -312,6 +333,15 @@ const struct metric metrics_table[] = {
 	ALL_COUNTS("netobs_inferred", COUNTER,
 		   "Seen packets whose first observation does not follow from the interfaces",
 		   inferred),
+	COUNTS("netobs_flow_drops", COUNTER,
+	       "Packets that the kernel dropped, by whether a flow record has them",
+	       set_flow_drop, netobs_count, ),
+	ALL_COUNTS("netobs_flow_drops_pending", GAUGE,
+		   "Packets that the kernel dropped, and whose flow may have a record yet",
+		   drops_pending),
+	{ "netobs_flow_drops_missed", COUNTER,
+	  "Drops in interrupts, which no record of a flow has",
+	  ONE(stats.drops_missed) },
 	{ "netobs_records", COUNTER, "Flow records delivered", ONE(stats.flows) },
 	{ "netobs_sampling_interval", GAUGE,
 	  "One packet or flow of so many is counted", ONE(sampling) },

@@ -28,6 +28,7 @@ struct flows_config {
 	int rtt; /* the health of TCP connections is measured: enum netobs_rtt */
 	bool process; /* the processes at the ends of flows are found */
 	bool nat;     /* the addresses that NAT gives flows are found */
+	bool drops;   /* so are the packets of flows that the kernel drops */
 	uint32_t max_connections; /* 0: not given */
 	const char *sampling;	  /* NULL: not given */
 	enum netobs_sampling sampling_mode;

@@ -6,14 +6,19 @@
 
 #include <netobs/drop.h>
 
-/* "NO_SOCKET"; "": the kernel states none */
-static inline const char *drop_reason_text(const struct netobs_drop *drop)
+/* Without the prefix that nearly all names have. */
+static inline const char *drop_cause_text(const char *cause)
 {
 	static const char prefix[] = "SKB_DROP_REASON_";
 	const size_t len = sizeof(prefix) - 1;
 
-	return strncmp(drop->cause, prefix, len) ? drop->cause :
-						   drop->cause + len;
+	return strncmp(cause, prefix, len) ? cause : cause + len;
+}
+
+/* "NO_SOCKET"; "": the kernel states none */
+static inline const char *drop_reason_text(const struct netobs_drop *drop)
+{
+	return drop_cause_text(drop->cause);
 }
 
 #endif

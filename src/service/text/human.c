@@ -13,6 +13,7 @@
 
 #include "base/safe_text.h"
 #include "base/text.h"
+#include "drop_text.h"
 
 enum {
 	NS_PER_MS = 1000000,
@@ -289,6 +290,12 @@ void human_stats(FILE *file, const struct netobs_stats *stats)
 			   &stats->unparsed[i]);
 	for (unsigned int i = 0; netobs_lost_name(i); i++)
 		print_some(file, "lost", netobs_lost_name(i), &stats->lost[i]);
+	print_some(file, "dropped by the kernel", "", &stats->drops);
+	print_some(file, "  in flows", "", &stats->drops_in_flows);
+	print_some(file, "  pending", "", &stats->drops_pending);
+	print_some(file, "  without a flow", "", &stats->drops_no_flow);
+	print_some(file, "  without addresses", "", &stats->drops_no_tuple);
+	print_some(file, "  without room", "", &stats->drops_no_room);
 }
 
 void human_rule(FILE *file, const char *action, const char *filter,
@@ -379,4 +386,15 @@ void human_translation(char *buf, size_t size, const struct netobs_flow *flow)
 		add_end(buf, size, "was dst", flow->orig_dst,
 			flow->orig_dst_port, flow->dst, flow->dst_port);
 	}
+}
+
+void human_drop_cause(char *buf, size_t size, const struct netobs_flow *flow)
+{
+	*buf = '\0';
+	if (!(flow->has & NETOBS_HAS_DROP_REASON))
+		return;
+	snprintf(buf, size, "%.*s", (int)sizeof(flow->drop_cause),
+		 flow->drop_cause);
+	snprintf(buf, size, "%s", drop_cause_text(buf));
+	safe_cell(buf);
 }

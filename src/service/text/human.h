@@ -64,6 +64,9 @@ uint64_t human_unparsed_packets(const struct netobs_stats *stats);
 /* The ends that NAT changes, "src 198.51.100.1:20000, was dst 192.0.2.1:80"; "": none is known. */
 void human_translation(char *buf, size_t size, const struct netobs_flow *flow);
 
+/* Why the last packet of the flow was dropped, "NO_SOCKET"; "": it is not known, or none was. */
+void human_drop_cause(char *buf, size_t size, const struct netobs_flow *flow);
+
 /* "curl[1234] -> nginx[80]", with an arrow; NULL: not known */
 void human_processes(char *buf, size_t size, const struct netobs_process *src,
 		     const struct netobs_process *dst);

@@ -12,7 +12,7 @@
 enum { PATIENCE = 2000 /* rounds of 10 ms */ };
 
 /* Of flows, and with those of options; extended records have one more. */
-enum { FLOW_TEMPLATES = 8, EXTENDED_TEMPLATES = 12, TEMPLATES = 14 };
+enum { FLOW_TEMPLATES = 8, EXTENDED_TEMPLATES = 16, TEMPLATES = 14 };
 
 struct session {
 	struct test_host host;

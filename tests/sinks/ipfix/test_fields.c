@@ -20,6 +20,7 @@ enum { PEN = 32473 };
 #define name_dscp name_number
 #define name_tunnel name_number
 #define name_tunnel_end name_number
+#define name_text name_number
 #define name_mac name_number
 #define name_direction name_number
 #define name_netns name_number

@@ -11,7 +11,7 @@
 enum {
 	PORT = 4739,	 /* IANA: ipfix */
 	TLS_PORT = 4740, /* ipfixs */
-	MTU_MIN = 720,
+	MTU_MIN = 776,
 	ROTATE_MIN = 64 << 10,
 	PACE = 10000, /* messages a second: 9 ms until a common socket is full */
 	PEN_EXAMPLE = 32473, /* RFC 5612: reserved for documentation */

@@ -6,7 +6,7 @@
 #include "layout.h"
 #include "record.h"
 
-enum { ENCODER_SIZE_MIN = 720, ENCODER_SIZE_MAX = 65535 };
+enum { ENCODER_SIZE_MIN = 776, ENCODER_SIZE_MAX = 65535 };
 
 struct encoder_message {
 	const uint8_t *bytes; /* valid until the next one is taken */

@@ -101,8 +101,6 @@ static const fbInfoElement_t own_elements[] = {
 #include "catalogue/records.def"
 };
 
-enum { FLOWS_END = 80 }; /* numbers of flows' elements are below */
-
 const fbInfoElement_t *layout_own_element(unsigned int i)
 {
 	for (size_t number = 0; number < ARRAY_SIZE(own_elements); number++)
@@ -137,6 +135,7 @@ struct line {
 #define lines_tunnel lines_number
 #define lines_mac lines_number
 #define lines_tunnel_end lines_number
+#define lines_text lines_number
 #define lines_tcp_flags(LINE, member, at, name, flags)     \
 	LINE(at, 0, name, 2, 0, 1, (flags) | NARROW_FLAGS) \
 	LINE(at, 1, name, 0, 0, 2, (flags) | WIDE_FLAGS)
@@ -246,12 +245,13 @@ struct lines {
 		LINES(array), LINES(array), 0, n_scope, NETOBS_RECORD_TYPES \
 	}
 
-/* In the order of LAYOUT_FLOW4 to LAYOUT_FLOW4_BOTH. */
+/* In the order of LAYOUT_FLOW4 to LAYOUT_FLOW4_ICMP_PROCESS. */
 #define FLOWS(first, flags)                                          \
 	[first] = FLOW(flags), [(first) + 1] = FLOW((flags) | ICMP), \
 	[(first) + 2] = FLOW((flags) | HEALTH),                      \
 	[(first) + 3] = FLOW((flags) | PROCESS),                     \
-	[(first) + 4] = FLOW((flags) | HEALTH | PROCESS)
+	[(first) + 4] = FLOW((flags) | HEALTH | PROCESS),            \
+	[(first) + 5] = FLOW((flags) | ICMP | PROCESS)
 
 static const struct {
 	struct lines in_struct, on_wire;
@@ -370,10 +370,12 @@ static void add_own_elements(struct layout *layout)
 	fbInfoModelAddElementArray(layout->model, own);
 }
 
-static bool has_element(const struct lines *lines, const char *name)
+static bool has_element(const struct lines *lines, uint32_t flags,
+			const char *name)
 {
 	for (size_t i = 0; i < lines->n; i++)
-		if (lines->lines[i].name && !strcmp(lines->lines[i].name, name))
+		if (has_line(&lines->lines[i], flags) &&
+		    !strcmp(lines->lines[i].name, name))
 			return true;
 	return false;
 }
@@ -385,19 +387,6 @@ static bool is_sent(const struct layout_options *options, enum layout_kind kind)
 		       options->types & 1U << kinds[kind].type;
 }
 
-bool layout_uses_element(const struct layout_options *options,
-			 const fbInfoElement_t *element)
-{
-	if (element->num < FLOWS_END && options->is_extended &&
-	    !options->has_no_flows)
-		return true;
-	for (int kind = LAYOUT_SAMPLED_LAST + 1; kind < LAYOUT_SAMPLING; kind++)
-		if (is_sent(options, kind) &&
-		    has_element(&kinds[kind].on_wire, element->ref.name))
-			return true;
-	return false;
-}
-
 bool layout_uses(const struct layout_options *options, enum layout_kind kind)
 {
 	if (kind == LAYOUT_ELEMENT)
@@ -407,6 +396,17 @@ bool layout_uses(const struct layout_options *options, enum layout_kind kind)
 	return is_sent(options, kind) &&
 	       (options->is_extended ||
 		!(kinds[kind].flags & (HEALTH | PROCESS)));
+}
+
+bool layout_uses_element(const struct layout_options *options,
+			 const fbInfoElement_t *element)
+{
+	for (int kind = LAYOUT_FLOW4; kind < LAYOUT_SAMPLING; kind++)
+		if (layout_uses(options, kind) &&
+		    has_element(&kinds[kind].on_wire, flags_of(options, kind),
+				element->ref.name))
+			return true;
+	return false;
 }
 
 void layout_open(struct layout *layout, const struct layout_options *options)

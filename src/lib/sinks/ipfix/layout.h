@@ -35,15 +35,18 @@ enum layout_kind {
 	LAYOUT_FLOW4,
 	LAYOUT_FLOW4_ICMP,
 	LAYOUT_FLOW4_HEALTH, /* extended, with what was measured of TCP */
-	LAYOUT_FLOW4_PROCESS, /* extended, with the processes at its ends, and their addresses by NAT */
-	LAYOUT_FLOW4_BOTH, /* with both */
+	/* extended, with the processes at its ends, their addresses by NAT, and drops */
+	LAYOUT_FLOW4_PROCESS,
+	LAYOUT_FLOW4_BOTH,	   /* with both */
+	LAYOUT_FLOW4_ICMP_PROCESS, /* with the latter */
 	LAYOUT_FLOW6,
 	LAYOUT_FLOW6_ICMP,
 	LAYOUT_FLOW6_HEALTH,
 	LAYOUT_FLOW6_PROCESS,
 	LAYOUT_FLOW6_BOTH,
-	LAYOUT_SAMPLED, /* the same ten, of sampled flows */
-	LAYOUT_SAMPLED_LAST = LAYOUT_SAMPLED + LAYOUT_FLOW6_BOTH,
+	LAYOUT_FLOW6_ICMP_PROCESS,
+	LAYOUT_SAMPLED, /* the same twelve, of sampled flows */
+	LAYOUT_SAMPLED_LAST = LAYOUT_SAMPLED + LAYOUT_FLOW6_ICMP_PROCESS,
 /* LAYOUT_TYPE4 and LAYOUT_TYPE6 of each other type that has templates */
 #define KINDS_none(TYPE)
 #define KINDS_templates(TYPE) LAYOUT_##TYPE##4, LAYOUT_##TYPE##6,

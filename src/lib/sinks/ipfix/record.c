@@ -155,6 +155,9 @@ static void add_icmp(struct record_flow *record, const struct netobs_flow *flow)
 #define fill_dscp(member) record->member = (uint8_t)(flow->member << 2);
 #define fill_time(member) \
 	record->member = record_time(flow->member, timestamps);
+#define fill_text(member)                                                   \
+	safe_utf8_cut(record->member, sizeof(record->member), flow->member, \
+		      sizeof(flow->member));
 #define fill_bytes(member) \
 	memcpy(record->member, flow->member, sizeof(record->member));
 #define fill_mac fill_bytes
@@ -224,7 +227,9 @@ enum {
 	HAS_HEALTH = NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
 		     NETOBS_HAS_TCP_HEALTH | NETOBS_HAS_APP_LATENCY |
 		     NETOBS_HAS_RESPONSE_TIME,
-	HAS_NAT = NETOBS_HAS_XLAT | NETOBS_HAS_ORIG | NETOBS_HAS_CONVERSATION,
+	/* In the templates with processes. */
+	HAS_MORE = NETOBS_HAS_XLAT | NETOBS_HAS_ORIG | NETOBS_HAS_CONVERSATION |
+		   NETOBS_HAS_DROPS,
 };
 
 enum layout_kind record_from_flow(struct record_flow *record,
@@ -233,6 +238,7 @@ enum layout_kind record_from_flow(struct record_flow *record,
 {
 	bool is_icmp = flow->has & NETOBS_HAS_ICMP;
 	int set = flow->has & NETOBS_HAS_SAMPLING ? LAYOUT_SAMPLED : 0;
+	bool has_more;
 
 	*record = (struct record_flow){
 		.flow_id = flow_id(flow),
@@ -249,11 +255,15 @@ enum layout_kind record_from_flow(struct record_flow *record,
 	if (flow->src_process || flow->dst_process)
 		add_processes(record, flow);
 	set += record->ip_version == 4 ? LAYOUT_FLOW4 : LAYOUT_FLOW6;
+	has_more =
+		options->is_extended &&
+		(flow->src_process || flow->dst_process || flow->has & HAS_MORE);
 	if (is_icmp)
-		return set + LAYOUT_FLOW4_ICMP;
+		return set + (has_more ? LAYOUT_FLOW4_ICMP_PROCESS :
+					 LAYOUT_FLOW4_ICMP);
 	if (!options->is_extended)
 		return set;
-	if (flow->src_process || flow->dst_process || flow->has & HAS_NAT)
+	if (has_more)
 		return set + (flow->has & HAS_HEALTH ? LAYOUT_FLOW4_BOTH :
 						       LAYOUT_FLOW4_PROCESS);
 	return set + (flow->has & HAS_HEALTH ? LAYOUT_FLOW4_HEALTH : 0);

@@ -17,6 +17,7 @@ enum { RECORD_OTHER_SIZE = 1024 }; /* room for any type but flows */
 #define slot_hash slot_number
 #define slot_mac slot_number
 #define slot_tunnel_end slot_number
+#define slot_text slot_number
 #define slot_tcp_flags slot_number
 #define slot_dscp slot_number
 #define slot_tunnel slot_number

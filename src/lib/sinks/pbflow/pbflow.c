@@ -40,6 +40,8 @@ enum {
 	RECORD_AGENT_IP = 12,
 	RECORD_TIME_FLOW_RTT = 24,
 	RECORD_DUP_LIST = 26,
+	RECORD_DROP_PACKETS = 1032,
+	RECORD_DROP_BYTES = 1033,
 
 	TIMESTAMP_SECONDS = 1,
 	TIMESTAMP_NANOS = 2,
@@ -181,6 +183,9 @@ static uint8_t *put_points(uint8_t *to, const struct netobs_flow *flow)
 
 /* Readers cut it to 32 bits; that many are not in one interval. */
 #define VALUE_packets ~, min_u64(flow->packets, UINT32_MAX)
+/* Readers take these modulo 65536. */
+#define VALUE_drop_packets ~, min_u64(flow->drop_packets, UINT16_MAX)
+#define VALUE_drop_bytes ~, min_u64(flow->drop_bytes, UINT16_MAX)
 #define VALUE(member) FIELD_CHOOSE(VALUE_##member, flow->member)
 
 #define PUT(message, put, ...)         \
@@ -208,6 +213,8 @@ static uint8_t *put_points(uint8_t *to, const struct netobs_flow *flow)
 	PUT(message, put_ip, number, flow->member, is_v4_mapped(flow->member))
 #define put_type_mac(member, message, number, name) \
 	PUT(message, put_number, number, mac_number(flow->member))
+#define put_type_text(member, message, number, name) \
+	PUT(message, put_array, number, flow->member, sizeof(flow->member))
 #define put_type_tcp_combined(member, message, number, name) \
 	PUT(message, put_number, number, tcp_flags(flow))
 
@@ -282,6 +289,10 @@ size_t pbflow_record(const struct netobs_flow *flow,
 		to = put_message(to, flow, MESSAGE_tunnel);
 	if (flow->has & (NETOBS_HAS_XLAT | NETOBS_HAS_ZONE))
 		to = put_message(to, flow, MESSAGE_xlat);
+	if (flow->has & NETOBS_HAS_DROPS) {
+		to = put_number(to, RECORD_DROP_PACKETS, flow->drop_packets);
+		to = put_number(to, RECORD_DROP_BYTES, flow->drop_bytes);
+	}
 	to = put_points(to, flow);
 	if (flow->src_process)
 		to = put_source(to, flow->src_process);

@@ -17,7 +17,7 @@
 
 enum {
 	PBFLOW_POINT_MAX = 3 * PACK_NAME_MAX + 32, /* bytes of an interface */
-	PBFLOW_FIELDS_MAX = 768,		   /* of all else */
+	PBFLOW_FIELDS_MAX = 1024,		   /* of all else */
 	PBFLOW_PROCESS_MAX = 3 * sizeof(struct netobs_process),
 	PBFLOW_RECORD_MAX = PBFLOW_FIELDS_MAX + 2 * PBFLOW_PROCESS_MAX +
 			    PACK_POINTS_MAX * PBFLOW_POINT_MAX,

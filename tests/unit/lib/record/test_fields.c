@@ -40,6 +40,7 @@ static void catalogue_has_each_member_once(void **state)
 	CLAIM(flow, netobs_flow, src_process);
 	CLAIM(flow, netobs_flow, dst_process);
 	CLAIM(flow, netobs_flow, reserved2);
+	CLAIM(flow, netobs_flow, reserved3);
 	claim(flow, offsetof(struct netobs_flow, points) - 4, 4); /* padding */
 	assert_null(memchr(flow, 0, sizeof(flow)));
 

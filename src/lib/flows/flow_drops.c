@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "flow_drops.h"
+
+#include "base/hash.h"
+#include "base/util.h"
+#include "host/host.h"
+#include "host/peers.h"
+
+#include <netobs/drop.h>
+#include <netobs/flow.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct drop_tuple {
+	uint8_t src[16], dst[16];
+	uint16_t src_port, dst_port; /* as in keys of flows */
+	uint32_t proto;
+};
+
+_Static_assert(sizeof(struct drop_tuple) == FLOW_DROPS_WORDS * sizeof(uint32_t),
+	       "no padding: it is hashed");
+
+struct waiting_drop {
+	struct waiting_drop *next;	    /* of the bucket */
+	struct waiting_drop *older, *newer; /* of all */
+	struct drop_tuple tuple;
+	uint32_t netns, ifindex;
+	uint32_t reason;
+	bool has_reason;
+	struct count count;
+	int64_t last_ns; /* since 1970 */
+	int64_t flip_ns; /* the end of its generation */
+};
+
+/* ---- Waiting ---------------------------------------------------------------------------- */
+
+static struct waiting_drop **bucket_of(struct flow_drops *drops,
+				       const struct drop_tuple *tuple)
+{
+	const uint64_t hash = hash_bytes(tuple, sizeof(*tuple), drops->secret);
+
+	return &drops->buckets[hash % FLOW_DROPS_BUCKETS];
+}
+
+static void add_waiting(struct flow_drops *drops, struct waiting_drop *drop)
+{
+	struct waiting_drop **bucket = bucket_of(drops, &drop->tuple);
+
+	drop->next = *bucket;
+	*bucket = drop;
+	drop->older = drops->newest;
+	if (drops->newest)
+		drops->newest->newer = drop;
+	else
+		drops->oldest = drop;
+	drops->newest = drop;
+	drops->n_waiting++;
+	count_add(&drops->counts.pending, &drop->count);
+}
+
+/* @at: what leads to it in its bucket */
+static void remove_waiting(struct flow_drops *drops, struct waiting_drop **at)
+{
+	struct waiting_drop *drop = *at;
+
+	*at = drop->next;
+	if (drop->older)
+		drop->older->newer = drop->newer;
+	else
+		drops->oldest = drop->newer;
+	if (drop->newer)
+		drop->newer->older = drop->older;
+	else
+		drops->newest = drop->older;
+	drops->n_waiting--;
+	drops->counts.pending.packets -= drop->count.packets;
+	drops->counts.pending.bytes -= drop->count.bytes;
+	free(drop);
+}
+
+/* @count: of those that no record has */
+static void expire_oldest(struct flow_drops *drops, struct count *count)
+{
+	struct waiting_drop *oldest = drops->oldest,
+			    **at = bucket_of(drops, &oldest->tuple);
+
+	while (*at != oldest)
+		at = &(*at)->next;
+	count_add(count, &oldest->count);
+	remove_waiting(drops, at);
+}
+
+void flow_drops_expire(struct flow_drops *drops, int64_t end_ns)
+{
+	while (drops->oldest && drops->oldest->flip_ns <= end_ns)
+		expire_oldest(drops, &drops->counts.no_flow);
+}
+
+static void set_tuple(struct drop_tuple *tuple, const uint8_t src[16],
+		      const uint8_t dst[16], uint16_t src_port, uint16_t dst_port)
+{
+	memcpy(tuple->src, src, sizeof(tuple->src));
+	memcpy(tuple->dst, dst, sizeof(tuple->dst));
+	tuple->src_port = src_port;
+	tuple->dst_port = dst_port;
+}
+
+static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
+{
+	struct waiting_drop *waiting = calloc(1, sizeof(*waiting));
+
+	if (!waiting) {
+		count_add(&drops->counts.no_room, drop);
+		return;
+	}
+	if (drops->n_waiting >= FLOW_DROPS_MAX)
+		expire_oldest(drops, &drops->counts.no_room);
+	set_tuple(&waiting->tuple, drop->src, drop->dst, drop->src_port,
+		  drop->dst_port);
+	waiting->tuple.proto = drop->protocol;
+	waiting->netns = drop->netns_inode;
+	waiting->ifindex = drop->ifindex;
+	waiting->reason = drop->reason;
+	waiting->has_reason = drop->record.has & NETOBS_DROP_HAS_REASON;
+	count_add(&waiting->count, drop);
+	waiting->last_ns = drop->last_ns;
+	waiting->flip_ns = drops->flip_ns;
+	add_waiting(drops, waiting);
+}
+
+void flow_drops_note(struct flow_drops *drops, const struct netobs_drop *drop)
+{
+	const uint32_t has = drop->record.has;
+	struct flow_drop_counts *counts = &drops->counts;
+
+	if (drop->kind == NETOBS_DROP_BENIGN) {
+		count_add(&counts->benign, drop);
+		return;
+	}
+	count_add(&counts->all, drop);
+	if (has & NETOBS_DROP_HAS_REST)
+		count_add(&counts->no_room, drop);
+	else if (!(has & NETOBS_DROP_HAS_ADDRS) ||
+		 !(has & NETOBS_DROP_HAS_PORTS) || !drop->netns_inode)
+		count_add(&counts->no_tuple, drop);
+	else
+		make_wait(drops, drop);
+}
+
+static void take_drop(const struct netobs_drop *drop, void *ctx)
+{
+	flow_drops_note(ctx, drop);
+}
+
+/* ---- Where flows were seen -------------------------------------------------------------- */
+
+static const struct netns *find_netns(const struct host *host, uint32_t inode)
+{
+	for (uint32_t i = 0; i < host->n_netns; i++)
+		if (host->netns[i].inode == inode && !host->netns[i].is_beyond)
+			return &host->netns[i];
+	return NULL;
+}
+
+/* @return whether the interface is one end of a pair, and the other one is in that namespace */
+static bool leads_to(const struct host *host, const struct netobs_point *point,
+		     uint32_t inode)
+{
+	const struct netns *netns = find_netns(host, point->netns_inode);
+	const struct netif *netif =
+		netns ? host_find(host, netns->index, point->ifindex) : NULL;
+
+	return netif && peers_inode(host, netns, netif) == inode;
+}
+
+/* Of a flow of one interface, the drops that are known to be at another one are of another record. */
+static bool is_at(const struct flow_drops *drops,
+		  const struct netobs_point *point,
+		  const struct waiting_drop *drop)
+{
+	if (point->netns_inode != drop->netns)
+		return leads_to(drops->host, point, drop->netns);
+	return !drops->options.per_interface || !drop->ifindex ||
+	       point->ifindex == drop->ifindex;
+}
+
+static bool was_seen(const struct flow_drops *drops,
+		     const struct netobs_flow *record,
+		     const struct waiting_drop *drop)
+{
+	for (uint32_t i = 0; i < record->n_points; i++)
+		if (is_at(drops, &record->points[i], drop))
+			return true;
+	return false;
+}
+
+/* ---- Records ---------------------------------------------------------------------------- */
+
+/* The last cause is that of the drop which was the last. */
+static void add_drop(struct flow_drops *drops, struct netobs_flow *record,
+		     const struct waiting_drop *drop, int64_t *last_ns)
+{
+	record->has |= NETOBS_HAS_DROPS;
+	record->drop_packets += drop->count.packets;
+	record->drop_bytes += drop->count.bytes;
+	count_add(&drops->counts.in_flows, &drop->count);
+	if (drop->last_ns < *last_ns)
+		return;
+	*last_ns = drop->last_ns;
+	record->has &= ~(uint32_t)NETOBS_HAS_DROP_REASON;
+	if (!drop->has_reason)
+		return;
+	record->has |= NETOBS_HAS_DROP_REASON;
+	record->drop_reason = drop->reason;
+	drop_names_cause(&drops->drain.names, drop->reason, record->drop_cause,
+			 sizeof(record->drop_cause));
+}
+
+static void take_tuple(struct flow_drops *drops, struct netobs_flow *record,
+		       const struct drop_tuple *tuple, int64_t *last_ns)
+{
+	struct waiting_drop **at = bucket_of(drops, tuple);
+
+	while (*at) {
+		if (memcmp(&(*at)->tuple, tuple, sizeof(*tuple)) != 0 ||
+		    !was_seen(drops, record, *at)) {
+			at = &(*at)->next;
+			continue;
+		}
+		add_drop(drops, record, *at, last_ns);
+		remove_waiting(drops, at);
+	}
+}
+
+/* Of flows without ports, NAT has no others. */
+static void fill_drops(void *data, struct netobs_flow *record, void *ctx)
+{
+	const bool has_ports = record->has & NETOBS_HAS_PORTS;
+	const uint16_t type_code =
+		(uint16_t)(record->icmp_type << 8 | record->icmp_code);
+	struct drop_tuple tuple = { .proto = record->proto };
+	struct flow_drops *drops = ctx;
+	int64_t last_ns = INT64_MIN;
+
+	(void)data;
+	if (!drops->n_waiting)
+		return;
+	set_tuple(&tuple, record->src, record->dst, record->src_port,
+		  has_ports ? record->dst_port : type_code);
+	take_tuple(drops, record, &tuple, &last_ns);
+	if (record->has & NETOBS_HAS_XLAT) {
+		set_tuple(&tuple, record->xlat_src, record->xlat_dst,
+			  record->xlat_src_port,
+			  has_ports ? record->xlat_dst_port : type_code);
+		take_tuple(drops, record, &tuple, &last_ns);
+	}
+	if (record->has & NETOBS_HAS_ORIG) {
+		set_tuple(&tuple, record->orig_src, record->orig_dst,
+			  record->orig_src_port,
+			  has_ports ? record->orig_dst_port : type_code);
+		take_tuple(drops, record, &tuple, &last_ns);
+	}
+}
+
+/* ---- Life ------------------------------------------------------------------------------- */
+
+int flow_drops_init(struct flow_drops *drops, const struct host *host,
+		    const struct flow_drops_options *options,
+		    const struct log *log)
+{
+	*drops = (struct flow_drops){
+		.host = host,
+		.log = log,
+		.options = *options,
+		.drain = { .take = take_drop, .ctx = drops },
+		.spaces = { .host = host, .log = log },
+		.extra = { .fill = fill_drops, .ctx = drops },
+	};
+	secret_fill(drops->secret, sizeof(drops->secret));
+	drops->buckets = calloc(FLOW_DROPS_BUCKETS, sizeof(*drops->buckets));
+	if (drops->buckets)
+		return 0;
+	drops->host = NULL;
+	return -ENOMEM;
+}
+
+int flow_drops_open(struct flow_drops *drops, const struct host *host,
+		    const struct flow_drops_options *options,
+		    const struct log *log)
+{
+	int err = flow_drops_init(drops, host, options, log);
+
+	if (err)
+		return err;
+	err = drop_drain_open(&drops->drain, options->no_reasons, log);
+	if (err)
+		flow_drops_close(drops);
+	return err;
+}
+
+void flow_drops_close(struct flow_drops *drops)
+{
+	flow_drops_expire(drops, INT64_MAX);
+	drop_drain_close(&drops->drain);
+	spaces_done(&drops->spaces);
+	free(drops->buckets);
+	drops->buckets = NULL;
+	drops->host = NULL;
+}
+
+/* ---- Drains ----------------------------------------------------------------------------- */
+
+/* What is not read now stays in the kernel's table until that generation ends again. */
+static void report_failure(struct flow_drops *drops, int err)
+{
+	log_error(drops->log, "cannot read dropped packets: %s", strerror(-err));
+}
+
+void flow_drops_begin(struct flow_drops *drops, int64_t flip_ns)
+{
+	int err;
+
+	if (!flow_drops_are_on(drops))
+		return;
+	drops->flip_ns = flip_ns;
+	err = drop_drain_begin(&drops->drain);
+	if (err)
+		report_failure(drops, err);
+	drops->phase = DROPS_DRAINING;
+}
+
+static void count_lost(struct flow_drops *drops)
+{
+	struct count *lost = &drops->drain.lost;
+
+	count_add(&drops->counts.all, lost);
+	count_add(&drops->counts.no_room, lost);
+	*lost = (struct count){ 0 };
+	drops->counts.missed = drop_programs_missed(&drops->drain.programs);
+}
+
+static void step_drain(struct flow_drops *drops)
+{
+	int err = drop_drain_step(&drops->drain);
+
+	if (err)
+		report_failure(drops, err);
+	if (!err && !drop_drain_is_idle(&drops->drain))
+		return;
+	drops->drain.state = DRAIN_NONE;
+	count_lost(drops);
+	drops->phase = DROPS_AT_REST;
+	if (!drops->options.finds_spaces)
+		return;
+	spaces_begin_round(&drops->spaces);
+	spaces_begin_search(&drops->spaces);
+	drops->phase = DROPS_SPACES;
+}
+
+bool flow_drops_step(struct flow_drops *drops, uint32_t *ret_wait_ms)
+{
+	if (drops->phase == DROPS_DRAINING)
+		step_drain(drops);
+	else if (drops->phase == DROPS_SPACES && !spaces_step(&drops->spaces))
+		drops->phase = DROPS_AT_REST;
+	*ret_wait_ms = drop_drain_wait_ms(&drops->drain);
+	return drops->phase != DROPS_AT_REST;
+}

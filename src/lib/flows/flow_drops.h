@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Which flow a dropped packet belonged to. Programs of packets have no part in it: drops of an interval
+ * are read (drops/drop_drain.h) before its flows, and wait here, by their tuples, until a record of
+ * their flow is filled. The tuple is the one that the packet had when it was dropped, so it may be the
+ * flow's own or, with translations, the one before or after NAT.
+ *
+ * A tuple may be in use in several network namespaces at once. So a drop belongs to a flow only if it
+ * was in a namespace where the flow was seen, or behind the pair of interfaces by which packets of it
+ * came or went: a packet that leaves by veth7 is dropped in the container behind that.
+ *
+ * What no record takes is not lost: each drop is in a record, waiting, or outside of all flows.
+ */
+#ifndef NETOBS_FLOWS_FLOW_DROPS_H
+#define NETOBS_FLOWS_FLOW_DROPS_H
+
+#include "base/log.h"
+#include "bpf/types.h"
+#include "drops/drop_drain.h"
+#include "flow_extra.h"
+#include "who/spaces.h"
+
+enum {
+	FLOW_DROPS_MAX = 1 << 16, /* that wait: 9 MiB */
+	FLOW_DROPS_BUCKETS = 1 << 12,
+	FLOW_DROPS_WORDS = 10, /* of a tuple */
+};
+
+struct waiting_drop;
+
+/* Since the beginning: all = in_flows + pending + no_flow + no_tuple + no_room. */
+struct flow_drop_counts {
+	struct count all;      /* without benign ones */
+	struct count in_flows; /* in records */
+	struct count pending;
+	struct count no_flow; /* no record of its flow came */
+	struct count no_tuple; /* neither headers nor a socket say what it was, or where */
+	struct count no_room;
+	struct count benign;
+	uint64_t missed; /* of unknown kind and size: see netobs_drops_stats */
+};
+
+struct flow_drops_options {
+	bool per_interface; /* flows are: then drops are, too */
+	bool no_reasons;    /* treat what the kernel states as absent */
+	bool finds_spaces; /* nothing else looks for the namespaces behind pairs */
+};
+
+/* Zeroes: off. Stays where it is while it is on. */
+struct flow_drops {
+	const struct host *host; /* NULL: off */
+	const struct log *log;
+	struct flow_drops_options options;
+	struct drop_drain drain;
+	struct spaces spaces;
+	enum { DROPS_AT_REST, DROPS_DRAINING, DROPS_SPACES } phase;
+	int64_t flip_ns; /* when the generation ended that is drained */
+
+	uint32_t n_waiting;
+	struct waiting_drop **buckets; /* FLOW_DROPS_BUCKETS */
+	struct waiting_drop *oldest, *newest;
+	uint32_t secret[FLOW_DROPS_WORDS];
+
+	struct flow_drop_counts counts;
+	struct flow_extra extra; /* for merge_options.extras */
+};
+
+static inline bool flow_drops_are_on(const struct flow_drops *drops)
+{
+	return drops->host;
+}
+
+/** @return 0; -errno, which is logged */
+int flow_drops_open(struct flow_drops *drops, const struct host *host,
+		    const struct flow_drops_options *options,
+		    const struct log *log);
+
+/** The same without programs: drops are noted by the caller. @return 0; -ENOMEM */
+int flow_drops_init(struct flow_drops *drops, const struct host *host,
+		    const struct flow_drops_options *options,
+		    const struct log *log);
+
+/* A struct of zeroes stays as it is. */
+void flow_drops_close(struct flow_drops *drops);
+
+/* A generation of flows ends now, at @flip_ns: so does one of drops. */
+void flow_drops_begin(struct flow_drops *drops, int64_t flip_ns);
+
+/**
+ * Read its drops, and find namespaces that are new, for some milliseconds.
+ *
+ * @param ret_wait_ms  before the next call
+ * @return false: it is done
+ */
+bool flow_drops_step(struct flow_drops *drops, uint32_t *ret_wait_ms);
+
+/* A drop of the generation that ended at flip_ns. */
+void flow_drops_note(struct flow_drops *drops, const struct netobs_drop *drop);
+
+/** No record of flows will take what came until @end_ns. */
+void flow_drops_expire(struct flow_drops *drops, int64_t end_ns);
+
+#endif

@@ -1,0 +1,279 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: nftables
+"""Drops in flow records, compared with the counter of the kernel that knows of each drop.
+
+Whatever is dropped is in the record of its flow, or outside of all flows, and both are counted. Counts,
+order and observed interfaces are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats
+it.
+"""
+
+import collections
+import json
+import os
+import random
+import re
+import socket
+import subprocess
+import time
+
+from lib import drops
+from lib import lab
+from lib import metrics
+from lib import observer
+from lib.drops import CLIENT, ROUTER_OUT, SERVER, cause_of, nft_packets
+from lib.service import Supervisor
+
+# Dropped before they reach an interface that the router observes, or on another way.
+UNSEEN = (drops.NftOutput, drops.Bridge, drops.Xdp, drops.XdpOfVeth)
+PARTS = ("in_flows", "pending", "no_flow", "no_tuple", "no_room")
+ALL_ROUTES = "/^(rc|rs|q0|p0)$/"
+
+TENANT = """
+table inet tenant {
+    chain input {
+        type filter hook input priority 0;
+        udp dport 2060 counter drop comment "2060"
+    }
+}
+"""
+
+MASQUERADE = """
+table ip hide {
+    chain postrouting {
+        type nat hook postrouting priority 100;
+        oifname "rs" masquerade
+    }
+}
+"""
+
+
+def dropped(records):
+    return sum(one.get("PktDropPackets", 0) for one in records)
+
+
+def of_port(records, port):
+    return [one for one in records if one.get("DstPort") == port]
+
+
+class FlowDrops(drops.DropsTest):
+    def setUp(self):
+        super().setUp()
+        seed = int(os.environ.get("NETOBS_TEST_SEED", time.time_ns() % 1_000_000))
+        self.note(f"NETOBS_TEST_SEED={seed}")
+        self.generator = random.Random(seed)
+
+    def watch(self, *arguments, interfaces=("-i", ALL_ROUTES)):
+        watch = observer.Observer(self.lab, self.router, "--drops", *interfaces, *arguments)
+        return watch.wait_attached((self.router, "rc"), (self.router, "rs"))
+
+    def check_identity(self, result):
+        """@return what the statistics say of drops"""
+        result.check_conservation()
+        found = collections.Counter(result.stats.get("drops", {}))
+        for unit, member in (("packets", "PktDropPackets"), ("bytes", "PktDropBytes")):
+            self.assertEqual(found[unit], sum(found[f"{part}_{unit}"] for part in PARTS), found)
+            self.assertEqual(found[f"in_flows_{unit}"],
+                             sum(one.get(member, 0) for one in result.records), found)
+        self.assertEqual(0, found["pending_packets"])
+        return found
+
+    def check_scenario(self, scenario, counted, records):
+        own = of_port(records, scenario.port)
+        if isinstance(scenario, UNSEEN):
+            self.assertEqual([], [one for one in own if "PktDropPackets" in one], str(scenario))
+            return
+        self.assertEqual(counted, dropped(own), f"{scenario}: {own}")
+        causes = {cause_of(one) for one in own if "PktDropPackets" in one}
+        if self.has_reasons:
+            self.assertLessEqual(causes, set(scenario.causes), str(scenario))
+        else:
+            self.assertEqual({""}, causes, str(scenario))
+
+    def send_all(self, plan):
+        """@return the packets that each has dropped, by the kernel's counters"""
+        scenarios = {kind: kind(self) for kind in {kind for kind, _ in plan}}
+
+        def send():
+            for kind, count in plan:
+                before = scenarios[kind].counted()
+                scenarios[kind].send(count)
+                scenarios[kind].wait_for(before + count)
+            return {one: one.counted() for one in scenarios.values()}
+        return send
+
+    def test_random_mixtures_are_in_their_flows(self):
+        """All of them in one interval."""
+        send = self.send_all(drops.random_plan(self.generator, 20, 200))
+        watch = self.watch("--interval", "600")
+        counted = send()
+        result = watch.stop()
+        found = self.check_identity(result)
+        for scenario, packets in counted.items():
+            self.assertGreater(packets, 0, str(scenario))
+            self.check_scenario(scenario, packets, result.records)
+        outside = sum(packets for one, packets in counted.items() if isinstance(one, UNSEEN))
+        self.assertGreaterEqual(found["no_flow_packets"] + found["no_tuple_packets"], outside)
+        self.assertGreaterEqual(found["packets"], sum(counted.values()))
+        self.note(f"{found['in_flows_packets']} packets in flows, {outside} known to be outside: "
+                  f"{dict(found)}")
+
+    def test_random_intervals(self):
+        """A drop may come after the last record of its flow, but never in none of the counts."""
+        send = self.send_all(drops.random_plan(self.generator, 5, 50))
+        options = self.generator.sample(["--per-interface", "--active-timeout=3", "--process"],
+                                        self.generator.randrange(3))
+        self.note(f"{options}")
+        watch = self.watch("--interval", str(self.generator.choice([0.05, 0.2, 1])), *options)
+        counted = send()
+        result = watch.stop()
+        found = self.check_identity(result)
+        self.assertGreaterEqual(found["packets"], sum(counted.values()))
+        for scenario, packets in counted.items():
+            self.assertLessEqual(dropped(of_port(result.records, scenario.port)), packets,
+                                 str(scenario))
+        self.assertGreater(dropped(result.records), 0)
+
+    def send_to(self, port, count, source=0, size=64):
+        with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.bind((CLIENT, source))
+            for _ in range(count):
+                sender.sendto(bytes(size), (SERVER, port))
+
+    def test_bytes_and_interfaces(self):
+        """Each drop is in one record, also where each interface has its own."""
+        sizes = {2001: 100, 2003: 200}
+        counts = {port: self.generator.randrange(10, 100) for port in sizes}
+        watch = self.watch("--interval", "600", "--per-interface")
+        for port, size in sizes.items():
+            self.send_to(port, counts[port], size=size)
+        result = watch.stop()
+        self.check_identity(result)
+        # Forwarded, and dropped behind rs; dropped before rs.
+        for port, place in ((2001, ["rs"]), (2003, ["rc"])):
+            own = [one for one in of_port(result.records, port) if "PktDropPackets" in one]
+            self.assertEqual([(place, counts[port], counts[port] * (sizes[port] + 28))],
+                             [(one["Interfaces"], one["PktDropPackets"], one["PktDropBytes"])
+                              for one in own])
+        self.assertEqual(counts[2001], nft_packets(self.server, "2001"))
+        self.assertEqual(counts[2003], nft_packets(self.router, "2003"))
+
+    def test_behind_translation(self):
+        """The server drops packets of the router's address, whose flow is the client's."""
+        self.router.run("nft", "-f", "-", input=MASQUERADE)
+        count = self.generator.randrange(10, 100)
+        watch = self.watch("--nat", "--interval", "600")
+        self.send_to(2001, count)
+        result = watch.stop()
+        self.check_identity(result)
+        own = of_port(result.records, 2001)
+        self.assertEqual([(CLIENT, ROUTER_OUT, count)],
+                         [(one["SrcAddr"], one["XlatSrcAddr"], one["PktDropPackets"])
+                          for one in own])
+        self.assertEqual(count, nft_packets(self.server, "2001"))
+
+    def test_equal_addresses_of_another_namespace(self):
+        """Only one of two tenants is observed, with the same addresses and ports."""
+        tenants = [self.lab.ns(tag) for tag in ("x", "y")]
+        counts = [self.generator.randrange(10, 100) for _ in tenants]
+        for ns in tenants:
+            ns.run("nft", "-f", "-", input=TENANT)
+        watch = observer.Observer(self.lab, tenants[0], "--drops", "-i", "lo", "--interval", "600")
+        watch.wait_attached((tenants[0], "lo"))
+        for ns, count in zip(tenants, counts):
+            with ns, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.bind(("127.0.0.1", 4060))
+                for _ in range(count):
+                    sender.sendto(b"tenant", ("127.0.0.1", 2060))
+        result = watch.stop()
+        found = self.check_identity(result)
+        self.assertEqual(counts, [nft_packets(ns, "2060") for ns in tenants])
+        self.assertEqual(counts[0], dropped(of_port(result.records, 2060)))
+        self.assertGreaterEqual(found["no_flow_packets"], counts[1])
+
+    def test_pings_that_are_dropped(self):
+        """Flows without ports have types."""
+        self.router.run("nft", "add", "rule", "inet", "drops", "forward", "icmp", "type",
+                        "echo-request", "counter", "drop", "comment", "ping")
+        count = self.generator.randrange(5, 30)
+        watch = self.watch("--interval", "600")
+        with self.client:
+            subprocess.run(["ping", "-q", "-c", str(count), "-i", "0.01", "-W", "0.1", SERVER],
+                           check=False, stdout=subprocess.DEVNULL)
+        result = watch.stop()
+        self.check_identity(result)
+        counted = nft_packets(self.router, "ping")
+        self.assertGreater(counted, 0)
+        self.assertEqual(counted, dropped(one for one in result.records if one["Proto"] == 1))
+
+    def test_tables(self):
+        """Of flows, and of groups."""
+        ports = (2001, 2003)
+        commands = {"flows": ("-o", "table", "--interval", "1", "-d", "4"),
+                    "top": ("-o", "table", "--interval", "4", "--once", "-n", "100")}
+        shown = {}
+        for verb, options in commands.items():
+            with self.lab.spawn(observer.netobsctl(), verb, "--drops", "-i", ALL_ROUTES, *options,
+                                ns=self.router, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                text=True) as process:
+                while process.poll() is None:
+                    for port in ports:
+                        self.send_to(port, 7, source=port)
+                    time.sleep(0.3)
+                shown[verb] = process.stdout.read().splitlines()
+                self.assertEqual(0, process.returncode, process.stderr.read())
+        self.assertRegex(shown["flows"][0], r" DROPS +LAST DROP ")
+        self.assertRegex(shown["top"][0], r" DROPS ")
+        row = r"\b(\d+|[\d.]+k) +NETFILTER_DROP\b" if self.has_reasons else r"\b(\d+)\b"
+        for port in ports:
+            lines = [line for line in shown["flows"] if f"{SERVER}:{port}" in line]
+            self.assertTrue([line for line in lines if re.search(row, line)], lines)
+
+    def test_the_service_counts_all(self):
+        path, records = self.lab.path("netobs.conf"), self.lab.path("records")
+        control = self.lab.path("control.sock")
+        supervisor = Supervisor(self.lab)
+        self.addCleanup(supervisor.close)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(("[capture]", f"interface = {ALL_ROUTES}", "drops = yes", "[flows]",
+                                  "interval = 300ms", "[control]", f"path = {control}",
+                                  '[sink "a"]', f"output = json:{records}")) + "\n")
+        service = self.lab.spawn(observer.netobsctl(), "run", "-c", path, ns=self.router,
+                                 stdout=subprocess.DEVNULL,
+                                 env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
+        supervisor.wait("READY=1")
+        count = self.generator.randrange(10, 100)
+        self.send_to(2001, count)
+
+        def in_records():
+            with open(records, encoding="utf-8") as file:
+                return dropped(of_port([json.loads(line) for line in file
+                                        if line.endswith("\n")], 2001))
+
+        lab.wait_for(lambda: in_records() == count, "the records")
+        samples = metrics.Samples(self.router.run(observer.netobsctl(), "metrics", "-s", control))
+        series = {dict(labels)["place"]: value for labels, value in
+                  samples.all_of("netobs_flow_drops_packets_total").items()}
+        self.assertGreaterEqual(series["flow"], count)
+        self.assertEqual({"flow", "no_flow", "no_tuple", "no_room", "benign"}, set(series))
+        status = json.loads(self.router.run(observer.netobsctl(), "status", "-s", control, "-o",
+                                            "json"))["packets"]["drops"]
+        self.assertEqual(status["packets"],
+                         sum(status.get(f"{part}_packets", 0) for part in PARTS))
+        self.assertIn("dropped: in flows", self.router.run(
+            observer.netobsctl(), "status", "-s", control))
+        service.terminate()
+        self.assertEqual(0, service.wait(60))
+
+    def test_what_is_off_costs_nothing(self):
+        watch = observer.Observer(self.lab, self.router, "-i", "rc")
+        watch.wait_attached((self.router, "rc"))
+        self.send_to(2001, 5)
+        self.assertNotIn("netobs_drop_", lab.run("bpftool", "prog", "show"))
+        result = watch.stop()
+        self.assertNotIn("drops", result.stats)
+        self.assertEqual(0, dropped(result.records))
+
+
+if __name__ == "__main__":
+    lab.main("tracepoint of dropped packets", lambda: drops.features()["drops"])

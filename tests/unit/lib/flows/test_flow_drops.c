@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Each drop is in one record, waiting, or outside, and in a record of its flow only. */
+#include "flows/flow_drops.h"
+
+#include "base/util.h"
+#include "bpf/parse/headers.h"
+#include "host/host.h"
+#include "lib_seed.h"
+#include "lib_test.h"
+
+#include <netobs/drop.h>
+#include <netobs/flow.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NETNS = 100, OTHER_NETNS = 101, IFINDEX = 7, OTHER_IFINDEX = 8 };
+
+static const struct log silent;
+
+struct fixture {
+	struct host host;
+	struct flow_drops drops;
+};
+
+static void open_drops(struct fixture *f, bool per_interface)
+{
+	const struct flow_drops_options options = { .per_interface =
+							    per_interface };
+
+	f->host = (struct host){ .log = &silent };
+	assert_int_equal(flow_drops_init(&f->drops, &f->host, &options, &silent),
+			 0);
+}
+
+static void assert_identity(const struct flow_drops *drops)
+{
+	const struct flow_drop_counts *counts = &drops->counts;
+	struct count sum = { 0 };
+
+	count_add(&sum, &counts->in_flows);
+	count_add(&sum, &counts->pending);
+	count_add(&sum, &counts->no_flow);
+	count_add(&sum, &counts->no_tuple);
+	count_add(&sum, &counts->no_room);
+	assert_int_equal(sum.packets, counts->all.packets);
+	assert_int_equal(sum.bytes, counts->all.bytes);
+}
+
+/* 10.0.0.@n, port @n */
+static void set_end(uint8_t addr[16], uint16_t *port, uint8_t n)
+{
+	memset(addr, 0, 16);
+	addr[10] = addr[11] = 0xff;
+	addr[12] = 10;
+	addr[15] = n;
+	*port = n;
+}
+
+static struct netobs_drop drop_of(uint8_t src, uint8_t dst, uint64_t packets)
+{
+	struct netobs_drop drop = {
+		.record = { .sz = sizeof(drop),
+			    .type = NETOBS_RECORD_DROP,
+			    .has = NETOBS_DROP_HAS_ADDRS | NETOBS_DROP_HAS_PORTS |
+				   NETOBS_DROP_HAS_REASON },
+		.protocol = IP_PROTO_UDP,
+		.kind = NETOBS_DROP_LOSS,
+		.reason = 3,
+		.netns_inode = NETNS,
+		.ifindex = IFINDEX,
+		.packets = packets,
+		.bytes = packets * 100,
+		.last_ns = 1,
+	};
+
+	set_end(drop.src, &drop.src_port, src);
+	set_end(drop.dst, &drop.dst_port, dst);
+	return drop;
+}
+
+static const struct netobs_point point = { .netns_inode = NETNS,
+					   .ifindex = IFINDEX };
+
+static struct netobs_flow flow_of(uint8_t src, uint8_t dst)
+{
+	struct netobs_flow flow = { .sz = sizeof(flow),
+				    .has = NETOBS_HAS_PORTS,
+				    .proto = IP_PROTO_UDP,
+				    .n_points = 1,
+				    .point_size = sizeof(point),
+				    .points = &point };
+
+	set_end(flow.src, &flow.src_port, src);
+	set_end(flow.dst, &flow.dst_port, dst);
+	return flow;
+}
+
+static void fill(struct fixture *f, struct netobs_flow *flow)
+{
+	f->drops.extra.fill(NULL, flow, f->drops.extra.ctx);
+	assert_identity(&f->drops);
+}
+
+static void note(struct fixture *f, const struct netobs_drop *drop)
+{
+	flow_drops_note(&f->drops, drop);
+	assert_identity(&f->drops);
+}
+
+static void assert_has(const struct netobs_flow *flow, uint64_t packets)
+{
+	assert_int_equal(!!(flow->has & NETOBS_HAS_DROPS), packets > 0);
+	assert_int_equal(flow->drop_packets, packets);
+	assert_int_equal(flow->drop_bytes, packets * 100);
+}
+
+static void a_record_takes_the_drops_of_its_tuple_once(void **state)
+{
+	struct netobs_flow flow = flow_of(1, 2), back = flow_of(2, 1),
+			   again = flow_of(1, 2);
+	struct netobs_drop first = drop_of(1, 2, 5), last = drop_of(1, 2, 7),
+			   other = drop_of(1, 3, 9);
+	struct fixture f;
+
+	(void)state;
+	open_drops(&f, false);
+	last.reason = 4;
+	last.last_ns = 2;
+	note(&f, &last);
+	note(&f, &first);
+	note(&f, &other);
+	fill(&f, &back);
+	assert_has(&back, 0);
+	fill(&f, &flow);
+	assert_has(&flow, 12);
+	assert_true(flow.has & NETOBS_HAS_DROP_REASON);
+	assert_int_equal(flow.drop_reason, 4);
+	assert_string_equal(flow.drop_cause, "SKB_DROP_REASON_4");
+	fill(&f, &again);
+	assert_has(&again, 0);
+	assert_int_equal(f.drops.counts.pending.packets, 9);
+	flow_drops_close(&f.drops);
+}
+
+/* The last one decides, also where the kernel states none. */
+static void a_reason_is_that_of_the_last_drop(void **state)
+{
+	struct netobs_drop known = drop_of(1, 2, 1), unknown = drop_of(1, 2, 1);
+	struct netobs_flow flow = flow_of(1, 2);
+	struct fixture f;
+
+	(void)state;
+	open_drops(&f, false);
+	unknown.record.has &= ~(uint32_t)NETOBS_DROP_HAS_REASON;
+	unknown.last_ns = 9;
+	note(&f, &unknown);
+	note(&f, &known);
+	fill(&f, &flow);
+	assert_has(&flow, 2);
+	assert_false(flow.has & NETOBS_HAS_DROP_REASON);
+	flow_drops_close(&f.drops);
+}
+
+static void benign_ones_are_apart(void **state)
+{
+	struct netobs_drop drop = drop_of(1, 2, 5);
+	struct netobs_flow flow = flow_of(1, 2);
+	struct fixture f;
+
+	(void)state;
+	open_drops(&f, false);
+	drop.kind = NETOBS_DROP_BENIGN;
+	note(&f, &drop);
+	drop.kind = NETOBS_DROP_UNSPECIFIED;
+	note(&f, &drop);
+	fill(&f, &flow);
+	assert_has(&flow, 5);
+	assert_int_equal(f.drops.counts.benign.packets, 5);
+	assert_int_equal(f.drops.counts.all.packets, 5);
+	flow_drops_close(&f.drops);
+}
+
+static void another_namespace_is_another_flow(void **state)
+{
+	struct netobs_drop drop = drop_of(1, 2, 5);
+	struct netobs_flow flow = flow_of(1, 2);
+	struct fixture f;
+
+	(void)state;
+	open_drops(&f, false);
+	drop.netns_inode = OTHER_NETNS;
+	note(&f, &drop);
+	fill(&f, &flow);
+	assert_has(&flow, 0);
+	flow_drops_expire(&f.drops, INT64_MAX);
+	assert_int_equal(f.drops.counts.no_flow.packets, 5);
+	assert_identity(&f.drops);
+	flow_drops_close(&f.drops);
+}
+
+static void interfaces_decide_where_each_has_records(void **state)
+{
+	const struct {
+		uint32_t ifindex;
+		bool per_interface, is_taken;
+	} rows[] = {
+		{ IFINDEX, true, true },
+		{ 0, true, true },
+		{ OTHER_IFINDEX, true, false },
+		{ OTHER_IFINDEX, false, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct netobs_drop drop = drop_of(1, 2, 5);
+		struct netobs_flow flow = flow_of(1, 2);
+		struct fixture f;
+
+		open_drops(&f, rows[i].per_interface);
+		drop.ifindex = rows[i].ifindex;
+		note(&f, &drop);
+		fill(&f, &flow);
+		assert_has(&flow, rows[i].is_taken ? 5 : 0);
+		flow_drops_close(&f.drops);
+	}
+}
+
+static void tuples_before_and_after_translation_are_the_flows(void **state)
+{
+	struct netobs_drop before = drop_of(5, 6, 1), own = drop_of(1, 2, 2),
+			   after = drop_of(3, 4, 4), other = drop_of(3, 2, 8);
+	struct netobs_flow flow = flow_of(1, 2);
+	struct fixture f;
+
+	(void)state;
+	open_drops(&f, false);
+	flow.has |= NETOBS_HAS_XLAT | NETOBS_HAS_XLAT_PORTS | NETOBS_HAS_ORIG |
+		    NETOBS_HAS_ORIG_PORTS;
+	set_end(flow.xlat_src, &flow.xlat_src_port, 3);
+	set_end(flow.xlat_dst, &flow.xlat_dst_port, 4);
+	set_end(flow.orig_src, &flow.orig_src_port, 5);
+	set_end(flow.orig_dst, &flow.orig_dst_port, 6);
+	note(&f, &before);
+	note(&f, &own);
+	note(&f, &after);
+	note(&f, &other);
+	fill(&f, &flow);
+	assert_has(&flow, 7);
+	flow_drops_close(&f.drops);
+}
+
+static void types_of_icmp_are_ports(void **state)
+{
+	struct netobs_drop drop = drop_of(1, 2, 5);
+	struct netobs_flow flow = flow_of(1, 2);
+	struct fixture f;
+
+	(void)state;
+	open_drops(&f, false);
+	drop.protocol = flow.proto = IP_PROTO_ICMP;
+	drop.src_port = flow.src_port = flow.dst_port = 0;
+	drop.dst_port = 3 << 8 | 1;
+	flow.has = NETOBS_HAS_ICMP;
+	flow.icmp_type = 3;
+	flow.icmp_code = 1;
+	note(&f, &drop);
+	fill(&f, &flow);
+	assert_has(&flow, 5);
+	flow_drops_close(&f.drops);
+}
+
+static void what_has_no_tuple_is_outside(void **state)
+{
+	struct netobs_drop drop = drop_of(1, 2, 1);
+	struct fixture f;
+
+	(void)state;
+	open_drops(&f, false);
+	drop.record.has = NETOBS_DROP_HAS_REASON;
+	note(&f, &drop);
+	drop.record.has |= NETOBS_DROP_HAS_ADDRS;
+	note(&f, &drop);
+	drop.record.has |= NETOBS_DROP_HAS_PORTS;
+	drop.netns_inode = 0;
+	note(&f, &drop);
+	assert_int_equal(f.drops.counts.no_tuple.packets, 3);
+	drop.record.has = NETOBS_DROP_HAS_REST;
+	note(&f, &drop);
+	assert_int_equal(f.drops.counts.no_room.packets, 1);
+	flow_drops_close(&f.drops);
+}
+
+static void more_than_there_is_room_for_are_counted(void **state)
+{
+	enum { MORE = 100 };
+	struct netobs_drop drop = drop_of(1, 2, 1);
+	struct netobs_flow flow = flow_of(1, 2);
+	struct fixture f;
+
+	(void)state;
+	open_drops(&f, false);
+	for (uint32_t i = 0; i < FLOW_DROPS_MAX + MORE; i++) {
+		drop.src_port = (uint16_t)i;
+		drop.src[12] = (uint8_t)(i >> 16);
+		flow_drops_note(&f.drops, &drop);
+	}
+	assert_identity(&f.drops);
+	assert_int_equal(f.drops.counts.no_room.packets, MORE);
+	assert_int_equal(f.drops.n_waiting, FLOW_DROPS_MAX);
+	/* The oldest ones made room. */
+	flow.src_port = MORE - 1;
+	flow.src[12] = 0;
+	fill(&f, &flow);
+	assert_has(&flow, 0);
+	flow.src_port = MORE;
+	fill(&f, &flow);
+	assert_has(&flow, 1);
+	flow_drops_close(&f.drops);
+}
+
+/* ---- A model -------------------------------------------------------------------------- */
+
+enum { FLOWS = 12, STEPS = 3000, KEEP = 3 };
+
+/* The model: packets that wait, by flow, namespace and generation. */
+struct model {
+	uint64_t waiting[FLOWS][2][STEPS + 1];
+	uint64_t in_flows, no_flow;
+};
+
+static void model_fill(struct model *model, struct fixture *f, int at, int now)
+{
+	struct netobs_flow flow = flow_of((uint8_t)at, (uint8_t)(at / 2));
+	uint64_t sum = 0;
+
+	for (int step = 0; step <= now; step++) {
+		sum += model->waiting[at][0][step];
+		model->waiting[at][0][step] = 0;
+	}
+	fill(f, &flow);
+	assert_has(&flow, sum);
+	model->in_flows += sum;
+}
+
+/* Those of earlier generations are over. */
+static void model_expire(struct model *model, struct fixture *f, int end)
+{
+	flow_drops_expire(&f->drops, end);
+	assert_identity(&f->drops);
+	for (int at = 0; end >= 0 && at < FLOWS; at++)
+		for (int netns = 0; netns < 2; netns++) {
+			model->no_flow += model->waiting[at][netns][end];
+			model->waiting[at][netns][end] = 0;
+		}
+}
+
+static void random_drops_are_as_in_a_model(void **state)
+{
+	struct model *model = calloc(1, sizeof(*model));
+	struct fixture f;
+
+	(void)state;
+	assert_non_null(model);
+	srand(test_seed());
+	open_drops(&f, false);
+	for (int now = 0; now < STEPS; now++) {
+		const int at = rand() % FLOWS, netns = rand() % 4 == 0;
+		struct netobs_drop drop = drop_of((uint8_t)at, (uint8_t)(at / 2),
+						  (uint64_t)(1 + rand() % 9));
+
+		f.drops.flip_ns = now;
+		drop.netns_inode = netns ? OTHER_NETNS : NETNS;
+		note(&f, &drop);
+		model->waiting[at][netns][now] += drop.packets;
+		if (rand() % 3 == 0)
+			model_fill(model, &f, rand() % FLOWS, now);
+		model_expire(model, &f, now - KEEP);
+		assert_int_equal(f.drops.counts.in_flows.packets,
+				 model->in_flows);
+		assert_int_equal(f.drops.counts.no_flow.packets, model->no_flow);
+	}
+	flow_drops_close(&f.drops);
+	assert_int_equal(f.drops.n_waiting, 0);
+	free(model);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_record_takes_the_drops_of_its_tuple_once),
+		cmocka_unit_test(a_reason_is_that_of_the_last_drop),
+		cmocka_unit_test(benign_ones_are_apart),
+		cmocka_unit_test(another_namespace_is_another_flow),
+		cmocka_unit_test(interfaces_decide_where_each_has_records),
+		cmocka_unit_test(tuples_before_and_after_translation_are_the_flows),
+		cmocka_unit_test(types_of_icmp_are_ports),
+		cmocka_unit_test(what_has_no_tuple_is_outside),
+		cmocka_unit_test(more_than_there_is_room_for_are_counted),
+		cmocka_unit_test(random_drops_are_as_in_a_model),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
