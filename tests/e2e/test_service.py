@@ -124,14 +124,15 @@ class Config(Configured, lab.LabTest):
             CACHE_ACTIVE_TIMEOUT="1m30.5s", SAMPLING="50", TC_ATTACH_MODE="tc",
             TCX_ATTACH_ANCHOR_INGRESS="tail", DIRECTION="ingress", LOG_LEVEL="trace",
             METRICS_ENABLE="true", AGENT_IP="192.0.2.9", ENABLE_RTT="true",
-            ENABLE_PKT_TRANSLATION="true", ENABLE_PKT_DROPS="true")
+            ENABLE_PKT_TRANSLATION="true", ENABLE_PKT_DROPS="true", ENABLE_DNS_TRACKING="true")
         for line in ("interface = eth0", "interface = /^veth/", "exclude = lo",
                      "direction = ingress", "attach = clsact", "attach_order = last",
-                     "sampling = 50", "rtt = yes", "nat = yes", "interval = 90500ms", "log_level = debug",
+                     "sampling = 50", "rtt = yes", "nat = yes", "drops = yes",
+                     "interval = 90500ms", "log_level = debug",
                      "listen = 0.0.0.0:9090", "listen_any = yes",
                      "output = grpc://[2001:db8::1]:9999", "agent_ip = 192.0.2.9"):
             self.assertIn(line, lines)
-        self.assertEqual("netobsctl config: ENABLE_PKT_DROPS: this version does not have it\n",
+        self.assertEqual("netobsctl config: ENABLE_DNS_TRACKING: this version does not have it\n",
                          errors)
         lines, errors = self.import_env(
             EXPORT="kafka", KAFKA_BROKERS="b1:9092,b2", KAFKA_COMPRESSION="zstd",

@@ -175,15 +175,21 @@ static bool leads_to(const struct host *host, const struct netobs_point *point,
 	return netif && peers_inode(host, netns, netif) == inode;
 }
 
-/* Of a flow of one interface, the drops that are known to be at another one are of another record. */
+/*
+ * Of a flow of one interface, the drops that are known to be at another one are of another record, and so
+ * are those of a namespace that has records itself.
+ */
 static bool is_at(const struct flow_drops *drops,
 		  const struct netobs_point *point,
 		  const struct waiting_drop *drop)
 {
-	if (point->netns_inode != drop->netns)
-		return leads_to(drops->host, point, drop->netns);
-	return !drops->options.per_interface || !drop->ifindex ||
-	       point->ifindex == drop->ifindex;
+	const struct host *host = drops->host;
+
+	if (point->netns_inode == drop->netns)
+		return !drops->options.per_interface || !drop->ifindex ||
+		       point->ifindex == drop->ifindex;
+	return leads_to(host, point, drop->netns) &&
+	       (!drops->options.per_interface || !find_netns(host, drop->netns));
 }
 
 static bool was_seen(const struct flow_drops *drops,
