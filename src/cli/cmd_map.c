@@ -21,9 +21,9 @@ static const struct args_option options[] = {
 
 static const struct args_command command = {
 	.name = "map",
-	.summary = "Show what NAT of this host translates, live, or look it up",
+	.summary = "Show what NAT of this host translates, or who uses which service",
 	.options = options,
-	.operands = "[lookup TUPLE | annotate FILE...]",
+	.operands = "[lookup TUPLE | annotate FILE... | --services [FILE...]]",
 	.operand_list = offsetof(struct options, words.operands),
 	.given = offsetof(struct options, words.given),
 	.notes = "TUPLE is of either direction, before or after translation, or a part of it:\n"
@@ -31,7 +31,9 @@ static const struct args_command command = {
 		 "A running service with 'nat = yes' is asked; it also knows what ended in the last\n"
 		 "minute. Without it, lookup and --once list the kernel's table of connections.\n"
 		 "annotate adds to records of FILE - lines of JSON, IPFIX, or of nfcapd - what netobs knows\n"
-		 "of their conversations, by --records, or by mappings.\n",
+		 "of their conversations, by --records, or by mappings.\n"
+		 "--services shows who uses which service: on this host, or by records of many hosts in\n"
+		 "FILEs, which are lines of JSON. Each conversation counts once.\n",
 };
 
 int cmd_map(int argc, char **argv)
@@ -39,13 +41,14 @@ int cmd_map(int argc, char **argv)
 	struct options wanted = { .interval_ms = 1000, .words.slack_ms = 1000 };
 	int result = args_parse(&command, argc, argv, &wanted);
 
+	wanted.words.output = wanted.output;
 	if (result == ARGS_RUN)
 		result = map_words_run(&command, &wanted.words,
 				       &(struct mapping_request){
 					       .socket = wanted.socket,
 					       .netns = wanted.netns,
 					       .once = wanted.once,
-					       .is_json = wanted.output == 1,
+					       .is_json = wanted.output == SERVICES_JSON,
 					       .interval_ms = wanted.interval_ms,
 					       .duration_ms = wanted.duration_ms,
 					       .rows = wanted.rows,

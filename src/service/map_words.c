@@ -10,23 +10,33 @@
 enum { TUPLE_MAX = 256 };
 
 /* What is done. */
-enum action { LIVE, ONCE, LOOKUP, ANNOTATE };
+enum action { LIVE, ONCE, LOOKUP, ANNOTATE, SERVICES, SERVICES_OF_FILES };
 
-static const char *const names[] = { "the live table", "--once", "lookup",
-				     "annotate" };
+static const char *const names[] = {
+	[LIVE] = "the live table",
+	[ONCE] = "--once",
+	[LOOKUP] = "lookup",
+	[ANNOTATE] = "annotate",
+	[SERVICES] = "--services",
+	[SERVICES_OF_FILES] = "--services of files",
+};
 
 /* What an option changes. All others change all of it. */
 static const struct {
 	const char *option;
 	unsigned int actions;
 } uses[] = {
-	{ "output", 1 << LIVE | 1 << ONCE | 1 << LOOKUP },
-	{ "rows", 1 << LIVE | 1 << ONCE | 1 << LOOKUP },
-	{ "interval", 1 << LIVE },
-	{ "duration", 1 << LIVE },
-	{ "once", 1 << ONCE },
+	{ "output", ~(1U << ANNOTATE) },
+	{ "rows", ~(1U << ANNOTATE) },
+	{ "interval", 1 << LIVE | 1 << SERVICES },
+	{ "duration", 1 << LIVE | 1 << SERVICES },
+	{ "once", 1 << ONCE | 1 << SERVICES },
 	{ "records", 1 << ANNOTATE },
 	{ "slack", 1 << ANNOTATE },
+	{ "services", 1 << SERVICES | 1 << SERVICES_OF_FILES },
+	{ "svg", 1 << SERVICES | 1 << SERVICES_OF_FILES },
+	{ "netns", ~(1U << SERVICES | 1U << SERVICES_OF_FILES) },
+	{ "socket", ~(1U << SERVICES | 1U << SERVICES_OF_FILES) },
 };
 
 static bool changes(const char *option, enum action action)
@@ -94,27 +104,66 @@ static int annotate(const struct map_words *words,
 	});
 }
 
-int map_words_run(const struct args_command *command,
-		  const struct map_words *words, struct mapping_request *request)
+static int show_services(const struct map_words *words,
+			 const struct mapping_request *request)
+{
+	return services_map(&(struct services_request){
+		.files = words->operands.items,
+		.n_files = words->operands.n,
+		.format = (enum services_format)words->output,
+		.svg = words->svg,
+		.rows = request->rows,
+		.once = request->once,
+		.interval_ms = request->interval_ms,
+		.duration_ms = request->duration_ms,
+	});
+}
+
+/* @return false: the words are wrong, which was printed */
+static bool find_action(const struct args_command *command,
+			const struct map_words *words, bool once,
+			enum action *ret_action)
 {
 	const struct args_list *operands = &words->operands;
 	const char *word = operands->n ? operands->items[0] : "";
-	enum action action = request->once ? ONCE : LIVE;
 
-	if (operands->n > 1 && !strcmp(word, "annotate")) {
-		action = ANNOTATE;
+	*ret_action = once ? ONCE : LIVE;
+	if (words->is_of_services) {
+		*ret_action = operands->n ? SERVICES_OF_FILES : SERVICES;
+	} else if (words->output == SERVICES_DOT) {
+		args_complain(command, "-o dot: it is a format of --services");
+		return false;
+	} else if (operands->n > 1 && !strcmp(word, "annotate")) {
+		*ret_action = ANNOTATE;
 	} else if (operands->n > 1 && !strcmp(word, "lookup")) {
-		action = LOOKUP;
+		*ret_action = LOOKUP;
 	} else if (operands->n) {
 		args_complain(command,
-			      "'%s': it is 'lookup TUPLE' or 'annotate FILE...'",
+			      "'%s': it is 'lookup TUPLE' or 'annotate FILE...'; "
+			      "--services has files by themselves",
 			      word);
-		return EXIT_USAGE;
+		return false;
 	}
-	if (!check_options(command, words->given, request, action))
+	return true;
+}
+
+int map_words_run(const struct args_command *command,
+		  const struct map_words *words, struct mapping_request *request)
+{
+	enum action action;
+
+	if (!find_action(command, words, request->once, &action) ||
+	    !check_options(command, words->given, request, action))
 		return EXIT_USAGE;
-	if (action == ANNOTATE)
+	switch (action) {
+	case ANNOTATE:
 		return annotate(words, request);
-	return action == LOOKUP ? look_up(command, operands, request) :
-				  mapping_watch(request);
+	case LOOKUP:
+		return look_up(command, &words->operands, request);
+	case SERVICES:
+	case SERVICES_OF_FILES:
+		return show_services(words, request);
+	default:
+		return mapping_watch(request);
+	}
 }

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What the words behind `netobsctl map` ask for: the table, lookup TUPLE, or annotate FILE... */
+/*
+ * What the words behind `netobsctl map` ask for: the table, lookup TUPLE, annotate FILE..., or
+ * with --services the map of services.
+ */
 #ifndef NETOBS_SERVICE_MAP_WORDS_H
 #define NETOBS_SERVICE_MAP_WORDS_H
 
 #include "mapping_watch.h"
 #include "options/args.h"
+#include "services/services.h"
 
 struct map_words {
 	struct args_list operands;
 	struct args_list records; /* files that annotate has its knowledge from */
 	uint32_t slack_ms;
+	bool is_of_services;
+	const char *svg; /* a file; NULL: none */
+	int output;	 /* enum services_format */
 	uint64_t given; /* as args_parse() stores it */
 };
 

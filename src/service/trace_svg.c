@@ -8,6 +8,7 @@
 #include "base/safe_text.h"
 #include "base/util.h"
 #include "service/text/human.h"
+#include "service/text/xml_text.h"
 
 enum {
 	WIDTH = 1000,
@@ -47,26 +48,10 @@ static const char *const colours[SEGMENTS] = {
 
 /* ---- Text ---------------------------------------------------------------------------------- */
 
-static void print_escaped(FILE *file, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '<')
-			fputs("&lt;", file);
-		else if (*text == '>')
-			fputs("&gt;", file);
-		else if (*text == '&')
-			fputs("&amp;", file);
-		else if (*text == '"')
-			fputs("&quot;", file);
-		else
-			fputc(*text, file);
-	}
-}
-
 static void print_text(FILE *file, int x, int y, const char *text)
 {
 	fprintf(file, "<text x=\"%d\" y=\"%d\">", x, y);
-	print_escaped(file, text);
+	xml_print(file, text);
 	fputs("</text>\n", file);
 }
 
@@ -156,7 +141,7 @@ static void print_title(FILE *file, const char *title)
 	snprintf(text, sizeof(text), "%s", title);
 	safe_line(text);
 	fputs("<title>", file);
-	print_escaped(file, text);
+	xml_print(file, text);
 	fputs("</title>\n"
 	      "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
 	      file);

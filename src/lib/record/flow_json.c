@@ -12,7 +12,10 @@
 
 /* ---- A field, by its type: a comma, its key, which is a constant, and its value -------- */
 
-enum { VALUE_MAX = NETOBS_ADDR_STR_MAX + 2 };
+enum {
+	VALUE_MAX = NETOBS_ADDR_STR_MAX + 2,
+	TCP_SYN = 0x02,
+};
 
 static inline char *put_json_text(char *to, const char *text, size_t len)
 {
@@ -80,6 +83,7 @@ static char *put_array(char *to, const char *array, size_t size)
 #define put_count text_u64
 #define put_duration text_u64
 #define put_tcp_flags text_u64
+#define put_tcp_combined text_u64
 #define put_dscp text_u64
 #define put_tunnel_end put_address
 
@@ -93,10 +97,9 @@ static char *put_tunnel(char *to, uint8_t tunnel)
 	return to;
 }
 
-/* Types of which a value may have no JSON. NetObserv's bits are in its protobuf alone. */
+/* Types of which a value may have no JSON. Where there is a SYN, 0 says that it was none of a server. */
 #define UNLESS_tunnel ~, tunnel_name(flow->tunnel)
-#define UNLESS_tcp_combined ~, false
-#define put_tcp_combined(to, value) (to)
+#define UNLESS_tcp_combined ~, (flow->tcp_combined || flow->tcp_flags & TCP_SYN)
 
 #define POINT_FIELD(...)
 #define FIELD(member, type, bit, merge, key, ...)                             \

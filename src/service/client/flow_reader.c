@@ -78,10 +78,7 @@ static uint64_t read_hash(struct json_value value)
 
 static void read_fields(struct netobs_flow *flow, struct json_value record)
 {
-	struct json_value value = json_get(record, "TcpCombined");
-
-	if (value.at)
-		flow->tcp_combined = (uint8_t)json_number(value);
+	struct json_value value;
 
 #include "catalogue/fields.def"
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A flow record from its JSON, with what that has: not the TCP flags of single packets. */
+/* A flow record from its JSON. */
 #ifndef NETOBS_SERVICE_CLIENT_FLOW_READER_H
 #define NETOBS_SERVICE_CLIENT_FLOW_READER_H
 

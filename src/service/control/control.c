@@ -20,7 +20,6 @@
 enum {
 	STATUS_MS = 100,     /* how long a status is used again */
 	FLOW_MAX = 64 << 10, /* bytes of a record as JSON */
-	COMBINED_MAX = 32,   /* of what is added to it */
 	MESSAGES_MAX = 32 << 10,
 };
 
@@ -540,22 +539,6 @@ void control_dispatch(struct control *control)
 		server_dispatch(&control->clients.server);
 }
 
-/*
- * With a member that JSON does not have otherwise: which end is the server, Flags of all packets do
- * not show.
- */
-static int end_flow(char *json, int len, const struct netobs_flow *flow)
-{
-	char *end = json + len;
-
-	if (flow->tcp_combined)
-		end += sprintf(end - 1, ",\"TcpCombined\":%u}",
-			       flow->tcp_combined) -
-		       1;
-	*end++ = '\n';
-	return (int)(end - json);
-}
-
 void control_flow(struct control *control, const struct netobs_flow *flow)
 {
 	int len;
@@ -563,9 +546,9 @@ void control_flow(struct control *control, const struct netobs_flow *flow)
 	if (!control || !control->clients.n_live)
 		return;
 	len = netobs_flow_json(flow, control->flow,
-			       sizeof(control->flow) - COMBINED_MAX);
+			       sizeof(control->flow) - 1);
 	if (len > 0)
-		len = end_flow(control->flow, len, flow);
+		control->flow[len++] = '\n';
 	control_clients_flow(&control->clients, control->flow,
 			     len > 0 ? (size_t)len : 0);
 }

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Which end of a flow is the server's, as far as the flow itself shows. */
+#ifndef NETOBS_BASE_SERVER_END_H
+#define NETOBS_BASE_SERVER_END_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <netobs/flow.h>
+
+enum server_end {
+	SERVER_UNKNOWN,
+	SERVER_SOURCE,
+	SERVER_DESTINATION,
+};
+
+static inline bool is_multicast(const uint8_t addr[16])
+{
+	static const uint8_t v4[12] = { [10] = 0xff, [11] = 0xff };
+
+	return addr[0] == 0xff ||
+	       (!memcmp(addr, v4, sizeof(v4)) && addr[12] >= 224);
+}
+
+/* Of TCP: one end accepts, the other one opens. @tcp_combined: as in flows. */
+static inline enum server_end server_by_flags(uint16_t tcp_flags,
+					      uint8_t tcp_combined)
+{
+	const uint16_t syn = 0x02;
+
+	if (tcp_combined & NETOBS_TCP_SYN_ACK)
+		return SERVER_SOURCE;
+	return tcp_flags & syn ? SERVER_DESTINATION : SERVER_UNKNOWN;
+}
+
+/* What has no ports. @type: of ICMP and ICMPv6. */
+static inline enum server_end server_by_type(uint8_t proto, uint8_t type)
+{
+	const bool is_reply = (proto == IPPROTO_ICMP && type == 0) ||
+			      (proto == IPPROTO_ICMPV6 && type == 129);
+
+	return is_reply ? SERVER_SOURCE : SERVER_DESTINATION;
+}
+
+/* Nothing else is known: the server has the lower port, or address. */
+static inline enum server_end server_by_port(const uint8_t src[16],
+					     uint16_t src_port,
+					     const uint8_t dst[16],
+					     uint16_t dst_port)
+{
+	bool is_src_lower = memcmp(src, dst, 16) < 0;
+
+	if (src_port != dst_port)
+		is_src_lower = src_port < dst_port;
+	return is_src_lower ? SERVER_SOURCE : SERVER_DESTINATION;
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* netobsctl map --services: who uses which service, by what this host sees or records of many. */
+#ifndef NETOBS_SERVICE_SERVICES_SERVICES_H
+#define NETOBS_SERVICE_SERVICES_SERVICES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum services_format { SERVICES_TABLE, SERVICES_JSON, SERVICES_DOT };
+
+struct services_request {
+	const char *const *files; /* with records; none: this host is observed */
+	size_t n_files;
+	enum services_format format;
+	const char *svg; /* a file that the map is drawn to; NULL: none */
+	uint32_t rows;	 /* edges at most; 0: all */
+	bool once;	 /* one interval */
+	uint32_t interval_ms;
+	uint32_t duration_ms; /* 0: until a signal comes */
+};
+
+/** @return an exit status */
+int services_map(const struct services_request *request);
+
+/* The parts of it. */
+int services_of_files(const struct services_request *request);
+int services_of_host(const struct services_request *request);
+
+#endif

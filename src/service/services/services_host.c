@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The service map of what this host sees, live. */
+#include "services.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <netobs/netobs.h>
+#include <netobs/session.h>
+
+#include "base/clock_ms.h"
+#include "conversations.h"
+#include "report.h"
+#include "service/options/args.h"
+#include "service/options/privileges.h"
+#include "service/signals.h"
+#include "service/text/text_table.h"
+#include "services_view.h"
+
+struct host_watch {
+	const struct services_request *request;
+	struct netobs *ctx;
+	struct netobs_sessions *sessions; /* NULL: they cannot be observed */
+	struct conversations *conversations;
+	struct edges edges; /* since they were shown */
+	int64_t since_ms;   /* when that was, or the beginning; CLOCK_MONOTONIC */
+	bool error_logged, is_failed;
+	volatile bool is_stopping;
+};
+
+static void stop_watch(void *object)
+{
+	struct host_watch *watch = object;
+
+	watch->is_stopping = true;
+	if (watch->ctx)
+		netobs_stop(watch->ctx);
+	if (watch->sessions)
+		netobs_sessions_stop(watch->sessions);
+}
+
+static void fail(struct host_watch *watch, int err)
+{
+	if (!watch->is_failed)
+		fprintf(stderr, "netobsctl map: %s\n", strerror(-err));
+	watch->is_failed = true;
+	stop_watch(watch);
+}
+
+/* ---- Reports --------------------------------------------------------------------------- */
+
+static void add_report(struct host_watch *watch,
+		       const struct service_report *report)
+{
+	const int r = conversations_add(watch->conversations, 0, report);
+
+	if (r)
+		fail(watch, r);
+}
+
+static void on_flow(const struct netobs_flow *flow, void *user)
+{
+	struct service_report report;
+
+	report_of_flow(flow, &report);
+	add_report(user, &report);
+}
+
+static void on_session(const struct netobs_session *session, void *user)
+{
+	struct service_report report;
+
+	report_of_session(session, &report);
+	add_report(user, &report);
+}
+
+static void on_log(int level, const char *message, void *user)
+{
+	struct host_watch *watch = user;
+
+	watch->error_logged |= args_report_log("map", level, message);
+}
+
+/* ---- Showing --------------------------------------------------------------------------- */
+
+/* Rows beside the headings, the others and the total. */
+static uint32_t find_rows(const struct services_request *request,
+			  struct winsize *ret_size)
+{
+	const bool is_screen = request->format == SERVICES_TABLE &&
+			       !request->once && isatty(STDOUT_FILENO);
+	uint32_t rows;
+
+	*ret_size = (struct winsize){ 0 };
+	if (!is_screen)
+		return request->rows;
+	ioctl(STDOUT_FILENO, TIOCGWINSZ, ret_size);
+	fputs("\033[H\033[J", stdout);
+	rows = text_table_room(request->rows, ret_size->ws_row);
+	return rows > 2 ? rows - 1 : rows;
+}
+
+static void show(struct host_watch *watch)
+{
+	struct services_view view = { .reporters = watch->conversations,
+				      .has_sessions = watch->sessions,
+				      .time_ms = clock_ms(CLOCK_REALTIME),
+				      .duration_ms =
+					      now_ms() - watch->since_ms };
+	struct winsize size;
+	const uint32_t rows = find_rows(watch->request, &size);
+
+	services_view_make(&view, &watch->edges, rows);
+	if (services_show(watch->request, &view, size.ws_col)) {
+		watch->is_failed = true;
+		stop_watch(watch);
+	}
+	if (ferror(stdout))
+		stop_watch(watch);
+	edges_clear(&watch->edges);
+	watch->since_ms = now_ms();
+}
+
+/* A graph is of all the time; a table of an interval, which drains may divide. */
+static void on_interval(void *user)
+{
+	struct host_watch *watch = user;
+	const struct services_request *request = watch->request;
+	const int64_t passed_ms = now_ms() - watch->since_ms;
+	const int r = conversations_take(watch->conversations, &watch->edges);
+
+	if (r)
+		fail(watch, r);
+	if (watch->is_stopping || passed_ms < request->interval_ms * 3 / 4)
+		return;
+	if (request->once)
+		stop_watch(watch);
+	else if (request->format != SERVICES_DOT)
+		show(watch);
+}
+
+/* ---- The run --------------------------------------------------------------------------- */
+
+/* @return 0; < 0 */
+static int start_context(struct host_watch *watch, uint64_t flags)
+{
+	NETOBS_OPTS(netobs_opts, opts, .flags = flags,
+		    .interval_ms = watch->request->interval_ms,
+		    .rtt = NETOBS_RTT_RING, .on_flow = on_flow,
+		    .on_interval = on_interval, .on_log = on_log, .user = watch);
+	int r = netobs_new(&opts, &watch->ctx);
+
+	if (r)
+		return r;
+	r = netobs_start(watch->ctx);
+	if (r == -ENOTSUP && flags) {
+		netobs_free(watch->ctx);
+		watch->ctx = NULL;
+		watch->error_logged = false;
+		return start_context(watch, 0);
+	}
+	return r;
+}
+
+/* Without sessions, connections and errors are not known, which a line on stderr says. */
+static void start_sessions(struct host_watch *watch)
+{
+	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session,
+		    .user = watch);
+	struct netobs_sessions *sessions;
+	int r = netobs_sessions_new(&opts, &sessions);
+
+	if (r)
+		return;
+	r = netobs_sessions_start(sessions);
+	if (!r) {
+		watch->sessions = sessions;
+		return;
+	}
+	fprintf(stderr,
+		"netobsctl map: connections and errors are not known: %s\n",
+		netobs_sessions_last_error(sessions));
+	netobs_sessions_free(sessions);
+}
+
+static int next_pause(const struct host_watch *watch, int64_t end_ms)
+{
+	return watch->is_stopping ? 100 : until_ms(end_ms);
+}
+
+/* Until both observers have stopped. @return 0; < 0 */
+static int loop(struct host_watch *watch)
+{
+	const uint32_t duration_ms = watch->request->duration_ms;
+	const int64_t end_ms = duration_ms ? now_ms() + duration_ms : 0;
+	bool has_sessions = watch->sessions, has_flows = true;
+
+	while (has_flows || has_sessions) {
+		struct pollfd fds[] = {
+			{ .fd = has_flows ? netobs_fd(watch->ctx) : -1,
+			  .events = POLLIN },
+			{ .fd = has_sessions ?
+					netobs_sessions_fd(watch->sessions) :
+					-1,
+			  .events = POLLIN },
+		};
+		int r;
+
+		poll(fds, ARRAY_SIZE(fds), next_pause(watch, end_ms));
+		if (end_ms && now_ms() >= end_ms && !watch->is_stopping)
+			stop_watch(watch);
+		/* Sessions first: an interval has those that ended in it. */
+		r = has_sessions ? netobs_sessions_dispatch(watch->sessions) : 0;
+		has_sessions &= r != -ECANCELED;
+		if (r >= 0 || r == -ECANCELED || r == -EINTR)
+			r = has_flows ? netobs_dispatch(watch->ctx) : 0;
+		has_flows &= r != -ECANCELED;
+		if (r < 0 && r != -ECANCELED && r != -EINTR)
+			return r;
+	}
+	return 0;
+}
+
+static int finish(struct host_watch *watch)
+{
+	const int r = conversations_take(watch->conversations, &watch->edges);
+
+	if (r)
+		fail(watch, r);
+	if (!watch->is_failed && (watch->edges.n || watch->request->once ||
+				  watch->request->format == SERVICES_DOT))
+		show(watch);
+	return watch->is_failed ? EXIT_FAILED : EXIT_FINE;
+}
+
+static int observe(struct host_watch *watch)
+{
+	const struct args_list none = { 0 };
+	int r = start_context(watch, NETOBS_NAT);
+
+	if (r < 0) {
+		args_report_failure("map", watch->error_logged, "start", r);
+		return EXIT_FAILED;
+	}
+	start_sessions(watch);
+	privileges_drop(&none, true, true);
+	watch->since_ms = now_ms();
+	if (watch->is_stopping) /* a signal came before there was an observer */
+		stop_watch(watch);
+	r = loop(watch);
+	if (r < 0) {
+		args_report_failure("map", watch->error_logged, "continue", r);
+		return EXIT_FAILED;
+	}
+	return finish(watch);
+}
+
+int services_of_host(const struct services_request *request)
+{
+	struct host_watch watch = { .request = request,
+				    .conversations = conversations_new(),
+				    .edges = { .max = EDGES_MAX } };
+	uint32_t reporter;
+	int status = EXIT_FAILED;
+
+	if (!watch.conversations ||
+	    conversations_reporter(watch.conversations, "this host", "this host",
+				   &reporter)) {
+		fprintf(stderr, "netobsctl map: %s\n", strerror(ENOMEM));
+	} else {
+		signals_catch(stop_watch, &watch);
+		status = observe(&watch);
+		signals_release();
+	}
+	netobs_sessions_free(watch.sessions);
+	netobs_free(watch.ctx);
+	edges_free(&watch.edges);
+	conversations_free(watch.conversations);
+	return status;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The service map as a table, as JSON, for Graphviz, and as a picture. */
+#ifndef NETOBS_SERVICE_SERVICES_SERVICES_VIEW_H
+#define NETOBS_SERVICE_SERVICES_SERVICES_VIEW_H
+
+#include <stdio.h>
+
+#include "conversations.h"
+#include "services.h"
+
+/* What is shown: edges in their order, and the sum of all that are left out. */
+struct services_view {
+	const struct edges *edges;
+	uint32_t n; /* edges to show */
+	struct edge_sum others, total;
+	uint64_t n_others;
+	int64_t time_ms;     /* the end of what they are of, since 1970 */
+	int64_t duration_ms; /* for rates; 0: not known */
+	const struct conversations *reporters; /* for their names */
+	bool has_sessions; /* 0 connections is a count, and not unknown */
+};
+
+/**
+ * Sort the edges, and add up what is left out.
+ *
+ * @param rows  edges at most; 0: all
+ */
+void services_view_make(struct services_view *view, struct edges *edges,
+			uint32_t rows);
+
+/* "10.0.0.1:443/TCP", or without a port "10.0.0.1/ICMP" */
+void services_label(char *buf, size_t size, const struct edge_key *key);
+
+/* @param width  of lines, at most; 0: there is no limit */
+void services_print_table(const struct services_view *view, uint32_t width);
+void services_print_json(const struct services_view *view);
+void services_print_dot(const struct services_view *view);
+
+void services_print_svg(FILE *file, const struct services_view *view);
+
+/** @return 0; < 0: it could not be written */
+int services_write_svg(const char *path, const struct services_view *view);
+
+/**
+ * Print it to standard output as it was asked for, and draw it.
+ *
+ * @return 0; < 0: it could not be written, which was reported
+ */
+int services_show(const struct services_request *request,
+		  const struct services_view *view, uint32_t width);
+
+#endif
