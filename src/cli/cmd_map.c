@@ -26,14 +26,15 @@ static const struct args_command command = {
 	.operands = "[lookup TUPLE | annotate FILE... | --services [FILE...]]",
 	.operand_list = offsetof(struct options, words.operands),
 	.given = offsetof(struct options, words.given),
-	.notes = "TUPLE is of either direction, before or after translation, or a part of it:\n"
-		 "'10.0.0.2:40000 > 192.0.2.1:80/tcp', '192.0.2.1:80', '[2001:db8::1]:443/udp', 'icmp'.\n"
-		 "A running service with 'nat = yes' is asked; it also knows what ended in the last\n"
-		 "minute. Without it, lookup and --once list the kernel's table of connections.\n"
-		 "annotate adds to records of FILE - lines of JSON, IPFIX, or of nfcapd - what netobs knows\n"
-		 "of their conversations, by --records, or by mappings.\n"
-		 "--services shows who uses which service: on this host, or by records of many hosts in\n"
-		 "FILEs, which are lines of JSON. Each conversation counts once.\n",
+	.notes =
+		"TUPLE is of either direction, before or after translation, or a part of it:\n"
+		"'10.0.0.2:40000 > 192.0.2.1:80/tcp', '192.0.2.1:80', '[2001:db8::1]:443/udp', 'icmp'.\n"
+		"A running service with 'nat = yes' is asked; it also knows what ended in the last\n"
+		"minute. Without it, lookup and --once list the kernel's table of connections.\n"
+		"annotate adds to records of FILE - lines of JSON, IPFIX, or of nfcapd - what netobs knows\n"
+		"of their conversations, by --records, or by mappings.\n"
+		"--services shows who uses which service: on this host, or by records of many hosts in\n"
+		"FILEs, which are lines of JSON. Each conversation counts once.\n",
 };
 
 int cmd_map(int argc, char **argv)
@@ -43,16 +44,17 @@ int cmd_map(int argc, char **argv)
 
 	wanted.words.output = wanted.output;
 	if (result == ARGS_RUN)
-		result = map_words_run(&command, &wanted.words,
-				       &(struct mapping_request){
-					       .socket = wanted.socket,
-					       .netns = wanted.netns,
-					       .once = wanted.once,
-					       .is_json = wanted.output == SERVICES_JSON,
-					       .interval_ms = wanted.interval_ms,
-					       .duration_ms = wanted.duration_ms,
-					       .rows = wanted.rows,
-				       });
+		result = map_words_run(
+			&command, &wanted.words,
+			&(struct mapping_request){
+				.socket = wanted.socket,
+				.netns = wanted.netns,
+				.once = wanted.once,
+				.is_json = wanted.output == SERVICES_JSON,
+				.interval_ms = wanted.interval_ms,
+				.duration_ms = wanted.duration_ms,
+				.rows = wanted.rows,
+			});
 	args_list_clear(&wanted.words.operands);
 	args_list_clear(&wanted.words.records);
 	return result;

@@ -13,12 +13,9 @@ enum { TUPLE_MAX = 256 };
 enum action { LIVE, ONCE, LOOKUP, ANNOTATE, SERVICES, SERVICES_OF_FILES };
 
 static const char *const names[] = {
-	[LIVE] = "the live table",
-	[ONCE] = "--once",
-	[LOOKUP] = "lookup",
-	[ANNOTATE] = "annotate",
-	[SERVICES] = "--services",
-	[SERVICES_OF_FILES] = "--services of files",
+	[LIVE] = "the live table", [ONCE] = "--once",
+	[LOOKUP] = "lookup",	   [ANNOTATE] = "annotate",
+	[SERVICES] = "--services", [SERVICES_OF_FILES] = "--services of files",
 };
 
 /* What an option changes. All others change all of it. */

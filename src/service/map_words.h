@@ -17,7 +17,7 @@ struct map_words {
 	bool is_of_services;
 	const char *svg; /* a file; NULL: none */
 	int output;	 /* enum services_format */
-	uint64_t given; /* as args_parse() stores it */
+	uint64_t given;	 /* as args_parse() stores it */
 };
 
 /**

@@ -34,8 +34,8 @@ static enum server_end guess_server(const struct servers *servers,
 	bool is_src_known = false, is_dst_known = false;
 
 	if (flow->proto == IPPROTO_TCP) {
-		is_src_known = is_known_server(
-			servers, hash_server(flow, SERVER_SOURCE));
+		is_src_known = is_known_server(servers,
+					       hash_server(flow, SERVER_SOURCE));
 		is_dst_known = is_known_server(
 			servers, hash_server(flow, SERVER_DESTINATION));
 	}
@@ -60,9 +60,9 @@ static enum server_end find_end(struct servers *servers,
 	if (end)
 		return end;
 	if (!(flow->has & NETOBS_HAS_PORTS))
-		return server_by_type(
-			flow->proto,
-			flow->has & NETOBS_HAS_ICMP ? flow->icmp_type : 1);
+		return server_by_type(flow->proto, flow->has & NETOBS_HAS_ICMP ?
+							   flow->icmp_type :
+							   1);
 	if (is_multicast(flow->dst))
 		return SERVER_DESTINATION;
 	return guess_server(servers, flow);

@@ -545,8 +545,7 @@ void control_flow(struct control *control, const struct netobs_flow *flow)
 
 	if (!control || !control->clients.n_live)
 		return;
-	len = netobs_flow_json(flow, control->flow,
-			       sizeof(control->flow) - 1);
+	len = netobs_flow_json(flow, control->flow, sizeof(control->flow) - 1);
 	if (len > 0)
 		control->flow[len++] = '\n';
 	control_clients_flow(&control->clients, control->flow,

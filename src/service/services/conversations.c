@@ -14,7 +14,7 @@
 enum {
 	FIRST_CAPACITY = 16,
 	SERVERS_MAX = 1 << 20, /* later ones are not noted */
-	LINKS_KEPT = 1 << 16, /* more are forgotten with the conversations */
+	LINKS_KEPT = 1 << 16,  /* more are forgotten with the conversations */
 };
 
 struct reporter {
@@ -198,8 +198,7 @@ static bool is_server(const void *array, uint32_t index, const void *key)
 
 static struct server server_of(const struct pair *pair, uint8_t end)
 {
-	struct server server = { .port = pair->ports[end],
-				 .proto = pair->proto };
+	struct server server = { .port = pair->ports[end], .proto = pair->proto };
 
 	memcpy(server.addr, pair->addrs[end], sizeof(server.addr));
 	return server;
@@ -208,8 +207,7 @@ static struct server server_of(const struct pair *pair, uint8_t end)
 static bool accepts(struct conversations *all, const struct server *server)
 {
 	return slots_find(&all->server_slots,
-			  slots_hash(&all->server_slots, server,
-				     sizeof(*server)),
+			  slots_hash(&all->server_slots, server, sizeof(*server)),
 			  is_server, all->servers, server) != SLOT_NONE;
 }
 
@@ -260,8 +258,8 @@ static int find_conversation(struct conversations *all, uint32_t talk)
 	bool is_swapped;
 	uint32_t root;
 
-	switch (nat_links_find(&all->links, &all->talks.list[talk].pair, &before,
-			       &is_swapped)) {
+	switch (nat_links_find(&all->links, &all->talks.list[talk].pair,
+			       &before, &is_swapped)) {
 	case NAT_SHARED:
 		all->totals.shared_packets +=
 			talk_packets(&all->talks, &all->talks.list[talk]);

@@ -55,7 +55,8 @@ struct edge_sum {
 	uint64_t counted_packets[EDGE_WAYS]; /* by it */
 	uint32_t hosts; /* that have reported a conversation, at most; 0: not counted */
 	uint8_t evidence; /* enum service_evidence */
-	bool has_process[2], is_process_mixed[2]; /* of the client, of the service */
+	bool has_process[2],
+		is_process_mixed[2]; /* of the client, of the service */
 	char processes[2][EDGE_NAME_MAX];
 };
 
@@ -71,7 +72,7 @@ struct edges {
 	uint32_t max; /* edges, at least 2 */
 	struct slots slots;
 	struct edge_sum others; /* of edges that had to make room */
-	uint64_t n_others; /* how often an edge had to */
+	uint64_t n_others;	/* how often an edge had to */
 };
 
 uint64_t edge_bytes(const struct edge_sum *sum);

@@ -21,10 +21,10 @@ static bool has_tuple(const void *array, uint32_t index, const void *key)
 
 static struct nat_link *find(struct nat_links *links, const struct pair *behind)
 {
-	const uint32_t index = slots_find(
-		&links->slots,
-		slots_hash(&links->slots, behind, sizeof(*behind)), has_tuple,
-		links->list, behind);
+	const uint32_t index =
+		slots_find(&links->slots,
+			   slots_hash(&links->slots, behind, sizeof(*behind)),
+			   has_tuple, links->list, behind);
 
 	return index == SLOT_NONE ? NULL : &links->list[index];
 }
@@ -52,8 +52,8 @@ static bool note_link(struct nat_links *links, const struct nat_link *link)
 	if (!known)
 		return add(links, link);
 	known->is_counted |= link->is_counted;
-	known->is_shared |=
-		memcmp(&known->before, &link->before, sizeof(known->before)) != 0;
+	known->is_shared |= memcmp(&known->before, &link->before,
+				   sizeof(known->before)) != 0;
 	return true;
 }
 

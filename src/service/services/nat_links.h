@@ -8,7 +8,7 @@
 struct nat_link {
 	struct pair behind, before;
 	bool is_swapped; /* the first end of one is the second one of the other */
-	bool is_shared;	 /* several conversations had the tuple, one after the other */
+	bool is_shared; /* several conversations had the tuple, one after the other */
 	bool is_counted; /* the host with the NAT reports flows, too */
 };
 
@@ -21,7 +21,7 @@ struct nat_links {
 
 /* What is known of a tuple. */
 enum nat_answer {
-	NAT_NONE,   /* it is not behind a NAT, as far as is known */
+	NAT_NONE, /* it is not behind a NAT, as far as is known */
 	NAT_FOUND,
 	NAT_SHARED, /* of several conversations, which are all reported */
 };

@@ -156,8 +156,7 @@ static bool read_face(const struct json_value *members, enum member src,
 	       read_address(members[dst], ret_face->dst);
 }
 
-static void add_other(struct service_report *report,
-		      const struct flow_face *face)
+static void add_other(struct service_report *report, const struct flow_face *face)
 {
 	if (!flow_face_equal(face, &report->face))
 		report->others[report->n_others++] = *face;
@@ -202,10 +201,9 @@ static void read_points(const struct json_value *members,
 	while (json_next(members[INTERFACES], &interface)) {
 		json_next(members[DIRECTIONS], &direction);
 		if (!report->n_points++)
-			report->point =
-				hash_point(interface.value.at,
-					   json_length(interface.value),
-					   json_number(direction.value));
+			report->point = hash_point(interface.value.at,
+						   json_length(interface.value),
+						   json_number(direction.value));
 	}
 }
 
@@ -216,8 +214,8 @@ static bool read_flow(const struct json_value *members,
 	report->packets = json_number(members[PACKETS]);
 	report->bytes = json_number(members[BYTES]);
 	report->retransmits = json_number(members[RETRANSMITS]);
-	report->rtt_ns = json_number(
-		members[members[PATH_RTT].at ? PATH_RTT : RTT]);
+	report->rtt_ns =
+		json_number(members[members[PATH_RTT].at ? PATH_RTT : RTT]);
 	report->rtt_samples = json_number(members[RTT_SAMPLES]);
 	report->response_ns = json_number(members[RESPONSE]);
 	report->responses = json_number(members[RESPONSES]);
@@ -289,8 +287,7 @@ bool report_read(struct json_value record, struct service_report *ret_report,
 
 	read_members(record, members);
 	read_origin(members, ret_origin);
-	*ret_report =
-		(struct service_report){ .kind = find_kind(members[TYPE]) };
+	*ret_report = (struct service_report){ .kind = find_kind(members[TYPE]) };
 	if (ret_report->kind == REPORT_NONE)
 		return true;
 	if (!members[PROTO].at || !read_face(members, SRC, DST, SRC_PORT,
@@ -402,6 +399,5 @@ void report_of_session(const struct netobs_session *session,
 		.opened = session->opened,
 		.ended = session->ended,
 	};
-	snprintf(ret_report->processes[0], EDGE_NAME_MAX, "%s",
-		 session->process);
+	snprintf(ret_report->processes[0], EDGE_NAME_MAX, "%s", session->process);
 }

@@ -15,8 +15,8 @@ struct netobs_session;
 enum { REPORTER_MAX = 256 /* bytes of a name or an identity, with its NUL */ };
 
 enum report_kind {
-	REPORT_NONE,	/* a record of another type, which the map does not use */
-	REPORT_FLOW,	/* packets of a direction */
+	REPORT_NONE, /* a record of another type, which the map does not use */
+	REPORT_FLOW, /* packets of a direction */
 	REPORT_SESSION, /* a socket's connection has ended */
 	REPORT_MAPPING, /* addresses that NAT gives a conversation */
 };
@@ -41,7 +41,8 @@ struct service_report {
 	uint64_t point;	   /* the first one, as a hash */
 
 	/* Sessions. */
-	uint8_t opened, ended; /* enum netobs_session_opened, netobs_session_ended */
+	uint8_t opened,
+		ended; /* enum netobs_session_opened, netobs_session_ended */
 
 	char processes[2][EDGE_NAME_MAX]; /* of source and destination; "": not known */
 };

@@ -20,8 +20,8 @@ static uint64_t hash_line(const struct seen *seen, const char *line, size_t len,
 
 		memcpy(block, line + at, n);
 		memset(block + n, 0, SEEN_BLOCK - n);
-		hash = hash_finish(hash ^ hash_bytes(block, SEEN_BLOCK,
-						     seen->secret));
+		hash = hash_finish(hash ^
+				   hash_bytes(block, SEEN_BLOCK, seen->secret));
 	}
 	return hash ?: 1;
 }

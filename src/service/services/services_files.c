@@ -42,8 +42,8 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format, .
 	fprintf(stderr, "netobsctl map: %s\n", text);
 }
 
-static void refuse_line(struct reading *reading, const struct record_input *input,
-			const char *why)
+static void refuse_line(struct reading *reading,
+			const struct record_input *input, const char *why)
 {
 	char place[PLACE_MAX];
 
@@ -63,8 +63,7 @@ static int find_reporter(struct reading *reading, const char *path,
 					      origin->identity, origin->name,
 					      ret_reporter);
 	return conversations_reporter(reading->conversations, path,
-				      strcmp(path, "-") ? path :
-							  "standard input",
+				      strcmp(path, "-") ? path : "standard input",
 				      ret_reporter);
 }
 
@@ -142,9 +141,8 @@ static void print_summary(const struct reading *reading,
 	fprintf(stderr,
 		"netobsctl map: %" PRIu64 " records of %" PRIu32
 		" hosts: %" PRIu64 " flows, %" PRIu64 " sessions",
-		reading->records,
-		conversations_reporters(reading->conversations), totals->flows,
-		totals->sessions);
+		reading->records, conversations_reporters(reading->conversations),
+		totals->flows, totals->sessions);
 	if (reading->repeated)
 		fprintf(stderr, "; %" PRIu64 " lines came again",
 			reading->repeated);

@@ -27,7 +27,7 @@ struct host_watch {
 	struct netobs_sessions *sessions; /* NULL: they cannot be observed */
 	struct conversations *conversations;
 	struct edges edges; /* since they were shown */
-	int64_t since_ms;   /* when that was, or the beginning; CLOCK_MONOTONIC */
+	int64_t since_ms; /* when that was, or the beginning; CLOCK_MONOTONIC */
 	bool error_logged, is_failed;
 	volatile bool is_stopping;
 };
@@ -109,8 +109,7 @@ static void show(struct host_watch *watch)
 	struct services_view view = { .reporters = watch->conversations,
 				      .has_sessions = watch->sessions,
 				      .time_ms = clock_ms(CLOCK_REALTIME),
-				      .duration_ms =
-					      now_ms() - watch->since_ms };
+				      .duration_ms = now_ms() - watch->since_ms };
 	struct winsize size;
 	const uint32_t rows = find_rows(watch->request, &size);
 
@@ -268,8 +267,8 @@ int services_of_host(const struct services_request *request)
 	int status = EXIT_FAILED;
 
 	if (!watch.conversations ||
-	    conversations_reporter(watch.conversations, "this host", "this host",
-				   &reporter)) {
+	    conversations_reporter(watch.conversations, "this host",
+				   "this host", &reporter)) {
 		fprintf(stderr, "netobsctl map: %s\n", strerror(ENOMEM));
 	} else {
 		signals_catch(stop_watch, &watch);

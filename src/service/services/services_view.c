@@ -78,16 +78,11 @@ enum column {
 };
 
 static const char *const headings[COLUMNS] = {
-	[CLIENT] = "CLIENT",
-	[SERVICE] = "SERVICE",
-	[RATE] = "RATE",
-	[BYTES] = "BYTES",
-	[PACKETS] = "PACKETS",
-	[CONNECTIONS] = "CONNECTIONS",
-	[ERRORS] = "ERRORS",
-	[RETRANSMITS] = "RETRANSMITS",
-	[RTT] = "RTT",
-	[HOSTS] = "HOSTS",
+	[CLIENT] = "CLIENT",   [SERVICE] = "SERVICE",
+	[RATE] = "RATE",       [BYTES] = "BYTES",
+	[PACKETS] = "PACKETS", [CONNECTIONS] = "CONNECTIONS",
+	[ERRORS] = "ERRORS",   [RETRANSMITS] = "RETRANSMITS",
+	[RTT] = "RTT",	       [HOSTS] = "HOSTS",
 };
 
 static void fill_sum(const struct services_view *view,
@@ -226,8 +221,7 @@ static void put_key(struct json *json, const struct edge *edge)
 	json_key_u64(json, "Proto", edge->key.proto);
 	json_key_string(json, "ServerBy", evidence[edge->sum.evidence]);
 	for (int end = 0; end < 2; end++)
-		if (edge->sum.has_process[end] &&
-		    !edge->sum.is_process_mixed[end])
+		if (edge->sum.has_process[end] && !edge->sum.is_process_mixed[end])
 			json_key_string(json, processes[end],
 					edge->sum.processes[end]);
 }

@@ -17,7 +17,7 @@ static const struct part *part_at(const struct choice *choice, uint32_t number)
 	return number ? &choice->talks->parts[number - 1] : NULL;
 }
 
-#define FOR_EACH_PART(choice, part)                                  \
+#define FOR_EACH_PART(choice, part)                                     \
 	for ((part) = part_at((choice), (choice)->talk->parts); (part); \
 	     (part) = part_at((choice), (part)->next))
 
@@ -48,8 +48,8 @@ static bool is_beside(const struct part *a, const struct part *b)
 	       a->start_ms < b->end_ms && b->start_ms < a->end_ms;
 }
 
-static bool reports_interfaces(const struct choice *choice,
-			       uint32_t reporter, uint8_t source)
+static bool reports_interfaces(const struct choice *choice, uint32_t reporter,
+			       uint8_t source)
 {
 	const struct part *one, *other;
 

@@ -14,8 +14,8 @@ enum { FIRST_CAPACITY = 256 };
 struct pair pair_of(const struct flow_face *face, uint8_t *ret_source)
 {
 	const int order = memcmp(face->src, face->dst, sizeof(face->src));
-	const uint8_t source =
-		order > 0 || (!order && face->src_port > face->dst_port);
+	const uint8_t source = order > 0 ||
+			       (!order && face->src_port > face->dst_port);
 	struct pair pair = { .proto = face->proto };
 
 	memcpy(pair.addrs[source], face->src, sizeof(face->src));
@@ -84,8 +84,8 @@ static enum server_end find_server(const struct service_report *report)
 	return SERVER_UNKNOWN;
 }
 
-static struct part *find_part(const struct talks *talks, const struct talk *talk,
-			      const struct part *like)
+static struct part *find_part(const struct talks *talks,
+			      const struct talk *talk, const struct part *like)
 {
 	struct part *part;
 
@@ -124,8 +124,8 @@ bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
 		.start_ms = report->start_ms,
 	};
 	const enum server_end server = find_server(report);
-	struct part *part =
-		find_part(talks, talk, &like) ?: add_part(talks, talk, &like);
+	struct part *part = find_part(talks, talk, &like) ?:
+				    add_part(talks, talk, &like);
 
 	if (!part)
 		return false;

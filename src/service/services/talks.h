@@ -18,7 +18,7 @@ struct pair {
 struct part {
 	uint32_t next; /* of the same talk, plus 1 */
 	uint32_t reporter;
-	uint64_t point;	/* the only place where it was seen; 0: several */
+	uint64_t point; /* the only place where it was seen; 0: several */
 	uint8_t source; /* the end of the pair that sends */
 	int64_t start_ms, end_ms;
 	uint64_t packets, bytes, retransmits;
@@ -37,7 +37,7 @@ struct talk {
 	struct pair pair;
 	uint32_t parts, session_parts; /* the first ones, plus 1; 0: none */
 	uint16_t accepts[2]; /* how often reports show that this end is the service */
-	bool is_merged; /* into another talk */
+	bool is_merged;	  /* into another talk */
 	bool is_mixed[2]; /* of the ends: there are several processes */
 	char processes[2][EDGE_NAME_MAX];
 };

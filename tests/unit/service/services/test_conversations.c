@@ -216,11 +216,11 @@ static struct truth *truth_of(struct world *world, const struct edge_key *key)
 /* From a client to a service, or to the address of a router that has it. */
 static struct path make_path(struct world *world, bool has_low_port)
 {
-	const uint32_t client = below(world, HOSTS), router = below(world, ROUTERS);
+	const uint32_t client = below(world, HOSTS),
+		       router = below(world, ROUTERS);
 	const uint32_t server = (client + 1 + below(world, HOSTS - 1)) % HOSTS;
-	const uint16_t port =
-		(uint16_t)((has_low_port ? 1 : 60000) + server * 8 +
-			   below(world, 3));
+	const uint16_t port = (uint16_t)((has_low_port ? 1 : 60000) +
+					 server * 8 + below(world, 3));
 	struct path path = { .client = client,
 			     .server = server,
 			     .router = HOSTS + router,
@@ -367,7 +367,8 @@ static void edges_beyond_the_most_are_in_an_exact_remainder(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < world->n_truths; i++)
 		for (int way = 0; way < EDGE_WAYS; way++) {
-			truth.counts.packets[way] += world->truths[i].packets[way];
+			truth.counts.packets[way] +=
+				world->truths[i].packets[way];
 			truth.counts.bytes[way] += world->truths[i].bytes[way];
 		}
 	assert_int_equal(conversations_take(all, &edges), 0);
@@ -430,7 +431,9 @@ static void a_tuple_that_nat_used_twice_counts_where_that_was_seen(void **state)
 	struct conversations *all = two_reporters();
 	struct edges edges = { .max = EDGES_MAX };
 	struct conversation_totals totals;
-	struct flow_face behind = { .src_port = 40000, .dst_port = 80, .proto = TCP };
+	struct flow_face behind = { .src_port = 40000,
+				    .dst_port = 80,
+				    .proto = TCP };
 	struct flow_face one, other;
 
 	(void)state;
@@ -455,7 +458,8 @@ static void a_tuple_that_nat_used_twice_counts_where_that_was_seen(void **state)
 	conversations_free(all);
 }
 
-static void round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not(void **state)
+static void
+round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not(void **state)
 {
 	struct conversations *all = two_reporters();
 	struct edges edges = { .max = EDGES_MAX };
@@ -487,7 +491,9 @@ static void what_accepts_is_the_service_whatever_its_port(void **state)
 {
 	struct conversations *all = two_reporters();
 	struct edges edges = { .max = EDGES_MAX };
-	struct flow_face face = { .src_port = 1000, .dst_port = 50000, .proto = TCP };
+	struct flow_face face = { .src_port = 1000,
+				  .dst_port = 50000,
+				  .proto = TCP };
 	struct service_report report = { .kind = REPORT_FLOW,
 					 .packets = 1,
 					 .tcp_flags = SYN | ACK,
