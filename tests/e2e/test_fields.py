@@ -53,7 +53,7 @@ class Fields(ExactTest):
             traffic.udp(self.a, self.A6, self.b, self.B6, [100]),
             traffic.ping(self.a, self.B4, 2), traffic.ping(self.a, self.B6, 2),
             self.send(self.frame(f.ipv4(self.A4, self.B4, 89, bytes(24))))))
-        expected = {6: PORTS | {"Flags"}, 17: PORTS, 1: ICMP, 58: ICMP,
+        expected = {6: PORTS | {"Flags", "TcpCombined"}, 17: PORTS, 1: ICMP, 58: ICMP,
                     89: set()}
         self.assertEqual(set(expected),
                          {r["Proto"] for r in records.values()})
