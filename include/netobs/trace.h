@@ -208,7 +208,17 @@ struct netobs_journey {
 	uint64_t unknown_ns; /**< between steps of which no part is known */
 	/** 1 << part: this part of the journey was not observed; 0: the journey is complete */
 	uint32_t unknown_parts;
+
+	uint32_t src_pid; /**< of the process that wrote: NETOBS_JOURNEY_HAS_SEND */
+	uint32_t dst_pid; /**< of the process that read: NETOBS_JOURNEY_HAS_READ */
 	uint32_t reserved2;
+	char src_command[16]; /**< of that thread; it may fill the array */
+	char dst_command[16];
+
+	/** Of the alert that had the connection traced: netobs_trace_target.alert. 0, "": none. If
+	 *  several had it traced, the last one before the journey was delivered. */
+	int64_t alert_ns;
+	char alert[64]; /**< the rule's name; "": it has none */
 
 	struct netobs_journey_step steps[NETOBS_JOURNEY_STEPS_MAX];
 };
@@ -258,6 +268,7 @@ struct netobs_trace_stats {
 	uint64_t cut_by_rate;	    /**< events beyond max_rate */
 	/** Found no room in the ring, or were in an interrupt of a program for the same point */
 	uint64_t lost_events;
+	uint64_t current_connections; /**< that are traced now */
 };
 
 /**
@@ -308,6 +319,11 @@ struct netobs_trace_target {
 	/** Trace it for so long, from now on; 0: until it has ended. Of a connection that is traced
 	 *  already: until then, if that is later. */
 	uint32_t duration_ms;
+	uint32_t reserved; /**< 0 */
+	/** The alert for which it is traced, if one is: the connection's journeys have both, from now
+	 *  on. The time of the alert, and the name of its rule; NULL: it has none. */
+	int64_t alert_ns;
+	const char *alert;
 };
 
 /**

@@ -44,7 +44,11 @@ enum record_field_type {
 	RECORD_source,
 	RECORD_destination,
 	RECORD_way,
-	RECORD_LAST_PLAIN = RECORD_way,
+	RECORD_took,
+	RECORD_cut,
+	RECORD_unknown,
+	RECORD_steps,
+	RECORD_LAST_PLAIN = RECORD_steps,
 #define ENUM(type, ...) RECORD_##type,
 #include "records.def"
 };
@@ -52,27 +56,36 @@ enum record_field_type {
 struct record_field {
 	uint16_t offset, size; /* in its struct */
 	uint16_t type;
-	/* It is known if the number there has one of these bits; size 0: always. */
+	/* It is known if the number there has one of the former bits, or lacks one of the latter;
+	 * size 0: always. */
 	uint16_t known_offset, known_size;
-	uint64_t known_bits;
+	uint64_t known_bits, unknown_bits;
 };
 
 #define RECORD_OFFSET(kind, member) offsetof(struct netobs_##kind, member)
 #define RECORD_SIZE(kind, member) sizeof(((struct netobs_##kind *)NULL)->member)
 
-#define KNOWN_ALWAYS(kind, member) ~, (0, 0, 0)
-#define KNOWN_NONZERO(kind, member) \
-	~, (RECORD_OFFSET(kind, member), RECORD_SIZE(kind, member), UINT64_MAX)
+#define KNOWN_ALWAYS(kind, member) ~, (0, 0, 0, 0)
+#define KNOWN_NONZERO(kind, member)                                 \
+	~, (RECORD_OFFSET(kind, member), RECORD_SIZE(kind, member), \
+	    UINT64_MAX, 0)
 #define KNOWN_RTT(kind, member) \
-	~, (RECORD_OFFSET(kind, rtt.samples), sizeof(uint64_t), UINT64_MAX)
-#define KNOWN_RESPONSE(kind, member) \
-	~, (RECORD_OFFSET(kind, response.samples), sizeof(uint64_t), UINT64_MAX)
+	~, (RECORD_OFFSET(kind, rtt.samples), sizeof(uint64_t), UINT64_MAX, 0)
+#define KNOWN_RESPONSE(kind, member)                                 \
+	~, (RECORD_OFFSET(kind, response.samples), sizeof(uint64_t), \
+	    UINT64_MAX, 0)
 #define KNOWN_THINK(kind, member) \
-	~, (RECORD_OFFSET(kind, think.samples), sizeof(uint64_t), UINT64_MAX)
+	~, (RECORD_OFFSET(kind, think.samples), sizeof(uint64_t), UINT64_MAX, 0)
 #define KNOWN_APP(kind, member) \
-	~, (RECORD_OFFSET(kind, app.samples), sizeof(uint64_t), UINT64_MAX)
+	~, (RECORD_OFFSET(kind, app.samples), sizeof(uint64_t), UINT64_MAX, 0)
 #define KNOWN_BIT(bit) \
-	(offsetof(struct netobs_record, has), sizeof(uint32_t), bit)
+	(offsetof(struct netobs_record, has), sizeof(uint32_t), bit, 0)
+/* A word with brackets of its own, so that those of the others follow it. */
+#define KNOWN_PART(part)                            \
+	~, (RECORD_OFFSET(journey, unknown_parts),  \
+	    RECORD_SIZE(journey, unknown_parts), 0, \
+	    1U << NETOBS_JOURNEY_##part) KNOWN_NO_MORE
+#define KNOWN_NO_MORE(kind, member)
 
 #define RECORD_FIELD(kind, member, type, has)                              \
 	{                                                                  \
@@ -82,7 +95,8 @@ struct record_field {
 				   FIELD_CHOOSE(KNOWN_##has(kind, member), \
 						KNOWN_BIT(has)))           \
 	}
-#define RECORD_KNOWN(empty, offset, size, bits) offset, size, bits
+#define RECORD_KNOWN(empty, offset, size, bits, others) \
+	offset, size, bits, others
 
 /* Of 1, 2, 4 or 8 bytes; of more, the first 8. */
 static inline uint64_t record_read(const void *at, size_t size)
@@ -124,10 +138,47 @@ static inline bool record_is_enum(const struct record_field *field)
 static inline bool record_is_known(const struct record_field *field,
 				   const void *it)
 {
-	return !field->known_size ||
-	       record_read((const char *)it + field->known_offset,
-			   field->known_size) &
-		       field->known_bits;
+	uint64_t bits;
+
+	if (!field->known_size)
+		return true;
+	bits = record_read((const char *)it + field->known_offset,
+			   field->known_size);
+	return bits & field->known_bits || ~bits & field->unknown_bits;
+}
+
+/* A record from elsewhere may have any times. */
+static inline uint64_t record_took(const struct record_field *field,
+				   const void *it)
+{
+	const struct netobs_record *record = it;
+
+	return record_number(field, it) - (uint64_t)record->time_ns;
+}
+
+static inline bool record_is_cut(const void *it)
+{
+	const struct netobs_record *record = it;
+
+	return record->has & NETOBS_JOURNEY_HAS_CUT;
+}
+
+static inline uint32_t record_n_steps(const struct netobs_journey *journey)
+{
+	return journey->n_steps < NETOBS_JOURNEY_STEPS_MAX ?
+		       journey->n_steps :
+		       NETOBS_JOURNEY_STEPS_MAX;
+}
+
+/* @return the step, with the time since the journey's beginning as its time */
+static inline struct netobs_journey_step
+record_step(const struct netobs_journey *journey, uint32_t i)
+{
+	struct netobs_journey_step step = journey->steps[i];
+
+	step.time_ns = (int64_t)((uint64_t)step.time_ns -
+				 (uint64_t)journey->record.time_ns);
+	return step;
 }
 
 /* Down to whole milliseconds, also before 1970. */

@@ -161,6 +161,18 @@ static char *copy_flow(const struct netobs_flow *flow, uint32_t points_max,
 	return copy_process(flow->dst_process, name, &copy->dst_process);
 }
 
+/* Most journeys have a few steps of many. */
+static size_t packed_size(const struct netobs_record *record)
+{
+	const struct netobs_journey *journey =
+		(const struct netobs_journey *)record;
+
+	if (record->type != NETOBS_RECORD_JOURNEY)
+		return record_size(record->type);
+	return offsetof(struct netobs_journey, steps) +
+	       record_n_steps(journey) * sizeof(journey->steps[0]);
+}
+
 size_t pack_record(const struct netobs_record *record, void *packed)
 {
 	struct packed_head *head = packed;
@@ -169,7 +181,7 @@ size_t pack_record(const struct netobs_record *record, void *packed)
 	char *end;
 
 	if (record->type != NETOBS_RECORD_FLOW) {
-		size = record_size(record->type);
+		size = packed_size(record);
 		*head = (struct packed_head){ .size = (uint16_t)size,
 					      .n_points = NOT_A_FLOW };
 		memcpy(flow, record, size);

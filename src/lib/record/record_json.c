@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/util.h"
 #include "catalogue/records.h"
-#include "journey_json.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -66,6 +65,11 @@ const char *netobs_trace_point_name(unsigned int point)
 	return NAME_OF(TracePoint, point);
 }
 
+const char *netobs_journey_part_name(unsigned int part)
+{
+	return NAME_OF(JourneyPart, part);
+}
+
 const char *netobs_lost_name(unsigned int reason)
 {
 	return NAME_OF(LostBy, reason);
@@ -76,6 +80,7 @@ _Static_assert(ARRAY_SIZE(names_of_Ended) == NETOBS_SESSION_ENDINGS &&
 		       ARRAY_SIZE(names_of_Metric) == NETOBS_ALERT_METRICS &&
 		       ARRAY_SIZE(names_of_TraceLayer) == NETOBS_TRACE_LAYERS &&
 		       ARRAY_SIZE(names_of_TracePoint) == NETOBS_TRACE_POINTS &&
+		       ARRAY_SIZE(names_of_JourneyPart) == NETOBS_JOURNEY_PARTS &&
 		       ARRAY_SIZE(names_of_Unparsed) == NETOBS_UNPARSED_REASONS &&
 		       ARRAY_SIZE(names_of_LostBy) == NETOBS_LOST_REASONS,
 	       "each value has a name");
@@ -94,6 +99,10 @@ struct json_field {
 #define RECORD_END OBJECT_END
 #define FIELD(kind, member, type, has, key, ...) \
 	OBJECT_FIELD(kind, member, type, has, key, )
+#define ITEM(kind, ...) OBJECT(kind)
+#define ITEM_FIELD(kind, member, type, has, key, ...) \
+	OBJECT_FIELD(kind, member, type, has, key, )
+#define ITEM_END OBJECT_END
 #define OBJECT(kind) static const struct json_field fields_of_##kind[] = {
 #define OBJECT_FIELD(kind, member, type, has, key, ...) \
 	{ RECORD_FIELD(kind, member, type, has), key },
@@ -319,6 +328,46 @@ static void add_way(struct json *json, const struct json_field *field,
 	json_close(json, '}');
 }
 
+static void add_took(struct json *json, const struct json_field *field,
+		     const void *it)
+{
+	json_key_u64(json, field->key, record_took(&field->field, it));
+}
+
+static void add_cut(struct json *json, const struct json_field *field,
+		    const void *it)
+{
+	json_key_bool(json, field->key, record_is_cut(it));
+}
+
+static void add_unknown(struct json *json, const struct json_field *field,
+			const void *it)
+{
+	const uint64_t parts = record_number(&field->field, it);
+
+	json_key_open(json, field->key, '[');
+	for (unsigned int part = 0; part < NETOBS_JOURNEY_PARTS; part++)
+		if (parts & 1U << part)
+			json_string(json, netobs_journey_part_name(part));
+	json_close(json, ']');
+}
+
+static void add_steps(struct json *json, const struct json_field *field,
+		      const void *it)
+{
+	const struct netobs_journey *journey = it;
+
+	json_key_open(json, field->key, '[');
+	for (uint32_t i = 0; i < record_n_steps(journey); i++) {
+		const struct netobs_journey_step step = record_step(journey, i);
+
+		json_open(json, '{');
+		add_json_fields(json, fields_of_journey_step, &step);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 static void add_process(struct json *json, const struct json_field *field,
 			const void *it)
 {
@@ -357,6 +406,10 @@ static add_fn *const adds[RECORD_LAST_PLAIN + 1] = {
 	[RECORD_source] = add_process,
 	[RECORD_destination] = add_process,
 	[RECORD_way] = add_way,
+	[RECORD_took] = add_took,
+	[RECORD_cut] = add_cut,
+	[RECORD_unknown] = add_unknown,
+	[RECORD_steps] = add_steps,
 };
 
 static void add_json_fields(struct json *json, const struct json_field *fields,
@@ -390,9 +443,6 @@ int record_json(const struct netobs_record *record, char *buf, size_t size)
 {
 	if (record->type == NETOBS_RECORD_FLOW)
 		return flow_record_json(record, buf, size);
-	if (record->type == NETOBS_RECORD_JOURNEY)
-		return journey_json((const struct netobs_journey *)record, buf,
-				    size);
 	return write_object(netobs_record_type_name(record->type),
 			    fields_of_types[record->type], record, buf, size);
 }

@@ -76,11 +76,8 @@ struct sink_host {
 
 /* A type of records among others. */
 #define SINK_TYPE(type) (1U << NETOBS_RECORD_##type)
-/* What JSON can represent: also types that are yet to come. Traces are for callbacks: a journey is longer
- * than all others. */
-#define SINK_TYPES_ALL                       \
-	(((1U << NETOBS_RECORD_TYPES) - 1) & \
-	 ~(SINK_TYPE(TRACE) | SINK_TYPE(JOURNEY)))
+/* What JSON can represent: also types that are yet to come. */
+#define SINK_TYPES_ALL ((1U << NETOBS_RECORD_TYPES) - 1)
 
 /* Takes one of a module's counters. */
 typedef void sink_counter_fn(void *ctx, const char *name, uint64_t value);

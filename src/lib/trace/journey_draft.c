@@ -196,10 +196,19 @@ static void fill_times(struct journey_draft *draft, int64_t now_ns)
 	last += journey->n_steps - 1;
 	journey->record.time_ns = first->time_ns;
 	journey->end_ns = last->time_ns;
-	if (first->point == NETOBS_TRACE_SEND || first->point == NETOBS_TRACE_SENT)
+	if (first->point == NETOBS_TRACE_SEND ||
+	    first->point == NETOBS_TRACE_SENT) {
 		journey->record.has |= NETOBS_JOURNEY_HAS_SEND;
-	if (last->point == NETOBS_TRACE_READ)
+		journey->src_pid = first->pid;
+		memcpy(journey->src_command, first->command,
+		       sizeof(journey->src_command));
+	}
+	if (last->point == NETOBS_TRACE_READ) {
 		journey->record.has |= NETOBS_JOURNEY_HAS_READ;
+		journey->dst_pid = last->pid;
+		memcpy(journey->dst_command, last->command,
+		       sizeof(journey->dst_command));
+	}
 }
 
 static void begin_journey(struct journey_draft *draft,

@@ -94,6 +94,28 @@ static int check_trace_options(const struct netobs_trace_opts *opts,
 	return option_check(checks, ARRAY_SIZE(checks), log);
 }
 
+static struct traced *slot_of(const struct netobs_trace *trace, uint64_t id)
+{
+	return &trace->traced[id & (trace->programs.knobs.slots - 1)];
+}
+
+/* With the alert that had its connection traced. */
+static void pass_journey(const struct netobs_trace *trace,
+			 const struct netobs_journey *journey)
+{
+	const struct traced *traced = slot_of(trace, journey->connection);
+	struct netobs_journey named;
+
+	if (traced->id != journey->connection || !traced->alert_ns) {
+		trace->opts.on_journey(journey, trace->opts.user);
+		return;
+	}
+	named = *journey;
+	named.alert_ns = traced->alert_ns;
+	memcpy(named.alert, traced->alert, sizeof(named.alert));
+	trace->opts.on_journey(&named, trace->opts.user);
+}
+
 static void deliver_journey(const struct netobs_journey *journey, void *ctx)
 {
 	struct netobs_trace *trace = ctx;
@@ -101,7 +123,7 @@ static void deliver_journey(const struct netobs_journey *journey, void *ctx)
 	trace->stats.journeys++;
 	trace->stats.complete_journeys += !journey->unknown_parts;
 	trace->life.delivered++;
-	trace->opts.on_journey(journey, trace->opts.user);
+	pass_journey(trace, journey);
 }
 
 static int init_trace(struct netobs_trace *trace,
@@ -271,11 +293,6 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 }
 
 /* ---- Connections ----------------------------------------------------------------------- */
-
-static struct traced *slot_of(const struct netobs_trace *trace, uint64_t id)
-{
-	return &trace->traced[id & (trace->programs.knobs.slots - 1)];
-}
 
 static uint64_t count_cut(const struct netobs_trace *trace,
 			  const struct traced *traced)
@@ -515,10 +532,19 @@ static void prolong(struct traced *traced, uint64_t until_ns)
 		traced->until_ns = until_ns;
 }
 
+static void name_alert(struct traced *traced,
+		       const struct netobs_trace_target *target)
+{
+	if (!target->alert_ns)
+		return;
+	traced->alert_ns = target->alert_ns;
+	snprintf(traced->alert, sizeof(traced->alert), "%s", target->alert ?: "");
+}
+
 /* If it fails, the next sweep detaches what nothing needs. */
 static int arm_another(struct netobs_trace *trace,
-		       const struct trace_tuple *tuple, bool is_turned,
-		       uint64_t until_ns)
+		       const struct netobs_trace_target *target,
+		       const struct trace_tuple *tuple, bool is_turned)
 {
 	struct traced *traced;
 	uint64_t id;
@@ -535,7 +561,8 @@ static int arm_another(struct netobs_trace *trace,
 	traced = slot_of(trace, id);
 	traced_begin(traced, id, (uint64_t)clock_boot_ns(), true);
 	traced_add_face(traced, tuple);
-	traced->until_ns = until_ns;
+	traced->until_ns = end_of(target->duration_ms);
+	name_alert(traced, target);
 	choose(trace, traced);
 	return 0;
 }
@@ -556,8 +583,8 @@ static int arm_target(struct netobs_trace *trace,
 		    tuple.ports[0] != ends.src_port;
 	traced = find_traced(trace, &tuple);
 	if (!traced)
-		return arm_another(trace, &tuple, is_turned,
-				   end_of(target->duration_ms));
+		return arm_another(trace, target, &tuple, is_turned);
+	name_alert(traced, target);
 	prolong(traced, end_of(target->duration_ms));
 	return 0;
 }
@@ -758,6 +785,7 @@ int netobs_trace_stats_get(const struct netobs_trace *trace,
 	if (!trace || !ret_stats)
 		return -EINVAL;
 	stats = trace->stats;
+	stats.current_connections = trace->n_chosen;
 	add_counts(trace, &stats);
 	for (uint32_t i = 0; trace->traced && i < trace->programs.knobs.slots; i++)
 		if (trace->traced[i].id)

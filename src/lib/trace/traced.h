@@ -33,6 +33,8 @@ struct traced {
 	uint64_t opened_ns; /* CLOCK_BOOTTIME */
 	uint64_t last_ns;   /* of its last report */
 	uint64_t until_ns;  /* armed for so long; 0: until it has ended */
+	int64_t alert_ns;   /* of the alert that had it traced; 0: none */
+	char alert[64];	    /* its rule's name */
 	struct traced_stream streams[2];
 	struct trace_report *pending; /* of a candidate */
 	uint32_t n_pending, n_pending_lost;

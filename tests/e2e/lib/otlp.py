@@ -84,6 +84,10 @@ def any_value(data):
         return value.decode()
     if number == 3:
         return value - (value >> 63 << 64)
+    if number == 2:
+        return bool(value)
+    if number == 6:
+        return attributes([pair for _, pair in fields(value)])
     assert number == 5, number
     return [any_value(element) for number, element in fields(value)]
 
@@ -181,9 +185,16 @@ def name_of(key):
     return CONVENTIONS.get(key) or rule_name(key)
 
 
+def value_of(value):
+    """Objects are in arrays only."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return [{name_of(key): own for key, own in each.items()} for each in value]
+    return value
+
+
 def expected(line):
     """The attributes of a record that is this line of JSON, without its host."""
-    found = {name_of(key): value for key, value in line.items()
+    found = {name_of(key): value_of(value) for key, value in line.items()
              if key not in ("type", "AgentIP", "HostName", "HostId")}
     if line.get("Proto") in TRANSPORTS:
         found["network.transport"] = TRANSPORTS[line["Proto"]]

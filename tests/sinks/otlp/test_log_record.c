@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As text: name=value for each attribute, an int with "i" in front, an array in brackets. */
+/* As text: name=value for each attribute, an int with "i" and a bool with "b" in front, an array in
+ * brackets, and an object in braces. */
 struct text {
 	char bytes[OTLP_ENTRY_MAX];
 	size_t len;
@@ -29,6 +30,8 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text,
 	assert_true(text->len < sizeof(text->bytes));
 }
 
+static void add_attribute(struct text *text, const struct wire_field *pair);
+
 static void add_value(struct text *text, const struct wire_field *any)
 {
 	struct wire_reader reader = wire_read(any->bytes, any->len), values;
@@ -40,6 +43,19 @@ static void add_value(struct text *text, const struct wire_field *any)
 	switch (value.number) {
 	case 1:
 		add(text, "%.*s", (int)value.len, value.bytes);
+		break;
+	case 2:
+		add(text, "b%lld", (long long)value.value);
+		break;
+	case 6:
+		values = wire_read(value.bytes, value.len);
+		add(text, "{");
+		while (wire_next(&values, &element)) {
+			assert_int_equal(element.number, 1);
+			add_attribute(text, &element);
+		}
+		assert_false(values.is_wrong);
+		add(text, "}");
 		break;
 	case 3:
 		add(text, "i%lld", (long long)value.value);
@@ -193,6 +209,47 @@ static void alert_is_a_warning(void **state)
 	assert_null(strstr(text, "type=alert"));
 }
 
+static void journey_has_objects_for_its_steps(void **state)
+{
+	const struct netobs_journey journey = {
+		.record = { .sz = sizeof(journey),
+			    .type = NETOBS_RECORD_JOURNEY,
+			    .time_ns = 5000000000 },
+		.end_ns = 5000000300,
+		.src = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
+		.unknown_parts = 1U << NETOBS_JOURNEY_GAP |
+				 1U << NETOBS_JOURNEY_READER,
+		.alert_ns = 4000000000,
+		.alert = "slow",
+		.n_steps = 2,
+		.steps = { { .time_ns = 5000000000,
+			     .pid = 9,
+			     .command = "curl",
+			     .point = NETOBS_TRACE_SENT },
+			   { .time_ns = 5000000300,
+			     .attempt = 1,
+			     .layer = NETOBS_TRACE_LAYER_DEVICE,
+			     .point = NETOBS_TRACE_DROP,
+			     .interface = "eth0",
+			     .ifindex = 2 } },
+	};
+	const char *text = read_entry(&journey.record);
+
+	(void)state;
+	assert_non_null(strstr(text, "2=9 3=INFO 12=netobs.journey "));
+	assert_non_null(strstr(text, " netobs.alert=slow "
+				     "netobs.alert_time_ns=i4000000000 "));
+	assert_non_null(strstr(text, " netobs.total_ns=i300 "));
+	assert_non_null(strstr(text, " netobs.unknown_parts=[gap,reader,] "));
+	assert_non_null(strstr(
+		text, " netobs.steps_cut=b0 netobs.steps=["
+		      "{netobs.point=sent netobs.layer=socket netobs.after_ns=i0 "
+		      "netobs.cpu=i0 process.pid=i9 netobs.command=curl },"
+		      "{netobs.point=drop netobs.layer=device netobs.after_ns=i300 "
+		      "netobs.attempt=i1 netobs.cpu=i0 process.pid=i0 "
+		      "network.interface.name=eth0 netobs.if_index=i2 },] "));
+}
+
 /* With all bits set, and the longest texts, each byte of which becomes three. */
 static void largest_records_fit(void **state)
 {
@@ -339,6 +396,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flow_has_the_attributes_of_json),
 		cmocka_unit_test(alert_is_a_warning),
+		cmocka_unit_test(journey_has_objects_for_its_steps),
 		cmocka_unit_test(largest_records_fit),
 		cmocka_unit_test(heads_have_the_length_of_what_follows),
 		cmocka_unit_test(host_and_fields_are_the_resource),

@@ -79,13 +79,42 @@ static void texts_are_what_was_written(void **state)
 	assert_false(member_next(&at, &member));
 }
 
-static void an_object_ends_them(void **state)
+static void objects_are_read_by_themselves(void **state)
 {
-	char text[] = "{\"A\":1,\"B\":{\"C\":1}}", *at = text + 1;
-	struct member member;
+	char text[] =
+		"{\"A\":[{\"B\":\"]}\\\"\",\"C\":[1]},{},{\"D\":2}],\"E\":true,"
+		"\"F\":false,\"G\":{\"H\":{}},\"I\":3}";
+	char *at = text + 1, *inner;
+	struct member member, own;
+	struct value value;
 
 	(void)state;
 	assert_true(member_next(&at, &member));
+	assert_int_equal(member.value.type, VALUE_IS_ARRAY);
+	inner = member.value.elements;
+	assert_true(value_next(&inner, &value));
+	assert_int_equal(value.type, VALUE_IS_OBJECT);
+	assert_true(member_next(&value.elements, &own));
+	assert_text(&own.value, "]}\"");
+	assert_true(member_next(&value.elements, &own));
+	assert_int_equal(own.value.type, VALUE_IS_ARRAY);
+	assert_false(member_next(&value.elements, &own));
+	assert_true(value_next(&inner, &value));
+	assert_int_equal(value.type, VALUE_IS_OBJECT);
+	assert_false(member_next(&value.elements, &own));
+	assert_true(value_next(&inner, &value));
+	assert_true(member_next(&value.elements, &own));
+	assert_int_equal(own.value.number, 2);
+	assert_false(value_next(&inner, &value));
+	for (int64_t expected = 1; expected >= 0; expected--) {
+		assert_true(member_next(&at, &member));
+		assert_int_equal(member.value.type, VALUE_IS_BOOL);
+		assert_int_equal(member.value.number, expected);
+	}
+	assert_true(member_next(&at, &member));
+	assert_int_equal(member.value.type, VALUE_IS_OBJECT);
+	assert_true(member_next(&at, &member));
+	assert_int_equal(member.value.number, 3);
 	assert_false(member_next(&at, &member));
 }
 
@@ -94,7 +123,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_are_read_in_order),
 		cmocka_unit_test(texts_are_what_was_written),
-		cmocka_unit_test(an_object_ends_them),
+		cmocka_unit_test(objects_are_read_by_themselves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

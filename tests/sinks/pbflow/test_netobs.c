@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Sessions and alerts as protobuf-c reads them, which has only netobs.proto: each field of
+ * Records other than flows as protobuf-c reads them, which has only netobs.proto: each field of
  * random records has the member that the list here gives it. NETOBS_TEST_SEED repeats a run.
  */
 #include "lib_seed.h"
@@ -39,6 +39,9 @@ struct row {
 #define ALERT(...) ROW(netobs_alert, __VA_ARGS__)
 #define MAPPING(...) ROW(netobs_mapping, __VA_ARGS__)
 #define DROP(...) ROW(netobs_drop, __VA_ARGS__)
+#define TRACE(...) ROW(netobs_trace_event, __VA_ARGS__)
+#define JOURNEY(...) ROW(netobs_journey, __VA_ARGS__)
+#define STEP(...) ROW(netobs_journey_step, __VA_ARGS__)
 
 enum {
 	START = NETOBS_SESSION_HAS_START,
@@ -55,6 +58,10 @@ enum {
 	DROP_ADDRS = NETOBS_DROP_HAS_ADDRS,
 	DROP_PORTS = NETOBS_DROP_HAS_PORTS,
 	DROP_REASON = NETOBS_DROP_HAS_REASON,
+	TRACE_REASON = NETOBS_TRACE_HAS_REASON,
+	WROTE = NETOBS_JOURNEY_HAS_SEND,
+	DID_READ = NETOBS_JOURNEY_HAS_READ,
+	ACKED = NETOBS_JOURNEY_HAS_ACKED,
 };
 
 static const struct row session_rows[] = {
@@ -182,6 +189,86 @@ static const struct row drop_rows[] = {
 	DROP(netns_inode, NUMBER, 0, netns_inode),
 };
 
+static const struct row trace_rows[] = {
+	TRACE(time_ms, MS, 0, record.time_ns),
+	TRACE(time_ns, NS, 0, record.time_ns),
+	TRACE(connection, NUMBER, 0, connection),
+	TRACE(direction, NUMBER, 0, direction),
+	TRACE(layer, NUMBER, 0, layer),
+	TRACE(point, NUMBER, 0, point),
+	TRACE(offset, NUMBER, 0, offset),
+	TRACE(bytes, NUMBER, 0, length),
+	TRACE(seq, NUMBER, 0, seq),
+	TRACE(ack, NUMBER, 0, ack),
+	TRACE(flags, NUMBER, 0, tcp_flags),
+	TRACE(src_addr, ADDRESS, 0, src),
+	TRACE(dst_addr, ADDRESS, 0, dst),
+	TRACE(src_port, NUMBER, 0, src_port),
+	TRACE(dst_port, NUMBER, 0, dst_port),
+	TRACE(interface, TEXT, 0, interface),
+	TRACE(if_index, NUMBER, 0, ifindex),
+	TRACE(queue, NUMBER, 0, queue),
+	TRACE(netns_inode, NUMBER, 0, netns_inode),
+	TRACE(cpu, NUMBER, 0, cpu),
+	TRACE(pid, NUMBER, 0, pid),
+	TRACE(tid, NUMBER, 0, tid),
+	TRACE(command, TEXT, 0, command),
+	TRACE(reason_number, NUMBER, TRACE_REASON, reason),
+	TRACE(drop_cause, TEXT, TRACE_REASON, cause),
+	TRACE(buffer, NUMBER, 0, buffer),
+};
+
+/* Parts are known by bits of their own. */
+static const struct row journey_rows[] = {
+	JOURNEY(time_ms, MS, 0, record.time_ns),
+	JOURNEY(time_ns, NS, 0, record.time_ns),
+	JOURNEY(connection, NUMBER, 0, connection),
+	JOURNEY(direction, NUMBER, 0, direction),
+	JOURNEY(offset, NUMBER, 0, offset),
+	JOURNEY(bytes, NUMBER, 0, length),
+	JOURNEY(seq, NUMBER, 0, seq),
+	JOURNEY(src_addr, ADDRESS, 0, src),
+	JOURNEY(dst_addr, ADDRESS, 0, dst),
+	JOURNEY(src_port, NUMBER, 0, src_port),
+	JOURNEY(dst_port, NUMBER, 0, dst_port),
+	JOURNEY(src_pid, NUMBER, WROTE, src_pid),
+	JOURNEY(src_command, TEXT, WROTE, src_command),
+	JOURNEY(dst_pid, NUMBER, DID_READ, dst_pid),
+	JOURNEY(dst_command, TEXT, DID_READ, dst_command),
+	JOURNEY(acked_time_ns, NS, ACKED, acked_ns),
+	JOURNEY(attempts, NUMBER, 0, n_attempts),
+	JOURNEY(drops, NUMBER, 0, n_drops),
+	JOURNEY(alert, TEXT, 0, alert),
+	JOURNEY(alert_time_ns, NS, 0, alert_ns),
+	JOURNEY(unknown_ns, NUMBER, 0, unknown_ns),
+};
+
+static const struct row part_rows[NETOBS_JOURNEY_PARTS] = {
+	JOURNEY(write_ns, NUMBER, 0, part_ns[NETOBS_JOURNEY_WRITE]),
+	JOURNEY(tcp_ns, NUMBER, 0, part_ns[NETOBS_JOURNEY_TCP]),
+	JOURNEY(recovery_ns, NUMBER, 0, part_ns[NETOBS_JOURNEY_RECOVERY]),
+	JOURNEY(qdisc_ns, NUMBER, 0, part_ns[NETOBS_JOURNEY_QDISC]),
+	JOURNEY(device_ns, NUMBER, 0, part_ns[NETOBS_JOURNEY_DEVICE]),
+	JOURNEY(network_ns, NUMBER, 0, part_ns[NETOBS_JOURNEY_NETWORK]),
+	JOURNEY(forward_ns, NUMBER, 0, part_ns[NETOBS_JOURNEY_FORWARD]),
+	JOURNEY(stack_ns, NUMBER, 0, part_ns[NETOBS_JOURNEY_STACK]),
+	JOURNEY(gap_ns, NUMBER, 0, part_ns[NETOBS_JOURNEY_GAP]),
+	JOURNEY(reader_ns, NUMBER, 0, part_ns[NETOBS_JOURNEY_READER]),
+};
+
+/* The other one: after_ns. */
+static const struct row step_rows[] = {
+	STEP(point, NUMBER, 0, point),
+	STEP(layer, NUMBER, 0, layer),
+	STEP(attempt, NUMBER, 0, attempt),
+	STEP(cpu, NUMBER, 0, cpu),
+	STEP(pid, NUMBER, 0, pid),
+	STEP(command, TEXT, 0, command),
+	STEP(interface, TEXT, 0, interface),
+	STEP(if_index, NUMBER, 0, ifindex),
+	STEP(netns_inode, NUMBER, 0, netns_inode),
+};
+
 /* ---- Random records ---------------------------------------------------------------- */
 
 static int seed_once(void **state)
@@ -234,11 +321,16 @@ static void make_member(uint8_t *record, const struct row *row)
 		to[row->size - 1] &= 0x7f; /* after 1970 */
 }
 
+static void make_rows(uint8_t *to, const struct row *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		make_member(to, &rows[i]);
+}
+
 static void make_record(struct netobs_record *record, const struct row *rows,
 			size_t n, enum netobs_record_type type)
 {
-	for (size_t i = 0; i < n; i++)
-		make_member((uint8_t *)record, &rows[i]);
+	make_rows((uint8_t *)record, rows, n);
 	record->has = (uint32_t)rand() & 31;
 	record->type = type;
 }
@@ -319,12 +411,11 @@ static void check_number(const ProtobufCMessage *message,
 }
 
 static void check_row(const ProtobufCMessage *message, const struct row *row,
-		      const struct netobs_record *record)
+		      const void *record, bool is_known)
 {
 	const ProtobufCFieldDescriptor *field = field_of(message, row->name);
 	const void *value = (const char *)message + field->offset;
 	const void *member = (const char *)record + row->offset;
-	bool is_known = !row->has || record->has & row->has;
 
 	if (row->kind == ADDRESS && !is_known)
 		assert_null(*(Netobs__IP *const *)value);
@@ -355,7 +446,8 @@ static void check_rows(const ProtobufCMessage *message, const struct row *rows,
 {
 	assert_int_equal(message->n_unknown_fields, 0);
 	for (size_t i = 0; i < n; i++)
-		check_row(message, &rows[i], record);
+		check_row(message, &rows[i], record,
+			  !rows[i].has || record->has & rows[i].has);
 }
 
 static void random_sessions_are_read_as_they_are(void **state)
@@ -449,6 +541,109 @@ static void random_drops_are_read_as_they_are(void **state)
 	}
 }
 
+static void random_traces_are_read_as_they_are(void **state)
+{
+	const size_t n = ARRAY_SIZE(trace_rows);
+
+	(void)state;
+	assert_int_equal(netobs__trace__descriptor.n_fields, n + 1); /* agent_ip */
+	for (int i = 0; i < ROUNDS; i++) {
+		struct netobs_trace_event event = { 0 };
+		Netobs__Record *record;
+
+		make_record(&event.record, trace_rows, n, NETOBS_RECORD_TRACE);
+		record = through(&event.record);
+		assert_int_equal(record->record_case,
+				 NETOBS__RECORD__RECORD_TRACE_EVENT);
+		check_rows(&record->trace_event->base, trace_rows, n,
+			   &event.record);
+		netobs__record__free_unpacked(record, NULL);
+	}
+}
+
+static void make_journey(struct netobs_journey *journey)
+{
+	*journey = (struct netobs_journey){ 0 };
+	make_rows((uint8_t *)journey, part_rows, ARRAY_SIZE(part_rows));
+	make_record(&journey->record, journey_rows, ARRAY_SIZE(journey_rows),
+		    NETOBS_RECORD_JOURNEY);
+	journey->record.has |= (uint32_t)rand() & NETOBS_JOURNEY_HAS_CUT;
+	journey->end_ns = journey->record.time_ns + rand();
+	journey->unknown_parts = (uint32_t)rand() &
+				 ((1U << NETOBS_JOURNEY_PARTS) - 1) &
+				 (uint32_t) - (rand() % 4 > 0);
+	journey->n_steps = (uint16_t)(rand() % (NETOBS_JOURNEY_STEPS_MAX + 1));
+	for (uint32_t i = 0; i < journey->n_steps; i++) {
+		make_rows((uint8_t *)&journey->steps[i], step_rows,
+			  ARRAY_SIZE(step_rows));
+		journey->steps[i].time_ns = journey->record.time_ns + rand();
+	}
+}
+
+static void check_steps(const Netobs__Journey *found,
+			const struct netobs_journey *journey)
+{
+	assert_int_equal(found->n_steps, journey->n_steps);
+	for (uint32_t i = 0; i < journey->n_steps; i++) {
+		const Netobs__JourneyStep *step = found->steps[i];
+
+		for (size_t j = 0; j < ARRAY_SIZE(step_rows); j++)
+			check_row(&step->base, &step_rows[j],
+				  &journey->steps[i], true);
+		assert_int_equal(step->after_ns, journey->steps[i].time_ns -
+							 journey->record.time_ns);
+	}
+}
+
+static void check_parts(const Netobs__Journey *found,
+			const struct netobs_journey *journey)
+{
+	size_t n = 0;
+
+	for (size_t part = 0; part < ARRAY_SIZE(part_rows); part++) {
+		const bool is_known = !(journey->unknown_parts & 1U << part);
+
+		check_row(&found->base, &part_rows[part], journey, is_known);
+		if (is_known)
+			continue;
+		assert_true(n < found->n_unknown_parts);
+		assert_int_equal(found->unknown_parts[n++], part);
+	}
+	assert_int_equal(found->n_unknown_parts, n);
+}
+
+static void random_journeys_are_read_as_they_are(void **state)
+{
+	const size_t n = ARRAY_SIZE(journey_rows);
+
+	(void)state;
+	/* The others: total_ns, unknown_parts, steps_cut, steps and agent_ip. */
+	assert_int_equal(netobs__journey__descriptor.n_fields,
+			 n + ARRAY_SIZE(part_rows) + 5);
+	assert_int_equal(netobs__journey_step__descriptor.n_fields,
+			 ARRAY_SIZE(step_rows) + 1);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct netobs_journey journey;
+		const Netobs__Journey *found;
+		Netobs__Record *record;
+
+		make_journey(&journey);
+		record = through(&journey.record);
+		assert_int_equal(record->record_case,
+				 NETOBS__RECORD__RECORD_JOURNEY);
+		found = record->journey;
+		check_rows(&found->base, journey_rows, n, &journey.record);
+		check_parts(found, &journey);
+		check_steps(found, &journey);
+		assert_int_equal(found->total_ns,
+				 journey.end_ns - journey.record.time_ns);
+		assert_int_equal(!!found->steps_cut,
+				 !!(journey.record.has & NETOBS_JOURNEY_HAS_CUT));
+		check_address(found->agent_ip, options.agent_ip);
+		netobs__record__free_unpacked(record, NULL);
+	}
+}
+
 /* ---- Ends of what there can be ----------------------------------------------------- */
 
 /* Where each byte of all texts has to be replaced, too. */
@@ -457,21 +652,27 @@ static void largest_records_fit(void **state)
 	static const struct pbflow_options v6 = { .agent_ip = { 0x20, 0x01 } };
 	static uint8_t buf[PBNETOBS_ENTRY_MAX];
 	union any_record any;
+	size_t longest = 0;
 
 	(void)state;
-	memset(&any, 0xff, sizeof(any));
-	for (int type = NETOBS_RECORD_SESSION; type <= NETOBS_RECORD_ALERT;
-	     type++) {
+	for (uint32_t type = 0; type < NETOBS_RECORD_TYPES; type++) {
 		Netobs__Records *records;
 		size_t len;
 
-		any.record.type = (uint32_t)type;
+		if (!(PBNETOBS_TYPES & 1U << type))
+			continue;
+		memset(&any, 0xff, sizeof(any));
+		if (type == NETOBS_RECORD_JOURNEY)
+			any.journey.unknown_parts = 0;
+		any.record.type = type;
 		len = pbnetobs_entry(&any.record, &v6, buf);
-		assert_in_range(len, PBNETOBS_RECORD_MAX / 2, sizeof(buf));
+		assert_in_range(len, 1, sizeof(buf));
+		longest = max_u64(longest, len);
 		records = netobs__records__unpack(NULL, len, buf);
 		assert_non_null(records);
 		netobs__records__free_unpacked(records, NULL);
 	}
+	assert_in_range(longest, PBNETOBS_RECORD_MAX / 2, sizeof(buf));
 }
 
 static void entries_are_records_in_their_order(void **state)
@@ -521,6 +722,8 @@ int main(void)
 		cmocka_unit_test(random_alerts_are_read_as_they_are),
 		cmocka_unit_test(random_mappings_are_read_as_they_are),
 		cmocka_unit_test(random_drops_are_read_as_they_are),
+		cmocka_unit_test(random_traces_are_read_as_they_are),
+		cmocka_unit_test(random_journeys_are_read_as_they_are),
 		cmocka_unit_test(largest_records_fit),
 		cmocka_unit_test(entries_are_records_in_their_order),
 		cmocka_unit_test(an_unknown_agent_is_left_out),

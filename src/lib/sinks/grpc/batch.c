@@ -46,6 +46,8 @@ static bool find_subject(const struct netobs_record *record,
 	const struct netobs_alert *alert = (const void *)record;
 	const struct netobs_mapping *mapping = (const void *)record;
 	const struct netobs_drop *drop = (const void *)record;
+	const struct netobs_trace_event *event = (const void *)record;
+	const struct netobs_journey *journey = (const void *)record;
 	const struct netobs_flow *flow = (const void *)record;
 
 	switch (record->type) {
@@ -95,6 +97,24 @@ static bool find_subject(const struct netobs_record *record,
 			.has_ports = drop->record.has & NETOBS_DROP_HAS_PORTS,
 		};
 		return drop->record.has & NETOBS_DROP_HAS_ADDRS;
+	case NETOBS_RECORD_TRACE:
+		*ret_subject = (struct subject){
+			.from = { event->src, event->src_port },
+			.to = { event->dst, event->dst_port },
+			.proto = IPPROTO_TCP,
+			.is_v4 = is_v4_mapped(event->src),
+			.has_ports = true,
+		};
+		return true;
+	case NETOBS_RECORD_JOURNEY:
+		*ret_subject = (struct subject){
+			.from = { journey->src, journey->src_port },
+			.to = { journey->dst, journey->dst_port },
+			.proto = IPPROTO_TCP,
+			.is_v4 = is_v4_mapped(journey->src),
+			.has_ports = true,
+		};
+		return true;
 	default:
 		return false;
 	}

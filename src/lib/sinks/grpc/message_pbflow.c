@@ -17,7 +17,7 @@ static const char *choose_service(struct spec *spec, uint32_t types)
 	if (types & SINK_TYPE(FLOW))
 		spec_refuse(
 			spec,
-			"option records: flow goes to the service pbflow.Collector, session and alert to netobs.Collector: give flow a sink of its own");
+			"option records: flow goes to the service pbflow.Collector, all others to netobs.Collector: give flow a sink of its own");
 	return "/netobs.Collector/Send";
 }
 

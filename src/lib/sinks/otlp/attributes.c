@@ -10,9 +10,12 @@ enum {
 	KEY_VALUE_KEY = 1,
 	KEY_VALUE_VALUE = 2,
 	ANY_STRING = 1,
+	ANY_BOOL = 2,
 	ANY_INT = 3,
 	ANY_ARRAY = 5,
+	ANY_PAIRS = 6,
 	ARRAY_VALUES = 1,
+	PAIRS_VALUES = 1,
 };
 
 enum { INT_MAX_BYTES = 11 }; /* an AnyValue with a number */
@@ -24,11 +27,29 @@ static uint8_t *put_int_value(uint8_t *to, int64_t value)
 	return put_any_number(to, ANY_INT, (uint64_t)value);
 }
 
+static uint8_t *put_member(uint8_t *to, uint32_t number,
+			   const struct member *member);
+
+/* Its lengths are known once it is written. */
+static uint8_t *put_object(uint8_t *to, char *members)
+{
+	uint8_t *value = to + WIRE_HEAD_MAX, *pairs = value + WIRE_HEAD_MAX;
+	uint8_t *end = pairs;
+	struct member member;
+
+	while (member_next(&members, &member))
+		end = put_member(end, PAIRS_VALUES, &member);
+	end = put_moved(value, ANY_PAIRS, pairs, (size_t)(end - pairs));
+	return put_moved(to, ARRAY_VALUES, value, (size_t)(end - value));
+}
+
 static uint8_t *put_element(uint8_t *to, const struct value *value)
 {
 	uint8_t number[INT_MAX_BYTES];
 	size_t len = 1 + varint_size(value->len) + value->len;
 
+	if (value->type == VALUE_IS_OBJECT)
+		return put_object(to, value->elements);
 	if (value->type != VALUE_IS_TEXT)
 		return put_bytes(to, ARRAY_VALUES, number,
 				 (size_t)(put_int_value(number, value->number) -
@@ -96,6 +117,13 @@ uint8_t *put_list_attribute(uint8_t *to, uint32_t number, const char *name,
 	to = put_varint(put_tag(to, ANY_ARRAY, WIRE_BYTES), array);
 	to = put_varint(put_tag(to, ARRAY_VALUES, WIRE_BYTES), element);
 	return put_bytes(to, ANY_STRING, text, len);
+}
+
+static uint8_t *put_bool_attribute(uint8_t *to, uint32_t number,
+				   const char *name, bool value)
+{
+	to = put_attribute_head(to, number, name, 2);
+	return put_any_number(to, ANY_BOOL, value);
 }
 
 uint8_t *put_int_attribute(uint8_t *to, uint32_t number, const char *name,
@@ -167,6 +195,9 @@ static uint8_t *put_member(uint8_t *to, uint32_t number,
 	case VALUE_IS_INT:
 		to = put_int_attribute(to, number, name, value->number);
 		break;
+	case VALUE_IS_BOOL:
+		to = put_bool_attribute(to, number, name, value->number);
+		break;
 	case VALUE_IS_TEXT:
 		to = put_text_attribute(to, number, name, value->text,
 					value->len);
@@ -175,6 +206,7 @@ static uint8_t *put_member(uint8_t *to, uint32_t number,
 		to = put_array_attribute(to, number, name, value->elements,
 					 &first);
 		break;
+	case VALUE_IS_OBJECT: /* records have them in arrays only */
 	case VALUE_IS_END:
 		break;
 	}

@@ -31,6 +31,8 @@ static int64_t end_of(const struct netobs_record *record)
 		return as_flow(record)->end_ns;
 	case NETOBS_RECORD_SESSION:
 		return ((const struct netobs_session *)record)->end_ns;
+	case NETOBS_RECORD_JOURNEY:
+		return ((const struct netobs_journey *)record)->end_ns;
 	default:
 		return record->time_ns;
 	}

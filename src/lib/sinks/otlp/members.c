@@ -42,18 +42,22 @@ static const char *read_text(char **at, size_t *ret_len)
 	return start;
 }
 
-/* The elements stay as they are, for value_next(). */
-static void skip_array(char **at)
+/* What is in the bracket stays as it is, for value_next() or member_next(). */
+static void skip_bracket(char **at)
 {
 	bool is_in_text = false;
+	unsigned int depth = 1;
 
-	for (; is_in_text || **at != ']'; ++*at) {
+	for (; depth; ++*at) {
 		if (**at == '"')
 			is_in_text = !is_in_text;
-		else if (is_in_text && **at == '\\')
-			++*at;
+		else if (is_in_text)
+			*at += **at == '\\';
+		else if (**at == '[' || **at == '{')
+			depth++;
+		else if (**at == ']' || **at == '}')
+			depth--;
 	}
-	++*at;
 }
 
 /* Of more than 64 bits there are none. */
@@ -80,9 +84,19 @@ static void read_value(char **at, struct value *ret_value)
 	case '[':
 		ret_value->type = VALUE_IS_ARRAY;
 		ret_value->elements = ++*at;
-		skip_array(at);
+		skip_bracket(at);
 		break;
 	case '{':
+		ret_value->type = VALUE_IS_OBJECT;
+		ret_value->elements = ++*at;
+		skip_bracket(at);
+		break;
+	case 't':
+	case 'f':
+		ret_value->type = VALUE_IS_BOOL;
+		ret_value->number = **at == 't';
+		*at += strlen(ret_value->number ? "true" : "false");
+		break;
 	case '}':
 	case ']':
 	case '\0':

@@ -10,14 +10,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum value_type { VALUE_IS_INT, VALUE_IS_TEXT, VALUE_IS_ARRAY, VALUE_IS_END };
+enum value_type {
+	VALUE_IS_INT,
+	VALUE_IS_BOOL,
+	VALUE_IS_TEXT,
+	VALUE_IS_ARRAY,
+	VALUE_IS_OBJECT,
+	VALUE_IS_END
+};
 
 struct value {
 	enum value_type type;
-	int64_t number;
+	int64_t number;	  /* of a bool: 0 or 1 */
 	const char *text; /* UTF-8 of @len bytes, without escapes */
 	size_t len;
-	char *elements; /* of an array: for value_next() */
+	char *elements; /* of an array: for value_next(); of an object: for member_next() */
 };
 
 struct member {
@@ -27,7 +34,7 @@ struct member {
 };
 
 /*
- * Take the next member. An object in an object ends the members.
+ * Take the next member.
  *
  * @param at  behind the bracket of the object, or where the last call left it; what is
  *            behind it may be changed
@@ -35,7 +42,7 @@ struct member {
  */
 bool member_next(char **at, struct member *ret_member);
 
-/* The same of the elements of an array, which are numbers or texts. */
+/* The same of the elements of an array. */
 bool value_next(char **at, struct value *ret_value);
 
 #endif

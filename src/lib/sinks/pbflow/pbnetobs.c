@@ -25,6 +25,9 @@ struct pb_field {
 	{ { 0 }, NULL, 0 }, \
 	}                   \
 	;
+#define ITEM(kind, ...) static const struct pb_field fields_of_##kind[] = {
+#define ITEM_FIELD FIELD
+#define ITEM_END RECORD_END
 #include "catalogue/records.def"
 
 static const struct {
@@ -45,6 +48,36 @@ static uint8_t *put_record_value(uint8_t *to, const struct pb_field *field,
 	return field->field.known_size && !record_is_enum(&field->field) ?
 		       put_any_number(to, field->number, value) :
 		       put_number(to, field->number, value);
+}
+
+static uint8_t *put_fields(uint8_t *to, const struct pb_field *fields,
+			   const void *it, const struct pbflow_options *options);
+
+/* Numbers of parts, each a byte. */
+static uint8_t *put_unknown(uint8_t *to, uint32_t number, uint64_t parts)
+{
+	parts &= (1U << NETOBS_JOURNEY_PARTS) - 1;
+	to = put_varint(put_tag(to, number, WIRE_BYTES),
+			(uint64_t)__builtin_popcountll(parts));
+	for (uint8_t part = 0; part < NETOBS_JOURNEY_PARTS; part++)
+		if (parts & 1U << part)
+			*to++ = part;
+	return to;
+}
+
+static uint8_t *put_steps(uint8_t *to, uint32_t number,
+			  const struct netobs_journey *journey,
+			  const struct pbflow_options *options)
+{
+	for (uint32_t i = 0; i < record_n_steps(journey); i++) {
+		const struct netobs_journey_step step = record_step(journey, i);
+		uint8_t *message = to + WIRE_HEAD_MAX;
+		const uint8_t *end = put_fields(message, fields_of_journey_step,
+						&step, options);
+
+		to = put_moved(to, number, message, (size_t)(end - message));
+	}
+	return to;
 }
 
 /* A record from elsewhere may have any times. */
@@ -73,6 +106,16 @@ static uint8_t *put_record_field(uint8_t *to, const struct pb_field *field,
 	case RECORD_lasted:
 		return put_record_value(
 			to, field, (uint64_t)record_ms(record_lasted_ns(at)));
+	case RECORD_took:
+		return put_record_value(to, field,
+					record_took(&field->field, it));
+	case RECORD_cut:
+		return put_record_value(to, field, record_is_cut(it));
+	case RECORD_unknown:
+		return put_unknown(to, field->number,
+				   record_number(&field->field, it));
+	case RECORD_steps:
+		return put_steps(to, field->number, it, options);
 	default:
 		return put_record_value(to, field,
 					record_number(&field->field, it));
@@ -81,13 +124,12 @@ static uint8_t *put_record_field(uint8_t *to, const struct pb_field *field,
 
 /* ---- Messages ---------------------------------------------------------------------- */
 
-static uint8_t *put_record_fields(uint8_t *to, const struct netobs_record *record,
-				  const struct pbflow_options *options)
+static uint8_t *put_fields(uint8_t *to, const struct pb_field *fields,
+			   const void *it, const struct pbflow_options *options)
 {
-	for (const struct pb_field *field = messages[record->type].fields;
-	     field->key; field++)
-		if (field->number && record_is_known(&field->field, record))
-			to = put_record_field(to, field, record, options);
+	for (const struct pb_field *field = fields; field->key; field++)
+		if (field->number && record_is_known(&field->field, it))
+			to = put_record_field(to, field, it, options);
 	return to;
 }
 
@@ -95,7 +137,8 @@ size_t pbnetobs_record(const struct netobs_record *record,
 		       const struct pbflow_options *options, uint8_t *buf)
 {
 	uint8_t *message = buf + WIRE_HEAD_MAX;
-	const uint8_t *end = put_record_fields(message, record, options);
+	const uint8_t *end = put_fields(message, messages[record->type].fields,
+					record, options);
 
 	assert(pbnetobs_has(record));
 	end = put_moved(buf, messages[record->type].number, message,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Sessions and alerts as netobs.proto has them, which is made of netobs.proto.in and the
+ * Records other than flows as netobs.proto has them, which is made of netobs.proto.in and the
  * catalogue. NetObserv's schema has no message for them.
  */
 #ifndef NETOBS_SINKS_PBFLOW_PBNETOBS_H
@@ -15,15 +15,16 @@ enum {
 	| ((number) ? SINK_TYPE(TYPE) : 0U)
 #include "catalogue/records.def"
 	,
-	PBNETOBS_RECORD_MAX =
-		2560, /* bytes; each text may grow to three times its length */
+	/* Bytes; each text may grow to three times its length. */
+	PBNETOBS_STEP_MAX = 192,
+	PBNETOBS_RECORD_MAX = 2560 + NETOBS_JOURNEY_STEPS_MAX * PBNETOBS_STEP_MAX,
 	PBNETOBS_ENTRY_MAX = PBNETOBS_RECORD_MAX + 4, /* a record among Records */
 };
 
 _Static_assert((int)PBNETOBS_ENTRY_MAX <= (int)PBFLOW_ENTRY_MAX,
 	       "room for a flow is room for any");
 
-/** @return whether @record is a session or an alert, and not a flow */
+/** @return whether @record is one of them, and not a flow */
 static inline bool pbnetobs_has(const struct netobs_record *record)
 {
 	return PBNETOBS_TYPES & 1U << record->type;

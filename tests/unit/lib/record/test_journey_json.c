@@ -2,7 +2,7 @@
 /* Journeys as JSON. */
 #include "lib_test.h"
 
-#include "record/journey_json.h"
+#include "record/any.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,6 +11,7 @@ static struct netobs_journey make_journey(void)
 {
 	return (struct netobs_journey){
 		.record = { .sz = sizeof(struct netobs_journey),
+			    .type = NETOBS_RECORD_JOURNEY,
 			    .has = NETOBS_JOURNEY_HAS_SEND |
 				   NETOBS_JOURNEY_HAS_OFFSET,
 			    .time_ns = 1700000000123456789 },
@@ -22,6 +23,8 @@ static struct netobs_journey make_journey(void)
 		.dst = { [10] = 0xff, 0xff, 192, 0, 2, 1 },
 		.src_port = 40000,
 		.dst_port = 80,
+		.src_pid = 1234,
+		.src_command = "curl",
 		.direction = 1,
 		.n_steps = 2,
 		.n_attempts = 1,
@@ -51,7 +54,7 @@ static void what_is_not_known_is_left_out(void **state)
 	char text[NETOBS_TRACE_JSON_MAX];
 
 	(void)state;
-	assert_true(journey_json(&journey, text, sizeof(text)) > 0);
+	assert_true(record_json(&journey.record, text, sizeof(text)) > 0);
 	assert_string_equal(
 		text, "{\"type\":\"journey\",\"TimeMs\":1700000000123,"
 		      "\"TimeNs\":1700000000123456789,\"Connection\":7,"
@@ -80,13 +83,17 @@ static void what_is_known_is_there_also_as_0(void **state)
 	journey.record.has |= NETOBS_JOURNEY_HAS_READ |
 			      NETOBS_JOURNEY_HAS_ACKED | NETOBS_JOURNEY_HAS_CUT;
 	journey.acked_ns = 1700000000123470000;
+	journey.alert_ns = 1700000000123400000;
+	strcpy(journey.alert, "slow");
 	journey.unknown_parts = 0;
 	journey.unknown_ns = 12;
-	memset(journey.steps[1].command, 'x', sizeof(journey.steps[1].command));
-	assert_true(journey_json(&journey, text, sizeof(text)) > 0);
+	memset(journey.dst_command, 'x', sizeof(journey.dst_command));
+	assert_true(record_json(&journey.record, text, sizeof(text)) > 0);
 	assert_non_null(strstr(text, "\"DstPid\":0,\"DstCommand\":"
 				     "\"xxxxxxxxxxxxxxxx\",\"TotalNs\":3211,"
 				     "\"AckedTimeNs\":1700000000123470000,"));
+	assert_non_null(strstr(text, "\"Drops\":0,\"Alert\":\"slow\","
+				     "\"AlertTimeNs\":1700000000123400000,"));
 	assert_non_null(strstr(text, "\"ForwardNs\":0,\"StackNs\":0,"
 				     "\"GapNs\":0,\"ReaderNs\":0,"
 				     "\"UnknownNs\":12,\"StepsCut\":true,"));
@@ -100,6 +107,7 @@ static void the_longest_one_fits(void **state)
 
 	(void)state;
 	memset(&journey, 0xff, sizeof(journey));
+	journey.record.type = NETOBS_RECORD_JOURNEY;
 	for (int i = 0; i < NETOBS_JOURNEY_STEPS_MAX; i++) {
 		struct netobs_journey_step *step = &journey.steps[i];
 
@@ -108,10 +116,10 @@ static void the_longest_one_fits(void **state)
 		memset(step->command, 1, sizeof(step->command));
 		memset(step->interface, 1, sizeof(step->interface));
 	}
-	assert_true(journey_json(&journey, text, sizeof(text)) > 0);
+	assert_true(record_json(&journey.record, text, sizeof(text)) > 0);
 	journey.steps[0].point = journey.steps[0].layer = UINT8_MAX;
-	assert_true(journey_json(&journey, text, sizeof(text)) > 0);
-	assert_int_equal(journey_json(&journey, text, 100), -ENOBUFS);
+	assert_true(record_json(&journey.record, text, sizeof(text)) > 0);
+	assert_int_equal(record_json(&journey.record, text, 100), -ENOBUFS);
 }
 
 static void parts_layers_and_points_have_names(void **state)
