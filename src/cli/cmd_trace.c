@@ -7,8 +7,6 @@
 #include "flows/flows_request.h"
 #include "service/trace_watch.h"
 
-enum { CONNECTIONS_MAX = 65536 };
-
 struct options {
 	struct trace_request request;
 	struct args_list filter_words;
@@ -54,9 +52,9 @@ int cmd_trace(int argc, char **argv)
 		result = EXIT_USAGE;
 	}
 	if (result == ARGS_RUN &&
-	    wanted.request.max_connections > CONNECTIONS_MAX) {
+	    wanted.request.budget.max_connections > TRACE_CONNECTIONS_MAX) {
 		args_complain(&command, "--max-connections: it is more than %d",
-			      CONNECTIONS_MAX);
+			      TRACE_CONNECTIONS_MAX);
 		result = EXIT_USAGE;
 	}
 	if (result == ARGS_RUN)

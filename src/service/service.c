@@ -78,6 +78,21 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 	struct service *service = user;
 
 	service_sinks_record(&service->sinks, &alert->record);
+	service_trace_alert(&service->trace, alert);
+}
+
+static void pass_journey(const struct netobs_journey *journey, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &journey->record);
+}
+
+static void pass_trace_event(const struct netobs_trace_event *event, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &event->record);
 }
 
 static void pass_group(const struct netobs_group_record *group, void *user)
@@ -131,6 +146,7 @@ static void refresh_metrics(struct service *service)
 		service_sessions_totals(&service->sessions);
 	service_drops_refresh(&service->drops);
 	service->metrics_source.drops = &service->drops.totals;
+	service->metrics_source.trace = service_trace_totals(&service->trace);
 }
 
 void service_serve_metrics(struct service *service)
@@ -208,6 +224,10 @@ static void set_callbacks(struct service *service)
 	service->drops.on_drop = pass_drop;
 	service->drops.on_log = service_log;
 	service->drops.user = service;
+	service->trace.on_journey = pass_journey;
+	service->trace.on_event = pass_trace_event;
+	service->trace.on_log = service_log;
+	service->trace.user = service;
 	service->sinks.pattern = (struct output){
 		.on_log = service_log,
 		.on_last = keep_totals,
@@ -339,6 +359,9 @@ static void commit_change(struct service *service)
 	struct service_config *config;
 
 	service->reload_result = replace_alerts(service);
+	if (service->reload_result ==
+	    0) /* else the previous rules stay, and what they trace */
+		service_trace_commit(&service->trace, service->next);
 	config = TAKE_PTR(service->next);
 	replace_config(service, config);
 	warn_of_commits(service);
@@ -460,6 +483,7 @@ int service_dispatch(struct service *service)
 	int r = service->is_stopped ? -ECANCELED : netobs_dispatch(service->ctx);
 	int sessions = service_sessions_dispatch(&service->sessions);
 	int drops = service_drops_dispatch(&service->drops);
+	int trace = service_trace_dispatch(&service->trace);
 
 	service_sinks_flush_prompt(&service->sinks);
 	if (r == -ECANCELED) {
@@ -468,6 +492,8 @@ int service_dispatch(struct service *service)
 		service_sessions_stop(&service->sessions);
 		service_drops_abandon(&service->drops);
 		service_drops_stop(&service->drops);
+		if (!service->is_stopped) /* no alert follows */
+			service_trace_stop(&service->trace);
 		service->is_stopped = true;
 	}
 	if (r < 0 && r != -ECANCELED && r != -EINTR)
@@ -476,7 +502,8 @@ int service_dispatch(struct service *service)
 		return sessions;
 	if (drops < 0 && drops != -ECANCELED)
 		return drops;
-	return r == -ECANCELED && sessions == r && drops == r ? r : 0;
+	return r == -ECANCELED && sessions == r && drops == r && trace == r ? r :
+									      0;
 }
 
 void service_stop(struct service *service)
@@ -598,6 +625,7 @@ int service_start(struct service *service)
 		r = set_alerts(service, service->config);
 	if (r == 0)
 		r = commit_groups(service);
+	service_trace_commit(&service->trace, service->config);
 	service_match_sinks(service->config, log_warning, service);
 	return r < 0 ? EXIT_FAILED : EXIT_FINE; /* which was logged */
 }
@@ -700,6 +728,7 @@ void service_clear(struct service *service)
 {
 	service_sessions_done(&service->sessions);
 	service_drops_done(&service->drops);
+	service_trace_done(&service->trace);
 	netobs_free(service->ctx);
 	service_groups_clear(&service->groups);
 	sink_totals_done(&service->sinks.totals);

@@ -9,6 +9,7 @@
 #include "service_groups.h"
 #include "service_sessions.h"
 #include "service_sinks.h"
+#include "service_trace.h"
 
 struct netobs;
 struct control;
@@ -51,6 +52,7 @@ struct service {
 	struct service_sinks sinks;
 	struct service_sessions sessions;
 	struct service_drops drops;
+	struct service_trace trace;
 	struct service_groups groups;
 	struct metrics *metrics;
 	struct metrics_source metrics_source;

@@ -176,6 +176,22 @@ static void check_rule(struct conf *conf, const struct conf_entry *entry)
 		conf_complain(conf, &entry->value_place, "rule: %s", why);
 }
 
+/* How long connections are traced that break the rule. */
+static uint32_t read_trace_ms(struct service_config *config, const char *name)
+{
+	static const struct args_option option =
+		ARGS_OPTION("", "trace", seconds, 0, ARGS_SOURCE_NONE, "", "");
+	const struct conf_entry *entry =
+		conf_find(&config->conf, "alert", name, "trace");
+	uint32_t ms = 0;
+
+	if (entry && *entry->value && args_store(&option, entry->value, &ms))
+		conf_complain(&config->conf, &entry->value_place,
+			      "trace: '%s' is not %s", entry->value,
+			      args_expectation(&option));
+	return ms;
+}
+
 static void add_alert(struct service_config *config,
 		      const struct conf_entry *header)
 {
@@ -197,6 +213,7 @@ static void add_alert(struct service_config *config,
 		return;
 	}
 	check_rule(&config->conf, rule);
+	config->alert_trace_ms[config->n_alerts] = read_trace_ms(config, name);
 	r = alert_rules_add(&config->flows.alerts, name, rule->value);
 	if (r == -E2BIG)
 		conf_complain(&config->conf, &header->place,

@@ -7,6 +7,7 @@
 
 #include "conf.h"
 #include "service/options/session_choice.h"
+#include "service/options/trace_budget.h"
 #include "service/control/control.h"
 #include "service/observe/flows_config.h"
 #include "service/outputs/output.h"
@@ -44,7 +45,10 @@ struct service_config {
 	struct service_item filters[NETOBS_RULES_MAX]; /* flows.rules has them, too */
 	size_t n_filters;
 	struct service_item alerts[NETOBS_ALERT_RULES_MAX]; /* as flows.alerts */
+	uint32_t alert_trace_ms[NETOBS_ALERT_RULES_MAX]; /* of each; 0: it is not traced */
 	size_t n_alerts;
+	struct trace_budget trace;
+	bool trace_preload;
 	struct service_group_config groups[SERVICE_GROUPS_MAX];
 	size_t n_groups;
 	struct netobs_networks *networks; /* NULL: those without a list */

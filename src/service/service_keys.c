@@ -57,12 +57,23 @@ static bool check_sessions_buffer(struct service_config *config,
 	return session_choice_check(&choice, ret_why, size);
 }
 
+static bool check_trace_connections(struct service_config *config,
+				    const char *value, char *ret_why, size_t size)
+{
+	(void)value;
+	if (config->trace.max_connections <= TRACE_CONNECTIONS_MAX)
+		return true;
+	snprintf(ret_why, size, "it is more than %d", TRACE_CONNECTIONS_MAX);
+	return false;
+}
+
 #define CHECK_capture_interface , check_interface
 #define CHECK_capture_exclude , check_interface
 #define CHECK_capture_sampling , check_sampling
 #define CHECK_flows_interval , check_interval
 #define CHECK_sessions_interval , check_sessions_interval
 #define CHECK_sessions_buffer , check_sessions_buffer
+#define CHECK_trace_max_connections , check_trace_connections
 
 #define IS_FIXED_live false
 #define IS_FIXED_restart true
@@ -72,6 +83,7 @@ static bool check_sessions_buffer(struct service_config *config,
 #define AT_interfaces(member) AT(flows.member)
 #define AT_packets(member) AT(flows.member)
 #define AT_sessions(member) AT(sessions.member)
+#define AT_traces(member) AT(trace.member)
 #define AT_own(member) AT(member)
 
 #define SERVICE_KEY(section, name, change, type, member, otherwise)   \
@@ -97,7 +109,7 @@ static const struct named_section {
 	const char *const *keys; /* NULL: any */
 } named_sections[] = {
 	{ "filter", (const char *const[]){ "match", "action", "sample", NULL } },
-	{ "alert", (const char *const[]){ "rule", NULL } },
+	{ "alert", (const char *const[]){ "rule", "trace", NULL } },
 	{ "group",
 	  (const char *const[]){ "by", "series", "records", "metrics", NULL } },
 	{ "network", (const char *const[]){ "cidr", NULL } },

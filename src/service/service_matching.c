@@ -26,6 +26,14 @@ static bool makes_mappings(const struct service_config *config)
 	return config->flows.nat;
 }
 
+static bool makes_traces(const struct service_config *config)
+{
+	for (size_t i = 0; i < config->n_alerts; i++)
+		if (config->alert_trace_ms[i])
+			return true;
+	return false;
+}
+
 static bool makes_groups(const struct service_config *config)
 {
 	for (size_t i = 0; i < config->n_groups; i++)
@@ -47,6 +55,10 @@ static const struct {
 	  "there are no drops: they need 'enabled = yes' in [drops]" },
 	{ "mapping", makes_mappings, NULL,
 	  "there are no mappings: they need 'nat = yes' in [capture]" },
+	{ "journey", makes_traces, "journeys are counted, and",
+	  "there are no journeys: they need 'trace = 10s' in [alert \"NAME\"]" },
+	{ "trace", makes_traces, NULL,
+	  "there are no traces: they need 'trace = 10s' in [alert \"NAME\"]" },
 	{ "group", makes_groups, "records of groups are",
 	  "there are no records of groups: they need 'records = yes' in [group \"NAME\"]" },
 };

@@ -14,7 +14,15 @@
 #include "service/control/notify.h"
 #include "signals.h"
 
-enum { FD_CONTEXT, FD_SESSIONS, FD_DROPS, FD_METRICS, FD_CONTROL, FD_SINKS };
+enum {
+	FD_CONTEXT,
+	FD_SESSIONS,
+	FD_DROPS,
+	FD_TRACE,
+	FD_METRICS,
+	FD_CONTROL,
+	FD_SINKS
+};
 
 struct loop {
 	struct service *service;
@@ -46,6 +54,10 @@ static nfds_t fill_loop_fds(struct loop *loop)
 	};
 	loop->fds[FD_DROPS] = (struct pollfd){
 		.fd = loop->is_finishing ? -1 : service_drops_fd(&service->drops),
+		.events = POLLIN
+	};
+	loop->fds[FD_TRACE] = (struct pollfd){
+		.fd = loop->is_finishing ? -1 : service_trace_fd(&service->trace),
 		.events = POLLIN
 	};
 	loop->fds[FD_METRICS] =

@@ -204,9 +204,10 @@ static void print_networks(struct printer *printer, const struct conf *conf)
 
 int service_config_print(const struct service_config *config, bool is_json)
 {
-	static const char *const sections[] = { "capture", "flows",  "sessions",
-						"drops",   "limits", "metrics",
-						"service", "control" };
+	static const char *const sections[] = {
+		"capture", "flows",   "sessions", "trace",  "drops",
+		"limits",  "metrics", "service",  "control"
+	};
 	struct printer printer = { .is_json = is_json };
 	const struct conf *conf = &config->conf;
 

@@ -248,6 +248,25 @@ static void add_drops(struct json *json, const struct service *service)
 	json_close(json, '}');
 }
 
+static void add_trace(struct json *json, const struct service *service)
+{
+	const struct trace_totals totals = service_trace_totals(&service->trace);
+
+	if (!service->trace.n_rules && !totals.armed && !totals.refused)
+		return;
+	json_key_open(json, "trace", '{');
+	json_key_u64(json, "connections", totals.connections);
+	json_key_u64(json, "armed", totals.armed);
+	json_key_u64(json, "refused", totals.refused);
+	json_key_u64(json, "journeys", totals.journeys);
+	json_key_u64(json, "complete_journeys", totals.complete_journeys);
+	json_key_u64(json, "events", totals.events);
+	json_key_u64(json, "cut_by_connection", totals.cut_by_connection);
+	json_key_u64(json, "cut_by_rate", totals.cut_by_rate);
+	json_key_u64(json, "lost_events", totals.lost_events);
+	json_close(json, '}');
+}
+
 /* ---- The work --------------------------------------------------------------------- */
 
 /* Of NAT. */
@@ -457,6 +476,7 @@ void service_status_add(struct json *json, void *user)
 	add_alerts(json, service);
 	add_sessions(json, service);
 	add_drops(json, service);
+	add_trace(json, service);
 	add_tables(json, &stats, &engine);
 	conn_stats_json(json, service->ctx);
 	add_mappings(json, service, &engine);

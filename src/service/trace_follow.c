@@ -45,6 +45,8 @@ static void follow_alert(const struct netobs_alert *alert, void *user)
 		.client_port = alert->client_port,
 		.server_port = alert->server_port,
 		.duration_ms = follow->duration_ms,
+		.alert_ns = alert->record.time_ns,
+		.alert = alert->name,
 	};
 
 	memcpy(target.client, alert->client, sizeof(target.client));

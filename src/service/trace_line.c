@@ -139,6 +139,8 @@ void trace_line_journey(char buf[TRACE_LINE_MAX],
 		put(&line, "; %" PRIu32 " drop%s", journey->n_drops,
 		    journey->n_drops == 1 ? "" : "s");
 	put_processes(&line, journey);
+	if (*journey->alert)
+		put(&line, "; alert %.64s", journey->alert);
 	safe_cell(buf);
 }
 

@@ -268,9 +268,9 @@ static int run_trace(struct watch *watch)
 	const struct trace_request *request = watch->request;
 	const bool wants_events = request->show == TRACE_SHOW_EVENTS;
 	NETOBS_OPTS(netobs_trace_opts, opts, .filter = request->filter,
-		    .max_connections = request->max_connections,
-		    .max_events = request->max_events,
-		    .max_rate = request->max_rate,
+		    .max_connections = request->budget.max_connections,
+		    .max_events = request->budget.max_events,
+		    .max_rate = request->budget.max_rate,
 		    .only_armed = request->rules.n > 0,
 		    .on_event = wants_events ? on_event : NULL,
 		    .on_journey = wants_events ? NULL : on_journey,

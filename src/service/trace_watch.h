@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "service/options/args.h"
+#include "service/options/trace_budget.h"
 
 enum trace_show { TRACE_SHOW_JOURNEYS, TRACE_SHOW_EVENTS, TRACE_SHOW_SUMMARY };
 
@@ -21,7 +22,7 @@ struct trace_request {
 	bool is_json;
 	uint64_t count;	      /* 0: no limit */
 	uint32_t duration_ms; /* 0: until a signal comes */
-	uint32_t max_connections, max_events, max_rate; /* 0: the default */
+	struct trace_budget budget;
 };
 
 /** @return an exit status */

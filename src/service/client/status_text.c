@@ -282,6 +282,29 @@ static void print_drops(struct json_value status)
 	       get_number(drops, "lost"), get_number(drops, "missed"));
 }
 
+static void print_trace(struct json_value status)
+{
+	const struct json_value trace = json_get(status, "trace");
+
+	if (!trace.at)
+		return;
+	printf("\nTraced for alerts\n");
+	printf("  connections now: %" PRIu64 "; alerts: %" PRIu64
+	       " traced, %" PRIu64 " refused\n",
+	       get_number(trace, "connections"), get_number(trace, "armed"),
+	       get_number(trace, "refused"));
+	printf("  journeys: %" PRIu64 ", %" PRIu64 " of them complete\n",
+	       get_number(trace, "journeys"),
+	       get_number(trace, "complete_journeys"));
+	printf("  events: %" PRIu64 "; missing: %" PRIu64
+	       " beyond max_events, %" PRIu64 " beyond max_rate, %" PRIu64
+	       " without room\n",
+	       get_number(trace, "events"),
+	       get_number(trace, "cut_by_connection"),
+	       get_number(trace, "cut_by_rate"),
+	       get_number(trace, "lost_events"));
+}
+
 static void print_drain_time(struct json_value drains, const char *label,
 			     const char *path)
 {
@@ -465,6 +488,7 @@ void status_print(struct json_value answer)
 	print_alerts(status);
 	print_sessions(status);
 	print_drops(status);
+	print_trace(status);
 	print_tables(status);
 	print_sinks(status);
 	print_totals(status);

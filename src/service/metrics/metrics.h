@@ -18,6 +18,7 @@
 
 #include "service/options/session_choice.h"
 #include "drop_totals.h"
+#include "trace_totals.h"
 #include "tcp_health.h"
 
 struct alert_rules;
@@ -58,7 +59,8 @@ struct metrics_source {
 	uint64_t errors, warnings; /* that have been logged */
 	struct tcp_health health;  /* of all records: the caller adds them */
 	struct session_totals sessions;
-	const struct drop_totals *drops;   /* NULL: none */
+	const struct drop_totals *drops; /* NULL: none */
+	struct trace_totals trace;
 	const struct rtt_check *rtt_check; /* NULL: none */
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;

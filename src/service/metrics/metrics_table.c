@@ -259,6 +259,22 @@ static const void *set_drop(const struct metrics_values *values, size_t i,
 	return &values->drops.reasons[i];
 }
 
+static const void *set_missing_event(const struct metrics_values *values,
+				     size_t i, struct metrics_labels *labels)
+{
+	const struct trace_totals *trace = &values->trace;
+	const struct {
+		const char *reason;
+		const uint64_t *count;
+	} all[] = { { "max_events", &trace->cut_by_connection },
+		    { "max_rate", &trace->cut_by_rate },
+		    { "room", &trace->lost_events } };
+
+	return i < ARRAY_SIZE(all) ?
+		       set_reason(all[i].reason, all[i].count, labels) :
+		       NULL;
+}
+
 static const void *set_log_level(const struct metrics_values *values, size_t i,
 				 struct metrics_labels *labels)
 {
@@ -467,6 +483,23 @@ const struct metric metrics_table[] = {
 	{ "netobs_drops_missed", COUNTER,
 	  "Drops in interrupts, of unknown reason, that are in no record",
 	  ONE(drops.missed) },
+	{ "netobs_trace_connections", GAUGE,
+	  "Connections that are traced for alerts now", ONE(trace.connections) },
+	{ "netobs_trace_alerts_armed", COUNTER,
+	  "Alerts whose connection was traced", ONE(trace.armed) },
+	{ "netobs_trace_alerts_refused", COUNTER,
+	  "Alerts whose connection was not traced: too many were, or the tracer failed",
+	  ONE(trace.refused) },
+	{ "netobs_trace_journeys", COUNTER,
+	  "Journeys of bytes that were traced", ONE(trace.journeys) },
+	{ "netobs_trace_journeys_complete", COUNTER,
+	  "Of these, journeys without unknown parts",
+	  ONE(trace.complete_journeys) },
+	{ "netobs_trace_events", COUNTER, "Events that journeys were made of",
+	  ONE(trace.events) },
+	{ "netobs_trace_events_missing", COUNTER,
+	  "Events that journeys lack: beyond a budget, or without room",
+	  .set = set_missing_event },
 	{ "netobs_tcp_rtt_difference_seconds", HISTOGRAM,
 	  "Difference between the smallest round-trip times of a connection in its packets and in the kernel",
 	  ONE(rtt_difference) },

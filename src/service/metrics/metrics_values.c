@@ -305,6 +305,7 @@ int metrics_collect(const struct metrics_source *source,
 	values->sessions = source->sessions;
 	if (source->drops)
 		values->drops = *source->drops;
+	values->trace = source->trace;
 	find_histograms(values);
 	values->interfaces = values->stats.interfaces;
 	values->shadowed = values->stats.shadowed;

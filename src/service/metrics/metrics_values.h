@@ -63,6 +63,7 @@ struct metrics_values {
 		app_latency, rtt_difference; /* of the above */
 	struct session_totals sessions;
 	struct drop_totals drops;
+	struct trace_totals trace;
 	struct metrics_process process;
 	uint64_t interfaces, shadowed, programs, sampling, errors, warnings;
 	uint64_t bpf_stats_enabled;

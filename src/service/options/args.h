@@ -79,6 +79,7 @@ struct args_option {
 #define ARGS_SOURCE_interfaces(member) ARGS_SOURCE_INTERFACES
 #define ARGS_SOURCE_packets(member) ARGS_SOURCE_PACKETS
 #define ARGS_SOURCE_sessions(member) ARGS_SOURCE_NONE
+#define ARGS_SOURCE_traces(member) ARGS_SOURCE_NONE
 #define ARGS_SOURCE_own(member) ARGS_SOURCE_NONE
 
 struct args_command {

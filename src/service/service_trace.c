@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "service_trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock_ms.h"
+#include "base/util.h"
+
+enum {
+	IDLE_MS = 5000, /* before an idle tracer is freed: to load its programs takes long */
+	RETRY_MS = 60000,
+};
+
+/* ---- The tracer ------------------------------------------------------------------------ */
+
+static void on_own_journey(const struct netobs_journey *journey, void *user)
+{
+	struct service_trace *trace = user;
+
+	trace->on_journey(journey, trace->user);
+}
+
+static void on_own_event(const struct netobs_trace_event *event, void *user)
+{
+	struct service_trace *trace = user;
+
+	trace->on_event(event, trace->user);
+}
+
+/* The tracer's user is another one. */
+static void on_trace_log(int level, const char *message, void *user)
+{
+	const struct service_trace *trace = user;
+
+	if (level == NETOBS_LOG_WARNING && trace->has_started)
+		level = NETOBS_LOG_DEBUG;
+	trace->on_log(level, message, trace->user);
+}
+
+struct trace_totals service_trace_totals(const struct service_trace *trace)
+{
+	struct netobs_trace_stats stats = { .sz = sizeof(stats) };
+	struct trace_totals totals = trace->past;
+
+	if (!trace->tracer)
+		return totals;
+	netobs_trace_stats_get(trace->tracer, &stats);
+	totals.connections = stats.current_connections;
+	totals.journeys += stats.journeys;
+	totals.complete_journeys += stats.complete_journeys;
+	totals.events += stats.events;
+	totals.cut_by_connection += stats.cut_by_connection;
+	totals.cut_by_rate += stats.cut_by_rate;
+	totals.lost_events += stats.lost_events;
+	return totals;
+}
+
+static void free_tracer(struct service_trace *trace)
+{
+	trace->past = service_trace_totals(trace);
+	trace->past.connections = 0;
+	netobs_trace_free(TAKE_PTR(trace->tracer));
+	trace->is_stale = trace->is_leaving = false;
+}
+
+static void report_trace_failure(struct service_trace *trace, const char *doing,
+				 int err)
+{
+	char text[NETOBS_ERROR_MAX + 128];
+
+	snprintf(text, sizeof(text),
+		 "alerts are not traced for %d s: the tracer cannot %s: %s",
+		 RETRY_MS / 1000, doing, strerror(-err));
+	trace->on_log(NETOBS_LOG_ERROR, text, trace->user);
+	trace->retry_at_ms = now_ms() + RETRY_MS;
+}
+
+static int start_tracer(struct service_trace *trace)
+{
+	NETOBS_OPTS(netobs_trace_opts, opts,
+		    .max_connections = trace->budget.max_connections,
+		    .max_events = trace->budget.max_events,
+		    .max_rate = trace->budget.max_rate, .only_armed = 1,
+		    .on_journey = on_own_journey,
+		    .on_event = trace->wants_events ? on_own_event : NULL,
+		    .on_log = on_trace_log, .user = trace);
+	int err = netobs_trace_new(&opts, &trace->tracer);
+
+	err = err ?: netobs_trace_start(trace->tracer);
+	if (err)
+		free_tracer(trace);
+	trace->has_started |= !err;
+	return err;
+}
+
+/* So that the first alert need not wait. */
+static void keep_tracer(struct service_trace *trace)
+{
+	int err;
+
+	if (!trace->is_kept || !trace->n_rules || trace->tracer)
+		return;
+	err = start_tracer(trace);
+	if (err)
+		report_trace_failure(trace, "start", err);
+}
+
+/* ---- Alerts ---------------------------------------------------------------------------- */
+
+static const struct service_trace_rule *
+find_trace_rule(const struct service_trace *trace,
+		const struct netobs_alert *alert)
+{
+	for (size_t i = 0; i < trace->n_rules; i++)
+		if (!strncmp(trace->rules[i].name, alert->name,
+			     sizeof(alert->name)))
+			return &trace->rules[i];
+	return NULL;
+}
+
+static int arm_for_alert(struct service_trace *trace,
+			 const struct netobs_alert *alert, uint32_t duration_ms)
+{
+	struct netobs_trace_target target = {
+		.sz = sizeof(target),
+		.client_port = alert->client_port,
+		.server_port = alert->server_port,
+		.duration_ms = duration_ms,
+		.alert_ns = alert->record.time_ns,
+		.alert = alert->name,
+	};
+
+	memcpy(target.client, alert->client, sizeof(target.client));
+	memcpy(target.server, alert->server, sizeof(target.server));
+	return netobs_trace_arm(trace->tracer, &target);
+}
+
+void service_trace_alert(struct service_trace *trace,
+			 const struct netobs_alert *alert)
+{
+	const struct service_trace_rule *rule = find_trace_rule(trace, alert);
+	const bool is_new = !trace->tracer;
+	int err = -EAGAIN;
+
+	if (!rule)
+		return;
+	if (!trace->is_leaving && now_ms() >= trace->retry_at_ms) {
+		err = is_new ? start_tracer(trace) : 0;
+		err = err ?: arm_for_alert(trace, alert, rule->duration_ms);
+		/* One connection too many is no failure of the tracer. */
+		if (err && err != -ENOSPC)
+			report_trace_failure(trace, is_new ? "start" : "trace",
+					     err);
+	}
+	trace->past.armed += !err;
+	trace->past.refused += err != 0;
+	trace->idle_at_ms = now_ms() + IDLE_MS;
+}
+
+/* ---- Its life -------------------------------------------------------------------------- */
+
+static bool wants_trace_events(const struct service_config *config)
+{
+	for (size_t i = 0; i < config->n_sinks; i++)
+		if (output_spec_takes(config->sinks[i].text, "trace"))
+			return true;
+	return false;
+}
+
+void service_trace_commit(struct service_trace *trace,
+			  const struct service_config *config)
+{
+	const struct trace_budget before = trace->budget;
+	const bool wanted_events = trace->wants_events;
+
+	trace->budget = config->trace;
+	trace->wants_events = wants_trace_events(config);
+	trace->retry_at_ms = 0;
+	trace->is_stale |= memcmp(&before, &trace->budget, sizeof(before)) ||
+			   wanted_events != trace->wants_events;
+	trace->n_rules = 0;
+	for (size_t i = 0; i < config->n_alerts; i++) {
+		struct service_trace_rule *rule = &trace->rules[trace->n_rules];
+
+		if (!config->alert_trace_ms[i])
+			continue;
+		snprintf(rule->name, sizeof(rule->name), "%s",
+			 config->alerts[i].name);
+		rule->duration_ms = config->alert_trace_ms[i];
+		trace->n_rules++;
+	}
+	trace->is_kept = config->trace_preload;
+	keep_tracer(trace);
+}
+
+int service_trace_fd(const struct service_trace *trace)
+{
+	return trace->tracer ? netobs_trace_fd(trace->tracer) : -1;
+}
+
+/* An idle tracer has delivered all. */
+static void rest_if_idle(struct service_trace *trace)
+{
+	const bool is_kept = trace->is_kept && trace->n_rules;
+	const int64_t now = now_ms();
+
+	if (service_trace_totals(trace).connections) {
+		trace->idle_at_ms = now + IDLE_MS;
+	} else if (trace->is_stale || (!is_kept && now >= trace->idle_at_ms)) {
+		free_tracer(trace);
+		keep_tracer(trace);
+	}
+}
+
+int service_trace_dispatch(struct service_trace *trace)
+{
+	int r;
+
+	if (!trace->tracer)
+		return -ECANCELED;
+	r = netobs_trace_dispatch(trace->tracer);
+	if (r >= 0 || r == -EINTR) {
+		if (!trace->is_leaving)
+			rest_if_idle(trace);
+		return 0;
+	}
+	if (r != -ECANCELED)
+		report_trace_failure(trace, "continue", r);
+	free_tracer(trace);
+	return -ECANCELED;
+}
+
+void service_trace_stop(struct service_trace *trace)
+{
+	trace->is_leaving = trace->tracer;
+	netobs_trace_stop(trace->tracer);
+}
+
+void service_trace_done(struct service_trace *trace)
+{
+	netobs_trace_free(TAKE_PTR(trace->tracer));
+}

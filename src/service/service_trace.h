@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The tracer of a service: alerts have their connections traced for a time. There is no tracer, and
+ * so no program of it, until one does, and none some seconds after the last one is over; or there
+ * always is one, whose programs are attached for that time only.
+ */
+#ifndef NETOBS_SERVICE_SERVICE_TRACE_H
+#define NETOBS_SERVICE_SERVICE_TRACE_H
+
+#include <netobs/trace.h>
+
+#include "service/metrics/trace_totals.h"
+#include "service_config.h"
+
+struct service_trace_rule {
+	char name[64]; /* of an alert */
+	uint32_t duration_ms;
+};
+
+struct service_trace {
+	struct netobs_trace *tracer; /* NULL: nothing is traced */
+	struct service_trace_rule rules[NETOBS_ALERT_RULES_MAX];
+	size_t n_rules;
+	struct trace_budget budget;
+	bool wants_events;
+	bool is_kept;	 /* an idle tracer is not freed */
+	bool is_stale;	 /* the tracer has other options than these */
+	bool is_leaving; /* it delivers its last journeys, and is freed */
+	struct trace_totals past; /* of earlier tracers, and of alerts */
+	int64_t idle_at_ms; /* without a connection until then, the tracer is freed */
+	bool has_started;    /* so what this kernel lacks has been logged */
+	int64_t retry_at_ms; /* after a failure */
+	void (*on_journey)(const struct netobs_journey *journey, void *user);
+	void (*on_event)(const struct netobs_trace_event *event, void *user);
+	void (*on_log)(int level, const char *message, void *user);
+	void *user;
+};
+
+/*
+ * Do as @config says from now on. Connections that are traced stay so for their time; what else
+ * tracers may take counts from the next one on, which begins when nothing is traced.
+ */
+void service_trace_commit(struct service_trace *trace,
+			  const struct service_config *config);
+
+/* Trace the connection of an alert whose rule wants it. What fails is logged and counted. */
+void service_trace_alert(struct service_trace *trace,
+			 const struct netobs_alert *alert);
+
+/** What to wait for, for reading; -1: nothing. */
+int service_trace_fd(const struct service_trace *trace);
+
+/**
+ * Deliver journeys, for some milliseconds.
+ *
+ * @return 0; -ECANCELED: there is no tracer, or not any more
+ */
+int service_trace_dispatch(struct service_trace *trace);
+
+/* No alert follows: have the tracer end. */
+void service_trace_stop(struct service_trace *trace);
+
+struct trace_totals service_trace_totals(const struct service_trace *trace);
+
+void service_trace_done(struct service_trace *trace);
+
+#endif

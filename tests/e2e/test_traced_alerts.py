@@ -1,0 +1,347 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""Alerts of the service that have their connections traced: what sinks get, and what the kernel holds.
+
+Connections write requests and answers of random sizes, which a failure prints the seed of;
+NETOBS_TEST_SEED=SEED repeats it.
+"""
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from lib import bpf
+from lib import grpc_lab
+from lib import lab
+from lib import metrics
+from lib import netobs_proto
+from lib import observer
+from lib import otlp
+from lib import otlp_lab
+from lib.record_sinks import Http, Lines, sink_section, take_host
+from lib.service import AGAIN, ServiceTest
+from lib.tracer import bytes_of, by_connection, features
+
+RULE = "app_latency > 20ms hold 0s limit none"
+SLOW_S = .04 # an answer takes, of a connection that breaks it
+TRACED = "2s"
+ROUNDS = 12
+AGENT = f"agent_ip = {netobs_proto.AGENT}"
+PROG_ID = re.compile(r"^prog_id:\s*(\d+)", re.MULTILINE)
+
+
+class Talk(threading.Thread):
+    """A connection from a to b: requests and answers of known sizes, until it is to end."""
+
+    def __init__(self, test, seconds):
+        super().__init__()
+        self.seconds = seconds
+        self.chance = random.Random(test.chance.random())
+        self.sizes = [], [] # of requests, and of answers
+        with test.b:
+            self.listener = socket.create_server((test.B4, 0))
+        with test.a:
+            self.client = socket.create_connection(self.listener.getsockname())
+        self.ports = self.client.getsockname()[1], self.listener.getsockname()[1]
+        self.server = threading.Thread(target=self.serve)
+        self.is_over = threading.Event()
+        self.server.start()
+        self.start()
+
+    @staticmethod
+    def take(end, size):
+        while size:
+            part = len(end.recv(size))
+            if not part:
+                raise EOFError
+            size -= part
+
+    def serve(self):
+        with self.listener, self.listener.accept()[0] as end, contextlib.suppress(EOFError):
+            while True:
+                self.take(end, 8)
+                asked, answered = self.sizes[0][-1], self.sizes[1][-1]
+                self.take(end, asked - 8)
+                time.sleep(self.seconds)
+                end.sendall(bytes(answered))
+
+    def run(self):
+        while not self.is_over.is_set():
+            for one in self.sizes:
+                one.append(self.chance.randint(8, 3000))
+            self.client.sendall(bytes(self.sizes[0][-1]))
+            self.take(self.client, self.sizes[1][-1])
+
+    def rounds(self):
+        return len(self.sizes[0])
+
+    def more(self, rounds=ROUNDS):
+        """So many more of them."""
+        last = self.rounds() + rounds
+        lab.wait_for(lambda: self.rounds() >= last, "more rounds")
+
+    def end(self):
+        self.is_over.set()
+        self.join()
+        self.client.close()
+        self.server.join()
+
+
+class TracedTest(ServiceTest):
+    def setUp(self):
+        super().setUp()
+        self.seed = int(os.environ.get("NETOBS_TEST_SEED") or random.randrange(1 << 32))
+        self.chance = random.Random(self.seed)
+        self.note(f"seed {self.seed}")
+
+    def configure(self, *parts, trace=TRACED, sinks=(), **options):
+        self.metrics = self.lab.path("metrics")
+        self.write('[alert "slow"]', f"rule = {RULE}", *([f"trace = {trace}"] if trace else []),
+                   *parts, "[metrics]", f"listen = unix:{self.metrics}", more="rtt = yes",
+                   sinks=sinks, **options)
+
+    def to_file(self, *parts, **options):
+        self.configure(*parts, *sink_section("file", f"json:{self.lab.path('file')}",
+                                             "records = alert,journey"), **options)
+
+    def records(self, kind, name="file"):
+        with contextlib.suppress(FileNotFoundError), \
+                open(self.lab.path(name), encoding="utf-8") as file:
+            return [record for record in take_host(json.loads(line) for line in file
+                                                   if line.endswith("\n"))
+                    if record["type"] == kind]
+        return []
+
+    def programs(self):
+        """The tracer's programs that the service holds, by id."""
+        ids = {int(one) for text in bpf.fdinfos(self.pid) for one in PROG_ID.findall(text)}
+        return {number: name for number, name in self.loaded().items() if number in ids}
+
+    @staticmethod
+    def loaded():
+        """All programs of tracers on this host."""
+        shown = json.loads(lab.run("bpftool", "-j", "prog", "show"))
+        return {one["id"]: one["name"] for one in shown
+                if one.get("name", "").startswith("netobs_tr_")}
+
+    def status(self):
+        done = subprocess.run([observer.netobsctl(), "status", "-s", self.control, "-o", "json"],
+                              text=True, capture_output=True, timeout=60, check=True)
+        return json.loads(done.stdout)["trace"]
+
+    def is_at_rest(self):
+        return not self.programs()
+
+    def wait_until_traced(self, talks):
+        """To load the programs takes a second, or more beside load."""
+        clients = {talk.ports[0] for talk in talks}
+        lab.wait_for(lambda: clients <= {one["SrcPort"] for one in self.records("journey")},
+                     "journeys of each connection")
+
+    def check_journeys(self, talks):
+        """Each byte of each talk once, from when its alert came."""
+        by_id = by_connection(self.records("journey"))
+        found = {}
+        for journeys in by_id.values():
+            ports = {(one["SrcPort"], one["DstPort"])[::-1 if one["Direction"] else 1]
+                     for one in journeys}
+            self.assertEqual(1, len(ports), self.seed)
+            found.setdefault(ports.pop(), []).append(journeys)
+        self.assertEqual(sorted(one.ports for one in talks), sorted(found), self.seed)
+        for talk in talks:
+            self.assertEqual(1, len(found[talk.ports]), f"{self.seed}: {talk.ports}")
+            for direction in range(2):
+                ranges, double = bytes_of(found[talk.ports][0], direction)
+                where = f"{self.seed}: {talk.ports}, {direction}: {ranges}"
+                self.assertEqual((1, 0), (len(ranges), double), where)
+                size = ranges[0][1] - ranges[0][0]
+                self.assertGreaterEqual(size, sum(talk.sizes[direction][-ROUNDS:]), where)
+                self.assertLessEqual(size, sum(talk.sizes[direction]), where)
+
+    def check_alerts(self):
+        """Each journey has the name, the time and the connection of an alert."""
+        alerts = {(one["Alert"], one["TimeNs"], one["SrcPort"], one["DstPort"])
+                  for one in self.records("alert")}
+        for one in self.records("journey"):
+            ports = one["SrcPort"], one["DstPort"]
+            self.assertIn((one["Alert"], one["AlertTimeNs"], *ports[::-1 if one["Direction"] else 1]),
+                          alerts, self.seed)
+
+
+class Sinks(TracedTest):
+    def test_every_sink_gets_each_journey(self):
+        lines, http = Lines(self.a), Http(self.a)
+        grpc = grpc_lab.Collector(self.lab, "--netobs", ns=self.a).start()
+        collector = otlp_lab.HttpReceiver(self.a)
+        for each in http.stop, collector.stop:
+            self.addCleanup(each)
+        journeys = "records = journey"
+        self.to_file(
+            *sink_section("tcp", f"json:tcp://127.0.0.1:{lines.port}", journeys),
+            *sink_section("http", f"http://127.0.0.1:{http.port}/", journeys),
+            *sink_section("grpc", grpc.spec(), journeys, AGENT),
+            *sink_section("otlp", f"otlp+http://127.0.0.1:{collector.port}", journeys, "host = no"),
+            *sink_section("both", f"json:{self.lab.path('both')}", "records = trace,journey"),
+            sinks=("flows",))
+        self.start()
+        fast = Talk(self, 0)
+        fast.more()
+        fast.end()
+        self.assertEqual({}, self.programs())
+        talks = [Talk(self, SLOW_S) for _ in range(3)]
+        self.wait_until_traced(talks)
+        for talk in talks:
+            talk.more()
+            talk.end()
+        self.assertTrue(self.programs())
+        lab.wait_for(self.is_at_rest, "the tracer's end")
+        counted = self.status()
+        samples = metrics.Samples(metrics.get(self.metrics)[1])
+        self.stop()
+        found = self.records("journey")
+        self.check_journeys(talks)
+        self.check_alerts()
+        self.assertNotIn(fast.ports[0], {one["SrcPort"] for one in found})
+        self.assertEqual(found, lines.found)
+        by_text = netobs_proto.lines(found)
+        self.assertEqual(by_text, netobs_proto.lines(http.lines))
+        self.assertEqual(by_text, netobs_proto.lines(grpc.others()))
+        self.assertEqual(by_text, netobs_proto.lines(self.records("journey", "both")))
+        self.assertEqual(by_name(map(otlp.expected, found)),
+                         by_name(log.attributes for log in collector.logs()))
+        self.assertEqual(set(), {record.get("type") for record in self.flows()} - {None})
+        events = self.records("trace", "both")
+        self.assertEqual((counted["journeys"], counted["events"]), (len(found), len(events)))
+        self.assertEqual(counted["complete_journeys"],
+                         sum("UnknownParts" not in one for one in found))
+        self.assertEqual({one["Connection"] for one in found},
+                         {one["Connection"] for one in events})
+        for name in "journeys", "events":
+            self.assertEqual(counted[name], samples.value(f"netobs_trace_{name}_total"))
+        self.assertEqual(counted["armed"], len(self.records("alert")))
+
+    def flows(self):
+        with open(self.lab.path("flows"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def test_what_cannot_be_is_refused(self):
+        udp = '[sink "u"]\noutput = ipfix:udp://127.0.0.1:4739\nrecords = journey'
+        alert = f'[capture]\nrtt = yes\n[alert "a"]\nrule = {RULE}\ntrace = '
+        self.check_errors((
+            (udp, "3:11: ipfix: option records: a sink of kind ipfix cannot represent journey"),
+            (alert + "soon", "5:9: trace: 'soon' is not a duration"),
+            ("[trace]\nmax_connections = 65537", "2:19: max_connections: it is more than 65536"),
+            ("[trace]\nmax_event = 1", "2:1: there is no key 'max_event'; did you mean 'max_events'?")))
+
+
+def by_name(records):
+    return sorted(json.dumps(record, sort_keys=True) for record in records)
+
+
+class Life(TracedTest):
+    def start_slow(self):
+        """A talk that is traced."""
+        talk = Talk(self, SLOW_S)
+        self.wait_until_traced([talk])
+        return talk
+
+    def test_reload_changes_what_is_traced_without_loss(self):
+        self.to_file(trace="1m")
+        self.start()
+        talk = self.start_slow()
+        since = talk.rounds()
+        self.to_file("[trace]", "max_events = 999999", trace="1m")
+        self.reload(AGAIN)
+        before = self.status()["armed"]
+        lab.wait_for(lambda: self.status()["armed"] > before, "another alert")
+        self.to_file(trace=None)
+        self.reload(AGAIN)
+        after = self.status()["armed"]
+        talk.more()
+        talk.end()
+        self.assertEqual(after, self.status()["armed"])
+        lab.wait_for(self.is_at_rest, "the tracer's end")
+        self.stop()
+        self.check_journeys([talk])
+        self.check_alerts()
+        # What was traced went on.
+        for direction, sizes in enumerate(talk.sizes):
+            ranges, _ = bytes_of(self.records("journey"), direction)
+            self.assertGreaterEqual(ranges[0][1] - ranges[0][0], sum(sizes[since:]), self.seed)
+
+    def test_programs_may_wait_for_alerts(self):
+        """With preload, they are there, but attached to nothing; and all that follows an alert is seen."""
+        self.to_file("[trace]", "preload = yes")
+        self.start()
+        self.assertGreater(len(self.programs()), 5)
+        self.assertEqual(0, self.links())
+        talk = Talk(self, SLOW_S)
+        self.wait_until_traced([talk])
+        self.assertGreater(self.links(), 5)
+        talk.more()
+        talk.end()
+        lab.wait_for(lambda: not self.links(), "the end of the trace")
+        self.assertGreater(len(self.programs()), 5)
+        self.to_file()
+        self.reload(AGAIN)
+        lab.wait_for(self.is_at_rest, "the programs to go")
+        self.stop()
+        self.check_journeys([talk])
+        self.check_alerts()
+
+    def links(self):
+        """To tracepoints."""
+        return sum("raw_tracepoint" in text for text in bpf.fdinfos(self.pid))
+
+    def test_an_end_or_a_kill_leaves_nothing(self):
+        for number in signal.SIGTERM, signal.SIGKILL:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.lab.path("file"))
+            self.to_file(trace="1m")
+            self.start()
+            self.assertEqual({}, self.programs())
+            talk = self.start_slow()
+            held = self.programs()
+            self.assertGreater(len(held), 5)
+            os.kill(self.pid, number)
+            self.process.wait(60)
+            lab.wait_for(lambda: not held.keys() & self.loaded().keys(), "the kernel")
+            talk.end()
+            if number == signal.SIGTERM:
+                self.check_alerts()
+                self.assertEqual(0, self.process.returncode)
+
+    def test_budgets_are_kept_and_what_they_cut_is_counted(self):
+        limit = self.chance.randint(20, 60)
+        self.to_file("[trace]", "max_connections = 2", f"max_events = {limit}", trace="1m")
+        self.start()
+        talks = [Talk(self, SLOW_S) for _ in range(4)]
+        counted = lab.wait_for(lambda: self.cut_and_refused(), "what is cut")
+        self.assertEqual(2, counted["connections"], self.seed)
+        self.assertLessEqual(counted["events"], 2 * limit, self.seed)
+        for talk in talks:
+            talk.end()
+        lab.wait_for(self.is_at_rest, "the tracer's end")
+        samples = metrics.Samples(metrics.get(self.metrics)[1])
+        counted = self.status()
+        self.stop()
+        self.assertEqual(counted["cut_by_connection"],
+                         samples.value("netobs_trace_events_missing_total", reason="max_events"))
+        self.assertEqual(counted["refused"], samples.value("netobs_trace_alerts_refused_total"))
+        self.assertEqual(len(self.records("alert")), counted["armed"] + counted["refused"])
+        self.assertLessEqual(len({one["Connection"] for one in self.records("journey")}), 2)
+
+    def cut_and_refused(self):
+        counted = self.status()
+        return counted if counted["cut_by_connection"] and counted["refused"] else None
+
+
+if __name__ == "__main__":
+    lab.main("tracepoints of TCP", lambda: features()["trace"])
