@@ -9,7 +9,8 @@
  * copies and retransmissions. Bytes are identified by their place in the stream, which none of
  * these changes, and not by buffers.
  *
- * Connections are chosen by an expression, when they begin or when the tracer starts. Nothing is
+ * Connections are chosen by an expression, when they begin or when the tracer starts, and by the
+ * process that has their socket. Nothing is
  * attached without a tracer, and the kernel detaches everything when its process ends.
  *
  * The object is independent of contexts (netobs.h), and follows the same rules: no signal
@@ -241,7 +242,18 @@ struct netobs_trace_opts {
 	/** 1: no connection is chosen but by netobs_trace_arm(), and nothing is attached while none
 	 *  is; @p filter is not looked at. */
 	uint8_t only_armed;
-	uint8_t reserved[7]; /**< 0 */
+	uint8_t reserved[3]; /**< 0 */
+	/** Only connections of which a socket is one of chosen processes: with this number, as the
+	 *  initial namespace counts; 0: any. A socket is one of a process that writes to it, reads from
+	 *  it, or has it open, which is looked at once a second; it may be one of several. What is
+	 *  traced goes on if the socket is handed to others. */
+	uint32_t pid;
+	/** Those of them with this command: of the process, or of the thread that uses the socket;
+	 *  NULL: any */
+	const char *command;
+	/** Those in this container: its ID, or the beginning of it, as the runtime has it in the
+	 *  name of the control group; NULL: any */
+	const char *container;
 
 	/** @p event is valid during the call only. NULL: not wanted. */
 	void (*on_event)(const struct netobs_trace_event *event, void *user);

@@ -357,10 +357,11 @@ SEC("iter/task_file")
 int netobs_tr_list(struct bpf_iter__task_file *ctx)
 {
 	const struct tcp_sock *tp = socket_of(ctx);
+	const struct task_struct *task = ctx->task;
 	struct trace_report *report;
 	struct ends ends;
 
-	if (!tp)
+	if (!tp || !task)
 		return 0;
 	report = bpf_ringbuf_reserve(&trace_events, sizeof(*report), 0);
 	if (!report)
@@ -372,6 +373,9 @@ int netobs_tr_list(struct bpf_iter__task_file *ctx)
 	report->dst = ends.dst;
 	report->src_port = ends.src_port;
 	report->dst_port = ends.dst_port;
+	report->pid_tgid = (__u64)task->tgid << 32 | task->pid;
+	bpf_probe_read_kernel(report->command, sizeof(report->command),
+			      task->comm);
 	bpf_ringbuf_submit(report, BPF_RB_NO_WAKEUP);
 	return 0;
 }

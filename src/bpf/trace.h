@@ -36,7 +36,7 @@ enum trace_point {
 	TRACE_OPENS,  /* another connection; the tuple is one of its */
 	TRACE_FACE,   /* another tuple of it */
 	TRACE_CLOSES, /* a socket of it is closed */
-	TRACE_EXISTS, /* a socket of one that there was; it has no slot */
+	TRACE_EXISTS, /* a socket of one that there was, and the process that has it open; it has no slot */
 };
 
 /* A connection at one place, the same for both directions: the lower end is the first one. */

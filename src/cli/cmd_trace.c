@@ -46,6 +46,14 @@ int cmd_trace(int argc, char **argv)
 		args_complain(&command, "--svg draws journeys, not events");
 		result = EXIT_USAGE;
 	}
+	if (result == ARGS_RUN && wanted.request.rules.n &&
+	    (wanted.request.pid || wanted.request.command ||
+	     wanted.request.container)) {
+		args_complain(
+			&command,
+			"--pid, --comm and --container choose connections; with --rule, alerts do");
+		result = EXIT_USAGE;
+	}
 	if (result == ARGS_RUN && wanted.show != TRACE_SHOW_EVENTS &&
 	    wanted.request.layers.n) {
 		args_complain(&command, "--layer selects events: --show events");

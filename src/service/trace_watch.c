@@ -271,7 +271,8 @@ static int run_trace(struct watch *watch)
 		    .max_connections = request->budget.max_connections,
 		    .max_events = request->budget.max_events,
 		    .max_rate = request->budget.max_rate,
-		    .only_armed = request->rules.n > 0,
+		    .only_armed = request->rules.n > 0, .pid = request->pid,
+		    .command = request->command, .container = request->container,
 		    .on_event = wants_events ? on_event : NULL,
 		    .on_journey = wants_events ? NULL : on_journey,
 		    .on_log = on_log, .user = watch);

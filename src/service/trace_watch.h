@@ -12,7 +12,9 @@
 enum trace_show { TRACE_SHOW_JOURNEYS, TRACE_SHOW_EVENTS, TRACE_SHOW_SUMMARY };
 
 struct trace_request {
-	const char *filter; /* NULL: all connections */
+	const char *filter;		 /* NULL: all connections */
+	uint32_t pid;			 /* 0: of any process */
+	const char *command, *container; /* NULL: any */
 	struct args_list rules; /* that connections must break first; none: all are traced */
 	struct args_list interfaces; /* where rules are about connections; none: all */
 	uint32_t for_ms;	     /* after that */

@@ -11,6 +11,7 @@
 #include "filter/filter.h"
 #include "journeys.h"
 #include "trace_match.h"
+#include "trace_process.h"
 #include "traced.h"
 
 #include <errno.h>
@@ -32,6 +33,11 @@ enum {
 	/* A candidate's other tuples are known by then: its first packet has passed NAT. */
 	DECIDE_MS = 100,
 	UNDECIDED_EVENTS = 128, /* of a candidate, which its handshake takes */
+	/* Where processes are chosen, their open sockets are listed so often. */
+	LIST_MS = 1000,
+	PROCESS_MS = 2 * LIST_MS +
+		     DECIDE_MS, /* a candidate of theirs is on a list by then */
+	PROCESS_EVENTS = 2048,	/* of such a candidate */
 	GRACE_MS = 2,		/* between looks whether programs have ended */
 	SLICE_MS = 20,		/* of a call, for events */
 };
@@ -43,8 +49,9 @@ struct netobs_trace {
 	struct netobs_trace_opts opts;
 	struct life life;
 	struct filter *filter;
+	struct trace_process process;
 	int read_timer;
-	int64_t slice_end_ns, sweep_ns;
+	int64_t slice_end_ns, sweep_ns, list_ns;
 
 	struct trace_programs programs;
 	struct drop_names names;
@@ -135,7 +142,11 @@ static int init_trace(struct netobs_trace *trace,
 	if (!err)
 		err = filter_compile(trace->opts.filter, &trace->life.log,
 				     &trace->filter);
-	trace->opts.filter = NULL; /* the caller's */
+	if (!err)
+		err = trace_process_read(&trace->process, &trace->opts,
+					 &trace->life.log);
+	trace->opts.filter = NULL; /* the caller's, as the next two */
+	trace->opts.command = trace->opts.container = NULL;
 	if (!err && trace->opts.on_journey)
 		err = journeys_new(deliver_journey, trace, &trace->journeys);
 	err = err ?: life_open(&trace->life);
@@ -294,6 +305,17 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 
 /* ---- Connections ----------------------------------------------------------------------- */
 
+static struct traced *find_traced(const struct netobs_trace *trace,
+				  const struct trace_tuple *tuple)
+{
+	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++)
+		for (uint32_t face = 0; face < trace->traced[i].n_faces; face++)
+			if (!memcmp(&trace->traced[i].faces[face], tuple,
+				    sizeof(*tuple)))
+				return &trace->traced[i];
+	return NULL;
+}
+
 static uint64_t count_cut(const struct netobs_trace *trace,
 			  const struct traced *traced)
 {
@@ -332,6 +354,19 @@ static void refuse(struct netobs_trace *trace, struct traced *traced)
 	trace_programs_conn(&trace->programs, traced->id)->is_rejected = 1;
 }
 
+/* What a candidate that waited for its process had beyond its limit. */
+static uint64_t count_waiting_cut(const struct netobs_trace *trace,
+				  const struct traced *traced)
+{
+	const struct trace_conn *conn =
+		trace_programs_conn(&trace->programs, traced->id);
+	const uint64_t events = __atomic_load_n(&conn->events, __ATOMIC_RELAXED);
+
+	return traced->is_matching && events > PROCESS_EVENTS ?
+		       events - PROCESS_EVENTS :
+		       0;
+}
+
 static void choose(struct netobs_trace *trace, struct traced *traced)
 {
 	if (trace->n_chosen >= trace->opts.max_connections) {
@@ -341,7 +376,9 @@ static void choose(struct netobs_trace *trace, struct traced *traced)
 	}
 	trace->n_chosen++;
 	trace->stats.connections++;
+	trace->stats.cut_by_connection += count_waiting_cut(trace, traced);
 	traced->is_chosen = true;
+	traced->is_matching = false;
 	trace_programs_conn(&trace->programs, traced->id)->max_events =
 		trace->opts.max_events;
 	trace->stats.lost_events += traced->n_pending_lost;
@@ -352,6 +389,35 @@ static void choose(struct netobs_trace *trace, struct traced *traced)
 	traced->n_pending = 0;
 }
 
+static bool is_of_process(struct netobs_trace *trace,
+			  const struct trace_report *report)
+{
+	return trace_process_is(&trace->process,
+				(uint32_t)(report->pid_tgid >> 32),
+				report->command);
+}
+
+/* The process is known by what it does with the socket, or by the next list. */
+static void wait_for_process(struct netobs_trace *trace, struct traced *traced)
+{
+	if (!trace_process_is_given(&trace->process)) {
+		choose(trace, traced);
+		return;
+	}
+	traced->is_matching = true;
+	trace_programs_conn(&trace->programs, traced->id)->max_events =
+		PROCESS_EVENTS;
+}
+
+static void keep_report(struct netobs_trace *trace, struct traced *traced,
+			const struct trace_report *report)
+{
+	traced_keep(traced, report);
+	if (traced->is_matching && report->has_process &&
+	    is_of_process(trace, report))
+		choose(trace, traced);
+}
+
 /* A tuple of a connection is known. */
 static void take_face(struct netobs_trace *trace, struct traced *traced,
 		      const struct trace_tuple *tuple)
@@ -360,22 +426,32 @@ static void take_face(struct netobs_trace *trace, struct traced *traced,
 	if (traced->is_chosen || traced->is_refused)
 		return;
 	if (trace_match(trace->filter, tuple))
-		choose(trace, traced);
+		wait_for_process(trace, traced);
 	else if (!trace->programs.has_nat)
 		refuse(trace, traced);
-	else
+	else if (!traced->is_matching)
 		trace_programs_conn(&trace->programs, traced->id)->max_events =
 			UNDECIDED_EVENTS;
 }
 
-/* A connection that there was: two sockets of this host may report it. */
+/* @report: of a socket that is open. Two sockets of this host may have the connection. */
 static void take_existing(struct netobs_trace *trace,
+			  const struct trace_report *report,
 			  const struct trace_tuple *tuple)
 {
+	const bool has_process = trace_process_is_given(&trace->process);
 	struct traced *traced;
 	uint64_t id;
 	int err;
 
+	if (has_process && !is_of_process(trace, report))
+		return;
+	traced = has_process ? find_traced(trace, tuple) : NULL;
+	if (traced) {
+		if (traced->is_matching && !traced->is_chosen)
+			choose(trace, traced);
+		return;
+	}
 	if (!trace_match(trace->filter, tuple))
 		return;
 	err = trace_programs_add(&trace->programs, tuple, false, &id);
@@ -396,7 +472,7 @@ static void take_report(struct netobs_trace *trace,
 	struct traced *traced = slot_of(trace, report->id);
 
 	if (report->point == TRACE_EXISTS) {
-		take_existing(trace, &tuple);
+		take_existing(trace, report, &tuple);
 		return;
 	}
 	if (report->point == TRACE_OPENS) {
@@ -411,7 +487,7 @@ static void take_report(struct netobs_trace *trace,
 	else if (traced->is_chosen)
 		deliver_event(trace, traced, report);
 	else
-		traced_keep(traced, report);
+		keep_report(trace, traced, report);
 }
 
 static int on_report(void *ctx, void *data, size_t size)
@@ -455,11 +531,30 @@ static bool is_done(const struct netobs_trace *trace,
 	       !has_unread(trace, traced, now_ns);
 }
 
+/* Sockets that the chosen processes have now: whose process has not used them yet, or got them from
+ * others. What cannot be listed stays a candidate until the next time. */
+static void list_sockets(struct netobs_trace *trace)
+{
+	trace->slice_end_ns = INT64_MAX;
+	trace_programs_list(&trace->programs);
+	trace->list_ns = clock_boot_ns() + LIST_MS * NSEC_PER_MSEC;
+}
+
+static bool is_undecided(const struct traced *traced, uint64_t now_ns)
+{
+	const uint64_t ms = traced->is_matching ? PROCESS_MS : DECIDE_MS;
+
+	return now_ns <= traced->opened_ns + ms * NSEC_PER_MSEC;
+}
+
 /* Candidates that nothing has chosen, and connections that have ended. */
 static void sweep(struct netobs_trace *trace)
 {
 	const uint64_t now_ns = (uint64_t)clock_boot_ns();
-	const uint64_t decide_ns = DECIDE_MS * (uint64_t)NSEC_PER_MSEC;
+
+	if (trace_process_is_given(&trace->process) &&
+	    (int64_t)now_ns >= trace->list_ns)
+		list_sockets(trace);
 
 	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++) {
 		struct traced *traced = &trace->traced[i];
@@ -467,7 +562,7 @@ static void sweep(struct netobs_trace *trace)
 		if (!traced->id)
 			continue;
 		if (traced->is_chosen ? is_done(trace, traced, now_ns) :
-					now_ns > traced->opened_ns + decide_ns)
+					!is_undecided(traced, now_ns))
 			end_connection(trace, traced);
 	}
 	if (trace->opts.only_armed && !trace->n_chosen)
@@ -506,17 +601,6 @@ static int on_readable(void *ctx, int fd)
 }
 
 /* ---- Connections that are armed -------------------------------------------------------- */
-
-static struct traced *find_traced(const struct netobs_trace *trace,
-				  const struct trace_tuple *tuple)
-{
-	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++)
-		for (uint32_t face = 0; face < trace->traced[i].n_faces; face++)
-			if (!memcmp(&trace->traced[i].faces[face], tuple,
-				    sizeof(*tuple)))
-				return &trace->traced[i];
-	return NULL;
-}
 
 static uint64_t end_of(uint32_t duration_ms)
 {

@@ -25,6 +25,7 @@ struct traced {
 	struct trace_tuple faces[TRACED_FACES_MAX];
 	uint32_t n_faces;
 	bool is_chosen;
+	bool is_matching; /* the expression has it chosen, but not yet the process */
 	bool is_refused; /* it is kept until its packet has passed all points */
 	bool has_initiator;
 	uint8_t seen;	    /* bits of directions that packets were seen of */

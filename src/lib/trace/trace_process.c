@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "trace_process.h"
+
+#include "base/clock.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CONTAINER_ID_MIN = 4 }; /* a shorter beginning may be that of many */
+
+int trace_process_read(struct trace_process *process,
+		       const struct netobs_trace_opts *opts,
+		       const struct log *log)
+{
+	const char *command = opts->command ?: "";
+	const char *container = opts->container ?: "";
+
+	if (strlen(command) >= sizeof(process->command)) {
+		log_error(log,
+			  "command: the kernel's names have 15 bytes at most");
+		return -EINVAL;
+	}
+	if ((opts->container && strlen(container) < CONTAINER_ID_MIN) ||
+	    strlen(container) >= sizeof(process->container)) {
+		log_error(log,
+			  "container: '%s' is no ID, or no beginning of one with %d letters at least",
+			  container, CONTAINER_ID_MIN);
+		return -EINVAL;
+	}
+	process->pid = opts->pid;
+	strcpy(process->command, command);
+	strcpy(process->container, container);
+	return 0;
+}
+
+bool trace_process_is_given(const struct trace_process *process)
+{
+	return process->pid || *process->command || *process->container;
+}
+
+/* ---- What /proc says ------------------------------------------------------------------- */
+
+static FILE *open_of(uint32_t pid, const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	return fopen(path, "re");
+}
+
+/* Of the process, whose threads may have other names. */
+static bool has_command(uint32_t pid, const char *command)
+{
+	FILE *file = open_of(pid, "comm");
+	char line[32];
+	bool has;
+
+	if (!file)
+		return false;
+	has = fgets(line, sizeof(line), file);
+	fclose(file);
+	if (!has)
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	return !strcmp(line, command);
+}
+
+/* The path of each hierarchy is behind the second colon: cgroups(7). */
+static bool is_in_container(const char *line, const char *container)
+{
+	const char *path = strchr(line, ':');
+	struct cgroup_names names;
+
+	path = path ? strchr(path + 1, ':') : NULL;
+	if (!path)
+		return false;
+	names = cgroup_names_of(path + 1);
+	return !strncmp(names.container_id, container, strlen(container));
+}
+
+static bool has_container(uint32_t pid, const char *container)
+{
+	FILE *file = open_of(pid, "cgroup");
+	char line[4096];
+	bool has = false;
+
+	while (file && !has && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		has = is_in_container(line, container);
+	}
+	if (file)
+		fclose(file);
+	return has;
+}
+
+/* ---- The choice ------------------------------------------------------------------------ */
+
+static bool is_chosen_now(const struct trace_process *process, uint32_t pid)
+{
+	if (*process->command && !has_command(pid, process->command))
+		return false;
+	return !*process->container || has_container(pid, process->container);
+}
+
+/* A name may change, and a number is given to another process. */
+static bool ask_known(struct trace_process *process, uint32_t pid)
+{
+	struct trace_known_process *known =
+		&process->known[pid % TRACE_PROCESSES_KNOWN];
+	const int64_t now_ns = clock_boot_ns();
+
+	if (known->pid == pid && now_ns < known->until_ns)
+		return known->is_chosen;
+	*known = (struct trace_known_process){
+		.pid = pid,
+		.is_chosen = is_chosen_now(process, pid),
+		.until_ns = now_ns + NSEC_PER_SEC,
+	};
+	return known->is_chosen;
+}
+
+bool trace_process_is(struct trace_process *process, uint32_t pid,
+		      const char command[16])
+{
+	if (process->pid && process->pid != pid)
+		return false;
+	if (!*process->command && !*process->container)
+		return true;
+	if (!*process->container &&
+	    !strncmp(process->command, command, sizeof(process->command)))
+		return true;
+	return ask_known(process, pid);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Processes whose connections are chosen: by their number, their command, or the container that
+ * their control group is in. Who a process is comes from /proc, and is kept for a second.
+ */
+#ifndef NETOBS_TRACE_TRACE_PROCESS_H
+#define NETOBS_TRACE_TRACE_PROCESS_H
+
+#include "base/log.h"
+#include "who/cgroup_path.h"
+
+#include <netobs/trace.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TRACE_PROCESSES_KNOWN = 256 };
+
+/* What /proc said of a process at a time. */
+struct trace_known_process {
+	uint32_t pid; /* 0: none */
+	bool is_chosen;
+	int64_t until_ns; /* CLOCK_BOOTTIME */
+};
+
+/* All of what is given must match; 0 and "": not given. */
+struct trace_process {
+	uint32_t pid;
+	char command[16];
+	char container[sizeof(((struct cgroup_names *)NULL)->container_id)];
+	struct trace_known_process known[TRACE_PROCESSES_KNOWN]; /* by the pid */
+};
+
+/** @return 0; -EINVAL, which is logged: an option is wrong */
+int trace_process_read(struct trace_process *process,
+		       const struct netobs_trace_opts *opts,
+		       const struct log *log);
+
+/** @return whether any process is chosen; else all are */
+bool trace_process_is_given(const struct trace_process *process);
+
+/**
+ * @param pid      as the initial namespace counts
+ * @param command  of the thread; it may fill the array
+ * @return whether the process is chosen
+ */
+bool trace_process_is(struct trace_process *process, uint32_t pid,
+		      const char command[16]);
+
+#endif

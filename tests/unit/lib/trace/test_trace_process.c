@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Processes that are chosen: this one, and threads and names that it has or has not. */
+#include "lib_test.h"
+
+#include "trace/trace_process.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+static const struct log silent;
+static const char any[16] = "a thread", unit[16] = "netobs-unit";
+
+static struct trace_process make(uint32_t pid, const char *command,
+				 const char *container)
+{
+	const struct netobs_trace_opts opts = { .pid = pid,
+						.command = command,
+						.container = container };
+	struct trace_process process = { 0 };
+
+	assert_int_equal(trace_process_read(&process, &opts, &silent), 0);
+	return process;
+}
+
+static int read_wrong(const char *command, const char *container)
+{
+	const struct netobs_trace_opts opts = { .command = command,
+						.container = container };
+	struct trace_process process = { 0 };
+
+	return trace_process_read(&process, &opts, &silent);
+}
+
+static void without_a_choice_all_are_chosen(void **state)
+{
+	struct trace_process process = make(0, NULL, NULL);
+
+	(void)state;
+	assert_false(trace_process_is_given(&process));
+	assert_true(trace_process_is(&process, 1, any));
+}
+
+static void a_number_is_that_of_one_process(void **state)
+{
+	struct trace_process process = make(7, NULL, NULL);
+
+	(void)state;
+	assert_true(trace_process_is_given(&process));
+	assert_true(trace_process_is(&process, 7, any));
+	assert_false(trace_process_is(&process, 8, any));
+}
+
+/* The process's own counts where its thread has another one. */
+static void a_command_is_of_the_thread_or_its_process(void **state)
+{
+	const uint32_t pid = (uint32_t)getpid();
+	struct trace_process process = make(0, "netobs-unit", NULL);
+
+	(void)state;
+	assert_true(trace_process_is(&process, 1, unit));
+	assert_int_equal(prctl(PR_SET_NAME, "netobs-unit"), 0);
+	assert_true(trace_process_is(&process, pid, any));
+	process = make(0, "netobs-uni", NULL);
+	assert_false(trace_process_is(&process, pid, any));
+	assert_false(trace_process_is(&process, pid, unit));
+	process = make(pid + 1, "netobs-unit", NULL);
+	assert_false(trace_process_is(&process, pid, unit));
+}
+
+/* For a second. */
+static void what_proc_said_is_kept(void **state)
+{
+	const uint32_t pid = (uint32_t)getpid();
+	struct trace_process process = make(0, "netobs-other", NULL);
+
+	(void)state;
+	assert_int_equal(prctl(PR_SET_NAME, "netobs-unit"), 0);
+	assert_false(trace_process_is(&process, pid, any));
+	assert_int_equal(prctl(PR_SET_NAME, "netobs-other"), 0);
+	process.known[pid % TRACE_PROCESSES_KNOWN].until_ns = INT64_MAX;
+	assert_false(trace_process_is(&process, pid, any));
+	process.known[pid % TRACE_PROCESSES_KNOWN].until_ns = 0;
+	assert_true(trace_process_is(&process, pid, any));
+}
+
+static void no_process_is_in_a_container_that_is_not(void **state)
+{
+	struct trace_process process = make(0, NULL, "0123456789ab");
+
+	(void)state;
+	assert_true(trace_process_is_given(&process));
+	assert_false(trace_process_is(&process, (uint32_t)getpid(), any));
+	assert_false(trace_process_is(&process, UINT32_MAX, any));
+}
+
+static void wrong_options_are_refused(void **state)
+{
+	char container[73];
+
+	(void)state;
+	memset(container, 'a', sizeof(container) - 1);
+	container[72] = '\0';
+	assert_int_equal(read_wrong("sixteen-letters!", NULL), -EINVAL);
+	assert_int_equal(read_wrong("fifteen-letters", NULL), 0);
+	assert_int_equal(read_wrong(NULL, "abc"), -EINVAL);
+	assert_int_equal(read_wrong(NULL, ""), -EINVAL);
+	assert_int_equal(read_wrong(NULL, container), -EINVAL);
+	assert_int_equal(read_wrong(NULL, container + 1), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_a_choice_all_are_chosen),
+		cmocka_unit_test(a_number_is_that_of_one_process),
+		cmocka_unit_test(a_command_is_of_the_thread_or_its_process),
+		cmocka_unit_test(what_proc_said_is_kept),
+		cmocka_unit_test(no_process_is_in_a_container_that_is_not),
+		cmocka_unit_test(wrong_options_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
