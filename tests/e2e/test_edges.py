@@ -163,7 +163,6 @@ class Live(RoutedTest):
             live = self.lab.spawn(observer.netobsctl(), "map", "--services", "-o", "json", "-d", "8",
                                   "--interval", "0.5", ns=self.router, stdout=file,
                                   stderr=subprocess.PIPE)
-        self.masked = self.hidden = None
         lab.wait_for(lambda: os.path.getsize(path), "the first interval")
         self.count_packets()
         for _ in range(15):

@@ -179,6 +179,7 @@ class RoutedTest(MapTest):
         self.address = {ns: f"10.77.{i}.2" for i, ns in enumerate(self.clients + self.servers)}
         self.truth = collections.defaultdict(collections.Counter)
         self.udp = set()
+        self.masked = self.hidden = None
         self.agents = []
         self.addCleanup(self.stop_agents)
 
@@ -216,7 +217,8 @@ class RoutedTest(MapTest):
 
     # ---- Agents --------------------------------------------------------------------------
 
-    def start_agents(self):
+    def start_agents(self, of_router=""):
+        """@of_router: more of its configuration"""
         supervisor = Supervisor(self.lab)
         self.addCleanup(supervisor.close)
         names = [("r", self.router, "10.77.0.1")]
@@ -226,6 +228,8 @@ class RoutedTest(MapTest):
             path = self.lab.path(f"conf-{name}")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(CONFIGURATION.format(dir=self.lab.dir, name=name, address=address))
+                if ns is self.router:
+                    file.write(of_router)
             self.agents.append(self.lab.spawn(
                 observer.netobsctl(), "run", "-c", path, ns=ns, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": supervisor.path}))
