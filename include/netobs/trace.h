@@ -84,6 +84,7 @@ enum netobs_trace_field {
 	NETOBS_TRACE_HAS_REASON = 1 << 2, /**< reason, cause: of drops, Linux 5.17 */
 	NETOBS_TRACE_HAS_INITIATOR =
 		1 << 3, /**< the direction 0 is the one that opened the connection */
+	NETOBS_TRACE_HAS_OWNER = 1 << 4 /**< owner_pid, owner_command */
 };
 
 /** Enough for any event or journey in JSON: netobs_record_json(). */
@@ -123,6 +124,12 @@ struct netobs_trace_event {
 	char command[16];   /**< of that thread */
 	char interface[16]; /**< "": none */
 	char cause[64]; /**< name of the reason: "SKB_DROP_REASON_NETFILTER_DROP" */
+
+	/** The process that used the socket last by then: the socket that sends these bytes if its
+	 *  process is known, else the one that gets them. With NETOBS_TRACE_HAS_OWNER. */
+	uint32_t owner_pid;
+	uint32_t reserved2;
+	char owner_command[16]; /**< of that thread */
 };
 
 /** Parts of the time of a journey, in the order that bytes pass them; each ends where the next one

@@ -195,6 +195,11 @@ void trace_line_event(char buf[TRACE_LINE_MAX],
 	put_header(&line, event);
 	put_place(&line, event);
 	put_process(&line, event->command, event->pid);
+	if (event->record.has & NETOBS_TRACE_HAS_OWNER &&
+	    event->owner_pid != event->pid) {
+		put(&line, " for ");
+		put_process(&line, event->owner_command, event->owner_pid);
+	}
 	if (event->record.has & NETOBS_TRACE_HAS_REASON)
 		put(&line, " %.64s", *event->cause ? event->cause : "no reason");
 	safe_cell(buf);

@@ -249,6 +249,9 @@ static void fill_event(const struct netobs_trace *trace,
 		       const struct trace_report *report, int64_t offset,
 		       struct netobs_trace_event *event)
 {
+	const struct traced_owner *owner =
+		traced_owner(traced, report->direction);
+
 	*event = (struct netobs_trace_event){
 		.record = { .sz = sizeof(*event),
 			    .has = event_fields(trace, traced, report),
@@ -279,6 +282,12 @@ static void fill_event(const struct netobs_trace *trace,
 	memcpy(event->dst, report->dst.bytes, sizeof(event->dst));
 	memcpy(event->command, report->command, sizeof(event->command));
 	memcpy(event->interface, report->interface, sizeof(event->interface));
+	if (owner) {
+		event->record.has |= NETOBS_TRACE_HAS_OWNER;
+		event->owner_pid = owner->pid;
+		memcpy(event->owner_command, owner->command,
+		       sizeof(event->owner_command));
+	}
 	if (event->record.has & NETOBS_TRACE_HAS_REASON)
 		drop_names_cause(&trace->names, report->reason, event->cause,
 				 sizeof(event->cause));

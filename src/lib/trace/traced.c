@@ -68,12 +68,36 @@ static bool has_seq(const struct trace_report *report)
 	return report->point < TRACE_OPENS;
 }
 
+/* A process reads from the socket that sends in the other direction. */
+static void note_owner(struct traced *traced, const struct trace_report *report)
+{
+	const uint8_t sends =
+		(report->direction ^ (report->point == TRACE_READ)) & 1;
+	struct traced_owner *owner = &traced->owners[sends];
+
+	if (!report->has_process)
+		return;
+	owner->pid = (uint32_t)(report->pid_tgid >> 32);
+	memcpy(owner->command, report->command, sizeof(owner->command));
+}
+
+const struct traced_owner *traced_owner(const struct traced *traced,
+					uint8_t direction)
+{
+	const struct traced_owner *owners = traced->owners;
+
+	if (owners[direction & 1].pid)
+		return &owners[direction & 1];
+	return owners[!(direction & 1)].pid ? &owners[!(direction & 1)] : NULL;
+}
+
 int64_t traced_note(struct traced *traced, const struct trace_report *report)
 {
 	struct traced_stream *stream = &traced->streams[report->direction & 1];
 	const uint32_t seq = data_seq(report);
 
 	traced->last_ns = max_u64(traced->last_ns, report->time_ns);
+	note_owner(traced, report);
 	if (report->tcp_flags & FLAG_RST)
 		traced->n_fins = BOTH;
 	if (report->tcp_flags & FLAG_FIN)

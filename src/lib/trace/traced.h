@@ -20,6 +20,12 @@ struct traced_stream {
 	bool is_known;
 };
 
+/* The process that used a socket last. */
+struct traced_owner {
+	uint32_t pid; /* 0: not known */
+	char command[16];
+};
+
 struct traced {
 	uint64_t id; /* 0: none */
 	struct trace_tuple faces[TRACED_FACES_MAX];
@@ -37,6 +43,7 @@ struct traced {
 	int64_t alert_ns;   /* of the alert that had it traced; 0: none */
 	char alert[64];	    /* its rule's name */
 	struct traced_stream streams[2];
+	struct traced_owner owners[2]; /* of sockets, by the direction that they send */
 	struct trace_report *pending; /* of a candidate */
 	uint32_t n_pending, n_pending_lost;
 };
@@ -56,6 +63,10 @@ void traced_keep(struct traced *traced, const struct trace_report *report);
 
 /** Note what @report says of the connection, @return the offset of its first byte. */
 int64_t traced_note(struct traced *traced, const struct trace_report *report);
+
+/** @return the process of the socket that sends in @direction, or else of the other; NULL: neither is known */
+const struct traced_owner *traced_owner(const struct traced *traced,
+					uint8_t direction);
 
 /** @return whether nothing more can be expected of a connection at @now_ns */
 bool traced_is_over(const struct traced *traced, uint64_t now_ns);

@@ -106,6 +106,14 @@ static void an_event_in_a_line(void **state)
 			    "[fd00::2]:80 +0 1.45 kB seq 7 ack 8 PA eth0 "
 			    "netns 4026531840 cpu 1 ksoftirqd/1[99] "
 			    "SKB_DROP_REASON_NETFILTER_DROP");
+	event.record.has |= NETOBS_TRACE_HAS_OWNER;
+	event.owner_pid = 812;
+	strcpy(event.owner_command, "curl");
+	trace_line_event(line, &event);
+	assert_non_null(strstr(line, " ksoftirqd/1[99] for curl[812] SKB_"));
+	event.pid = event.owner_pid;
+	trace_line_event(line, &event);
+	assert_null(strstr(line, " for "));
 }
 
 /* Of a library that knows more, or of nobody. */

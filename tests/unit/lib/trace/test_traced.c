@@ -122,6 +122,37 @@ static void directions_have_offsets_of_their_own(void **state)
 	assert_int_equal(note(traced, 0, 121, ACK), 20);
 }
 
+static void note_call(struct traced *traced, uint8_t point, uint8_t direction,
+		      uint32_t pid, bool has_process)
+{
+	struct trace_report report = make_report(point, direction, 100, ACK);
+
+	report.pid_tgid = (uint64_t)pid << 32 | (pid + 1);
+	report.has_process = has_process;
+	strcpy(report.command, pid == 7 ? "seven" : "other");
+	traced_note(traced, &report);
+}
+
+/* A process reads from the socket that sends the other way. */
+static void the_owner_is_the_process_that_used_the_socket_last(void **state)
+{
+	struct traced *traced = *state;
+
+	assert_null(traced_owner(traced, 0));
+	note_call(traced, TRACE_QUEUE, 0, 9, false);
+	assert_null(traced_owner(traced, 0));
+	note_call(traced, TRACE_READ, 0, 7, true);
+	assert_int_equal(traced_owner(traced, 1)->pid, 7);
+	assert_int_equal(traced_owner(traced, 0)->pid, 7); /* of the other end */
+	note_call(traced, TRACE_SENT, 0, 8, true);
+	assert_int_equal(traced_owner(traced, 0)->pid, 8);
+	assert_int_equal(traced_owner(traced, 1)->pid, 7);
+	assert_string_equal(traced_owner(traced, 1)->command, "seven");
+	note_call(traced, TRACE_SEND, 1, 5, true);
+	assert_int_equal(traced_owner(traced, 1)->pid, 5);
+	assert_string_equal(traced_owner(traced, 1)->command, "other");
+}
+
 static void reports_without_numbers_leave_offsets(void **state)
 {
 	static const uint8_t points[] = { TRACE_OPENS, TRACE_FACE, TRACE_CLOSES };
@@ -315,6 +346,7 @@ int main(void)
 		CASE(offsets_go_on_across_many_wraps),
 		CASE(what_is_sent_again_is_a_step_back_across_a_wrap),
 		CASE(directions_have_offsets_of_their_own),
+		CASE(the_owner_is_the_process_that_used_the_socket_last),
 		CASE(reports_without_numbers_leave_offsets),
 		CASE(an_open_connection_is_never_over),
 		CASE(a_syn_without_an_answer_is_over_soon),
