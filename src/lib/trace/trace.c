@@ -303,6 +303,9 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 		traced->n_closes += traced->n_closes < UINT8_MAX;
 		return;
 	}
+	/* The programs had a higher limit until it was chosen; what is beyond is in count_cut(). */
+	if (traced->n_events++ >= trace->opts.max_events)
+		return;
 	fill_event(trace, traced, report, offset, &event);
 	trace->stats.events++;
 	trace->life.delivered++;

@@ -30,6 +30,7 @@ struct traced {
 	uint64_t id; /* 0: none */
 	struct trace_tuple faces[TRACED_FACES_MAX];
 	uint32_t n_faces;
+	uint64_t n_events; /* that were reported, once it is chosen */
 	bool is_chosen;
 	bool is_matching; /* the expression has it chosen, but not yet the process */
 	bool is_refused; /* it is kept until its packet has passed all points */
