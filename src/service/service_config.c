@@ -198,6 +198,7 @@ static void add_alert(struct service_config *config,
 	const char *name = header->name;
 	const struct conf_entry *rule =
 		conf_find(&config->conf, "alert", name, "rule");
+	uint32_t trace_ms;
 	int r;
 
 	if (!rule) {
@@ -213,7 +214,7 @@ static void add_alert(struct service_config *config,
 		return;
 	}
 	check_rule(&config->conf, rule);
-	config->alert_trace_ms[config->n_alerts] = read_trace_ms(config, name);
+	trace_ms = read_trace_ms(config, name);
 	r = alert_rules_add(&config->flows.alerts, name, rule->value);
 	if (r == -E2BIG)
 		conf_complain(&config->conf, &header->place,
@@ -221,10 +222,11 @@ static void add_alert(struct service_config *config,
 			      NETOBS_ALERT_RULES_MAX);
 	else if (r < 0)
 		conf_complain(&config->conf, &header->place, "out of memory");
-	else
-		config->alerts[config->n_alerts++] =
-			(struct service_item){ .name = name,
-					       .place = rule->value_place };
+	if (r < 0)
+		return;
+	config->alert_trace_ms[config->n_alerts] = trace_ms;
+	config->alerts[config->n_alerts++] =
+		(struct service_item){ .name = name, .place = rule->value_place };
 }
 
 static void check_alerts(struct service_config *config)
