@@ -127,6 +127,19 @@ static void add_steps(struct json *json, const struct netobs_journey *journey)
 	json_close(json, ']');
 }
 
+/* ---- The end ------------------------------------------------------------------------------- */
+
+static void add_drop(struct json *json, const struct netobs_journey *journey)
+{
+	char cause[sizeof(journey->drop_cause) + 1] = { 0 };
+
+	if (journey->record.has & NETOBS_JOURNEY_HAS_DROP)
+		json_key_bool(json, "Dropped", true);
+	memcpy(cause, journey->drop_cause, sizeof(journey->drop_cause));
+	if (*cause)
+		json_key_string(json, "DropCause", cause);
+}
+
 /* ---- All of it ----------------------------------------------------------------------------- */
 
 int journey_json(const struct netobs_journey *journey, char *buf, size_t size)
@@ -144,6 +157,8 @@ int journey_json(const struct netobs_journey *journey, char *buf, size_t size)
 	json_key_i64(&json, "Offset", journey->offset);
 	json_key_u64(&json, "Bytes", journey->length);
 	json_key_u64(&json, "Seq", journey->seq);
+	if (journey->protocol)
+		json_key_u64(&json, "Proto", journey->protocol);
 	add_ends(&json, journey);
 	json_key_u64(&json, "TotalNs",
 		     (uint64_t)journey->end_ns - (uint64_t)start_ns);
@@ -151,6 +166,7 @@ int journey_json(const struct netobs_journey *journey, char *buf, size_t size)
 		json_key_i64(&json, "AckedTimeNs", journey->acked_ns);
 	json_key_u64(&json, "Attempts", journey->n_attempts);
 	json_key_u64(&json, "Drops", journey->n_drops);
+	add_drop(&json, journey);
 	add_parts(&json, journey);
 	add_steps(&json, journey);
 	json_close(&json, '}');

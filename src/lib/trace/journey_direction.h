@@ -20,8 +20,13 @@ struct journey_list {
 	uint32_t head, n, capacity;
 };
 
+struct datagram;
+
 struct direction {
 	struct journey_ends ends;
+	/* Of UDP and ICMP nothing else is used but this: datagrams that have not ended. */
+	struct datagram *datagrams;
+	uint32_t n_datagrams; /* so far */
 	uint32_t n_held; /* events, also those that wait elsewhere to be taken */
 	bool has_done;
 	bool has_end;

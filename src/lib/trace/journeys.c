@@ -2,6 +2,7 @@
 #include "journeys.h"
 
 #include "base/util.h"
+#include "datagrams.h"
 #include "journey_direction.h"
 #include "journey_queue.h"
 
@@ -28,6 +29,7 @@ struct journeys {
 	struct journey_queue waiting; /* by time, until earlier ones cannot come any more */
 	int64_t newest_ns;
 	uint64_t last_id;
+	struct datagrams *datagrams;
 	struct journey_draft draft;
 };
 
@@ -94,8 +96,11 @@ static void remove_connection(struct journeys *journeys, struct connection **at)
 	struct connection *connection = *at;
 
 	*at = connection->next;
-	for (int i = 0; i < DIRECTIONS; i++)
+	for (int i = 0; i < DIRECTIONS; i++) {
+		datagrams_end(journeys->datagrams, &connection->directions[i],
+			      NULL);
 		direction_clear(&connection->directions[i]);
+	}
 	free(connection);
 	journeys->n_connections--;
 }
@@ -109,9 +114,8 @@ static bool is_over(const struct direction *direction, uint8_t point)
 }
 
 /* That bytes are acknowledged is known before others of the same time: as early as may be. */
-static void take_event(struct journey_event *event, void *ctx)
+static void take_bytes(struct journeys *journeys, struct journey_event *event)
 {
-	struct journeys *journeys = ctx;
 	struct direction *direction = event->direction;
 	const uint8_t point = event->step.point;
 	const int64_t end = event->end;
@@ -131,6 +135,16 @@ static void take_event(struct journey_event *event, void *ctx)
 	direction_limit(direction, &journeys->draft);
 }
 
+static void take_event(struct journey_event *event, void *ctx)
+{
+	struct journeys *journeys = ctx;
+
+	if (journey_is_datagram(event))
+		datagrams_take(journeys->datagrams, event, &journeys->draft);
+	else
+		take_bytes(journeys, event);
+}
+
 static void take_before(struct journeys *journeys, int64_t until_ns)
 {
 	struct journey_queue *waiting = &journeys->waiting;
@@ -138,6 +152,9 @@ static void take_before(struct journeys *journeys, int64_t until_ns)
 	while (waiting->n &&
 	       (waiting->items[0].key <= until_ns || waiting->n > WAITING_MAX))
 		take_event(journey_queue_pop(waiting), journeys);
+	if (until_ns < INT64_MAX)
+		datagrams_advance(journeys->datagrams, until_ns,
+				  &journeys->draft);
 }
 
 /* ---- A new event --------------------------------------------------------------------------- */
@@ -162,6 +179,7 @@ static void learn_ends(struct journey_ends *ends,
 
 	ends->connection = event->connection;
 	ends->direction = event->direction;
+	ends->protocol = event->protocol;
 	ends->has = event->record.has;
 	ends->first_seq = event->seq - (uint32_t)event->offset;
 	ends->has_sender |= is_socket;
@@ -190,6 +208,12 @@ static void fill_event(struct journey_event *held, struct journeys *journeys,
 			  .point = event->point },
 		.offset = event->offset,
 		.end = event->offset + event->length,
+		.protocol = event->protocol,
+		.socket = event->socket,
+		.ip_id = event->ip_id,
+		.seq = event->seq,
+		.is_fragment = event->is_fragment,
+		.reason = event->reason,
 		.id = ++journeys->last_id,
 		.buffer = event->buffer,
 		.direction = direction,
@@ -216,6 +240,12 @@ static int add_acked(struct journeys *journeys, struct direction *direction,
 	return 0;
 }
 
+/* Which bytes a process reads of a datagram does not matter. */
+static bool has_bytes(const struct netobs_trace_event *event)
+{
+	return event->length || event->socket;
+}
+
 int journeys_add(struct journeys *journeys, const struct netobs_trace_event *event)
 {
 	struct connection *connection =
@@ -227,7 +257,7 @@ int journeys_add(struct journeys *journeys, const struct netobs_trace_event *eve
 		return -ENOMEM;
 	direction = &connection->directions[event->direction % DIRECTIONS];
 	learn_ends(&direction->ends, event);
-	if (!event->length || event->point >= NETOBS_TRACE_POINTS)
+	if (!has_bytes(event) || event->point >= NETOBS_TRACE_POINTS)
 		return 0;
 	held = malloc(sizeof(*held));
 	if (!held || direction_reserve(direction) < 0 ||
@@ -284,6 +314,7 @@ static void end_connection(struct journeys *journeys, struct connection **at)
 		struct direction *direction = &(*at)->directions[i];
 
 		take_direction(journeys, direction);
+		datagrams_end(journeys->datagrams, direction, &journeys->draft);
 		direction_deliver_all(direction, &journeys->draft);
 	}
 	remove_connection(journeys, at);
@@ -315,6 +346,10 @@ int journeys_new(journeys_fn *on_journey, void *ctx,
 	journeys->buckets = calloc(FIRST_BUCKETS, sizeof(*journeys->buckets));
 	if (!journeys->buckets)
 		return -ENOMEM;
+	if (datagrams_new(&journeys->datagrams) < 0) {
+		free(journeys->buckets);
+		return -ENOMEM;
+	}
 	journeys->n_buckets = FIRST_BUCKETS;
 	journeys->newest_ns = INT64_MIN / 2;
 	journeys->draft.on_journey = on_journey;
@@ -334,5 +369,6 @@ void journeys_free(struct journeys *journeys)
 		while (journeys->buckets[i])
 			remove_connection(journeys, &journeys->buckets[i]);
 	free(journeys->buckets);
+	datagrams_free(journeys->datagrams);
 	free(journeys);
 }

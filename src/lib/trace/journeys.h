@@ -11,7 +11,8 @@
 
 struct journeys;
 
-typedef void journeys_fn(const struct netobs_journey *journey, void *ctx);
+/* Its drop_cause is still empty. */
+typedef void journeys_fn(struct netobs_journey *journey, void *ctx);
 
 /** @return 0; -ENOMEM */
 int journeys_new(journeys_fn *on_journey, void *ctx,

@@ -5,6 +5,7 @@
 #include "base/privilege.h"
 #include "base/sized.h"
 #include "base/util.h"
+#include "bpf/parse/headers.h"
 #include "drops/drop_names.h"
 #include "engine/map.h"
 #include "engine/trace_programs.h"
@@ -31,6 +32,7 @@ enum {
 	SWEEP_MS = 50, /* between looks at all slots */
 	/* A candidate's other tuples are known by then: its first packet has passed NAT. */
 	DECIDE_MS = 100,
+	REFUSED_DATAGRAMS_MS = 3000,
 	UNDECIDED_EVENTS = 128, /* of a candidate, which its handshake takes */
 	GRACE_MS = 2,		/* between looks whether programs have ended */
 	SLICE_MS = 20,		/* of a call, for events */
@@ -43,6 +45,7 @@ struct netobs_trace {
 	struct netobs_trace_opts opts;
 	struct life life;
 	struct filter *filter;
+	bool wants_datagrams; /* it may choose some */
 	int read_timer;
 	int64_t slice_end_ns, sweep_ns;
 
@@ -94,14 +97,35 @@ static int check_trace_options(const struct netobs_trace_opts *opts,
 	return option_check(checks, ARRAY_SIZE(checks), log);
 }
 
-static void deliver_journey(const struct netobs_journey *journey, void *ctx)
+static void deliver_journey(struct netobs_journey *journey, void *ctx)
 {
 	struct netobs_trace *trace = ctx;
+
+	if (journey->drop_reason)
+		drop_names_cause(&trace->names, journey->drop_reason,
+				 journey->drop_cause,
+				 sizeof(journey->drop_cause));
 
 	trace->stats.journeys++;
 	trace->stats.complete_journeys += !journey->unknown_parts;
 	trace->life.delivered++;
 	trace->opts.on_journey(journey, trace->opts.user);
+}
+
+static int choose_filter(struct netobs_trace *trace)
+{
+	const char *expression = trace->opts.filter;
+	const struct log *log = &trace->life.log;
+	int err = filter_compile(expression, log, &trace->filter);
+
+	if (err || trace->opts.only_armed)
+		return err;
+	trace->wants_datagrams = trace_match_has_datagrams(expression);
+	if (trace->wants_datagrams || trace_match_has_tcp(expression))
+		return 0;
+	log_error(log,
+		  "filter: it matches no packet of TCP, UDP or ICMP, so it chooses nothing");
+	return -EINVAL;
 }
 
 static int init_trace(struct netobs_trace *trace,
@@ -111,8 +135,7 @@ static int init_trace(struct netobs_trace *trace,
 
 	err = err ?: check_trace_options(&trace->opts, &trace->life.log);
 	if (!err)
-		err = filter_compile(trace->opts.filter, &trace->life.log,
-				     &trace->filter);
+		err = choose_filter(trace);
 	trace->opts.filter = NULL; /* the caller's */
 	if (!err && trace->opts.on_journey)
 		err = journeys_new(deliver_journey, trace, &trace->journeys);
@@ -226,13 +249,17 @@ static void fill_event(const struct netobs_trace *trace,
 		.offset = offset,
 		.length = report->length,
 		.seq = report->seq,
-		.ack = report->ack,
+		.ack = trace_is_datagram(report->proto) ? 0 : report->ack,
 		.src_port = report->src_port,
 		.dst_port = report->dst_port,
 		.direction = report->direction,
 		.layer = layer_of(report->point),
 		.point = report->point,
 		.tcp_flags = report->tcp_flags,
+		.protocol = report->proto,
+		.is_fragment = report->is_fragment,
+		.socket = report->socket,
+		.ip_id = trace_is_datagram(report->proto) ? report->ack : 0,
 		.cpu = report->cpu,
 		.pid = (uint32_t)(report->pid_tgid >> 32),
 		.tid = (uint32_t)report->pid_tgid,
@@ -385,7 +412,9 @@ static void take_report(struct netobs_trace *trace,
 	if (report->point == TRACE_OPENS) {
 		if (traced->id)
 			end_connection(trace, traced);
-		traced_begin(traced, report->id, report->time_ns, true);
+		traced_begin(traced, report->id, report->time_ns,
+			     report->proto != IP_PROTO_UDP);
+		traced->has_datagrams = trace_is_datagram(report->proto);
 	}
 	if (traced->id != report->id)
 		return; /* it has ended */
@@ -438,11 +467,20 @@ static bool is_done(const struct netobs_trace *trace,
 	       !has_unread(trace, traced, now_ns);
 }
 
+/* Each datagram of one that is refused would begin it anew. */
+static bool is_decided(const struct traced *traced, uint64_t now_ns)
+{
+	const uint32_t ms = traced->is_refused && traced->has_datagrams ?
+				    REFUSED_DATAGRAMS_MS :
+				    DECIDE_MS;
+
+	return now_ns > traced->opened_ns + ms * (uint64_t)NSEC_PER_MSEC;
+}
+
 /* Candidates that nothing has chosen, and connections that have ended. */
 static void sweep(struct netobs_trace *trace)
 {
 	const uint64_t now_ns = (uint64_t)clock_boot_ns();
-	const uint64_t decide_ns = DECIDE_MS * (uint64_t)NSEC_PER_MSEC;
 
 	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++) {
 		struct traced *traced = &trace->traced[i];
@@ -450,7 +488,7 @@ static void sweep(struct netobs_trace *trace)
 		if (!traced->id)
 			continue;
 		if (traced->is_chosen ? is_done(trace, traced, now_ns) :
-					now_ns > traced->opened_ns + decide_ns)
+					is_decided(traced, now_ns))
 			end_connection(trace, traced);
 	}
 	if (trace->opts.only_armed && !trace->n_chosen)
@@ -544,7 +582,8 @@ static int arm_target(struct netobs_trace *trace,
 		      const struct netobs_trace_target *target)
 {
 	struct trace_report ends = { .src_port = target->client_port,
-				     .dst_port = target->server_port };
+				     .dst_port = target->server_port,
+				     .proto = IP_PROTO_TCP };
 	struct trace_tuple tuple;
 	struct traced *traced;
 	bool is_turned;
@@ -598,6 +637,7 @@ static int open_trace(struct netobs_trace *trace)
 		.ring_bytes = opts->ring_bytes,
 		.max_rate = opts->max_rate,
 		.wants_acks = opts->on_event,
+		.wants_datagrams = trace->wants_datagrams,
 		.is_idle = opts->only_armed,
 	};
 	int err;

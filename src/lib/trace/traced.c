@@ -16,6 +16,8 @@ enum {
 	HALF_CLOSED_MS = 5000,
 	/* A SYN that is sent again begins it anew. */
 	UNANSWERED_MS = 3000,
+	/* Datagrams have no end. */
+	DATAGRAM_IDLE_MS = 10000,
 };
 
 /* TCP_RST of linux/tcp.h, in the header's flags. */
@@ -74,6 +76,11 @@ int64_t traced_note(struct traced *traced, const struct trace_report *report)
 	const uint32_t seq = data_seq(report);
 
 	traced->last_ns = max_u64(traced->last_ns, report->time_ns);
+	if (trace_is_datagram(report->proto)) {
+		traced->has_datagrams = true;
+		stream->has_first = true;
+		return report->piece;
+	}
 	if (report->tcp_flags & FLAG_RST)
 		traced->n_fins = BOTH;
 	if (report->tcp_flags & FLAG_FIN)
@@ -99,6 +106,8 @@ bool traced_is_over(const struct traced *traced, uint64_t now_ns)
 			(now_ns - traced->last_ns) / NSEC_PER_MSEC :
 			0;
 
+	if (traced->has_datagrams)
+		return idle_ms >= DATAGRAM_IDLE_MS;
 	if (traced->n_closes > 1)
 		return idle_ms >= CLOSED_MS;
 	if (traced->streams[0].has_first && traced->seen == 1 &&
@@ -110,9 +119,13 @@ bool traced_is_over(const struct traced *traced, uint64_t now_ns)
 
 struct trace_tuple traced_tuple(const struct trace_report *report)
 {
-	const bool is_turned = trace_is_lower(&report->dst, report->dst_port,
-					      &report->src, report->src_port);
-	struct trace_tuple tuple = { .proto = IP_PROTO_TCP };
+	const bool is_icmp = report->proto == IP_PROTO_ICMP ||
+			     report->proto == IP_PROTO_ICMPV6;
+	const bool is_turned =
+		is_icmp ? report->is_reply :
+			  trace_is_lower(&report->dst, report->dst_port,
+					 &report->src, report->src_port);
+	struct trace_tuple tuple = { .proto = report->proto };
 
 	tuple.addrs[is_turned] = report->src;
 	tuple.addrs[!is_turned] = report->dst;

@@ -27,6 +27,7 @@ struct traced {
 	bool is_chosen;
 	bool is_refused; /* it is kept until its packet has passed all points */
 	bool has_initiator;
+	bool has_datagrams; /* and no stream */
 	uint8_t seen;	    /* bits of directions that packets were seen of */
 	uint8_t n_closes;   /* of its sockets */
 	uint8_t n_fins;	    /* bits of directions; 3: both, or RST */

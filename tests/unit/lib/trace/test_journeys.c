@@ -20,7 +20,7 @@ struct world {
 	uint32_t n, capacity;
 };
 
-static void keep_journey(const struct netobs_journey *journey, void *ctx)
+static void keep_journey(struct netobs_journey *journey, void *ctx)
 {
 	struct world *world = ctx;
 
