@@ -282,6 +282,21 @@ void journeys_advance(struct journeys *journeys, int64_t now_ns)
 	take_before(journeys, journeys->newest_ns - DELAY_NS);
 }
 
+/* Of streams, the calls that have written last remain. */
+static bool is_waiting(const struct direction *direction)
+{
+	return direction->datagrams || direction->pending.n ||
+	       direction->active.n || direction->sents.n;
+}
+
+bool journeys_is_waiting(const struct journeys *journeys, uint64_t connection)
+{
+	const struct connection *found = *find_connection(journeys, connection);
+
+	return found && (is_waiting(&found->directions[0]) ||
+			 is_waiting(&found->directions[1]));
+}
+
 /* ---- The end ------------------------------------------------------------------------------- */
 
 static void push_event(struct journey_event *event, void *ctx)

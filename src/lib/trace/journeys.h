@@ -7,6 +7,7 @@
 #define NETOBS_TRACE_JOURNEYS_H
 
 #include <netobs/trace.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct journeys;
@@ -31,6 +32,9 @@ int journeys_add(struct journeys *journeys,
 
 /** Deliver journeys whose last event was some time before @now_ns, since 1970. */
 void journeys_advance(struct journeys *journeys, int64_t now_ns);
+
+/** @return whether bytes of the connection have not ended yet */
+bool journeys_is_waiting(const struct journeys *journeys, uint64_t connection);
 
 /** The connection has ended, or the tracer does: deliver what is left of it; 0: of all. */
 void journeys_end(struct journeys *journeys, uint64_t connection);

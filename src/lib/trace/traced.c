@@ -10,6 +10,7 @@
 enum {
 	PENDING_MAX = TRACE_CANDIDATE_EVENTS,
 	BOTH = 3,
+	FIRST_FACES = 2,
 	/* Both sockets are closed: what is left is on its way to user space. */
 	CLOSED_MS = 200,
 	/* One is: the other one may be elsewhere, or a process may still read. */
@@ -35,13 +36,19 @@ void traced_begin(struct traced *traced, uint64_t id, uint64_t now_ns,
 void traced_clear(struct traced *traced)
 {
 	free(traced->pending);
+	free(traced->faces);
 	*traced = (struct traced){ 0 };
 }
 
-void traced_add_face(struct traced *traced, const struct trace_tuple *tuple)
+bool traced_add_face(struct traced *traced, const struct trace_tuple *tuple)
 {
-	if (traced->n_faces < TRACED_FACES_MAX)
-		traced->faces[traced->n_faces++] = *tuple;
+	if (traced->n_faces == TRACED_FACES_MAX ||
+	    !array_reserve(&traced->faces, traced->n_faces,
+			   &traced->faces_capacity, sizeof(*traced->faces),
+			   FIRST_FACES))
+		return false;
+	traced->faces[traced->n_faces++] = *tuple;
+	return true;
 }
 
 void traced_keep(struct traced *traced, const struct trace_report *report)

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TRACED_FACES_MAX = 8 };
+enum { TRACED_FACES_MAX = 64 };
 
 struct traced_stream {
 	int64_t last;	/* offset of the number that was seen last */
@@ -22,8 +22,8 @@ struct traced_stream {
 
 struct traced {
 	uint64_t id; /* 0: none */
-	struct trace_tuple faces[TRACED_FACES_MAX];
-	uint32_t n_faces;
+	struct trace_tuple *faces;
+	uint32_t n_faces, faces_capacity;
 	bool is_chosen;
 	bool is_refused; /* it is kept until its packet has passed all points */
 	bool has_initiator;
@@ -46,8 +46,8 @@ void traced_begin(struct traced *traced, uint64_t id, uint64_t now_ns,
 /** Free what a connection has; the slot has none. */
 void traced_clear(struct traced *traced);
 
-/** Another tuple of it; beyond TRACED_FACES_MAX, it is left out. */
-void traced_add_face(struct traced *traced, const struct trace_tuple *tuple);
+/** Another tuple of it. @return false: it is left out, beyond TRACED_FACES_MAX or without memory */
+bool traced_add_face(struct traced *traced, const struct trace_tuple *tuple);
 
 /** Keep a report until it is decided; beyond some, or without memory, it is counted as lost. */
 void traced_keep(struct traced *traced, const struct trace_report *report);
