@@ -273,6 +273,9 @@ struct netobs_trace_stats {
 	uint64_t cut_by_rate;	    /**< events beyond max_rate */
 	/** Found no room in the ring, or were in an interrupt of a program for the same point */
 	uint64_t lost_events;
+	/** Delivered before their end: of all connections, 524,288 events are kept, and 65,536 of a
+	 *  direction of one */
+	uint64_t cut_journeys;
 };
 
 /**

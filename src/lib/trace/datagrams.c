@@ -20,6 +20,7 @@ struct datagrams {
 	struct datagram_list states[DATAGRAM_STATES]; /* by time */
 	struct datagram_keys keys;
 	struct datagram_readers readers;
+	uint32_t n;
 };
 
 /* ---- Lists ------------------------------------------------------------------------------- */
@@ -69,6 +70,12 @@ static void leave_direction(struct datagram *datagram)
 
 /* ---- A datagram -------------------------------------------------------------------------- */
 
+static void free_event(struct journey_event *event)
+{
+	--*event->direction->n_held_by_all;
+	free(event);
+}
+
 static struct datagram *begin_datagram(struct datagrams *datagrams,
 				       const struct journey_event *event)
 {
@@ -79,6 +86,7 @@ static struct datagram *begin_datagram(struct datagrams *datagrams,
 	datagram->direction = event->direction;
 	datagram->number = ++event->direction->n_datagrams;
 	datagram->ip_id = event->ip_id;
+	datagrams->n++;
 	join_direction(datagram);
 	list_append(&datagrams->states[datagram->state], datagram);
 	return datagram;
@@ -93,8 +101,10 @@ static void end_datagram(struct datagrams *datagrams, struct datagram *datagram,
 	leave_direction(datagram);
 	datagram_keys_remove(&datagrams->keys, datagram);
 	datagram_readers_remove(&datagrams->readers, datagram);
+	*datagram->direction->n_held_by_all -= datagram->n_events;
 	datagram_clear(datagram);
 	free(datagram);
+	datagrams->n--;
 }
 
 /* ---- Which one an event is of ------------------------------------------------------------ */
@@ -224,7 +234,7 @@ static void add_event(struct datagrams *datagrams, struct datagram *datagram,
 			     !event->is_fragment && !datagram->is_fragmented;
 
 	if (datagram_add(datagram, event) < 0) {
-		free(event);
+		free_event(event);
 		return;
 	}
 	set_state(datagrams, datagram, state_after(event));
@@ -262,6 +272,8 @@ static void read_datagram(struct datagrams *datagrams, struct datagram *datagram
 		own->end = datagram_length(datagram);
 		if (datagram_add(datagram, own) < 0)
 			free(own);
+		else
+			++*datagram->direction->n_held_by_all;
 	}
 	end_datagram(datagrams, datagram, draft);
 }
@@ -296,7 +308,7 @@ void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
 	event->direction->n_held--;
 	if (event->step.point == NETOBS_TRACE_READ) {
 		take_read(datagrams, event, draft);
-		free(event);
+		free_event(event);
 		return;
 	}
 	datagram = find_datagram(datagrams, event);
@@ -305,7 +317,7 @@ void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
 	if (datagram && !is_copy_left(datagram, event))
 		add_event(datagrams, datagram, event, draft);
 	else
-		free(event);
+		free_event(event);
 }
 
 /* ---- Ends -------------------------------------------------------------------------------- */
@@ -320,6 +332,18 @@ void datagrams_advance(struct datagrams *datagrams, int64_t now_ns,
 		       now_ns - datagram->last_ns > patience_ns[state])
 			end_datagram(datagrams, datagram, draft);
 	}
+}
+
+void datagrams_halve(struct datagrams *datagrams, struct journey_draft *draft)
+{
+	const uint32_t half = datagrams->n / 2;
+
+	draft->is_early = true;
+	for (int state = 0; state < DATAGRAM_STATES; state++)
+		while (datagrams->n > half && datagrams->states[state].first)
+			end_datagram(datagrams, datagrams->states[state].first,
+				     draft);
+	draft->is_early = false;
 }
 
 void datagrams_end(struct datagrams *datagrams, struct direction *direction,

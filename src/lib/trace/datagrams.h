@@ -27,6 +27,9 @@ void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
 void datagrams_advance(struct datagrams *datagrams, int64_t now_ns,
 		       struct journey_draft *draft);
 
+/** Deliver the older half of those that are on their way: memory is short. */
+void datagrams_halve(struct datagrams *datagrams, struct journey_draft *draft);
+
 /** Deliver all of a direction. @draft: NULL: forget them */
 void datagrams_end(struct datagrams *datagrams, struct direction *direction,
 		   struct journey_draft *draft);

@@ -275,6 +275,7 @@ void journey_draft_add(struct journey_draft *draft,
 
 void journey_draft_flush(struct journey_draft *draft)
 {
+	draft->n_early += draft->is_used && draft->is_early;
 	if (draft->is_used)
 		draft->on_journey(&draft->journey, draft->ctx);
 	draft->is_used = false;

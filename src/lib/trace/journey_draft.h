@@ -38,6 +38,8 @@ struct journey_draft {
 	void (*on_journey)(struct netobs_journey *journey, void *ctx);
 	void *ctx;
 	bool is_used;
+	bool is_early; /* what is delivered has not ended */
+	uint64_t n_early;
 	struct netobs_journey journey;
 	uint64_t ids[NETOBS_JOURNEY_STEPS_MAX]; /* of its steps */
 	uint64_t acked_id;

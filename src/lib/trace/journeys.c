@@ -12,6 +12,7 @@ enum {
 	FIRST_BUCKETS = 64,
 	DIRECTIONS = 2,
 	WAITING_MAX = 1 << 18, /* events of all connections */
+	HELD_MAX = 1 << 19,    /* likewise, with those that were taken */
 };
 
 #define DELAY_NS (5 * NSEC_PER_MSEC)
@@ -26,6 +27,7 @@ struct journeys {
 	struct connection **buckets;
 	uint32_t n_buckets; /* a power of two */
 	uint32_t n_connections;
+	uint64_t n_held;	      /* events */
 	struct journey_queue waiting; /* by time, until earlier ones cannot come any more */
 	int64_t newest_ns;
 	uint64_t last_id;
@@ -86,6 +88,8 @@ static struct connection *get_connection(struct journeys *journeys, uint64_t id)
 	if (!*at)
 		return NULL;
 	(*at)->id = id;
+	for (int i = 0; i < DIRECTIONS; i++)
+		(*at)->directions[i].n_held_by_all = &journeys->n_held;
 	if (++journeys->n_connections > journeys->n_buckets)
 		grow_buckets(journeys);
 	return *find_connection(journeys, id);
@@ -124,6 +128,7 @@ static void take_bytes(struct journeys *journeys, struct journey_event *event)
 		direction->now_ns =
 			max_i64(direction->now_ns, event->step.time_ns);
 		direction->n_held--;
+		journeys->n_held--;
 		free(event);
 	} else {
 		direction_take(direction, event);
@@ -145,6 +150,20 @@ static void take_event(struct journey_event *event, void *ctx)
 		take_bytes(journeys, event);
 }
 
+/* One for all: else many connections with few events each have no bound. */
+static void limit_held(struct journeys *journeys)
+{
+	if (journeys->n_held - journeys->waiting.n <= HELD_MAX)
+		return;
+	datagrams_halve(journeys->datagrams, &journeys->draft);
+	for (uint32_t i = 0; i < journeys->n_buckets; i++)
+		for (struct connection *it = journeys->buckets[i]; it;
+		     it = it->next)
+			for (int j = 0; j < DIRECTIONS; j++)
+				direction_halve(&it->directions[j],
+						&journeys->draft);
+}
+
 static void take_before(struct journeys *journeys, int64_t until_ns)
 {
 	struct journey_queue *waiting = &journeys->waiting;
@@ -152,6 +171,7 @@ static void take_before(struct journeys *journeys, int64_t until_ns)
 	while (waiting->n &&
 	       (waiting->items[0].key <= until_ns || waiting->n > WAITING_MAX))
 		take_event(journey_queue_pop(waiting), journeys);
+	limit_held(journeys);
 	if (until_ns < INT64_MAX)
 		datagrams_advance(journeys->datagrams, until_ns,
 				  &journeys->draft);
@@ -222,6 +242,7 @@ static void fill_event(struct journey_event *held, struct journeys *journeys,
 	memcpy(held->step.interface, event->interface,
 	       sizeof(held->step.interface));
 	direction->n_held++;
+	journeys->n_held++;
 }
 
 /* It ends ranges when its time has come, and is known to them at once: the sender may have it a
@@ -236,6 +257,7 @@ static int add_acked(struct journeys *journeys, struct direction *direction,
 	*held = *trigger;
 	held->id = ++journeys->last_id;
 	direction->n_held++;
+	journeys->n_held++;
 	direction_take(direction, held);
 	return 0;
 }
@@ -267,6 +289,7 @@ int journeys_add(struct journeys *journeys, const struct netobs_trace_event *eve
 	if (event->point == NETOBS_TRACE_ACKED &&
 	    add_acked(journeys, direction, held) < 0) {
 		direction->n_held--;
+		journeys->n_held--;
 		return -ENOMEM;
 	}
 	journey_queue_push(&journeys->waiting, held->step.time_ns, held);
@@ -280,6 +303,11 @@ void journeys_advance(struct journeys *journeys, int64_t now_ns)
 {
 	journeys->newest_ns = max_i64(journeys->newest_ns, now_ns);
 	take_before(journeys, journeys->newest_ns - DELAY_NS);
+}
+
+uint64_t journeys_count_cut(const struct journeys *journeys)
+{
+	return journeys->draft.n_early;
 }
 
 /* Of streams, the calls that have written last remain. */

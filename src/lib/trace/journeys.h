@@ -33,6 +33,9 @@ int journeys_add(struct journeys *journeys,
 /** Deliver journeys whose last event was some time before @now_ns, since 1970. */
 void journeys_advance(struct journeys *journeys, int64_t now_ns);
 
+/** @return how many were delivered before their end, as memory is bounded */
+uint64_t journeys_count_cut(const struct journeys *journeys);
+
 /** @return whether bytes of the connection have not ended yet */
 bool journeys_is_waiting(const struct journeys *journeys, uint64_t connection);
 

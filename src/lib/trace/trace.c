@@ -454,6 +454,8 @@ int netobs_trace_stats_get(const struct netobs_trace *trace,
 	if (!trace || !ret_stats)
 		return -EINVAL;
 	stats = trace->stats;
+	if (trace->journeys)
+		stats.cut_journeys = journeys_count_cut(trace->journeys);
 	add_counts(trace, &stats);
 	for (uint32_t i = 0; trace->traced && i < trace->programs.knobs.slots; i++)
 		if (trace->traced[i].id)
