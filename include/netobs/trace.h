@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file trace.h
- * What happens to the bytes of chosen TCP connections in this kernel, from send() to read().
+ * What happens to the bytes of chosen connections in this kernel, from send() to read(): of TCP, and the
+ * datagrams of UDP and echoes of ICMP.
  *
  * A tracer has two results. *Events* are points that bytes of a connection pass: a socket, TCP, a
  * queueing discipline, a driver, in whichever network namespace, before and after NAT, and within
  * tunnels. *Journeys* join them: the life of a range of bytes, through segmentation, coalescing,
  * copies and retransmissions. Bytes are identified by their place in the stream, which none of
- * these changes, and not by buffers.
+ * these changes, and not by buffers. Datagrams have no such place: they are identified by their
+ * buffer as long as it remains the same from one point to the next, and by numbers in their headers.
  *
  * Connections are chosen by an expression, when they begin or when the tracer starts, and by the
  * process that has their socket. Nothing is
@@ -95,12 +97,12 @@ struct netobs_trace_event {
 	struct netobs_record record; /**< its time is that of the event */
 
 	uint64_t connection; /**< the same for all events of a connection, by this tracer */
-	/** Of the first byte in the stream; relative to the first one seen without
+	/** Of the first byte in the stream, or in the datagram; relative to the first one seen without
 	 *  NETOBS_TRACE_HAS_OFFSET, and then it may be negative. */
 	int64_t offset;
-	uint32_t length; /**< bytes of the stream */
-	uint32_t seq;	 /**< of TCP, of the first byte */
-	uint32_t ack;	 /**< of TCP; 0 at points without a header */
+	uint32_t length; /**< bytes of the stream; of a datagram, with its header of UDP or ICMP */
+	uint32_t seq; /**< of TCP, of the first byte; of ICMP, of the request */
+	uint32_t ack; /**< of TCP; 0 at points without a header */
 
 	uint8_t src[16]; /**< here, so before or after NAT; of a tunnel, those within; IPv4 as ::ffff:a.b.c.d */
 	uint8_t dst[16];
@@ -116,19 +118,23 @@ struct netobs_trace_event {
 	uint32_t tid; /**< of its thread */
 	uint32_t ifindex;     /**< 0: none */
 	uint32_t netns_inode; /**< of the interface or the socket */
-	uint32_t reason; /**< of drops; enum skb_drop_reason of this kernel */
-	uint16_t queue;	 /**< of the interface; 0 at points without a packet */
-	uint16_t reserved[3];
+	uint32_t reason;  /**< of drops; enum skb_drop_reason of this kernel */
+	uint16_t queue;	  /**< of the interface; 0 at points without a packet */
+	uint8_t protocol; /**< 6: TCP, 17: UDP, 1: ICMP, 58: ICMPv6 */
+	uint8_t is_fragment; /**< a part of a datagram */
+	uint16_t reserved[2];
 	uint64_t buffer; /**< address of the buffer in the kernel; 0: none. Addresses are used again. */
 
 	char command[16];   /**< of that thread */
 	char interface[16]; /**< "": none */
 	char cause[64]; /**< name of the reason: "SKB_DROP_REASON_NETFILTER_DROP" */
 
+	uint64_t socket; /**< of datagrams at "ready" and "read": its address in the kernel; else 0 */
+	uint32_t ip_id; /**< of datagrams: identification of IP, for fragments; else 0 */
+
 	/** The process that used the socket last by then: the socket that sends these bytes if its
 	 *  process is known, else the one that gets them. With NETOBS_TRACE_HAS_OWNER. */
 	uint32_t owner_pid;
-	uint32_t reserved2;
 	char owner_command[16]; /**< of that thread */
 };
 
@@ -168,6 +174,8 @@ enum netobs_journey_field {
 	NETOBS_JOURNEY_HAS_INITIATOR = 1 << 4, /**< as NETOBS_TRACE_HAS_INITIATOR */
 	/** Steps were left out in the middle: there were more than NETOBS_JOURNEY_STEPS_MAX. */
 	NETOBS_JOURNEY_HAS_CUT = 1 << 5,
+	NETOBS_JOURNEY_HAS_DROP =
+		1 << 6, /**< its end: this kernel dropped the datagram */
 };
 
 #define NETOBS_JOURNEY_STEPS_MAX 48
@@ -189,21 +197,22 @@ struct netobs_journey_step {
 };
 
 /** The life of a range of bytes that passed all points together: NETOBS_RECORD_JOURNEY. All
- *  journeys of a direction together have each byte once. */
+ *  journeys of a direction together have each byte once; those of a datagram have each byte of it
+ *  once, from the first interface on: what its process did before is not known. */
 struct netobs_journey {
 	struct netobs_record record; /**< its time is that of the first step */
 
 	uint64_t connection;
-	int64_t offset; /**< as in struct netobs_trace_event */
-	uint32_t length;
-	uint32_t seq; /**< of TCP, of the first byte */
+	int64_t offset;	 /**< as in struct netobs_trace_event */
+	uint32_t length; /**< as there */
+	uint32_t seq; /**< of TCP, of the first byte; else the number of the datagram in its direction, from 1 */
 
 	uint8_t src[16]; /**< of the sender's socket if it is here, else as seen first */
 	uint8_t dst[16];
 	uint16_t src_port;
 	uint16_t dst_port;
 	uint8_t direction;
-	uint8_t reserved;
+	uint8_t protocol; /**< as in struct netobs_trace_event */
 	uint16_t n_steps;
 	uint32_t n_attempts; /**< transmissions from the first interface: 1 without retransmissions */
 	uint32_t n_drops; /**< drops by this kernel, which steps show */
@@ -229,6 +238,10 @@ struct netobs_journey {
 	char alert[64]; /**< the rule's name; "": it has none */
 
 	struct netobs_journey_step steps[NETOBS_JOURNEY_STEPS_MAX];
+
+	uint32_t drop_reason; /**< of the last drop: as reason of struct netobs_trace_event; 0: none */
+	uint32_t reserved3;
+	char drop_cause[64]; /**< its name */
 };
 
 struct netobs_trace;
@@ -288,6 +301,9 @@ struct netobs_trace_stats {
 	/** Found no room in the ring, or were in an interrupt of a program for the same point */
 	uint64_t lost_events;
 	uint64_t current_connections; /**< that are traced now */
+	/** Delivered before their end: of all connections, 524,288 events are kept, and 65,536 of a
+	 *  direction of one */
+	uint64_t cut_journeys;
 };
 
 /**

@@ -14,6 +14,8 @@ enum {
 	TRACE_PORTS = 1 << 16,
 	TRACE_SCRATCHES =
 		4, /* programs that run on a CPU, each interrupted by the next */
+	TRACE_FRAGMENTS = 4096, /* datagrams whose fragments are on their way */
+	TRACE_READERS = 4096,	/* sockets that have datagrams to be read */
 };
 
 /* As enum netobs_trace_point, and then those for user space alone. */
@@ -39,7 +41,10 @@ enum trace_point {
 	TRACE_EXISTS, /* a socket of one that there was, and the process that has it open; it has no slot */
 };
 
-/* A connection at one place, the same for both directions: the lower end is the first one. */
+/*
+ * A connection at one place, the same for both directions: the lower end is the first one; of ICMP,
+ * that which sends requests. Those of ICMP have the identifier as ports.
+ */
 struct trace_tuple {
 	struct ip_addr addrs[2];
 	__u16 ports[2];
@@ -48,6 +53,11 @@ struct trace_tuple {
 };
 
 _Static_assert(sizeof(struct trace_tuple) == 40, "no padding: it is a key");
+
+static inline int trace_is_datagram(__u8 proto)
+{
+	return proto == 17 || proto == 1 || proto == 58; /* UDP, ICMP, ICMPv6 */
+}
 
 static inline int trace_is_lower(const struct ip_addr *one, __u16 one_port,
 				 const struct ip_addr *other, __u16 other_port)
@@ -124,7 +134,10 @@ struct trace_report {
 	__u64 buffer;
 	__u64 pid_tgid;
 	struct ip_addr src, dst;
-	__u32 seq, ack, length;
+	__u64 socket; /* that has a datagram, or reads one */
+	__u32 seq;    /* of ICMP: of the request */
+	__u32 ack;    /* of datagrams: the IP header's identification */
+	__u32 length; /* of datagrams: with the transport header */
 	__u32 slot;
 	__u32 ifindex;
 	__u32 netns;
@@ -136,12 +149,16 @@ struct trace_report {
 	__u8 direction;
 	__u8 tcp_flags;
 	__u8 has_process; /* the process on the CPU calls the socket */
-	__u8 reserved[6];
+	__u8 proto;
+	__u8 is_reply; /* of ICMP */
+	__u16 piece;   /* of a fragment: where it begins in the datagram */
+	__u8 is_fragment;
+	__u8 reserved;
 	char command[16];
 	char interface[16];
 };
 
-_Static_assert(sizeof(struct trace_report) == 144, "no padding");
+_Static_assert(sizeof(struct trace_report) == 152, "no padding");
 
 /* One per CPU. */
 struct trace_counts {

@@ -45,6 +45,7 @@ enum record_field_type {
 	RECORD_destination,
 	RECORD_way,
 	RECORD_took,
+	RECORD_fact,
 	RECORD_cut,
 	RECORD_unknown,
 	RECORD_steps,

@@ -25,8 +25,9 @@ static const struct args_command command = {
 	.options = options,
 	.operands = "[FILTER]",
 	.operand_list = offsetof(struct options, filter_words),
-	.notes = "FILTER chooses TCP connections by their addresses and ports, before or after NAT:\n"
-		 "see pcap-filter(7). Without it, all are traced that --max-connections has room for.\n",
+	.notes = "FILTER chooses connections of TCP and UDP, and pings, by their addresses and ports, before\n"
+		 "or after NAT: see pcap-filter(7). Without it, all are traced that --max-connections has\n"
+		 "room for.\n",
 };
 
 int cmd_trace(int argc, char **argv)

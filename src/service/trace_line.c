@@ -2,6 +2,7 @@
 #include "trace_line.h"
 
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,6 +42,15 @@ static void put_time(struct line *line, int64_t ns)
 	localtime_r(&seconds, &tm);
 	put(line, "%02d:%02d:%02d.%09d", tm.tm_hour, tm.tm_min, tm.tm_sec,
 	    (int)(ns - s * NSEC_PER_SEC));
+}
+
+/* Of TCP, it goes without saying. */
+static void put_protocol(struct line *line, uint8_t protocol)
+{
+	if (protocol == IPPROTO_UDP)
+		put(line, " udp");
+	else if (protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6)
+		put(line, " icmp");
 }
 
 static void put_ends(struct line *line, const uint8_t src[16],
@@ -126,6 +136,7 @@ void trace_line_journey(char buf[TRACE_LINE_MAX],
 	struct line line = { .text = buf };
 
 	put_time(&line, journey->record.time_ns);
+	put_protocol(&line, journey->protocol);
 	put_ends(&line, journey->src, journey->src_port, journey->dst,
 		 journey->dst_port);
 	put_bytes(&line, journey->offset, journey->length);
@@ -138,6 +149,8 @@ void trace_line_journey(char buf[TRACE_LINE_MAX],
 	if (journey->n_drops)
 		put(&line, "; %" PRIu32 " drop%s", journey->n_drops,
 		    journey->n_drops == 1 ? "" : "s");
+	if (*journey->drop_cause)
+		put(&line, " %.64s", journey->drop_cause);
 	put_processes(&line, journey);
 	if (*journey->alert)
 		put(&line, "; alert %.64s", journey->alert);
@@ -159,7 +172,8 @@ static void put_flags(struct line *line, uint8_t flags)
 
 static void put_header(struct line *line, const struct netobs_trace_event *event)
 {
-	put(line, " seq %" PRIu32, event->seq);
+	if (event->protocol != IPPROTO_UDP)
+		put(line, " seq %" PRIu32, event->seq);
 	if (event->tcp_flags) {
 		put(line, " ack %" PRIu32, event->ack);
 		put_flags(line, event->tcp_flags);
@@ -190,6 +204,7 @@ void trace_line_event(char buf[TRACE_LINE_MAX],
 	put(&line, " %-6s %-10s",
 	    or_unknown(netobs_trace_layer_name(event->layer)),
 	    or_unknown(netobs_trace_point_name(event->point)));
+	put_protocol(&line, event->protocol);
 	put_ends(&line, event->src, event->src_port, event->dst, event->dst_port);
 	put_bytes(&line, event->offset, event->length);
 	put_header(&line, event);

@@ -243,6 +243,11 @@ static void print_left_out(const struct watch *watch)
 			" without room in the ring or in an interrupt\n",
 			stats.cut_by_connection, stats.cut_by_rate,
 			stats.lost_events);
+	if (stats.cut_journeys)
+		fprintf(stderr,
+			"netobsctl trace: %" PRIu64
+			" journeys were ended early: too many bytes were on their way\n",
+			stats.cut_journeys);
 }
 
 /* A trace may take long: what cannot be written is known before. @return 0; < 0, which is reported */

@@ -68,11 +68,12 @@ struct point {
 	const void *buffer;
 	const struct net_device *dev;
 	__u32 netns;
-	__u32 seq, ack, length, reason;
-	__u16 queue;
+	const struct sock *socket;
+	__u32 seq, ack, length, reason; /* as in struct trace_report */
+	__u16 queue, piece;
 	__u8 kind; /* enum trace_point */
 	__u8 tcp_flags;
-	bool has_process;
+	bool has_process, is_fragment;
 };
 
 /* ---- Connections ------------------------------------------------------------------------- */
@@ -81,20 +82,29 @@ struct point {
 struct ends {
 	struct ip_addr src, dst;
 	__u16 src_port, dst_port;
+	__u8 proto;
+	bool is_reply; /* of ICMP */
 	bool is_turned;
 };
+
+static __always_inline bool is_icmp(__u8 proto)
+{
+	return proto == IP_PROTO_ICMP || proto == IP_PROTO_ICMPV6;
+}
 
 static __always_inline void fill_tuple(struct trace_tuple *tuple,
 				       struct ends *ends)
 {
-	ends->is_turned = trace_is_lower(&ends->dst, ends->dst_port, &ends->src,
-					 ends->src_port);
+	ends->is_turned = is_icmp(ends->proto) ?
+				  ends->is_reply :
+				  trace_is_lower(&ends->dst, ends->dst_port,
+						 &ends->src, ends->src_port);
 	__builtin_memset(tuple, 0, sizeof(*tuple));
 	tuple->addrs[0] = ends->is_turned ? ends->dst : ends->src;
 	tuple->addrs[1] = ends->is_turned ? ends->src : ends->dst;
 	tuple->ports[0] = ends->is_turned ? ends->dst_port : ends->src_port;
 	tuple->ports[1] = ends->is_turned ? ends->src_port : ends->dst_port;
-	tuple->proto = IP_PROTO_TCP;
+	tuple->proto = ends->proto;
 }
 
 static __always_inline __u64 *ports_count(__u16 one, __u16 other)
@@ -260,6 +270,11 @@ static __always_inline bool emit(const struct found *found,
 	event->reason = point->reason;
 	event->cpu = bpf_get_smp_processor_id();
 	event->queue = point->queue;
+	event->socket = (__u64)point->socket;
+	event->proto = ends->proto;
+	event->is_reply = ends->is_reply;
+	event->piece = point->piece;
+	event->is_fragment = point->is_fragment;
 	event->point = point->kind;
 	event->direction = found->direction;
 	event->tcp_flags = point->tcp_flags;

@@ -32,6 +32,22 @@ static __always_inline void addr_of_nat(struct ip_addr *addr,
 		addr->words[i] = words[i];
 }
 
+/* Types of ICMP that are followed, with code 0. */
+enum { ECHO_REPLY = 0, ECHO = 8, ECHO6 = 128, ECHO6_REPLY = 129 };
+
+/* @type: type << 8 | code */
+static __always_inline bool is_echo_reply(__u8 proto, __u16 type)
+{
+	return type ==
+	       (proto == IP_PROTO_ICMPV6 ? ECHO6_REPLY << 8 : ECHO_REPLY << 8);
+}
+
+static __always_inline bool is_echo(__u8 proto, __u16 type)
+{
+	return is_echo_reply(proto, type) ||
+	       type == (proto == IP_PROTO_ICMPV6 ? ECHO6 << 8 : ECHO << 8);
+}
+
 /* @return sk_buff._nfct of a packet that is translated, or 0 */
 static __always_inline __u64 translated_nfct(const struct sk_buff *skb)
 {
@@ -62,7 +78,13 @@ static __always_inline bool read_entry(__u64 nfct, int dir, struct ends *ret_end
 	addr_of_nat(&ret_ends->dst, read.dst, read.family);
 	ret_ends->src_port = bpf_ntohs(read.src_port);
 	ret_ends->dst_port = bpf_ntohs(read.dst_port);
-	return read.proto == IP_PROTO_TCP;
+	ret_ends->proto = read.proto;
+	ret_ends->is_reply = false;
+	if (!is_icmp(read.proto))
+		return read.proto == IP_PROTO_TCP || read.proto == IP_PROTO_UDP;
+	ret_ends->is_reply = is_echo_reply(read.proto, ret_ends->dst_port);
+	ret_ends->dst_port = ret_ends->src_port;
+	return true;
 }
 
 /* Whether a packet with that entry goes the other way than packets with its tuple @dir. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Packets at a point: whether they are segments of a traced connection, and which. */
+/* Packets at a point: whether they are segments or datagrams of a traced connection, and which. */
 #ifndef NETOBS_BPF_TRACE_SEGMENTS_H
 #define NETOBS_BPF_TRACE_SEGMENTS_H
 
 #include "bpf/parse/parse.h"
+#include "datagrams.h"
 #include "events.h"
 #include "nat.h"
 
@@ -13,8 +14,9 @@ enum {
 	NETNS_INODE_MIN = 0xefffff00, /* no inode of a namespace is lower */
 };
 
-const volatile bool config_wants_acks;	  /* segments without data */
-const volatile bool config_wants_opening; /* connections that begin */
+const volatile bool config_wants_acks;	    /* segments without data */
+const volatile bool config_wants_opening;   /* connections that begin */
+const volatile bool config_wants_datagrams; /* likewise, of UDP and ICMP */
 const volatile struct tunnel_ports config_tunnels = {
 	.vxlan = { 4789, 8472 },
 	.geneve = 6081,
@@ -29,6 +31,14 @@ struct segment_scratch {
 	/* The parser keeps within the bytes that were read; the verifier knows only this limit. */
 	__u8 headers[2 * (CURSOR_MASK + 1)];
 };
+
+/* When a datagram of a traced connection has come last. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} trace_received SEC(".maps");
 
 /* Interrupts come between, and where the kernel is preemptible, tasks. */
 struct {
@@ -69,13 +79,14 @@ static __always_inline const struct tunnel_ports *tunnels(void)
 
 /*
  * Parse the headers in that scratch. Global: the verifier follows it once, and not for each program.
- * @return 0: scratch->pkt is a segment of TCP; else it is none
+ * @return 0: scratch->pkt is a segment of TCP, or may be a datagram; else it is none
  */
 __noinline int netobs_trace_parse(__u32 index, __u32 len)
 {
 	struct segment_scratch *scratch =
 		bpf_map_lookup_elem(&segment_scratch, &index);
 	struct cursor c;
+	__u8 proto;
 	bool is_cut;
 
 	if (!scratch || len > HEADERS_MAX)
@@ -87,8 +98,10 @@ __noinline int netobs_trace_parse(__u32 index, __u32 len)
 	if (parse_packet(&c, &scratch->pkt, &scratch->outer, LINK_NONE,
 			 tunnels(), &config_secret, &is_cut))
 		return -1;
-	return scratch->pkt.key.proto == IP_PROTO_TCP &&
-			       scratch->pkt.fragment == FRAGMENT_NONE &&
+	proto = scratch->pkt.key.proto;
+	if (proto == IP_PROTO_UDP || is_icmp(proto))
+		return 0;
+	return proto == IP_PROTO_TCP && scratch->pkt.fragment == FRAGMENT_NONE &&
 			       scratch->pkt.tcp_header ?
 		       0 :
 		       -1;
@@ -123,6 +136,12 @@ static __always_inline bool is_open(const struct sock *sk)
 
 enum { PLAIN_MAX = 40 + 14 }; /* IPv6, and TCP with its flags */
 
+/* What is read of a buffer. Offsets are from @head on; that of data may be behind the IP header. */
+struct view {
+	const void *head;
+	__u32 network, data, tail, len;
+};
+
 /* @return the offset of the transport header, if there are no extensions; 0: the parser has to find it */
 static __always_inline __u32 plain_transport(const __u8 *ip, __u8 *ret_proto)
 {
@@ -146,6 +165,14 @@ static __always_inline bool may_be_segment(const struct sk_buff *skb,
 			    translated_nfct(skb));
 }
 
+/* @proto: UDP or ICMP */
+static __always_inline bool has_datagram_ports(const __u8 *next, __u8 proto)
+{
+	return is_icmp(proto) ?
+		       has_ports(next[4] << 8 | next[5], next[4] << 8 | next[5]) :
+		       has_ports(next[0] << 8 | next[1], next[2] << 8 | next[3]);
+}
+
 /* Most packets are of no traced connection: their socket or their ports tell. */
 static __always_inline bool may_be_traced(const struct sk_buff *skb,
 					  __u32 network, bool is_first)
@@ -167,47 +194,79 @@ static __always_inline bool may_be_traced(const struct sk_buff *skb,
 		       head + sizeof(struct ipv6_wire);
 	if (transport && proto == IP_PROTO_TCP)
 		return may_be_segment(skb, next, is_first);
-	if (transport && proto == IP_PROTO_UDP)
-		return is_tunnel_port(tunnels(), next[2] << 8 | next[3]);
-	return proto != IP_PROTO_ICMP && proto != IP_PROTO_ICMPV6;
+	if (!transport || (proto != IP_PROTO_UDP && !is_icmp(proto)))
+		return true;
+	if (proto == IP_PROTO_UDP &&
+	    is_tunnel_port(tunnels(), next[2] << 8 | next[3]))
+		return true;
+	return has_datagram_ports(next, proto) ||
+	       (is_first && (config_wants_datagrams || translated_nfct(skb)));
 }
 
-/* @network: where the IP header begins, from the start of the buffer. False: it is not traced. */
+/* Of a datagram in a queue, which is not in a tunnel. */
+static __always_inline bool has_known_ports(const struct view *view)
+{
+	__u8 head[PLAIN_MAX], proto;
+	__u32 transport;
+
+	if (bpf_probe_read_kernel(head, sizeof(head), view->head + view->network))
+		return false;
+	transport = plain_transport(head, &proto);
+	if (!transport || (proto != IP_PROTO_UDP && !is_icmp(proto)))
+		return proto != IP_PROTO_TCP;
+	return has_datagram_ports(transport == sizeof(struct ipv4_wire) ?
+					  head + sizeof(struct ipv4_wire) :
+					  head + sizeof(struct ipv6_wire),
+				  proto);
+}
+
+static __always_inline bool read_tcp(const __u8 *headers,
+				     const struct packet *pkt, __u32 total,
+				     struct point *point)
+{
+	const __u32 at = pkt->header_end - pkt->tcp_header;
+	struct tcphdr tcp;
+
+	if (at > CURSOR_LIMIT ||
+	    bpf_probe_read_kernel(&tcp, sizeof(tcp), headers + at))
+		return false;
+	point->length = total > pkt->header_end ? total - pkt->header_end : 0;
+	point->seq = bpf_ntohl(tcp.seq);
+	point->ack = bpf_ntohl(tcp.ack_seq);
+	point->tcp_flags = pkt->attrs.marks & 0xff;
+	return true;
+}
+
+/* @return false: it is neither */
 static __always_inline bool read_segment(struct segment_scratch *scratch,
-					 __u32 index, const struct sk_buff *skb,
-					 __u32 network, struct ends *ret_ends,
+					 __u32 index, const struct view *view,
+					 struct ends *ret_ends,
 					 struct point *point)
 {
 	const struct flow_key *key = &scratch->pkt.key;
-	__u32 len = skb->tail - network, total, data, at;
-	struct tcphdr tcp;
+	__u32 len = view->tail - view->network, total;
 
-	if (skb->tail <= network)
+	if (view->tail <= view->network)
 		return false;
 	if (len > HEADERS_MAX)
 		len = HEADERS_MAX;
-	if (bpf_probe_read_kernel(scratch->headers, len, skb->head + network) ||
+	if (bpf_probe_read_kernel(scratch->headers, len,
+				  view->head + view->network) ||
 	    netobs_trace_parse(index, len))
 		return false;
-	at = scratch->pkt.header_end - scratch->pkt.tcp_header;
-	if (at > CURSOR_LIMIT ||
-	    bpf_probe_read_kernel(&tcp, sizeof(tcp), scratch->headers + at))
-		return false;
-	data = skb->data - skb->head;
-	total = skb->len + data - network;
+	total = view->len + view->data - view->network;
 	if (scratch->pkt.ip_len && scratch->pkt.ip_len < total)
 		total = scratch->pkt.ip_len;
-	point->length = total > scratch->pkt.header_end ?
-				total - scratch->pkt.header_end :
-				0;
-	point->seq = bpf_ntohl(tcp.seq);
-	point->ack = bpf_ntohl(tcp.ack_seq);
-	point->tcp_flags = scratch->pkt.attrs.marks & 0xff;
 	ret_ends->src = key->src;
 	ret_ends->dst = key->dst;
 	ret_ends->src_port = key->src_port;
 	ret_ends->dst_port = key->dst_port;
-	return true;
+	ret_ends->proto = key->proto;
+	ret_ends->is_reply = false;
+	return key->proto == IP_PROTO_TCP ?
+		       read_tcp(scratch->headers, &scratch->pkt, total, point) :
+		       read_datagram(scratch->headers, &scratch->pkt, total,
+				     ret_ends, point);
 }
 
 static __always_inline bool is_opening(const struct point *point)
@@ -264,6 +323,16 @@ static __always_inline void note_first(const struct found *found,
 	stream->has_first = 1;
 }
 
+/* What the kernel drops of TCP begins no connection, but a datagram may pass no other point. */
+static __always_inline bool may_begin(const struct ends *ends,
+				      const struct point *point)
+{
+	if (trace_is_datagram(ends->proto))
+		return config_wants_datagrams;
+	return config_wants_opening && point->kind != TRACE_DROP &&
+	       is_opening(point);
+}
+
 /* Tuples are found where packets come, leave first, and end; the other points know them. */
 static __always_inline bool find_segment(const struct sk_buff *skb,
 					 struct trace_tuple *tuple,
@@ -282,22 +351,20 @@ static __always_inline bool find_segment(const struct sk_buff *skb,
 		nfct = translated_nfct(skb);
 		is_found |= find_by_entry(nfct, tuple, ends, ret_found);
 	}
-	if (point->kind == TRACE_DROP ||
-	    (is_found && !is_another(ret_found, point)))
-		return is_found;
+	if (is_found && !is_another(ret_found, point))
+		return true;
 	/* A SYN of someone else takes no tuple away from a connection that goes on. */
-	if (is_found && !is_gone(ret_found->conn))
-		return false;
-	if (!config_wants_opening || !is_opening(point) ||
-	    !add_conn(tuple, ends, 0, ret_found))
+	if (!may_begin(ends, point) || (is_found && !is_gone(ret_found->conn)))
+		return is_found && point->kind == TRACE_DROP;
+	if (!add_conn(tuple, ends, ends->is_reply, ret_found))
 		return false;
 	add_translated(nfct, ret_found);
 	return true;
 }
 
-static __always_inline bool is_wanted(const struct point *point)
+static __always_inline bool is_wanted(const struct point *point, __u8 proto)
 {
-	return config_wants_acks || point->length ||
+	return trace_is_datagram(proto) || config_wants_acks || point->length ||
 	       point->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST);
 }
 
@@ -320,31 +387,87 @@ static __always_inline bool is_of_socket(const struct found *found,
 	return is_socket_of(found, sk);
 }
 
-static __always_inline int take_segment(const struct sk_buff *skb, __u32 network,
-					bool is_first, struct point *point)
+/* So that sockets that become readable are looked at. */
+static __always_inline void note_received(void)
 {
+	__u64 *received = bpf_map_lookup_elem(&trace_received, &(__u32){ 0 });
+
+	if (received)
+		*(volatile __u64 *)received = bpf_ktime_get_boot_ns();
+}
+
+#define RECEIVED_NS 10000000ULL
+
+static __always_inline bool has_received(void)
+{
+	const __u64 *received =
+		bpf_map_lookup_elem(&trace_received, &(__u32){ 0 });
+	const __u64 last = received ? *(volatile const __u64 *)received : 0;
+
+	return last && bpf_ktime_get_boot_ns() - last < RECEIVED_NS;
+}
+
+static __always_inline void note_packet(const struct packet *pkt,
+					const struct found *found,
+					const struct ends *ends,
+					const struct point *point)
+{
+	if (!trace_is_datagram(ends->proto)) {
+		note_first(found, point);
+		note_ends(found, point);
+		return;
+	}
+	if (pkt->fragment == FRAGMENT_FIRST)
+		note_fragment(pkt, ends);
+	if (point->kind == TRACE_RECEIVE)
+		note_received();
+}
+
+/* @return whether it is of a traced connection, which is *@ret_found */
+static __always_inline bool take_packet(const struct sk_buff *skb, __u32 network,
+					bool is_first, struct point *point,
+					struct ends *ret_ends,
+					struct found *ret_found)
+{
+	const struct view view = {
+		.head = skb->head,
+		.network = network,
+		.data = skb->data - skb->head,
+		.tail = skb->tail,
+		.len = skb->len,
+	};
 	struct segment_scratch *scratch;
-	struct found found = { 0 };
-	struct ends ends;
+	bool is_found = false;
 	__u32 index;
 
 	if (!is_ip(skb) || network == NO_HEADER ||
 	    !may_be_traced(skb, network, is_first))
-		return 0;
+		return false;
 	scratch = claim_scratch(&index);
 	if (!scratch)
-		return 0;
+		return false;
 	point->buffer = skb;
 	point->queue = skb->queue_mapping;
-	if (read_segment(scratch, index, skb, network, &ends, point) &&
-	    is_wanted(point) &&
-	    find_segment(skb, &scratch->tuple, &ends, point, is_first, &found) &&
-	    is_of_socket(&found, skb, point)) {
-		note_first(&found, point);
-		note_ends(&found, point);
-		emit(&found, &ends, point);
+	if (read_segment(scratch, index, &view, ret_ends, point) &&
+	    is_wanted(point, ret_ends->proto) &&
+	    find_segment(skb, &scratch->tuple, ret_ends, point, is_first,
+			 ret_found) &&
+	    is_of_socket(ret_found, skb, point)) {
+		is_found = true;
+		note_packet(&scratch->pkt, ret_found, ret_ends, point);
+		emit(ret_found, ret_ends, point);
 	}
 	(void)__sync_lock_test_and_set(&scratch->is_busy, 0);
+	return is_found;
+}
+
+static __always_inline int take_segment(const struct sk_buff *skb, __u32 network,
+					bool is_first, struct point *point)
+{
+	struct found found = { 0 };
+	struct ends ends;
+
+	take_packet(skb, network, is_first, point, &ends, &found);
 	return 0;
 }
 

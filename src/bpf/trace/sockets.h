@@ -40,6 +40,8 @@ static __always_inline void read_ends(const struct sock *sk, struct ends *ret_en
 				   __sk_common.skc_v6_rcv_saddr);
 		BPF_CORE_READ_INTO(&ret_ends->dst, sk, __sk_common.skc_v6_daddr);
 	}
+	ret_ends->proto = IP_PROTO_TCP;
+	ret_ends->is_reply = false;
 	ret_ends->src_port = port_of(sk);
 	ret_ends->dst_port = bpf_ntohs(sk->__sk_common.skc_dport);
 }

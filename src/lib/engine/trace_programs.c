@@ -31,7 +31,7 @@ static const struct row {
 } rows[] = {
 	{ "netobs_tr_send", "tcp_sendmsg_locked", TRACE_SEND, 2, 0 },
 	{ "netobs_tr_sent", "sock_send_length", TRACE_SENT, 2, 0 },
-	{ "netobs_tr_recv", "sock_recv_length", TRACE_CLOSES, 2, 0 },
+	{ "netobs_tr_recv", "sock_recv_length", TRACE_CLOSES, 3, 0 },
 	{ "netobs_tr_read", "tcp_rcv_space_adjust", TRACE_READ, 1, 0 },
 	{ "netobs_tr_ready", "sk_data_ready", TRACE_READY, 1, 0 },
 	{ "netobs_tr_ready2", "sk_data_ready", TRACE_READY, 1, 0 },
@@ -144,6 +144,7 @@ static int prepare_trace(struct bpf_object *object, void *ctx)
 	rodata->config_ring_bytes = knobs->ring_bytes;
 	rodata->config_wants_acks = knobs->wants_acks;
 	rodata->config_wants_opening = !knobs->is_idle;
+	rodata->config_wants_datagrams = knobs->wants_datagrams;
 	rodata->config_has_nat = programs->has_nat;
 	memcpy((void *)&rodata->config_nat, &programs->nat,
 	       sizeof(programs->nat));

@@ -13,10 +13,11 @@
 #include <stdint.h>
 
 struct trace_knobs {
-	uint32_t slots;	     /* a power of two */
-	uint32_t ring_bytes; /* a power of two, and of pages */
-	uint64_t max_rate;   /* events a second on a CPU */
-	bool wants_acks;     /* segments without data */
+	uint32_t slots;	      /* a power of two */
+	uint32_t ring_bytes;  /* a power of two, and of pages */
+	uint64_t max_rate;    /* events a second on a CPU */
+	bool wants_acks;      /* segments without data */
+	bool wants_datagrams; /* connections of UDP and ICMP that begin */
 	bool is_idle; /* only added connections are traced; trace_programs_attach() */
 };
 

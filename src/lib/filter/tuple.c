@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/ip6.h>
+#include <netinet/ip_icmp.h>
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <stddef.h>
@@ -13,11 +14,11 @@
 
 enum { HOP_LIMIT = 64, IPV4_AT = 12 /* in ::ffff:a.b.c.d */ };
 
-/* Of any protocol; those of ICMP have the type and the code in front. */
+/* Of any protocol; echoes of ICMPv6 are like those of ICMP. */
 union transport {
 	struct tcphdr tcp;
 	struct udphdr udp;
-	uint8_t type_code[2];
+	struct icmphdr icmp;
 };
 
 struct packet_of_tuple {
@@ -46,8 +47,9 @@ static void fill_transport(union transport *transport,
 	switch (tuple->proto) {
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
-		transport->type_code[0] = (uint8_t)(tuple->dst_port >> 8);
-		transport->type_code[1] = (uint8_t)tuple->dst_port;
+		transport->icmp.type = (uint8_t)(tuple->dst_port >> 8);
+		transport->icmp.code = (uint8_t)tuple->dst_port;
+		transport->icmp.un.echo.id = htons(tuple->src_port);
 		return;
 	case IPPROTO_TCP:
 		transport->tcp.doff = sizeof(transport->tcp) / 4;

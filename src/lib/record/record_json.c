@@ -334,6 +334,13 @@ static void add_took(struct json *json, const struct json_field *field,
 	json_key_u64(json, field->key, record_took(&field->field, it));
 }
 
+static void add_fact(struct json *json, const struct json_field *field,
+		     const void *it)
+{
+	(void)it;
+	json_key_bool(json, field->key, true);
+}
+
 static void add_cut(struct json *json, const struct json_field *field,
 		    const void *it)
 {
@@ -407,6 +414,7 @@ static add_fn *const adds[RECORD_LAST_PLAIN + 1] = {
 	[RECORD_destination] = add_process,
 	[RECORD_way] = add_way,
 	[RECORD_took] = add_took,
+	[RECORD_fact] = add_fact,
 	[RECORD_cut] = add_cut,
 	[RECORD_unknown] = add_unknown,
 	[RECORD_steps] = add_steps,

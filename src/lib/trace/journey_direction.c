@@ -95,6 +95,7 @@ static void drop_event(struct direction *direction, struct journey_event *event)
 	if (direction->last_call == event)
 		direction->last_call = NULL;
 	direction->n_held--;
+	--*direction->n_held_by_all;
 	free(event);
 }
 
@@ -350,14 +351,34 @@ static uint32_t count_taken(const struct direction *direction)
 	       direction->sents.n;
 }
 
-void direction_limit(struct direction *direction, struct journey_draft *draft)
+/* Until @most are left, or the rest is not known to be in the stream. */
+static void deliver_early(struct direction *direction, uint32_t most,
+			  struct journey_draft *draft)
 {
-	if (count_taken(direction) <= JOURNEY_HELD_MAX)
-		return;
-	while (count_taken(direction) > JOURNEY_HELD_MAX / 4 * 3 &&
+	draft->is_early = true;
+	while (count_taken(direction) > most &&
 	       deliver_next(direction, direction->end, draft))
 		move_on(direction);
 	journey_draft_flush(draft);
+	draft->is_early = false;
+}
+
+void direction_limit(struct direction *direction, struct journey_draft *draft)
+{
+	if (count_taken(direction) > JOURNEY_HELD_MAX)
+		deliver_early(direction, JOURNEY_HELD_MAX / 4 * 3, draft);
+}
+
+void direction_halve(struct direction *direction, struct journey_draft *draft)
+{
+	if (direction->has_end)
+		deliver_early(direction, count_taken(direction) / 2, draft);
+}
+
+static uint32_t count_held(const struct direction *direction)
+{
+	return count_taken(direction) + !!direction->called +
+	       (direction->copied && direction->copied != direction->called);
 }
 
 static void list_clear(struct journey_list *list)
@@ -370,6 +391,7 @@ static void list_clear(struct journey_list *list)
 
 void direction_clear(struct direction *direction)
 {
+	*direction->n_held_by_all -= count_held(direction);
 	list_clear(&direction->active);
 	list_clear(&direction->sends);
 	list_clear(&direction->sents);

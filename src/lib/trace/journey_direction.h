@@ -20,9 +20,15 @@ struct journey_list {
 	uint32_t head, n, capacity;
 };
 
+struct datagram;
+
 struct direction {
 	struct journey_ends ends;
+	/* Of UDP and ICMP nothing else is used but this: datagrams that have not ended. */
+	struct datagram *datagrams;
+	uint32_t n_datagrams; /* so far */
 	uint32_t n_held; /* events, also those that wait elsewhere to be taken */
+	uint64_t *n_held_by_all; /* in the memory of all directions */
 	bool has_done;
 	bool has_end;
 	int64_t end;	/* of the bytes that are known to be in the stream */
@@ -58,6 +64,9 @@ void direction_forward(struct direction *direction, struct journey_draft *draft)
 
 /** Deliver the first bytes if there are more than JOURNEY_HELD_MAX events. */
 void direction_limit(struct direction *direction, struct journey_draft *draft);
+
+/** Deliver the first half of what there is: memory is short. */
+void direction_halve(struct direction *direction, struct journey_draft *draft);
 
 /** What was taken is freed. */
 void direction_clear(struct direction *direction);

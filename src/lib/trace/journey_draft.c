@@ -45,9 +45,9 @@ static bool is_step(const struct journey_way *way, uint32_t i,
 	default:
 		break;
 	}
-	/* The kernel reports what it has sent, which may be there already. */
+	/* The kernel reports what it has sent, which may be there already; sockets drop datagrams. */
 	if (attempt == way->arrived)
-		return i <= last_hop(way) ||
+		return i <= last_hop(way) || way->is_datagram ||
 		       event->step.point == NETOBS_TRACE_RETRANSMIT;
 	if (attempt < way->arrived)
 		*ret_attempt = (uint8_t)min_u64(attempt + 1, ATTEMPT_MAX);
@@ -156,6 +156,7 @@ static void fill_ends(struct netobs_journey *journey,
 {
 	journey->connection = ends->connection;
 	journey->direction = ends->direction;
+	journey->protocol = ends->protocol;
 	memcpy(journey->src, ends->src, sizeof(journey->src));
 	memcpy(journey->dst, ends->dst, sizeof(journey->dst));
 	journey->src_port = ends->src_port;
@@ -176,14 +177,18 @@ static void fill_steps(struct journey_draft *draft)
 
 		journey->steps[i] = stop->event->step;
 		journey->steps[i].attempt = stop->attempt;
-		journey->n_drops += stop->event->step.point == NETOBS_TRACE_DROP;
+		if (stop->event->step.point == NETOBS_TRACE_DROP) {
+			journey->n_drops++;
+			journey->drop_reason = stop->event->reason;
+		}
 		draft->ids[i] = stop->event->id;
 	}
 	if (draft->n_all > draft->n_kept)
 		journey->record.has |= NETOBS_JOURNEY_HAS_CUT;
 }
 
-static void fill_times(struct journey_draft *draft, int64_t now_ns)
+static void fill_times(struct journey_draft *draft, bool is_datagram,
+		       int64_t now_ns)
 {
 	struct netobs_journey *journey = &draft->journey;
 	const struct netobs_journey_step *first = &journey->steps[0],
@@ -209,6 +214,8 @@ static void fill_times(struct journey_draft *draft, int64_t now_ns)
 		memcpy(journey->dst_command, last->command,
 		       sizeof(journey->dst_command));
 	}
+	if (is_datagram && last->point == NETOBS_TRACE_DROP)
+		journey->record.has |= NETOBS_JOURNEY_HAS_DROP;
 }
 
 static void begin_journey(struct journey_draft *draft,
@@ -221,6 +228,7 @@ static void begin_journey(struct journey_draft *draft,
 		.n = n,
 		.is_sender_here = way->is_sender_here,
 		.is_receiver_here = way->is_receiver_here,
+		.is_datagram = ends->datagram,
 		.first_ns = way->has_attempt ? way->first_ns : INT64_MAX,
 	};
 	struct netobs_journey *journey = &draft->journey;
@@ -231,7 +239,7 @@ static void begin_journey(struct journey_draft *draft,
 		.record = { .sz = sizeof(*journey),
 			    .type = NETOBS_RECORD_JOURNEY },
 		.offset = range->offset,
-		.seq = ends->first_seq + (uint32_t)range->offset,
+		.seq = ends->datagram ?: ends->first_seq + (uint32_t)range->offset,
 		.n_attempts = way->n_attempts,
 		.acked_ns = acked ? acked->step.time_ns : 0,
 	};
@@ -244,7 +252,7 @@ static void begin_journey(struct journey_draft *draft,
 		journey->record.has |= NETOBS_JOURNEY_HAS_CUT;
 	fill_ends(journey, ends);
 	fill_steps(draft);
-	fill_times(draft, range->now_ns);
+	fill_times(draft, ends->datagram, range->now_ns);
 	journey_parts_fill(&route, journey);
 }
 
@@ -258,6 +266,7 @@ void journey_draft_add(struct journey_draft *draft,
 		.sender_netns = ends->sender_netns,
 		.is_sender_here = ends->has_sender,
 		.is_receiver_here = ends->has_receiver,
+		.is_datagram = ends->datagram,
 	};
 	uint64_t acked_id;
 	uint32_t n;
@@ -275,6 +284,7 @@ void journey_draft_add(struct journey_draft *draft,
 
 void journey_draft_flush(struct journey_draft *draft)
 {
+	draft->n_early += draft->is_used && draft->is_early;
 	if (draft->is_used)
 		draft->on_journey(&draft->journey, draft->ctx);
 	draft->is_used = false;

@@ -14,6 +14,8 @@ struct journey_ends {
 	uint8_t src[16], dst[16];
 	uint16_t src_port, dst_port;
 	uint8_t direction;
+	uint8_t protocol;
+	uint32_t datagram;	       /* its number; 0: it is a stream */
 	uint32_t has;		       /* enum netobs_trace_field */
 	uint32_t first_seq;	       /* of the byte at offset 0 */
 	uint32_t sender_netns;	       /* of its socket; 0: not known */
@@ -33,9 +35,11 @@ struct journey_range {
 };
 
 struct journey_draft {
-	void (*on_journey)(const struct netobs_journey *journey, void *ctx);
+	void (*on_journey)(struct netobs_journey *journey, void *ctx);
 	void *ctx;
 	bool is_used;
+	bool is_early; /* what is delivered has not ended */
+	uint64_t n_early;
 	struct netobs_journey journey;
 	uint64_t ids[NETOBS_JOURNEY_STEPS_MAX]; /* of its steps */
 	uint64_t acked_id;

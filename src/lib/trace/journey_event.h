@@ -2,6 +2,7 @@
 #ifndef NETOBS_TRACE_JOURNEY_EVENT_H
 #define NETOBS_TRACE_JOURNEY_EVENT_H
 
+#include <netinet/in.h>
 #include <netobs/trace.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,6 +17,11 @@ struct journey_event {
 	uint64_t buffer;
 	struct direction *direction;
 	int64_t call_end; /* NETOBS_TRACE_SEND: what the call wanted */
+	uint64_t socket;  /* of datagrams, as these */
+	uint32_t ip_id, seq;
+	bool is_fragment;
+	uint8_t protocol;
+	uint32_t reason; /* of drops */
 	bool begins_call;
 	bool ends_call;	  /* the call has returned */
 	uint16_t attempt; /* of the bytes that are looked at: journey_way.h */
@@ -26,6 +32,11 @@ static inline bool journey_same_interface(const struct journey_event *a,
 {
 	return a->step.ifindex == b->step.ifindex &&
 	       a->step.netns_inode == b->step.netns_inode;
+}
+
+static inline bool journey_is_datagram(const struct journey_event *event)
+{
+	return event->protocol && event->protocol != IPPROTO_TCP;
 }
 
 static inline bool journey_is_arrival(const struct journey_event *event)

@@ -30,11 +30,15 @@ static const uint32_t part_after[TAKEN] = {
 	[READABLE] = BIT(READER),
 };
 
+/* What datagrams have no part in. */
+#define ONLY_STREAMS (BIT(WRITE) | BIT(TCP) | BIT(RECOVERY) | BIT(GAP))
+
 struct sum {
 	const struct journey_route *route;
 	struct netobs_journey *journey;
 	enum place place; /* of the last step on the way */
 	const struct journey_event *last;
+	uint32_t possible; /* parts */
 };
 
 static enum place place_of(const struct journey_event *event)
@@ -126,6 +130,7 @@ static uint32_t parts_until(const struct sum *sum, uint32_t i, enum place to)
 
 static void add_time(struct sum *sum, uint32_t parts, int64_t ns)
 {
+	parts &= sum->possible;
 	if (ns <= 0 && !parts)
 		return;
 	if (parts && !(parts & (parts - 1))) {
@@ -168,6 +173,36 @@ static void add_beginning(struct sum *sum, const struct journey_event *first,
 		sum->journey->unknown_parts |= BIT(RECOVERY);
 	/* Attempts before this one. */
 	add_time(sum, BIT(RECOVERY), first->step.time_ns - start_ns);
+}
+
+/* The part that the datagram was in as it was dropped. */
+static uint32_t dropping_part(enum place place)
+{
+	switch (place) {
+	case QUEUED:
+		return BIT(QDISC);
+	case TRANSMITTED:
+		return BIT(DEVICE);
+	case READABLE:
+		return BIT(READER);
+	default:
+		return 0;
+	}
+}
+
+/* All interfaces are seen: what has come by one and leaves by none is for a socket. */
+static void add_datagram_end(struct sum *sum, enum place place)
+{
+	const struct journey_event *last =
+		sum->route->stops[sum->route->n - 1].event;
+
+	if (last->step.point == NETOBS_TRACE_DROP)
+		add_time(sum, dropping_part(place),
+			 last->step.time_ns - sum->last->step.time_ns);
+	else if (place < ARRIVED)
+		sum->journey->unknown_parts |= parts_between(place, BEYOND);
+	else if (place < TAKEN)
+		sum->journey->unknown_parts |= parts_between(place, TAKEN);
 }
 
 static void add_end(struct sum *sum, enum place place)
@@ -214,7 +249,12 @@ static void add_nothing(struct sum *sum)
 void journey_parts_fill(const struct journey_route *route,
 			struct netobs_journey *journey)
 {
-	struct sum sum = { .route = route, .journey = journey };
+	struct sum sum = {
+		.route = route,
+		.journey = journey,
+		.possible = route->is_datagram ? ~(uint32_t)ONLY_STREAMS :
+						 UINT32_MAX,
+	};
 
 	for (uint32_t i = 0; i < route->n; i++) {
 		const struct journey_event *event = route->stops[i].event;
@@ -231,13 +271,17 @@ void journey_parts_fill(const struct journey_route *route,
 		sum.last = event;
 		sum.place = place;
 	}
-	if (!sum.last) {
+	if (route->is_datagram) {
+		if (sum.last) /* else it is a drop alone */
+			add_datagram_end(&sum, sum.place);
+	} else if (!sum.last) {
 		add_nothing(&sum);
-		return;
+	} else {
+		add_end(&sum, sum.place == CALLED ? WRITTEN : sum.place);
+		add_time(&sum, 0,
+			 route->stops[route->n - 1].event->step.time_ns -
+				 sum.last->step.time_ns);
 	}
-	add_end(&sum, sum.place == CALLED ? WRITTEN : sum.place);
-	add_time(&sum, 0,
-		 route->stops[route->n - 1].event->step.time_ns -
-			 sum.last->step.time_ns);
+	journey->unknown_parts &= sum.possible;
 	drop_incomplete(journey);
 }

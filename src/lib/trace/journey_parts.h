@@ -16,6 +16,7 @@ struct journey_route {
 	uint32_t n;
 	bool is_sender_here;
 	bool is_receiver_here;
+	bool is_datagram; /* it has no parts but those on its way and in the socket */
 	int64_t first_ns; /* of the first attempt; of the last stop: there is none */
 };
 

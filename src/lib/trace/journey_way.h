@@ -12,6 +12,7 @@ struct journey_way {
 	uint32_t sender_netns; /* of its socket; 0: not known */
 	bool is_sender_here;   /* an event of its socket was seen */
 	bool is_receiver_here;
+	bool is_datagram;
 
 	/* Found: the attempts of the events, and: */
 	uint32_t n_attempts; /* from the first interface */

@@ -2,6 +2,7 @@
 #include "journeys.h"
 
 #include "base/util.h"
+#include "datagrams.h"
 #include "journey_direction.h"
 #include "journey_queue.h"
 
@@ -11,6 +12,7 @@ enum {
 	FIRST_BUCKETS = 64,
 	DIRECTIONS = 2,
 	WAITING_MAX = 1 << 18, /* events of all connections */
+	HELD_MAX = 1 << 19,    /* likewise, with those that were taken */
 };
 
 #define DELAY_NS (5 * NSEC_PER_MSEC)
@@ -25,9 +27,11 @@ struct journeys {
 	struct connection **buckets;
 	uint32_t n_buckets; /* a power of two */
 	uint32_t n_connections;
+	uint64_t n_held;	      /* events */
 	struct journey_queue waiting; /* by time, until earlier ones cannot come any more */
 	int64_t newest_ns;
 	uint64_t last_id;
+	struct datagrams *datagrams;
 	struct journey_draft draft;
 };
 
@@ -84,6 +88,8 @@ static struct connection *get_connection(struct journeys *journeys, uint64_t id)
 	if (!*at)
 		return NULL;
 	(*at)->id = id;
+	for (int i = 0; i < DIRECTIONS; i++)
+		(*at)->directions[i].n_held_by_all = &journeys->n_held;
 	if (++journeys->n_connections > journeys->n_buckets)
 		grow_buckets(journeys);
 	return *find_connection(journeys, id);
@@ -94,8 +100,11 @@ static void remove_connection(struct journeys *journeys, struct connection **at)
 	struct connection *connection = *at;
 
 	*at = connection->next;
-	for (int i = 0; i < DIRECTIONS; i++)
+	for (int i = 0; i < DIRECTIONS; i++) {
+		datagrams_end(journeys->datagrams, &connection->directions[i],
+			      NULL);
 		direction_clear(&connection->directions[i]);
+	}
 	free(connection);
 	journeys->n_connections--;
 }
@@ -109,9 +118,8 @@ static bool is_over(const struct direction *direction, uint8_t point)
 }
 
 /* That bytes are acknowledged is known before others of the same time: as early as may be. */
-static void take_event(struct journey_event *event, void *ctx)
+static void take_bytes(struct journeys *journeys, struct journey_event *event)
 {
-	struct journeys *journeys = ctx;
 	struct direction *direction = event->direction;
 	const uint8_t point = event->step.point;
 	const int64_t end = event->end;
@@ -120,6 +128,7 @@ static void take_event(struct journey_event *event, void *ctx)
 		direction->now_ns =
 			max_i64(direction->now_ns, event->step.time_ns);
 		direction->n_held--;
+		journeys->n_held--;
 		free(event);
 	} else {
 		direction_take(direction, event);
@@ -131,6 +140,30 @@ static void take_event(struct journey_event *event, void *ctx)
 	direction_limit(direction, &journeys->draft);
 }
 
+static void take_event(struct journey_event *event, void *ctx)
+{
+	struct journeys *journeys = ctx;
+
+	if (journey_is_datagram(event))
+		datagrams_take(journeys->datagrams, event, &journeys->draft);
+	else
+		take_bytes(journeys, event);
+}
+
+/* One for all: else many connections with few events each have no bound. */
+static void limit_held(struct journeys *journeys)
+{
+	if (journeys->n_held - journeys->waiting.n <= HELD_MAX)
+		return;
+	datagrams_halve(journeys->datagrams, &journeys->draft);
+	for (uint32_t i = 0; i < journeys->n_buckets; i++)
+		for (struct connection *it = journeys->buckets[i]; it;
+		     it = it->next)
+			for (int j = 0; j < DIRECTIONS; j++)
+				direction_halve(&it->directions[j],
+						&journeys->draft);
+}
+
 static void take_before(struct journeys *journeys, int64_t until_ns)
 {
 	struct journey_queue *waiting = &journeys->waiting;
@@ -138,6 +171,10 @@ static void take_before(struct journeys *journeys, int64_t until_ns)
 	while (waiting->n &&
 	       (waiting->items[0].key <= until_ns || waiting->n > WAITING_MAX))
 		take_event(journey_queue_pop(waiting), journeys);
+	limit_held(journeys);
+	if (until_ns < INT64_MAX)
+		datagrams_advance(journeys->datagrams, until_ns,
+				  &journeys->draft);
 }
 
 /* ---- A new event --------------------------------------------------------------------------- */
@@ -162,6 +199,7 @@ static void learn_ends(struct journey_ends *ends,
 
 	ends->connection = event->connection;
 	ends->direction = event->direction;
+	ends->protocol = event->protocol;
 	ends->has = event->record.has;
 	ends->first_seq = event->seq - (uint32_t)event->offset;
 	ends->has_sender |= is_socket;
@@ -190,6 +228,12 @@ static void fill_event(struct journey_event *held, struct journeys *journeys,
 			  .point = event->point },
 		.offset = event->offset,
 		.end = event->offset + event->length,
+		.protocol = event->protocol,
+		.socket = event->socket,
+		.ip_id = event->ip_id,
+		.seq = event->seq,
+		.is_fragment = event->is_fragment,
+		.reason = event->reason,
 		.id = ++journeys->last_id,
 		.buffer = event->buffer,
 		.direction = direction,
@@ -198,6 +242,7 @@ static void fill_event(struct journey_event *held, struct journeys *journeys,
 	memcpy(held->step.interface, event->interface,
 	       sizeof(held->step.interface));
 	direction->n_held++;
+	journeys->n_held++;
 }
 
 /* It ends ranges when its time has come, and is known to them at once: the sender may have it a
@@ -212,8 +257,15 @@ static int add_acked(struct journeys *journeys, struct direction *direction,
 	*held = *trigger;
 	held->id = ++journeys->last_id;
 	direction->n_held++;
+	journeys->n_held++;
 	direction_take(direction, held);
 	return 0;
+}
+
+/* Which bytes a process reads of a datagram does not matter. */
+static bool has_bytes(const struct netobs_trace_event *event)
+{
+	return event->length || event->socket;
 }
 
 int journeys_add(struct journeys *journeys, const struct netobs_trace_event *event)
@@ -227,7 +279,7 @@ int journeys_add(struct journeys *journeys, const struct netobs_trace_event *eve
 		return -ENOMEM;
 	direction = &connection->directions[event->direction % DIRECTIONS];
 	learn_ends(&direction->ends, event);
-	if (!event->length || event->point >= NETOBS_TRACE_POINTS)
+	if (!has_bytes(event) || event->point >= NETOBS_TRACE_POINTS)
 		return 0;
 	held = malloc(sizeof(*held));
 	if (!held || direction_reserve(direction) < 0 ||
@@ -237,6 +289,7 @@ int journeys_add(struct journeys *journeys, const struct netobs_trace_event *eve
 	if (event->point == NETOBS_TRACE_ACKED &&
 	    add_acked(journeys, direction, held) < 0) {
 		direction->n_held--;
+		journeys->n_held--;
 		return -ENOMEM;
 	}
 	journey_queue_push(&journeys->waiting, held->step.time_ns, held);
@@ -250,6 +303,26 @@ void journeys_advance(struct journeys *journeys, int64_t now_ns)
 {
 	journeys->newest_ns = max_i64(journeys->newest_ns, now_ns);
 	take_before(journeys, journeys->newest_ns - DELAY_NS);
+}
+
+uint64_t journeys_count_cut(const struct journeys *journeys)
+{
+	return journeys->draft.n_early;
+}
+
+/* Of streams, the calls that have written last remain. */
+static bool is_waiting(const struct direction *direction)
+{
+	return direction->datagrams || direction->pending.n ||
+	       direction->active.n || direction->sents.n;
+}
+
+bool journeys_is_waiting(const struct journeys *journeys, uint64_t connection)
+{
+	const struct connection *found = *find_connection(journeys, connection);
+
+	return found && (is_waiting(&found->directions[0]) ||
+			 is_waiting(&found->directions[1]));
 }
 
 /* ---- The end ------------------------------------------------------------------------------- */
@@ -284,6 +357,7 @@ static void end_connection(struct journeys *journeys, struct connection **at)
 		struct direction *direction = &(*at)->directions[i];
 
 		take_direction(journeys, direction);
+		datagrams_end(journeys->datagrams, direction, &journeys->draft);
 		direction_deliver_all(direction, &journeys->draft);
 	}
 	remove_connection(journeys, at);
@@ -315,6 +389,10 @@ int journeys_new(journeys_fn *on_journey, void *ctx,
 	journeys->buckets = calloc(FIRST_BUCKETS, sizeof(*journeys->buckets));
 	if (!journeys->buckets)
 		return -ENOMEM;
+	if (datagrams_new(&journeys->datagrams) < 0) {
+		free(journeys->buckets);
+		return -ENOMEM;
+	}
 	journeys->n_buckets = FIRST_BUCKETS;
 	journeys->newest_ns = INT64_MIN / 2;
 	journeys->draft.on_journey = on_journey;
@@ -334,5 +412,6 @@ void journeys_free(struct journeys *journeys)
 		while (journeys->buckets[i])
 			remove_connection(journeys, &journeys->buckets[i]);
 	free(journeys->buckets);
+	datagrams_free(journeys->datagrams);
 	free(journeys);
 }

@@ -7,11 +7,13 @@
 #define NETOBS_TRACE_JOURNEYS_H
 
 #include <netobs/trace.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct journeys;
 
-typedef void journeys_fn(const struct netobs_journey *journey, void *ctx);
+/* Its drop_cause is still empty. */
+typedef void journeys_fn(struct netobs_journey *journey, void *ctx);
 
 /** @return 0; -ENOMEM */
 int journeys_new(journeys_fn *on_journey, void *ctx,
@@ -30,6 +32,12 @@ int journeys_add(struct journeys *journeys,
 
 /** Deliver journeys whose last event was some time before @now_ns, since 1970. */
 void journeys_advance(struct journeys *journeys, int64_t now_ns);
+
+/** @return how many were delivered before their end, as memory is bounded */
+uint64_t journeys_count_cut(const struct journeys *journeys);
+
+/** @return whether bytes of the connection have not ended yet */
+bool journeys_is_waiting(const struct journeys *journeys, uint64_t connection);
 
 /** The connection has ended, or the tracer does: deliver what is left of it; 0: of all. */
 void journeys_end(struct journeys *journeys, uint64_t connection);

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* A tracer: reads what the programs report, and chooses the connections. */
-#include "base/clock.h"
-#include "base/life.h"
 #include "base/privilege.h"
 #include "base/sized.h"
 #include "base/util.h"
-#include "drops/drop_names.h"
 #include "engine/map.h"
-#include "engine/trace_programs.h"
-#include "filter/filter.h"
-#include "journeys.h"
 #include "trace_match.h"
-#include "trace_process.h"
-#include "traced.h"
+#include "trace_state.h"
 
 #include <errno.h>
 #include <netobs/trace.h>
@@ -32,41 +25,17 @@ enum {
 	SWEEP_MS = 50, /* between looks at all slots */
 	/* A candidate's other tuples are known by then: its first packet has passed NAT. */
 	DECIDE_MS = 100,
-	UNDECIDED_EVENTS = 128, /* of a candidate, which its handshake takes */
+	REFUSED_DATAGRAMS_MS = 3000,
 	/* Where processes are chosen, their open sockets are listed so often. */
 	LIST_MS = 1000,
 	PROCESS_MS = 2 * LIST_MS +
 		     DECIDE_MS, /* a candidate of theirs is on a list by then */
-	PROCESS_EVENTS = 2048,	/* of such a candidate */
 	GRACE_MS = 2,		/* between looks whether programs have ended */
 	SLICE_MS = 20,		/* of a call, for events */
 };
 
 /* After the last event, how long a closed connection waits for a process to read. */
 #define UNREAD_NS (60ULL * NSEC_PER_SEC)
-
-struct netobs_trace {
-	struct netobs_trace_opts opts;
-	struct life life;
-	struct filter *filter;
-	struct trace_process process;
-	int read_timer;
-	int64_t slice_end_ns, sweep_ns, list_ns;
-
-	struct trace_programs programs;
-	struct drop_names names;
-	struct clock clock;
-	struct journeys *journeys; /* NULL: not wanted */
-	struct traced *traced;	   /* by slot */
-	uint32_t n_chosen;
-	struct map_grace *grace;
-	bool is_detached; /* and no program runs any more */
-	struct netobs_trace_stats stats;
-};
-
-_Static_assert((int)TRACE_DROP == (int)NETOBS_TRACE_DROP &&
-		       (int)TRACE_OPENS == (int)NETOBS_TRACE_POINTS,
-	       "points of programs are those of events");
 
 static loop_fn on_readable;
 static const struct life_ops life_ops;
@@ -101,36 +70,51 @@ static int check_trace_options(const struct netobs_trace_opts *opts,
 	return option_check(checks, ARRAY_SIZE(checks), log);
 }
 
-static struct traced *slot_of(const struct netobs_trace *trace, uint64_t id)
-{
-	return &trace->traced[id & (trace->programs.knobs.slots - 1)];
-}
-
 /* With the alert that had its connection traced. */
-static void pass_journey(const struct netobs_trace *trace,
-			 const struct netobs_journey *journey)
+static void name_alert(const struct netobs_trace *trace,
+		       struct netobs_journey *journey)
 {
-	const struct traced *traced = slot_of(trace, journey->connection);
-	struct netobs_journey named;
+	const struct traced *traced = trace_slot(trace, journey->connection);
 
-	if (traced->id != journey->connection || !traced->alert_ns) {
-		trace->opts.on_journey(journey, trace->opts.user);
+	if (traced->id != journey->connection || !traced->alert_ns)
 		return;
-	}
-	named = *journey;
-	named.alert_ns = traced->alert_ns;
-	memcpy(named.alert, traced->alert, sizeof(named.alert));
-	trace->opts.on_journey(&named, trace->opts.user);
+	journey->alert_ns = traced->alert_ns;
+	memcpy(journey->alert, traced->alert, sizeof(journey->alert));
 }
 
-static void deliver_journey(const struct netobs_journey *journey, void *ctx)
+static void deliver_journey(struct netobs_journey *journey, void *ctx)
 {
 	struct netobs_trace *trace = ctx;
+
+	if (journey->drop_reason)
+		drop_names_cause(&trace->names, journey->drop_reason,
+				 journey->drop_cause,
+				 sizeof(journey->drop_cause));
 
 	trace->stats.journeys++;
 	trace->stats.complete_journeys += !journey->unknown_parts;
 	trace->life.delivered++;
-	pass_journey(trace, journey);
+	name_alert(trace, journey);
+	trace->opts.on_journey(journey, trace->opts.user);
+}
+
+static int choose_filter(struct netobs_trace *trace)
+{
+	const char *expression = trace->opts.filter;
+	const struct log *log = &trace->life.log;
+	int err = filter_compile(expression, log, &trace->filter);
+
+	if (err || trace->opts.only_armed)
+		return err;
+	trace->wants_datagrams = !trace_process_is_given(&trace->process) &&
+				 trace_match_has_datagrams(expression);
+	if (trace->wants_datagrams || trace_match_has_tcp(expression))
+		return 0;
+	log_error(log,
+		  "filter: it matches no packet of %s, so it chooses nothing",
+		  trace_process_is_given(&trace->process) ? "TCP" :
+							    "TCP, UDP or ICMP");
+	return -EINVAL;
 }
 
 static int init_trace(struct netobs_trace *trace,
@@ -140,11 +124,10 @@ static int init_trace(struct netobs_trace *trace,
 
 	err = err ?: check_trace_options(&trace->opts, &trace->life.log);
 	if (!err)
-		err = filter_compile(trace->opts.filter, &trace->life.log,
-				     &trace->filter);
-	if (!err)
 		err = trace_process_read(&trace->process, &trace->opts,
 					 &trace->life.log);
+	if (!err)
+		err = choose_filter(trace);
 	trace->opts.filter = NULL; /* the caller's, as the next two */
 	trace->opts.command = trace->opts.container = NULL;
 	if (!err && trace->opts.on_journey)
@@ -205,313 +188,16 @@ void netobs_trace_free(struct netobs_trace *trace)
 	free(trace);
 }
 
-/* ---- Events ---------------------------------------------------------------------------- */
-
-static enum netobs_trace_layer layer_of(enum trace_point point)
-{
-	switch (point) {
-	case TRACE_SEND:
-	case TRACE_SENT:
-	case TRACE_READY:
-	case TRACE_READ:
-		return NETOBS_TRACE_LAYER_SOCKET;
-	case TRACE_RETRANSMIT:
-	case TRACE_SEGMENT:
-	case TRACE_ACKED:
-		return NETOBS_TRACE_LAYER_TCP;
-	case TRACE_ENQUEUE:
-	case TRACE_DEQUEUE:
-		return NETOBS_TRACE_LAYER_QDISC;
-	default:
-		return NETOBS_TRACE_LAYER_DEVICE;
-	}
-}
-
-static uint32_t event_fields(const struct netobs_trace *trace,
-			     const struct traced *traced,
-			     const struct trace_report *report)
-{
-	uint32_t has = 0;
-
-	if (traced->streams[report->direction & 1].has_first)
-		has |= NETOBS_TRACE_HAS_OFFSET;
-	if (report->has_process)
-		has |= NETOBS_TRACE_HAS_PROCESS;
-	if (traced->has_initiator)
-		has |= NETOBS_TRACE_HAS_INITIATOR;
-	if (report->point == TRACE_DROP && trace->programs.has_reasons)
-		has |= NETOBS_TRACE_HAS_REASON;
-	return has;
-}
-
-static void fill_event(const struct netobs_trace *trace,
-		       const struct traced *traced,
-		       const struct trace_report *report, int64_t offset,
-		       struct netobs_trace_event *event)
-{
-	const struct traced_owner *owner =
-		traced_owner(traced, report->direction);
-
-	*event = (struct netobs_trace_event){
-		.record = { .sz = sizeof(*event),
-			    .has = event_fields(trace, traced, report),
-			    .type = NETOBS_RECORD_TRACE,
-			    .time_ns = clock_to_wall(&trace->clock,
-						     (int64_t)report->time_ns) },
-		.connection = report->id,
-		.offset = offset,
-		.length = report->length,
-		.seq = report->seq,
-		.ack = report->ack,
-		.src_port = report->src_port,
-		.dst_port = report->dst_port,
-		.direction = report->direction,
-		.layer = layer_of(report->point),
-		.point = report->point,
-		.tcp_flags = report->tcp_flags,
-		.cpu = report->cpu,
-		.pid = (uint32_t)(report->pid_tgid >> 32),
-		.tid = (uint32_t)report->pid_tgid,
-		.ifindex = report->ifindex,
-		.netns_inode = report->netns,
-		.reason = report->reason,
-		.queue = report->queue,
-		.buffer = report->buffer,
-	};
-	memcpy(event->src, report->src.bytes, sizeof(event->src));
-	memcpy(event->dst, report->dst.bytes, sizeof(event->dst));
-	memcpy(event->command, report->command, sizeof(event->command));
-	memcpy(event->interface, report->interface, sizeof(event->interface));
-	if (owner) {
-		event->record.has |= NETOBS_TRACE_HAS_OWNER;
-		event->owner_pid = owner->pid;
-		memcpy(event->owner_command, owner->command,
-		       sizeof(event->owner_command));
-	}
-	if (event->record.has & NETOBS_TRACE_HAS_REASON)
-		drop_names_cause(&trace->names, report->reason, event->cause,
-				 sizeof(event->cause));
-}
-
-static void deliver_event(struct netobs_trace *trace, struct traced *traced,
-			  const struct trace_report *report)
-{
-	const int64_t offset = traced_note(traced, report);
-	struct netobs_trace_event event;
-
-	if (report->point == TRACE_CLOSES) {
-		traced->n_closes += traced->n_closes < UINT8_MAX;
-		return;
-	}
-	/* The programs had a higher limit until it was chosen; what is beyond is in count_cut(). */
-	if (traced->n_events++ >= trace->opts.max_events)
-		return;
-	fill_event(trace, traced, report, offset, &event);
-	trace->stats.events++;
-	trace->life.delivered++;
-	if (trace->opts.on_event)
-		trace->opts.on_event(&event, trace->opts.user);
-	if (trace->journeys && journeys_add(trace->journeys, &event))
-		trace->stats.lost_events++;
-}
-
-/* ---- Connections ----------------------------------------------------------------------- */
-
-static struct traced *find_traced(const struct netobs_trace *trace,
-				  const struct trace_tuple *tuple)
-{
-	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++)
-		for (uint32_t face = 0; face < trace->traced[i].n_faces; face++)
-			if (!memcmp(&trace->traced[i].faces[face], tuple,
-				    sizeof(*tuple)))
-				return &trace->traced[i];
-	return NULL;
-}
-
-static uint64_t count_cut(const struct netobs_trace *trace,
-			  const struct traced *traced)
-{
-	const struct trace_conn *conn =
-		trace_programs_conn(&trace->programs, traced->id);
-	const uint64_t events = __atomic_load_n(&conn->events, __ATOMIC_RELAXED);
-
-	return traced->is_chosen && events > trace->opts.max_events ?
-		       events - trace->opts.max_events :
-		       0;
-}
-
-/* Its slot may be another connection's from now on. */
-static void end_connection(struct netobs_trace *trace, struct traced *traced)
-{
-	const struct trace_programs *programs = &trace->programs;
-
-	trace->stats.cut_by_connection += count_cut(trace, traced);
-
-	for (uint32_t i = 0; i < traced->n_faces; i++)
-		trace_programs_forget(programs, &traced->faces[i], traced->id);
-	trace_programs_conn(programs, traced->id)->is_rejected = 1;
-	trace_programs_release(programs, traced->id);
-	if (traced->is_chosen) {
-		trace->n_chosen--;
-		if (trace->journeys)
-			journeys_end(trace->journeys, traced->id);
-	}
-	traced_clear(traced);
-}
-
-/* Its tuples are known until its packet has passed all points: so none begins it anew. */
-static void refuse(struct netobs_trace *trace, struct traced *traced)
-{
-	traced->is_refused = true;
-	trace_programs_conn(&trace->programs, traced->id)->is_rejected = 1;
-}
-
-/* What a candidate that waited for its process had beyond its limit. */
-static uint64_t count_waiting_cut(const struct netobs_trace *trace,
-				  const struct traced *traced)
-{
-	const struct trace_conn *conn =
-		trace_programs_conn(&trace->programs, traced->id);
-	const uint64_t events = __atomic_load_n(&conn->events, __ATOMIC_RELAXED);
-
-	return traced->is_matching && events > PROCESS_EVENTS ?
-		       events - PROCESS_EVENTS :
-		       0;
-}
-
-static void choose(struct netobs_trace *trace, struct traced *traced)
-{
-	if (trace->n_chosen >= trace->opts.max_connections) {
-		trace->stats.refused_connections++;
-		refuse(trace, traced);
-		return;
-	}
-	trace->n_chosen++;
-	trace->stats.connections++;
-	trace->stats.cut_by_connection += count_waiting_cut(trace, traced);
-	traced->is_chosen = true;
-	traced->is_matching = false;
-	trace_programs_conn(&trace->programs, traced->id)->max_events =
-		trace->opts.max_events;
-	trace->stats.lost_events += traced->n_pending_lost;
-	for (uint32_t i = 0; i < traced->n_pending; i++)
-		deliver_event(trace, traced, &traced->pending[i]);
-	free(traced->pending);
-	traced->pending = NULL;
-	traced->n_pending = 0;
-}
-
-static bool is_of_process(struct netobs_trace *trace,
-			  const struct trace_report *report)
-{
-	return trace_process_is(&trace->process,
-				(uint32_t)(report->pid_tgid >> 32),
-				report->command);
-}
-
-/* The process is known by what it does with the socket, or by the next list. */
-static void wait_for_process(struct netobs_trace *trace, struct traced *traced)
-{
-	if (!trace_process_is_given(&trace->process)) {
-		choose(trace, traced);
-		return;
-	}
-	traced->is_matching = true;
-	trace_programs_conn(&trace->programs, traced->id)->max_events =
-		PROCESS_EVENTS;
-}
-
-static void keep_report(struct netobs_trace *trace, struct traced *traced,
-			const struct trace_report *report)
-{
-	traced_keep(traced, report);
-	if (traced->is_matching && report->has_process &&
-	    is_of_process(trace, report))
-		choose(trace, traced);
-}
-
-/* A tuple of a connection is known. */
-static void take_face(struct netobs_trace *trace, struct traced *traced,
-		      const struct trace_tuple *tuple)
-{
-	traced_add_face(traced, tuple);
-	if (traced->is_chosen || traced->is_refused)
-		return;
-	if (trace_match(trace->filter, tuple))
-		wait_for_process(trace, traced);
-	else if (!trace->programs.has_nat)
-		refuse(trace, traced);
-	else if (!traced->is_matching)
-		trace_programs_conn(&trace->programs, traced->id)->max_events =
-			UNDECIDED_EVENTS;
-}
-
-/* @report: of a socket that is open. Two sockets of this host may have the connection. */
-static void take_existing(struct netobs_trace *trace,
-			  const struct trace_report *report,
-			  const struct trace_tuple *tuple)
-{
-	const bool has_process = trace_process_is_given(&trace->process);
-	struct traced *traced;
-	uint64_t id;
-	int err;
-
-	if (has_process && !is_of_process(trace, report))
-		return;
-	traced = has_process ? find_traced(trace, tuple) : NULL;
-	if (traced) {
-		if (traced->is_matching && !traced->is_chosen)
-			choose(trace, traced);
-		return;
-	}
-	if (!trace_match(trace->filter, tuple))
-		return;
-	err = trace_programs_add(&trace->programs, tuple, false, &id);
-	if (err) {
-		trace->stats.refused_connections += err != -EEXIST;
-		return;
-	}
-	traced = slot_of(trace, id);
-	traced_begin(traced, id, (uint64_t)clock_boot_ns(), false);
-	traced_add_face(traced, tuple);
-	choose(trace, traced);
-}
-
-static void take_report(struct netobs_trace *trace,
-			const struct trace_report *report)
-{
-	const struct trace_tuple tuple = traced_tuple(report);
-	struct traced *traced = slot_of(trace, report->id);
-
-	if (report->point == TRACE_EXISTS) {
-		take_existing(trace, report, &tuple);
-		return;
-	}
-	if (report->point == TRACE_OPENS) {
-		if (traced->id)
-			end_connection(trace, traced);
-		traced_begin(traced, report->id, report->time_ns, true);
-	}
-	if (traced->id != report->id)
-		return; /* it has ended */
-	if (report->point == TRACE_OPENS || report->point == TRACE_FACE)
-		take_face(trace, traced, &tuple);
-	else if (traced->is_chosen)
-		deliver_event(trace, traced, report);
-	else
-		keep_report(trace, traced, report);
-}
+/* ---- The ring and the slots ------------------------------------------------------------ */
 
 static int on_report(void *ctx, void *data, size_t size)
 {
 	struct netobs_trace *trace = ctx;
 
 	(void)size;
-	take_report(trace, data);
+	trace_take_report(trace, data);
 	return clock_boot_ns() < trace->slice_end_ns ? 0 : -EAGAIN;
 }
-
-/* ---- The ring and the slots ------------------------------------------------------------ */
 
 static void set_read_timer(const struct netobs_trace *trace, uint32_t ms)
 {
@@ -539,8 +225,27 @@ static bool is_done(const struct netobs_trace *trace,
 {
 	if (traced->until_ns && now_ns >= traced->until_ns)
 		return true;
-	return traced_is_over(traced, now_ns) &&
-	       !has_unread(trace, traced, now_ns);
+	if (!traced_is_over(traced, now_ns))
+		return false;
+	if (traced->has_datagrams)
+		return !trace->journeys ||
+		       !journeys_is_waiting(trace->journeys, traced->id);
+	return !has_unread(trace, traced, now_ns);
+}
+
+/* Each datagram of one that is not chosen would begin it anew: they are kept for longer. */
+static void sweep_candidate(struct netobs_trace *trace, struct traced *traced,
+			    uint64_t now_ns)
+{
+	const uint64_t age_ms =
+		(now_ns - min_u64(now_ns, traced->opened_ns)) / NSEC_PER_MSEC;
+
+	if (age_ms <= (traced->is_matching ? PROCESS_MS : DECIDE_MS))
+		return;
+	if (!traced->has_datagrams || age_ms > REFUSED_DATAGRAMS_MS)
+		trace_end_connection(trace, traced);
+	else if (!traced->is_refused)
+		trace_refuse(trace, traced);
 }
 
 /* Sockets that the chosen processes have now: whose process has not used them yet, or got them from
@@ -550,13 +255,6 @@ static void list_sockets(struct netobs_trace *trace)
 	trace->slice_end_ns = INT64_MAX;
 	trace_programs_list(&trace->programs);
 	trace->list_ns = clock_boot_ns() + LIST_MS * NSEC_PER_MSEC;
-}
-
-static bool is_undecided(const struct traced *traced, uint64_t now_ns)
-{
-	const uint64_t ms = traced->is_matching ? PROCESS_MS : DECIDE_MS;
-
-	return now_ns <= traced->opened_ns + ms * NSEC_PER_MSEC;
 }
 
 /* Candidates that nothing has chosen, and connections that have ended. */
@@ -573,9 +271,10 @@ static void sweep(struct netobs_trace *trace)
 
 		if (!traced->id)
 			continue;
-		if (traced->is_chosen ? is_done(trace, traced, now_ns) :
-					!is_undecided(traced, now_ns))
-			end_connection(trace, traced);
+		if (!traced->is_chosen)
+			sweep_candidate(trace, traced, now_ns);
+		else if (is_done(trace, traced, now_ns))
+			trace_end_connection(trace, traced);
 	}
 	if (trace->opts.only_armed && !trace->n_chosen)
 		trace_programs_detach(&trace->programs);
@@ -612,96 +311,6 @@ static int on_readable(void *ctx, int fd)
 	return 0;
 }
 
-/* ---- Connections that are armed -------------------------------------------------------- */
-
-static uint64_t end_of(uint32_t duration_ms)
-{
-	if (!duration_ms)
-		return 0;
-	return (uint64_t)clock_boot_ns() + duration_ms * (uint64_t)NSEC_PER_MSEC;
-}
-
-/* 0 is later than all others. */
-static void prolong(struct traced *traced, uint64_t until_ns)
-{
-	if (traced->until_ns && (!until_ns || until_ns > traced->until_ns))
-		traced->until_ns = until_ns;
-}
-
-static void name_alert(struct traced *traced,
-		       const struct netobs_trace_target *target)
-{
-	if (!target->alert_ns)
-		return;
-	traced->alert_ns = target->alert_ns;
-	snprintf(traced->alert, sizeof(traced->alert), "%s", target->alert ?: "");
-}
-
-/* If it fails, the next sweep detaches what nothing needs. */
-static int arm_another(struct netobs_trace *trace,
-		       const struct netobs_trace_target *target,
-		       const struct trace_tuple *tuple, bool is_turned)
-{
-	struct traced *traced;
-	uint64_t id;
-	int err = 0;
-
-	if (trace->n_chosen >= trace->opts.max_connections)
-		return -ENOSPC;
-	if (trace->opts.only_armed)
-		err = trace_programs_attach(&trace->programs);
-	if (!err)
-		err = trace_programs_add(&trace->programs, tuple, is_turned, &id);
-	if (err)
-		return err;
-	traced = slot_of(trace, id);
-	traced_begin(traced, id, (uint64_t)clock_boot_ns(), true);
-	traced_add_face(traced, tuple);
-	traced->until_ns = end_of(target->duration_ms);
-	name_alert(traced, target);
-	choose(trace, traced);
-	return 0;
-}
-
-static int arm_target(struct netobs_trace *trace,
-		      const struct netobs_trace_target *target)
-{
-	struct trace_report ends = { .src_port = target->client_port,
-				     .dst_port = target->server_port };
-	struct trace_tuple tuple;
-	struct traced *traced;
-	bool is_turned;
-
-	memcpy(ends.src.bytes, target->client, sizeof(ends.src.bytes));
-	memcpy(ends.dst.bytes, target->server, sizeof(ends.dst.bytes));
-	tuple = traced_tuple(&ends);
-	is_turned = memcmp(&tuple.addrs[0], &ends.src, sizeof(ends.src)) ||
-		    tuple.ports[0] != ends.src_port;
-	traced = find_traced(trace, &tuple);
-	if (!traced)
-		return arm_another(trace, target, &tuple, is_turned);
-	name_alert(traced, target);
-	prolong(traced, end_of(target->duration_ms));
-	return 0;
-}
-
-int netobs_trace_arm(struct netobs_trace *trace,
-		     const struct netobs_trace_target *target)
-{
-	if (!trace || !target)
-		return -EINVAL;
-	log_expect_error(&trace->life.log);
-	if (target->sz < sizeof(*target)) {
-		log_error(&trace->life.log, "target: its size is wrong");
-		return -EINVAL;
-	}
-	if (trace->life.state != LIFE_RUNNING) {
-		log_error(&trace->life.log, "the tracer does not run");
-		return -EINVAL;
-	}
-	return arm_target(trace, target);
-}
-
 /* ---- Start and stop -------------------------------------------------------------------- */
 
 static uint32_t slots_for(uint32_t connections)
@@ -721,6 +330,7 @@ static int open_trace(struct netobs_trace *trace)
 		.ring_bytes = opts->ring_bytes,
 		.max_rate = opts->max_rate,
 		.wants_acks = opts->on_event,
+		.wants_datagrams = trace->wants_datagrams,
 		.is_idle = opts->only_armed,
 	};
 	int err;
@@ -809,7 +419,7 @@ static void end_all(struct netobs_trace *trace)
 {
 	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++)
 		if (trace->traced[i].id)
-			end_connection(trace, &trace->traced[i]);
+			trace_end_connection(trace, &trace->traced[i]);
 }
 
 /* What the programs report until they have ended. */
@@ -882,10 +492,12 @@ int netobs_trace_stats_get(const struct netobs_trace *trace,
 		return -EINVAL;
 	stats = trace->stats;
 	stats.current_connections = trace->n_chosen;
+	if (trace->journeys)
+		stats.cut_journeys = journeys_count_cut(trace->journeys);
 	add_counts(trace, &stats);
 	for (uint32_t i = 0; trace->traced && i < trace->programs.knobs.slots; i++)
 		if (trace->traced[i].id)
 			stats.cut_by_connection +=
-				count_cut(trace, &trace->traced[i]);
+				trace_count_cut(trace, &trace->traced[i]);
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }

@@ -8,6 +8,13 @@
 
 #include <stdbool.h>
 
+/*
+ * Of an expression that is chosen from: what it may match. Without one (NULL), all.
+ * @return whether there are such connections
+ */
+bool trace_match_has_tcp(const char *expression);
+bool trace_match_has_datagrams(const char *expression);
+
 /** @param filter  NULL: all. @return whether a segment of either direction matches */
 bool trace_match(const struct filter *filter, const struct trace_tuple *tuple);
 

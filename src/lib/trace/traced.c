@@ -10,12 +10,15 @@
 enum {
 	PENDING_MAX = TRACE_CANDIDATE_EVENTS,
 	BOTH = 3,
+	FIRST_FACES = 2,
 	/* Both sockets are closed: what is left is on its way to user space. */
 	CLOSED_MS = 200,
 	/* One is: the other one may be elsewhere, or a process may still read. */
 	HALF_CLOSED_MS = 5000,
 	/* A SYN that is sent again begins it anew. */
 	UNANSWERED_MS = 3000,
+	/* Datagrams have no end. */
+	DATAGRAM_IDLE_MS = 10000,
 };
 
 /* TCP_RST of linux/tcp.h, in the header's flags. */
@@ -33,13 +36,19 @@ void traced_begin(struct traced *traced, uint64_t id, uint64_t now_ns,
 void traced_clear(struct traced *traced)
 {
 	free(traced->pending);
+	free(traced->faces);
 	*traced = (struct traced){ 0 };
 }
 
-void traced_add_face(struct traced *traced, const struct trace_tuple *tuple)
+bool traced_add_face(struct traced *traced, const struct trace_tuple *tuple)
 {
-	if (traced->n_faces < TRACED_FACES_MAX)
-		traced->faces[traced->n_faces++] = *tuple;
+	if (traced->n_faces == TRACED_FACES_MAX ||
+	    !array_reserve(&traced->faces, traced->n_faces,
+			   &traced->faces_capacity, sizeof(*traced->faces),
+			   FIRST_FACES))
+		return false;
+	traced->faces[traced->n_faces++] = *tuple;
+	return true;
 }
 
 void traced_keep(struct traced *traced, const struct trace_report *report)
@@ -98,6 +107,11 @@ int64_t traced_note(struct traced *traced, const struct trace_report *report)
 
 	traced->last_ns = max_u64(traced->last_ns, report->time_ns);
 	note_owner(traced, report);
+	if (trace_is_datagram(report->proto)) {
+		traced->has_datagrams = true;
+		stream->has_first = true;
+		return report->piece;
+	}
 	if (report->tcp_flags & FLAG_RST)
 		traced->n_fins = BOTH;
 	if (report->tcp_flags & FLAG_FIN)
@@ -123,6 +137,8 @@ bool traced_is_over(const struct traced *traced, uint64_t now_ns)
 			(now_ns - traced->last_ns) / NSEC_PER_MSEC :
 			0;
 
+	if (traced->has_datagrams)
+		return idle_ms >= DATAGRAM_IDLE_MS;
 	if (traced->n_closes > 1)
 		return idle_ms >= CLOSED_MS;
 	if (traced->streams[0].has_first && traced->seen == 1 &&
@@ -134,9 +150,13 @@ bool traced_is_over(const struct traced *traced, uint64_t now_ns)
 
 struct trace_tuple traced_tuple(const struct trace_report *report)
 {
-	const bool is_turned = trace_is_lower(&report->dst, report->dst_port,
-					      &report->src, report->src_port);
-	struct trace_tuple tuple = { .proto = IP_PROTO_TCP };
+	const bool is_icmp = report->proto == IP_PROTO_ICMP ||
+			     report->proto == IP_PROTO_ICMPV6;
+	const bool is_turned =
+		is_icmp ? report->is_reply :
+			  trace_is_lower(&report->dst, report->dst_port,
+					 &report->src, report->src_port);
+	struct trace_tuple tuple = { .proto = report->proto };
 
 	tuple.addrs[is_turned] = report->src;
 	tuple.addrs[!is_turned] = report->dst;

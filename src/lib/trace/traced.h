@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TRACED_FACES_MAX = 8 };
+enum { TRACED_FACES_MAX = 64 };
 
 struct traced_stream {
 	int64_t last;	/* offset of the number that was seen last */
@@ -28,13 +28,14 @@ struct traced_owner {
 
 struct traced {
 	uint64_t id; /* 0: none */
-	struct trace_tuple faces[TRACED_FACES_MAX];
-	uint32_t n_faces;
+	struct trace_tuple *faces;
+	uint32_t n_faces, faces_capacity;
 	uint64_t n_events; /* that were reported, once it is chosen */
 	bool is_chosen;
 	bool is_matching; /* the expression has it chosen, but not yet the process */
 	bool is_refused; /* it is kept until its packet has passed all points */
 	bool has_initiator;
+	bool has_datagrams; /* and no stream */
 	uint8_t seen;	    /* bits of directions that packets were seen of */
 	uint8_t n_closes;   /* of its sockets */
 	uint8_t n_fins;	    /* bits of directions; 3: both, or RST */
@@ -56,8 +57,8 @@ void traced_begin(struct traced *traced, uint64_t id, uint64_t now_ns,
 /** Free what a connection has; the slot has none. */
 void traced_clear(struct traced *traced);
 
-/** Another tuple of it; beyond TRACED_FACES_MAX, it is left out. */
-void traced_add_face(struct traced *traced, const struct trace_tuple *tuple);
+/** Another tuple of it. @return false: it is left out, beyond TRACED_FACES_MAX or without memory */
+bool traced_add_face(struct traced *traced, const struct trace_tuple *tuple);
 
 /** Keep a report until it is decided; beyond some, or without memory, it is counted as lost. */
 void traced_keep(struct traced *traced, const struct trace_report *report);

@@ -23,7 +23,7 @@ NAT = """
 table ip traced {{
     chain pre {{
         type nat hook prerouting priority -100
-        tcp dport {outer} dnat to {server}:{port}
+        meta l4proto {{ tcp, udp }} th dport {outer} dnat to {server}:{port}
     }}
     chain post {{
         type nat hook postrouting priority 100
@@ -80,13 +80,14 @@ class Tracer:
 
     MARKER, started = "marker", 0
 
-    def __init__(self, test, port, *options):
+    def __init__(self, test, port, *options, also=""):
+        """@also: what it traces as well, "or udp"."""
         Tracer.started += 1
         self.path = test.lab.path(f"trace-{Tracer.started}")
         self.errors = f"{self.path}-errors"
         with open(self.path, "wb") as out, open(self.errors, "wb") as errors:
             self.process = test.lab.spawn(observer.netobsctl(), "trace", "-o", "json", *options,
-                                          f"tcp port {port}", stdout=out, stderr=errors)
+                                          f"tcp port {port} {also}", stdout=out, stderr=errors)
         self.lab, self.missed = test.lab, 0
         self.wait_until_ready(test.lab.ns(Tracer.MARKER), port)
 

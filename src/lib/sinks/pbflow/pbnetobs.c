@@ -109,6 +109,8 @@ static uint8_t *put_record_field(uint8_t *to, const struct pb_field *field,
 	case RECORD_took:
 		return put_record_value(to, field,
 					record_took(&field->field, it));
+	case RECORD_fact:
+		return put_record_value(to, field, true);
 	case RECORD_cut:
 		return put_record_value(to, field, record_is_cut(it));
 	case RECORD_unknown:

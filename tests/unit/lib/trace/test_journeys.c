@@ -20,7 +20,7 @@ struct world {
 	uint32_t n, capacity;
 };
 
-static void keep_journey(const struct netobs_journey *journey, void *ctx)
+static void keep_journey(struct netobs_journey *journey, void *ctx)
 {
 	struct world *world = ctx;
 
@@ -657,6 +657,40 @@ static void connections_do_not_touch(void **state)
 	check_sums(world);
 }
 
+static void count_bytes(struct netobs_journey *journey, void *ctx)
+{
+	*(uint64_t *)ctx += journey->length;
+}
+
+/* Many connections with few events each, which nothing ends. */
+static void memory_of_all_connections_is_bounded(void **state)
+{
+	enum { CONNECTIONS = 3000, ROUNDS = 200, STEP = 10 };
+	struct journeys *journeys;
+	uint64_t bytes = 0;
+
+	(void)state;
+	assert_int_equal(journeys_new(count_bytes, &bytes, &journeys), 0);
+	for (int64_t round = 0; round < ROUNDS; round++)
+		for (uint64_t id = 1; id <= CONNECTIONS; id++) {
+			struct netobs_trace_event event =
+				make_event(NETOBS_TRACE_QUEUE, round * MS,
+					   round * STEP, STEP);
+
+			event.connection = id;
+			event.ifindex = VETH;
+			assert_int_equal(journeys_add(journeys, &event), 0);
+			event.point = NETOBS_TRACE_SENT;
+			if (!round)
+				assert_int_equal(journeys_add(journeys, &event),
+						 0);
+		}
+	assert_true(journeys_count_cut(journeys) > CONNECTIONS);
+	journeys_end(journeys, 0);
+	journeys_free(journeys);
+	assert_int_equal(bytes, (uint64_t)CONNECTIONS * ROUNDS * STEP);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -678,6 +712,7 @@ int main(void)
 		CASE(points_that_are_missing_are_unknown_parts),
 		CASE(what_is_not_read_is_delivered_at_the_end),
 		CASE(forwarding_is_a_part),
+		CASE(memory_of_all_connections_is_bounded),
 		CASE(what_is_only_forwarded_is_delivered_after_some_time),
 		CASE(many_attempts_are_cut_in_the_middle),
 		CASE(events_of_the_same_bytes_are_bounded),

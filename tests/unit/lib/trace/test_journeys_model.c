@@ -685,7 +685,7 @@ static void check_byte(const struct netobs_journey *journey,
 		assert_int_equal(journey->acked_ns - START_NS, byte->acked_ns);
 }
 
-static void check_journey(const struct netobs_journey *journey, void *ctx)
+static void check_journey(struct netobs_journey *journey, void *ctx)
 {
 	struct world *world = ctx;
 	struct model *model = &world->models[journey->connection % AT_ONCE];

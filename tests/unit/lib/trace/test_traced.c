@@ -295,8 +295,10 @@ static void faces_beyond_the_limit_are_left_out(void **state)
 	struct traced *traced = *state;
 
 	for (uint16_t i = 0; i < TRACED_FACES_MAX + 3; i++)
-		traced_add_face(traced,
-				&(struct trace_tuple){ .ports = { i, 80 } });
+		assert_int_equal(traced_add_face(traced,
+						 &(struct trace_tuple){
+							 .ports = { i, 80 } }),
+				 i < TRACED_FACES_MAX);
 	assert_int_equal(traced->n_faces, TRACED_FACES_MAX);
 	for (uint16_t i = 0; i < TRACED_FACES_MAX; i++)
 		assert_int_equal(traced->faces[i].ports[0], i);

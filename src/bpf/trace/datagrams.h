@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Datagrams of UDP, and echoes of ICMP: which parts of them packets carry. */
+#ifndef NETOBS_BPF_TRACE_DATAGRAMS_H
+#define NETOBS_BPF_TRACE_DATAGRAMS_H
+
+#include "bpf/parse/packet.h"
+#include "events.h"
+#include "nat.h"
+
+enum {
+	FRAGMENT_UNIT = 8,     /* bytes that an offset of IPv4 counts */
+	IPV6_FRAGMENT_AT = 40, /* its header, behind that of IPv6 */
+	IPV6_FRAGMENT_MASK = 0xfff8,
+	UDP_HEADER = 8,
+	ICMP_PARSED = 4, /* bytes of its header that the parser takes */
+};
+
+/* Only its first fragment has ports. */
+struct piece_key {
+	struct ip_addr src, dst;
+	__u32 id;
+	__u32 proto;
+};
+
+struct piece_ports {
+	__u16 src, dst;
+	__u8 is_reply;
+	__u8 reserved[3];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, TRACE_FRAGMENTS);
+	__type(key, struct piece_key);
+	__type(value, struct piece_ports);
+} trace_fragments SEC(".maps");
+
+struct echo_wire {
+	__u16 id, seq;
+};
+
+static __always_inline void fill_piece_key(struct piece_key *key,
+					   const struct packet *pkt)
+{
+	key->src = pkt->key.src;
+	key->dst = pkt->key.dst;
+	key->id = pkt->fragment_id;
+	key->proto = pkt->key.proto;
+}
+
+/* So that later fragments are known; tunnels within fragments are not followed. */
+static __always_inline void note_fragment(const struct packet *pkt,
+					  const struct ends *ends)
+{
+	struct piece_ports ports = { .src = ends->src_port,
+				     .dst = ends->dst_port,
+				     .is_reply = ends->is_reply };
+	struct piece_key key;
+
+	fill_piece_key(&key, pkt);
+	bpf_map_update_elem(&trace_fragments, &key, &ports, BPF_ANY);
+}
+
+static __always_inline bool find_fragment(const struct packet *pkt,
+					  struct ends *ends)
+{
+	const struct piece_ports *ports;
+	struct piece_key key;
+
+	fill_piece_key(&key, pkt);
+	ports = bpf_map_lookup_elem(&trace_fragments, &key);
+	if (!ports)
+		return false;
+	ends->src_port = ports->src;
+	ends->dst_port = ports->dst;
+	ends->is_reply = ports->is_reply;
+	return true;
+}
+
+/* @ip: the outermost header, of which @pkt is a fragment */
+static __always_inline __u16 fragment_offset(const __u8 *ip)
+{
+	if (ip[0] >> 4 == 4)
+		return ((ip[6] << 8 | ip[7]) & IPV4_OFFSET_MASK) * FRAGMENT_UNIT;
+	return (ip[IPV6_FRAGMENT_AT + 2] << 8 | ip[IPV6_FRAGMENT_AT + 3]) &
+	       IPV6_FRAGMENT_MASK;
+}
+
+static __always_inline bool read_echo(const __u8 *headers,
+				      const struct packet *pkt,
+				      struct ends *ends, struct point *point)
+{
+	const __u32 at = pkt->header_end;
+	struct echo_wire echo;
+
+	if (!is_echo(ends->proto, pkt->key.dst_port) || at > CURSOR_LIMIT ||
+	    bpf_probe_read_kernel(&echo, sizeof(echo), headers + at))
+		return false;
+	ends->is_reply = is_echo_reply(ends->proto, pkt->key.dst_port);
+	ends->src_port = ends->dst_port = bpf_ntohs(echo.id);
+	point->seq = bpf_ntohs(echo.seq);
+	return true;
+}
+
+/*
+ * @headers: from the outermost IP header on; @total: bytes of the packet from there on
+ * @return false: it is no datagram that is followed
+ */
+static __always_inline bool read_datagram(const __u8 *headers,
+					  const struct packet *pkt, __u32 total,
+					  struct ends *ends, struct point *point)
+{
+	__u32 start = pkt->header_end;
+
+	point->ack = pkt->key.flags & KEY_IPV6 ? bpf_ntohl(pkt->fragment_id) :
+						 bpf_ntohs(pkt->fragment_id);
+	point->is_fragment = pkt->fragment != FRAGMENT_NONE;
+	if (point->is_fragment && pkt->key.tunnel)
+		return false;
+	if (pkt->fragment == FRAGMENT_LATER) {
+		point->piece = fragment_offset(headers);
+		if (!find_fragment(pkt, ends))
+			return false;
+	} else if (is_icmp(ends->proto)) {
+		start -= ICMP_PARSED;
+		if (!read_echo(headers, pkt, ends, point))
+			return false;
+	} else {
+		start -= UDP_HEADER;
+	}
+	point->length = total > start ? total - start : 0;
+	return point->length;
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A datagram on its way: its events, until it is read or dropped, or nothing more comes. */
+#ifndef NETOBS_TRACE_DATAGRAM_H
+#define NETOBS_TRACE_DATAGRAM_H
+
+#include "journey_direction.h"
+
+/* Where it is, as far as is known: how long the next event may take. */
+enum datagram_state {
+	DATAGRAM_MOVING,
+	DATAGRAM_QUEUED,   /* in a queue of an interface */
+	DATAGRAM_READABLE, /* in a socket */
+	DATAGRAM_STATES
+};
+
+/* By what it is found, within its direction. */
+enum datagram_mark { DATAGRAM_BUFFER, DATAGRAM_IP_ID, DATAGRAM_ECHO };
+
+struct datagram_key {
+	struct datagram_key *next; /* of the bucket */
+	struct datagram_key *next_own;
+	struct datagram *datagram;
+	uint64_t value;
+	uint8_t mark; /* enum datagram_mark */
+};
+
+struct datagram {
+	struct direction *direction;
+	struct datagram *next, *before;		  /* of its state, by time */
+	struct datagram *next_of, *before_of;	  /* of its direction */
+	struct datagram *next_read, *before_read; /* of its socket */
+	struct datagram_key *keys;
+	struct journey_event **events; /* by time */
+	uint32_t n_events, capacity;
+	uint32_t number; /* in its direction */
+	uint32_t ip_id;
+	int64_t last_ns;
+	uint64_t socket; /* that has it; 0: none */
+	uint8_t state;	 /* enum datagram_state */
+	bool is_fragmented;
+	bool is_read_unseen; /* when it was read cannot be known any more */
+};
+
+/** @return whether this may be the next event of it: no other is of the same place and bytes */
+bool datagram_may_pass(const struct datagram *datagram,
+		       const struct journey_event *event);
+
+/** Add an event, which is the next one by time, and the datagram's. @return 0; -ENOMEM */
+int datagram_add(struct datagram *datagram, struct journey_event *event);
+
+/** @return where the last bytes that were seen of it end */
+int64_t datagram_length(const struct datagram *datagram);
+
+/** Deliver its journeys: one, or several if fragments of it have passed points apart. */
+void datagram_deliver(const struct datagram *datagram,
+		      struct journey_draft *draft);
+
+/** What it has is freed. */
+void datagram_clear(struct datagram *datagram);
+
+#endif

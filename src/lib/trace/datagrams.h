@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * The datagrams of all connections: which one an event is of. Their buffer is the same from one point
+ * to the next; where it is not, a number in the header is: of fragments, of echoes.
+ */
+#ifndef NETOBS_TRACE_DATAGRAMS_H
+#define NETOBS_TRACE_DATAGRAMS_H
+
+#include "datagram.h"
+
+struct datagrams;
+
+/** @return 0; -ENOMEM */
+int datagrams_new(struct datagrams **ret_datagrams);
+
+/** Those that directions have are gone before: datagrams_end(). */
+void datagrams_free(struct datagrams *datagrams);
+
+/**
+ * Take an event, which is the next one by time; it is the table's. Datagrams that it ends are
+ * delivered.
+ */
+void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
+		    struct journey_draft *draft);
+
+/** Deliver those of which no more can be expected at @now_ns. */
+void datagrams_advance(struct datagrams *datagrams, int64_t now_ns,
+		       struct journey_draft *draft);
+
+/** Deliver the older half of those that are on their way: memory is short. */
+void datagrams_halve(struct datagrams *datagrams, struct journey_draft *draft);
+
+/** Deliver all of a direction. @draft: NULL: forget them */
+void datagrams_end(struct datagrams *datagrams, struct direction *direction,
+		   struct journey_draft *draft);
+
+#endif

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What the programs report: which connections are chosen, and their events. */
+#include "trace_state.h"
+
+#include "base/util.h"
+#include "bpf/parse/headers.h"
+#include "trace_match.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	UNDECIDED_EVENTS = 128, /* of a candidate, which its handshake takes */
+	PROCESS_EVENTS = 2048,	/* of one whose process is not known yet */
+};
+
+/* So long, a connection has had nothing, and may make room for another one. */
+#define IDLE_NS (5ULL * NSEC_PER_SEC)
+
+/* Before another look whether one is idle. */
+#define FULL_NS (100ULL * NSEC_PER_MSEC)
+
+_Static_assert((int)TRACE_DROP == (int)NETOBS_TRACE_DROP &&
+		       (int)TRACE_OPENS == (int)NETOBS_TRACE_POINTS,
+	       "points of programs are those of events");
+
+/* ---- Events ---------------------------------------------------------------------------- */
+
+static enum netobs_trace_layer layer_of(enum trace_point point)
+{
+	switch (point) {
+	case TRACE_SEND:
+	case TRACE_SENT:
+	case TRACE_READY:
+	case TRACE_READ:
+		return NETOBS_TRACE_LAYER_SOCKET;
+	case TRACE_RETRANSMIT:
+	case TRACE_SEGMENT:
+	case TRACE_ACKED:
+		return NETOBS_TRACE_LAYER_TCP;
+	case TRACE_ENQUEUE:
+	case TRACE_DEQUEUE:
+		return NETOBS_TRACE_LAYER_QDISC;
+	default:
+		return NETOBS_TRACE_LAYER_DEVICE;
+	}
+}
+
+static uint32_t event_fields(const struct netobs_trace *trace,
+			     const struct traced *traced,
+			     const struct trace_report *report)
+{
+	uint32_t has = 0;
+
+	if (traced->streams[report->direction & 1].has_first)
+		has |= NETOBS_TRACE_HAS_OFFSET;
+	if (report->has_process)
+		has |= NETOBS_TRACE_HAS_PROCESS;
+	if (traced->has_initiator)
+		has |= NETOBS_TRACE_HAS_INITIATOR;
+	if (report->point == TRACE_DROP && trace->programs.has_reasons)
+		has |= NETOBS_TRACE_HAS_REASON;
+	return has;
+}
+
+static void fill_event(const struct netobs_trace *trace,
+		       const struct traced *traced,
+		       const struct trace_report *report, int64_t offset,
+		       struct netobs_trace_event *event)
+{
+	const struct traced_owner *owner =
+		traced_owner(traced, report->direction);
+
+	*event = (struct netobs_trace_event){
+		.record = { .sz = sizeof(*event),
+			    .has = event_fields(trace, traced, report),
+			    .type = NETOBS_RECORD_TRACE,
+			    .time_ns = clock_to_wall(&trace->clock,
+						     (int64_t)report->time_ns) },
+		.connection = report->id,
+		.offset = offset,
+		.length = report->length,
+		.seq = report->seq,
+		.ack = trace_is_datagram(report->proto) ? 0 : report->ack,
+		.src_port = report->src_port,
+		.dst_port = report->dst_port,
+		.direction = report->direction,
+		.layer = layer_of(report->point),
+		.point = report->point,
+		.tcp_flags = report->tcp_flags,
+		.protocol = report->proto,
+		.is_fragment = report->is_fragment,
+		.socket = report->socket,
+		.ip_id = trace_is_datagram(report->proto) ? report->ack : 0,
+		.cpu = report->cpu,
+		.pid = (uint32_t)(report->pid_tgid >> 32),
+		.tid = (uint32_t)report->pid_tgid,
+		.ifindex = report->ifindex,
+		.netns_inode = report->netns,
+		.reason = report->reason,
+		.queue = report->queue,
+		.buffer = report->buffer,
+	};
+	memcpy(event->src, report->src.bytes, sizeof(event->src));
+	memcpy(event->dst, report->dst.bytes, sizeof(event->dst));
+	memcpy(event->command, report->command, sizeof(event->command));
+	memcpy(event->interface, report->interface, sizeof(event->interface));
+	if (owner) {
+		event->record.has |= NETOBS_TRACE_HAS_OWNER;
+		event->owner_pid = owner->pid;
+		memcpy(event->owner_command, owner->command,
+		       sizeof(event->owner_command));
+	}
+	if (event->record.has & NETOBS_TRACE_HAS_REASON)
+		drop_names_cause(&trace->names, report->reason, event->cause,
+				 sizeof(event->cause));
+}
+
+static void deliver_event(struct netobs_trace *trace, struct traced *traced,
+			  const struct trace_report *report)
+{
+	const int64_t offset = traced_note(traced, report);
+	struct netobs_trace_event event;
+
+	if (report->point == TRACE_CLOSES) {
+		traced->n_closes += traced->n_closes < UINT8_MAX;
+		return;
+	}
+	/* The programs had a higher limit until it was chosen; what is beyond is in trace_count_cut(). */
+	if (traced->n_events++ >= trace->opts.max_events)
+		return;
+	fill_event(trace, traced, report, offset, &event);
+	trace->stats.events++;
+	trace->life.delivered++;
+	if (trace->opts.on_event)
+		trace->opts.on_event(&event, trace->opts.user);
+	if (trace->journeys && journeys_add(trace->journeys, &event))
+		trace->stats.lost_events++;
+}
+
+/* ---- Connections ----------------------------------------------------------------------- */
+
+struct traced *trace_slot(const struct netobs_trace *trace, uint64_t id)
+{
+	return &trace->traced[id & (trace->programs.knobs.slots - 1)];
+}
+
+struct traced *trace_find(const struct netobs_trace *trace,
+			  const struct trace_tuple *tuple)
+{
+	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++)
+		for (uint32_t face = 0; face < trace->traced[i].n_faces; face++)
+			if (!memcmp(&trace->traced[i].faces[face], tuple,
+				    sizeof(*tuple)))
+				return &trace->traced[i];
+	return NULL;
+}
+
+uint64_t trace_count_cut(const struct netobs_trace *trace,
+			 const struct traced *traced)
+{
+	const struct trace_conn *conn =
+		trace_programs_conn(&trace->programs, traced->id);
+	const uint64_t events = __atomic_load_n(&conn->events, __ATOMIC_RELAXED);
+
+	return traced->is_chosen && events > trace->opts.max_events ?
+		       events - trace->opts.max_events :
+		       0;
+}
+
+void trace_end_connection(struct netobs_trace *trace, struct traced *traced)
+{
+	const struct trace_programs *programs = &trace->programs;
+
+	trace->stats.cut_by_connection += trace_count_cut(trace, traced);
+
+	for (uint32_t i = 0; i < traced->n_faces; i++)
+		trace_programs_forget(programs, &traced->faces[i], traced->id);
+	trace_programs_conn(programs, traced->id)->is_rejected = 1;
+	trace_programs_release(programs, traced->id);
+	if (traced->is_chosen) {
+		trace->n_chosen--;
+		if (trace->journeys)
+			journeys_end(trace->journeys, traced->id);
+	}
+	traced_clear(traced);
+}
+
+void trace_refuse(struct netobs_trace *trace, struct traced *traced)
+{
+	traced->is_refused = true;
+	trace_programs_conn(&trace->programs, traced->id)->is_rejected = 1;
+}
+
+/* Without data: a handshake, datagrams that nothing has answered, or what has been quiet for long. */
+static bool is_idle(const struct netobs_trace *trace,
+		    const struct traced *traced, uint64_t now_ns)
+{
+	return traced->is_chosen && !traced->until_ns &&
+	       now_ns - min_u64(now_ns, traced->last_ns) > IDLE_NS &&
+	       !(trace->journeys &&
+		 journeys_is_waiting(trace->journeys, traced->id));
+}
+
+/* The connection that has been idle for longest makes room. Looking for it takes a while. */
+static bool make_room(struct netobs_trace *trace)
+{
+	const uint64_t now_ns = (uint64_t)clock_boot_ns();
+	struct traced *oldest = NULL;
+
+	if (now_ns < trace->full_until_ns)
+		return false;
+	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++) {
+		struct traced *traced = &trace->traced[i];
+
+		if (is_idle(trace, traced, now_ns) &&
+		    (!oldest || traced->last_ns < oldest->last_ns))
+			oldest = traced;
+	}
+	if (oldest)
+		trace_end_connection(trace, oldest);
+	else
+		trace->full_until_ns = now_ns + FULL_NS;
+	return oldest;
+}
+
+/* What a candidate that waited for its process had beyond its limit. */
+static uint64_t count_waiting_cut(const struct netobs_trace *trace,
+				  const struct traced *traced)
+{
+	const struct trace_conn *conn =
+		trace_programs_conn(&trace->programs, traced->id);
+	const uint64_t events = __atomic_load_n(&conn->events, __ATOMIC_RELAXED);
+
+	return traced->is_matching && events > PROCESS_EVENTS ?
+		       events - PROCESS_EVENTS :
+		       0;
+}
+
+void trace_choose(struct netobs_trace *trace, struct traced *traced)
+{
+	if (trace->n_chosen >= trace->opts.max_connections && !make_room(trace)) {
+		trace->stats.refused_connections++;
+		trace_refuse(trace, traced);
+		return;
+	}
+	trace->n_chosen++;
+	trace->stats.connections++;
+	trace->stats.cut_by_connection += count_waiting_cut(trace, traced);
+	traced->is_chosen = true;
+	traced->is_matching = false;
+	trace_programs_conn(&trace->programs, traced->id)->max_events =
+		trace->opts.max_events;
+	trace->stats.lost_events += traced->n_pending_lost;
+	for (uint32_t i = 0; i < traced->n_pending; i++)
+		deliver_event(trace, traced, &traced->pending[i]);
+	free(traced->pending);
+	traced->pending = NULL;
+	traced->n_pending = 0;
+}
+
+static bool is_of_process(struct netobs_trace *trace,
+			  const struct trace_report *report)
+{
+	return trace_process_is(&trace->process,
+				(uint32_t)(report->pid_tgid >> 32),
+				report->command);
+}
+
+/* The process is known by what it does with the socket, or by the next list. */
+static void wait_for_process(struct netobs_trace *trace, struct traced *traced)
+{
+	if (!trace_process_is_given(&trace->process)) {
+		trace_choose(trace, traced);
+		return;
+	}
+	traced->is_matching = true;
+	trace_programs_conn(&trace->programs, traced->id)->max_events =
+		PROCESS_EVENTS;
+}
+
+static void keep_report(struct netobs_trace *trace, struct traced *traced,
+			const struct trace_report *report)
+{
+	traced_keep(traced, report);
+	if (traced->is_matching && report->has_process &&
+	    is_of_process(trace, report))
+		trace_choose(trace, traced);
+}
+
+/* A tuple of a connection is known. */
+static void take_face(struct netobs_trace *trace, struct traced *traced,
+		      const struct trace_tuple *tuple)
+{
+	if (!traced_add_face(traced, tuple))
+		trace_programs_forget(&trace->programs, tuple, traced->id);
+	if (traced->is_chosen || traced->is_refused)
+		return;
+	if (trace_match(trace->filter, tuple))
+		wait_for_process(trace, traced);
+	else if (!trace->programs.has_nat)
+		trace_refuse(trace, traced);
+	else if (!traced->is_matching)
+		trace_programs_conn(&trace->programs, traced->id)->max_events =
+			UNDECIDED_EVENTS;
+}
+
+/* @report: of a socket that is open. Two sockets of this host may have the connection. */
+static void take_existing(struct netobs_trace *trace,
+			  const struct trace_report *report,
+			  const struct trace_tuple *tuple)
+{
+	const bool has_process = trace_process_is_given(&trace->process);
+	struct traced *traced;
+	uint64_t id;
+	int err;
+
+	if (has_process && !is_of_process(trace, report))
+		return;
+	traced = has_process ? trace_find(trace, tuple) : NULL;
+	if (traced) {
+		if (traced->is_matching && !traced->is_chosen)
+			trace_choose(trace, traced);
+		return;
+	}
+	if (!trace_match(trace->filter, tuple))
+		return;
+	err = trace_programs_add(&trace->programs, tuple, false, &id);
+	if (err) {
+		trace->stats.refused_connections += err != -EEXIST;
+		return;
+	}
+	traced = trace_slot(trace, id);
+	traced_begin(traced, id, (uint64_t)clock_boot_ns(), false);
+	traced_add_face(traced, tuple);
+	trace_choose(trace, traced);
+}
+
+void trace_take_report(struct netobs_trace *trace,
+		       const struct trace_report *report)
+{
+	const struct trace_tuple tuple = traced_tuple(report);
+	struct traced *traced = trace_slot(trace, report->id);
+
+	if (report->point == TRACE_EXISTS) {
+		take_existing(trace, report, &tuple);
+		return;
+	}
+	if (report->point == TRACE_OPENS) {
+		if (traced->id)
+			trace_end_connection(trace, traced);
+		traced_begin(traced, report->id, report->time_ns,
+			     report->proto != IP_PROTO_UDP);
+		traced->has_datagrams = trace_is_datagram(report->proto);
+	}
+	if (traced->id != report->id)
+		return; /* it has ended */
+	if (report->point == TRACE_OPENS || report->point == TRACE_FACE)
+		take_face(trace, traced, &tuple);
+	else if (traced->is_chosen)
+		deliver_event(trace, traced, report);
+	else
+		keep_report(trace, traced, report);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A tracer, for the files that it consists of. */
+#ifndef NETOBS_TRACE_TRACE_STATE_H
+#define NETOBS_TRACE_TRACE_STATE_H
+
+#include "base/clock.h"
+#include "base/life.h"
+#include "drops/drop_names.h"
+#include "engine/trace_programs.h"
+#include "filter/filter.h"
+#include "journeys.h"
+#include "trace_process.h"
+#include "traced.h"
+
+#include <netobs/trace.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct map_grace;
+
+struct netobs_trace {
+	struct netobs_trace_opts opts;
+	struct life life;
+	struct filter *filter;
+	struct trace_process process;
+	bool wants_datagrams; /* it may choose some */
+	int read_timer;
+	int64_t slice_end_ns, sweep_ns, list_ns;
+
+	struct trace_programs programs;
+	struct drop_names names;
+	struct clock clock;
+	struct journeys *journeys; /* NULL: not wanted */
+	struct traced *traced;	   /* by slot */
+	uint32_t n_chosen;
+	uint64_t full_until_ns; /* before, none of them makes room */
+	struct map_grace *grace;
+	bool is_detached; /* and no program runs any more */
+	struct netobs_trace_stats stats;
+};
+
+/** Take what a program reports. */
+void trace_take_report(struct netobs_trace *trace,
+		       const struct trace_report *report);
+
+/** @return what is known of a connection, or of another one that has its slot */
+struct traced *trace_slot(const struct netobs_trace *trace, uint64_t id);
+
+/** @return the connection that has that tuple, or NULL */
+struct traced *trace_find(const struct netobs_trace *trace,
+			  const struct trace_tuple *tuple);
+
+/** Trace it, if there is room for one more. */
+void trace_choose(struct netobs_trace *trace, struct traced *traced);
+
+/** Its slot may be another connection's from now on. */
+void trace_end_connection(struct netobs_trace *trace, struct traced *traced);
+
+/** Its events are not wanted. Its tuples remain known, so that none of its packets begins it anew. */
+void trace_refuse(struct netobs_trace *trace, struct traced *traced);
+
+/** @return its events beyond max_events so far */
+uint64_t trace_count_cut(const struct netobs_trace *trace,
+			 const struct traced *traced);
+
+#endif

@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""netobsctl trace of many connections, by many tracers, and where there is no room for more.
+
+A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from lib import lab
+from lib import observer
+from lib.tracer import Trace, Tracer, by_connection, bytes_of, features
+
+ADDRESS = "192.0.2.1"
+IDLE_SECONDS = 5 # before a connection makes room
+
+
+class Host(Trace):
+    def setUp(self):
+        super().setUp()
+        self.where = f"seed {self.seed}"
+        self.host = self.lab.ns("h")
+        self.host.address("lo", f"{ADDRESS}/32")
+        self.port = self.chance.randint(10_000, 30_000)
+        self.listener = self.listen(self.port)
+
+    def listen(self, port):
+        with self.host:
+            listener = socket.create_server((ADDRESS, port), backlog=512)
+        self.addCleanup(listener.close)
+        return listener
+
+    def pair(self, listener=None):
+        listener = listener or self.listener
+        with self.host:
+            client = socket.create_connection(listener.getsockname(), timeout=60)
+        server = listener.accept()[0]
+        self.addCleanup(client.close)
+        self.addCleanup(server.close)
+        return client, server
+
+    @staticmethod
+    def exchange(pair, size):
+        for sender, receiver in (pair, pair[::-1]):
+            sender.sendall(bytes(size))
+            left = size
+            while left:
+                left -= len(receiver.recv(left))
+
+    def check_all(self, journeys, sizes):
+        """@sizes: bytes of either direction, by the client's port."""
+        found = {}
+        for own in by_connection(journeys).values():
+            ports = {one["SrcPort"] for one in own} - {self.port}
+            self.assertEqual(len(ports), 1, self.where)
+            found[ports.pop()] = own
+        self.assertEqual(sorted(found), sorted(sizes), self.where)
+        for port, own in found.items():
+            for direction in range(2):
+                self.assertEqual(bytes_of(own, direction), ([(0, sizes[port])], 0),
+                                 f"{self.where}: {port}")
+
+
+class Chosen(Host):
+    def test_an_expression_that_chooses_nothing_is_refused(self):
+        for expression in ("arp", "tcp and udp", "ip proto 47"):
+            done = subprocess.run([observer.netobsctl(), "trace", "-d", ".1", expression],
+                                  check=False, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1, expression)
+            self.assertRegex(done.stderr, "it chooses nothing|rejects all packets")
+
+    def test_few_of_many_are_traced(self):
+        """Events are those of the chosen connections alone, and all of them."""
+        others = min(int(os.environ.get("NETOBS_TEST_CONNECTIONS", "1000")), 100_000)
+        chosen = max(others // 100, 10)
+        other = self.listen(self.port + 1)
+        tracer = Tracer(self, self.port)
+        pairs = {}
+        for i in range(others + chosen):
+            is_chosen = i % (others // chosen + 1) == 0 and len(pairs) < chosen
+            pair = self.pair(None if is_chosen else other)
+            self.exchange(pair, size := self.chance.randint(1, 5000))
+            if is_chosen:
+                pairs[pair[0].getsockname()[1]] = size
+            for end in pair:
+                end.close()
+        time.sleep(.5)
+        self.check_all(tracer.stop(), pairs)
+
+    def test_an_idle_connection_makes_room(self):
+        most = self.chance.randint(2, 5)
+        tracer = Tracer(self, self.port, "--max-connections", most)
+        time.sleep(IDLE_SECONDS + 1) # the marker has ended
+        idle = [self.pair() for _ in range(most)]
+        sizes = {}
+        for pair in idle:
+            sizes[pair[0].getsockname()[1]] = size = self.chance.randint(1, 5000)
+            self.exchange(pair, size)
+        time.sleep(IDLE_SECONDS + 2)
+        for pair in idle[1:]:
+            self.exchange(pair, 10)
+            sizes[pair[0].getsockname()[1]] += 10
+        pair = self.pair()
+        sizes[pair[0].getsockname()[1]] = 77
+        self.exchange(pair, 77)
+        time.sleep(.5)
+        self.check_all(tracer.stop(), sizes)
+
+
+class Together(Host):
+    def test_many_tracers_see_the_same(self):
+        number = int(os.environ.get("NETOBS_TEST_TRACERS", "6"))
+        tracers = []
+        for i in range(number):
+            path = self.lab.path(f"one-{i}")
+            with open(path, "wb") as out:
+                tracers.append((path, self.lab.spawn(
+                    observer.netobsctl(), "trace", "-o", "json", f"tcp port {self.port}", stdout=out)))
+        last = Tracer(self, self.port)
+        # Those before may still load their programs.
+        lab.wait_for(lambda: all(self.is_tracing(path) for path, _ in tracers), "all tracers", 600)
+        sizes = {}
+        for _ in range(5):
+            pair = self.pair()
+            sizes[pair[0].getsockname()[1]] = size = self.chance.randint(1, 50_000)
+            self.exchange(pair, size)
+        time.sleep(1)
+        for _, process in tracers:
+            process.send_signal(signal.SIGINT)
+        for path, process in tracers:
+            self.assertEqual(process.wait(timeout=120), 0, self.where)
+            with open(path, encoding="utf-8") as file:
+                journeys = [json.loads(line) for line in file]
+            ports = set(sizes)
+            self.check_all([one for one in journeys if {one["SrcPort"], one["DstPort"]} & ports
+                            and one["SrcAddr"] == ADDRESS], sizes)
+        self.check_all([one for one in last.stop()
+                        if {one["SrcPort"], one["DstPort"]} & set(sizes)], sizes)
+
+    def is_tracing(self, path):
+        """It has seen a connection of its own."""
+        self.exchange(self.pair(), 1)
+        time.sleep(.1)
+        with open(path, "rb") as file:
+            return file.read(1)
+
+
+if __name__ == "__main__":
+    lab.main("tracepoints of TCP", lambda: features()["trace"])

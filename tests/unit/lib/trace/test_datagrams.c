@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Journeys of datagrams: which events are of the same one. */
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "trace/journeys.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { US = 1000, LEFT = 10, RIGHT = 11, SOCKET = 77, LENGTH = 108 };
+enum { WAIT_US = 200 * 1000 * 1000 };
+
+#define BIT(part) (1U << NETOBS_JOURNEY_##part)
+#define START_NS 1700000000000000000LL
+
+struct world {
+	struct journeys *journeys;
+	struct netobs_journey *got;
+	uint32_t n, capacity;
+	uint8_t protocol;
+};
+
+static void keep_journey(struct netobs_journey *journey, void *ctx)
+{
+	struct world *world = ctx;
+
+	assert_true(array_reserve(&world->got, world->n, &world->capacity,
+				  sizeof(*world->got), 16));
+	world->got[world->n++] = *journey;
+}
+
+static int set_up(void **state)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	*state = world;
+	world->protocol = IPPROTO_UDP;
+	return journeys_new(keep_journey, world, &world->journeys);
+}
+
+static int tear_down(void **state)
+{
+	struct world *world = *state;
+
+	journeys_free(world->journeys);
+	free(world->got);
+	free(world);
+	return 0;
+}
+
+/* ---- Events -------------------------------------------------------------------------------- */
+
+static struct netobs_trace_event make_event(const struct world *world,
+					    uint8_t point, int64_t us,
+					    uint64_t buffer)
+{
+	return (struct netobs_trace_event){
+		.record = { .sz = sizeof(struct netobs_trace_event),
+			    .time_ns = START_NS + us * US },
+		.connection = 1,
+		.length = LENGTH,
+		.point = point,
+		.netns_inode = 1,
+		.protocol = world->protocol,
+		.buffer = buffer,
+	};
+}
+
+static void add(struct world *world, const struct netobs_trace_event *event)
+{
+	assert_int_equal(journeys_add(world->journeys, event), 0);
+}
+
+static void add_at(struct world *world, uint8_t point, int64_t us,
+		   uint64_t buffer, uint32_t ifindex)
+{
+	struct netobs_trace_event event = make_event(world, point, us, buffer);
+
+	event.ifindex = ifindex;
+	add(world, &event);
+}
+
+/* 4 us. */
+static void add_way(struct world *world, int64_t us, uint64_t buffer)
+{
+	add_at(world, NETOBS_TRACE_QUEUE, us, buffer, LEFT);
+	add_at(world, NETOBS_TRACE_TRANSMIT, us + 1, buffer, LEFT);
+	add_at(world, NETOBS_TRACE_ARRIVE, us + 2, buffer, RIGHT);
+	add_at(world, NETOBS_TRACE_RECEIVE, us + 4, buffer, RIGHT);
+}
+
+static void add_ready(struct world *world, int64_t us, uint64_t buffer)
+{
+	struct netobs_trace_event event =
+		make_event(world, NETOBS_TRACE_READY, us, buffer);
+
+	event.socket = SOCKET;
+	add(world, &event);
+}
+
+/* @left: the first buffer that is left */
+static void add_read(struct world *world, int64_t us, uint64_t left)
+{
+	struct netobs_trace_event event =
+		make_event(world, NETOBS_TRACE_READ, us, left);
+
+	event.socket = SOCKET;
+	event.length = 0;
+	add(world, &event);
+}
+
+static void add_fragment(struct world *world, uint8_t point, int64_t us,
+			 uint64_t buffer, int64_t offset, uint32_t length)
+{
+	struct netobs_trace_event event = make_event(world, point, us, buffer);
+
+	event.ifindex = point == NETOBS_TRACE_QUEUE ? LEFT : RIGHT;
+	event.offset = offset;
+	event.length = length;
+	event.ip_id = 4711;
+	event.is_fragment = true;
+	add(world, &event);
+}
+
+static void wait_long(struct world *world)
+{
+	journeys_advance(world->journeys, START_NS + (int64_t)WAIT_US * US);
+}
+
+/* ---- What is expected ---------------------------------------------------------------------- */
+
+static uint64_t part_us(const struct netobs_journey *journey,
+			enum netobs_journey_part part)
+{
+	return journey->part_ns[part] / US;
+}
+
+static void check_end(const struct netobs_journey *journey, uint32_t number,
+		      uint8_t point, int64_t us)
+{
+	assert_int_equal(journey->seq, number);
+	assert_int_equal(journey->steps[journey->n_steps - 1].point, point);
+	assert_int_equal(journey->end_ns, START_NS + us * US);
+}
+
+static void it_has_all_parts_but_those_of_streams(void **state)
+{
+	struct world *world = *state;
+
+	add_way(world, 0, 1);
+	add_ready(world, 10, 1);
+	add_read(world, 110, 0);
+	wait_long(world);
+	assert_int_equal(world->n, 1);
+	check_end(&world->got[0], 1, NETOBS_TRACE_READ, 110);
+	assert_int_equal(world->got[0].unknown_parts, 0);
+	assert_int_equal(world->got[0].unknown_ns, 0);
+	assert_int_equal(world->got[0].length, LENGTH);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_QDISC), 1);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_DEVICE), 1);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_STACK), 8);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_READER), 100);
+	assert_true(world->got[0].record.has & NETOBS_JOURNEY_HAS_READ);
+}
+
+static void a_buffer_that_is_used_again_has_another_one(void **state)
+{
+	struct world *world = *state;
+
+	add_way(world, 0, 1);
+	add_way(world, 100, 1);
+	wait_long(world);
+	assert_int_equal(world->n, 2);
+	check_end(&world->got[0], 1, NETOBS_TRACE_RECEIVE, 4);
+	check_end(&world->got[1], 2, NETOBS_TRACE_RECEIVE, 104);
+	assert_int_equal(world->got[0].unknown_parts, BIT(STACK) | BIT(READER));
+}
+
+static void a_drop_is_an_end(void **state)
+{
+	struct world *world = *state;
+	struct netobs_trace_event drop =
+		make_event(world, NETOBS_TRACE_DROP, 9, 1);
+
+	add_way(world, 0, 1);
+	drop.reason = 5;
+	add(world, &drop);
+	add_at(world, NETOBS_TRACE_QUEUE, 20, 2, LEFT);
+	drop = make_event(world, NETOBS_TRACE_DROP, 27, 2);
+	add(world, &drop);
+	wait_long(world);
+	assert_int_equal(world->n, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(world->got[i].unknown_parts, 0);
+		assert_true(world->got[i].record.has & NETOBS_JOURNEY_HAS_DROP);
+	}
+	check_end(&world->got[0], 1, NETOBS_TRACE_DROP, 9);
+	assert_int_equal(world->got[0].drop_reason, 5);
+	assert_int_equal(world->got[0].unknown_ns, 5 * US);
+	assert_int_equal(part_us(&world->got[1], NETOBS_JOURNEY_QDISC), 7);
+}
+
+static void processes_read_in_order(void **state)
+{
+	struct world *world = *state;
+
+	for (int i = 0; i < 3; i++) {
+		add_way(world, 10 * i, (uint64_t)i + 1);
+		add_ready(world, 10 * i + 5, (uint64_t)i + 1);
+	}
+	add_ready(world, 26, 2); /* it is there still */
+	add_read(world, 100, 2);
+	add_read(world, 200, 3);
+	add_read(world, 300, 0);
+	wait_long(world);
+	assert_int_equal(world->n, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		check_end(&world->got[i], i + 1, NETOBS_TRACE_READ,
+			  100 * ((int64_t)i + 1));
+		assert_int_equal(world->got[i].unknown_parts, 0);
+	}
+}
+
+/* What is in front is no datagram of a connection that is traced. */
+static void what_is_behind_another_ones_is_not_known_to_be_read(void **state)
+{
+	struct world *world = *state;
+
+	add_way(world, 0, 1);
+	add_ready(world, 5, 1);
+	add_read(world, 100, 99);
+	add_read(world, 200, 0);
+	wait_long(world);
+	assert_int_equal(world->n, 1);
+	check_end(&world->got[0], 1, NETOBS_TRACE_READY, 5);
+	assert_int_equal(world->got[0].unknown_parts, BIT(READER));
+}
+
+static void fragments_are_ranges_of_it(void **state)
+{
+	struct world *world = *state;
+
+	add_fragment(world, NETOBS_TRACE_QUEUE, 0, 1, 0, 1480);
+	add_fragment(world, NETOBS_TRACE_QUEUE, 1, 2, 1480, 520);
+	add_fragment(world, NETOBS_TRACE_RECEIVE, 3, 2, 1480, 520);
+	add_fragment(world, NETOBS_TRACE_RECEIVE, 4, 1, 0, 1480);
+	wait_long(world);
+	assert_int_equal(world->n, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(world->got[i].seq, 1);
+		assert_int_equal(world->got[i].n_steps, 2);
+		assert_int_equal(world->got[i].offset, i * 1480);
+		assert_int_equal(world->got[i].length, i ? 520 : 1480);
+	}
+}
+
+/* The kernel gives each socket a copy, and drops the first one. */
+static void an_echo_is_known_by_its_number(void **state)
+{
+	struct world *world = *state;
+	struct netobs_trace_event event;
+
+	world->protocol = IPPROTO_ICMP;
+	for (uint32_t i = 0; i < 2; i++) {
+		event = make_event(world, NETOBS_TRACE_RECEIVE, 10 * i, i + 1);
+		event.seq = i + 5;
+		add(world, &event);
+		event = make_event(world, NETOBS_TRACE_READY, 10 * i + 1, i + 21);
+		event.seq = i + 5;
+		event.socket = SOCKET;
+		add(world, &event);
+		event = make_event(world, NETOBS_TRACE_DROP, 10 * i + 2, i + 1);
+		event.seq = i + 5;
+		add(world, &event);
+	}
+	add_read(world, 100, 22);
+	add_read(world, 200, 0);
+	wait_long(world);
+	assert_int_equal(world->n, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		check_end(&world->got[i], i + 1, NETOBS_TRACE_READ,
+			  100 * ((int64_t)i + 1));
+		assert_int_equal(world->got[i].n_drops, 0);
+	}
+}
+
+static void the_end_of_a_connection_delivers_all(void **state)
+{
+	struct world *world = *state;
+
+	add_way(world, 0, 1);
+	add_way(world, 10, 2);
+	add_ready(world, 20, 2);
+	journeys_end(world->journeys, 1);
+	assert_int_equal(world->n, 2);
+	assert_int_equal(world->got[0].seq + world->got[1].seq, 3);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(it_has_all_parts_but_those_of_streams),
+		CASE(a_buffer_that_is_used_again_has_another_one),
+		CASE(a_drop_is_an_end),
+		CASE(processes_read_in_order),
+		CASE(what_is_behind_another_ones_is_not_known_to_be_read),
+		CASE(fragments_are_ranges_of_it),
+		CASE(an_echo_is_known_by_its_number),
+		CASE(the_end_of_a_connection_delivers_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
