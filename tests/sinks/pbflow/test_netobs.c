@@ -201,6 +201,10 @@ static const struct row trace_rows[] = {
 	TRACE(bytes, NUMBER, 0, length),
 	TRACE(seq, NUMBER, 0, seq),
 	TRACE(ack, NUMBER, 0, ack),
+	TRACE(proto, NUMBER, 0, protocol),
+	TRACE(ip_id, NUMBER, 0, ip_id),
+	TRACE(fragment, NUMBER, 0, is_fragment),
+	TRACE(socket, NUMBER, 0, socket),
 	TRACE(flags, NUMBER, 0, tcp_flags),
 	TRACE(src_addr, ADDRESS, 0, src),
 	TRACE(dst_addr, ADDRESS, 0, dst),
@@ -230,6 +234,7 @@ static const struct row journey_rows[] = {
 	JOURNEY(offset, NUMBER, 0, offset),
 	JOURNEY(bytes, NUMBER, 0, length),
 	JOURNEY(seq, NUMBER, 0, seq),
+	JOURNEY(proto, NUMBER, 0, protocol),
 	JOURNEY(src_addr, ADDRESS, 0, src),
 	JOURNEY(dst_addr, ADDRESS, 0, dst),
 	JOURNEY(src_port, NUMBER, 0, src_port),
@@ -241,6 +246,7 @@ static const struct row journey_rows[] = {
 	JOURNEY(acked_time_ns, NS, ACKED, acked_ns),
 	JOURNEY(attempts, NUMBER, 0, n_attempts),
 	JOURNEY(drops, NUMBER, 0, n_drops),
+	JOURNEY(drop_cause, TEXT, 0, drop_cause),
 	JOURNEY(alert, TEXT, 0, alert),
 	JOURNEY(alert_time_ns, NS, 0, alert_ns),
 	JOURNEY(unknown_ns, NUMBER, 0, unknown_ns),
@@ -570,7 +576,8 @@ static void make_journey(struct netobs_journey *journey)
 	make_rows((uint8_t *)journey, part_rows, ARRAY_SIZE(part_rows));
 	make_record(&journey->record, journey_rows, ARRAY_SIZE(journey_rows),
 		    NETOBS_RECORD_JOURNEY);
-	journey->record.has |= (uint32_t)rand() & NETOBS_JOURNEY_HAS_CUT;
+	journey->record.has |= (uint32_t)rand() & (NETOBS_JOURNEY_HAS_CUT |
+						   NETOBS_JOURNEY_HAS_DROP);
 	journey->end_ns = journey->record.time_ns + rand();
 	journey->unknown_parts = (uint32_t)rand() &
 				 ((1U << NETOBS_JOURNEY_PARTS) - 1) &
@@ -620,9 +627,9 @@ static void random_journeys_are_read_as_they_are(void **state)
 	const size_t n = ARRAY_SIZE(journey_rows);
 
 	(void)state;
-	/* The others: total_ns, unknown_parts, steps_cut, steps and agent_ip. */
+	/* The others: total_ns, unknown_parts, steps_cut, dropped, steps and agent_ip. */
 	assert_int_equal(netobs__journey__descriptor.n_fields,
-			 n + ARRAY_SIZE(part_rows) + 5);
+			 n + ARRAY_SIZE(part_rows) + 6);
 	assert_int_equal(netobs__journey_step__descriptor.n_fields,
 			 ARRAY_SIZE(step_rows) + 1);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -640,6 +647,8 @@ static void random_journeys_are_read_as_they_are(void **state)
 		check_steps(found, &journey);
 		assert_int_equal(found->total_ns,
 				 journey.end_ns - journey.record.time_ns);
+		assert_int_equal(!!found->dropped, !!(journey.record.has &
+						      NETOBS_JOURNEY_HAS_DROP));
 		assert_int_equal(!!found->steps_cut,
 				 !!(journey.record.has & NETOBS_JOURNEY_HAS_CUT));
 		check_address(found->agent_ip, options.agent_ip);
