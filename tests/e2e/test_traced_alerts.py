@@ -253,11 +253,11 @@ class Life(TracedTest):
         return talk
 
     def test_reload_changes_what_is_traced_without_loss(self):
-        self.to_file(trace="1m")
+        self.to_file(trace="20s")
         self.start()
         talk = self.start_slow()
         since = talk.rounds()
-        self.to_file("[trace]", "max_events = 999999", trace="1m")
+        self.to_file("[trace]", "max_events = 999999", trace="20s")
         self.reload(AGAIN)
         before = self.status()["armed"]
         lab.wait_for(lambda: self.status()["armed"] > before, "another alert")
@@ -320,7 +320,7 @@ class Life(TracedTest):
 
     def test_budgets_are_kept_and_what_they_cut_is_counted(self):
         limit = self.chance.randint(20, 60)
-        self.to_file("[trace]", "max_connections = 2", f"max_events = {limit}", trace="1m")
+        self.to_file("[trace]", "max_connections = 2", f"max_events = {limit}", trace="20s")
         self.start()
         talks = [Talk(self, SLOW_S) for _ in range(4)]
         counted = lab.wait_for(lambda: self.cut_and_refused(), "what is cut")
