@@ -44,7 +44,8 @@ static void print_edge(const struct services_view *view, const struct edge *edge
 		printf("\\nRTT %s", rtt);
 	}
 	if (errors)
-		printf("\\n%llu errors", (unsigned long long)errors);
+		printf("\\n%llu error%s", (unsigned long long)errors,
+		       errors == 1 ? "" : "s");
 	printf("\", penwidth=%.1f%s];\n", width_of(edge_bytes(&edge->sum)),
 	       errors ? ", color=\"#c03020\"" : "");
 }
