@@ -82,8 +82,10 @@ class Receiver:
 
     def read(self):
         time.sleep(self.pause)
-        while not self.is_over:
+        while True:
             if not select.select([self.end], [], [], .05)[0]:
+                if self.is_over:
+                    return
                 continue
             begin = time.time_ns()
             data = self.end.recv(65536)
