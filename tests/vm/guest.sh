@@ -14,6 +14,8 @@ mount_all()
 	mkdir -p /dev/pts /dev/shm /run/lock "$out"
 	mount -t devpts devpts /dev/pts
 	mount -t tmpfs shm /dev/shm
+	# What shells read other commands through.
+	ln -sfn /proc/self/fd /dev/fd
 	mount -t bpf bpf /sys/fs/bpf
 	mount -t tracefs tracefs /sys/kernel/tracing
 	mount -t cgroup2 cgroup2 /sys/fs/cgroup
