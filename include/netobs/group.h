@@ -111,7 +111,8 @@ enum netobs_group_sort {
 	NETOBS_GROUP_BY_RETRANSMITS = 5,
 	NETOBS_GROUP_BY_DURATION = 6,
 	NETOBS_GROUP_BY_TIME = 7, /**< of the first packet, the latest one last */
-	NETOBS_GROUP_BY_KEY = 8	  /**< the smallest one first */
+	NETOBS_GROUP_BY_KEY = 8,  /**< the smallest one first */
+	NETOBS_GROUP_BY_DROPS = 9 /**< packets that the kernel dropped */
 };
 
 /** The request to netobs_groups_top(), and its result. */

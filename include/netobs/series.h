@@ -138,6 +138,7 @@ struct netobs_group_record {
 	char src_network[NETOBS_NETWORK_NAME_MAX];
 	char dst_network[NETOBS_NETWORK_NAME_MAX];
 	char name[64]; /**< netobs_series_opts.name */
+	uint64_t drop_packets; /**< with NETOBS_DROPS: packets that the kernel dropped */
 };
 
 /**

@@ -12,6 +12,7 @@ import termios
 
 from lib import bpf
 from lib import capfile
+from lib import drops
 from lib import frames
 from lib import lab
 from lib import observer
@@ -90,6 +91,22 @@ class Top(lab.WiredTest):
             with self.subTest(key):
                 terminal.type(key)
                 self.shows(terminal, *words)
+        self.quit(terminal)
+
+    def test_what_is_measured_has_columns_and_orders(self):
+        """With --rtt and --drops, in each table."""
+        has_drops = drops.features()["drops"]
+        terminal = self.start("--rtt", *["--drops"] * has_drops, columns=200)
+        self.connect()
+        terminal.type("t")
+        columns = "DROPS +RATE" if has_drops else "RATE"
+        for key, words in (("1", "talkers"), ("3", "hosts")):
+            terminal.type(key)
+            self.shows(terminal, f"{words} by", f" RTT +RETR +{columns}")
+        terminal.type("x")
+        self.shows(terminal, "hosts by retransmissions")
+        terminal.type("d")
+        self.shows(terminal, "hosts by drops" if has_drops else "Drops are counted with --drops")
         self.quit(terminal)
 
     def test_it_fits_any_size(self):

@@ -185,7 +185,6 @@ static int parse_by(struct flows_request *request)
 		return refuse_view(
 			request, "--by", request->by,
 			"a file does not have the processes of its packets");
-	request->view.by.shows_rtt = request->config.rtt;
 	request->config.process |= request->view.by.keys.flags &
 					   NETOBS_GROUP_PROCESS &&
 				   !request->live;
@@ -231,6 +230,7 @@ static int parse_view(struct flows_request *request)
 	viewer->view = view;
 	view->by.shows_process = request->config.process;
 	view->by.shows_nat = request->config.nat;
+	view->by.shows_rtt = request->config.rtt;
 	view->by.shows_drops = request->config.drops;
 	is_lines = !output_screen(viewer);
 	view->order.sort = view->by.keys.n || !is_lines ? NETOBS_GROUP_BY_BYTES :

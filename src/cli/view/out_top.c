@@ -46,6 +46,7 @@ static const struct {
 	{ 's', NETOBS_GROUP_BY_SENT, "bytes sent" },
 	{ 'r', NETOBS_GROUP_BY_RTT, "round-trip time" },
 	{ 'x', NETOBS_GROUP_BY_RETRANSMITS, "retransmissions" },
+	{ 'd', NETOBS_GROUP_BY_DROPS, "drops" },
 	{ 'n', NETOBS_GROUP_BY_KEY, "name" },
 };
 
@@ -58,6 +59,7 @@ static const char *const top_help[] = {
 	"b k f   sort by bytes, packets, flows",
 	"s n     sort by the bytes that a host sent, by name or number",
 	"r x     sort by round-trip time, by retransmissions; with --rtt",
+	"d       sort by packets that the kernel dropped; with --drops",
 	"t       sums and rates since the start, or of the last interval",
 	"p       freeze the screen; counting goes on. Also the space bar",
 	"/       show only rows that contain a text; Escape: all rows",
@@ -81,8 +83,7 @@ static struct top_query top_query(const struct top *top)
 				   .search = top->search,
 				   .names = top->common.names };
 
-	if ((query.order.sort == NETOBS_GROUP_BY_SENT && !by_has_both_ends(by)) ||
-	    (sort_is_of_rtt(query.order.sort) && !by->shows_rtt))
+	if (!by_has_sort(by, query.order.sort))
 		query.order.sort = NETOBS_GROUP_BY_BYTES;
 	if (top->table)
 		query.order.key = 0;
@@ -185,7 +186,7 @@ static void top_draw_foot(const struct top *top)
 		snprintf(line, sizeof(line), "%s", screen_words(&top->common));
 	else
 		snprintf(line, sizeof(line),
-			 "1-9 table  b k f s r x n sort  t since start  / search  "
+			 "1-9 table  b k f s r x d n sort  t all time  / search  "
 			 "p freeze  h help  q quit");
 	screen_put(LINES - 1, top->is_typing ? A_BOLD : A_DIM, line);
 }
@@ -284,12 +285,15 @@ static void top_show_table(struct top *top, size_t table)
 	top->common.first = 0;
 }
 
-/* All tables show times and retransmissions, or none does. */
+/* All tables show what is measured, or none does; others may have no column of what a host sent. */
 static void top_sort(struct top *top, enum netobs_group_sort sort)
 {
-	if (sort_is_of_rtt(sort) && !top->tables.tables[top->table].by.shows_rtt) {
-		snprintf(top->common.note, sizeof(top->common.note),
-			 "Round-trip times and retransmissions are measured with --rtt.");
+	if (sort != NETOBS_GROUP_BY_SENT &&
+	    !by_has_sort(&top->tables.tables[top->table].by, sort)) {
+		snprintf(top->common.note, sizeof(top->common.note), "%s",
+			 sort == NETOBS_GROUP_BY_DROPS ?
+				 "Drops are counted with --drops." :
+				 "Round-trip times and retransmissions are measured with --rtt.");
 		return;
 	}
 	top->order = (struct order){ .sort = sort };

@@ -43,6 +43,8 @@ static int64_t rows_sort_number(enum netobs_group_sort sort,
 		return (int64_t)sum_rtt_ns(sum);
 	case NETOBS_GROUP_BY_RETRANSMITS:
 		return (int64_t)sum->retransmits;
+	case NETOBS_GROUP_BY_DROPS:
+		return (int64_t)sum->drop_packets;
 	case NETOBS_GROUP_BY_DURATION:
 		return sum->end_ns - sum->start_ns;
 	case NETOBS_GROUP_BY_TIME:

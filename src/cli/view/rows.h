@@ -66,10 +66,20 @@ struct row {
 		cause[48]; /* of a flow; there is no room for them in a group's */
 };
 
-/* Only rows of TCP have it, where it is measured. */
-static inline bool sort_is_of_rtt(enum netobs_group_sort sort)
+/* @return whether rows have what the order is by: some things are measured if they are asked for */
+static inline bool by_has_sort(const struct by *by, enum netobs_group_sort sort)
 {
-	return sort == NETOBS_GROUP_BY_RTT || sort == NETOBS_GROUP_BY_RETRANSMITS;
+	switch (sort) {
+	case NETOBS_GROUP_BY_RTT:
+	case NETOBS_GROUP_BY_RETRANSMITS:
+		return by->shows_rtt;
+	case NETOBS_GROUP_BY_DROPS:
+		return by->shows_drops;
+	case NETOBS_GROUP_BY_SENT:
+		return by_has_both_ends(by);
+	default:
+		return true;
+	}
 }
 
 struct order {

@@ -57,6 +57,7 @@ int top_tables_init(struct top_tables *tables, const struct by *first)
 		if (top_kinds[i].keys)
 			by_parse(top_kinds[i].keys, &by, why, sizeof(why));
 		by.shows_rtt = first->shows_rtt;
+		by.shows_drops = first->shows_drops;
 		err = top_table_init(&tables->tables[tables->n++],
 				     top_kinds[i].name, &by,
 				     tables->tables[0].next);

@@ -29,12 +29,13 @@ static const struct {
 	{ "time", NETOBS_GROUP_BY_TIME, true, true, true, false },
 	{ "rtt", NETOBS_GROUP_BY_RTT, true, true, true, true },
 	{ "retransmits", NETOBS_GROUP_BY_RETRANSMITS, true, true, true, true },
+	{ "drops", NETOBS_GROUP_BY_DROPS, true, true, true, true },
 };
 
 static bool has_column(size_t i, const struct by *by, bool is_lines)
 {
 	if ((!is_lines && !view_sorts[i].screen) ||
-	    (sort_is_of_rtt(view_sorts[i].sort) && !by->shows_rtt))
+	    !by_has_sort(by, view_sorts[i].sort))
 		return false;
 	if (!by->keys.n)
 		return view_sorts[i].flows;

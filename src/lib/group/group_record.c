@@ -200,6 +200,7 @@ static void fill_sum(struct netobs_group_record *record,
 	record->rtt_samples = sum->rtt_samples;
 	record->rtt_ns = sum_rtt_ns(sum);
 	record->retransmits = sum->retransmits;
+	record->drop_packets = sum->drop_packets;
 	record->sampling = sum->is_mixed ? 0 : sum->sampling;
 	record->record.has |= sum->rtt_samples ? NETOBS_GROUP_HAS_RTT : 0;
 }

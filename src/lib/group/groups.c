@@ -218,6 +218,8 @@ static int64_t sort_number(enum netobs_group_sort sort,
 		return (int64_t)sum_rtt_ns(sum);
 	case NETOBS_GROUP_BY_RETRANSMITS:
 		return (int64_t)sum->retransmits;
+	case NETOBS_GROUP_BY_DROPS:
+		return (int64_t)sum->drop_packets;
 	case NETOBS_GROUP_BY_DURATION:
 		return sum->end_ns - sum->start_ns;
 	case NETOBS_GROUP_BY_TIME:
@@ -251,7 +253,7 @@ static int begin_rows(struct netobs_groups *groups,
 	const struct group_keys *keys = &groups->keys;
 	const bool by_key = top->sort == NETOBS_GROUP_BY_KEY;
 
-	if (top->sort > NETOBS_GROUP_BY_KEY || (by_key && top->key >= keys->n))
+	if (top->sort > NETOBS_GROUP_BY_DROPS || (by_key && top->key >= keys->n))
 		return -EINVAL;
 	groups->order = (struct order){
 		.sort = top->sort,

@@ -15,10 +15,11 @@ OPTIONAL = {"Opened": "unknown", "Errno": 0, "ProcessBy": "none", "IfIndex": 0,
             "Unparsed": "parsed", "Function": "", "FunctionOffset": 0, "Etype": 0, "NetnsInode": 0,
             "AlertTimeNs": 0, "UnknownNs": 0, "UnknownParts": [], "Attempt": 0, "Command": "",
             "SrcCommand": "", "DstCommand": "", "AckedTimeNs": 0, "Ack": 0, "Flags": 0, "Queue": 0,
-            "DropCause": "", "Buffer": 0, "OwnerCommand": ""}
+            "DropCause": "", "Dropped": False, "Buffer": 0, "OwnerCommand": "", "IpId": 0,
+            "Fragment": 0, "Socket": 0, "PktDropLatestDropCause": "", "ReasonNumber": 0}
 # The same of groups alone.
-OPTIONAL_OF_GROUPS = {"Retransmits": 0, "Sampling": 0, "NetnsInode": 0, "Pid": 0, "TunnelType": "",
-                      "ClientNetwork": "", "SrcNetwork": "", "DstNetwork": ""}
+OPTIONAL_OF_GROUPS = {"Retransmits": 0, "PktDropPackets": 0, "Sampling": 0, "NetnsInode": 0, "Pid": 0,
+                      "TunnelType": "", "ClientNetwork": "", "SrcNetwork": "", "DstNetwork": ""}
 
 
 def lines(records):

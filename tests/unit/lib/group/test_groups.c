@@ -451,6 +451,33 @@ static void round_trip_times_of_a_group_are_the_mean_of_samples(void **state)
 	netobs_groups_free(groups);
 }
 
+static void drops_of_a_group_are_the_sum_of_its_flows(void **state)
+{
+	struct netobs_groups *groups = make_groups("dst", 0);
+	const struct {
+		uint8_t dst;
+		uint32_t drops;
+	} flows[] = { { 2, 3 }, { 3, 9 }, { 2, 4 }, { 4, 0 } };
+	char text[512];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
+		struct netobs_flow flow = make_flow(1, 40000, flows[i].dst, 443);
+
+		flow.has |= flows[i].drops ? NETOBS_HAS_DROPS : 0;
+		flow.drop_packets = flows[i].drops;
+		assert_int_equal(netobs_groups_add(groups, &flow), 0);
+	}
+	take_top(groups, NETOBS_GROUP_BY_DROPS, 0);
+	assert_string_equal(row_text(groups, 0, 0), "10.0.0.3");
+	assert_int_equal(netobs_groups_row(groups, 0)->sum.drop_packets, 9);
+	assert_int_equal(netobs_groups_row(groups, 1)->sum.drop_packets, 7);
+	assert_true(netobs_group_json(groups, netobs_groups_row(groups, 1), 0,
+				      text, sizeof(text)) > 0);
+	assert_non_null(strstr(text, "\"PktDropPackets\":7"));
+	netobs_groups_free(groups);
+}
+
 static void intervals_are_merged_into_the_groups_since_the_start(void **state)
 {
 	struct netobs_groups *last = make_groups("src", 0);
@@ -567,7 +594,8 @@ static void wrong_arguments_are_refused(void **state)
 {
 	char why[NETOBS_ERROR_MAX];
 	struct netobs_groups_opts opts = { .sz = sizeof(opts), .error = &why };
-	struct netobs_groups_top top = { .sz = sizeof(top), .sort = 9 };
+	struct netobs_groups_top top = { .sz = sizeof(top),
+					 .sort = NETOBS_GROUP_BY_DROPS + 1 };
 	struct netobs_groups *groups = NULL;
 	struct netobs_flow flow = make_flow(1, 2, 3, 4);
 	char text[8];
@@ -664,6 +692,7 @@ int main(void)
 		cmocka_unit_test(more_groups_than_can_be_counted_are_refused),
 		cmocka_unit_test(
 			round_trip_times_of_a_group_are_the_mean_of_samples),
+		cmocka_unit_test(drops_of_a_group_are_the_sum_of_its_flows),
 		cmocka_unit_test(
 			intervals_are_merged_into_the_groups_since_the_start),
 		cmocka_unit_test(rows_can_be_sorted_by_a_key),
