@@ -158,6 +158,38 @@ class FlowDrops(drops.DropsTest):
         self.assertEqual(counts[2001], nft_packets(self.server, "2001"))
         self.assertEqual(counts[2003], nft_packets(self.router, "2003"))
 
+    def test_connections_that_are_refused(self):
+        """Each is a flow of its own, with the SYN that found no socket."""
+        refused = self.generator.randrange(5, 30)
+        watch = self.watch("--interval", "600")
+        for _ in range(refused):
+            with self.client, socket.socket() as one:
+                self.assertRaises(ConnectionRefusedError, one.connect, (SERVER, 2070))
+        result = watch.stop()
+        self.check_identity(result)
+        own = of_port(result.records, 2070)
+        self.assertEqual([1] * refused, [one.get("PktDropPackets") for one in own])
+        if self.has_reasons:
+            self.assertEqual({"NO_SOCKET"}, {cause_of(one) for one in own})
+
+    def test_ipv6(self):
+        """The router has no listener either."""
+        self.client.sysctl("ipv6/conf/c0/disable_ipv6", 0)
+        self.router.sysctl("ipv6/conf/rc/disable_ipv6", 0)
+        self.client.address("c0", "fd00::1/64")
+        self.router.address("rc", "fd00::2/64")
+        self.client.neighbour("c0", self.macs[1], "fd00::2")
+        count = self.generator.randrange(5, 50)
+        watch = self.watch("--interval", "600")
+        with self.client, socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as sender:
+            for _ in range(count):
+                sender.sendto(b"six", ("fd00::2", 2030))
+        result = watch.stop()
+        self.check_identity(result)
+        self.assertEqual([(count, count * 51)],
+                         [(one["PktDropPackets"], one["PktDropBytes"])
+                          for one in of_port(result.records, 2030)])
+
     def test_behind_translation(self):
         """The server drops packets of the router's address, whose flow is the client's."""
         self.router.run("nft", "-f", "-", input=MASQUERADE)
