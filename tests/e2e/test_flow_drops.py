@@ -17,6 +17,7 @@ import socket
 import subprocess
 import time
 
+from lib import bpf
 from lib import drops
 from lib import lab
 from lib import metrics
@@ -296,6 +297,22 @@ class FlowDrops(drops.DropsTest):
             observer.netobsctl(), "status", "-s", control))
         service.terminate()
         self.assertEqual(0, service.wait(60))
+
+    def programs(self, *options):
+        """What the programs of packets are, by the tag of their instructions."""
+        watch = observer.Observer(self.lab, self.router, "-i", "rc", *options)
+        watch.wait_attached((self.router, "rc"))
+        tags = [json.loads(lab.run("bpftool", "-j", "prog", "show", "id", str(program)))["tag"]
+                for way in bpf.TCX for program in bpf.tcx_programs(self.router, "rc", way)]
+        watch.stop()
+        return tags
+
+    def test_programs_of_packets_have_no_part_in_it(self):
+        if not bpf.has_tcx():
+            self.skipTest("clsact filters have no list of programs")
+        tags = self.programs()
+        self.assertEqual(2, len(tags))
+        self.assertEqual(tags, self.programs("--drops"))
 
     def test_what_is_off_costs_nothing(self):
         watch = observer.Observer(self.lab, self.router, "-i", "rc")
