@@ -28,7 +28,8 @@ static const char *const label_names[] = {
 	[LABEL_END_REASON] = "FlowEndReason",
 };
 
-enum { LABELS_SIZE = 4096, STREAM_STATS = UINT8_MAX };
+/* In place of the reason why a flow ended: the type is in front of it. */
+enum { LABELS_SIZE = 4096, STREAM_OTHER = UINT8_MAX };
 
 /* Loki's: [a-zA-Z_][a-zA-Z0-9_]*. */
 static bool is_label(const char *name)
@@ -112,7 +113,7 @@ static uint32_t stream_of(const struct format *format,
 	const struct netobs_flow *flow = as_flow(record);
 
 	if (record->type != NETOBS_RECORD_FLOW)
-		return STREAM_STATS;
+		return record->type << 8 | STREAM_OTHER;
 	return (format->fields & 1 << LABEL_PROTO ? (uint32_t)flow->proto << 24 :
 						    0) |
 	       (format->fields & 1 << LABEL_ETYPE ?
@@ -130,13 +131,17 @@ static bool open_stream(const struct format *format, uint32_t stream,
 		[LABEL_ETYPE] = stream >> 8 & UINT16_MAX,
 		[LABEL_END_REASON] = stream & UINT8_MAX,
 	};
+	const bool is_other = values[LABEL_END_REASON] == STREAM_OTHER;
 	char label[64];
 	bool is_done = buffer_put(body, "{\"stream\":{") &&
 		       buffer_put(body, format->labels);
 
-	if (stream == STREAM_STATS)
-		is_done &= buffer_put(body, ",\"type\":\"stats\"");
-	for (unsigned int i = 0; i < LABEL_FIELDS && stream != STREAM_STATS; i++) {
+	if (is_other) {
+		snprintf(label, sizeof(label), ",\"type\":\"%s\"",
+			 netobs_record_type_name(stream >> 8));
+		is_done &= buffer_put(body, label);
+	}
+	for (unsigned int i = 0; i < LABEL_FIELDS && !is_other; i++) {
 		if (!(format->fields & 1U << i))
 			continue;
 		snprintf(label, sizeof(label), ",\"%s\":\"%" PRIu32 "\"",
