@@ -171,7 +171,7 @@ class Processes(lab.LabTest):
             time.sleep(.3)
             return os.path.getsize(self.path)
         self.warm = set()
-        lab.wait_for(is_seen, "the tracer")
+        lab.wait_for(is_seen, "the tracer", 240)
 
     def stop(self):
         time.sleep(.5)

@@ -135,7 +135,7 @@ static void statistics_have_the_host_as_key(void **state)
 	}
 }
 
-static void sessions_and_alerts_are_those_of_their_schema(void **state)
+static void other_records_are_those_of_their_schema(void **state)
 {
 	const struct netobs_session session = {
 		.record = { .sz = sizeof(session), .type = NETOBS_RECORD_SESSION },
@@ -145,8 +145,13 @@ static void sessions_and_alerts_are_those_of_their_schema(void **state)
 		.record = { .sz = sizeof(alert), .type = NETOBS_RECORD_ALERT },
 		.rule = "rtt > 50ms",
 	};
+	static struct netobs_journey journey = {
+		.record = { .sz = sizeof(journey), .type = NETOBS_RECORD_JOURNEY },
+		.n_steps = NETOBS_JOURNEY_STEPS_MAX,
+	};
 	const struct netobs_record *const records[] = { &session.record,
-							&alert.record };
+							&alert.record,
+							&journey.record };
 	const struct message_format format = { .encoding = MESSAGE_PROTOBUF,
 					       .host = "gateway" };
 
@@ -172,7 +177,7 @@ int main(void)
 		cmocka_unit_test(host_and_none),
 		cmocka_unit_test(json_is_that_of_a_line),
 		cmocka_unit_test(statistics_have_the_host_as_key),
-		cmocka_unit_test(sessions_and_alerts_are_those_of_their_schema),
+		cmocka_unit_test(other_records_are_those_of_their_schema),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
