@@ -33,7 +33,8 @@ static __always_inline bool has_datagrams(const struct sock *sk)
 {
 	const __u16 family = sk->__sk_common.skc_family;
 
-	return (family == AF_INET || family == AF_INET6) &&
+	return config_wants_datagrams &&
+	       (family == AF_INET || family == AF_INET6) &&
 	       (sk->sk_protocol == IP_PROTO_UDP || is_icmp(sk->sk_protocol));
 }
 

@@ -199,8 +199,8 @@ static __always_inline bool may_be_traced(const struct sk_buff *skb,
 	if (proto == IP_PROTO_UDP &&
 	    is_tunnel_port(tunnels(), next[2] << 8 | next[3]))
 		return true;
-	return has_datagram_ports(next, proto) ||
-	       (is_first && (config_wants_datagrams || translated_nfct(skb)));
+	return config_wants_datagrams &&
+	       (is_first || has_datagram_ports(next, proto));
 }
 
 /* Of a datagram in a queue, which is not in a tunnel. */
