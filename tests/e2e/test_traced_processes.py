@@ -112,10 +112,10 @@ class Connection:
         self.sizes = [test.chance.randint(1, 5000) for _ in range(2)] # to the peer, and back
         self.is_client = test.chance.random() < .5
         if self.is_client:
-            self.port = owner.do("connect", key, B, test.ports[test.peer])
+            self.client = A, owner.do("connect", key, B, test.ports[test.peer])
             test.peer.do("accept", key, "listener")
         else:
-            self.port = test.peer.do("connect", key, A, test.ports[owner])
+            self.client = B, test.peer.do("connect", key, A, test.ports[owner])
             owner.do("accept", key, "listener")
 
     def hand_to(self, other):
@@ -138,7 +138,7 @@ class Connection:
         self.test.peer.do("close", self.key)
 
     def __repr__(self):
-        return f"{self.key}: port {self.port}, client {self.is_client}, {self.sizes}"
+        return f"{self.key}: client {self.client}, {self.sizes}"
 
 
 class Processes(lab.LabTest):
@@ -167,7 +167,7 @@ class Processes(lab.LabTest):
             warm = Connection(self, self.chosen, "warm")
             warm.use()
             warm.close()
-            self.warm.add(warm.port)
+            self.warm.add(warm.client)
             time.sleep(.3)
             return os.path.getsize(self.path)
         self.warm = set()
@@ -206,19 +206,19 @@ class Processes(lab.LabTest):
 
     def compare(self, connections, journeys):
         where = f"seed {self.seed}"
+        servers = {(B if party is self.peer else A, port) for party, port in self.ports.items()}
         found = {}
         for own in by_connection(journeys).values():
-            ports = {port for one in own for port in (one["SrcPort"], one["DstPort"])}
-            port = (ports - set(self.ports.values())).pop()
-            if port not in self.warm:
-                self.assertNotIn(port, found, where)
-                found[port] = own
-        wanted = {one.port: one for one in connections if one.owner is self.chosen}
+            client = (ends_of(own[0]) - servers).pop()
+            if client not in self.warm:
+                self.assertNotIn(client, found, where)
+                found[client] = own
+        wanted = {one.client: one for one in connections if one.owner is self.chosen}
         self.assertEqual(sorted(wanted), sorted(found), where)
-        for port, one in wanted.items():
+        for client, one in wanted.items():
             sizes = []
             for direction in range(2):
-                ranges, double = bytes_of(found[port], direction)
+                ranges, double = bytes_of(found[client], direction)
                 self.assertEqual((1, 0), (len(ranges), double), f"{where}: {one}: {ranges}")
                 sizes.append(ranges[0][1] - ranges[0][0])
             self.assertEqual(sorted(one.sizes), sorted(sizes), f"{where}: {one}")
@@ -257,7 +257,7 @@ class Processes(lab.LabTest):
         for one in connections:
             one.close()
         for one in connections:
-            own = [event for event in events if one.port in (event["SrcPort"], event["DstPort"])]
+            own = [event for event in events if one.client in ends_of(event)]
             for event in own:
                 if event["Layer"] not in ("qdisc", "device") or not event["Bytes"]:
                     continue
@@ -281,6 +281,10 @@ class Processes(lab.LabTest):
                                   capture_output=True, timeout=60, check=False)
             self.assertNotEqual(0, done.returncode)
             self.assertIn(message, done.stderr)
+
+
+def ends_of(one):
+    return {(one["SrcAddr"], one["SrcPort"]), (one["DstAddr"], one["DstPort"])}
 
 
 def remove(group):
