@@ -471,15 +471,23 @@ static void set_add(struct face_set *set, const struct flow_face *face)
 		set->is_full = true;
 }
 
+static struct flow_span span_of(const struct record_index *index,
+				const struct record_entry *entry)
+{
+	struct flow_span span = entry->span;
+
+	if (entry->is_open)
+		span.end_ms = max_i64(index->latest_ms, span.end_ms);
+	return span;
+}
+
 static bool is_in_time(const struct record_index *index,
 		       const struct flow_span *span,
 		       const struct record_entry *entry)
 {
-	const int64_t end_ms =
-		entry->is_open ? max_i64(index->latest_ms, entry->span.end_ms) :
-				 entry->span.end_ms;
+	const struct flow_span its = span_of(index, entry);
 
-	return entry->span.start_ms <= span->end_ms && end_ms >= span->start_ms;
+	return its.start_ms <= span->end_ms && its.end_ms >= span->start_ms;
 }
 
 static void add_beside(struct face_set *set, const struct record_entry *entry,
@@ -555,23 +563,48 @@ static void add_facts(struct face_facts *facts, const struct face_node *node,
 			entry->span.end_ms);
 }
 
-/* @exact: those that are there without the slack */
+/*
+ * The time of the conversations that are there without the slack: a mapping may be, and the flow of the
+ * same packet, which has the process, only a millisecond later.
+ */
+static struct flow_span exact_span(const struct search *search,
+				   const struct flow_face *face)
+{
+	const struct flow_face back = flow_face_back(face);
+	const struct face_node *node = *find_bucket(search->index, face);
+	struct flow_span exact = search->span;
+
+	for (int n = 0; node && n < LOOKS; n++, node = node->next) {
+		const struct flow_span span = span_of(search->index, node->entry);
+
+		if (!is_in_time(search->index, &search->span, node->entry) ||
+		    (!flow_face_equal(&node->face, face) &&
+		     !flow_face_equal(&node->face, &back)))
+			continue;
+		exact.start_ms = min_i64(exact.start_ms, span.start_ms);
+		exact.end_ms = max_i64(exact.end_ms, span.end_ms);
+	}
+	return exact;
+}
+
+/* @exact: those that are there without the slack, or at the same time as such a one within it */
 static void collect_facts(const struct search *search,
 			  const struct flow_face *face,
 			  struct face_facts *exact, struct face_facts *all)
 {
 	const struct flow_face back = flow_face_back(face);
+	const struct flow_span span = exact_span(search, face);
 	const struct face_node *node = *find_bucket(search->index, face);
 	int n = 0;
 
 	for (; node && n < LOOKS; n++, node = node->next) {
 		const bool is_back = flow_face_equal(&node->face, &back);
 
-		if (!is_back && !flow_face_equal(&node->face, face))
+		if ((!is_back && !flow_face_equal(&node->face, face)) ||
+		    !is_in_time(search->index, &search->wide, node->entry))
 			continue;
-		if (is_in_time(search->index, &search->wide, node->entry))
-			add_facts(all, node, is_back);
-		if (is_in_time(search->index, &search->span, node->entry))
+		add_facts(all, node, is_back);
+		if (is_in_time(search->index, &span, node->entry))
 			add_facts(exact, node, is_back);
 	}
 	/* Of so many, the others may say something else. */

@@ -176,6 +176,27 @@ static void what_fits_by_the_slack_only_adds_nothing(void **state)
 	assert_null(facts.ends[0]);
 }
 
+/* The clocks of a mapping and of the packets that it is of are read at different moments. */
+static void a_flow_within_a_mapping_adds_its_process(void **state)
+{
+	struct conversation_facts facts;
+
+	add(*state,
+	    "{\"type\":\"mapping\",\"Event\":\"end\",\"State\":\"ended\",\"TimeMs\":2000," INNER
+	    "," TO_OUTER "," AT(1000, 2000) "}");
+	add(*state, "{" INNER "," TO_OUTER "," AT(1004, 1004) ",\"SrcPid\":7}");
+	add(*state, "{" INNER "," TO_OUTER "," AT(2800, 2800) ",\"SrcPid\":8}");
+	assert_int_equal(find(*state, OUTER_FACE, 1003, 1003, &facts),
+			 RECORD_FOUND);
+	assert_face(facts.has_before, facts.before, INNER_FACE);
+	assert_non_null(facts.ends[0]);
+	assert_int_equal(facts.ends[0]->pid, 7);
+	/* Another process has it within the slack. */
+	assert_int_equal(find(*state, OUTER_FACE, 1900, 1900, &facts),
+			 RECORD_FOUND);
+	assert_null(facts.ends[0]);
+}
+
 static void conversations_of_one_agent_are_told_apart_by_their_ids(void **state)
 {
 	struct conversation_facts facts;
@@ -469,6 +490,7 @@ int main(void)
 		CASE(times_that_are_apart_by_more_than_the_slack_do_not_fit),
 		CASE(two_that_used_one_port_are_told_apart_by_time_only),
 		CASE(what_fits_by_the_slack_only_adds_nothing),
+		CASE(a_flow_within_a_mapping_adds_its_process),
 		CASE(conversations_of_one_agent_are_told_apart_by_their_ids),
 		CASE(records_of_both_directions_agree),
 		CASE(faces_with_very_many_records_are_bounded),
