@@ -28,7 +28,7 @@ CONVERSATIONS = int(os.environ.get("NETOBS_TEST_CONVERSATIONS", "1000"))
 SERVICES, PLAIN = 30, 0.25
 OURS = "netobs_con"
 FLOOD = 9000 # conversations, of which each has two reports: the ring buffer holds some thousand
-PART = 500 # conversations at a time, so that what has ended is still known
+PART = 100 # conversations at a time, so that what has ended is still known, a minute later
 SLACK_MS = 60 # of the clock's ticks, and of a client that ends before its last packet
 NUMBERS = {"tcp": 6, "udp": 17}
 
