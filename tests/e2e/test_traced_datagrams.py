@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: nftables iproute2 ping
+# Needs: nftables iproute2 iputils-ping
 """netobsctl trace of UDP and ICMP, compared with what both ends of random flows noted.
 
 A client, a router and a server, with NAT in the router, or VXLAN behind it. Each datagram has a number. A failure prints its
