@@ -228,20 +228,18 @@ struct netobs_journey {
 
 	uint32_t src_pid; /**< of the process that wrote: NETOBS_JOURNEY_HAS_SEND */
 	uint32_t dst_pid; /**< of the process that read: NETOBS_JOURNEY_HAS_READ */
-	uint32_t reserved2;
+	uint32_t drop_reason; /**< of the last drop: as reason of struct netobs_trace_event; 0: none */
 	char src_command[16]; /**< of that thread; it may fill the array */
 	char dst_command[16];
+	char drop_cause[64]; /**< name of the reason of the last drop */
 
 	/** Of the alert that had the connection traced: netobs_trace_target.alert. 0, "": none. If
 	 *  several had it traced, the last one before the journey was delivered. */
 	int64_t alert_ns;
 	char alert[64]; /**< the rule's name; "": it has none */
 
+	/** n_steps of them; the last member, so that what is not in use needs no room */
 	struct netobs_journey_step steps[NETOBS_JOURNEY_STEPS_MAX];
-
-	uint32_t drop_reason; /**< of the last drop: as reason of struct netobs_trace_event; 0: none */
-	uint32_t reserved3;
-	char drop_cause[64]; /**< its name */
 };
 
 struct netobs_trace;
@@ -256,7 +254,7 @@ struct netobs_trace_opts {
 	uint32_t max_connections; /**< traced at a time; default 1024, at most 65536 */
 	uint32_t max_events; /**< of a connection; default 1,000,000. What is beyond is counted. */
 	uint32_t max_rate; /**< events a second on a CPU; default 200,000. What is beyond is counted. */
-	uint32_t ring_bytes; /**< default 8 MiB; a power of two, at least a page */
+	uint32_t ring_bytes; /**< default 8 MiB; a power of two, at least 64 KiB */
 	/** As in struct netobs_opts. */
 	uint64_t disable_features;
 	/** 1: no connection is chosen but by netobs_trace_arm(), and nothing is attached while none

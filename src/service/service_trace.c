@@ -11,6 +11,7 @@
 enum {
 	IDLE_MS = 5000, /* before an idle tracer is freed: to load its programs takes long */
 	RETRY_MS = 60000,
+	LOOK_MS = 500, /* between looks whether it is idle, which take a while */
 };
 
 /* ---- The tracer ------------------------------------------------------------------------ */
@@ -149,8 +150,8 @@ void service_trace_alert(struct service_trace *trace,
 	if (!trace->is_leaving && now_ms() >= trace->retry_at_ms) {
 		err = is_new ? start_tracer(trace) : 0;
 		err = err ?: arm_for_alert(trace, alert, rule->duration_ms);
-		/* One connection too many is no failure of the tracer. */
-		if (err && err != -ENOSPC)
+		/* One connection too many is no failure, nor one that begins to be traced just now. */
+		if (err && err != -ENOSPC && err != -EEXIST)
 			report_trace_failure(trace, is_new ? "start" : "trace",
 					     err);
 	}
@@ -206,6 +207,9 @@ static void rest_if_idle(struct service_trace *trace)
 	const bool is_kept = trace->is_kept && trace->n_rules;
 	const int64_t now = now_ms();
 
+	if (now < trace->look_at_ms)
+		return;
+	trace->look_at_ms = now + LOOK_MS;
 	if (service_trace_totals(trace).connections) {
 		trace->idle_at_ms = now + IDLE_MS;
 	} else if (trace->is_stale || (!is_kept && now >= trace->idle_at_ms)) {

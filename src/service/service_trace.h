@@ -28,6 +28,7 @@ struct service_trace {
 	bool is_leaving; /* it delivers its last journeys, and is freed */
 	struct trace_totals past; /* of earlier tracers, and of alerts */
 	int64_t idle_at_ms; /* without a connection until then, the tracer is freed */
+	int64_t look_at_ms;  /* whether it is */
 	bool has_started;    /* so what this kernel lacks has been logged */
 	int64_t retry_at_ms; /* after a failure */
 	void (*on_journey)(const struct netobs_journey *journey, void *user);

@@ -340,13 +340,20 @@ struct trace_conn *trace_programs_conn(const struct trace_programs *programs,
 	return &programs->conns[id & (programs->knobs.slots - 1)];
 }
 
-void trace_programs_forget(const struct trace_programs *programs,
-			   const struct trace_tuple *tuple, uint64_t id)
+uint64_t trace_programs_find(const struct trace_programs *programs,
+			     const struct trace_tuple *tuple)
 {
 	struct trace_face face;
 
-	if (!bpf_map_lookup_elem(programs->faces_fd, tuple, &face) &&
-	    face.id == id && !bpf_map_delete_elem(programs->faces_fd, tuple))
+	return bpf_map_lookup_elem(programs->faces_fd, tuple, &face) ? 0 :
+								       face.id;
+}
+
+void trace_programs_forget(const struct trace_programs *programs,
+			   const struct trace_tuple *tuple, uint64_t id)
+{
+	if (trace_programs_find(programs, tuple) == id &&
+	    !bpf_map_delete_elem(programs->faces_fd, tuple))
 		count_ports(programs, tuple, UINT64_MAX);
 }
 

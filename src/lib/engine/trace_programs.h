@@ -72,6 +72,10 @@ int trace_programs_init(const struct trace_programs *programs);
 struct trace_conn *trace_programs_conn(const struct trace_programs *programs,
 				       uint64_t id);
 
+/** @return the number of the connection that has that tuple; 0: none */
+uint64_t trace_programs_find(const struct trace_programs *programs,
+			     const struct trace_tuple *tuple);
+
 /* After trace_programs_forget() of all of its tuples. */
 void trace_programs_release(const struct trace_programs *programs, uint64_t id);
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "tuple.h"
 
+#include "rule.h"
+
 #include <arpa/inet.h>
+#include <errno.h>
 #include <net/ethernet.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
@@ -102,6 +105,17 @@ static bool is_v4(const uint8_t addr[16])
 	static const uint8_t mapped[IPV4_AT] = { [10] = 0xff, [11] = 0xff };
 
 	return !memcmp(addr, mapped, sizeof(mapped));
+}
+
+int filter_check_tuple(const struct filter *filter, const struct log *log)
+{
+	for (uint32_t i = 0; filter && i < filter->n; i++)
+		if (filter->rules[i].expression.has_inner) {
+			log_error(log,
+				  "filter: what a tunnel carries (inner) is not known here");
+			return -EINVAL;
+		}
+	return 0;
 }
 
 bool filter_match_tuple(const struct filter *filter,

@@ -12,6 +12,14 @@ struct filter_tuple {
 	uint8_t proto;
 };
 
+/**
+ * Check that an expression can match such packets: what tunnels carry is not known of them.
+ *
+ * @param filter  NULL: all
+ * @return 0; -EINVAL, which is logged
+ */
+int filter_check_tuple(const struct filter *filter, const struct log *log);
+
 /** @param filter  NULL: all. @return whether a packet without data, tags and a tunnel would match */
 bool filter_match_tuple(const struct filter *filter,
 			const struct filter_tuple *tuple);

@@ -167,6 +167,10 @@ static size_t packed_size(const struct netobs_record *record)
 	const struct netobs_journey *journey =
 		(const struct netobs_journey *)record;
 
+	_Static_assert(offsetof(struct netobs_journey, steps) +
+				       sizeof(journey->steps) ==
+			       sizeof(*journey),
+		       "steps are the last member");
 	if (record->type != NETOBS_RECORD_JOURNEY)
 		return record_size(record->type);
 	return offsetof(struct netobs_journey, steps) +

@@ -255,6 +255,13 @@ static bool is_copy_left(const struct datagram *datagram,
 	       datagram->events[datagram->n_events - 1]->buffer != event->buffer;
 }
 
+/* Another socket has a copy: the journey is that of the first one. */
+static bool is_second_copy(const struct datagram *datagram,
+			   const struct journey_event *event)
+{
+	return event->step.point == NETOBS_TRACE_READY && datagram->socket;
+}
+
 /* ---- Reading ----------------------------------------------------------------------------- */
 
 static void read_datagram(struct datagrams *datagrams, struct datagram *datagram,
@@ -314,7 +321,8 @@ void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
 	datagram = find_datagram(datagrams, event);
 	if (!datagram && may_begin(event))
 		datagram = begin_datagram(datagrams, event);
-	if (datagram && !is_copy_left(datagram, event))
+	if (datagram && !is_copy_left(datagram, event) &&
+	    !is_second_copy(datagram, event))
 		add_event(datagrams, datagram, event, draft);
 	else
 		free_event(event);

@@ -4,6 +4,7 @@
 #include "base/sized.h"
 #include "base/util.h"
 #include "engine/map.h"
+#include "filter/tuple.h"
 #include "trace_match.h"
 #include "trace_state.h"
 
@@ -61,6 +62,10 @@ static int check_trace_options(const struct netobs_trace_opts *opts,
 	const struct option_check checks[] = {
 		{ "on_event", "neither it nor on_journey is set",
 		  !opts->on_event && !opts->on_journey },
+		{ "only_armed", "a process is chosen as well",
+		  opts->only_armed &&
+			  (opts->pid || opts->command || opts->container) },
+		{ "command", "it is empty", opts->command && !*opts->command },
 		{ "max_connections", "it is more than 65536",
 		  opts->max_connections > CONNECTIONS_MAX },
 		{ "ring_bytes", "it is no power of two, or less than 64 KiB",
@@ -104,6 +109,7 @@ static int choose_filter(struct netobs_trace *trace)
 	const struct log *log = &trace->life.log;
 	int err = filter_compile(expression, log, &trace->filter);
 
+	err = err ?: filter_check_tuple(trace->filter, log);
 	if (err || trace->opts.only_armed)
 		return err;
 	trace->wants_datagrams = !trace_process_is_given(&trace->process) &&
@@ -266,11 +272,14 @@ static void sweep(struct netobs_trace *trace)
 	    (int64_t)now_ns >= trace->list_ns)
 		list_sockets(trace);
 
+	trace->n_pending = 0;
 	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++) {
 		struct traced *traced = &trace->traced[i];
 
 		if (!traced->id)
 			continue;
+		trace_note_last(trace, traced);
+		trace->n_pending += traced->n_pending;
 		if (!traced->is_chosen)
 			sweep_candidate(trace, traced, now_ns);
 		else if (is_done(trace, traced, now_ns))

@@ -58,6 +58,21 @@ static int arm_another(struct netobs_trace *trace,
 	return 0;
 }
 
+/* It has begun, and nothing had it chosen, or would. */
+static int arm_candidate(struct netobs_trace *trace,
+			 const struct netobs_trace_target *target,
+			 struct traced *traced)
+{
+	if (trace->n_chosen >= trace->opts.max_connections)
+		return -ENOSPC;
+	traced->is_refused = false;
+	traced->until_ns = end_of(target->duration_ms);
+	name_alert(traced, target);
+	trace_programs_conn(&trace->programs, traced->id)->is_rejected = 0;
+	trace_choose(trace, traced);
+	return 0;
+}
+
 static int arm_target(struct netobs_trace *trace,
 		      const struct netobs_trace_target *target)
 {
@@ -76,6 +91,8 @@ static int arm_target(struct netobs_trace *trace,
 	traced = trace_find(trace, &tuple);
 	if (!traced)
 		return arm_another(trace, target, &tuple, is_turned);
+	if (!traced->is_chosen)
+		return arm_candidate(trace, target, traced);
 	name_alert(traced, target);
 	prolong(traced, end_of(target->duration_ms));
 	return 0;

@@ -13,6 +13,7 @@
 enum {
 	UNDECIDED_EVENTS = 128, /* of a candidate, which its handshake takes */
 	PROCESS_EVENTS = 2048,	/* of one whose process is not known yet */
+	PENDING_ALL_MAX = 1 << 18, /* of all candidates: 38 MiB */
 };
 
 /* So long, a connection has had nothing, and may make room for another one. */
@@ -149,12 +150,20 @@ struct traced *trace_slot(const struct netobs_trace *trace, uint64_t id)
 struct traced *trace_find(const struct netobs_trace *trace,
 			  const struct trace_tuple *tuple)
 {
-	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++)
-		for (uint32_t face = 0; face < trace->traced[i].n_faces; face++)
-			if (!memcmp(&trace->traced[i].faces[face], tuple,
-				    sizeof(*tuple)))
-				return &trace->traced[i];
-	return NULL;
+	const uint64_t id = trace_programs_find(&trace->programs, tuple);
+	struct traced *traced = trace_slot(trace, id);
+
+	return id && traced->id == id ? traced : NULL;
+}
+
+void trace_note_last(const struct netobs_trace *trace, struct traced *traced)
+{
+	const struct trace_conn *conn =
+		trace_programs_conn(&trace->programs, traced->id);
+
+	traced->last_ns =
+		max_u64(traced->last_ns,
+			__atomic_load_n(&conn->last_ns, __ATOMIC_RELAXED));
 }
 
 uint64_t trace_count_cut(const struct netobs_trace *trace,
@@ -175,9 +184,9 @@ void trace_end_connection(struct netobs_trace *trace, struct traced *traced)
 
 	trace->stats.cut_by_connection += trace_count_cut(trace, traced);
 
+	trace_programs_conn(programs, traced->id)->is_rejected = 1;
 	for (uint32_t i = 0; i < traced->n_faces; i++)
 		trace_programs_forget(programs, &traced->faces[i], traced->id);
-	trace_programs_conn(programs, traced->id)->is_rejected = 1;
 	trace_programs_release(programs, traced->id);
 	if (traced->is_chosen) {
 		trace->n_chosen--;
@@ -189,7 +198,9 @@ void trace_end_connection(struct netobs_trace *trace, struct traced *traced)
 
 void trace_refuse(struct netobs_trace *trace, struct traced *traced)
 {
+	traced_drop_pending(traced);
 	traced->is_refused = true;
+	traced->is_matching = false;
 	trace_programs_conn(&trace->programs, traced->id)->is_rejected = 1;
 }
 
@@ -197,7 +208,7 @@ void trace_refuse(struct netobs_trace *trace, struct traced *traced)
 static bool is_idle(const struct netobs_trace *trace,
 		    const struct traced *traced, uint64_t now_ns)
 {
-	return traced->is_chosen && !traced->until_ns &&
+	return !traced->until_ns &&
 	       now_ns - min_u64(now_ns, traced->last_ns) > IDLE_NS &&
 	       !(trace->journeys &&
 		 journeys_is_waiting(trace->journeys, traced->id));
@@ -214,6 +225,9 @@ static bool make_room(struct netobs_trace *trace)
 	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++) {
 		struct traced *traced = &trace->traced[i];
 
+		if (!traced->is_chosen)
+			continue;
+		trace_note_last(trace, traced);
 		if (is_idle(trace, traced, now_ns) &&
 		    (!oldest || traced->last_ns < oldest->last_ns))
 			oldest = traced;
@@ -225,13 +239,15 @@ static bool make_room(struct netobs_trace *trace)
 	return oldest;
 }
 
-/* What a candidate that waited for its process had beyond its limit. */
+/* What a candidate that waited for its process had beyond its limit, and within max_events. */
 static uint64_t count_waiting_cut(const struct netobs_trace *trace,
 				  const struct traced *traced)
 {
 	const struct trace_conn *conn =
 		trace_programs_conn(&trace->programs, traced->id);
-	const uint64_t events = __atomic_load_n(&conn->events, __ATOMIC_RELAXED);
+	const uint64_t events =
+		min_u64(__atomic_load_n(&conn->events, __ATOMIC_RELAXED),
+			trace->opts.max_events);
 
 	return traced->is_matching && events > PROCESS_EVENTS ?
 		       events - PROCESS_EVENTS :
@@ -255,9 +271,7 @@ void trace_choose(struct netobs_trace *trace, struct traced *traced)
 	trace->stats.lost_events += traced->n_pending_lost;
 	for (uint32_t i = 0; i < traced->n_pending; i++)
 		deliver_event(trace, traced, &traced->pending[i]);
-	free(traced->pending);
-	traced->pending = NULL;
-	traced->n_pending = 0;
+	traced_drop_pending(traced);
 }
 
 static bool is_of_process(struct netobs_trace *trace,
@@ -283,7 +297,14 @@ static void wait_for_process(struct netobs_trace *trace, struct traced *traced)
 static void keep_report(struct netobs_trace *trace, struct traced *traced,
 			const struct trace_report *report)
 {
-	traced_keep(traced, report);
+	if (traced->is_refused)
+		return;
+	if (trace->n_pending < PENDING_ALL_MAX) {
+		trace->n_pending++;
+		traced_keep(traced, report);
+	} else {
+		traced->n_pending_lost++;
+	}
 	if (traced->is_matching && report->has_process &&
 	    is_of_process(trace, report))
 		trace_choose(trace, traced);
@@ -326,6 +347,11 @@ static void take_existing(struct netobs_trace *trace,
 	}
 	if (!trace_match(trace->filter, tuple))
 		return;
+	/* Those that are listed again and again push out none, and are counted once. */
+	if (has_process && trace->n_chosen >= trace->opts.max_connections) {
+		trace->stats.refused_connections += !trace->list_ns;
+		return;
+	}
 	err = trace_programs_add(&trace->programs, tuple, false, &id);
 	if (err) {
 		trace->stats.refused_connections += err != -EEXIST;
@@ -354,8 +380,12 @@ void trace_take_report(struct netobs_trace *trace,
 			     report->proto != IP_PROTO_UDP);
 		traced->has_datagrams = trace_is_datagram(report->proto);
 	}
-	if (traced->id != report->id)
-		return; /* it has ended */
+	if (traced->id != report->id) { /* it has ended */
+		if (report->point == TRACE_FACE)
+			trace_programs_forget(&trace->programs, &tuple,
+					      report->id);
+		return;
+	}
 	if (report->point == TRACE_OPENS || report->point == TRACE_FACE)
 		take_face(trace, traced, &tuple);
 	else if (traced->is_chosen)

@@ -34,6 +34,7 @@ struct netobs_trace {
 	struct traced *traced;	   /* by slot */
 	uint32_t n_chosen;
 	uint64_t full_until_ns; /* before, none of them makes room */
+	uint32_t n_pending; /* reports that candidates have, as far as is known */
 	struct map_grace *grace;
 	bool is_detached; /* and no program runs any more */
 	struct netobs_trace_stats stats;
@@ -49,6 +50,9 @@ struct traced *trace_slot(const struct netobs_trace *trace, uint64_t id);
 /** @return the connection that has that tuple, or NULL */
 struct traced *trace_find(const struct netobs_trace *trace,
 			  const struct trace_tuple *tuple);
+
+/** Note when it had its last packet, also beyond max_events. */
+void trace_note_last(const struct netobs_trace *trace, struct traced *traced);
 
 /** Trace it, if there is room for one more. */
 void trace_choose(struct netobs_trace *trace, struct traced *traced);

@@ -66,6 +66,13 @@ void traced_keep(struct traced *traced, const struct trace_report *report)
 	more[traced->n_pending++] = *report;
 }
 
+void traced_drop_pending(struct traced *traced)
+{
+	free(traced->pending);
+	traced->pending = NULL;
+	traced->n_pending = 0;
+}
+
 /* The number of a SYN is in front of the first byte. */
 static uint32_t data_seq(const struct trace_report *report)
 {

@@ -63,6 +63,9 @@ bool traced_add_face(struct traced *traced, const struct trace_tuple *tuple);
 /** Keep a report until it is decided; beyond some, or without memory, it is counted as lost. */
 void traced_keep(struct traced *traced, const struct trace_report *report);
 
+/** Free them: it is decided. */
+void traced_drop_pending(struct traced *traced);
+
 /** Note what @report says of the connection, @return the offset of its first byte. */
 int64_t traced_note(struct traced *traced, const struct trace_report *report);
 

@@ -101,7 +101,7 @@ static bool find_subject(const struct netobs_record *record,
 		*ret_subject = (struct subject){
 			.from = { event->src, event->src_port },
 			.to = { event->dst, event->dst_port },
-			.proto = IPPROTO_TCP,
+			.proto = event->protocol,
 			.is_v4 = is_v4_mapped(event->src),
 			.has_ports = true,
 		};
@@ -110,7 +110,7 @@ static bool find_subject(const struct netobs_record *record,
 		*ret_subject = (struct subject){
 			.from = { journey->src, journey->src_port },
 			.to = { journey->dst, journey->dst_port },
-			.proto = IPPROTO_TCP,
+			.proto = journey->protocol,
 			.is_v4 = is_v4_mapped(journey->src),
 			.has_ports = true,
 		};

@@ -119,7 +119,9 @@ static uint32_t stream_of(const struct format *format,
 	       (format->fields & 1 << LABEL_ETYPE ?
 			(uint32_t)flow->ethertype << 8 :
 			0) |
-	       (format->fields & 1 << LABEL_END_REASON ? flow->end_reason : 0);
+	       (format->fields & 1 << LABEL_END_REASON ?
+			flow->end_reason % STREAM_OTHER : /* which is none */
+			0);
 }
 
 /* The labels of a stream, up to its values. */

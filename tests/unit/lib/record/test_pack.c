@@ -276,10 +276,28 @@ static void unknown_type_is_not_damage(void **state)
 	assert_int_equal(unpack(packed, len), -EBADMSG);
 }
 
+static void journey_comes_back_with_all_but_unused_steps(void **state)
+{
+	struct netobs_journey journey = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < offsetof(struct netobs_journey, steps); i++)
+		((uint8_t *)&journey)[i] = (uint8_t)(i * 7 + 1);
+	journey.record.sz = sizeof(journey);
+	journey.record.type = NETOBS_RECORD_JOURNEY;
+	journey.n_steps = 3;
+	for (uint32_t i = 0; i < journey.n_steps; i++)
+		journey.steps[i].time_ns = 100 + i;
+	assert_int_equal(unpack(packed, pack_record(&journey.record, packed)), 0);
+	unpacked.any.record.sz = sizeof(journey);
+	assert_memory_equal(&unpacked.any.record, &journey, sizeof(journey));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(record_comes_back_with_its_points),
+		cmocka_unit_test(journey_comes_back_with_all_but_unused_steps),
 		cmocka_unit_test(no_record_is_too_large),
 		cmocka_unit_test(more_points_than_there_is_room_for_are_damage),
 		cmocka_unit_test(other_versions_are_understood),

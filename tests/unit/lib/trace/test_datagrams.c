@@ -256,6 +256,34 @@ static void fragments_are_ranges_of_it(void **state)
 	}
 }
 
+/* Sockets of two namespaces get a datagram that came in fragments: it is one, and the first one's. */
+static void a_datagram_is_in_the_list_of_one_socket(void **state)
+{
+	struct world *world = *state;
+	struct netobs_trace_event event;
+
+	add_fragment(world, NETOBS_TRACE_QUEUE, 0, 1, 0, 1480);
+	add_fragment(world, NETOBS_TRACE_QUEUE, 1, 2, 1480, 520);
+	for (uint32_t i = 0; i < 2; i++) {
+		event = make_event(world, NETOBS_TRACE_READY, 10 + i, 3 + i);
+		event.netns_inode = 1 + i;
+		event.socket = SOCKET + i;
+		event.ip_id = 4711;
+		event.is_fragment = true;
+		event.length = 2000;
+		add(world, &event);
+	}
+	for (uint32_t i = 2; i-- > 0;) {
+		event = make_event(world, NETOBS_TRACE_READ, 100 + i, 0);
+		event.socket = SOCKET + i;
+		add(world, &event);
+	}
+	wait_long(world);
+	assert_in_range(world->n, 1, 2);
+	for (uint32_t i = 0; i < world->n; i++)
+		assert_int_equal(world->got[i].seq, 1);
+}
+
 /* The kernel gives each socket a copy, and drops the first one. */
 static void an_echo_is_known_by_its_number(void **state)
 {
@@ -309,6 +337,7 @@ int main(void)
 		CASE(processes_read_in_order),
 		CASE(what_is_behind_another_ones_is_not_known_to_be_read),
 		CASE(fragments_are_ranges_of_it),
+		CASE(a_datagram_is_in_the_list_of_one_socket),
 		CASE(an_echo_is_known_by_its_number),
 		CASE(the_end_of_a_connection_delivers_all),
 	};
