@@ -159,5 +159,8 @@ int drop_drain_step(struct drop_drain *drain)
 
 	if (!err && drain->state == DRAIN_READ)
 		err = read_generation(drain);
+	if (err)
+		drain->state =
+			DRAIN_NONE; /* the next drain of that generation reads it */
 	return err;
 }

@@ -69,6 +69,7 @@ static int init_drops(struct netobs_drops *drops,
 	if (!err)
 		err = filter_compile(drops->opts.filter, &drops->life.log,
 				     &drops->filter);
+	err = err ?: filter_check_tuple(drops->filter, &drops->life.log);
 	drops->opts.filter = NULL; /* the caller's */
 	return err ?: open_drops_loop(drops);
 }

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WAITING_PARTS = 4 }; /* of the time for which drops wait */
+
 struct drop_tuple {
 	uint8_t src[16], dst[16];
 	uint16_t src_port, dst_port; /* as in keys of flows */
@@ -30,8 +32,9 @@ struct waiting_drop {
 	uint32_t reason;
 	bool has_reason;
 	struct count count;
-	int64_t last_ns; /* since 1970 */
-	int64_t flip_ns; /* the end of its generation */
+	int64_t last_ns;       /* since 1970 */
+	int64_t first_flip_ns; /* the end of the generation of its first packet */
+	int64_t flip_ns;       /* of its last one */
 };
 
 /* ---- Waiting ---------------------------------------------------------------------------- */
@@ -94,6 +97,8 @@ static void expire_oldest(struct flow_drops *drops, struct count *count)
 
 void flow_drops_expire(struct flow_drops *drops, int64_t end_ns)
 {
+	if (end_ns < drops->flip_ns)
+		drops->wait_ns = drops->flip_ns - end_ns;
 	while (drops->oldest && drops->oldest->flip_ns <= end_ns)
 		expire_oldest(drops, &drops->counts.no_flow);
 }
@@ -107,16 +112,36 @@ static void set_tuple(struct drop_tuple *tuple, const uint8_t src[16],
 	tuple->dst_port = dst_port;
 }
 
+/*
+ * One of the same tuple, place and reason that waits already, and not for long: so what is dropped all the
+ * time takes a few places, and the room of all others is theirs.
+ */
+static struct waiting_drop **find_waiting(struct flow_drops *drops,
+					  const struct netobs_drop *drop,
+					  const struct drop_tuple *tuple)
+{
+	const bool has_reason = drop->record.has & NETOBS_DROP_HAS_REASON;
+	struct waiting_drop **at = bucket_of(drops, tuple);
+
+	while (*at && (drops->flip_ns - (*at)->first_flip_ns >
+			       drops->wait_ns / WAITING_PARTS ||
+		       (*at)->netns != drop->netns_inode ||
+		       (*at)->ifindex != drop->ifindex ||
+		       (*at)->has_reason != has_reason ||
+		       (*at)->reason != drop->reason ||
+		       memcmp(&(*at)->tuple, tuple, sizeof(*tuple)) != 0))
+		at = &(*at)->next;
+	return at;
+}
+
 static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
 {
-	struct waiting_drop *waiting = calloc(1, sizeof(*waiting));
+	struct waiting_drop *waiting = calloc(1, sizeof(*waiting)), **known;
 
 	if (!waiting) {
 		count_add(&drops->counts.no_room, drop);
 		return;
 	}
-	if (drops->n_waiting >= FLOW_DROPS_MAX)
-		expire_oldest(drops, &drops->counts.no_room);
 	set_tuple(&waiting->tuple, drop->src, drop->dst, drop->src_port,
 		  drop->dst_port);
 	waiting->tuple.proto = drop->protocol;
@@ -126,7 +151,16 @@ static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
 	waiting->has_reason = drop->record.has & NETOBS_DROP_HAS_REASON;
 	count_add(&waiting->count, drop);
 	waiting->last_ns = drop->last_ns;
-	waiting->flip_ns = drops->flip_ns;
+	waiting->first_flip_ns = waiting->flip_ns = drops->flip_ns;
+	known = find_waiting(drops, drop, &waiting->tuple);
+	if (*known) { /* it waits anew, with what was there */
+		waiting->first_flip_ns = (*known)->first_flip_ns;
+		count_add(&waiting->count, &(*known)->count);
+		waiting->last_ns = max_i64(waiting->last_ns, (*known)->last_ns);
+		remove_waiting(drops, known);
+	}
+	if (drops->n_waiting >= FLOW_DROPS_MAX)
+		expire_oldest(drops, &drops->counts.no_room);
 	add_waiting(drops, waiting);
 }
 

@@ -55,6 +55,7 @@ struct flow_drops {
 	struct spaces spaces;
 	enum { DROPS_AT_REST, DROPS_DRAINING, DROPS_SPACES } phase;
 	int64_t flip_ns; /* when the generation ended that is drained */
+	int64_t wait_ns; /* for which drops wait, after that */
 
 	uint32_t n_waiting;
 	struct waiting_drop **buckets; /* FLOW_DROPS_BUCKETS */

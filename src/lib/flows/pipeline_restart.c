@@ -234,6 +234,7 @@ void pipeline_note_unreported(const struct pipeline *pipeline)
 	struct pinned_state *state = pinned_state_of(pipeline);
 
 	if (!state || pipeline->phase == PIPELINE_SETTLING ||
+	    pipeline->phase == PIPELINE_DROPS ||
 	    pipeline->phase == PIPELINE_LISTING ||
 	    pipeline->phase == PIPELINE_READING ||
 	    pipeline->phase == PIPELINE_DRAINING)

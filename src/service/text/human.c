@@ -390,11 +390,13 @@ void human_translation(char *buf, size_t size, const struct netobs_flow *flow)
 
 void human_drop_cause(char *buf, size_t size, const struct netobs_flow *flow)
 {
+	char cause[sizeof(flow->drop_cause) + 1];
+
 	*buf = '\0';
 	if (!(flow->has & NETOBS_HAS_DROP_REASON))
 		return;
-	snprintf(buf, size, "%.*s", (int)sizeof(flow->drop_cause),
+	snprintf(cause, sizeof(cause), "%.*s", (int)sizeof(flow->drop_cause),
 		 flow->drop_cause);
-	snprintf(buf, size, "%s", drop_cause_text(buf));
+	snprintf(buf, size, "%s", drop_cause_text(cause));
 	safe_cell(buf);
 }

@@ -318,6 +318,28 @@ static void more_than_there_is_room_for_are_counted(void **state)
 	flow_drops_close(&f.drops);
 }
 
+static void what_is_dropped_all_the_time_takes_a_few_places(void **state)
+{
+	enum { INTERVALS = 1000, WAIT = 360 };
+	struct netobs_drop drop = drop_of(1, 2, 1);
+	struct netobs_flow flow = flow_of(1, 2);
+	struct fixture f;
+
+	(void)state;
+	open_drops(&f, false);
+	for (int i = 0; i < INTERVALS; i++) {
+		f.drops.flip_ns = i;
+		note(&f, &drop);
+		flow_drops_expire(&f.drops, i - WAIT);
+		assert_in_range(f.drops.n_waiting, 1, 6);
+	}
+	/* None goes before its time, nor long after it. */
+	assert_in_range(f.drops.counts.pending.packets, WAIT, WAIT * 5 / 4 + 1);
+	fill(&f, &flow);
+	assert_in_range(flow.drop_packets, WAIT, WAIT * 5 / 4 + 1);
+	flow_drops_close(&f.drops);
+}
+
 /* ---- A model -------------------------------------------------------------------------- */
 
 enum { FLOWS = 12, STEPS = 3000, KEEP = 3 };
@@ -396,6 +418,7 @@ int main(void)
 		cmocka_unit_test(types_of_icmp_are_ports),
 		cmocka_unit_test(what_has_no_tuple_is_outside),
 		cmocka_unit_test(more_than_there_is_room_for_are_counted),
+		cmocka_unit_test(what_is_dropped_all_the_time_takes_a_few_places),
 		cmocka_unit_test(random_drops_are_as_in_a_model),
 	};
 
