@@ -126,8 +126,8 @@ struct netobs_drops_opts {
 	/** Where netobs_drops_new() writes why it failed; NULL: nowhere. */
 	char (*error)[NETOBS_ERROR_MAX];
 	/** pcap-filter(7): drops to report; NULL: all. Of a packet, its addresses, ports and protocol
-	 *  are known, and of ICMP the type and code, so nothing else matters. Drops without addresses
-	 *  match no filter. */
+	 *  are known, and of ICMP the type and code, so nothing else matters, and inner is
+	 *  refused. Drops without addresses match no filter. */
 	const char *filter;
 };
 

@@ -258,7 +258,7 @@ struct netobs_trace_opts {
 	/** As in struct netobs_opts. */
 	uint64_t disable_features;
 	/** 1: no connection is chosen but by netobs_trace_arm(), and nothing is attached while none
-	 *  is; @p filter is not looked at. */
+	 *  is; @p filter is not looked at, and no process can be chosen. */
 	uint8_t only_armed;
 	uint8_t reserved[3]; /**< 0 */
 	/** Only connections of which a socket is one of chosen processes: with this number, as the
@@ -364,7 +364,7 @@ struct netobs_trace_target {
  * known, so offsets begin with the first byte seen.
  *
  * @return 0; -EINVAL: an argument is wrong, or the tracer does not run; -ENOSPC: max_connections are
- *         traced; -ENOMEM; others from the kernel
+ *         traced; -EEXIST: it begins to be traced just now; -ENOMEM; others from the kernel
  */
 NETOBS_API int netobs_trace_arm(struct netobs_trace *trace,
 				const struct netobs_trace_target *target);

@@ -109,8 +109,10 @@ static int choose_filter(struct netobs_trace *trace)
 	const struct log *log = &trace->life.log;
 	int err = filter_compile(expression, log, &trace->filter);
 
-	err = err ?: filter_check_tuple(trace->filter, log);
 	if (err || trace->opts.only_armed)
+		return err;
+	err = filter_check_tuple(trace->filter, log);
+	if (err)
 		return err;
 	trace->wants_datagrams = !trace_process_is_given(&trace->process) &&
 				 trace_match_has_datagrams(expression);
