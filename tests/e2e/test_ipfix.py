@@ -240,7 +240,7 @@ class Replayed(Collectors):
                         for message in messages]
             templates = {one.id for message in messages[:has_data.index(True)]
                          for one in message.sets}
-            self.assertEqual(27, len(templates))
+            self.assertEqual(31, len(templates))
             self.assertEqual({4242}, {message.domain for message in messages})
 
     def test_ids_of_templates_say_what_is_in_them(self):
