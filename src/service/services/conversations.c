@@ -34,8 +34,8 @@ struct conversations {
 	struct nat_links links;
 
 	struct reporter *reporters;
-	bool *is_merged; /* of each: it reports flows of several interfaces as one */
-	uint32_t n_reporters, reporters_capacity, merged_capacity;
+	struct reporting *reporting; /* of each */
+	uint32_t n_reporters, reporters_capacity, reporting_capacity;
 	struct slots reporter_slots;
 
 	struct server *servers;
@@ -61,7 +61,7 @@ void conversations_free(struct conversations *all)
 		free(all->reporters[i].name);
 	}
 	free(all->reporters);
-	free(all->is_merged);
+	free(all->reporting);
 	slots_free(&all->reporter_slots);
 	free(all->servers);
 	slots_free(&all->server_slots);
@@ -99,15 +99,15 @@ static int add_reporter(struct conversations *all, uint64_t hash,
 	    !array_reserve(&all->reporters, all->n_reporters,
 			   &all->reporters_capacity, sizeof(*all->reporters),
 			   FIRST_CAPACITY) ||
-	    !array_reserve(&all->is_merged, all->n_reporters,
-			   &all->merged_capacity, sizeof(*all->is_merged),
+	    !array_reserve(&all->reporting, all->n_reporters,
+			   &all->reporting_capacity, sizeof(*all->reporting),
 			   FIRST_CAPACITY) ||
 	    !slots_add(&all->reporter_slots, hash, all->n_reporters)) {
 		free(reporter.identity);
 		free(reporter.name);
 		return -ENOMEM;
 	}
-	all->is_merged[all->n_reporters] = false;
+	all->reporting[all->n_reporters] = (struct reporting){ 0 };
 	all->reporters[all->n_reporters++] = reporter;
 	return 0;
 }
@@ -141,12 +141,11 @@ const char *conversations_reporter_name(const struct conversations *all,
 
 /* ---- Reports --------------------------------------------------------------------------- */
 
-static void count_flow(struct conversations *all, uint32_t reporter,
+static void count_flow(struct conversations *all,
 		       const struct service_report *report)
 {
 	struct conversation_totals *totals = &all->totals;
 
-	all->is_merged[reporter] |= report->n_points > 1;
 	totals->flows++;
 	totals->sampled += report->sampling > 1;
 	if (!totals->end_ms || report->start_ms < totals->start_ms)
@@ -176,9 +175,9 @@ int conversations_add(struct conversations *all, uint32_t reporter,
 	if (talk == SLOT_NONE)
 		return -ENOMEM;
 	if (report->kind == REPORT_FLOW) {
-		count_flow(all, reporter, report);
+		count_flow(all, report);
 		is_added = talks_add_flow(&all->talks, talk, source, reporter,
-					  report);
+					  report, &all->reporting[reporter]);
 	} else {
 		all->totals.sessions++;
 		is_added = talks_add_session(&all->talks, talk, source,
@@ -262,7 +261,7 @@ static int find_conversation(struct conversations *all, uint32_t talk)
 			       &before, &is_swapped)) {
 	case NAT_SHARED:
 		all->totals.shared_packets +=
-			talk_packets(&all->talks, &all->talks.list[talk]);
+			talks_packets(&all->talks, &all->talks.list[talk]);
 		all->talks.list[talk].is_merged = true;
 		return 0;
 	case NAT_FOUND:
@@ -277,14 +276,14 @@ static int find_conversation(struct conversations *all, uint32_t talk)
 	}
 }
 
-static void add_edge(struct conversations *all, const struct talk *talk,
+static void add_edge(struct conversations *all, struct talk *talk,
 		     struct edges *edges)
 {
 	struct edge edge;
 	uint8_t evidence;
 	const uint8_t service = find_service(all, talk, &evidence);
 
-	talk_edge(&all->talks, talk, service, all->is_merged, &edge);
+	talk_edge(&all->talks, talk, service, all->reporting, &edge);
 	edge.sum.evidence = evidence;
 	all->totals.repeated_packets += edge.sum.counts.repeated_packets;
 	edges_add(edges, &edge.key, &edge.sum);

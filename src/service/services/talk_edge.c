@@ -5,27 +5,29 @@
 
 #include "base/util.h"
 
-struct choice {
-	const struct talks *talks;
-	const struct talk *talk;
-	const bool *is_merged;
+/* All that one reporter has said of a talk, by the end that sends, or has the sockets. */
+struct view {
+	uint32_t reporter;
+	struct part sums[2];
+	bool has_flows[2], has_sessions[2];
+	struct session_counts sessions[2];
 };
 
-/* @number: the index of a part, plus 1; 0: there is none */
-static const struct part *part_at(const struct choice *choice, uint32_t number)
-{
-	return number ? &choice->talks->parts[number - 1] : NULL;
-}
-
-#define FOR_EACH_PART(choice, part)                                     \
-	for ((part) = part_at((choice), (choice)->talk->parts); (part); \
-	     (part) = part_at((choice), (part)->next))
+/* What is best known so far. */
+struct choice {
+	struct view counted[2]; /* by the end: of the reporter with most packets from it */
+	bool has_counted[2];
+	struct part to, back;  /* with most samples of round-trip times */
+	struct part responses; /* with most answers */
+	struct session_counts sessions;
+	uint8_t sessions_end;
+	bool has_sessions;
+	uint32_t hosts; /* that have reported flows */
+};
 
 static void part_add(struct part *sum, const struct part *more)
 {
-	sum->start_ms = sum->packets ? min_i64(sum->start_ms, more->start_ms) :
-				       more->start_ms;
-	sum->end_ms = max_i64(sum->end_ms, more->end_ms);
+	span_join(&sum->span, more->span);
 	sum->packets += more->packets;
 	sum->bytes += more->bytes;
 	sum->retransmits += more->retransmits;
@@ -35,188 +37,168 @@ static void part_add(struct part *sum, const struct part *more)
 	sum->responses += more->responses;
 }
 
-/* ---- Several interfaces of a host ------------------------------------------------------ */
+/* ---- A reporter ------------------------------------------------------------------------ */
 
-/*
- * A host that reports each interface by itself reports a flow at one place in each record, and at
- * several at the same time. One that counts a flow once names all places, or changes from one
- * to another as its routes do.
- */
-static bool is_beside(const struct part *a, const struct part *b)
+/* Of interfaces that are reported apart, the one with most packets; else the sum. */
+static void add_part(struct view *view, uint8_t end, const struct part *part,
+		     bool is_apart)
 {
-	return a->point && b->point && a->point != b->point &&
-	       a->start_ms < b->end_ms && b->start_ms < a->end_ms;
+	struct part *sum = &view->sums[end];
+
+	view->has_flows[end] = true;
+	if (!is_apart)
+		part_add(sum, part);
+	else if (part->point != POINT_REST && part->packets > sum->packets)
+		*sum = *part;
 }
 
-static bool reports_interfaces(const struct choice *choice, uint32_t reporter,
-			       uint8_t source)
+static void add_account(const struct talks *talks, const struct account *account,
+			const struct reporting *reporting, struct view *view)
 {
-	const struct part *one, *other;
-
-	if (choice->is_merged[reporter])
-		return false;
-	FOR_EACH_PART(choice, one)
-	{
-		if (one->reporter != reporter || one->source != source)
-			continue;
-		FOR_EACH_PART(choice, other)
-		if (other->reporter == reporter && other->source == source &&
-		    is_beside(one, other))
-			return true;
-	}
-	return false;
-}
-
-/* @return all that a reporter has seen of a direction */
-static struct part sum_of(const struct choice *choice, uint32_t reporter,
-			  uint8_t source)
-{
-	const bool is_most = reports_interfaces(choice, reporter, source);
-	struct part sum = { .reporter = reporter, .source = source };
+	const bool is_apart = reporting->is_apart && !reporting->is_merged;
 	const struct part *part;
 
-	FOR_EACH_PART(choice, part)
-	{
-		if (part->reporter != reporter || part->source != source)
-			continue;
-		if (!is_most)
-			part_add(&sum, part);
-		else if (part->packets > sum.packets)
-			sum = *part;
+	for (uint32_t i = account->parts; i; i = part->next) {
+		part = &talks->parts[i - 1];
+		add_part(view, account->end, part, is_apart);
 	}
-	return sum;
+	if (!account->sessions)
+		return;
+	view->has_sessions[account->end] = true;
+	counters_add(&view->sessions[account->end],
+		     &talks->sessions[account->sessions - 1],
+		     sizeof(view->sessions[0]));
 }
 
-/* ---- Several hosts --------------------------------------------------------------------- */
+/* ---- Several reporters ----------------------------------------------------------------- */
 
+/* They come in the order of their numbers: of equal ones, it is the first. */
 static bool is_better(const struct part *a, const struct part *b)
 {
-	if (a->packets != b->packets)
-		return a->packets > b->packets;
-	if (a->bytes != b->bytes)
-		return a->bytes > b->bytes;
-	return a->reporter < b->reporter;
+	return a->packets != b->packets ? a->packets > b->packets :
+					  a->bytes > b->bytes;
 }
 
-static struct part choose(const struct choice *choice, uint8_t source)
+static void choose_counts(struct choice *choice, const struct view *view)
 {
-	struct part best = { .reporter = UINT32_MAX };
-	const struct part *part;
-
-	FOR_EACH_PART(choice, part)
-	{
-		struct part sum;
-
-		if (part->source != source)
+	for (int end = 0; end < 2; end++) {
+		if (!view->has_flows[end] ||
+		    (choice->has_counted[end] &&
+		     !is_better(&view->sums[end],
+				&choice->counted[end].sums[end])))
 			continue;
-		sum = sum_of(choice, part->reporter, source);
-		if (is_better(&sum, &best))
-			best = sum;
+		choice->has_counted[end] = true;
+		choice->counted[end] = *view;
 	}
-	return best;
-}
-
-static uint32_t count_hosts(const struct choice *choice)
-{
-	const struct part *part, *before;
-	uint32_t n = 0;
-
-	FOR_EACH_PART(choice, part)
-	{
-		bool is_first = true;
-
-		FOR_EACH_PART(choice, before)
-		{
-			if (before == part)
-				break;
-			is_first &= before->reporter != part->reporter;
-		}
-		n += is_first;
-	}
-	return n;
-}
-
-static void add_way(const struct choice *choice, uint8_t source,
-		    enum edge_way way, struct edge_sum *sum)
-{
-	const struct part best = choose(choice, source);
-	struct edge_counts *counts = &sum->counts;
-
-	if (best.reporter == UINT32_MAX)
-		return;
-	counts->packets[way] = best.packets;
-	counts->bytes[way] = best.bytes;
-	counts->retransmits += best.retransmits;
-	sum->counted_by[way] = best.reporter + 1;
-	sum->counted_packets[way] = best.packets;
-	if (!sum->end_ms || best.start_ms < sum->start_ms)
-		sum->start_ms = best.start_ms;
-	sum->end_ms = max_i64(sum->end_ms, best.end_ms);
 }
 
 /*
  * Times are of one host, from it to either end: those of two would count a part of the way twice. Of
  * several, it is the one with most samples.
  */
-static void add_times(const struct choice *choice, uint8_t client,
-		      struct edge_counts *counts)
+static void choose_times(struct choice *choice, const struct view *view,
+			 uint8_t client)
 {
-	uint64_t most = 0, most_responses = 0;
-	const struct part *part;
+	const struct part *to = &view->sums[client], *back = &view->sums[!client];
 
-	FOR_EACH_PART(choice, part)
-	{
-		const struct part to = sum_of(choice, part->reporter, client),
-				  back = sum_of(choice, part->reporter, !client);
-
-		if (to.rtt_samples + back.rtt_samples > most) {
-			most = to.rtt_samples + back.rtt_samples;
-			counts->rtt_sum_ns[TO_SERVICE] = to.rtt_sum_ns;
-			counts->rtt_samples[TO_SERVICE] = to.rtt_samples;
-			counts->rtt_sum_ns[TO_CLIENT] = back.rtt_sum_ns;
-			counts->rtt_samples[TO_CLIENT] = back.rtt_samples;
-		}
-		if (to.responses > most_responses) {
-			most_responses = to.responses;
-			counts->response_sum_ns = to.response_sum_ns;
-			counts->responses = to.responses;
-		}
+	if (to->rtt_samples + back->rtt_samples >
+	    choice->to.rtt_samples + choice->back.rtt_samples) {
+		choice->to = *to;
+		choice->back = *back;
 	}
+	if (to->responses > choice->responses.responses)
+		choice->responses = *to;
 }
 
 /* Sockets of both ends report the same connections: that with more of them, or the client's. */
-static void add_sessions(const struct choice *choice, uint8_t client,
-			 struct edge_counts *counts)
+static void choose_sessions(struct choice *choice, const struct view *view,
+			    uint8_t client)
 {
-	const struct session_part *part, *best = NULL;
+	for (uint8_t end = 0; end < 2; end++) {
+		const struct session_counts *counts = &view->sessions[end];
+		const uint64_t most = choice->sessions.connections;
 
-	for (uint32_t i = choice->talk->session_parts; i; i = part->next) {
-		part = &choice->talks->sessions[i - 1];
-		if (!best || part->connections > best->connections ||
-		    (part->connections == best->connections &&
-		     part->end == client && best->end != client))
-			best = part;
+		if (!view->has_sessions[end] ||
+		    (choice->has_sessions &&
+		     (counts->connections < most ||
+		      (counts->connections == most &&
+		       (end != client || choice->sessions_end == client)))))
+			continue;
+		choice->has_sessions = true;
+		choice->sessions = *counts;
+		choice->sessions_end = end;
 	}
-	if (!best)
-		return;
-	counts->connections = best->connections;
-	counts->refused = best->refused;
-	counts->resets = best->resets;
-	counts->timeouts = best->timeouts;
-	counts->failed = best->failed;
+}
+
+static void choose(struct choice *choice, const struct view *view, uint8_t client)
+{
+	choose_counts(choice, view);
+	choose_times(choice, view, client);
+	choose_sessions(choice, view, client);
+	choice->hosts += view->has_flows[0] || view->has_flows[1];
+}
+
+/* Each reporter's accounts follow each other. */
+static void choose_of_all(struct talks *talks, struct talk *talk,
+			  const struct reporting *reporting, uint8_t client,
+			  struct choice *choice)
+{
+	const struct account *account;
+	uint32_t i;
+
+	talks_sort(talks, talk);
+	for (i = talk->accounts; i;) {
+		struct view view = { .reporter = talks->accounts[i - 1].reporter };
+
+		for (; i; i = account->next) {
+			account = &talks->accounts[i - 1];
+			if (account->reporter != view.reporter)
+				break;
+			add_account(talks, account, &reporting[view.reporter],
+				    &view);
+		}
+		choose(choice, &view, client);
+	}
 }
 
 /* ---- The edge -------------------------------------------------------------------------- */
 
-uint64_t talk_packets(const struct talks *talks, const struct talk *talk)
+static void add_way(const struct choice *choice, uint8_t source,
+		    enum edge_way way, struct edge_sum *sum)
 {
-	const struct choice choice = { .talks = talks, .talk = talk };
-	const struct part *part;
-	uint64_t packets = 0;
+	const struct part *best = &choice->counted[source].sums[source];
+	struct flow_span span = { sum->start_ms, sum->end_ms };
 
-	FOR_EACH_PART(&choice, part)
-	packets += part->packets;
-	return packets;
+	if (!choice->has_counted[source])
+		return;
+	sum->counts.packets[way] = best->packets;
+	sum->counts.bytes[way] = best->bytes;
+	sum->counts.retransmits += best->retransmits;
+	sum->counted_by[way] = choice->counted[source].reporter + 1;
+	sum->counted_packets[way] = best->packets;
+	span_join(&span, best->span);
+	sum->start_ms = span.start_ms;
+	sum->end_ms = span.end_ms;
+}
+
+static void add_times(const struct choice *choice, struct edge_counts *counts)
+{
+	counts->rtt_sum_ns[TO_SERVICE] = choice->to.rtt_sum_ns;
+	counts->rtt_samples[TO_SERVICE] = choice->to.rtt_samples;
+	counts->rtt_sum_ns[TO_CLIENT] = choice->back.rtt_sum_ns;
+	counts->rtt_samples[TO_CLIENT] = choice->back.rtt_samples;
+	counts->response_sum_ns = choice->responses.response_sum_ns;
+	counts->responses = choice->responses.responses;
+}
+
+static void add_sessions(const struct session_counts *sessions,
+			 struct edge_counts *counts)
+{
+	counts->connections = sessions->connections;
+	counts->refused = sessions->refused;
+	counts->resets = sessions->resets;
+	counts->timeouts = sessions->timeouts;
+	counts->failed = sessions->failed;
 }
 
 static void name_process(const struct talk *talk, uint8_t end, int of,
@@ -227,25 +209,26 @@ static void name_process(const struct talk *talk, uint8_t end, int of,
 	sum->is_process_mixed[of] = talk->is_mixed[end];
 }
 
-void talk_edge(const struct talks *talks, const struct talk *talk,
-	       uint8_t service, const bool *is_merged, struct edge *ret_edge)
+void talk_edge(struct talks *talks, struct talk *talk, uint8_t service,
+	       const struct reporting *reporting, struct edge *ret_edge)
 {
-	const struct choice choice = { talks, talk, is_merged };
 	const struct pair *pair = &talk->pair;
 	struct edge_sum *sum = &ret_edge->sum;
+	struct choice choice = { 0 };
 
 	*ret_edge = (struct edge){ .key = { .port = pair->ports[service],
 					    .proto = pair->proto } };
 	memcpy(ret_edge->key.client, pair->addrs[!service], 16);
 	memcpy(ret_edge->key.service, pair->addrs[service], 16);
+	choose_of_all(talks, talk, reporting, !service, &choice);
 	sum->counts.conversations = 1;
 	add_way(&choice, !service, TO_SERVICE, sum);
 	add_way(&choice, service, TO_CLIENT, sum);
 	sum->counts.repeated_packets =
-		talk_packets(talks, talk) - edge_packets(sum);
-	add_times(&choice, !service, &sum->counts);
-	add_sessions(&choice, !service, &sum->counts);
-	sum->hosts = count_hosts(&choice);
+		talks_packets(talks, talk) - edge_packets(sum);
+	add_times(&choice, &sum->counts);
+	add_sessions(&choice.sessions, &sum->counts);
+	sum->hosts = choice.hosts;
 	name_process(talk, !service, 0, sum);
 	name_process(talk, service, 1, sum);
 }

@@ -7,12 +7,9 @@
 
 /**
  * @param service    the end of the pair that is the service
- * @param is_merged  of each reporter: it reports a flow of several interfaces as one
+ * @param reporting  of each reporter
  */
-void talk_edge(const struct talks *talks, const struct talk *talk,
-	       uint8_t service, const bool *is_merged, struct edge *ret_edge);
-
-/** @return packets of all parts */
-uint64_t talk_packets(const struct talks *talks, const struct talk *talk);
+void talk_edge(struct talks *talks, struct talk *talk, uint8_t service,
+	       const struct reporting *reporting, struct edge *ret_edge);
 
 #endif

@@ -518,6 +518,150 @@ static void what_accepts_is_the_service_whatever_its_port(void **state)
 	conversations_free(all);
 }
 
+/* ---- Interfaces -------------------------------------------------------------------------- */
+
+/* A record of one interface. */
+static void add_at(struct conversations *all, uint32_t reporter, uint64_t point,
+		   int64_t start_ms, int64_t end_ms, uint64_t packets)
+{
+	struct service_report report = {
+		.kind = REPORT_FLOW,
+		.face = { .src_port = 40000, .dst_port = 53, .proto = 17 },
+		.packets = packets,
+		.bytes = 100 * packets,
+		.start_ms = start_ms,
+		.end_ms = end_ms,
+		.n_points = 1,
+		.point = point
+	};
+
+	set_addr(report.face.src, 0, 1);
+	set_addr(report.face.dst, 0, 2);
+	assert_int_equal(conversations_add(all, reporter, &report), 0);
+}
+
+static void assert_counted(struct conversations *all, uint64_t packets,
+			   uint64_t repeated)
+{
+	struct edges edges = { .max = EDGES_MAX };
+
+	assert_int_equal(conversations_take(all, &edges), 0);
+	assert_int_equal(edges.n, 1);
+	assert_int_equal(edge_packets(&edges.list[0].sum), packets);
+	assert_int_equal(edges.list[0].sum.counts.repeated_packets, repeated);
+	edges_free(&edges);
+	conversations_free(all);
+}
+
+static void a_packet_at_two_interfaces_counts_once(void **state)
+{
+	struct conversations *all = two_reporters();
+
+	(void)state;
+	add_at(all, 0, 1, 1000, 1000, 1);
+	add_at(all, 0, 2, 1000, 1000, 1);
+	assert_counted(all, 1, 1);
+}
+
+static void interfaces_that_a_route_alternates_between_all_count(void **state)
+{
+	struct conversations *all = two_reporters();
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		add_at(all, 0, 1 + i % 2, 1000 + 1000 * i, 2000 + 1000 * i, 100);
+	assert_counted(all, 400, 0);
+}
+
+/* One flow of a host shows how it reports; that of another host does not. */
+static void what_a_flow_shows_of_its_reporter_is_true_of_all_its_flows(void **state)
+{
+	struct conversations *all = two_reporters();
+	struct edges edges = { .max = EDGES_MAX };
+	struct service_report report = {
+		.kind = REPORT_FLOW,
+		.face = { .src_port = 100, .dst_port = 2, .proto = 17 },
+		.n_points = 1,
+		.start_ms = 1,
+		.end_ms = 2,
+		.packets = 7
+	};
+
+	(void)state;
+	add_at(all, 0, 1, 999, 999, 1); /* the same packet, at two interfaces */
+	add_at(all, 0, 2, 1000, 1000, 1);
+	for (report.point = 1; report.point <= 2; report.point++)
+		assert_int_equal(conversations_add(all, 0, &report), 0);
+	report.face.src_port = 101;
+	for (report.point = 1; report.point <= 2; report.point++) {
+		report.start_ms += 10;
+		report.end_ms += 10;
+		assert_int_equal(conversations_add(all, 1, &report), 0);
+	}
+	assert_int_equal(conversations_take(all, &edges), 0);
+	edges_sort(&edges);
+	assert_int_equal(edges.n, 2);
+	for (uint32_t i = 0; i < edges.n; i++)
+		assert_int_equal(edge_packets(&edges.list[i].sum),
+				 edges.list[i].key.port == 53 ? 1 : 7 + 14);
+	edges_free(&edges);
+	conversations_free(all);
+}
+
+/* They have the same addresses, and are different packets. */
+static void types_of_icmp_do_not_show_how_interfaces_are_reported(void **state)
+{
+	struct conversations *all = two_reporters();
+	struct service_report report = { .kind = REPORT_FLOW,
+					 .face = { .proto = 1 },
+					 .n_points = 1,
+					 .start_ms = 1000,
+					 .end_ms = 2000,
+					 .packets = 5 };
+
+	(void)state;
+	for (report.point = 1; report.point <= 2; report.point++) {
+		report.icmp = report.point == 1 ? 8 << 8 : 3 << 8;
+		assert_int_equal(conversations_add(all, 0, &report), 0);
+	}
+	assert_counted(all, 10, 0);
+}
+
+static void interfaces_beyond_the_most_are_in_the_sum(void **state)
+{
+	struct conversations *all = two_reporters();
+
+	(void)state;
+	for (int i = 0; i < 800; i++)
+		add_at(all, 0, 1 + (uint64_t)i, 1000 + 10 * i, 1005 + 10 * i, 3);
+	assert_counted(all, 2400, 0);
+	all = two_reporters();
+	for (int i = 0; i < 800; i++)
+		add_at(all, 0, 1 + (uint64_t)i, 1000, 1005, 3);
+	assert_counted(all, 3, 2397);
+}
+
+/* Of a broadcast, all hosts report the same tuple. */
+static void a_conversation_of_many_hosts_counts_once(void **state)
+{
+	enum { MANY = 20000 };
+	struct conversations *all = conversations_new();
+	char identity[24];
+
+	(void)state;
+	assert_non_null(all);
+	for (int i = 0; i < MANY; i++) {
+		uint32_t reporter;
+
+		snprintf(identity, sizeof(identity), "host %d", i);
+		assert_int_equal(conversations_reporter(all, identity, identity,
+							&reporter),
+				 0);
+		add_at(all, reporter, 1, 1000, 2000, 1 + (uint64_t)i);
+	}
+	assert_counted(all, MANY, (uint64_t)MANY * (MANY - 1) / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -528,6 +672,15 @@ int main(void)
 		cmocka_unit_test(
 			round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not),
 		cmocka_unit_test(what_accepts_is_the_service_whatever_its_port),
+		cmocka_unit_test(a_packet_at_two_interfaces_counts_once),
+		cmocka_unit_test(
+			interfaces_that_a_route_alternates_between_all_count),
+		cmocka_unit_test(
+			what_a_flow_shows_of_its_reporter_is_true_of_all_its_flows),
+		cmocka_unit_test(
+			types_of_icmp_do_not_show_how_interfaces_are_reported),
+		cmocka_unit_test(interfaces_beyond_the_most_are_in_the_sum),
+		cmocka_unit_test(a_conversation_of_many_hosts_counts_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
