@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "flow_face.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <netobs/flow.h>
 
 #include "base/util.h"
+#include "flow_fields.h"
 
 /* 2^53: JSON of others has no greater numbers. */
 #define TIME_MAX_MS (1LL << 53)
@@ -88,17 +88,6 @@ static enum member find_member(struct json_value key)
 
 static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
 
-static bool read_address(struct json_value value, uint8_t ret_ip[16])
-{
-	char text[NETOBS_ADDR_STR_MAX];
-
-	json_text(value, text, sizeof(text));
-	if (inet_pton(AF_INET6, text, ret_ip) == 1)
-		return true;
-	memcpy(ret_ip, v4_prefix, sizeof(v4_prefix));
-	return inet_pton(AF_INET, text, ret_ip + sizeof(v4_prefix)) == 1;
-}
-
 /* 0.0.0.0 or :: */
 static bool is_any(const uint8_t ip[16])
 {
@@ -119,8 +108,8 @@ static bool read_end(struct json_value value, bool is_seen, uint8_t ip[16])
 	uint8_t other[16];
 
 	if (!is_seen)
-		return read_address(value, ip);
-	if (!read_address(value, other) || (!is_any(other) && !is_any(ip)))
+		return flow_address_read(value, ip);
+	if (!flow_address_read(value, other) || (!is_any(other) && !is_any(ip)))
 		return false;
 	if (!is_any(other))
 		memcpy(ip, other, sizeof(other));
@@ -175,23 +164,11 @@ int64_t flow_time_read(struct json_value value)
 	return ms;
 }
 
-/* @return false: it is greater than @most, or no number */
-static bool read_number(struct json_value value, uint64_t most,
-			uint64_t *ret_number)
-{
-	const uint64_t number = json_number(value);
-
-	if (!value.at || *value.at < '0' || *value.at > '9' || number > most)
-		return false;
-	*ret_number = number;
-	return true;
-}
-
 static bool read_port(struct json_value value, uint16_t *ret_port)
 {
 	uint64_t number;
 
-	if (!read_number(value, UINT16_MAX, &number))
+	if (!flow_number_read(value, UINT16_MAX, &number))
 		return false;
 	*ret_port = (uint16_t)number;
 	return true;
@@ -201,7 +178,7 @@ static bool read_proto(struct json_value value, uint8_t *ret_proto)
 {
 	uint64_t number;
 
-	if (!read_number(value, UINT8_MAX, &number))
+	if (!flow_number_read(value, UINT8_MAX, &number))
 		return false;
 	*ret_proto = (uint8_t)number;
 	return true;
@@ -286,8 +263,8 @@ bool flow_face_read_other(struct json_value record, const char *prefix,
 {
 	struct flow_face other = { .proto = face->proto };
 
-	if (!read_address(get_other(record, prefix, "SrcAddr"), other.src) ||
-	    !read_address(get_other(record, prefix, "DstAddr"), other.dst))
+	if (!flow_address_read(get_other(record, prefix, "SrcAddr"), other.src) ||
+	    !flow_address_read(get_other(record, prefix, "DstAddr"), other.dst))
 		return false;
 	if (has_ports(face->proto) &&
 	    (!read_other_port(record, prefix, "SrcPort", &other.src_port) ||

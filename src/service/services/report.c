@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "report.h"
 
-#include <arpa/inet.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,12 @@
 
 #include "base/hash.h"
 #include "base/util.h"
+#include "service/annotate/flow_fields.h"
 
-/* Greater counts are no packets: a record with them is refused. */
-#define COUNT_MAX (1ULL << 60)
+/* Greater ones are no counts: a record with them is refused. */
+#define COUNT_MAX (1ULL << 53)
+#define PRODUCT_MAX (1ULL << 60) /* of a time and how often it was measured */
+#define TIME_MAX_MS ((uint64_t)(INT64_MAX / NSEC_PER_MSEC)) /* year 2262 */
 
 /* ---- Members of records in JSON -------------------------------------------------------- */
 
@@ -112,48 +115,91 @@ static bool is_name(const char *key, const char *name)
 	return !strncmp(key, name, len) && key[len] == '"';
 }
 
-/* All that are there; of those that come twice, the last one. */
+struct reading {
+	struct json_value members[MEMBERS];
+	struct service_report *report;
+	char *why; /* REPORT_WHY_MAX bytes; "": nothing is wrong so far */
+};
+
+/* All that are there and are not null; of those that come twice, the last one. */
 static void read_members(struct json_value record,
 			 struct json_value members[MEMBERS])
 {
 	struct json_item item = { 0 };
 
-	memset(members, 0, MEMBERS * sizeof(*members));
 	while (json_next(record, &item)) {
 		const char *key = item.key.at + 1;
 
+		if (*item.value.at == 'n')
+			continue;
 		for (size_t i = 0; i < MEMBERS; i++)
 			if (*key == *names[i] && is_name(key, names[i]))
 				members[i] = item.value;
 	}
 }
 
-/* ---- Faces ----------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------- */
 
-static bool read_address(struct json_value value, uint8_t ret_ip[16])
+static uint64_t check_number(struct reading *reading, enum member member,
+			     struct json_value value, uint64_t most)
 {
-	static const uint8_t v4_prefix[12] = { [10] = 0xff, [11] = 0xff };
-	char text[NETOBS_ADDR_STR_MAX];
+	uint64_t number = 0;
 
-	json_text(value, text, sizeof(text));
-	if (inet_pton(AF_INET6, text, ret_ip) == 1)
-		return true;
-	memcpy(ret_ip, v4_prefix, sizeof(v4_prefix));
-	return inet_pton(AF_INET, text, ret_ip + sizeof(v4_prefix)) == 1;
+	if (!flow_number_read(value, most, &number))
+		snprintf(reading->why, REPORT_WHY_MAX,
+			 "%s is no whole number from 0 to %" PRIu64,
+			 names[member], most);
+	return number;
 }
 
-/* @first: the source address; the others follow. @return false: it has no addresses */
-static bool read_face(const struct json_value *members, enum member src,
-		      enum member dst, enum member src_port,
-		      enum member dst_port, struct flow_face *ret_face)
+/* @return 0, too, where it is absent or wrong */
+static uint64_t take_number(struct reading *reading, enum member member,
+			    uint64_t most)
 {
-	*ret_face = (struct flow_face){
-		.src_port = (uint16_t)json_number(members[src_port]),
-		.dst_port = (uint16_t)json_number(members[dst_port]),
-		.proto = (uint8_t)json_number(members[PROTO]),
+	const struct json_value value = reading->members[member];
+
+	return value.at ? check_number(reading, member, value, most) : 0;
+}
+
+static void take_address(struct reading *reading, enum member member,
+			 uint8_t ret_ip[16])
+{
+	if (!flow_address_read(reading->members[member], ret_ip))
+		snprintf(reading->why, REPORT_WHY_MAX, "%s is no address",
+			 names[member]);
+}
+
+/* Up to 16 hexadecimal digits. */
+static uint64_t take_id(struct reading *reading)
+{
+	static const char digits[] = "0123456789abcdefABCDEF";
+	char text[32];
+	const char *id =
+		json_text(reading->members[CONVERSATION], text, sizeof(text));
+
+	if (id[strspn(id, digits)] || strlen(id) > 16)
+		snprintf(reading->why, REPORT_WHY_MAX,
+			 "%s is no number of 64 bits in hexadecimal",
+			 names[CONVERSATION]);
+	return strtoull(id, NULL, 16);
+}
+
+/* ---- Faces ----------------------------------------------------------------------------- */
+
+/* @src: the member with the source address; the others likewise */
+static struct flow_face take_face(struct reading *reading, enum member src,
+				  enum member dst, enum member src_port,
+				  enum member dst_port)
+{
+	struct flow_face face = {
+		.src_port = (uint16_t)take_number(reading, src_port, UINT16_MAX),
+		.dst_port = (uint16_t)take_number(reading, dst_port, UINT16_MAX),
+		.proto = (uint8_t)take_number(reading, PROTO, UINT8_MAX),
 	};
-	return read_address(members[src], ret_face->src) &&
-	       read_address(members[dst], ret_face->dst);
+
+	take_address(reading, src, face.src);
+	take_address(reading, dst, face.dst);
+	return face;
 }
 
 static void add_other(struct service_report *report, const struct flow_face *face)
@@ -162,17 +208,21 @@ static void add_other(struct service_report *report, const struct flow_face *fac
 		report->others[report->n_others++] = *face;
 }
 
-static void read_others(const struct json_value *members,
-			struct service_report *report)
+static void read_others(struct reading *reading)
 {
+	const struct json_value *members = reading->members;
 	struct flow_face face;
 
-	if (read_face(members, XLAT_SRC, XLAT_DST, XLAT_SRC_PORT, XLAT_DST_PORT,
-		      &face))
-		add_other(report, &face);
-	if (read_face(members, ORIG_SRC, ORIG_DST, ORIG_SRC_PORT, ORIG_DST_PORT,
-		      &face))
-		add_other(report, &face);
+	if (members[XLAT_SRC].at && members[XLAT_DST].at) {
+		face = take_face(reading, XLAT_SRC, XLAT_DST, XLAT_SRC_PORT,
+				 XLAT_DST_PORT);
+		add_other(reading->report, &face);
+	}
+	if (members[ORIG_SRC].at && members[ORIG_DST].at) {
+		face = take_face(reading, ORIG_SRC, ORIG_DST, ORIG_SRC_PORT,
+				 ORIG_DST_PORT);
+		add_other(reading->report, &face);
+	}
 }
 
 /* ---- Kinds of records ------------------------------------------------------------------ */
@@ -193,40 +243,57 @@ static uint64_t hash_point(const char *text, size_t len, uint64_t direction)
 	return hash;
 }
 
-static void read_points(const struct json_value *members,
-			struct service_report *report)
+static void read_points(struct reading *reading)
 {
+	struct service_report *report = reading->report;
 	struct json_item interface = { 0 }, direction = { 0 };
 
-	while (json_next(members[INTERFACES], &interface)) {
-		json_next(members[DIRECTIONS], &direction);
+	while (json_next(reading->members[INTERFACES], &interface)) {
+		uint64_t way = 0;
+
+		if (json_next(reading->members[DIRECTIONS], &direction))
+			way = check_number(reading, DIRECTIONS, direction.value,
+					   UINT8_MAX);
 		if (!report->n_points++)
 			report->point = hash_point(interface.value.at,
 						   json_length(interface.value),
-						   json_number(direction.value));
+						   way);
 	}
 }
 
-/* @return false: it has wrong counts */
-static bool read_flow(const struct json_value *members,
-		      struct service_report *report)
+/* A mean time, which is multiplied by how many there were. */
+static uint64_t take_mean(struct reading *reading, enum member member, uint64_t n)
 {
-	report->packets = json_number(members[PACKETS]);
-	report->bytes = json_number(members[BYTES]);
-	report->retransmits = json_number(members[RETRANSMITS]);
-	report->rtt_ns =
-		json_number(members[members[PATH_RTT].at ? PATH_RTT : RTT]);
-	report->rtt_samples = json_number(members[RTT_SAMPLES]);
-	report->response_ns = json_number(members[RESPONSE]);
-	report->responses = json_number(members[RESPONSES]);
-	report->sampling = (uint32_t)json_number(members[SAMPLING]);
-	report->tcp_flags = (uint16_t)json_number(members[FLAGS]);
+	const uint64_t time_ns = take_number(reading, member, COUNT_MAX);
+	uint64_t sum;
+
+	if (__builtin_mul_overflow(time_ns, n, &sum) || sum > PRODUCT_MAX)
+		snprintf(reading->why, REPORT_WHY_MAX,
+			 "%s is too long for %" PRIu64 " measurements",
+			 names[member], n);
+	return time_ns;
+}
+
+static void read_flow(struct reading *reading)
+{
+	const struct json_value *members = reading->members;
+	struct service_report *report = reading->report;
+
+	report->packets = take_number(reading, PACKETS, COUNT_MAX);
+	report->bytes = take_number(reading, BYTES, COUNT_MAX);
+	report->retransmits = take_number(reading, RETRANSMITS, COUNT_MAX);
+	report->rtt_samples = take_number(reading, RTT_SAMPLES, COUNT_MAX);
+	report->rtt_ns = take_mean(reading, members[PATH_RTT].at ? PATH_RTT : RTT,
+				   report->rtt_samples);
+	report->responses = take_number(reading, RESPONSES, COUNT_MAX);
+	report->response_ns = take_mean(reading, RESPONSE, report->responses);
+	report->sampling = (uint32_t)take_number(reading, SAMPLING, UINT32_MAX);
+	report->tcp_flags = (uint16_t)take_number(reading, FLAGS, UINT16_MAX);
 	report->has_combined = members[COMBINED].at;
-	report->tcp_combined = (uint8_t)json_number(members[COMBINED]);
-	read_points(members, report);
+	report->tcp_combined = (uint8_t)take_number(reading, COMBINED, UINT8_MAX);
+	read_points(reading);
 	json_text(members[SRC_PROCESS], report->processes[0], EDGE_NAME_MAX);
 	json_text(members[DST_PROCESS], report->processes[1], EDGE_NAME_MAX);
-	return report->packets <= COUNT_MAX && report->bytes <= COUNT_MAX;
 }
 
 static void read_session(const struct json_value *members,
@@ -279,37 +346,43 @@ static void read_origin(const struct json_value *members,
 				  id);
 }
 
-bool report_read(struct json_value record, struct service_report *ret_report,
-		 struct report_origin *ret_origin)
+static void read_report(struct reading *reading)
 {
-	struct json_value members[MEMBERS];
-	char id[24];
+	struct service_report *report = reading->report;
 
-	read_members(record, members);
+	report->face = take_face(reading, SRC, DST, SRC_PORT, DST_PORT);
+	read_others(reading);
+	report->conversation_id = take_id(reading);
+	report->icmp = (uint16_t)(take_number(reading, ICMP_TYPE, UINT8_MAX) << 8 |
+				  take_number(reading, ICMP_CODE, UINT8_MAX));
+	report->start_ms = (int64_t)take_number(reading, START_MS, TIME_MAX_MS);
+	report->end_ms = (int64_t)take_number(reading, END_MS, TIME_MAX_MS);
+	if (report->kind == REPORT_FLOW)
+		read_flow(reading);
+	else if (report->kind == REPORT_SESSION)
+		read_session(reading->members, report);
+}
+
+bool report_read(struct json_value record, struct service_report *ret_report,
+		 struct report_origin *ret_origin, char ret_why[REPORT_WHY_MAX])
+{
+	struct reading reading = { .report = ret_report, .why = ret_why };
+	const struct json_value *members = reading.members;
+
+	*ret_why = '\0';
+	read_members(record, reading.members);
 	read_origin(members, ret_origin);
 	*ret_report = (struct service_report){ .kind = find_kind(members[TYPE]) };
+	/* A socket that has no address yet. */
+	if (ret_report->kind == REPORT_SESSION && !members[SRC].at)
+		ret_report->kind = REPORT_NONE;
 	if (ret_report->kind == REPORT_NONE)
 		return true;
-	if (!members[PROTO].at || !read_face(members, SRC, DST, SRC_PORT,
-					     DST_PORT, &ret_report->face)) {
-		/* A socket that has no address yet. */
-		if (ret_report->kind != REPORT_SESSION || members[SRC].at)
-			return false;
-		ret_report->kind = REPORT_NONE;
-		return true;
-	}
-	read_others(members, ret_report);
-	ret_report->conversation_id = strtoull(
-		json_text(members[CONVERSATION], id, sizeof(id)), NULL, 16);
-	ret_report->icmp = (uint16_t)(json_number(members[ICMP_TYPE]) << 8 |
-				      (json_number(members[ICMP_CODE]) & 0xff));
-	ret_report->start_ms = flow_time_read(members[START_MS]);
-	ret_report->end_ms = flow_time_read(members[END_MS]);
-	if (ret_report->kind == REPORT_FLOW)
-		return read_flow(members, ret_report);
-	if (ret_report->kind == REPORT_SESSION)
-		read_session(members, ret_report);
-	return true;
+	if (!members[PROTO].at || !members[SRC].at || !members[DST].at)
+		snprintf(ret_why, REPORT_WHY_MAX, "it is no record of netobs");
+	else
+		read_report(&reading);
+	return !*ret_why;
 }
 
 /* ---- Records themselves ---------------------------------------------------------------- */

@@ -12,7 +12,10 @@
 struct netobs_flow;
 struct netobs_session;
 
-enum { REPORTER_MAX = 256 /* bytes of a name or an identity, with its NUL */ };
+enum {
+	REPORTER_MAX = 256,  /* bytes of a name or an identity, with its NUL */
+	REPORT_WHY_MAX = 96, /* of why a record was refused */
+};
 
 enum report_kind {
 	REPORT_NONE, /* a record of another type, which the map does not use */
@@ -56,10 +59,11 @@ struct report_origin {
 /**
  * Read a record.
  *
- * @return false: it is no record of netobs
+ * @param ret_why  why it was refused: a member of it is wrong, or it is no record of netobs
+ * @return false: it was refused; *ret_report has no meaning
  */
 bool report_read(struct json_value record, struct service_report *ret_report,
-		 struct report_origin *ret_origin);
+		 struct report_origin *ret_origin, char ret_why[REPORT_WHY_MAX]);
 
 void report_of_flow(const struct netobs_flow *flow,
 		    struct service_report *ret_report);

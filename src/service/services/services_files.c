@@ -73,11 +73,12 @@ static int take_record(struct reading *reading, const struct record_input *input
 {
 	struct service_report report;
 	struct report_origin origin;
+	char why[REPORT_WHY_MAX];
 	uint32_t reporter;
 	int r;
 
-	if (!report_read(record, &report, &origin)) {
-		refuse_line(reading, input, "it is no record of netobs");
+	if (!report_read(record, &report, &origin, why)) {
+		refuse_line(reading, input, why);
 		return 0;
 	}
 	if (report.kind == REPORT_NONE) {
