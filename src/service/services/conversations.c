@@ -145,12 +145,13 @@ static void count_flow(struct conversations *all,
 		       const struct service_report *report)
 {
 	struct conversation_totals *totals = &all->totals;
+	struct flow_span span = { totals->start_ms, totals->end_ms };
 
 	totals->flows++;
 	totals->sampled += report->sampling > 1;
-	if (!totals->end_ms || report->start_ms < totals->start_ms)
-		totals->start_ms = report->start_ms;
-	totals->end_ms = max_i64(totals->end_ms, report->end_ms);
+	span_join(&span, span_of(report));
+	totals->start_ms = span.start_ms;
+	totals->end_ms = span.end_ms;
 }
 
 int conversations_add(struct conversations *all, uint32_t reporter,

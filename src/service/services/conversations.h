@@ -20,7 +20,7 @@ struct conversation_totals {
 	/* Packets of reports that are in no edge: the same that others have reported, and of tuples
 	 * that a NAT gave to several conversations, which its own host reports, too. */
 	uint64_t repeated_packets, shared_packets;
-	int64_t start_ms, end_ms; /* of all flows; 0: none */
+	int64_t start_ms, end_ms; /* of all flows that say both; 0: none does */
 };
 
 /** @return yours; NULL: no memory */

@@ -518,6 +518,37 @@ static void what_accepts_is_the_service_whatever_its_port(void **state)
 	conversations_free(all);
 }
 
+/* Its packets count. */
+static void a_flow_without_both_times_has_no_part_in_the_span(void **state)
+{
+	static const int64_t times[][2] = {
+		{ 0, 0 }, { 0, 5000 }, { 1, 0 }, { 9000, 8000 }, { 3000, 4000 },
+	};
+	struct conversations *all = two_reporters();
+	struct edges edges = { .max = EDGES_MAX };
+	struct service_report report = { .kind = REPORT_FLOW,
+					 .face = { .proto = TCP },
+					 .packets = 1 };
+	struct conversation_totals totals;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+		report.start_ms = times[i][0];
+		report.end_ms = times[i][1];
+		assert_int_equal(conversations_add(all, 0, &report), 0);
+	}
+	conversations_totals(all, &totals);
+	assert_int_equal(totals.start_ms, 3000);
+	assert_int_equal(totals.end_ms, 4000);
+	assert_int_equal(conversations_take(all, &edges), 0);
+	assert_int_equal(edges.n, 1);
+	assert_int_equal(edges.list[0].sum.start_ms, 3000);
+	assert_int_equal(edges.list[0].sum.end_ms, 4000);
+	assert_int_equal(edge_packets(&edges.list[0].sum), 5);
+	edges_free(&edges);
+	conversations_free(all);
+}
+
 /* ---- Interfaces -------------------------------------------------------------------------- */
 
 /* A record of one interface. */
@@ -672,6 +703,7 @@ int main(void)
 		cmocka_unit_test(
 			round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not),
 		cmocka_unit_test(what_accepts_is_the_service_whatever_its_port),
+		cmocka_unit_test(a_flow_without_both_times_has_no_part_in_the_span),
 		cmocka_unit_test(a_packet_at_two_interfaces_counts_once),
 		cmocka_unit_test(
 			interfaces_that_a_route_alternates_between_all_count),
