@@ -104,6 +104,16 @@ static uint32_t find_rows(const struct services_request *request,
 	return rows > 2 ? rows - 1 : rows;
 }
 
+/* @return false: it failed */
+static bool take(struct host_watch *watch)
+{
+	const int r = conversations_take(watch->conversations, &watch->edges);
+
+	if (r)
+		fail(watch, r);
+	return !r;
+}
+
 static void show(struct host_watch *watch)
 {
 	struct services_view view = { .reporters = watch->conversations,
@@ -124,21 +134,25 @@ static void show(struct host_watch *watch)
 	watch->since_ms = now_ms();
 }
 
-/* A graph is of all the time; a table of an interval, which drains may divide. */
+/*
+ * A graph is of all the time; a table of an interval, which drains may divide. Conversations are taken
+ * once for each map that counts them: those of two drains would be two.
+ */
 static void on_interval(void *user)
 {
 	struct host_watch *watch = user;
 	const struct services_request *request = watch->request;
 	const int64_t passed_ms = now_ms() - watch->since_ms;
-	const int r = conversations_take(watch->conversations, &watch->edges);
+	const bool is_due = passed_ms >= request->interval_ms * 3 / 4;
+	const bool is_graph = request->format == SERVICES_DOT;
 
-	if (r)
-		fail(watch, r);
-	if (watch->is_stopping || passed_ms < request->interval_ms * 3 / 4)
+	if (watch->is_stopping || (!is_due && (request->once || !is_graph)))
 		return;
-	if (request->once)
+	if (request->once) {
 		stop_watch(watch);
-	else if (request->format != SERVICES_DOT)
+		return;
+	}
+	if (take(watch) && !is_graph)
 		show(watch);
 }
 
@@ -166,23 +180,30 @@ static int start_context(struct host_watch *watch, uint64_t flags)
 }
 
 /* Without sessions, connections and errors are not known, which a line on stderr says. */
+static void report_no_sessions(const char *why)
+{
+	fprintf(stderr,
+		"netobsctl map: connections and errors are not known: %s\n", why);
+}
+
 static void start_sessions(struct host_watch *watch)
 {
+	char why[NETOBS_ERROR_MAX] = "";
 	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session,
-		    .user = watch);
+		    .error = &why, .user = watch);
 	struct netobs_sessions *sessions;
 	int r = netobs_sessions_new(&opts, &sessions);
 
-	if (r)
+	if (r) {
+		report_no_sessions(*why ? why : strerror(-r));
 		return;
+	}
 	r = netobs_sessions_start(sessions);
 	if (!r) {
 		watch->sessions = sessions;
 		return;
 	}
-	fprintf(stderr,
-		"netobsctl map: connections and errors are not known: %s\n",
-		netobs_sessions_last_error(sessions));
+	report_no_sessions(netobs_sessions_last_error(sessions));
 	netobs_sessions_free(sessions);
 }
 
@@ -226,10 +247,7 @@ static int loop(struct host_watch *watch)
 
 static int finish(struct host_watch *watch)
 {
-	const int r = conversations_take(watch->conversations, &watch->edges);
-
-	if (r)
-		fail(watch, r);
+	take(watch);
 	if (!watch->is_failed && (watch->edges.n || watch->request->once ||
 				  watch->request->format == SERVICES_DOT))
 		show(watch);
