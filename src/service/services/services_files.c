@@ -67,7 +67,7 @@ static int find_reporter(struct reading *reading, const char *path,
 				      ret_reporter);
 }
 
-/* @return 0; < 0: it cannot go on, which was reported */
+/* @return 0; -ENOMEM: it cannot go on, which was reported */
 static int take_record(struct reading *reading, const struct record_input *input,
 		       const char *line, struct json_value record)
 {
@@ -109,6 +109,7 @@ static int take_line(struct reading *reading, const struct record_input *input,
 	return 0;
 }
 
+/* @return 0; < 0: some of it was not read, which was reported; -ENOMEM: nothing can be */
 static int read_file(struct reading *reading, const char *path)
 {
 	struct record_input input;
@@ -203,12 +204,16 @@ int services_of_files(const struct services_request *request)
 
 	if (r)
 		complain("%s", strerror(ENOMEM));
-	for (size_t i = 0; !r && i < request->n_files; i++)
+	/* A file that cannot be read, or not as a whole, leaves the others. */
+	for (size_t i = 0; r != -ENOMEM && i < request->n_files; i++) {
 		r = read_file(&reading, request->files[i]);
-	r = r ?: show(&reading);
+		reading.is_failed |= r < 0;
+	}
+	if (r != -ENOMEM && show(&reading))
+		reading.is_failed = true;
 	seen_free(&reading.seen);
 	conversations_free(reading.conversations);
-	return r || reading.is_failed ? EXIT_FAILED : EXIT_FINE;
+	return r == -ENOMEM || reading.is_failed ? EXIT_FAILED : EXIT_FINE;
 }
 
 int services_map(const struct services_request *request)
