@@ -1,7 +1,14 @@
 -- SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 -- The service map of a fleet: fills the table netobs_services with what `netobsctl map --services` shows of the
 -- same records. Run it after netobs-tables.sql, as often as the map shall be new; limit `reports` to the time
--- that the map shall be of. Records with --per-interface would count once for each interface here.
+-- that the map shall be of. These are not as there:
+-- - Records with --per-interface count once for each interface.
+-- - Records of mappings are not used: a conversation behind a NAT has its addresses from before it only if flows
+--   or sessions of the host that translates have them.
+-- - Of ICMP, only echo requests and their replies have one id (netobs_id_of): other pairs of question and answer that
+--   a NAT translates are conversations of each side.
+-- - A tuple that a NAT used again, as only sessions show it, is left out here; there, it is left out only if the
+--   host that translates reports its flows, too.
 
 DROP TABLE IF EXISTS netobs_reports;
 CREATE TABLE netobs_reports ENGINE = Memory AS
