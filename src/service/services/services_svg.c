@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "service/file_replacement.h"
 #include "service/text/human.h"
 #include "service/text/xml_text.h"
 
@@ -169,13 +170,14 @@ static void draw_head(const struct picture *picture)
 		LEFT - MARGIN, RIGHT + MARGIN);
 }
 
-void services_print_svg(FILE *file, const struct services_view *view)
+/* @return 0; -ENOMEM */
+static int print_svg(FILE *file, const struct services_view *view)
 {
 	struct picture *picture = calloc(1, sizeof(*picture));
 	uint32_t height;
 
 	if (!picture)
-		return;
+		return -ENOMEM;
 	picture->view = view;
 	picture->file = file;
 	picture->n_edges = (uint32_t)min_u64(view->n, EDGES_DRAWN);
@@ -195,18 +197,16 @@ void services_print_svg(FILE *file, const struct services_view *view)
 	draw_column(picture, &picture->services, RIGHT + MARGIN, "start");
 	fputs("</svg>\n", file);
 	free(picture);
+	return 0;
 }
 
 int services_write_svg(const char *path, const struct services_view *view)
 {
-	FILE *file = fopen(path, "we");
-	int err;
+	struct file_replacement replacement;
+	int r = file_replacement_begin(&replacement, path);
 
-	if (!file)
-		return -errno;
-	services_print_svg(file, view);
-	err = ferror(file) ? -EIO : 0;
-	if (fclose(file) && !err)
-		err = -errno;
-	return err;
+	if (r)
+		return r;
+	r = print_svg(replacement.file, view);
+	return file_replacement_end(&replacement, r);
 }

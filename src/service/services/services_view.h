@@ -3,8 +3,6 @@
 #ifndef NETOBS_SERVICE_SERVICES_SERVICES_VIEW_H
 #define NETOBS_SERVICE_SERVICES_SERVICES_VIEW_H
 
-#include <stdio.h>
-
 #include "conversations.h"
 #include "services.h"
 
@@ -36,9 +34,7 @@ void services_print_table(const struct services_view *view, uint32_t width);
 void services_print_json(const struct services_view *view);
 void services_print_dot(const struct services_view *view);
 
-void services_print_svg(FILE *file, const struct services_view *view);
-
-/** @return 0; < 0: it could not be written */
+/** Replace the file at @path. @return 0; < 0: it could not be written, and is as it was */
 int services_write_svg(const char *path, const struct services_view *view);
 
 /**
