@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables iproute2 iputils-ping
+# Alone: a flow of UDP that is not chosen takes a place too, until that is known
 """netobsctl trace of UDP and ICMP, compared with what both ends of random flows noted.
 
 A client, a router and a server, with NAT in the router, or VXLAN behind it. Each datagram has a number. A failure prints its

@@ -241,16 +241,17 @@ static bool is_done(const struct netobs_trace *trace,
 	return !has_unread(trace, traced, now_ns);
 }
 
-/* Each datagram of one that is not chosen would begin it anew: they are kept for longer. */
+/* Each datagram of one that is not chosen would begin it anew: they are kept for longer, if there is room. */
 static void sweep_candidate(struct netobs_trace *trace, struct traced *traced,
 			    uint64_t now_ns)
 {
+	const bool is_short = trace->n_used > trace->programs.knobs.slots / 2;
 	const uint64_t age_ms =
 		(now_ns - min_u64(now_ns, traced->opened_ns)) / NSEC_PER_MSEC;
 
 	if (age_ms <= (traced->is_matching ? PROCESS_MS : DECIDE_MS))
 		return;
-	if (!traced->has_datagrams || age_ms > REFUSED_DATAGRAMS_MS)
+	if (!traced->has_datagrams || is_short || age_ms > REFUSED_DATAGRAMS_MS)
 		trace_end_connection(trace, traced);
 	else if (!traced->is_refused)
 		trace_refuse(trace, traced);
@@ -269,6 +270,7 @@ static void list_sockets(struct netobs_trace *trace)
 static void sweep(struct netobs_trace *trace)
 {
 	const uint64_t now_ns = (uint64_t)clock_boot_ns();
+	uint32_t n_used = 0;
 
 	if (trace_process_is_given(&trace->process) &&
 	    (int64_t)now_ns >= trace->list_ns)
@@ -282,11 +284,13 @@ static void sweep(struct netobs_trace *trace)
 			continue;
 		trace_note_last(trace, traced);
 		trace->n_pending += traced->n_pending;
+		n_used++;
 		if (!traced->is_chosen)
 			sweep_candidate(trace, traced, now_ns);
 		else if (is_done(trace, traced, now_ns))
 			trace_end_connection(trace, traced);
 	}
+	trace->n_used = n_used;
 	if (trace->opts.only_armed && !trace->n_chosen)
 		trace_programs_detach(&trace->programs);
 	if (trace->journeys)

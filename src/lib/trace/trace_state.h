@@ -34,6 +34,7 @@ struct netobs_trace {
 	struct traced *traced;	   /* by slot */
 	uint32_t n_chosen;
 	uint64_t full_until_ns; /* before, none of them makes room */
+	uint32_t n_used;	/* slots, at the last sweep */
 	uint32_t n_pending; /* reports that candidates have, as far as is known */
 	struct map_grace *grace;
 	bool is_detached; /* and no program runs any more */
