@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 
 from lib import lab
 from lib import nat
@@ -26,6 +27,7 @@ PLACES = 262144
 FLOOD = int(os.environ.get("NETOBS_TEST_FLOOD", "300000"))
 RATE = 25000
 REAL = 200
+INTERVAL_S = 1
 PORT, OPEN, CLOSED = 8080, range(9000, 9010), range(10000, 11000)
 SILENT = f"""
 table inet silent {{
@@ -132,7 +134,7 @@ class FloodedNat(nat.RandomNatTest):
         self.addCleanup(supervisor.close)
         path = self.lab.path("netobs.conf")
         with open(path, "w", encoding="utf-8") as file:
-            file.write("\n".join(("[capture]", "nat = yes", "[flows]", "interval = 1s", "[control]",
+            file.write("\n".join(("[capture]", "nat = yes", "[flows]", f"interval = {INTERVAL_S}s", "[control]",
                                   f"path = {self.control}", '[sink "a"]',
                                   f"output = json:{self.lab.path('records')}",
                                   "records = session", "")))
@@ -207,8 +209,9 @@ class FloodedNat(nat.RandomNatTest):
         self.assertEqual(status["begun"] > PLACES + status["ended"], status["forgotten"] > 0)
 
     def settled(self):
-        """The numbers when no more begin."""
+        """The numbers when no more begin: what is left in the ring is read with each interval."""
         first = self.status()
+        time.sleep(2 * INTERVAL_S)
         return first if first["begun"] == self.status()["begun"] else None
 
 
