@@ -36,13 +36,15 @@ def has_nat(topology):
 def sent_at(crossing):
     """
     Where a packet left the namespace whose conntrack entry it has: macvlans keep that on its way to an
-    interface elsewhere, and tc takes it from what it redirects to an ifb.
+    interface elsewhere, and tc takes it from what it redirects to an ifb. What came by an ifb on its way
+    in has got it behind that.
     """
     while crossing.parent and crossing.parent.way == OUT and \
             crossing.parent.device.lower is crossing.device:
         crossing = crossing.parent
     passed = (crossing, crossing.parent) if crossing.parent else (crossing,)
-    return None if any(one.device.kind == "ifb" for one in passed) else crossing
+    is_taken = any(one.device.kind == "ifb" and one.flow == crossing.flow for one in passed)
+    return None if is_taken else crossing
 
 
 def conversations(topology):
