@@ -238,7 +238,7 @@ struct netobs_journey {
 	int64_t alert_ns;
 	char alert[64]; /**< the rule's name; "": it has none */
 
-	/** n_steps of them; the last member, so that what is not in use needs no room */
+	/** The first n_steps are in use. They are the last member, so copies can leave the others out. */
 	struct netobs_journey_step steps[NETOBS_JOURNEY_STEPS_MAX];
 };
 
