@@ -316,20 +316,69 @@ static __always_inline void add_count(struct drop_value *value,
 	value->last_ns = bpf_ktime_get_boot_ns();
 }
 
-/* @return whether it was counted; not if there is no room */
-static __always_inline bool count_in(void *map, const struct drop_key *key,
-				     const struct dropped *dropped)
+/*
+ * What is dropped by one call in the kernel, at one interface, has a share of the entries: as many as are free.
+ * So a flood of any packets takes half of them, two floods a third each, and what else is dropped finds room.
+ */
+static __always_inline __u32 share_of(const struct drop_key *key)
 {
-	struct drop_value *value = bpf_map_lookup_elem(map, key);
+	__u64 place = (__u64)key->netns << 32 | key->ifindex;
 
-	if (!value) {
-		struct drop_value first = { 0 };
+	return (__u32)((place ^ key->location) * 0x9e3779b97f4a7c15ULL >> 56);
+}
 
-		__builtin_memcpy(first.interface, dropped->interface,
-				 sizeof(first.interface));
-		bpf_map_update_elem(map, key, &first, BPF_NOEXIST);
-		value = bpf_map_lookup_elem(map, key);
+/* @return the entry, which another CPU may have added; NULL: there is no room */
+static __always_inline struct drop_value *
+add_entry(void *map, const struct drop_key *key, const struct dropped *dropped,
+	  bool *ret_is_own)
+{
+	struct drop_value first = { 0 };
+
+	__builtin_memcpy(first.interface, dropped->interface,
+			 sizeof(first.interface));
+	*ret_is_own = !bpf_map_update_elem(map, key, &first, BPF_NOEXIST);
+	return bpf_map_lookup_elem(map, key);
+}
+
+/* CPUs that look at the same moment may add a few entries more. */
+static __always_inline bool has_room(const struct drop_state *state,
+				     __u32 generation, __u32 share)
+{
+	const volatile struct drop_used *used = state->used;
+
+	return used[generation].of_share[share] + used[0].all + used[1].all <
+	       DROPS_MAX;
+}
+
+/* @return whether it was counted; not if there is no room */
+static __always_inline bool count_packet(struct drop_state *state,
+					 const struct drop_key *key,
+					 const struct dropped *dropped)
+{
+	struct drop_value *value = bpf_map_lookup_elem(&drops, key);
+	const __u32 generation = key->generation & 1;
+	const __u32 share = share_of(key);
+	bool is_own = false;
+
+	if (!value && has_room(state, generation, share))
+		value = add_entry(&drops, key, dropped, &is_own);
+	if (is_own) {
+		__sync_fetch_and_add(&state->used[generation].all, 1);
+		__sync_fetch_and_add(&state->used[generation].of_share[share], 1);
 	}
+	if (value)
+		add_count(value, dropped);
+	return value;
+}
+
+static __always_inline bool count_rest(const struct drop_key *key,
+				       const struct dropped *dropped)
+{
+	struct drop_value *value = bpf_map_lookup_elem(&drops_rest, key);
+	bool is_own;
+
+	if (!value)
+		value = add_entry(&drops_rest, key, dropped, &is_own);
 	if (value)
 		add_count(value, dropped);
 	return value;
@@ -354,10 +403,10 @@ static __always_inline void count_drop(struct drop_state *state,
 
 	name_function(scratch, key->location);
 	key->generation = *(volatile __u32 *)&state->generation & 1;
-	if (count_in(&drops, key, dropped))
+	if (count_packet(state, key, dropped))
 		return;
 	leave_packet_out(key);
-	if (count_in(&drops_rest, key, dropped))
+	if (count_rest(key, dropped))
 		return;
 	lost = &state->lost[key->generation & 1];
 	__sync_fetch_and_add(&lost->packets, dropped->count.packets);

@@ -8,6 +8,7 @@
 enum {
 	DROPS_MAX = 1 << 15,	  /* entries of flows, of both generations */
 	DROPS_REST_MAX = 1 << 12, /* entries without, for what finds no room there */
+	DROPS_SHARES = 256,	  /* of the former: see drops.bpf.c */
 	DROP_FUNCTIONS_MAX = 1 << 12,
 	DROP_FUNCTION_LEN = 96,
 };
@@ -45,7 +46,13 @@ struct drop_value {
 	char interface[16];
 };
 
-/* All CPUs; user space writes the generation only. */
+/* Entries of a generation. */
+struct drop_used {
+	__u32 all;
+	__u32 of_share[DROPS_SHARES];
+};
+
+/* All CPUs. User space writes the generation, and zeroes what it has read of the other one. */
 struct drop_state {
 	__u32 generation;
 	__u32 reserved;
@@ -53,6 +60,7 @@ struct drop_state {
 	__u64 others; /* buffers that are no packets: of netlink, Unix sockets */
 	__u64 nested; /* handled by the second program; see there */
 	__u64 missed; /* found both programs busy; COMPAT(<6.1) */
+	struct drop_used used[GENERATIONS];
 };
 
 #endif

@@ -235,11 +235,37 @@ class Drops(drops.DropsTest):
                                      if name in one})
             # By place: fewer than there is room for.
             self.assertLess(len(rest), 100)
+            # What a flood at another place leaves is enough for these.
+            self.assertEqual(protocols, sum("Etype" in one for one in records
+                                            if one["Layer"] != "netfilter"))
         others = [one for one in records if one["Layer"] != "netfilter"]
         self.assertEqual(protocols, sum(one["PktDropPackets"] for one in others))
         records = [one for one in records if one["Layer"] == "netfilter"]
         counted = nft_packets(self.server, "many")
         self.assertEqual((flows, flows), (counted, sum(one["PktDropPackets"] for one in records)))
+
+    def test_frames_of_can_have_their_interface(self):
+        """What a queue drops that is marked as such: the kernel may have no CAN."""
+        can = 0x000c
+        self.lab.veth(self.client, "can0", self.server, "can1")
+        self.client.tc("qdisc", "add", "dev", "can0", "root", "tbf", "rate", "8kbit", "burst", "2000",
+                       "limit", "3000")
+        frame = f.ether("ff:ff:ff:ff:ff:ff", self.macs[0], can, bytes(500))
+
+        def send():
+            with self.client, socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+                for _ in range(50):
+                    with contextlib.suppress(OSError):
+                        sender.sendto(frame, ("can0", can))
+
+        records = [one for one in self.watch(send, self.client) if one.get("Etype") == can]
+        counted = json.loads(self.client.tc("-s", "-j", "qdisc", "show", "dev", "can0"))[0]["drops"]
+        self.assertGreater(counted, 0)
+        self.assertEqual(counted, sum(one["PktDropPackets"] for one in records))
+        self.assertEqual({("can0", "not_ip", False)}, {
+            (one["Interface"], one["Unparsed"], "SrcAddr" in one) for one in records})
+        if self.has_reasons:
+            self.assertEqual({"tc"}, {one["Layer"] for one in records})
 
     def test_counters_of_interfaces_are_below_the_table(self):
         """Of a protocol that the host does not have."""

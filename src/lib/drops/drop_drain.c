@@ -89,12 +89,15 @@ static int read_batch(struct drop_drain *drain)
 	return !err;
 }
 
+/* No program writes to what belongs to the old generation. */
 static void end_drain(struct drop_drain *drain)
 {
-	struct count *lost = &drain->programs.state->lost[drain->generation];
+	struct drop_state *state = drain->programs.state;
+	struct count *lost = &state->lost[drain->generation];
 
 	count_add(&drain->lost, lost);
 	*lost = (struct count){ 0 };
+	state->used[drain->generation] = (struct drop_used){ 0 };
 	drain->state = DRAIN_NONE;
 }
 
@@ -145,8 +148,9 @@ int drop_drain_begin(struct drop_drain *drain)
 	clock_calibrate(&drain->clock);
 	drain->generation = *generation;
 	__atomic_store_n(generation, *generation ^ 1, __ATOMIC_SEQ_CST);
+	drain->ended_ns = clock_boot_ns();
 	drain->drained_ns = clock_to_wall(
-		&drain->clock, clock_to_stamp(&drain->clock, clock_boot_ns()));
+		&drain->clock, clock_to_stamp(&drain->clock, drain->ended_ns));
 	err = map_grace_begin(&drain->grace);
 	if (!err)
 		drain->state = DRAIN_GRACE;

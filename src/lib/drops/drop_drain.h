@@ -32,6 +32,7 @@ struct drop_drain {
 	enum { DRAIN_NONE, DRAIN_GRACE, DRAIN_READ } state;
 	uint32_t generation; /* that is being drained */
 	int64_t drained_ns;  /* when it ended, since 1970 */
+	int64_t ended_ns;    /* the same, CLOCK_BOOTTIME */
 	struct map_grace *grace;
 	int map_fd;	 /* that is being read */
 	uint32_t cursor; /* of the kernel, in that map */
