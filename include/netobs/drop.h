@@ -56,6 +56,8 @@ enum netobs_drop_layer {
 	NETOBS_DROP_LAYER_TC = 10, /**< queueing disciplines, filters and actions */
 	NETOBS_DROP_LAYER_XDP = 11,
 	NETOBS_DROP_LAYER_DEVICE = 12, /**< interfaces, and what is below IP */
+	NETOBS_DROP_LAYER_XFRM = 13,   /**< IPsec: its policies and states */
+	NETOBS_DROP_LAYER_CAN = 14, /**< frames of a controller area network */
 	NETOBS_DROP_LAYERS
 };
 

@@ -104,6 +104,10 @@ struct prefix {
 /* The first one that fits. */
 static const struct prefix by_cause[] = {
 	LAYER("NETFILTER", NETFILTER),
+	LAYER("XFRM", XFRM),
+	LAYER("CAN_RX", CAN),
+	LAYER("CANFD_RX", CAN),
+	LAYER("CANXL_RX", CAN),
 	LAYER("NO_SOCKET", SOCKET),
 	LAYER("SOCKET", SOCKET),
 	LAYER("PROTO_MEM", SOCKET),
@@ -144,6 +148,21 @@ static const struct prefix by_function[] = {
 	LAYER("nf_", NETFILTER),
 	LAYER("nft_", NETFILTER),
 	LAYER("ipt_", NETFILTER),
+	LAYER("xfrm", XFRM),
+	LAYER("__xfrm", XFRM),
+	LAYER("esp", XFRM),
+	LAYER("ah_", XFRM),
+	LAYER("ah4_", XFRM),
+	LAYER("ah6_", XFRM),
+	LAYER("ipcomp", XFRM),
+	LAYER("can_", CAN),
+	LAYER("canfd_", CAN),
+	LAYER("canxl_", CAN),
+	LAYER("vcan_", CAN),
+	LAYER("vxcan_", CAN),
+	LAYER("bcm_", CAN),
+	LAYER("isotp_", CAN),
+	LAYER("j1939_", CAN),
 	LAYER("tcp_v", TCP),
 	LAYER("tcp_", TCP),
 	LAYER("__tcp", TCP),
@@ -206,15 +225,28 @@ static enum netobs_drop_layer layer_by(const char *name,
 	return NETOBS_DROP_LAYER_OTHER;
 }
 
-enum netobs_drop_layer drop_layer(const char *cause, const char *function)
+/* Frames of CAN, CAN FD and CAN XL: include/uapi/linux/if_ether.h. */
+static bool is_can(uint16_t ethertype)
+{
+	enum { FIRST = 0x000c, LAST = 0x000e };
+
+	return ethertype >= FIRST && ethertype <= LAST;
+}
+
+/* Sockets of CAN and of IP have functions of the same names, such as raw_rcv(). */
+enum netobs_drop_layer drop_layer(const char *cause, const char *function,
+				  uint16_t ethertype)
 {
 	const char *name = without_prefix(cause);
 	enum netobs_drop_layer layer =
 		layer_by(name, by_cause, ARRAY_SIZE(by_cause));
 
-	return layer != NETOBS_DROP_LAYER_OTHER ?
-		       layer :
-		       layer_by(function, by_function, ARRAY_SIZE(by_function));
+	if (layer == NETOBS_DROP_LAYER_OTHER)
+		layer = layer_by(function, by_function, ARRAY_SIZE(by_function));
+	if (is_can(ethertype) && (layer == NETOBS_DROP_LAYER_OTHER ||
+				  layer == NETOBS_DROP_LAYER_SOCKET))
+		return NETOBS_DROP_LAYER_CAN;
+	return layer;
 }
 
 /* ---- Names -------------------------------------------------------------------------- */
@@ -246,6 +278,8 @@ const char *netobs_drop_layer_name(unsigned int layer)
 		[NETOBS_DROP_LAYER_TC] = "tc",
 		[NETOBS_DROP_LAYER_XDP] = "xdp",
 		[NETOBS_DROP_LAYER_DEVICE] = "device",
+		[NETOBS_DROP_LAYER_XFRM] = "xfrm",
+		[NETOBS_DROP_LAYER_CAN] = "can",
 	};
 
 	return layer < NETOBS_DROP_LAYERS ? names[layer] : NULL;

@@ -13,6 +13,8 @@
 /** @param cause, function  "": not known */
 enum netobs_drop_kind drop_kind(const char *cause, const char *function);
 
-enum netobs_drop_layer drop_layer(const char *cause, const char *function);
+/** @param ethertype  0: not known */
+enum netobs_drop_layer drop_layer(const char *cause, const char *function,
+				  uint16_t ethertype);
 
 #endif

@@ -59,6 +59,7 @@ void drop_fill(const struct drop_source *source, const struct drop_key *key,
 				 sizeof(drop.cause));
 	fill_function(source, key, &drop);
 	drop.kind = (uint8_t)drop_kind(drop.cause, drop.function);
-	drop.layer = (uint8_t)drop_layer(drop.cause, drop.function);
+	drop.layer =
+		(uint8_t)drop_layer(drop.cause, drop.function, drop.ethertype);
 	*ret_drop = drop;
 }

@@ -4,6 +4,7 @@
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 
@@ -279,6 +280,33 @@ def has_policer():
         return True
 
 
+class Xfrm(Scenario):
+    """A policy of IPsec that lets nothing pass."""
+    causes, port, layer = ("XFRM_POLICY",), 2018, "xfrm"
+
+    def prepare(self):
+        self.ns = self.router
+        self.listen()
+        self.router.ip("xfrm", "policy", "add", "src", f"{CLIENT}/32", "dst", f"{SERVER}/32",
+                       "proto", "udp", "dport", str(self.port), "dir", "fwd", "action", "block")
+
+    def counter(self):
+        with self.router, open("/proc/thread-self/net/xfrm_stat", encoding="ascii") as text:
+            return int(dict(line.split() for line in text)["XfrmInPolBlock"])
+
+
+def has_xfrm():
+    """Whether the kernel has policies, and their counters."""
+    with contextlib.closing(lab.Lab()) as trial:
+        ns = trial.ns("x")
+        try:
+            ns.ip("xfrm", "policy", "list")
+        except RuntimeError:
+            return False
+        with ns:
+            return os.path.exists("/proc/thread-self/net/xfrm_stat")
+
+
 class Bridge(Scenario):
     """A port that is off. Only the client's interface knows how many it had."""
     causes, port = ("BRIDGE_INGRESS_STP_STATE", "NOT_SPECIFIED"), 2014
@@ -344,13 +372,14 @@ class XdpOfVeth(Xdp):
 
 
 SCENARIOS = (NftInput, NftReject, NftForward, NftOutput, NoListener, FullBuffer, BadChecksum,
-             TimeToLive, ReversePath, TooBig, NoNeighbour, Queue, Policer, Bridge, TcFilter, Xdp,
-             XdpOfVeth)
+             TimeToLive, ReversePath, TooBig, NoNeighbour, Queue, Policer, Xfrm, Bridge, TcFilter,
+             Xdp, XdpOfVeth)
+LACKING = {Policer: has_policer, Xfrm: has_xfrm} # not all kernels have them
 
 
 def random_plan(generator, least, most):
     """Each scenario twice, in any order, with the packets that it is sent."""
-    kinds = [kind for kind in SCENARIOS if kind is not Policer or has_policer()]
+    kinds = [kind for kind in SCENARIOS if LACKING.get(kind, lambda: True)()]
     plan = [(kind, generator.randrange(least, most)) for kind in kinds * 2]
     generator.shuffle(plan)
     return plan
