@@ -11,7 +11,7 @@
  * or its driver drops, or an XDP program in a driver, and segments that TCP frees without the
  * tracepoint, such as those that another one contains. The counters of interfaces have the former.
  *
- * The object is independent of contexts (netobs.h), and follows the same rules: no signal
+ * The object is independent of contexts (netobs.h), unless it shares the drops of one, and follows the same rules: no signal
  * handlers, one thread at a time, one file descriptor, calls that return a negated errno value.
  * It needs what netobs_probe() calls "drops"; reasons need "drop_reasons".
  */
@@ -169,6 +169,20 @@ NETOBS_API int netobs_drops_new(const struct netobs_drops_opts *opts,
  *         kernel: it lacks a required feature
  */
 NETOBS_API int netobs_drops_start(struct netobs_drops *drops);
+
+/**
+ * Share what a context with NETOBS_DROPS reads: the programs run once for each drop, and not once for each
+ * of both. Call it before netobs_drops_start(), which cannot fail then, and use both objects on one thread.
+ * Differences: on_drop is called by netobs_dispatch() of the context, too, so that an interval may have
+ * several records of a flow, a reason and a place; disable_features are those of the context. Either object
+ * may be freed first.
+ *
+ * @param ctx  a started context
+ * @return 0; -EINVAL: an argument is NULL; -ENOENT: the context does not observe drops, and the observer
+ *         will load programs of its own; -EALREADY: the observer has been started, or shares already
+ */
+NETOBS_API int netobs_drops_share(struct netobs_drops *drops,
+				  const struct netobs *ctx);
 
 /** Why the last call that failed did; see netobs_last_error(). */
 NETOBS_API const char *netobs_drops_last_error(const struct netobs_drops *drops);

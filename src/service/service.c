@@ -324,7 +324,7 @@ static int begin_change(struct service *service)
 	NETOBS_OPTS(netobs_opts, opts);
 	int r = service_sessions_prepare(&service->sessions, config);
 
-	r = r ?: service_drops_prepare(&service->drops, config);
+	r = r ?: service_drops_prepare(&service->drops, config, service->ctx);
 	if (r < 0)
 		return r;
 	fill_service_options(service, config, &opts);
@@ -681,7 +681,9 @@ int service_observe(struct service *service)
 	r = r ?: open_control(service);
 	r = r ?: netobs_start(service->ctx);
 	r = r ?: service_sessions_prepare(&service->sessions, service->config);
-	r = r ?: service_drops_prepare(&service->drops, service->config);
+	if (!r)
+		r = service_drops_prepare(&service->drops, service->config,
+					  service->ctx);
 	if (r < 0)
 		return r;
 	/* Sinks may start threads, which would keep more. */

@@ -5,10 +5,13 @@
 
 #include "base/util.h"
 
+/* Drops that are shared come at once, also before a reload is in effect. */
 static void on_own_drop(const struct netobs_drop *drop, void *user)
 {
 	struct service_drops *drops = user;
 
+	if (drops->is_new)
+		return;
 	drop_totals_add(&drops->totals, drop);
 	drops->on_drop(drop, drops->user);
 }
@@ -21,8 +24,17 @@ static void on_drops_log(int level, const char *message, void *user)
 	drops->on_log(level, message, drops->user);
 }
 
+/* Flows may have the kernel's drops read already: once is enough. */
+static int share_drops(struct service_drops *drops, const struct netobs *ctx)
+{
+	int r = netobs_drops_share(drops->observer, ctx);
+
+	return r == -ENOENT ? 0 : r;
+}
+
 int service_drops_prepare(struct service_drops *drops,
-			  const struct service_config *config)
+			  const struct service_config *config,
+			  const struct netobs *ctx)
 {
 	NETOBS_OPTS(netobs_drops_opts, opts,
 		    .interval_ms = config->flows.interval_ms,
@@ -34,6 +46,7 @@ int service_drops_prepare(struct service_drops *drops,
 		return 0;
 	r = netobs_drops_new(&opts, &drops->observer);
 	drops->is_new = r == 0;
+	r = r ?: share_drops(drops, ctx);
 	r = r ?: netobs_drops_start(drops->observer);
 	if (r < 0)
 		service_drops_abandon(drops);

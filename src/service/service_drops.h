@@ -20,9 +20,15 @@ struct service_drops {
 	void *user;
 };
 
-/** Start the observer that @config wants, if there is none. @return 0; < 0: it cannot, which was logged */
+/**
+ * Start the observer that @config wants, if there is none.
+ *
+ * @param ctx  which is started; where its flows have drops, these are read for both
+ * @return 0; < 0: it cannot, which was logged
+ */
 int service_drops_prepare(struct service_drops *drops,
-			  const struct service_config *config);
+			  const struct service_config *config,
+			  const struct netobs *ctx);
 
 /** End the observer that service_drops_prepare() has started. */
 void service_drops_abandon(struct service_drops *drops);

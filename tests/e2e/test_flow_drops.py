@@ -307,6 +307,57 @@ class FlowDrops(drops.DropsTest):
         service.terminate()
         self.assertEqual(0, service.wait(60))
 
+    def test_a_service_with_records_of_drops_loads_programs_once(self):
+        """[drops] and [capture] drops: each drop is in both, also through reloads."""
+        path, records = self.lab.path("netobs.conf"), self.lab.path("records")
+        control = self.lab.path("control.sock")
+        supervisor = Supervisor(self.lab)
+        self.addCleanup(supervisor.close)
+
+        def configure(has_records):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("\n".join((
+                    "[capture]", f"interface = {ALL_ROUTES}", "drops = yes", "[flows]",
+                    "interval = 200ms", "[control]", f"path = {control}", "[drops]",
+                    f"enabled = {'yes' if has_records else 'no'}", '[sink "a"]',
+                    f"output = json:{records}", "records = flow,drop")) + "\n")
+
+        def counted(kind, source):
+            with open(records, encoding="utf-8") as file:
+                found = [json.loads(line) for line in file if line.endswith("\n")]
+            return dropped(one for one in of_port(found, 2001) if one["SrcPort"] == source and
+                           (one.get("type") == "drop") == (kind == "drop"))
+
+        def programs():
+            shown = json.loads(lab.run("bpftool", "-j", "prog", "show"))
+            return [one["name"] for one in shown if one["name"].startswith("netobs_drop_") and
+                    any(process["pid"] == service.pid for process in one.get("pids", ()))]
+
+        def send(source, *kinds):
+            count = self.generator.randrange(10, 100)
+            self.send_to(2001, count, source=source)
+            for kind in kinds:
+                lab.wait_for(lambda kind=kind: counted(kind, source) == count, f"{kind} {source}")
+
+        def reload(has_records):
+            configure(has_records)
+            self.router.run(observer.netobsctl(), "reload", "-s", control)
+
+        configure(True)
+        service = self.lab.spawn(observer.netobsctl(), "run", "-c", path, ns=self.router,
+                                 stdout=subprocess.DEVNULL,
+                                 env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
+        supervisor.wait("READY=1")
+        self.assertIn(len(programs()), (0, 2)) # 0: bpftool does not know processes
+        send(4001, "flow", "drop")
+        reload(False)
+        send(4002, "flow")
+        reload(True)
+        send(4003, "flow", "drop")
+        service.terminate()
+        self.assertEqual(0, service.wait(60))
+        self.assertEqual(0, counted("drop", 4002))
+
     def programs(self, *options):
         """What the programs of packets are, by the tag of their instructions."""
         watch = observer.Observer(self.lab, self.router, "-i", "rc", *options)

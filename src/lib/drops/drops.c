@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* An observer of drops, which drains a generation of them each interval: drop_drain.h. */
+/* An observer of drops, which has what was dropped read each interval: drop_feed.h. */
 #include "base/life.h"
 #include "base/privilege.h"
 #include "base/sized.h"
 #include "base/util.h"
-#include "drop_drain.h"
+#include "drops.h"
 #include "filter/tuple.h"
 
 #include <errno.h>
@@ -24,9 +24,13 @@ struct netobs_drops {
 	int interval_timer, work_timer;
 
 	struct filter *filter; /* NULL: all */
-	struct drop_drain drain;
+	struct drop_taker taker;
+	struct drop_feed *feed; /* NULL: before the start, and after the end */
+	uint64_t drain;		/* that it waits for */
+	bool is_draining;
+	bool is_last; /* no further interval begins */
 	struct netobs_drops_stats stats;
-	bool is_last; /* nothing is attached any more */
+	uint64_t missed_before, others_before; /* that was, by other takers */
 };
 
 static loop_fn on_interval, on_work;
@@ -105,7 +109,7 @@ void netobs_drops_free(struct netobs_drops *drops)
 {
 	if (!drops)
 		return;
-	drop_drain_close(&drops->drain);
+	drop_feed_leave(drops->feed, &drops->taker);
 	filter_free(drops->filter);
 	life_close(&drops->life);
 	free(drops);
@@ -141,10 +145,14 @@ static void leave_out(struct netobs_drops *drops, const struct netobs_drop *drop
 	}
 }
 
-static void deliver_drop(const struct netobs_drop *drop, void *ctx)
+/* Other takers may have drops before this one starts, and after it has ended. */
+static void take_drop(const struct netobs_drop *drop, void *ctx)
 {
 	struct netobs_drops *drops = ctx;
 
+	if (drops->life.state != LIFE_RUNNING &&
+	    drops->life.state != LIFE_STOPPING)
+		return;
 	if (!is_match(drops->filter, drop)) {
 		leave_out(drops, drop);
 		return;
@@ -153,6 +161,14 @@ static void deliver_drop(const struct netobs_drop *drop, void *ctx)
 	drops->stats.bytes[drop->kind] += drop->bytes;
 	drops->life.delivered++;
 	drops->opts.on_drop(drop, drops->opts.user);
+}
+
+static void lose_drops(const struct count *lost, void *ctx)
+{
+	struct netobs_drops *drops = ctx;
+
+	drops->stats.lost_packets += lost->packets;
+	drops->stats.lost_bytes += lost->bytes;
 }
 
 static void set_work_timer(const struct netobs_drops *drops, uint32_t ms)
@@ -164,27 +180,30 @@ static void set_work_timer(const struct netobs_drops *drops, uint32_t ms)
 static int on_work(void *ctx, int fd)
 {
 	struct netobs_drops *drops = ctx;
-	int err;
+	int r;
 
 	(void)fd;
-	if (drop_drain_is_idle(&drops->drain))
+	if (!drops->is_draining)
 		return 0;
-	err = drop_drain_step(&drops->drain);
-	if (err)
-		return err;
-	if (drop_drain_is_idle(&drops->drain) && drops->opts.on_interval)
+	r = drop_feed_step(drops->feed, drops->drain);
+	drops->is_draining = r > 0;
+	if (r < 0)
+		return r;
+	if (!r && drops->opts.on_interval)
 		drops->opts.on_interval(drops->opts.user);
-	set_work_timer(drops, drop_drain_wait_ms(&drops->drain));
+	set_work_timer(drops, r ? drop_drain_wait_ms(&drops->feed->drain) : 0);
 	return 0;
 }
 
 static int begin_drain(struct netobs_drops *drops)
 {
-	int err = drop_drain_begin(&drops->drain);
+	int err = drop_feed_ask(drops->feed, &drops->drain);
 
-	if (!err)
-		set_work_timer(drops, DROP_DRAIN_WAIT_MS);
-	return err;
+	if (err)
+		return err;
+	drops->is_draining = true;
+	set_work_timer(drops, DROP_DRAIN_WAIT_MS);
+	return 0;
 }
 
 /* A generation that is still being read is not a reason to hurry: the tables have room for both. */
@@ -193,8 +212,7 @@ static int on_interval(void *ctx, int fd)
 	struct netobs_drops *drops = ctx;
 
 	(void)fd;
-	if (drops->life.state != LIFE_RUNNING ||
-	    !drop_drain_is_idle(&drops->drain))
+	if (drops->life.state != LIFE_RUNNING || drops->is_draining)
 		return 0;
 	return begin_drain(drops);
 }
@@ -218,35 +236,64 @@ int netobs_drops_interval_set(struct netobs_drops *drops, uint32_t interval_ms)
 
 /* ---- Start and stop -------------------------------------------------------------------- */
 
+static void set_taker(struct netobs_drops *drops)
+{
+	drops->taker = (struct drop_taker){ .take = take_drop,
+					    .lose = lose_drops,
+					    .ctx = drops };
+}
+
+static int open_feed(struct netobs_drops *drops)
+{
+	const bool no_reasons =
+		drops->opts.disable_features >> NETOBS_FEATURE_DROP_REASONS & 1;
+
+	set_taker(drops);
+	return drop_feed_open(&drops->taker, no_reasons, &drops->life.log,
+			      &drops->feed);
+}
+
 static int start_drops(void *owner)
 {
 	struct netobs_drops *drops = owner;
-	const bool no_reasons =
-		drops->opts.disable_features >> NETOBS_FEATURE_DROP_REASONS & 1;
-	int err;
+	const struct drop_programs *programs;
+	int err = drops->feed ? 0 : open_feed(drops);
 
-	drops->drain.take = deliver_drop;
-	drops->drain.ctx = drops;
-	err = drop_drain_open(&drops->drain, no_reasons, &drops->life.log);
 	if (err)
 		return err;
-	drops->stats.has_reasons = drops->drain.programs.has_reasons;
+	programs = &drops->feed->drain.programs;
+	drops->stats.has_reasons = programs->has_reasons;
+	drops->missed_before = drop_programs_missed(programs);
+	drops->others_before = programs->state->others;
 	drops->life.state = LIFE_RUNNING;
 	loop_repeat_timer(drops->interval_timer, drops->opts.interval_ms);
 	return 0;
 }
 
-static void keep_missed(struct netobs_drops *drops)
+int drops_join(struct netobs_drops *drops, struct drop_feed *feed)
 {
-	drops->stats.missed = drop_programs_missed(&drops->drain.programs);
-	drops->stats.others = drops->drain.programs.state->others;
+	if (drops->life.state != LIFE_NEW || drops->feed)
+		return -EALREADY;
+	set_taker(drops);
+	drops->feed = feed;
+	drop_feed_join(feed, &drops->taker);
+	return 0;
+}
+
+static void fill_missed(const struct netobs_drops *drops,
+			struct netobs_drops_stats *stats)
+{
+	const struct drop_programs *programs = &drops->feed->drain.programs;
+
+	stats->missed = drop_programs_missed(programs) - drops->missed_before;
+	stats->others = programs->state->others - drops->others_before;
 }
 
 static void stop_drops(void *owner)
 {
 	struct netobs_drops *drops = owner;
 
-	drop_programs_detach(&drops->drain.programs);
+	drop_feed_stop(drops->feed);
 	set_work_timer(drops, 0);
 }
 
@@ -255,15 +302,14 @@ static int step_drops(void *owner)
 {
 	struct netobs_drops *drops = owner;
 
-	if (drops->life.state != LIFE_STOPPING ||
-	    !drop_drain_is_idle(&drops->drain))
+	if (drops->life.state != LIFE_STOPPING || drops->is_draining)
 		return 0;
 	if (!drops->is_last) {
 		drops->is_last = true;
 		return begin_drain(drops);
 	}
-	keep_missed(drops);
-	drop_programs_close(&drops->drain.programs);
+	fill_missed(drops, &drops->stats);
+	drop_feed_leave(TAKE_PTR(drops->feed), &drops->taker);
 	drops->life.state = LIFE_STOPPED;
 	set_work_timer(drops, 0);
 	return 0;
@@ -312,11 +358,7 @@ int netobs_drops_stats_get(const struct netobs_drops *drops,
 	if (!drops || !ret_stats)
 		return -EINVAL;
 	stats = drops->stats;
-	stats.lost_packets += drops->drain.lost.packets;
-	stats.lost_bytes += drops->drain.lost.bytes;
-	if (drops->drain.programs.state) {
-		stats.missed = drop_programs_missed(&drops->drain.programs);
-		stats.others = drops->drain.programs.state->others;
-	}
+	if (drops->feed && drops->life.state >= LIFE_RUNNING)
+		fill_missed(drops, &stats);
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }

@@ -35,6 +35,7 @@ struct waiting_drop {
 	int64_t last_ns;       /* since 1970 */
 	int64_t first_flip_ns; /* the end of the generation of its first packet */
 	int64_t flip_ns;       /* of its last one */
+	uint64_t drain;	       /* of the feed, that brought it */
 };
 
 /* ---- Waiting ---------------------------------------------------------------------------- */
@@ -97,6 +98,7 @@ static void expire_oldest(struct flow_drops *drops, struct count *count)
 
 void flow_drops_expire(struct flow_drops *drops, int64_t end_ns)
 {
+	drops->is_over = end_ns == INT64_MAX;
 	if (end_ns < drops->flip_ns)
 		drops->wait_ns = drops->flip_ns - end_ns;
 	while (drops->oldest && drops->oldest->flip_ns <= end_ns)
@@ -152,6 +154,7 @@ static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
 	count_add(&waiting->count, drop);
 	waiting->last_ns = drop->last_ns;
 	waiting->first_flip_ns = waiting->flip_ns = drops->flip_ns;
+	waiting->drain = drops->feed ? drops->feed->begun : 0;
 	known = find_waiting(drops, drop, &waiting->tuple);
 	if (*known) { /* it waits anew, with what was there */
 		waiting->first_flip_ns = (*known)->first_flip_ns;
@@ -183,9 +186,25 @@ void flow_drops_note(struct flow_drops *drops, const struct netobs_drop *drop)
 		make_wait(drops, drop);
 }
 
+/* Other takers may have asked for it, between two intervals of flows. */
 static void take_drop(const struct netobs_drop *drop, void *ctx)
 {
-	flow_drops_note(ctx, drop);
+	struct flow_drops *drops = ctx;
+
+	if (drops->is_over)
+		return;
+	drops->flip_ns = max_i64(drops->flip_ns, drops->feed->drain.ended_ns);
+	flow_drops_note(drops, drop);
+}
+
+static void lose_drops(const struct count *lost, void *ctx)
+{
+	struct flow_drops *drops = ctx;
+
+	if (drops->is_over)
+		return;
+	count_add(&drops->counts.all, lost);
+	count_add(&drops->counts.no_room, lost);
 }
 
 /* ---- Where flows were seen -------------------------------------------------------------- */
@@ -238,6 +257,13 @@ static bool was_seen(const struct flow_drops *drops,
 
 /* ---- Records ---------------------------------------------------------------------------- */
 
+static const struct drop_names *names_of(const struct flow_drops *drops)
+{
+	static const struct drop_names none;
+
+	return drops->feed ? &drops->feed->drain.names : &none;
+}
+
 /* The last cause is that of the drop which was the last. */
 static void add_drop(struct flow_drops *drops, struct netobs_flow *record,
 		     const struct waiting_drop *drop, int64_t *last_ns)
@@ -254,7 +280,7 @@ static void add_drop(struct flow_drops *drops, struct netobs_flow *record,
 		return;
 	record->has |= NETOBS_HAS_DROP_REASON;
 	record->drop_reason = drop->reason;
-	drop_names_cause(&drops->drain.names, drop->reason, record->drop_cause,
+	drop_names_cause(names_of(drops), drop->reason, record->drop_cause,
 			 sizeof(record->drop_cause));
 }
 
@@ -314,7 +340,7 @@ int flow_drops_init(struct flow_drops *drops, const struct host *host,
 		.host = host,
 		.log = log,
 		.options = *options,
-		.drain = { .take = take_drop, .ctx = drops },
+		.taker = { .take = take_drop, .lose = lose_drops, .ctx = drops },
 		.spaces = { .host = host, .log = log },
 		.extra = { .fill = fill_drops, .ctx = drops },
 	};
@@ -334,7 +360,8 @@ int flow_drops_open(struct flow_drops *drops, const struct host *host,
 
 	if (err)
 		return err;
-	err = drop_drain_open(&drops->drain, options->no_reasons, log);
+	err = drop_feed_open(&drops->taker, options->no_reasons, log,
+			     &drops->feed);
 	if (err)
 		flow_drops_close(drops);
 	return err;
@@ -343,7 +370,7 @@ int flow_drops_open(struct flow_drops *drops, const struct host *host,
 void flow_drops_close(struct flow_drops *drops)
 {
 	flow_drops_expire(drops, INT64_MAX);
-	drop_drain_close(&drops->drain);
+	drop_feed_leave(TAKE_PTR(drops->feed), &drops->taker);
 	spaces_done(&drops->spaces);
 	free(drops->buckets);
 	drops->buckets = NULL;
@@ -358,39 +385,39 @@ static void report_failure(struct flow_drops *drops, int err)
 	log_error(drops->log, "cannot read dropped packets: %s", strerror(-err));
 }
 
+/* What others have had read since the last generation of flows is of this one. */
+static void renew_waiting(struct flow_drops *drops, int64_t flip_ns)
+{
+	struct waiting_drop *drop = drops->newest;
+
+	for (; drop && drop->drain > drops->drain; drop = drop->older)
+		drop->flip_ns = flip_ns;
+}
+
 void flow_drops_begin(struct flow_drops *drops, int64_t flip_ns)
 {
 	int err;
 
 	if (!flow_drops_are_on(drops))
 		return;
+	renew_waiting(drops, flip_ns);
 	drops->flip_ns = flip_ns;
-	err = drop_drain_begin(&drops->drain);
+	drops->is_over = false;
+	err = drop_feed_ask(drops->feed, &drops->drain);
 	if (err)
 		report_failure(drops, err);
 	drops->phase = DROPS_DRAINING;
 }
 
-static void count_lost(struct flow_drops *drops)
-{
-	struct count *lost = &drops->drain.lost;
-
-	count_add(&drops->counts.all, lost);
-	count_add(&drops->counts.no_room, lost);
-	*lost = (struct count){ 0 };
-	drops->counts.missed = drop_programs_missed(&drops->drain.programs);
-}
-
 static void step_drain(struct flow_drops *drops)
 {
-	int err = drop_drain_step(&drops->drain);
+	int r = drop_feed_step(drops->feed, drops->drain);
 
-	if (err)
-		report_failure(drops, err);
-	if (!err && !drop_drain_is_idle(&drops->drain))
+	if (r > 0)
 		return;
-	drops->drain.state = DRAIN_NONE;
-	count_lost(drops);
+	if (r < 0)
+		report_failure(drops, r);
+	drops->counts.missed = drop_programs_missed(&drops->feed->drain.programs);
 	drops->phase = DROPS_AT_REST;
 	if (!drops->options.finds_spaces)
 		return;
@@ -405,6 +432,8 @@ bool flow_drops_step(struct flow_drops *drops, uint32_t *ret_wait_ms)
 		step_drain(drops);
 	else if (drops->phase == DROPS_SPACES && !spaces_step(&drops->spaces))
 		drops->phase = DROPS_AT_REST;
-	*ret_wait_ms = drop_drain_wait_ms(&drops->drain);
+	*ret_wait_ms = drops->phase == DROPS_DRAINING ?
+			       drop_drain_wait_ms(&drops->feed->drain) :
+			       0;
 	return drops->phase != DROPS_AT_REST;
 }

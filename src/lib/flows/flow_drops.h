@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Which flow a dropped packet belonged to. Programs of packets have no part in it: drops of an interval
- * are read (drops/drop_drain.h) before its flows, and wait here, by their tuples, until a record of
+ * are read (drops/drop_feed.h) before its flows, and wait here, by their tuples, until a record of
  * their flow is filled. The tuple is the one that the packet had when it was dropped, so it may be the
  * flow's own or, with translations, the one before or after NAT.
  *
@@ -16,7 +16,7 @@
 
 #include "base/log.h"
 #include "bpf/types.h"
-#include "drops/drop_drain.h"
+#include "drops/drop_feed.h"
 #include "flow_extra.h"
 #include "who/spaces.h"
 
@@ -51,10 +51,13 @@ struct flow_drops {
 	const struct host *host; /* NULL: off */
 	const struct log *log;
 	struct flow_drops_options options;
-	struct drop_drain drain;
+	struct drop_taker taker;
+	struct drop_feed *feed; /* NULL: drops are noted by the caller */
+	uint64_t drain;		/* its drain of this interval */
+	bool is_over; /* no record takes what is dropped from now on */
 	struct spaces spaces;
 	enum { DROPS_AT_REST, DROPS_DRAINING, DROPS_SPACES } phase;
-	int64_t flip_ns; /* when the generation ended that is drained */
+	int64_t flip_ns; /* when the generation of drops ended that was drained last */
 	int64_t wait_ns; /* for which drops wait, after that */
 
 	uint32_t n_waiting;
@@ -87,6 +90,12 @@ void flow_drops_close(struct flow_drops *drops);
 /* A generation of flows ends now, at @flip_ns: so does one of drops. */
 void flow_drops_begin(struct flow_drops *drops, int64_t flip_ns);
 
+/** @return what others may join, too; NULL: off */
+static inline struct drop_feed *flow_drops_feed(const struct flow_drops *drops)
+{
+	return drops->feed;
+}
+
 /**
  * Read its drops, and find namespaces that are new, for some milliseconds.
  *
@@ -98,7 +107,7 @@ bool flow_drops_step(struct flow_drops *drops, uint32_t *ret_wait_ms);
 /* A drop of the generation that ended at flip_ns. */
 void flow_drops_note(struct flow_drops *drops, const struct netobs_drop *drop);
 
-/** No record of flows will take what came until @end_ns. */
+/** No record of flows will take what came until @end_ns; INT64_MAX: and what will come. */
 void flow_drops_expire(struct flow_drops *drops, int64_t end_ns);
 
 #endif

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* An observer of drops that shares those of a context: both have each drop, whichever ends first. */
+#include "lib_context.h"
+#include "lib_test.h"
+
+#include <netobs/drop.h>
+
+#include <errno.h>
+#include <poll.h>
+
+enum {
+	PORT = 40100, /* without a socket */
+	LONG_MS = 60000,
+	SHORT_MS = 100,
+	PATIENCE_MS = 30000,
+	PACKETS = 40,
+};
+
+struct shared {
+	struct netobs_drops *drops;
+	uint64_t packets; /* to PORT */
+};
+
+static void note_drop(const struct netobs_drop *drop, void *user)
+{
+	struct shared *shared = user;
+
+	if (drop->dst_port == PORT && drop->kind != NETOBS_DROP_BENIGN)
+		shared->packets += drop->packets;
+}
+
+static void make_observer(struct shared *shared, uint32_t interval_ms)
+{
+	NETOBS_OPTS(netobs_drops_opts, opts, .interval_ms = interval_ms,
+		    .on_drop = note_drop, .user = shared);
+
+	*shared = (struct shared){ 0 };
+	assert_int_equal(netobs_drops_new(&opts, &shared->drops), 0);
+}
+
+static void start_shared(struct context_fixture *f, struct shared *shared,
+			 uint32_t flows_ms, uint32_t drops_ms)
+{
+	struct netobs_opts opts = context_options(&f->witness, flows_ms);
+
+	opts.flags |= NETOBS_DROPS;
+	context_start_with(f, &opts);
+	make_observer(shared, drops_ms);
+	assert_int_equal(netobs_drops_share(shared->drops, f->ctx), 0);
+	assert_int_equal(netobs_drops_share(shared->drops, f->ctx), -EALREADY);
+	assert_int_equal(netobs_drops_start(shared->drops), 0);
+}
+
+static void await_drops(struct shared *shared, uint64_t packets)
+{
+	struct pollfd fd = { .fd = netobs_drops_fd(shared->drops),
+			     .events = POLLIN };
+
+	while (shared->packets < packets) {
+		assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
+		assert_true(netobs_drops_dispatch(shared->drops) >= 0);
+	}
+	assert_int_equal(shared->packets, packets);
+}
+
+static void stop_drops(struct shared *shared)
+{
+	struct pollfd fd = { .fd = netobs_drops_fd(shared->drops),
+			     .events = POLLIN };
+	int n;
+
+	netobs_drops_stop(shared->drops);
+	do {
+		poll(&fd, 1, PATIENCE_MS);
+		n = netobs_drops_dispatch(shared->drops);
+	} while (n >= 0);
+	assert_int_equal(n, -ECANCELED);
+}
+
+static uint64_t dropped_in_flows(const struct context_fixture *f)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < f->witness.n_flows; i++)
+		if (f->witness.flows[i].flow.dst_port == PORT)
+			sum += f->witness.flows[i].flow.drop_packets;
+	return sum;
+}
+
+/* @return of all drops, those in no record yet */
+static uint64_t check_sums(const struct context_fixture *f)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+
+	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
+	assert_int_equal(stats.drops.packets,
+			 stats.drops_in_flows.packets +
+				 stats.drops_pending.packets +
+				 stats.drops_no_flow.packets +
+				 stats.drops_no_tuple.packets +
+				 stats.drops_no_room.packets);
+	return stats.drops_pending.packets;
+}
+
+/* Also where the observer reads drops long before the flows that have them. */
+static void both_have_each_drop(void **state)
+{
+	struct context_fixture *f = *state;
+	struct shared shared;
+
+	start_shared(f, &shared, LONG_MS, SHORT_MS);
+	for (uint64_t i = 1; i <= 3; i++) {
+		lab_send(PORT, PACKETS);
+		await_drops(&shared, i * PACKETS);
+		assert_true(check_sums(f) >= i * PACKETS);
+	}
+	lab_send(PORT, PACKETS);
+	context_stop(f->ctx);
+	assert_int_equal(dropped_in_flows(f), 4 * PACKETS);
+	assert_int_equal(check_sums(f), 0);
+	stop_drops(&shared);
+	assert_int_equal(shared.packets, 4 * PACKETS);
+	/* What came after the last record is no matter of flows. */
+	assert_int_equal(check_sums(f), 0);
+	netobs_drops_free(shared.drops);
+}
+
+/* And where the flows have drops read long before the observer's interval ends. */
+static void intervals_of_flows_bring_drops(void **state)
+{
+	struct context_fixture *f = *state;
+	struct shared shared;
+
+	start_shared(f, &shared, SHORT_MS, LONG_MS);
+	lab_send(PORT, PACKETS);
+	while (shared.packets < PACKETS)
+		assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0);
+	assert_int_equal(shared.packets, PACKETS);
+	stop_drops(&shared);
+	netobs_drops_free(shared.drops);
+	lab_send(PORT, PACKETS);
+	context_stop(f->ctx);
+	assert_int_equal(dropped_in_flows(f), 2 * PACKETS);
+	assert_int_equal(shared.packets, PACKETS);
+}
+
+static void the_observer_goes_on_without_the_context(void **state)
+{
+	struct context_fixture *f = *state;
+	struct shared shared;
+
+	start_shared(f, &shared, LONG_MS, SHORT_MS);
+	lab_send(PORT, PACKETS);
+	context_stop(f->ctx);
+	netobs_free(f->ctx);
+	f->ctx = NULL;
+	lab_send(PORT, PACKETS);
+	await_drops(&shared, 2 * PACKETS);
+	lab_send(PORT, PACKETS);
+	stop_drops(&shared);
+	assert_int_equal(shared.packets, 3 * PACKETS);
+	netobs_drops_free(shared.drops);
+}
+
+static void a_context_without_drops_has_none_to_share(void **state)
+{
+	struct context_fixture *f = *state;
+	struct shared shared;
+
+	context_start(f, LONG_MS);
+	make_observer(&shared, SHORT_MS);
+	assert_int_equal(netobs_drops_share(shared.drops, f->ctx), -ENOENT);
+	assert_int_equal(netobs_drops_share(shared.drops, NULL), -EINVAL);
+	assert_int_equal(netobs_drops_share(NULL, f->ctx), -EINVAL);
+	assert_int_equal(netobs_drops_start(shared.drops), 0);
+	lab_send(PORT, PACKETS);
+	await_drops(&shared, PACKETS);
+	netobs_drops_free(shared.drops);
+}
+
+int main(void)
+{
+#define TEST(name) \
+	cmocka_unit_test_setup_teardown(name, context_setup, context_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(both_have_each_drop),
+		TEST(intervals_of_flows_bring_drops),
+		TEST(the_observer_goes_on_without_the_context),
+		TEST(a_context_without_drops_has_none_to_share),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
