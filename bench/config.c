@@ -17,8 +17,8 @@ static const char *const direction_names[] = {
 	[INGRESS] = "ingress", [EGRESS] = "egress", NULL
 };
 
-static const char *const benches[] = { "datapath", "drain",  "fold", "export",
-				       "sessions", "groups", NULL };
+static const char *const benches[] = { "datapath", "drain",  "fold",  "export",
+				       "sessions", "groups", "drops", NULL };
 
 static const struct args_option options[] = {
 #define SELECT_bench OPTION_SELECTED
@@ -28,11 +28,11 @@ static const struct args_option options[] = {
 
 static const struct args_command command = {
 	.name = "bench",
-	.operands = "[datapath|drain|fold|groups|sessions|export [SPEC...]]",
+	.operands = "[datapath|drain|fold|groups|sessions|drops|export [SPEC...]]",
 	.summary = "Measure what netobs costs on this host, without using its interfaces",
 	.options = options,
 	.positional =
-		"the benchmarks are datapath, drain, fold, groups, sessions and export; name one before the options",
+		"the benchmarks are datapath, drain, fold, groups, sessions, drops and export; name one before the options",
 	.operand_list = offsetof(struct config, specs),
 	.notes =
 		"datapath  ns per packet, for netobs and other designs of a flow store:\n"
@@ -44,6 +44,7 @@ static const struct args_command command = {
 		"groups    ns per flow record to count it in the series of its group\n"
 		"sessions  CPU time of TCP connections and of sends and receives, with and without\n"
 		"          sessions of all, as a ratio\n"
+		"drops     ns for each packet that the kernel drops, with and without an observer\n"
 		"export    records/s through sinks, such as 'json:/dev/null' or\n"
 		"          'kafka://HOST/TOPIC'; by default those that need no collector\n",
 };
@@ -224,15 +225,16 @@ static const char *find_foreign(const struct config *config)
 {
 	const bool is_datapath = config->bench == BENCH_DATAPATH,
 		   is_export = config->bench == BENCH_EXPORT,
-		   is_sessions = config->bench == BENCH_SESSIONS;
+		   is_observer = config->bench == BENCH_SESSIONS ||
+				 config->bench == BENCH_DROPS;
 	const struct {
 		const char *name;
 		bool is_given, is_known;
 	} rules[] = {
-		{ "--flows", config->flows, !is_export && !is_sessions },
+		{ "--flows", config->flows, !is_export && !is_observer },
 		{ "--records", config->records, is_export },
 		{ "--width", config->width_text,
-		  is_datapath || is_export || is_sessions },
+		  is_datapath || is_export || is_observer },
 		{ "--sink", config->sink, config->bench == BENCH_DRAIN },
 		{ "--stores", config->stores, is_datapath },
 		{ "--traffic", config->traffic, is_datapath },
@@ -313,7 +315,8 @@ static bool config_complete(struct config *config)
 	bool is_live = config->is_live && config->bench == BENCH_DATAPATH;
 	bool compares = config->bench == BENCH_DATAPATH ||
 			config->bench == BENCH_EXPORT ||
-			config->bench == BENCH_SESSIONS;
+			config->bench == BENCH_SESSIONS ||
+			config->bench == BENCH_DROPS;
 
 	if (foreign) {
 		args_complain(&command, "%s%s has no option %s",

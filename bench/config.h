@@ -20,7 +20,8 @@ struct config {
 		BENCH_FOLD,
 		BENCH_EXPORT,
 		BENCH_SESSIONS,
-		BENCH_GROUPS
+		BENCH_GROUPS,
+		BENCH_DROPS
 	} bench;
 	int output;
 	int distribution; /* 0 uniform, 1 Zipf */
@@ -66,5 +67,6 @@ int fold_run(const struct config *config);
 int groups_run(const struct config *config);
 int export_run(const struct config *config);
 int sessions_run(const struct config *config);
+int drops_run(const struct config *config);
 
 #endif

@@ -357,6 +357,19 @@ class Bench(lab.LabTest):
         self.assertNotIn("reader_cpu_ns", calls)
         self.refuse(USAGE, ["--flows"], "sessions", "--flows", "1")
 
+    def test_drops(self):
+        found = json.loads(self.bench("drops", "--rounds", "7", "--width", "10", "-o", "json"))
+        self.assertEqual(["drops of new flows", "drops of a known flow"],
+                         [result["load"] for result in found["results"]])
+        for result in found["results"]:
+            self.assertGreater(result["cpu_ns"], 0)
+            self.assertGreater(result["observed_cpu_ns"], 0)
+            self.assertLessEqual(result["ratio_low"], result["ratio"])
+            self.assertLessEqual(result["ratio"], result["ratio_high"])
+        self.assertGreater(found["results"][0]["reader_cpu_ns"], 0)
+        self.assertIn("for each of", self.bench("drops", "--rounds", "7", "--width", "10"))
+        self.refuse(USAGE, ["--flows"], "drops", "--flows", "1")
+
     def export(self, *arguments):
         return json.loads(self.bench("export", "-o", "json", "--records", "3000", *FEW,
                                      *arguments))
