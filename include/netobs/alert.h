@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /**
  * @file alert.h
- * Rules about the health of TCP connections, and alerts: records of connections that break
- * them. The kernel compares each sample with the rules when it takes it, so an alert arrives
- * within a millisecond, whatever the interval of flows is.
+ * Rules about the health of TCP connections and about flows, and alerts: records of connections and flows
+ * that break them. The kernel compares each sample of a connection with the rules when it takes it, so an alert
+ * arrives within a millisecond, whatever the interval of flows is. What was dropped is known with the records
+ * of flows: these alerts come just before the record that breaks the rule.
  *
- * A context needs netobs_opts.rtt and netobs_opts.on_alert. Rules may be replaced at any
+ * A context needs netobs_opts.on_alert, and netobs_opts.rtt or, for drops, NETOBS_DROPS. Rules may be replaced at any
  * time, without an effect on counts and measurements.
  *
  * A rule is text: netobs-alert-rules(7).
@@ -15,6 +16,7 @@
  *	app_latency > 200ms limit 10/m where port 443
  *	retransmits > 1%
  *	rate > 1Gbit
+ *	drops > 0.1%
  */
 #ifndef NETOBS_ALERT_H
 #define NETOBS_ALERT_H
@@ -45,13 +47,19 @@ enum netobs_alert_metric {
 	NETOBS_ALERT_RETRANSMITS = 2,
 	/** Data in a window of 100 ms, without headers, each byte once. Bits per second. */
 	NETOBS_ALERT_RATE = 3,
+	/** Packets of a flow that this kernel dropped, since its previous record: netobs_flow.drop_packets.
+	 *  Of any protocol. */
+	NETOBS_ALERT_DROPS = 4,
+	/** The same, as their share of the packets of the record, but 1 at most. Parts per million. */
+	NETOBS_ALERT_DROP_SHARE = 5,
 	NETOBS_ALERT_METRICS
 };
 
 /** Which way of the connection an alert is about; netobs_alert.way. */
 enum netobs_alert_way {
-	NETOBS_ALERT_TO_SERVER = 0, /**< netobs_connection.to_server */
-	NETOBS_ALERT_TO_CLIENT = 1  /**< netobs_connection.to_client */
+	NETOBS_ALERT_TO_SERVER =
+		0, /**< netobs_connection.to_server; the flow of the client */
+	NETOBS_ALERT_TO_CLIENT = 1 /**< netobs_connection.to_client */
 };
 
 /** Bits of netobs_alert.record.has. */
@@ -61,16 +69,18 @@ enum netobs_alert_field {
 	NETOBS_ALERT_HAS_PROCESS = 1 << 1
 };
 
-/** A sample of a connection has broken a rule: NETOBS_RECORD_ALERT. */
+/** A sample of a connection, or a record of a flow, has broken a rule: NETOBS_RECORD_ALERT. */
 struct netobs_alert {
-	struct netobs_record record; /**< time_ns: when the sample was taken */
+	/** time_ns: when the sample was taken; of a flow: the end of the interval */
+	struct netobs_record record;
 
-	/** The ends, as in struct netobs_connection. */
+	/** The ends, as in struct netobs_connection. Of a flow that does not show which end is the client,
+	 *  the server is the one with the lower port, or address. */
 	uint8_t client[16];
 	uint8_t server[16];
 	uint16_t client_port;
 	uint16_t server_port;
-	uint8_t protocol; /**< 6: TCP */
+	uint8_t protocol; /**< 6: TCP; of a flow, any other one, too */
 	uint8_t metric;	  /**< enum netobs_alert_metric */
 	uint8_t way;	  /**< enum netobs_alert_way */
 	uint8_t reserved; /**< 0 */
@@ -83,7 +93,8 @@ struct netobs_alert {
 
 	uint32_t ifindex; /**< of the interface where it was seen, in its network namespace */
 	uint32_t netns_inode;
-	int64_t start_ns; /**< when the connection was first seen, ns since 1970 UTC */
+	/** When the connection was first seen, or the first packet of the record; ns since 1970 UTC */
+	int64_t start_ns;
 
 	/** The process at the local end; if both ends are sockets of this host, the server's
 	 *  process. */
@@ -116,7 +127,7 @@ struct netobs_alert_rule {
 struct netobs_alert_counts {
 	size_t sz; /**< sizeof(struct netobs_alert_counts), set by the caller */
 	uint64_t fired; /**< alerts that the programs reported */
-	/** Samples that broke the rule and were not reported: the connection had an alert of
+	/** Samples that broke the rule and were not reported: the connection or flow had an alert of
 	 *  this rule less than "hold" before; */
 	uint64_t held;
 	uint64_t limited; /**< there were more of this rule than "limit" allows; */
@@ -134,13 +145,14 @@ struct netobs_alert_counts {
  * that wait for netobs_dispatch(): this function calls on_alert, so the caller must not hold a lock
  * that on_alert takes.
  *
- * @param ctx    with netobs_opts.rtt and on_alert; before or after netobs_start()
+ * @param ctx    with netobs_opts.on_alert, and what the rules need; before or after netobs_start()
  * @param rules  copied; NULL if there are none
  * @param n      how many
  * @return 0; -EINVAL: an argument or a rule is wrong, and the error text names it
  *         ("alerts[2]: column 7: ..."); -E2BIG: more than NETOBS_ALERT_RULES_MAX, more than 64
- *         different expressions, or too large ones; -ENOTSUP: the context has no alerts, or
- *         the kernel has PREEMPT_RT and a rule an expression; -ECANCELED: stopped;
+ *         different expressions, or too large ones; -ENOTSUP: the context has no on_alert, or
+ *         does not measure what a rule is about, which the error text names, or the kernel has PREEMPT_RT
+ *         and a rule about connections an expression; -ECANCELED: stopped;
  *         -ENOMEM; others from the kernel. After an error, the old rules stay in use.
  */
 NETOBS_API int netobs_alerts_set(struct netobs *ctx,
@@ -157,6 +169,13 @@ NETOBS_API int netobs_alert_rule_check(const char *rule, char *error,
 				       size_t size);
 
 /**
+ * What a rule is about, without a context and without privileges.
+ *
+ * @return enum netobs_alert_metric; -EINVAL: the rule is wrong, or NULL
+ */
+NETOBS_API int netobs_alert_rule_metric(const char *rule);
+
+/**
  * Read the counts of a rule.
  *
  * @param rule        its number in the list of netobs_alerts_set(); the number after the last:
@@ -168,7 +187,7 @@ NETOBS_API int netobs_alert_rule_check(const char *rule, char *error,
 NETOBS_API int netobs_alert_counts_get(const struct netobs *ctx, uint32_t rule,
 				       struct netobs_alert_counts *ret_counts);
 
-/** The name of a metric, as in rules: "app_latency"; NULL beyond the last. */
+/** The name of a metric, as in records: "app_latency"; NULL beyond the last. */
 NETOBS_API const char *netobs_alert_metric_name(unsigned int metric);
 
 #ifdef __cplusplus

@@ -239,9 +239,10 @@ struct netobs_opts {
 	 *  counted as lost. Called after on_interval. NULL: after a kill, the packets of a drain
 	 *  that were not delivered are counted as lost. */
 	void (*on_commit)(uint64_t number, void *user);
-	/** With @p rtt: a connection has broken a rule of netobs_alerts_set(). @p alert is
-	 *  valid during the call only. Rules take another 384 bytes of the kernel's memory for each
-	 *  connection, and 1.3 MiB; NULL: there are no rules. */
+	/** With @p rtt: a connection has broken a rule of netobs_alerts_set(). With NETOBS_DROPS: a
+	 *  flow has; then it is called before on_flow. @p alert is valid during the call only. With
+	 *  @p rtt, rules take another 384 bytes of the kernel's memory for each connection, and 1.3
+	 *  MiB; those about drops 2 MiB of the process. NULL: there are no rules. */
 	void (*on_alert)(const struct netobs_alert *alert, void *user);
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/flows/flows_request.h"
@@ -18,14 +19,15 @@ static const struct args_option options[] = {
 
 static const struct args_command command = {
 	.name = "alerts",
-	.summary = "Report TCP connections that break rules, at once",
+	.summary = "Report TCP connections and flows that break rules, at once",
 	.options = options,
 	.operands = "[FILTER]",
 	.operand_list = FIELD(filter_words),
 	.given = FIELD(given),
 	.notes = "RULE is METRIC > VALUE [for N of M] [hold TIME] [limit N/s] [where EXPRESSION], with a\n"
-		 "METRIC of rtt, app_latency, retransmits and rate: 'rtt > 50ms for 3 of 5',\n"
-		 "'app_latency > 3 * baseline', 'retransmits > 1% where port 443', 'rate > 1Gbit'.\n"
+		 "METRIC of rtt, app_latency, retransmits, rate and drops: 'rtt > 50ms for 3 of 5',\n"
+		 "'app_latency > 3 * baseline', 'retransmits > 1% where port 443', 'rate > 1Gbit',\n"
+		 "'drops > 0.1%' or 'drops > 10' of flows, in an interval, with --drops.\n"
 		 "FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7). It has\n"
 		 "to match both directions of a connection.\n"
 		 "SECONDS may have a fraction or a unit.\n",
@@ -56,6 +58,11 @@ static enum args_result take_rules(struct flows_request *request)
 		}
 		rule = &request->config.alerts.list[i];
 		r = netobs_alert_rule_check(rule->rule, why, sizeof(why));
+		if (r == 0 && alert_rule_needs_drops(rule->rule) &&
+		    !request->config.drops) {
+			snprintf(why, sizeof(why), "it needs --drops");
+			r = -EINVAL;
+		}
 		if (r == 0)
 			continue;
 		if (r == -ENOMEM)

@@ -196,7 +196,7 @@ static void fill_service_options(struct service *service,
 		opts->persist = config->persist_dir ?: NETOBS_PERSIST_DIR;
 	opts->flags |= NETOBS_CONTAINERS;
 	opts->on_flow = pass_flow;
-	if (config->flows.rtt)
+	if (flows_may_alert(&config->flows))
 		opts->on_alert = on_alert;
 	opts->on_mapping = on_mapping;
 	opts->on_interval = on_interval;
@@ -298,7 +298,7 @@ static int set_alerts(struct service *service, const struct service_config *conf
 {
 	const struct alert_rules *alerts = &config->flows.alerts;
 
-	return config->flows.rtt ?
+	return flows_may_alert(&config->flows) ?
 		       netobs_alerts_set(service->ctx, alerts->list, alerts->n) :
 		       0;
 }

@@ -93,6 +93,19 @@ static bool keep_buffer(struct service_config *config,
 	return true;
 }
 
+/* What the rules are about; rtt and drops are as they are until a restart. */
+static bool measures_alerts(const struct service_config *config)
+{
+	const struct flows_config *flows = &config->flows;
+
+	for (uint32_t i = 0; i < flows->alerts.n; i++)
+		if (alert_rule_needs_drops(flows->alerts.list[i].rule) ?
+			    !flows->drops :
+			    !flows->rtt)
+			return false;
+	return true;
+}
+
 void service_config_keep(struct service_config *config,
 			 const struct service_config *running,
 			 void (*on_kept)(const char *line, void *user),
@@ -108,10 +121,10 @@ void service_config_keep(struct service_config *config,
 	if (keep_buffer(config, running))
 		on_kept("[sessions] buffer: the new value takes effect after a restart",
 			user);
-	if (config->n_alerts && !config->flows.rtt) {
+	if (!measures_alerts(config)) {
 		alert_rules_clear(&config->flows.alerts);
 		config->n_alerts = 0;
-		on_kept("alerts take effect after a restart, as 'rtt' does",
+		on_kept("alerts take effect after a restart, as 'rtt' and 'drops' do",
 			user);
 	}
 }

@@ -231,9 +231,21 @@ static void add_alert(struct service_config *config,
 
 static void check_alerts(struct service_config *config)
 {
-	if (config->n_alerts && !config->flows.rtt)
-		conf_complain(&config->conf, &config->alerts[0].place,
-			      "alerts need 'rtt = yes' in [capture]");
+	const struct flows_config *flows = &config->flows;
+
+	for (size_t i = 0; i < config->n_alerts; i++) {
+		const bool is_of_drops =
+			alert_rule_needs_drops(flows->alerts.list[i].rule);
+
+		if (is_of_drops ? flows->drops : flows->rtt)
+			continue;
+		conf_complain(
+			&config->conf, &config->alerts[i].place,
+			is_of_drops ?
+				"alerts about drops need 'drops = yes' in [capture]" :
+				"alerts need 'rtt = yes' in [capture]");
+		return;
+	}
 }
 
 /* ---- Sinks ----------------------------------------------------------------------- */

@@ -198,12 +198,12 @@ static void add_rules(struct json *json, const struct service *service)
 	json_close(json, ']');
 }
 
-/* What rules about connections have done. */
+/* What rules of alerts have done. */
 static void add_alerts(struct json *json, const struct service *service)
 {
 	const struct alert_rules *alerts = &service->config->flows.alerts;
 
-	if (!service->config->flows.rtt)
+	if (!flows_may_alert(&service->config->flows))
 		return;
 	json_key(json, "alerts");
 	alert_rules_json(alerts, service->ctx, json);

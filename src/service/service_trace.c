@@ -2,6 +2,7 @@
 #include "service_trace.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -147,6 +148,10 @@ void service_trace_alert(struct service_trace *trace,
 
 	if (!rule)
 		return;
+	if (alert->protocol != IPPROTO_TCP) { /* a flow without a connection */
+		trace->past.refused++;
+		return;
+	}
 	if (!trace->is_leaving && now_ms() >= trace->retry_at_ms) {
 		err = is_new ? start_tracer(trace) : 0;
 		err = err ?: arm_for_alert(trace, alert, rule->duration_ms);

@@ -2,6 +2,7 @@
 #include "trace_follow.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,7 +53,8 @@ static void follow_alert(const struct netobs_alert *alert, void *user)
 	memcpy(target.client, alert->client, sizeof(target.client));
 	memcpy(target.server, alert->server, sizeof(target.server));
 	follow->alerts++;
-	follow->armed += !netobs_trace_arm(follow->trace, &target);
+	follow->armed += alert->protocol == IPPROTO_TCP &&
+			 !netobs_trace_arm(follow->trace, &target);
 	follow->on_alert(alert, follow->user);
 }
 
@@ -73,6 +75,8 @@ int trace_follow_start(struct trace_follow *follow,
 
 	if (!follow->rules.n)
 		return 0;
+	if (alert_rules_need_drops(&follow->rules))
+		opts.flags |= NETOBS_DROPS;
 	err = netobs_new(&opts, &follow->ctx);
 	if (!err)
 		err = netobs_alerts_set(follow->ctx, follow->rules.list,

@@ -3,6 +3,7 @@
 #include "lib_context.h"
 #include "lib_test.h"
 
+#include <netobs/alert.h>
 #include <netobs/drop.h>
 
 #include <errno.h>
@@ -178,6 +179,48 @@ static void a_context_without_drops_has_none_to_share(void **state)
 	netobs_drops_free(shared.drops);
 }
 
+/* ---- Rules ------------------------------------------------------------------------------ */
+
+static uint64_t alert_packets;
+
+static void note_alert(const struct netobs_alert *alert, void *user)
+{
+	(void)user;
+	assert_int_equal(alert->metric, NETOBS_ALERT_DROPS);
+	if (alert->server_port == PORT || alert->client_port == PORT)
+		alert_packets += alert->value;
+}
+
+/* Rules about drops need no measurement of connections, and others do. */
+static void rules_need_what_they_are_about(void **state)
+{
+	const struct netobs_alert_rule rule = { .sz = sizeof(rule),
+						.rule = "drops > 0" };
+	const struct netobs_alert_rule rtt = { .sz = sizeof(rtt),
+					       .rule = "rtt > 1s" };
+	struct context_fixture *f = *state;
+	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
+
+	opts.on_alert = note_alert;
+	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
+	assert_int_equal(netobs_alerts_set(f->ctx, &rule, 1), -ENOTSUP);
+	assert_string_equal(netobs_last_error(f->ctx),
+			    "alerts[0]: its metric needs NETOBS_DROPS");
+	netobs_free(f->ctx);
+	opts.flags |= NETOBS_DROPS;
+	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
+	assert_int_equal(netobs_alerts_set(f->ctx, &rtt, 1), -ENOTSUP);
+	assert_int_equal(netobs_alerts_set(f->ctx, &rule, 1), 0);
+	assert_int_equal(netobs_start(f->ctx), 0);
+	alert_packets = 0;
+	lab_send(PORT, PACKETS);
+	context_stop(f->ctx);
+	assert_int_equal(alert_packets, PACKETS);
+	assert_int_equal(netobs_alert_rule_metric("drops > 1%"),
+			 NETOBS_ALERT_DROP_SHARE);
+	assert_int_equal(netobs_alert_rule_metric("drop > 1%"), -EINVAL);
+}
+
 int main(void)
 {
 #define TEST(name) \
@@ -187,6 +230,7 @@ int main(void)
 		TEST(intervals_of_flows_bring_drops),
 		TEST(the_observer_goes_on_without_the_context),
 		TEST(a_context_without_drops_has_none_to_share),
+		TEST(rules_need_what_they_are_about),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

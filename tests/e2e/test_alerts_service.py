@@ -318,7 +318,7 @@ class Rules(AlertsTest):
         self.start()
         self.to_file(*alert_section("each", EACH))
         self.reload("[capture] rtt: the new value takes effect after a restart",
-                    "alerts take effect after a restart, as 'rtt' does", AGAIN)
+                    "alerts take effect after a restart, as 'rtt' and 'drops' do", AGAIN)
         self.stop()
 
     def test_a_sink_that_takes_them_is_missed(self):
@@ -337,6 +337,8 @@ class Config(AlertsTest):
             ('[alert "x"]\nrul = rtt > 1s', "2:1: there is no key 'rul'; did you mean 'rule'?"),
             ('[alrt "x"]\nrule = rtt > 1s', "1:1: there is no section 'alrt'; did you mean 'alert'?"),
             ('[alert "x"]\nrule = rtt > 1s', "2:8: alerts need 'rtt = yes' in [capture]"),
+            (f'{rtt}[alert "x"]\nrule = drops > 0.1%',
+             "4:8: alerts about drops need 'drops = yes' in [capture]"),
             (f'{rtt}[alert "x"]\nrule = rtt > 5ms for 3 of 2', "4:8: rule: column 15: 3 of 2 cannot be"),
             (f'{rtt}[alert "{"x" * 64}"]\nrule = rtt > 1s', "3:1: its name has more than 63 bytes"),
             (rtt + "".join(f'[alert "{n}"]\nrule = rtt > {n + 1}ms\n' for n in range(129)),

@@ -22,7 +22,7 @@ static void check_spec(const char *text, const struct alert_spec *spec)
 {
 	const struct alert_rule rule = alert_rule_compile(spec);
 
-	check(spec->metric < ALERT_METRICS);
+	check(spec->metric < ALERT_RULE_METRICS);
 	check(spec->needed >= 1 && spec->needed <= spec->among);
 	check(spec->among <= ALERT_SAMPLES_MAX);
 	check(spec->hold_ns <= ALERT_HOLD_MAX_S * NSEC_PER_SEC);

@@ -23,7 +23,11 @@ static void put_amount(char *buf, size_t size, unsigned int metric, uint64_t val
 	case NETOBS_ALERT_APP_LATENCY:
 		human_latency(buf, size, value);
 		break;
+	case NETOBS_ALERT_DROPS:
+		snprintf(buf, size, "%llu", (unsigned long long)value);
+		break;
 	case NETOBS_ALERT_RETRANSMITS:
+	case NETOBS_ALERT_DROP_SHARE:
 		snprintf(buf, size, "%llu.%02llu %%",
 			 (unsigned long long)value / 10000,
 			 (unsigned long long)value / 100 % 100);

@@ -2,6 +2,7 @@
 #include "alert_set.h"
 
 #include "base/util.h"
+#include "filter/tuple.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,8 +25,27 @@ void alert_set_free(struct alert_set *set)
 {
 	if (!set)
 		return;
+	/* The last one may be incomplete, or be none. */
+	for (uint32_t i = 0; i < set->capacity; i++)
+		filter_free(set->entries[i].tuples);
 	filter_free(set->filter);
 	free(set);
+}
+
+/* Of a flow, only its tuple is known. @return 0; others, with the error, of the expression */
+static int add_tuples(struct alert_entry *entry,
+		      char (*ret_error)[FILTER_ERROR_MAX])
+{
+	static const struct log silent;
+	int err = filter_new(entry->spec.filter, &entry->tuples, ret_error);
+
+	if (err)
+		return err;
+	err = filter_check_tuple(entry->tuples, &silent);
+	if (err)
+		snprintf(*ret_error, sizeof(*ret_error),
+			 "what a tunnel carries (inner) is not known of drops");
+	return err;
 }
 
 /* @return 0; -E2BIG: there are too many; others, with the error, of the expression */
@@ -80,13 +100,22 @@ static int add_alert_entry(struct alert_set *set,
 	if (entry->spec.filter)
 		entry->spec.filter =
 			entry->text + (entry->spec.filter - rule->text);
-	err = entry->spec.filter ? add_expression(set, entry, &error) : 0;
+	if (!entry->spec.filter)
+		err = 0;
+	else if (alert_is_of_flows(entry->spec.metric))
+		err = add_tuples(entry, &error);
+	else
+		err = add_expression(set, entry, &error);
 	if (err)
 		snprintf(ret_why, ALERT_ERROR_MAX, "column %zu: %s",
 			 (size_t)(entry->spec.filter - entry->text) + 1,
 			 *error ? error : strerror(-err));
 	else
 		set->n++;
+	if (!err && alert_is_of_flows(entry->spec.metric)) {
+		set->has_flow_rules = true;
+		set->keeps_flow_samples |= entry->spec.among > 1;
+	}
 	return err;
 }
 
@@ -127,6 +156,7 @@ int alert_set_new(const struct alert_source *rules, uint32_t n,
 	set = calloc(1, sizeof(*set) + n * sizeof(*set->entries));
 	if (!set)
 		return -ENOMEM;
+	set->capacity = n;
 	for (uint32_t i = 0; !err && i < n; i++)
 		err = add_alert_entry(set, &rules[i], why);
 	if (err)
@@ -305,35 +335,44 @@ static void fill_thresholds(struct alert_table *table, uint32_t kind, uint32_t e
 			table->rules[first + i < end ? first + i : end - 1].threshold;
 }
 
+static struct sorted sorted_rule(const struct alert_entry *entry)
+{
+	struct sorted sorted = { .kind = kind_of(entry),
+				 .rule = alert_rule_compile(&entry->spec) };
+
+	sorted.rule.slot = (uint8_t)entry->slot;
+	sorted.rule.life = entry->life;
+	sorted.rule.filter = (uint8_t)entry->filter;
+	return sorted;
+}
+
 void alert_set_compile(const struct alert_set *set, uint32_t epoch,
 		       struct alert_table *ret_table)
 {
 	struct sorted sorted[ALERT_RULES_MAX];
-	uint32_t n = 0;
+	uint32_t n = 0, n_sorted = 0;
 
 	*ret_table = (struct alert_table){
-		.n = set->n,
 		.n_filters = set->n_filters,
 		.epoch = epoch,
 	};
 	for (uint32_t i = 0; i < set->n; i++) {
 		const struct alert_entry *entry = &set->entries[i];
 
-		sorted[i].kind = kind_of(entry);
-		sorted[i].rule = alert_rule_compile(&entry->spec);
-		sorted[i].rule.slot = (uint8_t)entry->slot;
-		sorted[i].rule.life = entry->life;
-		sorted[i].rule.filter = (uint8_t)entry->filter;
+		if (alert_is_of_flows(entry->spec.metric))
+			continue;
 		if (entry->spec.among > 1)
 			ret_table->history |= 1U << entry->spec.metric;
 		ret_table->metrics |= 1U << entry->spec.metric;
-		ret_table->kinds |= (uint16_t)(1U << sorted[i].kind);
+		ret_table->kinds |= (uint16_t)(1U << kind_of(entry));
+		sorted[n_sorted++] = sorted_rule(entry);
 	}
+	ret_table->n = n_sorted;
 	memcpy(ret_table->lives, set->lives, sizeof(ret_table->lives));
-	qsort(sorted, set->n, sizeof(*sorted), compare_rules);
+	qsort(sorted, n_sorted, sizeof(*sorted), compare_rules);
 	for (uint32_t kind = 0; kind < ALERT_KINDS; kind++) {
 		ret_table->first[kind] = (uint16_t)n;
-		for (; n < set->n && sorted[n].kind == kind; n++)
+		for (; n < n_sorted && sorted[n].kind == kind; n++)
 			ret_table->rules[n] = sorted[n].rule;
 		fill_thresholds(ret_table, kind, n);
 	}

@@ -16,6 +16,7 @@ struct alert_entry {
 	char text[ALERT_TEXT_MAX];
 	struct alert_spec spec; /* its filter points into the text */
 	uint32_t filter;	/* number of the expression, plus 1; 0: none */
+	struct filter *tuples;	/* of flows, instead of that; NULL: all */
 	uint32_t slot;
 	uint32_t life; /* differs from those of rules that had the slot earlier */
 	struct alert_count before; /* in the slot, by rules that had it earlier */
@@ -23,13 +24,15 @@ struct alert_entry {
 };
 
 struct alert_set {
-	uint32_t n;
+	uint32_t n, capacity;
 	uint32_t next_slot;
 	uint32_t next_life;
 	uint8_t lives[ALERT_METRICS];		    /* alert_table.lives */
 	uint32_t n_filters;			    /* different expressions */
 	const char *expressions[ALERT_FILTERS_MAX]; /* of entries */
-	struct filter *filter; /* of these; NULL: there are none */
+	struct filter *filter;	 /* of these; NULL: there are none */
+	bool has_flow_rules;	 /* some are about flows, */
+	bool keeps_flow_samples; /* and need earlier samples */
 	struct alert_entry entries[];
 };
 

@@ -47,6 +47,8 @@ static const struct unit rates[] = {
 
 static const struct unit shares[] = { { "%", MILLION / 100 }, { 0 } };
 
+static const struct unit packets[] = { { 0 } };
+
 static const uint64_t window_ns = (uint64_t)CONN_RATE_WINDOW << CONN_TICK_SHIFT;
 
 static const struct metric {
@@ -56,7 +58,7 @@ static const struct metric {
 	bool has_baseline;
 	uint64_t max;
 	const char *max_text;
-} metrics[ALERT_METRICS + 1] = {
+} metrics[ALERT_RULE_METRICS] = {
 	[ALERT_RTT] = { "rtt", times, "a time, such as 50ms", true,
 			(uint64_t)CONN_LATENCY_MAX << CONN_LATENCY_SHIFT, "274s" },
 	[ALERT_APP_LATENCY] = { "app_latency", times, "a time, such as 50ms", true,
@@ -66,11 +68,19 @@ static const struct metric {
 				false, MILLION, "100%" },
 	[ALERT_RATE] = { "rate", rates, "a rate, such as 100Mbit", false,
 			 UINT64_C(340000000000), "340Gbit" },
+	[ALERT_DROPS] = { "drops", packets,
+			  "a number of packets, or a share, such as 1%", false,
+			  0, NULL },
+	/* What drops become with a share: no word, and so the end of them. */
+	[ALERT_DROP_SHARE] = { NULL, shares, "a share, such as 1%", false,
+			       MILLION, "100%" },
 };
 
 const char *alert_metric_name(unsigned int metric)
 {
-	return metric < ALERT_METRICS ? metrics[metric].name : NULL;
+	if (metric == ALERT_DROP_SHARE)
+		return "drop_share";
+	return metric < ALERT_RULE_METRICS ? metrics[metric].name : NULL;
 }
 
 /* ---- Words ------------------------------------------------------------------------ */
@@ -327,13 +337,13 @@ static int read_metric(struct reader *reader, struct alert_spec *spec)
 {
 	const char *word;
 	size_t len = read_word(reader, &word);
-	int i = choose_word(reader, word, len, metrics, sizeof(*metrics),
-			    "metric",
-			    "one of rtt, app_latency, retransmits and rate");
+	int i = choose_word(
+		reader, word, len, metrics, sizeof(*metrics), "metric",
+		"one of rtt, app_latency, retransmits, rate and drops");
 
 	if (i < 0)
 		return i;
-	spec->metric = (enum alert_metric)i;
+	spec->metric = (unsigned int)i;
 	return 0;
 }
 
@@ -360,6 +370,21 @@ static int read_baseline(struct reader *reader, const char *at,
 	return 0;
 }
 
+/* What was read is a number of packets, unless it is a share. @return whether it is one */
+static bool read_packets(struct reader *reader, uint64_t millionths,
+			 struct alert_spec *spec)
+{
+	const char *after = reader->pos;
+
+	if (take_sign(reader, '%')) {
+		spec->metric = ALERT_DROP_SHARE;
+		return false;
+	}
+	reader->pos = after;
+	spec->threshold = millionths / MILLION;
+	return true;
+}
+
 static int read_threshold(struct reader *reader, struct alert_spec *spec)
 {
 	const struct metric *metric = &metrics[spec->metric];
@@ -376,6 +401,14 @@ static int read_threshold(struct reader *reader, struct alert_spec *spec)
 		return err;
 	if (take_sign(reader, '*'))
 		return read_baseline(reader, at, millionths, spec);
+	if (metric->units == packets) {
+		if (read_packets(reader, millionths, spec))
+			return millionths % MILLION ?
+				       refuse_rule(reader, at,
+						   "packets are whole numbers") :
+				       0;
+		metric = &metrics[spec->metric];
+	}
 	reader->pos = at;
 	return read_amount(reader, metric->units, metric->kind, metric->max,
 			   metric->max_text, &spec->threshold);
@@ -544,7 +577,7 @@ struct alert_rule alert_rule_compile(const struct alert_spec *spec)
 	return rule;
 }
 
-uint64_t alert_value(enum alert_metric metric, uint32_t sample)
+uint64_t alert_value(unsigned int metric, uint32_t sample)
 {
 	switch (metric) {
 	case ALERT_RTT:

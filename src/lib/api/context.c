@@ -426,7 +426,7 @@ static void go_on_stopping(struct netobs *ctx)
 static uint64_t records_of(const struct netobs *ctx)
 {
 	return ctx->pipeline.merge.records + ctx->alerts.events +
-	       ctx->mappings.n_reported;
+	       ctx->flow_alerts_passed + ctx->mappings.n_reported;
 }
 
 static int step_context(void *owner)

@@ -3,7 +3,7 @@
 #ifndef NETOBS_API_CONTEXT_H
 #define NETOBS_API_CONTEXT_H
 
-#include "alerts/alert_set.h"
+#include "alerts/flow_alerts.h"
 #include "base/life.h"
 #include "engine/alerts.h"
 #include "filter/filter.h"
@@ -35,6 +35,8 @@ struct netobs {
 	struct alert_set *alert_set; /* NULL: there are no rules */
 	/* Those before, of which alerts may come yet; NULL: there were none. */
 	struct alert_set *alert_set_before;
+	struct flow_alerts flow_alerts; /* zeroes until there are such rules */
+	uint64_t flow_alerts_passed;
 	uint64_t alerts_delivered; /* of rules that are in neither */
 	uint32_t alert_epoch;	   /* of their filters; 0: not known */
 	uint32_t alert_epochs;	   /* that there have been */
@@ -126,7 +128,7 @@ bool context_find_process(const struct netobs *ctx, const struct flow_key *at,
 			  bool is_source, int64_t now_ns,
 			  struct netobs_process *ret_process);
 
-/* ---- Rules about connections (context_alerts.c) ------------------------------------------ */
+/* ---- Rules (context_alerts.c) -------------------------------------------------------------- */
 
 /* After the pipeline, if there may be rules. @return 0, or -errno, which is logged */
 int context_open_alerts(struct netobs *ctx);
@@ -135,6 +137,17 @@ int context_open_alerts(struct netobs *ctx);
 void context_read_alerts(struct netobs *ctx);
 
 void context_close_alerts(struct netobs *ctx);
+
+/* Fill what an alert says of its rule. */
+void context_name_rule(const struct alert_entry *entry,
+		       struct netobs_alert *alert);
+
+/* Deliver it. */
+void context_pass_alert(struct netobs *ctx, struct alert_entry *entry,
+			const struct netobs_alert *alert);
+
+/* As on_flow of the pipeline, where there may be rules about flows (context_flow_alerts.c). @user: the context */
+void context_on_flow(const struct netobs_flow *flow, void *user);
 
 /* ---- Conversations (context_conversations.c) ------------------------------------------------ */
 

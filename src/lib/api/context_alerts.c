@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* The rules of a context about connections, and the alerts that they lead to. */
+/* The rules of a context, and the alerts of those about connections; of flows: context_flow_alerts.c. */
 #include "context.h"
 
 #include "base/sized.h"
@@ -13,9 +13,7 @@
 
 _Static_assert((int)NETOBS_ALERT_RULES_MAX == (int)ALERT_RULES_MAX,
 	       "as the public header says");
-_Static_assert((int)NETOBS_ALERT_METRICS == (int)ALERT_METRICS &&
-		       (int)NETOBS_ALERT_RATE == (int)ALERT_RATE,
-	       "the same metrics");
+_Static_assert((int)NETOBS_ALERT_RATE == (int)ALERT_RATE, "the same metrics");
 _Static_assert(sizeof(((struct netobs_alert *)NULL)->name) == ALERT_NAME_MAX &&
 		       sizeof(((struct netobs_alert *)NULL)->rule) ==
 			       ALERT_TEXT_MAX,
@@ -35,14 +33,19 @@ static uint64_t threshold_of(const struct alert_spec *spec,
 			  ALERT_RATIO_SHIFT);
 }
 
-static void fill_rule(const struct alert_entry *entry,
-		      const struct alert_event *event, struct netobs_alert *alert)
+void context_name_rule(const struct alert_entry *entry, struct netobs_alert *alert)
 {
-	alert->threshold = threshold_of(&entry->spec, event);
-	alert->hits = event->hits;
 	alert->among = entry->spec.among;
 	memcpy(alert->name, entry->name, sizeof(alert->name));
 	memcpy(alert->rule, entry->text, sizeof(alert->rule));
+}
+
+void context_pass_alert(struct netobs *ctx, struct alert_entry *entry,
+			const struct netobs_alert *alert)
+{
+	entry->delivered++;
+	ctx->alerts_delivered++;
+	ctx->opts.on_alert(alert, ctx->opts.user);
 }
 
 /* If both ends are sockets of this host, report the server's process. */
@@ -125,25 +128,23 @@ static void on_event(void *arg, const struct alert_event *event)
 			    .time_ns = clock_to_wall(&ctx->pipeline.clock,
 						     (int64_t)event->time_ns) },
 		.metric = event->metric,
-		.value = alert_value((enum alert_metric)event->metric,
-				     event->value),
-		.baseline = alert_value((enum alert_metric)event->metric,
-					event->baseline),
+		.value = alert_value(event->metric, event->value),
+		.baseline = alert_value(event->metric, event->baseline),
 	};
 
 	if (!entry) /* there is none: set_alerts() has read those of earlier rules */
 		return;
-	entry->delivered++;
-	ctx->alerts_delivered++;
 	if (event->baseline)
 		alert.record.has |= NETOBS_ALERT_HAS_BASELINE;
 	else
 		alert.baseline = 0;
-	fill_rule(entry, event, &alert);
+	alert.threshold = threshold_of(&entry->spec, event);
+	alert.hits = event->hits;
+	context_name_rule(entry, &alert);
 	fill_connection(ctx, event, &alert);
 	fill_alert_process(ctx, event, &alert);
 	alert.conversation_id = context_alert_conversation(ctx, event);
-	ctx->opts.on_alert(&alert, ctx->opts.user);
+	context_pass_alert(ctx, entry, &alert);
 }
 
 void context_read_alerts(struct netobs *ctx)
@@ -204,6 +205,7 @@ void context_close_alerts(struct netobs *ctx)
 	alerts_close(&ctx->alerts);
 	alert_set_free(TAKE_PTR(ctx->alert_set));
 	alert_set_free(TAKE_PTR(ctx->alert_set_before));
+	flow_alerts_close(&ctx->flow_alerts);
 }
 
 /* All elements have the size of the caller's struct. */
@@ -258,6 +260,30 @@ static void free_set(struct alert_set **set)
 	alert_set_free(*set);
 }
 
+/* What a rule is about has to be measured. */
+static int check_metrics(const struct netobs *ctx, const struct alert_set *set)
+{
+	for (uint32_t i = 0; i < set->n; i++) {
+		const bool is_of_flows =
+			alert_is_of_flows(set->entries[i].spec.metric);
+
+		if (is_of_flows ? ctx->opts.flags & NETOBS_DROPS : ctx->opts.rtt)
+			continue;
+		log_error(&ctx->life.log, "alerts[%u]: its metric needs %s", i,
+			  is_of_flows ? "NETOBS_DROPS" : "rtt");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+static void count_alerts(const struct netobs *ctx,
+			 struct alert_count ret_totals[ALERT_SLOTS])
+{
+	alerts_count(&ctx->alerts, ret_totals);
+	counters_add(ret_totals, ctx->flow_alerts.counts,
+		     sizeof(ctx->flow_alerts.counts));
+}
+
 static int set_alerts(struct netobs *ctx, const struct netobs_alert_rule *rules,
 		      uint32_t n)
 {
@@ -267,16 +293,19 @@ static int set_alerts(struct netobs *ctx, const struct netobs_alert_rule *rules,
 
 	if (ctx->life.state != LIFE_NEW && ctx->life.state != LIFE_RUNNING)
 		return ctx->life.state == LIFE_FAILED ? -EINVAL : -ECANCELED;
-	if (!ctx->opts.rtt || !ctx->opts.on_alert) {
-		log_error(&ctx->life.log, "alerts: they need rtt and on_alert");
+	if (!ctx->opts.on_alert) {
+		log_error(&ctx->life.log, "alerts: they need on_alert");
 		return -ENOTSUP;
 	}
 	err = make_set(ctx, rules, n, &set);
+	err = err ?: check_metrics(ctx, set);
+	if (!err && set->has_flow_rules)
+		err = flow_alerts_open(&ctx->flow_alerts);
 	if (err)
 		return err;
 	/* Slots of replaced rules may be reassigned now. */
 	alerts_read_all(&ctx->alerts);
-	alerts_count(&ctx->alerts, totals);
+	count_alerts(ctx, totals);
 	alert_set_succeed(set, ctx->alert_set, totals);
 	if (ctx->alerts.tables)
 		err = install_alerts(ctx, set);
@@ -296,6 +325,16 @@ int netobs_alerts_set(struct netobs *ctx, const struct netobs_alert_rule *rules,
 	log_expect_error(&ctx->life.log);
 	return log_keep_error(&ctx->life.log, "cannot set alerts",
 			      set_alerts(ctx, rules, n));
+}
+
+int netobs_alert_rule_metric(const char *rule)
+{
+	struct alert_spec spec;
+	char why[ALERT_ERROR_MAX];
+
+	return rule && !alert_rule_parse(rule, &spec, why, sizeof(why)) ?
+		       (int)spec.metric :
+		       -EINVAL;
 }
 
 int netobs_alert_rule_check(const char *rule, char *error, size_t size)
@@ -342,7 +381,7 @@ int netobs_alert_counts_get(const struct netobs *ctx, uint32_t rule,
 	n = ctx->alert_set ? ctx->alert_set->n : 0;
 	if (rule > n)
 		return -ENOENT;
-	alerts_count(&ctx->alerts, totals);
+	count_alerts(ctx, totals);
 	of = rule < n ? alert_set_count(&ctx->alert_set->entries[rule], totals) :
 			alert_set_count_others(ctx->alert_set, totals);
 	counts.fired = of.fired;

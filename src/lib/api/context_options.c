@@ -188,6 +188,10 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 		.user = opts->user,
 	};
 
+	if (opts->on_alert && opts->flags & NETOBS_DROPS) {
+		options.merge.on_flow = context_on_flow;
+		options.merge.user = ctx;
+	}
 	if (opts->on_commit || opts->flags & NETOBS_COMMITS) {
 		options.on_commit = commit_option;
 		options.commit_user = ctx;

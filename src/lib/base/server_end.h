@@ -44,6 +44,22 @@ static inline enum server_end server_by_type(uint8_t proto, uint8_t type)
 	return is_reply ? SERVER_SOURCE : SERVER_DESTINATION;
 }
 
+/* As far as flags, the type or a group of receivers show. */
+static inline enum server_end server_of_flow(const struct netobs_flow *flow)
+{
+	enum server_end end = SERVER_UNKNOWN;
+
+	if (flow->has & NETOBS_HAS_TCP)
+		end = server_by_flags(flow->tcp_flags, flow->tcp_combined);
+	if (end)
+		return end;
+	if (!(flow->has & NETOBS_HAS_PORTS))
+		return server_by_type(flow->proto, flow->has & NETOBS_HAS_ICMP ?
+							   flow->icmp_type :
+							   1);
+	return is_multicast(flow->dst) ? SERVER_DESTINATION : SERVER_UNKNOWN;
+}
+
 /* Nothing else is known: the server has the lower port, or address. */
 static inline enum server_end server_by_port(const uint8_t src[16],
 					     uint16_t src_port,

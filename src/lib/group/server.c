@@ -48,24 +48,14 @@ static enum server_end guess_server(const struct servers *servers,
 static enum server_end find_end(struct servers *servers,
 				const struct netobs_flow *flow)
 {
-	enum server_end end = SERVER_UNKNOWN;
+	const enum server_end end = server_of_flow(flow);
 
-	if (flow->has & NETOBS_HAS_TCP)
-		end = server_by_flags(flow->tcp_flags, flow->tcp_combined);
-	if (end == SERVER_SOURCE) {
+	if (end == SERVER_SOURCE && flow->has & NETOBS_HAS_TCP) {
 		const uint64_t hash = hash_server(flow, SERVER_SOURCE);
 
 		servers->hashes[hash % SERVERS] = hash;
 	}
-	if (end)
-		return end;
-	if (!(flow->has & NETOBS_HAS_PORTS))
-		return server_by_type(flow->proto, flow->has & NETOBS_HAS_ICMP ?
-							   flow->icmp_type :
-							   1);
-	if (is_multicast(flow->dst))
-		return SERVER_DESTINATION;
-	return guess_server(servers, flow);
+	return end ?: guess_server(servers, flow);
 }
 
 enum flow_end server_find(struct servers *servers, const struct netobs_flow *flow)

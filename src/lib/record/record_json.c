@@ -218,6 +218,8 @@ static void add_unit(struct json *json, const struct json_field *field,
 		[NETOBS_ALERT_APP_LATENCY] = "ns",
 		[NETOBS_ALERT_RETRANSMITS] = "ppm",
 		[NETOBS_ALERT_RATE] = "bit/s",
+		[NETOBS_ALERT_DROPS] = "packets",
+		[NETOBS_ALERT_DROP_SHARE] = "ppm",
 	};
 	uint64_t metric = record_number(&field->field, it);
 

@@ -446,7 +446,7 @@ const struct metric metrics_table[] = {
 	  "How often a receive window became 0", ONE(health.zero_windows) },
 
 	{ "netobs_alert_samples", COUNTER,
-	  "Samples of TCP connections that broke the rule of an alert",
+	  "Samples of TCP connections or flows that broke the rule of an alert",
 	  OF(set_alert, netobs_alert_counts, broken) },
 	{ "netobs_alerts_fired", COUNTER, "Alerts that were reported",
 	  OF(set_alert, netobs_alert_counts, fired) },
@@ -488,7 +488,7 @@ const struct metric metrics_table[] = {
 	{ "netobs_trace_alerts_armed", COUNTER,
 	  "Alerts whose connection was traced", ONE(trace.armed) },
 	{ "netobs_trace_alerts_refused", COUNTER,
-	  "Alerts whose connection was not traced: too many were, or the tracer failed",
+	  "Alerts whose connection was not traced: too many were, it is none of TCP, or the tracer failed",
 	  ONE(trace.refused) },
 	{ "netobs_trace_journeys", COUNTER,
 	  "Journeys of bytes that were traced", ONE(trace.journeys) },

@@ -43,6 +43,12 @@ struct flows_config {
 
 void flows_config_clear(struct flows_config *config);
 
+/* @return whether something that rules of alerts may be about is measured */
+static inline bool flows_may_alert(const struct flows_config *config)
+{
+	return config->rtt || config->drops;
+}
+
 /**
  * What the values of options must be besides.
  *

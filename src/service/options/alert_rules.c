@@ -66,6 +66,21 @@ int alert_rules_place(const struct alert_rules *rules, const char *message,
 	return (int)rule;
 }
 
+bool alert_rule_needs_drops(const char *rule)
+{
+	const int metric = netobs_alert_rule_metric(rule);
+
+	return metric == NETOBS_ALERT_DROPS || metric == NETOBS_ALERT_DROP_SHARE;
+}
+
+bool alert_rules_need_drops(const struct alert_rules *rules)
+{
+	for (uint32_t i = 0; i < rules->n; i++)
+		if (alert_rule_needs_drops(rules->list[i].rule))
+			return true;
+	return false;
+}
+
 static void add_counts(struct json *json, const struct netobs_alert_counts *counts)
 {
 	json_key_u64(json, "broken", counts->broken);

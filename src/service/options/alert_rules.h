@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Rules about connections, as the command line and the service's configuration have them. */
+/* Rules about connections and flows, as the command line and the service's configuration have them. */
 #ifndef NETOBS_SERVICE_OPTIONS_ALERT_RULES_H
 #define NETOBS_SERVICE_OPTIONS_ALERT_RULES_H
 
@@ -35,6 +35,12 @@ void alert_rules_move(struct alert_rules *to, struct alert_rules *from);
 /** @return the number of the rule that "alerts[N]: ..." is about; -1: none. *@ret_rest: "..." */
 int alert_rules_place(const struct alert_rules *rules, const char *message,
 		      const char **ret_rest);
+
+/** @return whether the rule is about packets that the kernel drops, which are to be observed */
+bool alert_rule_needs_drops(const char *rule);
+
+/** @return whether any of them is */
+bool alert_rules_need_drops(const struct alert_rules *rules);
 
 /* Add the counts of each rule, as an array; replaced rules with any counts come last. */
 void alert_rules_json(const struct alert_rules *rules, const struct netobs *ctx,

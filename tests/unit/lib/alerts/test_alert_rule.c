@@ -141,9 +141,15 @@ static void add_threshold(struct text *text, struct alert_spec *spec)
 {
 	uint32_t number = below(MILLION);
 
-	spec->metric = (enum alert_metric)below(ALERT_METRICS);
-	add(text, "%s >", alert_metric_name(spec->metric));
-	if (spec->metric == ALERT_RETRANSMITS) {
+	spec->metric = below(ALERT_RULE_METRICS);
+	add(text, "%s >",
+	    spec->metric == ALERT_DROP_SHARE ? "drops" :
+					       alert_metric_name(spec->metric));
+	if (spec->metric == ALERT_DROPS) {
+		spec->threshold = number;
+		add(text, "%u", number);
+	} else if (spec->metric == ALERT_RETRANSMITS ||
+		   spec->metric == ALERT_DROP_SHARE) {
 		spec->threshold = number;
 		add(text, "%u.%04u%%", number / 10000, number % 10000);
 	} else if (spec->metric == ALERT_RATE) {
@@ -196,7 +202,7 @@ static void errors_name_the_place_and_the_word_that_was_meant(void **state)
 		const char *text, *why;
 	} cases[] = {
 		{ "",
-		  "column 1: the rule ends too early: it lacks one of rtt, app_latency, retransmits and rate" },
+		  "column 1: the rule ends too early: it lacks one of rtt, app_latency, retransmits, rate and drops" },
 		{ "rt > 5ms",
 		  "column 1: there is no metric 'rt'; did you mean 'rtt'?" },
 		{ "rtt < 5ms", "column 5: '<' is there, and '>' is expected" },
@@ -213,6 +219,13 @@ static void errors_name_the_place_and_the_word_that_was_meant(void **state)
 		  "column 7: a multiple is from 1 to 1000000" },
 		{ "rtt > 5m", "column 7: the most is 274s" },
 		{ "retransmits > 101%", "column 15: the most is 100%" },
+		{ "drops > 101%", "column 9: the most is 100%" },
+		{ "drops > 0.5", "column 9: packets are whole numbers" },
+		{ "drops > 5 * baseline", "column 13: drops has no baseline" },
+		{ "drops > %",
+		  "column 9: '%' is there, and a number of packets, or a share, such as 1% is expected" },
+		{ "drops > 5ms", "column 10: there is no option 'ms'" },
+		{ "drop_share > 1%", "column 1: there is no metric 'drop_share'" },
 		{ "rtt > 5ms for 3 of 2", "column 15: 3 of 2 cannot be" },
 		{ "rtt > 5ms for 9 of 9",
 		  "column 15: the number has to be from 1 to 8" },
@@ -278,6 +291,7 @@ static void rules_are_sorted_by_metric_and_threshold(void **state)
 	char texts[ALERT_RULES_MAX][ALERT_TEXT_MAX];
 	struct alert_table table;
 	struct alert_set *set;
+	uint32_t n = 0; /* of connections */
 
 	(void)state;
 	for (uint32_t i = 0; i < ALERT_RULES_MAX; i++) {
@@ -288,12 +302,14 @@ static void rules_are_sorted_by_metric_and_threshold(void **state)
 		text.bytes[text.len] = '\0';
 		memcpy(texts[i], text.bytes, text.len + 1);
 		rules[i] = (struct alert_source){ NULL, texts[i] };
+		n += !alert_is_of_flows(spec.metric);
 	}
 	set = make(rules, ALERT_RULES_MAX);
 	alert_set_succeed(set, NULL, totals);
 	alert_set_compile(set, 1, &table);
-	assert_int_equal(table.n, ALERT_RULES_MAX);
-	assert_int_equal(table.first[ALERT_KINDS], ALERT_RULES_MAX);
+	assert_int_equal(set->has_flow_rules, n < ALERT_RULES_MAX);
+	assert_int_equal(table.n, n);
+	assert_int_equal(table.first[ALERT_KINDS], n);
 	for (uint32_t kind = 0; kind < ALERT_KINDS; kind++) {
 		for (uint32_t i = table.first[kind]; i < table.first[kind + 1];
 		     i++) {

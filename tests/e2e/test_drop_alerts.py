@@ -1,0 +1,287 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: nftables
+"""Rules about packets that the kernel drops: alerts of flows, compared with the kernel's counters.
+
+Counts and thresholds are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+"""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from lib import drops
+from lib import lab
+from lib import metrics
+from lib import observer
+from lib.drops import CLIENT, SERVER, nft_packets
+from lib.service import Supervisor
+
+ALL_ROUTES = "/^(rc|rs)$/"
+PASSED, SOME, TCP = 2060, 2061, 2080 # ports
+
+# One of ten datagrams, and one of five segments, beside what the server drops already.
+RULES = f"""
+table inet some {{
+    chain input {{
+        type filter hook input priority 0;
+        udp dport {SOME} numgen inc mod 10 < 1 counter drop comment "some"
+        tcp dport {TCP} numgen inc mod 5 < 1 counter drop comment "tcp"
+    }}
+}}
+"""
+
+
+class DropAlerts(drops.DropsTest):
+    def setUp(self):
+        super().setUp()
+        seed = int(os.environ.get("NETOBS_TEST_SEED", time.time_ns() % 1_000_000))
+        self.note(f"NETOBS_TEST_SEED={seed}")
+        self.generator = random.Random(seed)
+        self.server.run("nft", "-f", "-", input=RULES)
+        with self.server:
+            for port in PASSED, SOME:
+                receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                self.addCleanup(receiver.close)
+                receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+                receiver.bind(("", port))
+
+    def send(self, port, count, source):
+        with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.bind((CLIENT, source))
+            for _ in range(count):
+                sender.sendto(bytes(64), (SERVER, port))
+
+    # ---- The command --------------------------------------------------------------------
+
+    def start(self, *arguments):
+        out, err = self.lab.path("alerts"), self.lab.path("messages")
+        with open(out, "wb") as alerts, open(err, "wb") as messages:
+            process = self.lab.spawn(observer.netobsctl(), "alerts", "-v", "--drops", "--stats", "-o",
+                                     "json", "-i", ALL_ROUTES, *arguments, ns=self.router,
+                                     stdout=alerts, stderr=messages)
+
+        def is_attached():
+            with open(err, encoding="utf-8") as file:
+                return observer.ATTACHED.search(file.read())
+        lab.wait_for(is_attached, "netobsctl to attach", 120)
+        return process
+
+    def finish(self, process):
+        """@return alerts, and what each rule has counted"""
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(0, process.wait(60))
+        with open(self.lab.path("messages"), encoding="utf-8") as file:
+            errors = file.read()
+        observer.check_sanitizer(errors)
+        counts = json.loads([line for line in errors.split("\n")
+                             if line.startswith('{"alerts"')][-1])["alerts"]
+        for one in counts:
+            self.assertEqual(one["broken"], one["fired"] + one["held"] + one["limited"] + one["lost"])
+            self.assertEqual(one["fired"], one["delivered"])
+        with open(self.lab.path("alerts"), encoding="utf-8") as file:
+            return [json.loads(line) for line in file], {one["name"]: one for one in counts}
+
+    def test_alerts_have_what_was_dropped(self):
+        """Each packet that is dropped of a flow is in one alert, if every record is one."""
+        process = self.start("--rule", "each=drops > 0 hold 0s limit none",
+                             "--rule", "server=drops > 0 hold 0s limit none where port 2001",
+                             "--rule", "once=drops > 0 hold 1h where udp",
+                             "--rule", "never=drops > 100000000",
+                             "--rule", "tcp=drops > 0 where tcp")
+        counts = {port: self.generator.randrange(20, 200) for port in (2001, 2003, PASSED)}
+        for port, count in counts.items():
+            self.send(port, count, 4000)
+        alerts, counted = self.finish(process)
+        self.assertEqual(counts[2001], nft_packets(self.server, "2001"))
+        self.assertEqual(counts[2003], nft_packets(self.router, "2003"))
+        for name, ports in (("each", (2001, 2003)), ("server", (2001,))):
+            own = [one for one in alerts if one["Alert"] == name and one["SrcPort"] == 4000]
+            self.assertEqual({port: counts[port] for port in ports},
+                             {port: sum(one["Value"] for one in own if one["DstPort"] == port)
+                              for port in {one["DstPort"] for one in own}}, counted)
+            for one in own:
+                self.assertEqual(("drops", "packets", 0, 17, CLIENT, SERVER, "to_server", 1, 1),
+                                 tuple(one[key] for key in (
+                                     "Metric", "Unit", "Threshold", "Proto", "SrcAddr", "DstAddr",
+                                     "Way", "Hits", "Among")))
+                self.assertIn(one["Interface"], ("rc", "rs"))
+                self.assertEqual(self.router.inode, one["NetnsInode"])
+        self.assertEqual([2001, 2003], sorted(one["DstPort"] for one in alerts
+                                              if one["Alert"] == "once" and one["SrcPort"] == 4000))
+        self.assertEqual([0, 0], [counted[name]["broken"] for name in ("never", "tcp")])
+
+    def test_a_table_has_a_line_for_each(self):
+        with self.lab.spawn(observer.netobsctl(), "alerts", "--drops", "--rule", "lossy=drops > 0.1%",
+                            "-i", ALL_ROUTES, "-o", "table", "-n", "1", "-d", "60", ns=self.router,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            while process.poll() is None:
+                self.send(2001, 10, 4000)
+                time.sleep(0.3)
+            out, errors = process.stdout.read(), process.stderr.read()
+        self.assertEqual(0, process.returncode, errors)
+        self.assertRegex(out, r"drop_share +100\.00 % +0\.10 % +r[cs] +lossy: drops > 0\.1%")
+
+    def test_what_cannot_be_is_refused(self):
+        for arguments, why in (
+                (["--rule", "drops > 1"], "--rule 'drops > 1': it needs --drops"),
+                (["--drops", "--rule", "drops > 1.5"], "column 9: packets are whole numbers"),
+                (["--drops", "--rule", "drops > 1 where inner udp"], "column 17: "),
+                (["--drops", "--rule", "drops > 1", "-r", "no.pcap"], "--drops")):
+            done = subprocess.run([observer.netobsctl(), "alerts", *arguments],
+                                  stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+            self.assertEqual(2, done.returncode, done.stderr)
+            self.assertIn(why, done.stderr)
+
+    # ---- The service --------------------------------------------------------------------
+
+    def configure(self, interval, *rules, capture=(), more=()):
+        """@rules: (name, rule, further keys)"""
+        self.path, self.control = self.lab.path("netobs.conf"), self.lab.path("control.sock")
+        lines = ["[capture]", f"interface = {ALL_ROUTES}", "drops = yes", *capture, "[flows]",
+                 f"interval = {interval}", "[control]", f"path = {self.control}",
+                 '[sink "all"]', f"output = json:{self.lab.path('records')}",
+                 "records = flow,alert,journey", *more]
+        for name, rule, *keys in rules:
+            lines += [f'[alert "{name}"]', f"rule = {rule}", *keys]
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def run_service(self):
+        supervisor = Supervisor(self.lab)
+        self.addCleanup(supervisor.close)
+        with open(self.lab.path("messages"), "wb") as messages:
+            service = self.lab.spawn(observer.netobsctl(), "run", "-c", self.path, ns=self.router,
+                                     stdout=subprocess.DEVNULL, stderr=messages,
+                                     env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
+        supervisor.wait("READY=1")
+        return service
+
+    def stop(self, service):
+        service.terminate()
+        self.assertEqual(0, service.wait(60))
+        with open(self.lab.path("messages"), encoding="utf-8") as file:
+            observer.check_sanitizer(file.read())
+
+    def records(self, kind):
+        with open(self.lab.path("records"), encoding="utf-8") as file:
+            found = [json.loads(line) for line in file if line.endswith("\n")]
+        return [one for one in found if one.get("type", "flow") == kind]
+
+    def test_shares_are_of_the_flow(self):
+        """All of a flow is in one record, and a tenth of it is dropped."""
+        self.configure("10m", ("under", "drops > 9% where port 2061"),
+                       ("over", "drops > 11% where port 2061"), ("all", "drops > 99.9%"),
+                       ("number", "drops > 10"))
+        service = self.run_service()
+        count = 10 * self.generator.randrange(12, 40)
+        self.send(SOME, count, 4000)
+        self.send(2001, 10, 4000)
+        self.send(PASSED, 100, 4000)
+        self.stop(service)
+        self.assertEqual(count // 10, nft_packets(self.server, "some"))
+        own = [one for one in self.records("alert") if one["SrcPort"] == 4000]
+        self.assertEqual(
+            [("all", 2001, 1000000, 999000), ("number", SOME, count // 10, 10),
+             ("under", SOME, 100000, 90000)],
+            sorted((one["Alert"], one["DstPort"], one["Value"], one["Threshold"]) for one in own))
+        self.assertEqual({"all": ("drop_share", "ppm"), "under": ("drop_share", "ppm"),
+                          "number": ("drops", "packets")},
+                         {one["Alert"]: (one["Metric"], one["Unit"]) for one in own})
+        flows = {one["DstPort"]: one for one in self.records("flow") if one["SrcPort"] == 4000}
+        for one in own:
+            flow = flows[one["DstPort"]]
+            self.assertEqual(flow["TimeFlowStartMs"], one["TimeFlowStartMs"])
+            wanted = flow["PktDropPackets"] if one["Metric"] == "drops" else \
+                1000000 * flow["PktDropPackets"] // flow["Packets"]
+            self.assertEqual(wanted, one["Value"])
+
+    def status(self):
+        return json.loads(self.router.run(observer.netobsctl(), "status", "-s", self.control, "-o",
+                                          "json"))
+
+    def test_metrics_and_a_reload(self):
+        self.configure("200ms", ("each", "drops > 0 hold 0s limit none where port 2001"))
+        service = self.run_service()
+        count = self.generator.randrange(10, 100)
+        self.send(2001, count, 4000)
+        lab.wait_for(lambda: sum(one["Value"] for one in self.records("alert")) == count, "alerts")
+        samples = metrics.Samples(self.router.run(observer.netobsctl(), "metrics", "-s", self.control))
+        n_alerts = len(self.records("alert"))
+        for name in "samples", "fired":
+            series = f"netobs_alert_{name}_total" if name == "samples" else "netobs_alerts_fired_total"
+            self.assertEqual(n_alerts, samples.value(series, alert="each"))
+        self.configure("200ms", ("each", "drops > 0 hold 0s limit none where port 2001"),
+                       ("rtt", "rtt > 1s"))
+        checked = subprocess.run([observer.netobsctl(), "config", "check", self.path], text=True,
+                                 stderr=subprocess.PIPE, check=False)
+        self.assertIn("alerts need 'rtt = yes' in [capture]", checked.stderr)
+        self.configure("200ms", ("other", "drops > 0 hold 1h where port 2003"))
+        self.router.run(observer.netobsctl(), "reload", "-s", self.control)
+        self.send(2003, count, 4001)
+        self.send(2001, count, 4001)
+        lab.wait_for(lambda: [one for one in self.records("alert") if one["Alert"] == "other"],
+                     "the other rule")
+        alerts = {one.get("name", "replaced"): one for one in self.status()["alerts"]}
+        self.assertEqual(1, alerts["other"]["fired"])
+        self.assertEqual(n_alerts, alerts["replaced"]["fired"])
+        self.stop(service)
+
+    def talk(self, until):
+        """A connection that loses segments, all the time; @return its port"""
+        with self.server:
+            listener = socket.create_server((SERVER, TCP))
+        self.addCleanup(listener.close)
+        with self.client:
+            end = socket.create_connection((SERVER, TCP), timeout=60)
+        self.addCleanup(end.close)
+        other, _ = listener.accept()
+        self.addCleanup(other.close)
+
+        def echo():
+            try:
+                while part := other.recv(4096):
+                    other.sendall(part)
+            except OSError:
+                pass
+        thread = threading.Thread(target=echo)
+        thread.start()
+        self.addCleanup(thread.join)
+        port = end.getsockname()[1]
+        while not until(port):
+            end.sendall(bytes(100))
+            end.recv(4096)
+        end.shutdown(socket.SHUT_RDWR)
+        return port
+
+    def test_an_alert_has_its_connection_traced(self):
+        if not drops.features().get("trace"):
+            self.skipTest("this kernel cannot trace")
+        self.configure("200ms", ("lossy", f"drops > 0 hold 1s where port {TCP} or port 2001",
+                                 "trace = 10s"))
+        service = self.run_service()
+        self.send(2001, 10, 4000)
+        port = self.talk(lambda port: any(port in (one["SrcPort"], one["DstPort"])
+                                          for one in self.records("journey")))
+        status = self.status()
+        self.stop(service)
+        alerts = [one for one in self.records("alert") if one["SrcPort"] == port]
+        self.assertTrue(alerts)
+        self.assertEqual({("lossy", CLIENT, SERVER, TCP, 6)},
+                         {(one["Alert"], one["SrcAddr"], one["DstAddr"], one["DstPort"], one["Proto"])
+                          for one in alerts})
+        self.assertEqual({"lossy"}, {one["Alert"] for one in self.records("journey")})
+        self.assertLessEqual({one["AlertTimeNs"] for one in self.records("journey")},
+                             {one["TimeNs"] for one in alerts})
+        # That of UDP is no connection.
+        self.assertGreaterEqual(status["trace"]["refused"], 1)
+        self.assertGreaterEqual(status["trace"]["armed"], 1)
+
+
+if __name__ == "__main__":
+    lab.main("tracepoint of dropped packets", lambda: drops.features()["drops"])
