@@ -33,6 +33,19 @@ struct netobs_series;
 /** The most groups that can have a series of their own. */
 #define NETOBS_SERIES_MAX 10000
 
+/** Classes of netobs_times.classes. */
+#define NETOBS_TIME_CLASSES 26
+
+/** A histogram of times. */
+struct netobs_times {
+	uint64_t n;	 /**< times */
+	uint64_t sum_ns; /**< of all of them */
+	/** Times up to 16 us are in class 0, those above 16 us * 2^(i - 1) and up to 16 us * 2^i in
+	 *  class i. The last class has all longer ones, too: none that the library measures, which
+	 *  are shorter than 275 s. */
+	uint64_t classes[NETOBS_TIME_CLASSES];
+};
+
 /** Options for netobs_series_new(). Zero means "default" for every field but keys. */
 struct netobs_series_opts {
 	size_t sz;	  /**< sizeof(struct netobs_series_opts) */

@@ -12,9 +12,14 @@
 
 #include "service/options/alert_rules.h"
 #include "base/clock_ms.h"
+#include "base/times.h"
 #include "crossings.h"
 #include "rtt_check.h"
 #include "service/options/rules.h"
+
+enum {
+	TIME_BUCKETS = 21 /* of times: up to 8.4 s, and all longer ones */
+};
 
 /* ---- Interfaces ------------------------------------------------------------------- */
 
@@ -261,12 +266,12 @@ static bool are_bpf_stats_enabled(void)
 
 /* ---- Histograms ------------------------------------------------------------------- */
 
-static struct metrics_histogram histogram_of(const struct tcp_times *times)
+static struct metrics_histogram histogram_of(const struct netobs_times *times)
 {
 	return (struct metrics_histogram){
-		.by_time = times->by_time,
-		.n = TCP_TIMES,
-		.shortest_us = TCP_TIME_SHORTEST_US,
+		.by_time = times->classes,
+		.n = TIME_BUCKETS,
+		.shortest_us = TIMES_SHORTEST_US,
 		.count = times->n,
 		.sum_ns = times->sum_ns,
 	};

@@ -46,10 +46,10 @@ struct metrics_process {
 	uint64_t fds, max_fds;
 };
 
-/* Class i has what took up to 2^i times the shortest, and the last one all that took longer. */
+/* Class i has what took up to 2^i times the shortest; from the last one that is shown on, all that took longer. */
 struct metrics_histogram {
 	const uint64_t *by_time;
-	uint32_t n, shortest_us;
+	uint32_t n, shortest_us; /* classes that are shown */
 	uint64_t count, sum_ns;
 };
 
@@ -58,7 +58,7 @@ struct metrics_values {
 	struct netobs_engine_stats engine;
 	struct netobs_connection_stats connections; /* all 0 without RTT */
 	struct tcp_health health;
-	struct tcp_times rtt_differences;
+	struct netobs_times rtt_differences;
 	struct metrics_histogram drains, rtt, path_rtt, response_time,
 		app_latency, rtt_difference; /* of the above */
 	struct session_totals sessions;

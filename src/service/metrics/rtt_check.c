@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/times.h"
 #include "base/util.h"
 
 static struct rtt_check_session *
@@ -140,9 +141,9 @@ void rtt_check_flow(struct rtt_check *check, const struct netobs_flow *flow)
 	session = ours ? find_session(check, flow) : NULL;
 	if (!session)
 		return;
-	tcp_times_add(&check->differences, ours > session->min_rtt_ns ?
-						   ours - session->min_rtt_ns :
-						   session->min_rtt_ns - ours);
+	times_add(&check->differences, ours > session->min_rtt_ns ?
+					       ours - session->min_rtt_ns :
+					       session->min_rtt_ns - ours);
 	session->min_rtt_ns = 0;
 	check->n--;
 }

@@ -12,9 +12,8 @@
 #define NETOBS_SERVICE_METRICS_RTT_CHECK_H
 
 #include <netobs/flow.h>
+#include <netobs/series.h>
 #include <netobs/session.h>
-
-#include "tcp_health.h"
 
 enum {
 	/* Sessions that wait at most: a power of two of buckets. */
@@ -38,7 +37,7 @@ struct rtt_check {
 		uint64_t min_rtt_ns; /* 0: none waits here */
 	} waiting[RTT_CHECK_BUCKETS][RTT_CHECK_WAYS];
 	uint32_t n; /* that wait */
-	struct tcp_times differences;
+	struct netobs_times differences;
 };
 
 /** Have a session wait, if it can be compared. */

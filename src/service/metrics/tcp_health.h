@@ -6,23 +6,11 @@
 #include <stdint.h>
 
 #include <netobs/flow.h>
-
-enum {
-	TCP_TIMES = 21,
-	TCP_TIME_SHORTEST_US = 16,
-};
-
-struct tcp_times {
-	/* As netobs_engine_stats.drains_by_time, but from TCP_TIME_SHORTEST_US on. */
-	uint64_t by_time[TCP_TIMES];
-	uint64_t n, sum_ns;
-};
-
-void tcp_times_add(struct tcp_times *times, uint64_t ns);
+#include <netobs/series.h>
 
 struct tcp_health {
 	/* Of records with new samples. */
-	struct tcp_times rtt, path_rtt, response_time, app_latency;
+	struct netobs_times rtt, path_rtt, response_time, app_latency;
 	uint64_t retransmits, retransmitted_bytes;
 	uint64_t out_of_order, late_unknown, duplicate_acks, zero_windows;
 };

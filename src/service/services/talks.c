@@ -7,6 +7,7 @@
 #include <netobs/session.h>
 
 #include "base/server_end.h"
+#include "base/session_end.h"
 #include "base/util.h"
 
 enum { FIRST_CAPACITY = 256 };
@@ -288,6 +289,7 @@ bool talks_add_session(struct talks *talks, uint32_t index, uint8_t source,
 	struct talk *talk = &talks->list[index];
 	struct account *account;
 	struct session_counts *counts;
+	enum session_failure failure;
 
 	if (report->opened == NETOBS_SESSION_PASSIVE)
 		count_accept(talk, source);
@@ -300,12 +302,12 @@ bool talks_add_session(struct talks *talks, uint32_t index, uint8_t source,
 	counts = account ? get_sessions(talks, account) : NULL;
 	if (!counts)
 		return false;
+	failure = session_failure(report->ended);
 	counts->connections++;
-	counts->refused += report->ended == NETOBS_SESSION_REFUSED;
-	counts->resets += report->ended == NETOBS_SESSION_RESET ||
-			  report->ended == NETOBS_SESSION_ABORTED;
-	counts->timeouts += report->ended == NETOBS_SESSION_TIMEOUT;
-	counts->failed += report->ended == NETOBS_SESSION_FAILED;
+	counts->refused += failure == SESSION_REFUSED;
+	counts->resets += failure == SESSION_RESET;
+	counts->timeouts += failure == SESSION_TIMED_OUT;
+	counts->failed += failure == SESSION_BROKEN;
 	return true;
 }
 
