@@ -73,7 +73,7 @@ struct netobs_group_sum {
 	/** 1: the flows were sampled at different rates, so the sums estimate nothing. */
 	uint16_t is_mixed;
 	uint64_t drop_packets; /**< with NETOBS_DROPS: packets that the kernel dropped */
-	uint64_t reserved; /**< 0 */
+	uint64_t drop_bytes; /**< likewise: their bytes */
 };
 
 /** A group. Library-allocated, read-only, grows at the end. */

@@ -127,6 +127,7 @@ struct netobs_group_sum rows_rest(const struct rows *rows, size_t n)
 		rest.rtt_sum_ns -= shown->rtt_sum_ns;
 		rest.retransmits -= shown->retransmits;
 		rest.drop_packets -= shown->drop_packets;
+		rest.drop_bytes -= shown->drop_bytes;
 	}
 	return rest;
 }

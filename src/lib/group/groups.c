@@ -363,8 +363,10 @@ static void json_sum(struct json *json, const struct netobs_group_sum *sum,
 	}
 	if (sum->retransmits)
 		json_key_u64(json, "Retransmits", sum->retransmits);
-	if (sum->drop_packets)
+	if (sum->drop_packets) {
 		json_key_u64(json, "PktDropPackets", sum->drop_packets);
+		json_key_u64(json, "PktDropBytes", sum->drop_bytes);
+	}
 	if (!is_host)
 		return;
 	json_key_u64(json, "SentPackets", sum->sent_packets);

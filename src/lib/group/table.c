@@ -17,6 +17,7 @@ struct netobs_group_sum sum_of_flow(const struct netobs_flow *flow)
 {
 	const uint64_t samples =
 		flow->has & NETOBS_HAS_RTT ? flow->rtt_samples : 0;
+	const bool has_drops = flow->has & NETOBS_HAS_DROPS;
 
 	return (struct netobs_group_sum){
 		.flows = 1,
@@ -25,8 +26,8 @@ struct netobs_group_sum sum_of_flow(const struct netobs_flow *flow)
 		.rtt_samples = samples,
 		.rtt_sum_ns = samples * flow->rtt_ns,
 		.retransmits = flow->retransmits,
-		.drop_packets =
-			flow->has & NETOBS_HAS_DROPS ? flow->drop_packets : 0,
+		.drop_packets = has_drops ? flow->drop_packets : 0,
+		.drop_bytes = has_drops ? flow->drop_bytes : 0,
 		.start_ns = flow->start_ns,
 		.end_ns = flow->end_ns,
 		.sampling = flow->has & NETOBS_HAS_SAMPLING ? flow->sampling : 0,
@@ -46,6 +47,7 @@ void sum_subtract(struct netobs_group_sum *sum,
 	sum->rtt_sum_ns -= part->rtt_sum_ns;
 	sum->retransmits -= part->retransmits;
 	sum->drop_packets -= part->drop_packets;
+	sum->drop_bytes -= part->drop_bytes;
 }
 
 void netobs_group_sum_add(struct netobs_group_sum *sum,
@@ -72,6 +74,7 @@ void netobs_group_sum_add(struct netobs_group_sum *sum,
 	sum->rtt_sum_ns += more->rtt_sum_ns;
 	sum->retransmits += more->retransmits;
 	sum->drop_packets += more->drop_packets;
+	sum->drop_bytes += more->drop_bytes;
 }
 
 int netobs_group_sum_flow(struct netobs_group_sum *sum,
