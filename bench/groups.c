@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Flow records counted in series of their groups, by service and client: each group has one
- * record in an interval, in random order, and 500 of the groups a series.
+ * Flow records of TCP counted in series of their groups, by service and client, with histograms: each
+ * group has one record in an interval, in random order, and 500 of the groups a series.
  */
 #include "config.h"
 
@@ -46,7 +46,9 @@ static void make_record(uint32_t number, struct netobs_flow *flow)
 
 	*flow = (struct netobs_flow){
 		.sz = sizeof(*flow),
-		.has = NETOBS_HAS_PORTS,
+		.has = NETOBS_HAS_PORTS | NETOBS_HAS_TCP |
+		       NETOBS_HAS_TCP_HEALTH | NETOBS_HAS_RTT |
+		       NETOBS_HAS_APP_LATENCY | NETOBS_HAS_DROPS,
 		.packets = 10,
 		.bytes = 1000 + number % 1000,
 		.src = { [10] = 0xff, 0xff, 10, 0, 0, client },
@@ -58,7 +60,14 @@ static void make_record(uint32_t number, struct netobs_flow *flow)
 			 (uint8_t)service },
 		.src_port = 40000,
 		.dst_port = 443,
-		.proto = 17,
+		.proto = 6,
+		.rtt_ns = (uint64_t)number << 4,
+		.rtt_samples = 3,
+		.app_latency_ns = (uint64_t)number << 6,
+		.app_responses = 1,
+		.retransmits = 1,
+		.drop_packets = 1,
+		.drop_bytes = 100,
 	};
 }
 
@@ -139,9 +148,12 @@ static int measure_series(struct netobs_series *series, const uint32_t *order,
 static int measure_groups(const struct config *config, uint32_t groups,
 			  struct groups_result *result)
 {
-	const struct netobs_series_opts opts = { .sz = sizeof(opts),
-						 .keys = "service,client",
-						 .max_series = SERIES };
+	const struct netobs_series_opts opts = {
+		.sz = sizeof(opts),
+		.keys = "service,client",
+		.max_series = SERIES,
+		.histograms = NETOBS_SERIES_RTT | NETOBS_SERIES_APP_LATENCY
+	};
 	cleanup_free uint32_t *order = calloc(groups, sizeof(*order));
 	struct netobs_series *series;
 	int err = order ? netobs_series_new(&opts, &series) : -ENOMEM;
@@ -158,7 +170,7 @@ static void print_groups_table(const struct report *report)
 {
 	const struct groups_result *results = report->rows;
 
-	printf("ns of CPU per flow record to count it in one of %d series, medians of %u rounds\n",
+	printf("ns of CPU per flow record to count it in one of %d series with histograms, medians of %u rounds\n",
 	       SERIES, report->rounds);
 	report_print_machine();
 	printf("\n%9s %9s %9s %9s %13s\n", "groups", "record", "min", "max",

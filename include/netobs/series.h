@@ -3,7 +3,8 @@
  * @file series.h
  * Groups of flows as counters, for metrics and records: up to a number of groups have a series, those
  * with most bytes, and all other flows are in one more. At each moment, the sum of all series is what
- * all flows had, to the byte, and no series steps back while it exists.
+ * all flows had, to the byte, and no series steps back while it exists. TCP connections, of which
+ * sessions report the ends, are counted in the series of their groups.
  *
  * Which groups have a series is decided at the end of each interval: one that has more than twice
  * the bytes of the lightest, as the mean of recent intervals, takes its place, and begins at 0. What the one that leaves has
@@ -22,6 +23,7 @@
 #include <netobs/group.h>
 #include <netobs/networks.h>
 #include <netobs/record.h>
+#include <netobs/session.h>
 #include <netobs/version.h>
 
 #ifdef __cplusplus
@@ -46,6 +48,13 @@ struct netobs_times {
 	uint64_t classes[NETOBS_TIME_CLASSES];
 };
 
+/** Histograms that series can have; netobs_series_opts.histograms. */
+enum netobs_series_histogram {
+	NETOBS_SERIES_RTT = 1 << 0, /**< round-trip times: netobs_flow.rtt_ns */
+	/** application latencies: netobs_flow.app_latency_ns */
+	NETOBS_SERIES_APP_LATENCY = 1 << 1
+};
+
 /** Options for netobs_series_new(). Zero means "default" for every field but keys. */
 struct netobs_series_opts {
 	size_t sz;	  /**< sizeof(struct netobs_series_opts) */
@@ -54,7 +63,10 @@ struct netobs_series_opts {
 	/** Groups with a series at most; default 500. Each takes 1 to 4 KiB, with others that it is
 	 *  chosen from. */
 	uint32_t max_series;
-	uint32_t reserved; /**< 0 */
+	/** enum netobs_series_histogram, or-ed: what there are histograms of. Each takes up to 1.2 KiB
+	 *  of each series more. Flow records have no single samples: each record of TCP with new ones
+	 *  counts once, with the smoothed time that it has. */
+	uint32_t histograms;
 	/** Names for the keys network, src_network and dst_network, which the series share: they may
 	 *  be freed before. NULL: those of netobs_networks_new() without a list. */
 	struct netobs_networks *networks;
@@ -78,8 +90,15 @@ struct netobs_series_row {
 	/** The values of the keys, as netobs_group_text() writes them. No two series have the same. */
 	const char *texts[NETOBS_GROUP_KEYS_MAX];
 	uint64_t flows; /**< records, since the series exists; it never steps back */
-	uint64_t packets; /**< likewise, as in the records */
-	uint64_t bytes;	  /**< likewise */
+	uint64_t packets; /**< likewise, as in the records, and so all that follow */
+	uint64_t bytes;
+	uint64_t retransmits; /**< of TCP, with netobs_opts.rtt: segments sent again */
+	uint64_t drop_packets; /**< with NETOBS_DROPS: packets that the kernel dropped */
+	uint64_t drop_bytes;		/**< likewise: their bytes */
+	uint64_t connections;		/**< netobs_series_add_session() */
+	uint64_t connections_failed;	/**< of these */
+	const struct netobs_times *rtt; /**< NULL: without this histogram */
+	const struct netobs_times *app_latency; /**< likewise */
 };
 
 /** netobs_group_record.record.has */
@@ -99,15 +118,19 @@ enum netobs_group_field {
 	NETOBS_GROUP_HAS_VLAN = 1 << 12,       /**< vlan_id */
 	NETOBS_GROUP_HAS_OUTER_VLAN = 1 << 13, /**< outer_vlan_id */
 	NETOBS_GROUP_HAS_VNI = 1 << 14,	       /**< vni */
-	NETOBS_GROUP_HAS_RTT = 1 << 15	       /**< rtt_ns, rtt_samples */
+	NETOBS_GROUP_HAS_RTT = 1 << 15,	       /**< rtt_ns, rtt_samples */
+	NETOBS_GROUP_HAS_RTT_TIMES = 1 << 16,  /**< rtt_times: there are some */
+	/** app_latency_times: there are some */
+	NETOBS_GROUP_HAS_APP_LATENCY_TIMES = 1 << 17
 };
 
 /** What flows of a group had in an interval: NETOBS_RECORD_GROUP. */
 struct netobs_group_record {
 	struct netobs_record record; /**< time_ns: the end of the interval */
 
-	int64_t start_ns; /**< of the first packet, ns since 1970 UTC */
-	int64_t end_ns;	  /**< of the last packet */
+	/** Of the first packet, or the first end of a connection; ns since 1970 UTC. */
+	int64_t start_ns;
+	int64_t end_ns;	  /**< of the last packet, or end of a connection */
 	uint64_t flows;	  /**< records of flows */
 	uint64_t packets; /**< as in these */
 	uint64_t bytes;	  /**< likewise */
@@ -152,6 +175,12 @@ struct netobs_group_record {
 	char dst_network[NETOBS_NETWORK_NAME_MAX];
 	char name[64]; /**< netobs_series_opts.name */
 	uint64_t drop_packets; /**< with NETOBS_DROPS: packets that the kernel dropped */
+	uint64_t drop_bytes;	     /**< likewise: their bytes */
+	uint64_t connections;	     /**< netobs_series_add_session() */
+	uint64_t connections_failed; /**< of these */
+	/** netobs_series_opts.histograms, of the interval. */
+	struct netobs_times rtt_times;
+	struct netobs_times app_latency_times;
 };
 
 /**
@@ -173,8 +202,24 @@ NETOBS_API int netobs_series_add(struct netobs_series *series,
 				 const struct netobs_flow *flow);
 
 /**
- * End an interval: make a record of each group with a series that had flows, and of other flows, and
- * decide which groups have a series from now on. The sum of the records is what all flows of the
+ * Add a TCP connection that has ended to the series of its group, or to that of other flows: an open one
+ * changes nothing. It has failed if it was refused, timed out, ended with another error, or was reset
+ * before it carried data (enum netobs_session_ended).
+ *
+ * A session is one end of a connection. If the other end is reported as well, the connection is counted
+ * once, with the end that is reported first, unless some 16,000 other connections end between the two;
+ * 256 KiB are taken for that with the first session. With keys that count a flow at both ends, each
+ * session counts for its own end. Keys that only packets have, such as interface and vlan, are unknown.
+ *
+ * @param session  of on_session, or that the program made
+ * @return 0; -EINVAL: an argument is NULL, or no session
+ */
+NETOBS_API int netobs_series_add_session(struct netobs_series *series,
+					 const struct netobs_session *session);
+
+/**
+ * End an interval: make a record of each group with a series that had flows or ends of connections, and of
+ * other flows, and decide which groups have a series from now on. The sum of the records is what all flows of the
  * interval had, to the byte.
  *
  * @param time_ns  of the records, ns since 1970 UTC
@@ -192,7 +237,7 @@ NETOBS_API int netobs_series_end_interval(
  * Call @p take for each series: those of groups, then one of NETOBS_SERIES_OTHER and one of
  * NETOBS_SERIES_LEFT.
  *
- * @param take  the row is valid during the call; its texts are until the group leaves
+ * @param take  the row is valid during the call; its texts and histograms are until the group leaves
  * @param user  passed to @p take
  * @return the number of series; -EINVAL: an argument is NULL
  */

@@ -6,15 +6,18 @@
 #include <netobs/series.h>
 
 #include "keys.h"
+#include "series_sum.h"
 
 /**
  * Fill all but the time and the name.
  *
  * @param value  of the group; NULL: it is that of other flows
+ * @param times  its histograms, as @param histograms, enum netobs_series_histogram, chooses them
  */
 void group_record_fill(struct netobs_group_record *ret_record,
 		       const struct group_keys *keys, const uint8_t *value,
-		       const struct netobs_group_sum *sum);
+		       const struct series_sum *sum, struct netobs_times *times,
+		       uint32_t histograms);
 
 /* Of a key each: fill the members that stand for its value. */
 void group_record_addr(enum group_addr addr, const uint8_t value[16],

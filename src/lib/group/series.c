@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The public functions of series, and which groups have one. */
+/* Series, and what is added to them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,48 +10,46 @@
 #include "base/hash.h"
 #include "base/sized.h"
 #include "base/util.h"
-#include "candidates.h"
-#include "group_record.h"
 #include "record/any.h"
-#include "series_table.h"
-#include "server.h"
-#include "table.h"
+#include "series_state.h"
+#include "session_flow.h"
 
 enum {
 	DEFAULT_SERIES = 500,
-	NAME_MAX_LEN = sizeof(((struct netobs_group_record *)NULL)->name) - 1,
 	/* For each series, as long as there are not more than this many. */
 	CANDIDATES_EACH = 8,
 	CANDIDATES_MANY = 8192,
-	SCORE_OF = 16, /* intervals: a score loses one part of so many with each */
-	TEXTS_EACH = 1024, /* candidates whose text may be that of a series */
-	/* Groups that get a series at once, so that a call takes no long time: part of all. */
-	ENTERING = 32,
-	ENTERING_MIN = 16
-};
-
-struct netobs_series {
-	struct group_keys keys;
-	char name[NAME_MAX_LEN + 1];
-	struct series_table table;
-	struct candidates candidates;
-	struct netobs_series_row other, left;
-	struct netobs_group_sum other_sum; /* of this interval */
-	struct servers servers;
-	uint32_t secret[GROUP_VALUE_MAX / sizeof(uint32_t)];
-	/* For the end of an interval: */
-	struct candidate **heaviest;
-	struct series_slot **lightest;
+	HISTOGRAMS = NETOBS_SERIES_RTT | NETOBS_SERIES_APP_LATENCY,
 };
 
 /* ---- Life ---------------------------------------------------------------------------- */
+
+/* Those that belong to no group. */
+static int init_rows(struct netobs_series *series)
+{
+	const size_t n = series_times_count(series->histograms);
+	struct netobs_times *times = calloc(3 * n + 1, sizeof(*times));
+
+	if (!times)
+		return -ENOMEM;
+	series->other_times = times;
+	series->left_times = times + n;
+	series->other_sum_times = times + 2 * n;
+	series_row_init(&series->other, NETOBS_SERIES_OTHER,
+			series->other_times, series->histograms);
+	series_row_init(&series->left, NETOBS_SERIES_LEFT, series->left_times,
+			series->histograms);
+	return 0;
+}
 
 static int fill_series(struct netobs_series *series, size_t most)
 {
 	const struct group_keys *keys = &series->keys;
 	const size_t some = min_u64(CANDIDATES_EACH * most, CANDIDATES_MANY);
-	int err = series_table_init(&series->table, keys, most);
+	int err = series_table_init(&series->table, keys, most,
+				    series->histograms);
 
+	err = err ?: init_rows(series);
 	if (!err)
 		err = candidates_init(&series->candidates, keys->size,
 				      keys->value_size,
@@ -61,9 +59,6 @@ static int fill_series(struct netobs_series *series, size_t most)
 	series->heaviest =
 		calloc(series->candidates.n, sizeof(*series->heaviest));
 	series->lightest = calloc(most, sizeof(*series->lightest));
-	series->other.sz = series->left.sz = sizeof(series->other);
-	series->other.kind = NETOBS_SERIES_OTHER;
-	series->left.kind = NETOBS_SERIES_LEFT;
 	if (!series->heaviest || !series->lightest)
 		return -ENOMEM;
 	return getrandom(series->secret, sizeof(series->secret), 0) < 0 ? -errno :
@@ -81,8 +76,10 @@ static int check_series(const struct netobs_series_opts *opts,
 		log_error(log, "keys: %s", why);
 	else if (opts->max_series > NETOBS_SERIES_MAX)
 		log_error(log, "max_series: more than %d", NETOBS_SERIES_MAX);
-	else if (opts->name && strlen(opts->name) > NAME_MAX_LEN)
-		log_error(log, "name: more than %d bytes", (int)NAME_MAX_LEN);
+	else if (opts->histograms & ~(uint32_t)HISTOGRAMS)
+		log_error(log, "histograms: there is no such bit");
+	else if (opts->name && strlen(opts->name) > SERIES_NAME_MAX)
+		log_error(log, "name: more than %d bytes", (int)SERIES_NAME_MAX);
 	else
 		return 0;
 	return -EINVAL;
@@ -101,6 +98,7 @@ static int new_series(const struct netobs_series_opts *opts,
 	if (!series)
 		return -ENOMEM;
 	series->keys = keys;
+	series->histograms = opts->histograms;
 	memcpy(series->name, opts->name ?: "", strlen(opts->name ?: ""));
 	err = group_keys_set_networks(&series->keys, opts->networks);
 	err = err ?: fill_series(series, opts->max_series ?: DEFAULT_SERIES);
@@ -138,59 +136,70 @@ void netobs_series_free(struct netobs_series *series)
 	series_table_free(&series->table);
 	group_keys_done(&series->keys);
 	candidates_free(&series->candidates);
+	session_ends_free(&series->ends);
+	free(series->other_times);
 	free(series->heaviest);
 	free(series->lightest);
 	free(series);
 }
 
-/* ---- Flows --------------------------------------------------------------------------- */
+/* ---- Flows and connections ------------------------------------------------------------ */
 
-static void count_in_row(struct netobs_series_row *row,
-			 const struct netobs_group_sum *sum)
+static void count_other(struct netobs_series *series,
+			const struct series_event *event)
 {
-	row->flows += sum->flows;
-	row->packets += sum->packets;
-	row->bytes += sum->bytes;
+	series_row_add(&series->other, &event->sum);
+	series_sum_add(&series->other_sum, &event->sum);
+	series_times_add(series->other_times, series->histograms, event);
+	series_times_add(series->other_sum_times, series->histograms, event);
+}
+
+static void count_value(const struct series_table *table,
+			struct series_value *value,
+			const struct series_event *event)
+{
+	struct series_slot *slot = &table->slots[value->slot];
+
+	slot->interval_bytes += event->sum.flows.bytes;
+	series_row_add(&slot->row, &event->sum);
+	series_sum_add(&value->sum, &event->sum);
+	series_times_add(series_table_slot_times(table, slot),
+			 table->histograms, event);
+	series_times_add(series_table_value_times(table, value),
+			 table->histograms, event);
 }
 
 static void add_to_series(struct netobs_series *series, const uint8_t *bytes,
-			  const struct netobs_group_sum *sum)
+			  const struct series_event *event)
 {
 	struct series_table *table = &series->table;
 	const uint64_t hash =
 		hash_bytes(bytes, series->keys.size, series->secret);
 	struct series_value *value = series_table_find(table, hash, bytes);
-	struct series_slot *slot;
 
 	if (!value && !series_table_is_full(table))
 		value = series_table_open(table, hash, bytes);
-	if (!value) {
-		count_in_row(&series->other, sum);
-		netobs_group_sum_add(&series->other_sum, sum);
-		candidates_add(&series->candidates, hash, bytes, sum->bytes);
+	if (value) {
+		count_value(table, value, event);
 		return;
 	}
-	slot = &table->slots[value->slot];
-	slot->interval_bytes += sum->bytes;
-	count_in_row(&slot->row, sum);
-	netobs_group_sum_add(&value->sum, sum);
+	count_other(series, event);
+	candidates_add(&series->candidates, hash, bytes, event->sum.flows.bytes);
 }
 
 static void add_end(struct netobs_series *series,
 		    const struct netobs_flow *flow, enum flow_end server,
-		    enum flow_end end, const struct netobs_group_sum *sum)
+		    enum flow_end end, const struct series_event *event)
 {
 	_Alignas(uint64_t) uint8_t bytes[GROUP_VALUE_MAX];
 
-	if (!group_keys_count(&series->keys, flow, end))
-		return;
 	group_keys_fill(&series->keys, flow, server, end, bytes);
-	add_to_series(series, bytes, sum);
+	add_to_series(series, bytes, event);
 }
 
 int netobs_series_add(struct netobs_series *series, const struct netobs_flow *flow)
 {
-	struct netobs_group_sum sum;
+	struct series_event event;
 	union any_record copy;
 	enum flow_end server;
 
@@ -198,217 +207,45 @@ int netobs_series_add(struct netobs_series *series, const struct netobs_flow *fl
 	if (!flow)
 		return -EINVAL;
 	server = server_find(&series->servers, flow);
-	sum = sum_of_flow(flow);
-	add_end(series, flow, server, FLOW_DESTINATION, &sum);
+	event = series_event_of_flow(flow);
+	if (group_keys_count(&series->keys, flow, FLOW_DESTINATION))
+		add_end(series, flow, server, FLOW_DESTINATION, &event);
 	if (series->keys.flags & NETOBS_GROUP_BOTH_ENDS) {
-		sum.sent_packets = sum.packets;
-		sum.sent_bytes = sum.bytes;
+		event.sum.flows.sent_packets = event.sum.flows.packets;
+		event.sum.flows.sent_bytes = event.sum.flows.bytes;
 	}
-	add_end(series, flow, server, FLOW_SOURCE, &sum);
+	if (group_keys_count(&series->keys, flow, FLOW_SOURCE))
+		add_end(series, flow, server, FLOW_SOURCE, &event);
 	return 0;
 }
 
-/* ---- The end of an interval ---------------------------------------------------------- */
-
-struct takers {
-	int64_t time_ns;
-	void (*take)(const struct netobs_group_record *record, void *user);
-	void *user;
-	int n;
-};
-
-static void report_sum(const struct netobs_series *series, const uint8_t *value,
-		       const struct netobs_group_sum *sum, struct takers *takers)
+static void add_session(struct netobs_series *series,
+			const struct netobs_session *session)
 {
-	struct netobs_group_record record;
+	const bool has_both = series->keys.flags & NETOBS_GROUP_BOTH_ENDS;
+	struct series_event event;
+	struct session_flow as;
 
-	if (!takers->take || !sum->flows)
+	if (!has_both && !session_ends_is_first(&series->ends, session))
 		return;
-	group_record_fill(&record, &series->keys, value, sum);
-	record.record.time_ns = takers->time_ns;
-	memcpy(record.name, series->name, sizeof(record.name));
-	takers->take(&record, takers->user);
-	takers->n++;
+	event = series_event_of_session(session);
+	session_flow_make(&as, session, &series->servers);
+	add_end(series, &as.flow, FLOW_DESTINATION, as.local, &event);
 }
 
-static void report_interval(struct netobs_series *series, struct takers *takers)
+int netobs_series_add_session(struct netobs_series *series,
+			      const struct netobs_session *session)
 {
-	const struct series_table *table = &series->table;
+	const struct netobs_record *record;
+	union any_record copy;
 
-	for (size_t i = 0; i < table->n_values; i++) {
-		struct series_value *value = series_table_at(table, i);
-
-		report_sum(series, value->value, &value->sum, takers);
-		value->sum = (struct netobs_group_sum){ 0 };
-	}
-	report_sum(series, NULL, &series->other_sum, takers);
-	series->other_sum = (struct netobs_group_sum){ 0 };
-}
-
-static int compare_candidates(const void *a, const void *b)
-{
-	const struct candidate *left = *(const struct candidate *const *)a;
-	const struct candidate *right = *(const struct candidate *const *)b;
-
-	return (left->bytes < right->bytes) - (left->bytes > right->bytes);
-}
-
-static int compare_slots(const void *a, const void *b)
-{
-	const struct series_slot *left = *(struct series_slot *const *)a;
-	const struct series_slot *right = *(struct series_slot *const *)b;
-
-	return (left->score > right->score) - (left->score < right->score);
-}
-
-static size_t sort_candidates(struct netobs_series *series)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < series->candidates.n; i++) {
-		struct candidate *candidate =
-			candidates_at(&series->candidates, i);
-
-		if (candidate->bytes)
-			series->heaviest[n++] = candidate;
-	}
-	if (n)
-		qsort(series->heaviest, n, sizeof(*series->heaviest),
-		      compare_candidates);
-	return n;
-}
-
-/* Of SCORE_OF intervals; that of a younger series is what it had if it went on like this. */
-static void add_to_score(struct series_slot *slot)
-{
-	const uint64_t bytes = slot->interval_bytes;
-
-	slot->interval_bytes = 0;
-	if (slot->age == SCORE_OF) {
-		slot->score += bytes - slot->score / SCORE_OF;
-		return;
-	}
-	slot->score = slot->score / SCORE_OF * slot->age + bytes;
-	slot->age++;
-	slot->score = slot->score * SCORE_OF / slot->age;
-}
-
-static void add_to_scores(struct netobs_series *series)
-{
-	for (size_t i = 0; i < series->table.most_slots; i++)
-		if (series_table_has(&series->table, i))
-			add_to_score(&series->table.slots[i]);
-}
-
-static size_t sort_slots(struct netobs_series *series)
-{
-	struct series_table *table = &series->table;
-	size_t n = 0;
-
-	for (size_t i = 0; i < table->most_slots; i++) {
-		struct series_slot *slot = &table->slots[i];
-
-		if (!series_table_has(table, i))
-			continue;
-		series->lightest[n++] = slot;
-	}
-	if (n)
-		qsort(series->lightest, n, sizeof(*series->lightest),
-		      compare_slots);
-	return n;
-}
-
-/* Both are of SCORE_OF intervals, so that one heavy interval alone is not enough. */
-static bool is_heavier(const struct candidate *candidate,
-		       const struct series_slot *slot)
-{
-	return candidate->bytes / 2 > slot->score;
-}
-
-static void close_series(struct netobs_series *series, struct series_slot *slot)
-{
-	series->left.flows += slot->row.flows;
-	series->left.packets += slot->row.packets;
-	series->left.bytes += slot->row.bytes;
-	series_table_close(&series->table, slot);
-}
-
-static struct series_value *open_value(struct netobs_series *series,
-				       struct candidate *candidate)
-{
-	struct series_value *value = series_table_open(
-		&series->table, candidate->hash, candidate->value);
-	struct series_slot *slot;
-
-	if (!value)
-		return NULL;
-	slot = &series->table.slots[value->slot];
-	slot->score += candidate->bytes;
-	slot->age = slot->age ?: SCORE_OF;
-	candidate->bytes = 0;
-	return value;
-}
-
-/* Candidates that look like a series belong to it. @return how many others remain */
-static size_t join_series(struct netobs_series *series, size_t n)
-{
-	const struct series_table *table = &series->table;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		struct candidate *candidate = series->heaviest[i];
-
-		if (i < TEXTS_EACH && table->n_values < table->most_values &&
-		    series_table_find_text(table, candidate->value))
-			open_value(series, candidate);
-		else
-			series->heaviest[kept++] = candidate;
-	}
-	return kept;
-}
-
-/* A value that has its text, but no room, must not open it again. */
-static bool may_enter(const struct netobs_series *series,
-		      const struct candidate *candidate,
-		      const struct series_slot *slot)
-{
-	return is_heavier(candidate, slot) &&
-	       !series_table_find_text(&series->table, candidate->value);
-}
-
-static void choose_series(struct netobs_series *series)
-{
-	struct series_table *table = &series->table;
-	const size_t most = table->most_slots / ENTERING + ENTERING_MIN;
-	size_t n, n_slots, leaving = 0;
-
-	add_to_scores(series);
-	n = join_series(series, sort_candidates(series));
-	n_slots = sort_slots(series);
-	while (leaving < n && leaving < n_slots && leaving < most &&
-	       may_enter(series, series->heaviest[leaving],
-			 series->lightest[leaving]))
-		close_series(series, series->lightest[leaving++]);
-	if (leaving)
-		series_table_settle(table, series->secret);
-	for (size_t i = 0; i < leaving; i++)
-		open_value(series, series->heaviest[i]);
-	candidates_decay(&series->candidates, SCORE_OF);
-}
-
-int netobs_series_end_interval(
-	struct netobs_series *series, int64_t time_ns,
-	void (*take)(const struct netobs_group_record *record, void *user),
-	void *user)
-{
-	struct takers takers = { time_ns, take, user, 0 };
-
-	if (!series)
+	record = series && session ? record_view(&session->record, &copy) : NULL;
+	if (!record || record->type != NETOBS_RECORD_SESSION)
 		return -EINVAL;
-	series_table_drop_idle(&series->table, series->secret);
-	report_interval(series, &takers);
-	choose_series(series);
-	return takers.n;
+	session = (const struct netobs_session *)record;
+	if (session->ended != NETOBS_SESSION_OPEN)
+		add_session(series, session);
+	return 0;
 }
 
 /* ---- Rows ---------------------------------------------------------------------------- */

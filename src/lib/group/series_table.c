@@ -23,9 +23,17 @@ struct texts {
 	uint64_t hash;
 };
 
+/* Bytes of the histograms of a slot, or of a value. */
+static size_t times_size(const struct series_table *table)
+{
+	return series_times_count(table->histograms) *
+	       sizeof(struct netobs_times);
+}
+
 static size_t series_value_size(const struct series_table *table)
 {
-	return sizeof(struct series_value) + table->keys->value_size;
+	return sizeof(struct series_value) + table->keys->value_size +
+	       times_size(table);
 }
 
 struct series_value *series_table_at(const struct series_table *table, size_t i)
@@ -34,10 +42,24 @@ struct series_value *series_table_at(const struct series_table *table, size_t i)
 				       i * series_value_size(table));
 }
 
+struct netobs_times *series_table_slot_times(const struct series_table *table,
+					     const struct series_slot *slot)
+{
+	return table->times + (size_t)(slot - table->slots) *
+				      series_times_count(table->histograms);
+}
+
+struct netobs_times *series_table_value_times(const struct series_table *table,
+					      struct series_value *value)
+{
+	return (struct netobs_times *)(value->value + table->keys->value_size);
+}
+
 int series_table_init(struct series_table *table, const struct group_keys *keys,
-		      size_t most)
+		      size_t most, uint32_t histograms)
 {
 	*table = (struct series_table){ .keys = keys,
+					.histograms = histograms,
 					.most_slots = most,
 					.most_values = VALUES_EACH * most +
 						       VALUES_MORE,
@@ -45,10 +67,12 @@ int series_table_init(struct series_table *table, const struct group_keys *keys,
 	while (table->places < 2 * table->most_values)
 		table->places *= 2;
 	table->slots = calloc(most, sizeof(*table->slots));
+	table->times = calloc(most, times_size(table) ?: 1);
 	table->hashes = calloc(most, sizeof(*table->hashes));
 	table->values = calloc(table->most_values, series_value_size(table));
 	table->index = calloc(table->places, sizeof(*table->index));
-	return table->slots && table->hashes && table->values && table->index ?
+	return table->slots && table->times && table->hashes && table->values &&
+			       table->index ?
 		       0 :
 		       -ENOMEM;
 }
@@ -58,6 +82,7 @@ void series_table_free(struct series_table *table)
 	for (size_t i = 0; table->slots && i < table->most_slots; i++)
 		free(table->slots[i].text);
 	free(table->slots);
+	free(table->times);
 	free(table->hashes);
 	free(table->values);
 	free(table->index);
@@ -87,6 +112,13 @@ struct series_value *series_table_find(const struct series_table *table,
 	return number ? series_table_at(table, number - 1) : NULL;
 }
 
+void series_table_clear_value(const struct series_table *table,
+			      struct series_value *value)
+{
+	value->sum = (struct series_sum){ 0 };
+	memset(series_table_value_times(table, value), 0, times_size(table));
+}
+
 static struct series_value *add_value(struct series_table *table, uint64_t hash,
 				      const uint8_t *value,
 				      struct series_slot *slot)
@@ -94,7 +126,7 @@ static struct series_value *add_value(struct series_table *table, uint64_t hash,
 	uint32_t *place = find_place(table, hash, value);
 	struct series_value *added = series_table_at(table, table->n_values++);
 
-	added->sum = (struct netobs_group_sum){ 0 };
+	series_table_clear_value(table, added);
 	added->slot = (uint32_t)(slot - table->slots);
 	memcpy(added->value, value, table->keys->value_size);
 	*place = (uint32_t)table->n_values;
@@ -140,7 +172,7 @@ void series_table_drop_idle(struct series_table *table, const uint32_t *secret)
 		struct series_value *value = series_table_at(table, i);
 		struct series_slot *slot = &table->slots[value->slot];
 
-		if (value->sum.flows || slot->n_values == 1)
+		if (!series_sum_is_empty(&value->sum) || slot->n_values == 1)
 			continue;
 		slot->n_values--;
 		value->slot = NO_SLOT;
@@ -217,17 +249,17 @@ static struct series_slot *open_slot(struct series_table *table,
 {
 	struct series_slot *slot = find_free(table);
 	char *text = slot ? malloc(texts->len) : NULL;
+	struct netobs_times *times;
 
 	if (!text)
 		return NULL;
 	memcpy(text, texts->text, texts->len);
-	*slot = (struct series_slot){
-		.row = { .sz = sizeof(slot->row),
-			 .kind = NETOBS_SERIES_GROUP,
-			 .n = (uint32_t)table->keys->n },
-		.text = text,
-		.text_len = texts->len,
-	};
+	*slot = (struct series_slot){ .text = text, .text_len = texts->len };
+	times = series_table_slot_times(table, slot);
+	memset(times, 0, times_size(table));
+	series_row_init(&slot->row, NETOBS_SERIES_GROUP, times,
+			table->histograms);
+	slot->row.n = (uint32_t)table->keys->n;
 	for (size_t i = 0; i < table->keys->n; i++)
 		slot->row.texts[i] = text + texts->at[i];
 	table->hashes[slot - table->slots] = texts->hash;

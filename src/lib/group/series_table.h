@@ -11,6 +11,7 @@
 #include <netobs/series.h>
 
 #include "keys.h"
+#include "series_sum.h"
 
 struct series_slot {
 	struct netobs_series_row row; /* its texts are in @text */
@@ -21,16 +22,18 @@ struct series_slot {
 	uint32_t n_values; /* of the table */
 };
 
-/* A value that counts. */
+/* A value that counts. Behind it are the histograms of this interval: series_table_value_times(). */
 struct series_value {
-	struct netobs_group_sum sum; /* of this interval */
+	struct series_sum sum; /* of this interval */
 	uint32_t slot;
 	_Alignas(uint64_t) uint8_t value[];
 };
 
 struct series_table {
 	const struct group_keys *keys;
+	uint32_t histograms; /* enum netobs_series_histogram, or-ed */
 	struct series_slot *slots;
+	struct netobs_times *times; /* of all slots: series_table_slot_times() */
 	uint64_t *hashes; /* of the texts of each slot; 0: it is free */
 	size_t n_slots, most_slots;
 	uint8_t *values; /* see series_table_at() */
@@ -41,7 +44,15 @@ struct series_table {
 
 /** @return 0 or -ENOMEM */
 int series_table_init(struct series_table *table, const struct group_keys *keys,
-		      size_t most);
+		      size_t most, uint32_t histograms);
+
+/** @return the histograms of @slot, for series_times_at() */
+struct netobs_times *series_table_slot_times(const struct series_table *table,
+					     const struct series_slot *slot);
+
+/** @return the same of @value */
+struct netobs_times *series_table_value_times(const struct series_table *table,
+					      struct series_value *value);
 
 struct series_value *series_table_at(const struct series_table *table, size_t i);
 
@@ -61,9 +72,13 @@ struct series_value *series_table_open(struct series_table *table,
 struct series_slot *series_table_find_text(const struct series_table *table,
 					   const uint8_t *value);
 
+/** Begin another interval of @value. */
+void series_table_clear_value(const struct series_table *table,
+			      struct series_value *value);
+
 /**
- * If there is little room for values, remove those without flows in this interval, but one of each
- * series.
+ * If there is little room for values, remove those that have counted nothing in this interval, but one
+ * of each series.
  *
  * @param secret  of hash_bytes()
  */

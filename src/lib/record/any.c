@@ -161,20 +161,38 @@ static char *copy_flow(const struct netobs_flow *flow, uint32_t points_max,
 	return copy_process(flow->dst_process, name, &copy->dst_process);
 }
 
-/* Most journeys have a few steps of many. */
-static size_t packed_size(const struct netobs_record *record)
+/* Most journeys have a few steps of many, */
+static size_t journey_size(const struct netobs_journey *journey)
 {
-	const struct netobs_journey *journey =
-		(const struct netobs_journey *)record;
-
 	_Static_assert(offsetof(struct netobs_journey, steps) +
 				       sizeof(journey->steps) ==
 			       sizeof(*journey),
 		       "steps are the last member");
-	if (record->type != NETOBS_RECORD_JOURNEY)
-		return record_size(record->type);
 	return offsetof(struct netobs_journey, steps) +
 	       record_n_steps(journey) * sizeof(journey->steps[0]);
+}
+
+/* and most groups no histogram. */
+static size_t group_size(const struct netobs_group_record *group)
+{
+	_Static_assert(offsetof(struct netobs_group_record, rtt_times) +
+				       sizeof(group->rtt_times) +
+				       sizeof(group->app_latency_times) ==
+			       sizeof(*group),
+		       "histograms are the last members");
+	return group->record.has & (NETOBS_GROUP_HAS_RTT_TIMES |
+				    NETOBS_GROUP_HAS_APP_LATENCY_TIMES) ?
+		       sizeof(*group) :
+		       offsetof(struct netobs_group_record, rtt_times);
+}
+
+static size_t packed_size(const struct netobs_record *record)
+{
+	if (record->type == NETOBS_RECORD_JOURNEY)
+		return journey_size((const struct netobs_journey *)record);
+	if (record->type == NETOBS_RECORD_GROUP)
+		return group_size((const struct netobs_group_record *)record);
+	return record_size(record->type);
 }
 
 size_t pack_record(const struct netobs_record *record, void *packed)

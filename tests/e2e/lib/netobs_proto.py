@@ -18,7 +18,9 @@ OPTIONAL = {"Opened": "unknown", "Errno": 0, "ProcessBy": "none", "IfIndex": 0,
             "DropCause": "", "Dropped": False, "Buffer": 0, "OwnerCommand": "", "IpId": 0,
             "Fragment": 0, "Socket": 0, "PktDropLatestDropCause": "", "ReasonNumber": 0}
 # The same of groups alone.
-OPTIONAL_OF_GROUPS = {"Retransmits": 0, "PktDropPackets": 0, "Sampling": 0, "NetnsInode": 0, "Pid": 0,
+OPTIONAL_OF_GROUPS = {"Retransmits": 0, "PktDropPackets": 0, "PktDropBytes": 0, "Connections": 0,
+                      "ConnectionsFailed": 0, "RttHistogram": [], "AppLatencyHistogram": [],
+                      "Sampling": 0, "NetnsInode": 0, "Pid": 0,
                       "TunnelType": "", "ClientNetwork": "", "SrcNetwork": "", "DstNetwork": ""}
 
 

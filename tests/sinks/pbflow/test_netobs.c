@@ -550,6 +550,49 @@ static void random_drops_are_read_as_they_are(void **state)
 	}
 }
 
+static void check_classes(const uint64_t *found, size_t n,
+			  const struct netobs_times *expected)
+{
+	assert_int_equal(n, NETOBS_TIME_CLASSES);
+	assert_memory_equal(found, expected->classes, sizeof(expected->classes));
+}
+
+static void histograms_of_groups_are_read_as_they_are(void **state)
+{
+	(void)state;
+	for (int i = 0; i < ROUNDS; i++) {
+		struct netobs_group_record group = {
+			.record = { .has = NETOBS_GROUP_HAS_RTT_TIMES |
+					   NETOBS_GROUP_HAS_APP_LATENCY_TIMES,
+				    .type = NETOBS_RECORD_GROUP },
+			.connections = 3,
+			.connections_failed = 2,
+			.drop_bytes = 100,
+		};
+		const Netobs__Group *found;
+		Netobs__Record *record;
+
+		for (int k = 0; k < NETOBS_TIME_CLASSES; k++) {
+			make_number((uint8_t *)&group.rtt_times.classes[k], 8);
+			make_number((uint8_t *)&group.app_latency_times.classes[k],
+				    8);
+		}
+		record = through(&group.record);
+		assert_int_equal(record->record_case,
+				 NETOBS__RECORD__RECORD_GROUP_RECORD);
+		found = record->group_record;
+		check_classes(found->rtt_histogram, found->n_rtt_histogram,
+			      &group.rtt_times);
+		check_classes(found->app_latency_histogram,
+			      found->n_app_latency_histogram,
+			      &group.app_latency_times);
+		assert_int_equal(found->connections, 3);
+		assert_int_equal(found->connections_failed, 2);
+		assert_int_equal(found->pkt_drop_bytes, 100);
+		netobs__record__free_unpacked(record, NULL);
+	}
+}
+
 static void random_traces_are_read_as_they_are(void **state)
 {
 	const size_t n = ARRAY_SIZE(trace_rows);
@@ -734,6 +777,7 @@ int main(void)
 		cmocka_unit_test(random_alerts_are_read_as_they_are),
 		cmocka_unit_test(random_mappings_are_read_as_they_are),
 		cmocka_unit_test(random_drops_are_read_as_they_are),
+		cmocka_unit_test(histograms_of_groups_are_read_as_they_are),
 		cmocka_unit_test(random_traces_are_read_as_they_are),
 		cmocka_unit_test(random_journeys_are_read_as_they_are),
 		cmocka_unit_test(largest_records_fit),

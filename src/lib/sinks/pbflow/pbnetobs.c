@@ -65,6 +65,20 @@ static uint8_t *put_unknown(uint8_t *to, uint32_t number, uint64_t parts)
 	return to;
 }
 
+static uint8_t *put_classes(uint8_t *to, const struct pb_field *field,
+			    const uint64_t *classes)
+{
+	const size_t n = field->field.size / sizeof(*classes);
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++)
+		len += varint_size(classes[i]);
+	to = put_varint(put_tag(to, field->number, WIRE_BYTES), len);
+	for (size_t i = 0; i < n; i++)
+		to = put_varint(to, classes[i]);
+	return to;
+}
+
 static uint8_t *put_steps(uint8_t *to, uint32_t number,
 			  const struct netobs_journey *journey,
 			  const struct pbflow_options *options)
@@ -116,6 +130,8 @@ static uint8_t *put_record_field(uint8_t *to, const struct pb_field *field,
 	case RECORD_unknown:
 		return put_unknown(to, field->number,
 				   record_number(&field->field, it));
+	case RECORD_classes:
+		return put_classes(to, field, at);
 	case RECORD_steps:
 		return put_steps(to, field->number, it, options);
 	default:

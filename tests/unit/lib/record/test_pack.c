@@ -293,6 +293,35 @@ static void journey_comes_back_with_all_but_unused_steps(void **state)
 	assert_memory_equal(&unpacked.any.record, &journey, sizeof(journey));
 }
 
+/* Most groups have no histogram, which takes half of a record. */
+static void groups_have_histograms_where_they_are_known(void **state)
+{
+	struct netobs_group_record group;
+	const struct netobs_group_record *found;
+	const struct netobs_record *record;
+	size_t len, whole;
+
+	(void)state;
+	memset(&group, 7, sizeof(group));
+	group.record.sz = sizeof(group);
+	group.record.type = NETOBS_RECORD_GROUP;
+	group.record.has = NETOBS_GROUP_HAS_APP_LATENCY_TIMES;
+	whole = pack_record(&group.record, packed);
+	assert_int_equal(unpack_record(packed, whole, &unpacked, &record), 0);
+	assert_memory_equal(record, &group, sizeof(group));
+	group.record.has = NETOBS_GROUP_HAS_SENT;
+	len = pack_record(&group.record, packed);
+	assert_int_equal(whole - len, 2 * sizeof(struct netobs_times));
+	assert_int_equal(unpack_record(packed, len, &unpacked, &record), 0);
+	found = (const struct netobs_group_record *)record;
+	assert_int_equal(found->record.sz, sizeof(*found));
+	assert_memory_equal(&found->start_ns, &group.start_ns,
+			    offsetof(struct netobs_group_record, rtt_times) -
+				    sizeof(group.record));
+	assert_int_equal(found->rtt_times.n, 0);
+	assert_int_equal(found->app_latency_times.n, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +336,7 @@ int main(void)
 		cmocka_unit_test(statistics_are_read_in_place),
 		cmocka_unit_test(statistics_of_other_versions_are_understood),
 		cmocka_unit_test(unknown_type_is_not_damage),
+		cmocka_unit_test(groups_have_histograms_where_they_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

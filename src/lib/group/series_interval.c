@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The end of an interval: its records, and which groups have a series from then on. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netobs/series.h>
+
+#include "base/util.h"
+#include "group_record.h"
+#include "series_state.h"
+
+enum {
+	SCORE_OF = 16, /* intervals: a score loses one part of so many with each */
+	TEXTS_EACH = 1024, /* candidates whose text may be that of a series */
+	/* Groups that get a series at once, so that a call takes no long time: part of all. */
+	ENTERING = 32,
+	ENTERING_MIN = 16
+};
+
+/* ---- Records -------------------------------------------------------------------------- */
+
+struct takers {
+	int64_t time_ns;
+	void (*take)(const struct netobs_group_record *record, void *user);
+	void *user;
+	int n;
+};
+
+static void report_sum(const struct netobs_series *series, const uint8_t *value,
+		       const struct series_sum *sum, struct netobs_times *times,
+		       struct takers *takers)
+{
+	struct netobs_group_record record;
+
+	if (!takers->take || series_sum_is_empty(sum))
+		return;
+	group_record_fill(&record, &series->keys, value, sum, times,
+			  series->histograms);
+	record.record.time_ns = takers->time_ns;
+	memcpy(record.name, series->name, sizeof(record.name));
+	takers->take(&record, takers->user);
+	takers->n++;
+}
+
+static void report_interval(struct netobs_series *series, struct takers *takers)
+{
+	const struct series_table *table = &series->table;
+
+	for (size_t i = 0; i < table->n_values; i++) {
+		struct series_value *value = series_table_at(table, i);
+
+		if (series_sum_is_empty(&value->sum))
+			continue;
+		report_sum(series, value->value, &value->sum,
+			   series_table_value_times(table, value), takers);
+		series_table_clear_value(table, value);
+	}
+	report_sum(series, NULL, &series->other_sum, series->other_sum_times,
+		   takers);
+	series->other_sum = (struct series_sum){ 0 };
+	memset(series->other_sum_times, 0,
+	       series_times_count(series->histograms) *
+		       sizeof(*series->other_sum_times));
+}
+
+/* ---- Which groups have a series --------------------------------------------------------- */
+
+static int compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *left = *(const struct candidate *const *)a;
+	const struct candidate *right = *(const struct candidate *const *)b;
+
+	return (left->bytes < right->bytes) - (left->bytes > right->bytes);
+}
+
+static int compare_slots(const void *a, const void *b)
+{
+	const struct series_slot *left = *(struct series_slot *const *)a;
+	const struct series_slot *right = *(struct series_slot *const *)b;
+
+	return (left->score > right->score) - (left->score < right->score);
+}
+
+static size_t sort_candidates(struct netobs_series *series)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < series->candidates.n; i++) {
+		struct candidate *candidate =
+			candidates_at(&series->candidates, i);
+
+		if (candidate->bytes)
+			series->heaviest[n++] = candidate;
+	}
+	if (n)
+		qsort(series->heaviest, n, sizeof(*series->heaviest),
+		      compare_candidates);
+	return n;
+}
+
+/* Of SCORE_OF intervals; that of a younger series is what it had if it went on like this. */
+static void add_to_score(struct series_slot *slot)
+{
+	const uint64_t bytes = slot->interval_bytes;
+
+	slot->interval_bytes = 0;
+	if (slot->age == SCORE_OF) {
+		slot->score += bytes - slot->score / SCORE_OF;
+		return;
+	}
+	slot->score = slot->score / SCORE_OF * slot->age + bytes;
+	slot->age++;
+	slot->score = slot->score * SCORE_OF / slot->age;
+}
+
+static void add_to_scores(struct netobs_series *series)
+{
+	for (size_t i = 0; i < series->table.most_slots; i++)
+		if (series_table_has(&series->table, i))
+			add_to_score(&series->table.slots[i]);
+}
+
+static size_t sort_slots(struct netobs_series *series)
+{
+	struct series_table *table = &series->table;
+	size_t n = 0;
+
+	for (size_t i = 0; i < table->most_slots; i++) {
+		struct series_slot *slot = &table->slots[i];
+
+		if (!series_table_has(table, i))
+			continue;
+		series->lightest[n++] = slot;
+	}
+	if (n)
+		qsort(series->lightest, n, sizeof(*series->lightest),
+		      compare_slots);
+	return n;
+}
+
+/* Both are of SCORE_OF intervals, so that one heavy interval alone is not enough. */
+static bool is_heavier(const struct candidate *candidate,
+		       const struct series_slot *slot)
+{
+	return candidate->bytes / 2 > slot->score;
+}
+
+static void close_series(struct netobs_series *series, struct series_slot *slot)
+{
+	series_row_join(&series->left, &slot->row);
+	counters_add(series->left_times,
+		     series_table_slot_times(&series->table, slot),
+		     series_times_count(series->histograms) *
+			     sizeof(*series->left_times));
+	series_table_close(&series->table, slot);
+}
+
+static struct series_value *open_value(struct netobs_series *series,
+				       struct candidate *candidate)
+{
+	struct series_value *value = series_table_open(
+		&series->table, candidate->hash, candidate->value);
+	struct series_slot *slot;
+
+	if (!value)
+		return NULL;
+	slot = &series->table.slots[value->slot];
+	slot->score += candidate->bytes;
+	slot->age = slot->age ?: SCORE_OF;
+	candidate->bytes = 0;
+	return value;
+}
+
+/* Candidates that look like a series belong to it. @return how many others remain */
+static size_t join_series(struct netobs_series *series, size_t n)
+{
+	const struct series_table *table = &series->table;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct candidate *candidate = series->heaviest[i];
+
+		if (i < TEXTS_EACH && table->n_values < table->most_values &&
+		    series_table_find_text(table, candidate->value))
+			open_value(series, candidate);
+		else
+			series->heaviest[kept++] = candidate;
+	}
+	return kept;
+}
+
+/* A value that has its text, but no room, must not open it again. */
+static bool may_enter(const struct netobs_series *series,
+		      const struct candidate *candidate,
+		      const struct series_slot *slot)
+{
+	return is_heavier(candidate, slot) &&
+	       !series_table_find_text(&series->table, candidate->value);
+}
+
+static void choose_series(struct netobs_series *series)
+{
+	struct series_table *table = &series->table;
+	const size_t most = table->most_slots / ENTERING + ENTERING_MIN;
+	size_t n, n_slots, leaving = 0;
+
+	add_to_scores(series);
+	n = join_series(series, sort_candidates(series));
+	n_slots = sort_slots(series);
+	while (leaving < n && leaving < n_slots && leaving < most &&
+	       may_enter(series, series->heaviest[leaving],
+			 series->lightest[leaving]))
+		close_series(series, series->lightest[leaving++]);
+	if (leaving)
+		series_table_settle(table, series->secret);
+	for (size_t i = 0; i < leaving; i++)
+		open_value(series, series->heaviest[i]);
+	candidates_decay(&series->candidates, SCORE_OF);
+}
+
+/* ---- All ------------------------------------------------------------------------------ */
+
+int netobs_series_end_interval(
+	struct netobs_series *series, int64_t time_ns,
+	void (*take)(const struct netobs_group_record *record, void *user),
+	void *user)
+{
+	struct takers takers = { time_ns, take, user, 0 };
+
+	if (!series)
+		return -EINVAL;
+	series_table_drop_idle(&series->table, series->secret);
+	report_interval(series, &takers);
+	choose_series(series);
+	return takers.n;
+}
