@@ -100,11 +100,12 @@ class Collector:
         return [record for _, scope in self.scopes("logs", "resourceLogs", "scopeLogs")
                 for record in scope["logRecords"]]
 
-    def points(self):
-        """(metric, data point) of all sums."""
+    def points(self, kind="sum"):
+        """(metric, data point) of all sums, or exponential histograms."""
         return [(metric, point)
                 for _, scope in self.scopes("metrics", "resourceMetrics", "scopeMetrics")
-                for metric in scope["metrics"] for point in metric["sum"]["dataPoints"]]
+                for metric in scope["metrics"] if kind in metric
+                for point in metric[kind]["dataPoints"]]
 
     def resources(self):
         return [attributes(resource["attributes"]) for resource, _ in

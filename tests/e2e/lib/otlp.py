@@ -122,23 +122,57 @@ class Log:
         assert self.severity == SEVERITIES[self.severity_text]
 
 
+def double(bits):
+    return struct.unpack("<d", struct.pack("<Q", bits))[0]
+
+
+def packed(data):
+    values, at = [], 0
+    while at < len(data):
+        value, at = varint(data, at)
+        values.append(value)
+    return values
+
+
 class Point:
-    """The only data point of a Metric that is a sum."""
+    """The only data point of a Metric that is a sum, or an exponential histogram."""
 
     def __init__(self, data):
-        metric = one(data, name=1, unit=3, sum=7)
+        metric = one(data, name=1, unit=3, sum=7, histogram=10)
         self.name, self.unit = metric["name"].decode(), metric["unit"].decode()
-        found = one(metric["sum"], point=1, temporality=2, is_monotonic=3)
-        assert (found["temporality"], found["is_monotonic"]) == (1, 1), found
+        if "sum" in metric:
+            found = one(metric["sum"], point=1, temporality=2, is_monotonic=3)
+            assert (found["temporality"], found["is_monotonic"]) == (1, 1), found
+            rest = self.read(found["point"], 7)
+            self.value = rest.pop(6)
+        else:
+            found = one(metric["histogram"], point=1, temporality=2)
+            assert found["temporality"] == 1, found
+            rest = self.read(found["point"], 1)
+            self.read_histogram(rest)
+        assert not rest and self.start <= self.time, rest
+
+    def read(self, data, number_of_attributes):
+        """@return the fields that are left, by number"""
         pairs, rest = [], {}
-        for number, value in fields(found["point"]):
-            if number == 7:
+        for number, value in fields(data):
+            if number == number_of_attributes:
                 pairs.append(value)
             else:
                 rest[number] = value
         self.attributes = attributes(pairs)
-        self.start, self.time, self.value = rest.pop(2), rest.pop(3), rest.pop(6)
-        assert not rest and self.start <= self.time, rest
+        self.start, self.time = rest.pop(2), rest.pop(3)
+        return rest
+
+    def read_histogram(self, rest):
+        """Of scale 0, which is left out."""
+        self.count, self.sum = rest.pop(4), double(rest.pop(5))
+        self.zero_count, self.zero_threshold = rest.pop(7), double(rest.pop(14))
+        found = one(rest.pop(8, b""), offset=1, counts=2)
+        offset = found.get("offset", 0)
+        self.buckets = {(offset >> 1) + i: value for i, value in
+                        enumerate(packed(found.get("counts", b"")))}
+        assert not offset & 1, "the offset is negative"
 
 
 class Request:

@@ -2,19 +2,27 @@
 /* Metrics of groups, which a reader of the encoding takes apart. */
 #include "sinks/otlp/otlp.h"
 
+#include "lib_seed.h"
 #include "lib_sink_host.h"
 #include "sinks/pbflow/wire_reader.h"
 
+#include <math.h>
 #include <netobs/series.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { METRICS_MAX = 16 };
+enum { METRICS_MAX = 16, BUCKETS_MAX = 64, TIMES = 100000 };
 
 struct metric {
 	char name[64], unit[32], attributes[1024];
 	uint64_t start, time, value;
 	uint64_t temporality, is_monotonic;
+	bool is_histogram; /* exponential, of scale 0 */
+	uint64_t count, zero_count, buckets[BUCKETS_MAX];
+	size_t n_buckets;
+	int64_t offset;
+	double sum, zero_threshold;
 };
 
 /* Of little-endian numbers: the reader does not read them. */
@@ -73,6 +81,84 @@ static void read_point(const struct wire_field *point, struct metric *metric)
 	assert_false(reader.is_wrong);
 }
 
+static double double_before(const struct wire_reader *reader)
+{
+	double value;
+
+	memcpy(&value, reader->at - sizeof(value), sizeof(value));
+	return value;
+}
+
+static void read_buckets(const struct wire_field *buckets, struct metric *metric)
+{
+	struct wire_reader reader = wire_read(buckets->bytes, buckets->len);
+	struct wire_field field;
+
+	while (wire_next(&reader, &field)) {
+		struct wire_reader counts = wire_read(field.bytes, field.len);
+
+		if (field.number == 1) {
+			metric->offset = (int64_t)(field.value >> 1) ^
+					 -(int64_t)(field.value & 1);
+			continue;
+		}
+		assert_int_equal(field.number, 2);
+		while (counts.at != counts.end) {
+			assert_true(metric->n_buckets < BUCKETS_MAX);
+			metric->buckets[metric->n_buckets++] =
+				wire_read_varint(&counts);
+		}
+	}
+	assert_false(reader.is_wrong);
+}
+
+static void read_histogram_point(const struct wire_field *point,
+				 struct metric *metric)
+{
+	struct wire_reader reader = wire_read(point->bytes, point->len);
+	struct wire_field field;
+
+	while (wire_next(&reader, &field)) {
+		if (field.number == 1)
+			read_attribute(&field, metric);
+		else if (field.number == 2)
+			metric->start = fixed_before(&reader);
+		else if (field.number == 3)
+			metric->time = fixed_before(&reader);
+		else if (field.number == 4)
+			metric->count = fixed_before(&reader);
+		else if (field.number == 5)
+			metric->sum = double_before(&reader);
+		else if (field.number == 7)
+			metric->zero_count = fixed_before(&reader);
+		else if (field.number == 8)
+			read_buckets(&field, metric);
+		else if (field.number == 14)
+			metric->zero_threshold = double_before(&reader);
+		else
+			fail();
+	}
+	assert_false(reader.is_wrong);
+}
+
+static void read_histogram(const struct wire_field *histogram,
+			   struct metric *metric)
+{
+	struct wire_reader reader = wire_read(histogram->bytes, histogram->len);
+	struct wire_field field;
+
+	metric->is_histogram = true;
+	while (wire_next(&reader, &field)) {
+		if (field.number == 1)
+			read_histogram_point(&field, metric);
+		else if (field.number == 2)
+			metric->temporality = field.value;
+		else
+			fail();
+	}
+	assert_false(reader.is_wrong);
+}
+
 static void read_sum(const struct wire_field *sum, struct metric *metric)
 {
 	struct wire_reader reader = wire_read(sum->bytes, sum->len);
@@ -102,12 +188,12 @@ static uint32_t read_metrics(const struct netobs_group_record *group,
 	struct wire_field field, inside;
 	uint32_t n = 0;
 
+	memset(metrics, 0, METRICS_MAX * sizeof(*metrics));
 	while (wire_next(&reader, &field)) {
 		struct wire_reader metric = wire_read(field.bytes, field.len);
 
 		assert_int_equal(field.number, 2);
 		assert_true(n < METRICS_MAX);
-		metrics[n] = (struct metric){ 0 };
 		while (wire_next(&metric, &inside)) {
 			if (inside.number == 1)
 				copy(metrics[n].name, sizeof(metrics[n].name),
@@ -117,6 +203,8 @@ static uint32_t read_metrics(const struct netobs_group_record *group,
 				     &inside);
 			else if (inside.number == 7)
 				read_sum(&inside, &metrics[n]);
+			else if (inside.number == 10)
+				read_histogram(&inside, &metrics[n]);
 			else
 				fail();
 		}
@@ -188,13 +276,127 @@ static void what_is_known_is_there(void **state)
 	group.rtt_ns = 1000;
 	group.rtt_samples = 7;
 	group.retransmits = 2;
-	assert_int_equal(read_metrics(&group, metrics), 8);
+	group.drop_packets = 3;
+	group.drop_bytes = 300;
+	group.connections = 4;
+	assert_int_equal(read_metrics(&group, metrics), 12);
 	assert_string_equal(metrics[4].name, "netobs.group.sent.bytes");
 	assert_int_equal(metrics[4].value, 0);
 	assert_string_equal(metrics[6].name, "netobs.group.rtt.time");
 	assert_int_equal(metrics[6].value, 7000);
 	assert_string_equal(metrics[7].name, "netobs.group.retransmits");
 	assert_int_equal(metrics[7].value, 2);
+	assert_string_equal(metrics[8].name, "netobs.group.drops.packets");
+	assert_int_equal(metrics[8].value, 3);
+	assert_string_equal(metrics[9].name, "netobs.group.drops.bytes");
+	assert_int_equal(metrics[9].value, 300);
+	assert_string_equal(metrics[10].name, "netobs.group.connections.ended");
+	assert_string_equal(metrics[10].unit, "{connection}");
+	assert_int_equal(metrics[10].value, 4);
+	assert_string_equal(metrics[11].name, "netobs.group.connections.failed");
+	assert_int_equal(metrics[11].value, 0);
+	/* Counts are no attributes. */
+	assert_null(strstr(metrics[11].attributes, "drop"));
+	assert_null(strstr(metrics[11].attributes, "connections"));
+}
+
+/* ---- Histograms --------------------------------------------------------------------------- */
+
+/* From less than 16 us to less than 275 s. */
+static uint64_t draw_time(unsigned int *seed)
+{
+	const uint64_t ns = (uint64_t)rand_r(seed) << 7;
+
+	return ns >> rand_r(seed) % 38;
+}
+
+static void add_time(struct netobs_times *times, uint64_t ns)
+{
+	size_t class = 0;
+
+	while (ns > UINT64_C(16000) << class)
+		class ++;
+	times->classes[class]++;
+	times->n++;
+	times->sum_ns += ns;
+}
+
+/* As the data model of OpenTelemetry defines it: (2^index, 2^(index + 1)]. */
+static int64_t index_of(double us)
+{
+	return (int64_t)ceil(log2(us)) - 1;
+}
+
+static void check_buckets(const struct metric *metric,
+			  const uint64_t expected[BUCKETS_MAX])
+{
+	uint64_t all = metric->zero_count;
+
+	for (size_t i = 0; i < metric->n_buckets; i++) {
+		assert_int_equal(metric->buckets[i],
+				 expected[metric->offset + (int64_t)i]);
+		all += metric->buckets[i];
+	}
+	assert_int_equal(all, metric->count);
+	assert_int_not_equal(metric->buckets[0], 0);
+	assert_int_not_equal(metric->buckets[metric->n_buckets - 1], 0);
+}
+
+static void each_time_is_in_the_bucket_of_its_index(void **state)
+{
+	struct netobs_group_record group = make_group();
+	uint64_t expected[BUCKETS_MAX] = { 0 }, zero = 0;
+	struct metric metrics[METRICS_MAX];
+	const struct metric *found = &metrics[3];
+	unsigned int seed = test_seed();
+	double sum = 0;
+
+	(void)state;
+	for (int i = 0; i < TIMES; i++) {
+		const uint64_t ns = draw_time(&seed);
+
+		add_time(&group.rtt_times, ns);
+		sum += (double)ns / 1000;
+		if (ns <= 16000)
+			zero++;
+		else
+			expected[index_of((double)ns / 1000)]++;
+	}
+	group.record.has |= NETOBS_GROUP_HAS_RTT_TIMES;
+	assert_int_equal(read_metrics(&group, metrics), 4);
+	assert_true(found->is_histogram);
+	assert_string_equal(found->name, "netobs.group.rtt.duration");
+	assert_string_equal(found->unit, "us");
+	assert_string_equal(found->attributes, metrics[0].attributes);
+	assert_int_equal(found->start, metrics[0].start);
+	assert_int_equal(found->time, metrics[0].time);
+	assert_int_equal(found->temporality, 1);
+	assert_int_equal(found->count, TIMES);
+	assert_int_equal(found->zero_count, zero);
+	assert_true(found->zero_threshold == 16);
+	assert_true(fabs(found->sum - sum) < sum / 1e9);
+	check_buckets(found, expected);
+}
+
+/* The bounds themselves, and those that there are alone. */
+static void single_times_have_one_bucket(void **state)
+{
+	(void)state;
+	for (int64_t i = 0; i < NETOBS_TIME_CLASSES; i++) {
+		struct netobs_group_record group = make_group();
+		struct metric metrics[METRICS_MAX];
+		const struct metric *found = &metrics[3];
+
+		add_time(&group.app_latency_times, UINT64_C(16000) << i);
+		group.record.has |= NETOBS_GROUP_HAS_APP_LATENCY_TIMES;
+		assert_int_equal(read_metrics(&group, metrics), 4);
+		assert_string_equal(found->name,
+				    "netobs.group.app_latency.duration");
+		assert_int_equal(found->count, 1);
+		assert_int_equal(found->zero_count, i == 0);
+		assert_int_equal(found->n_buckets, i != 0);
+		assert_true(!i || found->offset == index_of((double)(16 << i)));
+	}
 }
 
 static void groups_have_a_sink_of_their_own(void **state)
@@ -220,6 +422,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_are_sums_of_the_interval),
 		cmocka_unit_test(what_is_known_is_there),
+		cmocka_unit_test(each_time_is_in_the_bucket_of_its_index),
+		cmocka_unit_test(single_times_have_one_bucket),
 		cmocka_unit_test(groups_have_a_sink_of_their_own),
 	};
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * What the flows of a group had in an interval, as sums. Records are of an interval each, and so are the sums
- * (delta): each is delivered once, or counted as lost, and a sink needs no memory of series, which a
+ * What the flows of a group had in an interval, as sums and histograms. Records are of an interval each, and so
+ * are these (delta): each is delivered once, or counted as lost, and a sink needs no memory of series, which a
  * restart would take from it.
  */
 #include "entries.h"
 
 #include "attributes.h"
+#include "base/times.h"
 #include "sinks/pbflow/wire.h"
 
 /* Numbers in metrics.proto. */
@@ -16,30 +17,62 @@ enum {
 	METRIC_NAME = 1,
 	METRIC_UNIT = 3,
 	METRIC_SUM = 7,
+	METRIC_EXPONENTIAL_HISTOGRAM = 10,
 
-	SUM_DATA_POINTS = 1,
-	SUM_TEMPORALITY = 2,
+	/* Of a sum and of a histogram. */
+	DATA_POINTS = 1,
+	DATA_TEMPORALITY = 2,
 	SUM_IS_MONOTONIC = 3,
 	TEMPORALITY_DELTA = 1,
 
+	/* Of a point of either. */
 	POINT_START_TIME = 2,
 	POINT_TIME = 3,
-	POINT_AS_INT = 6,
-	POINT_ATTRIBUTES = 7,
+
+	NUMBER_AS_INT = 6,
+	NUMBER_ATTRIBUTES = 7,
+
+	HISTOGRAM_ATTRIBUTES = 1,
+	HISTOGRAM_COUNT = 4,
+	HISTOGRAM_SUM = 5,
+	HISTOGRAM_ZERO_COUNT = 7,
+	HISTOGRAM_POSITIVE = 8,
+	HISTOGRAM_ZERO_THRESHOLD = 14,
+
+	BUCKETS_OFFSET = 1,
+	BUCKETS_COUNTS = 2,
 };
 
-enum { ATTRIBUTES_MAX = 4096, METRIC_MAX = ATTRIBUTES_MAX + 256 };
-
-struct metric {
-	const char *name, *unit;
-	uint64_t value;
-	bool is_known;
+enum {
+	METRICS = 14,
+	ATTRIBUTES_MAX = 2944,
+	METRIC_MAX = ATTRIBUTES_MAX + 448, /* a number of 10 bytes for each class */
 };
-
-enum { METRICS = 8 };
 
 _Static_assert((int)METRICS *METRIC_MAX <= (int)OTLP_ENTRY_MAX,
 	       "metrics of a record fit");
+
+/* What it is about: attributes of each point. */
+struct attributes {
+	uint8_t bytes[ATTRIBUTES_MAX];
+	size_t len;
+};
+
+struct metric {
+	const char *name, *unit;
+	bool is_known;
+	uint64_t value;			  /* of a sum, or */
+	const struct netobs_times *times; /* a histogram */
+};
+
+#define SUM(name, unit, is_known, value)          \
+	{                                         \
+		name, unit, is_known, value, NULL \
+	}
+#define HISTOGRAM(name, is_known, times)       \
+	{                                      \
+		name, "us", is_known, 0, times \
+	}
 
 /* Units are those of https://ucum.org. */
 static void list_metrics(const struct netobs_group_record *group,
@@ -49,19 +82,32 @@ static void list_metrics(const struct netobs_group_record *group,
 	const bool has_sent = has & NETOBS_GROUP_HAS_SENT;
 	const bool has_rtt = has & NETOBS_GROUP_HAS_RTT;
 	const struct metric list[METRICS] = {
-		{ "netobs.group.flows", "{flow}", group->flows, true },
-		{ "netobs.group.packets", "{packet}", group->packets, true },
-		{ "netobs.group.bytes", "By", group->bytes, true },
-		{ "netobs.group.sent.packets", "{packet}", group->sent_packets,
-		  has_sent },
-		{ "netobs.group.sent.bytes", "By", group->sent_bytes, has_sent },
-		{ "netobs.group.rtt.samples", "{sample}", group->rtt_samples,
-		  has_rtt },
+		SUM("netobs.group.flows", "{flow}", true, group->flows),
+		SUM("netobs.group.packets", "{packet}", true, group->packets),
+		SUM("netobs.group.bytes", "By", true, group->bytes),
+		SUM("netobs.group.sent.packets", "{packet}", has_sent,
+		    group->sent_packets),
+		SUM("netobs.group.sent.bytes", "By", has_sent, group->sent_bytes),
+		SUM("netobs.group.rtt.samples", "{sample}", has_rtt,
+		    group->rtt_samples),
 		/* Of all samples: their mean is this by their number. */
-		{ "netobs.group.rtt.time", "ns",
-		  group->rtt_ns * group->rtt_samples, has_rtt },
-		{ "netobs.group.retransmits", "{segment}", group->retransmits,
-		  group->retransmits },
+		SUM("netobs.group.rtt.time", "ns", has_rtt,
+		    group->rtt_ns * group->rtt_samples),
+		SUM("netobs.group.retransmits", "{segment}", group->retransmits,
+		    group->retransmits),
+		SUM("netobs.group.drops.packets", "{packet}",
+		    group->drop_packets, group->drop_packets),
+		SUM("netobs.group.drops.bytes", "By", group->drop_bytes,
+		    group->drop_bytes),
+		SUM("netobs.group.connections.ended", "{connection}",
+		    group->connections, group->connections),
+		SUM("netobs.group.connections.failed", "{connection}",
+		    group->connections, group->connections_failed),
+		HISTOGRAM("netobs.group.rtt.duration",
+			  has & NETOBS_GROUP_HAS_RTT_TIMES, &group->rtt_times),
+		HISTOGRAM("netobs.group.app_latency.duration",
+			  has & NETOBS_GROUP_HAS_APP_LATENCY_TIMES,
+			  &group->app_latency_times),
 	};
 
 	memcpy(metrics, list, sizeof(list));
@@ -78,62 +124,168 @@ uint32_t count_metrics(const struct netobs_group_record *group)
 	return n;
 }
 
-static uint8_t *put_sum(uint8_t *to, const struct netobs_group_record *group,
-			uint64_t value, const uint8_t *attributes, size_t len)
-{
-	uint8_t *point = to + WIRE_HEAD_MAX, *end = point;
+/* ---- Sums ------------------------------------------------------------------------------ */
 
-	end = put_fixed64(end, POINT_START_TIME, (uint64_t)group->start_ns);
-	end = put_fixed64(end, POINT_TIME, (uint64_t)group->record.time_ns);
-	end = put_fixed64(end, POINT_AS_INT, value);
-	memcpy(end, attributes, len);
-	to = put_moved(to, SUM_DATA_POINTS, point, (size_t)(end + len - point));
-	to = put_number(to, SUM_TEMPORALITY, TEMPORALITY_DELTA);
+static uint8_t *put_interval(uint8_t *to, const struct netobs_group_record *group)
+{
+	to = put_fixed64(to, POINT_START_TIME, (uint64_t)group->start_ns);
+	return put_fixed64(to, POINT_TIME, (uint64_t)group->record.time_ns);
+}
+
+static uint8_t *put_attributes(uint8_t *to, const struct attributes *attributes)
+{
+	memcpy(to, attributes->bytes, attributes->len);
+	return to + attributes->len;
+}
+
+static uint8_t *put_sum(uint8_t *to, const struct netobs_group_record *group,
+			uint64_t value, const struct attributes *attributes)
+{
+	uint8_t *point = to + WIRE_HEAD_MAX, *end = put_interval(point, group);
+
+	end = put_fixed64(end, NUMBER_AS_INT, value);
+	end = put_attributes(end, attributes);
+	to = put_moved(to, DATA_POINTS, point, (size_t)(end - point));
+	to = put_number(to, DATA_TEMPORALITY, TEMPORALITY_DELTA);
 	return put_number(to, SUM_IS_MONOTONIC, true);
 }
 
+/* ---- Histograms ------------------------------------------------------------------------ */
+
+/*
+ * At scale 0, the bucket with index i has what is above 2^i and up to 2^(i + 1). Class i of times has
+ * what is above 2^(3 + i) us and up to 2^(4 + i) us, so it is the bucket with index 3 + i; class 0 is
+ * all that is up to 16 us, which is the bucket around zero.
+ */
+enum { FIRST_INDEX = 3 };
+
+_Static_assert((int)TIMES_SHORTEST_US == 1 << (FIRST_INDEX + 1),
+	       "the first class ends where a bucket ends");
+
+static uint8_t *put_double(uint8_t *to, uint32_t number, double value)
+{
+	uint64_t bits;
+
+	_Static_assert(sizeof(bits) == sizeof(value), "IEEE 754");
+	memcpy(&bits, &value, sizeof(bits));
+	return put_fixed64(to, number, bits);
+}
+
+/* sint32: 0, -1, 1, -2 ... are 0, 1, 2, 3 ... */
+static uint8_t *put_signed(uint8_t *to, uint32_t number, int32_t value)
+{
+	return put_number(to, number,
+			  (uint32_t)value << 1 ^ (uint32_t)(value >> 31));
+}
+
+/* From the first class that has any, up to the last. */
+static uint8_t *put_buckets(uint8_t *to, const struct netobs_times *times)
+{
+	uint8_t *buckets = to + WIRE_HEAD_MAX, *counts, *at, *end;
+	unsigned int first = 1, last = NETOBS_TIME_CLASSES - 1;
+
+	while (first <= last && !times->classes[first])
+		first++;
+	while (last > first && !times->classes[last])
+		last--;
+	if (first > last)
+		return to;
+	end = put_signed(buckets, BUCKETS_OFFSET, FIRST_INDEX + (int32_t)first);
+	counts = at = end + WIRE_HEAD_MAX;
+	for (unsigned int i = first; i <= last; i++)
+		at = put_varint(at, times->classes[i]);
+	end = put_moved(end, BUCKETS_COUNTS, counts, (size_t)(at - counts));
+	return put_moved(to, HISTOGRAM_POSITIVE, buckets,
+			 (size_t)(end - buckets));
+}
+
+static uint8_t *put_histogram(uint8_t *to,
+			      const struct netobs_group_record *group,
+			      const struct netobs_times *times,
+			      const struct attributes *attributes)
+{
+	uint8_t *point = to + WIRE_HEAD_MAX;
+	uint8_t *end = put_interval(put_attributes(point, attributes), group);
+
+	end = put_fixed64(end, HISTOGRAM_COUNT, times->n);
+	end = put_double(end, HISTOGRAM_SUM, (double)times->sum_ns / 1000);
+	end = put_fixed64(end, HISTOGRAM_ZERO_COUNT, times->classes[0]);
+	end = put_buckets(end, times);
+	end = put_double(end, HISTOGRAM_ZERO_THRESHOLD, TIMES_SHORTEST_US);
+	to = put_moved(to, DATA_POINTS, point, (size_t)(end - point));
+	return put_number(to, DATA_TEMPORALITY, TEMPORALITY_DELTA);
+}
+
+/* ---- Metrics ---------------------------------------------------------------------------- */
+
 static uint8_t *put_metric(uint8_t *to, const struct netobs_group_record *group,
 			   const struct metric *metric,
-			   const uint8_t *attributes, size_t len)
+			   const struct attributes *attributes)
 {
-	uint8_t *message = to + WIRE_HEAD_MAX, *end = message, *sum;
+	uint8_t *message = to + WIRE_HEAD_MAX, *end = message, *data, *data_end;
 
 	end = put_bytes(end, METRIC_NAME, metric->name, strlen(metric->name));
 	end = put_bytes(end, METRIC_UNIT, metric->unit, strlen(metric->unit));
-	sum = end + WIRE_HEAD_MAX;
-	end = put_moved(
-		end, METRIC_SUM, sum,
-		(size_t)(put_sum(sum, group, metric->value, attributes, len) -
-			 sum));
+	data = end + WIRE_HEAD_MAX;
+	data_end = metric->times ?
+			   put_histogram(data, group, metric->times, attributes) :
+			   put_sum(data, group, metric->value, attributes);
+	end = put_moved(end,
+			metric->times ? METRIC_EXPONENTIAL_HISTOGRAM : METRIC_SUM,
+			data, (size_t)(data_end - data));
 	return put_moved(to, SCOPE_METRICS_METRICS, message,
 			 (size_t)(end - message));
 }
 
 /* Counts and times are no attributes: a series keeps its own. */
-static size_t put_key_attributes(uint8_t *to,
-				 const struct netobs_group_record *group)
+static void fill_attributes(struct attributes *attributes, uint32_t number,
+			    const struct netobs_group_record *group)
 {
 	static const char *const without[] = {
-		"type",	     "TimeMs",	   "TimeFlowStartMs", "TimeFlowEndMs",
-		"Flows",     "Packets",	   "Bytes",	      "SentPackets",
-		"SentBytes", "RttSamples", "TimeFlowRttNs",   "Retransmits",
+		"type",
+		"TimeMs",
+		"TimeFlowStartMs",
+		"TimeFlowEndMs",
+		"Flows",
+		"Packets",
+		"Bytes",
+		"SentPackets",
+		"SentBytes",
+		"RttSamples",
+		"TimeFlowRttNs",
+		"Retransmits",
+		"PktDropPackets",
+		"PktDropBytes",
+		"Connections",
+		"ConnectionsFailed",
+		"RttHistogram",
+		"RttHistogramSumNs",
+		"AppLatencyHistogram",
+		"AppLatencyHistogramSumNs",
 		NULL,
 	};
+	uint8_t *end = put_record_attributes(attributes->bytes, number,
+					     &group->record, without);
 
-	return (size_t)(put_record_attributes(to, POINT_ATTRIBUTES,
-					      &group->record, without) -
-			to);
+	attributes->len = (size_t)(end - attributes->bytes);
 }
 
 uint8_t *put_metrics(uint8_t *to, const struct netobs_group_record *group)
 {
-	uint8_t attributes[ATTRIBUTES_MAX];
-	size_t len = put_key_attributes(attributes, group);
+	const uint32_t histograms = NETOBS_GROUP_HAS_RTT_TIMES |
+				    NETOBS_GROUP_HAS_APP_LATENCY_TIMES;
+	struct attributes of_sums, of_histograms;
 	struct metric metrics[METRICS];
 
+	of_histograms.len = 0;
+	fill_attributes(&of_sums, NUMBER_ATTRIBUTES, group);
+	if (group->record.has & histograms)
+		fill_attributes(&of_histograms, HISTOGRAM_ATTRIBUTES, group);
 	list_metrics(group, metrics);
 	for (size_t i = 0; i < METRICS; i++)
 		if (metrics[i].is_known)
-			to = put_metric(to, group, &metrics[i], attributes, len);
+			to = put_metric(to, group, &metrics[i],
+					metrics[i].times ? &of_histograms :
+							   &of_sums);
 	return to;
 }
