@@ -31,19 +31,87 @@ static void read_switch(struct service_config *config, const char *name,
 		*ret_value = value;
 }
 
-/* A scrape writes the series of all groups. */
-enum { ALL_SERIES_MAX = 20000, DEFAULT_SERIES = 500 };
+/* A scrape writes the series of all groups, and 23 lines of each of their histograms. */
+enum {
+	ALL_SERIES_MAX = 20000,
+	ALL_HISTOGRAMS_MAX = 5000,
+	DEFAULT_SERIES = 500,
+};
+
+static uint32_t count_histograms(const struct service_group_config *group)
+{
+	return (group->series ?: DEFAULT_SERIES) *
+	       (uint32_t)__builtin_popcount(group->histograms);
+}
 
 static void check_all_series(struct service_config *config,
-			     const struct conf_place *place, uint32_t series)
+			     const struct conf_place *place,
+			     const struct service_group_config *group)
 {
-	for (size_t i = 0; i < config->n_groups; i++)
+	uint32_t series = group->series ?: DEFAULT_SERIES;
+	uint32_t histograms = count_histograms(group);
+
+	for (size_t i = 0; i < config->n_groups; i++) {
 		series += config->groups[i].series ?: DEFAULT_SERIES;
+		histograms += count_histograms(&config->groups[i]);
+	}
 	if (series > ALL_SERIES_MAX)
 		conf_complain(&config->conf, place,
 			      "series: all groups have %u, more than %d",
 			      series, ALL_SERIES_MAX);
+	else if (histograms > ALL_HISTOGRAMS_MAX)
+		conf_complain(
+			&config->conf, place,
+			"histograms: the series of all groups have %u, more than %d",
+			histograms, ALL_HISTOGRAMS_MAX);
 }
+
+/* ---- Histograms ------------------------------------------------------------------ */
+
+static const struct {
+	const char *name;
+	uint32_t bit;
+} histogram_names[] = {
+	{ "rtt", NETOBS_SERIES_RTT },
+	{ "app_latency", NETOBS_SERIES_APP_LATENCY },
+};
+
+/* @return 0: there is none of that name */
+static uint32_t find_histogram(const char *name, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(histogram_names); i++)
+		if (strlen(histogram_names[i].name) == len &&
+		    !memcmp(histogram_names[i].name, name, len))
+			return histogram_names[i].bit;
+	return 0;
+}
+
+static void read_histograms(struct service_config *config, const char *name,
+			    uint32_t *ret_histograms)
+{
+	const struct conf_entry *entry =
+		find_group_key(config, name, "histograms");
+	const char *at = entry ? entry->value : "";
+
+	for (at += strspn(at, ", "); *at; at += strspn(at, ", ")) {
+		const size_t len = strcspn(at, ", ");
+		const uint32_t bit = find_histogram(at, len);
+
+		if (!bit)
+			conf_complain(
+				&config->conf, &entry->value_place,
+				"histograms: there is no '%.*s'; there are %s, %s",
+				(int)len, at, histogram_names[0].name,
+				histogram_names[1].name);
+		*ret_histograms |= bit;
+		at += len;
+	}
+	if (*ret_histograms && !config->flows.rtt)
+		conf_complain(&config->conf, &entry->value_place,
+			      "histograms: it needs 'rtt = yes' in [capture]");
+}
+
+/* ---- Groups ---------------------------------------------------------------------- */
 
 static void read_series(struct service_config *config, const char *name,
 			uint32_t *ret_series)
@@ -70,6 +138,7 @@ int group_config_open(const struct service_group_config *group,
 						 .keys = group->by,
 						 .name = group->name,
 						 .max_series = group->series,
+						 .histograms = group->histograms,
 						 .networks = networks,
 						 .error = error };
 
@@ -130,7 +199,8 @@ void group_config_add(struct service_config *config,
 	check_by(config, by);
 	group.by = by->value;
 	read_series(config, name, &group.series);
-	check_all_series(config, &header->place, group.series);
+	read_histograms(config, name, &group.histograms);
+	check_all_series(config, &header->place, &group);
 	read_switch(config, name, "records", &group.has_records);
 	read_switch(config, name, "metrics", &group.has_metrics);
 	if (!group.has_records && !group.has_metrics)

@@ -119,6 +119,7 @@ static void pass_session(const struct netobs_session *session, void *user)
 		rtt_check_session(&service->rtt_check, session);
 	known.conversation_id =
 		netobs_session_conversation(service->ctx, session);
+	service_groups_session(&service->groups, &known);
 	service_sinks_record(&service->sinks, &known.record);
 }
 
@@ -155,14 +156,19 @@ void service_serve_metrics(struct service *service)
 	metrics_dispatch(service->metrics);
 }
 
+static void end_groups_interval(struct service *service)
+{
+	metrics_forget(service->metrics);
+	service_groups_interval(&service->groups, clock_ns(CLOCK_REALTIME),
+				pass_group, service);
+}
+
 static void on_interval(void *user)
 {
 	struct service *service = user;
 
 	service->is_draining = false;
-	metrics_forget(service->metrics);
-	service_groups_interval(&service->groups, clock_ns(CLOCK_REALTIME),
-				pass_group, service);
+	end_groups_interval(service);
 	service_sinks_interval(&service->sinks);
 	control_interval(service->control);
 	refresh_metrics(service);
@@ -502,8 +508,11 @@ int service_dispatch(struct service *service)
 		return sessions;
 	if (drops < 0 && drops != -ECANCELED)
 		return drops;
-	return r == -ECANCELED && sessions == r && drops == r && trace == r ? r :
-									      0;
+	if (r != -ECANCELED || sessions != r || drops != r || trace != r)
+		return 0;
+	/* The last connections have ended after the last flows. */
+	end_groups_interval(service);
+	return r;
 }
 
 void service_stop(struct service *service)

@@ -23,6 +23,7 @@ static bool is_same_group(const struct service_group *group,
 {
 	return group->series && !strcmp(group->name, config->name) &&
 	       !strcmp(group->by, config->by) && group->most == config->series &&
+	       group->histograms == config->histograms &&
 	       (!strstr(group->by, "network") ||
 		!strcmp(group->networks, networks));
 }
@@ -46,19 +47,29 @@ static int take_group(struct service_groups *before,
 	*group = (struct service_group){ .name = strdup(config->name),
 					 .by = strdup(config->by),
 					 .networks = strdup(networks),
-					 .most = config->series };
+					 .most = config->series,
+					 .histograms = config->histograms };
 	if (!group->name || !group->by || !group->networks)
 		return -ENOMEM;
 	return group_config_open(config, all->networks, &error, &group->series);
 }
 
+static uint32_t counts_of(const struct service_config *config)
+{
+	return (config->flows.rtt ? METRICS_GROUP_TCP : 0U) |
+	       (config->flows.drops ? METRICS_GROUP_DROPS : 0U) |
+	       (config->wants_sessions ? METRICS_GROUP_CONNECTIONS : 0U);
+}
+
 static void add_metrics(struct service_groups *groups,
+			const struct service_config *config,
 			const struct service_group *group)
 {
 	struct metrics_group *metrics = &groups->metrics[groups->n_metrics++];
 
 	*metrics = (struct metrics_group){ .name = group->name,
 					   .series = group->series,
+					   .counts = counts_of(config),
 					   .keys.sz = sizeof(metrics->keys) };
 	netobs_group_keys_parse(group->by, &metrics->keys, NULL, 0);
 }
@@ -102,7 +113,7 @@ int service_groups_commit(struct service_groups *groups,
 		groups->n++;
 		group->has_records = wanted->has_records;
 		if (wanted->has_metrics)
-			add_metrics(groups, group);
+			add_metrics(groups, config, group);
 	}
 	service_groups_interval(&before, time_ns, take, user);
 	service_groups_clear(&before);
@@ -114,6 +125,13 @@ void service_groups_flow(struct service_groups *groups,
 {
 	for (size_t i = 0; i < groups->n; i++)
 		netobs_series_add(groups->groups[i].series, flow);
+}
+
+void service_groups_session(struct service_groups *groups,
+			    const struct netobs_session *session)
+{
+	for (size_t i = 0; i < groups->n; i++)
+		netobs_series_add_session(groups->groups[i].series, session);
 }
 
 void service_groups_clear(struct service_groups *groups)

@@ -12,6 +12,7 @@ struct service_group {
 	char *name, *by,
 		*networks; /* the latter as service_config.networks_text */
 	uint32_t most;	   /* series; 0: the default */
+	uint32_t histograms;
 	bool has_records;
 	struct netobs_series *series;
 };
@@ -39,6 +40,8 @@ int service_groups_commit(struct service_groups *groups,
 
 void service_groups_flow(struct service_groups *groups,
 			 const struct netobs_flow *flow);
+void service_groups_session(struct service_groups *groups,
+			    const struct netobs_session *session);
 
 /** End an interval. @take: gets the records of groups that have some */
 void service_groups_interval(struct service_groups *groups, int64_t time_ns,

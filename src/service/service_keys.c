@@ -110,8 +110,8 @@ static const struct named_section {
 } named_sections[] = {
 	{ "filter", (const char *const[]){ "match", "action", "sample", NULL } },
 	{ "alert", (const char *const[]){ "rule", "trace", NULL } },
-	{ "group",
-	  (const char *const[]){ "by", "series", "records", "metrics", NULL } },
+	{ "group", (const char *const[]){ "by", "series", "records", "metrics",
+					  "histograms", NULL } },
 	{ "network", (const char *const[]){ "cidr", NULL } },
 	{ "sink", NULL },
 };

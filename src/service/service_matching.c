@@ -16,6 +16,12 @@ static bool makes_sessions(const struct service_config *config)
 	return config->wants_sessions;
 }
 
+/* Their connections are counted. */
+static bool has_groups(const struct service_config *config)
+{
+	return config->n_groups;
+}
+
 static bool makes_drops(const struct service_config *config)
 {
 	return config->wants_drops;
@@ -47,20 +53,26 @@ static const struct {
 	bool (*is_made)(const struct service_config *config);
 	const char *made; /* NULL: they may have no sink */
 	const char *need; /* NULL: a sink may take them before there are any */
+	/* Whether the service itself uses them, so that they may have no sink; NULL: it does not. */
+	bool (*is_used)(const struct service_config *config);
 } types[] = {
-	{ "alert", makes_alerts, "alerts are counted, and", NULL },
+	{ "alert", makes_alerts, "alerts are counted, and", NULL, NULL },
 	{ "session", makes_sessions, "sessions are counted, and",
-	  "there are no sessions: they need 'enabled = yes' in [sessions]" },
+	  "there are no sessions: they need 'enabled = yes' in [sessions]",
+	  has_groups },
 	{ "drop", makes_drops, "drops are counted, and",
-	  "there are no drops: they need 'enabled = yes' in [drops]" },
+	  "there are no drops: they need 'enabled = yes' in [drops]", NULL },
 	{ "mapping", makes_mappings, NULL,
-	  "there are no mappings: they need 'nat = yes' in [capture]" },
+	  "there are no mappings: they need 'nat = yes' in [capture]", NULL },
 	{ "journey", makes_traces, "journeys are counted, and",
-	  "there are no journeys: they need 'trace = 10s' in [alert \"NAME\"]" },
+	  "there are no journeys: they need 'trace = 10s' in [alert \"NAME\"]",
+	  NULL },
 	{ "trace", makes_traces, NULL,
-	  "there are no traces: they need 'trace = 10s' in [alert \"NAME\"]" },
+	  "there are no traces: they need 'trace = 10s' in [alert \"NAME\"]",
+	  NULL },
 	{ "group", makes_groups, "records of groups are",
-	  "there are no records of groups: they need 'records = yes' in [group \"NAME\"]" },
+	  "there are no records of groups: they need 'records = yes' in [group \"NAME\"]",
+	  NULL },
 };
 
 static bool has_sink_of(const struct service_config *config, const char *type)
@@ -80,7 +92,8 @@ void service_match_sinks(const struct service_config *config,
 		const char *type = types[i].type;
 		const bool is_made = types[i].is_made(config);
 
-		if (is_made == has_sink_of(config, type))
+		if (is_made == has_sink_of(config, type) ||
+		    (is_made && types[i].is_used && types[i].is_used(config)))
 			continue;
 		if (is_made && types[i].made)
 			snprintf(text, sizeof(text),

@@ -1,9 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: prometheus
-"""Groups of the service: metrics and records that add up to what is exported."""
+"""
+Groups of the service: metrics and records that add up to what is exported. What TCP does is random; a failure
+prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+"""
 
 import json
+import os
+import random
+import socket
 import subprocess
 
 from lib import lab
@@ -14,6 +20,8 @@ from lib import traffic
 from lib.configuration import Configured
 from lib.record_sinks import sink_section, take_host
 from lib.service import AGAIN, ServiceTest
+from lib.sessions import RESET
+from lib.talkers import features
 
 UNITS = "packets", "bytes", "flows"
 PORTS = range(5000, 5040)
@@ -39,6 +47,11 @@ class Config(Configured, lab.LabTest):
             ('[group "a"]\nby = src\nseries = 10001', "3:10: series: '10001' is not from"),
             ('[group "a"]\nby = src\nrecords = maybe', "3:11: records: 'maybe' is not yes or no"),
             ('[group "a"]\nby = src\nmetrics = no', '1:1: [group "a"] has neither records nor'),
+            ('[group "a"]\nby = src\nhistograms = rtt', "3:14: histograms: it needs 'rtt = yes' in"),
+            ('[capture]\nrtt = yes\n[group "a"]\nby = src\nhistograms = rtt,rrt',
+             "5:14: histograms: there is no 'rrt'; there are rtt, app_latency"),
+            ('[capture]\nrtt = yes\n[group "a"]\nby = src\nseries = 2501\nhistograms = rtt, app_latency',
+             "3:1: histograms: the series of all groups have 5002, more than 5000"),
             ('[group "a"]\nby = src\nserie = 5', "3:1: there is no key 'serie'; did you mean 'series'?"),
             (f'[group "{"n" * 64}"]\nby = src', "1:1: its name has more than 63 bytes"),
             ("".join(f'[group "g{i}"]\nby = src\nseries = 10000\n' for i in range(3)),
@@ -67,7 +80,7 @@ class Config(Configured, lab.LabTest):
                           for entry in json.loads(out) if entry["section"] == "group"])
 
 
-class Groups(ServiceTest):
+class GroupsTest(ServiceTest):
     def configure(self, *parts, **options):
         self.metrics = self.lab.path("metrics")
         self.write(*parts, "[metrics]", f"listen = unix:{self.metrics}", **options)
@@ -91,17 +104,22 @@ class Groups(ServiceTest):
                                        f"netobs_exported_{unit}_total")
                 self.assertEqual(exported, total, f"{unit} of {name}")
 
-    def check_steps(self, before, after):
+    def check_steps(self, before, after, names=tuple(f"netobs_group_{unit}_total" for unit in UNITS)):
         """No counter steps back, but of a series that has left meanwhile: then all it had is in "left"."""
-        for unit in UNITS:
-            name = f"netobs_group_{unit}_total"
-            earlier, later = before.all_of(name), after.all_of(name)
-            for labels, value in earlier.items():
+        for name in names:
+            later = after.all_of(name)
+            for labels, value in before.all_of(name).items():
                 if later.get(labels, value) < value:
-                    group = dict(labels)["group"]
-                    left = [found.value(name, group=group, series="left")
-                            for found in (before, after)]
-                    self.assertGreaterEqual(left[1] - left[0], value, labels)
+                    own = {key: label for key, label in labels if key in ("group", "le")}
+                    left = [found.value(name, **own, series="left") for found in (before, after)]
+                    self.assertGreaterEqual(left[1] - left[0], value, f"{name} {labels}")
+
+    def check_formats(self):
+        _, text = metrics.get(self.metrics)
+        done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
+                              capture_output=True, check=False)
+        self.assertEqual((0, "", ""), (done.returncode, done.stdout, done.stderr))
+        metrics.scrape(self.metrics, is_openmetrics=True)
 
     def await_packets(self, packets):
         def find():
@@ -114,6 +132,8 @@ class Groups(ServiceTest):
         with open(self.lab.path(name), encoding="utf-8") as file:
             return list(take_host(json.loads(line) for line in file))
 
+
+class Groups(GroupsTest):
     def test_sums_are_exact_at_each_scrape(self):
         """While heavier groups take the places of others."""
         self.names = "few", "many"
@@ -139,11 +159,7 @@ class Groups(ServiceTest):
             self.assertEqual(2 * (1 + port % 40), before.value(
                 "netobs_group_packets_total", group="many", src=self.A4, dst=self.B4,
                 port=f"{port}/UDP"))
-        _, text = metrics.get(self.metrics)
-        done = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
-                              capture_output=True, check=False)
-        self.assertEqual((0, "", ""), (done.returncode, done.stdout, done.stderr))
-        metrics.scrape(self.metrics, is_openmetrics=True)
+        self.check_formats()
         self.stop()
 
     def test_records_add_up_to_the_flows(self):
@@ -213,6 +229,149 @@ class Groups(ServiceTest):
         self.assertEqual(1 + PORTS[1] % 40, found.value(
             "netobs_group_packets_total", group="new", src=self.A4))
         self.stop()
+
+
+# Of groups, what all flows have, and the metric of that.
+TOTALS = {"netobs_group_retransmitted_segments_total": "netobs_tcp_retransmitted_segments_total",
+          "netobs_group_rtt_seconds_count": "netobs_tcp_rtt_seconds_count",
+          "netobs_group_app_latency_seconds_count": "netobs_tcp_app_latency_seconds_count"}
+DROPS = "netobs_group_drops_packets_total", "netobs_group_drops_bytes_total"
+CONNECTIONS = "netobs_group_connections_total", "netobs_group_connections_failed_total"
+HISTOGRAMS = {"netobs_group_rtt_seconds": "netobs_tcp_rtt_seconds",
+              "netobs_group_app_latency_seconds": "netobs_tcp_app_latency_seconds"}
+COUNTERS = *TOTALS, *DROPS, *CONNECTIONS, *(f"{name}_bucket" for name in HISTOGRAMS)
+JSON_HISTOGRAMS = {"netobs_group_rtt_seconds": "RttHistogram",
+                   "netobs_group_app_latency_seconds": "AppLatencyHistogram"}
+CLOSED = 4000  # a port without a listener
+
+
+class Tcp(GroupsTest):
+    """Connections, drops and times, in few series of which heavier ones take the place of others."""
+
+    def setUp(self):
+        super().setUp()
+        if not {"sessions", "drops"} <= {name for name, is_there in features().items() if is_there}:
+            self.skipTest("the kernel does not let programs follow TCP sockets and drops")
+        seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
+        self.note(f"NETOBS_TEST_SEED={seed}")
+        self.random = random.Random(seed)
+        self.made = self.failed = 0
+        self.weight = 1  # of exchanges: later ports have more bytes
+        for ns in self.a, self.b:
+            ns.acknowledge_at_once()
+
+    def configure_all(self):
+        times = "histograms = rtt, app_latency"
+        self.configure(
+            *group("services", "by = service", f"series = {SERIES}", times, "records = yes"),
+            *group("hosts", "by = host"),
+            "[sessions]", "enabled = yes", f"pid = {os.getpid()}", "buffer = 64M",
+            *sink_section("groups", f"json:{self.lab.path('groups')}", "records = group"),
+            more="rtt = yes\ndrops = yes")
+
+    def sums(self, found, name, metric):
+        """Of all series, by the other labels: le."""
+        sums = {}
+        for labels, value in found.all_of(metric).items():
+            labels = dict(labels)
+            if labels["group"] == name:
+                le = labels.get("le")
+                sums[le] = sums.get(le, 0) + value
+        return sums
+
+    def check_all(self, found):
+        self.check_sums(found, "services")
+        for metric, total in TOTALS.items():
+            self.assertEqual({None: found.value(total)}, self.sums(found, "services", metric), metric)
+        for unit, metric in zip(("packets", "bytes"), DROPS):
+            self.assertEqual({None: found.value(f"netobs_flow_drops_{unit}_total", place="flow")},
+                             self.sums(found, "services", metric))
+        for metric, total in HISTOGRAMS.items():
+            self.assertEqual({dict(labels)["le"]: value for labels, value in
+                              found.all_of(f"{total}_bucket").items()},
+                             self.sums(found, "services", f"{metric}_bucket"))
+            self.assertAlmostEqual(found.value(f"{total}_sum"),
+                                   self.sums(found, "services", f"{metric}_sum")[None], places=6)
+            self.assertEqual({}, self.sums(found, "hosts", f"{metric}_bucket"))
+        self.assertEqual({None: found.total("netobs_sessions_reported_total")},
+                         self.sums(found, "hosts", CONNECTIONS[0]))
+
+    def connect(self, port):
+        """A connection that ends in a random way."""
+        kind = self.random.choice(("fin", "fin", "refused", "reset", "reset_after_data"))
+        self.made += 1
+        self.failed += kind in ("refused", "reset")
+        if kind == "refused":
+            with traffic.make_socket(self.a, socket.SOCK_STREAM, self.A4) as client, \
+                    self.assertRaises(ConnectionRefusedError):
+                client.connect((self.B4, port))
+            return
+        client, server = traffic.connected(self.a, self.A4, self.b, self.B4, port)
+        with client, server:
+            if kind != "reset":
+                traffic.exchange(client, server, [self.random.randint(1, 3000 * self.weight)
+                                                  for _ in range(self.random.randint(1, 5))])
+            if kind != "fin":
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+
+    def lose(self, count):
+        """Datagrams to a port of a that nothing is bound to: its kernel drops them."""
+        with traffic.make_socket(self.b, socket.SOCK_DGRAM, self.B4) as sender:
+            for _ in range(count):
+                sender.sendto(bytes(100), (self.A4, CLOSED))
+
+    def of_connections(self, found):
+        return [int(self.sums(found, "services", metric)[None]) for metric in CONNECTIONS]
+
+    def await_all(self, dropped):
+        """All connections and drops; the identities hold until then, too."""
+        def find():
+            found = self.scrape()
+            self.check_all(found)
+            return found if self.of_connections(found) == [self.made, self.failed] and \
+                self.sums(found, "services", DROPS[0])[None] >= dropped else None
+        return lab.wait_for(find, "the connections and drops")
+
+    def test_all_that_tcp_does_is_in_the_groups(self):
+        self.configure_all()
+        self.start()
+        before, dropped = self.scrape(), 0
+        for first in range(0, len(PORTS), 4):
+            for port in self.random.choices(PORTS[first:first + 4], k=12):
+                self.connect(port)
+            self.weight += 1
+            self.lose(5)
+            dropped += 5
+            after = self.await_all(dropped)
+            self.check_steps(before, after)
+            self.check_steps(before, after, COUNTERS)
+            before = after
+        self.check_formats()
+        self.assertGreater(before.value(CONNECTIONS[0], group="services", series="left"), 0)
+        self.assertGreater(before.total("netobs_group_app_latency_seconds_count"), 0)
+        for port in PORTS[:3]:
+            self.connect(port)
+        self.stop()
+        self.check_records(before)
+
+    def check_records(self, found):
+        """They are of all intervals, so that they add up to what the last scrape has, or more."""
+        records = self.records("groups")
+        self.assertEqual([self.made, self.failed],
+                         [sum(record.get(key, 0) for record in records)
+                          for key in ("Connections", "ConnectionsFailed")])
+        for metric, key in zip(DROPS, ("PktDropPackets", "PktDropBytes")):
+            self.assertLessEqual(self.sums(found, "services", metric)[None],
+                                 sum(record.get(key, 0) for record in records), key)
+        for metric, key in JSON_HISTOGRAMS.items():
+            bound, counted = 16e-6, [0] * 26
+            for record in records:
+                for i, value in enumerate(record.get(key, ())):
+                    counted[i] += value
+            for le, value in self.sums(found, "services", f"{metric}_bucket").items():
+                below = [n for i, n in enumerate(counted) if bound * 2**i <= float(le) * 1.001]
+                self.assertLessEqual(value, sum(below), f"{key} up to {le}: {counted}")
+            self.assertGreater(sum(counted), 0)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,9 @@ from lib import traffic
 from lib.record_sinks import sink_section, take_host
 from lib.service import ServiceTest
 
+SUMS = {"Flows": "flows", "Packets": "packets", "Bytes": "bytes",
+        "Connections": "connections.ended", "ConnectionsFailed": "connections.failed"}
+HISTOGRAMS = {"rtt": "Rtt", "app_latency": "AppLatency"}
 TARGETS = ("otlp://127.0.0.1", "otlp+http://127.0.0.1",
            "otlp+http://127.0.0.1:4318/v1/logs?compress=gzip")
 
@@ -130,15 +133,18 @@ class Service(ServiceTest):
         collector = otelcol.Collector(self.lab, self.a).start()
         types = "records = flow,session"
         self.write("[sessions]", "enabled = yes", "[group \"services\"]", "by = service,client", "series = 8",
-                   "records = yes",
+                   "records = yes", "histograms = rtt, app_latency",
                    *sink_section("lines", f"json:{self.lab.path('lines')}", types),
                    *sink_section("logs", "otlp://127.0.0.1", types, "agent_ip = 192.0.2.9",
                                  "field.site = berlin"),
                    *sink_section("groups", f"json:{self.lab.path('groups')}", "records = group"),
-                   *sink_section("metrics", "otlp+http://127.0.0.1", "records = group"))
+                   *sink_section("metrics", "otlp+http://127.0.0.1", "records = group"),
+                   more="rtt = yes")
         self.start()
         for port in range(5000, 5020):
-            traffic.tcp(self.a, self.A4, self.b, self.B4, 1000 * (port - 4999), port=port)
+            client, server = traffic.connected(self.a, self.A4, self.b, self.B4, port)
+            with client, server:
+                traffic.exchange(client, server, [1000 * (port - 4999)] * 3)
         self.stop()
         collector.end()
         told = self.told("lines")
@@ -159,10 +165,39 @@ class Service(ServiceTest):
             self.assertTrue(metric["sum"]["isMonotonic"])
             sums[metric["name"]] += int(point["asInt"])
         self.assertGreater(len(groups), 8)
-        for key in "Flows", "Packets", "Bytes":
-            self.assertEqual(sum(record[key] for record in groups),
-                             sums[f"netobs.group.{key.lower()}"])
+        for key, name in SUMS.items():
+            self.assertEqual(sum(record.get(key, 0) for record in groups),
+                             sums[f"netobs.group.{name}"])
+        self.assertGreaterEqual(sums["netobs.group.connections.ended"], 20)
+        for name, key in HISTOGRAMS.items():
+            self.check_histograms(f"netobs.group.{name}.duration", f"{key}Histogram", collector, groups)
         self.note(f"{len(groups)} groups, {dict(sums)}")
+
+    def check_histograms(self, name, key, collector, groups):
+        """Buckets are (2^index, 2^(index + 1)] us, and classes (8 us * 2^i, 16 us * 2^i]."""
+        found, told, total_us = collections.Counter(), collections.Counter(), 0
+        for metric, point in collector.points("exponentialHistogram"):
+            if metric["name"] != name:
+                continue
+            self.assertEqual((1, "us"), (metric["exponentialHistogram"]["aggregationTemporality"],
+                                         metric["unit"]))
+            self.assertEqual((0, 16), (point.get("scale", 0), point["zeroThreshold"]))
+            buckets = point.get("positive", {})
+            counts = [int(count) for count in buckets.get("bucketCounts", ())]
+            counts = {int(buckets.get("offset", 0)) + i: count for i, count in enumerate(counts)}
+            zero = int(point.get("zeroCount", 0))
+            self.assertEqual(int(point["count"]), zero + sum(counts.values()))
+            found.update(counts)
+            found[None] += zero
+            total_us += point["sum"]
+        for record in groups:
+            zero, *counts = record.get(key, (0,))
+            told.update({4 + i: count for i, count in enumerate(counts)})
+            told[None] += zero
+        self.assertEqual(+told, +found)
+        self.assertAlmostEqual(sum(record.get(f"{key}SumNs", 0) for record in groups) / 1000, total_us,
+                               places=3)
+        self.assertGreater(found.total(), 0)
 
     def told(self, name):
         with open(self.lab.path(name), encoding="utf-8") as file:

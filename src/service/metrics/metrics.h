@@ -38,11 +38,19 @@ struct metrics_config {
 	const char *textfile; /* replaced once per interval; NULL: none */
 };
 
+/* What the service observes for its groups beside packets. */
+enum metrics_group_counts {
+	METRICS_GROUP_TCP = 1 << 0, /* the health of TCP */
+	METRICS_GROUP_DROPS = 1 << 1,
+	METRICS_GROUP_CONNECTIONS = 1 << 2,
+};
+
 /* Groups of flows that have series. */
 struct metrics_group {
 	const char *name;
 	const struct netobs_series *series;
 	struct netobs_group_keys keys;
+	uint32_t counts; /* enum metrics_group_counts, or-ed */
 };
 
 /* The objects that metrics are read from. The caller keeps it, and may change it. */

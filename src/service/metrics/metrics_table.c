@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "metrics_table.h"
 
+#include "metrics_groups.h"
+
 #include <netobs/version.h>
 
 #include "base/util.h"
@@ -177,26 +179,6 @@ static const void *set_rule(const struct metrics_values *values, size_t i,
 	metrics_label_add(labels, "action", rule->action);
 	metrics_label_add(labels, "filter", rule->filter);
 	return rule;
-}
-
-/* Of groups, by the names of keys; then other flows, and what series had that left. */
-static const void *set_series(const struct metrics_values *values, size_t i,
-			      struct metrics_labels *labels)
-{
-	static const char *const kinds[] = {
-		[NETOBS_SERIES_OTHER] = "other", [NETOBS_SERIES_LEFT] = "left"
-	};
-	const struct metrics_series *series = values->series + i;
-
-	if (i == values->n_series)
-		return NULL;
-	metrics_label_add(labels, "group", series->group->name);
-	if (series->row.kind != NETOBS_SERIES_GROUP)
-		metrics_label_add(labels, "series", kinds[series->row.kind]);
-	for (uint32_t key = 0; key < series->row.n; key++)
-		metrics_label_add(labels, series->group->keys.names[key],
-				  series->row.texts[key]);
-	return &series->row;
 }
 
 static const void *set_alert(const struct metrics_values *values, size_t i,
@@ -600,9 +582,29 @@ const struct metric metrics_table[] = {
 
 	COUNTS("netobs_group", COUNTER,
 	       "Packets of flows of a group, of other flows, and of groups that have no series any more",
-	       set_series, netobs_series_row, ),
+	       metrics_groups_flows, metrics_series, row.),
 	{ "netobs_group_flows", COUNTER, "Records of these flows",
-	  OF(set_series, netobs_series_row, flows) },
+	  OF(metrics_groups_flows, metrics_series, row.flows) },
+	{ "netobs_group_retransmitted_segments", COUNTER,
+	  "Segments of TCP with data that had been at the interface before",
+	  OF(metrics_groups_tcp, metrics_series, row.retransmits) },
+	{ "netobs_group_drops_packets", COUNTER,
+	  "Packets of these flows that the kernel dropped",
+	  OF(metrics_groups_drops, metrics_series, row.drop_packets) },
+	{ "netobs_group_drops_bytes", COUNTER, "Bytes of these packets",
+	  OF(metrics_groups_drops, metrics_series, row.drop_bytes) },
+	{ "netobs_group_connections", COUNTER,
+	  "TCP connections of local sockets that ended",
+	  OF(metrics_groups_connections, metrics_series, row.connections) },
+	{ "netobs_group_connections_failed", COUNTER,
+	  "Of these, connections that were refused, timed out, were reset without data, or had another error",
+	  OF(metrics_groups_connections, metrics_series, row.connections_failed) },
+	{ "netobs_group_rtt_seconds", HISTOGRAM,
+	  "Round-trip times in records of TCP with new samples of them",
+	  OF(metrics_groups_rtt, metrics_series, rtt) },
+	{ "netobs_group_app_latency_seconds", HISTOGRAM,
+	  "What servers took themselves to answer, in such records",
+	  OF(metrics_groups_app_latency, metrics_series, app_latency) },
 
 	{ "netobs_log_messages", COUNTER, "Messages logged",
 	  .set = set_log_level },

@@ -53,49 +53,85 @@ static void write_head(struct text *text, const struct metric *metric)
 				units[i]);
 }
 
-static void write_series(struct text *text, const struct metric *metric)
+/* "{LABELS,more}", without what is empty. */
+static void write_labels(struct text *text, const struct metrics_labels *labels,
+			 const char *more)
 {
-	const char *suffix = metric->type == COUNTER ? "_total" : "";
-	struct metrics_labels labels;
-	const void *item = METRICS_SKIP;
-
-	for (size_t i = 0; item; i++) {
-		labels.len = 0;
-		item = metric->set(text->values, i, &labels);
-		if (!item || item == METRICS_SKIP)
-			continue;
-		fprintf(text->file, "%s%s", metric->name, suffix);
-		if (labels.len)
-			fprintf(text->file, "{%.*s}", (int)labels.len,
-				labels.text);
-		fputc(' ', text->file);
-		write_value(text,
-			    *(const uint64_t *)((const char *)item +
-						metric->offset),
-			    metric->digits);
-	}
+	if (!labels->len && !*more)
+		return;
+	fprintf(text->file, "{%.*s%s%s}", (int)labels->len, labels->text,
+		labels->len && *more ? "," : "", more);
 }
 
-static void write_histogram(struct text *text, const struct metric *metric)
+/* @part: of a histogram, with the label that it has in addition */
+static void write_name(struct text *text, const struct metric *metric,
+		       const char *part, const struct metrics_labels *labels,
+		       const char *more)
 {
-	struct metrics_labels labels = { .len = 0 };
-	const struct metrics_histogram *histogram =
-		(const void *)((const char *)metric->set(text->values, 0, &labels) +
-			       metric->offset);
+	fprintf(text->file, "%s%s", metric->name, part);
+	write_labels(text, labels, more);
+	fputc(' ', text->file);
+}
+
+static void write_counter(struct text *text, const struct metric *metric,
+			  const struct metrics_labels *labels,
+			  const uint64_t *value)
+{
+	write_name(text, metric, metric->type == COUNTER ? "_total" : "",
+		   labels, "");
+	write_value(text, *value, metric->digits);
+}
+
+static void write_bucket(struct text *text, const struct metric *metric,
+			 const struct metrics_labels *labels, const char *limit,
+			 uint64_t value)
+{
+	char le[40];
+
+	snprintf(le, sizeof(le), "le=\"%s\"", limit);
+	write_name(text, metric, "_bucket", labels, le);
+	write_value(text, value, 0);
+}
+
+static void write_histogram(struct text *text, const struct metric *metric,
+			    const struct metrics_labels *labels,
+			    const struct metrics_histogram *histogram)
+{
 	uint64_t sum = 0;
+	char limit[32];
 
 	for (uint32_t i = 0; i < histogram->n - 1; i++) {
 		const uint64_t us = (uint64_t)histogram->shortest_us << i;
 
 		sum += histogram->by_time[i];
-		fprintf(text->file, "%s_bucket{le=\"%.9g\"} %" PRIu64 "\n",
-			metric->name, (double)us / 1e6, sum);
+		snprintf(limit, sizeof(limit), "%.9g", (double)us / 1e6);
+		write_bucket(text, metric, labels, limit, sum);
 	}
-	fprintf(text->file, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n",
-		metric->name, histogram->count);
-	fprintf(text->file, "%s_count %" PRIu64 "\n%s_sum ", metric->name,
-		histogram->count, metric->name);
+	write_bucket(text, metric, labels, "+Inf", histogram->count);
+	write_name(text, metric, "_count", labels, "");
+	write_value(text, histogram->count, 0);
+	write_name(text, metric, "_sum", labels, "");
 	write_value(text, histogram->sum_ns, 9);
+}
+
+static void write_series(struct text *text, const struct metric *metric)
+{
+	struct metrics_labels labels;
+	const void *item = METRICS_SKIP;
+
+	for (size_t i = 0; item; i++) {
+		const void *value;
+
+		labels.len = 0;
+		item = metric->set(text->values, i, &labels);
+		if (!item || item == METRICS_SKIP)
+			continue;
+		value = (const char *)item + metric->offset;
+		if (metric->type == HISTOGRAM)
+			write_histogram(text, metric, &labels, value);
+		else
+			write_counter(text, metric, &labels, value);
+	}
 }
 
 static void write_metrics(struct text *text)
@@ -104,10 +140,7 @@ static void write_metrics(struct text *text)
 		const struct metric *metric = &metrics_table[i];
 
 		write_head(text, metric);
-		if (metric->type == HISTOGRAM)
-			write_histogram(text, metric);
-		else
-			write_series(text, metric);
+		write_series(text, metric);
 	}
 	if (text->format == METRICS_OPENMETRICS)
 		fputs("# EOF\n", text->file);

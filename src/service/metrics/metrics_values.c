@@ -181,6 +181,51 @@ static void take_series(const struct netobs_series_row *row, void *user)
 		(struct metrics_series){ .group = taker->group, .row = *row };
 }
 
+static struct metrics_histogram histogram_of(const struct netobs_times *times)
+{
+	return (struct metrics_histogram){
+		.by_time = times->classes,
+		.n = TIME_BUCKETS,
+		.shortest_us = TIMES_SHORTEST_US,
+		.count = times->n,
+		.sum_ns = times->sum_ns,
+	};
+}
+
+/* @to: a free one of values->times, of which as many are taken as are needed */
+static struct metrics_histogram keep_times(const struct netobs_times *times,
+					   struct netobs_times **to)
+{
+	if (!times)
+		return (struct metrics_histogram){ 0 };
+	**to = *times;
+	return histogram_of((*to)++);
+}
+
+/* Flows go on to be counted, and each format is of the same moment. */
+static int keep_series_times(struct metrics_values *values)
+{
+	struct netobs_times *times;
+	size_t n = 0;
+
+	for (size_t i = 0; i < values->n_series; i++)
+		n += !!values->series[i].row.rtt +
+		     !!values->series[i].row.app_latency;
+	if (!n)
+		return 0;
+	times = reallocarray(values->times, n, sizeof(*times));
+	if (!times)
+		return -ENOMEM;
+	values->times = times;
+	for (size_t i = 0; i < values->n_series; i++) {
+		struct metrics_series *series = &values->series[i];
+
+		series->rtt = keep_times(series->row.rtt, &times);
+		series->app_latency = keep_times(series->row.app_latency, &times);
+	}
+	return 0;
+}
+
 /* All of them, since a sum over a part would look like one of all. */
 static int collect_series(const struct metrics_source *source,
 			  struct metrics_values *values)
@@ -192,7 +237,7 @@ static int collect_series(const struct metrics_source *source,
 		taker.group = &source->groups[i];
 		netobs_series_each(taker.group->series, take_series, &taker);
 	}
-	return taker.err;
+	return taker.err ?: keep_series_times(values);
 }
 
 /* ---- The process ------------------------------------------------------------------ */
@@ -266,17 +311,6 @@ static bool are_bpf_stats_enabled(void)
 
 /* ---- Histograms ------------------------------------------------------------------- */
 
-static struct metrics_histogram histogram_of(const struct netobs_times *times)
-{
-	return (struct metrics_histogram){
-		.by_time = times->classes,
-		.n = TIME_BUCKETS,
-		.shortest_us = TIMES_SHORTEST_US,
-		.count = times->n,
-		.sum_ns = times->sum_ns,
-	};
-}
-
 static void find_histograms(struct metrics_values *values)
 {
 	values->drains = (struct metrics_histogram){
@@ -334,6 +368,7 @@ void metrics_values_done(struct metrics_values *values)
 	for (size_t i = 0; i < METRICS_INTERFACES; i++)
 		free_series(&values->by_interface[i]);
 	free(values->series);
+	free(values->times);
 	free(values->sinks);
 	values->sinks = NULL;
 	values->n_sinks = 0;

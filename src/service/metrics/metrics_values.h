@@ -35,11 +35,6 @@ struct metrics_alert {
 	struct netobs_alert_counts counts;
 };
 
-struct metrics_series {
-	const struct metrics_group *group;
-	struct netobs_series_row row; /* its texts belong to the group */
-};
-
 struct metrics_process {
 	uint64_t cpu_ms, start_ms; /* since 1970 */
 	uint64_t resident_bytes, virtual_bytes;
@@ -51,6 +46,12 @@ struct metrics_histogram {
 	const uint64_t *by_time;
 	uint32_t n, shortest_us; /* classes that are shown */
 	uint64_t count, sum_ns;
+};
+
+struct metrics_series {
+	const struct metrics_group *group;
+	struct netobs_series_row row; /* its texts belong to the group */
+	struct metrics_histogram rtt, app_latency; /* by_time is NULL: none */
 };
 
 struct metrics_values {
@@ -78,6 +79,7 @@ struct metrics_values {
 	size_t n_alerts;
 	struct metrics_series *series;
 	size_t n_series, series_size;
+	struct netobs_times *times; /* of the series: copies */
 };
 
 /*

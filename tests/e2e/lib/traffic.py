@@ -45,6 +45,26 @@ def tcp(client, source, server, dest, octets, port=5001, answer=0):
             _stream(receiver, sender, answer)
 
 
+def exchange(client, server, sizes):
+    """Over a connection: requests and answers of these sizes, in turn."""
+    for size in sizes:
+        for sender, receiver in ((client, server), (server, client)):
+            sender.sendall(bytes(size))
+            if len(receiver.recv(size, socket.MSG_WAITALL)) != size:
+                raise RuntimeError(f"{size} bytes did not arrive")
+
+
+def connected(client, source, server, dest, port):
+    """The sockets of a connection: the client's, and the server's."""
+    sender = make_socket(client, socket.SOCK_STREAM, source)
+    with make_socket(server, socket.SOCK_STREAM, dest, port) as listener:
+        listener.listen()
+        sender.connect((dest, port))
+        receiver, _ = listener.accept()
+    receiver.settimeout(20)
+    return sender, receiver
+
+
 def _stream(sender, receiver, octets):
     """Send @octets and end of file, while the other side reads."""
     def send():
