@@ -27,10 +27,13 @@ PROMETHEUS = 9090
 METRICS = """
 [metrics]
 listen = 127.0.0.1:9436
+[capture]
+drops = yes
 [drops]
 enabled = yes
 [group "edges"]
 by = client,service
+histograms = rtt, app_latency
 """
 SAME = ("Conversations", "Packets", "Bytes", "SentPackets", "SentBytes", "Connections", "Refused",
         "Resets", "Timeouts", "Failed", "RttSamples", "Hosts", "RepeatedPackets",
