@@ -13,7 +13,7 @@
 #include <strings.h>
 
 #include "base/util.h"
-#include "client/json_reader.h"
+#include "base/json_reader.h"
 
 #define RULES "FLOW_FILTER_RULES"
 

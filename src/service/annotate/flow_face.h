@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "service/client/json_reader.h"
+#include "base/json_reader.h"
 
 /* Addresses, ports and the protocol of packets in one direction. Without ports: 0. */
 struct flow_face {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "service/client/json_reader.h"
+#include "base/json_reader.h"
 
 /**
  * Read a whole number without sign or exponent; "7.0" is 7.

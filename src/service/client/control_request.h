@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "service/control/control.h"
-#include "json_reader.h"
+#include "base/json_reader.h"
 
 struct control_connection {
 	const char *verb; /* of messages */

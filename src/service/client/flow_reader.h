@@ -5,7 +5,7 @@
 
 #include <netobs/flow.h>
 
-#include "json_reader.h"
+#include "base/json_reader.h"
 
 enum { FLOW_READER_POINTS = 64 /* of a record; further ones are left out */ };
 

@@ -13,7 +13,7 @@
 #include <netobs/session.h>
 
 #include "lib_stdout.h"
-#include "service/client/json_reader.h"
+#include "base/json_reader.h"
 #include "service/options/privileges.h"
 #include "service/services/services.h"
 

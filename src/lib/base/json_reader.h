@@ -4,8 +4,8 @@
  * not there, or of another type, is empty: its number is 0, its text "", and it has no members.
  * The text is checked once, as a whole: readers then rely on it.
  */
-#ifndef NETOBS_SERVICE_CLIENT_JSON_READER_H
-#define NETOBS_SERVICE_CLIENT_JSON_READER_H
+#ifndef NETOBS_BASE_JSON_READER_H
+#define NETOBS_BASE_JSON_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +27,9 @@ struct json_value json_parse(const char *text);
 
 /** @return the member of an object at a path such as "seen.packets" */
 struct json_value json_get(struct json_value value, const char *path);
+
+/** @return the member of an object whose name is all of @name, which may have dots */
+struct json_value json_member(struct json_value object, const char *name);
 
 /** A member of an object or an element of an array, in their order. */
 struct json_item {

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "json_reader.h"
 
 #include <stdlib.h>
@@ -178,16 +178,29 @@ static bool is_key(struct json_value key, const char *name, size_t len)
 	return end && *end == '"';
 }
 
+static struct json_value find_member(struct json_value object, const char *name,
+				     size_t len)
+{
+	const struct json_value none = { NULL };
+	struct json_item item = { 0 };
+
+	while (object.at && *object.at == '{' && json_next(object, &item))
+		if (is_key(item.key, name, len))
+			return item.value;
+	return none;
+}
+
+struct json_value json_member(struct json_value object, const char *name)
+{
+	return find_member(object, name, strlen(name));
+}
+
 struct json_value json_get(struct json_value value, const char *path)
 {
 	while (value.at && *path) {
 		const size_t len = strcspn(path, ".");
-		struct json_item item = { 0 };
-		bool is_found = false;
 
-		while (!is_found && *value.at == '{' && json_next(value, &item))
-			is_found = is_key(item.key, path, len);
-		value.at = is_found ? item.value.at : NULL;
+		value = find_member(value, path, len);
 		path += len + (path[len] == '.');
 	}
 	return value;

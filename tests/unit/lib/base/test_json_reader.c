@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "service/client/json_reader.h"
+#include "base/json_reader.h"
 
 static void values_are_found_by_their_path(void **state)
 {
