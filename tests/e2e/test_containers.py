@@ -7,19 +7,17 @@ runs with the rights of the unit only.
 Which containers there are, by which runtimes, is random; NETOBS_TEST_SEED repeats it.
 """
 
-import contextlib
 import json
 import os
 import random
-import shutil
 import subprocess
-import tempfile
 import time
 
 from lib import bpf
 from lib import lab
 from lib import metrics
 from lib import observer
+from lib.hierarchy import Hierarchy
 from lib.service import ServiceTest
 
 NOBODY = 65534
@@ -33,38 +31,6 @@ RUNTIMES = ("docker/{}", "system.slice/docker-{}.scope", "machine.slice/libpod-{
             "system.slice/nerdctl-{}.scope")
 POD_RUNTIMES = (POD + "/cri-containerd-{}.scope", POD + "/crio-{}.scope")
 OTHERS = ("user.slice/user-0.slice/user@0.service/docker-{}.scope", "nobs-none")
-
-
-class Hierarchy:
-    """Control groups, of version 2, or of version 1 where its controller memory is in use."""
-
-    def __init__(self, test, kind, options):
-        self.directory, self.made = tempfile.mkdtemp(prefix="nobs-cgroup-"), []
-        test.addCleanup(shutil.rmtree, self.directory)
-        lab.run("mount", "-t", kind, *options, "none", self.directory)
-        test.addCleanup(lab.run, "umount", self.directory)
-        test.addCleanup(self.remove)
-
-    def add(self, path, pid):
-        """A process to a group, which is made."""
-        directory = self.directory
-        for part in path.split("/"):
-            directory = os.path.join(directory, part)
-            if not os.path.exists(directory):
-                os.mkdir(directory)
-                self.made.append(directory)
-        with open(f"{directory}/cgroup.procs", "w", encoding="ascii") as file:
-            file.write(str(pid))
-
-    def remove(self):
-        for directory in reversed(self.made):
-            lab.wait_for(lambda one=directory: self.is_removed(one), "an empty group")
-
-    @staticmethod
-    def is_removed(directory):
-        with contextlib.suppress(OSError):
-            os.rmdir(directory)
-        return not os.path.exists(directory)
 
 
 class Containers(ServiceTest):
