@@ -278,7 +278,7 @@ NETOBS_API void netobs_flow_free(struct netobs_flow *flow);
 NETOBS_API int netobs_addr_str(const uint8_t addr[16], char *buf, size_t size);
 
 /** Enough for any record of up to 16 points in JSON. */
-#define NETOBS_FLOW_JSON_MAX 12288
+#define NETOBS_FLOW_JSON_MAX 18432
 
 /**
  * Write a record as one JSON object with NetObserv's field names, no newline.

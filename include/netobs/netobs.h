@@ -76,7 +76,15 @@ enum netobs_opt_flag {
 	 *  not filtered. With NETOBS_NAT, packets that were translated before or behind the
 	 *  interface are found, too. Programs run for dropped packets only. Needs the kernel and privileges of
 	 *  netobs_drops_start(), or netobs_start() fails. It takes 17 MiB of memory at most. */
-	NETOBS_DROPS = 1 << 6
+	NETOBS_DROPS = 1 << 6,
+	/** With NETOBS_PROCESSES, find the names of the processes' containers and pods
+	 *  (netobs_process.container_name and those behind it), in files of the container runtimes
+	 *  of this host: Docker, containerd, CRI-O, Podman and the kubelet. A thread reads them;
+	 *  netobs_start() waits for it half a second at most. As long as a container is not known, records
+	 *  have no names of it. What cannot be read is logged once: it takes root or
+	 *  CAP_DAC_READ_SEARCH. It takes 8 MiB of memory at most. See
+	 *  netobs_opts.container_root. */
+	NETOBS_CONTAINER_NAMES = 1 << 7
 };
 
 /** Where in the chain of tcx programs ours go; netobs_opts.attach_order. */
@@ -261,6 +269,10 @@ struct netobs_opts {
 	 *  the context begin when the kernel's list has them; those in use when it stops do not
 	 *  end. @p mapping is valid during the call only. */
 	void (*on_mapping)(const struct netobs_mapping *mapping, void *user);
+
+	/** With NETOBS_CONTAINER_NAMES: the root directory of the host, below which the files of
+	 *  container runtimes are, for a program that runs in a container itself; NULL: "/". */
+	const char *container_root;
 };
 
 /**

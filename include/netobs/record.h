@@ -57,6 +57,12 @@ struct netobs_process {
 	char cgroup_path[384];
 	char container_id[72]; /**< in the path; "": none */
 	char pod_uid[40]; /**< of Kubernetes, if the path has one; "": none */
+	/** With NETOBS_CONTAINER_NAMES, what files of the container's runtime say; "": it is not
+	 *  known. Names consist of letters, digits and . _ -; that of an image also of : / @ +. */
+	char container_name[64]; /**< of a pod's container, its name in the pod */
+	char container_image[192];
+	char pod_name[128];	/**< of Kubernetes */
+	char pod_namespace[64]; /**< likewise */
 };
 
 /** The name of a type: "flow", "stats", "session", "alert", "mapping", "group",

@@ -132,6 +132,12 @@ struct netobs_session {
 	/** As netobs_flow.conversation_id: netobs_session_conversation() has it, which the
 	 *  service calls. 0: not known. */
 	uint64_t conversation_id;
+
+	/** With NETOBS_CONTAINER_NAMES, as in struct netobs_process; "": not known. */
+	char container_name[64];
+	char container_image[192];
+	char pod_name[128];
+	char pod_namespace[64];
 };
 
 struct netobs_sessions;
@@ -143,7 +149,9 @@ struct netobs_sessions_opts {
 	/** Time between reports of sessions that live; default: they are reported
 	 *  when they end only. At least 100. */
 	uint32_t interval_ms;
-	uint32_t reserved; /**< 0 */
+	/** NETOBS_CONTAINER_NAMES: find the names of containers and pods, as
+	 *  netobs_opts.flags; or 0. */
+	uint32_t flags;
 	/** Kernel memory for sessions that have ended and were not read yet; default 4 MiB,
 	 *  from 64 KiB to 1 GiB, rounded up to a power of two. */
 	uint64_t buffer_bytes;
@@ -159,6 +167,9 @@ struct netobs_sessions_opts {
 
 	/** Where netobs_sessions_new() writes why it failed; NULL: nowhere. */
 	char (*error)[NETOBS_ERROR_MAX];
+
+	/** With NETOBS_CONTAINER_NAMES: as netobs_opts.container_root. */
+	const char *container_root;
 };
 
 /** Totals since the start. Once stopped, ended = reported + lost. */

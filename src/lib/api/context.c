@@ -40,6 +40,7 @@ static int init_context(struct netobs *ctx, const struct netobs_opts *opts)
 	host_init(&ctx->host, &ctx->life.log);
 	err = err ?: context_make_filter(&ctx->opts, &ctx->life.log, &ctx->filter);
 	err = err ?: context_keep_persist(&ctx->opts, &ctx->persist);
+	err = err ?: copy_optional(ctx->opts.container_root, &ctx->container_root);
 	ctx->host.is_filtered = ctx->filter;
 	ctx->host.looks_beyond = !(ctx->opts.flags & NETOBS_PER_INTERFACE);
 	if (!err)
@@ -56,6 +57,7 @@ void context_forget_callers(struct netobs_opts *opts)
 	opts->rules = NULL;
 	opts->error = NULL;
 	opts->persist = NULL;
+	opts->container_root = NULL;
 }
 
 int netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
@@ -93,6 +95,7 @@ void netobs_free(struct netobs *ctx)
 		context_leave(ctx);
 	observation_done(&ctx->observation);
 	containers_done(&ctx->containers);
+	container_names_close(&ctx->names);
 	host_done(&ctx->host);
 	context_close_alerts(ctx);
 	context_close_mappings(ctx);
@@ -101,6 +104,7 @@ void netobs_free(struct netobs *ctx)
 	life_close(&ctx->life);
 	filter_free(ctx->filter);
 	free(ctx->persist);
+	free(ctx->container_root);
 	free(ctx);
 }
 
@@ -137,6 +141,14 @@ static int open_containers(struct netobs *ctx)
 	return err ? err :
 		     loop_watch(&ctx->life.loop, containers_fd(&ctx->containers),
 				EPOLLIN, on_containers, ctx);
+}
+
+static int open_names(struct netobs *ctx)
+{
+	return ctx->opts.flags & NETOBS_CONTAINER_NAMES ?
+		       container_names_open(&ctx->names, ctx->container_root,
+					    &ctx->life.loop, &ctx->life.log) :
+		       0;
 }
 
 /* Watch for one notice of the programs: each time anew (EPOLLONESHOT). */
@@ -236,6 +248,7 @@ static int start_context(void *owner)
 	err = err ?: listen_to_sockets(ctx);
 	err = err ?: listen_to_nat(ctx);
 	err = err ?: open_containers(ctx);
+	err = err ?: open_names(ctx);
 	err = err ?: observation_watch(&ctx->observation, &ctx->life.loop);
 	if (err) {
 		context_undo_start(ctx);

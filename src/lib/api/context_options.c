@@ -36,9 +36,10 @@ void context_copy_options(const struct netobs_opts *opts,
 
 int context_check_options(const struct netobs_opts *opts, const struct log *log)
 {
-	const uint64_t flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE |
-			       NETOBS_PROCESSES | NETOBS_CONTAINERS |
-			       NETOBS_COMMITS | NETOBS_NAT | NETOBS_DROPS;
+	const uint64_t flags = NETOBS_PER_INTERFACE |
+			       NETOBS_TIMESTAMPS_PRECISE | NETOBS_PROCESSES |
+			       NETOBS_CONTAINERS | NETOBS_COMMITS | NETOBS_NAT |
+			       NETOBS_DROPS | NETOBS_CONTAINER_NAMES;
 
 	if ((unsigned int)opts->direction >= NETOBS_DIRECTIONS) {
 		log_error(log, "direction: %u is none of enum netobs_direction",
@@ -90,11 +91,15 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 #define FIXED_features FIXED_same(disable_features)
 #define FIXED_none
 
+static bool is_other_text(const char *from, const char *to)
+{
+	return from != to && (!from || !to || strcmp(from, to) != 0);
+}
+
 int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 			 const struct log *log)
 {
 	const struct netobs_opts *from = &ctx->opts;
-	const char *persist = ctx->persist;
 	const struct {
 		const char *name;
 		bool differs;
@@ -109,9 +114,9 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 		{ "on_alert", from->on_alert != to->on_alert },
 		{ "on_mapping", from->on_mapping != to->on_mapping },
 		{ "user", from->user != to->user },
-		{ "persist", persist != to->persist &&
-				     (!persist || !to->persist ||
-				      strcmp(persist, to->persist) != 0) },
+		{ "persist", is_other_text(ctx->persist, to->persist) },
+		{ "container_root",
+		  is_other_text(ctx->container_root, to->container_root) },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++) {
@@ -182,6 +187,7 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 			.user = opts->user,
 		},
 		.wants_processes = opts->flags & NETOBS_PROCESSES,
+		.names = &ctx->names,
 		.wants_drops = opts->flags & NETOBS_DROPS,
 		.disabled_features = opts->disable_features,
 		.on_interval = opts->on_interval,

@@ -23,7 +23,7 @@ enum {
 int processes_open(struct processes *processes, const struct host *host,
 		   uint64_t disabled, const struct log *log)
 {
-	return who_init(&processes->who, host, disabled, SOCKETS_MAX, log);
+	return who_init(&processes->who, host, disabled, SOCKETS_MAX, NULL, log);
 }
 
 void processes_close(struct processes *processes)

@@ -186,7 +186,7 @@ static int add_who(struct pipeline *pipeline, const struct host *host)
 		return 0;
 	err = who_init(&pipeline->who, host, options->disabled_features,
 		       (uint32_t)max_u64(options->merge.max_flows, SOCKETS_MIN),
-		       pipeline->log);
+		       options->names, pipeline->log);
 	add_extra(pipeline, &extra);
 	return err;
 }

@@ -90,7 +90,7 @@ enum {
 	PACK_POINTS_MAX = 256,
 	PACK_NAME_MAX = 32,
 	/* As JSON: with as many points as there can be, all names to be escaped. */
-	RECORD_JSON_MAX = 68 << 10,
+	RECORD_JSON_MAX = 76 << 10,
 };
 
 _Static_assert(PACK_POINTS_MAX *(6 * PACK_NAME_MAX + 30) + NETOBS_FLOW_JSON_MAX <=

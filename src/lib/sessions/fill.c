@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "who/cgroups.h"
+#include "who/container_names.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,6 +18,14 @@ _Static_assert((int)SESSION_BY_USING == (int)NETOBS_SESSION_BY_USING &&
 		       (int)SESSION_BY_HOLDING == (int)NETOBS_SESSION_BY_HOLDING &&
 		       (int)SESSION_OPENED_PASSIVE == (int)NETOBS_SESSION_PASSIVE,
 	       "they are copied");
+#define AS_OF_PROCESSES(member)                                        \
+	_Static_assert(sizeof(((struct netobs_session *)0)->member) == \
+			       PROCESS_SIZE(member),                   \
+		       "names of processes fit")
+AS_OF_PROCESSES(container_name);
+AS_OF_PROCESSES(container_image);
+AS_OF_PROCESSES(pod_name);
+AS_OF_PROCESSES(pod_namespace);
 
 int64_t session_tick_ns(void)
 {
@@ -74,6 +83,8 @@ static void fill_cgroup(const struct session_source *source,
 	memcpy(session->container_id, info.names.container_id,
 	       sizeof(session->container_id));
 	memcpy(session->pod_uid, info.names.pod_uid, sizeof(session->pod_uid));
+	container_names_fill(source->names, &info.names,
+			     CONTAINER_TEXTS(session));
 }
 
 static void fill_session_process(const struct session_source *source,

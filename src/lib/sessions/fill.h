@@ -10,8 +10,9 @@
 
 struct session_source {
 	const struct clock *clock;
-	int cgroups_fd;	 /* the map of struct session_cgroup */
-	int64_t tick_ns; /* of the kernel */
+	int cgroups_fd;		       /* the map of struct session_cgroup */
+	struct container_names *names; /* it may be off */
+	int64_t tick_ns;	       /* of the kernel */
 };
 
 /** How long a tick of the kernel is, in ns. */

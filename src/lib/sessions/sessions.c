@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "engine/map.h"
 #include "who/cgroups.h"
+#include "who/container_names.h"
 #include "engine/session_programs.h"
 #include "fill.h"
 
@@ -51,6 +52,8 @@ struct netobs_sessions {
 	bool is_last_list; /* programs have reported all: those that live come once more */
 
 	struct clock clock;
+	char *container_root;	      /* NULL: "/" */
+	struct container_names names; /* zeroes, unless they are wanted */
 	struct session_source source;
 	struct netobs_sessions_stats stats;
 	int64_t slice_end_ns; /* when it is to return */
@@ -71,6 +74,8 @@ static int check_session_options(const struct netobs_sessions_opts *opts,
 {
 	const struct option_check checks[] = {
 		{ "on_session", "it is not set", !opts->on_session },
+		{ "flags", "one is not known",
+		  opts->flags & ~(uint32_t)NETOBS_CONTAINER_NAMES },
 		{ "interval_ms", "it is less than 100 ms",
 		  !is_interval(opts->interval_ms) },
 		{ "buffer_bytes", "it is not from 64 KiB to 1 GiB",
@@ -105,6 +110,9 @@ static int init_sessions(struct netobs_sessions *sessions,
 	int err = sized_check(opts, sizeof(*opts), &sessions->life.log);
 
 	err = err ?: check_session_options(&sessions->opts, &sessions->life.log);
+	if (!err)
+		err = copy_optional(sessions->opts.container_root,
+				    &sessions->container_root);
 	return err ?: open_sessions_loop(sessions);
 }
 
@@ -135,6 +143,7 @@ int netobs_sessions_new(const struct netobs_sessions_opts *opts,
 		return err;
 	}
 	sessions->opts.error = NULL;
+	sessions->opts.container_root = NULL;
 	*ret_sessions = sessions;
 	return 0;
 }
@@ -150,8 +159,10 @@ void netobs_sessions_free(struct netobs_sessions *sessions)
 	ring_buffer__free(sessions->ring);
 	close_fd(&sessions->counts_fd);
 	close_fd(&sessions->cgroups_fd);
+	container_names_close(&sessions->names);
 	life_close(&sessions->life);
 	free(sessions->counts_room);
+	free(sessions->container_root);
 	free(sessions);
 }
 
@@ -415,6 +426,11 @@ static int start_sessions(void *owner)
 		err = loop_watch(&sessions->life.loop,
 				 ring_buffer__epoll_fd(sessions->ring),
 				 EPOLLIN | EPOLLET, on_ring, sessions);
+	if (!err && sessions->opts.flags & NETOBS_CONTAINER_NAMES)
+		err = container_names_open(&sessions->names,
+					   sessions->container_root,
+					   &sessions->life.loop,
+					   &sessions->life.log);
 	if (err) {
 		session_programs_close(&sessions->programs);
 		return err;
@@ -422,6 +438,7 @@ static int start_sessions(void *owner)
 	sessions->source = (struct session_source){
 		.clock = &sessions->clock,
 		.cgroups_fd = sessions->cgroups_fd,
+		.names = &sessions->names,
 		.tick_ns = session_tick_ns(),
 	};
 	err = session_programs_find_holders(&sessions->programs);

@@ -296,4 +296,6 @@ void owners_describe(struct owners *owners, const struct session_owner *owner,
 	       sizeof(ret_process->container_id));
 	memcpy(ret_process->pod_uid, info->names.pod_uid,
 	       sizeof(ret_process->pod_uid));
+	container_names_fill(owners->names, &info->names,
+			     CONTAINER_TEXTS(ret_process));
 }

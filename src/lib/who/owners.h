@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "cgroups.h"
+#include "container_names.h"
 #include "engine/session_programs.h"
 #include "owner_table.h"
 
@@ -39,7 +40,8 @@ struct owners {
 	uint32_t cursor;
 	int64_t keep_ns; /* for how long sockets that ended are known */
 	int64_t slice_end_ns;
-	owner_visit_fn *visit; /* of each socket, once in a round */
+	struct container_names *names; /* the caller's; NULL: there are none */
+	owner_visit_fn *visit;	       /* of each socket, once in a round */
 	void *visitor;
 	struct {
 		struct session_cgroup_key key;

@@ -221,13 +221,14 @@ void who_fill(void *data, struct netobs_flow *record, void *ctx)
 /* ---- The feature -------------------------------------------------------------------------- */
 
 int who_init(struct who *who, const struct host *host, uint64_t disabled,
-	     uint32_t max, const struct log *log)
+	     uint32_t max, struct container_names *names, const struct log *log)
 {
 	int err = owners_open(&who->owners, disabled, max, spaces_note,
 			      &who->spaces, log);
 
 	if (err)
 		return err;
+	who->owners.names = names;
 	who->host = host;
 	who->spaces = (struct spaces){ .host = host, .log = log };
 	return 0;

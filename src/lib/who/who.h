@@ -36,10 +36,11 @@ struct who_ends {
  *
  * @param disabled  as netobs_opts.disable_features
  * @param max       sockets that are known at a time
+ * @param names     of containers; NULL: without
  * @return 0, or -errno, which is logged
  */
 int who_init(struct who *who, const struct host *host, uint64_t disabled,
-	     uint32_t max, const struct log *log);
+	     uint32_t max, struct container_names *names, const struct log *log);
 
 /** A struct of zeroes stays as it is. */
 void who_done(struct who *who);

@@ -10,6 +10,7 @@ UNITS = {"rtt": "ns", "app_latency": "ns", "retransmits": "ppm", "rate": "bit/s"
 # What a record whose value is 0 has not in JSON.
 OPTIONAL = {"Opened": "unknown", "Errno": 0, "ProcessBy": "none", "IfIndex": 0,
             "Process": "", "CgroupPath": "", "ContainerId": "", "PodUid": "",
+            "ContainerName": "", "ContainerImage": "", "PodName": "", "PodNamespace": "",
             "Alert": "", "Interface": "", "NatEvent": 0, "InIfIndex": 0, "OutIfIndex": 0,
             "InInterface": "", "OutInterface": "", "ConversationId": 0,
             "Unparsed": "parsed", "Function": "", "FunctionOffset": 0, "Etype": 0, "NetnsInode": 0,

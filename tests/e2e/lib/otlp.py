@@ -12,7 +12,9 @@ CONVENTIONS = {
     "Interface": "network.interface.name",
     "Pid": "process.pid", "Tid": "thread.id", "Uid": "process.real_user.id",
     "Process": "process.executable.name",
-    "ContainerId": "container.id", "PodUid": "k8s.pod.uid"}
+    "ContainerId": "container.id", "ContainerName": "container.name",
+    "ContainerImage": "container.image.name", "PodUid": "k8s.pod.uid", "PodName": "k8s.pod.name",
+    "PodNamespace": "k8s.namespace.name"}
 TRANSPORTS = {6: "tcp", 17: "udp", 33: "dccp", 132: "sctp", 136: "udplite"}
 SEVERITIES = {"INFO": 9, "WARN": 13}
 

@@ -110,6 +110,10 @@ static const struct row session_rows[] = {
 	SESSION(cgroup_path, TEXT, PROCESS, cgroup_path),
 	SESSION(container_id, TEXT, PROCESS, container_id),
 	SESSION(pod_uid, TEXT, PROCESS, pod_uid),
+	SESSION(container_name, TEXT, 0, container_name),
+	SESSION(container_image, TEXT, 0, container_image),
+	SESSION(pod_name, TEXT, 0, pod_name),
+	SESSION(pod_namespace, TEXT, 0, pod_namespace),
 	SESSION(conversation_id, NUMBER, 0, conversation_id),
 };
 

@@ -17,7 +17,7 @@ enum {
 	,
 	/* Bytes; each text may grow to three times its length. */
 	PBNETOBS_STEP_MAX = 192,
-	PBNETOBS_RECORD_MAX = 2560 + NETOBS_JOURNEY_STEPS_MAX * PBNETOBS_STEP_MAX,
+	PBNETOBS_RECORD_MAX = 4096 + NETOBS_JOURNEY_STEPS_MAX * PBNETOBS_STEP_MAX,
 	PBNETOBS_ENTRY_MAX = PBNETOBS_RECORD_MAX + 4, /* a record among Records */
 };
 

@@ -98,7 +98,7 @@ static void new_refuses_bad_values(void **state)
 	opts.sampling_mode = 2;
 	assert_refused(&opts, "sampling_mode");
 	opts = good;
-	opts.flags = NETOBS_DROPS << 1;
+	opts.flags = NETOBS_CONTAINER_NAMES << 1;
 	assert_refused(&opts, "flags");
 	opts.flags = 1U << 31 | NETOBS_PER_INTERFACE;
 	assert_refused(&opts, "flags");

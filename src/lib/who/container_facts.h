@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * What the files of a container runtime say about a container:
+ *
+ * Docker             config.v2.json of the container
+ * containerd, CRI-O  config.json, the specification of the OCI, with annotations of the runtime
+ * Podman             containers.json, the list of containers of its storage
+ * the kubelet        the name of a log: POD_NAMESPACE_CONTAINER-ID.log
+ *
+ * A name consists of letters, digits and . _ - only, that of an image also of : / @ +, and fits into its
+ * array. Any other text is no name, and is left out as a whole.
+ */
+#ifndef NETOBS_WHO_CONTAINER_FACTS_H
+#define NETOBS_WHO_CONTAINER_FACTS_H
+
+#include "cgroup_path.h"
+
+#include <netobs/record.h>
+#include <stdbool.h>
+
+#define PROCESS_SIZE(member) sizeof(((struct netobs_process *)NULL)->member)
+
+/* "": not known. */
+struct container_facts {
+	char name[PROCESS_SIZE(container_name)]; /* that the runtime has for it */
+	char image[PROCESS_SIZE(container_image)];
+	/* Of Kubernetes: */
+	char pod_container[PROCESS_SIZE(container_name)]; /* its name in the pod */
+	char pod_name[PROCESS_SIZE(pod_name)];
+	char pod_namespace[PROCESS_SIZE(pod_namespace)];
+	char pod_uid[PROCESS_SIZE(pod_uid)];
+};
+
+/*
+ * Each reads a file, whose @text ends with a NUL, and fills @ret_facts.
+ *
+ * @param id  of the container
+ * @return whether there is a name of it; else @ret_facts is not touched
+ */
+typedef bool container_facts_fn(const char *text, const char *id,
+				struct container_facts *ret_facts);
+
+container_facts_fn container_facts_of_docker, container_facts_of_oci,
+	container_facts_of_list;
+
+/** The same of the name of a file. */
+container_facts_fn container_facts_of_log;
+
+/**
+ * Whether the facts are of a container in the pod that the control group names. What a
+ * container image has as labels may be in a file, too: they count only in a pod, and of no other one.
+ */
+bool container_facts_are_of_pod(const struct container_facts *facts,
+				const struct cgroup_names *cgroup);
+
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "container_lookup.h"
+
+#include "base/util.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+struct container_lookup *container_lookup_new(const char *root, int inotify_fd,
+					      uint32_t max)
+{
+	struct container_lookup *lookup = calloc(1, sizeof(*lookup));
+
+	if (!lookup)
+		return NULL;
+	lookup->max = max;
+	lookup->inotify_fd =
+		inotify_fd < 0 ? -1 : fcntl(inotify_fd, F_DUPFD_CLOEXEC, 0);
+	lookup->root = strdup(root);
+	if (lookup->root)
+		return lookup;
+	container_lookup_free(lookup);
+	return NULL;
+}
+
+void container_lookup_free(void *arg)
+{
+	struct container_lookup *lookup = arg;
+
+	if (!lookup)
+		return;
+	close_fd(&lookup->inotify_fd);
+	free(lookup->root);
+	free(lookup->known);
+	free(lookup->queries);
+	free(lookup);
+}
+
+static struct container_query *add_query(struct container_lookup *lookup,
+					 const char *id)
+{
+	struct container_query *query;
+
+	if (lookup->n == lookup->max ||
+	    !array_reserve(&lookup->queries, lookup->n, &lookup->capacity,
+			   sizeof(*lookup->queries), 16))
+		return NULL;
+	query = &lookup->queries[lookup->n++];
+	*query = (struct container_query){ 0 };
+	snprintf(query->id, sizeof(query->id), "%s", id);
+	return query;
+}
+
+void container_lookup_add(struct container_lookup *lookup, const char *id)
+{
+	add_query(lookup, id);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static bool is_known(const struct container_lookup *lookup, const char *id)
+{
+	return lookup->n_known && bsearch(id, lookup->known, lookup->n_known,
+					  sizeof(*lookup->known), compare_ids);
+}
+
+/* Storage has a directory for a container in two places. */
+static bool is_query(const struct container_lookup *lookup, const char *id)
+{
+	for (uint32_t i = 0; i < lookup->n; i++)
+		if (!strcmp(lookup->queries[i].id, id))
+			return true;
+	return false;
+}
+
+static bool take_listed(const char *id, void *ctx)
+{
+	struct container_lookup *lookup = ctx;
+	struct container_query *query;
+
+	if (is_known(lookup, id) || is_query(lookup, id))
+		return true;
+	query = add_query(lookup, id);
+	if (query)
+		query->is_listed = true;
+	return query;
+}
+
+void container_lookup_run(void *arg)
+{
+	struct container_lookup *lookup = arg;
+	struct container_files files;
+
+	lookup->error = container_files_open(lookup->root, &files);
+	if (lookup->error) {
+		snprintf(lookup->path, sizeof(lookup->path), "%s", lookup->root);
+		return;
+	}
+	if (lookup->n_known)
+		qsort(lookup->known, lookup->n_known, sizeof(*lookup->known),
+		      compare_ids);
+	if (lookup->lists)
+		container_files_list(&files, lookup->inotify_fd, take_listed,
+				     lookup);
+	for (uint32_t i = 0; i < lookup->n; i++)
+		lookup->queries[i].is_found =
+			container_files_find(&files, lookup->queries[i].id,
+					     &lookup->queries[i].facts);
+	lookup->error = files.error;
+	memcpy(lookup->path, files.path, sizeof(lookup->path));
+	container_files_close(&files);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Files of container runtimes of any bytes: what is found in them are names, and nothing else. */
+#include "who/container_facts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ID "3f4c9a0b1d2e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char letters[] =
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:/@+";
+
+static void check_name(const char *name, size_t size)
+{
+	if (strnlen(name, size) == size || name[strspn(name, letters)])
+		__builtin_trap();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	container_facts_fn *const readers[] = { container_facts_of_docker,
+						container_facts_of_oci,
+						container_facts_of_list,
+						container_facts_of_log };
+	char *text = malloc(size + 1);
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
+		struct container_facts facts;
+
+		if (!readers[i](text, ID, &facts))
+			continue;
+		check_name(facts.name, sizeof(facts.name));
+		check_name(facts.image, sizeof(facts.image));
+		check_name(facts.pod_container, sizeof(facts.pod_container));
+		check_name(facts.pod_name, sizeof(facts.pod_name));
+		check_name(facts.pod_namespace, sizeof(facts.pod_namespace));
+		check_name(facts.pod_uid, sizeof(facts.pod_uid));
+	}
+	free(text);
+	return 0;
+}

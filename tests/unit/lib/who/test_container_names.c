@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Names of containers, in files of runtimes below a directory. */
+#include "lib_test.h"
+
+#include "base/util.h"
+#include "lib_seed.h"
+#include "who/container_files.h"
+#include "who/container_names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ID "3f4c9a0b1d2e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8"
+#define OTHER "00000000000000000000000000000000000000000000000000000000000000ff"
+#define UID "0f3e9c1a-5b7d-4c2e-8a6f-1d2c3b4a5f60"
+#define DOCKER "var/lib/docker/containers"
+#define TASKS "io.containerd.runtime.v2.task"
+#define POD_OF_CONTAINERD                                                       \
+	"{\"annotations\":{\"io.kubernetes.cri.container-type\":\"container\"," \
+	"\"io.kubernetes.cri.container-name\":\"web\","                         \
+	"\"io.kubernetes.cri.sandbox-name\":\"pod\","                           \
+	"\"io.kubernetes.cri.sandbox-namespace\":\"shop\"}}"
+
+struct fixture {
+	char root[PATH_MAX - 512];
+	struct loop loop;
+	struct container_names names;
+	struct log log;
+	int n_logged;
+	char logged[512];
+};
+
+static void note_line(int level, const char *message, void *user)
+{
+	struct fixture *f = user;
+
+	(void)level;
+	f->n_logged++;
+	snprintf(f->logged, sizeof(f->logged), "%s", message);
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	snprintf(f->root, sizeof(f->root), "%s/netobs-root.XXXXXX",
+		 getenv("TMPDIR") ?: "/tmp");
+	assert_non_null(mkdtemp(f->root));
+	f->log = (struct log){ .write = note_line, .user = f };
+	assert_int_equal(loop_open(&f->loop), 0);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	char command[PATH_MAX];
+
+	container_names_close(&f->names);
+	loop_close(&f->loop);
+	snprintf(command, sizeof(command), "rm -rf '%s'", f->root);
+	assert_int_equal(system(command), 0);
+	free(f);
+	return 0;
+}
+
+/* ---- Files -------------------------------------------------------------------------------- */
+
+static void path_of(const struct fixture *f, const char *path, char to[PATH_MAX])
+{
+	snprintf(to, PATH_MAX, "%s/%s", f->root, path);
+}
+
+/* With all above it. */
+static void make_dir(const struct fixture *f, const char *path)
+{
+	char whole[PATH_MAX];
+
+	path_of(f, path, whole);
+	for (char *at = whole + strlen(f->root) + 1; (at = strchr(at, '/'));
+	     at++) {
+		*at = '\0';
+		assert_true(!mkdir(whole, 0755) || errno == EEXIST);
+		*at = '/';
+	}
+	assert_true(!mkdir(whole, 0755) || errno == EEXIST);
+}
+
+static void make_file(const struct fixture *f, const char *path, const char *text)
+{
+	char whole[PATH_MAX], dir[PATH_MAX];
+	FILE *file;
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path),
+		 path);
+	make_dir(f, dir);
+	path_of(f, path, whole);
+	file = fopen(whole, "w");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void make_docker(const struct fixture *f, const char *id, const char *name)
+{
+	char path[256], text[256];
+
+	snprintf(path, sizeof(path), DOCKER "/%s/config.v2.json", id);
+	snprintf(text, sizeof(text), "{\"ID\":\"%s\",\"Name\":\"/%s\"}", id,
+		 name);
+	make_file(f, path, text);
+}
+
+/* ---- Looking ------------------------------------------------------------------------------ */
+
+static bool find(const struct fixture *f, struct container_facts *ret_facts,
+		 int *ret_error)
+{
+	struct container_files files;
+	bool is_found;
+
+	assert_int_equal(container_files_open(f->root, &files), 0);
+	is_found = container_files_find(&files, ID, ret_facts);
+	*ret_error = files.error;
+	container_files_close(&files);
+	return is_found;
+}
+
+static void assert_none(const struct fixture *f, int error)
+{
+	struct container_facts facts;
+	int found;
+
+	assert_false(find(f, &facts, &found));
+	assert_int_equal(found, error);
+}
+
+static void each_place_is_looked_at(void **state)
+{
+	static const char listed[] =
+		"[{\"id\":\"" ID "\",\"names\":[\"web\"],\"metadata\":\"{}\"}]";
+	static const struct {
+		const char *path, *text;
+	} places[] = {
+		{ DOCKER "/" ID "/config.v2.json",
+		  "{\"ID\":\"" ID "\",\"Name\":\"/web\"}" },
+		{ "run/containerd/" TASKS "/k8s.io/" ID "/config.json",
+		  POD_OF_CONTAINERD },
+		{ "run/k3s/containerd/" TASKS "/k8s.io/" ID "/config.json",
+		  POD_OF_CONTAINERD },
+		{ "var/lib/containers/storage/overlay-containers/containers.json",
+		  listed },
+		{ "var/lib/containers/storage/vfs-containers/volatile-containers.json",
+		  listed },
+		{ "run/containers/storage/overlay-containers/" ID
+		  "/userdata/config.json",
+		  "{\"annotations\":{\"io.container.manager\":\"cri-o\","
+		  "\"io.kubernetes.container.name\":\"web\"}}" },
+		{ "var/log/containers/pod_shop_web-" ID ".log", "" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		struct container_facts facts = { 0 };
+		struct fixture *f;
+		int error;
+
+		assert_int_equal(tear_down(state), 0);
+		assert_int_equal(set_up(state), 0);
+		f = *state;
+		assert_none(f, 0);
+		make_file(f, places[i].path, places[i].text);
+		assert_true(find(f, &facts, &error));
+		assert_int_equal(error, 0);
+		assert_string_equal(
+			*facts.name ? facts.name : facts.pod_container, "web");
+	}
+}
+
+/* As of a root directory that another process has: a link is one of its own. */
+static void links_to_directories_of_runtimes_stay_in_the_root(void **state)
+{
+	struct fixture *f = *state;
+	struct container_facts facts;
+	char link[PATH_MAX];
+	int error;
+
+	make_dir(f, "var/lib");
+	make_file(f, "data/containers/" ID "/config.v2.json",
+		  "{\"ID\":\"" ID "\",\"Name\":\"/web\"}");
+	path_of(f, "var/lib/docker", link);
+	assert_int_equal(symlink("/data", link), 0);
+	assert_true(find(f, &facts, &error));
+	assert_string_equal(facts.name, "web");
+}
+
+static void no_link_of_a_container_is_followed(void **state)
+{
+	struct fixture *f = *state;
+	char link[PATH_MAX];
+
+	make_docker(f, OTHER, "other");
+	make_file(f, "elsewhere/secret", "{\"ID\":\"" ID "\",\"Name\":\"/web\"}");
+	make_dir(f, DOCKER "/" ID);
+	path_of(f, DOCKER "/" ID "/config.v2.json", link);
+	assert_int_equal(symlink("../../../../../elsewhere/secret", link), 0);
+	assert_none(f, -ELOOP);
+	assert_int_equal(unlink(link), 0);
+	path_of(f, DOCKER "/" ID, link);
+	assert_int_equal(rmdir(link), 0);
+	assert_int_equal(symlink(OTHER, link), 0);
+	assert_none(f, -ELOOP);
+}
+
+static void only_files_of_some_size_are_read(void **state)
+{
+	static const char begin[] = "{\"ID\":\"" ID "\",\"Name\":\"/web\"}";
+	struct fixture *f = *state;
+	char path[PATH_MAX];
+
+	make_file(f, DOCKER "/" ID "/config.v2.json", begin);
+	path_of(f, DOCKER "/" ID "/config.v2.json", path);
+	assert_int_equal(truncate(path, sizeof(begin)), 0); /* with a NUL */
+	assert_none(f, -EINVAL);
+	assert_int_equal(truncate(path, CONTAINER_FILE_MAX + 1), 0);
+	assert_none(f, -EFBIG);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_none(f, -EINVAL);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_none(f, -EINVAL);
+}
+
+static void a_file_of_another_user_is_not_read(void **state)
+{
+	struct fixture *f = *state;
+	char path[PATH_MAX];
+
+	if (geteuid())
+		skip();
+	make_docker(f, ID, "web");
+	path_of(f, DOCKER "/" ID "/config.v2.json", path);
+	assert_int_equal(chown(path, 65534, 65534), 0);
+	assert_none(f, -EPERM);
+}
+
+/* ---- Names -------------------------------------------------------------------------------- */
+
+static void open_names(struct fixture *f)
+{
+	assert_int_equal(
+		container_names_open(&f->names, f->root, &f->loop, &f->log), 0);
+}
+
+/* The name; "": it is not known. @uid: of the control group's pod, or "" */
+static const char *name_of(struct fixture *f, const char *id, const char *uid)
+{
+	static struct netobs_process process;
+	struct cgroup_names cgroup = { 0 };
+
+	process = (struct netobs_process){ 0 };
+	snprintf(cgroup.container_id, sizeof(cgroup.container_id), "%s", id);
+	snprintf(cgroup.pod_uid, sizeof(cgroup.pod_uid), "%s", uid);
+	container_names_fill(&f->names, &cgroup, CONTAINER_TEXTS(&process));
+	if (!*process.pod_name)
+		return process.container_name;
+	assert_string_equal(process.pod_name, "pod");
+	assert_string_equal(process.pod_namespace, "shop");
+	assert_string_equal(process.container_name, "web");
+	return process.pod_name;
+}
+
+/* For a minute, which no search takes. */
+static bool await_name(struct fixture *f, const char *id, const char *name)
+{
+	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
+
+	for (int i = 0; i < 600; i++) {
+		if (!strcmp(name_of(f, id, ""), name))
+			return true;
+		poll(&fd, 1, 100);
+		loop_dispatch(&f->loop);
+	}
+	return false;
+}
+
+static void containers_that_are_there_have_names_at_once(void **state)
+{
+	struct fixture *f = *state;
+
+	make_docker(f, ID, "web");
+	open_names(f);
+	assert_string_equal(name_of(f, ID, ""), "web");
+	assert_string_equal(name_of(f, OTHER, ""), "");
+	assert_string_equal(name_of(f, "short", ""), "");
+	assert_int_equal(f->n_logged, 0);
+}
+
+/* Without being asked for: it may be gone when its first flow is reported. */
+static void a_container_that_comes_and_goes_has_a_name(void **state)
+{
+	struct fixture *f = *state;
+	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
+	char command[PATH_MAX + 64];
+
+	make_dir(f, DOCKER);
+	open_names(f);
+	make_docker(f, ID, "web");
+	for (int i = 0; i < 600 && !f->names.count; i++) {
+		poll(&fd, 1, 100);
+		loop_dispatch(&f->loop);
+	}
+	assert_int_equal(f->names.count, 1);
+	snprintf(command, sizeof(command), "rm -rf '%s/" DOCKER "/" ID "'",
+		 f->root);
+	/* The directory may have been seen before its file. */
+	assert_true(await_name(f, ID, "web"));
+	assert_int_equal(system(command), 0);
+	assert_string_equal(name_of(f, ID, ""), "web");
+}
+
+static void a_file_may_come_after_its_directory(void **state)
+{
+	struct fixture *f = *state;
+
+	make_dir(f, DOCKER "/" ID);
+	open_names(f);
+	assert_string_equal(name_of(f, ID, ""), "");
+	make_docker(f, ID, "web");
+	assert_true(await_name(f, ID, "web"));
+}
+
+static void a_runtime_may_come_later(void **state)
+{
+	struct fixture *f = *state;
+
+	open_names(f);
+	make_docker(f, ID, "web");
+	assert_true(await_name(f, ID, "web"));
+	/* Now its directory is watched. */
+	make_docker(f, OTHER, "other");
+	assert_true(await_name(f, OTHER, "other"));
+}
+
+static void a_pod_has_a_name_where_its_control_group_is_one(void **state)
+{
+	struct fixture *f = *state;
+
+	make_file(f, "run/containerd/" TASKS "/k8s.io/" ID "/config.json",
+		  POD_OF_CONTAINERD);
+	open_names(f);
+	assert_string_equal(name_of(f, ID, UID), "pod");
+	assert_string_equal(name_of(f, ID, ""), "");
+}
+
+static void what_cannot_be_read_is_logged_once(void **state)
+{
+	struct fixture *f = *state;
+	char path[PATH_MAX];
+
+	make_docker(f, ID, "web");
+	path_of(f, DOCKER "/" ID "/config.v2.json", path);
+	assert_int_equal(truncate(path, CONTAINER_FILE_MAX + 1), 0);
+	open_names(f);
+	assert_int_equal(f->n_logged, 1);
+	assert_non_null(strstr(f->logged, "/" DOCKER "/" ID "/config.v2.json"));
+	make_docker(f, OTHER, "other");
+	assert_true(await_name(f, OTHER, "other"));
+	assert_string_equal(name_of(f, ID, ""), "");
+	assert_int_equal(f->n_logged, 1);
+}
+
+static void without_a_root_there_are_no_names(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(container_names_open(&f->names, "/nonexistent",
+					      &f->loop, &f->log),
+			 0);
+	assert_string_equal(name_of(f, ID, ""), "");
+	assert_int_equal(f->n_logged, 1);
+}
+
+static void id_of(unsigned int i, char to[CONTAINER_ID_SIZE])
+{
+	snprintf(to, CONTAINER_ID_SIZE, "%064x", i);
+}
+
+/* Those that are asked for take the place of others. */
+static void memory_is_bounded(void **state)
+{
+	enum { MORE = 100 };
+	struct fixture *f = *state;
+	char id[CONTAINER_ID_SIZE];
+
+	open_names(f);
+	for (unsigned int i = 0; i < CONTAINER_NAMES_MAX + MORE; i++) {
+		id_of(i, id);
+		assert_string_equal(name_of(f, id, ""), "");
+	}
+	assert_int_equal(f->names.count, CONTAINER_NAMES_MAX);
+	make_docker(f, ID, "web");
+	assert_true(await_name(f, ID, "web"));
+	assert_int_equal(f->names.count, CONTAINER_NAMES_MAX);
+}
+
+/* ---- Any order ---------------------------------------------------------------------------- */
+
+enum { CONTAINERS = 60 };
+
+/* Containers come and go at random; each that has a file then gets its name. */
+static void at_any_time_containers_have_their_own_names(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int seed = test_seed();
+	bool is_made[CONTAINERS] = { 0 };
+	char id[CONTAINER_ID_SIZE], name[32], path[PATH_MAX];
+
+	open_names(f);
+	for (int round = 0; round < 300; round++) {
+		const unsigned int i = (unsigned int)rand_r(&seed) % CONTAINERS;
+
+		id_of(i, id);
+		snprintf(name, sizeof(name), "name-%u", i);
+		if (rand_r(&seed) % 3 == 0) {
+			snprintf(path, sizeof(path), DOCKER "/%s", id);
+			make_dir(f, path); /* its file may come later */
+		} else if (!is_made[i]) {
+			make_docker(f, id, name);
+			is_made[i] = true;
+		}
+		if (rand_r(&seed) % 2)
+			loop_dispatch(&f->loop);
+		assert_true(!*name_of(f, id, "") ||
+			    !strcmp(name_of(f, id, ""), name));
+	}
+	for (unsigned int i = 0; i < CONTAINERS; i++) {
+		id_of(i, id);
+		snprintf(name, sizeof(name), "name-%u", i);
+		if (is_made[i])
+			assert_true(await_name(f, id, name));
+		else
+			assert_string_equal(name_of(f, id, ""), "");
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_place_is_looked_at),
+		TEST(links_to_directories_of_runtimes_stay_in_the_root),
+		TEST(no_link_of_a_container_is_followed),
+		TEST(only_files_of_some_size_are_read),
+		TEST(a_file_of_another_user_is_not_read),
+		TEST(containers_that_are_there_have_names_at_once),
+		TEST(a_container_that_comes_and_goes_has_a_name),
+		TEST(a_file_may_come_after_its_directory),
+		TEST(a_runtime_may_come_later),
+		TEST(a_pod_has_a_name_where_its_control_group_is_one),
+		TEST(what_cannot_be_read_is_logged_once),
+		TEST(without_a_root_there_are_no_names),
+		TEST(memory_is_bounded),
+		TEST(at_any_time_containers_have_their_own_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
