@@ -89,7 +89,7 @@ struct netobs_groups_opts {
 	 *  port, proto, interface, direction, vlan, tunnel, process, container, pod, network, src_network,
 	 *  dst_network; as in netobsctl-flows(8). */
 	const char *keys;
-	/** Groups at most; default 65536. Each takes 130 to 260 bytes; memory grows with
+	/** Groups at most; default 65536. Each takes 130 to 260 bytes, with container and pod as keys up to 650; memory grows with
 	 *  their number. */
 	uint32_t max_groups;
 	uint32_t reserved; /**< 0 */

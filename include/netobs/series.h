@@ -178,6 +178,10 @@ struct netobs_group_record {
 	uint64_t drop_bytes;	     /**< likewise: their bytes */
 	uint64_t connections;	     /**< netobs_series_add_session() */
 	uint64_t connections_failed; /**< of these */
+	/** With NETOBS_CONTAINER_NAMES, as in struct netobs_process. */
+	char container_name[64];
+	char pod_name[128];
+	char pod_namespace[64];
 	/** netobs_series_opts.histograms, of the interval. */
 	struct netobs_times rtt_times;
 	struct netobs_times app_latency_times;

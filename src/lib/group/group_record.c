@@ -152,18 +152,22 @@ void group_record_process(const void *value, struct netobs_group_record *record)
 
 void group_record_container(const void *value, struct netobs_group_record *record)
 {
-	const struct id_value *id = value;
+	const struct container_note *note = value;
 
-	snprintf(record->container_id, sizeof(record->container_id), "%s",
-		 id->text);
+	memcpy(record->container_id, note->container.id,
+	       sizeof(record->container_id));
+	memcpy(record->container_name, note->name,
+	       sizeof(record->container_name));
 }
 
 void group_record_pod(const void *value, struct netobs_group_record *record)
 {
-	const struct id_value *id = value;
+	const struct pod_note *note = value;
 
-	snprintf(record->pod_uid, sizeof(record->pod_uid), "%.*s",
-		 (int)sizeof(record->pod_uid) - 1, id->text);
+	memcpy(record->pod_uid, note->pod.uid, sizeof(record->pod_uid));
+	memcpy(record->pod_name, note->name, sizeof(record->pod_name));
+	memcpy(record->pod_namespace, note->namespace,
+	       sizeof(record->pod_namespace));
 }
 
 /* ---- Networks -------------------------------------------------------------------------- */

@@ -454,53 +454,90 @@ static void json_process(const void *value, struct json *json)
 
 static void fill_container(const struct group_part *part, void *value)
 {
-	struct id_value *id = value;
+	struct container_value *container = value;
 
 	if (part->process)
-		snprintf(id->text, sizeof(id->text), "%s",
+		snprintf(container->id, sizeof(container->id), "%s",
 			 part->process->container_id);
 }
 
-static void fill_pod(const struct group_part *part, void *value)
+static void note_container(const struct group_part *part, void *ret_note)
 {
-	struct id_value *id = value;
+	struct container_note *note = ret_note;
 
+	fill_container(part, &note->container);
 	if (part->process)
-		snprintf(id->text, sizeof(id->text), "%s",
-			 part->process->pod_uid);
+		snprintf(note->name, sizeof(note->name), "%s",
+			 part->process->container_name);
 }
 
-/* As tools of containers show it. */
+/* The ID as tools of containers show it. Another container may get the name of one that ended. */
 static void text_container(const void *value, const struct group_text *to)
 {
-	const struct id_value *id = value;
+	const struct container_note *note = value;
+	const char *id = note->container.id;
 
-	snprintf(to->buf, to->size, "%.12s", *id->text ? id->text : "-");
+	if (*note->name)
+		snprintf(to->buf, to->size, "%s (%.12s)", note->name, id);
+	else
+		snprintf(to->buf, to->size, "%.12s", *id ? id : "-");
 }
 
-static void text_pod(const void *value, const struct group_text *to)
+static void json_known(const char *text, const char *key, struct json *json)
 {
-	const struct id_value *id = value;
-
-	snprintf(to->buf, to->size, "%s", *id->text ? id->text : "-");
-}
-
-static void json_id(const struct id_value *id, const char *key, struct json *json)
-{
-	if (!*id->text)
-		return;
-	json_key(json, key);
-	json_string(json, id->text);
+	if (*text)
+		json_key_string(json, key, text);
 }
 
 static void json_container(const void *value, struct json *json)
 {
-	json_id(value, "ContainerId", json);
+	const struct container_note *note = value;
+
+	json_known(note->container.id, "ContainerId", json);
+	json_known(note->name, "ContainerName", json);
+}
+
+static void fill_pod(const struct group_part *part, void *value)
+{
+	struct pod_value *pod = value;
+
+	if (part->process)
+		snprintf(pod->uid, sizeof(pod->uid), "%s",
+			 part->process->pod_uid);
+}
+
+static void note_pod(const struct group_part *part, void *ret_note)
+{
+	struct pod_note *note = ret_note;
+
+	fill_pod(part, &note->pod);
+	if (!part->process)
+		return;
+	snprintf(note->name, sizeof(note->name), "%s", part->process->pod_name);
+	snprintf(note->namespace, sizeof(note->namespace), "%s",
+		 part->process->pod_namespace);
+}
+
+/* With the beginning of its UID, as of containers. */
+static void text_pod(const void *value, const struct group_text *to)
+{
+	const struct pod_note *note = value;
+	const char *uid = note->pod.uid;
+
+	if (*note->name)
+		snprintf(to->buf, to->size, "%s/%s (%.8s)", note->namespace,
+			 note->name, uid);
+	else
+		snprintf(to->buf, to->size, "%s", *uid ? uid : "-");
 }
 
 static void json_pod(const void *value, struct json *json)
 {
-	json_id(value, "PodUid", json);
+	const struct pod_note *note = value;
+
+	json_known(note->pod.uid, "PodUid", json);
+	json_known(note->name, "PodName", json);
+	json_known(note->namespace, "PodNamespace", json);
 }
 
 /* ---- Networks ------------------------------------------------------------------- */
@@ -560,12 +597,13 @@ static void json_dst_network(const void *value, struct json *json)
 		.text = text_##key, .json = json_##key,                      \
 		.record = group_record_##key                                 \
 	}
-#define NOTED_KEY(key, title, value, noted, parts)                            \
-	{                                                                     \
-		.name = #key, .heading = title, .size = sizeof(value),        \
-		.has = parts, .note_size = sizeof(noted), .note = note_##key, \
-		.fill = fill_##key, .text = text_##key, .json = json_##key,   \
-		.record = group_record_##key                                  \
+#define NOTED_KEY(key, title, value, noted, parts, has_process)             \
+	{                                                                   \
+		.name = #key, .heading = title, .size = sizeof(value),      \
+		.has = parts, .of_process = has_process,                    \
+		.note_size = sizeof(noted), .note = note_##key,             \
+		.fill = fill_##key, .text = text_##key, .json = json_##key, \
+		.record = group_record_##key                                \
 	}
 
 #define NETWORK_KEY(key, title)                                               \
@@ -575,6 +613,11 @@ static void json_dst_network(const void *value, struct json *json)
 		.fill = fill_##key, .text = text_network, .json = json_##key, \
 		.record = group_record_##key                                  \
 	}
+
+_Static_assert(sizeof(struct conversation_note) + sizeof(struct container_note) +
+			       sizeof(struct pod_note) <=
+		       GROUP_NOTES_MAX,
+	       "notes of any keys fit");
 
 const struct group_key group_keys_all[] = {
 	ADDR_KEY("src", "SOURCE", "host", ADDR_SRC, "SrcAddr"),
@@ -586,7 +629,7 @@ const struct group_key group_keys_all[] = {
 	    "src dst host port proto", false),
 	NOTED_KEY(conversation, "CLIENT \u2192 SERVER", uint64_t,
 		  struct conversation_note,
-		  "client service tuple host port proto"),
+		  "client service tuple host port proto", false),
 	KEY(pair, "HOSTS", struct pair_value, "host", false),
 	KEY(port, "PORT", struct port_value, "proto", false),
 	KEY(proto, "PROTO", uint8_t, "", false),
@@ -595,8 +638,9 @@ const struct group_key group_keys_all[] = {
 	KEY(vlan, "VLAN", struct vlan_value, "", false),
 	KEY(tunnel, "TUNNEL", struct tunnel_value, "", false),
 	KEY(process, "PROCESS", struct process_value, "", true),
-	KEY(container, "CONTAINER", struct id_value, "", true),
-	KEY(pod, "POD", struct id_value, "", true),
+	NOTED_KEY(container, "CONTAINER", struct container_value,
+		  struct container_note, "", true),
+	NOTED_KEY(pod, "POD", struct pod_value, struct pod_note, "", true),
 	NETWORK_KEY(network, "NETWORK"),
 	NETWORK_KEY(src_network, "SOURCE NETWORK"),
 	NETWORK_KEY(dst_network, "DESTINATION NETWORK"),

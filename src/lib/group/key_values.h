@@ -50,8 +50,22 @@ struct process_value {
 	uint32_t is_known;
 };
 
-struct id_value {
-	char text[72];
+struct container_value {
+	char id[72];
+};
+
+struct container_note {
+	struct container_value container;
+	char name[64];
+};
+
+struct pod_value {
+	char uid[40];
+};
+
+struct pod_note {
+	struct pod_value pod;
+	char name[128], namespace[64];
 };
 
 struct tunnel_value {

@@ -81,10 +81,8 @@ static int add_key(struct group_keys *keys, const struct group_key *key,
 		return -EINVAL;
 	}
 	if (keys->n == NETOBS_GROUP_KEYS_MAX ||
-	    keys->value_size + aligned_size(key->size) +
-			    aligned_size(key->note_size) +
-			    sizeof(struct group_rate) >
-		    GROUP_VALUE_MAX) {
+	    keys->size + aligned_size(key->size) + sizeof(struct group_rate) >
+		    GROUP_KEY_BYTES_MAX) {
 		snprintf(why, size, "too many keys");
 		return -EINVAL;
 	}
@@ -156,6 +154,16 @@ size_t group_keys_offset(const struct group_keys *keys, size_t i)
 	return offset;
 }
 
+/* Behind the values, and the sampling. */
+static size_t note_offset(const struct group_keys *keys, size_t i)
+{
+	size_t offset = keys->size;
+
+	while (i-- > 0)
+		offset += aligned_size(keys->keys[i]->note_size);
+	return offset;
+}
+
 /* ---- Values --------------------------------------------------------------------- */
 
 static const struct netobs_process *process_of(const struct netobs_flow *flow,
@@ -198,27 +206,30 @@ void group_keys_fill(const struct group_keys *keys,
 					     flow->dst_port,
 	};
 
+	uint8_t *to = ret_value;
+
 	memset(ret_value, 0, keys->value_size);
 	for (size_t i = 0; i < keys->n; i++) {
 		const struct group_key *key = keys->keys[i];
 
 		if (key->fill)
-			key->fill(&part, ret_value);
+			key->fill(&part, to);
 		else
-			memcpy(ret_value, part.addrs[key->addr], key->size);
-		ret_value += aligned_size(key->size);
+			memcpy(to, part.addrs[key->addr], key->size);
+		to += aligned_size(key->size);
 	}
-	memcpy(ret_value, &rate, sizeof(rate));
-	for (size_t i = 0; i < keys->n; i++)
+	memcpy(to, &rate, sizeof(rate));
+	for (size_t i = 0; keys->value_size > keys->size && i < keys->n; i++)
 		if (keys->keys[i]->note)
-			keys->keys[i]->note(&part, ret_value + sizeof(rate));
+			keys->keys[i]->note(&part,
+					    ret_value + note_offset(keys, i));
 }
 
 const uint8_t *group_keys_shown(const struct group_keys *keys, size_t i,
 				const uint8_t *value)
 {
-	return value +
-	       (keys->keys[i]->note ? keys->size : group_keys_offset(keys, i));
+	return value + (keys->keys[i]->note ? note_offset(keys, i) :
+					      group_keys_offset(keys, i));
 }
 
 void group_keys_text(const struct group_keys *keys, size_t key,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * What flows are grouped by. A key takes a value from a flow; a group has the values of all keys
- * behind one another, which compare as bytes. A note behind them describes the group's first flow: it
- * is shown, and not compared.
+ * behind one another, which compare as bytes. Notes behind them describe the group's first flow: they
+ * are shown, and not compared.
  */
 #ifndef NETOBS_GROUP_KEYS_H
 #define NETOBS_GROUP_KEYS_H
@@ -16,7 +16,11 @@
 struct json;
 struct netobs_group_record;
 
-enum { GROUP_VALUE_MAX = 136 };
+enum {
+	GROUP_KEY_BYTES_MAX = 136, /* bytes of what distinguishes a value */
+	GROUP_NOTES_MAX = 416,	   /* of notes */
+	GROUP_VALUE_MAX = GROUP_KEY_BYTES_MAX + GROUP_NOTES_MAX
+};
 
 struct group_keys {
 	size_t n;
@@ -68,7 +72,7 @@ struct group_key {
 	enum group_addr addr; /* all that is needed of an address, or */
 	const char *json_name;
 
-	/* Of one key at most: it has the text, instead of the value. */
+	/* It has the text, instead of the value. */
 	size_t note_size;
 	void (*note)(const struct group_part *part, void *ret_note);
 
@@ -104,7 +108,7 @@ size_t group_keys_offset(const struct group_keys *keys, size_t i);
 
 /**
  * Take the values of a flow, @end being the host that it counts for. Behind those of the keys is
- * the sampling, so that no group has flows that were sampled at different rates, and then the note.
+ * the sampling, so that no group has flows that were sampled at different rates, and then the notes.
  */
 void group_keys_fill(const struct group_keys *keys,
 		     const struct netobs_flow *flow, enum flow_end server,

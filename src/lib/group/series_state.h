@@ -25,7 +25,7 @@ struct netobs_series {
 	struct netobs_times *other_times, *left_times, *other_sum_times;
 	struct servers servers;
 	struct session_ends ends;
-	uint32_t secret[GROUP_VALUE_MAX / sizeof(uint32_t)];
+	uint32_t secret[GROUP_KEY_BYTES_MAX / sizeof(uint32_t)];
 	/* For the end of an interval: */
 	struct candidate **heaviest;
 	struct series_slot **lightest;

@@ -38,7 +38,7 @@ struct group_table {
 	uint32_t *index; /* 1 + a group's number; a power of two of places */
 	size_t places;
 	struct netobs_group_sum others; /* of groups that there is no room for */
-	uint32_t secret[GROUP_VALUE_MAX / sizeof(uint32_t)];
+	uint32_t secret[GROUP_KEY_BYTES_MAX / sizeof(uint32_t)];
 };
 
 /**

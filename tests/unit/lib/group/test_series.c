@@ -251,7 +251,10 @@ static void check_json(const char *keys, const char *expected)
 						.pid = 7,
 						.command = "curl",
 						.container_id = "c0ffee",
-						.pod_uid = "uid" };
+						.pod_uid = "uid",
+						.container_name = "web",
+						.pod_name = "web-0",
+						.pod_namespace = "shop" };
 	struct netobs_point point = { .ifindex = 2,
 				      .direction = NETOBS_EGRESS,
 				      .name = "eth0" };
@@ -297,12 +300,19 @@ static void records_have_what_the_keys_have(void **state)
 		   "\"VlanId\":5");
 	check_json("process,container",
 		   ",\"SentPackets\":2,\"SentBytes\":100,\"Pid\":7,"
-		   "\"Process\":\"curl\",\"ContainerId\":\"c0ffee\"");
+		   "\"Process\":\"curl\",\"ContainerId\":\"c0ffee\","
+		   "\"ContainerName\":\"web\"");
+	check_json("container,pod",
+		   ",\"SentPackets\":2,\"SentBytes\":100,"
+		   "\"ContainerId\":\"c0ffee\",\"PodUid\":\"uid\","
+		   "\"ContainerName\":\"web\",\"PodName\":\"web-0\","
+		   "\"PodNamespace\":\"shop\"");
 	check_json("network,src_network,dst_network",
 		   ",\"ClientNetwork\":\"private\",\"SrcNetwork\":\"private\","
 		   "\"DstNetwork\":\"private\"");
 	check_json("pod", ",\"SentPackets\":2,\"SentBytes\":100,"
-			  "\"PodUid\":\"uid\"");
+			  "\"PodUid\":\"uid\",\"PodName\":\"web-0\","
+			  "\"PodNamespace\":\"shop\"");
 }
 
 static void each_key_has_records(void **state)
