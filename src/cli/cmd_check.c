@@ -165,7 +165,7 @@ static void print_check_table(const struct findings *findings)
 	       findings->kernel.sysname, findings->kernel.release,
 	       findings->kernel.machine);
 	for (int i = 0; i < CAPABILITIES; i++)
-		printf("  %-16s %-4s %s\n", capabilities[i].name,
+		printf("  %-19s %-4s %s\n", capabilities[i].name,
 		       is_held(findings, i) ? "yes" : "no",
 		       capabilities[i].purpose);
 	puts("\nKernel");

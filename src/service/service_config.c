@@ -484,7 +484,7 @@ static void check_host(struct service_config *config)
 	const NETOBS_OPTS(netobs_sink_opts, opts, .error = &error);
 
 	for (size_t i = 0; i < config->conf.n; i++)
-		if (!strcmp(config->conf.entries[i].section, "host"))
+		if (sink_spec_is_host_field(&config->conf.entries[i]))
 			output.value_place = config->conf.entries[i].place;
 	if (!output.value_place.file)
 		return;

@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "base/util.h"
 #include "base/value.h"
+#include "sink_spec.h"
 
 #include <netobs/persist.h>
 
@@ -116,18 +117,6 @@ static const struct named_section {
 	{ "sink", NULL },
 };
 
-/* Its keys are field.NAME alone, which sinks check. */
-static bool is_host_section(const char *section)
-{
-	return !strcmp(section, "host");
-}
-
-static bool is_host_key(const struct conf_entry *entry)
-{
-	return is_host_section(entry->section) &&
-	       !strncmp(entry->key, "field.", strlen("field."));
-}
-
 /* @return NULL: sections of that kind have no name */
 static const struct named_section *find_named(const char *section)
 {
@@ -164,9 +153,8 @@ static bool check_section(struct conf *conf, const struct conf_entry *entry)
 	const char *word = entry->section;
 	struct suggestion suggestion = suggestion_for(word, strlen(word));
 	const bool is_named = find_named(word);
-	bool is_known = is_named || is_host_section(word);
+	bool is_known = is_named;
 
-	suggestion_offer(&suggestion, "host");
 	for (size_t i = 0; i < ARRAY_SIZE(named_sections); i++)
 		suggestion_offer(&suggestion, named_sections[i].section);
 	for (const struct service_key *key = service_keys; key->section; key++) {
@@ -205,10 +193,11 @@ static void complain_key(struct conf *conf, const struct conf_entry *entry)
 	for (const char *const *key = named ? named->keys : NULL; key && *key;
 	     key++)
 		suggestion_offer(&suggestion, *key);
-	if (is_host_section(entry->section)) {
-		conf_complain(conf, &entry->place,
-			      "there is no key '%s': keys of [host] are field.NAME",
-			      entry->key);
+	if (!strcmp(entry->section, "host")) {
+		conf_complain(
+			conf, &entry->place,
+			"there is no key '%s': keys of [host] are container_names, container_root and field.NAME",
+			entry->key);
 		return;
 	}
 	complain_word(conf, &entry->place, "key", &suggestion);
@@ -320,7 +309,8 @@ void service_keys_take(struct service_config *config,
 	const struct service_key *key;
 
 	if (!check_section(&config->conf, entry) || !entry->key ||
-	    is_host_key(entry) || (named && is_key_of(named, entry->key)))
+	    sink_spec_is_host_field(entry) ||
+	    (named && is_key_of(named, entry->key)))
 		return;
 	key = find_key(entry->section, entry->key);
 	if (key)

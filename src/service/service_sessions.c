@@ -39,6 +39,8 @@ int service_sessions_prepare(struct service_sessions *sessions,
 	if (sessions->observer || !config->wants_sessions)
 		return 0;
 	session_choice_fill(&config->sessions, &opts);
+	opts.flags = config->flows.container_names ? NETOBS_CONTAINER_NAMES : 0;
+	opts.container_root = config->flows.container_root;
 	r = netobs_sessions_new(&opts, &sessions->observer);
 	r = r ?: netobs_sessions_start(sessions->observer);
 	sessions->is_new = true;

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/util.h"
 #include "service_keys.h"
+#include "sink_spec.h"
 
 struct printer {
 	bool is_json, is_begun;
@@ -190,14 +191,20 @@ static void print_item(struct printer *printer, const struct conf *conf,
 	}
 }
 
-static void print_networks(struct printer *printer, const struct conf *conf)
+static bool is_of_network(const struct conf_entry *entry)
+{
+	return !strcmp(entry->section, "network");
+}
+
+static void print_all(struct printer *printer, const struct conf *conf,
+		      bool (*is_wanted)(const struct conf_entry *entry))
 {
 	for (size_t i = 0; i < conf->n; i++) {
 		const struct conf_entry *entry = &conf->entries[i];
 
-		if (entry->key && *entry->value &&
-		    !strcmp(entry->section, "network") &&
-		    conf_find(conf, "network", entry->name, entry->key) == entry)
+		if (entry->key && *entry->value && is_wanted(entry) &&
+		    conf_find(conf, entry->section, entry->name, entry->key) ==
+			    entry)
 			print_entry(printer, entry);
 	}
 }
@@ -205,8 +212,8 @@ static void print_networks(struct printer *printer, const struct conf *conf)
 int service_config_print(const struct service_config *config, bool is_json)
 {
 	static const char *const sections[] = {
-		"capture", "flows",   "sessions", "trace",  "drops",
-		"limits",  "metrics", "service",  "control"
+		"capture", "flows",   "sessions", "trace",   "drops",
+		"limits",  "metrics", "service",  "control", "host"
 	};
 	struct printer printer = { .is_json = is_json };
 	const struct conf *conf = &config->conf;
@@ -216,12 +223,12 @@ int service_config_print(const struct service_config *config, bool is_json)
 		     key++)
 			if (!strcmp(key->section, sections[i]))
 				print_key(&printer, conf, key);
-	print_item(&printer, conf, "host", "");
+	print_all(&printer, conf, sink_spec_is_host_field);
 	for (size_t i = 0; i < config->n_filters; i++)
 		print_item(&printer, conf, "filter", config->filters[i].name);
 	for (size_t i = 0; i < config->n_alerts; i++)
 		print_item(&printer, conf, "alert", config->alerts[i].name);
-	print_networks(&printer, conf);
+	print_all(&printer, conf, is_of_network);
 	for (size_t i = 0; i < config->n_groups; i++)
 		print_item(&printer, conf, "group", config->groups[i].name);
 	for (size_t i = 0; i < config->n_sinks; i++)

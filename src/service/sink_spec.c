@@ -43,13 +43,21 @@ static bool has_fields(const struct conf *conf, const struct conf_entry *output)
 	return false;
 }
 
+bool sink_spec_is_host_field(const struct conf_entry *entry)
+{
+	static const char prefix[] = "field.";
+
+	return entry->key && !strcmp(entry->section, "host") &&
+	       !strncmp(entry->key, prefix, sizeof(prefix) - 1);
+}
+
 /* What all of these sinks have, unless one of them has it of its own, or nothing instead. */
 static bool is_of_host(const struct conf *conf, const struct conf_entry *entry,
 		       const struct conf_entry *output)
 {
 	char own[128];
 
-	if (strcmp(entry->section, "host") != 0 || !has_fields(conf, output) ||
+	if (!sink_spec_is_host_field(entry) || !has_fields(conf, output) ||
 	    conf_find(conf, "host", "", entry->key) != entry)
 		return false;
 	snprintf(own, sizeof(own), "%s=", entry->key);

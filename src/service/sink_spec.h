@@ -5,6 +5,11 @@
 
 #include "conf.h"
 
+#include <stdbool.h>
+
+/** @return whether it is field.NAME of [host]: other keys of that section are the service's */
+bool sink_spec_is_host_field(const struct conf_entry *entry);
+
 /**
  * @param output  the key "output" of a sink
  * @return output?NAME=VALUE&..., the caller's; NULL: there is no memory

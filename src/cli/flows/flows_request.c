@@ -210,6 +210,7 @@ static int parse_view(struct flows_request *request)
 	bool is_lines;
 	char why[192];
 
+	request->config.process |= request->config.container_names;
 	if (request->is_tcp)
 		return parse_tcp_view(request);
 	if (request->is_alerts)

@@ -14,6 +14,9 @@ const struct capability capabilities[CAPABILITIES] = {
 	  CAP_SYS_ADMIN, false },
 	{ "CAP_SYS_RESOURCE", "where maps are charged to RLIMIT_MEMLOCK only",
 	  CAP_SYS_RESOURCE, false },
+	{ "CAP_DAC_READ_SEARCH",
+	  "for names of containers only, unless root reads them",
+	  CAP_DAC_READ_SEARCH, false },
 };
 
 /* glibc has no wrapper, and libcap would be for this call alone. */

@@ -12,7 +12,7 @@ struct capability {
 	bool is_implied; /* by CAP_SYS_ADMIN */
 };
 
-enum { CAPABILITIES = 5 };
+enum { CAPABILITIES = 6 };
 
 extern const struct capability capabilities[CAPABILITIES];
 

@@ -75,6 +75,7 @@ void flows_config_fill(const struct flows_config *config, struct netobs_opts *op
 	opts->default_action = config->rules.default_action;
 	opts->sampling = config->sampling_interval;
 	opts->sampling_mode = config->sampling_mode;
+	opts->container_root = config->container_root;
 #define SELECT_flows OPTION_SELECTED
 #include "service/options/option_fill.h"
 }

@@ -26,9 +26,11 @@ struct flows_config {
 	uint64_t max_memory;
 	bool per_interface;
 	int rtt; /* the health of TCP connections is measured: enum netobs_rtt */
-	bool process; /* the processes at the ends of flows are found */
-	bool nat;     /* the addresses that NAT gives flows are found */
-	bool drops;   /* so are the packets of flows that the kernel drops */
+	bool process;	      /* the processes at the ends of flows are found */
+	bool container_names; /* are found, and those of pods */
+	const char *container_root; /* below which files name them; NULL: "/" */
+	bool nat;   /* the addresses that NAT gives flows are found */
+	bool drops; /* so are the packets of flows that the kernel drops */
 	uint32_t max_connections; /* 0: not given */
 	const char *sampling;	  /* NULL: not given */
 	enum netobs_sampling sampling_mode;

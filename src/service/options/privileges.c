@@ -9,12 +9,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/capability.h"
+
 static bool has_netns(const struct args_list *interfaces)
 {
 	for (size_t i = 0; i < interfaces->n; i++)
 		if (!strncmp(interfaces->items[i], "netns:", strlen("netns:")))
 			return true;
 	return false;
+}
+
+/* A unit may have the one that is for reading only: names of containers take no more. */
+static int capability_for_files(void)
+{
+	uint64_t held = 0;
+
+	capability_read_held(&held);
+	return !(held >> CAP_DAC_OVERRIDE & 1) && held >> CAP_DAC_READ_SEARCH & 1 ?
+		       CAP_DAC_READ_SEARCH :
+		       CAP_DAC_OVERRIDE;
 }
 
 void privileges_drop(const struct args_list *interfaces, bool files, bool programs)
@@ -31,7 +44,7 @@ void privileges_drop(const struct args_list *interfaces, bool files, bool progra
 	if (programs || has_netns(interfaces))
 		keep |= 1ULL << CAP_SYS_ADMIN;
 	if (files)
-		keep |= 1ULL << CAP_DAC_OVERRIDE;
+		keep |= 1ULL << capability_for_files();
 	/* COMPAT(<5.11): maps are charged to it, and later ones may be needed. */
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	/* Threads that wait for the kernel run ahead of others, without CAP_SYS_NICE. */

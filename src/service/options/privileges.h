@@ -9,8 +9,9 @@
 
 /*
  * Drop the privileges that are not needed once programs are attached. Kept is what it
- * takes to follow @interfaces and, if true, to write @files to any directory and to name
- * the @programs of others, or processes in other namespaces. Without privileges to begin with, nothing happens.
+ * takes to follow @interfaces and, if true, to write @files to any directory, or to read those of
+ * others, and to name the @programs of others, or processes in other namespaces. Without privileges
+ * to begin with, nothing happens.
  */
 void privileges_drop(const struct args_list *interfaces, bool files,
 		     bool programs);

@@ -33,6 +33,8 @@ void session_choice_fill(const struct session_choice *choice,
 {
 	opts->interval_ms = choice->interval_ms;
 	opts->buffer_bytes = choice->buffer_bytes;
+	opts->flags = choice->container_names ? NETOBS_CONTAINER_NAMES : 0;
+	opts->container_root = choice->container_root;
 }
 
 static void ignore_session(const struct netobs_session *session, void *user)

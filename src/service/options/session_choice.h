@@ -18,6 +18,8 @@ struct session_choice {
 	uint32_t pid;
 	const char *comm;
 	uint64_t buffer_bytes;
+	bool container_names;	    /* are to be found */
+	const char *container_root; /* below which files name them */
 };
 
 /*
