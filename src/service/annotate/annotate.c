@@ -3,121 +3,44 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <netobs/flow.h>
 
-#include "base/safe_text.h"
 #include "base/text.h"
 #include "base/util.h"
 #include "record_index.h"
-#include "record_input.h"
+#include "record_reader.h"
 #include "service/client/control_request.h"
 #include "service/client/mapping_list.h"
 #include "service/options/args.h"
 
-enum {
-	PLACE_MAX = 512,
-	REPORTS_MAX = 10, /* lines that are reported; the others are counted */
-};
-
 struct annotation {
 	const struct annotate_request *request;
 	struct record_index *index;
-	uint64_t records, annotated, ambiguous, unreadable;
-	bool is_failed;
+	struct record_reader reader;
+	uint64_t records, annotated, ambiguous;
 };
-
-__attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
-{
-	char text[1200];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	safe_cell(text);
-	fprintf(stderr, "netobsctl map: %s\n", text);
-}
-
-/* A line that is no record, or a file that cannot be read on. */
-static void report(struct annotation *all, const struct record_input *input,
-		   int err)
-{
-	char place[PLACE_MAX];
-
-	all->is_failed = true;
-	if (err == -EBADMSG && ++all->unreadable > REPORTS_MAX)
-		return;
-	if (input->number)
-		complain("%s: %s",
-			 record_input_place(input, place, sizeof(place)),
-			 input->why);
-	else
-		complain("%s: %s", input->path, input->why);
-}
-
-/*
- * Read the next record, and report those that are none.
- *
- * @return 1; 0: there are no more; < 0: it failed, which was reported
- */
-static int next_record(struct annotation *all, struct record_input *input,
-		       char **ret_text, struct json_value *ret_record)
-{
-	for (;;) {
-		int r = record_input_next(input, ret_text);
-
-		if (!r)
-			return 0;
-		if (r == 1) {
-			*ret_record = json_parse(*ret_text);
-			if (ret_record->at && *ret_record->at == '{')
-				return 1;
-			if (!(*ret_text)[strspn(*ret_text, " \t\r")])
-				continue; /* an empty line */
-			r = -EBADMSG;
-			snprintf(input->why, sizeof(input->why),
-				 "it is no JSON object");
-		}
-		report(all, input, r);
-		if (r != -EBADMSG)
-			return r;
-	}
-}
 
 /* ---- Sources -------------------------------------------------------------------------- */
 
-static int complain_of_memory(void)
+/* @return 0; -ENOMEM, which was reported */
+static int check_memory(int err)
 {
-	complain("%s", strerror(ENOMEM));
-	return -ENOMEM;
+	if (err)
+		record_reader_complain("%s", strerror(-err));
+	return err;
 }
 
-/* @return 0; < 0: it failed, which was reported */
-static int load_records(struct annotation *all, const char *path)
+static int index_record(const struct record_input *input, const char *text,
+			struct json_value record, void *user)
 {
-	struct record_input input;
-	struct json_value record = { NULL };
-	char *text;
-	int r = record_input_open(&input, path);
+	struct annotation *all = user;
 
-	if (!r && input.kind != INPUT_LINES) {
-		r = -EINVAL;
-		snprintf(input.why, sizeof(input.why),
-			 "it has no records of netobs as lines of JSON");
-	}
-	if (r)
-		report(all, &input, r);
-	while (!r && (r = next_record(all, &input, &text, &record)) > 0) {
-		r = record_index_add(all->index, record);
-		if (r)
-			complain_of_memory();
-	}
-	record_input_close(&input);
-	return r;
+	(void)input;
+	(void)text;
+	return check_memory(record_index_add(all->index, record));
 }
 
 static int load_mappings(struct annotation *all)
@@ -131,12 +54,10 @@ static int load_mappings(struct annotation *all)
 					 &has_service);
 
 	if (!r && list.is_out_of_memory)
-		r = complain_of_memory();
-	for (uint32_t i = 0; !r && i < list.n; i++) {
-		r = record_index_add(all->index, json_parse(list.lines[i]));
-		if (r)
-			complain_of_memory();
-	}
+		r = check_memory(-ENOMEM);
+	for (uint32_t i = 0; !r && i < list.n; i++)
+		r = check_memory(record_index_add(all->index,
+						  json_parse(list.lines[i])));
 	mapping_list_clear(&list);
 	return r;
 }
@@ -147,7 +68,8 @@ static int load_sources(struct annotation *all)
 	int r = 0;
 
 	for (size_t i = 0; !r && i < request->n_sources; i++)
-		r = load_records(all, request->sources[i]);
+		r = record_reader_read(&all->reader, request->sources[i],
+				       RECORDS_OF_NETOBS, index_record, all);
 	if (!r && (!request->n_sources || request->socket || request->netns))
 		r = load_mappings(all);
 	return r;
@@ -229,15 +151,17 @@ static bool add_members(struct json_value record,
 }
 
 /* The record as it came, up to its last brace, and what is behind that. */
-static void annotate_record(struct annotation *all, char *text,
-			    struct json_value record)
+static int annotate_record(const struct record_input *input, const char *text,
+			   struct json_value record, void *user)
 {
+	struct annotation *all = user;
 	struct conversation_facts facts = { 0 };
 	enum record_answer answer = RECORD_NONE;
 	struct flow_span span = { 0 };
 	struct flow_face face;
-	char *end = strrchr(text, '}');
+	const char *end = strrchr(text, '}');
 
+	(void)input;
 	all->records++;
 	if (flow_face_read(record, &face, &span) && span.end_ms)
 		answer = record_index_find(all->index, &face, span,
@@ -249,28 +173,7 @@ static void annotate_record(struct annotation *all, char *text,
 		 facts.is_contradicted[1])
 		all->ambiguous++;
 	puts(end);
-}
-
-/* @return 0; < 0: it failed, which was reported */
-static int annotate_file(struct annotation *all, const char *path)
-{
-	struct record_input input;
-	struct json_value record = { NULL };
-	char *text;
-	int r = record_input_open(&input, path);
-
-	if (r)
-		report(all, &input, r);
-	while (!r && !ferror(stdout) &&
-	       (r = next_record(all, &input, &text, &record)) > 0) {
-		annotate_record(all, text, record);
-		r = 0;
-	}
-	if (input.warnings)
-		complain("%s: %" PRIu64 " warnings, the last one: %s", path,
-			 input.warnings, input.warning);
-	record_input_close(&input);
-	return r;
+	return ferror(stdout) ? -EIO : 0; /* annotate_files() reports it */
 }
 
 static void print_summary(const struct annotation *all)
@@ -281,9 +184,9 @@ static void print_summary(const struct annotation *all)
 		" ambiguous",
 		all->records, all->annotated,
 		all->records - all->annotated - all->ambiguous, all->ambiguous);
-	if (all->unreadable)
+	if (all->reader.unreadable)
 		fprintf(stderr, "; %" PRIu64 " lines are no records",
-			all->unreadable);
+			all->reader.unreadable);
 	fputc('\n', stderr);
 }
 
@@ -291,17 +194,19 @@ int annotate_files(const struct annotate_request *request)
 {
 	struct annotation all = { .request = request,
 				  .index = record_index_new() };
-	int r = all.index ? load_sources(&all) : complain_of_memory();
+	int r = all.index ? load_sources(&all) : check_memory(-ENOMEM);
 
 	if (!r) {
 		for (size_t i = 0; i < request->n_files && !ferror(stdout); i++)
-			annotate_file(&all, request->files[i]);
+			record_reader_read(&all.reader, request->files[i],
+					   RECORDS_OF_ANY, annotate_record, &all);
 		if (fflush(stdout) || ferror(stdout)) {
-			complain("cannot write: %s", strerror(errno));
-			all.is_failed = true;
+			record_reader_complain("cannot write: %s",
+					       strerror(errno));
+			all.reader.is_failed = true;
 		}
 		print_summary(&all);
 	}
 	record_index_free(all.index);
-	return r || all.is_failed ? EXIT_FAILED : EXIT_FINE;
+	return r || all.reader.is_failed ? EXIT_FAILED : EXIT_FINE;
 }

@@ -4,54 +4,24 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/safe_text.h"
 #include "base/util.h"
 #include "conversations.h"
 #include "report.h"
 #include "seen.h"
-#include "service/annotate/record_input.h"
+#include "service/annotate/record_reader.h"
 #include "service/options/args.h"
 #include "services_view.h"
-
-enum {
-	PLACE_MAX = 512,
-	REPORTS_MAX = 10, /* lines that are reported; the others are counted */
-};
 
 struct reading {
 	const struct services_request *request;
 	struct conversations *conversations;
+	struct record_reader reader;
 	struct seen seen;
-	uint64_t records, others, repeated, unreadable; /* lines */
-	bool is_failed;
+	uint64_t records, others, repeated; /* lines */
 };
-
-__attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
-{
-	char text[1200];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	safe_cell(text);
-	fprintf(stderr, "netobsctl map: %s\n", text);
-}
-
-static void refuse_line(struct reading *reading,
-			const struct record_input *input, const char *why)
-{
-	char place[PLACE_MAX];
-
-	reading->is_failed = true;
-	if (++reading->unreadable <= REPORTS_MAX)
-		complain("%s: %s",
-			 record_input_place(input, place, sizeof(place)), why);
-}
 
 /* A file whose records do not say who has made them is a host by itself. */
 static int find_reporter(struct reading *reading, const char *path,
@@ -68,9 +38,10 @@ static int find_reporter(struct reading *reading, const char *path,
 }
 
 /* @return 0; -ENOMEM: it cannot go on, which was reported */
-static int take_record(struct reading *reading, const struct record_input *input,
-		       const char *line, struct json_value record)
+static int take_record(const struct record_input *input, const char *line,
+		       struct json_value record, void *user)
 {
+	struct reading *reading = user;
 	struct service_report report;
 	struct report_origin origin;
 	char why[REPORT_WHY_MAX];
@@ -78,7 +49,7 @@ static int take_record(struct reading *reading, const struct record_input *input
 	int r;
 
 	if (!report_read(record, &report, &origin, why)) {
-		refuse_line(reading, input, why);
+		record_reader_refuse(&reading->reader, input, why);
 		return 0;
 	}
 	if (report.kind == REPORT_NONE) {
@@ -92,48 +63,8 @@ static int take_record(struct reading *reading, const struct record_input *input
 	}
 	r = r ?: conversations_add(reading->conversations, reporter, &report);
 	if (r)
-		complain("%s", strerror(-r));
+		record_reader_complain("%s", strerror(-r));
 	reading->records++;
-	return r;
-}
-
-static int take_line(struct reading *reading, const struct record_input *input,
-		     const char *line)
-{
-	const struct json_value record = json_parse(line);
-
-	if (record.at && *record.at == '{')
-		return take_record(reading, input, line, record);
-	if (line[strspn(line, " \t\r")])
-		refuse_line(reading, input, "it is no JSON object");
-	return 0;
-}
-
-/* @return 0; < 0: some of it was not read, which was reported; -ENOMEM: nothing can be */
-static int read_file(struct reading *reading, const char *path)
-{
-	struct record_input input;
-	char *line;
-	int r = record_input_open(&input, path);
-
-	if (!r && input.kind != INPUT_LINES) {
-		r = -EINVAL;
-		snprintf(input.why, sizeof(input.why),
-			 "it has no records of netobs as lines of JSON");
-	}
-	if (r)
-		complain("%s: %s", path, input.why);
-	while (!r && (r = record_input_next(&input, &line))) {
-		if (r == -EBADMSG) {
-			refuse_line(reading, &input, input.why);
-			r = 0;
-		} else if (r > 0) {
-			r = take_line(reading, &input, line);
-		} else {
-			complain("%s: %s", path, input.why);
-		}
-	}
-	record_input_close(&input);
 	return r;
 }
 
@@ -167,9 +98,9 @@ static void print_summary(const struct reading *reading,
 	if (reading->others)
 		fprintf(stderr, "; %" PRIu64 " records of other types",
 			reading->others);
-	if (reading->unreadable)
+	if (reading->reader.unreadable)
 		fprintf(stderr, "; %" PRIu64 " lines are no records",
-			reading->unreadable);
+			reading->reader.unreadable);
 	if (reading->seen.is_full)
 		fprintf(stderr,
 			"; behind the first %d lines, those that come again count "
@@ -203,17 +134,16 @@ int services_of_files(const struct services_request *request)
 	int r = reading.conversations ? 0 : -ENOMEM;
 
 	if (r)
-		complain("%s", strerror(ENOMEM));
+		record_reader_complain("%s", strerror(ENOMEM));
 	/* A file that cannot be read, or not as a whole, leaves the others. */
-	for (size_t i = 0; r != -ENOMEM && i < request->n_files; i++) {
-		r = read_file(&reading, request->files[i]);
-		reading.is_failed |= r < 0;
-	}
+	for (size_t i = 0; r != -ENOMEM && i < request->n_files; i++)
+		r = record_reader_read(&reading.reader, request->files[i],
+				       RECORDS_OF_NETOBS, take_record, &reading);
 	if (r != -ENOMEM && show(&reading))
-		reading.is_failed = true;
+		reading.reader.is_failed = true;
 	seen_free(&reading.seen);
 	conversations_free(reading.conversations);
-	return r == -ENOMEM || reading.is_failed ? EXIT_FAILED : EXIT_FINE;
+	return r == -ENOMEM || reading.reader.is_failed ? EXIT_FAILED : EXIT_FINE;
 }
 
 int services_map(const struct services_request *request)
