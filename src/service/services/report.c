@@ -121,6 +121,29 @@ struct reading {
 	char *why; /* REPORT_WHY_MAX bytes; "": nothing is wrong so far */
 };
 
+static bool is_json(struct json_value value, const char *text)
+{
+	const size_t len = strlen(text);
+
+	return json_length(value) == len && !strncmp(value.at, text, len);
+}
+
+/*
+ * Tables have a column for each member, also for those that a record lacks: these have the values
+ * that packaging/clickhouse gives them.
+ */
+static bool is_default(size_t member, struct json_value value)
+{
+	static const char *const texts[MEMBERS] = {
+		[TYPE] = "\"\"",       [COMBINED] = "-1",
+		[PATH_RTT] = "0",      [XLAT_SRC] = "\"::\"",
+		[XLAT_DST] = "\"::\"", [ORIG_SRC] = "\"::\"",
+		[ORIG_DST] = "\"::\"",
+	};
+
+	return texts[member] && is_json(value, texts[member]);
+}
+
 /* All that are there and are not null; of those that come twice, the last one. */
 static void read_members(struct json_value record,
 			 struct json_value members[MEMBERS])
@@ -133,7 +156,8 @@ static void read_members(struct json_value record,
 		if (*item.value.at == 'n')
 			continue;
 		for (size_t i = 0; i < MEMBERS; i++)
-			if (*key == *names[i] && is_name(key, names[i]))
+			if (*key == *names[i] && is_name(key, names[i]) &&
+			    !is_default(i, item.value))
 				members[i] = item.value;
 	}
 }
@@ -374,7 +398,8 @@ bool report_read(struct json_value record, struct service_report *ret_report,
 	read_origin(members, ret_origin);
 	*ret_report = (struct service_report){ .kind = find_kind(members[TYPE]) };
 	/* A socket that has no address yet. */
-	if (ret_report->kind == REPORT_SESSION && !members[SRC].at)
+	if (ret_report->kind == REPORT_SESSION &&
+	    (!members[SRC].at || is_json(members[SRC], "\"::\"")))
 		ret_report->kind = REPORT_NONE;
 	if (ret_report->kind == REPORT_NONE)
 		return true;

@@ -76,7 +76,9 @@ static void what_is_wrong_is_refused_and_named(void **state)
 		{ FLOW "\"IcmpType\":256}", "IcmpType" },
 		{ FLOW "\"IcmpCode\":256}", "IcmpCode" },
 		{ FLOW "\"Flags\":65536}", "Flags" },
-		{ FLOW "\"TcpCombined\":-1}", "TcpCombined" },
+		{ FLOW "\"TcpCombined\":-2}", "TcpCombined" },
+		{ FLOW "\"TcpCombined\":-1.5}", "TcpCombined" },
+		{ FLOW "\"TcpCombined\":256}", "TcpCombined" },
 		{ FLOW "\"Sampling\":4294967296}", "Sampling" },
 		{ FLOW "\"Retransmits\":1e1}", "Retransmits" },
 		{ FLOW "\"RttSamples\":1e1}", "RttSamples" },
@@ -127,11 +129,39 @@ static void what_is_wrong_is_refused_and_named(void **state)
 	}
 }
 
+/* A row of a table, which has all columns. */
+static void defaults_of_a_table_are_absent(void **state)
+{
+	struct service_report report;
+	char why[REPORT_WHY_MAX];
+
+	(void)state;
+	assert_true(read_text(
+		"{\"type\":\"\",\"SrcAddr\":\"::ffff:10.0.0.1\","
+		"\"DstAddr\":\"::ffff:10.0.0.2\",\"Proto\":6,\"Flags\":18,"
+		"\"TcpCombined\":-1,\"TimeFlowRttNs\":7,\"PathRttNs\":0,"
+		"\"RttSamples\":1,\"ConversationId\":\"\","
+		"\"XlatSrcAddr\":\"::\",\"XlatDstAddr\":\"::\","
+		"\"XlatSrcPort\":0,\"XlatDstPort\":0,"
+		"\"OrigSrcAddr\":\"::\",\"OrigDstAddr\":\"::\","
+		"\"OrigSrcPort\":0,\"OrigDstPort\":0,"
+		"\"Opened\":\"\",\"Ended\":\"\",\"SrcProcess\":\"\"}",
+		&report, why));
+	assert_string_equal(why, "");
+	assert_int_equal(report.kind, REPORT_FLOW);
+	assert_false(report.has_combined);
+	assert_int_equal(report.n_others, 0);
+	assert_int_equal(report.conversation_id, 0);
+	assert_int_equal(report.rtt_ns, 7);
+	assert_string_equal(report.processes[0], "");
+}
+
 static void other_types_are_no_failure(void **state)
 {
 	static const char *const others[] = {
 		"{\"type\":\"drop\",\"Packets\":\"many\"}",
 		"{\"type\":\"session\",\"Proto\":6,\"Ended\":\"refused\"}",
+		"{\"type\":\"session\",\"Proto\":6,\"SrcAddr\":\"::\"}",
 	};
 
 	(void)state;
@@ -149,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_record_is_read_as_a_whole),
 		cmocka_unit_test(what_is_wrong_is_refused_and_named),
+		cmocka_unit_test(defaults_of_a_table_are_absent),
 		cmocka_unit_test(other_types_are_no_failure),
 	};
 
