@@ -40,19 +40,18 @@ enum {
 
 static uint32_t count_histograms(const struct service_group_config *group)
 {
-	return (group->series ?: DEFAULT_SERIES) *
-	       (uint32_t)__builtin_popcount(group->histograms);
+	return group->series * (uint32_t)__builtin_popcount(group->histograms);
 }
 
 static void check_all_series(struct service_config *config,
 			     const struct conf_place *place,
 			     const struct service_group_config *group)
 {
-	uint32_t series = group->series ?: DEFAULT_SERIES;
+	uint32_t series = group->series;
 	uint32_t histograms = count_histograms(group);
 
 	for (size_t i = 0; i < config->n_groups; i++) {
-		series += config->groups[i].series ?: DEFAULT_SERIES;
+		series += config->groups[i].series;
 		histograms += count_histograms(&config->groups[i]);
 	}
 	if (series > ALL_SERIES_MAX)
@@ -179,7 +178,9 @@ void group_config_add(struct service_config *config,
 	const char *name = header->name;
 	const struct conf_entry *by =
 		conf_find(&config->conf, "group", name, "by");
-	struct service_group_config group = { .name = name, .has_metrics = true };
+	struct service_group_config group = { .name = name,
+					      .series = DEFAULT_SERIES,
+					      .has_metrics = true };
 
 	if (!by) {
 		conf_complain(&config->conf, &header->place,

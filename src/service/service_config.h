@@ -26,7 +26,7 @@ struct service_item {
 /* A [group "NAME"]. */
 struct service_group_config {
 	const char *name, *by;
-	uint32_t series;     /* 0: the default */
+	uint32_t series;     /* at most */
 	uint32_t histograms; /* enum netobs_series_histogram, or-ed */
 	bool has_records, has_metrics;
 };

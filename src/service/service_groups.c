@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/util.h"
 #include "group_config.h"
 
@@ -132,6 +133,74 @@ void service_groups_session(struct service_groups *groups,
 {
 	for (size_t i = 0; i < groups->n; i++)
 		netobs_series_add_session(groups->groups[i].series, session);
+}
+
+/* ---- Status -------------------------------------------------------------------------- */
+
+struct group_counts {
+	uint64_t flows, packets, bytes;
+};
+
+struct group_sums {
+	struct group_counts all, other, left;
+	uint64_t series; /* of groups */
+};
+
+static void count_row(struct group_counts *counts,
+		      const struct netobs_series_row *row)
+{
+	counts->flows += row->flows;
+	counts->packets += row->packets;
+	counts->bytes += row->bytes;
+}
+
+static void sum_row(const struct netobs_series_row *row, void *user)
+{
+	struct group_sums *sums = user;
+
+	count_row(&sums->all, row);
+	if (row->kind == NETOBS_SERIES_OTHER)
+		count_row(&sums->other, row);
+	else if (row->kind == NETOBS_SERIES_LEFT)
+		count_row(&sums->left, row);
+	else
+		sums->series++;
+}
+
+static void add_counts(struct json *json, const char *key,
+		       const struct group_counts *counts)
+{
+	json_key_open(json, key, '{');
+	json_key_u64(json, "flows", counts->flows);
+	json_key_u64(json, "packets", counts->packets);
+	json_key_u64(json, "bytes", counts->bytes);
+	json_close(json, '}');
+}
+
+static void add_group(struct json *json, const struct service_group *group)
+{
+	struct group_sums sums = { 0 };
+
+	netobs_series_each(group->series, sum_row, &sums);
+	json_open(json, '{');
+	json_key_string(json, "name", group->name);
+	json_key_string(json, "by", group->by);
+	json_key_u64(json, "series", sums.series);
+	json_key_u64(json, "max_series", group->most);
+	add_counts(json, "all", &sums.all);
+	add_counts(json, "other", &sums.other);
+	add_counts(json, "left", &sums.left);
+	json_close(json, '}');
+}
+
+void service_groups_json(const struct service_groups *groups, struct json *json)
+{
+	if (!groups->n)
+		return;
+	json_key_open(json, "groups", '[');
+	for (size_t i = 0; i < groups->n; i++)
+		add_group(json, &groups->groups[i]);
+	json_close(json, ']');
 }
 
 void service_groups_clear(struct service_groups *groups)

@@ -8,10 +8,12 @@
 #include "service/metrics/metrics.h"
 #include "service_config.h"
 
+struct json;
+
 struct service_group {
 	char *name, *by,
 		*networks; /* the latter as service_config.networks_text */
-	uint32_t most;	   /* series; 0: the default */
+	uint32_t most;	   /* series */
 	uint32_t histograms;
 	bool has_records;
 	struct netobs_series *series;
@@ -48,6 +50,9 @@ void service_groups_interval(struct service_groups *groups, int64_t time_ns,
 			     void (*take)(const struct netobs_group_record *record,
 					  void *user),
 			     void *user);
+
+/** Add "groups" to the status, unless there are none. */
+void service_groups_json(const struct service_groups *groups, struct json *json);
 
 void service_groups_clear(struct service_groups *groups);
 

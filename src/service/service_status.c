@@ -477,6 +477,7 @@ void service_status_add(struct json *json, void *user)
 	add_sessions(json, service);
 	add_drops(json, service);
 	add_trace(json, service);
+	service_groups_json(&service->groups, json);
 	add_tables(json, &stats, &engine);
 	conn_stats_json(json, service->ctx);
 	add_mappings(json, service, &engine);

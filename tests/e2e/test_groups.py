@@ -16,6 +16,7 @@ from lib import lab
 from lib import metrics
 from lib import netobs_proto
 from lib import grpc_lab
+from lib import observer
 from lib import traffic
 from lib.configuration import Configured
 from lib.record_sinks import sink_section, take_host
@@ -128,6 +129,31 @@ class GroupsTest(ServiceTest):
             return found if found.value("netobs_exported_packets_total") >= packets else None
         return lab.wait_for(find, "the packets")
 
+    def status(self, *options):
+        return lab.run(observer.netobsctl(), "status", "-s", self.control, *options)
+
+    def check_status(self, found):
+        """The status has what the metrics have, which may be newer by a moment."""
+        def sums(name, **labels):
+            return {unit: sum(value for key, value in found.all_of(f"netobs_group_{unit}_total").items()
+                              if {("group", name), *labels.items()} <= set(key)) for unit in UNITS}
+
+        def find():
+            groups = json.loads(self.status("-o", "json"))["groups"]
+            return groups if all(group["all"] == sums(group["name"]) for group in groups) else None
+        groups = lab.wait_for(find, "the status")
+        self.assertEqual([("few", "port", SERIES, SERIES), ("many", "src,dst,port", len(PORTS), 500)],
+                         [tuple(group[key] for key in ("name", "by", "series", "max_series"))
+                          for group in groups])
+        for group in groups:
+            for kind in "other", "left":
+                self.assertEqual(sums(group["name"], series=kind), group[kind])
+        text = self.status()
+        self.assertRegex(text, rf"\n  few: by port: {SERIES} of {SERIES} series; \d+ flows\n"
+                         r"    without a series: \d+ packets, [\d.]+ %; [\d.]+ k?B, [\d.]+ %\n"
+                         r"    of series that have ended: \d+ packets, ")
+        self.assertIn(f"\n  many: by src,dst,port: {len(PORTS)} of 500 series; ", text)
+
     def records(self, name):
         with open(self.lab.path(name), encoding="utf-8") as file:
             return list(take_host(json.loads(line) for line in file))
@@ -159,6 +185,7 @@ class Groups(GroupsTest):
             self.assertEqual(2 * (1 + port % 40), before.value(
                 "netobs_group_packets_total", group="many", src=self.A4, dst=self.B4,
                 port=f"{port}/UDP"))
+        self.check_status(before)
         self.check_formats()
         self.stop()
 

@@ -305,6 +305,44 @@ static void print_trace(struct json_value status)
 	       get_number(trace, "lost_events"));
 }
 
+static void print_share(const char *label, struct json_value group,
+			const char *part)
+{
+	const struct json_value counts = json_get(group, part);
+	const uint64_t packets = get_number(counts, "packets");
+	const uint64_t bytes = get_number(counts, "bytes");
+
+	if (!packets)
+		return;
+	printf("    %s: %" PRIu64 " packets, %.3g %%", label, packets,
+	       100.0 * (double)packets / (double)get_number(group, "all.packets"));
+	print_bytes("; ", bytes);
+	printf(", %.3g %%\n",
+	       100.0 * (double)bytes / (double)get_number(group, "all.bytes"));
+}
+
+static void print_groups(struct json_value status)
+{
+	const struct json_value groups = json_get(status, "groups");
+	struct json_item item = { 0 };
+	char name[TEXT_MAX], by[TEXT_MAX];
+
+	if (!groups.at)
+		return;
+	printf("\nGroups\n");
+	while (json_next(groups, &item)) {
+		printf("  %s: by %s: %" PRIu64 " of %" PRIu64
+		       " series; %" PRIu64 " flows\n",
+		       get_text(item.value, "name", &name),
+		       get_text(item.value, "by", &by),
+		       get_number(item.value, "series"),
+		       get_number(item.value, "max_series"),
+		       get_number(item.value, "all.flows"));
+		print_share("without a series", item.value, "other");
+		print_share("of series that have ended", item.value, "left");
+	}
+}
+
 static void print_drain_time(struct json_value drains, const char *label,
 			     const char *path)
 {
@@ -489,6 +527,7 @@ void status_print(struct json_value answer)
 	print_sessions(status);
 	print_drops(status);
 	print_trace(status);
+	print_groups(status);
 	print_tables(status);
 	print_sinks(status);
 	print_totals(status);
