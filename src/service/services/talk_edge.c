@@ -22,7 +22,8 @@ struct choice {
 	struct session_counts sessions;
 	uint8_t sessions_end;
 	bool has_sessions;
-	uint32_t hosts; /* that have reported flows */
+	uint32_t hosts;	       /* that have reported flows */
+	struct flow_span span; /* of all: which of equal ones counts is chance */
 };
 
 static void part_add(struct part *sum, const struct part *more)
@@ -82,6 +83,7 @@ static bool is_better(const struct part *a, const struct part *b)
 static void choose_counts(struct choice *choice, const struct view *view)
 {
 	for (int end = 0; end < 2; end++) {
+		span_join(&choice->span, view->sums[end].span);
 		if (!view->has_flows[end] ||
 		    (choice->has_counted[end] &&
 		     !is_better(&view->sums[end],
@@ -167,7 +169,6 @@ static void add_way(const struct choice *choice, uint8_t source,
 		    enum edge_way way, struct edge_sum *sum)
 {
 	const struct part *best = &choice->counted[source].sums[source];
-	struct flow_span span = { sum->start_ms, sum->end_ms };
 
 	if (!choice->has_counted[source])
 		return;
@@ -176,9 +177,6 @@ static void add_way(const struct choice *choice, uint8_t source,
 	sum->counts.retransmits += best->retransmits;
 	sum->counted_by[way] = choice->counted[source].reporter + 1;
 	sum->counted_packets[way] = best->packets;
-	span_join(&span, best->span);
-	sum->start_ms = span.start_ms;
-	sum->end_ms = span.end_ms;
 }
 
 static void add_times(const struct choice *choice, struct edge_counts *counts)
@@ -222,6 +220,8 @@ void talk_edge(struct talks *talks, struct talk *talk, uint8_t service,
 	memcpy(ret_edge->key.service, pair->addrs[service], 16);
 	choose_of_all(talks, talk, reporting, !service, &choice);
 	sum->counts.conversations = 1;
+	sum->start_ms = choice.span.start_ms;
+	sum->end_ms = choice.span.end_ms;
 	add_way(&choice, !service, TO_SERVICE, sum);
 	add_way(&choice, service, TO_CLIENT, sum);
 	sum->counts.repeated_packets =
