@@ -29,6 +29,27 @@ WINDOW = "256K"
 STARTED_PACKETS = 1000
 
 
+class Counters:
+    """The kernel's counters of an interface, of which this thread need not be in the namespace."""
+
+    def __init__(self, where, ns, interface):
+        self.interface = interface
+        with ns: # it stays that of this namespace
+            self.devices = os.open("/proc/thread-self/net/dev", os.O_RDONLY)
+        where.defer(os.close, self.devices)
+
+    def fields(self):
+        """In the order of net/dev."""
+        text = os.pread(self.devices, 1 << 12, 0).decode()
+        line = next(line for line in text.splitlines() if f"{self.interface}:" in line)
+        return [int(value) for value in line.split(":")[1].split()]
+
+    def packets(self):
+        """(that arrived, that left or tried to)"""
+        fields = self.fields()
+        return fields[1], fields[9] + fields[11]
+
+
 class Wire:
     """The two namespaces, joined."""
 
@@ -37,25 +58,15 @@ class Wire:
         self.host, self.peer = where.ns("host"), where.ns("peer")
         where.wire(self.host, INTERFACE, [f"{HOST}/24"],
                    self.peer, INTERFACE, [f"{PEER}/24"], offload=False)
-        with self.host: # it stays that of this namespace
-            self.devices = os.open("/proc/thread-self/net/dev", os.O_RDONLY)
-        where.defer(os.close, self.devices)
-
-    def fields(self):
-        """Of the agents' interface, in the order of net/dev."""
-        text = os.pread(self.devices, 1 << 12, 0).decode()
-        line = next(line for line in text.splitlines() if f"{INTERFACE}:" in line)
-        return [int(value) for value in line.split(":")[1].split()]
+        self.device = Counters(where, self.host, INTERFACE) # of the agents
 
     def counters(self):
-        """(packets that arrived, packets that left or tried to)"""
-        fields = self.fields()
-        return fields[1], fields[9] + fields[11]
+        return self.device.packets()
 
     def progress(self, scenario):
         """What the throughput is the growth of."""
         if scenario.unit == "bit/s":
-            return 8 * self.fields()[0]
+            return 8 * self.device.fields()[0]
         return self.counters()[scenario.direction == "egress"]
 
     def quiet_counters(self):

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import re
+import time
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -17,6 +18,17 @@ def read(*path):
 def stat_fields(pid):
     """/proc/PID/stat from the state on: the name before it may hold spaces."""
     return read(pid, "stat").rpartition(")")[2].split()
+
+
+def process_cpu_seconds(pid):
+    """As exactly as the kernel has it: clock_getcpuclockid(3)."""
+    return time.clock_gettime(~pid << 3 | 2)
+
+
+def peak_rss(pid):
+    """In bytes; 0: it has ended."""
+    found = re.search(r"VmHWM:\s+(\d+)", read(pid, "status"))
+    return int(found.group(1)) << 10 if found else 0
 
 
 def family(pid):
@@ -50,9 +62,7 @@ class Usage:
                 fields = stat_fields(pid)
                 self.started.setdefault(pid, fields[19])
                 self.cpu[pid] = sum(map(int, fields[11:13])) / TICKS
-                found = re.search(r"VmHWM:\s+(\d+)", read(pid, "status"))
-                if found: # a process that has ended has none
-                    self.peak_rss[pid] = int(found.group(1)) << 10
+                self.peak_rss[pid] = peak_rss(pid) or self.peak_rss.get(pid, 0)
         return self
 
     def look_at_maps(self):
@@ -80,16 +90,27 @@ class Usage:
         return sum(self.peak_rss.values())
 
 
-def map_sizes(pid):
-    """{map id: bytes of kernel memory}, as far as the kernel says."""
-    sizes = {}
+def numbers_of_fds(pid, key, value):
+    """{number of @key: number of @value}, of file descriptors for which the kernel shows both."""
+    found = {}
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
         with contextlib.suppress(OSError):
             info = dict(line.split(":\t", 1) for line in
                         read(pid, "fdinfo", fd).splitlines() if ":\t" in line)
-            if "map_id" in info and "memlock" in info:
-                sizes[int(info["map_id"])] = int(info["memlock"])
-    return sizes
+            if key in info and value in info:
+                found[int(info[key])] = int(info[value])
+    return found
+
+
+def map_sizes(pid):
+    """{map id: bytes of kernel memory}, as far as the kernel says."""
+    return numbers_of_fds(pid, "map_id", "memlock")
+
+
+def program_times(pid):
+    """{program id: seconds that it has run}, while kernel.bpf_stats_enabled is 1."""
+    return {number: ns / 1e9 for number, ns in
+            numbers_of_fds(pid, "prog_id", "run_time_ns").items()}
 
 
 def host():

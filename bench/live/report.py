@@ -13,6 +13,7 @@ import sys
 import time
 
 import chart
+from cluster import table as fleet
 import method
 import table
 from scenarios import RTT
@@ -165,8 +166,9 @@ def export(results):
 
 
 SECTIONS = {"live": live, "rtt": rtt, "datapath": stores, "alternating": stores,
-            "drain": drain, "drain-json": drain, "export": export, "broker": export}
-ABSOLUTE = ("drain", "drain-json") # they compare nothing
+            "drain": drain, "drain-json": drain, "export": export, "broker": export,
+            "fleet": fleet.markdown}
+ABSOLUTE = ("drain", "drain-json", "fleet") # they compare nothing
 
 
 def load(directory, name):

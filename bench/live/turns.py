@@ -32,16 +32,11 @@ IDLE_SECONDS, IDLE_CPU_SECONDS = 0.005, 0.0002
 TIMEKEEPER = 10 # a real-time priority
 
 
-def process_cpu_seconds(pid):
-    """As exactly as the kernel has it: clock_getcpuclockid(3)."""
-    return time.clock_gettime(~pid << 3 | 2)
-
-
 def cpu_seconds(pids):
     total = 0
     for pid in pids:
         with contextlib.suppress(OSError):
-            total += process_cpu_seconds(pid)
+            total += measure.process_cpu_seconds(pid)
     return total
 
 
