@@ -17,6 +17,7 @@ import threading
 import time
 import urllib.parse
 
+from lib import dashboards
 from lib import frames
 from lib import lab
 from lib import metrics
@@ -332,16 +333,11 @@ class Packaging(Served):
 
     SOURCE = os.environ["NETOBS_SOURCE"]
     ALERTS = f"{SOURCE}/packaging/prometheus/netobs-alerts.yml"
-    DASHBOARD = f"{SOURCE}/packaging/grafana/netobs-health.json"
 
     def expressions(self):
-        """Of the dashboard, with what Grafana fills in."""
-        with open(self.DASHBOARD, encoding="utf-8") as file:
-            panels = json.load(file)["panels"]
-        found = [target["expr"] for panel in panels for target in panel.get("targets", [])]
+        found = dashboards.expressions("netobs-health", "5m")
         self.assertGreater(len(found), 30)
-        return [text.replace("$__rate_interval", "5m").replace("$instance", ".*")
-                for text in found]
+        return found
 
     def test_alerts_fire_for_what_goes_wrong(self):
         lab.run("promtool", "check", "rules", self.ALERTS)

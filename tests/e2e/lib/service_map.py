@@ -143,7 +143,9 @@ output = json:{dir}/records-{name}
 agent_ip = {address}
 records = flow,session
 """
-VIP = "10.77.9.9"
+# Of this process: sessions are of the whole host, and tests run side by side.
+NET = f"10.{64 + os.getpid() % 190}"
+VIP = f"{NET}.9.9"
 COUNT = """
 table ip truth {{
 	set edges {{ type ipv4_addr . ipv4_addr . inet_proto . inet_service; flags dynamic; size 4096; counter; }}
@@ -176,7 +178,7 @@ class RoutedTest(MapTest):
         self.router.sysctl("ipv4/ip_forward", 1)
         self.clients = [self.leaf(f"c{i}", i) for i in range(2)]
         self.servers = [self.leaf(f"s{i}", 2 + i) for i in range(2)]
-        self.address = {ns: f"10.77.{i}.2" for i, ns in enumerate(self.clients + self.servers)}
+        self.address = {ns: f"{NET}.{i}.2" for i, ns in enumerate(self.clients + self.servers)}
         self.truth = collections.defaultdict(collections.Counter)
         self.udp = set()
         self.masked = self.hidden = None
@@ -185,9 +187,9 @@ class RoutedTest(MapTest):
 
     def leaf(self, name, number):
         ns = self.lab.ns(name)
-        self.lab.wire(ns, "eth0", [f"10.77.{number}.2/24"], self.router, name,
-                      [f"10.77.{number}.1/24"], offload=False)
-        ns.ip("route", "add", "default", "via", f"10.77.{number}.1")
+        self.lab.wire(ns, "eth0", [f"{NET}.{number}.2/24"], self.router, name,
+                      [f"{NET}.{number}.1/24"], offload=False)
+        ns.ip("route", "add", "default", "via", f"{NET}.{number}.1")
         return ns
 
     # ---- Who knows -----------------------------------------------------------------------
@@ -221,7 +223,7 @@ class RoutedTest(MapTest):
         """@of_router: more of its configuration"""
         supervisor = Supervisor(self.lab)
         self.addCleanup(supervisor.close)
-        names = [("r", self.router, "10.77.0.1")]
+        names = [("r", self.router, f"{NET}.0.1")]
         names += [(f"c{i}", ns, self.address[ns]) for i, ns in enumerate(self.clients)]
         names += [(f"s{i}", ns, self.address[ns]) for i, ns in enumerate(self.servers)]
         for name, ns, address in names:
@@ -333,4 +335,4 @@ class RoutedTest(MapTest):
                 self.assertEqual(truth[name], edge[name], edge)
 
     def own(self, edges):
-        return {key: edge for key, edge in edges.items() if key[0].startswith("10.77.")}
+        return {key: edge for key, edge in edges.items() if key[0].startswith(f"{NET}.")}
