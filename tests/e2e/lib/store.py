@@ -64,9 +64,13 @@ def recipes():
         return file.read()
 
 
-def recipe(host, address):
-    """The specification for @host, for a server without TLS and passwords at @address."""
-    spec = re.search(rf"-o '(https?://{re.escape(host)}\S*)'", recipes())[1]
+def recipe(host, address, part=""):
+    """
+    The first specification for @host that has this part, for a server without TLS and passwords at
+    @address.
+    """
+    specs = re.findall(rf"-o '(https?://{re.escape(host)}\S*)'", recipes())
+    spec = next(spec for spec in specs if part in spec)
     spec = re.sub(r"&(ca|header_file)=[^&]*", "", spec)
     return re.sub(r"^https?://[^/]*", f"http://{address}", spec)
 
