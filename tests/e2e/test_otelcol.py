@@ -28,10 +28,11 @@ TARGETS = ("otlp://127.0.0.1", "otlp+http://127.0.0.1",
 class Proxy(http_lab.Collector):
     """In front of a Collector, which answers what it is asked: it misbehaves at random."""
 
-    def __init__(self, *arguments, **options):
-        self.cut = 0  # records that the Collector has, with an answer that is cut off
+    def __init__(self, *arguments, path="/v1/logs", **options):
+        self.cut = []  # requests that the Collector has, with an answer that is cut off
+        self.rejects = 0  # so many of each request, as it says
         super().__init__(*arguments, **options)
-        self.ns = arguments[0]
+        self.ns, self.path = arguments[0], path
 
     def decode(self, body):
         return [body]
@@ -40,7 +41,7 @@ class Proxy(http_lab.Collector):
         with self.ns:
             connection = http.client.HTTPConnection("127.0.0.1", otelcol.HTTP, timeout=30)
             connection.connect()
-        connection.request("POST", "/v1/logs", body, {"Content-Type": "application/x-protobuf"})
+        connection.request("POST", self.path, body, {"Content-Type": "application/x-protobuf"})
         answer = connection.getresponse()
         found = http_lab.Answer(answer.status, answer.read())
         connection.close()
@@ -50,7 +51,9 @@ class Proxy(http_lab.Collector):
         with self.lock:
             answer = self.forward(records[0])
             if is_unanswered:
-                self.cut += len(otlp.Request(records[0]).logs)
+                self.cut.append(records[0])
+            if self.rejects and answer.status == 200:
+                return http_lab.Answer(200, otlp.response(self.rejects, "poison"))
             return answer
 
 
@@ -95,8 +98,23 @@ class Feeds(lab.LabTest):
         found = self.numbers()
         self.assertEqual(set(range(10_000)), set(found))
         again = sum(found.values()) - len(found)
-        self.note(f"{dict(proxy.deeds)}, {again} came again, {proxy.cut} with a cut answer")
-        self.assertEqual(again, proxy.cut)
+        cut = sum(len(otlp.Request(body).logs) for body in proxy.cut)
+        self.note(f"{dict(proxy.deeds)}, {again} came again, {cut} with a cut answer")
+        self.assertEqual(again, cut)
+
+    def test_partial_success(self):
+        """Of each batch, some are refused, as the answer says: these are not among those delivered."""
+        proxy = Proxy(self.ns)
+        self.addCleanup(proxy.stop)
+        proxy.rejects = 3
+        stats = self.feed(f"otlp+http://127.0.0.1:{proxy.port}?batch_records=100", "--records",
+                          1000).finish()["stats"]
+        refused = 3 * len(proxy.requests)
+        self.assertGreaterEqual(refused, 30)
+        self.assertEqual((1000 - refused, refused), (stats["delivered"]["records"],
+                                                     stats["dropped"]["refused"]["records"]))
+        self.collector.end()
+        self.assertEqual({n: 1 for n in range(1000)}, self.numbers())
 
     def test_it_restarts(self):
         """In order: what it has acknowledged, it has then written."""
@@ -156,9 +174,41 @@ class Service(ServiceTest):
         for resource in collector.resources():
             self.assertEqual(("netobs", "berlin", ["192.0.2.9"]), tuple(
                 resource[name] for name in ("service.name", "site", "host.ip")))
-        self.check_metrics(collector, self.told("groups"))
+        groups = self.told("groups")
+        sums = self.check_metrics(collector, groups)
+        self.assertGreaterEqual(sums["netobs.group.connections.ended"], 20)
+        for name, key in HISTOGRAMS.items():
+            self.check_histograms(f"netobs.group.{name}.duration", f"{key}Histogram", collector, groups)
 
-    def check_metrics(self, collector, groups):
+    def test_sums_through_a_proxy_that_misbehaves(self):
+        """The Collector's sums are those of the records, and those that came again behind a cut answer."""
+        collector = otelcol.Collector(self.lab, self.a).start()
+        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
+        self.note(f"NETOBS_SEED={seed}")
+        proxy = Proxy(self.a, seed=seed, slow_s=3, path="/v1/metrics")
+        self.addCleanup(proxy.stop)
+        self.write('[group "services"]', "by = service,client", "records = yes",
+                   *sink_section("groups", f"json:{self.lab.path('groups')}", "records = group"),
+                   *sink_section("metrics", f"otlp+http://127.0.0.1:{proxy.port}", "timeout = 2",
+                                 "records = group"))
+        self.start()
+
+        def talk():
+            traffic.udp(self.a, self.A4, self.b, self.B4, [100] * 5)
+            return not proxy.plan
+
+        lab.wait_for(talk, "all misdeeds", 200)
+        self.stop()
+        collector.end()
+        again = collections.Counter()
+        for body in proxy.cut:
+            for point in otlp.Request(body, otlp.Point).logs:
+                again[point.name] += point.value
+        self.note(f"{dict(proxy.deeds)}, came again: {dict(again)}")
+        self.assertGreater(len(again), 0)
+        self.check_metrics(collector, self.told("groups"), again)
+
+    def check_metrics(self, collector, groups, again=collections.Counter()):
         sums = collections.Counter()
         for metric, point in collector.points():
             self.assertEqual(1, metric["sum"]["aggregationTemporality"])
@@ -166,12 +216,10 @@ class Service(ServiceTest):
             sums[metric["name"]] += int(point["asInt"])
         self.assertGreater(len(groups), 8)
         for key, name in SUMS.items():
-            self.assertEqual(sum(record.get(key, 0) for record in groups),
-                             sums[f"netobs.group.{name}"])
-        self.assertGreaterEqual(sums["netobs.group.connections.ended"], 20)
-        for name, key in HISTOGRAMS.items():
-            self.check_histograms(f"netobs.group.{name}.duration", f"{key}Histogram", collector, groups)
+            name = f"netobs.group.{name}"
+            self.assertEqual(sum(record.get(key, 0) for record in groups) + again[name], sums[name])
         self.note(f"{len(groups)} groups, {dict(sums)}")
+        return sums
 
     def check_histograms(self, name, key, collector, groups):
         """Buckets are (2^index, 2^(index + 1)] us, and classes (8 us * 2^i, 16 us * 2^i]."""
