@@ -25,6 +25,7 @@ struct fixture {
 	struct kafka *kafka;
 	int fd, wake_ms;
 	uint64_t limit, read, acked, delivered, refused;
+	uint64_t large; /* the number of a record with many points */
 	struct netobs_flow flow;
 };
 
@@ -43,6 +44,15 @@ static void keep_line(int level, const char *message, void *user)
 			 message);
 }
 
+static void add_points(struct netobs_flow *flow)
+{
+	static const struct netobs_point points[PACK_POINTS_MAX];
+
+	flow->points = points;
+	flow->n_points = PACK_POINTS_MAX;
+	flow->point_size = sizeof(*points);
+}
+
 static bool next(struct sink_host *host, struct sink_item *ret_item)
 {
 	struct fixture *f = of(host);
@@ -52,6 +62,8 @@ static bool next(struct sink_host *host, struct sink_item *ret_item)
 	f->flow = (struct netobs_flow){ .sz = sizeof(f->flow),
 					.bytes = ++f->read };
 	f->flow.dst[15] = (uint8_t)f->read; /* all partitions */
+	if (f->read == f->large)
+		add_points(&f->flow);
 	*ret_item = (struct sink_item){ .record = &f->flow.record,
 					.end = { .seq = f->read } };
 	return true;
@@ -364,7 +376,25 @@ static void batches_that_are_too_large_become_smaller(void **state)
 	}
 }
 
-static void full_queue_holds_the_next_record(void **state)
+/* librdkafka takes those before and after it in the same call. */
+static void record_that_is_too_large_is_the_only_one_dropped(void **state)
+{
+	struct fixture *f = *state;
+
+	sink_module_close(&netobs_sink_module, f->kafka);
+	open_kafka(f, "kafka://mock/flows?rdkafka.test.mock.num.brokers=1"
+		      "&rdkafka.message.max.bytes=1000"
+		      "&rdkafka.linger.ms=5");
+	f->large = 20;
+	f->limit = RECORDS;
+	run(f);
+	assert_int_equal(f->refused, 1);
+	assert_int_equal(f->delivered, RECORDS - 1);
+	assert_int_equal(f->kafka->delivered, RECORDS - 1);
+	assert_int_equal(count(f->logged, "refuses records permanently"), 1);
+}
+
+static void full_queue_holds_the_next_records(void **state)
 {
 	struct fixture *f = *state;
 
@@ -420,8 +450,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			batches_that_are_too_large_become_smaller, set_up,
 			tear_down),
-		cmocka_unit_test_setup_teardown(full_queue_holds_the_next_record,
-						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			record_that_is_too_large_is_the_only_one_dropped,
+			set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			full_queue_holds_the_next_records, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(brokers_may_go_and_come, set_up,
 						tear_down),
 	};

@@ -8,92 +8,16 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 
-#include <arpa/inet.h>
-#include <assert.h>
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 enum {
 	SLICE_MS = 5,	 /* of work in one call */
-	STRIDE = 64,	 /* records between looks at the clock */
 	STUCK_MS = 2000, /* without a delivery: something is wrong */
 	CLOSE_MS = 500,	 /* for librdkafka's threads to end */
 	TEXT_SIZE = 512,
 };
-
-/* ---- Messages -------------------------------------------------------------------- */
-
-/* One end of a flow. */
-struct end {
-	uint8_t address[16];
-	uint16_t port; /* network byte order */
-} __attribute__((packed));
-
-/* The same for both directions: the lesser end comes first. */
-static size_t make_flow_key(uint8_t *key, enum message_key kind,
-			    const struct netobs_flow *flow)
-{
-	bool is_whole = kind == MESSAGE_KEY_FLOW;
-	bool has_ports = is_whole && flow->has & NETOBS_HAS_PORTS;
-	size_t len = is_whole ? sizeof(struct end) : sizeof(flow->src);
-	struct end ends[2] = {
-		{ .port = has_ports ? htons(flow->src_port) : 0 },
-		{ .port = has_ports ? htons(flow->dst_port) : 0 },
-	};
-	bool swap;
-
-	memcpy(ends[0].address, flow->src, sizeof(flow->src));
-	memcpy(ends[1].address, flow->dst, sizeof(flow->dst));
-	swap = memcmp(&ends[0], &ends[1], sizeof(ends[0])) > 0;
-	memcpy(key, &ends[swap], len);
-	memcpy(key + len, &ends[!swap], len);
-	len *= 2;
-	if (is_whole)
-		key[len++] = flow->proto;
-	return len;
-}
-
-static size_t make_key(uint8_t *key, const struct message_format *format,
-		       const struct netobs_record *record)
-{
-	size_t len = strlen(format->host);
-
-	if (format->key == MESSAGE_KEY_NONE)
-		return 0;
-	if (format->key != MESSAGE_KEY_HOST && record->type == NETOBS_RECORD_FLOW)
-		return make_flow_key(key, format->key, as_flow(record));
-	memcpy(key, format->host, len);
-	return len;
-}
-
-static size_t make_json(uint8_t *value, const struct message_format *format,
-			const struct netobs_record *record)
-{
-	int len = netobs_record_json(record, (char *)value, RECORD_JSON_MAX);
-
-	assert(len > 0);
-	return host_fields_add(&format->host_fields, (char *)value, (size_t)len);
-}
-
-static size_t make_value(uint8_t *value, const struct message_format *format,
-			 const struct netobs_record *record)
-{
-	if (format->encoding == MESSAGE_JSON)
-		return make_json(value, format, record);
-	if (pbnetobs_has(record))
-		return pbnetobs_record(record, &format->pbflow, value);
-	return pbflow_record(as_flow(record), &format->pbflow, value);
-}
-
-void message_make(struct message *message, const struct message_format *format,
-		  const struct netobs_record *record)
-{
-	message->key_len = make_key(message->key, format, record);
-	message->value_len = make_value(message->value, format, record);
-}
 
 /* ---- Acknowledgements ------------------------------------------------------------ */
 
@@ -118,15 +42,10 @@ static void settle_window(struct kafka *kafka)
 
 /* ---- Producers ------------------------------------------------------------------- */
 
-static void drop_message(struct kafka *kafka)
-{
-	kafka->message.value_len = 0;
-}
-
 static void resend_window(struct kafka *kafka)
 {
 	kafka->resend.due_ms = 0;
-	drop_message(kafka);
+	outbox_clear(&kafka->outbox);
 	window_rewind(&kafka->window);
 	kafka->host->ops->rewind(kafka->host);
 }
@@ -163,91 +82,6 @@ static bool prepare_producer(struct kafka *kafka)
 	if (kafka->resend.due_ms && backoff_is_due(&kafka->resend))
 		resend_window(kafka);
 	return !kafka->replace.due_ms && !kafka->resend.due_ms;
-}
-
-/* ---- Sending --------------------------------------------------------------------- */
-
-enum step { STEP_ON, STEP_DONE };
-
-/* A message for the next record, if it needs one. STEP_DONE: there is none. */
-static enum step make_next(struct kafka *kafka)
-{
-	const struct message_format *format = &kafka->settings.format;
-	struct sink_item item;
-
-	if (!kafka->host->ops->next(kafka->host, &item))
-		return STEP_DONE;
-	if (window_place(&kafka->window, item.end, &kafka->held)) {
-		reports_send_again(kafka);
-		return STEP_DONE;
-	}
-	if (window_entry(&kafka->window, kafka->held)->state == WINDOW_UNSENT)
-		message_make(&kafka->message, format, item.record);
-	return STEP_ON;
-}
-
-/* NULL: it cannot be made, now. */
-static const struct producer *find_single(struct kafka *kafka)
-{
-	char text[TEXT_SIZE];
-
-	if (!kafka->single.handle &&
-	    producer_open(&kafka->single, &kafka->settings, true,
-			  kafka->event_fd, text, sizeof(text))) {
-		reports_log(kafka, RD_KAFKA_RESP_ERR__FAIL, text);
-		return NULL;
-	}
-	return &kafka->single;
-}
-
-/* STEP_DONE: no more for now. librdkafka copies a message into the memory that it needs anyway. */
-static enum step send_message(struct kafka *kafka)
-{
-	struct window_entry *entry = window_entry(&kafka->window, kafka->held);
-	const struct producer *producer =
-		entry->is_suspect ? find_single(kafka) : &kafka->producer;
-	struct message *message = &kafka->message;
-	rd_kafka_resp_err_t err;
-
-	if (!producer) {
-		drop_message(kafka);
-		reports_send_again(kafka);
-		return STEP_DONE;
-	}
-	if (!rd_kafka_produce(producer->topic, RD_KAFKA_PARTITION_UA,
-			      RD_KAFKA_MSG_F_COPY, message->value,
-			      message->value_len,
-			      message->key_len ? message->key : NULL,
-			      message->key_len, (void *)(uintptr_t)kafka->held)) {
-		drop_message(kafka);
-		entry->state = WINDOW_SENT;
-		return STEP_ON;
-	}
-	err = rd_kafka_last_error();
-	if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
-		kafka->full++; /* reports make room */
-		return STEP_DONE;
-	}
-	drop_message(kafka);
-	reports_fail(kafka, entry, err, true);
-	return kafka->resend.due_ms ? STEP_DONE : STEP_ON;
-}
-
-/* False: there is more. */
-static bool send_records(struct kafka *kafka, int64_t end_ms)
-{
-	bool was_empty = window_is_empty(&kafka->window);
-	enum step step = STEP_ON;
-
-	for (uint32_t i = 1; step == STEP_ON; i++) {
-		if (i % STRIDE == 0 && now_ms() >= end_ms)
-			break;
-		step = kafka->message.value_len ? send_message(kafka) :
-						  make_next(kafka);
-	}
-	if (was_empty)
-		kafka->progress_ms = now_ms();
-	return step == STEP_DONE;
 }
 
 /* ---- The module ------------------------------------------------------------------ */
@@ -295,7 +129,6 @@ static void kafka_close(void *arg)
 	if (kafka->event_fd >= 0)
 		kafka->host->ops->watch(kafka->host, kafka->event_fd, 0);
 	close_fd(&kafka->event_fd);
-	drop_message(kafka);
 	settings_free(&kafka->settings);
 	window_free(&kafka->window);
 }

@@ -12,20 +12,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- What a record is in Kafka: a value, and the key that chooses its partition --- */
-
-struct message {
-	size_t key_len;	  /* 0: none */
-	size_t value_len; /* 0: there is no message */
-	uint8_t key[MESSAGE_KEY_MAX];
-	uint8_t value[SINK_JSON_MAX];
-};
+/* ---- What a record is in Kafka: message.c ------------------------------------------- */
 
 _Static_assert((int)PBFLOW_RECORD_MAX <= (int)SINK_JSON_MAX,
 	       "room for JSON is room for protobuf");
 
-void message_make(struct message *message, const struct message_format *format,
-		  const struct netobs_record *record);
+enum {
+	MESSAGE_MAX = MESSAGE_KEY_MAX + SINK_JSON_MAX
+}; /* bytes of key and value */
+
+/**
+ * Make the message of a record: a value, and the key that chooses its partition.
+ *
+ * @param ret_message  refers to @buf
+ * @param buf          room for MESSAGE_MAX bytes
+ * @return the bytes that it takes of @buf
+ */
+size_t message_make(rd_kafka_message_t *ret_message, uint8_t *buf,
+		    const struct message_format *format,
+		    const struct netobs_record *record);
 
 /* ---- The producer: producer.c ----------------------------------------------------- */
 
@@ -123,6 +128,27 @@ void window_unsend(struct window *window);
 bool window_settle(struct window *window, enum window_state *ret_state,
 		   struct position *ret_end);
 
+/* ---- The outbox: send.c --------------------------------------------------------------- */
+
+enum {
+	OUTBOX_MESSAGES = 64,
+	OUTBOX_BYTES = 32 << 10, /* with these, no message is added */
+};
+
+/* Messages in the order of their records, which librdkafka has not taken yet. */
+struct outbox {
+	uint32_t n;
+	size_t used;				      /* of bytes */
+	rd_kafka_message_t messages[OUTBOX_MESSAGES]; /* _private: numbers in the window */
+	uint8_t bytes[OUTBOX_BYTES + MESSAGE_MAX];
+};
+
+/* Their records are read from the spool again. */
+static inline void outbox_clear(struct outbox *outbox)
+{
+	outbox->n = 0;
+}
+
 /* ---- The sink ----------------------------------------------------------------------- */
 
 struct kafka {
@@ -139,8 +165,7 @@ struct kafka {
 	struct window window;
 	int event_fd;
 
-	struct message message; /* the next one to be sent */
-	uint64_t held;		/* its number */
+	struct outbox outbox;
 
 	bool is_single;	       /* batches are of one record */
 	struct backoff resend; /* of failed records; due_ms 0: there are none */
@@ -149,6 +174,9 @@ struct kafka {
 
 	uint64_t delivered, delivered_bytes, refused, retried, full, producers;
 };
+
+/** Hand records to librdkafka until @end_ms. @return false: there are more */
+bool send_records(struct kafka *kafka, int64_t end_ms);
 
 /* ---- What librdkafka reports: reports.c --------------------------------------------- */
 

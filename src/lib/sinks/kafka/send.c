@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * Messages are handed to librdkafka many at a time: it reads clocks and locks the topic once
+ * for all of them, and copies each into the memory that it needs for it anyway.
+ */
+#include "kafka.h"
+
+#include "base/clock_ms.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_SIZE = 512 };
+
+/* ---- Records to messages --------------------------------------------------------- */
+
+static void add_message(struct kafka *kafka, const struct netobs_record *record,
+			uint64_t number)
+{
+	struct outbox *outbox = &kafka->outbox;
+	rd_kafka_message_t *message = &outbox->messages[outbox->n++];
+
+	outbox->used += message_make(message, outbox->bytes + outbox->used,
+				     &kafka->settings.format, record);
+	message->_private = (void *)(uintptr_t)number;
+}
+
+/** Make a message for the next record, if it needs one. @return false: there is none */
+static bool make_next(struct kafka *kafka)
+{
+	struct sink_item item;
+	uint64_t number;
+
+	if (!kafka->host->ops->next(kafka->host, &item))
+		return false;
+	if (window_place(&kafka->window, item.end, &number)) {
+		reports_send_again(kafka);
+		return false;
+	}
+	if (window_entry(&kafka->window, number)->state == WINDOW_UNSENT)
+		add_message(kafka, item.record, number);
+	return true;
+}
+
+static void fill_outbox(struct kafka *kafka)
+{
+	struct outbox *outbox = &kafka->outbox;
+
+	outbox->used = 0;
+	while (outbox->n < OUTBOX_MESSAGES && outbox->used < OUTBOX_BYTES &&
+	       make_next(kafka))
+		;
+}
+
+/* ---- Messages to librdkafka ------------------------------------------------------ */
+
+static struct window_entry *entry_of(const struct kafka *kafka,
+				     const rd_kafka_message_t *message)
+{
+	return window_entry(&kafka->window, (uintptr_t)message->_private);
+}
+
+/* NULL: it cannot be made, now. */
+static const struct producer *find_single(struct kafka *kafka)
+{
+	char text[TEXT_SIZE];
+
+	if (!kafka->single.handle &&
+	    producer_open(&kafka->single, &kafka->settings, true,
+			  kafka->event_fd, text, sizeof(text))) {
+		reports_log(kafka, RD_KAFKA_RESP_ERR__FAIL, text);
+		return NULL;
+	}
+	return &kafka->single;
+}
+
+/* The number of messages at the front that one producer gets. */
+static uint32_t count_run(const struct kafka *kafka)
+{
+	const struct outbox *outbox = &kafka->outbox;
+	bool is_suspect = entry_of(kafka, outbox->messages)->is_suspect;
+	uint32_t n = 1;
+
+	while (n < outbox->n &&
+	       entry_of(kafka, &outbox->messages[n])->is_suspect == is_suspect)
+		n++;
+	return n;
+}
+
+static void note_produced(struct kafka *kafka, const rd_kafka_message_t *message)
+{
+	struct window_entry *entry = entry_of(kafka, message);
+
+	if (message->err)
+		reports_fail(kafka, entry, message->err, true);
+	else
+		entry->state = WINDOW_SENT;
+}
+
+/** Of the first @n messages, keep those for which there was no room. @return their number */
+static uint32_t note_run(struct kafka *kafka, uint32_t n)
+{
+	struct outbox *outbox = &kafka->outbox;
+	uint32_t n_kept = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const rd_kafka_message_t *message = &outbox->messages[i];
+
+		if (message->err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+			outbox->messages[n_kept++] = *message;
+		else
+			note_produced(kafka, message);
+	}
+	outbox->n -= n - n_kept;
+	memmove(outbox->messages + n_kept, outbox->messages + n,
+		(outbox->n - n_kept) * sizeof(*outbox->messages));
+	return n_kept;
+}
+
+/** @return false: no more for now */
+static bool send_run(struct kafka *kafka)
+{
+	struct outbox *outbox = &kafka->outbox;
+	const struct producer *producer =
+		entry_of(kafka, outbox->messages)->is_suspect ?
+			find_single(kafka) :
+			&kafka->producer;
+	uint32_t n = count_run(kafka);
+
+	if (!producer) {
+		outbox_clear(outbox);
+		reports_send_again(kafka);
+		return false;
+	}
+	rd_kafka_produce_batch(producer->topic, RD_KAFKA_PARTITION_UA,
+			       RD_KAFKA_MSG_F_COPY, outbox->messages, (int)n);
+	if (note_run(kafka, n)) {
+		kafka->full++; /* reports make room */
+		return false;
+	}
+	return !kafka->resend.due_ms;
+}
+
+bool send_records(struct kafka *kafka, int64_t end_ms)
+{
+	const struct outbox *outbox = &kafka->outbox;
+	bool was_empty = window_is_empty(&kafka->window);
+	bool is_done;
+
+	do {
+		if (!outbox->n)
+			fill_outbox(kafka);
+		is_done = !outbox->n || !send_run(kafka);
+	} while (!is_done && now_ms() < end_ms);
+	if (was_empty)
+		kafka->progress_ms = now_ms();
+	return is_done;
+}
