@@ -134,7 +134,8 @@ struct property {
 
 /*
  * A record is sent until it is there, for as long as the spool keeps it. The limits
- * are on what librdkafka holds beside the spool: its own are 1 GiB.
+ * are on what librdkafka holds beside the spool: its own are 1 GiB. Batches are an
+ * eighth of librdkafka's, so that their messages are still in the caches when they are sent.
  */
 static const struct property defaults[] = {
 	{ "enable.idempotence", "true" },
@@ -142,7 +143,7 @@ static const struct property defaults[] = {
 	{ "queue.buffering.max.messages", "100000" },
 	{ "queue.buffering.max.kbytes", "65536" },
 	{ "linger.ms", "50" },
-	{ "batch.size", "1000000" },
+	{ "batch.size", "128000" },
 	{ "batch.num.messages", "10000" },
 	{ "compression.codec", "lz4" },
 	{ "topic.metadata.propagation.max.ms", "10000" },
