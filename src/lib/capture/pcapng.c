@@ -18,7 +18,7 @@
 
 #define BYTE_ORDER_MAGIC 0x1a2b3c4dU
 #define PCAP_NANOSECONDS 0xa1b23c4dU
-enum { SNAP_ANY = 262144 };
+enum { SNAP_ANY = 262144, COMMENT_MAX = 512 };
 
 enum block_type {
 	BLOCK_SECTION = 0x0a0d0d0a,
@@ -182,6 +182,8 @@ static struct packet_head head_of(const struct netobs_packet *packet,
 
 static uint32_t flags_of(const struct netobs_packet *packet)
 {
+	if (packet->direction == NETOBS_BOTH)
+		return 0;
 	return packet->direction == NETOBS_EGRESS ? PACKET_OUTBOUND :
 						    PACKET_INBOUND;
 }
@@ -228,15 +230,30 @@ static void put_owner(struct netobs_packet_writer *writer, const char *end,
 	block_put_text(&writer->block, OPTION_COMMENT, text);
 }
 
-static int write_packet_of_process(struct netobs_packet_writer *writer,
-				   uint32_t number,
-				   const struct netobs_packet *packet)
+/* A program may have made the packet for an earlier library. */
+static bool has_process(const struct netobs_packet *packet)
 {
-	const struct packet_head head = head_of(packet, number);
-	const uint32_t flags = flags_of(packet);
+	return packet->sz >= offsetof(struct netobs_packet, comment) &&
+	       (packet->src_process || packet->dst_process);
+}
 
-	put_packet(writer, &head, packet);
-	block_put_option(&writer->block, PACKET_FLAGS, &flags, sizeof(flags));
+static bool has_comment(const struct netobs_packet *packet)
+{
+	return packet->sz >= sizeof(*packet) && packet->comment;
+}
+
+static void put_comment(struct netobs_packet_writer *writer, const char *comment)
+{
+	char text[COMMENT_MAX], repaired[3 * COMMENT_MAX];
+
+	snprintf(text, sizeof(text), "%s", comment);
+	block_put_text(&writer->block, OPTION_COMMENT,
+		       utf8_repair(text, repaired));
+}
+
+static void put_owners(struct netobs_packet_writer *writer,
+		       const struct netobs_packet *packet)
+{
 	put_owner(writer, "source", packet->src_process);
 	put_owner(writer, "destination", packet->dst_process);
 	if (packet->src_process) {
@@ -245,15 +262,23 @@ static int write_packet_of_process(struct netobs_packet_writer *writer,
 		block_put_option(&writer->block, PACKET_PROCESS, process,
 				 sizeof(process));
 	}
-	block_put_option(&writer->block, OPTION_END, NULL, 0);
-	return end_block(writer);
 }
 
-/* A program may have made the packet for an earlier library. */
-static bool has_process(const struct netobs_packet *packet)
+static int write_packet_with_more(struct netobs_packet_writer *writer,
+				  uint32_t number,
+				  const struct netobs_packet *packet)
 {
-	return packet->sz >= sizeof(*packet) &&
-	       (packet->src_process || packet->dst_process);
+	const struct packet_head head = head_of(packet, number);
+	const uint32_t flags = flags_of(packet);
+
+	put_packet(writer, &head, packet);
+	block_put_option(&writer->block, PACKET_FLAGS, &flags, sizeof(flags));
+	if (has_comment(packet))
+		put_comment(writer, packet->comment);
+	if (has_process(packet))
+		put_owners(writer, packet);
+	block_put_option(&writer->block, OPTION_END, NULL, 0);
+	return end_block(writer);
 }
 
 static void put_time_option(struct netobs_packet_writer *writer,
@@ -340,7 +365,11 @@ read_interface(const struct netobs_packet_writer *writer, uint32_t index)
 {
 	struct netobs_capture_interface interface = { .sz = sizeof(interface) };
 
-	netobs_capture_interface(writer->opts.capture, index, &interface);
+	if (writer->opts.capture)
+		netobs_capture_interface(writer->opts.capture, index, &interface);
+	else
+		writer->opts.describe(index, &interface,
+				      writer->opts.describe_user);
 	return interface;
 }
 
@@ -386,13 +415,26 @@ static int describe_interface(struct netobs_packet_writer *writer,
 	return 0;
 }
 
+/* How many interfaces have had packets. @return 0; < 0: of the capture */
+static int count_interfaces(const struct netobs_packet_writer *writer,
+			    uint32_t *ret_n)
+{
+	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
+	int err = 0;
+
+	if (writer->opts.capture)
+		err = netobs_capture_stats_get(writer->opts.capture, &stats);
+	*ret_n = writer->opts.capture ? stats.interfaces : writer->n_interfaces;
+	return err;
+}
+
 /* Earlier losses do not belong to this file. */
 static int note_losses(struct netobs_packet_writer *writer)
 {
-	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
-	int err = netobs_capture_stats_get(writer->opts.capture, &stats);
+	uint32_t n;
+	int err = count_interfaces(writer, &n);
 
-	for (uint32_t i = 0; !err && i < stats.interfaces; i++) {
+	for (uint32_t i = 0; !err && i < n; i++) {
 		const struct netobs_capture_interface interface =
 			read_interface(writer, i);
 		struct section_interface *known = ensure_interface(writer, i);
@@ -415,7 +457,10 @@ static int check_writer_options(const struct netobs_packet_writer_opts *opts)
 {
 	if (opts->format != NETOBS_PCAPNG && opts->format != NETOBS_PCAP)
 		return -EINVAL;
-	return opts->capture && opts->write && !opts->reserved ? 0 : -EINVAL;
+	return (opts->capture || opts->describe) && opts->write &&
+			       !opts->reserved ?
+		       0 :
+		       -EINVAL;
 }
 
 int netobs_packet_writer_new(const struct netobs_packet_writer_opts *opts,
@@ -456,8 +501,8 @@ int netobs_packet_writer_add(struct netobs_packet_writer *writer,
 		return err;
 	if (writer->opts.format != NETOBS_PCAPNG)
 		err = write_pcap_packet(writer, packet);
-	else if (has_process(packet))
-		err = write_packet_of_process(writer, known->number, packet);
+	else if (has_process(packet) || has_comment(packet))
+		err = write_packet_with_more(writer, known->number, packet);
 	else
 		err = write_packet(writer, known->number, packet);
 	known->written += !err;
@@ -480,15 +525,15 @@ int netobs_packet_writer_miss(struct netobs_packet_writer *writer,
 
 int netobs_packet_writer_stats(struct netobs_packet_writer *writer)
 {
-	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
+	uint32_t n;
 	int err;
 
 	if (!writer)
 		return -EINVAL;
-	err = netobs_capture_stats_get(writer->opts.capture, &stats);
+	err = count_interfaces(writer, &n);
 	if (writer->opts.format == NETOBS_PCAP)
 		return err ?: ensure_pcap_header(writer);
-	for (uint32_t i = 0; !err && i < stats.interfaces; i++) {
+	for (uint32_t i = 0; !err && i < n; i++) {
 		struct section_interface *known = ensure_interface(writer, i);
 		struct netobs_capture_interface interface;
 

@@ -48,6 +48,14 @@ int capture_out_open(struct capture_out *out,
 /* Form the beginning of the file. */
 int capture_out_begin(struct capture_out *out, struct netobs_capture *capture);
 
+/* The same for packets of the caller's: as netobs_packet_writer_opts.describe. */
+int capture_out_begin_own(
+	struct capture_out *out,
+	void (*describe)(uint32_t index,
+			 struct netobs_capture_interface *ret_interface,
+			 void *user),
+	void *user);
+
 /* Overwrite the file, once the capture has started. */
 void capture_out_start(struct capture_out *out);
 
