@@ -10,7 +10,7 @@
 struct options {
 	struct trace_request request;
 	struct args_list filter_words;
-	int output, show;
+	int show;
 };
 
 static const struct args_option options[] = {
@@ -40,7 +40,6 @@ int cmd_trace(int argc, char **argv)
 	    flows_join_filter(&command, &wanted.filter_words, &filter) < 0)
 		result = EXIT_FAILED;
 	wanted.request.filter = filter;
-	wanted.request.is_json = wanted.output == 1;
 	wanted.request.show = (enum trace_show)wanted.show;
 	if (result == ARGS_RUN && wanted.show == TRACE_SHOW_EVENTS &&
 	    wanted.request.svg) {
@@ -55,9 +54,11 @@ int cmd_trace(int argc, char **argv)
 			"--pid, --comm and --container choose connections; with --rule, alerts do");
 		result = EXIT_USAGE;
 	}
-	if (result == ARGS_RUN && wanted.show != TRACE_SHOW_EVENTS &&
-	    wanted.request.layers.n) {
-		args_complain(&command, "--layer selects events: --show events");
+	if (result == ARGS_RUN && wanted.request.layers.n &&
+	    !trace_request_has_events(&wanted.request)) {
+		args_complain(
+			&command,
+			"--layer selects events: --show events or -o pcapng");
 		result = EXIT_USAGE;
 	}
 	if (result == ARGS_RUN &&
@@ -71,6 +72,7 @@ int cmd_trace(int argc, char **argv)
 	free(filter);
 	args_list_clear(&wanted.filter_words);
 	args_list_clear(&wanted.request.layers);
+	args_list_clear(&wanted.request.outputs);
 	args_list_clear(&wanted.request.rules);
 	args_list_clear(&wanted.request.interfaces);
 	return result;

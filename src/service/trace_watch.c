@@ -2,7 +2,6 @@
 #include "trace_watch.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,11 +11,14 @@
 #include <netobs/trace.h>
 
 #include "base/clock_ms.h"
+#include "base/util.h"
 #include "service/options/privileges.h"
 #include "service/text/text_table.h"
 #include "signals.h"
 #include "trace_follow.h"
+#include "trace_left_out.h"
 #include "trace_line.h"
+#include "trace_outputs.h"
 #include "trace_summary.h"
 #include "trace_svg.h"
 
@@ -24,6 +26,8 @@ struct watch {
 	const struct trace_request *request;
 	struct netobs_trace *trace;
 	struct trace_follow follow; /* with rules */
+	struct trace_outputs outputs;
+	bool counts_journeys; /* by --count; else events */
 	uint32_t layers; /* of events that are shown: 1 << enum netobs_trace_layer */
 	struct trace_summary summary; /* of journeys, if it is wanted */
 	uint64_t shown;
@@ -59,6 +63,8 @@ static bool is_full(const struct watch *watch)
 static void flush_output(struct watch *watch)
 {
 	watch->write_error = watch->write_error ?: text_flush("trace");
+	watch->write_error = watch->write_error ?:
+				     trace_outputs_flush(&watch->outputs);
 	if (is_full(watch))
 		stop_watch(watch);
 }
@@ -77,30 +83,43 @@ static void show_json(struct watch *watch, const struct netobs_record *record)
 		show_line(watch, text);
 }
 
+static void show_event(struct watch *watch, const struct netobs_trace_event *event)
+{
+	char line[TRACE_LINE_MAX];
+
+	if (watch->outputs.lines == TRACE_JSON)
+		show_json(watch, &event->record);
+	if (watch->outputs.lines != TRACE_TABLE)
+		return;
+	trace_line_event(line, event);
+	show_line(watch, line);
+}
+
 static void on_event(const struct netobs_trace_event *event, void *user)
 {
 	struct watch *watch = user;
-	char line[TRACE_LINE_MAX];
+	const bool is_shown = watch->request->show == TRACE_SHOW_EVENTS;
+	bool is_packet = false;
 
 	if (is_full(watch) || !(watch->layers >> event->layer & 1))
 		return;
-	watch->shown++;
-	if (watch->request->is_json) {
-		show_json(watch, &event->record);
-		return;
-	}
-	trace_line_event(line, event);
-	show_line(watch, line);
+	if (watch->outputs.pcapng)
+		is_packet = trace_pcapng_add(watch->outputs.pcapng, event);
+	if (!watch->counts_journeys)
+		watch->shown += is_packet || is_shown;
+	if (is_shown)
+		show_event(watch, event);
+	trace_outputs_record(&watch->outputs, &event->record);
 }
 
 static void show_journey(struct watch *watch, const struct netobs_journey *journey)
 {
 	char line[TRACE_LINE_MAX];
 
-	if (watch->request->is_json) {
+	if (watch->outputs.lines == TRACE_JSON)
 		show_json(watch, &journey->record);
+	if (watch->outputs.lines != TRACE_TABLE)
 		return;
-	}
 	trace_line_journey(line, journey);
 	show_line(watch, line);
 }
@@ -108,15 +127,16 @@ static void show_journey(struct watch *watch, const struct netobs_journey *journ
 static void on_journey(const struct netobs_journey *journey, void *user)
 {
 	struct watch *watch = user;
-	const bool is_summary = watch->request->show == TRACE_SHOW_SUMMARY;
+	const enum trace_show show = watch->request->show;
 
 	if (is_full(watch))
 		return;
-	watch->shown++;
-	if (is_summary || watch->request->svg)
+	watch->shown += watch->counts_journeys;
+	if (show == TRACE_SHOW_SUMMARY || watch->request->svg)
 		trace_summary_add(&watch->summary, journey);
-	if (!is_summary)
+	if (show == TRACE_SHOW_JOURNEYS)
 		show_journey(watch, journey);
+	trace_outputs_record(&watch->outputs, &journey->record);
 }
 
 /* Lines of alerts are not counted: they are no journeys. */
@@ -127,10 +147,11 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 
 	if (is_full(watch))
 		return;
-	if (watch->request->is_json) {
+	trace_outputs_record(&watch->outputs, &alert->record);
+	if (watch->outputs.lines == TRACE_JSON)
 		show_json(watch, &alert->record);
+	if (watch->outputs.lines != TRACE_TABLE)
 		return;
-	}
 	trace_line_alert(line, alert);
 	show_line(watch, line);
 }
@@ -141,7 +162,7 @@ static void print_summary(const struct watch *watch)
 {
 	struct winsize size = { 0 };
 
-	if (watch->request->is_json) {
+	if (watch->outputs.lines == TRACE_JSON) {
 		trace_summary_print_json(&watch->summary);
 		return;
 	}
@@ -155,7 +176,7 @@ static int end_summary(struct watch *watch)
 	const struct trace_request *request = watch->request;
 	int err = 0;
 
-	if (request->show == TRACE_SHOW_SUMMARY) {
+	if (request->show == TRACE_SHOW_SUMMARY && watch->outputs.lines) {
 		print_summary(watch);
 		flush_output(watch);
 	}
@@ -199,19 +220,31 @@ static int read_layers(struct watch *watch)
 
 /* ---- The run --------------------------------------------------------------------------- */
 
+enum { FD_TRACE, FD_FOLLOW, FD_OUTPUTS };
+
+static void wait_for_any(struct watch *watch, struct pollfd *fds, int timeout_ms)
+{
+	fds[FD_TRACE] = (struct pollfd){ .fd = netobs_trace_fd(watch->trace),
+					 .events = POLLIN };
+	fds[FD_FOLLOW] = (struct pollfd){ .fd = trace_follow_fd(&watch->follow),
+					  .events = POLLIN };
+	trace_outputs_fill_fds(&watch->outputs, &fds[FD_OUTPUTS]);
+	if (poll(fds, FD_OUTPUTS + watch->outputs.n_sinks, timeout_ms) > 0)
+		trace_outputs_ready(&watch->outputs, &fds[FD_OUTPUTS]);
+}
+
 /* Until the tracer has stopped, by a signal or by itself. */
 static int loop_trace(struct watch *watch)
 {
 	const uint32_t duration_ms = watch->request->duration_ms;
 	const int64_t deadline_ms = duration_ms ? now_ms() + duration_ms : 0;
-	struct pollfd fds[] = {
-		{ .fd = netobs_trace_fd(watch->trace), .events = POLLIN },
-		{ .fd = trace_follow_fd(&watch->follow), .events = POLLIN },
-	};
-	int r = 0;
+	cleanup_free struct pollfd *fds =
+		calloc(FD_OUTPUTS + watch->outputs.n_sinks, sizeof(*fds));
+	int r = fds ? 0 : -ENOMEM;
 
 	while (r >= 0 || r == -EINTR) {
-		poll(fds, 2, watch->is_stopping ? -1 : until_ms(deadline_ms));
+		wait_for_any(watch, fds,
+			     watch->is_stopping ? -1 : until_ms(deadline_ms));
 		if (deadline_ms && now_ms() >= deadline_ms)
 			stop_watch(watch);
 		r = watch->is_stopping ? 0 :
@@ -222,32 +255,6 @@ static int loop_trace(struct watch *watch)
 	}
 	flush_output(watch);
 	return r == -ECANCELED ? 0 : r;
-}
-
-/* What the result lacks, if anything. */
-static void print_left_out(const struct watch *watch)
-{
-	struct netobs_trace_stats stats = { .sz = sizeof(stats) };
-
-	netobs_trace_stats_get(watch->trace, &stats);
-	if (stats.refused_connections)
-		fprintf(stderr,
-			"netobsctl trace: %" PRIu64
-			" connections were not traced for want of room (--max-connections)\n",
-			stats.refused_connections);
-	if (stats.cut_by_connection || stats.cut_by_rate || stats.lost_events)
-		fprintf(stderr,
-			"netobsctl trace: events that are missing: %" PRIu64
-			" beyond --max-events, %" PRIu64
-			" beyond --max-rate, %" PRIu64
-			" without room in the ring or in an interrupt\n",
-			stats.cut_by_connection, stats.cut_by_rate,
-			stats.lost_events);
-	if (stats.cut_journeys)
-		fprintf(stderr,
-			"netobsctl trace: %" PRIu64
-			" journeys were ended early: too many bytes were on their way\n",
-			stats.cut_journeys);
 }
 
 /* A trace may take long: what cannot be written is known before. @return 0; < 0, which is reported */
@@ -268,18 +275,31 @@ static int try_svg(const char *path)
 	return 0;
 }
 
-static int run_trace(struct watch *watch)
+static bool wants_journeys(const struct watch *watch)
 {
 	const struct trace_request *request = watch->request;
-	const bool wants_events = request->show == TRACE_SHOW_EVENTS;
+
+	return request->svg || trace_outputs_take(&watch->outputs, "journey") ||
+	       (watch->outputs.lines && request->show != TRACE_SHOW_EVENTS);
+}
+
+static bool wants_events(const struct watch *watch)
+{
+	return trace_request_has_events(watch->request) ||
+	       trace_outputs_take(&watch->outputs, "trace");
+}
+
+static int start_trace(struct watch *watch)
+{
+	const struct trace_request *request = watch->request;
 	NETOBS_OPTS(netobs_trace_opts, opts, .filter = request->filter,
 		    .max_connections = request->budget.max_connections,
 		    .max_events = request->budget.max_events,
 		    .max_rate = request->budget.max_rate,
 		    .only_armed = request->rules.n > 0, .pid = request->pid,
 		    .command = request->command, .container = request->container,
-		    .on_event = wants_events ? on_event : NULL,
-		    .on_journey = wants_events ? NULL : on_journey,
+		    .on_event = wants_events(watch) ? on_event : NULL,
+		    .on_journey = wants_journeys(watch) ? on_journey : NULL,
 		    .on_log = on_log, .user = watch);
 	const struct args_list none = { 0 };
 	int r = try_svg(request->svg);
@@ -298,11 +318,39 @@ static int run_trace(struct watch *watch)
 	}
 	privileges_drop(request->rules.n ? &request->interfaces : &none, true,
 			false);
+	/* They may start threads, which would keep more. */
+	return trace_outputs_open(&watch->outputs);
+}
+
+static int run_trace(struct watch *watch)
+{
+	int r = start_trace(watch);
+
+	if (r < 0)
+		return r;
 	r = loop_trace(watch);
 	if (r < 0)
 		args_report_failure("trace", watch->error_logged, "continue", r);
-	print_left_out(watch);
+	trace_left_out_print(watch->trace);
 	return r < 0 ? r : end_summary(watch);
+}
+
+bool trace_request_has_events(const struct trace_request *request)
+{
+	return request->show == TRACE_SHOW_EVENTS ||
+	       trace_outputs_have_pcapng(&request->outputs);
+}
+
+static int read_request(struct watch *watch)
+{
+	const struct trace_request *request = watch->request;
+	const bool is_events = request->show == TRACE_SHOW_EVENTS;
+	int err = trace_outputs_read(&watch->outputs, &request->outputs,
+				     is_events ? "trace" : "journey");
+
+	watch->counts_journeys = !err && wants_journeys(watch);
+	err = err ?: read_layers(watch);
+	return err ?: trace_follow_rules(&watch->follow, &request->rules);
 }
 
 int trace_watch(const struct trace_request *request)
@@ -312,22 +360,25 @@ int trace_watch(const struct trace_request *request)
 		.follow = { .duration_ms = request->for_ms,
 			    .on_alert = on_alert,
 			    .on_log = on_log },
+		.outputs = { .on_log = on_log },
 	};
+	bool is_complete;
 	int r;
 
-	watch.follow.user = &watch;
-	if (read_layers(&watch) ||
-	    trace_follow_rules(&watch.follow, &request->rules)) {
+	watch.follow.user = watch.outputs.user = &watch;
+	if (read_request(&watch)) {
 		trace_follow_close(&watch.follow);
+		trace_outputs_close(&watch.outputs);
 		return EXIT_USAGE;
 	}
 	signals_catch(stop_watch, &watch);
 	r = run_trace(&watch);
+	is_complete = trace_outputs_close(&watch.outputs);
 	signals_release();
 	trace_follow_close(&watch.follow);
 	netobs_trace_free(watch.trace);
 	trace_summary_clear(&watch.summary);
 	if (watch.write_error && watch.write_error != -EPIPE)
 		return EXIT_FAILED;
-	return r < 0 ? EXIT_FAILED : EXIT_FINE;
+	return r < 0 || !is_complete ? EXIT_FAILED : EXIT_FINE;
 }

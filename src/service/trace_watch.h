@@ -19,13 +19,16 @@ struct trace_request {
 	struct args_list interfaces; /* where rules are about connections; none: all */
 	uint32_t for_ms;	     /* after that */
 	enum trace_show show;
-	struct args_list layers; /* of events; none: all */
-	const char *svg;	 /* file for a picture; NULL: none */
-	bool is_json;
-	uint64_t count;	      /* 0: no limit */
-	uint32_t duration_ms; /* 0: until a signal comes */
+	struct args_list layers;  /* of events; none: all */
+	const char *svg;	  /* file for a picture; NULL: none */
+	struct args_list outputs; /* values of -o */
+	uint64_t count;		  /* 0: no limit */
+	uint32_t duration_ms;	  /* 0: until a signal comes */
 	struct trace_budget budget;
 };
+
+/** @return whether events are wanted, and not journeys alone */
+bool trace_request_has_events(const struct trace_request *request);
 
 /** @return an exit status */
 int trace_watch(const struct trace_request *request);

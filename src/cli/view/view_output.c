@@ -159,20 +159,9 @@ enum args_result output_list_parse(struct output_list *ret_list,
 static int take_records(struct output *output, const char *type,
 			const struct output_kind *table)
 {
-	const char *query = strchr(output->spec, '?');
-
-	if (output_is_for_people(output)) {
-		output->kind = table;
-		return 0;
-	}
-	if (query && strstr(query, "records="))
-		return 0;
-	if (asprintf(&output->own_spec, "%s%crecords=%s", output->spec,
-		     query ? '&' : '?', type) < 0) {
-		output->own_spec = NULL;
-		return -ENOMEM;
-	}
-	output->spec = output->own_spec;
+	if (!output_is_for_people(output))
+		return output_take_records(output, type);
+	output->kind = table;
 	return 0;
 }
 

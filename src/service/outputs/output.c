@@ -325,6 +325,21 @@ const char *output_spec_option(const char *spec, const char *start)
 	return at ? at + 1 : NULL;
 }
 
+int output_take_records(struct output *output, const char *type)
+{
+	const char *query = strchr(output->spec, '?');
+
+	if (query && strstr(query, "records="))
+		return 0;
+	if (asprintf(&output->own_spec, "%s%crecords=%s", output->spec,
+		     query ? '&' : '?', type) < 0) {
+		output->own_spec = NULL;
+		return -ENOMEM;
+	}
+	output->spec = output->own_spec;
+	return 0;
+}
+
 bool output_spec_takes(const char *spec, const char *type)
 {
 	const char *types = output_spec_option(spec, "records=");

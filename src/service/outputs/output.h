@@ -124,6 +124,9 @@ bool output_is_on_disk(const struct output *output);
 /** @return the option of @spec that begins so; NULL: it has none */
 const char *output_spec_option(const char *spec, const char *start);
 
+/** Have a sink take records of @type, unless its spec says otherwise. @return 0; -ENOMEM */
+int output_take_records(struct output *output, const char *type);
+
 /** @return whether a sink of @spec takes records of @type, "alert": its option "records" */
 bool output_spec_takes(const char *spec, const char *type);
 

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "trace_outputs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+static const char pcapng_kind[] = "pcapng";
+
+/* ---- Values of -o -------------------------------------------------------------------------- */
+
+static bool is_pcapng(const char *spec)
+{
+	const size_t len = strcspn(spec, ":");
+
+	return len == strlen(pcapng_kind) && !strncmp(spec, pcapng_kind, len);
+}
+
+bool trace_outputs_have_pcapng(const struct args_list *specs)
+{
+	for (size_t i = 0; i < specs->n; i++)
+		if (is_pcapng(specs->items[i]))
+			return true;
+	return false;
+}
+
+static int complain(const char *spec, const char *why)
+{
+	fprintf(stderr, "netobsctl trace: -o '%s': %s\n", spec, why);
+	return -EINVAL;
+}
+
+static int read_lines(struct trace_outputs *outputs, const char *spec,
+		      enum trace_lines lines)
+{
+	if (outputs->lines)
+		return complain(spec,
+				"only one output can go to standard output");
+	outputs->lines = lines;
+	return 0;
+}
+
+static int read_pcapng(struct trace_outputs *outputs, const char *spec)
+{
+	const char *path = spec + strlen(pcapng_kind);
+
+	if (outputs->pcapng_path)
+		return complain(spec, "there is another one");
+	if (*path == ':' && !path[1])
+		return complain(spec, "the name of the file is missing");
+	outputs->pcapng_path = *path ? path + 1 : "-";
+	return 0;
+}
+
+static int read_sink(struct trace_outputs *outputs, const char *spec,
+		     const char *type)
+{
+	struct output *sink = &outputs->sinks[outputs->n_sinks];
+	char why[200];
+	int err;
+
+	if (output_refuse(spec, "table, pcapng", why, sizeof(why)))
+		return complain(spec, why);
+	*sink = output_of(spec);
+	sink->on_log = outputs->on_log;
+	sink->user = outputs->user;
+	outputs->n_sinks++;
+	err = output_take_records(sink, type) ?: output_check(sink);
+	return err == -EINVAL ? complain(spec, "see netobs-sinks(7)") : err;
+}
+
+static int read_spec(struct trace_outputs *outputs, const char *spec,
+		     const char *type)
+{
+	if (!strcmp(spec, "table"))
+		return read_lines(outputs, spec, TRACE_TABLE);
+	if (!strcmp(spec, "json"))
+		return read_lines(outputs, spec, TRACE_JSON);
+	if (is_pcapng(spec))
+		return read_pcapng(outputs, spec);
+	return read_sink(outputs, spec, type);
+}
+
+/* Lines, and packets, and records of sinks that go there. */
+static bool shares_stdout(const struct trace_outputs *outputs)
+{
+	size_t n = outputs->lines != TRACE_NO_LINES;
+
+	n += outputs->pcapng_path && !strcmp(outputs->pcapng_path, "-");
+	for (size_t i = 0; i < outputs->n_sinks; i++)
+		n += outputs->sinks[i].is_stdout;
+	return n > 1;
+}
+
+int trace_outputs_read(struct trace_outputs *outputs,
+		       const struct args_list *specs, const char *type)
+{
+	outputs->lines = specs->n ? TRACE_NO_LINES : TRACE_TABLE;
+	outputs->sinks = calloc(specs->n + 1, sizeof(*outputs->sinks));
+	if (!outputs->sinks)
+		return -ENOMEM;
+	for (size_t i = 0; i < specs->n; i++) {
+		int err = read_spec(outputs, specs->items[i], type);
+
+		if (err)
+			return err;
+	}
+	if (!shares_stdout(outputs))
+		return 0;
+	fprintf(stderr,
+		"netobsctl trace: -o: only one output can go to standard output; "
+		"give the others a file, such as pcapng:PATH\n");
+	return -EINVAL;
+}
+
+bool trace_outputs_take(const struct trace_outputs *outputs, const char *type)
+{
+	for (size_t i = 0; i < outputs->n_sinks; i++)
+		if (output_spec_takes(outputs->sinks[i].spec, type))
+			return true;
+	return false;
+}
+
+/* ---- Records ------------------------------------------------------------------------------- */
+
+static int open_pcapng(struct trace_outputs *outputs)
+{
+	int err;
+
+	if (!outputs->pcapng_path)
+		return 0;
+	err = trace_pcapng_open(outputs->pcapng_path, &outputs->pcapng);
+	if (err)
+		fprintf(stderr, "netobsctl trace: -o: cannot write '%s': %s\n",
+			outputs->pcapng_path, strerror(-err));
+	return err;
+}
+
+/* What a sink lacks is logged. */
+int trace_outputs_open(struct trace_outputs *outputs)
+{
+	int err = open_pcapng(outputs);
+
+	for (size_t i = 0; !err && i < outputs->n_sinks; i++)
+		err = output_open(&outputs->sinks[i]);
+	return err;
+}
+
+void trace_outputs_record(struct trace_outputs *outputs,
+			  const struct netobs_record *record)
+{
+	for (size_t i = 0; i < outputs->n_sinks; i++)
+		output_record(&outputs->sinks[i], record);
+}
+
+int trace_outputs_flush(struct trace_outputs *outputs)
+{
+	int err = outputs->pcapng ? trace_pcapng_flush(outputs->pcapng) : 0;
+
+	for (size_t i = 0; i < outputs->n_sinks; i++) {
+		output_interval(&outputs->sinks[i]);
+		err = err ?: outputs->sinks[i].error;
+	}
+	return err;
+}
+
+void trace_outputs_fill_fds(const struct trace_outputs *outputs,
+			    struct pollfd *ret_fds)
+{
+	for (size_t i = 0; i < outputs->n_sinks; i++)
+		ret_fds[i] = (struct pollfd){
+			.fd = output_fd(&outputs->sinks[i]),
+			.events = POLLIN,
+		};
+}
+
+void trace_outputs_ready(struct trace_outputs *outputs, const struct pollfd *fds)
+{
+	for (size_t i = 0; i < outputs->n_sinks; i++)
+		if (fds[i].revents)
+			output_ready(&outputs->sinks[i]);
+}
+
+/* ---- The end ------------------------------------------------------------------------------- */
+
+/* Who closes the pipe has seen enough. */
+static bool close_pcapng(struct trace_outputs *outputs)
+{
+	const int err = trace_pcapng_close(TAKE_PTR(outputs->pcapng));
+
+	if (!err || err == -EPIPE)
+		return true;
+	fprintf(stderr, "netobsctl trace: -o: cannot write '%s': %s\n",
+		outputs->pcapng_path, strerror(-err));
+	return false;
+}
+
+bool trace_outputs_close(struct trace_outputs *outputs)
+{
+	bool is_complete = close_pcapng(outputs);
+
+	if (outputs->n_sinks)
+		output_finish_all(outputs->sinks, outputs->n_sinks,
+				  OUTPUT_FINISH_MS);
+	for (size_t i = 0; i < outputs->n_sinks; i++) {
+		is_complete &= output_close(&outputs->sinks[i]);
+		output_done(&outputs->sinks[i]);
+	}
+	free(TAKE_PTR(outputs->sinks));
+	outputs->n_sinks = 0;
+	return is_complete;
+}
