@@ -16,6 +16,7 @@ enum {
 		4, /* programs that run on a CPU, each interrupted by the next */
 	TRACE_FRAGMENTS = 4096, /* datagrams whose fragments are on their way */
 	TRACE_READERS = 4096,	/* sockets that have datagrams to be read */
+	TRACE_REFUSED = 16384,	/* flows of datagrams that are not chosen */
 };
 
 /* As enum netobs_trace_point, and then those for user space alone. */

@@ -35,6 +35,14 @@ struct {
 	__type(value, struct piece_ports);
 } trace_fragments SEC(".maps");
 
+/* Flows that user space has not chosen: their datagrams begin no connection again. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, TRACE_REFUSED);
+	__type(key, struct trace_tuple);
+	__type(value, __u64);
+} trace_refused SEC(".maps");
+
 struct echo_wire {
 	__u16 id, seq;
 };

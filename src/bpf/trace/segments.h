@@ -324,11 +324,13 @@ static __always_inline void note_first(const struct found *found,
 }
 
 /* What the kernel drops of TCP begins no connection, but a datagram may pass no other point. */
-static __always_inline bool may_begin(const struct ends *ends,
+static __always_inline bool may_begin(const struct trace_tuple *tuple,
+				      const struct ends *ends,
 				      const struct point *point)
 {
 	if (trace_is_datagram(ends->proto))
-		return config_wants_datagrams;
+		return config_wants_datagrams &&
+		       !bpf_map_lookup_elem(&trace_refused, tuple);
 	return config_wants_opening && point->kind != TRACE_DROP &&
 	       is_opening(point);
 }
@@ -354,7 +356,8 @@ static __always_inline bool find_segment(const struct sk_buff *skb,
 	if (is_found && !is_another(ret_found, point))
 		return true;
 	/* A SYN of someone else takes no tuple away from a connection that goes on. */
-	if (!may_begin(ends, point) || (is_found && !is_gone(ret_found->conn)))
+	if (!may_begin(tuple, ends, point) ||
+	    (is_found && !is_gone(ret_found->conn)))
 		return is_found && point->kind == TRACE_DROP;
 	if (!add_conn(tuple, ends, ends->is_reply, ret_found))
 		return false;

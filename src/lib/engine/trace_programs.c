@@ -178,6 +178,7 @@ static int open_maps(struct trace_programs *programs,
 	programs->room =
 		calloc((size_t)programs->n_cpus, sizeof(*programs->room));
 	programs->faces_fd = program_set_map_fd(set, "trace_faces");
+	programs->refused_fd = program_set_map_fd(set, "trace_refused");
 	programs->counts_fd = program_set_map_fd(set, "trace_counts");
 	return programs->room ? 0 : -ENOMEM;
 }
@@ -355,6 +356,13 @@ void trace_programs_forget(const struct trace_programs *programs,
 	if (trace_programs_find(programs, tuple) == id &&
 	    !bpf_map_delete_elem(programs->faces_fd, tuple))
 		count_ports(programs, tuple, UINT64_MAX);
+}
+
+void trace_programs_refuse(const struct trace_programs *programs,
+			   const struct trace_tuple *tuple)
+{
+	bpf_map_update_elem(programs->refused_fd, tuple, &(uint64_t){ 1 },
+			    BPF_ANY);
 }
 
 static uint64_t misses_of(const struct bpf_program *program)

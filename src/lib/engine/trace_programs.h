@@ -36,7 +36,7 @@ struct trace_programs {
 	struct ring_buffer *ring;
 	struct trace_counts *room; /* of each CPU */
 	int n_cpus;
-	int faces_fd, counts_fd; /* the set's */
+	int faces_fd, refused_fd, counts_fd; /* the set's */
 };
 
 /**
@@ -88,6 +88,10 @@ int trace_programs_fd(const struct trace_programs *programs);
 /** Have that tuple no longer belong to the connection @id. */
 void trace_programs_forget(const struct trace_programs *programs,
 			   const struct trace_tuple *tuple, uint64_t id);
+
+/** Datagrams with that tuple begin no connection from now on, while it is among the last TRACE_REFUSED that had any. */
+void trace_programs_refuse(const struct trace_programs *programs,
+			   const struct trace_tuple *tuple);
 
 /** @return the sum of all CPUs */
 struct trace_counts trace_programs_count(const struct trace_programs *programs);

@@ -180,6 +180,7 @@ static void free_traced(struct netobs_trace *trace)
 		traced_clear(&trace->traced[i]);
 	free(trace->traced);
 	trace->traced = NULL;
+	trace->room = (struct trace_room){ 0 };
 }
 
 void netobs_trace_free(struct netobs_trace *trace)
@@ -241,7 +242,7 @@ static bool is_done(const struct netobs_trace *trace,
 	return !has_unread(trace, traced, now_ns);
 }
 
-/* Each datagram of one that is not chosen would begin it anew: they are kept for longer, if there is room. */
+/* Datagrams of one that is not chosen do not begin it anew. Those of one without room would: it is kept for longer. */
 static void sweep_candidate(struct netobs_trace *trace, struct traced *traced,
 			    uint64_t now_ns)
 {
@@ -251,10 +252,11 @@ static void sweep_candidate(struct netobs_trace *trace, struct traced *traced,
 
 	if (age_ms <= (traced->is_matching ? PROCESS_MS : DECIDE_MS))
 		return;
-	if (!traced->has_datagrams || is_short || age_ms > REFUSED_DATAGRAMS_MS)
+	if (traced->has_datagrams && !traced->is_refused)
+		trace_turn_away(trace, traced);
+	else if (!traced->has_datagrams || is_short ||
+		 age_ms > REFUSED_DATAGRAMS_MS)
 		trace_end_connection(trace, traced);
-	else if (!traced->is_refused)
-		trace_refuse(trace, traced);
 }
 
 /* Sockets that the chosen processes have now: whose process has not used them yet, or got them from

@@ -19,8 +19,8 @@ enum {
 /* So long, a connection has had nothing, and may make room for another one. */
 #define IDLE_NS (5ULL * NSEC_PER_SEC)
 
-/* Before another look whether one is idle. */
-#define FULL_NS (100ULL * NSEC_PER_MSEC)
+/* Connections that are looked at for one that makes room. */
+enum { ROOM_TRIES = 8 };
 
 _Static_assert((int)TRACE_DROP == (int)NETOBS_TRACE_DROP &&
 		       (int)TRACE_OPENS == (int)NETOBS_TRACE_POINTS,
@@ -128,6 +128,7 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 		traced->n_closes += traced->n_closes < UINT8_MAX;
 		return;
 	}
+	trace_room_touch(&trace->room, traced);
 	/* The programs had a higher limit until it was chosen; what is beyond is in trace_count_cut(). */
 	if (traced->n_events++ >= trace->opts.max_events)
 		return;
@@ -190,10 +191,18 @@ void trace_end_connection(struct netobs_trace *trace, struct traced *traced)
 	trace_programs_release(programs, traced->id);
 	if (traced->is_chosen) {
 		trace->n_chosen--;
+		trace_room_remove(&trace->room, traced);
 		if (trace->journeys)
 			journeys_end(trace->journeys, traced->id);
 	}
 	traced_clear(traced);
+}
+
+void trace_turn_away(struct netobs_trace *trace, struct traced *traced)
+{
+	for (uint32_t i = 0; i < traced->n_faces; i++)
+		trace_programs_refuse(&trace->programs, &traced->faces[i]);
+	trace_end_connection(trace, traced);
 }
 
 void trace_refuse(struct netobs_trace *trace, struct traced *traced)
@@ -204,39 +213,44 @@ void trace_refuse(struct netobs_trace *trace, struct traced *traced)
 	trace_programs_conn(&trace->programs, traced->id)->is_rejected = 1;
 }
 
+/* It is armed for a time, or bytes of it are on their way. */
+static bool is_kept(const struct netobs_trace *trace, const struct traced *traced)
+{
+	return traced->until_ns ||
+	       (trace->journeys &&
+		journeys_is_waiting(trace->journeys, traced->id));
+}
+
 /* Without data: a handshake, datagrams that nothing has answered, or what has been quiet for long. */
 static bool is_idle(const struct netobs_trace *trace,
 		    const struct traced *traced, uint64_t now_ns)
 {
-	return !traced->until_ns &&
-	       now_ns - min_u64(now_ns, traced->last_ns) > IDLE_NS &&
-	       !(trace->journeys &&
-		 journeys_is_waiting(trace->journeys, traced->id));
+	return now_ns - min_u64(now_ns, traced->last_ns) > IDLE_NS &&
+	       !is_kept(trace, traced);
 }
 
-/* The connection that has been idle for longest makes room. Looking for it takes a while. */
+/*
+ * The connection that has been idle for longest makes room. The first ones may have had events beyond their
+ * limit, or wait for a reader: these are behind the others from then on, so that all have their turn.
+ */
 static bool make_room(struct netobs_trace *trace)
 {
 	const uint64_t now_ns = (uint64_t)clock_boot_ns();
-	struct traced *oldest = NULL;
 
-	if (now_ns < trace->full_until_ns)
-		return false;
-	for (uint32_t i = 0; i < trace->programs.knobs.slots; i++) {
-		struct traced *traced = &trace->traced[i];
+	for (int i = 0; i < ROOM_TRIES && trace->room.first; i++) {
+		struct traced *first = trace->room.first;
 
-		if (!traced->is_chosen)
-			continue;
-		trace_note_last(trace, traced);
-		if (is_idle(trace, traced, now_ns) &&
-		    (!oldest || traced->last_ns < oldest->last_ns))
-			oldest = traced;
+		trace_note_last(trace, first);
+		if (is_idle(trace, first, now_ns)) {
+			trace_end_connection(trace, first);
+			return true;
+		}
+		/* Then the others are not idle for longer. */
+		if (first->last_ns == first->listed_ns && !is_kept(trace, first))
+			return false;
+		trace_room_touch(&trace->room, first);
 	}
-	if (oldest)
-		trace_end_connection(trace, oldest);
-	else
-		trace->full_until_ns = now_ns + FULL_NS;
-	return oldest;
+	return false;
 }
 
 /* What a candidate that waited for its process had beyond its limit, and within max_events. */
@@ -265,6 +279,7 @@ void trace_choose(struct netobs_trace *trace, struct traced *traced)
 	trace->stats.connections++;
 	trace->stats.cut_by_connection += count_waiting_cut(trace, traced);
 	traced->is_chosen = true;
+	trace_room_add(&trace->room, traced);
 	traced->is_matching = false;
 	trace_programs_conn(&trace->programs, traced->id)->max_events =
 		trace->opts.max_events;
@@ -321,7 +336,8 @@ static void take_face(struct netobs_trace *trace, struct traced *traced,
 	if (trace_match(trace->filter, tuple))
 		wait_for_process(trace, traced);
 	else if (!trace->programs.has_nat)
-		trace_refuse(trace, traced);
+		traced->has_datagrams ? trace_turn_away(trace, traced) :
+					trace_refuse(trace, traced);
 	else if (!traced->is_matching)
 		trace_programs_conn(&trace->programs, traced->id)->max_events =
 			UNDECIDED_EVENTS;

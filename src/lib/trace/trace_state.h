@@ -10,6 +10,7 @@
 #include "filter/filter.h"
 #include "journeys.h"
 #include "trace_process.h"
+#include "trace_room.h"
 #include "traced.h"
 
 #include <netobs/trace.h>
@@ -32,9 +33,9 @@ struct netobs_trace {
 	struct clock clock;
 	struct journeys *journeys; /* NULL: not wanted */
 	struct traced *traced;	   /* by slot */
+	struct trace_room room;	   /* of those that are chosen */
 	uint32_t n_chosen;
-	uint64_t full_until_ns; /* before, none of them makes room */
-	uint32_t n_used;	/* slots, at the last sweep */
+	uint32_t n_used;    /* slots, at the last sweep */
 	uint32_t n_pending; /* reports that candidates have, as far as is known */
 	struct map_grace *grace;
 	bool is_detached; /* and no program runs any more */
@@ -63,6 +64,9 @@ void trace_end_connection(struct netobs_trace *trace, struct traced *traced);
 
 /** Its events are not wanted. Its tuples remain known, so that none of its packets begins it anew. */
 void trace_refuse(struct netobs_trace *trace, struct traced *traced);
+
+/** Nothing chooses its datagrams: end it, and let them begin it no more. */
+void trace_turn_away(struct netobs_trace *trace, struct traced *traced);
 
 /** @return its events beyond max_events so far */
 uint64_t trace_count_cut(const struct netobs_trace *trace,

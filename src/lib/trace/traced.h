@@ -48,6 +48,9 @@ struct traced {
 	struct traced_owner owners[2]; /* of sockets, by the direction that they send */
 	struct trace_report *pending; /* of a candidate */
 	uint32_t n_pending, n_pending_lost;
+	/* Once it is chosen: trace_room.h */
+	struct traced *next_idle, *before_idle;
+	uint64_t listed_ns; /* last_ns as it got its place there */
 };
 
 /** Begin a candidate; what the slot had is over. */
