@@ -16,12 +16,13 @@ import threading
 import time
 
 from lib import lab
-from lib.tracer import PARTS, Network, Trace, Tracer, features, union
+from lib.tracer import PARTS, Network, Network6, Trace, Tracer, features, union
 
 HEADER = struct.Struct("!II")
 UDP, ICMP, UDP_HEADER = 17, 1, 8
 FRAGMENTED = 1400 # more may be, with the headers of VXLAN
-OTHERS = "or udp or icmp"
+# Of the lab alone: flows of others that match take places as well.
+OTHERS = "or ((udp or icmp) and (net 192.0.2 or net 198.51.100 or net 203.0.113 or net 2001:db8::/32))"
 LOSS = """
 table ip lossy {{
     chain forward {{
@@ -30,6 +31,8 @@ table ip lossy {{
     }}
 }}
 """
+UDP_SEGMENT, IPV6_HOPOPTS, IPV6_DSTOPTS = 103, 54, 59 # of linux/udp.h and linux/in6.h
+EIGHT_BYTES_OF_OPTIONS = b"\0\0" b"\1\4\0\0\0\0" # PadN
 FORWARD_DROP = "SKB_DROP_REASON_NETFILTER_DROP"
 FULL, NO_SOCKET = "SKB_DROP_REASON_SOCKET_RCVBUFF", "SKB_DROP_REASON_NO_SOCKET"
 
@@ -51,13 +54,13 @@ class Flow:
         self.number, self.network, self.sent = number, network, []
         self.is_connected = is_connected
         with network.client:
-            self.end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.end = socket.socket(network.family, socket.SOCK_DGRAM)
             self.end.connect(network.address)
             self.port = self.end.getsockname()[1]
             if not is_connected:
                 self.end.close()
-                self.end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-                self.end.bind(("0.0.0.0", self.port))
+                self.end = socket.socket(network.family, socket.SOCK_DGRAM)
+                self.end.bind(("", self.port))
 
     def send(self, size):
         data = HEADER.pack(self.number, len(self.sent)).ljust(size, b"x")
@@ -70,12 +73,12 @@ class Flow:
 
 
 class Receiver:
-    """A socket of the server, which a thread reads."""
+    """A socket of the server, which a thread reads; without flows, it only counts bytes."""
 
     def __init__(self, network, flows, pause=0, room=0):
-        self.flows, self.pause, self.is_over = flows, pause, False
+        self.flows, self.pause, self.is_over, self.size = flows, pause, False, 0
         with network.server:
-            self.end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.end = socket.socket(network.family, socket.SOCK_DGRAM)
             if room:
                 self.end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
             self.end.bind(network.listener.getsockname())
@@ -91,6 +94,9 @@ class Receiver:
             begin = time.time_ns()
             data = self.end.recv(65536)
             end = time.time_ns()
+            self.size += len(data)
+            if not self.flows:
+                continue
             flow, number = HEADER.unpack_from(data)
             assert self.flows[flow].sent[number].read is None
             self.flows[flow].sent[number].read = begin, end
@@ -201,7 +207,12 @@ class Datagrams(Trace):
         return flows, [one for one in tracer.stop() if one["Proto"] == UDP]
 
     def test_every_datagram_has_one_journey(self):
-        network, where = self.network()
+        self.check_every(*self.network())
+
+    def test_over_ipv6(self):
+        self.check_every(Network6(self.lab), f"seed {self.seed}")
+
+    def check_every(self, network, where):
         flows, journeys = self.run_flows(network, lab.sized(200))
         self.assertTrue(all(one.read for flow in flows for one in flow.sent), where)
         self.check_flows(flows, journeys, network, where)
@@ -269,6 +280,75 @@ class Datagrams(Trace):
         for datagram, own in sent:
             drops = [one for one in own if one["Drops"]]
             self.assertEqual(bool(drops), not datagram.read, f"{where}: {datagram} {own}")
+
+    def test_fragments_of_ipv6_behind_extension_headers(self):
+        """Those of each hop are in front of the fragment's header, those of the destination behind it."""
+        network, where = Network6(self.lab), f"seed {self.seed}"
+        tracer = Tracer(self, network.address[1], also=OTHERS)
+        flows = self.flows(network, 8)
+        for number, flow in enumerate(flows):
+            for bit, option in enumerate((IPV6_HOPOPTS, IPV6_DSTOPTS)):
+                if number >> bit & 1:
+                    flow.end.setsockopt(socket.IPPROTO_IPV6, option, EIGHT_BYTES_OF_OPTIONS)
+        with Receiver(network, flows):
+            for _ in range(lab.sized(10)):
+                for flow in flows:
+                    flow.send(self.chance.randrange(1000, 9000))
+                    time.sleep(self.chance.choice((0, .001)))
+        time.sleep(.5)
+        journeys = [one for one in tracer.stop() if one["Proto"] == UDP]
+        self.assertTrue(all(one.read for flow in flows for one in flow.sent), where)
+        self.check_flows(flows, journeys, network, where)
+        self.assertTrue(any(one["Offset"] for one in journeys), where)
+        if self.has_sockets:
+            self.assertGreater(self.complete(journeys), .5, where)
+
+    def test_a_buffer_that_the_kernel_segments_is_followed_to_there(self):
+        """UDP_SEGMENT: it is whole up to the socket, whose datagrams are the kernel's."""
+        for network in Network(self.lab, self.chance.random() < .5, False), Network6(self.lab):
+            where = f"seed {self.seed} {network.family}"
+            tracer = Tracer(self, network.address[1], also=OTHERS)
+            flows = self.flows(network, 4)
+            with Receiver(network, []) as receiver:
+                for flow in flows:
+                    flow.end.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 1000)
+                for _ in range(lab.sized(20)):
+                    self.chance.choice(flows).send(self.chance.randint(1, 40) * 1000)
+                    time.sleep(.002)
+            time.sleep(.5)
+            journeys = [one for one in tracer.stop() if one["Proto"] == UDP]
+            flows = [flow for flow in flows if flow.sent]
+            self.check_flows(flows, journeys, network, where)
+            sent = sum(one.size for flow in flows for one in flow.sent)
+            self.assertEqual(receiver.size, sent, where)
+            for flow in flows:
+                for number, own in self.numbered(journeys, flow).items():
+                    for one in own:
+                        is_one = flow.sent[number - 1].size == 1000
+                        if not is_one:
+                            self.assertEqual(one["UnknownParts"], ["stack", "reader"], f"{where}: {one}")
+                        self.assertFalse(one["Drops"], f"{where}: {one}")
+
+    def test_flows_that_are_not_chosen_leave_their_places(self):
+        """More than there are places, again and again: none takes one twice, and one that is chosen is traced."""
+        network, where = Network(self.lab, False, False), f"seed {self.seed}"
+        tracer = Tracer(self, network.address[1], also="or udp port 7000")
+        with network.client:
+            others = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(400)]
+        for one in others:
+            self.addCleanup(one.close)
+        flow, = self.flows(network, 1)
+        with Receiver(network, [flow]):
+            for port in range(20_000, 20_000 + lab.sized(20)):
+                for one in others: # 8000 flows
+                    one.sendto(b"x", (network.address[0], port))
+                    one.sendto(b"x", (network.address[0], 20_000))
+                flow.send(100)
+                time.sleep(.15)
+        time.sleep(.5)
+        journeys, messages = tracer.end()
+        self.assertNotIn("were not traced", messages, where)
+        self.check_flows([flow], [one for one in journeys if one["Proto"] == UDP], network, where)
 
     def test_echoes_and_their_replies(self):
         network, where = self.network()

@@ -8,8 +8,8 @@
 #include "nat.h"
 
 enum {
-	FRAGMENT_UNIT = 8,     /* bytes that an offset of IPv4 counts */
-	IPV6_FRAGMENT_AT = 40, /* its header, behind that of IPv6 */
+	FRAGMENT_UNIT = 8, /* bytes that an offset of IPv4 counts */
+	IPV6_FRAGMENT_HEADER = 8,
 	IPV6_FRAGMENT_MASK = 0xfff8,
 	UDP_HEADER = 8,
 	ICMP_PARSED = 4, /* bytes of its header that the parser takes */
@@ -19,13 +19,15 @@ enum {
 struct piece_key {
 	struct ip_addr src, dst;
 	__u32 id;
-	__u32 proto;
+	__u32 proto; /* of IPv6, 0: a later fragment may have that of an extension header */
 };
 
 struct piece_ports {
 	__u16 src, dst;
+	/* Bytes of extension headers of IPv6 in front of the datagram, which offsets of fragments count. */
+	__u16 extensions;
 	__u8 is_reply;
-	__u8 reserved[3];
+	__u8 proto;
 };
 
 struct {
@@ -53,16 +55,19 @@ static __always_inline void fill_piece_key(struct piece_key *key,
 	key->src = pkt->key.src;
 	key->dst = pkt->key.dst;
 	key->id = pkt->fragment_id;
-	key->proto = pkt->key.proto;
+	key->proto = pkt->key.flags & KEY_IPV6 ? 0 : pkt->key.proto;
 }
 
 /* So that later fragments are known; tunnels within fragments are not followed. */
 static __always_inline void note_fragment(const struct packet *pkt,
-					  const struct ends *ends)
+					  const struct ends *ends,
+					  const struct point *point)
 {
 	struct piece_ports ports = { .src = ends->src_port,
 				     .dst = ends->dst_port,
-				     .is_reply = ends->is_reply };
+				     .extensions = point->extensions,
+				     .is_reply = ends->is_reply,
+				     .proto = ends->proto };
 	struct piece_key key;
 
 	fill_piece_key(&key, pkt);
@@ -70,7 +75,7 @@ static __always_inline void note_fragment(const struct packet *pkt,
 }
 
 static __always_inline bool find_fragment(const struct packet *pkt,
-					  struct ends *ends)
+					  struct ends *ends, struct point *point)
 {
 	const struct piece_ports *ports;
 	struct piece_key key;
@@ -82,16 +87,52 @@ static __always_inline bool find_fragment(const struct packet *pkt,
 	ends->src_port = ports->src;
 	ends->dst_port = ports->dst;
 	ends->is_reply = ports->is_reply;
+	ends->proto = ports->proto;
+	point->extensions = ports->extensions;
 	return true;
 }
 
-/* @ip: the outermost header, of which @pkt is a fragment */
-static __always_inline __u16 fragment_offset(const __u8 *ip)
+/*
+ * Where a later fragment begins in what was fragmented. The parser goes no further than to the header of a
+ * fragment, so that is the last one.
+ */
+static __always_inline __u16 fragment_offset(const __u8 *headers,
+					     const struct packet *pkt)
 {
-	if (ip[0] >> 4 == 4)
-		return ((ip[6] << 8 | ip[7]) & IPV4_OFFSET_MASK) * FRAGMENT_UNIT;
-	return (ip[IPV6_FRAGMENT_AT + 2] << 8 | ip[IPV6_FRAGMENT_AT + 3]) &
-	       IPV6_FRAGMENT_MASK;
+	__u32 at = pkt->header_end;
+	__u8 wire[2] = { 0 };
+
+	if (headers[0] >> 4 == 4)
+		return ((headers[6] << 8 | headers[7]) & IPV4_OFFSET_MASK) *
+		       FRAGMENT_UNIT;
+	at -= IPV6_FRAGMENT_HEADER - 2;
+	if (at > CURSOR_LIMIT ||
+	    bpf_probe_read_kernel(wire, sizeof(wire), headers + at))
+		return 0;
+	return (wire[0] << 8 | wire[1]) & IPV6_FRAGMENT_MASK;
+}
+
+/* Bytes of extension headers between that of a first fragment and the datagram at @start. */
+static __always_inline __u16 count_extensions(const __u8 *headers, __u32 start)
+{
+	__u32 at = sizeof(struct ipv6_wire);
+	__u8 proto = headers[6];
+
+	if (headers[0] >> 4 == 4)
+		return 0;
+	for (int i = 0; i < IPV6_EXT_DEPTH && is_extension(proto); i++) {
+		const bool is_fragment = proto == IP_PROTO_FRAGMENT;
+		__u8 ext[2];
+
+		if (at > CURSOR_LIMIT ||
+		    bpf_probe_read_kernel(ext, sizeof(ext), headers + at))
+			return 0;
+		at += sizeof(struct ext_wire) + extension_rest(proto, ext[1]);
+		if (is_fragment)
+			return start > at ? start - at : 0;
+		proto = ext[0];
+	}
+	return 0;
 }
 
 static __always_inline bool read_echo(const __u8 *headers,
@@ -126,9 +167,9 @@ static __always_inline bool read_datagram(const __u8 *headers,
 	if (point->is_fragment && pkt->key.tunnel)
 		return false;
 	if (pkt->fragment == FRAGMENT_LATER) {
-		point->piece = fragment_offset(headers);
-		if (!find_fragment(pkt, ends))
+		if (!find_fragment(pkt, ends, point))
 			return false;
+		point->piece = fragment_offset(headers, pkt) - point->extensions;
 	} else if (is_icmp(ends->proto)) {
 		start -= ICMP_PARSED;
 		if (!read_echo(headers, pkt, ends, point))

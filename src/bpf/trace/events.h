@@ -71,7 +71,8 @@ struct point {
 	const struct sock *socket;
 	__u32 seq, ack, length, reason; /* as in struct trace_report */
 	__u16 queue, piece;
-	__u8 kind; /* enum trace_point */
+	__u16 extensions; /* as in struct piece_ports */
+	__u8 kind;	  /* enum trace_point */
 	__u8 tcp_flags;
 	bool has_process, is_fragment;
 };

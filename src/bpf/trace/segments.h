@@ -101,10 +101,25 @@ __noinline int netobs_trace_parse(__u32 index, __u32 len)
 	proto = scratch->pkt.key.proto;
 	if (proto == IP_PROTO_UDP || is_icmp(proto))
 		return 0;
+	/* Of IPv6, whose first one has more extension headers. */
+	if (scratch->pkt.fragment == FRAGMENT_LATER && is_extension(proto))
+		return 0;
 	return proto == IP_PROTO_TCP && scratch->pkt.fragment == FRAGMENT_NONE &&
 			       scratch->pkt.tcp_header ?
 		       0 :
 		       -1;
+}
+
+/*
+ * Global as well. @start: where the datagram of a first fragment in that scratch begins
+ * @return bytes of extension headers that belong to what was fragmented
+ */
+__noinline int netobs_trace_ext(__u32 index, __u32 start)
+{
+	const struct segment_scratch *scratch =
+		bpf_map_lookup_elem(&segment_scratch, &index);
+
+	return scratch ? count_extensions(scratch->headers, start) : 0;
 }
 
 static __always_inline bool is_ip(const struct sk_buff *skb)
@@ -263,10 +278,15 @@ static __always_inline bool read_segment(struct segment_scratch *scratch,
 	ret_ends->dst_port = key->dst_port;
 	ret_ends->proto = key->proto;
 	ret_ends->is_reply = false;
-	return key->proto == IP_PROTO_TCP ?
-		       read_tcp(scratch->headers, &scratch->pkt, total, point) :
-		       read_datagram(scratch->headers, &scratch->pkt, total,
-				     ret_ends, point);
+	if (key->proto == IP_PROTO_TCP)
+		return read_tcp(scratch->headers, &scratch->pkt, total, point);
+	if (!read_datagram(scratch->headers, &scratch->pkt, total, ret_ends,
+			   point))
+		return false;
+	if (scratch->pkt.fragment == FRAGMENT_FIRST)
+		point->extensions =
+			netobs_trace_ext(index, total - point->length);
+	return true;
 }
 
 static __always_inline bool is_opening(const struct point *point)
@@ -421,7 +441,7 @@ static __always_inline void note_packet(const struct packet *pkt,
 		return;
 	}
 	if (pkt->fragment == FRAGMENT_FIRST)
-		note_fragment(pkt, ends);
+		note_fragment(pkt, ends, point);
 	if (point->kind == TRACE_RECEIVE)
 		note_received();
 }

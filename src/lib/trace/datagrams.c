@@ -139,6 +139,23 @@ static struct datagram *find_by(const struct datagrams *datagrams,
 	return datagram && datagram_may_pass(datagram, event) ? datagram : NULL;
 }
 
+/* The header that had the number is gone with the last of its fragments. */
+static bool is_whole_again(const struct datagram *datagram,
+			   const struct journey_event *event)
+{
+	return datagram->is_fragmented && !event->ip_id && !event->is_fragment &&
+	       event->step.point == NETOBS_TRACE_READY;
+}
+
+/* What the kernel segments for a socket are new buffers, of which one may be where another one was. */
+static bool is_segment(const struct datagram *datagram,
+		       const struct journey_event *event)
+{
+	return event->step.point == NETOBS_TRACE_READY &&
+	       !datagram->is_fragmented &&
+	       event->end != datagram_length(datagram);
+}
+
 /* The same buffer has another datagram, once the first one is gone. */
 static struct datagram *find_by_buffer(const struct datagrams *datagrams,
 				       const struct journey_event *event)
@@ -146,7 +163,10 @@ static struct datagram *find_by_buffer(const struct datagrams *datagrams,
 	struct datagram *datagram =
 		find_by(datagrams, event, DATAGRAM_BUFFER, event->buffer);
 
-	return datagram && datagram->ip_id == event->ip_id ? datagram : NULL;
+	if (!datagram || is_segment(datagram, event) ||
+	    (datagram->ip_id != event->ip_id && !is_whole_again(datagram, event)))
+		return NULL;
+	return datagram;
 }
 
 /* What a socket has of fragments is one again. */

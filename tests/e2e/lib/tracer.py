@@ -40,6 +40,8 @@ PARTS = [f"{name}Ns" for name in (
 class Network:
     """Client, router and server; the server is known to the client as `address`."""
 
+    family = socket.AF_INET
+
     def __init__(self, where, is_translated, has_tunnel):
         self.client, self.router, self.server = (where.ns(tag) for tag in "crs")
         where.wire(self.client, "c0", [f"{CLIENT}/24"], self.router, "rc", [f"{ROUTER_IN}/24"])
@@ -73,6 +75,23 @@ class Network:
             end = socket.create_connection(self.address, timeout=60)
         end.settimeout(None) # splice() is to wait
         return end
+
+
+class Network6:
+    """The same of IPv6, without NAT and tunnels."""
+
+    family = socket.AF_INET6
+
+    def __init__(self, where):
+        self.client, self.router, self.server = (where.ns(tag, ipv6=True) for tag in "crs")
+        for ns, name, prefix in (self.client, "c0", "2001:db8:1::"), (self.server, "s0", "2001:db8:2::"):
+            where.wire(ns, name, [f"{prefix}1/64"], self.router, f"r{name}", [f"{prefix}fe/64"])
+            ns.ip("route", "add", "default", "via", f"{prefix}fe")
+        self.router.sysctl("ipv6/conf/all/forwarding", 1)
+        self.address = "2001:db8:2::1", PORT
+        with self.server:
+            self.listener = socket.create_server(self.address, family=self.family)
+        where.defer(self.listener.close)
 
 
 class Tracer:

@@ -256,6 +256,46 @@ static void fragments_are_ranges_of_it(void **state)
 	}
 }
 
+/* Of IPv6, the whole has no number: it has the buffer of the last one that came. */
+static void fragments_that_are_whole_again_are_read(void **state)
+{
+	struct world *world = *state;
+	struct netobs_trace_event event =
+		make_event(world, NETOBS_TRACE_READY, 6, 1);
+
+	add_fragment(world, NETOBS_TRACE_QUEUE, 0, 1, 0, 1480);
+	add_fragment(world, NETOBS_TRACE_QUEUE, 1, 2, 1480, 520);
+	add_fragment(world, NETOBS_TRACE_RECEIVE, 3, 2, 1480, 520);
+	add_fragment(world, NETOBS_TRACE_RECEIVE, 4, 1, 0, 1480);
+	event.length = 2000;
+	event.socket = SOCKET;
+	add(world, &event);
+	add_read(world, 9, 0);
+	wait_long(world);
+	assert_int_equal(world->n, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(world->got[i].n_steps, 4);
+		assert_int_equal(world->got[i].steps[3].point, NETOBS_TRACE_READ);
+	}
+}
+
+/* The kernel segments a buffer for the socket, and one of these has the place of an earlier buffer. */
+static void a_segment_is_not_the_buffer(void **state)
+{
+	struct world *world = *state;
+	struct netobs_trace_event event =
+		make_event(world, NETOBS_TRACE_READY, 6, 1);
+
+	add_way(world, 0, 1);
+	event.length = LENGTH / 2;
+	event.socket = SOCKET;
+	add(world, &event);
+	wait_long(world);
+	assert_int_equal(world->n, 1);
+	assert_int_equal(world->got->length, LENGTH);
+	assert_int_equal(world->got->unknown_parts, BIT(STACK) | BIT(READER));
+}
+
 /* Sockets of two namespaces get a datagram that came in fragments: it is one, and the first one's. */
 static void a_datagram_is_in_the_list_of_one_socket(void **state)
 {
@@ -337,6 +377,8 @@ int main(void)
 		CASE(processes_read_in_order),
 		CASE(what_is_behind_another_ones_is_not_known_to_be_read),
 		CASE(fragments_are_ranges_of_it),
+		CASE(fragments_that_are_whole_again_are_read),
+		CASE(a_segment_is_not_the_buffer),
 		CASE(a_datagram_is_in_the_list_of_one_socket),
 		CASE(an_echo_is_known_by_its_number),
 		CASE(the_end_of_a_connection_delivers_all),
