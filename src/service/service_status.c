@@ -256,6 +256,7 @@ static void add_trace(struct json *json, const struct service *service)
 		return;
 	json_key_open(json, "trace", '{');
 	json_key_u64(json, "connections", totals.connections);
+	json_key_u64(json, "waiting", service->trace.n_waiting);
 	json_key_u64(json, "armed", totals.armed);
 	json_key_u64(json, "refused", totals.refused);
 	json_key_u64(json, "journeys", totals.journeys);

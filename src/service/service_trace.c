@@ -36,6 +36,8 @@ static void on_trace_log(int level, const char *message, void *user)
 {
 	const struct service_trace *trace = user;
 
+	if (trace_loader_keep(trace->loader, level, message))
+		return;
 	if (level == NETOBS_LOG_WARNING && trace->has_started)
 		level = NETOBS_LOG_DEBUG;
 	trace->on_log(level, message, trace->user);
@@ -59,12 +61,17 @@ struct trace_totals service_trace_totals(const struct service_trace *trace)
 	return totals;
 }
 
+static bool is_loading(const struct service_trace *trace)
+{
+	return trace->loader && trace_loader_is_busy(trace->loader);
+}
+
 static void free_tracer(struct service_trace *trace)
 {
 	trace->past = service_trace_totals(trace);
 	trace->past.connections = 0;
 	netobs_trace_free(TAKE_PTR(trace->tracer));
-	trace->is_stale = trace->is_leaving = false;
+	trace->is_leaving = false;
 }
 
 static void report_trace_failure(struct service_trace *trace, const char *doing,
@@ -79,7 +86,8 @@ static void report_trace_failure(struct service_trace *trace, const char *doing,
 	trace->retry_at_ms = now_ms() + RETRY_MS;
 }
 
-static int start_tracer(struct service_trace *trace)
+/* @return 0: it is loaded from now on; < 0 */
+static int begin_tracer(struct service_trace *trace)
 {
 	NETOBS_OPTS(netobs_trace_opts, opts,
 		    .max_connections = trace->budget.max_connections,
@@ -88,13 +96,13 @@ static int start_tracer(struct service_trace *trace)
 		    .on_journey = on_own_journey,
 		    .on_event = trace->wants_events ? on_own_event : NULL,
 		    .on_log = on_trace_log, .user = trace);
-	int err = netobs_trace_new(&opts, &trace->tracer);
+	int err = trace->loader ? 0 : trace_loader_new(&trace->loader);
 
-	err = err ?: netobs_trace_start(trace->tracer);
-	if (err)
-		free_tracer(trace);
-	trace->has_started |= !err;
-	return err;
+	if (err || is_loading(trace))
+		return err;
+	trace_loader_begin(trace->loader, &opts);
+	trace->is_stale = false;
+	return 0;
 }
 
 /* So that the first alert need not wait. */
@@ -104,7 +112,7 @@ static void keep_tracer(struct service_trace *trace)
 
 	if (!trace->is_kept || !trace->n_rules || trace->tracer)
 		return;
-	err = start_tracer(trace);
+	err = begin_tracer(trace);
 	if (err)
 		report_trace_failure(trace, "start", err);
 }
@@ -139,30 +147,67 @@ static int arm_for_alert(struct service_trace *trace,
 	return netobs_trace_arm(trace->tracer, &target);
 }
 
-void service_trace_alert(struct service_trace *trace,
-			 const struct netobs_alert *alert)
+/* One connection too many is no failure, nor one that begins to be traced just now. */
+static void arm_alert(struct service_trace *trace,
+		      const struct netobs_alert *alert)
 {
 	const struct service_trace_rule *rule = find_trace_rule(trace, alert);
-	const bool is_new = !trace->tracer;
-	int err = -EAGAIN;
+	int err = rule ? arm_for_alert(trace, alert, rule->duration_ms) :
+			 -ENOENT; /* a reload took it away */
 
-	if (!rule)
-		return;
-	if (alert->protocol != IPPROTO_TCP) { /* a flow without a connection */
-		trace->past.refused++;
-		return;
-	}
-	if (!trace->is_leaving && now_ms() >= trace->retry_at_ms) {
-		err = is_new ? start_tracer(trace) : 0;
-		err = err ?: arm_for_alert(trace, alert, rule->duration_ms);
-		/* One connection too many is no failure, nor one that begins to be traced just now. */
-		if (err && err != -ENOSPC && err != -EEXIST)
-			report_trace_failure(trace, is_new ? "start" : "trace",
-					     err);
-	}
+	if (err && err != -ENOSPC && err != -EEXIST && err != -ENOENT)
+		report_trace_failure(trace, "trace", err);
 	trace->past.armed += !err;
 	trace->past.refused += err != 0;
 	trace->idle_at_ms = now_ms() + IDLE_MS;
+}
+
+static void wait_for_tracer(struct service_trace *trace,
+			    const struct netobs_alert *alert)
+{
+	const bool has_room = trace->n_waiting < TRACE_WAITING_MAX &&
+			      array_reserve(&trace->waiting, trace->n_waiting,
+					    &trace->waiting_capacity,
+					    sizeof(*trace->waiting), 16);
+	int err = has_room ? begin_tracer(trace) : -ENOSPC;
+
+	if (!err)
+		trace->waiting[trace->n_waiting++] = *alert;
+	else if (err != -ENOSPC)
+		report_trace_failure(trace, "start", err);
+	trace->past.refused += err != 0;
+}
+
+void service_trace_alert(struct service_trace *trace,
+			 const struct netobs_alert *alert)
+{
+	if (!find_trace_rule(trace, alert))
+		return;
+	if (alert->protocol != IPPROTO_TCP || /* a flow without a connection */
+	    trace->is_leaving || now_ms() < trace->retry_at_ms)
+		trace->past.refused++;
+	else if (trace->tracer)
+		arm_alert(trace, alert);
+	else
+		wait_for_tracer(trace, alert);
+}
+
+/* It is loaded, or has failed to be. */
+static void take_tracer(struct service_trace *trace)
+{
+	int err;
+
+	if (!trace_loader_take(trace->loader, &trace->tracer, &err))
+		return;
+	if (err) {
+		report_trace_failure(trace, "start", err);
+		trace->past.refused += trace->n_waiting;
+	}
+	trace->has_started |= !err;
+	trace->idle_at_ms = now_ms() + IDLE_MS;
+	for (uint32_t i = 0; !err && i < trace->n_waiting; i++)
+		arm_alert(trace, &trace->waiting[i]);
+	trace->n_waiting = 0;
 }
 
 /* ---- Its life -------------------------------------------------------------------------- */
@@ -203,6 +248,8 @@ void service_trace_commit(struct service_trace *trace,
 
 int service_trace_fd(const struct service_trace *trace)
 {
+	if (is_loading(trace))
+		return trace_loader_fd(trace->loader);
 	return trace->tracer ? netobs_trace_fd(trace->tracer) : -1;
 }
 
@@ -227,8 +274,10 @@ int service_trace_dispatch(struct service_trace *trace)
 {
 	int r;
 
+	if (is_loading(trace))
+		take_tracer(trace);
 	if (!trace->tracer)
-		return -ECANCELED;
+		return is_loading(trace) ? 0 : -ECANCELED;
 	r = netobs_trace_dispatch(trace->tracer);
 	if (r >= 0 || r == -EINTR) {
 		if (!trace->is_leaving)
@@ -241,8 +290,21 @@ int service_trace_dispatch(struct service_trace *trace)
 	return -ECANCELED;
 }
 
+/* Alerts that wait have not been traced, and never will be. */
+static void abandon_loading(struct service_trace *trace)
+{
+	struct netobs_trace *tracer;
+	int result;
+
+	if (trace->loader && trace_loader_finish(trace->loader, &tracer, &result))
+		netobs_trace_free(tracer);
+	trace->past.refused += trace->n_waiting;
+	trace->n_waiting = 0;
+}
+
 void service_trace_stop(struct service_trace *trace)
 {
+	abandon_loading(trace);
 	trace->is_leaving = trace->tracer;
 	netobs_trace_stop(trace->tracer);
 }
@@ -250,4 +312,6 @@ void service_trace_stop(struct service_trace *trace)
 void service_trace_done(struct service_trace *trace)
 {
 	netobs_trace_free(TAKE_PTR(trace->tracer));
+	trace_loader_free(TAKE_PTR(trace->loader));
+	free(TAKE_PTR(trace->waiting));
 }

@@ -2,7 +2,8 @@
 /*
  * The tracer of a service: alerts have their connections traced for a time. There is no tracer, and
  * so no program of it, until one does, and none some seconds after the last one is over; or there
- * always is one, whose programs are attached for that time only.
+ * always is one, whose programs are attached for that time only. While it is loaded, the service goes on, and
+ * alerts wait for it.
  */
 #ifndef NETOBS_SERVICE_SERVICE_TRACE_H
 #define NETOBS_SERVICE_SERVICE_TRACE_H
@@ -11,14 +12,21 @@
 
 #include "service/metrics/trace_totals.h"
 #include "service_config.h"
+#include "trace_loader.h"
 
 struct service_trace_rule {
 	char name[64]; /* of an alert */
 	uint32_t duration_ms;
 };
 
+enum { TRACE_WAITING_MAX = 4096 };
+
 struct service_trace {
 	struct netobs_trace *tracer; /* NULL: nothing is traced */
+	struct trace_loader *loader; /* NULL: none was needed yet */
+	/* Alerts of which the connection is to be traced, once the tracer is loaded. */
+	struct netobs_alert *waiting;
+	uint32_t n_waiting, waiting_capacity;
 	struct service_trace_rule rules[NETOBS_ALERT_RULES_MAX];
 	size_t n_rules;
 	struct trace_budget budget;

@@ -280,7 +280,7 @@ class Life(TracedTest):
         """With preload, they are there, but attached to nothing; and all that follows an alert is seen."""
         self.to_file("[trace]", "preload = yes")
         self.start()
-        self.assertGreater(len(self.programs()), 5)
+        lab.wait_for(lambda: len(self.programs()) > 5, "the programs")
         self.assertEqual(0, self.links())
         talk = Talk(self, SLOW_S)
         self.wait_until_traced([talk])
@@ -295,6 +295,24 @@ class Life(TracedTest):
         self.stop()
         self.check_journeys([talk])
         self.check_alerts()
+
+    def test_the_service_goes_on_while_programs_are_loaded(self):
+        """It answers meanwhile: of the alerts that wait."""
+        self.to_file(trace="1s")
+        self.start()
+
+        def answers_meanwhile():
+            talk, has_waited = Talk(self, SLOW_S), False
+            while talk.ports[0] not in {one["SrcPort"] for one in self.records("journey")}:
+                has_waited |= bool(self.status()["waiting"])
+            talk.end()
+            lab.wait_for(self.is_at_rest, "the tracer's end")
+            return has_waited
+        lab.wait_for(answers_meanwhile, "an answer while programs are loaded", 300)
+        counted = self.status()
+        self.assertEqual(0, counted["waiting"], self.seed)
+        self.assertEqual(counted["armed"] + counted["refused"], len(self.records("alert")), self.seed)
+        self.stop()
 
     def links(self):
         """To tracepoints."""

@@ -290,9 +290,10 @@ static void print_trace(struct json_value status)
 		return;
 	printf("\nTraced for alerts\n");
 	printf("  connections now: %" PRIu64 "; alerts: %" PRIu64
-	       " traced, %" PRIu64 " refused\n",
+	       " traced, %" PRIu64 " refused, %" PRIu64
+	       " waiting for the tracer\n",
 	       get_number(trace, "connections"), get_number(trace, "armed"),
-	       get_number(trace, "refused"));
+	       get_number(trace, "refused"), get_number(trace, "waiting"));
 	printf("  journeys: %" PRIu64 ", %" PRIu64 " of them complete\n",
 	       get_number(trace, "journeys"),
 	       get_number(trace, "complete_journeys"));
