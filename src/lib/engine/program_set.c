@@ -4,6 +4,7 @@
 #include "base/privilege.h"
 #include "base/util.h"
 #include "map.h"
+#include "netfilter.h"
 
 #include <assert.h>
 #include <bpf/bpf.h>
@@ -15,29 +16,17 @@
 
 enum {
 	HASH_OVERHEAD = 64, /* bytes, of an entry, about */
-	/* Of Linux 6.4's include/uapi/linux/bpf.h. */
-	PROG_TYPE_NETFILTER = 32,
-	ATTACH_TYPE_NETFILTER = 45,
-	/* Of Linux 6.17's, for links of control groups. */
+	/* Of Linux 6.17's include/uapi/linux/bpf.h, for links of control groups. */
 	FLAG_BEFORE = 1 << 3,
 	FLAG_PREORDER = 1 << 6,
 };
 
-/* BPF_LINK_CREATE's part of union bpf_attr: of all links, */
+/* BPF_LINK_CREATE's part of union bpf_attr. */
 struct any_link {
 	uint32_t prog_fd;
 	uint32_t target_fd;
 	uint32_t attach_type;
 	uint32_t flags;
-};
-
-/* and for netfilter, as Linux 6.4 has it. */
-struct netfilter_link {
-	struct any_link any;
-	uint32_t family;
-	uint32_t hook;
-	int32_t priority;
-	uint32_t netfilter_flags;
 };
 
 /* The base's map of that name; NULL: the set has one of its own. */
@@ -69,7 +58,6 @@ static int share_maps(const struct program_set *set)
 	return 0;
 }
 
-/* libbpf before 1.3 knows no section for it. */
 static int set_netfilter_types(const struct program_set *set)
 {
 	for (size_t i = 0; i < set->n_points; i++) {
@@ -79,12 +67,8 @@ static int set_netfilter_types(const struct program_set *set)
 
 		if (!program)
 			return -ENOENT;
-		if (point->kind != ATTACH_NETFILTER)
-			continue;
-		bpf_program__set_type(program,
-				      (enum bpf_prog_type)PROG_TYPE_NETFILTER);
-		bpf_program__set_expected_attach_type(
-			program, (enum bpf_attach_type)ATTACH_TYPE_NETFILTER);
+		if (point->kind == ATTACH_NETFILTER)
+			netfilter_set_type(program);
 	}
 	return 0;
 }
@@ -110,26 +94,6 @@ static int load_set(struct program_set *set)
 		       err;
 }
 
-static int create_link(const void *attr, size_t size)
-{
-	int fd = (int)syscall(__NR_bpf, BPF_LINK_CREATE, attr, size);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static int attach_netfilter(int program_fd, const struct attach_point *point)
-{
-	const struct netfilter_link attr = {
-		.any = { .prog_fd = (uint32_t)program_fd,
-			 .attach_type = ATTACH_TYPE_NETFILTER },
-		.family = point->family,
-		.hook = point->hook,
-		.priority = point->priority,
-	};
-
-	return create_link(&attr, sizeof(attr));
-}
-
 /*
  * A program of a group runs after those of groups below, but for these; of its own group, it is
  * the first. libbpf before 1.6 does not do it.
@@ -142,8 +106,9 @@ static int attach_cgroup_first(const struct bpf_program *program, int cgroup_fd)
 		.attach_type = bpf_program__expected_attach_type(program),
 		.flags = FLAG_PREORDER | FLAG_BEFORE,
 	};
+	int fd = (int)syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
 
-	return create_link(&attr, sizeof(attr));
+	return fd < 0 ? -errno : fd;
 }
 
 static struct bpf_link *attach_iterator(const struct program_set *set,
@@ -176,8 +141,9 @@ static int attach_point(struct program_set *set, size_t i)
 		set->link_fds[i] = attach_cgroup_first(program, point->cgroup_fd);
 		return set->link_fds[i] < 0 ? set->link_fds[i] : 0;
 	case ATTACH_NETFILTER:
-		set->link_fds[i] =
-			attach_netfilter(bpf_program__fd(program), point);
+		set->link_fds[i] = netfilter_attach(bpf_program__fd(program),
+						    point->family, point->hook,
+						    point->priority);
 		return set->link_fds[i] < 0 ? set->link_fds[i] : 0;
 	case ATTACH_ITERATOR:
 		set->links[i] = attach_iterator(set, program, point->map);

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "netfilter.h"
+
+#include "base/util.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <limits.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+	/* Of Linux 6.4's include/uapi/linux/bpf.h. */
+	PROG_TYPE_NETFILTER = 32,
+	ATTACH_TYPE_NETFILTER = 45,
+	PROBES = 64, /* priorities that are tried */
+};
+
+/* BPF_LINK_CREATE's part of union bpf_attr, as Linux 6.4 has it. */
+struct netfilter_link {
+	uint32_t prog_fd;
+	uint32_t target_fd;
+	uint32_t attach_type;
+	uint32_t flags;
+	uint32_t family;
+	uint32_t hook;
+	int32_t priority;
+	uint32_t netfilter_flags;
+};
+
+void netfilter_set_type(struct bpf_program *program)
+{
+	bpf_program__set_type(program, (enum bpf_prog_type)PROG_TYPE_NETFILTER);
+	bpf_program__set_expected_attach_type(
+		program, (enum bpf_attach_type)ATTACH_TYPE_NETFILTER);
+}
+
+int netfilter_attach(int program_fd, uint32_t family, uint32_t hook,
+		     int32_t priority)
+{
+	const struct netfilter_link attr = {
+		.prog_fd = (uint32_t)program_fd,
+		.attach_type = ATTACH_TYPE_NETFILTER,
+		.family = family,
+		.hook = hook,
+		.priority = priority,
+	};
+	int fd = (int)syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int load_accepting(void)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = NF_ACCEPT },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts,
+		    .expected_attach_type =
+			    (enum bpf_attach_type)ATTACH_TYPE_NETFILTER);
+
+	return bpf_prog_load((enum bpf_prog_type)PROG_TYPE_NETFILTER,
+			     "netobs_probe", "Dual BSD/GPL", insns,
+			     ARRAY_SIZE(insns), &opts);
+}
+
+int netfilter_probe(void)
+{
+	cleanup_fd int program = load_accepting(), link = -EBUSY;
+
+	if (program < 0)
+		return program;
+	for (int i = 1; link == -EBUSY && i <= PROBES; i++)
+		link = netfilter_attach(program, NFPROTO_IPV4, NF_INET_FORWARD,
+					INT_MAX - i);
+	return link < 0 ? link : 0;
+}

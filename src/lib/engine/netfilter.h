@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Programs at hooks of netfilter, Linux 6.4, which libbpf before 1.3 knows nothing of. */
+#ifndef NETOBS_ENGINE_NETFILTER_H
+#define NETOBS_ENGINE_NETFILTER_H
+
+#include <stdint.h>
+
+struct bpf_program;
+
+/* Its type, before it is loaded. */
+void netfilter_set_type(struct bpf_program *program);
+
+/**
+ * Attach a program in the network namespace of the calling thread.
+ *
+ * @param family  NFPROTO_IPV4 or NFPROTO_IPV6
+ * @param hook  NF_INET_...
+ * @param priority  that no other program of netfilter has at this hook
+ * @return the link's descriptor, or -errno; -EBUSY: one has that priority
+ */
+int netfilter_attach(int program_fd, uint32_t family, uint32_t hook,
+		     int32_t priority);
+
+/**
+ * Attach a program that accepts all packets to a hook of the calling thread's namespace, for a moment.
+ *
+ * @return 0; -errno: the kernel, or privileges, do not allow it
+ */
+int netfilter_probe(void);
+
+#endif
