@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+const char *const netns_directories[] = { "/run/netns", "/run/docker/netns",
+					  NULL };
+
 static int open_netns(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -8,6 +8,9 @@
 /* The calling thread's own. */
 int netns_open_own(void);
 
+/* Where namespaces have names; the last one is NULL. */
+extern const char *const netns_directories[];
+
 /* Open the namespace that ip-netns(8) calls @name, or that an absolute path names. */
 int netns_open(const char *name);
 

@@ -150,9 +150,7 @@ static void learn_from(struct spaces *spaces, const char *path)
 /* @return whether there are more */
 static bool learn_from_names(struct spaces *spaces)
 {
-	static const char *const directories[] = { "/run/netns",
-						   "/run/docker/netns" };
-	const char *directory = directories[spaces->cursor];
+	const char *directory = netns_directories[spaces->cursor];
 	const struct dirent *entry;
 	char path[300];
 
@@ -161,7 +159,7 @@ static bool learn_from_names(struct spaces *spaces)
 	entry = spaces->dir ? readdir(spaces->dir) : NULL;
 	if (!entry) {
 		close_dir(spaces);
-		return ++spaces->cursor < ARRAY_SIZE(directories);
+		return netns_directories[++spaces->cursor];
 	}
 	snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
 	if (*entry->d_name != '.')
