@@ -44,6 +44,8 @@ enum netobs_feature_id {
 	NETOBS_FEATURE_TRACE = 19,
 	/** of these, when processes write, and when they can read (6.3) */
 	NETOBS_FEATURE_TRACE_SOCKETS = 20,
+	/** and netfilter's hooks (6.4) */
+	NETOBS_FEATURE_TRACE_NETFILTER = 21,
 	NETOBS_FEATURES
 };
 

@@ -39,6 +39,7 @@ enum netobs_trace_layer {
 	NETOBS_TRACE_LAYER_QDISC =
 		2, /**< queueing discipline of an interface that sends */
 	NETOBS_TRACE_LAYER_DEVICE = 3, /**< interface and its driver */
+	NETOBS_TRACE_LAYER_IP = 4,     /**< IP, at netfilter's hooks */
 	NETOBS_TRACE_LAYERS
 };
 
@@ -74,6 +75,27 @@ enum netobs_trace_point {
 	NETOBS_TRACE_ACKED = 13,
 	/** The kernel drops it: reason, cause. kfree_skb */
 	NETOBS_TRACE_DROP = 14,
+	/** With netobs_trace_opts.netfilter, as all that follow: a packet that an interface has received
+	 *  comes to netfilter's hook in front of routing. */
+	NETOBS_TRACE_PREROUTING = 15,
+	/** It has passed all rules of that hook. */
+	NETOBS_TRACE_PREROUTING_END = 16,
+	/** A packet for this host comes to the hook of these. */
+	NETOBS_TRACE_INPUT = 17,
+	/** It has passed all rules of that hook. */
+	NETOBS_TRACE_INPUT_END = 18,
+	/** A packet that this host forwards comes to the hook of these. */
+	NETOBS_TRACE_FORWARD = 19,
+	/** It has passed all rules of that hook. */
+	NETOBS_TRACE_FORWARD_END = 20,
+	/** A packet that this host sends itself comes to the hook of these. */
+	NETOBS_TRACE_OUTPUT = 21,
+	/** It has passed all rules of that hook. */
+	NETOBS_TRACE_OUTPUT_END = 22,
+	/** A packet that leaves comes to the hook behind routing. */
+	NETOBS_TRACE_POSTROUTING = 23,
+	/** It has passed all rules of that hook. */
+	NETOBS_TRACE_POSTROUTING_END = 24,
 	NETOBS_TRACE_POINTS
 };
 
@@ -176,9 +198,10 @@ enum netobs_journey_field {
 	NETOBS_JOURNEY_HAS_CUT = 1 << 5,
 	NETOBS_JOURNEY_HAS_DROP =
 		1 << 6, /**< its end: this kernel dropped the datagram */
+	NETOBS_JOURNEY_HAS_NETFILTER = 1 << 7, /**< netfilter_ns */
 };
 
-#define NETOBS_JOURNEY_STEPS_MAX 48
+#define NETOBS_JOURNEY_STEPS_MAX 64
 
 /** A point that the bytes of a journey passed. */
 struct netobs_journey_step {
@@ -223,6 +246,9 @@ struct netobs_journey {
 	 *  end_ns - record.time_ns together with unknown_ns */
 	uint64_t part_ns[NETOBS_JOURNEY_PARTS];
 	uint64_t unknown_ns; /**< between steps of which no part is known */
+	/** Within these parts, or between them: in hooks of netfilter, on the way that arrived. With
+	 *  NETOBS_JOURNEY_HAS_NETFILTER; hooks are not seen in all namespaces from the first byte on. */
+	uint64_t netfilter_ns;
 	/** 1 << part: this part of the journey was not observed; 0: the journey is complete */
 	uint32_t unknown_parts;
 
@@ -260,7 +286,14 @@ struct netobs_trace_opts {
 	/** 1: no connection is chosen but by netobs_trace_arm(), and nothing is attached while none
 	 *  is; @p filter is not looked at, and no process can be chosen. */
 	uint8_t only_armed;
-	uint8_t reserved[3]; /**< 0 */
+	/** 1: netfilter's hooks as well: two programs at each, in the network namespaces that
+	 *  connections pass as they are traced, from their first event there until 10 s after the last
+	 *  one, in 64 namespaces at most. Others' packets there pay for a look at their ports at each.
+	 *  Needs CAP_NET_ADMIN, CAP_SYS_ADMIN for namespaces that are not the caller's, and what
+	 *  netobs_probe() calls "trace_netfilter"; without, that is logged, and the rest is traced. As
+	 *  the links are closed, the kernel drops packets that wait in an NFQUEUE of the namespace. */
+	uint8_t netfilter;
+	uint8_t reserved[2]; /**< 0 */
 	/** Only connections of which a socket is one of chosen processes: with this number, as the
 	 *  initial namespace counts; 0: any. A socket is one of a process that writes to it, reads from
 	 *  it, or has it open, which is looked at once a second; it may be one of several. What is
@@ -302,6 +335,8 @@ struct netobs_trace_stats {
 	/** Delivered before their end: of all connections, 524,288 events are kept, and 65,536 of a
 	 *  direction of one */
 	uint64_t cut_journeys;
+	/** Network namespaces whose hooks of netfilter could not be attached to; those beyond 64 are one */
+	uint64_t unhooked_namespaces;
 };
 
 /**
@@ -389,7 +424,7 @@ NETOBS_API int netobs_trace_stats_get(const struct netobs_trace *trace,
 /** Detach everything and free. Events and journeys that were not delivered are lost. NULL is fine. */
 NETOBS_API void netobs_trace_free(struct netobs_trace *trace);
 
-/** The name of a layer: "socket", "tcp", "qdisc", "device"; NULL beyond the last. */
+/** The name of a layer: "socket", "tcp", "qdisc", "device", "ip"; NULL beyond the last. */
 NETOBS_API const char *netobs_trace_layer_name(unsigned int layer);
 
 /** The name of a point: "send", "sent", "retransmit" ...; NULL beyond the last. */

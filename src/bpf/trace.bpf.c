@@ -12,6 +12,7 @@
  */
 #include "vmlinux.h"
 
+#include "bpf/trace/hooks.h"
 #include "bpf/trace/readers.h"
 #include "bpf/trace/segments.h"
 #include "bpf/trace/sockets.h"
@@ -348,6 +349,20 @@ SEC("tp_btf/kfree_skb")
 int BPF_PROG(netobs_tr_drop, struct sk_buff *skb)
 {
 	return take_dropped(skb, 0);
+}
+
+/* Netfilter's programs are attached by namespace, and only if they are wanted. */
+
+SEC("netfilter")
+int netobs_tr_nf(const struct hook_ctx *ctx)
+{
+	return take_hook(ctx, false);
+}
+
+SEC("netfilter")
+int netobs_tr_nfend(const struct hook_ctx *ctx)
+{
+	return take_hook(ctx, true);
 }
 
 /* ---- Connections that there are --------------------------------------------------------- */

@@ -36,6 +36,17 @@ enum trace_point {
 	TRACE_READ,
 	TRACE_ACKED,
 	TRACE_DROP,
+	/* Of each of netfilter's hooks, by its number; two points: in front of its programs, and behind them. */
+	TRACE_PREROUTING,
+	TRACE_PREROUTING_END,
+	TRACE_INPUT,
+	TRACE_INPUT_END,
+	TRACE_FORWARD,
+	TRACE_FORWARD_END,
+	TRACE_OUTPUT,
+	TRACE_OUTPUT_END,
+	TRACE_POSTROUTING,
+	TRACE_POSTROUTING_END,
 	TRACE_OPENS,  /* another connection; the tuple is one of its */
 	TRACE_FACE,   /* another tuple of it */
 	TRACE_CLOSES, /* a socket of it is closed */

@@ -114,7 +114,7 @@ static void print_feature(const struct netobs_feature *feature)
 {
 	const uint64_t missing = feature->missing_capabilities;
 
-	printf("  %-14s %-4s %s", feature->name,
+	printf("  %-15s %-4s %s", feature->name,
 	       feature->available ? "yes" :
 	       missing		  ? "?" :
 				    "no",
@@ -171,7 +171,7 @@ static void print_check_table(const struct findings *findings)
 	puts("\nKernel");
 	for (int i = 0; i < NETOBS_FEATURES; i++)
 		print_feature(&findings->features[i]);
-	printf("  %-14s %-4s %s\n", "bpffs", findings->bpffs ? "yes" : "no",
+	printf("  %-15s %-4s %s\n", "bpffs", findings->bpffs ? "yes" : "no",
 	       "BPF file system at /sys/fs/bpf: needed by persist (netobs.conf)");
 	if (findings->is_persisted)
 		print_persisted(findings);

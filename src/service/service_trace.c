@@ -92,7 +92,8 @@ static int begin_tracer(struct service_trace *trace)
 	NETOBS_OPTS(netobs_trace_opts, opts,
 		    .max_connections = trace->budget.max_connections,
 		    .max_events = trace->budget.max_events,
-		    .max_rate = trace->budget.max_rate, .only_armed = 1,
+		    .max_rate = trace->budget.max_rate,
+		    .netfilter = trace->budget.netfilter, .only_armed = 1,
 		    .on_journey = on_own_journey,
 		    .on_event = trace->wants_events ? on_own_event : NULL,
 		    .on_log = on_trace_log, .user = trace);

@@ -22,6 +22,11 @@ void trace_left_out_print(const struct netobs_trace *trace)
 			" without room in the ring or in an interrupt\n",
 			stats.cut_by_connection, stats.cut_by_rate,
 			stats.lost_events);
+	if (stats.unhooked_namespaces)
+		fprintf(stderr,
+			"netobsctl trace: netfilter's hooks were not traced in %" PRIu64
+			" network namespaces\n",
+			stats.unhooked_namespaces);
 	if (stats.cut_journeys)
 		fprintf(stderr,
 			"netobsctl trace: %" PRIu64

@@ -144,6 +144,10 @@ void trace_line_journey(char buf[TRACE_LINE_MAX],
 	put_latency(&line, (uint64_t)journey->end_ns -
 				   (uint64_t)journey->record.time_ns);
 	put_parts(&line, journey);
+	if (journey->record.has & NETOBS_JOURNEY_HAS_NETFILTER) {
+		put(&line, "; netfilter");
+		put_latency(&line, journey->netfilter_ns);
+	}
 	if (journey->n_attempts > 1)
 		put(&line, "; %" PRIu32 " attempts", journey->n_attempts);
 	if (journey->n_drops)

@@ -135,6 +135,10 @@ static uint8_t direction_of(const struct netobs_trace_event *event)
 	case NETOBS_TRACE_ARRIVE:
 	case NETOBS_TRACE_RECEIVE:
 	case NETOBS_TRACE_SEGMENT:
+	case NETOBS_TRACE_PREROUTING:
+	case NETOBS_TRACE_PREROUTING_END:
+	case NETOBS_TRACE_INPUT:
+	case NETOBS_TRACE_INPUT_END:
 		return NETOBS_INGRESS;
 	case NETOBS_TRACE_DROP:
 		return NETOBS_BOTH;

@@ -198,7 +198,7 @@ static int find_layer(const char *name)
 		if (!strcmp(netobs_trace_layer_name((unsigned int)layer), name))
 			return layer;
 	fprintf(stderr,
-		"netobsctl trace: --layer: '%s' is none of socket, tcp, qdisc and device\n",
+		"netobsctl trace: --layer: '%s' is none of socket, tcp, qdisc, device and ip\n",
 		name);
 	return -EINVAL;
 }
@@ -275,6 +275,13 @@ static int try_svg(const char *path)
 	return 0;
 }
 
+static bool wants_netfilter(const struct watch *watch)
+{
+	return watch->request->budget.netfilter ||
+	       (watch->request->layers.n &&
+		watch->layers & 1U << NETOBS_TRACE_LAYER_IP);
+}
+
 static bool wants_journeys(const struct watch *watch)
 {
 	const struct trace_request *request = watch->request;
@@ -296,6 +303,7 @@ static int start_trace(struct watch *watch)
 		    .max_connections = request->budget.max_connections,
 		    .max_events = request->budget.max_events,
 		    .max_rate = request->budget.max_rate,
+		    .netfilter = wants_netfilter(watch),
 		    .only_armed = request->rules.n > 0, .pid = request->pid,
 		    .command = request->command, .container = request->container,
 		    .on_event = wants_events(watch) ? on_event : NULL,
@@ -317,7 +325,7 @@ static int start_trace(struct watch *watch)
 		return r;
 	}
 	privileges_drop(request->rules.n ? &request->interfaces : &none, true,
-			false);
+			wants_netfilter(watch));
 	/* They may start threads, which would keep more. */
 	return trace_outputs_open(&watch->outputs);
 }

@@ -13,7 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOG_STATS = 4, LOG_SIZE = 64 * 1024 };
+enum {
+	LOG_STATS = 4,
+	LOG_SIZE = 64 * 1024,
+	/* Of Linux 6.4's include/uapi/linux/bpf.h. */
+	PROG_TYPE_NETFILTER = 32,
+	ATTACH_TYPE_NETFILTER = 45,
+};
 
 /* The log ends with "processed N insns ...". */
 static long processed(const char *log)
@@ -139,6 +145,16 @@ static void explain_refusal(const char *path, bool has_all)
 	bpf_object__close(object);
 }
 
+/* libbpf before 1.3 knows no section for it. */
+static void set_type(struct bpf_program *program)
+{
+	if (strcmp(bpf_program__section_name(program), "netfilter") != 0)
+		return;
+	bpf_program__set_type(program, (enum bpf_prog_type)PROG_TYPE_NETFILTER);
+	bpf_program__set_expected_attach_type(
+		program, (enum bpf_attach_type)ATTACH_TYPE_NETFILTER);
+}
+
 /* Each program has a log of its own: @logs holds LOG_SIZE bytes for each. */
 static bool load_object(struct bpf_object *object, const char *path,
 			bool has_all, const char *name, char *logs)
@@ -148,6 +164,7 @@ static bool load_object(struct bpf_object *object, const char *path,
 	char *log = logs;
 
 	bpf_object__for_each_program(program, object) {
+		set_type(program);
 		bpf_program__set_log_level(program, LOG_STATS);
 		bpf_program__set_log_buf(program, log, LOG_SIZE);
 		log += LOG_SIZE;

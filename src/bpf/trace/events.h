@@ -190,6 +190,16 @@ static __always_inline void fill_device(struct trace_report *event,
 							    name));
 }
 
+/* The process on the CPU. Programs of netfilter have no other helper for it before Linux 6.17. */
+static __always_inline void fill_process(struct trace_report *event)
+{
+	const struct task_struct *task = (const void *)bpf_get_current_task();
+
+	event->pid_tgid = (__u64)BPF_CORE_READ(task, tgid) << 32 |
+			  (__u32)BPF_CORE_READ(task, pid);
+	BPF_CORE_READ_INTO(&event->command, task, comm);
+}
+
 /* Whether this CPU may have another event in this second. */
 static __always_inline bool is_in_rate(struct trace_counts *counts, __u64 now)
 {
@@ -260,7 +270,6 @@ static __always_inline bool emit(const struct found *found,
 	event->id = found->id;
 	event->slot = found->slot;
 	event->buffer = (__u64)point->buffer;
-	event->pid_tgid = bpf_get_current_pid_tgid();
 	event->src = ends->src;
 	event->dst = ends->dst;
 	event->src_port = ends->src_port;
@@ -281,7 +290,7 @@ static __always_inline bool emit(const struct found *found,
 	event->tcp_flags = point->tcp_flags;
 	event->has_process = point->has_process;
 	event->netns = point->netns;
-	bpf_get_current_comm(event->command, sizeof(event->command));
+	fill_process(event);
 	if (point->dev)
 		fill_device(event, point->dev);
 	bpf_ringbuf_submit(event, wake_flags(point->kind));

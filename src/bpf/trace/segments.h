@@ -398,14 +398,21 @@ static __always_inline bool is_elsewhere(const struct trace_conn *conn,
 	       BPF_CORE_READ(dev, nd_net.net, ns.inum) == conn->other_netns;
 }
 
-/* What TCP drops may have the socket that receives; others have the one that sends, or none. */
+/* Of what TCP drops, and of what IP delivers, the socket may be the one that receives. */
+static __always_inline bool may_have_receiver(__u8 kind)
+{
+	return kind == TRACE_DROP ||
+	       (kind >= TRACE_PREROUTING && kind <= TRACE_FORWARD_END);
+}
+
+/* Others have the one that sends, or none. */
 static __always_inline bool is_of_socket(const struct found *found,
 					 const struct sk_buff *skb,
 					 const struct point *point)
 {
 	const struct sock *sk = skb->sk;
 
-	if (point->kind == TRACE_DROP || !sk || !is_open(sk))
+	if (may_have_receiver(point->kind) || !sk || !is_open(sk))
 		return !is_elsewhere(found->conn, point->dev);
 	return is_socket_of(found, sk);
 }

@@ -286,6 +286,9 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	PROBE(TRACE_SOCKETS, "trace_sockets", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      NULL, "tracepoints of sockets that are written and can be read",
 	      "netobsctl trace does not know how long bytes wait in sockets: Linux 6.3 is needed"),
+	PROBE(TRACE_NETFILTER, "trace_netfilter", OPTIONAL, PRIVILEGE_PROGRAMS,
+	      NULL, "links of BPF programs to netfilter's hooks",
+	      "netobsctl trace --netfilter sees no hooks of netfilter: Linux 6.4 is needed"),
 };
 
 #undef PROBE
@@ -331,7 +334,8 @@ static void try_trace(struct trial *trial)
 	const uint32_t sockets = 1U << TRACE_SENT | 1U << TRACE_READY;
 	const struct trace_knobs knobs = { .slots = TRACE_SLOTS_MIN,
 					   .ring_bytes = 64 << 10,
-					   .max_rate = 1 };
+					   .max_rate = 1,
+					   .wants_netfilter = true };
 	struct trace_programs programs;
 	int err = trace_programs_open(&programs, &knobs, ignore_report, NULL,
 				      &trial->silent);
@@ -339,6 +343,8 @@ static void try_trace(struct trial *trial)
 	trial->errors[NETOBS_FEATURE_TRACE] = err;
 	trial->errors[NETOBS_FEATURE_TRACE_SOCKETS] =
 		err ?: (programs.missing & sockets ? -ENOTSUP : 0);
+	trial->errors[NETOBS_FEATURE_TRACE_NETFILTER] =
+		err ?: programs.netfilter_error;
 	trace_programs_close(&programs);
 }
 

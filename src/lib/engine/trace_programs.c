@@ -4,6 +4,7 @@
 #include "base/util.h"
 #include "map.h"
 #include "nat.h"
+#include "netfilter.h"
 #include "bpf/parse/tunnel.h"
 #include "bpf/store/hash.h"
 #include "trace.skel.h"
@@ -11,6 +12,8 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
+#include <limits.h>
+#include <linux/netfilter.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +54,12 @@ static const struct row {
 	{ "netobs_tr_why2", "kfree_skb", TRACE_CLOSES, 3, 0 },
 	{ "netobs_tr_drop", "kfree_skb", TRACE_CLOSES, 1, 2 },
 };
+
+/* In front of all others at a hook of netfilter, and behind them. */
+static const char *const hook_programs[] = { "netobs_tr_nf", "netobs_tr_nfend" };
+
+/* Other programs, such as those of another tracer, have some priorities there. */
+enum { HOOK_TRIES = 256 };
 
 static const char *const iterators[] = { "netobs_tr_list", "netobs_tr_init" };
 
@@ -110,12 +119,18 @@ static int find_points(struct trace_programs *programs)
 	return 0;
 }
 
-static bool is_point(const struct program_set *set,
-		     const struct bpf_program *program)
+static bool is_wanted(const struct trace_programs *programs,
+		      const struct bpf_program *program)
 {
+	const struct program_set *set = &programs->set;
+	const char *name = bpf_program__name(program);
+
 	for (size_t i = 0; i < set->n_points; i++)
-		if (!strcmp(bpf_program__name(program), set->points[i].program))
+		if (!strcmp(name, set->points[i].program))
 			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(hook_programs); i++)
+		if (!strcmp(name, hook_programs[i]))
+			return !programs->netfilter_error;
 	return false;
 }
 
@@ -128,13 +143,24 @@ static int size_map(struct bpf_object *object, const char *name, uint32_t n)
 	return map ? bpf_map__set_max_entries(map, n) : -ENOENT;
 }
 
+static void choose_programs(const struct trace_programs *programs,
+			    struct bpf_object *object)
+{
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, object)
+		bpf_program__set_autoload(program, is_wanted(programs, program));
+	for (size_t i = 0; i < ARRAY_SIZE(hook_programs); i++)
+		netfilter_set_type(bpf_object__find_program_by_name(
+			object, hook_programs[i]));
+}
+
 static int prepare_trace(struct bpf_object *object, void *ctx)
 {
 	struct trace_bpf__rodata *rodata =
 		program_set_knobs(object, sizeof(*rodata));
 	const struct trace_programs *programs = ctx;
 	const struct trace_knobs *knobs = &programs->knobs;
-	struct bpf_program *program;
 	int err;
 
 	if (!rodata)
@@ -148,11 +174,11 @@ static int prepare_trace(struct bpf_object *object, void *ctx)
 	rodata->config_has_nat = programs->has_nat;
 	memcpy((void *)&rodata->config_nat, &programs->nat,
 	       sizeof(programs->nat));
-	bpf_object__for_each_program(program, object)
-		bpf_program__set_autoload(program,
-					  is_point(&programs->set, program));
+	choose_programs(programs, object);
 	err = size_map(object, "trace_events", knobs->ring_bytes);
 	err = err ?: size_map(object, "trace_conns", knobs->slots);
+	if (!knobs->wants_datagrams)
+		err = err ?: size_map(object, "trace_refused", 1);
 	return err ?: size_map(object, "trace_faces", knobs->slots * TRACE_FACES);
 }
 
@@ -183,6 +209,21 @@ static int open_maps(struct trace_programs *programs,
 	return programs->room ? 0 : -ENOMEM;
 }
 
+/* Without netfilter, if the kernel refuses its programs. */
+static int load_programs(struct trace_programs *programs)
+{
+	const struct log *log = programs->set.log;
+
+	if (!programs->netfilter_error) {
+		programs->set.log = &silent;
+		programs->netfilter_error = program_set_ref(&programs->set);
+		programs->set.log = log;
+		if (!programs->netfilter_error)
+			return 0;
+	}
+	return program_set_ref(&programs->set);
+}
+
 int trace_programs_open(struct trace_programs *programs,
 			const struct trace_knobs *knobs,
 			ring_buffer_sample_fn on_report, void *ctx,
@@ -205,7 +246,9 @@ int trace_programs_open(struct trace_programs *programs,
 	if (err)
 		return err;
 	programs->has_nat = !nat_find_layout(&programs->nat, &silent);
-	err = program_set_ref(&programs->set);
+	programs->netfilter_error = knobs->wants_netfilter ? netfilter_probe() :
+							     -ENOTSUP;
+	err = load_programs(programs);
 	if (err) {
 		*programs = (struct trace_programs){ 0 };
 		return err;
@@ -224,6 +267,55 @@ int trace_programs_attach(struct trace_programs *programs)
 void trace_programs_detach(struct trace_programs *programs)
 {
 	program_set_detach_all(&programs->set);
+}
+
+/* The nearest priority to the end that is free: the second-last one and so on, as the kernel keeps the last. */
+static int attach_hook(int program_fd, uint32_t family, uint32_t hook,
+		       bool is_behind)
+{
+	int link = -EBUSY;
+
+	for (int i = 1; link == -EBUSY && i <= HOOK_TRIES; i++)
+		link = netfilter_attach(program_fd, family, hook,
+					is_behind ? INT_MAX - i : INT_MIN + i);
+	return link;
+}
+
+static int hook_family(const struct trace_programs *programs, uint32_t family,
+		       int *links, size_t *n)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(hook_programs); i++) {
+		const struct bpf_program *program =
+			bpf_object__find_program_by_name(programs->set.object,
+							 hook_programs[i]);
+
+		for (uint32_t hook = 0; hook < NF_INET_NUMHOOKS; hook++) {
+			links[*n] = attach_hook(bpf_program__fd(program),
+						family, hook, i);
+			if (links[*n] < 0)
+				return links[*n];
+			++*n;
+		}
+	}
+	return 0;
+}
+
+int trace_programs_hook(const struct trace_programs *programs,
+			int ret_links[TRACE_HOOK_LINKS])
+{
+	int links[TRACE_HOOK_LINKS];
+	size_t n = 0;
+	int err = programs->netfilter_error;
+
+	err = err ?: hook_family(programs, NFPROTO_IPV4, links, &n);
+	err = err ?: hook_family(programs, NFPROTO_IPV6, links, &n);
+	if (err) {
+		while (n)
+			close(links[--n]);
+		return err;
+	}
+	memcpy(ret_links, links, sizeof(links));
+	return 0;
 }
 
 void trace_programs_close(struct trace_programs *programs)

@@ -12,12 +12,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Hooks of netfilter, for IPv4 and IPv6, with a program in front of all others, and one behind them. */
+enum { TRACE_HOOK_LINKS = 2 * 2 * 5 };
+
 struct trace_knobs {
 	uint32_t slots;	      /* a power of two */
 	uint32_t ring_bytes;  /* a power of two, and of pages */
 	uint64_t max_rate;    /* events a second on a CPU */
 	bool wants_acks;      /* segments without data */
 	bool wants_datagrams; /* connections of UDP and ICMP that begin */
+	bool wants_netfilter; /* the programs of trace_programs_hook() */
 	bool is_idle; /* only added connections are traced; trace_programs_attach() */
 };
 
@@ -30,6 +34,7 @@ struct trace_programs {
 	uint32_t missing; /* 1 << enum trace_point: the kernel has no tracepoint for it */
 	bool has_nat;
 	bool has_reasons;
+	int netfilter_error; /* 0: netfilter's hooks can be attached to; < 0: why not */
 	uint64_t last_id;	  /* of trace_programs_add() */
 	struct trace_conn *conns; /* mapped: knobs.slots of them */
 	uint64_t *ports;	  /* mapped: TRACE_PORTS of them */
@@ -101,6 +106,16 @@ int trace_programs_attach(struct trace_programs *programs);
 
 /* Detach; the maps stay. A program may still run on another CPU. */
 void trace_programs_detach(struct trace_programs *programs);
+
+/**
+ * Attach to the hooks of netfilter in the network namespace of the calling thread; the links stay attached
+ * until they are closed.
+ *
+ * @param ret_links  their descriptors
+ * @return 0; -errno: nothing is attached, nor *@ret_links changed
+ */
+int trace_programs_hook(const struct trace_programs *programs,
+			int ret_links[TRACE_HOOK_LINKS]);
 
 void trace_programs_close(struct trace_programs *programs);
 

@@ -109,9 +109,14 @@ static void end_datagram(struct datagrams *datagrams, struct datagram *datagram,
 
 /* ---- Which one an event is of ------------------------------------------------------------ */
 
-/* Fragments may be dropped long after the rest of their datagram was delivered. */
+/*
+ * Fragments may be dropped long after the rest of their datagram was delivered. Hooks of the sender are in
+ * front of the first interface, where fragments have no buffer of their own yet.
+ */
 static bool may_begin(const struct journey_event *event)
 {
+	if (journey_is_hook(event))
+		return false;
 	switch (event->step.point) {
 	case NETOBS_TRACE_READY:
 	case NETOBS_TRACE_BUSY:
@@ -144,7 +149,8 @@ static bool is_whole_again(const struct datagram *datagram,
 			   const struct journey_event *event)
 {
 	return datagram->is_fragmented && !event->ip_id && !event->is_fragment &&
-	       event->step.point == NETOBS_TRACE_READY;
+	       (event->step.point == NETOBS_TRACE_READY ||
+		journey_is_hook(event));
 }
 
 /* What the kernel segments for a socket are new buffers, of which one may be where another one was. */

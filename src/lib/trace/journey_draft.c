@@ -2,6 +2,7 @@
 #include "journey_draft.h"
 
 #include "base/util.h"
+#include "journey_hooks.h"
 #include "journey_way.h"
 
 #include <string.h>
@@ -82,6 +83,7 @@ static uint32_t add_writing(struct journey_draft *draft,
 	return n;
 }
 
+/* Journeys begin in the socket or at an interface: a hook in front of all others is none of their steps. */
 static uint32_t find_stops(struct journey_draft *draft,
 			   const struct journey_range *range,
 			   const struct journey_way *way)
@@ -96,7 +98,8 @@ static uint32_t find_stops(struct journey_draft *draft,
 			until = way->events[i]->step.time_ns;
 	n = add_writing(draft, range, until);
 	for (uint32_t i = 0; i < way->n && i <= last; i++)
-		if (is_step(way, i, &attempt))
+		if (is_step(way, i, &attempt) &&
+		    (n || !journey_is_hook(way->events[i])))
 			add_stop(draft, &n, way->events[i], attempt);
 	return n;
 }
@@ -254,6 +257,7 @@ static void begin_journey(struct journey_draft *draft,
 	fill_steps(draft);
 	fill_times(draft, ends->datagram, range->now_ns);
 	journey_parts_fill(&route, journey);
+	journey_hooks_fill(&route, journey);
 }
 
 void journey_draft_add(struct journey_draft *draft,
@@ -272,6 +276,7 @@ void journey_draft_add(struct journey_draft *draft,
 	uint32_t n;
 
 	journey_way_find(&way);
+	journey_hooks_join(&way);
 	n = find_stops(draft, range, &way);
 	choose_steps(draft, n);
 	acked_id = way.acked < way.n ? way.events[way.acked]->id : 0;

@@ -39,6 +39,12 @@ static inline bool journey_is_datagram(const struct journey_event *event)
 	return event->protocol && event->protocol != IPPROTO_TCP;
 }
 
+static inline bool journey_is_hook(const struct journey_event *event)
+{
+	return event->step.point >= NETOBS_TRACE_PREROUTING &&
+	       event->step.point <= NETOBS_TRACE_POSTROUTING_END;
+}
+
 static inline bool journey_is_arrival(const struct journey_event *event)
 {
 	return event->step.point == NETOBS_TRACE_ARRIVE ||

@@ -59,6 +59,8 @@ static enum place place_of(const struct journey_event *event)
 		[NETOBS_TRACE_READ] = TAKEN,
 		[NETOBS_TRACE_ACKED] = BEYOND,
 		[NETOBS_TRACE_DROP] = NOWHERE,
+		[NETOBS_TRACE_PREROUTING... NETOBS_TRACE_POSTROUTING_END] =
+			NOWHERE,
 	};
 
 	return (enum place)places[event->step.point];
@@ -196,10 +198,12 @@ static void add_datagram_end(struct sum *sum, enum place place)
 	const struct journey_event *last =
 		sum->route->stops[sum->route->n - 1].event;
 
+	add_time(sum,
+		 last->step.point == NETOBS_TRACE_DROP ? dropping_part(place) : 0,
+		 last->step.time_ns - sum->last->step.time_ns);
 	if (last->step.point == NETOBS_TRACE_DROP)
-		add_time(sum, dropping_part(place),
-			 last->step.time_ns - sum->last->step.time_ns);
-	else if (place < ARRIVED)
+		return;
+	if (place < ARRIVED)
 		sum->journey->unknown_parts |= parts_between(place, BEYOND);
 	else if (place < TAKEN)
 		sum->journey->unknown_parts |= parts_between(place, TAKEN);

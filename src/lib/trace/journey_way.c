@@ -401,6 +401,7 @@ void journey_way_find(struct journey_way *way)
 	way->segment = find_segment(&search);
 	way->arrived = find_arrived(&search);
 	way->has_attempt = search.n;
+	way->n_begun = search.n;
 	if (search.n)
 		way->first_ns = search.attempts[0].first->step.time_ns;
 }

@@ -19,6 +19,7 @@ struct journey_way {
 	uint16_t arrived;    /* the attempt that did, or the last one */
 	int64_t first_ns;    /* when the first attempt began, if there is one */
 	bool has_attempt;
+	uint16_t n_begun; /* numbers of attempts that events have */
 	/* Positions in events; n: none. */
 	uint32_t segment, ready, read, acked;
 };

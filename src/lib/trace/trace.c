@@ -9,6 +9,7 @@
 #include "trace_state.h"
 
 #include <errno.h>
+#include <netobs/probe.h>
 #include <netobs/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,6 +175,12 @@ int netobs_trace_new(const struct netobs_trace_opts *opts,
 	return 0;
 }
 
+static void close_programs(struct netobs_trace *trace)
+{
+	trace_hooks_close(&trace->hooks);
+	trace_programs_close(&trace->programs);
+}
+
 static void free_traced(struct netobs_trace *trace)
 {
 	for (uint32_t i = 0; trace->traced && i < trace->programs.knobs.slots; i++)
@@ -189,7 +196,7 @@ void netobs_trace_free(struct netobs_trace *trace)
 		return;
 	map_grace_abandon(trace->grace);
 	free_traced(trace);
-	trace_programs_close(&trace->programs);
+	close_programs(trace);
 	drop_names_close(&trace->names);
 	journeys_free(trace->journeys);
 	filter_free(trace->filter);
@@ -268,6 +275,12 @@ static void list_sockets(struct netobs_trace *trace)
 	trace->list_ns = clock_boot_ns() + LIST_MS * NSEC_PER_MSEC;
 }
 
+static void detach_programs(struct netobs_trace *trace)
+{
+	trace_hooks_leave(&trace->hooks);
+	trace_programs_detach(&trace->programs);
+}
+
 /* Candidates that nothing has chosen, and connections that have ended. */
 static void sweep(struct netobs_trace *trace)
 {
@@ -294,7 +307,8 @@ static void sweep(struct netobs_trace *trace)
 	}
 	trace->n_used = n_used;
 	if (trace->opts.only_armed && !trace->n_chosen)
-		trace_programs_detach(&trace->programs);
+		detach_programs(trace);
+	trace_hooks_sweep(&trace->hooks, (int64_t)now_ns);
 	if (trace->journeys)
 		journeys_advance(trace->journeys,
 				 clock_to_wall(&trace->clock, (int64_t)now_ns));
@@ -339,6 +353,27 @@ static uint32_t slots_for(uint32_t connections)
 	return slots;
 }
 
+static bool wants_netfilter(const struct netobs_trace_opts *opts)
+{
+	return opts->netfilter &&
+	       !(opts->disable_features >> NETOBS_FEATURE_TRACE_NETFILTER & 1);
+}
+
+/* What the kernel lacks of it is no reason not to trace. */
+static int open_hooks(struct netobs_trace *trace)
+{
+	const int err = trace->programs.netfilter_error;
+
+	if (!trace->opts.netfilter)
+		return 0;
+	if (!err)
+		return trace_hooks_open(&trace->hooks, &trace->programs,
+					&trace->life.log);
+	log_warning(&trace->life.log, "netfilter's hooks are not traced: %s%s",
+		    strerror(-err), privilege_hint(err, PRIVILEGE_PROGRAMS).text);
+	return 0;
+}
+
 static int open_trace(struct netobs_trace *trace)
 {
 	const struct netobs_trace_opts *opts = &trace->opts;
@@ -348,6 +383,7 @@ static int open_trace(struct netobs_trace *trace)
 		.max_rate = opts->max_rate,
 		.wants_acks = opts->on_event,
 		.wants_datagrams = trace->wants_datagrams,
+		.wants_netfilter = wants_netfilter(opts),
 		.is_idle = opts->only_armed,
 	};
 	int err;
@@ -358,6 +394,7 @@ static int open_trace(struct netobs_trace *trace)
 	clock_init(&trace->clock, CLOCK_PRECISE);
 	err = trace_programs_open(&trace->programs, &knobs, on_report, trace,
 				  &trace->life.log);
+	err = err ?: open_hooks(trace);
 	if (err)
 		return err;
 	drop_names_open(&trace->names, trace->programs.has_reasons,
@@ -388,6 +425,7 @@ static int choose_existing(struct netobs_trace *trace)
 {
 	int err;
 
+	trace_hooks_note_own(&trace->hooks, clock_boot_ns());
 	trace->slice_end_ns = INT64_MAX;
 	err = trace_programs_list(&trace->programs);
 	return err ?: trace_programs_init(&trace->programs);
@@ -402,7 +440,7 @@ static int start_trace(void *owner)
 		err = choose_existing(trace);
 	if (err) {
 		free_traced(trace);
-		trace_programs_close(&trace->programs);
+		close_programs(trace);
 		return err;
 	}
 	report_missing(trace);
@@ -419,6 +457,7 @@ static void add_counts(const struct netobs_trace *trace,
 
 	stats->cut_by_rate += counts.cut_by_rate;
 	stats->lost_events += counts.lost + counts.missed;
+	stats->unhooked_namespaces += trace->hooks.n_failed;
 	stats->refused_connections += counts.refused;
 }
 
@@ -426,7 +465,7 @@ static void stop_trace(void *owner)
 {
 	struct netobs_trace *trace = owner;
 
-	trace_programs_detach(&trace->programs);
+	detach_programs(trace);
 	if (map_grace_begin(&trace->grace))
 		trace->grace = NULL; /* nothing more can be waited for */
 	set_read_timer(trace, 0);
@@ -459,7 +498,7 @@ static int step_trace(void *owner)
 	end_all(trace);
 	add_counts(trace, &trace->stats);
 	free_traced(trace);
-	trace_programs_close(&trace->programs);
+	close_programs(trace);
 	trace->life.state = LIFE_STOPPED;
 	set_read_timer(trace, 0);
 	return 0;

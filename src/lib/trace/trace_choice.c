@@ -23,6 +23,7 @@ enum {
 enum { ROOM_TRIES = 8 };
 
 _Static_assert((int)TRACE_DROP == (int)NETOBS_TRACE_DROP &&
+		       (int)TRACE_POSTROUTING == (int)NETOBS_TRACE_POSTROUTING &&
 		       (int)TRACE_OPENS == (int)NETOBS_TRACE_POINTS,
 	       "points of programs are those of events");
 
@@ -43,6 +44,8 @@ static enum netobs_trace_layer layer_of(enum trace_point point)
 	case TRACE_ENQUEUE:
 	case TRACE_DEQUEUE:
 		return NETOBS_TRACE_LAYER_QDISC;
+	case TRACE_PREROUTING ... TRACE_POSTROUTING_END:
+		return NETOBS_TRACE_LAYER_IP;
 	default:
 		return NETOBS_TRACE_LAYER_DEVICE;
 	}
@@ -132,6 +135,9 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 	/* The programs had a higher limit until it was chosen; what is beyond is in trace_count_cut(). */
 	if (traced->n_events++ >= trace->opts.max_events)
 		return;
+	trace_hooks_note(&trace->hooks, report->netns,
+			 (uint32_t)(report->pid_tgid >> 32),
+			 (int64_t)report->time_ns);
 	fill_event(trace, traced, report, offset, &event);
 	trace->stats.events++;
 	trace->life.delivered++;

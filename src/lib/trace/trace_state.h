@@ -9,6 +9,7 @@
 #include "engine/trace_programs.h"
 #include "filter/filter.h"
 #include "journeys.h"
+#include "trace_hooks.h"
 #include "trace_process.h"
 #include "trace_room.h"
 #include "traced.h"
@@ -29,6 +30,7 @@ struct netobs_trace {
 	int64_t slice_end_ns, sweep_ns, list_ns;
 
 	struct trace_programs programs;
+	struct trace_hooks hooks;
 	struct drop_names names;
 	struct clock clock;
 	struct journeys *journeys; /* NULL: not wanted */

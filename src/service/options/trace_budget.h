@@ -3,6 +3,7 @@
 #ifndef NETOBS_SERVICE_OPTIONS_TRACE_BUDGET_H
 #define NETOBS_SERVICE_OPTIONS_TRACE_BUDGET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { TRACE_CONNECTIONS_MAX = 65536 }; /* the library's */
@@ -10,6 +11,7 @@ enum { TRACE_CONNECTIONS_MAX = 65536 }; /* the library's */
 /* As in struct netobs_trace_opts; 0: the default. */
 struct trace_budget {
 	uint32_t max_connections, max_events, max_rate;
+	bool netfilter;
 };
 
 #endif

@@ -63,6 +63,7 @@ enum {
 	WROTE = NETOBS_JOURNEY_HAS_SEND,
 	DID_READ = NETOBS_JOURNEY_HAS_READ,
 	ACKED = NETOBS_JOURNEY_HAS_ACKED,
+	HOOKED = NETOBS_JOURNEY_HAS_NETFILTER,
 };
 
 static const struct row session_rows[] = {
@@ -253,6 +254,7 @@ static const struct row journey_rows[] = {
 	JOURNEY(drop_cause, TEXT, 0, drop_cause),
 	JOURNEY(alert, TEXT, 0, alert),
 	JOURNEY(alert_time_ns, NS, 0, alert_ns),
+	JOURNEY(netfilter_ns, NUMBER, HOOKED, netfilter_ns),
 	JOURNEY(unknown_ns, NUMBER, 0, unknown_ns),
 };
 

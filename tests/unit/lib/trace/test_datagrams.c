@@ -296,6 +296,27 @@ static void a_segment_is_not_the_buffer(void **state)
 	assert_int_equal(world->got->unknown_parts, BIT(STACK) | BIT(READER));
 }
 
+/* Hooks are found by the buffer, and none begins a datagram. */
+static void hooks_are_of_the_datagram(void **state)
+{
+	struct world *world = *state;
+
+	add_at(world, NETOBS_TRACE_OUTPUT, 0, 1, LEFT);
+	add_at(world, NETOBS_TRACE_OUTPUT_END, 1, 1, LEFT);
+	add_way(world, 2, 1);
+	add_at(world, NETOBS_TRACE_INPUT, 7, 1, RIGHT);
+	add_at(world, NETOBS_TRACE_INPUT_END, 10, 1, RIGHT);
+	add_ready(world, 11, 1);
+	add_read(world, 12, 0);
+	wait_long(world);
+	assert_int_equal(world->n, 1);
+	assert_int_equal(world->got->n_steps, 8);
+	assert_int_equal(world->got->steps[0].point, NETOBS_TRACE_QUEUE);
+	assert_int_equal(world->got->netfilter_ns, 3 * US);
+	assert_int_equal(world->got->unknown_parts, 0);
+	assert_int_equal(world->got->unknown_ns, 0);
+}
+
 /* Sockets of two namespaces get a datagram that came in fragments: it is one, and the first one's. */
 static void a_datagram_is_in_the_list_of_one_socket(void **state)
 {
@@ -379,6 +400,7 @@ int main(void)
 		CASE(fragments_are_ranges_of_it),
 		CASE(fragments_that_are_whole_again_are_read),
 		CASE(a_segment_is_not_the_buffer),
+		CASE(hooks_are_of_the_datagram),
 		CASE(a_datagram_is_in_the_list_of_one_socket),
 		CASE(an_echo_is_known_by_its_number),
 		CASE(the_end_of_a_connection_delivers_all),

@@ -638,6 +638,89 @@ static void a_bulk_transfer_takes_time_that_grows_with_it(void **state)
 		assert_int_equal(world->got[i].unknown_parts, 0);
 }
 
+/* ---- Netfilter ----------------------------------------------------------------------------- */
+
+static void add_hook(struct world *world, uint8_t point, int64_t us,
+		     uint32_t ifindex, uint64_t buffer)
+{
+	add_hop(world, point, us, 0, 100, ifindex, buffer);
+	add_hop(world, (uint8_t)(point + 1), us + 2, 0, 100, ifindex, buffer);
+}
+
+static void check_points(const struct netobs_journey *journey,
+			 const uint8_t *points, uint16_t n)
+{
+	assert_int_equal(journey->n_steps, n);
+	for (uint16_t i = 0; i < n; i++)
+		assert_int_equal(journey->steps[i].point, points[i]);
+}
+
+static void hooks_are_steps_within_the_parts(void **state)
+{
+	static const uint8_t points[] = {
+		NETOBS_TRACE_SEND,	     NETOBS_TRACE_OUTPUT,
+		NETOBS_TRACE_OUTPUT_END,     NETOBS_TRACE_QUEUE,
+		NETOBS_TRACE_TRANSMIT,	     NETOBS_TRACE_ARRIVE,
+		NETOBS_TRACE_RECEIVE,	     NETOBS_TRACE_PREROUTING,
+		NETOBS_TRACE_PREROUTING_END, NETOBS_TRACE_SEGMENT,
+		NETOBS_TRACE_READY,	     NETOBS_TRACE_READ
+	};
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	add_hook(world, NETOBS_TRACE_OUTPUT, 1, VETH, 7);
+	add_way(world, 10, 0, 100, 7);
+	add_hook(world, NETOBS_TRACE_PREROUTING, 15, PEER, 7);
+	add_taking(world, 20, 0, 100);
+	end(world);
+	check_tiles(world, 0, 100);
+	check_points(world->got, points, ARRAY_SIZE(points));
+	assert_true(world->got->record.has & NETOBS_JOURNEY_HAS_NETFILTER);
+	assert_int_equal(world->got->netfilter_ns, 4 * US);
+	assert_int_equal(world->got->unknown_parts, 0);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_TCP), 10);
+	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_STACK), 8);
+}
+
+/* By their buffers: those of the attempt that arrived count. */
+static void hooks_are_of_their_attempt(void **state)
+{
+	struct world *world = *state;
+
+	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
+	add_hook(world, NETOBS_TRACE_OUTPUT, 1, VETH, 7);
+	add_hop(world, NETOBS_TRACE_QUEUE, 4, 0, 100, VETH, 7);
+	add_hop(world, NETOBS_TRACE_DROP, 5, 0, 100, VETH, 7);
+	add(world, NETOBS_TRACE_RETRANSMIT, 100, 0, 100);
+	add_hook(world, NETOBS_TRACE_OUTPUT, 101, VETH, 8);
+	add_way(world, 110, 0, 100, 8);
+	add_taking(world, 120, 0, 100);
+	end(world);
+	check_tiles(world, 0, 100);
+	assert_int_equal(world->got->n_attempts, 2);
+	assert_int_equal(world->got->netfilter_ns, 2 * US);
+	for (int i = 0; i < world->got->n_steps; i++) {
+		const struct netobs_journey_step *step = &world->got->steps[i];
+
+		if (step->point == NETOBS_TRACE_OUTPUT)
+			assert_int_equal(step->attempt,
+					 step->time_ns < START_NS + 100 * US);
+	}
+}
+
+static void a_journey_begins_at_no_hook(void **state)
+{
+	struct world *world = *state;
+
+	add_hook(world, NETOBS_TRACE_OUTPUT, 1, VETH, 7);
+	add_way(world, 10, 0, 100, 7);
+	add_taking(world, 20, 0, 100);
+	end(world);
+	check_tiles(world, 0, 100);
+	assert_int_equal(world->got->steps[0].point, NETOBS_TRACE_QUEUE);
+	assert_false(world->got->record.has & NETOBS_JOURNEY_HAS_NETFILTER);
+}
+
 static void connections_do_not_touch(void **state)
 {
 	struct world *world = *state;
@@ -718,6 +801,9 @@ int main(void)
 		CASE(events_of_the_same_bytes_are_bounded),
 		CASE(held_events_are_bounded),
 		CASE(a_bulk_transfer_takes_time_that_grows_with_it),
+		CASE(hooks_are_steps_within_the_parts),
+		CASE(hooks_are_of_their_attempt),
+		CASE(a_journey_begins_at_no_hook),
 		CASE(connections_do_not_touch),
 	};
 

@@ -1,0 +1,279 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: nftables iproute2
+"""netobsctl trace --netfilter: the hooks that bytes pass, in the kernel's order, and what rules do there.
+
+A client, a router and a server. A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
+"""
+
+import contextlib
+import json
+import socket
+import time
+
+from lib import bpf
+from lib import lab
+from lib.tracer import CLIENT, PARTS, Network, Trace, Tracer, bytes_of, features
+
+PORT6 = 7006
+SENT = ["output", "postrouting"]
+PASSED = ["prerouting", "forward", "postrouting"]
+TAKEN = ["prerouting", "input"]
+RULES = 20_000
+MANY = """
+table ip many {{
+    chain forward {{
+        type filter hook forward priority 0
+{}
+    }}
+}}
+"""
+DROP = """
+table ip drops {
+    chain forward {
+        type filter hook forward priority 0
+        udp length > 100 drop
+    }
+}
+"""
+
+
+def with_ends(hooks):
+    return [point for hook in hooks for point in (hook, hook + "_end")]
+
+
+def hooks_of(steps):
+    """(namespace, point) of the hooks on the way that arrived."""
+    return [(one["NetnsInode"], one["Point"]) for one in steps
+            if one["Layer"] == "ip" and "Attempt" not in one]
+
+
+def links(pid):
+    """Of a process, to hooks of netfilter."""
+    return sum("netfilter" in text for text in bpf.fdinfos(pid))
+
+
+class Netfilter(Trace):
+    def expected(self, network, direction):
+        ends = network.client.inode, network.server.inode
+        sender, receiver = ends[::-1] if direction else ends
+        return [(inode, point) for inode, hooks in ((sender, SENT), (network.router.inode, PASSED),
+                                                    (receiver, TAKEN))
+                for point in with_ends(hooks)]
+
+    @staticmethod
+    def exchange(client, server, sizes):
+        for (sender, receiver), size in zip(((client, server), (server, client)), sizes):
+            sender.sendall(bytes(size))
+            while size:
+                size -= len(receiver.recv(size))
+
+    @staticmethod
+    def journeys(tracer):
+        with open(tracer.path, encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+
+    @contextlib.contextmanager
+    def pair(self, network):
+        with contextlib.closing(network.connect()) as client, \
+                contextlib.closing(network.listener.accept()[0]) as server:
+            yield client, server
+
+    def warm_up(self, tracer, network):
+        """Hooks of a namespace are seen once a connection has passed it."""
+        def is_seen():
+            with self.pair(network) as pair:
+                self.exchange(*pair, (50, 50))
+                self.exchange(*pair, (50, 50))
+            time.sleep(.1)
+            return any(hooks_of(one["Steps"]) == self.expected(network, one["Direction"])
+                       for one in tracer.own(self.journeys(tracer)))
+        lab.wait_for(is_seen, "hooks of all namespaces")
+
+    def check_time(self, journey, where):
+        steps = [one for one in journey["Steps"] if "Attempt" not in one]
+        times = [one["AfterNs"] for one in steps]
+        self.assertEqual(times, sorted(times), where)
+        self.assertEqual(journey["TotalNs"],
+                         sum(journey.get(name, 0) for name in PARTS + ["UnknownNs"]), where)
+        at = [one["AfterNs"] for one in steps if one["Layer"] == "ip"]
+        inside = sum(end - begin for begin, end in zip(at[::2], at[1::2]))
+        self.assertEqual(journey["NetfilterNs"], inside, where)
+        self.assertLess(inside, journey["TotalNs"], where)
+
+    def trace(self, network, where, rounds):
+        """Journeys of a connection, which have each byte once."""
+        tracer = Tracer(self, network.address[1], "--netfilter")
+        self.warm_up(tracer, network)
+        sizes = [[self.chance.randint(1, 1000) for _ in range(2)] for _ in range(rounds)]
+        with self.pair(network) as pair:
+            port = pair[0].getsockname()[1]
+            for one in sizes:
+                self.exchange(*pair, one)
+        time.sleep(.5)
+        own = [one for one in tracer.stop() if port in (one["SrcPort"], one["DstPort"])]
+        connection, = {one["Connection"] for one in own if one["SrcPort"] == port}
+        own = [one for one in own if one["Connection"] == connection]
+        for direction in range(2):
+            size = sum(one[direction] for one in sizes)
+            self.assertEqual(bytes_of(own, direction), ([(0, size)], 0), where)
+        return own
+
+    def check_hooks(self, own, network, where):
+        for one in own:
+            text = f"{where}: {one}"
+            self.assertEqual(hooks_of(one["Steps"]), self.expected(network, one["Direction"]), text)
+            self.check_time(one, text)
+
+
+class Hooks(Netfilter):
+    def test_bytes_pass_all_hooks_in_order(self):
+        is_translated = self.chance.random() < .5
+        network, where = Network(self.lab, is_translated, False), f"seed {self.seed} {is_translated}"
+        self.check_hooks(self.trace(network, where, lab.sized(30)), network, where)
+
+    def test_nat_is_between_two_points(self):
+        network, where = Network(self.lab, True, False), f"seed {self.seed}"
+        tracer = Tracer(self, network.address[1], "--show", "events", "--layer", "ip")
+
+        def is_seen():
+            with self.pair(network) as pair:
+                self.exchange(*pair, (50, 50))
+                self.exchange(*pair, (50, 50))
+            time.sleep(.1)
+            return {"prerouting", "forward_end"} <= {
+                one["Point"] for one in self.journeys(tracer)
+                if one["NetnsInode"] == network.router.inode}
+        lab.wait_for(is_seen, "hooks of the router")
+        with self.pair(network) as pair:
+            port = pair[0].getsockname()[1]
+            self.exchange(*pair, (100, 100))
+        time.sleep(.5)
+        own = tracer.stop()
+        connection, = {one["Connection"] for one in own
+                       if port == one["SrcPort"] and one["NetnsInode"] == network.client.inode}
+        there = [one for one in own if one["Connection"] == connection and one["Bytes"]
+                 and one["NetnsInode"] == network.router.inode and not one["Direction"]]
+        self.assertEqual({one["Layer"] for one in own}, {"ip"}, where)
+        at = {one["Point"]: one for one in there}
+        self.assertEqual(list(at), with_ends(PASSED), where)
+        inner = network.listener.getsockname()
+        for point in at:
+            one, text = at[point], f"{where}: {at[point]}"
+            is_inner = point != "prerouting"
+            self.assertEqual((one["DstAddr"], one["DstPort"]),
+                             inner if is_inner else network.address, text)
+            is_own = point != "postrouting_end"
+            self.assertEqual(one["SrcAddr"] == CLIENT, is_own, text)
+
+    def test_rules_that_take_time_are_seen(self):
+        network, where = Network(self.lab, False, False), f"seed {self.seed}"
+        quick = self.trace(network, where, 20)
+        network.router.run("nft", "-f", "-", input=MANY.format("\n".join(
+            f"        ip daddr 203.0.113.{i % 256} tcp dport {i} counter" for i in range(1, RULES))))
+        slow = self.trace(network, where, 20)
+        self.check_hooks(slow, network, where)
+        least = {name: min(one["NetfilterNs"] for one in own)
+                 for name, own in (("quick", quick), ("slow", slow))}
+        self.assertGreater(least["slow"], least["quick"], where)
+
+    def test_a_drop_is_behind_the_hook_that_drops(self):
+        network, where = Network(self.lab, False, False), f"seed {self.seed}"
+        network.router.run("nft", "-f", "-", input=DROP)
+        tracer = Tracer(self, network.address[1], "--netfilter", also="or udp")
+        self.warm_up(tracer, network)
+        with network.client:
+            end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with end:
+            end.connect(network.address)
+            port = end.getsockname()[1]
+            for _ in range(10):
+                end.send(bytes(500))
+                time.sleep(.01)
+        time.sleep(.5)
+        own = [one for one in tracer.stop() if one["Proto"] == 17 and one["SrcPort"] == port]
+        self.assertEqual(len(own), 10, where)
+        for one in own:
+            text = f"{where}: {one}"
+            points = [step["Point"] for step in one["Steps"]]
+            self.assertEqual(points[-2:], ["forward", "drop"], text)
+            self.assertTrue(one["Dropped"], text)
+            self.assertIn("NetfilterNs", one, text)
+            self.assertEqual(one["TotalNs"],
+                             sum(one.get(name, 0) for name in PARTS + ["UnknownNs"]), text)
+
+    def test_ipv6_has_the_same_hooks(self):
+        ends, addresses = [self.lab.ns(tag, ipv6=True) for tag in "ab"], ("2001:db8::1", "2001:db8::2")
+        self.lab.wire(ends[0], "a0", [f"{addresses[0]}/64"], ends[1], "b0", [f"{addresses[1]}/64"])
+        tracer, where = Tracer(self, PORT6, "--netfilter"), f"seed {self.seed}"
+        with ends[1]:
+            listener = socket.create_server((addresses[1], PORT6), family=socket.AF_INET6)
+        self.addCleanup(listener.close)
+
+        def talk():
+            with ends[0], socket.create_connection(listener.getsockname()[:2]) as client:
+                with listener.accept()[0] as server:
+                    for _ in range(5):
+                        self.exchange(client, server, (100, 100))
+                    return client.getsockname()[1]
+
+        def has_all(one):
+            inodes = [ns.inode for ns in (ends[::-1] if one["Direction"] else ends)]
+            return hooks_of(one["Steps"]) == [
+                (inode, point) for inode, hooks in zip(inodes, (SENT, TAKEN))
+                for point in with_ends(hooks)]
+
+        def is_seen():
+            talk()
+            time.sleep(.1)
+            return any(has_all(one) for one in tracer.own(self.journeys(tracer)))
+        lab.wait_for(is_seen, "hooks of both namespaces")
+        port = talk()
+        time.sleep(.5)
+        own = [one for one in tracer.stop() if port in (one["SrcPort"], one["DstPort"])]
+        self.assertTrue(own, where)
+        for one in own:
+            self.assertTrue(has_all(one), f"{where}: {one}")
+            self.check_time(one, f"{where}: {one}")
+
+
+class Links(Netfilter):
+    def test_without_the_option_nothing_is_linked(self):
+        network = Network(self.lab, False, False)
+        tracer = Tracer(self, network.address[1])
+        with self.pair(network) as pair:
+            self.exchange(*pair, (100, 100))
+        time.sleep(.5)
+        self.assertEqual(links(tracer.process.pid), 0)
+        own = tracer.stop()
+        self.assertTrue(own)
+        for one in own:
+            self.assertEqual(hooks_of(one["Steps"]), [], one)
+            self.assertNotIn("NetfilterNs", one)
+
+    def test_several_tracers_have_a_place_at_each_hook(self):
+        network, where = Network(self.lab, False, False), f"seed {self.seed}"
+        tracers = [Tracer(self, network.address[1], "--netfilter") for _ in range(3)]
+        for tracer in tracers:
+            self.warm_up(tracer, network)
+        with self.pair(network) as pair:
+            port = pair[0].getsockname()[1]
+            self.exchange(*pair, (100, 100))
+        time.sleep(.5)
+        for tracer in tracers:
+            own = [one for one in tracer.stop() if port in (one["SrcPort"], one["DstPort"])]
+            self.assertEqual(len(own), 2, where)
+            self.check_hooks(own, network, where)
+
+    def test_links_keep_no_namespace_for_long(self):
+        network = Network(self.lab, False, False)
+        tracer = Tracer(self, network.address[1], "--netfilter")
+        self.warm_up(tracer, network)
+        self.assertGreater(links(tracer.process.pid), 0)
+        lab.run("ip", "netns", "del", network.client.name)
+        lab.wait_for(lambda: '"rc"' not in network.router.ip("-j", "link"), "the end of the namespace")
+        tracer.stop()
+
+
+if __name__ == "__main__":
+    lab.main("links of programs to netfilter's hooks", lambda: features()["trace_netfilter"])
