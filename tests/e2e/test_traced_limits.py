@@ -7,6 +7,8 @@ A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
 
 import json
 import os
+import re
+import resource
 import signal
 import socket
 import subprocess
@@ -17,6 +19,7 @@ from lib import observer
 from lib.tracer import Trace, Tracer, by_connection, bytes_of, features
 
 ADDRESS = "192.0.2.1"
+CUT = re.compile(r"(\d+) beyond --max-events")
 IDLE_SECONDS = 5 # before a connection makes room
 
 
@@ -112,7 +115,123 @@ class Chosen(Host):
         self.check_all(tracer.stop(), sizes)
 
 
+class Budgets(Host):
+    """Many that are open at a time, of which a few are armed."""
+
+    CONNECTIONS, ROUNDS = 20_000, 4
+    EVENTS = 40 # fewer than these have, and more than a marker
+
+    def setUp(self):
+        super().setUp()
+        wanted = int(os.environ.get("NETOBS_TEST_CONNECTIONS", lab.sized(self.CONNECTIONS)))
+        self.others = min(wanted, 100_000)
+        self.chosen = max(self.others // 20, 10) if self.others < 20_000 else 1000
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        self.each = min(4000, hard // 2 - 200) # connections of a process
+
+    def hold(self, number, port, end):
+        """In a process of its own: connections that talk once they are told to."""
+        lab.die_with_parent()
+        listener = self.listen(port)
+        pairs = [self.pair(listener) for _ in range(number)]
+        end.send(b"x")
+        while end.recv(1):
+            for pair in pairs:
+                self.exchange(pair, 10)
+            end.send(b"x")
+
+    def hold_others(self):
+        """A socket for each process that holds some of them."""
+        ends, left = [], self.others
+        while left > 0:
+            here, there = socket.socketpair()
+            self.addCleanup(here.close)
+            child = os.fork()
+            if not child:
+                try:
+                    here.close()
+                    self.hold(min(left, self.each), self.port + 1 + len(ends), there)
+                finally:
+                    os._exit(0)
+            there.close()
+            self.addCleanup(os.waitpid, child, 0)
+            self.addCleanup(here.shutdown, socket.SHUT_WR)
+            ends.append(here)
+            left -= self.each
+        for end in ends:
+            self.assertEqual(end.recv(1), b"x", self.where)
+        return ends
+
+    def test_the_armed_of_many_are_traced_and_what_is_cut_is_counted(self):
+        others = self.hold_others()
+        chosen = [self.pair() for _ in range(self.chosen)]
+        options = "--show", "events", "--max-connections", 2 * self.chosen
+        every = Tracer(self, self.port, *options)
+        some = Tracer(self, self.port, *options, "--max-events", self.EVENTS)
+        sizes = {}
+        for end in others:
+            end.send(b"x")
+        for own in chosen:
+            size = self.chance.randint(1, 5000)
+            sizes[own[0].getsockname()[1]] = self.ROUNDS * size
+            for _ in range(self.ROUNDS):
+                self.exchange(own, size)
+        for end in others:
+            self.assertEqual(end.recv(1), b"x", self.where)
+        time.sleep(1)
+        events, cut = every.stop(), some.end()
+        ports = {frozenset((one["SrcPort"], one["DstPort"])) - {self.port} for one in events}
+        self.assertEqual(ports, {frozenset([port]) for port in sizes}, self.where)
+        for own in by_connection(events).values():
+            port, = {one["SrcPort"] for one in own} - {self.port}
+            for direction in range(2):
+                taken = sum(one["Bytes"] for one in own
+                            if one["Direction"] == direction and one["Point"] == "read")
+                self.assertEqual(taken, sizes[port], f"{self.where}: {port}")
+        shown, messages = cut
+        for own in by_connection(shown).values():
+            self.assertLessEqual(len(own), self.EVENTS, self.where)
+        counted = int(CUT.search(messages)[1])
+        self.assertGreater(counted, 0, self.where)
+        self.assertEqual(len(shown) + counted, len(events), f"{self.where}: {messages}")
+
+
 class Together(Host):
+    def test_as_many_as_may_be_are_complete_or_count(self):
+        """Each has all events of each connection, or says how many it lacks."""
+        number = int(os.environ.get("NETOBS_TEST_TRACERS", "12"))
+        tracers = []
+        for i in range(number):
+            path = self.lab.path(f"many-{i}")
+            with open(path, "wb") as out, open(f"{path}-errors", "wb") as errors:
+                tracers.append((path, self.lab.spawn(
+                    observer.netobsctl(release=True), "trace", "-o", "json", "--max-connections", "64",
+                    f"tcp port {self.port}", stdout=out, stderr=errors)))
+        for path, _ in tracers:
+            lab.wait_for(lambda path=path: self.is_tracing(path), "each tracer", 600)
+        sizes = {}
+        for _ in range(5):
+            pair = self.pair()
+            sizes[pair[0].getsockname()[1]] = size = self.chance.randint(1, 20_000)
+            self.exchange(pair, size)
+        time.sleep(1)
+        for _, process in tracers:
+            process.send_signal(signal.SIGINT)
+        complete = 0
+        for path, process in tracers:
+            self.assertEqual(process.wait(timeout=120), 0, self.where)
+            with open(path, encoding="utf-8") as file, open(f"{path}-errors", encoding="utf-8") as errors:
+                journeys, said = [json.loads(line) for line in file], errors.read()
+            own = [one for one in journeys if {one["SrcPort"], one["DstPort"]} & set(sizes)
+                   and one["SrcAddr"] == ADDRESS]
+            if "events that are missing" in said:
+                continue
+            complete += 1
+            self.check_all(own, sizes)
+        self.assertGreater(complete, 0, self.where)
+
     def test_many_tracers_see_the_same(self):
         number = int(os.environ.get("NETOBS_TEST_TRACERS", "6"))
         tracers = []
