@@ -39,9 +39,9 @@ NAMES = [name for name in AGENTS if name != Before.name]
 def arguments():
     parser = argparse.ArgumentParser(
         prog="./dev bench", allow_abbrev=False, description=__doc__,
-        epilog="Agents take turns until the interval of each ratio is narrow enough, or "
-               f"exits with {EXIT_NOISY}: this host is too noisy. The machine should have "
-               "nothing else to do.")
+        epilog="In each scenario, agents take turns until the interval of each ratio is narrow "
+               "enough. If this host is too noisy for one, it has no results, and the exit "
+               f"status is {EXIT_NOISY}. The machine should have nothing else to do.")
     parser.add_argument("--quick", action="store_true",
                         help=f"{len(QUICK)} scenarios, less exactly")
     parser.add_argument("--rounds", type=rounds, metavar="N",
@@ -165,7 +165,8 @@ class Bench:
     def __init__(self, options):
         self.options = options
         self.cpus = cpus()
-        self.method = method.Method(options.width, options.rounds)
+        self.method = None # of a scenario
+        self.noisy = {} # scenario: why it has no results
 
     def agents_of(self, scenario):
         return {name: AGENTS[name] for name in self.options.agent
@@ -201,12 +202,19 @@ class Bench:
         return self.take_turns(scenario, self.agents_of(scenario), turn), cells
 
     def measure(self):
-        lines = []
+        """(lines, conditions); a scenario that is too noisy leaves the others theirs."""
+        lines, methods = [], []
         for name in self.options.scenario:
             scenario = SCENARIOS[name]
-            found, cells = self.runs(scenario) if scenario.rate else self.flood(scenario)
+            self.method = method.Method(self.options.width, self.options.rounds)
+            try:
+                found, cells = self.runs(scenario) if scenario.rate else self.flood(scenario)
+            except method.TooNoisy as error:
+                self.noisy[name] = str(error)
+                continue
             lines += summary.summarize(scenario, found, cells)
-        return lines
+            methods.append(self.method)
+        return lines, method.summary(methods)
 
 
 def versions():
@@ -232,22 +240,23 @@ def main():
     options = arguments()
     bench = Bench(options)
     started = time.strftime("%Y-%m-%d")
-    try:
-        lines = bench.measure()
-    except method.TooNoisy as error:
-        print(f"./dev bench: this host is too noisy, nothing is published:\n{error}\n"
-              f"{table.others(bench.method.summary())}", file=sys.stderr)
+    lines, conditions = bench.measure()
+    for name, why in bench.noisy.items():
+        print(f"./dev bench: this host is too noisy for {name}, which has no results:\n{why}",
+              file=sys.stderr)
+    if not lines:
         return EXIT_NOISY
     results = {
-        **measure.host(), "date": started, "versions": versions(),
-        **bench.method.summary(), "seconds": options.seconds,
+        **measure.host(), "date": started, "versions": versions(), **conditions,
+        "seconds": options.seconds, "noisy": list(bench.noisy),
         "results": lines, "targets": summary.check(lines)}
     write(options.json, results)
     print(table.text(lines))
     print("\n" + table.verdicts(results["targets"]))
     print(f"\n{table.conditions(results)}\nResults: {options.json}")
-    return 0 if all(one["met"] for one in results["targets"]
-                    if one["what"] == "monitoring rate") else EXIT_NOT_MET
+    if not all(one["met"] for one in results["targets"] if one["what"] == "monitoring rate"):
+        return EXIT_NOT_MET
+    return EXIT_NOISY if bench.noisy else 0
 
 
 if __name__ == "__main__":

@@ -107,5 +107,9 @@ class Method:
         if wide:
             raise TooNoisy("\n".join(wide))
 
-    def summary(self):
-        return {"width": self.width, "others": self.others, "repeated": self.repeated}
+
+def summary(methods):
+    """The conditions of all that they measured."""
+    return {"width": max((one.width for one in methods), default=WIDTH),
+            "others": max((one.others for one in methods), default=0.0),
+            "repeated": sum(one.repeated for one in methods)}

@@ -97,11 +97,15 @@ def live(results):
     parts = [live_head(results)]
     for label, rows in table.groups(results["results"]):
         parts += [f"**{label}**", table.markdown(table.HEAD, rows)]
+    if results.get("noisy"):
+        parts.append(f"Too noisy on this host: {', '.join(results['noisy'])}.")
     return "\n\n".join(parts + targets(results))
 
 
 def rtt(results):
-    """Both scenarios in one table."""
+    """Both scenarios in one table, if there are both."""
+    if results.get("noisy"):
+        return live(results)
     fast, paced = ({row["agent"]: row for row in results["results"]
                     if row["scenario"] == name} for name in RTT)
     head = ("agent", "throughput", "of none", "of netobs", "monitored", "CPU when paced",

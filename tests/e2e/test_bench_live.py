@@ -3,6 +3,7 @@
 # Needs: iperf3
 """`./dev bench`, apart from times: what it sends, follows, sums up and prints."""
 
+import argparse
 import json
 import math
 import os
@@ -117,10 +118,20 @@ class Rounds(unittest.TestCase):
     def test_disturbed_runs_are_repeated_within_a_bound(self):
         found, rounds = self.measure(0.003, busy=(0.2, 0.04, 0.3, 0.01))
         self.assertEqual((20, {"width": 0.02, "others": 0.04, "repeated": 2}),
-                         (len(rounds), found.summary()))
+                         (len(rounds), method.summary([found])))
         found, rounds = self.measure(0.003, busy=[0.5] * 99)
         self.assertEqual((20, 0.5, method.MOST_REPEATS),
                          (len(rounds), found.others, found.repeated))
+
+    def test_a_noisy_scenario_leaves_the_others_their_results(self):
+        options = argparse.Namespace(width=0.02, rounds=50, scenario=["udp-egress-1", "tcp"])
+        floods = [([], {}), method.TooNoisy("wide")]
+        with mock.patch.object(live.Bench, "flood", side_effect=floods), \
+                mock.patch.object(live.summary, "summarize", return_value=["row"]):
+            bench = live.Bench(options)
+            self.assertEqual((["row"], {"width": 0.02, "others": 0.0, "repeated": 0}),
+                             bench.measure())
+        self.assertEqual({"tcp": "wide"}, bench.noisy)
 
     def test_interval_is_that_of_the_library(self):
         self.assertEqual((4, 1, 7), method.interval([7, 1, 6, 2, 5, 3, 4]))
