@@ -128,6 +128,12 @@ int BPF_PROG(netobs_tr_read, struct sock *sk)
 	return 0;
 }
 
+/* Before all else: most sockets are of none. */
+static __always_inline bool may_be_readable(const struct sock *sk)
+{
+	return has_datagrams(sk) ? has_received() : has_ports_of(sk);
+}
+
 /* @ctx: arguments; as a number, the verifier lets none of them go to a global function */
 static __always_inline void note_readable(const void *ctx, const struct sock *sk)
 {
@@ -142,6 +148,8 @@ static __always_inline void note_readable(const void *ctx, const struct sock *sk
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(netobs_tr_ready, const struct sock *sk)
 {
+	if (!may_be_readable(sk))
+		return 0;
 	note_taken(RUN_READY, sk);
 	note_readable(ctx, sk);
 	return 0;
@@ -150,7 +158,7 @@ int BPF_PROG(netobs_tr_ready, const struct sock *sk)
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(netobs_tr_ready2, const struct sock *sk)
 {
-	if (is_missed(RUN_READY, sk))
+	if (may_be_readable(sk) && is_missed(RUN_READY, sk))
 		note_readable(ctx, sk);
 	return 0;
 }
@@ -205,6 +213,8 @@ static __always_inline void take_probe(const struct sock *sk,
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(netobs_tr_segm, struct sock *sk, const struct sk_buff *skb)
 {
+	if (!may_be_found(sk, skb))
+		return 0;
 	note_taken(RUN_SEGMENT, skb);
 	take_probe(sk, skb);
 	return 0;
@@ -213,7 +223,7 @@ int BPF_PROG(netobs_tr_segm, struct sock *sk, const struct sk_buff *skb)
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(netobs_tr_segm2, struct sock *sk, const struct sk_buff *skb)
 {
-	if (is_missed(RUN_SEGMENT, skb))
+	if (may_be_found(sk, skb) && is_missed(RUN_SEGMENT, skb))
 		take_probe(sk, skb);
 	return 0;
 }
@@ -313,18 +323,25 @@ static __always_inline bool is_copy(__u32 reason)
 				 SKB_DROP_REASON_PACKET_SOCK_ERROR___tap);
 }
 
+/* Before all else: most are of no traced connection. */
+static __always_inline bool may_be_dropped(const struct sk_buff *skb, __u32 reason)
+{
+	return may_be_taken(skb, skb->network_header, true) && !is_copy(reason);
+}
+
 static __always_inline void take_drop(const struct sk_buff *skb, __u32 reason)
 {
 	struct point point = { .kind = TRACE_DROP,
 			       .dev = device_of(skb),
 			       .reason = reason };
 
-	if (!is_copy(reason))
-		take_segment(skb, skb->network_header, true, &point);
+	take_segment(skb, skb->network_header, true, &point);
 }
 
 static __always_inline int take_dropped(const struct sk_buff *skb, __u32 reason)
 {
+	if (!may_be_dropped(skb, reason))
+		return 0;
 	note_taken(RUN_DROP, skb);
 	take_drop(skb, reason);
 	return 0;
@@ -339,7 +356,7 @@ int BPF_PROG(netobs_tr_why, struct sk_buff *skb, void *location, __u32 reason)
 SEC("tp_btf/kfree_skb")
 int BPF_PROG(netobs_tr_why2, struct sk_buff *skb, void *location, __u32 reason)
 {
-	if (is_missed(RUN_DROP, skb))
+	if (may_be_dropped(skb, reason) && is_missed(RUN_DROP, skb))
 		take_drop(skb, reason);
 	return 0;
 }

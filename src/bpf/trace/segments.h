@@ -453,6 +453,13 @@ static __always_inline void note_packet(const struct packet *pkt,
 		note_received();
 }
 
+static __always_inline bool may_be_taken(const struct sk_buff *skb,
+					 __u32 network, bool is_first)
+{
+	return is_ip(skb) && network != NO_HEADER &&
+	       may_be_traced(skb, network, is_first);
+}
+
 /* @return whether it is of a traced connection, which is *@ret_found */
 static __always_inline bool take_packet(const struct sk_buff *skb, __u32 network,
 					bool is_first, struct point *point,
@@ -470,8 +477,7 @@ static __always_inline bool take_packet(const struct sk_buff *skb, __u32 network
 	bool is_found = false;
 	__u32 index;
 
-	if (!is_ip(skb) || network == NO_HEADER ||
-	    !may_be_traced(skb, network, is_first))
+	if (!may_be_taken(skb, network, is_first))
 		return false;
 	scratch = claim_scratch(&index);
 	if (!scratch)

@@ -57,14 +57,25 @@ static __always_inline void turn(struct ends *ends)
 	ends->is_turned = !from.is_turned;
 }
 
+static __always_inline bool has_ports_of(const struct sock *sk)
+{
+	return has_ports(port_of(sk), bpf_ntohs(sk->__sk_common.skc_dport));
+}
+
+/* Most sockets are of no traced connection. @skb: that it receives. */
+static __always_inline bool may_be_found(const struct sock *sk,
+					 const struct sk_buff *skb)
+{
+	return has_ports_of(sk) || translated_nfct(skb);
+}
+
 /* @ret_found->direction: of what it sends. @skb: that it receives, or NULL. */
 static __always_inline bool find_socket(const struct sock *sk,
 					const struct sk_buff *skb,
 					struct ends *ret_ends,
 					struct found *ret_found)
 {
-	const bool has =
-		has_ports(port_of(sk), bpf_ntohs(sk->__sk_common.skc_dport));
+	const bool has = has_ports_of(sk);
 	const __u64 nfct = !has && skb ? translated_nfct(skb) : 0;
 	struct trace_tuple tuple;
 
