@@ -221,6 +221,14 @@ static bool wants_trace_events(const struct service_config *config)
 	return false;
 }
 
+static bool is_other_budget(const struct trace_budget *a,
+			    const struct trace_budget *b)
+{
+	return a->max_connections != b->max_connections ||
+	       a->max_events != b->max_events || a->max_rate != b->max_rate ||
+	       a->netfilter != b->netfilter;
+}
+
 void service_trace_commit(struct service_trace *trace,
 			  const struct service_config *config)
 {
@@ -230,7 +238,7 @@ void service_trace_commit(struct service_trace *trace,
 	trace->budget = config->trace;
 	trace->wants_events = wants_trace_events(config);
 	trace->retry_at_ms = 0;
-	trace->is_stale |= memcmp(&before, &trace->budget, sizeof(before)) ||
+	trace->is_stale |= is_other_budget(&before, &trace->budget) ||
 			   wanted_events != trace->wants_events;
 	trace->n_rules = 0;
 	for (size_t i = 0; i < config->n_alerts; i++) {

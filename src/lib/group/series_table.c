@@ -248,7 +248,7 @@ static struct series_slot *open_slot(struct series_table *table,
 				     const struct texts *texts)
 {
 	struct series_slot *slot = find_free(table);
-	char *text = slot ? malloc(texts->len) : NULL;
+	char *text = slot && texts->len ? malloc(texts->len) : NULL;
 	struct netobs_times *times;
 
 	if (!text)

@@ -59,9 +59,9 @@ static uint8_t *put_unknown(uint8_t *to, uint32_t number, uint64_t parts)
 	parts &= (1U << NETOBS_JOURNEY_PARTS) - 1;
 	to = put_varint(put_tag(to, number, WIRE_BYTES),
 			(uint64_t)__builtin_popcountll(parts));
-	for (uint8_t part = 0; part < NETOBS_JOURNEY_PARTS; part++)
+	for (unsigned int part = 0; part < NETOBS_JOURNEY_PARTS; part++)
 		if (parts & 1U << part)
-			*to++ = part;
+			*to++ = (uint8_t)part;
 	return to;
 }
 

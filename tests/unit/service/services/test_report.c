@@ -55,77 +55,75 @@ static void a_record_is_read_as_a_whole(void **state)
 }
 
 /* With the member that is wrong, or NULL: it is no record. */
+static const struct {
+	const char *text, *member;
+} wrong[] = {
+	{ FLOW "\"Packets\":1e3}", "Packets" },
+	{ FLOW "\"Packets\":1.5}", "Packets" },
+	{ FLOW "\"Packets\":\"100\"}", "Packets" },
+	{ FLOW "\"Packets\":-5}", "Packets" },
+	{ FLOW "\"Packets\":[7]}", "Packets" },
+	{ FLOW "\"Packets\":true}", "Packets" },
+	{ FLOW "\"Packets\":18446744073709551616}", "Packets" },
+	{ FLOW "\"Bytes\":9007199254740993}", "Bytes" },
+	{ FLOW "\"SrcPort\":65616}", "SrcPort" },
+	{ FLOW "\"DstPort\":65616}", "DstPort" },
+	{ FLOW "\"DstPort\":\"http\"}", "DstPort" },
+	{ "{" ENDS ",\"Proto\":262}", "Proto" },
+	{ "{" ENDS ",\"Proto\":\"tcp\"}", "Proto" },
+	{ FLOW "\"IcmpType\":256}", "IcmpType" },
+	{ FLOW "\"IcmpCode\":256}", "IcmpCode" },
+	{ FLOW "\"Flags\":65536}", "Flags" },
+	{ FLOW "\"TcpCombined\":-2}", "TcpCombined" },
+	{ FLOW "\"TcpCombined\":-1.5}", "TcpCombined" },
+	{ FLOW "\"TcpCombined\":256}", "TcpCombined" },
+	{ FLOW "\"Sampling\":4294967296}", "Sampling" },
+	{ FLOW "\"Retransmits\":1e1}", "Retransmits" },
+	{ FLOW "\"RttSamples\":1e1}", "RttSamples" },
+	{ FLOW "\"AppResponses\":\"\"}", "AppResponses" },
+	{ FLOW "\"TimeFlowRttNs\":1000000000000,"
+	       "\"RttSamples\":1000000000000}",
+	  "TimeFlowRttNs" },
+	{ FLOW "\"PathRttNs\":1000000000000,"
+	       "\"RttSamples\":1000000000000}",
+	  "PathRttNs" },
+	{ FLOW "\"ResponseTimeNs\":2147483648,"
+	       "\"AppResponses\":2147483648}",
+	  "ResponseTimeNs" },
+	{ FLOW "\"TimeFlowStartMs\":9223372036855}", "TimeFlowStartMs" },
+	{ FLOW "\"TimeFlowEndMs\":\"1\"}", "TimeFlowEndMs" },
+	{ FLOW "\"ConversationId\":\"xyz\"}", "ConversationId" },
+	{ FLOW "\"ConversationId\":\"00112233445566778\"}", "ConversationId" },
+	{ FLOW "\"Interfaces\":[\"eth0\"],\"IfDirections\":[\"in\"]}",
+	  "IfDirections" },
+	{ FLOW "\"XlatSrcAddr\":\"10.0.0.3\",\"XlatDstAddr\":\"x\"}",
+	  "XlatDstAddr" },
+	{ FLOW "\"OrigSrcAddr\":\"10.0.0.3\",\"OrigDstAddr\":\"10.0.0.4\","
+	       "\"OrigDstPort\":70000}",
+	  "OrigDstPort" },
+	{ "{\"SrcAddr\":\"10.0.0\",\"DstAddr\":\"10.0.0.2\",\"Proto\":6}",
+	  "SrcAddr" },
+	{ "{\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":7,\"Proto\":6}", "DstAddr" },
+	{ "{" ENDS "}", NULL },
+	{ "{\"DstAddr\":\"10.0.0.2\",\"Proto\":6}", NULL },
+	{ "{}", NULL },
+};
+
 static void what_is_wrong_is_refused_and_named(void **state)
 {
-	static const struct {
-		const char *text, *member;
-	} cases[] = {
-		{ FLOW "\"Packets\":1e3}", "Packets" },
-		{ FLOW "\"Packets\":1.5}", "Packets" },
-		{ FLOW "\"Packets\":\"100\"}", "Packets" },
-		{ FLOW "\"Packets\":-5}", "Packets" },
-		{ FLOW "\"Packets\":[7]}", "Packets" },
-		{ FLOW "\"Packets\":true}", "Packets" },
-		{ FLOW "\"Packets\":18446744073709551616}", "Packets" },
-		{ FLOW "\"Bytes\":9007199254740993}", "Bytes" },
-		{ FLOW "\"SrcPort\":65616}", "SrcPort" },
-		{ FLOW "\"DstPort\":65616}", "DstPort" },
-		{ FLOW "\"DstPort\":\"http\"}", "DstPort" },
-		{ "{" ENDS ",\"Proto\":262}", "Proto" },
-		{ "{" ENDS ",\"Proto\":\"tcp\"}", "Proto" },
-		{ FLOW "\"IcmpType\":256}", "IcmpType" },
-		{ FLOW "\"IcmpCode\":256}", "IcmpCode" },
-		{ FLOW "\"Flags\":65536}", "Flags" },
-		{ FLOW "\"TcpCombined\":-2}", "TcpCombined" },
-		{ FLOW "\"TcpCombined\":-1.5}", "TcpCombined" },
-		{ FLOW "\"TcpCombined\":256}", "TcpCombined" },
-		{ FLOW "\"Sampling\":4294967296}", "Sampling" },
-		{ FLOW "\"Retransmits\":1e1}", "Retransmits" },
-		{ FLOW "\"RttSamples\":1e1}", "RttSamples" },
-		{ FLOW "\"AppResponses\":\"\"}", "AppResponses" },
-		{ FLOW "\"TimeFlowRttNs\":1000000000000,"
-		       "\"RttSamples\":1000000000000}",
-		  "TimeFlowRttNs" },
-		{ FLOW "\"PathRttNs\":1000000000000,"
-		       "\"RttSamples\":1000000000000}",
-		  "PathRttNs" },
-		{ FLOW "\"ResponseTimeNs\":2147483648,"
-		       "\"AppResponses\":2147483648}",
-		  "ResponseTimeNs" },
-		{ FLOW "\"TimeFlowStartMs\":9223372036855}", "TimeFlowStartMs" },
-		{ FLOW "\"TimeFlowEndMs\":\"1\"}", "TimeFlowEndMs" },
-		{ FLOW "\"ConversationId\":\"xyz\"}", "ConversationId" },
-		{ FLOW "\"ConversationId\":\"00112233445566778\"}",
-		  "ConversationId" },
-		{ FLOW "\"Interfaces\":[\"eth0\"],\"IfDirections\":[\"in\"]}",
-		  "IfDirections" },
-		{ FLOW "\"XlatSrcAddr\":\"10.0.0.3\",\"XlatDstAddr\":\"x\"}",
-		  "XlatDstAddr" },
-		{ FLOW "\"OrigSrcAddr\":\"10.0.0.3\",\"OrigDstAddr\":\"10.0.0.4\","
-		       "\"OrigDstPort\":70000}",
-		  "OrigDstPort" },
-		{ "{\"SrcAddr\":\"10.0.0\",\"DstAddr\":\"10.0.0.2\",\"Proto\":6}",
-		  "SrcAddr" },
-		{ "{\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":7,\"Proto\":6}",
-		  "DstAddr" },
-		{ "{" ENDS "}", NULL },
-		{ "{\"DstAddr\":\"10.0.0.2\",\"Proto\":6}", NULL },
-		{ "{}", NULL },
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		const char *member = cases[i].member;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		const char *member = wrong[i].member;
 		struct service_report report;
 		char why[REPORT_WHY_MAX] = "";
 
-		if (read_text(cases[i].text, &report, why))
-			fail_msg("%s is read", cases[i].text);
+		if (read_text(wrong[i].text, &report, why))
+			fail_msg("%s is read", wrong[i].text);
 		if (!member)
 			assert_string_equal(why, "it is no record of netobs");
 		else if (strncmp(why, member, strlen(member)) ||
 			 why[strlen(member)] != ' ')
-			fail_msg("%s: %s", cases[i].text, why);
+			fail_msg("%s: %s", wrong[i].text, why);
 	}
 }
 
