@@ -84,7 +84,7 @@ class Network:
             chance.choice((4, 6))
         self.outer = 6 if self.kind in ("vxlan", "geneve") and chance.random() < 0.3 else 4
         self.hosts = [where.ns("a", True), where.ns("b", True)]
-        self.devices = []  # (namespace, interface)
+        self.devices, self.tunnels = [], []  # (namespace, interface)
         self.wires = self.join()
         self.is_taken = [False, False]
         self.routed = None  # the tenant that is
@@ -141,6 +141,7 @@ class Network:
             host.ip("link", "set", made, "netns", ns.name)
         ns.ip("link", "set", made, "name", name, "mtu", "1400")
         ns.ip("link", "set", name, "up")
+        self.tunnels.append((ns, name))
         return self.add(ns, name)
 
     def end(self, at, vni):
@@ -288,11 +289,21 @@ class Overlays(lab.LabTest):
             record.get("Vni") == tenant.vni
 
     def check_sums(self, network, group, records, observed):
-        """Of tenants that a part of the interfaces cannot tell apart: packets alone."""
+        """
+        Of tenants that a part of the interfaces cannot tell apart: packets alone. Those of a tenant that is seen
+        outside of its tunnel only may be in the flow of another tenant, of which the larger one counts.
+        """
         ways = [[point for point in network.path(sent.tenant, sent.way) if point[:2] in observed]
                 for sent in group]
-        real = sum(len(sent.sizes) for sent, way in zip(group, ways) if way)
-        self.assertEqual(real, sum(record["Packets"] for record in records), records)
+        seen = [(len(sent.sizes), any(is_inside or (ns, name) in network.tunnels
+                                      for ns, name, _, is_inside in way))
+                for sent, way in zip(group, ways) if way]
+        found = sum(record["Packets"] for record in records)
+        self.assertLessEqual(found, sum(packets for packets, _ in seen), records)
+        self.assertGreaterEqual(found, sum(packets for packets, has_tag in seen if has_tag), records)
+        self.assertGreaterEqual(found, max((packets for packets, _ in seen), default=0), records)
+        if all(has_tag for _, has_tag in seen):
+            self.assertEqual(found, sum(packets for packets, _ in seen), records)
         self.assertLessEqual(len(records), len(group))
         self.assertEqual(sorted({(name, way) for path in ways for _, name, way, _ in path}),
                          sorted({point for record in records for point in points(record)}))
