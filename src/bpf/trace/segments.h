@@ -7,6 +7,7 @@
 #include "datagrams.h"
 #include "events.h"
 #include "nat.h"
+#include "plain.h"
 
 enum {
 	HEADERS_MAX = 256,	      /* bytes of a packet that are parsed */
@@ -149,43 +150,30 @@ static __always_inline bool is_open(const struct sock *sk)
 	}
 }
 
-enum { PLAIN_MAX = 40 + 14 }; /* IPv6, and TCP with its flags */
-
 /* What is read of a buffer. Offsets are from @head on; that of data may be behind the IP header. */
 struct view {
 	const void *head;
 	__u32 network, data, tail, len;
 };
 
-/* @return the offset of the transport header, if there are no extensions; 0: the parser has to find it */
-static __always_inline __u32 plain_transport(const __u8 *ip, __u8 *ret_proto)
-{
-	*ret_proto = ip[0] >> 4 == 6 ? ip[6] : ip[9];
-	if (ip[0] >> 4 == 6)
-		return sizeof(struct ipv6_wire);
-	if (ip[0] != 0x45 ||
-	    (ip[6] << 8 | ip[7]) & (IPV4_MORE_FRAGMENTS | IPV4_OFFSET_MASK))
-		return 0;
-	return sizeof(struct ipv4_wire);
-}
-
 /* By a segment's ports. @is_first: it may begin a connection, or have another tuple. */
 static __always_inline bool may_be_segment(const struct sk_buff *skb,
-					   const __u8 *tcp, bool is_first)
+					   const struct plain *plain,
+					   bool is_first)
 {
-	if (has_ports(tcp[0] << 8 | tcp[1], tcp[2] << 8 | tcp[3]))
+	if (has_ports(plain->src_port, plain->dst_port))
 		return true;
-	return is_first && ((config_wants_opening &&
-			     (tcp[13] & (TCP_SYN | TCP_ACK)) == TCP_SYN) ||
-			    translated_nfct(skb));
+	return is_first &&
+	       ((config_wants_opening &&
+		 (plain->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN) ||
+		translated_nfct(skb));
 }
 
-/* @proto: UDP or ICMP */
-static __always_inline bool has_datagram_ports(const __u8 *next, __u8 proto)
+static __always_inline bool has_datagram_ports(const struct plain *plain)
 {
-	return is_icmp(proto) ?
-		       has_ports(next[4] << 8 | next[5], next[4] << 8 | next[5]) :
-		       has_ports(next[0] << 8 | next[1], next[2] << 8 | next[3]);
+	return is_icmp(plain->proto) ?
+		       has_ports(plain->id, plain->id) :
+		       has_ports(plain->src_port, plain->dst_port);
 }
 
 /* Most packets are of no traced connection: their socket or their ports tell. */
@@ -193,46 +181,34 @@ static __always_inline bool may_be_traced(const struct sk_buff *skb,
 					  __u32 network, bool is_first)
 {
 	const struct sock *sk = skb->sk;
-	__u8 head[PLAIN_MAX], proto;
-	const __u8 *next;
-	__u32 transport;
+	struct plain plain;
 
 	/* With NAT and in tunnels as well: the socket's tuple is one of the connection. */
 	if (sk && is_open(sk))
 		return has_ports(sk->__sk_common.skc_num,
 				 bpf_ntohs(sk->__sk_common.skc_dport));
-	if (bpf_probe_read_kernel(head, sizeof(head), skb->head + network))
+	if (!read_plain(skb->head + network, &plain))
 		return false;
-	transport = plain_transport(head, &proto);
-	next = transport == sizeof(struct ipv4_wire) ?
-		       head + sizeof(struct ipv4_wire) :
-		       head + sizeof(struct ipv6_wire);
-	if (transport && proto == IP_PROTO_TCP)
-		return may_be_segment(skb, next, is_first);
-	if (!transport || (proto != IP_PROTO_UDP && !is_icmp(proto)))
+	if (plain.is_plain && plain.proto == IP_PROTO_TCP)
+		return may_be_segment(skb, &plain, is_first);
+	if (!plain.is_plain || !trace_is_datagram(plain.proto))
 		return true;
-	if (proto == IP_PROTO_UDP &&
-	    is_tunnel_port(tunnels(), next[2] << 8 | next[3]))
+	if (plain.proto == IP_PROTO_UDP &&
+	    is_tunnel_port(tunnels(), plain.dst_port))
 		return true;
-	return config_wants_datagrams &&
-	       (is_first || has_datagram_ports(next, proto));
+	return config_wants_datagrams && (is_first || has_datagram_ports(&plain));
 }
 
 /* Of a datagram in a queue, which is not in a tunnel. */
 static __always_inline bool has_known_ports(const struct view *view)
 {
-	__u8 head[PLAIN_MAX], proto;
-	__u32 transport;
+	struct plain plain;
 
-	if (bpf_probe_read_kernel(head, sizeof(head), view->head + view->network))
+	if (!read_plain(view->head + view->network, &plain))
 		return false;
-	transport = plain_transport(head, &proto);
-	if (!transport || (proto != IP_PROTO_UDP && !is_icmp(proto)))
-		return proto != IP_PROTO_TCP;
-	return has_datagram_ports(transport == sizeof(struct ipv4_wire) ?
-					  head + sizeof(struct ipv4_wire) :
-					  head + sizeof(struct ipv6_wire),
-				  proto);
+	if (!plain.is_plain || !trace_is_datagram(plain.proto))
+		return plain.proto != IP_PROTO_TCP;
+	return has_datagram_ports(&plain);
 }
 
 static __always_inline bool read_tcp(const __u8 *headers,

@@ -115,6 +115,8 @@ static int find_points(struct trace_programs *programs)
 			(struct attach_point){ .program = iterators[i],
 					       .kind = ATTACH_ITERATOR };
 	programs->missing &= ~(1U << TRACE_CLOSES);
+	programs->has_cast = btf__find_by_name_kind(btf, "bpf_rdonly_cast",
+						    BTF_KIND_FUNC) > 0;
 	btf__free(btf);
 	return 0;
 }
@@ -171,6 +173,7 @@ static int prepare_trace(struct bpf_object *object, void *ctx)
 	rodata->config_wants_acks = knobs->wants_acks;
 	rodata->config_wants_opening = !knobs->is_idle;
 	rodata->config_wants_datagrams = knobs->wants_datagrams;
+	rodata->config_has_cast = programs->has_cast;
 	rodata->config_has_nat = programs->has_nat;
 	memcpy((void *)&rodata->config_nat, &programs->nat,
 	       sizeof(programs->nat));

@@ -33,7 +33,7 @@ struct trace_programs {
 	struct nat_layout nat;
 	uint32_t missing; /* 1 << enum trace_point: the kernel has no tracepoint for it */
 	bool has_nat;
-	bool has_reasons;
+	bool has_reasons, has_cast;
 	int netfilter_error; /* 0: netfilter's hooks can be attached to; < 0: why not */
 	uint64_t last_id;	  /* of trace_programs_add() */
 	struct trace_conn *conns; /* mapped: knobs.slots of them */
