@@ -20,6 +20,8 @@ from lib.tracer import Trace, Tracer, by_connection, bytes_of, features
 
 ADDRESS = "192.0.2.1"
 CUT = re.compile(r"(\d+) beyond --max-events")
+LOST = re.compile(r"not traced for want of room|[1-9]\d* without room")
+TRIES = 4
 IDLE_SECONDS = 5 # before a connection makes room
 
 
@@ -164,9 +166,8 @@ class Budgets(Host):
             self.assertEqual(end.recv(1), b"x", self.where)
         return ends
 
-    def test_the_armed_of_many_are_traced_and_what_is_cut_is_counted(self):
-        others = self.hold_others()
-        chosen = [self.pair() for _ in range(self.chosen)]
+    def trace(self, others, chosen):
+        """@return bytes by the client's port, and for a tracer without and one with a budget: events, messages"""
         options = "--show", "events", "--max-connections", 2 * self.chosen
         every = Tracer(self, self.port, *options)
         some = Tracer(self, self.port, *options, "--max-events", self.EVENTS)
@@ -181,7 +182,17 @@ class Budgets(Host):
         for end in others:
             self.assertEqual(end.recv(1), b"x", self.where)
         time.sleep(1)
-        events, cut = every.stop(), some.end()
+        return sizes, every.end(), some.end()
+
+    def test_the_armed_of_many_are_traced_and_what_is_cut_is_counted(self):
+        others = self.hold_others()
+        chosen = [self.pair() for _ in range(self.chosen)]
+        for _ in range(TRIES):
+            sizes, (events, said), (shown, messages) = self.trace(others, chosen)
+            if not LOST.search(said + messages):
+                break
+            self.note(f"connections of other tests have taken room: {said}{messages}")
+        self.assertNotRegex(said + messages, LOST, self.where)
         ports = {frozenset((one["SrcPort"], one["DstPort"])) - {self.port} for one in events}
         self.assertEqual(ports, {frozenset([port]) for port in sizes}, self.where)
         for own in by_connection(events).values():
@@ -190,7 +201,6 @@ class Budgets(Host):
                 taken = sum(one["Bytes"] for one in own
                             if one["Direction"] == direction and one["Point"] == "read")
                 self.assertEqual(taken, sizes[port], f"{self.where}: {port}")
-        shown, messages = cut
         for own in by_connection(shown).values():
             self.assertLessEqual(len(own), self.EVENTS, self.where)
         counted = int(CUT.search(messages)[1])
