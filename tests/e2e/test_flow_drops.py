@@ -248,6 +248,19 @@ class FlowDrops(drops.DropsTest):
         self.assertGreater(counted, 0)
         self.assertEqual(counted, dropped(one for one in result.records if one["Proto"] == 1), found)
 
+    def test_a_neighbour_that_a_timer_gives_up(self):
+        """At most three times, since the timer may interrupt process 1: see drops.NoNeighbour."""
+        scenario = drops.LateNeighbour(self)
+        for _ in range(3):
+            before = scenario.counted()
+            watch = self.watch("--interval", "600")
+            scenario.send(self.generator.randrange(20, 200))
+            result = watch.stop()
+            found, counted = self.check_identity(result), scenario.counted() - before
+            if counted == dropped(of_port(result.records, scenario.port)):
+                break
+        self.check_scenario(scenario, counted, result.records, found)
+
     def test_tables(self):
         """Of flows, and of groups."""
         ports = (2001, 2003)

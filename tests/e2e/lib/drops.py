@@ -234,6 +234,20 @@ class NoNeighbour(Scenario):
         return nft_packets(self.router, str(self.port))
 
 
+class LateNeighbour(NoNeighbour):
+    """A timer gives it up."""
+
+    def prepare(self):
+        super().prepare()
+        self.router.sysctl("ipv4/neigh/rs/mcast_solicit", 1)
+        self.router.sysctl("ipv4/neigh/rs/retrans_time_ms", 100)
+
+    def give_up(self):
+        lab.wait_for(lambda: "FAILED" in self.router.ip("neigh", "show", "to", NOWHERE),
+                     "the neighbour to fail")
+        super().give_up()
+
+
 class Queue(Scenario):
     """The queueing discipline is on a veth pair that nothing else uses."""
     causes, port, drops_all = ("QDISC_DROP", "QDISC_OVERLIMIT"), 2012, False
