@@ -353,6 +353,8 @@ NETOBS_API int netobs_trace_new(const struct netobs_trace_opts *opts,
  * Load the BPF programs, attach them, and choose among the connections that there are. Needs CAP_BPF
  * and CAP_PERFMON (or root). On failure nothing stays attached, and the tracer can only be freed.
  *
+ * Events that come meanwhile are delivered by the first netobs_trace_dispatch(), up to 65536 of them.
+ *
  * @return 0; -EPERM: privileges are missing; -EALREADY: started before; others from the
  *         kernel: it lacks a required feature
  */

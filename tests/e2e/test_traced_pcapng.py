@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables tshark
+# Alone: all datagrams of the host are traced
 """netobsctl trace -o pcapng and -o SINK, compared with the same events as JSON.
 
 A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.

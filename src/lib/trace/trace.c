@@ -186,6 +186,7 @@ static void free_traced(struct netobs_trace *trace)
 	for (uint32_t i = 0; trace->traced && i < trace->programs.knobs.slots; i++)
 		traced_clear(&trace->traced[i]);
 	free(trace->traced);
+	free(TAKE_PTR(trace->early.events));
 	trace->traced = NULL;
 	trace->room = (struct trace_room){ 0 };
 }
@@ -333,6 +334,7 @@ static int on_readable(void *ctx, int fd)
 	(void)fd;
 	if (trace->life.state != LIFE_RUNNING)
 		return 0;
+	trace_deliver_early(trace);
 	r = read_reports(trace);
 	if (r && r != -EAGAIN)
 		return r;
@@ -490,6 +492,7 @@ static int step_trace(void *owner)
 		set_read_timer(trace, GRACE_MS);
 		return 0;
 	}
+	trace_deliver_early(trace);
 	r = read_reports(trace);
 	if (r) {
 		set_read_timer(trace, 0);

@@ -14,6 +14,8 @@ enum {
 	UNDECIDED_EVENTS = 128, /* of a candidate, which its handshake takes */
 	PROCESS_EVENTS = 2048,	/* of one whose process is not known yet */
 	PENDING_ALL_MAX = 1 << 18, /* of all candidates: 38 MiB */
+	EARLY_FIRST = 64,
+	EARLY_MAX = 1 << 16, /* while the tracer is started */
 };
 
 /* So long, a connection has had nothing, and may make room for another one. */
@@ -121,6 +123,39 @@ static void fill_event(const struct netobs_trace *trace,
 				 sizeof(event->cause));
 }
 
+static void hand_over(struct netobs_trace *trace,
+		      const struct netobs_trace_event *event)
+{
+	trace->stats.events++;
+	trace->life.delivered++;
+	if (trace->opts.on_event)
+		trace->opts.on_event(event, trace->opts.user);
+	if (trace->journeys && journeys_add(trace->journeys, event))
+		trace->stats.lost_events++;
+}
+
+/* @return false: there is no room */
+static bool keep_early(struct trace_early *early,
+		       const struct netobs_trace_event *event)
+{
+	if (early->n >= EARLY_MAX ||
+	    !array_reserve(&early->events, early->n, &early->capacity,
+			   sizeof(*event), EARLY_FIRST))
+		return false;
+	early->events[early->n++] = *event;
+	return true;
+}
+
+void trace_deliver_early(struct netobs_trace *trace)
+{
+	struct trace_early early = trace->early;
+
+	trace->early = (struct trace_early){ 0 };
+	for (uint32_t i = 0; i < early.n; i++)
+		hand_over(trace, &early.events[i]);
+	free(early.events);
+}
+
 static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 			  const struct trace_report *report)
 {
@@ -139,11 +174,9 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 			 (uint32_t)(report->pid_tgid >> 32),
 			 (int64_t)report->time_ns);
 	fill_event(trace, traced, report, offset, &event);
-	trace->stats.events++;
-	trace->life.delivered++;
-	if (trace->opts.on_event)
-		trace->opts.on_event(&event, trace->opts.user);
-	if (trace->journeys && journeys_add(trace->journeys, &event))
+	if (trace->life.state >= LIFE_RUNNING)
+		hand_over(trace, &event);
+	else if (!keep_early(&trace->early, &event))
 		trace->stats.lost_events++;
 }
 

@@ -20,6 +20,12 @@
 
 struct map_grace;
 
+/* Events of netobs_trace_start(), which the first dispatch delivers. */
+struct trace_early {
+	struct netobs_trace_event *events;
+	uint32_t n, capacity;
+};
+
 struct netobs_trace {
 	struct netobs_trace_opts opts;
 	struct life life;
@@ -36,6 +42,7 @@ struct netobs_trace {
 	struct journeys *journeys; /* NULL: not wanted */
 	struct traced *traced;	   /* by slot */
 	struct trace_room room;	   /* of those that are chosen */
+	struct trace_early early;
 	uint32_t n_chosen;
 	uint32_t n_used;    /* slots, at the last sweep */
 	uint32_t n_pending; /* reports that candidates have, as far as is known */
@@ -47,6 +54,9 @@ struct netobs_trace {
 /** Take what a program reports. */
 void trace_take_report(struct netobs_trace *trace,
 		       const struct trace_report *report);
+
+/** Deliver what came while the tracer was started. */
+void trace_deliver_early(struct netobs_trace *trace);
 
 /** @return what is known of a connection, or of another one that has its slot */
 struct traced *trace_slot(const struct netobs_trace *trace, uint64_t id);
