@@ -80,21 +80,32 @@ static bool came_in(const struct translation *translation, uint32_t face)
 	return translation->ifindex[face ^ 1];
 }
 
-/* What leaves and was counted when it came in has the translation of what came in, and other packets not. */
+/* Whether packets that come in by this interface are not counted there. */
+static bool is_uncounted(const struct face_search *search,
+			 const struct translation *translation, uint32_t ifindex)
+{
+	const struct netif *netif =
+		host_find(search->host, translation->netns, ifindex);
+
+	return !netif || !netif->is_origin;
+}
+
+/*
+ * What leaves and was counted when it came in has the translation of what came in, and other packets
+ * not. A connection may change the interface that it comes in by, from one that counts to one that does not.
+ */
 static bool fits_origin(const struct face_search *search,
 			const struct translation *translation, uint32_t face)
 {
-	const struct netif *netif;
+	const uint32_t before = face ^ 1;
+	const uint32_t former = translation->former[before];
 
-	if (search->side == BEFORE)
-		return true;
-	if (!search->host)
+	if (search->side == BEFORE || !search->host)
 		return true;
 	if (search->entry->key.flags & KEY_AGAIN)
 		return came_in(translation, face);
-	netif = host_find(search->host, translation->netns,
-			  translation->ifindex[face ^ 1]);
-	return !netif || !netif->is_origin;
+	return is_uncounted(search, translation, translation->ifindex[before]) ||
+	       (former && is_uncounted(search, translation, former));
 }
 
 /*

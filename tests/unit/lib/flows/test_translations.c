@@ -636,6 +636,42 @@ static void what_is_sent_back_here_keeps_its_origin(void **state)
 	netifs_done(&netns[1].netifs);
 }
 
+/* What leaves and was counted nowhere came in by an interface that does not count, now or before. */
+static void what_changes_its_way_in_keeps_its_origin(void **state)
+{
+	enum { COUNTED = 5, COUNTED_TOO };
+	static const struct {
+		uint32_t from, hops;
+	} reports[] = { { COUNTED, 0 },
+			{ COUNTED_TOO, 0 },
+			{ CLIENT_SIDE, 1 },
+			{ COUNTED, 1 },
+			{ CLIENT_SIDE, 1 } };
+	struct translations *translations = *state;
+	struct netns netns[] = { { .index = 0 }, { .index = 1, .domain = 1 } };
+	const struct host host = { .netns = netns, .n_netns = ARRAY_SIZE(netns) };
+
+	for (uint32_t ifindex = CLIENT_SIDE; ifindex <= COUNTED_TOO; ifindex++) {
+		add_netif(&netns[1], ifindex, LINK_TYPE_PAIR, 0);
+		host_find(&host, 1, ifindex)->is_origin = ifindex >= COUNTED;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(reports); i++) {
+		struct flow_entry entry =
+			entry_of(SEEN(sent, SERVER_SIDE, true, SECOND, SECOND));
+
+		add(translations,
+		    REPORT(asked, answered, SECOND, .from = reports[i].from));
+		assert_int_equal(
+			search_origin(&host, &translations->table, &entry).hops,
+			reports[i].hops);
+		entry.key.flags |= KEY_AGAIN;
+		assert_int_equal(
+			search_origin(&host, &translations->table, &entry).hops,
+			1);
+	}
+	netifs_done(&netns[1].netifs);
+}
+
 /* Another one is at the place of that which the first flow has had. */
 static void flows_joined_after_their_translation_is_gone_have_none(void **state)
 {
@@ -709,6 +745,7 @@ int main(void)
 		TEST(a_face_of_very_many_is_none),
 		TEST(translations_that_lead_back_to_each_other_have_no_origin),
 		TEST(what_is_sent_back_here_keeps_its_origin),
+		TEST(what_changes_its_way_in_keeps_its_origin),
 		TEST(reports_during_a_drain_count_after_it),
 		TEST(flows_joined_after_their_translation_is_gone_have_none),
 	};
