@@ -45,6 +45,7 @@ def observe(topology, rng):
         add_returns(topology)
         add_sources(topology)
         add_actions(topology)
+        add_uppers(topology)
 
 
 def has_twins(topology):
@@ -72,6 +73,7 @@ def observe_any(topology, rng, crossed):
     if rng.random() < 0.15:
         topology.ways = (rng.choice([IN, OUT]),)
     topology.observed |= set(unknowable(topology))
+    add_uppers(topology)
 
 
 def returning(walk):
@@ -219,17 +221,45 @@ def comes_back(crossing):
     return bool(parent)
 
 
+def with_seen_below(topology, walk):
+    """What packets, or copies of them, that are seen later have crossed before."""
+    found = set()
+    for crossing in reversed(walk.crossings):
+        if crossing in found or topology_truth.is_seen(topology, crossing):
+            found.add(crossing.parent)
+    return found
+
+
 def unseen_sources(topology):
     """Points that packets are copied at, not observed, whose copies are."""
     for _, _, walk in topology.walks():
-        seen_below = set()
-        for crossing in reversed(walk.crossings):
+        seen_below = with_seen_below(topology, walk)
+        for crossing in walk.crossings:
             if crossing.is_copied and crossing in seen_below and \
                     not topology_truth.is_seen(topology, crossing):
                 yield crossing
-            if crossing in seen_below or \
-                    topology_truth.is_seen(topology, crossing):
-                seen_below.add(crossing.parent)
+
+
+def unseen_uppers(topology):
+    """
+    Namespaces, not observed, of macvlans that get packets of which copies leave below them, and send
+    them on: there, counts do not tell copies from packets that are forwarded, and did not get there.
+    """
+    inside = {device.ns for device in topology.observed}
+    for _, _, walk in topology.walks():
+        seen_below = with_seen_below(topology, walk)
+        for crossing in walk.crossings:
+            lower = crossing.device.lower
+            if crossing.way == IN and crossing in seen_below and lower and \
+                    lower.mirror in topology.observed and crossing.device.ns not in inside:
+                yield crossing.device.ns
+
+
+def add_uppers(topology):
+    while nodes := set(unseen_uppers(topology)):
+        topology.ways = (IN, OUT)
+        for node in nodes:
+            topology.observed |= set(node.devices.values())
 
 
 def add_sources(topology):
@@ -258,16 +288,13 @@ def known_by(crossing):
 def unknown_actions(topology):
     """Points where tc sends packets on that are seen before and behind, but not known_by()."""
     for _, _, walk in topology.walks():
-        seen_below = set()
-        for crossing in reversed(walk.crossings):
-            is_seen = topology_truth.is_seen(topology, crossing)
+        seen_below = with_seen_below(topology, walk)
+        for crossing in walk.crossings:
             if crossing.action and crossing in seen_below and \
                     is_seen_before(topology, crossing) and \
                     not (topology.observed.issuperset(known_by(crossing)) and
                          topology.ways == (IN, OUT)):
                 yield crossing
-            if is_seen or crossing in seen_below:
-                seen_below.add(crossing.parent)
 
 
 def is_seen_before(topology, crossing):
@@ -285,8 +312,9 @@ def add_actions(topology):
 
 
 def is_knowable(topology):
-    """Whether all is observed that add_sources() and add_actions() would add."""
-    return not any(unseen_sources(topology)) and not any(unknown_actions(topology))
+    """Whether all is observed that add_sources(), add_actions() and add_uppers() would add."""
+    return not any(unseen_sources(topology)) and not any(unknown_actions(topology)) and \
+        not any(unseen_uppers(topology))
 
 
 def is_nat_knowable(topology):
