@@ -139,7 +139,12 @@ class Parts(Trace):
 
 
 class Queues(Trace):
-    """tbf at the router, towards the server."""
+    """
+    tbf at the router, towards the server. A timer dequeues, and may interrupt process 1, for which some hosts run
+    no tracing program: so what is not seen is repeated.
+    """
+
+    TRIES = 3
 
     def limited(self, *options):
         network, where = Network(self.lab, self.chance.random() < .5, False), f"seed {self.seed}"
@@ -158,39 +163,51 @@ class Queues(Trace):
         """A first window of segments, of which each waits for those before it."""
         network, where = self.limited("rate", "1mbit", "burst", "2kb", "limit", "1mb")
         size = 14_000
-        tracer = Tracer(self, network.address[1])
-        Parts.send(self, network, size)
-        journeys = tracer.stop()
+        for _ in range(self.TRIES):
+            tracer = Tracer(self, network.address[1])
+            Parts.send(self, network, size)
+            journeys = tracer.stop()
+            # TCP may send the last one again while it waits: which of the two arrives is another test's.
+            waited = [one for one in journeys if one["Attempts"] == 1]
+            if not any("UnknownParts" in one for one in waited):
+                break
         self.assertEqual(bytes_of(journeys, 0), ([(0, size)], 0), where)
-        Parts.check_blame(self, [one for one in journeys if one["Attempts"] == 1], "QdiscNs", where)
-        # TCP may send the last one again while it waits: which of the two arrives is another test's.
-        waited = [one for one in journeys if one["Attempts"] == 1]
+        Parts.check_blame(self, waited, "QdiscNs", where)
         for one in waited:
             self.assertNotIn("UnknownParts", one, where)
             self.assertTrue(0 <= self.wait_of(one, network) <= one["QdiscNs"], f"{where}: {one}")
         waits = sum(self.wait_of(one, network) for one in waited)
         self.assertGreater(waits, .9 * sum(one["QdiscNs"] for one in waited), where)
 
+    @staticmethod
+    def count_drops(network):
+        queue, = json.loads(network.router.tc("-s", "-j", "qdisc", "show", "dev", "rs"))
+        return queue["drops"]
+
     def test_a_full_queue_drops_what_it_counts(self):
         network, where = self.limited("rate", "20mbit", "burst", "4kb", "limit", "12kb")
         # Else it counts the segments of a packet, and TCP has one drop.
         network.client.offload("c0", "tso", "gso", on=False)
-        tracer = Tracer(self, network.address[1], "--show", "events")
-        Parts.send(self, network, self.chance.randint(200_000, 400_000))
-        events = tracer.stop()
+        for _ in range(self.TRIES):
+            before = self.count_drops(network)
+            tracer = Tracer(self, network.address[1], "--show", "events")
+            Parts.send(self, network, self.chance.randint(200_000, 400_000))
+            events = tracer.stop()
+            counted = self.count_drops(network) - before
+            passed = [one for one in events if one["Point"] == "dequeue" and one["Bytes"]
+                      and one["NetnsInode"] == network.router.inode]
+            again = sum(one["Bytes"] for one in passed) - union(
+                (one["Offset"], one["Offset"] + one["Bytes"]) for one in passed)[1]
+            if again == (sent := max(one["Offset"] + one["Bytes"] for one in passed)):
+                break
         drops = [one for one in events if one["Point"] == "drop" and one["Bytes"]]
-        queue, = json.loads(network.router.tc("-s", "-j", "qdisc", "show", "dev", "rs"))
-        self.assertGreater(queue["drops"], 0, where)
-        self.assertTrue(len(drops) <= queue["drops"] <= len(drops) + tracer.missed,
-                        f"{where}: {queue['drops']}, {len(drops)}, {tracer.missed}")
+        self.assertGreater(counted, 0, where)
+        self.assertTrue(len(drops) <= counted <= len(drops) + tracer.missed,
+                        f"{where}: {counted}, {len(drops)}, {tracer.missed}")
         for one in drops:
             self.assertEqual((one["Interface"], one["NetnsInode"], one["Direction"]),
                              ("rs", network.router.inode, 0), f"{where}: {one}")
-        passed = [one for one in events if one["Point"] == "dequeue" and one["Bytes"]
-                  and one["NetnsInode"] == network.router.inode]
-        again = sum(one["Bytes"] for one in passed) - union(
-            (one["Offset"], one["Offset"] + one["Bytes"]) for one in passed)[1]
-        self.assertEqual(again, max(one["Offset"] + one["Bytes"] for one in passed), where)
+        self.assertEqual(again, sent, where)
 
 
 if __name__ == "__main__":
