@@ -28,7 +28,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /*
  * The kernel does not let a program of a tracepoint interrupt itself. But an interrupt may receive
  * packets while one runs for a process, which reads its backlog. So some have a second program, which
- * runs behind the first one, for what that one has not taken.
+ * runs behind the first one, for what that one has not taken. Both do so for all packets: the kernel
+ * counts what the first ones miss of all, and trace_counts.nested what the second ones see of it.
  */
 enum { RUN_SEGMENT, RUN_READY, RUN_DROP, RUNS };
 
@@ -128,7 +129,7 @@ int BPF_PROG(netobs_tr_read, struct sock *sk)
 	return 0;
 }
 
-/* Before all else: most sockets are of none. */
+/* Most sockets are of none. */
 static __always_inline bool may_be_readable(const struct sock *sk)
 {
 	return has_datagrams(sk) ? has_received() : has_ports_of(sk);
@@ -148,17 +149,16 @@ static __always_inline void note_readable(const void *ctx, const struct sock *sk
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(netobs_tr_ready, const struct sock *sk)
 {
-	if (!may_be_readable(sk))
-		return 0;
 	note_taken(RUN_READY, sk);
-	note_readable(ctx, sk);
+	if (may_be_readable(sk))
+		note_readable(ctx, sk);
 	return 0;
 }
 
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(netobs_tr_ready2, const struct sock *sk)
 {
-	if (may_be_readable(sk) && is_missed(RUN_READY, sk))
+	if (is_missed(RUN_READY, sk) && may_be_readable(sk))
 		note_readable(ctx, sk);
 	return 0;
 }
@@ -213,17 +213,16 @@ static __always_inline void take_probe(const struct sock *sk,
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(netobs_tr_segm, struct sock *sk, const struct sk_buff *skb)
 {
-	if (!may_be_found(sk, skb))
-		return 0;
 	note_taken(RUN_SEGMENT, skb);
-	take_probe(sk, skb);
+	if (may_be_found(sk, skb))
+		take_probe(sk, skb);
 	return 0;
 }
 
 SEC("tp_btf/tcp_probe")
 int BPF_PROG(netobs_tr_segm2, struct sock *sk, const struct sk_buff *skb)
 {
-	if (may_be_found(sk, skb) && is_missed(RUN_SEGMENT, skb))
+	if (is_missed(RUN_SEGMENT, skb) && may_be_found(sk, skb))
 		take_probe(sk, skb);
 	return 0;
 }
@@ -323,7 +322,7 @@ static __always_inline bool is_copy(__u32 reason)
 				 SKB_DROP_REASON_PACKET_SOCK_ERROR___tap);
 }
 
-/* Before all else: most are of no traced connection. */
+/* Most are of no traced connection. */
 static __always_inline bool may_be_dropped(const struct sk_buff *skb, __u32 reason)
 {
 	return may_be_taken(skb, skb->network_header, true) && !is_copy(reason);
@@ -340,10 +339,9 @@ static __always_inline void take_drop(const struct sk_buff *skb, __u32 reason)
 
 static __always_inline int take_dropped(const struct sk_buff *skb, __u32 reason)
 {
-	if (!may_be_dropped(skb, reason))
-		return 0;
 	note_taken(RUN_DROP, skb);
-	take_drop(skb, reason);
+	if (may_be_dropped(skb, reason))
+		take_drop(skb, reason);
 	return 0;
 }
 
@@ -356,7 +354,7 @@ int BPF_PROG(netobs_tr_why, struct sk_buff *skb, void *location, __u32 reason)
 SEC("tp_btf/kfree_skb")
 int BPF_PROG(netobs_tr_why2, struct sk_buff *skb, void *location, __u32 reason)
 {
-	if (may_be_dropped(skb, reason) && is_missed(RUN_DROP, skb))
+	if (is_missed(RUN_DROP, skb) && may_be_dropped(skb, reason))
 		take_drop(skb, reason);
 	return 0;
 }
