@@ -99,14 +99,14 @@ static void on_event(const struct netobs_trace_event *event, void *user)
 {
 	struct watch *watch = user;
 	const bool is_shown = watch->request->show == TRACE_SHOW_EVENTS;
-	bool is_packet = false;
+	bool counts = is_shown || !watch->outputs.pcapng;
 
 	if (is_full(watch) || !(watch->layers >> event->layer & 1))
 		return;
 	if (watch->outputs.pcapng)
-		is_packet = trace_pcapng_add(watch->outputs.pcapng, event);
+		counts |= trace_pcapng_add(watch->outputs.pcapng, event);
 	if (!watch->counts_journeys)
-		watch->shown += is_packet || is_shown;
+		watch->shown += counts;
 	if (is_shown)
 		show_event(watch, event);
 	trace_outputs_record(&watch->outputs, &event->record);
@@ -307,7 +307,9 @@ static int start_trace(struct watch *watch)
 		    .only_armed = request->rules.n > 0, .pid = request->pid,
 		    .command = request->command, .container = request->container,
 		    .on_event = wants_events(watch) ? on_event : NULL,
-		    .on_journey = wants_journeys(watch) ? on_journey : NULL,
+		    .on_journey = wants_journeys(watch) || !wants_events(watch) ?
+					  on_journey :
+					  NULL,
 		    .on_log = on_log, .user = watch);
 	const struct args_list none = { 0 };
 	int r = try_svg(request->svg);
