@@ -111,7 +111,8 @@ static void keep_tracer(struct service_trace *trace)
 {
 	int err;
 
-	if (!trace->is_kept || !trace->n_rules || trace->tracer)
+	if (!trace->is_kept || !trace->n_rules || trace->tracer ||
+	    trace->is_stopped)
 		return;
 	err = begin_tracer(trace);
 	if (err)
@@ -185,7 +186,8 @@ void service_trace_alert(struct service_trace *trace,
 	if (!find_trace_rule(trace, alert))
 		return;
 	if (alert->protocol != IPPROTO_TCP || /* a flow without a connection */
-	    trace->is_leaving || now_ms() < trace->retry_at_ms)
+	    trace->is_leaving || trace->is_stopped ||
+	    now_ms() < trace->retry_at_ms)
 		trace->past.refused++;
 	else if (trace->tracer)
 		arm_alert(trace, alert);
@@ -314,6 +316,7 @@ static void abandon_loading(struct service_trace *trace)
 void service_trace_stop(struct service_trace *trace)
 {
 	abandon_loading(trace);
+	trace->is_stopped = true;
 	trace->is_leaving = trace->tracer;
 	netobs_trace_stop(trace->tracer);
 }

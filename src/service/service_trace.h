@@ -34,6 +34,7 @@ struct service_trace {
 	bool is_kept;	 /* an idle tracer is not freed */
 	bool is_stale;	 /* the tracer has other options than these */
 	bool is_leaving; /* it delivers its last journeys, and is freed */
+	bool is_stopped; /* there will be no other one */
 	struct trace_totals past; /* of earlier tracers, and of alerts */
 	int64_t idle_at_ms; /* without a connection until then, the tracer is freed */
 	int64_t look_at_ms;  /* whether it is */
