@@ -19,7 +19,7 @@ struct series_event series_event_of_flow(const struct netobs_flow *flow)
 	};
 }
 
-/* One that was reset after it carried data has served its purpose, as far as anyone can tell. */
+/* A reset after data ends a connection, and is no failure: many servers and clients close in this way. */
 static bool has_failed(const struct netobs_session *session)
 {
 	const enum session_failure failure = session_failure(session->ended);

@@ -33,6 +33,19 @@ static void set_ends(struct session_flow *to,
 	}
 }
 
+static void copy_text(char *to, const char *from, size_t size)
+{
+	memcpy(to, from, size);
+	to[size - 1] = '\0';
+}
+
+#define COPY_TEXT(to, from, member, of)                                    \
+	do {                                                               \
+		_Static_assert(sizeof((to)->member) == sizeof((from)->of), \
+			       "texts of equal size");                     \
+		copy_text((to)->member, (from)->of, sizeof((to)->member)); \
+	} while (0)
+
 static void set_process(struct session_flow *to,
 			const struct netobs_session *session)
 {
@@ -42,13 +55,12 @@ static void set_process(struct session_flow *to,
 		return;
 	process->sz = sizeof(*process);
 	process->pid = session->pid;
-	memcpy(process->command, session->process, sizeof(process->command));
-	process->command[sizeof(process->command) - 1] = '\0';
-	memcpy(process->container_id, session->container_id,
-	       sizeof(process->container_id));
-	process->container_id[sizeof(process->container_id) - 1] = '\0';
-	memcpy(process->pod_uid, session->pod_uid, sizeof(process->pod_uid));
-	process->pod_uid[sizeof(process->pod_uid) - 1] = '\0';
+	COPY_TEXT(process, session, command, process);
+	COPY_TEXT(process, session, container_id, container_id);
+	COPY_TEXT(process, session, container_name, container_name);
+	COPY_TEXT(process, session, pod_uid, pod_uid);
+	COPY_TEXT(process, session, pod_name, pod_name);
+	COPY_TEXT(process, session, pod_namespace, pod_namespace);
 	if (to->local == FLOW_SOURCE)
 		to->flow.src_process = process;
 	else

@@ -251,7 +251,7 @@ static int on_names_due(void *ctx, int fd)
 	return 0;
 }
 
-/* What has come is of no interest: the list will have it. */
+/* Which container has come is not read: the next list has it. */
 static int on_directory(void *ctx, int fd)
 {
 	struct container_names *names = ctx;
@@ -321,7 +321,7 @@ void container_names_close(struct container_names *names)
 	*names = (struct container_names){ 0 };
 }
 
-/* ---- Who asks ----------------------------------------------------------------------------- */
+/* ---- Questions ---------------------------------------------------------------------------- */
 
 /* A container that no list has had is in a place that is new, such as that of another runtime. */
 static struct named_container *add_asked(struct container_names *names,

@@ -504,6 +504,28 @@ static void connections_are_in_the_series_of_sampled_flows(void **state)
 	netobs_series_free(series);
 }
 
+/* As flows do, of which there may be none before. */
+static void connections_name_containers(void **state)
+{
+	struct netobs_series *series = make_series("container", 3);
+	struct netobs_session session = make_session(
+		1, 1, PORT, NETOBS_SESSION_ACTIVE, NETOBS_SESSION_FIN);
+	struct netobs_group_record record;
+
+	(void)state;
+	session.record.has |= NETOBS_SESSION_HAS_PROCESS;
+	memset(session.container_id, 'a', 64);
+	strcpy(session.container_name, "web");
+	add_session(series, &session);
+	assert_int_equal(
+		scraped(series, "0 web (aaaaaaaaaaaa) ")->sum.connections, 1);
+	assert_int_equal(netobs_series_end_interval(series, 9 * NSEC_PER_MSEC,
+						    keep_record, &record),
+			 1);
+	assert_string_equal(record.container_name, "web");
+	netobs_series_free(series);
+}
+
 static void a_record_of_connections_alone_has_their_time(void **state)
 {
 	struct netobs_series *series = make_series("service", 3);
@@ -584,6 +606,7 @@ int main(void)
 		cmocka_unit_test(a_connection_through_nat_counts_once),
 		cmocka_unit_test(keys_of_ends_count_each_session),
 		cmocka_unit_test(connections_are_in_the_series_of_sampled_flows),
+		cmocka_unit_test(connections_name_containers),
 		cmocka_unit_test(a_record_of_connections_alone_has_their_time),
 		cmocka_unit_test(histograms_are_those_asked_for),
 	};
