@@ -52,6 +52,8 @@ def arguments():
     options = parser.parse_args()
     if options.nodes is not None and options.nodes < 2:
         parser.error("--nodes: there are at least 2")
+    if options.flows is not None and options.flows < 1:
+        parser.error("--flows: there is at least 1")
     is_own = options.nodes or options.flows
     options.json = options.json or os.path.join(
         os.environ["NETOBS_RESULTS"], "part.json" if is_own or options.workload else "fleet.json")

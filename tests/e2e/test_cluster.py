@@ -66,7 +66,7 @@ class Fleet(lab.LabTest):
     def test_each_packet_is_accounted_for(self):
         path = self.lab.path("results.json")
         done = subprocess.run(
-            [sys.executable, os.path.join(BENCH, "fleet.py"), "--nodes", str(NODES), "--flows", str(FLOWS),
+            [os.path.join(BENCH, "fleet.py"), "--nodes", str(NODES), "--flows", str(FLOWS),
              "--seconds", str(SECONDS), "--map", "--json", path],
             text=True, capture_output=True, check=False, timeout=280,
             env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(lab.__file__))})
