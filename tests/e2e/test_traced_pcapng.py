@@ -141,6 +141,26 @@ class Outputs(Trace):
         self.assertEqual(process.returncode, 0)
         self.assertEqual(len(read(path)), 10)
 
+    def test_a_sink_of_events_alone_stops_by_count(self):
+        path, count = self.lab.path("few"), 20
+        process = self.lab.spawn(observer.netobsctl(), "trace", "-o", f"json:{path}?records=trace", "-n", count,
+                                 f"tcp port {self.net.address[1]}")
+
+        def is_over():
+            self.talk_all([1000] * 10)
+            return process.poll() is not None
+        lab.wait_for(is_over, "the end")
+        self.assertEqual(process.returncode, 0)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(["trace"] * count, [json.loads(line)["type"] for line in file])
+
+    def test_a_sink_of_alerts_alone_is_no_mistake(self):
+        done = subprocess.run(
+            [observer.netobsctl(), "trace", "-d", ".2", "--rule", "slow=app_latency > 1s", "-i", "lo",
+             "-o", f"json:{self.lab.path('alerts')}?records=alert"],
+            check=False, capture_output=True, text=True, timeout=60)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+
     def test_sinks_get_journeys_and_events(self):
         paths = {name: self.lab.path(name) for name in ("journeys", "events")}
         tracer = Tracer(self, self.net.address[1], "-o", f"json:{paths['journeys']}?host=no",
