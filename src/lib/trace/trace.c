@@ -186,7 +186,7 @@ static void free_traced(struct netobs_trace *trace)
 	for (uint32_t i = 0; trace->traced && i < trace->programs.knobs.slots; i++)
 		traced_clear(&trace->traced[i]);
 	free(trace->traced);
-	free(TAKE_PTR(trace->early.events));
+	trace_early_free(&trace->early);
 	trace->traced = NULL;
 	trace->room = (struct trace_room){ 0 };
 }

@@ -14,8 +14,6 @@ enum {
 	UNDECIDED_EVENTS = 128, /* of a candidate, which its handshake takes */
 	PROCESS_EVENTS = 2048,	/* of one whose process is not known yet */
 	PENDING_ALL_MAX = 1 << 18, /* of all candidates: 38 MiB */
-	EARLY_FIRST = 64,
-	EARLY_MAX = 1 << 16, /* while the tracer is started */
 };
 
 /* So long, a connection has had nothing, and may make room for another one. */
@@ -123,9 +121,10 @@ static void fill_event(const struct netobs_trace *trace,
 				 sizeof(event->cause));
 }
 
-static void hand_over(struct netobs_trace *trace,
-		      const struct netobs_trace_event *event)
+static void hand_over(void *ctx, const struct netobs_trace_event *event)
 {
+	struct netobs_trace *trace = ctx;
+
 	trace->stats.events++;
 	trace->life.delivered++;
 	if (trace->opts.on_event)
@@ -134,26 +133,9 @@ static void hand_over(struct netobs_trace *trace,
 		trace->stats.lost_events++;
 }
 
-/* @return false: there is no room */
-static bool keep_early(struct trace_early *early,
-		       const struct netobs_trace_event *event)
-{
-	if (early->n >= EARLY_MAX ||
-	    !array_reserve(&early->events, early->n, &early->capacity,
-			   sizeof(*event), EARLY_FIRST))
-		return false;
-	early->events[early->n++] = *event;
-	return true;
-}
-
 void trace_deliver_early(struct netobs_trace *trace)
 {
-	struct trace_early early = trace->early;
-
-	trace->early = (struct trace_early){ 0 };
-	for (uint32_t i = 0; i < early.n; i++)
-		hand_over(trace, &early.events[i]);
-	free(early.events);
+	trace_early_deliver(&trace->early, hand_over, trace);
 }
 
 static void deliver_event(struct netobs_trace *trace, struct traced *traced,
@@ -176,7 +158,7 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 	fill_event(trace, traced, report, offset, &event);
 	if (trace->life.state >= LIFE_RUNNING)
 		hand_over(trace, &event);
-	else if (!keep_early(&trace->early, &event))
+	else if (!trace_early_keep(&trace->early, &event))
 		trace->stats.lost_events++;
 }
 
@@ -276,6 +258,9 @@ static bool make_room(struct netobs_trace *trace)
 {
 	const uint64_t now_ns = (uint64_t)clock_boot_ns();
 
+	/* Events that wait would come after the end of their connection. */
+	if (trace->early.n)
+		return false;
 	for (int i = 0; i < ROOM_TRIES && trace->room.first; i++) {
 		struct traced *first = trace->room.first;
 

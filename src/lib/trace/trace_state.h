@@ -9,6 +9,7 @@
 #include "engine/trace_programs.h"
 #include "filter/filter.h"
 #include "journeys.h"
+#include "trace_early.h"
 #include "trace_hooks.h"
 #include "trace_process.h"
 #include "trace_room.h"
@@ -19,12 +20,6 @@
 #include <stdint.h>
 
 struct map_grace;
-
-/* Events of netobs_trace_start(), which the first dispatch delivers. */
-struct trace_early {
-	struct netobs_trace_event *events;
-	uint32_t n, capacity;
-};
 
 struct netobs_trace {
 	struct netobs_trace_opts opts;
