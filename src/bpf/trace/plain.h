@@ -16,9 +16,9 @@ const volatile bool config_has_cast;
 extern void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __weak __ksym;
 
 enum {
-	PLAIN_MAX = 40 + 14,
+	PLAIN_MAX = 40 + 14, /* IPv6, and TCP with its flags */
 	TCP_FLAGS_AT = 13
-}; /* IPv6, and TCP with its flags */
+};
 
 struct plain {
 	bool is_plain; /* without fragments, options and extensions; else the parser has to look */
@@ -38,50 +38,55 @@ static __always_inline __u32 transport_at(__u8 first, __u16 fragment)
 		       0;
 }
 
-/* The kernel loads them without a call; of an address that is none, zeroes. */
-static __always_inline void cast_plain(const void *at, struct plain *ret_plain)
+/* @ip, @ip6: the same header. @return the length of a plain one, or 0 */
+static __always_inline __u32 note_network(const struct iphdr *ip,
+					  const struct ipv6hdr *ip6,
+					  struct plain *ret_plain)
 {
-	const struct iphdr *ip =
-		bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct iphdr));
-	const struct ipv6hdr *ip6;
-	const struct tcphdr *tcp;
 	const __u8 first = *(const __u8 *)ip;
-	__u32 transport;
 
-	if (first >> 4 == 6) {
-		ip6 = bpf_rdonly_cast(at,
-				      bpf_core_type_id_kernel(struct ipv6hdr));
-		ret_plain->proto = ip6->nexthdr;
-		transport = transport_at(first, 0);
-	} else {
-		ret_plain->proto = ip->protocol;
-		transport = transport_at(first, bpf_ntohs(ip->frag_off));
-	}
-	ret_plain->is_plain = transport;
-	/* Ports of UDP are in the same place, and the id of ICMP is where the sequence number is. */
-	tcp = bpf_rdonly_cast(at + transport,
-			      bpf_core_type_id_kernel(struct tcphdr));
+	ret_plain->proto = first >> 4 == 6 ? ip6->nexthdr : ip->protocol;
+	return transport_at(first, bpf_ntohs(ip->frag_off));
+}
+
+/* Ports of UDP are in the same place, and the id of ICMP is where the sequence number is. */
+static __always_inline void note_transport(const struct tcphdr *tcp,
+					   struct plain *ret_plain)
+{
 	ret_plain->src_port = bpf_ntohs(tcp->source);
 	ret_plain->dst_port = bpf_ntohs(tcp->dest);
 	ret_plain->id = bpf_ntohl(tcp->seq) >> 16;
 	ret_plain->tcp_flags = ((const __u8 *)tcp)[TCP_FLAGS_AT];
 }
 
+/* The kernel loads them without a call; of an address that is none, zeroes. */
+static __always_inline void cast_plain(const void *at, struct plain *ret_plain)
+{
+	const __u32 transport = note_network(
+		bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct iphdr)),
+		bpf_rdonly_cast(at, bpf_core_type_id_kernel(struct ipv6hdr)),
+		ret_plain);
+
+	ret_plain->is_plain = transport;
+	note_transport(bpf_rdonly_cast(at + transport,
+				       bpf_core_type_id_kernel(struct tcphdr)),
+		       ret_plain);
+}
+
 static __always_inline bool copy_plain(const void *at, struct plain *ret_plain)
 {
 	__u8 head[PLAIN_MAX];
-	const __u8 *next;
+	const void *ip = head;
+	__u32 transport;
 
 	if (bpf_probe_read_kernel(head, sizeof(head), at))
 		return false;
-	ret_plain->proto = head[0] >> 4 == 6 ? head[6] : head[9];
-	ret_plain->is_plain = transport_at(head[0], head[6] << 8 | head[7]);
-	next = head[0] >> 4 == 6 ? head + sizeof(struct ipv6_wire) :
-				   head + sizeof(struct ipv4_wire);
-	ret_plain->src_port = next[0] << 8 | next[1];
-	ret_plain->dst_port = next[2] << 8 | next[3];
-	ret_plain->id = next[4] << 8 | next[5];
-	ret_plain->tcp_flags = next[TCP_FLAGS_AT];
+	transport = note_network(ip, ip, ret_plain);
+	ret_plain->is_plain = transport;
+	note_transport(ip + (transport == sizeof(struct ipv6_wire) ?
+				     sizeof(struct ipv6_wire) :
+				     sizeof(struct ipv4_wire)),
+		       ret_plain);
 	return true;
 }
 
