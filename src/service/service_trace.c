@@ -223,6 +223,9 @@ static bool wants_trace_events(const struct service_config *config)
 	return false;
 }
 
+_Static_assert(sizeof(struct trace_budget) == 16,
+	       "is_other_budget() compares each member");
+
 static bool is_other_budget(const struct trace_budget *a,
 			    const struct trace_budget *b)
 {
