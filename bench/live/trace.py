@@ -4,11 +4,13 @@
 What netobsctl trace costs connections that it does not trace: their throughput beside a tracer, by that without one.
 
 Rounds with and without the tracer alternate, in an order that turns (without, with, with, without), so that what changes slowly
-on the host falls on both. The tracer has connections of its own, which talk now and then.
+on the host falls on both. The tracer has connections of its own, which talk now and then. Beside 0 traced connections are empty
+programs at the same tracepoints: what the kernel takes for calling them.
 """
 
 import argparse
 import contextlib
+import os
 import signal
 import socket
 import subprocess
@@ -22,7 +24,7 @@ from lib import observer
 
 ADDRESS, OTHERS_PORT, TRACED_PORT = "10.0.1.1", 5001, 5002
 SECONDS = 1.0 # of a measurement
-TRACED = (1, 1_000)
+TRACED = (0, 1, 1_000)
 EXIT_NOISY = 3
 
 
@@ -116,10 +118,23 @@ class Tracer:
         self.place.close_traced()
 
 
+class EmptyPrograms:
+    """Where a tracer has programs."""
+
+    def __init__(self, place):
+        self.process = place.spawn(os.path.join(os.environ["NETOBS_BENCH"], "tracepoints"), stdout=subprocess.PIPE)
+        if self.process.stdout.readline() != b"ready\n":
+            raise RuntimeError("no empty programs")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
 def measure_round(place, measure):
     """The ratio of throughput beside the tracer to that without it."""
     before = measure()
-    tracer = Tracer(place)
+    tracer = (Tracer if place.traced else EmptyPrograms)(place)
     beside = measure() * measure()
     tracer.stop()
     return (beside / (before * measure())) ** .5
@@ -149,7 +164,7 @@ def main():
                         help="at most so many of a case (default 60)")
     parser.add_argument("--traced", type=int, action="append", metavar="N",
                         help="so many traced connections only; repeatable (default " +
-                        ", ".join(map(str, TRACED)) + ")")
+                        ", ".join(map(str, TRACED)) + "); 0: empty programs")
     options = parser.parse_args()
     print(f"{'others':<10} {'traced':>7} {'ratio':>8}")
     exact = [measure_case(name, traced, options.rounds, method.WIDTH)

@@ -23,7 +23,7 @@ class Nothing(Agent):
 class Baseline(Agent):
     def start(self):
         self.out = self.log("out")
-        self.spawn(os.environ["NETOBS_BASELINE"], self.name, self.interface,
+        self.spawn(os.path.join(os.environ["NETOBS_BENCH"], "baseline"), self.name, self.interface,
                    stdout=self.out)
         self.wait_for_words(self.out, "ready")
 
