@@ -96,7 +96,7 @@ static __always_inline bool is_netns(__u32 inode)
 
 static __always_inline __u32 read_netns(const struct sock *sk)
 {
-	return sk ? BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum) : 0;
+	return sk ? sk->__sk_common.skc_net.net->ns.inum : 0;
 }
 
 /* Queues of sockets have other things where the device was, so it must look like one. */
@@ -104,7 +104,7 @@ static __always_inline bool fill_device(struct drop_key *key,
 					struct dropped *dropped)
 {
 	const struct sk_buff *skb = dropped->skb;
-	const struct net_device *dev = BPF_CORE_READ(skb, dev);
+	const struct net_device *dev = skb->dev;
 	__u32 netns;
 
 	if (!dev)
@@ -131,9 +131,9 @@ static __always_inline void fill_place(struct drop_key *key,
 		return;
 	netns = read_netns(dropped->receiver);
 	if (!is_netns(netns))
-		netns = read_netns(BPF_CORE_READ(skb, sk));
+		netns = read_netns(skb->sk);
 	key->netns = is_netns(netns) ? netns : 0;
-	key->ifindex = BPF_CORE_READ(skb, skb_iif);
+	key->ifindex = skb->skb_iif;
 }
 
 /* ---- What it was ------------------------------------------------------------------------ */
@@ -145,7 +145,7 @@ static __always_inline bool is_network_family(__u16 family)
 
 static __always_inline __u16 read_family(const struct sock *sk)
 {
-	return sk ? BPF_CORE_READ(sk, __sk_common.skc_family) : 0;
+	return sk ? sk->__sk_common.skc_family : 0;
 }
 
 /* The tracepoint has buffers of all kinds of sockets. */
@@ -154,18 +154,18 @@ static __always_inline bool is_packet(const struct drop_key *key,
 {
 	const struct sk_buff *skb = dropped->skb;
 
-	return key->ifindex || BPF_CORE_READ(skb, protocol) ||
+	return key->ifindex || skb->protocol ||
 	       is_network_family(read_family(dropped->receiver)) ||
-	       is_network_family(read_family(BPF_CORE_READ(skb, sk)));
+	       is_network_family(read_family(skb->sk));
 }
 
 static __always_inline __u32 segments_of(const struct sk_buff *skb,
 					 struct buffer *buf)
 {
-	const unsigned char *end = BPF_CORE_READ(skb, head);
+	const unsigned char *end = skb->head;
 	const struct skb_shared_info *info;
 
-	end += BPF_CORE_READ(skb, end);
+	end += skb->end;
 	info = (const void *)end;
 	buf->gso_size = BPF_CORE_READ(info, gso_size);
 	buf->gso_segs = BPF_CORE_READ(info, gso_segs);
@@ -176,13 +176,13 @@ static __always_inline __u32 segments_of(const struct sk_buff *skb,
 static __always_inline void fill_by_socket(struct drop_key *key,
 					   const struct sk_buff *skb)
 {
-	const struct sock *sk = BPF_CORE_READ(skb, sk);
+	const struct sock *sk = skb->sk;
 	__u16 family = read_family(sk);
 	__be32 src, dst;
 
 	if (family == AF_INET) {
-		src = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
-		dst = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+		src = sk->__sk_common.skc_rcv_saddr;
+		dst = sk->__sk_common.skc_daddr;
 		if (!dst)
 			return;
 		addr_from_v4(&key->src, src);
@@ -195,9 +195,9 @@ static __always_inline void fill_by_socket(struct drop_key *key,
 	} else {
 		return;
 	}
-	key->proto = (__u8)BPF_CORE_READ(sk, sk_protocol);
-	key->src_port = BPF_CORE_READ(sk, __sk_common.skc_num);
-	key->dst_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	key->proto = (__u8)sk->sk_protocol;
+	key->src_port = sk->__sk_common.skc_num;
+	key->dst_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	key->has |= DROP_HAS_ADDRS;
 	if (key->proto == IP_PROTO_TCP || key->proto == IP_PROTO_UDP)
 		key->has |= DROP_HAS_PORTS;
@@ -207,7 +207,7 @@ static __always_inline void fill_by_socket(struct drop_key *key,
 /* @return where the network header begins, from the start of the buffer; 0: it is not there */
 static __always_inline __u32 find_network(const struct sk_buff *skb)
 {
-	__u16 offset = BPF_CORE_READ(skb, network_header);
+	__u16 offset = skb->network_header;
 
 	return offset == NO_HEADER ? 0 : offset;
 }
@@ -247,7 +247,7 @@ parse_dropped(struct drop_scratch *scratch, const struct sk_buff *skb,
 	      __u32 network)
 {
 	struct drop_key *key = &scratch->key;
-	__u32 tail = BPF_CORE_READ(skb, tail);
+	__u32 tail = skb->tail;
 	int ret = reject(UNPARSED_NOT_IP);
 
 	if (key->ethertype == ETHERTYPE_ARP)
@@ -256,8 +256,7 @@ parse_dropped(struct drop_scratch *scratch, const struct sk_buff *skb,
 		ret = reject(UNPARSED_SHORT);
 	else if (network && (key->ethertype == ETHERTYPE_IPV4 ||
 			     key->ethertype == ETHERTYPE_IPV6))
-		ret = parse_headers(scratch, BPF_CORE_READ(skb, head) + network,
-				    tail - network);
+		ret = parse_headers(scratch, skb->head + network, tail - network);
 	if (ret >= 0) {
 		take_parsed(key, &scratch->pkt);
 		return &scratch->pkt;
@@ -270,7 +269,7 @@ static __always_inline void fill_packet(struct drop_scratch *scratch,
 					struct dropped *dropped)
 {
 	const struct sk_buff *skb = dropped->skb;
-	struct buffer buf = { .len = BPF_CORE_READ(skb, len) };
+	struct buffer buf = { .len = skb->len };
 	struct drop_key *key = &scratch->key;
 	const struct packet *pkt;
 	struct wire_size size;
@@ -278,14 +277,14 @@ static __always_inline void fill_packet(struct drop_scratch *scratch,
 
 	dropped->count.packets = segments_of(skb, &buf);
 	dropped->count.bytes = buf.len;
-	key->ethertype = bpf_ntohs(BPF_CORE_READ(skb, protocol));
+	key->ethertype = bpf_ntohs(skb->protocol);
 	pkt = parse_dropped(scratch, skb, network);
 	if (!pkt) {
 		fill_by_socket(key, skb);
 		return;
 	}
 	/* Layers above have removed headers, those below have put some in front. */
-	data = BPF_CORE_READ(skb, data) - BPF_CORE_READ(skb, head);
+	data = skb->data - skb->head;
 	buf.len += data - network;
 	size = wire_size(pkt, &buf);
 	dropped->count = (struct count){ size.packets, size.bytes };
