@@ -9,16 +9,10 @@
 
 #include <stdint.h>
 
+#include "end_process.h"
 #include "flow_face.h"
 
 struct record_index;
-
-/* A process at an end of a conversation. */
-struct end_process {
-	struct end_process *next;
-	uint64_t pid;
-	char *members[2]; /* of JSON, with a comma before each: as source, as destination */
-};
 
 /* What is known of a conversation whose packets have a face. */
 struct conversation_facts {

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Processes at the ends of conversations, as records name them: each is there once. */
+#ifndef NETOBS_SERVICE_ANNOTATE_END_PROCESS_H
+#define NETOBS_SERVICE_ANNOTATE_END_PROCESS_H
+
+#include <stdint.h>
+
+#include "base/json_reader.h"
+
+struct end_process {
+	struct end_process *next;
+	uint64_t pid;
+	char *members[2]; /* of JSON, with a comma before each: as source, as destination */
+};
+
+enum { END_PROCESS_BUCKETS = 4096 };
+
+/* All zero: there are none. */
+struct end_processes {
+	struct end_process *buckets[END_PROCESS_BUCKETS];
+};
+
+/**
+ * Find the process that a record names, or add it.
+ *
+ * @param prefix       before the names of its members in @record: "Src", "Dst", ""
+ * @param ret_process  as long as @processes; untouched if the record names none
+ * @return 0; -ENOMEM
+ */
+int end_processes_find(struct end_processes *processes,
+		       struct json_value record, const char *prefix,
+		       const struct end_process **ret_process);
+
+void end_processes_done(struct end_processes *processes);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The table of a record index, for what adds to it and what searches it. */
+#ifndef NETOBS_SERVICE_ANNOTATE_RECORD_TABLE_H
+#define NETOBS_SERVICE_ANNOTATE_RECORD_TABLE_H
+
+#include "record_index.h"
+#include "record_news.h"
+
+enum {
+	LOOKS = 1 << 14
+}; /* at entries with a face, from that which came last on */
+
+/* A face of an entry, in the list of all faces with one hash. */
+struct face_node {
+	struct face_node *next;
+	struct record_entry *entry;
+	struct flow_face face;
+};
+
+/* What records said: members as in struct record_news. */
+struct record_entry {
+	struct record_entry *next;
+	struct flow_span span;
+	uint64_t id, zone, vni;
+	uint64_t agent;
+	const struct end_process *ends[2];
+	uint8_t n_faces;
+	bool is_open; /* a mapping that has not ended: it lasts as long as the records */
+	struct face_node faces[]; /* as packets have them, one after the other */
+};
+
+struct record_index {
+	struct face_node **buckets;
+	uint64_t n_buckets, n_faces, n_entries;
+	struct record_entry *entries;
+	struct end_processes processes;
+	int64_t latest_ms; /* of all records */
+	uint32_t secret[NEWS_SECRET_WORDS];
+};
+
+_Static_assert(sizeof(struct flow_face) == NEWS_SECRET_WORDS * sizeof(uint32_t),
+	       "one secret for both");
+
+/* @return where the list of faces begins that may be @face, of either direction */
+struct face_node **record_index_bucket(const struct record_index *index,
+				       const struct flow_face *face);
+
+#endif
