@@ -42,8 +42,9 @@ static size_t copy_members(struct json_value record, const char *from,
 	return len;
 }
 
-int end_processes_find(struct end_processes *processes, struct json_value record,
-		       const char *prefix, const struct end_process **ret_process)
+int end_processes_find(struct end_processes *processes,
+		       struct json_value record, const char *prefix,
+		       uint64_t agent, const struct end_process **ret_process)
 {
 	char as_src[MEMBERS_MAX], as_dst[MEMBERS_MAX], key[16];
 	struct end_process **bucket, *process;
@@ -55,7 +56,8 @@ int end_processes_find(struct end_processes *processes, struct json_value record
 		return 0;
 	bucket = &processes->buckets[pid % END_PROCESS_BUCKETS];
 	for (process = *bucket; process; process = process->next)
-		if (!strcmp(process->members[0], as_src)) {
+		if (process->agent == agent &&
+		    !strcmp(process->members[0], as_src)) {
 			*ret_process = process;
 			return 0;
 		}
@@ -66,12 +68,18 @@ int end_processes_find(struct end_processes *processes, struct json_value record
 	process->next = *bucket;
 	*bucket = process;
 	process->pid = pid;
+	process->agent = agent;
 	process->members[0] = strdup(as_src);
 	process->members[1] = strdup(as_dst);
 	if (!process->members[0] || !process->members[1])
 		return -ENOMEM;
 	*ret_process = process;
 	return 0;
+}
+
+bool end_process_is_same(const struct end_process *a, const struct end_process *b)
+{
+	return a->pid == b->pid && a->agent == b->agent;
 }
 
 void end_processes_done(struct end_processes *processes)

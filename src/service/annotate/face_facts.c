@@ -68,7 +68,7 @@ static void add_end(struct face_facts *facts, int end,
 {
 	if (!process)
 		return;
-	if (facts->ends[end] && facts->ends[end]->pid != process->pid)
+	if (facts->ends[end] && !end_process_is_same(facts->ends[end], process))
 		facts->has_ends[end] = true;
 	if (!facts->ends[end] || time_ms >= facts->ends_ms[end]) {
 		facts->ends[end] = process;

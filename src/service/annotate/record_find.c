@@ -38,7 +38,7 @@ static void add_ends(struct conversation_facts *facts,
 		facts->is_contradicted[end] |=
 			more->has_ends[end] ||
 			(process && facts->ends[end] &&
-			 process->pid != facts->ends[end]->pid);
+			 !end_process_is_same(process, facts->ends[end]));
 		facts->ends[end] = facts->ends[end] ?: process;
 	}
 }

@@ -48,20 +48,25 @@ static int read_flow(struct end_processes *processes, struct json_value record,
 		     struct record_news *news)
 {
 	const struct flow_face face = news->faces[0];
+	int err;
 
 	if (flow_face_read_other(record, "Orig", &face, &news->faces[0]))
 		news->faces[news->n_faces++] = face;
 	add_face(news, record, "Xlat");
 	news->vni = read_optional(record, "Vni");
-	return end_processes_find(processes, record, "Src", &news->ends[0]) ?:
-		       end_processes_find(processes, record, "Dst",
-					  &news->ends[1]);
+	err = end_processes_find(processes, record, "Src", news->agent,
+				 &news->ends[0]);
+	if (err)
+		return err;
+	return end_processes_find(processes, record, "Dst", news->agent,
+				  &news->ends[1]);
 }
 
 static int read_session(struct end_processes *processes,
 			struct json_value record, struct record_news *news)
 {
-	return end_processes_find(processes, record, "", &news->ends[0]);
+	return end_processes_find(processes, record, "", news->agent,
+				  &news->ends[0]);
 }
 
 /* One whose beginning is not known began at the latest when it was first known. */

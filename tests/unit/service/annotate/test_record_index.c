@@ -289,6 +289,31 @@ of_a_process_that_executed_another_program_the_newer_is_named(void **state)
 			    ",\"SrcPid\":7,\"SrcProcess\":\"new\"");
 }
 
+/* Containers of two hosts have the same address, and each of them one process, the first one. */
+static void one_number_on_two_hosts_names_two_processes(void **state)
+{
+	struct conversation_facts facts;
+
+	add(*state,
+	    "{" INNER
+	    "," AT(1000,
+		   2000) ",\"SrcPid\":1,\"SrcProcess\":\"one\",\"AgentIP\":\"10.9.9.1\"}");
+	assert_int_equal(find(*state, INNER_FACE, 1000, 2000, &facts),
+			 RECORD_FOUND);
+	assert_non_null(facts.ends[0]);
+	for (int i = 0; i < 2; i++) { /* as another program, and as the same */
+		add(*state,
+		    "{" INNER
+		    "," AT(1000,
+			   2000) ",\"SrcPid\":1,\"SrcProcess\":\"%s\",\"AgentIP\":\"10.9.9.2\"}",
+		    i ? "one" : "other");
+		assert_int_equal(find(*state, INNER_FACE, 1000, 2000, &facts),
+				 RECORD_FOUND);
+		assert_true(facts.is_contradicted[0]);
+		assert_null(facts.ends[0]);
+	}
+}
+
 static void a_session_names_the_process_behind_a_mapping(void **state)
 {
 	struct conversation_facts facts;
@@ -496,6 +521,7 @@ int main(void)
 		CASE(faces_with_very_many_records_are_bounded),
 		CASE(of_several_processes_at_an_end_none_is_named),
 		CASE(of_a_process_that_executed_another_program_the_newer_is_named),
+		CASE(one_number_on_two_hosts_names_two_processes),
 		CASE(a_session_names_the_process_behind_a_mapping),
 		CASE(an_inner_face_that_two_conversations_have_names_no_process),
 		CASE(tenants_with_one_tuple_are_ambiguous),
