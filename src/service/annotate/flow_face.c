@@ -116,21 +116,34 @@ static bool read_end(struct json_value value, bool is_seen, uint8_t ip[16])
 	return true;
 }
 
-/* "2026-11-21T17:06:31.709", UTC. @return false: it is none */
+/* ".709", ".7", ".709321" or nothing. @return what follows */
+static const char *read_fraction(const char *text, int *ret_ms)
+{
+	int ms = 0, weight = 100;
+
+	if (*text != '.')
+		return text;
+	for (text++; *text >= '0' && *text <= '9'; text++, weight /= 10)
+		ms += weight * (*text - '0');
+	*ret_ms = ms;
+	return text;
+}
+
+/* "2026-11-21T17:06:31.709", UTC. @return false: it is none, or of another zone */
 static bool read_time(struct json_value value, int64_t *ret_ms)
 {
 	char text[40];
 	struct tm tm = { 0 };
+	const char *end;
 	int ms = 0;
 
 	json_text(value, text, sizeof(text));
-	if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%3d", &tm.tm_year, &tm.tm_mon,
-		   &tm.tm_mday, &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms) < 6)
+	end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (!end || tm.tm_year < 70)
 		return false;
-	if (tm.tm_year < 1970)
+	end = read_fraction(end, &ms);
+	if (*end && strcmp(end, "Z") != 0)
 		return false;
-	tm.tm_year -= 1900;
-	tm.tm_mon--;
 	*ret_ms = (int64_t)timegm(&tm) * 1000 + ms;
 	return true;
 }
@@ -144,13 +157,15 @@ static bool read_span_end(enum member unit, struct json_value value,
 
 	if (unit == START_TEXT)
 		return read_time(value, ret_ms);
-	if (unit == START_S && __builtin_mul_overflow(number, 1000, &ms))
+	/* The greatest number is that of any greater one. */
+	if (number < 0 || number == INT64_MAX ||
+	    (unit == START_S && number > TIME_MAX_MS / 1000))
 		return false;
-	if (unit != START_S)
-		ms = unit == START_MS ? number :
-		     unit == START_US ? number / 1000 :
-					number / NSEC_PER_MSEC;
-	if (ms < 0 || ms > TIME_MAX_MS)
+	ms = unit == START_S  ? number * 1000 :
+	     unit == START_MS ? number :
+	     unit == START_US ? number / 1000 :
+				number / NSEC_PER_MSEC;
+	if (ms > TIME_MAX_MS)
 		return false;
 	*ret_ms = ms;
 	return true;
@@ -164,21 +179,25 @@ int64_t flow_time_read(struct json_value value)
 	return ms;
 }
 
-static bool read_port(struct json_value value, uint16_t *ret_port)
+/* @return false: it is none, or the record has several */
+static bool read_port(struct json_value value, bool is_seen, uint16_t *ret_port)
 {
 	uint64_t number;
 
-	if (!flow_number_read(value, UINT16_MAX, &number))
+	if (!flow_number_read(value, UINT16_MAX, &number) ||
+	    (is_seen && number != *ret_port))
 		return false;
 	*ret_port = (uint16_t)number;
 	return true;
 }
 
-static bool read_proto(struct json_value value, uint8_t *ret_proto)
+/* @return the same */
+static bool read_proto(struct json_value value, bool is_seen, uint8_t *ret_proto)
 {
 	uint64_t number;
 
-	if (!flow_number_read(value, UINT8_MAX, &number))
+	if (!flow_number_read(value, UINT8_MAX, &number) ||
+	    (is_seen && number != *ret_proto))
 		return false;
 	*ret_proto = (uint8_t)number;
 	return true;
@@ -191,6 +210,51 @@ static bool has_ports(uint8_t proto)
 	       proto == IPPROTO_UDPLITE;
 }
 
+/* Times of a record: 0: not known. */
+struct times {
+	int64_t start_ms, end_ms;
+};
+
+/* @return false: @value is not what @member says */
+static bool read_member(enum member member, struct json_value value,
+			bool is_seen, struct flow_face *face, struct times *times)
+{
+	if (member == SRC || member == DST)
+		return read_end(value, is_seen,
+				member == SRC ? face->src : face->dst);
+	if (member == SRC_PORT)
+		return read_port(value, is_seen, &face->src_port);
+	if (member == DST_PORT)
+		return read_port(value, is_seen, &face->dst_port);
+	if (member == PROTO)
+		return read_proto(value, is_seen, &face->proto);
+	if (member >= START_S && member <= START_TEXT)
+		return read_span_end(member, value, &times->start_ms);
+	if (member < END_S || member > END_TEXT)
+		return true;
+	if (!read_span_end(member - END_S + START_S, value, &times->end_ms))
+		return false;
+	/* It is somewhere in that second. */
+	if (member == END_S && times->end_ms)
+		times->end_ms += 999;
+	return true;
+}
+
+/*
+ * Clocks of a coarse and of a fine kind may have the last packet before the first one: then both times
+ * are part of it.
+ */
+static void set_span(const struct times *times, int64_t time_ms,
+		     struct flow_span *ret_span)
+{
+	const int64_t start_ms = times->start_ms ?: times->end_ms ?: time_ms;
+	const int64_t end_ms = times->end_ms ?: time_ms ?: start_ms;
+
+	if (end_ms)
+		*ret_span = (struct flow_span){ min_i64(start_ms, end_ms),
+						max_i64(start_ms, end_ms) };
+}
+
 bool flow_face_read(struct json_value record, struct flow_face *ret_face,
 		    struct flow_span *ret_span)
 {
@@ -198,28 +262,14 @@ bool flow_face_read(struct json_value record, struct flow_face *ret_face,
 	const uint32_t ports = 1U << SRC_PORT | 1U << DST_PORT;
 	struct json_item item = { 0 };
 	struct flow_face face = { 0 };
-	int64_t start_ms = 0, end_ms = 0, time_ms = 0;
+	struct times times = { 0 };
 	uint32_t seen = 0, wrong = 0;
 
 	while (json_next(record, &item)) {
 		const enum member member = find_member(item.key);
-		bool is_read = true;
 
-		if (member == SRC || member == DST)
-			is_read = read_end(item.value, seen & 1U << member,
-					   member == SRC ? face.src : face.dst);
-		else if (member == SRC_PORT)
-			is_read = read_port(item.value, &face.src_port);
-		else if (member == DST_PORT)
-			is_read = read_port(item.value, &face.dst_port);
-		else if (member == PROTO)
-			is_read = read_proto(item.value, &face.proto);
-		else if (member >= START_S && member <= START_TEXT)
-			is_read = read_span_end(member, item.value, &start_ms);
-		else if (member >= END_S && member <= END_TEXT)
-			is_read = read_span_end(member - END_S + START_S,
-						item.value, &end_ms);
-		if (is_read)
+		if (read_member(member, item.value, seen & 1U << member, &face,
+				&times))
 			seen |= 1U << member;
 		else
 			wrong |= 1U << member;
@@ -230,11 +280,7 @@ bool flow_face_read(struct json_value record, struct flow_face *ret_face,
 	/* Of ICMP, some exporters have type and code there. */
 	if (!has_ports(face.proto))
 		face.src_port = face.dst_port = 0;
-	time_ms = flow_time_read(json_get(record, "TimeMs"));
-	start_ms = start_ms ?: end_ms ?: time_ms;
-	end_ms = end_ms ?: time_ms ?: start_ms;
-	if (start_ms || end_ms)
-		*ret_span = (struct flow_span){ start_ms, end_ms };
+	set_span(&times, flow_time_read(json_get(record, "TimeMs")), ret_span);
 	*ret_face = face;
 	return true;
 }
@@ -254,7 +300,7 @@ static bool read_other_port(struct json_value record, const char *prefix,
 {
 	const struct json_value value = get_other(record, prefix, name);
 
-	return !value.at || read_port(value, ret_port);
+	return !value.at || read_port(value, false, ret_port);
 }
 
 bool flow_face_read_other(struct json_value record, const char *prefix,

@@ -28,8 +28,8 @@ struct flow_span {
  * Read a record with the names of netobs, of nfdump(1), or of IPFIX (RFC 7012).
  *
  * @param ret_span  untouched if it has no time
- * @return false: it has no addresses or no protocol, several addresses, or what is none; *ret_face
- *         has no meaning
+ * @return false: it has no addresses or no protocol, several addresses, protocols or ports, or what is
+ *         none; *ret_face has no meaning
  */
 bool flow_face_read(struct json_value record, struct flow_face *ret_face,
 		    struct flow_span *ret_span);

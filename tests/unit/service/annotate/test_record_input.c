@@ -257,7 +257,7 @@ static void each_vocabulary_has_a_face_and_times(void **state)
 		"{\"sourceIPv4Address\":\"10.0.0.1\",\"destinationIPv4Address\":\"192.0.2.9\","
 		"\"sourceTransportPort\":5000,\"destinationTransportPort\":80,"
 		"\"protocolIdentifier\":17,\"flowStartMicroseconds\":2500999,"
-		"\"flowEndSeconds\":3}",
+		"\"flowEndMicroseconds\":3000999}",
 		"{\"sourceIPv6Address\":\"::ffff:10.0.0.1\","
 		"\"destinationIPv6Address\":\"::ffff:192.0.2.9\","
 		"\"sourceTransportPort\":5000,\"destinationTransportPort\":80,"
@@ -282,6 +282,50 @@ static void each_vocabulary_has_a_face_and_times(void **state)
 }
 
 #define ENDS "\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"192.0.2.9\""
+
+/* Records of several seconds, and those whose times or ports cannot be. */
+static void times_and_ports_that_are_not_clear_are_none(void **state)
+{
+#define UDP ",\"Proto\":17,\"SrcPort\":5000"
+	static const struct {
+		const char *members;
+		bool is_one;
+		struct flow_span span;
+	} rows[] = {
+		{ "\"flowStartSeconds\":2,\"flowEndSeconds\":3",
+		  true,
+		  { 2000, 3999 } },
+		{ "\"TimeFlowStartMs\":3,\"TimeFlowEndMs\":2", true, { 2, 3 } },
+		{ "\"TimeFlowStartMs\":3,\"TimeFlowEndMs\":3", true, { 3, 3 } },
+		{ "\"flowStartMilliseconds\":5,\"flowEndNanoseconds\":-2208988800000000000",
+		  true,
+		  { 5, 5 } },
+		{ "\"flowEndNanoseconds\":9223372036854775808", true, { 0, 0 } },
+		{ "\"last\":\"1970-01-01T00:00:02.5\"", true, { 2500, 2500 } },
+		{ "\"last\":\"1970-01-01T00:00:02.500999Z\"", true, { 2500, 2500 } },
+		{ "\"last\":\"1970-01-01T00:00:02\"", true, { 2000, 2000 } },
+		{ "\"last\":\"1970-01-01T02:00:02.500+02:00\"", true, { 0, 0 } },
+		{ "\"last\":\"1970-13-01T00:00:02.500\"", true, { 0, 0 } },
+		{ "\"last\":\"1969-12-31T23:59:59.500\"", true, { 0, 0 } },
+		{ "\"src_port\":5000,\"TimeFlowEndMs\":1", true, { 1, 1 } },
+		{ "\"src_port\":5001", false, { 0, 0 } },
+		{ "\"proto\":6", false, { 0, 0 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct flow_span span = { 0 };
+		struct flow_face face;
+		char text[256];
+
+		snprintf(text, sizeof(text), "{" ENDS UDP ",%s}",
+			 rows[i].members);
+		assert_int_equal(flow_face_read(json_parse(text), &face, &span),
+				 rows[i].is_one);
+		assert_int_equal(span.start_ms, rows[i].span.start_ms);
+		assert_int_equal(span.end_ms, rows[i].span.end_ms);
+	}
+}
 
 static void numbers_out_of_range_are_none(void **state)
 {
@@ -391,6 +435,7 @@ int main(void)
 		CASE(ipfix_becomes_json_with_names_of_elements),
 		CASE(ipfix_that_is_cut_is_refused),
 		CASE(each_vocabulary_has_a_face_and_times),
+		CASE(times_and_ports_that_are_not_clear_are_none),
 		CASE(numbers_out_of_range_are_none),
 		CASE(of_both_families_the_one_that_is_not_0_counts),
 		CASE(of_icmp_ports_do_not_matter),
