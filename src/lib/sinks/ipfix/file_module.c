@@ -177,12 +177,16 @@ static int64_t read_signed(const uint8_t *bytes, size_t len)
 			  (int8_t)value;
 }
 
-/* RFC 7011, 6.1.9: of seconds since 1900 and their fraction. @return parts of @per_s since 1970 */
-static uint64_t read_ntp(uint64_t value, uint64_t per_s)
+/*
+ * RFC 7011, 6.1.9: of seconds since 1900 and their fraction. An exporter that does not know the time may
+ * have 0. @return parts of @per_s since 1970, which are negative before it
+ */
+static int64_t read_ntp(uint64_t value, uint64_t per_s)
 {
-	const uint64_t seconds = (value >> 32) - NTP_EPOCH_S;
+	const int64_t seconds = (int64_t)(value >> 32) - NTP_EPOCH_S;
 
-	return seconds * per_s + ((value & UINT32_MAX) * per_s >> 32);
+	return seconds * (int64_t)per_s +
+	       (int64_t)((value & UINT32_MAX) * per_s >> 32);
 }
 
 static void put_address(struct json *json, int family, const void *bytes)
@@ -265,10 +269,10 @@ static void put_number(struct json *json, uint8_t type, const uint8_t *bytes,
 		put_float(json, bytes, len);
 		break;
 	case FB_DT_MICROSEC:
-		json_u64(json, read_ntp(value, 1000000));
+		json_i64(json, read_ntp(value, 1000000));
 		break;
 	case FB_DT_NANOSEC:
-		json_u64(json, read_ntp(value, NSEC_PER_SEC));
+		json_i64(json, read_ntp(value, NSEC_PER_SEC));
 		break;
 	case FB_IP4_ADDR:
 		put_ipv4(json, bytes);

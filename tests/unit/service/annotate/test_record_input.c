@@ -231,6 +231,39 @@ static void ipfix_becomes_json_with_names_of_elements(void **state)
 	record_input_close(&input);
 }
 
+/* @return where @part of that message begins */
+static unsigned char *find_part(unsigned char message[sizeof(ipfix)],
+				const char *part, size_t len)
+{
+	unsigned char *found = memmem(message, sizeof(ipfix), part, len);
+
+	assert_non_null(found);
+	return found;
+}
+
+/* 0 is in 1900: of exporters that do not know it. */
+static void a_time_of_ipfix_before_1970_is_none(void **state)
+{
+	unsigned char message[sizeof(ipfix)];
+	struct flow_span span = { 0 };
+	struct record_input input;
+	struct flow_face face;
+	char *text;
+
+	(void)state;
+	memcpy(message, ipfix, sizeof(ipfix));
+	memset(find_part(message, "\x83\xaa\x7e\x82", 4), 0, 8);
+	find_part(message, "\0\x9a\0\x08", 4)[1] = 157; /* flowEndNanoseconds */
+	write_file(message, sizeof(message));
+	assert_int_equal(record_input_open(&input, path), 0);
+	assert_int_equal(record_input_next(&input, &text), 1);
+	assert_non_null(
+		strstr(text, "\"flowEndNanoseconds\":-2208988800000000000,"));
+	assert_true(flow_face_read(json_parse(text), &face, &span));
+	assert_int_equal(span.end_ms, 0);
+	record_input_close(&input);
+}
+
 static void ipfix_that_is_cut_is_refused(void **state)
 {
 	struct record_input input;
@@ -433,6 +466,7 @@ int main(void)
 		CASE(lines_have_a_limit),
 		CASE(short_files_are_lines),
 		CASE(ipfix_becomes_json_with_names_of_elements),
+		CASE(a_time_of_ipfix_before_1970_is_none),
 		CASE(ipfix_that_is_cut_is_refused),
 		CASE(each_vocabulary_has_a_face_and_times),
 		CASE(times_and_ports_that_are_not_clear_are_none),
