@@ -161,13 +161,14 @@ static void widen_span(struct flow_span *span, const struct flow_span *more)
 	span->end_ms = max_i64(span->end_ms, more->end_ms);
 }
 
-/* The end of a mapping, or one that is listed again, by a service that was started anew. */
+/* The end of a mapping, or one that is listed again, by the same service, which was started anew. */
 static bool merge_mapping(struct face_node *node, const struct record_news *news)
 {
 	for (int i = 0; node && i < LOOKS; i++, node = node->next) {
 		struct record_entry *entry = node->entry;
 
-		if (!entry->is_open || !has_faces(entry, news))
+		if (!entry->is_open || entry->agent != news->agent ||
+		    !has_faces(entry, news))
 			continue;
 		widen_span(&entry->span, &news->span);
 		entry->is_open = news->is_open;

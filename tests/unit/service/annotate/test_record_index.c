@@ -399,6 +399,29 @@ static void a_mapping_lasts_until_its_end_or_the_last_record(void **state)
 			 RECORD_FOUND);
 }
 
+/* Two hosts redirect the same addresses. */
+static void the_end_of_another_hosts_mapping_ends_none(void **state)
+{
+	struct conversation_facts facts;
+
+	for (int host = 1; host <= 2; host++)
+		add(*state,
+		    "{\"type\":\"mapping\",\"Event\":\"begin\",\"State\":\"active\","
+		    "\"AgentIP\":\"10.9.9.%d\",\"ConversationId\":\"%016d\","
+		    "\"TimeMs\":%d," INNER "," TO_OUTER "," AT(1000, 1000) "}",
+		    host, host, 1000 * host);
+	add(*state,
+	    "{\"type\":\"mapping\",\"Event\":\"end\",\"State\":\"ended\","
+	    "\"AgentIP\":\"10.9.9.1\",\"TimeMs\":20000,\"EndedMs\":20000," INNER
+	    "," TO_OUTER "," AT(1000, 20000) "}");
+	assert_int_equal(record_index_count(*state), 2);
+	add(*state,
+	    "{" FROM_TO("10.0.0.9", 1, "10.0.0.8", 2) "," AT(50000, 60000) "}");
+	assert_int_equal(find(*state, OUTER_FACE, 50000, 50000, &facts),
+			 RECORD_FOUND);
+	assert_int_equal(facts.id, 2);
+}
+
 static void an_older_mapping_is_known_from_its_last_packet_on(void **state)
 {
 	struct conversation_facts facts;
@@ -526,6 +549,7 @@ int main(void)
 		CASE(an_inner_face_that_two_conversations_have_names_no_process),
 		CASE(tenants_with_one_tuple_are_ambiguous),
 		CASE(a_mapping_lasts_until_its_end_or_the_last_record),
+		CASE(the_end_of_another_hosts_mapping_ends_none),
 		CASE(an_older_mapping_is_known_from_its_last_packet_on),
 		CASE(faces_behind_several_routers_are_followed_to_the_end),
 		CASE(what_has_no_addresses_or_times_is_ignored),
