@@ -66,6 +66,28 @@ static bool check_options(const struct args_command *command, uint64_t given,
 	return false;
 }
 
+static uint32_t count_stdin(const struct args_list *paths)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < paths->n; i++)
+		n += !strcmp(paths->items[i], "-");
+	return n;
+}
+
+/* @return false: standard input is several files, which was printed */
+static bool check_stdin(const struct args_command *command,
+			const struct map_words *words, enum action action)
+{
+	const bool has_files = action == ANNOTATE || action == SERVICES_OF_FILES;
+
+	if (!has_files ||
+	    count_stdin(&words->records) + count_stdin(&words->operands) <= 1)
+		return true;
+	args_complain(command, "-: standard input can be read only once");
+	return false;
+}
+
 /* All words behind "lookup" are the tuple. */
 static int look_up(const struct args_command *command,
 		   const struct args_list *operands,
@@ -150,7 +172,8 @@ int map_words_run(const struct args_command *command,
 	enum action action;
 
 	if (!find_action(command, words, request->once, &action) ||
-	    !check_options(command, words->given, request, action))
+	    !check_options(command, words->given, request, action) ||
+	    !check_stdin(command, words, action))
 		return EXIT_USAGE;
 	switch (action) {
 	case ANNOTATE:

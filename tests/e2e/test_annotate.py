@@ -268,8 +268,10 @@ class Annotate(nat.RandomNatTest):
                 ((), "lookup TUPLE' or 'annotate FILE"),
                 (("--records", empty, path), f"{path}: nfdump has failed: "),
                 (("--records", path, empty), f"{path}: it has no records of netobs"),
-                (("--records", empty, self.lab.path("none")), "none: No such file")):
-            _, messages = self.annotate(*arguments, code=1 if arguments else 2)
+                (("--records", empty, self.lab.path("none")), "none: No such file"),
+                (("--records", "-", "-"), "-: standard input can be read only once")):
+            code = 1 if arguments and "-" not in arguments else 2
+            _, messages = self.annotate(*arguments, code=code)
             self.assertIn(word, messages)
         result = subprocess.run(
             [observer.netobsctl(), "map", "annotate", "--records", empty, path], check=False,
