@@ -102,6 +102,7 @@ struct translation {
 	uint32_t older, newer; /* of its stage: 1 + index; 0: none */
 	bool of_socket; /* as it connects; it has no interfaces: see socket_translations.h */
 	bool is_partial; /* the socket's own address is not known: packets complete it */
+	uint8_t more_ways; /* faces that packets had at other interfaces, too, before both of these */
 
 	/* Of mappings.h: the life of the kernel's entry. */
 	int64_t born_ns;  /* 0: it is older than what is known of it */

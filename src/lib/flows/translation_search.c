@@ -92,7 +92,8 @@ static bool is_uncounted(const struct face_search *search,
 
 /*
  * What leaves and was counted when it came in has the translation of what came in, and other packets
- * not. A connection may change the interface that it comes in by, from one that counts to one that does not.
+ * not. A connection may change the interface that it comes in by, from one that counts to one that does not;
+ * of one with more than two, any of the others may be such.
  */
 static bool fits_origin(const struct face_search *search,
 			const struct translation *translation, uint32_t face)
@@ -105,7 +106,8 @@ static bool fits_origin(const struct face_search *search,
 	if (search->entry->key.flags & KEY_AGAIN)
 		return came_in(translation, face);
 	return is_uncounted(search, translation, translation->ifindex[before]) ||
-	       (former && is_uncounted(search, translation, former));
+	       (former && is_uncounted(search, translation, former)) ||
+	       translation->more_ways & 1U << before;
 }
 
 /*

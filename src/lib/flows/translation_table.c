@@ -338,8 +338,12 @@ void translation_table_sign(struct translation_table *table,
 static void set_interface(struct translation *translation, uint32_t face,
 			  uint32_t ifindex)
 {
+	const uint32_t former = translation->former[face];
+
 	if (!ifindex || translation->ifindex[face] == ifindex)
 		return;
+	if (former && former != ifindex)
+		translation->more_ways |= 1U << face;
 	translation->former[face] = translation->ifindex[face];
 	translation->ifindex[face] = ifindex;
 }

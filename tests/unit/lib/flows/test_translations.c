@@ -642,11 +642,11 @@ static void what_changes_its_way_in_keeps_its_origin(void **state)
 	enum { COUNTED = 5, COUNTED_TOO };
 	static const struct {
 		uint32_t from, hops;
-	} reports[] = { { COUNTED, 0 },
-			{ COUNTED_TOO, 0 },
-			{ CLIENT_SIDE, 1 },
-			{ COUNTED, 1 },
-			{ CLIENT_SIDE, 1 } };
+	} reports[] = {
+		{ COUNTED, 0 },	    { COUNTED_TOO, 0 }, { COUNTED, 0 },
+		{ CLIENT_SIDE, 1 }, { COUNTED, 1 },	{ COUNTED_TOO, 1 },
+		{ COUNTED, 1 },	    { CLIENT_SIDE, 1 },
+	};
 	struct translations *translations = *state;
 	struct netns netns[] = { { .index = 0 }, { .index = 1, .domain = 1 } };
 	const struct host host = { .netns = netns, .n_netns = ARRAY_SIZE(netns) };
