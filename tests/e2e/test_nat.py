@@ -19,7 +19,7 @@ from lib import lab
 from lib import nat
 from lib import observer
 
-CONNECTIONS = int(os.environ.get("NETOBS_TEST_NAT", "1000"))
+CONNECTIONS = int(os.environ.get("NETOBS_TEST_NAT", "10000"))
 NAT_FIELDS = ("XlatSrcAddr", "XlatDstAddr", "XlatSrcPort", "XlatDstPort", "OrigSrcAddr",
               "OrigDstAddr", "OrigSrcPort", "OrigDstPort", "ZoneId")
 BASE, ZONES = nat.BASE, nat.ZONES
