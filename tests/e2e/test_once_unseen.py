@@ -127,6 +127,19 @@ class UnseenUppers(FixedTest):
         self.check(self.router.devices["eth1"], self.lower, seen)
 
 
+class UnseenPorts(FixedTest):
+    def test_copies_of_a_bridge_beside_one_that_is_observed(self):
+        """The bridges are in one namespace; that one sends copies by ports that are not observed."""
+        made = self.make(knows=False)
+        sender, receiver, other, *neighbours = made.several(5)
+        made.switch(sender, [receiver, other])
+        (switch,) = (node for node in self.topology.nodes if "br0" in node.devices)
+        made.switch(neighbours[0], neighbours[1:], switch)
+        made.set_routes()
+        made.send(sender, receiver)
+        self.check(switch.devices["port3"], nodes=[receiver, other])
+
+
 class UnseenSender(FixedTest):
     def test_two_ways_to_observed_namespaces(self):
         """By a bridge, then past it: what came out by either way was not seen before."""

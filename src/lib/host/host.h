@@ -46,7 +46,7 @@ struct netns {
 	uint16_t region; /* the lowest namespace of it; NETNS_NONE: this one is observed */
 	uint16_t mesh; /* the lowest namespace of it */
 	uint32_t n_links; /* of the region, which `region` stands for: to other namespaces */
-	bool floods; /* likewise: it has a bridge, which may copy packets */
+	bool floods; /* likewise, or of a namespace that is observed: a bridge may copy packets */
 
 	int32_t *nsids; /* of others, in this namespace; see peers.c */
 	uint32_t n_nsids;

@@ -94,9 +94,11 @@ static void count_links(const struct host *host, struct netns *netns,
 			struct netif *netif)
 {
 	uint16_t linked = linked_netns(host, netns, netif), other;
+	uint16_t region = is_dark(host, netns->index) ? netns->region :
+							netns->index;
 
-	if (netns->region != NETNS_NONE && netif->type == LINK_TYPE_BRIDGE)
-		host->netns[netns->region].floods = true;
+	if (netif->type == LINK_TYPE_BRIDGE)
+		host->netns[region].floods = true;
 	if (linked == NETNS_NONE)
 		return;
 	other = host->netns[linked].region;
