@@ -66,6 +66,21 @@ class OnceTc(FixedTest):
         self.act(lower, OUT, "redirect", self.ifb(holder))
         self.check(nodes=[holder])
 
+    def test_forwarded_from_macvlan_to_macvlan_and_back_from_an_ifb(self):
+        """It passes the interface below them twice, and so the macvlan that forwards it."""
+        made = self.make()
+        client, router, server, holder = made.several(4)
+        end, lower = made.wire(made.node("far"), holder)
+        made.segment(end, *(made.macvlan(node, lower) for node in (client, router, server)))
+        made.set_routes()
+        made.send(client, server)
+        router.forwards = True
+        (way,), (dest,) = router.addresses.items(), server.addresses
+        (out,) = client.addresses.values()
+        client.routes[dest] = (out, way[0])
+        self.act(way[1], OUT, "redirect", self.ifb(router))
+        self.check(lower, nodes=[router])
+
     def test_back_from_an_ifb_on_its_way_in(self):
         _, (a, router, _) = self.hosts(3)
         self.act(router.devices["eth0"], IN, "redirect", self.ifb(router))

@@ -109,6 +109,36 @@ static bool is_forwarded_to(const struct host *host, const struct point *point,
 	       !is_above(host, netif_of(host, point), lower);
 }
 
+/* What passed an ifb of @netns, from which it went back to where tc had redirected it. */
+static struct volume sum_returned(const struct flow *flow,
+				  const struct host *host, uint16_t netns)
+{
+	struct volume sum = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+		const struct netif *netif = netif_of(host, point);
+
+		if (point->netns == netns && point->egress && netif &&
+		    netif->type == LINK_TYPE_IFB)
+			volume_add(&sum, &point->seen);
+	}
+	return sum;
+}
+
+/* Of what left @point's namespace, count once what came back there from an ifb. */
+static void leave_out_returned(const struct flow *flow, const struct host *host,
+			       const struct point *point, struct volume *left)
+{
+	struct volume returned;
+
+	if (!point->egress)
+		return;
+	returned = sum_returned(flow, host, point->netns);
+	*left = volume_less(*left, &returned);
+	volume_max(left, &returned);
+}
+
 /*
  * Of what came in through @lower, the part that came from outside. Macvlans send to one
  * another through their lower interface, on its way in, and to others through it on
@@ -118,7 +148,7 @@ static void leave_out_above(const struct flow *flow, const struct host *host,
 			    uint16_t netns, const struct netif *lower,
 			    struct volume *in)
 {
-	struct volume sent = { 0 }, left = { 0 };
+	struct volume sent = { 0 }, left = { 0 }, part;
 
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct point *point = &flow->points[i];
@@ -127,8 +157,11 @@ static void leave_out_above(const struct flow *flow, const struct host *host,
 			*in = (struct volume){ 0 };
 			return;
 		}
-		if (is_sent_to(host, point, netns, lower->ifindex))
-			volume_add(&sent, &point->seen);
+		if (is_sent_to(host, point, netns, lower->ifindex)) {
+			part = point->seen;
+			leave_out_returned(flow, host, point, &part);
+			volume_add(&sent, &part);
+		}
 		if (point->egress && point->netns == netns &&
 		    point->ifindex == lower->ifindex)
 			volume_add(&left, &point->seen);
@@ -485,23 +518,6 @@ static struct volume sum_arrived(const struct flow *flow,
 	return total;
 }
 
-/* What passed an ifb of @netns, from which it went back to where tc had redirected it. */
-static struct volume sum_returned(const struct flow *flow,
-				  const struct host *host, uint16_t netns)
-{
-	struct volume sum = { 0 };
-
-	for (uint32_t i = 0; i < flow->n_points; i++) {
-		const struct point *point = &flow->points[i];
-		const struct netif *netif = netif_of(host, point);
-
-		if (point->netns == netns && point->egress && netif &&
-		    netif->type == LINK_TYPE_IFB)
-			volume_add(&sum, &point->seen);
-	}
-	return sum;
-}
-
 /*
  * What left @netns before, of what tc sends to its other interfaces: the kernel notes where tc did
  * that as the interface that it came in through. So it does with what an ifb sends on.
@@ -560,19 +576,6 @@ static struct volume sum_changed(const struct flow *flow, const struct host *hos
 		i += side.n_points;
 	}
 	return total;
-}
-
-/* Of what left @point's namespace, count once what came back there from an ifb. */
-static void leave_out_returned(const struct flow *flow, const struct host *host,
-			       const struct point *point, struct volume *left)
-{
-	struct volume returned;
-
-	if (!point->egress)
-		return;
-	returned = sum_returned(flow, host, point->netns);
-	*left = volume_less(*left, &returned);
-	volume_max(left, &returned);
 }
 
 /* The largest of all sides, where nothing says how they follow each other. */
