@@ -233,7 +233,8 @@ endfunction()
 
 # Tests of a folder run side by side: each makes namespaces of its own. A script with a line
 # "# Alone: why" runs beside none, since it measures. A line "# Label: NAME" gives it another
-# label than its folder.
+# label than its folder. Those with a line "# Cost: SECONDS" start first, the longest of them at
+# once; of the others, ctest knows how long they took in this build directory.
 function(netobs_script_tests label timeout)
 	netobs_test_sources(scripts ${label}/test_*.py)
 	netobs_test_sources(shell_scripts ${label}/test_*.sh)
@@ -249,11 +250,15 @@ function(netobs_script_tests label timeout)
 			string(REPLACE "# Label: " "" own_label ${line})
 		endif()
 		netobs_test(${label}.${stem} ${own_label} ${timeout} ${interpreter} ${script})
-		set_tests_properties(${label}.${stem} PROPERTIES
-			FIXTURES_REQUIRED release COST 100)
+		set_tests_properties(${label}.${stem} PROPERTIES FIXTURES_REQUIRED release)
+		file(STRINGS ${script} cost REGEX "^# Cost: [0-9]+$")
+		if(cost)
+			string(REPLACE "# Cost: " "" cost ${cost})
+			set_tests_properties(${label}.${stem} PROPERTIES COST ${cost})
+		endif()
 		file(STRINGS ${script} alone REGEX "^# Alone: ")
 		if(alone)
-			set_tests_properties(${label}.${stem} PROPERTIES RUN_SERIAL ON)
+			set_tests_properties(${label}.${stem} PROPERTIES RUN_SERIAL ON COST -1)
 		endif()
 	endforeach()
 endfunction()

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Cost: 35
 # Needs: binutils g++ iproute2 iputils-ping
 """The installed package serves its users: both examples, built both ways."""
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Cost: 55
 """Every verb, flag, value, JSON field and counter is where it is documented:
 in -h, in the man page and in the completion, and nowhere without being there."""
 # Needs: zsh fish

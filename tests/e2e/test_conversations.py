@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Cost: 45
 """A packet is counted once and belongs to its conversation, through routers that translate.
 
 Random chains of namespaces, random rules in each of them, and random sets of observed interfaces. The

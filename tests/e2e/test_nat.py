@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Cost: 60
 """Flows and their translation by NAT, compared with the kernel's table of connections.
 
 Rules, protocols and traffic are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED
