@@ -194,7 +194,11 @@ function(netobs_fuzzer stem fuzzer)
 	add_custom_target(fuzz_${stem} ALL DEPENDS ${fuzzer})
 endfunction()
 
+# A fuzzer is the same in each build directory: only that of the debug build has them.
 function(netobs_fuzz_tests)
+	if(NETOBS_RELEASE_DIR STREQUAL PROJECT_BINARY_DIR)
+		return()
+	endif()
 	math(EXPR timeout "${NETOBS_FUZZ_SECONDS} + 90")
 	netobs_test_sources(sources fuzz/fuzz_*.c)
 	foreach(source ${sources})
