@@ -60,8 +60,8 @@ struct netobs_series_opts {
 	size_t sz;	  /**< sizeof(struct netobs_series_opts) */
 	const char *keys; /**< as netobs_groups_opts.keys */
 	const char *name; /**< for records: up to 63 bytes; NULL: "" */
-	/** Groups with a series at most; default 500. Each takes 1 to 4 KiB, with others that it is
-	 *  chosen from. */
+	/** Groups with a series at most; default 500. Each takes 1.5 to 13 KiB, by its keys,
+	 *  with others that it is chosen from. */
 	uint32_t max_series;
 	/** enum netobs_series_histogram, or-ed: what there are histograms of. Each takes up to 1.2 KiB
 	 *  of each series more. Flow records have no single samples: each record of TCP with new ones
@@ -87,7 +87,8 @@ struct netobs_series_row {
 	size_t sz;     /**< sizeof(struct netobs_series_row) */
 	uint32_t kind; /**< enum netobs_series_kind */
 	uint32_t n;    /**< of texts: the number of keys; 0: it is no group */
-	/** The values of the keys, as netobs_group_text() writes them. No two series have the same. */
+	/** The values of the keys, as netobs_group_text() writes them. No two series have the same. A
+	 *  series takes names of a container or a pod that are found later at the end of the interval. */
 	const char *texts[NETOBS_GROUP_KEYS_MAX];
 	uint64_t flows; /**< records, since the series exists; it never steps back */
 	uint64_t packets; /**< likewise, as in the records, and so all that follow */
@@ -138,7 +139,7 @@ struct netobs_group_record {
 	uint64_t sent_packets;
 	uint64_t sent_bytes;
 	uint64_t rtt_samples; /**< of TCP, with netobs_opts.rtt */
-	uint64_t rtt_ns;      /**< their mean */
+	uint64_t rtt_ns;      /**< their mean, of rtt_sum_ns */
 	uint64_t retransmits; /**< of TCP, likewise: segments sent again */
 
 	/** What the keys of the group have: IPv4 is ::ffff:a.b.c.d. */
@@ -182,6 +183,7 @@ struct netobs_group_record {
 	char container_name[64];
 	char pod_name[128];
 	char pod_namespace[64];
+	uint64_t rtt_sum_ns; /**< of rtt_samples; 0: it is rtt_ns times these */
 	/** netobs_series_opts.histograms, of the interval. */
 	struct netobs_times rtt_times;
 	struct netobs_times app_latency_times;
@@ -241,7 +243,7 @@ NETOBS_API int netobs_series_end_interval(
  * Call @p take for each series: those of groups, then one of NETOBS_SERIES_OTHER and one of
  * NETOBS_SERIES_LEFT.
  *
- * @param take  the row is valid during the call; its texts and histograms are until the group leaves
+ * @param take  the row is valid during the call; its texts and histograms are until the interval ends
  * @param user  passed to @p take
  * @return the number of series; -EINVAL: an argument is NULL
  */

@@ -203,6 +203,7 @@ static void fill_flows(struct netobs_group_record *record,
 	record->sent_bytes = sum->sent_bytes;
 	record->rtt_samples = sum->rtt_samples;
 	record->rtt_ns = sum_rtt_ns(sum);
+	record->rtt_sum_ns = sum->rtt_sum_ns;
 	record->retransmits = sum->retransmits;
 	record->drop_packets = sum->drop_packets;
 	record->drop_bytes = sum->drop_bytes;

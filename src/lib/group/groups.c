@@ -157,6 +157,13 @@ void netobs_groups_free(struct netobs_groups *groups)
 
 /* ---- Flows --------------------------------------------------------------------------- */
 
+static void add_sum(struct netobs_groups *groups, const uint8_t *value,
+		    const struct netobs_group_sum *sum)
+{
+	group_keys_take_names(&groups->keys,
+			      group_table_add(&groups->table, value, sum), value);
+}
+
 static void add_to_end(struct netobs_groups *groups,
 		       const struct netobs_flow *flow, enum flow_end server,
 		       enum flow_end end, const struct netobs_group_sum *sum)
@@ -166,7 +173,7 @@ static void add_to_end(struct netobs_groups *groups,
 	if (!group_keys_count(&groups->keys, flow, end))
 		return;
 	group_keys_fill(&groups->keys, flow, server, end, value);
-	group_table_add(&groups->table, value, sum);
+	add_sum(groups, value, sum);
 }
 
 int netobs_groups_add(struct netobs_groups *groups, const struct netobs_flow *flow)
@@ -197,7 +204,12 @@ int netobs_groups_merge(struct netobs_groups *groups,
 	    memcmp(groups->keys.keys, from->keys.keys,
 		   sizeof(groups->keys.keys)) != 0)
 		return -EINVAL;
-	group_table_add_all(&groups->table, &from->table);
+	for (size_t i = 0; i < from->table.n; i++) {
+		const struct group *group = group_table_at(&from->table, i);
+
+		add_sum(groups, group->value, &group->public.sum);
+	}
+	netobs_group_sum_add(&groups->table.others, &from->table.others);
 	netobs_group_sum_add(&groups->total, &from->total);
 	return 0;
 }

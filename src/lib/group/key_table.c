@@ -471,6 +471,11 @@ static void note_container(const struct group_part *part, void *ret_note)
 			 part->process->container_name);
 }
 
+static bool is_named_container(const void *note)
+{
+	return *((const struct container_note *)note)->name;
+}
+
 /* The ID as tools of containers show it. Another container may get the name of one that ended. */
 static void text_container(const void *value, const struct group_text *to)
 {
@@ -481,6 +486,7 @@ static void text_container(const void *value, const struct group_text *to)
 		snprintf(to->buf, to->size, "%s (%.12s)", note->name, id);
 	else
 		snprintf(to->buf, to->size, "%.12s", *id ? id : "-");
+	safe_cell(to->buf);
 }
 
 static void json_known(const char *text, const char *key, struct json *json)
@@ -518,6 +524,11 @@ static void note_pod(const struct group_part *part, void *ret_note)
 		 part->process->pod_namespace);
 }
 
+static bool is_named_pod(const void *note)
+{
+	return *((const struct pod_note *)note)->name;
+}
+
 /* With the beginning of its UID, as of containers. */
 static void text_pod(const void *value, const struct group_text *to)
 {
@@ -529,6 +540,7 @@ static void text_pod(const void *value, const struct group_text *to)
 			 note->name, uid);
 	else
 		snprintf(to->buf, to->size, "%s", *uid ? uid : "-");
+	safe_cell(to->buf);
 }
 
 static void json_pod(const void *value, struct json *json)
@@ -597,13 +609,13 @@ static void json_dst_network(const void *value, struct json *json)
 		.text = text_##key, .json = json_##key,                      \
 		.record = group_record_##key                                 \
 	}
-#define NOTED_KEY(key, title, value, noted, parts, has_process)             \
-	{                                                                   \
-		.name = #key, .heading = title, .size = sizeof(value),      \
-		.has = parts, .of_process = has_process,                    \
-		.note_size = sizeof(noted), .note = note_##key,             \
-		.fill = fill_##key, .text = text_##key, .json = json_##key, \
-		.record = group_record_##key                                \
+#define NOTED_KEY(key, title, value, noted, named, parts, has_process)     \
+	{                                                                  \
+		.name = #key, .heading = title, .size = sizeof(value),     \
+		.has = parts, .of_process = has_process,                   \
+		.note_size = sizeof(noted), .note = note_##key,            \
+		.is_named = named, .fill = fill_##key, .text = text_##key, \
+		.json = json_##key, .record = group_record_##key           \
 	}
 
 #define NETWORK_KEY(key, title)                                               \
@@ -628,7 +640,7 @@ const struct group_key group_keys_all[] = {
 	KEY(tuple, "SOURCE \u2192 DESTINATION", struct tuple_value,
 	    "src dst host port proto", false),
 	NOTED_KEY(conversation, "CLIENT \u2192 SERVER", uint64_t,
-		  struct conversation_note,
+		  struct conversation_note, NULL,
 		  "client service tuple host port proto", false),
 	KEY(pair, "HOSTS", struct pair_value, "host", false),
 	KEY(port, "PORT", struct port_value, "proto", false),
@@ -639,8 +651,9 @@ const struct group_key group_keys_all[] = {
 	KEY(tunnel, "TUNNEL", struct tunnel_value, "", false),
 	KEY(process, "PROCESS", struct process_value, "", true),
 	NOTED_KEY(container, "CONTAINER", struct container_value,
-		  struct container_note, "", true),
-	NOTED_KEY(pod, "POD", struct pod_value, struct pod_note, "", true),
+		  struct container_note, is_named_container, "", true),
+	NOTED_KEY(pod, "POD", struct pod_value, struct pod_note, is_named_pod,
+		  "", true),
 	NETWORK_KEY(network, "NETWORK"),
 	NETWORK_KEY(src_network, "SOURCE NETWORK"),
 	NETWORK_KEY(dst_network, "DESTINATION NETWORK"),

@@ -94,6 +94,7 @@ static int add_key(struct group_keys *keys, const struct group_key *key,
 		keys->flags |= NETOBS_GROUP_BOTH_ENDS;
 	if (key->of_process)
 		keys->flags |= NETOBS_GROUP_PROCESS;
+	keys->has_names |= key->is_named != NULL;
 	keys->has_networks |= key->has_networks;
 	return 0;
 }
@@ -223,6 +224,24 @@ void group_keys_fill(const struct group_keys *keys,
 		if (keys->keys[i]->note)
 			keys->keys[i]->note(&part,
 					    ret_value + note_offset(keys, i));
+}
+
+bool group_keys_take_names(const struct group_keys *keys, uint8_t *value,
+			   const uint8_t *more)
+{
+	bool is_changed = false;
+
+	for (size_t i = 0; keys->has_names && i < keys->n; i++) {
+		const struct group_key *key = keys->keys[i];
+		const size_t offset = note_offset(keys, i);
+
+		if (!key->is_named || !key->is_named(more + offset) ||
+		    !memcmp(value + offset, more + offset, key->note_size))
+			continue;
+		memcpy(value + offset, more + offset, key->note_size);
+		is_changed = true;
+	}
+	return is_changed;
 }
 
 const uint8_t *group_keys_shown(const struct group_keys *keys, size_t i,

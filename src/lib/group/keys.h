@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * What flows are grouped by. A key takes a value from a flow; a group has the values of all keys
- * behind one another, which compare as bytes. Notes behind them describe the group's first flow: they
- * are shown, and not compared.
+ * behind one another, which compare as bytes. Notes behind them are shown, and not compared: they are
+ * those of the group's first flow, but for names, which are those of the last flow that has one.
  */
 #ifndef NETOBS_GROUP_KEYS_H
 #define NETOBS_GROUP_KEYS_H
@@ -28,6 +28,7 @@ struct group_keys {
 	/* Of a value, multiples of 8: what distinguishes it, and all of it with notes. */
 	size_t size, value_size;
 	uint32_t flags; /* enum netobs_group_flag */
+	bool has_names; /* notes of some keys are names, which may be found later */
 	bool has_networks;
 	struct netobs_networks *networks; /* if it has; else NULL */
 };
@@ -75,6 +76,7 @@ struct group_key {
 	/* It has the text, instead of the value. */
 	size_t note_size;
 	void (*note)(const struct group_part *part, void *ret_note);
+	bool (*is_named)(const void *note); /* NULL: it is no name */
 
 	void (*fill)(const struct group_part *part, void *ret_value);
 	void (*text)(const void *value, const struct group_text *to);
@@ -113,6 +115,17 @@ size_t group_keys_offset(const struct group_keys *keys, size_t i);
 void group_keys_fill(const struct group_keys *keys,
 		     const struct netobs_flow *flow, enum flow_end server,
 		     enum flow_end end, uint8_t ret_value[GROUP_VALUE_MAX]);
+
+/**
+ * Give a group the names that another flow of it has.
+ *
+ * @value  of the group
+ * @more   of the flow, as group_keys_fill() makes it
+ *
+ * @return whether there are other ones now
+ */
+bool group_keys_take_names(const struct group_keys *keys, uint8_t *value,
+			   const uint8_t *more);
 
 /** @return whether the flow counts for that end of it */
 bool group_keys_count(const struct group_keys *keys,

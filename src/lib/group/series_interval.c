@@ -11,6 +11,7 @@
 #include "series_state.h"
 
 enum {
+	RENAMED_MAX = 1024, /* series in an interval */
 	SCORE_OF = 16, /* intervals: a score loses one part of so many with each */
 	TEXTS_EACH = 1024, /* candidates whose text may be that of a series */
 	/* Groups that get a series at once, so that a call takes no long time: part of all. */
@@ -156,6 +157,25 @@ static void close_series(struct netobs_series *series, struct series_slot *slot)
 	series_table_close(&series->table, slot);
 }
 
+/* Those whose text another series has already: that one goes on. */
+static void rename_series(struct netobs_series *series)
+{
+	const struct series_table *table = &series->table;
+	unsigned int renamed = 0;
+
+	for (size_t i = 0; i < table->n_values && renamed < RENAMED_MAX; i++) {
+		struct series_value *value = series_table_at(table, i);
+		struct series_slot *left;
+
+		if (!value->has_new_names)
+			continue;
+		left = series_table_rename(&series->table, value);
+		if (left)
+			close_series(series, left);
+		renamed++;
+	}
+}
+
 static struct series_value *open_value(struct netobs_series *series,
 				       struct candidate *candidate)
 {
@@ -232,6 +252,7 @@ int netobs_series_end_interval(
 		return -EINVAL;
 	series_table_drop_idle(&series->table, series->secret);
 	report_interval(series, &takers);
+	rename_series(series);
 	choose_series(series);
 	return takers.n;
 }

@@ -128,6 +128,7 @@ static struct series_value *add_value(struct series_table *table, uint64_t hash,
 
 	series_table_clear_value(table, added);
 	added->slot = (uint32_t)(slot - table->slots);
+	added->has_new_names = false;
 	memcpy(added->value, value, table->keys->value_size);
 	*place = (uint32_t)table->n_values;
 	slot->n_values++;
@@ -210,17 +211,20 @@ static void write_texts(const struct group_keys *keys, const uint8_t *value,
 	texts->hash = hash_text(texts->text, texts->len);
 }
 
+static bool has_texts(const struct series_table *table,
+		      const struct series_slot *slot, const struct texts *texts)
+{
+	return table->hashes[slot - table->slots] == texts->hash &&
+	       slot->text_len == texts->len &&
+	       !memcmp(slot->text, texts->text, texts->len);
+}
+
 static struct series_slot *find_text(const struct series_table *table,
 				     const struct texts *texts)
 {
-	for (size_t i = 0; i < table->most_slots; i++) {
-		struct series_slot *slot = &table->slots[i];
-
-		if (table->hashes[i] == texts->hash &&
-		    slot->text_len == texts->len &&
-		    !memcmp(slot->text, texts->text, texts->len))
-			return slot;
-	}
+	for (size_t i = 0; i < table->most_slots; i++)
+		if (has_texts(table, &table->slots[i], texts))
+			return &table->slots[i];
 	return NULL;
 }
 
@@ -244,25 +248,39 @@ static struct series_slot *find_free(const struct series_table *table)
 	return &table->slots[i];
 }
 
+/* @return false: no memory */
+static bool set_texts(const struct series_table *table,
+		      struct series_slot *slot, const struct texts *texts)
+{
+	char *text = texts->len ? malloc(texts->len) : NULL;
+
+	if (!text)
+		return false;
+	memcpy(text, texts->text, texts->len);
+	free(slot->text);
+	slot->text = text;
+	slot->text_len = texts->len;
+	for (size_t i = 0; i < table->keys->n; i++)
+		slot->row.texts[i] = text + texts->at[i];
+	table->hashes[slot - table->slots] = texts->hash;
+	return true;
+}
+
 static struct series_slot *open_slot(struct series_table *table,
 				     const struct texts *texts)
 {
 	struct series_slot *slot = find_free(table);
-	char *text = slot && texts->len ? malloc(texts->len) : NULL;
 	struct netobs_times *times;
 
-	if (!text)
+	if (!slot)
 		return NULL;
-	memcpy(text, texts->text, texts->len);
-	*slot = (struct series_slot){ .text = text, .text_len = texts->len };
 	times = series_table_slot_times(table, slot);
 	memset(times, 0, times_size(table));
 	series_row_init(&slot->row, NETOBS_SERIES_GROUP, times,
 			table->histograms);
+	if (!set_texts(table, slot, texts))
+		return NULL;
 	slot->row.n = (uint32_t)table->keys->n;
-	for (size_t i = 0; i < table->keys->n; i++)
-		slot->row.texts[i] = text + texts->at[i];
-	table->hashes[slot - table->slots] = texts->hash;
 	table->n_slots++;
 	return slot;
 }
@@ -278,6 +296,30 @@ struct series_value *series_table_open(struct series_table *table,
 	write_texts(table->keys, value, &texts);
 	slot = find_text(table, &texts) ?: open_slot(table, &texts);
 	return slot ? add_value(table, hash, value, slot) : NULL;
+}
+
+struct series_slot *series_table_rename(struct series_table *table,
+					struct series_value *value)
+{
+	struct series_slot *from = &table->slots[value->slot], *to;
+	struct texts texts;
+
+	value->has_new_names = false;
+	write_texts(table->keys, value->value, &texts);
+	if (has_texts(table, from, &texts))
+		return NULL;
+	to = find_text(table, &texts);
+	if (!to && from->n_values == 1) {
+		set_texts(table, from, &texts);
+		return NULL;
+	}
+	to = to ?: open_slot(table, &texts);
+	if (!to)
+		return NULL;
+	value->slot = (uint32_t)(to - table->slots);
+	to->n_values++;
+	from->n_values--;
+	return from->n_values ? NULL : from;
 }
 
 void series_table_close(struct series_table *table, struct series_slot *slot)

@@ -26,6 +26,7 @@ struct series_slot {
 struct series_value {
 	struct series_sum sum; /* of this interval */
 	uint32_t slot;
+	bool has_new_names; /* its text may be another one than that of its series */
 	_Alignas(uint64_t) uint8_t value[];
 };
 
@@ -71,6 +72,15 @@ struct series_value *series_table_open(struct series_table *table,
 /** @return the series that has the text of this value, or NULL */
 struct series_slot *series_table_find_text(const struct series_table *table,
 					   const uint8_t *value);
+
+/**
+ * Give the series of @value its text, after its names have changed. A series that has other values, too, keeps
+ * its text, and @value goes to another one; so it is where the text is that of another series already.
+ *
+ * @return a series that has no value any more, to be closed; NULL: there is none
+ */
+struct series_slot *series_table_rename(struct series_table *table,
+					struct series_value *value);
 
 /** Begin another interval of @value. */
 void series_table_clear_value(const struct series_table *table,

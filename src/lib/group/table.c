@@ -193,16 +193,16 @@ int group_table_init(struct group_table *table, size_t key_size,
 	return group_table_grow(table);
 }
 
-void group_table_add(struct group_table *table, const uint8_t *value,
-		     const struct netobs_group_sum *sum)
+uint8_t *group_table_add(struct group_table *table, const uint8_t *value,
+			 const struct netobs_group_sum *sum)
 {
 	uint32_t *place = group_table_find_place(table, value);
 	struct group *group;
 
 	if (*place) {
-		netobs_group_sum_add(&group_at(table, *place - 1)->public.sum,
-				     sum);
-		return;
+		group = group_at(table, *place - 1);
+		netobs_group_sum_add(&group->public.sum, sum);
+		return group->value;
 	}
 	if (table->n == table->most ||
 	    (table->n == table->size && group_table_grow(table) < 0))
@@ -211,14 +211,7 @@ void group_table_add(struct group_table *table, const uint8_t *value,
 	memcpy(group->value, value, table->value_size);
 	group->public = (struct netobs_group){ sizeof(group->public), *sum };
 	*group_table_find_place(table, value) = (uint32_t)table->n;
-}
-
-void group_table_add_all(struct group_table *table, const struct group_table *more)
-{
-	for (size_t i = 0; i < more->n; i++)
-		group_table_add(table, group_table_at(more, i)->value,
-				&group_table_at(more, i)->public.sum);
-	netobs_group_sum_add(&table->others, &more->others);
+	return group->value;
 }
 
 void group_table_clear(struct group_table *table)

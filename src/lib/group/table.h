@@ -50,12 +50,9 @@ struct group_table {
 int group_table_init(struct group_table *table, size_t key_size,
 		     size_t value_size, size_t most);
 
-void group_table_add(struct group_table *table, const uint8_t *value,
-		     const struct netobs_group_sum *sum);
-
-/** Add up the groups of @more, which has values of the same size. */
-void group_table_add_all(struct group_table *table,
-			 const struct group_table *more);
+/** @return the value of the group, with the notes that it has; valid until the next call */
+uint8_t *group_table_add(struct group_table *table, const uint8_t *value,
+			 const struct netobs_group_sum *sum);
 
 const struct group *group_table_at(const struct group_table *table, size_t i);
 

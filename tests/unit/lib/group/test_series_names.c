@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Names of containers and pods that are found once their groups have a series. */
+#include "lib_seed.h"
+#include "lib_series.h"
+#include "lib_test.h"
+
+#include "base/util.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A flow from a process in a container. @name: ""; it is not known */
+static void add_from(struct netobs_series *series, const char *id,
+		     const char *name, uint64_t bytes)
+{
+	struct netobs_process process = { .sz = sizeof(process), .pid = 7 };
+	struct netobs_flow flow = series_flow(1, 1, 1, bytes);
+
+	snprintf(process.container_id, sizeof(process.container_id), "%s", id);
+	snprintf(process.container_name, sizeof(process.container_name), "%s",
+		 name);
+	flow.src_process = &process;
+	assert_int_equal(netobs_series_add(series, &flow), 0);
+}
+
+static void keep_name(const struct netobs_group_record *record, void *user)
+{
+	snprintf(user, sizeof(record->container_name), "%s",
+		 record->container_name);
+}
+
+static void end_interval(struct netobs_series *series, const char *name)
+{
+	char found[64] = "none";
+
+	assert_int_equal(netobs_series_end_interval(series, 0, keep_name, found),
+			 1);
+	assert_string_equal(found, name);
+}
+
+static void a_series_takes_a_name_that_is_found_later(void **state)
+{
+	struct netobs_series *series = make_series("container", 4);
+	static struct scrape scrape;
+
+	(void)state;
+	add_from(series, "c0ffee", "", 100);
+	end_interval(series, "");
+	take_scrape(series, &scrape);
+	assert_non_null(find_row(&scrape, "0 c0ffee "));
+	add_from(series, "c0ffee", "web", 10);
+	end_interval(series, "web");
+	take_scrape(series, &scrape);
+	assert_int_equal(scrape.n, 1 + 2);
+	assert_int_equal(find_row(&scrape, "0 web (c0ffee) ")->sum.bytes, 110);
+	assert_int_equal(find_row(&scrape, "2  ")->sum.bytes, 0);
+
+	/* One that does not know it takes no name away. */
+	add_from(series, "c0ffee", "", 1);
+	end_interval(series, "web");
+	add_from(series, "c0ffee", "shop", 1);
+	end_interval(series, "shop");
+	take_scrape(series, &scrape);
+	assert_int_equal(scrape.n, 1 + 2);
+	assert_int_equal(find_row(&scrape, "0 shop (c0ffee) ")->sum.bytes, 112);
+	netobs_series_free(series);
+}
+
+static void a_pod_has_its_name_and_namespace(void **state)
+{
+	struct netobs_series *series = make_series("pod", 4);
+	struct netobs_process process = { .sz = sizeof(process),
+					  .pod_uid = "0f3e9c1a-5b7d" };
+	struct netobs_flow flow = series_flow(1, 1, 1, 100);
+	static struct scrape scrape;
+
+	(void)state;
+	flow.src_process = &process;
+	assert_int_equal(netobs_series_add(series, &flow), 0);
+	strcpy(process.pod_name, "web-0");
+	strcpy(process.pod_namespace, "shop");
+	assert_int_equal(netobs_series_add(series, &flow), 0);
+	assert_int_equal(netobs_series_end_interval(series, 0, NULL, NULL), 0);
+	take_scrape(series, &scrape);
+	assert_int_equal(scrape.n, 1 + 2);
+	assert_int_equal(
+		find_row(&scrape, "0 shop/web-0 (0f3e9c1a) ")->sum.bytes, 200);
+	netobs_series_free(series);
+}
+
+/* A flow of the container at eth0 of a namespace. */
+static void add_at(struct netobs_series *series, uint32_t netns,
+		   const char *name, uint64_t bytes)
+{
+	struct netobs_process process = { .sz = sizeof(process),
+					  .container_id = "c0ffee" };
+	const struct netobs_point point = { .name = "eth0", .netns_inode = netns };
+	struct netobs_flow flow = series_flow(1, 1, 1, bytes);
+
+	snprintf(process.container_name, sizeof(process.container_name), "%s",
+		 name);
+	flow.src_process = &process;
+	flow.points = &point;
+	flow.n_points = 1;
+	flow.point_size = sizeof(point);
+	assert_int_equal(netobs_series_add(series, &flow), 0);
+}
+
+/* Two groups with one text have one series; once both have a name, it is theirs again. */
+static void what_shares_a_series_goes_on_to_share_one(void **state)
+{
+	struct netobs_series *series = make_series("container,interface", 4);
+	static struct scrape scrape;
+
+	(void)state;
+	add_at(series, 1, "", 100);
+	add_at(series, 2, "", 10);
+	netobs_series_end_interval(series, 0, NULL, NULL);
+	take_scrape(series, &scrape);
+	assert_int_equal(find_row(&scrape, "0 c0ffee eth0")->sum.bytes, 110);
+	add_at(series, 1, "web", 1);
+	netobs_series_end_interval(series, 0, NULL, NULL);
+	take_scrape(series, &scrape);
+	assert_int_equal(scrape.n, 2 + 2);
+	assert_int_equal(find_row(&scrape, "0 c0ffee eth0")->sum.bytes, 111);
+	assert_int_equal(find_row(&scrape, "0 web (c0ffee) eth0")->sum.bytes, 0);
+	add_at(series, 2, "web", 1000);
+	netobs_series_end_interval(series, 0, NULL, NULL);
+	add_at(series, 1, "web", 2000);
+	add_at(series, 2, "", 4000);
+	take_scrape(series, &scrape);
+	assert_int_equal(scrape.n, 1 + 2);
+	assert_int_equal(find_row(&scrape, "0 web (c0ffee) eth0")->sum.bytes,
+			 6000);
+	assert_int_equal(find_row(&scrape, "2  ")->sum.bytes, 1111);
+	assert_int_equal(scrape.total.bytes, 7111);
+	netobs_series_free(series);
+}
+
+enum { CONTAINERS = 40, INTERVALS = 200, FLOWS = 60 };
+
+/* Names come, change and are not known, while groups enter and leave. */
+static void sums_are_exact_whenever_names_come(void **state)
+{
+	struct netobs_series *series = make_series("container", 10);
+	unsigned int seed = test_seed();
+	static struct scrape scrape;
+	uint64_t bytes = 0;
+
+	(void)state;
+	for (int interval = 0; interval < INTERVALS; interval++) {
+		for (int i = 0; i < FLOWS; i++) {
+			const unsigned int one =
+				(unsigned int)rand_r(&seed) % CONTAINERS;
+			const uint64_t more =
+				1 + (uint64_t)rand_r(&seed) % 1000 * one;
+			char id[32], name[32] = "";
+
+			snprintf(id, sizeof(id), "%012x", one);
+			if (rand_r(&seed) % 3 == 0)
+				snprintf(name, sizeof(name), "box-%d",
+					 rand_r(&seed) % 3);
+			add_from(series, id, name, more);
+			bytes += more;
+		}
+		netobs_series_end_interval(series, interval, NULL, NULL);
+		take_scrape(series, &scrape);
+		assert_int_equal(scrape.total.bytes, bytes);
+		assert_true(scrape.n <= 10 + 2);
+	}
+	netobs_series_free(series);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_series_takes_a_name_that_is_found_later),
+		cmocka_unit_test(a_pod_has_its_name_and_namespace),
+		cmocka_unit_test(what_shares_a_series_goes_on_to_share_one),
+		cmocka_unit_test(sums_are_exact_whenever_names_come),
+	};
+
+	return cmocka_run_group_tests_name("names of series", tests, NULL, NULL);
+}
