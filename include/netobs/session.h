@@ -204,6 +204,18 @@ NETOBS_API int netobs_sessions_new(const struct netobs_sessions_opts *opts,
  */
 NETOBS_API int netobs_sessions_start(struct netobs_sessions *sessions);
 
+/**
+ * Use the names of containers that a context with NETOBS_CONTAINER_NAMES has: files are read, and names kept,
+ * once for both. Call it before netobs_sessions_start(), and use both objects on one thread. Either object
+ * may be freed first; without the context, names stay as they are, and new containers have none.
+ *
+ * @param ctx  a started context
+ * @return 0; -EINVAL: an argument is NULL; -ENOENT: the context has no names, and the observer will look for
+ *         them itself, if its flags say so; -EALREADY: the observer has been started, or shares already
+ */
+NETOBS_API int netobs_sessions_share(struct netobs_sessions *sessions,
+				     const struct netobs *ctx);
+
 /** Why the last call that failed did; see netobs_last_error(). */
 NETOBS_API const char *
 netobs_sessions_last_error(const struct netobs_sessions *sessions);

@@ -328,7 +328,8 @@ static int begin_change(struct service *service)
 {
 	struct service_config *config = service->next;
 	NETOBS_OPTS(netobs_opts, opts);
-	int r = service_sessions_prepare(&service->sessions, config);
+	int r = service_sessions_prepare(&service->sessions, config,
+					 service->ctx);
 
 	r = r ?: service_drops_prepare(&service->drops, config, service->ctx);
 	if (r < 0)
@@ -689,7 +690,9 @@ int service_observe(struct service *service)
 
 	r = r ?: open_control(service);
 	r = r ?: netobs_start(service->ctx);
-	r = r ?: service_sessions_prepare(&service->sessions, service->config);
+	if (!r)
+		r = service_sessions_prepare(&service->sessions,
+					     service->config, service->ctx);
 	if (!r)
 		r = service_drops_prepare(&service->drops, service->config,
 					  service->ctx);

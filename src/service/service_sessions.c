@@ -29,8 +29,17 @@ static void on_session_log(int level, const char *message, void *user)
 	sessions->on_log(level, message, sessions->user);
 }
 
+/* Without names of containers, there is nothing to share. */
+static int share_names(struct service_sessions *sessions, const struct netobs *ctx)
+{
+	int r = netobs_sessions_share(sessions->observer, ctx);
+
+	return r == -ENOENT ? 0 : r;
+}
+
 int service_sessions_prepare(struct service_sessions *sessions,
-			     const struct service_config *config)
+			     const struct service_config *config,
+			     const struct netobs *ctx)
 {
 	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_own_session,
 		    .on_log = on_session_log, .user = sessions);
@@ -39,11 +48,10 @@ int service_sessions_prepare(struct service_sessions *sessions,
 	if (sessions->observer || !config->wants_sessions)
 		return 0;
 	session_choice_fill(&config->sessions, &opts);
-	opts.flags = config->flows.container_names ? NETOBS_CONTAINER_NAMES : 0;
-	opts.container_root = config->flows.container_root;
 	r = netobs_sessions_new(&opts, &sessions->observer);
+	sessions->is_new = r == 0;
+	r = r ?: share_names(sessions, ctx);
 	r = r ?: netobs_sessions_start(sessions->observer);
-	sessions->is_new = true;
 	if (r < 0)
 		service_sessions_abandon(sessions);
 	return r;

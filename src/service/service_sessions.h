@@ -26,10 +26,12 @@ struct service_sessions {
  * Start the observer that @config wants, if there is none. It blocks while the kernel looks at all
  * open files.
  *
+ * @param ctx  which is started; where it has names of containers, they are found for both
  * @return 0; < 0: it cannot be started, which was logged
  */
 int service_sessions_prepare(struct service_sessions *sessions,
-			     const struct service_config *config);
+			     const struct service_config *config,
+			     const struct netobs *ctx);
 
 /** End the observer that service_sessions_prepare() has started. */
 void service_sessions_abandon(struct service_sessions *sessions);

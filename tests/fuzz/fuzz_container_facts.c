@@ -19,11 +19,29 @@ static void check_name(const char *name, size_t size)
 		__builtin_trap();
 }
 
+static void check_facts(const struct container_facts *facts)
+{
+	check_name(facts->name, sizeof(facts->name));
+	check_name(facts->image, sizeof(facts->image));
+	check_name(facts->pod_container, sizeof(facts->pod_container));
+	check_name(facts->pod_name, sizeof(facts->pod_name));
+	check_name(facts->pod_namespace, sizeof(facts->pod_namespace));
+	check_name(facts->pod_uid, sizeof(facts->pod_uid));
+}
+
+static void check_listed(const char *id, const struct container_facts *facts,
+			 void *ctx)
+{
+	(void)ctx;
+	if (strlen(id) != strlen(ID))
+		__builtin_trap();
+	check_facts(facts);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	container_facts_fn *const readers[] = { container_facts_of_docker,
 						container_facts_of_oci,
-						container_facts_of_list,
 						container_facts_of_log };
 	char *text = malloc(size + 1);
 
@@ -34,15 +52,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
 		struct container_facts facts;
 
-		if (!readers[i](text, ID, &facts))
-			continue;
-		check_name(facts.name, sizeof(facts.name));
-		check_name(facts.image, sizeof(facts.image));
-		check_name(facts.pod_container, sizeof(facts.pod_container));
-		check_name(facts.pod_name, sizeof(facts.pod_name));
-		check_name(facts.pod_namespace, sizeof(facts.pod_namespace));
-		check_name(facts.pod_uid, sizeof(facts.pod_uid));
+		if (readers[i](text, ID, &facts))
+			check_facts(&facts);
 	}
+	container_facts_each(text, check_listed, NULL);
 	free(text);
 	return 0;
 }

@@ -95,11 +95,11 @@ void netobs_free(struct netobs *ctx)
 		context_leave(ctx);
 	observation_done(&ctx->observation);
 	containers_done(&ctx->containers);
-	container_names_close(&ctx->names);
 	host_done(&ctx->host);
 	context_close_alerts(ctx);
 	context_close_mappings(ctx);
 	pipeline_done(&ctx->pipeline);
+	container_names_close(ctx->names);
 	pinned_close(&ctx->pinned);
 	life_close(&ctx->life);
 	filter_free(ctx->filter);
@@ -146,8 +146,8 @@ static int open_containers(struct netobs *ctx)
 static int open_names(struct netobs *ctx)
 {
 	return ctx->opts.flags & NETOBS_CONTAINER_NAMES ?
-		       container_names_open(&ctx->names, ctx->container_root,
-					    &ctx->life.loop, &ctx->life.log) :
+		       container_names_open(ctx->container_root, &ctx->life.loop,
+					    &ctx->life.log, &ctx->names) :
 		       0;
 }
 
@@ -227,6 +227,7 @@ static int start_context(void *owner)
 	}
 
 	err = context_open_pinned(ctx);
+	err = err ?: open_names(ctx);
 	pipeline_options = context_pipeline_options(ctx);
 	if (!err)
 		err = pipeline_init(&ctx->pipeline, &pipeline_options,
@@ -248,7 +249,6 @@ static int start_context(void *owner)
 	err = err ?: listen_to_sockets(ctx);
 	err = err ?: listen_to_nat(ctx);
 	err = err ?: open_containers(ctx);
-	err = err ?: open_names(ctx);
 	err = err ?: observation_watch(&ctx->observation, &ctx->life.loop);
 	if (err) {
 		context_undo_start(ctx);

@@ -38,11 +38,11 @@ struct netobs {
 	struct alert_set *alert_set_before;
 	struct flow_alerts flow_alerts; /* zeroes until there are such rules */
 	uint64_t flow_alerts_passed;
-	uint64_t alerts_delivered;    /* of rules that are in neither */
-	uint32_t alert_epoch;	      /* of their filters; 0: not known */
-	uint32_t alert_epochs;	      /* that there have been */
-	char *container_root;	      /* NULL: "/" */
-	struct container_names names; /* zeroes, unless they are wanted */
+	uint64_t alerts_delivered;     /* of rules that are in neither */
+	uint32_t alert_epoch;	       /* of their filters; 0: not known */
+	uint32_t alert_epochs;	       /* that there have been */
+	char *container_root;	       /* NULL: "/" */
+	struct container_names *names; /* NULL: none are wanted */
 	char *persist; /* the directory; NULL: nothing outlives the process */
 	struct pinned pinned;
 	struct host_listener pinned_listener;

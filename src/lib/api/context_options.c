@@ -187,7 +187,7 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 			.user = opts->user,
 		},
 		.wants_processes = opts->flags & NETOBS_PROCESSES,
-		.names = &ctx->names,
+		.names = ctx->names,
 		.wants_drops = opts->flags & NETOBS_DROPS,
 		.disabled_features = opts->disable_features,
 		.on_interval = opts->on_interval,

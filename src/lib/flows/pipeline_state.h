@@ -20,7 +20,7 @@ struct pipeline_options {
 	struct store_options store;
 	struct merge_options merge;
 	bool wants_processes;
-	struct container_names *names; /* of their containers; it may be off */
+	struct container_names *names; /* of their containers; NULL: none are wanted */
 	bool wants_drops;
 	uint64_t disabled_features; /* as netobs_opts.disable_features */
 	void (*on_interval)(void *user);

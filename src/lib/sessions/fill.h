@@ -11,7 +11,7 @@
 struct session_source {
 	const struct clock *clock;
 	int cgroups_fd;		       /* the map of struct session_cgroup */
-	struct container_names *names; /* it may be off */
+	struct container_names *names; /* NULL: none are wanted */
 	int64_t tick_ns;	       /* of the kernel */
 };
 

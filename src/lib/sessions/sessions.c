@@ -13,6 +13,7 @@
 #include "who/container_names.h"
 #include "engine/session_programs.h"
 #include "fill.h"
+#include "sessions.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -52,8 +53,9 @@ struct netobs_sessions {
 	bool is_last_list; /* programs have reported all: those that live come once more */
 
 	struct clock clock;
-	char *container_root;	      /* NULL: "/" */
-	struct container_names names; /* zeroes, unless they are wanted */
+	char *container_root;	       /* NULL: "/" */
+	struct container_names *names; /* NULL: none are wanted */
+	bool are_names_shared;
 	struct session_source source;
 	struct netobs_sessions_stats stats;
 	int64_t slice_end_ns; /* when it is to return */
@@ -159,11 +161,24 @@ void netobs_sessions_free(struct netobs_sessions *sessions)
 	ring_buffer__free(sessions->ring);
 	close_fd(&sessions->counts_fd);
 	close_fd(&sessions->cgroups_fd);
-	container_names_close(&sessions->names);
+	if (sessions->are_names_shared)
+		container_names_leave(sessions->names);
+	else
+		container_names_close(sessions->names);
 	life_close(&sessions->life);
 	free(sessions->counts_room);
 	free(sessions->container_root);
 	free(sessions);
+}
+
+int sessions_use_names(struct netobs_sessions *sessions,
+		       struct container_names *names)
+{
+	if (sessions->life.state != LIFE_NEW || sessions->names)
+		return -EALREADY;
+	sessions->names = container_names_share(names);
+	sessions->are_names_shared = true;
+	return 0;
 }
 
 /* ---- Delivery --------------------------------------------------------------------------- */
@@ -426,11 +441,11 @@ static int start_sessions(void *owner)
 		err = loop_watch(&sessions->life.loop,
 				 ring_buffer__epoll_fd(sessions->ring),
 				 EPOLLIN | EPOLLET, on_ring, sessions);
-	if (!err && sessions->opts.flags & NETOBS_CONTAINER_NAMES)
-		err = container_names_open(&sessions->names,
-					   sessions->container_root,
+	if (!err && sessions->opts.flags & NETOBS_CONTAINER_NAMES &&
+	    !sessions->names)
+		err = container_names_open(sessions->container_root,
 					   &sessions->life.loop,
-					   &sessions->life.log);
+					   &sessions->life.log, &sessions->names);
 	if (err) {
 		session_programs_close(&sessions->programs);
 		return err;
@@ -438,7 +453,7 @@ static int start_sessions(void *owner)
 	sessions->source = (struct session_source){
 		.clock = &sessions->clock,
 		.cgroups_fd = sessions->cgroups_fd,
-		.names = &sessions->names,
+		.names = sessions->names,
 		.tick_ns = session_tick_ns(),
 	};
 	err = session_programs_find_holders(&sessions->programs);

@@ -179,24 +179,10 @@ bool container_facts_of_oci(const char *text, const char *id,
 	return give_facts(&facts, ret_facts);
 }
 
-static struct json_value find_listed(struct json_value list, const char *id)
-{
-	const struct json_value none = { NULL };
-	struct json_item item = { 0 };
-
-	if (!list.at || *list.at != '[')
-		return none;
-	while (json_next(list, &item))
-		if (is_text(json_member(item.value, "id"), id))
-			return item.value;
-	return none;
-}
-
 /* CRI-O has its containers there, too, by names of its own: its config.json has better ones. */
-bool container_facts_of_list(const char *text, const char *id,
-			     struct container_facts *ret_facts)
+static bool facts_of_listed(struct json_value listed,
+			    struct container_facts *ret_facts)
 {
-	const struct json_value listed = find_listed(json_parse(text), id);
 	struct container_facts facts = { 0 };
 	struct json_item first = { 0 };
 	char metadata[METADATA_MAX];
@@ -210,6 +196,27 @@ bool container_facts_of_list(const char *text, const char *id,
 		take_name(first.value, facts.name);
 	take_image(json_member(more, "image-name"), &facts);
 	return give_facts(&facts, ret_facts);
+}
+
+void container_facts_each(const char *text,
+			  void (*take)(const char *id,
+				       const struct container_facts *facts,
+				       void *ctx),
+			  void *ctx)
+{
+	const struct json_value list = json_parse(text);
+	struct json_item item = { 0 };
+
+	if (!list.at || *list.at != '[')
+		return;
+	while (json_next(list, &item)) {
+		struct container_facts facts;
+		char id[ID_LEN + 2];
+
+		json_text(json_member(item.value, "id"), id, sizeof(id));
+		if (strlen(id) == ID_LEN && facts_of_listed(item.value, &facts))
+			take(id, &facts, ctx);
+	}
 }
 
 bool container_facts_of_log(const char *text, const char *id,

@@ -8,7 +8,8 @@
  * the kubelet        the name of a log: POD_NAMESPACE_CONTAINER-ID.log
  *
  * A name consists of letters, digits and . _ - only, that of an image also of : / @ +, and fits into its
- * array. Any other text is no name, and is left out as a whole.
+ * array. Any other text is no name, and is left out as a whole: a part of a longer name would be that of
+ * another container.
  */
 #ifndef NETOBS_WHO_CONTAINER_FACTS_H
 #define NETOBS_WHO_CONTAINER_FACTS_H
@@ -40,8 +41,14 @@ struct container_facts {
 typedef bool container_facts_fn(const char *text, const char *id,
 				struct container_facts *ret_facts);
 
-container_facts_fn container_facts_of_docker, container_facts_of_oci,
-	container_facts_of_list;
+container_facts_fn container_facts_of_docker, container_facts_of_oci;
+
+/** Call @take for each container of a list that has a name. */
+void container_facts_each(const char *text,
+			  void (*take)(const char *id,
+				       const struct container_facts *facts,
+				       void *ctx),
+			  void *ctx);
 
 /** The same of the name of a file. */
 container_facts_fn container_facts_of_log;

@@ -1,45 +1,67 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The files of container runtimes, below a root directory. They are opened to read, never as a link, a
- * pipe or a device, only if root or the user of the process owns them, and have 1 MiB at most. Links
- * to the directories of runtimes are followed within the root.
+ * Files of container runtimes, below a root directory. They are opened to read, and never where they are
+ * a link, a pipe or a device. Root or the user of the process owns those that are read. Links to the
+ * directories of runtimes are followed within the root.
  *
  * All of it may wait for disks, so it is the work of a thread.
  */
 #ifndef NETOBS_WHO_CONTAINER_FILES_H
 #define NETOBS_WHO_CONTAINER_FILES_H
 
-#include "container_facts.h"
-
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-enum {
-	CONTAINER_ID_SIZE = 65,	       /* with its NUL */
-	CONTAINER_FILE_MAX = 1 << 20,  /* bytes */
-	CONTAINER_NAMESPACES_MAX = 16, /* of containerd */
+enum { CONTAINER_ERRORS_MAX = 8 };
+
+/* A file that is there and cannot be read. */
+struct container_error {
+	int error; /* -errno */
+	char path[192];
 };
+
+/* Those that came first, each cause once. */
+struct container_errors {
+	struct container_error list[CONTAINER_ERRORS_MAX];
+	uint32_t n;
+};
+
+/** @return whether both are of one cause: of a missing right, whichever the file is */
+bool container_error_equal(const struct container_error *a,
+			   const struct container_error *b);
+
+void container_errors_add(struct container_errors *errors, int error,
+			  const char *path);
 
 struct container_files {
 	int root_fd;
-	int error; /* of the first file that is there and cannot be read, -errno; 0: none */
-	char path[192]; /* its path */
+	struct container_errors errors;
 };
 
 /** @return 0; -errno of the root */
 int container_files_open(const char *root, struct container_files *ret_files);
 void container_files_close(struct container_files *files);
 
-/** @return whether a file has a name of the container; else @ret_facts is not touched */
-bool container_files_find(struct container_files *files, const char *id,
-			  struct container_facts *ret_facts);
+/** Open a directory of a runtime. @return it; -errno */
+int container_files_dir(const struct container_files *files, const char *path);
+
+/** Open what a directory of a runtime has, without links. @return it; -errno */
+int container_files_below(int dir_fd, const char *path, uint64_t flags);
 
 /**
- * Call @take for each container that has a directory.
+ * Read a file.
  *
- * @param inotify_fd  watches these directories from now on; -1: there is none
- * @param take        false: that is enough
+ * @param dir   the path of @dir_fd
+ * @param path  below it
+ * @param max   bytes; larger files are errors
+ * @return the text, which the caller frees; NULL: it cannot be read
  */
-void container_files_list(struct container_files *files, int inotify_fd,
-			  bool (*take)(const char *id, void *ctx), void *ctx);
+char *container_files_read(struct container_files *files, int dir_fd,
+			   const char *dir, const char *path, size_t max);
+
+/** Note an error of @name in @dir, unless it is that there is no such file. */
+void container_files_note(struct container_files *files, int err,
+			  const char *dir, const char *name);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "container_lookup.h"
 
+#include "base/clock.h"
 #include "base/util.h"
 
 #include <fcntl.h>
@@ -8,13 +9,13 @@
 #include <string.h>
 
 struct container_lookup *container_lookup_new(const char *root, int inotify_fd,
-					      uint32_t max)
+					      uint32_t room)
 {
 	struct container_lookup *lookup = calloc(1, sizeof(*lookup));
 
 	if (!lookup)
 		return NULL;
-	lookup->max = max;
+	lookup->room = room;
 	lookup->inotify_fd =
 		inotify_fd < 0 ? -1 : fcntl(inotify_fd, F_DUPFD_CLOEXEC, 0);
 	lookup->root = strdup(root);
@@ -42,8 +43,7 @@ static struct container_query *add_query(struct container_lookup *lookup,
 {
 	struct container_query *query;
 
-	if (lookup->n == lookup->max ||
-	    !array_reserve(&lookup->queries, lookup->n, &lookup->capacity,
+	if (!array_reserve(&lookup->queries, lookup->n, &lookup->capacity,
 			   sizeof(*lookup->queries), 16))
 		return NULL;
 	query = &lookup->queries[lookup->n++];
@@ -77,40 +77,47 @@ static bool is_query(const struct container_lookup *lookup, const char *id)
 	return false;
 }
 
-static bool take_listed(const char *id, void *ctx)
+static void take_listed(const char *id, void *ctx)
 {
 	struct container_lookup *lookup = ctx;
 	struct container_query *query;
 
-	if (is_known(lookup, id) || is_query(lookup, id))
-		return true;
+	if (!lookup->room || is_known(lookup, id) || is_query(lookup, id))
+		return;
 	query = add_query(lookup, id);
-	if (query)
-		query->is_listed = true;
-	return query;
+	if (!query)
+		return;
+	query->is_listed = true;
+	lookup->room--;
+}
+
+static void look_up(struct container_lookup *lookup, struct container_files *files)
+{
+	if (lookup->n_known)
+		qsort(lookup->known, lookup->n_known, sizeof(*lookup->known),
+		      compare_ids);
+	if (lookup->lists)
+		container_places_list(files, lookup->inotify_fd, take_listed,
+				      lookup);
+	if (lookup->n)
+		qsort(lookup->queries, lookup->n, sizeof(*lookup->queries),
+		      container_query_compare);
+	container_places_find(files, lookup->queries, lookup->n);
 }
 
 void container_lookup_run(void *arg)
 {
 	struct container_lookup *lookup = arg;
+	const int64_t start_ns = clock_boot_ns();
 	struct container_files files;
+	const int err = container_files_open(lookup->root, &files);
 
-	lookup->error = container_files_open(lookup->root, &files);
-	if (lookup->error) {
-		snprintf(lookup->path, sizeof(lookup->path), "%s", lookup->root);
+	if (err) {
+		container_errors_add(&lookup->errors, err, lookup->root);
 		return;
 	}
-	if (lookup->n_known)
-		qsort(lookup->known, lookup->n_known, sizeof(*lookup->known),
-		      compare_ids);
-	if (lookup->lists)
-		container_files_list(&files, lookup->inotify_fd, take_listed,
-				     lookup);
-	for (uint32_t i = 0; i < lookup->n; i++)
-		lookup->queries[i].is_found =
-			container_files_find(&files, lookup->queries[i].id,
-					     &lookup->queries[i].facts);
-	lookup->error = files.error;
-	memcpy(lookup->path, files.path, sizeof(lookup->path));
+	look_up(lookup, &files);
+	lookup->errors = files.errors;
 	container_files_close(&files);
+	lookup->took_ns = clock_boot_ns() - start_ns;
 }

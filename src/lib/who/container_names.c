@@ -2,10 +2,10 @@
 #include "container_names.h"
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/util.h"
 #include "base/worker.h"
 #include "container_lookup.h"
+#include "container_table.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,92 +14,33 @@
 
 enum {
 	START_MS = 500, /* for which the first containers are waited for */
-	PAUSE_MS = 20,	/* between pieces of work, at least */
+	PAUSE_MS = 20, /* from the beginning of a piece of work to that of the next one, at least, */
+	PAUSES = 4, /* and, behind one, so many times what it took */
 	/* A search that failed is repeated after 20 ms, then twice as much each time. */
 	RETRY_MIN_MS = 20,
 	RETRY_MAX_MS = 300000,
 	/* So often without being asked for: 40 s. */
 	RETRIES = 11,
 	REFRESH_MS = 60000,
+	LOGGED_MAX = 16, /* files that cannot be read */
 };
 
-struct named_container {
-	struct named_container *next;
-	char id[CONTAINER_ID_SIZE];
-	bool is_found;
-	bool is_wanted; /* asked for since it was last read */
-	uint32_t retries;
-	int64_t due_ns; /* when it may be read again */
-	int64_t used_ns;
-	struct container_facts facts;
+struct container_names {
+	uint32_t users;
+	const struct log *log; /* NULL: they are closed */
+	char *root;
+	struct worker *worker;
+	int inotify_fd; /* -1: it cannot be had */
+	int timer;
+	bool is_list_due;
+	struct container_error logged[LOGGED_MAX];
+	uint32_t n_logged;
+	int64_t rested_ns; /* when more work may begin, CLOCK_BOOTTIME */
+	int64_t armed_ns;  /* when the timer expires; 0: never */
+	struct container_table table;
 };
 
 static loop_fn on_names_read, on_directory, on_names_due;
-
-/* ---- The table ---------------------------------------------------------------------------- */
-
-static struct named_container **bucket_of(const struct container_names *names,
-					  const char *id)
-{
-	return &names->buckets[hash_bytes(id, sizeof(names->secret), names->secret) %
-			       CONTAINER_NAMES_BUCKETS];
-}
-
-static struct named_container *find_named(const struct container_names *names,
-					  const char *id)
-{
-	struct named_container *one = *bucket_of(names, id);
-
-	while (one && strcmp(one->id, id) != 0)
-		one = one->next;
-	return one;
-}
-
-#define for_each_named(names, one)                                             \
-	for (size_t bucket_ = 0; bucket_ < CONTAINER_NAMES_BUCKETS; bucket_++) \
-		for (struct named_container *one = (names)->buckets[bucket_];  \
-		     one; one = one->next)
-
-static void remove_named(struct container_names *names,
-			 struct named_container *gone)
-{
-	struct named_container **at = bucket_of(names, gone->id);
-
-	while (*at != gone)
-		at = &(*at)->next;
-	*at = gone->next;
-	free(gone);
-	names->count--;
-}
-
-static void remove_oldest(struct container_names *names)
-{
-	struct named_container *oldest = NULL;
-
-	for_each_named(names, one) if (!oldest || one->used_ns < oldest->used_ns)
-		oldest = one;
-	remove_named(names, oldest);
-}
-
-/* NULL without memory. */
-static struct named_container *add_named(struct container_names *names,
-					 const char *id)
-{
-	struct named_container **bucket, *one;
-
-	if (names->count == CONTAINER_NAMES_MAX)
-		remove_oldest(names);
-	one = calloc(1, sizeof(*one));
-	if (!one)
-		return NULL;
-	snprintf(one->id, sizeof(one->id), "%s", id);
-	one->used_ns = clock_boot_ns();
-	bucket = bucket_of(names, id);
-	one->next = *bucket;
-	*bucket = one;
-	names->count++;
-	return one;
-}
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
@@ -112,24 +53,29 @@ static bool is_to_be_read(const struct named_container *one)
 static void add_known(const struct container_names *names,
 		      struct container_lookup *lookup)
 {
-	lookup->known = calloc(names->count ?: 1, sizeof(*lookup->known));
+	lookup->known = calloc(names->table.count ?: 1, sizeof(*lookup->known));
 	if (!lookup->known)
 		return;
-	for_each_named(names, one) memcpy(lookup->known[lookup->n_known++],
-					  one->id, sizeof(one->id));
+	for (const struct named_container *one = names->table.newest; one;
+	     one = one->older)
+		memcpy(lookup->known[lookup->n_known++], one->id,
+		       sizeof(one->id));
 }
 
-/* With a full table, only those asked for are looked for. NULL: no memory */
-static struct container_lookup *make_lookup(struct container_names *names,
+/* Of the list, as many as there are free places: only those asked for take places of others. NULL: no memory */
+static struct container_lookup *make_lookup(const struct container_names *names,
 					    int64_t now_ns)
 {
-	struct container_lookup *lookup = container_lookup_new(
-		names->root, names->inotify_fd, CONTAINER_NAMES_MAX);
+	struct container_lookup *lookup =
+		container_lookup_new(names->root, names->inotify_fd,
+				     CONTAINER_TABLE_MAX - names->table.count);
 
 	if (!lookup)
 		return NULL;
-	for_each_named(names, one) if (is_to_be_read(one) && one->due_ns <= now_ns)
-		container_lookup_add(lookup, one->id);
+	for (const struct named_container *one = names->table.newest; one;
+	     one = one->older)
+		if (is_to_be_read(one) && one->due_ns <= now_ns)
+			container_lookup_add(lookup, one->id);
 	lookup->lists = names->is_list_due;
 	if (lookup->lists)
 		add_known(names, lookup);
@@ -141,18 +87,16 @@ static int64_t next_due_ns(const struct container_names *names)
 {
 	int64_t due_ns = names->is_list_due ? 1 : 0;
 
-	for_each_named(names, one) if (is_to_be_read(one) &&
-				       (!due_ns || one->due_ns < due_ns))
-		due_ns = max_i64(one->due_ns, 1);
+	for (const struct named_container *one = names->table.newest; one;
+	     one = one->older)
+		if (is_to_be_read(one) && (!due_ns || one->due_ns < due_ns))
+			due_ns = max_i64(one->due_ns, 1);
 	return due_ns;
 }
 
 static void arm_timer(struct container_names *names, int64_t due_ns)
 {
-	names->armed_ns =
-		due_ns ? max_i64(due_ns,
-				 names->worked_ns + PAUSE_MS * NSEC_PER_MSEC) :
-			 0;
+	names->armed_ns = due_ns ? max_i64(due_ns, names->rested_ns) : 0;
 	loop_set_timer(names->timer, names->armed_ns);
 }
 
@@ -169,7 +113,7 @@ static void start_lookup(struct container_names *names)
 	const int64_t now_ns = clock_boot_ns();
 	struct container_lookup *lookup = make_lookup(names, now_ns);
 
-	names->worked_ns = now_ns;
+	names->rested_ns = now_ns + PAUSE_MS * NSEC_PER_MSEC;
 	if (!lookup || worker_start(names->worker, lookup)) {
 		container_lookup_free(lookup);
 		arm_timer(names, now_ns + NSEC_PER_SEC);
@@ -188,33 +132,53 @@ static int64_t retry_ns(uint32_t retries)
 static void take_query(struct container_names *names,
 		       const struct container_query *query, int64_t now_ns)
 {
-	struct named_container *one = find_named(names, query->id);
+	struct named_container *one =
+		container_table_find(&names->table, query->id);
 
-	if (!one && query->is_listed && names->count < CONTAINER_NAMES_MAX)
-		one = add_named(names, query->id);
+	if (!one && query->is_listed && names->table.count < CONTAINER_TABLE_MAX)
+		one = container_table_add(&names->table, query->id);
 	if (!one)
 		return;
 	one->is_wanted = false;
+	/* One that has no file any more keeps its names. */
 	if (query->is_found) {
 		one->facts = query->facts;
 		one->is_found = true;
 	}
-	/* One that is gone has what it had. */
 	one->due_ns = now_ns + (one->is_found ? REFRESH_MS * NSEC_PER_MSEC :
 						retry_ns(one->retries));
 	one->retries++;
 }
 
-static void complain_once(struct container_names *names,
-			  const struct container_lookup *lookup)
+static bool is_logged(const struct container_names *names,
+		      const struct container_error *error)
 {
-	if (!lookup->error || names->has_complained)
-		return;
-	names->has_complained = true;
-	log_warning(names->log, "names of containers: cannot read %s: %s%s",
-		    lookup->path, strerror(-lookup->error),
-		    lookup->error == -EACCES ? " (it takes CAP_DAC_READ_SEARCH)" :
-					       "");
+	for (uint32_t i = 0; i < names->n_logged; i++)
+		if (container_error_equal(&names->logged[i], error))
+			return true;
+	return false;
+}
+
+/* Each cause once. */
+static void log_errors(struct container_names *names,
+		       const struct container_errors *errors)
+{
+	for (uint32_t i = 0; i < errors->n && names->n_logged < LOGGED_MAX; i++) {
+		const struct container_error *error = &errors->list[i];
+
+		if (is_logged(names, error))
+			continue;
+		names->logged[names->n_logged++] = *error;
+		log_warning(names->log,
+			    "names of containers: cannot read %s: %s%s%s",
+			    error->path, strerror(-error->error),
+			    error->error == -EACCES ?
+				    " (it takes CAP_DAC_READ_SEARCH)" :
+				    "",
+			    names->n_logged == LOGGED_MAX ?
+				    "; of other files, this is not logged" :
+				    "");
+	}
 }
 
 static void take_lookup(struct container_names *names)
@@ -226,7 +190,9 @@ static void take_lookup(struct container_names *names)
 		return;
 	for (uint32_t i = 0; i < lookup->n; i++)
 		take_query(names, &lookup->queries[i], now_ns);
-	complain_once(names, lookup);
+	log_errors(names, &lookup->errors);
+	names->rested_ns =
+		max_i64(names->rested_ns, now_ns + PAUSES * lookup->took_ns);
 	container_lookup_free(lookup);
 	arm_timer(names, next_due_ns(names));
 }
@@ -251,14 +217,34 @@ static int on_names_due(void *ctx, int fd)
 	return 0;
 }
 
+/* Whether a directory may have come, or one that was watched is gone. */
+static bool is_about_directories(const char *events, size_t len)
+{
+	const uint32_t bits = IN_ISDIR | IN_DELETE_SELF | IN_MOVE_SELF |
+			      IN_Q_OVERFLOW;
+	struct inotify_event event;
+
+	for (size_t i = 0; i + sizeof(event) <= len;
+	     i += sizeof(event) + event.len) {
+		memcpy(&event, events + i, sizeof(event));
+		if (event.mask & bits)
+			return true;
+	}
+	return false;
+}
+
 /* Which container has come is not read: the next list has it. */
 static int on_directory(void *ctx, int fd)
 {
 	struct container_names *names = ctx;
 	char events[4096];
+	bool is_due = false;
+	ssize_t len;
 
-	while (read(fd, events, sizeof(events)) > 0)
-		;
+	while ((len = read(fd, events, sizeof(events))) > 0)
+		is_due |= is_about_directories(events, (size_t)len);
+	if (!is_due)
+		return 0;
 	names->is_list_due = true;
 	want_work(names, clock_boot_ns());
 	return 0;
@@ -278,47 +264,76 @@ static int watch_names(struct container_names *names, struct loop *loop)
 	return err;
 }
 
-int container_names_open(struct container_names *names, const char *root,
-			 struct loop *loop, const struct log *log)
+static int start_names(struct container_names *names, const char *root,
+		       struct loop *loop)
 {
 	int err;
 
-	*names = (struct container_names){
-		.log = log,
-		.root = strdup(root ?: "/"),
-		.inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC),
-		.is_list_due = true,
-		.buckets =
-			calloc(CONTAINER_NAMES_BUCKETS, sizeof(*names->buckets)),
-	};
-	secret_fill(names->secret, sizeof(names->secret));
-	err = names->root && names->buckets ?
-		      worker_new(container_lookup_run, container_lookup_free,
-				 &names->worker) :
-		      -ENOMEM;
+	names->root = strdup(root ?: "/");
+	if (!names->root)
+		return -ENOMEM;
+	err = worker_new(container_lookup_run, container_lookup_free,
+			 &names->worker);
 	err = err ?: watch_names(names, loop);
-	if (err) {
-		container_names_close(names);
+	if (err)
 		return err;
-	}
 	start_lookup(names);
 	worker_wait(names->worker, START_MS);
 	take_lookup(names);
 	return 0;
 }
 
+int container_names_open(const char *root, struct loop *loop,
+			 const struct log *log,
+			 struct container_names **ret_names)
+{
+	struct container_names *names = calloc(1, sizeof(*names));
+	int err;
+
+	if (!names)
+		return -ENOMEM;
+	names->users = 1;
+	names->log = log;
+	names->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	names->is_list_due = true;
+	container_table_init(&names->table);
+	err = start_names(names, root, loop);
+	if (err)
+		container_names_close(names);
+	else
+		*ret_names = names;
+	return err;
+}
+
 void container_names_close(struct container_names *names)
 {
-	if (!names->log)
+	if (!names)
 		return;
-	worker_free(names->worker);
+	worker_free(TAKE_PTR(names->worker));
 	close_fd(&names->inotify_fd);
-	for (size_t i = 0; names->buckets && i < CONTAINER_NAMES_BUCKETS; i++)
-		while (names->buckets[i])
-			remove_named(names, names->buckets[i]);
-	free(names->buckets);
+	names->log = NULL;
+	container_names_leave(names);
+}
+
+struct container_names *container_names_share(struct container_names *names)
+{
+	if (names)
+		names->users++;
+	return names;
+}
+
+void container_names_leave(struct container_names *names)
+{
+	if (!names || --names->users)
+		return;
+	container_table_clear(&names->table);
 	free(names->root);
-	*names = (struct container_names){ 0 };
+	free(names);
+}
+
+uint32_t container_names_count(const struct container_names *names)
+{
+	return names->table.count;
 }
 
 /* ---- Questions ---------------------------------------------------------------------------- */
@@ -328,7 +343,7 @@ static struct named_container *add_asked(struct container_names *names,
 					 const char *id)
 {
 	names->is_list_due = true;
-	return add_named(names, id);
+	return container_table_add(&names->table, id);
 }
 
 /* NULL: nothing is known of it. */
@@ -336,13 +351,14 @@ static const struct container_facts *find_facts(struct container_names *names,
 						const char *id)
 {
 	const int64_t now_ns = clock_boot_ns();
-	struct named_container *one = find_named(names, id) ?:
-					      add_asked(names, id);
+	struct named_container *one = container_table_find(&names->table, id);
 
+	if (!one && names->log)
+		one = add_asked(names, id);
 	if (!one)
 		return NULL;
-	one->used_ns = now_ns;
-	if (!one->is_wanted && one->due_ns <= now_ns) {
+	container_table_use(&names->table, one);
+	if (names->log && !one->is_wanted && one->due_ns <= now_ns) {
 		one->is_wanted = true;
 		want_work(names, now_ns);
 	}
@@ -355,8 +371,7 @@ void container_names_fill(struct container_names *names,
 {
 	const struct container_facts *facts;
 
-	if (!names || !names->log ||
-	    strlen(cgroup->container_id) != CONTAINER_ID_SIZE - 1)
+	if (!names || strlen(cgroup->container_id) != CONTAINER_ID_SIZE - 1)
 		return;
 	facts = find_facts(names, cgroup->container_id);
 	if (!facts)

@@ -46,6 +46,34 @@
 #define OF_CRIO \
 	"{\\\"pod-name\\\":\\\"k8s_web\\\",\\\"image-name\\\":\\\"redis\\\"}"
 
+/* One of a list. */
+struct wanted {
+	const char *id;
+	struct container_facts *ret_facts;
+	bool is_found;
+};
+
+static void take_wanted(const char *id, const struct container_facts *facts,
+			void *ctx)
+{
+	struct wanted *wanted = ctx;
+
+	assert_int_equal(strlen(id), strlen(ID));
+	if (strcmp(id, wanted->id) != 0)
+		return;
+	*wanted->ret_facts = *facts;
+	wanted->is_found = true;
+}
+
+static bool facts_of_list(const char *text, const char *id,
+			  struct container_facts *ret_facts)
+{
+	struct wanted wanted = { id, ret_facts, false };
+
+	container_facts_each(text, take_wanted, &wanted);
+	return wanted.is_found;
+}
+
 /* Without a name: there is none. */
 static const struct {
 	container_facts_fn *read;
@@ -124,24 +152,18 @@ static const struct {
 	    .pod_namespace = "shop",
 	    .pod_uid = UID } },
 	/* Podman */
-	{ container_facts_of_list,
+	{ facts_of_list,
 	  "[" LISTED(OTHER, "[\"other\"]", OF_PODMAN) "," LISTED(
 		  ID, "[\"web\",\"second\"]", OF_PODMAN) "]",
 	  { .name = "web", .image = "docker.io/library/busybox:latest" } },
-	{ container_facts_of_list,
-	  "[" LISTED(ID, "[\"web\"]", "") "]",
-	  { .name = "web" } },
-	{ container_facts_of_list,
-	  "[" LISTED(ID, "[\"k8s_web\"]", OF_CRIO) "]",
-	  {} },
-	{ container_facts_of_list, "[" LISTED(ID, "[\"web\"]", "{") "]", {} },
-	{ container_facts_of_list, "[" LISTED(ID, "[]", OF_PODMAN) "]", {} },
-	{ container_facts_of_list, "[" LISTED(ID, "\"web\"", OF_PODMAN) "]", {} },
-	{ container_facts_of_list,
-	  "[" LISTED(OTHER, "[\"web\"]", OF_PODMAN) "]",
-	  {} },
-	{ container_facts_of_list, "[1,\"" ID "\",null,[]]", {} },
-	{ container_facts_of_list, "{}", {} },
+	{ facts_of_list, "[" LISTED(ID, "[\"web\"]", "") "]", { .name = "web" } },
+	{ facts_of_list, "[" LISTED(ID, "[\"k8s_web\"]", OF_CRIO) "]", {} },
+	{ facts_of_list, "[" LISTED(ID, "[\"web\"]", "{") "]", {} },
+	{ facts_of_list, "[" LISTED(ID, "[]", OF_PODMAN) "]", {} },
+	{ facts_of_list, "[" LISTED(ID, "\"web\"", OF_PODMAN) "]", {} },
+	{ facts_of_list, "[" LISTED(OTHER, "[\"web\"]", OF_PODMAN) "]", {} },
+	{ facts_of_list, "[1,\"" ID "\",null,[]]", {} },
+	{ facts_of_list, "{}", {} },
 	/* The kubelet */
 	{ container_facts_of_log,
 	  "web-7d4b9c_shop_web-" ID ".log",

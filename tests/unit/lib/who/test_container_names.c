@@ -4,8 +4,9 @@
 
 #include "base/util.h"
 #include "lib_seed.h"
-#include "who/container_files.h"
 #include "who/container_names.h"
+#include "who/container_places.h"
+#include "who/container_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@
 
 #define ID "3f4c9a0b1d2e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8"
 #define OTHER "00000000000000000000000000000000000000000000000000000000000000ff"
+#define THIRD "1111111111111111111111111111111111111111111111111111111111111111"
 #define UID "0f3e9c1a-5b7d-4c2e-8a6f-1d2c3b4a5f60"
 #define DOCKER "var/lib/docker/containers"
 #define TASKS "io.containerd.runtime.v2.task"
@@ -31,7 +33,7 @@
 struct fixture {
 	char root[PATH_MAX - 512];
 	struct loop loop;
-	struct container_names names;
+	struct container_names *names;
 	struct log log;
 	int n_logged;
 	char logged[512];
@@ -65,7 +67,7 @@ static int tear_down(void **state)
 	struct fixture *f = *state;
 	char command[PATH_MAX];
 
-	container_names_close(&f->names);
+	container_names_close(f->names);
 	loop_close(&f->loop);
 	snprintf(command, sizeof(command), "rm -rf '%s'", f->root);
 	assert_int_equal(system(command), 0);
@@ -125,14 +127,16 @@ static void make_docker(const struct fixture *f, const char *id, const char *nam
 static bool find(const struct fixture *f, struct container_facts *ret_facts,
 		 int *ret_error)
 {
+	struct container_query query = { .id = ID };
 	struct container_files files;
-	bool is_found;
 
 	assert_int_equal(container_files_open(f->root, &files), 0);
-	is_found = container_files_find(&files, ID, ret_facts);
-	*ret_error = files.error;
+	container_places_find(&files, &query, 1);
+	*ret_error = files.errors.n ? files.errors.list[0].error : 0;
 	container_files_close(&files);
-	return is_found;
+	if (query.is_found)
+		*ret_facts = query.facts;
+	return query.is_found;
 }
 
 static void assert_none(const struct fixture *f, int error)
@@ -253,12 +257,49 @@ static void a_file_of_another_user_is_not_read(void **state)
 	assert_none(f, -EPERM);
 }
 
+/* Of several thousand containers, as Podman has it. */
+static void a_long_list_is_read(void **state)
+{
+	enum { LISTED = 8000 };
+	static struct container_query queries[LISTED];
+	const size_t size = LISTED * 512;
+	struct fixture *f = *state;
+	char *text = calloc(1, size + 3), *to = text;
+	struct container_files files;
+
+	assert_non_null(text);
+	for (unsigned int i = 0; i < LISTED; i++) {
+		snprintf(queries[i].id, sizeof(queries[i].id), "%064x", i);
+		to += sprintf(
+			to,
+			"%c{\"id\":\"%s\",\"names\":[\"box-%u\"],\"metadata\":\"{\\\"a\\\":\\\"%0200u\\\"}\"}",
+			i ? ',' : '[', queries[i].id, i, i);
+	}
+	strcpy(to, "]");
+	assert_true(strlen(text) > CONTAINER_FILE_MAX);
+	make_file(f,
+		  "var/lib/containers/storage/overlay-containers/containers.json",
+		  text);
+	free(text);
+	assert_int_equal(container_files_open(f->root, &files), 0);
+	container_places_find(&files, queries, LISTED);
+	assert_int_equal(files.errors.n, 0);
+	container_files_close(&files);
+	for (unsigned int i = 0; i < LISTED; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "box-%u", i);
+		assert_true(queries[i].is_found);
+		assert_string_equal(queries[i].facts.name, name);
+	}
+}
+
 /* ---- Names -------------------------------------------------------------------------------- */
 
 static void open_names(struct fixture *f)
 {
 	assert_int_equal(
-		container_names_open(&f->names, f->root, &f->loop, &f->log), 0);
+		container_names_open(f->root, &f->loop, &f->log, &f->names), 0);
 }
 
 /* The name; "": it is not known. @uid: of the control group's pod, or "" */
@@ -270,7 +311,7 @@ static const char *name_of(struct fixture *f, const char *id, const char *uid)
 	process = (struct netobs_process){ 0 };
 	snprintf(cgroup.container_id, sizeof(cgroup.container_id), "%s", id);
 	snprintf(cgroup.pod_uid, sizeof(cgroup.pod_uid), "%s", uid);
-	container_names_fill(&f->names, &cgroup, CONTAINER_TEXTS(&process));
+	container_names_fill(f->names, &cgroup, CONTAINER_TEXTS(&process));
 	if (!*process.pod_name)
 		return process.container_name;
 	assert_string_equal(process.pod_name, "pod");
@@ -315,11 +356,11 @@ static void a_container_that_comes_and_goes_has_a_name(void **state)
 	make_dir(f, DOCKER);
 	open_names(f);
 	make_docker(f, ID, "web");
-	for (int i = 0; i < 600 && !f->names.count; i++) {
+	for (int i = 0; i < 600 && !container_names_count(f->names); i++) {
 		poll(&fd, 1, 100);
 		loop_dispatch(&f->loop);
 	}
-	assert_int_equal(f->names.count, 1);
+	assert_int_equal(container_names_count(f->names), 1);
 	snprintf(command, sizeof(command), "rm -rf '%s/" DOCKER "/" ID "'",
 		 f->root);
 	/* The directory may have been seen before its file. */
@@ -337,6 +378,33 @@ static void a_file_may_come_after_its_directory(void **state)
 	assert_string_equal(name_of(f, ID, ""), "");
 	make_docker(f, ID, "web");
 	assert_true(await_name(f, ID, "web"));
+}
+
+/* Whichever the directory is from which on its way is not there; one container may be gone when it is asked for. */
+static void the_way_to_a_runtime_is_watched(void **state)
+{
+	static const char *const parents[] = { "", "var", "var/lib",
+					       "var/lib/docker" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(parents); i++) {
+		struct fixture *f;
+		struct pollfd fd = { .events = POLLIN };
+
+		assert_int_equal(tear_down(state), 0);
+		assert_int_equal(set_up(state), 0);
+		f = *state;
+		fd.fd = f->loop.fd;
+		if (*parents[i])
+			make_dir(f, parents[i]);
+		open_names(f);
+		make_docker(f, ID, "web");
+		for (int n = 0; n < 600 && !container_names_count(f->names); n++) {
+			poll(&fd, 1, 100);
+			loop_dispatch(&f->loop);
+		}
+		assert_int_equal(container_names_count(f->names), 1);
+		assert_true(await_name(f, ID, "web"));
+	}
 }
 
 static void a_runtime_may_come_later(void **state)
@@ -362,6 +430,7 @@ static void a_pod_has_a_name_where_its_control_group_is_one(void **state)
 	assert_string_equal(name_of(f, ID, ""), "");
 }
 
+/* Each file once. */
 static void what_cannot_be_read_is_logged_once(void **state)
 {
 	struct fixture *f = *state;
@@ -377,17 +446,48 @@ static void what_cannot_be_read_is_logged_once(void **state)
 	assert_true(await_name(f, OTHER, "other"));
 	assert_string_equal(name_of(f, ID, ""), "");
 	assert_int_equal(f->n_logged, 1);
+
+	make_docker(f, THIRD, "third");
+	path_of(f, DOCKER "/" THIRD "/config.v2.json", path);
+	assert_int_equal(truncate(path, CONTAINER_FILE_MAX + 1), 0);
+	for (int i = 0; i < 600 && f->n_logged == 1; i++) {
+		name_of(f, THIRD, "");
+		poll(&(struct pollfd){ f->loop.fd, POLLIN, 0 }, 1, 100);
+		loop_dispatch(&f->loop);
+	}
+	assert_int_equal(f->n_logged, 2);
+	assert_non_null(strstr(f->logged, THIRD));
 }
 
 static void without_a_root_there_are_no_names(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_int_equal(container_names_open(&f->names, "/nonexistent",
-					      &f->loop, &f->log),
+	assert_int_equal(container_names_open("/nonexistent", &f->loop, &f->log,
+					      &f->names),
 			 0);
 	assert_string_equal(name_of(f, ID, ""), "");
 	assert_int_equal(f->n_logged, 1);
+}
+
+/* They stay as they are once the first user closes them. */
+static void others_may_use_the_names(void **state)
+{
+	struct fixture *f = *state;
+	struct container_names *shared;
+
+	make_docker(f, ID, "web");
+	open_names(f);
+	shared = container_names_share(f->names);
+	container_names_close(f->names);
+	f->names = shared;
+	assert_string_equal(name_of(f, ID, ""), "web");
+	assert_string_equal(name_of(f, OTHER, ""), "");
+	loop_dispatch(&f->loop);
+	container_names_leave(shared);
+	f->names = NULL;
+	assert_null(container_names_share(NULL));
+	container_names_leave(NULL);
 }
 
 static void id_of(unsigned int i, char to[CONTAINER_ID_SIZE])
@@ -403,14 +503,14 @@ static void memory_is_bounded(void **state)
 	char id[CONTAINER_ID_SIZE];
 
 	open_names(f);
-	for (unsigned int i = 0; i < CONTAINER_NAMES_MAX + MORE; i++) {
+	for (unsigned int i = 0; i < CONTAINER_TABLE_MAX + MORE; i++) {
 		id_of(i, id);
 		assert_string_equal(name_of(f, id, ""), "");
 	}
-	assert_int_equal(f->names.count, CONTAINER_NAMES_MAX);
+	assert_int_equal(container_names_count(f->names), CONTAINER_TABLE_MAX);
 	make_docker(f, ID, "web");
 	assert_true(await_name(f, ID, "web"));
-	assert_int_equal(f->names.count, CONTAINER_NAMES_MAX);
+	assert_int_equal(container_names_count(f->names), CONTAINER_TABLE_MAX);
 }
 
 /* ---- Any order ---------------------------------------------------------------------------- */
@@ -462,11 +562,14 @@ int main(void)
 		TEST(links_to_directories_of_runtimes_stay_in_the_root),
 		TEST(no_link_of_a_container_is_followed),
 		TEST(only_files_of_some_size_are_read),
+		TEST(a_long_list_is_read),
 		TEST(a_file_of_another_user_is_not_read),
 		TEST(containers_that_are_there_have_names_at_once),
 		TEST(a_container_that_comes_and_goes_has_a_name),
 		TEST(a_file_may_come_after_its_directory),
 		TEST(a_runtime_may_come_later),
+		TEST(the_way_to_a_runtime_is_watched),
+		TEST(others_may_use_the_names),
 		TEST(a_pod_has_a_name_where_its_control_group_is_one),
 		TEST(what_cannot_be_read_is_logged_once),
 		TEST(without_a_root_there_are_no_names),

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+#include "container_places.h"
+
+#include "base/util.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+/* Where a runtime has its containers. */
+struct place {
+	const char *path;
+	bool has_namespaces; /* which have the containers */
+	const char *file; /* of a container, below its directory; NULL: none */
+	container_facts_fn *read;
+	const char *const *lists; /* of all containers, beside them; NULL: none */
+};
+
+/* The second is of containers that are removed when they end. */
+static const char *const storage_lists[] = { "containers.json",
+					     "volatile-containers.json", NULL };
+
+/* Storage by its drivers; those of CRI-O have their file in both, and so have those of Podman. */
+#define STORAGE(driver)                                                    \
+	{ "run/containers/storage/" driver "-containers", false,           \
+	  "userdata/config.json", container_facts_of_oci, storage_lists }, \
+	{                                                                  \
+		"var/lib/containers/storage/" driver "-containers", false, \
+			"userdata/config.json", container_facts_of_oci,    \
+			storage_lists                                      \
+	}
+#define TASKS(state)                                                         \
+	{                                                                    \
+		state "/io.containerd.runtime.v2.task", true, "config.json", \
+			container_facts_of_oci, NULL                         \
+	}
+
+static const struct place places[] = {
+	{ "var/lib/docker/containers", false, "config.v2.json",
+	  container_facts_of_docker, NULL },
+	TASKS("run/containerd"),
+	TASKS("run/k3s/containerd"),
+	STORAGE("overlay"),
+	STORAGE("vfs"),
+	STORAGE("btrfs"),
+	STORAGE("zfs"),
+};
+
+static const char logs_path[] = "var/log/containers";
+
+/* ---- Directories -------------------------------------------------------------------------- */
+
+/* Takes @fd over; NULL: it is none, or there is no memory. */
+static DIR *open_list(int fd)
+{
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
+static DIR *open_copy(int dir_fd)
+{
+	return open_list(fcntl(dir_fd, F_DUPFD_CLOEXEC, 0));
+}
+
+static const char *next_name(DIR *dir)
+{
+	const struct dirent *entry = dir ? readdir(dir) : NULL;
+
+	return entry ? entry->d_name : NULL;
+}
+
+static void close_list(DIR *dir)
+{
+	if (dir)
+		closedir(dir);
+}
+
+/* ---- Namespaces of containerd ------------------------------------------------------------- */
+
+/* Those that have containers are directories; the place itself, where it has no namespaces. */
+typedef void place_fn(struct container_files *files, const struct place *place,
+		      int dir_fd, void *ctx);
+
+static void each_namespace(struct container_files *files,
+			   const struct place *place, int place_fd,
+			   place_fn *visit, void *ctx)
+{
+	DIR *dir = open_copy(place_fd);
+	const char *name;
+	int n = 0;
+
+	while (n < CONTAINER_NAMESPACES_MAX && (name = next_name(dir))) {
+		cleanup_fd int fd = -1;
+
+		if (*name != '.')
+			fd = container_files_below(place_fd, name, O_DIRECTORY);
+		if (fd < 0)
+			continue;
+		visit(files, place, fd, ctx);
+		n++;
+	}
+	close_list(dir);
+}
+
+/* ---- Places ------------------------------------------------------------------------------- */
+
+static void watch_dir(int inotify_fd, int dir_fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", dir_fd);
+	inotify_add_watch(inotify_fd, path, CONTAINER_WATCH_EVENTS | IN_ONLYDIR);
+}
+
+/*
+ * Open a directory that is not there yet, and watch all above it: each before what is in it is looked for,
+ * so that one which comes meanwhile is found, or gives notice.
+ *
+ * @return it; -errno
+ */
+static int await_dir(const struct container_files *files, int inotify_fd,
+		     const char *path)
+{
+	int fd = container_files_dir(files, ".");
+
+	for (size_t len = 0; fd >= 0 && path[len];) {
+		char part[64];
+
+		watch_dir(inotify_fd, fd);
+		close(fd);
+		len += path[len] == '/';
+		len += strcspn(path + len, "/");
+		snprintf(part, sizeof(part), "%.*s", (int)len, path);
+		fd = container_files_dir(files, part);
+	}
+	return fd;
+}
+
+/* @inotify_fd: watches the places; -1: not */
+static void each_place(struct container_files *files, int inotify_fd,
+		       place_fn *visit, void *ctx)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		const struct place *place = &places[i];
+		cleanup_fd int fd = container_files_dir(files, place->path);
+
+		if (fd == -ENOENT && inotify_fd >= 0)
+			fd = await_dir(files, inotify_fd, place->path);
+		if (fd < 0) {
+			container_files_note(files, fd, place->path, "");
+			continue;
+		}
+		if (inotify_fd >= 0 && place->has_namespaces)
+			watch_dir(inotify_fd, fd);
+		if (place->has_namespaces)
+			each_namespace(files, place, fd, visit, ctx);
+		else
+			visit(files, place, fd, ctx);
+	}
+}
+
+/* ---- Names of containers ------------------------------------------------------------------ */
+
+struct queries {
+	struct container_query *list;
+	uint32_t n;
+};
+
+int container_query_compare(const void *a, const void *b)
+{
+	return strcmp(((const struct container_query *)a)->id,
+		      ((const struct container_query *)b)->id);
+}
+
+/* NULL: it is not looked for, or has been found. */
+static struct container_query *find_query(const struct queries *queries,
+					  const char *id)
+{
+	struct container_query key, *query;
+
+	if (!queries->n)
+		return NULL;
+	snprintf(key.id, sizeof(key.id), "%s", id);
+	query = bsearch(&key, queries->list, queries->n, sizeof(key),
+			container_query_compare);
+	return query && !query->is_found ? query : NULL;
+}
+
+static bool has_all(const struct queries *queries)
+{
+	for (uint32_t i = 0; i < queries->n; i++)
+		if (!queries->list[i].is_found)
+			return false;
+	return true;
+}
+
+static void find_own(struct container_files *files, const struct place *place,
+		     int dir_fd, struct container_query *query)
+{
+	char path[CONTAINER_ID_SIZE + 32];
+	cleanup_free char *text = NULL;
+
+	snprintf(path, sizeof(path), "%s/%s", query->id, place->file);
+	text = container_files_read(files, dir_fd, place->path, path,
+				    CONTAINER_FILE_MAX);
+	query->is_found = text && place->read(text, query->id, &query->facts);
+}
+
+static void take_listed(const char *id, const struct container_facts *facts,
+			void *ctx)
+{
+	struct container_query *query = find_query(ctx, id);
+
+	if (!query)
+		return;
+	query->facts = *facts;
+	query->is_found = true;
+}
+
+/* A container has the name of its own file, if that has one. */
+static void find_in_place(struct container_files *files,
+			  const struct place *place, int dir_fd, void *ctx)
+{
+	struct queries *queries = ctx;
+
+	for (uint32_t i = 0; i < queries->n; i++)
+		if (!queries->list[i].is_found)
+			find_own(files, place, dir_fd, &queries->list[i]);
+	for (size_t i = 0; place->lists && place->lists[i]; i++) {
+		cleanup_free char *text = NULL;
+
+		if (has_all(queries))
+			return;
+		text = container_files_read(files, dir_fd, place->path,
+					    place->lists[i], CONTAINER_LIST_MAX);
+		if (text)
+			container_facts_each(text, take_listed, queries);
+	}
+}
+
+/* The ID is in front of ".log". */
+static void find_log(const struct queries *queries, const char *name)
+{
+	const size_t end = strlen(".log"), id_len = CONTAINER_ID_SIZE - 1;
+	const size_t len = strlen(name);
+	struct container_query *query;
+	char id[CONTAINER_ID_SIZE];
+
+	if (len < end + id_len)
+		return;
+	snprintf(id, sizeof(id), "%s", name + len - end - id_len);
+	query = find_query(queries, id);
+	if (query)
+		query->is_found = container_facts_of_log(name, id, &query->facts);
+}
+
+/* Links there lead to the logs: their names are read, and not they. */
+static void find_logs(const struct container_files *files,
+		      const struct queries *queries)
+{
+	DIR *dir = open_list(container_files_dir(files, logs_path));
+	const char *name;
+
+	while ((name = next_name(dir)))
+		find_log(queries, name);
+	close_list(dir);
+}
+
+void container_places_find(struct container_files *files,
+			   struct container_query *list, uint32_t n)
+{
+	struct queries queries = { list, n };
+
+	if (!n)
+		return;
+	each_place(files, -1, find_in_place, &queries);
+	if (!has_all(&queries))
+		find_logs(files, &queries);
+}
+
+/* ---- All containers ----------------------------------------------------------------------- */
+
+struct listing {
+	int inotify_fd;
+	void (*take)(const char *id, void *ctx);
+	void *ctx;
+};
+
+static bool is_id(const char *name)
+{
+	return strspn(name, "0123456789abcdef") == CONTAINER_ID_SIZE - 1 &&
+	       !name[CONTAINER_ID_SIZE - 1];
+}
+
+static void list_place(struct container_files *files, const struct place *place,
+		       int dir_fd, void *ctx)
+{
+	const struct listing *listing = ctx;
+	DIR *dir = open_copy(dir_fd);
+	const char *name;
+
+	(void)files;
+	(void)place;
+	/* First, so that one which comes meanwhile is in the list, or gives notice. */
+	if (listing->inotify_fd >= 0)
+		watch_dir(listing->inotify_fd, dir_fd);
+	while ((name = next_name(dir)))
+		if (is_id(name))
+			listing->take(name, listing->ctx);
+	close_list(dir);
+}
+
+void container_places_list(struct container_files *files, int inotify_fd,
+			   void (*take)(const char *id, void *ctx), void *ctx)
+{
+	struct listing listing = { inotify_fd, take, ctx };
+
+	each_place(files, inotify_fd, list_place, &listing);
+}
