@@ -43,26 +43,36 @@ static uint32_t count_histograms(const struct service_group_config *group)
 	return group->series * (uint32_t)__builtin_popcount(group->histograms);
 }
 
+/* @return whether @more is what makes the sum greater than @most: another one behind it is not reported again */
+static bool exceeds(uint32_t before, uint32_t more, uint32_t most)
+{
+	return before <= most && before + more > most;
+}
+
+/* Of groups with metrics: the others are in no scrape. */
 static void check_all_series(struct service_config *config,
 			     const struct conf_place *place,
 			     const struct service_group_config *group)
 {
-	uint32_t series = group->series;
-	uint32_t histograms = count_histograms(group);
+	uint32_t series = 0, histograms = 0;
 
 	for (size_t i = 0; i < config->n_groups; i++) {
+		if (!config->groups[i].has_metrics)
+			continue;
 		series += config->groups[i].series;
 		histograms += count_histograms(&config->groups[i]);
 	}
-	if (series > ALL_SERIES_MAX)
+	if (!group->has_metrics)
+		return;
+	if (exceeds(series, group->series, ALL_SERIES_MAX))
 		conf_complain(&config->conf, place,
 			      "series: all groups have %u, more than %d",
-			      series, ALL_SERIES_MAX);
-	else if (histograms > ALL_HISTOGRAMS_MAX)
+			      series + group->series, ALL_SERIES_MAX);
+	else if (exceeds(histograms, count_histograms(group), ALL_HISTOGRAMS_MAX))
 		conf_complain(
 			&config->conf, place,
 			"histograms: the series of all groups have %u, more than %d",
-			histograms, ALL_HISTOGRAMS_MAX);
+			histograms + count_histograms(group), ALL_HISTOGRAMS_MAX);
 }
 
 /* ---- Histograms ------------------------------------------------------------------ */
@@ -201,9 +211,9 @@ void group_config_add(struct service_config *config,
 	group.by = by->value;
 	read_series(config, name, &group.series);
 	read_histograms(config, name, &group.histograms);
-	check_all_series(config, &header->place, &group);
 	read_switch(config, name, "records", &group.has_records);
 	read_switch(config, name, "metrics", &group.has_metrics);
+	check_all_series(config, &header->place, &group);
 	if (!group.has_records && !group.has_metrics)
 		conf_complain(&config->conf, &header->place,
 			      "[group \"%s\"] has neither records nor metrics",

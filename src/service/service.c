@@ -373,6 +373,7 @@ static void commit_change(struct service *service)
 	replace_config(service, config);
 	warn_of_commits(service);
 	service_match_sinks(service->config, log_warning, service);
+	service_match_names(service->config, log_warning, service);
 	service->reload_result = commit_groups(service) ?: service->reload_result;
 	service_sinks_commit(&service->sinks, config);
 	service_sessions_commit(&service->sessions, config);
@@ -637,6 +638,7 @@ int service_start(struct service *service)
 		r = commit_groups(service);
 	service_trace_commit(&service->trace, service->config);
 	service_match_sinks(service->config, log_warning, service);
+	service_match_names(service->config, log_warning, service);
 	return r < 0 ? EXIT_FAILED : EXIT_FINE; /* which was logged */
 }
 

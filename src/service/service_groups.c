@@ -63,14 +63,13 @@ static uint32_t counts_of(const struct service_config *config)
 }
 
 static void add_metrics(struct service_groups *groups,
-			const struct service_config *config,
 			const struct service_group *group)
 {
 	struct metrics_group *metrics = &groups->metrics[groups->n_metrics++];
 
 	*metrics = (struct metrics_group){ .name = group->name,
 					   .series = group->series,
-					   .counts = counts_of(config),
+					   .counts = group->counts,
 					   .keys.sz = sizeof(metrics->keys) };
 	netobs_group_keys_parse(group->by, &metrics->keys, NULL, 0);
 }
@@ -112,9 +111,10 @@ int service_groups_commit(struct service_groups *groups,
 			continue;
 		}
 		groups->n++;
+		group->counts = counts_of(config);
 		group->has_records = wanted->has_records;
 		if (wanted->has_metrics)
-			add_metrics(groups, config, group);
+			add_metrics(groups, group);
 	}
 	service_groups_interval(&before, time_ns, take, user);
 	service_groups_clear(&before);
@@ -139,6 +139,8 @@ void service_groups_session(struct service_groups *groups,
 
 struct group_counts {
 	uint64_t flows, packets, bytes;
+	uint64_t retransmits, drop_packets, drop_bytes;
+	uint64_t connections, connections_failed;
 };
 
 struct group_sums {
@@ -152,6 +154,11 @@ static void count_row(struct group_counts *counts,
 	counts->flows += row->flows;
 	counts->packets += row->packets;
 	counts->bytes += row->bytes;
+	counts->retransmits += row->retransmits;
+	counts->drop_packets += row->drop_packets;
+	counts->drop_bytes += row->drop_bytes;
+	counts->connections += row->connections;
+	counts->connections_failed += row->connections_failed;
 }
 
 static void sum_row(const struct netobs_series_row *row, void *user)
@@ -167,13 +174,25 @@ static void sum_row(const struct netobs_series_row *row, void *user)
 		sums->series++;
 }
 
-static void add_counts(struct json *json, const char *key,
+/* @observed: enum metrics_group_counts, or-ed; the others are not known */
+static void add_counts(struct json *json, const char *key, uint32_t observed,
 		       const struct group_counts *counts)
 {
 	json_key_open(json, key, '{');
 	json_key_u64(json, "flows", counts->flows);
 	json_key_u64(json, "packets", counts->packets);
 	json_key_u64(json, "bytes", counts->bytes);
+	if (observed & METRICS_GROUP_TCP)
+		json_key_u64(json, "retransmits", counts->retransmits);
+	if (observed & METRICS_GROUP_DROPS) {
+		json_key_u64(json, "drop_packets", counts->drop_packets);
+		json_key_u64(json, "drop_bytes", counts->drop_bytes);
+	}
+	if (observed & METRICS_GROUP_CONNECTIONS) {
+		json_key_u64(json, "connections", counts->connections);
+		json_key_u64(json, "connections_failed",
+			     counts->connections_failed);
+	}
 	json_close(json, '}');
 }
 
@@ -187,9 +206,9 @@ static void add_group(struct json *json, const struct service_group *group)
 	json_key_string(json, "by", group->by);
 	json_key_u64(json, "series", sums.series);
 	json_key_u64(json, "max_series", group->most);
-	add_counts(json, "all", &sums.all);
-	add_counts(json, "other", &sums.other);
-	add_counts(json, "left", &sums.left);
+	add_counts(json, "all", group->counts, &sums.all);
+	add_counts(json, "other", group->counts, &sums.other);
+	add_counts(json, "left", group->counts, &sums.left);
 	json_close(json, '}');
 }
 

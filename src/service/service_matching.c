@@ -108,3 +108,13 @@ void service_match_sinks(const struct service_config *config,
 		warn(text, user);
 	}
 }
+
+void service_match_names(const struct service_config *config,
+			 void (*warn)(const char *line, void *user), void *user)
+{
+	const struct flows_config *flows = &config->flows;
+
+	if (flows->container_names && !flows->process && !config->wants_sessions)
+		warn("container_names: no record has such names: flows need 'process = yes' in [capture], sessions 'enabled = yes' in [sessions]",
+		     user);
+}

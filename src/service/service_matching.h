@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Whether sinks take the types of records that the service makes, and no others. */
+/* Whether what is configured fits together: types of records and sinks, names and what they would be of. */
 #ifndef NETOBS_SERVICE_SERVICE_MATCHING_H
 #define NETOBS_SERVICE_SERVICE_MATCHING_H
 
@@ -10,6 +10,10 @@
  * takes, and that nothing makes.
  */
 void service_match_sinks(const struct service_config *config,
+			 void (*warn)(const char *line, void *user), void *user);
+
+/** Call @warn where names of containers are looked for, and no record can have one. */
+void service_match_names(const struct service_config *config,
 			 void (*warn)(const char *line, void *user), void *user);
 
 #endif

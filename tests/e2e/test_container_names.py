@@ -202,7 +202,8 @@ class Service(Contained, ServiceTest):
         os.chown(directory, NOBODY, NOBODY)
         self.control, self.records = f"{directory}/control", f"{directory}/records"
         self.write("[host]", "container_names = yes", f"container_root = {root}",
-                   '[sink "r"]', f"output = json:{self.records}", sinks=(), interfaces=("lo",),
+                   "[sessions]", "enabled = yes", '[sink "r"]', f"output = json:{self.records}",
+                   "records = flow,session", sinks=(), interfaces=("lo",),
                    more="process = yes")
         self.start("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
                    f"--bounding-set={rights}", f"--inh-caps={rights}", f"--ambient-caps={rights}",
@@ -213,6 +214,10 @@ class Service(Contained, ServiceTest):
             return []
         with open(self.records, encoding="utf-8") as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
+
+    def of_sessions(self):
+        return {one["Pid"]: {name: one[name] for name in NAMES if name in one}
+                for one in self.lines() if one.get("type") == "session" and one.get("Pid") in self.expected}
 
     def protect(self):
         """As /var/lib/docker is: for root only."""
@@ -227,6 +232,9 @@ class Service(Contained, ServiceTest):
         self.begin(RIGHTS + ",+dac_read_search", self.runtimes.root)
         lab.wait_for(lambda: self.named(self.lines()) == self.expected, "all names")
         self.check_own(self.lines())
+        for pid in self.expected:
+            os.kill(pid, signal.SIGKILL)
+        lab.wait_for(lambda: self.of_sessions() == self.expected, "their sessions")
         self.stop()
         self.assertNotIn("names of containers", self.messages())
 
@@ -238,8 +246,17 @@ class Service(Contained, ServiceTest):
         lab.wait_for(lambda: len(self.named(self.lines())) == len(self.expected), "processes")
         self.assertEqual([{}] * len(self.expected), list(self.named(self.lines()).values()))
         self.stop()
+        # Flows and sessions share what looks for them.
         self.assertEqual(1, self.messages().count("names of containers"), self.messages())
         self.assertIn("CAP_DAC_READ_SEARCH", self.messages())
+
+    def test_names_that_no_record_can_have_are_reported(self):
+        self.write("[host]", "container_names = yes", f"container_root = {self.runtimes.root}",
+                   interfaces=("lo",))
+        self.start()
+        self.stop()
+        self.assertEqual(1, self.messages().count("container_names: no record has such names"),
+                         self.messages())
 
     def test_keys_are_checked(self):
         self.check_errors([

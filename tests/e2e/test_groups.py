@@ -70,6 +70,13 @@ class Config(Configured, lab.LabTest):
              "3:11: ipfix: option records: a sink of kind ipfix cannot represent group"),
         ))
 
+    def test_limits_are_of_groups_with_metrics_and_reported_once(self):
+        for more, count in ("", 1), ("records = yes\nmetrics = no\n", 0):
+            with open(self.path, "w", encoding="utf-8") as file:
+                file.write("".join(f'[group "g{i}"]\nby = src\nseries = 10000\n{more}' for i in range(5)))
+            _, _, errors = self.config("check", self.path)
+            self.assertEqual(count, errors.count("series: all groups have"), errors)
+
     def test_an_empty_key_removes_a_group(self):
         with open(self.path, "w", encoding="utf-8") as file:
             file.write('[group "a"]\nby = servce\n[group "a"]\nby =\n[group "b"]\nby = src\n'

@@ -322,6 +322,31 @@ static void print_share(const char *label, struct json_value group,
 	       100.0 * (double)bytes / (double)get_number(group, "all.bytes"));
 }
 
+/* As far as they are observed. */
+static void print_group_health(struct json_value group)
+{
+	const struct json_value all = json_get(group, "all");
+	static const struct {
+		const char *key, *label;
+	} counts[] = {
+		{ "connections", "connections" },
+		{ "connections_failed", "of these failed" },
+		{ "retransmits", "segments retransmitted" },
+		{ "drop_packets", "packets dropped" },
+	};
+	const char *before = "    ";
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
+		if (!json_get(all, counts[i].key).at)
+			continue;
+		printf("%s%" PRIu64 " %s", before,
+		       get_number(all, counts[i].key), counts[i].label);
+		before = ", ";
+	}
+	if (*before == ',')
+		putchar('\n');
+}
+
 static void print_groups(struct json_value status)
 {
 	const struct json_value groups = json_get(status, "groups");
@@ -339,6 +364,7 @@ static void print_groups(struct json_value status)
 		       get_number(item.value, "series"),
 		       get_number(item.value, "max_series"),
 		       get_number(item.value, "all.flows"));
+		print_group_health(item.value);
 		print_share("without a series", item.value, "other");
 		print_share("of series that have ended", item.value, "left");
 	}
