@@ -238,6 +238,8 @@ def expected(line):
         found["network.type"] = "ipv6" if ":" in line["SrcAddr"] else "ipv4"
     if line.get("Interfaces"):
         found["network.interface.name"] = line["Interfaces"][0]
+    if "PodName" in line and "ContainerName" in line:
+        found["k8s.container.name"] = line["ContainerName"]
     return found
 
 

@@ -399,6 +399,55 @@ static void single_times_have_one_bucket(void **state)
 	}
 }
 
+/* Bytes that are no UTF-8 become three each; the buffer is exact, so ASan sees what is beyond. */
+static void the_fullest_record_fits(void **state)
+{
+	struct netobs_group_record group;
+	uint8_t *entry = malloc(OTLP_ENTRY_MAX);
+
+	(void)state;
+	assert_non_null(entry);
+	memset(&group, 0xff, sizeof(group));
+	group.record.sz = sizeof(group);
+	group.record.type = NETOBS_RECORD_GROUP;
+	group.series = NETOBS_SERIES_GROUP;
+	assert_true(otlp_entry(&group.record, entry) <= OTLP_ENTRY_MAX);
+	assert_int_equal(otlp_items(&group.record), 14);
+	free(entry);
+}
+
+/* The mean is cut. */
+static void round_trip_times_add_up(void **state)
+{
+	struct netobs_group_record group = make_group();
+	struct metric metrics[METRICS_MAX];
+
+	(void)state;
+	group.record.has |= NETOBS_GROUP_HAS_RTT;
+	group.rtt_sum_ns = 7006;
+	group.rtt_ns = 1000;
+	group.rtt_samples = 7;
+	read_metrics(&group, metrics);
+	assert_string_equal(metrics[4].name, "netobs.group.rtt.time");
+	assert_int_equal(metrics[4].value, 7006);
+}
+
+static void a_container_of_a_pod_has_its_name_there(void **state)
+{
+	struct netobs_group_record group = make_group();
+	struct metric metrics[METRICS_MAX];
+
+	(void)state;
+	strcpy(group.container_name, "web");
+	read_metrics(&group, metrics);
+	assert_non_null(strstr(metrics[0].attributes, "container.name=web "));
+	assert_null(strstr(metrics[0].attributes, "k8s.container.name"));
+	strcpy(group.pod_name, "web-0");
+	read_metrics(&group, metrics);
+	assert_non_null(strstr(metrics[0].attributes, " container.name=web "));
+	assert_non_null(strstr(metrics[0].attributes, "k8s.container.name=web "));
+}
+
 static void groups_have_a_sink_of_their_own(void **state)
 {
 	struct test_host host;
@@ -424,6 +473,9 @@ int main(void)
 		cmocka_unit_test(what_is_known_is_there),
 		cmocka_unit_test(each_time_is_in_the_bucket_of_its_index),
 		cmocka_unit_test(single_times_have_one_bucket),
+		cmocka_unit_test(the_fullest_record_fits),
+		cmocka_unit_test(round_trip_times_add_up),
+		cmocka_unit_test(a_container_of_a_pod_has_its_name_there),
 		cmocka_unit_test(groups_have_a_sink_of_their_own),
 	};
 

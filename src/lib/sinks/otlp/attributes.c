@@ -226,12 +226,22 @@ uint8_t *put_record_attributes(uint8_t *to, uint32_t number,
 			       const char *const *without)
 {
 	char json[RECORD_JSON_MAX], *at = json + 1;
+	struct value container = { .type = VALUE_IS_END };
 	struct member member;
+	bool is_in_pod = false;
 
 	if (netobs_record_json(record, json, sizeof(json)) < 0)
 		return to;
-	while (member_next(&at, &member))
+	while (member_next(&at, &member)) {
+		if (is_key(&member, "ContainerName"))
+			container = member.value;
+		is_in_pod |= is_key(&member, "PodName");
 		if (!is_any_key(&member, without))
 			to = put_member(to, number, &member);
+	}
+	/* That of a container in a pod is the one that the pod has for it. */
+	if (is_in_pod && container.type == VALUE_IS_TEXT)
+		to = put_text_attribute(to, number, "k8s.container.name",
+					container.text, container.len);
 	return to;
 }

@@ -24,7 +24,8 @@ enum { LIST_MORE = 12 };
 
 /*
  * The members of a record, by their names of member_names.h, and what follows from them by conventions of its own:
- * network.transport, network.type, and the first interface as network.interface.name.
+ * network.transport, network.type, the first interface as network.interface.name, and, of a container in a
+ * pod, k8s.container.name.
  *
  * @param without  keys of members that are no attributes, with a NULL behind them
  */

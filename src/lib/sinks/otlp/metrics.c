@@ -10,6 +10,9 @@
 #include "base/times.h"
 #include "sinks/pbflow/wire.h"
 
+#include <assert.h>
+#include <stddef.h>
+
 /* Numbers in metrics.proto. */
 enum {
 	SCOPE_METRICS_METRICS = 2,
@@ -45,11 +48,24 @@ enum {
 
 enum {
 	METRICS = 14,
-	ATTRIBUTES_MAX = 2944,
-	METRIC_MAX = ATTRIBUTES_MAX + 448, /* a number of 10 bytes for each class */
+	/* Texts of a record, of which each byte may become three, */
+	TEXTS_MAX = offsetof(struct netobs_group_record, drop_packets) -
+		    offsetof(struct netobs_group_record, interface) +
+		    offsetof(struct netobs_group_record, rtt_sum_ns) -
+		    offsetof(struct netobs_group_record, container_name),
+	/* k8s.container.name, of the same text as another one, */
+	AGAIN_MAX = sizeof(((struct netobs_group_record *)NULL)->container_name),
+	/* and names, numbers and addresses. */
+	OTHERS_MAX = 1536,
+	ATTRIBUTES_MAX = 3 * (TEXTS_MAX + AGAIN_MAX) + OTHERS_MAX,
+	HISTOGRAMS = 2,
+	SUM_MAX = ATTRIBUTES_MAX + 128,
+	HISTOGRAM_MAX =
+		ATTRIBUTES_MAX + 448, /* a number of 10 bytes for each class */
 };
 
-_Static_assert((int)METRICS *METRIC_MAX <= (int)OTLP_ENTRY_MAX,
+_Static_assert((METRICS - HISTOGRAMS) * SUM_MAX + HISTOGRAMS * HISTOGRAM_MAX <=
+		       (int)OTLP_ENTRY_MAX,
 	       "metrics of a record fit");
 
 /* What it is about: attributes of each point. */
@@ -74,6 +90,12 @@ struct metric {
 		name, "us", is_known, 0, times \
 	}
 
+/* A mean is cut to whole nanoseconds, and its product is less than the sum. */
+static uint64_t rtt_sum_of(const struct netobs_group_record *group)
+{
+	return group->rtt_sum_ns ?: group->rtt_ns * group->rtt_samples;
+}
+
 /* Units are those of https://ucum.org. */
 static void list_metrics(const struct netobs_group_record *group,
 			 struct metric metrics[METRICS])
@@ -91,8 +113,7 @@ static void list_metrics(const struct netobs_group_record *group,
 		SUM("netobs.group.rtt.samples", "{sample}", has_rtt,
 		    group->rtt_samples),
 		/* Of all samples: their mean is this by their number. */
-		SUM("netobs.group.rtt.time", "ns", has_rtt,
-		    group->rtt_ns * group->rtt_samples),
+		SUM("netobs.group.rtt.time", "ns", has_rtt, rtt_sum_of(group)),
 		SUM("netobs.group.retransmits", "{segment}", group->retransmits,
 		    group->retransmits),
 		SUM("netobs.group.drops.packets", "{packet}",
@@ -268,6 +289,7 @@ static void fill_attributes(struct attributes *attributes, uint32_t number,
 					     &group->record, without);
 
 	attributes->len = (size_t)(end - attributes->bytes);
+	assert(attributes->len <= sizeof(attributes->bytes));
 }
 
 uint8_t *put_metrics(uint8_t *to, const struct netobs_group_record *group)
