@@ -191,7 +191,7 @@ class Cluster:
         """@return whether all of them ended as they should"""
         for node in self.nodes:
             node.agent.terminate()
-        return not any(node.agent.wait(60) for node in self.nodes)
+        return not any([node.agent.wait(60) for node in self.nodes]) # pylint: disable=use-a-generator
 
 
 def is_waiting(status):

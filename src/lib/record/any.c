@@ -161,7 +161,7 @@ static char *copy_flow(const struct netobs_flow *flow, uint32_t points_max,
 	return copy_process(flow->dst_process, name, &copy->dst_process);
 }
 
-/* Most journeys have a few steps of many, */
+/* Most journeys have few of the steps that there is room for. */
 static size_t journey_size(const struct netobs_journey *journey)
 {
 	_Static_assert(offsetof(struct netobs_journey, steps) +
@@ -172,7 +172,7 @@ static size_t journey_size(const struct netobs_journey *journey)
 	       record_n_steps(journey) * sizeof(journey->steps[0]);
 }
 
-/* and most groups no histogram. */
+/* Most groups have no histograms. */
 static size_t group_size(const struct netobs_group_record *group)
 {
 	_Static_assert(offsetof(struct netobs_group_record, rtt_times) +
