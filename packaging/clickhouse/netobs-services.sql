@@ -12,8 +12,9 @@
 
 DROP TABLE IF EXISTS netobs_reports;
 CREATE TABLE netobs_reports ENGINE = Memory AS
--- A line that was delivered twice counts once.
-SELECT DISTINCT *, concat(AgentIP, ' ', HostName, ' ', HostId) AS reporter,
+SELECT type, TimeFlowStartMs, TimeFlowEndMs, SrcAddr, SrcPort, DstAddr, DstPort, Proto, IcmpType, IcmpCode,
+    Packets, Bytes, Flags, TcpCombined, Retransmits, TimeFlowRttNs, PathRttNs, RttSamples, ResponseTimeNs, AppResponses,
+    ConversationId, Opened, Ended, concat(AgentIP, ' ', HostName, ' ', HostId) AS reporter,
     (SrcAddr, SrcPort, DstAddr, DstPort) AS own,
     arrayFilter(face -> face.1 != toIPv6('::') AND face != own, [
         (XlatSrcAddr, XlatSrcPort, XlatDstAddr, XlatDstPort),
@@ -22,8 +23,11 @@ SELECT DISTINCT *, concat(AgentIP, ' ', HostName, ' ', HostId) AS reporter,
     if(ConversationId = '' OR empty(others), own, arrayFirst(
         face -> netobs_id_of(face, Proto, IcmpType, IcmpCode) = ConversationId OR face = own,
         arrayConcat(others, [own]))) AS root
-FROM netobs_records
-WHERE type IN ('', 'flow', 'session') AND (SrcAddr != toIPv6('::') OR type != 'session');
+FROM (
+    -- A line that was delivered twice counts once.
+    SELECT DISTINCT * FROM netobs_records
+    WHERE type IN ('', 'flow', 'session') AND (SrcAddr != toIPv6('::') OR type != 'session')
+);
 
 DROP TABLE IF EXISTS netobs_links;
 CREATE TABLE netobs_links ENGINE = Memory AS
@@ -92,10 +96,24 @@ directions AS (
     SELECT pair, source,
         argMax((packets, octets, retransmits), (packets, octets)) AS most,
         sum(packets) - max(packets) AS repeated, groupUniqArray(reporter) AS reporters,
-        min(first_ms) AS start_ms, max(last_ms) AS end_ms
+        minIf(first_ms, first_ms > 0) AS start_ms, max(last_ms) AS end_ms
     FROM (
         SELECT pair, source, reporter, sum(Packets) AS packets, sum(Bytes) AS octets,
-            sum(Retransmits) AS retransmits, min(TimeFlowStartMs) AS first_ms, max(TimeFlowEndMs) AS last_ms
+            sum(Retransmits) AS retransmits, minIf(TimeFlowStartMs, has_span) AS first_ms,
+            maxIf(TimeFlowEndMs, has_span) AS last_ms
+        FROM (
+            -- Those that say both times, in their order.
+            SELECT *, TimeFlowStartMs > 0 AND TimeFlowStartMs <= TimeFlowEndMs AS has_span FROM netobs_placed
+        ) WHERE type != 'session'
+        GROUP BY pair, source, reporter
+    )
+    GROUP BY pair, source
+),
+answers AS (
+    -- Of the host that has seen most answers, by the end that asks.
+    SELECT pair, source, argMax((total_ns, answers), answers) AS most
+    FROM (
+        SELECT pair, source, reporter, sum(ResponseTimeNs * AppResponses) AS total_ns, sum(AppResponses) AS answers
         FROM netobs_placed WHERE type != 'session'
         GROUP BY pair, source, reporter
     )
@@ -134,18 +152,20 @@ conversations AS (
         arrayUniq(arrayConcat(a.reporters, b.reporters)) AS hosts,
         arrayMin(arrayFilter(at -> at > 0, [a.start_ms, b.start_ms])) AS start_ms,
         greatest(a.end_ms, b.end_ms) AS end_ms,
-        times.most AS rtt, sessions.most AS sessions
+        times.most AS rtt, sessions.most AS sessions, if(service, asked_a.most, asked_b.most) AS asked
     FROM netobs_ends
     LEFT JOIN (SELECT * FROM directions WHERE source = 0) AS a USING (pair)
     LEFT JOIN (SELECT * FROM directions WHERE source = 1) AS b USING (pair)
     LEFT JOIN times USING (pair)
+    LEFT JOIN (SELECT * FROM answers WHERE source = 0) AS asked_a USING (pair)
+    LEFT JOIN (SELECT * FROM answers WHERE source = 1) AS asked_b USING (pair)
     LEFT JOIN sessions USING (pair)
 )
 SELECT
     replaceRegexpOne(toString(edge.1), '^::ffff:', '') AS ClientAddr,
     replaceRegexpOne(toString(edge.2), '^::ffff:', '') AS ServerAddr,
     edge.3 AS ServerPort, edge.4 AS Proto,
-    min(start_ms) AS TimeFlowStartMs, max(end_ms) AS TimeFlowEndMs, count() AS Conversations,
+    minIf(start_ms, start_ms > 0) AS TimeFlowStartMs, max(end_ms) AS TimeFlowEndMs, count() AS Conversations,
     sum(of_first.1 + of_second.1) AS Packets, sum(of_first.2 + of_second.2) AS Bytes,
     sum(if(service, of_first.1, of_second.1)) AS SentPackets,
     sum(if(service, of_first.2, of_second.2)) AS SentBytes,
@@ -155,6 +175,8 @@ SELECT
     sum(rtt.2[1]) + sum(rtt.2[2]) AS RttSamples,
     if(sum(rtt.2[1]) = 0, 0, intDiv(sum(rtt.1[1]), greatest(sum(rtt.2[1]), 1))) +
         if(sum(rtt.2[2]) = 0, 0, intDiv(sum(rtt.1[2]), greatest(sum(rtt.2[2]), 1))) AS RttNs,
+    if(sum(asked.2) = 0, 0, intDiv(sum(asked.1), greatest(sum(asked.2), 1))) AS ResponseTimeNs,
+    sum(asked.2) AS AppResponses,
     max(hosts) AS Hosts, sum(repeated) AS RepeatedPackets
 FROM conversations
 GROUP BY edge;

@@ -223,5 +223,27 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual(["run"], self.container["args"])
 
 
+def members(kind=None):
+    """The keys that JSON has of flows, or of records of another type, as the catalogue lists them."""
+    name = "records.def" if kind else "fields.def"
+    text = (SOURCE / "src/catalogue" / name).read_text()
+    text = re.sub(r"^#.*\n", "", re.sub(r"/\*.*?\*/", "", text, flags=re.S), flags=re.M)
+    for macro, first, key in re.findall(r'(\w*FIELD)\((\w+),[^"]*?"(\w+)"', text):
+        if macro == "PROCESS_FIELD":
+            yield from (f"Src{key}", f"Dst{key}")
+        elif not kind or macro == "FIELD" and first == kind:
+            yield key
+
+
+class ClickHouse(unittest.TestCase):
+    def test_each_member_of_a_flow_or_session_has_a_column(self):
+        text = (SOURCE / "packaging/clickhouse/netobs-tables.sql").read_text()
+        table = re.sub(r"--.*", "", text[text.index("netobs_records ("):text.index(") ENGINE")])
+        columns = re.findall(r"(\w+) (?:Array|LowCardinality|String|IPv6|U?Int)", table)
+        wanted = {*members(), *members("session"), "type", "HostName", "HostId", "NetnsInodes"}
+        self.assertLess({"Packets", "SrcContainerName", "ContainerName", "Sampling", "AppResponses"}, wanted)
+        self.assertEqual(sorted(wanted), sorted(columns))
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
