@@ -14,6 +14,10 @@ DROP TABLE IF EXISTS netobs_reports;
 CREATE TABLE netobs_reports ENGINE = Memory AS
 SELECT type, TimeFlowStartMs, TimeFlowEndMs, SrcAddr, SrcPort, DstAddr, DstPort, Proto, IcmpType, IcmpCode,
     Packets, Bytes, Flags, TcpCombined, Retransmits, TimeFlowRttNs, PathRttNs, RttSamples, ResponseTimeNs, AppResponses,
+    -- NAMESPACE/POD, or the name of a container in no pod; a session is of its source's socket.
+    multiIf(type = 'session', if(PodName = '', ContainerName, concat(PodNamespace, '/', PodName)),
+            SrcPodName = '', SrcContainerName, concat(SrcPodNamespace, '/', SrcPodName)) AS src_workload,
+    if(DstPodName = '', DstContainerName, concat(DstPodNamespace, '/', DstPodName)) AS dst_workload,
     ConversationId, Opened, Ended, concat(AgentIP, ' ', HostName, ' ', HostId) AS reporter,
     (SrcAddr, SrcPort, DstAddr, DstPort) AS own,
     arrayFilter(face -> face.1 != toIPv6('::') AND face != own, [
@@ -109,6 +113,16 @@ directions AS (
     )
     GROUP BY pair, source
 ),
+workloads AS (
+    SELECT pair, groupUniqArrayIf(first_one, first_one != '') AS of_first,
+        groupUniqArrayIf(second_one, second_one != '') AS of_second
+    FROM (
+        SELECT pair, if(source = 0, src_workload, dst_workload) AS first_one,
+            if(source = 0, dst_workload, src_workload) AS second_one
+        FROM netobs_placed
+    )
+    GROUP BY pair
+),
 answers AS (
     -- Of the host that has seen most answers, by the end that asks.
     SELECT pair, source, argMax((total_ns, answers), answers) AS most
@@ -152,7 +166,9 @@ conversations AS (
         arrayUniq(arrayConcat(a.reporters, b.reporters)) AS hosts,
         arrayMin(arrayFilter(at -> at > 0, [a.start_ms, b.start_ms])) AS start_ms,
         greatest(a.end_ms, b.end_ms) AS end_ms,
-        times.most AS rtt, sessions.most AS sessions, if(service, asked_a.most, asked_b.most) AS asked
+        times.most AS rtt, sessions.most AS sessions, if(service, asked_a.most, asked_b.most) AS asked,
+        if(service, workloads.of_first, workloads.of_second) AS clients,
+        if(service, workloads.of_second, workloads.of_first) AS servers
     FROM netobs_ends
     LEFT JOIN (SELECT * FROM directions WHERE source = 0) AS a USING (pair)
     LEFT JOIN (SELECT * FROM directions WHERE source = 1) AS b USING (pair)
@@ -160,6 +176,7 @@ conversations AS (
     LEFT JOIN (SELECT * FROM answers WHERE source = 0) AS asked_a USING (pair)
     LEFT JOIN (SELECT * FROM answers WHERE source = 1) AS asked_b USING (pair)
     LEFT JOIN sessions USING (pair)
+    LEFT JOIN workloads USING (pair)
 )
 SELECT
     replaceRegexpOne(toString(edge.1), '^::ffff:', '') AS ClientAddr,
@@ -177,6 +194,9 @@ SELECT
         if(sum(rtt.2[2]) = 0, 0, intDiv(sum(rtt.1[2]), greatest(sum(rtt.2[2]), 1))) AS RttNs,
     if(sum(asked.2) = 0, 0, intDiv(sum(asked.1), greatest(sum(asked.2), 1))) AS ResponseTimeNs,
     sum(asked.2) AS AppResponses,
+    -- Of several at one address, none.
+    if(length(groupUniqArrayArray(clients)) = 1, groupUniqArrayArray(clients)[1], '') AS ClientWorkload,
+    if(length(groupUniqArrayArray(servers)) = 1, groupUniqArrayArray(servers)[1], '') AS ServerWorkload,
     max(hosts) AS Hosts, sum(repeated) AS RepeatedPackets
 FROM conversations
 GROUP BY edge;

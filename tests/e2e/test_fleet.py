@@ -46,7 +46,10 @@ rule = rtt > 1us
 """
 SAME = ("Conversations", "Packets", "Bytes", "SentPackets", "SentBytes", "Connections", "Refused",
         "Resets", "Timeouts", "Failed", "RttSamples", "Hosts", "RepeatedPackets",
-        "TimeFlowStartMs", "TimeFlowEndMs")
+        "TimeFlowStartMs", "TimeFlowEndMs", "ResponseTimeNs", "AppResponses")
+
+
+WORKLOADS = "ClientWorkload", "ServerWorkload"
 
 
 class FleetTest(MapTest):
@@ -74,7 +77,7 @@ class FleetTest(MapTest):
         expected, _, _, _ = self.read_map(*paths)
         rows = self.ask(paths)
         exported, _, _, _ = self.read_map(self.export())
-        self.assertEqual(*({key: {name: edge.get(name, 0) for name in SAME}
+        self.assertEqual(*({key: {name: edge.get(name, 0) for name in (*SAME, *WORKLOADS)}
                             for key, edge in edges.items()} for edges in (expected, exported)))
         found = {key_of(row): row for row in rows}
         self.assertEqual(len(rows), len(found))
@@ -82,6 +85,8 @@ class FleetTest(MapTest):
         for key, edge in expected.items():
             self.assertEqual({name: edge.get(name, 0) for name in SAME},
                              {name: int(found[key][name]) for name in SAME}, key)
+            self.assertEqual([edge.get(name, "") for name in WORKLOADS],
+                             [found[key][name] for name in WORKLOADS], key)
         return len(found)
 
 
@@ -89,6 +94,24 @@ class Records(FleetTest):
     def test_of_a_model(self):
         model, paths = self.make_files(300)
         self.assertEqual(len(model.truth), self.compare(paths))
+        self.check_names(model, paths)
+
+    def check_names(self, model, paths):
+        """An end has the name of its only workload, in each form of the map."""
+        edges, _, _, _ = self.read_map(*paths)
+        named = {(host, edge[member]) for key, edge in edges.items()
+                 for host, member in zip(key, WORKLOADS) if member in edge}
+        self.assertGreater(len(named), 20)
+        for host, name in named:
+            self.assertIn(name, model.workloads(host))
+        picture = self.lab.path("map.svg")
+        dot, _ = self.run_map("-o", "dot", "--svg", picture, *paths)
+        table, _ = self.run_map(*paths)
+        with open(picture, encoding="utf-8") as file:
+            svg = file.read()
+        for text in table, svg:
+            self.assertRegex(text, r"10\.0\.0\.\d+ \(shop/web-\d+\)")
+        self.assertRegex(dot, r'"(10\.0\.0\.\d+)" \[label="\1\\n(shop/)?web-\d+"\];')
 
 
 class Traffic(FleetTest, RoutedTest):

@@ -77,19 +77,6 @@ static bool is_reporter(const void *array, uint32_t index, const void *key)
 	return !strcmp(list[index].identity, key);
 }
 
-static uint64_t hash_text(struct slots *slots, const char *text)
-{
-	char word[8];
-	uint64_t hash = 0;
-
-	for (size_t len = strlen(text), i = 0; i < len; i += sizeof(word)) {
-		memset(word, 0, sizeof(word));
-		memcpy(word, text + i, min_u64(sizeof(word), len - i));
-		hash = hash * 31 + slots_hash(slots, word, sizeof(word));
-	}
-	return hash;
-}
-
 static int add_reporter(struct conversations *all, uint64_t hash,
 			const char *identity, const char *name)
 {
@@ -115,7 +102,7 @@ static int add_reporter(struct conversations *all, uint64_t hash,
 int conversations_reporter(struct conversations *all, const char *identity,
 			   const char *name, uint32_t *ret_reporter)
 {
-	const uint64_t hash = hash_text(&all->reporter_slots, identity);
+	const uint64_t hash = texts_hash(&all->reporter_slots, identity);
 	uint32_t index = slots_find(&all->reporter_slots, hash, is_reporter,
 				    all->reporters, identity);
 
@@ -137,6 +124,14 @@ const char *conversations_reporter_name(const struct conversations *all,
 					uint32_t reporter)
 {
 	return all->reporters[reporter].name;
+}
+
+const char *conversations_workload(const struct conversations *all,
+				   const struct edge_sum *sum, enum edge_end end)
+{
+	return sum->workloads[end] && !sum->is_workload_mixed[end] ?
+		       texts_at(&all->talks.workloads, sum->workloads[end]) :
+		       NULL;
 }
 
 /* ---- Reports --------------------------------------------------------------------------- */

@@ -42,6 +42,10 @@ uint32_t conversations_reporters(const struct conversations *all);
 const char *conversations_reporter_name(const struct conversations *all,
 					uint32_t reporter);
 
+/** @return the name of the only workload that is known at an end, valid as long as @all; NULL: there is none */
+const char *conversations_workload(const struct conversations *all,
+				   const struct edge_sum *sum, enum edge_end end);
+
 /** @return 0; -ENOMEM */
 int conversations_add(struct conversations *all, uint32_t reporter,
 		      const struct service_report *report);

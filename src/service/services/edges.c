@@ -84,12 +84,24 @@ static void add_processes(struct edge_sum *sum, const struct edge_sum *more)
 	}
 }
 
+static void add_workloads(struct edge_sum *sum, const struct edge_sum *more)
+{
+	for (int end = 0; end < EDGE_ENDS; end++) {
+		sum->is_workload_mixed[end] |=
+			more->is_workload_mixed[end] ||
+			(sum->workloads[end] && more->workloads[end] &&
+			 sum->workloads[end] != more->workloads[end]);
+		sum->workloads[end] = sum->workloads[end] ?: more->workloads[end];
+	}
+}
+
 void edge_sum_add(struct edge_sum *sum, const struct edge_sum *more)
 {
 	counters_add(&sum->counts, &more->counts, sizeof(sum->counts));
 	add_span(sum, more);
 	add_reporters(sum, more);
 	add_processes(sum, more);
+	add_workloads(sum, more);
 	if (more->evidence > sum->evidence)
 		sum->evidence = more->evidence;
 }

@@ -20,6 +20,8 @@ enum {
 /* Directions of packets of an edge. */
 enum edge_way { TO_SERVICE, TO_CLIENT, EDGE_WAYS };
 
+enum edge_end { END_CLIENT, END_SERVICE, EDGE_ENDS };
+
 /* How it is known which end is the service; of an edge, the least certain way. */
 enum service_evidence {
 	EVIDENCE_HANDSHAKE, /* a session, or the flags of a packet */
@@ -58,6 +60,8 @@ struct edge_sum {
 	bool has_process[2],
 		is_process_mixed[2]; /* of the client, of the service */
 	char processes[2][EDGE_NAME_MAX];
+	uint32_t workloads[EDGE_ENDS]; /* conversations_workload(); 0: none is known */
+	bool is_workload_mixed[EDGE_ENDS];
 };
 
 struct edge {

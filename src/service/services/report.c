@@ -54,6 +54,15 @@ enum member {
 	SRC_PROCESS,
 	DST_PROCESS,
 	PROCESS,
+	SRC_CONTAINER,
+	SRC_POD,
+	SRC_NAMESPACE,
+	DST_CONTAINER,
+	DST_POD,
+	DST_NAMESPACE,
+	CONTAINER,
+	POD,
+	NAMESPACE,
 	INTERFACES,
 	DIRECTIONS,
 	OPENED,
@@ -98,6 +107,15 @@ static const char *const names[MEMBERS] = {
 	[SRC_PROCESS] = "SrcProcess",
 	[DST_PROCESS] = "DstProcess",
 	[PROCESS] = "Process",
+	[SRC_CONTAINER] = "SrcContainerName",
+	[SRC_POD] = "SrcPodName",
+	[SRC_NAMESPACE] = "SrcPodNamespace",
+	[DST_CONTAINER] = "DstContainerName",
+	[DST_POD] = "DstPodName",
+	[DST_NAMESPACE] = "DstPodNamespace",
+	[CONTAINER] = "ContainerName",
+	[POD] = "PodName",
+	[NAMESPACE] = "PodNamespace",
 	[INTERFACES] = "Interfaces",
 	[DIRECTIONS] = "IfDirections",
 	[OPENED] = "Opened",
@@ -258,6 +276,36 @@ static bool has_text(struct json_value value, const char *text)
 	return !strcmp(json_text(value, buf, sizeof(buf)), text);
 }
 
+/* ---- Workloads -------------------------------------------------------------------------- */
+
+/* As group records show them. Others are no names, and could be anything on a terminal. */
+static void name_workload(char *name, const char *container, const char *pod,
+			  const char *namespace)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
+
+	if (*pod)
+		snprintf(name, REPORT_WORKLOAD_MAX, "%.63s%s%.127s", namespace,
+			 *namespace ? "/" : "", pod);
+	else
+		snprintf(name, REPORT_WORKLOAD_MAX, "%.63s", container);
+	if (name[strspn(name, letters)])
+		*name = '\0';
+}
+
+/* @container: its member; the two behind it are those of the pod */
+static void read_workload(const struct json_value *members,
+			  enum member container, char *ret_name)
+{
+	char texts[3][REPORT_WORKLOAD_MAX];
+
+	for (int i = 0; i < 3; i++)
+		json_text(members[container + (enum member)i], texts[i],
+			  sizeof(texts[i]));
+	name_workload(ret_name, texts[0], texts[1], texts[2]);
+}
+
 static uint64_t hash_point(const char *text, size_t len, uint64_t direction)
 {
 	uint64_t hash = direction + 1;
@@ -318,6 +366,8 @@ static void read_flow(struct reading *reading)
 	read_points(reading);
 	json_text(members[SRC_PROCESS], report->processes[0], EDGE_NAME_MAX);
 	json_text(members[DST_PROCESS], report->processes[1], EDGE_NAME_MAX);
+	read_workload(members, SRC_CONTAINER, report->workloads[0]);
+	read_workload(members, DST_CONTAINER, report->workloads[1]);
 }
 
 static void read_session(const struct json_value *members,
@@ -335,6 +385,7 @@ static void read_session(const struct json_value *members,
 		if (!strcmp(name, netobs_session_ended_name(i)))
 			report->ended = (uint8_t)i;
 	json_text(members[PROCESS], report->processes[0], EDGE_NAME_MAX);
+	read_workload(members, CONTAINER, report->workloads[0]);
 }
 
 static enum report_kind find_kind(struct json_value type)
@@ -444,11 +495,14 @@ static void take_others(const struct netobs_flow *flow,
 	}
 }
 
-static void take_process(char name[EDGE_NAME_MAX],
+static void take_process(struct service_report *report, int end,
 			 const struct netobs_process *process)
 {
-	if (process)
-		snprintf(name, EDGE_NAME_MAX, "%s", process->command);
+	if (!process)
+		return;
+	snprintf(report->processes[end], EDGE_NAME_MAX, "%s", process->command);
+	name_workload(report->workloads[end], process->container_name,
+		      process->pod_name, process->pod_namespace);
 }
 
 void report_of_flow(const struct netobs_flow *flow,
@@ -475,8 +529,8 @@ void report_of_flow(const struct netobs_flow *flow,
 		.has_combined = flow->has & NETOBS_HAS_TCP,
 	};
 	take_others(flow, ret_report);
-	take_process(ret_report->processes[0], flow->src_process);
-	take_process(ret_report->processes[1], flow->dst_process);
+	take_process(ret_report, 0, flow->src_process);
+	take_process(ret_report, 1, flow->dst_process);
 }
 
 void report_of_session(const struct netobs_session *session,
@@ -498,4 +552,6 @@ void report_of_session(const struct netobs_session *session,
 		.ended = session->ended,
 	};
 	snprintf(ret_report->processes[0], EDGE_NAME_MAX, "%s", session->process);
+	name_workload(ret_report->workloads[0], session->container_name,
+		      session->pod_name, session->pod_namespace);
 }

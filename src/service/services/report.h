@@ -15,6 +15,7 @@ struct netobs_session;
 enum {
 	REPORTER_MAX = 256,  /* bytes of a name or an identity, with its NUL */
 	REPORT_WHY_MAX = 96, /* of why a record was refused */
+	REPORT_WORKLOAD_MAX = 192, /* of the name of a workload */
 };
 
 enum report_kind {
@@ -48,6 +49,8 @@ struct service_report {
 		ended; /* enum netobs_session_opened, netobs_session_ended */
 
 	char processes[2][EDGE_NAME_MAX]; /* of source and destination; "": not known */
+	/* Likewise: "NAMESPACE/POD", or the name of a container in no pod. */
+	char workloads[2][REPORT_WORKLOAD_MAX];
 };
 
 /* Who has made a record, in JSON. */

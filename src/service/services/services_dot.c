@@ -23,6 +23,20 @@ static double width_of(uint64_t bytes)
 	return width;
 }
 
+/* A node that has a name shows it below its address. */
+static void name_node(const struct services_view *view, const struct edge *edge,
+		      enum edge_end end, const uint8_t ip[16])
+{
+	const char *name =
+		conversations_workload(view->reporters, &edge->sum, end);
+	char text[NETOBS_ADDR_STR_MAX];
+
+	if (!name)
+		return;
+	netobs_addr_str(ip, text, sizeof(text));
+	printf("  \"%s\" [label=\"%s\\n%s\"];\n", text, text, name);
+}
+
 static void print_edge(const struct services_view *view, const struct edge *edge)
 {
 	const uint64_t errors = edge_errors(&edge->sum.counts);
@@ -58,6 +72,12 @@ void services_print_dot(const struct services_view *view)
 	     "  edge [fontname=\"sans-serif\", fontsize=10];");
 	for (uint32_t i = 0; i < view->n; i++)
 		print_edge(view, &view->edges->list[i]);
+	for (uint32_t i = 0; i < view->n; i++) {
+		const struct edge *edge = &view->edges->list[i];
+
+		name_node(view, edge, END_CLIENT, edge->key.client);
+		name_node(view, edge, END_SERVICE, edge->key.service);
+	}
 	if (view->n_others) {
 		char bytes[32];
 

@@ -19,11 +19,12 @@ enum {
 	RIGHT = 640, /* and end */
 	ROW = 24,
 	TOP = 60,
+	LABEL_MAX = 256,
 };
 
 /* A client or a service, in the order of its largest edge. */
 struct place {
-	char label[96];
+	char label[LABEL_MAX];
 	uint64_t bytes;
 };
 
@@ -55,22 +56,17 @@ static uint32_t place_of(struct column *column, const char *label, uint64_t byte
 	return i;
 }
 
-static void label_client(char *buf, size_t size, const struct edge_key *key)
-{
-	netobs_addr_str(key->client, buf, size);
-}
-
 static void place_edges(struct picture *picture)
 {
-	char label[96];
+	char label[LABEL_MAX];
 
 	for (uint32_t i = 0; i < picture->n_edges; i++) {
 		const struct edge *edge = &picture->view->edges->list[i];
 		const uint64_t bytes = edge_bytes(&edge->sum);
 
-		label_client(label, sizeof(label), &edge->key);
+		services_client_label(label, sizeof(label), picture->view, edge);
 		place_of(&picture->clients, label, bytes);
-		services_label(label, sizeof(label), &edge->key);
+		services_label(label, sizeof(label), picture->view, edge);
 		place_of(&picture->services, label, bytes);
 		picture->drawn_bytes += bytes;
 	}
@@ -115,11 +111,11 @@ static void draw_edge(struct picture *picture, const struct edge *edge)
 {
 	const uint64_t bytes = edge_bytes(&edge->sum);
 	const bool has_errors = edge_errors(&edge->sum.counts);
-	char client[96], service[96];
+	char client[LABEL_MAX], service[LABEL_MAX];
 	int from, to;
 
-	label_client(client, sizeof(client), &edge->key);
-	services_label(service, sizeof(service), &edge->key);
+	services_client_label(client, sizeof(client), picture->view, edge);
+	services_label(service, sizeof(service), picture->view, edge);
 	from = y_of(place_of(&picture->clients, client, 0)) - 4;
 	to = y_of(place_of(&picture->services, service, 0)) - 4;
 	fputs("<g>", picture->file);

@@ -28,8 +28,21 @@ void services_view_make(struct services_view *view, struct edges *edges,
 
 /* ---- Text ------------------------------------------------------------------------------ */
 
-void services_label(char *buf, size_t size, const struct edge_key *key)
+static void add_workload(char *buf, size_t size, const struct services_view *view,
+			 const struct edge *edge, enum edge_end end)
 {
+	const char *name =
+		conversations_workload(view->reporters, &edge->sum, end);
+	const size_t len = strlen(buf);
+
+	if (name)
+		snprintf(buf + len, size - len, " (%s)", name);
+}
+
+void services_label(char *buf, size_t size, const struct services_view *view,
+		    const struct edge *edge)
+{
+	const struct edge_key *key = &edge->key;
 	char proto[16], end[64];
 
 	human_protocol(proto, sizeof(proto), key->proto);
@@ -38,6 +51,15 @@ void services_label(char *buf, size_t size, const struct edge_key *key)
 	else
 		netobs_addr_str(key->service, end, sizeof(end));
 	snprintf(buf, size, "%s/%s", end, proto);
+	add_workload(buf, size, view, edge, END_SERVICE);
+}
+
+void services_client_label(char *buf, size_t size,
+			   const struct services_view *view,
+			   const struct edge *edge)
+{
+	netobs_addr_str(edge->key.client, buf, size);
+	add_workload(buf, size, view, edge, END_CLIENT);
 }
 
 static void text_of_errors(char *buf, size_t size,
@@ -119,8 +141,8 @@ static void fill_row(const void *rows, uint32_t row, char (*cells)[TEXT_CELL_MAX
 	if (row < view->n) {
 		const struct edge *edge = &view->edges->list[row];
 
-		netobs_addr_str(edge->key.client, cells[CLIENT], TEXT_CELL_MAX);
-		services_label(cells[SERVICE], TEXT_CELL_MAX, &edge->key);
+		services_client_label(cells[CLIENT], TEXT_CELL_MAX, view, edge);
+		services_label(cells[SERVICE], TEXT_CELL_MAX, view, edge);
 		fill_sum(view, &edge->sum, cells);
 		return;
 	}
@@ -205,6 +227,21 @@ static void put_reporters(struct json *json, const struct services_view *view,
 						sum->counted_by[way] - 1));
 }
 
+static void put_workloads(struct json *json, const struct services_view *view,
+			  const struct edge *edge)
+{
+	static const char *const keys[EDGE_ENDS] = { "ClientWorkload",
+						     "ServerWorkload" };
+
+	for (int end = 0; end < EDGE_ENDS; end++) {
+		const char *name = conversations_workload(
+			view->reporters, &edge->sum, (enum edge_end)end);
+
+		if (name)
+			json_key_string(json, keys[end], name);
+	}
+}
+
 static void put_key(struct json *json, const struct edge *edge)
 {
 	static const char *const evidence[] = {
@@ -237,8 +274,10 @@ static void print_sum(const struct services_view *view, const char *type,
 	json_key_string(&json, "type", type);
 	json_key_i64(&json, "TimeMs", view->time_ms);
 	json_key_i64(&json, "DurationMs", view->duration_ms);
-	if (edge)
+	if (edge) {
 		put_key(&json, edge);
+		put_workloads(&json, view, edge);
+	}
 	if (sum->end_ms) {
 		json_key_i64(&json, "TimeFlowStartMs", sum->start_ms);
 		json_key_i64(&json, "TimeFlowEndMs", sum->end_ms);

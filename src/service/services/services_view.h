@@ -26,8 +26,14 @@ struct services_view {
 void services_view_make(struct services_view *view, struct edges *edges,
 			uint32_t rows);
 
-/* "10.0.0.1:443/TCP", or without a port "10.0.0.1/ICMP" */
-void services_label(char *buf, size_t size, const struct edge_key *key);
+/* "10.0.0.1:443/TCP", or without a port "10.0.0.1/ICMP", with the name of a workload behind it: " (shop/web-0)" */
+void services_label(char *buf, size_t size, const struct services_view *view,
+		    const struct edge *edge);
+
+/* "10.0.0.2", likewise */
+void services_client_label(char *buf, size_t size,
+			   const struct services_view *view,
+			   const struct edge *edge);
 
 /* @param width  of lines, at most; 0: there is no limit */
 void services_print_table(const struct services_view *view, uint32_t width);

@@ -207,6 +207,13 @@ static void name_process(const struct talk *talk, uint8_t end, int of,
 	sum->is_process_mixed[of] = talk->is_mixed[end];
 }
 
+static void name_workload(const struct talk *talk, uint8_t end,
+			  enum edge_end of, struct edge_sum *sum)
+{
+	sum->workloads[of] = talk->workloads[end];
+	sum->is_workload_mixed[of] = talk->is_workload_mixed[end];
+}
+
 void talk_edge(struct talks *talks, struct talk *talk, uint8_t service,
 	       const struct reporting *reporting, struct edge *ret_edge)
 {
@@ -231,4 +238,6 @@ void talk_edge(struct talks *talks, struct talk *talk, uint8_t service,
 	sum->hosts = choice.hosts;
 	name_process(talk, !service, 0, sum);
 	name_process(talk, service, 1, sum);
+	name_workload(talk, !service, END_CLIENT, sum);
+	name_workload(talk, service, END_SERVICE, sum);
 }

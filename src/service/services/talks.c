@@ -67,6 +67,27 @@ static void note_process(struct talk *talk, uint8_t end, const char *name)
 	memcpy(talk->processes[end], name, EDGE_NAME_MAX);
 }
 
+static void note_workload(struct talk *talk, uint8_t end, uint32_t workload)
+{
+	talk->is_workload_mixed[end] |= workload && talk->workloads[end] &&
+					workload != talk->workloads[end];
+	talk->workloads[end] = workload ?: talk->workloads[end];
+}
+
+/* Of what a report says of its source, and of its destination. */
+static void note_names(struct talks *talks, struct talk *talk, uint8_t source,
+		       const struct service_report *report)
+{
+	for (uint8_t i = 0; i < 2; i++) {
+		const uint8_t end = i ? !source : source;
+
+		note_process(talk, end, report->processes[i]);
+		note_workload(talk, end,
+			      texts_number(&talks->workloads,
+					   report->workloads[i]));
+	}
+}
+
 /* A SYN without ACK shows what it shows also where flags of single packets are not known. */
 static enum server_end find_server(const struct service_report *report)
 {
@@ -260,8 +281,7 @@ bool talks_add_flow(struct talks *talks, uint32_t index, uint8_t source,
 		reporting->is_apart = shows_apart(talks, account, part);
 	if (server)
 		count_accept(talk, server == SERVER_SOURCE ? source : !source);
-	note_process(talk, source, report->processes[0]);
-	note_process(talk, !source, report->processes[1]);
+	note_names(talks, talk, source, report);
 	return true;
 }
 
@@ -295,7 +315,7 @@ bool talks_add_session(struct talks *talks, uint32_t index, uint8_t source,
 		count_accept(talk, source);
 	else if (report->opened == NETOBS_SESSION_ACTIVE)
 		count_accept(talk, !source);
-	note_process(talk, source, report->processes[0]);
+	note_names(talks, talk, source, report);
 	if (report->ended == NETOBS_SESSION_OPEN)
 		return true;
 	account = get_account(talks, index, reporter, source);
@@ -334,6 +354,8 @@ void talks_merge(struct talks *talks, uint32_t to, uint32_t from, bool is_swappe
 			(uint64_t)talk->accepts[end] + other->accepts[theirs]);
 		note_process(talk, end, other->processes[theirs]);
 		talk->is_mixed[end] |= other->is_mixed[theirs];
+		note_workload(talk, end, other->workloads[theirs]);
+		talk->is_workload_mixed[end] |= other->is_workload_mixed[theirs];
 	}
 	other->accounts = 0;
 	other->is_merged = true;
@@ -414,5 +436,6 @@ void talks_free(struct talks *talks)
 	free(talks->sessions);
 	slots_free(&talks->slots);
 	slots_free(&talks->account_slots);
+	texts_free(&talks->workloads);
 	*talks = (struct talks){ 0 };
 }

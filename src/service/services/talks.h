@@ -5,6 +5,7 @@
 
 #include "report.h"
 #include "slots.h"
+#include "texts.h"
 
 /* A tuple without direction: the lower end, by address and port, is first. */
 struct pair {
@@ -61,6 +62,8 @@ struct talk {
 	bool is_merged;	  /* into another talk */
 	bool is_mixed[2]; /* of the ends: there are several processes */
 	char processes[2][EDGE_NAME_MAX];
+	uint32_t workloads[2]; /* of struct talks; 0: not known */
+	bool is_workload_mixed[2];
 };
 
 /* All zero: there are none. */
@@ -74,6 +77,7 @@ struct talks {
 	struct session_counts *sessions;
 	uint32_t n_sessions, sessions_capacity;
 	struct slots slots, account_slots;
+	struct texts workloads; /* their names; talks_clear() leaves them */
 };
 
 /* @ret_source: which end of the pair is the source of @face */

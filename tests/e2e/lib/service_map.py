@@ -101,15 +101,37 @@ class Model:
                           "Proto": proto, "Packets": packets, "Bytes": octets,
                           "TimeFlowStartMs": at + 1000 * i, "TimeFlowEndMs": at + 1000 * i + 900}
                 if proto == TCP:
+                    record |= self.names("Src", src) | self.names("Dst", dst)
                     record["Flags"] = ACK | (SYN if not i else 0)
                     if not i:
                         record["TcpCombined"] = SYN_ACK if way == "Back" else 0
+                    if way == "Sent":
+                        record["ResponseTimeNs"] = self.chance.randint(1, 10 ** 9)
+                        record["AppResponses"] = self.chance.randint(0, 100)
+                if self.chance.random() < 0.1: # of a reporter without clocks, or with a wrong one
+                    record["TimeFlowStartMs"] = self.chance.choice((0, at + 10 ** 9))
                 for host in filter(None, (client, server, before)):
                     if host == complete or self.chance.random() < 0.6:
                         self.lines[host].append(json.dumps(
                             record | {"AgentIP": host, "HostName": f"host-{host}"}))
         if proto == TCP:
             self.session(key, sport)
+
+    @staticmethod
+    def workloads(host):
+        """All that have this address: a fifth of the hosts have two."""
+        number = int(host.rpartition(".")[2])
+        names = [f"web-{number}", f"db-{number}"][:1 if number % 5 else 2]
+        return names if number % 2 else [f"shop/{name}" for name in names]
+
+    def names(self, end, host):
+        """The members that name the workload at an end; half of the records lack them."""
+        namespace, _, name = self.chance.choice(self.workloads(host)).rpartition("/")
+        if self.chance.random() < 0.5:
+            return {}
+        if not namespace:
+            return {f"{end}ContainerName": name}
+        return {f"{end}ContainerName": "box", f"{end}PodName": name, f"{end}PodNamespace": namespace}
 
     def session(self, key, sport):
         client, server, port, _ = key
@@ -124,7 +146,8 @@ class Model:
                 self.lines[host].append(json.dumps({
                     "type": "session", "SrcAddr": host, "DstAddr": peer, "SrcPort": ports[0],
                     "DstPort": ports[1], "Proto": TCP, "Opened": opened, "Ended": ended,
-                    "TimeFlowEndMs": 1700000000000, "AgentIP": host, "HostName": f"host-{host}"}))
+                    "TimeFlowEndMs": 1700000000000, "AgentIP": host, "HostName": f"host-{host}",
+                    **self.names("", host)}))
 
 
 CONFIGURATION = """
