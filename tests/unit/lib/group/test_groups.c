@@ -502,6 +502,30 @@ static void intervals_are_merged_into_the_groups_since_the_start(void **state)
 	netobs_groups_free(last);
 }
 
+/* Another interval may be the first one that knows it. A terminal gets no control characters. */
+static void a_name_that_is_found_later_is_that_of_the_group(void **state)
+{
+	struct netobs_groups *last = make_groups("container", 0);
+	struct netobs_groups *total = make_groups("container", 0);
+	struct netobs_process process = { .sz = sizeof(process),
+					  .container_id = "c0ffee" };
+	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
+
+	(void)state;
+	flow.src_process = &process;
+	netobs_groups_add(last, &flow);
+	assert_int_equal(netobs_groups_merge(total, last), 0);
+	strcpy(process.container_name, "we\033b");
+	netobs_groups_add(last, &flow);
+	assert_int_equal(netobs_groups_merge(total, last), 0);
+	assert_int_equal(take_top(total, NETOBS_GROUP_BY_BYTES, 0).groups, 1);
+	assert_int_equal(netobs_groups_row(total, 0)->sum.bytes, 300);
+	assert_non_null(strstr(row_text(total, 0, 0), " (c0ffee)"));
+	assert_null(strchr(row_text(total, 0, 0), '\033'));
+	netobs_groups_free(total);
+	netobs_groups_free(last);
+}
+
 /* ---- Rows ---------------------------------------------------------------------------- */
 
 /* Not in the order of the whole values, which rows with equal counts have. */
@@ -695,6 +719,7 @@ int main(void)
 		cmocka_unit_test(drops_of_a_group_are_the_sum_of_its_flows),
 		cmocka_unit_test(
 			intervals_are_merged_into_the_groups_since_the_start),
+		cmocka_unit_test(a_name_that_is_found_later_is_that_of_the_group),
 		cmocka_unit_test(rows_can_be_sorted_by_a_key),
 		cmocka_unit_test(rows_are_those_that_are_wanted),
 		cmocka_unit_test(groups_are_json_as_flows_are),
