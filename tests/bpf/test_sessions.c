@@ -448,6 +448,20 @@ static void nothing_is_delivered_before_the_start(void **state)
 	assert_string_not_equal(netobs_sessions_last_error(f->sessions), "");
 }
 
+static void without_names_there_is_nothing_to_share(void **state)
+{
+	struct fixture *f = *state;
+	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session);
+	struct netobs *ctx;
+
+	assert_int_equal(netobs_new(NULL, &ctx), 0);
+	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
+	assert_int_equal(netobs_sessions_share(f->sessions, ctx), -ENOENT);
+	assert_int_equal(netobs_sessions_share(f->sessions, NULL), -EINVAL);
+	assert_int_equal(netobs_sessions_share(NULL, ctx), -EINVAL);
+	netobs_free(ctx);
+}
+
 /* ---- Want of descriptors ------------------------------------------------------------- */
 
 static void count_errors(int level, const char *message, void *user)
@@ -509,6 +523,7 @@ int main(void)
 		TEST(the_interval_changes_while_sessions_are_followed),
 		TEST(wrong_options_are_named),
 		TEST(nothing_is_delivered_before_the_start),
+		TEST(without_names_there_is_nothing_to_share),
 		TEST(a_want_of_descriptors_is_named),
 	};
 
