@@ -124,8 +124,8 @@ workloads AS (
     GROUP BY pair
 ),
 answers AS (
-    -- Of the host that has seen most answers, by the end that asks.
-    SELECT pair, source, argMax((total_ns, answers), answers) AS most
+    -- Of the host that has seen most answers, or waited longest for as many, by the end that asks.
+    SELECT pair, source, argMax((total_ns, answers), (answers, total_ns)) AS most
     FROM (
         SELECT pair, source, reporter, sum(ResponseTimeNs * AppResponses) AS total_ns, sum(AppResponses) AS answers
         FROM netobs_placed WHERE type != 'session'

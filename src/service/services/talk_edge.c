@@ -96,7 +96,8 @@ static void choose_counts(struct choice *choice, const struct view *view)
 
 /*
  * Times are of one host, from it to either end: those of two would count a part of the way twice. Of
- * several, it is the one with most samples.
+ * several, it is the one with most samples. Of those with equally many answers, it is the one that waits
+ * the longest time for them: it is the nearest to the client.
  */
 static void choose_times(struct choice *choice, const struct view *view,
 			 uint8_t client)
@@ -108,7 +109,9 @@ static void choose_times(struct choice *choice, const struct view *view,
 		choice->to = *to;
 		choice->back = *back;
 	}
-	if (to->responses > choice->responses.responses)
+	if (to->responses > choice->responses.responses ||
+	    (to->responses == choice->responses.responses &&
+	     to->response_sum_ns > choice->responses.response_sum_ns))
 		choice->responses = *to;
 }
 
