@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Data and its acknowledgments: which are timed, sent again, or out of order. */
+#include "segments.h"
+
+static void a_keepalive_is_not_data(void **state)
+{
+	(void)state;
+	shake_hands();
+	for (uint32_t len = 0; len < 2; len++) {
+		see(10 * S, A, ACK, 100, 501, len);
+		see(10 * MS, B, ACK, 501, 101, 0);
+	}
+	assert_int_equal(body.stats[A].retransmitted, 0);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	assert_int_equal(body.stats[B].duplicate_acks, 0);
+	/* One byte that is not acknowledged is data. */
+	see(1 * S, A, ACK, 101, 501, 1);
+	see(1 * S, A, ACK, 101, 501, 1);
+	see(10 * MS, B, ACK, 501, 102, 0);
+	assert_int_equal(body.stats[A].retransmitted, 1);
+	assert_int_equal(body.stats[A].retransmitted_bytes, 1);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+}
+
+static void see_window(int dir, uint32_t seq, uint32_t ack, uint16_t window)
+{
+	struct segment segment = make(ACK, seq, ack, 0);
+
+	segment.window = window;
+	show(dir, &segment);
+}
+
+static void a_probe_of_a_closed_window_gives_no_sample(void **state)
+{
+	(void)state;
+	shake_hands();
+	see_window(B, 501, 101, 0);
+	see(200 * MS, A, ACK, 101, 501, 1);
+	see_window(B, 501, 101, 0);
+	see(400 * MS, A, ACK, 101, 501, 1);
+	see_window(B, 501, 101, 500);
+	see_window(B, 501, 102, 0);
+	see_window(B, 501, 102, 500);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	assert_int_equal(body.stats[B].zero_windows, 2);
+}
+
+static void what_is_after_a_retransmission_gives_no_sample(void **state)
+{
+	(void)state;
+	shake_hands();
+	see(1 * S, A, ACK, 101, 501, 100);
+	see(5 * MS, A, ACK, 201, 501, 100);
+	for (int i = 0; i < 3; i++)
+		see(1 * MS, B, ACK, 501, 101, 0);
+	see(1 * MS, A, ACK, 101, 501, 100);
+	see(10 * MS, B, ACK, 501, 301, 0);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	assert_int_equal(body.stats[A].retransmitted, 1);
+	assert_int_equal(body.stats[A].retransmitted_bytes, 100);
+	assert_int_equal(body.stats[B].duplicate_acks, 3);
+}
+
+/* Its acknowledgment was lost, and so was what followed it; the kernel takes no sample, either. */
+static void what_is_before_a_retransmission_gives_no_sample(void **state)
+{
+	(void)state;
+	shake_hands();
+	see(1 * MS, A, ACK | PSH, 101, 501, 100);
+	see(1 * MS, A, ACK | PSH, 201, 501, 100);
+	see(200 * MS, A, ACK | PSH, 201, 501, 100);
+	see(10 * MS, B, ACK, 501, 301, 0);
+	assert_int_equal(body.stats[A].rtt.n, 1); /* of the handshake */
+	assert_int_equal(body.stats[A].retransmitted, 1);
+	see(1 * MS, A, ACK | PSH, 301, 501, 100);
+	see(10 * MS, B, ACK, 501, 401, 0);
+	assert_int_equal(body.stats[A].rtt.n, 2);
+	assert_ns(body.stats[A].rtt.last, 10 * MS);
+}
+
+/* Data of A from 1000 on, 100 bytes a segment, each acknowledged 10 ms later. */
+static void send_hundreds(uint32_t *at, int segments)
+{
+	for (int i = 0; i < segments; i++) {
+		see(1 * S, A, ACK, *at, 500, 100);
+		*at += 100;
+		see(10 * MS, B, ACK, 500, *at, 0);
+	}
+}
+
+static void a_connection_that_was_open_is_timed_after_two_round_trips(void **state)
+{
+	uint32_t at = 1000;
+
+	(void)state;
+	begin();
+	send_hundreds(&at, 3);
+	assert_int_equal(body.stats[A].rtt.n, 0);
+	send_hundreds(&at, 1);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+
+	/* A retransmission: the next segment may be one, too. */
+	begin();
+	send_hundreds(&at, 2);
+	see(0, A, ACK, at - 100, 500, 100);
+	send_hundreds(&at, 2);
+	assert_int_equal(body.stats[A].rtt.n, 0);
+	send_hundreds(&at, 1);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+
+	/* Data that did not come here is acknowledged: it was sent before. */
+	see(1 * S, A, ACK, at, 500, 100);
+	see(10 * MS, B, ACK, 500, at + 1000, 0);
+	at += 1000;
+	send_hundreds(&at, 3);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	send_hundreds(&at, 1);
+	assert_int_equal(body.stats[A].rtt.n, 2);
+}
+
+static void what_was_lost_before_is_out_of_order(void **state)
+{
+	(void)state;
+	shake_hands();
+	see(1 * S, A, ACK, 101, 501, 100);
+	see(1 * MS, A, ACK, 301, 501, 100);
+	see(1 * MS, A, ACK, 201, 501, 100);
+	assert_int_equal(body.stats[A].retransmitted, 0);
+	assert_int_equal(body.stats[A].out_of_order, 1);
+	see(1 * MS, A, ACK, 201, 501, 100);
+	assert_int_equal(body.stats[A].retransmitted, 1);
+}
+
+/* Every other hundred of the data is lost before it comes here. */
+static void see_alternate(uint32_t n)
+{
+	for (uint32_t i = 0; i <= n; i++)
+		see(1 * MS, A, ACK, 101 + 200 * i, 501, 100);
+}
+
+/* None of it was here before, and the gaps that are not listed are not called anything. */
+static void more_gaps_than_are_listed_are_unknown(void **state)
+{
+	enum { GAPS = CONN_GAPS + 5 };
+
+	(void)state;
+	shake_hands();
+	see_alternate(GAPS);
+	for (uint32_t i = 0; i < GAPS; i++)
+		see(1 * MS, A, ACK, 201 + 200 * i, 501, 100);
+	assert_int_equal(body.stats[A].retransmitted, 0);
+	assert_int_equal(body.stats[A].out_of_order, CONN_GAPS);
+	assert_int_equal(body.stats[A].late_unknown, GAPS - CONN_GAPS);
+	/* What was acknowledged is known again. */
+	see(1 * MS, B, ACK, 501, 301 + 200 * GAPS, 0);
+	see(1 * MS, A, ACK, 101 + 200 * GAPS, 501, 100);
+	assert_int_equal(body.stats[A].retransmitted, 1);
+	assert_int_equal(body.stats[A].late_unknown, GAPS - CONN_GAPS);
+}
+
+static void an_acknowledgment_may_be_inside_a_buffer(void **state)
+{
+	(void)state;
+	shake_hands();
+	see(1 * S, A, ACK, 101, 501, 65000);
+	see(10 * MS, B, ACK, 501, 30101, 0);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	see(2 * MS, B, ACK, 501, 65101, 0);
+	assert_int_equal(body.stats[A].rtt.n, 2);
+	assert_ns(body.stats[A].rtt.last, 12 * MS);
+}
+
+/* Of five segments of @len / 5 bytes, which go on one after the other. */
+static void see_buffer(uint64_t after, int dir, uint32_t seq, uint32_t ack,
+		       uint32_t len)
+{
+	struct segment segment;
+
+	now += after;
+	segment = make(ACK, seq, ack, len);
+	segment.mss = len / 5;
+	show(dir, &segment);
+}
+
+static void the_first_segment_of_a_buffer_is_timed(void **state)
+{
+	(void)state;
+	shake_hands();
+	see_buffer(1 * S, A, 101, 501, 5000);
+	see(10 * MS, B, ACK, 501, 1100, 0);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	see(1 * MS, B, ACK, 501, 2101, 0);
+	assert_int_equal(body.stats[A].rtt.n, 2);
+	assert_ns(body.stats[A].rtt.last, 11 * MS);
+	see(40 * MS, B, ACK, 501, 5101, 0);
+	assert_int_equal(body.stats[A].rtt.n, 2);
+	/* Others of it are sent again, after its acknowledgment. */
+	see_buffer(1 * S, A, 5101, 501, 5000);
+	see(10 * MS, B, ACK, 501, 6101, 0);
+	see(1 * MS, A, ACK, 6101, 501, 1000);
+	see(10 * MS, B, ACK, 501, 10101, 0);
+	assert_int_equal(body.stats[A].rtt.n, 3);
+	assert_ns(body.stats[A].rtt.last, 10 * MS);
+	see_buffer(1 * S, A, 10101, 501, 5000);
+	see(1 * MS, A, ACK, 10101, 501, 1000);
+	see(9 * MS, B, ACK, 501, 11101, 0);
+	assert_int_equal(body.stats[A].rtt.n, 3);
+}
+
+static void timers_are_spread_over_a_round_trip(void **state)
+{
+	(void)state;
+	shake_hands();
+	now += 1 * S;
+	for (uint32_t i = 0; i < 100; i++)
+		see(100 * US, A, ACK, 101 + 10 * i, 501, 10);
+	assert_int_equal(head.sides[A].head - head.sides[B].tail, 4);
+	for (uint32_t i = 0; i < 100; i++)
+		see(100 * US, B, ACK, 501, 111 + 10 * i, 0);
+	assert_int_equal(body.stats[A].rtt.n, 5);
+	assert_ns(body.stats[A].rtt.last, 10 * MS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_keepalive_is_not_data),
+		cmocka_unit_test(a_probe_of_a_closed_window_gives_no_sample),
+		cmocka_unit_test(what_is_after_a_retransmission_gives_no_sample),
+		cmocka_unit_test(what_is_before_a_retransmission_gives_no_sample),
+		cmocka_unit_test(
+			a_connection_that_was_open_is_timed_after_two_round_trips),
+		cmocka_unit_test(what_was_lost_before_is_out_of_order),
+		cmocka_unit_test(more_gaps_than_are_listed_are_unknown),
+		cmocka_unit_test(an_acknowledgment_may_be_inside_a_buffer),
+		cmocka_unit_test(the_first_segment_of_a_buffer_is_timed),
+		cmocka_unit_test(timers_are_spread_over_a_round_trip),
+	};
+
+	return cmocka_run_group_tests_name("rtt_data", tests, NULL, NULL);
+}

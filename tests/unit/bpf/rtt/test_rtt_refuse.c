@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Segments that their ends would refuse change nothing, and a connection goes on after them. */
+#include "segments.h"
+
+static void an_answer_to_another_handshake_is_refused(void **state)
+{
+	(void)state;
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(1 * MS, B, ACK, 900, 5000, 0); /* of an old connection */
+	assert_int_equal(body.stats[A].rtt.n, 0);
+	see(9 * MS, B, SYN | ACK, 500, 101, 0);
+	assert_int_equal(body.stats[A].rtt.n, 1);
+	assert_ns(body.stats[A].handshake, 10 * MS);
+}
+
+static void a_reset_closes_only_with_the_next_number(void **state)
+{
+	(void)state;
+	shake_hands();
+	see(0, B, RST, 7000, 0, 0);
+	assert_int_equal(conn_class(&conn), CONN_OPEN);
+	see(0, B, RST, 501, 0, 0);
+	assert_int_equal(conn_class(&conn), CONN_CLOSED);
+
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(1 * MS, B, RST | ACK, 0, 101, 0);
+	assert_int_equal(conn_class(&conn), CONN_CLOSED);
+	assert_int_equal(body.stats[A].rtt.n, 0);
+}
+
+static void a_syn_with_another_number_is_another_connection(void **state)
+{
+	struct segment segment;
+
+	(void)state;
+	shake_hands();
+	segment = make(SYN, 100, 0, 0);
+	assert_false(is_another(&conn, A, &segment));
+	segment = make(SYN, 101, 0, 0);
+	assert_true(is_another(&conn, A, &segment));
+	assert_true(is_stray(&conn, A, &segment)); /* it is open */
+	see(0, A, FIN | ACK, 101, 501, 0);
+	see(0, B, FIN | ACK, 501, 102, 0);
+	assert_true(is_another(&conn, A, &segment));
+	assert_false(is_stray(&conn, A, &segment));
+	begin();
+	see(0, A, ACK, 5000, 1, 0); /* found open */
+	segment = make(SYN, 4999, 0, 0);
+	assert_false(is_another(&conn, A, &segment));
+	segment = make(SYN, 5001, 0, 0);
+	assert_true(is_another(&conn, A, &segment));
+	assert_true(is_stray(&conn, A, &segment)); /* until it comes again */
+}
+
+/* RFC 5961, 4: an open end acknowledges neither SYN nor SYN+ACK of others. */
+static void a_syn_ack_without_its_syn_changes_no_open_connection(void **state)
+{
+	struct segment forged, syn, answer;
+
+	(void)state;
+	shake_hands();
+	for (int dir = A; dir <= B; dir++) {
+		forged = make(SYN | ACK, 900, 102, 0);
+		assert_true(is_another(&conn, dir, &forged));
+		assert_true(is_stray(&conn, dir, &forged));
+	}
+	syn = make(SYN, 7000, 0, 0);
+	assert_true(is_stray(&conn, A, &syn));
+	refuse(&conn, A, &syn);
+	assert_true(is_stray(&conn, B, &forged));
+	answer = make(SYN | ACK, 900, 7001, 0);
+	assert_true(is_stray(&conn, A, &answer));
+	assert_true(is_another(&conn, B, &answer));
+	assert_false(is_stray(&conn, B, &answer));
+}
+
+static enum verdict judge(int dir, int flags, uint32_t seq, uint32_t ack)
+{
+	const struct segment segment = make(flags, seq, ack, 0);
+	enum verdict verdict = segment_judge(&conn, dir, &segment);
+
+	if (verdict == SEGMENT_REFUSED)
+		refuse(&conn, dir, &segment);
+	return verdict;
+}
+
+/* Its answers take another way: only what follows tells a SYN from a forged one. */
+static void a_syn_in_one_direction_begins_with_what_follows(void **state)
+{
+	const uint32_t far = 1U << 30;
+
+	(void)state;
+	begin();
+	see(0, A, SYN, 100, 0, 0);
+	see(10 * MS, A, ACK, 101, 501, 50);
+	assert_int_equal(conn_class(&conn), CONN_UNANSWERED);
+	assert_int_equal(judge(A, SYN, far, 0), SEGMENT_REFUSED);
+	see(10 * MS, A, ACK, 151, 501, 50); /* it goes on */
+	assert_int_equal(conn_data_bytes(&conn, A), 100);
+	assert_int_equal(judge(A, ACK, far + 7, 701), SEGMENT_REFUSED);
+	assert_int_equal(judge(A, SYN, far, 0), SEGMENT_REFUSED);
+	assert_int_equal(judge(A, SYN, far, 0), SEGMENT_ANOTHER);
+	assert_int_equal(judge(A, ACK, far + 1, 701), SEGMENT_ANOTHER);
+	assert_int_equal(judge(A, RST, far + 1, 0), SEGMENT_REFUSED);
+	assert_int_equal(judge(B, SYN | ACK, 300, far + 1), SEGMENT_ANOTHER);
+}
+
+/* Numbers that the ends refuse, until there are more of them than a guess would have. */
+static void a_connection_goes_on_after_what_was_missed(void **state)
+{
+	const uint32_t far = 1U << 30;
+
+	(void)state;
+	shake_hands();
+	see(1 * S, A, ACK, 101, 501, 100);
+	see(10 * MS, B, ACK, 501, 201, 0);
+	for (uint32_t i = 0; i <= REFUSED_RUN; i++) {
+		assert_int_equal(head.sides[A].next, 201);
+		see(1 * MS, A, ACK, far + 100 * i, 501, 100);
+	}
+	assert_int_equal(head.sides[A].next, far + 100 * REFUSED_RUN);
+	assert_int_equal(conn_data_bytes(&conn, A), 100);
+	assert_int_equal(body.stats[A].retransmitted, 0);
+	see(1 * MS, A, ACK, far + 100 * REFUSED_RUN, 501, 100);
+	see(1 * MS, A, ACK, far, 501, 100); /* it may have been here */
+	assert_int_equal(conn_data_bytes(&conn, A), 200);
+	assert_int_equal(body.stats[A].retransmitted, 0);
+	assert_int_equal(body.stats[A].late_unknown, 1);
+	assert_int_equal(body.stats[A].rtt.n, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_answer_to_another_handshake_is_refused),
+		cmocka_unit_test(a_reset_closes_only_with_the_next_number),
+		cmocka_unit_test(a_syn_with_another_number_is_another_connection),
+		cmocka_unit_test(
+			a_syn_ack_without_its_syn_changes_no_open_connection),
+		cmocka_unit_test(a_syn_in_one_direction_begins_with_what_follows),
+		cmocka_unit_test(a_connection_goes_on_after_what_was_missed),
+	};
+
+	return cmocka_run_group_tests_name("rtt_refuse", tests, NULL, NULL);
+}
