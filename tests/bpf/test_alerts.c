@@ -10,6 +10,7 @@
 #include "alerts/alert_set.h"
 #include "base/util.h"
 #include "host.h"
+#include "prog_alerts.h"
 #include "prog_test.h"
 
 #include <stdbool.h>

@@ -9,11 +9,10 @@
 
 #include "base/util.h"
 #include "engine/conn_sweep.h"
-#include "bpf/nat.h" /* as the next one, of a knob of the skeleton */
-#include "bpf/parse/tunnel.h"
 #include "bpf/store/hash.h"
 #include "engine/map.h"
-#include "flows.skel.h"
+#include "prog_connections.h"
+#include "prog_skeleton.h"
 #include "prog_test.h"
 #include "tcp_frames.h"
 

@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "bpf/store/conn_places.h"
 #include "host.h"
+#include "prog_connections.h"
 #include "prog_test.h"
 #include "tcp_frames.h"
 

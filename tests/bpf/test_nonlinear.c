@@ -5,11 +5,9 @@
  * much is linear as the virtio header says. What is more, the kernel takes the
  * outermost VLAN tag out of the frame before the program sees it.
  */
+#include "prog_skeleton.h"
 #include "prog_test.h"
 
-#include "bpf/nat.h" /* as the next one, of a knob of the skeleton */
-#include "bpf/parse/tunnel.h"
-#include "flows.skel.h"
 #include "bpf/parse/wire.h"
 #include "host.h"
 #include "samples.h"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
  * The table of connections in the kernel: frames go through the real programs, at times that
- * the test chooses, and entries are read back. What segments mean is tested by
- * unit.rtt_observe and unit.rtt_model.
+ * the test chooses, and entries are read back. What segments mean is tested by the unit tests of
+ * src/bpf/rtt.
  */
 #include "lib_test.h"
 
 #include "base/util.h"
+#include "prog_connections.h"
 #include "prog_test.h"
 #include "tcp_frames.h"
 

@@ -15,12 +15,9 @@
 
 #include "bpf/parse/wire.h"
 #include "host.h"
-#include "prog.h"
+#include "prog_flows.h"
+#include "prog_skeleton.h"
 #include "samples.h"
-
-#include "bpf/nat.h" /* as the next one, of a knob of the skeleton */
-#include "bpf/parse/tunnel.h"
-#include "flows.skel.h"
 
 #include <bpf/bpf.h>
 

@@ -8,10 +8,8 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "bpf/nat.h" /* as the next one, of a knob of the skeleton */
-#include "bpf/parse/tunnel.h"
 #include "bpf/store/hash.h"
-#include "flows.skel.h"
+#include "prog_skeleton.h"
 #include "prog_test.h"
 #include "tcp_frames.h"
 

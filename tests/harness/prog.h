@@ -44,12 +44,6 @@ struct prog_options {
 	__u32 has_nat; /* those for translations, of which test packets have none; Linux 6.2 */
 };
 
-/* Entries of one generation, one per key. */
-struct prog_flows {
-	size_t n;
-	struct flow_entry entries[PROG_FLOWS];
-};
-
 struct prog {
 	struct flows_bpf *skel;
 	struct prog_options options;
@@ -103,51 +97,10 @@ int prog_run(struct prog *prog, const struct prog_packet *packet,
 /* Make the programs write to @generation. */
 void prog_set_generation(struct prog *prog, __u32 generation);
 
-/* The entry of a connection, by a packet's key; its parts are NULL if there is none. */
-struct connection prog_connection(const struct prog *prog,
-				  const struct flow_key *key);
-
-/* By the place of a connection; its parts are NULL if its place has no body. */
-struct connection prog_connection_at(const struct prog *prog, __u32 place);
-
-/* Add a part of the bodies: 0 or a negated errno. */
-int prog_grow(struct prog *prog);
-
-/* The sum of all CPUs' counters of connections. */
-struct conn_counters prog_conn_counters(const struct prog *prog);
-
-/* Forget rules, their counts and their silences. */
-int prog_reset_alerts(struct prog *prog);
-
-/* Read the alerts that there are: prog.on_alert. */
-void prog_read_alerts(struct prog *prog);
-
-/* What rules have counted on all CPUs, by slot. */
-struct alert_count prog_alert_count(const struct prog *prog, __u32 slot);
-
-/* How many of L1's entries are taken on all CPUs. */
-size_t prog_l1_used(const struct prog *prog, __u32 generation);
-/* A flow in the overflow table, of all CPUs: 0 or -ENOENT. */
-int prog_overflow_lookup(const struct prog *prog, __u32 generation,
-			 const struct flow_key *key,
-			 struct flow_tally *ret_tally);
-
-/* How many entries are in the overflow table. */
-size_t prog_overflow_used(const struct prog *prog, __u32 generation);
-
-/* Take a generation's overflow table away from the programs. */
-int prog_remove_overflow(struct prog *prog, __u32 generation);
-
-/* Everything of a generation: L1, logs and the overflow table; notices are read. */
-int prog_flows(struct prog *prog, __u32 generation, struct prog_flows *ret_flows);
-const struct flow_entry *prog_find(const struct prog_flows *flows,
-				   const struct flow_key *key);
-
-/* Sum of all CPUs' counters. */
-struct counters prog_counters(const struct prog *prog, __u32 generation);
-
-/* What is missing for seen = entries + unparsed + lost; 0 and 0. */
-struct count prog_unaccounted(const struct counters *counters,
-			      const struct prog_flows *flows);
+/* Of all CPUs, in one generation. */
+static inline size_t prog_l1_buckets(const struct prog *prog)
+{
+	return (size_t)prog->n_cpus * prog->options.l1_buckets;
+}
 
 #endif

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "packet.h"
-#include "prog.h"
+#include "prog_flows.h"
 
 /* Programs with these knobs, without flows. The last ones end with the group: teardown. */
 struct prog *prog_test_open(const struct prog_options *options);
