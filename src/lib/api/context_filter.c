@@ -4,6 +4,7 @@
 
 #include "base/sized.h"
 #include "base/util.h"
+#include "engine/store_rates.h"
 
 #include <errno.h>
 #include <string.h>

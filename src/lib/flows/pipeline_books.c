@@ -3,6 +3,7 @@
 
 #include "base/util.h"
 #include "engine/outcomes.h"
+#include "engine/store_pinned.h"
 #include "host/host.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/pages.h"
 #include "engine/kept_memory.h"
+#include "engine/store_pinned.h"
 #include "fold_kept.h"
 #include "fold_recover.h"
 #include "pipeline_books.h"

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "store_pinned.h"
+
+#include "pinned.h"
+#include "store_rates.h"
+#include "base/clock_ms.h"
+#include "base/util.h"
+
+#include <errno.h>
+#include <netobs/stats.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int load_adopted(struct store *store, const struct conn_part *first,
+			const struct pinned_state *state)
+{
+	static const struct log silent;
+	struct flow_knobs knobs;
+	struct rates rates; /* to try it: samplers cannot be reset yet */
+	uint32_t new;
+	int err;
+
+	store->l1_buckets = state->l1_buckets;
+	store->log_slots = state->log_slots;
+	store->secret = state->secret;
+	rates_adopt(&store->rates, state->rates);
+	rates = store->rates;
+	err = store_number_rates(store, &rates, &new);
+	err = err ?: overflow_adopt(&store->overflow, store->options.pinned);
+	if (err)
+		return err;
+	knobs = store_knobs(store);
+	knobs.part = first;
+	knobs.adopted = store->options.pinned;
+	err = flow_maps_load(&store->maps, &knobs, &silent);
+	store->maps.log = store->log;
+	return err;
+}
+
+static void apply_commit(struct pinned_state *state)
+{
+	const struct pinned_commit *commit = &state->next;
+
+	state->drained[commit->generation] = commit->drained;
+	state->seen_drained = commit->seen_drained;
+	state->unclaimed = commit->unclaimed;
+	state->unreported = commit->unreported;
+}
+
+static void begin_after(struct store *store, struct pinned_state *state)
+{
+	if (state->settled != state->commits &&
+	    state->next.generation < GENERATIONS)
+		apply_commit(state);
+	memcpy(store->counted_before, state->drained, sizeof(state->drained));
+	store->unclaimed_before = state->unclaimed;
+	store->is_adopted = true;
+	state->owner = getpid();
+}
+
+bool store_adopt(struct store *store, const struct conn_part *first)
+{
+	struct pinned *pinned = store->options.pinned;
+	struct store fresh = *store;
+	int err = -ESTALE;
+
+	if (!pinned->state && !pinned->had_links) {
+		pinned_discard(pinned); /* what a killed 'netobsctl detach' left */
+		return false;
+	}
+	if (pinned_is_readable(pinned) && pinned->state->n_cpus == store->n_cpus &&
+	    pinned->state->lanes == store->lanes)
+		err = load_adopted(store, first, pinned->state);
+	if (!err) {
+		begin_after(store, pinned->state);
+		return true;
+	}
+	log_warning(store->log,
+		    "persist: %s: the tables cannot be read (%s); packets in them are lost",
+		    pinned->path,
+		    !pinned->state		? "they are incomplete" :
+		    !pinned_is_readable(pinned) ? "they are another version's" :
+						  strerror(-err));
+	overflow_done(&store->overflow);
+	*store = fresh;
+	pinned_discard(pinned);
+	return false;
+}
+
+void store_note_kept(struct store *store)
+{
+	const struct store_options *options = &store->options;
+	const struct pinned_state *state = options->pinned->state;
+	const bool is_sized = overflow_choose_room(options->max_flows,
+						   store->overflow_bytes) ==
+			      state->overflow_room;
+	const struct {
+		uint32_t bit;
+		const char *name;
+		bool is_kept;
+	} all[] = {
+		{ NETOBS_KEPT_MAX_FLOWS, "max_flows",
+		  !is_sized && options->max_flows != state->max_flows },
+		{ NETOBS_KEPT_MAX_MEMORY, "max_memory",
+		  !is_sized && options->max_memory != state->max_memory },
+		{ NETOBS_KEPT_ATTACH, "attach",
+		  options->attach_kinds != state->attach_kinds },
+		{ NETOBS_KEPT_ATTACH_ORDER, "attach_order",
+		  options->attach_order != state->attach_order },
+	};
+	char names[64] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		if (!all[i].is_kept)
+			continue;
+		store->kept |= all[i].bit;
+		len += snprintf(names + len, sizeof(names) - len, "%s%s",
+				len ? ", " : "", all[i].name);
+	}
+	if (store->kept)
+		log_warning(store->log,
+			    "persist: %s: tables and links of before stay as they are until 'netobsctl detach'",
+			    names);
+}
+
+void store_publish(struct store *store)
+{
+	const uint64_t first = clock_ns(CLOCK_REALTIME);
+	struct pinned_state state = {
+		.commits = first,
+		.settled = first,
+		.n_cpus = store->n_cpus,
+		.lanes = store->lanes,
+		.l1_buckets = store->l1_buckets,
+		.log_slots = store->log_slots,
+		.overflow_room = store->overflow.room,
+		.overflow_part = store->overflow.part,
+		.max_flows = store->options.max_flows,
+		.max_memory = store->options.max_memory,
+		.attach_order = store->options.attach_order,
+		.attach_kinds = store->options.attach_kinds,
+		.has_rules = true,
+		.secret = store->secret,
+	};
+	int err = pinned_put_maps(store->options.pinned, store->maps.object);
+
+	memcpy(state.rates, store->rates.numbers, sizeof(state.rates));
+	err = err ?: overflow_pin(&store->overflow, store->options.pinned);
+	err = err ?: pinned_publish(store->options.pinned, &state);
+	if (!err)
+		return;
+	log_warning(store->log,
+		    "persist: cannot pin maps: %s; packets that pass between two runs will not be counted",
+		    strerror(-err));
+	pinned_remove(store->options.pinned);
+	store->options.pinned = NULL;
+}
+
+static struct pinned_state *find_pinned_state(const struct store *store)
+{
+	return store->options.pinned ? store->options.pinned->state : NULL;
+}
+
+static void fill_commit(const struct store *store, uint32_t generation,
+			const struct counters *counted,
+			struct pinned_commit *commit)
+{
+	const struct pinned_state *state = find_pinned_state(store);
+	struct counters drained = *counted;
+	struct count seen, unclaimed = store_unclaimed(store);
+
+	counters_add(&drained, &store->counted_before[generation],
+		     sizeof(drained));
+	seen = drained.seen;
+	count_add(&seen, &state->drained[!generation].seen);
+	count_add(&unclaimed, &store->unclaimed_before);
+	*commit = (struct pinned_commit){
+		.generation = generation,
+		.drained = drained,
+		.seen_drained = seen,
+		.unclaimed = unclaimed,
+	};
+}
+
+void store_commit(const struct store *store, uint32_t generation,
+		  const struct counters *counted,
+		  const struct count *unreported, bool is_complete)
+{
+	struct pinned_state *state = find_pinned_state(store);
+	struct pinned_commit commit;
+
+	fill_commit(store, generation, counted, &commit);
+	commit.unreported = *unreported;
+	commit.is_complete = is_complete;
+	state->next = commit;
+	__atomic_store_n(&state->commits, state->commits + 1, __ATOMIC_SEQ_CST);
+	apply_commit(state);
+}
+
+void store_settle(const struct store *store)
+{
+	struct pinned_state *state = find_pinned_state(store);
+
+	__atomic_store_n(&state->settled, state->commits, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * It takes effect by the store of @settled, and has no number: spools would look for the marks of
+ * one that they know nothing of.
+ */
+void store_note_drained(const struct store *store, uint32_t generation,
+			const struct counters *counted)
+{
+	struct pinned_state *state = find_pinned_state(store);
+	struct pinned_commit commit;
+
+	if (!state)
+		return;
+	fill_commit(store, generation, counted, &commit);
+	commit.unreported = state->unreported;
+	state->next = commit;
+	__atomic_store_n(&state->settled, state->commits - 1, __ATOMIC_SEQ_CST);
+	apply_commit(state);
+	store_settle(store);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "store_sizes.h"
+
+#include "memory_room.h"
+#include "base/util.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+enum {
+	/* A page of 4 KiB has no whole number of buckets; so many fill pages. */
+	L1_BUCKETS_UNIT = 64,
+	/* 5120 flows per CPU; 1.3 MiB, over both generations. */
+	L1_BUCKETS_MAX = 5 * L1_BUCKETS_UNIT,
+	L1_TOTAL_MAX = 64 << 20, /* bytes, over all CPUs and both generations */
+	/*
+	 * 1 MiB per CPU: 20 ms of 800,000 packets a second that miss L1. The overflow
+	 * table takes those after that.
+	 */
+	LOG_SLOTS_MAX = 16384,
+	LOG_SLOTS_MIN = 1024,	  /* a page of 64 KiB */
+	LOG_TOTAL_MAX = 32 << 20, /* bytes */
+	ENTRIES_MIN = 8 << 20,	  /* bytes: few, but both generations' */
+	OVERFLOW_PART = 4,	  /* of limited memory: one in so many */
+	CONNECTIONS_DEFAULT = 1 << 16,
+	CONNECTIONS_MIN = 1 << 10,
+	CONNECTIONS_PART = 8, /* of limited memory: one in so many */
+};
+
+/* Fewer on machines with very many CPUs. */
+static uint32_t choose_l1_buckets(uint32_t n_cpus)
+{
+	uint32_t buckets = L1_TOTAL_MAX / GENERATIONS / n_cpus /
+			   sizeof(struct flow_bucket) / L1_BUCKETS_UNIT *
+			   L1_BUCKETS_UNIT;
+
+	return min_u64(max_u64(buckets, L1_BUCKETS_UNIT), L1_BUCKETS_MAX);
+}
+
+/* A power of two. */
+static uint32_t choose_log_slots(uint32_t n_cpus)
+{
+	uint32_t slots = LOG_SLOTS_MAX;
+
+	while (slots > LOG_SLOTS_MIN &&
+	       slots * n_cpus > LOG_TOTAL_MAX / sizeof(struct log_slot))
+		slots /= 2;
+	return slots;
+}
+
+/* A power of two; as many as asked for, else as memory allows. */
+static uint32_t choose_conn_buckets(const struct store_options *options)
+{
+	const uint64_t room =
+		min_u64(options->max_memory ?: UINT64_MAX, memory_room(""));
+	const uint32_t max = options->connections;
+	uint32_t n = CONNECTIONS_MIN;
+
+	if (options->rtt == RTT_OFF)
+		return 0;
+	while (n < (max ?: CONNECTIONS_DEFAULT) &&
+	       (max ||
+		connections_bytes_most(2 * n / CONN_WAYS, options->has_alerts) <=
+			room / CONNECTIONS_PART))
+		n *= 2;
+	return n / CONN_WAYS;
+}
+
+/* A replay has the packets of an hour in a second, so nothing is added to its table meanwhile. */
+static uint32_t choose_part_bits(const struct store *store)
+{
+	return store->conn_buckets ?
+		       conn_parts_bits(store->conn_buckets * CONN_WAYS,
+				       store->options.clock == CLOCK_PACKET) :
+		       0;
+}
+
+/* From /sys, which a chroot may lack. */
+static int count_cpus(const struct store *store)
+{
+	int n;
+
+	log_borrow_libbpf(store->log);
+	n = libbpf_num_possible_cpus();
+	log_return_libbpf();
+	if (n < 0)
+		log_error(store->log, "cannot count CPUs: %s", strerror(-n));
+	return n;
+}
+
+int store_choose_sizes(struct store *store)
+{
+	const int n = count_cpus(store);
+
+	if (n < 0)
+		return n;
+	store->n_cpus = (uint32_t)n * store->lanes;
+	store->l1_buckets = choose_l1_buckets(store->n_cpus);
+	store->log_slots = store->options.log_slots ?:
+				   choose_log_slots(store->n_cpus);
+	if (store->log_slots == STORE_LOG_NONE)
+		store->log_slots = 0;
+	store->conn_buckets = choose_conn_buckets(&store->options);
+	store->part_bits = choose_part_bits(store);
+	return 0;
+}
+
+/* What connections may still take. */
+static uint64_t coming_bytes(const struct store *store)
+{
+	const struct conn_parts *parts = &store->connections.parts;
+
+	return conn_parts_bytes_most(parts) - conn_parts_bytes(parts);
+}
+
+/* An explicit maximum, in bytes of entries. */
+static int check_max_memory(const struct store *store, uint64_t *ret_max)
+{
+	uint64_t fixed = store_bytes(store) + coming_bytes(store);
+	uint64_t max = store->options.max_memory;
+	uint64_t least = fixed + ENTRIES_MIN;
+
+	if (max && max < least) {
+		log_error(store->log,
+			  "max_memory: too little memory for %u CPUs; the least is %llu MiB",
+			  store->n_cpus, (unsigned long long)(least >> 20) + 1);
+		return -EINVAL;
+	}
+	*ret_max = max ? max - fixed : 0;
+	return 0;
+}
+
+static unsigned long long in_mib(uint64_t bytes)
+{
+	return bytes >> 20;
+}
+
+/* Limit @max to what the memory control groups leave; existing maps are charged already. */
+static int limit_to_groups(struct store *store, uint64_t *max)
+{
+	uint64_t room = memory_room(""), coming = coming_bytes(store);
+	struct memory_plan plan;
+
+	if (room == UINT64_MAX)
+		return 0;
+	plan = memory_plan(room - min_u64(room, coming));
+	if (!plan.entry_bytes) {
+		log_error(store->log,
+			  "the memory control group leaves %llu MiB: %llu MiB are the least",
+			  in_mib(room), in_mib(memory_room_least()));
+		return -ENOMEM;
+	}
+	if (*max > plan.entry_bytes)
+		log_warning(store->log,
+			    "max_memory: the memory control group leaves less: %llu MiB for flows",
+			    in_mib(plan.entry_bytes));
+	else
+		log_info(store->log,
+			 "the memory control group leaves %llu MiB, of which new flows may take %llu MiB",
+			 in_mib(room), in_mib(plan.entry_bytes));
+	*max = *max ? min_u64(*max, plan.entry_bytes) : plan.entry_bytes;
+	store->process_bytes = plan.process_bytes;
+	return 0;
+}
+
+int store_limit_memory(struct store *store)
+{
+	int err = check_max_memory(store, &store->entry_bytes);
+
+	err = err ?: limit_to_groups(store, &store->entry_bytes);
+	store->overflow_bytes = store->entry_bytes / OVERFLOW_PART;
+	store->entry_bytes -= store->overflow_bytes;
+	return err;
+}
