@@ -113,7 +113,7 @@ static void key_of(const struct merge *merge, const struct flow_entry *entry,
 		*ret_key = *key;
 		ret_key->flags &= ~KEY_AGAIN;
 	} else {
-		observe_key(key, merge->host, ret_key);
+		sighting_key(key, merge->host, ret_key);
 		flow_extras_find_key(&merge->options.extras, entry, false,
 				     ret_key);
 	}
@@ -130,7 +130,7 @@ static void sight_of(const struct merge *merge, const struct flow_entry *entry,
 {
 	uint32_t id = rate_id_of(merge, &entry->key);
 
-	observe_entry(entry, merge->host,
+	sighting_read(entry, merge->host,
 		      rates_are_random(merge->options.rates, id), ret_sighting);
 	ret_sighting->is_counted = !flow_extras_find_key(
 		&merge->options.extras, entry, is_further(ret_sighting->sight),
@@ -489,7 +489,7 @@ void merge_deliver(struct merge *merge, const struct flow_entry *entry,
 		   const struct sighting *sighting)
 {
 	if (sighting->is_counted ||
-	    !observe_counts(sighting->is_random, sighting->sight) ||
+	    !sighting_counts(sighting->is_random, sighting->sight) ||
 	    repeats_may(&merge->repeats, sighting->hash) ||
 	    !deliver_entry(merge, entry, sighting))
 		merge_keep(merge, entry, sighting);
@@ -516,7 +516,7 @@ static bool is_nearer_to_entry(const struct merge *merge,
 static bool are_further(const struct flow *flow)
 {
 	for (uint32_t i = 0; i < flow->n_points; i++)
-		if (!observe_are_further(flow->points[i].sights))
+		if (!sights_are_further(flow->points[i].sights))
 			return false;
 	return true;
 }

@@ -10,7 +10,7 @@
 #ifndef NETOBS_FLOWS_MERGE_H
 #define NETOBS_FLOWS_MERGE_H
 
-#include "observe.h"
+#include "sighting.h"
 #include "engine/tunnel_addrs.h"
 #include "flow_extra.h"
 #include "record.h"

@@ -43,34 +43,8 @@
 #define NETOBS_FLOWS_OBSERVE_H
 
 #include "flow_table.h"
-#include "host/netif.h"
 
 struct host;
-
-/* What a point's entry says, apart from its counts. */
-struct sighting {
-	struct flow_key key; /* that all points of the flow have in common */
-	uint64_t hash;	     /* flow_table_hash() of that */
-	enum sight sight;
-	bool is_random;	 /* its packets are sampled, at each point anew */
-	bool is_counted; /* at other points, as flows that are not known */
-};
-
-void observe_entry(const struct flow_entry *entry, const struct host *host,
-		   bool is_random, struct sighting *ret_sighting);
-
-/* Its key alone. */
-void observe_key(const struct flow_key *key, const struct host *host,
-		 struct flow_key *ret_key);
-
-/*
- * Whether a sight may count by itself. Of packets that are sampled at each point anew,
- * further ones do not: the first may have been sampled, too, or may not have been.
- */
-bool observe_counts(bool is_random, enum sight sight);
-
-/* Whether all @sights, 1 << enum sight, prove that the packets were seen before. */
-bool observe_are_further(uint8_t sights);
 
 /*
  * Of flows that differ in their tags alone: whether one of them is in an overlay which packets enter and

@@ -4,6 +4,7 @@
 #include "lib_test.h"
 #include "lib_world.h"
 #include "flows/observe.h"
+#include "flows/sighting.h"
 #include "base/util.h"
 
 #include <string.h>
@@ -402,7 +403,7 @@ static void see(struct flow *flow, const struct host *host,
 	entry = world_entry(&key, seen->packets, 0, 0);
 	if (flow->has_mac)
 		memcpy(entry.tally.macs, flow->macs, sizeof(flow->macs));
-	observe_entry(&entry, host, flow->is_random, &sighting);
+	sighting_read(&entry, host, flow->is_random, &sighting);
 	point = flow_ensure_point(flow, seen->netns, seen->ifindex,
 				  seen->flags & KEY_EGRESS);
 	assert_non_null(point);

@@ -3,7 +3,7 @@
 #include "bpf/types.h"
 #include "lib_test.h"
 #include "lib_world.h"
-#include "flows/observe.h"
+#include "flows/sighting.h"
 #include "base/util.h"
 
 #include <string.h>
@@ -60,7 +60,7 @@ static void key_has_the_tags_that_devices_take_off(void **state)
 
 		key.vlan = tags[i].vlan;
 		key.outer_vlan = tags[i].outer;
-		observe_key(&key, &host, &common);
+		sighting_key(&key, &host, &common);
 		if (common.vlan != tags[i].expected_vlan ||
 		    common.outer_vlan != tags[i].expected_outer)
 			fail_msg("case %zu: vlan %x, outer %x", i, common.vlan,
@@ -76,7 +76,7 @@ static void key_ends_with_a_cycle_of_devices(void **state)
 
 	(void)state;
 	world_build(&host, 1, vlan_links);
-	observe_key(&key, &host, &common);
+	sighting_key(&key, &host, &common);
 	assert_int_equal(common.vlan, TAG(70));
 	host_done(&host);
 }
@@ -107,18 +107,18 @@ static void key_is_the_same_where_namespaces_are_joined(void **state)
 	(void)state;
 	world_build(&host, 3, links);
 	first.flags |= KEY_IPV6;
-	observe_key(&first, &host, &a);
+	sighting_key(&first, &host, &a);
 	assert_int_equal(a.flags, KEY_IPV6);
 	for (size_t i = 0; i < ARRAY_SIZE(cases_of_second); i++) {
 		second = world_key(cases_of_second[i].netns,
 				   cases_of_second[i].ifindex, true);
 		second.flags |= KEY_IPV6 | KEY_AGAIN;
-		observe_key(&second, &host, &b);
+		sighting_key(&second, &host, &b);
 		if (!memcmp(&a, &b, sizeof(a)) != cases_of_second[i].same)
 			fail_msg("case %zu", i);
 	}
 	second.src_port++;
-	observe_key(&second, &host, &b);
+	sighting_key(&second, &host, &b);
 	assert_memory_not_equal(&a, &b, sizeof(a));
 	host_done(&host);
 }
@@ -174,7 +174,7 @@ static void key_has_the_overlay_of_where_it_was_seen(void **state)
 		key.tunnel = sights[i].vni ? TUNNEL_VXLAN : TUNNEL_NONE;
 		key.vni = sights[i].vni;
 		key.outer_hash = sights[i].vni ? 77 : 0;
-		observe_key(&key, &host, &common);
+		sighting_key(&key, &host, &common);
 		assert_int_equal(common.vni, sights[i].expected);
 		assert_int_equal(common.tunnel,
 				 sights[i].expected ? TUNNEL_VXLAN : TUNNEL_NONE);
@@ -213,10 +213,10 @@ static void no_sight_is_certain_while_interfaces_come_and_go(void **state)
 		key.flags = cases[i].flags;
 		entry = world_entry(&key, 1, 0, 0);
 		host.is_shifting = true;
-		observe_entry(&entry, &host, false, &sighting);
+		sighting_read(&entry, &host, false, &sighting);
 		assert_int_equal(sighting.sight, SIGHT_EITHER);
 		host.is_shifting = false;
-		observe_entry(&entry, &host, false, &sighting);
+		sighting_read(&entry, &host, false, &sighting);
 		assert_int_equal(sighting.sight, cases[i].sight);
 	}
 	host_done(&host);

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "first_sights.h"
+
+#include "host/regions.h"
+#include "points.h"
+#include "returned.h"
+
+/* Nothing is observed in the namespace. */
+static bool is_dark(const struct host *host, uint16_t netns)
+{
+	return netns < host->n_netns && host->netns[netns].region != NETNS_NONE;
+}
+
+/* Packets may pass from one to the other unseen. */
+static bool is_joined(const struct host *host, uint16_t a, uint16_t b)
+{
+	return a < host->n_netns && b < host->n_netns &&
+	       host->netns[a].mesh == host->netns[b].mesh;
+}
+
+/* On its way out of an interface above that one. */
+static bool is_sent_to(const struct host *host, const struct point *point,
+		       uint16_t netns, uint32_t ifindex)
+{
+	const struct netif *netif = point->egress ? point_netif(host, point) :
+						    NULL;
+
+	return netif && netif->link_netns == netns && netif->link == ifindex &&
+	       netif_has_lower(netif);
+}
+
+/* Seen in the namespace of the peer or one joined to it, or on its way into that. */
+static bool is_seen_at_peer(const struct flow *flow, const struct host *host,
+			    const struct point *point, uint16_t peers_netns)
+{
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *other = &flow->points[i];
+		const struct netif *netif =
+			other->egress ? point_netif(host, other) : NULL;
+
+		if (other != point &&
+		    (is_joined(host, other->netns, peers_netns) ||
+		     (netif && is_joined(host, netif->link_netns, peers_netns))))
+			return true;
+	}
+	return false;
+}
+
+static bool is_above(const struct host *host, const struct netif *netif,
+		     const struct netif *lower)
+{
+	for (int i = 0; netif && i < NESTING_MAX; i++) {
+		if (netif == lower)
+			return true;
+		netif = netif_has_lower(netif) ? topology_linked(host, netif) :
+						 NULL;
+	}
+	return false;
+}
+
+/* It came in at @point, and may have left through @lower by an unobserved macvlan. */
+static bool is_forwarded_to(const struct host *host, const struct point *point,
+			    const struct netif *lower)
+{
+	return !point->egress &&
+	       topology_forwards_unseen(host, point->netns, lower) &&
+	       !is_above(host, point_netif(host, point), lower);
+}
+
+/*
+ * Of what came in through @lower, the part that came from outside. Macvlans send to one
+ * another through their lower interface, on its way in, and to others through it on
+ * its way out: so what they sent, and did not leave through it, came in again.
+ */
+static void leave_out_above(const struct flow *flow, const struct host *host,
+			    uint16_t netns, const struct netif *lower,
+			    struct volume *in)
+{
+	struct volume sent = { 0 }, left = { 0 }, part;
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+
+		if (is_forwarded_to(host, point, lower)) {
+			*in = (struct volume){ 0 };
+			return;
+		}
+		if (is_sent_to(host, point, netns, lower->ifindex)) {
+			part = point->seen;
+			returned_leave_out(flow, host, point, &part);
+			volume_add(&sent, &part);
+		}
+		if (point->egress && point->netns == netns &&
+		    point->ifindex == lower->ifindex)
+			volume_add(&left, &point->seen);
+	}
+	sent = volume_less(sent, &left);
+	*in = volume_less(*in, &sent);
+}
+
+/* On its way out of an upper interface. */
+static bool is_seen_higher(const struct flow *flow, const struct host *host,
+			   const struct point *point)
+{
+	const struct netif *netif = point_netif(host, point);
+
+	for (uint32_t i = 0; netif && i < flow->n_points; i++) {
+		const struct point *other = &flow->points[i];
+		const struct netif *upper = point_netif(host, other);
+		bool is_higher = other->egress && other->netns == point->netns &&
+				 upper && upper->stack == netif->stack &&
+				 upper->level > netif->level;
+
+		if (is_higher ||
+		    is_sent_to(host, other, point->netns, point->ifindex))
+			return true;
+	}
+	return false;
+}
+
+/* Of what a point on the way in saw, the part that no other point saw before. */
+static struct volume seen_first(const struct flow *flow, const struct host *host,
+				const struct point *point)
+{
+	const struct netif *netif = point_netif(host, point);
+	struct volume first = point->seen;
+	uint16_t netns = point->netns;
+
+	/* Interfaces below that are not observed pass the same packets on their way in. */
+	for (int i = 0; netif && first.packets && i < NESTING_MAX; i++) {
+		if (is_dark(host, netns))
+			break;
+		leave_out_above(flow, host, netns, netif, &first);
+		if (netif->type == LINK_TYPE_PAIR &&
+		    !is_dark(host, netif->link_netns) &&
+		    is_seen_at_peer(flow, host, point, netif->link_netns))
+			return (struct volume){ 0 };
+		netns = netif->link_netns;
+		netif = netif_has_lower(netif) ? topology_linked(host, netif) :
+						 NULL;
+	}
+	return first;
+}
+
+static uint16_t region_of(const struct host *host, const struct point *point)
+{
+	return regions_next(host, point->netns, point_netif(host, point),
+			    point->egress ? EGRESS : INGRESS);
+}
+
+/* What came in at @netns, and did not leave it by an observed interface. */
+static struct volume left_unseen(const struct flow *flow, uint16_t netns)
+{
+	struct volume in = { 0 }, out = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+
+		if (point->netns != netns)
+			continue;
+		if (!point->egress)
+			volume_add(&in, &point->seen);
+		else if (point->sights & 1 << SIGHT_FORWARDED)
+			volume_add(&out, &point->seen);
+	}
+	return volume_less(in, &out);
+}
+
+/* What went into the region. Points are sorted by direction, then namespace. */
+static struct volume sum_entered(const struct flow *flow,
+				 const struct host *host, uint16_t region)
+{
+	struct volume sum = { 0 }, part;
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+		bool is_next = i && point[-1].netns == point->netns &&
+			       point[-1].egress == point->egress;
+
+		if (point->egress &&
+		    is_joined(host, region_of(host, point), region)) {
+			volume_combine(&sum, &point->seen,
+				       flow_is_group_copy(flow, true));
+		} else if (!point->egress && !is_next &&
+			   is_joined(host, point->netns, region)) {
+			part = left_unseen(flow, point->netns);
+			volume_add(&sum, &part);
+		}
+	}
+	return sum;
+}
+
+/* What came out of it; of a bridge's copies, each interface may have one: the largest counts. */
+static struct volume sum_left(const struct flow *flow, const struct host *host,
+			      uint16_t region)
+{
+	struct volume sum = { 0 }, part;
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+
+		if (point->egress || !point_is_beyond(point) ||
+		    region_of(host, point) != region)
+			continue;
+		part = seen_first(flow, host, point);
+		volume_combine(&sum, &part, host->netns[region].floods);
+	}
+	return sum;
+}
+
+/*
+ * What came out of the region and had not entered it at an observed point, of all points at the
+ * first of them: a process in it has sent that.
+ */
+static struct volume new_of_region(const struct flow *flow,
+				   const struct host *host,
+				   const struct point *point)
+{
+	uint16_t region = region_of(host, point);
+	struct volume entered;
+
+	for (const struct point *other = flow->points; other < point; other++)
+		if (!other->egress && point_is_beyond(other) &&
+		    region_of(host, other) == region)
+			return (struct volume){ 0 };
+	entered = sum_entered(flow, host, region);
+	return volume_less(sum_left(flow, host, region), &entered);
+}
+
+struct volume first_sights_find(const struct flow *flow, const struct host *host,
+				const struct point *point)
+{
+	if (!point->egress)
+		return region_of(host, point) != NETNS_NONE ?
+			       new_of_region(flow, host, point) :
+			       seen_first(flow, host, point);
+	return is_seen_higher(flow, host, point) ? (struct volume){ 0 } :
+						   point->seen;
+}

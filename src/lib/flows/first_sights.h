@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Where a point sees packets that other points may have seen before (SIGHT_BEYOND): the part of them that none
+ * of these saw.
+ */
+#ifndef NETOBS_FLOWS_FIRST_SIGHTS_H
+#define NETOBS_FLOWS_FIRST_SIGHTS_H
+
+#include "flow_table.h"
+
+struct host;
+
+/* @point: of SIGHT_BEYOND, and not on the way in through a tunnel's device */
+struct volume first_sights_find(const struct flow *flow, const struct host *host,
+				const struct point *point);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Points of a flow: the interface of one, and how what several saw is put together. */
+#ifndef NETOBS_FLOWS_POINTS_H
+#define NETOBS_FLOWS_POINTS_H
+
+#include "flow_table.h"
+#include "host/host.h"
+#include "host/topology.h"
+
+/* NULL: it is not known. */
+static inline const struct netif *point_netif(const struct host *host,
+					      const struct point *point)
+{
+	return host_find(host, point->netns, point->ifindex);
+}
+
+/* Only the other points say what was seen there first. */
+static inline bool point_is_beyond(const struct point *point)
+{
+	return point->sights == 1 << SIGHT_BEYOND;
+}
+
+/* Each interface sends a copy. */
+static inline bool flow_is_group_copy(const struct flow *flow, bool is_egress)
+{
+	return is_egress &&
+	       topology_is_to_group(&flow->key,
+				    flow->has_mac ? flow->macs : NULL);
+}
+
+/* Copies of the same packets count once. */
+static inline void volume_combine(struct volume *sum, const struct volume *part,
+				  bool is_copy)
+{
+	if (is_copy)
+		volume_max(sum, part);
+	else
+		volume_add(sum, part);
+}
+
+#endif
