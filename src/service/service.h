@@ -88,15 +88,6 @@ int service_start(struct service *service);
 int service_observe(struct service *service);
 
 /**
- * Read the configuration again, once an earlier reload is over, and apply it. If that fails,
- * the previous configuration stays in use. Nothing waits for it: service_tend() works in steps.
- */
-void service_reload(struct service *service);
-
-/** Continue with a reload, if there is one: after each service_dispatch(). */
-void service_tend(struct service *service);
-
-/**
  * Deliver the records that wait, for some milliseconds.
  *
  * @return 0; -ECANCELED: it was stopped, and all is delivered; < 0: it failed
@@ -106,10 +97,15 @@ int service_dispatch(struct service *service);
 /** Have it stop; in a signal handler, too. */
 void service_stop(struct service *service);
 
-/** Serve those who ask for metrics; when metrics_fd() polls readable. */
-void service_serve_metrics(struct service *service);
-
 void service_log(int level, const char *message, void *service);
+void service_log_error(const char *message, void *service);
+void service_log_warning(const char *message, void *service);
+
+/* @choice: of log_level; < 0: the default */
+void service_log_set_level(struct service *service, int choice);
+
+/* Report to the service manager what is observed, and what was lost. */
+void service_notify_status(const struct service *service);
 
 /** @return whether @fd is the journal, which reads the level of a line from "<N>": sd-daemon(3) */
 bool service_log_is_journal(int fd);
@@ -120,9 +116,6 @@ void service_status_add(struct json *json, void *user);
 /** As control_ops.mappings. */
 int service_mappings_add(struct json *json, uint64_t *cursor,
 			 const struct netobs_mapping_query *query, void *user);
-
-/** Milliseconds until service_tend() is to be called again; -1: no need. */
-int service_rest(const struct service *service);
 
 /** Once it was stopped: as service_sinks_finish(). */
 int service_finish(struct service *service);

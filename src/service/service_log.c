@@ -24,6 +24,15 @@ bool service_log_is_journal(int fd)
 	       found.st_ino == inode;
 }
 
+/* By choices of log_level. */
+static const int log_levels[] = { NETOBS_LOG_ERROR, NETOBS_LOG_WARNING,
+				  NETOBS_LOG_INFO, NETOBS_LOG_DEBUG };
+
+void service_log_set_level(struct service *service, int choice)
+{
+	service->log_level = choice < 0 ? NETOBS_LOG_WARNING : log_levels[choice];
+}
+
 static void keep_line(struct service_log *log, int level, const char *text)
 {
 	struct service_log_line *line;
@@ -58,4 +67,14 @@ void service_log(int level, const char *message, void *user)
 		snprintf(prefix, sizeof(prefix), "<%d>", level);
 	fprintf(stderr, "%snetobsctl run: %s%s\n", prefix,
 		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
+}
+
+void service_log_error(const char *message, void *service)
+{
+	service_log(NETOBS_LOG_ERROR, message, service);
+}
+
+void service_log_warning(const char *message, void *service)
+{
+	service_log(NETOBS_LOG_WARNING, message, service);
 }

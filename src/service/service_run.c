@@ -12,6 +12,8 @@
 #include "base/clock_ms.h"
 #include "service/control/control.h"
 #include "service/control/notify.h"
+#include "service_metrics.h"
+#include "service_reload.h"
 #include "signals.h"
 
 enum {

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The metrics of a service. */
+#ifndef NETOBS_SERVICE_SERVICE_METRICS_H
+#define NETOBS_SERVICE_SERVICE_METRICS_H
+
+#include "service.h"
+
+/** An address that is in use is reported before programs are attached. @return 0; < 0: which was logged */
+int service_open_metrics(struct service *service);
+
+/** Answer requests for metrics; when metrics_fd() polls readable. */
+void service_serve_metrics(struct service *service);
+
+/* Update what the metrics are about: the sinks and rules of this moment. */
+void service_refresh_metrics(struct service *service);
+
+/* Certificates are renewed without a change of the configuration. */
+void service_renew_metrics(struct service *service);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "service_records.h"
+
+#include <netobs/persist.h>
+
+#include "base/clock_ms.h"
+#include "service/control/control.h"
+#include "service_metrics.h"
+
+static void pass_flow(const struct netobs_flow *flow, void *user)
+{
+	struct service *service = user;
+
+	service->is_draining = true;
+	tcp_health_add(&service->metrics_source.health, flow);
+	rtt_check_flow(&service->rtt_check, flow);
+	service_groups_flow(&service->groups, flow);
+	service_sinks_flow(&service->sinks, flow);
+	control_flow(service->control, flow);
+}
+
+static void on_alert(const struct netobs_alert *alert, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &alert->record);
+	service_trace_alert(&service->trace, alert);
+}
+
+static void pass_journey(const struct netobs_journey *journey, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &journey->record);
+}
+
+static void pass_trace_event(const struct netobs_trace_event *event, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &event->record);
+}
+
+static void pass_group(const struct netobs_group_record *group, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &group->record);
+}
+
+static void on_mapping(const struct netobs_mapping *mapping, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &mapping->record);
+}
+
+static void pass_session(const struct netobs_session *session, void *user)
+{
+	struct service *service = user;
+	struct netobs_session known = *session;
+
+	if (service->config->flows.rtt)
+		rtt_check_session(&service->rtt_check, session);
+	known.conversation_id =
+		netobs_session_conversation(service->ctx, session);
+	service_groups_session(&service->groups, &known);
+	service_sinks_record(&service->sinks, &known.record);
+}
+
+static void pass_drop(const struct netobs_drop *drop, void *user)
+{
+	struct service *service = user;
+
+	service_sinks_record(&service->sinks, &drop->record);
+}
+
+void service_end_groups_interval(struct service *service)
+{
+	metrics_forget(service->metrics);
+	service_groups_interval(&service->groups, clock_ns(CLOCK_REALTIME),
+				pass_group, service);
+}
+
+static void on_interval(void *user)
+{
+	struct service *service = user;
+
+	service->is_draining = false;
+	service_end_groups_interval(service);
+	service_sinks_interval(&service->sinks);
+	control_interval(service->control);
+	service_refresh_metrics(service);
+	metrics_write(service->metrics, false);
+	service_notify_status(service);
+}
+
+int service_commit_groups(struct service *service)
+{
+	int r = service_groups_commit(&service->groups, service->config,
+				      clock_ns(CLOCK_REALTIME), pass_group,
+				      service);
+
+	if (r < 0)
+		service_log_error("groups: some of them are missing: out of memory",
+				  service);
+	return r;
+}
+
+bool service_has_disks_only(const struct service_config *config)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < config->n_sinks; i++) {
+		const char *spec = config->sinks[i].text;
+
+		if (!output_spec_takes(spec, "flow"))
+			continue;
+		if (!output_spec_option(spec, "spool=disk:"))
+			return false;
+		n++;
+	}
+	return n;
+}
+
+void service_fill_options(struct service *service,
+			  const struct service_config *config,
+			  struct netobs_opts *opts)
+{
+	flows_config_fill(&config->flows, opts);
+	if (config->persist)
+		opts->persist = config->persist_dir ?: NETOBS_PERSIST_DIR;
+	opts->flags |= NETOBS_CONTAINERS;
+	opts->on_flow = pass_flow;
+	if (flows_may_alert(&config->flows))
+		opts->on_alert = on_alert;
+	opts->on_mapping = on_mapping;
+	opts->on_interval = on_interval;
+	/* It never changes while the service runs: warn_of_commits(). */
+	if (!service->ctx)
+		service->has_commits = config->persist &&
+				       service_has_disks_only(config);
+	if (service->has_commits)
+		opts->flags |= NETOBS_COMMITS;
+	opts->on_log = service_log;
+	opts->user = service;
+}
+
+static void keep_totals(const struct output *output, void *user)
+{
+	struct service *service = user;
+
+	sink_totals_keep(&service->sinks.totals, output);
+}
+
+void service_set_callbacks(struct service *service)
+{
+	service->sessions.on_session = pass_session;
+	service->sessions.on_log = service_log;
+	service->sessions.user = service;
+	service->drops.on_drop = pass_drop;
+	service->drops.on_log = service_log;
+	service->drops.user = service;
+	service->trace.on_journey = pass_journey;
+	service->trace.on_event = pass_trace_event;
+	service->trace.on_log = service_log;
+	service->trace.user = service;
+	service->sinks.pattern = (struct output){
+		.on_log = service_log,
+		.on_last = keep_totals,
+		.user = service,
+	};
+}

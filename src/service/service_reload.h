@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The configuration of a service, and another one in its place. */
+#ifndef NETOBS_SERVICE_SERVICE_RELOAD_H
+#define NETOBS_SERVICE_SERVICE_RELOAD_H
+
+#include "service.h"
+
+/**
+ * @param leaves_filters  as for service_config_read()
+ * @return NULL: it is wrong, which was logged
+ */
+struct service_config *service_read_config(struct service *service,
+					   bool leaves_filters);
+
+/* @config: or NULL */
+void service_free_config(struct service_config *config);
+
+/** Set the rules of @config. @return 0; < 0: those of before stay, which was logged */
+int service_set_alerts(struct service *service,
+		       const struct service_config *config);
+
+/**
+ * Read the configuration again, once an earlier reload is over, and apply it. If that fails,
+ * the previous configuration stays in use. Nothing waits for it: service_tend() works in steps.
+ */
+void service_reload(struct service *service);
+
+/** Continue with a reload, if there is one: after each service_dispatch(). */
+void service_tend(struct service *service);
+
+/** Milliseconds until service_tend() is to be called again; -1: no need. */
+int service_rest(const struct service *service);
+
+#endif
