@@ -440,7 +440,7 @@ static __always_inline void take_drop(struct drop_scratch *scratch,
 /*
  * The kernel does not let a program of a tracepoint interrupt itself, but an interrupt may drop packets
  * while the program runs for a packet that a process sends. The second program is for those.
- * COMPAT(<6.1): there it does let it, so what is busy must not be used again.
+ * COMPAT(<6.1): there it may interrupt itself, so a buffer in use must not be used again.
  */
 enum { FIRST, SECOND };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Names of processes, interfaces and others are any bytes that somebody chose. Each place that
+ * Names of processes, interfaces and others may be any bytes. Each place that
  * they go to has one function that makes them safe for it:
  *
  * a cell on a terminal       safe_cell()

@@ -74,7 +74,7 @@ static int open_store_maps(struct store *store, struct conn_part *first)
 	return err;
 }
 
-/* PREEMPT_RT says so of itself. */
+/* A kernel with PREEMPT_RT reports it there. */
 static uint32_t lanes_needed(void)
 {
 	cleanup_fd int fd = open("/sys/kernel/realtime", O_RDONLY | O_CLOEXEC);

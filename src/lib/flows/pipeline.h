@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Records of the logs are folded as they come. One drain from end to end: flip the
- * generation, let it settle, read the rest of it, merge it, report, and balance the books.
+ * generation, wait until it settles, read the rest of it, merge it, report, and balance the books.
  * In steps, none of which blocks for long.
  */
 #ifndef NETOBS_FLOWS_PIPELINE_H

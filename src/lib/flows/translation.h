@@ -114,7 +114,7 @@ struct translation {
 
 _Static_assert(sizeof(struct translation) == 224, "56 MiB of them");
 
-/* Who is told that translations come and go; each is valid during the call. */
+/* Callbacks for translations that begin and end; each is valid during the call. */
 struct translation_watch {
 	/* It has been added; or it had ended, and is in use again. */
 	void (*begun)(void *ctx, struct translation *translation);

@@ -17,7 +17,7 @@ enum {
 	SLACK_MS = 20,
 	/* The handshake comes before the connection of a server. */
 	HANDSHAKE_MS = 5000,
-	/* Sockets with the same addresses and ports that are told apart. */
+	/* Sockets with the same addresses and ports that are distinguished. */
 	EQUALS_MAX = 64,
 	/* When all are freed: parts of the heap, and buckets that are fetched ahead. */
 	PARTS = 4096,

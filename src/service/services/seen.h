@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Lines that were read, to find those that come again: by hashes of 64 bits, with a secret. */
+/* Lines that were read, to find those that repeat: by hashes of 64 bits, with a secret. */
 #ifndef NETOBS_SERVICE_SERVICES_SEEN_H
 #define NETOBS_SERVICE_SERVICES_SEEN_H
 

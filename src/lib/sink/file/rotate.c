@@ -31,7 +31,7 @@ struct rotated {
 
 	/* The file that is written. */
 	int fd;		/* -1: it is not open */
-	uint64_t size;	/* what was written */
+	uint64_t size;	/* bytes in it */
 	uint64_t whole; /* of that, up to the end of a piece */
 	int64_t start_ms;
 	bool has_records;

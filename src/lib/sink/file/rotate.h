@@ -53,7 +53,7 @@ int rotate_make_room(struct rotated *rotated, size_t len);
 /**
  * Write a piece.
  *
- * @return 0; -EAGAIN: it was not written whole, and the same piece has to come again
+ * @return 0; -EAGAIN: it was not written whole: call again with the same piece
  */
 int rotate_write(struct rotated *rotated, const void *piece, size_t len);
 

@@ -165,7 +165,7 @@ static int take_lock(int fd)
 	return errno == EWOULDBLOCK ? -EBUSY : -errno;
 }
 
-/* A file that nobody else can open, and so not lock. */
+/* No other user can open the file, and so none can lock it. */
 static int lock_file(struct spool_dir *dir, const char **ret_why)
 {
 	const char *why;

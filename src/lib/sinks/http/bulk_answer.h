@@ -19,7 +19,7 @@ struct bulk_answer {
 	void (*take_item)(void *ctx, int status, const char *reason);
 	void *ctx;
 
-	bool has_errors; /* what the answer says of itself */
+	bool has_errors; /* as the answer reports */
 	bool is_answer;	 /* it says so, one way or the other */
 
 	/* Of the JSON that was read so far. */

@@ -301,7 +301,7 @@ static void put_value(struct ipfix_file *file, struct json *json, uint8_t type,
 
 /* ---- Records -------------------------------------------------------------------------- */
 
-/* "sourceIPv4Address"; of one that nobody has named "e64500id12"; the second one is ".._2". */
+/* "sourceIPv4Address"; of one without a name "e64500id12"; the second one is ".._2". */
 static void put_key(struct json *json, const fbInfoElement_t *element)
 {
 	const char *name = element->ref.canon->ref.name;

@@ -33,7 +33,7 @@ struct ipfix_file_module {
 
 	/**
 	 * Read a data record, as a JSON object whose members have the names of information elements;
-	 * elements that nobody has named are called after their numbers. Lists are left out, and so
+	 * elements without a name have that of their numbers. Lists are left out, and so
 	 * are records of options.
 	 *
 	 * @param ret_json  valid until the next call
