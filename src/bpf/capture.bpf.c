@@ -178,7 +178,7 @@ static __always_inline bool put(struct __sk_buff *skb,
 		return false;
 	flags = wake_flags(place.used, size);
 	/*
-	 * COMPAT(<5.11): the verifier wants both bounds of this very register, and learns
+	 * COMPAT(<5.11): the verifier requires both bounds of this very register, and finds
 	 * nothing from a comparison for equality, which the compiler would make.
 	 */
 	asm volatile("" : "+r"(len), "+r"(least));
@@ -193,7 +193,7 @@ static __always_inline bool put(struct __sk_buff *skb,
 	return true;
 }
 
-/* COMPAT(<5.19): without dynptr, the kernel wants to know sizes when it loads. */
+/* COMPAT(<5.19): without dynptr, sizes have to be known when programs are loaded. */
 #define ROOMS(DO)                             \
 	DO(96)                                \
 	DO(224)                               \

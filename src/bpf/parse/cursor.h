@@ -51,7 +51,7 @@ static __always_inline __u32 cursor_offset(const struct cursor *c)
 
 /*
  * False beyond the limit. For the verifier it is more: the difference of two packet
- * pointers is a number it knows nothing about, so after the check all paths
+ * pointers is a number without known bounds, so after the check all paths
  * to here look alike, and what follows is verified once and not once per path.
  */
 static __always_inline bool cursor_settle(struct cursor *c)

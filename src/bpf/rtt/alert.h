@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* When a rule is broken, and whether it may say so. Pure: the same header builds for the host. */
+/* When a rule is broken, and whether that may be reported. Pure: the same header builds for the host. */
 #ifndef NETOBS_BPF_RTT_ALERT_H
 #define NETOBS_BPF_RTT_ALERT_H
 
