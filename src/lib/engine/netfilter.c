@@ -15,7 +15,6 @@ enum {
 	/* Of Linux 6.4's include/uapi/linux/bpf.h. */
 	PROG_TYPE_NETFILTER = 32,
 	ATTACH_TYPE_NETFILTER = 45,
-	PROBES = 64, /* priorities that are tried */
 };
 
 /* BPF_LINK_CREATE's part of union bpf_attr, as Linux 6.4 has it. */
@@ -52,6 +51,18 @@ int netfilter_attach(int program_fd, uint32_t family, uint32_t hook,
 	return fd < 0 ? -errno : fd;
 }
 
+/* The kernel keeps the last priority of each side for itself. */
+int netfilter_attach_outside(int program_fd, uint32_t family, uint32_t hook,
+			     bool is_behind)
+{
+	int link = -EBUSY;
+
+	for (int i = 1; link == -EBUSY && i <= NETFILTER_PRIORITIES; i++)
+		link = netfilter_attach(program_fd, family, hook,
+					is_behind ? INT_MAX - i : INT_MIN + i);
+	return link;
+}
+
 static int load_accepting(void)
 {
 	const struct bpf_insn insns[] = {
@@ -69,12 +80,11 @@ static int load_accepting(void)
 
 int netfilter_probe(void)
 {
-	cleanup_fd int program = load_accepting(), link = -EBUSY;
+	cleanup_fd int program = load_accepting(), link = -1;
 
 	if (program < 0)
 		return program;
-	for (int i = 1; link == -EBUSY && i <= PROBES; i++)
-		link = netfilter_attach(program, NFPROTO_IPV4, NF_INET_FORWARD,
-					INT_MAX - i);
+	link = netfilter_attach_outside(program, NFPROTO_IPV4, NF_INET_FORWARD,
+					true);
 	return link < 0 ? link : 0;
 }

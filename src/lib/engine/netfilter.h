@@ -3,7 +3,11 @@
 #ifndef NETOBS_ENGINE_NETFILTER_H
 #define NETOBS_ENGINE_NETFILTER_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* On each side of a hook, for programs that are in front of all others or behind them: of so many tracers. */
+enum { NETFILTER_PRIORITIES = 256 };
 
 struct bpf_program;
 
@@ -20,6 +24,14 @@ void netfilter_set_type(struct bpf_program *program);
  */
 int netfilter_attach(int program_fd, uint32_t family, uint32_t hook,
 		     int32_t priority);
+
+/**
+ * The same, in front of all others or behind them: at the outermost of NETFILTER_PRIORITIES that is free.
+ *
+ * @return the link's descriptor, or -errno; -EBUSY: none is free
+ */
+int netfilter_attach_outside(int program_fd, uint32_t family, uint32_t hook,
+			     bool is_behind);
 
 /**
  * Attach a program that accepts all packets to a hook of the calling thread's namespace, for a moment.

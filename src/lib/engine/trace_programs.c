@@ -12,7 +12,6 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
-#include <limits.h>
 #include <linux/netfilter.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,9 +56,6 @@ static const struct row {
 
 /* In front of all others at a hook of netfilter, and behind them. */
 static const char *const hook_programs[] = { "netobs_tr_nf", "netobs_tr_nfend" };
-
-/* Other programs, such as those of another tracer, have some priorities there. */
-enum { HOOK_TRIES = 256 };
 
 static const char *const iterators[] = { "netobs_tr_list", "netobs_tr_init" };
 
@@ -272,18 +268,6 @@ void trace_programs_detach(struct trace_programs *programs)
 	program_set_detach_all(&programs->set);
 }
 
-/* The nearest priority to the end that is free: the second-last one and so on, as the kernel keeps the last. */
-static int attach_hook(int program_fd, uint32_t family, uint32_t hook,
-		       bool is_behind)
-{
-	int link = -EBUSY;
-
-	for (int i = 1; link == -EBUSY && i <= HOOK_TRIES; i++)
-		link = netfilter_attach(program_fd, family, hook,
-					is_behind ? INT_MAX - i : INT_MIN + i);
-	return link;
-}
-
 static int hook_family(const struct trace_programs *programs, uint32_t family,
 		       int *links, size_t *n)
 {
@@ -293,8 +277,8 @@ static int hook_family(const struct trace_programs *programs, uint32_t family,
 							 hook_programs[i]);
 
 		for (uint32_t hook = 0; hook < NF_INET_NUMHOOKS; hook++) {
-			links[*n] = attach_hook(bpf_program__fd(program),
-						family, hook, i);
+			links[*n] = netfilter_attach_outside(
+				bpf_program__fd(program), family, hook, i);
 			if (links[*n] < 0)
 				return links[*n];
 			++*n;
