@@ -17,6 +17,7 @@ enum {
 	LIMIT_DEFAULT = 10, /* a second */
 	LIMIT_MAX = 1000000,
 	MILLION = 1000000,
+	SHARE_MAX = MILLION - 1, /* no sample is over 100 % */
 	INTEGER_DIGITS = 9,
 	FRACTION_DIGITS = 6,
 	RATIO_MAX = 1000000,
@@ -65,7 +66,7 @@ static const struct metric {
 				(uint64_t)CONN_LATENCY_MAX << CONN_LATENCY_SHIFT,
 				"274s" },
 	[ALERT_RETRANSMITS] = { "retransmits", shares, "a share, such as 1%",
-				false, MILLION, "100%" },
+				false, SHARE_MAX, "99.9999%" },
 	[ALERT_RATE] = { "rate", rates, "a rate, such as 100Mbit", false,
 			 UINT64_C(340000000000), "340Gbit" },
 	[ALERT_DROPS] = { "drops", packets,
@@ -73,7 +74,7 @@ static const struct metric {
 			  0, NULL },
 	/* What drops become with a share: no word, and so the end of them. */
 	[ALERT_DROP_SHARE] = { NULL, shares, "a share, such as 1%", false,
-			       MILLION, "100%" },
+			       SHARE_MAX, "99.9999%" },
 };
 
 const char *alert_metric_name(unsigned int metric)
@@ -328,6 +329,9 @@ static int read_amount(struct reader *reader, const struct unit *units,
 	}
 	if (scale_value(millionths, unit->scale, ret_value) || *ret_value > max)
 		return refuse_rule(reader, at, "the most is %s", max_text);
+	if (units == shares && millionths % (MILLION / unit->scale))
+		return refuse_rule(reader, at,
+				   "shares are multiples of 0.0001%%");
 	return 0;
 }
 
