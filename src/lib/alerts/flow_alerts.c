@@ -12,7 +12,7 @@ enum { MILLION = 1000000 };
 
 struct flow_alert_state {
 	uint64_t id;	   /* of a rule and a flow; 0: free */
-	int64_t silent_ns; /* until then */
+	int64_t silent_ns; /* CLOCK_BOOTTIME, as all times here: until then */
 	int64_t used_ns;
 	uint32_t history; /* bit 0: the newest sample was over the threshold */
 };
@@ -109,7 +109,7 @@ static uint32_t count_hits(const struct flow_alerts *alerts,
 	if (!state)
 		return 0;
 	state->history = state->history << 1 | is_over;
-	state->used_ns = sample->time_ns;
+	state->used_ns = sample->boot_ns;
 	if (!is_over)
 		return 0;
 	return (uint32_t)__builtin_popcount(state->history &
@@ -123,7 +123,7 @@ static bool is_silent(const struct flow_alerts *alerts,
 	const struct flow_alert_state *state =
 		entry->spec.hold_ns ? find_state(alerts, id) : NULL;
 
-	return state && sample->time_ns < state->silent_ns;
+	return state && sample->boot_ns < state->silent_ns;
 }
 
 static void silence(const struct flow_alerts *alerts,
@@ -135,8 +135,8 @@ static void silence(const struct flow_alerts *alerts,
 	if (!entry->spec.hold_ns)
 		return;
 	state = ensure_state(alerts, id);
-	state->used_ns = sample->time_ns;
-	state->silent_ns = sample->time_ns + (int64_t)entry->spec.hold_ns;
+	state->used_ns = sample->boot_ns;
+	state->silent_ns = sample->boot_ns + (int64_t)entry->spec.hold_ns;
 }
 
 /* As alerts of connections are limited: bpf/alert.h. */
@@ -151,9 +151,9 @@ static bool take_from_limit(struct flow_alerts *alerts,
 		return true;
 	if (limit->life != entry->life)
 		*limit = (struct flow_alert_limit){ .life = entry->life };
-	if (limit->next_ns > sample->time_ns + (int64_t)rule.burst_ns)
+	if (limit->next_ns > sample->boot_ns + (int64_t)rule.burst_ns)
 		return false;
-	limit->next_ns = max_i64(limit->next_ns, sample->time_ns) +
+	limit->next_ns = max_i64(limit->next_ns, sample->boot_ns) +
 			 (int64_t)rule.period_ns;
 	return true;
 }

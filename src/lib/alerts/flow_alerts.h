@@ -15,7 +15,7 @@
 enum {
 	FLOW_ALERT_WAYS = 8,
 	FLOW_ALERT_BUCKETS = 8192,
-	FLOW_ALERT_WORDS = 12, /* of what tells a rule and a flow from others */
+	FLOW_ALERT_WORDS = 12, /* of the key that is hashed: a rule and a flow */
 };
 
 /* What a record says. */
@@ -23,7 +23,7 @@ struct flow_sample {
 	struct filter_tuple tuple;
 	uint32_t netns; /* where it was seen */
 	uint64_t packets, dropped;
-	int64_t time_ns;
+	int64_t boot_ns; /* CLOCK_BOOTTIME: the wall clock may be set */
 };
 
 struct flow_alert {

@@ -19,7 +19,7 @@ _Static_assert((int)NETOBS_ALERT_METRICS == (int)ALERT_RULE_METRICS &&
 struct record_of_flow {
 	struct netobs *ctx;
 	const struct netobs_flow *flow;
-	int64_t time_ns;
+	int64_t boot_ns, time_ns; /* the end of the interval: CLOCK_BOOTTIME, and since 1970 */
 };
 
 /* Drops are all of the flow, also where a record has some of its packets only. */
@@ -44,7 +44,7 @@ static struct flow_sample sample_of(const struct record_of_flow *record)
 		.netns = flow->n_points ? flow->points[0].netns_inode : 0,
 		.packets = packets_of(flow),
 		.dropped = flow->has & NETOBS_HAS_DROPS ? flow->drop_packets : 0,
-		.time_ns = record->time_ns,
+		.boot_ns = record->boot_ns,
 	};
 
 	memcpy(sample.tuple.src, flow->src, sizeof(sample.tuple.src));
@@ -133,11 +133,12 @@ void context_on_flow(const struct netobs_flow *flow, void *user)
 {
 	struct netobs *ctx = user;
 	const struct clock *clock = &ctx->pipeline.clock;
+	const int64_t boot_ns = ctx->pipeline.flip_ns;
 	const struct record_of_flow record = {
 		.ctx = ctx,
 		.flow = flow,
-		.time_ns = clock_to_wall(
-			clock, clock_to_stamp(clock, ctx->pipeline.flip_ns)),
+		.boot_ns = boot_ns,
+		.time_ns = clock_to_wall(clock, clock_to_stamp(clock, boot_ns)),
 	};
 
 	if (flow_alerts_are_due(ctx->alert_set, flow->has & NETOBS_HAS_DROPS)) {

@@ -64,7 +64,7 @@ static bool look(struct fixture *f, uint8_t flow, int64_t s, uint64_t dropped,
 		.netns = 1,
 		.packets = packets,
 		.dropped = dropped,
-		.time_ns = (1000 + s) * (int64_t)NSEC_PER_SEC,
+		.boot_ns = (1000 + s) * (int64_t)NSEC_PER_SEC,
 	};
 	const uint32_t before = f->n;
 
