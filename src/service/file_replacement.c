@@ -81,6 +81,22 @@ int file_replacement_begin(struct file_replacement *replacement, const char *pat
 	return r;
 }
 
+int file_replacement_begin_new(struct file_replacement *replacement,
+			       const char *path, mode_t mode)
+{
+	int r;
+
+	*replacement = (struct file_replacement){ .path = strdup(path) };
+	r = replacement->path ? open_beside(replacement, NULL) : -ENOMEM;
+	if (r) {
+		forget(replacement);
+		return r;
+	}
+	if (!fchmod(fileno(replacement->file), mode))
+		return 0;
+	return file_replacement_end(replacement, -errno);
+}
+
 int file_replacement_end(struct file_replacement *replacement, int err)
 {
 	const bool is_failed = ferror(replacement->file);

@@ -4,6 +4,7 @@
 #define NETOBS_SERVICE_FILE_REPLACEMENT_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 struct file_replacement {
 	FILE *file; /* to write to */
@@ -19,6 +20,15 @@ struct file_replacement {
  */
 int file_replacement_begin(struct file_replacement *replacement,
 			   const char *path);
+
+/**
+ * Begin, with a regular file that has @mode whatever the umask, and that replaces what is at @path whatever it is:
+ * nothing there is opened, so this waits for no reader of a pipe.
+ *
+ * @return as file_replacement_begin()
+ */
+int file_replacement_begin_new(struct file_replacement *replacement,
+			       const char *path, mode_t mode);
 
 /**
  * End.

@@ -6,12 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock_ms.h"
 #include "base/io.h"
 #include "base/loop.h"
+#include "service/file_replacement.h"
 #include "service/socket/listen.h"
 #include "metrics_values.h"
 #include "service/httpd/httpd_module.h"
@@ -214,31 +213,19 @@ int metrics_renew(struct metrics *metrics, char *why, size_t why_size)
 
 /* ---- The file --------------------------------------------------------------------- */
 
-/* A reader finds a whole text: the file is made beside, and takes the other's place. */
-static int replace_file(const char *path, const char *text, size_t len)
-{
-	cleanup_free char *beside = NULL;
-	cleanup_fd int fd = -1;
-	size_t at = 0;
-	int err;
+enum { TEXTFILE_MODE = 0644 }; /* node_exporter has a user of its own */
 
-	if (asprintf(&beside, "%s.%ld.new", path, (long)getpid()) < 0) {
-		beside = NULL;
-		return -ENOMEM;
-	}
-	/* Of an earlier process, or of another user: it may be a pipe, which would block. */
-	unlink(beside);
-	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return -errno;
-	err = io_write(fd, text, len, &at);
-	if (!err && fchmod(fd, 0644)) /* node_exporter has a user of its own */
-		err = -errno;
-	if (!err && rename(beside, path))
-		err = -errno;
+/* A reader finds a whole text. */
+static int replace_textfile(const char *path, const char *text, size_t len)
+{
+	struct file_replacement replacement;
+	int err = file_replacement_begin_new(&replacement, path, TEXTFILE_MODE);
+
 	if (err)
-		unlink(beside);
-	return err;
+		return err;
+	if (fwrite(text, 1, len, replacement.file) < len)
+		err = -errno;
+	return file_replacement_end(&replacement, err);
 }
 
 static int write_textfile(struct metrics *metrics)
@@ -248,9 +235,9 @@ static int write_textfile(struct metrics *metrics)
 	collect_metrics(metrics);
 	err = find_text(metrics, METRICS_PROMETHEUS);
 	return err ? err :
-		     replace_file(metrics->config.textfile,
-				  metrics->texts[METRICS_PROMETHEUS],
-				  metrics->lens[METRICS_PROMETHEUS]);
+		     replace_textfile(metrics->config.textfile,
+				      metrics->texts[METRICS_PROMETHEUS],
+				      metrics->lens[METRICS_PROMETHEUS]);
 }
 
 static void note_written(struct metrics *metrics, int err)
