@@ -14,7 +14,7 @@ static const char pcapng_kind[] = "pcapng";
 
 static bool is_pcapng(const char *spec)
 {
-	const size_t len = strcspn(spec, ":");
+	const size_t len = strcspn(spec, ":?");
 
 	return len == strlen(pcapng_kind) && !strncmp(spec, pcapng_kind, len);
 }
@@ -49,6 +49,8 @@ static int read_pcapng(struct trace_outputs *outputs, const char *spec)
 
 	if (outputs->pcapng_path)
 		return complain(spec, "there is another one");
+	if (*path == '?')
+		return complain(spec, "pcapng has no options");
 	if (*path == ':' && !path[1])
 		return complain(spec, "the name of the file is missing");
 	outputs->pcapng_path = *path ? path + 1 : "-";
@@ -96,7 +98,8 @@ static bool shares_stdout(const struct trace_outputs *outputs)
 }
 
 int trace_outputs_read(struct trace_outputs *outputs,
-		       const struct args_list *specs, const char *type)
+		       const struct args_list *specs, const char *type,
+		       bool is_printed)
 {
 	outputs->lines = specs->n ? TRACE_NO_LINES : TRACE_TABLE;
 	outputs->sinks = calloc(specs->n + 1, sizeof(*outputs->sinks));
@@ -108,6 +111,8 @@ int trace_outputs_read(struct trace_outputs *outputs,
 		if (err)
 			return err;
 	}
+	if (is_printed)
+		outputs->lines = outputs->lines ?: TRACE_TABLE;
 	if (!shares_stdout(outputs))
 		return 0;
 	fprintf(stderr,
@@ -126,14 +131,14 @@ bool trace_outputs_take(const struct trace_outputs *outputs, const char *type)
 
 /* ---- Records ------------------------------------------------------------------------------- */
 
-static int open_pcapng(struct trace_outputs *outputs)
+int trace_outputs_make(struct trace_outputs *outputs)
 {
 	int err;
 
 	if (!outputs->pcapng_path)
 		return 0;
 	err = trace_pcapng_open(outputs->pcapng_path, &outputs->pcapng);
-	if (err)
+	if (err && err != -EINTR)
 		fprintf(stderr, "netobsctl trace: -o: cannot write '%s': %s\n",
 			outputs->pcapng_path, strerror(-err));
 	return err;
@@ -142,8 +147,10 @@ static int open_pcapng(struct trace_outputs *outputs)
 /* What a sink lacks is logged. */
 int trace_outputs_open(struct trace_outputs *outputs)
 {
-	int err = open_pcapng(outputs);
+	int err = 0;
 
+	if (outputs->pcapng)
+		trace_pcapng_start(outputs->pcapng);
 	for (size_t i = 0; !err && i < outputs->n_sinks; i++)
 		err = output_open(&outputs->sinks[i]);
 	return err;

@@ -32,13 +32,18 @@ bool trace_outputs_have_pcapng(const struct args_list *specs);
  * Read the values of -o; none is a table.
  *
  * @param type  of records for sinks that do not say which they take: "journey", "trace"
+ * @param is_printed  something is printed at the end, as a table unless -o says how
  * @return 0; -EINVAL, which is reported; -ENOMEM
  */
 int trace_outputs_read(struct trace_outputs *outputs,
-		       const struct args_list *specs, const char *type);
+		       const struct args_list *specs, const char *type,
+		       bool is_printed);
 
 /** @return whether a sink takes records of @type */
 bool trace_outputs_take(const struct trace_outputs *outputs, const char *type);
+
+/** Make the capture file, of which open() replaces the contents. @return 0; < 0, which is reported */
+int trace_outputs_make(struct trace_outputs *outputs);
 
 /** @return 0; < 0, which is reported */
 int trace_outputs_open(struct trace_outputs *outputs);

@@ -213,7 +213,11 @@ int trace_pcapng_open(const char *path, struct trace_pcapng **ret_pcapng)
 		trace_pcapng_close(pcapng);
 		return err;
 	}
-	capture_out_start(&pcapng->out);
 	*ret_pcapng = pcapng;
 	return 0;
+}
+
+void trace_pcapng_start(struct trace_pcapng *pcapng)
+{
+	capture_out_start(&pcapng->out);
 }

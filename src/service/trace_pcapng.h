@@ -12,10 +12,15 @@
 struct trace_pcapng;
 
 /**
+ * Make the file, before the trace starts. A FIFO is waited for until it has a reader.
+ *
  * @param path  "-": standard output
- * @return 0; -errno: it cannot be made
+ * @return 0; -EINTR: a signal came; -errno: it cannot be made
  */
 int trace_pcapng_open(const char *path, struct trace_pcapng **ret_pcapng);
+
+/* The trace has started: replace what the file had. */
+void trace_pcapng_start(struct trace_pcapng *pcapng);
 
 /** @return whether it is a packet of the file, or would be but for an error */
 bool trace_pcapng_add(struct trace_pcapng *pcapng,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "trace_svg.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -167,19 +166,4 @@ void trace_svg_print(FILE *file, struct trace_summary *summary, const char *titl
 			y = print_direction(file, summary, d, y);
 	print_legend(file, y);
 	fputs("</svg>\n", file);
-}
-
-int trace_svg_write(const char *path, struct trace_summary *summary,
-		    const char *title)
-{
-	FILE *file = fopen(path, "we");
-	int err;
-
-	if (!file)
-		return -errno;
-	trace_svg_print(file, summary, title);
-	err = ferror(file) ? -EIO : 0;
-	if (fclose(file) && !err)
-		err = -errno;
-	return err;
 }

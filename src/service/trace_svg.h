@@ -15,12 +15,4 @@
 void trace_svg_print(FILE *file, struct trace_summary *summary,
 		     const char *title);
 
-/**
- * Write a file, which is replaced.
- *
- * @return 0; < 0: it could not be written
- */
-int trace_svg_write(const char *path, struct trace_summary *summary,
-		    const char *title);
-
 #endif

@@ -5,8 +5,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <netobs/trace.h>
 
@@ -19,8 +17,7 @@
 #include "trace_left_out.h"
 #include "trace_line.h"
 #include "trace_outputs.h"
-#include "trace_summary.h"
-#include "trace_svg.h"
+#include "trace_report.h"
 
 struct watch {
 	const struct trace_request *request;
@@ -29,7 +26,7 @@ struct watch {
 	struct trace_outputs outputs;
 	bool counts_journeys; /* by --count; else events */
 	uint32_t layers; /* of events that are shown: 1 << enum netobs_trace_layer */
-	struct trace_summary summary; /* of journeys, if it is wanted */
+	struct trace_report report; /* of journeys */
 	uint64_t shown;
 	bool error_logged;
 	int write_error; /* of stdout; < 0 */
@@ -127,14 +124,12 @@ static void show_journey(struct watch *watch, const struct netobs_journey *journ
 static void on_journey(const struct netobs_journey *journey, void *user)
 {
 	struct watch *watch = user;
-	const enum trace_show show = watch->request->show;
 
 	if (is_full(watch))
 		return;
 	watch->shown += watch->counts_journeys;
-	if (show == TRACE_SHOW_SUMMARY || watch->request->svg)
-		trace_summary_add(&watch->summary, journey);
-	if (show == TRACE_SHOW_JOURNEYS)
+	trace_report_add(&watch->report, journey);
+	if (watch->request->show == TRACE_SHOW_JOURNEYS)
 		show_journey(watch, journey);
 	trace_outputs_record(&watch->outputs, &journey->record);
 }
@@ -154,39 +149,6 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 		return;
 	trace_line_alert(line, alert);
 	show_line(watch, line);
-}
-
-/* ---- The summary ----------------------------------------------------------------------- */
-
-static void print_summary(const struct watch *watch)
-{
-	struct winsize size = { 0 };
-
-	if (watch->outputs.lines == TRACE_JSON) {
-		trace_summary_print_json(&watch->summary);
-		return;
-	}
-	ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-	trace_summary_print(&watch->summary, size.ws_col);
-}
-
-/* @return 0; < 0, which is reported */
-static int end_summary(struct watch *watch)
-{
-	const struct trace_request *request = watch->request;
-	int err = 0;
-
-	if (request->show == TRACE_SHOW_SUMMARY && watch->outputs.lines) {
-		print_summary(watch);
-		flush_output(watch);
-	}
-	if (request->svg)
-		err = trace_svg_write(request->svg, &watch->summary,
-				      request->filter ?: "all connections");
-	if (err)
-		fprintf(stderr, "netobsctl trace: --svg: cannot write '%s': %s\n",
-			request->svg, strerror(-err));
-	return err;
 }
 
 /* ---- Options --------------------------------------------------------------------------- */
@@ -257,24 +219,6 @@ static int loop_trace(struct watch *watch)
 	return r == -ECANCELED ? 0 : r;
 }
 
-/* A trace may take long: what cannot be written is known before. @return 0; < 0, which is reported */
-static int try_svg(const char *path)
-{
-	FILE *file = path ? fopen(path, "ae") : NULL;
-
-	if (!path)
-		return 0;
-	if (!file) {
-		const int err = -errno;
-
-		fprintf(stderr, "netobsctl trace: --svg: cannot write '%s': %s\n",
-			path, strerror(-err));
-		return err;
-	}
-	fclose(file);
-	return 0;
-}
-
 static bool wants_netfilter(const struct watch *watch)
 {
 	return watch->request->budget.netfilter ||
@@ -312,11 +256,15 @@ static int start_trace(struct watch *watch)
 					  NULL,
 		    .on_log = on_log, .user = watch);
 	const struct args_list none = { 0 };
-	int r = try_svg(request->svg);
+	/* Before anything is attached: a FIFO may have to wait for a reader. */
+	int r = trace_report_open(&watch->report);
 
+	r = r ?: trace_outputs_make(&watch->outputs);
 	if (r < 0)
 		return r;
 	r = netobs_trace_new(&opts, &watch->trace);
+	if (!r && watch->is_stopping) /* by a signal that came before */
+		netobs_trace_stop(watch->trace);
 	r = r ?: netobs_trace_start(watch->trace);
 	watch->follow.trace = watch->trace;
 	if (!r)
@@ -336,13 +284,19 @@ static int run_trace(struct watch *watch)
 {
 	int r = start_trace(watch);
 
+	if (r == -EINTR && watch->is_stopping)
+		return 0;
 	if (r < 0)
 		return r;
 	r = loop_trace(watch);
 	if (r < 0)
 		args_report_failure("trace", watch->error_logged, "continue", r);
 	trace_left_out_print(watch->trace);
-	return r < 0 ? r : end_summary(watch);
+	if (r < 0)
+		return r;
+	r = trace_report_end(&watch->report);
+	flush_output(watch);
+	return r;
 }
 
 bool trace_request_has_events(const struct trace_request *request)
@@ -355,10 +309,13 @@ static int read_request(struct watch *watch)
 {
 	const struct trace_request *request = watch->request;
 	const bool is_events = request->show == TRACE_SHOW_EVENTS;
+	const bool is_summary = request->show == TRACE_SHOW_SUMMARY;
 	int err = trace_outputs_read(&watch->outputs, &request->outputs,
-				     is_events ? "trace" : "journey");
+				     is_events ? "trace" : "journey", is_summary);
 
 	watch->counts_journeys = !err && wants_journeys(watch);
+	if (is_summary)
+		watch->report.lines = watch->outputs.lines;
 	err = err ?: read_layers(watch);
 	return err ?: trace_follow_rules(&watch->follow, &request->rules);
 }
@@ -371,6 +328,8 @@ int trace_watch(const struct trace_request *request)
 			    .on_alert = on_alert,
 			    .on_log = on_log },
 		.outputs = { .on_log = on_log },
+		.report = { .svg = request->svg,
+			    .title = request->filter ?: "all connections" },
 	};
 	bool is_complete;
 	int r;
@@ -387,7 +346,7 @@ int trace_watch(const struct trace_request *request)
 	signals_release();
 	trace_follow_close(&watch.follow);
 	netobs_trace_free(watch.trace);
-	trace_summary_clear(&watch.summary);
+	trace_report_close(&watch.report);
 	if (watch.write_error && watch.write_error != -EPIPE)
 		return EXIT_FAILED;
 	return r < 0 || !is_complete ? EXIT_FAILED : EXIT_FINE;

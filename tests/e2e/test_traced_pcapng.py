@@ -9,10 +9,13 @@ A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
 
 import collections
 import json
+import os
+import signal
 import socket
 import subprocess
 import time
 
+from lib import bpf
 from lib import lab
 from lib import observer
 from lib.tracer import Network, Trace, Tracer, bytes_of, by_connection, features
@@ -161,6 +164,58 @@ class Outputs(Trace):
             check=False, capture_output=True, text=True, timeout=60)
         self.assertEqual((0, ""), (done.returncode, done.stderr))
 
+    def summarize(self, *outputs):
+        """@return standard output of a command that traces some connections"""
+        out = self.lab.path("summary")
+        with open(out, "wb") as file:
+            process = self.lab.spawn(observer.netobsctl(), "trace", "--show", "summary", "-n", 20, *outputs,
+                                     f"tcp port {self.net.address[1]}", stdout=file)
+
+        def is_over():
+            self.talk_all([1000] * 10)
+            return process.poll() is not None
+        lab.wait_for(is_over, "the end")
+        self.assertEqual(process.returncode, 0)
+        with open(out, encoding="utf-8") as file:
+            return file.read()
+
+    def test_a_summary_is_printed_beside_other_outputs(self):
+        packets, journeys = self.lab.path("packets"), self.lab.path("journeys")
+        text = self.summarize("-o", f"pcapng:{packets}", "-o", f"json:{journeys}")
+        self.assertRegex(text, r"P50 +P90 +P99 +MAX", self.where)
+        self.assertTrue(read(packets), self.where)
+        with open(journeys, encoding="utf-8") as file:
+            self.assertEqual(20, len(file.readlines()), self.where)
+        summary = json.loads(self.summarize("-o", "json", "-o", f"pcapng:{packets}"))
+        self.assertEqual(20, sum(one["Journeys"] for one in summary["Directions"]), self.where)
+
+    def test_nothing_is_attached_before_a_pipe_has_a_reader(self):
+        path = self.lab.path("pipe")
+        os.mkfifo(path)
+        for option in (("-o", f"pcapng:{path}"), ("--svg", path)):
+            process = self.lab.spawn(observer.netobsctl(), "trace", *option, "-d", "30",
+                                     f"tcp port {self.net.address[1]}", stderr=subprocess.PIPE)
+            lab.wait_for(lambda process=process: self.is_opening(process), "the command at its pipe")
+            self.assertFalse(any("raw_tracepoint" in text for text in bpf.fdinfos(process.pid)), option)
+            process.send_signal(signal.SIGINT)
+            self.assertEqual((0, b""), (process.wait(60), process.stderr.read()), option)
+        process = self.lab.spawn(observer.netobsctl(), "trace", "-o", f"pcapng:{path}", "-n", 10,
+                                 f"tcp port {self.net.address[1]}")
+
+        def is_over():
+            self.talk_all([1000] * 10)
+            return process.poll() is not None
+        with open(path, "rb") as pipe:
+            lab.wait_for(is_over, "the end")
+            self.assertEqual(pipe.read(4), b"\x0a\x0d\x0d\x0a") # a section header
+        self.assertEqual(process.returncode, 0)
+
+    @staticmethod
+    def is_opening(process):
+        """It waits in open(2) for the other end of a FIFO."""
+        with open(f"/proc/{process.pid}/wchan", encoding="ascii") as file:
+            return file.read() in ("wait_for_partner", "fifo_open")
+
     def test_sinks_get_journeys_and_events(self):
         paths = {name: self.lab.path(name) for name in ("journeys", "events")}
         tracer = Tracer(self, self.net.address[1], "-o", f"json:{paths['journeys']}?host=no",
@@ -185,6 +240,8 @@ class Outputs(Trace):
                 (("-o", "pcapng:"), "name of the file"),
                 (("-o", "pcapng:/a", "-o", "pcapng:/b"), "another one"),
                 (("-o", "pcap"), "no such kind"),
+                (("-o", "pcapng?snaplen=1",), "pcapng has no options"),
+                (("--show", "summary", "-o", "pcapng"), "only one output"),
                 (("-o", "ipfix:udp://127.0.0.1:4739",), "cannot represent"),
                 (("-o", f"pcapng:{self.lab.path('no')}/file",), "cannot write")):
             done = subprocess.run([observer.netobsctl(), "trace", "-d", ".1", *options], check=False,

@@ -4,7 +4,6 @@
 #include "base/util.h"
 #include "service/trace_svg.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,33 +144,12 @@ static void journeys_without_time_or_end_are_drawn(void **state)
 	free(text);
 }
 
-static void a_file_is_replaced(void **state)
-{
-	struct trace_summary summary = { 0 };
-	char path[] = "/tmp/trace_svg_XXXXXX", text[64] = { 0 };
-	FILE *file;
-
-	(void)state;
-	close(mkstemp(path));
-	assert_int_equal(trace_svg_write(path, &summary, "x"), 0);
-	assert_int_equal(trace_svg_write(path, &summary, "x"), 0);
-	file = fopen(path, "r");
-	assert_non_null(file);
-	assert_non_null(fgets(text, sizeof(text), file));
-	fclose(file);
-	unlink(path);
-	assert_string_equal(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-	assert_int_equal(trace_svg_write("/nowhere/x", &summary, "x"), -ENOENT);
-	assert_true(trace_svg_write("/dev/full", &summary, "x") < 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bars_have_shares_and_tooltips),
 		cmocka_unit_test(titles_are_any_text),
 		cmocka_unit_test(journeys_without_time_or_end_are_drawn),
-		cmocka_unit_test(a_file_is_replaced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
