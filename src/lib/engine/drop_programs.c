@@ -98,6 +98,7 @@ int drop_programs_open(struct drop_programs *programs, bool no_reasons,
 		*programs = (struct drop_programs){ 0 };
 		return err;
 	}
+	programs->set.log = &silent; /* the caller's may end before the programs */
 	programs->state = program_set_mmap(&programs->set, "drop_state",
 					   sizeof(*programs->state));
 	programs->drops_fd = program_set_map_fd(&programs->set, "drops");

@@ -20,7 +20,7 @@ struct drop_programs {
 /**
  * Load the programs and attach them.
  *
- * @param log  or NULL: silent
+ * @param log  of this call; or NULL: silent
  * @return 0; -errno, which is logged, and nothing stays loaded
  */
 int drop_programs_open(struct drop_programs *programs, bool no_reasons,
