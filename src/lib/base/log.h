@@ -56,8 +56,9 @@ void log_lines_pass_on(struct log_lines *lines, const struct log *log);
 void log_lines_done(struct log_lines *lines);
 
 /*
- * libbpf has one print function per process, which is the host program's. It
- * is borrowed around the calls that may print; its lines become debug lines.
+ * libbpf has one print function per process, which is the host program's. It is borrowed around the calls of a thread
+ * that may print: their lines become debug lines of its log. Threads do not wait for one another, and what others print
+ * goes to the host program. Borrow once at a time.
  */
 void log_borrow_libbpf(const struct log *log);
 void log_return_libbpf(void);

@@ -8,10 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Guards what follows and libbpf's callback, for contexts on several threads. */
+/* Of the calls of this thread; NULL: it prints to the host program. */
+static _Thread_local const struct log *libbpf_log;
+
+/* Guards what follows and libbpf's callback, which all threads share. */
 static pthread_mutex_t libbpf_lock = PTHREAD_MUTEX_INITIALIZER;
-static const struct log *libbpf_log;
+static unsigned int n_borrowers; /* threads with a log */
 static libbpf_print_fn_t libbpf_hosts;
+
+static int print_for_host(enum libbpf_print_level level, const char *format,
+			  va_list args)
+{
+	const libbpf_print_fn_t print =
+		__atomic_load_n(&libbpf_hosts, __ATOMIC_ACQUIRE);
+
+	return print ? print(level, format, args) : 0;
+}
 
 /* One message may have many lines: the verifier's log is one. */
 static int print_libbpf(enum libbpf_print_level level, const char *format,
@@ -19,6 +31,8 @@ static int print_libbpf(enum libbpf_print_level level, const char *format,
 {
 	char *text, *rest, *line;
 
+	if (!libbpf_log)
+		return print_for_host(level, format, args);
 	if (level == LIBBPF_DEBUG || !libbpf_log->write ||
 	    vasprintf(&text, format, args) < 0)
 		return 0;
@@ -32,13 +46,27 @@ static int print_libbpf(enum libbpf_print_level level, const char *format,
 void log_borrow_libbpf(const struct log *log)
 {
 	pthread_mutex_lock(&libbpf_lock);
+	if (!n_borrowers++)
+		__atomic_store_n(&libbpf_hosts, libbpf_set_print(print_libbpf),
+				 __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&libbpf_lock);
 	libbpf_log = log;
-	libbpf_hosts = libbpf_set_print(print_libbpf);
+}
+
+/* The host program may have set another callback meanwhile. */
+static void restore_hosts(void)
+{
+	const libbpf_print_fn_t present = libbpf_set_print(libbpf_hosts);
+
+	if (present != print_libbpf)
+		libbpf_set_print(present);
 }
 
 void log_return_libbpf(void)
 {
-	libbpf_set_print(libbpf_hosts);
 	libbpf_log = NULL;
+	pthread_mutex_lock(&libbpf_lock);
+	if (!--n_borrowers)
+		restore_hosts();
 	pthread_mutex_unlock(&libbpf_lock);
 }

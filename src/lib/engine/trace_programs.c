@@ -241,7 +241,9 @@ int trace_programs_open(struct trace_programs *programs,
 			 .prepare = prepare_trace,
 			 .ctx = programs },
 	};
+	log_borrow_libbpf(programs->set.log);
 	err = find_points(programs);
+	log_return_libbpf();
 	if (err)
 		return err;
 	programs->has_nat = !nat_find_layout(&programs->nat, &silent);
