@@ -11,7 +11,8 @@
 
 enum {
 	IDLE_MS = 5000, /* before an idle tracer is freed: to load its programs takes long */
-	RETRY_MS = 60000,
+	RETRY_FIRST_MS = 60000,
+	RETRY_MOST_MS = 3600000,
 	LOOK_MS = 500, /* between looks whether it is idle, which take a while */
 };
 
@@ -36,8 +37,6 @@ static void on_trace_log(int level, const char *message, void *user)
 {
 	const struct service_trace *trace = user;
 
-	if (trace_loader_keep(trace->loader, level, message))
-		return;
 	if (level == NETOBS_LOG_WARNING && trace->has_started)
 		level = NETOBS_LOG_DEBUG;
 	trace->on_log(level, message, trace->user);
@@ -79,11 +78,13 @@ static void report_trace_failure(struct service_trace *trace, const char *doing,
 {
 	char text[NETOBS_ERROR_MAX + 128];
 
+	trace->retry.first_ms = RETRY_FIRST_MS;
+	trace->retry.most_ms = RETRY_MOST_MS;
+	backoff_wait(&trace->retry, now_ms());
 	snprintf(text, sizeof(text),
 		 "alerts are not traced for %d s: the tracer cannot %s: %s",
-		 RETRY_MS / 1000, doing, strerror(-err));
+		 backoff_left_ms(&trace->retry) / 1000, doing, strerror(-err));
 	trace->on_log(NETOBS_LOG_ERROR, text, trace->user);
-	trace->retry_at_ms = now_ms() + RETRY_MS;
 }
 
 /* @return 0: it is loaded from now on; < 0 */
@@ -101,18 +102,19 @@ static int begin_tracer(struct service_trace *trace)
 
 	if (err || is_loading(trace))
 		return err;
-	trace_loader_begin(trace->loader, &opts);
-	trace->is_stale = false;
-	return 0;
+	err = trace_loader_begin(trace->loader, &opts);
+	if (!err)
+		trace->is_stale = false;
+	return err;
 }
 
-/* So that the first alert need not wait. */
+/* So that the first alert need not wait; after a failure, another one takes its place. */
 static void keep_tracer(struct service_trace *trace)
 {
 	int err;
 
 	if (!trace->is_kept || !trace->n_rules || trace->tracer ||
-	    trace->is_stopped)
+	    trace->is_stopped || !backoff_is_due(&trace->retry))
 		return;
 	err = begin_tracer(trace);
 	if (err)
@@ -159,6 +161,8 @@ static void arm_alert(struct service_trace *trace,
 
 	if (err && err != -ENOSPC && err != -EEXIST && err != -ENOENT)
 		report_trace_failure(trace, "trace", err);
+	else if (!err)
+		backoff_reset(&trace->retry);
 	trace->past.armed += !err;
 	trace->past.refused += err != 0;
 	trace->idle_at_ms = now_ms() + IDLE_MS;
@@ -187,7 +191,7 @@ void service_trace_alert(struct service_trace *trace,
 		return;
 	if (alert->protocol != IPPROTO_TCP || /* a flow without a connection */
 	    trace->is_leaving || trace->is_stopped ||
-	    now_ms() < trace->retry_at_ms)
+	    !backoff_is_due(&trace->retry))
 		trace->past.refused++;
 	else if (trace->tracer)
 		arm_alert(trace, alert);
@@ -206,6 +210,8 @@ static void take_tracer(struct service_trace *trace)
 		report_trace_failure(trace, "start", err);
 		trace->past.refused += trace->n_waiting;
 	}
+	if (!err)
+		backoff_reset(&trace->retry);
 	trace->has_started |= !err;
 	trace->idle_at_ms = now_ms() + IDLE_MS;
 	for (uint32_t i = 0; !err && i < trace->n_waiting; i++)
@@ -242,7 +248,7 @@ void service_trace_commit(struct service_trace *trace,
 
 	trace->budget = config->trace;
 	trace->wants_events = wants_trace_events(config);
-	trace->retry_at_ms = 0;
+	backoff_reset(&trace->retry);
 	trace->is_stale |= is_other_budget(&before, &trace->budget) ||
 			   wanted_events != trace->wants_events;
 	trace->n_rules = 0;
@@ -290,6 +296,7 @@ int service_trace_dispatch(struct service_trace *trace)
 
 	if (is_loading(trace))
 		take_tracer(trace);
+	keep_tracer(trace);
 	if (!trace->tracer)
 		return is_loading(trace) ? 0 : -ECANCELED;
 	r = netobs_trace_dispatch(trace->tracer);
@@ -304,14 +311,11 @@ int service_trace_dispatch(struct service_trace *trace)
 	return -ECANCELED;
 }
 
-/* Alerts that wait have not been traced, and never will be. */
+/* Alerts that wait have not been traced, and never will be. The load ends on its thread. */
 static void abandon_loading(struct service_trace *trace)
 {
-	struct netobs_trace *tracer;
-	int result;
-
-	if (trace->loader && trace_loader_finish(trace->loader, &tracer, &result))
-		netobs_trace_free(tracer);
+	if (is_loading(trace))
+		trace_loader_free(TAKE_PTR(trace->loader));
 	trace->past.refused += trace->n_waiting;
 	trace->n_waiting = 0;
 }

@@ -10,6 +10,7 @@
 
 #include <netobs/trace.h>
 
+#include "base/backoff.h"
 #include "service/metrics/trace_totals.h"
 #include "service_config.h"
 #include "trace_loader.h"
@@ -37,9 +38,9 @@ struct service_trace {
 	bool is_stopped; /* there will be no other one */
 	struct trace_totals past; /* of earlier tracers, and of alerts */
 	int64_t idle_at_ms; /* without a connection until then, the tracer is freed */
-	int64_t look_at_ms;  /* whether it is */
-	bool has_started;    /* so what this kernel lacks has been logged */
-	int64_t retry_at_ms; /* after a failure */
+	int64_t look_at_ms;   /* whether it is */
+	bool has_started;     /* so what this kernel lacks has been logged */
+	struct backoff retry; /* after failures */
 	void (*on_journey)(const struct netobs_journey *journey, void *user);
 	void (*on_event)(const struct netobs_trace_event *event, void *user);
 	void (*on_log)(int level, const char *message, void *user);

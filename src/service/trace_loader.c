@@ -8,38 +8,79 @@
 #include "base/util.h"
 #include "base/worker.h"
 
-/* Of one thread. */
+/* A tracer and what its callbacks need: of the thread, and of the loader once it is taken. */
 struct trace_work {
-	struct netobs_trace_opts opts;
+	struct netobs_trace_opts opts; /* of the caller */
 	struct netobs_trace *tracer;
 	int result;
+	struct log_lines lines; /* until it is taken */
+	bool is_taken;
 };
 
 struct trace_loader {
 	struct worker *worker;
-	struct trace_work work;
 	bool is_busy;
-	struct log_lines lines; /* of the thread, until it is done */
+	struct trace_work *taken; /* its tracer is the caller's; NULL */
 };
+
+/* ---- Callbacks of the tracer ------------------------------------------------------------ */
+
+static void pass_journey(const struct netobs_journey *journey, void *user)
+{
+	const struct trace_work *work = user;
+
+	work->opts.on_journey(journey, work->opts.user);
+}
+
+static void pass_event(const struct netobs_trace_event *event, void *user)
+{
+	const struct trace_work *work = user;
+
+	work->opts.on_event(event, work->opts.user);
+}
+
+static void pass_message(int level, const char *message, void *user)
+{
+	struct trace_work *work = user;
+	const struct log kept = log_lines_log(&work->lines);
+
+	if (work->is_taken)
+		work->opts.on_log(level, message, work->opts.user);
+	else
+		log_write(&kept, level, "%s", message);
+}
+
+/* ---- Work ------------------------------------------------------------------------------- */
 
 static void load_tracer(void *arg)
 {
 	struct trace_work *work = arg;
-	int err = netobs_trace_new(&work->opts, &work->tracer);
+	struct netobs_trace_opts opts = work->opts;
+	int err;
 
+	opts.on_journey = opts.on_journey ? pass_journey : NULL;
+	opts.on_event = opts.on_event ? pass_event : NULL;
+	opts.on_log = pass_message;
+	opts.user = work;
+	err = netobs_trace_new(&opts, &work->tracer);
 	work->result = err ?: netobs_trace_start(work->tracer);
 }
 
-/* It is part of struct trace_loader, which waits for the thread. */
-static void leave_trace_work(void *work)
+static void free_trace_work(void *arg)
 {
-	(void)work;
+	struct trace_work *work = arg;
+
+	netobs_trace_free(work->tracer);
+	log_lines_done(&work->lines);
+	free(work);
 }
+
+/* ---- The loader ------------------------------------------------------------------------- */
 
 int trace_loader_new(struct trace_loader **ret_loader)
 {
 	cleanup_free struct trace_loader *loader = calloc(1, sizeof(*loader));
-	int err = loader ? worker_new(load_tracer, leave_trace_work,
+	int err = loader ? worker_new(load_tracer, free_trace_work,
 				      &loader->worker) :
 			   -ENOMEM;
 
@@ -50,14 +91,10 @@ int trace_loader_new(struct trace_loader **ret_loader)
 
 void trace_loader_free(struct trace_loader *loader)
 {
-	struct netobs_trace *tracer;
-	int result;
-
 	if (!loader)
 		return;
-	if (trace_loader_finish(loader, &tracer, &result))
-		netobs_trace_free(tracer);
 	worker_free(loader->worker);
+	free(loader->taken);
 	free(loader);
 }
 
@@ -66,25 +103,22 @@ int trace_loader_fd(const struct trace_loader *loader)
 	return worker_fd(loader->worker);
 }
 
-void trace_loader_begin(struct trace_loader *loader,
-			const struct netobs_trace_opts *opts)
+int trace_loader_begin(struct trace_loader *loader,
+		       const struct netobs_trace_opts *opts)
 {
-	loader->work = (struct trace_work){ .opts = *opts };
+	struct trace_work *work = calloc(1, sizeof(*work));
+
+	if (!work)
+		return -ENOMEM;
+	work->opts = *opts;
+	free(TAKE_PTR(loader->taken));
 	loader->is_busy = true;
-	worker_start_or_run(loader->worker, &loader->work);
+	worker_start_or_run(loader->worker, work);
+	return 0;
 }
 
 bool trace_loader_is_busy(const struct trace_loader *loader)
 {
-	return loader->is_busy;
-}
-
-bool trace_loader_keep(struct trace_loader *loader, int level, const char *message)
-{
-	const struct log log = log_lines_log(&loader->lines);
-
-	if (loader->is_busy)
-		log_write(&log, level, "%s", message);
 	return loader->is_busy;
 }
 
@@ -98,18 +132,15 @@ bool trace_loader_take(struct trace_loader *loader,
 		return false;
 	loader->is_busy = false;
 	log = (struct log){ .write = work->opts.on_log, .user = work->opts.user };
-	log_lines_pass_on(&loader->lines, &log);
-	if (work->result)
-		netobs_trace_free(TAKE_PTR(work->tracer));
-	*ret_tracer = TAKE_PTR(work->tracer);
+	log_lines_pass_on(&work->lines, &log);
 	*ret_result = work->result;
+	*ret_tracer = NULL;
+	if (work->result) {
+		free_trace_work(work);
+		return true;
+	}
+	work->is_taken = true;
+	loader->taken = work;
+	*ret_tracer = work->tracer;
 	return true;
-}
-
-bool trace_loader_finish(struct trace_loader *loader,
-			 struct netobs_trace **ret_tracer, int *ret_result)
-{
-	if (loader->is_busy)
-		worker_wait(loader->worker, -1);
-	return trace_loader_take(loader, ret_tracer, ret_result);
 }

@@ -14,26 +14,23 @@ struct trace_loader;
 /** @return 0, or -errno */
 int trace_loader_new(struct trace_loader **ret_loader);
 
-/** Wait for what is under way, and free all. NULL is fine. */
+/** The tracer that was taken has been freed. One that is being loaded is freed by its thread. NULL is fine. */
 void trace_loader_free(struct trace_loader *loader);
 
 /** Polls readable when there is something to be taken. */
 int trace_loader_fd(const struct trace_loader *loader);
 
-/** Begin; nothing is under way. @p opts: their on_log calls trace_loader_keep(). */
-void trace_loader_begin(struct trace_loader *loader,
-			const struct netobs_trace_opts *opts);
+/**
+ * Begin; nothing is under way, and the tracer before has been freed.
+ *
+ * @param opts  their strings are NULL; their callbacks are called once the tracer is taken
+ * @return 0; -ENOMEM
+ */
+int trace_loader_begin(struct trace_loader *loader,
+		       const struct netobs_trace_opts *opts);
 
 /** Whether something was begun that has not been taken. */
 bool trace_loader_is_busy(const struct trace_loader *loader);
-
-/**
- * Keep a message of the tracer that is started, on its thread.
- *
- * @return false: none is, and the message is the caller's
- */
-bool trace_loader_keep(struct trace_loader *loader, int level,
-		       const char *message);
 
 /**
  * Take the tracer, and log what was kept, by the on_log of its options.
@@ -43,9 +40,5 @@ bool trace_loader_keep(struct trace_loader *loader, int level,
  */
 bool trace_loader_take(struct trace_loader *loader,
 		       struct netobs_trace **ret_tracer, int *ret_result);
-
-/** The same, but wait for it. @return false: nothing was begun */
-bool trace_loader_finish(struct trace_loader *loader,
-			 struct netobs_trace **ret_tracer, int *ret_result);
 
 #endif

@@ -21,8 +21,8 @@ int trace_report_open(struct trace_report *report)
 {
 	if (!report->svg)
 		return 0;
-	return report_picture(
-		report, file_replacement_begin(&report->picture, report->svg));
+	return report_picture(report, file_replacement_begin(&report->picture,
+							     report->svg));
 }
 
 void trace_report_add(struct trace_report *report,

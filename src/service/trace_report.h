@@ -14,7 +14,7 @@
 struct trace_report {
 	enum trace_lines lines; /* of the summary; TRACE_NO_LINES: it is not printed */
 	const char *svg;	/* file for the picture; NULL: none */
-	const char *title;	/* of it */
+	const char *title; /* of it */
 	struct trace_summary summary;
 	struct file_replacement picture; /* of @svg, from open() to end() */
 };

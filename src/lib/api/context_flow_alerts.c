@@ -19,7 +19,8 @@ _Static_assert((int)NETOBS_ALERT_METRICS == (int)ALERT_RULE_METRICS &&
 struct record_of_flow {
 	struct netobs *ctx;
 	const struct netobs_flow *flow;
-	int64_t boot_ns, time_ns; /* the end of the interval: CLOCK_BOOTTIME, and since 1970 */
+	/* The end of the interval: CLOCK_BOOTTIME, and since 1970. */
+	int64_t boot_ns, time_ns;
 };
 
 /* Drops are all of the flow, also where a record has some of its packets only. */
