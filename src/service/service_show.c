@@ -209,20 +209,33 @@ static void print_all(struct printer *printer, const struct conf *conf,
 	}
 }
 
+/* @return the key itself, if no key before it is of its section */
+static const struct service_key *first_of_section(const struct service_key *key)
+{
+	const struct service_key *first = service_keys;
+
+	while (strcmp(first->section, key->section))
+		first++;
+	return first;
+}
+
+/* By section, in the order of the catalogue. */
+static void print_keys(struct printer *printer, const struct conf *conf)
+{
+	for (const struct service_key *first = service_keys; first->section;
+	     first++)
+		for (const struct service_key *key = first;
+		     first_of_section(first) == first && key->section; key++)
+			if (!strcmp(key->section, first->section))
+				print_key(printer, conf, key);
+}
+
 int service_config_print(const struct service_config *config, bool is_json)
 {
-	static const char *const sections[] = {
-		"capture", "flows",   "sessions", "trace",   "drops",
-		"limits",  "metrics", "service",  "control", "host"
-	};
 	struct printer printer = { .is_json = is_json };
 	const struct conf *conf = &config->conf;
 
-	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
-		for (const struct service_key *key = service_keys; key->section;
-		     key++)
-			if (!strcmp(key->section, sections[i]))
-				print_key(&printer, conf, key);
+	print_keys(&printer, conf);
 	print_all(&printer, conf, sink_spec_is_host_field);
 	for (size_t i = 0; i < config->n_filters; i++)
 		print_item(&printer, conf, "filter", config->filters[i].name);
