@@ -19,18 +19,15 @@ from lib import grpc_lab
 from lib import observer
 from lib import traffic
 from lib.configuration import Configured
+from lib.grouped import GroupedTest, group
 from lib.record_sinks import sink_section, take_host
-from lib.service import AGAIN, ServiceTest
+from lib.service import AGAIN
 from lib.sessions import RESET
 from lib.talkers import features
 
 UNITS = "packets", "bytes", "flows"
 PORTS = range(5000, 5040)
 SERIES = 8
-
-
-def group(name, *parts):
-    return [f'[group "{name}"]', *parts]
 
 
 class Config(Configured, lab.LabTest):
@@ -88,14 +85,7 @@ class Config(Configured, lab.LabTest):
                           for entry in json.loads(out) if entry["section"] == "group"])
 
 
-class GroupsTest(ServiceTest):
-    def configure(self, *parts, **options):
-        self.metrics = self.lab.path("metrics")
-        self.write(*parts, "[metrics]", f"listen = unix:{self.metrics}", **options)
-
-    def scrape(self):
-        return metrics.scrape(self.metrics)
-
+class GroupsTest(GroupedTest):
     def send(self, *ports):
         """More packets to later ports."""
         for port in ports:
