@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "record_table.h"
+#include "record_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/util.h"
+#include "record_table.h"
 
 enum {
 	BUCKETS_FIRST = 1024,

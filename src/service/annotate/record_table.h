@@ -3,12 +3,16 @@
 #ifndef NETOBS_SERVICE_ANNOTATE_RECORD_TABLE_H
 #define NETOBS_SERVICE_ANNOTATE_RECORD_TABLE_H
 
-#include "record_index.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "end_process.h"
+#include "flow_face.h"
 #include "record_news.h"
 
 enum {
-	LOOKS = 1 << 14
-}; /* at entries with a face, from that which came last on */
+	LOOKS = 1 << 14, /* at entries with a face, from that which came last on */
+};
 
 /* A face of an entry, in the list of all faces with one hash. */
 struct face_node {
