@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the calls of this thread; NULL: it prints to the host program. */
-static _Thread_local const struct log *libbpf_log;
+/*
+ * Of the calls of this thread; NULL: it prints to the host program. In the block that threads begin with:
+ * otherwise the library would need the dynamic loader for its address.
+ */
+static _Thread_local const struct log *libbpf_log
+	__attribute__((tls_model("initial-exec")));
 
 /* Guards what follows and libbpf's callback, which all threads share. */
 static pthread_mutex_t libbpf_lock = PTHREAD_MUTEX_INITIALIZER;
