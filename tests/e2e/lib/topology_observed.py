@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """Which interfaces of a random topology are observed, such that counts can tell the truth."""
 
+from collections import defaultdict
 from dataclasses import replace
 
 from lib import topology_truth
@@ -209,6 +210,23 @@ def has_one_way_each(topology):
                     comes_back(crossing):
                 return False
     return True
+
+
+def joins_behind_bridges(topology):
+    """
+    Whether packets of a tuple come by several ways from where they are not seen, and a bridge is there: they may
+    be copies that it made, of which the largest part counts.
+    """
+    ways = defaultdict(set)
+    for _, _, walk in topology.walks():
+        for crossing in walk.crossings:
+            before = crossing.parent
+            if before and topology_truth.is_seen(topology, crossing) and \
+                    not topology_truth.is_seen(topology, before):
+                ways[crossing.flow].add(crossing.device)
+    return any(len(devices) > 1 for devices in ways.values()) and any(
+        any(device.kind == "bridge" for device in node.devices.values()) and
+        not topology.observed.issuperset(node.devices.values()) for node in topology.nodes)
 
 
 def comes_back(crossing):
