@@ -292,10 +292,14 @@ class Drops(drops.DropsTest):
         watcher = Observer(self)
         self.assertTrue(self.is_attached())
         watcher.stop()
-        self.assertFalse(self.is_attached())
+        self.wait_until_detached()
         watcher = Observer(self)
         watcher.process.kill()
         watcher.process.wait()
+        self.wait_until_detached()
+
+    def wait_until_detached(self):
+        """The kernel frees a program only when no CPU can still be running it."""
         lab.wait_for(lambda: not self.is_attached(), "the kernel to detach")
 
     @staticmethod
