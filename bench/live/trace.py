@@ -31,8 +31,9 @@ EXIT_NOISY = 3
 class Place(lab.Lab):
     """A client and a server, with a stream or datagrams between them that no tracer chooses."""
 
-    def __init__(self, traced):
+    def __init__(self, traced, extra):
         super().__init__()
+        self.extra = extra
         self.client, self.server = map(self.ns, ("client", "server"))
         self.wire(self.client, "eth0", ["10.0.1.2/24"], self.server, "eth0", [f"{ADDRESS}/24"])
         with self.server:
@@ -93,7 +94,7 @@ class Tracer:
 
     def __init__(self, place):
         self.place = place
-        self.process = place.spawn(observer.netobsctl(), "trace", "-o", "json",
+        self.process = place.spawn(observer.netobsctl(), "trace", "-o", "json", *place.extra,
                                    f"tcp port {TRACED_PORT}", stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL)
         self.is_ready = threading.Event()
@@ -140,8 +141,8 @@ def measure_round(place, measure):
     return (beside / (before * measure())) ** .5
 
 
-def measure_case(name, traced, most, width):
-    place = Place(traced)
+def measure_case(name, traced, extra, most, width):
+    place = Place(traced, extra)
     ratios, others = [], method.Others()
     try:
         while not method.decides(len(ratios), most) or \
@@ -165,9 +166,15 @@ def main():
     parser.add_argument("--traced", type=int, action="append", metavar="N",
                         help="so many traced connections only; repeatable (default " +
                         ", ".join(map(str, TRACED)) + "); 0: empty programs")
+    parser.add_argument("--layer", action="append", metavar="LAYER",
+                        help="events of this layer only; repeatable")
+    parser.add_argument("--netfilter", action="store_true", help="trace netfilter's hooks, too")
     options = parser.parse_args()
+    extra = ["--netfilter"] if options.netfilter else []
+    for layer in options.layer or ():
+        extra += ["--show", "events", "--layer", layer]
     print(f"{'others':<10} {'traced':>7} {'ratio':>8}")
-    exact = [measure_case(name, traced, options.rounds, method.WIDTH)
+    exact = [measure_case(name, traced, extra, options.rounds, method.WIDTH)
              for name in ("stream", "datagrams") for traced in options.traced or TRACED]
     return 0 if all(exact) else EXIT_NOISY
 

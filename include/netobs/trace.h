@@ -293,7 +293,11 @@ struct netobs_trace_opts {
 	 *  netobs_probe() calls "trace_netfilter"; without, that is logged, and the rest is traced. As
 	 *  the links are closed, the kernel drops packets that wait in an NFQUEUE of the namespace. */
 	uint8_t netfilter;
-	uint8_t reserved[2]; /**< 0 */
+	/** Layers of events that on_event gets: 1 << enum netobs_trace_layer of each; default all. Without
+	 *  on_journey, programs that only other layers need are not attached, so that other connections
+	 *  pay less. Events of IP need @p netfilter as well. */
+	uint8_t layers;
+	uint8_t reserved; /**< 0 */
 	/** Only connections of which a socket is one of chosen processes: with this number, as the
 	 *  initial namespace counts; 0: any. A socket is one of a process that writes to it, reads from
 	 *  it, or has it open, which is looked at once a second; it may be one of several. What is

@@ -24,8 +24,8 @@ struct watch {
 	struct netobs_trace *trace;
 	struct trace_follow follow; /* with rules */
 	struct trace_outputs outputs;
-	bool counts_journeys; /* by --count; else events */
-	uint32_t layers; /* of events that are shown: 1 << enum netobs_trace_layer */
+	bool counts_journeys;	    /* by --count; else events */
+	uint8_t layers;		    /* of events; 0: all */
 	struct trace_report report; /* of journeys */
 	uint64_t shown;
 	bool error_logged;
@@ -98,7 +98,7 @@ static void on_event(const struct netobs_trace_event *event, void *user)
 	const bool is_shown = watch->request->show == TRACE_SHOW_EVENTS;
 	bool counts = is_shown || !watch->outputs.pcapng;
 
-	if (is_full(watch) || !(watch->layers >> event->layer & 1))
+	if (is_full(watch))
 		return;
 	if (watch->outputs.pcapng)
 		counts |= trace_pcapng_add(watch->outputs.pcapng, event);
@@ -174,9 +174,8 @@ static int read_layers(struct watch *watch)
 
 		if (layer < 0)
 			return layer;
-		watch->layers |= 1U << layer;
+		watch->layers |= (uint8_t)(1U << layer);
 	}
-	watch->layers = watch->layers ?: UINT32_MAX;
 	return 0;
 }
 
@@ -222,8 +221,7 @@ static int loop_trace(struct watch *watch)
 static bool wants_netfilter(const struct watch *watch)
 {
 	return watch->request->budget.netfilter ||
-	       (watch->request->layers.n &&
-		watch->layers & 1U << NETOBS_TRACE_LAYER_IP);
+	       watch->layers & 1U << NETOBS_TRACE_LAYER_IP;
 }
 
 static bool wants_journeys(const struct watch *watch)
@@ -247,7 +245,7 @@ static int start_trace(struct watch *watch)
 		    .max_connections = request->budget.max_connections,
 		    .max_events = request->budget.max_events,
 		    .max_rate = request->budget.max_rate,
-		    .netfilter = wants_netfilter(watch),
+		    .netfilter = wants_netfilter(watch), .layers = watch->layers,
 		    .only_armed = request->rules.n > 0, .pid = request->pid,
 		    .command = request->command, .container = request->container,
 		    .on_event = wants_events(watch) ? on_event : NULL,

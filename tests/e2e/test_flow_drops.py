@@ -9,10 +9,8 @@ it.
 """
 
 import collections
-import contextlib
 import json
 import os
-import pathlib
 import random
 import re
 import socket
@@ -53,16 +51,6 @@ table ip hide {
 
 def dropped(records):
     return sum(one.get("PktDropPackets", 0) for one in records)
-
-
-def programs_of(pid):
-    """Names of BPF programs that a process holds; other tests may have programs of their own."""
-    held = set()
-    for path in pathlib.Path(f"/proc/{pid}/fdinfo").iterdir():
-        with contextlib.suppress(OSError): # closed meanwhile
-            held.update(re.findall(r"^prog_id:\s*(\d+)", path.read_text("ascii"), re.MULTILINE))
-    return {one.get("name", "") for one in json.loads(lab.run("bpftool", "-j", "prog", "show"))
-            if str(one["id"]) in held}
 
 
 def of_port(records, port):
@@ -403,7 +391,7 @@ class FlowDrops(drops.DropsTest):
         watch = observer.Observer(self.lab, self.router, "-i", "rc")
         watch.wait_attached((self.router, "rc"))
         self.send_to(2001, 5)
-        names = programs_of(watch.process.pid)
+        names = set(bpf.programs_of(watch.process.pid).values())
         self.assertIn("netobs_ingress", names)
         self.assertEqual([], [name for name in names if name.startswith("netobs_drop_")])
         result = watch.stop()

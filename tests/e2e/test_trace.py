@@ -75,6 +75,37 @@ class Events(Trace):
                     self.check_calls(stream.writes, events, "sent", f"{where}: {one}")
                 self.check_calls(stream.reads, events, "read", f"{where}: {one}")
 
+    def test_layers_alone(self):
+        """Each has the events that it has beside the others, and no programs that it does not need."""
+        network, where = self.network()
+        whole = Tracer(self, network.address[1], "--show", "events")
+        alone = {layer: Tracer(self, network.address[1], "--show", "events", "--layer", layer)
+                 for layer in ("socket", "tcp", "device")}
+        for layer, tracer in alone.items():
+            names = set(bpf.programs_of(tracer.process.pid).values())
+            self.assertIn("netobs_tr_queue", names, layer)
+            others = set().union(*self.PER_PACKET.values()) - self.PER_PACKET[layer]
+            self.assertFalse({f"netobs_tr_{name}" for name in others} & names, layer)
+        collections.deque(self.talk(network, lab.sized(10)), 0)
+        time.sleep(.5)
+        expected = collections.Counter(self.what(one) for one in whole.stop())
+        for layer, tracer in alone.items():
+            own = {what: n for what, n in expected.items() if what[0] == layer}
+            self.assertTrue(own or not self.has_sockets, where)
+            self.assertEqual(own, collections.Counter(self.what(one) for one in tracer.stop()),
+                             f"{where}: {layer}")
+
+    # Programs that run for each packet, of one layer only.
+    PER_PACKET = {"socket": {"ready", "ready2"}, "tcp": {"segm", "segm2"}, "qdisc": {"enq", "deq"},
+                  "device": {"xmit", "busy", "rx", "gro", "why", "why2"}}
+
+    @staticmethod
+    def what(event):
+        """The same by any tracer."""
+        return tuple(event.get(name) for name in (
+            "Layer", "Point", "SrcAddr", "SrcPort", "DstAddr", "DstPort", "Seq", "Bytes",
+            "NetnsInode", "Interface"))
+
 
 class Journeys(Trace):
     """Each byte has exactly one journey, and each part of it is known."""

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import random
-import re
 import signal
 import socket
 import subprocess
@@ -34,7 +33,6 @@ SLOW_S = .04 # an answer takes, of a connection that breaks it
 TRACED = "2s"
 ROUNDS = 12
 AGENT = f"agent_ip = {netobs_proto.AGENT}"
-PROG_ID = re.compile(r"^prog_id:\s*(\d+)", re.MULTILINE)
 
 
 class Talk(threading.Thread):
@@ -121,8 +119,8 @@ class TracedTest(ServiceTest):
 
     def programs(self):
         """The tracer's programs that the service holds, by id."""
-        ids = {int(one) for text in bpf.fdinfos(self.pid) for one in PROG_ID.findall(text)}
-        return {number: name for number, name in self.loaded().items() if number in ids}
+        return {number: name for number, name in bpf.programs_of(self.pid).items()
+                if name.startswith("netobs_tr_")}
 
     @staticmethod
     def loaded():

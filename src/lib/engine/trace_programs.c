@@ -13,6 +13,7 @@
 #include <bpf/btf.h>
 #include <errno.h>
 #include <linux/netfilter.h>
+#include <netobs/trace.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,35 +24,45 @@
 
 static const struct log silent;
 
+/* Of rows that all layers need: where connections begin and end, and whose they are. */
+#define ANY_LAYER UINT32_MAX
+
+#define ONLY(layer) (1U << NETOBS_TRACE_LAYER_##layer)
+
 /* Each attaches to a tracepoint, which some kernels lack. */
 static const struct row {
 	const char *program;
 	const char *tracepoint;
 	uint32_t point; /* that only it sees; TRACE_CLOSES: none that is missed */
+	uint32_t layers; /* 1 << enum netobs_trace_layer: only these need it */
 	uint32_t n_args; /* at least; the kernel's tracepoints have one more, for themselves */
 	uint32_t n_args_max; /* 0: any */
 } rows[] = {
-	{ "netobs_tr_send", "tcp_sendmsg_locked", TRACE_SEND, 2, 0 },
-	{ "netobs_tr_sent", "sock_send_length", TRACE_SENT, 2, 0 },
-	{ "netobs_tr_recv", "sock_recv_length", TRACE_CLOSES, 3, 0 },
-	{ "netobs_tr_read", "tcp_rcv_space_adjust", TRACE_READ, 1, 0 },
-	{ "netobs_tr_ready", "sk_data_ready", TRACE_READY, 1, 0 },
-	{ "netobs_tr_ready2", "sk_data_ready", TRACE_READY, 1, 0 },
-	{ "netobs_tr_again", "tcp_retransmit_skb", TRACE_RETRANSMIT, 2, 0 },
-	{ "netobs_tr_segm", "tcp_probe", TRACE_SEGMENT, 2, 0 },
-	{ "netobs_tr_segm2", "tcp_probe", TRACE_SEGMENT, 2, 0 },
-	{ "netobs_tr_state", "inet_sock_set_state", TRACE_CLOSES, 3, 0 },
-	{ "netobs_tr_queue", "net_dev_queue", TRACE_QUEUE, 1, 0 },
-	{ "netobs_tr_enq", "qdisc_enqueue", TRACE_ENQUEUE, 3, 0 },
-	{ "netobs_tr_deq", "qdisc_dequeue", TRACE_DEQUEUE, 4, 0 },
-	{ "netobs_tr_xmit", "net_dev_start_xmit", TRACE_TRANSMIT, 2, 0 },
-	{ "netobs_tr_busy", "net_dev_xmit", TRACE_BUSY, 3, 0 },
-	{ "netobs_tr_rx", "netif_rx", TRACE_CLOSES, 1, 0 },
-	{ "netobs_tr_gro", "napi_gro_receive_entry", TRACE_CLOSES, 1, 0 },
-	{ "netobs_tr_recvd", "netif_receive_skb", TRACE_RECEIVE, 1, 0 },
-	{ "netobs_tr_why", "kfree_skb", TRACE_CLOSES, 3, 0 },
-	{ "netobs_tr_why2", "kfree_skb", TRACE_CLOSES, 3, 0 },
-	{ "netobs_tr_drop", "kfree_skb", TRACE_CLOSES, 1, 2 },
+	{ "netobs_tr_send", "tcp_sendmsg_locked", TRACE_SEND, ANY_LAYER, 2, 0 },
+	{ "netobs_tr_sent", "sock_send_length", TRACE_SENT, ANY_LAYER, 2, 0 },
+	{ "netobs_tr_recv", "sock_recv_length", TRACE_CLOSES, ANY_LAYER, 3, 0 },
+	{ "netobs_tr_read", "tcp_rcv_space_adjust", TRACE_READ, ANY_LAYER, 1, 0 },
+	{ "netobs_tr_ready", "sk_data_ready", TRACE_READY, ONLY(SOCKET), 1, 0 },
+	{ "netobs_tr_ready2", "sk_data_ready", TRACE_READY, ONLY(SOCKET), 1, 0 },
+	{ "netobs_tr_again", "tcp_retransmit_skb", TRACE_RETRANSMIT, ONLY(TCP),
+	  2, 0 },
+	{ "netobs_tr_segm", "tcp_probe", TRACE_SEGMENT, ONLY(TCP), 2, 0 },
+	{ "netobs_tr_segm2", "tcp_probe", TRACE_SEGMENT, ONLY(TCP), 2, 0 },
+	{ "netobs_tr_state", "inet_sock_set_state", TRACE_CLOSES, ANY_LAYER, 3,
+	  0 },
+	{ "netobs_tr_queue", "net_dev_queue", TRACE_QUEUE, ANY_LAYER, 1, 0 },
+	{ "netobs_tr_enq", "qdisc_enqueue", TRACE_ENQUEUE, ONLY(QDISC), 3, 0 },
+	{ "netobs_tr_deq", "qdisc_dequeue", TRACE_DEQUEUE, ONLY(QDISC), 4, 0 },
+	{ "netobs_tr_xmit", "net_dev_start_xmit", TRACE_TRANSMIT, ONLY(DEVICE),
+	  2, 0 },
+	{ "netobs_tr_busy", "net_dev_xmit", TRACE_BUSY, ONLY(DEVICE), 3, 0 },
+	{ "netobs_tr_rx", "netif_rx", TRACE_CLOSES, ONLY(DEVICE), 1, 0 },
+	{ "netobs_tr_gro", "napi_gro_receive_entry", TRACE_CLOSES, ONLY(DEVICE),
+	  1, 0 },
+	{ "netobs_tr_recvd", "netif_receive_skb", TRACE_RECEIVE, ANY_LAYER, 1, 0 },
+	{ "netobs_tr_why", "kfree_skb", TRACE_CLOSES, ONLY(DEVICE), 3, 0 },
+	{ "netobs_tr_why2", "kfree_skb", TRACE_CLOSES, ONLY(DEVICE), 3, 0 },
+	{ "netobs_tr_drop", "kfree_skb", TRACE_CLOSES, ONLY(DEVICE), 1, 2 },
 };
 
 /* In front of all others at a hook of netfilter, and behind them. */
@@ -98,6 +109,8 @@ static int find_points(struct trace_programs *programs)
 	if (!btf)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (!(rows[i].layers & programs->knobs.layers))
+			continue;
 		if (!has_row(btf, &rows[i])) {
 			programs->missing |= 1U << rows[i].point;
 			continue;

@@ -21,6 +21,7 @@ enum {
 	EVENTS_DEFAULT = 1000000,
 	RATE_DEFAULT = 200000,
 	RING_DEFAULT = 8 << 20,
+	LAYERS_ALL = (1 << NETOBS_TRACE_LAYERS) - 1,
 	RING_MIN = 64 << 10,
 	SLOTS_PER_CONNECTION = 2,
 	READ_MS = 10,  /* between looks into the ring */
@@ -55,6 +56,7 @@ static void set_trace_defaults(struct netobs_trace_opts *opts)
 	opts->max_events = opts->max_events ?: EVENTS_DEFAULT;
 	opts->max_rate = opts->max_rate ?: RATE_DEFAULT;
 	opts->ring_bytes = opts->ring_bytes ?: RING_DEFAULT;
+	opts->layers = opts->layers ?: LAYERS_ALL;
 }
 
 static int check_trace_options(const struct netobs_trace_opts *opts,
@@ -66,6 +68,8 @@ static int check_trace_options(const struct netobs_trace_opts *opts,
 		{ "only_armed", "a process is chosen as well",
 		  opts->only_armed &&
 			  (opts->pid || opts->command || opts->container) },
+		{ "layers", "it has a layer that is unknown",
+		  opts->layers & ~LAYERS_ALL },
 		{ "command", "it is empty", opts->command && !*opts->command },
 		{ "max_connections", "it is more than 65536",
 		  opts->max_connections > CONNECTIONS_MAX },
@@ -383,6 +387,7 @@ static int open_trace(struct netobs_trace *trace)
 		.slots = slots_for(opts->max_connections),
 		.ring_bytes = opts->ring_bytes,
 		.max_rate = opts->max_rate,
+		.layers = opts->on_journey ? LAYERS_ALL : opts->layers,
 		.wants_acks = opts->on_event,
 		.wants_datagrams = trace->wants_datagrams,
 		.wants_netfilter = wants_netfilter(opts),

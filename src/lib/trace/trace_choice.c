@@ -124,10 +124,11 @@ static void fill_event(const struct netobs_trace *trace,
 static void hand_over(void *ctx, const struct netobs_trace_event *event)
 {
 	struct netobs_trace *trace = ctx;
+	const bool is_wanted = trace->opts.layers >> event->layer & 1;
 
-	trace->stats.events++;
-	trace->life.delivered++;
-	if (trace->opts.on_event)
+	trace->stats.events += is_wanted;
+	trace->life.delivered += is_wanted;
+	if (is_wanted && trace->opts.on_event)
 		trace->opts.on_event(event, trace->opts.user);
 	if (trace->journeys && journeys_add(trace->journeys, event))
 		trace->stats.lost_events++;

@@ -7,7 +7,9 @@ library, as iproute2 and bpftool of Debian 12 do not know tcx yet.
 import contextlib
 import ctypes
 import errno
+import json
 import os
+import re
 import resource
 import struct
 
@@ -192,10 +194,18 @@ def fdinfos(pid):
     """What the kernel says of each descriptor of a process: links, programs and maps."""
     found = []
     for fd in os.listdir(f"/proc/{pid}/fdinfo"):
-        with contextlib.suppress(FileNotFoundError), \
+        with contextlib.suppress(OSError), \
                 open(f"/proc/{pid}/fdinfo/{fd}", encoding="utf-8") as file:
             found.append(file.read())
     return found
+
+
+def programs_of(pid):
+    """{id: name} of the programs that a process holds; other tests may have programs of their own."""
+    held = {int(one) for text in fdinfos(pid)
+            for one in re.findall(r"^prog_id:\s*(\d+)", text, re.MULTILINE)}
+    return {one["id"]: one.get("name", "")
+            for one in json.loads(lab.run("bpftool", "-j", "prog", "show")) if one["id"] in held}
 
 
 def attached(ns, interface):
