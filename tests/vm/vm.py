@@ -27,10 +27,10 @@ import budget # pylint: disable=wrong-import-position
 
 NAMES = [*kernels.SUITES, kernels.ARM64]
 CPUS, MANY_CPUS = 2, 8
-# What ./dev test has time for: programs, store, exact counts and VLANs, which the
-# machine itself may lack, but not what loads the programs dozens of times.
+# What ./dev test has time for: programs, store, exact counts and VLANs, which the machine
+# itself may lack, but not what loads the programs dozens of times to test user space.
 QUICK = r"^(bpf\.|e2e\.(exact|once_vlan))"
-SLOW = r"^bpf\.(attach|context(_rules|_sampling|_stop)?)$"
+SLOW = r"^bpf\.(attach|replay|context(_.*)?)$"
 
 
 @dataclass
