@@ -15,9 +15,11 @@ struct map_words {
 	struct args_list records; /* files that annotate has its knowledge from */
 	uint32_t slack_ms;
 	bool is_of_services;
-	const char *svg; /* a file; NULL: none */
-	int output;	 /* enum services_format */
-	uint64_t given;	 /* as args_parse() stores it */
+	const char *svg;      /* a file; NULL: none */
+	bool container_names; /* of services */
+	const char *container_root;
+	int output;	/* enum services_format */
+	uint64_t given; /* as args_parse() stores it */
 };
 
 /**

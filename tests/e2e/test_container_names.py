@@ -39,9 +39,10 @@ class Contained:
         self.hierarchy = Hierarchy(self, "cgroup2", ())
         self.runtimes = Host(self.lab.path("root"))
         self.netns, self.expected, self.numbers = netns, {}, {}
+        # Below the ports of clients, so that all know it for a service.
+        self.port = 8080
         with netns:
-            listener = socket.create_server(("127.0.0.1", 0))
-        self.port = listener.getsockname()[1]
+            listener = socket.create_server(("127.0.0.1", self.port))
         self.serve(listener)
 
     def serve(self, listener):
@@ -168,6 +169,28 @@ class Names(Contained, lab.LabTest):
             text = file.read()
         self.assertIn(f"box-0 ({docker[:12]})", text)
         self.assertIn("shop/box-1-0 (0f3e9c1a)", text)
+
+    def test_the_map_of_services_has_names(self):
+        """As of the clients of the server: all of one pod, or of one container."""
+        self.container(self.random.choice(Host.KINDS[:Host.KINDS.index(Host.unknown)]))
+        names, = self.expected.values()
+        workload = names.get("ContainerName")
+        if "PodName" in names:
+            workload = f"{names['PodNamespace']}/{names['PodName']}"
+
+        def shown():
+            done = self.netns.run(observer.netobsctl(), "map", "--services", *self.options, "-o", "json",
+                                  "--once")
+            return next((one for one in map(json.loads, done.splitlines())
+                         if one.get("ServerPort") == self.port), None)
+
+        def edge():
+            return lab.wait_for(shown, "the edge")
+
+        self.assertEqual(workload, lab.wait_for(lambda: edge().get("ClientWorkload"), "its name"))
+        self.assertNotIn("ServerWorkload", edge())
+        self.options = ()
+        self.assertNotIn("ClientWorkload", edge())
 
     def test_sessions_have_names(self):
         for make in Host.docker, Host.containerd, Host.podman:

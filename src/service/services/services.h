@@ -14,8 +14,10 @@ struct services_request {
 	size_t n_files;
 	enum services_format format;
 	const char *svg; /* a file that the map is drawn to; NULL: none */
-	uint32_t rows;	 /* edges at most; 0: all */
-	bool once;	 /* one interval */
+	bool container_names; /* of the host that is observed: below container_root, or "/" */
+	const char *container_root;
+	uint32_t rows; /* edges at most; 0: all */
+	bool once;     /* one interval */
 	uint32_t interval_ms;
 	uint32_t duration_ms; /* 0: until a signal comes */
 };

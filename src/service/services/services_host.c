@@ -163,6 +163,7 @@ static int start_context(struct host_watch *watch, uint64_t flags)
 {
 	NETOBS_OPTS(netobs_opts, opts, .flags = flags,
 		    .interval_ms = watch->request->interval_ms,
+		    .container_root = watch->request->container_root,
 		    .rtt = NETOBS_RTT_RING, .on_flow = on_flow,
 		    .on_interval = on_interval, .on_log = on_log, .user = watch);
 	int r = netobs_new(&opts, &watch->ctx);
@@ -170,11 +171,11 @@ static int start_context(struct host_watch *watch, uint64_t flags)
 	if (r)
 		return r;
 	r = netobs_start(watch->ctx);
-	if (r == -ENOTSUP && flags) {
+	if (r == -ENOTSUP && flags & NETOBS_NAT) {
 		netobs_free(watch->ctx);
 		watch->ctx = NULL;
 		watch->error_logged = false;
-		return start_context(watch, 0);
+		return start_context(watch, flags & ~(uint64_t)NETOBS_NAT);
 	}
 	return r;
 }
@@ -191,6 +192,7 @@ static void start_sessions(struct host_watch *watch)
 	char why[NETOBS_ERROR_MAX] = "";
 	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session,
 		    .error = &why, .user = watch);
+	const bool has_names = watch->request->container_names;
 	struct netobs_sessions *sessions;
 	int r = netobs_sessions_new(&opts, &sessions);
 
@@ -198,7 +200,9 @@ static void start_sessions(struct host_watch *watch)
 		report_no_sessions(*why ? why : strerror(-r));
 		return;
 	}
-	r = netobs_sessions_start(sessions);
+	if (has_names)
+		r = netobs_sessions_share(sessions, watch->ctx);
+	r = r ?: netobs_sessions_start(sessions);
 	if (!r) {
 		watch->sessions = sessions;
 		return;
@@ -257,7 +261,10 @@ static int finish(struct host_watch *watch)
 static int observe(struct host_watch *watch)
 {
 	const struct args_list none = { 0 };
-	int r = start_context(watch, NETOBS_NAT);
+	const uint64_t names = watch->request->container_names ?
+				       NETOBS_PROCESSES | NETOBS_CONTAINER_NAMES :
+				       0;
+	int r = start_context(watch, NETOBS_NAT | names);
 
 	if (r < 0) {
 		args_report_failure("map", watch->error_logged, "start", r);
