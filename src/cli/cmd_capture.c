@@ -217,7 +217,8 @@ static int capture_to_file(struct session *session, int64_t deadline_ms)
 	}
 	capture_out_start(&session->out);
 	privileges_drop(&session->config.observed.interfaces,
-			session->config.rotate_bytes, session->config.process);
+			(session->config.rotate_bytes ? KEEP_FILES : 0) |
+				(session->config.process ? KEEP_PROCESSES : 0));
 	r = write_capture_file(session, deadline_ms);
 	if (r < 0)
 		report_capture_error(session, "continue", r);
@@ -424,8 +425,8 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 			session->listener.reason);
 		return r;
 	}
-	privileges_drop(&session->config.observed.interfaces, false,
-			session->config.process);
+	privileges_drop(&session->config.observed.interfaces,
+			session->config.process ? KEEP_PROCESSES : 0);
 	capture_listen_check(&session->listener);
 	log_fault(session);
 	listen_where(&session->listener.server.listener, text, sizeof(text));

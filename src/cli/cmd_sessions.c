@@ -184,7 +184,7 @@ static int observe_sessions(struct session *session)
 		const struct args_list none = { 0 };
 
 		/* Outputs may start threads, which would keep more. */
-		privileges_drop(&none, true, false);
+		privileges_drop(&none, KEEP_FILES);
 		r = output_list_open(&session->outputs, NULL);
 		session->wrong_spec = r == -EINVAL;
 		if (r < 0 && !session->wrong_spec)

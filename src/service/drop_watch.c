@@ -157,7 +157,7 @@ static int observe_drops(struct watch *watch)
 		args_report_failure("drops", watch->error_logged, "start", r);
 		return r;
 	}
-	privileges_drop(&none, true, false);
+	privileges_drop(&none, KEEP_FILES);
 	if (!watch->request->is_json)
 		drop_counters_print(&watch->counters,
 				    &watch->request->interfaces);

@@ -215,7 +215,8 @@ static int observe(struct watch *watch)
 	if (r < 0) {
 		args_report_failure("map", watch->error_logged, "start", r);
 	} else if (status != EXIT_FINE) {
-		privileges_drop(&none, true, true);
+		privileges_drop(&none,
+				KEEP_FILES | KEEP_PROGRAMS | KEEP_PROCESSES);
 		status = show_repeatedly(watch);
 	}
 	signals_release();

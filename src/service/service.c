@@ -63,6 +63,12 @@ static int open_first_sinks(struct service *service)
 	return r;
 }
 
+static unsigned int kept_privileges(const struct service_config *config)
+{
+	return KEEP_FILES | flows_config_privileges(&config->flows) |
+	       (config->trace.netfilter ? KEEP_PROCESSES : 0);
+}
+
 int service_observe(struct service *service)
 {
 	int r = service_open_metrics(service);
@@ -78,7 +84,8 @@ int service_observe(struct service *service)
 	if (r < 0)
 		return r;
 	/* Sinks may start threads, which would keep more. */
-	privileges_drop(&service->config->flows.interfaces, true, true);
+	privileges_drop(&service->config->flows.interfaces,
+			kept_privileges(service->config));
 	r = open_first_sinks(service);
 	service_sessions_commit(&service->sessions, service->config);
 	service_drops_commit(&service->drops, service->config);

@@ -272,8 +272,9 @@ static int start_trace(struct watch *watch)
 		args_report_failure("trace", watch->error_logged, "start", r);
 		return r;
 	}
-	privileges_drop(request->rules.n ? &request->interfaces : &none, true,
-			wants_netfilter(watch));
+	privileges_drop(request->rules.n ? &request->interfaces : &none,
+			KEEP_FILES |
+				(wants_netfilter(watch) ? KEEP_PROCESSES : 0));
 	/* They may start threads, which would keep more. */
 	return trace_outputs_open(&watch->outputs);
 }

@@ -415,7 +415,9 @@ static int observe_flows(struct session *session)
 		report_flow_error(session, "start", r);
 	} else {
 		/* Outputs may start threads, which would keep more. */
-		privileges_drop(&session->request->config.interfaces, true, true);
+		privileges_drop(&session->request->config.interfaces,
+				KEEP_FILES | flows_config_privileges(
+						     &session->request->config));
 		r = open_outputs(session);
 	}
 	if (r == 0) {

@@ -12,7 +12,7 @@ struct capability {
 	bool is_implied; /* by CAP_SYS_ADMIN */
 };
 
-enum { CAPABILITIES = 6 };
+enum { CAPABILITIES = 7 };
 
 extern const struct capability capabilities[CAPABILITIES];
 

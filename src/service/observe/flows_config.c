@@ -67,6 +67,15 @@ uint64_t flows_attachment_disables(int attachment)
 	}
 }
 
+/* Behind pairs of interfaces, each of these looks for processes. */
+unsigned int flows_config_privileges(const struct flows_config *config)
+{
+	const bool needs_processes = config->process || config->nat ||
+				     config->drops;
+
+	return KEEP_PROGRAMS | (needs_processes ? KEEP_PROCESSES : 0);
+}
+
 void flows_config_fill(const struct flows_config *config, struct netobs_opts *opts)
 {
 	opts->filter = config->filter;

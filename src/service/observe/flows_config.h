@@ -12,6 +12,7 @@
 #include "service/metrics/metrics.h"
 #include "service/options/alert_rules.h"
 #include "service/options/args.h"
+#include "service/options/privileges.h"
 #include "service/options/rules.h"
 
 /* Choices of --attach. */
@@ -64,6 +65,9 @@ bool flows_parse_sampling(struct flows_config *config, char *ret_why,
 
 /** @return the features that are not to be used: bits by enum netobs_feature */
 uint64_t flows_attachment_disables(int attachment);
+
+/** @return what privileges_drop() is to keep for them: enum privileges_kept */
+unsigned int flows_config_privileges(const struct flows_config *config);
 
 /* Everything but the callbacks; borrows from @config. */
 void flows_config_fill(const struct flows_config *config,

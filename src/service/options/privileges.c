@@ -2,6 +2,7 @@
 #include "privileges.h"
 
 #include <linux/capability.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -30,7 +31,22 @@ static int capability_for_files(void)
 		       CAP_DAC_OVERRIDE;
 }
 
-void privileges_drop(const struct args_list *interfaces, bool files, bool programs)
+static uint64_t kept_capabilities(const struct args_list *interfaces,
+				  unsigned int keep)
+{
+	uint64_t kept = 1ULL << CAP_BPF | 1ULL << CAP_PERFMON |
+			1ULL << CAP_NET_ADMIN;
+
+	if (keep & (KEEP_PROGRAMS | KEEP_PROCESSES) || has_netns(interfaces))
+		kept |= 1ULL << CAP_SYS_ADMIN;
+	if (keep & KEEP_PROCESSES)
+		kept |= 1ULL << CAP_SYS_PTRACE;
+	if (keep & KEEP_FILES)
+		kept |= 1ULL << capability_for_files();
+	return kept;
+}
+
+void privileges_drop(const struct args_list *interfaces, unsigned int keep)
 {
 	struct __user_cap_header_struct header = {
 		.version = _LINUX_CAPABILITY_VERSION_3
@@ -38,26 +54,21 @@ void privileges_drop(const struct args_list *interfaces, bool files, bool progra
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	const struct rlimit lowest = { 1, 1 };
-	uint64_t keep = 1ULL << CAP_BPF | 1ULL << CAP_PERFMON |
-			1ULL << CAP_NET_ADMIN;
+	const uint64_t kept = kept_capabilities(interfaces, keep);
 
-	if (programs || has_netns(interfaces))
-		keep |= 1ULL << CAP_SYS_ADMIN;
-	if (files)
-		keep |= 1ULL << capability_for_files();
 	/* COMPAT(<5.11): maps are charged to it, and later ones may be needed. */
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	/* Threads that wait for the kernel run ahead of others, without CAP_SYS_NICE. */
 	setrlimit(RLIMIT_RTPRIO, &lowest);
 	for (int number = 0; number <= CAP_LAST_CAP; number++)
-		if (!(keep >> number & 1))
+		if (!(kept >> number & 1))
 			prctl(PR_CAPBSET_DROP, number);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (syscall(SYS_capget, &header, data) < 0)
 		return;
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
-		data[i].permitted &= keep >> 32 * i;
-		data[i].effective &= keep >> 32 * i;
+		data[i].permitted &= kept >> 32 * i;
+		data[i].effective &= kept >> 32 * i;
 		data[i].inheritable = 0;
 	}
 	syscall(SYS_capset, &header, data);

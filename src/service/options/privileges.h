@@ -3,17 +3,19 @@
 #ifndef NETOBS_SERVICE_OPTIONS_PRIVILEGES_H
 #define NETOBS_SERVICE_OPTIONS_PRIVILEGES_H
 
-#include <stdbool.h>
-
 #include "args.h"
+
+enum privileges_kept {
+	KEEP_FILES = 1 << 0, /* to write to any directory, or to read files of others */
+	KEEP_PROGRAMS =
+		1 << 1, /* to name programs of others, and to enter namespaces that have names */
+	KEEP_PROCESSES = 1 << 2, /* to enter the namespaces of any process, too */
+};
 
 /*
  * Drop the privileges that are not needed once programs are attached. Kept is what it
- * takes to follow @interfaces and, if true, to write @files to any directory, or to read those of
- * others, and to name the @programs of others, or processes in other namespaces. Without privileges
- * to begin with, nothing happens.
+ * takes to follow @interfaces, and what @keep says. Without privileges to begin with, nothing happens.
  */
-void privileges_drop(const struct args_list *interfaces, bool files,
-		     bool programs);
+void privileges_drop(const struct args_list *interfaces, unsigned int keep);
 
 #endif

@@ -271,7 +271,7 @@ static int observe(struct host_watch *watch)
 		return EXIT_FAILED;
 	}
 	start_sessions(watch);
-	privileges_drop(&none, true, true);
+	privileges_drop(&none, KEEP_FILES | KEEP_PROGRAMS | KEEP_PROCESSES);
 	watch->since_ms = now_ms();
 	if (watch->is_stopping) /* a signal came before there was an observer */
 		stop_watch(watch);

@@ -34,8 +34,8 @@ void __wrap_netobs_stop(struct netobs *ctx);
 void __wrap_netobs_free(struct netobs *ctx);
 int __wrap_netobs_sessions_new(const struct netobs_sessions_opts *opts,
 			       struct netobs_sessions **ret_sessions);
-void __wrap_privileges_drop(const struct args_list *interfaces, bool files,
-			    bool programs);
+void __wrap_privileges_drop(const struct args_list *interfaces,
+			    unsigned int keep);
 
 int __wrap_netobs_new(const struct netobs_opts *opts, struct netobs **ret_ctx)
 {
@@ -95,12 +95,10 @@ int __wrap_netobs_sessions_new(const struct netobs_sessions_opts *opts,
 	return fake.sessions_error;
 }
 
-void __wrap_privileges_drop(const struct args_list *interfaces, bool files,
-			    bool programs)
+void __wrap_privileges_drop(const struct args_list *interfaces, unsigned int keep)
 {
 	(void)interfaces;
-	(void)files;
-	(void)programs;
+	(void)keep;
 }
 
 /* Standard error goes to @errors. */
