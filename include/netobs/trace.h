@@ -339,7 +339,8 @@ struct netobs_trace_stats {
 	/** Delivered before their end: of all connections, 524,288 events are kept, and 65,536 of a
 	 *  direction of one */
 	uint64_t cut_journeys;
-	/** Network namespaces whose hooks of netfilter could not be attached to; those beyond 64 are one */
+	/** Network namespaces with events whose hooks of netfilter have not been attached to; those beyond 64 are
+	 *  one */
 	uint64_t unhooked_namespaces;
 };
 

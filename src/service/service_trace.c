@@ -32,13 +32,17 @@ static void on_own_event(const struct netobs_trace_event *event, void *user)
 	trace->on_event(event, trace->user);
 }
 
-/* The tracer's user is another one. */
+/* The tracer's user is another one. Each tracer warns of the same, as it starts and as it runs. */
 static void on_trace_log(int level, const char *message, void *user)
 {
-	const struct service_trace *trace = user;
+	struct service_trace *trace = user;
+	bool *has_warned = trace->tracer ? &trace->has_warned :
+					   &trace->has_started;
 
-	if (level == NETOBS_LOG_WARNING && trace->has_started)
+	if (level == NETOBS_LOG_WARNING && *has_warned)
 		level = NETOBS_LOG_DEBUG;
+	else if (level == NETOBS_LOG_WARNING && trace->tracer)
+		trace->has_warned = true;
 	trace->on_log(level, message, trace->user);
 }
 

@@ -40,6 +40,7 @@ struct service_trace {
 	int64_t idle_at_ms; /* without a connection until then, the tracer is freed */
 	int64_t look_at_ms;   /* whether it is */
 	bool has_started;     /* so what this kernel lacks has been logged */
+	bool has_warned;      /* once a tracer ran, of what it may not */
 	struct backoff retry; /* after failures */
 	void (*on_journey)(const struct netobs_journey *journey, void *user);
 	void (*on_event)(const struct netobs_trace_event *event, void *user);

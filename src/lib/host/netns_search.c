@@ -46,32 +46,62 @@ static int open_named(const char *directory, uint32_t inode)
 	return fd < 0 ? -ENOENT : fd;
 }
 
-static int open_of_any(uint32_t inode)
-{
-	DIR *dir = opendir("/proc");
-	const struct dirent *entry;
-	bool is_denied = false;
-	int fd = -ENOENT;
-
-	while (dir && fd < 0 && (entry = readdir(dir))) {
-		if (isdigit((unsigned char)*entry->d_name))
-			fd = open_of_process(entry->d_name, inode);
-		is_denied |= fd == -EACCES;
-	}
-	if (dir)
-		closedir(dir);
-	return fd < 0 && is_denied ? -EACCES : fd;
-}
-
 int netns_search(uint32_t inode, uint32_t pid)
 {
 	int fd = open_if("/proc/thread-self/ns/net", inode);
+	bool is_denied;
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", pid);
 	if (fd < 0 && pid)
 		fd = open_of_process(text, inode);
+	is_denied = fd == -EACCES;
 	for (size_t i = 0; fd < 0 && netns_directories[i]; i++)
 		fd = open_named(netns_directories[i], inode);
-	return fd < 0 ? open_of_any(inode) : fd;
+	return fd < 0 && is_denied ? -EACCES : fd;
+}
+
+/* ---- All processes ---------------------------------------------------------------------- */
+
+int netns_walk_begin(struct netns_walk *walk)
+{
+	netns_walk_end(walk);
+	walk->dir = opendir("/proc");
+	return walk->dir ? 0 : -errno;
+}
+
+void netns_walk_end(struct netns_walk *walk)
+{
+	if (walk->dir)
+		closedir(walk->dir);
+	*walk = (struct netns_walk){ 0 };
+}
+
+static const char *next_process(DIR *dir)
+{
+	const struct dirent *entry;
+
+	while ((entry = readdir(dir)))
+		if (isdigit((unsigned char)*entry->d_name))
+			return entry->d_name;
+	return NULL;
+}
+
+bool netns_walk_next(struct netns_walk *walk, int *ret_fd, uint32_t *ret_inode)
+{
+	const char *pid = next_process(walk->dir);
+	char path[NAME_MAX + 16];
+	int fd;
+
+	if (!pid) {
+		closedir(TAKE_PTR(walk->dir));
+		return false;
+	}
+	snprintf(path, sizeof(path), "/proc/%s/ns/net", pid);
+	fd = netns_open(path);
+	walk->is_denied |= fd == -EACCES || fd == -EPERM;
+	if (fd >= 0 && netns_inode(fd, ret_inode))
+		close_fd(&fd);
+	*ret_fd = fd < 0 ? -1 : fd;
+	return true;
 }

@@ -3,15 +3,37 @@
 #ifndef NETOBS_HOST_NETNS_SEARCH_H
 #define NETOBS_HOST_NETNS_SEARCH_H
 
+#include <dirent.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /**
- * Open the namespace with that inode: the thread's own, that of the process @pid, one with a name, or that
- * of any process, of which each takes some microseconds.
+ * Open the namespace with that inode, where that is quick: the thread's own, that of the process @pid, or one
+ * with a name.
  *
  * @param pid  that is likely to be in it; 0: none is known
- * @return a descriptor; -ENOENT: none is found; -EACCES: of some processes it cannot be known
+ * @return a descriptor; -ENOENT: it is none of these; -EACCES: of @pid it cannot be known
  */
 int netns_search(uint32_t inode, uint32_t pid);
+
+/* The namespaces of all processes, of which each takes some microseconds. Zeroes: at rest. */
+struct netns_walk {
+	DIR *dir;	/* /proc; NULL: at rest */
+	bool is_denied; /* of some processes it cannot be known */
+};
+
+/** Begin. @return 0, or -errno */
+int netns_walk_begin(struct netns_walk *walk);
+
+/**
+ * Open the namespace of the next process.
+ *
+ * @param ret_fd  the caller's; -1: it has none that can be opened
+ * @return false: there is no further process, and the walk is at rest
+ */
+bool netns_walk_next(struct netns_walk *walk, int *ret_fd, uint32_t *ret_inode);
+
+/* Come to rest. */
+void netns_walk_end(struct netns_walk *walk);
 
 #endif

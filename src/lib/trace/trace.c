@@ -464,7 +464,7 @@ static void add_counts(const struct netobs_trace *trace,
 
 	stats->cut_by_rate += counts.cut_by_rate;
 	stats->lost_events += counts.lost + counts.missed;
-	stats->unhooked_namespaces += trace->hooks.n_failed;
+	stats->unhooked_namespaces += trace_hooks_count_unhooked(&trace->hooks);
 	stats->refused_connections += counts.refused;
 }
 

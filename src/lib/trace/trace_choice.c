@@ -153,9 +153,10 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 	/* The programs had a higher limit until it was chosen; what is beyond is in trace_count_cut(). */
 	if (traced->n_events++ >= trace->opts.max_events)
 		return;
-	trace_hooks_note(&trace->hooks, report->netns,
-			 (uint32_t)(report->pid_tgid >> 32),
-			 (int64_t)report->time_ns);
+	if (trace->life.state < LIFE_STOPPING)
+		trace_hooks_note(&trace->hooks, report->netns,
+				 (uint32_t)(report->pid_tgid >> 32),
+				 (int64_t)report->time_ns);
 	fill_event(trace, traced, report, offset, &event);
 	if (trace->life.state >= LIFE_RUNNING)
 		hand_over(trace, &event);

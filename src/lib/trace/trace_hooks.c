@@ -1,14 +1,56 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "trace_hooks.h"
 
+#include "base/clock.h"
+#include "base/privilege.h"
 #include "base/util.h"
 #include "host/netns.h"
-#include "host/netns_search.h"
 
 #include <errno.h>
+#include <string.h>
+
+enum {
+	WALK_MS = 2, /* of a sweep, for processes */
+	RETRY_FIRST_S = 2,
+	RETRY_DOUBLINGS = 5, /* so a minute at most */
+};
 
 #define IDLE_NS (10 * NSEC_PER_SEC)
-#define RETRY_NS (2 * NSEC_PER_SEC)
+
+/* ---- Namespaces without hooks ------------------------------------------------------------- */
+
+static uint32_t *find_unhooked(struct trace_hooks *hooks, uint32_t inode)
+{
+	for (uint32_t i = 0; i < hooks->n_unhooked; i++)
+		if (hooks->unhooked[i] == inode)
+			return &hooks->unhooked[i];
+	return NULL;
+}
+
+static void note_unhooked(struct trace_hooks *hooks, uint32_t inode)
+{
+	if (find_unhooked(hooks, inode))
+		return;
+	if (hooks->n_unhooked < TRACE_SPACES_MAX)
+		hooks->unhooked[hooks->n_unhooked++] = inode;
+	else
+		hooks->has_more_unhooked = true;
+}
+
+static void forget_unhooked(struct trace_hooks *hooks, uint32_t inode)
+{
+	uint32_t *place = find_unhooked(hooks, inode);
+
+	if (place)
+		*place = hooks->unhooked[--hooks->n_unhooked];
+}
+
+uint64_t trace_hooks_count_unhooked(const struct trace_hooks *hooks)
+{
+	return hooks->n_unhooked + hooks->has_more_unhooked;
+}
+
+/* ---- A namespace ---------------------------------------------------------------------------- */
 
 static void leave_space(struct trace_space *space)
 {
@@ -18,14 +60,11 @@ static void leave_space(struct trace_space *space)
 }
 
 static int hook_space(const struct trace_hooks *hooks,
-		      struct trace_space *space, uint32_t pid)
+		      struct trace_space *space, int fd)
 {
-	cleanup_fd int fd = netns_search(space->inode, pid);
 	uint32_t own;
 	int back, err;
 
-	if (fd < 0)
-		return fd;
 	/* It takes no privilege to be where one is. */
 	if (!netns_find(NULL, &own) && own == space->inode)
 		return trace_programs_hook(hooks->programs, space->links);
@@ -37,23 +76,55 @@ static int hook_space(const struct trace_hooks *hooks,
 	return err;
 }
 
-static void try_space(struct trace_hooks *hooks, struct trace_space *space,
-		      uint32_t pid)
+/* Later attempts come at ever longer intervals: there may be many such namespaces. */
+static void fail_space(struct trace_hooks *hooks, struct trace_space *space,
+		       int err, int64_t now_ns)
 {
-	const int err = hook_space(hooks, space, pid);
-
-	space->is_hooked = !err;
-	if (!err)
-		return;
-	hooks->n_failed += !space->retry_ns;
-	space->retry_ns = space->used_ns + RETRY_NS;
+	space->is_wanted = false;
+	space->retry_ns = now_ns + (RETRY_FIRST_S * NSEC_PER_SEC
+				    << min_u64(space->failures, RETRY_DOUBLINGS));
+	space->failures++;
 	if (hooks->is_failure_logged)
 		return;
 	hooks->is_failure_logged = true;
-	log_warning(hooks->log,
-		    "netfilter's hooks in the network namespace %u are not traced: %s",
-		    space->inode, strerror(-err));
+	log_warning(
+		hooks->log,
+		"netfilter's hooks in the network namespace %u are not traced: %s%s",
+		space->inode,
+		err == -ENOENT ? "neither a name nor a process of it was found" :
+				 strerror(-err),
+		privilege_hint(err, PRIVILEGE_PROCESSES).text);
 }
+
+static void enter_space(struct trace_hooks *hooks, struct trace_space *space,
+			int fd, int64_t now_ns)
+{
+	const int err = hook_space(hooks, space, fd);
+
+	if (err) {
+		fail_space(hooks, space, err, now_ns);
+		return;
+	}
+	space->is_hooked = true;
+	space->is_wanted = false;
+	space->failures = 0;
+	forget_unhooked(hooks, space->inode);
+}
+
+/* Where that is quick; trace_hooks_sweep() looks at all processes. */
+static void try_space(struct trace_hooks *hooks, struct trace_space *space,
+		      uint32_t pid)
+{
+	cleanup_fd int fd = netns_search(space->inode, pid);
+
+	note_unhooked(hooks, space->inode);
+	if (fd >= 0)
+		enter_space(hooks, space, fd, space->used_ns);
+	else
+		space->is_wanted = true;
+}
+
+/* ---- All processes -------------------------------------------------------------------------- */
 
 static struct trace_space *find_space(struct trace_hooks *hooks, uint32_t inode)
 {
@@ -67,14 +138,72 @@ static struct trace_space *find_space(struct trace_hooks *hooks, uint32_t inode)
 	return NULL;
 }
 
+/* Those that became wanted in mid-walk are looked for by the next one. */
+static bool begin_walk(struct trace_hooks *hooks)
+{
+	bool is_any = false;
+
+	for (uint32_t i = 0; i < hooks->n; i++) {
+		struct trace_space *space = &hooks->spaces[i];
+
+		space->is_sought = space->is_wanted;
+		is_any |= space->is_sought;
+	}
+	return is_any && !netns_walk_begin(&hooks->walk);
+}
+
+/* A process that ends just then is denied as well, so that alone is no reason. */
+static void end_walk(struct trace_hooks *hooks, int64_t now_ns)
+{
+	const bool is_denied = hooks->walk.is_denied &&
+			       privilege_missing(-EACCES, PRIVILEGE_PROCESSES);
+	const int err = is_denied ? -EACCES : -ENOENT;
+
+	for (uint32_t i = 0; i < hooks->n; i++) {
+		struct trace_space *space = &hooks->spaces[i];
+
+		if (space->is_sought && space->is_wanted)
+			fail_space(hooks, space, err, now_ns);
+	}
+}
+
+static void look_at_process(struct trace_hooks *hooks, int fd, uint32_t inode,
+			    int64_t now_ns)
+{
+	struct trace_space *space = find_space(hooks, inode);
+
+	if (space && space->is_wanted)
+		enter_space(hooks, space, fd, now_ns);
+}
+
+static void walk_processes(struct trace_hooks *hooks, int64_t now_ns)
+{
+	const int64_t end_ns = clock_boot_ns() + WALK_MS * NSEC_PER_MSEC;
+
+	if (!hooks->walk.dir && !begin_walk(hooks))
+		return;
+	do {
+		cleanup_fd int fd = -1;
+		uint32_t inode;
+
+		if (!netns_walk_next(&hooks->walk, &fd, &inode)) {
+			end_walk(hooks, now_ns);
+			return;
+		}
+		if (fd >= 0)
+			look_at_process(hooks, fd, inode, now_ns);
+	} while (clock_boot_ns() < end_ns);
+}
+
+/* ---- Use ------------------------------------------------------------------------------------ */
+
 /* NULL: there are too many. */
 static struct trace_space *add_space(struct trace_hooks *hooks, uint32_t inode)
 {
 	struct trace_space *space = &hooks->spaces[hooks->n];
 
 	if (hooks->n == TRACE_SPACES_MAX) {
-		hooks->n_failed += !hooks->is_full;
-		hooks->is_full = true;
+		note_unhooked(hooks, inode);
 		return NULL;
 	}
 	*space = (struct trace_space){ .inode = inode };
@@ -93,7 +222,8 @@ void trace_hooks_note(struct trace_hooks *hooks, uint32_t inode, uint32_t pid,
 	if (!space)
 		return;
 	space->used_ns = now_ns;
-	if (!space->is_hooked && space->used_ns >= space->retry_ns)
+	if (!space->is_hooked && !space->is_wanted &&
+	    space->used_ns >= space->retry_ns)
 		try_space(hooks, space, pid);
 }
 
@@ -118,10 +248,12 @@ void trace_hooks_sweep(struct trace_hooks *hooks, int64_t now_ns)
 			hooks->spaces[n++] = *space;
 	}
 	hooks->n = n;
+	walk_processes(hooks, now_ns);
 }
 
 void trace_hooks_leave(struct trace_hooks *hooks)
 {
+	netns_walk_end(&hooks->walk);
 	while (hooks->n)
 		leave_space(&hooks->spaces[--hooks->n]);
 }

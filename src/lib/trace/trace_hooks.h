@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "engine/trace_programs.h"
+#include "host/netns_search.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,6 +19,9 @@ enum { TRACE_SPACES_MAX = 64 };
 struct trace_space {
 	uint32_t inode;
 	bool is_hooked;
+	bool is_wanted; /* it is looked for among all processes, */
+	bool is_sought; /* from the first one of this walk on */
+	uint32_t failures;
 	int64_t used_ns;  /* CLOCK_BOOTTIME: of its last event */
 	int64_t retry_ns; /* before, it is not looked for again */
 	int links[TRACE_HOOK_LINKS];
@@ -30,8 +34,10 @@ struct trace_hooks {
 	struct trace_space *spaces; /* NULL: hooks are not wanted, or cannot be attached to */
 	uint32_t n;
 	uint32_t last; /* whose event was last: most have several there */
-	uint64_t n_failed; /* namespaces that could not be attached to; without room, one for all */
-	bool is_full; /* one had no room */
+	struct netns_walk walk;
+	uint32_t unhooked[TRACE_SPACES_MAX]; /* had events, and have not been attached to */
+	uint32_t n_unhooked;
+	bool has_more_unhooked;
 	bool is_failure_logged;
 };
 
@@ -50,8 +56,11 @@ void trace_hooks_note(struct trace_hooks *hooks, uint32_t inode, uint32_t pid,
 /** Have the calling thread's namespace in use from the start. */
 void trace_hooks_note_own(struct trace_hooks *hooks, int64_t now_ns);
 
-/** Leave namespaces without events for some time. */
+/** Leave namespaces without events for some time, and look for others among processes, for some milliseconds. */
 void trace_hooks_sweep(struct trace_hooks *hooks, int64_t now_ns);
+
+/** @return the namespaces that have not been attached to; those beyond TRACE_SPACES_MAX are one */
+uint64_t trace_hooks_count_unhooked(const struct trace_hooks *hooks);
 
 /** Leave all. */
 void trace_hooks_leave(struct trace_hooks *hooks);

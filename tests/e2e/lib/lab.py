@@ -300,6 +300,14 @@ class Lab:
         self.processes.append(process)
         return process
 
+    def unname(self, ns):
+        """Have a process keep a namespace, and no name, as containers do; @return the process."""
+        process = self.spawn("sleep", "inf", ns=ns)
+        wait_for(lambda: os.stat(f"/proc/{process.pid}/ns/net").st_ino == ns.inode,
+                 f"a process in {ns.name}")
+        run(IP, "netns", "del", ns.name)
+        return process
+
     def defer(self, action, *arguments):
         """Undo something at the end, last things first."""
         self.undo.append((action, arguments))
