@@ -261,10 +261,8 @@ void service_tend(struct service *service)
 }
 
 /* Of the library's change, its descriptor tells. */
-int service_rest(const struct service *service)
+static int reload_rest(const struct service *service)
 {
-	if (service->is_stopped)
-		return -1;
 	switch (service->reload) {
 	case SERVICE_RELOAD_OPENING:
 		return 0;
@@ -273,4 +271,12 @@ int service_rest(const struct service *service)
 	default:
 		return -1;
 	}
+}
+
+int service_rest(const struct service *service)
+{
+	return service->is_stopped ?
+		       -1 :
+		       sooner_ms(reload_rest(service),
+				 service_trace_rest(&service->trace));
 }

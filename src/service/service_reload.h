@@ -28,7 +28,7 @@ void service_reload(struct service *service);
 /** Continue with a reload, if there is one: after each service_dispatch(). */
 void service_tend(struct service *service);
 
-/** Milliseconds until service_tend() is to be called again; -1: no need. */
+/** Milliseconds until service_dispatch() and service_tend() are to be called again; -1: no need. */
 int service_rest(const struct service *service);
 
 #endif

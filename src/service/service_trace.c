@@ -112,13 +112,18 @@ static int begin_tracer(struct service_trace *trace)
 	return err;
 }
 
+static bool lacks_kept_tracer(const struct service_trace *trace)
+{
+	return trace->is_kept && trace->n_rules && !trace->tracer &&
+	       !is_loading(trace) && !trace->is_stopped;
+}
+
 /* So that the first alert need not wait; after a failure, another one takes its place. */
 static void keep_tracer(struct service_trace *trace)
 {
 	int err;
 
-	if (!trace->is_kept || !trace->n_rules || trace->tracer ||
-	    trace->is_stopped || !backoff_is_due(&trace->retry))
+	if (!lacks_kept_tracer(trace) || !backoff_is_due(&trace->retry))
 		return;
 	err = begin_tracer(trace);
 	if (err)
@@ -275,6 +280,11 @@ int service_trace_fd(const struct service_trace *trace)
 	if (is_loading(trace))
 		return trace_loader_fd(trace->loader);
 	return trace->tracer ? netobs_trace_fd(trace->tracer) : -1;
+}
+
+int service_trace_rest(const struct service_trace *trace)
+{
+	return lacks_kept_tracer(trace) ? backoff_left_ms(&trace->retry) : -1;
 }
 
 /* An idle tracer has delivered all. */

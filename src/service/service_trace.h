@@ -62,6 +62,9 @@ void service_trace_alert(struct service_trace *trace,
 /** What to wait for, for reading; -1: nothing. */
 int service_trace_fd(const struct service_trace *trace);
 
+/** @return milliseconds until service_trace_dispatch() is due although nothing can be read; -1: it is not */
+int service_trace_rest(const struct service_trace *trace);
+
 /**
  * Deliver journeys, for some milliseconds.
  *

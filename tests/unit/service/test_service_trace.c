@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* A tracer that is kept loaded: it fails, and is begun again without an event of any descriptor. */
+#include "lib_test.h"
+
+#include "base/clock_ms.h"
+#include "service/service_trace.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+
+enum { MINUTE_MS = 60000 };
+
+/* The library, whose tracers do nothing. */
+static struct {
+	int start_error;
+	int64_t ahead_ms; /* its clocks are */
+	int ends[2];	  /* of a pipe that nothing is written to */
+} fake;
+
+int __wrap_netobs_trace_new(const struct netobs_trace_opts *opts,
+			    struct netobs_trace **ret_trace);
+int __wrap_netobs_trace_start(struct netobs_trace *trace);
+int __wrap_netobs_trace_fd(const struct netobs_trace *trace);
+int __wrap_netobs_trace_dispatch(struct netobs_trace *trace);
+int __wrap_netobs_trace_stats_get(const struct netobs_trace *trace,
+				  struct netobs_trace_stats *ret_stats);
+void __wrap_netobs_trace_stop(struct netobs_trace *trace);
+void __wrap_netobs_trace_free(struct netobs_trace *trace);
+int __real_clock_gettime(clockid_t clock, struct timespec *ret_time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time);
+
+int __wrap_netobs_trace_new(const struct netobs_trace_opts *opts,
+			    struct netobs_trace **ret_trace)
+{
+	(void)opts;
+	*ret_trace = (struct netobs_trace *)&fake;
+	return 0;
+}
+
+int __wrap_netobs_trace_start(struct netobs_trace *trace)
+{
+	(void)trace;
+	return fake.start_error;
+}
+
+int __wrap_netobs_trace_fd(const struct netobs_trace *trace)
+{
+	(void)trace;
+	return fake.ends[0];
+}
+
+int __wrap_netobs_trace_dispatch(struct netobs_trace *trace)
+{
+	(void)trace;
+	return 0;
+}
+
+int __wrap_netobs_trace_stats_get(const struct netobs_trace *trace,
+				  struct netobs_trace_stats *ret_stats)
+{
+	(void)trace;
+	(void)ret_stats;
+	return 0;
+}
+
+void __wrap_netobs_trace_stop(struct netobs_trace *trace)
+{
+	(void)trace;
+}
+
+void __wrap_netobs_trace_free(struct netobs_trace *trace)
+{
+	(void)trace;
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
+{
+	const int r = __real_clock_gettime(clock, ret_time);
+
+	ret_time->tv_sec += fake.ahead_ms / 1000;
+	return r;
+}
+
+/* ---- The service ------------------------------------------------------------------------- */
+
+static void count_error(int level, const char *message, void *user)
+{
+	(void)message;
+	*(uint32_t *)user += level == NETOBS_LOG_ERROR;
+}
+
+static struct service_trace *begin(uint32_t *errors)
+{
+	struct service_config *config = calloc(1, sizeof(*config));
+	struct service_trace *trace = calloc(1, sizeof(*trace));
+
+	assert_non_null(config);
+	assert_non_null(trace);
+	assert_int_equal(pipe(fake.ends), 0);
+	trace->on_log = count_error;
+	trace->user = errors;
+	config->n_alerts = 1;
+	config->alerts[0].name = "slow";
+	config->alert_trace_ms[0] = 1000;
+	config->trace_preload = true;
+	service_trace_commit(trace, config);
+	free(config);
+	return trace;
+}
+
+static void end(struct service_trace *trace)
+{
+	service_trace_stop(trace);
+	assert_int_equal(service_trace_rest(trace), -1);
+	service_trace_done(trace);
+	free(trace);
+	close(fake.ends[0]);
+	close(fake.ends[1]);
+}
+
+/* As the service's loop does. */
+static void wait_and_dispatch(struct service_trace *trace)
+{
+	struct pollfd fd = { .fd = service_trace_fd(trace), .events = POLLIN };
+
+	assert_true(fd.fd >= 0);
+	assert_int_equal(service_trace_rest(trace), -1);
+	assert_int_equal(poll(&fd, 1, -1), 1);
+	service_trace_dispatch(trace);
+}
+
+static void one_that_failed_is_begun_again_by_the_clock(void **state)
+{
+	uint32_t errors = 0;
+	struct service_trace *trace;
+	int64_t most_ms = MINUTE_MS;
+
+	(void)state;
+	fake.start_error = -EIO;
+	trace = begin(&errors);
+	for (uint32_t failures = 1; fake.start_error; failures++, most_ms *= 2) {
+		wait_and_dispatch(trace);
+		assert_int_equal(errors, failures);
+		assert_int_equal(service_trace_fd(trace), -1);
+		assert_in_range(service_trace_rest(trace), most_ms / 2, most_ms);
+		service_trace_dispatch(trace);
+		assert_int_equal(service_trace_fd(trace), -1);
+		fake.ahead_ms += most_ms;
+		assert_int_equal(service_trace_rest(trace), 0);
+		fake.start_error = failures < 3 ? -EIO : 0;
+		service_trace_dispatch(trace);
+	}
+	wait_and_dispatch(trace);
+	assert_non_null(trace->tracer);
+	assert_int_equal(service_trace_rest(trace), -1);
+	end(trace);
+}
+
+static void one_that_is_loaded_waits_for_its_descriptor(void **state)
+{
+	uint32_t errors = 0;
+	struct service_trace *trace;
+
+	(void)state;
+	fake.start_error = 0;
+	trace = begin(&errors);
+	wait_and_dispatch(trace);
+	assert_int_equal(errors, 0);
+	assert_int_equal(service_trace_fd(trace), fake.ends[0]);
+	assert_int_equal(service_trace_rest(trace), -1);
+	end(trace);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_that_failed_is_begun_again_by_the_clock),
+		cmocka_unit_test(one_that_is_loaded_waits_for_its_descriptor),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
