@@ -226,7 +226,7 @@ class Words(unittest.TestCase):
             expected[verb, "-"] = help_flags(verb)
             for option, values in help_choices(verb).items():
                 expected[verb, option, ""] = values
-        for line in (("flows", "-o", ""), ("flows", "--sort", ""), ("top", "--sort", ""),
+        for line in (("flows", "-o", ""), ("trace", "-o", ""), ("flows", "--sort", ""), ("top", "--sort", ""),
                      ("flows", "--by", ""), ("flows", "--sampling", ""),
                      ("capture", "--listen", "")):
             expected[line] = complete(*line)
