@@ -327,12 +327,10 @@ const char *output_spec_option(const char *spec, const char *start)
 
 int output_take_records(struct output *output, const char *type)
 {
-	const char *query = strchr(output->spec, '?');
-
-	if (query && strstr(query, "records="))
+	if (output_spec_option(output->spec, "records="))
 		return 0;
 	if (asprintf(&output->own_spec, "%s%crecords=%s", output->spec,
-		     query ? '&' : '?', type) < 0) {
+		     strchr(output->spec, '?') ? '&' : '?', type) < 0) {
 		output->own_spec = NULL;
 		return -ENOMEM;
 	}

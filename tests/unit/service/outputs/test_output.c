@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <netobs/flow.h>
 
+#include "base/util.h"
 #include "service/outputs/output.h"
 
 static struct netobs_flow some_flow(void)
@@ -137,6 +139,31 @@ static void standard_output_that_is_read_only_or_closed_is_refused(void **state)
 	assert_int_equal(stream_open_stdout(&stream), -EBADF);
 }
 
+static void records_are_those_of_the_spec_or_else_those_that_are_shown(void **state)
+{
+	static const struct {
+		const char *spec, *taken;
+	} cases[] = {
+		{ "json:a", "json:a?records=journey" },
+		{ "json:a?host=no", "json:a?host=no&records=journey" },
+		{ "json:a?records=alert", "json:a?records=alert" },
+		{ "json:a?host=no&records=alert", "json:a?host=no&records=alert" },
+		{ "json:a?my_records=alert",
+		  "json:a?my_records=alert&records=journey" },
+		{ "json:a?host=records=b",
+		  "json:a?host=records=b&records=journey" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct output output = { .spec = cases[i].spec };
+
+		assert_int_equal(output_take_records(&output, "journey"), 0);
+		assert_string_equal(output.spec, cases[i].taken);
+		free(output.own_spec);
+	}
+}
+
 #define ON_PIPE(test) \
 	cmocka_unit_test_setup_teardown(test, stdout_make_pipe, stdout_restore)
 
@@ -148,6 +175,8 @@ int main(void)
 		ON_PIPE(a_reader_that_leaves_is_an_error_that_sticks),
 		ON_PIPE(files_that_cannot_take_records_are_errors),
 		ON_PIPE(standard_output_that_is_read_only_or_closed_is_refused),
+		cmocka_unit_test(
+			records_are_those_of_the_spec_or_else_those_that_are_shown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
