@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_SIZE = 512 };
+enum {
+	TEXT_SIZE = 512,
+	LOOKS_MAX = 16 * OUTBOX_MESSAGES, /* at records, between looks at the clock */
+};
 
 /* ---- Records to messages --------------------------------------------------------- */
 
@@ -42,14 +45,18 @@ static bool make_next(struct kafka *kafka)
 	return true;
 }
 
-static void fill_outbox(struct kafka *kafka)
+/* When records are sent again, most may need no message. @return false: there is no further record */
+static bool fill_outbox(struct kafka *kafka)
 {
 	struct outbox *outbox = &kafka->outbox;
 
 	outbox->used = 0;
-	while (outbox->n < OUTBOX_MESSAGES && outbox->used < OUTBOX_BYTES &&
-	       make_next(kafka))
-		;
+	for (uint32_t i = 0; i < LOOKS_MAX && outbox->n < OUTBOX_MESSAGES &&
+			     outbox->used < OUTBOX_BYTES;
+	     i++)
+		if (!make_next(kafka))
+			return false;
+	return true;
 }
 
 /* ---- Messages to librdkafka ------------------------------------------------------ */
@@ -148,9 +155,9 @@ bool send_records(struct kafka *kafka, int64_t end_ms)
 	bool is_done;
 
 	do {
-		if (!outbox->n)
-			fill_outbox(kafka);
-		is_done = !outbox->n || !send_run(kafka);
+		const bool has_more = outbox->n || fill_outbox(kafka);
+
+		is_done = outbox->n ? !send_run(kafka) : !has_more;
 	} while (!is_done && now_ms() < end_ms);
 	if (was_empty)
 		kafka->progress_ms = now_ms();
