@@ -86,7 +86,7 @@ static int read_spec(struct trace_outputs *outputs, const char *spec,
 	return read_sink(outputs, spec, type);
 }
 
-/* Lines, and packets, and records of sinks that go there. */
+/* @return whether more than one of the lines, the packets and the sinks is written to standard output */
 static bool shares_stdout(const struct trace_outputs *outputs)
 {
 	size_t n = outputs->lines != TRACE_NO_LINES;
@@ -144,7 +144,7 @@ int trace_outputs_make(struct trace_outputs *outputs)
 	return err;
 }
 
-/* What a sink lacks is logged. */
+/* A sink that cannot be opened logs why. */
 int trace_outputs_open(struct trace_outputs *outputs)
 {
 	int err = 0;
@@ -193,7 +193,7 @@ void trace_outputs_ready(struct trace_outputs *outputs, const struct pollfd *fds
 
 /* ---- The end ------------------------------------------------------------------------------- */
 
-/* Who closes the pipe has seen enough. */
+/* The reader of a pipe may close it: that is no failure. */
 static bool close_pcapng(struct trace_outputs *outputs)
 {
 	const int err = trace_pcapng_close(TAKE_PTR(outputs->pcapng));

@@ -11,7 +11,7 @@ enum { STEPS = NETOBS_JOURNEY_STEPS_MAX, ATTEMPT_MAX = UINT8_MAX };
 
 /* ---- Which events are steps -------------------------------------------------------------- */
 
-/* Where the way of the attempt that arrived ends in its host: what comes later are copies. */
+/* The position of the last event of the attempt that arrived. Events behind it are of copies of its packets. */
 static uint32_t last_hop(const struct journey_way *way)
 {
 	if (way->segment < way->n)
@@ -46,7 +46,8 @@ static bool is_step(const struct journey_way *way, uint32_t i,
 	default:
 		break;
 	}
-	/* The kernel reports what it has sent, which may be there already; sockets drop datagrams. */
+	/* A retransmission is reported once it is sent, and may have arrived by then; a datagram
+	 * may be dropped by the socket that it has arrived at. */
 	if (attempt == way->arrived)
 		return i <= last_hop(way) || way->is_datagram ||
 		       event->step.point == NETOBS_TRACE_RETRANSMIT;
@@ -83,7 +84,7 @@ static uint32_t add_writing(struct journey_draft *draft,
 	return n;
 }
 
-/* Journeys begin in the socket or at an interface: a hook in front of all others is none of their steps. */
+/* A journey begins in a socket or at an interface, so a hook of netfilter before these is not a step. */
 static uint32_t find_stops(struct journey_draft *draft,
 			   const struct journey_range *range,
 			   const struct journey_way *way)

@@ -72,7 +72,7 @@ void trace_end_connection(struct netobs_trace *trace, struct traced *traced);
 /** Its events are not wanted. Its tuples remain known, so that none of its packets begins it anew. */
 void trace_refuse(struct netobs_trace *trace, struct traced *traced);
 
-/** Nothing chooses its datagrams: end it, and let them begin it no more. */
+/** Nothing chooses its datagrams: end it, and refuse its tuples, so that they do not begin it anew. */
 void trace_turn_away(struct netobs_trace *trace, struct traced *traced);
 
 /** @return its events beyond max_events so far */
