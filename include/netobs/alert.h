@@ -3,7 +3,9 @@
  * @file alert.h
  * Rules about the health of TCP connections and about flows, and alerts: records of connections and flows
  * that break them. The kernel compares each sample of a connection with the rules when it takes it, so an alert
- * arrives within a millisecond, whatever the interval of flows is. What was dropped is known with the records
+ * arrives within a millisecond, whatever the interval of flows is. With NETOBS_NAT, one of a connection that has begun
+ * while the flows of an interval are read, and those after it, wait until these are read: then it is known which
+ * conversation it is part of. What was dropped is known with the records
  * of flows: these alerts come just before the record that breaks the rule.
  *
  * A context needs netobs_opts.on_alert, and netobs_opts.rtt or, for drops, NETOBS_DROPS. Rules may be replaced at any

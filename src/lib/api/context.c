@@ -438,8 +438,8 @@ static void go_on_stopping(struct netobs *ctx)
 /* @return records, alerts and mappings delivered since the start */
 static uint64_t records_of(const struct netobs *ctx)
 {
-	return ctx->pipeline.merge.records + ctx->alerts.events +
-	       ctx->flow_alerts_passed + ctx->mappings.n_reported;
+	return ctx->pipeline.merge.records + ctx->alerts_delivered +
+	       ctx->mappings.n_reported;
 }
 
 static int step_context(void *owner)
@@ -523,6 +523,7 @@ int netobs_drain(struct netobs *ctx)
 		       clock_boot_ns());
 	ctx->is_early_wanted = false;
 	pipeline_finish(&ctx->pipeline);
+	context_release_alerts(ctx);
 	listen_to_notices(ctx);
 	if (ctx->life.state == LIFE_RUNNING) /* as in after_drain() */
 		relieve_context(ctx);

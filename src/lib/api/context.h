@@ -14,6 +14,21 @@
 #include "sink/source.h"
 #include "attach/observation.h"
 
+/* An alert of a connection, as a program has reported it. */
+struct held_alert {
+	struct alert_event event;
+	uint32_t pid;
+	bool has_process;
+	char process[16];
+};
+
+/* Alerts that wait for the end of a drain. */
+struct held_alerts {
+	struct held_alert *list; /* NULL: there are none */
+	uint32_t next;		 /* to deliver, of ... */
+	uint32_t n, capacity;
+};
+
 struct netobs {
 	struct sink_source source; /* first: sinks see nothing else */
 	struct netobs_opts opts;
@@ -37,8 +52,8 @@ struct netobs {
 	/* Those before, of which alerts may come yet; NULL: there were none. */
 	struct alert_set *alert_set_before;
 	struct flow_alerts flow_alerts; /* zeroes until there are such rules */
-	uint64_t flow_alerts_passed;
-	uint64_t alerts_delivered;     /* of rules that are in neither */
+	struct held_alerts held_alerts;
+	uint64_t alerts_delivered;     /* of all rules, also of those before */
 	uint32_t alert_epoch;	       /* of their filters; 0: not known */
 	uint32_t alert_epochs;	       /* that there have been */
 	char *container_root;	       /* NULL: "/" */
@@ -139,6 +154,12 @@ int context_open_alerts(struct netobs *ctx);
 /* Deliver alerts that are there: for some milliseconds, or all once the context has stopped. */
 void context_read_alerts(struct netobs *ctx);
 
+/* The same of an event that a program has reported; those that have to wait do. @arg: the context */
+void context_on_alert(void *arg, const struct alert_event *event);
+
+/* Deliver alerts that wait, during a drain without ids. */
+void context_release_alerts(struct netobs *ctx);
+
 void context_close_alerts(struct netobs *ctx);
 
 /* Fill what an alert says of its rule. */
@@ -154,9 +175,14 @@ void context_on_flow(const struct netobs_flow *flow, void *user);
 
 /* ---- Conversations (context_conversations.c) ------------------------------------------------ */
 
-/* The id of the one that a rule is broken by; 0: it is not known, or there is no NETOBS_NAT. */
-uint64_t context_alert_conversation(struct netobs *ctx,
-				    const struct alert_event *event);
+/*
+ * The id of the one that a rule is broken by; 0: it is not known, or there is no NETOBS_NAT.
+ *
+ * @return false: it is not known before the drain has ended
+ */
+bool context_alert_conversation(struct netobs *ctx,
+				const struct alert_event *event,
+				uint64_t *ret_id);
 
 /* ---- Mappings (context_mappings.c) --------------------------------------------------------- */
 

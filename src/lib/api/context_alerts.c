@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* The rules of a context, and the alerts of those about connections; of flows: context_flow_alerts.c. */
+/* The rules of a context. Their alerts: context_conn_alerts.c, and of flows, context_flow_alerts.c. */
 #include "context.h"
 
 #include "base/sized.h"
@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert((int)NETOBS_ALERT_RULES_MAX == (int)ALERT_RULES_MAX,
@@ -19,19 +20,7 @@ _Static_assert(sizeof(((struct netobs_alert *)NULL)->name) == ALERT_NAME_MAX &&
 			       ALERT_TEXT_MAX,
 	       "records have room");
 
-/* ---- Alerts ------------------------------------------------------------------------- */
-
-/* @return the threshold that the sample exceeded */
-static uint64_t threshold_of(const struct alert_spec *spec,
-			     const struct alert_event *event)
-{
-	uint64_t baseline = alert_value(spec->metric, event->baseline);
-
-	if (!spec->is_ratio)
-		return spec->threshold;
-	return (uint64_t)((__uint128_t)baseline * spec->threshold >>
-			  ALERT_RATIO_SHIFT);
-}
+/* ---- What an alert says of its rule -------------------------------------------------- */
 
 void context_name_rule(const struct alert_entry *entry, struct netobs_alert *alert)
 {
@@ -46,113 +35,6 @@ void context_pass_alert(struct netobs *ctx, struct alert_entry *entry,
 	entry->delivered++;
 	ctx->alerts_delivered++;
 	ctx->opts.on_alert(alert, ctx->opts.user);
-}
-
-/* If both ends are sockets of this host, report the server's process. */
-static bool find_process(const struct netobs *ctx,
-			 const struct alert_event *event,
-			 struct netobs_process *ret_process)
-{
-	const int64_t now_ns =
-		clock_to_stamp(&ctx->pipeline.clock, clock_boot_ns());
-	const bool is_server_source = event->client & 1;
-
-	return context_find_process(ctx, &event->key, is_server_source, now_ns,
-				    ret_process) ||
-	       context_find_process(ctx, &event->key, !is_server_source, now_ns,
-				    ret_process);
-}
-
-static void fill_alert_process(struct netobs *ctx,
-			       const struct alert_event *event,
-			       struct netobs_alert *alert)
-{
-	struct who *who = &ctx->pipeline.who;
-	struct netobs_process process;
-
-	if (!who_is_on(who))
-		return;
-	if (!find_process(ctx, event, &process)) {
-		who_glance(who);
-		if (!find_process(ctx, event, &process))
-			return;
-	}
-	alert->record.has |= NETOBS_ALERT_HAS_PROCESS;
-	alert->pid = process.pid;
-	memcpy(alert->process, process.command, sizeof(alert->process));
-}
-
-static void fill_connection(const struct netobs *ctx,
-			    const struct alert_event *event,
-			    struct netobs_alert *alert)
-{
-	const struct flow_key *key = &event->key;
-	const struct netif *netif =
-		host_find(&ctx->host, key->netns, key->ifindex);
-	const struct ip_addr *ends[] = { &key->src, &key->dst };
-	const uint16_t ports[] = { key->src_port, key->dst_port };
-	const int client = event->client & 1;
-
-	memcpy(alert->client, ends[client]->bytes, sizeof(alert->client));
-	memcpy(alert->server, ends[!client]->bytes, sizeof(alert->server));
-	alert->client_port = ports[client];
-	alert->server_port = ports[!client];
-	alert->protocol = key->proto;
-	alert->way = event->dir == client ? NETOBS_ALERT_TO_SERVER :
-					    NETOBS_ALERT_TO_CLIENT;
-	alert->start_ns =
-		clock_to_wall(&ctx->pipeline.clock, (int64_t)event->born_ns);
-	if (!netif) /* of a file: interfaces are none of this host */
-		return;
-	alert->ifindex = key->ifindex;
-	alert->netns_inode = ctx->host.netns[key->netns].inode;
-	snprintf(alert->interface, sizeof(alert->interface), "%s", netif->name);
-}
-
-/* The rule in use, or one that was replaced while the event was in the ring buffer. */
-static struct alert_entry *find_alert_entry(const struct netobs *ctx,
-					    const struct alert_event *event)
-{
-	return alert_set_find(ctx->alert_set, event->slot, event->life) ?:
-		       alert_set_find(ctx->alert_set_before, event->slot,
-				      event->life);
-}
-
-static void on_event(void *arg, const struct alert_event *event)
-{
-	struct netobs *ctx = arg;
-	struct alert_entry *entry = find_alert_entry(ctx, event);
-	struct netobs_alert alert = {
-		.record = { .sz = sizeof(alert),
-			    .type = NETOBS_RECORD_ALERT,
-			    .time_ns = clock_to_wall(&ctx->pipeline.clock,
-						     (int64_t)event->time_ns) },
-		.metric = event->metric,
-		.value = alert_value(event->metric, event->value),
-		.baseline = alert_value(event->metric, event->baseline),
-	};
-
-	if (!entry) /* there is none: set_alerts() has read those of earlier rules */
-		return;
-	if (event->baseline)
-		alert.record.has |= NETOBS_ALERT_HAS_BASELINE;
-	else
-		alert.baseline = 0;
-	alert.threshold = threshold_of(&entry->spec, event);
-	alert.hits = event->hits;
-	context_name_rule(entry, &alert);
-	fill_connection(ctx, event, &alert);
-	fill_alert_process(ctx, event, &alert);
-	alert.conversation_id = context_alert_conversation(ctx, event);
-	context_pass_alert(ctx, entry, &alert);
-}
-
-void context_read_alerts(struct netobs *ctx)
-{
-	if (ctx->life.state == LIFE_STOPPED)
-		alerts_read_all(&ctx->alerts);
-	else
-		alerts_read(&ctx->alerts);
 }
 
 /* ---- Rules -------------------------------------------------------------------------- */
@@ -190,7 +72,8 @@ int context_open_alerts(struct netobs *ctx)
 
 	if (!store->options.has_alerts || !store->conn_buckets)
 		return 0;
-	err = alerts_open(&ctx->alerts, store, on_event, ctx, &ctx->life.log);
+	err = alerts_open(&ctx->alerts, store, context_on_alert, ctx,
+			  &ctx->life.log);
 	if (!err)
 		err = loop_watch(&ctx->life.loop, alerts_fd(&ctx->alerts),
 				 EPOLLIN, NULL,
@@ -206,6 +89,8 @@ void context_close_alerts(struct netobs *ctx)
 	alert_set_free(TAKE_PTR(ctx->alert_set));
 	alert_set_free(TAKE_PTR(ctx->alert_set_before));
 	flow_alerts_close(&ctx->flow_alerts);
+	free(ctx->held_alerts.list);
+	ctx->held_alerts = (struct held_alerts){ 0 };
 }
 
 /* All elements have the size of the caller's struct. */
@@ -305,6 +190,7 @@ static int set_alerts(struct netobs *ctx, const struct netobs_alert_rule *rules,
 		return err;
 	/* Slots of replaced rules may be reassigned now. */
 	alerts_read_all(&ctx->alerts);
+	context_release_alerts(ctx);
 	count_alerts(ctx, totals);
 	alert_set_succeed(set, ctx->alert_set, totals);
 	if (ctx->alerts.tables)

@@ -12,8 +12,8 @@ static bool knows_conversations(const struct netobs *ctx)
 	return ctx->mappings.table;
 }
 
-uint64_t context_alert_conversation(struct netobs *ctx,
-				    const struct alert_event *event)
+bool context_alert_conversation(struct netobs *ctx,
+				const struct alert_event *event, uint64_t *ret_id)
 {
 	const struct flow_key *key = &event->key;
 	const bool is_turned = event->client & 1;
@@ -28,9 +28,9 @@ uint64_t context_alert_conversation(struct netobs *ctx,
 		.tally = { .first_ns = event->born_ns, .last_ns = event->time_ns },
 	};
 
-	return knows_conversations(ctx) ?
-		       conversation_at(&ctx->pipeline.translations, &entry) :
-		       0;
+	*ret_id = 0;
+	return !knows_conversations(ctx) ||
+	       !conversation_at(&ctx->pipeline.translations, &entry, ret_id);
 }
 
 /* By the clock of entries. Of a session that is older than its observer, the begin is not known. */

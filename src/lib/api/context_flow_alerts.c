@@ -127,7 +127,6 @@ static void report_flow_alert(const struct flow_alert *of, void *user)
 	fill_flow_place(record->flow, &alert);
 	fill_flow_process(record->flow, &alert);
 	context_pass_alert(ctx, entry, &alert);
-	ctx->flow_alerts_passed++;
 }
 
 void context_on_flow(const struct netobs_flow *flow, void *user)

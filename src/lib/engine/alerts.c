@@ -41,7 +41,6 @@ static int take_alert_event(void *ctx, void *data, size_t size)
 
 	if (size < sizeof(struct alert_event))
 		return 0;
-	alerts->events++;
 	alerts->on_event(alerts->ctx, data);
 	if (alerts->slice_events)
 		return --alerts->slice_events ? 0 : -EAGAIN;

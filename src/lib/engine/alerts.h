@@ -23,7 +23,6 @@ struct alerts {
 	void (*on_event)(void *ctx, const struct alert_event *event);
 	void *ctx;
 	uint64_t *entered; /* of each CPU, when the table was replaced */
-	uint64_t events;
 	int64_t slice_end_ns;
 	uint32_t slice_events; /* that are read at most; 0: the time says it */
 };

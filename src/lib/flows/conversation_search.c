@@ -6,6 +6,7 @@
 #include "translation_search.h"
 #include "translations.h"
 
+#include <errno.h>
 #include <string.h>
 
 static struct tuple own_tuple(const struct flow_entry *entry)
@@ -107,12 +108,13 @@ static uint64_t find_passing(const struct translations *translations,
 		       0;
 }
 
-uint64_t conversation_at(struct translations *translations,
-			 const struct flow_entry *entry)
+int conversation_at(struct translations *translations,
+		    const struct flow_entry *entry, uint64_t *ret_id)
 {
-	return read_reports(translations, entry) ?
-		       find_passing(translations, entry) :
-		       0;
+	if (!read_reports(translations, entry))
+		return -EAGAIN;
+	*ret_id = find_passing(translations, entry);
+	return 0;
 }
 
 static struct flow_entry turned(const struct flow_entry *entry)

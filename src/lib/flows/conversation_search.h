@@ -15,17 +15,18 @@ struct translations;
 /*
  * Of a connection at an interface. @entry: a tuple of it, the interface, and the time
  *
- * @return its id, as flows have it; 0: it is not known
+ * @param ret_id  as flows have it; 0: it is not known
+ * @return 0; -EAGAIN: reports about it wait for the end of a drain
  */
-uint64_t conversation_at(struct translations *translations,
-			 const struct flow_entry *entry);
+int conversation_at(struct translations *translations,
+		    const struct flow_entry *entry, uint64_t *ret_id);
 
 /*
  * Of a socket's. @entry: its tuple as the socket sends it, and the time; the interface is not used
  *
  * @inode  of its namespace, which need not be one that is followed
  * @pid    of a process there; 0: none is known
- * @return the same
+ * @return its id, as flows have it; 0: it is not known
  */
 uint64_t conversation_of_socket(struct translations *translations,
 				const struct flow_entry *entry, uint32_t inode,

@@ -507,10 +507,15 @@ static void keep_for_later(struct translations *translations,
 		translations->late++;
 }
 
+bool translations_wait(const struct translations *translations)
+{
+	return translations->table.is_held;
+}
+
 void translations_note(struct translations *translations,
 		       const struct nat_event *event)
 {
-	if (translations->table.is_held)
+	if (translations_wait(translations))
 		keep_for_later(translations, event);
 	else
 		translation_table_note(&translations->table, event);

@@ -61,6 +61,9 @@ void translations_settle(struct translations *translations);
 /* Its entries were read: reports that came meanwhile are used from now on. */
 void translations_release(struct translations *translations);
 
+/** @return whether reports wait for that */
+bool translations_wait(const struct translations *translations);
+
 /* A program reports something. */
 void translations_note(struct translations *translations,
 		       const struct nat_event *event);

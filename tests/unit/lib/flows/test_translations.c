@@ -5,11 +5,13 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
+#include "flows/conversation_search.h"
 #include "flows/translation_search.h"
 #include "host/host.h"
 #include "lib_test.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netobs/flow.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -724,6 +726,38 @@ static void reports_during_a_drain_count_after_it(void **state)
 	assert_int_equal(translations->table.known, LATER + 1);
 }
 
+/* What is reported during a drain is used from its end on: an alert can wait for that. */
+static void a_conversation_is_known_when_the_drain_has_ended(void **state)
+{
+	const struct flow_entry entry = entry_of(
+		SEEN(asked, CLIENT_SIDE, false, 2 * SECOND, 2 * SECOND));
+	const struct flow_entry after =
+		entry_of(SEEN(sent, SERVER_SIDE, true, 2 * SECOND, 2 * SECOND));
+	const struct nat_event event = {
+		.time_ns = 2 * SECOND * NSEC_PER_MSEC,
+		.tuples = { tuple_of(&asked, IP_PROTO_UDP),
+			    tuple_of(&answered, IP_PROTO_UDP) },
+		.ifindex = SERVER_SIDE,
+		.from_ifindex = CLIENT_SIDE,
+		.netns = 1,
+	};
+	struct translations *translations = *state;
+	uint64_t id = 0, other = 0;
+
+	translations_settle(translations);
+	assert_int_equal(conversation_at(translations, &after, &id), 0);
+	translations_note(translations, &event);
+	assert_true(translations_wait(translations));
+	assert_int_equal(conversation_at(translations, &entry, &id), -EAGAIN);
+	assert_int_equal(conversation_at(translations, &after, &id), -EAGAIN);
+	translations_release(translations);
+	assert_false(translations_wait(translations));
+	assert_int_equal(conversation_at(translations, &entry, &id), 0);
+	assert_int_equal(conversation_at(translations, &after, &other), 0);
+	assert_true(id);
+	assert_true(id == other);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -747,6 +781,7 @@ int main(void)
 		TEST(what_is_sent_back_here_keeps_its_origin),
 		TEST(what_changes_its_way_in_keeps_its_origin),
 		TEST(reports_during_a_drain_count_after_it),
+		TEST(a_conversation_is_known_when_the_drain_has_ended),
 		TEST(flows_joined_after_their_translation_is_gone_have_none),
 	};
 
