@@ -9,7 +9,6 @@ repeats it.
 
 import json
 import os
-import re
 import signal
 import socket
 import struct
@@ -20,11 +19,11 @@ from lib import frames as f
 from lib import grpc_lab
 from lib import ipfix
 from lib import lab
+from lib import maps
 from lib import nat
 from lib import netobs_proto
 from lib import observer
 from lib.record_sinks import Http, Lines, sink_section, take_host
-from lib.service import Supervisor
 
 PEN = 64500
 STATES = ("active", "ended", "forgotten")
@@ -32,90 +31,9 @@ TRANSLATED = ("nothing", "source", "destination", "both")
 CONNECTIONS = int(os.environ.get("NETOBS_TEST_NAT", "1000"))
 
 
-def faces_of(record):
-    """(original before translation, after it)"""
-    return nat.tuple_of(record), nat.other_of(record, "Xlat")
-
-
-def mapped(text):
-    return [json.loads(line) for line in text.splitlines()]
-
-
-def entries(router):
-    """(original before translation, after it, zone) of all entries that translate."""
-    found = set()
-    for family in "ipv4", "ipv6":
-        for line in router.run("conntrack", "-L", "-o", "extended", "-f", family).splitlines():
-            found |= set(translated(line))
-    return found
-
-
-def translated(line):
-    if not (" src=" in line and line.split()[2] in nat.NUMBERS):
-        return
-    original, reply, _ = nat.read_entry(line)
-    zone = re.search(r"zone(?:-orig)?=(\d+)", line)
-    if original != reply.back():
-        yield original, reply.back(), int(zone.group(1)) if zone else 0
-
-
-class Map(nat.RandomNatTest):
-    def setUp(self):
-        super().setUp()
-        self.socket, self.records = self.lab.path("control.sock"), self.lab.path("records")
-
-    def map(self, *arguments, check=True):
-        result = subprocess.run(
-            self.router.command(observer.netobsctl(), "map", *arguments), check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-        observer.check_sanitizer(result.stderr)
-        if check:
-            self.assertEqual(0, result.returncode, result.stderr)
-            self.assertEqual("", result.stderr)
-        return result
-
-    service_log = None
-
-    def start_service(self, *more, has_nat="yes", within=()):
-        supervisor = Supervisor(self.lab)
-        self.addCleanup(supervisor.close)
-        path = self.lab.path("netobs.conf")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("\n".join(("[capture]", f"nat = {has_nat}", "[flows]", "interval = 500ms",
-                                  "[control]", f"path = {self.socket}", '[sink "a"]',
-                                  f"output = json:{self.records}", "records = mapping", *more)) + "\n")
-        self.service = self.lab.spawn(
-            *within, observer.netobsctl(), "run", "-c", path, ns=self.router, stderr=self.service_log,
-            stdout=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
-        supervisor.wait("READY=1")
-
-    def stop_service(self):
-        self.service.send_signal(signal.SIGTERM)
-        self.assertEqual(0, self.service.wait(60))
-        with open(self.records, encoding="utf-8") as file:
-            return [one for one in mapped(file.read()) if one["type"] == "mapping"]
-
-    def check_map(self, *arguments):
-        """It has the entries of the kernel, once each; @return its lines."""
-        wanted = {(before, after) for before, after, _ in entries(self.router)}
-        lines = mapped(self.map("--once", "-o", "json", *arguments).stdout)
-        active = [faces_of(one) for one in lines if one["State"] == "active"]
-        self.assertEqual(wanted, set(active))
-        self.assertEqual(len(wanted), len(active))
-        return lines
-
-    def check_lookup(self, before, after, *arguments):
-        """From either side, of either direction."""
-        for face in before, after, before.back(), after.back():
-            end = [f"[{address}]:{port}" if nat.is_ipv6(address) else f"{address}:{port}"
-                   for address, port in ((face.src, face.sport), (face.dst, face.dport))]
-            query = f"{end[0]} > {end[1]}/{nat.PROTOCOLS[face.proto]}"
-            found = mapped(self.map("-o", "json", *arguments, "lookup", query).stdout)
-            self.assertEqual([(before, after)], [faces_of(one) for one in found], query)
-            self.assertEqual("active", found[0]["State"])
-
+class Map(maps.MapTest):
     def check_some_lookups(self, *arguments):
-        known = sorted(entries(self.router), key=str)
+        known = sorted(maps.entries(self.router), key=str)
         for before, after, _ in self.random.sample(known, 12):
             self.check_lookup(before, after, *arguments)
 
@@ -133,18 +51,18 @@ class Map(nat.RandomNatTest):
     def test_what_a_service_knows_older_connections_too(self):
         services = self.make_services(40)
         self.talk(services, lab.sized(CONNECTIONS) // 2)
-        older = {(before, after) for before, after, _ in entries(self.router)}
+        older = self.wanted()
         self.start_service()
-        lab.wait_for(lambda: {faces_of(one) for one in self.of_service()} == older,
+        lab.wait_for(lambda: {maps.faces_of(one) for one in self.of_service()} == older,
                      "the older connections")
         self.talk(services, lab.sized(CONNECTIONS) // 2)
-        wanted = {(before, after) for before, after, _ in entries(self.router)}
+        wanted = self.wanted()
         self.assertLess(older, wanted)
         lab.wait_for(lambda: len(self.of_service()) == len(wanted), "the newer connections")
         lines = self.check_map("-s", self.socket)
         self.check_some_lookups("-s", self.socket)
         for one in lines:
-            if faces_of(one) in older:
+            if maps.faces_of(one) in older:
                 continue
             self.assertIn("TimeFlowStartMs", one)
             # One of them is this host, where packets are redirected, or come from.
@@ -153,12 +71,9 @@ class Map(nat.RandomNatTest):
                                             self.socket))
         self.assertEqual(len(wanted), status["mappings"]["active"])
         begun = [one for one in self.stop_service() if one["Event"] == "begin"]
-        self.assertEqual(wanted, {faces_of(one) for one in begun})
+        self.assertEqual(wanted, {maps.faces_of(one) for one in begun})
         self.assertEqual(len(wanted), len(begun))
         self.note(f"{len(wanted)} mappings, {len(older)} of them older")
-
-    def of_service(self):
-        return mapped(self.map("--once", "-o", "json", "-s", self.socket).stdout)
 
     def test_begins_and_ends_are_those_of_the_kernel(self):
         services = self.make_services(30)
@@ -177,7 +92,7 @@ class Map(nat.RandomNatTest):
         ended = self.of_service()
         for one in self.random.sample(ended, min(5, len(ended))):
             query = f"{one['XlatDstAddr']} > {one['XlatSrcAddr']}"
-            found = mapped(self.map("-o", "json", "-s", self.socket, "lookup", query).stdout)
+            found = maps.mapped(self.map("-o", "json", "-s", self.socket, "lookup", query).stdout)
             self.assertIn(one["SrcAddr"], [each["SrcAddr"] for each in found])
             self.assertEqual({"ended"}, {each["State"] for each in found})
         records = self.stop_service()
@@ -193,7 +108,7 @@ class Map(nat.RandomNatTest):
         events.wait(20)
         kernel = self.kernel_events(log)
         for kind, event in (("NEW", "begin"), ("DESTROY", "end")):
-            ours = [faces_of(one) for one in records if one["Event"] == event]
+            ours = [maps.faces_of(one) for one in records if one["Event"] == event]
             self.assertEqual(len(set(ours)), len(ours), event)
             self.assertLessEqual(set(kernel[kind]), set(ours), event)
             if has_lost():
@@ -201,10 +116,10 @@ class Map(nat.RandomNatTest):
             else:
                 self.assertEqual(set(kernel[kind]), set(ours), event)
                 self.assertEqual(len(kernel[kind]), len(ours), event)
-        ended = {faces_of(one) for one in records if one["Event"] == "end"}
-        begun = {faces_of(one) for one in records if one["Event"] == "begin"}
+        ended = {maps.faces_of(one) for one in records if one["Event"] == "end"}
+        begun = {maps.faces_of(one) for one in records if one["Event"] == "begin"}
         self.assertEqual(begun, ended)
-        there = {(before, after) for before, after, _ in entries(self.router)}
+        there = self.wanted()
         self.assertEqual(set(), ended & there)
         for one in records:
             self.assertEqual({"begin": 4, "end": 5}[one["Event"]] - 3 * (one["Etype"] != 2048),
@@ -218,7 +133,7 @@ class Map(nat.RandomNatTest):
         with open(log, encoding="utf-8") as file:
             for line in file.read().rpartition("\n")[0].splitlines():
                 kind, _, rest = line.strip().lstrip("[").partition("]")
-                found[kind] += [(before, after) for before, after, _ in translated(rest)]
+                found[kind] += [(before, after) for before, after, _ in maps.translated(rest)]
         return found
 
     def test_every_sink_gets_each_record(self):
@@ -291,21 +206,21 @@ class Map(nat.RandomNatTest):
             "add rule inet nat post ct mark 2 snat ip to 10.0.2.51\n")
         self.start_service()
         self.ask_in_zones(other, server, (self.PUBLIC, 80))
-        wanted = entries(self.router)
+        wanted = maps.entries(self.router)
         self.assertEqual({1, 2}, {zone for _, _, zone in wanted})
         lab.wait_for(lambda: len(self.of_service()) == len(wanted), "the mappings")
         # Longer than until the kernel is asked for the first time.
         lab.wait_for(lambda: all(one["TimeMs"] > one["TimeFlowEndMs"] + 8000
                                  for one in self.of_service()), "questions")
         for arguments in ("--netns", self.router.name), ("-s", self.socket):
-            lines = mapped(self.map("--once", "-o", "json", *arguments).stdout)
-            self.assertEqual(wanted, {(*faces_of(one), one["ZoneId"]) for one in lines})
+            lines = maps.mapped(self.map("--once", "-o", "json", *arguments).stdout)
+            self.assertEqual(wanted, {(*maps.faces_of(one), one["ZoneId"]) for one in lines})
             self.assertEqual({"active"}, {one["State"] for one in lines})
         before, after, zone = sorted(wanted, key=str)[0]
-        found = mapped(self.map("-o", "json", "-s", self.socket, "lookup",
+        found = maps.mapped(self.map("-o", "json", "-s", self.socket, "lookup",
                                 f"{before.src}:{before.sport} > {before.dst}:80/udp").stdout)
         self.assertEqual(2, len(found))
-        self.assertIn((before, after, zone), [(*faces_of(one), one["ZoneId"]) for one in found])
+        self.assertIn((before, after, zone), [(*maps.faces_of(one), one["ZoneId"]) for one in found])
 
     def test_pings_and_deletion(self):
         self.rules(nat.BASE + "add rule inet nat post oifname rs masquerade\n")
@@ -362,23 +277,23 @@ class Map(nat.RandomNatTest):
             live = self.lab.spawn(observer.netobsctl(), "map", "--interval", "0.3", "-o", "json",
                                   ns=self.router, stdout=file)
         self.talk(services, 20)
-        wanted = {(before, after) for before, after, _ in entries(self.router)}
+        wanted = self.wanted()
 
         def seen():
             with open(shown, encoding="utf-8") as file:
                 lines = file.read().rpartition("\n")[0]
-            return {faces_of(one) for one in mapped(lines)}
+            return {maps.faces_of(one) for one in maps.mapped(lines)}
         lab.wait_for(lambda: seen() == wanted, "all mappings")
         live.send_signal(signal.SIGINT)
         self.assertEqual(0, live.wait(30))
 
     def test_a_duration_is_kept_whatever_the_interval_is(self):
         self.talk(self.make_services(12), 4)
-        wanted = {(before, after) for before, after, _ in entries(self.router)}
+        wanted = self.wanted()
         for arguments in (), ("--netns", self.router.name):
-            lines = mapped(self.map("-d", "0.2", "--interval", "3600", "-o", "json",
+            lines = maps.mapped(self.map("-d", "0.2", "--interval", "3600", "-o", "json",
                                     *arguments).stdout)
-            self.assertEqual(wanted, {faces_of(one) for one in lines})
+            self.assertEqual(wanted, {maps.faces_of(one) for one in lines})
 
     def test_a_signal_ends_it_whenever_it_comes(self):
         for _ in range(12):
@@ -420,8 +335,8 @@ class Map(nat.RandomNatTest):
         self.assertEqual(0, result.returncode, result.stderr)
         self.assertIn("the service keeps no mappings, as it has no 'nat = yes' in [capture]: these "
                       "are those of the kernel", result.stderr)
-        wanted = {(before, after) for before, after, _ in entries(self.router)}
-        self.assertEqual(wanted, {faces_of(one) for one in mapped(result.stdout)})
+        wanted = self.wanted()
+        self.assertEqual(wanted, {maps.faces_of(one) for one in maps.mapped(result.stdout)})
         self.stop_service()
 
     def test_options_that_would_be_ignored(self):

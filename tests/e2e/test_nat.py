@@ -31,27 +31,6 @@ class Nat(nat.RandomNatTest):
         return observer.Observer(self.lab, self.router, "--nat", *arguments).wait_attached(
             (self.router, "rc"), (self.router, "rs"), (self.router, "lo"))
 
-    def check(self, records, known):
-        """Each record has what the table says; @return the faces that records named."""
-        named, missed = set(), []
-        for record in records:
-            face = nat.tuple_of(record)
-            if face.proto not in nat.PROTOCOLS:
-                continue
-            came_in = record["IfDirections"][0] == observer.INGRESS
-            table = known.before if came_in else known.after
-            prefix = "Xlat" if came_in else "Orig"
-            others = table.get(face, set()) - {face}
-            found = nat.other_of(record, prefix)
-            self.assertIsNone(nat.other_of(record, "Orig" if came_in else "Xlat"), record)
-            if found is not None:
-                self.assertIn(found, others, record)
-                named.add((face, found) if came_in else (found, face))
-            elif others:
-                missed.append((face, others))
-            self.assertEqual("ZoneId" in record, found is not None, record)
-        return named, missed
-
     def check_conversations(self, records, known):
         """All faces of an entry have one id, no other entry has it, and each packet counts once."""
         entries = {}
@@ -82,7 +61,7 @@ class Nat(nat.RandomNatTest):
         known = nat.connections(self.router)
         result = watch.stop()
         result.check_conservation()
-        named, missed = self.check(result.records, known)
+        named, missed = self.check_faces(result.records, known)
         self.assertEqual([], missed)
         self.assertEqual(known.translated(), named)
         conversations = self.check_conversations(result.records, known)
@@ -131,7 +110,7 @@ class Nat(nat.RandomNatTest):
         self.talk(services, lab.sized(500))
         known = nat.connections(self.router)
         records = watch.stop().records
-        named, missed = self.check(records, known)
+        named, missed = self.check_faces(records, known)
         self.assertEqual([], missed)
         self.assertEqual(set(), known.translated() - named)
         sides = {(other if record["IfDirections"][0] == observer.EGRESS else face)
@@ -148,7 +127,7 @@ class Nat(nat.RandomNatTest):
         for service in services:
             service.ask(False)
         known = nat.connections(self.router)
-        named, missed = self.check(watch.stop().records, known)
+        named, missed = self.check_faces(watch.stop().records, known)
         self.assertEqual([], missed)
         asked = {one.port for one in services}
         self.assertEqual({(face, other) for face, other in known.translated()
@@ -163,7 +142,7 @@ class Nat(nat.RandomNatTest):
             services[number % len(services)].ask(True)
         known = nat.connections(self.router)
         records = watch.stop().records
-        named, missed = self.check(records, known)
+        named, missed = self.check_faces(records, known)
         self.assertEqual([], missed)
         self.assertEqual(known.translated(), named)
         conversations = self.check_conversations(records, known)
@@ -222,7 +201,7 @@ class Nat(nat.RandomNatTest):
         n_fast = self.router.run("conntrack", "-L").count("OFFLOAD")
         result = watch.stop()
         result.check_conservation()
-        named, missed = self.check(result.records, known)
+        named, missed = self.check_faces(result.records, known)
         self.assertEqual([], missed)
         self.assertEqual(known.translated(), named)
         self.check_conversations(result.records, known)
@@ -239,7 +218,7 @@ class Nat(nat.RandomNatTest):
             end.send(b"answer")
             sock.recv(100)
         known = nat.connections(self.router)
-        named, missed = self.check(watch.stop().records, known)
+        named, missed = self.check_faces(watch.stop().records, known)
         self.assertEqual([], missed)
         self.assertTrue(named)
 
@@ -251,7 +230,7 @@ class Nat(nat.RandomNatTest):
         for address in self.PUBLIC, self.PUBLIC6:
             self.client.run("ping", "-c", "3", "-i", "0.2", address)
         known = nat.connections(self.router)
-        named, missed = self.check(self.pings(watch), known)
+        named, missed = self.check_faces(self.pings(watch), known)
         self.assertEqual([], missed)
         self.assertEqual(known.translated(), named)
         self.assertEqual(4, len(named))
@@ -264,7 +243,7 @@ class Nat(nat.RandomNatTest):
         for address in self.PUBLIC, self.SERVER:
             self.client.run("ping", "-c", "3", "-i", "0.2", address)
         known = nat.connections(self.router)
-        named, missed = self.check(self.pings(watch), known)
+        named, missed = self.check_faces(self.pings(watch), known)
         self.assertEqual({face for face, _ in named},
                          {nat.Tuple(1, self.CLIENT, address, 0, 8)
                           for address in (self.PUBLIC, self.SERVER)})
@@ -370,7 +349,7 @@ class Nat(nat.RandomNatTest):
                 sock.recv(10)
         known = nat.connections(self.router)
         records = [one for one in watch.stop().records if one["Proto"] == 17]
-        named, missed = self.check(records, known)
+        named, missed = self.check_faces(records, known)
         self.assertEqual([], missed)
         self.assertEqual(known.translated(), named)
         self.assertTrue(any("rc" in one["Interfaces"] and "br0" in one["Interfaces"]

@@ -10,6 +10,7 @@ import socket
 from dataclasses import dataclass, field
 
 from lib import lab
+from lib.observer import INGRESS
 
 PROTOCOLS = {6: "tcp", 17: "udp", 1: "icmp", 58: "icmpv6"}
 NUMBERS = {name: number for number, name in PROTOCOLS.items()}
@@ -263,17 +264,41 @@ class RandomNatTest(NatTest):
         kinds = [*KINDS, *self.random.choices(KINDS, k=count - len(KINDS))]
         services = [Service(self, number, kind, self.random.choice(("tcp", "udp")),
                             self.random.random() < 0.5) for number, kind in enumerate(kinds)]
+        self.open_services(services)
+        return services
+
+    def open_services(self, services):
         self.rules(BASE + "\n".join(rule for one in services for rule in one.rules()) + "\n")
         for service in services:
             service.listen()
             self.addCleanup(service.listener.close)
-        return services
 
     def talk(self, services, count):
         for _ in range(count):
             self.random.choice(services).ask(True)
         for service in services:
             service.ask(True)
+
+    def check_faces(self, records, known):
+        """Each record has what the table says; @return the faces that records named."""
+        named, missed = set(), []
+        for record in records:
+            face = tuple_of(record)
+            if face.proto not in PROTOCOLS:
+                continue
+            came_in = record["IfDirections"][0] == INGRESS
+            table = known.before if came_in else known.after
+            prefix = "Xlat" if came_in else "Orig"
+            others = table.get(face, set()) - {face}
+            found = other_of(record, prefix)
+            self.assertIsNone(other_of(record, "Orig" if came_in else "Xlat"), record)
+            if found is not None:
+                self.assertIn(found, others, record)
+                named.add((face, found) if came_in else (found, face))
+            elif others:
+                missed.append((face, others))
+            self.assertEqual("ZoneId" in record, found is not None, record)
+        return named, missed
 
     def make_zones(self, rules):
         """Another client with the address of the first, in a zone of its own."""

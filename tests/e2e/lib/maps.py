@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+"""What netobsctl map shows of a router with NAT, and a service there that knows it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+from lib import nat
+from lib import observer
+from lib.service import Supervisor
+
+
+def faces_of(record):
+    """(original before translation, after it)"""
+    return nat.tuple_of(record), nat.other_of(record, "Xlat")
+
+
+def mapped(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def entries(router):
+    """(original before translation, after it, zone) of all entries that translate."""
+    found = set()
+    for family in "ipv4", "ipv6":
+        for line in router.run("conntrack", "-L", "-o", "extended", "-f", family).splitlines():
+            found |= set(translated(line))
+    return found
+
+
+def translated(line):
+    if not (" src=" in line and line.split()[2] in nat.NUMBERS):
+        return
+    original, reply, _ = nat.read_entry(line)
+    zone = re.search(r"zone(?:-orig)?=(\d+)", line)
+    if original != reply.back():
+        yield original, reply.back(), int(zone.group(1)) if zone else 0
+
+
+class MapTest(nat.RandomNatTest):
+    """A service of the router may be started, with its socket and records in files."""
+
+    def setUp(self):
+        super().setUp()
+        self.socket, self.records = self.lab.path("control.sock"), self.lab.path("records")
+        self.translators = [self.router]
+
+    def map(self, *arguments, check=True):
+        result = subprocess.run(
+            self.router.command(observer.netobsctl(), "map", *arguments), check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        observer.check_sanitizer(result.stderr)
+        if check:
+            self.assertEqual(0, result.returncode, result.stderr)
+            self.assertEqual("", result.stderr)
+        return result
+
+    service_log = None
+
+    def start_service(self, *more, has_nat="yes", within=(), capture=(), flows=(),
+                      records="mapping"):
+        supervisor = Supervisor(self.lab)
+        self.addCleanup(supervisor.close)
+        path = self.lab.path("netobs.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(("[capture]", f"nat = {has_nat}", *capture, "[flows]",
+                                  "interval = 500ms", *flows, "[control]", f"path = {self.socket}", '[sink "a"]',
+                                  f"output = json:{self.records}", f"records = {records}", *more)) +
+                       "\n")
+        self.service = self.lab.spawn(
+            *within, observer.netobsctl(), "run", "-c", path, ns=self.router, stderr=self.service_log,
+            stdout=subprocess.DEVNULL, env=os.environ | {"NOTIFY_SOCKET": supervisor.path})
+        supervisor.wait("READY=1")
+
+    def stop_service(self, kind="mapping"):
+        """@return its records of that type"""
+        self.service.send_signal(signal.SIGTERM)
+        self.assertEqual(0, self.service.wait(60))
+        with open(self.records, encoding="utf-8") as file:
+            return [one for one in mapped(file.read()) if one.get("type", "flow") == kind]
+
+    def of_service(self):
+        return mapped(self.map("--once", "-o", "json", "-s", self.socket).stdout)
+
+    def wanted(self):
+        """{(original before translation, after it)} of all entries that translate."""
+        return {(before, after) for one in self.translators for before, after, _ in entries(one)}
+
+    def check_map(self, *arguments):
+        """It has the entries of the kernel, once each; @return its lines."""
+        wanted = self.wanted()
+        lines = mapped(self.map("--once", "-o", "json", *arguments).stdout)
+        active = [faces_of(one) for one in lines if one["State"] == "active"]
+        self.assertEqual(wanted, set(active))
+        self.assertEqual(len(wanted), len(active))
+        return lines
+
+    def check_lookup(self, before, after, *arguments):
+        """From either side, of either direction."""
+        for face in before, after, before.back(), after.back():
+            end = [f"[{address}]:{port}" if nat.is_ipv6(address) else f"{address}:{port}"
+                   for address, port in ((face.src, face.sport), (face.dst, face.dport))]
+            query = f"{end[0]} > {end[1]}/{nat.PROTOCOLS[face.proto]}"
+            found = mapped(self.map("-o", "json", *arguments, "lookup", query).stdout)
+            self.assertEqual([(before, after)], [faces_of(one) for one in found], query)
+            self.assertEqual("active", found[0]["State"])
