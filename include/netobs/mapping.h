@@ -161,8 +161,8 @@ struct netobs_mapping_query {
 /**
  * Read a query: "10.0.0.2:40000 > 192.0.2.1:80/tcp", a tuple of either direction, before or after
  * translation. Ports and the protocol may be left out, and so may one end: "192.0.2.1:80",
- * "[2001:db8::1]:443/udp", "icmp". Prefixes such as "10.0.0.0/24" are refused; a protocol without a
- * name may be a number alone, "50", or behind a port.
+ * "[2001:db8::1]:443/udp", "icmp". Prefixes such as "10.0.0.0/24" are refused, and the address "::", which no
+ * packet has; a protocol without a name may be a number alone, "50", or behind a port.
  *
  * @param ret_query  sz is set by the caller
  * @param error      gets what is wrong; NULL if @p size is 0
@@ -198,7 +198,8 @@ NETOBS_API int netobs_mappings_find(
  *
  * @param netns  name of a network namespace, as ip-netns(8) has it, or an absolute path; NULL: the
  *               calling thread's
- * @return how many; -ENOENT: there is no such namespace; -EPERM; -EAGAIN: the table changed so fast
+ * @return how many; -ENOENT: there is no such namespace; -ENOTTY: the path is that of something else;
+ *         -EPERM; -EAGAIN: the table changed so fast
  *         that no list of it was complete, @p take has been called for what there was; others from
  *         the kernel, which may have no conntrack
  */

@@ -353,6 +353,7 @@ class Map(maps.MapTest):
 
     def test_refusals(self):
         for arguments, word in ((("lookup", "nonsense"), "'nonsense' is no address"),
+                                (("lookup", "[::]:80"), "no packet has the address '::'"),
                                 (("nothing",), "'nothing'"), (("lookup",), "lookup TUPLE")):
             result = self.map(*arguments, check=False)
             self.assertEqual(2, result.returncode, arguments)
@@ -360,6 +361,11 @@ class Map(maps.MapTest):
         result = self.map("-s", self.socket, "--once", check=False)
         self.assertEqual(1, result.returncode)
         self.assertIn("no service listens", result.stderr)
+        for path in "/etc/passwd", "/proc/self/ns/mnt":
+            result = self.map("--netns", path, "--once", check=False)
+            self.assertEqual(1, result.returncode)
+            self.assertIn(f"--netns: '{path}' is no network namespace: use a name that 'ip netns' "
+                          "lists, or a file such as /proc/PID/ns/net", result.stderr)
 
 
 if __name__ == "__main__":

@@ -184,8 +184,9 @@ int netobs_mappings_list(const char *netns,
 	int tries = 0;
 
 	if (!err)
-		err = ns_fd < 0 ? ns_fd :
-				  netns_inode(ns_fd, &listing.netns_inode);
+		err = ns_fd < 0 ? ns_fd : netns_check(ns_fd);
+	if (!err)
+		err = netns_inode(ns_fd, &listing.netns_inode);
 	if (!err) {
 		do
 			err = list_mappings(&listing, netns ? ns_fd : -1);

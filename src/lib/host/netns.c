@@ -8,8 +8,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <linux/nsfs.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -52,6 +54,11 @@ int netns_inode(int fd, uint32_t *ret_inode)
 		return -errno;
 	*ret_inode = st.st_ino;
 	return 0;
+}
+
+int netns_check(int fd)
+{
+	return ioctl(fd, NS_GET_NSTYPE) == CLONE_NEWNET ? 0 : -ENOTTY;
 }
 
 static int find_own(uint32_t *ret_inode)

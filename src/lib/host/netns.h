@@ -19,6 +19,9 @@ int netns_find(const char *name, uint32_t *ret_inode);
 
 int netns_inode(int fd, uint32_t *ret_inode);
 
+/* @return 0; -ENOTTY: it is no network namespace */
+int netns_check(int fd);
+
 /*
  * Move the calling thread into @fd's namespace; @ret_back is where it was.
  * Leave with netns_leave(), which takes it.

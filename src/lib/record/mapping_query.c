@@ -24,6 +24,14 @@ static const struct {
 	{ "gre", IPPROTO_GRE },	  { "udplite", IPPROTO_UDPLITE },
 };
 
+/* As the public header says. */
+static bool is_any(const uint8_t addr[16])
+{
+	static const uint8_t any[16] = { 0 };
+
+	return !memcmp(addr, any, sizeof(any));
+}
+
 /* ---- Text ------------------------------------------------------------------------- */
 
 struct complaint {
@@ -123,6 +131,11 @@ static int read_end(char *text, uint8_t addr[16], uint16_t *ret_port,
 
 	if (strcmp(text, "*") && read_addr(text, addr))
 		return complain(complaint, "'%s' is no address", text);
+	if (strcmp(text, "*") && is_any(addr))
+		return complain(
+			complaint,
+			"no packet has the address '%s': any one is '*', or left out",
+			text);
 	if (port && strcmp(port, "*") &&
 	    (read_u16(port, UINT16_MAX, &number) || !number))
 		return complain(complaint, "'%s' is no port", port);
@@ -239,9 +252,7 @@ struct face {
 
 static bool is_addr(const uint8_t wanted[16], const uint8_t addr[16])
 {
-	static const uint8_t any[16] = { 0 };
-
-	return !memcmp(wanted, any, sizeof(any)) || !memcmp(wanted, addr, 16);
+	return is_any(wanted) || !memcmp(wanted, addr, 16);
 }
 
 static bool is_port(uint16_t wanted, uint16_t port)

@@ -95,6 +95,12 @@ int mapping_list_kernel(struct mapping_list *list, const char *netns,
 
 	if (r >= 0)
 		return 0;
+	if (netns && r == -ENOTTY) {
+		fprintf(stderr,
+			"netobsctl map: --netns: '%s' is no network namespace: use a name that 'ip netns' lists, or a file such as /proc/PID/ns/net\n",
+			netns);
+		return r;
+	}
 	fprintf(stderr, "netobsctl map: %s%s%s: %s%s\n",
 		r == -EAGAIN ? "the kernel's table changes too fast to be listed" :
 			       "cannot list the kernel's table of connections",

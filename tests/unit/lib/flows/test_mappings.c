@@ -270,6 +270,9 @@ static void a_query_that_is_wrong_is_refused(void **arg)
 		"10.0.0.1:5 > 10.0.0.0/24",
 		"fd00::/64",
 		"[fd00::]/64",
+		"::",
+		"[::]:80",
+		"10.0.0.2 > [0::0]:80/tcp",
 	};
 	struct netobs_mapping_query query = { .sz = sizeof(query) };
 	char error[100];
