@@ -186,6 +186,9 @@ struct netobs_engine_stats {
 	 *  a part was lost, five times at most */
 	uint64_t mapping_lists_again;
 	uint64_t mapping_lists_incomplete; /**< that were not complete then */
+	/** questions whether the kernel still has a mapping that are asked again, because it did not answer: there was
+	 *  no room for the answer, or it had an error */
+	uint64_t mapping_questions_again;
 };
 
 /**

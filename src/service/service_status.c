@@ -286,6 +286,7 @@ static void add_mappings(struct json *json, const struct service *service,
 	json_key_u64(json, "ambiguous", engine->translations_ambiguous);
 	json_key_u64(json, "lists_again", engine->mapping_lists_again);
 	json_key_u64(json, "lists_incomplete", engine->mapping_lists_incomplete);
+	json_key_u64(json, "questions_again", engine->mapping_questions_again);
 	json_close(json, '}');
 }
 

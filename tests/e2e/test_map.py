@@ -28,6 +28,7 @@ from lib.record_sinks import Http, Lines, sink_section, take_host
 PEN = 64500
 STATES = ("active", "ended", "forgotten")
 TRANSLATED = ("nothing", "source", "destination", "both")
+STOPPED = 15000 # of which reports are more than NAT_RING_BYTES
 CONNECTIONS = int(os.environ.get("NETOBS_TEST_NAT", "1000"))
 
 
@@ -67,9 +68,7 @@ class Map(maps.MapTest):
             self.assertIn("TimeFlowStartMs", one)
             # One of them is this host, where packets are redirected, or come from.
             self.assertLess(set(), {one.get("InInterface"), one.get("OutInterface")} - {None}, one)
-        status = json.loads(self.router.run(observer.netobsctl(), "status", "-o", "json", "-s",
-                                            self.socket))
-        self.assertEqual(len(wanted), status["mappings"]["active"])
+        self.assertEqual(len(wanted), self.mapping_counts()["active"])
         begun = [one for one in self.stop_service() if one["Event"] == "begin"]
         self.assertEqual(wanted, {maps.faces_of(one) for one in begun})
         self.assertEqual(len(wanted), len(begun))
@@ -338,6 +337,43 @@ class Map(maps.MapTest):
         wanted = self.wanted()
         self.assertEqual(wanted, {maps.faces_of(one) for one in maps.mapped(result.stdout)})
         self.stop_service()
+
+    def test_a_service_that_is_stopped_while_thousands_begin(self):
+        """What its buffer had no room for is counted, and known with each one's next packet."""
+        ports = range(4000, 4000 + STOPPED)
+        self.rules(nat.BASE + "add rule inet nat post oifname rs masquerade\n")
+        with self.server:
+            server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(server.close)
+        server.bind((self.SERVER, 8080))
+
+        def say():
+            for port in ports:
+                with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                    sock.bind((self.CLIENT, port))
+                    sock.sendto(b"x", (self.SERVER, 8080))
+
+        def are_all_known():
+            say()
+            return self.mapping_counts()["active"] == STOPPED
+
+        self.start_service()
+        self.service.send_signal(signal.SIGSTOP)
+        say()
+        self.service.send_signal(signal.SIGCONT)
+        lost = lab.wait_for(lambda: self.mapping_counts()["lost_reports"], "lost reports")
+        known = STOPPED - lost
+        lab.wait_for(lambda: self.mapping_counts()["active"] == known, "those that were not lost")
+        self.assertEqual(STOPPED, len(self.wanted()))
+        lab.wait_for(are_all_known, "all mappings")
+        self.check_map("-s", self.socket)
+        self.note(f"{lost} reports were lost, {known} mappings were known at once")
+        self.assertEqual(0, self.mapping_counts()["refused"])
+        self.stop_service()
+
+    def mapping_counts(self):
+        return json.loads(self.router.run(observer.netobsctl(), "status", "-o", "json", "-s",
+                                          self.socket))["mappings"]
 
     def test_options_that_would_be_ignored(self):
         for arguments, word in ((("--interval", "2", "lookup", "icmp"), "--interval: it has no effect "

@@ -42,6 +42,7 @@ static void set_mappings(const struct mappings *mappings,
 	stats->mappings_forgotten = mappings->n_forgotten;
 	stats->mapping_lists_again = questions->n_again;
 	stats->mapping_lists_incomplete = questions->n_incomplete;
+	stats->mapping_questions_again = questions->n_asked_again;
 }
 
 int netobs_engine_stats_get(const struct netobs *ctx,

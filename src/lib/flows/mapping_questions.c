@@ -206,9 +206,10 @@ static void begin_next_list(struct mapping_questions *questions)
 
 /* Up to CONNTRACK_ASK_MAX of one namespace. */
 struct batch {
-	const struct mapping_questions *questions;
+	struct mapping_questions *questions;
 	struct translation *asked[CONNTRACK_ASK_MAX];
 	bool is_there[CONNTRACK_ASK_MAX];
+	uint8_t answers[CONNTRACK_ASK_MAX];
 	uint32_t n;
 	int64_t now_ns;
 };
@@ -219,6 +220,7 @@ static void on_answer(void *ctx, uint32_t i, const struct conntrack_entry *entry
 	struct batch *batch = ctx;
 	struct translation *asked = batch->asked[i];
 
+	batch->answers[i]++;
 	if (!entry || mappings_find_entry(batch->questions->mappings,
 					  asked->netns, entry) != asked)
 		return;
@@ -226,8 +228,15 @@ static void on_answer(void *ctx, uint32_t i, const struct conntrack_entry *entry
 	mappings_answer(batch->questions->mappings, asked, entry, batch->now_ns);
 }
 
+/* With a zone, there are two answers (conntrack.h). */
+static bool is_answered(const struct batch *batch, uint32_t i)
+{
+	return batch->answers[i] == (batch->asked[i]->zone ? 2 : 1);
+}
+
 static int ask_batch(struct batch *batch, int fd)
 {
+	struct mapping_questions *questions = batch->questions;
 	struct conntrack_entry wanted[CONNTRACK_ASK_MAX];
 	int err;
 
@@ -237,11 +246,13 @@ static int ask_batch(struct batch *batch, int fd)
 	for (uint32_t i = 0; i < batch->n; i++) {
 		if (batch->is_there[i])
 			continue;
-		if (err)
+		if (!is_answered(batch, i)) {
+			questions->n_asked_again++;
 			mappings_go_on(batch->asked[i], batch->now_ns, RETRY_S);
-		else
-			mappings_end(batch->questions->mappings,
-				     batch->asked[i], batch->now_ns);
+		} else {
+			mappings_end(questions->mappings, batch->asked[i],
+				     batch->now_ns);
+		}
 	}
 	return err;
 }

@@ -28,6 +28,7 @@ struct mapping_questions {
 	bool is_warned;	       /* of what the kernel does not answer */
 	uint64_t n_again;      /* lists that were begun again */
 	uint64_t n_incomplete; /* lists that were not complete after all tries */
+	uint64_t n_asked_again; /* single entries, after a question without an answer */
 };
 
 void mapping_questions_init(struct mapping_questions *questions,

@@ -370,11 +370,17 @@ static int take_answer(const struct nlmsghdr *message, uint32_t n,
 	return 1;
 }
 
-/* The kernel has answered within send(2). */
+static bool is_lost(int error)
+{
+	return error == -ENOBUFS;
+}
+
+/* The kernel has answered within send(2), as far as there was room: what has arrived is read nevertheless. */
 static int read_answers(int fd, uint32_t n_requests, uint32_t n,
 			conntrack_answer_fn *on_answer, void *ctx)
 {
 	cleanup_free char *buf = malloc(READ_SIZE);
+	int lost = 0;
 
 	if (!buf)
 		return -ENOMEM;
@@ -384,18 +390,23 @@ static int read_answers(int fd, uint32_t n_requests, uint32_t n,
 
 		if (len < 0 && errno == EINTR)
 			continue;
+		if (len < 0 && is_lost(-errno)) {
+			lost = -errno;
+			continue;
+		}
 		if (len < 0)
-			return -errno;
+			return lost ?: -errno;
 		for (; NLMSG_OK(message, len) && n_requests;
 		     message = NLMSG_NEXT(message, len)) {
 			int ret = take_answer(message, n, on_answer, ctx);
 
-			if (ret < 0)
+			if (ret < 0 && !is_lost(ret))
 				return ret;
-			n_requests -= (uint32_t)ret;
+			lost = ret < 0 ? ret : lost;
+			n_requests -= ret ? 1 : 0;
 		}
 	}
-	return 0;
+	return lost;
 }
 
 int conntrack_ask(int fd, const struct conntrack_entry *wanted, uint32_t n,

@@ -57,7 +57,7 @@ typedef void conntrack_answer_fn(void *ctx, uint32_t i,
  * Ask for up to CONNTRACK_ASK_MAX entries by their original tuples and zones, without waiting: the
  * kernel answers at once. Of an entry with a zone there are two answers.
  *
- * @return 0: all answers came; or -errno
+ * @return 0: all answers came; -ENOBUFS: there was no room for some of them; other -errno
  */
 int conntrack_ask(int fd, const struct conntrack_entry *wanted, uint32_t n,
 		  conntrack_answer_fn *on_answer, void *ctx);

@@ -534,6 +534,9 @@ const struct metric metrics_table[] = {
 	{ "netobs_mapping_lists_incomplete", COUNTER,
 	  "Lists of the kernel's connections that were not complete after all tries",
 	  ONE(engine.mapping_lists_incomplete) },
+	{ "netobs_mapping_questions_again", COUNTER,
+	  "Questions whether the kernel still has a mapping that are asked again",
+	  ONE(engine.mapping_questions_again) },
 
 	SINK_COUNTS("netobs_sink_taken", COUNTER, "Records given to the sink",
 		    set_sink, sink_total, stats.taken.),

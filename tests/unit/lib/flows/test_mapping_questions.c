@@ -249,6 +249,7 @@ static void what_cannot_be_asked_for_is_forgotten_in_its_namespace(void **arg)
 	assert_int_equal(state->mappings.active, 1);
 	assert_int_equal(state->mappings.n_forgotten, 1);
 	assert_int_equal(state->mappings.n_ended, 0);
+	assert_true(state->questions.n_asked_again > 0);
 }
 
 int main(void)

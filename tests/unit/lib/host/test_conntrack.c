@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Answers of ctnetlink, made by hand: whole, odd, cut short and interrupted. */
+/* Answers of ctnetlink, made by hand: whole, odd, cut short and interrupted; and the kernel's, for which there is no room. */
 #include "lib_test.h"
 #include "base/util.h"
 #include "host/conntrack.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -146,7 +148,8 @@ static void put_entry(struct packet *packet, const struct ends *to,
 	const struct nfgenmsg family = { .nfgen_family = AF_INET };
 	const uint32_t timeout = htonl(77);
 	/* Of IPv4 alone, so that there is one without. */
-	const uint32_t status = htonl(IPS_SEEN_REPLY | IPS_ASSURED);
+	const uint32_t status =
+		htonl(IPS_CONFIRMED | IPS_SEEN_REPLY | IPS_ASSURED);
 
 	begin_message(packet, NEW, NLM_F_MULTI | flags);
 	put_bytes(packet, &family, sizeof(family));
@@ -329,6 +332,146 @@ static void a_refusal_is_returned(void **arg)
 	assert_int_equal(read_list(state), -EPERM);
 }
 
+/* ---- The kernel's -------------------------------------------------------------------- */
+
+enum { ENTRIES = 2000, MORE = 3000, ROUNDS = CONNTRACK_ASK_MAX };
+
+/* In a network namespace of its own. @return a socket with the smallest receive buffer; -1: not allowed */
+static int open_kernel(void)
+{
+	const int least = 1;
+	int fd;
+
+	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		return -1;
+	fd = conntrack_open_in(-1);
+	assert_true(fd >= 0);
+	assert_int_equal(
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)), 0);
+	return fd;
+}
+
+static struct ends end_to(uint32_t number)
+{
+	struct ends ends = to4;
+
+	ends.src_port = (uint16_t)(1000 + number);
+	return ends;
+}
+
+static void make_entries(uint32_t first, uint32_t end)
+{
+	const int fd = conntrack_open_in(-1);
+
+	assert_true(fd >= 0);
+	for (; first < end; first++) {
+		const struct ends to = end_to(first);
+		struct ends back = back4;
+		struct packet packet = { .len = 0 };
+
+		back.dst_port = to.src_port;
+		put_entry(&packet, &to, &back, NLM_F_REQUEST | NLM_F_CREATE);
+		assert_int_equal(send(fd, packet.bytes, packet.len, 0),
+				 packet.len);
+	}
+	close(fd);
+}
+
+static void count_entry(void *ctx, const struct conntrack_entry *entry)
+{
+	uint32_t *n = ctx;
+
+	(void)entry;
+	++*n;
+}
+
+/* The kernel waits for its reader, and entries begin meanwhile. */
+static void a_list_with_little_room_is_complete(void **arg)
+{
+	struct conntrack_list list = { .fd = open_kernel() };
+	uint32_t n = 0;
+	int ret;
+
+	(void)arg;
+	if (list.fd < 0)
+		skip();
+	make_entries(0, ENTRIES);
+	assert_int_equal(conntrack_list_begin(&list), 0);
+	make_entries(ENTRIES, ENTRIES + MORE);
+	ret = conntrack_list_read(&list, true, count_entry, &n);
+	/* Of a table that has grown, it may be incomplete, and says so. */
+	assert_true(ret == 1 || ret == -EAGAIN);
+	if (ret == -EAGAIN) {
+		close(list.fd);
+		list.fd = conntrack_open_in(-1);
+		assert_true(list.fd >= 0);
+		n = 0;
+		assert_int_equal(conntrack_list_begin(&list), 0);
+		assert_int_equal(
+			conntrack_list_read(&list, true, count_entry, &n), 1);
+		assert_int_equal(n, ENTRIES + MORE);
+	}
+	assert_in_range(n, ENTRIES, ENTRIES + MORE);
+	close(list.fd);
+}
+
+static void note_answer(void *ctx, uint32_t i, const struct conntrack_entry *entry)
+{
+	bool *is_answered = ctx;
+
+	assert_false(is_answered[i]);
+	assert_non_null(entry);
+	is_answered[i] = true;
+}
+
+/* What is left of @wanted, in place. @return how many */
+static uint32_t remove_answered(struct conntrack_entry *wanted, uint32_t n,
+				const bool *is_answered)
+{
+	uint32_t n_left = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_answered[i])
+			wanted[n_left++] = wanted[i];
+	return n_left;
+}
+
+static void answers_without_room_are_lost_alone(void **arg)
+{
+	struct conntrack_entry wanted[CONNTRACK_ASK_MAX] = { { .zone = 0 } };
+	uint32_t n = CONNTRACK_ASK_MAX, n_lost = 0;
+	int fd = open_kernel();
+
+	(void)arg;
+	if (fd < 0)
+		skip();
+	make_entries(0, n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct nat_tuple *tuple = &wanted[i].tuples[NAT_ORIGINAL];
+
+		*tuple = (struct nat_tuple){ .src_port = htons(end_to(i).src_port),
+					     .dst_port = htons(to4.dst_port),
+					     .family = AF_INET,
+					     .proto = IPPROTO_TCP };
+		assert_int_equal(inet_pton(AF_INET, to4.src, tuple->src), 1);
+		assert_int_equal(inet_pton(AF_INET, to4.dst, tuple->dst), 1);
+	}
+	for (int round = 0; n && round < ROUNDS; round++) {
+		bool is_answered[CONNTRACK_ASK_MAX] = { false };
+		const uint32_t before = n;
+		const int ret =
+			conntrack_ask(fd, wanted, n, note_answer, is_answered);
+
+		n = remove_answered(wanted, n, is_answered);
+		assert_int_equal(ret, n ? -ENOBUFS : 0);
+		assert_true(n < before);
+		n_lost += ret != 0;
+	}
+	assert_int_equal(n, 0);
+	assert_true(n_lost > 0);
+	close(fd);
+}
+
 int main(void)
 {
 #define WITH_STATE(test) \
@@ -340,6 +483,8 @@ int main(void)
 		WITH_STATE(what_cannot_be_read_spoils_a_list),
 		WITH_STATE(a_message_longer_than_its_packet_spoils_a_list),
 		WITH_STATE(a_refusal_is_returned),
+		cmocka_unit_test(a_list_with_little_room_is_complete),
+		cmocka_unit_test(answers_without_room_are_lost_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
