@@ -205,6 +205,17 @@ class Map(maps.MapTest):
             "add rule inet nat post ct mark 2 snat ip to 10.0.2.51\n")
         self.start_service()
         self.ask_in_zones(other, server, (self.PUBLIC, 80))
+        self.check_zones()
+
+    def test_tenants_with_equal_addresses(self):
+        """Zones of both directions, with entries that differ in a port behind the translation."""
+        tenants = self.make_tenants()
+        self.start_service()
+        self.ask_of_tenants(tenants, lab.sized(50))
+        self.check_zones()
+
+    def check_zones(self):
+        """Of two zones, with equal tuples before translation."""
         wanted = maps.entries(self.router)
         self.assertEqual({1, 2}, {zone for _, _, zone in wanted})
         lab.wait_for(lambda: len(self.of_service()) == len(wanted), "the mappings")
@@ -220,6 +231,7 @@ class Map(maps.MapTest):
                                 f"{before.src}:{before.sport} > {before.dst}:80/udp").stdout)
         self.assertEqual(2, len(found))
         self.assertIn((before, after, zone), [(*maps.faces_of(one), one["ZoneId"]) for one in found])
+        self.assertEqual(0, self.mapping_counts()["questions_again"])
 
     def test_pings_and_deletion(self):
         self.rules(nat.BASE + "add rule inet nat post oifname rs masquerade\n")

@@ -323,6 +323,53 @@ class Nat(nat.RandomNatTest):
             self.assertEqual("10.0.2.50" if record["Interfaces"][0] == "rc" else None,
                              record.get("XlatSrcAddr"), record)
 
+    def tenant_records(self, tenants, *arguments):
+        watch = observer.Observer(self.lab, self.router, "--nat", *arguments).wait_attached(
+            *((self.router, name) for name in ("rc", "rs", "rd", "re")))
+        self.ask_of_tenants(tenants, lab.sized(50))
+        return [one for one in watch.stop().records if one["Proto"] == 17]
+
+    def faces_in(self, zone, record):
+        """{tuple that is seen: what it is on the other side} in a zone, of the port that @record has."""
+        client = next(record[key] for key in ("SrcPort", "DstPort") if 5000 <= record[key] < 6000)
+        there = (nat.Tuple(17, self.CLIENT, self.PUBLIC, client, 80),
+                 nat.Tuple(17, self.CLIENT, self.SERVER, client, 8080 + zone))
+        back = tuple(one.back() for one in there)
+        return {face: other for pair in (there, back) for face, other in (pair, pair[::-1])}
+
+    def test_tenants_with_equal_addresses(self):
+        """At each interface, a record has the addresses and the zone of the tenant there."""
+        tenants = self.make_tenants()
+        zones = {name: zone for zone, (_, *names, _) in tenants.items() for name in names}
+        records = self.tenant_records(tenants, "--interval", "1", "--per-interface")
+        self.assertEqual(2 * 4 * lab.sized(50), sum(one["Packets"] for one in records))
+        for record in records:
+            zone = zones[record["Interfaces"][0]]
+            prefix = "Xlat" if record["IfDirections"][0] == observer.INGRESS else "Orig"
+            self.assertEqual(self.faces_in(zone, record)[nat.tuple_of(record)],
+                             nat.other_of(record, prefix), record)
+            self.assertEqual(zone, record["ZoneId"], record)
+
+    def test_a_record_of_two_tenants_has_the_addresses_of_neither(self):
+        """Their packets have one tuple, before or behind a translation, and are one flow."""
+        tenants = self.make_tenants()
+        zones = {name: zone for zone, (_, *names, _) in tenants.items() for name in names}
+        shared, records = 0, self.tenant_records(tenants, "--interval", "60")
+        self.assertEqual(2 * 2 * lab.sized(50), sum(one["Packets"] for one in records))
+        for record in records:
+            of = {zones[name] for name in record["Interfaces"]}
+            others = {nat.other_of(record, prefix) for prefix in ("Xlat", "Orig")} - {None}
+            shared += len(of) > 1
+            if len(of) > 1:
+                self.assertEqual(set(), others, record)
+                self.assertNotIn("ZoneId", record)
+                continue
+            [zone] = of
+            self.assertLessEqual(others, {self.faces_in(zone, record)[nat.tuple_of(record)]}, record)
+            self.assertEqual(zone, record.get("ZoneId", zone), record)
+        self.note(f"{shared} records of two tenants")
+        self.assertLess(0, shared)
+
     def test_ports_of_a_bridge(self):
         """What the bridge receives came in by its port."""
         self.router.ip("link", "add", "br0", "type", "bridge")

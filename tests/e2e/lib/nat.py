@@ -319,6 +319,53 @@ class RandomNatTest(NatTest):
         self.addCleanup(server.close)
         return other, server
 
+    def make_tenants(self):
+        """
+        Another client and another server with the addresses of the first ones, in a zone of both directions,
+        as Open vSwitch has them. What they ask for is translated to another port in each zone.
+
+        @return {zone: (the client, its interface, the server's, a socket there)}
+        """
+        others = self.lab.ns("client2"), self.lab.ns("server2")
+        for ns, name, number in (others[0], "rd", 1), (others[1], "re", 2):
+            self.lab.wire(ns, "eth0", [f"10.0.{number}.2/24"], self.router, name,
+                          [f"10.0.{number}.1/24"])
+            ns.ip("route", "add", "default", "via", f"10.0.{number}.1")
+            self.router.ip("route", "add", f"10.0.{number}.0/24", "dev", name, "table", 102)
+            self.router.ip("rule", "add", "iif", name, "lookup", 102)
+        for name in "all", "rc", "rs", "rd", "re":
+            self.router.sysctl(f"ipv4/conf/{name}/rp_filter", 0)
+        self.rules(BASE + "".join(
+            f"add rule inet nat raw iifname {{ {before}, {behind} }} ct zone set {zone}\n"
+            f"add rule inet nat pre iifname {before} udp dport 80 dnat ip to {self.SERVER}:{port}\n"
+            for zone, before, behind, port in ((1, "rc", "rs", 8081), (2, "rd", "re", 8082))))
+        tenants = {}
+        for zone, client, server, before, behind in ((1, self.client, self.server, "rc", "rs"),
+                                                     (2, *others, "rd", "re")):
+            with server:
+                sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.addCleanup(sock.close)
+            sock.settimeout(20)
+            sock.bind(("0.0.0.0", 8080 + zone))
+            tenants[zone] = client, before, behind, sock
+        return tenants
+
+    def ask_of_tenants(self, tenants, count):
+        """All at the same time, from the same ports."""
+        for number in range(count):
+            asking = []
+            for client, _, _, server in self.random.sample(list(tenants.values()), len(tenants)):
+                with client:
+                    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                sock.settimeout(20)
+                sock.bind((self.CLIENT, 5000 + number))
+                sock.sendto(b"x", (self.PUBLIC, 80))
+                asking.append((sock, server))
+            for sock, server in asking:
+                server.sendto(b"y", server.recvfrom(10)[1])
+                sock.recv(10)
+                sock.close()
+
     def ask_in_zones(self, other, server, asked):
         for number in range(lab.sized(50)):
             for ns in (self.client, other):
