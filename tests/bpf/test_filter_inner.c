@@ -11,6 +11,7 @@
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "filter/classic.h"
 #include "filter/filter.h"
+#include "filter/template.h"
 #include "filter_expressions.h"
 #include "packet.h"
 
@@ -121,6 +122,8 @@ static void build(const struct tunnel *tunnel, const struct layer *inside,
 
 static struct tunnelled packets[ARRAY_SIZE(tunnels) * CARRIED_MAX];
 static struct judge_bpf *objects[2]; /* by the kind of link */
+static struct filter_template templates[2] = { { .name = "is_accepted" },
+					       { .name = "is_accepted" } };
 
 static int setup(void **state)
 {
@@ -136,7 +139,8 @@ static int setup(void **state)
 		if (!objects[link])
 			return -1;
 		objects[link]->rodata->config_link = link;
-		if (judge_bpf__load(objects[link]))
+		if (filter_template_init(&templates[link], objects[link]->obj) ||
+		    judge_bpf__load(objects[link]))
 			return -1;
 	}
 	return 0;
@@ -173,12 +177,10 @@ static void load(const char *text, int ret_fds[2])
 	for (int link = LINK_ETHERNET; link <= LINK_NONE; link++) {
 		const struct filter_frames frames = { .link = link };
 
-		ret_fds[link] =
-			filter_check(filter, link, "frames", &silent) ?
-				-1 :
-				filter_load(filter,
-					    objects[link]->progs.is_accepted,
-					    &frames, &silent);
+		ret_fds[link] = filter_check(filter, link, "frames", &silent) ?
+					-1 :
+					filter_load(filter, &templates[link],
+						    &frames, &silent);
 		if (ret_fds[link] < -1)
 			fail_msg("%s: %s", text, strerror(-ret_fds[link]));
 	}
@@ -348,9 +350,8 @@ static void too_large_code_has_a_message(void **state)
 		len += snprintf(text + len, sizeof(text) - (size_t)len,
 				" or src net 10.%d.0.0/16 and dst port %d", i, i);
 	assert_int_equal(filter_new_list(&list, &filter, &error), 0);
-	assert_int_equal(filter_load(filter,
-				     objects[LINK_ETHERNET]->progs.is_accepted,
-				     &frames, &log),
+	assert_int_equal(filter_load(filter, &templates[LINK_ETHERNET], &frames,
+				     &log),
 			 -E2BIG);
 	filter_free(filter);
 	print_message("%s\n", message);

@@ -306,6 +306,7 @@ static int prepare_alerts(struct bpf_object *object, void *ctx)
 static int load_filter(struct alerts *alerts, const struct filter *filter,
 		       struct knobs *knobs)
 {
+	struct filter_template template = { .name = "netobs_alert" };
 	struct program_set set = {
 		.name = "alerts_bpf",
 		.elf = alerts_bpf__elf_bytes,
@@ -314,19 +315,18 @@ static int load_filter(struct alerts *alerts, const struct filter *filter,
 		.base = &alerts->store->maps,
 		.prepare = prepare_alerts,
 		.ctx = knobs,
+		.templates = &template,
+		.n_templates = 1,
 	};
 	const struct filter_frames frames = {
 		.link = knobs->link,
 		.has_wire_len = alerts->store->options.clock == CLOCK_PACKET,
 	};
-	const struct bpf_program *program;
 	int fd = program_set_ref(&set);
 
 	if (fd)
 		return fd;
-	program = bpf_object__find_program_by_name(set.object, "netobs_alert");
-	fd = program ? filter_load_bits(filter, program, &frames, alerts->log) :
-		       -ENOENT;
+	fd = filter_load_bits(filter, &template, &frames, alerts->log);
 	program_set_unref(&set);
 	if (fd < 0 && fd != -E2BIG)
 		log_error(alerts->log, "cannot load a BPF program for alerts: %s",

@@ -73,6 +73,15 @@ static int set_netfilter_types(const struct program_set *set)
 	return 0;
 }
 
+static int init_templates(const struct program_set *set)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < set->n_templates; i++)
+		err = filter_template_init(&set->templates[i], set->object);
+	return err;
+}
+
 static int load_set(struct program_set *set)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = set->name);
@@ -87,6 +96,7 @@ static int load_set(struct program_set *set)
 	err = err ?: set_netfilter_types(set);
 	if (!err && set->prepare)
 		err = set->prepare(set->object, set->ctx);
+	err = err ?: init_templates(set);
 	err = err ?: bpf_object__load(set->object);
 	/* Verifiers of old kernels refuse functions as invalid then. */
 	return err == -EINVAL && privilege_missing(-EPERM, 1ULL << CAP_PERFMON) ?
@@ -278,21 +288,17 @@ int program_set_open_iterator(const struct program_set *set, const char *program
 	return -ENOENT;
 }
 
-/* @return a descriptor of the program, or of a copy with the filter; or -errno */
-static int take_program(const struct program_set *set, const char *name,
-			const struct filter *filter,
-			const struct filter_frames *frames)
+/* @return a descriptor of the program, or -errno */
+static int take_program(const struct program_set *set, const char *name)
 {
 	const struct bpf_program *program =
 		bpf_object__find_program_by_name(set->object, name);
-	int fd;
+	int fd = fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0);
 
-	if (filter)
-		return filter_load(filter, program, frames, set->log);
-	fd = fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0);
 	return fd < 0 ? -errno : fd;
 }
 
+/* With a filter, copies of them. */
 static int take_programs(const struct program_set *set,
 			 const char *const names[2], const struct filter *filter,
 			 const struct filter_frames *frames,
@@ -301,7 +307,9 @@ static int take_programs(const struct program_set *set,
 	struct programs programs = { { -1, -1 } };
 
 	for (int d = INGRESS; d <= EGRESS; d++) {
-		int fd = take_program(set, names[d], filter, frames);
+		int fd = filter ? filter_load(filter, &set->templates[d],
+					      frames, set->log) :
+				  take_program(set, names[d]);
 
 		if (fd < 0) {
 			programs_close(&programs);
@@ -317,6 +325,8 @@ int programs_load(struct program_set *set, const char *const names[2],
 		  const struct filter *filter, const struct filter_frames *frames,
 		  struct programs *ret_programs)
 {
+	struct filter_template templates[] = { { .name = names[INGRESS] },
+					       { .name = names[EGRESS] } };
 	int err =
 		!filter ?
 			0 :
@@ -326,11 +336,16 @@ int programs_load(struct program_set *set, const char *const names[2],
 					     "on links without Ethernet header",
 				     set->log);
 
+	if (filter) {
+		set->templates = templates;
+		set->n_templates = ARRAY_SIZE(templates);
+	}
 	err = err ?: program_set_ref(set);
 	if (err)
 		return err;
 	err = take_programs(set, names, filter, frames, ret_programs);
 	program_set_unref(set);
+	set->n_templates = 0;
 	if (err && !(filter && err == -E2BIG)) /* which has been logged */
 		log_error(set->log, "cannot load BPF programs%s: %s",
 			  filter ? " with this filter or these rules" : "",

@@ -14,6 +14,7 @@
 #include "catalogue/direction.h"
 #include "base/log.h"
 #include "filter/filter.h"
+#include "filter/template.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,6 +59,9 @@ struct program_set {
 	 */
 	int (*prepare)(struct bpf_object *object, void *ctx);
 	void *ctx;
+
+	struct filter_template *templates; /* which programs are only copied */
+	size_t n_templates;
 
 	bool is_idle; /* loaded only: program_set_attach() attaches it */
 

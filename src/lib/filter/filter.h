@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct bpf_program;
 struct filter;
+struct filter_template;
 
 enum {
 	FILTER_ERROR_MAX = 512,
@@ -114,12 +114,13 @@ uint32_t filter_judge(const struct filter *filter, const void *frame,
 /**
  * Load a copy of a program with the filter.
  *
- * @param program  of an object that is loaded
+ * @param template  whose object is loaded
  * @return a descriptor that the caller closes; -EINVAL: filter_check(), or the program
  *         does not call judge(); -E2BIG: too many instructions, which is logged; -ENOMEM;
  *         others as from bpf(2)
  */
-int filter_load(const struct filter *filter, const struct bpf_program *program,
+int filter_load(const struct filter *filter,
+		const struct filter_template *template,
 		const struct filter_frames *frames, const struct log *log);
 
 /**
@@ -127,7 +128,7 @@ int filter_load(const struct filter *filter, const struct bpf_program *program,
  * A rule that frames of these links cannot be filtered with matches none.
  */
 int filter_load_bits(const struct filter *filter,
-		     const struct bpf_program *program,
+		     const struct filter_template *template,
 		     const struct filter_frames *frames, const struct log *log);
 
 /* ---- Counters of the rules -------------------------------------------------------- */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "functions.h"
 
+#include "template.h"
+
 #include "base/util.h"
 #include "bpf/apart.h"
 
@@ -203,11 +205,11 @@ static size_t find_moved(const struct parts *parts, size_t i)
 	return to;
 }
 
-int functions_splice(struct code *code, const struct bpf_program *program,
+int functions_splice(struct code *code, const struct filter_template *template,
 		     bool has_inner, uint32_t *ret_find_carried)
 {
-	const struct bpf_insn *insns = bpf_program__insns(program);
-	size_t n = bpf_program__insn_cnt(program);
+	const struct bpf_insn *insns = bpf_program__insns(template->program);
+	size_t n = bpf_program__insn_cnt(template->program);
 	struct parts parts = find_parts(insns, n, has_inner);
 
 	if (!parts.judge.start || (has_inner && !parts.find_carried.start))
@@ -222,6 +224,8 @@ int functions_splice(struct code *code, const struct bpf_program *program,
 		if (!is_gone(&parts, i))
 			code_add(code, insn);
 	}
+	if (!code->err)
+		filter_template_restore(template, code->insns);
 	*ret_find_carried = find_moved(&parts, parts.find_carried.start);
 	return 0;
 }

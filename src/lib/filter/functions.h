@@ -12,8 +12,8 @@
 #include <stddef.h>
 
 struct bpf_prog_load_opts;
-struct bpf_program;
 struct btf;
+struct filter_template;
 
 struct functions {
 	struct btf *btf;
@@ -43,13 +43,14 @@ void functions_done(struct functions *functions);
 /* ---- judge() ---------------------------------------------------------------------- */
 
 /**
- * Add all of @program but judge(), with calls of judge() going to what is added next.
+ * Add all of the program but judge(), with calls of judge() going to what is added next. @code is
+ * empty.
  *
  * @param has_inner         find_carried(), which the stub calls, is needed
  * @param ret_find_carried  where that function begins then
  * @return 0; -EINVAL: the program does not call them
  */
-int functions_splice(struct code *code, const struct bpf_program *program,
+int functions_splice(struct code *code, const struct filter_template *template,
 		     bool has_inner, uint32_t *ret_find_carried);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/util.h"
 #include "functions.h"
 #include "rule.h"
+#include "template.h"
 #include "translate.h"
 
 #include <bpf/bpf.h>
@@ -217,7 +218,7 @@ static int load_code(const struct code *code, uint32_t features,
 }
 
 static int load_judge(const struct filter *filter,
-		      const struct bpf_program *program,
+		      const struct filter_template *template,
 		      const struct filter_frames *frames, enum judge_kind kind,
 		      const struct log *log)
 {
@@ -225,7 +226,8 @@ static int load_judge(const struct filter *filter,
 	struct reach reach = find_reach(filter, frames->link);
 	struct largest largest = { 0 };
 	uint32_t find_carried;
-	int fd = functions_splice(&code, program, reach.has_inner, &find_carried);
+	int fd = functions_splice(&code, template, reach.has_inner,
+				  &find_carried);
 
 	if (!fd)
 		fd = add_judge(&code, filter, frames, kind, &reach,
@@ -238,7 +240,7 @@ static int load_judge(const struct filter *filter,
 			      "jumps reach over 32767 of them", log);
 	if (fd)
 		return fd;
-	fd = load_code(&code, frames->features, program);
+	fd = load_code(&code, frames->features, template->program);
 	if (fd == -E2BIG)
 		log_too_large(
 			filter, &largest,
@@ -247,15 +249,16 @@ static int load_judge(const struct filter *filter,
 	return fd;
 }
 
-int filter_load(const struct filter *filter, const struct bpf_program *program,
+int filter_load(const struct filter *filter,
+		const struct filter_template *template,
 		const struct filter_frames *frames, const struct log *log)
 {
-	return load_judge(filter, program, frames, JUDGE_FIRST, log);
+	return load_judge(filter, template, frames, JUDGE_FIRST, log);
 }
 
 int filter_load_bits(const struct filter *filter,
-		     const struct bpf_program *program,
+		     const struct filter_template *template,
 		     const struct filter_frames *frames, const struct log *log)
 {
-	return load_judge(filter, program, frames, JUDGE_ALL, log);
+	return load_judge(filter, template, frames, JUDGE_ALL, log);
 }
