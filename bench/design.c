@@ -205,6 +205,7 @@ static int open_netobs(struct subject *subject)
 	const struct runner *runner = subject->runner;
 	const struct store_options special = {
 		.clock = runner->clock,
+		.direction = direction_of_index(subject->direction),
 		.log_slots = design->has_no_logs ? STORE_LOG_NONE : 0,
 		.filter = design->is_filtered ? runner->filter : NULL,
 		.rtt = design->rtt,

@@ -236,7 +236,7 @@ static int open_drain_sink(struct bench *bench)
 
 static int measure_engine(struct bench *bench, struct drain_result *result)
 {
-	const struct store_options defaults = { 0 };
+	const struct store_options defaults = { .direction = NETOBS_INGRESS };
 	uint64_t rss;
 	int err;
 

@@ -222,6 +222,45 @@ static void store_programs_pass_packets_on_and_share_the_maps(void **state)
 	store_close(&store);
 }
 
+static void programs_of_other_directions_are_not_loaded(void **state)
+{
+	const struct {
+		enum netobs_direction direction;
+		bool has[2];
+	} cases[] = {
+		{ NETOBS_BOTH, { true, true } },
+		{ NETOBS_INGRESS, { true, false } },
+		{ NETOBS_EGRESS, { false, true } },
+	};
+	char error[FILTER_ERROR_MAX];
+	struct filter *filters[2] = { NULL };
+	struct log silent = { 0 };
+
+	(void)state;
+	assert_int_equal(filter_new("udp", &filters[1], &error), 0);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		const struct filter *filter = filters[i % 2];
+		const struct store_options options = {
+			.max_flows = 1000,
+			.direction = cases[i / 2].direction,
+			.filter = filter
+		};
+		struct programs programs;
+		struct store store;
+
+		assert_int_equal(store_open(&store, &options, &silent), 0);
+		assert_int_equal(store_load_programs(&store, filter, &all_packets,
+						     0, LINK_ETHERNET, &programs),
+				 0);
+		for (int d = INGRESS; d <= EGRESS; d++)
+			assert_int_equal(programs.fds[d] >= 0,
+					 cases[i / 2].has[d]);
+		programs_close(&programs);
+		store_close(&store);
+	}
+	filter_free(filters[1]);
+}
+
 static void store_that_cannot_be_made_says_why(void **state)
 {
 	const struct store_options tight = { .max_flows = 1000,
@@ -278,6 +317,7 @@ int main(void)
 		cmocka_unit_test(store_l1_regions_do_not_overlap),
 		cmocka_unit_test(store_sums_counters_of_all_cpus),
 		cmocka_unit_test(store_programs_pass_packets_on_and_share_the_maps),
+		cmocka_unit_test(programs_of_other_directions_are_not_loaded),
 		cmocka_unit_test(store_that_cannot_be_made_says_why),
 		cmocka_unit_test(store_does_not_reuse_its_secret),
 		cmocka_unit_test(store_leaves_no_descriptors),

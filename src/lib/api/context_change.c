@@ -148,7 +148,7 @@ bool context_take_loaded(const struct netobs *ctx, uint16_t netns,
 			find_loaded(ctx->change->work, netns, link) :
 			NULL;
 
-	if (!loaded || loaded->programs.fds[INGRESS] < 0)
+	if (!loaded || !programs_are_loaded(&loaded->programs))
 		return false;
 	*ret_programs = loaded->programs;
 	loaded->programs = (struct programs){ { -1, -1 } };

@@ -174,6 +174,7 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 			.has_nat = opts->flags & NETOBS_NAT,
 			.disabled_features = opts->disable_features,
 			.pinned = ctx->pinned.dir_fd < 0 ? NULL : &ctx->pinned,
+			.direction = opts->direction,
 			.attach_order = opts->attach_order,
 			.attach_kinds = opts->disable_features &
 					(1 << NETOBS_FEATURE_TCX |

@@ -259,6 +259,7 @@ static int start_replay(struct replay *replay)
 	if (err)
 		return err;
 	options.store.clock = CLOCK_PACKET;
+	options.store.direction = NETOBS_INGRESS; /* as all packets are */
 	options.merge.single_point = true;
 	options.merge.hide_link = hides_link(replay);
 	err = pipeline_init(replay->pipeline, &options, &replay->nowhere,

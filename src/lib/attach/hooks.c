@@ -53,6 +53,15 @@ static struct shared_fd *share_program(int fd)
 	return shared;
 }
 
+static bool has_all_programs(const struct observation *observation,
+			     struct shared_fd *const shared[2])
+{
+	const bool *directions = observation->attach.directions;
+
+	return (!directions[INGRESS] || shared[INGRESS]) &&
+	       (!directions[EGRESS] || shared[EGRESS]);
+}
+
 static int load_link_programs(const struct observation *observation,
 			      uint16_t index, enum link_kind link, bool is_next,
 			      struct shared_fd *shared[2])
@@ -65,9 +74,10 @@ static int load_link_programs(const struct observation *observation,
 		return err;
 	for (int d = INGRESS; d <= EGRESS; d++) {
 		shared_fd_unref(shared[d]);
-		shared[d] = share_program(programs.fds[d]);
+		shared[d] = programs.fds[d] < 0 ? NULL :
+						  share_program(programs.fds[d]);
 	}
-	return shared[INGRESS] && shared[EGRESS] ? 0 : -ENOMEM;
+	return has_all_programs(observation, shared) ? 0 : -ENOMEM;
 }
 
 int hooks_ensure_programs(struct observation *observation, uint16_t index,
@@ -80,7 +90,7 @@ int hooks_ensure_programs(struct observation *observation, uint16_t index,
 		return err;
 	shared = (is_next ? observation->next : observation->netns)[index]
 			 .programs[link];
-	if (shared[INGRESS] && shared[EGRESS])
+	if (has_all_programs(observation, shared))
 		return 0;
 	return load_link_programs(observation, index, link, is_next, shared);
 }
@@ -351,7 +361,7 @@ void hooks_replace(struct observation *observation, const struct netns *netns,
 	if (!netif->hooks || !is_attached(&netif->hooks->attachment))
 		return;
 	shared = find_programs(observation, netns, netif);
-	if (!shared || !shared[INGRESS])
+	if (!shared || !has_all_programs(observation, shared))
 		return;
 	for (int d = INGRESS; d <= EGRESS; d++)
 		programs.fds[d] = shared_fd_get(shared[d]);

@@ -20,7 +20,7 @@ enum { LINK_KINDS = 2 };
 
 /* The programs and jobs of a namespace. */
 struct netns_programs {
-	/* Both directions; NULL until needed. */
+	/* Of observed directions; NULL until needed. */
 	struct shared_fd *programs[LINK_KINDS][2];
 	uint32_t n_jobs;
 };

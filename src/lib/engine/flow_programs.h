@@ -25,7 +25,8 @@ struct flow_knobs {
 	struct hash_secret secret;
 	uint16_t netns;
 	enum link_kind link;
-	const struct filter *filter; /* NULL: all packets */
+	enum netobs_direction direction; /* only its program is loaded, or both */
+	const struct filter *filter;	 /* NULL: all packets */
 	bool may_filter; /* programs with and without a filter share the maps */
 	const struct rate *rates; /* RATES of them, by number */
 	struct rate rate; /* at which packets are sampled without a filter */

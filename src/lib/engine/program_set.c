@@ -73,12 +73,34 @@ static int set_netfilter_types(const struct program_set *set)
 	return 0;
 }
 
+static bool is_named(const struct program_set *set,
+		     const struct bpf_program *program)
+{
+	for (int d = INGRESS; d <= EGRESS; d++)
+		if (set->names[d] &&
+		    !strcmp(bpf_program__name(program), set->names[d]))
+			return true;
+	return false;
+}
+
+static void leave_out_others(const struct program_set *set)
+{
+	struct bpf_program *program;
+
+	if (!set->names)
+		return;
+	bpf_object__for_each_program(program, set->object)
+		bpf_program__set_autoload(program, is_named(set, program));
+}
+
 static int init_templates(const struct program_set *set)
 {
 	int err = 0;
 
 	for (size_t i = 0; !err && i < set->n_templates; i++)
-		err = filter_template_init(&set->templates[i], set->object);
+		if (set->templates[i].name)
+			err = filter_template_init(&set->templates[i],
+						   set->object);
 	return err;
 }
 
@@ -96,6 +118,7 @@ static int load_set(struct program_set *set)
 	err = err ?: set_netfilter_types(set);
 	if (!err && set->prepare)
 		err = set->prepare(set->object, set->ctx);
+	leave_out_others(set);
 	err = err ?: init_templates(set);
 	err = err ?: bpf_object__load(set->object);
 	/* Verifiers of old kernels refuse functions as invalid then. */
@@ -300,17 +323,20 @@ static int take_program(const struct program_set *set, const char *name)
 
 /* With a filter, copies of them. */
 static int take_programs(const struct program_set *set,
-			 const char *const names[2], const struct filter *filter,
+			 const struct filter *filter,
 			 const struct filter_frames *frames,
 			 struct programs *ret_programs)
 {
 	struct programs programs = { { -1, -1 } };
 
 	for (int d = INGRESS; d <= EGRESS; d++) {
-		int fd = filter ? filter_load(filter, &set->templates[d],
-					      frames, set->log) :
-				  take_program(set, names[d]);
+		int fd;
 
+		if (!set->names[d])
+			continue;
+		fd = filter ? filter_load(filter, &set->templates[d], frames,
+					  set->log) :
+			      take_program(set, set->names[d]);
 		if (fd < 0) {
 			programs_close(&programs);
 			return fd;
@@ -336,6 +362,7 @@ int programs_load(struct program_set *set, const char *const names[2],
 					     "on links without Ethernet header",
 				     set->log);
 
+	set->names = names;
 	if (filter) {
 		set->templates = templates;
 		set->n_templates = ARRAY_SIZE(templates);
@@ -343,7 +370,7 @@ int programs_load(struct program_set *set, const char *const names[2],
 	err = err ?: program_set_ref(set);
 	if (err)
 		return err;
-	err = take_programs(set, names, filter, frames, ret_programs);
+	err = take_programs(set, filter, frames, ret_programs);
 	program_set_unref(set);
 	set->n_templates = 0;
 	if (err && !(filter && err == -E2BIG)) /* which has been logged */

@@ -60,6 +60,7 @@ struct program_set {
 	int (*prepare)(struct bpf_object *object, void *ctx);
 	void *ctx;
 
+	const char *const *names; /* as of programs_load(); NULL: loads all */
 	struct filter_template *templates; /* which programs are only copied */
 	size_t n_templates;
 
@@ -108,15 +109,16 @@ int program_set_open_iterator(const struct program_set *set, const char *program
 /** @return about how many bytes the set's maps take, those of its base apart */
 uint64_t program_set_bytes(const struct program_set *set);
 
-/* Programs for interfaces, one for each direction; both or none. */
+/* Programs for interfaces, one for each direction that is observed; all or none. */
 struct programs {
-	int fds[2]; /* indexed by enum direction */
+	int fds[2]; /* indexed by enum direction; -1: none */
 };
 
 /**
  * Load @set, which nothing else refers to, for the programs called @names. They stay
  * loaded, with the maps that they use, without libbpf's copies of all.
  *
+ * @param names   indexed by enum direction; NULL: none for that
  * @param filter  for the packets, whose kind @frames is; NULL: the programs do not call
  *                judge()
  * @return 0, or -errno, which is logged; -EINVAL: the filter is not one for these frames
@@ -124,6 +126,11 @@ struct programs {
 int programs_load(struct program_set *set, const char *const names[2],
 		  const struct filter *filter, const struct filter_frames *frames,
 		  struct programs *ret_programs);
+
+static inline bool programs_are_loaded(const struct programs *programs)
+{
+	return programs->fds[INGRESS] >= 0 || programs->fds[EGRESS] >= 0;
+}
 
 void programs_close(struct programs *programs);
 

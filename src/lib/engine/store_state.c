@@ -18,6 +18,7 @@ struct flow_knobs store_knobs(const struct store *store)
 		.overflow_part = store->overflow.part,
 		.lanes = store->lanes,
 		.clock = store->options.clock,
+		.direction = store->options.direction,
 		.secret = store->secret,
 		.filter = store->options.filter,
 		.may_filter = store->options.pinned,

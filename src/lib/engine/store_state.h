@@ -36,7 +36,8 @@ struct store_options {
 	bool has_nat;	 /* translations are reported */
 	uint64_t disabled_features; /* as netobs_opts.disable_features */
 	struct pinned *pinned; /* where the maps outlive the process; NULL: nowhere */
-	uint32_t attach_order; /* both for the state in there */
+	enum netobs_direction direction; /* of packets that are observed */
+	uint32_t attach_order;		 /* both for the state in there */
 	uint32_t attach_kinds;
 };
 
