@@ -126,6 +126,12 @@ class UnseenUppers(FixedTest):
         self.made.send(self.other, self.server, 3001)
         self.check(self.router.devices["eth1"], self.lower, seen)
 
+    def test_macvlan_to_another_one_past_a_router_that_is_not_observed(self):
+        target = self.made.host()
+        self.join(self.router, target)
+        self.made.send(self.client, target, 3001)
+        self.check(self.lower, nodes=[self.client])
+
 
 class UnseenPorts(FixedTest):
     def test_copies_of_a_bridge_beside_one_that_is_observed(self):

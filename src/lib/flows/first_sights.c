@@ -58,6 +58,25 @@ static bool is_above(const struct host *host, const struct netif *netif,
 	return false;
 }
 
+static uint16_t region_of(const struct host *host, const struct point *point)
+{
+	return regions_next(host, point->netns, point_netif(host, point),
+			    point->egress ? EGRESS : INGRESS);
+}
+
+/* It went at @point to where an unobserved macvlan may send it through @lower. */
+static bool is_led_to(const struct host *host, const struct point *point,
+		      const struct netif *lower)
+{
+	uint16_t next = point->egress ? region_of(host, point) : NETNS_NONE;
+
+	for (uint16_t i = 0; next != NETNS_NONE && i < host->n_netns; i++)
+		if ((i == next || host->netns[i].region == next) &&
+		    topology_forwards_unseen(host, i, lower))
+			return true;
+	return false;
+}
+
 /* It came in at @point, and may have left through @lower by an unobserved macvlan. */
 static bool is_forwarded_to(const struct host *host, const struct point *point,
 			    const struct netif *lower)
@@ -85,7 +104,8 @@ static void leave_out_above(const struct flow *flow, const struct host *host,
 			*in = (struct volume){ 0 };
 			return;
 		}
-		if (is_sent_to(host, point, netns, lower->ifindex)) {
+		if (is_sent_to(host, point, netns, lower->ifindex) ||
+		    is_led_to(host, point, lower)) {
 			part = point->seen;
 			returned_leave_out(flow, host, point, &part);
 			volume_add(&sent, &part);
@@ -140,12 +160,6 @@ static struct volume seen_first(const struct flow *flow, const struct host *host
 						 NULL;
 	}
 	return first;
-}
-
-static uint16_t region_of(const struct host *host, const struct point *point)
-{
-	return regions_next(host, point->netns, point_netif(host, point),
-			    point->egress ? EGRESS : INGRESS);
 }
 
 /* What came in at @netns, and did not leave it by an observed interface. */

@@ -134,6 +134,11 @@ bool regions_is_end(const struct host *host, uint16_t netns)
 	       host->netns[host->netns[netns].region].n_links <= 1;
 }
 
+bool regions_is_passage(const struct host *host, uint16_t netns)
+{
+	return is_dark(host, netns) && !regions_is_end(host, netns);
+}
+
 uint16_t regions_next(const struct host *host, uint16_t netns,
 		      const struct netif *netif, enum direction direction)
 {

@@ -26,6 +26,9 @@ void regions_update(struct host *host);
 /* A region with one link: what goes in ends there. @netns: any of it, or an observed one */
 bool regions_is_end(const struct host *host, uint16_t netns);
 
+/* A region with several links: what goes in by one may leave by another. */
+bool regions_is_passage(const struct host *host, uint16_t netns);
+
 /*
  * The namespace that packets enter next when they leave by an interface of @netns, or have passed
  * before they came in by it, without another observed point in between.

@@ -270,14 +270,15 @@ static void mark_spot(const struct survey *survey, struct spot spot,
 	mark_below(survey, spot, uppers);
 }
 
-/* A macvlan that may send, unseen, packets that were seen coming in elsewhere. */
+/* A macvlan that may send, unseen, packets that were seen elsewhere: coming in, or on their way there. */
 static bool forwards_unseen(const struct survey *survey, struct spot spot)
 {
 	uint32_t itself = is_observed(spot.netif, INGRESS);
 
 	return spot.netif->type == LINK_TYPE_MACVLAN &&
 	       !is_observed(spot.netif, EGRESS) &&
-	       survey->host->netns[spot.netns].n_arrivals > itself;
+	       (survey->host->netns[spot.netns].n_arrivals > itself ||
+		regions_is_passage(survey->host, spot.netns));
 }
 
 /* The uppers of the interfaces below one that has @uppers. */

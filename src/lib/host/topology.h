@@ -70,7 +70,7 @@ enum sight topology_sight(const struct flow_entry *entry,
 enum sight topology_sight_in_tunnel(const struct host *host,
 				    const struct flow_key *key, enum sight sight);
 
-/* Whether @netns sends packets that it saw coming in through @lower, unseen. */
+/* Whether @netns may send packets through @lower, unseen, that were seen coming in, or on their way to it. */
 bool topology_forwards_unseen(const struct host *host, uint16_t netns,
 			      const struct netif *lower);
 
