@@ -64,17 +64,65 @@ static uint16_t region_of(const struct host *host, const struct point *point)
 			    point->egress ? EGRESS : INGRESS);
 }
 
-/* It went at @point to where an unobserved macvlan may send it through @lower. */
-static bool is_led_to(const struct host *host, const struct point *point,
-		      const struct netif *lower)
+/* What came in at @netns, and did not leave it by an observed interface. */
+static struct volume left_unseen(const struct flow *flow, uint16_t netns)
 {
-	uint16_t next = point->egress ? region_of(host, point) : NETNS_NONE;
+	struct volume in = { 0 }, out = { 0 };
 
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+
+		if (point->netns != netns)
+			continue;
+		if (!point->egress)
+			volume_add(&in, &point->seen);
+		else if (point->sights & 1 << SIGHT_FORWARDED)
+			volume_add(&out, &point->seen);
+	}
+	return volume_less(in, &out);
+}
+
+/* Whether packets that go to @next may come in through @lower then, by a macvlan that is not observed. */
+static bool leads_to(const struct host *host, uint16_t next,
+		     const struct netif *lower)
+{
 	for (uint16_t i = 0; next != NETNS_NONE && i < host->n_netns; i++)
 		if ((i == next || host->netns[i].region == next) &&
 		    topology_forwards_unseen(host, i, lower))
 			return true;
 	return false;
+}
+
+/* The same of those that leave @netns unseen. */
+static bool leads_unseen_to(const struct host *host, uint16_t netns,
+			    const struct netif *lower)
+{
+	for (uint16_t i = 0; i < host->n_netns; i++)
+		if (is_dark(host, i) && is_joined(host, netns, i) &&
+		    topology_forwards_unseen(host, i, lower))
+			return true;
+	return false;
+}
+
+/* Of what @point saw, the part that macvlans may send through @lower of @netns. Points are sorted. */
+static struct volume sent_above(const struct flow *flow, const struct host *host,
+				const struct point *point, uint16_t netns,
+				const struct netif *lower)
+{
+	bool is_next = point > flow->points && point_is_beside(&point[-1], point);
+	struct volume sent = { 0 };
+
+	if (point->egress) {
+		if (!is_sent_to(host, point, netns, lower->ifindex) &&
+		    !leads_to(host, region_of(host, point), lower))
+			return sent;
+		sent = point->seen;
+		returned_leave_out(flow, host, point, &sent);
+	} else if (!is_next && point->netns != netns &&
+		   leads_unseen_to(host, point->netns, lower)) {
+		sent = left_unseen(flow, point->netns);
+	}
+	return sent;
 }
 
 /* It came in at @point, and may have left through @lower by an unobserved macvlan. */
@@ -104,12 +152,8 @@ static void leave_out_above(const struct flow *flow, const struct host *host,
 			*in = (struct volume){ 0 };
 			return;
 		}
-		if (is_sent_to(host, point, netns, lower->ifindex) ||
-		    is_led_to(host, point, lower)) {
-			part = point->seen;
-			returned_leave_out(flow, host, point, &part);
-			volume_add(&sent, &part);
-		}
+		part = sent_above(flow, host, point, netns, lower);
+		volume_add(&sent, &part);
 		if (point->egress && point->netns == netns &&
 		    point->ifindex == lower->ifindex)
 			volume_add(&left, &point->seen);
@@ -162,24 +206,6 @@ static struct volume seen_first(const struct flow *flow, const struct host *host
 	return first;
 }
 
-/* What came in at @netns, and did not leave it by an observed interface. */
-static struct volume left_unseen(const struct flow *flow, uint16_t netns)
-{
-	struct volume in = { 0 }, out = { 0 };
-
-	for (uint32_t i = 0; i < flow->n_points; i++) {
-		const struct point *point = &flow->points[i];
-
-		if (point->netns != netns)
-			continue;
-		if (!point->egress)
-			volume_add(&in, &point->seen);
-		else if (point->sights & 1 << SIGHT_FORWARDED)
-			volume_add(&out, &point->seen);
-	}
-	return volume_less(in, &out);
-}
-
 /* What went into the region. Points are sorted by direction, then namespace. */
 static struct volume sum_entered(const struct flow *flow,
 				 const struct host *host, uint16_t region)
@@ -188,8 +214,7 @@ static struct volume sum_entered(const struct flow *flow,
 
 	for (uint32_t i = 0; i < flow->n_points; i++) {
 		const struct point *point = &flow->points[i];
-		bool is_next = i && point[-1].netns == point->netns &&
-			       point[-1].egress == point->egress;
+		bool is_next = i && point_is_beside(&point[-1], point);
 
 		if (point->egress &&
 		    is_joined(host, region_of(host, point), region)) {

@@ -20,6 +20,12 @@ static inline bool point_is_beyond(const struct point *point)
 	return point->sights == 1 << SIGHT_BEYOND;
 }
 
+/* Of one namespace and direction. */
+static inline bool point_is_beside(const struct point *a, const struct point *b)
+{
+	return a->netns == b->netns && a->egress == b->egress;
+}
+
 /* Each interface sends a copy. */
 static inline bool flow_is_group_copy(const struct flow *flow, bool is_egress)
 {

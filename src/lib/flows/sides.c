@@ -109,11 +109,6 @@ struct volume side_total(const struct side *side)
 	return total;
 }
 
-static bool is_beside(const struct point *a, const struct point *b)
-{
-	return a->netns == b->netns && a->egress == b->egress;
-}
-
 static bool comes_in(const struct flow *flow, uint16_t netns)
 {
 	for (uint32_t i = 0; i < flow->n_points; i++)
@@ -143,7 +138,7 @@ struct side side_at(const struct flow *flow, const struct host *host, uint32_t i
 	};
 
 	while (i + side.n_points < flow->n_points &&
-	       is_beside(first, &first[side.n_points]))
+	       point_is_beside(first, &first[side.n_points]))
 		side.n_points++;
 	return side;
 }

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { POINTS = 8, LINKS = 8, NAMESPACES = 5 };
+enum { POINTS = 8, LINKS = 9, NAMESPACES = 5 };
 
 /* Packets received, sent, and sent after they were counted when received. */
 enum { IN = 0, OUT = KEY_EGRESS, ON = KEY_EGRESS | KEY_AGAIN };
@@ -395,6 +395,17 @@ static const struct {
 	    { .ifindex = 6, .netns = 3, .peer = 5, .link_netns = 2, .unobserved = true },
 	    { .ifindex = 7, .netns = 4, .lower = 5, .link_netns = 2, .unobserved = true } },
 	  { SEEN(1, OUT, 3), SEEN_AT(2, 5, IN, 10) },
+	  10 },
+	{ "unseen from a bridge on, there from one macvlan to another, not observed",
+	  { { .ifindex = 1, .master = 9 },
+	    { .ifindex = 2, .master = 9, .peer = 3, .link_netns = 1, .unobserved = true },
+	    { .ifindex = 9, .unobserved = true },
+	    { .ifindex = 3, .netns = 1, .peer = 2, .unobserved = true },
+	    { .ifindex = 4, .netns = 1, .lower = 5, .link_netns = 2, .unobserved = true },
+	    PEER(5, 2, 6, 3),
+	    { .ifindex = 6, .netns = 3, .peer = 5, .link_netns = 2, .unobserved = true },
+	    { .ifindex = 7, .netns = 4, .lower = 5, .link_netns = 2, .unobserved = true } },
+	  { SEEN(1, IN, 10), SEEN_AT(2, 5, IN, 10) },
 	  10 },
 	{ "by an unobserved macvlan, and out below it",
 	  { PEER(1, 0, 3, 1),
