@@ -80,7 +80,7 @@ def observe_any(topology, rng, crossed):
 def returning(walk):
     """
     What a packet meets where it comes back over the link by which it left, and what sends it from
-    one macvlan to another, so that it comes in below them twice.
+    one macvlan to another, so that it comes in below them twice; that one, and the one it came from.
     """
     for crossing in walk.crossings:
         before, passed = crossing.parent, []
@@ -89,6 +89,8 @@ def returning(walk):
             before = before.parent
         if before and (before.way, crossing.way) == (IN, IN):
             yield from passed
+            if before.parent and before.parent.device.lower is before.device:
+                yield before.parent.device
         if before and (before.way, crossing.way) == (OUT, IN) and \
                 crossing.device.peer:
             yield crossing.device.peer
@@ -330,9 +332,10 @@ def add_actions(topology):
 
 
 def is_knowable(topology):
-    """Whether all is observed that add_sources(), add_actions() and add_uppers() would add."""
+    """Whether all is observed that observe() would add for packets that come back, copies, and `tc`."""
     return not any(unseen_sources(topology)) and not any(unknown_actions(topology)) and \
-        not any(unseen_uppers(topology))
+        not any(unseen_uppers(topology)) and \
+        all(topology.observed.issuperset(returning(walk)) for _, _, walk in topology.walks())
 
 
 def is_nat_knowable(topology):
