@@ -5,8 +5,8 @@
  * that break them. The kernel compares each sample of a connection with the rules when it takes it, so an alert
  * arrives within a millisecond, whatever the interval of flows is. With NETOBS_NAT, one of a connection that has begun
  * while the flows of an interval are read, and those after it, wait until these are read: then it is known which
- * conversation it is part of. What was dropped is known with the records
- * of flows: these alerts come just before the record that breaks the rule.
+ * conversation it is part of. Rules about drops are compared with records
+ * of flows: their alerts come just before the record that breaks the rule.
  *
  * A context needs netobs_opts.on_alert, and netobs_opts.rtt or, for drops, NETOBS_DROPS. Rules may be replaced at any
  * time, without an effect on counts and measurements.
@@ -120,7 +120,7 @@ struct netobs_alert_rule {
 };
 
 /**
- * What a rule has done since it is in use:
+ * The counts of a rule since it came into use:
  *
  *	broken = fired + held + limited + lost
  *
@@ -129,11 +129,11 @@ struct netobs_alert_rule {
 struct netobs_alert_counts {
 	size_t sz; /**< sizeof(struct netobs_alert_counts), set by the caller */
 	uint64_t fired; /**< alerts that the programs reported */
-	/** Samples that broke the rule and were not reported: the connection or flow had an alert of
-	 *  this rule less than "hold" before; */
+	/** Samples that broke the rule and were not reported, because the connection or flow had an alert
+	 *  of this rule less than "hold" before. */
 	uint64_t held;
-	uint64_t limited; /**< there were more of this rule than "limit" allows; */
-	uint64_t lost;	  /**< the process did not read fast enough. */
+	uint64_t limited; /**< the same, because there were more alerts of this rule than "limit" allows */
+	uint64_t lost; /**< the same, because the process did not read fast enough */
 	uint64_t broken; /**< samples that broke the rule */
 	/** Of fired: alerts passed to on_alert. The others wait for netobs_dispatch(), which
 	 *  delivers all before it returns -ECANCELED, or for netobs_alerts_set(). */

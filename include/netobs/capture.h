@@ -222,15 +222,15 @@ struct netobs_packet_writer;
 /** Options for netobs_packet_writer_new(). */
 struct netobs_packet_writer_opts {
 	size_t sz; /**< sizeof(struct netobs_packet_writer_opts) */
-	struct netobs_capture *capture; /**< the source of the packets; NULL: they are the caller's, see describe */
+	struct netobs_capture *capture; /**< the source of the packets; NULL: the caller makes them, see describe */
 	/** Take bytes of the file, a whole number of its blocks each time. The function of
 	 *  the writer that called it returns its error. */
 	int (*write)(const void *bytes, size_t len, void *user);
 	void *user;			  /**< passed back */
 	enum netobs_packet_format format; /**< of the file */
 	uint32_t reserved;		  /**< 0 */
-	/** Without a capture: fill what the file is to say of the interface number @p index of packets,
-	 *  whose sz is set and the rest 0; what it points to stays until the writer returns. */
+	/** Without a capture: describe interface number @p index of the packets. @p ret_interface has its
+	 *  sz set and is 0 otherwise; what it points to must stay until the writer returns. */
 	void (*describe)(uint32_t index,
 			 struct netobs_capture_interface *ret_interface,
 			 void *describe_user);
@@ -258,7 +258,7 @@ NETOBS_API int netobs_packet_writer_add(struct netobs_packet_writer *writer,
 					const struct netobs_packet *packet);
 
 /**
- * Count a packet as one that this file misses, as its reader was too slow.
+ * Count a packet that this file lacks, because its reader was too slow.
  *
  * @return 0; -EINVAL: an argument is NULL; -ENOMEM
  */

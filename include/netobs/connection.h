@@ -3,7 +3,7 @@
  * @file connection.h
  * The health of TCP connections, as their packets show it at an interface: round-trip
  * times, response times and application latency, retransmissions. Measured with netobs_opts.rtt, of every
- * connection that crosses an observed interface, whether a host of it is this one or not.
+ * connection that crosses an observed interface, whether or not one of its ends is this host.
  *
  * What each end sends is a way of its own. The round-trip time of a way is the time from
  * data of its sender at the interface to their acknowledgement by the other end, at the same
@@ -95,8 +95,8 @@ struct netobs_connection_way {
 	/** Segments that came after later data, and had not passed the interface before. Among
 	 *  them are retransmissions after a loss between the sender and the interface. */
 	uint64_t out_of_order;
-	/** Segments that came behind later ones, with too many gaps in the data to know whether
-	 *  they were there before: in neither of these counts. */
+	/** Segments that came after later data, with too many gaps in the data to know whether
+	 *  they had passed before: in neither retransmits nor out_of_order. */
 	uint64_t late_unknown;
 	uint64_t duplicate_acks; /**< of this end: RFC 5681, 2 */
 	uint64_t zero_windows; /**< times that the receive window of this end became 0 */
@@ -133,11 +133,11 @@ struct netobs_connection_stats {
 	uint64_t capacity; /**< connections that there is room for */
 	uint64_t memory; /**< bytes that the kernel holds for the table now, about */
 	uint64_t created; /**< since the start: connections that were given a place */
-	/** Of these, connections that made room, or memory, for others: the handshake was not
-	 *  completed, or data were not answered; */
+	/** Of these, connections that made room, or memory, for others, because the handshake was not
+	 *  completed, or data were not answered. */
 	uint64_t evicted_half_open;
-	uint64_t evicted_closed; /**< they had ended; */
-	uint64_t evicted_idle;	 /**< they were idle for longer than others */
+	uint64_t evicted_closed; /**< the same, because they had ended */
+	uint64_t evicted_idle; /**< the same, because they were idle for longer than others */
 	/** Packets that were not measured: their connection found no place, because no other
 	 *  could make room, or memory for more was still being added. */
 	uint64_t refused_packets;

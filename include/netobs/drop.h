@@ -9,10 +9,11 @@
  *
  * It does not see what never became a packet of the kernel, or ended before: what a network card
  * or its driver drops, or an XDP program in a driver, and segments that TCP frees without the
- * tracepoint, such as those that another one contains. The counters of interfaces have the former.
+ * tracepoint, such as those that another one contains. The counters of interfaces have most of what network cards,
+ * drivers and XDP drop.
  *
- * The object is independent of contexts (netobs.h), unless it shares the drops of one, and follows the same rules: no signal
- * handlers, one thread at a time, one file descriptor, calls that return a negated errno value.
+ * The object is independent of contexts (netobs.h), unless it shares the drops of one, and follows the same
+ * rules: no signal handlers, one thread at a time, one file descriptor, calls that return a negated errno value.
  * It needs what netobs_probe() calls "drops"; reasons need "drop_reasons".
  */
 #ifndef NETOBS_DROP_H
@@ -44,7 +45,7 @@ enum netobs_drop_kind {
  *  netobs_drop.layer. */
 enum netobs_drop_layer {
 	NETOBS_DROP_LAYER_OTHER = 0,
-	NETOBS_DROP_LAYER_SOCKET = 1, /**< its buffer or filter, or there is none */
+	NETOBS_DROP_LAYER_SOCKET = 1, /**< a full buffer, a filter, or no socket */
 	NETOBS_DROP_LAYER_TCP = 2,
 	NETOBS_DROP_LAYER_UDP = 3,
 	NETOBS_DROP_LAYER_ICMP = 4,
@@ -82,11 +83,11 @@ struct netobs_drop {
 	uint8_t dst[16];
 	uint16_t src_port;
 	uint16_t dst_port; /**< of ICMP: type << 8 | code */
-	uint16_t ethertype; /**< 0: no header of the network layer was written yet */
+	uint16_t ethertype; /**< 0: the packet had no header of the network layer yet */
 	uint8_t protocol; /**< of IP */
 	uint8_t kind;	  /**< enum netobs_drop_kind */
 	uint8_t layer;	  /**< enum netobs_drop_layer */
-	/** Why there are no addresses: 1 + enum netobs_unparsed; 0: there are, or no packet has any yet */
+	/** Why there are no addresses: 1 + enum netobs_unparsed_reason; 0: there are, or the packet had none yet */
 	uint8_t unparsed;
 	uint8_t reserved[2];
 
@@ -102,7 +103,7 @@ struct netobs_drop {
 	int64_t last_ns; /**< when the last one was dropped, ns since 1970 UTC */
 
 	char cause[64]; /**< name of the reason, from the kernel: "SKB_DROP_REASON_NO_SOCKET" */
-	char function[64]; /**< of the kernel, that dropped it; "": it may not be known */
+	char function[64]; /**< function of the kernel that dropped it; "": not known */
 	char interface[16]; /**< "": not known */
 };
 
@@ -119,7 +120,7 @@ struct netobs_drops_opts {
 
 	/** Drops of an interval. @p drop is valid during the call only. */
 	void (*on_drop)(const struct netobs_drop *drop, void *user);
-	/** All of an interval were delivered; NULL: not wanted. */
+	/** All drops of an interval have been delivered; NULL: not called. */
 	void (*on_interval)(void *user);
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);
@@ -138,7 +139,7 @@ struct netobs_drops_stats {
 	size_t sz; /**< sizeof(struct netobs_drops_stats), set by the caller */
 	uint64_t packets[NETOBS_DROP_KINDS]; /**< delivered to on_drop, by kind */
 	uint64_t bytes[NETOBS_DROP_KINDS];
-	/** dropped, but in no record: the tables were full, or had no room for what the filter judges */
+	/** Packets that are in no record, because the tables were full, or had no room for what the filter judges. */
 	uint64_t lost_packets;
 	uint64_t lost_bytes;
 	/** Buffers that the kernel dropped while programs could not run: of unknown kind and size. */
@@ -146,7 +147,7 @@ struct netobs_drops_stats {
 	uint64_t others; /**< buffers that are no packets: of netlink, of Unix sockets */
 	uint8_t has_reasons; /**< the kernel states them */
 	uint8_t reserved[7];
-	uint64_t filtered_packets; /**< that netobs_drops_opts.filter does not match, of any kind */
+	uint64_t filtered_packets; /**< of any kind, not matched by netobs_drops_opts.filter */
 	uint64_t filtered_bytes;
 };
 
@@ -171,8 +172,8 @@ NETOBS_API int netobs_drops_new(const struct netobs_drops_opts *opts,
 NETOBS_API int netobs_drops_start(struct netobs_drops *drops);
 
 /**
- * Share what a context with NETOBS_DROPS reads: the programs run once for each drop, and not once for each
- * of both. Call it before netobs_drops_start(), which cannot fail then, and use both objects on one thread.
+ * Share the drops that a context with NETOBS_DROPS reads: the programs run once for each drop, not once for each
+ * object. Call it before netobs_drops_start(), which cannot fail then, and use both objects on one thread.
  * Differences: on_drop is called by netobs_dispatch() of the context, too, so that an interval may have
  * several records of a flow, a reason and a place; disable_features are those of the context. Either object
  * may be freed first.
@@ -228,7 +229,7 @@ NETOBS_API int netobs_drops_interval_set(struct netobs_drops *drops,
 NETOBS_API int netobs_drops_stats_get(const struct netobs_drops *drops,
 				      struct netobs_drops_stats *ret_stats);
 
-/** Detach everything and free; drops that were not delivered are left out. NULL is fine. */
+/** Detach everything and free; drops that were not delivered are discarded. NULL is fine. */
 NETOBS_API void netobs_drops_free(struct netobs_drops *drops);
 
 /** The name of a kind: "loss", "unspecified", "benign"; NULL beyond the last. */

@@ -156,8 +156,8 @@ struct netobs_flow {
 	uint16_t outer_dst_port;
 	uint32_t vni;	/**< VXLAN, Geneve: network identifier; GRE: key */
 	uint8_t tunnel; /**< enum netobs_tunnel */
-	/** enum netobs_tcp_combined, or-ed: seen in a single packet each, which
-	 *  tcp_flags, of all packets, does not show that */
+	/** enum netobs_tcp_combined, or-ed: flags that single packets had together;
+	 *  tcp_flags has those of all packets */
 	uint8_t tcp_combined;
 	uint8_t sampling_mode; /**< enum netobs_sampling */
 	uint8_t reserved;
@@ -209,9 +209,9 @@ struct netobs_flow {
 	const struct netobs_process *dst_process;
 
 	/*
-	 * With NETOBS_NAT: the addresses that packets of the flow get behind the interface where they
-	 * came in, and those that they had before NAT changed them, where they were seen leaving.
-	 * Unknown are those of flows in tunnels of others, and where several translations were possible.
+	 * With NETOBS_NAT: xlat, the addresses that packets of the flow get behind the interface where they
+	 * came in, and orig, those that they had before NAT, where they were seen leaving. Not known for
+	 * flows in tunnels that do not end here, and where several translations were possible.
 	 */
 	uint8_t xlat_src[16]; /**< of IPv4 ::ffff:a.b.c.d, as src */
 	uint8_t xlat_dst[16];
@@ -221,15 +221,14 @@ struct netobs_flow {
 	uint16_t xlat_dst_port;
 	uint16_t orig_src_port;
 	uint16_t orig_dst_port;
-	uint16_t zone_id; /**< of conntrack, where that was */
+	uint16_t zone_id; /**< of conntrack, at that translation */
 	uint16_t reserved2[3];
 	/** Equal for both directions of a conversation, before and after each NAT of this host. */
 	uint64_t conversation_id;
 
 	/*
-	 * With NETOBS_DROPS: packets of the flow that this kernel dropped, since the flow's previous record,
-	 * whether they are in @p packets, because they were observed before, or not. Not those of
-	 * enum netobs_drop_kind BENIGN (drop.h).
+	 * With NETOBS_DROPS: packets of the flow that this kernel dropped since the flow's previous record.
+	 * They are in @p packets if they were observed before. NETOBS_DROP_BENIGN (drop.h) ones are left out.
 	 */
 	uint64_t drop_packets;
 	uint64_t drop_bytes; /**< from the IP header on */

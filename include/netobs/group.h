@@ -89,13 +89,13 @@ struct netobs_groups_opts {
 	 *  port, proto, interface, direction, vlan, tunnel, process, container, pod, network, src_network,
 	 *  dst_network; as in netobsctl-flows(8). */
 	const char *keys;
-	/** Groups at most; default 65536. Each takes 130 to 260 bytes, with container and pod as keys up to 650; memory grows with
-	 *  their number. */
+	/** Groups at most; default 65536. Each takes 130 to 260 bytes, with container and pod as keys up to
+	 *  650; memory grows with their number. */
 	uint32_t max_groups;
 	uint32_t reserved; /**< 0 */
 	/** Other groups that get the same flows. Groups learn which end of a flow is the server
-	 *  from the beginnings of flows; groups beside others share that. NULL: these groups
-	 *  learn it by themselves. */
+	 *  from the beginnings of flows, and share that with the groups they are beside. NULL: these
+	 *  groups learn it by themselves. */
 	struct netobs_groups *beside;
 	/** Where netobs_groups_new() writes why it failed; NULL: nowhere. */
 	char (*error)[NETOBS_ERROR_MAX];

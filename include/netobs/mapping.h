@@ -4,15 +4,15 @@
  * Mappings: the addresses that NAT of this host gives a conversation, as entries of the kernel's table
  * of connections (conntrack) have them. Records say when one begins and ends: RFC 8158.
  *
- * A context has them with NETOBS_NAT. It learns of a mapping when a packet with it leaves by an
- * observed interface, and of those that are older than it from the kernel's table, which it lists
+ * A context has them with NETOBS_NAT. It learns of a mapping when a packet of it leaves by an
+ * observed interface, and of older ones from the kernel's table, which it lists
  * once it has started, for each network namespace that it observes. Connections without NAT are no
  * mappings.
  *
  * Where a BPF program of others replaces the address that a process asks for when it connects, or
- * sends a datagram, the socket has a mapping, too: dst is what was asked for, and post_dst what
- * packets have. It has no interfaces and no zone, begins when the socket connects, and ends with
- * it, in any namespace of the host. NETOBS_FEATURE_CONNECT has to be there.
+ * sends a datagram, the socket has a mapping, too, in any namespace of the host: dst is what the
+ * process asked for, and post_dst what packets have. It has no interfaces and no zone, begins when the
+ * socket connects, and ends with the socket. The kernel needs NETOBS_FEATURE_CONNECT.
  *
  * A mapping has a tuple for each direction, before translation and after it:
  *
@@ -21,19 +21,19 @@
  *	reply, before		post_dst:post_dst_port > post_src:post_src_port
  *	reply, after		dst:dst_port > src:src_port
  *
- * It ends when the kernel no longer has its entry. netobs asks for that 5 seconds after the first
- * packet, then when the entry would time out without further packets, but each minute at least. So
+ * A mapping ends when the kernel no longer has its entry. netobs asks for the entry 5 seconds after the
+ * first packet, then when the entry would time out without further packets, but each minute at least. So
  * the end is noticed within about two seconds of a time-out, and within a minute of a deletion; with
  * 262144 mappings up to 16 seconds later. Up to 1,000 entries are asked for per second, whatever the
- * number of connections is; where more mappings begin, their ends come later. Of several entries one after another with the same addresses and
- * ports, which the kernel replaced between two questions, there is one mapping. So it is with echo
- * requests between two addresses, whose identifiers are not part of a mapping.
+ * number of connections is; if more mappings begin, their ends are noticed later. If the kernel replaces
+ * an entry by another one with the same addresses and ports between two questions, both are one mapping.
+ * Echo requests between two addresses are one mapping, too: their identifiers are not part of it.
  *
  * An ended mapping is known for another minute, if there is room. 262144 are known at most. A new one then
  * takes the place of the one that ended first; else of the oldest without an answer, or without a
- * further packet after that; or, if three quarters are taken by those that went on, of the one without a
- * packet for longest, a minute at least. Those without a packet for a minute also go if the kernel does
- * not report ends: netobs forgets them, and they may go on.
+ * further packet after the answer; or, if three quarters of the places have mappings that went on, of the
+ * one without a packet for longest, a minute at least. If the kernel does not report ends, netobs also
+ * forgets mappings without a packet for a minute, although they may go on.
  */
 #ifndef NETOBS_MAPPING_H
 #define NETOBS_MAPPING_H
@@ -52,8 +52,9 @@ struct netobs;
 
 /** What happened; netobs_mapping.event. */
 enum netobs_mapping_event {
-	NETOBS_MAPPING_KNOWN = 0, /**< nothing: it was asked for */
-	NETOBS_MAPPING_BEGIN = 1, /**< a packet was the first one, or a list has it */
+	NETOBS_MAPPING_KNOWN = 0, /**< nothing: the program asked for the mapping */
+	NETOBS_MAPPING_BEGIN =
+		1, /**< its first packet came, or the kernel's list has it */
 	NETOBS_MAPPING_END = 2 /**< see netobs_mapping.state */
 };
 
@@ -88,7 +89,7 @@ enum netobs_mapping_field {
 
 /** A mapping: NETOBS_RECORD_MAPPING. */
 struct netobs_mapping {
-	/** time_ns: when it began, or its end was noticed, or it was asked for */
+	/** time_ns: when it began, its end was noticed, or the program asked for it */
 	struct netobs_record record;
 
 	/** Of the original direction, that of the first packet. IPv4 is ::ffff:a.b.c.d. */
@@ -113,8 +114,8 @@ struct netobs_mapping {
 	uint8_t translated; /**< bits of enum netobs_mapping_translated */
 	uint8_t reserved[3];
 
-	/** Where packets of the original direction come in and leave; 0: not known, or of this
-	 *  host. */
+	/** Where packets of the original direction come in and leave; 0: not known, or this host is
+	 *  that end. */
 	uint32_t in_ifindex;
 	uint32_t out_ifindex;
 	uint32_t netns_inode; /**< of the network namespace that translates */
@@ -145,8 +146,8 @@ NETOBS_API int netobs_mappings(const struct netobs *ctx, uint64_t *cursor,
 			       void *user);
 
 /**
- * What to look for: a tuple, of which a part may be left open. One end alone may be either, because
- * a mapping has tuples of both directions. All zeroes but sz: any mapping.
+ * What to look for: a tuple, of which a part may be left open. One end alone may be source or
+ * destination, because a mapping has tuples of both directions. All zeroes but sz: any mapping.
  */
 struct netobs_mapping_query {
 	size_t sz; /**< sizeof(struct netobs_mapping_query), set by the caller */

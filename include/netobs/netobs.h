@@ -64,30 +64,30 @@ enum netobs_opt_flag {
 	 *  (netobs_sink_opts.context). Other sinks cannot take back records that they sent. */
 	NETOBS_COMMITS = 1 << 4,
 	/** Find the addresses that NAT of this host gives flows (netobs_flow.xlat_src,
-	 *  orig_src and those behind them), from the conntrack entries of packets that leave by
+	 *  orig_src and the members after them), from the conntrack entries of packets that leave by
 	 *  observed interfaces. Needs conntrack and its type information (BTF), or
 	 *  netobs_start() returns -ENOTSUP. It takes 75 MiB of memory at most. See
 	 *  mapping.h. */
 	NETOBS_NAT = 1 << 5,
 	/** Count the packets of each flow that this kernel drops, and name the last reason
-	 *  (netobs_flow.drop_packets and those behind it): those dropped in a network namespace where the
-	 *  flow is observed, or behind a veth or netkit pair by which its packets come or go. What is
-	 *  dropped outside of all flows is in netobs_stats (drops_no_flow and others). Not sampled, and
-	 *  not filtered. With NETOBS_NAT, packets that were translated before or behind the
+	 *  (netobs_flow.drop_packets and the members after it), in network namespaces where the
+	 *  flow is observed, and behind a veth or netkit pair by which its packets come or go. Drops that
+	 *  belong to no flow are in netobs_stats (drops_no_flow and others). Drops are neither sampled nor
+	 *  filtered. With NETOBS_NAT, packets that were translated before or behind the
 	 *  interface are found, too. Programs run for dropped packets only. Needs the kernel and privileges of
 	 *  netobs_drops_start(), or netobs_start() fails. It takes 17 MiB of memory at most. */
 	NETOBS_DROPS = 1 << 6,
 	/** With NETOBS_PROCESSES, find the names of the processes' containers and pods
-	 *  (netobs_process.container_name and those behind it), in files of the container runtimes
+	 *  (netobs_process.container_name and the members after it), in files of the container runtimes
 	 *  of this host: Docker, containerd, CRI-O, Podman and the kubelet. A thread reads them;
-	 *  netobs_start() waits for it half a second at most. As long as a container is not known, records
-	 *  have no names of it. What cannot be read is logged once: it takes root or
+	 *  netobs_start() waits for it half a second at most. Records made before a container is known lack
+	 *  its names. Files that cannot be read are logged once: it takes root or
 	 *  CAP_DAC_READ_SEARCH. It takes 8 MiB of memory at most. See
 	 *  netobs_opts.container_root. */
 	NETOBS_CONTAINER_NAMES = 1 << 7
 };
 
-/** Where in the chain of tcx programs ours go; netobs_opts.attach_order. */
+/** Where in the chain of tcx programs those of netobs are; netobs_opts.attach_order. */
 enum netobs_attach_order {
 	/** Before all others, so that no verdict of theirs hides packets. */
 	NETOBS_ATTACH_FIRST = 0,
@@ -133,13 +133,14 @@ struct netobs_opts {
 	 *  network namespace that ip-netns(8) calls NAME, or that an absolute
 	 *  path names (`netns:/proc/1234/ns/net/eth0`); there INTERFACE may be a
 	 *  `/regex/` too. A plain name must exist when the context starts, and
-	 *  so must a namespace. That is not kept: when its name goes, so does
-	 *  it, and a new one of that name is observed within 250 ms, unless it
-	 *  is observed under another name already, which is logged. */
+	 *  so must a namespace. Observing a namespace does not keep it alive. If
+	 *  its name is removed and made again, the new one is observed within
+	 *  250 ms, unless it is observed under another name already, which is
+	 *  logged. */
 	const char *const *interfaces;
 	/** Interfaces not to observe: names or `/regex/`; NULL-terminated. */
 	const char *const *exclude;
-	/** Which way packets must go to be observed. */
+	/** Directions of packets that are observed. */
 	enum netobs_direction direction;
 	/** Filters of a clsact qdisc always come late. */
 	enum netobs_attach_order attach_order;
@@ -250,7 +251,7 @@ struct netobs_opts {
 	/** With @p rtt: a connection has broken a rule of netobs_alerts_set(). With NETOBS_DROPS: a
 	 *  flow has; then it is called before on_flow. @p alert is valid during the call only. With
 	 *  @p rtt, rules take another 384 bytes of the kernel's memory for each connection, and 1.3
-	 *  MiB; those about drops 2 MiB of the process. NULL: there are no rules. */
+	 *  MiB; rules about drops take 2 MiB of the process. NULL: there are no rules. */
 	void (*on_alert)(const struct netobs_alert *alert, void *user);
 	/** A log line, without newline; NULL: nothing is logged. */
 	void (*on_log)(int level, const char *message, void *user);
@@ -265,9 +266,9 @@ struct netobs_opts {
 	 *  taken: bits are 1 << enum netobs_feature_id (probe.h). */
 	uint64_t disable_features;
 
-	/** With NETOBS_NAT: a mapping begins or has ended (mapping.h). Those that are older than
-	 *  the context begin when the kernel's list has them; those in use when it stops do not
-	 *  end. @p mapping is valid during the call only. */
+	/** With NETOBS_NAT: a mapping begins or has ended (mapping.h). For mappings that are older
+	 *  than the context, it is called when the kernel's list has them. Those in use when the context
+	 *  stops are not reported as ended. @p mapping is valid during the call only. */
 	void (*on_mapping)(const struct netobs_mapping *mapping, void *user);
 
 	/** With NETOBS_CONTAINER_NAMES: the root directory of the host, below which the files of

@@ -27,7 +27,7 @@ struct netobs_network {
 	size_t sz; /**< sizeof(struct netobs_network), in all elements alike */
 	const char *name; /**< up to 31 bytes; "internet" and the like may have more prefixes */
 	/** Its prefixes, with commas, spaces or both between them: "10.0.0.0/8, 2001:db8::/32,
-	 *  192.0.2.1". They come before the same ones of the names that are there without. */
+	 *  192.0.2.1". They replace equal prefixes of the names that need no list. */
 	const char *cidr;
 };
 
@@ -53,7 +53,7 @@ NETOBS_API int netobs_networks_new(const struct netobs_network *list,
 NETOBS_API const char *netobs_networks_find(const struct netobs_networks *networks,
 					    const uint8_t addr[16]);
 
-/** Free the networks, once what uses them is freed, too. NULL is fine. */
+/** Free the networks. Series that were made with them go on using them. NULL is fine. */
 NETOBS_API void netobs_networks_free(struct netobs_networks *networks);
 
 #ifdef __cplusplus

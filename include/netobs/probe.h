@@ -36,15 +36,15 @@ enum netobs_feature_id {
 	NETOBS_FEATURE_SESSION_ACCEPT = 14,
 	NETOBS_FEATURE_NAT =
 		15, /**< conntrack, and where the kernel has its entries */
-	/** What sockets ask for before programs of others translate it: cgroup v2 (6.17) */
+	/** The addresses that sockets ask for, before programs of others translate them: cgroup v2 (6.17) */
 	NETOBS_FEATURE_CONNECT = 16,
 	NETOBS_FEATURE_DROPS = 17, /**< packets that the kernel drops are seen */
 	NETOBS_FEATURE_DROP_REASONS = 18, /**< the kernel states why (5.17) */
 	/** Points that bytes of TCP connections pass in the kernel are seen */
 	NETOBS_FEATURE_TRACE = 19,
-	/** of these, when processes write, and when they can read (6.3) */
+	/** Points where processes write to sockets, and where they can read, are seen (6.3) */
 	NETOBS_FEATURE_TRACE_SOCKETS = 20,
-	/** and netfilter's hooks (6.4) */
+	/** Netfilter's hooks are seen (6.4) */
 	NETOBS_FEATURE_TRACE_NETFILTER = 21,
 	NETOBS_FEATURES
 };

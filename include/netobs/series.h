@@ -3,13 +3,13 @@
  * @file series.h
  * Groups of flows as counters, for metrics and records: up to a number of groups have a series, those
  * with most bytes, and all other flows are in one more. At each moment, the sum of all series is what
- * all flows had, to the byte, and no series steps back while it exists. TCP connections, of which
- * sessions report the ends, are counted in the series of their groups.
+ * all flows had, to the byte, and no series decreases while it exists. TCP connections are counted in
+ * the series of their groups when sessions report their ends.
  *
- * Which groups have a series is decided at the end of each interval: one that has more than twice
- * the bytes of the lightest, as the mean of recent intervals, takes its place, and begins at 0. What the one that leaves has
- * counted is added to a series of its own (NETOBS_SERIES_LEFT), and not to that of other
- * flows: rates of a counter must show flows of now, and not what was there before. As long as there
+ * Which groups have a series is decided at the end of each interval: a group with more than twice
+ * the bytes of the lightest series, as the mean of recent intervals, gets a series in its place, and begins
+ * at 0. The counts of the series that ends are added to NETOBS_SERIES_LEFT, and not to the series of other
+ * flows, whose rate would show those bytes a second time. As long as there
  * are fewer groups than series, each group has one from its first flow on.
  *
  * Series are independent of contexts, as netobs_groups are. One thread at a time may use them.
@@ -63,12 +63,12 @@ struct netobs_series_opts {
 	/** Groups with a series at most; default 500. Each takes 1.5 to 13 KiB, by its keys,
 	 *  with others that it is chosen from. */
 	uint32_t max_series;
-	/** enum netobs_series_histogram, or-ed: what there are histograms of. Each takes up to 1.2 KiB
-	 *  of each series more. Flow records have no single samples: each record of TCP with new ones
-	 *  counts once, with the smoothed time that it has. */
+	/** enum netobs_series_histogram, or-ed: the histograms of each series. Each takes up to 1.2 KiB
+	 *  more of a series. Flow records have no single samples: each record of TCP with new samples
+	 *  counts once, with its smoothed time. */
 	uint32_t histograms;
-	/** Names for the keys network, src_network and dst_network, which the series share: they may
-	 *  be freed before. NULL: those of netobs_networks_new() without a list. */
+	/** Names for the keys network, src_network and dst_network. The series share them, so they may
+	 *  be freed first. NULL: those of netobs_networks_new() without a list. */
 	struct netobs_networks *networks;
 	/** Where netobs_series_new() writes why it failed; NULL: nowhere. */
 	char (*error)[NETOBS_ERROR_MAX];
@@ -79,7 +79,7 @@ enum netobs_series_kind {
 	NETOBS_SERIES_GROUP = 0, /**< a group */
 	NETOBS_SERIES_OTHER =
 		1, /**< flows of groups that had no series when they came */
-	NETOBS_SERIES_LEFT = 2 /**< what series had counted that are there no more */
+	NETOBS_SERIES_LEFT = 2 /**< the counts of series that have ended */
 };
 
 /** A series. Library-allocated, read-only, grows at the end. */
@@ -87,10 +87,10 @@ struct netobs_series_row {
 	size_t sz;     /**< sizeof(struct netobs_series_row) */
 	uint32_t kind; /**< enum netobs_series_kind */
 	uint32_t n;    /**< of texts: the number of keys; 0: it is no group */
-	/** The values of the keys, as netobs_group_text() writes them. No two series have the same. A
-	 *  series takes names of a container or a pod that are found later at the end of the interval. */
+	/** The values of the keys, as netobs_group_text() writes them. No two series have the same. Names of
+	 *  containers and pods that are found later become part of them at the end of the interval. */
 	const char *texts[NETOBS_GROUP_KEYS_MAX];
-	uint64_t flows; /**< records, since the series exists; it never steps back */
+	uint64_t flows; /**< records, since the series exists; it never decreases */
 	uint64_t packets; /**< likewise, as in the records, and so all that follow */
 	uint64_t bytes;
 	uint64_t retransmits; /**< of TCP, with netobs_opts.rtt: segments sent again */
@@ -183,7 +183,7 @@ struct netobs_group_record {
 	char container_name[64];
 	char pod_name[128];
 	char pod_namespace[64];
-	uint64_t rtt_sum_ns; /**< of rtt_samples; 0: it is rtt_ns times these */
+	uint64_t rtt_sum_ns; /**< the sum of rtt_samples; 0: rtt_ns times rtt_samples */
 	/** netobs_series_opts.histograms, of the interval. */
 	struct netobs_times rtt_times;
 	struct netobs_times app_latency_times;
@@ -213,8 +213,8 @@ NETOBS_API int netobs_series_add(struct netobs_series *series,
  * before it carried data (enum netobs_session_ended).
  *
  * A session is one end of a connection. If the other end is reported as well, the connection is counted
- * once, with the end that is reported first, unless some 16,000 other connections end between the two;
- * 256 KiB are taken for that with the first session. With keys that count a flow at both ends, each
+ * once, with the end that is reported first, unless some 16,000 other connections end between the two.
+ * The first session allocates 256 KiB for that. With keys that count a flow at both ends, each
  * session counts for its own end. Keys that only packets have, such as interface and vlan, are unknown.
  *
  * @param session  of on_session, or that the program made

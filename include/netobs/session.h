@@ -129,8 +129,8 @@ struct netobs_session {
 	char container_id[72]; /**< that the path has: Docker, containerd, CRI-O, Podman */
 	char pod_uid[40]; /**< of Kubernetes, if the path has one */
 
-	/** As netobs_flow.conversation_id: netobs_session_conversation() has it, which the
-	 *  service calls. 0: not known. */
+	/** As netobs_flow.conversation_id. The library leaves it 0, not known:
+	 *  netobs_session_conversation() returns it. */
 	uint64_t conversation_id;
 
 	/** With NETOBS_CONTAINER_NAMES, as in struct netobs_process; "": not known. */
@@ -146,8 +146,8 @@ struct netobs_sessions;
 struct netobs_sessions_opts {
 	size_t sz; /**< sizeof(struct netobs_sessions_opts) */
 
-	/** Time between reports of sessions that live; default: they are reported
-	 *  when they end only. At least 100. */
+	/** Time between reports of open sessions; default: they are reported at
+	 *  their end only. At least 100. */
 	uint32_t interval_ms;
 	/** NETOBS_CONTAINER_NAMES: find the names of containers and pods, as
 	 *  netobs_opts.flags; or 0. */
@@ -194,7 +194,7 @@ NETOBS_API int netobs_sessions_new(const struct netobs_sessions_opts *opts,
 				   struct netobs_sessions **ret_sessions);
 
 /**
- * Load the BPF programs and attach them, and find out which processes have sockets open
+ * Load the BPF programs, attach them, and find the processes that have sockets open
  * already, which blocks for as long as it takes to look at all open files. Needs
  * CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (or root). On failure nothing stays
  * attached, and the observer can only be freed.
@@ -273,9 +273,9 @@ NETOBS_API int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
  * packets other addresses than the socket has. May call on_mapping of the context.
  *
  * @param ctx  a started context with NETOBS_NAT; by its own thread, also from on_session
- * @return as netobs_flow.conversation_id; 0: it is not known, which may be so for a moment, as long as the
- *         context has not found out where the namespace of the socket is; or an argument is NULL, or
- *         the context has no NAT
+ * @return as netobs_flow.conversation_id; 0: it is not known, maybe only until the context has found the
+ *         interface that leads to the namespace of the socket; or an argument is NULL, or the context has
+ *         no NETOBS_NAT
  */
 NETOBS_API uint64_t netobs_session_conversation(
 	struct netobs *ctx, const struct netobs_session *session);

@@ -176,7 +176,7 @@ NETOBS_API int netobs_sink_commit(struct netobs_sink *sink, uint64_t number);
 
 /**
  * Continue after a commit; call it before the first record. Removes from a spool on disk the records
- * that an earlier process wrote after that commit, because they will come again (netobs_commits()).
+ * that an earlier process wrote after that commit, because the context delivers them again (netobs_commits()).
  * A spool without that commit keeps all its records.
  *
  * @param number  of the last commit

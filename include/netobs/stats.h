@@ -2,7 +2,7 @@
 /**
  * @file stats.h
  * What became of every packet: seen = exported + filtered + sampled_out +
- * unparsed + lost, in packets and in bytes, once all that was seen is drained.
+ * unparsed + lost, in packets and in bytes, once nothing is pending.
  */
 #ifndef NETOBS_STATS_H
 #define NETOBS_STATS_H
@@ -108,14 +108,13 @@ struct netobs_stats {
 	struct netobs_count drops; /**< all but those of enum netobs_drop_kind BENIGN (drop.h) */
 	struct netobs_count drops_in_flows; /**< in records: netobs_flow.drop_packets */
 	struct netobs_count drops_pending; /**< a record of their flow may come yet */
-	/** There was none: no packet of the flow was observed in that interval or the next, or for the
-	 *  active timeout; they were dropped before, or elsewhere, or are filtered or small. */
+	/** No record of their flow came: no packet of it was observed in that interval or the next, or for the
+	 *  active timeout, because they were dropped before or elsewhere, or its records are filtered or small. */
 	struct netobs_count drops_no_flow;
 	/** Neither the packet nor a socket has addresses and ports, or a network namespace. */
 	struct netobs_count drops_no_tuple;
-	struct netobs_count drops_no_room; /**< for their tuples: there were too many at once */
-	/** Not in drops: nothing was lost by these. */
-	struct netobs_count drops_benign;
+	struct netobs_count drops_no_room; /**< there were too many tuples at once */
+	struct netobs_count drops_benign; /**< not in drops: nothing was lost by these */
 	/** Buffers that the kernel dropped while programs could not run: netobs_drops_stats.missed. */
 	uint64_t drops_missed;
 };
@@ -171,22 +170,22 @@ struct netobs_engine_stats {
 	uint64_t program_ns;
 	/** With NETOBS_NAT: translations that are known now, those of the last minute at least */
 	uint64_t translations;
-	/** that there was no room for, each once in an interval: 262144 are kept */
+	/** Translations without room, each once in an interval: 262144 are kept */
 	uint64_t translations_refused;
-	uint64_t translations_lost; /**< reports of programs that the process was late for */
-	/** ends of records without an address, because several translations were possible */
+	uint64_t translations_lost; /**< reports of programs, lost because the process was late */
+	/** Ends of records without an address, because several translations were possible */
 	uint64_t translations_ambiguous;
-	/** mappings (mapping.h) that are in use, as far as is known: of the translations, those
+	/** Mappings (mapping.h) in use, as far as is known: of the translations, those
 	 *  whose addresses or ports differ */
 	uint64_t mappings;
-	uint64_t mappings_begun; /**< since the start, with those that were there before */
-	uint64_t mappings_ended;     /**< of these */
-	uint64_t mappings_forgotten; /**< likewise: they may go on */
-	/** lists of the kernel's table that were begun again, because it had changed meanwhile or
-	 *  a part was lost, five times at most */
+	uint64_t mappings_begun; /**< since the start, older ones included */
+	uint64_t mappings_ended; /**< of these */
+	uint64_t mappings_forgotten; /**< of these: they may go on */
+	/** Lists of the kernel's table that were begun again, because it had changed meanwhile or
+	 *  a part was lost; each up to five times */
 	uint64_t mapping_lists_again;
-	uint64_t mapping_lists_incomplete; /**< that were not complete then */
-	/** questions whether the kernel still has a mapping that are asked again, because it did not answer: there was
+	uint64_t mapping_lists_incomplete; /**< lists that were not complete even so */
+	/** Questions whether the kernel still has a mapping that are asked again, because it did not answer: there was
 	 *  no room for the answer, or it had an error */
 	uint64_t mapping_questions_again;
 };
@@ -237,7 +236,7 @@ struct netobs_interface {
  * interfaces are counted in @p ret_all only.
  *
  * @param ret_all  the sums of all interfaces, removed ones included; index as above;
- *                 NULL: not wanted. Seen in both directions is netobs_stats.observed,
+ *                 NULL: not wanted. Seen in both directions together is netobs_stats.observed,
  *                 but for packets lost by netobs_lost_reason RESTART, by PREEMPT_RT's
  *                 interruptions, or with a log that could not be mapped
  * @return 0; -EINVAL: @p ctx or @p take is NULL

@@ -12,8 +12,8 @@
  * buffer as long as it remains the same from one point to the next, and by numbers in their headers.
  *
  * Connections are chosen by an expression, when they begin or when the tracer starts, and by the
- * process that has their socket. Nothing is
- * attached without a tracer, and the kernel detaches everything when its process ends.
+ * process that has their socket. Nothing is attached without a tracer, and the kernel detaches
+ * everything when its process ends.
  *
  * The object is independent of contexts (netobs.h), and follows the same rules: no signal
  * handlers, one thread at a time, one file descriptor, calls that return a negated errno value.
@@ -45,7 +45,7 @@ enum netobs_trace_layer {
 
 /** Points of events, by the tracepoint of the kernel; netobs_trace_event.point. */
 enum netobs_trace_point {
-	/** A process writes: the range is what it has still to write. tcp_sendmsg_locked, Linux 6.16 */
+	/** A process writes: the range is what the call has still to write. tcp_sendmsg_locked, Linux 6.16 */
 	NETOBS_TRACE_SEND = 0,
 	/** A call that wrote has ended: the socket has the range. sock_send_length, Linux 6.3 */
 	NETOBS_TRACE_SENT = 1,
@@ -80,15 +80,15 @@ enum netobs_trace_point {
 	NETOBS_TRACE_PREROUTING = 15,
 	/** It has passed all rules of that hook. */
 	NETOBS_TRACE_PREROUTING_END = 16,
-	/** A packet for this host comes to the hook of these. */
+	/** A packet for this host comes to the input hook. */
 	NETOBS_TRACE_INPUT = 17,
 	/** It has passed all rules of that hook. */
 	NETOBS_TRACE_INPUT_END = 18,
-	/** A packet that this host forwards comes to the hook of these. */
+	/** A packet that this host forwards comes to the forward hook. */
 	NETOBS_TRACE_FORWARD = 19,
 	/** It has passed all rules of that hook. */
 	NETOBS_TRACE_FORWARD_END = 20,
-	/** A packet that this host sends itself comes to the hook of these. */
+	/** A packet that this host sends itself comes to the output hook. */
 	NETOBS_TRACE_OUTPUT = 21,
 	/** It has passed all rules of that hook. */
 	NETOBS_TRACE_OUTPUT_END = 22,
@@ -119,14 +119,14 @@ struct netobs_trace_event {
 	struct netobs_record record; /**< its time is that of the event */
 
 	uint64_t connection; /**< the same for all events of a connection, by this tracer */
-	/** Of the first byte in the stream, or in the datagram; relative to the first one seen without
-	 *  NETOBS_TRACE_HAS_OFFSET, and then it may be negative. */
+	/** Of the first byte in the stream, or in the datagram. Without NETOBS_TRACE_HAS_OFFSET: from the first
+	 *  byte seen on, and maybe negative. */
 	int64_t offset;
 	uint32_t length; /**< bytes of the stream; of a datagram, with its header of UDP or ICMP */
 	uint32_t seq; /**< of TCP, of the first byte; of ICMP, of the request */
 	uint32_t ack; /**< of TCP; 0 at points without a header */
 
-	uint8_t src[16]; /**< here, so before or after NAT; of a tunnel, those within; IPv4 as ::ffff:a.b.c.d */
+	uint8_t src[16]; /**< at this point, so before or after NAT; in a tunnel, the inner one; IPv4 as ::ffff:a.b.c.d */
 	uint8_t dst[16];
 	uint16_t src_port;
 	uint16_t dst_port;
@@ -154,8 +154,8 @@ struct netobs_trace_event {
 	uint64_t socket; /**< of datagrams at "ready" and "read": its address in the kernel; else 0 */
 	uint32_t ip_id; /**< of datagrams: identification of IP, for fragments; else 0 */
 
-	/** The process that used the socket last by then: the socket that sends these bytes if its
-	 *  process is known, else the one that gets them. With NETOBS_TRACE_HAS_OWNER. */
+	/** The process that last used the socket that sends these bytes or, if that process is not known, the
+	 *  socket that gets them. With NETOBS_TRACE_HAS_OWNER. */
 	uint32_t owner_pid;
 	char owner_command[16]; /**< of that thread */
 };
@@ -212,7 +212,7 @@ struct netobs_journey_step {
 	uint32_t netns_inode;
 	uint8_t layer; /**< enum netobs_trace_layer */
 	uint8_t point; /**< enum netobs_trace_point */
-	/** 0: on the way that arrived; 1 ...: of attempts before, which did not */
+	/** 0: of the attempt that arrived; 1 ...: of earlier attempts, which did not */
 	uint8_t attempt;
 	uint8_t reserved[5];
 	char command[16];
@@ -230,7 +230,7 @@ struct netobs_journey {
 	uint32_t length; /**< as there */
 	uint32_t seq; /**< of TCP, of the first byte; else the number of the datagram in its direction, from 1 */
 
-	uint8_t src[16]; /**< of the sender's socket if it is here, else as seen first */
+	uint8_t src[16]; /**< of the sender's socket if that is on this host, else as seen first */
 	uint8_t dst[16];
 	uint16_t src_port;
 	uint16_t dst_port;
@@ -246,7 +246,7 @@ struct netobs_journey {
 	 *  end_ns - record.time_ns together with unknown_ns */
 	uint64_t part_ns[NETOBS_JOURNEY_PARTS];
 	uint64_t unknown_ns; /**< between steps of which no part is known */
-	/** Within these parts, or between them: in hooks of netfilter, on the way that arrived. With
+	/** Time in hooks of netfilter, of the attempt that arrived; it is part of the times above. With
 	 *  NETOBS_JOURNEY_HAS_NETFILTER; hooks are not seen in all namespaces from the first byte on. */
 	uint64_t netfilter_ns;
 	/** 1 << part: this part of the journey was not observed; 0: the journey is complete */
@@ -259,8 +259,8 @@ struct netobs_journey {
 	char dst_command[16];
 	char drop_cause[64]; /**< name of the reason of the last drop */
 
-	/** Of the alert that had the connection traced: netobs_trace_target.alert. 0, "": none. If
-	 *  several had it traced, the last one before the journey was delivered. */
+	/** Of the alert that the connection is traced for: netobs_trace_target.alert. 0, "": none. Of
+	 *  several alerts, the last one before the journey was delivered. */
 	int64_t alert_ns;
 	char alert[64]; /**< the rule's name; "": it has none */
 
@@ -283,31 +283,31 @@ struct netobs_trace_opts {
 	uint32_t ring_bytes; /**< default 8 MiB; a power of two, at least 64 KiB */
 	/** As in struct netobs_opts. */
 	uint64_t disable_features;
-	/** 1: no connection is chosen but by netobs_trace_arm(), and nothing is attached while none
-	 *  is; @p filter is not looked at, and no process can be chosen. */
+	/** 1: only netobs_trace_arm() chooses connections, and nothing is attached while none is
+	 *  chosen; @p filter is ignored, and no process can be chosen. */
 	uint8_t only_armed;
-	/** 1: netfilter's hooks as well: two programs at each, in the network namespaces that
-	 *  connections pass as they are traced, from their first event there until 10 s after the last
-	 *  one, in 64 namespaces at most. Others' packets there pay for a look at their ports at each.
+	/** 1: trace netfilter's hooks, too, by two programs at each, in the network namespaces that
+	 *  traced connections pass, from their first event there until 10 s after the last
+	 *  one, in 64 namespaces at most. At each hook there, the programs look at the ports of all packets.
 	 *  Needs CAP_NET_ADMIN, CAP_SYS_ADMIN for namespaces that are not the caller's, and what
-	 *  netobs_probe() calls "trace_netfilter"; without, that is logged, and the rest is traced. As
-	 *  the links are closed, the kernel drops packets that wait in an NFQUEUE of the namespace. */
+	 *  netobs_probe() calls "trace_netfilter"; if one of these is missing, that is logged, and the rest is
+	 *  traced. When the links are closed, the kernel drops packets that wait in an NFQUEUE of the namespace. */
 	uint8_t netfilter;
 	/** Layers of events that on_event gets: 1 << enum netobs_trace_layer of each; default all. Without
 	 *  on_journey, programs that only other layers need are not attached, so that other connections
 	 *  pay less. Events of IP need @p netfilter as well. */
 	uint8_t layers;
 	uint8_t reserved; /**< 0 */
-	/** Only connections of which a socket is one of chosen processes: with this number, as the
-	 *  initial namespace counts; 0: any. A socket is one of a process that writes to it, reads from
-	 *  it, or has it open, which is looked at once a second; it may be one of several. What is
-	 *  traced goes on if the socket is handed to others. */
+	/** Only connections with a socket of this process, as the initial namespace counts; 0: any. A socket
+	 *  is that of a process if it writes to it, reads from it, or has it open, which is
+	 *  checked once a second; it may be that of several. A connection that is
+	 *  traced stays so if its socket is handed to another process. */
 	uint32_t pid;
-	/** Those of them with this command: of the process, or of the thread that uses the socket;
+	/** Only those of processes with this command, or of threads with it that use the socket;
 	 *  NULL: any */
 	const char *command;
-	/** Those in this container: its ID, or the beginning of it, as the runtime has it in the
-	 *  name of the control group; NULL: any */
+	/** Only those of processes in this container: its ID, or the beginning of it, as the name of the
+	 *  control group has it; NULL: any */
 	const char *container;
 
 	/** @p event is valid during the call only. NULL: not wanted. */
@@ -329,15 +329,15 @@ struct netobs_trace_stats {
 	uint64_t journeys; /**< delivered */
 	uint64_t complete_journeys; /**< of these, without unknown parts */
 	uint64_t connections;	    /**< traced since the start */
-	/** Match, but there were max_connections; or might match, but too many began at once */
+	/** They match, but max_connections were traced; or they might match, but too many began at once */
 	uint64_t refused_connections;
 	uint64_t cut_by_connection; /**< events beyond max_events */
 	uint64_t cut_by_rate;	    /**< events beyond max_rate */
-	/** Found no room in the ring, or were in an interrupt of a program for the same point */
+	/** They found no room in the ring, or were in an interrupt of a program for the same point */
 	uint64_t lost_events;
 	uint64_t current_connections; /**< that are traced now */
-	/** Delivered before their end: of all connections, 524,288 events are kept, and 65,536 of a
-	 *  direction of one */
+	/** Delivered before their end, because 524,288 events are kept of all connections, and 65,536 of one
+	 *  direction of a connection */
 	uint64_t cut_journeys;
 	/** Network namespaces with events whose hooks of netfilter have not been attached to; those beyond 64 are
 	 *  one */
@@ -355,7 +355,7 @@ NETOBS_API int netobs_trace_new(const struct netobs_trace_opts *opts,
 				struct netobs_trace **ret_trace);
 
 /**
- * Load the BPF programs, attach them, and choose among the connections that there are. Needs CAP_BPF
+ * Load the BPF programs, attach them, and choose among the open connections. Needs CAP_BPF
  * and CAP_PERFMON (or root). On failure nothing stays attached, and the tracer can only be freed.
  *
  * Events that come meanwhile are delivered by the first netobs_trace_dispatch(), up to 65536 of them.
@@ -376,7 +376,7 @@ NETOBS_API const char *netobs_trace_last_error(const struct netobs_trace *trace)
 NETOBS_API int netobs_trace_fd(const struct netobs_trace *trace);
 
 /**
- * Deliver what there is, without waiting for more. Callbacks may call netobs_trace_stop(),
+ * Deliver the events and journeys that are ready, without waiting for more. Callbacks may call netobs_trace_stop(),
  * _stats_get() and _last_error(), and nothing else of this tracer.
  *
  * @return number of events and journeys delivered; -ECANCELED: stopped, and all are delivered;
@@ -395,18 +395,19 @@ struct netobs_trace_target {
 	 *  already: until then, if that is later. */
 	uint32_t duration_ms;
 	uint32_t reserved; /**< 0 */
-	/** The alert for which it is traced, if one is: the connection's journeys have both, from now
-	 *  on. The time of the alert, and the name of its rule; NULL: it has none. */
+	/** The alert that it is traced for: its time; 0: none. Journeys of the connection have this and the
+	 *  name from now on. */
 	int64_t alert_ns;
-	const char *alert;
+	const char *alert; /**< name of the alert's rule; NULL: it has none */
 };
 
 /**
- * Trace a connection that goes on, such as one of an alert. What its sockets have done before is not
+ * Trace an open connection, such as one of an alert. What its sockets have done before is not
  * known, so offsets begin with the first byte seen.
  *
  * @return 0; -EINVAL: an argument is wrong, or the tracer does not run; -ENOSPC: max_connections are
- *         traced; -EEXIST: it begins to be traced just now; -ENOMEM; others from the kernel
+ *         traced; -EEXIST: programs have just begun with it, and netobs_trace_dispatch() has not yet read
+ *         that; -ENOMEM; others from the kernel
  */
 NETOBS_API int netobs_trace_arm(struct netobs_trace *trace,
 				const struct netobs_trace_target *target);
