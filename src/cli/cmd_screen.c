@@ -99,8 +99,9 @@ static enum args_result parse_screen(struct flows_request *request,
 	if (result != ARGS_RUN)
 		return result;
 	if (request->once && request->duration_ms) {
-		args_complain(request->command,
-			      "--once: --interval gives the time, and not -d");
+		args_complain(
+			request->command,
+			"--once: cannot be combined with -d; use --interval");
 		return ARGS_WRONG;
 	}
 	if (!request->config.interval_ms)

@@ -51,7 +51,7 @@ int cmd_trace(int argc, char **argv)
 	     wanted.request.container)) {
 		args_complain(
 			&command,
-			"--pid, --comm and --container choose connections; with --rule, alerts do");
+			"--pid, --comm and --container cannot be combined with --rule: alerts choose the connections");
 		result = EXIT_USAGE;
 	}
 	if (result == ARGS_RUN && wanted.request.layers.n &&

@@ -64,7 +64,7 @@ static bool check_options(const struct args_command *command, uint64_t given,
 		return true;
 	args_complain(
 		command,
-		"--netns: no service is asked then, so there is no --socket");
+		"--netns: it lists the kernel's table, and cannot be combined with --socket");
 	return false;
 }
 
@@ -163,7 +163,7 @@ static bool find_action(const struct args_command *command,
 	} else if (operands->n) {
 		args_complain(command,
 			      "'%s': it is 'lookup TUPLE' or 'annotate FILE...'; "
-			      "--services has files by themselves",
+			      "only --services takes files without a word",
 			      word);
 		return false;
 	}

@@ -71,8 +71,8 @@ static void warn_of_commits(struct service *service)
 	    service_has_disks_only(config) != service->has_commits)
 		service_log_warning(
 			service->has_commits ?
-				"persist: not all sinks have a spool on disk: others may get records twice if this process is killed; from the next start on, what a killed process was delivering is lost" :
-				"persist: all sinks have a spool on disk: from the next start on, an interval takes effect as a whole",
+				"persist: not all sinks have a spool on disk: sinks without one may get records twice if this process is killed; from the next start on, a killed process loses the packets that it was delivering" :
+				"persist: all sinks have a spool on disk: from the next start on, a killed process loses no packets",
 			service);
 }
 
@@ -157,7 +157,7 @@ static void describe_failure(const struct service *service, char *ret_text,
 
 	if (service->reload == SERVICE_RELOAD_HANDING_OVER) {
 		snprintf(ret_text, size,
-			 "the new configuration is in use, but for what the messages before name");
+			 "the new configuration is in use, except for what earlier messages name");
 		return;
 	}
 	human_time(since, sizeof(since), service->in_use_ms * NSEC_PER_MSEC);

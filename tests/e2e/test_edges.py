@@ -43,7 +43,7 @@ class Records(MapTest):
         self.check(model, edges)
         self.assertEqual([], others)
         self.assertIn(" lines came again", errors)
-        self.assertIn("reported by several, and count once", errors)
+        self.assertIn("reported by several hosts, and count once", errors)
         for name in "Packets", "Bytes", "Connections":
             self.assertEqual(sum(edge[name] for edge in edges.values()), total[name])
         # In another order, and twice, from standard input.

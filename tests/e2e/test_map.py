@@ -394,7 +394,7 @@ class Map(maps.MapTest):
                                 (("-o", "json", "annotate", "-"), "-o: it has no effect with annotate"),
                                 (("-d", "2", "--once"), "-d: it has no effect with --once"),
                                 (("--records", "x"), "--records: it has no effect with the live table"),
-                                (("-s", "x", "--netns", "x"), "--netns: no service is asked")):
+                                (("-s", "x", "--netns", "x"), "--netns: it lists the kernel")):
             result = self.map(*arguments, check=False)
             self.assertEqual(2, result.returncode, arguments)
             self.assertIn(word, result.stderr)

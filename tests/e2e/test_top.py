@@ -314,7 +314,7 @@ class Top(lab.WiredTest):
         for arguments, words in (
                 (["-o", "kafka://b/t"], "-o: it is either table or json"),
                 (["-o", "json", "-o", "table"], "-o: it is either table or json"),
-                (["--once", "-d", "5"], "--interval gives the time"),
+                (["--once", "-d", "5"], "--once: cannot be combined with -d"),
                 (["--by", "servce"], "did you mean 'service'"),
                 (["--sort", "duration"], "no such column"),
                 (["-r", "f", "--process"], "cannot be combined with -r"),

@@ -276,7 +276,7 @@ class Processes(lab.LabTest):
         for options, message in (
                 (("--comm", "a name that is too long"), "15 bytes"),
                 (("--container", "abc"), "no beginning of one"),
-                (("--pid", "1", "--rule", "rtt > 1ms"), "with --rule, alerts do")):
+                (("--pid", "1", "--rule", "rtt > 1ms"), "cannot be combined with --rule")):
             done = subprocess.run([observer.netobsctl(), "trace", *options], text=True,
                                   capture_output=True, timeout=60, check=False)
             self.assertNotEqual(0, done.returncode)

@@ -57,7 +57,7 @@ static void make_listener_room(const struct server *server)
 			oldest = client;
 	}
 	if (server->n - count_ready(server) == CAPTURE_HANDSHAKES)
-		server_close_client(oldest, "too many connect at once");
+		server_close_client(oldest, "too many TLS handshakes at once");
 }
 
 /* A client that has already disconnected takes no place, and starts no capture. */

@@ -155,7 +155,7 @@ static const char *parse_line(struct rules *rules, char *text, unsigned int line
 	if (!is_default && !parse_action(word))
 		return "a line begins with 'accept', 'reject' or 'default'";
 	if (rules->default_action)
-		return "behind the default, nothing applies";
+		return "lines behind the default have no effect";
 	if (!is_default)
 		return add_filter_rule(rules, parse_action(word), rest, line);
 	rules->default_action = parse_action(rest);

@@ -82,13 +82,13 @@ static void print_summary(const struct reading *reading,
 	if (totals->repeated_packets)
 		fprintf(stderr,
 			"; %" PRIu64
-			" packets were reported by several, and count once",
+			" packets were reported by several hosts, and count once",
 			totals->repeated_packets);
 	if (totals->shared_packets)
 		fprintf(stderr,
 			"; %" PRIu64
-			" packets have tuples that a NAT used again, and count where "
-			"it was",
+			" packets have tuples that a NAT used for several conversations, and "
+			"count only at the NAT",
 			totals->shared_packets);
 	if (totals->sampled)
 		fprintf(stderr,
@@ -103,8 +103,7 @@ static void print_summary(const struct reading *reading,
 			reading->reader.unreadable);
 	if (reading->seen.is_full)
 		fprintf(stderr,
-			"; behind the first %d lines, those that come again count "
-			"again",
+			"; after the first %d lines, repeated lines count again",
 			SEEN_MAX);
 	fputc('\n', stderr);
 }
