@@ -7,23 +7,23 @@
 #include <sys/types.h>
 
 struct file_replacement {
-	FILE *file; /* to write to */
-	char *path,
-		*beside; /* the second one becomes the first; NULL: written in place */
+	FILE *file;   /* to write to */
+	char *path;   /* of the file to replace */
+	char *beside; /* of the new file, which is renamed to @path; NULL: @path is written in place */
 };
 
 /**
- * Begin. What is no regular file, such as a pipe or /dev/stdout, is written in place; so is a file that no other
- * one can replace, because of its directory or its owner.
+ * Begin to replace @path. A path that is no regular file, such as a pipe or /dev/stdout, is written in place, and so
+ * is a file that cannot be replaced because of its directory or its owner.
  *
- * @return 0; < 0: there is nothing to end
+ * @return 0; < 0: do not call file_replacement_end()
  */
 int file_replacement_begin(struct file_replacement *replacement,
 			   const char *path);
 
 /**
- * Begin, with a regular file that has @mode whatever the umask, and that replaces what is at @path whatever it is:
- * nothing there is opened, so this waits for no reader of a pipe.
+ * Begin to replace @path, of any type, by a regular file with @mode, whatever the umask. @path is not opened, so this
+ * does not wait for the reader of a pipe.
  *
  * @return as file_replacement_begin()
  */
@@ -31,10 +31,10 @@ int file_replacement_begin_new(struct file_replacement *replacement,
 			       const char *path, mode_t mode);
 
 /**
- * End.
+ * Finish.
  *
  * @param err  0: put the new file in place; < 0: remove it
- * @return 0; @err; < 0: it could not be written
+ * @return 0; @err; < 0: the new file could not be written
  */
 int file_replacement_end(struct file_replacement *replacement, int err);
 

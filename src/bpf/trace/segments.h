@@ -79,8 +79,8 @@ static __always_inline const struct tunnel_ports *tunnels(void)
 }
 
 /*
- * Parse the headers in that scratch. Global: the verifier follows it once, and not for each program.
- * @return 0: scratch->pkt is a segment of TCP, or may be a datagram; else it is none
+ * Parse the headers in scratch @index. Global: the verifier follows it once, and not for each program.
+ * @return 0: scratch->pkt is a segment of TCP, or may be a datagram; else it is neither
  */
 __noinline int netobs_trace_parse(__u32 index, __u32 len)
 {
@@ -102,7 +102,7 @@ __noinline int netobs_trace_parse(__u32 index, __u32 len)
 	proto = scratch->pkt.key.proto;
 	if (proto == IP_PROTO_UDP || is_icmp(proto))
 		return 0;
-	/* Of IPv6, whose first one has more extension headers. */
+	/* A later fragment of IPv6 names the extension header that begins what was fragmented. */
 	if (scratch->pkt.fragment == FRAGMENT_LATER && is_extension(proto))
 		return 0;
 	return proto == IP_PROTO_TCP && scratch->pkt.fragment == FRAGMENT_NONE &&
@@ -112,8 +112,10 @@ __noinline int netobs_trace_parse(__u32 index, __u32 len)
 }
 
 /*
- * Global as well. @start: where the datagram of a first fragment in that scratch begins
- * @return bytes of extension headers that belong to what was fragmented
+ * Global, as netobs_trace_parse(). The fragmentable part of an IPv6 packet may begin with extension headers.
+ *
+ * @param start  where the datagram begins in the headers of a first fragment, which scratch @index has
+ * @return bytes of extension headers between the fragment header and the datagram
  */
 __noinline int netobs_trace_ext(__u32 index, __u32 start)
 {
@@ -351,7 +353,7 @@ static __always_inline bool find_segment(const struct sk_buff *skb,
 	}
 	if (is_found && !is_another(ret_found, point))
 		return true;
-	/* A SYN of someone else takes no tuple away from a connection that goes on. */
+	/* A SYN of another connection takes no tuple from one that goes on. */
 	if (!may_begin(tuple, ends, point) ||
 	    (is_found && !is_gone(ret_found->conn)))
 		return is_found && point->kind == TRACE_DROP;

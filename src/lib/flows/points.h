@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Points of a flow: the interface of one, and how what several saw is put together. */
+/* Points of a flow: the interface of one, and how the volumes of several are combined. */
 #ifndef NETOBS_FLOWS_POINTS_H
 #define NETOBS_FLOWS_POINTS_H
 
@@ -14,19 +14,19 @@ static inline const struct netif *point_netif(const struct host *host,
 	return host_find(host, point->netns, point->ifindex);
 }
 
-/* Only the other points say what was seen there first. */
+/* The counters of the other points are needed to find how much of this point's packets were seen here first. */
 static inline bool point_is_beyond(const struct point *point)
 {
 	return point->sights == 1 << SIGHT_BEYOND;
 }
 
-/* Of one namespace and direction. */
+/* @return whether both are of one namespace and direction */
 static inline bool point_is_beside(const struct point *a, const struct point *b)
 {
 	return a->netns == b->netns && a->egress == b->egress;
 }
 
-/* Each interface sends a copy. */
+/* @return whether points of this direction see copies, as each interface sends one */
 static inline bool flow_is_group_copy(const struct flow *flow, bool is_egress)
 {
 	return is_egress &&

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What tc redirects to an ifb on its way out goes back to where that was, and passes that point twice. */
+/* Packets that tc redirects to an ifb on their way out: the ifb returns them to the interface that they were to
+ * leave by, so they pass that point twice. */
 #ifndef NETOBS_FLOWS_RETURNED_H
 #define NETOBS_FLOWS_RETURNED_H
 
@@ -7,11 +8,11 @@
 
 struct host;
 
-/** @return what passed an ifb of @netns, from which it went back to where tc had redirected it */
+/** @return the packets that ifbs of @netns have returned */
 struct volume returned_sum(const struct flow *flow, const struct host *host,
 			   uint16_t netns);
 
-/** Of @left, what left @point's namespace, count once what came back there from an ifb. */
+/** Remove from @left, the packets that left @point's namespace, the second pass of those that an ifb returned. */
 void returned_leave_out(const struct flow *flow, const struct host *host,
 			const struct point *point, struct volume *left);
 

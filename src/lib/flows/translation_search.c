@@ -58,7 +58,7 @@ static bool is_above(const struct host *host, const struct flow_key *key,
 	       here->level != there->level && is_tagged_for(key, there);
 }
 
-/* Whether packets of the entry may have this face, and how surely. */
+/* @return how likely it is that packets of the entry have this face */
 static int rate_interface(const struct face_search *search,
 			  const struct translation *translation, uint32_t face)
 {
@@ -74,13 +74,13 @@ static int rate_interface(const struct face_search *search,
 		       0;
 }
 
-/* Packets with this face came in, instead of being sent by a process of the namespace. */
+/* @return whether packets with this face came in; else a process of the namespace sent them */
 static bool came_in(const struct translation *translation, uint32_t face)
 {
 	return translation->ifindex[face ^ 1];
 }
 
-/* Whether packets that come in by this interface are not counted there. */
+/* @return whether packets that come in by this interface are not counted there */
 static bool is_uncounted(const struct face_search *search,
 			 const struct translation *translation, uint32_t ifindex)
 {
@@ -91,9 +91,10 @@ static bool is_uncounted(const struct face_search *search,
 }
 
 /*
- * What leaves and was counted when it came in has the translation of what came in, and other packets
- * not. A connection may change the interface that it comes in by, from one that counts to one that does not;
- * of one with more than two, any of the others may be such.
+ * Whether the entry's packets may belong to this connection, by where its packets came in. Outgoing packets that were
+ * counted when they came in (KEY_AGAIN) need a connection that came in. Others need one that a process sent, or that came
+ * in by an interface that does not count. A connection may come in by several interfaces: the last and the former one
+ * are known, and with more, any interface may be among them.
  */
 static bool fits_origin(const struct face_search *search,
 			const struct translation *translation, uint32_t face)

@@ -120,10 +120,10 @@ static void watch_dir(int inotify_fd, int dir_fd)
 }
 
 /*
- * Open a directory that is not there yet, and watch all above it: each before what is in it is looked for,
- * so that one which comes meanwhile is found, or gives notice.
+ * Open a directory that did not exist, and watch all directories above it. Each is watched before the next one is
+ * opened in it, so a directory that is made meanwhile is either opened or reported by inotify.
  *
- * @return it; -errno
+ * @return its descriptor; -errno
  */
 static int await_dir(const struct container_files *files, int inotify_fd,
 		     const char *path)
@@ -143,7 +143,7 @@ static int await_dir(const struct container_files *files, int inotify_fd,
 	return fd;
 }
 
-/* @inotify_fd: watches the places; -1: not */
+/* @inotify_fd: watches the places; -1: they are not watched */
 static void each_place(struct container_files *files, int inotify_fd,
 		       place_fn *visit, void *ctx)
 {
