@@ -122,7 +122,7 @@ enum trace_ends {
 
 /* A slot. */
 struct trace_conn {
-	__u32 is_used; /* who wants the slot sets it; user space resets it */
+	__u32 is_used; /* a program sets it to take the slot; user space resets it */
 	__u32 is_rejected;
 	__u64 id;
 	__u64 max_events; /* 0: TRACE_CANDIDATE_EVENTS */

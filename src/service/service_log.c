@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Messages of a service: to standard error, to the status, and to who waits for a reload. */
+/* Messages of a service: to standard error, to the status, and to clients that wait for a reload. */
 #include "service.h"
 
 #include <stdio.h>

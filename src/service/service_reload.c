@@ -260,7 +260,7 @@ void service_tend(struct service *service)
 		begin_reload(service);
 }
 
-/* Of the library's change, its descriptor tells. */
+/* The library's descriptor becomes readable when its change is done. */
 static int reload_rest(const struct service *service)
 {
 	switch (service->reload) {

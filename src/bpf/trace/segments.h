@@ -178,7 +178,7 @@ static __always_inline bool has_datagram_ports(const struct plain *plain)
 		       has_ports(plain->src_port, plain->dst_port);
 }
 
-/* Most packets are of no traced connection: their socket or their ports tell. */
+/* Most packets belong to no traced connection, as their socket or their ports show. */
 static __always_inline bool may_be_traced(const struct sk_buff *skb,
 					  __u32 network, bool is_first)
 {

@@ -319,7 +319,7 @@ static __always_inline void track_segment(struct run *run, struct __sk_buff *skb
 		entry->hint = found;
 }
 
-/* The same for an echo. Its flags tell whether it makes an entry, as those of a segment do. */
+/* The same for an echo. Its flags decide whether it makes an entry, as those of a segment do. */
 static __always_inline void note_echo(struct run *run,
 				      const struct __sk_buff *skb,
 				      const struct packet *pkt)

@@ -201,7 +201,7 @@ static void take_no_event(void *ctx, const struct connect_event *event)
 	(void)event;
 }
 
-/* They are attached for a moment, and report to no one. */
+/* The programs are attached for a moment, and their reports are ignored. */
 static int probe_connect(struct trial *trial)
 {
 	struct connects connects;
@@ -293,7 +293,7 @@ static const struct probe probes[NETOBS_FEATURES] = {
 
 #undef PROBE
 
-/* They are attached for a moment, and report to no one. */
+/* The programs are attached for a moment, and their reports are ignored. */
 static void try_sessions(struct trial *trial)
 {
 	const struct session_knobs knobs = { .ring_bytes = 64 << 10 };

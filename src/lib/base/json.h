@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * A JSON writer into a buffer of fixed size. Commas are its business, nesting
- * the caller's. Text that does not fit is dropped, and json_end() reports it.
+ * A JSON writer into a buffer of fixed size. It writes commas; the caller opens and
+ * closes brackets. Text that does not fit is dropped, and json_end() reports it.
  */
 #ifndef NETOBS_BASE_JSON_H
 #define NETOBS_BASE_JSON_H
@@ -16,7 +16,7 @@
 struct json {
 	/* One byte is kept for the NUL. Once something did not fit, @end is @pos. */
 	char *start, *pos, *end;
-	bool comma; /* a value was written in this array or object */
+	bool comma; /* this array or object has a value */
 	bool overflow;
 };
 
@@ -126,7 +126,7 @@ static inline void json_key_u64(struct json *json, const char *key, uint64_t val
 void json_i64(struct json *json, int64_t value);
 
 /*
- * Escapes what JSON wants escaped, and all control characters; bytes that are not UTF-8 become
+ * Escapes the characters that JSON requires, and all control characters; bytes that are not UTF-8 become
  * U+FFFD.
  */
 void json_string(struct json *json, const char *string);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Files that netobs has made, and believes when it reads them again. In a sticky directory such as
+ * Files that netobs has made, and trusts when it reads them again. In a sticky directory such as
  * /tmp, any user can make a file of any name.
  */
 #ifndef NETOBS_BASE_OWN_FILE_H

@@ -25,7 +25,7 @@ void safe_cell(char *text);
 void safe_line(char *text);
 
 /*
- * @text as a label's value: escaped as Prometheus wants it, and a control character as "\x1b",
+ * @text as a label's value: escaped as Prometheus requires, and a control character as "\x1b",
  * as text of four characters, so that names which differ only there remain different.
  *
  * @param to    has room for SAFE_LABEL_ROOM(@most) bytes

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /*
- * Run a thread whose end no one waits for.
+ * Run a detached thread.
  *
  * @param urgent  ahead of threads of the usual kind, if that is allowed
  * @return 0, or -errno

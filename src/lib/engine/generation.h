@@ -8,7 +8,7 @@
  * has reached every CPU, notes how many had entered, and waits until as many
  * have exited: none that read the old generation is left. One wait more, and
  * their last stores are visible. Programs run with bottom halves disabled, in
- * well under a microsecond, so this takes a few waits; it blocks no one else.
+ * well under a microsecond, so this takes a few waits; it blocks no other thread.
  *
  * It takes longer where the host of a virtual machine runs something else on a
  * CPU; then waiting is right. To distinguish that from a count that went wrong,

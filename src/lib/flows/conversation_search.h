@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Which conversation a connection is part of that others than flows tell of: a socket, or the rules
- * about connections. Reports of programs that wait are read first. Where several conversations are
- * possible, or a report may still be unread, there is none.
+ * Finds the conversation of a connection that a socket or a rule about connections names. Pending
+ * reports of programs are read first. If several conversations are possible, or a report may still be
+ * unread, there is none.
  */
 #ifndef NETOBS_FLOWS_CONVERSATION_SEARCH_H
 #define NETOBS_FLOWS_CONVERSATION_SEARCH_H

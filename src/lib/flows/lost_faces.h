@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Faces of translations that packets have had, and that the table does not have: there was no room. Others
- * with such a face may be in the table, but which one packets had is not known. A set of hashes, so a
- * face may be taken for one that was lost, but not the other way round.
+ * Faces of translations that packets had, and that found no room in the table. The table may have other
+ * translations with such a face, so the translation of these packets is not known. This is a set of hashes: a
+ * face that was not lost may be taken for a lost one, but not the other way round.
  */
 #ifndef NETOBS_FLOWS_LOST_FACES_H
 #define NETOBS_FLOWS_LOST_FACES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Mappings: the translations that have a life, with its begin and end. The table knows of packets;
- * whether the kernel still has an entry without any is asked for (mapping_questions.h), of few
- * entries at a time. include/netobs/mapping.h says what that means for the user.
+ * Mappings: the translations as conversations that begin and end. Packets update the table;
+ * mapping_questions.h asks the kernel whether it still has an entry without packets, for few
+ * entries at a time. include/netobs/mapping.h describes the effect.
  */
 #ifndef NETOBS_FLOWS_MAPPINGS_H
 #define NETOBS_FLOWS_MAPPINGS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Most entries in half of the memory and in one line of the cache: those over IPv4 outside
- * tunnels, with one VLAN tag at most, of less than 4 GiB. What an entry says is exactly what
- * was written to it; what has no short form is refused.
+ * tunnels, with one VLAN tag at most, of less than 4 GiB. A short entry loses nothing; an entry without a
+ * short form is refused.
  */
 #ifndef NETOBS_FLOWS_SHORT_ENTRY_H
 #define NETOBS_FLOWS_SHORT_ENTRY_H

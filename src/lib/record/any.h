@@ -132,7 +132,7 @@ static inline size_t pack_room(const struct netobs_record *record)
 size_t pack_record(const struct netobs_record *record, void *packed);
 
 /**
- * The record in what pack_record() wrote, as long as it is where it was written.
+ * @return the record that pack_record() packed at @packed, which has not been moved since
  */
 static inline const struct netobs_record *packed_record(const void *packed)
 {

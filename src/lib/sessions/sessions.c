@@ -256,8 +256,8 @@ static int on_ring_timer(void *ctx, int fd)
 }
 
 /*
- * The wall clock may have been stepped, and drifts. No wake-up may come for a session that
- * was written while the ring buffer was read.
+ * The wall clock may have been stepped, and drifts. A session that a program has added while the ring
+ * buffer was read may cause no wake-up.
  */
 static int on_upkeep(void *ctx, int fd)
 {

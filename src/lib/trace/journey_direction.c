@@ -188,7 +188,7 @@ static void remove_ended(struct direction *direction)
 	active->n = n;
 }
 
-/* Bytes that pass more points than anybody would look at: without those in the middle. */
+/* Leave out events in the middle of bytes that pass too many points. */
 static void cut_active(struct direction *direction)
 {
 	struct journey_list *active = &direction->active;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Points are places on a line, and a part is the way from one place to the next. Two steps in a row
- * that are one part apart make it known; if they are more apart, points between them were not
- * seen, and nobody can say which part their time belongs to.
+ * Points are places on a line, and a part is the way from one place to the next. Two consecutive steps
+ * that are one part apart give the time of this part; if they are more parts apart, points between them were
+ * not seen, and their time belongs to no known part.
  */
 #include "journey_parts.h"
 

@@ -332,7 +332,7 @@ static void push_event(struct journey_event *event, void *ctx)
 	journey_queue_push(ctx, event->step.time_ns, event);
 }
 
-/* What waits for an order that nobody else can disturb any more. */
+/* Take the events of a direction that wait for their order: none can come before them any more. */
 static void take_direction(struct journeys *journeys, struct direction *direction)
 {
 	struct journey_queue own = { 0 };

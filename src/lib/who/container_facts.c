@@ -156,7 +156,7 @@ bool container_facts_of_docker(const char *text, const char *id,
 	return give_facts(&facts, ret_facts);
 }
 
-/* The annotations of one that runs in no pod may be anyone's, but for those of nerdctl. */
+/* Of a container in no pod, only the annotations of nerdctl are those of its runtime. */
 bool container_facts_of_oci(const char *text, const char *id,
 			    struct container_facts *ret_facts)
 {

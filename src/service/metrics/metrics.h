@@ -102,7 +102,7 @@ const char *metrics_text(struct metrics *metrics);
 /* What to wait for, for reading; -1: nothing. */
 int metrics_fd(const struct metrics *metrics);
 
-/** Serve those who ask; to be called when metrics_fd() polls readable. */
+/** Answer requests; to be called when metrics_fd() polls readable. */
 void metrics_dispatch(struct metrics *metrics);
 
 /*

@@ -329,7 +329,7 @@ const struct args_option *args_find_given(const struct args_command *command,
 	return NULL;
 }
 
-/* The two tables that getopt_long() wants. */
+/* The two tables that getopt_long() takes. */
 struct getopt_tables {
 	char letters[2 * MAX_OPTIONS + 4];
 	struct option names[MAX_OPTIONS + 2];

@@ -16,7 +16,7 @@
 
 struct netobs_stats;
 struct output;
-struct view_options; /* of who shows records: the service has none */
+struct view_options; /* of tables and screens: the service has none */
 
 struct output_kind {
 	bool has_stream; /* to standard output */

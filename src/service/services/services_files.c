@@ -23,7 +23,7 @@ struct reading {
 	uint64_t records, others, repeated; /* lines */
 };
 
-/* A file whose records do not say who has made them is a host by itself. */
+/* Records that name no host count as those of one host for each file. */
 static int find_reporter(struct reading *reading, const char *path,
 			 const struct report_origin *origin,
 			 uint32_t *ret_reporter)

@@ -27,7 +27,7 @@ struct rotate_names {
 	char part[NAME_MAX + 1]; /* flows.json.part */
 };
 
-/* What tells the final names of a file's generations apart. */
+/* The part in which the final names of a file's generations differ. */
 struct rotate_final {
 	time_t start;
 	unsigned int number; /* among those of the same second */
@@ -57,7 +57,7 @@ bool rotate_names_parse(const struct rotate_names *names, const char *name,
 int rotate_part_open(const struct rotate_names *names, mode_t mode, int *ret_fd);
 
 /*
- * Lock a file for the process that writes it. Users who can read it cannot keep us from that.
+ * Lock a file for the process that writes it. Users who can only read it cannot prevent that.
  * @return 0; -EBUSY: another process writes it
  */
 int rotate_lock(int fd);

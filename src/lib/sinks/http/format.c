@@ -231,7 +231,7 @@ static size_t put_bulk(const struct format *format,
 					ms);
 	len = put_object(format, record, to + head);
 	if (head > start)
-		to[head] = ','; /* its bracket was written before */
+		to[head] = ','; /* in place of the record's bracket */
 	to[head + len] = '\n';
 	return head + len + 1;
 }

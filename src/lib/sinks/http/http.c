@@ -31,9 +31,9 @@ struct http {
 
 	struct batch batches[BATCHES]; /* a ring */
 	uint32_t first, n_sent; /* of it; the one behind them is being filled */
-	size_t batch_bytes; /* less than the option if the server wants that */
-	int64_t fill_ms;    /* when that began */
-	bool is_urgent;	    /* it is sent as it is */
+	size_t batch_bytes; /* less than the option if the server refuses larger ones */
+	int64_t fill_ms;	 /* when that began */
+	bool is_urgent;		 /* it is sent as it is */
 	uint32_t refused_in_row; /* records that were refused alone */
 	struct backoff backoff; /* failures: requests, since one was accepted */
 	struct outage outage, refusals;

@@ -13,7 +13,7 @@ enum { SASL_NONE, SASL_PLAIN, SASL_SCRAM_256, SASL_SCRAM_512 };
 
 enum {
 	PASSWORD_MAX = 1024,
-	SCRAM_FIXED = 0x020601ff, /* 2.6.1 sends the nonce that RFC 5802 wants */
+	SCRAM_FIXED = 0x020601ff, /* 2.6.1 sends the nonce that RFC 5802 requires */
 };
 
 /* ---- TLS ------------------------------------------------------------------------- */

@@ -52,7 +52,7 @@ static bool is_window_open(const struct feed *feed)
 	return feed->window && feed->window >= feed->largest_window / 4;
 }
 
-/* With TLS more is unconfirmed than was written here, so nothing counts too early. */
+/* With TLS, unconfirmed bytes include its headers, so no record counts too early. */
 static uint64_t confirmed_bytes(const struct feed *feed)
 {
 	uint64_t unconfirmed = stream_unconfirmed(&feed->stream);
