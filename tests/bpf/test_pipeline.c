@@ -447,7 +447,7 @@ static void last_drain_reads_what_is_behind_refused_records(void **state)
 	for (uint32_t flow = 0; flow < FLOWS; flow++)
 		inject_flow(&f.programs, flow, 1);
 	drain(&f, MERGE_FINAL);
-	assert_false(witness_read(&f.witness, "the books do not balance"));
+	assert_false(witness_read(&f.witness, "not accounted for"));
 	assert_int_equal(stats_of(&f).exported.packets, 2 * FLOWS);
 	assert_conserved(&f, 2 * FLOWS, true);
 	done(&f);
@@ -598,7 +598,7 @@ static void what_is_not_parsed_is_counted_by_reason(void **state)
 	done(&f);
 }
 
-static void books_that_do_not_balance_are_an_error(void **state)
+static void packets_that_are_not_accounted_for_are_an_error(void **state)
 {
 	struct fixture f;
 
@@ -608,7 +608,7 @@ static void books_that_do_not_balance_are_an_error(void **state)
 	f.pipeline.store.cpus[0].counters[0].seen.packets++;
 	drain(&f, MERGE_FINAL);
 	assert_int_equal(f.witness.errors, 1);
-	assert_true(witness_read(&f.witness, "do not balance"));
+	assert_true(witness_read(&f.witness, "not accounted for"));
 	done(&f);
 }
 
@@ -649,7 +649,7 @@ int main(void)
 		cmocka_unit_test(interrupted_programs_do_not_share_a_state),
 		cmocka_unit_test(flows_beyond_every_room_are_counted_as_lost),
 		cmocka_unit_test(what_is_not_parsed_is_counted_by_reason),
-		cmocka_unit_test(books_that_do_not_balance_are_an_error),
+		cmocka_unit_test(packets_that_are_not_accounted_for_are_an_error),
 		cmocka_unit_test(pipeline_may_be_given_up_at_any_step),
 	};
 

@@ -67,7 +67,7 @@ class RestartTest(PersistentTest):
         """Packets in the records of the last run, of which none is lost."""
         exported = self.exported()
         self.assertEqual(exported, self.packets(f"run{self.runs}"))
-        self.assertNotIn("do not balance", self.messages())
+        self.assertNotIn("not accounted for", self.messages())
         return exported
 
     def records(self):

@@ -44,7 +44,7 @@ static int add_tuples(struct alert_entry *entry,
 	err = filter_check_tuple(entry->tuples, &silent);
 	if (err)
 		snprintf(*ret_error, sizeof(*ret_error),
-			 "what a tunnel carries (inner) is not known of drops");
+			 "rules about drops cannot have 'inner'");
 	return err;
 }
 

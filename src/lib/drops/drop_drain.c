@@ -38,7 +38,7 @@ int drop_drain_open(struct drop_drain *drain, bool no_reasons,
 	if (!drain->programs.has_reasons)
 		log_warning(
 			log,
-			"the kernel states no reasons of drops (drop_reasons): functions are all that is known");
+			"the kernel states no reasons of drops (drop_reasons): only the function is known");
 	return 0;
 }
 

@@ -121,7 +121,7 @@ void store_note_kept(struct store *store)
 	}
 	if (store->kept)
 		log_warning(store->log,
-			    "persist: %s: tables and links of before stay as they are until 'netobsctl detach'",
+			    "persist: %s: tables and links of an earlier process stay as they are until 'netobsctl detach'",
 			    names);
 }
 

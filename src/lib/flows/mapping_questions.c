@@ -43,7 +43,7 @@ static void warn_of(struct mapping_questions *questions, int err)
 		return;
 	questions->is_warned = true;
 	log_warning(questions->log,
-		    "translations: the kernel does not say which ones there are, so older ones are "
+		    "translations: the kernel does not list its connections, so older translations are "
 		    "not known, and ends are guessed: ctnetlink: %s%s",
 		    strerror(-err),
 		    err == -EPERM ? ": it needs CAP_NET_ADMIN" : "");
@@ -119,8 +119,8 @@ static void retry_list(struct mapping_questions *questions)
 	}
 	if (!questions->n_incomplete++)
 		log_warning(questions->log,
-			    "translations: no list of those that were there before is complete: the "
-			    "kernel's table changes too fast");
+			    "translations: older ones are not all known: the kernel's table of "
+			    "connections changes too fast to be listed");
 	fail_list(questions, -EAGAIN);
 }
 

@@ -122,7 +122,7 @@ static void balance_books(struct pipeline *pipeline)
 	note_drained(pipeline, generation, &pipeline->counted[generation]);
 	if (is_some(&lack))
 		log_error(pipeline->log,
-			  "the books do not balance: %lld packets, %lld bytes are missing",
+			  "seen packets are not accounted for: %lld packets, %lld bytes are missing",
 			  lack.packets, lack.bytes);
 }
 

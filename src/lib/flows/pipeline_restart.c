@@ -91,7 +91,7 @@ static bool open_kept(struct pipeline *pipeline, struct pinned *pinned)
 	if (kept->fold && kept->batch)
 		return true;
 	log_warning(pipeline->log,
-		    "persist: no memory for what is counted: %s; of a process that is killed, it is lost",
+		    "persist: no memory that outlives this process: %s; if it is killed, its counts are lost",
 		    strerror(errno));
 	pipeline_close_kept(pipeline);
 	remove_kept(pinned);
@@ -149,7 +149,7 @@ int pipeline_keep(struct pipeline *pipeline)
 	if (err) {
 		overflow_forget_kept(&store->overflow);
 		log_warning(pipeline->log,
-			    "persist: %s: what an earlier process had counted cannot be read",
+			    "persist: %s: the counts of an earlier process cannot be read",
 			    pinned->path);
 	}
 	adopt_tails(pipeline);

@@ -561,7 +561,7 @@ static void open_sockets(struct translations *translations,
 
 	if (err)
 		log_info(log,
-			 "what processes ask for is not known where a program of others translates it as they connect (no connect): %s",
+			 "the services behind a load balancer at the socket are not named (no connect): %s",
 			 strerror(-err));
 }
 

@@ -34,7 +34,7 @@ class KilledServiceTest(PersistentTest):
         self.start(release=RATE > SANITIZED_MAX)
 
     def check_messages(self):
-        for words in ("are lost", "do not balance"):
+        for words in ("are lost", "not accounted for"):
             self.assertNotIn(words, self.messages())
 
     def end_in_a_flood(self, flows, ends):

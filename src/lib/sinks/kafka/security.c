@@ -117,7 +117,7 @@ static bool read_sasl(struct spec *spec, rd_kafka_conf_t *conf, bool tls)
 	else if (!tls)
 		log_warning(spec->log,
 			    "kafka: sasl=plain without tls=yes shows the password "
-			    "to anyone who sees the packets");
+			    "in plain text on the network");
 	return true;
 }
 
