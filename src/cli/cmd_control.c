@@ -60,7 +60,7 @@ static const struct args_command metrics_command = {
 	.summary = "Print the metrics of the running service",
 	.options = metrics_options,
 	.positional = "metrics has no operands",
-	.notes = "They are those that [metrics] of its configuration serves, whether it does or not.\n",
+	.notes = "[metrics] of its configuration serves the same over HTTP, but need not be there.\n",
 };
 
 static const struct args_command reload_command = {
@@ -68,7 +68,7 @@ static const struct args_command reload_command = {
 	.summary = "Have the running service read its configuration again",
 	.options = common_options,
 	.positional = "reload has no operands",
-	.notes = "Waits until it is in use, or prints what is wrong with it.\n",
+	.notes = "Waits until the configuration is in use, or prints its errors.\n",
 };
 
 static const struct args_command reopen_command = {
@@ -84,7 +84,7 @@ static const struct args_command log_command = {
 	.summary = "Set the level of the running service's log",
 	.options = common_options,
 	.operand_list = offsetof(struct options, operands),
-	.notes = "It holds until the configuration is read again.\n",
+	.notes = "The level holds until the configuration is read again.\n",
 };
 
 /* What the service logged meanwhile; places are in the texts. */

@@ -25,8 +25,8 @@ static const struct args_command command = {
 	.summary = "Remove the programs and tables that the service has left in the kernel",
 	.options = options,
 	.positional = "detach has no operands",
-	.notes = "With persist = yes, packets are counted while the service is stopped; this ends it.\n"
-		 "What has been counted since is lost. If nothing is left, nothing happens.\n",
+	.notes = "With persist = yes, packets are counted while the service is stopped; this ends that,\n"
+		 "and loses the packets that were not reported. If nothing is left, nothing happens.\n",
 };
 
 int cmd_detach(int argc, char **argv)
