@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What the words behind `netobsctl map` ask for: the table, lookup TUPLE, annotate FILE..., or
- * with --services the map of services.
+ * The words behind `netobsctl map`: none for the table, lookup TUPLE, annotate FILE..., or the files of
+ * --services.
  */
 #ifndef NETOBS_SERVICE_MAP_WORDS_H
 #define NETOBS_SERVICE_MAP_WORDS_H
@@ -12,7 +12,7 @@
 
 struct map_words {
 	struct args_list operands;
-	struct args_list records; /* files that annotate has its knowledge from */
+	struct args_list records; /* files in which annotate finds conversations */
 	uint32_t slack_ms;
 	bool is_of_services;
 	const char *svg;      /* a file; NULL: none */
@@ -23,9 +23,9 @@ struct map_words {
 };
 
 /**
- * Do it.
+ * Run the command.
  *
- * @param request  its tuple, and whether it is once, are set here
+ * @param request  its members tuple and once are set here
  * @return an exit status; EXIT_USAGE: the words are wrong, which was printed
  */
 int map_words_run(const struct args_command *command,

@@ -33,7 +33,7 @@ int service_drops_prepare(struct service_drops *drops,
 /** End the observer that service_drops_prepare() has started. */
 void service_drops_abandon(struct service_drops *drops);
 
-/* Do as @config says from now on. */
+/* Apply @config. */
 void service_drops_commit(struct service_drops *drops,
 			  const struct service_config *config);
 

@@ -23,15 +23,15 @@ struct service_group {
 struct service_groups {
 	struct service_group groups[SERVICE_GROUPS_MAX];
 	size_t n;
-	struct metrics_group metrics[SERVICE_GROUPS_MAX]; /* those that have some */
+	struct metrics_group metrics[SERVICE_GROUPS_MAX]; /* groups with metrics */
 	size_t n_metrics;
 };
 
 /**
- * Use the groups of @config. One that is the same continues with its counts, others begin at 0. The
- * interval of those that leave ends.
+ * Use the groups of @config. Unchanged groups keep their counts, others begin at 0. The interval of
+ * removed groups ends.
  *
- * @take: gets their records
+ * @param take  gets the records of removed groups
  *
  * @return 0; -errno: one is missing
  */
@@ -46,7 +46,7 @@ void service_groups_flow(struct service_groups *groups,
 void service_groups_session(struct service_groups *groups,
 			    const struct netobs_session *session);
 
-/** End an interval. @take: gets the records of groups that have some */
+/** End an interval. @take gets the records of groups with records = yes. */
 void service_groups_interval(struct service_groups *groups, int64_t time_ns,
 			     void (*take)(const struct netobs_group_record *record,
 					  void *user),

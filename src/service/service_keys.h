@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The keys of the service's configuration, but for those of sinks. */
+/* The keys of the service's configuration, except those of sinks. */
 #ifndef NETOBS_SERVICE_SERVICE_KEYS_H
 #define NETOBS_SERVICE_SERVICE_KEYS_H
 
@@ -15,7 +15,7 @@ struct service_key {
 		      size_t size); /* what the type does not say; NULL: nothing */
 };
 
-/* Up to one without a section. */
+/* The last one has no section. */
 extern const struct service_key service_keys[];
 
 /** @return 1: "yes", or a word like it; 0: "no"; < 0: neither */

@@ -11,10 +11,10 @@ int service_open_metrics(struct service *service);
 /** Answer requests for metrics; when metrics_fd() polls readable. */
 void service_serve_metrics(struct service *service);
 
-/* Update what the metrics are about: the sinks and rules of this moment. */
+/* Use the present sinks and rules for the metrics. */
 void service_refresh_metrics(struct service *service);
 
-/* Certificates are renewed without a change of the configuration. */
+/* Read the certificates again: they are renewed without a change of the configuration. */
 void service_renew_metrics(struct service *service);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The configuration of a service, and another one in its place. */
+/* Reads the configuration of a service, and replaces it. */
 #ifndef NETOBS_SERVICE_SERVICE_RELOAD_H
 #define NETOBS_SERVICE_SERVICE_RELOAD_H
 
@@ -15,7 +15,7 @@ struct service_config *service_read_config(struct service *service,
 /* @config: or NULL */
 void service_free_config(struct service_config *config);
 
-/** Set the rules of @config. @return 0; < 0: those of before stay, which was logged */
+/** Set the rules of @config. @return 0; < 0: the previous rules stay, which was logged */
 int service_set_alerts(struct service *service,
 		       const struct service_config *config);
 
@@ -28,7 +28,7 @@ void service_reload(struct service *service);
 /** Continue with a reload, if there is one: after each service_dispatch(). */
 void service_tend(struct service *service);
 
-/** Milliseconds until service_dispatch() and service_tend() are to be called again; -1: no need. */
+/** @return milliseconds until service_dispatch() and service_tend() are to be called again; -1: they need not be */
 int service_rest(const struct service *service);
 
 #endif

@@ -16,7 +16,7 @@ struct service_sessions {
 	bool is_leaving; /* it delivers its last sessions, and is freed */
 	struct session_choice choice;
 	struct session_totals past; /* without those that the observer counts */
-	/* Gets a session that was chosen. */
+	/* Called for each session that the configuration selects. */
 	void (*on_session)(const struct netobs_session *session, void *user);
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;
@@ -37,8 +37,7 @@ int service_sessions_prepare(struct service_sessions *sessions,
 void service_sessions_abandon(struct service_sessions *sessions);
 
 /*
- * Do as @config says from now on; it goes on to be used for its strings. May deliver sessions of an
- * observer that ends.
+ * Apply @config, whose strings must stay. May deliver sessions of an observer that ends.
  */
 void service_sessions_commit(struct service_sessions *sessions,
 			     const struct service_config *config);

@@ -5,7 +5,7 @@
 
 #include "journey_direction.h"
 
-/* Where it is, as far as is known: how long the next event may take. */
+/* Where a datagram is; its next event may take as long as that allows. */
 enum datagram_state {
 	DATAGRAM_MOVING,
 	DATAGRAM_QUEUED,   /* in a queue of an interface */
@@ -41,21 +41,21 @@ struct datagram {
 	bool is_read_unseen; /* when it was read cannot be known any more */
 };
 
-/** @return whether this may be the next event of it: no other is of the same place and bytes */
+/** @return whether @event may be the next one of the datagram, which has none of the same place and bytes */
 bool datagram_may_pass(const struct datagram *datagram,
 		       const struct journey_event *event);
 
 /** Add an event, which is the next one by time, and the datagram's. @return 0; -ENOMEM */
 int datagram_add(struct datagram *datagram, struct journey_event *event);
 
-/** @return where the last bytes that were seen of it end */
+/** @return the end of its last observed bytes */
 int64_t datagram_length(const struct datagram *datagram);
 
 /** Deliver its journeys: one, or several if fragments of it have passed points apart. */
 void datagram_deliver(const struct datagram *datagram,
 		      struct journey_draft *draft);
 
-/** What it has is freed. */
+/** Free the contents of @datagram. */
 void datagram_clear(struct datagram *datagram);
 
 #endif

@@ -17,14 +17,14 @@ struct datagram *datagram_keys_find(const struct datagram_keys *keys,
 				    const struct direction *direction,
 				    enum datagram_mark mark, uint64_t value);
 
-/** It is found by that from now on, and no other is. Without memory, nothing is changed. */
+/** Have @datagram, and no other one, found by @mark and @value. Without memory, nothing changes. */
 void datagram_keys_set(struct datagram_keys *keys, struct datagram *datagram,
 		       enum datagram_mark mark, uint64_t value);
 
-/** It is not found any more. */
+/** Have @datagram found no more. */
 void datagram_keys_remove(struct datagram_keys *keys, struct datagram *datagram);
 
-/** There are none left. */
+/** Free the table; all datagrams have been removed. */
 void datagram_keys_free(struct datagram_keys *keys);
 
 #endif

@@ -16,7 +16,7 @@ struct datagram_readers {
 	uint32_t n, capacity;
 };
 
-/** The socket has it, behind all others. Without memory, it is not known when it is read. */
+/** Put @datagram at the end of the socket's queue. Without memory, the time when it is read stays unknown. */
 void datagram_readers_push(struct datagram_readers *readers,
 			   struct datagram *datagram, uint64_t socket);
 
@@ -24,14 +24,14 @@ void datagram_readers_push(struct datagram_readers *readers,
 struct datagram *datagram_readers_first(const struct datagram_readers *readers,
 					uint64_t socket);
 
-/** @return the one of the socket whose last buffer that is; NULL: none */
+/** @return the socket's datagram with @buffer as its last one; NULL: none */
 struct datagram *datagram_readers_find(const struct datagram_readers *readers,
 				       uint64_t socket, uint64_t buffer);
 
-/** Which of those of the socket have been read is not known. */
+/** Note that it is unknown which datagrams of the socket have been read. */
 void datagram_readers_obscure(struct datagram_readers *readers, uint64_t socket);
 
-/** It has left its socket, if it was in one. */
+/** Remove @datagram from its socket's queue, if it is in one. */
 void datagram_readers_remove(struct datagram_readers *readers,
 			     struct datagram *datagram);
 

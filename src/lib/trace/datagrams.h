@@ -13,12 +13,12 @@ struct datagrams;
 /** @return 0; -ENOMEM */
 int datagrams_new(struct datagrams **ret_datagrams);
 
-/** Those that directions have are gone before: datagrams_end(). */
+/** Call it after datagrams_end() of each direction. */
 void datagrams_free(struct datagrams *datagrams);
 
 /**
- * Take an event, which is the next one by time; it is the table's. Datagrams that it ends are
- * delivered.
+ * Take an event, the next one by time, which then belongs to the table. Deliver the datagrams that it
+ * ends.
  */
 void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
 		    struct journey_draft *draft);
@@ -30,7 +30,7 @@ void datagrams_advance(struct datagrams *datagrams, int64_t now_ns,
 /** Deliver the older half of those that are on their way: memory is short. */
 void datagrams_halve(struct datagrams *datagrams, struct journey_draft *draft);
 
-/** Deliver all of a direction. @draft: NULL: forget them */
+/** Deliver all datagrams of a direction; with @draft NULL, discard them. */
 void datagrams_end(struct datagrams *datagrams, struct direction *direction,
 		   struct journey_draft *draft);
 

@@ -48,14 +48,14 @@ struct direction {
 /** Make room for two more events. @return 0; -ENOMEM */
 int direction_reserve(struct direction *direction);
 
-/** Take an event, which is the next one by time; there is room. It is the direction's. */
+/** Take an event, the next one by time, which then belongs to the direction; direction_reserve() made room. */
 void direction_take(struct direction *direction, struct journey_event *event);
 
-/** Deliver the bytes before @until, as far as anything is known of them. */
+/** Deliver the bytes before @until that have events. */
 void direction_deliver(struct direction *direction, int64_t until,
 		       struct journey_draft *draft);
 
-/** Deliver all bytes of which is known that they are in the stream. */
+/** Deliver all bytes that are known to be in the stream. */
 void direction_deliver_all(struct direction *direction,
 			   struct journey_draft *draft);
 
@@ -65,10 +65,10 @@ void direction_forward(struct direction *direction, struct journey_draft *draft)
 /** Deliver the first bytes if there are more than JOURNEY_HELD_MAX events. */
 void direction_limit(struct direction *direction, struct journey_draft *draft);
 
-/** Deliver the first half of what there is: memory is short. */
+/** Deliver the first half of the events: memory is short. */
 void direction_halve(struct direction *direction, struct journey_draft *draft);
 
-/** What was taken is freed. */
+/** Free all events. */
 void direction_clear(struct direction *direction);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Journeys: the events of connections, joined by ranges of bytes. Nothing here knows of BPF or the
+ * Journeys: the events of connections, joined by ranges of bytes. Independent of BPF and the
  * kernel.
  */
 #ifndef NETOBS_TRACE_JOURNEYS_H
@@ -39,7 +39,7 @@ uint64_t journeys_count_cut(const struct journeys *journeys);
 /** @return whether bytes of the connection have not ended yet */
 bool journeys_is_waiting(const struct journeys *journeys, uint64_t connection);
 
-/** The connection has ended, or the tracer does: deliver what is left of it; 0: of all. */
+/** Deliver the rest of a connection, which has ended, or of all (0) at the end of the tracer. */
 void journeys_end(struct journeys *journeys, uint64_t connection);
 
 #endif

@@ -49,11 +49,11 @@ int trace_hooks_open(struct trace_hooks *hooks,
 		     const struct trace_programs *programs,
 		     const struct log *log);
 
-/** A chosen connection has had an event in a namespace at @now_ns; @pid: of a process that may be in it. */
+/** Note an event of a chosen connection in a namespace at @now_ns. @pid: a process that may be in it */
 void trace_hooks_note(struct trace_hooks *hooks, uint32_t inode, uint32_t pid,
 		      int64_t now_ns);
 
-/** Have the calling thread's namespace in use from the start. */
+/** Use the calling thread's namespace from the start. */
 void trace_hooks_note_own(struct trace_hooks *hooks, int64_t now_ns);
 
 /** Leave namespaces without events for some time, and look for others among processes, for some milliseconds. */
@@ -65,7 +65,7 @@ uint64_t trace_hooks_count_unhooked(const struct trace_hooks *hooks);
 /** Leave all. */
 void trace_hooks_leave(struct trace_hooks *hooks);
 
-/** Leave all, and forget them. */
+/** Leave all namespaces, and free the list. */
 void trace_hooks_close(struct trace_hooks *hooks);
 
 #endif

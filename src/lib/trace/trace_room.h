@@ -13,7 +13,7 @@ struct trace_room {
 /** Add one that is chosen now. */
 void trace_room_add(struct trace_room *room, struct traced *traced);
 
-/** One of them has had an event, or is looked at later than the others for another reason. */
+/** Move a connection to the end: it has had an event, or is not to make room yet. */
 void trace_room_touch(struct trace_room *room, struct traced *traced);
 
 void trace_room_remove(struct trace_room *room, struct traced *traced);

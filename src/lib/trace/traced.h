@@ -53,20 +53,20 @@ struct traced {
 	uint64_t listed_ns; /* last_ns as it got its place there */
 };
 
-/** Begin a candidate; what the slot had is over. */
+/** Begin a candidate in a slot, whose previous connection has ended. */
 void traced_begin(struct traced *traced, uint64_t id, uint64_t now_ns,
 		  bool has_initiator);
 
-/** Free what a connection has; the slot has none. */
+/** Free the contents of a slot, which has no connection then. */
 void traced_clear(struct traced *traced);
 
-/** Another tuple of it. @return false: it is left out, beyond TRACED_FACES_MAX or without memory */
+/** Add a tuple. @return false: there are TRACED_FACES_MAX, or there is no memory */
 bool traced_add_face(struct traced *traced, const struct trace_tuple *tuple);
 
-/** Keep a report until it is decided; beyond some, or without memory, it is counted as lost. */
+/** Keep a report until the connection is chosen or refused; beyond a limit, or without memory, count it as lost. */
 void traced_keep(struct traced *traced, const struct trace_report *report);
 
-/** Free them: it is decided. */
+/** Free the kept reports: the connection was chosen or refused. */
 void traced_drop_pending(struct traced *traced);
 
 /** Note what @report says of the connection, @return the offset of its first byte. */
