@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
--- The service map of a fleet: fills the table netobs_services with what `netobsctl map --services` shows of the
--- same records. Run it after netobs-tables.sql, as often as the map shall be new; limit `reports` to the time
--- that the map shall be of. These are not as there:
+-- The service map of a fleet: fills the table netobs_services with the map that `netobsctl map --services` makes of the
+-- same records. Run it after netobs-tables.sql, whenever you want a new map; limit `reports` to the time
+-- that the map is to cover. Differences from `netobsctl map --services`:
 -- - Records with --per-interface count once for each interface.
--- - Records of mappings are not used: a conversation behind a NAT has its addresses from before it only if flows
+-- - Records of mappings are not used: a conversation behind a NAT has its addresses before translation only if flows
 --   or sessions of the host that translates have them.
--- - Of ICMP, only echo requests and their replies have one id (netobs_id_of): other pairs of question and answer that
---   a NAT translates are conversations of each side.
--- - A tuple that a NAT used again, as only sessions show it, is left out here; there, it is left out only if the
---   host that translates reports its flows, too.
+-- - Of ICMP, only echo requests and their replies have one id (netobs_id_of): other requests and answers that
+--   a NAT translates are a conversation on each side.
+-- - A tuple that a NAT used for several conversations, which only sessions show, is left out; netobsctl leaves it out
+--   only if the host that translates reports its flows, too.
 
 DROP TABLE IF EXISTS netobs_reports;
 CREATE TABLE netobs_reports ENGINE = Memory AS
@@ -23,7 +23,7 @@ SELECT type, TimeFlowStartMs, TimeFlowEndMs, SrcAddr, SrcPort, DstAddr, DstPort,
     arrayFilter(face -> face.1 != toIPv6('::') AND face != own, [
         (XlatSrcAddr, XlatSrcPort, XlatDstAddr, XlatDstPort),
         (OrigSrcAddr, OrigSrcPort, OrigDstAddr, OrigDstPort)]) AS others,
-    -- What the packets had before all NAT of the host.
+    -- Addresses and ports of the packets before all NAT of the host.
     if(ConversationId = '' OR empty(others), own, arrayFirst(
         face -> netobs_id_of(face, Proto, IcmpType, IcmpCode) = ConversationId OR face = own,
         arrayConcat(others, [own]))) AS root
@@ -35,7 +35,7 @@ FROM (
 
 DROP TABLE IF EXISTS netobs_links;
 CREATE TABLE netobs_links ENGINE = Memory AS
--- Tuples that a NAT gives, and which conversation has them. Several: they were used again.
+-- Tuples behind a NAT, with their conversations. Several: the NAT used the tuple for several conversations.
 SELECT behind, any(earlier) AS before, any(is_swapped) AS swapped, uniqExact(earlier) > 1 AS shared
 FROM (
     SELECT netobs_pair(face, Proto) AS behind, netobs_pair(root, Proto) AS earlier,
@@ -106,7 +106,7 @@ directions AS (
             sum(Retransmits) AS retransmits, minIf(TimeFlowStartMs, has_span) AS first_ms,
             maxIf(TimeFlowEndMs, has_span) AS last_ms
         FROM (
-            -- Those that say both times, in their order.
+            -- Records with both times, in their order.
             SELECT *, TimeFlowStartMs > 0 AND TimeFlowStartMs <= TimeFlowEndMs AS has_span FROM netobs_placed
         ) WHERE type != 'session'
         GROUP BY pair, source, reporter
