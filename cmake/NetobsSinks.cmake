@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Kinds of sinks that are loaded when one is asked for: src/lib/sinks/KIND becomes
-# ${libdir}/netobs/KIND.so, so that what they need is nobody else's burden.
+# ${libdir}/netobs/KIND.so, so that programs without that sink do not load its libraries.
 
 set(NETOBS_SINKS "ipfix;kafka;grpc;json_net;http" CACHE STRING "Kinds of sinks to build, of those in src/lib/sinks")
 

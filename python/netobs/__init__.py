@@ -362,7 +362,7 @@ class Sink:
             self._check(code)
 
     def flush(self):
-        """Send what was written, as far as the other side takes it now."""
+        """Send written records, as far as the other side takes them now."""
         self._check(lib.netobs_sink_flush(self._sink))
 
     def dispatch(self):

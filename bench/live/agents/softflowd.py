@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""softflowd, which exports to a port of its own host that nobody reads."""
+"""softflowd, which exports to a port of its own host where no collector listens."""
 
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-"""tcpdump, which copies the headers of each packet to where nobody looks."""
+"""tcpdump, which copies the headers of each packet to /dev/null."""
 
 import re
 
