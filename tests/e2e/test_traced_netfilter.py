@@ -7,7 +7,9 @@ A client, a router and a server. A failure prints its seed, and NETOBS_TEST_SEED
 """
 
 import contextlib
+import errno
 import json
+import resource
 import socket
 import time
 
@@ -273,6 +275,64 @@ class Links(Netfilter):
         lab.run("ip", "netns", "del", network.client.name)
         lab.wait_for(lambda: '"rc"' not in network.router.ip("-j", "link"), "the end of the namespace")
         tracer.stop()
+
+
+class Crowded(Netfilter):
+    """Hooks with many programs of others, of which the kernel takes 1024."""
+
+    OTHERS = 200
+    FORWARD = 2 # NF_INET_FORWARD
+    LAST, OUTERMOST = (1 << 31) - 1, 256 # of which the last one is the kernel's own
+    WARNING = "netfilter's hooks in the network namespace {} are not traced: a hook has no room for one more program"
+
+    def setUp(self):
+        super().setUp()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        self.network = Network(self.lab, False, False)
+        self.program = bpf.NetfilterProgram()
+        self.addCleanup(self.program.close)
+
+    def fill(self, priorities):
+        """@return the error of the one that the hook does not take, or None"""
+        try:
+            for priority in priorities:
+                self.program.attach(self.network.router, self.FORWARD, priority)
+        except OSError as error:
+            return error.errno
+        return None
+
+    def test_programs_of_others_are_between_two_points(self):
+        where = f"seed {self.seed}"
+        self.assertIsNone(self.fill(range(-self.OTHERS // 2, self.OTHERS // 2)))
+        self.assertEqual(len(self.program.links), self.OTHERS)
+        self.check_hooks(self.trace(self.network, where, 20), self.network, where)
+
+    def check_full(self):
+        """It is named, and traced once there is room."""
+        tracer = Tracer(self, self.network.address[1], "--netfilter")
+        warning = self.WARNING.format(self.network.router.inode)
+
+        def is_reported():
+            with self.pair(self.network) as pair:
+                self.exchange(*pair, (50, 50))
+            time.sleep(.1)
+            return warning in tracer.messages()
+        lab.wait_for(is_reported, "the warning")
+        self.program.detach()
+        self.warm_up(tracer, self.network)
+        self.assertNotIn("were not traced in", tracer.end()[1])
+
+    def test_a_hook_that_the_kernel_has_no_room_in_is_named(self):
+        self.assertEqual(self.fill(range(2000)), errno.E2BIG)
+        self.note(f"{len(self.program.links)} programs")
+        self.assertGreater(len(self.program.links), self.OTHERS)
+        self.check_full()
+
+    def test_a_hook_without_outermost_place_is_named(self):
+        self.assertIsNone(self.fill(self.LAST - i for i in range(1, self.OUTERMOST + 1)))
+        self.check_full()
 
 
 if __name__ == "__main__":

@@ -76,6 +76,19 @@ static int hook_space(const struct trace_hooks *hooks,
 	return err;
 }
 
+static const char *describe(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return "neither a name nor a process of it was found";
+	case -EBUSY: /* no priority in front of all others or behind them */
+	case -E2BIG: /* as many as the kernel takes */
+		return "a hook has no room for one more program";
+	default:
+		return strerror(-err);
+	}
+}
+
 /* Later attempts come at ever longer intervals: there may be many such namespaces. */
 static void fail_space(struct trace_hooks *hooks, struct trace_space *space,
 		       int err, int64_t now_ns)
@@ -87,13 +100,10 @@ static void fail_space(struct trace_hooks *hooks, struct trace_space *space,
 	if (hooks->is_failure_logged)
 		return;
 	hooks->is_failure_logged = true;
-	log_warning(
-		hooks->log,
-		"netfilter's hooks in the network namespace %u are not traced: %s%s",
-		space->inode,
-		err == -ENOENT ? "neither a name nor a process of it was found" :
-				 strerror(-err),
-		privilege_hint(err, PRIVILEGE_PROCESSES).text);
+	log_warning(hooks->log,
+		    "netfilter's hooks in the network namespace %u are not traced: %s%s",
+		    space->inode, describe(err),
+		    privilege_hint(err, PRIVILEGE_PROCESSES).text);
 }
 
 static void enter_space(struct trace_hooks *hooks, struct trace_space *space,

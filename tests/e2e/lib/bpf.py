@@ -11,6 +11,7 @@ import json
 import os
 import re
 import resource
+import socket
 import struct
 
 from lib import lab
@@ -20,7 +21,8 @@ SYS_BPF = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
 # enum bpf_cmd, bpf_prog_type, bpf_attach_type of linux/bpf.h
 MAP_CREATE, MAP_LOOKUP, PROG_LOAD, OBJ_PIN = 0, 1, 5, 6
 PROG_QUERY, LINK_CREATE = 16, 28
-PROG_TYPE_SCHED_CLS, PROG_TYPE_XDP = 3, 6
+PROG_TYPE_SCHED_CLS, PROG_TYPE_XDP, PROG_TYPE_NETFILTER = 3, 6, 32
+ATTACH_NETFILTER = 45
 XDP_DROP, XDP_PASS = 1, 2
 MAP_TYPE_ARRAY = 2
 TCX = {"ingress": 46, "egress": 47}
@@ -136,6 +138,32 @@ class Program:
         self.detach()
         os.close(self.fd)
         os.close(self.map)
+
+
+class NetfilterProgram:
+    """A program that accepts all packets of IPv4 at hooks of netfilter, Linux 6.4."""
+
+    def __init__(self):
+        code = ctypes.create_string_buffer(instruction(0xb7, 0, 0, 0, 1) + instruction(0x95))
+        licence = ctypes.create_string_buffer(b"GPL")
+        self.fd, _ = bpf(PROG_LOAD, struct.pack(
+            "<IIQQIIQII16sII", PROG_TYPE_NETFILTER, 2, ctypes.addressof(code),
+            ctypes.addressof(licence), 0, 0, 0, 0, 0, b"foreign", 0, ATTACH_NETFILTER))
+        self.links = []
+
+    def attach(self, ns, hook, priority):
+        with ns:
+            link, _ = bpf(LINK_CREATE, struct.pack(
+                "<IIIIIIiI", self.fd, 0, ATTACH_NETFILTER, 0, socket.AF_INET, hook, priority, 0))
+        self.links.append(link)
+
+    def detach(self):
+        while self.links:
+            os.close(self.links.pop())
+
+    def close(self):
+        self.detach()
+        os.close(self.fd)
 
 
 def pin_xdp(path, verdict=XDP_PASS):
