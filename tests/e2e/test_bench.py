@@ -106,8 +106,13 @@ class Bench(lab.LabTest):
                                    delta=0.011)
 
     def test_all_stores_in_all_cases(self):
-        found = self.datapath(*SMALL)
+        """As JSON, CSV and a chart."""
+        table, chart = self.lab.path("cost.csv"), self.lab.path("cost.svg")
+        with open(table, "w", encoding="ascii") as file:
+            file.write("the old content is replaced\n" * 100)
+        found = self.datapath(*SMALL, "--csv", table, "--plot", chart)
         self.check_turns(found, LEAST)
+        self.check_csv_and_chart(found, table, chart)
         self.check_datapath(found, [
             (store, flows, distribution, cpus, sharing)
             for store in STORES for flows in (1, 100)
@@ -254,11 +259,7 @@ class Bench(lab.LabTest):
         self.check_datapath(found, expected)
         self.note(f"{time.monotonic() - start:.1f} s")
 
-    def test_csv_and_chart(self):
-        table, chart = self.lab.path("cost.csv"), self.lab.path("cost.svg")
-        with open(table, "w", encoding="ascii") as file:
-            file.write("the old content is replaced\n" * 100)
-        found = self.datapath(*SMALL, "--csv", table, "--plot", chart)
+    def check_csv_and_chart(self, found, table, chart):
         with open(table, encoding="ascii") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual(len(found["results"]), len(rows))
@@ -488,6 +489,7 @@ class Bench(lab.LabTest):
         leader, follower = pty.openpty()
         fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         process = self.lab.spawn(observer.netobsctl(), "bench", *SMALL, "--cpus", "1",
+                                 "--stores", "hash", "--distribution", "uniform",
                                  stdout=subprocess.DEVNULL, stderr=follower)
         os.close(follower)
         text = ""
@@ -502,7 +504,7 @@ class Bench(lab.LabTest):
         self.assertTrue(text.endswith("\x1b[K"), "it does not stay")
 
     def test_nothing_stays_behind(self):
-        self.bench(*SMALL)
+        self.bench("--flows", "100", *FEW, "--distribution", "uniform")
         self.bench("drain", "--flows", "1000", "--rounds", "1")
         lab.wait_for(lambda: not programs(), "the end of the programs")
 
