@@ -17,7 +17,7 @@ from lib import frames
 from lib import lab
 from lib import observer
 from lib import relay
-from lib import talkers
+from lib.observer import features
 
 # More than the processes of a busy machine wait for a CPU.
 DELAY_MS = 200
@@ -172,7 +172,7 @@ class Alerts(lab.LabTest):
 
     def test_the_process_of_the_local_end_is_known(self):
         """Of a connection that is younger than an interval."""
-        if not talkers.features()["sessions"]:
+        if not features()["sessions"]:
             self.skipTest("the kernel does not let programs follow TCP sockets")
         link = relay.Link(self.lab, 2_000)
         link.serve()

@@ -20,8 +20,9 @@ from lib import lab
 from lib import nat
 from lib import observer
 from lib import packets
+from lib.observer import features
 from lib.service import Supervisor
-from lib.talkers import child, features, join
+from lib.talkers import child, join
 
 CONNECTIONS = 120
 

@@ -18,6 +18,7 @@ from lib import lab
 from lib import packets
 from lib import talkers
 from lib import traffic
+from lib.observer import features
 
 FIELDS = ("ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "tcp.srcport", "tcp.dstport",
           "udp.srcport", "udp.dstport", "tcp.len", "frame.comment")
@@ -159,4 +160,4 @@ class Named(talkers.TalkTest):
 
 
 if __name__ == "__main__":
-    lab.main("TCP sockets that programs follow", lambda: talkers.features().get("sessions"))
+    lab.main("TCP sockets that programs follow", lambda: features().get("sessions"))

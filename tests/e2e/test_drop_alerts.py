@@ -20,6 +20,7 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib.drops import CLIENT, SERVER, nft_packets
+from lib.observer import features
 from lib.service import Supervisor
 
 ALL_ROUTES = "/^(rc|rs)$/"
@@ -260,7 +261,7 @@ class DropAlerts(drops.DropsTest):
         return port
 
     def test_an_alert_has_its_connection_traced(self):
-        if not drops.features().get("trace"):
+        if not features().get("trace"):
             self.skipTest("this kernel cannot trace")
         self.configure("200ms", ("lossy", f"drops > 0 hold 1s where port {TCP} or port 2001",
                                  "trace = 10s"))
@@ -284,4 +285,4 @@ class DropAlerts(drops.DropsTest):
 
 
 if __name__ == "__main__":
-    lab.main("tracepoint of dropped packets", lambda: drops.features()["drops"])
+    lab.main("tracepoint of dropped packets", lambda: features()["drops"])

@@ -23,6 +23,7 @@ from lib import frames as f
 from lib import lab
 from lib import observer
 from lib.drops import CLIENT, SERVER, cause_of, nft_packets, snmp
+from lib.observer import features
 
 UDP_SEGMENT = 103
 ROOM = 32768 # flows with a reason, of two intervals
@@ -366,4 +367,4 @@ class Drops(drops.DropsTest):
 
 
 if __name__ == "__main__":
-    lab.main("tracepoint of dropped packets", lambda: drops.features()["drops"])
+    lab.main("tracepoint of dropped packets", lambda: features()["drops"])

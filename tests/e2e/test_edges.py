@@ -18,8 +18,8 @@ import xml.dom.minidom
 
 from lib import lab
 from lib import observer
+from lib.observer import features
 from lib.service_map import MapTest, RoutedTest, TCP, key_of
-from lib.talkers import features
 
 EDGES = 1000
 

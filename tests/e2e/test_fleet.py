@@ -19,8 +19,8 @@ from lib import clickhouse
 from lib import dashboards
 from lib import lab
 from lib import metrics
+from lib.observer import features
 from lib.service_map import MapTest, RoutedTest, key_of
-from lib.talkers import features
 
 SOURCE = pathlib.Path(os.environ["NETOBS_SOURCE"])
 QUERIES = SOURCE / "packaging" / "clickhouse"

@@ -23,6 +23,7 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib.drops import CLIENT, ROUTER_OUT, SERVER, cause_of, nft_packets
+from lib.observer import features
 from lib.service import Supervisor
 
 # Dropped before they reach an interface that the router observes, or on another way.
@@ -400,4 +401,4 @@ class FlowDrops(drops.DropsTest):
 
 
 if __name__ == "__main__":
-    lab.main("tracepoint of dropped packets", lambda: drops.features()["drops"])
+    lab.main("tracepoint of dropped packets", lambda: features()["drops"])

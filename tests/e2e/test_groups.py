@@ -20,10 +20,10 @@ from lib import observer
 from lib import traffic
 from lib.configuration import Configured
 from lib.grouped import GroupedTest, group
+from lib.observer import features
 from lib.record_sinks import sink_section, take_host
 from lib.service import AGAIN
 from lib.sessions import RESET
-from lib.talkers import features
 
 UNITS = "packets", "bytes", "flows"
 PORTS = range(5000, 5040)

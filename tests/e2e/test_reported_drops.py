@@ -11,12 +11,12 @@ import signal
 import socket
 import subprocess
 
-from lib import drops
 from lib import grpc_lab
 from lib import lab
 from lib import metrics
 from lib import netobs_proto
 from lib import observer
+from lib.observer import features
 from lib.record_sinks import Http, Lines, sink_section, take_host
 from lib.service import Supervisor
 
@@ -134,4 +134,4 @@ class ReportedDrops(lab.LabTest):
 
 
 if __name__ == "__main__":
-    lab.main("tracepoint of dropped packets", lambda: drops.features()["drops"])
+    lab.main("tracepoint of dropped packets", lambda: features()["drops"])

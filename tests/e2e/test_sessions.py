@@ -22,8 +22,9 @@ import time
 
 from lib import lab
 from lib import observer
+from lib.observer import features
 from lib.sessions import RESET, Sessions
-from lib.talkers import child, command, features, join, kill, rename
+from lib.talkers import child, command, join, kill, rename
 
 # linux/tcp.h, struct tcp_info: name in the record -> format, offset
 INFO = {

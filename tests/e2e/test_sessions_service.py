@@ -23,11 +23,12 @@ from lib import lab
 from lib import metrics
 from lib import netobs_proto
 from lib import observer
+from lib.observer import features
 from lib.persistent import PersistentTest
 from lib.record_sinks import Flows, Http, Lines, sink_section, take_host
 from lib.service import AGAIN, ServiceTest
 from lib.sessions import RESET, Sessions
-from lib.talkers import command, features, rename
+from lib.talkers import command, rename
 
 CONNECTIONS = 60
 BUFFER = "buffer = 64M"  # however much others of this host talk

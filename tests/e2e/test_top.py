@@ -12,11 +12,11 @@ import termios
 
 from lib import bpf
 from lib import capfile
-from lib import drops
 from lib import frames
 from lib import lab
 from lib import observer
 from lib import traffic
+from lib.observer import features
 from lib.terminal import Terminal
 
 USAGE = 2
@@ -95,7 +95,7 @@ class Top(lab.WiredTest):
 
     def test_what_is_measured_has_columns_and_orders(self):
         """With --rtt and --drops, in each table."""
-        has_drops = drops.features()["drops"]
+        has_drops = features()["drops"]
         terminal = self.start("--rtt", *["--drops"] * has_drops, columns=200)
         self.connect()
         terminal.type("t")

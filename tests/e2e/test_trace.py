@@ -19,7 +19,8 @@ import time
 from lib import bpf
 from lib import lab
 from lib import observer
-from lib.tracer import CLIENT, PARTS, ROUTER_IN, Trace, Tracer, by_stream, features, has_send, union
+from lib.observer import features
+from lib.tracer import CLIENT, PARTS, ROUTER_IN, Trace, Tracer, by_stream, has_send, union
 
 LOSS = """
 table ip lossy {{

@@ -24,9 +24,10 @@ from lib import netobs_proto
 from lib import observer
 from lib import otlp
 from lib import otlp_lab
+from lib.observer import features
 from lib.record_sinks import Http, Lines, sink_section, take_host
 from lib.service import AGAIN, ServiceTest
-from lib.tracer import bytes_of, by_connection, features
+from lib.tracer import bytes_of, by_connection
 
 RULE = "app_latency > 20ms hold 0s limit none"
 SLOW_S = .04 # an answer takes, of a connection that breaks it

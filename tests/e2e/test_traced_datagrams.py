@@ -16,7 +16,8 @@ import threading
 import time
 
 from lib import lab
-from lib.tracer import PARTS, Network, Network6, Trace, Tracer, features, union
+from lib.observer import features
+from lib.tracer import PARTS, Network, Network6, Trace, Tracer, union
 
 HEADER = struct.Struct("!II")
 UDP, ICMP, UDP_HEADER = 17, 1, 8

@@ -16,7 +16,8 @@ import time
 
 from lib import lab
 from lib import observer
-from lib.tracer import Trace, Tracer, by_connection, bytes_of, features
+from lib.observer import features
+from lib.tracer import Trace, Tracer, by_connection, bytes_of
 
 ADDRESS = "192.0.2.1"
 CUT = re.compile(r"(\d+) beyond --max-events")

@@ -15,7 +15,8 @@ import time
 
 from lib import bpf
 from lib import lab
-from lib.tracer import CLIENT, PARTS, Network, Trace, Tracer, bytes_of, features
+from lib.observer import features
+from lib.tracer import CLIENT, PARTS, Network, Trace, Tracer, bytes_of
 
 PORT6 = 7006
 SENT = ["output", "postrouting"]

@@ -18,7 +18,8 @@ import time
 from lib import bpf
 from lib import lab
 from lib import observer
-from lib.tracer import Network, Trace, Tracer, bytes_of, by_connection, features
+from lib.observer import features
+from lib.tracer import Network, Trace, Tracer, bytes_of, by_connection
 
 FIELDS = ("frame.time_epoch", "frame.len", "frame.interface_name", "frame.interface_description",
           "frame.comment", "ip.src", "ip.dst", "ip.checksum.status", "tcp.srcport", "tcp.dstport",

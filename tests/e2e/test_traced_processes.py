@@ -21,7 +21,8 @@ import time
 
 from lib import lab
 from lib import observer
-from lib.tracer import bytes_of, by_connection, features, has_send
+from lib.observer import features
+from lib.tracer import bytes_of, by_connection, has_send
 
 A, B = "192.0.2.1", "192.0.2.2"
 LISTED_S = 2.5 # what a process has open is looked at once a second

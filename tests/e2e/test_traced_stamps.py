@@ -13,7 +13,8 @@ import threading
 import time
 
 from lib import lab
-from lib.tracer import Network, Trace, Tracer, features
+from lib.observer import features
+from lib.tracer import Network, Trace, Tracer
 
 # linux/net_tstamp.h, linux/errqueue.h
 SO_TIMESTAMPING = SCM_TIMESTAMPING = 37

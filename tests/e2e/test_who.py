@@ -16,6 +16,7 @@ import time
 from lib import lab
 from lib import observer
 from lib import talkers
+from lib.observer import features
 from lib.talkers import child, join, rename
 
 SO_BINDTODEVICE = 25
@@ -385,4 +386,4 @@ class Shown(WhoTest):
 
 
 if __name__ == "__main__":
-    lab.main("TCP sockets that programs follow", lambda: talkers.features().get("sessions"))
+    lab.main("TCP sockets that programs follow", lambda: features().get("sessions"))

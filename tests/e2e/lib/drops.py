@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import socket
-import subprocess
 
 from lib import bpf
 from lib import frames as f
@@ -33,12 +32,6 @@ def nft_packets(ns, comment):
     return sum(part["counter"]["packets"] for rule in rules
                if rule.get("rule", {}).get("comment") == comment
                for part in rule["rule"]["expr"] if "counter" in part)
-
-
-def features():
-    out = subprocess.run([observer.netobsctl(), "check", "-o", "json"], check=False, text=True,
-                         stdout=subprocess.PIPE).stdout
-    return {one["name"]: one["available"] for one in json.loads(out)["features"]}
 
 
 def cause_of(record):
@@ -434,4 +427,4 @@ class DropsTest(lab.LabTest):
                 f'udp dport {port} counter {verdict} comment "{port}"'
                 for port, verdict in verdicts.items())))
         self.bpffs = bpf.mount_bpffs(self.lab)
-        self.has_reasons = features()["drop_reasons"]
+        self.has_reasons = observer.features()["drop_reasons"]

@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 
 from lib import bpf
 from lib import lab
@@ -25,6 +26,14 @@ def netobsctl(release=False):
     if release:
         return os.environ.get("NETOBSCTL_RELEASE", os.environ["NETOBSCTL"])
     return os.environ["NETOBSCTL"]
+
+
+@functools.cache
+def features():
+    """Whether each feature is there, by name: to try them all takes seconds, and the kernel stays."""
+    out = subprocess.run([netobsctl(), "check", "-o", "json"], check=False,
+                         stdout=subprocess.PIPE).stdout
+    return {one["name"]: one["available"] for one in json.loads(out)["features"]}
 
 
 def program_for_all(where, release=False):

@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import socket
-import subprocess
 import tempfile
 import traceback
 import warnings
@@ -18,12 +17,6 @@ from lib import observer
 
 PR_SET_NAME = 15
 PROTOCOLS = {socket.SOCK_STREAM: 6, socket.SOCK_DGRAM: 17}
-
-
-def features():
-    report = json.loads(subprocess.run([observer.netobsctl(), "check", "-o", "json"],
-                                       stdout=subprocess.PIPE, check=False).stdout)
-    return {one["name"]: one["available"] for one in report["features"]}
 
 
 def child(work, *arguments, ns=None):
@@ -208,7 +201,7 @@ class TalkTest(lab.LabTest):
         self.seed = int(os.environ.get("NETOBS_TEST_SEED", random.randrange(1 << 32)))
         self.note(f"NETOBS_TEST_SEED={self.seed}")
         self.random = random.Random(self.seed)
-        self.has_io = features()["session_io"]
+        self.has_io = observer.features()["session_io"]
         self.notes = Notes()
         self.pids = []  # of servers
         self.addCleanup(self.notes.file.close)

@@ -9,7 +9,6 @@ import random
 import re
 import signal
 import socket
-import subprocess
 import time
 
 from lib import lab
@@ -202,12 +201,6 @@ def bytes_of(journeys, direction):
                  if one["Direction"] == direction)
 
 
-def features():
-    out = subprocess.run([observer.netobsctl(), "check", "-o", "json"], check=False, text=True,
-                         stdout=subprocess.PIPE).stdout
-    return {one["name"]: one["available"] for one in json.loads(out)["features"]}
-
-
 def has_send():
     """Linux 6.16: before, a call that writes is known at its end only."""
     with open("/sys/kernel/btf/vmlinux", "rb") as file:
@@ -215,7 +208,7 @@ def has_send():
 
 
 def has_all():
-    found = features()
+    found = observer.features()
     return found["trace"] and found["trace_sockets"] and has_send()
 
 
@@ -224,7 +217,7 @@ class Trace(lab.LabTest):
 
     def setUp(self):
         super().setUp()
-        self.has_sockets = features()["trace_sockets"]
+        self.has_sockets = observer.features()["trace_sockets"]
         self.seed = int(os.environ.get("NETOBS_TEST_SEED") or random.randrange(1 << 32))
         self.chance = random.Random(self.seed)
 
