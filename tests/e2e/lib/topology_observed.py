@@ -231,6 +231,49 @@ def joins_behind_bridges(topology):
         not topology.observed.issuperset(node.devices.values()) for node in topology.nodes)
 
 
+def is_copy(crossing):
+    """Whether tc sends it, while what it is a copy of goes on."""
+    before = crossing.parent
+    return bool(before) and (before.device.mirror is crossing.device or bool(before.action) and
+                             before.action.kind == "mirror" and
+                             before.action.target is crossing.device)
+
+
+def above(crossing):
+    """Where the packet, or what it is a copy of, was before; the latest first."""
+    while crossing := crossing.parent:
+        yield crossing
+
+
+def returns_copies(topology):
+    """
+    Whether tc sends copies to a namespace that is not observed and that the packets came from, by one of
+    several ways: what came by the other ones may have been these, for all that counts tell.
+    """
+    inside = {device.ns for device in topology.observed}
+    return not has_one_way_each(topology) and any(
+        is_copy(crossing) and crossing.device.peer and crossing.device.peer.ns not in inside and
+        crossing.device.peer.ns in {one.device.ns for one in above(crossing)}
+        for _, _, walk in topology.walks() for crossing in walk.crossings)
+
+
+def ways_beside_copies(topology):
+    """
+    Interfaces, not observed, by which packets leave that are seen again, when copies of them leave by one
+    that is observed: these look like all that came in.
+    """
+    for _, _, walk in topology.walks():
+        seen_below = with_seen_below(topology, walk)
+        sources = {(one.parent.device.ns, one.device) for one in walk.crossings
+                   if is_copy(one) and topology_truth.is_seen(topology, one)}
+        for crossing in walk.crossings:
+            if crossing.way == OUT and crossing in seen_below and \
+                    not topology_truth.is_seen(topology, crossing) and \
+                    any(node is crossing.device.ns and copy is not crossing.device
+                        for node, copy in sources):
+                yield crossing.device
+
+
 def comes_back(crossing):
     """Whether the packet left this namespace, if only by a veth back into it."""
     here, parent = crossing.device.ns, crossing.parent
@@ -280,6 +323,9 @@ def add_uppers(topology):
         topology.ways = (IN, OUT)
         for node in nodes:
             topology.observed |= set(node.devices.values())
+    while devices := set(ways_beside_copies(topology)):
+        topology.ways = (IN, OUT)
+        topology.observed |= devices
 
 
 def add_sources(topology):
@@ -334,7 +380,7 @@ def add_actions(topology):
 def is_knowable(topology):
     """Whether all is observed that observe() would add for packets that come back, copies, and `tc`."""
     return not any(unseen_sources(topology)) and not any(unknown_actions(topology)) and \
-        not any(unseen_uppers(topology)) and \
+        not any(unseen_uppers(topology)) and not any(ways_beside_copies(topology)) and \
         all(topology.observed.issuperset(returning(walk)) for _, _, walk in topology.walks())
 
 
