@@ -2,6 +2,7 @@
 #include "alerts.h"
 
 #include "base/clock.h"
+#include "base/privilege.h"
 #include "base/util.h"
 #include "bpf/parse/tunnel.h" /* a knob of the skeleton */
 #include "alerts.skel.h"
@@ -326,11 +327,14 @@ static int load_filter(struct alerts *alerts, const struct filter *filter,
 
 	if (fd)
 		return fd;
-	fd = filter_load_bits(filter, &template, &frames, alerts->log);
+	fd = program_error(
+		filter_load_bits(filter, &template, &frames, alerts->log));
 	program_set_unref(&set);
 	if (fd < 0 && fd != -E2BIG)
-		log_error(alerts->log, "cannot load a BPF program for alerts: %s",
-			  strerror(-fd));
+		log_error(alerts->log,
+			  "cannot load a BPF program for alerts: %s%s",
+			  strerror(-fd),
+			  privilege_hint(fd, PRIVILEGE_PROGRAMS).text);
 	return fd;
 }
 

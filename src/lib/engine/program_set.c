@@ -104,6 +104,13 @@ static int init_templates(const struct program_set *set)
 	return err;
 }
 
+int program_error(int err)
+{
+	return err == -EINVAL && privilege_missing(-EPERM, 1ULL << CAP_PERFMON) ?
+		       -EPERM :
+		       err;
+}
+
 static int load_set(struct program_set *set)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = set->name);
@@ -120,11 +127,7 @@ static int load_set(struct program_set *set)
 		err = set->prepare(set->object, set->ctx);
 	leave_out_others(set);
 	err = err ?: init_templates(set);
-	err = err ?: bpf_object__load(set->object);
-	/* Verifiers of old kernels refuse functions as invalid then. */
-	return err == -EINVAL && privilege_missing(-EPERM, 1ULL << CAP_PERFMON) ?
-		       -EPERM :
-		       err;
+	return err ?: program_error(bpf_object__load(set->object));
 }
 
 /*
@@ -353,6 +356,7 @@ int programs_load(struct program_set *set, const char *const names[2],
 {
 	struct filter_template templates[] = { { .name = names[INGRESS] },
 					       { .name = names[EGRESS] } };
+	struct privilege_hint hint;
 	int err =
 		!filter ?
 			0 :
@@ -370,13 +374,16 @@ int programs_load(struct program_set *set, const char *const names[2],
 	err = err ?: program_set_ref(set);
 	if (err)
 		return err;
-	err = take_programs(set, filter, frames, ret_programs);
+	err = program_error(take_programs(set, filter, frames, ret_programs));
 	program_set_unref(set);
 	set->n_templates = 0;
+	hint = privilege_hint(err, PRIVILEGE_PROGRAMS);
 	if (err && !(filter && err == -E2BIG)) /* which has been logged */
-		log_error(set->log, "cannot load BPF programs%s: %s",
-			  filter ? " with this filter or these rules" : "",
-			  strerror(-err));
+		log_error(set->log, "cannot load BPF programs%s: %s%s",
+			  filter && !*hint.text ?
+				  " with this filter or these rules" :
+				  "",
+			  strerror(-err), hint.text);
 	return err;
 }
 

@@ -127,6 +127,9 @@ int programs_load(struct program_set *set, const char *const names[2],
 		  const struct filter *filter, const struct filter_frames *frames,
 		  struct programs *ret_programs);
 
+/** @return @err; -EPERM: verifiers of old kernels refuse functions as invalid without CAP_PERFMON */
+int program_error(int err);
+
 static inline bool programs_are_loaded(const struct programs *programs)
 {
 	return programs->fds[INGRESS] >= 0 || programs->fds[EGRESS] >= 0;
