@@ -14,9 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	HELD_MAX = 8192
-}; /* alerts that wait: about a megabyte, which is freed then */
+/* Alerts that wait: about a megabyte, which is freed then. */
+enum { HELD_MAX = 8192 };
 
 /* @return the threshold that the sample exceeded */
 static uint64_t threshold_of(const struct alert_spec *spec,
