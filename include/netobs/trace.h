@@ -289,8 +289,8 @@ struct netobs_trace_opts {
 	/** 1: trace netfilter's hooks, too, by two programs at each, in the network namespaces that
 	 *  traced connections pass, from their first event there until 10 s after the last
 	 *  one, in 64 namespaces at most. At each hook there, the programs look at the ports of all packets.
-	 *  Needs CAP_NET_ADMIN, CAP_SYS_ADMIN for namespaces that are not the caller's, and what
-	 *  netobs_probe() calls "trace_netfilter"; if one of these is missing, that is logged, and the rest is
+	 *  Needs CAP_NET_ADMIN, CAP_SYS_ADMIN for namespaces that are not the caller's, CAP_SYS_PTRACE for
+	 *  those of them without a name in /run/netns, and what netobs_probe() calls "trace_netfilter"; if one of these is missing, that is logged, and the rest is
 	 *  traced. When the links are closed, the kernel drops packets that wait in an NFQUEUE of the namespace. */
 	uint8_t netfilter;
 	/** Layers of events that on_event gets: 1 << enum netobs_trace_layer of each; default all. Without

@@ -191,7 +191,7 @@ class Rules(ExactTest):
             (["accept sample 1:5000000000 udp", "default reject"], ":1: behind 'sample'"),
             (["accept sample 1:5", "default reject"], ":1: the expression is missing"),
             (["reject sample 1:5 udp", "default accept"], ":1: packets that are rejected"),
-            (["default accept", "accept tcp"], ":2: behind the default"),
+            (["default accept", "accept tcp"], ":2: lines behind the default"),
             (["accept udp", "accept tcp prt 5", "default accept"],
              ":2: "),
             ([f"accept port {port}" for port in range(1, 66)], ":65: there are more"),

@@ -15,7 +15,7 @@ const struct capability capabilities[CAPABILITIES] = {
 	{ "CAP_SYS_RESOURCE", "where maps are charged to RLIMIT_MEMLOCK only",
 	  CAP_SYS_RESOURCE, false },
 	{ "CAP_SYS_PTRACE",
-	  "for processes and hooks of netfilter in namespaces without a name only",
+	  "for processes, NAT, drops and hooks of netfilter in namespaces without a name only",
 	  CAP_SYS_PTRACE, false },
 	{ "CAP_DAC_READ_SEARCH",
 	  "for names of containers only, unless root reads them",
