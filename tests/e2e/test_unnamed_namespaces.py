@@ -13,10 +13,11 @@ import socket
 import time
 
 from lib import lab
+from lib.observer import features
 from lib.privileges import NEEDED, with_only
 from lib.record_sinks import sink_section
 from lib.service import AGAIN, ServiceTest
-from lib.tracer import Network, Trace, Tracer, features
+from lib.tracer import Network, Trace, Tracer
 
 TAKEN = ["prerouting", "prerouting_end", "input", "input_end"]
 SYS_PTRACE = 1 << 19
