@@ -86,7 +86,9 @@ static struct volume left_unseen(const struct flow *flow, uint16_t netns)
 static bool leads_to(const struct host *host, uint16_t next,
 		     const struct netif *lower)
 {
-	for (uint16_t i = 0; next != NETNS_NONE && i < host->n_netns; i++)
+	const uint32_t n = host->forwards_unseen ? host->n_netns : 0;
+
+	for (uint16_t i = 0; next != NETNS_NONE && i < n; i++)
 		if ((i == next || host->netns[i].region == next) &&
 		    topology_forwards_unseen(host, i, lower))
 			return true;
@@ -97,14 +99,16 @@ static bool leads_to(const struct host *host, uint16_t next,
 static bool leads_unseen_to(const struct host *host, uint16_t netns,
 			    const struct netif *lower)
 {
-	for (uint16_t i = 0; i < host->n_netns; i++)
+	const uint32_t n = host->forwards_unseen ? host->n_netns : 0;
+
+	for (uint16_t i = 0; i < n; i++)
 		if (is_dark(host, i) && is_joined(host, netns, i) &&
 		    topology_forwards_unseen(host, i, lower))
 			return true;
 	return false;
 }
 
-/* Of what @point saw, the part that macvlans may send through @lower of @netns. Points are sorted. */
+/* Of the packets that @point saw, those that macvlans may send through @lower of @netns. Points are sorted. */
 static struct volume sent_above(const struct flow *flow, const struct host *host,
 				const struct point *point, uint16_t netns,
 				const struct netif *lower)

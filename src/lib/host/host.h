@@ -75,6 +75,7 @@ struct host {
 	struct netns *netns;
 	uint32_t n_netns;
 	struct host_listener *listeners;
+	bool forwards_unseen; /* a namespace of it does */
 	bool looks_beyond; /* at namespaces that are not followed, see beyond.h */
 	uint32_t n_beyond;  /* of the namespaces */
 	uint16_t refreshed; /* the namespace that beyond_refresh() listed last */

@@ -477,8 +477,10 @@ static void look_at_bridge(const struct survey *survey, struct spot bridge)
 
 static void mark_uppers(const struct survey *survey, struct spot spot)
 {
-	if (forwards_unseen(survey, spot))
+	if (forwards_unseen(survey, spot)) {
 		survey->host->netns[spot.netns].forwards_unseen = true;
+		survey->host->forwards_unseen = true;
+	}
 	mark_below(survey, spot, is_observed(spot.netif, EGRESS) ? UPPER_ANY : 0);
 	if (spot.netif->type == LINK_TYPE_BRIDGE)
 		look_at_bridge(survey, spot);
@@ -532,6 +534,7 @@ static int survey_all(const struct survey *survey)
 {
 	struct host *host = survey->host;
 
+	host->forwards_unseen = false;
 	for (uint32_t i = 0; i < host->n_netns; i++) {
 		host->netns[i].domain = i;
 		host->netns[i].has_unclear_arrivals = false;
