@@ -224,6 +224,15 @@ static bool wants_netfilter(const struct watch *watch)
 	       watch->layers & 1U << NETOBS_TRACE_LAYER_IP;
 }
 
+/* Rules about drops look for namespaces by processes, too. */
+static unsigned int kept_privileges(const struct watch *watch)
+{
+	return wants_netfilter(watch) ||
+			       alert_rules_need_drops(&watch->follow.rules) ?
+		       KEEP_FILES | KEEP_PROCESSES :
+		       KEEP_FILES;
+}
+
 static bool wants_journeys(const struct watch *watch)
 {
 	const struct trace_request *request = watch->request;
@@ -273,8 +282,7 @@ static int start_trace(struct watch *watch)
 		return r;
 	}
 	privileges_drop(request->rules.n ? &request->interfaces : &none,
-			KEEP_FILES |
-				(wants_netfilter(watch) ? KEEP_PROCESSES : 0));
+			kept_privileges(watch));
 	/* They may start threads, which would keep more. */
 	return trace_outputs_open(&watch->outputs);
 }

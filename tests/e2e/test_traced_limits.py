@@ -117,6 +117,18 @@ class Chosen(Host):
         time.sleep(.5)
         self.check_all(tracer.stop(), sizes)
 
+    def test_ended_connections_make_room_where_no_layer_sees_that_all_is_read(self):
+        most = 12
+        tracer = Tracer(self, self.port, "--max-connections", most, "--show", "events", "--layer", "tcp")
+        for _ in range(2 * most): # they end before the first of them is idle for long enough
+            pair = self.pair()
+            self.exchange(pair, 100)
+            for end in pair:
+                end.close()
+            time.sleep(IDLE_SECONDS / (2 * most))
+        time.sleep(.5)
+        self.assertEqual(2 * most, len(by_connection(tracer.stop())), self.where)
+
 
 class Budgets(Host):
     """Many that are open at a time, of which a few are armed."""

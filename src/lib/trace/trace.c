@@ -235,6 +235,9 @@ static bool has_unread(const struct netobs_trace *trace,
 	const uint8_t known = TRACE_KNOWS_READY | TRACE_KNOWS_READ;
 	bool has = false;
 
+	/* No program sees then that there is more to read. */
+	if (!(trace->programs.knobs.layers >> NETOBS_TRACE_LAYER_SOCKET & 1))
+		return false;
 	for (int i = 0; i < 2; i++)
 		has |= (conn->streams[i].known & known) == known &&
 		       conn->streams[i].ready != conn->streams[i].read;
@@ -359,9 +362,20 @@ static uint32_t slots_for(uint32_t connections)
 	return slots;
 }
 
+/* Journeys need all layers. */
+static uint32_t layers_for(const struct netobs_trace_opts *opts)
+{
+	return opts->on_journey ? LAYERS_ALL : opts->layers;
+}
+
+static bool asks_for_netfilter(const struct netobs_trace_opts *opts)
+{
+	return opts->netfilter && layers_for(opts) >> NETOBS_TRACE_LAYER_IP & 1;
+}
+
 static bool wants_netfilter(const struct netobs_trace_opts *opts)
 {
-	return opts->netfilter &&
+	return asks_for_netfilter(opts) &&
 	       !(opts->disable_features >> NETOBS_FEATURE_TRACE_NETFILTER & 1);
 }
 
@@ -370,7 +384,7 @@ static int open_hooks(struct netobs_trace *trace)
 {
 	const int err = trace->programs.netfilter_error;
 
-	if (!trace->opts.netfilter)
+	if (!asks_for_netfilter(&trace->opts))
 		return 0;
 	if (!err)
 		return trace_hooks_open(&trace->hooks, &trace->programs,
@@ -387,7 +401,7 @@ static int open_trace(struct netobs_trace *trace)
 		.slots = slots_for(opts->max_connections),
 		.ring_bytes = opts->ring_bytes,
 		.max_rate = opts->max_rate,
-		.layers = opts->on_journey ? LAYERS_ALL : opts->layers,
+		.layers = layers_for(opts),
 		.wants_acks = opts->on_event,
 		.wants_datagrams = trace->wants_datagrams,
 		.wants_netfilter = wants_netfilter(opts),

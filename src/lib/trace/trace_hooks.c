@@ -93,7 +93,7 @@ static const char *describe(int err)
 static void fail_space(struct trace_hooks *hooks, struct trace_space *space,
 		       int err, int64_t now_ns)
 {
-	space->is_wanted = false;
+	space->is_wanted = space->is_sought = false;
 	space->retry_ns = now_ns + (RETRY_FIRST_S * NSEC_PER_SEC
 				    << min_u64(space->failures, RETRY_DOUBLINGS));
 	space->failures++;
