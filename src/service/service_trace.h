@@ -38,9 +38,9 @@ struct service_trace {
 	bool is_stopped; /* there will be no other one */
 	struct trace_totals past; /* of earlier tracers, and of alerts */
 	int64_t idle_at_ms; /* without a connection until then, the tracer is freed */
-	int64_t look_at_ms;   /* whether it is */
-	bool has_started;     /* so what this kernel lacks has been logged */
-	bool has_warned;      /* once a tracer ran, of what it may not */
+	int64_t look_at_ms; /* whether it is */
+	bool has_started;   /* so what this kernel lacks has been logged */
+	bool has_warned;    /* so has the first warning of a tracer that ran */
 	struct backoff retry; /* after failures */
 	void (*on_journey)(const struct netobs_journey *journey, void *user);
 	void (*on_event)(const struct netobs_trace_event *event, void *user);

@@ -25,7 +25,6 @@ struct held_alert {
 /* Alerts that wait for the end of a drain. */
 struct held_alerts {
 	struct held_alert *list; /* NULL: there are none */
-	uint32_t next;		 /* to deliver, of ... */
 	uint32_t n, capacity;
 };
 

@@ -143,15 +143,13 @@ void context_release_alerts(struct netobs *ctx)
 {
 	struct held_alerts *held = &ctx->held_alerts;
 
-	/* A callback may replace the rules, which delivers the rest. */
-	while (held->next < held->n) {
-		const struct held_alert alert = held->list[held->next++];
+	for (uint32_t i = 0; i < held->n; i++) {
 		uint64_t conversation = 0;
 
 		if (!translations_wait(&ctx->pipeline.translations))
-			context_alert_conversation(ctx, &alert.event,
+			context_alert_conversation(ctx, &held->list[i].event,
 						   &conversation);
-		deliver_alert(ctx, &alert, conversation);
+		deliver_alert(ctx, &held->list[i], conversation);
 	}
 	free(held->list);
 	*held = (struct held_alerts){ 0 };

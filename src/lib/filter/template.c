@@ -20,7 +20,10 @@ static bool is_wide(const struct bpf_insn *insn)
 	return insn->code == (BPF_LD | BPF_IMM | BPF_DW);
 }
 
-/* Neither a part of a wide instruction, nor one that libbpf relocates. */
+/*
+ * Neither wide, nor a jump, nor a call of a function of the object, which libbpf relocates. The
+ * programs begin with no access that CO-RE relocates.
+ */
 static bool is_plain(const struct bpf_insn *insn)
 {
 	const bool calls = insn->code == (BPF_JMP | BPF_CALL);
