@@ -105,11 +105,12 @@ static int find_points(struct trace_programs *programs)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
 	struct program_set *set = &programs->set;
+	const uint32_t layers = programs->knobs.layers;
 
 	if (!btf)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (!(rows[i].layers & programs->knobs.layers))
+		if (layers && !(rows[i].layers & layers))
 			continue;
 		if (!has_row(btf, &rows[i])) {
 			programs->missing |= 1U << rows[i].point;

@@ -19,7 +19,7 @@ struct trace_knobs {
 	uint32_t slots;	     /* a power of two */
 	uint32_t ring_bytes; /* a power of two, and of pages */
 	uint64_t max_rate;   /* events a second on a CPU */
-	uint32_t layers; /* 1 << enum netobs_trace_layer: of reports that are wanted */
+	uint32_t layers; /* 1 << enum netobs_trace_layer: of reports that are wanted; 0: all */
 	bool wants_acks;      /* segments without data */
 	bool wants_datagrams; /* connections of UDP and ICMP that begin */
 	bool wants_netfilter; /* the programs of trace_programs_hook() */
