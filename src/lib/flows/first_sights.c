@@ -108,6 +108,22 @@ static bool leads_unseen_to(const struct host *host, uint16_t netns,
 	return false;
 }
 
+/* Leave out of @sent what came in at @netns from @lower: it would come back there in a loop only. */
+static void leave_out_below(const struct flow *flow, const struct host *host,
+			    uint16_t netns, const struct netif *lower,
+			    struct volume *sent)
+{
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *point = &flow->points[i];
+		const struct netif *netif = point_netif(host, point);
+
+		if (!point->egress && point->netns == netns && netif &&
+		    netif->type == LINK_TYPE_MACVLAN &&
+		    topology_linked(host, netif) == lower)
+			*sent = volume_less(*sent, &point->seen);
+	}
+}
+
 /* Of the packets that @point saw, those that macvlans may send through @lower of @netns. Points are sorted. */
 static struct volume sent_above(const struct flow *flow, const struct host *host,
 				const struct point *point, uint16_t netns,
@@ -117,11 +133,15 @@ static struct volume sent_above(const struct flow *flow, const struct host *host
 	struct volume sent = { 0 };
 
 	if (point->egress) {
-		if (!is_sent_to(host, point, netns, lower->ifindex) &&
-		    !leads_to(host, region_of(host, point), lower))
+		const bool is_direct =
+			is_sent_to(host, point, netns, lower->ifindex);
+
+		if (!is_direct && !leads_to(host, region_of(host, point), lower))
 			return sent;
 		sent = point->seen;
 		returned_leave_out(flow, host, point, &sent);
+		if (!is_direct)
+			leave_out_below(flow, host, point->netns, lower, &sent);
 	} else if (!is_next && point->netns != netns &&
 		   leads_unseen_to(host, point->netns, lower)) {
 		sent = left_unseen(flow, point->netns);
