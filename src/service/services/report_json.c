@@ -24,7 +24,7 @@ static struct flow_face take_face(const struct members *members,
 			(uint16_t)members_number(members, src_port, UINT16_MAX),
 		.dst_port =
 			(uint16_t)members_number(members, dst_port, UINT16_MAX),
-		.proto = (uint8_t)members_number(members, PROTO, UINT8_MAX),
+		.proto = (uint8_t)members_number(members, MEMBER_PROTO, UINT8_MAX),
 	};
 
 	members_address(members, src, face.src);
@@ -37,14 +37,16 @@ static void read_others(const struct members *members,
 {
 	struct flow_face face;
 
-	if (members->values[XLAT_SRC].at && members->values[XLAT_DST].at) {
-		face = take_face(members, XLAT_SRC, XLAT_DST, XLAT_SRC_PORT,
-				 XLAT_DST_PORT);
+	if (members->values[MEMBER_XLAT_SRC].at &&
+	    members->values[MEMBER_XLAT_DST].at) {
+		face = take_face(members, MEMBER_XLAT_SRC, MEMBER_XLAT_DST,
+				 MEMBER_XLAT_SRC_PORT, MEMBER_XLAT_DST_PORT);
 		report_add_face(report, &face);
 	}
-	if (members->values[ORIG_SRC].at && members->values[ORIG_DST].at) {
-		face = take_face(members, ORIG_SRC, ORIG_DST, ORIG_SRC_PORT,
-				 ORIG_DST_PORT);
+	if (members->values[MEMBER_ORIG_SRC].at &&
+	    members->values[MEMBER_ORIG_DST].at) {
+		face = take_face(members, MEMBER_ORIG_SRC, MEMBER_ORIG_DST,
+				 MEMBER_ORIG_SRC_PORT, MEMBER_ORIG_DST_PORT);
 		report_add_face(report, &face);
 	}
 }
@@ -77,11 +79,11 @@ static void read_points(const struct members *members,
 {
 	struct json_item interface = { 0 }, direction = { 0 };
 
-	while (json_next(members->values[INTERFACES], &interface)) {
+	while (json_next(members->values[MEMBER_INTERFACES], &interface)) {
 		uint64_t way = 0;
 
-		if (json_next(members->values[DIRECTIONS], &direction))
-			way = members_check_number(members, DIRECTIONS,
+		if (json_next(members->values[MEMBER_DIRECTIONS], &direction))
+			way = members_check_number(members, MEMBER_DIRECTIONS,
 						   direction.value, UINT8_MAX);
 		if (!report->n_points++)
 			report->point = hash_point(interface.value.at,
@@ -92,28 +94,32 @@ static void read_points(const struct members *members,
 
 static void read_flow(const struct members *members, struct service_report *report)
 {
-	report->packets = members_count(members, PACKETS);
-	report->bytes = members_count(members, BYTES);
-	report->retransmits = members_count(members, RETRANSMITS);
-	report->rtt_samples = members_count(members, RTT_SAMPLES);
-	report->rtt_ns = members_mean(
-		members, members->values[PATH_RTT].at ? PATH_RTT : RTT,
-		report->rtt_samples);
-	report->responses = members_count(members, RESPONSES);
-	report->response_ns = members_mean(members, RESPONSE, report->responses);
+	report->packets = members_count(members, MEMBER_PACKETS);
+	report->bytes = members_count(members, MEMBER_BYTES);
+	report->retransmits = members_count(members, MEMBER_RETRANSMITS);
+	report->rtt_samples = members_count(members, MEMBER_RTT_SAMPLES);
+	report->rtt_ns = members_mean(members,
+				      members->values[MEMBER_PATH_RTT].at ?
+					      MEMBER_PATH_RTT :
+					      MEMBER_RTT,
+				      report->rtt_samples);
+	report->responses = members_count(members, MEMBER_RESPONSES);
+	report->response_ns =
+		members_mean(members, MEMBER_RESPONSE, report->responses);
 	report->sampling =
-		(uint32_t)members_number(members, SAMPLING, UINT32_MAX);
-	report->tcp_flags = (uint16_t)members_number(members, FLAGS, UINT16_MAX);
-	report->has_combined = members->values[COMBINED].at;
+		(uint32_t)members_number(members, MEMBER_SAMPLING, UINT32_MAX);
+	report->tcp_flags =
+		(uint16_t)members_number(members, MEMBER_FLAGS, UINT16_MAX);
+	report->has_combined = members->values[MEMBER_COMBINED].at;
 	report->tcp_combined =
-		(uint8_t)members_number(members, COMBINED, UINT8_MAX);
+		(uint8_t)members_number(members, MEMBER_COMBINED, UINT8_MAX);
 	read_points(members, report);
-	json_text(members->values[SRC_PROCESS], report->processes[0],
+	json_text(members->values[MEMBER_SRC_PROCESS], report->processes[0],
 		  EDGE_NAME_MAX);
-	json_text(members->values[DST_PROCESS], report->processes[1],
+	json_text(members->values[MEMBER_DST_PROCESS], report->processes[1],
 		  EDGE_NAME_MAX);
-	read_workload(members, SRC_CONTAINER, report->workloads[0]);
-	read_workload(members, DST_CONTAINER, report->workloads[1]);
+	read_workload(members, MEMBER_SRC_CONTAINER, report->workloads[0]);
+	read_workload(members, MEMBER_DST_CONTAINER, report->workloads[1]);
 }
 
 static bool has_text(struct json_value value, const char *text)
@@ -128,17 +134,18 @@ static void read_session(const struct members *members,
 {
 	char name[16];
 
-	report->opened = has_text(members->values[OPENED], "active") ?
+	report->opened = has_text(members->values[MEMBER_OPENED], "active") ?
 				 NETOBS_SESSION_ACTIVE :
-			 has_text(members->values[OPENED], "passive") ?
+			 has_text(members->values[MEMBER_OPENED], "passive") ?
 				 NETOBS_SESSION_PASSIVE :
 				 NETOBS_SESSION_OPENED_UNKNOWN;
-	json_text(members->values[ENDED], name, sizeof(name));
+	json_text(members->values[MEMBER_ENDED], name, sizeof(name));
 	for (unsigned int i = 0; netobs_session_ended_name(i); i++)
 		if (!strcmp(name, netobs_session_ended_name(i)))
 			report->ended = (uint8_t)i;
-	json_text(members->values[PROCESS], report->processes[0], EDGE_NAME_MAX);
-	read_workload(members, CONTAINER, report->workloads[0]);
+	json_text(members->values[MEMBER_PROCESS], report->processes[0],
+		  EDGE_NAME_MAX);
+	read_workload(members, MEMBER_CONTAINER, report->workloads[0]);
 }
 
 static enum report_kind find_kind(struct json_value type)
@@ -156,9 +163,9 @@ static void read_origin(const struct members *members,
 {
 	char agent[64], name[128], id[48];
 
-	json_text(members->values[AGENT], agent, sizeof(agent));
-	json_text(members->values[HOST_NAME], name, sizeof(name));
-	json_text(members->values[HOST_ID], id, sizeof(id));
+	json_text(members->values[MEMBER_AGENT], agent, sizeof(agent));
+	json_text(members->values[MEMBER_HOST_NAME], name, sizeof(name));
+	json_text(members->values[MEMBER_HOST_ID], id, sizeof(id));
 	*origin = (struct report_origin){ 0 };
 	if (!*agent && !*name && !*id)
 		return;
@@ -177,15 +184,18 @@ static void read_origin(const struct members *members,
 static void read_report(const struct members *members,
 			struct service_report *report)
 {
-	report->face = take_face(members, SRC, DST, SRC_PORT, DST_PORT);
+	report->face = take_face(members, MEMBER_SRC, MEMBER_DST,
+				 MEMBER_SRC_PORT, MEMBER_DST_PORT);
 	read_others(members, report);
 	report->conversation_id = members_id(members);
 	report->icmp =
-		(uint16_t)(members_number(members, ICMP_TYPE, UINT8_MAX) << 8 |
-			   members_number(members, ICMP_CODE, UINT8_MAX));
+		(uint16_t)(members_number(members, MEMBER_ICMP_TYPE, UINT8_MAX)
+				   << 8 |
+			   members_number(members, MEMBER_ICMP_CODE, UINT8_MAX));
 	report->start_ms =
-		(int64_t)members_number(members, START_MS, TIME_MAX_MS);
-	report->end_ms = (int64_t)members_number(members, END_MS, TIME_MAX_MS);
+		(int64_t)members_number(members, MEMBER_START_MS, TIME_MAX_MS);
+	report->end_ms =
+		(int64_t)members_number(members, MEMBER_END_MS, TIME_MAX_MS);
 	if (report->kind == REPORT_FLOW)
 		read_flow(members, report);
 	else if (report->kind == REPORT_SESSION)
@@ -200,17 +210,18 @@ bool report_read(struct json_value record, struct service_report *ret_report,
 	*ret_why = '\0';
 	members_read(record, &members);
 	read_origin(&members, ret_origin);
-	*ret_report = (struct service_report){ .kind = find_kind(
-						       members.values[TYPE]) };
+	*ret_report = (struct service_report){
+		.kind = find_kind(members.values[MEMBER_TYPE])
+	};
 	/* A socket that has no address yet. */
 	if (ret_report->kind == REPORT_SESSION &&
-	    (!members.values[SRC].at ||
-	     members_is_json(members.values[SRC], "\"::\"")))
+	    (!members.values[MEMBER_SRC].at ||
+	     members_is_json(members.values[MEMBER_SRC], "\"::\"")))
 		ret_report->kind = REPORT_NONE;
 	if (ret_report->kind == REPORT_NONE)
 		return true;
-	if (!members.values[PROTO].at || !members.values[SRC].at ||
-	    !members.values[DST].at)
+	if (!members.values[MEMBER_PROTO].at ||
+	    !members.values[MEMBER_SRC].at || !members.values[MEMBER_DST].at)
 		snprintf(ret_why, REPORT_WHY_MAX, "it is no record of netobs");
 	else
 		read_report(&members, ret_report);

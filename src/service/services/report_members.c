@@ -12,7 +12,7 @@
 #define COUNT_MAX (1ULL << 53)
 #define PRODUCT_MAX (1ULL << 60) /* of a time and how often it was measured */
 
-#define REPORT_NAME(member, name) [member] = (name),
+#define REPORT_NAME(member, name) [MEMBER_##member] = (name),
 static const char *const names[MEMBERS] = { REPORT_MEMBERS(REPORT_NAME) };
 #undef REPORT_NAME
 
@@ -38,10 +38,10 @@ bool members_is_json(struct json_value value, const char *text)
 static bool is_default(size_t member, struct json_value value)
 {
 	static const char *const texts[MEMBERS] = {
-		[TYPE] = "\"\"",       [COMBINED] = "-1",
-		[PATH_RTT] = "0",      [XLAT_SRC] = "\"::\"",
-		[XLAT_DST] = "\"::\"", [ORIG_SRC] = "\"::\"",
-		[ORIG_DST] = "\"::\"",
+		[MEMBER_TYPE] = "\"\"",	      [MEMBER_COMBINED] = "-1",
+		[MEMBER_PATH_RTT] = "0",      [MEMBER_XLAT_SRC] = "\"::\"",
+		[MEMBER_XLAT_DST] = "\"::\"", [MEMBER_ORIG_SRC] = "\"::\"",
+		[MEMBER_ORIG_DST] = "\"::\"",
 	};
 
 	return texts[member] && members_is_json(value, texts[member]);
@@ -113,12 +113,12 @@ uint64_t members_id(const struct members *members)
 {
 	static const char digits[] = "0123456789abcdefABCDEF";
 	char text[32];
-	const char *id =
-		json_text(members->values[CONVERSATION], text, sizeof(text));
+	const char *id = json_text(members->values[MEMBER_CONVERSATION], text,
+				   sizeof(text));
 
 	if (id[strspn(id, digits)] || strlen(id) > 16)
 		snprintf(members->why, REPORT_WHY_MAX,
 			 "%s is no number of 64 bits in hexadecimal",
-			 names[CONVERSATION]);
+			 names[MEMBER_CONVERSATION]);
 	return strtoull(id, NULL, 16);
 }

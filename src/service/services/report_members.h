@@ -59,13 +59,13 @@
 	X(HOST_NAME, "HostName")             \
 	X(HOST_ID, "HostId")
 
-#define REPORT_MEMBER(member, name) member,
+#define REPORT_MEMBER(member, name) MEMBER_##member,
 enum member { REPORT_MEMBERS(REPORT_MEMBER) MEMBERS };
 #undef REPORT_MEMBER
 
 struct members {
 	struct json_value values[MEMBERS];
-	char *why; /* REPORT_WHY_MAX bytes: what is wrong with a value; "": nothing so far */
+	char *why; /* REPORT_WHY_MAX bytes: the value that is wrong, and why; "": none so far */
 };
 
 bool members_is_json(struct json_value value, const char *text);
