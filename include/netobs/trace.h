@@ -295,9 +295,8 @@ struct netobs_trace_opts {
 	uint8_t netfilter;
 	/** Layers of events that on_event gets: 1 << enum netobs_trace_layer of each; default all. Without
 	 *  on_journey, programs that only other layers need are not attached, so that other connections
-	 *  pay less. Events of IP need @p netfilter as well. max_events and max_rate also count events of
-	 *  layers that programs see in any case: where a process sends or reads, and where a packet is given
-	 *  to an interface, or comes from one. */
+	 *  pay less, and max_events and max_rate limit and count events of these layers only. Events of IP
+	 *  need @p netfilter as well. */
 	uint8_t layers;
 	uint8_t reserved; /**< 0 */
 	/** Only connections with a socket of this process, as the initial namespace counts; 0: any. A socket

@@ -131,9 +131,10 @@ struct trace_conn {
 	__u64 sockets[2];
 	__u32 ends;	   /* enum trace_ends */
 	__u32 other_netns; /* of such sockets; 0: none was seen */
-	__u8 reserved[16];
+	__u64 others;	   /* events that are only needed, see trace/events.h */
+	__u64 reserved;
 
-	__u64 events;  /* so far, those beyond the limit as well */
+	__u64 events; /* that are wanted; so far, those beyond the limit as well */
 	__u64 last_ns; /* of the last one, CLOCK_BOOTTIME */
 	struct trace_stream streams[2];
 };
@@ -178,10 +179,10 @@ struct trace_counts {
 	__u64 lost;    /* the ring was full */
 	__u64 refused; /* connections that found no slot */
 	__u64 second;  /* of CLOCK_BOOTTIME */
-	__u64 events;  /* in it */
+	__u64 events;  /* in it, that are wanted */
 	__u64 missed;  /* all scratches were in use */
 	__u64 nested;  /* runs of second programs, see trace.bpf.c */
-	__u64 reserved;
+	__u64 others;  /* events in that second that are only needed */
 };
 
 #endif

@@ -104,7 +104,7 @@ class Events(Trace):
     def what(event):
         """The same by any tracer."""
         return tuple(event.get(name) for name in (
-            "Layer", "Point", "SrcAddr", "SrcPort", "DstAddr", "DstPort", "Seq", "Bytes",
+            "Layer", "Point", "SrcAddr", "SrcPort", "DstAddr", "DstPort", "Seq", "Offset", "Bytes",
             "NetnsInode", "Interface"))
 
 

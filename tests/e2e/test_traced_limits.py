@@ -5,6 +5,7 @@
 A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
 """
 
+import collections
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from lib.tracer import Trace, Tracer, by_connection, bytes_of
 
 ADDRESS = "192.0.2.1"
 CUT = re.compile(r"(\d+) beyond --max-events")
+CUT_BY_RATE = re.compile(r"(\d+) beyond --max-rate")
 LOST = re.compile(r"not traced for want of room|[1-9]\d* without room")
 TRIES = 4
 IDLE_SECONDS = 5 # before a connection makes room
@@ -128,6 +130,55 @@ class Chosen(Host):
             time.sleep(IDLE_SECONDS / (2 * most))
         time.sleep(.5)
         self.assertEqual(2 * most, len(by_connection(tracer.stop())), self.where)
+
+
+class Layers(Host):
+    """Events of layers that are not wanted take nothing of the limits, and are not counted."""
+
+    ROUNDS, EVENTS = 40, 20 # fewer events than these have, and more than a marker
+    RATE = 10_000
+
+    def trace(self, talk, *limit):
+        """@return events by the client's port, without the limit and with it; what is cut"""
+        for _ in range(TRIES):
+            tracers = [Tracer(self, self.port, "--show", "events", "--layer", "tcp", *more)
+                       for more in ((), limit)]
+            for _ in range(3):
+                talk(self.pair())
+            time.sleep(.5)
+            (events, said), (shown, messages) = (tracer.end() for tracer in tracers)
+            cut = [int(found[1]) if (found := pattern.search(messages)) else 0 for pattern in (CUT, CUT_BY_RATE)]
+            if not LOST.search(said + messages) and not cut[1]:
+                break
+            self.note(f"connections of other tests have taken room: {said}{messages}")
+        self.assertNotRegex(said + messages, LOST, self.where)
+        self.assertEqual({one["Layer"] for one in events + shown}, {"tcp"}, self.where)
+        return self.count(events), self.count(shown), *cut
+
+    def count(self, events):
+        return collections.Counter(({one["SrcPort"], one["DstPort"]} - {self.port}).pop() for one in events)
+
+    def test_events_of_a_connection(self):
+        def talk(pair):
+            for _ in range(self.ROUNDS):
+                self.exchange(pair, self.chance.randint(1, 1000))
+
+        every, some, cut, _ = self.trace(talk, "--max-events", self.EVENTS)
+        self.assertEqual(len(every), 3, self.where)
+        self.assertEqual(some, {port: min(number, self.EVENTS) for port, number in every.items()}, self.where)
+        self.assertEqual(some.total() + cut, every.total(), self.where)
+
+    def test_events_of_a_second(self):
+        """Reads of single bytes are many more than these, and the segments are few."""
+        def talk(pair):
+            pair[0].sendall(bytes(4 * self.RATE))
+            for _ in range(4 * self.RATE):
+                self.assertEqual(len(pair[1].recv(1)), 1)
+
+        every, some, _, cut_by_rate = self.trace(talk, "--max-rate", self.RATE)
+        self.assertEqual(len(every), 3, self.where)
+        self.assertEqual(cut_by_rate, 0, self.where)
+        self.assertEqual(some, every, self.where)
 
 
 class Budgets(Host):

@@ -14,6 +14,8 @@ enum { AF_INET = 2, AF_INET6 = 10, SLOT_TRIES = 64 };
 const volatile __u32 config_slot_mask; /* slots are a power of two */
 const volatile __u32 config_ring_bytes;
 const volatile __u64 config_max_rate; /* events a second on a CPU */
+const volatile __u32 config_points; /* 1 << enum trace_point: whose events are wanted */
+const volatile bool config_wants_netfilter; /* in the namespaces that connections pass */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -200,15 +202,36 @@ static __always_inline void fill_process(struct trace_report *event)
 	BPF_CORE_READ_INTO(&event->command, task, comm);
 }
 
+static __always_inline bool is_wanted_kind(__u8 kind)
+{
+	return config_points >> (kind & 31) & 1;
+}
+
+/*
+ * Whether user space needs an event that is not wanted: it says whose a socket is, where a stream begins and
+ * ends, or in which namespaces hooks are to be linked. Such events have limits of their own, and those beyond
+ * these limits are not counted: nothing is missing without them.
+ */
+static __always_inline bool is_needed(const struct point *point)
+{
+	return point->has_process ||
+	       point->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST) ||
+	       (config_wants_netfilter &&
+		(point->kind == TRACE_QUEUE || point->kind == TRACE_RECEIVE));
+}
+
 /* Whether this CPU may have another event in this second. */
-static __always_inline bool is_in_rate(struct trace_counts *counts, __u64 now)
+static __always_inline bool is_in_rate(struct trace_counts *counts,
+				       bool is_wanted, __u64 now)
 {
 	const __u64 second = now >> 30; /* about */
 
 	if (counts->second != second) {
 		counts->second = second;
-		counts->events = 0;
+		counts->events = counts->others = 0;
 	}
+	if (!is_wanted)
+		return counts->others++ < config_max_rate;
 	if (counts->events++ < config_max_rate)
 		return true;
 	__sync_fetch_and_add(&counts->cut_by_rate, 1);
@@ -216,24 +239,29 @@ static __always_inline bool is_in_rate(struct trace_counts *counts, __u64 now)
 }
 
 /* User space counts the events beyond the limit. */
-static __always_inline bool is_in_limit(struct trace_conn *conn)
+static __always_inline bool is_in_limit(struct trace_conn *conn, bool is_wanted)
 {
 	const __u64 max = *(volatile __u64 *)&conn->max_events ?:
 				  TRACE_CANDIDATE_EVENTS;
 
-	return __sync_fetch_and_add(&conn->events, 1) < max;
+	return is_wanted ? __sync_fetch_and_add(&conn->events, 1) < max :
+			   __sync_fetch_and_add(&conn->others, 1) < max;
 }
 
 /* Those for user space alone are not cut: there are few of a connection. */
 static __always_inline bool is_allowed(struct trace_counts *counts,
-				       struct trace_conn *conn, __u8 kind,
-				       __u64 now)
+				       struct trace_conn *conn,
+				       const struct point *point, __u64 now)
 {
+	const bool is_wanted = is_wanted_kind(point->kind);
+
 	if (*(volatile __u32 *)&conn->is_rejected)
 		return false;
 	conn->last_ns = now;
-	return kind >= TRACE_OPENS ||
-	       (is_in_limit(conn) && is_in_rate(counts, now));
+	if (point->kind >= TRACE_OPENS)
+		return true;
+	return (is_wanted || is_needed(point)) && is_in_limit(conn, is_wanted) &&
+	       is_in_rate(counts, is_wanted, now);
 }
 
 /*
@@ -258,11 +286,12 @@ static __always_inline bool emit(const struct found *found,
 	struct trace_counts *counts = get_counts();
 	struct trace_report *event;
 
-	if (!counts || !is_allowed(counts, found->conn, point->kind, now))
+	if (!counts || !is_allowed(counts, found->conn, point, now))
 		return false;
 	event = bpf_ringbuf_reserve(&trace_events, sizeof(*event), 0);
 	if (!event) {
-		__sync_fetch_and_add(&counts->lost, 1);
+		if (is_wanted_kind(point->kind))
+			__sync_fetch_and_add(&counts->lost, 1);
 		return false;
 	}
 	__builtin_memset(event, 0, sizeof(*event));
@@ -361,6 +390,7 @@ static __always_inline bool add_conn(const struct trace_tuple *tuple,
 	conn->is_rejected = 0;
 	conn->max_events = 0;
 	conn->events = 0;
+	conn->others = 0;
 	conn->ends = 0;
 	conn->sockets[0] = conn->sockets[1] = 0;
 	conn->other_netns = 0;

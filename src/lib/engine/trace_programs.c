@@ -180,6 +180,9 @@ static int prepare_trace(struct bpf_object *object, void *ctx)
 	rodata->config_slot_mask = knobs->slots - 1;
 	rodata->config_max_rate = knobs->max_rate;
 	rodata->config_ring_bytes = knobs->ring_bytes;
+	rodata->config_points = (knobs->points ?: UINT32_MAX) |
+				UINT32_MAX << TRACE_OPENS;
+	rodata->config_wants_netfilter = knobs->wants_netfilter;
 	rodata->config_wants_acks = knobs->wants_acks;
 	rodata->config_wants_opening = !knobs->is_idle;
 	rodata->config_wants_datagrams = knobs->wants_datagrams;

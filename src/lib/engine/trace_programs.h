@@ -20,7 +20,8 @@ struct trace_knobs {
 	uint32_t ring_bytes; /* a power of two, and of pages */
 	uint64_t max_rate;   /* events a second on a CPU */
 	uint32_t layers; /* 1 << enum netobs_trace_layer: of reports that are wanted; 0: all */
-	bool wants_acks;      /* segments without data */
+	uint32_t points; /* 1 << enum trace_point: of these layers; limits count their events only; 0: all */
+	bool wants_acks; /* segments without data */
 	bool wants_datagrams; /* connections of UDP and ICMP that begin */
 	bool wants_netfilter; /* the programs of trace_programs_hook() */
 	bool is_idle; /* only added connections are traced; trace_programs_attach() */

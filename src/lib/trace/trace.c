@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "engine/map.h"
 #include "filter/tuple.h"
+#include "trace_layers.h"
 #include "trace_match.h"
 #include "trace_state.h"
 
@@ -402,6 +403,7 @@ static int open_trace(struct netobs_trace *trace)
 		.ring_bytes = opts->ring_bytes,
 		.max_rate = opts->max_rate,
 		.layers = layers_for(opts),
+		.points = trace_layers_points(layers_for(opts)),
 		.wants_acks = opts->on_event,
 		.wants_datagrams = trace->wants_datagrams,
 		.wants_netfilter = wants_netfilter(opts),

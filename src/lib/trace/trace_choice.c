@@ -4,6 +4,7 @@
 
 #include "base/util.h"
 #include "bpf/parse/headers.h"
+#include "trace_layers.h"
 #include "trace_match.h"
 
 #include <errno.h>
@@ -22,33 +23,13 @@ enum {
 /* Connections that are looked at for one that makes room. */
 enum { ROOM_TRIES = 8 };
 
-_Static_assert((int)TRACE_DROP == (int)NETOBS_TRACE_DROP &&
-		       (int)TRACE_POSTROUTING == (int)NETOBS_TRACE_POSTROUTING &&
-		       (int)TRACE_OPENS == (int)NETOBS_TRACE_POINTS,
-	       "points of programs are those of events");
-
 /* ---- Events ---------------------------------------------------------------------------- */
 
-static enum netobs_trace_layer layer_of(enum trace_point point)
+/* Others come for what they say of the connection. */
+static bool is_wanted_report(const struct netobs_trace *trace,
+			     const struct trace_report *report)
 {
-	switch (point) {
-	case TRACE_SEND:
-	case TRACE_SENT:
-	case TRACE_READY:
-	case TRACE_READ:
-		return NETOBS_TRACE_LAYER_SOCKET;
-	case TRACE_RETRANSMIT:
-	case TRACE_SEGMENT:
-	case TRACE_ACKED:
-		return NETOBS_TRACE_LAYER_TCP;
-	case TRACE_ENQUEUE:
-	case TRACE_DEQUEUE:
-		return NETOBS_TRACE_LAYER_QDISC;
-	case TRACE_PREROUTING ... TRACE_POSTROUTING_END:
-		return NETOBS_TRACE_LAYER_IP;
-	default:
-		return NETOBS_TRACE_LAYER_DEVICE;
-	}
+	return trace->programs.knobs.points >> report->point & 1;
 }
 
 static uint32_t event_fields(const struct netobs_trace *trace,
@@ -90,7 +71,7 @@ static void fill_event(const struct netobs_trace *trace,
 		.src_port = report->src_port,
 		.dst_port = report->dst_port,
 		.direction = report->direction,
-		.layer = layer_of(report->point),
+		.layer = trace_layer_of(report->point),
 		.point = report->point,
 		.tcp_flags = report->tcp_flags,
 		.protocol = report->proto,
@@ -143,6 +124,7 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 			  const struct trace_report *report)
 {
 	const int64_t offset = traced_note(traced, report);
+	const bool is_wanted = is_wanted_report(trace, report);
 	struct netobs_trace_event event;
 
 	if (report->point == TRACE_CLOSES) {
@@ -151,12 +133,14 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 	}
 	trace_room_touch(&trace->room, traced);
 	/* The programs had a higher limit until it was chosen; what is beyond is in trace_count_cut(). */
-	if (traced->n_events++ >= trace->opts.max_events)
+	if (is_wanted && traced->n_events++ >= trace->opts.max_events)
 		return;
 	if (trace->life.state < LIFE_STOPPING)
 		trace_hooks_note(&trace->hooks, report->netns,
 				 (uint32_t)(report->pid_tgid >> 32),
 				 (int64_t)report->time_ns);
+	if (!is_wanted)
+		return;
 	fill_event(trace, traced, report, offset, &event);
 	if (trace->life.state >= LIFE_RUNNING)
 		hand_over(trace, &event);
@@ -340,12 +324,10 @@ static void keep_report(struct netobs_trace *trace, struct traced *traced,
 {
 	if (traced->is_refused)
 		return;
-	if (trace->n_pending < PENDING_ALL_MAX) {
+	if (trace->n_pending < PENDING_ALL_MAX && traced_keep(traced, report))
 		trace->n_pending++;
-		traced_keep(traced, report);
-	} else {
-		traced->n_pending_lost++;
-	}
+	else
+		traced->n_pending_lost += is_wanted_report(trace, report);
 	if (traced->is_matching && report->has_process &&
 	    is_of_process(trace, report))
 		trace_choose(trace, traced);

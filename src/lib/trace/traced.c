@@ -51,19 +51,18 @@ bool traced_add_face(struct traced *traced, const struct trace_tuple *tuple)
 	return true;
 }
 
-void traced_keep(struct traced *traced, const struct trace_report *report)
+bool traced_keep(struct traced *traced, const struct trace_report *report)
 {
 	const size_t step = 16;
 	struct trace_report *more = traced->pending;
 
 	if (traced->n_pending % step == 0 && traced->n_pending < PENDING_MAX)
 		more = realloc(more, (traced->n_pending + step) * sizeof(*more));
-	if (!more || traced->n_pending >= PENDING_MAX) {
-		traced->n_pending_lost++;
-		return;
-	}
+	if (!more || traced->n_pending >= PENDING_MAX)
+		return false;
 	traced->pending = more;
 	more[traced->n_pending++] = *report;
+	return true;
 }
 
 void traced_drop_pending(struct traced *traced)

@@ -47,7 +47,8 @@ struct traced {
 	struct traced_stream streams[2];
 	struct traced_owner owners[2]; /* of sockets, by the direction that they send */
 	struct trace_report *pending; /* of a candidate */
-	uint32_t n_pending, n_pending_lost;
+	uint32_t n_pending;
+	uint32_t n_pending_lost; /* that are wanted, and were not kept */
 	/* Once it is chosen: trace_room.h */
 	struct traced *next_idle, *before_idle;
 	uint64_t listed_ns; /* last_ns as it got its place there */
@@ -63,8 +64,8 @@ void traced_clear(struct traced *traced);
 /** Add a tuple. @return false: there are TRACED_FACES_MAX, or there is no memory */
 bool traced_add_face(struct traced *traced, const struct trace_tuple *tuple);
 
-/** Keep a report until the connection is chosen or refused; beyond a limit, or without memory, count it as lost. */
-void traced_keep(struct traced *traced, const struct trace_report *report);
+/** Keep a report until the connection is chosen or refused. @return false: there are too many, or there is no memory */
+bool traced_keep(struct traced *traced, const struct trace_report *report);
 
 /** Free the kept reports: the connection was chosen or refused. */
 void traced_drop_pending(struct traced *traced);
