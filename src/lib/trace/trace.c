@@ -26,7 +26,7 @@ enum {
 	RING_MIN = 64 << 10,
 	SLOTS_PER_CONNECTION = 2,
 	READ_MS = 10,  /* between looks into the ring */
-	SWEEP_MS = 50, /* between looks at all slots */
+	SWEEP_MS = 50, /* between looks at all slots, and at all hooks */
 	/* A candidate's other tuples are known by then: its first packet has passed NAT. */
 	DECIDE_MS = 100,
 	REFUSED_DATAGRAMS_MS = 3000,
@@ -317,11 +317,21 @@ static void sweep(struct netobs_trace *trace)
 	trace->n_used = n_used;
 	if (trace->opts.only_armed && !trace->n_chosen)
 		detach_programs(trace);
-	trace_hooks_sweep(&trace->hooks, (int64_t)now_ns);
 	if (trace->journeys)
 		journeys_advance(trace->journeys,
 				 clock_to_wall(&trace->clock, (int64_t)now_ns));
 	trace->sweep_ns = (int64_t)now_ns + SWEEP_MS * NSEC_PER_MSEC;
+}
+
+/* Also while the ring has more than a call may take. */
+static void sweep_hooks(struct netobs_trace *trace)
+{
+	const int64_t now_ns = clock_boot_ns();
+
+	if (now_ns < trace->hooks_ns)
+		return;
+	trace_hooks_sweep(&trace->hooks, now_ns);
+	trace->hooks_ns = now_ns + SWEEP_MS * NSEC_PER_MSEC;
 }
 
 /* @return -EAGAIN: there may be more; or 0, or < 0 */
@@ -348,6 +358,7 @@ static int on_readable(void *ctx, int fd)
 		return r;
 	if (!r && clock_boot_ns() >= trace->sweep_ns)
 		sweep(trace);
+	sweep_hooks(trace);
 	set_read_timer(trace, r ? 0 : READ_MS);
 	return 0;
 }

@@ -28,7 +28,7 @@ struct netobs_trace {
 	struct trace_process process;
 	bool wants_datagrams; /* it may choose some */
 	int read_timer;
-	int64_t slice_end_ns, sweep_ns, list_ns;
+	int64_t slice_end_ns, sweep_ns, hooks_ns, list_ns;
 
 	struct trace_programs programs;
 	struct trace_hooks hooks;
