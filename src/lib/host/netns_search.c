@@ -10,23 +10,15 @@
 #include <limits.h>
 #include <stdio.h>
 
-/* @return the namespace of that path, if it is that one; else -ENOENT, or -EACCES */
+/* @return the namespace of that path, if it is that one; else -ENOENT */
 static int open_if(const char *path, uint32_t inode)
 {
 	cleanup_fd int fd = netns_open(path);
 	uint32_t its;
 
-	if (fd < 0)
-		return fd == -EPERM || fd == -EACCES ? -EACCES : -ENOENT;
-	return netns_inode(fd, &its) || its != inode ? -ENOENT : TAKE_FD(fd);
-}
-
-static int open_of_process(const char *pid, uint32_t inode)
-{
-	char path[NAME_MAX + 16];
-
-	snprintf(path, sizeof(path), "/proc/%s/ns/net", pid);
-	return open_if(path, inode);
+	if (fd < 0 || netns_inode(fd, &its) || its != inode)
+		return -ENOENT;
+	return TAKE_FD(fd);
 }
 
 static int open_named(const char *directory, uint32_t inode)
@@ -43,22 +35,20 @@ static int open_named(const char *directory, uint32_t inode)
 	}
 	if (dir)
 		closedir(dir);
-	return fd < 0 ? -ENOENT : fd;
+	return fd;
 }
 
 int netns_search(uint32_t inode, uint32_t pid)
 {
 	int fd = open_if("/proc/thread-self/ns/net", inode);
-	bool is_denied;
-	char text[16];
+	char path[40];
 
-	snprintf(text, sizeof(text), "%u", pid);
+	snprintf(path, sizeof(path), "/proc/%u/ns/net", pid);
 	if (fd < 0 && pid)
-		fd = open_of_process(text, inode);
-	is_denied = fd == -EACCES;
+		fd = open_if(path, inode);
 	for (size_t i = 0; fd < 0 && netns_directories[i]; i++)
 		fd = open_named(netns_directories[i], inode);
-	return fd < 0 && is_denied ? -EACCES : fd;
+	return fd;
 }
 
 /* ---- All processes ---------------------------------------------------------------------- */

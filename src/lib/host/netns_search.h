@@ -12,7 +12,7 @@
  * with a name.
  *
  * @param pid  that is likely to be in it; 0: none is known
- * @return a descriptor; -ENOENT: it is none of these; -EACCES: of @pid it cannot be known
+ * @return a descriptor; -ENOENT: it is none of these, as far as can be known
  */
 int netns_search(uint32_t inode, uint32_t pid);
 
