@@ -15,6 +15,7 @@ import time
 
 from lib import bpf
 from lib import lab
+from lib import nfqueue
 from lib.observer import features
 from lib.tracer import CLIENT, PARTS, Network, Trace, Tracer, bytes_of
 
@@ -254,6 +255,16 @@ class Links(Netfilter):
             self.assertEqual(hooks_of(one["Steps"]), [], one)
             self.assertNotIn("NetfilterNs", one)
 
+    def test_without_events_of_ip_nothing_is_linked(self):
+        network = Network(self.lab, False, False)
+        tracer = Tracer(self, network.address[1], "--netfilter", "--show", "events", "--layer", "tcp")
+        with self.pair(network) as pair:
+            self.exchange(*pair, (100, 100))
+        time.sleep(.5)
+        self.assertEqual(links(tracer.process.pid), 0)
+        self.assertFalse({"netobs_tr_nf", "netobs_tr_nfend"} & set(bpf.programs_of(tracer.process.pid).values()))
+        self.assertEqual({one["Layer"] for one in tracer.stop()}, {"tcp"})
+
     def test_several_tracers_have_a_place_at_each_hook(self):
         network, where = Network(self.lab, False, False), f"seed {self.seed}"
         tracers = [Tracer(self, network.address[1], "--netfilter") for _ in range(3)]
@@ -281,7 +292,8 @@ class Links(Netfilter):
 class Crowded(Netfilter):
     """Hooks with many programs of others, of which the kernel takes 1024."""
 
-    OTHERS = 200
+    OTHERS, QUEUED = 200, 5
+    ATTEMPTS_SECONDS = 8 # two or three
     FORWARD = 2 # NF_INET_FORWARD
     LAST, OUTERMOST = (1 << 31) - 1, 256 # of which the last one is the kernel's own
     WARNING = "netfilter's hooks in the network namespace {} are not traced: a hook has no room for one more program"
@@ -310,17 +322,25 @@ class Crowded(Netfilter):
         self.assertEqual(len(self.program.links), self.OTHERS)
         self.check_hooks(self.trace(self.network, where, 20), self.network, where)
 
-    def check_full(self):
-        """It is named, and traced once there is room."""
+    def talk(self):
+        with self.pair(self.network) as pair:
+            self.exchange(*pair, (50, 50))
+        time.sleep(.1)
+
+    def trace_full(self):
+        """@return a tracer that has said that a hook is full"""
         tracer = Tracer(self, self.network.address[1], "--netfilter")
         warning = self.WARNING.format(self.network.router.inode)
 
         def is_reported():
-            with self.pair(self.network) as pair:
-                self.exchange(*pair, (50, 50))
-            time.sleep(.1)
+            self.talk()
             return warning in tracer.messages()
         lab.wait_for(is_reported, "the warning")
+        return tracer
+
+    def check_full(self):
+        """It is named, and traced once there is room."""
+        tracer = self.trace_full()
         self.program.detach()
         self.warm_up(tracer, self.network)
         self.assertNotIn("were not traced in", tracer.end()[1])
@@ -330,6 +350,21 @@ class Crowded(Netfilter):
         self.note(f"{len(self.program.links)} programs")
         self.assertGreater(len(self.program.links), self.OTHERS)
         self.check_full()
+
+    def test_later_attempts_close_no_link(self):
+        """The kernel would drop the packets that wait in queues."""
+        queue = nfqueue.Queue(self.network.router, "FORWARD", "-p", "udp")
+        self.addCleanup(queue.close)
+        self.assertEqual(self.fill(range(1, 2000)), errno.E2BIG)
+        self.trace_full()
+        with self.network.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+            for _ in range(self.QUEUED):
+                end.sendto(b"waits", self.network.address)
+        lab.wait_for(lambda: queue.waiting() == self.QUEUED, "packets in the queue")
+        until = time.monotonic() + self.ATTEMPTS_SECONDS
+        while time.monotonic() < until:
+            self.talk()
+            self.assertEqual(queue.waiting(), self.QUEUED)
 
     def test_a_hook_without_outermost_place_is_named(self):
         self.assertIsNone(self.fill(self.LAST - i for i in range(1, self.OUTERMOST + 1)))

@@ -70,6 +70,9 @@ static const char *const hook_programs[] = { "netobs_tr_nf", "netobs_tr_nfend" }
 
 static const char *const iterators[] = { "netobs_tr_list", "netobs_tr_init" };
 
+_Static_assert(TRACE_HOOK_LINKS ==
+		       2 * ARRAY_SIZE(hook_programs) * NF_INET_NUMHOOKS,
+	       "both sides of each hook of IPv4 and IPv6");
 _Static_assert(ARRAY_SIZE(rows) + ARRAY_SIZE(iterators) <= PROGRAM_SET_POINTS_MAX,
 	       "there is room");
 
@@ -287,34 +290,38 @@ void trace_programs_detach(struct trace_programs *programs)
 	program_set_detach_all(&programs->set);
 }
 
-static int hook_family(const struct trace_programs *programs, uint32_t family,
-		       int *links, size_t *n)
+/* @link: of TRACE_HOOK_LINKS; those of a family and a side are together. */
+static int open_hook_link(const struct trace_programs *programs, uint32_t link)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(hook_programs); i++) {
-		const struct bpf_program *program =
-			bpf_object__find_program_by_name(programs->set.object,
-							 hook_programs[i]);
+	static const uint32_t families[] = { NFPROTO_IPV4, NFPROTO_IPV6 };
+	const uint32_t group = link / NF_INET_NUMHOOKS;
+	const bool is_behind = group % 2;
+	const struct bpf_program *program = bpf_object__find_program_by_name(
+		programs->set.object, hook_programs[is_behind]);
 
-		for (uint32_t hook = 0; hook < NF_INET_NUMHOOKS; hook++) {
-			links[*n] = netfilter_attach_outside(
-				bpf_program__fd(program), family, hook, i);
-			if (links[*n] < 0)
-				return links[*n];
-			++*n;
-		}
-	}
-	return 0;
+	return netfilter_attach_outside(bpf_program__fd(program),
+					families[group / 2],
+					link % NF_INET_NUMHOOKS, is_behind);
 }
 
-int trace_programs_hook(const struct trace_programs *programs,
+int trace_programs_hook(const struct trace_programs *programs, uint32_t *first,
 			int ret_links[TRACE_HOOK_LINKS])
 {
 	int links[TRACE_HOOK_LINKS];
-	size_t n = 0;
 	int err = programs->netfilter_error;
+	uint32_t n = 0;
 
-	err = err ?: hook_family(programs, NFPROTO_IPV4, links, &n);
-	err = err ?: hook_family(programs, NFPROTO_IPV6, links, &n);
+	while (!err && n < TRACE_HOOK_LINKS) {
+		const uint32_t link = (*first + n) % TRACE_HOOK_LINKS;
+
+		links[n] = open_hook_link(programs, link);
+		if (links[n] >= 0) {
+			n++;
+			continue;
+		}
+		err = links[n];
+		*first = link;
+	}
 	if (err) {
 		while (n)
 			close(links[--n]);

@@ -113,10 +113,12 @@ void trace_programs_detach(struct trace_programs *programs);
  * Attach to the hooks of netfilter in the network namespace of the calling thread; the links stay attached
  * until they are closed.
  *
+ * @param first  the link to begin with, from 0 on; where one fails, that. An attempt that begins with it closes
+ *  no link if it fails again: the kernel drops packets that wait in an NFQUEUE when a link is closed
  * @param ret_links  their descriptors
  * @return 0; -errno: nothing is attached, nor *@ret_links changed
  */
-int trace_programs_hook(const struct trace_programs *programs,
+int trace_programs_hook(const struct trace_programs *programs, uint32_t *first,
 			int ret_links[TRACE_HOOK_LINKS]);
 
 void trace_programs_close(struct trace_programs *programs);

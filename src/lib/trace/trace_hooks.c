@@ -31,7 +31,7 @@ static void note_unhooked(struct trace_hooks *hooks, uint32_t inode)
 {
 	if (find_unhooked(hooks, inode))
 		return;
-	if (hooks->n_unhooked < TRACE_SPACES_MAX)
+	if (hooks->n_unhooked < TRACE_UNHOOKED_MAX)
 		hooks->unhooked[hooks->n_unhooked++] = inode;
 	else
 		hooks->has_more_unhooked = true;
@@ -41,8 +41,11 @@ static void forget_unhooked(struct trace_hooks *hooks, uint32_t inode)
 {
 	uint32_t *place = find_unhooked(hooks, inode);
 
-	if (place)
-		*place = hooks->unhooked[--hooks->n_unhooked];
+	if (!place)
+		return;
+	*place = hooks->unhooked[--hooks->n_unhooked];
+	/* The next events of others note them again. */
+	hooks->has_more_unhooked = false;
 }
 
 uint64_t trace_hooks_count_unhooked(const struct trace_hooks *hooks)
@@ -67,11 +70,13 @@ static int hook_space(const struct trace_hooks *hooks,
 
 	/* It takes no privilege to be where one is. */
 	if (!netns_find(NULL, &own) && own == space->inode)
-		return trace_programs_hook(hooks->programs, space->links);
+		return trace_programs_hook(hooks->programs, &space->first_link,
+					   space->links);
 	err = netns_enter(fd, &back);
 	if (err)
 		return err;
-	err = trace_programs_hook(hooks->programs, space->links);
+	err = trace_programs_hook(hooks->programs, &space->first_link,
+				  space->links);
 	netns_leave(back);
 	return err;
 }
@@ -245,6 +250,13 @@ void trace_hooks_note_own(struct trace_hooks *hooks, int64_t now_ns)
 		trace_hooks_note(hooks, own, 0, now_ns);
 }
 
+/* The failures of a space are known until it may be tried again. */
+static bool is_over(const struct trace_space *space, int64_t now_ns)
+{
+	return now_ns - space->used_ns > IDLE_NS &&
+	       (space->is_hooked || now_ns >= space->retry_ns);
+}
+
 void trace_hooks_sweep(struct trace_hooks *hooks, int64_t now_ns)
 {
 	uint32_t n = 0;
@@ -252,7 +264,7 @@ void trace_hooks_sweep(struct trace_hooks *hooks, int64_t now_ns)
 	for (uint32_t i = 0; i < hooks->n; i++) {
 		struct trace_space *space = &hooks->spaces[i];
 
-		if (now_ns - space->used_ns > IDLE_NS)
+		if (is_over(space, now_ns))
 			leave_space(space);
 		else
 			hooks->spaces[n++] = *space;

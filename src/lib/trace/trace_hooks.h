@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TRACE_SPACES_MAX = 64 };
+enum { TRACE_SPACES_MAX = 64, TRACE_UNHOOKED_MAX = 1024 };
 
 struct trace_space {
 	uint32_t inode;
@@ -22,8 +22,9 @@ struct trace_space {
 	bool is_wanted; /* it is looked for among all processes, */
 	bool is_sought; /* from the first one of this walk on */
 	uint32_t failures;
-	int64_t used_ns;  /* CLOCK_BOOTTIME: of its last event */
-	int64_t retry_ns; /* before, it is not looked for again */
+	uint32_t first_link; /* of trace_programs_hook() */
+	int64_t used_ns;     /* CLOCK_BOOTTIME: of its last event */
+	int64_t retry_ns;    /* before, it is not looked for again */
 	int links[TRACE_HOOK_LINKS];
 };
 
@@ -35,9 +36,9 @@ struct trace_hooks {
 	uint32_t n;
 	uint32_t last; /* whose event was last: most have several there */
 	struct netns_walk walk;
-	uint32_t unhooked[TRACE_SPACES_MAX]; /* had events, and have not been attached to */
+	uint32_t unhooked[TRACE_UNHOOKED_MAX]; /* had events, and have not been attached to */
 	uint32_t n_unhooked;
-	bool has_more_unhooked;
+	bool has_more_unhooked; /* since one of these was attached to last */
 	bool is_failure_logged;
 };
 
@@ -59,7 +60,7 @@ void trace_hooks_note_own(struct trace_hooks *hooks, int64_t now_ns);
 /** Leave namespaces without events for some time, and look for others among processes, for some milliseconds. */
 void trace_hooks_sweep(struct trace_hooks *hooks, int64_t now_ns);
 
-/** @return the namespaces that have not been attached to; those beyond TRACE_SPACES_MAX are one */
+/** @return the namespaces that have not been attached to; those beyond TRACE_UNHOOKED_MAX are one */
 uint64_t trace_hooks_count_unhooked(const struct trace_hooks *hooks);
 
 /** Leave all. */
