@@ -4,6 +4,7 @@
 #include "api/context.h"
 #include "lib_lab.h"
 #include "lib_test.h"
+#include "lib_wait.h"
 #include "lib_witness.h"
 #include "attach/tcx.h"
 #include "base/util.h"
@@ -19,11 +20,10 @@
 #include <netobs/probe.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 
 static const struct rate all_packets;
 
-enum { LO = 1, PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 100, POLLS = 300 };
+enum { LO = 1, PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 100 };
 
 struct fixture {
 	struct lab lab;
@@ -276,19 +276,8 @@ static uint32_t n_observed(const struct fixture *f)
 /* Wait until @n interfaces are observed; which, lab_is_bare() tells. */
 static void await_observed(struct fixture *f, uint32_t n)
 {
-	for (int i = 0; i < POLLS && n_observed(f) != n; i++)
-		assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0);
-	assert_int_equal(n_observed(f), n);
-}
-
-/* Programs are taken off in the background. */
-static void await_bare(const char *interface)
-{
-	const struct timespec wait = { .tv_nsec = PATIENCE_MS * NSEC_PER_MSEC };
-
-	for (int i = 0; i < POLLS && !lab_is_bare(interface); i++)
-		nanosleep(&wait, NULL);
-	assert_true(lab_is_bare(interface));
+	await_by(n_observed(f) == n,
+		 assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0));
 }
 
 /* One more message after the one that matters: it has been read. */
@@ -320,7 +309,7 @@ static void all_interfaces_are_followed(void **state)
 		await_observed(f, 1);
 		netobs_free(f->ctx);
 		f->ctx = NULL;
-		assert_true(lab_is_bare("lo"));
+		lab_await_bare("lo");
 	}
 	assert_int_equal(f->witness.errors, 0);
 }
@@ -388,7 +377,7 @@ static void names_select_interfaces_as_they_change(void **state)
 	await_observed(f, 2);
 	lab_run("ip link set v0 name x0");
 	await_observed(f, 1);
-	await_bare("x0");
+	lab_await_bare("x0");
 	assert_false(lab_is_bare("v1"));
 	assert_true(lab_is_bare("lo"));
 	lab_run("ip link set x0 name v0");
@@ -410,9 +399,9 @@ static void interfaces_are_left_bare_by_a_stop(void **state)
 			ret = netobs_poll(f->ctx, PATIENCE_MS);
 		while (ret >= 0);
 		assert_int_equal(ret, -ECANCELED);
-		assert_true(lab_is_bare("lo"));
-		assert_true(lab_is_bare("v0"));
-		assert_true(lab_is_bare("v1"));
+		lab_await_bare("lo");
+		lab_await_bare("v0");
+		lab_await_bare("v1");
 		netobs_free(f->ctx);
 		f->ctx = NULL;
 	}

@@ -2,6 +2,7 @@
 /* Captures through the public API: packets, interfaces, statistics, files, and their ends. */
 #include "lib_lab.h"
 #include "lib_test.h"
+#include "lib_wait.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -14,13 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-	LO = 1,
-	PORT = 40000,
-	PACKETS = 50,
-	FRAME = LAB_BYTES + 14,
-	POLLS = 500
-};
+enum { LO = 1, PORT = 40000, PACKETS = 50, FRAME = LAB_BYTES + 14 };
 
 struct fixture {
 	struct lab lab;
@@ -151,8 +146,7 @@ static void end(struct fixture *f)
 	int ret = 0;
 
 	netobs_capture_stop(f->capture);
-	for (int i = 0; ret >= 0 && i < POLLS; i++)
-		ret = dispatch(f);
+	await_by(ret < 0, ret = dispatch(f));
 	assert_int_equal(ret, -ECANCELED);
 	assert_int_equal(netobs_capture_dispatch(f->capture), -ECANCELED);
 }
@@ -182,7 +176,7 @@ static void packets_are_delivered_and_counted(void **state)
 	assert_int_equal(interface.matched, 2 * PACKETS);
 	assert_int_equal(netobs_capture_interface(f->capture, 1, &interface),
 			 -ENOENT);
-	assert_true(lab_is_bare("lo"));
+	lab_await_bare("lo");
 }
 
 static void assert_named(struct fixture *f, uint32_t named)
@@ -193,7 +187,7 @@ static void assert_named(struct fixture *f, uint32_t named)
 	assert_int_equal(f->packets[NETOBS_EGRESS], PACKETS);
 	assert_int_equal(f->misnamed, 0);
 	assert_int_equal(f->named, named);
-	assert_true(lab_is_bare("lo"));
+	lab_await_bare("lo");
 }
 
 static void packets_have_no_process_unless_it_is_wanted(void **state)
@@ -229,8 +223,7 @@ static void a_callback_ends_the_call(void **state)
 	f->result = -EDOM;
 	start(f);
 	lab_send(PORT, PACKETS);
-	for (int i = 0; !ret && i < POLLS; i++)
-		ret = dispatch(f);
+	await_by(ret, ret = dispatch(f));
 	assert_int_equal(ret, -EDOM);
 	assert_int_equal(f->packets[NETOBS_BOTH], 1);
 	f->result = 0;
@@ -255,8 +248,7 @@ static void stops_amid_packets_with_all_accounted_for(void **state)
 		for (;;)
 			lab_send(PORT, PACKETS);
 	}
-	for (int i = 0; !f->packets[NETOBS_BOTH] && i < POLLS; i++)
-		dispatch(f);
+	await_by(f->packets[NETOBS_BOTH], dispatch(f));
 	end(f);
 	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
 	assert_true(stats.captured > 0);
@@ -283,14 +275,10 @@ static void a_result_ends_reading_in_the_middle(void **state)
 		f->ending = before + PACKETS / 2;
 		f->result = results[i];
 		lab_send(PORT, PACKETS);
-		for (int n = 0; ret != results[i] && n < POLLS; n++)
-			ret = dispatch(f);
-		assert_int_equal(ret, results[i]);
+		await_by(ret == results[i], ret = dispatch(f));
 		assert_int_equal(f->packets[NETOBS_BOTH], f->ending);
-		for (int n = 0;
-		     f->packets[NETOBS_BOTH] < before + 2 * PACKETS && n < POLLS;
-		     n++)
-			assert_true(dispatch(f) >= 0);
+		await_by(f->packets[NETOBS_BOTH] >= before + 2 * PACKETS,
+			 assert_true(dispatch(f) >= 0));
 		assert_int_equal(f->packets[NETOBS_BOTH], before + 2 * PACKETS);
 	}
 	end(f);
@@ -433,9 +421,7 @@ static void a_start_that_is_to_stop_waits_for_no_more_interfaces(void **state)
 	assert_int_equal(netobs_capture_stats_get(f->capture, &stats), 0);
 	assert_int_equal(stats.matched, 0);
 	/* It may be detached in the background, one interface after the other. */
-	for (int i = 0; !lab_is_bare("v0") && i < pairs * POLLS / 4; i++)
-		usleep(10000);
-	assert_true(lab_is_bare("v0"));
+	lab_await_bare("v0");
 }
 
 static void wrong_options_are_refused(void **state)
@@ -492,11 +478,8 @@ static void nothing_is_left_open(void **state)
 	start(f);
 	lab_send(PORT, PACKETS);
 	netobs_capture_free(TAKE_PTR(f->capture));
-	/* The thread that detached may take a moment longer. */
-	for (int i = 0; lab_count_fds() != before && i < POLLS; i++)
-		usleep(10000);
-	assert_int_equal(lab_count_fds(), before);
-	assert_true(lab_is_bare("lo"));
+	lab_await_fds(before);
+	lab_await_bare("lo");
 }
 
 int main(void)

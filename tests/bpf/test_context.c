@@ -10,7 +10,6 @@
 #include <netobs/probe.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 
 enum { PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 30000 };
 
@@ -219,7 +218,7 @@ static void start_fails_without_the_named_interface(void **state)
 	assert_int_equal(netobs_dispatch(f->ctx), -EINVAL);
 	assert_int_equal(netobs_drain(f->ctx), -EINVAL);
 	assert_int_equal(netobs_start(f->ctx), -EALREADY);
-	assert_true(lab_is_bare("lo"));
+	lab_await_bare("lo");
 }
 
 static void start_fails_without_a_way_to_attach(void **state)
@@ -292,16 +291,6 @@ static void libbpf_prints_nothing_and_is_given_back(void **state)
 	assert_ptr_equal(libbpf_set_print(before), fail_to_print);
 }
 
-/* The thread that took programs off closes the last one when it ends. */
-static void await_fds(int fds)
-{
-	const struct timespec wait = { .tv_nsec = NSEC_PER_MSEC };
-
-	for (int i = 0; i < PATIENCE_MS && lab_count_fds() != fds; i++)
-		nanosleep(&wait, NULL);
-	assert_int_equal(lab_count_fds(), fds);
-}
-
 /* After 0, 1, 2 ... calls, and so in every phase of a drain, or of a stop. */
 static void free_after(struct context_fixture *f, int calls, bool is_stopped)
 {
@@ -331,11 +320,11 @@ static void free_at_every_stage_leaves_nothing(void **state)
 	/* Loading programs takes seconds in a slow guest: fewer of the later stages. */
 	for (int calls = -2; calls < 16; calls += calls < 2 ? 1 : step) {
 		free_after(f, calls, false);
-		await_fds(fds);
+		lab_await_fds(fds);
 		free_after(f, calls, true);
-		await_fds(fds);
+		lab_await_fds(fds);
 	}
-	assert_true(lab_is_bare("lo"));
+	lab_await_bare("lo");
 }
 
 #define each(test) \

@@ -426,14 +426,6 @@ static void thread_compiles_the_deepest_expressions(void **state)
 		free(deepest[i]);
 }
 
-/* A thread closes its own when it ends. */
-static void await_fds(int n)
-{
-	for (int i = 0; i < PATIENCE_MS && lab_count_fds() != n; i++)
-		usleep(1000);
-	assert_int_equal(lab_count_fds(), n);
-}
-
 /* It leaves nothing behind, whatever a thread is about to do for it. */
 static void change_is_abandoned(void **state)
 {
@@ -456,7 +448,7 @@ static void change_is_abandoned(void **state)
 			assert_int_equal(await_change(f->ctx), -ECANCELED);
 		}
 		netobs_free(TAKE_PTR(f->ctx));
-		await_fds(fds);
+		lab_await_fds(fds);
 	}
 }
 

@@ -143,7 +143,7 @@ static void stop_delivers_in_slices(void **state)
 	context_assert_conserved(f->ctx);
 	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
 	assert_int_equal(stats.exported.packets, stats.seen.packets);
-	assert_true(lab_is_bare("lo"));
+	lab_await_bare("lo");
 }
 
 /* It delivers the rest at once, in whatever phase of the stop. */

@@ -2,6 +2,7 @@
 #include "lib_context.h"
 
 #include "lib_test.h"
+#include "lib_wait.h"
 
 #include <errno.h>
 #include <string.h>
@@ -65,9 +66,8 @@ int context_change(struct netobs *ctx, const struct netobs_opts *opts)
 
 void context_await_fds(struct netobs *ctx, int most)
 {
-	for (int i = 0; i < 100 && lab_count_fds() > most; i++)
-		assert_true(netobs_poll(ctx, 100) >= 0);
-	assert_in_range(lab_count_fds(), 1, most);
+	await_by(lab_count_fds() <= most,
+		 assert_true(netobs_poll(ctx, 100) >= 0));
 }
 
 uint32_t context_await_stop(struct netobs *ctx)

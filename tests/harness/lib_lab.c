@@ -2,6 +2,7 @@
 #include "lib_lab.h"
 
 #include "lib_test.h"
+#include "lib_wait.h"
 
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
@@ -19,7 +20,6 @@
 
 enum {
 	BURST = 64, /* packets that the queue of a CPU has room for */
-	PATIENCE_MS = 60000,
 };
 
 void lab_enter(struct lab *lab)
@@ -123,6 +123,13 @@ bool lab_is_bare(const char *interface)
 	       !lab_count_tcx(interface, true);
 }
 
+void lab_await_bare(const char *interface)
+{
+	enum { STEP_US = 10000 }; /* for a process each */
+
+	await_by(lab_is_bare(interface), usleep(STEP_US));
+}
+
 uint32_t lab_shrink(void)
 {
 	const char *given = getenv("NETOBS_TEST_SHRINK");
@@ -162,10 +169,7 @@ static void send_burst(int fd, const struct sockaddr_in *to, uint32_t n)
 		assert_int_equal(sendto(fd, data, sizeof(data), 0,
 					(const struct sockaddr *)to, sizeof(*to)),
 				 sizeof(data));
-	for (uint32_t ms = 0; received() < expected; ms++) {
-		assert_true(ms < PATIENCE_MS);
-		usleep(1000);
-	}
+	await(received() >= expected);
 }
 
 void lab_send(uint16_t port, uint32_t n)
@@ -187,4 +191,9 @@ void lab_send(uint16_t port, uint32_t n)
 int lab_count_fds(void)
 {
 	return count_entries("/proc/self/fd");
+}
+
+void lab_await_fds(int n)
+{
+	await(lab_count_fds() == n);
 }

@@ -29,6 +29,9 @@ void lab_read(const char *command, char *buf, uint32_t size);
 /* Descriptors that this process has open, to see that none leaks. */
 int lab_count_fds(void);
 
+/* Wait until there are @n of them: a thread closes its own when it ends. */
+void lab_await_fds(int n);
+
 /* Whether this kernel has tcx, without asking netobs. */
 bool lab_has_tcx(void);
 
@@ -37,6 +40,9 @@ uint32_t lab_count_tcx(const char *interface, bool egress);
 
 /* Neither tcx links nor a clsact qdisc are there. */
 bool lab_is_bare(const char *interface);
+
+/* Wait until they have been detached, which a thread may do in the background. */
+void lab_await_bare(const char *interface);
 
 /* What work is divided by where an emulated machine would take minutes; else 1. */
 uint32_t lab_shrink(void);
