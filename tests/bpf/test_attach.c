@@ -362,6 +362,38 @@ static void link_type_that_is_not_supported_is_logged_once(void **state)
 	assert_int_equal(f->witness.warnings, 2);
 }
 
+/* Also what a thread was still about to attach when the time for detaching was over. */
+static void what_is_attached_during_a_stop_is_detached(void **state)
+{
+	enum { PAIRS = 8 };
+	struct fixture *f = *state;
+	struct observation *observation;
+	char name[IF_NAMESIZE];
+	int ret;
+
+	for (int tcx = 0; tcx < 2; tcx++) {
+		observe(f, NULL, NULL,
+			1 << (tcx ? NETOBS_FEATURE_EXPEDITE : NETOBS_FEATURE_TCX));
+		observation = &f->ctx->observation;
+		for (int i = 0; i < PAIRS; i++)
+			lab_run("ip link add v%d type veth peer name w%d", i, i);
+		await_by(observation->attacher.is_running,
+			 assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0));
+		observation->leave_ns = 1; /* it is over at once */
+		ret = 0;
+		netobs_stop(f->ctx);
+		await_by(ret == -ECANCELED,
+			 ret = netobs_poll(f->ctx, PATIENCE_MS));
+		for (int i = 0; i < PAIRS; i++) {
+			snprintf(name, sizeof(name), "v%d", i);
+			lab_await_bare(name);
+			lab_run("ip link del %s", name);
+		}
+		netobs_free(TAKE_PTR(f->ctx));
+	}
+	assert_int_equal(f->witness.errors, 0);
+}
+
 static void names_select_interfaces_as_they_change(void **state)
 {
 	static const char *const include[] = { "/^v/", NULL };
@@ -558,6 +590,7 @@ int main(void)
 		each(interfaces_that_follow_later_are_announced),
 		each(names_select_interfaces_as_they_change),
 		each(interfaces_are_left_bare_by_a_stop),
+		each(what_is_attached_during_a_stop_is_detached),
 		each(programs_before_ours_are_counted),
 		each(filters_before_ours_are_counted),
 		each(interface_that_went_away_stays_in_its_stack),

@@ -12,7 +12,10 @@
 #include <poll.h>
 #include <string.h>
 
-enum { WORK_MS = 4 /* of a drain, in one call */ };
+enum {
+	WORK_MS = 4,	   /* of a drain, in one call */
+	ATTACHING_MS = 20, /* between two looks at a thread that ends late */
+};
 
 static loop_fn on_drain_timer, on_notice, on_sockets, on_nat, on_containers;
 static const struct life_ops life_ops;
@@ -178,7 +181,9 @@ static int64_t next_ns(const struct netobs *ctx)
 	if (ctx->life.state != LIFE_RUNNING)
 		return observation_is_detached(&ctx->observation) ?
 			       at_once :
-			       ctx->observation.leave_ns;
+			       max_u64(ctx->observation.leave_ns,
+				       clock_boot_ns() +
+					       ATTACHING_MS * NSEC_PER_MSEC);
 	/* Where more flows come than max_flows, draining must not eat the host. */
 	if (ctx->is_early_wanted)
 		return min_u64(ctx->due_ns,

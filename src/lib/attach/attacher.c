@@ -298,6 +298,11 @@ bool attacher_is_busy(const struct attacher *attacher)
 	return attacher->is_running || has_queued(attacher);
 }
 
+bool attacher_may_attach(const struct attacher *attacher)
+{
+	return attacher->is_running && !attacher->is_last;
+}
+
 /* Detaching is first, so that no packet passes old and new programs. */
 static void fill_job_batch(struct attacher *attacher, struct batch *batch,
 			   uint32_t max)
@@ -332,6 +337,7 @@ static void start_batch(struct attacher *attacher, uint32_t max)
 	batch->makes_links = attacher->makes_links;
 	fill_job_batch(attacher, batch, max);
 	attacher->is_running = true;
+	attacher->is_last = attacher->is_leaving;
 	worker_start_or_run(attacher->worker, batch);
 }
 

@@ -423,8 +423,12 @@ void observation_detach(struct observation *observation)
 
 bool observation_is_detached(const struct observation *observation)
 {
-	return !attacher_is_busy(&observation->attacher) ||
-	       clock_boot_ns() >= observation->leave_ns;
+	const struct attacher *attacher = &observation->attacher;
+
+	if (!attacher_is_busy(attacher))
+		return true;
+	return clock_boot_ns() >= observation->leave_ns &&
+	       (attacher->keeps || !attacher_may_attach(attacher));
 }
 
 void observation_done(struct observation *observation)

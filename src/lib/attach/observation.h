@@ -74,10 +74,13 @@ void observation_detach(struct observation *observation);
  */
 void observation_leave(struct observation *observation);
 
-/* After these: jobs are done, or leave_ns is over and the thread goes on. */
+/*
+ * After these: jobs are done, or leave_ns is over and the thread goes on. A thread that attaches
+ * is waited for: nothing detaches its programs before it has been collected.
+ */
 bool observation_is_detached(const struct observation *observation);
 
-/* Waits as long as observation_is_detached() is false. */
+/* Waits until leave_ns at most; what a thread attaches after that, it detaches. */
 void observation_done(struct observation *observation);
 
 #endif
