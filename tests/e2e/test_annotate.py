@@ -98,7 +98,7 @@ class Annotate(nat.RandomNatTest):
         if service.proto == "tcp":
             end, _ = service.listener.accept()
             with end:
-                end.settimeout(20)
+                end.settimeout(lab.PATIENCE_S)
                 end.recv(100)
                 end.send(b"answer")
                 end.recv(100)

@@ -156,7 +156,7 @@ class BadInput(lab.WiredTest):
         for arguments in (["-i", "eth0"], [], ["-r", pcap]):
             done = subprocess.run(
                 self.a.command(*AS_NOBODY, program, "flows", "-o", "json", *arguments),
-                capture_output=True, text=True, timeout=30, check=False)
+                capture_output=True, text=True, timeout=lab.PATIENCE_S, check=False)
             observer.check_sanitizer(done.stderr)
             self.assertEqual(FAILED, done.returncode, done.stderr)
             self.assertRegex(done.stderr, "(?i)privilege|CAP_BPF|root")

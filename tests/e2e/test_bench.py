@@ -478,7 +478,7 @@ class Bench(lab.LabTest):
             process = self.start(*arguments, stdout=subprocess.PIPE)
             lab.wait_for(programs, "BPF programs")
             process.send_signal(signal.SIGINT)
-            out, errors = process.communicate(timeout=30)
+            out, errors = process.communicate(timeout=lab.PATIENCE_S)
             observer.check_sanitizer(errors)
             self.assertEqual((FAILED, ""), (process.returncode, out))
             self.assertIn("interrupted", errors)

@@ -33,7 +33,7 @@ class Reader:
         family = socket.AF_INET if isinstance(where, int) else socket.AF_UNIX
         with ns:
             self.socket = socket.socket(family, socket.SOCK_STREAM)
-        self.socket.settimeout(30)
+        self.socket.settimeout(lab.PATIENCE_S)
         self.socket.connect(("127.0.0.1", where) if isinstance(where, int) else where)
         self.data = bytearray()
         self.thread = None

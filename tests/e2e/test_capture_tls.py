@@ -50,7 +50,7 @@ class TlsTest(lab.WiredTest):
     def connect(self, port):
         with self.b:
             one = socket.socket()
-        one.settimeout(30)
+        one.settimeout(lab.PATIENCE_S)
         one.connect((SERVER, port))
         return one
 

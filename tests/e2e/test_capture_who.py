@@ -136,7 +136,7 @@ class Named(talkers.TalkTest):
             listener = socket.create_server(("10.0.0.2", 0))
         with self.host:
             client = socket.create_connection(listener.getsockname())
-        reader.settimeout(20)
+        reader.settimeout(lab.PATIENCE_S)
         data, ours = b"", f"[{os.getpid()}]".encode()
         while ours not in data:
             data += reader.recv(65536)

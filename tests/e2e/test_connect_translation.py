@@ -92,7 +92,7 @@ class Balancer:
     def stop(self):
         if self.process.poll() is None:
             self.process.stdin.close()
-            self.process.wait(30)
+            self.process.wait(lab.PATIENCE_S)
 
 
 class ConnectTranslation(nat.NatTest):
@@ -170,7 +170,7 @@ class ConnectTranslation(nat.NatTest):
         found, cursor = [], 0
         while cursor is not None:
             with socket.socket(socket.AF_UNIX) as client:
-                client.settimeout(30)
+                client.settimeout(lab.PATIENCE_S)
                 client.connect(self.control)
                 client.sendall(f"mappings {cursor}{query}\n".encode())
                 with client.makefile() as file:
@@ -181,7 +181,7 @@ class ConnectTranslation(nat.NatTest):
 
     def lost_reports(self):
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(30)
+            client.settimeout(lab.PATIENCE_S)
             client.connect(self.control)
             client.sendall(b"status\n")
             with client.makefile() as file:

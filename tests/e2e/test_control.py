@@ -43,7 +43,7 @@ class ControlTest(ServiceTest):
 
     def connect(self):
         client = socket.socket(socket.AF_UNIX)
-        client.settimeout(30)
+        client.settimeout(lab.PATIENCE_S)
         client.connect(self.control)
         return client
 

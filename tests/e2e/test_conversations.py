@@ -103,10 +103,10 @@ class Chain:
         sent = {}
         with self.spaces[-1], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
             server.bind(("0.0.0.0", PORT))
-            server.settimeout(20)
+            server.settimeout(lab.PATIENCE_S)
             for number in range(lab.sized(CONVERSATIONS)):
                 with self.spaces[0], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                    sock.settimeout(20)
+                    sock.settimeout(lab.PATIENCE_S)
                     source = INSIDE if self.random.random() < 0.5 and 0 in self.translators \
                         else "10.1.0.1"
                     # NAT keeps ports if it can: then no other conversation has that one.

@@ -133,7 +133,7 @@ class GroupTruth(GroupedTest):
         self.assertEqual(noted, lab.wait_for(find, "the processes"))
         for talker in talkers.values():
             talker.stdin.close()
-            talker.wait(20)
+            talker.wait(lab.PATIENCE_S)
         self.stop()
 
 

@@ -36,7 +36,7 @@ class Fields(grpc_lab.GrpcTest):
         traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
         traffic.tcp(a, "2001:db8::1", b, "2001:db8::2", 10, answer=70000)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=lab.PATIENCE_S)
         self.assertEqual((0, ""), (process.returncode, errors))
 
         with open(lines, encoding="utf-8") as file:
@@ -75,7 +75,7 @@ class Fields(grpc_lab.GrpcTest):
         lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
         traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 1000, port=65001)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=lab.PATIENCE_S)
         self.assertEqual((0, ""), (process.returncode, errors))
         flags = self.tcp_flags(collector.records(), 65001)
         self.assertEqual(0x002, flags["client"] & 0x102, flags)
@@ -199,7 +199,7 @@ class Faults(grpc_lab.GrpcTest):
                 with peer:
                     peer.recv(10)
                     peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 3)
-                    peer.settimeout(10)
+                    peer.settimeout(lab.PATIENCE_S)
                     while peer.recv(1 << 16):
                         pass
             feed.finish(1)

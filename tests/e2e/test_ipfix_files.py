@@ -78,7 +78,7 @@ class Files(ipfix_lab.IpfixTest):
             file.write(b"\xff")
         size = os.path.getsize(path)
         self.feed(f"ipfix:file:{path}", "--records", 1)
-        self.assertNotEqual(0, self.process.wait(30))
+        self.assertNotEqual(0, self.process.wait(lab.PATIENCE_S))
         self.assertEqual(size, os.path.getsize(path))
         self.assert_once("something else")
 

@@ -104,7 +104,7 @@ class Map(maps.MapTest):
         lab.wait_for(lambda: has_lost() or len(self.kernel_events(log)["DESTROY"]) >= ends,
                      "the kernel's events")
         events.send_signal(signal.SIGINT)
-        events.wait(20)
+        events.wait(lab.PATIENCE_S)
         kernel = self.kernel_events(log)
         for kind, event in (("NEW", "begin"), ("DESTROY", "end")):
             ours = [maps.faces_of(one) for one in records if one["Event"] == event]
@@ -296,7 +296,7 @@ class Map(maps.MapTest):
             return {maps.faces_of(one) for one in maps.mapped(lines)}
         lab.wait_for(lambda: seen() == wanted, "all mappings")
         live.send_signal(signal.SIGINT)
-        self.assertEqual(0, live.wait(30))
+        self.assertEqual(0, live.wait(lab.PATIENCE_S))
 
     def test_a_duration_is_kept_whatever_the_interval_is(self):
         self.talk(self.make_services(12), 4)
@@ -312,7 +312,7 @@ class Map(maps.MapTest):
                                   ns=self.router, stdout=subprocess.DEVNULL)
             time.sleep(self.random.random() / 2)
             live.send_signal(signal.SIGINT)
-            self.assertIn(live.wait(30), (0, -signal.SIGINT))
+            self.assertIn(live.wait(lab.PATIENCE_S), (0, -signal.SIGINT))
 
     def test_a_service_without_mappings_says_so(self):
         self.start_service(has_nat="no")

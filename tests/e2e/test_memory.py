@@ -104,7 +104,7 @@ class Memory(lab.WiredTest):
             "-i", self.from_outside() if outside else "eth0", *options,
             ns=None if outside else self.a, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE, text=True, enter=enter)
-        _, errors = done.communicate(timeout=30)
+        _, errors = done.communicate(timeout=lab.PATIENCE_S)
         self.assertEqual(0, bpf.attached(self.a, "eth0"))
         self.note(errors.strip())
         return done.returncode, errors

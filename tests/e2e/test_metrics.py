@@ -94,7 +94,7 @@ class Metrics(Served):
             client.connect(("192.0.2.2", 5001))
             server, _ = listener.accept()
             with server:
-                server.settimeout(20)
+                server.settimeout(lab.PATIENCE_S)
                 for _ in range(20):
                     for sender, receiver in ((client, server), (server, client)):
                         sender.sendall(bytes(100))
@@ -258,7 +258,7 @@ class Tls(Served):
             context.load_cert_chain(self.certs.path(f"{client}.pem"),
                                     self.certs.path(f"{client}.key"))
         with self.a:
-            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=30,
+            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=lab.PATIENCE_S,
                                                      context=context)
             connection.request("GET", "/metrics")
             response = connection.getresponse()

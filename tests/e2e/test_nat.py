@@ -260,7 +260,7 @@ class Nat(nat.RandomNatTest):
         self.rules(BASE + "add rule inet nat post oifname rs masquerade\n")
         watch = self.watch("--interval", "60", "--per-interface")
         with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.settimeout(20)
+            sock.settimeout(lab.PATIENCE_S)
             sock.connect((self.SERVER, 9))
             sock.send(b"hello")
             self.assertRaises(ConnectionRefusedError, sock.recv, 10)
@@ -276,7 +276,7 @@ class Nat(nat.RandomNatTest):
         self.rules(BASE + "add rule inet nat post oifname rs masquerade\n")
         watch = self.watch("--interval", "60")
         with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.settimeout(20)
+            sock.settimeout(lab.PATIENCE_S)
             sock.connect((self.SERVER, 9))
             for _ in range(3):
                 sock.send(b"hello")
@@ -390,7 +390,7 @@ class Nat(nat.RandomNatTest):
         watch = self.watch("--interval", "1")
         for _ in range(lab.sized(100)):
             with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                sock.settimeout(20)
+                sock.settimeout(lab.PATIENCE_S)
                 sock.sendto(b"x", (self.PUBLIC, 80))
                 server.sendto(b"y", server.recvfrom(10)[1])
                 sock.recv(10)
@@ -422,7 +422,7 @@ class Nat(nat.RandomNatTest):
         ).wait_attached(*points)
         for number in range(lab.sized(100)):
             with self.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                sock.settimeout(20)
+                sock.settimeout(lab.PATIENCE_S)
                 sock.bind((inside, 4000 + number))
                 sock.sendto(b"x", (self.PUBLIC, 80))
                 server.sendto(b"y", server.recvfrom(10)[1])
@@ -464,7 +464,7 @@ class Nat(nat.RandomNatTest):
             self.router.run("conntrack", "-F")
             with ns:
                 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            sock.settimeout(20)
+            sock.settimeout(lab.PATIENCE_S)
             began = time.time()
             for _ in range(self.random.choice((1, 1, 3))):
                 sock.sendto(b"x", ("10.0.2.2", 8080))

@@ -39,7 +39,7 @@ class Proxy(http_lab.Collector):
 
     def forward(self, body):
         with self.ns:
-            connection = http.client.HTTPConnection("127.0.0.1", otelcol.HTTP, timeout=30)
+            connection = http.client.HTTPConnection("127.0.0.1", otelcol.HTTP, timeout=lab.PATIENCE_S)
             connection.connect()
         connection.request("POST", self.path, body, {"Content-Type": "application/x-protobuf"})
         answer = connection.getresponse()

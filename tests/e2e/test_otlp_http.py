@@ -60,7 +60,7 @@ class Records(OtlpTest):
         traffic.udp(a, "192.0.2.1", b, "192.0.2.2", [972] * 30, tos=0xb8)
         traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=lab.PATIENCE_S)
         self.assertEqual((0, ""), (process.returncode, errors))
         with open(lines, encoding="utf-8") as file:
             told = [json.loads(line) for line in file]

@@ -35,7 +35,7 @@ class Output(lab.WiredTest):
 
     def finish(self, process):
         process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=30)
+        out, errors = process.communicate(timeout=lab.PATIENCE_S)
         observer.check_sanitizer(errors)
         self.assertEqual((0, ""), (process.returncode, errors))
         self.assertEqual(0, bpf.attached(self.a, "eth0"))
@@ -123,7 +123,7 @@ class Output(lab.WiredTest):
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(path)
             listener.listen()
-            listener.settimeout(10)
+            listener.settimeout(lab.PATIENCE_S)
             peer, _ = listener.accept()
         with peer, peer.makefile(encoding="utf-8") as lines:
             process.send_signal(signal.SIGINT)
@@ -137,7 +137,7 @@ class Output(lab.WiredTest):
         traffic.ping(self.a, "192.0.2.2", 10)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=lab.PATIENCE_S)
         self.assertEqual(1, process.returncode)
         self.assertRegex(errors, r"socket: \d+ records were not delivered")
 
@@ -194,7 +194,7 @@ class Output(lab.WiredTest):
     def test_wrong_one_is_refused_before_anything_is_observed(self):
         done = subprocess.run(
             self.a.command(observer.netobsctl(), "flows", "-v", "-i", "eth0", "-o", "null:"),
-            stderr=subprocess.PIPE, text=True, check=False, timeout=30)
+            stderr=subprocess.PIPE, text=True, check=False, timeout=lab.PATIENCE_S)
         self.assertEqual(2, done.returncode)
         self.assertIn("null: nothing follows", done.stderr)
         self.assertNotIn("interface", done.stderr)
@@ -206,13 +206,13 @@ class Output(lab.WiredTest):
         traffic.ping(self.a, "192.0.2.2", 10)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=lab.PATIENCE_S)
         self.assertEqual(0, process.returncode)
         self.assertRegex(errors, r"socket: \d+ records wait in the spool for the next start")
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(path)
             listener.listen()
-            listener.settimeout(10)
+            listener.settimeout(lab.PATIENCE_S)
             process = self.start("-o", output)
             peer, _ = listener.accept()
         with peer, peer.makefile(encoding="utf-8") as lines:
@@ -246,7 +246,7 @@ class Output(lab.WiredTest):
         flood.terminate()
         flood.wait()
         self.finish(process)
-        reader.join(10)
+        reader.join(lab.PATIENCE_S)
         os.close(leader)
         return b"".join(chunks).decode()
 

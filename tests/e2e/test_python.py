@@ -31,7 +31,7 @@ with netobs.Context(interfaces=["eth0"], interval_ms=60000, direction=netobs.lib
         flows = list(context)
         for flow in flows:
             sink.write(flow)
-        assert sink.wait(10)
+        assert sink.wait(60)
         print(json.dumps({
             "flows": [[str(flow.src), str(flow.dst), flow.dst_port, flow.packets, flow.bytes,
                        flow.points[0].name, flow.points[0].direction, flow.kind]

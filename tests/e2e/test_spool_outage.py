@@ -51,7 +51,7 @@ class Drive:
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.thread.join(150)
-        code = self.process.wait(10)
+        code = self.process.wait(lab.PATIENCE_S)
         if code:
             raise AssertionError(f"spooldrive: exit {code}")
         return self.lines.pop()

@@ -134,7 +134,7 @@ class Timeouts(lab.WiredTest):
         observer = self.observe("-n", "2", "--interval", "0.1")
         for port in (11, 12, 13, 14):
             self.send(1, port=port)
-        observer.process.wait(timeout=30)
+        observer.process.wait(timeout=lab.PATIENCE_S)
         self.assertEqual(2, len(observer.finish().records))
 
     def test_time_namespace(self):

@@ -103,7 +103,7 @@ class Stamps(Trace):
         self.assertGreater(checked, len(ends) / 2, self.where)
 
     def receive(self, end, count, arrivals):
-        end.settimeout(20)
+        end.settimeout(lab.PATIENCE_S)
         for _ in range(count):
             data, ancillary, _, _ = end.recvmsg(65536, 1024)
             arrivals[int.from_bytes(data[:4], "big")] = stamp_of(ancillary)

@@ -149,7 +149,7 @@ class Processes(WhoTest):
         with self.containers[0]:
             asker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             asker.bind(("10.0.0.2", 7001))
-        asker.settimeout(20)
+        asker.settimeout(lab.PATIENCE_S)
         self.addCleanup(asker.close)
         self.addCleanup(other.close)
 

@@ -25,7 +25,7 @@ import sys
 import threading
 
 CLONE_NEWNET = 0x40000000
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 def family_of(address):

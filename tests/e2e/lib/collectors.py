@@ -106,7 +106,7 @@ class NfCapd:
     def stop(self):
         """What nfdump prints of all that has come."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
+        self.process.wait(lab.PATIENCE_S)
         return json.loads(lab.run("nfdump", "-R", self.dir, "-o", "json",
                                   env=self.environment))
 
@@ -173,7 +173,7 @@ class NfAcctd:
         lab.wait_for(lambda: sum(flow["packets"] for flow in self.flows()) >=
                      packets, "nfacctd to write its flows", 30)
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(30)
+        self.process.wait(lab.PATIENCE_S)
         return [self.row(flow) for flow in self.flows()]
 
     @staticmethod

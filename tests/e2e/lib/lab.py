@@ -26,6 +26,7 @@ CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
 SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
 IFF_UP = 1
+PATIENCE_S = 60 # of a wait for what a busy machine does late
 LIBC = ctypes.CDLL(None, use_errno=True)
 IP = shutil.which("ip") or "/sbin/ip"
 
@@ -41,7 +42,7 @@ def run(*command, check=True, **options):
     return done.stdout
 
 
-def wait_for(condition, what, seconds=60.0):
+def wait_for(condition, what, seconds=PATIENCE_S):
     """Poll until @condition is true, however slow the machine; return that."""
     end = time.monotonic() + seconds
     while True:

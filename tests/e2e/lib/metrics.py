@@ -19,7 +19,7 @@ def connect(where):
     """To a port, in the namespace of this thread, or to a socket's path."""
     is_port = isinstance(where, int)
     connection = socket.socket(socket.AF_INET if is_port else socket.AF_UNIX)
-    connection.settimeout(30)
+    connection.settimeout(lab.PATIENCE_S)
     connection.connect(("127.0.0.1", where) if is_port else where)
     return connection
 

@@ -189,7 +189,7 @@ class Service:
         kind = socket.SOCK_STREAM if self.proto == "tcp" else socket.SOCK_DGRAM
         with ns:
             sock = socket.socket(self.family, kind)
-        sock.settimeout(20)
+        sock.settimeout(lab.PATIENCE_S)
         return sock
 
     def listen(self):
@@ -210,7 +210,7 @@ class Service:
             if self.proto == "tcp":
                 end, _ = self.listener.accept()
                 with end:
-                    end.settimeout(20)
+                    end.settimeout(lab.PATIENCE_S)
                     end.recv(100)
                     end.send(b"answer")
                     sock.recv(100)
@@ -345,7 +345,7 @@ class RandomNatTest(NatTest):
             with server:
                 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self.addCleanup(sock.close)
-            sock.settimeout(20)
+            sock.settimeout(lab.PATIENCE_S)
             sock.bind(("0.0.0.0", 8080 + zone))
             tenants[zone] = client, before, behind, sock
         return tenants
@@ -357,7 +357,7 @@ class RandomNatTest(NatTest):
             for client, _, _, server in self.random.sample(list(tenants.values()), len(tenants)):
                 with client:
                     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-                sock.settimeout(20)
+                sock.settimeout(lab.PATIENCE_S)
                 sock.bind((self.CLIENT, 5000 + number))
                 sock.sendto(b"x", (self.PUBLIC, 80))
                 asking.append((sock, server))
@@ -370,7 +370,7 @@ class RandomNatTest(NatTest):
         for number in range(lab.sized(50)):
             for ns in (self.client, other):
                 with ns, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                    sock.settimeout(20)
+                    sock.settimeout(lab.PATIENCE_S)
                     sock.bind(("10.0.1.2", 5000 + number))
                     sock.sendto(b"x", asked)
                     server.sendto(b"y", server.recvfrom(10)[1])

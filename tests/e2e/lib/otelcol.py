@@ -83,7 +83,7 @@ class Collector:
     def end(self):
         """It writes what it has."""
         self.process.send_signal(signal.SIGTERM)
-        if self.process.wait(30):
+        if self.process.wait(lab.PATIENCE_S):
             raise RuntimeError("the Collector failed")
 
     def lines(self, name):

@@ -314,7 +314,7 @@ class RoutedTest(MapTest):
                 sock.connect((asked, port))
                 end, _ = listener.accept()
                 with end:
-                    end.settimeout(20)
+                    end.settimeout(lab.PATIENCE_S)
                     self.exchange(sock, end)
                     if kind == "R":
                         self.truth[key]["Resets"] += 1

@@ -181,7 +181,7 @@ def ask_and_exec(address, port, notes, name):
 def ask_udp(address, port, notes, name, local, is_connected):
     rename(name)
     sock = socket.socket(family(address), socket.SOCK_DGRAM)
-    sock.settimeout(20)
+    sock.settimeout(lab.PATIENCE_S)
     if is_connected:
         sock.connect((address, port))
         sock.send(b"hello")

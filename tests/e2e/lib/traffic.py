@@ -26,7 +26,7 @@ def make_socket(ns, kind, address, port=0):
     """A socket that lives in @ns, bound there."""
     with ns:
         made = socket.socket(family(address), kind)
-    made.settimeout(20)
+    made.settimeout(lab.PATIENCE_S)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     made.bind((address, port))
     return made
@@ -40,7 +40,7 @@ def tcp(client, source, server, dest, octets, port=5001, answer=0):
         sender.connect((dest, port))
         receiver, _ = listener.accept()
         with receiver:
-            receiver.settimeout(20)
+            receiver.settimeout(lab.PATIENCE_S)
             _stream(sender, receiver, octets)
             _stream(receiver, sender, answer)
 
@@ -61,7 +61,7 @@ def connected(client, source, server, dest, port):
         listener.listen()
         sender.connect((dest, port))
         receiver, _ = listener.accept()
-    receiver.settimeout(20)
+    receiver.settimeout(lab.PATIENCE_S)
     return sender, receiver
 
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_module.h"
 
+#include "lib_wait.h"
 #include "base/clock_ms.h"
 #include "base/util.h"
 
@@ -90,7 +91,8 @@ void module_turn(struct module_fixture *f, bool flush)
 /* Until all records have been settled. */
 void module_work_until_done(struct module_fixture *f)
 {
-	for (int64_t end = now_ms() + 20000; f->host.acked < f->host.n_records;) {
+	for (int64_t end = now_ms() + WAIT_MS;
+	     f->host.acked < f->host.n_records;) {
 		module_turn(f, true);
 		if (now_ms() > end)
 			fail_msg("%llu of %llu: %s",
@@ -102,7 +104,7 @@ void module_work_until_done(struct module_fixture *f)
 
 void module_work_until_logged(struct module_fixture *f, const char *text)
 {
-	for (int64_t end = now_ms() + 20000; !strstr(f->host.logged, text);) {
+	for (int64_t end = now_ms() + WAIT_MS; !strstr(f->host.logged, text);) {
 		module_turn(f, true);
 		if (now_ms() > end)
 			fail_msg("no '%s': %s", text, f->host.logged);
@@ -111,10 +113,7 @@ void module_work_until_logged(struct module_fixture *f, const char *text)
 
 void module_work_until_calls(struct module_fixture *f, uint32_t calls)
 {
-	for (int64_t end = now_ms() + 20000; f->collector.n_rpcs < calls;) {
-		module_turn(f, true);
-		assert_true(now_ms() < end);
-	}
+	await_by(f->collector.n_rpcs >= calls, module_turn(f, true));
 }
 
 static void take_counter(void *ctx, const char *name, uint64_t value)

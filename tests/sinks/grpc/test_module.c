@@ -5,6 +5,7 @@
  */
 #include "lib_module.h"
 
+#include "lib_wait.h"
 #include "base/clock_ms.h"
 
 #include <string.h>
@@ -145,10 +146,7 @@ static void answers_count_in_order(void **state)
 		module_turn(f, true);
 	assert_int_equal(f->host.acked, 0);
 	collector_answer(c, &c->rpcs[0]);
-	for (int64_t end = now_ms() + 20000; !f->host.acked;) {
-		module_turn(f, true);
-		assert_true(now_ms() < end);
-	}
+	await_by(f->host.acked, module_turn(f, true));
 }
 
 /* ---- Failures ----------------------------------------------------------------------- */

@@ -5,11 +5,10 @@
 
 #include "lib_ipfix.h"
 #include "lib_sink_host.h"
+#include "lib_wait.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-enum { PATIENCE = 2000 /* rounds of 10 ms */ };
 
 /* Of flows, and with those of options; extended records have one more. */
 enum { FLOW_TEMPLATES = 8, EXTENDED_TEMPLATES = 16, TEMPLATES = 14 };

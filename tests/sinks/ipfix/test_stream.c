@@ -14,16 +14,13 @@ static void set_buffer(struct session *f, int size)
 
 static int accept_soon(struct session *f)
 {
-	for (int i = 0; i < PATIENCE; i++) {
-		int peer = accept4(f->fd, NULL, NULL, SOCK_NONBLOCK);
+	int peer;
 
-		if (peer >= 0)
-			return peer;
+	await_by((peer = accept4(f->fd, NULL, NULL, SOCK_NONBLOCK)) >= 0, {
 		session_work(f, false);
 		test_host_wait(&f->host, 10);
-	}
-	fail_msg("no connection was made");
-	return -1;
+	});
+	return peer;
 }
 
 /* All that was sent over a connection, from its beginning. */
@@ -61,12 +58,12 @@ static void read_session(struct session *f, int peer, uint64_t n)
 
 	all.used = 0;
 	f->host.host.is_ending = true;
-	for (int i = 0; i < PATIENCE && f->host.acked < n; i++) {
+	await_by(f->host.acked >= n, {
 		if (!receive_some(&all, peer))
 			shutdown(peer, SHUT_RDWR);
 		session_work(f, true);
 		test_host_wait(&f->host, 10);
-	}
+	});
 	f->host.host.is_ending = false;
 	assert_int_equal(f->host.acked, n);
 	read_messages(f, &all);
@@ -208,13 +205,13 @@ static void what_is_far_behind_was_read(void **state)
 	set_buffer(f, 32768);
 	session_open(f, "tcp", "?mtu=1000");
 	peer = accept_soon(f);
-	for (int i = 0; i < PATIENCE && f->host.acked < 1000; i++) {
+	await_by(f->host.acked >= 1000, {
 		f->host.n_records += 500;
 		session_work(f, true);
 		all.used = 0;
 		while (receive_some(&all, peer) > 0)
 			all.used = 0;
-	}
+	});
 	assert_in_range(f->host.acked, 1000, f->host.n_records - 500);
 	reset(peer);
 	close(accept_soon(f));
@@ -264,11 +261,10 @@ static void collector_that_closes_each_time_delivers_nothing(void **state)
 		close(peer);
 		assert_int_equal(session_counter(f, "sessions"), i);
 	}
-	for (int i = 0;
-	     i < PATIENCE && session_counter(f, "broken_sessions") < 3; i++) {
+	await_by(session_counter(f, "broken_sessions") >= 3, {
 		session_work(f, true);
 		test_host_wait(&f->host, 10);
-	}
+	});
 	assert_int_equal(session_counter(f, "broken_sessions"), 3);
 	assert_int_equal(f->host.acked, 0);
 	assert_int_equal(test_host_lines(&f->host), 1);

@@ -24,24 +24,24 @@ static bool receive(struct session *f)
 
 static void receive_until_acked(struct session *f, uint64_t n)
 {
-	for (int i = 0; i < PATIENCE && f->host.acked < n; i++) {
+	await_by(f->host.acked >= n, {
 		test_host_wait(&f->host, 10);
 		session_work(f, false);
 		while (receive(f))
 			;
-	}
+	});
 	assert_int_equal(f->host.acked, n);
 }
 
 /* Where the first message was slow, the second one waits for a moment. */
 static void receive_templates(struct session *f)
 {
-	for (int i = 0; i < PATIENCE && f->reader.n_templates < TEMPLATES; i++) {
+	await_by(f->reader.n_templates >= TEMPLATES, {
 		session_work(f, true);
 		while (receive(f))
 			;
-		usleep(1000);
-	}
+		usleep(WAIT_STEP_US);
+	});
 	assert_int_equal(f->reader.n_templates, TEMPLATES);
 }
 
@@ -101,12 +101,12 @@ static void sampling_and_what_was_not_sent_are_told(void **state)
 	f->host.n_records = 20;
 	session_work(f, true);
 	receive_until_acked(f, 20);
-	for (int i = 0; i < PATIENCE && !f->not_sent; i++) {
+	await_by(f->not_sent, {
 		test_host_wait(&f->host, 10);
 		session_work(f, true);
 		while (receive(f))
 			;
-	}
+	});
 	assert_int_equal(f->not_sent, 7);
 	assert_int_equal(f->flows, 13);
 }
@@ -138,12 +138,12 @@ static void own_elements_are_named(void **state)
 	struct session *f = *state;
 
 	send_records(f, "?record=extended&pen=4711", 1);
-	for (int i = 0; i < PATIENCE && f->elements < ELEMENTS; i++) {
+	await_by(f->elements >= ELEMENTS, {
 		session_work(f, true);
 		test_host_wait(&f->host, 10);
 		while (receive(f))
 			;
-	}
+	});
 	assert_int_equal(f->elements, ELEMENTS);
 	assert_int_equal(f->pen, 4711);
 	assert_int_equal(f->reader.n_templates,
@@ -176,18 +176,18 @@ static void templates_are_repeated(void **state)
 
 	session_listen(f, SOCK_DGRAM);
 	session_open(f, "udp", "?template_refresh=1s");
-	for (int i = 0;
-	     i < PATIENCE && f->reader.templates_read < 3 * TEMPLATES; i++) {
+	await_by(f->reader.templates_read >= 3 * TEMPLATES, {
 		session_work(f, false);
 		test_host_wait(&f->host, 10);
 		receive(f);
-	}
+	});
 	assert_int_equal(f->reader.templates_read, 3 * TEMPLATES);
 	assert_int_equal(f->reader.n_templates, TEMPLATES);
 }
 
 static void collector_that_is_away_is_asked_now_and_then(void **state)
 {
+	enum { ROUND_MS = 2000 };
 	struct session *f = *state;
 	unsigned int rounds = 0;
 
@@ -196,11 +196,11 @@ static void collector_that_is_away_is_asked_now_and_then(void **state)
 	f->fd = -1;
 	session_open(f, "udp", "");
 	f->host.n_records = 1000;
-	for (; session_counter(f, "refused_messages") < 3 && rounds < PATIENCE;
-	     rounds++) {
+	await_by(session_counter(f, "refused_messages") >= 3, {
 		session_work(f, true);
-		test_host_wait(&f->host, PATIENCE);
-	}
+		test_host_wait(&f->host, ROUND_MS);
+		rounds++;
+	});
 	assert_in_range(rounds, 3, 30);
 	assert_int_equal(f->host.acked, 0);
 	assert_int_equal(test_host_lines(&f->host), 1);
@@ -248,10 +248,10 @@ static void all_addresses_are_tried_until_one_listens(void **state)
 	f->name = "two.test";
 	session_open(f, "udp", "");
 	f->host.n_records = 100;
-	for (int i = 0; i < PATIENCE && session_counter(f, "sessions") < 5; i++) {
+	await_by(session_counter(f, "sessions") >= 5, {
 		session_work(f, true);
 		test_host_wait(&f->host, 10);
-	}
+	});
 	assert_int_equal(test_host_lines(&f->host), 1);
 	session_listen(f, SOCK_DGRAM);
 	receive_until_acked(f, 100);

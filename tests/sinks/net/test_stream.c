@@ -4,6 +4,7 @@
 #include "sinks/net/tcp.h"
 
 #include "lib_sink_host.h"
+#include "lib_wait.h"
 #include "base/clock_ms.h"
 
 #include <arpa/inet.h>
@@ -147,7 +148,7 @@ static enum peer_state work(struct fixture *f)
 
 static void work_until(struct fixture *f, enum peer_state wanted)
 {
-	for (int64_t end = now_ms() + 20000; now_ms() < end;) {
+	for (int64_t end = now_ms() + WAIT_MS; now_ms() < end;) {
 		if (work(f) == wanted)
 			return;
 		test_host_wait(&f->host, 100);
@@ -157,21 +158,18 @@ static void work_until(struct fixture *f, enum peer_state wanted)
 
 static void work_until_failures(struct fixture *f, unsigned int failures)
 {
-	for (int64_t end = now_ms() + 20000;
-	     f->stream.backoff.failures < failures;) {
+	await_by(f->stream.backoff.failures >= failures, {
 		work(f);
 		test_host_wait(&f->host, 100);
-		assert_true(now_ms() < end);
-	}
+	});
 }
 
 static void work_until_lines(struct fixture *f, unsigned int lines)
 {
-	for (int64_t end = now_ms() + 20000; test_host_lines(&f->host) < lines;) {
+	await_by(test_host_lines(&f->host) >= lines, {
 		work(f);
 		test_host_wait(&f->host, 100);
-		assert_true(now_ms() < end);
-	}
+	});
 }
 
 static void accept_peer(struct fixture *f)
@@ -346,10 +344,8 @@ static void stream_may_be_closed_while_a_name_is_looked_up(void **state)
 		stream_close(&f->stream);
 	}
 	open_stream(f, "slow.test", NULL);
-	for (int64_t end = now_ms() + 10000; lookups < before + 4;) {
-		assert_int_equal(work(f), PEER_CONNECTING);
-		assert_true(now_ms() < end);
-	}
+	await_by(lookups >= before + 4,
+		 assert_int_equal(work(f), PEER_CONNECTING));
 	pthread_mutex_unlock(&slowness);
 	accept_peer(f);
 }

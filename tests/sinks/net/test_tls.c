@@ -4,6 +4,7 @@
 
 #include "lib_sink_host.h"
 #include "lib_tls_server.h"
+#include "lib_wait.h"
 #include "base/clock_ms.h"
 
 #include <arpa/inet.h>
@@ -154,12 +155,10 @@ static void work_until_failures(struct fixture *f, unsigned int failures)
 {
 	char scrap[4096];
 
-	for (int64_t end = now_ms() + 20000;
-	     f->stream.backoff.failures < failures;) {
+	await_by(f->stream.backoff.failures >= failures, {
 		work(f, scrap, sizeof(scrap));
 		test_host_wait(&f->host, 10);
-		assert_true(now_ms() < end);
-	}
+	});
 }
 
 static void assert_talks(struct fixture *f)
@@ -167,7 +166,7 @@ static void assert_talks(struct fixture *f)
 	char buf[16];
 	size_t used = 0;
 
-	for (int64_t end = now_ms() + 20000;
+	for (int64_t end = now_ms() + WAIT_MS;
 	     stream_prepare(&f->stream) < PEER_READY;) {
 		f->host.host.ops->wake_in(&f->host.host, stream_rest(&f->stream));
 		test_host_wait(&f->host, 100);
@@ -175,10 +174,10 @@ static void assert_talks(struct fixture *f)
 			fail_msg("no connection: %s", f->host.logged);
 	}
 	assert_int_equal(stream_write(&f->stream, "hello", 5), 5);
-	for (int64_t end = now_ms() + 20000; used < 5 && now_ms() < end;) {
+	await_by(used >= 5, {
 		used += work(f, buf + used, sizeof(buf) - used);
 		test_host_wait(&f->host, 100);
-	}
+	});
 	assert_int_equal(used, 5);
 	assert_memory_equal(buf, "hello", 5);
 }
@@ -288,15 +287,13 @@ static void write_until_failures(struct fixture *f, unsigned int failures)
 {
 	char scrap[4096];
 
-	for (int64_t end = now_ms() + 20000;
-	     f->stream.backoff.failures < failures;) {
+	await_by(f->stream.backoff.failures >= failures, {
 		if (stream_prepare(&f->stream) >= PEER_READY)
 			stream_write(&f->stream, "hello", 5);
 		if (f->stream.backoff.failures % 2)
 			work(f, scrap, sizeof(scrap));
 		test_host_wait(&f->host, 1);
-		assert_true(now_ms() < end);
-	}
+	});
 }
 
 /* With TLS 1.3 it is only known once the connection is made. */
@@ -401,7 +398,7 @@ static void more_than_fits_goes_through(void **state)
 	start_server(f, "server", false, TLS1_3_VERSION);
 	open_stream(f, "localhost", ca_option());
 	assert_talks(f);
-	for (int64_t end = now_ms() + 60000; back < to_go && now_ms() < end;) {
+	for (int64_t end = now_ms() + WAIT_MS; back < to_go && now_ms() < end;) {
 		ssize_t n = 1;
 
 		stream_prepare(&f->stream);
