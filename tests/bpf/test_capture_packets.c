@@ -4,6 +4,8 @@
 #include "lib_test.h"
 #include "lib_wait.h"
 #include "base/util.h"
+#include "capture/packets.h"
+#include "filter/filter.h"
 
 #include <errno.h>
 #include <netobs/capture.h>
@@ -482,6 +484,43 @@ static void nothing_is_left_open(void **state)
 	lab_await_bare("lo");
 }
 
+/* With and without a filter. */
+static void programs_of_other_directions_are_not_loaded(void **state)
+{
+	static const bool has[NETOBS_DIRECTIONS][2] = {
+		[NETOBS_BOTH] = { true, true },
+		[NETOBS_INGRESS] = { true, false },
+		[NETOBS_EGRESS] = { false, true },
+	};
+	char error[FILTER_ERROR_MAX];
+	struct filter *filters[2] = { NULL };
+	const struct log silent = { 0 };
+
+	(void)state;
+	assert_int_equal(filter_new("udp", &filters[1], &error), 0);
+	for (int i = 0; i < 2 * NETOBS_DIRECTIONS; i++) {
+		const struct packets_options options = {
+			.snap_length = CAPTURE_SNAP_MAX,
+			.buffer_bytes = 1 << 20,
+			.direction = i / 2,
+			.filter = filters[i % 2],
+		};
+		struct programs programs;
+		struct packets packets;
+
+		assert_int_equal(
+			packets_open(&packets, &options, NULL, NULL, &silent), 0);
+		assert_int_equal(packets_load_programs(&packets, 0,
+						       LINK_ETHERNET, &programs),
+				 0);
+		for (int d = INGRESS; d <= EGRESS; d++)
+			assert_int_equal(programs.fds[d] >= 0, has[i / 2][d]);
+		programs_close(&programs);
+		packets_close(&packets);
+	}
+	filter_free(filters[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -511,6 +550,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_start_that_is_to_stop_waits_for_no_more_interfaces,
 			setup, teardown),
+		cmocka_unit_test(programs_of_other_directions_are_not_loaded),
 		cmocka_unit_test_setup_teardown(wrong_options_are_refused,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(

@@ -191,6 +191,7 @@ static int start_capture(void *owner)
 		.snap_length = opts->snap_length,
 		.rate = opts->rate,
 		.buffer_bytes = power_of_two(opts->buffer_bytes),
+		.direction = opts->direction,
 		.filter = capture->filter,
 	};
 	const struct program_source programs = {

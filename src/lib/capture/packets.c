@@ -190,8 +190,8 @@ int packets_load_programs(struct packets *packets, uint16_t netns,
 		.ctx = &knobs,
 	};
 
-	return programs_load(&set, names, packets->options.filter, &frames,
-			     ret_programs);
+	return programs_load(&set, names, packets->options.direction,
+			     packets->options.filter, &frames, ret_programs);
 }
 
 /* ---- What comes out --------------------------------------------------------------- */

@@ -11,8 +11,9 @@
 
 struct packets_options {
 	uint32_t snap_length;
-	uint32_t rate;		     /* packets per second; 0: any number */
-	uint32_t buffer_bytes;	     /* a power of two; of all ring buffers */
+	uint32_t rate;	       /* packets per second; 0: any number */
+	uint32_t buffer_bytes; /* a power of two; of all ring buffers */
+	enum netobs_direction direction; /* of packets that are captured */
 	const struct filter *filter; /* NULL: all packets; stays the caller's */
 };
 

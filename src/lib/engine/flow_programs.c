@@ -234,11 +234,7 @@ static void choose_elf(struct program_set *set, const struct flow_knobs *knobs)
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 		       const struct log *log, struct programs *ret_programs)
 {
-	static const char *const names[NETOBS_DIRECTIONS][2] = {
-		[NETOBS_BOTH] = { "netobs_ingress", "netobs_egress" },
-		[NETOBS_INGRESS] = { "netobs_ingress", NULL },
-		[NETOBS_EGRESS] = { NULL, "netobs_egress" },
-	};
+	static const char *const names[] = { "netobs_ingress", "netobs_egress" };
 	struct program_set set = {
 		.name = "flows_bpf",
 		.doing = "load BPF programs",
@@ -255,7 +251,7 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 	};
 
 	choose_elf(&set, knobs);
-	return programs_load(&set, names[knobs->direction], knobs->filter,
+	return programs_load(&set, names, knobs->direction, knobs->filter,
 			     &frames, ret_programs);
 }
 

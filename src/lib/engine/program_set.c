@@ -87,7 +87,7 @@ static void leave_out_others(const struct program_set *set)
 {
 	struct bpf_program *program;
 
-	if (!set->names)
+	if (!set->names[INGRESS] && !set->names[EGRESS])
 		return;
 	bpf_object__for_each_program(program, set->object)
 		bpf_program__set_autoload(program, is_named(set, program));
@@ -351,11 +351,11 @@ static int take_programs(const struct program_set *set,
 }
 
 int programs_load(struct program_set *set, const char *const names[2],
-		  const struct filter *filter, const struct filter_frames *frames,
+		  enum netobs_direction direction, const struct filter *filter,
+		  const struct filter_frames *frames,
 		  struct programs *ret_programs)
 {
-	struct filter_template templates[] = { { .name = names[INGRESS] },
-					       { .name = names[EGRESS] } };
+	struct filter_template templates[2] = { 0 };
 	struct privilege_hint hint;
 	int err =
 		!filter ?
@@ -366,7 +366,10 @@ int programs_load(struct program_set *set, const char *const names[2],
 					     "on links without Ethernet header",
 				     set->log);
 
-	set->names = names;
+	for (int d = INGRESS; d <= EGRESS; d++)
+		if (direction == NETOBS_BOTH ||
+		    direction == direction_of_index(d))
+			set->names[d] = templates[d].name = names[d];
 	if (filter) {
 		set->templates = templates;
 		set->n_templates = ARRAY_SIZE(templates);

@@ -60,7 +60,8 @@ struct program_set {
 	int (*prepare)(struct bpf_object *object, void *ctx);
 	void *ctx;
 
-	const char *const *names; /* as of programs_load(); NULL: loads all */
+	/* The programs to load, by enum direction; both NULL: all. */
+	const char *names[2];
 	struct filter_template *templates; /* which programs are only copied */
 	size_t n_templates;
 
@@ -118,13 +119,15 @@ struct programs {
  * Load @set, which nothing else refers to, for the programs called @names. They stay
  * loaded, with the maps that they use, without libbpf's copies of all.
  *
- * @param names   indexed by enum direction; NULL: none for that
+ * @param names   indexed by enum direction
+ * @param direction  only its program is loaded, or both
  * @param filter  for the packets, whose kind @frames is; NULL: the programs do not call
  *                judge()
  * @return 0, or -errno, which is logged; -EINVAL: the filter is not one for these frames
  */
 int programs_load(struct program_set *set, const char *const names[2],
-		  const struct filter *filter, const struct filter_frames *frames,
+		  enum netobs_direction direction, const struct filter *filter,
+		  const struct filter_frames *frames,
 		  struct programs *ret_programs);
 
 /** @return @err; -EPERM: verifiers of old kernels refuse functions as invalid without CAP_PERFMON */
