@@ -401,7 +401,7 @@ class Map(maps.MapTest):
 
     def test_refusals(self):
         for arguments, word in ((("lookup", "nonsense"), "'nonsense' is no address"),
-                                (("lookup", "[::]:80"), "no packet has the address '::'"),
+                                (("lookup", "[::]:80"), "no mapping has the address '::'"),
                                 (("nothing",), "'nothing'"), (("lookup",), "lookup TUPLE")):
             result = self.map(*arguments, check=False)
             self.assertEqual(2, result.returncode, arguments)

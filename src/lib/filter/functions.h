@@ -43,11 +43,11 @@ void functions_done(struct functions *functions);
 /* ---- judge() ---------------------------------------------------------------------- */
 
 /**
- * Add all of the program but judge(), with calls of judge() going to what is added next. @code is
- * empty.
+ * Copy the program without judge() into @code, which is empty. The caller appends another judge(): calls go
+ * to the end of the copy.
  *
- * @param has_inner         find_carried(), which the stub calls, is needed
- * @param ret_find_carried  where that function begins then
+ * @param has_inner         the new judge() calls find_carried(): the copy keeps that function
+ * @param ret_find_carried  where that function begins in the copy, with @has_inner
  * @return 0; -EINVAL: the program does not call them
  */
 int functions_splice(struct code *code, const struct filter_template *template,

@@ -33,7 +33,7 @@ struct filter_template {
 int filter_template_init(struct filter_template *template,
 			 const struct bpf_object *object);
 
-/* Put what was replaced into a copy of the program, which begins at @insns. */
+/* Undo the early end in a copy of the program. @insns: of the copy */
 void filter_template_restore(const struct filter_template *template,
 			     struct bpf_insn *insns);
 

@@ -375,7 +375,12 @@ static bool is_lost(int error)
 	return error == -ENOBUFS;
 }
 
-/* The kernel has answered within send(2), as far as there was room: what has arrived is read nevertheless. */
+/*
+ * The kernel has answered within send(2). Answers that did not fit in the receive buffer are lost; the others
+ * are read.
+ *
+ * @return 0; -ENOBUFS: some are lost; others: an error
+ */
 static int read_answers(int fd, uint32_t n_requests, uint32_t n,
 			conntrack_answer_fn *on_answer, void *ctx)
 {

@@ -134,7 +134,7 @@ static int read_end(char *text, uint8_t addr[16], uint16_t *ret_port,
 	if (strcmp(text, "*") && is_any(addr))
 		return complain(
 			complaint,
-			"no packet has the address '%s': any one is '*', or left out",
+			"no mapping has the address '%s': any one is '*', or left out",
 			text);
 	if (port && strcmp(port, "*") &&
 	    (read_u16(port, UINT16_MAX, &number) || !number))

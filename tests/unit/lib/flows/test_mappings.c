@@ -249,6 +249,22 @@ static void every_face_finds_it(void **arg)
 		assert_int_equal(find(state, others[i]).n, 0);
 }
 
+/* Clients of DHCP send from it, and NAT may give such a packet another source. */
+static void the_address_zero_of_ipv4_is_one_as_any_other(void **arg)
+{
+	const struct conntrack_entry entry = {
+		.tuples = { tuple_of("0.0.0.0", 68, "255.255.255.255", 67),
+			    tuple_of("255.255.255.255", 67, "10.0.0.9", 68) },
+	};
+	struct state *state = *arg;
+
+	report_port(state, 40000, 10);
+	report(state, &entry, 10);
+	assert_int_equal(find(state, "0.0.0.0").n, 1);
+	assert_int_equal(find(state, "0.0.0.0:68 > 255.255.255.255:67").n, 1);
+	assert_int_equal(find(state, "0.0.0.0:40000").n, 0);
+}
+
 static void a_query_that_is_wrong_is_refused(void **arg)
 {
 	static const char *const wrong[] = {
@@ -543,6 +559,7 @@ int main(void)
 		WITH_STATE(a_begin_has_both_faces),
 		WITH_STATE(an_entry_without_nat_is_no_mapping),
 		WITH_STATE(every_face_finds_it),
+		WITH_STATE(the_address_zero_of_ipv4_is_one_as_any_other),
 		cmocka_unit_test(a_query_that_is_wrong_is_refused),
 		WITH_STATE(the_kernel_is_asked_when_it_may_have_ended),
 		WITH_STATE(an_end_is_reported_once),
