@@ -273,12 +273,15 @@ NETOBS_API int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
  * packets other addresses than the socket has. May call on_mapping of the context.
  *
  * @param ctx  a started context with NETOBS_NAT; by its own thread, also from on_session
- * @return as netobs_flow.conversation_id; 0: it is not known, maybe only until the context has found the
- *         interface that leads to the namespace of the socket; or an argument is NULL, or the context has
- *         no NETOBS_NAT
+ * @param ret_id  as netobs_flow.conversation_id, never 0; it may be that of @p session
+ * @return 0; -ENOENT: it is not known, maybe only until the context has found the interface that leads to the
+ *         namespace of the socket; -EAGAIN: it is known once the context has read the flows of an interval: keep
+ *         the session, and repeat the call after netobs_dispatch(); -EINVAL: an argument is NULL;
+ *         -ENOTSUP: the context has no NETOBS_NAT
  */
-NETOBS_API uint64_t netobs_session_conversation(
-	struct netobs *ctx, const struct netobs_session *session);
+NETOBS_API int netobs_session_conversation(struct netobs *ctx,
+					   const struct netobs_session *session,
+					   uint64_t *ret_id);
 
 /** Detach everything and free; sessions not delivered are dropped. NULL is fine. */
 NETOBS_API void netobs_sessions_free(struct netobs_sessions *sessions);

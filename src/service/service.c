@@ -108,11 +108,17 @@ void service_notify_status(const struct service *service)
 		   stats.interfaces, stats.seen.packets, lost);
 }
 
+static int dispatch_sessions(struct service *service)
+{
+	service_deliver_known_sessions(service);
+	return service_sessions_dispatch(&service->sessions);
+}
+
 /* Alerts, sessions and mappings are not for the end of the interval. */
 int service_dispatch(struct service *service)
 {
 	int r = service->is_stopped ? -ECANCELED : netobs_dispatch(service->ctx);
-	int sessions = service_sessions_dispatch(&service->sessions);
+	int sessions = dispatch_sessions(service);
 	int drops = service_drops_dispatch(&service->drops);
 	int trace = service_trace_dispatch(&service->trace);
 
@@ -150,6 +156,7 @@ void service_stop(struct service *service)
 int service_finish(struct service *service)
 {
 	service->is_stopped = true;
+	service_deliver_sessions(service);
 	return service_sinks_finish(&service->sinks);
 }
 
@@ -180,6 +187,7 @@ int service_end(struct service *service)
 void service_clear(struct service *service)
 {
 	service_sessions_done(&service->sessions);
+	session_queue_clear(&service->waiting);
 	service_drops_done(&service->drops);
 	service_trace_done(&service->trace);
 	netobs_free(service->ctx);

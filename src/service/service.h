@@ -10,6 +10,7 @@
 #include "service_sessions.h"
 #include "service_sinks.h"
 #include "service_trace.h"
+#include "session_queue.h"
 
 struct netobs;
 struct control;
@@ -51,6 +52,7 @@ struct service {
 	struct netobs *ctx;
 	struct service_sinks sinks;
 	struct service_sessions sessions;
+	struct session_queue waiting; /* for the end of a drain */
 	struct service_drops drops;
 	struct service_trace trace;
 	struct service_groups groups;

@@ -7,6 +7,8 @@
 #include "service/control/control.h"
 #include "service_metrics.h"
 
+#include <errno.h>
+
 static void pass_flow(const struct netobs_flow *flow, void *user)
 {
 	struct service *service = user;
@@ -55,17 +57,59 @@ static void on_mapping(const struct netobs_mapping *mapping, void *user)
 	service_sinks_record(&service->sinks, &mapping->record);
 }
 
+/* @return false: the conversation is not known before the drain has ended */
+static bool find_conversation(struct service *service,
+			      struct netobs_session *session)
+{
+	return netobs_session_conversation(service->ctx, session,
+					   &session->conversation_id) != -EAGAIN;
+}
+
+static void deliver_session(struct service *service,
+			    const struct netobs_session *session)
+{
+	service_groups_session(&service->groups, session);
+	service_sinks_record(&service->sinks, &session->record);
+}
+
+static void deliver_waiting(struct service *service, bool even_if_unknown)
+{
+	struct session_queue *queue = &service->waiting;
+	struct netobs_session *first;
+
+	while ((first = session_queue_first(queue))) {
+		if (!find_conversation(service, first) && !even_if_unknown)
+			return;
+		deliver_session(service, first);
+		session_queue_remove(queue);
+	}
+}
+
+void service_deliver_known_sessions(struct service *service)
+{
+	deliver_waiting(service, false);
+}
+
+void service_deliver_sessions(struct service *service)
+{
+	deliver_waiting(service, true);
+}
+
 static void pass_session(const struct netobs_session *session, void *user)
 {
 	struct service *service = user;
 	struct netobs_session known = *session;
+	bool is_due;
 
 	if (service->config->flows.rtt)
 		rtt_check_session(&service->rtt_check, session);
-	known.conversation_id =
-		netobs_session_conversation(service->ctx, session);
-	service_groups_session(&service->groups, &known);
-	service_sinks_record(&service->sinks, &known.record);
+	/* They are delivered in the order in which they were reported. */
+	is_due = !session_queue_first(&service->waiting) &&
+		 find_conversation(service, &known);
+	if (!is_due && session_queue_add(&service->waiting, &known))
+		return;
+	service_deliver_sessions(service);
+	deliver_session(service, &known);
 }
 
 static void pass_drop(const struct netobs_drop *drop, void *user)

@@ -13,6 +13,12 @@ void service_fill_options(struct service *service,
 /* Set the callbacks of the observers beside the context, and of the sinks. */
 void service_set_callbacks(struct service *service);
 
+/* Deliver the sessions that have waited for the end of a drain, which has ended. */
+void service_deliver_known_sessions(struct service *service);
+
+/* Deliver all sessions that wait, during a drain without the ids of their conversations. */
+void service_deliver_sessions(struct service *service);
+
 /* Deliver the records of groups for the interval that ends now. */
 void service_end_groups_interval(struct service *service);
 

@@ -131,6 +131,7 @@ static void commit_change(struct service *service)
 {
 	struct service_config *config;
 
+	service_deliver_sessions(service);
 	service->reload_result = replace_alerts(service);
 	if (service->reload_result ==
 	    0) /* else the previous rules stay, and what they trace */

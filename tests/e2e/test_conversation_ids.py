@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 Sessions and alerts have the id of their conversation that flow records have, at both ends of each kind
-of NAT, or none. Rules and traffic are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED
-repeats it.
+of NAT; sessions have none as long as the namespace of their end is not known. Rules and traffic are
+random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
 """
 
 import collections
@@ -48,6 +48,10 @@ class ConversationIds(nat.RandomNatTest):
     def make_services(self, count):
         services = super().make_services(count)
         return [one for one in services if one.proto == "tcp"]
+
+    def observe_all(self, **options):
+        self.observe(f"netns:{self.client.name}/eth0", f"netns:{self.server.name}/eth0", "rc", "rs",
+                     "lo", **options)
 
     def observe(self, *interfaces, with_nat="yes", interval="1s"):
         path = self.lab.path("netobs.conf")
@@ -121,13 +125,6 @@ class ConversationIds(nat.RandomNatTest):
             known += 1
         return known, unknown
 
-    @staticmethod
-    def during_drains(count):
-        """How many sessions that begin during a drain may lack an id: it is long if CPUs are busy."""
-        if os.getloadavg()[0] > os.cpu_count():
-            return count
-        return count // 10 if lab.is_shrunk() else 0
-
     def check(self, known):
         """Of a list of all interfaces, or not of all. @return (known sessions, those without)"""
         found = self.stop()
@@ -150,11 +147,10 @@ class ConversationIds(nat.RandomNatTest):
 
     def test_both_ends_and_the_way(self):
         services = self.make_services(40)
-        self.observe(f"netns:{self.client.name}/eth0", f"netns:{self.server.name}/eth0", "rc", "rs",
-                     "lo")
+        self.observe_all()
         self.talk(services, lab.sized(CONNECTIONS))
         known, unknown = self.check(nat.connections(self.router))
-        self.assertLessEqual(unknown, self.during_drains(known))
+        self.assertEqual(0, unknown, "sessions without an id")
         self.assertLess(2 * lab.sized(CONNECTIONS), known)
 
     def test_ends_in_namespaces_that_are_not_observed(self):
@@ -169,16 +165,18 @@ class ConversationIds(nat.RandomNatTest):
         self.assertLess(lab.sized(CONNECTIONS), known)
         self.assertLess(10 * (unknown - before), known)
 
-    def test_alerts_while_drains_are_long(self):
-        """Flows of a flood, which no router forwards, are read all the time: alerts wait for that."""
+    def test_drains_that_are_long(self):
+        """Flows of a flood, which no router forwards, are read all the time: alerts and sessions wait."""
         services = self.make_services(40)
-        self.observe("rc", "rs", "lo", interval="100ms")
+        self.observe_all(interval="100ms")
         flood = traffic.begin_flood(self.lab, self.client, "eth0", "--flows", lab.sized(20000),
                                     "--rate", 20000)
         self.talk(services, lab.sized(CONNECTIONS))
         flood.terminate()
         flood.communicate()
-        self.check(nat.connections(self.router))
+        known, unknown = self.check(nat.connections(self.router))
+        self.assertEqual(0, unknown, "sessions without an id")
+        self.assertLess(2 * lab.sized(CONNECTIONS), known)
 
     def test_without_nat_there_are_none(self):
         services = self.make_services(20)

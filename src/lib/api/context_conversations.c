@@ -4,6 +4,7 @@
 
 #include "flows/conversation_search.h"
 
+#include <errno.h>
 #include <netobs/session.h>
 #include <string.h>
 
@@ -46,13 +47,16 @@ static void fill_time(const struct netobs *ctx,
 				      tally->last_ns;
 }
 
-uint64_t netobs_session_conversation(struct netobs *ctx,
-				     const struct netobs_session *session)
+int netobs_session_conversation(struct netobs *ctx,
+				const struct netobs_session *session,
+				uint64_t *ret_id)
 {
 	struct flow_entry entry = { 0 };
 
-	if (!ctx || !session || !knows_conversations(ctx))
-		return 0;
+	if (!ctx || !session || !ret_id)
+		return -EINVAL;
+	if (!knows_conversations(ctx))
+		return -ENOTSUP;
 	memcpy(entry.key.src.bytes, session->local_addr,
 	       sizeof(session->local_addr));
 	memcpy(entry.key.dst.bytes, session->remote_addr,
@@ -62,5 +66,5 @@ uint64_t netobs_session_conversation(struct netobs *ctx,
 	entry.key.proto = session->protocol;
 	fill_time(ctx, session, &entry.tally);
 	return conversation_of_socket(&ctx->pipeline.translations, &entry,
-				      session->netns_inode, session->pid);
+				      session->netns_inode, session->pid, ret_id);
 }

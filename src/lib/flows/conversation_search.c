@@ -163,18 +163,14 @@ static uint64_t find_received(struct translations *translations,
 	return 0;
 }
 
-uint64_t conversation_of_socket(struct translations *translations,
-				const struct flow_entry *entry, uint32_t inode,
-				uint32_t pid)
+/* 0: it is not known */
+static uint64_t find_sent(struct translations *translations,
+			  const struct flow_entry *entry, uint32_t inode,
+			  uint32_t pid)
 {
-	const struct flow_entry back = turned(entry);
 	const struct translation *translation;
-	struct search_result own;
+	struct search_result own = search_own(translations, entry, inode);
 
-	if (!read_reports(translations, entry) ||
-	    !read_reports(translations, &back))
-		return 0;
-	own = search_own(translations, entry, inode);
 	if (own.is_ambiguous)
 		return 0;
 	translation = own.node ? translation_of(&translations->table, own.node) :
@@ -183,4 +179,21 @@ uint64_t conversation_of_socket(struct translations *translations,
 		return tuple_conversation(&translation->before[NAT_ORIGINAL],
 					  entry->key.proto);
 	return find_received(translations, entry, inode, pid);
+}
+
+int conversation_of_socket(struct translations *translations,
+			   const struct flow_entry *entry, uint32_t inode,
+			   uint32_t pid, uint64_t *ret_id)
+{
+	const struct flow_entry back = turned(entry);
+	uint64_t id;
+
+	if (!read_reports(translations, entry) ||
+	    !read_reports(translations, &back))
+		return -EAGAIN;
+	id = find_sent(translations, entry, inode, pid);
+	if (!id)
+		return -ENOENT;
+	*ret_id = id;
+	return 0;
 }

@@ -26,10 +26,10 @@ int conversation_at(struct translations *translations,
  *
  * @inode  of its namespace, which need not be one that is followed
  * @pid    of a process there; 0: none is known
- * @return its id, as flows have it; 0: it is not known
+ * @return 0; -ENOENT: it is not known; -EAGAIN: as conversation_at()
  */
-uint64_t conversation_of_socket(struct translations *translations,
-				const struct flow_entry *entry, uint32_t inode,
-				uint32_t pid);
+int conversation_of_socket(struct translations *translations,
+			   const struct flow_entry *entry, uint32_t inode,
+			   uint32_t pid, uint64_t *ret_id);
 
 #endif

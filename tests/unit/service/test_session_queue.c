@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Sessions that wait: in their order, and up to a limit. */
+#include "lib_test.h"
+
+#include "service/session_queue.h"
+
+static bool add(struct session_queue *queue, uint32_t pid)
+{
+	const struct netobs_session session = { .pid = pid };
+
+	return session_queue_add(queue, &session);
+}
+
+static uint32_t take(struct session_queue *queue)
+{
+	const uint32_t pid = session_queue_first(queue)->pid;
+
+	session_queue_remove(queue);
+	return pid;
+}
+
+static void sessions_leave_in_their_order(void **state)
+{
+	struct session_queue queue = { 0 };
+
+	(void)state;
+	assert_null(session_queue_first(&queue));
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t pid = 1; pid <= 200; pid++)
+			assert_true(add(&queue, pid));
+		for (uint32_t pid = 1; pid <= 100; pid++)
+			assert_int_equal(take(&queue), pid);
+		assert_true(add(&queue, 201));
+		for (uint32_t pid = 101; pid <= 201; pid++)
+			assert_int_equal(take(&queue), pid);
+		assert_null(session_queue_first(&queue));
+		assert_null(queue.list);
+	}
+}
+
+static void a_full_queue_takes_none(void **state)
+{
+	struct session_queue queue = { 0 };
+
+	(void)state;
+	for (uint32_t i = 0; i < SESSION_QUEUE_MAX; i++)
+		assert_true(add(&queue, i));
+	assert_false(add(&queue, SESSION_QUEUE_MAX));
+	assert_int_equal(take(&queue), 0);
+	session_queue_clear(&queue);
+	assert_true(add(&queue, 1));
+	assert_int_equal(take(&queue), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sessions_leave_in_their_order),
+		cmocka_unit_test(a_full_queue_takes_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
