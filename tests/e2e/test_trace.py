@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: nftables tcpdump
+# Needs: nftables strace tcpdump
 """netobsctl trace, compared with what the processes at both ends of random connections noted.
 
 A client, a router and a server, with NAT in the router, or VXLAN behind it. A failure prints its seed, and
@@ -11,6 +11,7 @@ import collections
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import threading
@@ -95,6 +96,19 @@ class Events(Trace):
             self.assertTrue(own, where)
             self.assertEqual(own, collections.Counter(self.what(one) for one in tracer.stop()),
                              f"{where}: {layer}")
+
+    def test_check_tries_all_layers(self):
+        """What it says of the tracer holds for each of them."""
+        calls = self.lab.path("calls")
+        with open(os.devnull, "wb") as out:
+            process = self.lab.spawn("strace", "-f", "-qq", "-s", "32", "-e", "trace=bpf", "-o", calls,
+                                     observer.netobsctl(True), "check", stdout=out)
+        process.wait(timeout=120)
+        with open(calls, encoding="utf-8") as file:
+            loaded = set(re.findall(r'BPF_PROG_LOAD.*prog_name="netobs_tr_(\w+)"', file.read()))
+        for layer, names in self.PER_PACKET.items():
+            is_there = layer != "socket" or self.has_sockets
+            self.assertEqual(bool(names & loaded), is_there, f"{layer}: {loaded}")
 
     # Programs that run for each packet, of one layer only.
     PER_PACKET = {"socket": {"ready", "ready2"}, "tcp": {"segm", "segm2"}, "qdisc": {"enq", "deq"},

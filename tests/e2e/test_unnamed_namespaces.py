@@ -9,10 +9,12 @@ test, which is in another namespace, so no event names a process that is in thei
 
 import contextlib
 import json
+import signal
 import socket
 import time
 
 from lib import lab
+from lib import observer
 from lib.observer import features
 from lib.privileges import NEEDED, with_only
 from lib.record_sinks import sink_section
@@ -20,7 +22,7 @@ from lib.service import AGAIN, ServiceTest
 from lib.tracer import Network, Trace, Tracer
 
 TAKEN = ["prerouting", "prerouting_end", "input", "input_end"]
-SYS_PTRACE = 1 << 19
+SYS_PTRACE, CHOWN = 1 << 19, 1 << 0
 LEFT_OUT = "netfilter's hooks were not traced in"
 WARNING = "netfilter's hooks in the network namespace {} are not traced: {}"
 RULE = "app_latency > 1ms hold 0s limit none"
@@ -87,6 +89,18 @@ class Command(Trace):
         tracer = Tracer(self, self.chance.randint(7000, 8000))
         self.assertFalse(capabilities(tracer.process.pid) & SYS_PTRACE)
         tracer.stop()
+
+    def test_rules_about_drops_keep_what_that_takes(self):
+        """Others give it up."""
+        where = self.lab.ns("a")
+        for rule, is_kept, command in (("drops > 1%", True, ("alerts", "--drops")), ("rtt > 1s", False, ("alerts",)),
+                                       ("drops > 1%", True, ("trace",)), ("rtt > 1s", False, ("trace",))):
+            process = self.lab.spawn(observer.netobsctl(), *command, "--rule", rule, "-o", "json", ns=where)
+            lab.wait_for(lambda pid=process.pid: not capabilities(pid) & CHOWN, "it to give up capabilities")
+            self.assertIsNone(process.poll())
+            self.assertEqual(bool(capabilities(process.pid) & SYS_PTRACE), is_kept, f"{command} {rule}")
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(timeout=60), 0, f"{command} {rule}")
 
 
 class Service(ServiceTest):
