@@ -7,7 +7,6 @@
 #include "host/netns.h"
 #include "host/peers.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,16 +34,17 @@ static void forget_all(struct spaces *spaces)
 	spaces->count = 0;
 }
 
-static void close_dir(struct spaces *spaces)
+static void close_dirs(struct spaces *spaces)
 {
 	if (spaces->dir)
 		closedir(spaces->dir);
 	spaces->dir = NULL;
+	netns_walk_end(&spaces->walk);
 }
 
 void spaces_done(struct spaces *spaces)
 {
-	close_dir(spaces);
+	close_dirs(spaces);
 	forget_all(spaces);
 }
 
@@ -158,7 +158,7 @@ static bool learn_from_names(struct spaces *spaces)
 		spaces->dir = opendir(directory);
 	entry = spaces->dir ? readdir(spaces->dir) : NULL;
 	if (!entry) {
-		close_dir(spaces);
+		close_dirs(spaces);
 		return netns_directories[++spaces->cursor];
 	}
 	snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
@@ -181,20 +181,14 @@ static bool is_asked(struct spaces *spaces, uint32_t inode)
 /* Ask one process per namespace. @return whether there are more */
 static bool learn_from_processes(struct spaces *spaces)
 {
-	const struct dirent *entry;
+	cleanup_fd int fd = -1;
 	uint32_t inode;
-	char path[40];
 
-	if (!spaces->dir)
-		spaces->dir = opendir("/proc");
-	entry = spaces->dir ? readdir(spaces->dir) : NULL;
-	if (!entry)
+	if ((!spaces->walk.dir && netns_walk_begin(&spaces->walk)) ||
+	    !netns_walk_next(&spaces->walk, &fd, &inode))
 		return false;
-	if (!isdigit((unsigned char)*entry->d_name))
-		return true;
-	snprintf(path, sizeof(path), "/proc/%.10s/ns/net", entry->d_name);
-	if (!netns_find(path, &inode) && !is_asked(spaces, inode))
-		learn_from(spaces, path);
+	if (fd >= 0 && !is_asked(spaces, inode))
+		learn_of(spaces, fd, inode);
 	return true;
 }
 
@@ -239,7 +233,7 @@ void spaces_begin_search(struct spaces *spaces)
 /* Searches that find nothing back off exponentially. */
 static void end_search(struct spaces *spaces)
 {
-	close_dir(spaces);
+	close_dirs(spaces);
 	spaces->phase = SPACES_AT_REST;
 	spaces->searched_ns = clock_boot_ns();
 	spaces->wanted = peers_wanted(spaces->host, UINT32_MAX);

@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "host/addresses.h"
 #include "host/host.h"
+#include "host/netns_search.h"
 #include "owner_table.h"
 
 #include <dirent.h>
@@ -53,7 +54,8 @@ struct spaces {
 		SPACES_PROCESSES
 	} phase;
 	uint32_t cursor; /* a bucket, or a directory of names */
-	DIR *dir;	 /* of names, or /proc; NULL: none is open */
+	DIR *dir;	 /* of names; NULL: none is open */
+	struct netns_walk walk;
 	uint32_t before; /* pairs that it is for */
 	uint32_t asked[SPACES_ASKED];
 	uint32_t wanted;     /* pairs that the last search has not found */
