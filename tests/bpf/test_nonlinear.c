@@ -11,6 +11,7 @@
 #include "bpf/parse/wire.h"
 #include "host.h"
 #include "samples.h"
+#include "lib_wait.h"
 
 #include <bpf/libbpf.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { LINEAR = 14, FRAME = 6000, WAIT_US = 1000, WAIT_MAX = 5000 };
+enum { LINEAR = 14, FRAME = 6000 };
 
 /* By link kind: a tap and a tun device. */
 static struct device {
@@ -100,13 +101,9 @@ static void receive(struct device *device, uint8_t *frame, size_t len)
 {
 	struct virtio_net_hdr header = { .hdr_len = LINEAR };
 	struct iovec parts[] = { { &header, 10 }, { frame, len } };
-	int waited = 0;
 
 	assert_int_equal(writev(device->fd, parts, 2), 10 + len);
-	while (!prog_counters(&device->prog, 0).seen.packets) {
-		assert_in_range(waited++, 0, WAIT_MAX);
-		usleep(WAIT_US);
-	}
+	await(prog_counters(&device->prog, 0).seen.packets);
 }
 
 /*

@@ -2,6 +2,7 @@
 /* Which output is a table or a screen, and the screen of netobsctl flows. */
 #include "lib_stdout.h"
 #include "lib_test.h"
+#include "lib_wait.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #define SHOW_CURSOR "\033[?25h"
 #define GO_HOME "\033[H"
 #define CLEAR_BELOW "\033[J"
+#define MARK "\001"
 
 enum { MIN_REFRESH_MS = 200 };
 
@@ -79,7 +81,7 @@ static void a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted(void **s
 
 /*
  * The text of the last refresh, which starts at the top of the screen. A terminal passes
- * text on in pieces and after a while.
+ * text on in pieces and after a while: a mark behind it has come when all has.
  */
 static const char *last_screen(const struct stdout_fixture *fixture)
 {
@@ -87,18 +89,17 @@ static const char *last_screen(const struct stdout_fixture *fixture)
 	struct pollfd fd = { .fd = fixture->fd, .events = POLLIN };
 	const char *screen = NULL;
 	size_t len = 0;
-	int wait_ms = 10000;
 
 	text[0] = '\0';
-	while (len < sizeof(text) - 1 && poll(&fd, 1, wait_ms) > 0) {
-		ssize_t n = read(fd.fd, text + len, sizeof(text) - 1 - len);
+	assert_int_equal(write(STDOUT_FILENO, MARK, strlen(MARK)), strlen(MARK));
+	while (!strstr(text, MARK)) {
+		ssize_t n;
 
-		if (n <= 0)
-			break;
+		assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
+		n = read(fd.fd, text + len, sizeof(text) - 1 - len);
+		assert_true(n > 0);
 		len += (size_t)n;
 		text[len] = '\0';
-		if (strstr(text, SHOW_CURSOR))
-			wait_ms = 100;
 	}
 	for (const char *pos = text; (pos = strstr(pos, GO_HOME)); pos++)
 		screen = pos;

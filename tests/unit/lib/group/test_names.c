@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Names of hosts and ports come later, and never block. */
 #include "lib_test.h"
+#include "lib_wait.h"
 
 #include <errno.h>
 #include <netobs/names.h>
@@ -52,7 +53,7 @@ static void names_come_later_and_never_block(void **state)
 	assert_string_equal(host_text(names, 14), "10.0.0.14");
 	assert_string_equal(host_text(names, 1), "10.0.0.1");
 	while (strcmp(host_text(names, 1), "host?1") != 0) {
-		assert_int_equal(poll(&fd, 1, 10000), 1);
+		assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
 		netobs_names_poll(names, 0);
 	}
 	assert_int_equal(netobs_names_poll(names, 10), 0); /* one is not answered */
@@ -75,11 +76,11 @@ static void more_hosts_than_the_cache_holds_have_names_in_the_end(void **state)
 		memcpy(addr + 4, &i, sizeof(i));
 		netobs_names_host(names, addr, text, sizeof(text));
 		if (i % (uint32_t)queue == 0)
-			netobs_names_poll(names, 10000);
+			netobs_names_poll(names, WAIT_MS);
 	}
-	netobs_names_poll(names, 10000);
+	netobs_names_poll(names, WAIT_MS);
 	host_text(names, 1);
-	netobs_names_poll(names, 10000);
+	netobs_names_poll(names, WAIT_MS);
 	assert_string_equal(host_text(names, 1), "host?1");
 	netobs_names_free(names);
 }
@@ -112,7 +113,7 @@ static void ports_have_names_of_the_host(void **state)
 	assert_int_equal(netobs_names_new(NULL, &names), 0);
 	netobs_names_port(names, 65000, 6, text, sizeof(text));
 	assert_string_equal(text, "65000");
-	assert_int_equal(netobs_names_poll(names, 10000), 1);
+	assert_int_equal(netobs_names_poll(names, WAIT_MS), 1);
 	assert_int_equal(netobs_names_port(names, 65000, 6, text, sizeof(text)),
 			 0);
 	netobs_names_free(names);

@@ -2,6 +2,7 @@
 /* Sinks as a program uses them: JSON lines to files and sockets. */
 #include "lib_lines.h"
 #include "lib_test.h"
+#include "lib_wait.h"
 
 #include "base/util.h"
 
@@ -94,7 +95,7 @@ static void full_disk_is_told_once_and_costs_nothing(void **state)
 	assert_ptr_equal(strchr(f->logged, '\n') + 1,
 			 f->logged + strlen(f->logged));
 	setrlimit(RLIMIT_FSIZE, &roomy);
-	assert_int_equal(netobs_sink_wait(f->sink, 10000), 0);
+	assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
 	assert_file_has(f, 0, 1000);
 	assert_non_null(strstr(f->logged, "again"));
 }
@@ -116,18 +117,14 @@ static int listen_at(const char *path)
 
 static int accept_soon(struct lines_fixture *f, int listener)
 {
-	for (int i = 0; i < 1000; i++) {
-		struct pollfd fd = { .fd = netobs_sink_fd(f->sink),
-				     .events = POLLIN };
-		int peer = accept(listener, NULL, NULL);
+	struct pollfd fd = { .fd = netobs_sink_fd(f->sink), .events = POLLIN };
+	int peer;
 
-		if (peer >= 0)
-			return peer;
+	await_by((peer = accept(listener, NULL, NULL)) >= 0, {
 		poll(&fd, 1, 10);
 		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
-	}
-	fail_msg("no connection was made");
-	return -1;
+	});
+	return peer;
 }
 
 /* What comes until nothing is pending; NUL-terminated, the caller's. */
@@ -306,7 +303,7 @@ static void commit_sends_nothing_itself(void **state)
 		assert_int_equal(netobs_sink_flush(f->sink), 0);
 		assert_int_equal(netobs_sink_commit(f->sink, 8 + i), 0);
 		assert_file_has(f, 0, i * 1000);
-		assert_int_equal(poll(&fd, 1, 10000), 1);
+		assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
 		while (poll(&fd, 1, 0) > 0)
 			assert_int_equal(netobs_sink_dispatch(f->sink), 0);
 		assert_file_has(f, 0, i * 1000 + 1000);
@@ -333,7 +330,7 @@ static void settled_sink_sends_nothing_new(void **state)
 	assert_int_equal(sink_stats_of(f).pending.records, 990);
 	netobs_sink_close(f->sink);
 	assert_int_equal(try_open_sink(f, spec), 0);
-	assert_int_equal(netobs_sink_wait(f->sink, 10000), 0);
+	assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
 	assert_file_has(f, 0, 1000);
 	assert_sink_identity(f);
 }
@@ -395,6 +392,7 @@ static void last_totals_are_kept(void **state)
 static void records_become_durable_in_time(void **state)
 {
 	struct lines_fixture *f = *state;
+	struct pollfd fd = { .events = POLLIN };
 	char spec[3 * PATH_MAX];
 
 	snprintf(spec, sizeof(spec), "json:unix:%s?spool=disk:%s/spool",
@@ -402,13 +400,11 @@ static void records_become_durable_in_time(void **state)
 	assert_int_equal(try_open_sink(f, spec), 0);
 	write_flows(f, 0, 100);
 	assert_int_equal(sink_stats_of(f).durable_records, 0);
-	for (int i = 0; i < 1000 && sink_stats_of(f).durable_records < 100; i++) {
-		struct pollfd fd = { .fd = netobs_sink_fd(f->sink),
-				     .events = POLLIN };
-
+	fd.fd = netobs_sink_fd(f->sink);
+	await_by(sink_stats_of(f).durable_records >= 100, {
 		poll(&fd, 1, 100);
 		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
-	}
+	});
 	assert_int_equal(sink_stats_of(f).durable_records, 100);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Names of containers, in files of runtimes below a directory. */
 #include "lib_test.h"
+#include "lib_wait.h"
 
 #include "base/util.h"
 #include "lib_seed.h"
@@ -320,18 +321,14 @@ static const char *name_of(struct fixture *f, const char *id, const char *uid)
 	return process.pod_name;
 }
 
-/* For a minute, which no search takes. */
-static bool await_name(struct fixture *f, const char *id, const char *name)
+static void await_name(struct fixture *f, const char *id, const char *name)
 {
 	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
 
-	for (int i = 0; i < 600; i++) {
-		if (!strcmp(name_of(f, id, ""), name))
-			return true;
+	await_by(!strcmp(name_of(f, id, ""), name), {
 		poll(&fd, 1, 100);
 		loop_dispatch(&f->loop);
-	}
-	return false;
+	});
 }
 
 static void containers_that_are_there_have_names_at_once(void **state)
@@ -356,15 +353,15 @@ static void a_container_that_comes_and_goes_has_a_name(void **state)
 	make_dir(f, DOCKER);
 	open_names(f);
 	make_docker(f, ID, "web");
-	for (int i = 0; i < 600 && !container_names_count(f->names); i++) {
+	await_by(container_names_count(f->names), {
 		poll(&fd, 1, 100);
 		loop_dispatch(&f->loop);
-	}
+	});
 	assert_int_equal(container_names_count(f->names), 1);
 	snprintf(command, sizeof(command), "rm -rf '%s/" DOCKER "/" ID "'",
 		 f->root);
 	/* The directory may have been seen before its file. */
-	assert_true(await_name(f, ID, "web"));
+	await_name(f, ID, "web");
 	assert_int_equal(system(command), 0);
 	assert_string_equal(name_of(f, ID, ""), "web");
 }
@@ -377,7 +374,7 @@ static void a_file_may_come_after_its_directory(void **state)
 	open_names(f);
 	assert_string_equal(name_of(f, ID, ""), "");
 	make_docker(f, ID, "web");
-	assert_true(await_name(f, ID, "web"));
+	await_name(f, ID, "web");
 }
 
 /* Whichever the directory is from which on its way is not there; one container may be gone when it is asked for. */
@@ -398,12 +395,12 @@ static void the_way_to_a_runtime_is_watched(void **state)
 			make_dir(f, parents[i]);
 		open_names(f);
 		make_docker(f, ID, "web");
-		for (int n = 0; n < 600 && !container_names_count(f->names); n++) {
+		await_by(container_names_count(f->names), {
 			poll(&fd, 1, 100);
 			loop_dispatch(&f->loop);
-		}
+		});
 		assert_int_equal(container_names_count(f->names), 1);
-		assert_true(await_name(f, ID, "web"));
+		await_name(f, ID, "web");
 	}
 }
 
@@ -413,10 +410,10 @@ static void a_runtime_may_come_later(void **state)
 
 	open_names(f);
 	make_docker(f, ID, "web");
-	assert_true(await_name(f, ID, "web"));
+	await_name(f, ID, "web");
 	/* Now its directory is watched. */
 	make_docker(f, OTHER, "other");
-	assert_true(await_name(f, OTHER, "other"));
+	await_name(f, OTHER, "other");
 }
 
 static void a_pod_has_a_name_where_its_control_group_is_one(void **state)
@@ -434,6 +431,7 @@ static void a_pod_has_a_name_where_its_control_group_is_one(void **state)
 static void what_cannot_be_read_is_logged_once(void **state)
 {
 	struct fixture *f = *state;
+	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
 	char path[PATH_MAX];
 
 	make_docker(f, ID, "web");
@@ -443,18 +441,18 @@ static void what_cannot_be_read_is_logged_once(void **state)
 	assert_int_equal(f->n_logged, 1);
 	assert_non_null(strstr(f->logged, "/" DOCKER "/" ID "/config.v2.json"));
 	make_docker(f, OTHER, "other");
-	assert_true(await_name(f, OTHER, "other"));
+	await_name(f, OTHER, "other");
 	assert_string_equal(name_of(f, ID, ""), "");
 	assert_int_equal(f->n_logged, 1);
 
 	make_docker(f, THIRD, "third");
 	path_of(f, DOCKER "/" THIRD "/config.v2.json", path);
 	assert_int_equal(truncate(path, CONTAINER_FILE_MAX + 1), 0);
-	for (int i = 0; i < 600 && f->n_logged == 1; i++) {
+	await_by(f->n_logged > 1, {
 		name_of(f, THIRD, "");
-		poll(&(struct pollfd){ f->loop.fd, POLLIN, 0 }, 1, 100);
+		poll(&fd, 1, 100);
 		loop_dispatch(&f->loop);
-	}
+	});
 	assert_int_equal(f->n_logged, 2);
 	assert_non_null(strstr(f->logged, THIRD));
 }
@@ -509,7 +507,7 @@ static void memory_is_bounded(void **state)
 	}
 	assert_int_equal(container_names_count(f->names), CONTAINER_TABLE_MAX);
 	make_docker(f, ID, "web");
-	assert_true(await_name(f, ID, "web"));
+	await_name(f, ID, "web");
 	assert_int_equal(container_names_count(f->names), CONTAINER_TABLE_MAX);
 }
 
@@ -547,7 +545,7 @@ static void at_any_time_containers_have_their_own_names(void **state)
 		id_of(i, id);
 		snprintf(name, sizeof(name), "name-%u", i);
 		if (is_made[i])
-			assert_true(await_name(f, id, name));
+			await_name(f, id, name);
 		else
 			assert_string_equal(name_of(f, id, ""), "");
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Clients that read their queues, that read nothing, and that are too many at once. */
 #include "lib_test.h"
+#include "lib_wait.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -135,12 +136,12 @@ static void one_is_closed_when_its_time_is_over(void **state)
 
 	server_set_due(server->list[1], now_ms() + 60000);
 	server_set_due(server->list[0], now_ms() + 10);
-	serve(server, 1000);
+	serve(server, WAIT_MS);
 	assert_int_equal(server->n, 1);
 	assert_int_equal(n_closed, 1);
 	assert_string_equal(reason, strerror(ETIMEDOUT));
 	close(second);
-	serve(server, 1000);
+	serve(server, WAIT_MS);
 	assert_int_equal(server->n, 0);
 	assert_string_equal(reason, "");
 	close(first);
@@ -171,7 +172,7 @@ static void without_descriptors_accepting_pauses(void **state)
 	getrlimit(RLIMIT_NOFILE, &limit);
 	none = (struct rlimit){ (rlim_t)fd + 1, limit.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	serve(server, 1000);
+	serve(server, WAIT_MS);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(server->n, 0);
 	serve(server, 0);
@@ -200,7 +201,7 @@ static void peers_are_asked_whether_they_are_there(void **state)
 
 	assert_int_equal(server_listen(server, "127.0.0.1:0"), 0);
 	peer = connect_to(server);
-	serve(server, 1000);
+	serve(server, WAIT_MS);
 	assert_int_equal(server->n, 1);
 	fd = server->list[0]->fd;
 	assert_int_equal(int_of(fd, SOL_SOCKET, SO_KEEPALIVE), 1);

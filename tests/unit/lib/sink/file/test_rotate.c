@@ -2,6 +2,7 @@
 /* JSON lines in files that are rotated. */
 #include "lib_lines.h"
 #include "lib_test.h"
+#include "lib_wait.h"
 
 #include "base/util.h"
 
@@ -118,13 +119,12 @@ static void close_sink(struct lines_fixture *f)
 /* Go on with it until there are so many files of a final name. */
 static void wait_for_files(struct lines_fixture *f, int n)
 {
-	for (int i = 0; i < 2000 && count(f->dir, "out-*Z", NULL) < n; i++) {
-		struct pollfd fd = { .fd = netobs_sink_fd(f->sink),
-				     .events = POLLIN };
+	struct pollfd fd = { .fd = netobs_sink_fd(f->sink), .events = POLLIN };
 
+	await_by(count(f->dir, "out-*Z", NULL) >= n, {
 		poll(&fd, 1, 10);
 		assert_int_equal(netobs_sink_dispatch(f->sink), 0);
-	}
+	});
 	assert_int_equal(count(f->dir, "out-*Z", NULL), n);
 }
 
@@ -143,7 +143,7 @@ static void files_turn_by_size(void **state)
 			 kinds[i].options);
 		open_rotated(f, options);
 		write_flows(f, 0, RECORDS);
-		assert_int_equal(netobs_sink_wait(f->sink, 10000), 0);
+		assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
 		assert_int_equal(sink_stats_of(f).delivered.records, RECORDS);
 		assert_int_equal(count(f->dir, "out.part", NULL), 1);
 		assert_true(netobs_sink_stats_json(f->sink, json, sizeof(json)) >
@@ -250,7 +250,7 @@ static void delivered_is_what_is_on_the_disk(void **state)
 		write_flows(f, 0, RECORDS);
 		flush_all(f);
 		assert_true(sink_stats_of(f).pending.records > 0);
-		assert_int_equal(netobs_sink_wait(f->sink, 30000), 0);
+		assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
 		assert_int_equal(sink_stats_of(f).delivered.records, RECORDS);
 		assert_sink_identity(f);
 		close_sink(f);
@@ -435,7 +435,7 @@ static void full_disk_costs_nothing(void **state)
 		assert_true(sink_stats_of(f).pending.records > 0);
 		assert_told_once(f, "File too large");
 		setrlimit(RLIMIT_FSIZE, &roomy);
-		assert_int_equal(netobs_sink_wait(f->sink, 10000), 0);
+		assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
 		assert_non_null(strstr(f->logged, "again"));
 		close_sink(f);
 		text = read_all(f, kinds[i].suffix, kinds[i].unpack);
@@ -464,7 +464,7 @@ static void directory_may_go_and_come(void **state)
 	assert_int_equal(sink_stats_of(f).pending.records, 2900);
 	assert_told_once(f, "No such file");
 	assert_int_equal(mkdir(dir, 0700), 0);
-	assert_int_equal(netobs_sink_wait(f->sink, 10000), 0);
+	assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
 	close_sink(f);
 	assert_int_equal(count(dir, FINAL, last), 1);
 	text = read_text(last);
@@ -483,7 +483,7 @@ static void complete_files_are_finished_once(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	open_rotated(f, "rotate.bytes=1M&rotate.keep=2&sync=100ms");
 	write_flows(f, 0, RECORDS);
-	assert_int_equal(netobs_sink_wait(f->sink, 10000), 0);
+	assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
 	assert_int_equal(sink_stats_of(f).delivered.records, RECORDS);
 	assert_told_once(f, "Is a directory");
 	assert_int_equal(rmdir(path), 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The content of a spool on disk, and its owner. */
 #include "lib_test.h"
+#include "lib_wait.h"
 #include "lib_spool.h"
 #include "base/util.h"
 
@@ -249,11 +250,11 @@ static void sync_goes_on_beside(void **state)
 	open_spool(f);
 	put_all(&f->spool, 0, 1000);
 	assert_int_equal(f->spool.durable.seq, 0);
-	for (int i = 0; i < 10000 && f->spool.durable.seq < 1000; i++) {
+	await_by(f->spool.durable.seq >= 1000, {
 		spool_start_sync(&f->spool);
-		usleep(1000);
+		usleep(WAIT_STEP_US);
 		spool_finish_sync(&f->spool);
-	}
+	});
 	assert_int_equal(f->spool.durable.seq, 1000);
 	spool_close(&f->spool);
 }
