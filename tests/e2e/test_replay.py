@@ -15,6 +15,7 @@ from lib import capfile
 from lib import frames as f
 from lib import lab
 from lib import observer
+from lib import tcpdump
 from lib import traffic
 from lib import truth
 
@@ -349,7 +350,7 @@ class Replay(lab.LabTest):
             self.assertIsNone(process.poll())
         traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", lab.sized(2 << 20))
         traffic.ping(a, "2001:db8::2", 10, 3000)
-        lab.time.sleep(0.5)
+        tcpdump.await_rest(process)
         process.terminate()
         process.communicate()
         return path

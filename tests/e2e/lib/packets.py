@@ -12,6 +12,7 @@ import subprocess
 
 from lib import lab
 from lib import observer
+from lib import tcpdump
 
 CAPTURING = re.compile(r"capturing at \d+ interface")
 SECTION, INTERFACE, STATISTICS, PACKET = 0x0a0d0d0a, 1, 5, 6
@@ -173,7 +174,7 @@ class Tcpdump:
                 raise RuntimeError("tcpdump ended")
 
     def stop(self):
-        lab.time.sleep(0.3)
+        tcpdump.await_rest(self.process)
         self.process.terminate()
         _, errors = self.process.communicate()
         if "\n0 packets dropped by kernel" not in errors:

@@ -11,13 +11,12 @@ still has the large buffers they are made from.
 """
 
 import ipaddress
-import os
 import re
 import signal
 import subprocess
-import time
 from collections import defaultdict
 
+from lib import tcpdump
 from lib import tshark
 
 FIELDS = (
@@ -71,10 +70,7 @@ class Capture:
 
     def stop(self):
         """End the capture when it has gone quiet."""
-        size = -1
-        while size != os.stat(self.file).st_size:
-            size = os.stat(self.file).st_size
-            time.sleep(0.3)
+        tcpdump.await_rest(self.process)
         self.process.send_signal(signal.SIGINT)
         self.log += self.process.communicate()[1]
         dropped = re.search(r"(\d+) packets dropped by kernel", self.log)
