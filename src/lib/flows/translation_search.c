@@ -111,10 +111,22 @@ static bool fits_origin(const struct face_search *search,
 	       translation->more_ways & 1U << before;
 }
 
+/* Whether packets that leave by the macvlan @upper, for another one, come in and count below it. */
+static bool returns_below(const struct host *host, uint16_t netns, uint32_t upper)
+{
+	const struct netif *netif = host_find(host, netns, upper);
+	const struct netif *lower = netif && netif->type == LINK_TYPE_MACVLAN ?
+					    topology_linked(host, netif) :
+					    NULL;
+
+	return lower && netif->link_netns == netns && lower->is_origin;
+}
+
 /*
  * Whether packets that were translated in this namespace are at the entry's interface without a
  * conntrack entry of that: in a tunnel; at an ifb, as tc takes the entry from what it redirects;
- * coming in by the interface that they left by, as copies, or below it, from one macvlan for another.
+ * coming in by the interface that they left by, as copies, or below it, from one macvlan for another;
+ * leaving after that, as tc sends them on.
  */
 static bool is_back_here(const struct face_search *search,
 			 const struct translation *translation, uint32_t face)
@@ -128,9 +140,16 @@ static bool is_back_here(const struct face_search *search,
 		return true;
 	if (!(key->flags & KEY_EGRESS))
 		return rate_interface(search, translation, face);
-	netif = search->host ? host_find(search->host, key->netns, key->ifindex) :
-			       NULL;
-	return netif && netif->type == LINK_TYPE_IFB;
+	if (!search->host)
+		return false;
+	netif = host_find(search->host, key->netns, key->ifindex);
+	if (netif && netif->type == LINK_TYPE_IFB)
+		return true;
+	return key->flags & KEY_AGAIN &&
+	       (returns_below(search->host, key->netns,
+			      translation->ifindex[face]) ||
+		returns_below(search->host, key->netns,
+			      translation->former[face]));
 }
 
 /* From other namespaces, packets may have come by any way. */

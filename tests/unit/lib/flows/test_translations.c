@@ -603,35 +603,41 @@ static void add_netif(struct netns *netns, uint32_t ifindex,
 	netif->level = level;
 }
 
-/* What left by a macvlan comes in below it, and what tc redirected leaves by an ifb. */
+/* What left by a macvlan comes in below it, and tc sends it on; what tc redirected leaves by an ifb. */
 static void what_is_sent_back_here_keeps_its_origin(void **state)
 {
 	enum { LOWER = 5, IFB, OTHER };
 	static const struct {
 		uint32_t ifindex;
-		bool leaves;
+		uint8_t flags;
 		uint32_t hops;
-	} cases[] = { { LOWER, false, 1 },
-		      { IFB, true, 1 },
-		      { OTHER, false, 0 },
-		      { OTHER, true, 0 },
-		      { SERVER_SIDE, false, 1 } };
+	} cases[] = { { LOWER, 0, 1 },
+		      { IFB, KEY_EGRESS, 1 },
+		      { OTHER, 0, 0 },
+		      { OTHER, KEY_EGRESS, 0 },
+		      { OTHER, KEY_EGRESS | KEY_AGAIN, 1 },
+		      { SERVER_SIDE, 0, 1 } };
 	struct translations *translations = *state;
 	struct netns netns[] = { { .index = 0 }, { .index = 1, .domain = 1 } };
 	const struct host host = { .netns = netns, .n_netns = ARRAY_SIZE(netns) };
+	struct netif *macvlan;
 
 	add_netif(&netns[1], SERVER_SIDE, LINK_TYPE_MACVLAN, 2);
 	add_netif(&netns[1], LOWER, LINK_TYPE_PAIR, 1);
 	add_netif(&netns[1], IFB, LINK_TYPE_IFB, 0);
 	add_netif(&netns[1], OTHER, LINK_TYPE_PAIR, 0);
+	macvlan = host_find(&host, 1, SERVER_SIDE);
+	macvlan->link = LOWER;
+	macvlan->link_netns = 1;
+	host_find(&host, 1, LOWER)->is_origin = true;
 	add(translations, REPORT(asked, answered, SECOND));
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct flow_entry entry =
-			entry_of(SEEN(sent, cases[i].ifindex, cases[i].leaves,
-				      SECOND, SECOND));
-		const struct origin origin =
-			search_origin(&host, &translations->table, &entry);
+		struct flow_entry entry = entry_of(
+			SEEN(sent, cases[i].ifindex, false, SECOND, SECOND));
+		struct origin origin;
 
+		entry.key.flags |= cases[i].flags;
+		origin = search_origin(&host, &translations->table, &entry);
 		assert_false(origin.is_ambiguous);
 		assert_int_equal(origin.hops, cases[i].hops);
 	}
