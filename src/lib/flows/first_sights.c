@@ -82,27 +82,14 @@ static struct volume left_unseen(const struct flow *flow, uint16_t netns)
 	return volume_less(in, &out);
 }
 
-/* Whether packets that go to @next may come in through @lower then, by a macvlan that is not observed. */
-static bool leads_to(const struct host *host, uint16_t next,
+/* Whether packets that are in @netns may come in through @lower later, by a macvlan that is not observed. */
+static bool leads_to(const struct host *host, uint16_t netns,
 		     const struct netif *lower)
 {
 	const uint32_t n = host->forwards_unseen ? host->n_netns : 0;
 
-	for (uint16_t i = 0; next != NETNS_NONE && i < n; i++)
-		if ((i == next || host->netns[i].region == next) &&
-		    topology_forwards_unseen(host, i, lower))
-			return true;
-	return false;
-}
-
-/* The same of those that leave @netns unseen. */
-static bool leads_unseen_to(const struct host *host, uint16_t netns,
-			    const struct netif *lower)
-{
-	const uint32_t n = host->forwards_unseen ? host->n_netns : 0;
-
 	for (uint16_t i = 0; i < n; i++)
-		if (is_dark(host, i) && is_joined(host, netns, i) &&
+		if (is_joined(host, netns, i) &&
 		    topology_forwards_unseen(host, i, lower))
 			return true;
 	return false;
@@ -143,7 +130,7 @@ static struct volume sent_above(const struct flow *flow, const struct host *host
 		if (!is_direct)
 			leave_out_below(flow, host, point->netns, lower, &sent);
 	} else if (!is_next && point->netns != netns &&
-		   leads_unseen_to(host, point->netns, lower)) {
+		   leads_to(host, point->netns, lower)) {
 		sent = left_unseen(flow, point->netns);
 	}
 	return sent;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { POINTS = 8, LINKS = 9, NAMESPACES = 5 };
+enum { POINTS = 8, LINKS = 10, NAMESPACES = 5 };
 
 /* Packets received, sent, and sent after they were counted when received. */
 enum { IN = 0, OUT = KEY_EGRESS, ON = KEY_EGRESS | KEY_AGAIN };
@@ -41,6 +41,28 @@ struct seen {
 	{                                        \
 		n, flags, packets, 0, TAG(id), 0 \
 	}
+
+#define UNSEEN_PEER(n, in, of, at)                           \
+	{                                                    \
+		.ifindex = (n), .netns = (in), .peer = (of), \
+		.link_netns = (at), .unobserved = true       \
+	}
+#define MACVLAN_AT(n, in, on, at)                                                \
+	{                                                                        \
+		.ifindex = (n), .netns = (in), .lower = (on), .link_netns = (at) \
+	}
+#define UNSEEN_MACVLAN_AT(n, in, on, at)                      \
+	{                                                     \
+		.ifindex = (n), .netns = (in), .lower = (on), \
+		.link_netns = (at), .unobserved = true        \
+	}
+
+/* What leaves by 1 may come in by 5, from one macvlan to another: their namespaces are not observed. */
+#define DARK_MACVLANS                                                   \
+	PEER(1, 0, 3, 1), { .ifindex = 2, .type = LINK_TYPE_IFB },      \
+		UNSEEN_PEER(3, 1, 1, 0), UNSEEN_MACVLAN_AT(4, 1, 5, 2), \
+		PEER(5, 2, 6, 3), UNSEEN_PEER(6, 3, 5, 2),              \
+		UNSEEN_MACVLAN_AT(7, 4, 5, 2)
 
 static const struct {
 	const char *name;
@@ -366,55 +388,54 @@ static const struct {
 	  { SEEN(1, IN, 7), SEEN(2, OUT, 3), SEEN(3, IN, 7) },
 	  7 },
 	{ "to a namespace not observed, there from one macvlan to another",
-	  { PEER(1, 0, 3, 1),
-	    { .ifindex = 2, .type = LINK_TYPE_IFB },
-	    { .ifindex = 3, .netns = 1, .peer = 1, .unobserved = true },
-	    { .ifindex = 4, .netns = 1, .lower = 5, .link_netns = 2, .unobserved = true },
-	    PEER(5, 2, 6, 3),
-	    { .ifindex = 6, .netns = 3, .peer = 5, .link_netns = 2, .unobserved = true },
-	    { .ifindex = 7, .netns = 4, .lower = 5, .link_netns = 2, .unobserved = true } },
+	  { DARK_MACVLANS },
 	  { SEEN(1, OUT, 10), SEEN_AT(2, 5, IN, 10) },
 	  10 },
 	{ "to an ifb and back, then from one macvlan to another, not observed",
-	  { PEER(1, 0, 3, 1),
-	    { .ifindex = 2, .type = LINK_TYPE_IFB },
-	    { .ifindex = 3, .netns = 1, .peer = 1, .unobserved = true },
-	    { .ifindex = 4, .netns = 1, .lower = 5, .link_netns = 2, .unobserved = true },
-	    PEER(5, 2, 6, 3),
-	    { .ifindex = 6, .netns = 3, .peer = 5, .link_netns = 2, .unobserved = true },
-	    { .ifindex = 7, .netns = 4, .lower = 5, .link_netns = 2, .unobserved = true } },
+	  { DARK_MACVLANS },
 	  { SEEN(1, OUT, 10), SEEN(2, ON, 10), SEEN(1, ON, 10),
 	    SEEN_AT(2, 5, IN, 10) },
 	  10 },
 	{ "some from one macvlan to another, not observed, and some from outside",
-	  { PEER(1, 0, 3, 1),
-	    { .ifindex = 2, .type = LINK_TYPE_IFB },
-	    { .ifindex = 3, .netns = 1, .peer = 1, .unobserved = true },
-	    { .ifindex = 4, .netns = 1, .lower = 5, .link_netns = 2, .unobserved = true },
-	    PEER(5, 2, 6, 3),
-	    { .ifindex = 6, .netns = 3, .peer = 5, .link_netns = 2, .unobserved = true },
-	    { .ifindex = 7, .netns = 4, .lower = 5, .link_netns = 2, .unobserved = true } },
+	  { DARK_MACVLANS },
 	  { SEEN(1, OUT, 3), SEEN_AT(2, 5, IN, 10) },
 	  10 },
 	{ "unseen from a bridge on, there from one macvlan to another, not observed",
 	  { { .ifindex = 1, .master = 9 },
 	    { .ifindex = 2, .master = 9, .peer = 3, .link_netns = 1, .unobserved = true },
 	    { .ifindex = 9, .unobserved = true },
-	    { .ifindex = 3, .netns = 1, .peer = 2, .unobserved = true },
-	    { .ifindex = 4, .netns = 1, .lower = 5, .link_netns = 2, .unobserved = true },
+	    UNSEEN_PEER(3, 1, 2, 0),
+	    UNSEEN_MACVLAN_AT(4, 1, 5, 2),
 	    PEER(5, 2, 6, 3),
-	    { .ifindex = 6, .netns = 3, .peer = 5, .link_netns = 2, .unobserved = true },
-	    { .ifindex = 7, .netns = 4, .lower = 5, .link_netns = 2, .unobserved = true } },
+	    UNSEEN_PEER(6, 3, 5, 2),
+	    UNSEEN_MACVLAN_AT(7, 4, 5, 2) },
 	  { SEEN(1, IN, 10), SEEN_AT(2, 5, IN, 10) },
 	  10 },
+	{ "unseen from a bridge on, there from one macvlan to another, above a port that is observed",
+	  { { .ifindex = 1, .master = 9 },
+	    { .ifindex = 2, .master = 9, .peer = 3, .link_netns = 1, .unobserved = true },
+	    { .ifindex = 9, .unobserved = true },
+	    UNSEEN_PEER(3, 1, 2, 0),
+	    UNSEEN_MACVLAN_AT(4, 1, 5, 1),
+	    PEER(5, 1, 6, 2),
+	    UNSEEN_PEER(6, 2, 5, 1) },
+	  { SEEN(1, IN, 10), SEEN_AT(1, 5, IN, 10) },
+	  10 },
+	{ "to several macvlans, and from one of them to where another one is",
+	  { PEER(1, 0, 9, 4),
+	    { .ifindex = 2 },
+	    MACVLAN_AT(3, 1, 1, 0),
+	    PEER(4, 1, 7, 3),
+	    UNSEEN_MACVLAN_AT(5, 2, 1, 0),
+	    UNSEEN_PEER(6, 2, 8, 3),
+	    UNSEEN_PEER(7, 3, 4, 1),
+	    UNSEEN_PEER(8, 3, 6, 2),
+	    UNSEEN_PEER(9, 4, 1, 0) },
+	  { SEEN(1, IN, 97), SEEN(2, ON, 97), SEEN_AT(1, 3, IN, 62),
+	    SEEN_AT(1, 4, ON, 62) },
+	  97 },
 	{ "by an unobserved macvlan, and out below it",
-	  { PEER(1, 0, 3, 1),
-	    { .ifindex = 2, .type = LINK_TYPE_IFB },
-	    { .ifindex = 3, .netns = 1, .peer = 1, .unobserved = true },
-	    { .ifindex = 4, .netns = 1, .lower = 5, .link_netns = 2, .unobserved = true },
-	    PEER(5, 2, 6, 3),
-	    { .ifindex = 6, .netns = 3, .peer = 5, .link_netns = 2, .unobserved = true },
-	    { .ifindex = 7, .netns = 4, .lower = 5, .link_netns = 2, .unobserved = true } },
+	  { DARK_MACVLANS },
 	  { SEEN(1, OUT, 10), SEEN_AT(2, 5, OUT, 10) },
 	  10 },
 	{ "from one namespace to the other",
