@@ -287,3 +287,24 @@ struct volume first_sights_find(const struct flow *flow, const struct host *host
 	return is_seen_higher(flow, host, point) ? (struct volume){ 0 } :
 						   point->seen;
 }
+
+void first_sights_leave_out_above(const struct flow *flow,
+				  const struct host *host,
+				  const struct point *point, struct volume *seen)
+{
+	struct volume sent = { 0 }, left = { 0 };
+
+	for (uint32_t i = 0; i < flow->n_points; i++) {
+		const struct point *other = &flow->points[i];
+		bool is_elsewhere = other->netns != point->netns;
+
+		if ((is_elsewhere || !point->egress) &&
+		    is_sent_to(host, other, point->netns, point->ifindex))
+			volume_add(&sent, &other->seen);
+		if (!is_elsewhere && !point->egress && other->egress &&
+		    other->ifindex == point->ifindex)
+			volume_add(&left, &other->seen);
+	}
+	sent = volume_less(sent, &left);
+	*seen = volume_less(*seen, &sent);
+}

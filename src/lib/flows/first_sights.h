@@ -14,4 +14,12 @@ struct host;
 struct volume first_sights_find(const struct flow *flow, const struct host *host,
 				const struct point *point);
 
+/*
+ * Leave out of @seen what interfaces above @point sent through it, which they saw: on the way out those of other
+ * namespaces, on the way in macvlans that send to one another.
+ */
+void first_sights_leave_out_above(const struct flow *flow,
+				  const struct host *host,
+				  const struct point *point, struct volume *seen);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "observe.h"
 
+#include "first_sights.h"
 #include "points.h"
 #include "returned.h"
 #include "sides.h"
@@ -153,6 +154,7 @@ void observe_total(const struct flow *flow, const struct host *host,
 	     !total.packets && !flow->is_random && i < flow->n_points; i++) {
 		part = flow->points[i].seen;
 		returned_leave_out(flow, host, &flow->points[i], &part);
+		first_sights_leave_out_above(flow, host, &flow->points[i], &part);
 		volume_max(&most, &part);
 	}
 	*ret_total = total.packets ? total : most;

@@ -16,6 +16,8 @@
  * - interfaces that are not stacked share the packets of one direction: they add
  *   up. Not so packets to a group address on the way out, of which each
  *   interface sends a copy: the largest counts;
+ * - what interfaces of other namespaces sent through one below them, and what macvlans sent to one
+ *   another through it, was seen above: it counts there;
  * - the two directions of one namespace, and different namespaces, are stations
  *   of one way: the largest counts.
  *

@@ -58,6 +58,19 @@ static uint32_t stack_of(const struct side *side, const struct point *point,
 	return netif ? netif->stack : point->ifindex;
 }
 
+/* Of what @point saw, the part that may count there. */
+static struct volume seen_at(const struct side *side, const struct point *point)
+{
+	struct volume seen = point->seen;
+
+	if (side->with == ANY_SIGHT)
+		return seen;
+	if (point_is_beyond(point))
+		return side_first_sights(side->flow, side->host, point);
+	first_sights_leave_out_above(side->flow, side->host, point, &seen);
+	return seen;
+}
+
 static struct volume stack_total(const struct side *side, uint32_t stack)
 {
 	struct volume levels[LEVELS] = { 0 }, total = { 0 };
@@ -65,11 +78,13 @@ static struct volume stack_total(const struct side *side, uint32_t stack)
 
 	for (uint32_t i = 0; i < side->n_points; i++) {
 		const struct point *point = &side->points[i];
+		struct volume seen;
 
-		if (!is_left_out(side, point) &&
-		    stack_of(side, point, &level) == stack)
-			volume_combine(&levels[level], &point->seen,
-				       side->are_copies);
+		if (is_left_out(side, point) ||
+		    stack_of(side, point, &level) != stack)
+			continue;
+		seen = seen_at(side, point);
+		volume_combine(&levels[level], &seen, side->are_copies);
 	}
 	for (level = 0; level < LEVELS; level++) {
 		if (side->points->egress && levels[level].packets)
