@@ -64,8 +64,20 @@ static uint16_t region_of(const struct host *host, const struct point *point)
 			    point->egress ? EGRESS : INGRESS);
 }
 
-/* What came in at @netns, and did not leave it by an observed interface. */
-static struct volume left_unseen(const struct flow *flow, uint16_t netns)
+/* By a bridge, which may send copies by ports that are not observed. */
+static bool may_be_copied(const struct host *host, const struct point *point)
+{
+	const struct netif *netif = point_netif(host, point);
+	const struct netif *master =
+		netif ? host_find(host, point->netns, netif->master) : NULL;
+
+	return master && master->type == LINK_TYPE_BRIDGE &&
+	       !host->netns[point->netns].sees_all_departures;
+}
+
+/* What came in at @netns, and may have left it by an interface that is not observed. */
+static struct volume left_unseen(const struct flow *flow,
+				 const struct host *host, uint16_t netns)
 {
 	struct volume in = { 0 }, out = { 0 };
 
@@ -76,7 +88,8 @@ static struct volume left_unseen(const struct flow *flow, uint16_t netns)
 			continue;
 		if (!point->egress)
 			volume_add(&in, &point->seen);
-		else if (point->sights & 1 << SIGHT_FORWARDED)
+		else if (point->sights & 1 << SIGHT_FORWARDED &&
+			 !may_be_copied(host, point))
 			volume_add(&out, &point->seen);
 	}
 	return volume_less(in, &out);
@@ -131,7 +144,7 @@ static struct volume sent_above(const struct flow *flow, const struct host *host
 			leave_out_below(flow, host, point->netns, lower, &sent);
 	} else if (!is_next && point->netns != netns &&
 		   leads_to(host, point->netns, lower)) {
-		sent = left_unseen(flow, point->netns);
+		sent = left_unseen(flow, host, point->netns);
 	}
 	return sent;
 }
@@ -233,7 +246,7 @@ static struct volume sum_entered(const struct flow *flow,
 				       flow_is_group_copy(flow, true));
 		} else if (!point->egress && !is_next &&
 			   is_joined(host, point->netns, region)) {
-			part = left_unseen(flow, point->netns);
+			part = left_unseen(flow, host, point->netns);
 			volume_add(&sum, &part);
 		}
 	}
