@@ -349,12 +349,12 @@ class Topology:
         return [device for node in self.nodes
                 for device in node.devices.values()]
 
-    def networks(self):
-        """{namespace: a number, the same for all that links join to it}"""
-        number = {node: at for at, node in enumerate(self.nodes)}
+    def networks(self, nodes=None):
+        """{namespace: a number, the same for all that links join to it}. @nodes: of these alone"""
+        number = {node: at for at, node in enumerate(self.nodes) if nodes is None or node in nodes}
         for device in self.devices():
             for other in (device.peer, device.lower):
-                if other:
+                if other and device.ns in number and other.ns in number:
                     mine, its = number[device.ns], number[other.ns]
                     for node, one in number.items():
                         number[node] = mine if one == its else one

@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from lib import lab
+from lib import topology_known
 from lib import topology_observed
 from lib import topology_truth
 from lib.observer import Observer, points
@@ -230,7 +231,7 @@ def without(topology, view, name, wrong):
         for each in views:
             setattr(each, name, rest)
         less = []
-        if topology.flows and view.observed and topology_observed.is_knowable(view):
+        if topology.flows and view.observed and topology_known.is_knowable(view):
             less, _ = observe(topology)
         if less:
             wrong = less

@@ -164,26 +164,48 @@ def returns(topology):
                 yield from passed
 
 
-def moved_above(topology):
+def senders_above(topology):
     """
-    The same of packets that came in by one of several interfaces: of some ways, the number may be that
-    of an interface where the lower one is.
+    Namespaces, not observed, that send by a macvlan, where packets take several ways: whether these are those
+    that were seen on another way, no count can tell.
     """
     inside = {device.ns for device in topology.observed}
     for _, _, walk in topology.walks():
         for crossing in walk.crossings:
             upper = crossing.parent
-            if crossing.way == OUT and crossing.device.ns in inside and upper and \
-                    upper.way == OUT and upper.device.lower is crossing.device and \
-                    upper.device.ns not in inside and upper.parent:
+            if upper and upper.way == OUT and upper.device.lower is crossing.device and \
+                    upper.device.ns not in inside:
                 yield upper.device.ns
+
+
+def returns_or_new(topology):
+    """
+    Namespaces, not observed, that packets come from which were not seen before, while others of their
+    tuple, or copies of these, go there: whether those that come out are those, no count can tell.
+    """
+    inside = {device.ns for device in topology.observed}
+    regions = topology.networks([node for node in topology.nodes if node not in inside])
+    entered, came = set(), defaultdict(set)
+    for _, _, walk in topology.walks():
+        for crossing in walk.crossings:
+            before = crossing.parent
+            if not before:
+                continue
+            if crossing.device.ns in regions and topology_truth.is_seen(topology, before):
+                entered.add((crossing.flow, regions[crossing.device.ns]))
+            if before.device.ns in regions and topology_truth.is_seen(topology, crossing) and \
+                    not is_seen_before(topology, before):
+                came[crossing.flow, regions[before.device.ns]].add(before.device.ns)
+    for key in entered & set(came):
+        yield from came[key]
 
 
 def hidden(topology):
     """Namespaces of which something has to be observed."""
     yield from returns(topology)
     if not has_one_way_each(topology):
-        yield from moved_above(topology)
+        yield from senders_above(topology)
+        yield from returns_or_new(topology)
 
 
 def add_returns(topology):
@@ -341,11 +363,12 @@ def add_sources(topology):
 
 def known_by(crossing):
     """
-    What shows netobs that tc sent a packet on: the interface where it did, an ifb, and on the way
-    in, of which the packet itself says nothing, the other end of the interface that it comes in by.
+    What shows netobs that tc sent a packet on: the interface where it did; an ifb, or any interface by
+    which it goes on from its way out; and on the way in, of which the packet itself says nothing, the
+    other end of the interface that it comes in by.
     """
     yield crossing.device
-    if crossing.action.target.kind == "ifb":
+    if crossing.action.target.kind == "ifb" or crossing.way == OUT:
         yield crossing.action.target
     if crossing.action.way == IN:
         yield from (crossing.action.target, crossing.action.target.peer)
@@ -375,17 +398,3 @@ def add_actions(topology):
         for crossing in unknown:
             for device in known_by(crossing):
                 topology.observed |= set(device.ns.devices.values())
-
-
-def is_knowable(topology):
-    """Whether all is observed that observe() would add for packets that come back, copies, and `tc`."""
-    return not any(unseen_sources(topology)) and not any(unknown_actions(topology)) and \
-        not any(unseen_uppers(topology)) and not any(ways_beside_copies(topology)) and \
-        all(topology.observed.issuperset(returning(walk)) for _, _, walk in topology.walks())
-
-
-def is_nat_knowable(topology):
-    """Whether an observer with --nat can tell which tuples are one conversation's, and count once."""
-    first = topology_truth.conversations(replace(topology, nat=True))
-    again = {device for _, _, walk in topology.walks() for device in crossed_again(walk, first)}
-    return not again or (topology.ways == (IN, OUT) and again <= topology.observed)

@@ -9,7 +9,8 @@ from lib import topology_actions
 from lib import topology_truth
 from lib.topology import IN, OUT, Burst, Flow, Topology, Tuple, Walk
 from lib.topology_actions import Acting
-from lib.topology_observed import is_nat_knowable, observe
+from lib.topology_known import is_nat_knowable
+from lib.topology_observed import observe
 
 FLOWS = 6
 PACKETS = 40
