@@ -87,6 +87,7 @@ class ConversationIds(nat.RandomNatTest):
 
     def stop(self):
         """{type: records of the namespaces of this test}"""
+        lab.await_closed(self.client, self.router, self.server)
         time.sleep(0.5) # sessions end after the exchange
         self.service.send_signal(signal.SIGTERM)
         self.assertEqual(0, self.service.wait(60))

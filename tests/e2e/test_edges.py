@@ -140,6 +140,7 @@ class Live(RoutedTest):
         paths = self.start_agents()
         for _ in range(40):
             self.talk()
+        lab.await_closed(*self.clients, *self.servers)
         time.sleep(1)  # sessions end after the exchange
         self.assertEqual([0] * 5, self.stop_agents())
         edges, _, _, errors = self.read_map(*paths)

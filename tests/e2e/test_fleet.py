@@ -120,6 +120,7 @@ class Traffic(FleetTest, RoutedTest):
         paths = self.start_agents()
         for _ in range(40):
             self.talk()
+        lab.await_closed(*self.clients, *self.servers)
         time.sleep(1)  # sessions end after the exchange
         self.assertEqual([0] * 5, self.stop_agents())
         self.note(f"{self.compare(paths)} edges")

@@ -25,6 +25,7 @@ class Faults(ipfix_lab.IpfixTest):
     def check_late(self, host, family):
         self.feed(f"ipfix:udp://{host}:{self.port}", "--rate", 1000, "--records",
                   4000)
+        lab.wait_for(self.log, "a word about it")
         time.sleep(1.5)
         receiver = self.receiver(family)
         stats = self.end()
@@ -112,6 +113,7 @@ class Faults(ipfix_lab.IpfixTest):
     def test_tcp_collector_that_comes_late_gets_all(self):
         self.feed(f"ipfix:tcp://127.0.0.1:{self.port}", "--rate", 1000,
                   "--records", 3000)
+        lab.wait_for(self.log, "a word about it")
         time.sleep(1.5)
         server = self.server(port=self.port)
         stats = self.end()

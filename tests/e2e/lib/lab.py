@@ -54,6 +54,12 @@ def wait_for(condition, what, seconds=PATIENCE_S):
         time.sleep(0.01)
 
 
+def await_closed(*namespaces):
+    """Until the kernel has closed all TCP connections there: the last packets may come late."""
+    wait_for(lambda: not any(ns.run("ss", "-tnH", "state", "connected", "exclude", "time-wait")
+                             for ns in namespaces), "connections to be closed")
+
+
 def sized(amount):
     """So much traffic; less where an emulated machine would take minutes."""
     return amount // int(os.environ.get("NETOBS_TEST_SHRINK", "1"))
