@@ -175,14 +175,14 @@ static int complain_instead(const struct reader *reader, const char *at,
 /* @kind: "metric" */
 static int complain_word(const struct reader *reader,
 			 const struct suggestion *suggestion, const char *at,
-			 const char *kind)
+			 const char *kind, const char *expected)
 {
 	const char *best = suggestion_best(suggestion);
 
-	return refuse_rule(reader, at, "there is no %s '%.*s'%s%s%s", kind,
+	return refuse_rule(reader, at, "there is no %s '%.*s'; %s%s%s", kind,
 			   (int)min_u64(suggestion->len, 32), at,
-			   best ? "; did you mean '" : "", best ?: "",
-			   best ? "'?" : "");
+			   best ? "did you mean '" : "", best ?: expected,
+			   best ? "'?" : " is expected");
 }
 
 /*
@@ -209,7 +209,7 @@ static int choose_word(const struct reader *reader, const char *word,
 			return i;
 		suggestion_offer(&suggestion, name);
 	}
-	return len ? complain_word(reader, &suggestion, word, kind) :
+	return len ? complain_word(reader, &suggestion, word, kind, expected) :
 		     complain_instead(reader, word, expected);
 }
 
