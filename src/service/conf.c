@@ -15,6 +15,7 @@
 #include "base/safe_text.h"
 
 #define BLANKS " \t\r"
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
 #define KEY_CHARACTERS LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-@"
 
@@ -280,6 +281,9 @@ void conf_parse(struct conf *conf, const char *file, char *text, size_t len)
 		conf_complain(conf, &place, "there is a NUL byte in the file");
 		return;
 	}
+	/* Some editors put it in front of UTF-8. */
+	if (!strncmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)))
+		text += strlen(BYTE_ORDER_MARK);
 	for (char *rest; text < stop; text = rest) {
 		place.line = next;
 		rest = cut_line(text, stop, &next);

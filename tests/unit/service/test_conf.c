@@ -80,6 +80,19 @@ static void backslashes_join_lines(void **state)
 	assert_entry(&f->conf, 1, "2:1 x '' a=b\\");
 }
 
+static void a_byte_order_mark_is_no_text(void **state)
+{
+	struct fixture *f = *state;
+
+	parse(f, "\xef\xbb\xbf[x]\r\na = b\r\n");
+	assert_string_equal(f->errors, "");
+	assert_entry(&f->conf, 0, "1:1 x '' -=-");
+	assert_entry(&f->conf, 1, "2:1 x '' a=b");
+	parse(f, "\xef\xbb\xbf");
+	assert_string_equal(f->errors, "");
+	assert_int_equal(f->conf.n, 0);
+}
+
 static void errors_have_places(void **state)
 {
 	static const struct {
@@ -277,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		conf_test(entries_have_places),
 		conf_test(backslashes_join_lines),
+		conf_test(a_byte_order_mark_is_no_text),
 		conf_test(errors_have_places),
 		conf_test(last_entry_counts),
 		conf_test(numbers_are_limited),
