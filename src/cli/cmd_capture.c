@@ -523,7 +523,7 @@ static int run_capture(struct session *session)
 	int r = new_capture(session);
 
 	if (r < 0)
-		return r == -EINVAL || r == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
+		return args_refusal_status(r);
 	signals_catch(request_stop, session);
 	r = capture_packets(session);
 	signals_release();

@@ -129,6 +129,11 @@ static enum args_result check_choice(const struct session_choice *choice)
 	};
 	char why[160];
 
+	if (choice->container_root && !choice->container_names) {
+		args_complain_alone(&command, "--container-root",
+				    "--container-names");
+		return ARGS_WRONG;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		if (session_choice_check(&parts[i].choice, why, sizeof(why)))
 			continue;
@@ -225,7 +230,7 @@ static int run_sessions(struct session *session)
 	r = netobs_sessions_new(&opts, &session->sessions);
 	if (r < 0) {
 		report_session_error(session, "use these options", r);
-		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+		return args_refusal_status(r);
 	}
 	signals_catch(stop_sessions, session);
 	r = observe_sessions(session);

@@ -7,6 +7,8 @@
 #include "flows/flows_request.h"
 #include "service/trace_watch.h"
 
+enum { FOR_DEFAULT_MS = 10000 };
+
 struct options {
 	struct trace_request request;
 	struct args_list filter_words;
@@ -32,14 +34,22 @@ static const struct args_command command = {
 
 int cmd_trace(int argc, char **argv)
 {
-	struct options wanted = { .request.for_ms = 10000 };
+	struct options wanted = { 0 };
 	int result = args_parse(&command, argc, argv, &wanted);
 	char *filter = NULL;
 
 	if (result == ARGS_RUN &&
 	    flows_join_filter(&command, &wanted.filter_words, &filter) < 0)
 		result = EXIT_FAILED;
+	if (result == ARGS_RUN && !wanted.request.rules.n &&
+	    (wanted.request.for_ms || wanted.request.interfaces.n)) {
+		args_complain_alone(&command,
+				    wanted.request.for_ms ? "--for" : "-i",
+				    "--rule");
+		result = EXIT_USAGE;
+	}
 	wanted.request.filter = filter;
+	wanted.request.for_ms = wanted.request.for_ms ?: FOR_DEFAULT_MS;
 	wanted.request.show = (enum trace_show)wanted.show;
 	if (result == ARGS_RUN && wanted.show == TRACE_SHOW_EVENTS &&
 	    wanted.request.svg) {

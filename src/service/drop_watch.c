@@ -171,14 +171,18 @@ static int observe_drops(struct watch *watch)
 int drop_watch(const struct drop_request *request)
 {
 	struct watch watch = { .request = request };
+	bool is_refused;
 	int r;
 
 	signals_catch(stop_drops, &watch);
 	r = observe_drops(&watch);
+	is_refused = r < 0 && !watch.drops;
 	signals_release();
 	netobs_drops_free(watch.drops);
 	drop_rows_clear(&watch.rows);
 	drop_counters_clear(&watch.counters);
+	if (is_refused)
+		return args_refusal_status(r);
 	if (watch.write_error && watch.write_error != -EPIPE)
 		return EXIT_FAILED;
 	return r < 0 ? EXIT_FAILED : EXIT_FINE;

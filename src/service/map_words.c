@@ -6,6 +6,7 @@
 
 #include "annotate/annotate.h"
 #include "base/util.h"
+#include "options/args_label.h"
 
 enum { TUPLE_MAX = 256 };
 
@@ -47,10 +48,13 @@ static bool changes(const char *option, enum action action)
 }
 
 /* @return false: one was given that changes nothing, which was printed */
-static bool check_options(const struct args_command *command, uint64_t given,
+static bool check_options(const struct args_command *command,
+			  const struct map_words *words,
 			  const struct mapping_request *request,
 			  enum action action)
 {
+	uint64_t given = words->given;
+
 	for (const struct args_option *option = command->options; option->name;
 	     option++, given >>= 1) {
 		if (!(given & 1) || changes(option->name, action))
@@ -58,6 +62,11 @@ static bool check_options(const struct args_command *command, uint64_t given,
 		args_complain(command, "%s: it has no effect with %s",
 			      args_label(option->letter, option->name).text,
 			      names[action]);
+		return false;
+	}
+	if (words->container_root && !words->container_names) {
+		args_complain_alone(command, "--container-root",
+				    "--container-names");
 		return false;
 	}
 	if (!request->socket || !request->netns)
@@ -176,7 +185,7 @@ int map_words_run(const struct args_command *command,
 	enum action action;
 
 	if (!find_action(command, words, request->once, &action) ||
-	    !check_options(command, words->given, request, action) ||
+	    !check_options(command, words, request, action) ||
 	    !check_stdin(command, words, action))
 		return EXIT_USAGE;
 	switch (action) {

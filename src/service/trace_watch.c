@@ -338,7 +338,7 @@ int trace_watch(const struct trace_request *request)
 		.report = { .svg = request->svg,
 			    .title = request->filter ?: "all connections" },
 	};
-	bool is_complete;
+	bool is_complete, is_refused;
 	int r;
 
 	watch.follow.user = watch.outputs.user = &watch;
@@ -349,11 +349,14 @@ int trace_watch(const struct trace_request *request)
 	}
 	signals_catch(stop_watch, &watch);
 	r = run_trace(&watch);
+	is_refused = r < 0 && !watch.trace;
 	is_complete = trace_outputs_close(&watch.outputs);
 	signals_release();
 	trace_follow_close(&watch.follow);
 	netobs_trace_free(watch.trace);
 	trace_report_close(&watch.report);
+	if (is_refused)
+		return args_refusal_status(r);
 	if (watch.write_error && watch.write_error != -EPIPE)
 		return EXIT_FAILED;
 	return r < 0 || !is_complete ? EXIT_FAILED : EXIT_FINE;

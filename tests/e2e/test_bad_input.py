@@ -90,7 +90,8 @@ class BadInput(lab.WiredTest):
                 (["-r", "x.pcap", "--direction", "ingress"], ["-r", "--direction"]),
                 (["-r", "-", "-r", "-"], ["-r", "only once"]),
                 (["-r", "x.pcap", "--by", "process"], ["--by", "'process'", "file"]),
-                (["--max-connections", "9"], ["--max-connections", "--rtt"]),
+                (["--max-connections", "9"], ["--max-connections: needs --rtt"]),
+                (["--container-root", "/"], ["--container-root: needs --container-names"]),
                 (["-r", "x.pcap", "-d", "5"], ["-r", "-d"])):
             with self.subTest(arguments):
                 self.refuse(USAGE, words, *arguments)

@@ -308,10 +308,11 @@ class Drops(drops.DropsTest):
         return "netobs_drop_" in lab.run("bpftool", "prog", "show")
 
     def test_what_is_wrong_is_reported(self):
-        wrong = subprocess.run([observer.netobsctl(), "drops", "--interval", "0.05"], check=False,
-                               text=True, stderr=subprocess.PIPE)
-        self.assertEqual(2, wrong.returncode)
-        self.assertIn("--interval", wrong.stderr)
+        for arguments, words in (("--interval", "0.05"), "--interval"), (("tcp prt 80",), "at 'prt 80'"):
+            wrong = subprocess.run([observer.netobsctl(), "drops", *arguments], check=False,
+                                   text=True, stderr=subprocess.PIPE)
+            self.assertEqual(2, wrong.returncode, arguments)
+            self.assertIn(words, wrong.stderr)
         with open("/dev/full", "wb") as full:
             table = self.lab.spawn(observer.netobsctl(), "drops", "--interval", "0.2", ns=self.server,
                                    stdout=full, stderr=subprocess.PIPE, text=True)

@@ -79,7 +79,7 @@ class Chosen(Host):
         for expression in ("arp", "tcp and udp", "ip proto 47"):
             done = subprocess.run([observer.netobsctl(), "trace", "-d", ".1", expression],
                                   check=False, capture_output=True, text=True)
-            self.assertEqual(done.returncode, 1, expression)
+            self.assertEqual(done.returncode, 2, expression)
             self.assertRegex(done.stderr, "it chooses nothing|rejects all packets")
 
     def test_few_of_many_are_traced(self):

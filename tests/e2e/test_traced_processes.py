@@ -275,12 +275,14 @@ class Processes(lab.LabTest):
 
     def test_what_chooses_nothing_is_refused(self):
         for options, message in (
-                (("--comm", "a name that is too long"), "15 bytes"),
-                (("--container", "abc"), "no beginning of one"),
+                (("--comm", "a name that is too long"), "--comm: the kernel's names have 15 bytes"),
+                (("--container", "abc"), "--container: 'abc' is no ID, or no beginning of one"),
+                (("--for", "5"), "--for: needs --rule"),
+                (("-i", "lo"), "-i: needs --rule"),
                 (("--pid", "1", "--rule", "rtt > 1ms"), "cannot be combined with --rule")):
             done = subprocess.run([observer.netobsctl(), "trace", *options], text=True,
                                   capture_output=True, timeout=60, check=False)
-            self.assertNotEqual(0, done.returncode)
+            self.assertEqual(2, done.returncode, options)
             self.assertIn(message, done.stderr)
 
 

@@ -11,6 +11,7 @@
 #include "base/safe_text.h"
 #include "base/util.h"
 #include "service/control/control.h"
+#include "service/options/args_label.h"
 #include "service/text/human.h"
 
 enum { DEFAULT_INTERVAL_MS = 5000 }; /* the library's */
@@ -73,11 +74,15 @@ static int check_combinations(const struct flows_request *request)
 		args_complain(request->command,
 			      "-r: standard input can be read only once");
 	else if (request->socket && !request->live)
-		args_complain(request->command, "--socket: it is for --live");
+		args_complain_alone(request->command, "--socket", "--live");
 	else if (request->config.max_connections && !request->config.rtt &&
 		 !request->live)
-		args_complain(request->command,
-			      "--max-connections: it is for --rtt");
+		args_complain_alone(request->command, "--max-connections",
+				    "--rtt");
+	else if (request->config.container_root &&
+		 !request->config.container_names && !request->live)
+		args_complain_alone(request->command, "--container-root",
+				    "--container-names");
 	else if (request->files.n && request->duration_ms)
 		args_complain(
 			request->command,

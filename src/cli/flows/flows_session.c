@@ -486,7 +486,7 @@ static int run_session(struct session *session)
 	if (r < 0) {
 		netobs_free(session->ctx);
 		report_flow_error(session, "use these options", r);
-		return r == -EINVAL || r == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
+		return args_refusal_status(r);
 	}
 
 	signals_catch(stop_by_signal, session);

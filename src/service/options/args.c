@@ -14,6 +14,7 @@
 #include "base/safe_text.h"
 #include "base/suggest.h"
 #include "base/value.h"
+#include "option_names.h"
 
 enum {
 	MAX_OPTIONS = 48,
@@ -33,6 +34,12 @@ void args_complain(const struct args_command *command, const char *format, ...)
 	fprintf(stderr, "\nTry 'netobsctl %s -h'.\n", command->name);
 }
 
+void args_complain_alone(const struct args_command *command, const char *option,
+			 const char *other)
+{
+	args_complain(command, "%s: needs %s", option, other);
+}
+
 int args_log_level(uint32_t verbose)
 {
 	return verbose > 1  ? NETOBS_LOG_DEBUG :
@@ -46,11 +53,16 @@ bool args_report_log(const char *command, int level, const char *message)
 
 	if (level > NETOBS_LOG_WARNING)
 		return false;
-	snprintf(text, sizeof(text), "%s", message);
+	option_name_write(message, text, sizeof(text));
 	safe_cell(text);
 	fprintf(stderr, "netobsctl %s: %s%s\n", command,
 		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
 	return level <= NETOBS_LOG_ERROR;
+}
+
+int args_refusal_status(int error)
+{
+	return error == -EINVAL || error == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
 }
 
 void args_report_failure(const char *command, bool is_known, const char *doing,
@@ -297,15 +309,6 @@ static const struct args_option *find_option(const struct args_command *command,
 	while (*o->letter != code)
 		o++;
 	return o;
-}
-
-struct args_label args_label(const char *letter, const char *name)
-{
-	struct args_label label;
-
-	snprintf(label.text, sizeof(label.text), "%s%s", *letter ? "-" : "--",
-		 *letter ? letter : name);
-	return label;
 }
 
 static void note_given(const struct args_command *command,

@@ -124,21 +124,20 @@ const struct args_option *args_find_given(const struct args_command *command,
 					  uint64_t given,
 					  enum args_source source);
 
-/* The option as messages call it: -x, or --name if it has no letter. */
-struct args_label {
-	char text[32];
-};
-struct args_label args_label(const char *letter, const char *name);
-
 /* Print "netobsctl COMMAND: ..." and where to find help, to stderr. */
 void args_complain(const struct args_command *command, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* @option was given without @other, and has no effect. */
+void args_complain_alone(const struct args_command *command, const char *option,
+			 const char *other);
 
 /** @return the least severe level to log, by how often -v was given */
 int args_log_level(uint32_t verbose);
 
 /**
- * Print a log line of the library on stderr, if it is a warning or an error.
+ * Print a log line of the library on stderr, if it is a warning or an error. An option has the name
+ * that it has on the command line.
  *
  * @return whether it is an error
  */
@@ -151,6 +150,9 @@ bool args_report_log(const char *command, int level, const char *message);
  */
 void args_report_failure(const char *command, bool is_known, const char *doing,
 			 int error);
+
+/** @return the exit status of a command whose options the library refuses with @error */
+int args_refusal_status(int error);
 
 /* End the process, which has not begun anything: the options are not at fault. */
 _Noreturn void args_out_of_memory(const struct args_command *command);

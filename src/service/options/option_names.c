@@ -4,12 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "args.h"
+#include "args_label.h"
 #include "base/util.h"
 #include "catalogue/options.h"
 
 #define SELECT_flows OPTION_SELECTED
 #define SELECT_capture OPTION_SELECTED
+#define SELECT_trace OPTION_SELECTED
 #define NAMED(library, letter, name, ...) \
 	{ #library ":", letter, name, __VA_ARGS__ },
 #define NAMED_BY_same(member) NAMED, member

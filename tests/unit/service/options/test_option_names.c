@@ -11,6 +11,7 @@ static void messages_about_an_option_have_the_commands_name(void **state)
 	} cases[] = {
 		{ "interfaces: no 'eth9'", "-i: no 'eth9'" },
 		{ "rtt: not of IPv4", "--rtt: not of IPv4" },
+		{ "command: too long", "--comm: too long" },
 		/* An option of the configuration alone keeps its name. */
 		{ "filter: syntax error", "filter: syntax error" },
 		{ "cannot load programs", "cannot load programs" },
