@@ -87,15 +87,18 @@ static const struct args_command log_command = {
 	.notes = "The level holds until the configuration is read again.\n",
 };
 
-/* What the service logged meanwhile; places are in the texts. */
+/* What the service logged meanwhile, but for the outcome, which is known; places are in the texts. */
 static void print_messages(struct json_value answer)
 {
 	struct json_item item = { 0 };
-	char level[16], text[4096];
+	char level[16], text[4096], outcome[512];
 
+	json_get_text(answer, "message", outcome, sizeof(outcome));
 	while (json_next(json_get(answer, "messages"), &item)) {
 		json_get_text(item.value, "level", level, sizeof(level));
 		json_get_text(item.value, "text", text, sizeof(text));
+		if (!strcmp(text, outcome))
+			continue;
 		safe_cell(text);
 		fprintf(stderr, "%s%s\n",
 			strcmp(level, "warning") ? "" : "warning: ", text);
@@ -227,7 +230,9 @@ static int set_level(const struct options *wanted)
 	char request[64];
 
 	if (operands->n != 1) {
-		args_complain(&log_command, "which level: %s?",
+		args_complain(&log_command,
+			      operands->n ? "there is more than one level: %s" :
+					    "which level: %s?",
 			      log_command.operands);
 		return EXIT_USAGE;
 	}

@@ -189,6 +189,7 @@ class Control(ControlTest):
         done = self.ask("reload", code=FAILED)
         self.assertIn(f"{self.path}:9:12: interval: it must be at least 10 ms", done.stderr)
         self.assertIn("netobsctl reload: the new configuration is not in use", done.stderr)
+        self.assertEqual(1, done.stderr.count("not in use"), done.stderr)
         configuration = self.status()["configuration"]
         self.assertEqual((3, 1, False), (configuration["reloads"],
                                          configuration["failed_reloads"],
