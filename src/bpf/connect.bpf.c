@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What processes ask for when they connect, before programs of others translate it. A program of
- * these runs before all others (BPF_F_PREORDER at the root), and notes the address with the socket.
+ * these runs before all others (BPF_F_PREORDER at the root; before Linux 6.17 those of
+ * connect_traced.bpf.c do), and notes the address with the socket.
  * Another one sees the socket once it has both its ends: of TCP right before its first packet,
  * of UDP when user space lists the sockets, or when it is closed. If its remote end is another
  * one, that is reported; else nothing stays with the socket.
@@ -361,10 +362,35 @@ static __always_inline void want_list(void)
 		__sync_fetch_and_add(&counters->udp, 1);
 }
 
+static __always_inline void copy_ipv6(__u8 to[16],
+				      const volatile struct bpf_sock_addr *ctx)
+{
+	__u32 words[4] = { ctx->user_ip6[0], ctx->user_ip6[1], ctx->user_ip6[2],
+			   ctx->user_ip6[3] };
+
+	__builtin_memcpy(to, words, sizeof(words));
+}
+
+/* It asks for another address, which follows, and has its cookie to be set. */
+static __always_inline void renew(struct asked *asked, const struct sock *sk,
+				  __be16 port)
+{
+	leave(asked, sk);
+	end_datagrams(asked);
+	asked->event.time_ns = bpf_ktime_get_boot_ns();
+	asked->event.tuple.netns = sk->__sk_common.skc_net.net->ns.inum;
+	asked->event.tuple.protocol = sk->sk_protocol;
+	asked->event.asked_port = bpf_ntohs(port);
+	asked->event.pid = bpf_get_current_pid_tgid() >> 32;
+	if (sk->sk_protocol != IPPROTO_TCP)
+		want_list();
+}
+
+#ifndef CONNECT_TRACED
+
 /* NULL: it is not followed, or there is no memory. Its state is IS_ASKED once it has the address. */
 static __always_inline struct asked *begin(struct bpf_sock_addr *ctx)
 {
-	const struct sock *sk;
 	struct asked *asked;
 
 	if (!is_followed(ctx->protocol) || !ctx->sk)
@@ -373,17 +399,8 @@ static __always_inline struct asked *begin(struct bpf_sock_addr *ctx)
 				   BPF_SK_STORAGE_GET_F_CREATE);
 	if (!asked)
 		return NULL;
-	sk = sock_of(ctx->sk);
-	leave(asked, sk);
-	end_datagrams(asked);
-	asked->event.time_ns = bpf_ktime_get_boot_ns();
+	renew(asked, sock_of(ctx->sk), ctx->user_port);
 	asked->event.cookie = bpf_get_socket_cookie(ctx);
-	asked->event.tuple.netns = sk->__sk_common.skc_net.net->ns.inum;
-	asked->event.tuple.protocol = ctx->protocol;
-	asked->event.asked_port = bpf_ntohs(ctx->user_port);
-	asked->event.pid = bpf_get_current_pid_tgid() >> 32;
-	if (ctx->protocol != IPPROTO_TCP)
-		want_list();
 	return asked;
 }
 
@@ -399,15 +416,6 @@ int netobs_con_4(struct bpf_sock_addr *ctx)
 	return PROCEED;
 }
 
-static __always_inline void copy_ipv6(__u8 to[16],
-				      const volatile struct bpf_sock_addr *ctx)
-{
-	__u32 words[4] = { ctx->user_ip6[0], ctx->user_ip6[1], ctx->user_ip6[2],
-			   ctx->user_ip6[3] };
-
-	__builtin_memcpy(to, words, sizeof(words));
-}
-
 SEC("cgroup/connect6")
 int netobs_con_6(struct bpf_sock_addr *ctx)
 {
@@ -419,6 +427,8 @@ int netobs_con_6(struct bpf_sock_addr *ctx)
 	WRITE_ONCE(asked->state, IS_ASKED);
 	return PROCEED;
 }
+
+#endif
 
 /* Of TCP: it is about to send its SYN, by the process that connects. */
 SEC("sockops")
@@ -454,6 +464,8 @@ static __always_inline struct asked *begin_datagram(struct bpf_sock_addr *ctx)
 	return asked;
 }
 
+#ifndef CONNECT_TRACED
+
 SEC("cgroup/sendmsg4")
 int netobs_con_s4(struct bpf_sock_addr *ctx)
 {
@@ -473,6 +485,44 @@ int netobs_con_s6(struct bpf_sock_addr *ctx)
 		copy_ipv6(asked->datagram, ctx);
 	return PROCEED;
 }
+
+static __always_inline struct asked *find_asked(struct bpf_sock_addr *ctx)
+{
+	return bpf_sk_storage_get(&connect_sockets, ctx->sk, NULL, 0);
+}
+
+#else
+
+/* Where threads send their current datagrams. */
+struct aim {
+	__u8 address[16];
+	__u16 port;
+	__u16 reserved[3];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, CONNECT_AIMS_MAX);
+	__type(key, __u64);
+	__type(value, struct aim);
+} connect_aims SEC(".maps");
+
+/* The socket is locked now, but was not yet when the thread came with the address. */
+static __always_inline struct asked *find_asked(struct bpf_sock_addr *ctx)
+{
+	__u64 thread = bpf_get_current_pid_tgid();
+	struct aim *aim = bpf_map_lookup_elem(&connect_aims, &thread);
+	struct asked *asked = aim ? begin_datagram(ctx) : NULL;
+
+	if (!asked)
+		return NULL;
+	asked->datagram_port = aim->port;
+	__builtin_memcpy(asked->datagram, aim->address, 16);
+	bpf_map_delete_elem(&connect_aims, &thread);
+	return asked;
+}
+
+#endif
 
 static __always_inline bool is_ipv4(const __u8 address[16])
 {
@@ -577,7 +627,7 @@ static __always_inline struct asked *find_datagram(struct bpf_sock_addr *ctx,
 	__builtin_memset(sent, 0, sizeof(*sent));
 	if (!is_followed(ctx->protocol) || !ctx->sk)
 		return NULL;
-	asked = bpf_sk_storage_get(&connect_sockets, ctx->sk, NULL, 0);
+	asked = find_asked(ctx);
 	if (!asked)
 		return NULL;
 	sent->remote_port = bpf_ntohs(ctx->user_port);

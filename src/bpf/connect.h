@@ -28,6 +28,7 @@ enum {
 	CONNECT_RING_BYTES = 1 << 20,
 	CONNECT_RECENT_MAX = 16384, /* translated tuples that are remembered */
 	CONNECT_DIRECT_SLOTS = 1 << 14, /* for others, by hash */
+	CONNECT_AIMS_MAX = 16384, /* threads that send datagrams at a time */
 };
 
 /* As the packets of a socket have it. */

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "cgroup_root.h"
 #include "connect.skel.h"
+#include "connect_traced.skel.h"
 #include "map.h"
 
 #include <bpf/libbpf.h>
@@ -17,7 +18,7 @@ static const struct log silent;
 /* Where a look at all sockets takes longer, such looks take a tenth of the time. */
 enum { SHORT_NS = 10 * NSEC_PER_MSEC, REST = 9 };
 
-static const struct attach_point points[CONNECT_POINTS] = {
+static const struct attach_point common[] = {
 	{ .program = "netobs_con_end", .kind = ATTACH_SECTION },
 	{ .program = "netobs_con_rel", .kind = ATTACH_CGROUP },
 	{ .program = "netobs_con_ls",
@@ -26,11 +27,36 @@ static const struct attach_point points[CONNECT_POINTS] = {
 	{ .program = "netobs_con_tcp", .kind = ATTACH_CGROUP },
 	{ .program = "netobs_con_t4", .kind = ATTACH_CGROUP },
 	{ .program = "netobs_con_t6", .kind = ATTACH_CGROUP },
+};
+
+static const struct attach_point first[] = {
 	{ .program = "netobs_con_4", .kind = ATTACH_CGROUP_FIRST },
 	{ .program = "netobs_con_6", .kind = ATTACH_CGROUP_FIRST },
 	{ .program = "netobs_con_s4", .kind = ATTACH_CGROUP_FIRST },
 	{ .program = "netobs_con_s6", .kind = ATTACH_CGROUP_FIRST },
 };
+
+/* COMPAT(<6.17): links to control groups have no such flag. */
+static const struct attach_point traced[] = {
+	{ .program = "netobs_con_ft4", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_ft6", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_fu4", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_fu6", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_fs4", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_fs6", .kind = ATTACH_SECTION },
+};
+
+static void add_points(struct connects *connects,
+		       const struct attach_point *points, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct attach_point *point =
+			&connects->points[connects->set.n_points++];
+
+		*point = points[i];
+		point->cgroup_fd = connects->cgroup_fd;
+	}
+}
 
 static int take_connect_event(void *ctx, void *data, size_t size)
 {
@@ -53,13 +79,28 @@ static int open_connect_maps(struct connects *connects)
 	return connects->ring ? 0 : -errno;
 }
 
+static int load_connects(struct connects *connects, bool is_traced)
+{
+	connects->is_traced = is_traced;
+	connects->set.elf = is_traced ? connect_traced_bpf__elf_bytes :
+					connect_bpf__elf_bytes;
+	connects->set.n_points = 0;
+	add_points(connects, common, ARRAY_SIZE(common));
+	if (is_traced)
+		add_points(connects, traced, ARRAY_SIZE(traced));
+	else
+		add_points(connects, first, ARRAY_SIZE(first));
+	return program_set_ref(&connects->set);
+}
+
 static int open_programs(struct connects *connects)
 {
 	int err;
 
 	if (connects->cgroup_fd < 0)
 		return connects->cgroup_fd;
-	err = program_set_ref(&connects->set);
+	err = load_connects(connects, false);
+	err = err ? load_connects(connects, true) : 0;
 	log_borrow_libbpf(&silent);
 	err = err ?: open_connect_maps(connects);
 	log_return_libbpf();
@@ -74,19 +115,13 @@ int connects_open(struct connects *connects,
 
 	*connects = (struct connects){
 		.set = { .name = "connect_bpf",
-			 .elf = connect_bpf__elf_bytes,
 			 .doing = "load BPF programs for sockets that connect",
 			 .log = &silent,
-			 .points = connects->points,
-			 .n_points = CONNECT_POINTS },
+			 .points = connects->points },
 		.cgroup_fd = cgroup_root_open(),
 		.on_event = on_event,
 		.ctx = ctx,
 	};
-	for (size_t i = 0; i < CONNECT_POINTS; i++) {
-		connects->points[i] = points[i];
-		connects->points[i].cgroup_fd = connects->cgroup_fd;
-	}
 	err = open_programs(connects);
 	if (err)
 		connects_close(connects);
@@ -157,9 +192,21 @@ void connects_list(struct connects *connects)
 	connects_read(connects);
 }
 
+/* One that is interrupted by another thread's, on a kernel that is preemptible. */
+static uint64_t count_misses(const struct connects *connects)
+{
+	uint64_t misses = 0;
+
+	for (size_t i = 0; connects->is_traced && i < ARRAY_SIZE(traced); i++)
+		misses += program_misses(bpf_object__find_program_by_name(
+			connects->set.object, traced[i].program));
+	return misses;
+}
+
 uint64_t connects_lost(const struct connects *connects)
 {
-	return connects->ring ? __atomic_load_n(&connects->counters->lost,
-						__ATOMIC_RELAXED) :
-				0;
+	if (!connects->ring)
+		return 0;
+	return __atomic_load_n(&connects->counters->lost, __ATOMIC_RELAXED) +
+	       count_misses(connects);
 }

@@ -14,12 +14,13 @@
 
 struct ring_buffer;
 
-enum { CONNECT_POINTS = 10 };
+enum { CONNECT_POINTS_MAX = 12 };
 
 /* Zeroes: off. Stays where it is while it is open. */
 struct connects {
 	struct program_set set;
-	struct attach_point points[CONNECT_POINTS];
+	struct attach_point points[CONNECT_POINTS_MAX];
+	bool is_traced; /* COMPAT(<6.17): programs are in functions of the kernel */
 	int cgroup_fd; /* of the root; -errno: it cannot be opened */
 	const struct connect_counters *counters; /* mapped */
 	struct ring_buffer *ring;
@@ -54,7 +55,7 @@ void connects_read(const struct connects *connects);
  */
 void connects_list(struct connects *connects);
 
-/* @return reports that were lost, because too many were waiting */
+/* @return reports that were lost: too many were waiting, or a traced call was missed */
 uint64_t connects_lost(const struct connects *connects);
 
 #endif

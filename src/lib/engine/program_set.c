@@ -407,6 +407,17 @@ static uint64_t map_bytes(const struct bpf_map *map)
 	return size * bpf_map__max_entries(map);
 }
 
+uint64_t program_misses(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int fd = bpf_program__fd(program);
+
+	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) ?
+		       info.recursion_misses :
+		       0;
+}
+
 uint64_t program_set_bytes(const struct program_set *set)
 {
 	const struct bpf_map *map;

@@ -22,6 +22,7 @@
 
 struct bpf_link;
 struct bpf_object;
+struct bpf_program;
 
 enum attach_kind {
 	ATTACH_SECTION, /* what its section names: a tracepoint, a function */
@@ -106,6 +107,9 @@ void *program_set_mmap(const struct program_set *set, const char *map,
  * @return a file descriptor that the caller closes, or -errno
  */
 int program_set_open_iterator(const struct program_set *set, const char *program);
+
+/** @return how often the kernel has left out a call of it, because it was running on that CPU */
+uint64_t program_misses(const struct bpf_program *program);
 
 /** @return about how many bytes the set's maps take, those of its base apart */
 uint64_t program_set_bytes(const struct program_set *set);

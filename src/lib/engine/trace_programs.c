@@ -470,17 +470,6 @@ void trace_programs_refuse(const struct trace_programs *programs,
 			    BPF_ANY);
 }
 
-static uint64_t misses_of(const struct bpf_program *program)
-{
-	struct bpf_prog_info info = { 0 };
-	uint32_t size = sizeof(info);
-	int fd = bpf_program__fd(program);
-
-	return fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &size) ?
-		       info.recursion_misses :
-		       0;
-}
-
 static bool is_second(const struct bpf_program *program)
 {
 	const char *name = bpf_program__name(program);
@@ -496,7 +485,7 @@ static uint64_t count_misses(const struct trace_programs *programs,
 	uint64_t misses = 0;
 
 	bpf_object__for_each_program(program, programs->set.object)
-		misses += is_second(program) ? 0 : misses_of(program);
+		misses += is_second(program) ? 0 : program_misses(program);
 	return misses > nested ? misses - nested : 0;
 }
 
