@@ -5,8 +5,8 @@
  * that break them. The kernel compares each sample of a connection with the rules when it takes it, so an alert
  * arrives within a millisecond, whatever the interval of flows is. With NETOBS_NAT, one of a connection that has begun
  * while the flows of an interval are read, and those after it, wait until these are read: then it is known which
- * conversation it is part of. Rules about drops are compared with records
- * of flows: their alerts come just before the record that breaks the rule.
+ * conversation it is part of. If more than 8192 would wait, all of them are delivered at once, without the id.
+ * Rules about drops are compared with records of flows: their alerts come just before the record that breaks the rule.
  *
  * A context needs netobs_opts.on_alert, and netobs_opts.rtt or, for drops, NETOBS_DROPS. Rules may be replaced at any
  * time, without an effect on counts and measurements.

@@ -36,8 +36,8 @@ enum netobs_feature_id {
 	NETOBS_FEATURE_SESSION_ACCEPT = 14,
 	NETOBS_FEATURE_NAT =
 		15, /**< conntrack, and where the kernel has its entries */
-	/** The addresses that sockets ask for, before programs of others translate them: cgroup v2 (6.17), or
-	 *  functions that can be traced (6.2) */
+	/** The addresses that sockets ask for, before BPF programs of others replace them: by cgroup v2 (6.17), or
+	 *  traced functions (6.2) */
 	NETOBS_FEATURE_CONNECT = 16,
 	NETOBS_FEATURE_DROPS = 17, /**< packets that the kernel drops are seen */
 	NETOBS_FEATURE_DROP_REASONS = 18, /**< the kernel states why (5.17) */

@@ -130,7 +130,7 @@ struct netobs_session {
 	char pod_uid[40]; /**< of Kubernetes, if the path has one */
 
 	/** As netobs_flow.conversation_id. The library leaves it 0, not known:
-	 *  netobs_session_conversation() returns it. */
+	 *  netobs_session_conversation() finds it. */
 	uint64_t conversation_id;
 
 	/** With NETOBS_CONTAINER_NAMES, as in struct netobs_process; "": not known. */
@@ -275,8 +275,9 @@ NETOBS_API int netobs_sessions_stats_get(const struct netobs_sessions *sessions,
  * @param ctx  a started context with NETOBS_NAT; by its own thread, also from on_session
  * @param ret_id  as netobs_flow.conversation_id, never 0; it may be that of @p session
  * @return 0; -ENOENT: it is not known, maybe only until the context has found the interface that leads to the
- *         namespace of the socket; -EAGAIN: it is known once the context has read the flows of an interval: keep
- *         the session, and repeat the call after netobs_dispatch(); -EINVAL: an argument is NULL;
+ *         namespace of the socket; -EAGAIN: it is known once the context has read the flows of an interval: copy
+ *         the session, and repeat the call with the copy after netobs_dispatch() of the context; -EINVAL: an argument
+ *         is NULL;
  *         -ENOTSUP: the context has no NETOBS_NAT
  */
 NETOBS_API int netobs_session_conversation(struct netobs *ctx,

@@ -172,7 +172,9 @@ struct netobs_engine_stats {
 	uint64_t translations;
 	/** Translations without room, each once in an interval: 262144 are kept */
 	uint64_t translations_refused;
-	uint64_t translations_lost; /**< reports of programs, lost because the process was late */
+	/** Reports of programs that were lost: the process was late, or before Linux 6.17 the kernel skipped a traced
+	 *  call */
+	uint64_t translations_lost;
 	/** Ends of records without an address, because several translations were possible */
 	uint64_t translations_ambiguous;
 	/** Mappings (mapping.h) in use, as far as is known: of the translations, those

@@ -340,8 +340,8 @@ struct netobs_trace_stats {
 	/** Delivered before their end, because 524,288 events are kept of all connections, and 65,536 of one
 	 *  direction of a connection */
 	uint64_t cut_journeys;
-	/** Network namespaces with events whose hooks of netfilter have not been attached to; those beyond 64 are
-	 *  one */
+	/** Network namespaces with events whose hooks of netfilter have not been attached to; all beyond 1024 count
+	 *  as one */
 	uint64_t unhooked_namespaces;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What processes ask for when they connect, before programs of others translate it. A program of
- * these runs before all others (BPF_F_PREORDER at the root; before Linux 6.17 those of
- * connect_traced.bpf.c do), and notes the address with the socket.
+ * What processes ask for when they connect, before programs of others translate it. One program
+ * sees the address before all others do, and notes it with the socket: at the root, by
+ * BPF_F_PREORDER, or before Linux 6.17 in the functions of connect_traced.bpf.c.
  * Another one sees the socket once it has both its ends: of TCP right before its first packet,
  * of UDP when user space lists the sockets, or when it is closed. If its remote end is another
  * one, that is reported; else nothing stays with the socket.
@@ -507,7 +507,7 @@ struct {
 	__type(value, struct aim);
 } connect_aims SEC(".maps");
 
-/* The socket is locked now, but was not yet when the thread came with the address. */
+/* Moves the address of the thread to the socket, which was not locked when netobs_con_fs4 or netobs_con_fs6 ran. */
 static __always_inline struct asked *find_asked(struct bpf_sock_addr *ctx)
 {
 	__u64 thread = bpf_get_current_pid_tgid();

@@ -42,7 +42,7 @@ static __always_inline int begin_ipv4(struct sock *sk,
 	return 0;
 }
 
-/* Of IPv4, the kernel calls the function of IPv4. */
+/* For an address of IPv4, the kernel also calls the function of IPv4, which is traced itself. */
 static __always_inline int begin_ipv6(struct sock *sk,
 				      const struct sockaddr *address)
 {
@@ -108,7 +108,7 @@ int BPF_PROG(netobs_con_fs4, struct sock *sk, struct msghdr *message)
 	return note_aim(&aim);
 }
 
-/* Those to addresses of IPv4 pass the other function afterwards. */
+/* Datagrams to addresses of IPv4 pass udp_sendmsg() next, whose program overwrites the note. */
 SEC("fentry/udpv6_sendmsg")
 int BPF_PROG(netobs_con_fs6, struct sock *sk, struct msghdr *message)
 {

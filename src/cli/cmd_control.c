@@ -87,7 +87,10 @@ static const struct args_command log_command = {
 	.notes = "The level holds until the configuration is read again.\n",
 };
 
-/* What the service logged meanwhile, but for the outcome, which is known; places are in the texts. */
+/*
+ * Print what the service logged during the request, but not the outcome: that has been printed. The
+ * texts contain FILE:LINE:COLUMN.
+ */
 static void print_messages(struct json_value answer)
 {
 	struct json_item item = { 0 };
@@ -231,7 +234,7 @@ static int set_level(const struct options *wanted)
 
 	if (operands->n != 1) {
 		args_complain(&log_command,
-			      operands->n ? "there is more than one level: %s" :
+			      operands->n ? "give one level only: %s" :
 					    "which level: %s?",
 			      log_command.operands);
 		return EXIT_USAGE;

@@ -13,7 +13,10 @@ void service_fill_options(struct service *service,
 /* Set the callbacks of the observers beside the context, and of the sinks. */
 void service_set_callbacks(struct service *service);
 
-/* Deliver the sessions that have waited for the end of a drain, which has ended. */
+/*
+ * Deliver waiting sessions, in order, up to the first one whose conversation is not known before the drain
+ * ends.
+ */
 void service_deliver_known_sessions(struct service *service);
 
 /* Deliver all sessions that wait, during a drain without the ids of their conversations. */

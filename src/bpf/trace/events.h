@@ -208,9 +208,9 @@ static __always_inline bool is_wanted_kind(__u8 kind)
 }
 
 /*
- * Whether user space needs an event that is not wanted: it says whose a socket is, where a stream begins and
- * ends, or in which namespaces hooks are to be linked. Such events have limits of their own, and those beyond
- * these limits are not counted: nothing is missing without them.
+ * Whether user space needs an event of a layer that is not wanted: it names the process of a socket, begins or
+ * ends a stream, or shows in which namespace to link hooks. These events have limits of the same size, and the
+ * counters of missing events leave them out: no output would have shown them.
  */
 static __always_inline bool is_needed(const struct point *point)
 {

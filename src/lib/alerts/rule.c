@@ -298,8 +298,8 @@ static const struct unit *read_unit(struct reader *reader,
 		len = 1;
 	}
 	i = choose_word(reader, word, len, units, sizeof(*units), "unit",
-			units == times ? "a unit: ns, us, ms, s, m or h" :
-			units == rates ? "a unit: bit, kbit, Mbit or Gbit" :
+			units == times ? "a unit (ns, us, ms, s, m or h)" :
+			units == rates ? "a unit (bit, kbit, Mbit or Gbit)" :
 					 "%");
 	return i < 0 ? NULL : &units[i];
 }

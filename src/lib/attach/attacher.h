@@ -48,7 +48,7 @@ struct attacher {
 	bool can_expedite;
 	bool makes_links; /* the kernel has them, as far as is known; else filters */
 	bool is_running; /* a batch is */
-	bool is_last;	 /* it was begun after attacher_leave() */
+	bool is_last; /* the batch was started after attacher_leave(): it only detaches */
 	bool is_leaving; /* nothing is attached any more */
 	bool keeps;	 /* nothing is detached, either: it is pinned */
 	struct worker *worker;
@@ -104,8 +104,8 @@ void attacher_collect(struct attacher *attacher,
 bool attacher_is_busy(const struct attacher *attacher);
 
 /*
- * @return whether a batch is under way that attacher_leave() found: what it attaches is detached
- *         once it has been collected
+ * @return whether a batch is under way that was started before attacher_leave(): it may attach
+ *         programs, which are detached after it has been collected
  */
 bool attacher_may_attach(const struct attacher *attacher);
 

@@ -75,12 +75,14 @@ void observation_detach(struct observation *observation);
 void observation_leave(struct observation *observation);
 
 /*
- * After these: jobs are done, or leave_ns is over and the thread goes on. A thread that attaches
- * is waited for: nothing detaches its programs before it has been collected.
+ * After observation_detach() or observation_leave().
+ *
+ * @return whether all jobs are done, or leave_ns has passed and the thread continues alone. While a
+ *         thread attaches programs that are not pinned, this is false: nothing else would detach them
  */
 bool observation_is_detached(const struct observation *observation);
 
-/* Waits until leave_ns at most; what a thread attaches after that, it detaches. */
+/* Waits until leave_ns at most. The thread itself detaches what it attaches later. */
 void observation_done(struct observation *observation);
 
 #endif

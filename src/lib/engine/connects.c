@@ -192,7 +192,7 @@ void connects_list(struct connects *connects)
 	connects_read(connects);
 }
 
-/* One that is interrupted by another thread's, on a kernel that is preemptible. */
+/* Calls that the kernel did not trace: on a preemptible kernel, a thread preempted the same program on its CPU. */
 static uint64_t count_misses(const struct connects *connects)
 {
 	uint64_t misses = 0;

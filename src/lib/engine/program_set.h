@@ -108,7 +108,7 @@ void *program_set_mmap(const struct program_set *set, const char *map,
  */
 int program_set_open_iterator(const struct program_set *set, const char *program);
 
-/** @return how often the kernel has left out a call of it, because it was running on that CPU */
+/** @return how often the kernel skipped the program because it was already running on that CPU */
 uint64_t program_misses(const struct bpf_program *program);
 
 /** @return about how many bytes the set's maps take, those of its base apart */

@@ -113,8 +113,9 @@ void trace_programs_detach(struct trace_programs *programs);
  * Attach to the hooks of netfilter in the network namespace of the calling thread; the links stay attached
  * until they are closed.
  *
- * @param first  the link to begin with, from 0 on; where one fails, that. An attempt that begins with it closes
- *  no link if it fails again: the kernel drops packets that wait in an NFQUEUE when a link is closed
+ * @param first  index of the link to open first, initially 0. On failure, it is set to the link that failed. If that
+ *  link fails again, the next attempt has opened no other link, and closes none: closing a link drops the packets
+ *  that wait in an NFQUEUE of the namespace
  * @param ret_links  their descriptors
  * @return 0; -errno: nothing is attached, nor *@ret_links changed
  */

@@ -64,7 +64,7 @@ static uint16_t region_of(const struct host *host, const struct point *point)
 			    point->egress ? EGRESS : INGRESS);
 }
 
-/* By a bridge, which may send copies by ports that are not observed. */
+/* Whether @point is a port of a bridge that may also send copies by ports that are not observed. */
 static bool may_be_copied(const struct host *host, const struct point *point)
 {
 	const struct netif *netif = point_netif(host, point);

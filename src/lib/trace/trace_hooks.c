@@ -44,7 +44,7 @@ static void forget_unhooked(struct trace_hooks *hooks, uint32_t inode)
 	if (!place)
 		return;
 	*place = hooks->unhooked[--hooks->n_unhooked];
-	/* The next events of others note them again. */
+	/* A free place: namespaces that had none are noted at their next event. */
 	hooks->has_more_unhooked = false;
 }
 
@@ -250,7 +250,7 @@ void trace_hooks_note_own(struct trace_hooks *hooks, int64_t now_ns)
 		trace_hooks_note(hooks, own, 0, now_ns);
 }
 
-/* The failures of a space are known until it may be tried again. */
+/* A namespace that could not be hooked stays in the list until its retry time, so that the interval grows. */
 static bool is_over(const struct trace_space *space, int64_t now_ns)
 {
 	return now_ns - space->used_ns > IDLE_NS &&

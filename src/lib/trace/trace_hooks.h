@@ -38,7 +38,7 @@ struct trace_hooks {
 	struct netns_walk walk;
 	uint32_t unhooked[TRACE_UNHOOKED_MAX]; /* had events, and have not been attached to */
 	uint32_t n_unhooked;
-	bool has_more_unhooked; /* since one of these was attached to last */
+	bool has_more_unhooked; /* others had events while unhooked[] was full */
 	bool is_failure_logged;
 };
 

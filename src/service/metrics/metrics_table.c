@@ -511,7 +511,7 @@ const struct metric metrics_table[] = {
 	  "Translations that there was no room for",
 	  ONE(engine.translations_refused) },
 	{ "netobs_translations_lost", COUNTER,
-	  "Reports of translations that the process was late for",
+	  "Reports of translations that were lost",
 	  ONE(engine.translations_lost) },
 	{ "netobs_translations_ambiguous", COUNTER,
 	  "Ends of records for which several translations were possible",
