@@ -142,6 +142,7 @@ int service_dispatch(struct service *service)
 	if (r != -ECANCELED || sessions != r || drops != r || trace != r)
 		return 0;
 	/* The last connections have ended after the last flows. */
+	service_deliver_sessions(service);
 	service_end_groups_interval(service);
 	return r;
 }

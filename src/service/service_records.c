@@ -72,44 +72,47 @@ static void deliver_session(struct service *service,
 	service_sinks_record(&service->sinks, &session->record);
 }
 
-static void deliver_waiting(struct service *service, bool even_if_unknown)
+static void deliver_first(struct service *service)
 {
-	struct session_queue *queue = &service->waiting;
-	struct netobs_session *first;
-
-	while ((first = session_queue_first(queue))) {
-		if (!find_conversation(service, first) && !even_if_unknown)
-			return;
-		deliver_session(service, first);
-		session_queue_remove(queue);
-	}
+	deliver_session(service, session_queue_first(&service->waiting));
+	session_queue_remove(&service->waiting);
 }
 
 void service_deliver_known_sessions(struct service *service)
 {
-	deliver_waiting(service, false);
+	struct netobs_session *first;
+
+	while ((first = session_queue_first(&service->waiting)) &&
+	       find_conversation(service, first))
+		deliver_first(service);
 }
 
 void service_deliver_sessions(struct service *service)
 {
-	deliver_waiting(service, true);
+	service_deliver_known_sessions(service);
+	while (session_queue_first(&service->waiting))
+		deliver_first(service);
 }
 
+/* They are delivered in the order in which they were reported. */
 static void pass_session(const struct netobs_session *session, void *user)
 {
 	struct service *service = user;
+	struct session_queue *queue = &service->waiting;
 	struct netobs_session known = *session;
-	bool is_due;
 
 	if (service->config->flows.rtt)
 		rtt_check_session(&service->rtt_check, session);
-	/* They are delivered in the order in which they were reported. */
-	is_due = !session_queue_first(&service->waiting) &&
-		 find_conversation(service, &known);
-	if (!is_due && session_queue_add(&service->waiting, &known))
+	if (!session_queue_first(queue) && find_conversation(service, &known)) {
+		deliver_session(service, &known);
 		return;
-	service_deliver_sessions(service);
-	deliver_session(service, &known);
+	}
+	if (session_queue_add(queue, &known))
+		return;
+	if (session_queue_first(queue)) /* it is full */
+		deliver_first(service);
+	if (!session_queue_add(queue, &known))
+		deliver_session(service, &known);
 }
 
 static void pass_drop(const struct netobs_drop *drop, void *user)

@@ -19,7 +19,7 @@ void service_set_callbacks(struct service *service);
  */
 void service_deliver_known_sessions(struct service *service);
 
-/* Deliver all sessions that wait, during a drain without the ids of their conversations. */
+/* Deliver all sessions that wait, also those whose conversations are not known before a drain ends. */
 void service_deliver_sessions(struct service *service);
 
 /* Deliver the records of groups for the interval that ends now. */

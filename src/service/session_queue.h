@@ -10,14 +10,13 @@
 
 #include <stdbool.h>
 
-/* About five megabytes, which are freed once they are delivered. */
+/* About five megabytes, which take memory as they are used and are freed once all are delivered. */
 enum { SESSION_QUEUE_MAX = 4096 };
 
 /* Zeroes: empty. */
 struct session_queue {
-	struct netobs_session *list;
-	uint32_t next; /* the first one, of ... */
-	uint32_t n, capacity;
+	struct netobs_session *ring; /* SESSION_QUEUE_MAX; or NULL */
+	uint32_t first, n;
 };
 
 /** @return false: there is no room, and nothing was added */

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "conversation_search.h"
 
+#include "bpf/parse/headers.h"
 #include "host/host.h"
 #include "host/peers.h"
 #include "translation_search.h"
 #include "translations.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -20,6 +22,20 @@ static struct tuple own_tuple(const struct flow_entry *entry)
 }
 
 /* ---- Reports ------------------------------------------------------------------------ */
+
+/* Most reports are of other connections, and their ports tell that at once. */
+static bool may_be_about(const struct nat_event *event, const struct flow_key *key)
+{
+	const uint16_t port = htons(key->src_port);
+	const struct nat_tuple *tuples = event->tuples;
+
+	if (key->proto != IP_PROTO_TCP && key->proto != IP_PROTO_UDP)
+		return true;
+	for (int dir = NAT_ORIGINAL; dir <= NAT_REPLY; dir++)
+		if (tuples[dir].src_port == port || tuples[dir].dst_port == port)
+			return true;
+	return false;
+}
 
 static bool is_about(const struct nat_event *event, const struct flow_entry *entry)
 {
@@ -42,7 +58,8 @@ static bool is_waiting(const struct translations *translations,
 	if (translations->late)
 		return true;
 	for (uint32_t i = 0; i < translations->n_later; i++)
-		if (is_about(&translations->later[i], entry))
+		if (may_be_about(&translations->later[i], &entry->key) &&
+		    is_about(&translations->later[i], entry))
 			return true;
 	return translations->sockets.n_noted &&
 	       (int64_t)entry->tally.last_ns >= translations->table.begun_ns;

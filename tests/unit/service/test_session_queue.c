@@ -34,11 +34,11 @@ static void sessions_leave_in_their_order(void **state)
 		for (uint32_t pid = 101; pid <= 201; pid++)
 			assert_int_equal(take(&queue), pid);
 		assert_null(session_queue_first(&queue));
-		assert_null(queue.list);
+		assert_null(queue.ring);
 	}
 }
 
-static void a_full_queue_takes_none(void **state)
+static void a_full_queue_takes_another_for_one_that_leaves(void **state)
 {
 	struct session_queue queue = { 0 };
 
@@ -46,17 +46,24 @@ static void a_full_queue_takes_none(void **state)
 	for (uint32_t i = 0; i < SESSION_QUEUE_MAX; i++)
 		assert_true(add(&queue, i));
 	assert_false(add(&queue, SESSION_QUEUE_MAX));
-	assert_int_equal(take(&queue), 0);
-	session_queue_clear(&queue);
+	for (uint32_t i = 0; i < SESSION_QUEUE_MAX; i++) {
+		assert_int_equal(take(&queue), i);
+		assert_true(add(&queue, SESSION_QUEUE_MAX + i));
+		assert_false(add(&queue, 0));
+	}
+	for (uint32_t i = 0; i < SESSION_QUEUE_MAX; i++)
+		assert_int_equal(take(&queue), SESSION_QUEUE_MAX + i);
+	assert_null(session_queue_first(&queue));
 	assert_true(add(&queue, 1));
-	assert_int_equal(take(&queue), 1);
+	session_queue_clear(&queue);
+	assert_null(session_queue_first(&queue));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sessions_leave_in_their_order),
-		cmocka_unit_test(a_full_queue_takes_none),
+		cmocka_unit_test(a_full_queue_takes_another_for_one_that_leaves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
