@@ -173,8 +173,8 @@ NETOBS_API int netobs_capture_fd(const struct netobs_capture *capture);
  * @return number of packets delivered; what on_packet returned, if not 0;
  *         -ECANCELED: stopped, all packets are delivered and nothing is counted any
  *         more; the programs are detached, or are being so in the background if that
- *         takes longer than two seconds. If programs are being attached when the stop
- *         begins, this comes after these attachments have ended;
+ *         takes longer than two seconds. If a program is being attached when the stop
+ *         begins, this waits for that, ten seconds at most;
  *         -EINVAL: not started
  */
 NETOBS_API int netobs_capture_dispatch(struct netobs_capture *capture);

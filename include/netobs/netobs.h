@@ -354,9 +354,8 @@ NETOBS_API int netobs_poll(struct netobs *ctx, int timeout_ms);
  * interfaces. This call and the following ones deliver the packets counted until then, in
  * slices, while the programs are detached in the background. After that netobs_dispatch()
  * returns -ECANCELED; until then, call it whenever netobs_fd() polls readable. If
- * detaching takes longer than 2 s, it continues in the background. If programs are being
- * attached when the stop begins, -ECANCELED comes after these attachments have ended, which
- * may take longer than 2 s.
+ * detaching takes longer than 2 s, it continues in the background. If a program is being
+ * attached when the stop begins, -ECANCELED waits for that, 10 s at most.
  *
  * With @p persist nothing is detached: the same calls deliver the packets counted until
  * then, and the next context delivers the packets that pass later.

@@ -377,9 +377,9 @@ static void what_is_attached_during_a_stop_is_detached(void **state)
 		observation = &f->ctx->observation;
 		for (int i = 0; i < PAIRS; i++)
 			lab_run("ip link add v%d type veth peer name w%d", i, i);
-		await_by(observation->attacher.is_running,
+		await_by(observation->attacher.batch,
 			 assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0));
-		observation->leave_ns = 1; /* it is over at once */
+		observation->leave_ns = clock_boot_ns(); /* it is over at once */
 		ret = 0;
 		netobs_stop(f->ctx);
 		await_by(ret == -ECANCELED,

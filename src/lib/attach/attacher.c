@@ -10,6 +10,7 @@
 
 #include <bpf/bpf.h>
 #include <poll.h>
+#include <stdatomic.h>
 
 enum {
 	/* While a batch is under way, nothing else is begun. */
@@ -24,6 +25,8 @@ struct batch {
 	struct hook_job *jobs;
 	uint32_t n_jobs;
 	bool makes_links; /* else filters */
+	bool only_detaches;
+	atomic_bool is_cancelled; /* what it has not attached yet, it leaves as it is */
 };
 
 /* Threads do not log: the callback is the caller's thread's. */
@@ -189,6 +192,8 @@ static void run_batch(void *work)
 	bool is_expedited = false;
 
 	for (struct hook_job *job = batch->jobs; job; job = job->next) {
+		if (batch->is_cancelled && job->work == HOOK_ATTACH)
+			continue;
 		/* Each time: another process may have taken it back for itself. */
 		if (batch->can_expedite && is_slow(batch, job)) {
 			expedite_begin();
@@ -295,12 +300,12 @@ static bool has_queued(const struct attacher *attacher)
 
 bool attacher_is_busy(const struct attacher *attacher)
 {
-	return attacher->is_running || has_queued(attacher);
+	return attacher->batch || has_queued(attacher);
 }
 
 bool attacher_may_attach(const struct attacher *attacher)
 {
-	return attacher->is_running && !attacher->is_last;
+	return attacher->batch && !attacher->batch->only_detaches;
 }
 
 /* Detaching is first, so that no packet passes old and new programs. */
@@ -327,7 +332,7 @@ static void start_batch(struct attacher *attacher, uint32_t max)
 {
 	struct batch *batch;
 
-	if (attacher->is_running || !has_queued(attacher))
+	if (attacher->batch || !has_queued(attacher))
 		return;
 	batch = calloc(1, sizeof(*batch));
 	if (!batch)
@@ -335,9 +340,9 @@ static void start_batch(struct attacher *attacher, uint32_t max)
 	batch->options = attacher->options;
 	batch->can_expedite = attacher->can_expedite;
 	batch->makes_links = attacher->makes_links;
+	batch->only_detaches = attacher->is_leaving;
 	fill_job_batch(attacher, batch, max);
-	attacher->is_running = true;
-	attacher->is_last = attacher->is_leaving;
+	attacher->batch = batch;
 	worker_start_or_run(attacher->worker, batch);
 }
 
@@ -358,7 +363,7 @@ static void collect_jobs(struct attacher *attacher,
 
 	if (!batch)
 		return;
-	attacher->is_running = false;
+	attacher->batch = NULL;
 	attacher->makes_links = batch->makes_links;
 	while ((job = batch->jobs)) {
 		batch->jobs = job->next;
@@ -396,6 +401,8 @@ void attacher_leave(struct attacher *attacher)
 	if (!attacher->worker)
 		return;
 	attacher->is_leaving = true;
+	if (attacher->batch && !attacher->keeps)
+		attacher->batch->is_cancelled = true;
 	while ((job = queue_pop(&attacher->queues[HOOK_ATTACH]) ?:
 			      queue_pop(&attacher->queues[HOOK_LOOK])))
 		give_up(attacher, job);
@@ -418,7 +425,7 @@ void attacher_done(struct attacher *attacher, int64_t deadline_ns)
 	if (!attacher->worker)
 		return;
 	attacher_leave(attacher);
-	while (attacher->is_running && clock_boot_ns() < deadline_ns) {
+	while (attacher->batch && clock_boot_ns() < deadline_ns) {
 		wait_until(attacher, deadline_ns);
 		attacher_collect(attacher, give_up, attacher);
 	}

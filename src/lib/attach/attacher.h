@@ -42,16 +42,16 @@ struct hook_queue {
 };
 
 struct worker;
+struct batch;
 
 struct attacher {
 	struct attach_options options;
 	bool can_expedite;
 	bool makes_links; /* the kernel has them, as far as is known; else filters */
-	bool is_running; /* a batch is */
-	bool is_last; /* the batch was started after attacher_leave(): it only detaches */
 	bool is_leaving; /* nothing is attached any more */
 	bool keeps;	 /* nothing is detached, either: it is pinned */
 	struct worker *worker;
+	struct batch *batch; /* the thread's, until it has been collected; NULL: there is none */
 	struct hook_queue queues[HOOK_WORKS]; /* indexed by enum hook_work */
 };
 

@@ -13,6 +13,7 @@ enum {
 	/* Interfaces that take longer to attach to are attached to later. */
 	START_WAIT_MS = 1500,
 	DETACH_WAIT_MS = 2000,
+	ATTACH_WAIT_MS = 8000, /* after that, for a thread that attaches */
 	/* Between two searches for shadows, except after attaching. */
 	LOOK_INTERVAL_MS = 5000,
 	/* Longer than a packet takes from one point to the next. */
@@ -424,11 +425,13 @@ void observation_detach(struct observation *observation)
 bool observation_is_detached(const struct observation *observation)
 {
 	const struct attacher *attacher = &observation->attacher;
+	int64_t until_ns = observation->leave_ns;
 
 	if (!attacher_is_busy(attacher))
 		return true;
-	return clock_boot_ns() >= observation->leave_ns &&
-	       (attacher->keeps || !attacher_may_attach(attacher));
+	if (!attacher->keeps && attacher_may_attach(attacher))
+		until_ns += ATTACH_WAIT_MS * NSEC_PER_MSEC;
+	return clock_boot_ns() >= until_ns;
 }
 
 void observation_done(struct observation *observation)

@@ -77,8 +77,8 @@ void observation_leave(struct observation *observation);
 /*
  * After observation_detach() or observation_leave().
  *
- * @return whether all jobs are done, or leave_ns has passed and the thread continues alone. While a
- *         thread attaches programs that are not pinned, this is false: nothing else would detach them
+ * @return whether all jobs are done, or leave_ns has passed and the thread continues alone. If it attaches
+ *         programs that are not pinned, this takes eight seconds longer: they are detached once it has ended
  */
 bool observation_is_detached(const struct observation *observation);
 
