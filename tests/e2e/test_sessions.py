@@ -651,8 +651,8 @@ class Flood(SessionTest):
         sessions.process.send_signal(signal.SIGCONT)
         records, totals = sessions.stop()
         self.assertGreater(totals["lost"], 0)
-        self.assertLess(totals["lost"], 2 * count)
         self.assertGreaterEqual(totals["ended"], 2 * count)
+        self.assertLess(totals["lost"], totals["ended"]) # both also of others on this host
         self.assertEqual(len(records), totals["reported"])
 
 
