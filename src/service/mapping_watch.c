@@ -205,7 +205,7 @@ static int observe(struct watch *watch)
 		    .on_flow = ignore_flow, .on_log = on_log, .user = watch);
 	const struct args_list none = { 0 };
 	int r = netobs_new(&opts, &watch->ctx);
-	int status = EXIT_FAILED;
+	int status = r ? args_refusal_status(r) : EXIT_FAILED;
 
 	/* A signal that came before there was a context has stopped nothing. */
 	if (!r && watch->is_stopping)

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Rules ----------------------------------------------------------------------------- */
+#include "service/observe/flows_config.h"
+
+/* ---- Options ----------------------------------------------------------------------------- */
 
 static int add_rule(struct trace_follow *follow, const char *text)
 {
@@ -34,6 +36,20 @@ int trace_follow_rules(struct trace_follow *follow, const struct args_list *rule
 	for (size_t i = 0; !err && i < rules->n; i++)
 		err = add_rule(follow, rules->items[i]);
 	return err;
+}
+
+int trace_follow_interfaces(const struct args_list *interfaces)
+{
+	char why[160];
+
+	for (size_t i = 0; i < interfaces->n; i++) {
+		if (flows_check_interface(interfaces->items[i], why, sizeof(why)))
+			continue;
+		fprintf(stderr, "netobsctl trace: -i '%s': %s\n",
+			interfaces->items[i], why);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 /* ---- Alerts ---------------------------------------------------------------------------- */
@@ -65,8 +81,8 @@ static void follow_log(int level, const char *message, void *user)
 	follow->on_log(level, message, follow->user);
 }
 
-int trace_follow_start(struct trace_follow *follow,
-		       const char *const *interfaces, const char *filter)
+int trace_follow_open(struct trace_follow *follow,
+		      const char *const *interfaces, const char *filter)
 {
 	NETOBS_OPTS(netobs_opts, opts, .interfaces = interfaces, .filter = filter,
 		    .rtt = NETOBS_RTT_RING, .on_alert = follow_alert,
@@ -81,7 +97,12 @@ int trace_follow_start(struct trace_follow *follow,
 	if (!err)
 		err = netobs_alerts_set(follow->ctx, follow->rules.list,
 					follow->rules.n);
-	return err ?: netobs_start(follow->ctx);
+	return err;
+}
+
+int trace_follow_start(struct trace_follow *follow)
+{
+	return follow->ctx ? netobs_start(follow->ctx) : 0;
 }
 
 int trace_follow_fd(const struct trace_follow *follow)

@@ -27,15 +27,21 @@ struct trace_follow {
 int trace_follow_rules(struct trace_follow *follow,
 		       const struct args_list *rules);
 
+/** @return 0; -EINVAL, which is reported: one is no name of an interface */
+int trace_follow_interfaces(const struct args_list *interfaces);
+
 /**
- * Observe, if there are rules.
+ * Make the observer, if there are rules.
  *
  * @param interfaces  NULL-terminated; NULL: all
  * @param filter  packets that rules are about; NULL: all
- * @return 0; < 0
+ * @return 0; as netobs_new() and netobs_alerts_set()
  */
-int trace_follow_start(struct trace_follow *follow,
-		       const char *const *interfaces, const char *filter);
+int trace_follow_open(struct trace_follow *follow,
+		      const char *const *interfaces, const char *filter);
+
+/** Start the observer, if there is one. @return 0; as netobs_start() */
+int trace_follow_start(struct trace_follow *follow);
 
 /** @return -1 without rules */
 int trace_follow_fd(const struct trace_follow *follow);

@@ -269,14 +269,14 @@ static int start_trace(struct watch *watch)
 	r = r ?: trace_outputs_make(&watch->outputs);
 	if (r < 0)
 		return r;
-	r = netobs_trace_new(&opts, &watch->trace);
+	r = trace_follow_open(&watch->follow, request->interfaces.items,
+			      request->filter);
+	r = r ?: netobs_trace_new(&opts, &watch->trace);
 	if (!r && watch->is_stopping) /* by a signal that came before */
 		netobs_trace_stop(watch->trace);
 	r = r ?: netobs_trace_start(watch->trace);
 	watch->follow.trace = watch->trace;
-	if (!r)
-		r = trace_follow_start(&watch->follow, request->interfaces.items,
-				       request->filter);
+	r = r ?: trace_follow_start(&watch->follow);
 	if (r < 0) {
 		args_report_failure("trace", watch->error_logged, "start", r);
 		return r;
@@ -324,6 +324,7 @@ static int read_request(struct watch *watch)
 	if (is_summary)
 		watch->report.lines = watch->outputs.lines;
 	err = err ?: read_layers(watch);
+	err = err ?: trace_follow_interfaces(&request->interfaces);
 	return err ?: trace_follow_rules(&watch->follow, &request->rules);
 }
 

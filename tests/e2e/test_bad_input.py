@@ -107,6 +107,17 @@ class BadInput(lab.WiredTest):
         self.assertEqual((USAGE, ""), (done.returncode, done.stdout))
         return done.stderr
 
+    def test_verbs_that_pass_options_on_to_a_context(self):
+        rule = "trace", "--rule", "rtt > 1ms"
+        for arguments, words in (
+                ((*rule, "-i", "netns:only-a-name"), "trace: -i: .*netns:NAME/INTERFACE"),
+                ((*rule, "-i", "eth*"), "trace: -i 'eth.': .*patterns are regular expressions"),
+                ((*rule, "-i", "/[/"), "trace: -i: .*/[[]/"),
+                (("map", "--interval", "0.005"), "map: --interval: .*10"),
+                (("map", "--services", "--interval", "0.005"), "map: --interval: .*10")):
+            with self.subTest(arguments):
+                self.assertRegex(self.refuse_verbs(*arguments), words)
+
     def test_help_explains_one_verb(self):
         self.assertIn("'extra'", self.refuse_verbs("help", "flows", "extra"))
 

@@ -268,7 +268,7 @@ static int observe(struct host_watch *watch)
 
 	if (r < 0) {
 		args_report_failure("map", watch->error_logged, "start", r);
-		return EXIT_FAILED;
+		return watch->ctx ? EXIT_FAILED : args_refusal_status(r);
 	}
 	start_sessions(watch);
 	privileges_drop(&none, KEEP_FILES | KEEP_PROGRAMS | KEEP_PROCESSES);
