@@ -33,36 +33,46 @@ static const struct log silent;
 static const struct row {
 	const char *program;
 	const char *tracepoint;
-	uint32_t point; /* that only it sees; TRACE_CLOSES: none that is missed */
+	uint32_t point; /* that it reports; TRACE_CLOSES: also those for user space alone */
+	bool is_only;	 /* no other program reports that point */
 	uint32_t layers; /* 1 << enum netobs_trace_layer: only these need it */
 	uint32_t n_args; /* at least; the kernel's tracepoints have one more, for themselves */
 	uint32_t n_args_max; /* 0: any */
 } rows[] = {
-	{ "netobs_tr_send", "tcp_sendmsg_locked", TRACE_SEND, ANY_LAYER, 2, 0 },
-	{ "netobs_tr_sent", "sock_send_length", TRACE_SENT, ANY_LAYER, 2, 0 },
-	{ "netobs_tr_recv", "sock_recv_length", TRACE_CLOSES, ANY_LAYER, 3, 0 },
-	{ "netobs_tr_read", "tcp_rcv_space_adjust", TRACE_READ, ANY_LAYER, 1, 0 },
-	{ "netobs_tr_ready", "sk_data_ready", TRACE_READY, ONLY(SOCKET), 1, 0 },
-	{ "netobs_tr_ready2", "sk_data_ready", TRACE_READY, ONLY(SOCKET), 1, 0 },
-	{ "netobs_tr_again", "tcp_retransmit_skb", TRACE_RETRANSMIT, ONLY(TCP),
+	{ "netobs_tr_send", "tcp_sendmsg_locked", TRACE_SEND, true, ANY_LAYER,
 	  2, 0 },
-	{ "netobs_tr_segm", "tcp_probe", TRACE_SEGMENT, ONLY(TCP), 2, 0 },
-	{ "netobs_tr_segm2", "tcp_probe", TRACE_SEGMENT, ONLY(TCP), 2, 0 },
-	{ "netobs_tr_state", "inet_sock_set_state", TRACE_CLOSES, ANY_LAYER, 3,
+	{ "netobs_tr_sent", "sock_send_length", TRACE_SENT, true, ANY_LAYER, 2,
 	  0 },
-	{ "netobs_tr_queue", "net_dev_queue", TRACE_QUEUE, ANY_LAYER, 1, 0 },
-	{ "netobs_tr_enq", "qdisc_enqueue", TRACE_ENQUEUE, ONLY(QDISC), 3, 0 },
-	{ "netobs_tr_deq", "qdisc_dequeue", TRACE_DEQUEUE, ONLY(QDISC), 4, 0 },
-	{ "netobs_tr_xmit", "net_dev_start_xmit", TRACE_TRANSMIT, ONLY(DEVICE),
-	  2, 0 },
-	{ "netobs_tr_busy", "net_dev_xmit", TRACE_BUSY, ONLY(DEVICE), 3, 0 },
-	{ "netobs_tr_rx", "netif_rx", TRACE_CLOSES, ONLY(DEVICE), 1, 0 },
-	{ "netobs_tr_gro", "napi_gro_receive_entry", TRACE_CLOSES, ONLY(DEVICE),
+	{ "netobs_tr_recv", "sock_recv_length", TRACE_READ, false, ANY_LAYER, 3,
+	  0 },
+	{ "netobs_tr_read", "tcp_rcv_space_adjust", TRACE_READ, true, ANY_LAYER,
 	  1, 0 },
-	{ "netobs_tr_recvd", "netif_receive_skb", TRACE_RECEIVE, ANY_LAYER, 1, 0 },
-	{ "netobs_tr_why", "kfree_skb", TRACE_CLOSES, ONLY(DEVICE), 3, 0 },
-	{ "netobs_tr_why2", "kfree_skb", TRACE_CLOSES, ONLY(DEVICE), 3, 0 },
-	{ "netobs_tr_drop", "kfree_skb", TRACE_CLOSES, ONLY(DEVICE), 1, 2 },
+	{ "netobs_tr_ready", "sk_data_ready", TRACE_READY, true, ONLY(SOCKET),
+	  1, 0 },
+	{ "netobs_tr_ready2", "sk_data_ready", TRACE_READY, true, ONLY(SOCKET),
+	  1, 0 },
+	{ "netobs_tr_again", "tcp_retransmit_skb", TRACE_RETRANSMIT, true,
+	  ONLY(TCP), 2, 0 },
+	{ "netobs_tr_segm", "tcp_probe", TRACE_SEGMENT, true, ONLY(TCP), 2, 0 },
+	{ "netobs_tr_segm2", "tcp_probe", TRACE_SEGMENT, true, ONLY(TCP), 2, 0 },
+	{ "netobs_tr_state", "inet_sock_set_state", TRACE_CLOSES, false,
+	  ANY_LAYER, 3, 0 },
+	{ "netobs_tr_queue", "net_dev_queue", TRACE_QUEUE, true, ANY_LAYER, 1, 0 },
+	{ "netobs_tr_enq", "qdisc_enqueue", TRACE_ENQUEUE, true, ONLY(QDISC), 3,
+	  0 },
+	{ "netobs_tr_deq", "qdisc_dequeue", TRACE_DEQUEUE, true, ONLY(QDISC), 4,
+	  0 },
+	{ "netobs_tr_xmit", "net_dev_start_xmit", TRACE_TRANSMIT, true,
+	  ONLY(DEVICE), 2, 0 },
+	{ "netobs_tr_busy", "net_dev_xmit", TRACE_BUSY, true, ONLY(DEVICE), 3, 0 },
+	{ "netobs_tr_rx", "netif_rx", TRACE_ARRIVE, false, ONLY(DEVICE), 1, 0 },
+	{ "netobs_tr_gro", "napi_gro_receive_entry", TRACE_ARRIVE, false,
+	  ONLY(DEVICE), 1, 0 },
+	{ "netobs_tr_recvd", "netif_receive_skb", TRACE_RECEIVE, true,
+	  ANY_LAYER, 1, 0 },
+	{ "netobs_tr_why", "kfree_skb", TRACE_DROP, false, ONLY(DEVICE), 3, 0 },
+	{ "netobs_tr_why2", "kfree_skb", TRACE_DROP, false, ONLY(DEVICE), 3, 0 },
+	{ "netobs_tr_drop", "kfree_skb", TRACE_DROP, false, ONLY(DEVICE), 1, 2 },
 };
 
 /* In front of all others at a hook of netfilter, and behind them. */
@@ -116,7 +126,8 @@ static int find_points(struct trace_programs *programs)
 		if (layers && !(rows[i].layers & layers))
 			continue;
 		if (!has_row(btf, &rows[i])) {
-			programs->missing |= 1U << rows[i].point;
+			if (rows[i].is_only)
+				programs->missing |= 1U << rows[i].point;
 			continue;
 		}
 		programs->points[set->n_points++].program = rows[i].program;
@@ -127,7 +138,6 @@ static int find_points(struct trace_programs *programs)
 		programs->points[set->n_points++] =
 			(struct attach_point){ .program = iterators[i],
 					       .kind = ATTACH_ITERATOR };
-	programs->missing &= ~(1U << TRACE_CLOSES);
 	programs->has_cast = btf__find_by_name_kind(btf, "bpf_rdonly_cast",
 						    BTF_KIND_FUNC) > 0;
 	btf__free(btf);
@@ -147,6 +157,12 @@ static bool is_wanted(const struct trace_programs *programs,
 		if (!strcmp(name, hook_programs[i]))
 			return !programs->netfilter_error;
 	return false;
+}
+
+/* Of the wanted layers, and those for user space alone. */
+static uint32_t wanted_points(const struct trace_knobs *knobs)
+{
+	return (knobs->points ?: UINT32_MAX) | UINT32_MAX << TRACE_OPENS;
 }
 
 /* ---- Loading -------------------------------------------------------------------------- */
@@ -183,8 +199,7 @@ static int prepare_trace(struct bpf_object *object, void *ctx)
 	rodata->config_slot_mask = knobs->slots - 1;
 	rodata->config_max_rate = knobs->max_rate;
 	rodata->config_ring_bytes = knobs->ring_bytes;
-	rodata->config_points = (knobs->points ?: UINT32_MAX) |
-				UINT32_MAX << TRACE_OPENS;
+	rodata->config_points = wanted_points(knobs);
 	rodata->config_wants_netfilter = knobs->wants_netfilter;
 	rodata->config_wants_acks = knobs->wants_acks;
 	rodata->config_wants_opening = !knobs->is_idle;
@@ -477,6 +492,19 @@ static bool is_second(const struct bpf_program *program)
 	return name[strlen(name) - 1] == '2';
 }
 
+/* Whether it reports a point of a wanted layer. */
+static bool is_counted(const struct trace_programs *programs,
+		       const struct bpf_program *program)
+{
+	const char *name = bpf_program__name(program);
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (!strcmp(name, rows[i].program))
+			return wanted_points(&programs->knobs) >> rows[i].point &
+			       1;
+	return true;
+}
+
 /* What no program has seen: those that were interrupted miss what their seconds take. */
 static uint64_t count_misses(const struct trace_programs *programs,
 			     uint64_t nested)
@@ -485,7 +513,8 @@ static uint64_t count_misses(const struct trace_programs *programs,
 	uint64_t misses = 0;
 
 	bpf_object__for_each_program(program, programs->set.object)
-		misses += is_second(program) ? 0 : program_misses(program);
+		if (!is_second(program) && is_counted(programs, program))
+			misses += program_misses(program);
 	return misses > nested ? misses - nested : 0;
 }
 
