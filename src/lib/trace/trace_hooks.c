@@ -44,8 +44,9 @@ static void forget_unhooked(struct trace_hooks *hooks, uint32_t inode)
 	if (!place)
 		return;
 	*place = hooks->unhooked[--hooks->n_unhooked];
-	/* A free place: namespaces that had none are noted at their next event. */
-	hooks->has_more_unhooked = false;
+	/* Those that had no place are noted at their next event; whether all of them have been is not known before. */
+	if (!hooks->n_unhooked)
+		hooks->has_more_unhooked = false;
 }
 
 uint64_t trace_hooks_count_unhooked(const struct trace_hooks *hooks)
