@@ -11,6 +11,8 @@ enum {
 	TRACE_FACES = 4, /* tuples of a connection, about: NAT gives it others */
 	TRACE_CANDIDATE_EVENTS =
 		16384, /* of a connection, until user space looks at it */
+	TRACE_BOUND_EVENTS =
+		256, /* of a connection, in layers that are not wanted: a few packets at several points */
 	TRACE_PORTS = 1 << 16,
 	TRACE_SCRATCHES =
 		4, /* programs that run on a CPU, each interrupted by the next */
@@ -131,8 +133,8 @@ struct trace_conn {
 	__u64 sockets[2];
 	__u32 ends;	   /* enum trace_ends */
 	__u32 other_netns; /* of such sockets; 0: none was seen */
-	__u64 others;	   /* events that are only needed, see trace/events.h */
-	__u64 reserved;
+	/* Events that are not wanted, but needed: those that begin or end a stream, and others. */
+	__u64 bounds, others;
 
 	__u64 events; /* that are wanted; so far, those beyond the limit as well */
 	__u64 last_ns; /* of the last one, CLOCK_BOOTTIME */
@@ -182,7 +184,8 @@ struct trace_counts {
 	__u64 events;  /* in it, that are wanted */
 	__u64 missed;  /* all scratches were in use */
 	__u64 nested;  /* runs of second programs, see trace.bpf.c */
-	__u64 others;  /* events in that second that are only needed */
+	__u64 bounds;  /* events in that second, as in struct trace_conn */
+	__u64 others;  /* likewise */
 };
 
 #endif

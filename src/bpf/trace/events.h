@@ -207,45 +207,66 @@ static __always_inline bool is_wanted_kind(__u8 kind)
 	return config_points >> (kind & 31) & 1;
 }
 
+/* A packet that begins or ends a stream of TCP. */
+static __always_inline bool is_bound(const struct point *point)
+{
+	return point->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST);
+}
+
 /*
- * Whether user space needs an event of a layer that is not wanted: it names the process of a socket, begins or
- * ends a stream, or shows in which namespace to link hooks. These events have limits of the same size, and the
+ * Whether user space needs an event of a layer that is not wanted: it begins or ends a stream, names the process
+ * of a socket, or shows in which namespace to link hooks. Those that begin or end a stream have limits of their
+ * own: without them, the wanted events of that stream have no offsets. The others have limits together, and the
  * counters of missing events leave them out: no output would have shown them.
  */
 static __always_inline bool is_needed(const struct point *point)
 {
-	return point->has_process ||
-	       point->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST) ||
+	return is_bound(point) || point->has_process ||
 	       (config_wants_netfilter &&
 		(point->kind == TRACE_QUEUE || point->kind == TRACE_RECEIVE));
 }
 
+/* Whether the counters of missing events have the event if user space does not get it. */
+static __always_inline bool is_counted(const struct point *point)
+{
+	return is_wanted_kind(point->kind) || is_bound(point);
+}
+
 /* Whether this CPU may have another event in this second. */
 static __always_inline bool is_in_rate(struct trace_counts *counts,
-				       bool is_wanted, __u64 now)
+				       const struct point *point, __u64 now)
 {
 	const __u64 second = now >> 30; /* about */
+	__u64 *events = &counts->others;
 
 	if (counts->second != second) {
 		counts->second = second;
-		counts->events = counts->others = 0;
+		counts->events = counts->others = counts->bounds = 0;
 	}
-	if (!is_wanted)
-		return counts->others++ < config_max_rate;
-	if (counts->events++ < config_max_rate)
+	if (is_wanted_kind(point->kind))
+		events = &counts->events;
+	else if (is_bound(point))
+		events = &counts->bounds;
+	if ((*events)++ < config_max_rate)
 		return true;
-	__sync_fetch_and_add(&counts->cut_by_rate, 1);
+	if (is_counted(point))
+		__sync_fetch_and_add(&counts->cut_by_rate, 1);
 	return false;
 }
 
-/* User space counts the events beyond the limit. */
-static __always_inline bool is_in_limit(struct trace_conn *conn, bool is_wanted)
+/* User space counts the wanted events beyond the limit. */
+static __always_inline bool is_in_limit(struct trace_conn *conn,
+					const struct point *point)
 {
 	const __u64 max = *(volatile __u64 *)&conn->max_events ?:
 				  TRACE_CANDIDATE_EVENTS;
 
-	return is_wanted ? __sync_fetch_and_add(&conn->events, 1) < max :
-			   __sync_fetch_and_add(&conn->others, 1) < max;
+	if (is_wanted_kind(point->kind))
+		return __sync_fetch_and_add(&conn->events, 1) < max;
+	if (is_bound(point))
+		return __sync_fetch_and_add(&conn->bounds, 1) <
+		       TRACE_BOUND_EVENTS;
+	return __sync_fetch_and_add(&conn->others, 1) < max;
 }
 
 /* Those for user space alone are not cut: there are few of a connection. */
@@ -253,15 +274,13 @@ static __always_inline bool is_allowed(struct trace_counts *counts,
 				       struct trace_conn *conn,
 				       const struct point *point, __u64 now)
 {
-	const bool is_wanted = is_wanted_kind(point->kind);
-
 	if (*(volatile __u32 *)&conn->is_rejected)
 		return false;
 	conn->last_ns = now;
 	if (point->kind >= TRACE_OPENS)
 		return true;
-	return (is_wanted || is_needed(point)) && is_in_limit(conn, is_wanted) &&
-	       is_in_rate(counts, is_wanted, now);
+	return (is_wanted_kind(point->kind) || is_needed(point)) &&
+	       is_in_limit(conn, point) && is_in_rate(counts, point, now);
 }
 
 /*
@@ -290,7 +309,7 @@ static __always_inline bool emit(const struct found *found,
 		return false;
 	event = bpf_ringbuf_reserve(&trace_events, sizeof(*event), 0);
 	if (!event) {
-		if (is_wanted_kind(point->kind))
+		if (is_counted(point))
 			__sync_fetch_and_add(&counts->lost, 1);
 		return false;
 	}
@@ -390,7 +409,7 @@ static __always_inline bool add_conn(const struct trace_tuple *tuple,
 	conn->is_rejected = 0;
 	conn->max_events = 0;
 	conn->events = 0;
-	conn->others = 0;
+	conn->others = conn->bounds = 0;
 	conn->ends = 0;
 	conn->sockets[0] = conn->sockets[1] = 0;
 	conn->other_netns = 0;

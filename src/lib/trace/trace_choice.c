@@ -15,6 +15,8 @@ enum {
 	UNDECIDED_EVENTS = 128, /* of a candidate, which its handshake takes */
 	PROCESS_EVENTS = 2048,	/* of one whose process is not known yet */
 	PENDING_ALL_MAX = 1 << 18, /* of all candidates: 38 MiB */
+	OTHERS_ALL_MAX =
+		PENDING_ALL_MAX / 2, /* then only those that an output misses */
 };
 
 /* So long, a connection has had nothing, and may make room for another one. */
@@ -322,12 +324,17 @@ static void wait_for_process(struct netobs_trace *trace, struct traced *traced)
 static void keep_report(struct netobs_trace *trace, struct traced *traced,
 			const struct trace_report *report)
 {
+	/* Without what begins its stream, a wanted event has no offset. */
+	const bool is_counted = is_wanted_report(trace, report) ||
+				traced_is_bound(report);
+	const uint32_t max = is_counted ? PENDING_ALL_MAX : OTHERS_ALL_MAX;
+
 	if (traced->is_refused)
 		return;
-	if (trace->n_pending < PENDING_ALL_MAX && traced_keep(traced, report))
+	if (trace->n_pending < max && traced_keep(traced, report, is_counted))
 		trace->n_pending++;
 	else
-		traced->n_pending_lost += is_wanted_report(trace, report);
+		traced->n_pending_lost += is_counted;
 	if (traced->is_matching && report->has_process &&
 	    is_of_process(trace, report))
 		trace_choose(trace, traced);

@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-	PENDING_MAX = TRACE_CANDIDATE_EVENTS,
+	COUNTED_MAX = TRACE_CANDIDATE_EVENTS + TRACE_BOUND_EVENTS,
+	OTHERS_MAX = TRACE_CANDIDATE_EVENTS,
 	BOTH = 3,
 	FIRST_FACES = 2,
 	/* Both sockets are closed: what is left is on its way to user space. */
@@ -51,17 +52,33 @@ bool traced_add_face(struct traced *traced, const struct trace_tuple *tuple)
 	return true;
 }
 
-bool traced_keep(struct traced *traced, const struct trace_report *report)
+bool traced_is_bound(const struct trace_report *report)
+{
+	return report->tcp_flags & (FLAG_SYN | FLAG_FIN | FLAG_RST);
+}
+
+static bool has_room(const struct traced *traced, bool is_counted)
+{
+	return is_counted ? traced->n_pending - traced->n_pending_others <
+				    COUNTED_MAX :
+			    traced->n_pending_others < OTHERS_MAX;
+}
+
+bool traced_keep(struct traced *traced, const struct trace_report *report,
+		 bool is_counted)
 {
 	const size_t step = 16;
 	struct trace_report *more = traced->pending;
 
-	if (traced->n_pending % step == 0 && traced->n_pending < PENDING_MAX)
+	if (!has_room(traced, is_counted))
+		return false;
+	if (traced->n_pending % step == 0)
 		more = realloc(more, (traced->n_pending + step) * sizeof(*more));
-	if (!more || traced->n_pending >= PENDING_MAX)
+	if (!more)
 		return false;
 	traced->pending = more;
 	more[traced->n_pending++] = *report;
+	traced->n_pending_others += !is_counted;
 	return true;
 }
 
@@ -69,7 +86,7 @@ void traced_drop_pending(struct traced *traced)
 {
 	free(traced->pending);
 	traced->pending = NULL;
-	traced->n_pending = 0;
+	traced->n_pending = traced->n_pending_others = 0;
 }
 
 /* The number of a SYN is in front of the first byte. */

@@ -48,7 +48,8 @@ struct traced {
 	struct traced_owner owners[2]; /* of sockets, by the direction that they send */
 	struct trace_report *pending; /* of a candidate */
 	uint32_t n_pending;
-	uint32_t n_pending_lost; /* that are wanted, and were not kept */
+	uint32_t n_pending_others; /* of them, those that no output misses */
+	uint32_t n_pending_lost; /* that an output misses: they were not kept */
 	/* Once it is chosen: trace_room.h */
 	struct traced *next_idle, *before_idle;
 	uint64_t listed_ns; /* last_ns as it got its place there */
@@ -64,8 +65,17 @@ void traced_clear(struct traced *traced);
 /** Add a tuple. @return false: there are TRACED_FACES_MAX, or there is no memory */
 bool traced_add_face(struct traced *traced, const struct trace_tuple *tuple);
 
-/** Keep a report until the connection is chosen or refused. @return false: there are too many, or there is no memory */
-bool traced_keep(struct traced *traced, const struct trace_report *report);
+/** @return whether @report is of a packet that begins or ends a stream of TCP */
+bool traced_is_bound(const struct trace_report *report);
+
+/**
+ * Keep a report until the connection is chosen or refused.
+ *
+ * @param is_counted  an output misses it; of the others there are as many at most, apart from these
+ * @return false: there are too many, or there is no memory
+ */
+bool traced_keep(struct traced *traced, const struct trace_report *report,
+		 bool is_counted);
 
 /** Free the kept reports: the connection was chosen or refused. */
 void traced_drop_pending(struct traced *traced);

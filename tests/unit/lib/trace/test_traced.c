@@ -304,21 +304,51 @@ static void faces_beyond_the_limit_are_left_out(void **state)
 		assert_int_equal(traced->faces[i].ports[0], i);
 }
 
+/* As many of both kinds, so that neither leaves the other without room. */
 static void what_is_kept_is_bounded_and_in_order(void **state)
 {
-	enum { BEYOND = 5 };
+	enum {
+		BEYOND = 5,
+		COUNTED = TRACE_CANDIDATE_EVENTS + TRACE_BOUND_EVENTS,
+		ALL = COUNTED + TRACE_CANDIDATE_EVENTS
+	};
 	struct traced *traced = *state;
 
-	for (uint32_t i = 0; i < TRACE_CANDIDATE_EVENTS + BEYOND; i++) {
+	for (uint32_t i = 0; i < ALL; i++) {
+		const bool is_counted = i >= TRACE_CANDIDATE_EVENTS;
 		const struct trace_report report =
 			make_report(TRACE_QUEUE, 0, i, ACK);
 
-		assert_int_equal(traced_keep(traced, &report),
-				 i < TRACE_CANDIDATE_EVENTS);
+		assert_true(traced_keep(traced, &report, is_counted));
 	}
-	assert_int_equal(traced->n_pending, TRACE_CANDIDATE_EVENTS);
-	for (uint32_t i = 0; i < TRACE_CANDIDATE_EVENTS; i++)
+	for (uint32_t i = 0; i < BEYOND; i++) {
+		const struct trace_report report =
+			make_report(TRACE_QUEUE, 0, ALL + i, ACK);
+
+		assert_false(traced_keep(traced, &report, i % 2));
+	}
+	assert_int_equal(traced->n_pending, ALL);
+	for (uint32_t i = 0; i < ALL; i++)
 		assert_int_equal(traced->pending[i].seq, i);
+	traced_drop_pending(traced);
+	assert_true(traced_keep(traced, &(struct trace_report){ 0 }, false));
+}
+
+static void what_begins_or_ends_a_stream_is_known_by_its_flags(void **state)
+{
+	static const struct {
+		uint8_t flags;
+		bool is_bound;
+	} cases[] = { { SYN, true }, { SYN | ACK, true }, { FIN | ACK, true },
+		      { RST, true }, { ACK, false },	  { 0, false } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct trace_report report =
+			make_report(TRACE_QUEUE, 0, 0, cases[i].flags);
+
+		assert_int_equal(traced_is_bound(&report), cases[i].is_bound);
+	}
 }
 
 static void a_slot_that_begins_again_has_nothing_of_before(void **state)
@@ -327,7 +357,7 @@ static void a_slot_that_begins_again_has_nothing_of_before(void **state)
 	const struct trace_report report = make_report(TRACE_QUEUE, 0, 100, RST);
 
 	note(traced, 0, 100, SYN | RST);
-	traced_keep(traced, &report);
+	traced_keep(traced, &report, true);
 	traced_add_face(traced, &(struct trace_tuple){ 0 });
 	traced->n_closes = 2;
 	traced_begin(traced, 8, START_NS, false);
@@ -358,6 +388,7 @@ int main(void)
 		CASE(both_directions_have_the_same_tuple),
 		CASE(faces_beyond_the_limit_are_left_out),
 		CASE(what_is_kept_is_bounded_and_in_order),
+		CASE(what_begins_or_ends_a_stream_is_known_by_its_flags),
 		CASE(a_slot_that_begins_again_has_nothing_of_before),
 	};
 
