@@ -14,6 +14,10 @@
 #include "bpf/connect.h"
 #include "bpf/once.h"
 
+#ifdef CONNECT_TRACED
+#include "bpf/connect_aim.h"
+#endif
+
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -171,6 +175,20 @@ static __always_inline void report(struct connect_event *event, __u8 kind)
 	else
 		__sync_fetch_and_add(&counters->reported, 1);
 }
+
+#ifdef CONNECT_TRACED
+
+/* What a socket of UDP asked for is not known. */
+static __always_inline void count_missed(void)
+{
+	struct connect_counters *counters =
+		bpf_map_lookup_elem(&connect_counters, &(__u32){ 0 });
+
+	if (counters)
+		__sync_fetch_and_add(&counters->missed, 1);
+}
+
+#endif
 
 static __always_inline void report_translated(struct connect_event *event,
 					      __u8 kind)
@@ -430,6 +448,33 @@ int netobs_con_6(struct bpf_sock_addr *ctx)
 
 #endif
 
+#ifdef CONNECT_TRACED
+
+/*
+ * A socket of TCP whose call was not traced: what it asked for is not known. What it had before has ended, and
+ * if a translated one had its tuple, that is not this one's.
+ */
+static __always_inline void settle_unseen(struct bpf_sock_ops *ctx,
+					  const struct sock *sk,
+					  struct asked *asked)
+{
+	struct connect_event event = { 0 };
+
+	if (asked)
+		end(asked);
+	read_ends(&event.tuple, sk);
+	event.time_ns = bpf_ktime_get_boot_ns();
+	event.cookie = bpf_get_socket_cookie(ctx);
+	event.pid = bpf_get_current_pid_tgid() >> 32;
+	event.tuple.netns = sk->__sk_common.skc_net.net->ns.inum;
+	event.tuple.protocol = IPPROTO_TCP;
+	forget_asked(&event);
+	note_direct(&event.tuple);
+	report_direct(&event);
+}
+
+#endif
+
 /* Of TCP: it is about to send its SYN, by the process that connects. */
 SEC("sockops")
 int netobs_con_tcp(struct bpf_sock_ops *ctx)
@@ -440,6 +485,10 @@ int netobs_con_tcp(struct bpf_sock_ops *ctx)
 	if (ctx->op != BPF_SOCK_OPS_TCP_CONNECT_CB || !sk)
 		return PROCEED;
 	asked = bpf_sk_storage_get(&connect_sockets, sk, NULL, 0);
+#ifdef CONNECT_TRACED
+	if (!asked || asked->state != IS_ASKED)
+		settle_unseen(ctx, sock_of(sk), asked);
+#endif
 	if (!asked)
 		return PROCEED;
 	if (asked->state == IS_ASKED)
@@ -451,20 +500,24 @@ int netobs_con_tcp(struct bpf_sock_ops *ctx)
 
 /* ---- Datagrams ----------------------------------------------------------------------- */
 
-static __always_inline struct asked *begin_datagram(struct bpf_sock_addr *ctx)
+static __always_inline struct asked *follow_datagrams(struct bpf_sock_addr *ctx)
 {
-	struct asked *asked;
-
 	if (!is_followed(ctx->protocol) || !ctx->sk)
 		return NULL;
-	asked = bpf_sk_storage_get(&connect_sockets, ctx->sk, NULL,
-				   BPF_SK_STORAGE_GET_F_CREATE);
+	return bpf_sk_storage_get(&connect_sockets, ctx->sk, NULL,
+				  BPF_SK_STORAGE_GET_F_CREATE);
+}
+
+#ifndef CONNECT_TRACED
+
+static __always_inline struct asked *begin_datagram(struct bpf_sock_addr *ctx)
+{
+	struct asked *asked = follow_datagrams(ctx);
+
 	if (asked)
 		asked->datagram_port = bpf_ntohs(ctx->user_port);
 	return asked;
 }
-
-#ifndef CONNECT_TRACED
 
 SEC("cgroup/sendmsg4")
 int netobs_con_s4(struct bpf_sock_addr *ctx)
@@ -493,32 +546,23 @@ static __always_inline struct asked *find_asked(struct bpf_sock_addr *ctx)
 
 #else
 
-/* Where threads send their current datagrams. */
-struct aim {
-	__u8 address[16];
-	__u16 port;
-	__u16 reserved[3];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CONNECT_AIMS_MAX);
-	__type(key, __u64);
-	__type(value, struct aim);
-} connect_aims SEC(".maps");
-
-/* Moves the address of the thread to the socket, which was not locked when netobs_con_fs4 or netobs_con_fs6 ran. */
+/* Moves the thread's address to the socket. Without a port, the datagram has no address of its own. */
 static __always_inline struct asked *find_asked(struct bpf_sock_addr *ctx)
 {
-	__u64 thread = bpf_get_current_pid_tgid();
-	struct aim *aim = bpf_map_lookup_elem(&connect_aims, &thread);
-	struct asked *asked = aim ? begin_datagram(ctx) : NULL;
+	const struct aim *aim;
+	struct asked *asked;
 
+	if (!ctx->user_port)
+		return NULL;
+	aim = find_aim(sock_of(ctx->sk), AIM_DATAGRAM);
+	if (!aim)
+		count_missed();
+	asked = aim ? follow_datagrams(ctx) : NULL;
 	if (!asked)
 		return NULL;
-	asked->datagram_port = aim->port;
+	asked->datagram_port = bpf_ntohs(aim->port);
 	__builtin_memcpy(asked->datagram, aim->address, 16);
-	bpf_map_delete_elem(&connect_aims, &thread);
+	forget_aim();
 	return asked;
 }
 

@@ -28,7 +28,8 @@ enum {
 	CONNECT_RING_BYTES = 1 << 20,
 	CONNECT_RECENT_MAX = 16384, /* translated tuples that are remembered */
 	CONNECT_DIRECT_SLOTS = 1 << 14, /* for others, by hash */
-	CONNECT_AIMS_MAX = 16384, /* threads that send datagrams at a time */
+	CONNECT_AIMS_MAX =
+		16384, /* threads that connect sockets of UDP, or send datagrams, at a time */
 };
 
 /* As the packets of a socket have it. */
@@ -59,8 +60,9 @@ _Static_assert(sizeof(struct connect_event) == 88, "no padding");
 /* Of all CPUs. */
 struct connect_counters {
 	__u64 reported;
-	__u64 lost; /* the ring was full */
-	__u64 udp;  /* sockets of UDP that have connected */
+	__u64 lost;   /* the ring was full */
+	__u64 udp;    /* sockets of UDP that have connected */
+	__u64 missed; /* calls of UDP whose address was not seen */
 };
 
 #endif

@@ -7,7 +7,9 @@
 
 #include "connect.bpf.c"
 
-/* ---- Sockets connect ----------------------------------------------------------------- */
+enum { SIN6_LEN_MIN = 24 }; /* without sin6_scope_id, RFC 2133 */
+
+/* ---- Sockets of TCP connect: they are locked ----------------------------------------- */
 
 /* As begin(), but the caller has seen the address. */
 static __always_inline struct asked *begin_traced(struct sock *sk, __be16 port)
@@ -25,14 +27,14 @@ static __always_inline struct asked *begin_traced(struct sock *sk, __be16 port)
 	return asked;
 }
 
-static __always_inline int begin_ipv4(struct sock *sk,
-				      const struct sockaddr *address)
+SEC("fentry/tcp_v4_pre_connect")
+int BPF_PROG(netobs_con_ft4, struct sock *sk, struct sockaddr *address, int length)
 {
 	struct sockaddr_in to;
 	struct asked *asked;
 
-	if (bpf_probe_read_kernel(&to, sizeof(to), address) ||
-	    to.sin_family != AF_INET)
+	if (length < (int)sizeof(to) ||
+	    bpf_probe_read_kernel(&to, sizeof(to), address))
 		return 0;
 	asked = begin_traced(sk, to.sin_port);
 	if (!asked)
@@ -42,15 +44,14 @@ static __always_inline int begin_ipv4(struct sock *sk,
 	return 0;
 }
 
-/* For an address of IPv4, the kernel also calls the function of IPv4, which is traced itself. */
-static __always_inline int begin_ipv6(struct sock *sk,
-				      const struct sockaddr *address)
+SEC("fentry/tcp_v6_pre_connect")
+int BPF_PROG(netobs_con_ft6, struct sock *sk, struct sockaddr *address, int length)
 {
 	struct sockaddr_in6 to;
 	struct asked *asked;
 
-	if (bpf_probe_read_kernel(&to, sizeof(to), address) ||
-	    to.sin6_family != AF_INET6)
+	if (length < SIN6_LEN_MIN ||
+	    bpf_probe_read_kernel(&to, SIN6_LEN_MIN, address))
 		return 0;
 	asked = begin_traced(sk, to.sin6_port);
 	if (!asked)
@@ -60,65 +61,106 @@ static __always_inline int begin_ipv6(struct sock *sk,
 	return 0;
 }
 
-SEC("fentry/tcp_v4_pre_connect")
-int BPF_PROG(netobs_con_ft4, struct sock *sk, struct sockaddr *address)
+/* ---- Sockets of UDP connect, or send datagrams --------------------------------------- */
+
+/* As long as the kernel looks at: a shorter one is refused, or there is none. */
+static __always_inline void note_ipv4(const struct sock *sk, enum aim_kind kind,
+				      const void *address, int length)
 {
-	return begin_ipv4(sk, address);
+	struct aim aim = { .sk = (__u64)sk, .kind = kind };
+	struct sockaddr_in to;
+
+	if (!address || length < (int)sizeof(to) ||
+	    bpf_probe_read_kernel(&to, sizeof(to), address)) {
+		forget_aim();
+		return;
+	}
+	copy_ipv4(aim.address, to.sin_addr.s_addr);
+	aim.port = to.sin_port;
+	note_aim(&aim);
 }
 
-SEC("fentry/tcp_v6_pre_connect")
-int BPF_PROG(netobs_con_ft6, struct sock *sk, struct sockaddr *address)
+/* With an address of IPv4, the kernel calls the function of IPv4 next, whose program notes it. */
+static __always_inline void note_ipv6(const struct sock *sk, enum aim_kind kind,
+				      const void *address, int length)
 {
-	return begin_ipv6(sk, address);
+	struct aim aim = { .sk = (__u64)sk, .kind = kind };
+	struct sockaddr_in6 to;
+
+	if (!address || length < SIN6_LEN_MIN ||
+	    bpf_probe_read_kernel(&to, SIN6_LEN_MIN, address) ||
+	    to.sin6_family != AF_INET6) {
+		forget_aim();
+		return;
+	}
+	__builtin_memcpy(aim.address, &to.sin6_addr, 16);
+	aim.port = to.sin6_port;
+	note_aim(&aim);
 }
 
 SEC("fentry/udp_pre_connect")
-int BPF_PROG(netobs_con_fu4, struct sock *sk, struct sockaddr *address)
+int BPF_PROG(netobs_con_fu4, struct sock *sk, struct sockaddr *address, int length)
 {
-	return begin_ipv4(sk, address);
+	note_ipv4(sk, AIM_CONNECT, address, length);
+	return 0;
 }
 
 SEC("fentry/udpv6_pre_connect")
-int BPF_PROG(netobs_con_fu6, struct sock *sk, struct sockaddr *address)
+int BPF_PROG(netobs_con_fu6, struct sock *sk, struct sockaddr *address, int length)
 {
-	return begin_ipv6(sk, address);
-}
-
-/* ---- Datagrams ----------------------------------------------------------------------- */
-
-static __always_inline int note_aim(const struct aim *aim)
-{
-	__u64 thread = bpf_get_current_pid_tgid();
-
-	bpf_map_update_elem(&connect_aims, &thread, aim, BPF_ANY);
+	note_ipv6(sk, AIM_CONNECT, address, length);
 	return 0;
 }
 
 SEC("fentry/udp_sendmsg")
 int BPF_PROG(netobs_con_fs4, struct sock *sk, struct msghdr *message)
 {
-	struct aim aim = { 0 };
-	struct sockaddr_in to;
-
-	if (!message->msg_name ||
-	    bpf_probe_read_kernel(&to, sizeof(to), message->msg_name))
-		return 0;
-	copy_ipv4(aim.address, to.sin_addr.s_addr);
-	aim.port = bpf_ntohs(to.sin_port);
-	return note_aim(&aim);
+	note_ipv4(sk, AIM_DATAGRAM, message->msg_name, message->msg_namelen);
+	return 0;
 }
 
-/* Datagrams to addresses of IPv4 pass udp_sendmsg() next, whose program overwrites the note. */
 SEC("fentry/udpv6_sendmsg")
 int BPF_PROG(netobs_con_fs6, struct sock *sk, struct msghdr *message)
 {
-	struct aim aim = { 0 };
-	struct sockaddr_in6 to;
+	note_ipv6(sk, AIM_DATAGRAM, message->msg_name, message->msg_namelen);
+	return 0;
+}
 
-	if (!message->msg_name ||
-	    bpf_probe_read_kernel(&to, sizeof(to), message->msg_name))
-		return 0;
-	__builtin_memcpy(aim.address, &to.sin6_addr, 16);
-	aim.port = bpf_ntohs(to.sin6_port);
-	return note_aim(&aim);
+/* The socket is locked now. It may run behind programs of others: it takes the thread's address. */
+static __always_inline void begin_udp(struct bpf_sock_addr *ctx)
+{
+	const struct aim *aim;
+	struct asked *asked;
+
+	if (!is_followed(ctx->protocol) || ctx->protocol == IPPROTO_TCP ||
+	    !ctx->sk)
+		return;
+	aim = find_aim(sock_of(ctx->sk), AIM_CONNECT);
+	if (!aim)
+		count_missed();
+	asked = bpf_sk_storage_get(&connect_sockets, ctx->sk, NULL,
+				   aim ? BPF_SK_STORAGE_GET_F_CREATE : 0);
+	if (!asked)
+		return;
+	renew(asked, sock_of(ctx->sk), aim ? aim->port : 0);
+	if (!aim)
+		return;
+	asked->event.cookie = bpf_get_socket_cookie(ctx);
+	__builtin_memcpy(asked->event.asked, aim->address, 16);
+	forget_aim();
+	WRITE_ONCE(asked->state, IS_ASKED);
+}
+
+SEC("cgroup/connect4")
+int netobs_con_c4(struct bpf_sock_addr *ctx)
+{
+	begin_udp(ctx);
+	return PROCEED;
+}
+
+SEC("cgroup/connect6")
+int netobs_con_c6(struct bpf_sock_addr *ctx)
+{
+	begin_udp(ctx);
+	return PROCEED;
 }

@@ -21,14 +21,20 @@ int netobs_stats_get(const struct netobs *ctx, struct netobs_stats *ret_stats)
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }
 
+static uint64_t count_lost(const struct connects *connects)
+{
+	return connects_lost(connects) + connects_missed(connects) +
+	       connects_skipped(connects);
+}
+
 static void set_translations(const struct translations *translations,
 			     struct netobs_engine_stats *stats)
 {
 	stats->translations = translations->table.known;
 	stats->translations_refused = translations->table.refused;
-	stats->translations_lost =
-		nat_count(&translations->nat).lost + translations->late +
-		connects_lost(&translations->sockets.connects);
+	stats->translations_lost = nat_count(&translations->nat).lost +
+				   translations->late +
+				   count_lost(&translations->sockets.connects);
 	stats->translations_ambiguous = translations->ambiguous;
 }
 

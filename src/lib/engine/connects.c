@@ -44,6 +44,8 @@ static const struct attach_point traced[] = {
 	{ .program = "netobs_con_fu6", .kind = ATTACH_SECTION },
 	{ .program = "netobs_con_fs4", .kind = ATTACH_SECTION },
 	{ .program = "netobs_con_fs6", .kind = ATTACH_SECTION },
+	{ .program = "netobs_con_c4", .kind = ATTACH_CGROUP },
+	{ .program = "netobs_con_c6", .kind = ATTACH_CGROUP },
 };
 
 static void add_points(struct connects *connects,
@@ -192,21 +194,27 @@ void connects_list(struct connects *connects)
 	connects_read(connects);
 }
 
-/* Calls that the kernel did not trace: on a preemptible kernel, a thread preempted the same program on its CPU. */
-static uint64_t count_misses(const struct connects *connects)
-{
-	uint64_t misses = 0;
-
-	for (size_t i = 0; connects->is_traced && i < ARRAY_SIZE(traced); i++)
-		misses += program_misses(bpf_object__find_program_by_name(
-			connects->set.object, traced[i].program));
-	return misses;
-}
-
 uint64_t connects_lost(const struct connects *connects)
 {
-	if (!connects->ring)
-		return 0;
-	return __atomic_load_n(&connects->counters->lost, __ATOMIC_RELAXED) +
-	       count_misses(connects);
+	return connects->ring ? __atomic_load_n(&connects->counters->lost,
+						__ATOMIC_RELAXED) :
+				0;
+}
+
+uint64_t connects_missed(const struct connects *connects)
+{
+	return connects->ring ? __atomic_load_n(&connects->counters->missed,
+						__ATOMIC_RELAXED) :
+				0;
+}
+
+uint64_t connects_skipped(const struct connects *connects)
+{
+	static const char *const names[] = { "netobs_con_ft4", "netobs_con_ft6" };
+	uint64_t skipped = 0;
+
+	for (size_t i = 0; connects->is_traced && i < ARRAY_SIZE(names); i++)
+		skipped += program_misses(bpf_object__find_program_by_name(
+			connects->set.object, names[i]));
+	return skipped;
 }

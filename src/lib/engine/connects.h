@@ -14,7 +14,7 @@
 
 struct ring_buffer;
 
-enum { CONNECT_POINTS_MAX = 12 };
+enum { CONNECT_POINTS_MAX = 14 };
 
 /* Zeroes: off. Stays where it is while it is open. */
 struct connects {
@@ -55,7 +55,18 @@ void connects_read(const struct connects *connects);
  */
 void connects_list(struct connects *connects);
 
-/* @return reports that were lost: too many were waiting, or a traced call was missed */
+/* @return reports that were lost: too many were waiting */
 uint64_t connects_lost(const struct connects *connects);
+
+/* @return calls of UDP whose address was not seen: the kernel skipped a traced one, or there were too many threads */
+uint64_t connects_missed(const struct connects *connects);
+
+/*
+ * Asks the kernel: only for counters that are shown.
+ *
+ * @return calls of TCP that the kernel did not trace: on a preemptible kernel, a thread preempted the same program
+ *         on its CPU. Such a socket has no translation, and takes none of others
+ */
+uint64_t connects_skipped(const struct connects *connects);
 
 #endif

@@ -194,36 +194,59 @@ void socket_translations_close(struct socket_translations *sockets)
 	spaces_done(&sockets->spaces);
 }
 
+enum lost_kind { LOST_OF_ALL, LOST_OF_UDP };
+
 /* Others may have been reported with the same tuples, or the end of any of them. */
-static void forget_sockets(struct translation_table *table, int64_t now_ns)
+static void forget_sockets(struct translation_table *table, enum lost_kind kind,
+			   int64_t now_ns)
 {
 	for (uint32_t i = 0; i < table->n; i++) {
 		struct translation *translation = &table->list[i];
 
-		if (translation_is_there(translation) && translation->of_socket)
+		if (translation_is_there(translation) && translation->of_socket &&
+		    (kind == LOST_OF_ALL || translation->proto != IP_PROTO_TCP))
 			translation_table_remove(table, translation, now_ns);
 	}
+}
+
+static void note_lost(struct socket_translations *sockets, enum lost_kind kind,
+		      uint64_t n_now, uint64_t *n)
+{
+	if (n_now == *n || sockets->table->is_held)
+		return;
+	forget_sockets(sockets->table, kind, sockets->latest_ns);
+	*n = n_now;
 }
 
 void socket_translations_note_lost(struct socket_translations *sockets,
 				   uint64_t n_lost)
 {
-	if (n_lost == sockets->n_lost || sockets->table->is_held)
-		return;
-	forget_sockets(sockets->table, sockets->latest_ns);
-	sockets->n_lost = n_lost;
+	note_lost(sockets, LOST_OF_ALL, n_lost, &sockets->n_lost);
+}
+
+void socket_translations_note_missed(struct socket_translations *sockets,
+				     uint64_t n_missed)
+{
+	note_lost(sockets, LOST_OF_UDP, n_missed, &sockets->n_missed);
+}
+
+static void note_losses(struct socket_translations *sockets)
+{
+	socket_translations_note_lost(sockets, connects_lost(&sockets->connects));
+	socket_translations_note_missed(sockets,
+					connects_missed(&sockets->connects));
 }
 
 void socket_translations_take(struct socket_translations *sockets)
 {
 	connects_read(&sockets->connects);
-	socket_translations_note_lost(sockets, connects_lost(&sockets->connects));
+	note_losses(sockets);
 }
 
 void socket_translations_read(struct socket_translations *sockets)
 {
 	connects_list(&sockets->connects);
-	socket_translations_note_lost(sockets, connects_lost(&sockets->connects));
+	note_losses(sockets);
 	if (sockets->wants_search && sockets->host &&
 	    sockets->spaces.phase == SPACES_AT_REST) {
 		sockets->wants_search = false;

@@ -24,6 +24,7 @@ struct socket_translations {
 	uint64_t n_noted;
 	int64_t latest_ns; /* of what was reported */
 	uint64_t n_lost;   /* reports, as far as that is known */
+	uint64_t n_missed; /* calls of UDP whose address was not seen */
 	struct spaces spaces; /* those of sockets that are not followed, behind pairs */
 	bool wants_search; /* for one of them */
 };
@@ -51,6 +52,10 @@ void socket_translations_note(struct socket_translations *sockets,
 /* Reports were lost, so many so far: nothing is known any more of sockets that were reported. */
 void socket_translations_note_lost(struct socket_translations *sockets,
 				   uint64_t n_lost);
+
+/* Calls of UDP were not seen, so many so far: the same for sockets of UDP. */
+void socket_translations_note_missed(struct socket_translations *sockets,
+				     uint64_t n_missed);
 
 /* Find out which pair of interfaces leads to a namespace that is not followed. @pid: of a process there */
 void socket_translations_look_for(struct socket_translations *sockets,

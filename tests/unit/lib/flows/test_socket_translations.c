@@ -546,6 +546,32 @@ static void lost_reports_leave_nothing_of_sockets(void **state)
 	translations_close(&translations);
 }
 
+static void missed_calls_leave_nothing_of_udp(void **state)
+{
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	begin(&translations, SERVICE, COOKIE, 1000);
+	socket_translations_note_missed(&translations.sockets, 1);
+	assert_int_equal(translations.table.known, 0);
+	assert_asked(&translations, NULL, 1500, 1600);
+	translations_close(&translations);
+}
+
+static void missed_calls_leave_tcp_alone(void **state)
+{
+	struct translations translations;
+
+	(void)state;
+	open_table(&translations);
+	begin(&translations, SERVICE, COOKIE, 1000);
+	socket_translations_note_missed(&translations.sockets, 1);
+	assert_int_equal(translations.table.known, 1);
+	assert_asked(&translations, SERVICE, 1500, 1600);
+	translations_close(&translations);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -573,6 +599,9 @@ int main(void)
 		cmocka_unit_test(
 			answers_that_nat_may_send_to_several_are_no_sockets),
 		cmocka_unit_test(lost_reports_leave_nothing_of_sockets),
+		cmocka_unit_test(missed_calls_leave_nothing_of_udp),
+		cmocka_unit_test_setup_teardown(missed_calls_leave_tcp_alone,
+						use_tcp, use_udp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
