@@ -144,7 +144,8 @@ NETOBS_API int netobs_capture_new(const struct netobs_capture_opts *opts,
 
 /**
  * Load the BPF programs and attach them. On failure nothing stays attached, and the
- * capture can only be freed.
+ * capture can only be freed. If detaching takes longer than 2 s, it continues in the
+ * background after the return.
  *
  * @return as netobs_start(), which needs the same privileges
  */

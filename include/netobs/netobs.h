@@ -293,7 +293,8 @@ NETOBS_API int netobs_new(const struct netobs_opts *opts,
  * were not named, follow in the background (docs/kernels.md). Needs CAP_BPF, CAP_NET_ADMIN and
  * CAP_PERFMON (or root), and CAP_SYS_ADMIN for `netns:` interfaces.
  *
- * On failure nothing stays attached and the context can only be freed.
+ * On failure nothing stays attached and the context can only be freed. If detaching takes
+ * longer than 2 s, it continues in the background after the return.
  *
  * @return 0; -EPERM: privileges are missing; -ENODEV: a named interface does
  *         not exist; -ENOTSUP: the kernel lacks a required feature; -EBUSY:
