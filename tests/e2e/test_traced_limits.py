@@ -136,10 +136,11 @@ class Layers(Host):
     """Events of layers that are not wanted take nothing of the limits, and are not counted."""
 
     ROUNDS, EVENTS = 40, 20 # fewer events than these have, and more than a marker
-    RATE = 10_000
+    READS = 40_000 # of single bytes; the segments are few
+    SHARE, LEAST = 16, 100 # of reads in a second: the rest may be as slow
 
     def trace(self, talk, *limit):
-        """@return events by the client's port, without the limit and with it; what is cut"""
+        """@return events without the limit and with it; what is cut by either limit"""
         for _ in range(TRIES):
             tracers = [Tracer(self, self.port, "--show", "events", "--layer", "tcp", *more)
                        for more in ((), limit)]
@@ -152,11 +153,18 @@ class Layers(Host):
                 break
             self.note(f"connections of other tests have taken room: {said}{messages}")
         self.assertNotRegex(said + messages, LOST, self.where)
-        self.assertEqual({one["Layer"] for one in events + shown}, {"tcp"}, self.where)
+        for one in events + shown:
+            self.assertEqual(one["Layer"], "tcp", self.where)
+            self.assertIn("Offset", one, self.where) # the SYN of its stream was seen, of another layer
         return self.count(events), self.count(shown), *cut
 
     def count(self, events):
-        return collections.Counter(({one["SrcPort"], one["DstPort"]} - {self.port}).pop() for one in events)
+        """Events by connection, where each is."""
+        found = collections.defaultdict(collections.Counter)
+        for one in events:
+            port, = {one["SrcPort"], one["DstPort"]} - {self.port}
+            found[port][one["Direction"], one["Point"], one["Offset"]] += 1
+        return found
 
     def test_events_of_a_connection(self):
         def talk(pair):
@@ -165,17 +173,35 @@ class Layers(Host):
 
         every, some, cut, _ = self.trace(talk, "--max-events", self.EVENTS)
         self.assertEqual(len(every), 3, self.where)
-        self.assertEqual(some, {port: min(number, self.EVENTS) for port, number in every.items()}, self.where)
-        self.assertEqual(some.total() + cut, every.total(), self.where)
+        self.assertEqual(set(some), set(every), self.where)
+        for port, own in every.items():
+            self.assertEqual(some[port].total(), min(own.total(), self.EVENTS), self.where)
+            self.assertFalse(some[port] - own, self.where)
+        total = [sum(own.total() for own in found.values()) for found in (some, every)]
+        self.assertEqual(total[0] + cut, total[1], self.where)
+
+    def read_bytes(self, pair):
+        """@return reads in a second, on one CPU; fewer if there are fewer of them"""
+        cpus, number = os.sched_getaffinity(0), lab.sized(self.READS)
+        os.sched_setaffinity(0, {min(cpus)})
+        try:
+            pair[0].sendall(bytes(number))
+            begin = time.monotonic()
+            for _ in range(number):
+                self.assertEqual(len(pair[1].recv(1)), 1)
+            return number / max(time.monotonic() - begin, 1)
+        finally:
+            os.sched_setaffinity(0, cpus)
 
     def test_events_of_a_second(self):
-        """Reads of single bytes are many more than these, and the segments are few."""
-        def talk(pair):
-            pair[0].sendall(bytes(4 * self.RATE))
-            for _ in range(4 * self.RATE):
-                self.assertEqual(len(pair[1].recv(1)), 1)
-
-        every, some, _, cut_by_rate = self.trace(talk, "--max-rate", self.RATE)
+        """Reads of single bytes are many more than the limit; connections begin after these."""
+        tracer, rates = Tracer(self, self.port, "--show", "events", "--layer", "tcp"), []
+        limit = max(int(self.read_bytes(self.pair()) / self.SHARE), self.LEAST)
+        tracer.end()
+        every, some, _, cut_by_rate = self.trace(lambda pair: rates.append(self.read_bytes(pair)),
+                                                 "--max-rate", limit)
+        self.note(f"{limit} of {rates}")
+        self.assertGreater(min(rates) / 2, limit, self.where) # a second may begin in between
         self.assertEqual(len(every), 3, self.where)
         self.assertEqual(cut_by_rate, 0, self.where)
         self.assertEqual(some, every, self.where)
