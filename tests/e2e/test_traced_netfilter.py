@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: nftables iproute2
+# Needs: nftables iproute2 strace
 """netobsctl trace --netfilter: the hooks that bytes pass, in the kernel's order, and what rules do there.
 
 A client, a router and a server. A failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
@@ -293,7 +293,6 @@ class Crowded(Netfilter):
     """Hooks with many programs of others, of which the kernel takes 1024."""
 
     OTHERS, QUEUED = 200, 5
-    ATTEMPTS_SECONDS = 8 # two or three
     FORWARD = 2 # NF_INET_FORWARD
     LAST, OUTERMOST = (1 << 31) - 1, 256 # of which the last one is the kernel's own
     WARNING = "netfilter's hooks in the network namespace {} are not traced: a hook has no room for one more program"
@@ -356,15 +355,38 @@ class Crowded(Netfilter):
         queue = nfqueue.Queue(self.network.router, "FORWARD", "-p", "udp")
         self.addCleanup(queue.close)
         self.assertEqual(self.fill(range(1, 2000)), errno.E2BIG)
-        self.trace_full()
+        tracer = self.trace_full()
+        calls = self.watch_calls(tracer)
         with self.network.client, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
             for _ in range(self.QUEUED):
                 end.sendto(b"waits", self.network.address)
         lab.wait_for(lambda: queue.waiting() == self.QUEUED, "packets in the queue")
-        until = time.monotonic() + self.ATTEMPTS_SECONDS
-        while time.monotonic() < until:
+        before = self.refused(calls)
+
+        def is_tried():
             self.talk()
+            self.assertIsNone(tracer.process.poll(), tracer.messages())
             self.assertEqual(queue.waiting(), self.QUEUED)
+            return self.refused(calls) > before
+        lab.wait_for(is_tried, "a later attempt")
+        self.assertEqual(queue.waiting(), self.QUEUED)
+
+    def watch_calls(self, tracer):
+        """@return the path of those of bpf(2) from now on"""
+        path = self.lab.path("calls")
+        self.lab.spawn("strace", "-f", "-qq", "-e", "trace=bpf", "-o", path, "-p", tracer.process.pid)
+
+        def is_watched():
+            with open(f"/proc/{tracer.process.pid}/status", encoding="ascii") as file:
+                return "TracerPid:\t0\n" not in file.read()
+        lab.wait_for(is_watched, "strace")
+        return path
+
+    @staticmethod
+    def refused(path):
+        """How many links the kernel had no room for."""
+        with open(path, encoding="utf-8") as file:
+            return sum("BPF_LINK_CREATE" in line and "E2BIG" in line for line in file)
 
     def test_a_hook_without_outermost_place_is_named(self):
         self.assertIsNone(self.fill(self.LAST - i for i in range(1, self.OUTERMOST + 1)))
