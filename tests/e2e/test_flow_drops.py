@@ -365,6 +365,8 @@ class FlowDrops(drops.DropsTest):
         self.assertIn(len(programs()), (0, 2)) # 0: bpftool does not know processes
         send(4001, "flow", "drop")
         reload(False)
+        for _ in range(2): # the answer comes from the loop that stops the records in its next round
+            self.router.run(observer.netobsctl(), "status", "-s", control)
         send(4002, "flow")
         reload(True)
         send(4003, "flow", "drop")
