@@ -23,7 +23,7 @@ static struct tuple own_tuple(const struct flow_entry *entry)
 
 /* ---- Reports ------------------------------------------------------------------------ */
 
-/* Most reports are of other connections, and their ports tell that at once. */
+/* Most reports are about other connections, as their ports show. */
 static bool may_be_about(const struct nat_event *event, const struct flow_key *key)
 {
 	const uint16_t port = htons(key->src_port);

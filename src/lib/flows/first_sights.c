@@ -108,7 +108,7 @@ static bool leads_to(const struct host *host, uint16_t netns,
 	return false;
 }
 
-/* Leave out of @sent what came in at @netns from @lower: it would come back there in a loop only. */
+/* Subtract from @sent the packets that entered @netns from @lower: only a loop would bring them back there. */
 static void leave_out_below(const struct flow *flow, const struct host *host,
 			    uint16_t netns, const struct netif *lower,
 			    struct volume *sent)

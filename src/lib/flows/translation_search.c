@@ -126,7 +126,7 @@ static bool returns_below(const struct host *host, uint16_t netns, uint32_t uppe
  * Whether packets that were translated in this namespace are at the entry's interface without a
  * conntrack entry of that: in a tunnel; at an ifb, as tc takes the entry from what it redirects;
  * coming in by the interface that they left by, as copies, or below it, from one macvlan for another;
- * or leaving again, because tc sends on what came in below the macvlan.
+ * or leaving again, because tc forwards packets that came in below the macvlan.
  */
 static bool is_back_here(const struct face_search *search,
 			 const struct translation *translation, uint32_t face)
