@@ -134,11 +134,12 @@ class Tracer:
     def stop(self):
         """
         What it has traced, which is all. Of the whole host, a few points may be missing on which an
-        interrupt came as a program began; tests look at each byte of their own.
+        interrupt came as a program began, and many connections of others take the room of those that are not
+        decided yet; tests look at each byte of their own.
         """
         records, messages = self.end()
         said = "".join(line for line in messages.splitlines(True)
-                       if "no tracepoints for" not in line)
+                       if "no tracepoints for" not in line and "for want of room" not in line)
         missed = MISSED.fullmatch(said)
         if said and not missed:
             raise AssertionError(said)
