@@ -219,8 +219,6 @@ static __always_inline void observe_packet(struct run *run, struct __sk_buff *sk
 		count_outcome(run, &pkt->key, OUTCOME_UNPARSED, &size);
 		return;
 	}
-	if (parsed != PARSE_PLAIN && pkt->fragment != FRAGMENT_NONE)
-		track_fragment(pkt);
 	if (config_rtt) { /* all segments, whatever is sampled */
 		run->now = clock_now(run->cpu, skb);
 		note_packet(run, skb, pkt, parsed, &size);
@@ -238,23 +236,40 @@ static __always_inline void observe_packet(struct run *run, struct __sk_buff *sk
 }
 
 /*
- * Observe a packet that is not plain. Not inlined, so that plain packets pay neither for its code
- * nor for its stack.
+ * What is not plain is parsed, then observed, in functions of their own: plain packets pay neither
+ * for their code nor for their stack, and no stack has both. What the parser found is in the
+ * scratch, where the verifier does not tell one result from another.
  */
-static __noinline int observe_other(struct run *run, struct __sk_buff *skb,
-				    __u8 direction, __u32 judgement)
+static __noinline int parse_other(struct __sk_buff *skb, struct scratch *scratch,
+				  __u8 direction, __u32 judgement)
 {
 	struct arrival arrival = arrival_of(skb, direction);
-	int parsed = parse_any(skb, run->scratch, &arrival);
 
-	/* Read again: with and without a tag are one case then, for the verifier. */
+	scratch->parsed = parse_any(skb, scratch, &arrival);
+	/* Read again: all outcomes are one case then, for the verifier. */
 	asm volatile("" ::: "memory");
-	arrival = arrival_of(skb, direction);
-	observe_packet(run, skb, &arrival, &run->scratch->pkt, parsed, judgement);
-	parsed = 0;
-	/* The compiler would not set the result, and the register may still hold an address. */
-	asm volatile("" : "+r"(parsed));
-	return parsed;
+	if (judgement & JUDGED_ACCEPT && scratch->parsed >= 0 &&
+	    scratch->pkt.fragment != FRAGMENT_NONE)
+		track_fragment(&scratch->pkt);
+	return 0;
+}
+
+/*
+ * It finds the state of the CPU again: a struct run of the caller would be in the caller's frame.
+ * Returns whether an entry waits in the scratch.
+ */
+static __noinline int observe_other(struct __sk_buff *skb, __u32 cpu_id,
+				    __u32 generation, __u8 direction,
+				    __u32 judgement)
+{
+	struct arrival arrival = arrival_of(skb, direction);
+	struct run run;
+
+	if (!run_find(&run, cpu_id, generation))
+		return 0;
+	observe_packet(&run, skb, &arrival, &run.scratch->pkt,
+		       run.scratch->parsed, judgement);
+	return run.is_waiting;
 }
 
 static __always_inline void observe(struct run *run, struct __sk_buff *skb,
@@ -265,7 +280,6 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 	struct cursor c = cursor_of(skb);
 	struct packet *pkt = &run->scratch->pkt;
 
-	run->known = NULL;
 	if (config_rtt)
 		run->scratch->noted.is_there = false;
 	if (config_alerts)
@@ -277,22 +291,20 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 		    is_segment(pkt, PARSE_PLAIN))
 			track_segment(run, skb);
 	} else {
-		struct run other = *run; /* the address of @run stays unknown */
-		int ret = observe_other(&other, skb, direction, judgement);
-
-		asm volatile("" ::"r"(ret));
+		parse_other(skb, run->scratch, direction, judgement);
+		run->is_waiting = observe_other(skb, run->cpu_id, run->generation,
+						direction, judgement);
 	}
+	if (run->is_waiting)
+		store_overflow(run);
 	if (config_rtt && run->scratch->noted.is_there) {
 		track_connection(run, skb);
 		if (config_alerts && run->scratch->noted.segment.taken)
 			alert_observe(run->cpu_id);
 	}
 	if (config_has_nat && direction & KEY_EGRESS && run->cpu->nat_ns) {
-		if (nat_entry_of(skb)) {
-			struct run copy = *run;
-
-			nat_note(&copy, skb);
-		}
+		if (nat_entry_of(skb))
+			nat_note(skb, run->cpu_id, run->generation);
 		run->cpu->nat_ns = 0;
 	}
 }

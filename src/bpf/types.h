@@ -316,7 +316,7 @@ struct cpu_state {
 	__u64 reserved3[8 - (GENERATIONS * sizeof(struct counters) / 8 + 2 + RATES) % 8];
 	__u64 log_tail; /* the next slot that user space will read */
 	__u64 reserved4[7];
-	__u64 scratch[312]; /* struct scratch of maps.h, for the programs alone */
+	__u64 scratch[320]; /* struct scratch of maps.h, for the programs alone */
 };
 
 _Static_assert(sizeof(struct cpu_state) % CACHE_LINE == 0, "no false sharing");

@@ -21,6 +21,7 @@ struct run {
 	__u32 generation;
 	__u64 now;		  /* ns, as config_clock says */
 	struct flow_entry *known; /* of L1, that the packet was added to; or NULL */
+	bool is_waiting; /* the entry in the scratch, for which the log had no room */
 };
 
 static __always_inline void run_exit(struct run *run)
@@ -76,6 +77,16 @@ static __always_inline struct cpu_state *claim_state(struct run *run)
 	return NULL;
 }
 
+/* After @run->cpu and @run->cpu_id. */
+static __always_inline void run_begin(struct run *run, __u32 generation)
+{
+	run->scratch = (struct scratch *)run->cpu->scratch;
+	run->generation = generation;
+	run->counters = &run->cpu->counters[generation];
+	run->known = NULL;
+	run->is_waiting = false;
+}
+
 /*
  * Enter before reading the generation and the switch: user space flips it, waits,
  * and takes what entered by then for the last that may still write to the old one.
@@ -88,14 +99,24 @@ static __always_inline bool run_enter(struct run *run)
 	run->cpu = cpu;
 	if (!cpu)
 		return false;
-	run->scratch = (struct scratch *)cpu->scratch;
 	WRITE_ONCE(cpu->entered, cpu->entered + 1);
 	if (READ_ONCE(cpu->is_paused)) {
 		run_exit(run);
 		return false;
 	}
-	run->generation = READ_ONCE(cpu->generation) & (GENERATIONS - 1);
-	run->counters = &cpu->counters[run->generation];
+	run_begin(run, READ_ONCE(cpu->generation) & (GENERATIONS - 1));
+	return true;
+}
+
+/* Of this program, which has entered: in a function that it calls. */
+static __always_inline bool run_find(struct run *run, __u32 cpu_id,
+				     __u32 generation)
+{
+	run->cpu_id = cpu_id;
+	run->cpu = bpf_map_lookup_elem(&cpu_states, &run->cpu_id);
+	if (!run->cpu)
+		return false;
+	run_begin(run, generation & (GENERATIONS - 1));
 	return true;
 }
 

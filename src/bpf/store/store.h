@@ -151,7 +151,10 @@ static __always_inline bool log_packet(struct run *run,
 	return true;
 }
 
-/* Keep the entry in the CPU's scratch, where the log has no room. */
+/*
+ * The entry in the CPU's scratch, for which the log had no room. The program itself calls this, when all
+ * else of the packet is done: a call from further down would need more stack.
+ */
 static __always_inline void store_overflow(const struct run *run)
 {
 	const struct flow_entry *entry = &run->scratch->entry;
@@ -171,7 +174,7 @@ static __always_inline void store_evict(struct run *run,
 	if (log_entry(run, entry))
 		return;
 	run->scratch->entry = *entry;
-	store_overflow(run);
+	run->is_waiting = true;
 }
 
 /* Keep a packet outside of L1. */
@@ -186,8 +189,7 @@ store_append(struct run *run, const struct __sk_buff *skb,
 		return;
 	entry_start(entry, skb, pkt, run->now);
 	entry_add(entry, pkt, size, run->now);
-	if (is_short || !log_entry(run, entry))
-		store_overflow(run);
+	run->is_waiting = is_short || !log_entry(run, entry);
 }
 
 /* Misses that an entry of L1 survives. */

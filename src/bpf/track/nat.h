@@ -258,8 +258,9 @@ static __always_inline void nat_note_plain(const struct run *run, __u64 hash)
 		nat_keep_note(notes, hash >> 32 << 32 | NAT_IS_PLAIN);
 }
 
-/* The packet in the CPU's scratch leaves. Not inlined: packets of flows in L1 pay nothing for it. */
-static __noinline int nat_note(struct run *run, struct __sk_buff *skb)
+/* The packet in the CPU's scratch leaves. */
+static __always_inline void nat_note_entry(const struct run *run,
+					   struct __sk_buff *skb)
 {
 	const __u64 nfct = nat_is_noted(run) ? 0 : nat_entry_of(skb);
 	const __u32 info = nfct & CT_INFO_MASK;
@@ -275,15 +276,15 @@ static __noinline int nat_note(struct run *run, struct __sk_buff *skb)
 	if (!entry || !counters || key->flags & KEY_NO_TRANSPORT ||
 	    bpf_probe_read_kernel(&before, sizeof(before),
 				  nat_address(entry, config_nat.tuples[dir])))
-		return 0;
+		return;
 	if (key->tunnel) { /* the entry is that of the outer packet */
 		if (bpf_probe_read_kernel(&back, sizeof(back),
 					  nat_address(entry,
 						      config_nat.tuples[!dir])))
-			return 0;
+			return;
 		is_plain = nat_is_turned(&before, &back);
 	} else if (!nat_is_own(key, info, &before)) {
-		return 0;
+		return;
 	} else {
 		/* The identifier is not part of flows. */
 		if (is_icmp(key->proto))
@@ -291,19 +292,19 @@ static __noinline int nat_note(struct run *run, struct __sk_buff *skb)
 		is_plain = !nat_is_translated(key, &before);
 	}
 	if (is_plain && !counters->reported)
-		return 0;
+		return;
 	hash = hash_key(key, &config_secret);
 	if (is_plain && (key->tunnel || !nat_was_translated(run, hash))) {
 		nat_note_plain(run, hash);
-		return 0;
+		return;
 	}
 	notes = nat_notes_of(run, run->generation, hash);
 	if (!notes)
-		return 0;
+		return;
 	known = nat_find_note(notes, hash);
 	note = hash >> 32 << 32 | (nat_hash_tuple(&before) & ~(__u32)NAT_MARKS);
 	if (known == note)
-		return 0;
+		return;
 	if (nat_report(run, skb, entry, info)) {
 		nat_keep_note(notes, note);
 		counters->reported++;
@@ -312,6 +313,16 @@ static __noinline int nat_note(struct run *run, struct __sk_buff *skb)
 		nat_keep_note(notes, note | NAT_IS_LOST);
 		counters->lost++;
 	}
+}
+
+/* Not inlined: packets of flows in L1 pay nothing for it. */
+static __noinline int nat_note(struct __sk_buff *skb, __u32 cpu_id,
+			       __u32 generation)
+{
+	struct run run;
+
+	if (run_find(&run, cpu_id, generation))
+		nat_note_entry(&run, skb);
 	return 0;
 }
 

@@ -25,7 +25,7 @@
  * To be increased when a struct of src/bpf/types.h that maps contain changes, or the meaning
  * of one: the sets of other layouts are not read.
  */
-enum { PINNED_LAYOUT = 5 };
+enum { PINNED_LAYOUT = 6 };
 
 enum {
 	PINNED_NETNS_MAX = 4096,
