@@ -58,6 +58,12 @@ static __always_inline bool claim(struct cpu_state *cpu)
 	return false;
 }
 
+/* The key is a copy: a struct run whose address a helper gets is on the stack as a whole. */
+static __always_inline struct cpu_state *cpu_state_at(__u32 cpu_id)
+{
+	return bpf_map_lookup_elem(&cpu_states, &cpu_id);
+}
+
 /* NULL: all lanes of this CPU are in use. */
 static __always_inline struct cpu_state *claim_state(struct run *run)
 {
@@ -65,12 +71,12 @@ static __always_inline struct cpu_state *claim_state(struct run *run)
 
 	run->cpu_id = first;
 	if (lanes == 1)
-		return bpf_map_lookup_elem(&cpu_states, &run->cpu_id);
+		return cpu_state_at(run->cpu_id);
 	for (__u32 lane = 0; lane < LANES_MAX && lane < lanes; lane++) {
 		struct cpu_state *cpu;
 
 		run->cpu_id = first * lanes + lane;
-		cpu = bpf_map_lookup_elem(&cpu_states, &run->cpu_id);
+		cpu = cpu_state_at(run->cpu_id);
 		if (cpu && claim(cpu))
 			return cpu;
 	}
@@ -113,7 +119,7 @@ static __always_inline bool run_find(struct run *run, __u32 cpu_id,
 				     __u32 generation)
 {
 	run->cpu_id = cpu_id;
-	run->cpu = bpf_map_lookup_elem(&cpu_states, &run->cpu_id);
+	run->cpu = cpu_state_at(cpu_id);
 	if (!run->cpu)
 		return false;
 	run_begin(run, generation & (GENERATIONS - 1));
