@@ -256,7 +256,7 @@ static __noinline int parse_other(struct __sk_buff *skb, struct scratch *scratch
 
 /*
  * It finds the state of the CPU again: a struct run of the caller would be in the caller's frame.
- * Returns whether an entry waits in the scratch.
+ * Returns what is due.
  */
 static __noinline int observe_other(struct __sk_buff *skb, __u32 cpu_id,
 				    __u32 generation, __u8 direction,
@@ -269,7 +269,7 @@ static __noinline int observe_other(struct __sk_buff *skb, __u32 cpu_id,
 		return 0;
 	observe_packet(&run, skb, &arrival, &run.scratch->pkt,
 		       run.scratch->parsed, judgement);
-	return run.is_waiting;
+	return run.due;
 }
 
 static __always_inline void observe(struct run *run, struct __sk_buff *skb,
@@ -286,17 +286,17 @@ static __always_inline void observe(struct run *run, struct __sk_buff *skb,
 		run->scratch->noted.wants_verdict = false;
 	if (config_link == LINK_ETHERNET &&
 	    parse_plain(&c, pkt, &arrival, tunnels())) {
+		run->is_plain = true;
 		observe_packet(run, skb, &arrival, pkt, PARSE_PLAIN, judgement);
 		if (config_rtt && judgement & JUDGED_ACCEPT &&
 		    is_segment(pkt, PARSE_PLAIN))
 			track_segment(run, skb);
 	} else {
 		parse_other(skb, run->scratch, direction, judgement);
-		run->is_waiting = observe_other(skb, run->cpu_id, run->generation,
-						direction, judgement);
+		run->due = observe_other(skb, run->cpu_id, run->generation,
+					 direction, judgement);
 	}
-	if (run->is_waiting)
-		store_overflow(run);
+	store_finish(run);
 	if (config_rtt && run->scratch->noted.is_there) {
 		track_connection(run, skb);
 		if (config_alerts && run->scratch->noted.segment.taken)

@@ -38,9 +38,10 @@ static __always_inline void entry_set_outer(struct flow_entry *entry,
 	track_tunnel(pkt);
 }
 
-static __always_inline void entry_start(struct flow_entry *entry,
+static __always_inline void entry_start(const struct run *run,
+					struct flow_entry *entry,
 					const struct __sk_buff *skb,
-					const struct packet *pkt, __u64 now)
+					const struct packet *pkt)
 {
 	struct flow_tally *tally = &entry->tally;
 
@@ -48,13 +49,13 @@ static __always_inline void entry_start(struct flow_entry *entry,
 	tally->packets = 0;
 	tally->bytes = 0;
 	tally->l2_bytes = 0;
-	tally->first_ns = now;
-	tally->last_ns = now;
+	tally->first_ns = run->now;
+	tally->last_ns = run->now;
 	tally->attrs = pkt->attrs;
 	if (pkt->attrs.has_mac)
 		entry_set_macs(tally, skb);
 	entry->hint = 0;
-	if (pkt->key.tunnel)
+	if (!run->is_plain && pkt->key.tunnel)
 		entry_set_outer(entry, pkt);
 }
 
@@ -97,11 +98,8 @@ static __always_inline struct log_slot *log_slot_at(const struct run *run,
 
 static __always_inline void log_end(struct run *run, __u32 n)
 {
-	__u64 cpu_id = run->cpu_id;
-
 	if (log_publish(run->cpu, n, config_log_slots))
-		bpf_ringbuf_output(&notices, &cpu_id, sizeof(cpu_id),
-				   BPF_RB_FORCE_WAKEUP);
+		run->due |= DUE_NOTICE;
 }
 
 /* False: the log is full. */
@@ -151,10 +149,7 @@ static __always_inline bool log_packet(struct run *run,
 	return true;
 }
 
-/*
- * The entry in the CPU's scratch, for which the log had no room. The program itself calls this, when all
- * else of the packet is done: a call from further down would need more stack.
- */
+/* The entry in the CPU's scratch. */
 static __always_inline void store_overflow(const struct run *run)
 {
 	const struct flow_entry *entry = &run->scratch->entry;
@@ -167,6 +162,21 @@ static __always_inline void store_overflow(const struct run *run)
 		count_outcome(run, &entry->key, OUTCOME_LOST, &size);
 }
 
+/*
+ * What store_add() left to be done. The program itself calls this: further down, the calls would need
+ * more stack, and each place in the code a call of its own.
+ */
+static __always_inline void store_finish(const struct run *run)
+{
+	__u64 cpu_id = run->cpu_id;
+
+	if (run->due & DUE_OVERFLOW)
+		store_overflow(run);
+	if (run->due & DUE_NOTICE)
+		bpf_ringbuf_output(&notices, &cpu_id, sizeof(cpu_id),
+				   BPF_RB_FORCE_WAKEUP);
+}
+
 /* Move an entry of L1 to the log, or where else it may go. */
 static __always_inline void store_evict(struct run *run,
 					const struct flow_entry *entry)
@@ -174,7 +184,7 @@ static __always_inline void store_evict(struct run *run,
 	if (log_entry(run, entry))
 		return;
 	run->scratch->entry = *entry;
-	run->is_waiting = true;
+	run->due |= DUE_OVERFLOW;
 }
 
 /* Keep a packet outside of L1. */
@@ -187,9 +197,10 @@ store_append(struct run *run, const struct __sk_buff *skb,
 
 	if (is_short && log_packet(run, skb, pkt, size, hash))
 		return;
-	entry_start(entry, skb, pkt, run->now);
+	entry_start(run, entry, skb, pkt);
 	entry_add(entry, pkt, size, run->now);
-	run->is_waiting = is_short || !log_entry(run, entry);
+	if (is_short || !log_entry(run, entry))
+		run->due |= DUE_OVERFLOW;
 }
 
 /* Misses that an entry of L1 survives. */
@@ -223,7 +234,7 @@ store_missed(struct run *run, struct flow_bucket *bucket, __u32 way,
 	} else {
 		run->now = clock_exact(run->cpu, run->now);
 	}
-	entry_start(entry, skb, pkt, run->now);
+	entry_start(run, entry, skb, pkt);
 	entry_add(entry, pkt, size, run->now);
 	tags[way] = tag_of(hash) << TAG_SHIFT | CREDIT_NEW;
 	return true;

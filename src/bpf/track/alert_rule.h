@@ -105,12 +105,13 @@ static __always_inline struct alert_count *alert_count_of(__u32 cpu_id, __u32 sl
 
 /* False: the reader is late. */
 static __always_inline bool alert_report(const struct noted_segment *noted,
-					 const struct conn_body *body,
 					 const struct alert_rule *rule)
 {
-	struct alert_event *event =
-		bpf_ringbuf_reserve(&alert_events, sizeof(*event), 0);
 	struct connection conn = { .head = head_at(noted->index) };
+	const struct conn_body *body = body_at(noted->index);
+	struct alert_event *event =
+		body ? bpf_ringbuf_reserve(&alert_events, sizeof(*event), 0) :
+		       NULL;
 
 	if (!event)
 		return false;
@@ -213,9 +214,9 @@ note_limited(__u32 cpu_id, const struct noted_segment *noted, __u64 until_ns)
 
 /* What becomes of a sample that broke the rule: as alert_consider() returns it. */
 static __always_inline __s32 rule_broken(
-	__u32 cpu_id, struct noted_segment *noted, const struct conn_body *body,
-	struct alert_state *state, const struct alert_rule *rule,
-	struct alert_limit *limit, struct alert_count *count)
+	__u32 cpu_id, struct noted_segment *noted, struct alert_state *state,
+	const struct alert_rule *rule, struct alert_limit *limit,
+	struct alert_count *count)
 {
 	__s32 left = alert_silent(noted, state, rule);
 
@@ -229,7 +230,7 @@ static __always_inline __s32 rule_broken(
 		note_limited(cpu_id, noted, limit->next_ns - rule->burst_ns);
 		return RULE_LIMITED;
 	}
-	if (!alert_report(noted, body, rule)) {
+	if (!alert_report(noted, rule)) {
 		count->lost++;
 		return 0;
 	}
@@ -249,11 +250,10 @@ __noinline int alert_consider(__u32 cpu_id, __u32 number)
 	struct noted_segment *noted = noted_of(cpu_id);
 	const struct alert_table *table = alert_table(noted);
 	const struct alert_rule *rule;
-	const struct conn_body *body;
 	struct alert_state *state;
 	struct alert_count *count;
 	struct alert_limit *limit;
-	__u32 slot, index;
+	__u32 slot;
 
 	VERIFIED_APART(APART_ALERTS, 2);
 	if (!noted || !table)
@@ -262,10 +262,8 @@ __noinline int alert_consider(__u32 cpu_id, __u32 number)
 	slot = rule->slot & (ALERT_SLOTS - 1);
 	count = alert_count_of(cpu_id, slot);
 	limit = bpf_map_lookup_elem(&alert_limits, &slot);
-	index = noted->index;
-	body = body_at(index);
-	state = state_at(index);
-	if (!body || !state || !count || !limit)
+	state = state_at(noted->index);
+	if (!state || !count || !limit)
 		return 0;
 	noted->sample.hits = 1;
 	if (rule->among > 1 || rule->filter) {
@@ -274,7 +272,7 @@ __noinline int alert_consider(__u32 cpu_id, __u32 number)
 			return 0;
 		count->broken++;
 	}
-	return rule_broken(cpu_id, noted, body, state, rule, limit, count);
+	return rule_broken(cpu_id, noted, state, rule, limit, count);
 }
 
 #endif
