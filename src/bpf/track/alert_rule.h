@@ -215,15 +215,19 @@ note_limited(__u32 cpu_id, const struct noted_segment *noted, __u64 until_ns)
 /* What becomes of a sample that broke the rule: as alert_consider() returns it. */
 static __always_inline __s32 rule_broken(
 	__u32 cpu_id, struct noted_segment *noted, struct alert_state *state,
-	const struct alert_rule *rule, struct alert_limit *limit,
-	struct alert_count *count)
+	const struct alert_rule *rule, struct alert_count *count)
 {
 	__s32 left = alert_silent(noted, state, rule);
+	__u32 slot = rule->slot & (ALERT_SLOTS - 1);
+	struct alert_limit *limit;
 
 	if (left) {
 		count->held++;
 		return left;
 	}
+	limit = bpf_map_lookup_elem(&alert_limits, &slot);
+	if (!limit)
+		return 0;
 	if (!alert_limit_pass(limit, rule->period_ns, rule->burst_ns,
 			      noted->segment.now)) {
 		count->limited++;
@@ -252,18 +256,14 @@ __noinline int alert_consider(__u32 cpu_id, __u32 number)
 	const struct alert_rule *rule;
 	struct alert_state *state;
 	struct alert_count *count;
-	struct alert_limit *limit;
-	__u32 slot;
 
 	VERIFIED_APART(APART_ALERTS, 2);
 	if (!noted || !table)
 		return 0;
 	rule = &table->rules[number & (ALERT_RULES_MAX - 1)];
-	slot = rule->slot & (ALERT_SLOTS - 1);
-	count = alert_count_of(cpu_id, slot);
-	limit = bpf_map_lookup_elem(&alert_limits, &slot);
+	count = alert_count_of(cpu_id, rule->slot & (ALERT_SLOTS - 1));
 	state = state_at(noted->index);
-	if (!state || !count || !limit)
+	if (!state || !count)
 		return 0;
 	noted->sample.hits = 1;
 	if (rule->among > 1 || rule->filter) {
@@ -272,7 +272,7 @@ __noinline int alert_consider(__u32 cpu_id, __u32 number)
 			return 0;
 		count->broken++;
 	}
-	return rule_broken(cpu_id, noted, state, rule, limit, count);
+	return rule_broken(cpu_id, noted, state, rule, count);
 }
 
 #endif

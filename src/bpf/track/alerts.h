@@ -250,17 +250,19 @@ static __noinline int keep_sample(const struct noted_segment *noted,
 	return 0;
 }
 
-/* Compare the sample that alert_take() has left with all rules of its metric. */
-__noinline int alert_compare(__u32 cpu_id)
+/*
+ * Compare the sample that alert_take() has left with all rules of its metric. Inlined into the flow
+ * program, as alert_observe(): a function in between would need stack.
+ */
+static __always_inline void alert_compare(__u32 cpu_id)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
 	const struct alert_table *table = alert_table(noted);
 	const struct conn_body *body;
 	__u32 kind;
 
-	VERIFIED_APART(APART_ALERTS, 1);
 	if (!noted || !table)
-		return 0;
+		return;
 	for (__u32 ratio = 0; ratio < 2; ratio++) {
 		noted->sample.is_ratio = ratio;
 		kind = alert_kind(noted->sample.metric & (ALERT_METRICS - 1),
@@ -273,7 +275,6 @@ __noinline int alert_compare(__u32 cpu_id)
 	body = body_at(noted->index);
 	if (body)
 		keep_sample(noted, table, body->born_ns);
-	return 0;
 }
 
 /* The share of retransmissions, if their window is over as well. False: it is not. */
@@ -477,9 +478,9 @@ __noinline int alert_take(__u32 cpu_id, __u32 is_first)
 	return false;
 }
 
-/* Inlined into the flow program: five nested calls would need too much stack. */
 static __always_inline void alert_observe(__u32 cpu_id)
 {
+#pragma clang loop unroll(disable)
 	for (__u32 metric = 0; metric < ALERT_METRICS; metric++) {
 		if (!alert_take(cpu_id, !metric))
 			break;
