@@ -193,21 +193,28 @@ static __always_inline void count_old(struct conn_stats *stats,
 	stats->retransmitted_bytes += seen - has_fin;
 }
 
-/* Below `next`: @old of the sequence numbers, the first ones. */
-static __always_inline void data_again(const struct connection *conn, int dir,
-				       const struct segment *segment, __u32 old)
+/* Count the first @old sequence numbers, which are below `next`. */
+static __always_inline void data_count_old(const struct connection *conn, int dir,
+					   const struct segment *segment,
+					   __u32 old)
 {
 	struct conn_stats *stats = &conn->body->stats[dir];
-	struct conn_side *side = &conn->head->sides[dir];
 	__u32 end = segment->seq + old;
 	bool has_fin = segment->flags & TCP_FIN && old == segment_span(segment);
 
-	if (!(segment->flags & TCP_SYN)) {
-		if (conn->head->state[!dir] & CONN_ACKED)
-			gaps_forget(stats, conn->head->sides[!dir].acked);
-		count_old(stats, segment, old,
-			  gaps_fill(stats, segment->seq, end), has_fin);
-	}
+	if (segment->flags & TCP_SYN)
+		return;
+	if (conn->head->state[!dir] & CONN_ACKED)
+		gaps_forget(stats, conn->head->sides[!dir].acked);
+	count_old(stats, segment, old, gaps_fill(stats, segment->seq, end),
+		  has_fin);
+}
+
+/* What old data changes besides its count. */
+static __always_inline void data_again(const struct connection *conn, int dir)
+{
+	struct conn_side *side = &conn->head->sides[dir];
+
 	timers_drop(conn, dir);
 	stamps_watch(conn, dir, side->next);
 	/* What answers it may have waited for this. */

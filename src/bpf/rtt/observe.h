@@ -16,29 +16,35 @@
 #include "refuse.h"
 #include "turns.h"
 
-/* New data, which may begin behind a gap, or with some that was seen before. */
-static __always_inline void data_observe(const struct connection *conn, int dir,
-					 struct segment *segment, __u32 span)
+/*
+ * New data, which may begin behind a gap, or with some that was seen before. Returns how much of it is
+ * old, for data_count_old().
+ */
+static __always_inline __u32 data_observe(const struct connection *conn, int dir,
+					  struct segment *segment, __u32 span)
 {
 	struct conn_side *side = &conn->head->sides[dir];
 	__u32 end = segment->seq + span;
 	__s32 ahead = seq_diff(segment->seq, side->next);
-	__u32 old = -ahead;
+	__u32 old = ahead < 0 ? -ahead : 0;
 
+	if (old > span)
+		old = span;
 	if (ahead > 0) {
 		data_missed(conn, dir, segment->seq);
 	} else if (ahead < 0) {
 		if (is_keepalive(conn, dir, segment))
-			return;
-		data_again(conn, dir, segment, old < span ? old : span);
+			return 0;
+		data_again(conn, dir);
 		if (seq_diff(end, side->next) <= 0)
-			return;
+			return old;
 	}
 	if (ahead >= 0)
 		data_time(conn, dir, segment, end);
 	side->next = end;
 	conn->head->state[dir] |= CONN_MOVED;
 	turn_observe(conn, dir, segment);
+	return old;
 }
 
 /* Where both ends open, each sends its SYN again with ACK (RFC 9293, 3.5): that is none. */
@@ -81,14 +87,19 @@ static __always_inline bool window_end(const struct connection *conn, int dir,
 	return window_begin(conn->head, dir, segment->tick);
 }
 
-/* A segment of SEGMENT_ITS. Returns whether the class or the age of its connection may have changed. */
-static __always_inline bool connection_observe(const struct connection *conn,
-					       int dir, struct segment *segment)
+/*
+ * connection_observe(), but for the count of *@ret_old: data_count_old() needs much stack, and nothing
+ * else of a segment depends on it.
+ */
+static __always_inline bool connection_follow(const struct connection *conn,
+					      int dir, struct segment *segment,
+					      __u32 *ret_old)
 {
 	__u16 before = conn->head->state[dir];
 	__u32 span = segment_span(segment);
 	bool is_older = false;
 
+	*ret_old = 0;
 	if (segment->flags & TCP_RST) {
 		conn->head->state[dir] |= CONN_RST;
 		return true;
@@ -109,12 +120,24 @@ static __always_inline bool connection_observe(const struct connection *conn,
 	if (is_syn_retry(before, segment))
 		conn->body->stats[dir].syn_retries++;
 	if (span)
-		data_observe(conn, dir, segment, span);
+		*ret_old = data_observe(conn, dir, segment, span);
 	if (segment->flags & TCP_FIN)
 		conn->head->state[dir] |= CONN_FIN;
 	if (stamps_matter(conn->head, dir))
 		stamps_follow(conn, dir, segment, segment->seq + span);
 	return is_older || (conn->head->state[dir] ^ before) & CONN_CLASS;
+}
+
+/* A segment of SEGMENT_ITS. Returns whether the class or the age of its connection may have changed. */
+static __always_inline bool connection_observe(const struct connection *conn,
+					       int dir, struct segment *segment)
+{
+	__u32 old;
+	bool is_changed = connection_follow(conn, dir, segment, &old);
+
+	if (old)
+		data_count_old(conn, dir, segment, old);
+	return is_changed;
 }
 
 #endif

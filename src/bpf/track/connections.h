@@ -221,23 +221,25 @@ static __always_inline bool echo_observed(const struct connection *conn,
 	return true;
 }
 
-static __always_inline void connection_add(const struct connection *conn,
-					   struct noted_segment *noted,
-					   __u32 index, __u16 hook)
+/* Returns how much of its data is old. */
+static __always_inline __u32 connection_add(const struct connection *conn,
+					    struct noted_segment *noted,
+					    __u32 index, __u16 hook)
 {
 	struct segment *segment = &noted->segment;
-	__u32 dir = noted->dir & 1;
+	__u32 dir = noted->dir & 1, old = 0;
 
 	if (conn->head->version & 1)
-		return;
+		return 0;
 	if (is_seen_elsewhere(conn->head, dir, hook))
-		return;
+		return 0;
 	conn->head->state[dir] |= hook;
 	if (noted->echo ? echo_observed(conn, dir, noted) :
-			  connection_observe(conn, dir, segment))
+			  connection_follow(conn, dir, segment, &old))
 		connection_age(conn, index, segment->now);
 	if (segment->exact)
 		note_timed(noted);
+	return old;
 }
 
 /* Returns enum verdict. */
@@ -260,15 +262,28 @@ __noinline int connection_judge(__u32 cpu_id)
 	return verdict;
 }
 
+/* Returns how many sequence numbers connection_count_old() is to count. */
 __noinline int connection_show(__u32 cpu_id)
 {
 	struct scratch *scratch = scratch_of(cpu_id);
 	struct connection conn;
 
 	VERIFIED_APART(APART_RTT, 1);
+	if (!scratch || !connection_at(scratch->noted.index, &conn))
+		return 0;
+	return connection_add(&conn, &scratch->noted, scratch->noted.index,
+			      hook_of(&scratch->pkt));
+}
+
+__noinline int connection_count_old(__u32 cpu_id, __u32 old)
+{
+	struct scratch *scratch = scratch_of(cpu_id);
+	struct connection conn;
+
+	VERIFIED_APART(APART_RTT, 2);
 	if (scratch && connection_at(scratch->noted.index, &conn))
-		connection_add(&conn, &scratch->noted, scratch->noted.index,
-			       hook_of(&scratch->pkt));
+		data_count_old(&conn, scratch->noted.dir & 1,
+			       &scratch->noted.segment, old);
 	return 0;
 }
 
@@ -370,7 +385,7 @@ static __always_inline void track_connection(const struct run *run,
 {
 	struct noted_segment *noted = &run->scratch->noted;
 	const struct conn_head *head = head_at(noted->index);
-	__u32 way;
+	__u32 way, old;
 
 	if (!head)
 		return;
@@ -395,7 +410,9 @@ static __always_inline void track_connection(const struct run *run,
 		if (verdict == SEGMENT_ANOTHER)
 			connection_restart(noted->index, noted->segment.now);
 	}
-	connection_show(run->cpu_id);
+	old = connection_show(run->cpu_id);
+	if (old)
+		connection_count_old(run->cpu_id, old);
 	if (run->known) /* it may not be at its first place */
 		run->known->hint = conn_hint(noted->check,
 					     READ_ONCE(head->version),
