@@ -263,6 +263,7 @@ static __always_inline void alert_compare(__u32 cpu_id)
 
 	if (!noted || !table)
 		return;
+#pragma clang loop unroll(disable)
 	for (__u32 ratio = 0; ratio < 2; ratio++) {
 		noted->sample.is_ratio = ratio;
 		kind = alert_kind(noted->sample.metric & (ALERT_METRICS - 1),
