@@ -93,16 +93,20 @@ static __always_inline bool is_against(__u64 nfct, int dir)
 	return dir != ((nfct & NFCT_INFO_MASK) >= NFCT_IS_REPLY);
 }
 
-static __always_inline bool find_translated(__u64 nfct, int dir,
-					    struct found *ret_found)
-{
+/* What an entry says: where the caller has room for it, as stack is scarce. */
+struct entry_room {
 	struct trace_tuple tuple;
 	struct ends ends;
+};
 
-	if (!read_entry(nfct, dir, &ends))
+static __always_inline bool find_translated(__u64 nfct, int dir,
+					    struct entry_room *room,
+					    struct found *ret_found)
+{
+	if (!read_entry(nfct, dir, &room->ends))
 		return false;
-	fill_tuple(&tuple, &ends);
-	if (!find_face(&tuple, &ends, ret_found))
+	fill_tuple(&room->tuple, &room->ends);
+	if (!find_face(&room->tuple, &room->ends, ret_found))
 		return false;
 	ret_found->direction ^= is_against(nfct, dir);
 	return true;
@@ -112,34 +116,34 @@ static __always_inline bool find_translated(__u64 nfct, int dir,
 static __always_inline bool find_by_entry(__u64 nfct,
 					  const struct trace_tuple *tuple,
 					  const struct ends *ends,
+					  struct entry_room *room,
 					  struct found *ret_found)
 {
 	if (!nfct)
 		return false;
-	if (!find_translated(nfct, NAT_ORIGINAL, ret_found) &&
-	    !find_translated(nfct, NAT_REPLY, ret_found))
+	if (!find_translated(nfct, NAT_ORIGINAL, room, ret_found) &&
+	    !find_translated(nfct, NAT_REPLY, room, ret_found))
 		return false;
 	add_face(tuple, ends, ret_found);
 	return true;
 }
 
 /* The other tuples of a connection whose first packet has been translated. */
-static __always_inline void add_translated(__u64 nfct, const struct found *found)
+static __always_inline void add_translated(__u64 nfct, struct entry_room *room,
+					   const struct found *found)
 {
 	struct found turned = *found;
-	struct trace_tuple tuple;
-	struct ends ends;
 
 	for (int dir = 0; nfct && dir < NAT_DIRECTIONS; dir++) {
 		const struct trace_face *face;
 
-		if (!read_entry(nfct, dir, &ends))
+		if (!read_entry(nfct, dir, &room->ends))
 			return;
 		turned.direction = found->direction ^ is_against(nfct, dir);
-		fill_tuple(&tuple, &ends);
-		face = bpf_map_lookup_elem(&trace_faces, &tuple);
+		fill_tuple(&room->tuple, &room->ends);
+		face = bpf_map_lookup_elem(&trace_faces, &room->tuple);
 		if (!face || face->id != found->id)
-			add_face(&tuple, &ends, &turned);
+			add_face(&room->tuple, &room->ends, &turned);
 	}
 }
 

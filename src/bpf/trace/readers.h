@@ -14,14 +14,6 @@ enum {
 	FLAG_ERROR_QUEUE = 0x2000,
 };
 
-/* Whose datagram a socket had last. */
-struct reader {
-	__u64 id;
-	__u32 slot;
-	__u32 direction;
-	struct ends ends;
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, TRACE_READERS);
@@ -87,8 +79,8 @@ __noinline int netobs_trace_queued(__u64 socket, __u64 buffer, __u32 netns)
 		.netns = netns,
 	};
 	struct segment_scratch *scratch;
-	struct reader reader = { 0 };
 	struct found found = { 0 };
+	struct reader *reader;
 	struct view view;
 	__u32 index;
 
@@ -98,18 +90,19 @@ __noinline int netobs_trace_queued(__u64 socket, __u64 buffer, __u32 netns)
 	scratch = claim_scratch(&index);
 	if (!scratch)
 		return 0;
-	if (read_segment(scratch, index, &view, &reader.ends, &point)) {
-		fill_tuple(&scratch->tuple, &reader.ends);
-		if (find_face(&scratch->tuple, &reader.ends, &found))
-			emit(&found, &reader.ends, &point);
+	reader = &scratch->reader;
+	if (read_segment(scratch, index, &view, &reader->ends, &point)) {
+		fill_tuple(&scratch->tuple, &reader->ends);
+		if (find_face(&scratch->tuple, &reader->ends, &found))
+			emit(&found, &reader->ends, &point);
 	}
-	(void)__sync_lock_test_and_set(&scratch->is_busy, 0);
-	if (!found.id)
-		return 0;
-	reader.id = found.id;
-	reader.slot = found.slot;
-	reader.direction = found.direction;
-	bpf_map_update_elem(&trace_readers, &socket, &reader, BPF_ANY);
+	if (found.id) {
+		reader->id = found.id;
+		reader->slot = found.slot;
+		reader->direction = found.direction;
+		bpf_map_update_elem(&trace_readers, &socket, reader, BPF_ANY);
+	}
+	release_scratch(scratch);
 	return 0;
 }
 

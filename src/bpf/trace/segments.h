@@ -25,10 +25,22 @@ const volatile struct tunnel_ports config_tunnels = {
 };
 const volatile struct hash_secret config_secret; /* of hashes that are not used */
 
+/* Whose datagram a socket had last. */
+struct reader {
+	__u64 id;
+	__u32 slot;
+	__u32 direction;
+	struct ends ends;
+};
+
+/* Room that the stack does not have. */
 struct segment_scratch {
 	__u64 is_busy;
 	struct packet pkt, outer;
 	struct trace_tuple tuple;
+	struct ends ends;
+	struct entry_room room;
+	struct reader reader;
 	/* The parser keeps within the bytes that were read; the verifier knows only this limit. */
 	__u8 headers[2 * (CURSOR_MASK + 1)];
 };
@@ -67,6 +79,11 @@ static __always_inline struct segment_scratch *claim_scratch(__u32 *ret_index)
 	if (counts)
 		__sync_fetch_and_add(&counts->missed, 1);
 	return NULL;
+}
+
+static __always_inline void release_scratch(struct segment_scratch *scratch)
+{
+	(void)__sync_lock_test_and_set(&scratch->is_busy, 0);
 }
 
 /* The knobs are read when they are needed, and not before loading. */
@@ -335,11 +352,12 @@ static __always_inline bool may_begin(const struct trace_tuple *tuple,
 
 /* Tuples are found where packets come, leave first, and end; the other points know them. */
 static __always_inline bool find_segment(const struct sk_buff *skb,
-					 struct trace_tuple *tuple,
-					 struct ends *ends,
+					 struct segment_scratch *scratch,
 					 const struct point *point,
 					 bool is_first, struct found *ret_found)
 {
+	struct trace_tuple *tuple = &scratch->tuple;
+	struct ends *ends = &scratch->ends;
 	__u64 nfct = 0;
 	bool is_found;
 
@@ -349,7 +367,8 @@ static __always_inline bool find_segment(const struct sk_buff *skb,
 		return is_found;
 	if (!is_found || is_another(ret_found, point)) {
 		nfct = translated_nfct(skb);
-		is_found |= find_by_entry(nfct, tuple, ends, ret_found);
+		is_found |= find_by_entry(nfct, tuple, ends, &scratch->room,
+					  ret_found);
 	}
 	if (is_found && !is_another(ret_found, point))
 		return true;
@@ -359,7 +378,7 @@ static __always_inline bool find_segment(const struct sk_buff *skb,
 		return is_found && point->kind == TRACE_DROP;
 	if (!add_conn(tuple, ends, ends->is_reply, ret_found))
 		return false;
-	add_translated(nfct, ret_found);
+	add_translated(nfct, &scratch->room, ret_found);
 	return true;
 }
 
@@ -438,11 +457,8 @@ static __always_inline bool may_be_taken(const struct sk_buff *skb,
 	       may_be_traced(skb, network, is_first);
 }
 
-/* @return whether it is of a traced connection, which is *@ret_found */
-static __always_inline bool take_packet(const struct sk_buff *skb, __u32 network,
-					bool is_first, struct point *point,
-					struct ends *ret_ends,
-					struct found *ret_found)
+static __always_inline int take_segment(const struct sk_buff *skb, __u32 network,
+					bool is_first, struct point *point)
 {
 	const struct view view = {
 		.head = skb->head,
@@ -452,36 +468,24 @@ static __always_inline bool take_packet(const struct sk_buff *skb, __u32 network
 		.len = skb->len,
 	};
 	struct segment_scratch *scratch;
-	bool is_found = false;
+	struct found found = { 0 };
 	__u32 index;
 
 	if (!may_be_taken(skb, network, is_first))
-		return false;
+		return 0;
 	scratch = claim_scratch(&index);
 	if (!scratch)
-		return false;
+		return 0;
 	point->buffer = skb;
 	point->queue = skb->queue_mapping;
-	if (read_segment(scratch, index, &view, ret_ends, point) &&
-	    is_wanted(point, ret_ends->proto) &&
-	    find_segment(skb, &scratch->tuple, ret_ends, point, is_first,
-			 ret_found) &&
-	    is_of_socket(ret_found, skb, point)) {
-		is_found = true;
-		note_packet(&scratch->pkt, ret_found, ret_ends, point);
-		emit(ret_found, ret_ends, point);
+	if (read_segment(scratch, index, &view, &scratch->ends, point) &&
+	    is_wanted(point, scratch->ends.proto) &&
+	    find_segment(skb, scratch, point, is_first, &found) &&
+	    is_of_socket(&found, skb, point)) {
+		note_packet(&scratch->pkt, &found, &scratch->ends, point);
+		emit(&found, &scratch->ends, point);
 	}
-	(void)__sync_lock_test_and_set(&scratch->is_busy, 0);
-	return is_found;
-}
-
-static __always_inline int take_segment(const struct sk_buff *skb, __u32 network,
-					bool is_first, struct point *point)
-{
-	struct found found = { 0 };
-	struct ends ends;
-
-	take_packet(skb, network, is_first, point, &ends, &found);
+	release_scratch(scratch);
 	return 0;
 }
 

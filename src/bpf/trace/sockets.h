@@ -3,8 +3,7 @@
 #ifndef NETOBS_BPF_TRACE_SOCKETS_H
 #define NETOBS_BPF_TRACE_SOCKETS_H
 
-#include "events.h"
-#include "nat.h"
+#include "segments.h"
 
 static __always_inline bool is_tcp(const struct sock *sk)
 {
@@ -69,6 +68,24 @@ static __always_inline bool may_be_found(const struct sock *sk,
 	return has_ports_of(sk) || translated_nfct(skb);
 }
 
+/* @ret_found->direction: of what it receives. */
+static __always_inline bool find_socket_by_entry(__u64 nfct,
+						 const struct trace_tuple *tuple,
+						 const struct ends *ends,
+						 struct found *ret_found)
+{
+	struct segment_scratch *scratch;
+	bool is_found;
+	__u32 index;
+
+	scratch = nfct ? claim_scratch(&index) : NULL;
+	if (!scratch)
+		return false;
+	is_found = find_by_entry(nfct, tuple, ends, &scratch->room, ret_found);
+	release_scratch(scratch);
+	return is_found;
+}
+
 /* @ret_found->direction: of what it sends. @skb: that it receives, or NULL. */
 static __always_inline bool find_socket(const struct sock *sk,
 					const struct sk_buff *skb,
@@ -86,8 +103,8 @@ static __always_inline bool find_socket(const struct sock *sk,
 	if (find_face(&tuple, ret_ends, ret_found))
 		return is_socket_of(ret_found, sk);
 	turn(ret_ends);
-	if (!skb || !find_by_entry(nfct ?: translated_nfct(skb), &tuple,
-				   ret_ends, ret_found))
+	if (!skb || !find_socket_by_entry(nfct ?: translated_nfct(skb), &tuple,
+					  ret_ends, ret_found))
 		return false;
 	turn(ret_ends);
 	ret_found->direction ^= 1;
@@ -186,7 +203,8 @@ static __always_inline void note_read(const struct sock *sk)
 	stream->known |= TRACE_KNOWS_READ;
 }
 
-static __always_inline void note_ready(const struct sock *sk)
+/* Not inlined: note_queued() calls a deep chain from a program that has both. */
+static __noinline int note_ready(const struct sock *sk)
 {
 	const struct tcp_sock *tp;
 	struct trace_stream *stream;
@@ -195,10 +213,10 @@ static __always_inline void note_ready(const struct sock *sk)
 	__u32 ready;
 
 	if (!find_socket(sk, NULL, &ends, &found))
-		return;
+		return 0;
 	tp = tcp_of(sk);
 	if (!tp)
-		return;
+		return 0;
 	ready = last_received(sk, tp);
 	turn(&ends);
 	found.direction ^= 1;
@@ -207,6 +225,7 @@ static __always_inline void note_ready(const struct sock *sk)
 		emit_moved(&found, &ends, sk, TRACE_READY, stream->ready, ready);
 	stream->ready = ready;
 	stream->known |= TRACE_KNOWS_READY;
+	return 0;
 }
 
 /* The sender has an acknowledgment of all before @acked, and had one of all before @until. */
