@@ -46,15 +46,22 @@ static __always_inline __u32 ends_of(const struct sock *sk)
 	const struct sock_common *common = &sk->__sk_common;
 	__u32 ends = BPF_CORE_READ((struct inet_sock *)sk, inet_sport) ^
 		     common->skc_dport << 16;
-	__be32 last[2];
+	__be32 local, remote;
 
-	if (common->skc_family == AF_INET)
-		return ends ^ common->skc_rcv_saddr ^ common->skc_daddr * 31;
-	BPF_CORE_READ_INTO(&last[0], sk,
-			   __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[3]);
-	BPF_CORE_READ_INTO(&last[1], sk,
-			   __sk_common.skc_v6_daddr.in6_u.u6_addr32[3]);
-	return ends ^ last[0] ^ last[1] * 31;
+	if (common->skc_family == AF_INET) {
+		local = common->skc_rcv_saddr;
+		remote = common->skc_daddr;
+		/* Loaded here, and not by an instruction that loads those of IPv6 from the stack. */
+		barrier_var(local);
+		barrier_var(remote);
+	} else {
+		BPF_CORE_READ_INTO(
+			&local, sk,
+			__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[3]);
+		BPF_CORE_READ_INTO(&remote, sk,
+				   __sk_common.skc_v6_daddr.in6_u.u6_addr32[3]);
+	}
+	return ends ^ local ^ remote * 31;
 }
 
 /* One of UDP that has other addresses than when it was reported has had them since, at most. */
