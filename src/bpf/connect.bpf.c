@@ -750,10 +750,8 @@ int netobs_con_rel(struct bpf_sock *ctx)
 }
 
 /* Sockets of UDP that have connected since the last time. */
-SEC("iter/bpf_sk_storage_map")
-int netobs_con_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
+static __always_inline int settle_listed(struct sock *sk)
 {
-	struct sock *sk = ctx->sk;
 	struct asked *asked;
 
 	if (!sk || sk->sk_protocol == IPPROTO_TCP)
@@ -762,4 +760,20 @@ int netobs_con_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (asked && asked->state == IS_ASKED)
 		settle(asked, sk);
 	return 0;
+}
+
+SEC("iter/bpf_sk_storage_map")
+int netobs_con_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	return settle_listed(ctx->sk);
+}
+
+/* Where the kernel refuses iterators over maps. */
+SEC("iter/task_file")
+int netobs_con_lsf(struct bpf_iter__task_file *ctx)
+{
+	struct file *file = ctx->file;
+	struct socket *socket = file ? bpf_sock_from_file(file) : NULL;
+
+	return socket ? settle_listed(socket->sk) : 0;
 }

@@ -85,7 +85,13 @@ struct session_socket {
 	__u64 reported_ns;
 	__u16 is_unreported; /* it has changed since */
 	__u16 n_in_row; /* reports of that, each soon after the one before */
-	__u32 reserved2;
+	__u32 listed; /* session_list.number, by which it was last listed by its files */
+};
+
+/* The list of sockets that is being made. */
+struct session_list {
+	__u32 number;
+	__u32 is_last; /* no other program runs any more */
 };
 
 /*

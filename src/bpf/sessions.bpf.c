@@ -11,13 +11,12 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Not 0: the list is the last one, and no other program runs any more. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u32);
-} session_is_last SEC(".maps");
+	__type(value, struct session_list);
+} session_list SEC(".maps");
 
 /* Where one of session_queued is put together. */
 struct {
@@ -481,22 +480,23 @@ static __always_inline bool is_listed(const struct sock *sk)
 	       BPF_CORE_READ((struct inet_sock *)sk, inet_sport);
 }
 
+/* NULL: the file is no socket. */
+static __always_inline struct sock *sock_of_file(struct bpf_iter__task_file *ctx)
+{
+	struct file *file = ctx->file;
+	struct socket *socket = file ? bpf_sock_from_file(file) : NULL;
+
+	return socket ? socket->sk : NULL;
+}
+
 SEC("iter/task_file")
 int netobs_sess_own(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
+	struct sock *sk = sock_of_file(ctx);
 	struct session_socket *socket;
-	struct file *file = ctx->file;
-	struct socket *of_file;
-	struct sock *sk;
 
-	if (!task || !file)
-		return 0;
-	of_file = bpf_sock_from_file(file);
-	if (!of_file)
-		return 0;
-	sk = of_file->sk;
-	if (!sk || !is_listed(sk))
+	if (!task || !sk || !is_listed(sk))
 		return 0;
 	socket = add_socket(sk);
 	if (socket)
@@ -555,38 +555,65 @@ static __always_inline int list_all(struct sock *sk, struct tcp_sock *tp,
 	return 0;
 }
 
+static __always_inline const struct session_list *get_list(void)
+{
+	return bpf_map_lookup_elem(&session_list, &(__u32){ 0 });
+}
+
 /*
  * One that ended and waits for its process is in the last list only. It is there once, though
  * the kernel may visit a socket twice.
  */
-SEC("iter/bpf_sk_storage_map")
-int netobs_sess_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
+static __always_inline int list_socket(struct sock *sk,
+				       struct session_socket *socket,
+				       const struct session_list *list)
 {
-	const __u32 *is_last =
-		bpf_map_lookup_elem(&session_is_last, &(__u32){ 0 });
-	struct session_socket *socket = ctx->value;
-	struct sock *sk = ctx->sk;
 	struct tcp_sock *tp;
 
-	if (!is_last || !socket || !sk)
-		return 0;
 	if (config_owners)
 		return list_owned(sk, socket);
-	if (*is_last && !socket->end.time_ns && !is_connected(sk))
+	if (list->is_last && !socket->end.time_ns && !is_connected(sk))
 		take_unseen_end(sk, socket);
-	if (socket->end.time_ns ? !*is_last : !is_connected(sk))
+	if (socket->end.time_ns ? !list->is_last : !is_connected(sk))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
 	return tp ? list_all(sk, tp, socket) : 0;
 }
 
-/* Control groups that sockets have are not removed from the map. As many as one read may visit. */
 SEC("iter/bpf_sk_storage_map")
-int netobs_sess_mk(struct bpf_iter__bpf_sk_storage_map *ctx)
+int netobs_sess_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	const struct session_list *list = get_list();
+	struct session_socket *socket = ctx->value;
+	struct sock *sk = ctx->sk;
+
+	return list && socket && sk ? list_socket(sk, socket, list) : 0;
+}
+
+/*
+ * Where the kernel refuses iterators over maps: the sockets that processes have open, of which several
+ * may have one.
+ */
+SEC("iter/task_file")
+int netobs_sess_lsf(struct bpf_iter__task_file *ctx)
+{
+	const struct session_list *list = get_list();
+	struct sock *sk = sock_of_file(ctx);
+	struct session_socket *socket = sk ? find_socket(sk) : NULL;
+
+	if (!list || !sk || !socket || socket->listed == list->number)
+		return 0;
+	if (list_socket(sk, socket, list))
+		return 1;
+	socket->listed = list->number;
+	return 0;
+}
+
+/* Control groups that sockets have are not removed from the map. As many as one read may visit. */
+static __always_inline int mark_socket(struct session_socket *socket)
 {
 	struct session_round *round =
 		bpf_map_lookup_elem(&session_round, &(__u32){ 0 });
-	struct session_socket *socket = ctx->value;
 	struct session_cgroup_key key;
 	struct session_cgroup *cgroup;
 
@@ -600,4 +627,18 @@ int netobs_sess_mk(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (cgroup)
 		cgroup->round = round->number;
 	return 0;
+}
+
+SEC("iter/bpf_sk_storage_map")
+int netobs_sess_mk(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	return mark_socket(ctx->value);
+}
+
+SEC("iter/task_file")
+int netobs_sess_mkf(struct bpf_iter__task_file *ctx)
+{
+	struct sock *sk = sock_of_file(ctx);
+
+	return sk ? mark_socket(find_socket(sk)) : 0;
 }

@@ -21,12 +21,17 @@ enum { SHORT_NS = 10 * NSEC_PER_MSEC, REST = 9 };
 static const struct attach_point common[] = {
 	{ .program = "netobs_con_end", .kind = ATTACH_SECTION },
 	{ .program = "netobs_con_rel", .kind = ATTACH_CGROUP },
-	{ .program = "netobs_con_ls",
-	  .kind = ATTACH_ITERATOR,
-	  .map = "connect_sockets" },
 	{ .program = "netobs_con_tcp", .kind = ATTACH_CGROUP },
 	{ .program = "netobs_con_t4", .kind = ATTACH_CGROUP },
 	{ .program = "netobs_con_t6", .kind = ATTACH_CGROUP },
+};
+
+/* Some kernels refuse iterators over maps. */
+static const struct attach_point lists[] = {
+	{ .program = "netobs_con_ls",
+	  .kind = ATTACH_ITERATOR,
+	  .map = "connect_sockets" },
+	{ .program = "netobs_con_lsf", .kind = ATTACH_ITERATOR },
 };
 
 static const struct attach_point first[] = {
@@ -81,13 +86,15 @@ static int open_connect_maps(struct connects *connects)
 	return connects->ring ? 0 : -errno;
 }
 
-static int load_connects(struct connects *connects, bool is_traced)
+static int load_connects(struct connects *connects, bool by_files, bool is_traced)
 {
 	connects->is_traced = is_traced;
+	connects->by_files = by_files;
 	connects->set.elf = is_traced ? connect_traced_bpf__elf_bytes :
 					connect_bpf__elf_bytes;
 	connects->set.n_points = 0;
 	add_points(connects, common, ARRAY_SIZE(common));
+	add_points(connects, &lists[by_files], 1);
 	if (is_traced)
 		add_points(connects, traced, ARRAY_SIZE(traced));
 	else
@@ -101,8 +108,10 @@ static int open_programs(struct connects *connects)
 
 	if (connects->cgroup_fd < 0)
 		return connects->cgroup_fd;
-	err = load_connects(connects, false);
-	err = err ? load_connects(connects, true) : 0;
+	err = load_connects(connects, false, false);
+	err = err ? load_connects(connects, false, true) : 0;
+	err = err ? load_connects(connects, true, false) : 0;
+	err = err ? load_connects(connects, true, true) : 0;
 	log_borrow_libbpf(&silent);
 	err = err ?: open_connect_maps(connects);
 	log_return_libbpf();
@@ -119,6 +128,7 @@ int connects_open(struct connects *connects,
 		.set = { .name = "connect_bpf",
 			 .doing = "load BPF programs for sockets that connect",
 			 .log = &silent,
+			 .points_only = true,
 			 .points = connects->points },
 		.cgroup_fd = cgroup_root_open(),
 		.on_event = on_event,
@@ -156,8 +166,8 @@ void connects_read(const struct connects *connects)
 /* It writes nothing. */
 static void visit_sockets(const struct connects *connects)
 {
-	cleanup_fd int fd =
-		program_set_open_iterator(&connects->set, "netobs_con_ls");
+	cleanup_fd int fd = program_set_open_iterator(
+		&connects->set, lists[connects->by_files].program);
 	char none[64];
 	ssize_t n;
 

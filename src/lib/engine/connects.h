@@ -20,6 +20,7 @@ enum { CONNECT_POINTS_MAX = 14 };
 struct connects {
 	struct program_set set;
 	struct attach_point points[CONNECT_POINTS_MAX];
+	bool by_files; /* sockets are listed by the files of processes */
 	bool is_traced; /* COMPAT(<6.17): programs are in functions of the kernel */
 	int cgroup_fd; /* of the root; -errno: it cannot be opened */
 	const struct connect_counters *counters; /* mapped */

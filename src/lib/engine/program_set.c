@@ -83,14 +83,26 @@ static bool is_named(const struct program_set *set,
 	return false;
 }
 
+static bool has_point(const struct program_set *set,
+		      const struct bpf_program *program)
+{
+	for (size_t i = 0; i < set->n_points; i++)
+		if (!strcmp(bpf_program__name(program), set->points[i].program))
+			return true;
+	return false;
+}
+
 static void leave_out_others(const struct program_set *set)
 {
 	struct bpf_program *program;
 
-	if (!set->names[INGRESS] && !set->names[EGRESS])
+	if (!set->names[INGRESS] && !set->names[EGRESS] && !set->points_only)
 		return;
 	bpf_object__for_each_program(program, set->object)
-		bpf_program__set_autoload(program, is_named(set, program));
+		bpf_program__set_autoload(program,
+					  set->points_only ?
+						  has_point(set, program) :
+						  is_named(set, program));
 }
 
 static int init_templates(const struct program_set *set)

@@ -53,6 +53,7 @@ struct program_set {
 	struct program_set *base; /* or NULL */
 	const struct attach_point *points;
 	size_t n_points;
+	bool points_only; /* load no other programs */
 	/*
 	 * Called between open and load: sets knobs and the sizes of maps, puts
 	 * generated code in place, leaves out programs (bpf_program__set_autoload) and

@@ -16,16 +16,28 @@
 
 static const struct log silent;
 
-static const struct attach_point socket_points[] = {
-	{ .program = "netobs_sess_set", .kind = ATTACH_SECTION },
-	{ .program = "netobs_sess_end", .kind = ATTACH_SECTION },
-	{ .program = "netobs_sess_own", .kind = ATTACH_ITERATOR },
-	{ .program = "netobs_sess_ls",
-	  .kind = ATTACH_ITERATOR,
-	  .map = "session_sockets" },
-	{ .program = "netobs_sess_mk",
-	  .kind = ATTACH_ITERATOR,
-	  .map = "session_sockets" },
+enum { SOCKET_POINTS = 5 };
+
+/* The second ones visit the files of processes: see program_set.points_only. */
+static const struct attach_point socket_points[2][SOCKET_POINTS] = {
+	{
+		{ .program = "netobs_sess_set", .kind = ATTACH_SECTION },
+		{ .program = "netobs_sess_end", .kind = ATTACH_SECTION },
+		{ .program = "netobs_sess_own", .kind = ATTACH_ITERATOR },
+		{ .program = "netobs_sess_ls",
+		  .kind = ATTACH_ITERATOR,
+		  .map = "session_sockets" },
+		{ .program = "netobs_sess_mk",
+		  .kind = ATTACH_ITERATOR,
+		  .map = "session_sockets" },
+	},
+	{
+		{ .program = "netobs_sess_set", .kind = ATTACH_SECTION },
+		{ .program = "netobs_sess_end", .kind = ATTACH_SECTION },
+		{ .program = "netobs_sess_own", .kind = ATTACH_ITERATOR },
+		{ .program = "netobs_sess_lsf", .kind = ATTACH_ITERATOR },
+		{ .program = "netobs_sess_mkf", .kind = ATTACH_ITERATOR },
+	},
 };
 
 static const struct attach_point io_points[] = {
@@ -68,8 +80,8 @@ static void init_sets(struct session_programs *programs, const struct log *log)
 		.elf = sessions_bpf__elf_bytes,
 		.doing = "load BPF programs for sessions",
 		.log = log,
-		.points = socket_points,
-		.n_points = ARRAY_SIZE(socket_points),
+		.points_only = true,
+		.n_points = SOCKET_POINTS,
 		.prepare = prepare_sockets,
 		.ctx = &programs->knobs,
 	};
@@ -101,6 +113,23 @@ static void init_sets(struct session_programs *programs, const struct log *log)
 	};
 }
 
+/* Some kernels refuse iterators over maps. */
+static int load_sockets(struct session_programs *programs)
+{
+	const struct log *log = programs->sockets.log;
+	int err;
+
+	programs->sockets.log = &silent;
+	programs->sockets.points = socket_points[false];
+	err = program_set_ref(&programs->sockets);
+	programs->sockets.log = log;
+	if (!err)
+		return 0;
+	programs->by_files = true;
+	programs->sockets.points = socket_points[true];
+	return program_set_ref(&programs->sockets);
+}
+
 static int load_accept(struct session_programs *programs)
 {
 	return programs->cgroup_fd < 0 ? programs->cgroup_fd :
@@ -115,7 +144,7 @@ int session_programs_open(struct session_programs *programs,
 
 	*programs = (struct session_programs){ .knobs = *knobs };
 	init_sets(programs, log);
-	err = program_set_ref(&programs->sockets);
+	err = load_sockets(programs);
 	if (err) {
 		session_programs_close(programs);
 		return err;
@@ -129,16 +158,11 @@ int session_programs_open(struct session_programs *programs,
 
 void session_programs_detach(struct session_programs *programs)
 {
-	const uint32_t first = 0, is_last = 1;
-
 	program_set_unref(&programs->accept);
 	program_set_unref(&programs->io);
 	program_set_detach(&programs->sockets, "netobs_sess_set");
 	program_set_detach(&programs->sockets, "netobs_sess_end");
-	/* It fails for no element of an array. */
-	bpf_map_update_elem(program_set_map_fd(&programs->sockets,
-					       "session_is_last"),
-			    &first, &is_last, BPF_ANY);
+	programs->list.is_last = 1;
 }
 
 void session_programs_close(struct session_programs *programs)
@@ -174,12 +198,22 @@ int session_programs_find_holders(const struct session_programs *programs)
 
 int session_programs_mark(const struct session_programs *programs)
 {
-	return program_set_open_iterator(&programs->sockets, "netobs_sess_mk");
+	return program_set_open_iterator(&programs->sockets,
+					 programs->by_files ? "netobs_sess_mkf" :
+							      "netobs_sess_mk");
 }
 
-int session_programs_list(const struct session_programs *programs)
+int session_programs_list(struct session_programs *programs)
 {
-	return program_set_open_iterator(&programs->sockets, "netobs_sess_ls");
+	const uint32_t first = 0;
+
+	programs->list.number++;
+	/* It fails for no element of an array. */
+	bpf_map_update_elem(program_set_map_fd(&programs->sockets, "session_list"),
+			    &first, &programs->list, BPF_ANY);
+	return program_set_open_iterator(&programs->sockets,
+					 programs->by_files ? "netobs_sess_lsf" :
+							      "netobs_sess_ls");
 }
 
 /* @return the size of the counters of all CPUs, in bytes; or -errno */

@@ -28,6 +28,8 @@ struct session_programs {
 	struct session_knobs knobs;
 	struct program_set sockets, io, accept;
 	struct attach_point accept_points[2];
+	struct session_list list;
+	bool by_files; /* sockets are listed by the files of processes, see netobs_sess_lsf */
 	int cgroup_fd; /* of the root of cgroup v2; -errno: it cannot be opened */
 	int io_error; /* 0, or why that set is not there: -errno */
 	int accept_error;
@@ -71,7 +73,7 @@ int session_programs_mark(const struct session_programs *programs);
  * @return a descriptor, the caller's, or -errno. Reads of it return EAGAIN when the ring buffer is
  *         an eighth full, and 0 after the last socket.
  */
-int session_programs_list(const struct session_programs *programs);
+int session_programs_list(struct session_programs *programs);
 
 /**
  * Open the ring buffer of sessions, with a callback for each, and room for session_counts_sum().
