@@ -47,6 +47,8 @@ enum netobs_feature_id {
 	NETOBS_FEATURE_TRACE_SOCKETS = 20,
 	/** Netfilter's hooks are seen (6.4) */
 	NETOBS_FEATURE_TRACE_NETFILTER = 21,
+	/** Sockets are listed by what BPF keeps with them (5.9): also those that no process has open */
+	NETOBS_FEATURE_SOCKET_LISTS = 22,
 	NETOBS_FEATURES
 };
 

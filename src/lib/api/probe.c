@@ -289,6 +289,9 @@ static const struct probe probes[NETOBS_FEATURES] = {
 	PROBE(TRACE_NETFILTER, "trace_netfilter", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      NULL, "links of BPF programs to netfilter's hooks",
 	      "netobsctl trace --netfilter sees no hooks of netfilter: Linux 6.4 is needed"),
+	PROBE(SOCKET_LISTS, "socket_lists", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
+	      "BPF iterators over the storage of sockets",
+	      "open connections are listed by the files of processes, without those that no process has open"),
 };
 
 #undef PROBE
@@ -301,6 +304,7 @@ static void try_sessions(struct trial *trial)
 	int err = session_programs_open(&programs, &knobs, &trial->silent);
 
 	trial->errors[NETOBS_FEATURE_SESSIONS] = err;
+	trial->errors[NETOBS_FEATURE_SOCKET_LISTS] = err ?: programs.list_error;
 	trial->errors[NETOBS_FEATURE_SESSION_IO] = err ?: programs.io_error;
 	trial->errors[NETOBS_FEATURE_SESSION_ACCEPT] =
 		err ?: programs.accept_error;

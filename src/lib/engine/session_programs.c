@@ -18,7 +18,7 @@ static const struct log silent;
 
 enum { SOCKET_POINTS = 5 };
 
-/* The second ones visit the files of processes: see program_set.points_only. */
+/* The second ones list sockets by the files of processes. */
 static const struct attach_point socket_points[2][SOCKET_POINTS] = {
 	{
 		{ .program = "netobs_sess_set", .kind = ATTACH_SECTION },
@@ -117,15 +117,15 @@ static void init_sets(struct session_programs *programs, const struct log *log)
 static int load_sockets(struct session_programs *programs)
 {
 	const struct log *log = programs->sockets.log;
-	int err;
 
 	programs->sockets.log = &silent;
 	programs->sockets.points = socket_points[false];
-	err = program_set_ref(&programs->sockets);
+	programs->list_error = programs->knobs.no_lists ?
+				       -ENOTSUP :
+				       program_set_ref(&programs->sockets);
 	programs->sockets.log = log;
-	if (!err)
+	if (!programs->list_error)
 		return 0;
-	programs->by_files = true;
 	programs->sockets.points = socket_points[true];
 	return program_set_ref(&programs->sockets);
 }
@@ -199,7 +199,7 @@ int session_programs_find_holders(const struct session_programs *programs)
 int session_programs_mark(const struct session_programs *programs)
 {
 	return program_set_open_iterator(&programs->sockets,
-					 programs->by_files ? "netobs_sess_mkf" :
+					 programs->list_error ? "netobs_sess_mkf" :
 							      "netobs_sess_mk");
 }
 
@@ -212,7 +212,7 @@ int session_programs_list(struct session_programs *programs)
 	bpf_map_update_elem(program_set_map_fd(&programs->sockets, "session_list"),
 			    &first, &programs->list, BPF_ANY);
 	return program_set_open_iterator(&programs->sockets,
-					 programs->by_files ? "netobs_sess_lsf" :
+					 programs->list_error ? "netobs_sess_lsf" :
 							      "netobs_sess_ls");
 }
 

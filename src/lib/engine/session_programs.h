@@ -17,6 +17,7 @@
 
 struct session_knobs {
 	uint32_t ring_bytes; /* a power of two, and of pages */
+	bool no_lists;	     /* treat iterators over maps as absent */
 	bool no_io;	     /* treat the hooks as absent */
 	bool no_accept;
 	/* Report whose sockets are, of UDP too, and no counters: SESSION_OWNED_SIZE bytes. */
@@ -29,7 +30,7 @@ struct session_programs {
 	struct program_set sockets, io, accept;
 	struct attach_point accept_points[2];
 	struct session_list list;
-	bool by_files; /* sockets are listed by the files of processes, see netobs_sess_lsf */
+	int list_error; /* not 0: sockets are listed by the files of processes, netobs_sess_lsf */
 	int cgroup_fd; /* of the root of cgroup v2; -errno: it cannot be opened */
 	int io_error; /* 0, or why that set is not there: -errno */
 	int accept_error;

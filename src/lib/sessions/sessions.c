@@ -412,6 +412,10 @@ static void note_absent(const struct netobs_sessions *sessions)
 {
 	const struct session_programs *programs = &sessions->programs;
 
+	if (programs->list_error)
+		log_info(&sessions->life.log,
+			 "open connections are listed by the files of processes (no socket_lists): %s",
+			 strerror(-programs->list_error));
 	if (programs->io_error)
 		log_info(&sessions->life.log,
 			 "processes that send and receive are not known (session_io): %s",
@@ -428,6 +432,7 @@ static int start_sessions(void *owner)
 	const uint64_t disabled = sessions->opts.disable_features;
 	const struct session_knobs knobs = {
 		.ring_bytes = ring_size(sessions->opts.buffer_bytes),
+		.no_lists = disabled >> NETOBS_FEATURE_SOCKET_LISTS & 1,
 		.no_io = disabled >> NETOBS_FEATURE_SESSION_IO & 1,
 		.no_accept = disabled >> NETOBS_FEATURE_SESSION_ACCEPT & 1,
 	};

@@ -81,6 +81,7 @@ int owners_open(struct owners *owners, uint64_t disabled, uint32_t max,
 {
 	const struct session_knobs knobs = {
 		.ring_bytes = RING_BYTES,
+		.no_lists = disabled >> NETOBS_FEATURE_SOCKET_LISTS & 1,
 		.no_io = disabled >> NETOBS_FEATURE_SESSION_IO & 1,
 		.no_accept = disabled >> NETOBS_FEATURE_SESSION_ACCEPT & 1,
 		.wants_owners = true,
