@@ -3,8 +3,6 @@
 
 set(tests_dir ${PROJECT_SOURCE_DIR}/tests)
 
-find_program(NETOBS_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH DOC "Python 3.9 or newer")
-find_program(NETOBS_PYTHON NAMES python3)
 if(NOT NETOBS_PYTHON)
 	message(FATAL_ERROR "python3 was not found (Debian: apt-get install python3)")
 endif()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 top_talkers.py [INTERFACE...]: each 5 seconds, the pairs of addresses with the most bytes.
-Needs the binding (PYTHONPATH=python, or pip install ./python), and the privileges of netobs_start(3).
+Needs the binding (PYTHONPATH=build/release/python, or pip install ./python), and the privileges of netobs_start(3).
 """
 
 import collections

@@ -20,34 +20,52 @@ import importlib.resources
 import ipaddress
 import json
 import os
+import re
 
 import cffi
-
-from . import headers
 
 __all__ = ["Context", "Error", "Record", "Sink", "ffi", "lib", "version"]
 
 JSON_MAX = 1 << 16
 
 
+_VERSION = "NETOBS_VERSION_"
+
+
 def _declarations():
-    made = importlib.resources.files(__package__) / "netobs.cdef"
-    if made.is_file():
-        return made.read_text()
-    return headers.declarations(headers.include_directory())
+    try:
+        return (importlib.resources.files(__package__) / "netobs.cdef").read_text()
+    except FileNotFoundError:
+        raise ImportError(
+            "netobs: this is the source of the package, without netobs.cdef, which is made when it is "
+            "built: pip install ./python, or PYTHONPATH=build/release/python") from None
 
 
-def _soname(text):
-    numbers = dict(line.split()[1:] for line in text.splitlines()
-                   if line.startswith("#define NETOBS_VERSION_"))
-    major, minor = numbers["NETOBS_VERSION_MAJOR"], numbers["NETOBS_VERSION_MINOR"]
-    return f"libnetobs.so.{major}" + (f".{minor}" if major == "0" else "")
+def _load():
+    """@return cffi's two sides of the library that the declarations belong to"""
+    text = _declarations()
+    numbers = dict(re.findall(rf"^#define {_VERSION}(M\w+) (\d+)$", text, re.M))
+    major, minor = (int(numbers[name]) for name in ("MAJOR", "MINOR"))
+    wanted = f"{major}.{minor}" if major == 0 else f"{major}"
+    path = os.environ.get("NETOBS_LIBRARY") or f"libnetobs.so.{wanted}"
+    declared = cffi.FFI()
+    declared.cdef(text)
+    try:
+        loaded = declared.dlopen(path)
+        number = loaded.netobs_version_number()
+    except (AttributeError, OSError) as error:
+        raise ImportError(
+            f"netobs: {path} cannot be loaded: install libnetobs {wanted} (Debian: "
+            f"libnetobs{wanted}), or set NETOBS_LIBRARY to the path of it. {error}") from None
+    if number >> 16 != major or (number >> 8 & 0xff) < minor or (
+            major == 0 and number >> 8 & 0xff != minor):
+        raise ImportError(
+            f"netobs: {path} has version {number >> 16}.{number >> 8 & 0xff}.{number & 0xff}, this "
+            f"package is for {major}.{minor}: install both of one release")
+    return declared, loaded
 
 
-ffi = cffi.FFI()
-_text = _declarations()
-ffi.cdef(_text)
-lib = ffi.dlopen(os.environ.get("NETOBS_LIBRARY") or _soname(_text))
+ffi, lib = _load()
 
 
 class Error(OSError):

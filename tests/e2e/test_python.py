@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: python3-cffi python3-pycparser
+# Needs: python3-cffi python3-pycparser python3-setuptools
 """The Python binding: real traffic between two namespaces, counted; headers that parse."""
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -42,8 +43,7 @@ with netobs.Context(interfaces=["eth0"], interval_ms=60000, direction=netobs.lib
 
 
 def environment():
-    return {**os.environ, "PYTHONPATH": str(SOURCE / "python"),
-            "NETOBS_INCLUDE": str(SOURCE / "include"),
+    return {**os.environ, "PYTHONPATH": str(RELEASE / "python"),
             "NETOBS_LIBRARY": str(RELEASE / "libnetobs.so")}
 
 
@@ -87,15 +87,50 @@ class Python(lab.LabTest):
         program = ("import pycparser, sys; "
                    "ast = pycparser.CParser().parse(sys.stdin.read()); "
                    "print(*(node.name for node in ast.ext if node.name))")
-        declared = subprocess.run(
-            [sys.executable, str(SOURCE / "python/netobs/headers.py"),
-             str(SOURCE / "include")], check=True, capture_output=True, text=True).stdout
+        declared = (RELEASE / "python/netobs/netobs.cdef").read_text()
         types = "".join(f"typedef int {name};\n" for name in (
             "size_t", *(f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64))))
         text = re.sub(r"^#define.*\n", "", declared, flags=re.M)
         names = subprocess.run(["/usr/bin/python3", "-c", program], input=types + text,
                                check=True, capture_output=True, text=True).stdout.split()
         self.assertTrue({"netobs_new", "netobs_sink_open", "netobs_sessions_new"} <= set(names))
+
+    def test_declarations_are_those_of_a_preprocessor(self):
+        declared = (RELEASE / "python/netobs/netobs.cdef").read_text()
+        headers = sorted((SOURCE / "include/netobs").glob("*.h"))
+        done = subprocess.run(
+            [os.environ.get("CC", "cc"), "-E", "-P", f"-I{SOURCE / 'include'}", "-DNETOBS_API=",
+             "-x", "c", "-"], check=True, capture_output=True, text=True,
+            input="".join(f'#include "{header}"\n' for header in headers))
+        numbers = dict(re.findall(r"^#define (\w+) (\d+)$", declared, re.M))
+        text = re.sub(r"^#define.*\n", "", declared, flags=re.M)
+        text = re.sub(r"\w+", lambda word: numbers.get(word[0], word[0]), text)
+        self.assertTrue("".join(done.stdout.split()).endswith("".join(text.split())))
+
+    def test_the_package_is_built_and_imported_without_a_compiler(self):
+        where = self.lab.path("python")
+        shutil.copytree(SOURCE, self.lab.path("tree"), ignore=shutil.ignore_patterns(
+            "build*", ".git", "vmlinux", "docs", "tests"))
+        subprocess.run(
+            ["/usr/bin/python3", "setup.py", "-q", "build", "--build-lib", where],
+            cwd=Path(self.lab.path("tree"), "python"), env={"PATH": "/nonexistent"}, check=True)
+        made = environment() | {"PYTHONPATH": where, "PATH": "/nonexistent"}
+        self.assertEqual((RELEASE / "python/netobs/netobs.cdef").read_text(),
+                         Path(where, "netobs/netobs.cdef").read_text())
+        for change, words in (
+                ({}, ""),
+                ({"NETOBS_LIBRARY": "libnone.so"}, "libnone.so cannot be loaded"),
+                ({"NETOBS_LIBRARY": "libc.so.6"}, "libc.so.6 cannot be loaded"),
+                ({"PYTHONPATH": str(SOURCE / "python")}, "this is the source of the package")):
+            done = subprocess.run(["/usr/bin/python3", "-c", "import netobs"],
+                                  env=made | change, check=False, capture_output=True, text=True)
+            self.assertEqual(bool(words), bool(done.returncode), done.stderr)
+            self.assertIn(words, done.stderr)
+        other = Path(where, "netobs/netobs.cdef")
+        other.write_text(other.read_text().replace("VERSION_MINOR 2", "VERSION_MINOR 9"))
+        done = subprocess.run(["/usr/bin/python3", "-c", "import netobs"], env=made,
+                              check=False, capture_output=True, text=True)
+        self.assertIn("has version 0.2.0, this package is for 0.9", done.stderr)
 
 
 if __name__ == "__main__":
