@@ -456,7 +456,12 @@ class Sets(RestartTest):
                 os.chmod(path, mode)
                 self.begin()
                 self.assertIn(f"belongs to user {owner}, mode {mode:04o}", self.messages())
-                self.assertIn("packets that pass between two runs", self.messages())
+                message, = [line for line in self.messages().splitlines()
+                            if "persist: " in line]
+                self.assertIn(f"persist: {self.set}: ", message)
+                self.assertIn("packets that pass between two runs", message)
+                self.assertEqual(owner != 0, "run as that user" in message)
+                self.assertEqual(owner == 0, "others can change" in message)
                 self.send(4)
                 self.stop()
                 self.assertEqual(4, self.report())

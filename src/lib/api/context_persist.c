@@ -158,28 +158,29 @@ static void put_netifs(const struct netobs *ctx, bool with_gone)
 
 /* ---- The context ----------------------------------------------------------------- */
 
-static void warn_not_persisted(const struct netobs *ctx, int err)
+static void warn_not_persisted(const struct netobs *ctx, int err, const char *why)
 {
 	log_warning(
 		&ctx->life.log,
 		"persist: %s: %s; packets that pass between two runs will not be counted",
 		ctx->persist,
 		err == -ENOTSUP ? "not in a BPF file system (mount -t bpf)" :
-		err == -EPERM	? "others can change what is in it" :
+		*why		? why :
 				  strerror(-err));
 }
 
 int context_open_pinned(struct netobs *ctx)
 {
+	char why[PINNED_WHY_MAX] = "";
 	int err;
 
 	if (!ctx->persist)
 		return 0;
-	err = pinned_open(&ctx->pinned, ctx->persist, &ctx->life.log);
+	err = pinned_open(&ctx->pinned, ctx->persist, &ctx->life.log, why);
 	if (err == -EBUSY || err == -ENOMEM)
 		return err;
 	if (err) {
-		warn_not_persisted(ctx, err);
+		warn_not_persisted(ctx, err, why);
 		return 0;
 	}
 	err = restore_netns(ctx);

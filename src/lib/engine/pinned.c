@@ -276,8 +276,21 @@ static bool is_open_to_others(const struct stat *st)
 	       st->st_mode & (S_IWGRP | S_IWOTH);
 }
 
+/* Who can change what is in @what, "it" or one of its parts, and what to do about it */
+static int refuse(char why[PINNED_WHY_MAX], const char *what,
+		  const struct stat *st)
+{
+	const bool is_of_other = st->st_uid && st->st_uid != geteuid();
+
+	snprintf(why, PINNED_WHY_MAX, "%s belongs to user %u, mode %04o: %s",
+		 what, st->st_uid, st->st_mode & 07777,
+		 is_of_other ? "run as that user, or with another directory" :
+			       "others can change what is in it");
+	return -EPERM;
+}
+
 /* The directory above may be shared if it is sticky, as /tmp is. */
-static int check_above(const struct pinned *pinned)
+static int check_above(const struct pinned *pinned, char why[PINNED_WHY_MAX])
 {
 	struct stat st;
 
@@ -285,15 +298,12 @@ static int check_above(const struct pinned *pinned)
 		return -errno;
 	if (st.st_mode & S_ISVTX)
 		st.st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
-	if (!is_open_to_others(&st))
-		return 0;
-	log_error(pinned->log,
-		  "persist: %s: the directory above belongs to user %u, mode %04o: others can replace it",
-		  pinned->path, st.st_uid, st.st_mode & 07777);
-	return -EPERM;
+	return is_open_to_others(&st) ? refuse(why, "the directory above", &st) :
+					0;
 }
 
-static int check_folder(const struct pinned *pinned, const char *folder)
+static int check_folder(const struct pinned *pinned, const char *folder,
+			const char *name, char why[PINNED_WHY_MAX])
 {
 	cleanup_fd int fd = open_folder(pinned, folder);
 	struct stat st;
@@ -302,12 +312,7 @@ static int check_folder(const struct pinned *pinned, const char *folder)
 		return fd;
 	if (fstat(fd, &st))
 		return -errno;
-	if (!is_open_to_others(&st))
-		return 0;
-	log_error(pinned->log,
-		  "persist: %s/%s belongs to user %u, mode %04o: it must be that of user %u or root, and writable for that user alone",
-		  pinned->path, folder, st.st_uid, st.st_mode & 07777, geteuid());
-	return -EPERM;
+	return is_open_to_others(&st) ? refuse(why, name, &st) : 0;
 }
 
 static int open_links(struct pinned *pinned)
@@ -332,7 +337,8 @@ static int end_opening(struct pinned *pinned, int err)
 	return err;
 }
 
-int pinned_open(struct pinned *pinned, const char *path, const struct log *log)
+int pinned_open(struct pinned *pinned, const char *path, const struct log *log,
+		char ret_why[PINNED_WHY_MAX])
 {
 	int err = 0;
 
@@ -345,11 +351,11 @@ int pinned_open(struct pinned *pinned, const char *path, const struct log *log)
 	pinned->log = log;
 	err = err ?: check_file_system(pinned);
 	/* The files decide what this process maps, attaches and removes. */
-	err = err ?: check_above(pinned);
-	err = err ?: check_folder(pinned, ".");
+	err = err ?: check_above(pinned, ret_why);
+	err = err ?: check_folder(pinned, ".", "it", ret_why);
 	err = err ?: make_folders(pinned);
-	err = err ?: check_folder(pinned, "maps");
-	err = err ?: check_folder(pinned, "links");
+	err = err ?: check_folder(pinned, "maps", "its part maps", ret_why);
+	err = err ?: check_folder(pinned, "links", "its part links", ret_why);
 	err = err ?: lock_directory(pinned);
 	return end_opening(pinned, err);
 }

@@ -31,6 +31,7 @@ enum {
 	PINNED_NETNS_MAX = 4096,
 	PINNED_NETIFS_MAX = 16384,
 	PINNED_PATH_MAX = 512,
+	PINNED_WHY_MAX = 128,
 };
 
 struct pinned_state {
@@ -129,11 +130,13 @@ struct pinned {
 /**
  * Make the directory and lock it, waiting a second for a process that ends.
  *
- * @return 0; -EBUSY: another process has it; -EPERM: users other than root and that of this
- *         process can change what is in it; both are logged; -ENOTSUP: it is not in a BPF
+ * @ret_why: whose it is, if users other than root and that of this process can change what is
+ *           in it: -EPERM; else unchanged
+ * @return 0; -EBUSY: another process has it, which is logged; -ENOTSUP: it is not in a BPF
  *         file system; -ENOENT: nor is the directory above; others as from mkdir(2), open(2)
  */
-int pinned_open(struct pinned *pinned, const char *path, const struct log *log);
+int pinned_open(struct pinned *pinned, const char *path, const struct log *log,
+		char ret_why[PINNED_WHY_MAX]);
 
 /** The same of a set that is there, to look at it. @return also -ENOENT: there is none */
 int pinned_look(struct pinned *pinned, const char *path, bool *ret_is_locked);
