@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-	ROTATE_WAITING_MAX = 64, /* files to be finished, each with a descriptor */
+	ROTATE_WAITING_MAX = 8, /* files to be finished, each with a descriptor */
 	LOOK_MS = 1000, /* how often to look whether the file is still there */
 	WAIT_MAX_MS = 60000, /* the clock may be set */
 };
@@ -320,9 +320,12 @@ int rotate_make_room(struct rotated *rotated, size_t len)
 {
 	uint64_t most = rotated->options.max_bytes;
 
-	if (!most || rotated->size + len <= most || !may_rotate(rotated))
+	if (!most || rotated->size + len <= most)
 		return 0;
-	return rotate_now(rotated);
+	/* The end of the work that the disk is too slow for wakes the sink. */
+	if (rotated->n_files == ROTATE_WAITING_MAX)
+		return -EAGAIN;
+	return may_rotate(rotated) ? rotate_now(rotated) : 0;
 }
 
 int rotate_write(struct rotated *rotated, const void *piece, size_t len)

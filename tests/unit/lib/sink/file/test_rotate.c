@@ -12,6 +12,7 @@
 #include <fnmatch.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +209,74 @@ static void oldest_files_are_removed(void **state)
 	assert_true(first > RECORDS / 2);
 	assert_int_equal(check_lines(text, first), RECORDS);
 	free(text);
+}
+
+/* ---- A slow disk ---------------------------------------------------------------- */
+
+static atomic_bool disk_stalls;
+
+int __wrap_fdatasync(int fd);
+int __real_fdatasync(int fd);
+
+int __wrap_fdatasync(int fd)
+{
+	while (disk_stalls)
+		usleep(1000);
+	return __real_fdatasync(fd);
+}
+
+static uint64_t bytes_in(const char *dir)
+{
+	struct dirent **entries;
+	char path[PATH_MAX];
+	uint64_t sum = 0;
+	int n;
+
+	listed_dir = dir;
+	pattern = "out*";
+	n = scandir(dir, &entries, is_listed, alphasort);
+	assert_true(n >= 0);
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
+		sum += (uint64_t)size_of(path);
+		free(entries[i]);
+	}
+	free(entries);
+	return sum;
+}
+
+/* rotate.bytes and rotate.keep bound them; what does not fit waits in the spool. */
+static void slow_disk_does_not_get_more_bytes(void **state)
+{
+	struct lines_fixture *f = *state;
+	enum { KEPT = 2, WAITING = 8, MANY = 80000 };
+	uint64_t first, pending;
+	char *text;
+
+	open_rotated(f, "rotate.bytes=1M&rotate.keep=2");
+	write_flows(f, 0, RECORDS);
+	assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
+	disk_stalls = true;
+	write_flows(f, RECORDS, MANY);
+	flush_all(f);
+	print_message("%lu bytes\n", bytes_in(f->dir));
+	assert_true(bytes_in(f->dir) > (KEPT + WAITING) * SIZE);
+	assert_true(bytes_in(f->dir) <= (KEPT + WAITING + 1) * SIZE);
+	pending = sink_stats_of(f).pending.records;
+	assert_true(pending > 0);
+	flush_all(f);
+	assert_int_equal(sink_stats_of(f).pending.records, pending);
+
+	disk_stalls = false;
+	assert_int_equal(netobs_sink_wait(f->sink, WAIT_MS), 0);
+	assert_int_equal(sink_stats_of(f).delivered.records, MANY);
+	close_sink(f);
+	assert_true(bytes_in(f->dir) <= KEPT * SIZE);
+	text = read_all(f, "", "cat");
+	assert_int_equal(sscanf(text, "{\"TimeFlowStartMs\":%lu", &first), 1);
+	assert_int_equal(check_lines(text, first), MANY);
+	free(text);
+	assert_string_equal(f->logged, "");
 }
 
 static void files_that_are_there_are_left_alone(void **state)
@@ -525,6 +594,7 @@ int main(void)
 		lines_test(files_turn_by_size),
 		lines_test(files_turn_by_time_without_traffic),
 		lines_test(oldest_files_are_removed),
+		lines_test(slow_disk_does_not_get_more_bytes),
 		lines_test(files_that_are_there_are_left_alone),
 		lines_test(delivered_is_what_is_on_the_disk),
 		lines_test(what_is_not_on_the_disk_is_not_lost),
