@@ -11,6 +11,7 @@ import os
 import subprocess
 
 from lib import bpf
+from lib import capfile
 from lib import lab
 from lib import observer
 from lib.privileges import NEEDED, with_only
@@ -74,6 +75,24 @@ class Privileges(lab.WiredTest):
                                           "192.0.2.2"), check=True, stdout=-3)
             self.assertTrue(flows.stop().records)
             os.remove(path)
+
+    def test_others_are_dropped_before_a_file_is_read(self):
+        """A file comes from anywhere. This one does not end."""
+        pipe, end = os.pipe()
+        process = self.lab.spawn(observer.netobsctl(), "flows", "-r", "-", "-o", "json",
+                                 stdin=pipe, stdout=-3)
+        os.close(pipe)
+        # DAC_OVERRIDE, NET_ADMIN, PERFMON, BPF
+        kept = 1 << 1 | 1 << 12 | 1 << 38 | 1 << 39
+
+        def waits_for_the_file():
+            with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+                status = dict(line.split(":", 1) for line in file)
+            return {int(status[name], 16) for name in ("CapPrm", "CapEff", "CapBnd")} == {kept}
+        lab.wait_for(waits_for_the_file, "fewer capabilities")
+        os.write(end, capfile.pcap(capfile.ETHERNET, []))
+        os.close(end)
+        self.assertEqual(0, process.wait(60))
 
     def test_each_is_named_when_it_is_missing(self):
         for name in NEEDED:

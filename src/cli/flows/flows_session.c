@@ -453,8 +453,11 @@ static void show_view(struct session *session)
 
 static int replay_files(struct session *session)
 {
-	int r = open_outputs(session);
+	int r;
 
+	/* Files may come from anywhere. */
+	privileges_drop(&session->request->config.interfaces, KEEP_FILES);
+	r = open_outputs(session);
 	if (r < 0)
 		return r;
 	r = netobs_replay_files(session->ctx, session->request->files.items,
