@@ -1,28 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# build.sh deb|rpm DIRECTORY: packages of this tree in DIRECTORY, which is made anew. The
-# same tree gives the same bytes: what differs in time is that of the last commit.
+# build.sh deb|rpm DIRECTORY: packages of this tree in DIRECTORY, which is made anew.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-name=netobs
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$here" log -1 --format=%ct 2>/dev/null ||
-	stat -c %Y "$here/CMakeLists.txt")}
-export SOURCE_DATE_EPOCH
-
-# Commits before a release come before it in the order of versions.
-find_version()
-{
-	local version commit
-
-	version=$(sed -n 's/^#define NETOBS_VERSION "\(.*\)"/\1/p' "$here/include/netobs/version.h")
-	commit=$(git -C "$here" rev-parse --short=8 HEAD 2>/dev/null || true)
-	if [[ $commit ]] && ! git -C "$here" describe --exact-match --tags --match "v$version" \
-		HEAD >/dev/null 2>&1; then
-		version+=$(date -u -d "@$SOURCE_DATE_EPOCH" "+~git%Y%m%d%H%M%S.$commit")
-	fi
-	printf '%s' "$version"
-}
+# shellcheck source=/dev/null
+. "$here/packaging/source.sh"
 
 # The files of the tree as they are, with what is not committed.
 list_files()
@@ -31,24 +14,16 @@ list_files()
 		(cd "$here" && find . -type f -not -path './build*' -print0)
 }
 
-# pack ARCHIVE
-pack()
-{
-	list_files | tar -C "$here" --null --verbatim-files-from -T - --sort=name \
-		--mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
-		--transform="s,^\(\./\)\?,$name-$version/," -c | gzip -n >"$1"
-}
-
 # A package of Debian's own, -1, would replace these.
 build_deb()
 {
-	local tree=$name-$version
+	local tree=netobs-$version
 
-	pack "${name}_$version.orig.tar.gz"
-	tar -xf "${name}_$version.orig.tar.gz"
+	list_files | pack "$here" "netobs_$version.orig.tar.gz"
+	tar -xf "netobs_$version.orig.tar.gz"
 	cp -r "$tree/packaging/debian" "$tree/debian"
 	cat >"$tree/debian/changelog" <<-CHANGELOG
-		$name ($version-0upstream1) unstable; urgency=medium
+		netobs ($version-0upstream1) unstable; urgency=medium
 
 		  * See /usr/share/doc/netobs/changelog.gz.
 
@@ -62,7 +37,7 @@ build_deb()
 build_rpm()
 {
 	mkdir SOURCES
-	pack "SOURCES/$name-$version.tar.gz"
+	list_files | pack "$here" "SOURCES/netobs-$version.tar.gz"
 	# What builds it comes from the system, which need not be one of RPM packages.
 	rpmbuild -ba --nodeps --define "_topdir $PWD" --define "netobs_version $version" \
 		--define 'use_source_date_epoch_as_buildtime 1' \

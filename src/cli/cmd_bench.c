@@ -55,7 +55,7 @@ int cmd_bench(int argc, char **argv)
 	}
 	try_bench(NETOBS_LIBEXEC_DIR, "", argv);
 	fputs("netobsctl bench: " NETOBS_LIBEXEC_DIR "/" PROGRAM
-	      " is not there: install all of netobs\n",
+	      " is not there: install the package netobs-bench\n",
 	      stderr);
 	return EXIT_FAILED;
 }

@@ -260,7 +260,8 @@ class Install(unittest.TestCase):
         hidden = program.with_name("hidden")
         program.rename(hidden)
         try:
-            with self.assertRaisesRegex(AssertionError, "netobs-bench is not there"):
+            with self.assertRaisesRegex(AssertionError, "netobs-bench is not there: "
+                                        "install the package netobs-bench"):
                 run(command, "bench", "-h", env=self.environment)
         finally:
             hidden.rename(program)

@@ -3,6 +3,7 @@
 # Needs: python3-yaml
 """What packaging/ repeats is the same everywhere: lists of files, versions, rights."""
 
+import configparser
 import fnmatch
 import os
 import re
@@ -22,7 +23,8 @@ MACROS = {"_bindir": "usr/bin", "_datadir": "usr/share", "_docdir": "usr/share/d
           "_includedir": "usr/include", "_libdir": "usr/lib", "_libexecdir": "usr/libexec",
           "_mandir": "usr/share/man", "_sbindir": "usr/sbin", "_sysconfdir": "etc",
           "_sysusersdir": "usr/lib/sysusers.d", "_tmpfilesdir": "usr/lib/tmpfiles.d",
-          "_unitdir": "usr/lib/systemd/system", "soversion": "0.2"}
+          "_unitdir": "usr/lib/systemd/system", "soversion": "0.2",
+          "python3_sitelib": "usr/lib/python3/dist-packages"}
 
 
 def version():
@@ -67,7 +69,8 @@ def rpm_files():
             package = name[-1] if "-n" in name else "-".join(["netobs", *name])
             package = {"libnetobs": "libnetobs" + MACROS["soversion"],
                        "libnetobs-devel": "libnetobs-dev"}.get(package, package)
-        elif package and line and not line.startswith(("%dir", "%exclude", "%license")):
+        elif package and line and not line.startswith(("%dir", "%exclude", "%license",
+                                                       "%doc examples/")):
             path = re.sub(r"%\{(\w+)\}", lambda macro: MACROS[macro[1]], line.split()[-1])
             found.append((path, package))
     return found
@@ -115,6 +118,36 @@ class Files(unittest.TestCase):
                          set(re.findall(r'{ "(\w+)",\s+"([\w-]+)" }', text)))
 
 
+def size(text):
+    return int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]]
+
+
+class Disk(unittest.TestCase):
+    def test_the_default_configuration_says_how_much_it_takes(self):
+        """Less than 1 GiB in all; unit.rotate has the test that files stay below that."""
+        text = (SOURCE / "packaging/systemd/netobs.conf").read_text()
+        configuration = configparser.ConfigParser()
+        configuration.read_string(text)
+        waiting = re.search(r"ROTATE_WAITING_MAX = (\d+)",
+                            (SOURCE / "src/lib/sink/file/rotate.c").read_text())[1]
+        on_disk = 0
+        for name in configuration.sections():
+            sink = configuration[name]
+            if name.startswith("sink "):
+                self.assertNotIn("spool", sink)  # it is in memory
+                self.assertTrue(sink["output"].startswith("json:/var/log/netobs/"))
+                files = int(sink["rotate.keep"]) + int(waiting) + 1
+                on_disk += files * size(sink["rotate.bytes"])
+        self.assertGreater(on_disk, 0)
+        self.assertLess(on_disk, 1 << 30)
+        stated = f"{on_disk >> 20} MiB"
+        for path in "packaging/systemd/netobs.conf", "packaging/debian/control", \
+                "docs/install.md":
+            with self.subTest(path):
+                self.assertEqual({stated}, set(re.findall(
+                    r"(\d+ [GM]iB)\s+at\s+most", (SOURCE / path).read_text())))
+
+
 class Versions(unittest.TestCase):
     def test_names_have_that_of_the_library(self):
         self.assertEqual(soversion(), MACROS["soversion"])
@@ -140,7 +173,8 @@ class Dependencies(unittest.TestCase):
         of_debian = {name.strip() for name in fields.split(",")}
         # Of those, one is part of build-essential, and one comes with libbpf-dev.
         self.assertEqual(of_dev - {"gcc", "libc6-dev", "libelf-dev"},
-                         of_debian - {"debhelper-compat", "dh-sequence-installsysusers"})
+                         of_debian - {"debhelper-compat", "dh-sequence-installsysusers",
+                                      "dh-sequence-python3", "python3"})
 
     def test_image_installs_packages_that_there_are(self):
         text = (SOURCE / "packaging/Containerfile").read_text()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: build-essential debhelper git lintian mmdebstrap
+# Needs: build-essential debhelper dh-python git lintian mmdebstrap python3
 """Debian packages: built twice with the same bytes, and in a clean Debian from installation
 to purge."""
 
@@ -18,6 +18,15 @@ SOURCE = Path(os.environ["NETOBS_SOURCE"])
 # Where the service leaves its programs when it stops; "service" removes them.
 WITH_BPFFS = "mount -t bpf bpf /sys/fs/bpf && systemd-tmpfiles --create netobs.conf && exec $0"
 STATE = ("var/log/netobs", "var/lib/netobs", "etc/netobs")
+COMMAND = ("libnetobs0.2", "netobsctl")
+# The package that contained what others have now.
+FORMER = """\
+Package: netobs
+Version: 0.2.0~
+Architecture: {arch}
+Maintainer: nobody <nobody@localhost>
+Description: files that other packages have now
+"""
 
 
 def build(directory):
@@ -42,6 +51,30 @@ class Deb(unittest.TestCase):
         again = build(f"{self.path}/somewhere/else")
         self.assertEqual(digests(self.packages), digests(again))
 
+    def make_former(self, root):
+        """A package of that name with these files, in /former.deb."""
+        tree = Path(self.path, "former")
+        for package in self.packages:
+            if os.path.basename(package).startswith(("netobs_", "netobsctl_", "netobs-bench_")):
+                chroot.run("dpkg-deb", "--extract", package, tree)
+        control = tree / "DEBIAN/control"
+        control.parent.mkdir()
+        control.write_text(FORMER.format(arch=chroot.run("dpkg", "--print-architecture").strip()))
+        shutil.rmtree(tree / "usr/share/doc")
+        self.assertTrue((tree / "usr/sbin/netobsctl").is_file())
+        chroot.run("dpkg-deb", "--build", tree, root.file("former.deb"))
+
+    def check_command_alone(self, root, install):
+        """There is no service, and netobsctl names the package that has the benchmarks."""
+        root.run("sh", "-c", " ".join([install, *(f"/packages/{name}_*.deb" for name in COMMAND)]))
+        self.assertIn("netobsctl ", root.run("netobsctl", "--version"))
+        self.assertEqual([], root.find("netobs.service"))
+        self.assertFalse(os.path.exists(root.file("etc/netobs")))
+        self.assertNotIn("netobs:", Path(root.file("etc/passwd")).read_text())
+        with self.assertRaisesRegex(AssertionError, "install the package netobs-bench"):
+            root.run("netobsctl", "bench", "-h")
+        root.run("apt-get", "purge", "-q", "-y", *COMMAND)
+
     def test_from_installation_to_purge(self):
         root = chroot.Chroot(f"{self.path}/root", "iproute2", "iputils-ping", "gcc",
                              "libc6-dev", "pkg-config")
@@ -52,8 +85,13 @@ class Deb(unittest.TestCase):
             if "-dbgsym_" not in package:
                 shutil.copy(package, root.file("packages"))
         root.run("apt-get", "update", "-q")
-        root.run("sh", "-c", "apt-get install -q -y --no-install-recommends /packages/*.deb")
-        for name in "command", "service", "build":
+        install = "apt-get install -q -y --no-install-recommends"
+        self.check_command_alone(root, install)
+        self.make_former(root)
+        root.run("dpkg", "--install", "/former.deb")
+        os.unlink(root.file("former.deb"))
+        root.run("sh", "-c", f"{install} /packages/*.deb")
+        for name in "command", "service", "build", "python":
             with self.subTest(name):
                 shutil.copy(SOURCE / "packaging/debian/tests" / name, root.file("packages"))
                 out = root.run("sh", "-ec", WITH_BPFFS, f"/packages/{name}")

@@ -17,13 +17,17 @@ from pathlib import Path
 from lib import chroot
 
 SOURCE = Path(os.environ["NETOBS_SOURCE"])
-NAMES = {"libnetobs", "libnetobs-devel", "netobs", "netobs-sink-grpc", "netobs-sink-http",
-         "netobs-sink-ipfix", "netobs-sink-json", "netobs-sink-kafka"}
+NAMES = {"libnetobs", "libnetobs-devel", "netobs", "netobs-bench", "netobs-sink-grpc",
+         "netobs-sink-http", "netobs-sink-ipfix", "netobs-sink-json", "netobs-sink-kafka",
+         "netobsctl", "python3-netobs"}
+# They need netobsctl alone, which needs the library.
+WITH_COMMAND = {"netobs", "netobs-bench"}
 # What the sonames of their libraries begin with, beside those of all.
 LIBRARIES = {
     "libnetobs": {"libbpf", "libelf", "libz", "libpcap"},
-    "netobs": {"libmicrohttpd", "libgnutls", "libssl", "libcrypto", "libbpf", "libpcap", "libm",
-               "libncursesw", "libtinfo"},
+    "netobs": set(),
+    "netobs-bench": {"libbpf", "libelf", "libz", "libpcap", "libm"},
+    "netobsctl": {"libmicrohttpd", "libgnutls", "libssl", "libcrypto", "libncursesw", "libtinfo"},
     "netobs-sink-grpc": {"libnghttp2", "libssl", "libcrypto"},
     "netobs-sink-http": {"libcurl"},
     "netobs-sink-ipfix": {"libfixbuf", "libglib-2.0", "libssl", "libcrypto"},
@@ -63,9 +67,10 @@ class Rpm(unittest.TestCase):
             self.assertLessEqual(libraries - {"libcrypto", "libelf", "libz", "libglib-2.0",
                                               "libtinfo"},
                                  sonames, name)
-        self.assertIn("libnetobs.so.0.2(NETOBS_0.2)(64bit)", self.query("netobs", "--requires"))
+        self.assertIn("libnetobs.so.0.2(NETOBS_0.2)(64bit)", self.query("netobsctl", "--requires"))
         for name in NAMES - {"libnetobs"}:
-            self.assertTrue(any(re.match(r"libnetobs\(\S+\) = ", line)
+            needed = "netobsctl" if name in WITH_COMMAND else "libnetobs"
+            self.assertTrue(any(re.match(rf"{needed}(\(\S+\))? = ", line)
                                 for line in self.query(name, "--requires")), name)
         for name in NAMES - {"libnetobs", "netobs", "libnetobs-devel"}:
             self.assertFalse([line for line in self.query(name, "--provides") if ".so" in line])
@@ -76,16 +81,16 @@ class Rpm(unittest.TestCase):
         self.addCleanup(root.remove)
         Path(root.file("etc/ld.so.conf.d/lib64.conf")).write_text("/usr/lib64\n")
         before = root.find("*netobs*")
-        for name in "libnetobs", "netobs":
+        names = "libnetobs", "netobsctl", "netobs"
+        for name in names:
             shutil.copy(self.packages[name], root.file(f"{name}.rpm"))
         rpm = ["rpm", "--root", root.path, "--dbpath", "/rpmdb"]
-        root.run_outside(*rpm, "-i", "--nodeps", root.file("libnetobs.rpm"),
-                         root.file("netobs.rpm"))
+        root.run_outside(*rpm, "-i", "--nodeps", *(root.file(f"{name}.rpm") for name in names))
         root.run("netobsctl", "config", "check")
         self.assertIn("netobs:", Path(root.file("etc/passwd")).read_text())
         self.assertTrue(os.path.isdir(root.file("var/log/netobs")))
-        root.run_outside(*rpm, "-e", "--nodeps", "netobs", "libnetobs")
-        for name in "libnetobs", "netobs":
+        root.run_outside(*rpm, "-e", "--nodeps", *reversed(names))
+        for name in names:
             os.unlink(root.file(f"{name}.rpm"))
         state = ["/var/lib/netobs", "/var/log/netobs", "/run/netobs"]
         self.assertLessEqual(set(root.find("*netobs*")), {*before, *state})

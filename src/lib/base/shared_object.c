@@ -54,8 +54,8 @@ static const struct {
 	{ "kafka", "netobs-sink-kafka" },
 	{ "grpc", "netobs-sink-grpc" },
 	{ "http", "netobs-sink-http" },
-	{ "httpd", "netobs" },
-	{ "tls", "netobs" },
+	{ "httpd", "netobsctl" },
+	{ "tls", "netobsctl" },
 };
 
 /* Beside this library, as in a build directory or a package; else as configured. */
