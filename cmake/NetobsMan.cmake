@@ -10,6 +10,16 @@ if(NOT NETOBS_MAN OR NOT man_sources)
 endif()
 
 find_program(NETOBS_SCDOC NAMES scdoc DOC "scdoc, which makes the manual pages")
+# The archive of a release has them.
+file(GLOB man_pages ${PROJECT_SOURCE_DIR}/man/pages/*.[1-9])
+if(NOT NETOBS_SCDOC AND man_pages)
+	foreach(page ${man_pages})
+		string(REGEX MATCH "[0-9]$" section ${page})
+		install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+	endforeach()
+	return()
+endif()
+set(man_pages)
 if(NOT NETOBS_SCDOC)
 	message(FATAL_ERROR "scdoc was not found (Debian: apt-get install scdoc); "
 		"-DNETOBS_MAN=OFF builds without manual pages")

@@ -24,7 +24,7 @@ find_version()
 # pack DIRECTORY ARCHIVE: the files that standard input lists, below netobs-$version
 pack()
 {
-	tar -C "$1" --null --verbatim-files-from -T - --sort=name --mode=go+rX,go-w \
+	LC_ALL=C sort -z | tar -C "$1" --null --verbatim-files-from -T - --mode=go+rX,go-w \
 		--mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
 		--transform="s,^\(\./\)\?,netobs-$version/," -c | gzip -n >"$2"
 }
