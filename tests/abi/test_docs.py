@@ -55,9 +55,24 @@ class Promises(unittest.TestCase):
                                            if selects(one, name)})
 
 
+class Security(unittest.TestCase):
+    def test_what_holds_names_its_tests(self):
+        names = set(tests())
+        parts = (SOURCE / "SECURITY.md").read_text().split("\n### ")[1:]
+        self.assertGreater(len(parts), 8)
+        for part in parts:
+            with self.subTest(part.split("\n")[0]):
+                holds, rest = part.split("- Holds: ")[1].split("- Does not: ")
+                held_by = re.findall(r"`((?:unit|sinks|bpf|fuzz|abi|e2e)\.[\w*]+)`", holds)
+                self.assertTrue(held_by)
+                self.assertTrue(rest.strip())
+                for pattern in held_by:
+                    self.assertTrue(fnmatch.filter(names, pattern), pattern)
+
+
 class Documents(unittest.TestCase):
     def test_links_lead_to_files(self):
-        for path in SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", *DOCS.glob("*.md"):
+        for path in *SOURCE.glob("*.md"), *DOCS.glob("*.md"):
             for link in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text()):
                 with self.subTest(file=path.name, link=link):
                     self.assertTrue((path.parent / link).exists())
