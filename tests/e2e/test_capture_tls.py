@@ -124,7 +124,7 @@ class Certificates(TlsTest):
         capture, port = self.listen()
         other = certs.Certificates(self.lab.path("other"))
         other.sign("client", "DNS:client.test")
-        self.certs.sign("expired", "DNS:client.test", days=-1)
+        self.certs.sign("expired", "DNS:client.test", days=0)
         self.check_refused(capture, port, "did not return a certificate", None)
         self.check_refused(capture, port, "certificate of this client is not from a "
                            "trusted authority", where=other)

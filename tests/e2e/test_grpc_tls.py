@@ -14,7 +14,7 @@ class Tls(grpc_lab.GrpcTest):
         self.certs = certs.Certificates(self.lab.path("certs"))
         self.certs.sign("server", "DNS:collector.test", "IP:127.0.0.1")
         self.certs.sign("client", "DNS:client.test")
-        self.certs.sign("expired", "IP:127.0.0.1", days=-1)
+        self.certs.sign("expired", "IP:127.0.0.1", days=0)
         self.ca = f"ca={self.certs.path('ca.pem')}"
         self.own = [f"cert={self.certs.path('client.pem')}",
                     f"key_file={self.certs.path('client.key')}"]

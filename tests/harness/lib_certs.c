@@ -22,7 +22,7 @@ static const char script[] =
 	"openssl req -x509 -new -key ca.key -subj /CN=authority -days 2 -out ca.pem\n"
 	"sign server 2 DNS:localhost,IP:127.0.0.1,IP:::1\n"
 	"sign other 2 DNS:other.test\n"
-	"sign expired -1 DNS:localhost,IP:127.0.0.1\n"
+	"sign expired 0 DNS:localhost,IP:127.0.0.1\n"
 	"sign client 2 DNS:client.test\n"
 	"sign localhost 2 email:nobody@example.test\n" /* a name in its subject only */
 	"openssl ec -in client.key -aes128 -passout pass:secret -out locked.key\n";

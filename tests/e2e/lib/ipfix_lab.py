@@ -31,7 +31,7 @@ class Certificates(certs.Certificates):
         own = ("DNS:localhost", "IP:127.0.0.1")
         self.sign("server", *own)
         self.sign("other", "DNS:other.test")
-        self.sign("expired", *own, days=-1)
+        self.sign("expired", *own, days=0)
         self.sign("client", "DNS:client.test")
 
     def server(self, name):
