@@ -264,7 +264,9 @@ static int make_folders(const struct pinned *pinned)
 	if (mkdirat(pinned->dir_fd, "links", 0700) && errno != EEXIST)
 		return -errno;
 	/* The latter is what is locked. Only its owner can change its mode. */
-	fchmodat(pinned->dir_fd, "links", 0700, 0);
+	if (fchmodat(pinned->dir_fd, "links", 0700, 0) && errno != EPERM &&
+	    errno != EROFS)
+		return -errno;
 	/* On a file system that is read-only, both may be there. */
 	return faccessat(pinned->dir_fd, "links", W_OK, AT_EACCESS) ? -errno : 0;
 }

@@ -51,7 +51,7 @@ void text_table_print(const struct text_table *table)
 				   table->most :
 				   table->n_rows;
 	int widths[TEXT_COLUMNS_MAX] = { 0 };
-	struct text_cells cells;
+	struct text_cells cells = { 0 };
 
 	for (uint32_t i = 0; i < n; i++) {
 		fill_row(table, i, &cells);

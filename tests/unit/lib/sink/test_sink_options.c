@@ -61,8 +61,8 @@ static void open_refuses_later_options_that_are_used(void **state)
 static void open_takes_shorter_options(void **state)
 {
 	const size_t sz = offsetof(struct netobs_sink_opts, user), one = 1;
-	struct netobs_sink_opts *opts = calloc(1, sz);
 	struct netobs_sink *sink;
+	void *opts = calloc(1, sz);
 
 	(void)state;
 	memcpy(opts, &sz, sizeof(sz));
