@@ -28,6 +28,7 @@ endif()
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/man)
 file(GLOB man_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/netobs/*.h)
 set(man_members ${PROJECT_SOURCE_DIR}/cmake/members.awk)
+set(man_page ${PROJECT_SOURCE_DIR}/cmake/page.sh)
 foreach(template ${man_templates})
 	string(REGEX REPLACE "\\.in$" "" template ${template})
 	get_filename_component(name ${template} NAME)
@@ -46,10 +47,8 @@ foreach(source ${man_sources})
 			DEPENDS ${source} ${man_members} ${man_headers} VERBATIM)
 	endif()
 	add_custom_command(OUTPUT ${output}
-		# groff takes quotation marks of headings away.
-		COMMAND sh -c "\"$0\" <\"$1\" >\"$2.raw\" && sed '/^\\.S[HS] /s/\"/\\\\(dq/g' <\"$2.raw\" >\"$2\" && rm \"$2.raw\""
-			${NETOBS_SCDOC} ${complete} ${output}
-		DEPENDS ${complete} VERBATIM)
+		COMMAND ${man_page} ${NETOBS_SCDOC} ${complete} ${output}
+		DEPENDS ${complete} ${man_page} VERBATIM)
 	list(APPEND man_pages ${output})
 	install(FILES ${output} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()

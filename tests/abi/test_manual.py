@@ -55,6 +55,15 @@ def member_names(member):
     return [re.search(r"(\w+)(\[\w+\])*$", part)[1] for part in member.split(",")]
 
 
+class Tables(unittest.TestCase):
+    def test_man_runs_tbl(self):
+        """It does so for a page with this first line."""
+        pages = [path.read_text() for path in PAGES.glob("*.[0-9]")]
+        tables = [text for text in pages if "\n.TS" in text]
+        self.assertTrue(tables)
+        self.assertEqual(tables, [text for text in pages if text.startswith("'\\\" t\n")])
+
+
 class Manual(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
