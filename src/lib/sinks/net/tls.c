@@ -119,6 +119,7 @@ static int error_code(const struct tls *tls)
 static int take_tls_error(struct tls *tls, int result)
 {
 	int error = SSL_get_error(tls->ssl, result);
+	unsigned long queued = ERR_peek_error();
 
 	if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
 		tls->wants_out = error == SSL_ERROR_WANT_WRITE;
@@ -129,7 +130,8 @@ static int take_tls_error(struct tls *tls, int result)
 		return 0;
 	}
 	tls->is_broken = true;
-	say_error(tls, ERR_peek_error());
+	/* Since OpenSSL 3.2, this may be the error of a system call, which tls->error has. */
+	say_error(tls, ERR_GET_LIB(queued) == ERR_LIB_SYS ? 0 : queued);
 	ERR_clear_error();
 	return error_code(tls);
 }
