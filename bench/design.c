@@ -293,7 +293,7 @@ static const struct design_kind netobs_kind = {
 	}
 
 #define ALERTS(design, kind) \
-	NETOBS(design, .rtt = RTT_RING, .has_alerts = true, .rules = kind)
+	NETOBS(design, .rtt = RTT_TIMERS, .has_alerts = true, .rules = kind)
 
 const struct design designs[DESIGNS] = {
 	[DESIGN_EMPTY] = { .name = "empty", .kind = &empty_kind },
@@ -308,7 +308,7 @@ const struct design designs[DESIGNS] = {
 	[DESIGN_OVERFLOW] = NETOBS("overflow", .has_no_logs = true),
 	[DESIGN_NETOBS] = NETOBS("netobs", .rtt = RTT_OFF),
 	[DESIGN_FILTERED] = NETOBS("filtered", .is_filtered = true),
-	[DESIGN_RTT] = NETOBS("rtt", .rtt = RTT_RING),
+	[DESIGN_RTT] = NETOBS("rtt", .rtt = RTT_TIMERS),
 	[DESIGN_RTT_LRU] = NETOBS("rtt_lru", .rtt = RTT_LRU),
 	[DESIGN_NAT] = NETOBS("nat", .has_nat = true),
 	[DESIGN_NAT_HASH] = { .name = "nat_hash",

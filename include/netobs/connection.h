@@ -30,7 +30,7 @@ struct netobs;
 enum netobs_rtt {
 	NETOBS_RTT_OFF = 0,
 	/** Four timers per direction, which cumulative acknowledgements end; Karn's rule. */
-	NETOBS_RTT_RING = 1,
+	NETOBS_RTT_TIMERS = 1,
 	/** For comparison: an LRU table of 131,072 segments, as in published eBPF monitors. An
 	 *  acknowledgement gives a sample only if it covers exactly a segment, even a
 	 *  retransmitted one. Costs several times as much, and is less accurate under loss. */

@@ -239,7 +239,7 @@ class Context:
                          on_log, level, _text_of(text))}
         if alerts:
             callbacks["on_alert"] = lambda alert, _: self._take(alert)
-            options.setdefault("rtt", lib.NETOBS_RTT_RING)
+            options.setdefault("rtt", lib.NETOBS_RTT_TIMERS)
         self._options = _Options("netobs_opts", callbacks, options)
         made = ffi.new("struct netobs **")
         code = lib.netobs_new(self._options.struct, made)

@@ -45,8 +45,8 @@
 
 /* config_rtt, and the algorithm that measures round-trip times. */
 enum rtt_mode {
-	RTT_OFF,  /* there is no table: its maps have one entry */
-	RTT_RING, /* timers in the connection's entry, see rtt/timers.h */
+	RTT_OFF,    /* there is no table: its maps have one entry */
+	RTT_TIMERS, /* timers in the connection's entry, see rtt/timers.h */
 	RTT_LRU, /* for comparison: a table of all segments, see track/expected.h */
 };
 

@@ -150,7 +150,7 @@ int cmd_top(int argc, char **argv)
 static void prepare_tcp(struct flows_request *request)
 {
 	if (!request->config.rtt)
-		request->config.rtt = NETOBS_RTT_RING;
+		request->config.rtt = NETOBS_RTT_TIMERS;
 	request->is_tcp = true;
 }
 

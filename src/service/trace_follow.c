@@ -85,7 +85,7 @@ int trace_follow_open(struct trace_follow *follow,
 		      const char *const *interfaces, const char *filter)
 {
 	NETOBS_OPTS(netobs_opts, opts, .interfaces = interfaces, .filter = filter,
-		    .rtt = NETOBS_RTT_RING, .on_alert = follow_alert,
+		    .rtt = NETOBS_RTT_TIMERS, .on_alert = follow_alert,
 		    .on_log = follow_log, .user = follow);
 	int err;
 

@@ -76,8 +76,8 @@ int prog_size_connections(struct prog *prog)
 	int err;
 
 	if (prog->options.conn_buckets)
-		skel->rodata->config_rtt = prog->options.is_rtt_lru ? RTT_LRU :
-								      RTT_RING;
+		skel->rodata->config_rtt =
+			prog->options.is_rtt_lru ? RTT_LRU : RTT_TIMERS;
 	skel->rodata->config_conn_buckets = prog->options.conn_buckets ?: 1;
 	err = size_table(skel, prog);
 	return err ?: size_parts(skel, prog);

@@ -295,7 +295,7 @@ static __noinline __u64 track_plain(struct __sk_buff *skb,
 		hash = plain_hash(pkt, dir);
 		head = find_head(&hash, dir & 1, &hint, &noted->choice);
 	}
-	if (config_rtt == RTT_RING && head &&
+	if (config_rtt == RTT_TIMERS && head &&
 	    show_usual(head, hint, noted, skb, pkt, now))
 		return hint;
 	if (is_hinted)

@@ -228,7 +228,7 @@ static void choose_elf(struct program_set *set, const struct flow_knobs *knobs)
 
 	set->elf = is_general(knobs) ?
 			   flows_bpf__elf_bytes :
-			   elves[rtt_of(knobs) == RTT_RING][!!knobs->nat];
+			   elves[rtt_of(knobs) == RTT_TIMERS][!!knobs->nat];
 }
 
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
