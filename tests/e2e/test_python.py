@@ -41,6 +41,71 @@ with netobs.Context(interfaces=["eth0"], interval_ms=60000, direction=netobs.lib
             "stats": context.stats(), "sink": sink.stats()}))
 """
 
+# Runs the example, which is its argument, twenty times at once; ^C at random moments: some come
+# while it starts, some while it waits or ends. Prints how many were ended by it.
+INTERRUPT = """
+import os, random, runpy, signal, sys, time
+import netobs
+example, children = sys.argv[1], {}
+reading, writing = os.pipe()
+for i in range(20):
+    pid = os.fork()
+    if not pid:
+        sys.argv = [example, "lo"]
+        try:
+            os.write(writing, b".") # fork() in Python drops signals that come before it returns
+            runpy.run_path(example, run_name="__main__")
+        except KeyboardInterrupt: # before its try
+            pass
+        finally:
+            os._exit(0)
+    children[pid] = random.uniform(0, 4)
+    os.read(reading, 1)
+began = time.monotonic()
+for pid, at in sorted(children.items(), key=lambda child: child[1]):
+    time.sleep(max(0, began + at - time.monotonic()))
+    os.kill(pid, signal.SIGINT)
+for pid in children:
+    os.waitpid(pid, 0)
+print(len(children))
+"""
+
+# What each callback raises, with traffic to itself; what records and options are.
+CALLBACKS = """
+import netobs, socket
+def fail(*arguments):
+    raise LookupError(f"{name} got {arguments}")
+def talk():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with socket.create_connection(server.getsockname()) as client:
+            served = server.accept()[0]
+            for i in range(5):
+                client.send(b"question")
+                served.recv(100)
+                served.send(b"answer")
+                client.recv(100)
+            served.close()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        udp.sendto(b"question", ("127.0.0.1", 9))
+for name in ("on_log", "on_interval", "on_flow"):
+    try:
+        with netobs.Context(interfaces="lo", interval_ms=100, **{name: fail}) as context:
+            talk()
+            for flow in context:
+                raise AssertionError("nothing failed")
+    except LookupError as error:
+        print(error)
+with netobs.Context(interfaces=["lo"], interval_ms=60000, rtt="timers",
+                    filter="udp or tcp") as context:
+    talk()
+    context.stop()
+    flows = list(context)
+tcp = max((flow for flow in flows if flow.proto == 6), key=lambda flow: flow.app_responses or 0)
+udp = next(flow for flow in flows if flow.proto == 17)
+print(tcp.rtt_ns > 0, tcp.vlan_id, tcp.src_process, udp.rtt_ns, udp.retransmits, udp.dst_port)
+print(repr(udp))
+"""
+
 
 def environment():
     return {**os.environ, "PYTHONPATH": str(RELEASE / "python"),
@@ -74,14 +139,56 @@ class Python(lab.LabTest):
         self.assertEqual(packets, seen["stats"]["exported"]["packets"])
         self.assertEqual(1, seen["sink"]["delivered"]["records"])
 
+    def test_an_interrupt_always_ends_the_example(self):
+        a = self.lab.ns("a")
+        a.run("ip", "link", "set", "lo", "up")
+        done = a.run("/usr/bin/python3", "-c", INTERRUPT, SOURCE / "examples/python/top_talkers.py",
+                     env=environment(), timeout=120)
+        self.assertEqual("20\n", done)
+
+    def test_callbacks_raise_and_records_show_what_is_known(self):
+        a = self.lab.ns("a")
+        a.run("ip", "link", "set", "lo", "up")
+        lines = a.run("/usr/bin/python3", "-c", CALLBACKS, env=environment()).splitlines()
+        self.assertRegex(lines[0], r"^on_log got \(\d, '")
+        self.assertEqual("on_interval got ()", lines[1])
+        self.assertIn("on_flow got (<netobs_flow start_ns=", lines[2])
+        self.assertEqual("True None None None None 9", lines[3])
+        self.assertRegex(lines[4], r" src=127.0.0.1 dst=127.0.0.1 src_port=\d+ dst_port=9 ")
+        self.assertIn("points=[<netobs_point ifindex=1 ", lines[4])
+        self.assertNotRegex(lines[4], r"rtt|reserved|None|\bhas=")
+
     def test_wrong_options_are_refused_with_their_names(self):
         for options, words in (("interval_ms=1", "interval_ms: 1 is less than 10"),
+                               ("interval_ms='1'", "interval_ms: an integer is required"),
+                               ("interfaces=1", "interfaces: a text or a list of texts"),
+                               ("rtt='ring'", "rtt: 'ring' is none of"),
                                ("bogus=1", "'bogus' is not an option")):
             done = subprocess.run(
                 ["/usr/bin/python3", "-c", f"import netobs; netobs.Context({options})"],
                 env=environment(), check=False, capture_output=True, text=True)
             self.assertEqual(1, done.returncode)
             self.assertIn(words, done.stderr)
+
+    def test_absent_members_are_those_of_the_headers(self):
+        program = ("import json, netobs; "
+                   "print(json.dumps([[prefix, fields] for prefix, fields in "
+                   "netobs._ABSENT.values()]))")
+        done = subprocess.run(["/usr/bin/python3", "-c", program], env=environment(), check=True,
+                              capture_output=True, text=True)
+        headers = "".join((SOURCE / f"include/netobs/{name}.h").read_text()
+                          for name in ("alert", "flow", "mapping"))
+        documented = {}
+        for before, name, after in re.findall(
+                r"(/\*\*[^/]*\*/\s*)?\b(NETOBS_\w*HAS_\w+) = [^,/\n]*,?(?:\s*/\*\*<([^/]*)\*/)?",
+                headers):
+            documented[name] = re.split("[;:]", (after or before).strip("/* \t\n"))[0].split(", ")
+        documented["NETOBS_MAPPING_HAS_PORTS"] = [
+            "src_port", "dst_port", "post_src_port", "post_dst_port"] # "the four ports"
+        self.assertEqual(
+            {name: [word.strip() for word in words] for name, words in documented.items()},
+            {prefix + field: members.split() for prefix, fields in json.loads(done.stdout)
+             for field, members in fields.items()})
 
     def test_headers_are_c_that_parsers_read(self):
         program = ("import pycparser, sys; "
