@@ -5,15 +5,55 @@
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "cli/flows/flows_request.h"
+#include "service/observe/altnames.h"
 #include "service/text/human.h"
 
 #include "base/safe_text.h"
+
+/* Pairs of name and altname, each with its NUL. */
+static void write_altname(const char *name, const char *altname, void *stream)
+{
+	fprintf(stream, "%s%c%s%c", name, '\0', altname, '\0');
+}
+
+/* @return with an empty name at the end; NULL: no memory */
+static char *list_altnames(void)
+{
+	size_t size;
+	char *pairs = NULL;
+	FILE *stream = open_memstream(&pairs, &size);
+
+	if (!stream)
+		return NULL;
+	altnames_each(write_altname, stream);
+	fclose(stream);
+	return pairs;
+}
+
+static void print_altnames(const char *pairs, const char *name)
+{
+	const char *separator = "; also ";
+
+	for (const char *altname; pairs && *pairs;
+	     pairs = altname + strlen(altname) + 1) {
+		char text[128]; /* ALTIFNAMSIZ */
+
+		altname = pairs + strlen(pairs) + 1;
+		if (strcmp(pairs, name))
+			continue;
+		snprintf(text, sizeof(text), "%s", altname);
+		safe_cell(text);
+		printf("%s%s", separator, text);
+		separator = ", ";
+	}
+}
 
 static const char *describe_state(int fd, const char *name)
 {
@@ -44,21 +84,26 @@ static void print_namespaces(void)
 static int print_interfaces(void)
 {
 	struct if_nameindex *all = if_nameindex();
+	char *altnames;
 	int fd;
 
 	if (!all)
 		return -errno;
+	altnames = list_altnames();
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	for (const struct if_nameindex *i = all; i->if_index; i++) {
 		char name[IF_NAMESIZE];
 
 		snprintf(name, sizeof(name), "%s", i->if_name);
 		safe_cell(name);
-		printf("%-15s  %s\n", name, describe_state(fd, i->if_name));
+		printf("%-15s  %s", name, describe_state(fd, i->if_name));
+		print_altnames(altnames, i->if_name);
+		putchar('\n');
 	}
 	if (fd >= 0)
 		close(fd);
 	if_freenameindex(all);
+	free(altnames);
 	print_namespaces();
 	return 0;
 }

@@ -327,10 +327,15 @@ class Drops(drops.DropsTest):
 
     def test_table(self):
         """Benign ones are hidden, rows summed up, interfaces selected."""
+        self.check_table("s0", None)
+        self.server.ip("link", "property", "add", "dev", "s0", "altname", "served")
+        self.check_table("served", self.server)
+
+    def check_table(self, interface, namespace):
         out = self.lab.path("table")
         with open(out, "wb") as file:
-            table = self.lab.spawn(observer.netobsctl(), "drops", "-i", "s0", "--interval", "0.2",
-                                   stdout=file)
+            table = self.lab.spawn(observer.netobsctl(), "drops", "-i", interface,
+                                   "--interval", "0.2", ns=namespace, stdout=file)
 
         def rows():
             with open(out, encoding="utf-8") as text:

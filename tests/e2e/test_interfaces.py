@@ -73,6 +73,39 @@ class Interfaces(lab.LabTest):
                 self.ping(number, number)
             self.finish(observer, {f"p{n}": 2 * n for n in chosen})
 
+    def test_altnames(self):
+        """They select interfaces; records have the kernel's names."""
+        long = "a-name-of-more-than-fifteen-characters"
+        for number, altname in ((1, long), (2, "wan2"), (3, "any"), (4, "a,b")):
+            self.wire(number)
+            self.a.ip("link", "property", "add", "dev", f"p{number}", "altname", altname)
+        for arguments, chosen in ((["-i", long], {1}), (["-i", "any"], {3}),
+                                  (["-i", "a,b"], {4}), (["-i", "/^wan/"], {2}),
+                                  (["-x", long, "-x", "/^(wan|any)/", "-x", "lo"], {4})):
+            with self.subTest(arguments):
+                observer = self.observe(*arguments, on=[f"p{n}" for n in chosen])
+                for number in range(1, 5):
+                    self.ping(number, number)
+                self.finish(observer, {f"p{n}": 2 * n for n in chosen})
+        # One that an interface gets, and loses, while flows are observed.
+        observer = self.observe("-i", "/^wan/", "--interval", "0.2", on=("p2",))
+        self.a.ip("link", "property", "add", "dev", "p1", "altname", "wan1")
+        lab.wait_for(lambda: bpf.attached(self.a, "p1") == 2, "p1")
+        self.ping(1)
+        self.wait_packets(observer, 20)
+        self.a.ip("link", "property", "del", "dev", "p1", "altname", "wan1")
+        lab.wait_for(lambda: not bpf.attached(self.a, "p1"), "leaving it")
+        self.ping(1)
+        self.finish(observer, {"p1": 20})
+        listing = self.a.run(os.environ["NETOBSCTL"], "flows", "-D")
+        self.assertRegex(listing, f"p1 +up; also {long}\n")
+
+    def test_names_that_are_meant_otherwise(self):
+        for name, hint in (("any", "all interfaces are observed without"),
+                           ("p1,p2", "repeat"), ("p*", "between slashes")):
+            with self.subTest(name), self.assertRaisesRegex(RuntimeError, f"exit 2: .*{hint}"):
+                self.a.run(os.environ["NETOBSCTL"], "flows", "-i", name)
+
     def test_one_direction(self):
         self.wire(1)
         for way, number, source in (("ingress", 0, "10.0.1.2"),

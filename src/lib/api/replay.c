@@ -167,7 +167,7 @@ static bool is_selected(struct replay *replay, const struct frame *frame)
 	replay->n_unnamed += !frame->interface;
 	return frame->interface &&
 	       selection_has(&replay->ctx->observation.selection,
-			     replay->selected, frame->interface);
+			     replay->selected, frame->interface, NULL);
 }
 
 static int replay_frame(struct replay *replay, struct source *source)

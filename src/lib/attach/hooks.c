@@ -109,7 +109,8 @@ int hooks_for_each_next(const struct observation *observation,
 		int err, link = netif_link_kind(netif);
 
 		if (link < 0 || !selected ||
-		    !selection_has(selection, selected, netif->name))
+		    !selection_has(selection, selected, netif->name,
+				   netif->altnames))
 			continue;
 		err = fn(ctx, netns->index, link);
 		if (err)
@@ -216,13 +217,13 @@ void hooks_programs_done(struct netns_programs *netns)
 /* ---- One interface ---------------------------------------------------------------- */
 
 bool hooks_are_wanted(const struct observation *observation,
-		      const struct netns *netns, const char *name)
+		      const struct netns *netns, const struct netif *netif)
 {
 	const struct selection *selection = &observation->selection;
 	const struct selected *selected = selection_find(selection, netns->name);
 
 	return !observation->leave_ns && !netns->is_retired && selected &&
-	       selection_has(selection, selected, name);
+	       selection_has(selection, selected, netif->name, netif->altnames);
 }
 
 bool hooks_are_on(const struct netif *netif)
@@ -379,7 +380,7 @@ void hooks_replace(struct observation *observation, const struct netns *netns,
 bool hooks_apply_selection(struct observation *observation,
 			   const struct netns *netns, struct netif *netif)
 {
-	bool wanted = hooks_are_wanted(observation, netns, netif->name);
+	bool wanted = hooks_are_wanted(observation, netns, netif);
 	int err;
 
 	if (!wanted && !hooks_are_on(netif))

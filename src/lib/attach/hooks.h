@@ -49,9 +49,9 @@ void hooks_answer_signs(const struct observation *observation);
 
 void hooks_programs_done(struct netns_programs *netns);
 
-/* @return whether the interface @name is selected */
+/* @return whether the interface is selected */
 bool hooks_are_wanted(const struct observation *observation,
-		      const struct netns *netns, const char *name);
+		      const struct netns *netns, const struct netif *netif);
 
 /* @return whether the programs are attached, or a job is attaching them */
 bool hooks_are_on(const struct netif *netif);

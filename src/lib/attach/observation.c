@@ -305,7 +305,7 @@ static int check_attached(const struct observation *observation)
 	struct netns *netns;
 
 	host_for_each_netif(observation->host, netns, netif)
-		if (hooks_are_wanted(observation, netns, netif->name) &&
+		if (hooks_are_wanted(observation, netns, netif) &&
 		    !selection_find(selection, netns->name)->is_all &&
 		    !netif->gone_ns && !hooks_are_on(netif))
 			return observation->attach_error ?: -EOPNOTSUPP;
@@ -324,7 +324,7 @@ static bool is_named_one_busy(const struct observation *observation)
 					       netns->name) :
 				NULL;
 
-		if (selected && patterns_name(&selected->include, netif->name))
+		if (selected && selected_names(selected, netif))
 			return true;
 	}
 	return false;

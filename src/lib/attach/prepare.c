@@ -48,7 +48,8 @@ static int check_interfaces_of(struct observation *observation,
 		int link = netif_link_kind(netif);
 
 		if (selected->is_all || netif->gone_ns ||
-		    !selection_has(selection, selected, netif->name))
+		    !selection_has(selection, selected, netif->name,
+				   netif->altnames))
 			continue;
 		if (link < 0)
 			log_error(observation->log,
@@ -119,7 +120,8 @@ static bool is_selected(const struct adoption *adoption,
 			selection_find(adoption->selection, netns->name);
 
 	return selected && adoption->observation->attach.directions[direction] &&
-	       selection_has(adoption->selection, selected, netif->name);
+	       selection_has(adoption->selection, selected, netif->name,
+			     netif->altnames);
 }
 
 static void adopt_pin(void *ctx, struct link_pin *pin)

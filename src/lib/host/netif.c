@@ -13,6 +13,8 @@ enum { LEVELS_MAX = 8 }; /* the kernel's MAX_NEST_DEV */
 
 void netifs_done(struct netifs *netifs)
 {
+	for (uint32_t i = 0; i < netifs->count; i++)
+		free(netifs->items[i].altnames);
 	free(netifs->items);
 	*netifs = (struct netifs){ 0 };
 }
@@ -81,6 +83,17 @@ static void note_former(struct netif *netif, const struct rtnl_link *link)
 	netif->former_ns = clock_boot_ns();
 }
 
+bool netif_is_called(const struct netif *netif, const char *name)
+{
+	const char *alt = netif->altnames;
+
+	if (!strcmp(netif->name, name))
+		return true;
+	while (alt && *alt && strcmp(alt, name))
+		alt += strlen(alt) + 1;
+	return alt && *alt;
+}
+
 void netif_update(struct netif *netif, const struct rtnl_link *link)
 {
 	note_former(netif, link);
@@ -99,6 +112,8 @@ void netif_update(struct netif *netif, const struct rtnl_link *link)
 	netif->tunnel = link->tunnel;
 	netif->has_been_up |= link->is_up;
 	memcpy(netif->name, link->name, sizeof(netif->name));
+	free(netif->altnames);
+	netif->altnames = rtnl_copy_altnames(link->altnames);
 }
 
 /* True when there was something to forget. */
@@ -118,8 +133,10 @@ bool netifs_sweep(struct netifs *netifs, int64_t before_ns)
 	for (uint32_t i = 0; i < netifs->count; i++) {
 		int64_t gone_ns = netifs->items[i].gone_ns;
 
-		if (gone_ns && gone_ns < before_ns)
+		if (gone_ns && gone_ns < before_ns) {
+			free(netifs->items[i].altnames);
 			continue;
+		}
 		changed |= forget_former(&netifs->items[i], before_ns);
 		netifs->items[kept++] = netifs->items[i];
 	}

@@ -56,6 +56,7 @@ struct netif {
 	bool has_been_up;	   /* packets may have passed it */
 	int64_t gone_ns; /* when it disappeared, kept for its last flows; 0: there */
 	char name[IF_NAMESIZE];
+	char *altnames; /* its own, as rtnl_copy_altnames() has them */
 
 	/*
 	 * A frame passes all levels of a stack, such as a bond's slave, the bond
@@ -112,6 +113,9 @@ static inline struct netif *netifs_find(struct netifs *netifs, uint32_t ifindex)
 
 /* Find or add. NULL: no memory. Pointers to other items become invalid. */
 struct netif *netifs_ensure(struct netifs *netifs, uint32_t ifindex);
+
+/* @return whether it is called @name, by its name or an altname */
+bool netif_is_called(const struct netif *netif, const char *name);
 
 /* Take over what a link message says. */
 void netif_update(struct netif *netif, const struct rtnl_link *link);

@@ -4,8 +4,9 @@
 #include "base/util.h"
 
 #include <errno.h>
-#include <net/if.h>
 #include <string.h>
+
+enum { ALTNAME_SIZE = 128 }; /* ALTIFNAMSIZ of linux/if.h */
 
 static int compile_pattern(struct pattern *pattern, const char *option,
 			   const struct log *log)
@@ -30,7 +31,7 @@ static int parse_pattern(const char *text, struct pattern *pattern,
 
 	pattern->is_regex = len >= 2 && text[0] == '/' && text[len - 1] == '/';
 	if (!pattern->is_regex &&
-	    (!len || len >= IF_NAMESIZE || strchr(text, '/'))) {
+	    (!len || len >= ALTNAME_SIZE || strchr(text, '/'))) {
 		log_error(log,
 			  "%s: '%s' is neither an interface name nor a /regex/",
 			  option, text);

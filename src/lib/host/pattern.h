@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Interface names, and regular expressions for them: eth0, /^veth/. */
+/* Names and altnames of interfaces, and regular expressions for them: eth0, /^veth/. */
 #ifndef NETOBS_HOST_PATTERN_H
 #define NETOBS_HOST_PATTERN_H
 

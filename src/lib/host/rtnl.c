@@ -10,6 +10,7 @@
 #include <linux/if_tunnel.h>
 #include <linux/net_namespace.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -297,6 +298,29 @@ static void parse_info(const struct rtattr *info, struct rtnl_link *link)
 			rtnl_attr_u32(rtnl_attr_inside(data, IFLA_VLAN_ID));
 }
 
+char *rtnl_copy_altnames(const struct rtattr *altnames)
+{
+	const struct rtattr *attr = altnames ? RTA_DATA(altnames) : NULL;
+	int len = altnames ? (int)RTA_PAYLOAD(altnames) : 0;
+	char *copy = len ? malloc((size_t)len + 1) : NULL, *end = copy;
+
+	for (; copy && RTA_OK(attr, len); attr = RTA_NEXT(attr, len)) {
+		size_t n = strnlen(RTA_DATA(attr), RTA_PAYLOAD(attr));
+
+		if ((attr->rta_type & NLA_TYPE_MASK) != IFLA_ALT_IFNAME || !n)
+			continue;
+		memcpy(end, RTA_DATA(attr), n);
+		end += n;
+		*end++ = '\0';
+	}
+	if (end == copy) {
+		free(copy);
+		return NULL;
+	}
+	*end = '\0';
+	return copy;
+}
+
 bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
 {
 	const struct ifinfomsg *info = NLMSG_DATA(message);
@@ -328,6 +352,7 @@ bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
 	if (name)
 		memcpy(ret_link->name, RTA_DATA(name),
 		       min_u64(RTA_PAYLOAD(name), sizeof(ret_link->name) - 1));
+	ret_link->altnames = rtnl_attr_find(attrs, len, IFLA_PROP_LIST);
 	parse_info(rtnl_attr_find(attrs, len, IFLA_LINKINFO), ret_link);
 	return true;
 }

@@ -48,6 +48,7 @@ struct rtnl_link {
 	bool is_up;
 	bool deleted;
 	char name[IF_NAMESIZE];
+	const struct rtattr *altnames; /* in the message; NULL: it has none */
 };
 
 typedef void (*rtnl_message_fn)(void *ctx, const struct nlmsghdr *message);
@@ -117,6 +118,9 @@ const struct rtattr *rtnl_attr_inside(const struct rtattr *outer, uint16_t type)
 
 /* Its number; 0 of NULL. */
 uint32_t rtnl_attr_u32(const struct rtattr *attr);
+
+/* @return the altnames of a link, each with its NUL, then an empty one; NULL: none, or no memory */
+char *rtnl_copy_altnames(const struct rtattr *altnames);
 
 /* False when the message is not about a link. */
 bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link);

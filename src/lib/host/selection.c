@@ -38,12 +38,32 @@ struct selected *selection_find(const struct selection *selection,
 	return NULL;
 }
 
+static bool match_any(const struct patterns *patterns, const char *name,
+		      const char *altnames)
+{
+	bool matches = patterns_match(patterns, name);
+
+	for (; !matches && altnames && *altnames; altnames += strlen(altnames) + 1)
+		matches = patterns_match(patterns, altnames);
+	return matches;
+}
+
 bool selection_has(const struct selection *selection,
-		   const struct selected *selected, const char *interface)
+		   const struct selected *selected, const char *interface,
+		   const char *altnames)
 {
 	return (selected->is_all ||
-		patterns_match(&selected->include, interface)) &&
-	       !patterns_match(&selection->exclude, interface);
+		match_any(&selected->include, interface, altnames)) &&
+	       !match_any(&selection->exclude, interface, altnames);
+}
+
+bool selected_names(const struct selected *selected, const struct netif *netif)
+{
+	for (uint32_t i = 0; i < selected->include.count; i++)
+		if (!selected->include.items[i].is_regex &&
+		    netif_is_called(netif, selected->include.items[i].text))
+			return true;
+	return false;
 }
 
 /* Find or add the item of a namespace. NULL: no memory. */
@@ -170,7 +190,7 @@ static bool has_interface(const struct netifs *netifs, const char *name)
 {
 	for (uint32_t i = 0; i < netifs->count; i++)
 		if (!netifs->items[i].gone_ns &&
-		    !strcmp(netifs->items[i].name, name))
+		    netif_is_called(&netifs->items[i], name))
 			return true;
 	return false;
 }

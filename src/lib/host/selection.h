@@ -32,8 +32,13 @@ void selection_done(struct selection *selection);
 struct selected *selection_find(const struct selection *selection,
 				const char *netns);
 
+/* @param altnames  as in struct netif */
 bool selection_has(const struct selection *selection,
-		   const struct selected *selected, const char *interface);
+		   const struct selected *selected, const char *interface,
+		   const char *altnames);
+
+/* @return whether @netif is asked for by a plain name */
+bool selected_names(const struct selected *selected, const struct netif *netif);
 
 /*
  * The namespace of item @i is the one called @netns: @i is renamed or, where @netns is

@@ -9,19 +9,34 @@
 #include <netobs/netobs.h>
 #include <netobs/probe.h>
 
+#include "altnames.h"
 #include "base/value.h"
 
 enum { MIN_INTERVAL_MS = 10 }; /* the library's */
 
-/* A shell's pattern, which the library would take for a name. */
+/* What the library would take for a name, and was meant otherwise: NULL if it may be a name. */
+static const char *find_hint(const char *name)
+{
+	if (!strcmp(name, "any"))
+		return "all interfaces are observed without this option";
+	if (strpbrk(name, "*?["))
+		return "patterns are regular expressions between slashes, "
+		       "such as /^veth/";
+	if (strchr(name, ','))
+		return "repeat the option for each interface";
+	return NULL;
+}
+
 bool flows_check_interface(const char *name, char *ret_why, size_t size)
 {
-	if (*name == '/' || !strncmp(name, "netns:", 6) ||
-	    !strpbrk(name, "*?[") || if_nametoindex(name))
+	const char *hint = *name == '/' || !strncmp(name, "netns:", 6) ?
+				   NULL :
+				   find_hint(name);
+	char real[IF_NAMESIZE];
+
+	if (!hint || altnames_find(name, &real))
 		return true;
-	snprintf(ret_why, size,
-		 "no such interface; patterns are regular expressions between "
-		 "slashes, such as /^veth/");
+	snprintf(ret_why, size, "no such interface; %s", hint);
 	return false;
 }
 

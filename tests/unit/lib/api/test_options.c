@@ -121,6 +121,13 @@ static void new_refuses_unknown_directions(void **state)
 	}
 }
 
+/* An altname has 127 bytes. */
+#define TOO_LONG                                   \
+	"name-that-is-too-long-for-it-of-40-bytes" \
+	"name-that-is-too-long-for-it-of-40-bytes" \
+	"name-that-is-too-long-for-it-of-40-bytes" \
+	"name-that-is-too-long-for-it-of-40-bytes"
+
 static void new_refuses_bad_interfaces(void **state)
 {
 	static const struct {
@@ -129,7 +136,7 @@ static void new_refuses_bad_interfaces(void **state)
 	} wrong[] = {
 		{ "", "neither" },
 		{ "eth0/", "eth0/" },
-		{ "name-too-long-for-it", "name-too-long-for-it" },
+		{ TOO_LONG, "name-that-is-too-long" },
 		{ "/[/", "/[/" },
 		{ "netns:", "netns:NAME/INTERFACE" },
 		{ "netns:blue", "netns:NAME/INTERFACE" },

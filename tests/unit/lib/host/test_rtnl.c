@@ -135,6 +135,39 @@ static void link_says_name_master_and_hardware(void **state)
 	assert_false(link.deleted);
 }
 
+static void altnames_of_a_link(void **state)
+{
+	static const char expected[] = "enp1s0\0wan";
+	struct rtnl_link link;
+	struct builder b;
+	char *altnames;
+	size_t list;
+
+	(void)state;
+	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
+	put_text(&b, IFLA_IFNAME, "eth0");
+	list = nest(&b, IFLA_PROP_LIST | NLA_F_NESTED);
+	put_text(&b, IFLA_ALT_IFNAME, "enp1s0");
+	put_u32(&b, IFLA_MTU, 1);	    /* not an altname */
+	put(&b, IFLA_ALT_IFNAME, "wan", 3); /* without a NUL */
+	unnest(&b, list);
+	for (size_t len = b.len; len >= NLMSG_SPACE(sizeof(struct ifinfomsg));
+	     len--) {
+		struct nlmsghdr *message = malloc(len);
+
+		memcpy(message, b.bytes, len);
+		message->nlmsg_len = len;
+		assert_true(rtnl_parse_link(message, &link));
+		altnames = rtnl_copy_altnames(link.altnames);
+		if (len == b.len)
+			assert_memory_equal(altnames, expected,
+					    sizeof(expected) + 1);
+		free(altnames);
+		free(message);
+	}
+	assert_null(rtnl_copy_altnames(NULL));
+}
+
 static void link_that_is_deleted(void **state)
 {
 	struct rtnl_link link;
@@ -441,6 +474,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(link_says_name_master_and_hardware),
+		cmocka_unit_test(altnames_of_a_link),
 		cmocka_unit_test(link_that_is_deleted),
 		cmocka_unit_test(link_that_is_a_vlan),
 		cmocka_unit_test(link_of_another_kind_has_no_vlan_id),

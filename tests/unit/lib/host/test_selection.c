@@ -25,7 +25,7 @@ static bool has(const struct selection *selection, const char *netns,
 {
 	const struct selected *selected = selection_find(selection, netns);
 
-	return selected && selection_has(selection, selected, interface);
+	return selected && selection_has(selection, selected, interface, NULL);
 }
 
 static void without_options_it_is_all_of_the_own_namespace(void **state)
@@ -76,6 +76,56 @@ static void namespaces_have_patterns_of_their_own(void **state)
 				     cases[i].interface),
 				 cases[i].is_selected);
 	selection_done(&selection);
+}
+
+static void altnames_are_as_good_as_names(void **state)
+{
+	static const char *const interfaces[] = { "enp1s0", "/^wan/", NULL };
+	static const char *const exclude[] = { "other", NULL };
+	static const struct {
+		const char *name, *altnames;
+		bool is_selected;
+	} cases[] = {
+		{ "eth0", "x\0enp1s0\0", true },
+		{ "eth1", "wan1\0", true },
+		{ "wan1", NULL, true },
+		{ "eth2", "wan2\0other\0", false },
+		{ "eth3", "enp1s0x\0enp1s\0", false },
+		{ "eth4", "", false },
+		{ "eth4", NULL, false },
+	};
+	struct selection selection = select_from(interfaces, exclude);
+	const struct selected *own = selection_find(&selection, NULL);
+	char altnames[] = "x\0enp1s0\0";
+	const struct netif netif = { .name = "eth0", .altnames = altnames };
+	const struct netif matched = { .name = "wan1" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(selection_has(&selection, own, cases[i].name,
+					       cases[i].altnames),
+				 cases[i].is_selected);
+	assert_true(selected_names(own, &netif));
+	assert_false(selected_names(own, &matched));
+	selection_done(&selection);
+}
+
+static void an_altname_has_up_to_127_characters(void **state)
+{
+	char name[130];
+	const char *const interfaces[] = { name, NULL };
+	struct selection selection;
+
+	(void)state;
+	memset(name, 'a', sizeof(name));
+	name[127] = '\0';
+	assert_int_equal(selection_init(&selection, interfaces, NULL, &silent),
+			 0);
+	selection_done(&selection);
+	name[127] = 'a';
+	name[128] = '\0';
+	assert_int_equal(selection_init(&selection, interfaces, NULL, &silent),
+			 -EINVAL);
 }
 
 static void wrong_options_leave_nothing(void **state)
@@ -147,6 +197,19 @@ static void plain_names_must_be_those_of_interfaces(void **state)
 	assert_int_equal(selected_check_names(&selection.items[0], NULL,
 					      &netifs, &log),
 			 -ENODEV);
+	netif->gone_ns = 0;
+	strcpy(netif->name, "eth2");
+	netif->altnames = calloc(2, 1);
+	assert_int_equal(selected_check_names(&selection.items[0], NULL,
+					      &netifs, &log),
+			 -ENODEV);
+	free(netif->altnames);
+	netif->altnames = calloc(1, sizeof("eth1") + 1);
+	memcpy(netif->altnames, "eth1", sizeof("eth1"));
+	assert_int_equal(selected_check_names(&selection.items[0], NULL,
+					      &netifs, &log),
+			 0);
+	netif->gone_ns = 1;
 	/* A namespace that was selected before may be absent. */
 	assert_int_equal(selected_check_names(&selection.items[0],
 					      &selection.items[0], &netifs, &log),
@@ -161,6 +224,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_options_it_is_all_of_the_own_namespace),
 		cmocka_unit_test(namespaces_have_patterns_of_their_own),
+		cmocka_unit_test(altnames_are_as_good_as_names),
+		cmocka_unit_test(an_altname_has_up_to_127_characters),
 		cmocka_unit_test(wrong_options_leave_nothing),
 		cmocka_unit_test(two_names_of_a_namespace_become_one_item),
 		cmocka_unit_test(plain_names_must_be_those_of_interfaces),
