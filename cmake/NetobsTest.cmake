@@ -160,6 +160,7 @@ set(NETOBS_FUZZ_SOURCES_conf src/service/conf.c src/lib/base/io.c src/lib/base/s
 set(NETOBS_FUZZ_SOURCES_container_facts src/lib/who/container_facts.c src/lib/base/json_reader.c)
 set(NETOBS_FUZZ_SOURCES_otlp src/lib/sinks/otlp/answer.c src/lib/sinks/grpc/status.c)
 set(NETOBS_FUZZ_SOURCES_parse tests/harness/host.c tests/harness/packet.c tests/harness/samples.c)
+set(NETOBS_FUZZ_SOURCES_pcapng src/lib/capture/pcapng_file.c)
 set(NETOBS_FUZZ_SOURCES_spool ${spool_sources} src/lib/base/crc32c.c src/lib/base/io.c
 	src/lib/base/outage.c src/lib/base/own_file.c src/lib/base/safe_text.c
 	src/lib/base/worker.c)

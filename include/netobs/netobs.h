@@ -455,12 +455,13 @@ NETOBS_API int netobs_rule_sampled_out_get(const struct netobs *ctx,
  * Run the packets of capture files through the same BPF programs, merged in the order of time,
  * and deliver the flows with the files' own times. For a context that was not started;
  * blocks until the end of all files or netobs_stop(). After an error in one file, the others
- * are read to their ends all the same. A flow that is in several files is one flow; none has
- * MAC addresses unless all files have Ethernet headers.
+ * are read to their ends all the same. A flow that is in several files is one flow; flows without
+ * Ethernet headers have no MAC addresses.
  *
  * Where pcapng names the interface of each packet, @p interfaces and @p exclude select, and a packet
  * that passed several of them counts once, unless NETOBS_PER_INTERFACE is set. A warning has the number
- * of packets that a capture cut before their ports.
+ * of packets that a capture cut before their ports. Interfaces of a pcapng file may differ in link
+ * type: packets of one that is not supported count as not IP, and a warning has their number.
  *
  * Files: pcap and pcapng, of link types Ethernet, raw IP, Linux cooked v1 and
  * v2, BSD null and loop. Needs the privileges of netobs_start() but attaches
@@ -470,7 +471,7 @@ NETOBS_API int netobs_rule_sampled_out_get(const struct netobs *ctx,
  * @param n      how many
  * @return number of flow records delivered; -ENOENT, -EACCES: cannot open;
  *         -EBADMSG: not a capture file, or it ends in mid-packet (the flows up
- *         to there have been delivered); -EPROTONOSUPPORT: link type;
+ *         to there have been delivered); -EPROTONOSUPPORT: link type of all interfaces;
  *         -ECANCELED: stopped; -EINVAL: no path, or "-" more than once
  */
 NETOBS_API int netobs_replay_files(struct netobs *ctx, const char *const *paths,

@@ -5,12 +5,16 @@
 
 import collections
 import contextlib
+import fcntl
 import os
 import random
+import signal
+import socket
 import struct
 import subprocess
 import time
 
+from lib import bpf
 from lib import capfile
 from lib import frames as f
 from lib import lab
@@ -21,6 +25,7 @@ from lib import truth
 
 START = 1_600_000_000 * capfile.NS + 123_456_789
 STEP = 10_000_000  # ns
+TUNSETIFF, IFF_TUN_NO_PI = 0x400454ca, 0x1001
 MAC_A, MAC_B = "02:00:00:00:00:01", "02:00:00:00:00:02"
 A4, B4, A6, B6 = "192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"
 
@@ -369,20 +374,76 @@ class Replay(lab.LabTest):
             self.note(f"{' '.join(options)}: {truth.summary(real)}")
 
     def test_pcapng_of_several_link_types(self):
+        """Interfaces of one file, and of several sections in it, are of several kinds."""
         packets = conversation()
-        path = self.save(capfile.pcapng(
-            [(capfile.ETHERNET, 6), (capfile.RAW, 9)],
-            [(at, n % 2, capfile.link((capfile.ETHERNET, capfile.RAW)[n % 2],
-                                      frame))
-             for n, (at, frame) in enumerate(packets)]))
-        result = observer.flows(self.lab, "-o", "json", "--stats", "-r", path)
-        # libpcap reads files of one link type only, and says so.
-        if result.code:
-            self.assertEqual(1, result.code)
-            self.assertIn("type", result.errors)
-            self.note(f"refused: {result.errors.splitlines()[0]}")
-        else:
+        kinds = (capfile.ETHERNET, 6), (capfile.RAW, 9, 2000), (capfile.SLL2, 6, 120)
+
+        def mixed(some, order, first):
+            return capfile.pcapng(
+                kinds, [(at, (n + first) % 3, capfile.link(kinds[(n + first) % 3][0], frame))
+                        for n, (at, frame) in enumerate(some)], order)
+
+        for data in (mixed(packets, "<", 0), mixed(packets, ">", 1),
+                     mixed(packets[:50], "<", 0) + mixed(packets[50:], "<", 1)):
+            path = self.save(data)
+            result = self.replay(path)
             self.assert_truth(result, truth.sums(path))
+            self.assert_times(result, packets, 1000)
+            self.assertEqual(len(packets), result.total("seen")[0])
+        # tshark does not read sections of several byte orders.
+        result = self.replay(self.save(mixed(packets[:50], "<", 0) + mixed(packets[50:], ">", 0)))
+        self.assertEqual(len(packets), result.exported()[0])
+
+    def test_addresses_of_pcapng_are_those_of_ethernet(self):
+        frames = [frame for _, frame in conversation()[:5]]
+        path = self.save(capfile.pcapng(
+            [(capfile.ETHERNET, 9), (capfile.RAW, 9)],
+            [(START + i, i % 2, capfile.link((capfile.ETHERNET, capfile.RAW)[i % 2], frame))
+             for i, frame in enumerate(frames)]))
+        result = self.replay(path)
+        self.assertEqual(3, sum("DstMac" in record for record in result.records))
+        self.assertEqual(5, len(result.records))
+        result = observer.flows(self.lab, "-r", path, f"ether src {MAC_A}")
+        self.assertEqual(1, result.code)
+        self.assertIn("without Ethernet headers", result.errors)
+
+    def test_link_types_that_are_not_supported(self):
+        packets = conversation()
+        kinds = (capfile.ETHERNET, 9), (capfile.IEEE802_11, 9)
+        path = self.save(capfile.pcapng(kinds, [(at, n % 2, frame) for n, (at, frame)
+                                                in enumerate(packets)]))
+        result = self.replay(path)
+        self.assertEqual((50, 50, 100), (
+            result.exported()[0], result.stats["unparsed"]["not_ip"]["packets"],
+            result.total("seen")[0]))
+        self.assertIn("50 packets are in no flow: link type 105 (IEEE802_11)", result.errors)
+        result = observer.flows(self.lab, "-r", self.save(
+            capfile.pcapng(kinds[1:], [(at, 0, frame) for at, frame in packets])))
+        self.assertEqual(1, result.code)
+        self.assertIn("link type 105 (IEEE802_11) is not supported", result.errors)
+
+    def test_own_capture_of_unlike_interfaces(self):
+        a, b = self.lab.ns("a"), self.lab.ns("b")
+        self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0", ["192.0.2.2/24"])
+        with a, open("/dev/net/tun", "r+b", buffering=0) as tun:
+            fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH", b"tun0", IFF_TUN_NO_PI))
+            a.ip("addr", "add", "198.51.100.1/24", "dev", "tun0")
+            a.ip("link", "set", "tun0", "up")
+            path = self.lab.path("own.pcapng")
+            capture = self.lab.spawn(observer.netobsctl(), "capture", "-w", path, ns=a)
+            lab.wait_for(lambda: all(bpf.attached(a, name) == 2 for name in ("eth0", "tun0")),
+                         "the capture")
+            traffic.ping(a, "192.0.2.2", 3)
+            with a, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                for _ in range(4):
+                    sender.sendto(b"x", ("198.51.100.2", 9))
+            capture.send_signal(signal.SIGINT)
+            self.assertEqual(0, capture.wait(timeout=60))
+        kinds = lab.run("tshark", "-r", path, "-T", "fields", "-e", "frame.encap_type").split()
+        self.assertEqual(2, len(set(kinds)), kinds)
+        result = self.replay(path)
+        self.assertEqual(len(kinds), result.total("seen")[0])
+        self.assert_truth(result, truth.sums(path))
 
 
 if __name__ == "__main__":

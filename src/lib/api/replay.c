@@ -170,6 +170,33 @@ static bool is_selected(struct replay *replay, const struct frame *frame)
 			     replay->selected, frame->interface, NULL);
 }
 
+/* Frames of other links have an Ethernet header made for them: capture_file.h. */
+static int check_filter(const struct replay *replay, const struct filter *filter)
+{
+	if (!filter)
+		return 0;
+	return filter_check(filter, LINK_NONE, "files without Ethernet headers",
+			    &replay->ctx->life.log);
+}
+
+static int check_filters(const struct replay *replay)
+{
+	const struct alert_set *alerts = replay->ctx->alert_set;
+
+	return check_filter(replay, replay->ctx->filter) ?:
+		       check_filter(replay, alerts ? alerts->filter : NULL);
+}
+
+/* A pcapng file may have an interface without Ethernet headers from any packet on. */
+static int expect_bare(struct replay *replay)
+{
+	bool *hides = &replay->pipeline->merge.options.hide_link;
+	int err = *hides ? 0 : check_filters(replay);
+
+	*hides = true;
+	return err;
+}
+
 static int replay_frame(struct replay *replay, struct source *source)
 {
 	int err;
@@ -180,6 +207,9 @@ static int replay_frame(struct replay *replay, struct source *source)
 		source->n_again++;
 		return 0;
 	}
+	err = source->frame.is_bare ? expect_bare(replay) : 0;
+	if (err)
+		return err;
 	replay->n_cut += source->frame.is_cut;
 	drain_until(replay, source->frame.ns);
 	if (is_refused(&source->frame)) {
@@ -240,22 +270,11 @@ static bool hides_link(const struct replay *replay)
 	return false;
 }
 
-/* Frames of other links have an Ethernet header made for them: capture_file.h. */
-static int check_filter(const struct replay *replay, const struct filter *filter)
-{
-	if (!filter || !hides_link(replay))
-		return 0;
-	return filter_check(filter, LINK_NONE, "files without Ethernet headers",
-			    &replay->ctx->life.log);
-}
-
 static int start_replay(struct replay *replay)
 {
 	struct pipeline_options options = context_pipeline_options(replay->ctx);
-	const struct alert_set *alerts = replay->ctx->alert_set;
-	int err = check_filter(replay, replay->ctx->filter);
+	int err = hides_link(replay) ? check_filters(replay) : 0;
 
-	err = err ?: check_filter(replay, alerts ? alerts->filter : NULL);
 	if (err)
 		return err;
 	options.store.clock = CLOCK_PACKET;
@@ -290,12 +309,14 @@ static void warn_of_gaps(const struct replay *replay)
 		log_warning(log,
 			    "%llu packets were left out: their files do not say which interface they passed, as pcapng does",
 			    (unsigned long long)replay->n_unnamed);
-	for (size_t i = 0; i < replay->n_sources; i++)
+	for (size_t i = 0; i < replay->n_sources; i++) {
+		capture_file_report(&replay->sources[i].file);
 		if (replay->sources[i].n_again)
 			log_info(log,
 				 "%s has %llu packets again, at further interfaces",
 				 replay->sources[i].file.path,
 				 (unsigned long long)replay->sources[i].n_again);
+	}
 }
 
 /* NULL: all. */

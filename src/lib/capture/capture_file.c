@@ -77,103 +77,183 @@ static uint16_t network_type(const uint8_t *frame, uint32_t len, int link)
 	}
 }
 
-/*
- * Opened with nanosecond precision, tv_usec is in nanoseconds. A pcapng file may say any
- * time; the year 2255 leaves room for sums.
- */
-static int64_t time_of(const struct timeval *time)
-{
-	const int64_t seconds_max = 9000000000;
-	int64_t seconds = time->tv_sec;
-
-	if (seconds < 0 || seconds > seconds_max)
-		seconds = seconds_max;
-	return seconds * NSEC_PER_SEC + time->tv_usec;
-}
-
-/* Make it an Ethernet frame. */
-static void build_frame(const struct capture_file *file,
-			const struct pcap_pkthdr *header, const uint8_t *data,
+/* Make it an Ethernet frame; of a link type that is not supported, one that is not IP. */
+static void build_frame(const struct file_packet *packet, int link,
 			struct frame *frame)
 {
-	uint32_t skip = link_header_len(file->link), start = 0;
+	const int header_len = link_header_len(link);
+	uint32_t skip = header_len > 0 ? header_len : 0, start = 0;
 
 	memset(frame->bytes, 0, ETHER_LEN);
-	frame->ns = time_of(&header->ts);
-	frame->wire_len = header->len;
-	frame->is_cut = header->caplen < header->len;
-	if (file->link != DLT_EN10MB) {
+	frame->ns = packet->ns;
+	frame->wire_len = packet->wire_len;
+	frame->is_cut = packet->len < packet->wire_len;
+	frame->is_bare = link != DLT_EN10MB;
+	frame->interface = packet->interface;
+	frame->passed = packet->passed;
+	if (frame->is_bare) {
 		uint16_t type =
-			header->caplen >= skip ?
-				network_type(data, header->caplen, file->link) :
+			header_len >= 0 && packet->len >= skip ?
+				network_type(packet->bytes, packet->len, link) :
 				0;
 
 		frame->bytes[12] = type >> 8;
 		frame->bytes[13] = type;
 		start = ETHER_LEN;
-		skip = min_u64(skip, header->caplen);
-		frame->wire_len += ETHER_LEN - min_u64(skip, header->len);
+		skip = min_u64(skip, packet->len);
+		frame->wire_len += ETHER_LEN - min_u64(skip, packet->wire_len);
 	}
-	frame->len = min_u64(header->caplen - skip, FRAME_MAX - start);
-	memcpy(frame->bytes + start, data + skip, frame->len);
+	frame->len = min_u64(packet->len - skip, FRAME_MAX - start);
+	memcpy(frame->bytes + start, packet->bytes + skip, frame->len);
 	frame->len += start;
 }
 
-static void close_stream(FILE **stream)
+/* ---- Files of libpcap ------------------------------------------------------------------- */
+
+static int refuse_link(const struct capture_file *file, int link)
 {
-	if (*stream && *stream != stdin)
-		fclose(*stream);
+	log_error(file->log, "%s: link type %d (%s) is not supported",
+		  file->path, link, pcap_datalink_val_to_name(link) ?: "unknown");
+	return -EPROTONOSUPPORT;
 }
 
-/* @return what libpcap reads; NULL: no memory */
-static FILE *look_inside(struct capture_file *file, FILE *stream)
+/* libpcap takes over @stream. */
+static int open_pcap(struct capture_file *file, FILE *stream)
 {
-	FILE *outer;
+	char reason[PCAP_ERRBUF_SIZE];
 
-	return file_interfaces_open(stream, &file->interfaces, &outer) ? NULL :
-									 outer;
+	file->pcap = pcap_fopen_offline_with_tstamp_precision(
+		stream, PCAP_TSTAMP_PRECISION_NANO, reason);
+	if (!file->pcap) {
+		log_error(file->log, "%s: %s", file->path, reason);
+		if (stream != stdin)
+			fclose(stream);
+		return -EBADMSG;
+	}
+	file->link = pcap_datalink(file->pcap);
+	return link_header_len(file->link) < 0 ? refuse_link(file, file->link) :
+						 0;
 }
 
-static FILE *open_stream(const char *path)
+/* Opened with nanosecond precision, tv_usec is in nanoseconds. */
+static int next_of_pcap(struct capture_file *file, struct frame *ret_frame)
 {
-	return strcmp(path, "-") ? fopen(path, "rbe") : stdin;
+	struct pcap_pkthdr *header;
+	const uint8_t *data;
+	int ret = pcap_next_ex(file->pcap, &header, &data);
+	struct file_packet packet;
+
+	if (ret == PCAP_ERROR_BREAK) /* end of file */
+		return 0;
+	if (ret != 1) {
+		log_error(file->log, "%s: after packet %llu: %s", file->path,
+			  (unsigned long long)file->packets,
+			  pcap_geterr(file->pcap));
+		return -EBADMSG;
+	}
+	packet = (struct file_packet){
+		.ns = header->ts.tv_sec * NSEC_PER_SEC + header->ts.tv_usec,
+		.len = header->caplen,
+		.wire_len = header->len,
+		.bytes = data,
+	};
+	build_frame(&packet, file->link, ret_frame);
+	return 1;
+}
+
+/* ---- Files of pcapng ---------------------------------------------------------------- */
+
+/* Other link types have the same number in files and in libpcap. */
+static int dlt_of(int linktype)
+{
+	const int linktype_raw = 101;
+
+	return linktype == linktype_raw ? DLT_RAW : linktype;
+}
+
+/* The first packet is read, so that interfaces before it are known. */
+static int open_pcapng(struct capture_file *file, FILE *stream)
+{
+	int link, n = 0, n_supported = 0;
+
+	file->stream = stream;
+	file->pcapng = pcapng_open(stream);
+	if (!file->pcapng)
+		return -ENOMEM;
+	file->next_result = pcapng_next(file->pcapng, &file->next);
+	file->has_next = true;
+	for (; (link = pcapng_link(file->pcapng, n)) >= 0; n++)
+		n_supported += link_header_len(dlt_of(link)) >= 0;
+	if (file->next_result == -ENOMEM)
+		return -ENOMEM;
+	if (n_supported)
+		return 0;
+	if (n)
+		return refuse_link(file, dlt_of(pcapng_link(file->pcapng, 0)));
+	log_error(file->log, "%s: %s", file->path,
+		  file->next_result < 0 ? pcapng_reason(file->pcapng) :
+					  "the file describes no interface");
+	return -EBADMSG;
+}
+
+/* Types beyond those that there is room for are counted with the last one. */
+static void note_unsupported(struct capture_file *file, int link)
+{
+	struct unsupported *one = file->unsupported,
+			   *last = &one[UNSUPPORTED_MAX - 1];
+
+	while (one < last && one->packets && one->link != link)
+		one++;
+	one->link = link;
+	one->packets++;
+}
+
+static int next_of_pcapng(struct capture_file *file, struct frame *ret_frame)
+{
+	int link, ret = file->has_next ? file->next_result :
+					 pcapng_next(file->pcapng, &file->next);
+
+	file->has_next = false;
+	if (ret == -EBADMSG)
+		log_error(file->log, "%s: after packet %llu: %s", file->path,
+			  (unsigned long long)file->packets,
+			  pcapng_reason(file->pcapng));
+	if (ret != 1)
+		return ret;
+	link = dlt_of(file->next.link);
+	if (link_header_len(link) < 0)
+		note_unsupported(file, link);
+	build_frame(&file->next, link, ret_frame);
+	return 1;
+}
+
+/* ---- Files of both kinds -------------------------------------------------------------- */
+
+static int open_stream(struct capture_file *file, FILE *stream)
+{
+	const int first = fgetc(stream);
+
+	if (first != EOF)
+		ungetc(first, stream);
+	return first == PCAPNG_FIRST_BYTE ? open_pcapng(file, stream) :
+					    open_pcap(file, stream);
 }
 
 int capture_file_open(struct capture_file *file, const char *path,
 		      const struct log *log)
 {
-	__attribute__((cleanup(close_stream))) FILE *stream = open_stream(path);
-	char reason[PCAP_ERRBUF_SIZE];
-	FILE *outer;
+	FILE *stream = strcmp(path, "-") ? fopen(path, "rbe") : stdin;
+	int err = stream ? 0 : -errno;
 
 	*file = (struct capture_file){ .log = log, .path = path };
-	if (!stream) {
-		int err = -errno;
-
+	if (err) {
 		log_error(log, "%s: %s", path, strerror(-err));
 		return err;
 	}
-	outer = look_inside(file, stream);
-	if (!outer)
-		return -ENOMEM;
-	stream = NULL; /* @outer's now, which libpcap takes over */
-	file->pcap = pcap_fopen_offline_with_tstamp_precision(
-		outer, PCAP_TSTAMP_PRECISION_NANO, reason);
-	if (!file->pcap) {
-		log_error(log, "%s: %s", path, reason);
-		fclose(outer);
+	err = open_stream(file, stream);
+	if (err)
 		capture_file_close(file);
-		return -EBADMSG;
-	}
-	file->link = pcap_datalink(file->pcap);
-	if (link_header_len(file->link) < 0) {
-		log_error(log, "%s: link type %d (%s) is not supported", path,
-			  file->link,
-			  pcap_datalink_val_to_name(file->link) ?: "unknown");
-		capture_file_close(file);
-		return -EPROTONOSUPPORT;
-	}
-	return 0;
+	return err;
 }
 
 void capture_file_close(struct capture_file *file)
@@ -181,30 +261,44 @@ void capture_file_close(struct capture_file *file)
 	if (file->pcap)
 		pcap_close(file->pcap);
 	file->pcap = NULL;
-	file_interfaces_free(TAKE_PTR(file->interfaces));
+	pcapng_close(TAKE_PTR(file->pcapng));
+	if (file->stream && file->stream != stdin)
+		fclose(file->stream);
+	file->stream = NULL;
 }
 
 int capture_file_next(struct capture_file *file, struct frame *ret_frame)
 {
-	struct pcap_pkthdr *header;
-	const uint8_t *data;
-	int ret = pcap_next_ex(file->pcap, &header, &data);
+	int ret = file->pcap ? next_of_pcap(file, ret_frame) :
+			       next_of_pcapng(file, ret_frame);
 
-	if (ret == 1) {
-		file->packets++;
-		build_frame(file, header, data, ret_frame);
-		ret_frame->interface = file_interfaces_next(file->interfaces,
-							    &ret_frame->passed);
-		return 1;
-	}
-	if (ret == PCAP_ERROR_BREAK) /* end of file */
-		return 0;
-	log_error(file->log, "%s: after packet %llu: %s", file->path,
-		  (unsigned long long)file->packets, pcap_geterr(file->pcap));
-	return -EBADMSG;
+	file->packets += ret == 1;
+	return ret;
 }
 
 bool capture_file_hides_link(const struct capture_file *file)
 {
-	return file->link != DLT_EN10MB;
+	int link = file->link;
+
+	if (file->pcap)
+		return link != DLT_EN10MB;
+	for (uint32_t i = 0; (link = pcapng_link(file->pcapng, i)) >= 0; i++)
+		if (link != DLT_EN10MB)
+			return true;
+	return false;
+}
+
+void capture_file_report(const struct capture_file *file)
+{
+	for (size_t i = 0; i < UNSUPPORTED_MAX; i++) {
+		const struct unsupported *one = &file->unsupported[i];
+
+		if (one->packets)
+			log_warning(file->log,
+				    "%s: %llu packets are in no flow: link type %d (%s) is not supported",
+				    file->path,
+				    (unsigned long long)one->packets, one->link,
+				    pcap_datalink_val_to_name(one->link) ?:
+					    "unknown");
+	}
 }

@@ -4,7 +4,7 @@
 #define NETOBS_CAPTURE_CAPTURE_FILE_H
 
 #include "base/log.h"
-#include "file_interfaces.h"
+#include "pcapng_file.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,13 +12,23 @@
 /* More than the parser reaches, less than the kernel takes, which is a page. */
 enum { FRAME_MAX = 1024 };
 
+enum { UNSUPPORTED_MAX = 8 };
+
 struct capture_file {
 	const struct log *log;
 	const char *path;
 	struct pcap *pcap;
-	struct file_interfaces *interfaces;
-	int link; /* DLT_* */
+	int link;     /* DLT_* of all packets of a pcap file */
+	FILE *stream; /* of a pcapng file; NULL: libpcap has it */
+	struct pcapng_file *pcapng;
+	struct file_packet next; /* of it: the latest, or if has_next the first one */
+	int next_result;
+	bool has_next;
 	uint64_t packets;
+	struct unsupported {
+		int link;
+		uint64_t packets;
+	} unsupported[UNSUPPORTED_MAX]; /* of no packet: unused */
 };
 
 struct frame {
@@ -26,6 +36,7 @@ struct frame {
 	uint32_t len;
 	uint32_t wire_len; /* before the capture cut it */
 	bool is_cut;
+	bool is_bare; /* without a link header of Ethernet: it has one that is made up */
 	const char *interface; /* as long as its file; NULL: the file does not say */
 	enum passed passed;
 	uint8_t bytes[FRAME_MAX];
@@ -39,7 +50,10 @@ void capture_file_close(struct capture_file *file);
 /* 1: @ret_frame is filled; 0: end of file; -EBADMSG: it ends in mid-packet. */
 int capture_file_next(struct capture_file *file, struct frame *ret_frame);
 
-/* Its frames have a made-up link header. */
+/* Its frames, as far as it is known before the first one is read, have a made-up link header. */
 bool capture_file_hides_link(const struct capture_file *file);
+
+/* Name the link types that are not supported, among others that are, with their packets. */
+void capture_file_report(const struct capture_file *file);
 
 #endif

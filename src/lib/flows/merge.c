@@ -204,6 +204,13 @@ static void add_attrs(struct flow *flow, const struct flow_tally *tally)
 		flow->last_ns = last_ns;
 }
 
+static bool is_zero(const uint8_t macs[12])
+{
+	static const uint8_t zero[12];
+
+	return !memcmp(macs, zero, sizeof(zero));
+}
+
 /* False without memory. */
 static bool merge_entry(struct merge *merge, struct flow *flow,
 			const struct flow_entry *entry, enum sight sight)
@@ -221,7 +228,8 @@ static bool merge_entry(struct merge *merge, struct flow *flow,
 	if (sight == SIGHT_FIRST)
 		volume_add(&flow->entered, &volume);
 	/* The addresses are those that the first point saw. */
-	if (tally->attrs.has_mac && !merge->options.hide_link &&
+	if (tally->attrs.has_mac &&
+	    !(merge->options.hide_link && is_zero(tally->macs)) &&
 	    (point == flow->points || !flow->has_mac)) {
 		flow->has_mac = true;
 		memcpy(flow->macs, tally->macs, sizeof(flow->macs));

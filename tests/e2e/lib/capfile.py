@@ -54,24 +54,26 @@ def _block(order, kind, body):
 
 def pcapng(interfaces, packets, order="<", snap=0, names=()):
     """
-    @interfaces: [(link type, decimal digits of a second's fraction)];
+    @interfaces: [(link type, decimal digits of a second's fraction)], and a third part if its
+    snapshot length is not @snap;
     @names: of interfaces; @packets: [(ns since 1970, interface number, bytes)] or, with
     epb_flags, [(ns since 1970, interface number, bytes, flags)]
     """
     out = [_block(order, 0x0a0d0d0a, struct.pack(
         order + "IHHq", 0x1a2b3c4d, 1, 0, -1))]
-    for i, (kind, digits) in enumerate(interfaces):
+    for i, (kind, digits, *own) in enumerate(interfaces):
         resolution = struct.pack(order + "HHB3x", 9, 1, digits)
         if names:
             name = names[i].encode()
             resolution += struct.pack(order + "HH", 2, len(name)) + name + \
                 b"\0" * (-len(name) % 4)
         resolution += struct.pack(order + "HH", 0, 0)
-        out.append(_block(order, 1, struct.pack(order + "HHI", kind, 0, snap) +
+        out.append(_block(order, 1, struct.pack(order + "HHI", kind, 0,
+                                                  own[0] if own else snap) +
                           resolution))
     for at, number, data, *flags in packets:
         stamp = at // 10 ** (9 - interfaces[number][1])
-        kept = data[:snap or None]
+        kept = data[:(interfaces[number][2:] or [snap])[0] or None]
         options = bytes(-len(kept) % 4) + struct.pack(
             order + "HHIHH", 2, 4, *flags, 0, 0) if flags else b""
         out.append(_block(order, 6, struct.pack(

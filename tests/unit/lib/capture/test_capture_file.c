@@ -271,6 +271,202 @@ static void file_that_ends_in_a_packet_is_bad_after_it(void **state)
 	}
 }
 
+/* ---- pcapng ----------------------------------------------------------------------------- */
+
+/* A block: its type, then its words, without the lengths. */
+static void write_block(struct reading *r, const uint32_t *words, uint32_t n)
+{
+	const uint32_t length = (n + 2) * sizeof(*words);
+
+	capture_write(&r->capture, words, sizeof(*words));
+	capture_write(&r->capture, &length, sizeof(length));
+	capture_write(&r->capture, words + 1, (n - 1) * sizeof(*words));
+	capture_write(&r->capture, &length, sizeof(length));
+}
+
+#define BLOCK(r, ...)                                     \
+	write_block(r, (const uint32_t[]){ __VA_ARGS__ }, \
+		    sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+#define OPTION(code, len) ((code) | (len) << 16)
+
+enum { SECTION = 0x0a0d0d0a, MAGIC = 0x1a2b3c4d, IPV4_WORD = 0x01020045 };
+
+static void write_section(struct reading *r)
+{
+	BLOCK(r, SECTION, MAGIC, 1, UINT32_MAX, UINT32_MAX);
+}
+
+/* Interfaces of unlike link types, snapshot lengths and units; all kinds of packets; two sections. */
+static void write_mixed(struct reading *r)
+{
+	write_section(r);
+	BLOCK(r, 1, CAPTURE_ETHERNET, 16, OPTION(2, 4), 0x30687465,
+	      OPTION(9, 1), 9, 0); /* eth0, nanoseconds */
+	BLOCK(r, 1, CAPTURE_RAW, 0, OPTION(9, 1), 0x80 | 4, OPTION(14, 8), 100,
+	      0, 0);	     /* 1/16 s, 100 s later */
+	BLOCK(r, 1, 147, 0); /* of an unsupported type */
+	BLOCK(r, 6, 0, 1, 705032704, 16, 60, 1, 2, 3, 0x0008, OPTION(2, 4),
+	      PASSED_OUT, 0);	  /* 5 s */
+	BLOCK(r, 0xbad, 1, 2, 3); /* what others may have */
+	BLOCK(r, 6, 1, 0, 16 * 7 + 8, 4, 40, IPV4_WORD); /* 7.5 + 100 s */
+	BLOCK(r, 6, 2, 0, 0, 4, 4, 7);
+	BLOCK(r, 3, 90, 1, 2, 3, 0x0008); /* simple: up to the snapshot length */
+	write_section(r);
+	BLOCK(r, 1, CAPTURE_RAW, 0);
+	BLOCK(r, 2, 0, 0, 1000000, 4, 44, IPV4_WORD); /* the former kind */
+}
+
+static void interfaces_of_a_file_may_differ(void **state)
+{
+	static const struct {
+		int64_t ns;
+		uint32_t len, wire_len;
+		uint16_t type;
+		bool is_bare;
+		const char *interface;
+	} expected[] = {
+		{ 5000000000, 16, 60, IPV4, false, "eth0" },
+		{ 107500000000, 18, 54, IPV4, true, NULL },
+		{ 0, 18, 18, 0, true, NULL },
+		{ 0, 16, 90, IPV4, false, "eth0" },
+		{ 1000000000, 18, 58, IPV4, true, NULL },
+	};
+	struct reading r;
+	struct frame frame;
+
+	(void)state;
+	create(&r);
+	write_mixed(&r);
+	assert_int_equal(open_it(&r), 0);
+	assert_true(capture_file_hides_link(&r.file));
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+		assert_int_equal(capture_file_next(&r.file, &frame), 1);
+		assert_int_equal(frame.ns, expected[i].ns);
+		assert_int_equal(frame.len, expected[i].len);
+		assert_int_equal(frame.wire_len, expected[i].wire_len);
+		assert_int_equal(frame.is_bare, expected[i].is_bare);
+		assert_int_equal(frame.passed, i ? PASSED_EITHER : PASSED_OUT);
+		assert_int_equal(type_of(&frame), expected[i].type);
+		if (expected[i].interface)
+			assert_string_equal(frame.interface,
+					    expected[i].interface);
+		else
+			assert_null(frame.interface);
+	}
+	assert_int_equal(capture_file_next(&r.file, &frame), 0);
+	assert_int_equal(r.file.packets, ARRAY_SIZE(expected));
+	capture_file_report(&r.file);
+	assert_true(witness_read(&r.witness,
+				 "1 packets are in no flow: link type 147"));
+	done(&r);
+}
+
+/* To the end, or to what is damaged. @return packets; the last result is in @ret_result */
+static int read_all(struct reading *r, int *ret_result)
+{
+	struct frame frame;
+	int n = 0;
+
+	*ret_result = open_it(r);
+	while (!*ret_result &&
+	       (*ret_result = capture_file_next(&r->file, &frame)) == 1) {
+		assert_in_range(frame.len, 0, FRAME_MAX);
+		*ret_result = 0;
+		n++;
+	}
+	return n;
+}
+
+static void copy_with(struct reading *r, const uint8_t *bytes, size_t len,
+		      size_t at, uint8_t value)
+{
+	create(r);
+	capture_write(&r->capture, bytes, len);
+	if (at < len)
+		assert_int_equal(pwrite(r->capture.fd, &value, 1, at), 1);
+}
+
+/* Wherever a pcapng file ends or has another byte, it is read up to there or to its end. */
+static void damaged_pcapng_files_are_harmless(void **state)
+{
+	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
+	uint8_t bytes[1024];
+	struct reading r;
+	size_t len;
+	int result, whole = 0;
+
+	(void)state;
+	create(&r);
+	write_mixed(&r);
+	len = pread(r.capture.fd, bytes, sizeof(bytes), 0);
+	done(&r);
+	for (size_t i = 1; i <= len; i++) {
+		copy_with(&r, bytes, i, len, 0);
+		assert_in_range(read_all(&r, &result), 0, 5);
+		assert_true(result == 0 || result == -EBADMSG);
+		assert_int_equal(r.witness.errors, result != 0);
+		whole += !result;
+		done(&r);
+	}
+	assert_int_equal(whole,
+			 11); /* it ends between blocks, behind an interface */
+	for (size_t i = 0; i < len; i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(values); k++) {
+			copy_with(&r, bytes, len, i, values[k]);
+			read_all(&r, &result);
+			assert_true(result == 0 || result == -EBADMSG ||
+				    result == -EPROTONOSUPPORT);
+			done(&r);
+		}
+	}
+}
+
+static void wrong_pcapng_files_say_what_is_wrong(void **state)
+{
+	static const struct {
+		uint32_t words[16];
+		uint32_t n;
+		const char *reason;
+	} cases[] = {
+		{ { 6, 0x7ffffffc }, 2, "ends in a block" },
+		{ { 6, 0xfffffffc }, 2, "ends in a block" },
+		{ { 6, 8 }, 2, "length of 8" },
+		{ { 6, 33 }, 2, "length of 33" },
+		{ { 6, 16, 0, 16 }, 4, "shorter than its contents" },
+		{ { 6, 32, 9, 0, 0, 0, 0, 32 }, 8, "interface 9" },
+		{ { 6, 32, 0, 0, 0, 4, 4, 32 }, 8, "longer than its block" },
+		{ { 6, 32, 0, 0, 0, UINT32_MAX, 0, 32 },
+		  8,
+		  "longer than its block" },
+		{ { 6, 32, 0, 0, 0, 0, 0, 36 },
+		  8,
+		  "lengths of a pcapng block differ" },
+		{ { 1, 32, CAPTURE_RAW, 0, OPTION(9, 1), 20, 0, 32 },
+		  8,
+		  "time stamps" },
+		{ { SECTION, 28, MAGIC, 2, 0, 0, 28 }, 7, "version 2" },
+	};
+	int result;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct reading r;
+
+		create(&r);
+		write_section(&r);
+		BLOCK(&r, 1, CAPTURE_RAW, 0);
+		BLOCK(&r, 6, 0, 0, 0, 4, 4, IPV4_WORD);
+		capture_write(&r.capture, cases[i].words,
+			      cases[i].n * sizeof(uint32_t));
+		assert_int_equal(read_all(&r, &result), 1);
+		assert_int_equal(result, -EBADMSG);
+		assert_true(witness_read(&r.witness, "after packet 1: "));
+		if (!witness_read(&r.witness, cases[i].reason))
+			fail_msg("case %zu: no '%s'", i, cases[i].reason);
+		done(&r);
+	}
+}
+
 static void what_is_no_capture_file_is_refused(void **state)
 {
 	static const struct {
@@ -362,6 +558,9 @@ int main(void)
 		cmocka_unit_test(
 			times_beyond_what_nanoseconds_can_count_are_bounded),
 		cmocka_unit_test(file_that_ends_in_a_packet_is_bad_after_it),
+		cmocka_unit_test(interfaces_of_a_file_may_differ),
+		cmocka_unit_test(damaged_pcapng_files_are_harmless),
+		cmocka_unit_test(wrong_pcapng_files_say_what_is_wrong),
 		cmocka_unit_test(what_is_no_capture_file_is_refused),
 		cmocka_unit_test(link_types_that_are_not_known_are_named),
 		cmocka_unit_test(file_that_cannot_be_opened_is_named),

@@ -135,9 +135,14 @@ static void macs_come_from_whichever_part_has_them(void **state)
 		assert_memory_equal(flow.src_mac, src, sizeof(src));
 		assert_memory_equal(flow.dst_mac, dst, sizeof(dst));
 		flow = record_of(entries, hidden);
-		assert_false(flow.has & NETOBS_HAS_MAC);
+		assert_true(flow.has & NETOBS_HAS_MAC);
 		swap(entries);
 	}
+	for (int i = 0; i < 2; i++)
+		memset(entries[i].tally.macs, 0, sizeof(entries[i].tally.macs));
+	assert_true(record_of(entries, merger_every_second()).has &
+		    NETOBS_HAS_MAC);
+	assert_false(record_of(entries, hidden).has & NETOBS_HAS_MAC);
 }
 
 /* What a record says is of the packets it counts, not of earlier ones. */
