@@ -12,6 +12,7 @@
 
 #include "base/clock_ms.h"
 #include "base/safe_text.h"
+#include "decompress.h"
 #include "flows_request.h"
 #include "service/text/human.h"
 #include "cli/view/keys.h"
@@ -24,10 +25,11 @@ enum { MAX_NOTES = 100 };
 struct session {
 	struct flows_request *request;
 	struct netobs *ctx;
-	uint64_t left;	   /* records still to be printed */
-	int log_level;	   /* the least severe that is shown */
-	bool error_logged; /* the library said what is wrong */
-	bool wrong_spec;   /* of an output */
+	struct decompress decompress; /* of files */
+	uint64_t left;		      /* records still to be printed */
+	int log_level;		      /* the least severe that is shown */
+	bool error_logged;	      /* the library said what is wrong */
+	bool wrong_spec;	      /* of an output */
 	volatile sig_atomic_t stopping;
 	bool are_rules_due; /* their file is to be read again */
 	bool has_alerts;    /* that were written since the last flush */
@@ -114,6 +116,7 @@ static void print_flow_log(int level, const char *message, void *user)
 						 &session->request->config.rules,
 			 message, text, sizeof(text)))
 		option_name_write(message, text, sizeof(text));
+	decompress_place(&session->decompress, text, sizeof(text));
 	safe_cell(text);
 	if (level <= NETOBS_LOG_ERROR)
 		session->error_logged = true;
@@ -453,19 +456,25 @@ static void show_view(struct session *session)
 
 static int replay_files(struct session *session)
 {
-	int r;
+	int r, err;
 
 	/* Files may come from anywhere. */
 	privileges_drop(&session->request->config.interfaces, KEEP_FILES);
 	r = open_outputs(session);
 	if (r < 0)
 		return r;
-	r = netobs_replay_files(session->ctx, session->request->files.items,
-				session->request->files.n);
-	if (r < 0 && r != -ECANCELED) {
+	err = decompress_open(&session->request->files, verb_of(session),
+			      &session->decompress);
+	if (!err)
+		r = netobs_replay_files(session->ctx, session->decompress.paths,
+					session->request->files.n);
+	if (!err && r < 0 && r != -ECANCELED)
 		report_flow_error(session, "read the file", r);
-		return r;
-	}
+	if (!decompress_close(&session->decompress, verb_of(session),
+			      err || r == -ECANCELED))
+		err = -EBADMSG;
+	if (err || (r < 0 && r != -ECANCELED))
+		return err ?: r;
 	for (size_t i = 0; i < session->request->outputs.n; i++)
 		if (takes_keys(&session->request->outputs.list[i]))
 			show_view(session);
