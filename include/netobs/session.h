@@ -64,8 +64,9 @@ enum netobs_session_field {
 	NETOBS_SESSION_HAS_START = 1 << 0, /**< start_ns */
 	/** process_by, pid, tid, uid, process, cgroup_id */
 	NETOBS_SESSION_HAS_PROCESS = 1 << 1,
-	NETOBS_SESSION_HAS_RTT = 1 << 2,    /**< rtt_ns, rtt_variation_ns */
-	NETOBS_SESSION_HAS_MIN_RTT = 1 << 3 /**< min_rtt_ns */
+	NETOBS_SESSION_HAS_RTT = 1 << 2,     /**< rtt_ns, rtt_variation_ns */
+	NETOBS_SESSION_HAS_MIN_RTT = 1 << 3, /**< min_rtt_ns */
+	NETOBS_SESSION_HAS_FIN = 1 << 4	     /**< bytes_received counts a FIN */
 };
 
 /** A session, when it ends and, with netobs_sessions_opts.interval_ms, while it lives. All
@@ -87,8 +88,9 @@ struct netobs_session {
 	int64_t end_ns; /**< since 1970; of an open session: record.time_ns */
 
 	uint64_t bytes_acked; /**< tcpi_bytes_acked: SYN and FIN count as a byte each */
-	uint64_t bytes_received; /**< tcpi_bytes_received: FIN counts as a byte */
-	uint64_t bytes_sent;	 /**< of data, retransmissions included */
+	/** tcpi_bytes_received: FIN counts as a byte, see NETOBS_SESSION_HAS_FIN. */
+	uint64_t bytes_received;
+	uint64_t bytes_sent; /**< of data, retransmissions included */
 	uint64_t bytes_retransmitted;
 	uint32_t segments_sent; /**< those without data included */
 	uint32_t segments_received;

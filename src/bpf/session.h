@@ -111,7 +111,8 @@ struct session_event {
 	__u8 state;
 	__u8 protocol;
 	__u8 is_dual; /* bound to no address of IPv6, and so to none of IPv4 */
-	__u8 reserved[4];
+	__u8 has_fin; /* of the other end; bytes_received counts it */
+	__u8 reserved[3];
 	__u64 bytes_acked;
 	__u64 bytes_received;
 	__u64 bytes_sent;

@@ -121,6 +121,7 @@ static __always_inline void fill_event(struct session_event *event,
 {
 	__builtin_memset(event, 0, sizeof(*event));
 	fill_owned(event, sk, socket);
+	event->has_fin = has_flag(sk, SOCK_DONE); /* by tcp_fin() */
 	fill_counters(event, tp);
 	fill_path(event, tp);
 	fill_limits(event, tp);

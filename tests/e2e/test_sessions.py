@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: curl
 """Sessions: the records of TCP connections, compared with what the programs at both ends
 know: their processes, counters and how it ended.
 
@@ -13,6 +14,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import socket
 import struct
@@ -720,6 +722,54 @@ class Options(SessionTest):
             self.assertIn(f" 127.0.0.1:{port} ", line)
             self.assertIn(f" {os.getpid()} ", line)
         self.assertEqual(other.stop()[0], [])
+
+    def test_the_table_counts_bytes_of_data(self):
+        """As programs count them: no byte for SYN and FIN, whoever closes first, and how."""
+        sizes = [(self.random.randrange(1, 900), self.random.randrange(1, 900)) for _ in range(4)]
+        with self.netns:
+            listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+            table = self.lab.spawn(
+                observer.netobsctl(), "sessions", "-o", "table", "-B", "64M", "-v",
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.assertIn("following", table.stderr.readline())
+            expected = {}
+            for way, (sent, received) in zip(("first", "last", "reset", "aborted"), sizes):
+                client = socket.create_connection(listener.getsockname())
+                server = listener.accept()[0]
+                expected[f"{client.getsockname()[1]}"] = sent, received
+                client.sendall(bytes(sent))
+                receive(server, sent)
+                server.sendall(bytes(received))
+                receive(client, received)
+                if way == "reset":
+                    server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                if way == "aborted":
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+                for end in (client, server) if way == "first" else (server, client):
+                    end.close()
+            request, answered = self.curl(listener)
+            table.send_signal(signal.SIGTERM)
+            out, errors = table.communicate(timeout=60)
+        self.assertEqual(table.returncode, 0, errors)
+        rows = re.findall(r" 127\.0\.0\.1:(\d+) +127\.0\.0\.1:(\d+) .* (\d+) B +(\d+) B +\d+ ", out)
+        port = f"{listener.getsockname()[1]}"
+        found = {local: (int(sent), int(received)) for local, remote, sent, received in rows
+                 if remote == port}
+        for client, counts in expected.items():
+            self.assertEqual(found.pop(client), counts, out)
+        self.assertEqual(list(found.values()), [(request, answered)], out)
+
+    def curl(self, listener):
+        """Fetch something: the sizes of the request and of the answer, as curl counts them."""
+        process = self.lab.spawn(
+            "curl", "-s", "-o", "/dev/null", "-w", "%{size_request} %{size_header} %{size_download}",
+            f"http://127.0.0.1:{listener.getsockname()[1]}/", stdout=subprocess.PIPE, text=True)
+        server = listener.accept()[0]
+        server.recv(1 << 16)
+        server.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+        request, *answer = map(int, process.communicate(timeout=60)[0].split())
+        server.close()
+        return request, sum(answer)
 
 
 if __name__ == "__main__":

@@ -98,6 +98,19 @@ static void put_process(char *buf, size_t size,
 	safe_cell(buf);
 }
 
+/* Of data, once each, as programs count it: SYN, FIN and what was sent again left out. */
+static uint64_t sent_data(const struct netobs_session *session)
+{
+	return session->bytes_sent -
+	       min_u64(session->bytes_sent, session->bytes_retransmitted);
+}
+
+static uint64_t received_data(const struct netobs_session *session)
+{
+	return session->bytes_received -
+	       !!(session->record.has & NETOBS_SESSION_HAS_FIN);
+}
+
 /* An unknown value is shown as "-". */
 #define KNOWN(what, text)                                \
 	(row->record.has & (NETOBS_SESSION_HAS_##what) ? \
@@ -118,9 +131,9 @@ static void put_process(char *buf, size_t size,
 	_(type, SESSION_DURATION, "DURATION", right, 3, 0, 9,                   \
 	  KNOWN(START, human_duration(buf, size, row->end_ns - row->start_ns))) \
 	_(type, SESSION_SENT, "SENT", right, 0, 0, 8,                           \
-	  human_bytes(buf, size, row->bytes_acked))                             \
+	  human_bytes(buf, size, sent_data(row)))                               \
 	_(type, SESSION_RECEIVED, "RECEIVED", right, 0, 0, 8,                   \
-	  human_bytes(buf, size, row->bytes_received))                          \
+	  human_bytes(buf, size, received_data(row)))                           \
 	_(type, SESSION_RETRANSMITS, "RETR", right, 1, 0, 5,                    \
 	  human_count(buf, size, row->retransmits))                             \
 	_(type, SESSION_RTT, "RTT", right, 2, 0, 9,                             \

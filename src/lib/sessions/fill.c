@@ -130,6 +130,8 @@ static void fill_connection(const struct session_source *source,
 static void fill_counters(const struct session_event *event,
 			  struct netobs_session *session)
 {
+	if (event->has_fin)
+		session->record.has |= NETOBS_SESSION_HAS_FIN;
 	session->bytes_acked = event->bytes_acked;
 	session->bytes_received = event->bytes_received;
 	session->bytes_sent = event->bytes_sent;

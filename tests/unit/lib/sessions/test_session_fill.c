@@ -56,6 +56,7 @@ static void what_is_known_is_there_in_its_units(void **state)
 		.rttvar_us = 2,
 		.min_rtt_us = 1,
 		.busy_ticks = 5,
+		.has_fin = 1,
 	};
 	struct netobs_session session = fill(&event);
 
@@ -63,7 +64,8 @@ static void what_is_known_is_there_in_its_units(void **state)
 	assert_int_equal(session.record.has,
 			 NETOBS_SESSION_HAS_START | NETOBS_SESSION_HAS_PROCESS |
 				 NETOBS_SESSION_HAS_RTT |
-				 NETOBS_SESSION_HAS_MIN_RTT);
+				 NETOBS_SESSION_HAS_MIN_RTT |
+				 NETOBS_SESSION_HAS_FIN);
 	assert_int_equal(session.start_ns, 1020);
 	assert_int_equal(session.end_ns, 1040);
 	assert_int_equal(session.ended, NETOBS_SESSION_FIN);
