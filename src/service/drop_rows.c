@@ -181,6 +181,8 @@ void drop_rows_print(const struct drop_rows *rows, bool by_flow, uint32_t most,
 
 	text_table_print(&(struct text_table){ .headings = headings,
 					       .n_columns = DROP_COLUMNS,
+					       .right = 1 << PACKETS |
+							1 << BYTES | 1 << NETNS,
 					       .n_rows = rows->n,
 					       .most = most,
 					       .width = width,

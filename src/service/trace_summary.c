@@ -308,12 +308,14 @@ void trace_summary_print(const struct trace_summary *summary, uint32_t width)
 	struct summary_row rows[TRACE_DIRECTIONS * TRACE_SERIES + 1];
 	const uint32_t n = fill_rows(summary, rows);
 
-	text_table_print(&(struct text_table){ .headings = headings,
-					       .n_columns = SUMMARY_COLUMNS,
-					       .n_rows = n,
-					       .width = width,
-					       .fill = fill_summary_cells,
-					       .rows = rows });
+	text_table_print(
+		&(struct text_table){ .headings = headings,
+				      .n_columns = SUMMARY_COLUMNS,
+				      .right = ~(1U << DIRECTION | 1U << PART),
+				      .n_rows = n,
+				      .width = width,
+				      .fill = fill_summary_cells,
+				      .rows = rows });
 	for (unsigned int d = 0; d < TRACE_DIRECTIONS; d++)
 		print_totals(summary, d);
 }

@@ -10,8 +10,6 @@
 #include "service/text/human.h"
 #include <netobs/names.h>
 
-#define ELLIPSIS "\u2026"
-
 enum {
 	GAP = 2,
 	LEAST_CUT = 3,
@@ -34,6 +32,42 @@ enum tables {
 };
 
 enum { LEAVE_STEPS = 6 };
+
+/* ---- Signs ---------------------------------------------------------------------- */
+
+/* As setlocale(3) chooses, without a look at what is installed. */
+static bool is_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	const char *value = NULL;
+
+	for (size_t i = 0;
+	     i < sizeof(names) / sizeof(names[0]) && (!value || !*value); i++)
+		value = getenv(names[i]);
+	return value && (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
+}
+
+void row_plain(char *text)
+{
+	static const struct {
+		char sign[4], plain[4];
+	} signs[] = { { "\u2192", "->" },
+		      { "\u2190", "<-" },
+		      { "\u2194", "<->" },
+		      { ROW_CUT, "~" } };
+
+	if (is_utf8())
+		return;
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+		const size_t len = strlen(signs[i].plain);
+
+		for (char *at = text; (at = strstr(at, signs[i].sign));) {
+			memcpy(at, signs[i].plain, len);
+			memmove(at + len, at + strlen(signs[i].sign),
+				strlen(at + strlen(signs[i].sign)) + 1);
+		}
+	}
+}
 
 /* ---- Cells ---------------------------------------------------------------------- */
 
@@ -119,6 +153,7 @@ void layout_cells(const struct layout *layout, const void *record,
 		ret_cells->text[i] = ret_cells->buf[i];
 		column->put(layout, column, record, ret_cells->buf[i],
 			    sizeof(ret_cells->buf[i]));
+		row_plain(ret_cells->buf[i]);
 	}
 }
 
@@ -143,8 +178,12 @@ void layout_cells_sum(const struct layout *layout, const char *text,
 
 void layout_headings(const struct layout *layout, struct cells *ret_cells)
 {
-	for (size_t i = 0; i < layout->n; i++)
-		ret_cells->text[i] = layout->columns[i].heading;
+	for (size_t i = 0; i < layout->n; i++) {
+		snprintf(ret_cells->buf[i], sizeof(ret_cells->buf[i]), "%s",
+			 layout->columns[i].heading);
+		row_plain(ret_cells->buf[i]);
+		ret_cells->text[i] = ret_cells->buf[i];
+	}
 }
 
 /* ---- Widths --------------------------------------------------------------------- */
@@ -197,8 +236,9 @@ static void cut_text(char *buf, size_t size, const char *text, int width)
 		port = "";
 		room = width - 1;
 	}
-	snprintf(buf, size, "%.*s" ELLIPSIS "%s", prefix_length(text, room),
+	snprintf(buf, size, "%.*s" ROW_CUT "%s", prefix_length(text, room),
 		 text, port);
+	row_plain(buf);
 }
 
 static void layout_add_keys(struct layout *layout, const struct by *by)

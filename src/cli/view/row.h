@@ -129,6 +129,12 @@ size_t layout_line(const struct layout *layout, const struct cells *cells,
  */
 int row_line_width(void);
 
+/* What marks a text that is cut. */
+#define ROW_CUT "\u2026"
+
+/* Where the locale is not UTF-8: replace arrows and ROW_CUT, in place, by signs of ASCII. */
+void row_plain(char *text);
+
 /** @return the columns of the terminal that @text takes */
 int row_text_width(const char *text);
 

@@ -40,7 +40,7 @@ static void prepare_farewell(void)
 	keys_farewell(text);
 }
 
-/* Arrows are drawn in any locale, as in the other tables. */
+/* Names of processes may be UTF-8 in any locale. */
 static void set_locale(void)
 {
 	setlocale(LC_CTYPE, "");
@@ -102,8 +102,11 @@ static void put_text(int line, int column, const char *text, int width)
 	if (row_text_width(text) <= width) {
 		mvaddstr(line, column, text);
 	} else if (width > 0) {
+		char mark[] = ROW_CUT;
+
+		row_plain(mark);
 		mvaddnstr(line, column, text, bytes_of(text, width - 1));
-		addstr("\u2026");
+		addstr(mark);
 	}
 }
 
@@ -167,9 +170,14 @@ static int fit_words(const char *text, int width)
 }
 
 /* @return the line behind it */
-static int put_wrapped(int line, const char *text)
+static int put_wrapped(int line, const char *from)
 {
-	int hanging = find_hanging(text), column = 0;
+	char copy[1024];
+	const char *text = copy;
+	int hanging = find_hanging(from), column = 0;
+
+	snprintf(copy, sizeof(copy), "%s", from);
+	row_plain(copy);
 
 	if (hanging * 2 > COLS)
 		hanging = 0;

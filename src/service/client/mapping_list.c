@@ -314,6 +314,7 @@ void mapping_list_print_table(const struct mapping_list *list, uint32_t most,
 {
 	text_table_print(&(struct text_table){ .headings = headings,
 					       .n_columns = COLUMNS,
+					       .right = 1 << ZONE | 1 << NETNS,
 					       .n_rows = list->n,
 					       .most = most,
 					       .width = width,

@@ -162,6 +162,8 @@ void services_print_table(const struct services_view *view, uint32_t width)
 	text_table_print(&(struct text_table){
 		.headings = headings,
 		.n_columns = COLUMNS,
+		.right = 1 << RATE | 1 << BYTES | 1 << PACKETS | 1 << CONNECTIONS |
+			 1 << RETRANSMITS | 1 << RTT | 1 << HOSTS,
 		.n_rows = view->n + (view->n_others ? 2 : 1),
 		.width = width,
 		.fill = fill_row,

@@ -36,11 +36,15 @@ static void print_row(const struct text_table *table,
 	int len = 0;
 
 	for (uint32_t i = 0; i < table->n_columns; i++) {
-		const bool is_last = i + 1 == table->n_columns;
+		const char *gap = i + 1 < table->n_columns ? "  " : "";
 
-		len += snprintf(line + len, sizeof(line) - (size_t)len,
-				"%-*s%s", is_last ? 0 : widths[i],
-				cells->text[i], is_last ? "" : "  ");
+		if (table->right & 1U << i)
+			len += snprintf(line + len, sizeof(line) - (size_t)len,
+					"%*s%s", widths[i], cells->text[i], gap);
+		else
+			len += snprintf(line + len, sizeof(line) - (size_t)len,
+					"%-*s%s", *gap ? widths[i] : 0,
+					cells->text[i], gap);
 	}
 	printf("%.*s\n", table->width ? (int)table->width : len, line);
 }
@@ -51,16 +55,17 @@ void text_table_print(const struct text_table *table)
 				   table->most :
 				   table->n_rows;
 	int widths[TEXT_COLUMNS_MAX] = { 0 };
-	struct text_cells cells = { 0 };
+	struct text_cells headings = { 0 }, cells = { 0 };
 
+	for (uint32_t i = 0; i < table->n_columns; i++)
+		snprintf(headings.text[i], TEXT_CELL_MAX, "%s",
+			 table->headings[i]);
+	widen_columns(table, &headings, widths);
 	for (uint32_t i = 0; i < n; i++) {
 		fill_row(table, i, &cells);
 		widen_columns(table, &cells, widths);
 	}
-	for (uint32_t i = 0; i < table->n_columns; i++)
-		snprintf(cells.text[i], TEXT_CELL_MAX, "%s", table->headings[i]);
-	widen_columns(table, &cells, widths);
-	print_row(table, &cells, widths);
+	print_row(table, &headings, widths);
 	for (uint32_t i = 0; i < n; i++) {
 		fill_row(table, i, &cells);
 		print_row(table, &cells, widths);

@@ -11,6 +11,7 @@ struct text_table {
 	const char *const *headings;
 	uint32_t n_columns; /* TEXT_COLUMNS_MAX at most */
 	uint32_t n_rows;
+	uint32_t right; /* bits of columns that align to the right: numbers */
 	uint32_t most;	/* rows to print; 0: all */
 	uint32_t width; /* of the line, at most; 0: there is no limit */
 	/* Write the cells of a row. It is called twice for each. */

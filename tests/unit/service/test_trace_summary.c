@@ -138,12 +138,12 @@ static void a_table_has_the_parts_that_took_time(void **state)
 	text = written(state);
 	assert_string_equal(
 		text,
-		"DIRECTION        PART    JOURNEYS  SHARE   P50      P90      P99      MAX\n"
-		"client > server  tcp     1         100.0%  20.0 us  20.0 us  20.0 us  20.0 us\n"
-		"client > server  total   1         -       20.0 us  20.0 us  20.0 us  20.0 us\n"
-		"server > client  tcp     1         90.0%   9.00 us  9.00 us  9.00 us  9.00 us\n"
-		"server > client  reader  1         10.0%   1.00 us  1.00 us  1.00 us  1.00 us\n"
-		"server > client  total   1         -       10.0 us  10.0 us  10.0 us  10.0 us\n"
+		"DIRECTION        PART    JOURNEYS   SHARE      P50      P90      P99      MAX\n"
+		"client > server  tcp            1  100.0%  20.0 us  20.0 us  20.0 us  20.0 us\n"
+		"client > server  total          1       -  20.0 us  20.0 us  20.0 us  20.0 us\n"
+		"server > client  tcp            1   90.0%  9.00 us  9.00 us  9.00 us  9.00 us\n"
+		"server > client  reader         1   10.0%  1.00 us  1.00 us  1.00 us  1.00 us\n"
+		"server > client  total          1       -  10.0 us  10.0 us  10.0 us  10.0 us\n"
 		"client > server: 1 journeys of 1.00 kB, 1 complete, 0 with retransmissions, 0 drops\n"
 		"server > client: 1 journeys of 1.00 kB, 1 complete, 1 with retransmissions, 3 drops\n");
 	trace_summary_clear(&summary);
@@ -161,10 +161,10 @@ static void time_in_no_part_has_a_row(void **state)
 	trace_summary_print(&summary, 0);
 	assert_string_equal(
 		written(state),
-		"DIRECTION        PART     JOURNEYS  SHARE  P50      P90      P99      MAX\n"
-		"client > server  tcp      1         60.0%  6.00 us  6.00 us  6.00 us  6.00 us\n"
-		"client > server  unknown  1         40.0%  4.00 us  4.00 us  4.00 us  4.00 us\n"
-		"client > server  total    1         -      10.0 us  10.0 us  10.0 us  10.0 us\n"
+		"DIRECTION        PART     JOURNEYS  SHARE      P50      P90      P99      MAX\n"
+		"client > server  tcp             1  60.0%  6.00 us  6.00 us  6.00 us  6.00 us\n"
+		"client > server  unknown         1  40.0%  4.00 us  4.00 us  4.00 us  4.00 us\n"
+		"client > server  total           1      -  10.0 us  10.0 us  10.0 us  10.0 us\n"
 		"client > server: 1 journeys of 1.00 kB, 0 complete, 0 with retransmissions, 0 drops\n");
 	trace_summary_clear(&summary);
 }

@@ -2,6 +2,7 @@
 #include "lib_test.h"
 
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <netobs/flow.h>
@@ -306,9 +307,36 @@ static void rows_keep_the_first_in_any_order_and_count_all(void **state)
 	}
 }
 
+static void without_utf8_signs_are_of_ascii(void **state)
+{
+	static const struct {
+		const char *all, *ctype, *lang, *expected;
+	} cases[] = {
+		{ "C.UTF-8", "C", "C", "a \u2192 b \u2190 c \u2194 d\u2026" },
+		{ "", "en_GB.utf8", "C", "a \u2192 b \u2190 c \u2194 d\u2026" },
+		{ "", "", "de_DE.UTF-8", "a \u2192 b \u2190 c \u2194 d\u2026" },
+		{ "C", "C.UTF-8", "C.UTF-8", "a -> b <- c <-> d~" },
+		{ "", "POSIX", "C.UTF-8", "a -> b <- c <-> d~" },
+		{ "", "", "", "a -> b <- c <-> d~" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		char text[] = "a \u2192 b \u2190 c \u2194 d\u2026";
+
+		setenv("LC_ALL", cases[i].all, 1);
+		setenv("LC_CTYPE", cases[i].ctype, 1);
+		setenv("LANG", cases[i].lang, 1);
+		row_plain(text);
+		assert_string_equal(text, cases[i].expected);
+	}
+	setenv("LC_ALL", "C.UTF-8", 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_utf8_signs_are_of_ascii),
 		cmocka_unit_test(of_translations_the_ends_that_change_are_named),
 		cmocka_unit_test(
 			numbers_keep_three_digits_and_carry_into_the_next_prefix),
