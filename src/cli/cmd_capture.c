@@ -21,6 +21,8 @@
 #include "service/options/privileges.h"
 #include "service/signals.h"
 #include "service/text/human.h"
+#include "service/text/keys.h"
+#include "service/text/live.h"
 
 enum {
 	STATS_MS = 5000,   /* how often losses are written to files */
@@ -46,6 +48,7 @@ struct session {
 	char logged_fault[256]; /* of TLS files; "": none, or it is over */
 	bool is_made;	/* the capture of @start exists, and is being started */
 	bool is_ending; /* the capture, as its last reader has gone */
+	struct live live;
 };
 
 /* In a signal handler. */
@@ -178,11 +181,13 @@ static int write_capture_file(struct session *session, int64_t deadline_ms)
 		{ .fd = session->stop_fd, .events = POLLIN },
 		/* Without packets there is no write that fails. */
 		{ .fd = session->out.fd == STDOUT_FILENO ? STDOUT_FILENO : -1 },
+		{ .events = POLLIN }, /* keys */
 	};
 
 	for (;;) {
 		int r;
 
+		fds[3].fd = keys_fd();
 		poll(fds, ARRAY_SIZE(fds),
 		     session->stopping ? -1 : until_ms(deadline_ms));
 		if (fds[1].revents)
@@ -192,6 +197,7 @@ static int write_capture_file(struct session *session, int64_t deadline_ms)
 			fds[2].fd = -1;
 		}
 		if (fds[1].revents || session->out.error ||
+		    (fds[3].revents && !live_take_keys(&session->live)) ||
 		    (deadline_ms && now_ms() >= deadline_ms))
 			stop_capture(session);
 		r = netobs_capture_dispatch(session->capture);
@@ -216,6 +222,7 @@ static int capture_to_file(struct session *session, int64_t deadline_ms)
 		return r;
 	}
 	capture_out_start(&session->out);
+	live_say("capture", "capturing");
 	privileges_drop(&session->config.observed.interfaces,
 			(session->config.rotate_bytes ? KEEP_FILES : 0) |
 				(session->config.process ? KEEP_PROCESSES : 0));
@@ -391,6 +398,7 @@ static int serve_capture(struct session *session, int64_t deadline_ms)
 		{ .fd = session->stop_fd, .events = POLLIN },
 		{ .events = POLLIN }, /* of the capture */
 		{ .fd = capture_start_fd(session->start), .events = POLLIN },
+		{ .events = POLLIN }, /* keys */
 	};
 	int r = 0;
 
@@ -398,8 +406,11 @@ static int serve_capture(struct session *session, int64_t deadline_ms)
 		fds[2].fd = session->capture ?
 				    netobs_capture_fd(session->capture) :
 				    -1;
+		fds[4].fd = keys_fd();
 		poll(fds, ARRAY_SIZE(fds), serve_wait_ms(session, deadline_ms));
-		if (fds[1].revents || (deadline_ms && now_ms() >= deadline_ms))
+		if (fds[1].revents ||
+		    (fds[4].revents && !live_take_keys(&session->live)) ||
+		    (deadline_ms && now_ms() >= deadline_ms))
 			stop_capture(session);
 		server_dispatch(&session->listener.server);
 		r = dispatch_for_clients(session);
@@ -525,7 +536,9 @@ static int run_capture(struct session *session)
 	if (r < 0)
 		return args_refusal_status(r);
 	signals_catch(request_stop, session);
+	live_start(&session->live, false);
 	r = capture_packets(session);
+	live_end();
 	signals_release();
 	end_capture(session);
 	is_fine = is_out_fine(session);

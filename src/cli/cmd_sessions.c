@@ -16,6 +16,8 @@
 #include "base/safe_text.h"
 #include "base/util.h"
 #include "service/text/human.h"
+#include "service/text/keys.h"
+#include "service/text/live.h"
 #include "cli/view/view_output.h"
 #include "service/options/privileges.h"
 #include "service/options/session_choice.h"
@@ -145,27 +147,33 @@ static enum args_result check_choice(const struct session_choice *choice)
 
 /* ---- The run ------------------------------------------------------------------------------ */
 
-enum { FD_SESSIONS, FD_STDOUT, FD_OUTPUTS };
+enum { FD_SESSIONS, FD_STDOUT, FD_KEYS, FD_OUTPUTS };
 
 /* Until the observer has stopped, by a signal or by itself. */
 static int loop_sessions(struct session *session, struct pollfd *fds)
 {
 	const uint32_t duration_ms = session->config.duration_ms;
 	const int64_t deadline_ms = duration_ms ? now_ms() + duration_ms : 0;
+	struct live live;
 
+	live_start(&live, false);
+	live_say("sessions", "waiting for TCP connections to end");
 	for (;;) {
 		int r;
 
 		fds[FD_SESSIONS] = (struct pollfd){ .fd = netobs_sessions_fd(
 							    session->sessions),
 						    .events = POLLIN };
+		fds[FD_KEYS] =
+			(struct pollfd){ .fd = keys_fd(), .events = POLLIN };
 		output_list_fill_fds(&session->outputs, &fds[FD_STDOUT],
 				     &fds[FD_OUTPUTS]);
 		if (poll(fds, FD_OUTPUTS + session->outputs.n,
 			 session->stopping ? -1 : until_ms(deadline_ms)) > 0)
 			output_list_ready(&session->outputs, &fds[FD_STDOUT],
 					  &fds[FD_OUTPUTS]);
-		if (deadline_ms && now_ms() >= deadline_ms)
+		if ((fds[FD_KEYS].revents && !live_take_keys(&live)) ||
+		    (deadline_ms && now_ms() >= deadline_ms))
 			stop_sessions(session);
 		r = netobs_sessions_dispatch(session->sessions);
 		if (r)
@@ -197,6 +205,7 @@ static int observe_sessions(struct session *session)
 	}
 	if (r == 0) {
 		r = loop_sessions(session, fds);
+		live_end();
 		if (r < 0)
 			report_session_error(session, "continue", r);
 	}

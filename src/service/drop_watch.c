@@ -6,15 +6,16 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <netobs/drop.h>
 
 #include "base/clock_ms.h"
+#include "base/util.h"
 #include "drop_counters.h"
 #include "drop_rows.h"
 #include "service/options/privileges.h"
+#include "service/text/keys.h"
+#include "service/text/live.h"
 #include "service/text/text_table.h"
 #include "signals.h"
 
@@ -23,6 +24,7 @@ struct watch {
 	struct netobs_drops *drops;
 	struct drop_rows rows;
 	struct drop_counters counters; /* of tables */
+	struct live live;
 	bool error_logged;
 	int write_error; /* of stdout; < 0 */
 	volatile bool is_stopping;
@@ -76,25 +78,30 @@ static void on_drop(const struct netobs_drop *drop, void *user)
 
 /* ---- Tables ---------------------------------------------------------------------------- */
 
-static void show_table(struct watch *watch)
+static void print_rows(struct watch *watch)
 {
 	const struct drop_request *request = watch->request;
-	const bool is_screen = isatty(STDOUT_FILENO);
-	struct winsize size = { 0 };
 
+	live_begin(&watch->live, request->filter ?: "drops of this kernel",
+		   request->interval_ms);
+	drop_rows_print(&watch->rows, request->by_flow,
+			text_table_room(request->rows, watch->live.rows),
+			watch->live.columns);
+	if (watch->live.is_screen && !watch->rows.n)
+		puts("No packet was dropped in this interval.");
+}
+
+static void show_table(struct watch *watch)
+{
 	/* The last interval is short: what was seen before stays. */
 	if (watch->is_stopping && !watch->rows.n)
 		return;
-	if (is_screen) {
-		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-		fputs("\033[H\033[J", stdout);
-	}
-	drop_rows_sum(&watch->rows, request->by_flow);
-	if (watch->rows.n || is_screen)
-		drop_rows_print(&watch->rows, request->by_flow,
-				text_table_room(request->rows, size.ws_row),
-				size.ws_col);
-	drop_counters_print(&watch->counters, &request->interfaces);
+	drop_rows_sum(&watch->rows, watch->request->by_flow);
+	if (watch->live.is_paused)
+		return;
+	if (watch->rows.n || watch->live.is_screen)
+		print_rows(watch);
+	drop_counters_print(&watch->counters, &watch->request->interfaces);
 	if (watch->rows.is_out_of_memory)
 		fprintf(stderr, "netobsctl drops: cannot keep all drops: %s\n",
 			strerror(ENOMEM));
@@ -117,12 +124,18 @@ static int loop_drops(struct watch *watch)
 {
 	const uint32_t duration_ms = watch->request->duration_ms;
 	const int64_t deadline_ms = duration_ms ? now_ms() + duration_ms : 0;
-	struct pollfd fd = { .fd = netobs_drops_fd(watch->drops),
-			     .events = POLLIN };
+	struct pollfd fds[] = {
+		{ .fd = netobs_drops_fd(watch->drops), .events = POLLIN },
+		{ .events = POLLIN }, /* keys */
+	};
 	int r = 0;
 
 	while (r >= 0 || r == -EINTR) {
-		poll(&fd, 1, watch->is_stopping ? -1 : until_ms(deadline_ms));
+		fds[1].fd = keys_fd();
+		poll(fds, ARRAY_SIZE(fds),
+		     watch->is_stopping ? -1 : until_ms(deadline_ms));
+		if (fds[1].revents && !live_take_keys(&watch->live))
+			stop_drops(watch);
 		if (deadline_ms && now_ms() >= deadline_ms)
 			stop_drops(watch);
 		r = netobs_drops_dispatch(watch->drops);
@@ -158,10 +171,17 @@ static int observe_drops(struct watch *watch)
 		return r;
 	}
 	privileges_drop(&none, KEEP_FILES);
-	if (!watch->request->is_json)
+	live_start(&watch->live, !watch->request->is_json);
+	if (!watch->live.is_screen)
+		live_say("drops", "waiting for drops");
+	if (!watch->request->is_json) {
+		print_rows(watch); /* the headings */
 		drop_counters_print(&watch->counters,
 				    &watch->request->interfaces);
+		flush_output(watch);
+	}
 	r = loop_drops(watch);
+	live_end();
 	if (r < 0)
 		args_report_failure("drops", watch->error_logged, "continue", r);
 	print_left_out(watch);

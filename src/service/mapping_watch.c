@@ -5,16 +5,17 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <netobs/netobs.h>
 
 #include "base/clock_ms.h"
+#include "base/util.h"
 #include "service/client/control_request.h"
 #include "service/client/mapping_list.h"
 #include "service/options/args.h"
 #include "service/options/privileges.h"
+#include "service/text/keys.h"
+#include "service/text/live.h"
 #include "service/text/text_table.h"
 #include "signals.h"
 
@@ -26,6 +27,7 @@ struct watch {
 	struct netobs *ctx; /* NULL: the kernel is asked, or the service */
 	bool error_logged;
 	struct mapping_list list;
+	struct live live;
 	volatile bool is_stopping;
 };
 
@@ -75,28 +77,22 @@ static int collect(struct watch *watch)
 
 /* ---- Showing ---------------------------------------------------------------------- */
 
-static bool is_screen(const struct watch *watch)
+/* Wider lines would take two rows. Once, all are printed, as wide as they are. */
+static void show_table(struct watch *watch)
 {
-	return !watch->request->once && !watch->request->is_json &&
-	       isatty(STDOUT_FILENO);
-}
-
-/* Wider lines would take two rows. */
-static void show_table(const struct watch *watch)
-{
-	struct winsize size = { 0 };
-
-	if (is_screen(watch)) {
-		ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-		fputs("\033[H\033[J", stdout);
-	}
-	mapping_list_print_table(
-		&watch->list,
-		text_table_room(watch->request->rows, size.ws_row), size.ws_col);
+	if (!watch->request->once)
+		live_begin(&watch->live, "translations by NAT",
+			   watch->request->interval_ms);
+	mapping_list_print_table(&watch->list,
+				 text_table_room(watch->request->rows,
+						 watch->live.rows),
+				 watch->live.columns);
+	if (watch->live.is_screen && !watch->list.n)
+		puts("No connection is translated now.");
 }
 
 /* @return EXIT_FINE; EXIT_FAILED: it could not be written, which was reported */
-static int show(const struct watch *watch)
+static int show(struct watch *watch)
 {
 	int r;
 
@@ -140,15 +136,21 @@ static void stop_watch(void *object)
 static int wait_for(struct watch *watch, int64_t ms)
 {
 	const int64_t end_ms = now_ms() + ms;
+	struct pollfd fds[] = {
+		{ .fd = watch->ctx ? netobs_fd(watch->ctx) : -1,
+		  .events = POLLIN },
+		{ .events = POLLIN }, /* keys */
+	};
 	int r = 0;
 
 	while ((watch->ctx || !watch->is_stopping) && r >= 0 &&
 	       now_ms() < end_ms) {
-		const int left = left_ms(end_ms);
-
-		r = watch->ctx ? netobs_poll(watch->ctx, left) :
-				 poll(NULL, 0, left);
-		if (r == -EINTR || (!watch->ctx && r < 0))
+		fds[1].fd = keys_fd();
+		if (poll(fds, ARRAY_SIZE(fds), left_ms(end_ms)) > 0 &&
+		    fds[1].revents && !live_take_keys(&watch->live))
+			stop_watch(watch);
+		r = watch->ctx ? netobs_dispatch(watch->ctx) : 0;
+		if (r == -EINTR)
 			r = 0;
 	}
 	return r < 0 ? r : 0;
@@ -169,6 +171,11 @@ static int show_repeatedly(struct watch *watch)
 	const int64_t end_ms = duration_ms ? now_ms() + duration_ms : INT64_MAX;
 	int r;
 
+	live_start(&watch->live, !watch->request->is_json);
+	if (watch->live.is_screen)
+		show(watch); /* the headings */
+	else
+		live_say("map", "waiting for translations by NAT");
 	for (;;) {
 		r = wait_for(watch, find_pause(watch, end_ms));
 		if (r == -ECANCELED || (!watch->ctx && watch->is_stopping))
@@ -178,7 +185,8 @@ static int show_repeatedly(struct watch *watch)
 					    "continue", r);
 			return EXIT_FAILED;
 		}
-		if (!watch->is_stopping && (collect(watch) || show(watch)))
+		if (!watch->is_stopping && !watch->live.is_paused &&
+		    (collect(watch) || show(watch)))
 			return watch->is_stopping ? EXIT_FINE : EXIT_FAILED;
 		if (ferror(stdout) || now_ms() >= end_ms)
 			stop_watch(watch);
@@ -252,6 +260,7 @@ int mapping_watch(const struct mapping_request *request)
 		status = show_repeatedly(&watch);
 	else
 		status = observe(&watch);
+	live_end();
 	signals_release();
 	mapping_list_clear(&watch.list);
 	return status;

@@ -310,7 +310,7 @@ class Rtt(lab.LabTest):
         shows("sort by round-trip time", "any key goes back")
         terminal.type("x")
         terminal.type("p")
-        shows("FROZEN")
+        shows("PAUSED")
         code, errors = terminal.quit()
         self.assertEqual(0, code, errors)
 

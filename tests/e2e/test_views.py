@@ -145,7 +145,7 @@ class Views(lab.WiredTest):
                 lines = terminal.wait(lambda lines: any(":443/TCP" in line
                                                         for line in lines),
                                       "a service")
-                self.assertRegex(lines[0], "eth0, every 0.3 s")
+                self.assertRegex(lines[0], "eth0, .*  p pause  q quit$")
                 self.assertRegex(lines[1], r"^\d+ flows, \d+ packets")
                 self.assertEqual(["CLIENT", "SERVICE"], lines[2].split()[:2])
                 self.assertLessEqual(len(lines), 3 + len(PORTS) + 1)
@@ -153,7 +153,7 @@ class Views(lab.WiredTest):
                 self.check_fits(terminal.screens(), rows, columns)
                 if columns == 80:
                     self.assertIn("; 0 lost", lines[1])
-                    self.assertIn("q quits, p pauses", lines[0])
+                    self.assertIn("eth0, every 0.3 s", lines[0])
                     for line in lines:
                         self.note(line)
 

@@ -15,7 +15,8 @@
 #include "decompress.h"
 #include "flows_request.h"
 #include "service/text/human.h"
-#include "cli/view/keys.h"
+#include "service/text/keys.h"
+#include "service/text/live.h"
 #include "service/options/option_names.h"
 #include "service/options/privileges.h"
 #include "service/signals.h"
@@ -408,6 +409,20 @@ static int open_metrics(struct session *session)
 	return r;
 }
 
+static void say_what_is_waited_for(const struct session *session)
+{
+	const struct flows_request *request = session->request;
+	char text[64];
+
+	if (request->once || output_list_has_screen(&request->outputs))
+		return;
+	snprintf(text, sizeof(text), "waiting for %s",
+		 request->is_alerts ? "alerts" :
+		 request->is_tcp    ? "connections" :
+				      "flows");
+	live_say(verb_of(session), text);
+}
+
 static int observe_flows(struct session *session)
 {
 	struct pollfd *fds =
@@ -424,10 +439,14 @@ static int observe_flows(struct session *session)
 		r = open_outputs(session);
 	}
 	if (r == 0) {
-		if (output_list_has_live(&session->request->outputs))
+		const bool needs_keys =
+			output_list_needs_keys(&session->request->outputs);
+
+		if (needs_keys)
 			keys_start();
+		say_what_is_waited_for(session);
 		r = loop_flows(session, fds);
-		if (output_list_has_live(&session->request->outputs))
+		if (needs_keys)
 			keys_end();
 		if (r < 0)
 			report_flow_error(session, "continue", r);

@@ -14,6 +14,7 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "row.h"
+#include "service/text/live.h"
 #include "screen.h"
 #include "view_output.h"
 
@@ -25,14 +26,13 @@
 #define BOLD "\033[1m"
 #define RED "\033[1;31m"
 #define NORMAL "\033[0m"
-#define KEYS_HINT "q quits, p pauses"
 
 enum {
 	MAX_ROWS = 256,
 	TITLE_LINES = 3,
 };
 
-struct live {
+struct live_screen {
 	struct screen_state common; /* its names are those of the view */
 	struct view view;
 };
@@ -54,29 +54,20 @@ static void live_print_line(struct output *output, const struct winsize *screen,
 	stream_print(&output->stream, CLEAR_LINE "%.*s\n", screen->ws_col, text);
 }
 
-/* "12:34:56  all interfaces, every 5 s            q quits, p pauses" */
 static void live_draw_title(struct output *output, const struct winsize *screen)
 {
-	const struct live *live = output->state;
-	const char *hint = live->common.is_paused ? "PAUSED, p continues" :
-						    KEYS_HINT;
-	char line[ROW_LINE_MAX];
-	int len, room;
+	const struct live_screen *live = output->state;
+	char subject[ROW_LINE_MAX], line[ROW_LINE_MAX];
 
-	screen_subject(output, live->common.drawn_at_s, line, sizeof(line));
-	len = (int)strlen(line);
-	room = screen->ws_col - len;
-	if (room > (int)strlen(hint) + 1)
-		snprintf(line + len, sizeof(line) - (size_t)len, "%*s", room,
-			 hint);
-	else if (live->common.is_paused)
-		snprintf(line, sizeof(line), "%s", hint);
+	screen_subject(output, live->common.drawn_at_s, subject, sizeof(subject));
+	live_title(line, sizeof(line), subject, live->common.is_paused,
+		   screen->ws_col);
 	live_print_line(output, screen, line);
 }
 
 static void live_draw_sum(struct output *output, const struct winsize *screen)
 {
-	const struct live *live = output->state;
+	const struct live_screen *live = output->state;
 	char line[ROW_LINE_MAX], sum[160], losses[64];
 	bool is_lossy;
 
@@ -99,7 +90,7 @@ static void live_draw_sum(struct output *output, const struct winsize *screen)
 static void live_draw_rows(struct output *output, const struct winsize *screen,
 			   size_t n)
 {
-	const struct live *live = output->state;
+	const struct live_screen *live = output->state;
 	const struct view *view = &live->view;
 	struct cells cells;
 	struct layout layout;
@@ -127,7 +118,7 @@ static void live_draw_rows(struct output *output, const struct winsize *screen,
 static void live_draw_more(struct output *output, const struct winsize *screen,
 			   size_t n)
 {
-	const struct view *view = &((struct live *)output->state)->view;
+	const struct view *view = &((struct live_screen *)output->state)->view;
 	char line[ROW_LINE_MAX];
 
 	view_rest_text(&view->rows, n, view->has_others,
@@ -137,7 +128,7 @@ static void live_draw_more(struct output *output, const struct winsize *screen,
 }
 
 /* Lines for rows and the rest. The last line of the screen is the cursor's. */
-static size_t live_count_room(const struct live *live,
+static size_t live_count_room(const struct live_screen *live,
 			      const struct winsize *screen)
 {
 	int room = screen->ws_row - 1 - TITLE_LINES -
@@ -162,7 +153,7 @@ static size_t live_count_rows(const struct view *view, size_t room)
 
 static void live_draw(struct output *output)
 {
-	const struct live *live = output->state;
+	const struct live_screen *live = output->state;
 	const struct winsize screen = find_screen_size();
 	const size_t room = live_count_room(live, &screen);
 	const size_t n = live_count_rows(&live->view, room);
@@ -183,7 +174,7 @@ static void live_draw(struct output *output)
 
 static int live_open(struct output *output)
 {
-	struct live *live = calloc(1, sizeof(*live));
+	struct live_screen *live = calloc(1, sizeof(*live));
 	const struct winsize screen = find_screen_size();
 	int err = live ? view_init(&live->view, output->view, MAX_ROWS) : -ENOMEM;
 
@@ -204,7 +195,7 @@ static int live_open(struct output *output)
 
 static void live_add_flow(struct output *output, const struct netobs_flow *flow)
 {
-	struct live *live = output->state;
+	struct live_screen *live = output->state;
 	int err = view_add(&live->view, flow);
 
 	if (err < 0)
@@ -213,7 +204,7 @@ static void live_add_flow(struct output *output, const struct netobs_flow *flow)
 
 static void live_turn_over(struct output *output)
 {
-	struct live *live = output->state;
+	struct live_screen *live = output->state;
 	int err = view_turn(&live->view);
 
 	if (err < 0)
@@ -224,7 +215,7 @@ static void live_turn_over(struct output *output)
 
 static void live_end_interval(struct output *output)
 {
-	const struct live *live = output->state;
+	const struct live_screen *live = output->state;
 
 	if (live->common.is_paused ||
 	    (!live->common.drawn_at_s && !live->view.next_sum.flows))
@@ -236,7 +227,7 @@ static void live_end_interval(struct output *output)
 /* Flows that arrive during a pause are on the first screen after it. */
 static void live_toggle_pause(struct output *output)
 {
-	struct live *live = output->state;
+	struct live_screen *live = output->state;
 
 	live->common.is_paused = !live->common.is_paused;
 	live_draw(output);
@@ -245,7 +236,7 @@ static void live_toggle_pause(struct output *output)
 /* The last screen stays, unless most of another interval has come since. */
 static bool live_close(struct output *output)
 {
-	struct live *live = output->state;
+	struct live_screen *live = output->state;
 
 	if (!live)
 		return true;

@@ -37,7 +37,7 @@ static const char *const tcp_help[] = {
 	"a       sort by application latency",
 	"b       sort by the rate of data (default), B by their sum",
 	"o       the oldest connections first",
-	"p       freeze the screen. Also the space bar",
+	"p       pause the screen. Also the space bar",
 	"N       names of hosts and ports, or numbers",
 	"arrows  scroll, also Page Up, Page Down, Home and End",
 	"h ?     this help",
@@ -221,7 +221,7 @@ static void tcp_draw_title(const struct output *output)
 
 	screen_subject(output, tcp->common.drawn_at_s, left, sizeof(left));
 	snprintf(right, sizeof(right), "%s%zu connections by %s",
-		 tcp->common.is_paused ? "FROZEN  " : "", tcp->conns.n_shown,
+		 tcp->common.is_paused ? "PAUSED  " : "", tcp->conns.n_shown,
 		 conns_sort_names[tcp->sort]);
 	screen_put_title(left, right);
 }
@@ -251,11 +251,7 @@ static void tcp_draw(struct output *output)
 	else
 		tcp_draw_rows(tcp);
 	if (!tcp->common.has_help)
-		screen_put(
-			LINES - 1, A_DIM,
-			*screen_words(&tcp->common) ?
-				screen_words(&tcp->common) :
-				"r x a b o sort  p freeze  N names  h help  q quit");
+		screen_put_foot(&tcp->common, "r x a b o sort  N names");
 	refresh();
 }
 

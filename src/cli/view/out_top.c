@@ -26,7 +26,8 @@ enum {
 struct top {
 	struct screen_state common;
 	struct top_tables tables;
-	size_t table; /* that is shown */
+	size_t table;	 /* that is shown */
+	size_t n_tables; /* that can be: the last one is of processes */
 	struct order order;
 	bool since_start, is_typing;
 	size_t n_rows; /* that can be shown */
@@ -61,7 +62,7 @@ static const char *const top_help[] = {
 	"r x     sort by round-trip time, by retransmissions; with --rtt",
 	"d       sort by packets that the kernel dropped; with --drops",
 	"t       sums and rates since the start, or of the last interval",
-	"p       freeze the screen; counting goes on. Also the space bar",
+	"p       pause the screen; counting goes on. Also the space bar",
 	"/       show only rows that contain a text; Escape: all rows",
 	"N       names of hosts and ports, or numbers",
 	"arrows  scroll, also Page Up, Page Down, Home and End",
@@ -103,7 +104,7 @@ static const char *top_sort_name(const struct top *top)
 static int top_view_text(const struct top *top, char *buf, size_t size)
 {
 	return snprintf(buf, size, "%s%s by %s%s%s%s",
-			top->common.is_paused ? "FROZEN  " : "",
+			top->common.is_paused ? "PAUSED  " : "",
 			top->tables.tables[top->table].name, top_sort_name(top),
 			top->since_start ? ", since the start" : "",
 			*top->search ? ", with " : "", top->search);
@@ -179,16 +180,14 @@ static void top_draw_foot(const struct top *top)
 {
 	char line[160];
 
-	if (top->is_typing)
-		snprintf(line, sizeof(line), "Rows that contain: %s_",
-			 top->typed);
-	else if (*screen_words(&top->common))
-		snprintf(line, sizeof(line), "%s", screen_words(&top->common));
-	else
-		snprintf(line, sizeof(line),
-			 "1-9 table  b k f s r x d n sort  t all time  / search  "
-			 "p freeze  h help  q quit");
-	screen_put(LINES - 1, top->is_typing ? A_BOLD : A_DIM, line);
+	if (!top->is_typing) {
+		screen_put_foot(
+			&top->common,
+			"1-9 table  b k f s r x d n sort  t all time  / search");
+		return;
+	}
+	snprintf(line, sizeof(line), "Rows that contain: %s_", top->typed);
+	screen_put(LINES - 1, A_BOLD, line);
 }
 
 /* Lines for rows; one more line below them has the sum of the rows that do not fit. */
@@ -279,8 +278,19 @@ static void top_type(struct top *top, int key)
 	}
 }
 
+/* What is missing is measured from the start on only. */
+static void top_ask_for(struct top *top, const char *option, const char *what)
+{
+	snprintf(top->common.note, sizeof(top->common.note),
+		 "Start with %s to see %s.", option, what);
+}
+
 static void top_show_table(struct top *top, size_t table)
 {
+	if (table >= top->n_tables) {
+		top_ask_for(top, "--process", "processes");
+		return;
+	}
 	top->table = table;
 	top->common.first = 0;
 }
@@ -290,10 +300,11 @@ static void top_sort(struct top *top, enum netobs_group_sort sort)
 {
 	if (sort != NETOBS_GROUP_BY_SENT &&
 	    !by_has_sort(&top->tables.tables[top->table].by, sort)) {
-		snprintf(top->common.note, sizeof(top->common.note), "%s",
-			 sort == NETOBS_GROUP_BY_DROPS ?
-				 "Drops are counted with --drops." :
-				 "Round-trip times and retransmissions are measured with --rtt.");
+		if (sort == NETOBS_GROUP_BY_DROPS)
+			top_ask_for(top, "--drops", "drops");
+		else
+			top_ask_for(top, "--rtt",
+				    "round-trip times and retransmissions");
 		return;
 	}
 	top->order = (struct order){ .sort = sort };
@@ -302,9 +313,9 @@ static void top_sort(struct top *top, enum netobs_group_sort sort)
 
 static bool top_choose(struct top *top, int key)
 {
-	const size_t n = top->tables.n;
+	const size_t n = top->n_tables;
 
-	if (key >= '1' && key < '1' + (int)n)
+	if (key >= '1' && key < '1' + (int)top->tables.n)
 		top_show_table(top, (size_t)(key - '1'));
 	else if (key == '\t' || key == KEY_RIGHT)
 		top_show_table(top, (top->table + 1) % n);
@@ -373,6 +384,7 @@ static int top_open(struct output *output)
 	top->order = output->view->order;
 	top->since_start = output->view->is_file;
 	err = top_tables_init(&top->tables, &output->view->by);
+	top->n_tables = top->tables.n - !output->view->by.shows_process;
 	if (err == 0 && output->view->want_names)
 		err = netobs_names_new(NULL, &top->common.names);
 	if (err == 0)

@@ -17,7 +17,7 @@
 
 #include "base/clock_ms.h"
 #include "service/text/human.h"
-#include "keys.h"
+#include "service/text/keys.h"
 #include <netobs/names.h>
 #include "view_output.h"
 
@@ -149,7 +149,35 @@ void screen_subject(const struct output *output, int64_t drawn_at_s, char *buf,
 			 output->view->interval_ms / 1000.0);
 }
 
-/* Where the words behind a key begin: "p       freeze"; 0: there is no key. */
+/* Bytes of the first keys that fit, whole: two blanks are between them. */
+static int fit_keys(const char *keys, int width)
+{
+	int len = bytes_of(keys, width > 0 ? width : 0);
+
+	if (!keys[len])
+		return len;
+	while (len && (keys[len] != ' ' || keys[len + 1] != ' '))
+		len--;
+	return len;
+}
+
+void screen_put_foot(const struct screen_state *state, const char *keys)
+{
+	static const char common[] = "p pause  h help  q quit";
+	char line[160];
+	int len;
+
+	if (*screen_words(state)) {
+		screen_put(LINES - 1, A_DIM, screen_words(state));
+		return;
+	}
+	len = fit_keys(keys, COLS - (int)sizeof("  ") - (int)strlen(common));
+	snprintf(line, sizeof(line), "%.*s%s%s", len, keys, len ? "  " : "",
+		 common);
+	screen_put(LINES - 1, A_DIM, line);
+}
+
+/* Where the words behind a key begin: "p       pause"; 0: there is no key. */
 static int find_hanging(const char *text)
 {
 	const char *gap = strstr(text, "  ");

@@ -66,6 +66,9 @@ void screen_put_rows(int line, struct layout *layout, const void *first,
 /** Put a line of one byte per column. @line may be below the screen. */
 void screen_put(int line, unsigned int attributes, const char *text);
 
+/** Put a note in the last line or, if there is none, @keys, as many as there is room for before the common ones. */
+void screen_put_foot(const struct screen_state *state, const char *keys);
+
 /** Put texts from @line on, a line each, and in the last line how to go back. */
 void screen_put_help(int line, const char *const *texts, size_t n);
 

@@ -261,12 +261,23 @@ bool output_list_has_failed(const struct output_list *outputs)
 	return false;
 }
 
-bool output_list_has_live(const struct output_list *outputs)
+bool output_list_has_screen(const struct output_list *outputs)
 {
 	for (size_t i = 0; i < outputs->n; i++)
-		if (output_screen(&outputs->list[i]) == &output_live &&
-		    outputs->list[i].is_open)
+		if (output_screen(&outputs->list[i]))
 			return true;
+	return false;
+}
+
+bool output_list_needs_keys(const struct output_list *outputs)
+{
+	for (size_t i = 0; i < outputs->n; i++) {
+		const struct output *output = &outputs->list[i];
+		const struct screen_kind *screen = output_screen(output);
+
+		if (output->is_stdout && output->is_open)
+			return isatty(STDOUT_FILENO) && !(screen && screen->keys);
+	}
 	return false;
 }
 

@@ -106,8 +106,11 @@ void output_list_pause(struct output_list *outputs);
 /** @return whether one has failed */
 bool output_list_has_failed(const struct output_list *outputs);
 
-/** @return whether one is an open output_live, which reads no keys itself */
-bool output_list_has_live(const struct output_list *outputs);
+/** @return whether one is a screen */
+bool output_list_has_screen(const struct output_list *outputs);
+
+/** @return whether one goes to a terminal, and reads no keys itself */
+bool output_list_needs_keys(const struct output_list *outputs);
 
 /*
  * What to poll for each output, and in @ret_stdout standard output, as with no records there is

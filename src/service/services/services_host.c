@@ -6,8 +6,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <netobs/netobs.h>
 #include <netobs/session.h>
@@ -18,6 +16,8 @@
 #include "service/options/args.h"
 #include "service/options/privileges.h"
 #include "service/signals.h"
+#include "service/text/keys.h"
+#include "service/text/live.h"
 #include "service/text/text_table.h"
 #include "services_view.h"
 
@@ -28,6 +28,7 @@ struct host_watch {
 	struct conversations *conversations;
 	struct edges edges; /* since they were shown */
 	int64_t since_ms; /* when that was, or the beginning; CLOCK_MONOTONIC */
+	struct live live;
 	bool error_logged, is_failed;
 	volatile bool is_stopping;
 };
@@ -88,19 +89,15 @@ static void on_log(int level, const char *message, void *user)
 /* ---- Showing --------------------------------------------------------------------------- */
 
 /* Rows beside the headings, the others and the total. */
-static uint32_t find_rows(const struct services_request *request,
-			  struct winsize *ret_size)
+static uint32_t find_rows(struct host_watch *watch)
 {
-	const bool is_screen = request->format == SERVICES_TABLE &&
-			       !request->once && isatty(STDOUT_FILENO);
+	const struct services_request *request = watch->request;
 	uint32_t rows;
 
-	*ret_size = (struct winsize){ 0 };
-	if (!is_screen)
+	if (!watch->live.is_screen)
 		return request->rows;
-	ioctl(STDOUT_FILENO, TIOCGWINSZ, ret_size);
-	fputs("\033[H\033[J", stdout);
-	rows = text_table_room(request->rows, ret_size->ws_row);
+	live_begin(&watch->live, "services of this host", request->interval_ms);
+	rows = text_table_room(request->rows, watch->live.rows);
 	return rows > 2 ? rows - 1 : rows;
 }
 
@@ -120,11 +117,8 @@ static void show(struct host_watch *watch)
 				      .has_sessions = watch->sessions,
 				      .time_ms = clock_ms(CLOCK_REALTIME),
 				      .duration_ms = now_ms() - watch->since_ms };
-	struct winsize size;
-	const uint32_t rows = find_rows(watch->request, &size);
-
-	services_view_make(&view, &watch->edges, rows);
-	if (services_show(watch->request, &view, size.ws_col)) {
+	services_view_make(&view, &watch->edges, find_rows(watch));
+	if (services_show(watch->request, &view, watch->live.columns)) {
 		watch->is_failed = true;
 		stop_watch(watch);
 	}
@@ -146,7 +140,8 @@ static void on_interval(void *user)
 	const bool is_due = passed_ms >= request->interval_ms * 3 / 4;
 	const bool is_graph = request->format == SERVICES_DOT;
 
-	if (watch->is_stopping || (!is_due && (request->once || !is_graph)))
+	if (watch->is_stopping || watch->live.is_paused ||
+	    (!is_due && (request->once || !is_graph)))
 		return;
 	if (request->once) {
 		stop_watch(watch);
@@ -231,10 +226,14 @@ static int loop(struct host_watch *watch)
 					netobs_sessions_fd(watch->sessions) :
 					-1,
 			  .events = POLLIN },
+			{ .fd = watch->is_stopping ? -1 : keys_fd(),
+			  .events = POLLIN },
 		};
 		int r;
 
 		poll(fds, ARRAY_SIZE(fds), next_pause(watch, end_ms));
+		if (fds[2].revents && !live_take_keys(&watch->live))
+			stop_watch(watch);
 		if (end_ms && now_ms() >= end_ms && !watch->is_stopping)
 			stop_watch(watch);
 		/* Sessions first: an interval has those that ended in it. */
@@ -275,12 +274,19 @@ static int observe(struct host_watch *watch)
 	watch->since_ms = now_ms();
 	if (watch->is_stopping) /* a signal came before there was an observer */
 		stop_watch(watch);
+	live_start(&watch->live, watch->request->format == SERVICES_TABLE &&
+					 !watch->request->once);
+	if (watch->live.is_screen)
+		show(watch); /* the headings */
 	r = loop(watch);
 	if (r < 0) {
 		args_report_failure("map", watch->error_logged, "continue", r);
-		return EXIT_FAILED;
+		r = EXIT_FAILED;
+	} else {
+		r = finish(watch);
 	}
-	return finish(watch);
+	live_end();
+	return r;
 }
 
 int services_of_host(const struct services_request *request)

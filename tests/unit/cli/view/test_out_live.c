@@ -118,7 +118,7 @@ static void the_screen_says_what_is_observed_until_flows_come(void **state)
 	output_interval(&output);
 	text = last_screen(fixture);
 	assert_non_null(strstr(text, "Observing eth0, every 0.5 s"));
-	assert_non_null(strstr(text, "q quits, p pauses"));
+	assert_non_null(strstr(text, "p pause  q quit"));
 	assert_non_null(strstr(text, "Nothing seen yet."));
 	output_close(&output);
 	output_done(&output);

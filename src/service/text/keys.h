@@ -3,8 +3,8 @@
  * Keys that are pressed while a screen is shown: read one by one, and not echoed
  * into the picture.
  */
-#ifndef NETOBS_CLI_VIEW_KEYS_H
-#define NETOBS_CLI_VIEW_KEYS_H
+#ifndef NETOBS_SERVICE_TEXT_KEYS_H
+#define NETOBS_SERVICE_TEXT_KEYS_H
 
 enum { KEY_QUIT = 1, KEY_PAUSE = 2 };
 

@@ -9,7 +9,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "cli/view/keys.h"
+#include "service/text/keys.h"
 
 enum { QUIT = 42, LEFT_RAW = 43, NO_KEYS = 44 };
 
