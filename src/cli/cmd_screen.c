@@ -35,12 +35,11 @@ static const struct args_command top_command = {
 	.operands = "[FILTER]",
 	.operand_list = FIELD(filter_words),
 	.given = FIELD(given),
-	.notes =
-		"FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
-		"Keys: 1 to 9 choose a table, b k f s r x n sort, t shows sums since the start,\n"
-		"/ searches, p freezes, h explains these and others, q quits.\n"
-		"Without a terminal, a table is printed at the end of each interval.\n"
-		"KEY is one of netobsctl flows. SECONDS may have a fraction or a unit.\n",
+	.notes = "FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
+		 "Keys: 1 to 9 choose a table, b k f s r x n sort, t shows sums since the start,\n"
+		 "/ searches, p pauses, h explains these and others, q quits.\n"
+		 "Without a terminal, a table is printed at the end of each interval.\n"
+		 "KEY is one of netobsctl flows. SECONDS may have a fraction or a unit.\n",
 };
 
 static const struct args_command tcp_command = {
@@ -52,7 +51,7 @@ static const struct args_command tcp_command = {
 	.given = FIELD(given),
 	.notes = "FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7). It has\n"
 		 "to match both directions of a connection.\n"
-		 "Keys: r x a b o sort, p freezes, h explains these and others, q quits.\n"
+		 "Keys: r x a b o sort, p pauses, h explains these and others, q quits.\n"
 		 "Without a terminal, a table is printed at the end of each interval.\n"
 		 "SECONDS may have a fraction or a unit.\n",
 };
@@ -136,7 +135,7 @@ static int run_screen(const struct args_command *command,
 static void prepare_top(struct flows_request *request)
 {
 	if (!request->by)
-		request->by = "client,service";
+		request->by = flows_default_by(request);
 	else if (!strcmp(request->by, "flow"))
 		request->by = "tuple";
 	request->is_top = true;

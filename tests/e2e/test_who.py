@@ -17,6 +17,7 @@ from lib import lab
 from lib import observer
 from lib import talkers
 from lib.observer import features
+from lib.terminal import Terminal
 from lib.talkers import child, join, rename
 
 SO_BINDTODEVICE = 25
@@ -362,7 +363,9 @@ class Shown(WhoTest):
         return pids
 
     def run_in_host(self, *arguments):
-        done = self.host.run(observer.netobsctl(), *arguments)
+        if arguments[0] != "env":
+            arguments = observer.netobsctl(), *arguments
+        done = self.host.run(*arguments)
         return done if isinstance(done, str) else done.stdout
 
     def test_groups_tables_and_connections(self):
@@ -377,12 +380,26 @@ class Shown(WhoTest):
         self.assertIn(f"a-client[{client}] → a-server[{server}]", table)
         top = self.run_in_host("top", "--by", "process", "--once", "port", "8080")
         self.assertIn(f"a-client[{client}]", top)
+        top = self.run_in_host("env", "COLUMNS=80", observer.netobsctl(), "top", "--process",
+                               "--once", "port", "8080")
+        self.assertRegex(top, "(?m)^.*PROCESS +CLIENT +SERVICE ")
+        self.assertRegex(top, rf"a-client\[{client}\] +\S+ +10.0.0.1:8080/TCP ")
         tcp = json.loads(self.run_in_host("tcp", "--process", "--once", "-o", "json",
                                           "port", "8080").splitlines()[0])
         self.assertEqual((tcp["SrcPid"], tcp["SrcProcess"], tcp["DstPid"], tcp["DstProcess"]),
                          (client, "a-client", server, "a-server"))
         tcp = self.run_in_host("tcp", "--process", "--once", "port", "8080")
         self.assertIn(f"a-client[{client}] → a-server[{server}]", tcp)
+        tcp = self.run_in_host("env", "COLUMNS=80", observer.netobsctl(), "tcp", "--process",
+                               "--once", "port", "8080")
+        self.assertRegex(tcp, r" → 10.0.0.1:8080 .* a-client")
+        self.show_on_a_terminal(client)
+
+    def show_on_a_terminal(self, client):
+        terminal = Terminal(self.lab, self.host, 24, 80, "top", "--process", "port", "8080")
+        terminal.wait_for(lambda lines: lines[3].startswith("PROCESS") and any(
+            line.startswith(f"a-client[{client}]") for line in lines), "the process")
+        self.assertEqual(terminal.quit()[0], 0)
 
 
 if __name__ == "__main__":

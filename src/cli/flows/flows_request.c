@@ -174,6 +174,13 @@ static int group_outputs(struct flows_request *request)
 	return 0;
 }
 
+const char *flows_default_by(const struct flows_request *request)
+{
+	return request->config.process || request->config.container_names ?
+		       "process,client,service" :
+		       "client,service";
+}
+
 /*
  * On a host with many connections, the rows of a screen would differ in the client's port
  * only; who talks to which service is what fits on it.
@@ -196,7 +203,8 @@ static int parse_by(struct flows_request *request)
 	if (request->view.by.keys.n)
 		return group_outputs(request);
 	if (!request->by && viewer && output_screen(viewer))
-		by_parse("client,service", &request->view.by, why, sizeof(why));
+		by_parse(flows_default_by(request), &request->view.by, why,
+			 sizeof(why));
 	return 0;
 }
 

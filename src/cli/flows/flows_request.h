@@ -42,6 +42,9 @@ enum args_result flows_request_finish(struct flows_request *request);
 
 void flows_request_clear(struct flows_request *request);
 
+/** @return the keys of groups where there is no --by */
+const char *flows_default_by(const struct flows_request *request);
+
 /* The words as one expression, which the caller frees; none without words. */
 int flows_join_filter(const struct args_command *for_command,
 		      const struct args_list *words, char **ret_filter);

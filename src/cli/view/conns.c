@@ -18,7 +18,11 @@
 #include "service/text/human.h"
 #include <netobs/names.h>
 
-enum { FIRST_CONNS = 256 };
+enum {
+	FIRST_CONNS = 256,
+	LEAVE_LAST = 6,
+	ENDPOINTS_LEAST = 31, /* with a server of IPv4, whole */
+};
 
 const char *const conns_sort_names[] = { CHOICES_conns_sorts(OPTION_COMMA), NULL };
 
@@ -345,6 +349,11 @@ void conns_layout(struct layout *layout, enum conns_sort sort, bool shows_proces
 		layout->columns[layout->n] = conns_columns[i];
 		if (is_of_order(i, sort))
 			layout->columns[layout->n].leave_at = 0;
+		/* In 80 columns there is no room for all of them, whole. */
+		if (shows_process && i == CONN_RTT_IN)
+			layout->columns[layout->n].leave_at = LEAVE_LAST;
+		if (shows_process && i == CONN_ENDPOINTS)
+			layout->columns[layout->n].least = ENDPOINTS_LEAST;
 		layout->n++;
 	}
 }

@@ -13,6 +13,7 @@
 enum {
 	GAP = 2,
 	LEAST_CUT = 3,
+	LEAST_END = 7, /* "…:40000" */
 	LEAST_ENDPOINTS = 20,
 	LEAST_KEY = 8,
 	KEY_WIDTH = 22
@@ -221,14 +222,48 @@ static const char *find_port(const char *text)
 	return end > colon + 1 && (!*end || *end == '/') ? colon : "";
 }
 
-/* Write @text to @buf in @width columns: what is cut is marked, and a port remains. */
+static void cut_text(char *buf, size_t size, const char *text, int width);
+
+/* Between two ends of what cut_text() cuts. */
+static const char *find_arrow(const char *text)
+{
+	const char *arrow = strstr(text, " \u2192 ");
+
+	return arrow ?: strstr(text, " -> ");
+}
+
+/* The end behind the arrow, which is where a server is looked for, gets what it needs; the other the rest. */
+static void cut_ends(char *buf, size_t size, const char *text,
+		     const char *arrow, int width)
+{
+	const char *behind = strchr(arrow + 1, ' ') + 1;
+	const int gap = row_text_width(arrow) - row_text_width(behind);
+	const int wanted = row_text_width(behind), room = width - gap - LEAST_END;
+	char end[2][CELL_MAX / 2 - 4], from[CELL_MAX];
+
+	snprintf(from, sizeof(from), "%.*s", (int)(arrow - text), text);
+	cut_text(end[1], sizeof(end[1]), behind, wanted < room ? wanted : room);
+	cut_text(end[0], sizeof(end[0]), from,
+		 width - gap - row_text_width(end[1]));
+	snprintf(buf, size, "%s%.*s%s", end[0], (int)(behind - arrow), arrow,
+		 end[1]);
+}
+
+/*
+ * Write @text to @buf in @width columns: what is cut is marked, a port remains, and of two ends
+ * something of both.
+ */
 static void cut_text(char *buf, size_t size, const char *text, int width)
 {
-	const char *port = find_port(text);
+	const char *port = find_port(text), *arrow = find_arrow(text);
 	int room;
 
 	if (row_text_width(text) <= width) {
 		snprintf(buf, size, "%s", text);
+		return;
+	}
+	if (arrow && width > 2 * LEAST_END) {
+		cut_ends(buf, size, text, arrow, width);
 		return;
 	}
 	room = width - 1 - row_text_width(port);
@@ -318,24 +353,25 @@ static void layout_leave_out(struct layout *layout, int step)
 	}
 }
 
-/* The widest column that can be cut; NULL: there is none any more. */
-static struct column *layout_find_widest(struct layout *layout)
+/* The column that most can be cut of; NULL: there is none any more. */
+static struct column *layout_find_spare(struct layout *layout)
 {
-	struct column *widest = NULL;
+	struct column *found = NULL;
 
 	for (size_t i = 0; i < layout->n; i++) {
 		struct column *column = &layout->columns[i];
+		const int spare =
+			column->least ? column->width - column->least : 0;
 
-		if (column->least && column->width > column->least &&
-		    (!widest || column->width > widest->width))
-			widest = column;
+		if (spare > (found ? found->width - found->least : 0))
+			found = column;
 	}
-	return widest;
+	return found;
 }
 
 void layout_fit(struct layout *layout, int screen)
 {
-	struct column *widest;
+	struct column *column;
 
 	if (!screen || layout_width(layout) <= screen)
 		return;
@@ -347,8 +383,8 @@ void layout_fit(struct layout *layout, int screen)
 	     step++)
 		layout_leave_out(layout, step);
 	while (layout_width(layout) > screen &&
-	       (widest = layout_find_widest(layout)))
-		widest->width--;
+	       (column = layout_find_spare(layout)))
+		column->width--;
 }
 
 void layout_fit_rows(struct layout *layout, const void *first, size_t size,

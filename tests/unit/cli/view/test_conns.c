@@ -233,6 +233,39 @@ static void lines_fit_and_keep_both_round_trip_times(void **state)
 	conns_free(&conns);
 }
 
+static void with_processes_the_server_stays_whole(void **state)
+{
+	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
+	struct conn *conn;
+
+	(void)state;
+	conns_begin(&conns);
+	take(&conns, 0, 500, 123456789, 70000);
+	conns_end(&conns, CONNS_BY_RATE);
+	conn = &conns.list[0];
+	memcpy(conn->key.client + 12, (uint8_t[]){ 198, 151, 100, 201 }, 4);
+	memcpy(conn->key.server + 12, (uint8_t[]){ 198, 151, 100, 202 }, 4);
+	conn->key.server_port = 40001;
+	snprintf(conn->process, sizeof(conn->process),
+		 "a_client[4000000] \u2192 a_server[4000001]");
+	for (int width = 80; width < 200; width++) {
+		char line[ROW_LINE_MAX];
+		struct layout layout;
+		struct cells cells;
+
+		conns_layout(&layout, CONNS_BY_RATE, true);
+		layout_fit_rows(&layout, conns.list, sizeof(*conns.list),
+				conns.n, width);
+		layout_cells(&layout, conns.list, &cells);
+		layout_line(&layout, &cells, width, line);
+		assert_true(row_text_width(line) <= width);
+		assert_non_null(strstr(line, "198.151.100.202:40001"));
+		assert_non_null(strstr(line, "a_cl"));
+		assert_non_null(strstr(line, "123 ms"));
+	}
+	conns_free(&conns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +275,7 @@ int main(void)
 		cmocka_unit_test(the_column_of_applications_is_in_order),
 		cmocka_unit_test(a_connection_is_one_row),
 		cmocka_unit_test(lines_fit_and_keep_both_round_trip_times),
+		cmocka_unit_test(with_processes_the_server_stays_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -265,7 +265,8 @@ static void a_narrow_screen_keeps_the_flow_and_its_bytes(void **state)
 		line, "TCP    10.0.0.1:40000 \u2192 10.0.0.2:443  5.00 kB");
 
 	render(&flow, 36, heading, line);
-	assert_string_equal(line, "TCP    10.0.0.1:40000 \u2026:443  5.00 kB");
+	assert_string_equal(
+		line, "TCP    10.0.0\u2026 \u2192 10.0.\u2026:443  5.00 kB");
 }
 
 static void rows_keep_the_first_in_any_order_and_count_all(void **state)
