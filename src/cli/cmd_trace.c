@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "cmd.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "catalogue/fields.h"
 #include "flows/flows_request.h"
 #include "service/trace_watch.h"
 
-enum { FOR_DEFAULT_MS = 10000 };
+enum { FOR_DEFAULT_MS = 10000, SHOW_DEFAULT = -1 };
+
+/* Inode of the initial PID namespace: include/linux/proc_ns.h of the kernel. */
+#define INITIAL_PIDS "pid:[4026531836]"
+
+/* What --show summary names. */
+#define LIST_JourneyPart(line) ~, line
+#define ENUM_VALUE(type, number, NAME, name, text) \
+	FIELD_CHOOSE(LIST_##type("  " name ": " text "\n"), )
 
 struct options {
 	struct trace_request request;
@@ -29,12 +42,41 @@ static const struct args_command command = {
 	.operand_list = offsetof(struct options, filter_words),
 	.notes = "FILTER chooses connections of TCP and UDP, and pings, by their addresses and ports, before\n"
 		 "or after NAT: see pcap-filter(7). Without it, all are traced that --max-connections has\n"
-		 "room for.\n",
+		 "room for.\n"
+		 "The parts of a journey:\n"
+#include "catalogue/records.def"
+		 "What a server takes for its answers is no part: see APP of netobsctl tcp.\n"
+		 "On a terminal, q ends it, and p pauses the summary.\n",
 };
+
+/* PIDs of other namespaces than this one cannot be looked up. */
+static bool is_no_process(uint32_t pid)
+{
+	char path[32], namespace[32] = "";
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return readlink("/proc/self/ns/pid", namespace, sizeof(namespace) - 1) >
+		       0 &&
+	       !strcmp(namespace, INITIAL_PIDS) && access(path, F_OK) < 0 &&
+	       errno == ENOENT;
+}
+
+/* Of journeys as lines, a terminal shows too few at a time. */
+static enum trace_show default_show(const struct trace_request *request)
+{
+	const struct args_list *outputs = &request->outputs;
+	const bool is_table =
+		!outputs->n ||
+		(outputs->n == 1 && !strcmp(outputs->items[0], "table"));
+
+	return is_table && !request->rules.n && isatty(STDOUT_FILENO) ?
+		       TRACE_SHOW_SUMMARY :
+		       TRACE_SHOW_JOURNEYS;
+}
 
 int cmd_trace(int argc, char **argv)
 {
-	struct options wanted = { 0 };
+	struct options wanted = { .show = SHOW_DEFAULT };
 	int result = args_parse(&command, argc, argv, &wanted);
 	char *filter = NULL;
 
@@ -50,7 +92,15 @@ int cmd_trace(int argc, char **argv)
 	}
 	wanted.request.filter = filter;
 	wanted.request.for_ms = wanted.request.for_ms ?: FOR_DEFAULT_MS;
-	wanted.request.show = (enum trace_show)wanted.show;
+	wanted.request.show = wanted.show == SHOW_DEFAULT ?
+				      default_show(&wanted.request) :
+				      (enum trace_show)wanted.show;
+	if (result == ARGS_RUN && wanted.request.pid &&
+	    is_no_process(wanted.request.pid)) {
+		args_complain(&command, "--pid %u: there is no such process",
+			      wanted.request.pid);
+		result = EXIT_FAILED;
+	}
 	if (result == ARGS_RUN && wanted.show == TRACE_SHOW_EVENTS &&
 	    wanted.request.svg) {
 		args_complain(&command, "--svg draws journeys, not events");

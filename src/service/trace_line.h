@@ -4,6 +4,7 @@
 #define NETOBS_SERVICE_TRACE_LINE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <netobs/alert.h>
 #include <netobs/trace.h>
@@ -23,5 +24,13 @@ void trace_line_event(char buf[TRACE_LINE_MAX],
 
 /** "12:34:56.789012345 10.0.0.1:40000 > 10.0.0.2:80 alert rtt > 50ms" */
 void trace_line_alert(char buf[TRACE_LINE_MAX], const struct netobs_alert *alert);
+
+/**
+ * Break a line of the above where it is wider than @columns, behind a comma or a semicolon if
+ * possible. Further lines are indented.
+ *
+ * @param columns  0: any
+ */
+void trace_line_fold(char *buf, size_t size, const char *line, uint32_t columns);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "service/text/human.h"
 #include "service/text/text_table.h"
+#include "trace_line.h"
 
 enum { FIRST_SAMPLES = 256, RANKS = 3 };
 
@@ -282,21 +283,25 @@ static uint32_t fill_rows(const struct trace_summary *summary,
 	return n;
 }
 
-static void print_totals(const struct trace_summary *summary, unsigned int d)
+static void print_totals(const struct trace_summary *summary, unsigned int d,
+			 uint32_t width)
 {
 	const struct trace_direction *direction = &summary->directions[d];
-	char bytes[32];
+	char bytes[32], line[TRACE_LINE_MAX], folded[2 * TRACE_LINE_MAX];
 
 	if (!direction->journeys)
 		return;
 	human_bytes(bytes, sizeof(bytes), direction->bytes);
-	printf("%s: %" PRIu64 " journeys of %s, %" PRIu64 " complete, %" PRIu64
-	       " with retransmissions, %" PRIu64 " drops%s\n",
-	       trace_summary_name(summary, d), direction->journeys, bytes,
-	       direction->complete, direction->retransmitted, direction->drops,
-	       direction->journeys > direction->n ?
-		       "; percentiles are of some, chosen at random" :
-		       "");
+	snprintf(line, sizeof(line),
+		 "%s: %" PRIu64 " journeys of %s, %" PRIu64 " complete, %" PRIu64
+		 " with retransmissions, %" PRIu64 " drops%s",
+		 trace_summary_name(summary, d), direction->journeys, bytes,
+		 direction->complete, direction->retransmitted, direction->drops,
+		 direction->journeys > direction->n ?
+			 "; percentiles are of some, chosen at random" :
+			 "");
+	trace_line_fold(folded, sizeof(folded), line, width);
+	puts(folded);
 }
 
 void trace_summary_print(const struct trace_summary *summary, uint32_t width)
@@ -317,7 +322,7 @@ void trace_summary_print(const struct trace_summary *summary, uint32_t width)
 				      .fill = fill_summary_cells,
 				      .rows = rows });
 	for (unsigned int d = 0; d < TRACE_DIRECTIONS; d++)
-		print_totals(summary, d);
+		print_totals(summary, d, width);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */

@@ -11,6 +11,8 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "service/options/privileges.h"
+#include "service/text/keys.h"
+#include "service/text/live.h"
 #include "service/text/text_table.h"
 #include "signals.h"
 #include "trace_follow.h"
@@ -18,6 +20,8 @@
 #include "trace_line.h"
 #include "trace_outputs.h"
 #include "trace_report.h"
+
+enum { REFRESH_MS = 1000 };
 
 struct watch {
 	const struct trace_request *request;
@@ -27,6 +31,8 @@ struct watch {
 	bool counts_journeys;	    /* by --count; else events */
 	uint8_t layers;		    /* of events; 0: all */
 	struct trace_report report; /* of journeys */
+	struct live live;
+	int64_t drawn_ms; /* when the summary was, on a screen */
 	uint64_t shown;
 	bool error_logged;
 	int write_error; /* of stdout; < 0 */
@@ -72,6 +78,16 @@ static void show_line(struct watch *watch, const char *line)
 		flush_output(watch);
 }
 
+/* On a terminal, no line is longer than that. */
+static void show_folded(struct watch *watch, char line[TRACE_LINE_MAX])
+{
+	char text[2 * TRACE_LINE_MAX];
+
+	live_measure(&watch->live);
+	trace_line_fold(text, sizeof(text), line, watch->live.columns);
+	show_line(watch, text);
+}
+
 static void show_json(struct watch *watch, const struct netobs_record *record)
 {
 	char text[NETOBS_TRACE_JSON_MAX];
@@ -89,7 +105,7 @@ static void show_event(struct watch *watch, const struct netobs_trace_event *eve
 	if (watch->outputs.lines != TRACE_TABLE)
 		return;
 	trace_line_event(line, event);
-	show_line(watch, line);
+	show_folded(watch, line);
 }
 
 static void on_event(const struct netobs_trace_event *event, void *user)
@@ -118,7 +134,7 @@ static void show_journey(struct watch *watch, const struct netobs_journey *journ
 	if (watch->outputs.lines != TRACE_TABLE)
 		return;
 	trace_line_journey(line, journey);
-	show_line(watch, line);
+	show_folded(watch, line);
 }
 
 static void on_journey(const struct netobs_journey *journey, void *user)
@@ -148,7 +164,7 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 	if (watch->outputs.lines != TRACE_TABLE)
 		return;
 	trace_line_alert(line, alert);
-	show_line(watch, line);
+	show_folded(watch, line);
 }
 
 /* ---- Options --------------------------------------------------------------------------- */
@@ -181,7 +197,40 @@ static int read_layers(struct watch *watch)
 
 /* ---- The run --------------------------------------------------------------------------- */
 
-enum { FD_TRACE, FD_FOLLOW, FD_OUTPUTS };
+enum { FD_TRACE, FD_FOLLOW, FD_KEYS, FD_OUTPUTS };
+
+static void describe(const struct watch *watch, char *buf, size_t size)
+{
+	snprintf(buf, size, "tracing %s%.180s",
+		 watch->request->rules.n ? "after alerts: " : "",
+		 watch->request->filter ?: "all connections");
+}
+
+/* Once in a while; at the end, the report does so. */
+static void draw_summary(struct watch *watch)
+{
+	char text[220];
+
+	if (!watch->live.is_screen || watch->is_stopping ||
+	    watch->live.is_paused || now_ms() < watch->drawn_ms + REFRESH_MS)
+		return;
+	describe(watch, text, sizeof(text));
+	live_begin(&watch->live, text, REFRESH_MS);
+	trace_summary_print(&watch->report.summary, watch->live.columns);
+	flush_output(watch);
+	watch->drawn_ms = now_ms();
+}
+
+/* To be woken for a signal, the end, or the next picture. */
+static int wait_ms(const struct watch *watch, int64_t deadline_ms)
+{
+	if (watch->is_stopping)
+		return -1;
+	return sooner_ms(until_ms(deadline_ms),
+			 watch->live.is_screen ?
+				 left_ms(watch->drawn_ms + REFRESH_MS) :
+				 -1);
+}
 
 static void wait_for_any(struct watch *watch, struct pollfd *fds, int timeout_ms)
 {
@@ -189,9 +238,12 @@ static void wait_for_any(struct watch *watch, struct pollfd *fds, int timeout_ms
 					 .events = POLLIN };
 	fds[FD_FOLLOW] = (struct pollfd){ .fd = trace_follow_fd(&watch->follow),
 					  .events = POLLIN };
+	fds[FD_KEYS] = (struct pollfd){ .fd = keys_fd(), .events = POLLIN };
 	trace_outputs_fill_fds(&watch->outputs, &fds[FD_OUTPUTS]);
 	if (poll(fds, FD_OUTPUTS + watch->outputs.n_sinks, timeout_ms) > 0)
 		trace_outputs_ready(&watch->outputs, &fds[FD_OUTPUTS]);
+	if (fds[FD_KEYS].revents && !live_take_keys(&watch->live))
+		stop_watch(watch);
 }
 
 /* Until the tracer has stopped, by a signal or by itself. */
@@ -204,8 +256,8 @@ static int loop_trace(struct watch *watch)
 	int r = fds ? 0 : -ENOMEM;
 
 	while (r >= 0 || r == -EINTR) {
-		wait_for_any(watch, fds,
-			     watch->is_stopping ? -1 : until_ms(deadline_ms));
+		draw_summary(watch);
+		wait_for_any(watch, fds, wait_ms(watch, deadline_ms));
 		if (deadline_ms && now_ms() >= deadline_ms)
 			stop_watch(watch);
 		r = watch->is_stopping ? 0 :
@@ -289,18 +341,28 @@ static int start_trace(struct watch *watch)
 
 static int run_trace(struct watch *watch)
 {
+	char text[220];
 	int r = start_trace(watch);
 
 	if (r == -EINTR && watch->is_stopping)
 		return 0;
 	if (r < 0)
 		return r;
+	live_start(&watch->live, watch->report.lines == TRACE_TABLE &&
+					 !watch->request->rules.n);
+	describe(watch, text, sizeof(text));
+	if (!watch->live.is_screen)
+		live_say("trace", text);
 	r = loop_trace(watch);
+	live_end();
 	if (r < 0)
 		args_report_failure("trace", watch->error_logged, "continue", r);
 	trace_left_out_print(watch->trace);
 	if (r < 0)
 		return r;
+	watch->live.is_paused = false;
+	if (watch->live.is_screen)
+		live_begin(&watch->live, text, REFRESH_MS);
 	r = trace_report_end(&watch->report);
 	flush_output(watch);
 	return r;

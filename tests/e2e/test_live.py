@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: procps
+"""What goes on until it is stopped, on terminals of several widths: what it waits for, its keys,
+and the terminal after it."""
+
+import os
+import re
+import subprocess
+import termios
+import time
+
+from lib import lab
+from lib import observer
+from lib import traffic
+from lib.observer import features
+from lib.terminal import Terminal
+
+WIDTHS = 40, 60, 80, 120
+DRAWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78]")
+
+
+class Live(lab.WiredTest):
+    def commands(self, path):
+        """Arguments, and whether a screen is drawn in place."""
+        found = {
+            "drops": True, "map": True, "trace": True, "map --services": True,
+            "trace --show journeys": False, "drops -o json": False,
+            "flows -i eth0": True, "flows -i eth0 -o json": False,
+            "alerts -i eth0 --rule rate>1Gbit": False, f"capture -i eth0 -w {path}": False,
+            "top -i eth0": True, "tcp -i eth0": True,
+        }
+        if features()["sessions"]:
+            found["sessions"] = False
+        return found
+
+    def modes(self, terminal):
+        return termios.tcgetattr(terminal.leader)[:4]
+
+    def check_lines(self, terminal, columns, where):
+        """What is drawn line by line: none is wider than the terminal."""
+        for line in DRAWN.sub("", terminal.text()).splitlines():
+            self.assertLessEqual(len(line), columns, where)
+
+    def test_q_ends_each_and_the_terminal_is_as_before(self):
+        """At once, as most of the time is theirs to start."""
+        running = []
+        for i, (command, is_screen) in enumerate(
+                self.commands(self.lab.path("captured.pcap")).items()):
+            for columns in WIDTHS if is_screen else (WIDTHS[i % 2 + 2],):
+                terminal = Terminal(self.lab, self.a, 20, columns, *command.split(),
+                                    shows_errors=not is_screen)
+                running.append((command, is_screen, columns, terminal, self.modes(terminal)))
+        for command, is_screen, columns, terminal, _ in running:
+            where = f"{command} in {columns} columns"
+            lines = terminal.wait_for(lambda lines: any("q quit" in line for line in lines), where)
+            if is_screen and command not in ("flows -i eth0", "top -i eth0", "tcp -i eth0"):
+                terminal.type("p")
+                lines = terminal.wait_for(lambda lines: "PAUSED" in lines[0], where)
+                terminal.type("p")
+                terminal.wait_for(lambda lines: "PAUSED" not in lines[0], where)
+                self.check_lines(terminal, columns, where)
+            self.assertNotIn("q", lines, where)
+        for command, _, columns, terminal, before in running:
+            terminal.type("q")
+            terminal.process.wait(60)
+            self.assertEqual(self.modes(terminal), before, command)
+            code, errors = terminal.end()
+            self.assertEqual(code, 0, f"{command} in {columns} columns: {errors}")
+
+    def test_journeys_are_folded_and_are_one_line_in_a_pipe(self):
+        terminal = Terminal(self.lab, self.a, 50, 80, "trace", "--show", "journeys", "-n", "1",
+                            "tcp", shows_errors=True)
+        terminal.wait_for(lambda lines: "tracing tcp; q quits" in lines[0], "the beginning")
+        traffic.tcp(self.a, "192.0.2.1", self.b, "192.0.2.2", 100)
+        text = DRAWN.sub("", terminal.end()[1])
+        self.assertRegex(text, r"192\.0\.2\.1:\d+ > 192\.0\.2\.2:\d+ \+0 100 B in .*:\r?\n    \w")
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 80, text)
+
+    def test_a_terminal_gets_the_summary(self):
+        """Drawn anew, and once more at the end."""
+        terminal = Terminal(self.lab, self.a, 30, 80, "trace", "tcp")
+        terminal.wait_for(lambda lines: "tracing tcp, every 1 s" in lines[0], "the beginning")
+        traffic.tcp(self.a, "192.0.2.1", self.b, "192.0.2.2", 100)
+        terminal.wait_for(lambda lines: any(re.match("client > server  total +1 ", line)
+                                            for line in lines), "the journey")
+        self.assertEqual(terminal.quit()[0], 0)
+        self.check_lines(terminal, 80, "trace")
+
+    def test_no_process_is_refused(self):
+        child = subprocess.Popen(["true"])
+        child.wait()
+        done = subprocess.run([observer.netobsctl(), "trace", "--pid", f"{child.pid}"],
+                              stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        if os.readlink("/proc/self/ns/pid") == "pid:[4026531836]":
+            self.assertEqual((done.returncode, done.stderr.splitlines()[0]),
+                             (1, f"netobsctl trace: --pid {child.pid}: there is no such process"))
+
+    def test_headings_come_without_drops(self):
+        """In a pipe, too, and at once."""
+        with self.lab.spawn(observer.netobsctl(), "drops", "-d", "60", "host 192.0.2.77",
+                            stdout=subprocess.PIPE, text=True) as process:
+            before = time.monotonic()
+            self.assertRegex(process.stdout.readline(), "^PACKETS +BYTES +REASON +LARGEST FLOW ")
+            self.assertLess(time.monotonic() - before, 50)
+            process.terminate()
+            self.assertEqual(process.stdout.read(), "")
+
+
+if __name__ == "__main__":
+    lab.main()
