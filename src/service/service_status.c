@@ -31,6 +31,8 @@ static void add_status_count(struct json *json, const char *key,
 	json_close(json, '}');
 }
 
+enum { DEFAULT_INTERVAL_MS = 5000 /* the library's */ };
+
 /* ---- Configuration ---------------------------------------------------------------- */
 
 static bool is_first_of_file(const struct conf *conf, size_t at)
@@ -466,6 +468,8 @@ void service_status_add(struct json *json, void *user)
 	json_key_u64(json, "pid", (uint64_t)getpid());
 	json_key_i64(json, "time_ms", clock_ms(CLOCK_REALTIME));
 	json_key_i64(json, "started_ms", service->started_ms);
+	json_key_u64(json, "interval_ms",
+		     service->config->flows.interval_ms ?: DEFAULT_INTERVAL_MS);
 	add_configuration(json, service);
 	json_key_string(json, "log_level", level_name(service->log_level));
 	json_key_u64(json, "errors", service->metrics_source.errors);

@@ -159,16 +159,18 @@ class Alerts(lab.LabTest):
     def test_a_table_has_a_line_for_each(self):
         link = relay.Link(self.lab, 2_000)
         link.serve()
-        process = self.lab.spawn(observer.netobsctl(), "alerts", "-i", "eth0", "-o", "table",
-                                 "--rule", "slow=rtt > 1ms", "-n", "1", ns=link.a,
-                                 stdout=subprocess.PIPE, text=True)
-        lab.wait_for(lambda: bpf.attached(link.a, "eth0") == 2, "netobsctl")
+        processes = [self.lab.spawn(
+            observer.netobsctl(), "alerts", "-i", "eth0", "-o", "table", "--rule",
+            "slow=rtt > 1ms for 1 of 5", "-n", "1", ns=link.a, stdout=subprocess.PIPE, text=True,
+            env=os.environ | more) for more in ({}, {"COLUMNS": "80"})]
+        lab.wait_for(lambda: bpf.attached(link.a, "eth0") == 4, "netobsctl")
         link.talk("pingpong", 0.5)
-        out, _ = process.communicate(timeout=60)
-        heading, row = out.splitlines()
-        self.assertRegex(heading, "^TIME +CLIENT +SERVER +WAY +METRIC +VALUE +OVER +SEEN AT +RULE")
-        self.assertRegex(row, r"192\.0\.2\.1:\d+ +192\.0\.2\.2:7000 +to server +rtt +[\d.]+ ms +"
-                              r"1\.00 ms +eth0 +slow: rtt > 1ms$")
+        wide, narrow = (process.communicate(timeout=60)[0].splitlines() for process in processes)
+        self.assertRegex(wide[0], "^TIME +CLIENT +SERVER +WAY +VALUE +OVER +SEEN AT +RULE")
+        self.assertRegex(wide[1], r"192\.0\.2\.1:\d+ +192\.0\.2\.2:7000 +to server +[\d.]+ ms +"
+                                  r"1\.00 ms +eth0 +slow: rtt > 1ms for 1 of 5$")
+        self.assertRegex(narrow[0], "^TIME +CLIENT +SERVER +VALUE +RULE$")
+        self.assertRegex(narrow[1], r" ms +slow: rtt > 1ms fo")
 
     def test_the_process_of_the_local_end_is_known(self):
         """Of a connection that is younger than an interval."""

@@ -79,6 +79,16 @@ class ControlTest(ServiceTest):
 
 
 class Control(ControlTest):
+    def test_status_before_the_first_interval(self):
+        self.write("[flows]", "interval = 1h")
+        self.start()
+        self.send(10)
+        status, text = self.status(), self.ask("status").stdout
+        self.assertEqual((status["interval_ms"], status["drains"]["total"]), (3600000, 0))
+        self.assertIn("at the end of each interval of 1h00m; the first one has not ended yet", text)
+        self.assertNotIn("accounted for", text)
+        self.stop()
+
     def test_status(self):
         some = ['[filter "udp"]', "match = udp port 5002", "action = accept"]
         self.write(*some, more="default_action = reject")

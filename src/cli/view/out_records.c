@@ -48,7 +48,10 @@ static void put_rule(char *buf, size_t size, const struct netobs_alert *alert)
 	safe_cell(buf);
 }
 
-/* As row.h has it. Ends with ports have the width of IPv4. leave: as in columns.def. */
+/*
+ * As row.h has it. Ends with ports have the width of IPv4. leave: as in columns.def. The rule names
+ * its metric.
+ */
 #define ALERTS_COLUMNS(_, type)                                               \
 	_(type, ALERT_TIME, "TIME", left, 0, 0, 12,                           \
 	  human_time(buf, size, row->record.time_ns))                         \
@@ -59,16 +62,13 @@ static void put_rule(char *buf, size_t size, const struct netobs_alert *alert)
 	_(type, ALERT_WAY, "WAY", left, 3, 0, 9,                              \
 	  snprintf(buf, size, "to %s",                                        \
 		   row->way == NETOBS_ALERT_TO_SERVER ? "server" : "client")) \
-	_(type, ALERT_METRIC, "METRIC", left, 2, 0, 11,                       \
-	  snprintf(buf, size, "%s",                                           \
-		   netobs_alert_metric_name(row->metric) ?: "-"))             \
 	_(type, ALERT_VALUE, "VALUE", right, 0, 0, 9,                         \
 	  put_amount(buf, size, row->metric, row->value))                     \
 	_(type, ALERT_OVER, "OVER", right, 1, 0, 9,                           \
 	  put_amount(buf, size, row->metric, row->threshold))                 \
-	_(type, ALERT_WHERE, "SEEN AT", left, 0, 7, 8,                        \
+	_(type, ALERT_WHERE, "SEEN AT", left, 4, 0, 8,                        \
 	  snprintf(buf, size, "%s", *row->interface ? row->interface : "-"))  \
-	_(type, ALERT_RULE, "RULE", left, 0, 4, 8, put_rule(buf, size, row))
+	_(type, ALERT_RULE, "RULE", left, 0, 18, 24, put_rule(buf, size, row))
 
 /* clang-format off */
 ALERTS_COLUMNS(TABLE_TEXT, struct netobs_alert)

@@ -129,8 +129,17 @@ static void print_packets(struct json_value status)
 	struct json_value packets = json_get(status, "packets");
 	const int64_t difference =
 		json_signed(json_get(status, "difference.packets"));
+	char interval[WORD_MAX];
 
 	printf("\nPackets%37s  %10s\n", "packets", "bytes");
+	if (!get_number(status, "drains.total")) {
+		human_duration(interval, sizeof(interval),
+			       json_signed(json_get(status, "interval_ms")) *
+				       NSEC_PER_MSEC);
+		printf("  are counted at the end of each interval of %s; the first one has not ended yet.\n",
+		       interval);
+		return;
+	}
 	print_count("seen", json_get(packets, "seen"));
 	for (size_t i = 0; i < ARRAY_SIZE(terms); i++)
 		if (get_number(json_get(packets, terms[i][0]), "packets"))

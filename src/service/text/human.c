@@ -94,7 +94,7 @@ void human_duration(char *buf, size_t size, int64_t ns)
 {
 	int64_t s = ns / NS_PER_S;
 
-	if (ns <= 0)
+	if (ns < 0)
 		snprintf(buf, size, "-");
 	else if (ns < NS_PER_MS)
 		snprintf(buf, size, "<1 ms");

@@ -30,7 +30,7 @@ void human_pace(char *buf, size_t size, uint64_t packets, int64_t ns);
 /* "45.6 us", "1.23 ms", "999 s"; "-": 0, which is not known */
 void human_latency(char *buf, size_t size, uint64_t ns);
 
-/* "3 ms", "4.2 s", "5m06s", "7h08m"; "-" for a single moment */
+/* "3 ms", "4.2 s", "5m06s", "7h08m"; "<1 ms" also for a single moment */
 void human_duration(char *buf, size_t size, int64_t ns);
 
 /* "12:34:56.789" in local time; on another day "2020-03-01 12:34:56" */

@@ -92,7 +92,7 @@ static void durations_choose_their_unit(void **state)
 		int64_t ns;
 		const char *text;
 	} cases[] = {
-		{ 0, "-" },
+		{ 0, "<1 ms" },
 		{ -5, "-" },
 		{ 1, "<1 ms" },
 		{ 1000000, "1 ms" },
