@@ -130,7 +130,9 @@ static void print_entry(struct printer *printer, const struct conf_entry *entry)
 		print_entry_json(printer, &shown, origin);
 	} else {
 		print_header(printer, entry);
-		printf("# %s\n%s = %s\n", origin, entry->key, shown.value);
+		if (entry->place.file)
+			printf("# %s\n", origin);
+		printf("%s = %s\n", entry->key, shown.value);
 	}
 	printer->is_begun = true;
 }
