@@ -15,6 +15,7 @@ import time
 import chart
 from cluster import table as fleet
 import method
+import node
 import table
 from scenarios import RTT
 
@@ -171,8 +172,8 @@ def export(results):
 
 SECTIONS = {"live": live, "rtt": rtt, "datapath": stores, "alternating": stores,
             "drain": drain, "drain-json": drain, "export": export, "broker": export,
-            "fleet": fleet.markdown}
-ABSOLUTE = ("drain", "drain-json", "fleet") # they compare nothing
+            "fleet": fleet.markdown, "node": node.markdown}
+ABSOLUTE = ("drain", "drain-json", "fleet", "node") # they compare nothing
 
 
 def load(directory, name):

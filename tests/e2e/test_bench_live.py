@@ -23,6 +23,7 @@ from lib import lab
 import load
 import measure
 import method
+import node
 import report
 import summary
 import table
@@ -223,6 +224,17 @@ class Words(unittest.TestCase):
         self.assertTrue(filled.endswith("after\n"))
         with self.assertRaises(SystemExit):
             report.fill(document, "drain", "")
+
+    def test_cost_of_a_node(self):
+        rounds = [{"kernel": 1.0, "process": 2.0, "both": 3.0, "ns_per_packet": 100.0,
+                   "packets_per_second": 1e5}] * method.LEAST_ROUNDS
+        row = {"rate": 100_000, "flows": 3000, "rounds": rounds, "seconds": 10, "sent": 100, "crossed": 101,
+               "records": 3, "others": 0.0, "recorded": 98, "lost": 0, "unparsed": 3, "seen": 101}
+        self.assertIn("| 100,000 | 3,000 | 1.00 [1.00, 1.00] | 2.00 [2.00, 2.00] | 3.00 [3.00, 3.00] | 100 | "
+                      "101 of 101 |", node.markdown({**measure.host(), "date": "", "results": [row]}))
+        self.assertEqual([], node.faults(row))
+        for change in {"lost": 1, "recorded": 97}, {"seen": 100}, {"sent": 102}:
+            self.assertNotEqual([], node.faults({**row, **change}))
 
     @staticmethod
     def results(**fields):
