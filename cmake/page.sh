@@ -7,7 +7,9 @@ set -e
 {
 	# By this first line, man(1) runs tbl.
 	! grep -q '^\.TS' "$3.raw" || printf "'%s\n" '\" t'
-	# groff takes quotation marks of headings away, and cannot adjust lines in narrow cells.
-	sed -e '/^\.S[HS] /s/"/\\(dq/g' -e '/T{$/a .na' "$3.raw"
+	# groff takes quotation marks of headings away. In narrow cells it cannot adjust lines, and
+	# has to break names with dots.
+	sed -e '/^\.S[HS] /s/"/\\(dq/g' -e '/T{$/a .na' \
+		-e '/^\.TS/,/^\.TE/s/\.\\&/&\\:/g' "$3.raw"
 } >"$3"
 rm "$3.raw"
