@@ -173,8 +173,13 @@ static __always_inline __u32 connection_search(struct scratch *scratch,
 static __always_inline struct scratch *scratch_of(__u32 cpu_id)
 {
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &cpu_id);
+	struct scratch *scratch;
 
-	return cpu ? (struct scratch *)cpu->scratch : NULL;
+	if (!cpu)
+		return NULL;
+	scratch = (struct scratch *)cpu->scratch;
+	barrier_var(scratch); /* as in noted_of() */
+	return scratch;
 }
 
 __noinline int connection_find(__u32 cpu_id)
