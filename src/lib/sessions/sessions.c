@@ -515,6 +515,24 @@ static int list_last(struct netobs_sessions *sessions)
 	return begin_list(sessions);
 }
 
+/* Those that ended before a process accepted them: the files of processes have no such socket. */
+static void deliver_queued(struct netobs_sessions *sessions)
+{
+	const int fd = program_set_map_fd(&sessions->programs.sockets,
+					  "session_queued");
+	struct session_event event;
+	uint64_t cookie;
+
+	while (!bpf_map_get_next_key(fd, NULL, &cookie)) {
+		const bool is_there = !bpf_map_lookup_elem(fd, &cookie, &event);
+
+		if (bpf_map_delete_elem(fd, &cookie) || !is_there)
+			return;
+		sessions->stats.ended++;
+		deliver_session(sessions, &event);
+	}
+}
+
 static int step_sessions(void *owner)
 {
 	struct netobs_sessions *sessions = owner;
@@ -528,6 +546,8 @@ static int step_sessions(void *owner)
 		return err;
 	err = read_ring(sessions);
 	if (!err && !sessions->is_gathering) {
+		if (sessions->programs.list_error)
+			deliver_queued(sessions);
 		session_programs_close(&sessions->programs);
 		sessions->life.state = LIFE_STOPPED;
 	}
