@@ -129,7 +129,7 @@ static int take_words(struct pcapng_file *file, uint32_t *to, uint32_t n)
 static int next_option(struct pcapng_file *file, uint16_t *ret_code, void *to,
 		       uint16_t size, uint16_t *ret_len)
 {
-	uint16_t head[2];
+	uint16_t head[2] = { 0 };
 	uint32_t padded, part;
 	int err;
 
@@ -153,8 +153,8 @@ static int next_option(struct pcapng_file *file, uint16_t *ret_code, void *to,
 /* Its byte order is that of the magic number, so that its length is known after it. */
 static int read_section(struct pcapng_file *file, uint32_t *length)
 {
-	uint32_t magic;
-	uint16_t version[2];
+	uint32_t magic = 0;
+	uint16_t version[2] = { 0 };
 	int err = read_bytes(file, &magic, sizeof(magic));
 
 	if (err)
@@ -190,8 +190,8 @@ static uint64_t read_resolution(uint8_t value)
 static int read_interface_options(struct pcapng_file *file,
 				  struct interface *interface)
 {
-	char value[NAME_SIZE];
-	uint16_t code, len;
+	char value[NAME_SIZE] = "";
+	uint16_t code = 0, len = 0;
 	int ret;
 
 	while ((ret = next_option(file, &code, value, sizeof(value) - 1, &len)) ==
@@ -223,7 +223,7 @@ static int read_interface_options(struct pcapng_file *file,
 static int read_interface(struct pcapng_file *file)
 {
 	struct interface interface = { .units = 1000000 };
-	uint16_t link[2];
+	uint16_t link[2] = { 0 };
 	int err;
 
 	if (file->n == INTERFACES_MAX)
@@ -288,8 +288,8 @@ static int take_packet(struct pcapng_file *file, uint32_t id, uint64_t stamp,
 
 static int read_passed(struct pcapng_file *file, enum passed *ret_passed)
 {
-	uint16_t code, len;
-	uint32_t flags;
+	uint16_t code = 0, len = 0;
+	uint32_t flags = 0;
 	int ret;
 
 	while ((ret = next_option(file, &code, &flags, sizeof(flags), &len)) == 1)
@@ -301,8 +301,8 @@ static int read_passed(struct pcapng_file *file, enum passed *ret_passed)
 static int read_packet(struct pcapng_file *file, bool is_old,
 		       struct file_packet *packet)
 {
-	uint32_t words[5]; /* interface, time (2), lengths (2) */
-	uint16_t id[2];
+	uint32_t words[5] = { 0 }; /* interface, time (2), lengths (2) */
+	uint16_t id[2] = { 0 };
 	int err = is_old ? take(file, id, sizeof(id)) :
 			   take_words(file, words, 1);
 
@@ -354,7 +354,7 @@ static int read_block(struct pcapng_file *file, uint32_t type,
 
 static int end_block(struct pcapng_file *file, uint32_t length)
 {
-	uint32_t again;
+	uint32_t again = 0;
 	int err = skip(file, file->left) ?:
 			  read_bytes(file, &again, sizeof(again));
 
@@ -370,7 +370,7 @@ int pcapng_next(struct pcapng_file *file, struct file_packet *ret_packet)
 	int ret = 0;
 
 	while (!ret) {
-		uint32_t head[2]; /* type, length */
+		uint32_t head[2] = { 0 }; /* type, length */
 		const size_t n = fread(head, 1, sizeof(head), file->stream);
 		int err = 0;
 

@@ -275,97 +275,97 @@ static void put_number(struct builder *b, uint16_t type, uint32_t value,
 		put(b, type, &value, size);
 }
 
+static const struct {
+	const char *kind;
+	uint16_t in, out, any;
+	uint32_t in_value, out_value;
+	size_t any_size;
+	uint8_t any_value;
+	struct link_tunnel tunnel;
+} tunnels[] = {
+	{ "vxlan",
+	  IFLA_VXLAN_ID,
+	  0,
+	  IFLA_VXLAN_COLLECT_METADATA,
+	  10,
+	  0,
+	  1,
+	  0,
+	  { TUNNEL_VXLAN, false, 10, 10 } },
+	{ "vxlan",
+	  IFLA_VXLAN_ID,
+	  0,
+	  IFLA_VXLAN_COLLECT_METADATA,
+	  0,
+	  0,
+	  1,
+	  1,
+	  { TUNNEL_VXLAN, true, 0, 0 } },
+	{ "geneve",
+	  IFLA_GENEVE_ID,
+	  0,
+	  0,
+	  0xabcdef,
+	  0,
+	  0,
+	  0,
+	  { TUNNEL_GENEVE, false, 0xabcdef, 0xabcdef } },
+	{ "geneve",
+	  IFLA_GENEVE_ID,
+	  0,
+	  IFLA_GENEVE_COLLECT_METADATA,
+	  0,
+	  0,
+	  0,
+	  0,
+	  { TUNNEL_GENEVE, true, 0, 0 } },
+	{ "gretap",
+	  IFLA_GRE_IKEY,
+	  IFLA_GRE_OKEY,
+	  0,
+	  0x05000000,
+	  0x07000000,
+	  0,
+	  0,
+	  { TUNNEL_GRE, false, 5, 7 } },
+	{ "ip6gre",
+	  IFLA_GRE_IKEY,
+	  IFLA_GRE_OKEY,
+	  0,
+	  0,
+	  0,
+	  0,
+	  0,
+	  { TUNNEL_GRE, false, 0, 0 } },
+	{ "sit", 0, 0, 0, 0, 0, 0, 0, { TUNNEL_IPIP, false, 0, 0 } },
+};
+
 /* The kernel says with a byte, or with a flag, whether a device takes any VNI. */
 static void link_that_is_a_tunnel(void **state)
 {
-	static const struct {
-		const char *kind;
-		uint16_t in, out, any;
-		uint32_t in_value, out_value;
-		size_t any_size;
-		uint8_t any_value;
-		struct link_tunnel tunnel;
-	} cases[] = {
-		{ "vxlan",
-		  IFLA_VXLAN_ID,
-		  0,
-		  IFLA_VXLAN_COLLECT_METADATA,
-		  10,
-		  0,
-		  1,
-		  0,
-		  { TUNNEL_VXLAN, false, 10, 10 } },
-		{ "vxlan",
-		  IFLA_VXLAN_ID,
-		  0,
-		  IFLA_VXLAN_COLLECT_METADATA,
-		  0,
-		  0,
-		  1,
-		  1,
-		  { TUNNEL_VXLAN, true, 0, 0 } },
-		{ "geneve",
-		  IFLA_GENEVE_ID,
-		  0,
-		  0,
-		  0xabcdef,
-		  0,
-		  0,
-		  0,
-		  { TUNNEL_GENEVE, false, 0xabcdef, 0xabcdef } },
-		{ "geneve",
-		  IFLA_GENEVE_ID,
-		  0,
-		  IFLA_GENEVE_COLLECT_METADATA,
-		  0,
-		  0,
-		  0,
-		  0,
-		  { TUNNEL_GENEVE, true, 0, 0 } },
-		{ "gretap",
-		  IFLA_GRE_IKEY,
-		  IFLA_GRE_OKEY,
-		  0,
-		  0x05000000,
-		  0x07000000,
-		  0,
-		  0,
-		  { TUNNEL_GRE, false, 5, 7 } },
-		{ "ip6gre",
-		  IFLA_GRE_IKEY,
-		  IFLA_GRE_OKEY,
-		  0,
-		  0,
-		  0,
-		  0,
-		  0,
-		  { TUNNEL_GRE, false, 0, 0 } },
-		{ "sit", 0, 0, 0, 0, 0, 0, 0, { TUNNEL_IPIP, false, 0, 0 } },
-	};
-
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(tunnels); i++) {
 		struct builder b;
 		size_t info, data;
 
 		start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
 		info = nest(&b, IFLA_LINKINFO);
-		put_text(&b, IFLA_INFO_KIND, cases[i].kind);
+		put_text(&b, IFLA_INFO_KIND, tunnels[i].kind);
 		data = nest(&b, IFLA_INFO_DATA);
-		put_number(&b, cases[i].in, cases[i].in_value, 4);
-		put_number(&b, cases[i].out, cases[i].out_value, 4);
-		put_number(&b, cases[i].any, cases[i].any_value,
-			   cases[i].any_size);
+		put_number(&b, tunnels[i].in, tunnels[i].in_value, 4);
+		put_number(&b, tunnels[i].out, tunnels[i].out_value, 4);
+		put_number(&b, tunnels[i].any, tunnels[i].any_value,
+			   tunnels[i].any_size);
 		unnest(&b, data);
 		unnest(&b, info);
 		assert_int_equal(link_of(&b).type, LINK_TYPE_TUNNEL);
-		assert_int_equal(link_of(&b).tunnel.type, cases[i].tunnel.type);
+		assert_int_equal(link_of(&b).tunnel.type, tunnels[i].tunnel.type);
 		assert_int_equal(link_of(&b).tunnel.is_any,
-				 cases[i].tunnel.is_any);
+				 tunnels[i].tunnel.is_any);
 		assert_int_equal(link_of(&b).tunnel.vni_in,
-				 cases[i].tunnel.vni_in);
+				 tunnels[i].tunnel.vni_in);
 		assert_int_equal(link_of(&b).tunnel.vni_out,
-				 cases[i].tunnel.vni_out);
+				 tunnels[i].tunnel.vni_out);
 	}
 }
 
