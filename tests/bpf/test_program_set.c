@@ -476,6 +476,37 @@ static void set_that_cannot_be_loaded_says_why(void **state)
 	witness_clear(&witness);
 }
 
+static void refused_program_is_named_with_the_verifiers_reason(void **state)
+{
+	struct recipe recipe = { .programs = { "read_nothing" },
+				 .has_ports = true };
+	struct witness witness = { 0 };
+	struct log log = witness_log(&witness);
+	struct program_set set = set_of(&recipe, &log, NULL);
+
+	(void)state;
+	assert_int_equal(program_set_ref(&set), -EACCES);
+	assert_int_equal(witness.errors, 1);
+	assert_true(witness_read(
+		&witness,
+		"cannot load a test's programs: Permission denied: the kernel refused read_nothing: R"));
+	assert_true(witness_read(&witness, "invalid mem access"));
+	assert_true(witness_read(&witness, " (compiled by clang 1"));
+	assert_true(witness_read(
+		&witness, "'netobsctl check -v' prints the verifier's log"));
+	assert_true(witness_read(
+		&witness, "processed ")); /* the whole log, as debug lines */
+	witness_clear(&witness);
+
+	/* What another set's error says is not of this program. */
+	recipe.programs[0] = "count_packets";
+	set.points = &(struct attach_point){ .program = "no_such_program" };
+	set.n_points = 1;
+	assert_int_equal(program_set_ref(&set), -ENOENT);
+	assert_false(witness_read(&witness, "the kernel refused"));
+	witness_clear(&witness);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -491,6 +522,8 @@ int main(void)
 		cmocka_unit_test(netfilter_hooks_are_attached_to),
 		cmocka_unit_test(set_that_cannot_be_attached_leaves_nothing),
 		cmocka_unit_test(set_that_cannot_be_loaded_says_why),
+		cmocka_unit_test(
+			refused_program_is_named_with_the_verifiers_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

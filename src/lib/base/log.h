@@ -63,4 +63,20 @@ void log_lines_done(struct log_lines *lines);
 void log_borrow_libbpf(const struct log *log);
 void log_return_libbpf(void);
 
+enum { LOG_REFUSED_MAX = 192 };
+
+/*
+ * Keep why the kernel refused a program, for log_refused_program(); all lines of the verifier's log, in @text, become debug
+ * lines. What libbpf prints while it is borrowed is kept without this.
+ *
+ * @text  is changed
+ */
+void log_verifier(const struct log *log, const char *program, char *text);
+
+/*
+ * @return "PROGRAM: the last line of the verifier's log" of the last program that the kernel refused to this thread since
+ *         libbpf was borrowed; without such a line "PROGRAM", and "" if there is no such program
+ */
+const char *log_refused_program(void);
+
 #endif

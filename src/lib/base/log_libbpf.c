@@ -2,6 +2,8 @@
 /* Apart from the rest of the log, which sinks use that have nothing to do with BPF. */
 #include "log.h"
 
+#include "util.h"
+
 #include <bpf/libbpf.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -13,6 +15,10 @@
  * otherwise the library would need the dynamic loader for its address.
  */
 static _Thread_local const struct log *libbpf_log
+	__attribute__((tls_model("initial-exec")));
+
+/* Of the last program that the kernel refused to this thread, see log_refused_program(). */
+static _Thread_local char refused[LOG_REFUSED_MAX]
 	__attribute__((tls_model("initial-exec")));
 
 /* Guards what follows and libbpf's callback, which all threads share. */
@@ -29,22 +35,68 @@ static int print_for_host(enum libbpf_print_level level, const char *format,
 	return print ? print(level, format, args) : 0;
 }
 
-/* One message may have many lines: the verifier's log is one. */
+/* Of the verifier's log, what is not the reason: its figures, and libbpf's frame. */
+static bool is_reason(const char *line)
+{
+	static const char *const others[] = { "--", "processed ",
+					      "verification time ",
+					      "stack depth ", "libbpf: " };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (!strncmp(line, others[i], strlen(others[i])))
+			return false;
+	return *line;
+}
+
+/* Split @text into lines, which become debug lines of @log. @return the last one that is a reason, or NULL */
+static const char *write_lines(const struct log *log, char *text)
+{
+	const char *reason = NULL;
+	char *rest;
+
+	for (char *line = strtok_r(text, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		log_debug(log, "%s", line);
+		if (is_reason(line))
+			reason = line;
+	}
+	return reason;
+}
+
+void log_verifier(const struct log *log, const char *program, char *text)
+{
+	const char *reason = write_lines(log, text);
+
+	snprintf(refused, sizeof(refused), "%s%s%s", program,
+		 reason ? ": " : "", reason ?: "");
+}
+
+/* libbpf has the verifier's log in one message, which begins with the name of the program. */
 static int print_libbpf(enum libbpf_print_level level, const char *format,
 			va_list args)
 {
-	char *text, *rest, *line;
+	char *text, *name, *begin;
 
 	if (!libbpf_log)
 		return print_for_host(level, format, args);
-	if (level == LIBBPF_DEBUG || !libbpf_log->write ||
-	    vasprintf(&text, format, args) < 0)
+	if (level == LIBBPF_DEBUG || vasprintf(&text, format, args) < 0)
 		return 0;
-	for (line = strtok_r(text, "\n", &rest); line;
-	     line = strtok_r(NULL, "\n", &rest))
-		log_debug(libbpf_log, "%s", line);
+	name = strchr(text, '\'');
+	begin = strstr(text, "-- BEGIN PROG LOAD LOG --");
+	if (name && begin) {
+		name = strndup(name + 1, strcspn(name + 1, "'"));
+		log_verifier(libbpf_log, name ?: "a program", text);
+		free(name);
+	} else {
+		write_lines(libbpf_log, text);
+	}
 	free(text);
 	return 0;
+}
+
+const char *log_refused_program(void)
+{
+	return refused;
 }
 
 void log_borrow_libbpf(const struct log *log)
@@ -55,6 +107,7 @@ void log_borrow_libbpf(const struct log *log)
 				 __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&libbpf_lock);
 	libbpf_log = log;
+	*refused = '\0';
 }
 
 /* The host program may have set another callback meanwhile. */

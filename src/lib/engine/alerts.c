@@ -333,8 +333,7 @@ static int load_filter(struct alerts *alerts, const struct filter *filter,
 	if (fd < 0 && fd != -E2BIG)
 		log_error(alerts->log,
 			  "cannot load a BPF program for alerts: %s%s",
-			  strerror(-fd),
-			  privilege_hint(fd, PRIVILEGE_PROGRAMS).text);
+			  strerror(-fd), program_hint(fd).text);
 	return fd;
 }
 

@@ -11,6 +11,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -121,6 +122,23 @@ int program_error(int err)
 	return err == -EINVAL && privilege_missing(-EPERM, 1ULL << CAP_PERFMON) ?
 		       -EPERM :
 		       err;
+}
+
+struct program_hint program_hint(int err)
+{
+	const struct privilege_hint privileges =
+		privilege_hint(err, PRIVILEGE_PROGRAMS);
+	const char *refusal = log_refused_program();
+	struct program_hint hint = { "" };
+
+	if (*privileges.text || !*refusal)
+		snprintf(hint.text, sizeof(hint.text), "%s", privileges.text);
+	else
+		snprintf(hint.text, sizeof(hint.text),
+			 ": the kernel refused %s (compiled by clang " NETOBS_BPF_CLANG_VERSION
+			 "; 'netobsctl check -v' prints the verifier's log)",
+			 refusal);
+	return hint;
 }
 
 static int load_set(struct program_set *set)
@@ -258,7 +276,7 @@ static int load_and_attach(struct program_set *set)
 	if (!err)
 		return set->is_idle ? 0 : attach_points(set);
 	log_error(set->log, "cannot %s: %s%s", set->doing, strerror(-err),
-		  privilege_hint(err, PRIVILEGE_PROGRAMS).text);
+		  program_hint(err).text);
 	return err;
 }
 
@@ -368,7 +386,6 @@ int programs_load(struct program_set *set, const char *const names[2],
 		  struct programs *ret_programs)
 {
 	struct filter_template templates[2] = { 0 };
-	struct privilege_hint hint;
 	int err =
 		!filter ?
 			0 :
@@ -392,13 +409,12 @@ int programs_load(struct program_set *set, const char *const names[2],
 	err = program_error(take_programs(set, filter, frames, ret_programs));
 	program_set_unref(set);
 	set->n_templates = 0;
-	hint = privilege_hint(err, PRIVILEGE_PROGRAMS);
 	if (err && !(filter && err == -E2BIG)) /* which has been logged */
 		log_error(set->log, "cannot load BPF programs%s: %s%s",
-			  filter && !*hint.text ?
+			  filter && !privilege_missing(err, PRIVILEGE_PROGRAMS) ?
 				  " with this filter or these rules" :
 				  "",
-			  strerror(-err), hint.text);
+			  strerror(-err), program_hint(err).text);
 	return err;
 }
 

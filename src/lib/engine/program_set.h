@@ -138,6 +138,13 @@ int programs_load(struct program_set *set, const char *const names[2],
 /** @return @err; -EPERM: verifiers of old kernels refuse functions as invalid without CAP_PERFMON */
 int program_error(int err);
 
+/* What follows the words for an error of loading: which privilege is missing, why the kernel refused which program, or "". */
+struct program_hint {
+	char text[LOG_REFUSED_MAX + 128];
+};
+
+struct program_hint program_hint(int err);
+
 static inline bool programs_are_loaded(const struct programs *programs)
 {
 	return programs->fds[INGRESS] >= 0 || programs->fds[EGRESS] >= 0;

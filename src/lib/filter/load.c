@@ -10,6 +10,11 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+enum {
+	VERIFIER_LOG_MAX = (16 << 20) - 1
+}; /* as libbpf has it; kernels before 5.2 take no more */
 
 /*
  * Return the judgement, which the verifier must not know: it would follow the caller's
@@ -202,19 +207,38 @@ static void log_too_large(const struct filter *filter,
 		  why);
 }
 
+/* Load it once more, to have the verifier's log. */
+static void log_refused(const struct code *code, struct bpf_prog_load_opts *opts,
+			const struct bpf_program *program, const struct log *log)
+{
+	cleanup_free char *text = calloc(1, VERIFIER_LOG_MAX);
+
+	if (!text)
+		return;
+	opts->log_buf = text;
+	opts->log_size = VERIFIER_LOG_MAX;
+	opts->log_level = 1;
+	close_fd(&(int){ bpf_prog_load(bpf_program__type(program),
+				       bpf_program__name(program), "Dual BSD/GPL",
+				       code->insns, code->n, opts) });
+	log_verifier(log, bpf_program__name(program), text);
+}
+
 static int load_code(const struct code *code, uint32_t features,
-		     const struct bpf_program *program)
+		     const struct bpf_program *program, const struct log *log)
 {
 	__attribute__((cleanup(functions_done))) struct functions functions;
 	LIBBPF_OPTS(bpf_prog_load_opts, opts);
-	int err = functions_describe(code, features, &functions);
+	int fd = functions_describe(code, features, &functions);
 
-	if (err)
-		return err;
+	if (fd)
+		return fd;
 	functions_set(&functions, &opts);
-	return bpf_prog_load(bpf_program__type(program),
-			     bpf_program__name(program), "Dual BSD/GPL",
-			     code->insns, code->n, &opts);
+	fd = bpf_prog_load(bpf_program__type(program), bpf_program__name(program),
+			   "Dual BSD/GPL", code->insns, code->n, &opts);
+	if (fd == -EACCES || fd == -EINVAL)
+		log_refused(code, &opts, program, log);
+	return fd;
 }
 
 static int load_judge(const struct filter *filter,
@@ -240,7 +264,7 @@ static int load_judge(const struct filter *filter,
 			      "jumps reach over 32767 of them", log);
 	if (fd)
 		return fd;
-	fd = load_code(&code, frames->features, template->program);
+	fd = load_code(&code, frames->features, template->program, log);
 	if (fd == -E2BIG)
 		log_too_large(
 			filter, &largest,
