@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +23,9 @@ const struct capability capabilities[CAPABILITIES] = {
 	  CAP_DAC_READ_SEARCH, false },
 };
 
+/* Inode of the initial user namespace: PROC_USER_INIT_INO of linux/proc_ns.h, USER_NS_INIT_INO of linux/nsfs.h. */
+#define INITIAL_INODE 0xeffffffdU
+
 /* glibc has no wrapper, and libcap would be for this call alone. */
 int capability_read_held(uint64_t *ret_held)
 {
@@ -40,4 +44,11 @@ bool capability_is_held(const struct capability *capability, uint64_t held)
 {
 	return held >> capability->number & 1 ||
 	       (capability->is_implied && held >> CAP_SYS_ADMIN & 1);
+}
+
+bool capability_is_namespaced(void)
+{
+	struct stat ns;
+
+	return !stat("/proc/self/ns/user", &ns) && ns.st_ino != INITIAL_INODE;
 }

@@ -26,4 +26,10 @@ int capability_read_held(uint64_t *ret_held);
 /* @return whether @held has it, or one that implies it */
 bool capability_is_held(const struct capability *capability, uint64_t held);
 
+/*
+ * @return whether this process is in a user namespace that it or a container made: for BPF, the kernel
+ *         counts capabilities of the initial one only
+ */
+bool capability_is_namespaced(void);
+
 #endif

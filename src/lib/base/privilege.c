@@ -27,27 +27,45 @@ static bool is_memory_limited(void)
 	return fd == -EPERM;
 }
 
-uint64_t privilege_missing(int err, uint64_t wanted)
+/* @ret_is_namespaced: this thread has all of them, but in a user namespace */
+static uint64_t find_missing(int err, uint64_t wanted, bool *ret_is_namespaced)
 {
 	uint64_t held, missing = 0;
 
+	*ret_is_namespaced = false;
 	if ((err != -EPERM && err != -EACCES) || capability_read_held(&held))
 		return 0;
 	for (size_t i = 0; i < CAPABILITIES; i++)
 		if (!capability_is_held(&capabilities[i], held))
 			missing |= wanted & 1ULL << capabilities[i].number;
+	if (!missing && capability_is_namespaced()) {
+		*ret_is_namespaced = true;
+		return wanted;
+	}
 	if (!(missing & ~PRIVILEGE_NETNS) && wanted & PRIVILEGE_MAPS &&
 	    is_memory_limited())
 		missing = 1ULL << CAP_SYS_RESOURCE;
 	return missing;
 }
 
+uint64_t privilege_missing(int err, uint64_t wanted)
+{
+	bool is_namespaced;
+
+	return find_missing(err, wanted, &is_namespaced);
+}
+
 struct privilege_hint privilege_hint(int err, uint64_t wanted)
 {
-	uint64_t missing = privilege_missing(err, wanted);
+	bool is_namespaced;
+	uint64_t missing = find_missing(err, wanted, &is_namespaced);
 	const char *separator = " (missing: ";
 	struct privilege_hint hint = { "" };
 
+	if (is_namespaced)
+		return (struct privilege_hint){
+			" (this is a user namespace: its capabilities do not count for BPF, only those of the initial one do)"
+		};
 	for (size_t i = 0; i < CAPABILITIES; i++) {
 		size_t used = strlen(hint.text);
 

@@ -19,13 +19,14 @@
 #define PRIVILEGE_ALL (PRIVILEGE_PROGRAMS | PRIVILEGE_NETNS)
 
 /*
- * @return the capabilities of @wanted that are not in effect; 0 unless @err is one of privilege
+ * @return the capabilities of @wanted that are not in effect: not held, or held in a user namespace
+ *         only; 0 unless @err is one of privilege
  */
 uint64_t privilege_missing(int err, uint64_t wanted);
 
-/* " (missing: CAP_BPF, CAP_PERFMON)", or "" where none is. */
+/* " (missing: CAP_BPF, CAP_PERFMON)", that it is a user namespace, or "" where none is missing. */
 struct privilege_hint {
-	char text[96];
+	char text[112];
 };
 
 struct privilege_hint privilege_hint(int err, uint64_t wanted);
