@@ -59,6 +59,9 @@ enum netobs_feature_need {
 	NETOBS_NEED_OPTIONAL  /**< `without` describes the restriction */
 };
 
+/** Size of netobs_feature.refusal. */
+#define NETOBS_REFUSAL_MAX 192
+
 /** One feature and the outcome of trying it. */
 struct netobs_feature {
 	const char *name;	 /**< "tcx" */
@@ -71,6 +74,9 @@ struct netobs_feature {
 	/** Why not, if it is that: capabilities(7) that this thread lacks, as
 	 *  1 << CAP_BPF and so on. */
 	uint64_t missing_capabilities;
+	/** "PROGRAM: the last line of the verifier's log", where the kernel refused a program;
+	 *  "PROGRAM" if that log has no reason; "": it is not that */
+	char refusal[NETOBS_REFUSAL_MAX];
 };
 
 /**
@@ -84,10 +90,16 @@ struct netobs_feature {
  * that the library has no feature for are 0.
  *
  * @param disable       features to report as absent: 1 << enum netobs_feature_id
+ * @param on_log        receives what is logged meanwhile, the verifier's logs of refused programs
+ *                      among it, at NETOBS_LOG_DEBUG; or NULL
+ * @param user          passed to it
  * @param ret_features  filled; the strings are static
  * @return 1: flows can run here; 0: they cannot; -EINVAL: @p ret_features is NULL
  */
-NETOBS_API int netobs_probe(uint64_t disable, struct netobs_feature *ret_features,
+NETOBS_API int netobs_probe(uint64_t disable,
+			    void (*on_log)(int level, const char *message,
+					   void *user),
+			    void *user, struct netobs_feature *ret_features,
 			    size_t n, size_t size);
 
 /** Kinds of programs and filters that may hide packets; netobs_shadow.kind. */

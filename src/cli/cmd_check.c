@@ -22,6 +22,7 @@
 struct check_config {
 	int output, attach; /* index of the choice */
 	const char *persist_dir;
+	uint32_t verbose;
 };
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };
@@ -47,7 +48,8 @@ struct findings {
 	struct utsname kernel;
 	uint64_t held; /* capabilities */
 	struct netobs_feature features[NETOBS_FEATURES];
-	uint64_t disabled; /* features */
+	uint64_t disabled;  /* features */
+	bool is_namespaced; /* by a user namespace */
 	bool bpffs;
 	bool can_run;
 	const char *persist_dir;
@@ -62,19 +64,28 @@ static bool has_bpffs(void)
 	return statfs("/sys/fs/bpf", &fs) == 0 && fs.f_type == BPF_FS_MAGIC;
 }
 
-static int find_out(struct findings *findings)
+static void print_log(int level, const char *message, void *user)
+{
+	(void)level;
+	(void)user;
+	fprintf(stderr, "netobsctl check: %s\n", message);
+}
+
+static int find_out(struct findings *findings, bool is_verbose)
 {
 	int r = capability_read_held(&findings->held);
 
 	if (r < 0)
 		return r;
+	findings->is_namespaced = capability_is_namespaced();
 	uname(&findings->kernel);
 	findings->bpffs = has_bpffs();
 	findings->persisted.sz = sizeof(findings->persisted);
 	findings->is_persisted = !netobs_persisted_get(findings->persist_dir,
 						       &findings->persisted);
-	r = netobs_probe(findings->disabled, findings->features,
-			 NETOBS_FEATURES, sizeof(findings->features[0]));
+	r = netobs_probe(findings->disabled, is_verbose ? print_log : NULL,
+			 NULL, findings->features, NETOBS_FEATURES,
+			 sizeof(findings->features[0]));
 	if (r < 0)
 		return r;
 	findings->can_run = r > 0;
@@ -124,7 +135,9 @@ static void print_feature(const struct netobs_feature *feature)
 	if (feature->available || missing)
 		return;
 	if (feature->error)
-		printf("  %-19s why: %s\n", "", strerror(-feature->error));
+		printf("  %-19s why: %s%s%s\n", "", strerror(-feature->error),
+		       *feature->refusal ? ": the kernel refused " : "",
+		       feature->refusal);
 	if (feature->without)
 		printf("  %-19s without it: %s\n", "", feature->without);
 }
@@ -141,6 +154,10 @@ static void print_verdict(const struct findings *findings)
 		if (findings->features[i].need != NETOBS_NEED_OPTIONAL)
 			missing |= findings->features[i].missing_capabilities;
 	printf("\nnetobsctl flows cannot run here.");
+	if (missing && findings->is_namespaced) {
+		puts(" This process is in a user namespace, whose capabilities do not count for BPF: run it as root of the host.");
+		return;
+	}
 	print_capabilities(missing, " This process lacks ", "");
 	puts(missing ? ": run it as root." : "");
 }
@@ -168,6 +185,9 @@ static void print_check_table(const struct findings *findings)
 		printf("  %-19s %-4s %s\n", capabilities[i].name,
 		       is_held(findings, i) ? "yes" : "no",
 		       capabilities[i].purpose);
+	if (findings->is_namespaced)
+		printf("  %-19s %-4s %s\n", "user namespace", "yes",
+		       "capabilities in it do not count for BPF, only those of the initial one do");
 	puts("\nKernel");
 	for (int i = 0; i < NETOBS_FEATURES; i++)
 		print_feature(&findings->features[i]);
@@ -196,6 +216,10 @@ static void print_json_feature(const struct netobs_feature *feature)
 					   ",\"missing_capabilities\":[", "\"");
 			putchar(']');
 		}
+		if (*feature->refusal) {
+			putchar(',');
+			print_json_member("refusal", feature->refusal);
+		}
 		if (feature->without) {
 			putchar(',');
 			print_json_member("without", feature->without);
@@ -216,7 +240,8 @@ static void print_check_json(const struct findings *findings)
 	for (int i = 0; i < CAPABILITIES; i++)
 		printf("%s\"%s\":%s", i ? "," : "", capabilities[i].name,
 		       is_held(findings, i) ? "true" : "false");
-	printf("},\"features\":[");
+	printf("},\"user_namespace\":%s,\"features\":[",
+	       findings->is_namespaced ? "true" : "false");
 	for (int i = 0; i < NETOBS_FEATURES; i++) {
 		if (i)
 			putchar(',');
@@ -248,7 +273,7 @@ int cmd_check(int argc, char **argv)
 		return result;
 	findings.persist_dir = config.persist_dir;
 	findings.disabled = flows_attachment_disables(config.attach);
-	r = find_out(&findings);
+	r = find_out(&findings, config.verbose);
 	if (r < 0) {
 		fprintf(stderr, "netobsctl check: cannot probe the kernel: %s\n",
 			strerror(-r));

@@ -307,7 +307,7 @@ static void probe(void)
 	const size_t size = sizeof(struct netobs_feature);
 	struct netobs_feature *features = guarded(NETOBS_FEATURES * size);
 
-	CHECK(netobs_probe(0, features, NETOBS_FEATURES, size) == 1);
+	CHECK(netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES, size) == 1);
 	check_guard(features, NETOBS_FEATURES * size);
 	for (size_t i = 0; i < NETOBS_FEATURES; i++)
 		CHECK(features[i].name && IS_LATER_ZERO(&features[i]));

@@ -205,7 +205,8 @@ static void packets_have_the_process_that_sent_them(void **state)
 	struct fixture *f = *state;
 	struct netobs_capture_opts opts = options(f);
 
-	netobs_probe(0, features, NETOBS_FEATURES, sizeof(features[0]));
+	netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES,
+		     sizeof(features[0]));
 	if (!features[NETOBS_FEATURE_SESSIONS].available ||
 	    !features[NETOBS_FEATURE_SESSION_IO].available) {
 		print_message("the kernel does not say who sends\n");

@@ -70,7 +70,8 @@ static void the_probe_says_the_same(void **state)
 	struct netobs_feature features[NETOBS_FEATURES];
 
 	(void)state;
-	netobs_probe(0, features, NETOBS_FEATURES, sizeof(features[0]));
+	netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES,
+		     sizeof(features[0]));
 	assert_int_equal(features[NETOBS_FEATURE_NAT].available, is_there());
 }
 

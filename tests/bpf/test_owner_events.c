@@ -65,7 +65,8 @@ static bool is_lacking(void)
 {
 	struct netobs_feature features[NETOBS_FEATURES];
 
-	netobs_probe(0, features, NETOBS_FEATURES, sizeof(features[0]));
+	netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES,
+		     sizeof(features[0]));
 	return !features[NETOBS_FEATURE_SESSIONS].available ||
 	       !features[NETOBS_FEATURE_SESSION_IO].available;
 }

@@ -18,7 +18,7 @@
 /* As a program calls it. */
 static int probe(uint64_t disable, struct netobs_feature *features)
 {
-	return netobs_probe(disable, features, NETOBS_FEATURES,
+	return netobs_probe(disable, NULL, NULL, features, NETOBS_FEATURES,
 			    sizeof(features[0]));
 }
 
@@ -254,7 +254,7 @@ static void probe_fills_what_the_caller_has(void **state)
 	int ret = all->ret;
 
 	memset(larger, 0xee, sizeof(larger));
-	assert_int_equal(netobs_probe(0, &larger[0].feature,
+	assert_int_equal(netobs_probe(0, NULL, NULL, &larger[0].feature,
 				      NETOBS_FEATURES + 1, sizeof(larger[0])),
 			 ret);
 	for (int i = 0; i < NETOBS_FEATURES; i++) {
@@ -263,7 +263,8 @@ static void probe_fills_what_the_caller_has(void **state)
 		assert_int_equal(larger[i].more, 0);
 	}
 	assert_null(larger[NETOBS_FEATURES].feature.name);
-	assert_int_equal(netobs_probe(0, (struct netobs_feature *)smaller, 2,
+	assert_int_equal(netobs_probe(0, NULL, NULL,
+				      (struct netobs_feature *)smaller, 2,
 				      sizeof(smaller[0])),
 			 ret);
 	for (int i = 0; i < 2; i++)
@@ -274,7 +275,7 @@ static void probe_fills_what_the_caller_has(void **state)
 static void probe_without_room_is_refused(void **state)
 {
 	(void)state;
-	assert_int_equal(netobs_probe(0, NULL, 0, 0), -EINVAL);
+	assert_int_equal(netobs_probe(0, NULL, NULL, NULL, 0, 0), -EINVAL);
 }
 
 int main(void)

@@ -53,7 +53,8 @@ static int find_features(void **state)
 	struct netobs_feature features[NETOBS_FEATURES];
 
 	(void)state;
-	netobs_probe(0, features, NETOBS_FEATURES, sizeof(features[0]));
+	netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES,
+		     sizeof(features[0]));
 	for (int i = 0; i < NETOBS_FEATURES; i++)
 		if (!features[i].available)
 			lacking |= 1ULL << i;

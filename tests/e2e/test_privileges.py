@@ -116,6 +116,26 @@ class Privileges(lab.WiredTest):
                     self.assertIn(f"missing: {wanted})", result.errors)
                 self.note(result.errors.split("\n", 1)[0])
 
+    def test_a_user_namespace_is_named(self):
+        """All are held in it, and none counts."""
+        inside = ["unshare", "--user", "--map-root-user", "--net", observer.netobsctl()]
+        flows = subprocess.run([*inside, "flows", "-i", "lo", "-d", "1"], capture_output=True,
+                               text=True, timeout=60, check=False)
+        self.assertEqual(1, flows.returncode)
+        self.assertIn(" (this is a user namespace: its capabilities do not count for BPF, ",
+                      flows.stderr)
+        self.assertNotIn("missing", flows.stderr.split("\n", 1)[0])
+        check = subprocess.run([*inside, "check"], capture_output=True, text=True, timeout=60,
+                               check=False)
+        self.assertEqual(1, check.returncode)
+        self.assertIn("  user namespace      yes  capabilities in it do not count", check.stdout)
+        self.assertIn("This process is in a user namespace, whose capabilities do not count for BPF: "
+                      "run it as root of the host.", check.stdout)
+        for inside, there in ((inside, True), ([observer.netobsctl()], False)):
+            check = subprocess.run([*inside, "check", "-v", "-o", "json"], capture_output=True,
+                                   text=True, timeout=60, check=False)
+            self.assertEqual(there, json.loads(check.stdout)["user_namespace"])
+
     def test_limit_of_locked_memory_takes_one_more(self):
         """Where maps are charged to it."""
         result = observer.flows(

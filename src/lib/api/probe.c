@@ -24,17 +24,23 @@
 #include <net/if.h>
 #include <netobs/probe.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
+
+_Static_assert((int)NETOBS_REFUSAL_MAX == (int)LOG_REFUSED_MAX,
+	       "a refusal of the log fits into that of a feature");
 
 /* What the probes share: a loaded datapath when there can be one. */
 struct trial {
-	struct log silent;
+	struct log log;
 	struct store store;
 	struct programs programs;
 	int store_error;
 	int programs_error;
 	int errors[NETOBS_FEATURES]; /* of those that are tried together */
+	char reasons[NETOBS_FEATURES][NETOBS_REFUSAL_MAX];
 };
 
 static int probe_bpf(struct trial *trial)
@@ -93,15 +99,10 @@ static int probe_ringbuf(struct trial *trial)
 	return fd < 0 ? fd : 0;
 }
 
-static int probe_programs(struct trial *trial)
-{
-	return trial->store_error ?: trial->programs_error;
-}
-
 static int attach_loopback(struct trial *trial, bool use_tcx)
 {
 	struct attach_options options = {
-		.log = &trial->silent,
+		.log = &trial->log,
 		.use_tcx = use_tcx,
 		.use_clsact = !use_tcx,
 		.directions = { true, true },
@@ -115,7 +116,7 @@ static int attach_loopback(struct trial *trial, bool use_tcx)
 				 clsact_probe("clsact");
 	err = attach(&options, loopback, "lo", &trial->programs, &attachment);
 	if (!err)
-		detach(&trial->silent, &attachment, loopback);
+		detach(&trial->log, &attachment, loopback);
 	return err;
 }
 
@@ -125,8 +126,8 @@ static int try_attach(struct trial *trial, bool use_tcx)
 	int status;
 	pid_t child;
 
-	if (probe_programs(trial))
-		return probe_programs(trial);
+	if (trial->errors[NETOBS_FEATURE_PROGRAMS])
+		return trial->errors[NETOBS_FEATURE_PROGRAMS];
 	child = fork();
 	if (child < 0)
 		return -errno;
@@ -155,7 +156,7 @@ static int probe_test_run(struct trial *trial)
 					    .len = sizeof(frame),
 					    .wire_len = sizeof(frame),
 					    .ns = 1 };
-	int err = probe_programs(trial);
+	int err = trial->errors[NETOBS_FEATURE_PROGRAMS];
 
 	return err ?: programs_test_run(trial->programs.fds[0], &packet);
 }
@@ -192,7 +193,7 @@ static int probe_nat(struct trial *trial)
 {
 	struct nat_layout layout;
 
-	return nat_find_layout(&layout, &trial->silent);
+	return nat_find_layout(&layout, &trial->log);
 }
 
 static void take_no_event(void *ctx, const struct connect_event *event)
@@ -214,96 +215,131 @@ static int probe_connect(struct trial *trial)
 struct probe {
 	const char *name;
 	const char *description;
-	const char *without;
 	enum netobs_feature_need need;
 	uint64_t privileges;
 	int (*run)(struct trial *trial); /* NULL: trial->errors has the outcome */
+	const char *without,
+		*without_version; /* the latter says which kernels have it */
+	uint32_t since; /* VERSION() of these; 0: the version does not matter */
 };
 
-#define PROBE(FEATURE, name, need, privileges, run, description, without) \
-	[NETOBS_FEATURE_##FEATURE] = { name,	   description,           \
-				       without,	   NETOBS_NEED_##need,    \
-				       privileges, run }
+#define VERSION(major, minor) ((major) << 16 | (minor))
+#define SINCE(major, minor, more) \
+	VERSION(major, minor), ": Linux " #major "." #minor more " is needed"
+#define ANY_VERSION 0, ""
+#define PROBE_OF(FEATURE, name, need, privileges, run, description, without,    \
+		 since, version)                                                \
+	[NETOBS_FEATURE_##                                                      \
+		FEATURE] = { name, description, NETOBS_NEED_##need, privileges, \
+			     run,  without,	without version,    since }
+#define PROBE(...) PROBE_OF(__VA_ARGS__)
 
 static const struct probe probes[NETOBS_FEATURES] = {
 	PROBE(BPF, "bpf", REQUIRED, PRIVILEGE_MAPS, probe_bpf,
-	      "BPF maps and programs", "nothing works"),
+	      "BPF maps and programs", "nothing works", ANY_VERSION),
 	PROBE(MMAP_ARRAY, "mmap_array", REQUIRED, PRIVILEGE_MAPS,
 	      probe_mmap_array, "BPF arrays mapped into user space",
-	      "flows cannot be read: Linux 5.10 is needed"),
+	      "flows cannot be read", SINCE(5, 10, "")),
 	PROBE(MAP_IN_MAP, "map_in_map", REQUIRED, PRIVILEGE_MAPS,
 	      probe_map_in_map, "BPF maps inside maps",
-	      "overflow tables cannot be used: Linux 5.10 is needed"),
+	      "overflow tables cannot be used", SINCE(5, 10, "")),
 	PROBE(RINGBUF, "ringbuf", REQUIRED, PRIVILEGE_MAPS, probe_ringbuf,
-	      "BPF ring buffer",
-	      "a full log cannot be detected: Linux 5.10 is needed"),
+	      "BPF ring buffer", "a full log cannot be detected",
+	      SINCE(5, 10, "")),
 	PROBE(INNER_SIZES, "inner_sizes", REQUIRED, PRIVILEGE_MAPS,
 	      probe_inner_sizes, "BPF maps of any size inside maps",
-	      "overflow tables cannot be made: Linux 5.10 is needed"),
-	PROBE(PROGRAMS, "programs", REQUIRED, PRIVILEGE_PROGRAMS,
-	      probe_programs, "flow programs that the kernel accepts",
-	      "nothing can be observed; the debug log has the verifier's reason"),
+	      "overflow tables cannot be made", SINCE(5, 10, "")),
+	PROBE(PROGRAMS, "programs", REQUIRED, PRIVILEGE_PROGRAMS, NULL,
+	      "flow programs that the kernel accepts",
+	      "nothing can be observed", ANY_VERSION),
 	PROBE(TCX, "tcx", EITHER, PRIVILEGE_PROGRAMS, probe_tcx, "tcx links",
-	      "clsact filters are used: after kill -9 an inert stub stays attached"),
+	      "clsact filters are used: after kill -9 an inert stub stays attached",
+	      ANY_VERSION),
 	PROBE(CLSACT, "clsact", EITHER, PRIVILEGE_PROGRAMS, probe_clsact,
 	      "clsact qdisc with BPF filters",
-	      "there is no way to attach if tcx is missing, too"),
+	      "there is no way to attach if tcx is missing, too", ANY_VERSION),
 	PROBE(TEST_RUN, "test_run", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      probe_test_run, "BPF_PROG_TEST_RUN with a context",
-	      "capture files cannot be replayed"),
+	      "capture files cannot be replayed", ANY_VERSION),
 	PROBE(BTF, "btf", OPTIONAL, 0, probe_btf, "kernel type information (BTF)",
-	      "netobsctl sessions, [sessions] of the service and --process cannot run"),
+	      "netobsctl sessions, [sessions] of the service and --process cannot run",
+	      ANY_VERSION),
 	PROBE(NETNS, "netns", OPTIONAL, PRIVILEGE_NETNS, probe_netns,
 	      "access to other network namespaces",
-	      "interfaces in other namespaces (netns:...) cannot be observed"),
+	      "interfaces in other namespaces (netns:...) cannot be observed",
+	      ANY_VERSION),
 	PROBE(EXPEDITE, "expedite", OPTIONAL, 0, probe_expedite,
 	      "expedited grace periods (/sys/kernel/rcu_expedited)",
-	      "attaching to 1,000 interfaces takes half a minute instead of a second, unless by clsact"),
+	      "attaching to 1,000 interfaces takes half a minute instead of a second, unless by clsact",
+	      ANY_VERSION),
 	PROBE(SESSIONS, "sessions", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "BPF programs that follow TCP sockets",
-	      "netobsctl sessions, [sessions] of the service and --process cannot run: Linux 5.12 with BTF is needed"),
+	      "netobsctl sessions, [sessions] of the service and --process cannot run",
+	      SINCE(5, 12, " with BTF")),
 	PROBE(SESSION_IO, "session_io", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "tracepoints of sending and receiving",
-	      "sockets that change hands belong to the process that opened them, and new ones of UDP to none"),
+	      "sockets that change hands belong to the process that opened them, and new ones of UDP to none",
+	      ANY_VERSION),
 	PROBE(SESSION_ACCEPT, "session_accept", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      NULL, "cgroup v2 hook of accepted connections",
-	      "a server's process is known once it sends, receives or closes"),
+	      "a server's process is known once it sends, receives or closes",
+	      ANY_VERSION),
 	PROBE(NAT, "nat", OPTIONAL, 0, probe_nat,
 	      "conntrack, and its type information (BTF)",
-	      "--nat cannot run; if conntrack is a module, nf_conntrack has to be loaded"),
+	      "--nat cannot run; if conntrack is a module, nf_conntrack has to be loaded",
+	      ANY_VERSION),
 	PROBE(CONNECT, "connect", OPTIONAL, PRIVILEGE_PROGRAMS, probe_connect,
 	      "the addresses that sockets ask for, before BPF programs of others replace them",
-	      "--nat does not name services of load balancers at the socket: Linux 6.17, or 6.2 with tracing of functions, is needed"),
+	      "--nat does not name services of load balancers at the socket",
+	      VERSION(6, 17),
+	      ": Linux 6.17, or 6.2 with tracing of functions, is needed"),
 	PROBE(DROPS, "drops", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "tracepoint of dropped packets",
-	      "netobsctl drops, --drops, and [drops] of the service cannot run: BTF is needed"),
+	      "netobsctl drops, --drops, and [drops] of the service cannot run: BTF is needed",
+	      ANY_VERSION),
 	PROBE(DROP_REASONS, "drop_reasons", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "reasons of dropped packets",
-	      "only the function that drops a packet is known: Linux 5.17 is needed"),
+	      "only the function that drops a packet is known", SINCE(5, 17, "")),
 	PROBE(TRACE, "trace", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "tracepoints of TCP, queueing disciplines and interfaces",
-	      "netobsctl trace cannot run: Linux 5.12 with BTF is needed"),
+	      "netobsctl trace cannot run", SINCE(5, 12, " with BTF")),
 	PROBE(TRACE_SOCKETS, "trace_sockets", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      NULL, "tracepoints of sockets that are written or readable",
-	      "netobsctl trace cannot measure how long bytes wait in sockets: Linux 6.3 is needed"),
+	      "netobsctl trace cannot measure how long bytes wait in sockets",
+	      SINCE(6, 3, "")),
 	PROBE(TRACE_NETFILTER, "trace_netfilter", OPTIONAL, PRIVILEGE_PROGRAMS,
 	      NULL, "links of BPF programs to netfilter's hooks",
-	      "netobsctl trace --netfilter sees no hooks of netfilter: Linux 6.4 is needed"),
+	      "netobsctl trace --netfilter sees no hooks of netfilter",
+	      SINCE(6, 4, "")),
 	PROBE(SOCKET_LISTS, "socket_lists", OPTIONAL, PRIVILEGE_PROGRAMS, NULL,
 	      "BPF iterators over the storage of sockets",
-	      "open connections are listed by the files of processes, without those that no process has open"),
+	      "open connections are listed by the files of processes, without those that no process has open",
+	      ANY_VERSION),
 };
 
 #undef PROBE
+#undef PROBE_OF
+#undef ANY_VERSION
+#undef SINCE
+
+/* @err of a feature whose programs were loaded last, with the kernel's reason. */
+static void set_outcome(struct trial *trial, enum netobs_feature_id feature,
+			int err)
+{
+	trial->errors[feature] = err;
+	if (err)
+		snprintf(trial->reasons[feature], NETOBS_REFUSAL_MAX, "%s",
+			 log_refused_program());
+}
 
 /* The programs are attached for a moment, and their reports are ignored. */
 static void try_sessions(struct trial *trial)
 {
 	const struct session_knobs knobs = { .ring_bytes = 64 << 10 };
 	struct session_programs programs;
-	int err = session_programs_open(&programs, &knobs, &trial->silent);
+	int err = session_programs_open(&programs, &knobs, &trial->log);
 
-	trial->errors[NETOBS_FEATURE_SESSIONS] = err;
+	set_outcome(trial, NETOBS_FEATURE_SESSIONS, err);
 	trial->errors[NETOBS_FEATURE_SOCKET_LISTS] = err ?: programs.list_error;
 	trial->errors[NETOBS_FEATURE_SESSION_IO] = err ?: programs.io_error;
 	trial->errors[NETOBS_FEATURE_SESSION_ACCEPT] =
@@ -314,9 +350,9 @@ static void try_sessions(struct trial *trial)
 static void try_drops(struct trial *trial)
 {
 	struct drop_programs programs;
-	int err = drop_programs_open(&programs, false, NULL);
+	int err = drop_programs_open(&programs, false, &trial->log);
 
-	trial->errors[NETOBS_FEATURE_DROPS] = err;
+	set_outcome(trial, NETOBS_FEATURE_DROPS, err);
 	if (!err && !programs.has_reasons)
 		trial->errors[NETOBS_FEATURE_DROP_REASONS] = -ENOTSUP;
 	else
@@ -342,9 +378,9 @@ static void try_trace(struct trial *trial)
 					   .wants_netfilter = true };
 	struct trace_programs programs;
 	int err = trace_programs_open(&programs, &knobs, ignore_report, NULL,
-				      &trial->silent);
+				      &trial->log);
 
-	trial->errors[NETOBS_FEATURE_TRACE] = err;
+	set_outcome(trial, NETOBS_FEATURE_TRACE, err);
 	trial->errors[NETOBS_FEATURE_TRACE_SOCKETS] =
 		err ?: (programs.missing & sockets ? -ENOTSUP : 0);
 	trial->errors[NETOBS_FEATURE_TRACE_NETFILTER] =
@@ -352,17 +388,19 @@ static void try_trace(struct trial *trial)
 	trace_programs_close(&programs);
 }
 
-static void trial_open(struct trial *trial)
+static void trial_open(struct trial *trial, const struct log *log)
 {
 	const struct store_options options = { .max_flows = 1024,
 					       .clock = CLOCK_PACKET };
 
-	*trial = (struct trial){ .programs = { { -1, -1 } } };
-	trial->store_error = store_open(&trial->store, &options, &trial->silent);
+	*trial = (struct trial){ .log = *log, .programs = { { -1, -1 } } };
+	trial->store_error = store_open(&trial->store, &options, &trial->log);
 	if (!trial->store_error)
 		trial->programs_error =
 			store_load_programs(&trial->store, NULL, &options.rate,
 					    0, LINK_ETHERNET, &trial->programs);
+	set_outcome(trial, NETOBS_FEATURE_PROGRAMS,
+		    trial->store_error ?: trial->programs_error);
 	try_sessions(trial);
 	try_drops(trial);
 	try_trace(trial);
@@ -388,35 +426,63 @@ static bool can_run(const struct netobs_feature *features)
 	return can_attach;
 }
 
+/* Of the running kernel, for words only: what a kernel has is found out by trying. */
+static uint32_t kernel_version(void)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname name;
+
+	if (uname(&name) || sscanf(name.release, "%u.%u", &major, &minor) != 2)
+		return 0;
+	return VERSION(major, minor);
+}
+
+/* @return whether the kernel's version explains @err, and no refusal of what it has does */
+static bool is_of_version(const struct probe *probe, int err)
+{
+	const bool is_refused = err == -EPERM || err == -EACCES || err == -EINVAL;
+
+	return probe->since && (!is_refused || kernel_version() < probe->since);
+}
+
 /* Run the probe of feature @i. */
 static struct netobs_feature probe_feature(struct trial *trial, int i,
 					   bool is_disabled)
 {
 	const struct probe *probe = &probes[i];
 	int err = is_disabled ? -ENOTSUP : trial->errors[i];
+	struct netobs_feature feature;
 
 	if (!is_disabled && probe->run)
 		err = probe->run(trial);
-	return (struct netobs_feature){
+	feature = (struct netobs_feature){
 		.name = probe->name,
 		.description = probe->description,
-		.without = probe->without,
+		.without = is_of_version(probe, err) ? probe->without_version :
+						       probe->without,
 		.need = probe->need,
 		.available = !err,
 		.error = err,
 		.missing_capabilities = privilege_missing(err, probe->privileges),
 	};
+	if (!is_disabled)
+		memcpy(feature.refusal, trial->reasons[i],
+		       sizeof(feature.refusal));
+	return feature;
 }
 
-int netobs_probe(uint64_t disable, struct netobs_feature *ret_features,
-		 size_t n, size_t size)
+int netobs_probe(uint64_t disable,
+		 void (*on_log)(int level, const char *message, void *user),
+		 void *user, struct netobs_feature *ret_features, size_t n,
+		 size_t size)
 {
+	const struct log log = { .write = on_log, .user = user };
 	struct netobs_feature features[NETOBS_FEATURES];
 	struct trial trial;
 
 	if (!ret_features)
 		return -EINVAL;
-	trial_open(&trial);
+	trial_open(&trial, &log);
 	for (int i = 0; i < NETOBS_FEATURES; i++)
 		features[i] = probe_feature(&trial, i, disable >> i & 1);
 	trial_close(&trial);
