@@ -15,6 +15,7 @@ struct options {
 	struct drop_request request;
 	struct args_list filter_words;
 	int output, by;
+	uint32_t verbose;
 };
 
 static const struct args_option options[] = {
@@ -63,6 +64,7 @@ int cmd_drops(int argc, char **argv)
 		result = EXIT_FAILED;
 	wanted.request.filter = filter;
 	wanted.request.is_json = wanted.output == 1;
+	wanted.request.verbose = wanted.verbose;
 	wanted.request.by_flow = wanted.by == 1;
 	if (result == ARGS_RUN && wanted.request.interval_ms < INTERVAL_MIN_MS) {
 		args_complain(&command, "--interval: it is less than %d ms",

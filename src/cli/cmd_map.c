@@ -8,7 +8,7 @@
 struct options {
 	const char *socket, *netns;
 	struct map_words words;
-	uint32_t interval_ms, duration_ms, rows;
+	uint32_t interval_ms, duration_ms, rows, verbose;
 	int output;
 	bool once;
 };
@@ -54,6 +54,7 @@ int cmd_map(int argc, char **argv)
 				.interval_ms = wanted.interval_ms,
 				.duration_ms = wanted.duration_ms,
 				.rows = wanted.rows,
+				.verbose = wanted.verbose,
 			});
 	args_list_clear(&wanted.words.operands);
 	args_list_clear(&wanted.words.records);

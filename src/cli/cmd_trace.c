@@ -26,6 +26,7 @@ struct options {
 	struct trace_request request;
 	struct args_list filter_words;
 	int show;
+	uint32_t verbose;
 };
 
 static const struct args_option options[] = {
@@ -92,6 +93,7 @@ int cmd_trace(int argc, char **argv)
 	}
 	wanted.request.filter = filter;
 	wanted.request.for_ms = wanted.request.for_ms ?: FOR_DEFAULT_MS;
+	wanted.request.verbose = wanted.verbose;
 	wanted.request.show = wanted.show == SHOW_DEFAULT ?
 				      default_show(&wanted.request) :
 				      (enum trace_show)wanted.show;

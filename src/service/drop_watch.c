@@ -43,7 +43,8 @@ static void on_log(int level, const char *message, void *user)
 {
 	struct watch *watch = user;
 
-	watch->error_logged |= args_report_log("drops", level, message);
+	watch->error_logged |= args_report_log("drops", watch->request->verbose,
+					       level, message);
 }
 
 /* ---- Records --------------------------------------------------------------------------- */

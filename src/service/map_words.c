@@ -148,6 +148,7 @@ static int show_services(const struct map_words *words,
 		.once = request->once,
 		.interval_ms = request->interval_ms,
 		.duration_ms = request->duration_ms,
+		.verbose = request->verbose,
 	});
 }
 

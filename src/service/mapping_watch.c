@@ -197,7 +197,8 @@ static void on_log(int level, const char *message, void *user)
 {
 	struct watch *watch = user;
 
-	watch->error_logged |= args_report_log("map", level, message);
+	watch->error_logged |=
+		args_report_log("map", watch->request->verbose, level, message);
 }
 
 static void ignore_flow(const struct netobs_flow *flow, void *user)

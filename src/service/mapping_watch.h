@@ -15,6 +15,7 @@ struct mapping_request {
 	uint32_t interval_ms;
 	uint32_t duration_ms; /* 0: until a signal comes */
 	uint32_t rows;	      /* 0: all */
+	uint32_t verbose;
 };
 
 /** @return an exit status */

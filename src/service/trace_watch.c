@@ -52,7 +52,8 @@ static void on_log(int level, const char *message, void *user)
 {
 	struct watch *watch = user;
 
-	watch->error_logged |= args_report_log("trace", level, message);
+	watch->error_logged |= args_report_log("trace", watch->request->verbose,
+					       level, message);
 }
 
 /* ---- Records --------------------------------------------------------------------------- */

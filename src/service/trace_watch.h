@@ -24,6 +24,7 @@ struct trace_request {
 	struct args_list outputs; /* values of -o */
 	uint64_t count;		  /* 0: no limit */
 	uint32_t duration_ms;	  /* 0: until a signal comes */
+	uint32_t verbose;
 	struct trace_budget budget;
 };
 

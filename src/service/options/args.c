@@ -47,11 +47,12 @@ int args_log_level(uint32_t verbose)
 			      NETOBS_LOG_WARNING;
 }
 
-bool args_report_log(const char *command, int level, const char *message)
+bool args_report_log(const char *command, uint32_t verbose, int level,
+		     const char *message)
 {
 	char text[512];
 
-	if (level > NETOBS_LOG_WARNING)
+	if (level > args_log_level(verbose))
 		return false;
 	option_name_write(message, text, sizeof(text));
 	safe_cell(text);

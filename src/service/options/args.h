@@ -136,12 +136,13 @@ void args_complain_alone(const struct args_command *command, const char *option,
 int args_log_level(uint32_t verbose);
 
 /**
- * Print a log line of the library on stderr, if it is a warning or an error. An option has the name
- * that it has on the command line.
+ * Print a log line of the library on stderr, if args_log_level(@p verbose) takes it. An option has the
+ * name that it has on the command line.
  *
  * @return whether it is an error
  */
-bool args_report_log(const char *command, int level, const char *message);
+bool args_report_log(const char *command, uint32_t verbose, int level,
+		     const char *message);
 
 /**
  * Report that a command cannot go on, unless it @is_known why, and what -EPERM takes.

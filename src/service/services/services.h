@@ -20,6 +20,7 @@ struct services_request {
 	bool once;     /* one interval */
 	uint32_t interval_ms;
 	uint32_t duration_ms; /* 0: until a signal comes */
+	uint32_t verbose;
 };
 
 /** @return an exit status */

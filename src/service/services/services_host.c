@@ -83,7 +83,8 @@ static void on_log(int level, const char *message, void *user)
 {
 	struct host_watch *watch = user;
 
-	watch->error_logged |= args_report_log("map", level, message);
+	watch->error_logged |=
+		args_report_log("map", watch->request->verbose, level, message);
 }
 
 /* ---- Showing --------------------------------------------------------------------------- */
