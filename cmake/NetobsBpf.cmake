@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # src/bpf/NAME.bpf.c -> bpf/NAME.bpf.o -> skel/NAME.skel.h
 
-find_program(NETOBS_BPF_CLANG NAMES clang clang-19 clang-18 clang-17 clang-16 clang-15 clang-14
+# The majors of clang whose programs are known to be loaded: by ./dev compilers, which reads this.
+set(NETOBS_BPF_CLANGS 14 15 16 17 18 19)
+
+get_filename_component(bpf_top ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+set(clang_names ${NETOBS_BPF_CLANGS})
+list(REVERSE clang_names)
+list(TRANSFORM clang_names PREPEND clang-)
+find_program(NETOBS_BPF_CLANG NAMES clang ${clang_names}
 	DOC "Compiler of the BPF programs: clang 14 or newer")
 find_program(NETOBS_BPFTOOL NAMES bpftool PATHS /usr/sbin /usr/local/sbin
 	DOC "bpftool, which makes the skeletons")
@@ -15,6 +22,16 @@ execute_process(COMMAND ${NETOBS_BPF_CLANG} -dumpversion
 	OUTPUT_VARIABLE clang_version COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCH "^[0-9]+" clang_version ${clang_version})
 set(NETOBS_BPF_CLANG_VERSION ${clang_version} CACHE INTERNAL "Its major version")
+list(GET NETOBS_BPF_CLANGS 0 clang_oldest)
+if(clang_version VERSION_LESS clang_oldest)
+	message(FATAL_ERROR "${NETOBS_BPF_CLANG} has version ${clang_version}: the BPF programs need "
+		"clang ${clang_oldest} or newer; -DNETOBS_BPF_CLANG=PATH names another one")
+elseif(NOT clang_version IN_LIST NETOBS_BPF_CLANGS)
+	list(JOIN NETOBS_BPF_CLANGS ", " clangs)
+	message(WARNING "The BPF programs were never built with clang ${clang_version}, but with ${clangs}: "
+		"the kernel may refuse them. To see that, build the target `matrix`, and run it: "
+		"matrix bpf/")
+endif()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|amd64|AMD64)$")
 	set(NETOBS_BPF_ARCH x86)
@@ -36,9 +53,9 @@ set(NETOBS_BPF_FLAGS
 	-Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations
 	$<$<BOOL:${NETOBS_WERROR}>:-Werror>
 	# Lines have paths in BTF, which is shipped: not those of this machine.
-	-ffile-prefix-map=${PROJECT_SOURCE_DIR}/= -fdebug-compilation-dir=.
-	-I${PROJECT_SOURCE_DIR}/src
-	-isystem ${PROJECT_SOURCE_DIR}/vmlinux/${NETOBS_VMLINUX_ARCH})
+	-ffile-prefix-map=${bpf_top}/= -fdebug-compilation-dir=.
+	-I${bpf_top}/src
+	-isystem ${bpf_top}/vmlinux/${NETOBS_VMLINUX_ARCH})
 foreach(dir ${LIBBPF_INCLUDE_DIRS})
 	list(APPEND NETOBS_BPF_FLAGS -isystem ${dir})
 endforeach()
@@ -60,14 +77,14 @@ function(netobs_bpf_skeleton source name)
 	add_custom_command(OUTPUT ${skeleton}
 		COMMAND ${CMAKE_COMMAND} -DBPFTOOL=${NETOBS_BPFTOOL} -DOBJECT=${object}
 			-DNAME=${name}_bpf -DSKELETON=${skeleton}
-			-P ${PROJECT_SOURCE_DIR}/cmake/skeleton.cmake
-		DEPENDS ${object} ${PROJECT_SOURCE_DIR}/cmake/skeleton.cmake VERBATIM)
+			-P ${bpf_top}/cmake/skeleton.cmake
+		DEPENDS ${object} ${bpf_top}/cmake/skeleton.cmake VERBATIM)
 endfunction()
 
 # All in @directory; the skeletons' paths go to @ret_skeletons. The objects of
 # src/bpf, which make up the library, are NETOBS_BPF_OBJECTS.
 function(netobs_bpf_skeletons directory ret_skeletons)
-	file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${directory}/*.bpf.c)
+	file(GLOB sources CONFIGURE_DEPENDS ${bpf_top}/${directory}/*.bpf.c)
 	foreach(source ${sources})
 		get_filename_component(name ${source} NAME)
 		string(REPLACE ".bpf.c" "" name ${name})
@@ -78,6 +95,7 @@ function(netobs_bpf_skeletons directory ret_skeletons)
 		list(TRANSFORM skeletons REPLACE ".*/(.+).skel.h$" "${NETOBS_BPF_DIR}/\\1.bpf.o"
 			OUTPUT_VARIABLE objects)
 		add_custom_target(bpf_skeletons DEPENDS ${skeletons})
+		add_custom_target(bpf_objects DEPENDS ${objects})
 		set(NETOBS_BPF_OBJECTS ${objects} PARENT_SCOPE)
 	endif()
 	set(${ret_skeletons} ${skeletons} PARENT_SCOPE)

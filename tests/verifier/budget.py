@@ -1,22 +1,29 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
-What the programs cost the kernel's verifier, against what is written down in
-baseline.txt: no figure may grow by more than a fifth without a new baseline, and no
-program that a kernel has loaded may be refused by it.
+What the programs cost the kernel's verifier, and the stack of their chains of calls, against
+what is written down in baseline.txt: no figure may grow by more than a fifth without a new
+baseline, no chain may come near what the verifier refuses, and no program that a kernel has
+loaded may be refused by it.
 """
 
 import os
 import re
 from dataclasses import dataclass
 
+import stack
+
 BASELINE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                         "baseline.txt")
 HEADER = """\
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# kernel, clang, object/program, instructions walked, bytes of stack
+# kernel, clang, object/program, instructions walked, bytes of stack in a chain of calls
 # `./dev vm --update-baseline` writes this file.
 """
 GROWTH = 1.2
+# Bytes of stack in a chain of calls, of 512. Other compilers and kernels count a little more.
+LIMIT = 416
+# A frame may take another step of what frames are rounded up to, or two.
+STEPS = 2 * stack.ROUNDED
 
 
 @dataclass(frozen=True, order=True)
@@ -41,13 +48,20 @@ def kernel_of(release):
                  re.match(r"(\d+)\.(\d+)", release).groups())
 
 
-def parse(text, release, clang):
-    """The lines of `verifier`."""
+def chains_of(objects):
+    """{object/program: its deepest chain of calls, [(function, frame), ...]}"""
+    return {f"{os.path.basename(path).split('.')[0]}/{chain[0][0]}": chain
+            for path in objects for chain in stack.chains_of(path)}
+
+
+def parse(text, release, clang, chains):
+    """The lines of `verifier`, and chains_of() the same objects."""
     costs = []
     for line in text.splitlines():
-        program, instructions, stack = line.split()
+        program, instructions = line.split()
+        chain = chains[program.replace("+all/", "/")]
         costs.append(Cost(kernel_of(release), clang, program,
-                          int(instructions), int(stack)))
+                          int(instructions), stack.chain_bytes(chain)))
     return costs
 
 
@@ -56,46 +70,57 @@ def read_baseline():
     with open(BASELINE, encoding="ascii") as file:
         for line in file:
             if not line.startswith("#"):
-                kernel, clang, program, instructions, stack = line.split()
+                kernel, clang, program, instructions, depth = line.split()
                 costs.append(Cost(kernel_of(kernel), int(clang), program,
-                                  int(instructions), int(stack)))
+                                  int(instructions), int(depth)))
     return costs
 
 
 def write_baseline(costs):
-    """@costs, and the file's costs of other kernels and compilers."""
+    """@costs of what was loaded, and the file's costs of other kernels and compilers."""
     known = {(cost.kernel, cost.clang) for cost in costs}
     kept = [cost for cost in read_baseline()
             if (cost.kernel, cost.clang) not in known]
+    costs = [cost for cost in costs if cost.instructions]
     with open(BASELINE, "w", encoding="ascii") as file:
         file.write(HEADER)
         file.writelines(cost.line() for cost in sorted([*kept, *costs]))
 
 
-def allowed(cost, baseline):
-    """
-    The limit of (instructions, stack): by the costs with the same kernel and compiler.
-    A program that is not listed may take as much as the costliest one.
-    """
-    same = [known for known in baseline if known.program == cost.program]
-    for key in ("kernel", "clang"):
-        exact = [known for known in same
-                 if getattr(known, key) == getattr(cost, key)]
-        same = exact or same
-    return tuple(int(GROWTH * max((getattr(known, what) for known in same),
-                                  default=0))
-                 for what in ("instructions", "stack"))
+def like(baseline, program, **of):
+    """The costs of @program that are like @of, as far as there are any."""
+    same = [known for known in baseline if known.program == program]
+    for key, value in of.items():
+        same = [known for known in same if getattr(known, key) == value] or same
+    return same
 
 
 def jumps(costs, baseline):
-    """What grew too much, in words."""
+    """
+    Where too many instructions are walked, in words: against the costs with the same kernel and
+    compiler. What is not listed may take as much as the costliest that is.
+    """
     found = []
     for cost in costs:
-        instructions, stack = allowed(cost, baseline)
-        if cost.instructions > instructions or cost.stack > stack:
-            found.append(f"{cost.program}: {cost.instructions} instructions, "
-                         f"{cost.stack} bytes of stack; the baseline allows "
-                         f"{instructions} and {stack}")
+        same = like(baseline, cost.program, kernel=cost.kernel, clang=cost.clang)
+        most = int(GROWTH * max((known.instructions for known in same), default=0))
+        if cost.instructions > most:
+            found.append(f"{cost.program}, clang {cost.clang}: {cost.instructions} "
+                         f"instructions; the baseline allows {most}")
+    return found
+
+
+def deep(chains, clang, baseline):
+    """Which chains take too much stack, in words: against those of the same compiler."""
+    found = []
+    for program, chain in chains.items():
+        depth = stack.chain_bytes(chain)
+        known = [cost.stack for cost in like(baseline, program, clang=clang)]
+        most = min(LIMIT, max(int(GROWTH * max(known)), max(known) + STEPS)
+                   if known else LIMIT)
+        if depth > most:
+            found.append(f"{program}, clang {clang}: {depth} bytes of stack, in "
+                         f"{stack.words(chain)}; allowed are {most}")
     return found
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
-check.py VERIFIER CLANG-VERSION OBJECT...: this kernel's figures, and the baseline.
+check.py VERIFIER CLANG-VERSION OBJECT...: this kernel's figures, the stack, and the baseline.
 """
 
 import os
@@ -15,12 +15,14 @@ def main(verifier, clang, *objects):
     release = os.uname().release
     text = subprocess.run([verifier, *objects], check=True, text=True,
                           stdout=subprocess.PIPE).stdout
-    costs = budget.parse(text, release, int(clang))
+    chains = budget.chains_of(objects)
+    costs = budget.parse(text, release, int(clang), chains)
     print("kernel, clang, program, instructions, stack:")
     for cost in costs:
         print(cost.line(), end="")
     baseline = budget.read_baseline()
-    found = budget.jumps(costs, baseline) + budget.refused(costs, baseline)
+    found = (budget.jumps(costs, baseline) + budget.refused(costs, baseline) +
+             budget.deep(chains, int(clang), baseline))
     if found:
         print(*found, "If it must be: ./dev vm --update-baseline", sep="\n")
     sys.exit(bool(found))

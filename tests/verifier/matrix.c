@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * matrix [--all] OBJECTS [OTHERS]: loads each program set as the library does, with the options
- * that users can combine, and prints a line for each combination. OBJECTS is the directory
- * of the objects that are built in, OTHERS has those of another compiler, which are loaded instead.
+ * matrix [--few|--all] OBJECTS [OTHERS]: loads each program set as the library does, with the
+ * options that users can combine, and prints a line for each combination. OBJECTS is the
+ * directory of the objects that are built in, OTHERS has those of another compiler, which are
+ * loaded instead.
  *
- * Each pair of values of two options is in a combination of flow programs; --all: all combinations.
- * Exits with 1 if the kernel refuses one, with 77 if it loads no BPF programs for this process.
+ * Each two values of two options are together in a combination; --few: each value is in one; --all: there
+ * are all combinations. Exits with 1 if the kernel refuses one, with 77 if it loads no BPF programs for this process.
  */
 #include "base/util.h"
 #include "bpf/parse/tunnel.h" /* a knob of programs */
@@ -18,10 +19,8 @@
 #include "engine/store.h"
 #include "engine/trace_programs.h"
 #include "filter/filter.h"
+#include "iterators.h"
 
-#include <bpf/bpf.h>
-#include <bpf/btf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -66,6 +65,7 @@ struct object {
 static struct object objects[OBJECTS_MAX];
 static size_t n_objects;
 static bool has_others, are_others; /* whether they are there, and loaded now */
+static const char *left_object;	    /* that is not to be opened; NULL: none */
 
 static void *map_file(const char *path, size_t *ret_size)
 {
@@ -189,7 +189,8 @@ __wrap_bpf_object__open_mem(const void *bytes, size_t size,
 {
 	struct object *object = find_object(bytes, size);
 
-	if (!object || (are_others && !object->other_bytes)) {
+	if (!object || (are_others && !object->other_bytes) ||
+	    (left_object && !strcmp(object->name, left_object))) {
 		errno = ENOENT;
 		return NULL;
 	}
@@ -201,60 +202,8 @@ __wrap_bpf_object__open_mem(const void *bytes, size_t size,
 		       __real_bpf_object__open_mem(bytes, size, opts);
 }
 
-/* ---- Iterators that the kernel refuses, whatever they do ---------------------------- */
-
-static const char *const iterators[] = {
-	"bpf_map_elem",
-	"bpf_sk_storage_map",
-	"sockmap",
-};
-
-static bool has_iterator[ARRAY_SIZE(iterators)];
-static bool leaves_out; /* programs of those that there are not */
+static bool leaves_out; /* iterators that the kernel refuses, whatever they do */
 static char left_out[WORDS_SIZE];
-
-static bool load_empty(const struct btf *btf, const char *iterator)
-{
-	const struct bpf_insn insns[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts,
-		    .expected_attach_type = BPF_TRACE_ITER);
-	char name[NAME_SIZE];
-	int id, fd;
-
-	snprintf(name, sizeof(name), "bpf_iter_%s", iterator);
-	id = btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
-	if (id < 0)
-		return false;
-	opts.attach_btf_id = (uint32_t)id;
-	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "empty", "GPL", insns,
-			   ARRAY_SIZE(insns), &opts);
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
-static void probe_iterators(void)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-
-	for (size_t i = 0; btf && i < ARRAY_SIZE(iterators); i++)
-		has_iterator[i] = load_empty(btf, iterators[i]);
-	btf__free(btf);
-}
-
-static bool is_to_be_had(const struct bpf_program *program)
-{
-	const char *section = bpf_program__section_name(program);
-
-	for (size_t i = 0; i < ARRAY_SIZE(iterators); i++)
-		if (starts(section, "iter/") &&
-		    !strcmp(section + strlen("iter/"), iterators[i]))
-			return has_iterator[i];
-	return true;
-}
 
 static void leave_out(struct bpf_program *program)
 {
@@ -396,6 +345,10 @@ struct pairs {
 	bool seen[FACTORS_MAX][VALUES_MAX][FACTORS_MAX][VALUES_MAX];
 };
 
+enum extent { FEW, PAIRS, ALL };
+
+static enum extent extent = PAIRS;
+
 static uint32_t count_new(const struct kind *kind, struct pairs *pairs,
 			  const struct choice *choice, bool marks)
 {
@@ -403,7 +356,8 @@ static uint32_t count_new(const struct kind *kind, struct pairs *pairs,
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < n_factors; i++)
-		for (uint32_t j = i; j < n_factors; j++) {
+		for (uint32_t j = i; j < (extent == FEW ? i + 1 : n_factors);
+		     j++) {
 			bool *seen =
 				&pairs->seen[i][choice->of[i]][j][choice->of[j]];
 
@@ -455,7 +409,7 @@ static void print_choice(const struct kind *kind, const struct choice *choice)
 		       kind->factors[i].values[choice->of[i]]);
 }
 
-/* With programs that the kernel refuses in any case, or else without. */
+/* With iterators that the kernel refuses in any case, or else without. */
 static int load_once(const struct kind *kind, const struct choice *choice)
 {
 	int err;
@@ -466,29 +420,36 @@ static int load_once(const struct kind *kind, const struct choice *choice)
 	if (!err || *said.program)
 		return err;
 	leaves_out = true;
+	said = (struct said){ 0 };
 	return kind->load(choice);
+}
+
+/* What a kernel lacks, it lacks for the programs of each compiler. */
+static bool is_lacking(const struct kind *kind, const struct choice *choice)
+{
+	bool lacks;
+
+	if (!kind->is_optional || is_whole_kernel)
+		return false;
+	are_others = false;
+	lacks = load_once(kind, choice);
+	are_others = has_others;
+	return lacks;
 }
 
 static void load(const struct kind *kind, const struct choice *choice)
 {
-	bool is_absent = false;
-	int err;
+	const bool lacks = is_lacking(kind, choice);
+	const int err = lacks && !has_others ? -ENOTSUP : load_once(kind, choice);
 
-	/* What the kernel lacks, it lacks for each compiler's programs. */
-	if (kind->is_optional && !is_whole_kernel) {
-		are_others = false;
-		is_absent = load_once(kind, choice);
-		are_others = has_others;
-	}
-	err = is_absent && !has_others ? -ENOTSUP : load_once(kind, choice);
 	printf("%-16s ", said.sets);
 	print_choice(kind, choice);
 	if (!err && !*said.program) {
 		totals.loaded++;
 		printf(": loaded\n");
-	} else if (is_absent) {
+	} else if (lacks || (kind->is_optional && !*said.program)) {
 		totals.absent++;
-		printf(": not to be had on this kernel\n");
+		printf(": not to be had on this kernel: %s\n", strerror(-err));
 	} else {
 		totals.refused++;
 		printf(": refused: %s%s%s\n", said.program,
@@ -498,14 +459,15 @@ static void load(const struct kind *kind, const struct choice *choice)
 	fflush(stdout);
 }
 
-static void load_kind(const struct kind *kind, bool is_all)
+static void load_kind(const struct kind *kind)
 {
 	struct choice choice = { 0 };
 	struct pairs pairs = { 0 };
 
 	do {
 		if (!is_possible(kind, &choice) ||
-		    !(is_all || (kind->is_first && kind->is_first(&choice))))
+		    !(extent == ALL ||
+		      (kind->is_first && kind->is_first(&choice))))
 			continue;
 		count_new(kind, &pairs, &choice, true);
 		load(kind, &choice);
@@ -592,7 +554,8 @@ static bool flows_are_possible(const struct choice *choice)
 /* Those that have programs for one configuration, with each kind of filter. */
 static bool flows_are_first(const struct choice *choice)
 {
-	return choice->of[FLOW_LINK] == LINK_ETHERNET &&
+	return (extent != FEW || choice->of[FLOW_FILTER] == FILTER_NONE) &&
+	       choice->of[FLOW_LINK] == LINK_ETHERNET &&
 	       choice->of[FLOW_CLOCK] == CLOCK_COARSE &&
 	       !choice->of[FLOW_LANES] &&
 	       choice->of[FLOW_FILTER] != FILTER_LIST &&
@@ -828,19 +791,21 @@ static void ignore_connect(void *ctx, const struct connect_event *event)
 	(void)event;
 }
 
+/* COMPAT(<6.17): others than on this kernel. */
 static int load_connects(const struct choice *choice)
 {
 	struct connects connects = { 0 };
 	int err;
 
-	(void)choice;
+	left_object = choice->of[0] ? "connect" : NULL;
 	err = connects_open(&connects, ignore_connect, NULL);
 	connects_close(&connects);
+	left_object = NULL;
 	return err;
 }
 
 static const struct kind connects_kind = {
-	.factors = { { "of", { "all processes" } } },
+	.factors = { { "by", { "control groups", "traced functions" } } },
 	.load = load_connects,
 	.is_optional = true,
 };
@@ -938,12 +903,15 @@ static int print_totals(void)
 
 int main(int argc, char **argv)
 {
-	const bool is_all = argc > 1 && !strcmp(argv[1], "--all");
-	char **directories = argv + 1 + is_all;
-	const int n = argc - 1 - is_all;
+	char **directories = argv + 1;
 
-	if (n < 1 || n > 2) {
-		fprintf(stderr, "usage: matrix [--all] OBJECTS [OTHERS]\n");
+	if (argc > 1 && !strcmp(argv[1], "--few"))
+		extent = FEW;
+	if (argc > 1 && !strcmp(argv[1], "--all"))
+		extent = ALL;
+	directories += extent != PAIRS;
+	if (!directories[0] || (directories[1] && directories[2])) {
+		fprintf(stderr, "usage: matrix [--few|--all] OBJECTS [OTHERS]\n");
 		return 2;
 	}
 	libbpf_set_print(NULL);
@@ -959,6 +927,6 @@ int main(int argc, char **argv)
 	has_others = are_others = directories[1];
 	look_at_kernel();
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		load_kind(kinds[i], is_all);
+		load_kind(kinds[i]);
 	return print_totals();
 }

@@ -122,13 +122,15 @@ def chains_of(path):
             if place not in called]
 
 
+def words(chain):
+    return " > ".join(f"{function} {frame}" for function, frame in chain)
+
+
 def main(*objects):
     for path in objects:
         name = os.path.basename(path).split(".")[0]
         for chain in chains_of(path):
-            print(f"{name}/{chain[0][0]} {chain_bytes(chain)}",
-                  " > ".join(f"{function} {frame}"
-                             for function, frame in chain))
+            print(f"{name}/{chain[0][0]} {chain_bytes(chain)} {words(chain)}")
 
 
 if __name__ == "__main__":

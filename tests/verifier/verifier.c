@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * verifier OBJECT...: what the kernel's verifier says of each program, a line
- * each: OBJECT/PROGRAM, instructions that it walked, bytes of stack. Those with
- * features that are off at first follow once more, with these, as OBJECT+all.
+ * each: OBJECT/PROGRAM, and instructions that it walked. Those with features that are off at
+ * first follow once more, with these, as OBJECT+all. Of an iterator that this kernel refuses, whatever
+ * it does, 0 were.
  */
-#include <bpf/btf.h>
-#include <bpf/libbpf.h>
+#include "iterators.h"
+
 #include <libgen.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,25 +28,6 @@ static long processed(const char *log)
 	const char *found = strstr(log, "processed ");
 
 	return found ? strtol(found + strlen("processed "), NULL, 10) : -1;
-}
-
-/* "stack depth 312+0+48": a frame of each function, which may all be in use. */
-static long stack_depth(const char *log)
-{
-	static const char words[] = "stack depth ";
-	const char *at = strstr(log, words);
-	long sum = 0;
-
-	if (!at)
-		return -1;
-	at += strlen(words) - 1;
-	do {
-		char *end;
-
-		sum += strtol(at + 1, &end, 10);
-		at = end;
-	} while (*at == '+');
-	return sum;
 }
 
 /* ---- Features -------------------------------------------------------------------- */
@@ -107,16 +89,14 @@ static bool set_knobs(struct bpf_object *object)
 static bool report(const char *name, bool has_all,
 		   const struct bpf_program *program, const char *log)
 {
-	long instructions = processed(log);
-	long stack = stack_depth(log);
+	long instructions = bpf_program__autoload(program) ? processed(log) : 0;
 
-	if (instructions < 0 || stack < 0) {
+	if (instructions < 0) {
 		fprintf(stderr, "%s: the kernel did not say: %s\n", name, log);
 		return false;
 	}
-	printf("%.*s%s/%s %ld %ld\n", (int)strcspn(name, "."), name,
-	       has_all ? "+all" : "", bpf_program__name(program), instructions,
-	       stack);
+	printf("%.*s%s/%s %ld\n", (int)strcspn(name, "."), name,
+	       has_all ? "+all" : "", bpf_program__name(program), instructions);
 	return true;
 }
 
@@ -140,7 +120,13 @@ static void explain_refusal(const char *path, bool has_all)
 {
 	struct bpf_object *object = bpf_object__open_file(path, NULL);
 
-	if (object && (!has_all || set_knobs(object)))
+	struct bpf_program *program;
+
+	if (!object)
+		return;
+	bpf_object__for_each_program(program, object)
+		bpf_program__set_autoload(program, is_to_be_had(program));
+	if (!has_all || set_knobs(object))
 		bpf_object__load(object);
 	bpf_object__close(object);
 }
@@ -165,6 +151,7 @@ static bool load_object(struct bpf_object *object, const char *path,
 
 	bpf_object__for_each_program(program, object) {
 		set_type(program);
+		bpf_program__set_autoload(program, is_to_be_had(program));
 		bpf_program__set_log_level(program, LOG_STATS);
 		bpf_program__set_log_buf(program, log, LOG_SIZE);
 		log += LOG_SIZE;
@@ -210,6 +197,7 @@ int main(int argc, char **argv)
 {
 	bool good = argc > 1;
 
+	probe_iterators();
 	for (int i = 1; i < argc; i++)
 		good = load(argv[i], false) && load(argv[i], true) && good;
 	return good ? 0 : 1;

@@ -21,11 +21,15 @@ def clang(build):
                              file.read(), re.M).group(1))
 
 
+def objects(build):
+    """Those of the library's programs."""
+    sources = sorted(glob.glob(f"{SOURCE}/src/bpf/*.bpf.c"))
+    return [f"{build}/bpf/{os.path.basename(source)[:-2]}.o" for source in sources]
+
+
 def verifier(build):
     """The command that measures the cost of the library's programs to the verifier."""
-    sources = sorted(glob.glob(f"{SOURCE}/src/bpf/*.bpf.c"))
-    return [f"{build}/verifier"] + [
-        f"{build}/bpf/{os.path.basename(source)[:-2]}.o" for source in sources]
+    return [f"{build}/verifier", *objects(build)]
 
 
 def look(build):

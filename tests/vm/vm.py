@@ -141,8 +141,12 @@ def test(arguments, runs):
 
 
 def costs(arguments, run):
-    return budget.parse(results.read(run.out, "verifier"), run.kernel.release,
-                        job.clang(arguments.build))
+    return parse(arguments, results.read(run.out, "verifier"), run.kernel.release)
+
+
+def parse(arguments, text, release):
+    return budget.parse(text, release, job.clang(arguments.build),
+                        budget.chains_of(job.objects(arguments.build)))
 
 
 def update_baseline(arguments, runs):
@@ -158,8 +162,7 @@ def update_baseline(arguments, runs):
              for cost in part]
     text = subprocess.run(job.verifier(arguments.build), check=True, text=True,
                           stdout=subprocess.PIPE).stdout
-    budget.write_baseline(found + budget.parse(text, os.uname().release,
-                                               job.clang(arguments.build)))
+    budget.write_baseline(found + parse(arguments, text, os.uname().release))
     return True
 
 
