@@ -231,6 +231,13 @@ function(netobs_verifier_test)
 	netobs_target_flags(verifier)
 	netobs_test(bpf.verifier bpf 120 ${NETOBS_PYTHON} ${tests_dir}/verifier/check.py
 		$<TARGET_FILE:verifier> ${NETOBS_BPF_CLANG_VERSION} ${NETOBS_BPF_OBJECTS})
+	netobs_test(bpf.stack bpf 60 ${NETOBS_PYTHON} ${tests_dir}/verifier/test_stack.py
+		${NETOBS_BPF_CLANG_VERSION} ${NETOBS_BPF_CLANG} ${NETOBS_BPF_FLAGS})
+	set_target_properties(matrix PROPERTIES EXCLUDE_FROM_ALL OFF)
+	set(compilers ${NETOBS_PYTHON} ${tests_dir}/verifier/compilers.py --build ${PROJECT_BINARY_DIR})
+	netobs_test(bpf.compilers bpf 900 ${compilers} --ends)
+	# Guests build nothing.
+	netobs_test(bpf.compilers_built guest 900 ${compilers} --built)
 endfunction()
 
 # ---- Scripts: end to end, and the ABI --------------------------------------
