@@ -9,6 +9,7 @@ with those of the programs and modules that they use themselves.
 import json
 import pathlib
 import re
+import subprocess
 import sys
 
 TESTS = pathlib.Path(__file__).resolve().parent
@@ -40,6 +41,10 @@ def test_needs(test):
     labels = {label for one in test["properties"] if one["name"] == "LABELS"
               for label in one["value"]}
     found = set().union(*(OF_LABEL.get(label, set()) for label in labels))
+    if labels & {"vm"} or test["name"] == "bpf.compilers":
+        found |= set(subprocess.run([TESTS / "verifier/compilers.py", "--ends", "--packages"],
+                                    check=True, text=True,
+                                    stdout=subprocess.PIPE).stdout.split())
     scripts = [TESTS / test["command"][-1]]
     if "vm" in labels:  # a guest runs the tests with the programs of its host
         scripts = [path for path in E2E.glob("test_*.py")

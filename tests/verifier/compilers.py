@@ -56,10 +56,25 @@ def commands(clang, directory):
             ["ninja", "-C", directory, "bpf_objects"]]
 
 
+def is_here(clang):
+    """This machine has it, or its packages do."""
+    if shutil.which(f"clang-{clang}"):
+        return True
+    if not shutil.which("apt-cache"):
+        return False
+    policy = subprocess.run(["apt-cache", "policy", f"clang-{clang}"], text=True, check=False,
+                            stdout=subprocess.PIPE).stdout
+    return bool(re.search(r"Candidate: \d", policy))
+
+
 def release_of(clang):
     """The release whose packages have it, if this machine lacks it; else None."""
     return next((name for name, clangs in RELEASES.items()
-                 if clang in clangs and not shutil.which(f"clang-{clang}")), None)
+                 if clang in clangs and not is_here(clang)), None)
+
+
+def to_be_had():
+    return [clang for clang in tested() if is_here(clang) or release_of(clang)]
 
 
 def build_elsewhere(release, clangs):
@@ -162,7 +177,7 @@ def main():
     parser.add_argument("clang", nargs="*", type=int, metavar="MAJOR",
                         help="default: all that are tested")
     parser.add_argument("--ends", action="store_true",
-                        help="the oldest and the newest of them")
+                        help="the oldest and the newest that Debian here has")
     parser.add_argument("--built", action="store_true",
                         help="those that have been built here, with few configurations")
     parser.add_argument("--all", action="store_true",
@@ -170,17 +185,19 @@ def main():
     parser.add_argument("--packages", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--build", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    for clang in arguments.clang:
-        if clang not in tested():
-            parser.error(f"clang {clang} is none of {tested()}, which are tested")
-    clangs = arguments.clang or tested()
+    clangs = arguments.clang or to_be_had()
+    for clang in clangs:
+        if clang not in to_be_had():
+            parser.error(f"clang {clang} is none of {to_be_had()}, which can be had here")
     if arguments.ends:
-        clangs = [clangs[0], clangs[-1]]
+        here = [clang for clang in tested() if is_here(clang)]
+        clangs = sorted({here[0], here[-1]})
     if arguments.packages:
-        print(*(f"clang-{clang}" for clang in clangs if not release_of(clang)), sep="\n")
+        print(*(f"clang-{clang}" for clang in clangs if is_here(clang)), sep="\n")
         return
     build = os.path.abspath(arguments.build)
-    if arguments.built:
+    if arguments.built: # a guest has no packages
+        clangs = tested()
         directories = {clang: directory_of(build, clang) for clang in clangs
                        if os.path.exists(directory_of(build, clang))}
     else:
@@ -193,7 +210,8 @@ def main():
     wrong = [line for result in results for line in result.wrong] + differences(results)
     for result in results:
         print(f"clang {result.clang}: {result.summary}")
-    print(*wrong, sep="\n")
+    if wrong:
+        print(*wrong, sep="\n")
     sys.exit(bool(wrong))
 
 

@@ -25,7 +25,8 @@ LIBRARIES = ("libc6-dev", "libbpf-dev", "libelf-dev", "zlib1g-dev", "libzstd-dev
 PROGRAMS = ("base-files", "base-passwd", "bash", "busybox-static", "cmake", "coreutils",
             "dash", "ethtool", "iproute2", "iputils-ping", "kmod", "mount", "netbase",
             "python3", "tcpdump")
-TARGETS = ("netobs", "netobsctl", "netobs_sink_gzip", "netobs_sink_zstd", "verifier")
+TARGETS = ("netobs", "netobsctl", "netobs_sink_gzip", "netobs_sink_zstd", "matrix",
+           "verifier")
 TESTS = ("unit_", "bpf_", "tool_") # beginnings of their targets
 # One opens ipfix, whose libraries are not fetched; the other traces processes, which QEMU's
 # user mode cannot.

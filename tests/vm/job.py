@@ -38,9 +38,9 @@ def look(build):
             f'{shlex.join(verifier(build))} >"$out/verifier"']
 
 
-# Collectors, files, disks and HTTP are the same under any kernel, and a broker takes minutes to
-# start without hardware virtualisation.
-NOT_HERE = r"^e2e\.(kafka|ipfix|grpc|json_net|http|flowlogs|loki|opensearch|fleet|metrics|rotation|spool|output_faults|recipes|annotate)"
+# Compilers, collectors, files, disks and HTTP are the same under any kernel, and a broker takes
+# minutes to start without hardware virtualisation.
+NOT_HERE = r"^bpf\.(stack|compilers)$|^e2e\.(kafka|ipfix|grpc|json_net|http|flowlogs|loki|opensearch|fleet|metrics|rotation|spool|output_faults|recipes|annotate)"
 
 
 # A topology that failed is looked for under another kernel.

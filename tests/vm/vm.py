@@ -23,7 +23,9 @@ import report
 import results
 
 sys.path.insert(0, os.path.join(job.SOURCE, "tests/verifier"))
-import budget # pylint: disable=wrong-import-position
+# pylint: disable=wrong-import-position
+import budget
+import compilers
 
 NAMES = [*kernels.SUITES, kernels.ARM64]
 CPUS, MANY_CPUS = 2, 8
@@ -116,8 +118,17 @@ def together(action, runs, jobs):
             raise
 
 
+def build_ends(build):
+    """The guests load the programs of the oldest and of the newest clang that are here."""
+    here = [clang for clang in compilers.tested() if shutil.which(f"clang-{clang}")]
+    compilers.build_objects(build, sorted({*here[:1], *here[-1:]}))
+
+
 def test(arguments, runs):
     """All guests' tests, and the table; whether all is well."""
+    if kernels.ARM64 not in arguments.version:
+        build_ends(arguments.build)
+
     def one(run):
         lines = job.look(arguments.build) + job.ctest(
             arguments.build, run.cpus, arguments.tests, arguments.without)
