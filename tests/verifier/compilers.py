@@ -20,7 +20,7 @@ import stack
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOLS = ("bpftool", "cmake", "ninja-build", "pkgconf", "libbpf-dev")
 # Where the clangs are that this machine has no packages of: commands of ./dev chroot.
-RELEASES = {}
+RELEASES = {"trixie": (17, 18)}
 SKIPPED = 77
 LINE = re.compile(r"(\S*) +(.+): (loaded|refused: .*|not to be had .*)$")
 
