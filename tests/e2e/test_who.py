@@ -392,7 +392,7 @@ class Shown(WhoTest):
         self.assertIn(f"a-client[{client}] → a-server[{server}]", tcp)
         tcp = self.run_in_host("env", "COLUMNS=80", observer.netobsctl(), "tcp", "--process",
                                "--once", "port", "8080")
-        self.assertRegex(tcp, r" → 10.0.0.1:8080 .* a-client")
+        self.assertRegex(tcp, r" → 10.0.0.1:8080 .* a-cli")
         self.show_on_a_terminal(client)
 
     def show_on_a_terminal(self, client):
