@@ -33,6 +33,7 @@ enum {
 	BUFFER = LOOPS - 8,
 	MEM = BUFFER - BPF_MEMWORDS * 4,
 };
+_Static_assert(MEM == -120, "tests/verifier/stack.py counts these bytes");
 
 /* The most headers that protochain follows; a frame with more is rejected. */
 enum { LOOPS_MAX = 16 };
