@@ -114,6 +114,14 @@ def objects(directory):
             if name.endswith(".bpf.c")]
 
 
+def costs(build, clang, directory):
+    """What the verifier of this machine takes."""
+    text = subprocess.run([f"{build}/verifier", *objects(directory)], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    return budget.parse(text, os.uname().release, clang,
+                        budget.chains_of(objects(directory)))
+
+
 def names_of(sets):
     """Sets that are loaded together, or the one that takes the place of another."""
     names = sets.split("+")

@@ -10,7 +10,6 @@ import concurrent.futures
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -119,9 +118,9 @@ def together(action, runs, jobs):
 
 
 def build_ends(build):
-    """The guests load the programs of the oldest and of the newest clang that are here."""
+    """{clang: its objects} of the oldest and of the newest that are here, which guests load."""
     here = [clang for clang in compilers.tested() if shutil.which(f"clang-{clang}")]
-    compilers.build_objects(build, sorted({*here[:1], *here[-1:]}))
+    return compilers.build_objects(build, sorted({*here[:1], *here[-1:]}))
 
 
 def test(arguments, runs):
@@ -152,11 +151,8 @@ def test(arguments, runs):
 
 
 def costs(arguments, run):
-    return parse(arguments, results.read(run.out, "verifier"), run.kernel.release)
-
-
-def parse(arguments, text, release):
-    return budget.parse(text, release, job.clang(arguments.build),
+    return budget.parse(results.read(run.out, "verifier"), run.kernel.release,
+                        job.clang(arguments.build),
                         budget.chains_of(job.objects(arguments.build)))
 
 
@@ -171,9 +167,9 @@ def update_baseline(arguments, runs):
 
     found = [cost for part in together(one, runs, arguments.jobs)
              for cost in part]
-    text = subprocess.run(job.verifier(arguments.build), check=True, text=True,
-                          stdout=subprocess.PIPE).stdout
-    budget.write_baseline(found + parse(arguments, text, os.uname().release))
+    for clang, directory in build_ends(arguments.build).items():
+        found += compilers.costs(arguments.build, clang, directory)
+    budget.write_baseline(found)
     return True
 
 
