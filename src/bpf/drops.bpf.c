@@ -231,8 +231,7 @@ static __always_inline int parse_headers(struct drop_scratch *scratch,
 	struct cursor c = { .start = scratch->headers, .pos = scratch->headers };
 	int type;
 
-	if (len > HEADERS_MAX)
-		len = HEADERS_MAX;
+	len = LIMITED(len, HEADERS_MAX);
 	if (bpf_probe_read_kernel(scratch->headers, len, at))
 		return reject(UNPARSED_SHORT);
 	c.end = c.start + len;

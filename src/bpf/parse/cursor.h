@@ -26,6 +26,22 @@ enum {
 	CURSOR_REACH = CURSOR_LIMIT + 20,
 };
 
+#ifdef __bpf__
+/*
+ * At most @max, a constant. Some verifiers, that of Linux 5.10 among them, know that of the register
+ * that is compared, and not of copies that the compiler makes.
+ */
+#define LIMITED(n, max)                             \
+	({                                          \
+		__u64 limited_ = (n);               \
+                                                    \
+		asm("if %0 < %1 goto +1\n\t%0 = %1" \
+		    : "+r"(limited_)                \
+		    : "i"(max));                    \
+		limited_;                           \
+	})
+#endif
+
 struct cursor {
 	const __u8 *start;
 	const __u8 *pos;

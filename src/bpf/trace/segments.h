@@ -258,8 +258,7 @@ static __always_inline bool read_segment(struct segment_scratch *scratch,
 
 	if (view->tail <= view->network)
 		return false;
-	if (len > HEADERS_MAX)
-		len = HEADERS_MAX;
+	len = LIMITED(len, HEADERS_MAX);
 	if (bpf_probe_read_kernel(scratch->headers, len,
 				  view->head + view->network) ||
 	    netobs_trace_parse(index, len))
