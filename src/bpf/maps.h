@@ -62,7 +62,7 @@ struct scratch {
 	struct noted_segment noted; /* the part of `pkt` that its connection needs */
 	struct flow_entry entry;
 	struct overflow_page page; /* before it is in an overflow table */
-	__s32 parsed; /* what the parser said of `pkt` */
+	__s32 parsed;		   /* what the parser said of `pkt` */
 };
 
 _Static_assert(sizeof(struct scratch) <= sizeof(((struct cpu_state *)0)->scratch),

@@ -194,8 +194,8 @@ static __always_inline void count_old(struct conn_stats *stats,
 }
 
 /* Count the first @old sequence numbers, which are below `next`. */
-static __always_inline void data_count_old(const struct connection *conn, int dir,
-					   const struct segment *segment,
+static __always_inline void data_count_old(const struct connection *conn,
+					   int dir, const struct segment *segment,
 					   __u32 old)
 {
 	struct conn_stats *stats = &conn->body->stats[dir];

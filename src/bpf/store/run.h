@@ -13,8 +13,9 @@
 #include "hash.h"
 
 enum run_due {
-	DUE_NOTICE = 1 << 0,   /* wake the reader of the log */
-	DUE_OVERFLOW = 1 << 1, /* keep the entry in the scratch: the log had no room for it */
+	DUE_NOTICE = 1 << 0, /* wake the reader of the log */
+	DUE_OVERFLOW =
+		1 << 1, /* keep the entry in the scratch: the log had no room for it */
 };
 
 /* What a program run works on. */
@@ -26,8 +27,8 @@ struct run {
 	__u32 generation;
 	__u64 now;		  /* ns, as config_clock says */
 	struct flow_entry *known; /* of L1, that the packet was added to; or NULL */
-	bool is_plain; /* the packet: it is in no tunnel */
-	__u32 due;     /* enum run_due, or-ed: what the program does at its end */
+	bool is_plain;		  /* the packet: it is in no tunnel */
+	__u32 due; /* enum run_due, or-ed: what the program does at its end */
 };
 
 static __always_inline void run_exit(struct run *run)

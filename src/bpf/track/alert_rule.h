@@ -219,9 +219,11 @@ note_limited(__u32 cpu_id, const struct noted_segment *noted, __u64 until_ns)
 }
 
 /* What becomes of a sample that broke the rule: as alert_consider() returns it. */
-static __always_inline __s32 rule_broken(
-	__u32 cpu_id, struct noted_segment *noted, struct alert_state *state,
-	const struct alert_rule *rule, struct alert_count *count)
+static __always_inline __s32 rule_broken(__u32 cpu_id,
+					 struct noted_segment *noted,
+					 struct alert_state *state,
+					 const struct alert_rule *rule,
+					 struct alert_count *count)
 {
 	__s32 left = alert_silent(noted, state, rule);
 	__u32 slot = rule->slot & (ALERT_SLOTS - 1);

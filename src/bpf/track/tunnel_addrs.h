@@ -17,7 +17,8 @@ static __always_inline void track_tunnel(const struct packet *pkt)
 	struct tunnel_key key = { pkt->key.outer_hash, pkt->outer_check };
 
 	if (!bpf_map_lookup_elem(&tunnel_addrs, &key))
-		bpf_map_update_elem(&tunnel_addrs, &key, &pkt->outer_src, BPF_ANY);
+		bpf_map_update_elem(&tunnel_addrs, &key, &pkt->outer_src,
+				    BPF_ANY);
 }
 
 #endif

@@ -100,10 +100,9 @@ static void leave_out_others(const struct program_set *set)
 	if (!set->names[INGRESS] && !set->names[EGRESS] && !set->points_only)
 		return;
 	bpf_object__for_each_program(program, set->object)
-		bpf_program__set_autoload(program,
-					  set->points_only ?
-						  has_point(set, program) :
-						  is_named(set, program));
+		bpf_program__set_autoload(
+			program, set->points_only ? has_point(set, program) :
+						    is_named(set, program));
 }
 
 static int init_templates(const struct program_set *set)

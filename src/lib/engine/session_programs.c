@@ -198,9 +198,9 @@ int session_programs_find_holders(const struct session_programs *programs)
 
 int session_programs_mark(const struct session_programs *programs)
 {
-	return program_set_open_iterator(&programs->sockets,
-					 programs->list_error ? "netobs_sess_mkf" :
-							      "netobs_sess_mk");
+	return program_set_open_iterator(
+		&programs->sockets,
+		programs->list_error ? "netobs_sess_mkf" : "netobs_sess_mk");
 }
 
 int session_programs_list(struct session_programs *programs)
@@ -211,9 +211,9 @@ int session_programs_list(struct session_programs *programs)
 	/* It fails for no element of an array. */
 	bpf_map_update_elem(program_set_map_fd(&programs->sockets, "session_list"),
 			    &first, &programs->list, BPF_ANY);
-	return program_set_open_iterator(&programs->sockets,
-					 programs->list_error ? "netobs_sess_lsf" :
-							      "netobs_sess_ls");
+	return program_set_open_iterator(
+		&programs->sockets,
+		programs->list_error ? "netobs_sess_lsf" : "netobs_sess_ls");
 }
 
 /* @return the size of the counters of all CPUs, in bytes; or -errno */
