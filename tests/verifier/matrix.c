@@ -709,10 +709,9 @@ static int load_capture(const struct choice *choice)
 	};
 
 	err = err ?: packets_open(&packets, &options, ignore_packet, NULL, &silent);
-	err = err   ?:
-		      packets_load_programs(&packets, 0,
-					    (enum link_kind)choice->of[0],
-					    &programs);
+	if (!err)
+		err = packets_load_programs(
+			&packets, 0, (enum link_kind)choice->of[0], &programs);
 	if (!err)
 		programs_close(&programs);
 	packets_close(&packets);
