@@ -229,7 +229,7 @@ function(netobs_verifier_test)
 	add_executable(verifier ${tests_dir}/verifier/verifier.c)
 	target_link_libraries(verifier PRIVATE PkgConfig::LIBBPF)
 	netobs_target_flags(verifier)
-	netobs_test(bpf.verifier bpf 120 ${NETOBS_PYTHON} ${tests_dir}/verifier/check.py
+	netobs_test(bpf.verifier bpf 300 ${NETOBS_PYTHON} ${tests_dir}/verifier/check.py
 		$<TARGET_FILE:verifier> ${NETOBS_BPF_CLANG_VERSION} ${NETOBS_BPF_OBJECTS})
 	netobs_test(bpf.stack bpf 60 ${NETOBS_PYTHON} ${tests_dir}/verifier/test_stack.py
 		${NETOBS_BPF_CLANG_VERSION} ${NETOBS_BPF_CLANG} ${NETOBS_BPF_FLAGS})
@@ -278,8 +278,8 @@ endfunction()
 
 function(netobs_vm_test name kernel)
 	# A guest that hangs is stopped, and reported on, before ctest kills both.
-	netobs_test(vm.${name} vm 1800 ${NETOBS_PYTHON} ${tests_dir}/vm/vm.py
-		--build ${NETOBS_RELEASE_DIR} --limit 1700 --quick ${kernel})
+	netobs_test(vm.${name} vm 2400 ${NETOBS_PYTHON} ${tests_dir}/vm/vm.py
+		--build ${NETOBS_RELEASE_DIR} --limit 2300 --quick ${kernel})
 	# A guest keeps one of this machine's CPUs busy, for longer than any other test.
 	set_tests_properties(vm.${name} PROPERTIES
 		RESOURCE_LOCK vm FIXTURES_REQUIRED release COST 1000)

@@ -204,10 +204,11 @@ def main():
         print(*(f"clang-{clang}" for clang in clangs if is_here(clang)), sep="\n")
         return
     build = os.path.abspath(arguments.build)
-    if arguments.built: # a guest has no packages
-        clangs = tested()
-        directories = {clang: directory_of(build, clang) for clang in clangs
-                       if os.path.exists(directory_of(build, clang))}
+    if arguments.built: # a guest has no packages, and its other tests load the build's own programs
+        directories = {clang: f"{build}/compilers/{clang}/bpf" for clang in tested()
+                       if os.path.exists(f"{build}/compilers/{clang}/bpf")}
+        if not directories:
+            sys.exit("no objects of another clang have been built")
     else:
         directories = build_objects(build, clangs)
     extent = ["--few"] if arguments.built else ["--all"] if arguments.all else []
