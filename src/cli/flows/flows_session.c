@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -437,6 +438,7 @@ static int observe_flows(struct session *session)
 				KEEP_FILES | flows_config_privileges(
 						     &session->request->config));
 		r = open_outputs(session);
+		malloc_trim(0); /* libbpf needed more to load programs */
 	}
 	if (r == 0) {
 		const bool needs_keys =
