@@ -256,7 +256,7 @@ static __noinline int parse_other(struct __sk_buff *skb, struct scratch *scratch
 
 /*
  * It finds the state of the CPU again: a struct run of the caller would be in the caller's frame.
- * Returns what is due.
+ * Returns run.due.
  */
 static __noinline int observe_other(struct __sk_buff *skb, __u32 cpu_id,
 				    __u32 generation, __u8 direction,
