@@ -80,10 +80,11 @@ static __always_inline struct cpu_state *claim_state(struct run *run)
 	if (lanes == 1)
 		return cpu_state_at(run->cpu_id);
 	for (__u32 lane = 0; lane < LANES_MAX && lane < lanes; lane++) {
-		struct cpu_state *cpu;
+		__u32 cpu_id = first * lanes + lane;
+		struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &cpu_id);
 
-		run->cpu_id = first * lanes + lane;
-		cpu = cpu_state_at(run->cpu_id);
+		/* As the helper left it: all lanes are one case then, for the verifier. */
+		run->cpu_id = cpu_id;
 		if (cpu && claim(cpu))
 			return cpu;
 	}
