@@ -10,14 +10,8 @@
 static __always_inline struct noted_segment *noted_of(__u32 cpu_id)
 {
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &cpu_id);
-	struct noted_segment *noted;
 
-	if (!cpu)
-		return NULL;
-	noted = &((struct scratch *)cpu->scratch)->noted;
-	/* The verifier allows no sum with what may be NULL: it is made here, and not before the branch. */
-	barrier_var(noted);
-	return noted;
+	return cpu ? &((struct scratch *)cpu->scratch)->noted : NULL;
 }
 
 static __always_inline const struct alert_tables *alert_tables_of_all(void)
@@ -33,7 +27,7 @@ alert_table(const struct noted_segment *noted)
 {
 	const struct alert_tables *all = alert_tables_of_all();
 
-	return noted && all ? &all->tables[noted->rules & 1] : NULL;
+	return all ? &all->tables[noted->rules & 1] : NULL;
 }
 
 /* Another connection has the place now: clear the state of the previous one. */
@@ -260,13 +254,16 @@ static __always_inline __s32 rule_broken(__u32 cpu_id,
 __noinline int alert_consider(__u32 cpu_id, __u32 number)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
-	const struct alert_table *table = alert_table(noted);
+	const struct alert_table *table;
 	const struct alert_rule *rule;
 	struct alert_state *state;
 	struct alert_count *count;
 
 	VERIFIED_APART(APART_ALERTS, 2);
-	if (!noted || !table)
+	if (!noted)
+		return 0;
+	table = alert_table(noted);
+	if (!table)
 		return 0;
 	rule = &table->rules[number & (ALERT_RULES_MAX - 1)];
 	count = alert_count_of(cpu_id, rule->slot & (ALERT_SLOTS - 1));

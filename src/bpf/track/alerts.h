@@ -77,12 +77,15 @@ static __always_inline void note_state(struct noted_segment *noted,
 __noinline int alert_compare_others(__u32 cpu_id, __u32 kind)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
-	const struct alert_table *table = alert_table(noted);
+	const struct alert_table *table;
 	struct alert_state *state;
 	__u32 first, over;
 
 	VERIFIED_APART(APART_ALERTS, 2);
-	if (!noted || !table)
+	if (!noted)
+		return 0;
+	table = alert_table(noted);
+	if (!table)
 		return 0;
 	over = alert_over(table, &noted->sample, kind);
 	state = alert_state_of(noted->index);
@@ -128,10 +131,13 @@ alert_prefix_of(__u32 cpu_id, const struct alert_table *table, __u32 last)
 	return bpf_map_lookup_elem(&alert_prefixes, &index);
 }
 
-/* Returns the least of what alert_consider() does; RULE_LIMITED: all of them do. */
+/*
+ * Returns the least of what alert_consider() does; RULE_LIMITED: all of them do. The results go through
+ * memory, so that the verifier does not tell one round of the loop from another.
+ */
 static __always_inline __s32 alert_consider_all(__u32 cpu_id, __u32 first, __u32 n)
 {
-	__s32 least = 0x7fffffff, most = RULE_LIMITED;
+	volatile __s32 least = 0x7fffffff, most = RULE_LIMITED;
 
 	for (__u32 i = 0; i < ALERT_RULES_MAX; i++) {
 		__s32 one;
@@ -186,7 +192,7 @@ static __always_inline bool count_plain(__u32 cpu_id, struct noted_segment *note
 __noinline int alert_compare_plain(__u32 cpu_id, __u32 kind)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
-	const struct alert_table *table = alert_table(noted);
+	const struct alert_table *table;
 	struct alert_exhausted *exhausted;
 	union alert_quiet_word quiet;
 	struct alert_prefix *prefix;
@@ -195,20 +201,25 @@ __noinline int alert_compare_plain(__u32 cpu_id, __u32 kind)
 	__s32 left;
 
 	VERIFIED_APART(APART_ALERTS, 2);
-	if (!noted || !table)
+	if (!noted)
+		return 0;
+	table = alert_table(noted);
+	if (!table)
 		return 0;
 	over = alert_over(table, &noted->sample, kind);
 	if (!over)
 		return 0;
 	first = alert_first(table, kind);
 	last = first + over - 1;
-	prefix = alert_prefix_of(cpu_id, table, last);
-	exhausted = alert_exhausted_of(cpu_id, &noted->sample);
 	state = alert_state_of(noted->index);
-	if (!prefix || !exhausted || !state)
+	if (!state)
 		return 0;
 	quiet.word = READ_ONCE(state->quiet[quiet_index(kind)]);
 	if (count_plain(cpu_id, noted, table, state, quiet, last))
+		return 0;
+	prefix = alert_prefix_of(cpu_id, table, last);
+	exhausted = alert_exhausted_of(cpu_id, &noted->sample);
+	if (!prefix || !exhausted)
 		return 0;
 	prefix->broken++;
 	exhausted->soonest_ns = ~0ULL;
@@ -257,11 +268,14 @@ static __noinline int keep_sample(const struct noted_segment *noted,
 static __always_inline void alert_compare(__u32 cpu_id)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
-	const struct alert_table *table = alert_table(noted);
+	const struct alert_table *table;
 	const struct conn_body *body;
 	__u32 kind;
 
-	if (!noted || !table)
+	if (!noted)
+		return;
+	table = alert_table(noted);
+	if (!table)
 		return;
 #pragma clang loop unroll(disable)
 	for (__u32 ratio = 0; ratio < 2; ratio++) {

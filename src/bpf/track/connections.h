@@ -178,7 +178,8 @@ static __always_inline struct scratch *scratch_of(__u32 cpu_id)
 	if (!cpu)
 		return NULL;
 	scratch = (struct scratch *)cpu->scratch;
-	barrier_var(scratch); /* as in noted_of() */
+	/* The verifier allows no sum with what may be NULL: it is made here, and not before the branch. */
+	barrier_var(scratch);
 	return scratch;
 }
 
