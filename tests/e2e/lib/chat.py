@@ -7,8 +7,9 @@ The ends of a TCP connection, and what they and their kernel measure:
 
 A client prints one line of JSON: its port, the smoothed round-trip times that TCP_INFO had
 meanwhile, the least one and the retransmitted segments at the end, how long answers took, and how
-long the server took for each, which the answer says; all in microseconds. A client
-pauses between its requests, in "rest" for long, or for PAUSE_MS.
+long the server took for each, which the answer says: from when its kernel received the request,
+since a process takes time to wake up. All in microseconds. A client pauses between its requests, in
+"rest" for long, or for PAUSE_MS.
 """
 
 import json
@@ -22,23 +23,37 @@ REQUEST, BULK = b"?" * 200, b"x" * 16384
 PAUSE_S, REST_S = 0.005, 0.4
 LOOK_S = 0.02
 PACE = 4_000_000  # bytes per second, so that queues are short
-SO_MAX_PACING_RATE = 47
+SO_MAX_PACING_RATE, SO_TIMESTAMPNS = 47, 35
+TIMESPEC = struct.Struct("=qq")
 # linux/tcp.h, struct tcp_info
 RTT, TOTAL_RETRANS, MIN_RTT = 68, 100, 148
 PATIENCE_S = 60
 
 
+def receive(connection):
+    """Data, and when the kernel received it, in ns of CLOCK_REALTIME."""
+    data, notes, _, _ = connection.recvmsg(1 << 16, socket.CMSG_SPACE(TIMESPEC.size))
+    for _, kind, note in notes:
+        if kind == SO_TIMESTAMPNS:
+            seconds, ns = TIMESPEC.unpack(note)
+            return data, seconds * 10**9 + ns
+    return data, time.time_ns()
+
+
 def answer(connection, think_s):
     """Bulk is read, and each request gets an answer of its size."""
     pending = 0
+    connection.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     with connection: # its end acknowledges that of the client, without delay
-        while data := connection.recv(1 << 16):
+        while True:
+            data, begin = receive(connection)
+            if not data:
+                break
             pending += data.count(REQUEST[:1])
             while pending >= len(REQUEST):
                 pending -= len(REQUEST)
-                begin = time.monotonic()
                 time.sleep(think_s)
-                took = b"%d" % ((time.monotonic() - begin) * 1e9)
+                took = b"%d" % (time.time_ns() - begin)
                 connection.sendall(took.ljust(len(REQUEST)))
 
 
