@@ -132,8 +132,8 @@ alert_prefix_of(__u32 cpu_id, const struct alert_table *table, __u32 last)
 }
 
 /*
- * Returns the least of what alert_consider() does; RULE_LIMITED: all of them do. The results go through
- * memory, so that the verifier does not tell one round of the loop from another.
+ * Returns the least result of alert_consider(); RULE_LIMITED if all results are. The results are kept
+ * in memory: the verifier of Linux 5.10 would walk the remaining rounds once for each value in a register.
  */
 static __always_inline __s32 alert_consider_all(__u32 cpu_id, __u32 first, __u32 n)
 {
