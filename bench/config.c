@@ -17,8 +17,7 @@ static const char *const direction_names[] = {
 	[INGRESS] = "ingress", [EGRESS] = "egress", NULL
 };
 
-static const char *const benches[] = { "datapath", "drain",  "fold",  "export",
-				       "sessions", "groups", "drops", NULL };
+static const char *const benches[] = { "datapath", "drain", "export", NULL };
 
 static const struct args_option options[] = {
 #define SELECT_bench OPTION_SELECTED
@@ -28,11 +27,11 @@ static const struct args_option options[] = {
 
 static const struct args_command command = {
 	.name = "bench",
-	.operands = "[datapath|drain|fold|groups|sessions|drops|export [SPEC...]]",
+	.operands = "[datapath|drain|export [SPEC...]]",
 	.summary = "Measure what netobs costs on this host, without using its interfaces",
 	.options = options,
 	.positional =
-		"the benchmarks are datapath, drain, fold, groups, sessions, drops and export; name one before the options",
+		"the benchmarks are datapath, drain and export; name one before the options",
 	.operand_list = offsetof(struct config, specs),
 	.notes =
 		"datapath  ns per packet, for netobs and other designs of a flow store:\n"
@@ -40,11 +39,6 @@ static const struct args_command command = {
 		"          default. With --live, the rate of a flood between two namespaces, as a\n"
 		"          ratio to that of empty.\n"
 		"drain     ns per flow from the kernel's table to records, and memory use\n"
-		"fold      ns per entry or log record to add it to the flows of an interval\n"
-		"groups    ns per flow record to count it in the series of its group\n"
-		"sessions  CPU time of TCP connections and of sends and receives, with and without\n"
-		"          sessions of all, as a ratio\n"
-		"drops     ns for each packet that the kernel drops, with and without an observer\n"
 		"export    records/s through sinks, such as 'json:/dev/null' or\n"
 		"          'kafka://HOST/TOPIC'; by default those that need no collector\n",
 };
@@ -224,17 +218,14 @@ static bool parse_width(struct config *config)
 static const char *find_foreign(const struct config *config)
 {
 	const bool is_datapath = config->bench == BENCH_DATAPATH,
-		   is_export = config->bench == BENCH_EXPORT,
-		   is_observer = config->bench == BENCH_SESSIONS ||
-				 config->bench == BENCH_DROPS;
+		   is_export = config->bench == BENCH_EXPORT;
 	const struct {
 		const char *name;
 		bool is_given, is_known;
 	} rules[] = {
-		{ "--flows", config->flows, !is_export && !is_observer },
+		{ "--flows", config->flows, !is_export },
 		{ "--records", config->records, is_export },
-		{ "--width", config->width_text,
-		  is_datapath || is_export || is_observer },
+		{ "--width", config->width_text, is_datapath || is_export },
 		{ "--sink", config->sink, config->bench == BENCH_DRAIN },
 		{ "--stores", config->stores, is_datapath },
 		{ "--traffic", config->traffic, is_datapath },
@@ -283,7 +274,6 @@ static void set_defaults(struct config *config, bool compares)
 {
 	static const uint32_t datapath[] = { 1, 64, 1024, 16384, 131072, 1048576 };
 	static const uint32_t drain[] = { 1000, 100000, 1000000 };
-	static const uint32_t fold[] = { 1000, 16384, 100000, 1000000 };
 
 	config->traffic_mask = 1U << TRAFFIC_UDP4;
 	config->direction_mask = 1U << INGRESS;
@@ -294,8 +284,6 @@ static void set_defaults(struct config *config, bool compares)
 			      ((1U << DESIGN_RTT) - 1);
 	if (config->bench == BENCH_DRAIN)
 		set_flows(config, drain, ARRAY_SIZE(drain));
-	else if (config->bench == BENCH_FOLD || config->bench == BENCH_GROUPS)
-		set_flows(config, fold, ARRAY_SIZE(fold));
 	else
 		set_flows(config, datapath, ARRAY_SIZE(datapath));
 	if (config->is_live)
@@ -313,10 +301,7 @@ static bool config_complete(struct config *config)
 {
 	const char *foreign = find_foreign(config);
 	bool is_live = config->is_live && config->bench == BENCH_DATAPATH;
-	bool compares = config->bench == BENCH_DATAPATH ||
-			config->bench == BENCH_EXPORT ||
-			config->bench == BENCH_SESSIONS ||
-			config->bench == BENCH_DROPS;
+	bool compares = config->bench != BENCH_DRAIN;
 
 	if (foreign) {
 		args_complain(&command, "%s%s has no option %s",

@@ -14,15 +14,7 @@ enum bench_output { OUTPUT_TABLE, OUTPUT_JSON };
 enum { CHOICE_ALL = -1 };
 
 struct config {
-	enum {
-		BENCH_DATAPATH,
-		BENCH_DRAIN,
-		BENCH_FOLD,
-		BENCH_EXPORT,
-		BENCH_SESSIONS,
-		BENCH_GROUPS,
-		BENCH_DROPS
-	} bench;
+	enum { BENCH_DATAPATH, BENCH_DRAIN, BENCH_EXPORT } bench;
 	int output;
 	int distribution; /* 0 uniform, 1 Zipf */
 	int cpus;	  /* 0 one, 1 all */
@@ -63,10 +55,6 @@ void config_clear(struct config *config);
  */
 int datapath_run(const struct config *config);
 int drain_run(const struct config *config);
-int fold_run(const struct config *config);
-int groups_run(const struct config *config);
 int export_run(const struct config *config);
-int sessions_run(const struct config *config);
-int drops_run(const struct config *config);
 
 #endif

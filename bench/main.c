@@ -14,10 +14,9 @@
 enum { EXIT_NOISY = 3 };
 
 static int (*const benches[])(const struct config *config) = {
-	[BENCH_DATAPATH] = datapath_run, [BENCH_DRAIN] = drain_run,
-	[BENCH_FOLD] = fold_run,	 [BENCH_EXPORT] = export_run,
-	[BENCH_SESSIONS] = sessions_run, [BENCH_GROUPS] = groups_run,
-	[BENCH_DROPS] = drops_run,
+	[BENCH_DATAPATH] = datapath_run,
+	[BENCH_DRAIN] = drain_run,
+	[BENCH_EXPORT] = export_run,
 };
 
 int main(int argc, char **argv)

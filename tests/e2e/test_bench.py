@@ -315,62 +315,6 @@ class Bench(lab.LabTest):
         self.refuse(FAILED, ["nosuch"], "drain", "--flows", "1", "--rounds", "1",
                     "--sink", "json:/nosuch/x")
 
-    def test_fold(self):
-        found = json.loads(self.bench("fold", "-o", "json", "--flows", "1000,100000",
-                                      "--rounds", "2"))
-        self.check_head(found, 2)
-        few, many = found["results"]
-        self.assertEqual([1000, 100000], [few["flows"], many["flows"]])
-        for result in few, many:
-            known = result["known_ns_per_record"]
-            self.assertLessEqual(result["known_ns_min"], known)
-            self.assertLessEqual(known, result["known_ns_max"])
-            self.assertGreater(result["new_ns_per_record"], 0)
-            self.assertGreater(result["bytes"], 64 * result["flows"])
-        # What is not cached is fetched while other records are added.
-        self.assertLess(many["known_ns_min"], 10 * few["known_ns_min"])
-        self.assertIn("known", self.bench("fold", "--flows", "100", "--rounds", "1"))
-
-    def test_groups(self):
-        found = json.loads(self.bench("groups", "-o", "json", "--flows", "100,10000",
-                                      "--rounds", "2"))
-        self.check_head(found, 2)
-        self.assertEqual([100, 10000], [result["groups"] for result in found["results"]])
-        for result in found["results"]:
-            self.assertLessEqual(result["ns_min"], result["ns_per_record"])
-            self.assertLessEqual(result["ns_per_record"], result["ns_max"])
-            self.assertGreater(result["ns_per_interval"], 0)
-        self.assertIn("interval", self.bench("groups", "--flows", "100", "--rounds", "1"))
-
-    def test_sessions(self):
-        found = json.loads(self.bench("sessions", "--rounds", "7", "--width", "10",
-                                      "-o", "json"))
-        self.assertEqual(["connections", "sends and receives"],
-                         [result["load"] for result in found["results"]])
-        connections, calls = found["results"]
-        for result in connections, calls:
-            self.assertGreater(result["cpu_ns"], 0)
-            self.assertGreater(result["observed_cpu_ns"], 0)
-            self.assertLessEqual(result["ratio_low"], result["ratio"])
-            self.assertLessEqual(result["ratio"], result["ratio_high"])
-        self.assertGreater(connections["cpu_ns"], calls["cpu_ns"])
-        self.assertGreater(connections["reader_cpu_ns"], 0)
-        self.assertNotIn("reader_cpu_ns", calls)
-        self.refuse(USAGE, ["--flows"], "sessions", "--flows", "1")
-
-    def test_drops(self):
-        found = json.loads(self.bench("drops", "--rounds", "7", "--width", "10", "-o", "json"))
-        self.assertEqual(["drops of new flows", "drops of a known flow"],
-                         [result["load"] for result in found["results"]])
-        for result in found["results"]:
-            self.assertGreater(result["cpu_ns"], 0)
-            self.assertGreater(result["observed_cpu_ns"], 0)
-            self.assertLessEqual(result["ratio_low"], result["ratio"])
-            self.assertLessEqual(result["ratio"], result["ratio_high"])
-        self.assertGreater(found["results"][0]["reader_cpu_ns"], 0)
-        self.assertIn("for each of", self.bench("drops", "--rounds", "7", "--width", "10"))
-        self.refuse(USAGE, ["--flows"], "drops", "--flows", "1")
-
     def export(self, *arguments):
         return json.loads(self.bench("export", "-o", "json", "--records", "3000", *FEW,
                                      *arguments))
@@ -429,7 +373,7 @@ class Bench(lab.LabTest):
                 (["drain", "--cpus", "1"], ["drain", "--cpus"]),
                 (["drain", "--plot", "x.svg"], ["drain", "--plot"]),
                 (["drain", "--records", "1"], ["drain", "--records"]),
-                (["fold", "--sink", "null"], ["fold", "--sink"]),
+                (["export", "--sink", "null"], ["export", "--sink"]),
                 (["drain", "null"], ["null", "export"]),
                 (["export", "--flows", "1"], ["export", "--flows"]),
                 (["export", "--records", "0"], ["--records"]),
@@ -453,7 +397,7 @@ class Bench(lab.LabTest):
                 (["export", "--rounds", "6"], ["--rounds", "7"]),
                 (["--width", "0"], ["--width", "positive"]),
                 (["--width", "1x"], ["--width", "1x"]),
-                (["fold", "--width", "1"], ["fold", "--width"]),
+                (["drain", "--width", "1"], ["drain", "--width"]),
                 (["-o", "csv"], ["csv"])):
             with self.subTest(arguments):
                 self.refuse(USAGE, words, *arguments)
