@@ -159,8 +159,7 @@ def drain(results):
 
 
 def export(results):
-    rows = [("a broker" if "//" in one["sink"] else one["sink"],
-             f"{one['records_per_s']:,}",
+    rows = [(one["sink"], f"{one['records_per_s']:,}",
              f"{one['cpu_ns_per_record']:.0f}",
              table.ratio({"median": one["ratio"], "low": one["ratio_low"],
                           "high": one["ratio_high"]}) if "ratio" in one else "-",
@@ -171,7 +170,7 @@ def export(results):
 
 
 SECTIONS = {"live": live, "rtt": rtt, "datapath": stores, "alternating": stores,
-            "drain": drain, "drain-json": drain, "export": export, "broker": export,
+            "drain": drain, "drain-json": drain, "export": export,
             "fleet": fleet.markdown, "node": node.markdown}
 ABSOLUTE = ("drain", "drain-json", "fleet", "node") # they compare nothing
 

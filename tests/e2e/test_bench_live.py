@@ -372,7 +372,7 @@ class Runs(lab.LabTest):
         return measure.stat_fields(pid)[0]
 
     def test_udp_takes_turns(self):
-        self.take_turns("udp-egress-1k", "netobs", "capture")
+        self.take_turns("udp-egress-1k", "netobs")
 
     def test_arriving_udp_takes_turns(self):
         self.take_turns("udp-ingress-1", "netobs")

@@ -2,15 +2,14 @@
 """The agents that are compared, in the order of the tables."""
 
 from .baseline import Empty, HostInt, Nothing, V0
-from .capture import Capture
-from .netobs import Before, Capped, Netobs, Rtt
+from .netobs import Before, Netobs, Rtt
 from .pmacctd import Pmacctd
 from .softflowd import Softflowd
 from .tcpdump import Tcpdump
 
 AGENTS = {agent.name: agent for agent in
           (Nothing, Empty, Netobs, Rtt, V0, HostInt, Tcpdump, Pmacctd,
-           Softflowd, Capture, Capped, Before)}
+           Softflowd, Before)}
 DEFAULT = [name for name, agent in AGENTS.items() if agent.is_default]
 # What round-trip times cost: with them, and what of the others has them or could have.
 RTT = ("netobs", "netobs-rtt", "host-int", "tcpdump")

@@ -52,13 +52,6 @@ class Rtt(Netobs):
     protocols = ("tcp",)
 
 
-class Capped(Netobs):
-    """With a table that is soon full: it must not slow the traffic down."""
-    name = "netobs-capped"
-    options = ("--max-flows", 1000)
-    is_default = False
-
-
 class Before(Netobs):
     """Another build, which --before names."""
     name = "before"
