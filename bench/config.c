@@ -237,8 +237,6 @@ static const char *find_foreign(const struct config *config)
 		  is_datapath },
 		{ "--cpus", config->cpus != CHOICE_ALL, is_datapath },
 		{ "--timestamps", config->timestamps != CHOICE_ALL, is_datapath },
-		{ "--csv", config->csv_path, is_datapath && !config->is_live },
-		{ "--plot", config->plot_path, is_datapath && !config->is_live },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
@@ -300,13 +298,11 @@ static void set_defaults(struct config *config, bool compares)
 static bool config_complete(struct config *config)
 {
 	const char *foreign = find_foreign(config);
-	bool is_live = config->is_live && config->bench == BENCH_DATAPATH;
 	bool compares = config->bench != BENCH_DRAIN;
 
 	if (foreign) {
-		args_complain(&command, "%s%s has no option %s",
-			      benches[config->bench], is_live ? " --live" : "",
-			      foreign);
+		args_complain(&command, "%s has no option %s",
+			      benches[config->bench], foreign);
 		return false;
 	}
 	if (config->bench != BENCH_EXPORT && config->specs.n) {

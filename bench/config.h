@@ -26,8 +26,6 @@ struct config {
 	const char *expression;
 	const char *rules_path;
 	const char *sink;
-	const char *csv_path;
-	const char *plot_path;
 	struct args_list specs; /* of sinks */
 	const char *width_text;
 	uint32_t records;

@@ -7,7 +7,6 @@
  * cannot tell apart. Where the kernel puts a program and its maps changes its time by as much,
  * so all are loaded anew every few rounds.
  */
-#include "chart.h"
 #include "memory.h"
 #include "plan.h"
 #include "sequence.h"
@@ -251,8 +250,7 @@ static int measure_on_wire(struct alternation *alternation)
 	return err;
 }
 
-static int measure_and_write(struct alternation *alternation,
-			     struct report_file *csv, struct report_file *plot)
+static int measure_and_print(struct alternation *alternation)
 {
 	struct plan *plan = &alternation->plan;
 	const struct config *config = plan->config;
@@ -270,22 +268,15 @@ static int measure_and_write(struct alternation *alternation,
 	if (err)
 		return err;
 	report = results_report(&plan->results);
-	err = report_print(&report, config->output == OUTPUT_JSON);
-	err = err ?: report_file_write(csv, &report, report_write_csv);
-	return err ?: report_file_write(plot, &report, chart_draw);
+	return report_print(&report, config->output == OUTPUT_JSON);
 }
 
 int datapath_run(const struct config *config)
 {
-	struct report_file csv, plot = { .fd = -1 };
 	struct alternation alternation = { 0 };
-	int err = report_file_open(&csv, config->csv_path);
+	int err = plan_open(&alternation.plan, config);
 
-	err = err ?: report_file_open(&plot, config->plot_path);
-	err = err ?: plan_open(&alternation.plan, config);
-	err = err ?: measure_and_write(&alternation, &csv, &plot);
+	err = err ?: measure_and_print(&alternation);
 	plan_close(&alternation.plan);
-	report_file_close(&plot);
-	report_file_close(&csv);
 	return err;
 }

@@ -4,7 +4,6 @@
  * and uses what libnetobs.so hides.
  */
 #include "bench.h"
-#include "chart.h"
 #include "config.h"
 
 #include <bpf/libbpf.h>
@@ -31,10 +30,6 @@ int main(int argc, char **argv)
 		return EXIT_FINE;
 	case ARGS_WRONG:
 		return EXIT_USAGE;
-	}
-	if (config.plot_path && chart_check() < 0) {
-		config_clear(&config);
-		return EXIT_FAILED;
 	}
 	libbpf_set_print(NULL);
 	stop_catch();

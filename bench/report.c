@@ -4,7 +4,6 @@
 #include "base/util.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -55,11 +54,11 @@ void report_print_machine(void)
 	printf("Linux %s, %s\n", machine.kernel.release, machine.cpu);
 }
 
-/* ---- JSON, CSV ------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------- */
 
 enum { NUMBER_MAX = 32 };
 
-/* As JSON and CSV have it. NULL: it is left out. */
+/* NULL: it is left out. */
 static const char *format_value(const struct report_field *field,
 				const char *at, char number[NUMBER_MAX])
 {
@@ -153,7 +152,7 @@ static void put_report(struct json *json, const struct report *report)
 	json_close(json, '}');
 }
 
-static int print_report_json(const struct report *report, FILE *file)
+static int print_report_json(const struct report *report)
 {
 	size_t size = HEAD_BYTES + (size_t)report->n * ROW_BYTES;
 	cleanup_free char *text = malloc(size);
@@ -167,96 +166,13 @@ static int print_report_json(const struct report *report, FILE *file)
 	len = json_end(&json);
 	if (len < 0)
 		return len;
-	return fprintf(file, "%s\n", text) < 0 ? -errno : 0;
-}
-
-static int print_csv(const struct report *report, FILE *file)
-{
-	const struct report_field *fields = report->fields;
-	const char *row = report->rows;
-
-	for (const struct report_field *f = fields; f->key; f++)
-		fprintf(file, "%s%s", f == fields ? "" : ",", f->key);
-	fputc('\n', file);
-	for (uint32_t i = 0; i < report->n; i++, row += report->row_size) {
-		for (const struct report_field *f = fields; f->key; f++) {
-			char number[NUMBER_MAX];
-
-			fprintf(file, "%s%s", f == fields ? "" : ",",
-				format_value(f, row + f->offset, number) ?: "");
-		}
-		fputc('\n', file);
-	}
-	return ferror(file) ? -EIO : 0;
-}
-
-static int print_to_fd(const struct report *report, int fd,
-		       int (*print)(const struct report *report, FILE *file))
-{
-	FILE *file = fdopen(dup(fd), "w");
-	int err;
-
-	if (!file)
-		return -errno;
-	err = print(report, file);
-	return fclose(file) ? -errno : err;
+	return puts(text) < 0 ? -errno : 0;
 }
 
 int report_print(const struct report *report, bool is_json)
 {
 	if (is_json)
-		return print_report_json(report, stdout);
+		return print_report_json(report);
 	report->print_table(report);
 	return 0;
-}
-
-int report_write_json(const struct report *report, int fd)
-{
-	return print_to_fd(report, fd, print_report_json);
-}
-
-int report_write_csv(const struct report *report, int fd)
-{
-	return print_to_fd(report, fd, print_csv);
-}
-
-/* ---- Files ----------------------------------------------------------------- */
-
-static int report_file_error(const struct report_file *file, int err)
-{
-	if (err)
-		fprintf(stderr, "netobsctl bench: %s: %s\n", file->path,
-			strerror(-err));
-	return err;
-}
-
-int report_file_open(struct report_file *file, const char *path)
-{
-	*file = (struct report_file){ .path = path, .fd = -1 };
-	if (!path)
-		return 0;
-	file->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	file->is_new = file->fd >= 0;
-	if (file->fd < 0 && errno == EEXIST)
-		file->fd = open(path, O_WRONLY | O_CLOEXEC);
-	return file->fd < 0 ? report_file_error(file, -errno) : 0;
-}
-
-int report_file_write(struct report_file *file, const struct report *report,
-		      int (*write)(const struct report *report, int fd))
-{
-	if (!file->path)
-		return 0;
-	/* Pipes and terminals cannot be truncated. */
-	if (ftruncate(file->fd, 0) < 0 && errno != EINVAL)
-		return report_file_error(file, -errno);
-	file->is_new = false;
-	return report_file_error(file, write(report, file->fd));
-}
-
-void report_file_close(struct report_file *file)
-{
-	close_fd(&file->fd);
-	if (file->is_new)
-		unlink(file->path);
 }

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """
 report.py RESULTS DOCS: puts results into DOCS/performance.md, between its
-markers, and draws its chart. What has no results stays as it is. Nothing changes if
-one of the results is of a noisy host.
+markers. What has no results stays as it is. Nothing changes if one of the results is of a
+noisy host.
 """
 
 import json
@@ -12,7 +12,6 @@ import re
 import sys
 import time
 
-import chart
 from cluster import table as fleet
 import method
 import node
@@ -20,7 +19,6 @@ import table
 from scenarios import RTT
 
 DOCUMENT = "performance.md"
-CHART, CHART_OF = "performance.svg", "alternating"
 NAMES = ("scenario", "agent", "store", "flows", "distribution", "cpus", "sharing", "sink")
 
 
@@ -210,8 +208,6 @@ def main():
     check(found)
     for name, results in found.items():
         document = fill(document, name, SECTIONS[name](results))
-    if CHART_OF in found:
-        chart.draw(found[CHART_OF], os.path.join(docs, CHART))
     with open(path, "w", encoding="utf-8") as file:
         file.write(document)
     print(f"{path}: new results of {', '.join(found)}")

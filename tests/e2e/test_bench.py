@@ -1,9 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Needs: gnuplot-nox
 """netobsctl bench: complete results in each form, and nothing left behind."""
 
-import csv
 import fcntl
 import glob
 import json
@@ -14,7 +12,6 @@ import struct
 import subprocess
 import termios
 import time
-import xml.etree.ElementTree
 
 from lib import bpf
 from lib import lab
@@ -106,13 +103,8 @@ class Bench(lab.LabTest):
                                    delta=0.011)
 
     def test_all_stores_in_all_cases(self):
-        """As JSON, CSV and a chart."""
-        table, chart = self.lab.path("cost.csv"), self.lab.path("cost.svg")
-        with open(table, "w", encoding="ascii") as file:
-            file.write("the old content is replaced\n" * 100)
-        found = self.datapath(*SMALL, "--csv", table, "--plot", chart)
+        found = self.datapath(*SMALL)
         self.check_turns(found, LEAST)
-        self.check_csv_and_chart(found, table, chart)
         self.check_datapath(found, [
             (store, flows, distribution, cpus, sharing)
             for store in STORES for flows in (1, 100)
@@ -237,13 +229,12 @@ class Bench(lab.LabTest):
     def test_too_noisy(self):
         """No host is so quiet that seven rounds differ by less than that."""
         for arguments, words in (
-                (["datapath", "--csv", self.lab.path("x.csv")], ["percpu_hash with 3 flows"]),
+                (["datapath"], ["percpu_hash with 3 flows"]),
                 (["export", "null", "json-encoding", "--records", "100"], ["json-encoding"])):
             shape = ["--flows", "3", "--cpus", "1", "--stores", "percpu_hash"]
             self.refuse(NOISY, ["too noisy: after 7 rounds", *words, "below 1e-09 is needed"],
                         *arguments, *(shape if arguments[0] == "datapath" else []),
                         "--rounds", LEAST, "--width", "1e-9")
-        self.assertFalse(os.path.exists(self.lab.path("x.csv")))
 
     def test_quick(self):
         start = time.monotonic()
@@ -258,30 +249,6 @@ class Bench(lab.LabTest):
             expected += [(store, 1, "uniform", CPUS, "same") for store in STORES]
         self.check_datapath(found, expected)
         self.note(f"{time.monotonic() - start:.1f} s")
-
-    def check_csv_and_chart(self, found, table, chart):
-        with open(table, encoding="ascii") as file:
-            rows = list(csv.DictReader(file))
-        self.assertEqual(len(found["results"]), len(rows))
-        for row, result in zip(rows, found["results"]):
-            self.assertEqual(result, {key: type(result[key])(value)
-                                      for key, value in row.items() if value})
-        text = "".join(xml.etree.ElementTree.parse(chart).getroot().itertext())
-        for word in STORES + ["flows", "ns per packet", os.uname().release]:
-            self.assertIn(word, text)
-
-    def test_chart_without_gnuplot(self):
-        path = self.lab.path("cost.svg")
-
-        def refuse():
-            start = time.monotonic()
-            self.refuse(FAILED, ["gnuplot-nox"], "--plot", path,
-                        env={**os.environ, "PATH": self.lab.dir})
-            return time.monotonic() - start
-
-        # All stores take minutes.
-        self.assertLess(lab.least(refuse, 5), 5, "it says so before it measures")
-        self.assertFalse(os.path.exists(path))
 
     def test_drain(self):
         found = json.loads(self.bench("drain", "-o", "json", "--flows", "1000,30000",
@@ -371,7 +338,6 @@ class Bench(lab.LabTest):
                 (["--no-such"], ["--no-such"]),
                 (["drain", "--stores", "hash"], ["drain", "--stores"]),
                 (["drain", "--cpus", "1"], ["drain", "--cpus"]),
-                (["drain", "--plot", "x.svg"], ["drain", "--plot"]),
                 (["drain", "--records", "1"], ["drain", "--records"]),
                 (["export", "--sink", "null"], ["export", "--sink"]),
                 (["drain", "null"], ["null", "export"]),
@@ -386,7 +352,6 @@ class Bench(lab.LabTest):
                 (["--traffic", "udp4,fish"], ["--traffic", "fish"]),
                 (["--direction", "both"], ["--direction", "both"]),
                 (["export", "--live"], ["export", "--live"]),
-                (["--live", "--csv", "x.csv"], ["datapath --live", "--csv"]),
                 (["--filter", "tcp port"], ["--filter"]),
                 (["--stores", "filtered"], ["--stores", "--filter"]),
                 (["drain", "--filter", "tcp"], ["drain", "--filter"]),
@@ -402,10 +367,6 @@ class Bench(lab.LabTest):
             with self.subTest(arguments):
                 self.refuse(USAGE, words, *arguments)
 
-    def test_files_that_cannot_be(self):
-        for option in ("--csv", "--plot"):
-            self.refuse(FAILED, ["/nosuchdir/x"], *SMALL, option, "/nosuchdir/x")
-
     def test_without_privileges(self):
         program = observer.program_for_all(self.lab)
         for name in ("datapath", "drain"):
@@ -416,10 +377,9 @@ class Bench(lab.LabTest):
                               stderr=subprocess.PIPE, text=True, **options)
 
     def test_interrupted(self):
-        path = self.lab.path("cost.csv")
-        for arguments in (["datapath", "--csv", path], ["drain"]):
+        for name in "datapath", "drain":
             lab.wait_for(lambda: not programs(), "the end of earlier programs")
-            process = self.start(*arguments, stdout=subprocess.PIPE)
+            process = self.start(name, stdout=subprocess.PIPE)
             lab.wait_for(programs, "BPF programs")
             process.send_signal(signal.SIGINT)
             out, errors = process.communicate(timeout=lab.PATIENCE_S)
@@ -427,7 +387,6 @@ class Bench(lab.LabTest):
             self.assertEqual((FAILED, ""), (process.returncode, out))
             self.assertIn("interrupted", errors)
             lab.wait_for(lambda: not programs(), "the end of the programs")
-        self.assertFalse(os.path.exists(path))
 
     def test_progress_on_a_terminal(self):
         leader, follower = pty.openpty()

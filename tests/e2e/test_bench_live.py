@@ -17,7 +17,6 @@ from unittest import mock
 
 sys.path.append(os.path.join(os.path.dirname(__file__), "..", "..", "bench", "live"))
 
-import chart
 import live
 from lib import lab
 import load
@@ -208,11 +207,6 @@ class Words(unittest.TestCase):
     def test_no_ratio_without_its_interval(self):
         self.assertEqual("0.900 (0.895 to 0.905)", table.ratio(NARROW))
 
-    def test_labels_keep_apart_and_in_order(self):
-        wanted = [50, 10, 51, 52]
-        placed = chart.spread_labels(wanted, 5)
-        self.assertEqual([46, 10, 51, 56], placed)
-
     def test_report_fills_its_markers_only(self):
         document = ("before\n<!-- live: made by ./dev bench report -->\nold\n"
                     "<!-- end -->\nafter\n")
@@ -277,9 +271,6 @@ class Words(unittest.TestCase):
         self.assertIn("**zipf, one CPU**", text)
         self.assertIn("| flows | 1 | 1,000 |", text)
         self.assertIn("| netobs | 0.900 (0.895 to 0.905), 4 ns | 0.900", text)
-        script = chart.script(results, "x.svg")
-        self.assertIn("'1k' 1", script)
-        self.assertIn("\n1 90.000 89.500 90.500\n", script)
         results["results"][0]["counted"] = 8
         with self.assertRaises(SystemExit):
             report.stores(results)
