@@ -4,8 +4,11 @@
 #include "interval.h"
 #include "base/util.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 /* ---- The end --------------------------------------------------------------- */
 
@@ -46,40 +49,24 @@ int64_t clock_ns(clockid_t clock)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* ---- Progress -------------------------------------------------------------- */
+/* ---- Words ----------------------------------------------------------------- */
 
-enum { BAR = 30 };
-
-void progress_begin(struct progress *progress, double total)
+void progress_show(const char *text)
 {
-	*progress = (struct progress){
-		.is_shown = isatty(STDERR_FILENO),
-		.total = total,
-		.start_ns = clock_ns(CLOCK_MONOTONIC),
-	};
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K%s", text ?: "");
 }
 
-void progress_show(const struct progress *progress, const char *text)
+int failure_report(const char *what, int err)
 {
-	static const char full[] = "##############################";
-	double share = progress->done / progress->total;
-	double passed = (clock_ns(CLOCK_MONOTONIC) - progress->start_ns) / 1e9;
-
-	if (!progress->is_shown)
-		return;
-	if (share > 1)
-		share = 1;
-	fprintf(stderr, "\r\033[K[%-*.*s] %3.0f %%  %s", BAR,
-		(int)(share * BAR), full, share * 100, text);
-	if (share > 0.02)
-		fprintf(stderr, ", %.0f s left", passed / share - passed);
-	fflush(stderr);
-}
-
-void progress_clear(const struct progress *progress)
-{
-	if (progress->is_shown)
-		fputs("\r\033[K", stderr);
+	if (!err || err == -EINTR)
+		return err;
+	progress_show(NULL);
+	fprintf(stderr, "netobsctl bench: %s: %s%s\n", what, strerror(-err),
+		err == -EPERM ?
+			": run as root, or with CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON" :
+			"");
+	return err;
 }
 
 /* ---- Sums ------------------------------------------------------------------ */

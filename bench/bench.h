@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What all benchmarks share: their end, their progress, sums of rounds. */
+/* What all benchmarks share: their end, what they say meanwhile, sums of rounds. */
 #ifndef NETOBS_BENCH_BENCH_H
 #define NETOBS_BENCH_BENCH_H
 
@@ -13,26 +13,11 @@ bool stop_requested(void);
 
 int64_t clock_ns(clockid_t clock);
 
-/* A bar on standard error, if that is a terminal. */
-struct progress {
-	bool is_shown;
-	double total; /* in the unit in which the work is estimated */
-	double done;
-	int64_t start_ns;
-};
+/* The piece of work at hand, on standard error if that is a terminal; NULL: none any more. */
+void progress_show(const char *text);
 
-void progress_begin(struct progress *progress, double total);
-
-/* @text: the next piece of work. */
-void progress_show(const struct progress *progress, const char *text);
-
-static inline void progress_add(struct progress *progress, double work)
-{
-	progress->done += work;
-}
-
-/* Remove the bar, also to print something else. */
-void progress_clear(const struct progress *progress);
+/* Report why @what failed, unless the user has stopped it. Returns @err. */
+int failure_report(const char *what, int err);
 
 struct summary {
 	double median, min, max;

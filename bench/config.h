@@ -4,7 +4,9 @@
 #define NETOBS_BENCH_CONFIG_H
 
 #include "service/options/args.h"
-#include "design.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 enum { FLOW_COUNTS_MAX = 16, FLOWS_MAX = 1 << 22 };
 
@@ -17,14 +19,8 @@ struct config {
 	enum { BENCH_DATAPATH, BENCH_DRAIN, BENCH_EXPORT } bench;
 	int output;
 	int distribution; /* 0 uniform, 1 Zipf */
-	int cpus;	  /* 0 one, 1 all */
-	int timestamps;	  /* 0 coarse, 1 precise */
 	const char *stores;
-	const char *traffic;
-	const char *directions;
 	const char *flows;
-	const char *expression;
-	const char *rules_path;
 	const char *sink;
 	struct args_list specs; /* of sinks */
 	const char *width_text;
@@ -34,18 +30,14 @@ struct config {
 	bool is_live;
 
 	/* Parsed. */
-	double width;	       /* of intervals: less */
-	struct filter *filter; /* NULL: none */
+	double width; /* of intervals: less */
 	uint32_t design_mask;
-	uint32_t traffic_mask;	 /* of enum traffic */
-	uint32_t direction_mask; /* of enum direction */
 	uint32_t n_flow_counts;
 	uint32_t flow_counts[FLOW_COUNTS_MAX];
 };
 
-/* ARGS_RUN: @ret_config is complete, and to be cleared. */
+/* The caller clears the list of @ret_config, whatever this returns. */
 enum args_result config_parse(int argc, char **argv, struct config *ret_config);
-void config_clear(struct config *config);
 
 /*
  * Measure and print. Each returns 0 or -errno, after a message; -ERANGE: this host is too noisy

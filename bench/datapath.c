@@ -7,30 +7,34 @@
  * cannot tell apart. Where the kernel puts a program and its maps changes its time by as much,
  * so all are loaded anew every few rounds.
  */
-#include "memory.h"
-#include "plan.h"
-#include "sequence.h"
+#include "bench.h"
+#include "config.h"
+#include "design.h"
+#include "results.h"
 #include "base/util.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A burst takes about 5 ms: how exactly a slot ends. */
-static const struct slot live_slots[] = { { .ms = 50, .burst = 4096 },
-					  { .ms = 20, .burst = 4096 } },
-			 slots[] = { { .ms = 25 }, { .ms = 10 } };
+/* Milliseconds of a turn; with --quick. */
+static const uint32_t live_turn_ms[] = { 50, 20 }, turn_ms[] = { 25, 10 };
 
-enum { LOAD_ROUNDS = 5 };
+enum {
+	LOAD_ROUNDS = 5,
+	MEMORY_MAX = 1 << 30,
+	CELLS_MAX = FLOW_COUNTS_MAX * ORDERS * DESIGNS,
+};
 
 struct alternation {
-	struct plan plan;
-	const struct slot *slot;
-
-	/* Of --live. */
-	struct wire wire;
-	struct runner live; /* over the wire; that of the plan adapts designs */
-	uint64_t sent;	    /* over the wire so far */
+	const struct config *config;
+	struct results results;
+	struct packets packets;
+	struct runner runner;
+	struct wire wire; /* of --live */
+	uint64_t sent;	  /* so far */
+	double *samples[DESIGNS];
 
 	/* The case: a cell and a subject for each design. */
 	struct cell *cells;
@@ -39,138 +43,117 @@ struct alternation {
 	uint32_t round;
 };
 
-/* ---- Measuring --------------------------------------------------------------- */
+/* ---- Turns ------------------------------------------------------------------- */
+
+static uint64_t count_sent(const struct alternation *alternation)
+{
+	return alternation->config->is_live ? wire_sent() :
+					      alternation->runner.run;
+}
+
+static int attach_subject(struct alternation *alternation, uint32_t i)
+{
+	return alternation->config->is_live ?
+		       wire_attach(&alternation->wire,
+				   alternation->subjects[i].target.prog_fd) :
+		       0;
+}
 
 static int fill_store(struct alternation *alternation, uint32_t i)
 {
-	return subject_fill(&alternation->subjects[i]);
+	return subject_fill(&alternation->subjects[i], &alternation->runner);
 }
 
 static int measure_store(struct alternation *alternation, uint32_t i)
 {
-	return plan_measure(&alternation->plan, &alternation->subjects[i],
-			    &alternation->cells[i], alternation->round,
-			    alternation->slot);
+	const struct config *config = alternation->config;
+	const uint32_t *ms = config->is_live ? live_turn_ms : turn_ms;
+
+	return runner_measure(&alternation->runner,
+			      &alternation->subjects[i].target,
+			      alternation->cells[i].order, ms[config->quick],
+			      &alternation->samples[i][alternation->round]);
 }
 
-/* All packets that are sent meanwhile count as those of design @i. */
-static int take_turn_on_wire(struct alternation *alternation, uint32_t i,
-			     int (*work)(struct alternation *alternation,
-					 uint32_t i))
+/* Have packets pass the program of design @i: all that are sent meanwhile count as its own. */
+static int take_turn(struct alternation *alternation, uint32_t i,
+		     int (*work)(struct alternation *alternation, uint32_t i))
 {
-	struct cell *cell = &alternation->cells[i];
-	struct wire *wire = &alternation->wire;
 	uint64_t sent;
-	int err = wire_attach(wire, cell->direction,
-			      alternation->subjects[i].prog_fd);
+	int err = attach_subject(alternation, i);
 
 	if (err)
 		return err;
 	err = work(alternation, i);
-	sent = wire_sent(wire);
-	cell->sent += sent - alternation->sent;
+	sent = count_sent(alternation);
+	alternation->cells[i].sent += sent - alternation->sent;
 	alternation->sent = sent;
 	return err;
 }
 
-/* Have packets pass the program of design @i. */
-static int take_turn(struct alternation *alternation, uint32_t i,
-		     int (*work)(struct alternation *alternation, uint32_t i))
-{
-	int err;
+/* ---- A case ------------------------------------------------------------------ */
 
-	if (alternation->plan.config->is_live)
-		return take_turn_on_wire(alternation, i, work);
-	err = spread_aim(&alternation->plan.spread,
-			 alternation->subjects[i].prog_fd);
-	return err ?: work(alternation, i);
+static int report_failure(const struct cell *cell, int err)
+{
+	char what[64];
+
+	snprintf(what, sizeof(what), "%s with %u flows",
+		 design_names[cell->design], cell->flows);
+	return failure_report(what, err);
 }
 
-static int open_subject(struct alternation *alternation, uint32_t i)
-{
-	const struct cell *cell = &alternation->cells[i];
-	struct subject *subject = &alternation->subjects[i];
-	int err = subject_open(subject, &designs[cell->design],
-			       &alternation->plan.runner, cell->direction);
-
-	if (alternation->plan.config->is_live) {
-		subject->runner = &alternation->live;
-		alternation->cells[i].sent = 0;
-	}
-	return plan_report_error(&alternation->plan, cell, err);
-}
-
-/* Packets that a store has not counted, or had no room for, cost something else. */
-static int check_subject(struct alternation *alternation, uint32_t i)
-{
-	struct subject *subject = &alternation->subjects[i];
-	struct cell *cell = &alternation->cells[i];
-
-	if (!alternation->plan.config->is_live)
-		return plan_report_error(&alternation->plan, cell,
-					 subject_check(subject));
-	if (!subject->kind->count)
-		return 0;
-	cell->counted = subject->kind->count(subject);
-	if (cell->counted == cell->sent)
-		return 0;
-	fprintf(stderr,
-		"netobsctl bench: %s with %u flows counted %llu of %llu packets\n",
-		designs[cell->design].name, cell->flows,
-		(unsigned long long)cell->counted,
-		(unsigned long long)cell->sent);
-	return -EIO;
-}
-
-static void close_subject(struct alternation *alternation, uint32_t i)
-{
-	uint64_t maps = memory_maps();
-
-	subject_close(&alternation->subjects[i]);
-	alternation->cells[i].kernel_bytes = maps - memory_maps();
-}
-
-static bool is_case_settled(void *user, uint32_t n, bool is_last)
-{
-	struct alternation *alternation = user;
-
-	if (is_last)
-		progress_clear(&alternation->plan.progress);
-	return results_settle_case(&alternation->plan.results, alternation->cells,
-				   alternation->n, n, is_last);
-}
-
-/* The programs of a direction are on the wire from the first turn on. */
-static int begin_case(struct alternation *alternation)
-{
-	int err = 0;
-
-	if (alternation->plan.config->is_live) {
-		err = wire_attach(&alternation->wire,
-				  alternation->cells->direction,
-				  alternation->subjects[0].prog_fd);
-		alternation->sent = wire_sent(&alternation->wire);
-	}
-	for (uint32_t i = 0; i < alternation->n && !err; i++)
-		err = take_turn(alternation, i, fill_store);
-	return err;
-}
-
+/* Packets that a store has not counted cost something else. */
 static int check_subjects(struct alternation *alternation)
 {
-	int err = 0;
+	for (uint32_t i = 0; i < alternation->opened; i++) {
+		struct subject *subject = &alternation->subjects[i];
+		struct cell *cell = &alternation->cells[i];
 
-	for (uint32_t i = 0; i < alternation->opened && !err; i++)
-		err = check_subject(alternation, i);
-	return err;
+		cell->counted = subject_count(subject);
+		if (isnan(cell->counted) || cell->counted == cell->sent)
+			continue;
+		fprintf(stderr,
+			"netobsctl bench: %s with %u flows counted %.0f of %llu packets\n",
+			design_names[cell->design], cell->flows, cell->counted,
+			(unsigned long long)cell->sent);
+		return -EIO;
+	}
+	return 0;
 }
 
 static void close_subjects(struct alternation *alternation)
 {
-	if (alternation->opened && alternation->plan.config->is_live)
+	if (alternation->opened && alternation->config->is_live)
 		wire_detach(&alternation->wire);
 	while (alternation->opened)
-		close_subject(alternation, --alternation->opened);
+		subject_close(&alternation->subjects[--alternation->opened]);
+}
+
+static int open_subjects(struct alternation *alternation)
+{
+	while (alternation->opened < alternation->n) {
+		const uint32_t i = alternation->opened;
+		struct cell *cell = &alternation->cells[i];
+		int err = subject_open(&alternation->subjects[i], cell->design,
+				       cell->flows);
+
+		if (err)
+			return report_failure(cell, err);
+		cell->sent = 0;
+		alternation->opened++;
+	}
+	return 0;
+}
+
+static int fill_stores(struct alternation *alternation)
+{
+	int err = attach_subject(alternation, 0);
+
+	alternation->sent = count_sent(alternation);
+	for (uint32_t i = 0; i < alternation->n && !err; i++)
+		err = report_failure(&alternation->cells[i],
+				     take_turn(alternation, i, fill_store));
+	return err;
 }
 
 static int load_subjects(struct alternation *alternation)
@@ -178,11 +161,8 @@ static int load_subjects(struct alternation *alternation)
 	int err = check_subjects(alternation);
 
 	close_subjects(alternation);
-	while (alternation->opened < alternation->n && !err) {
-		err = open_subject(alternation, alternation->opened);
-		alternation->opened += !err;
-	}
-	return err ?: begin_case(alternation);
+	err = err ?: open_subjects(alternation);
+	return err ?: fill_stores(alternation);
 }
 
 static int measure_datapath_round(void *user, uint32_t round)
@@ -192,10 +172,21 @@ static int measure_datapath_round(void *user, uint32_t round)
 	int err = round % LOAD_ROUNDS ? 0 : load_subjects(alternation);
 
 	alternation->round = round;
-	sequence_permute(order, alternation->n, round + 1);
+	packets_permute(order, alternation->n, round + 1);
 	for (uint32_t i = 0; i < alternation->n && !err; i++)
 		err = take_turn(alternation, order[i], measure_store);
 	return err;
+}
+
+static bool is_case_settled(void *user, uint32_t n, bool is_last)
+{
+	struct alternation *alternation = user;
+
+	if (is_last)
+		progress_show(NULL);
+	return results_settle_case(&alternation->results, alternation->cells,
+				   alternation->samples, alternation->n, n,
+				   is_last);
 }
 
 static int measure_case(struct alternation *alternation)
@@ -204,79 +195,120 @@ static int measure_case(struct alternation *alternation)
 					  .is_settled = is_case_settled,
 					  .user = alternation };
 	const struct cell *cell = alternation->cells;
+	struct packets *packets = &alternation->packets;
 	uint32_t n;
 	char text[64];
-	int err;
+	int err = 0;
 
-	snprintf(text, sizeof(text), "%s, %u flows",
-		 traffic_names[cell->traffic], cell->flows);
-	progress_show(&alternation->plan.progress, text);
-	err = plan_prepare(&alternation->plan, cell);
-	err = err ?: rounds_measure(&alternation->plan.results.rounds, &work, &n);
+	snprintf(text, sizeof(text), "%u flows, %s", cell->flows,
+		 order_names[cell->order]);
+	progress_show(text);
+	if (packets->flows != cell->flows)
+		err = packets_prepare(packets, cell->flows, true);
+	err = err ?: rounds_measure(&alternation->results.rounds, &work, &n);
 	err = err ?: check_subjects(alternation);
 	close_subjects(alternation);
 	return err;
 }
 
-static int measure_alternation(struct alternation *alternation)
+/* ---- All cases --------------------------------------------------------------- */
+
+/* The designs of a case. Tables too large for a host that has other things to do are left out. */
+static void add_case(struct alternation *alternation, struct cell cell)
 {
-	struct results *results = &alternation->plan.results;
+	struct results *results = &alternation->results;
+
+	for (cell.design = 0; cell.design < DESIGNS; cell.design++)
+		if (alternation->config->design_mask & 1U << cell.design &&
+		    design_memory(cell.design, cell.flows) <= MEMORY_MAX)
+			results->cells[results->n_cells++] = cell;
+}
+
+static void add_flows(struct alternation *alternation, uint32_t flows)
+{
+	const struct config *config = alternation->config;
+
+	for (int i = 0; i < ORDERS; i++)
+		if (config->distribution == CHOICE_ALL ||
+		    config->distribution == i)
+			add_case(alternation,
+				 (struct cell){ .flows = flows, .order = i });
+}
+
+static void report_large(const struct config *config, uint32_t flows)
+{
+	for (int i = 0; i < DESIGNS; i++)
+		if (config->design_mask & 1U << i &&
+		    design_memory(i, flows) > MEMORY_MAX)
+			fprintf(stderr,
+				"netobsctl bench: %s is left out for %u flows: it would take %llu MiB\n",
+				design_names[i], flows,
+				(unsigned long long)design_memory(i, flows) >> 20);
+}
+
+static int prepare(struct alternation *alternation)
+{
+	const struct config *config = alternation->config;
+	struct results *results = &alternation->results;
+
+	results->rounds = (struct rounds){ .width = config->width,
+					   .most = config->rounds };
+	results->cells = calloc(CELLS_MAX, sizeof(*results->cells));
+	for (int i = 0; i < DESIGNS; i++) {
+		alternation->samples[i] = calloc(config->rounds, sizeof(double));
+		if (!results->cells || !alternation->samples[i])
+			return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < config->n_flow_counts; i++) {
+		report_large(config, config->flow_counts[i]);
+		add_flows(alternation, config->flow_counts[i]);
+	}
+	return runner_init(&alternation->runner, &alternation->packets,
+			   config->is_live ? &alternation->wire : NULL);
+}
+
+static int measure_all(struct alternation *alternation)
+{
+	const struct results *results = &alternation->results;
 	int err = 0;
 
 	for (uint32_t i = 0; i < results->n_cells && !err; i += alternation->n) {
-		struct cell *cells = &results->cells[i];
-		uint32_t n = 1;
-
-		while (i + n < results->n_cells &&
-		       results_is_same_case(&cells[n], cells))
-			n++;
-		alternation->cells = cells;
-		alternation->n = n;
+		alternation->cells = &results->cells[i];
+		alternation->n = 1;
+		while (i + alternation->n < results->n_cells &&
+		       alternation->cells[alternation->n].design != DESIGN_EMPTY)
+			alternation->n++;
 		err = measure_case(alternation);
 	}
+	progress_show(NULL);
 	return err;
 }
 
 static int measure_on_wire(struct alternation *alternation)
 {
-	int err = wire_open(&alternation->wire, &alternation->plan.spread);
+	int err = wire_open(&alternation->wire);
 
 	if (err)
 		return err;
-	alternation->live = alternation->plan.runner;
-	alternation->live.wire = &alternation->wire;
-	err = measure_alternation(alternation);
+	err = measure_all(alternation);
 	wire_close(&alternation->wire);
 	return err;
 }
 
-static int measure_and_print(struct alternation *alternation)
-{
-	struct plan *plan = &alternation->plan;
-	const struct config *config = plan->config;
-	struct report report;
-	int err;
-
-	alternation->slot =
-		&(config->is_live ? live_slots : slots)[config->quick];
-	progress_begin(&plan->progress, (double)plan->results.n_cells *
-						INTERVAL_ENOUGH *
-						alternation->slot->ms);
-	err = config->is_live ? measure_on_wire(alternation) :
-				measure_alternation(alternation);
-	progress_clear(&plan->progress);
-	if (err)
-		return err;
-	report = results_report(&plan->results);
-	return report_print(&report, config->output == OUTPUT_JSON);
-}
-
 int datapath_run(const struct config *config)
 {
-	struct alternation alternation = { 0 };
-	int err = plan_open(&alternation.plan, config);
+	struct alternation alternation = { .config = config };
+	int err = prepare(&alternation);
 
-	err = err ?: measure_and_print(&alternation);
-	plan_close(&alternation.plan);
+	if (!err)
+		err = config->is_live ? measure_on_wire(&alternation) :
+					measure_all(&alternation);
+	if (!err)
+		results_print(&alternation.results,
+			      config->output == OUTPUT_JSON);
+	packets_clear(&alternation.packets);
+	free(alternation.results.cells);
+	for (int i = 0; i < DESIGNS; i++)
+		free(alternation.samples[i]);
 	return err;
 }

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Each number of flows has a process of its own, so that peaks of memory do
- * not mix. In it, threads fill the store with packets, and the main thread
- * drains: the kernel accounts the CPU time of each thread.
+ * not mix. Threads of a sink are not those that drain: the kernel accounts the CPU time of
+ * each thread.
  */
 #include "config.h"
 
 #include "bench.h"
 #include "engine.h"
-#include "memory.h"
+#include "interval.h"
 #include "report.h"
 #include "base/util.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 enum {
 	REST_MS = 30000, /* for a sink to deliver the last records */
 	/* A round is as many drains as it takes to have this many flows. */
-	FLOWS_PER_ROUND = 50000,
-	MIB = 1 << 20,
+	FLOWS_PER_ROUND = 50000
 };
 
 /* Nanoseconds are per flow, and medians of the rounds. */
@@ -30,42 +33,75 @@ struct drain_result {
 	uint32_t flows;
 	double cpu_ns, user_ns, system_ns;
 	double wall_ns; /* with the wait for the generation to settle */
-	double cpu_min_ns, cpu_max_ns;
 	uint64_t rss_peak_bytes;
 	uint64_t kernel_bytes;
-	uint64_t total_bytes; /* of both */
-};
-
-static const struct report_field drain_fields[] = {
-	REPORT_FIELD(drain_result, "flows", REPORT_U32, flows),
-	REPORT_FIELD(drain_result, "user_ns_per_flow", REPORT_NS, user_ns),
-	REPORT_FIELD(drain_result, "system_ns_per_flow", REPORT_NS, system_ns),
-	REPORT_FIELD(drain_result, "cpu_ns_per_flow", REPORT_NS, cpu_ns),
-	REPORT_FIELD(drain_result, "cpu_ns_min", REPORT_NS, cpu_min_ns),
-	REPORT_FIELD(drain_result, "cpu_ns_max", REPORT_NS, cpu_max_ns),
-	REPORT_FIELD(drain_result, "wall_ns_per_flow", REPORT_NS, wall_ns),
-	REPORT_FIELD(drain_result, "rss_peak_bytes", REPORT_U64, rss_peak_bytes),
-	REPORT_FIELD(drain_result, "kernel_bytes", REPORT_U64, kernel_bytes),
-	REPORT_FIELD(drain_result, "total_bytes", REPORT_U64, total_bytes),
-	{ 0 }
 };
 
 struct bench {
 	const struct config *config;
-	struct spread spread;
+	struct packets packets;
 	struct runner runner;
 	struct engine engine;
+	struct target target;
 	uint64_t maps_before;
 	uint64_t maps_peak;
 };
 
-/* What a thread has used so far. */
+/* ---- Memory ------------------------------------------------------------------ */
+
+/* The number after "@name:" in a file of such lines; 0 when there is none. */
+static uint64_t read_field(const char *path, const char *name)
+{
+	FILE *file = fopen(path, "re");
+	unsigned long long value = 0;
+	size_t len = strlen(name);
+	char line[256];
+
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, len) && line[len] == ':')
+			sscanf(line + len + 1, "%llu", &value);
+	fclose(file);
+	return value;
+}
+
+/* What the kernel took for all maps that this process has descriptors of. */
+static uint64_t sum_maps(void)
+{
+	DIR *directory = opendir("/proc/self/fdinfo");
+	const struct dirent *entry;
+	uint64_t sum = 0;
+
+	while (directory && (entry = readdir(directory))) {
+		char path[300];
+
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%s",
+			 entry->d_name);
+		/* Programs have a memlock line as well. */
+		if (read_field(path, "map_type"))
+			sum += read_field(path, "memlock");
+	}
+	if (directory)
+		closedir(directory);
+	return sum;
+}
+
+static void note_maps(void *user)
+{
+	struct bench *bench = user;
+
+	bench->maps_peak =
+		max_u64(bench->maps_peak, sum_maps() - bench->maps_before);
+}
+
+/* ---- Time -------------------------------------------------------------------- */
+
+/* Nanoseconds of this thread. */
 struct usage {
-	int64_t wall_ns;
-	int64_t cpu_ns;
+	int64_t wall, cpu;
 	/* Counted in ticks on many kernels: only their ratio is of use. */
-	int64_t user_ns;
-	int64_t system_ns;
+	int64_t user, system;
 };
 
 static int64_t to_ns(const struct timeval *time)
@@ -73,35 +109,25 @@ static int64_t to_ns(const struct timeval *time)
 	return time->tv_sec * NSEC_PER_SEC + time->tv_usec * 1000LL;
 }
 
-static struct usage read_usage(void)
+/* Add what there was so far, or subtract it. */
+static void usage_add(struct usage *sum, int sign)
 {
 	struct rusage usage;
 
 	getrusage(RUSAGE_THREAD, &usage);
-	return (struct usage){
-		.wall_ns = clock_ns(CLOCK_MONOTONIC),
-		.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID),
-		.user_ns = to_ns(&usage.ru_utime),
-		.system_ns = to_ns(&usage.ru_stime),
-	};
+	sum->wall += sign * clock_ns(CLOCK_MONOTONIC);
+	sum->cpu += sign * clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	sum->user += sign * to_ns(&usage.ru_utime);
+	sum->system += sign * to_ns(&usage.ru_stime);
 }
 
-static void add_since(struct usage *sum, const struct usage *before)
+/* ---- Drains ------------------------------------------------------------------ */
+
+static void print_drain_log(int level, const char *message, void *user)
 {
-	struct usage now = read_usage();
-
-	sum->wall_ns += now.wall_ns - before->wall_ns;
-	sum->cpu_ns += now.cpu_ns - before->cpu_ns;
-	sum->user_ns += now.user_ns - before->user_ns;
-	sum->system_ns += now.system_ns - before->system_ns;
-}
-
-static void note_maps(void *user)
-{
-	struct bench *bench = user;
-	uint64_t now = memory_maps();
-
-	bench->maps_peak = max_u64(bench->maps_peak, now - bench->maps_before);
+	(void)level;
+	(void)user;
+	fprintf(stderr, "netobsctl bench: %s\n", message);
 }
 
 /* As the loop of netobsctl flows does it. */
@@ -110,6 +136,17 @@ static void dispatch_sink(void *user)
 	struct bench *bench = user;
 
 	netobs_sink_dispatch(bench->engine.sink);
+}
+
+static int open_drain_sink(struct bench *bench)
+{
+	const NETOBS_OPTS(netobs_sink_opts, opts, .on_log = print_drain_log);
+
+	if (!bench->config->sink)
+		return 0;
+	bench->engine.on_step = dispatch_sink;
+	bench->engine.user = bench;
+	return netobs_sink_open(bench->config->sink, &opts, &bench->engine.sink);
 }
 
 /* Wait until the sink has delivered all records; none may be dropped. */
@@ -124,137 +161,91 @@ static int finish_sink(struct netobs_sink *sink)
 	return err;
 }
 
-/* Fill and drain; every packet must come back. */
+/* Fill and drain; every packet must come back. What it took is added to @sum. */
 static int fill_and_drain(struct bench *bench, struct usage *sum)
 {
 	struct engine *engine = &bench->engine;
-	uint64_t packets = engine->packets, flows = engine->flows;
-	struct usage before;
-	int err = stop_requested() ? -EINTR : engine_fill(engine, &bench->runner);
+	const uint64_t packets = engine->packets, flows = engine->flows;
+	const uint32_t wanted = bench->packets.flows;
+	int err = runner_fill(&bench->runner, &bench->target);
 
 	if (err)
 		return err;
-	before = read_usage();
+	usage_add(sum, -1);
 	engine_drain(engine);
 	if (engine->sink)
 		err = finish_sink(engine->sink);
-	if (err)
+	usage_add(sum, 1);
+	if (err || (engine->packets - packets == wanted &&
+		    engine->flows - flows == wanted))
 		return err;
-	if (sum)
-		add_since(sum, &before);
-	if (engine->packets - packets == bench->spread.flows &&
-	    engine->flows - flows == bench->spread.flows)
-		return 0;
 	fprintf(stderr,
 		"netobsctl bench: %u flows of a packet each became %llu flows of %llu packets\n",
-		bench->spread.flows, (unsigned long long)(engine->flows - flows),
+		wanted, (unsigned long long)(engine->flows - flows),
 		(unsigned long long)(engine->packets - packets));
 	return -EIO;
+}
+
+static int measure_rounds(struct bench *bench, struct drain_result *result)
+{
+	const uint32_t rounds = bench->config->rounds,
+		       flows = bench->packets.flows;
+	const uint32_t drains = (FLOWS_PER_ROUND - 1) / flows + 1;
+	cleanup_free double *cpu = calloc(rounds, sizeof(*cpu));
+	cleanup_free double *wall = calloc(rounds, sizeof(*wall));
+	struct usage total = { 0 };
+	double user;
+	int err = cpu && wall ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < rounds && !err; i++) {
+		const struct usage before = total;
+
+		for (uint32_t n = 0; n < drains && !err; n++)
+			err = fill_and_drain(bench, &total);
+		cpu[i] = (double)(total.cpu - before.cpu) / drains / flows;
+		wall[i] = (double)(total.wall - before.wall) / drains / flows;
+	}
+	if (err)
+		return err;
+	/* Too short for a tick: it is the process that works. */
+	user = total.user + total.system ?
+		       (double)total.user / (total.user + total.system) :
+		       1;
+	result->cpu_ns = interval_of(cpu, rounds).median;
+	result->user_ns = result->cpu_ns * user;
+	result->system_ns = result->cpu_ns * (1 - user);
+	result->wall_ns = interval_of(wall, rounds).median;
+	return 0;
 }
 
 /* Looking at memory takes time: in a drain of its own, the last one. */
 static int measure_maps(struct bench *bench)
 {
-	int err;
+	struct usage unused = { 0 };
 
 	bench->engine.on_step = note_maps;
 	bench->engine.user = bench;
-	err = fill_and_drain(bench, NULL);
-	return err;
-}
-
-static uint32_t drains_per_round(const struct bench *bench)
-{
-	return (FLOWS_PER_ROUND - 1) / bench->spread.flows + 1;
-}
-
-/* The drains of one round; what they used goes to @sum. */
-static int measure_drain_round(struct bench *bench, struct usage *sum)
-{
-	uint32_t drains = drains_per_round(bench);
-	int err = 0;
-
-	for (uint32_t i = 0; i < drains && !err; i++)
-		err = fill_and_drain(bench, sum);
-	return err;
-}
-
-static void sum_up_drain(const struct usage *total, struct summary cpu,
-			 struct summary wall, struct drain_result *result)
-{
-	double ticks = total->user_ns + total->system_ns;
-	/* Too short for a tick: it is the process that works. */
-	double user = ticks > 0 ? total->user_ns / ticks : 1;
-
-	result->cpu_ns = cpu.median;
-	result->cpu_min_ns = cpu.min;
-	result->cpu_max_ns = cpu.max;
-	result->user_ns = cpu.median * user;
-	result->system_ns = cpu.median * (1 - user);
-	result->wall_ns = wall.median;
-}
-
-static int measure_drain_rounds(struct bench *bench, struct drain_result *result)
-{
-	uint32_t rounds = bench->config->rounds;
-	double flows = (double)bench->spread.flows * drains_per_round(bench);
-	cleanup_free double *cpu = calloc(rounds, sizeof(*cpu));
-	cleanup_free double *wall = calloc(rounds, sizeof(*wall));
-	struct usage total = { 0 };
-	int err = cpu && wall ? 0 : -ENOMEM;
-
-	for (uint32_t i = 0; i < rounds && !err; i++) {
-		struct usage before = total;
-
-		err = measure_drain_round(bench, &total);
-		cpu[i] = (total.cpu_ns - before.cpu_ns) / flows;
-		wall[i] = (total.wall_ns - before.wall_ns) / flows;
-	}
-	if (!err)
-		sum_up_drain(&total, summarize(cpu, rounds),
-			     summarize(wall, rounds), result);
-	return err;
-}
-
-static void print_drain_log(int level, const char *message, void *user)
-{
-	(void)level;
-	(void)user;
-	fprintf(stderr, "netobsctl bench: %s\n", message);
-}
-
-static int open_drain_sink(struct bench *bench)
-{
-	const NETOBS_OPTS(netobs_sink_opts, opts, .on_log = print_drain_log);
-
-	if (!bench->config->sink)
-		return 0;
-	bench->engine.on_step = dispatch_sink;
-	bench->engine.user = bench;
-	return netobs_sink_open(bench->config->sink, &opts, &bench->engine.sink);
+	return fill_and_drain(bench, &unused);
 }
 
 static int measure_engine(struct bench *bench, struct drain_result *result)
 {
-	const struct store_options defaults = { .direction = NETOBS_INGRESS };
-	uint64_t rss;
+	const struct store_options defaults = { 0 };
+	const uint64_t rss = read_field("/proc/self/status", "VmRSS");
 	int err;
 
-	bench->maps_before = memory_maps();
-	memory_reset_peak();
-	rss = memory_rss();
-	err = engine_open(&bench->engine, bench->spread.flows, &defaults);
-	if (!err)
-		err = spread_aim(&bench->spread,
-				 bench->engine.programs.fds[INGRESS]);
-	err = err ?: engine_adapt(&bench->engine, &bench->runner);
+	bench->maps_before = sum_maps();
+	err = engine_open(&bench->engine, bench->packets.flows, &defaults);
+	bench->target = engine_target(&bench->engine);
+	err = err ?: engine_adapt(&bench->engine, &bench->runner, &bench->target);
 	err = err ?: open_drain_sink(bench);
-	err = err ?: measure_drain_rounds(bench, result);
+	err = err ?: measure_rounds(bench, result);
 	netobs_sink_close(TAKE_PTR(bench->engine.sink));
 	err = err ?: measure_maps(bench);
-	result->rss_peak_bytes = memory_rss_peak() - rss;
+	result->flows = bench->packets.flows;
+	result->rss_peak_bytes =
+		(read_field("/proc/self/status", "VmHWM") - rss) << 10;
 	result->kernel_bytes = bench->maps_peak;
-	result->total_bytes = result->rss_peak_bytes + result->kernel_bytes;
 	engine_close(&bench->engine);
 	return err;
 }
@@ -264,20 +255,14 @@ static int measure_flows(const struct config *config, uint32_t flows,
 			 struct drain_result *result)
 {
 	struct bench bench = { .config = config };
-	int err = spread_open(&bench.spread, flows);
+	char what[32];
+	int err = packets_prepare(&bench.packets, flows, false);
 
-	if (err)
-		return err;
-	result->flows = flows;
-	err = runner_init(&bench.runner, &bench.spread);
-	err = err ?: spread_prepare(&bench.spread, flows, 1, false);
-	spread_unmap(&bench.spread);
+	err = err ?: runner_init(&bench.runner, &bench.packets, NULL);
 	err = err ?: measure_engine(&bench, result);
-	if (err && err != -EINTR)
-		fprintf(stderr, "netobsctl bench: drain of %u flows: %s\n",
-			flows, strerror(-err));
-	spread_close(&bench.spread);
-	return err;
+	packets_clear(&bench.packets);
+	snprintf(what, sizeof(what), "drain of %u flows", flows);
+	return failure_report(what, err);
 }
 
 static int fork_and_measure(const struct config *config, uint32_t flows,
@@ -296,49 +281,57 @@ static int fork_and_measure(const struct config *config, uint32_t flows,
 	return status ? -EIO : 0;
 }
 
+/* ---- Results ----------------------------------------------------------------- */
+
 static int measure_drains(const struct config *config,
 			  struct drain_result *results)
 {
-	struct progress progress;
-	double total = 0;
 	int err = 0;
 
-	for (uint32_t i = 0; i < config->n_flow_counts; i++)
-		total += config->flow_counts[i] + FLOWS_PER_ROUND;
-	progress_begin(&progress, total);
 	for (uint32_t i = 0; i < config->n_flow_counts && !err; i++) {
-		uint32_t flows = config->flow_counts[i];
 		char text[32];
 
-		snprintf(text, sizeof(text), "%u flows", flows);
-		progress_show(&progress, text);
-		err = fork_and_measure(config, flows, &results[i]);
-		progress_add(&progress, flows + FLOWS_PER_ROUND);
+		snprintf(text, sizeof(text), "%u flows", config->flow_counts[i]);
+		progress_show(text);
+		err = fork_and_measure(config, config->flow_counts[i],
+				       &results[i]);
 	}
-	progress_clear(&progress);
+	progress_show(NULL);
 	return err;
 }
 
-static void print_drain_table(const struct report *report)
+static const struct report_column columns[] = {
+	{ "flows", 0 },
+	{ "user_ns_per_flow", 2 },
+	{ "system_ns_per_flow", 2 },
+	{ "cpu_ns_per_flow", 2 },
+	{ "wall_ns_per_flow", 2 },
+	{ "rss_peak_bytes", 0 },
+	{ "kernel_bytes", 0 },
+	{ "total_bytes", 0 },
+};
+
+static void print_drains(const struct config *config,
+			 const struct drain_result *results)
 {
-	const struct drain_result *results = report->rows;
-	const struct config *config = report->user;
+	struct report report = { .is_json = config->output == OUTPUT_JSON,
+				 .columns = columns,
+				 .n_columns = ARRAY_SIZE(columns) };
 
-	printf("ns per flow to drain the kernel's store into records%s%s, medians of %u rounds\n",
-	       config->sink ? " and write them to " : "", config->sink ?: "",
-	       report->rounds);
-	report_print_machine();
-	printf("\n%9s %9s %9s %9s %9s %13s %13s %13s\n", "flows", "user",
-	       "system", "CPU", "wall", "process MiB", "kernel MiB", "total MiB");
-	for (uint32_t i = 0; i < report->n; i++) {
+	report_begin(&report, "Flows from the kernel's store to records",
+		     config->rounds, NULL);
+	for (uint32_t i = 0; i < config->n_flow_counts; i++) {
 		const struct drain_result *r = &results[i];
+		const double numbers[] = {
+			r->flows,	 r->user_ns,
+			r->system_ns,	 r->cpu_ns,
+			r->wall_ns,	 r->rss_peak_bytes,
+			r->kernel_bytes, r->rss_peak_bytes + r->kernel_bytes
+		};
 
-		printf("%9u %9.0f %9.0f %9.0f %9.0f %13.1f %13.1f %13.1f\n",
-		       r->flows, r->user_ns, r->system_ns, r->cpu_ns,
-		       r->wall_ns, (double)r->rss_peak_bytes / MIB,
-		       (double)r->kernel_bytes / MIB,
-		       (double)r->total_bytes / MIB);
+		report_row(&report, NULL, numbers);
 	}
+	report_end(&report);
 }
 
 int drain_run(const struct config *config)
@@ -347,21 +340,13 @@ int drain_run(const struct config *config)
 	/* Shared with child processes. */
 	struct drain_result *results = mmap(NULL, size, PROT_READ | PROT_WRITE,
 					    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	const struct report report = {
-		.rounds = config->rounds,
-		.fields = drain_fields,
-		.rows = results,
-		.row_size = sizeof(*results),
-		.n = config->n_flow_counts,
-		.print_table = print_drain_table,
-		.user = config,
-	};
 	int err;
 
 	if (results == MAP_FAILED)
 		return -errno;
 	err = measure_drains(config, results);
-	err = err ?: report_print(&report, config->output == OUTPUT_JSON);
+	if (!err)
+		print_drains(config, results);
 	munmap(results, size);
 	return err;
 }

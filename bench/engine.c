@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "engine.h"
 
-#include "bench.h"
 #include "base/util.h"
 #include "host/topology.h"
 
@@ -9,7 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 static const struct rate all_packets;
 
@@ -75,12 +74,11 @@ int engine_open(struct engine *engine, uint32_t flows,
 	int err;
 
 	options.store.max_flows = max_flows;
-	if (options.store.clock != CLOCK_PRECISE)
-		options.store.clock = CLOCK_COARSE;
+	options.store.clock = CLOCK_COARSE;
+	options.store.direction = NETOBS_EGRESS;
 	*engine = (struct engine){
 		.log = { .write = print_engine_log },
 		.programs = { { -1, -1 } },
-		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.stats = { .sz = sizeof(engine->stats) },
 	};
 	host_init(&engine->host, &engine->log);
@@ -90,15 +88,13 @@ int engine_open(struct engine *engine, uint32_t flows,
 				    &engine->log);
 	if (err)
 		return err;
-	return store_load_programs(&engine->pipeline.store,
-				   options.store.filter, &all_packets, 0,
-				   LINK_ETHERNET, &engine->programs);
+	return store_load_programs(&engine->pipeline.store, NULL, &all_packets,
+				   0, LINK_ETHERNET, &engine->programs);
 }
 
 void engine_close(struct engine *engine)
 {
 	programs_close(&engine->programs);
-	alerts_close(&engine->alerts);
 	pipeline_done(&engine->pipeline);
 	host_done(&engine->host);
 }
@@ -118,70 +114,58 @@ void engine_drain(struct engine *engine)
 	pipeline_stats(pipeline, &engine->stats);
 }
 
-struct engine_tally engine_tally(const struct engine *engine)
+/* Packets that were lost or had no room in a log, as of the last drain. */
+static uint64_t count_misplaced(const struct engine *engine)
 {
-	struct engine_tally tally = { engine->stats.observed.packets, 0 };
-
-	if (engine->pipeline.store.log_slots)
-		tally.misplaced = engine->stats.spilled.packets;
+	uint64_t packets = engine->stats.spilled.packets;
 
 	for (int i = 0; i < NETOBS_LOST_REASONS; i++)
-		tally.misplaced += engine->stats.lost[i].packets;
-	return tally;
+		packets += engine->stats.lost[i].packets;
+	return packets;
 }
 
-bool engine_has_room(const struct engine *engine,
-		     const struct engine_tally *before)
-{
-	struct engine_tally now = engine_tally(engine);
-
-	return (now.misplaced - before->misplaced) * TOLERABLE_SHARE <=
-	       now.observed - before->observed;
-}
-
-void engine_tend(void *user)
+/* What a context does when the programs have woken it up. */
+static void tend_engine(void *user)
 {
 	struct engine *engine = user;
 
-	pthread_mutex_lock(&engine->lock);
 	pipeline_relieve_now(&engine->pipeline);
-	alerts_read(&engine->alerts);
-	pthread_mutex_unlock(&engine->lock);
 }
 
-void engine_attend(void *user)
+/* Wait for that, then do it. */
+static void attend_engine(void *user)
 {
 	struct engine *engine = user;
 	struct pollfd ready = { .fd = store_notices_fd(&engine->pipeline.store),
 				.events = POLLIN };
 
 	poll(&ready, 1, ATTEND_MS);
-	engine_tend(engine);
+	tend_engine(engine);
 }
 
-int engine_fill(struct engine *engine, const struct runner *runner)
+struct target engine_target(struct engine *engine)
 {
-	/* BPF_PROG_TEST_RUN has packets faster than any network. */
-	const struct load load = { .burst = ENGINE_BURST,
-				   .pause = runner->wire ? NULL : engine_tend,
-				   .attend = runner->wire ? engine_attend : NULL,
-				   .user = engine };
-
-	return runner_fill(runner, &load);
+	return (struct target){ .prog_fd = engine->programs.fds[EGRESS],
+				.attend = attend_engine,
+				.tend = tend_engine,
+				.user = engine };
 }
 
-int engine_adapt(struct engine *engine, const struct runner *runner)
+int engine_adapt(struct engine *engine, struct runner *runner,
+		 const struct target *target)
 {
+	const uint64_t tolerable = runner->packets->flows / TOLERABLE_SHARE;
 	int calm = 0;
 
 	for (int i = 0; i < ADAPT_DRAINS && calm < CALM_DRAINS; i++) {
-		struct engine_tally before = engine_tally(engine);
-		int err = stop_requested() ? -EINTR : engine_fill(engine, runner);
+		uint64_t before = count_misplaced(engine);
+		int err = runner_fill(runner, target);
 
 		if (err)
 			return err;
 		engine_drain(engine);
-		calm = engine_has_room(engine, &before) ? calm + 1 : 0;
+		calm = count_misplaced(engine) - before <= tolerable ? calm + 1 :
+								       0;
 	}
 	return calm == CALM_DRAINS ? 0 : -ENOSPC;
 }

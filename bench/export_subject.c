@@ -2,7 +2,7 @@
 #include "export_subject.h"
 
 #include "bench.h"
-#include "sequence.h"
+#include "packets.h"
 #include "base/util.h"
 
 #include <netobs/sink.h>
@@ -70,7 +70,7 @@ static const struct netobs_point points[] = {
 
 static void make_address(uint8_t address[16], bool is_ipv6, uint64_t *random)
 {
-	uint64_t bits[2] = { sequence_random(random), sequence_random(random) };
+	uint64_t bits[2] = { packets_random(random), packets_random(random) };
 	static const uint8_t ipv4[12] = { [10] = 0xff, 0xff },
 			     ipv6[4] = { 0x20, 0x01, 0x0d, 0xb8 };
 
@@ -90,9 +90,9 @@ static void make_flow(struct netobs_flow *flow, uint32_t i, uint64_t *random)
 		.sz = sizeof(*flow),
 		.has = NETOBS_HAS_PORTS | NETOBS_HAS_MAC,
 		.start_ns = start +
-			    (int64_t)(sequence_random(random) % NSEC_PER_SEC),
-		.packets = 1 + sequence_random(random) % 1000,
-		.src_port = (uint16_t)sequence_random(random),
+			    (int64_t)(packets_random(random) % NSEC_PER_SEC),
+		.packets = 1 + packets_random(random) % 1000,
+		.src_port = (uint16_t)packets_random(random),
 		.dst_port = 443,
 		.ethertype = is_ipv6 ? 0x86dd : 0x0800,
 		.proto = is_udp ? IPPROTO_UDP : IPPROTO_TCP,
@@ -150,7 +150,6 @@ static struct export_sample stop_stopwatch(const struct stopwatch *start,
 	struct stopwatch end = start_stopwatch();
 
 	return (struct export_sample){
-		.records = records,
 		.wall_ns = (double)(end.wall_ns - start->wall_ns) / records,
 		.cpu_ns = (double)(end.cpu_ns - start->cpu_ns) / records,
 	};
@@ -166,32 +165,20 @@ static int measure_encoding(const struct export_subject *subject,
 	struct stopwatch start = start_stopwatch();
 	uint32_t n = 0;
 
-	while (n < load->records) {
+	do {
 		subject->encode(&load->flows[n % EXPORT_FLOWS], buf);
-		if (++n % STEP)
-			continue;
-		if (stop_requested())
-			return -EINTR;
-		if (is_time_over(&start))
-			break;
-	}
+		n++;
+	} while (n < load->records && (n % STEP || !is_time_over(&start)));
 	*ret_sample = stop_stopwatch(&start, n);
-	return 0;
+	return stop_requested() ? -EINTR : 0;
 }
 
 /* ---- Through a sink --------------------------------------------------------------- */
 
-struct words {
-	char *text;
-	size_t size;
-};
-
-static void keep_words(int level, const char *message, void *user)
+static void keep_words(int level, const char *message, void *why)
 {
-	struct words *words = user;
-
 	(void)level;
-	snprintf(words->text, words->size, "%s", message);
+	snprintf(why, EXPORT_WHY_MAX, "%s", message);
 }
 
 static struct netobs_sink_stats get_stats(const struct netobs_sink *sink)
@@ -221,43 +208,32 @@ static int wait_for_room(struct netobs_sink *sink)
 	return 0;
 }
 
+/* @return 0 or -errno; *@ret_records: as many as there was time for */
 static int write_records(struct netobs_sink *sink, const struct export_load *load,
-			 const struct stopwatch *start, uint64_t *ret_records)
+			 const struct stopwatch *start, uint32_t *ret_records)
 {
 	uint32_t n = 0;
+	int err = 0;
 
-	while (n < load->records) {
-		int err;
-
+	while (n < load->records && !err) {
 		netobs_sink_write(sink, &load->flows[n % EXPORT_FLOWS].record);
 		if (++n % STEP)
 			continue;
 		err = stop_requested() ? -EINTR : wait_for_room(sink);
-		if (err)
-			return err;
 		if (is_time_over(start))
 			break;
 	}
 	*ret_records = n;
-	return 0;
-}
-
-static uint64_t count_dropped(const struct netobs_sink *sink)
-{
-	struct netobs_sink_stats stats = get_stats(sink);
-	uint64_t dropped = 0;
-
-	for (int i = 0; i < NETOBS_SINK_DROPS; i++)
-		dropped += stats.dropped[i].records;
-	return dropped;
+	return err;
 }
 
 /* The first record opens connections: it does not count. */
 static int measure_sink(struct netobs_sink *sink, const struct export_load *load,
 			struct export_sample *ret_sample)
 {
+	struct netobs_sink_stats stats;
 	struct stopwatch start;
-	uint64_t records = 0;
+	uint32_t records;
 	int err;
 
 	netobs_sink_write(sink, &load->flows->record);
@@ -267,21 +243,19 @@ static int measure_sink(struct netobs_sink *sink, const struct export_load *load
 	start = start_stopwatch();
 	err = write_records(sink, load, &start, &records);
 	err = err ?: netobs_sink_wait(sink, REST_MS);
-	if (err)
-		return err;
-	if (count_dropped(sink))
-		return -ENOBUFS;
 	*ret_sample = stop_stopwatch(&start, records);
-	return 0;
+	stats = get_stats(sink);
+	for (int i = 0; i < NETOBS_SINK_DROPS && !err; i++)
+		err = stats.dropped[i].records ? -ENOBUFS : 0;
+	return err;
 }
 
 int export_measure(const struct export_subject *subject,
 		   const struct export_load *load,
-		   struct export_sample *ret_sample, char *why, size_t why_size)
+		   struct export_sample *ret_sample, char why[EXPORT_WHY_MAX])
 {
-	struct words words = { why, why_size };
 	const NETOBS_OPTS(netobs_sink_opts, opts, .on_log = keep_words,
-			  .user = &words);
+			  .user = why);
 	struct netobs_sink *sink;
 	int err;
 
@@ -294,6 +268,6 @@ int export_measure(const struct export_subject *subject,
 		netobs_sink_close(sink);
 	}
 	if (err && !*why)
-		snprintf(why, why_size, "%s", strerror(-err));
+		snprintf(why, EXPORT_WHY_MAX, "%s", strerror(-err));
 	return err;
 }

@@ -21,7 +21,7 @@ extern const struct export_subject export_subjects[];
 extern const size_t n_export_subjects;
 
 struct export_load {
-	const struct netobs_flow *flows; /* FLOWS of them, again and again */
+	const struct netobs_flow *flows; /* EXPORT_FLOWS of them, again and again */
 	uint32_t records;
 };
 
@@ -34,9 +34,10 @@ enum { EXPORT_FLOWS = 4096 };
 struct netobs_flow *export_flows_make(uint32_t n);
 
 struct export_sample {
-	uint64_t records;
 	double wall_ns, cpu_ns; /* per record; CPU time of all threads */
 };
+
+enum { EXPORT_WHY_MAX = 256 };
 
 /*
  * Open it, send records until all are delivered, and close it. @why gets the last
@@ -45,6 +46,6 @@ struct export_sample {
  */
 int export_measure(const struct export_subject *subject,
 		   const struct export_load *load,
-		   struct export_sample *ret_sample, char *why, size_t why_size);
+		   struct export_sample *ret_sample, char why[EXPORT_WHY_MAX]);
 
 #endif

@@ -18,23 +18,10 @@ static int (*const benches[])(const struct config *config) = {
 	[BENCH_EXPORT] = export_run,
 };
 
-int main(int argc, char **argv)
+static int run_bench(const struct config *config)
 {
-	struct config config;
-	int err;
+	int err = benches[config->bench](config);
 
-	switch (config_parse(argc, argv, &config)) {
-	case ARGS_RUN:
-		break;
-	case ARGS_HELP:
-		return EXIT_FINE;
-	case ARGS_WRONG:
-		return EXIT_USAGE;
-	}
-	libbpf_set_print(NULL);
-	stop_catch();
-	err = benches[config.bench](&config);
-	config_clear(&config);
 	if (err && stop_requested())
 		fputs("netobsctl bench: interrupted\n", stderr);
 	if (fflush(stdout) && errno != EPIPE) {
@@ -42,9 +29,24 @@ int main(int argc, char **argv)
 			strerror(errno));
 		return EXIT_FAILED;
 	}
-	if (err == -EINVAL && config.bench == BENCH_EXPORT)
+	if (err == -EINVAL && config->bench == BENCH_EXPORT)
 		return EXIT_USAGE; /* a sink's spec is wrong */
 	if (err == -ERANGE)
 		return EXIT_NOISY;
 	return err ? EXIT_FAILED : EXIT_FINE;
+}
+
+int main(int argc, char **argv)
+{
+	struct config config;
+	enum args_result parsed = config_parse(argc, argv, &config);
+	int status = parsed == ARGS_HELP ? EXIT_FINE : EXIT_USAGE;
+
+	if (parsed == ARGS_RUN) {
+		libbpf_set_print(NULL);
+		stop_catch();
+		status = run_bench(&config);
+	}
+	args_list_clear(&config.specs);
+	return status;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "report.h"
 
+#include "base/json.h"
 #include "base/util.h"
 
-#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
-
-enum { HEAD_BYTES = 16 << 10, ROW_BYTES = 1024 };
 
 /* ---- The machine ----------------------------------------------------------- */
 
@@ -47,132 +46,102 @@ static struct machine read_machine(void)
 	return machine;
 }
 
-void report_print_machine(void)
+/* ---- Rows ------------------------------------------------------------------ */
+
+enum { TEXT_MAX = 4096, COLUMN_WIDTH = 12 };
+
+static void print_text_member(const char *name, const char *text)
 {
-	struct machine machine = read_machine();
-
-	printf("Linux %s, %s\n", machine.kernel.release, machine.cpu);
-}
-
-/* ---- JSON ------------------------------------------------------------- */
-
-enum { NUMBER_MAX = 32 };
-
-/* NULL: it is left out. */
-static const char *format_value(const struct report_field *field,
-				const char *at, char number[NUMBER_MAX])
-{
-	unsigned long long integer;
-	int decimals = 2;
-
-	switch (field->type) {
-	case REPORT_TEXT:
-		return *(const char *const *)at;
-	case REPORT_U32:
-	case REPORT_U64:
-		integer = field->type == REPORT_U32 ? *(const uint32_t *)at :
-						      *(const uint64_t *)at;
-		if (integer == REPORT_UNKNOWN)
-			return NULL;
-		snprintf(number, NUMBER_MAX, "%llu", integer);
-		return number;
-	case REPORT_RATIO:
-		decimals = 4;
-		break;
-	case REPORT_NS:
-		break;
-	}
-	if (isnan(*(const double *)at))
-		return NULL;
-	snprintf(number, NUMBER_MAX, "%.*f", decimals, *(const double *)at);
-	return number;
-}
-
-static void put_value(struct json *json, const struct report_field *field,
-		      const char *at)
-{
-	char number[NUMBER_MAX];
-	const char *value = format_value(field, at, number);
-
-	if (!value)
-		return;
-	json_key(json, field->key);
-	if (field->type == REPORT_TEXT) {
-		json_string(json, value);
-		return;
-	}
-	json_separate(json);
-	json_put(json, value, strlen(value));
-}
-
-/* What says how far a comparison can be believed. */
-static const struct report_field turns_fields[] = {
-	REPORT_FIELD(rounds, "width", REPORT_RATIO, width),
-	REPORT_FIELD(rounds, "others", REPORT_RATIO, others),
-	REPORT_FIELD(rounds, "repeated", REPORT_U32, repeated),
-	{ 0 }
-};
-
-static void put_fields(struct json *json, const struct report_field *fields,
-		       const void *row)
-{
-	for (const struct report_field *f = fields; f->key; f++)
-		put_value(json, f, (const char *)row + f->offset);
-}
-
-static void put_rows(struct json *json, const struct report *report)
-{
-	const char *row = report->rows;
-
-	json_key(json, "results");
-	json_open(json, '[');
-	for (uint32_t i = 0; i < report->n; i++, row += report->row_size) {
-		json_open(json, '{');
-		put_fields(json, report->fields, row);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-}
-
-static void put_report(struct json *json, const struct report *report)
-{
-	struct machine machine = read_machine();
-
-	json_open(json, '{');
-	json_key(json, "kernel");
-	json_string(json, machine.kernel.release);
-	json_key(json, "cpu");
-	json_string(json, machine.cpu);
-	json_key_u64(json, "rounds", report->rounds);
-	if (report->turns)
-		put_fields(json, turns_fields, report->turns);
-	if (report->put_more)
-		report->put_more(json, report->user);
-	put_rows(json, report);
-	json_close(json, '}');
-}
-
-static int print_report_json(const struct report *report)
-{
-	size_t size = HEAD_BYTES + (size_t)report->n * ROW_BYTES;
-	cleanup_free char *text = malloc(size);
+	char quoted[TEXT_MAX];
 	struct json json;
-	int len;
 
-	if (!text)
-		return -ENOMEM;
-	json_begin(&json, text, size);
-	put_report(&json, report);
-	len = json_end(&json);
-	if (len < 0)
-		return len;
-	return puts(text) < 0 ? -errno : 0;
+	json_begin(&json, quoted, sizeof(quoted));
+	json_string(&json, text);
+	json_end(&json);
+	printf("\"%s\":%s", name, quoted);
 }
 
-int report_print(const struct report *report, bool is_json)
+static void begin_json(uint32_t rounds, const struct rounds *turns)
 {
-	if (is_json)
-		return print_report_json(report);
-	report->print_table(report);
-	return 0;
+	struct machine machine = read_machine();
+
+	printf("{");
+	print_text_member("kernel", machine.kernel.release);
+	printf(",");
+	print_text_member("cpu", machine.cpu);
+	printf(",\"rounds\":%u", rounds);
+	if (turns)
+		printf(",\"width\":%.4f,\"others\":%.4f,\"repeated\":%u",
+		       turns->width, turns->others, turns->repeated);
+	printf(",\"results\":[");
+}
+
+void report_begin(struct report *report, const char *title, uint32_t rounds,
+		  const struct rounds *turns)
+{
+	struct machine machine = read_machine();
+
+	report->n_rows = 0;
+	if (report->is_json) {
+		begin_json(rounds, turns);
+		return;
+	}
+	printf("%s: medians of %u rounds\n", title, rounds);
+	if (turns)
+		rounds_print(turns);
+	printf("Linux %s, %s\n\n", machine.kernel.release, machine.cpu);
+	for (uint32_t i = 0; i < report->n_columns; i++)
+		printf("%*s ", COLUMN_WIDTH, report->columns[i].name);
+	printf("\n");
+}
+
+static void put_value(const struct report *report,
+		      const struct report_column *column, const char *text,
+		      double number)
+{
+	const bool is_first = column == report->columns;
+
+	if (!text && isnan(number))
+		return;
+	printf("%s", is_first ? "" : ",");
+	if (text)
+		print_text_member(column->name, text);
+	else
+		printf("\"%s\":%.*f", column->name, column->decimals, number);
+}
+
+static void print_value(const struct report_column *column, const char *text,
+			double number)
+{
+	int width = max_i64(strlen(column->name), COLUMN_WIDTH);
+
+	if (text || isnan(number))
+		printf("%*s ", width, text ?: "-");
+	else
+		printf("%*.*f ", width, column->decimals, number);
+}
+
+void report_row(struct report *report, const char *const *texts,
+		const double *numbers)
+{
+	if (report->is_json)
+		printf("%s{", report->n_rows++ ? "," : "");
+	for (uint32_t i = 0; i < report->n_columns; i++) {
+		const struct report_column *column = &report->columns[i];
+		const bool is_text = column->decimals == COLUMN_TEXT;
+		const char *text = is_text ? *texts++ : NULL;
+		const double number = is_text ? 0 : *numbers++;
+
+		if (report->is_json)
+			put_value(report, column, text, number);
+		else
+			print_value(column, text, number);
+	}
+	puts(report->is_json ? "}" : "");
+}
+
+void report_end(const struct report *report)
+{
+	if (report->is_json)
+		puts("]}");
 }

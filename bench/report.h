@@ -1,56 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/*
- * Results of a benchmark: rows of a struct whose members a table of fields names, as
- * JSON.
- */
+/* The results of a benchmark on standard output: rows of values, as a table or as JSON. */
 #ifndef NETOBS_BENCH_REPORT_H
 #define NETOBS_BENCH_REPORT_H
 
 #include "rounds.h"
-#include "base/json.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#define REPORT_UNKNOWN UINT64_MAX
-
-struct report_field {
-	const char *key;
-	enum {
-		REPORT_TEXT, /* const char * */
-		REPORT_U32,
-		REPORT_U64,   /* REPORT_UNKNOWN: left out */
-		REPORT_NS,    /* double, to a hundredth; NAN: left out */
-		REPORT_RATIO, /* to a ten-thousandth */
-	} type;
-	size_t offset;
+/* What a column is called in the table, and a member in JSON. */
+struct report_column {
+	const char *name;
+	int decimals; /* of a number; COLUMN_TEXT: it has text */
 };
 
-/* A member of struct @row. */
-#define REPORT_FIELD(row, key, type, member)            \
-	{                                               \
-		key, type, offsetof(struct row, member) \
-	}
+enum { COLUMN_TEXT = -1 };
 
 struct report {
-	uint32_t rounds;
-	const struct rounds *turns; /* of a comparison; NULL: nothing is compared */
-	const struct report_field *fields; /* up to one without a key */
-	const void *rows;
-	size_t row_size;
-	uint32_t n;
-	void (*print_table)(const struct report *report);
-	/* Members beside those of all reports, or NULL. */
-	void (*put_more)(struct json *json, const void *user);
-	const void *user;
+	bool is_json;
+	const struct report_column *columns;
+	uint32_t n_columns, n_rows;
 };
 
-/* On standard output, for programs or for people. Returns 0 or -errno. */
-int report_print(const struct report *report, bool is_json);
+/*
+ * The machine, @rounds, and of a comparison how far it can be believed; @turns is NULL for others.
+ * @title is for the table.
+ */
+void report_begin(struct report *report, const char *title, uint32_t rounds,
+		  const struct rounds *turns);
 
-/* "Linux 6.1.0, AMD EPYC": the machine that the results depend on. */
-void report_print_machine(void);
+/* One of @texts or @numbers for each column, in its order; NAN is not known, and JSON lacks it. */
+void report_row(struct report *report, const char *const *texts,
+		const double *numbers);
+void report_end(const struct report *report);
 
 #endif

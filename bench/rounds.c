@@ -76,7 +76,7 @@ void rounds_report_noise(const struct rounds *rounds, const char *what,
 
 void rounds_print(const struct rounds *rounds)
 {
-	printf("Medians of up to %u rounds in random order, and intervals of 95 %%, below %g; "
-	       "others took\nup to %.1f %% of a CPU, %u runs were repeated\n",
-	       rounds->n, rounds->width, 100 * rounds->others, rounds->repeated);
+	printf("in random order, intervals of 95 %% below %g; others took up to %.1f %% of a CPU, "
+	       "%u runs were repeated\n",
+	       rounds->width, 100 * rounds->others, rounds->repeated);
 }

@@ -36,7 +36,7 @@ int rounds_measure(struct rounds *rounds, const struct rounds_work *work,
 void rounds_report_noise(const struct rounds *rounds, const char *what,
 			 const struct interval *interval, uint32_t n);
 
-/* "rounds go on until ...; others took ...", a line for people. */
+/* "intervals below ...; others took ...", a line for people. */
 void rounds_print(const struct rounds *rounds);
 
 #endif

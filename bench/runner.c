@@ -4,220 +4,164 @@
 #include "bench.h"
 #include "base/util.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
+#include <sched.h>
+#include <stdatomic.h>
 
-enum { CHUNK = 16384 };
-
-/* All start together. It spins: each waiting thread has its own CPU. */
-struct gate {
-	uint32_t expected;
-	_Atomic uint32_t arrived;
-	_Atomic uint32_t ended;
-	_Atomic bool is_cancelled;
-};
+/* A burst over the wire takes about 5 ms: how exactly a turn ends. */
+enum { BURST = 4096, WARM_UP = 4 * BURST };
 
 struct worker {
-	const struct runner *runner;
-	const struct load *load;
-	uint32_t index; /* among the workers */
-	int cpu;
-	pthread_t thread;
-	struct gate *gate;
-	uint64_t packets;
-	uint64_t ns;
+	struct runner *runner;
+	const struct target *target;
+	enum order order;
+	uint32_t ms;
+	uint64_t packets, ns;
 	int err;
+	atomic_bool has_ended;
 };
 
-int runner_init(struct runner *runner, struct spread *spread)
+int runner_init(struct runner *ret_runner, struct packets *packets,
+		struct wire *wire)
 {
 	cpu_set_t allowed;
 
-	*runner = (struct runner){ .spread = spread };
+	*ret_runner = (struct runner){ .packets = packets, .wire = wire };
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
 		return -errno;
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &allowed))
-			runner->cpus[runner->n_cpus++] = cpu;
-	}
+			ret_runner->cpu = cpu;
 	return 0;
 }
 
-static uint32_t chunk_size(const struct load *load)
+/* By BPF_PROG_TEST_RUN; the times of the program are added to @ns. */
+static int test_packets(int prog_fd, const uint32_t *flows, uint32_t n,
+			uint64_t *ns)
 {
-	return load->burst && load->burst < CHUNK ? load->burst : CHUNK;
-}
+	uint8_t frame[FRAME];
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame,
+		    .data_size_in = sizeof(frame), .repeat = 1);
+	int err = 0;
 
-static int run_packets(const struct worker *worker, uint32_t n, uint32_t *ret_ns)
-{
-	const struct runner *runner = worker->runner;
-
-	return runner->wire ? wire_send(runner->wire, worker->cpu, n, ret_ns) :
-			      spread_run(runner->spread, n, ret_ns);
-}
-
-/* Run @n packets and account for them. */
-static int run_chunk(struct worker *worker, uint32_t n)
-{
-	const struct load *load = worker->load;
-	uint32_t ns = 0;
-	int err;
-
-	do {
-		err = run_packets(worker, n, &ns);
-	} while (err == -EINTR && !stop_requested());
-	if (load->pause)
-		load->pause(load->user);
-	worker->packets += n;
-	worker->ns += (uint64_t)n * ns;
+	frame_make(frame);
+	for (uint32_t i = 0; i < n && !err; i++) {
+		frame_set_flow(frame, flows[i]);
+		do {
+			err = bpf_prog_test_run_opts(prog_fd, &opts);
+		} while (err == -EINTR && !stop_requested());
+		*ns += opts.duration;
+	}
 	return err;
 }
 
-static int run_for_budget(struct worker *worker)
+static int run_packets(struct runner *runner, int prog_fd,
+		       const uint32_t *flows, uint32_t n, uint64_t *ns)
 {
-	int64_t end = clock_ns(CLOCK_MONOTONIC) +
-		      worker->load->budget_ms * NSEC_PER_MSEC;
-	int err;
+	runner->run += n;
+	if (runner->wire)
+		return wire_send(runner->wire, flows, n);
+	return test_packets(prog_fd, flows, n, ns);
+}
 
-	worker->packets = worker->ns = 0;
-	do {
-		err = stop_requested() ?
-			      -EINTR :
-			      run_chunk(worker, chunk_size(worker->load));
-	} while (!err && clock_ns(CLOCK_MONOTONIC) < end);
+static int run_burst(struct worker *worker)
+{
+	struct runner *runner = worker->runner;
+	const int64_t start = clock_ns(CLOCK_MONOTONIC);
+	uint32_t flows[WIRE_BATCH];
+	uint64_t ns = 0;
+	int err = stop_requested() ? -EINTR : 0;
+
+	for (uint32_t i = 0; i < BURST && !err; i += WIRE_BATCH) {
+		packets_take(runner->packets, worker->order, flows, WIRE_BATCH);
+		err = run_packets(runner, worker->target->prog_fd, flows,
+				  WIRE_BATCH, &ns);
+	}
+	worker->packets += BURST;
+	if (runner->wire)
+		ns = clock_ns(CLOCK_MONOTONIC) - start;
+	worker->ns += ns;
 	return err;
 }
 
 /* The flows of the first packets bring caches into the state that is measured. */
-static int warm_up(struct worker *worker)
-{
-	int err = 0;
-
-	while (!err && worker->packets < CHUNK)
-		err = run_chunk(worker, chunk_size(worker->load));
-	return err;
-}
-
-static void pass_gate(struct gate *gate)
-{
-	gate->arrived++;
-	while (gate->arrived < gate->expected && !gate->is_cancelled)
-		sched_yield();
-}
-
 static void *measure_packets(void *arg)
 {
 	struct worker *worker = arg;
-	int err = warm_up(worker);
+	int64_t end;
 
-	pass_gate(worker->gate);
-	worker->err = err ?: run_for_budget(worker);
-	worker->gate->ended++;
+	while (!worker->err && worker->packets < WARM_UP)
+		worker->err = run_burst(worker);
+	worker->packets = worker->ns = 0;
+	end = clock_ns(CLOCK_MONOTONIC) + worker->ms * NSEC_PER_MSEC;
+	while (!worker->err && clock_ns(CLOCK_MONOTONIC) < end)
+		worker->err = run_burst(worker);
+	worker->has_ended = true;
 	return NULL;
 }
 
-static void *send_each_flow(void *arg)
+static cpu_set_t set_of_cpu(int number)
 {
-	struct worker *worker = arg;
-	const struct load *load = worker->load;
-	uint32_t left = worker->runner->spread->room;
+	cpu_set_t set;
 
-	while (left && !worker->err) {
-		uint32_t n = min_u64(left, chunk_size(load));
-
-		worker->err = stop_requested() ? -EINTR : run_chunk(worker, n);
-		left -= n;
-	}
-	worker->gate->ended++;
-	return NULL;
+	CPU_ZERO(&set);
+	CPU_SET(number, &set);
+	return set;
 }
 
-static int start_worker(struct worker *worker, void *(*work)(void *))
+int runner_measure(struct runner *runner, const struct target *target,
+		   enum order order, uint32_t ms, double *ret_ns)
 {
+	struct worker worker = {
+		.runner = runner, .target = target, .order = order, .ms = ms
+	};
+	const cpu_set_t cpu = set_of_cpu(runner->cpu);
 	pthread_attr_t attr;
-	cpu_set_t cpu;
+	pthread_t thread;
 	int err;
 
-	CPU_ZERO(&cpu);
-	CPU_SET(worker->cpu, &cpu);
 	pthread_attr_init(&attr);
 	pthread_attr_setaffinity_np(&attr, sizeof(cpu), &cpu);
-	err = pthread_create(&worker->thread, &attr, work, worker);
+	err = pthread_create(&thread, &attr, measure_packets, &worker);
 	pthread_attr_destroy(&attr);
-	return -err;
+	if (err)
+		return -err;
+	while (target->attend && !worker.has_ended)
+		target->attend(target->user);
+	pthread_join(thread, NULL);
+	if (!worker.err)
+		*ret_ns = (double)worker.ns / worker.packets;
+	return worker.err;
 }
 
-static void aim_cursor(const struct worker *worker)
+static int run_each(struct runner *runner, const struct target *target)
 {
-	const struct load *load = worker->load;
-	struct spread *spread = worker->runner->spread;
-
-	if (load->sharing == SHARING_DISJOINT && load->n_cpus > 1)
-		spread_start_part(spread, worker->cpu, load->order,
-				  worker->index, load->n_cpus);
-	else
-		spread_start(spread, worker->cpu, load->order);
-}
-
-/* Let @workers work, and wait for them. */
-static int run_workers(const struct runner *runner, const struct load *load,
-		       struct worker *workers, void *(*work)(void *))
-{
-	struct gate gate = { .expected = load->n_cpus };
-	uint32_t started = 0;
+	const struct packets *packets = runner->packets;
+	uint64_t ns = 0;
 	int err = 0;
 
-	while (started < load->n_cpus && !err) {
-		struct worker *worker = &workers[started];
-
-		*worker = (struct worker){
-			.runner = runner,
-			.load = load,
-			.index = started,
-			.cpu = runner->cpus[runner->n_cpus - load->n_cpus + started],
-			.gate = &gate,
-		};
-		aim_cursor(worker);
-		err = start_worker(worker, work);
-		started += !err;
-	}
-	gate.is_cancelled = err;
-	while (load->attend && gate.ended < started)
-		load->attend(load->user);
-	for (uint32_t i = 0; i < started; i++) {
-		pthread_join(workers[i].thread, NULL);
-		err = err ?: workers[i].err;
+	for (uint32_t i = 0; i < packets->flows && !err; i += WIRE_BATCH) {
+		if (stop_requested())
+			return -EINTR;
+		err = run_packets(runner, target->prog_fd, &packets->each[i],
+				  min_u64(packets->flows - i, WIRE_BATCH), &ns);
+		if (target->tend && i % BURST == 0)
+			target->tend(target->user);
 	}
 	return err;
 }
 
-int runner_measure(const struct runner *runner, const struct load *load,
-		   double *ret_ns)
+int runner_fill(struct runner *runner, const struct target *target)
 {
-	cleanup_free struct worker *workers =
-		calloc(load->n_cpus, sizeof(*workers));
-	double sum = 0;
+	const cpu_set_t cpu = set_of_cpu(runner->cpu);
+	cpu_set_t before;
 	int err;
 
-	if (!workers)
-		return -ENOMEM;
-	err = run_workers(runner, load, workers, measure_packets);
-	if (err)
-		return err;
-	for (uint32_t i = 0; i < load->n_cpus; i++)
-		sum += (double)workers[i].ns / workers[i].packets;
-	*ret_ns = sum / load->n_cpus;
-	return 0;
-}
-
-int runner_fill(const struct runner *runner, const struct load *load)
-{
-	struct load each = *load;
-	struct worker worker;
-
-	each.order = ORDER_EACH;
-	each.sharing = SHARING_SAME;
-	each.n_cpus = 1;
-	return run_workers(runner, &each, &worker, send_each_flow);
+	if (sched_getaffinity(0, sizeof(before), &before) ||
+	    sched_setaffinity(0, sizeof(cpu), &cpu))
+		return -errno;
+	err = run_each(runner, target);
+	return sched_setaffinity(0, sizeof(before), &before) ? -errno : err;
 }

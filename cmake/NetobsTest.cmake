@@ -304,9 +304,8 @@ netobs_bpf_skeletons(tests/bpf test_skeletons)
 add_custom_target(test_skeletons DEPENDS ${test_skeletons})
 
 # Parts of the benchmarks that have tests.
-add_library(netobs_bench STATIC ${PROJECT_SOURCE_DIR}/bench/sequence.c
-	${PROJECT_SOURCE_DIR}/bench/interval.c ${PROJECT_SOURCE_DIR}/bench/others.c
-	${PROJECT_SOURCE_DIR}/bench/live/flow_sums.c ${PROJECT_SOURCE_DIR}/bench/live/round_trips.c)
+add_library(netobs_bench STATIC ${PROJECT_SOURCE_DIR}/bench/packets.c
+	${PROJECT_SOURCE_DIR}/bench/interval.c)
 target_include_directories(netobs_bench PUBLIC ${PROJECT_SOURCE_DIR} PRIVATE
 	${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/lib)
 netobs_target_flags(netobs_bench)

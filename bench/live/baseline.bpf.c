@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What netobs is compared with, on the same hook: nothing at all, the first published
- * agent, which sent user space a record of each packet, and host-INT, which does so
- * with what round-trip times are computed from.
+ * What netobs is compared with, on the same hook: nothing at all, and the first published
+ * agent, which sent user space a record of each packet.
  */
 #define BPF_NO_PRESERVE_ACCESS_INDEX
 #include "vmlinux.h"
@@ -42,76 +41,21 @@ static __always_inline void read_tuple(const struct __sk_buff *skb,
 	tuple->proto = ip->proto;
 }
 
-/* NULL: there is no room, and that is counted. */
-static __always_inline void *reserve_room(__u64 size)
+SEC("tc")
+int baseline_v0(struct __sk_buff *skb)
 {
-	void *room = bpf_ringbuf_reserve(&samples, size, 0);
+	struct packet_sample *sample =
+		bpf_ringbuf_reserve(&samples, sizeof(*sample), 0);
 
-	if (!room)
+	if (!sample) {
 		__sync_fetch_and_add(&overflows, 1);
-	return room;
-}
-
-static __always_inline void read_sample(const struct __sk_buff *skb,
-					struct packet_sample *sample)
-{
+		return VERDICT_NEXT;
+	}
 	read_tuple(skb, &sample->tuple);
 	sample->time_ns = bpf_ktime_get_ns();
 	sample->packets = skb->gso_segs ? skb->gso_segs : 1;
 	sample->bytes = skb->len;
-}
-
-SEC("tc")
-int baseline_v0(struct __sk_buff *skb)
-{
-	struct packet_sample *sample = reserve_room(sizeof(*sample));
-
-	if (!sample)
-		return VERDICT_NEXT;
-	read_sample(skb, sample);
 	bpf_ringbuf_submit(sample, 0);
-	return VERDICT_NEXT;
-}
-
-/* RFC 9293, 3.1. */
-struct tcp_wire {
-	struct ports_wire ports;
-	__be32 seq;
-	__be32 ack;
-	__u8 offset;
-	__u8 flags;
-} WIRE;
-
-/* Of TCP over IPv4 without options; anything else has neither data nor an acknowledgment. */
-static __always_inline void read_segment(const struct __sk_buff *skb,
-					 struct packet_report *report)
-{
-	const struct ether_wire *eth = (void *)(long)skb->data;
-	const struct ipv4_wire *ip = (const void *)(eth + 1);
-	const struct tcp_wire *tcp = (const void *)(ip + 1);
-	__u32 len;
-
-	report->seq = report->end = report->ack = report->has_ack = 0;
-	if ((const void *)(tcp + 1) > (void *)(long)skb->data_end ||
-	    report->sample.tuple.proto != IP_PROTO_TCP)
-		return;
-	len = bpf_ntohs(ip->total) - sizeof(*ip) - (tcp->offset >> 4) * 4;
-	report->seq = bpf_ntohl(tcp->seq);
-	report->end = report->seq + len + !!(tcp->flags & (TCP_SYN | TCP_FIN));
-	report->ack = bpf_ntohl(tcp->ack);
-	report->has_ack = !!(tcp->flags & TCP_ACK);
-}
-
-SEC("tc")
-int baseline_report(struct __sk_buff *skb)
-{
-	struct packet_report *report = reserve_room(sizeof(*report));
-
-	if (!report)
-		return VERDICT_NEXT;
-	read_sample(skb, &report->sample);
-	read_segment(skb, report);
-	bpf_ringbuf_submit(report, 0);
 	return VERDICT_NEXT;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * baseline empty|v0|host-int INTERFACE: one of the programs of baseline.bpf.c on both
- * directions, where netobs would be. Says "ready" when it is attached; those that send
- * records say on SIGINT what they counted, as JSON.
+ * baseline empty|v0 INTERFACE: one of the programs of baseline.bpf.c on both directions,
+ * where netobs would be. Says "ready" when it is attached; v0 says on SIGINT what it
+ * counted, as JSON.
  */
+#include <linux/types.h>
+
+#include "baseline.h"
 #include "attach/attach.h"
-#include "flow_sums.h"
-#include "round_trips.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>
@@ -30,41 +31,98 @@ static void on_baseline_signal(int number)
 	stopped = 1;
 }
 
-/* What is computed from records. */
-struct sums {
-	struct flow_sums flows;
-	struct round_trips trips;
+/* ---- v0: sums per tuple, in a hash table that grows -------------------------- */
+
+enum { FIRST_PLACES = 4096 };
+
+struct flow_sum {
+	struct packet_tuple tuple;
+	uint64_t packets; /* 0: the place is free */
+	uint64_t bytes;
+	uint64_t first_ns;
+	uint64_t last_ns;
 };
+
+struct flow_sums {
+	struct flow_sum *places;
+	uint64_t n_places; /* a power of two */
+	uint64_t n_flows;
+	uint64_t packets;
+	uint64_t bytes;
+};
+
+static uint64_t hash_tuple(const struct packet_tuple *tuple)
+{
+	uint64_t words[2], mixed;
+
+	_Static_assert(sizeof(words) == sizeof(*tuple), "no padding");
+	memcpy(words, tuple, sizeof(words));
+	mixed = (words[0] ^ words[1] * 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
+	return mixed ^ mixed >> 32;
+}
+
+/* The flow's place, or the free one where it belongs. */
+static struct flow_sum *find_sum(const struct flow_sums *sums,
+				 const struct packet_tuple *tuple)
+{
+	uint64_t i = hash_tuple(tuple);
+
+	for (;; i++) {
+		struct flow_sum *sum = &sums->places[i & (sums->n_places - 1)];
+
+		if (!sum->packets || !memcmp(&sum->tuple, tuple, sizeof(*tuple)))
+			return sum;
+	}
+}
+
+static int grow_table(struct flow_sums *sums)
+{
+	struct flow_sums larger = *sums;
+
+	larger.n_places *= 2;
+	larger.places = calloc(larger.n_places, sizeof(*larger.places));
+	if (!larger.places)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < sums->n_places; i++)
+		if (sums->places[i].packets)
+			*find_sum(&larger, &sums->places[i].tuple) =
+				sums->places[i];
+	free(sums->places);
+	*sums = larger;
+	return 0;
+}
+
+static int add_sample(struct flow_sums *sums, const struct packet_sample *sample)
+{
+	struct flow_sum *sum = find_sum(sums, &sample->tuple);
+
+	if (!sum->packets) {
+		if (sums->n_flows * 2 >= sums->n_places) {
+			int err = grow_table(sums);
+
+			if (err)
+				return err;
+			sum = find_sum(sums, &sample->tuple);
+		}
+		sum->tuple = sample->tuple;
+		sum->first_ns = sample->time_ns;
+		sums->n_flows++;
+	}
+	sum->packets += sample->packets;
+	sum->bytes += sample->bytes;
+	sum->last_ns = sample->time_ns;
+	sums->packets += sample->packets;
+	sums->bytes += sample->bytes;
+	return 0;
+}
 
 static int on_sample(void *user, void *data, size_t size)
 {
-	struct sums *sums = user;
-
 	(void)size;
-	return flow_sums_add(&sums->flows, data);
+	return add_sample(user, data);
 }
 
-static int on_report(void *user, void *data, size_t size)
-{
-	const struct packet_report *report = data;
-	struct sums *sums = user;
-
-	(void)size;
-	round_trips_add(&sums->trips, report);
-	return flow_sums_add(&sums->flows, &report->sample);
-}
-
-struct kind {
-	const char *name;
-	const char *program;
-	ring_buffer_sample_fn on_record; /* NULL: it sends none */
-};
-
-static const struct kind kinds[] = {
-	{ "empty", "baseline_empty", NULL },
-	{ "v0", "baseline_v0", on_sample },
-	{ "host-int", "baseline_report", on_report },
-};
+/* ---- On the interface --------------------------------------------------------- */
 
 static void print_baseline_log(int level, const char *message, void *user)
 {
@@ -128,77 +186,56 @@ static int observe_interface(const char *interface,
 	return err < 0 ? err : 0;
 }
 
-static void print_sums(const struct sums *sums, uint64_t lost)
-{
-	const struct round_trips *trips = &sums->trips;
-
-	printf("{\"packets\": %ju, \"bytes\": %ju, \"flows\": %ju, \"lost\": %ju, "
-	       "\"rtt_samples\": %ju, \"rtt_mean_ns\": %ju}\n",
-	       (uintmax_t)sums->flows.packets, (uintmax_t)sums->flows.bytes,
-	       (uintmax_t)sums->flows.n_flows, (uintmax_t)lost,
-	       (uintmax_t)trips->samples,
-	       (uintmax_t)(trips->samples ? trips->sum_ns / trips->samples : 0));
-}
-
-static int run_reader(const char *interface, const struct kind *kind,
-		      const struct bpf_program *program,
-		      const struct baseline_bpf *skel)
+static int run_v0(const char *interface, const struct baseline_bpf *skel)
 {
 	struct ring_buffer *ring = NULL;
-	struct sums sums = { 0 };
-	int err = flow_sums_init(&sums.flows);
+	struct flow_sums sums = { .n_places = FIRST_PLACES };
+	int err;
 
-	err = err ?: round_trips_init(&sums.trips);
+	sums.places = calloc(sums.n_places, sizeof(*sums.places));
+	err = sums.places ? 0 : -ENOMEM;
+
 	if (!err) {
 		ring = ring_buffer__new(bpf_map__fd(skel->maps.samples),
-					kind->on_record, &sums, NULL);
-		err = ring ? observe_interface(interface, program, ring) : -errno;
+					on_sample, &sums, NULL);
+		err = ring ? observe_interface(interface,
+					       skel->progs.baseline_v0, ring) :
+			     -errno;
 	}
 	if (!err)
-		print_sums(&sums, skel->bss->overflows);
+		printf("{\"packets\": %ju, \"bytes\": %ju, \"flows\": %ju, \"lost\": %ju}\n",
+		       (uintmax_t)sums.packets, (uintmax_t)sums.bytes,
+		       (uintmax_t)sums.n_flows, (uintmax_t)skel->bss->overflows);
 	ring_buffer__free(ring);
-	flow_sums_free(&sums.flows);
-	round_trips_free(&sums.trips);
+	free(sums.places);
 	return err;
 }
 
-static int run_kind(const char *interface, const struct kind *kind,
-		    struct baseline_bpf *skel)
+static int run_baseline(const char *interface, bool is_v0,
+			struct baseline_bpf *skel)
 {
-	struct bpf_program *program, *chosen = NULL;
 	int err;
 
-	bpf_object__for_each_program(program, skel->obj) {
-		bool is_it = !strcmp(bpf_program__name(program), kind->program);
-
-		bpf_program__set_autoload(program, is_it);
-		chosen = is_it ? program : chosen;
-	}
-	bpf_map__set_autocreate(skel->maps.samples, kind->on_record);
+	bpf_program__set_autoload(skel->progs.baseline_v0, is_v0);
+	bpf_program__set_autoload(skel->progs.baseline_empty, !is_v0);
+	bpf_map__set_autocreate(skel->maps.samples, is_v0);
 	err = baseline_bpf__load(skel);
 	if (err)
 		return err;
-	return kind->on_record ? run_reader(interface, kind, chosen, skel) :
-				 observe_interface(interface, chosen, NULL);
-}
-
-static const struct kind *find_kind(const char *name)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (!strcmp(kinds[i].name, name))
-			return &kinds[i];
-	return NULL;
+	return is_v0 ? run_v0(interface, skel) :
+		       observe_interface(interface, skel->progs.baseline_empty,
+					 NULL);
 }
 
 int main(int argc, char **argv)
 {
 	struct sigaction action = { .sa_handler = on_baseline_signal };
-	const struct kind *kind = argc == 3 ? find_kind(argv[1]) : NULL;
+	const bool is_v0 = argc == 3 && !strcmp(argv[1], "v0");
 	struct baseline_bpf *skel;
 	int err;
 
-	if (!kind) {
-		fprintf(stderr, "Usage: baseline empty|v0|host-int INTERFACE\n");
+	if (argc != 3 || (!is_v0 && strcmp(argv[1], "empty"))) {
+		fprintf(stderr, "Usage: baseline empty|v0 INTERFACE\n");
 		return 2;
 	}
 	sigaction(SIGINT, &action, NULL);
@@ -208,7 +245,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "baseline: %s\n", strerror(errno));
 		return 1;
 	}
-	err = run_kind(argv[2], kind, skel);
+	err = run_baseline(argv[2], is_v0, skel);
 	baseline_bpf__destroy(skel);
 	if (err)
 		fprintf(stderr, "baseline: %s\n", strerror(-err));

@@ -20,13 +20,4 @@ struct packet_sample {
 	__u32 bytes;
 };
 
-/* The same, with what round-trip times are computed from. */
-struct packet_report {
-	struct packet_sample sample;
-	__u32 seq;
-	__u32 end; /* the number behind its data; SYN and FIN count as one */
-	__u32 ack;
-	__u32 has_ack;
-};
-
 #endif

@@ -2,12 +2,21 @@
 """What the commands of ./dev bench have in common."""
 
 import atexit
+import json
+import os
 import signal
 import sys
 
 from lib import lab
 
 EXIT_INTERRUPTED = 130
+
+
+def write(path, results):
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(results, file, indent=1)
+        file.write("\n")
 
 
 def run(main):

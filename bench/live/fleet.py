@@ -162,10 +162,7 @@ def main():
     with timed_programs():
         rows = [run(workload, options) for workload in options.workload]
     results = {**measure.host(), "date": started, "results": rows}
-    os.makedirs(os.path.dirname(os.path.abspath(options.json)), exist_ok=True)
-    with open(options.json, "w", encoding="utf-8") as file:
-        json.dump(results, file, indent=1)
-        file.write("\n")
+    command.write(options.json, results)
     print(table.text(results))
     print(f"\nResults: {options.json}")
     return EXIT_INEXACT if any(row["faults"] for row in rows) else 0

@@ -7,7 +7,6 @@ in two network namespaces of its own.
 
 import argparse
 import contextlib
-import json
 import os
 import shutil
 import sys
@@ -23,17 +22,15 @@ import table
 import turns
 import agents
 import scenarios
-from agents import AGENTS, DEFAULT
-from agents.netobs import Before
+from agents import AGENTS
 from scenarios import QUICK, SCENARIOS
 
 QUICK_ROUNDS, QUICK_WIDTH = 40, 0.1
-SECONDS, QUICK_SECONDS = 2.0, 1.0
+SECONDS = 2.0 # of the run that counts packets; twice that from 100k flows on
 EXIT_NOT_MET, EXIT_NOISY = 1, 3
 NONE = "none"
 # What turns are compared with. Its second wire, as an agent, shows what wires differ by.
 REFERENCE = "reference"
-NAMES = [name for name in AGENTS if name != Before.name]
 
 
 def arguments():
@@ -44,76 +41,43 @@ def arguments():
                f"status is {EXIT_NOISY}. The machine should have nothing else to do.")
     parser.add_argument("--quick", action="store_true",
                         help=f"{len(QUICK)} scenarios, less exactly")
-    parser.add_argument("--rounds", type=rounds, metavar="N",
-                        help=f"at most (default {method.MOST_ROUNDS}; with --quick "
-                             f"{QUICK_ROUNDS})")
-    parser.add_argument("--width", type=positive, metavar="W",
+    parser.add_argument("--rounds", type=int, metavar="N",
+                        help=f"at most (default {method.MOST_ROUNDS}; with --quick {QUICK_ROUNDS})")
+    parser.add_argument("--width", type=float, metavar="W",
                         help="that intervals shall be below (default "
                              f"{method.WIDTH:g}; with --quick {QUICK_WIDTH:g})")
     parser.add_argument("--rtt", action="store_true",
-                        help="what round-trip times cost: agents " +
-                             ", ".join(agents.RTT) + "; scenarios " +
-                             ", ".join(scenarios.RTT))
-    parser.add_argument("--scenario", action="append", choices=SCENARIOS,
-                        metavar="S", help="one of: " + ", ".join(SCENARIOS) +
+                        help="what round-trip times cost: agents " + ", ".join(agents.RTT) +
+                        "; scenarios " + ", ".join(scenarios.RTT))
+    parser.add_argument("--scenario", action="append", choices=SCENARIOS, metavar="S",
+                        help="one of: " + ", ".join(SCENARIOS) +
                         "; repeatable (default all at full speed)")
-    parser.add_argument("--agent", action="append", choices=NAMES,
-                        metavar="A", help="one of: " + ", ".join(NAMES) +
-                        f"; repeatable (default {', '.join(DEFAULT)}); none "
-                        "and empty always run")
-    parser.add_argument("--seconds", type=positive,
-                        help="traffic of the run that counts packets, twice that from "
-                             f"100k flows on (default {SECONDS:g})")
-    parser.add_argument("--before", metavar="NETOBSCTL",
-                        help="also this program of another build, as agent 'before'")
+    parser.add_argument("--agent", action="append", choices=AGENTS, metavar="A",
+                        help="one of: " + ", ".join(AGENTS) + "; repeatable "
+                        "(default all); none and empty always run")
     parser.add_argument("--json", metavar="FILE",
-                        help="where the results go (default: into the build "
-                             "directory)")
+                        help="where the results go (default: into the build directory)")
     options = parser.parse_args()
-    options.width = options.width or (QUICK_WIDTH if options.quick else method.WIDTH)
     options.json = options.json or default_file(options)
-    options.scenario = options.scenario or default_scenarios(options)
-    options.rounds = options.rounds or (QUICK_ROUNDS if options.quick
-                                        else method.MOST_ROUNDS)
-    options.seconds = options.seconds or (QUICK_SECONDS if options.quick
-                                          else SECONDS)
-    wanted = {NONE, "empty", *(options.agent or
-                               (agents.RTT if options.rtt else DEFAULT))}
-    if options.before:
-        Before.program = os.path.abspath(options.before)
-        wanted.add(Before.name)
+    if options.width is None:
+        options.width = QUICK_WIDTH if options.quick else method.WIDTH
+    if options.rounds is None:
+        options.rounds = QUICK_ROUNDS if options.quick else method.MOST_ROUNDS
+    if options.width <= 0 or options.rounds < method.LEAST_ROUNDS:
+        parser.error(f"--width is positive, and --rounds {method.LEAST_ROUNDS} at least")
+    options.scenario = options.scenario or (
+        scenarios.RTT if options.rtt else QUICK if options.quick else scenarios.DEFAULT)
+    wanted = {NONE, "empty", *(options.agent or (agents.RTT if options.rtt else AGENTS))}
     options.agent = [name for name in AGENTS if name in wanted]
     return options
-
-
-def default_scenarios(options):
-    if options.rtt:
-        return scenarios.RTT
-    return QUICK if options.quick else scenarios.DEFAULT
 
 
 def default_file(options):
     """`./dev bench report` takes live.json and rtt.json: a part must not replace them."""
     is_whole = not (options.quick or options.scenario or options.agent or
-                    options.before or options.width > method.WIDTH)
-    whole = "rtt.json" if options.rtt else "live.json"
-    return os.path.join(os.environ["NETOBS_RESULTS"],
-                        whole if is_whole else "part.json")
-
-
-def positive(text):
-    value = float(text)
-    if value <= 0:
-        raise ValueError
-    return value
-
-
-def rounds(text):
-    """Fewer say nothing about a ratio."""
-    value = int(text)
-    if value < method.LEAST_ROUNDS:
-        raise ValueError
-    return value
+                    (options.width or 0) > method.WIDTH)
+    name = "part.json" if not is_whole else "rtt.json" if options.rtt else "live.json"
+    return os.path.join(os.environ["NETOBS_RESULTS"], name)
 
 
 def cpus():
@@ -188,8 +152,7 @@ class Bench:
             lambda name=name: self.run(scenario, name))] for name in chosen}
 
     def run(self, scenario, name):
-        return run_cell(scenario, AGENTS[name], self.cpus,
-                        scenario.seconds(self.options.seconds))
+        return run_cell(scenario, AGENTS[name], self.cpus, scenario.seconds(SECONDS))
 
     def runs(self, scenario):
         """The same where each turn is a run: its CPU time is compared."""
@@ -229,13 +192,6 @@ def versions():
                 if len(line.split()) == 2)
 
 
-def write(path, results):
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(results, file, indent=1)
-        file.write("\n")
-
-
 def main():
     options = arguments()
     bench = Bench(options)
@@ -248,9 +204,9 @@ def main():
         return EXIT_NOISY
     results = {
         **measure.host(), "date": started, "versions": versions(), **conditions,
-        "seconds": options.seconds, "noisy": list(bench.noisy),
+        "noisy": list(bench.noisy),
         "results": lines, "targets": summary.check(lines)}
-    write(options.json, results)
+    command.write(options.json, results)
     print(table.text(lines))
     print("\n" + table.verdicts(results["targets"]))
     print(f"\n{table.conditions(results)}\nResults: {options.json}")

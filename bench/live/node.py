@@ -69,9 +69,7 @@ class Spent:
 
     def __init__(self, agent, empty, device):
         self.time, self.packets = time.monotonic(), sum(device.packets())
-        fields = measure.stat_fields(agent.pid)
         self.cpu = measure.process_cpu_seconds(agent.pid)
-        self.system = int(fields[12]) / measure.TICKS
         self.programs = sum(measure.program_times(agent.pid).values())
         self.runs = sum(measure.numbers_of_fds(agent.pid, "prog_id", "run_cnt").values())
         self.empty = sum(measure.program_times(empty.pid).values())
@@ -86,8 +84,8 @@ class Spent:
         kernel = grown("programs") - grown("runs") * each_empty
         part = 100 / grown("time")
         return {"kernel": kernel * part, "process": grown("cpu") * part,
-                "both": (kernel + grown("cpu")) * part, "system": grown("system") * part,
-                "ns_per_packet": 1e9 * kernel / max(1, grown("packets")), "ns_of_empty": 1e9 * each_empty,
+                "both": (kernel + grown("cpu")) * part,
+                "ns_per_packet": 1e9 * kernel / max(1, grown("packets")),
                 "packets_per_second": grown("packets") / grown("time")}
 
 
@@ -197,10 +195,7 @@ def main():
     results = {**measure.host(), "date": time.strftime("%Y-%m-%d")}
     row = run(options)
     results["results"] = [{**row, "faults": faults(row)}]
-    os.makedirs(os.path.dirname(os.path.abspath(options.json)), exist_ok=True)
-    with open(options.json, "w", encoding="utf-8") as file:
-        json.dump(results, file, indent=1)
-        file.write("\n")
+    command.write(options.json, results)
     print(markdown(results))
     for fault in results["results"][0]["faults"]:
         print(f"node: {fault}", file=sys.stderr)

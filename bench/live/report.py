@@ -19,7 +19,7 @@ import table
 from scenarios import RTT
 
 DOCUMENT = "performance.md"
-NAMES = ("scenario", "agent", "store", "flows", "distribution", "cpus", "sharing", "sink")
+NAMES = ("scenario", "agent", "store", "flows", "distribution", "sink")
 
 
 # ---- Whether results may be published ------------------------------------------------
@@ -117,13 +117,6 @@ def rtt(results):
         for agent, row in fast.items()]), *targets(results)])
 
 
-def setting(one):
-    """Of a case of stores, for people."""
-    who = "one CPU" if one["cpus"] == 1 else \
-        f"{one['cpus']} CPUs at once, {one['sharing']} flows"
-    return f"{one['distribution']}, {who}"
-
-
 def stores(results):
     """Ratios with intervals, and ns over an empty program; a number of flows per column."""
     if any(one.get("counted", one.get("sent")) != one.get("sent") for one in results["results"]):
@@ -131,7 +124,7 @@ def stores(results):
     flows = sorted({one["flows"] for one in results["results"]})
     found = {}
     for one in results["results"]:
-        rows = found.setdefault(setting(one), {})
+        rows = found.setdefault(f"{one['distribution']}, one CPU", {})
         ratio = {"median": one["ratio"], "low": one["ratio_low"], "high": one["ratio_high"]}
         rows.setdefault(one["store"], {})[one["flows"]] = \
             f"{table.ratio(ratio)}, {one['ns_over_empty']:.0f} ns"
@@ -167,7 +160,7 @@ def export(results):
         ("sink", "records/s", "CPU ns/record", "of null", "over null"), rows)
 
 
-SECTIONS = {"live": live, "rtt": rtt, "datapath": stores, "alternating": stores,
+SECTIONS = {"live": live, "rtt": rtt, "alternating": stores,
             "drain": drain, "drain-json": drain, "export": export,
             "fleet": fleet.markdown, "node": node.markdown}
 ABSOLUTE = ("drain", "drain-json", "fleet", "node") # they compare nothing

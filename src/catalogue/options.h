@@ -24,7 +24,6 @@
 #define CHOICES_trace_shows(_) "journeys" _ "events" _ "summary"
 #define CHOICES_metrics_outputs(_) "prometheus" _ "json"
 #define CHOICES_distributions(_) "uniform" _ "zipf"
-#define CHOICES_cpus(_) "1" _ "all"
 
 /* What an option's value is called; choices are listed. "": it has none. */
 #define OPTION_VALUE_switch ""

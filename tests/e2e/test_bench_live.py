@@ -259,8 +259,7 @@ class Words(unittest.TestCase):
 
     @staticmethod
     def stores():
-        return [{"store": store, "flows": flows, "distribution": distribution, "cpus": 1,
-                 "sharing": "disjoint", "ratio": 0.9, "ratio_low": 0.895, "ratio_high": 0.905,
+        return [{"store": store, "flows": flows, "distribution": distribution, "ratio": 0.9, "ratio_low": 0.895, "ratio_high": 0.905,
                  "ns_over_empty": 4.4, "sent": 9, "counted": 9}
                 for store in ("empty", "netobs", "percpu_hash") for flows in (1, 1000)
                 for distribution in ("uniform", "zipf")]

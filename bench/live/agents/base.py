@@ -13,8 +13,6 @@ READY_SECONDS = 20
 STOP_SECONDS = 120
 # An agent is through with its backlog when it has used no CPU for this long.
 QUIET_SECONDS = 0.2
-# Tools hand libpcap a timeout of up to a second, after which the last come.
-PCAP_SECONDS = 1.1
 BACKLOG_SECONDS = 20
 
 
@@ -25,7 +23,6 @@ class Agent:
     """
 
     name = ""
-    is_default = True # it runs unless others are asked for
     protocols = ("udp", "tcp") # of the scenarios that it runs in
     packages = () # of Debian, beyond what every benchmark needs
     accounts = None # what it says of packets that it did not report

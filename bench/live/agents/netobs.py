@@ -17,12 +17,10 @@ ACCOUNTS = ("unparsed", "lost") # what became of packets in no record
 class Netobs(Agent):
     name = "netobs"
     options = ()
-    program = None # the one that was built with this
 
     def start(self):
         self.observer = Observer(self.where, self.ns, "-i", self.interface,
-                                 *self.options, release=True, enter=self.pin,
-                                 program=self.program)
+                                 *self.options, release=True, enter=self.pin)
         self.process = self.observer.process
         self.observer.wait_attached((self.ns, self.interface))
         self.attached = time.monotonic()
@@ -50,12 +48,6 @@ class Rtt(Netobs):
     name = "netobs-rtt"
     options = ("--rtt",)
     protocols = ("tcp",)
-
-
-class Before(Netobs):
-    """Another build, which --before names."""
-    name = "before"
-    is_default = False
 
 
 def sum_packets(path):

@@ -6,7 +6,7 @@
 
 #include "base/util.h"
 #include "bench/interval.h"
-#include "bench/sequence.h"
+#include "bench/packets.h"
 
 enum { TRIALS = 3000, MOST = 2000, STEP = 10, SEED = 11 };
 
@@ -15,7 +15,7 @@ static uint64_t seed = SEED;
 /* In (0, 1). */
 static double draw_uniform(void)
 {
-	return ((sequence_random(&seed) >> 11) + 0.5) * 0x1p-53;
+	return ((packets_random(&seed) >> 11) + 0.5) * 0x1p-53;
 }
 
 /* Box and Muller. */
