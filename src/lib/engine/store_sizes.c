@@ -99,8 +99,6 @@ int store_choose_sizes(struct store *store)
 	store->l1_buckets = choose_l1_buckets(store->n_cpus);
 	store->log_slots = store->options.log_slots ?:
 				   choose_log_slots(store->n_cpus);
-	if (store->log_slots == STORE_LOG_NONE)
-		store->log_slots = 0;
 	store->conn_buckets = choose_conn_buckets(&store->options);
 	store->part_bits = choose_part_bits(store);
 	return 0;

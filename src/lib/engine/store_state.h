@@ -15,9 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STORE_LOG_NONE \
-	UINT32_MAX /* all that misses L1 overflows, to measure that */
-
 enum { STORE_CONNECTIONS_MAX = 1 << 24 };
 
 struct ring_buffer;
