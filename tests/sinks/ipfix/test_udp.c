@@ -22,6 +22,35 @@ static bool receive(struct session *f)
 	return true;
 }
 
+/* The same after messages were lost, from the first templates on. */
+static bool receive_again(struct session *f)
+{
+	enum { FIRST_DATA_SET = 256 };
+	uint8_t bytes[65536];
+	ssize_t len = recv(f->fd, bytes, sizeof(bytes), 0);
+
+	if (len < 0)
+		return false;
+	if (f->reader.n_templates < TEMPLATES &&
+	    ipfix_number(bytes + 16, 2) >= FIRST_DATA_SET)
+		return true;
+	f->reader.sequence = (uint32_t)ipfix_number(bytes + 8, 4);
+	ipfix_read(&f->reader, bytes, (size_t)len);
+	return true;
+}
+
+/* Go on until the log has @n lines. */
+static void work_until_logged(struct session *f, unsigned int n)
+{
+	await_by(test_host_lines(&f->host) == n, {
+		f->host.n_records++;
+		session_work(f, true);
+		test_host_wait(&f->host, 10);
+		while (receive_again(f))
+			;
+	});
+}
+
 static void receive_until_acked(struct session *f, uint64_t n)
 {
 	await_by(f->host.acked >= n, {
@@ -185,25 +214,24 @@ static void templates_are_repeated(void **state)
 	assert_int_equal(f->reader.n_templates, TEMPLATES);
 }
 
-static void collector_that_is_away_is_asked_now_and_then(void **state)
+static void refused_messages_are_counted_and_not_sent_again(void **state)
 {
-	enum { ROUND_MS = 2000 };
 	struct session *f = *state;
-	unsigned int rounds = 0;
 
 	session_listen(f, SOCK_DGRAM);
 	close(f->fd);
 	f->fd = -1;
 	session_open(f, "udp", "");
 	f->host.n_records = 1000;
-	await_by(session_counter(f, "refused_messages") >= 3, {
-		session_work(f, true);
-		test_host_wait(&f->host, ROUND_MS);
-		rounds++;
-	});
-	assert_in_range(rounds, 3, 30);
-	assert_int_equal(f->host.acked, 0);
+	receive_until_acked(f, 1000);
+	assert_in_range(session_counter(f, "refused_messages"), 1,
+			session_counter(f, "messages"));
+	assert_int_equal(session_counter(f, "failed_messages"), 0);
 	assert_int_equal(test_host_lines(&f->host), 1);
+	session_listen(f, SOCK_DGRAM);
+	work_until_logged(f, 2);
+	assert_int_equal(f->reader.n_templates, TEMPLATES);
+	assert_in_range(f->flows, 1, f->host.n_records - 1000);
 }
 
 /* two.test: no one listens at the first of its addresses. */
@@ -248,15 +276,14 @@ static void all_addresses_are_tried_until_one_listens(void **state)
 	f->name = "two.test";
 	session_open(f, "udp", "");
 	f->host.n_records = 100;
-	await_by(session_counter(f, "sessions") >= 5, {
+	await_by(session_counter(f, "sessions") >= 4, {
 		session_work(f, true);
 		test_host_wait(&f->host, 10);
 	});
 	assert_int_equal(test_host_lines(&f->host), 1);
 	session_listen(f, SOCK_DGRAM);
-	receive_until_acked(f, 100);
-	assert_int_equal(f->flows, 100);
-	assert_int_equal(test_host_lines(&f->host), 2);
+	work_until_logged(f, 2);
+	assert_in_range(f->flows, 1, f->host.n_records);
 }
 
 #define session_test(test) \
@@ -272,7 +299,7 @@ int main(void)
 		session_test(own_elements_are_named),
 		session_test(messages_keep_their_pace),
 		session_test(templates_are_repeated),
-		session_test(collector_that_is_away_is_asked_now_and_then),
+		session_test(refused_messages_are_counted_and_not_sent_again),
 		session_test(all_addresses_of_a_name_are_tried),
 		session_test(all_addresses_are_tried_until_one_listens),
 	};

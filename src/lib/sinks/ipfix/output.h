@@ -49,7 +49,7 @@ struct output_ops {
 struct output_counts {
 	uint64_t messages, octets, records; /* that were sent */
 	uint64_t flows; /* flow records that were put into messages, each once */
-	uint64_t refused_messages; /* of them, by the collector */
+	uint64_t refused_messages; /* of them, lost as ICMP reports */
 	uint64_t failed_messages;  /* were not sent, and tried again */
 	uint64_t sessions;	   /* or files */
 };

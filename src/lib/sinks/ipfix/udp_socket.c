@@ -4,19 +4,16 @@
 #include "base/util.h"
 #include "sinks/net/address.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <time.h> /* errqueue.h needs struct timespec, and does not declare it */
 
 #include <linux/errqueue.h>
 #include <netinet/in.h>
-#include <string.h>
 
 enum {
 	UDP_HEADER = 8,
 	IPV4_HEADER = 20,
 	IPV6_HEADER = 40,
-	IPFIX_VERSION = 10,
 	SEND_BUFFER = 1 << 20, /* a burst of some hundred messages */
 };
 
@@ -79,49 +76,29 @@ static const struct sock_extended_err *find_error(struct msghdr *header)
 	return NULL;
 }
 
-/* ICMP brings back the beginning of what was sent: RFC 1122, 3.2.2 and RFC 4443. */
-static void read_quote(const uint8_t *bytes, size_t len, struct udp_error *error)
-{
-	uint32_t sequence;
-
-	if (len < 16 || bytes[0] || bytes[1] != IPFIX_VERSION)
-		return;
-	memcpy(&sequence, bytes + 8, sizeof(sequence));
-	error->sequence = be32toh(sequence);
-	error->has_sequence = true;
-}
-
 /* An error that is not in the queue, or was there and is pending as well. */
-static bool take_pending(int fd, struct udp_error *ret_error)
+static int take_pending(int fd)
 {
 	int err = 0;
 	socklen_t len = sizeof(err);
 
 	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len);
-	*ret_error = (struct udp_error){ .err = -err };
-	return err;
+	return -err;
 }
 
-bool udp_socket_error(int fd, struct udp_error *ret_error)
+int udp_socket_error(int fd)
 {
 	char control[512] __attribute__((aligned(8)));
-	uint8_t quote[64];
-	struct iovec part = { quote, sizeof(quote) };
-	struct msghdr header = { .msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = control,
-				 .msg_controllen = sizeof(control) };
 	const struct sock_extended_err *error;
-	struct udp_error pending;
-	ssize_t len = recvmsg(fd, &header, MSG_ERRQUEUE | MSG_DONTWAIT);
 
-	if (len < 0)
-		return take_pending(fd, ret_error);
-	take_pending(fd, &pending); /* it is the one from the queue */
-	error = find_error(&header);
-	*ret_error = (struct udp_error){
-		.err = error ? -(int)error->ee_errno : -EIO,
-	};
-	read_quote(quote, (size_t)len, ret_error);
-	return true;
+	do {
+		struct msghdr header = { .msg_control = control,
+					 .msg_controllen = sizeof(control) };
+
+		if (recvmsg(fd, &header, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
+			return take_pending(fd);
+		take_pending(fd); /* it is the one from the queue */
+		error = find_error(&header);
+	} while (!error || error->ee_origin == SO_EE_ORIGIN_LOCAL);
+	return -(int)error->ee_errno;
 }

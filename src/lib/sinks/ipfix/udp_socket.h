@@ -4,9 +4,7 @@
 #define NETOBS_SINKS_IPFIX_UDP_SOCKET_H
 
 #include <netdb.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 
 /** @return a socket that is connected to @address and never fragments; or -errno */
@@ -16,13 +14,7 @@ int udp_socket_open(const struct addrinfo *address,
 /** @return bytes of the largest message without fragments, as far as the kernel knows */
 size_t udp_socket_room(int fd);
 
-struct udp_error {
-	int err;	   /* -ECONNREFUSED ... */
-	bool has_sequence; /* of the refused message */
-	uint32_t sequence;
-};
-
-/** Get the next error. @return false: there is none */
-bool udp_socket_error(int fd, struct udp_error *ret_error);
+/** @return the next ICMP error about a datagram: -ECONNREFUSED ...; 0: there is none */
+int udp_socket_error(int fd);
 
 #endif
