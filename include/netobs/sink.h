@@ -94,9 +94,6 @@ struct netobs_sink_stats {
 	/** Records that are on disk, so that a crash of the host leaves them;
 	 *  counted from the spool's beginning. */
 	uint64_t durable_records;
-	/** Delivered records that the other side may never have read: its TCP had
-	 *  acknowledged them, and then the connection failed. */
-	struct netobs_sink_count unconfirmed;
 	uint64_t spool_max_bytes; /**< limit of the size of the spool */
 	/** For how long the oldest pending record has waited, at most, in milliseconds;
 	 *  0: none is pending. */
@@ -239,7 +236,7 @@ NETOBS_API const char *netobs_sink_drop_name(unsigned int reason);
 /**
  * Write the counts of netobs_sink_stats_get() as one JSON object, no newline: {"sink":
  * "<spec without options>","taken":{"records":..,"packets":..,"bytes":..},
- * "recovered":{..},"delivered":{..},"unconfirmed":{..},"pending":{..},"dropped":{"<reason>":{..}}},
+ * "recovered":{..},"delivered":{..},"pending":{..},"dropped":{"<reason>":{..}}},
  * and for some kinds "counters":{"<name>":..}, which netobs-sinks(7) explains.
  *
  * @return length without NUL; -ENOBUFS: @p size is too small; -EINVAL: an
@@ -249,10 +246,8 @@ NETOBS_API int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf,
 				      size_t size);
 
 /**
- * Send pending records, for up to @p timeout_ms. If the protocol shows only at the end of a session
- * which records arrived (IPFIX over TCP), end the session in order; netobs_sink_dispatch() continues
- * with that, until another record is written. Frees nothing: read netobs_sink_stats_get(), then
- * call netobs_sink_close().
+ * Send pending records, for up to @p timeout_ms. Frees nothing: read netobs_sink_stats_get(), then call
+ * netobs_sink_close().
  *
  * @param timeout_ms  milliseconds; -1: no limit
  * @return 0: nothing is pending; -ETIMEDOUT: something is; others: as
@@ -263,9 +258,8 @@ NETOBS_API int netobs_sink_wait(struct netobs_sink *sink, int timeout_ms);
 /**
  * Prepare for another sink to continue with the spool on disk of this one: send what takes some
  * milliseconds, and nothing after that. Records that are written from now on stay in the spool.
- * netobs_sink_dispatch() waits for the confirmations of those that were sent, and ends the session in
- * order where netobs_sink_wait() does. Does not block; may be called again. netobs_sink_wait() sends
- * again.
+ * netobs_sink_dispatch() waits for the confirmations of those that were sent. Does not block; may be
+ * called again. netobs_sink_wait() sends again.
  *
  * @return 0: all that was sent is confirmed, so that netobs_sink_close() now has no record sent twice;
  *         -EAGAIN: some is not; others: as netobs_sink_flush()

@@ -124,13 +124,13 @@ class Faults(ipfix_lab.IpfixTest):
 
     def test_tcp_collector_that_comes_late_gets_all(self):
         self.feed(f"ipfix:tcp://127.0.0.1:{self.port}", "--rate", 1000,
-                  "--records", 3000)
+                  "--records", 9000)
         lab.wait_for(self.log, "a word about it")
         time.sleep(1.5)
         server = self.server(port=self.port)
         stats = self.end()
-        self.assertEqual(3000, stats["delivered"]["records"])
-        lab.wait_for(lambda: len(server.numbers()) == 3000, "the records")
+        self.assertEqual(9000, stats["delivered"]["records"])
+        lab.wait_for(lambda: len(server.numbers()) == 9000, "the records")
         self.assertEqual({1}, set(server.numbers().values()))
         self.assert_once("Connection refused", "again")
 

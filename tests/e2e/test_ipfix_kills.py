@@ -75,55 +75,11 @@ class HalfServer(ipfix_lab.Server):
 
 class Kills(kills.KillsTest):
     def test_tcp_collector_that_is_killed_at_any_time_misses_nothing(self):
-        self.assertEqual(([], 0), self.check_kills())
+        self.assertEqual([], self.check_kills())
 
     def test_tls_collector_that_is_killed_at_any_time_misses_nothing(self):
         certificates = ipfix_lab.Certificates(self.lab.path("certs"))
-        self.assertEqual(([], 0), self.check_kills(certificates))
-
-    def test_what_is_not_sent_again_by_wish_is_counted(self):
-        missing, unconfirmed = self.check_kills(more="resend=unacknowledged")
-        self.assertLessEqual(len(missing), unconfirmed)
-
-    # ---- Large receive buffers ----------------------------------------------------
-
-    def check_buffer(self, least, prepare=None, **options):
-        """A collector with a large receive buffer that ends without reading it."""
-        server = self.server(port=self.port, reads=False, **options)
-        server.handle = prepare or server.handle
-        self.feed(self.spec(more="spool.max_bytes=4G"), "--rate", 80_000)
-        lab.wait_for(lambda: server.unread() > least, f"{least} bytes")
-        self.note(f"{server.unread() / 2**20:.1f} MiB were not read")
-        server.stop()
-        server = self.server(port=self.port)
-        lab.wait_for(lambda: server.streams, "a connection")
-        self.process.terminate()
-        stats = self.end()
-        taken = stats["taken"]["records"]
-        self.assertEqual(taken, stats["delivered"]["records"])
-        self.assertEqual(taken, len(server.numbers()))
-        self.assertEqual(0, stats["unconfirmed"]["records"])
-
-    def test_buffer_that_the_host_lets_grow_to_32_mib(self):
-        self.ns.sysctl("ipv4/tcp_rmem", f"4096 {32 << 20} {32 << 20}")
-        self.check_buffer(12 << 20)
-
-    def test_buffer_that_the_collector_has_set_to_32_mib(self):
-        self.check_buffer(12 << 20, buffer=16 << 20)
-
-    def test_buffer_that_is_set_when_the_connection_is_there(self):
-        def prepare(peer, _):
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 30)
-            time.sleep(1000)
-
-        self.check_buffer(100_000, prepare)
-
-    def test_buffer_of_32_mib_behind_small_windows(self):
-        def prepare(peer, _):
-            peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, 1 << 16)
-            time.sleep(1000)
-
-        self.check_buffer(12 << 20, prepare, buffer=16 << 20)
+        self.assertEqual([], self.check_kills(certificates))
 
     # ---- Calls that return soon ---------------------------------------------------
 
@@ -147,9 +103,8 @@ class Kills(kills.KillsTest):
         self.addCleanup(server.stop)
 
         def longest_call():
-            self.feed(self.spec(), "--rate", 2000, "--seconds", 4, "--drain", 1,
-                      "--times")
-            self.end(code=1)
+            self.feed(self.spec(), "--rate", 2000, "--seconds", 4, "--times")
+            self.end()
             self.note(f"longest call {self.longest_ms} ms of CPU time")
             return self.longest_ms
 
@@ -193,7 +148,7 @@ class Kills(kills.KillsTest):
         taken = stats["taken"]["records"]
         self.assertEqual(taken, stats["delivered"]["records"])
         self.assertEqual(1, stats["counters"]["sessions"])
-        self.assertEqual(taken, len(server.numbers()))
+        lab.wait_for(lambda: len(server.numbers()) == taken, "all records")
         self.assertEqual({1}, set(server.numbers().values()))
         self.assertEqual([], self.log())
 
@@ -245,7 +200,7 @@ class Kills(kills.KillsTest):
         stats = self.end()
         taken = stats["taken"]["records"]
         self.assertEqual(taken, stats["delivered"]["records"])
-        self.assertEqual(taken, len(server.numbers()))
+        lab.wait_for(lambda: len(server.numbers()) == taken, "all records")
 
 
 if __name__ == "__main__":

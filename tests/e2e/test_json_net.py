@@ -42,15 +42,11 @@ class JsonNet(kills.KillsTest):
     erratic = Erratic
 
     def test_tcp_peer_that_is_killed_at_any_time_misses_nothing(self):
-        self.assertEqual(([], 0), self.check_kills())
+        self.assertEqual([], self.check_kills())
 
     def test_tls_peer_that_is_killed_at_any_time_misses_nothing(self):
         certificates = ipfix_lab.Certificates(self.lab.path("certs"))
-        self.assertEqual(([], 0), self.check_kills(certificates))
-
-    def test_what_is_not_sent_again_by_wish_is_counted(self):
-        missing, unconfirmed = self.check_kills(more="resend=unacknowledged")
-        self.assertLessEqual(len(missing), unconfirmed)
+        self.assertEqual([], self.check_kills(certificates))
 
     def test_slow_peer_gets_each_record_once(self):
         server = Server(self.ns, port=self.port, buffer=8 << 10)
@@ -97,6 +93,7 @@ class JsonNet(kills.KillsTest):
         self.feed(self.spec(more=more), "--records", 5000, "--first", 5000)
         stats = self.end()
         self.assertEqual(5000, stats["recovered"]["records"])
+        server.read_all()
         self.assertEqual(10_000, stats["delivered"]["records"])
         self.assertEqual({n: 1 for n in range(10_000)}, server.numbers())
 

@@ -34,8 +34,6 @@ static bool next(struct sink_host *arg, struct sink_item *ret_item)
 
 	if (host->next == host->n_records)
 		return false;
-	if (host->part && host->calls++ % host->part < 2)
-		return false;
 	if (!host->make_other)
 		host->make(host->next, &host->flow);
 	*ret_item = (struct sink_item){
@@ -104,16 +102,6 @@ static void wake_in(struct sink_host *arg, int ms)
 	host->wake_ms = ms < 0 ? 0 : clock_ms() + ms;
 }
 
-static bool is_pressed(const struct sink_host *arg)
-{
-	return ((const struct test_host *)arg)->is_pressed;
-}
-
-static void note_unconfirmed(struct sink_host *arg, struct position count)
-{
-	((struct test_host *)arg)->unconfirmed += count.seq;
-}
-
 static bool get_stats(struct sink_host *arg, struct netobs_stats *ret_stats)
 {
 	*ret_stats = (struct netobs_stats){ .sz = sizeof(*ret_stats) };
@@ -129,8 +117,6 @@ static const struct sink_host_ops ops = {
 	.rewind = start_over,
 	.watch = watch,
 	.wake_in = wake_in,
-	.is_pressed = is_pressed,
-	.note_unconfirmed = note_unconfirmed,
 	.get_stats = get_stats,
 };
 

@@ -24,10 +24,8 @@ struct test_host {
 	const struct netobs_record *(*make_other)(uint64_t n);
 	struct netobs_flow flow;
 	uint64_t n_records;
-	uint64_t part, calls; /* two of so many calls get no record; 0: none */
 	uint64_t next, acked, refused; /* refused: how many */
-	uint64_t unconfirmed;	       /* the same */
-	bool is_pressed, has_stats;
+	bool has_stats;
 };
 
 /* For unit tests' fixtures. */

@@ -55,10 +55,6 @@ struct sink_host_ops {
 	int (*watch)(struct sink_host *host, int fd, uint32_t events);
 	/* Call work() in @ms, at the latest; -1: no need. */
 	void (*wake_in)(struct sink_host *host, int ms);
-	/* The spool is nearly full: records have to be acknowledged soon. */
-	bool (*is_pressed)(const struct sink_host *host);
-	/* Of the acknowledged records, @count may never have been read. */
-	void (*note_unconfirmed)(struct sink_host *host, struct position count);
 	/* The outcome of the packets; false: unknown. */
 	bool (*get_stats)(struct sink_host *host, struct netobs_stats *ret_stats);
 };
@@ -69,7 +65,6 @@ struct sink_host {
 	uint32_t types;	   /* of records: SINK_TYPE(), or-ed */
 	uint32_t sampling; /* one packet or flow of so many was counted */
 	enum netobs_sampling sampling_mode;
-	bool is_ending; /* netobs_sink_wait(): sessions may end in order */
 	/* The outage of the other side, for statistics; NULL: the module has none. */
 	const struct outage *outage;
 };

@@ -178,20 +178,6 @@ static void host_wake_in(struct sink_host *host, int ms)
 	set_timer(sink);
 }
 
-static bool host_is_pressed(const struct sink_host *host)
-{
-	const struct netobs_sink *sink = sink_of_host(host);
-
-	return spool_is_pressed(&sink->spool);
-}
-
-static void host_note_unconfirmed(struct sink_host *host, struct position count)
-{
-	struct netobs_sink *sink = sink_of_host(host);
-
-	sink->unconfirmed = position_add(sink->unconfirmed, count);
-}
-
 static bool host_get_stats(struct sink_host *host, struct netobs_stats *ret_stats)
 {
 	const struct netobs_sink *sink = sink_of_host(host);
@@ -213,8 +199,6 @@ static const struct sink_host_ops host_ops = {
 	.rewind = host_rewind,
 	.watch = host_watch,
 	.wake_in = host_wake_in,
-	.is_pressed = host_is_pressed,
-	.note_unconfirmed = host_note_unconfirmed,
 	.get_stats = host_get_stats,
 };
 
@@ -495,7 +479,6 @@ int netobs_sink_write(struct netobs_sink *sink, const struct netobs_record *reco
 	if (sink->host.sampling > 1)
 		record = set_sampling(sink, record, &copy);
 	is_kept = pass_record(sink, record);
-	sink->host.is_ending = sink->is_settling;
 	if (++sink->unflushed >= BATCH && !sink->is_unfinished)
 		sink_work(sink, false); /* a permanent failure is reported again */
 	return is_kept ? 0 : -ENOBUFS;
@@ -591,7 +574,6 @@ int netobs_sink_settle(struct netobs_sink *sink)
 
 	if (!sink)
 		return -EINVAL;
-	sink->host.is_ending = true;
 	err = netobs_sink_flush(sink);
 	if (!err && !sink->is_settling) {
 		sink->is_settling = true;
@@ -607,7 +589,6 @@ int netobs_sink_wait(struct netobs_sink *sink, int timeout_ms)
 
 	if (!sink)
 		return -EINVAL;
-	sink->host.is_ending = true; /* until there is another record */
 	sink->is_settling = false;
 	spool_lift_limit(&sink->spool);
 	err = netobs_sink_flush(sink);

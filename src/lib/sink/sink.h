@@ -22,7 +22,6 @@ struct netobs_sink {
 	void *state; /* the module's */
 	struct spool spool;
 	struct drop_log drops;
-	struct position unconfirmed; /* of what was delivered */
 	struct loop loop;
 	int timer;
 	int64_t wake_ms;      /* of the module, CLOCK_MONOTONIC; 0: none */

@@ -81,7 +81,6 @@ int netobs_sink_stats_get(const struct netobs_sink *sink,
 		stats.dropped[i] = count_of(spool->dropped[i]);
 	stats.spool_bytes = spool->size;
 	stats.durable_records = spool->durable.seq;
-	stats.unconfirmed = count_of(sink->unconfirmed);
 	stats.spool_max_bytes = spool->options.max_bytes;
 	stats.pending_ms = pending_ms(sink);
 	stats.delivered_ns =
@@ -136,7 +135,6 @@ int netobs_sink_stats_json(const struct netobs_sink *sink, char *buf, size_t siz
 	add_sink_count(&json, "taken", &stats.taken);
 	add_sink_count(&json, "recovered", &stats.recovered);
 	add_sink_count(&json, "delivered", &stats.delivered);
-	add_sink_count(&json, "unconfirmed", &stats.unconfirmed);
 	add_sink_count(&json, "pending", &stats.pending);
 	json_key(&json, "dropped");
 	json_open(&json, '{');

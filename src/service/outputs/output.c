@@ -396,10 +396,6 @@ static bool report_undelivered(const struct output *output)
 		report_records(output, stats.dropped[i].records,
 			       "were dropped: ", netobs_sink_drop_name(i));
 	}
-	if (stats.unconfirmed.records)
-		report_records(
-			output, stats.unconfirmed.records, "may have been lost: ",
-			"the connection ended before they were known to be read");
 	if (!stats.pending.records)
 		return is_complete;
 	if (output_is_on_disk(output)) {

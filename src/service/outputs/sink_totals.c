@@ -31,7 +31,6 @@ static void add_sink_stats(struct netobs_sink_stats *sum,
 	add_sink_count(&sum->taken, &stats->taken);
 	add_sink_count(&sum->recovered, &stats->recovered);
 	add_sink_count(&sum->delivered, &stats->delivered);
-	add_sink_count(&sum->unconfirmed, &stats->unconfirmed);
 	add_sink_count(&sum->pending, &stats->pending);
 	for (unsigned int i = 0; i < SINK_REASONS; i++)
 		add_sink_count(&sum->dropped[i], &stats->dropped[i]);
@@ -239,7 +238,6 @@ void sink_totals_json(struct json *json, const char *key,
 		add_count_object(json, "taken", &total->stats.taken);
 		add_count_object(json, "recovered", &total->stats.recovered);
 		add_count_object(json, "delivered", &total->stats.delivered);
-		add_count_object(json, "unconfirmed", &total->stats.unconfirmed);
 		add_count_object(json, "pending", &total->stats.pending);
 		json_key_open(json, "dropped", '{');
 		for (unsigned int i = 0; i < SINK_REASONS; i++)

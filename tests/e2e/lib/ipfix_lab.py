@@ -2,14 +2,11 @@
 """What tests of the ipfix sink share: a feed, and collectors that can be stopped."""
 
 import collections
-import fcntl
 import json
 import os
 import socket
 import ssl
-import struct
 import subprocess
-import termios
 import threading
 
 from lib import certs
@@ -133,12 +130,6 @@ class Server:
             except OSError:
                 pass
             end.close()
-
-    def unread(self):
-        """Bytes that the kernel has, of all connections."""
-        return sum(struct.unpack("i", fcntl.ioctl(peer, termios.FIONREAD,
-                                                  bytes(4)))[0]
-                   for peer in self.sockets)
 
     def numbers(self):
         return sum((stream.numbers() for stream in list(self.streams)),

@@ -204,7 +204,7 @@ static void bytes_go_both_ways(void **state)
 	assert_int_equal(stream_prepare(&f->stream), PEER_READY);
 	assert_int_equal(stream_read(&f->stream, buf, sizeof(buf)), 3);
 	assert_int_equal(stream_read(&f->stream, buf, sizeof(buf)), -EAGAIN);
-	assert_int_equal(stream_unconfirmed(&f->stream), 0);
+	assert_int_equal(stream_unacknowledged(&f->stream), 0);
 	assert_string_equal(f->host.logged, "");
 }
 
@@ -399,7 +399,7 @@ static void peer_that_does_not_read_makes_nobody_wait(void **state)
 	while ((n = stream_write(&f->stream, bytes, sizeof(bytes))) > 0)
 		sent += (size_t)n;
 	assert_int_equal(n, -EAGAIN);
-	assert_true(stream_unconfirmed(&f->stream) > 0);
+	assert_true(stream_unacknowledged(&f->stream) > 0);
 	stream_rest(&f->stream);
 	assert_true(f->stream.wants_out);
 
@@ -490,38 +490,11 @@ static void delay_grows_up_to_its_limit(void **state)
 	assert_true(last > 2200);
 }
 
-/* SO_RCVBUF is doubled: a buffer holds twice what the largest window announces. */
-static void largest_buffer_is_twice_the_largest_window(void **state)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET };
-	socklen_t len = sizeof(address), info_len = sizeof(struct tcp_info);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-	struct tcp_info info = { 0 };
-	struct tcp_peer peer;
-
-	(void)state;
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(bind(listener, (struct sockaddr *)&address, len), 0);
-	assert_int_equal(listen(listener, 1), 0);
-	assert_int_equal(
-		getsockname(listener, (struct sockaddr *)&address, &len), 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&address, len), 0);
-	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &info_len),
-			 0);
-	assert_int_equal(tcp_look(fd, &peer), 0);
-	assert_int_equal(peer.largest_buffer,
-			 2ULL << (16 + info.tcpi_snd_wscale));
-	close(fd);
-	close(listener);
-}
-
 int main(void)
 {
 #define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		test(bytes_go_both_ways),
-		cmocka_unit_test(largest_buffer_is_twice_the_largest_window),
 		test(all_addresses_of_a_name_are_tried),
 		test(address_that_is_of_no_use_is_tried_last),
 		test(idle_connection_may_be_closed),

@@ -72,8 +72,6 @@ static int read_target(struct config *config, struct spec *spec)
 	address_read_source(spec, &config->source);
 	if (config->transport == CONFIG_UDP)
 		config->pace = spec_number(spec, "pace", 0, 10000000, PACE);
-	else
-		config->resend = feed_read_resend(spec);
 	if (is_tls)
 		return tls_context_open(&config->tls, spec,
 					config->address.host, NULL);

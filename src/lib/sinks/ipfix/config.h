@@ -5,7 +5,6 @@
 
 #include "layout.h"
 #include "sinks/net/address.h"
-#include "sinks/net/feed.h"
 #include "sinks/net/tls.h"
 #include "sink/file/rotate.h"
 #include "base/spec.h"
@@ -33,7 +32,6 @@ struct config {
 	bool has_options;		  /* records beside those of flows */
 	bool one_set;			  /* in each message */
 	enum config_sampling sampling;
-	enum feed_resend resend; /* over TCP and TLS */
 	struct layout_options layout;
 };
 

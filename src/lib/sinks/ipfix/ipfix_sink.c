@@ -33,9 +33,8 @@ struct ipfix {
 	bool is_counting;    /* a record was read before */
 	bool has_message;    /* that the output has not taken */
 	struct output_message message;
-	struct position gathered; /* flow records in the encoder */
-	struct position end;	  /* of what was read */
-	uint64_t furthest; /* its largest number, also in earlier sessions */
+	struct position end; /* of what was read */
+	uint64_t furthest;   /* its largest number, also in earlier sessions */
 	uint64_t failed_records;
 };
 
@@ -46,8 +45,6 @@ static bool take_message(struct ipfix *ipfix)
 	if (encoder_is_empty(ipfix->encoder) ||
 	    encoder_take(ipfix->encoder, &ipfix->message.encoded))
 		return false;
-	ipfix->message.count = ipfix->gathered;
-	ipfix->gathered = (struct position){ 0 };
 	ipfix->message.end = ipfix->end;
 	ipfix->has_message = true;
 	return true;
@@ -140,7 +137,6 @@ static bool take_item(struct ipfix *ipfix, const struct sink_item *item)
 	if (is_flow && item->end.seq > ipfix->furthest && added == 1)
 		ipfix->output->counts.flows++;
 	ipfix->furthest = max_u64(ipfix->furthest, item->end.seq);
-	ipfix->gathered = position_add(ipfix->gathered, item->own);
 	ipfix->end = item->end;
 	ipfix->failed_records += added != 1;
 	note_gathered(ipfix, was_empty);
@@ -199,7 +195,6 @@ static void start_session(struct ipfix *ipfix)
 	encoder_start(ipfix->encoder, ipfix->output->size,
 		      ipfix->output->sequence);
 	ipfix->host->ops->rewind(ipfix->host);
-	ipfix->gathered = (struct position){ 0 };
 	ipfix->end = ipfix->output->acked;
 	ipfix->is_counting = ipfix->end.seq; /* else its beginning is unknown */
 	ipfix->has_message = false;
@@ -225,15 +220,6 @@ static int time_to_work(const struct ipfix *ipfix)
 	return ms;
 }
 
-/* All was sent, and the sink is to end. */
-static bool is_finished(const struct ipfix *ipfix)
-{
-	struct sink_host *host = ipfix->host;
-
-	return host->is_ending && ipfix->output->ops->finish &&
-	       encoder_is_empty(ipfix->encoder) && !host->ops->has_more(host);
-}
-
 /* When to go on, as wake_in() has it; -1: when the output can. */
 static int send_all(struct ipfix *ipfix)
 {
@@ -244,11 +230,8 @@ static int send_all(struct ipfix *ipfix)
 	while ((state = ops->prepare(ipfix->output)) != PEER_AWAY) {
 		if (state == PEER_NEW)
 			start_session(ipfix);
-		if (!ipfix->has_message && !make_message(ipfix)) {
-			if (is_finished(ipfix))
-				ops->finish(ipfix->output);
+		if (!ipfix->has_message && !make_message(ipfix))
 			return time_to_work(ipfix);
-		}
 		switch (ops->send(ipfix->output, &ipfix->message)) {
 		case 0:
 			ipfix->has_message = false;

@@ -20,8 +20,7 @@ struct output;
 
 struct output_message {
 	struct encoder_message encoded;
-	struct position count; /* of its flow records */
-	struct position end;   /* behind the last of all so far */
+	struct position end; /* behind the last of all so far */
 };
 
 struct output_ops {
@@ -33,8 +32,6 @@ struct output_ops {
 	enum peer_state (*prepare)(struct output *output);
 	/* 0; -EAGAIN: not now; others: call prepare(). */
 	int (*send)(struct output *output, const struct output_message *message);
-	/* All was sent: end the session, if that shows what has arrived. May be NULL. */
-	void (*finish)(struct output *output);
 	/* When to be called, as for wake_in(). */
 	int (*rest)(struct output *output);
 	/* May be NULL. */

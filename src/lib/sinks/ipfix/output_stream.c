@@ -29,7 +29,7 @@ static int stream_output_open(struct output *output)
 	};
 
 	output->host->outage = &out->feed.stream.outage;
-	feed_open(&out->feed, &options, config->resend, output->host);
+	feed_open(&out->feed, &options, output->host);
 	return 0;
 }
 
@@ -53,14 +53,9 @@ static int stream_output_send(struct output *output,
 		return -EAGAIN;
 	output_count(output, message);
 	memcpy(out->message, message->encoded.bytes, len);
-	feed_mark(&out->feed, len, message->count, message->end);
+	feed_mark(&out->feed, len, message->end);
 	feed_send(&out->feed, out->message, len);
 	return 0;
-}
-
-static void stream_output_finish(struct output *output)
-{
-	feed_finish(&stream_of_output(output)->feed);
 }
 
 static int stream_output_rest(struct output *output)
@@ -89,7 +84,6 @@ const struct output_ops output_stream = {
 	.open = stream_output_open,
 	.prepare = stream_output_prepare,
 	.send = stream_output_send,
-	.finish = stream_output_finish,
 	.rest = stream_output_rest,
 	.counters = stream_output_counters,
 	.close = stream_output_close,

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 enum { BUFFER_SIZE = 128 << 10 };
 
@@ -50,15 +51,20 @@ static bool fill_lines(struct json_state *state)
 		len = host_fields_add(&state->fields, line, (size_t)written);
 		line[len++] = '\n';
 		state->used += len;
-		line_out_line(&state->out, len, item.end);
 		state->end = item.end;
 	}
 	return state->used;
 }
 
-/* The buffer is sent again, of which a part may have been read. */
-static void rewrite_lines(struct json_state *state)
+/* What is written to now begins with a whole line. */
+static void start_line(struct json_state *state)
 {
+	const char *end = memrchr(state->buf, '\n', state->sent);
+
+	state->sent = end ? (size_t)(end + 1 - state->buf) : 0;
+	if (!state->out.rotated)
+		return;
+	/* It may lack records that were written and are not acknowledged. */
 	state->used = state->sent = 0;
 	state->host->ops->rewind(state->host);
 }
@@ -75,7 +81,7 @@ static int json_work(void *arg, bool flush)
 		if (out == PEER_AWAY)
 			return 0;
 		if (out == PEER_NEW)
-			rewrite_lines(state);
+			start_line(state);
 		if (!state->used && !fill_lines(state))
 			return line_out_rest(&state->out);
 		n = line_out_write(&state->out, state->buf + state->sent,
@@ -109,7 +115,7 @@ static int json_reopen(void *arg)
 	line_out_look(&state->out);
 	out = line_out_prepare(&state->out);
 	if (out == PEER_NEW)
-		rewrite_lines(state);
+		start_line(state);
 	if (out == PEER_AWAY)
 		return -EIO;
 	return line_out_is_behind(&state->out) ? -EAGAIN : 0;

@@ -18,11 +18,9 @@
 #include <unistd.h>
 
 enum {
-	RETRY_MAX_MS = 8000, /* for a reader that takes nothing */
+	RETRY_MAX_MS = 8000, /* for readers that go away at once */
 	BUSY_MS = 100,	     /* how often to try what cannot be waited for */
 	LOOK_MS = 1000,	     /* how often to look whether a file has its name */
-	TAKEN_MS = 50,	     /* how often to look what a reader has taken */
-	SEND_MAX = 8 << 10,  /* a socket says how much is left by such pieces */
 	ROTATE_MIN = 1 << 20, /* bytes of a file */
 };
 
@@ -271,8 +269,6 @@ void line_out_close(struct line_out *out)
 	out->rotated = NULL;
 	packer_close(&out->packer);
 	line_out_close_target(out);
-	free(out->positions.ring);
-	out->positions = (struct line_positions){ 0 };
 	free(out->path);
 	out->path = NULL;
 }
@@ -367,12 +363,6 @@ enum peer_state line_out_prepare(struct line_out *out)
 	return out->kind == LINE_OUT_FILE ? prepare_file(out) : PEER_READY;
 }
 
-void line_out_line(struct line_out *out, size_t len, struct position end)
-{
-	if (line_reader_is_used(out))
-		line_reader_note(out, len, end);
-}
-
 /* As many lines as a pipe takes whole or not at all: pipe(7). */
 static size_t whole_lines(const char *bytes, size_t len)
 {
@@ -409,8 +399,6 @@ ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
 		return write_rotated(out, bytes, len);
 	if (out->is_pipe)
 		len = whole_lines(bytes, len);
-	else if (out->kind == LINE_OUT_SOCKET)
-		len = min_u64(len, SEND_MAX);
 	do {
 		n = out->is_socket ? send(out->fd, bytes, len,
 					  MSG_DONTWAIT | MSG_NOSIGNAL) :
@@ -418,10 +406,8 @@ ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
 	} while (n < 0 && errno == EINTR);
 
 	if (n >= 0) {
-		out->sent += (uint64_t)n;
 		out->is_midway = bytes[n - 1] != '\n';
-		if (!line_reader_is_used(out))
-			line_out_note(out, 0);
+		line_out_note(out, 0);
 		return n;
 	}
 	if (errno != EAGAIN)
@@ -437,7 +423,7 @@ void line_out_written(struct line_out *out, struct position end)
 {
 	if (out->rotated)
 		rotate_written(out->rotated, end);
-	else if (!line_reader_is_used(out)) /* they are known by what it takes */
+	else
 		out->host->ops->ack(out->host, end);
 }
 
@@ -447,11 +433,6 @@ int line_out_rest(struct line_out *out)
 		wait_for_rotated(out);
 	if (out->can_wait)
 		out->host->ops->watch(out->host, out->fd, EPOLLERR);
-	if (line_reader_is_used(out)) {
-		if (out->positions.n)
-			out->host->ops->wake_in(out->host, TAKEN_MS);
-		return 0;
-	}
 	if (!out->can_wait || !line_reader_has_hung_up(out))
 		return 0;
 	fail_write(out, -EPIPE);

@@ -3,9 +3,9 @@
  * Writes lines of text to standard output, a file, a named pipe or a unix socket. Nothing
  * here waits. A failure of standard output is permanent; the others are retried.
  *
- * Lines are delivered once a file has taken them, or the reader of a pipe or a socket has
- * read them: the kernel reports how much is left. When a reader goes away, the next one
- * gets all lines from the first that was not read whole.
+ * Lines are delivered once the kernel has them for a file, or for the reader of a pipe or a
+ * socket. When a reader goes away, the next one gets the lines from the first that was not
+ * written whole.
  */
 #ifndef NETOBS_SINKS_JSON_LINE_OUT_H
 #define NETOBS_SINKS_JSON_LINE_OUT_H
@@ -30,16 +30,6 @@ enum line_out_kind {
 	LINE_OUT_FIFO,
 };
 
-/* Lines on their way to a reader, in the order of their bytes, and their records. */
-struct line_positions {
-	struct line_position {
-		uint64_t end; /* bytes up to the end of the line */
-		struct position position;
-	} * ring;
-	size_t size, first, n;
-	uint64_t end; /* of the last line */
-};
-
 struct line_out {
 	struct sink_host *host;
 	enum line_out_kind kind;
@@ -60,10 +50,8 @@ struct line_out {
 	int64_t looked_ms; /* whether it still has its name */
 
 	/* Of a pipe or a socket. */
-	struct line_positions positions;
-	uint64_t sent;	      /* bytes, to this reader */
-	bool has_taken;	      /* it has read some of them */
-	struct backoff retry; /* after readers that read nothing */
+	int64_t found_ms;     /* the reader that is there */
+	struct backoff retry; /* after readers that went away */
 
 	struct rotated *rotated; /* NULL: it is not rotated */
 
@@ -91,9 +79,6 @@ enum peer_state line_out_prepare(struct line_out *out);
  */
 ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
 
-/* A line of @len bytes that will be written, with the records before @end. */
-void line_out_line(struct line_out *out, size_t len, struct position end);
-
 /* All lines of records before @end are written: acknowledge them, in time. */
 void line_out_written(struct line_out *out, struct position end);
 
@@ -118,16 +103,13 @@ void line_out_close_target(struct line_out *out);
 /* Note the result of an attempt to write: 0, or -errno. */
 void line_out_note(struct line_out *out, int err);
 
-/** @return whether it has a reader that may go away before it has read all */
+/** @return whether it has a reader, which may go away */
 bool line_reader_is_used(const struct line_out *out);
 
 bool line_reader_has_hung_up(const struct line_out *out);
 
-/* Its reader is gone: the next one gets the lines that it has not read. */
+/* Its reader is gone: look for the next one later. */
 void line_reader_lose(struct line_out *out, int err);
-
-/* Note a line of @len bytes that ends the records before @end. */
-void line_reader_note(struct line_out *out, size_t len, struct position end);
 
 /* As line_out_prepare(). */
 enum peer_state line_reader_prepare(struct line_out *out);

@@ -35,7 +35,6 @@ static int json_net_open(struct spec *spec, struct sink_host *host, void *arg)
 	struct json_net *net = arg;
 	struct stream_options stream = { 0 };
 	bool is_tls = !strncmp(spec->target, "tls:", 4);
-	enum feed_resend resend = feed_read_resend(spec);
 	int err = 0;
 
 	net->host = host;
@@ -51,7 +50,7 @@ static int json_net_open(struct spec *spec, struct sink_host *host, void *arg)
 	if (err)
 		return err;
 	stream.tls = is_tls ? &net->tls : NULL;
-	feed_open(&net->feed, &stream, resend, host);
+	feed_open(&net->feed, &stream, host);
 	host->outage = &net->feed.stream.outage;
 	host->ops->wake_in(host, 0);
 	return 0;
@@ -76,15 +75,9 @@ static size_t make_lines(struct json_net *net)
 		len = host_fields_add(&net->fields, line, (size_t)written);
 		line[len++] = '\n';
 		used += len;
-		feed_mark(&net->feed, len, item.own, item.end);
+		feed_mark(&net->feed, len, item.end);
 	}
 	return used;
-}
-
-/* All was sent, and the sink is to end. */
-static bool is_finished(const struct json_net *net)
-{
-	return net->host->is_ending && !net->host->ops->has_more(net->host);
 }
 
 static void send_lines(struct json_net *net)
@@ -99,11 +92,8 @@ static void send_lines(struct json_net *net)
 		if (feed_is_busy(&net->feed))
 			return;
 		len = make_lines(net);
-		if (!len) {
-			if (is_finished(net))
-				feed_finish(&net->feed);
+		if (!len)
 			return;
-		}
 		feed_send(&net->feed, net->buf, len);
 	}
 }

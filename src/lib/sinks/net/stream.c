@@ -46,7 +46,7 @@ void stream_release_socket(struct stream *stream)
 	stream_watch(stream, 0);
 	close_fd(&stream->fd);
 	stream->wants_out = stream->is_new = false;
-	stream->is_half = stream->is_ending = false;
+	stream->is_half = false;
 }
 
 void stream_close(struct stream *stream)

@@ -61,7 +61,6 @@ struct stream {
 	bool was_good;	   /* of the previous connection */
 	bool is_idle;	   /* set by the owner: closing it now is no failure */
 	bool is_half;	   /* the peer has ended its half */
-	bool is_ending;	   /* this side has ended its own */
 	int64_t look_ms;   /* when to check its answers again */
 	int64_t silent_ms; /* the time of the last answer; 0: none is missing */
 	struct backoff backoff;
@@ -98,29 +97,11 @@ void stream_is_good(struct stream *stream);
 __attribute__((format(printf, 2, 3))) void stream_fail(struct stream *stream,
 						       const char *format, ...);
 
-/**
- * End this side's half, once all is written.
- *
- * @return 0: the peer has closed its half after that, without a reset, which Linux does only
- *         if all was read; -EAGAIN: not yet, or it cannot be known; others: the connection
- *         has failed
- */
-int stream_end(struct stream *stream);
-
 /* Make another connection instead, at once if this one was good. */
 void stream_restart(struct stream *stream);
 
-/** @return bytes, with those that TLS adds, that the peer's TCP has not confirmed */
-size_t stream_unconfirmed(const struct stream *stream);
-
-/** @return bytes that the peer accepts now; 0 also without a connection */
-uint32_t stream_window(const struct stream *stream);
-
-/**
- * @return bytes that the peer's receive buffer can ever hold while it is connected;
- *         UINT64_MAX without a connection
- */
-uint64_t stream_largest_buffer(const struct stream *stream);
+/** @return bytes, with those that TLS adds, that the peer's TCP has not acknowledged */
+size_t stream_unacknowledged(const struct stream *stream);
 
 /* ---- Between the parts of a stream ---------------------------------------------- */
 

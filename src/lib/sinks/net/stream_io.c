@@ -8,12 +8,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
-enum {
-	LOOK_MS = 1000, /* how often to look for answers while some are due */
-	READS = 16, /* of a call, at most: the other side may send for ever */
-};
+enum { LOOK_MS = 1000 }; /* how often to look for answers while some are due */
 
 void stream_watch(struct stream *stream, uint32_t events)
 {
@@ -100,54 +96,9 @@ ssize_t stream_write(struct stream *stream, const void *from, size_t len)
 	return n;
 }
 
-size_t stream_unconfirmed(const struct stream *stream)
+size_t stream_unacknowledged(const struct stream *stream)
 {
-	return stream->fd < 0 ? 0 : tcp_unconfirmed(stream->fd);
-}
-
-uint32_t stream_window(const struct stream *stream)
-{
-	struct tcp_peer peer;
-
-	if (stream->fd < 0 || tcp_look(stream->fd, &peer))
-		return 0;
-	return peer.window;
-}
-
-uint64_t stream_largest_buffer(const struct stream *stream)
-{
-	struct tcp_peer peer;
-
-	if (stream->fd < 0 || tcp_look(stream->fd, &peer))
-		return UINT64_MAX;
-	return peer.largest_buffer;
-}
-
-/* Data that arrives is dropped, so TLS need not decrypt it. */
-int stream_end(struct stream *stream)
-{
-	ssize_t n = 1;
-	char ignored[4096];
-
-	if (stream->phase != STREAM_READY)
-		return -ENOTCONN;
-	if (!stream->is_ending) {
-		if (stream->options.tls)
-			tls_end(&stream->tls);
-		shutdown(stream->fd, SHUT_WR);
-		stream->is_ending = true;
-	}
-	if (stream->is_half) /* it cannot report what it reads */
-		return (int)read_half(stream);
-	for (int i = 0; i < READS && n > 0; i++)
-		n = tcp_read(stream->fd, ignored, sizeof(ignored));
-	if (!n || n == -EAGAIN)
-		return (int)n;
-	if (n > 0)
-		return -EAGAIN;
-	if (stream->options.tls)
-		tls_break(&stream->tls, (int)-n);
-	return (int)fail_stream(stream, n);
+	return stream->fd < 0 ? 0 : tcp_unacknowledged(stream->fd);
 }
 
 /*
@@ -191,10 +142,10 @@ static uint32_t events_of(const struct stream *stream)
 	return stream->wants_out ? EPOLLIN | EPOLLOUT : EPOLLIN;
 }
 
-/* While something is not confirmed, answers are looked for. */
+/* While something is not acknowledged, answers are looked for. */
 static int rest_up(struct stream *stream)
 {
-	int ms = tcp_unconfirmed(stream->fd) ? LOOK_MS : -1;
+	int ms = tcp_unacknowledged(stream->fd) ? LOOK_MS : -1;
 
 	stream_watch(stream, events_of(stream));
 	note_stable(stream);

@@ -82,11 +82,25 @@ ssize_t tcp_write(int fd, const void *from, size_t len)
 	return n < 0 ? -errno : n;
 }
 
-size_t tcp_unconfirmed(int fd)
+size_t tcp_unacknowledged(int fd)
 {
 	int bytes;
 
 	return ioctl(fd, SIOCOUTQ, &bytes) || bytes < 0 ? 0 : (size_t)bytes;
+}
+
+int tcp_look(int fd, struct tcp_peer *ret_peer)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		return -errno;
+	*ret_peer = (struct tcp_peer){
+		.is_silent = info.tcpi_retransmits || info.tcpi_probes,
+		.silent_ms = info.tcpi_last_ack_recv,
+	};
+	return 0;
 }
 
 int tcp_error(int fd)

@@ -23,12 +23,10 @@ int tcp_connect_result(int fd);
 ssize_t tcp_read(int fd, void *to, size_t len);
 ssize_t tcp_write(int fd, const void *from, size_t len);
 
-/* Bytes that were written and that the other side has not confirmed. */
-size_t tcp_unconfirmed(int fd);
+/* Bytes that were written and that the other side has not acknowledged. */
+size_t tcp_unacknowledged(int fd);
 
 struct tcp_peer {
-	uint32_t window;	 /* bytes that it takes now */
-	uint64_t largest_buffer; /* bytes that it may ever hold unread */
 	/* Data were sent again, or a closed window was probed: no answer so far. */
 	bool is_silent;
 	uint32_t silent_ms; /* since its last acknowledgement */

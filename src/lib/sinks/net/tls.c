@@ -266,12 +266,6 @@ bool tls_has_halves(const struct tls *tls)
 	return SSL_version(tls->ssl) >= TLS1_3_VERSION;
 }
 
-void tls_end(struct tls *tls)
-{
-	if (tls->ssl && !tls->is_broken && SSL_is_init_finished(tls->ssl))
-		SSL_shutdown(tls->ssl);
-}
-
 void tls_break(struct tls *tls, int error)
 {
 	tls->is_broken = true;
@@ -281,7 +275,8 @@ void tls_break(struct tls *tls, int error)
 
 void tls_stop(struct tls *tls)
 {
-	tls_end(tls);
+	if (tls->ssl && !tls->is_broken && SSL_is_init_finished(tls->ssl))
+		SSL_shutdown(tls->ssl);
 	SSL_free(tls->ssl);
 	ERR_clear_error();
 	*tls = (struct tls){ .fd = -1 };
