@@ -65,8 +65,7 @@ class Rotation(lab.WiredTest):
     def test_all_records_are_in_the_files(self):
         for compress in UNPACK:
             with self.subTest(compress):
-                sync = "&sync=200ms" if compress != "gzip" else ""
-                watch = self.start(f"rotate.bytes=1M&compress={compress}{sync}")
+                watch = self.start(f"rotate.bytes=1M&compress={compress}")
                 self.flood()
                 self.check_all(watch.stop(), compress)
                 for path in self.files():
@@ -104,7 +103,7 @@ class Rotation(lab.WiredTest):
                 self.assertTrue(self.parts())
                 before = sum(len(self.read(path, compress)) for path in self.files())
 
-                # The next process completes the file, and has the records that were not delivered.
+                # The next process completes the file, and has the records that were not written.
                 watch = self.start(f"rotate.bytes=1M&compress={compress}&"
                                    f"spool=disk:{self.lab.path(compress)}")
                 watch.stop()
@@ -125,8 +124,7 @@ class Rotation(lab.WiredTest):
         lab.wait_for(lambda: first not in self.files(), "the end of the first file")
         counters = watch.stop().stats["sinks"][1]["counters"]
         self.assertEqual(2, len(self.files()))
-        self.assertGreater(counters["files_removed"], 0)
-        self.assertGreater(counters["files"], counters["files_removed"])
+        self.assertGreater(counters["files"], 2)
 
     def test_disk_that_is_full_for_a_while(self):
         lab.run("mount", "-t", "tmpfs", "-o", "size=3M", "none", self.dir)

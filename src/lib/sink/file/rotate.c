@@ -1,65 +1,50 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "rotate.h"
 
+#include "base/backoff.h"
 #include "base/clock_ms.h"
 #include "base/io.h"
-#include "base/backoff.h"
 #include "base/outage.h"
-#include "rotate_disk.h"
+#include "base/own_file.h"
 #include "base/util.h"
-#include "base/worker.h"
+#include "sink/pack/pieces.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-	ROTATE_WAITING_MAX = 8, /* files to be finished, each with a descriptor */
-	LOOK_MS = 1000, /* how often to look whether the file is still there */
 	WAIT_MAX_MS = 60000, /* the clock may be set */
+	STAMP_SIZE = sizeof("-20261121T164500Z"),
+	LONGEST_TAIL = STAMP_SIZE + sizeof("_99999.zst"),
 };
 
 struct rotated {
 	struct sink_host *host;
 	struct rotate_options options;
-	struct rotate_names names;
-	const char *path; /* for people; the caller's */
-
-	/* The file that is written. */
-	int fd;		/* -1: it is not open */
-	uint64_t size;	/* bytes in it */
-	uint64_t whole; /* of that, up to the end of a piece */
-	int64_t start_ms;
-	bool has_records;
-	uint64_t begun; /* files */
-	struct rotate_final last;
-	int64_t looked_ms;
+	const char *path;	/* the caller's */
+	const char *name;	/* in it */
+	const char *dot;	/* where the name's extension begins */
+	char dir[PATH_MAX / 2]; /* absolute, with a slash at its end */
+	char part[PATH_MAX];
+	int fd;		  /* of the file that is written; -1: it is not open */
+	uint64_t size;	  /* bytes in it */
+	uint64_t whole;	  /* of that, up to the end of a piece */
+	int64_t start_ms; /* when its first piece was written */
+	bool is_new, has_records;
+	time_t last_start;	  /* of the last complete file */
+	unsigned int next_number; /* for another of the same second */
+	uint64_t finished;	  /* files */
 	struct backoff retry;
-	struct outage outage;
-
-	/* Work that waits for the disk. Its files stay in their places while it runs. */
-	struct worker *worker;
-	struct rotate_work work;
-	size_t n_files;
-	struct rotate_file files[ROTATE_WAITING_MAX + 1];
-	bool recovers; /* look for files that crashes have left */
-	struct backoff work_retry;
-	struct outage work_outage;
-	uint64_t finished, removed; /* files */
-
-	/* Records that are acknowledged once they are on the disk. */
-	int64_t sync_due_ms; /* when to begin; 0: all are on the disk, or being synced */
-	struct position written; /* behind the last record in a file */
-	struct position durable; /* of that, what is being synced */
-	bool is_syncing;
-	bool is_lost; /* written records are not on the disk */
+	struct outage outage, removal_outage;
 };
-
-/* ---- Options ------------------------------------------------------------------- */
 
 bool rotate_parse(struct spec *spec, uint64_t least,
 		  struct rotate_options *ret_options)
@@ -79,122 +64,189 @@ bool rotate_parse(struct spec *spec, uint64_t least,
 	return false;
 }
 
-/* ---- What waits for the disk ----------------------------------------------------- */
+/* ---- Complete files ------------------------------------------------------------ */
 
-/* When to begin the next work, as soon as the last one is done; 0: there is none. */
-static int64_t work_due_ms(const struct rotated *rotated)
+static int set_names(struct rotated *rotated)
 {
-	if (rotated->n_files || rotated->recovers)
-		return max_i64(rotated->work_retry.due_ms, 1);
-	if (!rotated->sync_due_ms)
-		return 0;
-	return max_i64(rotated->work_retry.due_ms, rotated->sync_due_ms);
+	const char *path = rotated->path, *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+	char cwd[PATH_MAX / 2] = "";
+	int len;
+
+	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+		return -EISDIR;
+	if (*path != '/' && !getcwd(cwd, sizeof(cwd)))
+		return -errno;
+	len = snprintf(rotated->dir, sizeof(rotated->dir), "%s%s%.*s", cwd,
+		       *path == '/' ? "" : "/", (int)(name - path), path);
+	if (len >= (int)sizeof(rotated->dir) ||
+	    strlen(name) + LONGEST_TAIL > NAME_MAX)
+		return -ENAMETOOLONG;
+	rotated->name = name;
+	rotated->dot = dot && dot != name ? dot : name + strlen(name);
+	stpcpy(stpcpy(stpcpy(rotated->part, rotated->dir), name), ".part");
+	return 0;
 }
 
-/* Failed work stays at the front of the queue, and is retried first. */
-static void process_work_result(struct rotated *rotated)
+static void format_path(const struct rotated *rotated, time_t start,
+			unsigned int number, const char *suffix, char *to)
 {
-	struct rotate_work *done = &rotated->work;
-	char name[PATH_MAX + 32];
+	size_t stem = (size_t)(rotated->dot - rotated->name);
+	struct tm tm;
 
-	snprintf(name, sizeof(name), "%s (complete files)", rotated->path);
-	outage_note(&rotated->work_outage, rotated->host->log, name, done->err);
-	rotated->finished += done->finished;
-	rotated->removed += done->removed;
-	rotated->recovers |= done->recovers;
-	rotated->n_files -= done->n_closed;
-	memmove(rotated->files, rotated->files + done->n_closed,
-		rotated->n_files * sizeof(*rotated->files));
-	if (rotated->is_syncing && done->is_synced) {
-		rotated->host->ops->ack(rotated->host, rotated->durable);
-	} else if (rotated->is_syncing) {
-		rotated->sync_due_ms = rotated->sync_due_ms ?: now_ms();
-		rotated->is_lost |= done->is_lost;
+	to = mempcpy(stpcpy(to, rotated->dir), rotated->name, stem);
+	to += strftime(to, STAMP_SIZE, "-%Y%m%dT%H%M%SZ", gmtime_r(&start, &tm));
+	if (number)
+		to += sprintf(to, "_%03u", number);
+	stpcpy(stpcpy(to, rotated->dot), suffix);
+}
+
+/* Whether @name is one that format_path() makes. */
+static bool is_final(const struct rotated *rotated, const char *name)
+{
+	size_t stem = (size_t)(rotated->dot - rotated->name);
+	int date = 0, number = 0;
+
+	if (strncmp(name, rotated->name, stem))
+		return false;
+	sscanf(name + stem, "-%*8[0-9]T%*6[0-9]Z%n", &date);
+	if (date != STAMP_SIZE - 1)
+		return false;
+	name += stem + (size_t)date;
+	sscanf(name, "_%*5[0-9]%n", &number);
+	name += number;
+	if (strncmp(name, rotated->dot, strlen(rotated->dot)))
+		return false;
+	name += strlen(rotated->dot);
+	return !*name || !strcmp(name, ".gz") || !strcmp(name, ".zst");
+}
+
+static int compare_names(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Of the complete files, all but the newest that are to be kept. */
+static void remove_oldest(struct rotated *rotated)
+{
+	struct dirent **found = NULL;
+	int n = scandir(rotated->dir, &found, NULL, compare_names);
+	int err = n < 0 ? -errno : 0;
+	uint32_t kept = 0;
+
+	while (n-- > 0) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s%s", rotated->dir,
+			 found[n]->d_name);
+		if (is_final(rotated, found[n]->d_name) &&
+		    ++kept > rotated->options.keep && unlink(path))
+			err = -errno;
+		free(found[n]);
 	}
-	rotated->is_syncing = false;
-	if (done->err)
-		backoff_wait(&rotated->work_retry, now_ms());
-	else
-		backoff_reset(&rotated->work_retry);
-	close_fd(&done->part_fd);
+	free(found);
+	outage_note(&rotated->removal_outage, rotated->host->log, rotated->path,
+		    err);
 }
 
-/* Written records are in the files of this work, or were in earlier ones. */
-static int prepare_work(struct rotated *rotated)
+/* Give the part its final name: with the next number, also where a lower one has become free. */
+static int finish_part(struct rotated *rotated, time_t start, const char *suffix)
 {
-	struct rotate_work *work = &rotated->work;
+	unsigned int number =
+		start == rotated->last_start ? rotated->next_number : 0;
+	char path[PATH_MAX];
 
-	*work = (struct rotate_work){
-		.names = &rotated->names,
-		.files = rotated->files,
-		.n_files = rotated->n_files,
-		.keep = rotated->options.keep,
-		.recovers = rotated->recovers,
-		.part_fd = -1,
-	};
-	rotated->recovers = false;
-	if (!rotated->sync_due_ms)
+	do {
+		format_path(rotated, start, number++, suffix, path);
+	} while (!faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW));
+	if (rename(rotated->part, path))
+		return -errno;
+	rotated->last_start = start;
+	rotated->next_number = number;
+	rotated->finished++;
+	if (rotated->options.keep)
+		remove_oldest(rotated);
+	return 0;
+}
+
+/* ---- The part, which is written --------------------------------------------------- */
+
+/*
+ * A lock for writing needs a descriptor that can write. Users who can only read the file
+ * can have locks for reading: these keep us from the lock, not from the file.
+ */
+static int lock_part(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (!fcntl(fd, F_OFD_SETLK, &lock))
 		return 0;
-	rotated->sync_due_ms = 0;
-	rotated->is_syncing = true;
-	rotated->durable = rotated->written;
-	if (rotated->fd >= 0)
-		work->part_fd = fcntl(rotated->fd, F_DUPFD_CLOEXEC, 0);
-	return rotated->fd >= 0 && work->part_fd < 0 ? -errno : 0;
+	lock.l_type = F_RDLCK;
+	return fcntl(fd, F_OFD_GETLK, &lock) || lock.l_type == F_UNLCK ? 0 :
+									 -EBUSY;
 }
 
-/* Process results, and begin the next work. */
-static void process_work(struct rotated *rotated)
+/* Whether it still has its name. */
+static bool is_part(const struct rotated *rotated, int fd)
 {
-	int64_t due_ms;
-	int err;
+	struct stat own, named;
 
-	if (worker_take(rotated->worker))
-		process_work_result(rotated);
-	due_ms = work_due_ms(rotated);
-	if (!due_ms || now_ms() < due_ms || worker_is_busy(rotated->worker))
-		return;
-	err = prepare_work(rotated);
-	err = err ?: worker_start(rotated->worker, &rotated->work);
+	return !fstat(fd, &own) && !lstat(rotated->part, &named) &&
+	       own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+}
+
+/* A crash has left it: without a torn piece, it is complete. */
+static int finish_left(struct rotated *rotated, int fd, time_t written)
+{
+	uint64_t size;
+	int err = pieces_cut(fd, &size);
+
+	if (err || size)
+		return err ?: finish_part(rotated, written, pieces_suffix(fd));
+	return unlink(rotated->part) ? -errno : 0;
+}
+
+/** @return -EBUSY: another process has it; -EPERM: another user made it */
+static int open_part(struct rotated *rotated)
+{
+	const int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK |
+			  O_NOCTTY | O_CLOEXEC;
+	cleanup_fd int dir_fd =
+		open(rotated->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	cleanup_fd int fd = open(rotated->part, flags);
+	struct stat info;
+
+	if (fd < 0 && errno == ENOENT)
+		fd = open(rotated->part, flags | O_CREAT | O_EXCL,
+			  rotated->options.mode ?: ROTATE_MODE);
+	if (fd < 0 || fstat(fd, &info))
+		return -errno;
+	if (own_file_refusal(dir_fd, &info))
+		return -EPERM;
+	/* Its size may have been another before the lock. */
+	if (lock_part(fd) || fstat(fd, &info) || !is_part(rotated, fd))
+		return -EBUSY;
+	if (info.st_size)
+		return finish_left(rotated, fd, info.st_mtime) ?:
+			       open_part(rotated);
+	rotated->fd = TAKE_FD(fd);
+	rotated->is_new = true;
+	rotated->has_records = false;
+	rotated->size = rotated->whole = 0;
+	return 0;
+}
+
+static int end_part(struct rotated *rotated)
+{
+	int err = -ENOENT;
+
+	if (is_part(rotated, rotated->fd))
+		err = finish_part(rotated, rotated->start_ms / 1000,
+				  rotated->options.suffix ?: "");
 	if (!err)
-		return;
-	rotated->work.err = err;
-	process_work_result(rotated);
-}
-
-/* Do the last work at the end, without a thread. */
-static void finish_work(struct rotated *rotated)
-{
-	worker_wait(rotated->worker, -1);
-	if (worker_take(rotated->worker))
-		process_work_result(rotated);
-	if (!work_due_ms(rotated))
-		return;
-	prepare_work(rotated);
-	rotate_work_do(&rotated->work);
-	process_work_result(rotated);
-}
-
-/* ---- The file that is written ------------------------------------------------------ */
-
-static int until_rotation_ms(const struct rotated *rotated)
-{
-	int64_t interval = (int64_t)rotated->options.interval_ms;
-
-	if (!interval || !rotated->has_records)
-		return -1;
-	return (int)min_u64(interval - clock_ms(CLOCK_REALTIME) % interval,
-			    WAIT_MAX_MS);
-}
-
-int rotate_wait_ms(const struct rotated *rotated)
-{
-	int wait = sooner_ms(backoff_left_ms(&rotated->retry),
-			     until_rotation_ms(rotated));
-
-	if (worker_is_busy(rotated->worker)) /* its descriptor reports the end */
-		return wait;
-	return sooner_ms(wait, until_ms(work_due_ms(rotated)));
+		close_fd(&rotated->fd);
+	return err;
 }
 
 static int fail_write(struct rotated *rotated, int err)
@@ -204,69 +256,11 @@ static int fail_write(struct rotated *rotated, int err)
 	return -EAGAIN;
 }
 
-/* Begin an empty one. */
-static int begin_part(struct rotated *rotated)
+static bool has_room(const struct rotated *rotated, size_t len)
 {
-	int err = rotate_part_open(&rotated->names,
-				   rotated->options.mode ?: ROTATE_MODE,
-				   &rotated->fd);
+	uint64_t most = rotated->options.max_bytes;
 
-	if (err)
-		return err;
-	rotated->begun++;
-	rotated->has_records = false;
-	rotated->size = rotated->whole = 0;
-	return 0;
-}
-
-/* The same, after a crash maybe. Unacknowledged records are written again. */
-static int open_part(struct rotated *rotated)
-{
-	int err = begin_part(rotated);
-
-	if (err)
-		return err;
-	rotated->recovers = true;
-	rotated->sync_due_ms = 0;
-	rotated->is_syncing = rotated->is_lost = false;
-	return 0;
-}
-
-/* Complete the file, for a worker to give it its final name. */
-static int end_part(struct rotated *rotated)
-{
-	struct rotate_final final = { .start = rotated->start_ms / 1000,
-				      .suffix = rotated->options.suffix ?: "" };
-	int err;
-
-	/* The next number, also where a lower one has become free. */
-	if (final.start == rotated->last.start)
-		final.number = rotated->last.number + 1;
-	err = rotate_part_rename(&rotated->names, &final);
-	if (err)
-		return err;
-	rotated->last = final;
-	rotated->files[rotated->n_files++] =
-		(struct rotate_file){ TAKE_FD(rotated->fd), final };
-	return 0;
-}
-
-static int rotate_now(struct rotated *rotated)
-{
-	int err = end_part(rotated);
-
-	/* Without looking for leftovers: there was one moment for that. */
-	err = err ?: begin_part(rotated);
-	process_work(rotated);
-	return err ? fail_write(rotated, err) : 0;
-}
-
-/* Between pieces; the disk is not too far behind. */
-static bool may_rotate(const struct rotated *rotated)
-{
-	return rotated->fd >= 0 && rotated->has_records &&
-	       rotated->size == rotated->whole &&
-	       rotated->n_files < ROTATE_WAITING_MAX;
+	return !most || rotated->size + len <= most;
 }
 
 /* Its first record is of an interval that is over. */
@@ -278,108 +272,74 @@ static bool is_old(const struct rotated *rotated)
 				   rotated->start_ms / interval;
 }
 
-/* ---- Use ----------------------------------------------------------------------- */
-
-/* Another process may have removed it, or the directory, or mounted another one there. */
-static bool has_lost_part(struct rotated *rotated)
+static bool may_rotate(const struct rotated *rotated)
 {
-	int64_t now = now_ms();
-
-	if (rotated->is_lost)
-		return true;
-	if (now - rotated->looked_ms < LOOK_MS && !rotated->retry.due_ms)
-		return false;
-	rotated->looked_ms = now;
-	return !rotate_part_is_there(rotated->fd, &rotated->names);
+	return rotated->has_records && rotated->size == rotated->whole;
 }
 
-enum peer_state rotate_prepare(struct rotated *rotated)
+enum peer_state rotate_prepare(struct rotated *rotated, size_t room)
 {
-	int err;
+	enum peer_state state;
+	int err = 0;
 
-	process_work(rotated);
 	if (!backoff_is_due(&rotated->retry))
 		return PEER_AWAY;
-	if (rotated->fd >= 0 && has_lost_part(rotated))
+	/* Its directory may be gone, too, or another one be mounted there. */
+	if (rotated->fd >= 0 && !is_part(rotated, rotated->fd))
 		close_fd(&rotated->fd);
 	rotated->retry.due_ms = 0;
-	if (rotated->fd >= 0) {
-		bool has_failed = may_rotate(rotated) && is_old(rotated) &&
-				  rotate_now(rotated);
-
-		return has_failed ? PEER_AWAY : PEER_READY;
-	}
-	err = open_part(rotated);
-	process_work(rotated);
-	if (err)
+	if (rotated->fd >= 0 && may_rotate(rotated) &&
+	    (is_old(rotated) || !has_room(rotated, room)))
+		err = end_part(rotated);
+	if (!err && rotated->fd < 0)
+		err = open_part(rotated);
+	if (err) {
 		fail_write(rotated, err);
-	return err ? PEER_AWAY : PEER_NEW;
+		return PEER_AWAY;
+	}
+	state = rotated->is_new ? PEER_NEW : PEER_READY;
+	rotated->is_new = false;
+	return state;
 }
 
-int rotate_make_room(struct rotated *rotated, size_t len)
-{
-	uint64_t most = rotated->options.max_bytes;
-
-	if (!most || rotated->size + len <= most)
-		return 0;
-	/* The end of the work that the disk is too slow for wakes the sink. */
-	if (rotated->n_files == ROTATE_WAITING_MAX)
-		return -EAGAIN;
-	return may_rotate(rotated) ? rotate_now(rotated) : 0;
-}
-
-int rotate_write(struct rotated *rotated, const void *piece, size_t len)
+int rotate_write(struct rotated *rotated, const void *piece, size_t len,
+		 bool has_records)
 {
 	size_t from = rotated->size - rotated->whole, at = from;
-	int err = io_write(rotated->fd, piece, len, &at);
+	int err = 0;
 
+	if (may_rotate(rotated) && !has_room(rotated, len)) {
+		err = end_part(rotated) ?: open_part(rotated);
+		rotated->is_new &= err != 0;
+	}
+	err = err ?: io_write(rotated->fd, piece, len, &at);
 	if (at > from && !rotated->has_records)
 		rotated->start_ms = clock_ms(CLOCK_REALTIME);
 	rotated->size = rotated->whole + at;
 	if (err)
 		return fail_write(rotated, err);
 	rotated->whole = rotated->size;
+	rotated->has_records |= has_records;
 	outage_note(&rotated->outage, rotated->host->log, rotated->path, 0);
 	backoff_reset(&rotated->retry);
 	return 0;
 }
 
-void rotate_written(struct rotated *rotated, struct position end)
+int rotate_wait_ms(const struct rotated *rotated)
 {
-	rotated->has_records = true;
-	if (!rotated->options.sync_ms) {
-		rotated->host->ops->ack(rotated->host, end);
-		return;
-	}
-	rotated->sync_due_ms =
-		rotated->sync_due_ms ?:
-			now_ms() + (int64_t)rotated->options.sync_ms;
-	rotated->written = end;
-}
+	int64_t interval = (int64_t)rotated->options.interval_ms;
+	int wait = backoff_left_ms(&rotated->retry);
 
-uint64_t rotate_begun(const struct rotated *rotated)
-{
-	return rotated->begun;
+	if (!interval || !rotated->has_records)
+		return wait;
+	interval -= clock_ms(CLOCK_REALTIME) % interval;
+	return sooner_ms(wait, (int)min_u64((uint64_t)interval, WAIT_MAX_MS));
 }
 
 void rotate_counters(const struct rotated *rotated, sink_counter_fn *take,
 		     void *ctx)
 {
 	take(ctx, "files", rotated->finished);
-	take(ctx, "files_removed", rotated->removed);
-}
-
-/* ---- Life ---------------------------------------------------------------------- */
-
-static int set_up_rotation(struct rotated *rotated, const char *path)
-{
-	struct sink_host *host = rotated->host;
-	int err = rotate_names_init(&rotated->names, path);
-
-	err = err ?: io_make_parents(path);
-	err = err ?: worker_new(rotate_work_do, NULL, &rotated->worker);
-	err = err ?: host->ops->watch(host, worker_fd(rotated->worker), EPOLLIN);
-	return err ?: open_part(rotated);
 }
 
 int rotate_open(const char *path, const struct rotate_options *options,
@@ -390,11 +350,12 @@ int rotate_open(const char *path, const struct rotate_options *options,
 
 	if (!rotated)
 		return -ENOMEM;
-	rotated->host = host;
-	rotated->options = *options;
-	rotated->path = path;
-	rotated->fd = -1;
-	err = set_up_rotation(rotated, path);
+	*rotated = (struct rotated){
+		.host = host, .options = *options, .path = path, .fd = -1
+	};
+	err = set_names(rotated);
+	err = err ?: io_make_parents(path);
+	err = err ?: open_part(rotated);
 	if (err) {
 		log_error(host->log, "cannot write to %s: %s", path,
 			  err == -EBUSY ?
@@ -405,43 +366,21 @@ int rotate_open(const char *path, const struct rotate_options *options,
 		rotate_close(rotated);
 		return err;
 	}
-	process_work(rotated);
 	host->outage = &rotated->outage;
 	*ret_rotated = rotated;
 	return 0;
 }
 
-/* Finish the part. Records in a torn piece at its end were not acknowledged. */
-static void finish_part(struct rotated *rotated)
-{
-	int err = 0;
-
-	if (rotated->fd < 0)
-		return;
-	if (rotated->size > rotated->whole &&
-	    ftruncate(rotated->fd, (off_t)rotated->whole))
-		err = -errno; /* the next start cuts it */
-	else if (rotated->has_records)
-		err = end_part(rotated);
-	else
-		rotate_part_remove(rotated->fd, &rotated->names);
-	if (err)
-		fail_write(rotated, err);
-	close_fd(&rotated->fd);
-}
-
+/* The next start cuts off a torn piece at its end, whose records were not acknowledged. */
 void rotate_close(struct rotated *rotated)
 {
 	if (!rotated)
 		return;
-	finish_part(rotated);
-	if (rotated->worker) {
-		finish_work(rotated);
-		rotated->host->ops->watch(rotated->host,
-					  worker_fd(rotated->worker), 0);
-	}
-	worker_free(rotated->worker);
-	for (size_t i = 0; i < rotated->n_files; i++)
-		close(rotated->files[i].fd);
+	if (rotated->fd >= 0 && may_rotate(rotated))
+		end_part(rotated);
+	else if (rotated->fd >= 0 && !rotated->has_records &&
+		 is_part(rotated, rotated->fd))
+		unlink(rotated->part);
+	close_fd(&rotated->fd);
 	free(rotated);
 }

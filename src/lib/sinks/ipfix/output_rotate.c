@@ -10,7 +10,6 @@
 struct rotated_output {
 	struct output output;
 	struct rotated *rotated;
-	uint64_t begun;	      /* files, as of this session */
 	struct unsent unsent; /* what the rotated has begun to write */
 };
 
@@ -32,37 +31,32 @@ static bool write_rotated_unsent(struct rotated_output *out)
 {
 	struct unsent *unsent = &out->unsent;
 
-	if (unsent_is_empty(unsent))
-		return true;
-	if (rotate_write(out->rotated, unsent->bytes, unsent->len))
+	/* A file of templates and counters alone is worth nothing. */
+	if (rotate_write(out->rotated, unsent->bytes, unsent->len,
+			 position_is_before(out->output.acked, unsent->end)))
 		return false;
 	unsent->at = unsent->len;
-	/* A file of templates and counters alone is worth nothing. */
-	if (position_is_before(out->output.acked, unsent->end)) {
-		rotate_written(out->rotated, unsent->end);
-		out->output.acked = unsent->end;
-	}
+	output_ack(&out->output, unsent->end);
 	return true;
 }
 
 static enum peer_state rotated_output_prepare(struct output *output)
 {
 	struct rotated_output *out = rotated_of_output(output);
+	bool is_done = unsent_is_empty(&out->unsent);
+	enum peer_state state =
+		rotate_prepare(out->rotated, is_done ? output->size : 0);
 
-	enum peer_state state = rotate_prepare(out->rotated);
-
-	if (state == PEER_AWAY)
-		return state;
-	if (state == PEER_NEW)
+	if (state == PEER_READY && !is_done) {
+		if (!write_rotated_unsent(out))
+			return PEER_AWAY;
+		state = rotate_prepare(out->rotated, output->size);
+	}
+	if (state == PEER_NEW) {
 		out->unsent.at = out->unsent.len = 0;
-	if (!write_rotated_unsent(out) ||
-	    rotate_make_room(out->rotated, output->size))
-		return PEER_AWAY;
-	if (out->begun == rotate_begun(out->rotated))
-		return PEER_READY;
-	out->begun = rotate_begun(out->rotated);
-	output->counts.sessions++;
-	return PEER_NEW;
+		output->counts.sessions++;
+	}
+	return state;
 }
 
 static int rotated_output_send(struct output *output,

@@ -3,8 +3,7 @@ include(${PROJECT_SOURCE_DIR}/src/lib/sinks/net/net.cmake)
 pkg_check_modules(FIXBUF REQUIRED IMPORTED_TARGET libfixbuf>=2.4.1)
 
 # Files are rotated as those of the library are, by a copy of that.
-file(GLOB rotate_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/lib/sink/file/rotate*.c)
-add_library(netobs_rotate STATIC ${rotate_sources} src/lib/sink/pack/pieces.c)
+add_library(netobs_rotate STATIC src/lib/sink/file/rotate.c src/lib/sink/pack/pieces.c)
 target_link_libraries(netobs_rotate PUBLIC netobs_sink_support)
 set_target_properties(netobs_rotate PROPERTIES POSITION_INDEPENDENT_CODE ON)
 netobs_target_flags(netobs_rotate)

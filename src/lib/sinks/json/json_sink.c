@@ -62,11 +62,6 @@ static void start_line(struct json_state *state)
 	const char *end = memrchr(state->buf, '\n', state->sent);
 
 	state->sent = end ? (size_t)(end + 1 - state->buf) : 0;
-	if (!state->out.rotated)
-		return;
-	/* It may lack records that were written and are not acknowledged. */
-	state->used = state->sent = 0;
-	state->host->ops->rewind(state->host);
 }
 
 static int json_work(void *arg, bool flush)
@@ -93,7 +88,7 @@ static int json_work(void *arg, bool flush)
 		state->sent += (size_t)n;
 		if (state->sent < state->used)
 			continue;
-		line_out_written(&state->out, state->end);
+		state->host->ops->ack(state->host, state->end);
 		state->used = state->sent = 0;
 	}
 }

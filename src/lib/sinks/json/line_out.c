@@ -184,10 +184,9 @@ struct line_options {
 static void check_line_options(struct spec *spec,
 			       const struct line_options *options, bool packs)
 {
-	if (!options->rotates && (packs || options->rotation.sync_ms))
-		spec_refuse(
-			spec,
-			"compress and sync need rotate.bytes or rotate.interval");
+	if (!options->rotates && packs)
+		spec_refuse(spec,
+			    "compress needs rotate.bytes or rotate.interval");
 	if (is_file(spec)) {
 		refuse_network(spec);
 		return;
@@ -208,8 +207,6 @@ static void parse_line_options(struct spec *spec, struct line_options *options)
 	options->rotates = rotate_parse(spec, ROTATE_MIN, rotation);
 	packs = packer_parse(spec, &options->packer);
 	rotation->suffix = options->packer.suffix;
-	rotation->sync_ms =
-		spec_duration_ms(spec, "sync", 100, 60 * 60 * 1000, 0);
 	options->truncates = spec_choice(spec, "truncate", no_yes, 0);
 	if (options->rotates && options->truncates)
 		spec_refuse(spec, "what is rotated is never truncated");
@@ -345,7 +342,7 @@ static void wait_for_rotated(struct line_out *out)
 
 static enum peer_state prepare_rotated(struct line_out *out)
 {
-	enum peer_state state = rotate_prepare(out->rotated);
+	enum peer_state state = rotate_prepare(out->rotated, 0);
 
 	if (state == PEER_NEW)
 		out->piece_len = 0;
@@ -382,8 +379,7 @@ static ssize_t write_rotated(struct line_out *out, const char *bytes, size_t len
 		out->piece_len = (size_t)n;
 		line_out_note(out, 0);
 	}
-	if (rotate_make_room(out->rotated, out->piece_len) ||
-	    rotate_write(out->rotated, out->piece, out->piece_len)) {
+	if (rotate_write(out->rotated, out->piece, out->piece_len, true)) {
 		wait_for_rotated(out);
 		return -EAGAIN;
 	}
@@ -417,14 +413,6 @@ ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len)
 	else
 		out->host->ops->wake_in(out->host, BUSY_MS);
 	return -EAGAIN;
-}
-
-void line_out_written(struct line_out *out, struct position end)
-{
-	if (out->rotated)
-		rotate_written(out->rotated, end);
-	else
-		out->host->ops->ack(out->host, end);
 }
 
 int line_out_rest(struct line_out *out)

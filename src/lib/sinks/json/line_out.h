@@ -79,9 +79,6 @@ enum peer_state line_out_prepare(struct line_out *out);
  */
 ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
 
-/* All lines of records before @end are written: acknowledge them, in time. */
-void line_out_written(struct line_out *out, struct position end);
-
 /** There is nothing to write now. @return 0, or a permanent failure since the last call */
 int line_out_rest(struct line_out *out);
 
