@@ -23,13 +23,12 @@ static const struct args_option options[] = {
 
 static const struct args_command command = {
 	.name = "config",
-	.operands = "check|show [FILE] | import-env",
+	.operands = "check|show [FILE]",
 	.summary = "Check or show the configuration of the service",
 	.options = options,
 	.operand_list = offsetof(struct options, operands),
 	.notes = "check: print each error as FILE:LINE:COLUMN: MESSAGE.\n"
 		 "show: print all keys with their values and where these come from.\n"
-		 "import-env: print a configuration for the environment variables of NetObserv's agent.\n"
 		 "Without FILE: " SERVICE_CONFIG_FILE
 		 ", or else that in /usr/lib/netobs.\n",
 };
@@ -72,10 +71,9 @@ static int refuse_word(const char *word)
 
 	suggestion_offer(&suggestion, "check");
 	suggestion_offer(&suggestion, "show");
-	suggestion_offer(&suggestion, "import-env");
 	best = suggestion_best(&suggestion);
-	args_complain(&command, "'%s' is not check, show or import-env%s%s%s",
-		      word, best ? "; did you mean '" : "", best ?: "",
+	args_complain(&command, "'%s' is not check or show%s%s%s", word,
+		      best ? "; did you mean '" : "", best ?: "",
 		      best ? "'?" : "");
 	return EXIT_USAGE;
 }
@@ -88,7 +86,7 @@ static int run_config(const struct options *wanted)
 	if (!operands->n || operands->n > 2) {
 		args_complain(&command, operands->n ?
 						"there is more than one FILE" :
-						"check, show or import-env?");
+						"check or show?");
 		return EXIT_USAGE;
 	}
 	if (!strcmp(operands->items[0], "show"))
@@ -99,12 +97,7 @@ static int run_config(const struct options *wanted)
 	}
 	if (!strcmp(operands->items[0], "check"))
 		return check_config(path);
-	if (strcmp(operands->items[0], "import-env"))
-		return refuse_word(operands->items[0]);
-	if (!path)
-		return config_import() < 0 ? EXIT_FAILED : EXIT_FINE;
-	args_complain(&command, "import-env reads no FILE");
-	return EXIT_USAGE;
+	return refuse_word(operands->items[0]);
 }
 
 int cmd_config(int argc, char **argv)

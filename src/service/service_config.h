@@ -96,14 +96,6 @@ bool service_config_place(const struct service_config *config,
 /** Print each key with its value and where that comes from. */
 int service_config_print(const struct service_config *config, bool is_json);
 
-/**
- * Print a configuration for the environment variables of NetObserv's agent: docs/netobserv.md.
- * What has no equal is reported on standard error.
- *
- * @return 0; -EINVAL: there would be no sink, or a value is wrong
- */
-int config_import(void);
-
 /** @return whether both have the same spool on disk */
 bool service_specs_share_spool(const char *a, const char *b);
 

@@ -7,6 +7,7 @@ change in a flood, without a packet that is lost or counted twice.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -106,84 +107,23 @@ class Config(Configured, lab.LabTest):
         code, _, errors = self.config("check", "/nosuchfile")
         self.assertEqual((1, "/nosuchfile: No such file or directory\n"), (code, errors))
 
-    def import_env(self, **environment):
-        """Its configuration, which has no errors."""
-        done = subprocess.run([observer.netobsctl(), "config", "import-env"], text=True,
-                              capture_output=True, timeout=60, check=False, env=environment)
-        observer.check_sanitizer(done.stderr)
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertEqual("", self.check(done.stdout))
-        return done.stdout.split("\n"), done.stderr
-
-    def test_variables_of_netobserv(self):
-        user, password = self.lab.path("user"), self.lab.path("password")
-        self.write("me\n", user)
-        self.write("secret\n", password)
-        lines, errors = self.import_env(
-            TARGET_HOST="2001:db8::1", TARGET_PORT="9999", INTERFACES="eth0,/^veth/",
-            CACHE_ACTIVE_TIMEOUT="1m30.5s", SAMPLING="50", TC_ATTACH_MODE="tc",
-            TCX_ATTACH_ANCHOR_INGRESS="tail", DIRECTION="ingress", LOG_LEVEL="trace",
-            METRICS_ENABLE="true", AGENT_IP="192.0.2.9", ENABLE_RTT="true",
-            ENABLE_PKT_TRANSLATION="true", ENABLE_PKT_DROPS="true", ENABLE_DNS_TRACKING="true")
-        for line in ("interface = eth0", "interface = /^veth/", "exclude = lo",
-                     "direction = ingress", "attach = clsact", "attach_order = last",
-                     "sampling = 50", "rtt = yes", "nat = yes", "drops = yes",
-                     "interval = 90500ms", "log_level = debug",
-                     "listen = 0.0.0.0:9090", "listen_any = yes",
-                     "output = grpc://[2001:db8::1]:9999", "agent_ip = 192.0.2.9"):
-            self.assertIn(line, lines)
-        self.assertEqual("netobsctl config: ENABLE_DNS_TRACKING: this version does not have it\n",
-                         errors)
-        lines, errors = self.import_env(
-            EXPORT="kafka", KAFKA_BROKERS="b1:9092,b2", KAFKA_COMPRESSION="zstd",
-            EXCLUDE_INTERFACES="lo,eth1", KAFKA_ENABLE_SASL="true",
-            KAFKA_SASL_TYPE="scramSHA512", KAFKA_SASL_CLIENT_ID_PATH=user,
-            KAFKA_SASL_CLIENT_SECRET_PATH=password, KAFKA_ENABLE_TLS="1")
-        for line in ("output = kafka://b1:9092,b2/network-flows", "exclude = eth1",
-                     "rdkafka.compression.codec = zstd", "sasl = scram-sha-512", "user = me",
-                     f"password_file = {password}", "tls = yes"):
-            self.assertIn(line, lines)
-        self.assertEqual("", errors)
-        self.check_filters_of_netobserv()
-        lines, _ = self.import_env(EXPORT="ipfix+udp", FLOWS_TARGET_HOST="h",
-                                   FLOWS_TARGET_PORT="4739")
-        self.assertIn("output = ipfix:udp://h:4739", lines)
-        for environment, words in (({}, "TARGET_HOST: it is not set"),
-                                   ({"EXPORT": "direct-flp"}, "has no equal")):
-            done = subprocess.run([observer.netobsctl(), "config", "import-env"], text=True,
-                                  capture_output=True, timeout=60, check=False,
-                                  env=environment)
-            self.assertEqual(1, done.returncode)
-            self.assertIn(words, done.stderr)
-
-    def check_filters_of_netobserv(self):
-        target = {"EXPORT": "kafka", "KAFKA_BROKERS": "b"}
-        rules = [{"ip_cidr": "0.0.0.0/0", "action": "Accept", "protocol": "TCP",
-                  "destination_port": 443, "tcp_flags": "SYN"},
-                 {"ip_cidr": "10.0.0.0/8", "action": "Reject", "protocol": "ICMP", "icmp_type": 8,
-                  "direction": "Ingress"},
-                 {"ip_cidr": "192.0.2.0/24", "action": "Accept", "ports": "80,443",
-                  "peer_ip": "198.51.100.1", "sample": 50},
-                 {"action": "Reject", "source_port_range": "1-9", "peer_cidr": "a' or x"}]
-        lines, errors = self.import_env(
-            **target, FLOW_FILTER_RULES=json.dumps(rules), ENABLE_PCA="true",
-            METRICS_ENABLE="1", METRICS_TLS_CERT_PATH="/c", METRICS_TLS_KEY_PATH="/k")
-        self.assertEqual(
-            ["match = net 192.0.2.0/24 and (port 80 or port 443) and host 198.51.100.1",
-             "match = net 10.0.0.0/8 and icmp and icmp[0] == 8",
-             "match = tcp and (dst port 443) and tcp[13] & 18 == 2",
-             "match = (src portrange 1-9)"], [line for line in lines if line[:5] == "match"])
-        self.assertEqual(["accept", "reject", "accept", "reject"],
-                         [line[9:] for line in lines if line[:6] == "action"])
-        for line in "default_action = reject", "sample = 1:50", "tls_cert = /c", "tls_key = /k":
-            self.assertIn(line, lines)
-        for words in "'Ingress'", "check the order", "netobsctl-capture(8)", "is left out":
-            self.assertIn(words, errors)
-        lines, errors = self.import_env(**target, FILTER_IP_CIDR="2001:db8::/32",
-                                        FILTER_ACTION="Reject", FILTER_PROTOCOL="UDP")
-        self.assertIn("match = net 2001:db8::/32 and udp", lines)
-        self.assertIn("default_action = accept", lines)
-        self.assertEqual("", errors)
+    def test_filters_in_the_page_about_netobserv(self):
+        page = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "netobserv.md")
+        with open(page, encoding="utf-8") as file:
+            part = file.read().split("\n## Filters\n")[1].split("\n## ")[0]
+        rows = [line.split(" | ") for line in part.split("\n") if line.startswith("| `")]
+        spans = [(number, span) for row in rows for number, cell in enumerate(row[1:])
+                 for span in re.findall("`(?:match = )?([^`]*)`", cell)]
+        matches = [span for number, span in spans if number == 0 or " " in span
+                   if not span.startswith(("action", "sample", "[capture]"))]
+        self.assertGreater(len(matches), 30)
+        for match in matches:
+            with self.subTest(match):
+                self.assertEqual("", self.check('[capture]\ndefault_action = reject\n[filter "x"]\n'
+                                                f'match = {match}\naction = accept\n'
+                                                '[sink "n"]\noutput = null'))
+        example, = re.findall(r"```\n(\[capture\].*?)```", part, re.DOTALL)
+        self.assertEqual("", self.check(f'{example}[sink "n"]\noutput = null'))
 
     def test_show_hides_secrets(self):
         self.write('[sink "a"]\noutput = https://loki.example/push\n'
