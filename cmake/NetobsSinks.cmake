@@ -48,11 +48,6 @@ foreach(kind ${NETOBS_SINKS})
 endforeach()
 include(${PROJECT_SOURCE_DIR}/src/lib/sinks/compress/compress.cmake)
 
-option(NETOBS_TLS "Build what netobsctl capture needs to listen beyond this host" ON)
-if(NETOBS_TLS)
-	include(${PROJECT_SOURCE_DIR}/src/service/tls/tls.cmake)
-endif()
-
 option(NETOBS_HTTPD "Build what netobsctl needs to serve metrics over HTTP" ON)
 if(NETOBS_HTTPD)
 	include(${PROJECT_SOURCE_DIR}/src/service/httpd/httpd.cmake)

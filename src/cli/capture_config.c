@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/util.h"
 #include "cli/flows/flows_request.h"
 
 enum format { FORMAT_PCAPNG, FORMAT_PCAP };
@@ -26,33 +25,13 @@ static const struct args_command command = {
 		 "Without -w and --listen, packets go to stdout if that is not a terminal.\n",
 };
 
-/* NULL: they are complete. */
-static const char *find_tls_fault(const struct capture_listen_options *listen)
-{
-	const char *const files[] = { listen->tls_cert, listen->tls_key,
-				      listen->tls_ca };
-	size_t n = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-		n += files[i] != NULL;
-	if (listen->is_any && !n)
-		return "--listen-any: needs --tls-cert, --tls-key and --tls-ca";
-	if (n % ARRAY_SIZE(files))
-		return "--tls-cert, --tls-key and --tls-ca need each other";
-	if (!listen->spec && n)
-		return "--tls-cert: needs --listen";
-	return NULL;
-}
-
 static bool is_listen_refused(const struct capture_config *config)
 {
-	const char *why = config->listen.spec ?
-				  capture_listen_refuse(&config->listen) :
-				  NULL;
+	const char *why =
+		config->listen ? capture_listen_refuse(config->listen) : NULL;
 
 	if (why)
-		args_complain(&command, "--listen '%s': %s",
-			      config->listen.spec, why);
+		args_complain(&command, "--listen '%s': %s", config->listen, why);
 	return why;
 }
 
@@ -61,7 +40,7 @@ static const char *find_target_fault(const struct capture_config *config)
 {
 	const bool is_stdout = !config->path || !strcmp(config->path, "-");
 
-	if (config->listen.spec)
+	if (config->listen)
 		return config->path || config->rotate_bytes || config->keep ?
 			       "--listen: cannot be combined with -w, --rotate "
 			       "and --keep" :
@@ -81,7 +60,7 @@ static void choose_target(struct capture_config *config)
 {
 	const char *extension;
 
-	if (config->listen.spec)
+	if (config->listen)
 		return;
 	if (!config->path)
 		config->path = "-";
@@ -94,11 +73,11 @@ static void choose_target(struct capture_config *config)
 
 static enum args_result check_options(struct capture_config *config)
 {
-	const char *fault = find_tls_fault(&config->listen);
+	const char *fault;
 
-	if (!fault && is_listen_refused(config))
+	if (is_listen_refused(config))
 		return ARGS_WRONG;
-	fault = fault ?: find_target_fault(config);
+	fault = find_target_fault(config);
 	choose_target(config);
 	if (!fault && config->process && config->format == FORMAT_PCAP)
 		fault = "--process: pcap has no place for names of "
@@ -122,11 +101,10 @@ enum args_result capture_config_parse(struct capture_config *config, int argc,
 	    flows_join_filter(&command, &config->filter_words,
 			      &config->observed.filter) < 0)
 		return ARGS_WRONG;
-	config->listen.format = config->format == FORMAT_PCAP ? NETOBS_PCAP :
-								NETOBS_PCAPNG;
 	config->out = (struct capture_out_options){
 		.path = config->path,
-		.format = config->listen.format,
+		.format = config->format == FORMAT_PCAP ? NETOBS_PCAP :
+							  NETOBS_PCAPNG,
 		.rotate_bytes = config->rotate_bytes,
 		.keep = config->keep,
 	};

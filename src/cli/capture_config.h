@@ -11,13 +11,12 @@ struct capture_config {
 	struct flows_config observed; /* interfaces, how, and the filter */
 	struct args_list filter_words;
 	int format; /* index of the choice; -1: by the name */
-	const char *path;
+	const char *path, *listen;
 	uint32_t snap_length, duration_ms, rate, keep, verbose;
 	uint64_t count, rotate_bytes, buffer_bytes;
 	bool stats, process;
 
 	struct capture_out_options out;
-	struct capture_listen_options listen;
 };
 
 enum args_result capture_config_parse(struct capture_config *config, int argc,

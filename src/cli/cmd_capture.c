@@ -45,7 +45,6 @@ struct session {
 	int64_t stats_ms; /* when the next statistics are due */
 	int64_t refused_ms; /* when the next message about refused readers may be */
 	uint64_t logged_refused;
-	char logged_fault[256]; /* of TLS files; "": none, or it is over */
 	bool is_made;	/* the capture of @start exists, and is being started */
 	bool is_ending; /* the capture, as its last reader has gone */
 	struct live live;
@@ -94,7 +93,7 @@ static void report_capture_error(const struct session *session,
 
 static bool is_listening(const struct session *session)
 {
-	return session->config.listen.spec;
+	return session->config.listen;
 }
 
 static int on_packet(const struct netobs_packet *packet, void *user)
@@ -366,22 +365,6 @@ static void log_refused(struct session *session)
 	session->refused_ms = now + REFUSED_MS;
 }
 
-/* Not with each connection. */
-static void log_fault(struct session *session)
-{
-	const char *fault = capture_listen_fault(&session->listener);
-
-	if (!strncmp(fault, session->logged_fault,
-		     sizeof(session->logged_fault) - 1))
-		return;
-	snprintf(session->logged_fault, sizeof(session->logged_fault), "%s",
-		 fault);
-	if (*fault)
-		fprintf(stderr,
-			"netobsctl capture: warning: %s; the files as read before remain in use\n",
-			fault);
-}
-
 /* Until there is something to do without an event. */
 static int serve_wait_ms(const struct session *session, int64_t deadline_ms)
 {
@@ -419,7 +402,6 @@ static int serve_capture(struct session *session, int64_t deadline_ms)
 		if (r >= 0)
 			follow_clients(session);
 		log_refused(session);
-		log_fault(session);
 	}
 	end_start(session);
 	finish_capture(session);
@@ -428,18 +410,18 @@ static int serve_capture(struct session *session, int64_t deadline_ms)
 
 static int capture_for_clients(struct session *session, int64_t deadline_ms)
 {
+	const struct capture_config *config = &session->config;
 	char text[160];
-	int r = capture_listen_open(&session->listener, &session->config.listen);
+	int r = capture_listen_open(&session->listener, config->listen,
+				    config->out.format);
 
 	if (r < 0) {
-		fprintf(stderr, "netobsctl capture: %s\n",
-			session->listener.reason);
+		fprintf(stderr, "netobsctl capture: --listen '%s': %s\n",
+			config->listen, strerror(-r));
 		return r;
 	}
-	privileges_drop(&session->config.observed.interfaces,
-			session->config.process ? KEEP_PROCESSES : 0);
-	capture_listen_check(&session->listener);
-	log_fault(session);
+	privileges_drop(&config->observed.interfaces,
+			config->process ? KEEP_PROCESSES : 0);
 	listen_where(&session->listener.server.listener, text, sizeof(text));
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
 	/* It was made to check the options. */

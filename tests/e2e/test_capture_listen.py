@@ -327,7 +327,7 @@ class Listen(lab.WiredTest):
                 (1, "Address already in use", f"127.0.0.1:{port}"),
                 (1, "No such file", "unix:/nosuch/socket"),
                 (USAGE, "loopback", "0.0.0.0:9990"),
-                (USAGE, "loopback", "192.0.2.1:9990"),
+                (USAGE, "ssh HOST netobsctl capture", "192.0.2.1:9990"),
                 (USAGE, "loopback", "[::]:9990"),
                 (USAGE, "ADDRESS:PORT", "9990"),
                 (USAGE, "ADDRESS:PORT", "127.0.0.1:port"),

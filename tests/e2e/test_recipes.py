@@ -21,7 +21,7 @@ SOURCES = ("README.md", "man/netobsctl-flows.8.scd", "man/netobs-sinks.7.scd",
                f"man/netobsctl-{verb}.8.scd"
                for verb in ("top", "tcp", "sessions", "alerts", "capture", "check"))
 VERBS = re.compile(r"^netobsctl (flows|top|tcp|sessions|alerts|capture|check)\b", re.M)
-# What needs a reader, or another host: test_capture_listen.py, test_capture_tls.py.
+# What needs a reader, or another host: test_capture_listen.py.
 ELSEWHERE = re.compile(r"--listen")
 FENCE = re.compile(r"^```\w*\n(.*?)\n```$", re.M | re.S)
 # The errors that are accepted where no server listens, and other tests make connections.

@@ -109,7 +109,7 @@ def configure(build, root):
                    f"{root}/usr/lib/{TRIPLET}/pkgconfig:{root}/usr/share/pkgconfig"}
     subprocess.run(["cmake", "-S", SOURCE, "-B", build, "-G", "Ninja",
                     f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", "-DCMAKE_BUILD_TYPE=Release",
-                    "-DNETOBS_SINKS=", "-DNETOBS_TLS=OFF", "-DNETOBS_HTTPD=OFF",
+                    "-DNETOBS_SINKS=", "-DNETOBS_HTTPD=OFF",
                     "-DNETOBS_MAN=OFF", "-DNETOBS_WERROR=ON", "-DNETOBS_TESTS=ON",
                     "-DNETOBS_TEST_TIMEOUT=2400"], check=True, env=environment)
 

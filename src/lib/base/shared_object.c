@@ -47,15 +47,10 @@ static bool find_own_dir(char dir[PATH_MAX])
 static const struct {
 	const char *name, *package;
 } packages[] = {
-	{ "gzip", "netobs-sink-json" },
-	{ "zstd", "netobs-sink-json" },
-	{ "json_net", "netobs-sink-json" },
-	{ "ipfix", "netobs-sink-ipfix" },
-	{ "kafka", "netobs-sink-kafka" },
-	{ "grpc", "netobs-sink-grpc" },
-	{ "http", "netobs-sink-http" },
-	{ "httpd", "netobsctl" },
-	{ "tls", "netobsctl" },
+	{ "gzip", "netobs-sink-json" },	    { "zstd", "netobs-sink-json" },
+	{ "json_net", "netobs-sink-json" }, { "ipfix", "netobs-sink-ipfix" },
+	{ "kafka", "netobs-sink-kafka" },   { "grpc", "netobs-sink-grpc" },
+	{ "http", "netobs-sink-http" },	    { "httpd", "netobsctl" },
 };
 
 /* Beside this library, as in a build directory or a package; else as configured. */

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "service/tls/tls_module.h"
-
 enum {
 	QUEUE = 4 << 20, /* bytes of a client */
 	/* Kept free for blocks beside packets: they are never left out. */
@@ -35,47 +33,17 @@ static bool is_open(int fd)
 	return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
-static size_t count_ready(const struct server *server)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < server->n; i++)
-		n += server->list[i]->is_ready;
-	return n;
-}
-
-/* Of those whose handshake is under way, the oldest gives way to new ones. */
-static void make_listener_room(const struct server *server)
-{
-	struct server_client *oldest = NULL;
-
-	for (size_t i = 0; i < server->n; i++) {
-		struct server_client *client = server->list[i];
-
-		if (!client->is_ready &&
-		    (!oldest || client->due_ms < oldest->due_ms))
-			oldest = client;
-	}
-	if (server->n - count_ready(server) == CAPTURE_HANDSHAKES)
-		server_close_client(oldest, "too many TLS handshakes at once");
-}
-
 /* A client that has already disconnected takes no place, and starts no capture. */
 static bool admit_client(struct server *server, int fd)
 {
-	if (!is_open(fd))
-		return false;
-	make_listener_room(server);
-	return true;
+	(void)server;
+	return is_open(fd);
 }
 
-/*
- * The latest to become ready gives way to those that have packets already. Only clients that
- * may have packets get a queue.
- */
-static void on_ready(struct server_client *client)
+/* The latest gives way to those that have packets already. */
+static void on_connect(struct server_client *client)
 {
-	if (count_ready(client->server) > CAPTURE_CLIENTS)
+	if (client->server->n > CAPTURE_CLIENTS)
 		server_close_client(client, "too many readers are connected");
 	else
 		server_make_queue(client, QUEUE);
@@ -106,7 +74,7 @@ static void client_begin(struct capture_client *client,
 	const NETOBS_OPTS(netobs_packet_writer_opts, opts, .capture = capture,
 			  .write = queue_block, .user = client, .format = format);
 
-	if (!client->base.is_ready || client->writer)
+	if (client->writer)
 		return;
 	if (netobs_packet_writer_new(&opts, &client->writer))
 		server_close_client(&client->base, NULL);
@@ -135,62 +103,35 @@ static bool client_add(struct capture_client *client,
 
 /* ---- The socket --------------------------------------------------------------------- */
 
-const char *capture_listen_refuse(const struct capture_listen_options *options)
+const char *capture_listen_refuse(const char *spec)
 {
-	const char *why;
+	const char *why = listen_refuse(spec);
 
-	if (listen_is_unix(options->spec) && options->tls_cert)
-		return "TLS is for addresses, not for unix sockets";
-	why = listen_refuse(options->spec);
 	if (why)
 		return why;
-	return listen_is_local(options->spec) || options->is_any ?
+	return listen_is_local(spec) ?
 		       NULL :
-		       "it is not a loopback address: needs --listen-any";
+		       "it is not a loopback address; to read packets on another "
+		       "host, run 'ssh HOST netobsctl capture -w -' there";
 }
 
-int capture_listen_open(struct capture_listen *listener,
-			const struct capture_listen_options *options)
+int capture_listen_open(struct capture_listen *listener, const char *spec,
+			enum netobs_packet_format format)
 {
 	static const struct server_ops ops = {
 		.client_size = sizeof(struct capture_client),
 		.admit = admit_client,
-		.on_ready = on_ready,
+		.on_connect = on_connect,
 		.on_close = on_close,
 	};
-	const char *spec = options->spec;
 	int err;
 
-	*listener = (struct capture_listen){ .format = options->format };
+	*listener = (struct capture_listen){ .format = format };
 	err = server_open(&listener->server, &ops);
-	if (!err && options->tls_cert)
-		err = server_use_tls(&listener->server, options->tls_ca,
-				     options->tls_cert, options->tls_key,
-				     listener->reason, sizeof(listener->reason));
 	err = err ?: server_listen(&listener->server, spec);
-	if (!err)
-		return 0;
-	if (!*listener->reason)
-		snprintf(listener->reason, sizeof(listener->reason),
-			 "--listen '%s': %s", spec, strerror(-err));
-	server_close(&listener->server, 0);
+	if (err)
+		server_close(&listener->server, 0);
 	return err;
-}
-
-/* The files may be readable with privileges only. */
-void capture_listen_check(struct capture_listen *listener)
-{
-	const struct server *server = &listener->server;
-
-	if (server->tls)
-		server->tls->refresh(server->tls_context, true);
-}
-
-const char *capture_listen_fault(const struct capture_listen *listener)
-{
-	const struct server *server = &listener->server;
-
-	return server->tls ? server->tls->fault(server->tls_context) : "";
 }
 
 /* ---- All clients, from the end: where one is closed, the last one takes its place ---- */
@@ -233,7 +174,7 @@ void capture_listen_flush(struct capture_listen *listener)
 
 bool capture_listen_has_clients(const struct capture_listen *listener)
 {
-	return count_ready(&listener->server);
+	return listener->server.n;
 }
 
 void capture_listen_close(struct capture_listen *listener)

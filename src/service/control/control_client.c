@@ -222,7 +222,7 @@ static bool client_is_admitted(struct control_client *client)
 	return is_owner || is_in_group(client->base.fd, peer.gid, all->group);
 }
 
-static void on_ready(struct server_client *base)
+static void on_connect(struct server_client *base)
 {
 	struct control_client *client = (struct control_client *)base;
 	struct control_clients *all = clients_of(client);
@@ -270,7 +270,7 @@ int control_clients_open(struct control_clients *all)
 	static const struct server_ops ops = {
 		.client_size = sizeof(struct control_client),
 		.admit = make_client_room,
-		.on_ready = on_ready,
+		.on_connect = on_connect,
 		.on_input = on_input,
 		.on_close = on_close,
 	};

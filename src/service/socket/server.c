@@ -13,12 +13,10 @@
 
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "service/tls/tls_module.h"
 
 enum {
 	ACCEPTS = 4,	/* in one dispatch */
 	PAUSE_MS = 500, /* without accepting, where a connection cannot be */
-	HANDSHAKE_MS = 5000,
 	/* A peer that has vanished is noticed after about half a minute, and */
 	KEEPALIVE_S = 10,
 	KEEPALIVES = 3,
@@ -79,8 +77,6 @@ void server_close_client(struct server_client *client, const char *why)
 		i++;
 	server->list[i] = server->list[--server->n];
 	loop_watch(&server->loop, client->fd, 0, NULL, NULL);
-	if (client->tls)
-		server->tls->stop(client->tls);
 	close_fd(&client->fd);
 	free(client->out);
 	free(client);
@@ -96,15 +92,13 @@ static int on_client(void *arg, int fd);
 /* @return false: it was closed */
 static bool watch_client(struct server_client *client)
 {
-	struct server *server = client->server;
-	const bool wants_out = client->is_ready ?
-				       has_queued(client) :
-				       server->tls->wants_out(client->tls);
-	const uint32_t events = client->events | (wants_out ? EPOLLOUT : 0);
+	const uint32_t events = client->events |
+				(has_queued(client) ? EPOLLOUT : 0);
 
 	if (events == client->watched)
 		return true;
-	if (loop_watch(&server->loop, client->fd, events, on_client, client)) {
+	if (loop_watch(&client->server->loop, client->fd, events, on_client,
+		       client)) {
 		server_close_client(client, NULL);
 		return false;
 	}
@@ -144,11 +138,9 @@ static ssize_t send_some(struct server_client *client)
 {
 	const char *from = client->out + client->start;
 	const size_t len = client->end - client->start;
-	ssize_t n;
+	const ssize_t n =
+		send(client->fd, from, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
-	if (client->tls)
-		return client->server->tls->write(client->tls, from, len);
-	n = send(client->fd, from, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return n < 0 ? -errno : n;
 }
 
@@ -177,11 +169,8 @@ bool server_send(struct server_client *client)
 
 ssize_t server_receive(struct server_client *client, void *to, size_t len)
 {
-	ssize_t n;
+	const ssize_t n = recv(client->fd, to, len, MSG_DONTWAIT);
 
-	if (client->tls)
-		return client->server->tls->read(client->tls, to, len);
-	n = recv(client->fd, to, len, MSG_DONTWAIT);
 	return n < 0 ? -errno : n;
 }
 
@@ -194,37 +183,6 @@ static void ignore_input(struct server_client *client)
 		server_close_client(client, NULL);
 }
 
-static void become_ready(struct server_client *client)
-{
-	client->is_ready = true;
-	server_set_due(client, 0);
-	if (watch_client(client))
-		client->server->ops->on_ready(client);
-}
-
-/*
- * A step of a handshake may take milliseconds of computing. One is taken each time, so
- * that all advance however long that takes.
- */
-static void advance_handshake(struct server_client *client)
-{
-	struct server *server = client->server;
-	const int64_t now = now_ms();
-	int err;
-
-	if (server->handshakes_ms && now >= server->handshakes_ms)
-		return;
-	server->handshakes_ms = server->handshakes_ms ?:
-					now + SERVER_HANDSHAKES_MS;
-	err = server->tls->handshake(client->tls, server->tls_context);
-	if (!err)
-		become_ready(client);
-	else if (err == -EAGAIN)
-		watch_client(client);
-	else
-		server_close_client(client, server->tls->reason(client->tls));
-}
-
 /* Without input and queue, it has closed its own end. */
 static int on_client(void *arg, int fd)
 {
@@ -232,9 +190,7 @@ static int on_client(void *arg, int fd)
 	bool is_sending = has_queued(client);
 
 	(void)fd;
-	if (!client->is_ready)
-		advance_handshake(client);
-	else if (is_sending && !server_send(client))
+	if (is_sending && !server_send(client))
 		return 0;
 	else if (!(client->events & EPOLLIN) && !is_sending)
 		server_close_client(client, NULL);
@@ -245,22 +201,12 @@ static int on_client(void *arg, int fd)
 	return 0;
 }
 
-static struct server_client *make_client(struct server *server, int fd)
-{
-	struct server_client *client = calloc(1, server->ops->client_size);
-
-	if (client && server->tls &&
-	    server->tls->accept(server->tls_context, fd, &client->tls))
-		free(TAKE_PTR(client));
-	return client;
-}
-
 void server_add(struct server *server, int fd, const char *address)
 {
 	struct server_client *client = NULL;
 
 	if (server->ops->admit(server, fd))
-		client = make_client(server, fd);
+		client = calloc(1, server->ops->client_size);
 	if (!client) {
 		close(fd);
 		return;
@@ -271,12 +217,8 @@ void server_add(struct server *server, int fd, const char *address)
 	snprintf(client->address, sizeof(client->address), "%s", address);
 	server->list[server->n++] = client;
 	watch_peer(fd);
-	if (!client->tls) {
-		become_ready(client);
-		return;
-	}
-	server_set_due(client, now_ms() + HANDSHAKE_MS);
-	watch_client(client);
+	if (watch_client(client))
+		server->ops->on_connect(client);
 }
 
 /* ---- The socket -------------------------------------------------------------------- */
@@ -321,7 +263,7 @@ static int accept_clients(struct server *server)
 }
 
 /* From the end: where a client is closed, the last one takes its place. */
-static int on_handshake_timer(void *arg, int fd)
+static int on_due_timer(void *arg, int fd)
 {
 	struct server *server = arg;
 	const int64_t now = now_ms();
@@ -351,17 +293,7 @@ int server_open(struct server *server, const struct server_ops *ops)
 	err = loop_open(&server->loop);
 	return err ? err :
 		     loop_add_timer(&server->loop, CLOCK_MONOTONIC,
-				    on_handshake_timer, server, &server->timer);
-}
-
-int server_use_tls(struct server *server, const char *ca, const char *cert,
-		   const char *key, char *why, size_t why_size)
-{
-	server->tls = shared_object_find("tls", TLS_MODULE_SYMBOL, why, why_size);
-	if (!server->tls)
-		return -ENOENT;
-	return server->tls->open(ca, cert, key, &server->tls_context, why,
-				 why_size);
+				    on_due_timer, server, &server->timer);
 }
 
 int server_listen(struct server *server, const char *spec)
@@ -371,7 +303,6 @@ int server_listen(struct server *server, const char *spec)
 
 void server_dispatch(struct server *server)
 {
-	server->handshakes_ms = 0;
 	loop_dispatch(&server->loop);
 }
 
@@ -405,7 +336,5 @@ void server_close(struct server *server, int ms)
 		server_dispatch(server);
 	}
 	server_drop(server);
-	if (server->tls)
-		server->tls->close(server->tls_context);
 	loop_close(&server->loop);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * A socket and its clients, none of which is ever waited for: each has a queue of a size that
- * its user sets, and may have a time at which it is closed. TLS is optional.
+ * its user sets, and may have a time at which it is closed.
  */
 #ifndef NETOBS_SERVICE_SERVER_H
 #define NETOBS_SERVICE_SERVER_H
@@ -14,22 +14,14 @@
 #include "base/loop.h"
 #include "listen.h"
 
-enum {
-	SERVER_CLIENTS = 128,
-	SERVER_HANDSHAKES_MS = 2, /* of computing for TLS, in one dispatch */
-};
+enum { SERVER_CLIENTS = 128 };
 
 struct server;
-struct tls;
-struct tls_context;
-struct tls_module;
 
 /* The first member of a user's client, which begins as zeroes. */
 struct server_client {
 	struct server *server;
 	int fd;
-	struct tls *tls;  /* NULL: without TLS */
-	bool is_ready;	  /* connected, and no handshake is under way */
 	bool is_last;	  /* it is closed once its queue is sent */
 	uint32_t events;  /* to wait for: EPOLLIN, or EPOLLHUP for no input */
 	uint32_t watched; /* the events that the loop waits for */
@@ -48,8 +40,8 @@ struct server_ops {
 	 * @return false: close the connection @fd, it becomes no client
 	 */
 	bool (*admit)(struct server *server, int fd);
-	/** It is ready, after the handshake of TLS. It may be closed. */
-	void (*on_ready)(struct server_client *client);
+	/** It has connected. It may be closed. */
+	void (*on_connect)(struct server_client *client);
 	/** Receive. NULL: input is ignored, and its end closes the client. */
 	void (*on_input)(struct server_client *client);
 	/** It is about to be freed. @why it is refused; NULL: it is not */
@@ -60,22 +52,15 @@ struct server {
 	const struct server_ops *ops;
 	struct loop loop; /* the descriptor to wait for is loop.fd */
 	struct listen listener;
-	const struct tls_module *tls; /* NULL: without TLS */
-	struct tls_context *tls_context;
 	int timer;
 	int64_t wake_ms;   /* when the timer expires; 0: it does not */
 	int64_t resume_ms; /* when connections are accepted again; 0: they are */
-	int64_t handshakes_ms; /* when those of this dispatch end; 0: none was */
 	struct server_client *list[SERVER_CLIENTS];
 	size_t n;
 };
 
 /** No client can connect yet. @return 0, or -errno; server_close() in both cases */
 int server_open(struct server *server, const struct server_ops *ops);
-
-/** Have clients connect with TLS, as tls_module.open() says. */
-int server_use_tls(struct server *server, const char *ca, const char *cert,
-		   const char *key, char *why, size_t why_size);
 
 /** @spec is as in listen_open(). @return 0, or -errno */
 int server_listen(struct server *server, const char *spec);

@@ -50,7 +50,7 @@ static void say_certificate(struct tls *tls, const char *name, long result)
 }
 
 /* Explains a TLS alert; NULL: @reason is none, or is unknown. */
-static const char *alert_text(const struct tls *tls, int reason)
+static const char *alert_text(int reason)
 {
 	switch (reason) {
 	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
@@ -60,9 +60,7 @@ static const char *alert_text(const struct tls *tls, int reason)
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
 	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
 	case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-		return SSL_is_server(tls->ssl) ?
-			       "it does not accept the certificate of this server" :
-			       "it does not accept the client certificate";
+		return "it does not accept the client certificate";
 	default:
 		return NULL;
 	}
@@ -89,7 +87,7 @@ static void say_error(struct tls *tls, unsigned long error)
 {
 	int reason = ERR_GET_REASON(error);
 	const char *text = ERR_reason_error_string(error) ?: "TLS failed";
-	const char *alert = alert_text(tls, reason);
+	const char *alert = alert_text(reason);
 	const char *more = NULL;
 
 	if (misses_certificate(tls, error)) {
@@ -182,15 +180,8 @@ static bool set_name(SSL *ssl, const struct tls_context *context)
 	       SSL_set_tlsext_host_name(ssl, context->name);
 }
 
-static bool set_role(SSL *ssl, const struct tls_context *context)
+static bool become_client(SSL *ssl, const struct tls_context *context)
 {
-	const int required = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
-
-	if (context->is_server) {
-		SSL_set_verify(ssl, required, verify_peer);
-		SSL_set_accept_state(ssl);
-		return true;
-	}
 	SSL_set_verify(ssl, SSL_VERIFY_PEER, verify_peer);
 	SSL_set_connect_state(ssl);
 	return set_name(ssl, context);
@@ -205,7 +196,7 @@ int tls_start(struct tls *tls, const struct tls_context *context, int fd)
 	SSL_CTX_set_client_cert_cb(context->files->ctx, note_asked);
 	tls->ssl = SSL_new(context->files->ctx);
 	bio = tls->ssl ? tls_bio_new(context->method, tls) : NULL;
-	if (!bio || !set_role(tls->ssl, context)) {
+	if (!bio || !become_client(tls->ssl, context)) {
 		BIO_free(bio);
 		SSL_free(tls->ssl);
 		tls->ssl = NULL;
@@ -229,9 +220,8 @@ int tls_handshake(struct tls *tls, const struct tls_context *context)
 	if (err == -EAGAIN)
 		return err;
 	if (SSL_get_verify_result(tls->ssl) != X509_V_OK)
-		say_certificate(
-			tls, context->is_server ? "this client" : context->name,
-			SSL_get_verify_result(tls->ssl));
+		say_certificate(tls, context->name,
+				SSL_get_verify_result(tls->ssl));
 	return err ?: -EPROTO;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * TLS 1.2 or newer over a socket that is not waited for. A server must have a certificate
- * for its name; the own one is shown if it asks for it. Clients must have a certificate of
- * the authority.
+ * for its name; the own one is shown if it asks for it.
  */
 #ifndef NETOBS_SINKS_NET_TLS_H
 #define NETOBS_SINKS_NET_TLS_H
@@ -22,16 +21,9 @@ struct tls_files {
 	char error[512]; /* what was wrong with them the last time; "": nothing */
 };
 
-/* How options are called in messages. */
-struct tls_option_names {
-	const char *ca, *cert, *key;
-};
-
-/* What all connections of a sink, or to a socket, share. */
+/* What all connections of a sink share. */
 struct tls_context {
-	BIO_METHOD *method; /* how the socket is written to and read from */
-	const struct tls_option_names *names;
-	bool is_server;
+	BIO_METHOD *method;    /* how the socket is written to and read from */
 	char name[256];	       /* that a server's certificate must be for */
 	bool is_address;       /* so is the name */
 	char *ca, *cert, *key; /* paths; NULL: none */
@@ -46,13 +38,6 @@ struct tls_context {
  */
 int tls_context_open(struct tls_context *context, struct spec *spec,
 		     const char *host, const char *alpn);
-
-/*
- * For a server whose clients must have certificates of the authority @ca. 0, or -errno;
- * -EINVAL: context->files->error says what is wrong with the files.
- */
-int tls_context_listen(struct tls_context *context, const char *ca,
-		       const char *cert, const char *key);
 
 /*
  * Before a connection is made: read the files again if they have changed, since
@@ -82,7 +67,7 @@ struct tls {
 	char reason[512]; /* of the last failure */
 };
 
-/* Begin a connection on @fd, which stays the caller's, as a client or a server. */
+/* Begin a connection on @fd, which stays the caller's. */
 int tls_start(struct tls *tls, const struct tls_context *context, int fd);
 
 /* 0: it is done; -EAGAIN; others: it failed, and tls->reason says why. */

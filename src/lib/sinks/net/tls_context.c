@@ -18,10 +18,9 @@
 static const char *const options[] = { "ca", "cert", "key_file", "server_name",
 				       NULL };
 
-static const struct tls_option_names client_names = { "option ca", "option cert",
-						      "option key_file" };
-static const struct tls_option_names server_names = { "--tls-ca", "--tls-cert",
-						      "--tls-key" };
+#define CA "option ca"
+#define CERT "option cert"
+#define KEY "option key_file"
 
 void tls_refuse_options(struct spec *spec)
 {
@@ -106,15 +105,14 @@ static bool load_ca(const struct tls_context *context, SSL_CTX *ctx)
 		return SSL_CTX_set_default_verify_paths(ctx) ||
 		       refuse_context(context,
 				      "the system's certificates cannot be read");
-	return is_readable(context, context->names->ca, path) &&
+	return is_readable(context, CA, path) &&
 	       (SSL_CTX_load_verify_file(ctx, path) ||
-		refuse_file(context, context->names->ca, path,
-			    "there is no certificate in it"));
+		refuse_file(context, CA, path, "there is no certificate in it"));
 }
 
 static bool load_key(const struct tls_context *context, SSL_CTX *ctx)
 {
-	const char *option = context->names->key, *key = context->key;
+	const char *key = context->key;
 	bool was_asked = false;
 	int is_loaded;
 
@@ -126,27 +124,27 @@ static bool load_key(const struct tls_context *context, SSL_CTX *ctx)
 	if (was_asked)
 		return refuse_context(
 			context,
-			"%s: %s: keys with a passphrase are not supported",
-			option, key);
+			KEY ": %s: keys with a passphrase are not supported",
+			key);
 	if (is_loaded && SSL_CTX_check_private_key(ctx))
 		return true;
 	if (is_loaded ||
 	    ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
 		return refuse_context(context,
-				      "%s: %s is not for the certificate in %s",
-				      option, key, context->cert);
-	return refuse_file(context, option, key, "there is no private key in it");
+				      KEY ": %s is not for the certificate in %s",
+				      key, context->cert);
+	return refuse_file(context, KEY, key, "there is no private key in it");
 }
 
 static bool load_own(const struct tls_context *context, SSL_CTX *ctx)
 {
 	if (!context->cert)
 		return true;
-	if (!is_readable(context, context->names->cert, context->cert) ||
-	    !is_readable(context, context->names->key, context->key))
+	if (!is_readable(context, CERT, context->cert) ||
+	    !is_readable(context, KEY, context->key))
 		return false;
 	if (SSL_CTX_use_certificate_chain_file(ctx, context->cert) != 1)
-		return refuse_file(context, context->names->cert, context->cert,
+		return refuse_file(context, CERT, context->cert,
 				   "there is no certificate in it");
 	return load_key(context, ctx);
 }
@@ -166,18 +164,6 @@ static bool set_alpn(SSL_CTX *ctx, const char *alpn)
 	return !SSL_CTX_set_alpn_protos(ctx, list, (unsigned int)len + 1);
 }
 
-/*
- * Each connection has to show a certificate. With tickets, a client could go on when its
- * certificate has expired.
- * The names of the authorities help a client to choose.
- */
-static void require_clients(const struct tls_context *context, SSL_CTX *ctx)
-{
-	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
-	SSL_CTX_set_num_tickets(ctx, 0);
-	SSL_CTX_set_client_CA_list(ctx, SSL_load_client_CA_file(context->ca));
-}
-
 static bool set_up(const struct tls_context *context, SSL_CTX *ctx)
 {
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
@@ -186,8 +172,6 @@ static bool set_up(const struct tls_context *context, SSL_CTX *ctx)
 				      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-	if (context->is_server)
-		require_clients(context, ctx);
 	return set_alpn(ctx, context->alpn) && load_ca(context, ctx) &&
 	       load_own(context, ctx);
 }
@@ -199,8 +183,7 @@ static bool load_files(const struct tls_context *context)
 
 	ERR_clear_error();
 	refuse_context(context, "TLS is not available");
-	ctx = SSL_CTX_new(context->is_server ? TLS_server_method() :
-					       TLS_client_method());
+	ctx = SSL_CTX_new(TLS_client_method());
 	if (!ctx || !set_up(context, ctx)) {
 		SSL_CTX_free(ctx);
 		ERR_clear_error();
@@ -288,7 +271,7 @@ int tls_context_open(struct tls_context *context, struct spec *spec,
 {
 	int err;
 
-	*context = (struct tls_context){ .names = &client_names, .alpn = alpn };
+	*context = (struct tls_context){ .alpn = alpn };
 	err = init_context(context);
 	if (err)
 		return err;
@@ -297,24 +280,6 @@ int tls_context_open(struct tls_context *context, struct spec *spec,
 	spec_refuse(spec, "%s", context->files->error);
 	tls_context_close(context);
 	return -EINVAL;
-}
-
-int tls_context_listen(struct tls_context *context, const char *ca,
-		       const char *cert, const char *key)
-{
-	int err;
-
-	*context = (struct tls_context){ .names = &server_names,
-					 .is_server = true };
-	err = init_context(context);
-	if (err)
-		return err;
-	context->ca = copy_text(ca);
-	context->cert = copy_text(cert);
-	context->key = copy_text(key);
-	return context->ca && context->cert && context->key ?
-		       tls_context_refresh(context) :
-		       -ENOMEM;
 }
 
 void tls_context_close(struct tls_context *context)

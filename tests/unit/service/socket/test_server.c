@@ -18,7 +18,7 @@
 
 enum { QUEUE = 1 << 20, CLOSE_MS = 50 };
 
-static size_t n_ready, n_closed;
+static size_t n_connected, n_closed;
 static char reason[64];
 
 static bool admit(struct server *server, int fd)
@@ -27,9 +27,9 @@ static bool admit(struct server *server, int fd)
 	return server->n < SERVER_CLIENTS;
 }
 
-static void on_ready(struct server_client *client)
+static void on_connect(struct server_client *client)
 {
-	n_ready += server_make_queue(client, QUEUE);
+	n_connected += server_make_queue(client, QUEUE);
 }
 
 static void on_close(struct server_client *client, const char *why)
@@ -42,7 +42,7 @@ static void on_close(struct server_client *client, const char *why)
 static const struct server_ops ops = {
 	.client_size = sizeof(struct server_client),
 	.admit = admit,
-	.on_ready = on_ready,
+	.on_connect = on_connect,
 	.on_close = on_close,
 };
 
@@ -50,7 +50,7 @@ static int set_up(void **state)
 {
 	static struct server server;
 
-	n_ready = n_closed = 0;
+	n_connected = n_closed = 0;
 	assert_int_equal(server_open(&server, &ops), 0);
 	*state = &server;
 	return 0;
@@ -180,7 +180,7 @@ static void without_descriptors_accepting_pauses(void **state)
 	serve(server, 5000); /* the pause is over */
 	serve(server, 5000);
 	assert_int_equal(server->n, 1);
-	assert_int_equal(n_ready, 1);
+	assert_int_equal(n_connected, 1);
 	close(fd);
 }
 
