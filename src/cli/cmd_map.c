@@ -23,7 +23,7 @@ static const struct args_command command = {
 	.name = "map",
 	.summary = "Show what NAT of this host translates, or who uses which service",
 	.options = options,
-	.operands = "[lookup TUPLE | annotate FILE... | --services [FILE...]]",
+	.operands = "[lookup TUPLE | annotate [FILE...] | --services [FILE...]]",
 	.operand_list = offsetof(struct options, words.operands),
 	.given = offsetof(struct options, words.given),
 	.notes =
@@ -31,8 +31,8 @@ static const struct args_command command = {
 		"'10.0.0.2:40000 > 192.0.2.1:80/tcp', '192.0.2.1:80', '[2001:db8::1]:443/udp', 'icmp'.\n"
 		"A running service with 'nat = yes' is asked; it also knows what ended in the last\n"
 		"minute. Without it, lookup and --once list the kernel's table of connections.\n"
-		"annotate adds to records of FILE - lines of JSON, IPFIX, or of nfcapd - what netobs knows\n"
-		"of their conversations, by --records, or by mappings.\n"
+		"annotate adds to records of other programs in JSON, such as those of nfdump -o json, what\n"
+		"netobs knows of their conversations, by --records, or by mappings.\n"
 		"--services shows who uses which service: on this host, or by records of many hosts in\n"
 		"FILEs, which are lines of JSON. Each conversation counts once.\n",
 };

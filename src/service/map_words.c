@@ -91,9 +91,11 @@ static bool check_stdin(const struct args_command *command,
 			const struct map_words *words, enum action action)
 {
 	const bool has_files = action == ANNOTATE || action == SERVICES_OF_FILES;
+	const uint32_t n = count_stdin(&words->records) +
+			   count_stdin(&words->operands) +
+			   (action == ANNOTATE && words->operands.n == 1);
 
-	if (!has_files ||
-	    count_stdin(&words->records) + count_stdin(&words->operands) <= 1)
+	if (!has_files || n <= 1)
 		return true;
 	args_complain(command, "-: standard input can be read only once");
 	return false;
@@ -166,13 +168,13 @@ static bool find_action(const struct args_command *command,
 	} else if (words->output == SERVICES_DOT) {
 		args_complain(command, "-o dot: it is a format of --services");
 		return false;
-	} else if (operands->n > 1 && !strcmp(word, "annotate")) {
+	} else if (!strcmp(word, "annotate")) {
 		*ret_action = ANNOTATE;
 	} else if (operands->n > 1 && !strcmp(word, "lookup")) {
 		*ret_action = LOOKUP;
 	} else if (operands->n) {
 		args_complain(command,
-			      "'%s': it is 'lookup TUPLE' or 'annotate FILE...'; "
+			      "'%s': it is 'lookup TUPLE' or 'annotate [FILE...]'; "
 			      "only --services takes files without a word",
 			      word);
 		return false;

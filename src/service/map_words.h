@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The words behind `netobsctl map`: none for the table, lookup TUPLE, annotate FILE..., or the files of
+ * The words behind `netobsctl map`: none for the table, lookup TUPLE, annotate [FILE...], or the files of
  * --services.
  */
 #ifndef NETOBS_SERVICE_MAP_WORDS_H

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nfdump softflowd
 # Alone: it names the owners of short-lived sockets.
-"""netobsctl map annotate: what other exporters have seen behind NAT gets its inner tuple and process.
+"""netobsctl map annotate: what other programs have seen behind NAT gets its inner tuple and process.
 
 The truth is conntrack(8)'s table and what the processes that talked have noted. Rules, protocols and
 traffic are random; a failure prints its seed, and NETOBS_TEST_SEED=SEED repeats it.
@@ -15,7 +15,6 @@ import signal
 import subprocess
 
 from lib import collectors
-from lib import ipfix
 from lib import lab
 from lib import nat
 from lib import observer
@@ -35,12 +34,11 @@ def of_nfdump(record):
                      record.get("dst_port", record.get("icmp_type", 0)))
 
 
-def of_ipfix(record):
-    family = "IPv4" if "sourceIPv4Address" in record else "IPv6"
-    proto, dport = record["protocolIdentifier"], record.get("destinationTransportPort", 0)
-    return nat.Tuple(proto, record[f"source{family}Address"],
-                     record[f"destination{family}Address"], record.get("sourceTransportPort", 0),
-                     record.get(f"icmpTypeCode{family}", dport) >> 8 if proto in (1, 58) else dport)
+def of_pmacct(record):
+    """The face of packets that a record of pmacctd(8) has, with numbers or names."""
+    proto = record["ip_proto"]
+    return nat.Tuple(nat.NUMBERS.get(proto) or int(proto), record["ip_src"], record["ip_dst"],
+                     record["port_src"], record["port_dst"])
 
 
 def other_face(record, prefix, face):
@@ -140,26 +138,39 @@ class Annotate(nat.RandomNatTest):
             check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
         return map(int, re.search(r"\((\d+) records\) in (\d+) packets", result.stdout).groups())
 
-    def nfcapd_files(self, capture):
+    def has_read(self, port):
+        """Whether no datagram waits."""
+        return re.search(rf"^\S+ +0 .*:{port} ", self.router.run("ss", "-Hanu"), re.M)
+
+    def nfdump_files(self, capture):
+        """@return files with what nfdump(1) prints, and how many records they have"""
         collector = collectors.NfCapd(self.lab, self.router, 9995)
         count, _ = self.softflowd(capture, 9995)
         lab.wait_for(lambda: "New ipfix exporter" in collector.messages() and
-                     re.search(r"^\S+ +0 .*:9995 ", self.router.run("ss", "-Hanu"), re.M),
-                     "records at nfcapd")
+                     self.has_read(9995), "records at nfcapd")
         self.assertEqual(count, len(collector.stop()))
-        return [os.path.join(collector.dir, name) for name in sorted(os.listdir(collector.dir))
-                if name.startswith("nfcapd.2")], count
+        files = []
+        for name in sorted(os.listdir(collector.dir)):
+            if name.startswith("nfcapd.2"):
+                files.append(self.lab.path(f"{name}.json"))
+                with open(files[-1], "wb") as out:
+                    subprocess.run(["nfdump", "-r", os.path.join(collector.dir, name), "-o", "json"],
+                                   check=True, stdout=out, timeout=60)
+        return files, count
 
-    def ipfix_file(self, capture):
-        with self.router:
-            receiver = ipfix.Receiver()
-        self.addCleanup(receiver.close)
-        _, messages = self.softflowd(capture, receiver.port)
-        lab.wait_for(lambda: len(receiver.datagrams) == messages, "IPFIX messages")
-        path = self.lab.path("outer.ipfix")
-        with open(path, "wb") as file:
-            file.write(b"".join(receiver.datagrams))
-        return path
+    def pmacct_file(self, name, capture, *more):
+        """@return what pmacctd(8) prints of the packets, and how many records that is"""
+        out, config = self.lab.path(f"{name}.json"), self.lab.path(f"{name}.conf")
+        with open(config, "w", encoding="ascii") as file:
+            file.write("plugins: print\nprint_output: json\nprint_refresh_time: 60\n"
+                       "aggregate: src_host,dst_host,src_port,dst_port,proto,timestamp_start\n"
+                       f"print_output_file: {out}\n")
+            file.writelines(f"{line}: true\n" for line in more)
+        # The processes that write the file have this output, too.
+        subprocess.run(["pmacctd", "-I", capture, "-f", config], check=True, timeout=60,
+                       capture_output=True)
+        with open(out, encoding="ascii") as file:
+            return out, len(file.readlines())
 
     def lines_file(self, records):
         path = self.lab.path("outer.json")
@@ -169,13 +180,21 @@ class Annotate(nat.RandomNatTest):
 
     # ---- Annotating ------------------------------------------------------------------
 
-    def annotate(self, *arguments, code=0):
+    def run_annotate(self, *arguments, code=0, text=None):
+        """@text: standard input. @return standard output, in bytes, and messages"""
         result = subprocess.run(
             self.router.command(observer.netobsctl(), "map", "annotate", *arguments), check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
-        observer.check_sanitizer(result.stderr)
-        self.assertEqual(code, result.returncode, result.stderr)
-        return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+            input=text, capture_output=True, timeout=120)
+        errors = result.stderr.decode()
+        observer.check_sanitizer(errors)
+        self.assertEqual(code, result.returncode, errors)
+        return result.stdout, errors
+
+    def annotate(self, *arguments):
+        out, errors = self.run_annotate(*arguments)
+        if out.startswith(b"["):  # of nfdump
+            return json.loads(out), errors
+        return [json.loads(line) for line in out.splitlines()], errors
 
     def truth_of(self, face):
         """(before NAT, after it) of what the router translates; None: it is not, or not unique."""
@@ -232,69 +251,105 @@ class Annotate(nat.RandomNatTest):
             self.assertIn(f" 0 annotated, {len(far)} of which nothing is known", summary)
         self.stop_service()
 
-    def test_lines_keep_their_bytes_and_faults_are_reported(self):
+    OUTER = ('{ "SrcAddr":"203.0.113.1","SrcPort":9, "\\u0041" : 1.50,"DstAddr":"198.51.100.1",'
+             '"DstPort":8,"Proto":17,"TimeFlowStartMs":1500,"TimeFlowEndMs":1500 }')
+    ADDED = (',"OrigSrcAddr":"192.0.2.1","OrigDstAddr":"198.51.100.1","OrigSrcPort":7,'
+             '"OrigDstPort":8,"SrcPid":5,"SrcProcess":"x,}\\""}')
+
+    def known_file(self):
+        """A flow whose packets have the face of OUTER behind NAT."""
         flow = {"SrcAddr": "192.0.2.1", "DstAddr": "198.51.100.1", "SrcPort": 7, "DstPort": 8,
                 "Proto": 17, "TimeFlowStartMs": 1000, "TimeFlowEndMs": 2000}
-        known = self.lab.path("known")
-        with open(known, "w", encoding="utf-8") as file:
+        path = self.lab.path("known")
+        with open(path, "w", encoding="utf-8") as file:
             file.write(json.dumps(flow | {"SrcPid": 5, "SrcProcess": "x,}\"", "type": "flow",
                                           "XlatSrcAddr": "203.0.113.1", "XlatSrcPort": 9,
                                           "XlatDstAddr": "198.51.100.1", "XlatDstPort": 8}))
-        path = self.lab.path("lines")
-        outer = ('{ "SrcAddr":"203.0.113.1","SrcPort":9, "\\u0041" : 1.50,"DstAddr":"198.51.100.1",'
-                 '"DstPort":8,"Proto":17,"TimeFlowStartMs":1500,"TimeFlowEndMs":1500 }')
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f"{outer}\nnonsense\n\n{{}}\n[1]\n{outer[:50]}")
-        result = subprocess.run(
-            [observer.netobsctl(), "map", "annotate", "--records", known, path], check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-        observer.check_sanitizer(result.stderr)
-        self.assertEqual(1, result.returncode)
-        added = (',"OrigSrcAddr":"192.0.2.1","OrigDstAddr":"198.51.100.1","OrigSrcPort":7,'
-                 '"OrigDstPort":8,"SrcPid":5,"SrcProcess":"x,}\\""}')
-        self.assertEqual(f"{outer[:-1]}{added}\n{{}}\n", result.stdout)
-        self.assertEqual([f"netobsctl map: {path}:{line}: it is no JSON object"
-                          for line in (2, 5, 6)] +
-                         ["netobsctl map: 2 records: 1 annotated, 1 of which nothing is known, "
-                          "0 ambiguous; 3 lines are no records"], result.stderr.splitlines())
+        return path
+
+    def test_lines_keep_their_bytes(self):
+        lines = f"{self.OUTER}\r\nnonsense\n\n{{}}\n[1]\n\0\xff\n{self.OUTER[:50]}"
+        for arguments in (), ("-",):
+            out, errors = self.run_annotate("--records", self.known_file(), *arguments,
+                                            text=lines.encode())
+            self.assertEqual(lines.replace(self.OUTER, self.OUTER[:-1] + self.ADDED).encode(), out)
+            self.assertEqual(["netobsctl map: 6 records: 1 annotated, 5 of which nothing is known, "
+                              "0 ambiguous", "netobsctl map: 5 of 6 lines have no addresses in a "
+                              "known layout"], errors.splitlines())
+
+    def test_lines_are_passed_on_as_they_come(self):
+        process = self.lab.spawn(
+            observer.netobsctl(), "map", "annotate", "--records", self.known_file(),
+            ns=self.router, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL)
+        for _ in range(3):
+            process.stdin.write(f"{self.OUTER}\n".encode())
+            process.stdin.flush()
+            self.assertEqual(f"{self.OUTER[:-1]}{self.ADDED}\n".encode(),
+                             process.stdout.readline())
+        process.stdin.close()
+        self.assertEqual(0, process.wait(60))
+        process.stdout.close()
+
+    def test_random_damage(self):
+        """Bytes that are wrong, missing or twice: all others come out, and lines without any are annotated."""
+        known = self.known_file()
+        added = self.ADDED[:-1].encode()
+        for number in range(20):
+            lines = [bytearray(f"{self.OUTER}\n".encode()) for _ in range(50)]
+            damaged = self.random.sample(range(len(lines)), number % 5)
+            for at in damaged:
+                for _ in range(self.random.randint(1, 5)):
+                    place = self.random.randrange(len(lines[at]) - 1)
+                    byte = self.random.choice((self.random.randrange(256), *b'{}[]",:\\\n\0'))
+                    length = self.random.randint(0, 2)
+                    lines[at][place:place + length] = bytes([byte]) * self.random.randint(0, 2)
+            text = b"".join(lines)
+            out, _ = self.run_annotate("--records", known, text=text)
+            self.assertEqual(text, out.replace(added, b""))
+            self.assertGreaterEqual(out.count(added), len(lines) - 2 * len(damaged))
 
     def test_refusals(self):
-        path = self.lab.path("broken")
-        with open(path, "wb") as file:
-            file.write(b"\x0c\xa5" + bytes(500))
         empty = self.lab.path("empty")
         with open(empty, "wb"):
             pass
-        for arguments, word in (
-                ((), "lookup TUPLE' or 'annotate FILE"),
-                (("--records", empty, path), f"{path}: nfdump has failed: "),
-                (("--records", path, empty), f"{path}: it has no records of netobs"),
-                (("--records", empty, self.lab.path("none")), "none: No such file"),
-                (("--records", "-", "-"), "-: standard input can be read only once")):
-            code = 1 if arguments and "-" not in arguments else 2
-            _, messages = self.annotate(*arguments, code=code)
+        for code, arguments, word in (
+                (1, ("--records", self.lab.path("none"), empty), "none: No such file"),
+                (1, ("--records", empty, self.lab.path("none")), "none: No such file"),
+                (1, ("--records", empty, self.lab.dir), "Is a directory"),
+                (2, ("--records", "-"), "-: standard input can be read only once"),
+                (2, ("--records", "-", "-"), "-: standard input can be read only once")):
+            _, messages = self.run_annotate(*arguments, code=code)
             self.assertIn(word, messages)
-        result = subprocess.run(
-            [observer.netobsctl(), "map", "annotate", "--records", empty, path], check=False,
-            env=os.environ | {"PATH": self.lab.dir}, stderr=subprocess.PIPE, text=True, timeout=60)
-        self.assertEqual(1, result.returncode)
-        self.assertIn("nfdump, which reads files of nfcapd, is not installed", result.stderr)
 
-    def test_records_of_other_exporters(self):
+    def test_records_of_other_programs(self):
         self.start_service()
         capture, far = self.talk_outside()
         self.stop_service()
-        files, count = self.nfcapd_files(capture)
         sources = ("--records", self.records)
-        for paths, face_of, count in ((files, of_nfdump, count),
-                                      ([self.ipfix_file(capture)], of_ipfix, count),
+        nfdump = self.nfdump_files(capture)
+        names = self.pmacct_file("names", capture)
+        numbers = self.pmacct_file("numbers", capture, "num_protos", "timestamps_since_epoch")
+        for paths, face_of, count in ((nfdump[0], of_nfdump, nfdump[1]),
+                                      ([names[0]], of_pmacct, names[1]),
+                                      ([numbers[0]], of_pmacct, numbers[1]),
                                       ([self.lines_file(far)], nat.tuple_of, len(far))):
-            records, summary = self.annotate(*sources, *paths)
+            records = []
+            for path in paths:
+                more, summary = self.annotate(*sources, path)
+                records += more
+                self.assertIn(f"{len(more)} records: ", summary)
+                self.assertNotIn("in a known layout", summary)
+                with open(path, "rb") as file:
+                    text = file.read()
+                self.assertEqual(text, self.run_annotate("--records", os.devnull, path)[0])
             self.assertEqual(count, len(records), paths)
+            if face_of is of_pmacct:  # which has no types of ICMP
+                records = [record for record in records
+                           if record["ip_proto"] in ("tcp", "udp", "6", "17")]
             translated, named = self.check(records, face_of)
             self.assertLess(20, translated)
             self.assertLess(20, named)
-            self.assertIn(f"{len(records)} records: ", summary)
             self.note(f"{os.path.basename(paths[0])}: {len(records)} records, {translated} "
                       f"translated, {named} processes")
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Lines of any bytes, which are the records of netobs and those to annotate at once: times are in order, what
- * is found is of the record's protocol, and what is added to it is JSON.
+ * Any bytes, whose records are those of netobs and those to annotate at once: the pieces are all of the
+ * bytes, times are in order, what is found is of the record's protocol, and what is added to it is JSON.
  */
+#include "service/annotate/layouts.h"
 #include "service/annotate/record_index.h"
+#include "service/annotate/record_input.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-enum { LINES_MAX = 64, ADDED_MAX = 4096 };
+enum { RECORDS_MAX = 64, ADDED_MAX = 4096 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,7 +35,7 @@ static void check_record(const struct record_index *index,
 	struct flow_span span = { 0 };
 	struct flow_face face;
 
-	if (!flow_face_read(record, &face, &span))
+	if (!layout_read(record, &face, &span))
 		return;
 	if (span.start_ms > span.end_ms || span.start_ms < 0)
 		__builtin_trap();
@@ -45,25 +49,50 @@ static void check_record(const struct record_index *index,
 		check_process(facts.ends[end], end);
 }
 
+/* @return copies of the first records */
+static size_t read_records(const uint8_t *data, size_t size,
+			   char *ret_texts[RECORDS_MAX])
+{
+	struct record_input input = { .fd = memfd_create("records", 0) };
+	struct record_piece piece;
+	size_t n = 0, len = 0;
+
+	if (input.fd < 0 || write(input.fd, data, size) != (ssize_t)size ||
+	    lseek(input.fd, 0, SEEK_SET))
+		abort();
+	while (record_input_next(&input, &piece) > 0) {
+		if (!piece.len || piece.len > size - len ||
+		    memcmp(data + len, piece.text, piece.len) != 0)
+			__builtin_trap();
+		len += piece.len;
+		if (piece.kind != PIECE_RECORD)
+			continue;
+		if (*piece.text != '{' || piece.text[piece.len - 1] != '}' ||
+		    strlen(piece.text) != piece.len)
+			__builtin_trap();
+		if (n < RECORDS_MAX)
+			ret_texts[n++] = strdup(piece.text);
+	}
+	if (len != size)
+		__builtin_trap();
+	record_input_close(&input);
+	return n;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct record_index *index = record_index_new();
-	struct json_value records[LINES_MAX];
-	char *text = malloc(size + 1), *rest = text;
-	size_t n = 0;
+	char *texts[RECORDS_MAX];
+	size_t n = read_records(data, size, texts);
 
-	if (!text || !index)
+	if (!index)
 		abort();
-	memcpy(text, data, size);
-	text[size] = '\0';
-	for (char *line; n < LINES_MAX && (line = strsep(&rest, "\n"));) {
-		records[n] = json_parse(line);
-		if (records[n].at && *records[n].at == '{')
-			record_index_add(index, records[n++]);
-	}
 	for (size_t i = 0; i < n; i++)
-		check_record(index, records[i]);
+		record_index_add(index, json_parse(texts[i]));
+	for (size_t i = 0; i < n; i++)
+		check_record(index, json_parse(texts[i]));
 	record_index_free(index);
-	free(text);
+	for (size_t i = 0; i < n; i++)
+		free(texts[i]);
 	return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/util.h"
+#include "layouts.h"
 #include "record_index.h"
 #include "record_reader.h"
 #include "service/client/control_request.h"
@@ -20,7 +21,7 @@ struct annotation {
 	const struct annotate_request *request;
 	struct record_index *index;
 	struct record_reader reader;
-	uint64_t records, annotated, ambiguous;
+	uint64_t records, annotated, ambiguous, unknown;
 };
 
 /* ---- Sources -------------------------------------------------------------------------- */
@@ -69,7 +70,7 @@ static int load_sources(struct annotation *all)
 
 	for (size_t i = 0; !r && i < request->n_sources; i++)
 		r = record_reader_read(&all->reader, request->sources[i],
-				       RECORDS_OF_NETOBS, index_record, all);
+				       index_record, all);
 	if (!r && (!request->n_sources || request->socket || request->netns))
 		r = load_mappings(all);
 	return r;
@@ -150,30 +151,55 @@ static bool add_members(struct json_value record,
 	return is_added;
 }
 
-/* The record as it came, up to its last brace, and what is behind that. */
-static int annotate_record(const struct record_input *input, const char *text,
-			   struct json_value record, void *user)
+/* The record as it came, and before its last brace what is known. */
+static void annotate_record(struct annotation *all,
+			    const struct record_piece *piece)
 {
-	struct annotation *all = user;
 	struct conversation_facts facts = { 0 };
 	enum record_answer answer = RECORD_NONE;
 	struct flow_span span = { 0 };
 	struct flow_face face;
-	const char *end = strrchr(text, '}');
 
-	(void)input;
-	all->records++;
-	if (flow_face_read(record, &face, &span) && span.end_ms)
+	if (!layout_read(piece->record, &face, &span))
+		all->unknown++;
+	else if (span.end_ms)
 		answer = record_index_find(all->index, &face, span,
 					   all->request->slack_ms, &facts);
-	fwrite(text, 1, (size_t)(end - text), stdout);
-	if (answer == RECORD_FOUND && add_members(record, &facts))
+	fwrite(piece->text, 1, piece->len - 1, stdout);
+	if (answer == RECORD_FOUND && add_members(piece->record, &facts))
 		all->annotated++;
 	else if (answer == RECORD_AMBIGUOUS || facts.is_contradicted[0] ||
 		 facts.is_contradicted[1])
 		all->ambiguous++;
-	puts(end);
-	return ferror(stdout) ? -EIO : 0; /* annotate_files() reports it */
+	putchar('}');
+}
+
+static void pass_on(struct annotation *all, const struct record_piece *piece)
+{
+	all->records += piece->kind != PIECE_BETWEEN;
+	all->unknown += piece->kind == PIECE_DAMAGED;
+	if (piece->kind == PIECE_RECORD)
+		annotate_record(all, piece);
+	else
+		fwrite(piece->text, 1, piece->len, stdout);
+}
+
+/* Its reader may wait for what is there. */
+static void annotate_file(struct annotation *all, const char *path)
+{
+	struct record_input input;
+	struct record_piece piece;
+	int r = record_input_open(&input, path);
+
+	input.flushed = stdout;
+	while (!r && !ferror(stdout) &&
+	       (r = record_input_next(&input, &piece)) > 0) {
+		pass_on(all, &piece);
+		r = 0;
+	}
+	if (r < 0)
+		record_reader_fail(&all->reader, path, r);
+	record_input_close(&input);
 }
 
 static void print_summary(const struct annotation *all)
@@ -181,13 +207,14 @@ static void print_summary(const struct annotation *all)
 	fprintf(stderr,
 		"netobsctl map: %" PRIu64 " records: %" PRIu64
 		" annotated, %" PRIu64 " of which nothing is known, %" PRIu64
-		" ambiguous",
+		" ambiguous\n",
 		all->records, all->annotated,
 		all->records - all->annotated - all->ambiguous, all->ambiguous);
-	if (all->reader.unreadable)
-		fprintf(stderr, "; %" PRIu64 " lines are no records",
-			all->reader.unreadable);
-	fputc('\n', stderr);
+	if (all->unknown)
+		fprintf(stderr,
+			"netobsctl map: %" PRIu64 " of %" PRIu64
+			" lines have no addresses in a known layout\n",
+			all->unknown, all->records);
 }
 
 int annotate_files(const struct annotate_request *request)
@@ -197,9 +224,10 @@ int annotate_files(const struct annotate_request *request)
 	int r = all.index ? load_sources(&all) : check_memory(-ENOMEM);
 
 	if (!r) {
-		for (size_t i = 0; i < request->n_files && !ferror(stdout); i++)
-			record_reader_read(&all.reader, request->files[i],
-					   RECORDS_OF_ANY, annotate_record, &all);
+		for (size_t i = 0; i < request->n_files; i++)
+			annotate_file(&all, request->files[i]);
+		if (!request->n_files)
+			annotate_file(&all, "-");
 		if (fflush(stdout) || ferror(stdout)) {
 			record_reader_complain("cannot write: %s",
 					       strerror(errno));

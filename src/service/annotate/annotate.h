@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Adds to records of other exporters what netobs knows of their conversations. */
+/* Adds to records of other programs, in JSON, what netobs knows of their conversations. */
 #ifndef NETOBS_SERVICE_ANNOTATE_ANNOTATE_H
 #define NETOBS_SERVICE_ANNOTATE_ANNOTATE_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct annotate_request {
-	const char *const *files; /* to annotate */
+	const char *const *files; /* to annotate; none: standard input */
 	size_t n_files;
 	const char *const *sources; /* files with records of netobs */
 	size_t n_sources;
@@ -17,7 +17,7 @@ struct annotate_request {
 };
 
 /**
- * Write the records to standard output, as lines of JSON, and a summary to stderr.
+ * Write the files to standard output, with members added to records, and a summary to stderr.
  *
  * @return an exit status
  */

@@ -24,18 +24,9 @@ struct flow_span {
 	int64_t start_ms, end_ms;
 };
 
-/**
- * Read a record with the names of netobs, of nfdump(1), or of IPFIX (RFC 7012).
- *
- * @param ret_span  untouched if it has no time
- * @return false: it has no addresses or no protocol, several addresses, protocols or ports, or what is
- *         none; *ret_face has no meaning
- */
-bool flow_face_read(struct json_value record, struct flow_face *ret_face,
-		    struct flow_span *ret_span);
+bool flow_face_has_ports(uint8_t proto);
 
-/** @return the time in ms since 1970 that @value is; 0: it is none */
-int64_t flow_time_read(struct json_value value);
+bool flow_face_is_v4(const struct flow_face *face);
 
 /**
  * Read other addresses and ports of a record of netobs, such as those with "Xlat" before their

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Records of a file, one after the other, as JSON objects: lines of JSON, IPFIX files, and what
- * nfcapd(1) writes, which nfdump(1) reads.
+ * JSON objects of a file, one after the other, and what is between them: nothing but line feeds in lines of
+ * JSON; brackets and commas in arrays. An object may have several lines.
  */
 #ifndef NETOBS_SERVICE_ANNOTATE_RECORD_INPUT_H
 #define NETOBS_SERVICE_ANNOTATE_RECORD_INPUT_H
@@ -12,49 +12,54 @@
 #include <stdio.h>
 
 #include "base/buffer.h"
+#include "base/json_reader.h"
 
-enum { INPUT_RECORD_MAX = 1 << 20 }; /* bytes; longer ones are refused */
+enum { INPUT_RECORD_MAX = 1 << 20 }; /* bytes; longer ones are no records */
 
-struct ipfix_file;
-struct ipfix_file_module;
+/* All pieces together are the file. */
+struct record_piece {
+	enum {
+		PIECE_BETWEEN, /* white space, brackets, commas */
+		PIECE_RECORD,
+		PIECE_DAMAGED, /* neither, to the end of a line */
+	} kind;
+	char *text; /* valid until the next piece is read; of records, a NUL follows */
+	size_t len;
+	struct json_value record;
+	const char *why; /* it is damaged */
+};
 
 struct record_input {
 	const char *path; /* "-": standard input */
-	FILE *stream;
-	enum { INPUT_LINES, INPUT_IPFIX, INPUT_NFCAPD } kind;
-	uint64_t number;	/* of the last line or record, from 1 */
-	unsigned char first[2]; /* bytes, of which @n_first are yet to be read */
-	size_t n_first;
-	struct buffer text;
-	int nfdump;	     /* its process; 0: none */
-	int nfdump_messages; /* a file with what it says to stderr; -1: none */
-	const struct ipfix_file_module *ipfix;
-	struct ipfix_file *ipfix_file;
-	char why[512];	   /* of errors */
-	uint64_t warnings; /* of libfixbuf */
-	char warning[256]; /* the last one */
+	FILE *flushed;	  /* before the input is waited for; NULL: none */
+	uint64_t number; /* of the line in which the last piece begins, from 1 */
+	int fd;
+	bool is_at_end;
+	struct buffer bytes;
+	size_t start; /* of the piece, in @bytes */
+	size_t taken; /* bytes of the last piece */
+	char saved;   /* the byte that the NUL behind it has replaced */
+
+	/* Of the bytes from @start to @at. */
+	enum { SCAN_BETWEEN, SCAN_RECORD, SCAN_DAMAGED, SCAN_TAIL } state;
+	size_t at;
+	size_t line;	    /* where the line begins that @at is in */
+	unsigned int depth; /* of brackets that are open */
+	bool is_string, is_escaped;
+	bool is_new_line; /* only white space is before @at in its line */
 };
 
 /**
- * Open a file of any of these formats, which its first bytes show.
- *
  * @param path       stays yours
  * @param ret_input  yours, also on failure: record_input_close()
- * @return 0; < 0: @why says what is wrong
+ * @return 0, or -errno
  */
 int record_input_open(struct record_input *ret_input, const char *path);
 
-/**
- * Read a record: of lines of JSON a line, without its end, and of others an object without
- * line feeds.
- *
- * @param ret_text  valid until the next call
- * @return 1; 0: there are no more; -EBADMSG: a line cannot be a record, those that follow may be;
- *         others: it failed. @why says what is wrong
- */
-int record_input_next(struct record_input *input, char **ret_text);
+/** @return 1; 0: there are no more; or -errno */
+int record_input_next(struct record_input *input, struct record_piece *ret_piece);
 
-/** Where the last record was, such as "flows.json:12". @return @buf */
+/** Where the last piece was, such as "flows.json:12". @return @buf */
 const char *record_input_place(const struct record_input *input, char *buf,
 			       size_t size);
 

@@ -7,6 +7,8 @@
 
 #include "base/hash.h"
 #include "base/util.h"
+#include "flow_time.h"
+#include "layouts.h"
 
 static uint64_t read_id(struct json_value record)
 {
@@ -73,8 +75,8 @@ static int read_session(struct end_processes *processes,
 static int read_mapping(struct end_processes *processes,
 			struct json_value record, struct record_news *news)
 {
-	const int64_t asked_ms = flow_time_read(json_get(record, "TimeMs"));
-	const int64_t ended_ms = flow_time_read(json_get(record, "EndedMs"));
+	const int64_t asked_ms = flow_time_ms(json_get(record, "TimeMs"));
+	const int64_t ended_ms = flow_time_ms(json_get(record, "EndedMs"));
 	const struct json_value last = json_get(record, "TimeFlowEndMs");
 	char state[16], event[16];
 
@@ -111,7 +113,7 @@ int record_news_read(struct json_value record, struct end_processes *processes,
 
 	*news = (struct record_news){ .n_faces = 1 };
 	json_get_text(record, "type", type, sizeof(type));
-	if (!flow_face_read(record, &news->faces[0], &news->span) ||
+	if (!layout_read_netobs(record, &news->faces[0], &news->span) ||
 	    !news->span.end_ms)
 		return 0;
 	news->id = read_id(record);

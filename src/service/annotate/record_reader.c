@@ -38,76 +38,31 @@ void record_reader_refuse(struct record_reader *reader,
 			record_input_place(input, place, sizeof(place)), why);
 }
 
-/* It cannot be read, or no further. */
-static void report_file(struct record_reader *reader,
-			const struct record_input *input)
+void record_reader_fail(struct record_reader *reader, const char *path, int err)
 {
-	char place[PLACE_MAX];
-
 	reader->is_failed = true;
-	record_reader_complain(
-		"%s: %s",
-		input->number ? record_input_place(input, place, sizeof(place)) :
-				input->path,
-		input->why);
-}
-
-static int open_input(struct record_input *input, const char *path,
-		      enum record_formats formats)
-{
-	int r = record_input_open(input, path);
-
-	if (r || input->kind == INPUT_LINES || formats == RECORDS_OF_ANY)
-		return r;
-	snprintf(input->why, sizeof(input->why),
-		 "it has no records of netobs as lines of JSON");
-	return -EINVAL;
-}
-
-/* @return 1: @ret_record is one; 0: there are no more; < 0: it failed, which was reported */
-static int next_record(struct record_reader *reader, struct record_input *input,
-		       char **ret_text, struct json_value *ret_record)
-{
-	for (;;) {
-		const int r = record_input_next(input, ret_text);
-
-		if (r == -EBADMSG) {
-			record_reader_refuse(reader, input, input->why);
-			continue;
-		}
-		if (r < 0)
-			report_file(reader, input);
-		if (r <= 0)
-			return r;
-		*ret_record = json_parse(*ret_text);
-		if (ret_record->at && *ret_record->at == '{')
-			return 1;
-		if ((*ret_text)[strspn(*ret_text, " \t\r")])
-			record_reader_refuse(reader, input,
-					     "it is no JSON object");
-	}
+	record_reader_complain("%s: %s", path, strerror(-err));
 }
 
 int record_reader_read(struct record_reader *reader, const char *path,
-		       enum record_formats formats,
 		       int (*take)(const struct record_input *input,
 				   const char *text, struct json_value record,
 				   void *user),
 		       void *user)
 {
 	struct record_input input;
-	struct json_value record = { NULL };
-	char *text;
-	int r = open_input(&input, path, formats);
+	struct record_piece piece;
+	int r = record_input_open(&input, path), taken = 0;
 
-	if (r)
-		report_file(reader, &input);
-	while (!r && (r = next_record(reader, &input, &text, &record)) > 0)
-		r = take(&input, text, record, user);
-	if (input.warnings)
-		record_reader_complain("%s: %" PRIu64
-				       " warnings, the last one: %s",
-				       path, input.warnings, input.warning);
+	while (!r && !taken && (r = record_input_next(&input, &piece)) > 0) {
+		r = 0;
+		if (piece.kind == PIECE_DAMAGED)
+			record_reader_refuse(reader, &input, piece.why);
+		else if (piece.kind == PIECE_RECORD)
+			taken = take(&input, piece.text, piece.record, user);
+	}
+	if (r < 0)
+		record_reader_fail(reader, path, r);
 	record_input_close(&input);
-	return r;
+	return r ?: taken;
 }

@@ -15,11 +15,6 @@ struct record_reader {
 	bool is_failed; /* there are some, or a file was not read as a whole */
 };
 
-enum record_formats {
-	RECORDS_OF_NETOBS, /* lines of JSON; other files are refused */
-	RECORDS_OF_ANY,
-};
-
 /** Print a message, with text from files made safe for a terminal. */
 __attribute__((format(printf, 1, 2))) void
 record_reader_complain(const char *format, ...);
@@ -27,6 +22,9 @@ record_reader_complain(const char *format, ...);
 /** Count the record that was read last as none; the first ten are reported with their place. */
 void record_reader_refuse(struct record_reader *reader,
 			  const struct record_input *input, const char *why);
+
+/** Report that a file cannot be read, or no further. @err is negative */
+void record_reader_fail(struct record_reader *reader, const char *path, int err);
 
 /**
  * Read a file to its end. What cannot be read is reported, and lines that are no JSON objects are
@@ -38,7 +36,6 @@ void record_reader_refuse(struct record_reader *reader,
  * @return 0; < 0: of @take, or the file was not read as a whole
  */
 int record_reader_read(struct record_reader *reader, const char *path,
-		       enum record_formats formats,
 		       int (*take)(const struct record_input *input,
 				   const char *text, struct json_value record,
 				   void *user),

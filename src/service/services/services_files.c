@@ -137,7 +137,7 @@ int services_of_files(const struct services_request *request)
 	/* A file that cannot be read, or not as a whole, leaves the others. */
 	for (size_t i = 0; r != -ENOMEM && i < request->n_files; i++)
 		r = record_reader_read(&reading.reader, request->files[i],
-				       RECORDS_OF_NETOBS, take_record, &reading);
+				       take_record, &reading);
 	if (r != -ENOMEM && show(&reading))
 		reading.reader.is_failed = true;
 	seen_free(&reading.seen);

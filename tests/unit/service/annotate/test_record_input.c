@@ -1,478 +1,259 @@
-/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Records of files in their formats, and the faces and times that each format has. */
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* Records of files, and what is between them, also in damaged ones. */
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include "service/annotate/flow_face.h"
+#include "base/util.h"
 #include "service/annotate/record_input.h"
 
-static char path[] = "/tmp/netobs-input-XXXXXX";
+enum { SHOWN_MAX = 1024, ROUNDS = 2000 };
 
-static int set_up(void **state)
-{
-	int fd = mkstemp(path);
-
-	(void)state;
-	return fd < 0 ? -1 : close(fd);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	unlink(path);
-	memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
-	return 0;
-}
-
-static void write_file(const void *bytes, size_t len)
-{
-	FILE *file = fopen(path, "w");
-
-	assert_non_null(file);
-	assert_int_equal(fwrite(bytes, 1, len, file), len);
-	assert_int_equal(fclose(file), 0);
-}
-
-static void lines_are_read_whole_and_those_that_cannot_be_are_refused(void **state)
-{
-	static const char text[] = "{\"a\":1}\r\n\nx\0y\n{\"b\":2}";
-	struct record_input input;
-	char *line, place[64], wanted[64];
-
-	(void)state;
-	write_file(text, sizeof(text) - 1);
-	assert_int_equal(record_input_open(&input, path), 0);
-	assert_int_equal(input.kind, INPUT_LINES);
-	assert_int_equal(record_input_next(&input, &line), 1);
-	assert_string_equal(line, "{\"a\":1}\r");
-	assert_int_equal(record_input_next(&input, &line), 1);
-	assert_string_equal(line, "");
-	assert_int_equal(record_input_next(&input, &line), -EBADMSG);
-	snprintf(wanted, sizeof(wanted), "%s:3", path);
-	assert_string_equal(record_input_place(&input, place, sizeof(place)),
-			    wanted);
-	assert_int_equal(record_input_next(&input, &line), 1);
-	assert_string_equal(line, "{\"b\":2}");
-	assert_int_equal(record_input_next(&input, &line), 0);
-	record_input_close(&input);
-}
-
-static void lines_have_a_limit(void **state)
-{
-	char *bytes = malloc(INPUT_RECORD_MAX + 3), *line;
-	struct record_input input;
-
-	(void)state;
-	assert_non_null(bytes);
-	memset(bytes, ' ', INPUT_RECORD_MAX + 3);
-	bytes[INPUT_RECORD_MAX + 1] = '\n';
-	bytes[INPUT_RECORD_MAX + 2] = 'x';
-	write_file(bytes, INPUT_RECORD_MAX + 3);
-	assert_int_equal(record_input_open(&input, path), 0);
-	assert_int_equal(record_input_next(&input, &line), -EBADMSG);
-	assert_int_equal(record_input_next(&input, &line), 1);
-	assert_string_equal(line, "x");
-	record_input_close(&input);
-	write_file(bytes + 1, INPUT_RECORD_MAX + 2);
-	assert_int_equal(record_input_open(&input, path), 0);
-	assert_int_equal(record_input_next(&input, &line), 1);
-	assert_int_equal(strlen(line), INPUT_RECORD_MAX);
-	record_input_close(&input);
-	free(bytes);
-}
-
-static void short_files_are_lines(void **state)
+static struct record_input open_text(const char *text, size_t len)
 {
 	struct record_input input;
-	char *line;
 
-	(void)state;
-	write_file("", 0);
-	assert_int_equal(record_input_open(&input, path), 0);
-	assert_int_equal(record_input_next(&input, &line), 0);
-	record_input_close(&input);
-	write_file("1", 1);
-	assert_int_equal(record_input_open(&input, path), 0);
-	assert_int_equal(record_input_next(&input, &line), 1);
-	assert_string_equal(line, "1");
-	assert_int_equal(record_input_next(&input, &line), 0);
-	record_input_close(&input);
-	unlink(path);
-	assert_int_equal(record_input_open(&input, path), -ENOENT);
-	record_input_close(&input);
+	assert_int_equal(record_input_open(&input, "/dev/null"), 0);
+	close(input.fd);
+	input.fd = memfd_create("records", MFD_CLOEXEC);
+	assert_int_equal(write(input.fd, text, len), len);
+	assert_int_equal(lseek(input.fd, 0, SEEK_SET), 0);
+	return input;
 }
 
-/* A message with a template of addresses, ports, the protocol, a time, an octet of another
- * enterprise, and a record. */
-static const unsigned char ipfix[] = {
-	0,
-	10,
-	0,
-	96,
-	0,
-	0,
-	0,
-	1,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-	1,
-	0,
-	2,
-	0,
-	44,
-	1,
-	0,
-	0,
-	8,
-	0,
-	8,
-	0,
-	4,
-	0,
-	12,
-	0,
-	4,
-	0,
-	7,
-	0,
-	2,
-	0,
-	11,
-	0,
-	2,
-	0,
-	4,
-	0,
-	1,
-	0,
-	154,
-	0,
-	8,
-	0x80,
-	12,
-	0xff,
-	0xff,
-	0,
-	0,
-	0xfb,
-	0xf4,
-	0,
-	61,
-	0,
-	1,
-	1,
-	0,
-	0,
-	36,
-	10,
-	0,
-	0,
-	1,
-	192,
-	0,
-	2,
-	9,
-	0x13,
-	0x88,
-	0,
-	80,
-	17,
-	/* 2 s and a half after 1970 */
-	0x83,
-	0xaa,
-	0x7e,
-	0x82,
-	0x80,
-	0,
-	0,
-	0,
-	3,
-	'a',
-	'b',
-	'c',
-	1,
-	0,
-	0,
-	0,
-	0,
-	0,
-	0,
-};
-
-static void ipfix_becomes_json_with_names_of_elements(void **state)
+/* Records as "R", what is damaged as "D", each with its line, text and a "|"; a NUL as "@" */
+static void show(struct record_input *input, char shown[SHOWN_MAX])
 {
-	struct record_input input;
-	char *text;
+	static const char kinds[] = { [PIECE_RECORD] = 'R', [PIECE_DAMAGED] = 'D' };
+	struct record_piece piece;
+	size_t len = 0;
 
-	(void)state;
-	write_file(ipfix, sizeof(ipfix));
-	assert_int_equal(record_input_open(&input, path), 0);
-	assert_int_equal(input.kind, INPUT_IPFIX);
-	assert_int_equal(record_input_next(&input, &text), 1);
-	assert_string_equal(text,
-			    "{\"sourceIPv4Address\":\"10.0.0.1\","
-			    "\"destinationIPv4Address\":\"192.0.2.9\","
-			    "\"sourceTransportPort\":5000,"
-			    "\"destinationTransportPort\":80,"
-			    "\"protocolIdentifier\":17,"
-			    "\"flowStartMicroseconds\":2500000,"
-			    "\"e64500id12\":\"616263\",\"flowDirection\":1}");
-	assert_int_equal(record_input_next(&input, &text), 0);
-	record_input_close(&input);
+	*shown = '\0';
+	while (record_input_next(input, &piece) > 0) {
+		if (piece.kind == PIECE_BETWEEN)
+			continue;
+		len += (size_t)snprintf(shown + len, SHOWN_MAX - len,
+					"%c%d:", kinds[piece.kind],
+					(int)input->number);
+		for (size_t i = 0; i < piece.len; i++)
+			shown[len++] = piece.text[i] ? piece.text[i] : '@';
+		shown[len++] = '|';
+		shown[len] = '\0';
+	}
 }
 
-/* @return where @part of that message begins */
-static unsigned char *find_part(unsigned char message[sizeof(ipfix)],
-				const char *part, size_t len)
+static void records_are_found_in_lines_and_arrays(void **state)
 {
-	unsigned char *found = memmem(message, sizeof(ipfix), part, len);
-
-	assert_non_null(found);
-	return found;
-}
-
-/* 0 is in 1900: of exporters that do not know it. */
-static void a_time_of_ipfix_before_1970_is_none(void **state)
-{
-	unsigned char message[sizeof(ipfix)];
-	struct flow_span span = { 0 };
-	struct record_input input;
-	struct flow_face face;
-	char *text;
+	static const struct {
+		const char *text, *shown;
+	} rows[] = {
+		{ "", "" },
+		{ "\n \t\n[\n]\n", "" },
+		{ "{\"a\":1}", "R1:{\"a\":1}|" },
+		{ "{\"a\":1}\r\n\n {} \n", "R1:{\"a\":1}|R3:{}|" },
+		{ "[\n{\n\t\"a\" : {\"b\" : [1,\n2]}\n}\n,\n{\"c\":\"}\\\"{\"}\n]\n",
+		  "R2:{\n\t\"a\" : {\"b\" : [1,\n2]}\n}|R7:{\"c\":\"}\\\"{\"}|" },
+		{ "[{\"a\":1},{\"b\":2}]", "R1:{\"a\":1}|R1:{\"b\":2}|" },
+		{ "\x1e{\"a\":1}\n\x1e{\"a\":2}\n", "R1:{\"a\":1}|R2:{\"a\":2}|" },
+	};
 
 	(void)state;
-	memcpy(message, ipfix, sizeof(ipfix));
-	memset(find_part(message, "\x83\xaa\x7e\x82", 4), 0, 8);
-	find_part(message, "\0\x9a\0\x08", 4)[1] = 157; /* flowEndNanoseconds */
-	write_file(message, sizeof(message));
-	assert_int_equal(record_input_open(&input, path), 0);
-	assert_int_equal(record_input_next(&input, &text), 1);
-	assert_non_null(
-		strstr(text, "\"flowEndNanoseconds\":-2208988800000000000,"));
-	assert_true(flow_face_read(json_parse(text), &face, &span));
-	assert_int_equal(span.end_ms, 0);
-	record_input_close(&input);
-}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct record_input input =
+			open_text(rows[i].text, strlen(rows[i].text));
+		char shown[SHOWN_MAX];
 
-static void ipfix_that_is_cut_is_refused(void **state)
-{
-	struct record_input input;
-	char *text;
-
-	(void)state;
-	for (size_t len = 16; len < sizeof(ipfix); len += 7) {
-		write_file(ipfix, len);
-		assert_int_equal(record_input_open(&input, path), 0);
-		assert_int_equal(record_input_next(&input, &text), -EIO);
-		assert_non_null(strstr(input.why, "near byte "));
+		show(&input, shown);
+		assert_string_equal(shown, rows[i].shown);
 		record_input_close(&input);
 	}
 }
 
-static void each_vocabulary_has_a_face_and_times(void **state)
-{
-	static const char *const records[] = {
-		"{\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"192.0.2.9\",\"SrcPort\":5000,\"DstPort\":80,"
-		"\"Proto\":17,\"TimeFlowStartMs\":2500,\"TimeFlowEndMs\":3000}",
-		"{\"src4_addr\":\"10.0.0.1\",\"dst4_addr\":\"192.0.2.9\",\"src_port\":5000,"
-		"\"dst_port\":80,\"proto\":17,\"first\":\"1970-01-01T00:00:02.500\","
-		"\"last\":\"1970-01-01T00:00:03.000\"}",
-		"{\"sourceIPv4Address\":\"10.0.0.1\",\"destinationIPv4Address\":\"192.0.2.9\","
-		"\"sourceTransportPort\":5000,\"destinationTransportPort\":80,"
-		"\"protocolIdentifier\":17,\"flowStartMicroseconds\":2500999,"
-		"\"flowEndMicroseconds\":3000999}",
-		"{\"sourceIPv6Address\":\"::ffff:10.0.0.1\","
-		"\"destinationIPv6Address\":\"::ffff:192.0.2.9\","
-		"\"sourceTransportPort\":5000,\"destinationTransportPort\":80,"
-		"\"protocolIdentifier\":17,\"flowStartNanoseconds\":2500999999,"
-		"\"flowEndMilliseconds\":3000}",
-	};
-	struct flow_face first, face;
-	struct flow_span span;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
-		span = (struct flow_span){ 0 };
-		assert_true(flow_face_read(json_parse(records[i]), &face, &span));
-		if (!i)
-			first = face;
-		assert_true(flow_face_equal(&face, &first));
-		assert_int_equal(span.start_ms, 2500);
-		assert_int_equal(span.end_ms, 3000);
-	}
-	assert_int_equal(first.src_port, 5000);
-	assert_int_equal(first.dst_port, 80);
-}
-
-#define ENDS "\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"192.0.2.9\""
-
-/* Records of several seconds, and those whose times or ports cannot be. */
-static void times_and_ports_that_are_not_clear_are_none(void **state)
-{
-#define UDP ",\"Proto\":17,\"SrcPort\":5000"
-	static const struct {
-		const char *members;
-		bool is_one;
-		struct flow_span span;
-	} rows[] = {
-		{ "\"flowStartSeconds\":2,\"flowEndSeconds\":3",
-		  true,
-		  { 2000, 3999 } },
-		{ "\"TimeFlowStartMs\":3,\"TimeFlowEndMs\":2", true, { 2, 3 } },
-		{ "\"TimeFlowStartMs\":3,\"TimeFlowEndMs\":3", true, { 3, 3 } },
-		{ "\"flowStartMilliseconds\":5,\"flowEndNanoseconds\":-2208988800000000000",
-		  true,
-		  { 5, 5 } },
-		{ "\"flowEndNanoseconds\":9223372036854775808", true, { 0, 0 } },
-		{ "\"last\":\"1970-01-01T00:00:02.5\"", true, { 2500, 2500 } },
-		{ "\"last\":\"1970-01-01T00:00:02.500999Z\"", true, { 2500, 2500 } },
-		{ "\"last\":\"1970-01-01T00:00:02\"", true, { 2000, 2000 } },
-		{ "\"last\":\"1970-01-01T02:00:02.500+02:00\"", true, { 0, 0 } },
-		{ "\"last\":\"1970-13-01T00:00:02.500\"", true, { 0, 0 } },
-		{ "\"last\":\"1969-12-31T23:59:59.500\"", true, { 0, 0 } },
-		{ "\"src_port\":5000,\"TimeFlowEndMs\":1", true, { 1, 1 } },
-		{ "\"src_port\":5001", false, { 0, 0 } },
-		{ "\"proto\":6", false, { 0, 0 } },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct flow_span span = { 0 };
-		struct flow_face face;
-		char text[256];
-
-		snprintf(text, sizeof(text), "{" ENDS UDP ",%s}",
-			 rows[i].members);
-		assert_int_equal(flow_face_read(json_parse(text), &face, &span),
-				 rows[i].is_one);
-		assert_int_equal(span.start_ms, rows[i].span.start_ms);
-		assert_int_equal(span.end_ms, rows[i].span.end_ms);
-	}
-}
-
-static void numbers_out_of_range_are_none(void **state)
+static void damage_ends_with_its_lines(void **state)
 {
 	static const struct {
-		const char *record;
-		bool is_one;
-		int64_t end_ms;
+		const char *text, *shown;
 	} rows[] = {
-		{ "{" ENDS ",\"Proto\":6,\"SrcPort\":65535}", true, 0 },
-		{ "{" ENDS ",\"Proto\":6,\"SrcPort\":65536}", false, 0 },
-		{ "{" ENDS ",\"Proto\":6,\"DstPort\":-1}", false, 0 },
-		{ "{" ENDS ",\"Proto\":6,\"DstPort\":\"80\"}", false, 0 },
-		{ "{" ENDS ",\"Proto\":1,\"DstPort\":\"8.0\"}", true, 0 },
-		{ "{" ENDS ",\"Proto\":262}", false, 0 },
-		{ "{" ENDS ",\"Proto\":6,\"TimeFlowEndMs\":9007199254740992}",
-		  true, 9007199254740992 },
-		{ "{" ENDS ",\"Proto\":6,\"TimeFlowEndMs\":9007199254740993}",
-		  true, 0 },
-		{ "{" ENDS ",\"Proto\":6,\"TimeFlowEndMs\":-9223372036854775808}",
-		  true, 0 },
-		{ "{" ENDS ",\"Proto\":6,\"TimeMs\":18446744073709551615}",
-		  true, 0 },
-		{ "{" ENDS ",\"Proto\":6,\"flowEndSeconds\":9223372036854775807}",
-		  true, 0 },
-		{ "{" ENDS ",\"Proto\":6,\"flowEndSeconds\":-9223372036854775808}",
-		  true, 0 },
-		{ "{" ENDS
-		  ",\"Proto\":6,\"last\":\"2147483647-11-21T17:06:31.709\"}",
-		  true, 0 },
+		{ "nonsense\n{\"a\":1}\n7", "D1:nonsense\n|R2:{\"a\":1}|D3:7|" },
+		{ "[1]\n{\"a\":1}", "D1:1]\n|R2:{\"a\":1}|" },
+		{ "{\"a\":1,\n{\"a\":2}\n", "D1:{\"a\":1,\n|R2:{\"a\":2}|" },
+		{ "{\"a\":\n\n{\"a\":2}\n", "D1:{\"a\":\n\n|R3:{\"a\":2}|" },
+		{ "{\"a\":1\nx\n{\"a\":2}", "D1:{\"a\":1\n|D2:x\n|R3:{\"a\":2}|" },
+		{ "{\"a\":\"1\n{\"a\":2}\n", "D1:{\"a\":\"1\n|R2:{\"a\":2}|" },
+		{ "{\"a\":1}}}x{\n{\"a\":2}",
+		  "R1:{\"a\":1}|D1:}}x{\n|R2:{\"a\":2}|" },
+		{ "{a:1} x\n{\"a\":2}", "D1:{a:1}|R2:{\"a\":2}|" },
+		{ "{\"a\":[}\n{\"a\":2}]}\n{\"a\":3}",
+		  "D1:{\"a\":[}\n|R2:{\"a\":2}|D2:}\n|R3:{\"a\":3}|" },
+		{ "{\"a\":1", "D1:{\"a\":1|" },
+		{ "{{{{{{{{", "D1:{{{{{{{{|" },
 	};
-	struct flow_face face;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct flow_span span = { 0 };
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct record_input input =
+			open_text(rows[i].text, strlen(rows[i].text));
+		char shown[SHOWN_MAX];
 
-		assert_int_equal(flow_face_read(json_parse(rows[i].record),
-						&face, &span),
-				 rows[i].is_one);
-		if (rows[i].is_one)
-			assert_int_equal(span.end_ms, rows[i].end_ms);
+		show(&input, shown);
+		assert_string_equal(shown, rows[i].shown);
+		record_input_close(&input);
 	}
-	assert_true(flow_face_read(json_parse(rows[0].record), &face,
-				   &(struct flow_span){ 0 }));
-	assert_false(flow_face_read_other(
-		json_parse("{\"XlatSrcAddr\":\"10.0.0.1\",\"XlatDstAddr\":\"10.0.0.2\","
-			   "\"XlatSrcPort\":65537}"),
-		"Xlat", &face, &face));
 }
 
-/* Some templates have elements of both; those of one are 0. */
-static void of_both_families_the_one_that_is_not_0_counts(void **state)
+static void bytes_of_0_are_damage(void **state)
 {
-	static const char *const v4 = "\"sourceIPv4Address\":\"10.0.0.1\","
-				      "\"destinationIPv4Address\":\"192.0.2.9\"";
-	static const char *const no_v6 =
-		"\"sourceIPv6Address\":\"::\",\"destinationIPv6Address\":\"::\"";
-	static const char *const v6 =
-		"\"sourceIPv6Address\":\"fd00::1\",\"destinationIPv6Address\":\"fd00::2\"";
-	struct flow_face wanted, face;
-	struct flow_span span;
-	char text[512];
+	static const char text[] = "x\0y\n{\"a\":\0 1}\n{\"a\":2}\0";
+	struct record_input input = open_text(text, sizeof(text) - 1);
+	char shown[SHOWN_MAX];
 
 	(void)state;
-	snprintf(text, sizeof(text), "{%s,\"protocolIdentifier\":17}", v4);
-	assert_true(flow_face_read(json_parse(text), &wanted, &span));
-	snprintf(text, sizeof(text), "{%s,%s,\"protocolIdentifier\":17}", v4,
-		 no_v6);
-	assert_true(flow_face_read(json_parse(text), &face, &span));
-	assert_true(flow_face_equal(&face, &wanted));
-	snprintf(text, sizeof(text), "{%s,%s,\"protocolIdentifier\":17}", no_v6,
-		 v4);
-	assert_true(flow_face_read(json_parse(text), &face, &span));
-	assert_true(flow_face_equal(&face, &wanted));
-	snprintf(text, sizeof(text), "{%s,%s,\"protocolIdentifier\":17}", v4, v6);
-	assert_false(flow_face_read(json_parse(text), &face, &span));
+	show(&input, shown);
+	assert_string_equal(shown, "D1:x@y\n|D2:{\"a\":@ 1}|R3:{\"a\":2}|D3:@|");
+	record_input_close(&input);
 }
 
-static void of_icmp_ports_do_not_matter(void **state)
+/* A line of so many bytes, and a good one. */
+static void check_long_line(const char *begin, char filler, const char *end,
+			    size_t len, const char *wanted)
 {
-	struct flow_face one, other;
-	struct flow_span span = { 7, 8 };
+	const size_t size = len + 9;
+	char *text = malloc(size + 1), shown[16] = "";
+	struct record_input input;
+	struct record_piece piece;
+	size_t total = 0, n = 0;
+
+	assert_non_null(text);
+	memset(text, filler, len);
+	memcpy(text, begin, strlen(begin));
+	memcpy(text + len - strlen(end), end, strlen(end));
+	memcpy(text + len, "\n{\"a\":1}\n", 10);
+	input = open_text(text, size);
+	while (record_input_next(&input, &piece) > 0) {
+		assert_memory_equal(piece.text, text + total, piece.len);
+		total += piece.len;
+		if (piece.kind != PIECE_BETWEEN && n < sizeof(shown) - 1)
+			shown[n++] = piece.kind == PIECE_RECORD ? 'R' : 'D';
+	}
+	assert_int_equal(total, size);
+	assert_string_equal(shown, wanted);
+	record_input_close(&input);
+	free(text);
+}
+
+static void records_have_a_limit(void **state)
+{
+	(void)state;
+	check_long_line("{\"a\":\"", 'a', "\"}", INPUT_RECORD_MAX, "RR");
+	check_long_line("{\"a\":\"", 'a', "\"}", INPUT_RECORD_MAX + 1, "DR");
+	check_long_line("{\"a\":\"", 'a', "\"}", 5 * INPUT_RECORD_MAX, "DR");
+	check_long_line("x", 'x', "x", 5 * INPUT_RECORD_MAX, "DR");
+	check_long_line("", ' ', "", 5 * INPUT_RECORD_MAX, "R");
+	check_long_line("{", '{', "", INPUT_RECORD_MAX, "DR");
+	check_long_line("{\"a\":", '[', "", 5 * INPUT_RECORD_MAX, "DR");
+}
+
+/* What is there is passed on at once. */
+static void pieces_of_a_pipe_are_not_waited_for(void **state)
+{
+	struct record_input input = open_text("", 0);
+	struct record_piece piece;
+	int fds[2];
 
 	(void)state;
-	assert_true(flow_face_read(
-		json_parse("{\"SrcAddr\":\"fd00::1\",\"DstAddr\":\"fd00::2\",\"Proto\":58,"
-			   "\"IcmpType\":128}"),
-		&one, &span));
-	assert_true(flow_face_read(
-		json_parse("{\"src6_addr\":\"fd00::1\",\"dst6_addr\":\"fd00::2\",\"proto\":58,"
-			   "\"src_port\":0,\"dst_port\":32768}"),
-		&other, &span));
-	assert_true(flow_face_equal(&one, &other));
-	assert_int_equal(span.start_ms, 7);
-	assert_false(flow_face_read(json_parse("{\"SrcAddr\":\"fd00::1\"}"),
-				    &one, &span));
+	assert_int_equal(pipe(fds), 0);
+	close(input.fd);
+	input.fd = fds[0];
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(write(fds[1], "{\"a\":1}\n", 8), 8);
+		assert_int_equal(record_input_next(&input, &piece), 1);
+		assert_int_equal(piece.kind, PIECE_RECORD);
+		assert_int_equal(record_input_next(&input, &piece), 1);
+		assert_int_equal(piece.kind, PIECE_BETWEEN);
+		assert_memory_equal(piece.text, "\n", piece.len);
+	}
+	close(fds[1]);
+	assert_int_equal(record_input_next(&input, &piece), 0);
+	record_input_close(&input);
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+static void a_directory_cannot_be_read(void **state)
+{
+	struct record_input input;
+	struct record_piece piece;
+
+	(void)state;
+	assert_int_equal(record_input_open(&input, "/nonexistent/x"), -ENOENT);
+	record_input_close(&input);
+	assert_int_equal(record_input_open(&input, "/"), 0);
+	assert_int_equal(record_input_next(&input, &piece), -EISDIR);
+	record_input_close(&input);
+}
+
+static const char good[] = "{\"a\":[1,{\"b\":\"}\"}],\n \"c\":null}\n";
+
+/* @return how many records of @text, which is damaged somewhere, are found */
+static int count_whole(const char *text, size_t len)
+{
+	struct record_input input = open_text(text, len);
+	struct record_piece piece;
+	size_t total = 0;
+	int n = 0;
+
+	while (record_input_next(&input, &piece) > 0) {
+		assert_in_range(piece.len, 1, len - total);
+		assert_memory_equal(piece.text, text + total, piece.len);
+		total += piece.len;
+		n += piece.kind == PIECE_RECORD &&
+		     piece.len == sizeof(good) - 2 &&
+		     !memcmp(piece.text, good, piece.len);
+	}
+	assert_int_equal(total, len);
+	record_input_close(&input);
+	return n;
+}
+
+/* All bytes come out, and a damaged byte takes two records at most. */
+static void damage_at_random_takes_few_records(void **state)
+{
+	enum { RECORDS = 20 };
+	unsigned int seed = test_seed();
+	char text[RECORDS * (sizeof(good) - 1)];
+
+	(void)state;
+	for (int round = 0; round < ROUNDS; round++) {
+		const int damages = 1 + rand_r(&seed) % 4;
+		int n;
+
+		for (int i = 0; i < RECORDS; i++)
+			memcpy(text + i * (sizeof(good) - 1), good,
+			       sizeof(good) - 1);
+		for (int i = 0; i < damages; i++)
+			text[(size_t)rand_r(&seed) % sizeof(text)] =
+				rand_r(&seed) % 2 ?
+					"{}[]\",:\\\n\0x"[rand_r(&seed) % 11] :
+					(char)rand_r(&seed);
+		n = count_whole(text, sizeof(text));
+		assert_in_range(n, RECORDS - 2 * damages, RECORDS);
+	}
+}
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(lines_are_read_whole_and_those_that_cannot_be_are_refused),
-		CASE(lines_have_a_limit),
-		CASE(short_files_are_lines),
-		CASE(ipfix_becomes_json_with_names_of_elements),
-		CASE(a_time_of_ipfix_before_1970_is_none),
-		CASE(ipfix_that_is_cut_is_refused),
-		CASE(each_vocabulary_has_a_face_and_times),
-		CASE(times_and_ports_that_are_not_clear_are_none),
-		CASE(numbers_out_of_range_are_none),
-		CASE(of_both_families_the_one_that_is_not_0_counts),
-		CASE(of_icmp_ports_do_not_matter),
+		cmocka_unit_test(records_are_found_in_lines_and_arrays),
+		cmocka_unit_test(damage_ends_with_its_lines),
+		cmocka_unit_test(bytes_of_0_are_damage),
+		cmocka_unit_test(records_have_a_limit),
+		cmocka_unit_test(pieces_of_a_pipe_are_not_waited_for),
+		cmocka_unit_test(a_directory_cannot_be_read),
+		cmocka_unit_test(damage_at_random_takes_few_records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

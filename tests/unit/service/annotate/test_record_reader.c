@@ -37,7 +37,7 @@ static int read_text(struct record_reader *reader, const char *text,
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	close(fd);
-	r = record_reader_read(reader, path, RECORDS_OF_NETOBS, take, taken);
+	r = record_reader_read(reader, path, take, taken);
 	unlink(path);
 	return r;
 }
@@ -80,7 +80,7 @@ static void a_file_that_is_not_there_has_failed(void **state)
 
 	(void)state;
 	assert_int_equal(record_reader_read(&reader, "/nonexistent/records",
-					    RECORDS_OF_ANY, take, &taken),
+					    take, &taken),
 			 -ENOENT);
 	assert_true(reader.is_failed);
 	assert_int_equal(reader.unreadable, 0);
