@@ -59,16 +59,12 @@ enum netobs_opt_flag {
 	 *  groups of this host when pairs come or go, and every 5 minutes. It needs no
 	 *  privileges, but must see the processes of other PID namespaces. */
 	NETOBS_CONTAINERS = 1 << 3,
-	/** With netobs_opts.persist, have a drain take effect as a whole, as with
-	 *  netobs_opts.on_commit: for sinks with a spool on disk that are opened for the context
-	 *  (netobs_sink_opts.context). Other sinks cannot take back records that they sent. */
-	NETOBS_COMMITS = 1 << 4,
 	/** Find the addresses that NAT of this host gives flows (netobs_flow.xlat_src,
 	 *  orig_src and the members after them), from the conntrack entries of packets that leave by
 	 *  observed interfaces. Needs conntrack and its type information (BTF), or
 	 *  netobs_start() returns -ENOTSUP. It takes 75 MiB of memory at most. See
 	 *  mapping.h. */
-	NETOBS_NAT = 1 << 5,
+	NETOBS_NAT = 1 << 4,
 	/** Count the packets of each flow that this kernel drops, and name the last reason
 	 *  (netobs_flow.drop_packets and the members after it), in network namespaces where the
 	 *  flow is observed, and behind a veth or netkit pair by which its packets come or go. Drops that
@@ -76,7 +72,7 @@ enum netobs_opt_flag {
 	 *  filtered. With NETOBS_NAT, packets that were translated before or behind the
 	 *  interface are found, too. Programs run for dropped packets only. Needs the kernel and privileges of
 	 *  netobs_drops_start(), or netobs_start() fails. It takes 17 MiB of memory at most. */
-	NETOBS_DROPS = 1 << 6,
+	NETOBS_DROPS = 1 << 5,
 	/** With NETOBS_PROCESSES, find the names of the processes' containers and pods
 	 *  (netobs_process.container_name and the members after it), in files of the container runtimes
 	 *  of this host: Docker, containerd, CRI-O, Podman and the kubelet. A thread reads them;
@@ -84,7 +80,7 @@ enum netobs_opt_flag {
 	 *  its names. Files that cannot be read are logged once: it takes root or
 	 *  CAP_DAC_READ_SEARCH. It takes 8 MiB of memory at most. See
 	 *  netobs_opts.container_root. */
-	NETOBS_CONTAINER_NAMES = 1 << 7
+	NETOBS_CONTAINER_NAMES = 1 << 6
 };
 
 /** Where in the chain of tcx programs those of netobs are; netobs_opts.attach_order. */
@@ -240,14 +236,6 @@ struct netobs_opts {
 	void (*on_flow)(const struct netobs_flow *flow, void *user);
 	/** All records of a drain have been delivered. */
 	void (*on_interval)(void *user);
-	/** With @p persist, have a drain take effect as a whole: the records since the last call are
-	 *  commit @p number. Until it returns, they do not count as delivered: if the process
-	 *  is killed, the next context delivers those packets again, in other records, so
-	 *  the receiver must drop the uncommitted records (netobs_sink_commit(),
-	 *  netobs_sink_resume()). After a kill, flows that an active timeout keeps longer are
-	 *  counted as lost. Called after on_interval. NULL: after a kill, the packets of a drain
-	 *  that were not delivered are counted as lost. */
-	void (*on_commit)(uint64_t number, void *user);
 	/** With @p rtt: a connection has broken a rule of netobs_alerts_set(). With NETOBS_DROPS: a
 	 *  flow has; then it is called before on_flow. @p alert is valid during the call only. With
 	 *  @p rtt, rules take another 384 bytes of the kernel's memory for each connection, and 1.3
@@ -302,14 +290,6 @@ NETOBS_API int netobs_new(const struct netobs_opts *opts,
  *         -EALREADY: started before; others from the kernel
  */
 NETOBS_API int netobs_start(struct netobs *ctx);
-
-/**
- * The number of the last commit, of any process with this netobs_opts.persist: see
- * netobs_opts.on_commit. Call it after netobs_start(), before the first record.
- *
- * @return 0: there are no commits, because nothing is pinned, or nothing asks for them
- */
-NETOBS_API uint64_t netobs_commits(const struct netobs *ctx);
 
 /**
  * Why the last call that failed did, as a sentence without newline; "" when none

@@ -37,10 +37,9 @@ struct netobs_sink_opts {
 
 	/**
 	 * The context that this sink gets records of. The sink takes statistics and sampling
-	 * from it, in place of @p get_stats and @p sampling. With NETOBS_COMMITS, the context
-	 * calls netobs_sink_resume() once it has started and the sink is open, and
-	 * netobs_sink_commit() for each commit. Only the thread of the context may use the
-	 * sink. Either may be freed first. NULL: the program does this itself if it needs to.
+	 * from it, in place of @p get_stats and @p sampling. Only the thread of the context may
+	 * use the sink. Either may be freed first. NULL: the program does this itself if it
+	 * needs to.
 	 */
 	struct netobs *context;
 
@@ -156,30 +155,6 @@ NETOBS_API int netobs_sink_write(struct netobs_sink *sink,
  * @return 0; < 0: standard output failed permanently; -EPIPE: its reader has gone
  */
 NETOBS_API int netobs_sink_flush(struct netobs_sink *sink);
-
-/**
- * The records until now belong to a commit of the program: see netobs_opts.on_commit. A spool on
- * disk notes that; other sinks are not affected. Once this function or netobs_sink_resume() has
- * been called, such a sink sends records after their commit, unless its spool is nearly full.
- * This call sends nothing, as the commit takes effect after it: netobs_sink_fd() polls readable
- * for netobs_sink_dispatch(). Commits are of flows: a sink that takes none (records=alert) sends its
- * records at once.
- *
- * @param number  of the commit: 1 more than the previous one
- * @return 0; -EINVAL: @p sink is NULL; others, as of write(2): after a kill of the process, records
- *         may be lost or sent twice, which is logged once until it works again
- */
-NETOBS_API int netobs_sink_commit(struct netobs_sink *sink, uint64_t number);
-
-/**
- * Continue after a commit; call it before the first record. Removes from a spool on disk the records
- * that an earlier process wrote after that commit, because the context delivers them again (netobs_commits()).
- * A spool without that commit keeps all its records.
- *
- * @param number  of the last commit
- * @return 0, also of other sinks; -EINVAL: @p sink is NULL; others: records may be sent twice
- */
-NETOBS_API int netobs_sink_resume(struct netobs_sink *sink, uint64_t number);
 
 /**
  * The file descriptor to wait for, with poll(2) or epoll(7), for reading. Constant

@@ -66,9 +66,7 @@ struct service {
 	struct conf first; /* of the first configuration: what cannot change is in it */
 	int log_level;
 	bool has_levels; /* of lines on stderr, for the journal */
-	bool has_commits; /* all sinks can undo what a killed process had not committed */
-	bool is_draining; /* there are records behind the last interval */
-	bool is_stopped;  /* the context has stopped */
+	bool is_stopped; /* the context has stopped */
 };
 
 /**

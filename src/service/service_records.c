@@ -13,7 +13,6 @@ static void pass_flow(const struct netobs_flow *flow, void *user)
 {
 	struct service *service = user;
 
-	service->is_draining = true;
 	tcp_health_add(&service->metrics_source.health, flow);
 	rtt_check_flow(&service->rtt_check, flow);
 	service_groups_flow(&service->groups, flow);
@@ -133,7 +132,6 @@ static void on_interval(void *user)
 {
 	struct service *service = user;
 
-	service->is_draining = false;
 	service_end_groups_interval(service);
 	service_sinks_interval(&service->sinks);
 	control_interval(service->control);
@@ -154,22 +152,6 @@ int service_commit_groups(struct service *service)
 	return r;
 }
 
-bool service_has_disks_only(const struct service_config *config)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < config->n_sinks; i++) {
-		const char *spec = config->sinks[i].text;
-
-		if (!output_spec_takes(spec, "flow"))
-			continue;
-		if (!output_spec_option(spec, "spool=disk:"))
-			return false;
-		n++;
-	}
-	return n;
-}
-
 void service_fill_options(struct service *service,
 			  const struct service_config *config,
 			  struct netobs_opts *opts)
@@ -183,12 +165,6 @@ void service_fill_options(struct service *service,
 		opts->on_alert = on_alert;
 	opts->on_mapping = on_mapping;
 	opts->on_interval = on_interval;
-	/* It never changes while the service runs: warn_of_commits(). */
-	if (!service->ctx)
-		service->has_commits = config->persist &&
-				       service_has_disks_only(config);
-	if (service->has_commits)
-		opts->flags |= NETOBS_COMMITS;
 	opts->on_log = service_log;
 	opts->user = service;
 }

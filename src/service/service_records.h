@@ -33,7 +33,4 @@ void service_end_groups_interval(struct service *service);
  */
 int service_commit_groups(struct service *service);
 
-/* @return whether all sinks of flows have spools on disk; others cannot take back sent records. Alerts need no commit. */
-bool service_has_disks_only(const struct service_config *config);
-
 #endif

@@ -63,19 +63,6 @@ static void replace_config(struct service *service, struct service_config *confi
 	service_log_set_level(service, service->config->log_level);
 }
 
-static void warn_of_commits(struct service *service)
-{
-	const struct service_config *config = service->config;
-
-	if (config->persist &&
-	    service_has_disks_only(config) != service->has_commits)
-		service_log_warning(
-			service->has_commits ?
-				"persist: not all sinks have a spool on disk: sinks without one may get records twice if this process is killed; from the next start on, a killed process loses the packets that it was delivering" :
-				"persist: all sinks have a spool on disk: from the next start on, a killed process loses no packets",
-			service);
-}
-
 int service_set_alerts(struct service *service,
 		       const struct service_config *config)
 {
@@ -138,7 +125,6 @@ static void commit_change(struct service *service)
 		service_trace_commit(&service->trace, service->next);
 	config = TAKE_PTR(service->next);
 	replace_config(service, config);
-	warn_of_commits(service);
 	service_match_sinks(service->config, service_log_warning, service);
 	service_match_names(service->config, service_log_warning, service);
 	service->reload_result = service_commit_groups(service) ?:
@@ -244,13 +230,10 @@ void service_reload(struct service *service)
 	service->is_reload_due = true;
 }
 
-/* Spools of sinks that are replaced between two commits have no record that a later one has. */
 void service_tend(struct service *service)
 {
 	enum service_reload before;
 
-	if (service->has_commits && service->is_draining)
-		return;
 	do {
 		before = service->reload;
 		go_on_with_reload(service, reload_step(service));

@@ -70,8 +70,7 @@ void service_sinks_commit(struct service_sinks *sinks,
 			  const struct service_config *config);
 
 /**
- * Continue, for some milliseconds, with what service_sinks_commit() has begun; between the same
- * two drains where sinks have commits.
+ * Continue, for some milliseconds, with what service_sinks_commit() has begun.
  *
  * @return 0: all sinks are open; -EINPROGRESS: to be called again, in service_sinks_rest() at
  *         the latest; < 0: a sink cannot be opened: its predecessor goes on

@@ -148,8 +148,8 @@ class OtherUsers(PersistentTest):
         first.stop()
 
     def test_planted_files_of_a_spool_are_set_aside(self):
-        for name, contents in (("acked", forged_progress()), ("lock", b""), ("marks", b"x" * 200),
-                               ("acked.new", b"x"), ("0000000000000000.seg", b"netobs" * 100)):
+        for name, contents in (("acked", forged_progress()), ("lock", b""), ("acked.new", b"x"),
+                               ("0000000000000000.seg", b"netobs" * 100)):
             with self.subTest(name):
                 spool = self.open_directory(f"sticky-{name}", 0o1777)
                 plant(f"{spool}/{name}", contents)

@@ -272,22 +272,6 @@ class Restart(RestartTest):
         self.assertEqual([], self.status()["kept_keys"])
         self.stop()
 
-    def test_spools_on_disk_come_and_go(self):
-        disk = ['[sink "disk"]', f"output = json:{self.lab.path('disk')}",
-                f"spool = disk:{self.lab.path('spool')}"]
-        self.write(*self.persist(), *disk, sinks=())
-        self.start()
-        self.write(*self.persist(), *disk, sinks=("memory",))
-        self.reload("persist: not all sinks have a spool on disk", AGAIN)
-        self.send(4)
-        self.stop()
-        self.assertEqual(4, self.packets("disk"))
-        self.assertEqual(4, self.packets("memory"))
-        self.start()
-        self.write(*self.persist(), *disk, sinks=())
-        self.reload("persist: all sinks have a spool on disk", AGAIN)
-        self.stop()
-
     def test_kills(self):
         """Packets in the kernel are reported; packets in the process are counted as lost."""
         self.begin()

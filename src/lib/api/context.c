@@ -263,7 +263,6 @@ static int start_context(void *owner)
 	context_list_pinned(ctx);
 	context_start_mappings(ctx);
 	ctx->life.state = LIFE_RUNNING;
-	sink_source_resume(&ctx->source);
 	ctx->due_ns = clock_boot_ns() + interval_ns(ctx);
 	arm_timer(ctx);
 	log_info(&ctx->life.log, "observing %u interface%s",

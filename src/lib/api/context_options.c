@@ -38,8 +38,8 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 {
 	const uint64_t flags = NETOBS_PER_INTERFACE |
 			       NETOBS_TIMESTAMPS_PRECISE | NETOBS_PROCESSES |
-			       NETOBS_CONTAINERS | NETOBS_COMMITS | NETOBS_NAT |
-			       NETOBS_DROPS | NETOBS_CONTAINER_NAMES;
+			       NETOBS_CONTAINERS | NETOBS_NAT | NETOBS_DROPS |
+			       NETOBS_CONTAINER_NAMES;
 
 	if ((unsigned int)opts->direction >= NETOBS_DIRECTIONS) {
 		log_error(log, "direction: %u is none of enum netobs_direction",
@@ -109,7 +109,6 @@ int context_check_change(const struct netobs *ctx, const struct netobs_opts *to,
 #include "catalogue/options.def"
 		{ "on_flow", from->on_flow != to->on_flow },
 		{ "on_interval", from->on_interval != to->on_interval },
-		{ "on_commit", from->on_commit != to->on_commit },
 		{ "on_log", from->on_log != to->on_log },
 		{ "on_alert", from->on_alert != to->on_alert },
 		{ "on_mapping", from->on_mapping != to->on_mapping },
@@ -145,15 +144,6 @@ void context_set_sampling(struct netobs *ctx, const struct netobs_opts *opts)
 {
 	ctx->opts.sampling = ctx->source.sampling = opts->sampling;
 	ctx->opts.sampling_mode = ctx->source.sampling_mode = opts->sampling_mode;
-}
-
-static void commit_option(uint64_t number, void *user)
-{
-	struct netobs *ctx = user;
-
-	sink_source_commit(&ctx->source, number);
-	if (ctx->opts.on_commit)
-		ctx->opts.on_commit(number, ctx->opts.user);
 }
 
 struct pipeline_options context_pipeline_options(struct netobs *ctx)
@@ -199,11 +189,6 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 		options.merge.on_flow = context_on_flow;
 		options.merge.user = ctx;
 	}
-	if (opts->on_commit || opts->flags & NETOBS_COMMITS) {
-		options.on_commit = commit_option;
-		options.commit_user = ctx;
-	}
-
 	context_set_times(opts, &options.merge);
 	return options;
 }

@@ -264,13 +264,6 @@ void context_undo_start(struct netobs *ctx)
 		pinned_remove(&ctx->pinned);
 }
 
-uint64_t netobs_commits(const struct netobs *ctx)
-{
-	return ctx && pipeline_is_exact(&ctx->pipeline) ?
-		       ctx->pinned.state->commits :
-		       0;
-}
-
 /* ---- Without a context ----------------------------------------------------------- */
 
 static const struct log silent;

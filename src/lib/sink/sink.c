@@ -358,7 +358,6 @@ static int open_or_try(const char *text, const struct netobs_sink_opts *opts,
 	};
 	sink->get_stats = known.get_stats;
 	sink->link.sink = sink;
-	sink->link.log = &sink->log;
 	sink->loop.fd = -1;
 
 	err = opts ? check_sink_options(opts, &sink->log) : 0;
@@ -490,7 +489,6 @@ static void add_sink_stats(struct netobs_sink *sink)
 	struct netobs_stats_record record = {
 		.record = { .sz = sizeof(record), .type = NETOBS_RECORD_STATS },
 	};
-	const bool is_at_mark = spool_is_at_mark(&sink->spool);
 
 	if (!(sink->host.types & SINK_TYPE(STATS)) ||
 	    !host_get_stats(&sink->host, &record.stats) ||
@@ -499,9 +497,6 @@ static void add_sink_stats(struct netobs_sink *sink)
 	sink->last_stats = record.stats;
 	record.record.time_ns = clock_ms(CLOCK_REALTIME) * NSEC_PER_MSEC;
 	pass_record(sink, &record.record);
-	/* The last ones of a process follow its last commit. */
-	if (is_at_mark)
-		spool_extend_mark(&sink->spool);
 }
 
 int netobs_sink_flush(struct netobs_sink *sink)
@@ -510,38 +505,9 @@ int netobs_sink_flush(struct netobs_sink *sink)
 		return -EINVAL;
 	start_ticking(sink);
 	add_sink_stats(sink);
+	/* What fails is tried again, and reported, by the next sync. */
+	spool_write_out(&sink->spool);
 	return sink_work(sink, true);
-}
-
-/* Commits are of flows: other records are not made again, and do not wait for one. */
-static bool has_commits(const struct netobs_sink *sink)
-{
-	return sink->host.types & SINK_TYPE(FLOW);
-}
-
-/*
- * The next call sends: the commit takes effect when its owner is called back, and a process that
- * is killed before makes the same packets again.
- */
-int netobs_sink_commit(struct netobs_sink *sink, uint64_t number)
-{
-	int err;
-
-	if (!sink)
-		return -EINVAL;
-	if (!has_commits(sink))
-		return 0;
-	err = spool_mark(&sink->spool, number);
-	sink->is_flushing = sink->is_unfinished = true;
-	set_timer(sink);
-	return err;
-}
-
-int netobs_sink_resume(struct netobs_sink *sink, uint64_t number)
-{
-	if (!sink)
-		return -EINVAL;
-	return has_commits(sink) ? spool_return_to(&sink->spool, number) : 0;
 }
 
 int netobs_sink_fd(const struct netobs_sink *sink)
@@ -590,7 +556,6 @@ int netobs_sink_wait(struct netobs_sink *sink, int timeout_ms)
 	if (!sink)
 		return -EINVAL;
 	sink->is_settling = false;
-	spool_lift_limit(&sink->spool);
 	err = netobs_sink_flush(sink);
 	while (!err && spool_pending(&sink->spool).seq) {
 		struct pollfd fd = { .fd = sink->loop.fd, .events = POLLIN };

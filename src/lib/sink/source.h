@@ -10,14 +10,12 @@
 
 #include <stdint.h>
 
-struct log;
 struct netobs;
 struct netobs_sink;
 
 /* The place of a sink in the list. */
 struct sink_link {
 	struct netobs_sink *sink;
-	const struct log *log;
 	struct sink_source *source; /* NULL: it is in no list */
 	struct sink_link *next;
 };
@@ -39,14 +37,10 @@ sink_source_context(const struct sink_source *source)
 	return (const struct netobs *)source;
 }
 
-/* As netobs_sink_commit(), and netobs_sink_resume() with netobs_commits(), of each sink. */
-void sink_source_commit(struct sink_source *source, uint64_t number);
-void sink_source_resume(struct sink_source *source);
-
 /* The context is about to be freed. */
 void sink_source_release(struct sink_source *source);
 
-/* For sinks, when they are opened and closed. @link: with a sink and its log */
+/* For sinks, when they are opened and closed. @link: with a sink */
 void sink_source_add(struct sink_source *source, struct sink_link *link);
 void sink_source_remove(struct sink_link *link);
 

@@ -65,7 +65,7 @@ class Options(ctypes.Structure):
                 ("max_connections", ctypes.c_uint32),
                 ("persist", ctypes.c_char_p),
                 *((name, ctypes.c_void_p) for name in (
-                    "on_flow", "on_interval", "on_commit", "on_alert")),
+                    "on_flow", "on_interval", "on_alert")),
                 ("on_log", LOG),
                 ("user", ctypes.c_void_p),
                 ("error", ctypes.c_void_p),

@@ -331,34 +331,6 @@ int segment_copy(int from_fd, int to_fd, uint64_t size)
 	return err;
 }
 
-/* Of records that cannot be read, what is missing is found by the reader. */
-int segment_cut(struct segment *segment, struct segment_window *window,
-		struct position end)
-{
-	const struct record_head *head;
-	uint64_t offset = 0;
-	int err = 0;
-
-	while (offset < segment->size) {
-		err = segment_read(segment, window, offset, &head);
-		if (err || !position_is_before(head->before, end))
-			break;
-		offset += segment_cost(head->len);
-	}
-	window->segment = NULL;
-	if (err)
-		return err;
-	if (ftruncate(segment->fd, (off_t)(sizeof(struct segment_head) + offset)))
-		return -errno;
-	segment->size = segment->written = offset;
-	segment->end = segment->in_file = end;
-	if (segment->synced > offset) {
-		segment->synced = offset;
-		segment->durable = end;
-	}
-	return 0;
-}
-
 void segment_window_free(struct segment_window *window)
 {
 	free(window->buf);

@@ -122,14 +122,6 @@ int segment_reserve(struct segment *segment, size_t len, struct position own,
 /* @len: of the record. */
 void segment_commit(struct segment *segment, size_t len);
 
-/**
- * Remove the records from @end on, of a segment that is in its file.
- *
- * @return 0; -EBADMSG: that place is not found; others: as pread(2), ftruncate(2)
- */
-int segment_cut(struct segment *segment, struct segment_window *window,
-		struct position end);
-
 /* Write the buffer to the file. Errors: as write(2). */
 int segment_write_out(struct segment *segment);
 

@@ -240,8 +240,6 @@ void *spool_reserve(struct spool *spool, size_t len, struct position own,
 	void *record;
 	int err;
 
-	if (!spool->is_limited && !spool->is_unmarked)
-		spool_forget_marks(spool);
 	spool->accepted = position_add(spool->accepted, own);
 	if (spool->size + cost > spool->options.max_bytes &&
 	    !make_spool_room(spool, cost)) {

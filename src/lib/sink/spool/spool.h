@@ -68,10 +68,6 @@ struct spool {
 	struct position acked; /* behind the last record that the reader has finished */
 	struct position durable; /* behind the last record that survives a crash of the host */
 	struct spool_unacked unacked_dropped;
-	struct position marked; /* behind the last record of the last mark */
-	uint64_t marked_number; /* of that mark; 0: there is none */
-	bool is_limited;	/* the reader gets those before it only */
-	bool is_unmarked; /* no mark from before the owner's first one counts */
 
 	struct segment *reading; /* NULL: the next one to be added */
 	uint64_t offset;
@@ -81,7 +77,7 @@ struct spool {
 	struct position recovered; /* found at the start */
 	struct position accepted, delivered, dropped[SPOOL_DROPS];
 	struct spool_writing writing;
-	struct outage unreadable, unmarkable;
+	struct outage unreadable;
 	unsigned int read_attempts; /* in vain */
 	uint64_t searched;	    /* bytes since the last record, in vain */
 	bool is_searching; /* for a record behind damage: not at the end yet */
@@ -158,6 +154,12 @@ void spool_start_sync(struct spool *spool);
 /* The same, and wait for the result. */
 int spool_sync(struct spool *spool);
 
+/*
+ * Have all records in files, as far as that can be: there they survive a kill of the process.
+ * @return 0, also of a spool in memory; or -errno
+ */
+int spool_write_out(struct spool *spool);
+
 /** @return whether spool_start_sync() has nothing to do */
 bool spool_is_settled(const struct spool *spool);
 
@@ -188,19 +190,10 @@ static inline bool spool_is_pressed(const struct spool *spool)
 	       spool->size > spool->options.max_bytes / 4 * 3;
 }
 
-/** @return whether the reader gets that record; a spool that is nearly full gives all */
-static inline bool spool_may_read(const struct spool *spool,
-				  struct position before)
-{
-	return !spool->is_limited || position_is_before(before, spool->marked) ||
-	       spool_is_pressed(spool);
-}
-
 /** @return whether there are records that the reader has not got */
 static inline bool spool_has_more(const struct spool *spool)
 {
-	return position_is_before(spool->read, spool->tail) &&
-	       spool_may_read(spool, spool->read);
+	return position_is_before(spool->read, spool->tail);
 }
 
 /** @return whether the reader has got records that it has not acknowledged */
@@ -218,48 +211,6 @@ static inline struct position spool_pending(const struct spool *spool)
 					 spool->unacked_dropped.from));
 }
 
-/* ---- Marks: spool_marks.c ------------------------------------------------------ */
-
-/*
- * Marks in a spool on disk: up to which record it was complete when its owner committed
- * something. Records behind the last mark are not read, so that the process that follows
- * a killed one can remove them, and make them again.
- *
- * A mark survives a kill of the process, and not a crash of the host, which takes with it
- * what the owner committed.
- */
-
-/**
- * All records until now belong to commit @number. It is not made before the next mark:
- * so the file has the marks of the last two.
- *
- * @return 0, also of a spool in memory; or -errno: some records are not in a file yet
- */
-int spool_mark(struct spool *spool, uint64_t number);
-
-/**
- * Before the first record: remove those behind the mark of @number, and limit the reader
- * from now on. Without such a mark all records stay.
- *
- * @return 0, also of a spool in memory; or -errno: some may be sent a second time
- */
-int spool_return_to(struct spool *spool, uint64_t number);
-
-/*
- * Before a record of an owner who commits nothing: no process may return to an earlier
- * mark, or it would remove the record.
- */
-void spool_forget_marks(struct spool *spool);
-
-/** @return whether no record follows the last mark */
-bool spool_is_at_mark(const struct spool *spool);
-
-/* The last mark has what followed it, too: no process will make it again. */
-void spool_extend_mark(struct spool *spool);
-
-/* The reader gets all records again, until the next mark. */
-void spool_lift_limit(struct spool *spool);
-
 /* ---- Between the parts of a spool ----------------------------------------------- */
 
 void spool_drop(struct spool *spool, enum spool_drop why, struct position what);
@@ -276,9 +227,6 @@ void spool_release(struct spool *spool, struct position from,
 
 /* The result of the last attempt to sync; 0: it succeeded. */
 void spool_note_sync(struct spool *spool, int err);
-
-/* Have all records in files, as far as that can be. @return 0, or -errno */
-int spool_write_out(struct spool *spool);
 
 /* Compute spool->durable from the segments. */
 void spool_find_durable(struct spool *spool);

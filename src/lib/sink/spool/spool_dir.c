@@ -228,7 +228,6 @@ static bool find_progress(struct spool_dir *dir, const struct log *log,
 
 	clear_way(dir, log, path, "acked");
 	clear_way(dir, log, path, "acked.new");
-	clear_way(dir, log, path, "marks");
 	err = read_progress(dir->fd, progress, &why);
 	if (!err)
 		return true;
@@ -376,6 +375,14 @@ int spool_dir_create(const struct spool_dir *dir, uint64_t first_seq, int *ret_f
 	return 0;
 }
 
+static void remove_file(const struct spool_dir *dir, uint64_t first_seq)
+{
+	char name[SPOOL_NAME_SIZE];
+
+	spool_dir_name(first_seq, name);
+	unlinkat(dir->fd, name, 0);
+}
+
 int spool_dir_attach(const struct spool_dir *dir, struct segment *segment)
 {
 	cleanup_fd int fd = -1;
@@ -385,7 +392,7 @@ int spool_dir_attach(const struct spool_dir *dir, struct segment *segment)
 		return err;
 	err = segment_attach(segment, fd);
 	if (err) {
-		spool_dir_remove(dir, segment->first.seq);
+		remove_file(dir, segment->first.seq);
 		return err;
 	}
 	TAKE_FD(fd);
@@ -414,12 +421,4 @@ void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq)
 		return;
 	forgotten[dir->n_forgotten++] = first_seq;
 	dir->forgotten = forgotten;
-}
-
-void spool_dir_remove(const struct spool_dir *dir, uint64_t first_seq)
-{
-	char name[SPOOL_NAME_SIZE];
-
-	spool_dir_name(first_seq, name);
-	unlinkat(dir->fd, name, 0);
 }

@@ -4,7 +4,6 @@
  *
  *   lock                   held by the process that uses it, with mode 0600, so that no other can
  *   acked                  how far its records have got: struct spool_progress
- *   marks                  what belonged to the last commits, see spool_marks.c
  *   0000000000001000.seg   the segment whose first record has that number (hex)
  *   0000000000001000.seg~  the same, while its name is made durable once more
  *   *.bad                  files that could not be used, for people to look at
@@ -68,9 +67,6 @@ int spool_dir_attach(const struct spool_dir *dir, struct segment *segment);
 
 /* Remove the file of a segment that is not needed any more, with the next sync. */
 void spool_dir_forget(struct spool_dir *dir, uint64_t first_seq);
-
-/* The same at once, for a segment without records that are needed. */
-void spool_dir_remove(const struct spool_dir *dir, uint64_t first_seq);
 
 /* The name of a segment's file. */
 enum { SPOOL_NAME_SIZE = 32 };

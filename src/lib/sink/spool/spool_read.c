@@ -153,8 +153,6 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 			spool->offset += segment_cost(head->len);
 			continue; /* it was read before a rewind */
 		}
-		if (!spool_may_read(spool, head->before))
-			return false;
 		if (position_is_before(spool->read, head->before) &&
 		    !skip_gap(spool, head->before))
 			return false;

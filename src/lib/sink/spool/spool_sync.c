@@ -206,6 +206,8 @@ int spool_write_out(struct spool *spool)
 {
 	int first = 0;
 
+	if (!spool->dir)
+		return 0;
 	for (struct segment *segment = spool->oldest; segment;
 	     segment = segment->next) {
 		int err = 0;

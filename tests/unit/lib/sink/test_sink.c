@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void assert_file_has(const struct lines_fixture *f, uint64_t from,
@@ -286,29 +287,27 @@ static void spool_on_disk_outlives_the_sink(void **state)
 	close(listener);
 }
 
-/* The owner may be killed before a commit takes effect. */
-static void commit_sends_nothing_itself(void **state)
+/* Also those that no sync has reached yet. */
+static void flushed_records_survive_a_kill(void **state)
 {
 	struct lines_fixture *f = *state;
 	char spec[3 * PATH_MAX];
-	struct pollfd fd = { .events = POLLIN };
+	int status;
+	pid_t child;
 
-	snprintf(spec, sizeof(spec), "json:%s?spool=disk:%s/spool", f->path,
-		 f->dir);
-	assert_int_equal(try_open_sink(f, spec), 0);
-	fd.fd = netobs_sink_fd(f->sink);
-	assert_int_equal(netobs_sink_resume(f->sink, 7), 0);
-	for (uint64_t i = 0; i < 3; i++) {
-		write_flows(f, i * 1000, i * 1000 + 1000);
+	snprintf(spec, sizeof(spec), "json:unix:%s?spool=disk:%s/spool",
+		 f->path, f->dir);
+	child = fork();
+	if (!child) {
+		assert_int_equal(try_open_sink(f, spec), 0);
+		write_flows(f, 0, 10);
 		assert_int_equal(netobs_sink_flush(f->sink), 0);
-		assert_int_equal(netobs_sink_commit(f->sink, 8 + i), 0);
-		assert_file_has(f, 0, i * 1000);
-		assert_int_equal(poll(&fd, 1, WAIT_MS), 1);
-		while (poll(&fd, 1, 0) > 0)
-			assert_int_equal(netobs_sink_dispatch(f->sink), 0);
-		assert_file_has(f, 0, i * 1000 + 1000);
+		raise(SIGKILL);
 	}
-	assert_sink_identity(f);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(try_open_sink(f, spec), 0);
+	assert_int_equal(sink_stats_of(f).recovered.records, 10);
 }
 
 /* What was sent before is confirmed; what comes later waits for the next sink. */
@@ -367,7 +366,6 @@ static int count_one_packet(struct netobs_stats *ret_stats, void *user)
 	return 0;
 }
 
-/* They follow the last commit of a process, and no other process makes them again. */
 static void last_totals_are_kept(void **state)
 {
 	const NETOBS_OPTS(netobs_sink_opts, opts, .get_stats = count_one_packet);
@@ -378,14 +376,11 @@ static void last_totals_are_kept(void **state)
 		 "json:unix:%s?spool=disk:%s/spool&records=flow,stats", f->path,
 		 f->dir);
 	assert_int_equal(netobs_sink_open(spec, &opts, &f->sink), 0);
-	assert_int_equal(netobs_sink_resume(f->sink, 7), 0);
 	write_flows(f, 0, 10);
-	assert_int_equal(netobs_sink_commit(f->sink, 8), 0);
 	assert_int_equal(netobs_sink_wait(f->sink, 0), -ETIMEDOUT);
 	assert_int_equal(sink_stats_of(f).pending.records, 11);
 	netobs_sink_close(f->sink);
 	assert_int_equal(netobs_sink_open(spec, &opts, &f->sink), 0);
-	assert_int_equal(netobs_sink_resume(f->sink, 8), 0);
 	assert_int_equal(sink_stats_of(f).pending.records, 11);
 }
 
@@ -514,7 +509,7 @@ int main(void)
 		lines_test(slow_socket_gets_what_counts_as_delivered),
 		lines_test(reader_that_goes_and_comes_misses_nothing),
 		lines_test(spool_on_disk_outlives_the_sink),
-		lines_test(commit_sends_nothing_itself),
+		lines_test(flushed_records_survive_a_kill),
 		lines_test(last_totals_are_kept),
 		lines_test(settled_sink_sends_nothing_new),
 		lines_test(sink_is_not_settled_before_confirmations),

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Sinks that are opened for a context. Nothing here needs privileges. */
-#include "lib_lines.h"
 #include "lib_test.h"
 
 #include "api/context.h"
 #include "sink/sink.h"
 
-#include <limits.h>
 #include <netobs/sink.h>
-#include <stdio.h>
 
 static struct netobs *new_context(void)
 {
@@ -62,39 +59,6 @@ static void sinks_read_the_statistics_of_their_context(void **state)
 	netobs_sink_close(sink);
 }
 
-static uint64_t pending_of(const struct netobs_sink *sink)
-{
-	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
-
-	assert_int_equal(netobs_sink_stats_get(sink, &stats), 0);
-	return stats.pending.records;
-}
-
-static void sinks_get_the_commits_of_their_context(void **state)
-{
-	struct lines_fixture *f = *state;
-	struct netobs_flow flow = make_numbered_flow(1);
-	struct netobs *ctx = new_context();
-	struct netobs_sink *sink;
-	char spec[2 * PATH_MAX];
-
-	snprintf(spec, sizeof(spec), "json:%s?spool=disk:%s/spool", f->path,
-		 f->dir);
-	sink = open_for(ctx, spec, 0);
-	assert_int_equal(netobs_sink_write(sink, &flow.record), 0);
-	sink_source_commit(&ctx->source, 8);
-	assert_int_equal(netobs_sink_write(sink, &flow.record), 0);
-	netobs_sink_close(sink);
-	netobs_free(ctx);
-
-	/* What was written behind the commit comes again. */
-	assert_int_equal(netobs_sink_open(spec, NULL, &sink), 0);
-	assert_int_equal(pending_of(sink), 2);
-	assert_int_equal(netobs_sink_resume(sink, 8), 0);
-	assert_int_equal(pending_of(sink), 1);
-	netobs_sink_close(sink);
-}
-
 static void either_side_is_freed_first(void **state)
 {
 	struct netobs *ctx = new_context();
@@ -104,7 +68,6 @@ static void either_side_is_freed_first(void **state)
 	for (int i = 0; i < 3; i++)
 		sinks[i] = open_for(ctx, "null", 0);
 	netobs_sink_close(sinks[1]);
-	sink_source_commit(&ctx->source, 1);
 	netobs_free(ctx);
 	netobs_sink_close(sinks[0]);
 	netobs_sink_close(sinks[2]);
@@ -115,9 +78,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sinks_have_the_sampling_of_their_context),
 		cmocka_unit_test(sinks_read_the_statistics_of_their_context),
-		cmocka_unit_test_setup_teardown(
-			sinks_get_the_commits_of_their_context, lines_set_up,
-			lines_tear_down),
 		cmocka_unit_test(either_side_is_freed_first),
 	};
 
