@@ -223,8 +223,10 @@ struct netobs_opts {
 	/** Have programs, links and tables outlive the context: they are pinned below this
 	 *  directory of a BPF file system, which is made if only its last part is missing, and
 	 *  netobs_stop() leaves them to the next context, which goes on where this one
-	 *  ended. Packets that pass in between wait in the tables. Used by one context at
-	 *  a time; netobs_persisted_remove() ends it (persist.h). If the context
+	 *  ended. Packets that pass in between wait in the tables. If the process is killed, the
+	 *  next context counts as lost what this one had taken out of them since the last
+	 *  on_interval that returned, also what it had delivered since; nothing is delivered
+	 *  twice. Used by one context at a time; netobs_persisted_remove() ends it (persist.h). If the context
 	 *  cannot pin there, or users other than root and the user of the process can write
 	 *  there, it logs a warning and goes on without. NULL: the context detaches all that it
 	 *  attached. */

@@ -8,8 +8,11 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { LARGE = 20000, ROOM = 1 << 20 };
 
@@ -23,6 +26,7 @@ struct fixture {
 	uint32_t n_kept, n_announced, n_delivered;
 	uint64_t l1_bytes;
 	bool announced_late;
+	uint32_t kill_at; /* the process, once so many were kept; 0: it lives */
 };
 
 static void keep_entry(struct fixture *f, const struct flow_entry *entry)
@@ -32,6 +36,8 @@ static void keep_entry(struct fixture *f, const struct flow_entry *entry)
 		f->l1_bytes += entry->tally.bytes;
 	else
 		f->kept[entry->tally.packets - 1]++;
+	if (f->n_kept == f->kill_at)
+		raise(SIGKILL);
 }
 
 static void deliver_entry(struct fixture *f, const struct flow_entry *entry)
@@ -307,6 +313,32 @@ static void drain_that_fails_is_made_up_for(void **state)
 	assert_each_once(f->kept, 5000);
 }
 
+/* In the middle of any report: the next process gets the others, and these alone. */
+static void killed_drain_leaves_no_entry_that_it_reported(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t n = 2 * f->store.n_cpus;
+
+	for (uint32_t kill_at = 1; kill_at <= n; kill_at++) {
+		int status;
+		pid_t child;
+
+		fill_l1(f, 0);
+		child = fork();
+		if (!child) {
+			f->kill_at = kill_at;
+			drain(f, 0);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		forget(f);
+		drain(f, 0);
+		assert_int_equal(f->n_kept, n - kill_at);
+		forget(f);
+	}
+}
+
 static void drain_may_be_given_up_at_any_step(void **state)
 {
 	struct fixture *f = *state;
@@ -335,6 +367,7 @@ int main(void)
 		each(entries_beyond_the_limit_are_reported_all_the_same),
 		each(drain_leaves_the_other_generation_alone),
 		each(drain_that_fails_is_made_up_for),
+		each(killed_drain_leaves_no_entry_that_it_reported),
 		each(drain_may_be_given_up_at_any_step),
 	};
 

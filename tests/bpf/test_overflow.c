@@ -160,11 +160,10 @@ struct sum {
 	uint64_t packets;
 };
 
-static void add_to_sum(void *ctx, const struct flow_entry *entry, uint64_t at)
+static void add_to_sum(void *ctx, const struct flow_entry *entry)
 {
 	struct sum *sum = ctx;
 
-	(void)at;
 	sum->n++;
 	sum->packets += entry->tally.packets;
 }

@@ -92,10 +92,21 @@ static size_t read_run(const struct logs *logs, const struct log_slot *slots,
 		       logs->on_records(logs->ctx, first, n, is_left);
 }
 
+static void set_tail(const struct logs *logs, uint64_t tail)
+{
+	__atomic_store_n(&logs->store->cpus[logs->cpu].log_tail, tail,
+			 __ATOMIC_RELEASE);
+}
+
+void logs_release(const struct logs *logs, size_t n)
+{
+	set_tail(logs, logs->at + n);
+}
+
 /* Read from one log. False: not all records were taken. */
 static bool read_log(struct logs *logs, uint32_t cpu, uint32_t max_slots)
 {
-	struct cpu_state *state = &logs->store->cpus[cpu];
+	const struct cpu_state *state = &logs->store->cpus[cpu];
 	const struct log_heads *heads = &logs->heads[cpu];
 	uint64_t end = min_u64(heads->readable, state->log_tail + max_slots);
 	const struct log_slot *slots;
@@ -116,7 +127,7 @@ static bool read_log(struct logs *logs, uint32_t cpu, uint32_t max_slots)
 		logs->at += n;
 	}
 	store_unmap_log(logs->store, slots);
-	__atomic_store_n(&state->log_tail, logs->at, __ATOMIC_RELEASE);
+	set_tail(logs, logs->at);
 	return n;
 }
 

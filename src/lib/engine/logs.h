@@ -59,6 +59,12 @@ bool logs_read(struct logs *logs, uint32_t max_slots);
 /** @return whether a log has so much to read that its programs gave notice */
 bool logs_are_filling(const struct logs *logs);
 
+/*
+ * Free @n of the slots that on_records() has got before it returns: their records, which it has
+ * copied, are not in the log if the process is killed.
+ */
+void logs_release(const struct logs *logs, size_t n);
+
 /**
  * A generation is at rest: all its records are in the logs.
  *

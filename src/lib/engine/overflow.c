@@ -28,9 +28,6 @@ enum {
 };
 
 struct overflow_batch {
-	uint64_t from; /* position of its first entry */
-	uint32_t generation;
-	uint32_t n; /* pages that were read, and are not all reported */
 	struct overflow_key keys[BATCH];
 	struct overflow_page pages[BATCH];
 };
@@ -108,29 +105,8 @@ void overflow_done(struct overflow *overflow)
 {
 	for (uint32_t g = 0; overflow->room && g < GENERATIONS; g++)
 		close_fd(&overflow->fds[g]);
-	if (!overflow->is_kept)
-		free(overflow->batch);
+	free(overflow->batch);
 	*overflow = (struct overflow){ 0 };
-}
-
-size_t overflow_kept_bytes(void)
-{
-	return sizeof(struct overflow_batch);
-}
-
-void overflow_keep(struct overflow *overflow, void *batch)
-{
-	overflow->batch = batch;
-	overflow->is_kept = true;
-	if (overflow->batch->n > BATCH ||
-	    overflow->batch->generation >= GENERATIONS)
-		overflow_forget_kept(overflow);
-}
-
-void overflow_forget_kept(const struct overflow *overflow)
-{
-	if (overflow->is_kept)
-		overflow->batch->n = 0;
 }
 
 /* The generation is at rest, so nothing is added between reading and removing a batch. */
@@ -142,12 +118,8 @@ static int take_batch(struct overflow *overflow, int fd, uint32_t *ret_n)
 	int err;
 
 	*ret_n = BATCH;
-	err = overflow->is_kept ?
-		      bpf_map_lookup_batch(fd, position, &next, batch->keys,
-					   batch->pages, ret_n, NULL) :
-		      bpf_map_lookup_and_delete_batch(fd, position, &next,
-						      batch->keys, batch->pages,
-						      ret_n, NULL);
+	err = bpf_map_lookup_and_delete_batch(fd, position, &next, batch->keys,
+					      batch->pages, ret_n, NULL);
 	overflow->position = next;
 	if (!err)
 		return 1;
@@ -159,12 +131,11 @@ static void report_batch(const struct overflow_batch *batch, uint32_t n,
 {
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < batch->pages[i].n; k++)
-			on_entry(ctx, &batch->pages[i].entries[k],
-				 batch->from + i * OVERFLOW_FLOWS + k);
+			on_entry(ctx, &batch->pages[i].entries[k]);
 }
 
-static int take_overflow(struct overflow *overflow, uint32_t generation,
-			 overflow_entry_fn *on_entry, void *ctx)
+int overflow_take(struct overflow *overflow, uint32_t generation,
+		  overflow_entry_fn *on_entry, void *ctx)
 {
 	uint32_t n = 0;
 	int ret;
@@ -179,48 +150,6 @@ static int take_overflow(struct overflow *overflow, uint32_t generation,
 		report_batch(overflow->batch, n, on_entry, ctx);
 	if (!ret)
 		free(TAKE_PTR(overflow->batch));
-	return ret;
-}
-
-/* A page is in the table or in the batch, or in both: then it is removed before it is reported. */
-static void report_kept(struct overflow *overflow, overflow_entry_fn *on_entry,
-			void *ctx)
-{
-	struct overflow_batch *batch = overflow->batch;
-
-	for (uint32_t i = 0; i < batch->n; i++)
-		bpf_map_delete_elem(overflow->fds[batch->generation],
-				    &batch->keys[i]);
-	report_batch(batch, batch->n, on_entry, ctx);
-	__atomic_store_n(&batch->n, 0, __ATOMIC_SEQ_CST);
-}
-
-/* The process may be killed anywhere: see flows/fold_kept.h for what a kill leaves. */
-static int take_kept(struct overflow *overflow, uint32_t generation,
-		     overflow_entry_fn *on_entry, void *ctx)
-{
-	struct overflow_batch *batch = overflow->batch;
-	uint32_t n = 0;
-	int ret;
-
-	report_kept(overflow, on_entry, ctx);
-	ret = take_batch(overflow, overflow->fds[generation], &n);
-	if (ret < 0)
-		return ret;
-	batch->from += (uint64_t)BATCH * OVERFLOW_FLOWS;
-	batch->generation = generation;
-	__atomic_store_n(&batch->n, n, __ATOMIC_SEQ_CST);
-	report_kept(overflow, on_entry, ctx);
-	return ret;
-}
-
-int overflow_take(struct overflow *overflow, uint32_t generation,
-		  overflow_entry_fn *on_entry, void *ctx)
-{
-	int ret = overflow->is_kept ?
-			  take_kept(overflow, generation, on_entry, ctx) :
-			  take_overflow(overflow, generation, on_entry, ctx);
-
 	if (ret <= 0)
 		overflow->position = 0;
 	return ret;

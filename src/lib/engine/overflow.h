@@ -12,21 +12,15 @@
 
 #include <stdint.h>
 
-/**
- * Receives an entry; it is no longer in the table.
- *
- * @param at  its position in all that was taken, which grows; 0 if no batch is kept
- */
-typedef void overflow_entry_fn(void *ctx, const struct flow_entry *entry,
-			       uint64_t at);
+/* Receives an entry; it is no longer in the table. */
+typedef void overflow_entry_fn(void *ctx, const struct flow_entry *entry);
 
 struct overflow {
 	uint32_t room; /* of a table, in pages */
 	uint32_t part; /* of a CPU's pages, one of OVERFLOW_PARTS */
 	int fds[GENERATIONS];
-	struct overflow_batch *batch; /* while a table is read, or kept */
-	bool is_kept;	   /* it is in memory that outlives the process */
-	uint32_t position; /* of the kernel, in the table */
+	struct overflow_batch *batch; /* while a table is read */
+	uint32_t position;	      /* of the kernel, in the table */
 };
 
 /** @return the room that overflow_init() makes for these */
@@ -48,18 +42,6 @@ int overflow_adopt(struct overflow *overflow, const struct pinned *pinned);
 int overflow_pin(const struct overflow *overflow, const struct pinned *pinned);
 
 void overflow_done(struct overflow *overflow);
-
-/** @return the size of what overflow_keep() takes */
-size_t overflow_kept_bytes(void);
-
-/*
- * Take entries by way of memory that outlives the process, and stays the caller's: what is
- * there is reported by overflow_take() first, some of it perhaps once more.
- */
-void overflow_keep(struct overflow *overflow, void *batch);
-
-/* Discard entries in that memory. */
-void overflow_forget_kept(const struct overflow *overflow);
 
 /**
  * Take some hundred entries out of the table of a generation at rest.

@@ -88,14 +88,6 @@ int pinned_put_map(const struct pinned *pinned, const char *name, int fd)
 	return put_file(pinned, "maps/", name, fd);
 }
 
-void pinned_remove_map(const struct pinned *pinned, const char *name)
-{
-	char path[PINNED_PATH_MAX];
-
-	if (!path_of(pinned, "maps/", name, path))
-		unlink(path);
-}
-
 static int open_folder(const struct pinned *pinned, const char *folder)
 {
 	int fd = openat(pinned->dir_fd, folder,

@@ -6,7 +6,7 @@
  *	state		what the set consists of, and what has been reported of it
  *	namespaces	the network namespaces that keys have numbers of
  *	interfaces	their interfaces, for flows of those that disappear meanwhile
- *	maps/NAME	the maps of the flow programs, and memory of the library
+ *	maps/NAME	the maps of the flow programs
  *	links/NAME	links and jumps, see attach/link_pins.h
  *
  * `state` is removed first and pinned last, so a set with it is complete. The programs are
@@ -25,7 +25,7 @@
  * To be increased when a struct of src/bpf/types.h that maps contain changes, or the meaning
  * of one: the sets of other layouts are not read.
  */
-enum { PINNED_LAYOUT = 6 };
+enum { PINNED_LAYOUT = 7 };
 
 enum {
 	PINNED_NETNS_MAX = 4096,
@@ -58,27 +58,16 @@ struct pinned_state {
 	__u32 next_rule_slot; /* the next one that no rule has used */
 	__u32 has_rules; /* all packets of the set were counted by rules, too */
 	__u32 n_netns;	 /* keys have lower indexes of namespaces */
-	__u32 is_left;	 /* the process has reported all that it had drained */
+	__u32 current;	 /* of the books: those that hold */
 	struct rate rates[RATES]; /* by their numbers, which keys have */
 	struct hash_secret secret;
-	struct counters drained[GENERATIONS]; /* counters as of the last drain */
-	struct count unclaimed;		      /* likewise */
-	struct count unreported;	      /* drained, but not reported */
 
-	/*
-	 * What a drain has made of the last three. It takes effect once @settled differs from
-	 * @commits, and is carried out once both are the same again.
-	 */
-	struct pinned_commit {
-		__u32 generation;
-		__u32 is_complete; /* all of its entries are done with */
-		struct counters drained;
-		struct count seen_drained;
-		struct count unclaimed;
-		struct count unreported;
-	} next;
-	__u64 commits; /* the first one has the time of day, so sets do not share numbers */
-	__u64 settled;
+	/* A drain writes the other ones, then `current`: all of them hold at once. */
+	struct pinned_books {
+		struct counters drained[GENERATIONS]; /* counters as of the last drain */
+		struct count unclaimed;		      /* likewise */
+		struct count unreported; /* drained, and in no record yet */
+	} books[2];
 };
 
 /* Of a network namespace and an interface; the same in all versions. */
@@ -152,9 +141,6 @@ int pinned_get_map(const struct pinned *pinned, const char *name);
 
 /** Pin a map, in the place of one of that name. @return 0, or -errno */
 int pinned_put_map(const struct pinned *pinned, const char *name, int fd);
-
-/* Unpin a map; without one of that name, nothing. */
-void pinned_remove_map(const struct pinned *pinned, const char *name);
 
 /**
  * Have the maps of an object that is not loaded yet be those of the set.

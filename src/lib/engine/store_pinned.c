@@ -3,7 +3,6 @@
 
 #include "pinned.h"
 #include "store_rates.h"
-#include "base/clock_ms.h"
 #include "base/util.h"
 
 #include <errno.h>
@@ -38,24 +37,23 @@ static int load_adopted(struct store *store, const struct conn_part *first,
 	return err;
 }
 
-static void apply_commit(struct pinned_state *state)
+static struct count count_drained(const struct pinned_books *books)
 {
-	const struct pinned_commit *commit = &state->next;
+	struct count seen = books->drained[0].seen;
 
-	state->drained[commit->generation] = commit->drained;
-	state->seen_drained = commit->seen_drained;
-	state->unclaimed = commit->unclaimed;
-	state->unreported = commit->unreported;
+	count_add(&seen, &books->drained[1].seen);
+	return seen;
 }
 
 static void begin_after(struct store *store, struct pinned_state *state)
 {
-	if (state->settled != state->commits &&
-	    state->next.generation < GENERATIONS)
-		apply_commit(state);
-	memcpy(store->counted_before, state->drained, sizeof(state->drained));
-	store->unclaimed_before = state->unclaimed;
+	const struct pinned_books *books = &state->books[state->current & 1];
+
+	memcpy(store->counted_before, books->drained, sizeof(books->drained));
+	store->unclaimed_before = books->unclaimed;
+	store->unreported_before = books->unreported;
 	store->is_adopted = true;
+	state->seen_drained = count_drained(books);
 	state->owner = getpid();
 }
 
@@ -127,10 +125,7 @@ void store_note_kept(struct store *store)
 
 void store_publish(struct store *store)
 {
-	const uint64_t first = clock_ns(CLOCK_REALTIME);
 	struct pinned_state state = {
-		.commits = first,
-		.settled = first,
 		.n_cpus = store->n_cpus,
 		.lanes = store->lanes,
 		.l1_buckets = store->l1_buckets,
@@ -158,70 +153,25 @@ void store_publish(struct store *store)
 	store->options.pinned = NULL;
 }
 
-static struct pinned_state *find_pinned_state(const struct store *store)
-{
-	return store->options.pinned ? store->options.pinned->state : NULL;
-}
-
-static void fill_commit(const struct store *store, uint32_t generation,
-			const struct counters *counted,
-			struct pinned_commit *commit)
-{
-	const struct pinned_state *state = find_pinned_state(store);
-	struct counters drained = *counted;
-	struct count seen, unclaimed = store_unclaimed(store);
-
-	counters_add(&drained, &store->counted_before[generation],
-		     sizeof(drained));
-	seen = drained.seen;
-	count_add(&seen, &state->drained[!generation].seen);
-	count_add(&unclaimed, &store->unclaimed_before);
-	*commit = (struct pinned_commit){
-		.generation = generation,
-		.drained = drained,
-		.seen_drained = seen,
-		.unclaimed = unclaimed,
-	};
-}
-
-void store_commit(const struct store *store, uint32_t generation,
-		  const struct counters *counted,
-		  const struct count *unreported, bool is_complete)
-{
-	struct pinned_state *state = find_pinned_state(store);
-	struct pinned_commit commit;
-
-	fill_commit(store, generation, counted, &commit);
-	commit.unreported = *unreported;
-	commit.is_complete = is_complete;
-	state->next = commit;
-	__atomic_store_n(&state->commits, state->commits + 1, __ATOMIC_SEQ_CST);
-	apply_commit(state);
-}
-
-void store_settle(const struct store *store)
-{
-	struct pinned_state *state = find_pinned_state(store);
-
-	__atomic_store_n(&state->settled, state->commits, __ATOMIC_SEQ_CST);
-}
-
-/*
- * It takes effect by the store of @settled, and has no number: spools would look for the marks of
- * one that they know nothing of.
- */
 void store_note_drained(const struct store *store, uint32_t generation,
-			const struct counters *counted)
+			const struct counters *counted,
+			const struct count *unreported)
 {
-	struct pinned_state *state = find_pinned_state(store);
-	struct pinned_commit commit;
+	const struct pinned *pinned = store->options.pinned;
+	struct pinned_state *state = pinned ? pinned->state : NULL;
+	struct pinned_books books;
 
 	if (!state)
 		return;
-	fill_commit(store, generation, counted, &commit);
-	commit.unreported = state->unreported;
-	state->next = commit;
-	__atomic_store_n(&state->settled, state->commits - 1, __ATOMIC_SEQ_CST);
-	apply_commit(state);
-	store_settle(store);
+	books = state->books[state->current & 1];
+	books.drained[generation] = *counted;
+	counters_add(&books.drained[generation],
+		     &store->counted_before[generation], sizeof(*counted));
+	books.unclaimed = store_unclaimed(store);
+	count_add(&books.unclaimed, &store->unclaimed_before);
+	books.unreported = *unreported;
+	state->books[!(state->current & 1)] = books;
+	__atomic_store_n(&state->current, !(state->current & 1),
+			 __ATOMIC_SEQ_CST);
+	state->seen_drained = count_drained(&books);
 }

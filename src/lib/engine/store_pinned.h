@@ -24,18 +24,13 @@ void store_note_kept(struct store *store);
 /* Pin the maps. If that fails, which is logged, the context goes on without it. */
 void store_publish(struct store *store);
 
-/* Note where the maps are pinned that @counted of a generation has been drained. */
-void store_note_drained(const struct store *store, uint32_t generation,
-			const struct counters *counted);
-
 /*
- * The same, and what is not reported of it, in one moment: a process that is killed has noted
- * all of it, or nothing. @is_complete: the caller empties the generation, then calls
- * store_settle(); if it is killed before that, the next process has to.
+ * Note where the maps are pinned that @counted of a generation has been drained, of which
+ * @unreported is in no record yet, in one moment: of a process that is killed, the next one finds all of it,
+ * or nothing.
  */
-void store_commit(const struct store *store, uint32_t generation,
-		  const struct counters *counted,
-		  const struct count *unreported, bool is_complete);
-void store_settle(const struct store *store);
+void store_note_drained(const struct store *store, uint32_t generation,
+			const struct counters *counted,
+			const struct count *unreported);
 
 #endif

@@ -67,6 +67,7 @@ struct store {
 	/* What the maps had counted before this process. */
 	struct counters counted_before[GENERATIONS];
 	struct count unclaimed_before;
+	struct count unreported_before; /* drained, and in none of its records */
 };
 
 /* What all maps and programs of the store are loaded with; those of one program are the caller's. */

@@ -2,7 +2,6 @@
 #include "drain.h"
 
 #include "base/util.h"
-#include "fold_kept.h"
 
 #include <errno.h>
 #include <string.h>
@@ -34,7 +33,6 @@ void drain_start(struct drain *drain, uint32_t generation)
 			       DRAIN_OVERFLOW;
 	drain->spilled[generation] = counters.spilled.packets;
 	drain->generation = generation;
-	drain->is_complete = false;
 	drain->cpu = 0;
 	drain->bucket = 0;
 	drain->next = 0;
@@ -42,25 +40,12 @@ void drain_start(struct drain *drain, uint32_t generation)
 }
 
 /* If the fold has no room for an entry, report it at once. */
-static void fold_or_report(const struct drain *drain,
-			   const struct flow_entry *entry)
-{
-	if (!fold_add_entry(drain->fold, drain->generation, entry))
-		return;
-	fold_pass(drain->fold, 1);
-	drain->on_entries(drain->ctx, DRAIN_ONLY, &entry, 1);
-}
-
-static void on_overflow(void *ctx, const struct flow_entry *entry, uint64_t at)
+static void on_overflow(void *ctx, const struct flow_entry *entry)
 {
 	const struct drain *drain = ctx;
-	const uint32_t source = drain_source_overflow(drain->store);
 
-	/* An earlier process has added it. */
-	if (at < fold_position(drain->fold, source))
-		return;
-	fold_add_from(drain->fold, source, at);
-	fold_or_report(drain, entry);
+	if (fold_add_entry(drain->fold, drain->generation, entry))
+		drain->on_entries(drain->ctx, DRAIN_ONLY, &entry, 1);
 }
 
 static int step_overflow(struct drain *drain)
@@ -75,50 +60,7 @@ static int step_overflow(struct drain *drain)
 	return 1;
 }
 
-/* The position of an entry in L1: even before it is folded, odd from then until it is removed. */
-static uint64_t l1_position(const struct drain *drain, int slot)
-{
-	const struct store *store = drain->store;
-	uint64_t cpu = (uint64_t)drain->generation * store->n_cpus + drain->cpu;
-	uint64_t bucket = cpu * store->l1_buckets + drain->bucket;
-
-	return 2 * (bucket * BUCKET_SLOTS + (uint32_t)slot);
-}
-
-/* Fold a bucket's entries, and leave it empty. */
-static void fold_bucket(const struct drain *drain, struct flow_bucket *bucket)
-{
-	for (int i = 0; i < BUCKET_SLOTS; i++) {
-		if (!bucket->tags[i])
-			continue;
-		fold_add_from(drain->fold, drain_source_l1(drain->store),
-			      l1_position(drain, i));
-		fold_or_report(drain, &bucket->entries[i]);
-		__atomic_store_n(&bucket->tags[i], 0, __ATOMIC_RELEASE);
-	}
-}
-
-int drain_recover(const struct drain *drain)
-{
-	const struct store *store = drain->store;
-	uint64_t at = fold_position(drain->fold, drain_source_l1(store));
-	uint64_t entry = at / 2, bucket = entry / BUCKET_SLOTS;
-	uint64_t region = bucket / store->l1_buckets;
-	struct flow_bucket *buckets;
-
-	if (!(at & 1) || region >= (uint64_t)GENERATIONS * store->n_cpus)
-		return 0;
-	buckets = store_map_l1(store, region / store->n_cpus,
-			       region % store->n_cpus);
-	if (!buckets)
-		return -errno;
-	buckets[bucket % store->l1_buckets].tags[entry % BUCKET_SLOTS] = 0;
-	store_unmap_l1(store, buckets);
-	fold_add_from(drain->fold, drain_source_l1(store), 0);
-	return 0;
-}
-
-/* Report a bucket's entries, and leave it empty. */
+/* Empty a bucket, whose entries stay in their places meanwhile, and report these. */
 static void read_bucket(const struct drain *drain, struct flow_bucket *bucket)
 {
 	const struct flow_entry *entries[BUCKET_SLOTS];
@@ -129,16 +71,8 @@ static void read_bucket(const struct drain *drain, struct flow_bucket *bucket)
 			entries[n++] = &bucket->entries[i];
 	if (!n)
 		return;
-	drain->on_entries(drain->ctx, DRAIN_ONLY, entries, n);
 	memset(bucket->tags, 0, sizeof(bucket->tags));
-}
-
-static void take_bucket(const struct drain *drain, struct flow_bucket *bucket)
-{
-	if (drain->fold->kept)
-		fold_bucket(drain, bucket);
-	else
-		read_bucket(drain, bucket);
+	drain->on_entries(drain->ctx, DRAIN_ONLY, entries, n);
 }
 
 static int read_l1(struct drain *drain)
@@ -151,7 +85,7 @@ static int read_l1(struct drain *drain)
 	if (!buckets)
 		return -errno;
 	for (; drain->bucket < end; drain->bucket++)
-		take_bucket(drain, &buckets[drain->bucket]);
+		read_bucket(drain, &buckets[drain->bucket]);
 	store_unmap_l1(store, buckets);
 	if (drain->bucket == store->l1_buckets) {
 		drain->cpu++;
@@ -162,9 +96,7 @@ static int read_l1(struct drain *drain)
 
 static int finish_drain(struct drain *drain)
 {
-	drain->is_complete = true;
-	if (!drain->is_held)
-		fold_reset(drain->fold, drain->generation);
+	fold_reset(drain->fold, drain->generation);
 	drain->phase = DRAIN_IDLE;
 	return 0;
 }
@@ -173,14 +105,9 @@ static int step_l1(struct drain *drain)
 {
 	if (drain->cpu < drain->store->n_cpus)
 		return read_l1(drain);
-	/* Programs will use what is at that position now. */
-	fold_add_from(drain->fold, drain_source_l1(drain->store), 0);
 	fold_release(drain->fold, drain->generation,
 		     0); /* nothing is added from now on */
-	drain->next = fold_first(drain->fold, drain->generation);
-	drain->n_folded = fold_count(drain->fold, drain->generation);
-	drain->phase = drain->n_folded >= LARGE && !drain->next ? DRAIN_ANNOUNCE :
-								  DRAIN_KEEP;
+	drain->phase = drain->n_folded >= LARGE ? DRAIN_ANNOUNCE : DRAIN_KEEP;
 	return 1;
 }
 
@@ -195,9 +122,6 @@ static bool read_folded(struct drain *drain, enum drain_reading reading)
 	while (drain->next < end) {
 		n = fold_read(drain->fold, drain->generation, drain->next, room,
 			      entries, min_u64(BUCKET_SLOTS, end - drain->next));
-		if (reading != DRAIN_FIRST && !drain->is_held)
-			fold_note_read(drain->fold, drain->generation,
-				       drain->next + n);
 		drain->on_entries(drain->ctx, reading, entries, (int)n);
 		drain->next += n;
 	}
@@ -221,7 +145,7 @@ static int step_folded(struct drain *drain)
 	if (drain->phase != DRAIN_ANNOUNCE)
 		return finish_drain(drain);
 	drain->phase = DRAIN_DELIVER;
-	drain->next = fold_first(drain->fold, drain->generation);
+	drain->next = 0;
 	return 1;
 }
 
@@ -247,9 +171,6 @@ int drain_step(struct drain *drain)
 		return ret;
 	if (drain->phase == DRAIN_OVERFLOW)
 		drain->spilled[drain->generation] = UINT64_MAX; /* read it again */
-	/* The folded entries of L1 are removed; programs will use their places again. */
-	if (drain->phase == DRAIN_L1)
-		fold_add_from(drain->fold, drain_source_l1(drain->store), 0);
 	drain->phase = DRAIN_IDLE;
 	return ret;
 }

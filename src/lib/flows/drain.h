@@ -7,8 +7,8 @@
  * flows occur more than once, and can deliver all others at once instead of
  * keeping them. That bounds its memory.
  *
- * If the fold is kept (fold_kept.h), those of L1 are folded, too: then each entry is in the
- * kernel's tables or in the fold, wherever the process is killed.
+ * An entry is removed from the kernel's tables before it is reported. So if the process is killed
+ * anywhere, the next one finds no entry that was delivered.
  */
 #ifndef NETOBS_FLOWS_DRAIN_H
 #define NETOBS_FLOWS_DRAIN_H
@@ -44,35 +44,11 @@ struct drain {
 	uint32_t bucket; /* the next one there */
 	uint32_t next;	 /* folded entry */
 	uint32_t n_folded;
-	bool is_held;	  /* entries stay until the receiver resets the fold */
-	bool is_complete; /* all of the generation was read */
 	uint64_t spilled[GENERATIONS]; /* packets, up to the last drain */
 };
 
 void drain_init(struct drain *drain, struct store *store, struct fold *fold,
 		drain_entries_fn *on_entries, void *ctx);
-
-/* The sources of the fold; the first ones are the logs. */
-static inline uint32_t drain_source_l1(const struct store *store)
-{
-	return store->n_cpus;
-}
-
-static inline uint32_t drain_source_overflow(const struct store *store)
-{
-	return store->n_cpus + 1;
-}
-
-static inline uint32_t drain_n_sources(const struct store *store)
-{
-	return store->n_cpus + 2;
-}
-
-/*
- * Before the first drain, with a fold that is kept: an entry of L1 that an earlier process
- * has folded, but not removed, is removed. @return 0, or -errno
- */
-int drain_recover(const struct drain *drain);
 
 /* Start on @generation, which is at rest; all records of its logs are folded. */
 void drain_start(struct drain *drain, uint32_t generation);

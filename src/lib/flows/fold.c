@@ -2,7 +2,6 @@
 #include "fold.h"
 
 #include "base/util.h"
-#include "fold_kept.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -42,20 +41,12 @@ static struct fold_chunk *take_spare(struct fold *fold)
 	return chunk;
 }
 
-void fold_put_spare(struct fold *fold, struct fold_chunk *chunk)
-{
-	fold->n_spare++;
-	chunk->next = fold->spare;
-	fold->spare = chunk;
-}
-
 static struct fold_chunk *take_chunk(struct fold *fold, bool is_first)
 {
 	struct fold_chunk *chunk = take_spare(fold);
 
 	if (!chunk)
-		chunk = fold->kept ? fold_kept_make_chunk(fold) :
-				     map_chunk(is_first);
+		chunk = map_chunk(is_first);
 	if (!chunk)
 		return NULL;
 	fold->n_used++;
@@ -66,19 +57,15 @@ static struct fold_chunk *take_chunk(struct fold *fold, bool is_first)
 static void put_chunk(struct fold *fold, struct fold_chunk *chunk)
 {
 	fold->n_used--;
-	fold_put_spare(fold, chunk);
+	fold->n_spare++;
+	chunk->next = fold->spare;
+	fold->spare = chunk;
 }
 
 static void trim_spare(struct fold *fold, uint32_t most, uint32_t at_once)
 {
-	while (fold->n_spare > most && at_once--) {
-		struct fold_chunk *chunk = take_spare(fold);
-
-		if (fold->kept)
-			fold_kept_remove_chunk(fold, chunk);
-		else
-			pages_unmap(chunk, sizeof(*chunk));
-	}
+	while (fold->n_spare > most && at_once--)
+		pages_unmap(take_spare(fold), sizeof(struct fold_chunk));
 }
 
 /* ---- Indexes ------------------------------------------------------------------ */
@@ -173,6 +160,22 @@ static uint32_t find_chunk_number(uint32_t place)
 	return (place & ~PLACE_LONG) - 1;
 }
 
+static inline struct short_entry *short_at(const struct fold_generation *g,
+					   uint32_t number)
+{
+	return &g->lists[FOLD_SHORT]
+			.chunks[number / CHUNK_SHORT]
+			->shorts[number % CHUNK_SHORT];
+}
+
+static inline struct flow_entry *long_at(const struct fold_generation *g,
+					 uint32_t number)
+{
+	return &g->lists[FOLD_LONG]
+			.chunks[number / CHUNK_LONG]
+			->longs[number % CHUNK_LONG];
+}
+
 static bool are_equal(const struct flow_key *a, const struct flow_key *b)
 {
 	const uint64_t *x = (const uint64_t *)a, *y = (const uint64_t *)b;
@@ -218,9 +221,9 @@ static bool is_of(const struct fold_generation *g, uint32_t place,
 
 	if (!is_long(place))
 		return !sought->key &&
-		       short_entry_has(fold_short_at(g, find_chunk_number(place)),
+		       short_entry_has(short_at(g, find_chunk_number(place)),
 				       &sought->short_key);
-	key = &fold_long_at(g, find_chunk_number(place))->key;
+	key = &long_at(g, find_chunk_number(place))->key;
 	if (sought->key)
 		return are_equal(key, sought->key);
 	return short_key_make(key, &short_key) &&
@@ -283,12 +286,6 @@ static bool has_room(const struct fold_list *list, enum fold_form form)
 	return list->n_entries < list->n_chunks * (uint64_t)chunk_entries[form];
 }
 
-bool fold_reserve_list(struct fold_list *list)
-{
-	return array_reserve(&list->chunks, list->n_chunks, &list->capacity,
-			     sizeof(struct fold_chunk *), 8);
-}
-
 static bool reserve_chunk(struct fold *fold, struct fold_generation *g,
 			  enum fold_form form)
 {
@@ -297,34 +294,28 @@ static bool reserve_chunk(struct fold *fold, struct fold_generation *g,
 
 	if (has_room(list, form))
 		return true;
-	if (!fold_reserve_list(list))
+	if (!array_reserve(&list->chunks, list->n_chunks, &list->capacity,
+			   sizeof(struct fold_chunk *), 8))
 		return false;
 	chunk = take_chunk(fold, !list->n_chunks);
 	if (!chunk)
 		return false;
 	list->chunks[list->n_chunks++] = chunk;
-	if (fold->kept)
-		fold_kept_note_chunk(fold, g, form);
 	return true;
 }
 
 /* Returns its place; there is room. */
-static uint32_t append_entry(const struct fold *fold, struct fold_generation *g,
+static uint32_t append_entry(struct fold_generation *g,
 			     const struct flow_entry *entry,
 			     const struct short_entry *as_short)
 {
 	enum fold_form form = as_short ? FOLD_SHORT : FOLD_LONG;
-	uint32_t number = g->lists[form].n_entries;
+	uint32_t number = g->lists[form].n_entries++;
 
-	if (fold->kept)
-		fold_begin_addition(fold, g, form, number, NULL);
 	if (as_short)
-		*fold_short_at(g, number) = *as_short;
+		*short_at(g, number) = *as_short;
 	else
-		*fold_long_at(g, number) = *entry;
-	g->lists[form].n_entries++;
-	if (fold->kept)
-		fold_publish_entry(fold, g, form);
+		*long_at(g, number) = *entry;
 	return (number + 1) | (as_short ? 0 : PLACE_LONG);
 }
 
@@ -348,7 +339,7 @@ insert_entry(struct fold *fold, struct fold_generation *g,
 	if (!reserve_chunk(fold, g, form))
 		return -ENOMEM;
 	slot = (uint64_t)hash << 32 |
-	       append_entry(fold, g, entry, is_short ? &as_short : NULL);
+	       append_entry(g, entry, is_short ? &as_short : NULL);
 	if (known)
 		*known = slot;
 	else
@@ -362,23 +353,14 @@ static uint32_t hash_of(const struct fold *fold, const struct flow_key *key)
 }
 
 /* False: the entry at @place is full. */
-static inline bool add_to(const struct fold *fold,
-			  const struct fold_generation *g, uint32_t place,
+static inline bool add_to(const struct fold_generation *g, uint32_t place,
 			  const struct flow_tally *tally)
 {
 	uint32_t number = find_chunk_number(place);
 
-	if (!is_long(place)) {
-		struct short_entry *entry = fold_short_at(g, number);
-
-		if (fold->kept)
-			fold_begin_addition(fold, g, FOLD_SHORT, number, entry);
-		return short_entry_add(entry, tally);
-	}
-	if (fold->kept)
-		fold_begin_addition(fold, g, FOLD_LONG, number,
-				    &fold_long_at(g, number)->tally);
-	tally_add(&fold_long_at(g, number)->tally, tally);
+	if (!is_long(place))
+		return short_entry_add(short_at(g, number), tally);
+	tally_add(&long_at(g, number)->tally, tally);
 	return true;
 }
 
@@ -389,51 +371,10 @@ int fold_add_entry(struct fold *fold, uint32_t generation,
 	uint32_t hash = hash_of(fold, &entry->key);
 	struct sought sought = seek_key(&entry->key);
 	uint64_t *known = find_slot(g, &sought, hash);
-	int err = 0;
 
-	fold->step = 1;
-	if (!known || !add_to(fold, g, (uint32_t)*known, &entry->tally))
-		err = insert_entry(fold, g, entry, hash, known);
-	if (!err && fold->kept)
-		fold_complete_addition(fold);
-	return err;
-}
-
-/* Of two entries of a key, the long one was made when the short one was full. */
-static bool index_entry(struct fold *fold, struct fold_generation *g,
-			const struct flow_key *key, uint32_t place)
-{
-	const uint32_t hash = hash_of(fold, key);
-	struct fold_index *index = index_of(g, hash);
-	struct sought sought = seek_key(key);
-	uint64_t *known = find_slot(g, &sought, hash);
-	const uint64_t slot = (uint64_t)hash << 32 | place;
-
-	if (known) {
-		*known = slot;
-		return true;
-	}
-	if (!index_reserve(index, index - g->indexes))
-		return false;
-	index_put(index, slot);
-	return true;
-}
-
-bool fold_index_entries(struct fold *fold, uint32_t generation)
-{
-	struct fold_generation *g = &fold->generations[generation];
-	struct flow_entry entry = { 0 };
-
-	for (uint32_t i = 0; i < g->lists[FOLD_SHORT].n_entries; i++) {
-		short_entry_read(fold_short_at(g, i), &entry);
-		if (!index_entry(fold, g, &entry.key, i + 1))
-			return false;
-	}
-	for (uint32_t i = 0; i < g->lists[FOLD_LONG].n_entries; i++)
-		if (!index_entry(fold, g, &fold_long_at(g, i)->key,
-				 (i + 1) | PLACE_LONG))
-			return false;
-	return true;
+	if (known && add_to(g, (uint32_t)*known, &entry->tally))
+		return 0;
+	return insert_entry(fold, g, entry, hash, known);
 }
 
 /* ---- Batches ------------------------------------------------------------------ */
@@ -486,11 +427,11 @@ static void prefetch_place(const struct fold_generation *g, uint32_t place)
 	uint32_t number = find_chunk_number(place);
 
 	if (!is_long(place)) {
-		__builtin_prefetch(fold_short_at(g, number), 1);
+		__builtin_prefetch(short_at(g, number), 1);
 		return;
 	}
-	__builtin_prefetch(&fold_long_at(g, number)->key);
-	__builtin_prefetch(&fold_long_at(g, number)->tally, 1);
+	__builtin_prefetch(&long_at(g, number)->key);
+	__builtin_prefetch(&long_at(g, number)->tally, 1);
 }
 
 static void prefetch_entry(const struct fold_generation *g, uint32_t hash)
@@ -527,7 +468,7 @@ static int fold_record(struct fold *fold, const struct log_slot *slot,
 		log_read_tally(slot, &entry.tally);
 		tally = &entry.tally;
 	}
-	if (known && add_to(fold, g, (uint32_t)*known, tally))
+	if (known && add_to(g, (uint32_t)*known, tally))
 		return 0;
 	log_read(slot, &entry);
 	return insert_entry(fold, g, &entry, hash, known);
@@ -545,12 +486,9 @@ static size_t end_batch(struct fold *fold, const struct batch *batch)
 	for (int i = 0; i < batch->n; i++) {
 		const struct log_slot *slot = batch->records[i];
 
-		fold->step = 1 + is_log_long(slot);
 		if (fold_record(fold, slot, batch->hashes[i]))
 			break;
-		if (fold->kept)
-			fold_complete_addition(fold);
-		used += fold->step;
+		used += 1 + is_log_long(slot);
 	}
 	return used;
 }
@@ -584,10 +522,10 @@ uint32_t fold_read(const struct fold *fold, uint32_t generation, uint32_t from,
 
 	for (uint32_t i = 0; i < n_here; i++, from++) {
 		if (from >= n_short) {
-			ret_entries[i] = fold_long_at(g, from - n_short);
+			ret_entries[i] = long_at(g, from - n_short);
 			continue;
 		}
-		short_entry_read(fold_short_at(g, from), &room[i]);
+		short_entry_read(short_at(g, from), &room[i]);
 		ret_entries[i] = &room[i];
 	}
 	return n_here;
@@ -625,8 +563,7 @@ void fold_release(struct fold *fold, uint32_t generation, uint32_t before)
 	struct fold_generation *g = &fold->generations[generation];
 
 	close_generation(g);
-	if (!fold->kept)
-		release_lists(fold, g, before);
+	release_lists(fold, g, before);
 }
 
 void fold_reset(struct fold *fold, uint32_t generation)
@@ -635,8 +572,6 @@ void fold_reset(struct fold *fold, uint32_t generation)
 	uint32_t most;
 
 	close_generation(g);
-	if (fold->kept)
-		fold_kept_reset(fold, generation);
 	release_lists(fold, g, UINT32_MAX);
 	for (enum fold_form form = 0; form < FOLD_FORMS; form++)
 		free(g->lists[form].chunks);
@@ -659,25 +594,8 @@ void fold_init(struct fold *fold, const struct hash_secret *secret,
 	};
 }
 
-/* Free the fold, and leave its kept memory as it is. */
-static void leave_fold(struct fold *fold)
-{
-	trim_spare(fold, 0, UINT32_MAX);
-	fold_kept_done(fold);
-	for (uint32_t i = 0; i < GENERATIONS; i++) {
-		drop_indexes(&fold->generations[i]);
-		for (enum fold_form form = 0; form < FOLD_FORMS; form++)
-			free(fold->generations[i].lists[form].chunks);
-	}
-	*fold = (struct fold){ 0 };
-}
-
 void fold_done(struct fold *fold)
 {
-	if (fold->kept) {
-		leave_fold(fold);
-		return;
-	}
 	for (uint32_t generation = 0; generation < GENERATIONS; generation++)
 		fold_reset(fold, generation);
 	trim_spare(fold, 0, UINT32_MAX);

@@ -26,7 +26,71 @@
 #ifndef NETOBS_FLOWS_FOLD_H
 #define NETOBS_FLOWS_FOLD_H
 
-#include "fold_state.h"
+#include "base/pages.h"
+#include "bpf/store/hash.h"
+#include "short_entry.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- Entries ------------------------------------------------------------------------ */
+
+enum {
+	FOLD_INDEX_BITS = 4,
+	FOLD_INDEXES = 1 << FOLD_INDEX_BITS,
+	/* An entry, and its part of the index when that was just resized. */
+	FOLD_INDEX_BYTES = 6 * sizeof(uint64_t),
+	FOLD_SHORT_BYTES = sizeof(struct short_entry) + FOLD_INDEX_BYTES,
+	FOLD_LONG_BYTES = sizeof(struct flow_entry) + FOLD_INDEX_BYTES,
+};
+
+enum fold_form { FOLD_SHORT, FOLD_LONG, FOLD_FORMS };
+
+enum {
+	CHUNK_SHORT = PAGES_HUGE / sizeof(struct short_entry),
+	CHUNK_LONG = PAGES_HUGE / sizeof(struct flow_entry),
+};
+
+struct fold_chunk {
+	union {
+		struct short_entry shorts[CHUNK_SHORT];
+		struct flow_entry longs[CHUNK_LONG];
+		struct fold_chunk *next; /* while it is spare */
+	};
+};
+
+_Static_assert(sizeof(struct fold_chunk) == PAGES_HUGE, "a huge page");
+
+/* ---- The fold ----------------------------------------------------------------------- */
+
+struct fold_generation {
+	struct fold_list {
+		struct fold_chunk **chunks;
+		uint32_t n_chunks;   /* entries are in */
+		uint32_t n_released; /* of these, the first ones */
+		uint32_t capacity;   /* of `chunks` */
+		uint32_t n_entries;
+	} lists[FOLD_FORMS];
+	bool is_closed; /* from its first release to its reset */
+	struct fold_index {
+		uint64_t *slots; /* hash << 32 | place; 0: free */
+		uint32_t bits;	 /* log2 of how many there are */
+		uint32_t n_used;
+	} indexes[FOLD_INDEXES]; /* by the upper bits of the hash */
+};
+
+struct fold {
+	const struct hash_secret *secret;
+	uint64_t max_entries; /* of a generation */
+	uint64_t max_bytes;   /* of both, without those that were released */
+	struct fold_generation generations[GENERATIONS];
+	struct fold_chunk *spare; /* a list */
+	uint32_t n_spare;
+	uint32_t n_used;      /* chunks of both generations */
+	uint32_t used_most;   /* since the last reset, */
+	uint32_t used_before; /* and between that and the one before */
+};
 
 /**
  * @param secret       that the hashes in records are of; stays the caller's
@@ -36,12 +100,10 @@
 void fold_init(struct fold *fold, const struct hash_secret *secret,
 	       uint64_t max_entries, uint64_t max_bytes);
 
-/* Frees the fold, except the entries in memory that outlives the process. */
 void fold_done(struct fold *fold);
 
 /**
- * Add the records in @slots, each to its generation. If the fold is kept, fold_add_from()
- * has said where they are.
+ * Add the records in @slots, each to its generation.
  *
  * @return slots used, all of them but where the last one is the first half of a record;
  *         fewer if a new entry is beyond the limit, memory is refused, or the generation
@@ -50,7 +112,7 @@ void fold_done(struct fold *fold);
 size_t fold_add(struct fold *fold, const struct log_slot *slots, size_t n);
 
 /**
- * Add an entry that was summed up elsewhere, from where fold_add_from() has said.
+ * Add an entry that was summed up elsewhere.
  *
  * @return 0; -ENOSPC: a new one is beyond the limit, or the generation is being read;
  *         -ENOMEM
@@ -72,7 +134,7 @@ uint32_t fold_read(const struct fold *fold, uint32_t generation, uint32_t from,
 
 /**
  * Entries with numbers below @before are no longer needed. What is added from now on is
- * refused, until fold_reset(). If the fold is kept, they stay until then.
+ * refused, until fold_reset().
  */
 void fold_release(struct fold *fold, uint32_t generation, uint32_t before);
 
@@ -100,16 +162,5 @@ bool fold_is_filling(const struct fold *fold, uint32_t generation,
 
 /** @return memory, in bytes */
 uint64_t fold_bytes(const struct fold *fold);
-
-/* ---- For fold_recover.c ------------------------------------------------------------- */
-
-/* Make room for one more chunk in a list. False: no memory. */
-bool fold_reserve_list(struct fold_list *list);
-
-/* Return an unlisted chunk to the spare ones, which lists take first. */
-void fold_put_spare(struct fold *fold, struct fold_chunk *chunk);
-
-/* Fill the indexes of a generation with its entries. False: no memory. */
-bool fold_index_entries(struct fold *fold, uint32_t generation);
 
 #endif

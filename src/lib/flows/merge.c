@@ -78,7 +78,7 @@ static struct merge_times times_of(const struct merge *merge,
 	/* A part of an interval may be small where all of it is not. */
 	if (mode == MERGE_EARLY && is_due_always && options->min_bytes)
 		times.active_ns = INT64_MIN;
-	if (may_cross(merge) && mode < MERGE_ALL && !options->report_young)
+	if (may_cross(merge) && mode < MERGE_ALL)
 		times.young_ns = flip_ns - youth_ns;
 	if (may_cross(merge) && mode != MERGE_FINAL) {
 		times.crossing_ns = flip_ns - (merge->host->n_netns > 1 ?

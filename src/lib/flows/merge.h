@@ -19,7 +19,6 @@
 struct merge_options {
 	bool per_interface;
 	bool single_point; /* replay: nothing is seen twice */
-	bool report_young; /* also flows whose first record may not be whole */
 	bool hide_link;	   /* replay: link headers of zeros may be made up */
 	int64_t interval_ns;
 	int64_t active_timeout_ns; /* 0: every interval */

@@ -4,7 +4,6 @@
 #include "base/util.h"
 #include "bpf/store/log.h"
 #include "catalogue/direction.h"
-#include "fold_kept.h"
 #include "host/host.h"
 
 #include <assert.h>
@@ -90,7 +89,7 @@ static size_t pass_slots(struct pipeline *pipeline, const struct log_slot *slots
 	if (pipeline->phase != PIPELINE_READING || log_generation(slots) != old)
 		return 0;
 	n_slots = log_read(slots, &entry);
-	fold_pass(&pipeline->fold, n_slots);
+	logs_release(&pipeline->logs, n_slots);
 	merge_entries(pipeline, old, false, entries, 1);
 	return n_slots;
 }
@@ -117,7 +116,6 @@ static size_t on_records(void *ctx, const struct log_slot *slots, size_t n,
 		n = count_old(pipeline, slots, n);
 	if (!n)
 		return 0;
-	fold_add_from(&pipeline->fold, pipeline->logs.cpu, pipeline->logs.at);
 	n_used = fold_add(&pipeline->fold, slots, n) ?:
 			 pass_slots(pipeline, slots);
 
@@ -261,10 +259,7 @@ int pipeline_init(struct pipeline *pipeline,
 		  options->store.max_flows, pipeline->store.entry_bytes);
 	drain_init(&pipeline->drain, &pipeline->store, &pipeline->fold,
 		   on_entries, pipeline);
-	err = pipeline_keep(pipeline);
-	if (!err)
-		err = logs_init(&pipeline->logs, &pipeline->store, on_records,
-				pipeline);
+	err = logs_init(&pipeline->logs, &pipeline->store, on_records, pipeline);
 	err = err ?: generation_init(&pipeline->generation, &pipeline->store);
 	if (!err && pipeline->store.is_adopted)
 		pipeline_adopt(pipeline);
@@ -281,7 +276,6 @@ void pipeline_done(struct pipeline *pipeline)
 	translations_close(&pipeline->translations);
 	flow_drops_close(&pipeline->drops);
 	fold_done(&pipeline->fold);
-	pipeline_close_kept(pipeline);
 	store_close(&pipeline->store);
 }
 
@@ -320,7 +314,6 @@ enum pipeline_relief pipeline_relieve(struct pipeline *pipeline)
 
 	store_clear_notices(&pipeline->store);
 	store_grow(&pipeline->store);
-	pipeline_note_reading(pipeline);
 	pipeline->is_refusing = false;
 	is_behind = logs_read(&pipeline->logs, RELIEF_SLOTS);
 	if (pipeline->is_refusing ||
@@ -488,7 +481,7 @@ static void step_sweeping(struct pipeline *pipeline)
 	pipeline_sum_up(pipeline);
 	if (pipeline->options.on_interval)
 		pipeline->options.on_interval(pipeline->options.user);
-	pipeline_commit(pipeline);
+	pipeline_note(pipeline);
 }
 
 static void step_pipeline(struct pipeline *pipeline)
@@ -559,10 +552,8 @@ bool pipeline_step(struct pipeline *pipeline)
 	if (pipeline_is_idle(pipeline))
 		return false;
 	pipeline->wait_ms = 0;
-	pipeline_note_reading(pipeline);
 	logs_read(&pipeline->logs, STEP_SLOTS);
 	step_pipeline(pipeline);
-	pipeline_note_unreported(pipeline);
 	pipeline->cost_ns += clock_thread_ns() - start_ns;
 	if (!pipeline_is_idle(pipeline))
 		return true;

@@ -3,7 +3,6 @@
 
 #include "base/util.h"
 #include "engine/outcomes.h"
-#include "engine/store_pinned.h"
 #include "host/host.h"
 
 #include <string.h>
@@ -65,35 +64,10 @@ static struct count count_missing(struct pipeline *pipeline)
 	};
 }
 
-static void note_drained(struct pipeline *pipeline, uint32_t generation,
-			 const struct counters *drained)
-{
-	if (pipeline_is_exact(pipeline))
-		pipeline->uncommitted = *drained;
-	else
-		store_note_drained(&pipeline->store, generation, drained);
-}
-
-/* Packets left in the tables count as seen later: by a later drain, or the next process. */
-static void note_unread(struct pipeline *pipeline, uint32_t generation,
-			const struct count *lack)
-{
-	struct counters drained = pipeline->counted[generation];
-
-	drained.seen.packets -= lack->packets;
-	drained.seen.bytes -= lack->bytes;
-	note_drained(pipeline, generation, &drained);
-	pipeline->unread[generation] = *lack;
-}
-
 void pipeline_abandon(struct pipeline *pipeline, const struct count *count)
 {
-	if (!count->packets && !count->bytes)
-		return;
 	count_add(&pipeline->abandoned, count);
-	log_warning(pipeline->log,
-		    "persist: %llu packets, which an earlier process had not reported, are lost",
-		    (unsigned long long)count->packets);
+	count_add(&pipeline->found_abandoned, count);
 }
 
 /*
@@ -108,7 +82,7 @@ static void balance_books(struct pipeline *pipeline)
 
 	pipeline->unread[generation] = (struct count){ 0 };
 	if (pipeline->read_err && is_some(&lack)) {
-		note_unread(pipeline, generation, &lack);
+		pipeline->unread[generation] = lack;
 		log_error(pipeline->log, "cannot read the flow tables: %s",
 			  strerror(-pipeline->read_err));
 		return;
@@ -119,7 +93,6 @@ static void balance_books(struct pipeline *pipeline)
 		lack = (struct count){ 0 };
 	}
 	pipeline->is_recovering[generation] = false;
-	note_drained(pipeline, generation, &pipeline->counted[generation]);
 	if (is_some(&lack))
 		log_error(pipeline->log,
 			  "seen packets are not accounted for: %lld packets, %lld bytes are missing",

@@ -27,7 +27,7 @@ bool pipeline_has_read(const struct pipeline *pipeline, int64_t since_ns);
 void pipeline_stats(const struct pipeline *pipeline,
 		    struct netobs_stats *ret_stats);
 
-/* Packets that no process can report any more. */
+/* Packets that no process can report any more; pipeline_note() logs them. */
 void pipeline_abandon(struct pipeline *pipeline, const struct count *count);
 
 #endif

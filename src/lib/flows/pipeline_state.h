@@ -24,9 +24,7 @@ struct pipeline_options {
 	bool wants_drops;
 	uint64_t disabled_features; /* as netobs_opts.disable_features */
 	void (*on_interval)(void *user);
-	void (*on_commit)(uint64_t number, void *user); /* see netobs.h */
 	void *user;
-	void *commit_user; /* of on_commit */
 };
 
 struct pipeline {
@@ -37,12 +35,6 @@ struct pipeline {
 	struct generation generation;
 	struct logs logs;
 	struct fold fold;
-	struct kept_parts {
-		struct fold_memory chunks;
-		struct fold_kept *fold; /* mapped; or NULL */
-		size_t fold_bytes;
-		void *batch; /* of overflow tables, likewise */
-	} kept;
 	struct drain drain;
 	struct merge merge;
 	struct health health; /* of connections, if they are measured */
@@ -65,7 +57,7 @@ struct pipeline {
 	int read_err;	    /* why this drain leaves something unread, or 0 */
 	bool is_refusing; /* a record of the current generation found no room */
 	bool is_leaving; /* records of the current generation are the next process's */
-	/* Generations of which an earlier process had not reported all that it had read. */
+	/* Generations of which an earlier process may have read something, and noted nothing. */
 	bool is_recovering[GENERATIONS];
 	int64_t flip_ns; /* when the drain began, by the flows' clock */
 
@@ -79,7 +71,7 @@ struct pipeline {
 	struct count seen;    /* as of the last drain */
 	struct count unclaimed;
 	struct count abandoned; /* by an earlier process, which was killed */
-	struct counters uncommitted; /* counted, of the generation of the drain */
+	struct count found_abandoned; /* of these, in the drain that is under way */
 	struct count unread[GENERATIONS]; /* missing of what was counted: no memory */
 	/* Of all interfaces, also those that are gone, as in struct netif. */
 	struct outcomes crossed[2], reported[2];
@@ -106,15 +98,6 @@ static inline uint32_t pipeline_wait_ms(const struct pipeline *pipeline)
 static inline bool pipeline_is_idle(const struct pipeline *pipeline)
 {
 	return pipeline->phase == PIPELINE_IDLE;
-}
-
-/*
- * Whether a drain takes effect as a whole: of a process that is killed in the middle, the next
- * one does it again.
- */
-static inline bool pipeline_is_exact(const struct pipeline *pipeline)
-{
-	return pipeline->options.on_commit && pipeline->fold.kept;
 }
 
 #endif

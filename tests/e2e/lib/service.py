@@ -87,13 +87,17 @@ class ServiceTest(Configured, ExactTest):
         with open(self.path, "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
 
-    def start(self, *command, program=None, release=False, **environment):
-        """@command: what runs it; strace stays its parent."""
+    def spawn(self, *command, program=None, release=False, **environment):
+        """Start without waiting for it."""
         with open(self.lab.path("messages"), "wb") as messages:
             self.process = self.lab.spawn(
                 *command, program or observer.netobsctl(release), "run", "-c", self.path,
                 ns=self.a, stderr=messages, stdout=-3,
                 env=os.environ | {"NOTIFY_SOCKET": self.supervisor.path} | environment)
+
+    def start(self, *command, program=None, release=False, **environment):
+        """@command: what runs it; strace stays its parent."""
+        self.spawn(*command, program=program, release=release, **environment)
         try:
             self.supervisor.wait("READY=1")
         except TimeoutError as error:
