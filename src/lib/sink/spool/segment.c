@@ -115,6 +115,7 @@ int segment_attach(struct segment *segment, int fd)
 
 struct segment *segment_reopen(int fd, const struct segment_found *found)
 {
+	const bool is_in_doubt = found->synced < found->size;
 	struct segment *segment = calloc(1, sizeof(*segment));
 
 	if (!segment)
@@ -130,9 +131,9 @@ struct segment *segment_reopen(int fd, const struct segment_found *found)
 		.in_file = found->end,
 		.synced = found->synced,
 		.durable = found->durable,
-		.is_in_doubt = found->synced < found->size,
+		.is_in_doubt = is_in_doubt,
 		.is_named = found->synced || !found->size,
-		.is_closed = found->is_closed,
+		.is_closed = found->is_closed || is_in_doubt,
 		.is_damaged = found->is_damaged,
 		.has_checksums = true,
 	};
@@ -254,81 +255,6 @@ static int segment_parse(const char *bytes, size_t len,
 		return -EBADMSG;
 	*ret_head = head;
 	return 0;
-}
-
-/* Bytes of whole records at the start; -EBADMSG: not even one. */
-static ssize_t whole_records(const char *bytes, size_t len)
-{
-	const struct record_head *head;
-	size_t at = 0;
-
-	while (at < len && !segment_parse(bytes + at, len - at, &head))
-		at += segment_cost(head->len);
-	return at ? (ssize_t)at : -EBADMSG;
-}
-
-/* Bytes before the first whole record; @len: there is none. */
-static size_t before_whole(const char *bytes, size_t len)
-{
-	const struct record_head *head;
-	size_t at = 0;
-
-	while (at < len && segment_parse(bytes + at, len - at, &head) == -EBADMSG)
-		at += SEGMENT_WORD;
-	return at < len ? at : len;
-}
-
-static int rewrite_head(int fd)
-{
-	struct segment_head head;
-
-	return segment_read_head(fd, &head) ?:
-		       write_segment_bytes(fd, &head, sizeof(head), 0);
-}
-
-int segment_rewrite(int fd, uint64_t from, uint64_t to, bool is_damaged)
-{
-	cleanup_free char *buf = malloc(SEGMENT_BUFFER);
-	int err = buf ? rewrite_head(fd) : -ENOMEM;
-
-	while (!err && from < to) {
-		uint64_t offset = sizeof(struct segment_head) + from;
-		ssize_t n = pread(fd, buf, min_u64(to - from, SEGMENT_BUFFER),
-				  (off_t)offset);
-		ssize_t whole;
-
-		if (n < 0)
-			return -errno;
-		whole = whole_records(buf, (size_t)n);
-		if (whole < 0 && !is_damaged)
-			return (int)whole;
-		if (whole < 0) {
-			from += max_u64(before_whole(buf, (size_t)n),
-					SEGMENT_WORD);
-			continue;
-		}
-		err = write_segment_bytes(fd, buf, (size_t)whole, offset);
-		from += (uint64_t)whole;
-	}
-	return err;
-}
-
-int segment_copy(int from_fd, int to_fd, uint64_t size)
-{
-	cleanup_free char *buf = malloc(SEGMENT_BUFFER);
-	uint64_t end = sizeof(struct segment_head) + size, at = 0;
-	int err = buf ? 0 : -ENOMEM;
-
-	while (!err && at < end) {
-		ssize_t n = pread(from_fd, buf,
-				  min_u64(end - at, SEGMENT_BUFFER), (off_t)at);
-
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		err = write_segment_bytes(to_fd, buf, (size_t)n, at);
-		at += (uint64_t)n;
-	}
-	return err;
 }
 
 void segment_window_free(struct segment_window *window)

@@ -50,13 +50,12 @@ struct segment {
 	int fd;		  /* -1: in memory, or the file could not be made yet */
 	uint64_t written; /* of size, bytes in the file */
 	struct position in_file; /* behind these */
-	uint64_t synced; /* of written, bytes that survive a crash of the host */
-	struct position durable; /* behind those */
-	bool is_in_doubt;   /* a sync failed: the rest is to be written again */
-	bool is_named;	    /* the file's name survives a crash */
-	bool is_lost;	    /* another process removed it: copy it */
-	bool is_closed;	    /* no record is to be added */
-	bool is_damaged;    /* a part of the file cannot be read */
+	uint64_t synced; /* of written, bytes of which the last sync succeeded */
+	struct position durable; /* behind those that survive a crash of the host */
+	bool is_in_doubt; /* what is behind `durable` stays so: a sync failed */
+	bool is_named;	  /* the file's name survives a crash */
+	bool is_closed;	  /* no record is to be added */
+	bool is_damaged;  /* a part of the file cannot be read */
 	bool has_checksums; /* false in memory */
 	char *buf;	    /* of size, what is not in the file */
 	size_t buf_size;
@@ -124,18 +123,6 @@ void segment_commit(struct segment *segment, size_t len);
 
 /* Write the buffer to the file. Errors: as write(2). */
 int segment_write_out(struct segment *segment);
-
-/**
- * Write the bytes between two offsets of a file again, and its head: after a sync that
- * failed, the kernel regards them as written (fsync(2)), but mostly still has them.
- *
- * @param is_damaged  leave out records that are damaged
- * @return 0; -EBADMSG: some are damaged; others: as pread(2), pwrite(2)
- */
-int segment_rewrite(int fd, uint64_t from, uint64_t to, bool is_damaged);
-
-/* Copy the head of a file and @size bytes of records. Errors: as pread(2), pwrite(2). */
-int segment_copy(int from_fd, int to_fd, uint64_t size);
 
 /* The part of a file that its reader has in memory. */
 struct segment_window {

@@ -322,8 +322,6 @@ static void adopt_segments(struct spool *spool, struct segment *segments,
 	spool->noted = progress;
 	spool->durable = progress.durable;
 	spool->recovered = position_sub(at, progress.acked);
-	spool->dir->are_names_in_doubt =
-		true; /* an earlier process may have failed to sync */
 	spool_find_durable(spool);
 	spool_remove_acked(spool);
 	spool_rewind(spool);

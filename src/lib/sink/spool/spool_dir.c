@@ -6,7 +6,6 @@
 #include "base/own_file.h"
 #include "base/util.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -101,7 +100,8 @@ static int read_progress(int dir_fd, struct spool_progress *ret_progress,
 
 /* ---- Life ---------------------------------------------------------------------- */
 
-int spool_dir_sync_parent(int dir_fd)
+/* Make the name of a new directory durable. */
+static int sync_parent(int dir_fd)
 {
 	cleanup_fd int fd =
 		openat(dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -120,12 +120,12 @@ static const char *find_danger(const struct stat *info)
 }
 
 /* -EPERM, -ELOOP: @ret_why says more. */
-static int open_dir(const char *path, const char **ret_why, bool *ret_is_new,
-		    int *ret_fd)
+static int open_dir(const char *path, const char **ret_why, int *ret_fd)
 {
 	bool is_new = !mkdir(path, 0700);
 	cleanup_fd int fd = -1;
 	struct stat info;
+	int err;
 
 	if (!is_new && errno != EEXIST)
 		return -errno;
@@ -139,9 +139,10 @@ static int open_dir(const char *path, const char **ret_why, bool *ret_is_new,
 	*ret_why = find_danger(&info);
 	if (*ret_why)
 		return -EPERM;
-	*ret_is_new = is_new;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
+	err = is_new ? sync_parent(fd) : 0;
+	if (!err)
+		*ret_fd = TAKE_FD(fd);
+	return err;
 }
 
 /* Rename what is not a file of ours, such as a directory, out of the way. */
@@ -206,16 +207,13 @@ static int open_files(struct spool_dir *dir, const char *path,
 		      const struct log *log, const char **ret_why)
 {
 	struct stat info;
-	int err = open_dir(path, ret_why, &dir->is_new, &dir->fd);
+	int err = open_dir(path, ret_why, &dir->fd);
 
 	if (err)
 		return err;
 	if (fstat(dir->fd, &info))
 		return -errno;
-	dir->dev = info.st_dev;
-	dir->ino = info.st_ino;
-	if (log)
-		clear_way(dir, log, path, "lock");
+	clear_way(dir, log, path, "lock");
 	return lock_dir(dir, &info, ret_why);
 }
 
@@ -245,29 +243,6 @@ static bool find_progress(struct spool_dir *dir, const struct log *log,
 	return false;
 }
 
-static int is_renamed(const struct dirent *entry)
-{
-	return strlen(entry->d_name) == 21 &&
-	       !strcmp(entry->d_name + 16, ".seg~");
-}
-
-/* Repair what a crash left in the middle of spool_dir_rename_again(). */
-static void rename_back(int dir_fd)
-{
-	struct dirent **entries;
-	int n = scandirat(dir_fd, ".", &entries, is_renamed, NULL);
-
-	for (int i = 0; i < n; i++) {
-		char name[SPOOL_NAME_SIZE];
-
-		snprintf(name, sizeof(name), "%.20s", entries[i]->d_name);
-		renameat(dir_fd, entries[i]->d_name, dir_fd, name);
-		free(entries[i]);
-	}
-	if (n >= 0)
-		free(entries);
-}
-
 static int take_over(struct spool_dir *dir, const struct log *log,
 		     const char *path, struct segment **ret_segments,
 		     struct spool_progress *ret_progress)
@@ -276,7 +251,6 @@ static int take_over(struct spool_dir *dir, const struct log *log,
 	bool is_known = find_progress(dir, log, path, &progress);
 	int err;
 
-	rename_back(dir->fd);
 	err = spool_recover(dir->fd, path, log, progress.durable, ret_segments);
 	if (err)
 		return err;
@@ -307,9 +281,6 @@ int spool_dir_open(const char *path, const struct log *log,
 	*dir = (struct spool_dir){ .fd = -1, .lock_fd = -1 };
 	err = io_make_parents(path);
 	err = err ?: open_files(dir, path, log, &why);
-	if (!err && dir->is_new)
-		err = spool_dir_sync_parent(dir->fd);
-	dir->is_new = false;
 	err = err ?: take_over(dir, log, path, ret_segments, ret_progress);
 	if (err) {
 		log_refusal(log, path, err, why);
@@ -330,37 +301,9 @@ void spool_dir_close(struct spool_dir *dir)
 	free(dir);
 }
 
-bool spool_dir_is_there(const struct spool_dir *dir, const char *path)
-{
-	struct stat info;
-
-	return !lstat(path, &info) && info.st_dev == dir->dev &&
-	       info.st_ino == dir->ino;
-}
-
-int spool_dir_renew(struct spool_dir *dir, const char *path)
-{
-	struct spool_dir fresh = { .fd = -1, .lock_fd = -1 };
-	const char *why;
-	int err = open_files(&fresh, path, NULL, &why);
-
-	if (err) {
-		close_fd(&fresh.lock_fd);
-		close_fd(&fresh.fd);
-		return err;
-	}
-	close_fd(&dir->lock_fd);
-	close_fd(&dir->fd);
-	dir->fd = fresh.fd;
-	dir->lock_fd = fresh.lock_fd;
-	dir->dev = fresh.dev;
-	dir->ino = fresh.ino;
-	dir->is_new |= fresh.is_new;
-	return 0;
-}
-
 /* A name that is taken is of a segment that is not needed any more. */
-int spool_dir_create(const struct spool_dir *dir, uint64_t first_seq, int *ret_fd)
+static int create_file(const struct spool_dir *dir, uint64_t first_seq,
+		       int *ret_fd)
 {
 	char name[SPOOL_NAME_SIZE];
 	int fd;
@@ -386,7 +329,7 @@ static void remove_file(const struct spool_dir *dir, uint64_t first_seq)
 int spool_dir_attach(const struct spool_dir *dir, struct segment *segment)
 {
 	cleanup_fd int fd = -1;
-	int err = spool_dir_create(dir, segment->first.seq, &fd);
+	int err = create_file(dir, segment->first.seq, &fd);
 
 	if (err)
 		return err;
@@ -397,18 +340,6 @@ int spool_dir_attach(const struct spool_dir *dir, struct segment *segment)
 	}
 	TAKE_FD(fd);
 	return 0;
-}
-
-int spool_dir_rename_again(int dir_fd, uint64_t first_seq)
-{
-	char name[SPOOL_NAME_SIZE], other[SPOOL_NAME_SIZE + 1];
-
-	spool_dir_name(first_seq, name);
-	snprintf(other, sizeof(other), "%s~", name);
-	return renameat(dir_fd, name, dir_fd, other) ||
-			       renameat(dir_fd, other, dir_fd, name) ?
-		       -errno :
-		       0;
 }
 
 /* Without memory for it the file stays, and is acknowledged at the next start. */

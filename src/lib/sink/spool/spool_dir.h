@@ -5,7 +5,6 @@
  *   lock                   held by the process that uses it, with mode 0600, so that no other can
  *   acked                  how far its records have got: struct spool_progress
  *   0000000000001000.seg   the segment whose first record has that number (hex)
- *   0000000000001000.seg~  the same, while its name is made durable once more
  *   *.bad                  files that could not be used, for people to look at
  *
  * A segment goes only when an acked file that is behind its end is durable.
@@ -16,8 +15,7 @@
 #include "base/log.h"
 #include "segment.h"
 
-#include <stdbool.h>
-#include <sys/types.h>
+#include <stddef.h>
 
 /* Behind the last acknowledged record, and behind the last one that was durable. */
 struct spool_progress {
@@ -27,12 +25,7 @@ struct spool_progress {
 struct spool_dir {
 	int fd;
 	int lock_fd; /* -1: there is none, only the directory itself is locked */
-	dev_t dev;
-	ino_t ino;
-	bool is_gone; /* removed, and not made again yet */
-	bool is_new;  /* its name may not survive a crash of the host */
-	bool are_names_in_doubt; /* a sync of the directory failed */
-	uint64_t *forgotten;	 /* first numbers of segments that may go */
+	uint64_t *forgotten; /* first numbers of segments that may go */
 	size_t n_forgotten;
 };
 
@@ -46,21 +39,8 @@ int spool_dir_open(const char *path, const struct log *log,
 		   struct spool_dir **ret_dir, struct segment **ret_segments,
 		   struct spool_progress *ret_progress);
 
-/** @return whether its path still leads to it */
-bool spool_dir_is_there(const struct spool_dir *dir, const char *path);
-
-/** Make another one in its place, if the parent exists. @return as spool_dir_open() */
-int spool_dir_renew(struct spool_dir *dir, const char *path);
-
-/* Make the name of a new directory durable. Errors: as fsync(2). */
-int spool_dir_sync_parent(int dir_fd);
-
 /* NULL is fine. */
 void spool_dir_close(struct spool_dir *dir);
-
-/* Make a new file for a segment, in place of any of that name. */
-int spool_dir_create(const struct spool_dir *dir, uint64_t first_seq,
-		     int *ret_fd);
 
 /* Make a segment's file. */
 int spool_dir_attach(const struct spool_dir *dir, struct segment *segment);
@@ -74,9 +54,6 @@ void spool_dir_name(uint64_t first_seq, char name[SPOOL_NAME_SIZE]);
 
 /* Save it for the next start, durably. */
 int spool_dir_write_progress(int dir_fd, const struct spool_progress *progress);
-
-/* Let the next sync of the directory save the name of a segment that the last one did not. */
-int spool_dir_rename_again(int dir_fd, uint64_t first_seq);
 
 /* ---- What a crash has left: spool_recover.c ---------------------------------- */
 

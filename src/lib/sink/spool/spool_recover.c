@@ -112,14 +112,6 @@ static void take_record(const struct recovery *recovery,
 	found->durable = found->end;
 }
 
-/* What cannot be read is not to be written again, either. */
-static void give_up_rewriting(struct segment_found *found)
-{
-	found->is_damaged = true;
-	found->synced = found->size;
-	found->durable = found->end;
-}
-
 /* All records of a file, up to the last that is whole. */
 static void read_through(struct recovery *recovery, struct candidate *candidate)
 {
@@ -139,9 +131,7 @@ static void read_through(struct recovery *recovery, struct candidate *candidate)
 		if (position_is_before(found->end, recovery->durable))
 			found->end = recovery->durable;
 	}
-	if (candidate->unreadable)
-		give_up_rewriting(found);
-	if (found->is_damaged)
+	if (candidate->unreadable || found->is_damaged)
 		log_error(recovery->log,
 			  "spool %s: %s is damaged: records there are dropped, the others sent",
 			  recovery->path, candidate->name);

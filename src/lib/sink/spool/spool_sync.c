@@ -4,8 +4,9 @@
  * disk, which a thread does, and what the spool makes of their results.
  *
  * A sync that fails is reported once, and after that the kernel takes what it was to
- * save for saved. So its result holds for what was asked of it, never for later:
- * what failed is in doubt, and is done again before another sync can vouch for it.
+ * save for saved. So what failed is in doubt, whatever a later sync says: neither it nor what
+ * follows it counts as durable before it is acknowledged. The same goes for what an earlier
+ * process had not noted as durable.
  */
 #include "spool.h"
 
@@ -15,8 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- Work of the thread ------------------------------------------------------ */
@@ -24,13 +23,10 @@
 /* A segment's file. */
 struct sync_file {
 	int fd;
-	int to_fd; /* a new file to be made of it; -1: none */
 	uint64_t first_seq;
-	uint64_t from, to;   /* of its records, what is to become durable */
+	uint64_t to; /* bytes of its records that are to become durable */
 	struct position end; /* behind these */
-	bool is_in_doubt;
 	bool is_named;
-	bool is_damaged;
 	int err; /* the result */
 };
 
@@ -38,8 +34,6 @@ struct sync_work {
 	int dir_fd;
 	struct sync_file *files;
 	size_t n_files;
-	bool are_names_in_doubt;
-	bool is_dir_new;
 	struct spool_progress before, after; /* @after: if all of it succeeds */
 	bool is_progress_due;
 	uint64_t *forgotten; /* segments to be removed, once acked is durable */
@@ -85,28 +79,12 @@ void sync_work_free(void *arg)
 
 	if (!work)
 		return;
-	for (size_t i = 0; i < work->n_files; i++) {
+	for (size_t i = 0; i < work->n_files; i++)
 		close(work->files[i].fd);
-		close_fd(&work->files[i].to_fd);
-	}
 	close_fd(&work->dir_fd);
 	free(work->files);
 	free(work->forgotten);
 	free(work);
-}
-
-static int sync_file(const struct sync_file *file)
-{
-	int err = 0, fd = file->to_fd < 0 ? file->fd : file->to_fd;
-
-	if (file->to_fd >= 0)
-		err = segment_copy(file->fd, file->to_fd, file->to);
-	else if (file->is_in_doubt)
-		err = segment_rewrite(file->fd, file->from, file->to,
-				      file->is_damaged);
-	if (!err && fdatasync(fd))
-		err = -errno;
-	return err;
 }
 
 static int sync_files(struct sync_work *work)
@@ -116,7 +94,7 @@ static int sync_files(struct sync_work *work)
 	for (size_t i = 0; i < work->n_files; i++) {
 		struct sync_file *file = &work->files[i];
 
-		file->err = sync_file(file);
+		file->err = fdatasync(file->fd) ? -errno : 0;
 		first = first ?: file->err;
 	}
 	return first;
@@ -126,20 +104,9 @@ static int sync_names(const struct sync_work *work)
 {
 	bool is_any_new = false;
 
-	for (size_t i = 0; i < work->n_files; i++) {
-		const struct sync_file *file = &work->files[i];
-		int err = 0;
-
-		is_any_new |= !file->is_named;
-		if (!file->is_named && work->are_names_in_doubt)
-			err = spool_dir_rename_again(work->dir_fd,
-						     file->first_seq);
-		if (err)
-			return err;
-	}
-	if (is_any_new && fsync(work->dir_fd))
-		return -errno;
-	return work->is_dir_new ? spool_dir_sync_parent(work->dir_fd) : 0;
+	for (size_t i = 0; i < work->n_files; i++)
+		is_any_new |= !work->files[i].is_named;
+	return is_any_new && fsync(work->dir_fd) ? -errno : 0;
 }
 
 /* Records behind the acknowledged ones need not be durable for that. */
@@ -184,6 +151,12 @@ void sync_work_do(void *arg)
 	work->err = err ?: note_err;
 }
 
+static bool is_doubtful(const struct spool *spool, const struct segment *segment)
+{
+	return segment->is_in_doubt &&
+	       position_is_before(spool->acked, segment->end);
+}
+
 void spool_find_durable(struct spool *spool)
 {
 	struct position durable = spool->oldest ? spool->oldest->first :
@@ -192,6 +165,10 @@ void spool_find_durable(struct spool *spool)
 	for (const struct segment *segment = spool->oldest;
 	     segment && segment->is_named; segment = segment->next) {
 		durable = segment->durable;
+		if (is_doubtful(spool, segment))
+			break;
+		if (segment->is_in_doubt) /* all of it is acknowledged */
+			durable = segment->end;
 		if (segment->synced < segment->size)
 			break;
 	}
@@ -243,40 +220,41 @@ static int add_unsynced(const struct spool *spool, struct sync_work *work)
 	for (const struct segment *segment = spool->oldest; segment && !err;
 	     segment = segment->next) {
 		struct sync_file file = {
-			.to_fd = -1,
 			.first_seq = segment->first.seq,
-			.from = segment->synced,
 			.to = segment->written,
 			.end = segment->in_file,
-			.is_in_doubt = segment->is_in_doubt,
 			.is_named = segment->is_named,
-			.is_damaged = segment->is_damaged,
 		};
 
-		if (!is_unsynced(segment))
-			continue;
-		if (segment->is_lost)
-			err = spool_dir_create(spool->dir, file.first_seq,
-					       &file.to_fd);
-		err = err ?: sync_work_add(work, &file, segment->fd);
-		if (err)
-			close_fd(&file.to_fd);
+		if (is_unsynced(segment))
+			err = sync_work_add(work, &file, segment->fd);
 	}
 	return err;
 }
 
+/* @return what is durable if all syncs succeed */
+static struct position find_durable_limit(const struct spool *spool)
+{
+	const struct segment *segment = spool->oldest;
+
+	while (segment && !is_doubtful(spool, segment))
+		segment = segment->next;
+	return segment ? segment->durable : spool->tail;
+}
+
 /*
- * The durable position is noted a segment at a time, and at the end. The next process writes
- * everything behind it again, because it does not know of later syncs.
+ * The durable position is noted a segment at a time, and at the end. For the next process, everything
+ * behind it is in doubt, because it does not know of later syncs.
  */
 static bool is_progress_due(const struct spool *spool)
 {
-	struct position durable = spool->noted.durable;
+	struct position due = find_durable_limit(spool);
 
+	if (!spool->is_closing && spool->newest &&
+	    position_is_before(spool->newest->first, due))
+		due = spool->newest->first;
 	return spool->acked.seq != spool->noted.acked.seq ||
-	       (spool->newest &&
-		position_is_before(durable, spool->newest->first)) ||
-	       (spool->is_closing && position_is_before(durable, spool->tail));
+	       position_is_before(spool->noted.durable, due);
 }
 
 bool spool_is_settled(const struct spool *spool)
@@ -308,11 +286,10 @@ static int make_work(struct spool *spool, struct sync_work **ret_work)
 		return err;
 	}
 	work->write_err = write_err;
-	work->are_names_in_doubt = dir->are_names_in_doubt;
-	work->is_dir_new = dir->is_new;
 	work->before = spool->noted;
 	work->after.acked = spool->acked;
-	work->after.durable = write_err ? spool->noted.durable : spool->tail;
+	work->after.durable = write_err ? spool->noted.durable :
+					  find_durable_limit(spool);
 	work->is_progress_due = is_progress_due(spool);
 	work->forgotten = TAKE_PTR(dir->forgotten);
 	work->n_forgotten = dir->n_forgotten;
@@ -332,33 +309,18 @@ static struct segment *find_segment(const struct spool *spool, uint64_t first_se
 	return segment;
 }
 
-/* False: it has no file still. */
-static bool take_copy(struct sync_file *file, int names_err,
-		      struct segment *segment)
-{
-	if (file->to_fd < 0 || file->err || names_err ||
-	    segment->written != file->to)
-		return false;
-	close_fd(&segment->fd);
-	segment->fd = TAKE_FD(file->to_fd);
-	segment->is_lost = false;
-	return true;
-}
-
 static void take_sync_result(struct sync_file *file, int names_err,
 			     struct segment *segment)
 {
-	if (segment->is_lost && !take_copy(file, names_err, segment))
-		return;
-	segment->is_in_doubt = file->err;
-	if (!names_err)
-		segment->is_named = true;
-	if (file->err == -EBADMSG)
-		segment->is_closed = true; /* what follows will not be found */
+	segment->is_in_doubt |= file->err || (names_err && !file->is_named);
+	segment->is_named |= !names_err;
 	if (file->err)
 		return;
 	segment->synced = file->to;
-	segment->durable = file->end;
+	if (!segment->is_in_doubt)
+		segment->durable = file->end;
+	else if (!names_err)
+		segment->is_closed = true; /* what follows is not in doubt */
 }
 
 /* Segments that are to be removed still. */
@@ -381,85 +343,11 @@ static int finish_work(struct spool *spool, struct sync_work *work)
 		if (segment)
 			take_sync_result(file, work->names_err, segment);
 	}
-	if (work->n_files)
-		spool->dir->are_names_in_doubt = work->names_err;
-	if (!work->names_err)
-		spool->dir->is_new = false;
 	spool->noted = work->noted;
 	spool_find_durable(spool);
 	spool_note_sync(spool, err);
 	give_back(spool, work);
 	return err;
-}
-
-/* ---- Files that are gone ----------------------------------------------------- */
-
-/*
- * A spool's files that another process removed, with their directory or without it: what is
- * open can still be read, so it is written again.
- */
-
-static bool has_name(const struct segment *segment)
-{
-	struct stat info;
-
-	return !fstat(segment->fd, &info) && info.st_nlink;
-}
-
-/* Nothing is added to it: what it has is copied as it is now. */
-static void lose_segment(struct segment *segment)
-{
-	segment_write_out(segment);
-	segment->is_lost = true;
-	segment->is_closed = true;
-	segment->is_named = false;
-	segment->synced = 0;
-	segment->durable = segment->first;
-}
-
-/* How many records that wait are in them. */
-static uint64_t lose_segments(struct spool *spool, bool is_dir_lost)
-{
-	uint64_t records = 0;
-
-	for (struct segment *segment = spool->oldest; segment;
-	     segment = segment->next) {
-		if (segment->fd < 0 || segment->is_lost ||
-		    (!is_dir_lost && has_name(segment)))
-			continue;
-		lose_segment(segment);
-		records += position_sub(segment->end, segment->first).seq;
-	}
-	return records;
-}
-
-static void log_lost_files(const struct spool *spool, uint64_t records, int err)
-{
-	if (err)
-		log_warning(spool->options.log,
-			    "spool %s: the directory was removed and cannot be created again: %s; trying again",
-			    spool_name(spool), strerror(-err));
-	else
-		log_warning(spool->options.log,
-			    "spool %s: files in it were removed; %llu records are written again",
-			    spool_name(spool), (unsigned long long)records);
-}
-
-static void find_lost(struct spool *spool)
-{
-	struct spool_dir *dir = spool->dir;
-	bool is_dir_lost = !spool_dir_is_there(dir, spool->path);
-	int err = is_dir_lost ? spool_dir_renew(dir, spool->path) : 0;
-	uint64_t records = lose_segments(spool, is_dir_lost);
-
-	if (records || (is_dir_lost && !(err && dir->is_gone)))
-		log_lost_files(spool, records, err);
-	dir->is_gone = err;
-	if (!records && !is_dir_lost)
-		return;
-	spool->noted = (struct spool_progress){ 0 };
-	spool->durable = spool->acked;
-	spool_find_durable(spool);
 }
 
 /* ---- Doing it ------------------------------------------------------------------ */
@@ -472,7 +360,6 @@ void spool_start_sync(struct spool *spool)
 	spool_finish_sync(spool);
 	if (!spool->dir || worker_is_busy(spool->syncer))
 		return;
-	find_lost(spool);
 	err = make_work(spool, &work);
 	if (!work) {
 		spool_note_sync(spool, err);
@@ -494,7 +381,6 @@ int spool_sync(struct spool *spool)
 		return 0;
 	worker_wait(spool->syncer, -1);
 	spool_finish_sync(spool);
-	find_lost(spool);
 	err = make_work(spool, &work);
 	if (!work) {
 		spool_note_sync(spool, err);

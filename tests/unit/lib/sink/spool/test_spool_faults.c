@@ -83,6 +83,12 @@ static const struct disk_fault faults[] = {
 	{ DISK_UNLINK, 0, 100000, EROFS, 0 },
 };
 
+/* The records that wait then are in doubt, and those behind them count as durable no sooner. */
+static bool is_of_sync(const struct disk_fault *fault)
+{
+	return fault->call == DISK_SYNC || fault->call == DISK_SYNC_DIR;
+}
+
 static void each_fault(struct spool_fixture *f, bool is_read,
 		       const struct disk_fault *fault)
 {
@@ -107,7 +113,11 @@ static void each_fault(struct spool_fixture *f, bool is_read,
 	assert_int_equal(spool_sync(&f->spool), 0);
 	put_all(&f->spool, f->spool.tail.seq, f->spool.tail.seq + 100);
 	assert_int_equal(spool_sync(&f->spool), 0);
-	assert_int_equal(f->spool.durable.seq, f->spool.tail.seq);
+	if (is_of_sync(fault) && !is_read)
+		assert_in_range(f->spool.durable.seq, 30,
+				f->spool.tail.seq - 101);
+	else
+		assert_int_equal(f->spool.durable.seq, f->spool.tail.seq);
 	assert_true(spool_is_settled(&f->spool));
 	assert_int_equal(words.begins, 1);
 	assert_int_equal(words.ends, 1);
