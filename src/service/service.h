@@ -3,7 +3,6 @@
 #ifndef NETOBS_SERVICE_SERVICE_H
 #define NETOBS_SERVICE_SERVICE_H
 
-#include "service/metrics/rtt_check.h"
 #include "service_config.h"
 #include "service_drops.h"
 #include "service_groups.h"
@@ -58,7 +57,6 @@ struct service {
 	struct service_groups groups;
 	struct metrics *metrics;
 	struct metrics_source metrics_source;
-	struct rtt_check rtt_check;
 	struct control *control;
 	struct service_log log;
 	struct service_reloads reloads;

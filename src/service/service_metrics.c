@@ -13,7 +13,6 @@ int service_open_metrics(struct service *service)
 	service->metrics_source = (struct metrics_source){
 		.ctx = service->ctx,
 		.outputs = service->sinks.outputs,
-		.rtt_check = &service->rtt_check,
 		.sampling = service->config->flows.sampling_interval,
 		.on_log = service_log,
 		.user = service,

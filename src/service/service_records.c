@@ -14,7 +14,6 @@ static void pass_flow(const struct netobs_flow *flow, void *user)
 	struct service *service = user;
 
 	tcp_health_add(&service->metrics_source.health, flow);
-	rtt_check_flow(&service->rtt_check, flow);
 	service_groups_flow(&service->groups, flow);
 	service_sinks_flow(&service->sinks, flow);
 	control_flow(service->control, flow);
@@ -100,8 +99,6 @@ static void pass_session(const struct netobs_session *session, void *user)
 	struct session_queue *queue = &service->waiting;
 	struct netobs_session known = *session;
 
-	if (service->config->flows.rtt)
-		rtt_check_session(&service->rtt_check, session);
 	if (!session_queue_first(queue) && find_conversation(service, &known)) {
 		deliver_session(service, &known);
 		return;

@@ -395,58 +395,16 @@ class Reload(SessionsTest):
 
 
 class Metrics(SessionsTest):
-    FIRST_PORT = 20000  # which no other connection gets
-
-    def begin(self, *sessions):
-        self.configure(*sink_section("both", f"json:{self.lab.path('both')}",
-                                     "records = flow,session"),
-                       sessions=("enabled = yes", *sessions), more="rtt = yes")
-        self.start()
-
     def samples(self):
         return metrics.Samples(metrics.get(self.metrics)[1])
 
-    def compared(self):
-        """How many sessions have a later flow record, and the sum of the differences in ns: from
-        the file, whose records have the order in which the service took them."""
-        waiting, count, total = {}, 0, 0
-        for one in self.records("both"):
-            if one["Proto"] != 6:
-                continue
-            key = one["SrcAddr"], one["SrcPort"], one["DstAddr"], one["DstPort"]
-            if "type" in one:
-                if one["NetnsInode"] == self.a.inode and "MinRttNs" in one:
-                    waiting[key] = one["MinRttNs"]
-                continue
-            ours = [one[name] for name in ("MinRttNs", "HandshakeRttNs") if name in one]
-            if key in waiting and ours and observer.EGRESS in one["IfDirections"]:
-                count += 1
-                total += abs(min(ours) - waiting.pop(key))
-        return count, total
-
-    def test_round_trip_times_are_compared_with_the_kernel_s(self):
-        self.begin(f"pid = {os.getpid()}")  # others would take the places of these
-        ports = range(self.FIRST_PORT, self.FIRST_PORT + CONNECTIONS)
-        keys = [key for port in ports
-                for key in self.end(*self.connect((port, self.FIRST_PORT - 1)))]
-        self.await_keys(keys, "both")
-        def check():
-            found, name = self.samples(), "netobs_tcp_rtt_difference_seconds"
-            count, total = self.compared()
-            is_right = found.value(f"{name}_count") == count and \
-                round(found.value(f"{name}_sum") * 1e9) == total
-            return (count, total) if is_right and count > CONNECTIONS / 2 else None
-        count, total = lab.wait_for(check, "the comparisons")
-        self.note(f"{count} comparisons, a difference of {total / count / 1000:.1f} us on average")
-        self.stop()
-
     def test_they_are_those_of_the_records(self):
-        self.begin()
-        self.await_keys(self.talk(), "both")
+        self.to_file("enabled = yes")
+        self.start()
+        self.await_keys(self.talk())
         def check():
             found = self.samples()
-            truth = collections.Counter(one["Ended"] for one in self.records("both")
-                                        if one.get("type") == "session")
+            truth = collections.Counter(one["Ended"] for one in self.records("sessions"))
             counted = {dict(labels)["ended"]: value for labels, value in
                        found.all_of("netobs_sessions_reported_total").items() if value}
             return counted == truth and \

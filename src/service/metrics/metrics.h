@@ -23,7 +23,6 @@
 
 struct alert_rules;
 struct output;
-struct rtt_check;
 struct rules;
 struct sink_totals;
 
@@ -69,7 +68,6 @@ struct metrics_source {
 	struct session_totals sessions;
 	const struct drop_totals *drops; /* NULL: none */
 	struct trace_totals trace;
-	const struct rtt_check *rtt_check; /* NULL: none */
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;
 };

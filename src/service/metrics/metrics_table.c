@@ -482,9 +482,6 @@ const struct metric metrics_table[] = {
 	{ "netobs_trace_events_missing", COUNTER,
 	  "Events that journeys lack: beyond a budget, or without room",
 	  .set = set_missing_event },
-	{ "netobs_tcp_rtt_difference_seconds", HISTOGRAM,
-	  "Difference between the smallest round-trip times of a connection in its packets and in the kernel",
-	  ONE(rtt_difference) },
 
 	{ "netobs_drain_duration_seconds", HISTOGRAM,
 	  "Time that drains took, from their begin to their last record",

@@ -14,7 +14,6 @@
 #include "base/clock_ms.h"
 #include "base/times.h"
 #include "crossings.h"
-#include "rtt_check.h"
 #include "service/options/rules.h"
 
 enum {
@@ -324,7 +323,6 @@ static void find_histograms(struct metrics_values *values)
 	values->path_rtt = histogram_of(&values->health.path_rtt);
 	values->response_time = histogram_of(&values->health.response_time);
 	values->app_latency = histogram_of(&values->health.app_latency);
-	values->rtt_difference = histogram_of(&values->rtt_differences);
 }
 
 /* ---- All -------------------------------------------------------------------------- */
@@ -339,8 +337,6 @@ int metrics_collect(const struct metrics_source *source,
 	values->connections.sz = sizeof(values->connections);
 	netobs_connection_stats_get(source->ctx, &values->connections);
 	values->health = source->health;
-	if (source->rtt_check)
-		values->rtt_differences = source->rtt_check->differences;
 	values->sessions = source->sessions;
 	if (source->drops)
 		values->drops = *source->drops;

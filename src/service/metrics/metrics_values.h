@@ -59,9 +59,8 @@ struct metrics_values {
 	struct netobs_engine_stats engine;
 	struct netobs_connection_stats connections; /* all 0 without RTT */
 	struct tcp_health health;
-	struct netobs_times rtt_differences;
 	struct metrics_histogram drains, rtt, path_rtt, response_time,
-		app_latency, rtt_difference; /* of the above */
+		app_latency; /* of the above */
 	struct session_totals sessions;
 	struct drop_totals drops;
 	struct trace_totals trace;
