@@ -9,7 +9,9 @@
  * data of its sender at the interface to their acknowledgement by the other end, at the same
  * interface: the path between the interface and that end, there and back. So both ways
  * together are the path between the ends. On the sender's own host this is the kernel's
- * round-trip time, plus what its qdisc adds.
+ * round-trip time, plus what its qdisc adds. Four timers per direction measure it, which
+ * cumulative acknowledgements end; data that was sent again gives no sample (Karn's rule), unless
+ * timestamps (RFC 7323) say which segment was acknowledged.
  */
 #ifndef NETOBS_CONNECTION_H
 #define NETOBS_CONNECTION_H
@@ -25,17 +27,6 @@ extern "C" {
 #endif
 
 struct netobs;
-
-/** How round-trip times are measured; netobs_opts.rtt. */
-enum netobs_rtt {
-	NETOBS_RTT_OFF = 0,
-	/** Four timers per direction, which cumulative acknowledgements end; Karn's rule. */
-	NETOBS_RTT_TIMERS = 1,
-	/** For comparison: an LRU table of 131,072 segments, as in published eBPF monitors. An
-	 *  acknowledgement gives a sample only if it covers exactly a segment, even a
-	 *  retransmitted one. Costs several times as much, and is less accurate under loss. */
-	NETOBS_RTT_LRU = 2
-};
 
 /** The state of a connection, by its packets. */
 enum netobs_connection_state {

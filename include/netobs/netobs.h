@@ -181,13 +181,13 @@ struct netobs_opts {
 	/** A flow without traffic for this long has ended (reason 1); default
 	 *  15000. Matters when active_timeout_ms is longer than an interval. */
 	uint32_t idle_timeout_ms;
-	/** Measure the health of TCP connections: flow records have round-trip times, application
+	/** 1: measure the health of TCP connections: flow records have round-trip times, application
 	 *  latency and retransmissions, and netobs_connections() has them live. Records of echo
 	 *  requests (ICMP, ICMPv6) have round-trip times, too. All packets that the filter
 	 *  accepts are measured, also those that sampling leaves out; a filter has to accept
 	 *  both directions. Connections that are there when the context starts are measured
 	 *  from then on. */
-	enum netobs_rtt rtt;
+	uint32_t rtt;
 	/** Records with fewer bytes are not delivered; their packets are counted as
 	 *  filtered (netobs_stats.small). With more than max_flows flows in an interval,
 	 *  a flow may have several records in it. */

@@ -175,7 +175,7 @@ class _Options:
 
 
 def _enumerator(option, text, kind):
-    """rtt="timers" is NETOBS_RTT_TIMERS, direction="egress" NETOBS_EGRESS."""
+    """direction="egress" is NETOBS_EGRESS, attach_order="last" NETOBS_ATTACH_LAST."""
     names = [f"{prefix}_{text.upper()}" for prefix in (
         f"NETOBS_{option.upper()}", "NETOBS_ATTACH", "NETOBS_SAMPLE", "NETOBS")]
     found = [kind.relements[name] for name in names if name in kind.relements]
@@ -342,7 +342,7 @@ class Context:
     """
     Observes interfaces. Iterating over it yields its flows and alerts, until stop().
 
-    Options may be names: rtt="timers", direction="egress". on_log gets (level, message), on_mapping
+    Options may be names: direction="egress", attach_order="last". on_log gets (level, message), on_mapping
     a record, on_interval nothing: all are optional. rules of alerts are texts:
     netobs-alert-rules(7). What a callback raises is raised by the call that it runs in.
     """
@@ -355,7 +355,7 @@ class Context:
             alerts = [alerts]
         defaults = {"on_flow": self._queue.append}
         if alerts:
-            defaults |= {"on_alert": self._queue.append, "rtt": lib.NETOBS_RTT_TIMERS}
+            defaults |= {"on_alert": self._queue.append, "rtt": 1}
         self._options = _Options("netobs_opts", defaults | options)
         made = ffi.new("struct netobs **")
         code = lib.netobs_new(self._options.struct, made)

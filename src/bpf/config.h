@@ -19,7 +19,8 @@ const volatile __u32 config_cpus = 1;	    /* possible CPUs */
 const volatile __u32 config_l1_buckets = 1; /* per CPU and generation */
 const volatile __u32 config_log_slots = 0; /* per CPU, a power of two; 0: no log */
 const volatile __u32 config_overflow_part = 1; /* pages; OVERFLOW_PARTS per CPU */
-const volatile __u8 config_rtt = RTT_OFF;      /* enum rtt_mode */
+const volatile __u8 config_rtt =
+	0; /* connections are measured; 0: their maps have one entry */
 const volatile __u8 config_alerts = 0; /* there may be rules about connections */
 const volatile __u8 config_has_nat = 0; /* translations are reported */
 const volatile struct nat_layout config_nat;

@@ -43,13 +43,6 @@
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-/* config_rtt, and the algorithm that measures round-trip times. */
-enum rtt_mode {
-	RTT_OFF,    /* there is no table: its maps have one entry */
-	RTT_TIMERS, /* timers in the connection's entry, see rtt/timers.h */
-	RTT_LRU, /* for comparison: a table of all segments, see track/expected.h */
-};
-
 enum {
 	CONN_TIMERS = 4,
 	CONN_GAPS = 7,
@@ -71,7 +64,6 @@ enum {
 	/* When an entry was last seen, in its bucket: units of 2^30 ns, in 14 bits. */
 	CONN_AGE_SHIFT = 30,
 	CONN_AGE_BITS = 14,
-	CONN_EXPECTED = 1 << 17, /* segments that RTT_LRU has at a time */
 };
 
 #define CONN_BODY_NOTICE 0x80000000U

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The programs with default options and translations. */
-#define CONFIG_RTT RTT_OFF
+#define CONFIG_RTT false
 #define CONFIG_NAT
 
 #include "flows.bpf.c"

@@ -179,22 +179,6 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } conn_free SEC(".maps");
 
-/* RTT_LRU: arrival times of segments, until they are acknowledged. */
-struct expected_key {
-	__u64 born_ns; /* of the connection */
-	__u32 index;   /* its place */
-	__u32 ack;
-	__u32 dir; /* of the segment */
-	__u32 reserved;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1);
-	__type(key, struct expected_key);
-	__type(value, __u64);
-} conn_expected SEC(".maps");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

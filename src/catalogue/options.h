@@ -12,7 +12,6 @@
 #define CHOICES_attachments(_) "auto" _ "tcx" _ "clsact"
 #define CHOICES_attach_orders(_) "first" _ "last"
 #define CHOICES_timestamps(_) "coarse" _ "precise"
-#define CHOICES_rtt_modes(_) "timers" _ "lru" /* from 1 on; 0: off */
 #define CHOICES_conns_sorts(_) \
 	"rate" _ "rtt" _ "retransmits" _ "app" _ "bytes" _ "age"
 #define CHOICES_actions(_) "accept" _ "reject"
@@ -35,7 +34,6 @@
 #define OPTION_VALUE_number32(value) value
 #define OPTION_VALUE_bytes "BYTES"
 #define OPTION_VALUE_choice(choices) CHOICES_##choices("|")
-#define OPTION_VALUE_mode(choices) CHOICES_##choices("|")
 
 /*
  * Expands to the arguments behind @verbs if one of these has been chosen, by

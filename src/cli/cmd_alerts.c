@@ -80,8 +80,7 @@ static enum args_result parse_alerts(struct flows_request *request, int argc,
 
 	if (result != ARGS_RUN)
 		return result;
-	if (!request->config.rtt)
-		request->config.rtt = NETOBS_RTT_TIMERS;
+	request->config.rtt = true;
 	request->is_alerts = true;
 	result = take_rules(request);
 	return result == ARGS_RUN ? flows_request_finish(request) : result;

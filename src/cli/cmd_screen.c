@@ -148,8 +148,7 @@ int cmd_top(int argc, char **argv)
 
 static void prepare_tcp(struct flows_request *request)
 {
-	if (!request->config.rtt)
-		request->config.rtt = NETOBS_RTT_TIMERS;
+	request->config.rtt = true;
 	request->is_tcp = true;
 }
 

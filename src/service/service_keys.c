@@ -254,17 +254,13 @@ int service_keys_switch(const char *value)
 	return choice < 0 ? choice : choice % 2;
 }
 
-static int store_switch(const struct args_option *option, const char *value,
-			void *field)
+static int store_switch(const char *value, bool *field)
 {
 	const int choice = service_keys_switch(value);
 
 	if (choice < 0)
 		return choice;
-	if (option->type == ARGS_MODE)
-		*(int *)field = choice;
-	else
-		*(bool *)field = choice;
+	*field = choice;
 	return 0;
 }
 
@@ -273,8 +269,7 @@ static void store_value(struct service_config *config,
 			const struct conf_entry *entry)
 {
 	const struct args_option *option = &key->option;
-	const bool is_switch = option->type == ARGS_SWITCH ||
-			       option->type == ARGS_MODE;
+	const bool is_switch = option->type == ARGS_SWITCH;
 	const struct conf_place *place = &entry->value_place;
 	char why[320];
 	int r;
@@ -283,8 +278,8 @@ static void store_value(struct service_config *config,
 		reset_field(config, option);
 		return;
 	}
-	r = is_switch ? store_switch(option, entry->value,
-				     (char *)config + option->offset) :
+	r = is_switch ? store_switch(entry->value,
+				     (bool *)((char *)config + option->offset)) :
 			args_store(option, entry->value, config);
 	if (r == -ENOMEM)
 		conf_complain(&config->conf, place, "out of memory");

@@ -84,8 +84,8 @@ static void follow_log(int level, const char *message, void *user)
 int trace_follow_open(struct trace_follow *follow,
 		      const char *const *interfaces, const char *filter)
 {
-	NETOBS_OPTS(netobs_opts, opts, .interfaces = interfaces, .filter = filter,
-		    .rtt = NETOBS_RTT_TIMERS, .on_alert = follow_alert,
+	NETOBS_OPTS(netobs_opts, opts, .interfaces = interfaces,
+		    .filter = filter, .rtt = 1, .on_alert = follow_alert,
 		    .on_log = follow_log, .user = follow);
 	int err;
 

@@ -130,7 +130,7 @@ static void replay(const char *path, struct netobs_sink *sink)
 
 	opts.on_flow = on_flow;
 	opts.user = sink;
-	opts.rtt = NETOBS_RTT_TIMERS;
+	opts.rtt = 1;
 	SET_LATER(&opts);
 	if (!IS_LATER_ZERO(&opts)) {
 		CHECK(netobs_new(&opts, &ctx) == -EINVAL);
@@ -286,7 +286,7 @@ static void set_alerts(void)
 	struct netobs *ctx = NULL;
 	NETOBS_OPTS(netobs_opts, opts);
 
-	opts.rtt = NETOBS_RTT_TIMERS;
+	opts.rtt = 1;
 	opts.on_alert = on_alert;
 	CHECK(netobs_new(&opts, &ctx) == 0);
 	CHECK(netobs_alerts_set(ctx, rules, 2) == 0);

@@ -74,7 +74,7 @@ static struct netobs_opts alert_options(struct context_fixture *f)
 {
 	struct netobs_opts opts = context_options(&f->witness, INTERVAL_MS);
 
-	opts.rtt = NETOBS_RTT_TIMERS;
+	opts.rtt = 1;
 	opts.on_alert = on_alert;
 	return opts;
 }

@@ -159,7 +159,7 @@ static void start_table(struct context_fixture *f, struct netobs_opts opts)
 	is_refusing = false;
 	is_slow = false;
 	opts.max_flows = 4 * CONNECTIONS;
-	opts.rtt = NETOBS_RTT_TIMERS;
+	opts.rtt = 1;
 	context_start_with(f, &opts);
 	places_bytes = stats_of(f).memory - PART * BODY;
 }

@@ -168,42 +168,6 @@ static void what_was_sent_again_is_timed_by_its_timestamp(void **state)
 	}
 }
 
-/*
- * An acknowledgment of the very end of a segment is a sample, of the newest one if it was sent
- * again; so is that of the SYN, which is no handshake of this algorithm's.
- */
-static void the_lru_times_each_segment(void **state)
-{
-	struct prog_options lru = options;
-	struct tcp_frame frame = { .port = 1000, .stamps = STAMPS_NONE };
-	const struct conn_stats *stats;
-	struct flow_key key;
-	struct prog *prog;
-
-	(void)state;
-	lru.is_rtt_lru = true;
-	prog = prog_test_open(&lru);
-	for (int i = 0; i < 4; i++) {
-		frame.port++;
-		frame.is_ipv6 = i & 1;
-		frame.is_vxlan = i & 2;
-		tcp_exchange(prog, frame, &key);
-		stats = prog_connection(prog, &key).body->stats;
-		assert_int_equal(stats[connection_dir(&key)].rtt.n, 2);
-		assert_int_equal(us_of(stats[connection_dir(&key)].rtt.min), 300);
-		assert_int_equal(us_of(stats[connection_dir(&key)].rtt.last),
-				 400);
-		assert_int_equal(us_of(stats[!connection_dir(&key)].rtt.last),
-				 20);
-		assert_int_equal(stats[connection_dir(&key)].handshake, 0);
-	}
-	frame.port++;
-	stats = resend(prog, frame, 0);
-	assert_int_equal(stats->retransmitted, 2);
-	assert_int_equal(stats->rtt.n, 2);
-	assert_int_equal(us_of(stats->rtt.last), 400);
-}
-
 /* ---- Echoes ------------------------------------------------------------------------ */
 
 /* Returns the key of its connection in the table. */
@@ -427,7 +391,6 @@ int main(void)
 		cmocka_unit_test(both_legs_and_the_servers_time_are_measured),
 		cmocka_unit_test(sampling_leaves_no_segment_out),
 		cmocka_unit_test(what_was_sent_again_is_timed_by_its_timestamp),
-		cmocka_unit_test(the_lru_times_each_segment),
 		cmocka_unit_test(echoes_are_timed_by_their_numbers),
 		cmocka_unit_test(without_a_request_there_is_no_entry),
 		cmocka_unit_test(a_packet_that_is_seen_twice_counts_once),

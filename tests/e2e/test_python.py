@@ -95,7 +95,7 @@ for name in ("on_log", "on_interval", "on_flow"):
                 raise AssertionError("nothing failed")
     except LookupError as error:
         print(error)
-with netobs.Context(interfaces=["lo"], interval_ms=60000, rtt="timers",
+with netobs.Context(interfaces=["lo"], interval_ms=60000, rtt=1,
                     filter="udp or tcp") as context:
     talk()
     context.stop()
@@ -162,7 +162,8 @@ class Python(lab.LabTest):
         for options, words in (("interval_ms=1", "interval_ms: 1 is less than 10"),
                                ("interval_ms='1'", "interval_ms: an integer is required"),
                                ("interfaces=1", "interfaces: a text or a list of texts"),
-                               ("rtt='ring'", "rtt: 'ring' is none of"),
+                               ("direction='up'", "direction: 'up' is none of"),
+                               ("rtt=2", "rtt: 2 is neither 0 nor 1"),
                                ("bogus=1", "'bogus' is not an option")):
             done = subprocess.run(
                 ["/usr/bin/python3", "-c", f"import netobs; netobs.Context({options})"],

@@ -33,7 +33,6 @@ from lib.terminal import Terminal
 CASES = int(os.environ.get("NETOBS_TEST_RTT", "4"))
 SECONDS = 3
 TABLE = os.environ.get("NETOBS_TEST_RTT_TABLE")
-MODES = ("timers", "lru") if TABLE else ("timers",)
 CASE_SECONDS = 2
 TRIES = 5  # what disturbs a measurement on a busy machine is not there each time
 AT_ONCE, QUIET_MS = 2, 10  # links with at least this delay do not disturb each other
@@ -73,7 +72,7 @@ def wrong(found, is_coarse):
 
 
 class Accuracy(lab.LabTest):
-    """Of each sample. Samples of the LRU table are for the documentation."""
+    """Of each sample."""
 
     def check_case(self, watched, case):
         """The results, and the errors in them each time."""
@@ -81,8 +80,8 @@ class Accuracy(lab.LabTest):
             found = watched.measure(case, CASE_SECONDS)
             is_coarse = case.timestamps and found.retransmits and \
                 not found.kernels_least % 1000
-            why = list(wrong(found, is_coarse)) if watched.mode == "timers" else []
-            self.note(f"{watched.mode}, {' '.join(map(str, case))}: median {found.median:.0f} us, "
+            why = list(wrong(found, is_coarse))
+            self.note(f"{' '.join(map(str, case))}: median {found.median:.0f} us, "
                       f"the kernel's {found.kernels_median:.0f}; least {found.least:.0f}, "
                       f"{found.kernels_least}; {len(found.samples)} samples, "
                       f"{found.kernels_samples}; {found.retransmits} retransmits"
@@ -97,7 +96,7 @@ class Accuracy(lab.LabTest):
         return results
 
     def check_links(self, links, at_once):
-        with concurrent.futures.ThreadPoolExecutor(at_once * len(MODES)) as pool:
+        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
             return sum(pool.map(lambda link: self.check_link(*link), links), [])
 
     def test_round_trip_times_are_the_kernels(self):
@@ -109,8 +108,8 @@ class Accuracy(lab.LabTest):
         by_link = collections.defaultdict(list)
         for case in sorted(chosen, key=cases.index):
             by_link[case.delay_ms, case.loss].append(case)
-        links = [(rtt_cases.Watched(self.lab, *link, seed, mode), of_link)
-                 for link, of_link in by_link.items() for mode in MODES]
+        links = [(rtt_cases.Watched(self.lab, *link, seed), of_link)
+                 for link, of_link in by_link.items()]
         results = self.check_links([link for link in links if link[1][0].delay_ms < QUIET_MS], 1)
         results += self.check_links([link for link in links if link[1][0].delay_ms >= QUIET_MS],
                                     AT_ONCE)
@@ -326,9 +325,9 @@ class Rtt(lab.LabTest):
     def test_statistics_have_the_places_of_connections(self):
         link = relay.Link(self.lab, 0)
         link.serve()
-        for verb, output in itertools.product(("tcp", "flows"), ("json", "table")):
+        for verb, output in itertools.product((("tcp",), ("flows", "--rtt")), ("json", "table")):
             process = self.lab.spawn(
-                observer.netobsctl(), verb, "--rtt", "--stats", "--max-connections", 1000, "-i",
+                observer.netobsctl(), *verb, "--stats", "--max-connections", 1000, "-i",
                 "eth0", "-o", output, ns=link.a, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                 text=True)
             lab.wait_for(lambda: bpf.attached(link.a, "eth0") == 2, "netobsctl")

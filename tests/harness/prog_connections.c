@@ -25,9 +25,6 @@ static int size_table(const struct flows_bpf *skel, const struct prog *prog)
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.conn_rates,
 					       CONN_WAYS * buckets);
-	if (!err && prog->options.is_rtt_lru)
-		err = bpf_map__set_max_entries(skel->maps.conn_expected,
-					       CONN_EXPECTED);
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.conn_counters,
 					       prog->n_cpus);
@@ -75,9 +72,7 @@ int prog_size_connections(struct prog *prog)
 	struct flows_bpf *skel = prog->skel;
 	int err;
 
-	if (prog->options.conn_buckets)
-		skel->rodata->config_rtt =
-			prog->options.is_rtt_lru ? RTT_LRU : RTT_TIMERS;
+	skel->rodata->config_rtt = !!prog->options.conn_buckets;
 	skel->rodata->config_conn_buckets = prog->options.conn_buckets ?: 1;
 	err = size_table(skel, prog);
 	return err ?: size_parts(skel, prog);

@@ -547,7 +547,7 @@ static int make_filter(uint8_t kind, uint8_t link, const struct rate *rate,
 /* Rules are about connections, and kernels with lanes have none with a filter. */
 static bool flows_are_possible(const struct choice *choice)
 {
-	return (choice->of[FLOW_RTT] != RTT_OFF || !choice->of[FLOW_ALERTS]) &&
+	return (choice->of[FLOW_RTT] || !choice->of[FLOW_ALERTS]) &&
 	       (has_nat || !choice->of[FLOW_NAT]);
 }
 
@@ -559,8 +559,8 @@ static bool flows_are_first(const struct choice *choice)
 	       choice->of[FLOW_CLOCK] == CLOCK_COARSE &&
 	       !choice->of[FLOW_LANES] &&
 	       choice->of[FLOW_FILTER] != FILTER_LIST &&
-	       !choice->of[FLOW_SAMPLING] && choice->of[FLOW_RTT] != RTT_LRU &&
-	       !choice->of[FLOW_ALERTS] && choice->of[FLOW_NAT] != NAT_NO_CAST;
+	       !choice->of[FLOW_SAMPLING] && !choice->of[FLOW_ALERTS] &&
+	       choice->of[FLOW_NAT] != NAT_NO_CAST;
 }
 
 static int load_flows_of(struct store *store, const struct choice *choice,
@@ -590,7 +590,7 @@ static int load_flows(const struct choice *choice)
 		.clock = (enum clock_kind)choice->of[FLOW_CLOCK],
 		.lanes = choice->of[FLOW_LANES] ? LANES_MAX : 1,
 		.rate = rate,
-		.rtt = (enum rtt_mode)choice->of[FLOW_RTT],
+		.rtt = choice->of[FLOW_RTT],
 		.connections = CONNECTIONS,
 		.has_alerts = choice->of[FLOW_ALERTS],
 		.has_nat = choice->of[FLOW_NAT] != NAT_OFF,
@@ -616,7 +616,7 @@ static const struct kind flows = {
 		{ "filter", { "all", "filter", "inner filter", "rules" } },
 		{ "sampling",
 		  { "not sampled", "sampled packets", "sampled flows" } },
-		{ "rtt", { "no rtt", "rtt", "rtt lru" } },
+		{ "rtt", { "no rtt", "rtt" } },
 		{ "alerts", { "no alerts", "alerts" } },
 		{ "nat", { "no nat", "nat", "nat without casts" } },
 	},
@@ -652,7 +652,7 @@ static int load_alerts(const struct choice *choice)
 		.max_flows = FLOWS_MAX,
 		.clock = choice->of[0] ? CLOCK_PACKET : CLOCK_COARSE,
 		.lanes = 1,
-		.rtt = RTT_TIMERS,
+		.rtt = true,
 		.connections = CONNECTIONS,
 		.has_alerts = true,
 	};

@@ -352,8 +352,7 @@ static __always_inline void data_time(const struct connection *conn, int dir,
 			      segment->seq + segment->mss :
 			      end;
 
-	if (!segment->is_untimed &&
-	    (segment->may_time || segment->flags & TCP_SYN) &&
+	if ((segment->may_time || segment->flags & TCP_SYN) &&
 	    timers_are_due(&sides[dir], &sides[!dir], segment->now) &&
 	    data_synchronise(conn, dir, end, segment->tick))
 		timers_arm(conn, dir, first, segment_time(segment));

@@ -24,14 +24,13 @@ struct segment {
 	__u32 len; /* of the payload, of all segments on the wire */
 	__u32 mss; /* payload of each of them, but the last one; 0: it is one */
 	__u16 window;
-	__u8 flags;	     /* enum tcp_flag */
-	__u8 taken;	     /* enum segment_taken */
-	__u32 tick;	     /* of @now */
-	__u8 may_time;	     /* the clock may be read for it */
-	__u8 is_untimed : 1; /* there are no timers: RTT_LRU */
-	__u8 has_stamps : 1; /* `tsval` and `tsecr` are known: stamps_are_needed() */
-	__u8 header;	     /* length of the TCP header, in words */
-	__u8 scale;	     /* enum conn_scale, of a SYN */
+	__u8 flags;	 /* enum tcp_flag */
+	__u8 taken;	 /* enum segment_taken */
+	__u32 tick;	 /* of @now */
+	__u8 may_time;	 /* the clock may be read for it */
+	__u8 has_stamps; /* `tsval` and `tsecr` are known: stamps_are_needed() */
+	__u8 header;	 /* length of the TCP header, in words */
+	__u8 scale;	 /* enum conn_scale, of a SYN */
 	__u32 window_bytes; /* of data, in the window that is over */
 	__u32 tsval;
 	__u32 tsecr;

@@ -60,8 +60,7 @@ static __always_inline bool stamps_are_due(const struct connection *conn,
 {
 	const struct conn_head *head = conn->head;
 
-	return segment->may_time && !segment->is_untimed &&
-	       !(head->state[dir] & CONN_STAMPED) &&
+	return segment->may_time && !(head->state[dir] & CONN_STAMPED) &&
 	       head->state[!dir] & CONN_ACKED && end != segment->seq &&
 	       seq_diff(end, head->sides[!dir].acked) > 0;
 }

@@ -62,8 +62,7 @@ static __always_inline bool is_usual_data(const struct conn_head *head, int dir,
 		return false;
 	return !segment->may_time ||
 	       !(segment->flags & TCP_PSH ||
-		 (!segment->is_untimed &&
-		  timers_are_due(side, &head->sides[!dir], segment->now)));
+		 timers_are_due(side, &head->sides[!dir], segment->now));
 }
 
 enum usual {

@@ -6,7 +6,6 @@
 #ifndef NETOBS_BPF_TRACK_CONNECTIONS_H
 #define NETOBS_BPF_TRACK_CONNECTIONS_H
 
-#include "expected.h"
 #include "segments.h"
 #include "bpf/apart.h"
 
@@ -293,23 +292,6 @@ __noinline int connection_count_old(__u32 cpu_id, __u32 old)
 	return 0;
 }
 
-/* What RTT_LRU does besides, with a segment that was shown to its connection. */
-__noinline int connection_expect(__u32 cpu_id)
-{
-	struct scratch *scratch = scratch_of(cpu_id);
-	struct connection conn;
-	__u32 dir;
-
-	VERIFIED_APART(APART_RTT, 1);
-	if (!scratch || !connection_at(scratch->noted.index, &conn))
-		return 0;
-	dir = scratch->noted.dir & 1;
-	if (conn.head->state[dir] & hook_of(&scratch->pkt))
-		expected_observe(&conn, scratch->noted.index, dir,
-				 &scratch->noted.segment);
-	return 0;
-}
-
 enum { SCALE_OPTIONS = 16 }; /* of a SYN, NOPs counted */
 
 /* Options where the sender puts timestamps first (RFC 7323, appendix A). */
@@ -423,8 +405,6 @@ static __always_inline void track_connection(const struct run *run,
 		run->known->hint = conn_hint(noted->check,
 					     READ_ONCE(head->version),
 					     noted->index, noted->dir & 1);
-	if (config_rtt == RTT_LRU && !noted->echo)
-		connection_expect(run->cpu_id);
 }
 
 #endif

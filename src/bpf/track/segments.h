@@ -135,7 +135,6 @@ static __always_inline void note(struct noted_segment *noted, int dir,
 				 const struct conn_hash *hash, __u64 now)
 {
 	segment_set_time(&noted->segment, noted, now);
-	noted->segment.is_untimed = config_rtt == RTT_LRU;
 	noted->segment.exact = 0;
 	noted->segment.taken = 0;
 	noted->segment.has_stamps = false;
@@ -295,8 +294,7 @@ static __noinline __u64 track_plain(struct __sk_buff *skb,
 		hash = plain_hash(pkt, dir);
 		head = find_head(&hash, dir & 1, &hint, &noted->choice);
 	}
-	if (config_rtt == RTT_TIMERS && head &&
-	    show_usual(head, hint, noted, skb, pkt, now))
+	if (head && show_usual(head, hint, noted, skb, pkt, now))
 		return hint;
 	if (is_hinted)
 		hash = plain_hash(pkt, dir);

@@ -13,9 +13,6 @@
 #include <string.h>
 
 _Static_assert((int)NETOBS_LATENCY_CLASSES == (int)CONN_HIST, "the same classes");
-_Static_assert((int)NETOBS_RTT_TIMERS == (int)RTT_TIMERS &&
-		       (int)NETOBS_RTT_LRU == (int)RTT_LRU,
-	       "the same modes");
 
 enum {
 	SLICE_MS = 4,

@@ -62,8 +62,8 @@ int context_check_options(const struct netobs_opts *opts, const struct log *log)
 			  (unsigned long long)(opts->flags & ~flags));
 		return -EINVAL;
 	}
-	if (opts->rtt > NETOBS_RTT_LRU) {
-		log_error(log, "rtt: %u is none of enum netobs_rtt", opts->rtt);
+	if (opts->rtt > 1) {
+		log_error(log, "rtt: %u is neither 0 nor 1", opts->rtt);
 		return -EINVAL;
 	}
 	if (opts->max_connections > STORE_CONNECTIONS_MAX) {
@@ -158,7 +158,7 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 					 CLOCK_COARSE,
 			.filter = ctx->filter,
 			.rate = context_rate(opts),
-			.rtt = (enum rtt_mode)opts->rtt,
+			.rtt = opts->rtt,
 			.connections = opts->max_connections,
 			.has_alerts = opts->rtt && opts->on_alert,
 			.has_nat = opts->flags & NETOBS_NAT,

@@ -46,7 +46,6 @@ static int resize_maps(const struct bpf_object *object,
 		{ "conn_rates", connections },
 		{ "conn_bodies", parts },
 		{ "conn_free", connections },
-		{ "conn_expected", knobs->rtt == RTT_LRU ? CONN_EXPECTED : 1 },
 		{ "conn_buckets", buckets },
 		{ "conn_counters", cpus },
 		{ "notices", page },
@@ -121,9 +120,9 @@ static bool has_rules(const struct flow_knobs *knobs)
 	return knobs->filter && filter_is_list(knobs->filter);
 }
 
-static enum rtt_mode rtt_of(const struct flow_knobs *knobs)
+static bool has_rtt(const struct flow_knobs *knobs)
 {
-	return knobs->conn_buckets ? knobs->rtt : RTT_OFF;
+	return knobs->conn_buckets && knobs->rtt;
 }
 
 static bool has_alerts(const struct flow_knobs *knobs)
@@ -161,7 +160,7 @@ static int prepare_programs(struct bpf_object *object, void *ctx)
 	rodata->config_l1_buckets = knobs->l1_buckets;
 	rodata->config_log_slots = knobs->log_slots;
 	rodata->config_overflow_part = knobs->overflow_part;
-	rodata->config_rtt = rtt_of(knobs);
+	rodata->config_rtt = has_rtt(knobs);
 	rodata->config_conn_buckets = max_u64(knobs->conn_buckets, 1);
 	rodata->config_part_bits = knobs->part_bits;
 	rodata->config_conn_idle = knobs->conn_idle;
@@ -194,10 +193,8 @@ int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
 /* As prepare_programs() sets the knobs. */
 static uint32_t features_of(const struct flow_knobs *knobs)
 {
-	const bool has_rtt = rtt_of(knobs) != RTT_OFF;
-
-	return 1U << APART_ALWAYS | (uint32_t)has_rtt << APART_RTT |
-	       (uint32_t)(has_rtt && knobs->has_alerts) << APART_ALERTS;
+	return 1U << APART_ALWAYS | (uint32_t)has_rtt(knobs) << APART_RTT |
+	       (uint32_t)has_alerts(knobs) << APART_ALERTS;
 }
 
 #define HAS_THE_KNOBS(programs)                           \
@@ -215,8 +212,7 @@ static bool is_general(const struct flow_knobs *knobs)
 {
 	return knobs->link != LINK_ETHERNET || knobs->clock != CLOCK_COARSE ||
 	       knobs->lanes != 1 || has_rules(knobs) || is_sampled(knobs) ||
-	       has_alerts(knobs) || rtt_of(knobs) == RTT_LRU ||
-	       (knobs->nat && !knobs->nat->has_cast);
+	       has_alerts(knobs) || (knobs->nat && !knobs->nat->has_cast);
 }
 
 static void choose_elf(struct program_set *set, const struct flow_knobs *knobs)
@@ -226,9 +222,8 @@ static void choose_elf(struct program_set *set, const struct flow_knobs *knobs)
 		{ flows_rtt_bpf__elf_bytes, flows_rtt_nat_bpf__elf_bytes },
 	};
 
-	set->elf = is_general(knobs) ?
-			   flows_bpf__elf_bytes :
-			   elves[rtt_of(knobs) == RTT_TIMERS][!!knobs->nat];
+	set->elf = is_general(knobs) ? flows_bpf__elf_bytes :
+				       elves[has_rtt(knobs)][!!knobs->nat];
 }
 
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,

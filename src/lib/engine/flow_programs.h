@@ -30,7 +30,7 @@ struct flow_knobs {
 	bool may_filter; /* programs with and without a filter share the maps */
 	const struct rate *rates; /* RATES of them, by number */
 	struct rate rate; /* at which packets are sampled without a filter */
-	enum rtt_mode rtt;
+	bool rtt;	  /* connections are measured */
 	uint32_t conn_buckets; /* of CONN_WAYS connections; 0 if there is no rtt */
 	bool has_alerts;       /* there may be rules about connections */
 	uint32_t part_bits;    /* of conn_parts_bits() */

@@ -57,7 +57,7 @@ static uint32_t choose_conn_buckets(const struct store_options *options)
 	const uint32_t max = options->connections;
 	uint32_t n = CONNECTIONS_MIN;
 
-	if (options->rtt == RTT_OFF)
+	if (!options->rtt)
 		return 0;
 	while (n < (max ?: CONNECTIONS_DEFAULT) &&
 	       (max ||

@@ -27,7 +27,7 @@ struct store_options {
 	uint32_t log_slots; /* per CPU, a power of two; 0: what suits this machine */
 	const struct filter *filter; /* NULL: all packets; stays the caller's */
 	struct rate rate; /* at which packets are sampled if there is no filter */
-	enum rtt_mode rtt;
+	bool rtt;	  /* connections are measured */
 	uint32_t connections; /* places for them; 0: what memory allows */
 	bool has_alerts; /* with rtt: there may be rules about connections */
 	bool has_nat;	 /* translations are reported */

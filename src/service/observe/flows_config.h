@@ -26,7 +26,7 @@ struct flows_config {
 	uint32_t max_flows;
 	uint64_t max_memory;
 	bool per_interface;
-	int rtt; /* the health of TCP connections is measured: enum netobs_rtt */
+	bool rtt;	      /* the health of TCP connections is measured */
 	bool process;	      /* the processes at the ends of flows are found */
 	bool container_names; /* are found, and those of pods */
 	const char *container_root; /* below which files name them; NULL: "/" */

@@ -89,18 +89,9 @@ void args_list_clear(struct args_list *list)
 	*list = (struct args_list){ 0 };
 }
 
-/* no_argument, required_argument or optional_argument of getopt_long(). */
-static int takes_argument(const struct args_option *option)
+static bool takes_argument(const struct args_option *option)
 {
-	switch (option->type) {
-	case ARGS_SWITCH:
-	case ARGS_REPEAT:
-		return no_argument;
-	case ARGS_MODE:
-		return optional_argument;
-	default:
-		return required_argument;
-	}
+	return option->type != ARGS_SWITCH && option->type != ARGS_REPEAT;
 }
 
 static void print_option(const struct args_option *option)
@@ -109,9 +100,7 @@ static void print_option(const struct args_option *option)
 				      printf("      ");
 
 	width += printf("--%s", option->name);
-	if (option->type == ARGS_MODE)
-		width += printf("[=%s]", option->metavar);
-	else if (takes_argument(option))
+	if (takes_argument(option))
 		width += printf(" %s", option->metavar);
 	if (width >= HELP_COLUMN) {
 		putchar('\n');
@@ -198,12 +187,6 @@ int args_store(const struct args_option *option, const char *text, void *config)
 			return choice;
 		*(int *)field = choice;
 		return 0;
-	case ARGS_MODE:
-		choice = text ? value_choice(option->choices, text) : 1;
-		if (choice < 1)
-			return -EINVAL;
-		*(int *)field = choice;
-		return 0;
 	default:
 		return store_number(option, text, field);
 	}
@@ -221,7 +204,6 @@ const char *args_expectation(const struct args_option *option)
 	case ARGS_BYTES:
 		return "a number of bytes, such as 64M (K, M and G are powers of 1024)";
 	case ARGS_CHOICE:
-	case ARGS_MODE:
 		return option->metavar;
 	default:
 		return "a name";
@@ -349,11 +331,13 @@ static void fill_tables(const struct args_command *command,
 	*letter++ = ':'; /* distinguishes a missing value from an unknown option */
 	*letter++ = 'h';
 	for (const struct args_option *o = command->options; o->name; o++, n++) {
-		int value = takes_argument(o);
+		bool value = takes_argument(o);
 
 		assert(n < MAX_OPTIONS);
 		tables->names[n] =
-			(struct option){ o->name, value, NULL, LONG_BASE + n };
+			(struct option){ o->name,
+					 value ? required_argument : no_argument,
+					 NULL, LONG_BASE + n };
 		if (*o->letter) {
 			*letter++ = *o->letter;
 			if (value)

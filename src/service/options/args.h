@@ -25,7 +25,6 @@ enum args_type {
 	ARGS_NUMBER32, /* at least 1; uint32_t */
 	ARGS_BYTES,    /* with K, M or G; uint64_t */
 	ARGS_CHOICE,   /* one of choices; int, its index */
-	ARGS_MODE, /* none, or =one of choices from 1 on; int: 1, or its index */
 };
 
 /* NULL-terminated; the strings are those of argv. */
@@ -72,9 +71,6 @@ struct args_option {
 #define ARGS_TYPE_bytes .type = ARGS_BYTES
 #define ARGS_TYPE_choice(list) \
 	.type = ARGS_CHOICE, .choices = ARGS_WORDS(CHOICES_##list(OPTION_COMMA))
-#define ARGS_TYPE_mode(list) \
-	.type = ARGS_MODE,   \
-	.choices = ARGS_WORDS("off", CHOICES_##list(OPTION_COMMA))
 #define ARGS_WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 #define ARGS_SOURCE_interfaces(member) ARGS_SOURCE_INTERFACES
 #define ARGS_SOURCE_packets(member) ARGS_SOURCE_PACKETS

@@ -159,9 +159,9 @@ static int start_context(struct host_watch *watch, uint64_t flags)
 {
 	NETOBS_OPTS(netobs_opts, opts, .flags = flags,
 		    .interval_ms = watch->request->interval_ms,
-		    .container_root = watch->request->container_root,
-		    .rtt = NETOBS_RTT_TIMERS, .on_flow = on_flow,
-		    .on_interval = on_interval, .on_log = on_log, .user = watch);
+		    .container_root = watch->request->container_root, .rtt = 1,
+		    .on_flow = on_flow, .on_interval = on_interval,
+		    .on_log = on_log, .user = watch);
 	int r = netobs_new(&opts, &watch->ctx);
 
 	if (r)

@@ -24,7 +24,7 @@ IDLE_S = 0.2
 
 Case = collections.namedtuple("Case", "delay_ms loss kind gso timestamps family")
 # In microseconds; true: of all that tcpdump saw at the interface, or None.
-Found = collections.namedtuple("Found", "mode case median least samples retransmits true_least "
+Found = collections.namedtuple("Found", "case median least samples retransmits true_least "
                                "largest kernels_median kernels_least kernels_largest "
                                "kernels_samples")
 
@@ -32,10 +32,10 @@ Found = collections.namedtuple("Found", "mode case median least samples retransm
 class Watcher:
     """netobsctl alerts in a; all round-trip times to the server, by the client's port."""
 
-    def __init__(self, where, link, mode):
+    def __init__(self, where, link):
         self.process = where.spawn(
             observer.netobsctl(), "alerts", "-i", "eth0", "-o", "json", "--stats",
-            f"--rtt={mode}", "--rule", RULE, ns=link.a, stdout=subprocess.PIPE,
+            "--rule", RULE, ns=link.a, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
         self.times = collections.defaultdict(list)  # microseconds
         self.reader = threading.Thread(target=self.read)
@@ -73,13 +73,13 @@ class Watched:
     interface and that at its socket, so two would be seen in the kernel's samples.
     """
 
-    def __init__(self, where, delay_ms, loss, seed, mode):
-        self.lab, self.loss, self.mode = where, loss, mode
+    def __init__(self, where, delay_ms, loss, seed):
+        self.lab, self.loss = where, loss
         self.link = relay.Link(where, delay_ms * 1000, int(loss * 1_000_000), seed)
         for family in relay.ADDRESSES:
             self.link.serve(family)
             self.link.serve(family, THINK_MS, PORTS["think"])
-        self.watcher = Watcher(where, self.link, mode)
+        self.watcher = Watcher(where, self.link)
         lab.wait_for(lambda: bpf.attached(self.link.a, "eth0") == 2, "netobsctl")
         self.path = where.path(f"{self.link.a.name}")
 
@@ -104,6 +104,6 @@ class Watched:
         with open(self.path + ".rtt", encoding="ascii") as file:
             kernels, least = zip(*(map(int, line.split()) for line in file))
         times = self.watcher.take(talked["port"])
-        return Found(self.mode, case, statistics.median(times), min(times), times,
+        return Found(case, statistics.median(times), min(times), times,
                      talked["retransmits"], *truth, statistics.median(kernels), least[-1],
                      max(kernels), len(kernels))

@@ -6,9 +6,8 @@ import platform
 import statistics
 
 BEGIN, END = "<!-- accuracy: made by e2e.rtt -->", "<!-- end -->"
-HEADING = ("| delay | loss | traffic | kernel | timers | lru | timers, least | lru, least | "
-           "timers, too high | lru, too high | timers, samples | lru, samples |",
-           "|" + " ---: |" * 2 + " --- |" + " ---: |" * 9)
+HEADING = ("| delay | loss | traffic | kernel | median | least | too high | samples |",
+           "|" + " ---: |" * 2 + " --- |" + " ---: |" * 5)
 TOLERANCE_US = 50
 
 
@@ -33,23 +32,21 @@ def too_high(found):
 
 
 def row(name, found):
-    """@found: {mode: [Found]} of the cases that are in it."""
+    """@found: [Found], of the cases that are in it."""
     delay, loss, kind = name
-    modes = found["timers"], found["lru"]
     cells = [f"{delay} ms", f"{loss:.1%}", kind,
-             time(statistics.median(one.kernels_median for one in found["timers"]))]
-    cells += [farthest(one.median - one.kernels_median for one in mode) for mode in modes]
-    cells += [farthest(one.least - one.kernels_least for one in mode) for mode in modes]
-    cells += [too_high(mode) for mode in modes]
-    cells += [f"{sum(len(one.samples) for one in mode):,}" for mode in modes]
+             time(statistics.median(one.kernels_median for one in found)),
+             farthest(one.median - one.kernels_median for one in found),
+             farthest(one.least - one.kernels_least for one in found),
+             too_high(found), f"{sum(len(one.samples) for one in found):,}"]
     return f"| {' | '.join(cells)} |"
 
 
 def table(results):
     """@results: [Found]"""
-    rows = collections.defaultdict(lambda: collections.defaultdict(list))
+    rows = collections.defaultdict(list)
     for found in results:
-        rows[found.case[:3]][found.mode].append(found)
+        rows[found.case[:3]].append(found)
     return "\n".join([f"Linux {platform.release()}, {len(results)} connections.", "", *HEADING,
                       *(row(name, rows[name]) for name in sorted(rows))])
 

@@ -102,7 +102,6 @@ static struct segment draw_segment(uint32_t seq, uint32_t ack, uint64_t now)
 		.tick = (uint32_t)(now >> CONN_TICK_SHIFT),
 		.now = now,
 		.may_time = below(2),
-		.is_untimed = rarely(),
 	};
 
 	if (rarely())

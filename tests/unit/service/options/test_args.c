@@ -15,7 +15,7 @@ struct config {
 	struct args_list names;
 	uint32_t wait_ms, small, repeated;
 	uint64_t count, given;
-	int mode, how;
+	int mode;
 	bool on;
 	const char *file;
 };
@@ -32,7 +32,6 @@ static const struct args_option test_options[] = {
 	ARGS_OPTION("", "small", number32("N"), offsetof(struct config, small),
 		    ARGS_SOURCE_PACKETS, "", "small"),
 	OPTION("", "mode", choice(speeds), mode),
-	OPTION("", "how", mode(speeds), how),
 	OPTION("", "on", switch, on),
 	OPTION("v", "verbose", repeat, repeated),
 	ARGS_OPTION("f", "file", string("FILE"), offsetof(struct config, file),
@@ -96,7 +95,6 @@ static void nothing_given_leaves_everything_as_it_was(void **state)
 	assert_int_equal(parse("", &config), ARGS_RUN);
 	assert_null(config.names.items);
 	assert_int_equal(config.mode, -1);
-	assert_int_equal(config.how, 0);
 	assert_false(config.on);
 }
 
@@ -120,19 +118,6 @@ static void what_was_given_is_known(void **state)
 				    ARGS_SOURCE_PACKETS));
 }
 
-static void a_mode_needs_no_value(void **state)
-{
-	struct config config;
-
-	(void)state;
-	assert_int_equal(parse("--how", &config), ARGS_RUN);
-	assert_int_equal(config.how, 1);
-	assert_int_equal(parse("--how=slow", &config), ARGS_RUN);
-	assert_int_equal(config.how, 1);
-	assert_int_equal(parse("--how=fast", &config), ARGS_RUN);
-	assert_int_equal(config.how, 2);
-}
-
 static void wrong_lines_are_refused(void **state)
 {
 	static const char *const lines[] = {
@@ -153,10 +138,6 @@ static void wrong_lines_are_refused(void **state)
 		"--mode",
 		"--mode fas",
 		"--mode=",
-		"--how fast", /* an operand */
-		"--how=",
-		"--how=off",
-		"--how=fas",
 		"--file=",
 		"--name=",
 		"-w 0",
@@ -235,7 +216,6 @@ int main(void)
 		cmocka_unit_test(each_type_is_stored_in_its_field),
 		cmocka_unit_test(nothing_given_leaves_everything_as_it_was),
 		cmocka_unit_test(what_was_given_is_known),
-		cmocka_unit_test(a_mode_needs_no_value),
 		cmocka_unit_test(wrong_lines_are_refused),
 		cmocka_unit_test(suggestions_are_close),
 		cmocka_unit_test(help_wins_over_what_follows),
