@@ -37,7 +37,7 @@ GROWING = {
 }
 # Newest members that have no size of their own: they fill what was padding without.
 FILLED = {"netobs_flow": 1}
-# Version 0.1 has all of it: there is no older one to cut it to.
+# Nothing can be cut off: all of it is needed.
 WHOLE = {"netobs_alert_rule", "netobs_network", "netobs_point", "netobs_rule"}
 
 

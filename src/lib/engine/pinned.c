@@ -11,7 +11,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <linux/magic.h>
 #include <netobs/version.h>
 #include <stdio.h>
@@ -179,18 +178,6 @@ static int check_file_system(const struct pinned *pinned)
 }
 
 /*
- * COMPAT(<0.2 of netobs): it locked the directory itself, which all can lock who can read it. Of
- * others, that lock says nothing.
- */
-static bool is_locked_as_before(const struct pinned *pinned)
-{
-	if (!flock(pinned->dir_fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
-		return false;
-	return pinned->state && !strncmp(pinned->state->version, "0.1.", 4) &&
-	       (!kill((pid_t)pinned->state->owner, 0) || errno == EPERM);
-}
-
-/*
  * What is locked is the folder of links, which no other user can open.
  * @return 0; -EBUSY: another process has the lock
  */
@@ -198,7 +185,6 @@ static int try_lock(struct pinned *pinned)
 {
 	cleanup_fd int fd = open_folder(pinned, "links");
 	struct stat locked, there;
-	bool is_before;
 
 	if (fd < 0)
 		return fd;
@@ -207,11 +193,6 @@ static int try_lock(struct pinned *pinned)
 	if (fstat(fd, &locked) || fstatat(pinned->dir_fd, "links", &there, 0))
 		return -errno;
 	if (locked.st_ino != there.st_ino) /* removed meanwhile, and made again */
-		return -EBUSY;
-	open_state(pinned);
-	is_before = is_locked_as_before(pinned);
-	close_state(pinned);
-	if (is_before)
 		return -EBUSY;
 	pinned->lock_fd = TAKE_FD(fd);
 	return 0;

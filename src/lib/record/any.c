@@ -2,7 +2,6 @@
 #include "any.h"
 
 #include "base/util.h"
-#include "catalogue/direction.h"
 #include "catalogue/records.h"
 
 #include <errno.h>
@@ -28,7 +27,7 @@ static size_t record_size(unsigned int type)
 	return type < NETOBS_RECORD_TYPES ? types[type].size : 0;
 }
 
-/* Version 0.1, the first, has that much. */
+/* The least that is read of a flow, and of its points. */
 enum {
 	FLOW_SIZE_MIN = offsetof(struct netobs_flow, points) + sizeof(void *),
 	POINT_SIZE_MIN = offsetof(struct netobs_point, name) + sizeof(void *),
@@ -49,7 +48,6 @@ static void flow_clear_unknown(struct netobs_flow *flow)
 #include "catalogue/fields.def"
 }
 
-/* A flow has what version 0.1 had, and the points that it counts. */
 const struct netobs_record *record_view(const struct netobs_record *record,
 					union any_record *copy)
 {
@@ -91,10 +89,7 @@ const struct netobs_point *netobs_flow_point(const struct netobs_flow *flow,
 
 /* ---- Packed ------------------------------------------------------------------------ */
 
-/* Added to packed_head.point_size, where version 0.1 had indices as directions of points. */
-enum { HAS_DIRECTIONS = 1 };
-
-/* Version 0.1 had only flows, and takes n_points of other types for damage. */
+/* packed_head.n_points of other types. */
 #define NOT_A_FLOW UINT32_MAX
 
 _Static_assert(PACK_ROOM(struct netobs_flow, PACK_POINTS_MAX) +
@@ -103,8 +98,6 @@ _Static_assert(PACK_ROOM(struct netobs_flow, PACK_POINTS_MAX) +
 	       "a flow fits");
 _Static_assert(PACK_ROOM(union any_record, 0) <= PACK_MAX,
 	       "any other record fits");
-_Static_assert(!(sizeof(struct netobs_point) & HAS_DIRECTIONS),
-	       "a size of points has room for it");
 _Static_assert(sizeof(struct packed_head) % PACK_ALIGN == 0,
 	       "the struct is aligned");
 
@@ -211,8 +204,7 @@ size_t pack_record(const struct netobs_record *record, void *packed)
 		return sizeof(*head) + size;
 	}
 	end = copy_flow(as_flow(record), PACK_POINTS_MAX, PACK_NAME_MAX, flow);
-	*head = (struct packed_head){ sizeof(*flow),
-				      sizeof(struct netobs_point) | HAS_DIRECTIONS,
+	*head = (struct packed_head){ sizeof(*flow), sizeof(struct netobs_point),
 				      flow->n_points };
 	return (size_t)(end - (char *)packed);
 }
@@ -291,20 +283,16 @@ static int unpack_flow(const struct packed_head *head, const char *at,
 		       const char *end, struct unpacked *to)
 {
 	const char *from = at - sizeof(*head);
-	const size_t point_size = head->point_size & ~HAS_DIRECTIONS;
 	struct netobs_flow *flow = &to->any.flow;
 
 	if (head->n_points > PACK_POINTS_MAX ||
-	    (size_t)(end - at) < head->size + (size_t)head->n_points * point_size)
+	    (size_t)(end - at) <
+		    head->size + (size_t)head->n_points * head->point_size)
 		return -EBADMSG;
 	at = take_bytes(flow, sizeof(*flow), at, head->size);
-	for (uint32_t i = 0; i < head->n_points; i++) {
+	for (uint32_t i = 0; i < head->n_points; i++)
 		at = take_bytes(&to->points[i], sizeof(to->points[i]), at,
-				point_size);
-		if (!(head->point_size & HAS_DIRECTIONS))
-			to->points[i].direction =
-				direction_of_index(to->points[i].direction);
-	}
+				head->point_size);
 	flow->sz = sizeof(*flow);
 	flow->type = NETOBS_RECORD_FLOW;
 	flow->n_points = head->n_points;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_test.h"
 
-#include "catalogue/direction.h"
 #include "record/any.h"
 
 #include <errno.h>
@@ -157,21 +156,6 @@ static void other_versions_are_understood(void **state)
 	assert_int_equal(unpack(other, len + cut), 0);
 	assert_same_flow(&flow);
 	assert_string_equal(unpacked.points[0].name, "eth9");
-}
-
-/* It had indices as directions, and its size of points was even. */
-static void directions_of_version_0_1_are_understood(void **state)
-{
-	struct netobs_point points[2] = { { .direction = INGRESS },
-					  { .direction = EGRESS } };
-	struct netobs_flow flow = make_flow(points, 2);
-	size_t len = pack(&flow);
-
-	(void)state;
-	((struct packed_head *)packed)->point_size = sizeof(points[0]);
-	assert_int_equal(unpack(packed, len), 0);
-	assert_int_equal(unpacked.points[0].direction, NETOBS_INGRESS);
-	assert_int_equal(unpacked.points[1].direction, NETOBS_EGRESS);
 }
 
 /* In a buffer of just that size, so that the sanitizer sees who reads beyond. */
@@ -330,7 +314,6 @@ int main(void)
 		cmocka_unit_test(no_record_is_too_large),
 		cmocka_unit_test(more_points_than_there_is_room_for_are_damage),
 		cmocka_unit_test(other_versions_are_understood),
-		cmocka_unit_test(directions_of_version_0_1_are_understood),
 		cmocka_unit_test(what_is_cut_off_anywhere_is_none),
 		cmocka_unit_test(record_is_read_where_it_was_written),
 		cmocka_unit_test(statistics_are_read_in_place),

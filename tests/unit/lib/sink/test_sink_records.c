@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static int get_stats(struct netobs_stats *ret_stats, void *user)
 {
@@ -226,43 +225,6 @@ static void all_types_wait_on_disk_and_in_memory_in_their_order(void **state)
 	assert_sink_identity(f);
 }
 
-static void copy_file(const char *from, const char *to)
-{
-	char command[3 * PATH_MAX];
-
-	snprintf(command, sizeof(command), "cp '%s' '%s'", from, to);
-	assert_int_equal(system(command), 0);
-}
-
-/* Three records that tests/tools/sinkfeed.c wrote, before records had types. */
-static void spool_of_the_first_version_is_read(void **state)
-{
-	const char *source = getenv("NETOBS_SOURCE");
-	struct lines_fixture *f = *state;
-	char from[PATH_MAX], to[PATH_MAX + 8], *text;
-
-	assert_non_null(source);
-	snprintf(to, sizeof(to), "%s.spool", f->path);
-	assert_int_equal(mkdir(to, 0700), 0);
-	for (int i = 0; i < 2; i++) {
-		snprintf(from, sizeof(from),
-			 "%s/tests/unit/lib/sink/spool/written-by-0.1.0/%s",
-			 source, i ? "acked" : "0000000000000000.seg");
-		copy_file(from, to);
-	}
-	open_sink(f, "json:%1$s?spool=disk:%1$s.spool");
-	assert_int_equal(sink_stats_of(f).recovered.records, 3);
-	assert_int_equal(sink_stats_of(f).recovered.bytes, 1 + 2 + 3);
-	flush_all(f);
-	assert_int_equal(sink_stats_of(f).delivered.records, 3);
-	assert_file_has_types(f, "fff");
-	text = read_text(f->path);
-	assert_non_null(strstr(text, "\"DstPort\":443,"));
-	assert_non_null(strstr(text, "\"Interfaces\":[\"eth0\"]"));
-	assert_non_null(strstr(text, "\"IfDirections\":[0]"));
-	free(text);
-}
-
 /* Between two flows, a record of a type that only a later version has. */
 static void write_spool_of_a_later_version(const char *dir)
 {
@@ -342,7 +304,6 @@ int main(void)
 		lines_test(types_that_cannot_be_are_refused_at_the_start),
 		lines_test(statistics_of_other_sizes_are_taken),
 		lines_test(all_types_wait_on_disk_and_in_memory_in_their_order),
-		lines_test(spool_of_the_first_version_is_read),
 		lines_test(later_types_are_skipped_and_counted),
 		lines_test(types_that_are_left_out_are_skipped_and_counted),
 	};
