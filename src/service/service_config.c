@@ -451,15 +451,11 @@ static void check_whole(struct service_config *config, const char *file)
 static void check_metrics(struct service_config *config)
 {
 	const struct metrics_config *metrics = &config->flows.metrics;
-	static const char *const keys[] = { "listen", "tls_cert", "tls_key",
-					    "tls_ca", "listen_any" };
-	const struct conf_entry *entry = NULL;
+	const struct conf_entry *entry =
+		conf_find(&config->conf, "metrics", "", "listen");
 	char why[320];
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys) && !entry; i++)
-		entry = conf_find(&config->conf, "metrics", "", keys[i]);
-
-	if (entry && !metrics_check(metrics, "listen_any = yes", why, sizeof(why)))
+	if (entry && !metrics_check(metrics, why, sizeof(why)))
 		conf_complain(&config->conf, &entry->place, "%s", why);
 }
 

@@ -53,14 +53,3 @@ void service_serve_metrics(struct service *service)
 	service_refresh_metrics(service);
 	metrics_dispatch(service->metrics);
 }
-
-void service_renew_metrics(struct service *service)
-{
-	char why[512], text[640];
-
-	if (metrics_renew(service->metrics, why, sizeof(why)) == 0)
-		return;
-	snprintf(text, sizeof(text),
-		 "metrics: the previous certificates stay in use: %s", why);
-	service_log_warning(text, service);
-}

@@ -14,7 +14,4 @@ void service_serve_metrics(struct service *service);
 /* Use the present sinks and rules for the metrics. */
 void service_refresh_metrics(struct service *service);
 
-/* Read the certificates again: they are renewed without a change of the configuration. */
-void service_renew_metrics(struct service *service);
-
 #endif

@@ -169,7 +169,6 @@ static void end_reload(struct service *service, int r)
 			    "the configuration has been read again", service);
 	else if (r != -ECANCELED)
 		service_log(NETOBS_LOG_ERROR, failure, service);
-	service_renew_metrics(service);
 	control_end_reload(service->control, r == 0 ? NULL : failure);
 	notify_send("READY=1");
 	service_notify_status(service);

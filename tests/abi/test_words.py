@@ -339,8 +339,7 @@ class Words(unittest.TestCase):
                 for term in man_terms("netobs.conf.5", f"[{section}]")} - {("host", "field.")}
         self.assertEqual(page, keys)
         others = {("metrics", key): "--metrics" + suffix for key, suffix in
-                  (("listen", ""), ("listen_any", "-listen-any"), ("textfile", "-textfile"),
-                   ("tls_cert", "-tls-cert"), ("tls_key", "-tls-key"), ("tls_ca", "-tls-ca"))}
+                  (("listen", ""), ("textfile", "-textfile"))}
         options = {others.get(key, "--" + key[1].replace("_", "-")) for key in keys}
         self.assertEqual({flag for flag in help_flags("flows") if flag.startswith("--")} -
                          options, {"--help", "--list-interfaces", "--output", "--by", "--sort",

@@ -6,9 +6,7 @@ import grp
 import json
 import os
 import random
-import re
 import socket
-import ssl
 import subprocess
 import threading
 import time
@@ -17,7 +15,6 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib import traffic
-from lib.certs import Certificates
 from lib.service import ServiceTest
 
 FAILED, USAGE = 1, 2
@@ -208,29 +205,6 @@ class Control(ControlTest):
         self.await_packets(5)
         self.stop()
         self.assertEqual(5, self.packets("b"))
-
-    def test_certificates_are_renewed(self):
-        certs = Certificates(self.lab.path("certs"))
-        certs.sign("server", "IP:127.0.0.1")
-        self.write("[metrics]", "listen = 127.0.0.1:0",
-                   f"tls_cert = {certs.path('server.pem')}",
-                   f"tls_key = {certs.path('server.key')}")
-        self.start()
-        port = int(re.search(r"serving metrics at 127.0.0.1:(\d+)", self.messages())[1])
-        before = self.server_certificate(port)
-        certs.sign("server", "IP:127.0.0.1")
-        self.assertEqual("", self.ask("reload").stderr)
-        after = self.server_certificate(port)
-        self.assertNotEqual(before, after)
-        os.truncate(certs.path("server.key"), 0)
-        self.assertIn("warning: metrics: the previous certificates stay in use",
-                      self.ask("reload").stderr)
-        self.assertEqual(after, self.server_certificate(port))
-        self.stop()
-
-    def server_certificate(self, port):
-        with self.a:
-            return ssl.get_server_certificate(("127.0.0.1", port))
 
     def test_files_are_opened_anew(self):
         self.write('[sink "ipfix"]', f"output = ipfix:file:{self.lab.path('ipfix')}")

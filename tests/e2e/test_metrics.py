@@ -3,7 +3,6 @@
 # Needs: prometheus
 """Metrics over HTTP and in a file: they are right, bounded, and cost the counting nothing."""
 
-import contextlib
 import http.client
 import json
 import os
@@ -11,7 +10,6 @@ import random
 import re
 import socket
 import stat
-import ssl
 import subprocess
 import threading
 import time
@@ -23,7 +21,6 @@ from lib import lab
 from lib import metrics
 from lib import observer
 from lib import traffic
-from lib.certs import Certificates
 from lib.observer import Observer
 
 USAGE, FAILED = 2, 1
@@ -216,10 +213,7 @@ class Metrics(Served):
 
     def test_wrong_options_are_refused(self):
         for code, words, *arguments in (
-                (USAGE, "not a loopback address: needs --metrics-listen-any",
-                 "--metrics", "192.0.2.1:9436"),
                 (USAGE, "none of ADDRESS:PORT", "--metrics", "localhost"),
-                (USAGE, "--metrics-listen-any needs an address", "--metrics-listen-any"),
                 (USAGE, "cannot be combined with -r", "--metrics", "127.0.0.1:0",
                  "-r", "file.pcap"),
                 (FAILED, "No such file or directory", "--metrics",
@@ -228,104 +222,13 @@ class Metrics(Served):
             self.assertEqual(code, result.code, result.errors)
             self.assertIn(words, result.errors)
 
-    def test_beyond_loopback_if_asked(self):
-        run = Observer(self.lab, self.a, "-i", "eth0", "--metrics", "192.0.2.1:9436",
-                       "--metrics-listen-any").wait_attached((self.a, "eth0"))
+    def test_beyond_loopback(self):
+        run = Observer(self.lab, self.a, "-i", "eth0", "--metrics",
+                       "192.0.2.1:9436").wait_attached((self.a, "eth0"))
         with self.b, socket.create_connection(("192.0.2.1", 9436), 30) as client:
             client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
             self.assertIn(b" 200 OK", client.recv(100))
         run.stop()
-
-
-class Tls(Served):
-    """Metrics over HTTPS, for all clients or for clients with a certificate."""
-
-    def setUp(self):
-        super().setUp()
-        self.certs = Certificates(self.lab.path("certs"))
-        self.certs.sign("server", "IP:127.0.0.1")
-        self.certs.sign("client", "DNS:client")
-
-    def tls(self, *more):
-        return ("--metrics-tls-cert", self.certs.path("server.pem"),
-                "--metrics-tls-key", self.certs.path("server.key"), *more)
-
-    def get(self, port, client=None, version=ssl.TLSVersion.TLSv1_3):
-        """The status and the body."""
-        context = ssl.create_default_context(cafile=self.certs.path("ca.pem"))
-        context.maximum_version = version
-        if client:
-            context.load_cert_chain(self.certs.path(f"{client}.pem"),
-                                    self.certs.path(f"{client}.key"))
-        with self.a:
-            connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=lab.PATIENCE_S,
-                                                     context=context)
-            connection.request("GET", "/metrics")
-            response = connection.getresponse()
-            body = response.read().decode()
-            connection.close()
-        return response.status, body
-
-    def test_of_all_clients(self):
-        run = self.observe(*self.tls())
-        port = metrics.served_at(run)
-        for version in ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3:
-            status, text = self.get(port, version=version)
-            self.assertEqual(200, status)
-            metrics.Samples(text).check_identity()
-        with self.a, metrics.connect(port) as plain:
-            plain.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-            self.assertNotIn(b"200 OK", plain.recv(4096))
-        run.stop()
-
-    @staticmethod
-    def hello():
-        """What a client says first."""
-        received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
-        client = ssl.create_default_context().wrap_bio(received, sent, server_hostname="x")
-        with contextlib.suppress(ssl.SSLWantReadError):
-            client.do_handshake()
-        return sent.read()
-
-    def test_clients_that_stall_in_a_handshake_delay_nothing(self):
-        run = self.observe(*self.tls())
-        port, hello = metrics.served_at(run), self.hello()
-        with self.a, contextlib.ExitStack() as stack:
-            for i in range(SLOW):
-                client = stack.enter_context(metrics.connect(port))
-                client.sendall(hello[:i * len(hello) // (SLOW - 1)])
-            traffic.ping(self.a, "192.0.2.2", 10)
-            lab.wait_for(lambda: metrics.Samples(self.get(port)[1]).value(
-                "netobs_exported_packets_total") == 20, "packets while they stall")
-        run.stop().check_conservation()
-
-    def test_of_clients_with_a_certificate(self):
-        run = self.observe(*self.tls("--metrics-tls-ca", self.certs.path("ca.pem")))
-        port = metrics.served_at(run)
-        self.assertEqual((403, "A certificate is needed\n"), self.get(port))
-        self.assertEqual(200, self.get(port, "client")[0])
-        others = Certificates(self.lab.path("others"))
-        others.sign("stranger", "DNS:client")
-        for name in "stranger.pem", "stranger.key":
-            os.rename(others.path(name), self.certs.path(name))
-        self.assertEqual(403, self.get(port, "stranger")[0])
-        run.stop()
-
-    def test_files_that_cannot_be_used(self):
-        for code, words, *arguments in (
-                (FAILED, "certificate and key: ", "--metrics-tls-cert",
-                 self.certs.path("client.pem"), "--metrics-tls-key",
-                 self.certs.path("server.key")),
-                (FAILED, "/nosuchfile: No such file", "--metrics-tls-cert", "/nosuchfile",
-                 "--metrics-tls-key", self.certs.path("server.key")),
-                (FAILED, "certificates of authorities: ",
-                 *self.tls("--metrics-tls-ca", self.certs.path("server.key"))),
-                (USAGE, "TLS needs a certificate and its key", "--metrics-tls-cert", "/x"),
-                (USAGE, "certificates of clients need one of the server",
-                 "--metrics-tls-ca", "/x")):
-            result = observer.flows(self.lab, "--metrics", "127.0.0.1:0", *arguments, ns=self.a)
-            self.assertEqual(code, result.code, result.errors)
-            self.assertIn(words, result.errors)
 
 
 class Packaging(Served):

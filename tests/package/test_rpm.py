@@ -27,7 +27,7 @@ LIBRARIES = {
     "libnetobs": {"libbpf", "libelf", "libz", "libpcap"},
     "netobs": set(),
     "netobs-bench": {"libbpf", "libelf", "libz", "libpcap", "libm"},
-    "netobsctl": {"libmicrohttpd", "libgnutls", "libncursesw", "libtinfo"},
+    "netobsctl": {"libmicrohttpd", "libncursesw", "libtinfo"},
     "netobs-sink-grpc": {"libnghttp2", "libssl", "libcrypto"},
     "netobs-sink-http": {"libcurl"},
     "netobs-sink-ipfix": {"libfixbuf", "libglib-2.0", "libssl", "libcrypto"},

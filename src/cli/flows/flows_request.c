@@ -345,8 +345,7 @@ static int check_values(struct flows_request *request)
 		args_complain(request->command, "--interval: %s", why);
 	else if (!flows_parse_sampling(&request->config, why, sizeof(why)))
 		args_complain(request->command, "--sampling: %s", why);
-	else if (!metrics_check(&request->config.metrics,
-				"--metrics-listen-any", why, sizeof(why)))
+	else if (!metrics_check(&request->config.metrics, why, sizeof(why)))
 		args_complain(request->command, "--metrics: %s", why);
 	else
 		return 0;

@@ -2,6 +2,4 @@
 # What netobsctl loads to serve metrics.
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd>=0.9.60)
 
-pkg_check_modules(GNUTLS REQUIRED IMPORTED_TARGET gnutls)
-
-netobs_sink(httpd SOURCES src/service/httpd/httpd_module.c LIBRARIES PkgConfig::MICROHTTPD PkgConfig::GNUTLS)
+netobs_sink(httpd SOURCES src/service/httpd/httpd_module.c LIBRARIES PkgConfig::MICROHTTPD)

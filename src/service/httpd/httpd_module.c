@@ -2,8 +2,6 @@
 #include "httpd_module.h"
 
 #include <errno.h>
-#include <gnutls/gnutls.h>
-#include <gnutls/x509.h>
 #include <microhttpd.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,7 +31,6 @@ struct client {
 struct httpd {
 	struct MHD_Daemon *daemon;
 	int epoll_fd;
-	bool needs_certificates; /* of clients */
 	httpd_answer_fn *answer;
 	void *user;
 	struct client clients[CLIENTS];
@@ -128,54 +125,6 @@ static void on_completed(void *arg, struct MHD_Connection *connection,
 		((struct client *)info->socket_context)->since_ms = now_ms();
 }
 
-/* ---- TLS -------------------------------------------------------------------------- */
-
-/* libmicrohttpd does not say what is wrong with them. */
-static int check_tls(const struct httpd_tls *tls, char *why, size_t why_size)
-{
-	const gnutls_datum_t cert = { (unsigned char *)tls->cert,
-				      (unsigned int)strlen(tls->cert) };
-	const gnutls_datum_t key = { (unsigned char *)tls->key,
-				     (unsigned int)strlen(tls->key) };
-	gnutls_datum_t ca = { (unsigned char *)tls->ca, 0 };
-	gnutls_certificate_credentials_t all;
-	const char *what = "certificate and key";
-	int err = gnutls_certificate_allocate_credentials(&all);
-
-	if (err)
-		return -ENOMEM;
-	err = gnutls_certificate_set_x509_key_mem(all, &cert, &key,
-						  GNUTLS_X509_FMT_PEM);
-	if (err >= 0 && tls->ca) {
-		what = "certificates of authorities";
-		ca.size = (unsigned int)strlen(tls->ca);
-		err = gnutls_certificate_set_x509_trust_mem(all, &ca,
-							    GNUTLS_X509_FMT_PEM);
-		err = err ?: GNUTLS_E_NO_CERTIFICATE_FOUND;
-	}
-	if (err < 0)
-		snprintf(why, why_size, "%s: %s", what, gnutls_strerror(err));
-	gnutls_certificate_free_credentials(all);
-	return err < 0 ? -EINVAL : 0;
-}
-
-/* libmicrohttpd asks clients for a certificate, and leaves it to its user to verify that. */
-static bool is_verified(struct MHD_Connection *connection)
-{
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
-		connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-	gnutls_typed_vdata_st purpose = {
-		.type = GNUTLS_DT_KEY_PURPOSE_OID,
-		.data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT
-	};
-	unsigned int faults;
-
-	return info &&
-	       !gnutls_certificate_verify_peers(info->tls_session, &purpose, 1,
-						&faults) &&
-	       !faults;
-}
-
 /* ---- Requests --------------------------------------------------------------------- */
 
 static enum MHD_Result send_reply(struct MHD_Connection *connection,
@@ -204,7 +153,6 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection,
 				  size_t *data_len, void **request)
 {
 	static const char refusal[] = "GET and HEAD are answered\n";
-	static const char stranger[] = "A certificate is needed\n";
 	const struct httpd *httpd = arg;
 	struct httpd_answer answer = { .type = "text/plain",
 				       .body = refusal,
@@ -214,11 +162,6 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection,
 
 	(void)version;
 	(void)data;
-	if (httpd->needs_certificates && !is_verified(connection)) {
-		answer.body = stranger;
-		answer.len = strlen(stranger);
-		return send_reply(connection, MHD_HTTP_FORBIDDEN, &answer);
-	}
 	if (!strcmp(method, MHD_HTTP_METHOD_GET) ||
 	    !strcmp(method, MHD_HTTP_METHOD_HEAD)) {
 		/* The first call comes before a body, which is not wanted. */
@@ -246,51 +189,32 @@ static void httpd_close(struct httpd *httpd)
 	free(httpd);
 }
 
-static struct MHD_Daemon *start_daemon(struct httpd *httpd, int listen_fd,
-				       const struct httpd_tls *tls)
+static struct MHD_Daemon *start_daemon(struct httpd *httpd, int listen_fd)
 {
-	char priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
-	struct MHD_OptionItem options[] = {
-		{ MHD_OPTION_HTTPS_PRIORITIES, 0, priorities },
-		{ MHD_OPTION_HTTPS_MEM_CERT, 0, tls ? tls->cert : NULL },
-		{ MHD_OPTION_HTTPS_MEM_KEY, 0, tls ? tls->key : NULL },
-		{ tls && tls->ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END,
-		  0, tls ? tls->ca : NULL },
-		{ MHD_OPTION_END, 0, NULL },
-	};
-
-	if (!tls)
-		options[0].option = MHD_OPTION_END;
 	return MHD_start_daemon(
-		MHD_USE_EPOLL | (tls ? MHD_USE_TLS : 0), 0, NULL, NULL,
-		on_request, httpd, MHD_OPTION_LISTEN_SOCKET, listen_fd,
+		MHD_USE_EPOLL, 0, NULL, NULL, on_request, httpd,
+		MHD_OPTION_LISTEN_SOCKET, listen_fd,
 		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CLIENTS,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)REQUEST_MS / 1000,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, httpd,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, httpd,
-		MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, httpd, MHD_OPTION_END);
 }
 
-static int httpd_open(int listen_fd, const struct httpd_tls *tls,
-		      httpd_answer_fn *answer, void *user,
-		      struct httpd **ret_httpd, char *why, size_t why_size)
+static int httpd_open(int listen_fd, httpd_answer_fn *answer, void *user,
+		      struct httpd **ret_httpd)
 {
 	struct httpd *httpd = calloc(1, sizeof(*httpd));
 	const union MHD_DaemonInfo *info;
-	int err;
 
 	if (!httpd)
 		return -ENOMEM;
 	httpd->answer = answer;
 	httpd->user = user;
-	httpd->needs_certificates = tls && tls->ca;
-	err = tls ? check_tls(tls, why, why_size) : 0;
-	if (!err)
-		httpd->daemon = start_daemon(httpd, listen_fd, tls);
+	httpd->daemon = start_daemon(httpd, listen_fd);
 	if (!httpd->daemon) {
 		free(httpd);
-		return err ?: -ENOMEM;
+		return -ENOMEM;
 	}
 	info = MHD_get_daemon_info(httpd->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	httpd->epoll_fd = info->epoll_fd;

@@ -37,12 +37,6 @@ typedef unsigned int httpd_answer_fn(void *user,
 				     const struct httpd_request *request,
 				     struct httpd_answer *ret_answer);
 
-/* PEM texts, copied. */
-struct httpd_tls {
-	char *cert, *key;
-	char *ca; /* of authorities that clients must have a certificate of; NULL: none */
-};
-
 struct httpd_module {
 	struct loaded loaded;
 
@@ -50,12 +44,10 @@ struct httpd_module {
 	 * Serve the clients that connect to @listen_fd.
 	 *
 	 * @param listen_fd  the server's on success: close() closes it
-	 * @param tls        NULL: plain HTTP
-	 * @return 0 or -errno; -EINVAL: @why says what is wrong with @tls
+	 * @return 0 or -errno
 	 */
-	int (*open)(int listen_fd, const struct httpd_tls *tls,
-		    httpd_answer_fn *answer, void *user,
-		    struct httpd **ret_httpd, char *why, size_t why_size);
+	int (*open)(int listen_fd, httpd_answer_fn *answer, void *user,
+		    struct httpd **ret_httpd);
 
 	/** @return what polls readable when run() has work, the server's */
 	int (*fd)(const struct httpd *httpd);

@@ -8,17 +8,13 @@
 #include <string.h>
 
 #include "base/clock_ms.h"
-#include "base/io.h"
 #include "base/loop.h"
 #include "service/file_replacement.h"
 #include "service/socket/listen.h"
 #include "metrics_values.h"
 #include "service/httpd/httpd_module.h"
 
-enum {
-	WRITE_MS = 1000,
-	PEM_MAX = 1 << 20, /* bytes of a file of certificates */
-};
+enum { WRITE_MS = 1000 };
 
 struct metrics {
 	struct metrics_config config;
@@ -125,50 +121,18 @@ static int on_clients(void *arg, int fd)
 	return 0;
 }
 
-static int read_pem(const char *path, char **ret_text, char *why, size_t why_size)
+/* The server closes its listening socket, so it has a copy. */
+static int open_httpd(struct metrics *metrics)
 {
-	size_t len;
-	int err = path ? io_read_file(path, 0, PEM_MAX, ret_text, &len) : 0;
-
-	if (err)
-		snprintf(why, why_size, "%s: %s", path, strerror(-err));
-	return err;
-}
-
-static void clear_tls(struct httpd_tls *tls)
-{
-	free(tls->cert);
-	if (tls->key)
-		explicit_bzero(tls->key, strlen(tls->key));
-	free(tls->key);
-	free(tls->ca);
-}
-
-/* Its listening socket is a copy, so that another server can follow. */
-static int open_httpd(struct metrics *metrics, struct httpd **ret_httpd,
-		      char *why, size_t why_size)
-{
-	const struct metrics_config *config = &metrics->config;
-	__attribute__((cleanup(clear_tls))) struct httpd_tls tls = { 0 };
 	cleanup_fd int fd = fcntl(metrics->listener.fd, F_DUPFD_CLOEXEC, 0);
 	int err = fd < 0 ? -errno : 0;
 
-	err = err ?: read_pem(config->tls_cert, &tls.cert, why, why_size);
-	err = err ?: read_pem(config->tls_key, &tls.key, why, why_size);
-	err = err ?: read_pem(config->tls_ca, &tls.ca, why, why_size);
 	if (!err)
-		err = metrics->module->open(fd, config->tls_cert ? &tls : NULL,
-					    answer_request, metrics, ret_httpd,
-					    why, why_size);
+		err = metrics->module->open(fd, answer_request, metrics,
+					    &metrics->httpd);
 	if (!err)
-		(void)TAKE_FD(fd); /* the server closes it */
+		(void)TAKE_FD(fd);
 	return err;
-}
-
-static int watch_httpd(struct metrics *metrics)
-{
-	return loop_watch(&metrics->loop, metrics->module->fd(metrics->httpd),
-			  EPOLLIN, on_clients, metrics);
 }
 
 static int open_server(struct metrics *metrics, char *why, size_t why_size)
@@ -180,35 +144,19 @@ static int open_server(struct metrics *metrics, char *why, size_t why_size)
 		shared_object_find("httpd", HTTPD_MODULE_SYMBOL, why, why_size);
 	if (!metrics->module)
 		return -ENOENT;
-	*why = '\0';
 	err = listen_open(&metrics->listener, spec);
-	err = err ?: open_httpd(metrics, &metrics->httpd, why, why_size);
+	err = err ?: open_httpd(metrics);
 	err = err ?: loop_open(&metrics->loop);
 	if (!err)
 		err = loop_add_timer(&metrics->loop, CLOCK_MONOTONIC,
 				     on_clients, metrics, &metrics->timer);
-	err = err ?: watch_httpd(metrics);
-	if (err && !*why)
+	if (!err)
+		err = loop_watch(&metrics->loop,
+				 metrics->module->fd(metrics->httpd), EPOLLIN,
+				 on_clients, metrics);
+	if (err)
 		snprintf(why, why_size, "%s: %s", spec, strerror(-err));
 	return err;
-}
-
-int metrics_renew(struct metrics *metrics, char *why, size_t why_size)
-{
-	struct httpd *next;
-	int err;
-
-	if (!metrics || !metrics->httpd || !metrics->config.tls_cert)
-		return 0;
-	snprintf(why, why_size, "out of memory");
-	err = open_httpd(metrics, &next, why, why_size);
-	if (err)
-		return err;
-	loop_watch(&metrics->loop, metrics->module->fd(metrics->httpd), 0, NULL,
-		   NULL);
-	metrics->module->close(metrics->httpd);
-	metrics->httpd = next;
-	return watch_httpd(metrics);
 }
 
 /* ---- The file --------------------------------------------------------------------- */
@@ -266,31 +214,13 @@ void metrics_write(struct metrics *metrics, bool is_last)
 
 /* ---- All -------------------------------------------------------------------------- */
 
-bool metrics_check(const struct metrics_config *config, const char *any_option,
-		   char *ret_why, size_t size)
+bool metrics_check(const struct metrics_config *config, char *ret_why, size_t size)
 {
-	const char *spec = config->listen;
-	const char *wrong = spec ? listen_refuse(spec) : NULL;
+	const char *wrong = config->listen ? listen_refuse(config->listen) : NULL;
 
 	if (wrong)
-		snprintf(ret_why, size, "'%s': %s", spec, wrong);
-	else if (spec && !config->listen_any && !listen_is_local(spec))
-		snprintf(ret_why, size,
-			 "'%s': it is not a loopback address: needs %s", spec,
-			 any_option);
-	else if (!spec && config->listen_any)
-		snprintf(ret_why, size, "%s needs an address", any_option);
-	else if (!config->tls_cert != !config->tls_key)
-		snprintf(ret_why, size, "TLS needs a certificate and its key");
-	else if (config->tls_ca && !config->tls_cert)
-		snprintf(ret_why, size,
-			 "certificates of clients need one of the server");
-	else if (config->tls_cert && (!spec || listen_is_unix(spec)))
-		snprintf(ret_why, size,
-			 "TLS is for an address that is listened at, not for unix sockets");
-	else
-		return true;
-	return false;
+		snprintf(ret_why, size, "'%s': %s", config->listen, wrong);
+	return !wrong;
 }
 
 int metrics_open(const struct metrics_config *config,

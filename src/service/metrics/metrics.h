@@ -30,10 +30,6 @@ enum { METRICS_AGE_MS = 100, METRICS_INTERFACES = 128 /* that have series */ };
 
 struct metrics_config {
 	const char *listen; /* ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; NULL */
-	bool listen_any;    /* not only a loopback address */
-	/* Files in PEM format, for HTTPS; NULL: plain HTTP. */
-	const char *tls_cert, *tls_key;
-	const char *tls_ca;   /* clients need a certificate of it; NULL: none */
 	const char *textfile; /* replaced once per interval; NULL: none */
 };
 
@@ -74,12 +70,9 @@ struct metrics_source {
 
 struct metrics;
 
-/**
- * @param any_option  the name of @listen_any where users set it
- * @return whether @config makes sense; if not, @ret_why says why
- */
-bool metrics_check(const struct metrics_config *config, const char *any_option,
-		   char *ret_why, size_t size);
+/** @return whether @config makes sense; if not, @ret_why says why */
+bool metrics_check(const struct metrics_config *config, char *ret_why,
+		   size_t size);
 
 /**
  * Listen, if @config has an address; nothing is read from @source yet.
@@ -111,13 +104,6 @@ void metrics_write(struct metrics *metrics, bool is_last);
 
 /* Where the metrics are served, with the port that the kernel chose for 0; false: nowhere. */
 bool metrics_where(const struct metrics *metrics, char *text, size_t size);
-
-/**
- * Read the certificates again, which may have been renewed, for new connections.
- *
- * @return 0; < 0: @why says why not, and the previous certificates stay in use
- */
-int metrics_renew(struct metrics *metrics, char *why, size_t why_size);
 
 /*
  * Rules of the source have been freed, or its groups are about to leave, which values that were
