@@ -462,13 +462,11 @@ static void check_metrics(struct service_config *config)
 static void check_control(struct service_config *config)
 {
 	const char *wrong = control_refuse(&config->control);
-	const struct conf_entry *entry;
+	const struct conf_entry *entry =
+		conf_find(&config->conf, "control", "", "path");
 
-	if (!wrong)
-		return;
-	entry = conf_find(&config->conf, "control", "",
-			  strncmp(wrong, "mode", 4) ? "path" : "mode");
-	conf_complain(&config->conf, &entry->value_place, "%s", wrong);
+	if (wrong)
+		conf_complain(&config->conf, &entry->value_place, "%s", wrong);
 }
 
 /* Also where no sink takes them. */

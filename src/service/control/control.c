@@ -334,9 +334,9 @@ static void handle_command(struct control *control, struct control_client *clien
 			   const char *command, const char *argument)
 {
 	if (is_change(command) && !client->may_change)
-		answer_refusal(control, client, "permission",
-			       "only root and the user of the service may do that, "
-			       "unless [control] has group_may_change = yes");
+		answer_refusal(
+			control, client, "permission",
+			"only root and the user of the service may do that");
 	else if (!strcmp(command, "log"))
 		answer_log(control, client, argument);
 	else if (!strcmp(command, "mappings"))
@@ -412,17 +412,6 @@ static void on_stranger(struct control_client *client, void *user)
 
 /* ---- Opening ---------------------------------------------------------------------- */
 
-static bool parse_mode(const char *text, mode_t *ret_mode)
-{
-	char *end;
-	unsigned long mode = strtoul(text, &end, 8);
-
-	if (*text < '0' || *text > '7' || *end || mode > 0777)
-		return false;
-	*ret_mode = (mode_t)mode;
-	return true;
-}
-
 static bool is_off(const struct control_config *config)
 {
 	return config->path && !strcmp(config->path, "none");
@@ -431,10 +420,7 @@ static bool is_off(const struct control_config *config)
 const char *control_refuse(const struct control_config *config)
 {
 	char spec[512];
-	mode_t mode;
 
-	if (config->mode && !parse_mode(config->mode, &mode))
-		return "mode: it is not an octal number up to 0777";
 	if (!config->path || is_off(config))
 		return NULL;
 	if (*config->path != '/')
@@ -449,7 +435,6 @@ static int hand_over(struct control *control, const struct control_config *confi
 {
 	const char *name = config->group ?: CONTROL_GROUP;
 	const struct group *group = getgrnam(name);
-	mode_t mode = 0660;
 
 	if (!group || chown(path, (uid_t)-1, group->gr_gid)) {
 		if (!config->group)
@@ -459,9 +444,7 @@ static int hand_over(struct control *control, const struct control_config *confi
 		return -EINVAL;
 	}
 	control->clients.group = group->gr_gid;
-	if (config->mode)
-		parse_mode(config->mode, &mode);
-	return chmod(path, mode) ? -errno : 0;
+	return chmod(path, 0660) ? -errno : 0;
 }
 
 /* As systemd and tmpfiles.d make it. */
@@ -510,7 +493,6 @@ int control_open(const struct control_config *config,
 	control->ops = ops;
 	control->user = user;
 	control->clients.group = (gid_t)-1;
-	control->clients.group_may_change = config->group_may_change;
 	control->clients.on_stranger = on_stranger;
 	control->clients.on_request = on_request;
 	control->clients.user = control;

@@ -28,8 +28,6 @@ struct netobs_mapping_query;
 struct control_config {
 	const char *path; /* NULL: CONTROL_SOCKET; "none": there is no socket */
 	const char *group; /* whose members may connect; NULL: CONTROL_GROUP */
-	const char *mode;  /* of the socket, octal; NULL: 0660 */
-	bool group_may_change;
 };
 
 /* What the service does for its clients. */

@@ -213,13 +213,12 @@ static bool client_is_admitted(struct control_client *client)
 	const struct control_clients *all = clients_of(client);
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
-	bool is_owner;
 
 	if (getsockopt(client->base.fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
 		return false;
-	is_owner = peer.uid == 0 || peer.uid == geteuid();
-	client->may_change = is_owner || all->group_may_change;
-	return is_owner || is_in_group(client->base.fd, peer.gid, all->group);
+	client->may_change = peer.uid == 0 || peer.uid == geteuid();
+	return client->may_change ||
+	       is_in_group(client->base.fd, peer.gid, all->group);
 }
 
 static void on_connect(struct server_client *base)

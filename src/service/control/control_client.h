@@ -40,7 +40,6 @@ struct control_client {
 struct control_clients {
 	struct server server;
 	gid_t group; /* whose members may connect; -1: none */
-	bool group_may_change;
 	/* A client without permission to connect: answer it. */
 	void (*on_stranger)(struct control_client *client, void *user);
 	/* A request has come whole, as a text; it answers or closes the client. */
