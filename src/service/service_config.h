@@ -49,7 +49,6 @@ struct service_config {
 	uint32_t alert_trace_ms[NETOBS_ALERT_RULES_MAX]; /* of each; 0: it is not traced */
 	size_t n_alerts;
 	struct trace_budget trace;
-	bool trace_preload;
 	struct service_group_config groups[SERVICE_GROUPS_MAX];
 	size_t n_groups;
 	struct netobs_networks *networks; /* NULL: those without a list */

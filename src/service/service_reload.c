@@ -258,8 +258,5 @@ static int reload_rest(const struct service *service)
 
 int service_rest(const struct service *service)
 {
-	return service->is_stopped ?
-		       -1 :
-		       sooner_ms(reload_rest(service),
-				 service_trace_rest(&service->trace));
+	return service->is_stopped ? -1 : reload_rest(service);
 }

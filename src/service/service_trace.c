@@ -112,24 +112,6 @@ static int begin_tracer(struct service_trace *trace)
 	return err;
 }
 
-static bool lacks_kept_tracer(const struct service_trace *trace)
-{
-	return trace->is_kept && trace->n_rules && !trace->tracer &&
-	       !is_loading(trace) && !trace->is_stopped;
-}
-
-/* So that the first alert need not wait; after a failure, another one takes its place. */
-static void keep_tracer(struct service_trace *trace)
-{
-	int err;
-
-	if (!lacks_kept_tracer(trace) || !backoff_is_due(&trace->retry))
-		return;
-	err = begin_tracer(trace);
-	if (err)
-		report_trace_failure(trace, "start", err);
-}
-
 /* ---- Alerts ---------------------------------------------------------------------------- */
 
 static const struct service_trace_rule *
@@ -271,8 +253,6 @@ void service_trace_commit(struct service_trace *trace,
 		rule->duration_ms = config->alert_trace_ms[i];
 		trace->n_rules++;
 	}
-	trace->is_kept = config->trace_preload;
-	keep_tracer(trace);
 }
 
 int service_trace_fd(const struct service_trace *trace)
@@ -282,26 +262,18 @@ int service_trace_fd(const struct service_trace *trace)
 	return trace->tracer ? netobs_trace_fd(trace->tracer) : -1;
 }
 
-int service_trace_rest(const struct service_trace *trace)
-{
-	return lacks_kept_tracer(trace) ? backoff_left_ms(&trace->retry) : -1;
-}
-
 /* An idle tracer has delivered all. */
 static void rest_if_idle(struct service_trace *trace)
 {
-	const bool is_kept = trace->is_kept && trace->n_rules;
 	const int64_t now = now_ms();
 
 	if (now < trace->look_at_ms)
 		return;
 	trace->look_at_ms = now + LOOK_MS;
-	if (service_trace_totals(trace).connections) {
+	if (service_trace_totals(trace).connections)
 		trace->idle_at_ms = now + IDLE_MS;
-	} else if (trace->is_stale || (!is_kept && now >= trace->idle_at_ms)) {
+	else if (trace->is_stale || now >= trace->idle_at_ms)
 		free_tracer(trace);
-		keep_tracer(trace);
-	}
 }
 
 int service_trace_dispatch(struct service_trace *trace)
@@ -310,7 +282,6 @@ int service_trace_dispatch(struct service_trace *trace)
 
 	if (is_loading(trace))
 		take_tracer(trace);
-	keep_tracer(trace);
 	if (!trace->tracer)
 		return is_loading(trace) ? 0 : -ECANCELED;
 	r = netobs_trace_dispatch(trace->tracer);

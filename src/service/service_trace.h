@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * The tracer of a service: alerts have their connections traced for a time. There is no tracer, and
- * so no program of it, until one does, and none some seconds after the last one is over; or there
- * always is one, whose programs are attached for that time only. While it is loaded, the service goes on, and
- * alerts wait for it.
+ * so no program of it, until one does, and none some seconds after the last one is over. While it is
+ * loaded, the service goes on, and alerts wait for it.
  */
 #ifndef NETOBS_SERVICE_SERVICE_TRACE_H
 #define NETOBS_SERVICE_SERVICE_TRACE_H
@@ -32,7 +31,6 @@ struct service_trace {
 	size_t n_rules;
 	struct trace_budget budget;
 	bool wants_events;
-	bool is_kept;	 /* an idle tracer is not freed */
 	bool is_stale;	 /* the tracer has other options than these */
 	bool is_leaving; /* it delivers its last journeys, and is freed */
 	bool is_stopped; /* there will be no other one */
@@ -61,9 +59,6 @@ void service_trace_alert(struct service_trace *trace,
 
 /** What to wait for, for reading; -1: nothing. */
 int service_trace_fd(const struct service_trace *trace);
-
-/** @return milliseconds until service_trace_dispatch() is due although nothing can be read; -1: it is not */
-int service_trace_rest(const struct service_trace *trace);
 
 /**
  * Deliver journeys, for some milliseconds.

@@ -275,26 +275,6 @@ class Life(TracedTest):
             ranges, _ = bytes_of(self.records("journey"), direction)
             self.assertGreaterEqual(ranges[0][1] - ranges[0][0], sum(sizes[since:]), self.seed)
 
-    def test_programs_may_wait_for_alerts(self):
-        """With preload, they are there, but attached to nothing; and all that follows an alert is seen."""
-        self.to_file("[trace]", "preload = yes")
-        self.start()
-        lab.wait_for(lambda: len(self.programs()) > 5, "the programs")
-        self.assertEqual(0, self.links())
-        talk = Talk(self, SLOW_S)
-        self.wait_until_traced([talk])
-        self.assertGreater(self.links(), 5)
-        talk.more()
-        talk.end()
-        lab.wait_for(lambda: not self.links(), "the end of the trace")
-        self.assertGreater(len(self.programs()), 5)
-        self.to_file()
-        self.reload(AGAIN)
-        lab.wait_for(self.is_at_rest, "the programs to go")
-        self.stop()
-        self.check_journeys([talk])
-        self.check_alerts()
-
     def test_the_service_goes_on_while_programs_are_loaded(self):
         """It answers meanwhile: of the alerts that wait."""
         self.to_file(trace="1s")
@@ -312,10 +292,6 @@ class Life(TracedTest):
         self.assertEqual(0, counted["waiting"], self.seed)
         self.assertEqual(counted["armed"] + counted["refused"], len(self.records("alert")), self.seed)
         self.stop()
-
-    def links(self):
-        """To tracepoints."""
-        return sum("raw_tracepoint" in text for text in bpf.fdinfos(self.pid))
 
     def test_an_end_or_a_kill_leaves_nothing(self):
         for number in signal.SIGTERM, signal.SIGKILL:

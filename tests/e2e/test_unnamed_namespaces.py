@@ -112,7 +112,7 @@ class Service(ServiceTest):
         self.lab.unname(self.b)
 
     def configure(self, netfilter):
-        self.write('[alert "slow"]', f"rule = {RULE}", "trace = 20s", "[trace]", "preload = yes",
+        self.write('[alert "slow"]', f"rule = {RULE}", "trace = 20s", "[trace]",
                    f"netfilter = {netfilter}",
                    *sink_section("file", f"json:{self.lab.path('file')}", "records = journey"),
                    sinks=(), more="rtt = yes")

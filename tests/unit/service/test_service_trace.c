@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* A tracer that is kept loaded: it fails, and is begun again without an event of any descriptor. */
+/* The tracer of a service: alerts wait for it, and while it fails it is not begun for each of them. */
 #include "lib_test.h"
 
 #include "base/clock_ms.h"
 #include "service/service_trace.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 
@@ -21,6 +22,8 @@ static struct {
 int __wrap_netobs_trace_new(const struct netobs_trace_opts *opts,
 			    struct netobs_trace **ret_trace);
 int __wrap_netobs_trace_start(struct netobs_trace *trace);
+int __wrap_netobs_trace_arm(struct netobs_trace *trace,
+			    const struct netobs_trace_target *target);
 int __wrap_netobs_trace_fd(const struct netobs_trace *trace);
 int __wrap_netobs_trace_dispatch(struct netobs_trace *trace);
 int __wrap_netobs_trace_stats_get(const struct netobs_trace *trace,
@@ -42,6 +45,14 @@ int __wrap_netobs_trace_start(struct netobs_trace *trace)
 {
 	(void)trace;
 	return fake.start_error;
+}
+
+int __wrap_netobs_trace_arm(struct netobs_trace *trace,
+			    const struct netobs_trace_target *target)
+{
+	(void)trace;
+	(void)target;
+	return 0;
 }
 
 int __wrap_netobs_trace_fd(const struct netobs_trace *trace)
@@ -103,7 +114,6 @@ static struct service_trace *begin(uint32_t *errors)
 	config->n_alerts = 1;
 	config->alerts[0].name = "slow";
 	config->alert_trace_ms[0] = 1000;
-	config->trace_preload = true;
 	service_trace_commit(trace, config);
 	free(config);
 	return trace;
@@ -112,11 +122,18 @@ static struct service_trace *begin(uint32_t *errors)
 static void end(struct service_trace *trace)
 {
 	service_trace_stop(trace);
-	assert_int_equal(service_trace_rest(trace), -1);
 	service_trace_done(trace);
 	free(trace);
 	close(fake.ends[0]);
 	close(fake.ends[1]);
+}
+
+static void alert(struct service_trace *trace)
+{
+	const struct netobs_alert alert = { .protocol = IPPROTO_TCP,
+					    .name = "slow" };
+
+	service_trace_alert(trace, &alert);
 }
 
 /* As the service's loop does. */
@@ -125,12 +142,11 @@ static void wait_and_dispatch(struct service_trace *trace)
 	struct pollfd fd = { .fd = service_trace_fd(trace), .events = POLLIN };
 
 	assert_true(fd.fd >= 0);
-	assert_int_equal(service_trace_rest(trace), -1);
 	assert_int_equal(poll(&fd, 1, -1), 1);
 	service_trace_dispatch(trace);
 }
 
-static void one_that_failed_is_begun_again_by_the_clock(void **state)
+static void one_that_failed_is_begun_again_after_a_while(void **state)
 {
 	uint32_t errors = 0;
 	struct service_trace *trace;
@@ -139,25 +155,25 @@ static void one_that_failed_is_begun_again_by_the_clock(void **state)
 	(void)state;
 	fake.start_error = -EIO;
 	trace = begin(&errors);
-	for (uint32_t failures = 1; fake.start_error; failures++, most_ms *= 2) {
+	for (uint32_t failures = 1; failures <= 3; failures++, most_ms *= 2) {
+		alert(trace);
 		wait_and_dispatch(trace);
 		assert_int_equal(errors, failures);
+		alert(trace);
 		assert_int_equal(service_trace_fd(trace), -1);
-		assert_in_range(service_trace_rest(trace), most_ms / 2, most_ms);
-		service_trace_dispatch(trace);
-		assert_int_equal(service_trace_fd(trace), -1);
+		assert_int_equal(service_trace_totals(trace).refused,
+				 2 * failures);
 		fake.ahead_ms += most_ms;
-		assert_int_equal(service_trace_rest(trace), 0);
-		fake.start_error = failures < 3 ? -EIO : 0;
-		service_trace_dispatch(trace);
 	}
+	fake.start_error = 0;
+	alert(trace);
 	wait_and_dispatch(trace);
 	assert_non_null(trace->tracer);
-	assert_int_equal(service_trace_rest(trace), -1);
+	assert_int_equal(service_trace_totals(trace).armed, 1);
 	end(trace);
 }
 
-static void one_that_is_loaded_waits_for_its_descriptor(void **state)
+static void alerts_wait_until_it_is_loaded(void **state)
 {
 	uint32_t errors = 0;
 	struct service_trace *trace;
@@ -165,18 +181,22 @@ static void one_that_is_loaded_waits_for_its_descriptor(void **state)
 	(void)state;
 	fake.start_error = 0;
 	trace = begin(&errors);
+	for (int i = 0; i < 3; i++)
+		alert(trace);
+	assert_int_equal(trace->n_waiting, 3);
 	wait_and_dispatch(trace);
 	assert_int_equal(errors, 0);
+	assert_int_equal(trace->n_waiting, 0);
+	assert_int_equal(service_trace_totals(trace).armed, 3);
 	assert_int_equal(service_trace_fd(trace), fake.ends[0]);
-	assert_int_equal(service_trace_rest(trace), -1);
 	end(trace);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_that_failed_is_begun_again_by_the_clock),
-		cmocka_unit_test(one_that_is_loaded_waits_for_its_descriptor),
+		cmocka_unit_test(one_that_failed_is_begun_again_after_a_while),
+		cmocka_unit_test(alerts_wait_until_it_is_loaded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
