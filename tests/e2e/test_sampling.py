@@ -229,14 +229,11 @@ class Announced(Replayed):
         self.assertEqual(100, groups[0]["Packets"])
 
     def test_ipfix(self):
-        wanted = {
-            "10": [{302: 1, 309: 1, 310: 10, 304: 3}, {149: 7, 34: 10}],
-            "flow:4": [{302: 1, 311: 0x3fd0000000000000, 390: 4}, {149: 7, 34: 4}],
-        }
-        for sampling, options in wanted.items():
+        for sampling in "10", "flow:4":
+            interval = int(sampling.split(":")[-1])
             path = self.lab.path(f"file-{sampling.replace(':', '')}")
             self.replay("--sampling", sampling, "-o", f"ipfix:file:{path}?"
-                        "sampling_options=both&domain=7&record=extended")
+                        "domain=7&record=extended")
             session = ipfix.Session()
             with open(path, "rb") as file:
                 records = [found for message in ipfix.split(file.read())
@@ -247,10 +244,9 @@ class Announced(Replayed):
                       for record in records]
             flows = [value for record, value in zip(records, values)
                      if ipfix.is_flow(record)]
-            self.assertEqual({(int(sampling.split(":")[-1]), ":" in sampling)}, {
+            self.assertEqual({(interval, ":" in sampling)}, {
                 (flow[34], flow[32473, 25]) for flow in flows})
-            for option in options:
-                self.assertIn(option, values)
+            self.assertIn({149: 7, 34: interval}, values)
 
     def test_bad_values_are_refused(self):
         for value in ("0", "-1", "4294967296", "flow:", "flow:0", "flow:-1", "1.5",

@@ -37,8 +37,6 @@ static void keep(const struct ipfix_record *record, void *ctx)
 		f->flows_sent = ipfix_value(record, 0, 42);
 	if (ipfix_has(record, 34))
 		f->interval = ipfix_value(record, 0, 34);
-	if (ipfix_has(record, 310))
-		f->population = ipfix_value(record, 0, 310);
 	if (ipfix_has(record, 166))
 		f->not_sent = ipfix_value(record, 0, 166);
 }

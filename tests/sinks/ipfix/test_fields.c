@@ -69,11 +69,9 @@ static void take(struct encoder *encoder, struct ipfix_reader *reader)
 	ipfix_read(reader, message.bytes, message.len);
 }
 
-static struct encoder *open_encoder(uint32_t sampling)
+static struct encoder *open_encoder(void)
 {
-	const struct layout_options options = { .is_extended = true,
-						.sampling = sampling,
-						.pen = PEN };
+	const struct layout_options options = { .is_extended = true, .pen = PEN };
 	struct encoder *encoder;
 
 	assert_int_equal(encoder_open(1, &options, &encoder), 0);
@@ -135,7 +133,7 @@ static void assert_records_differ(struct encoder *encoder, const char *member,
 
 static void records_have_each_field(void **state)
 {
-	struct encoder *encoder = open_encoder(0);
+	struct encoder *encoder = open_encoder();
 
 	(void)state;
 	for (size_t i = 0; i < N_FIELDS; i++) {
@@ -173,7 +171,7 @@ static const char *const source_names[] = {
 
 static void records_have_each_field_of_processes(void **state)
 {
-	struct encoder *encoder = open_encoder(0);
+	struct encoder *encoder = open_encoder();
 
 	(void)state;
 	for (size_t i = 0; i < N_PROCESS_FIELDS; i++) {
@@ -202,7 +200,7 @@ static void records_have_each_field_of_processes(void **state)
 /* The name is in options records. */
 static void records_have_each_field_of_a_point(void **state)
 {
-	struct encoder *encoder = open_encoder(0);
+	struct encoder *encoder = open_encoder();
 
 	(void)state;
 	for (size_t i = 0; i < N_POINT_FIELDS; i++) {
@@ -227,8 +225,8 @@ static void sampling_is_that_of_the_record(void **state)
 	static const uint8_t wanted[] = { 0, 0, 0, 50 };
 
 	(void)state;
-	for (uint32_t i = 0; i < 4; i++) {
-		struct encoder *encoder = open_encoder(i & 1 ? 100 : 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct encoder *encoder = open_encoder();
 		const fbInfoElement_t *element = fbInfoModelGetElementByName(
 			encoder->layout.model, "samplingInterval");
 		struct netobs_flow flow = fields_flow();
@@ -238,10 +236,10 @@ static void sampling_is_that_of_the_record(void **state)
 
 		flow.sampling = 50;
 		flow.has &= ~(uint64_t)NETOBS_HAS_SAMPLING;
-		flow.has |= i & 2 ? NETOBS_HAS_SAMPLING : 0;
+		flow.has |= i ? NETOBS_HAS_SAMPLING : 0;
 		seen = through(encoder, &flow);
 		octets = octets_of(&seen, element, &len);
-		assert_int_equal(octets != NULL, i >> 1);
+		assert_int_equal(octets != NULL, i);
 		if (octets)
 			assert_memory_equal(octets, wanted, sizeof(wanted));
 		encoder_free(encoder);

@@ -119,12 +119,11 @@ static void sampling_and_what_was_not_sent_are_told(void **state)
 
 	session_listen(f, SOCK_DGRAM);
 	f->host.host.sampling = 100;
-	session_open(f, "udp", "?sampling_options=both&options_refresh=1s");
+	session_open(f, "udp", "?options_refresh=1s");
 	f->host.n_records = 10;
 	session_work(f, true);
 	receive_until_acked(f, 10);
 	assert_int_equal(f->interval, 100);
-	assert_int_equal(f->population, 100);
 	assert_int_equal(f->not_sent, 0);
 	f->host.next = 17; /* seven were dropped */
 	f->host.n_records = 20;
@@ -153,7 +152,7 @@ static void options_can_be_left_out(void **state)
 {
 	struct session *f = *state;
 
-	send_records(f, "?options=no&sets=one&record=extended", 100);
+	send_records(f, "?options=no&record=extended", 100);
 	assert_int_equal(f->flows, 100);
 	assert_int_equal(f->interfaces, 0);
 	assert_int_equal(f->reader.n_templates,

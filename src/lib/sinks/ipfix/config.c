@@ -98,12 +98,10 @@ static uint32_t host_domain(void)
 static void read_layout(struct layout_options *layout, struct spec *spec)
 {
 	static const char *const timestamps[] = { "ms", "us", "ns", NULL };
-	static const char *const octets[] = { "1", "2", NULL };
 	static const char *const records[] = { "basic", "extended", NULL };
 
 	layout->timestamps = (enum layout_timestamps)spec_choice(
 		spec, "timestamps", timestamps, TIMESTAMPS_MS);
-	layout->wide_tcp_flags = spec_choice(spec, "tcp_flags_octets", octets, 0);
 	layout->is_extended = spec_choice(spec, "record", records, 0);
 	layout->pen =
 		(uint32_t)spec_number(spec, "pen", 1, UINT32_MAX, PEN_EXAMPLE);
@@ -115,9 +113,7 @@ static void read_layout(struct layout_options *layout, struct spec *spec)
 
 int config_read(struct config *config, struct spec *spec)
 {
-	static const char *const sampling[] = { "basic", "psamp", "both", NULL };
 	static const char *const no_yes[] = { "no", "yes", NULL };
-	static const char *const sets[] = { "many", "one", NULL };
 	int err;
 
 	*config = (struct config){ .transport = CONFIG_UDP };
@@ -133,11 +129,6 @@ int config_read(struct config *config, struct spec *spec)
 					      24 * 60 * 60 * 1000,
 					      10 * 60 * 1000);
 	config->has_options = spec_choice(spec, "options", no_yes, 1);
-	config->one_set = spec_choice(spec, "sets", sets, 0);
-	if (config->one_set && config->has_options)
-		spec_refuse(spec, "option sets: one needs options=no");
-	config->sampling = (enum config_sampling)(
-		1 + spec_choice(spec, "sampling_options", sampling, 0));
 	read_layout(&config->layout, spec);
 	return spec->is_wrong ? -EINVAL : 0;
 }

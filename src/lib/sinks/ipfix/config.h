@@ -11,12 +11,6 @@
 
 enum config_transport { CONFIG_UDP, CONFIG_TCP, CONFIG_TLS, CONFIG_FILE };
 
-enum config_sampling {
-	SAMPLING_BASIC = 1,
-	SAMPLING_PSAMP = 2,
-	SAMPLING_BOTH = SAMPLING_BASIC | SAMPLING_PSAMP,
-};
-
 struct config {
 	enum config_transport transport;
 	struct address address;
@@ -30,8 +24,6 @@ struct config {
 	uint32_t domain;
 	uint64_t template_ms, options_ms; /* between repetitions */
 	bool has_options;		  /* records beside those of flows */
-	bool one_set;			  /* in each message */
-	enum config_sampling sampling;
 	struct layout_options layout;
 };
 

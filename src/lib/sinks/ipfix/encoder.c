@@ -91,8 +91,6 @@ static bool has_room(const struct encoder *encoder, uint16_t set, size_t len)
 
 	if (has_templates && set >= LEAST_DATA_SET)
 		return false;
-	if (encoder->one_set && encoder->set && set != encoder->set)
-		return false;
 	return used + len + (set == encoder->set ? 0 : SET_HEADER_LEN) <=
 	       encoder->size;
 }
@@ -128,10 +126,10 @@ static bool append_record(fBuf_t *fbuf, void *record, size_t len, GError **error
 	       (is_passing(error) && fBufAppend(fbuf, record, len, error));
 }
 
-/* pmacct misreads all options templates of a set but the first, go-ipfix all templates. */
+/* pmacct misreads all options templates of a set but the first. */
 static bool may_follow(const struct encoder *encoder, uint16_t set)
 {
-	return set != encoder->set || (set == TEMPLATE_SET && !encoder->one_set);
+	return set != encoder->set || set == TEMPLATE_SET;
 }
 
 int encoder_add_template(struct encoder *encoder, enum layout_kind kind)

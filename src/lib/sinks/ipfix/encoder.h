@@ -18,7 +18,6 @@ struct encoder_message {
 struct encoder {
 	struct layout layout;
 	uint32_t domain;
-	bool one_set; /* in each message, of one template or its records */
 	fBuf_t *fbuf; /* with its session and exporter */
 	size_t size;  /* of a message, at most */
 	size_t used;  /* of the one that is filled; 0: it is empty */

@@ -304,8 +304,6 @@ static int open_ipfix_output(struct ipfix *ipfix)
 static void set_layout_options(struct layout_options *layout,
 			       const struct sink_host *host)
 {
-	layout->sampling = host->sampling;
-	layout->sampling_mode = host->sampling_mode;
 	layout->has_no_flows = !(host->types & SINK_TYPE(FLOW));
 	layout->types = host->types & ~SINK_TYPE(FLOW);
 }
@@ -321,8 +319,6 @@ static int ipfix_open(struct spec *spec, struct sink_host *host, void *arg)
 	if (!err)
 		err = encoder_open(ipfix->config.domain, &ipfix->config.layout,
 				   &ipfix->encoder);
-	if (!err)
-		ipfix->encoder->one_set = ipfix->config.one_set;
 	if (err == -EIO)
 		spec_refuse(spec, "libfixbuf does not know what is needed");
 	err = err ?: open_ipfix_output(ipfix);

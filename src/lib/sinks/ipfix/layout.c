@@ -17,15 +17,9 @@ enum {
 	MS = 1 << 4,
 	US = 1 << 5,
 	NS = 1 << 6,
-	NARROW_FLAGS = 1 << 7,
-	WIDE_FLAGS = 1 << 8,
-	SAMPLED = 1 << 9,
-	ALL_PACKETS = 1 << 10,
-	SOME_PACKETS = 1 << 11,
-	ANY_PACKETS = 1 << 12, /* one of these two */
-	SOME_FLOWS = 1 << 13,
-	HEALTH = 1 << 14,
-	PROCESS = 1 << 15,
+	SAMPLED = 1 << 7,
+	HEALTH = 1 << 8,
+	PROCESS = 1 << 9,
 };
 
 /* ---- Elements of our own: by number ---------------------------------------------- */
@@ -136,9 +130,8 @@ struct line {
 #define lines_mac lines_number
 #define lines_tunnel_end lines_number
 #define lines_text lines_number
-#define lines_tcp_flags(LINE, member, at, name, flags)     \
-	LINE(at, 0, name, 2, 0, 1, (flags) | NARROW_FLAGS) \
-	LINE(at, 1, name, 0, 0, 2, (flags) | WIDE_FLAGS)
+#define lines_tcp_flags(LINE, member, at, name, flags) \
+	LINE(at, 0, name, 2, 0, 1, flags)
 #define lines_address(LINE, member, at, name, flags)           \
 	LINE(at, 0, name "IPv4Address", 4, 0, 4, (flags) | V4) \
 	LINE(at, 1, name "IPv6Address", 16, 0, 16, (flags) | V6)
@@ -177,17 +170,6 @@ static const struct line flow_wire[] = {
 /* ---- Other templates -------------------------------------------------------------- */
 
 /* They are on the wire as they are in their structs. */
-static const struct line selector_spec[] = {
-	{ "selectorId", 8, 0 },
-	{ "samplingPacketInterval", 4, ALL_PACKETS },
-	{ "samplingPacketSpace", 4, ALL_PACKETS },
-	{ "samplingSize", 4, SOME_PACKETS },
-	{ "samplingPopulation", 4, SOME_PACKETS },
-	{ "samplingProbability", 8, SOME_FLOWS },
-	{ "selectorAlgorithm", 2, ANY_PACKETS },
-	{ "flowSelectorAlgorithm", 2, SOME_FLOWS },
-};
-
 #define OPTIONS(KIND, name, n_scope) \
 	static const struct line lines_of_##name[] = {
 #define OPTION(type, member, element) { #element, sizeof(type), 0 },
@@ -272,7 +254,6 @@ static const struct {
 #define RECORD(TYPE, kind, name, number, Message, templates, ...) \
 	KIND_##templates(TYPE, kind)
 #include "catalogue/records.def"
-	[LAYOUT_SELECTOR] = OTHER(selector_spec, 1),
 #define OPTIONS(KIND, name, n_scope) \
 	[LAYOUT_##KIND] = OTHER(lines_of_##name, n_scope),
 #include "options.def"
@@ -286,23 +267,13 @@ enum {
 
 _Static_assert((int)LAYOUT_KINDS <= (int)IDS_PER_LAYOUT, "an ID for each kind");
 
-static uint32_t selector_flags(const struct layout_options *options)
-{
-	if (options->sampling <= 1)
-		return ALL_PACKETS | ANY_PACKETS;
-	return options->sampling_mode == NETOBS_SAMPLE_FLOWS ?
-		       SOME_FLOWS :
-		       SOME_PACKETS | ANY_PACKETS;
-}
-
 static uint32_t flags_of(const struct layout_options *options,
 			 enum layout_kind kind)
 {
 	static const uint32_t timestamps[] = { MS, US, NS };
 
 	return kinds[kind].flags | timestamps[options->timestamps] |
-	       (options->wide_tcp_flags ? WIDE_FLAGS : NARROW_FLAGS) |
-	       (options->is_extended ? EXTENDED : 0) | selector_flags(options);
+	       (options->is_extended ? EXTENDED : 0);
 }
 
 static bool has_line(const struct line *line, uint32_t flags)

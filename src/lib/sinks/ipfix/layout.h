@@ -22,10 +22,7 @@ enum layout_timestamps { TIMESTAMPS_MS, TIMESTAMPS_US, TIMESTAMPS_NS };
 
 struct layout_options {
 	enum layout_timestamps timestamps;
-	bool wide_tcp_flags; /* 2 octets */
 	bool is_extended;
-	uint32_t sampling; /* of the selector; records have their own */
-	enum netobs_sampling sampling_mode;
 	uint32_t pen; /* private enterprise number of our elements */
 	bool has_no_flows;
 	uint32_t types; /* of records beside flows that are sent: bits */
@@ -54,7 +51,6 @@ enum layout_kind {
 	KINDS_##templates(TYPE)
 #include "catalogue/records.def"
 	LAYOUT_SAMPLING,       /* samplingInterval, as NetFlow had it */
-	LAYOUT_SELECTOR,       /* the same by RFC 5477; of flows by RFC 7014 */
 	LAYOUT_INTERFACE,      /* name of an ifindex */
 	LAYOUT_METERING,       /* RFC 7011, 4.1 */
 	LAYOUT_METERING_LOSS,  /* 4.2 */

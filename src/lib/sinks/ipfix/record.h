@@ -38,20 +38,6 @@ struct record_flow {
 #include "elements.def"
 } __attribute__((packed));
 
-struct record_selector {
-	uint64_t selector;
-	union {
-		struct {
-			uint32_t interval, space;
-		} all; /* packets */
-		struct {
-			uint32_t size, population;
-		} some;
-		double probability; /* of flows */
-	};
-	uint16_t algorithm; /* RFC 5477, 8.2.1; of flows RFC 7014, 6.1 */
-} __attribute__((packed));
-
 #define OPTIONS(KIND, name, n_scope) struct record_##name {
 #define OPTION(type, member, element) __typeof__(type) member;
 #define OPTIONS_END \

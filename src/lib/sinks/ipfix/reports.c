@@ -9,13 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* selectorAlgorithm: RFC 5477, 8.2.1; flowSelectorAlgorithm has the same numbers. */
-enum {
-	SYSTEMATIC_COUNT_BASED = 1,
-	RANDOM_N_OUT_OF_N = 3,
-	UNIFORM_PROBABILISTIC = 4
-};
-
 /* ---- Names of interfaces ----------------------------------------------------------- */
 
 void names_clear(struct names *names)
@@ -105,31 +98,7 @@ static int add_sampling_report(const struct round *round)
 		.interval = round->reports->host->sampling,
 	};
 
-	if (!(round->reports->config->sampling & SAMPLING_BASIC))
-		return 1;
 	return encoder_add(round->encoder, LAYOUT_SAMPLING, &record,
-			   sizeof(record));
-}
-
-static int add_selector(const struct round *round)
-{
-	const struct sink_host *host = round->reports->host;
-	struct record_selector record = { .selector = 1 };
-
-	if (host->sampling <= 1) {
-		record.all.interval = 1;
-		record.algorithm = SYSTEMATIC_COUNT_BASED;
-	} else if (host->sampling_mode == NETOBS_SAMPLE_FLOWS) {
-		record.probability = 1.0 / host->sampling;
-		record.algorithm = UNIFORM_PROBABILISTIC;
-	} else {
-		record.some.size = 1;
-		record.some.population = host->sampling;
-		record.algorithm = RANDOM_N_OUT_OF_N;
-	}
-	if (!(round->reports->config->sampling & SAMPLING_PSAMP))
-		return 1;
-	return encoder_add(round->encoder, LAYOUT_SELECTOR, &record,
 			   sizeof(record));
 }
 
@@ -229,8 +198,10 @@ static int add_element(const struct round *round, const fbInfoElement_t *element
 /* ---- All ----------------------------------------------------------------------- */
 
 static add_fn *const reports_of_round[] = {
-	add_sampling_report, add_selector,	 add_metering,
-	add_metering_loss,   add_exporting_loss,
+	add_sampling_report,
+	add_metering,
+	add_metering_loss,
+	add_exporting_loss,
 };
 
 enum {
