@@ -157,8 +157,7 @@ static int64_t measure_flood(const struct flood *flood)
 	test_host_open(&host);
 	host.make = make_record;
 	host.n_records = 3000000;
-	snprintf(text, sizeof(text),
-		 "grpc://127.0.0.1:%u?batch_bytes=4M&calls=16", port);
+	snprintf(text, sizeof(text), "grpc://127.0.0.1:%u?batch_bytes=4M", port);
 	test_host_spec(&host, text, &spec);
 	assert_int_equal(sink_module_open(&netobs_sink_module, &spec,
 					  &host.host, &module),

@@ -8,6 +8,7 @@
 #include "lib_wait.h"
 #include "base/clock_ms.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Calls ------------------------------------------------------------------------- */
@@ -16,13 +17,15 @@ static void call_is_what_grpc_wants(void **state)
 {
 	struct module_fixture *f = *state;
 	const struct rpc *rpc = f->collector.rpcs;
+	char authority[64];
 
-	module_open(f, "deadline=1500ms&authority=flp:1");
+	module_open(f, "deadline=1500ms");
 	f->host.n_records = 10;
 	module_work_until_done(f);
 	assert_string_equal(rpc->path, "/pbflow.Collector/Send");
 	assert_string_equal(rpc->scheme, "http");
-	assert_string_equal(rpc->authority, "flp:1");
+	snprintf(authority, sizeof(authority), "127.0.0.1:%u", f->collector.port);
+	assert_string_equal(rpc->authority, authority);
 	assert_string_equal(rpc->timeout, "1500m");
 	assert_string_equal(rpc->type, "application/grpc");
 	assert_string_equal(rpc->te, "trailers");
@@ -94,7 +97,8 @@ static void windows_of_the_collector_are_kept(void **state)
 	struct module_fixture *f = *state;
 
 	f->collector.window = 1000;
-	module_open(f, "calls=1");
+	f->collector.is_unordered = true; /* two calls share the window */
+	module_open(f, "");
 	f->host.n_records = 20000;
 	module_work_until_done(f);
 	assert_int_equal(f->collector.n_taken, 20000);
@@ -119,12 +123,12 @@ static void calls_at_a_time_are_limited(void **state)
 	struct module_fixture *f = *state;
 
 	f->collector.answer = ANSWER_NEVER;
-	module_open(f, "calls=3&batch_bytes=64K");
+	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 20000;
-	module_work_until_calls(f, 3);
+	module_work_until_calls(f, 2);
 	for (int i = 0; i < 50; i++)
 		module_turn(f, true);
-	assert_int_equal(f->collector.n_rpcs, 3);
+	assert_int_equal(f->collector.n_rpcs, 2);
 	assert_int_equal(f->host.acked, 0);
 }
 
@@ -134,7 +138,7 @@ static void answers_count_in_order(void **state)
 	struct collector *c = &f->collector;
 
 	c->answer = ANSWER_NEVER;
-	module_open(f, "calls=2&batch_bytes=64K");
+	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 20000;
 	module_work_until_calls(f, 2);
 	for (int i = 0; i < 50; i++)
@@ -220,7 +224,7 @@ static void connection_that_breaks_takes_its_calls_along(void **state)
 	struct module_fixture *f = *state;
 
 	f->collector.answer = ANSWER_NEVER;
-	module_open(f, "calls=2&batch_bytes=64K");
+	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 2000;
 	module_work_until_calls(f, 2);
 	collector_hang_up(&f->collector);
@@ -239,7 +243,7 @@ static void collector_that_goes_away_finishes_what_it_has(void **state)
 	struct collector *c = &f->collector;
 
 	c->answer = ANSWER_NEVER;
-	module_open(f, "calls=2&batch_bytes=64K");
+	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 2000;
 	module_work_until_calls(f, 2);
 	for (int i = 0; i < 50; i++)

@@ -96,7 +96,7 @@ static void refuse_some(struct module_fixture *f, const char *status,
 	c->bad_every = every;
 	c->n_bad = n_bad;
 	c->is_unordered = true;
-	module_open(f, "calls=2&batch_bytes=64K");
+	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 5000;
 	module_work_until_done(f);
 	assert_int_equal(f->host.refused, 5000 / every * n_bad);
@@ -134,7 +134,7 @@ static void slow_collector_gets_all(void **state)
 	c->answer = ANSWER_OK;
 	c->delay_ms = 350;
 	c->is_unordered = true;
-	module_open(f, "deadline=200ms&batch_bytes=64K&calls=2");
+	module_open(f, "deadline=200ms&batch_bytes=64K");
 	f->host.n_records = 5000;
 	module_work_until_done(f);
 	assert_int_equal(f->host.acked, 5000);

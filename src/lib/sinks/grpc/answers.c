@@ -13,7 +13,7 @@
 
 void answers_start_over(struct grpc_state *state)
 {
-	for (uint32_t i = 0; i <= state->n_sent && i < GRPC_CALLS_MAX; i++) {
+	for (uint32_t i = 0; i <= state->n_sent; i++) {
 		struct batch *batch = batch_at(state, i);
 
 		session_cancel(&state->session, &batch->call);
@@ -200,7 +200,7 @@ static struct batch *take_successes(struct grpc_state *state)
 		if (!state->n_sent)
 			break;
 		batch_clear(batch);
-		state->first = (state->first + 1) % GRPC_CALLS_MAX;
+		state->first = (state->first + 1) % GRPC_BATCHES;
 		state->n_sent--;
 	}
 	return NULL;

@@ -24,7 +24,7 @@ static void grpc_close(void *arg)
 
 	session_close(&state->session);
 	tls_context_close(&state->tls);
-	for (uint32_t i = 0; i < GRPC_CALLS_MAX; i++)
+	for (uint32_t i = 0; i < GRPC_BATCHES; i++)
 		batch_free(&state->batches[i]);
 }
 
@@ -192,7 +192,7 @@ static int next_wake_ms(struct grpc_state *state)
 
 	wake_ms = sooner_ms(wake_ms, check_deadlines(state));
 	wake_ms = sooner_ms(wake_ms, retry_left_ms(&state->retry));
-	if (state->n_sent < GRPC_CALLS_MAX && batch->n_records)
+	if (batch->n_records)
 		wake_ms = sooner_ms(wake_ms,
 				    left_ms(state->fill_ms +
 					    state->options.batch_delay_ms));

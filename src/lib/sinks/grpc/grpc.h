@@ -10,7 +10,7 @@
 #include "session.h"
 #include "base/buffer.h"
 
-enum { GRPC_CALLS_MAX = 16 };
+enum { GRPC_CALLS_MAX = 2, GRPC_BATCHES = GRPC_CALLS_MAX + 1 };
 
 /* The place of a record of a batch. */
 struct batch_place {
@@ -77,7 +77,7 @@ struct grpc_state {
 	struct grpc_options options;
 	struct session session;
 
-	struct batch batches[GRPC_CALLS_MAX]; /* a ring */
+	struct batch batches[GRPC_BATCHES]; /* a ring */
 	uint32_t first, n_sent; /* batches; the one behind them is filled */
 	uint32_t skipped; /* records before that one, which is tried first */
 	int64_t fill_ms;  /* when filling it began */
@@ -93,7 +93,7 @@ struct grpc_state {
 
 static inline struct batch *batch_at(struct grpc_state *state, uint32_t i)
 {
-	return &state->batches[(state->first + i) % GRPC_CALLS_MAX];
+	return &state->batches[(state->first + i) % GRPC_BATCHES];
 }
 
 /*

@@ -27,23 +27,6 @@ static void read_tls(struct grpc_options *options, struct spec *spec,
 		options->session.stream.tls = context;
 }
 
-/* As a header of HTTP has it: RFC 3986, 3.2. */
-static void read_authority(struct grpc_options *options, struct spec *spec)
-{
-	struct session_options *session = &options->session;
-	const char *text =
-		spec_string(spec, "authority", session->stream.address.name);
-
-	if (!*text || strlen(text) >= sizeof(session->authority))
-		spec_refuse(spec, "option authority: it is empty or too long");
-	for (const char *at = text; *at; at++)
-		if (*at <= ' ' || *at > '~' || strchr("/?#@\"\\", *at))
-			spec_refuse(spec,
-				    "option authority: '%s' is not HOST:PORT",
-				    text);
-	snprintf(session->authority, sizeof(session->authority), "%s", text);
-}
-
 int grpc_options_read(struct grpc_options *options,
 		      const struct message_kind *kind, struct spec *spec,
 		      uint32_t types, struct tls_context *context)
@@ -61,13 +44,9 @@ int grpc_options_read(struct grpc_options *options,
 		spec_size(spec, "batch_bytes", 64 << 10, 4 << 20, 1 << 20);
 	options->batch_delay_ms = (uint32_t)spec_duration_ms(spec, "batch_delay",
 							     0, 60 * 1000, 1000);
-	options->calls = kind->read_answer ?
-				 1 :
-				 (uint32_t)spec_number(spec, "calls", 1,
-						       GRPC_CALLS_MAX, 2);
+	options->calls = kind->read_answer ? 1 : GRPC_CALLS_MAX;
 	options->deadline_ms = (uint32_t)spec_duration_ms(
 		spec, "deadline", 100, 10 * 60 * 1000, 5 * 1000);
-	read_authority(options, spec);
 	read_tls(options, spec, context);
 	return spec_finish(spec);
 }

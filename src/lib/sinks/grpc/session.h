@@ -40,7 +40,6 @@ struct call {
 struct session_options {
 	struct stream_options stream;
 	const char *path;
-	char authority[256];
 };
 
 struct session {

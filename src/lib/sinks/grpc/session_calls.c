@@ -76,7 +76,7 @@ static int32_t submit_call(struct session *session, struct call *call)
 		make_header(":method", "POST"),
 		make_header(":scheme", options->stream.tls ? "https" : "http"),
 		make_header(":path", options->path),
-		make_header(":authority", options->authority),
+		make_header(":authority", options->stream.address.name),
 		make_header("te", "trailers"),
 		make_header("grpc-timeout", timeout),
 		make_header("content-type", "application/grpc"),
