@@ -101,9 +101,9 @@ class JsonNet(kills.KillsTest):
         self.feed(f"json:udp://127.0.0.1:{self.port}", "--records", 1)
         self.process.wait(60)
         self.assertIn("tcp://HOST:PORT or tls://HOST:PORT", " ".join(self.log()))
-        self.feed(self.spec(more="truncate=yes"), "--records", 1)
+        self.feed(self.spec(more="mode=600"), "--records", 1)
         self.process.wait(60)
-        self.assertIn("truncate", " ".join(self.log()))
+        self.assertIn("mode", " ".join(self.log()))
 
 
 if __name__ == "__main__":

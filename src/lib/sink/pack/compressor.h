@@ -24,10 +24,9 @@
 
 struct compressor {
 	const char *version; /* NETOBS_VERSION */
-	int level_min, level_max, level_usual;
 	/* Bytes that a piece of @len bytes takes at most. */
 	size_t (*room)(size_t len);
-	int (*open)(int level, void **ret_state);
+	int (*open)(void **ret_state);
 	/* Make one piece; its length, or -errno. @to has room for it. */
 	ssize_t (*pack)(void *state, const char *from, size_t len, char *to);
 	void (*close)(void *state);

@@ -16,16 +16,14 @@ bool packer_parse(struct spec *spec, struct packer_options *ret_options)
 		.kind = spec->kind,
 		.name = choice ? choices[choice] : NULL,
 		.suffix = suffixes[choice],
-		.level = (int)spec_number(spec, "compress.level", 1, 22, 0),
 	};
-	return choice || ret_options->level;
+	return choice;
 }
 
 int packer_open(struct packer *packer, const struct packer_options *options,
 		const struct log *log)
 {
 	const struct compressor *found;
-	int level = options->level;
 	char why[512];
 
 	*packer = (struct packer){ 0 };
@@ -38,15 +36,8 @@ int packer_open(struct packer *packer, const struct packer_options *options,
 			  options->name, why);
 		return -ENOENT;
 	}
-	if (level && (level < found->level_min || level > found->level_max)) {
-		log_error(log,
-			  "%s: option compress.level: %d is not from %d to %d",
-			  options->kind, level, found->level_min,
-			  found->level_max);
-		return -EINVAL;
-	}
 	packer->compressor = found;
-	return found->open(level ?: found->level_usual, &packer->state);
+	return found->open(&packer->state);
 }
 
 void packer_close(struct packer *packer)

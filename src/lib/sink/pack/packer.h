@@ -10,7 +10,6 @@ struct packer_options {
 	const char *kind;   /* of the sink, for messages; the spec's */
 	const char *name;   /* of the compressor; NULL: there is none */
 	const char *suffix; /* of compressed files */
-	int level;	    /* 0: the usual */
 };
 
 struct packer {
@@ -20,12 +19,11 @@ struct packer {
 	size_t room;
 };
 
-/** @return whether @spec has any of the options */
+/** @return whether @spec asks for compression */
 bool packer_parse(struct spec *spec, struct packer_options *ret_options);
 
 /**
- * @return 0; -ENOENT: it cannot be loaded; -EINVAL: it has no such level, both are logged;
- *         -ENOMEM
+ * @return 0; -ENOENT: it cannot be loaded, which is logged; -ENOMEM
  */
 int packer_open(struct packer *packer, const struct packer_options *options,
 		const struct log *log);

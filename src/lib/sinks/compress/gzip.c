@@ -8,6 +8,7 @@
 
 enum {
 	TAIL = 8, /* CRC-32 and length */
+	LEVEL = 6,
 	MEM_LEVEL = 8,
 };
 
@@ -16,14 +17,14 @@ static size_t gzip_room(size_t len)
 	return GZIP_HEAD + compressBound(len) + TAIL;
 }
 
-static int gzip_open(int level, void **ret_state)
+static int gzip_open(void **ret_state)
 {
 	z_stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream)
 		return -ENOMEM;
 	/* Negative: raw deflate; head and tail are written here. */
-	if (deflateInit2(stream, level, Z_DEFLATED, -MAX_WBITS, MEM_LEVEL,
+	if (deflateInit2(stream, LEVEL, Z_DEFLATED, -MAX_WBITS, MEM_LEVEL,
 			 Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(stream);
 		return -ENOMEM;
@@ -62,9 +63,6 @@ static void gzip_close(void *state)
 __attribute__((visibility("default")))
 const struct compressor netobs_compressor = {
 	.version = NETOBS_VERSION,
-	.level_min = 1,
-	.level_max = 9,
-	.level_usual = 6,
 	.room = gzip_room,
 	.open = gzip_open,
 	.pack = gzip_pack,

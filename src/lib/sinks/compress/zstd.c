@@ -5,18 +5,20 @@
 #include <errno.h>
 #include <zstd.h>
 
+enum { LEVEL = 3 };
+
 static size_t zstd_room(size_t len)
 {
 	return ZSTD_HEAD + ZSTD_compressBound(len);
 }
 
-static int zstd_open(int level, void **ret_state)
+static int zstd_open(void **ret_state)
 {
 	ZSTD_CCtx *context = ZSTD_createCCtx();
 
 	if (!context)
 		return -ENOMEM;
-	ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
+	ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, LEVEL);
 	ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
 	*ret_state = context;
 	return 0;
@@ -42,9 +44,6 @@ static void zstd_close(void *state)
 __attribute__((visibility("default")))
 const struct compressor netobs_compressor = {
 	.version = NETOBS_VERSION,
-	.level_min = 1,
-	.level_max = 19,
-	.level_usual = 3,
 	.room = zstd_room,
 	.open = zstd_open,
 	.pack = zstd_pack,

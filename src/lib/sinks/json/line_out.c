@@ -70,13 +70,13 @@ static void end_last_line(struct line_out *out, off_t size)
 		out->is_midway = write(out->fd, "\n", 1) != 1;
 }
 
-static int open_out_file(struct line_out *out, int flags)
+static int open_out_file(struct line_out *out)
 {
 	struct stat info;
 
 	out->fd = open(out->path,
 		       O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY |
-			       O_CLOEXEC | flags,
+			       O_CLOEXEC,
 		       out->mode);
 	if (out->fd < 0 || fstat(out->fd, &info))
 		return -errno;
@@ -91,7 +91,7 @@ static int open_out_file(struct line_out *out, int flags)
 }
 
 /* A named pipe is opened when it has a reader. */
-static int open_out_path(struct line_out *out, bool truncates)
+static int open_out_path(struct line_out *out)
 {
 	struct stat info;
 
@@ -100,8 +100,7 @@ static int open_out_path(struct line_out *out, bool truncates)
 		out->is_pipe = true;
 		return 0;
 	}
-	return io_make_parents(out->path) ?:
-		       open_out_file(out, truncates ? O_TRUNC : 0);
+	return io_make_parents(out->path) ?: open_out_file(out);
 }
 
 static int check_socket_path(const struct line_out *out)
@@ -113,7 +112,7 @@ static int check_socket_path(const struct line_out *out)
 	return strlen(out->path) < sizeof(address.sun_path) ? 0 : -ENAMETOOLONG;
 }
 
-static int open_kind(struct line_out *out, const char *target, bool truncates)
+static int open_kind(struct line_out *out, const char *target)
 {
 	if (!target) {
 		out->kind = LINE_OUT_STDOUT;
@@ -128,7 +127,7 @@ static int open_kind(struct line_out *out, const char *target, bool truncates)
 	out->path = strdup(target);
 	if (!out->path)
 		return -ENOMEM;
-	return out->kind == LINE_OUT_FILE ? open_out_path(out, truncates) :
+	return out->kind == LINE_OUT_FILE ? open_out_path(out) :
 					    check_socket_path(out);
 }
 
@@ -139,10 +138,10 @@ void line_out_watch(struct line_out *out)
 			!out->host->ops->watch(out->host, out->fd, EPOLLERR);
 }
 
-static int open_target(struct line_out *out, const char *target, bool truncates)
+static int open_target(struct line_out *out, const char *target)
 {
 	struct sink_host *host = out->host;
-	int err = open_kind(out, target, truncates);
+	int err = open_kind(out, target);
 
 	if (err) {
 		log_error(host->log, "cannot write to %s: %s",
@@ -178,7 +177,7 @@ static void refuse_network(struct spec *spec)
 struct line_options {
 	struct rotate_options rotation;
 	struct packer_options packer;
-	bool rotates, truncates;
+	bool rotates;
 };
 
 static void check_line_options(struct spec *spec,
@@ -193,23 +192,19 @@ static void check_line_options(struct spec *spec,
 	}
 	if (options->rotates)
 		spec_refuse(spec, "only a file can be rotated");
-	if (options->truncates || options->rotation.mode)
-		spec_refuse(spec, "truncate and mode are for files");
+	if (options->rotation.mode)
+		spec_refuse(spec, "mode is for files");
 }
 
 /* What is wrong with the options is logged. */
 static void parse_line_options(struct spec *spec, struct line_options *options)
 {
-	static const char *const no_yes[] = { "no", "yes", NULL };
 	struct rotate_options *rotation = &options->rotation;
 	bool packs;
 
 	options->rotates = rotate_parse(spec, ROTATE_MIN, rotation);
 	packs = packer_parse(spec, &options->packer);
 	rotation->suffix = options->packer.suffix;
-	options->truncates = spec_choice(spec, "truncate", no_yes, 0);
-	if (options->rotates && options->truncates)
-		spec_refuse(spec, "what is rotated is never truncated");
 	check_line_options(spec, options, packs);
 }
 
@@ -228,7 +223,7 @@ static int open_line_output(struct line_out *out, const struct spec *spec,
 {
 	if (options->rotates)
 		return open_rotated(out, spec->target, &options->rotation);
-	return open_target(out, spec->target, options->truncates);
+	return open_target(out, spec->target);
 }
 
 int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *host)
@@ -325,7 +320,7 @@ static enum peer_state prepare_file(struct line_out *out)
 	if (!is_lost(out))
 		return PEER_READY;
 	line_out_close_target(out);
-	err = open_out_file(out, 0);
+	err = open_out_file(out);
 	if (!err) {
 		line_out_watch(out);
 		return PEER_NEW;
