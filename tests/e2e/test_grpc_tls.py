@@ -83,7 +83,6 @@ class Specs(grpc_lab.GrpcTest):
                 ("grpc://::1:9999", "must be in brackets"),
                 ("grpc://h:1?deadline=0", "option deadline"),
                 ("grpc://h:1?batch_bytes=5M", "option batch_bytes"),
-                ("grpc://h:1?source=h", "option source"),
                 ("grpc://h:1?agent_ip=h", "option agent_ip"),
                 ("grpc://h:1?tls=maybe", "option tls"),
                 ("grpc://h:1?tls=no&ca=/x", "option ca is for TLS only"),

@@ -246,8 +246,6 @@ static void parse_types(struct netobs_sink *sink, struct spec *spec)
 
 static void parse_spool(struct spec *spec, struct spool_options *options)
 {
-	static const char *const policies[] = { "drop_oldest", "drop_newest",
-						NULL };
 	const char *where = spec_string(spec, "spool", "memory");
 
 	if (!strncmp(where, "disk:", 5) && where[5])
@@ -262,7 +260,6 @@ static void parse_spool(struct spec *spec, struct spool_options *options)
 	options->max_age_ms =
 		(int64_t)spec_duration_ms(spec, "spool.max_age", 1000,
 					  10ULL * 365 * 24 * 60 * 60 * 1000, 0);
-	options->keep_oldest = spec_choice(spec, "spool.full", policies, 0) == 1;
 }
 
 static int open_sink_loop(struct netobs_sink *sink)

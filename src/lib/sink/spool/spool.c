@@ -186,7 +186,7 @@ void spool_note_sync(struct spool *spool, int err)
 static bool make_spool_room(struct spool *spool, uint64_t cost)
 {
 	while (spool->size + cost > spool->options.max_bytes) {
-		if (!spool->oldest || spool->options.keep_oldest)
+		if (!spool->oldest)
 			return false;
 		drop_oldest(spool, SPOOL_FULL);
 	}

@@ -22,7 +22,6 @@ struct spool_options {
 	uint64_t max_bytes;    /* with the heads of records */
 	int64_t max_age_ms;    /* 0: any */
 	int64_t since_1970_ms; /* the zero of the spool's clock */
-	bool keep_oldest; /* a full spool drops new records, not old ones */
 	const struct log *log;
 };
 

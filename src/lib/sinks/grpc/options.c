@@ -38,7 +38,6 @@ int grpc_options_read(struct grpc_options *options,
 		.kind = kind,
 	};
 	address_parse(spec, spec->target, kind->port, &session->stream.address);
-	address_read_source(spec, &session->stream.source);
 	kind->read_options(spec, &options->message, types);
 	options->batch_bytes =
 		spec_size(spec, "batch_bytes", 64 << 10, 4 << 20, 1 << 20);

@@ -4,7 +4,6 @@
 #include "base/io.h"
 #include "base/util.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -294,21 +293,6 @@ static void read_http_tls(struct http_options *options, struct spec *spec)
 		spec_refuse(spec, "options cert and key_file need each other");
 }
 
-static void read_source(struct http_options *options, struct spec *spec)
-{
-	const char *text = spec_string(spec, "source", NULL);
-	struct in6_addr address;
-
-	if (!text)
-		return;
-	if (inet_pton(AF_INET, text, &address) != 1 &&
-	    inet_pton(AF_INET6, text, &address) != 1)
-		spec_refuse(spec, "option source: '%s' is not an IP address",
-			    text);
-	else if (asprintf(&options->source, "host!%s", text) < 0)
-		options->source = NULL;
-}
-
 /* A call packs a whole batch, which must not take it long. */
 static void read_batches(struct http_options *options, struct spec *spec)
 {
@@ -345,7 +329,6 @@ int http_options_read(struct http_options *options, struct spec *spec,
 	read_authentication(options, spec);
 	add_content_headers(options);
 	read_http_tls(options, spec);
-	read_source(options, spec);
 	options->proxy = copy_option(spec, "proxy");
 	return 0;
 }
@@ -362,7 +345,6 @@ void http_options_free(struct http_options *options)
 	free(options->ca);
 	free(options->cert);
 	free(options->key);
-	free(options->source);
 	free(options->proxy);
 	*options = (struct http_options){ 0 };
 }

@@ -27,7 +27,7 @@ struct http_options {
 	struct curl_slist *headers;
 	char *credentials;     /* NULL, or USER:PASSWORD */
 	char *ca, *cert, *key; /* paths; NULL: none */
-	char *source, *proxy;  /* as libcurl has them; NULL: none */
+	char *proxy;	       /* as libcurl has it; NULL: none */
 };
 
 /**

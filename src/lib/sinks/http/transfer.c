@@ -250,7 +250,6 @@ static CURLcode set_request_options(struct request *request,
 		/* A proxy is a matter of configuration, not of the environment. */
 		{ CURLOPT_PROXY, options->proxy ?: "" },
 		{ CURLOPT_NOPROXY, "" },
-		{ CURLOPT_INTERFACE, options->source },
 		{ CURLOPT_HTTPHEADER, options->headers },
 		{ CURLOPT_USERAGENT, "netobs/" NETOBS_VERSION },
 		{ CURLOPT_USERPWD, options->credentials },

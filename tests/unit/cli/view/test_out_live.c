@@ -56,7 +56,7 @@ static void outputs_are_tables_or_sinks(void **state)
 	output = view_output_of("json:a:b", true);
 	assert_ptr_equal(output.kind, &output_sink);
 	assert_false(output.is_stdout);
-	output = view_output_of("json?spool.full=drop_newest", true);
+	output = view_output_of("json?spool.max_bytes=1M", true);
 	assert_ptr_equal(output.kind, &output_sink);
 	assert_true(output.is_stdout);
 	output = view_output_of("jsonl", true);

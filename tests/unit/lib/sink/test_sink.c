@@ -429,7 +429,6 @@ static void wrong_specs_are_refused(void **state)
 		{ "json?spool=disk:", -EINVAL, "option spool" },
 		{ "json?spool.max_bytes=1", -EINVAL, "'1' is not from 1M to" },
 		{ "json?spool.max_age=1ms", -EINVAL, "'1ms' is not from 1s to" },
-		{ "json?spool.full=x", -EINVAL, "drop_oldest|drop_newest" },
 		{ "json:/nosuchdir/x", -ENOENT,
 		  "cannot write to /nosuchdir/x: No such file" },
 		{ "json:/", -EISDIR, "Is a directory" },

@@ -35,7 +35,7 @@ static void open_writes_why_it_failed(void **state)
 	assert_string_equal(why, "untouched");
 	netobs_sink_close(sink);
 	assert_refused(&opts, "nothing", "nothing");
-	assert_refused(&opts, "null?spool.full=maybe", "spool.full");
+	assert_refused(&opts, "null?spool.max_age=maybe", "spool.max_age");
 	assert_int_equal(netobs_sink_open("json:/nonexistent/a", &opts, &sink),
 			 -ENOENT);
 	assert_non_null(strstr(why, "/nonexistent/a"));

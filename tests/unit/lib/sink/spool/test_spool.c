@@ -119,32 +119,6 @@ static void full_spool_drops_the_oldest(void **state)
 	each_kind(f, drop_the_oldest);
 }
 
-static void drop_the_newest(struct spool_fixture *f)
-{
-	struct spool_item item;
-	uint64_t n = 0, kept;
-
-	while (put(&f->spool, n, 0))
-		n++;
-	kept = n;
-	for (int i = 0; i < 100; i++)
-		put(&f->spool, n + 700 * i, 0); /* as long as the one refused */
-	assert_int_equal(f->spool.dropped[SPOOL_FULL].seq, 101);
-	get_all(&f->spool, 0, kept, &item);
-	assert_false(spool_read(&f->spool, &item));
-	spool_ack(&f->spool, item.end);
-	assert_true(put(&f->spool, n, 0));
-}
-
-static void full_spool_may_keep_the_oldest(void **state)
-{
-	struct spool_fixture *f = *state;
-
-	f->options.max_bytes = 2 << 20;
-	f->options.keep_oldest = true;
-	each_kind(f, drop_the_newest);
-}
-
 static void drop_the_old(struct spool_fixture *f)
 {
 	struct spool_item item;
@@ -179,7 +153,6 @@ int main(void)
 		spool_test(rewinding_brings_back_what_is_not_acknowledged),
 		spool_test(what_is_refused_counts_as_dropped),
 		spool_test(full_spool_drops_the_oldest),
-		spool_test(full_spool_may_keep_the_oldest),
 		spool_test(old_records_are_dropped),
 	};
 
