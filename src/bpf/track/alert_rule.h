@@ -10,8 +10,14 @@
 static __always_inline struct noted_segment *noted_of(__u32 cpu_id)
 {
 	struct cpu_state *cpu = bpf_map_lookup_elem(&cpu_states, &cpu_id);
+	struct noted_segment *noted;
 
-	return cpu ? &((struct scratch *)cpu->scratch)->noted : NULL;
+	if (!cpu)
+		return NULL;
+	noted = &((struct scratch *)cpu->scratch)->noted;
+	/* The verifier allows no sum with what may be NULL: it is made here, and not before the branch. */
+	barrier_var(noted);
+	return noted;
 }
 
 static __always_inline const struct alert_tables *alert_tables_of_all(void)
