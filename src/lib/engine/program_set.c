@@ -30,6 +30,12 @@ struct any_link {
 	uint32_t flags;
 };
 
+/* Negative: the map was not created. libbpf 1.4 and newer keep a descriptor for it in this case as well. */
+static int created_fd(const struct bpf_map *map)
+{
+	return bpf_map__autocreate(map) ? bpf_map__fd(map) : -ENOENT;
+}
+
 /* The base's map of that name; NULL: the set has one of its own. */
 static const struct bpf_map *shared_map(const struct program_set *set,
 					const struct bpf_map *map)
@@ -41,7 +47,7 @@ static const struct bpf_map *shared_map(const struct program_set *set,
 		return NULL;
 	shared = bpf_object__find_map_by_name(set->base->object,
 					      bpf_map__name(map));
-	return shared && bpf_map__fd(shared) >= 0 ? shared : NULL;
+	return shared && created_fd(shared) >= 0 ? shared : NULL;
 }
 
 static int share_maps(const struct program_set *set)
@@ -320,8 +326,11 @@ void program_set_detach(struct program_set *set, const char *program)
 
 int program_set_map_fd(const struct program_set *set, const char *map)
 {
-	return set->object ? bpf_object__find_map_fd_by_name(set->object, map) :
-			     -ENOENT;
+	const struct bpf_map *found =
+		set->object ? bpf_object__find_map_by_name(set->object, map) :
+			      NULL;
+
+	return found ? created_fd(found) : -ENOENT;
 }
 
 void *program_set_mmap(const struct program_set *set, const char *map, size_t size)
@@ -453,7 +462,7 @@ uint64_t program_set_bytes(const struct program_set *set)
 	if (!set->object)
 		return 0;
 	bpf_object__for_each_map(map, set->object)
-		if (bpf_map__fd(map) >= 0 && !shared_map(set, map))
+		if (created_fd(map) >= 0 && !shared_map(set, map))
 			sum += map_bytes(map);
 	return sum;
 }
