@@ -110,7 +110,7 @@ static struct sum sum_of_flow(const struct netobs_flow *flow)
 struct waiting {
 	struct netobs_session ends[WAITING];
 	size_t n;
-	uint16_t port; /* of the last client */
+	uint32_t connections; /* so far */
 };
 
 /* That end of a connection of client @client to port 443 of service @service. */
@@ -170,7 +170,8 @@ static struct sum draw_connection(struct netobs_series *series,
 		1 + random_below(seed, NETOBS_SESSION_ENDINGS - 1);
 	const bool is_refused = ended == NETOBS_SESSION_REFUSED;
 	const uint32_t client = random_below(seed, CLIENTS);
-	const uint16_t port = 10000 + waiting->port++ % 50000;
+	/* The services change before a port repeats, so no two connections have one tuple. */
+	const uint16_t port = 10000 + waiting->connections++ % 50000;
 	struct netobs_session ends[2];
 
 	for (int i = 0; i < 2; i++) {
