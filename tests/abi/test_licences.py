@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+# Needs: git
 """Each file has a licence and an owner, in itself or in REUSE.toml."""
 
 import pathlib

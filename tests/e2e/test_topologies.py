@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Cost: 300
+# Needs: git
 """
 A packet is counted once, whatever the topology: random graphs of namespaces,
 random sets of observed interfaces, known traffic, one or two observers. Routers translate addresses;

@@ -191,7 +191,7 @@ class NfAcctd:
             "flags": int(flow["tcp_flags"]), "smac": flow["mac_src"],
             "dmac": flow["mac_dst"], "etype": int(flow["etype"], 16),
             "in": flow["iface_in"], "out": flow["iface_out"],
-            "vlan": flow["vlan"],
+            "vlan": flow["vlan_in"] if "vlan_in" in flow else flow["vlan"],  # 1.7.9: vlan_in
         }
 
 

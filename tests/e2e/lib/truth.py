@@ -96,12 +96,21 @@ def first_number(*lists):
     return None
 
 
+def layers(fields):
+    """Of the outermost first. tshark 4.4 leaves out the IP header behind MPLS."""
+    names = fields["frame.protocols"][0].split(":")
+    if "mpls" in names and not {"ip", "ipv6"} & set(names):
+        behind = len(names) - names[::-1].index("mpls")
+        names[behind:behind] = ["ip" if fields["ip.src"] else "ipv6"]
+    return names
+
+
 class Packet:
     """One packet as tshark sees it; of a tunnelled one @inner or outer."""
 
     def __init__(self, fields, inner=True):
         self.fields = fields
-        self.names = fields["frame.protocols"][0].split(":")
+        self.names = layers(fields)
         self.start = next(filter(None, map(self.inside, TUNNELS)), 0) if inner else 0
         self.family = self.layer(("ip", "ipv6"))
 
