@@ -18,7 +18,6 @@ from lib import metrics
 from lib import netobs_proto
 from lib import observer
 from lib import relay
-from lib.persistent import PersistentTest
 from lib.record_sinks import Flows, Http, Lines, sink_section, take_host
 from lib.service import AGAIN, ServiceTest
 
@@ -205,31 +204,6 @@ class Sinks(AlertsTest):
         done = subprocess.run([observer.netobsctl(), "status", "-s", self.control, "-o", "json"],
                               text=True, capture_output=True, timeout=60, check=True)
         return {sink["name"]: sink for sink in json.loads(done.stdout)["sinks"]}
-
-
-class Commits(PersistentTest, AlertsTest):
-    def test_alerts_wait_for_no_commit(self):
-        """Flows do, which a process that is killed would deliver again, and all that is in a
-        spool with flows."""
-        def spooled(name, *more):
-            return sink_section(name, f"json:{self.lab.path(name)}",
-                                f"spool = disk:{self.lab.path(f'spool-{name}')}", *more)
-        self.configure(*self.persist(), *alert_section("each", EACH), *spooled("flows"),
-                       *spooled("alerts", "records = alert"),
-                       *spooled("both", "records = flow,alert"), "[flows]", "interval = 1h",
-                       sinks=())
-        self.start()
-        self.end_talk(self.talk(1))
-        fired = self.at_rest()["each"]["fired"]
-        self.assertGreater(fired, 0)
-        lab.wait_for(lambda: len(self.alerts("alerts")) == fired, "the alerts")
-        self.assertEqual([], self.records("flows"))
-        self.assertEqual([], self.records("both"))
-        self.kill()
-        self.start()
-        self.stop()
-        self.assertEqual(fired, len(self.alerts("alerts")))
-        self.assertGreater(self.packets("flows"), 0)
 
 
 class Rules(AlertsTest):
