@@ -27,7 +27,7 @@ struct rotate_options {
 	const char *suffix;   /* ".gz", ".zst"; NULL: none */
 };
 
-/** Read the options; @least: of max_bytes. @return whether the file is to be rotated */
+/** Read the options. @least: the smallest max_bytes. @return true if the file rotates */
 bool rotate_parse(struct spec *spec, uint64_t least,
 		  struct rotate_options *ret_options);
 
@@ -42,7 +42,7 @@ void rotate_close(struct rotated *rotated);
 
 /*
  * Begin a new file if it is time, or if less than @room bytes are left in this one. PEER_NEW: it
- * is new, and a piece that was not written whole is to be written again.
+ * is new: write again a piece that was not written whole.
  */
 enum peer_state rotate_prepare(struct rotated *rotated, size_t room);
 

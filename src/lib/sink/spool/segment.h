@@ -52,10 +52,10 @@ struct segment {
 	struct position in_file; /* behind these */
 	uint64_t synced; /* of written, bytes of which the last sync succeeded */
 	struct position durable; /* behind those that survive a crash of the host */
-	bool is_in_doubt; /* what is behind `durable` stays so: a sync failed */
-	bool is_named;	  /* the file's name survives a crash */
-	bool is_closed;	  /* no record is to be added */
-	bool is_damaged;  /* a part of the file cannot be read */
+	bool is_in_doubt; /* a sync failed: bytes behind `durable` may not be on the disk */
+	bool is_named;	    /* the file's name survives a crash */
+	bool is_closed;	    /* no record is to be added */
+	bool is_damaged;    /* a part of the file cannot be read */
 	bool has_checksums; /* false in memory */
 	char *buf;	    /* of size, what is not in the file */
 	size_t buf_size;

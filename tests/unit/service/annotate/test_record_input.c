@@ -48,6 +48,16 @@ static void show(struct record_input *input, char shown[SHOWN_MAX])
 	}
 }
 
+static void assert_shown(const char *text, const char *expected)
+{
+	struct record_input input = open_text(text, strlen(text));
+	char shown[SHOWN_MAX];
+
+	show(&input, shown);
+	assert_string_equal(shown, expected);
+	record_input_close(&input);
+}
+
 static void records_are_found_in_lines_and_arrays(void **state)
 {
 	static const struct {
@@ -64,15 +74,8 @@ static void records_are_found_in_lines_and_arrays(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct record_input input =
-			open_text(rows[i].text, strlen(rows[i].text));
-		char shown[SHOWN_MAX];
-
-		show(&input, shown);
-		assert_string_equal(shown, rows[i].shown);
-		record_input_close(&input);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_shown(rows[i].text, rows[i].shown);
 }
 
 static void damage_ends_with_its_lines(void **state)
@@ -96,15 +99,8 @@ static void damage_ends_with_its_lines(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct record_input input =
-			open_text(rows[i].text, strlen(rows[i].text));
-		char shown[SHOWN_MAX];
-
-		show(&input, shown);
-		assert_string_equal(shown, rows[i].shown);
-		record_input_close(&input);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_shown(rows[i].text, rows[i].shown);
 }
 
 static void bytes_of_0_are_damage(void **state)
