@@ -259,7 +259,7 @@ class Faults(grpc_lab.GrpcTest):
     def test_collector_that_needs_longer_than_the_deadline(self):
         self.collector.set_mode("slow", 1.2)
         self.collector.start()
-        feed = self.feed(self.collector, "deadline=1s", rate=20000, seconds=2)
+        feed = self.feed(self.collector, "deadline=1s", rate=20000, seconds=1, drain=90)
         again = self.check_all_came(self.collector, feed.finish())
         # Two calls, whose time was over.
         self.assertLess(again, 2 * 12000)
