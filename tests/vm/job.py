@@ -53,10 +53,9 @@ def passed_on():
 
 
 # A guest's CPUs share one of the host's: more tests at a time only time out.
-def ctest(build, cpus, tests, without):
+def ctest(build, cpus, labels, tests):
     command = ["ctest", "--test-dir", build, "-V", "-j", str(min(cpus, 2)),
-               "-L", "^(bpf|e2e|guest)$", "-R", tests,
-               "-E", f"{NOT_HERE}|{without}" if without else NOT_HERE]
+               "-L", f"^({labels})$", "-R", tests, "-E", NOT_HERE]
     return [f"export NETOBS_TEST_SHRINK={SHRINK}",
             f'export NETOBS_TEST_TSHARK="$out/{TSHARK}"', *passed_on(), shlex.join(command)]
 

@@ -28,10 +28,8 @@ import compilers
 
 NAMES = [*kernels.SUITES, kernels.ARM64]
 CPUS, MANY_CPUS = 2, 8
-# What ./dev test has time for: programs, store, exact counts and VLANs, which the machine
-# itself may lack, but not what loads the programs dozens of times to test user space.
-QUICK = r"^(bpf\.|e2e\.(exact|once_vlan))"
-SLOW = r"^bpf\.(attach|replay|context(_.*)?)$"
+# Of the tests that guests run, and of those that ./dev test has time for.
+LABELS, QUICK_LABELS = "bpf|e2e|guest", "kernel"
 
 
 @dataclass
@@ -58,7 +56,7 @@ def parse_arguments():
     parser.add_argument("--tests", metavar="PATTERN",
                         help="run those whose name matches")
     parser.add_argument("--quick", action="store_true",
-                        help="run those that ./dev test does")
+                        help="run what a kernel can change, as ./dev test does")
     parser.add_argument("--shell", action="store_true",
                         help="run a shell instead")
     parser.add_argument("--refresh", action="store_true",
@@ -76,9 +74,8 @@ def parse_arguments():
             parser.error(f"there is no kernel {version}, but {', '.join(NAMES)}")
     if kernels.ARM64 in arguments.version and len(arguments.version) > 1:
         parser.error(f"{kernels.ARM64} has a build of its own: run it alone")
-    is_quick = arguments.quick and not arguments.tests
-    arguments.without = SLOW if is_quick else ""
-    arguments.tests = arguments.tests or (QUICK if is_quick else ".")
+    arguments.labels = QUICK_LABELS if arguments.quick and not arguments.tests else LABELS
+    arguments.tests = arguments.tests or "."
     if arguments.shell and len(arguments.version) != 1:
         parser.error("--shell wants one VERSION")
     return arguments
@@ -130,7 +127,7 @@ def test(arguments, runs):
 
     def one(run):
         lines = job.look(arguments.build) + job.ctest(
-            arguments.build, run.cpus, arguments.tests, arguments.without)
+            arguments.build, run.cpus, arguments.labels, arguments.tests)
         guest = results.collect(run.out, run.title, start(run, lines, arguments.limit))
         print(f"{run.title}: {'FAILED: ' * bool(guest.failures)}"
               f"{', '.join(guest.failures) or 'passed'}", flush=True)
