@@ -43,6 +43,8 @@ enum { OWNER_KEY_WORDS = sizeof(struct owner_key) / sizeof(uint32_t) };
 /* Buckets grow one by one: of @level, a power of two, those below n_buckets - level are split. */
 struct owner_table {
 	struct owner_entry **buckets;
+	struct owner_entry *unused; /* a list */
+	struct owner_slab *slabs;
 	uint32_t n_buckets, level;
 	uint32_t count, max;
 	uint64_t refused; /* sockets that found no room */
