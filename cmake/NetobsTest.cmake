@@ -18,7 +18,7 @@ set(NETOBS_RELEASE_DIR ${default_release_dir} CACHE PATH
 	"Build directory without sanitizers, for the tests that need one")
 
 set(NETOBS_TEST_TIMEOUT 900 CACHE STRING "Seconds that an end-to-end test may take")
-set(NETOBS_FUZZ_SECONDS 15 CACHE STRING "Seconds that each fuzzer runs")
+set(NETOBS_FUZZ_SECONDS 3 CACHE STRING "Seconds that each fuzzer runs")
 
 set(test_environment
 	ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1
