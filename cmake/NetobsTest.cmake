@@ -302,7 +302,7 @@ function(netobs_release_fixture)
 		-S ${PROJECT_SOURCE_DIR} -B ${NETOBS_RELEASE_DIR} -G ${CMAKE_GENERATOR}
 		-DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER}
 		-DNETOBS_TESTS=ON -DNETOBS_WERROR=${NETOBS_WERROR})
-	netobs_test(release.build release 600 ${CMAKE_COMMAND} --build ${NETOBS_RELEASE_DIR})
+	netobs_test(release.build release 1200 ${CMAKE_COMMAND} --build ${NETOBS_RELEASE_DIR})
 	set_tests_properties(release.configure release.build PROPERTIES FIXTURES_SETUP release)
 	set_tests_properties(release.build PROPERTIES DEPENDS release.configure)
 endfunction()
