@@ -8,6 +8,11 @@
  * one, that is reported; else nothing stays with the socket.
  *
  * Nothing is changed here, and all programs let connections proceed.
+ *
+ * Other hooks do not serve. Programs that BPF_PROG_ATTACH attaches stay when the process is killed.
+ * Groups below the root are first only if programs of others are at the root. A tracepoint of the
+ * system call reads an address that the process may still change. The LSM hook socket_connect needs
+ * a kernel with that LSM active, and does not see TCP Fast Open.
  */
 #include "vmlinux.h"
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Reads the configuration of a service, and replaces it. */
+/*
+ * Reads the configuration of a service, and replaces it. The new one is read and checked, its sinks
+ * are opened, its observers and the change of the context prepared, beside the one in use; all of
+ * this may fail without a trace. The last step puts it in the place of the old one. Only a sink that
+ * needs the spool or the file of its predecessor is opened later, once that has been closed.
+ */
 #ifndef NETOBS_SERVICE_SERVICE_RELOAD_H
 #define NETOBS_SERVICE_SERVICE_RELOAD_H
 

@@ -24,7 +24,7 @@ from lib.observer import Observer
 CONNECTIONS = int(os.environ.get("NETOBS_TEST_CONNECTIONS", lab.sized(60000)))
 RATE = 16000 # a second: bodies come in time, also for those that are the first
 OPEN = CONNECTIONS // 5
-IDLE_SECONDS = 12 # more than a connection keeps its place for, see architecture.md
+IDLE_SECONDS = 12 # more than a connection keeps its place for, CONN_IDLE_SECONDS
 
 # Of the table, see src/bpf/connection.h: places of a bucket, its bytes, those of a place in three
 # maps, and those of a body, which come in parts.

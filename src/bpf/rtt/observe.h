@@ -5,6 +5,10 @@
  *
  * Right, or nothing: there is no sample where the acknowledgment could answer another segment than
  * the timed one.
+ *
+ * QUIC has no samples: its acknowledgments are encrypted, endpoints may disable its spin bit or send
+ * any value (RFC 9000, 17.4), and where it spins, samples include the delay of the application
+ * (RFC 9312, 3.8.2). Nothing would show that such samples are wrong.
  */
 #ifndef NETOBS_BPF_RTT_OBSERVE_H
 #define NETOBS_BPF_RTT_OBSERVE_H

@@ -2,6 +2,12 @@
 /*
  * The flow programs: a set of maps for a context, and programs that share them for
  * each kind of interfaces in each namespace.
+ *
+ * They are compiled for all options, as knobs, and for default options with and without round-trip
+ * times and translations, as constants: the verifier removes code that knobs turn off, but not what
+ * the compiler did for it. Of the latter, those with translations read the conntrack entry as a
+ * member of struct sk_buff, which takes Linux 6.2; a call of the kernel instead takes 65 ns for each
+ * outgoing packet that L1 does not have. bpf.configurations compares what they count.
  */
 #ifndef NETOBS_ENGINE_FLOW_PROGRAMS_H
 #define NETOBS_ENGINE_FLOW_PROGRAMS_H

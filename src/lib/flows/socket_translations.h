@@ -6,7 +6,9 @@
  *
  * Packets have the same tuple everywhere, whatever interface they pass: that behind the original
  * direction's translation, and that before the reply's. So an entry is one's by its place among
- * the namespaces, and by the time.
+ * the namespaces, and by the time. It lasts until the socket is destroyed. Of a socket that sends
+ * from any address, packets in its namespace complete the local one, if no other socket may have
+ * the port.
  */
 #ifndef NETOBS_FLOWS_SOCKET_TRANSLATIONS_H
 #define NETOBS_FLOWS_SOCKET_TRANSLATIONS_H

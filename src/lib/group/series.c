@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Series, and what is added to them. */
+/*
+ * Series, and what is added to them. A flow is added to the series of its group, or else to that of
+ * other flows, and never subtracted: so the sum is exact at each moment. When a series ends, its
+ * counts go to NETOBS_SERIES_LEFT, since other flows would have them in their rate a second time.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

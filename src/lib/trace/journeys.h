@@ -2,6 +2,10 @@
 /*
  * Journeys: the events of connections, joined by ranges of bytes. Independent of BPF and the
  * kernel.
+ *
+ * Events of a direction are kept in order of time. Once bytes are read or acknowledged, they are cut
+ * at the boundaries of all events: the bytes between two boundaries passed all points together. The
+ * time between two consecutive points belongs to one part, so the parts add up to the whole.
  */
 #ifndef NETOBS_TRACE_JOURNEYS_H
 #define NETOBS_TRACE_JOURNEYS_H
