@@ -59,13 +59,11 @@ struct privilege_hint privilege_hint(int err, uint64_t wanted)
 {
 	bool is_namespaced;
 	uint64_t missing = find_missing(err, wanted, &is_namespaced);
-	const char *separator = " (missing: ";
+	const char *separator =
+		is_namespaced ? " (missing in the initial user namespace: " :
+				" (missing: ";
 	struct privilege_hint hint = { "" };
 
-	if (is_namespaced)
-		return (struct privilege_hint){
-			" (this is a user namespace: its capabilities do not count for BPF, only those of the initial one do)"
-		};
 	for (size_t i = 0; i < CAPABILITIES; i++) {
 		size_t used = strlen(hint.text);
 

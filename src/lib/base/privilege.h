@@ -24,7 +24,7 @@
  */
 uint64_t privilege_missing(int err, uint64_t wanted);
 
-/* " (missing: CAP_BPF, CAP_PERFMON)", that it is a user namespace, or "" where none is missing. */
+/* " (missing: CAP_BPF, CAP_PERFMON)", or "" where none is. */
 struct privilege_hint {
 	char text[112];
 };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <netobs/netobs.h>
 
@@ -73,8 +74,8 @@ void args_report_failure(const char *command, bool is_known, const char *doing,
 		fprintf(stderr, "netobsctl %s: cannot %s: %s\n", command, doing,
 			strerror(-error));
 	if (error == -EPERM)
-		fprintf(stderr,
-			"Run it as root, or see 'netobsctl check' for what is missing.\n");
+		fprintf(stderr, "%s 'netobsctl check' for what is missing.\n",
+			geteuid() ? "Run it as root, or see" : "See");
 }
 
 void args_out_of_memory(const struct args_command *command)
