@@ -8,6 +8,7 @@ name it, and check says what flows then does.
 
 import json
 import os
+import re
 import subprocess
 
 from lib import bpf
@@ -138,6 +139,26 @@ class Privileges(lab.WiredTest):
             check = subprocess.run([*inside, "check", "-v", "-o", "json"], capture_output=True,
                                    text=True, timeout=60, check=False)
             self.assertEqual(there, json.loads(check.stdout)["user_namespace"])
+
+    def test_v_logs_what_the_kernel_refuses(self):
+        """Twice where it logs more as well. Without CAP_PERFMON, it refuses a program of each."""
+        rest = with_only([name for name in NEEDED if name != "perfmon"])
+        verbs = ["flows", "top", "tcp", "alerts --rule rtt>1s", "map", "map --services"]
+        verbs += [verb for verb in ("drops", "sessions", "trace") if observer.features()[verb]]
+        for verb in *verbs, "check":
+            command = [observer.netobsctl(), *verb.split(), *["-d", "1"] * (verb != "check")]
+            for verbose in (), ("-v",), ("-vv",):
+                with self.subTest(verb, verbose=verbose):
+                    done = subprocess.run(self.a.command(*rest, *command, *verbose), text=True,
+                                          capture_output=True, timeout=60, check=False)
+                    observer.check_sanitizer(done.stderr)
+                    self.assertEqual(1, done.returncode)
+                    logged = re.findall(r"(?m)^netobsctl (\w+): libbpf: prog 'netobs_\w+': "
+                                        "BPF program load failed: ", done.stderr)
+                    if verbose == ("-vv",) or (verbose and verb == "check"):
+                        self.assertEqual({command[1]}, set(logged), done.stderr)
+                    else:
+                        self.assertEqual([], logged, done.stderr)
 
     def test_limit_of_locked_memory_takes_one_more(self):
         """Where maps are charged to it."""
