@@ -122,7 +122,7 @@ make_network
 if [[ ${1-} == drops ]]; then
 	lose 2>/dev/null &
 	printf 'Packets to 192.0.2.2 and 192.0.2.3 are lost for %d seconds.\n' "$seconds" >&2
-	"$netobsctl" drops --interval 2 -d "$seconds" "${@:2}"
+	"$netobsctl" drops -i demo0 -i demo1 --interval 2 -d "$seconds" "${@:2}"
 	exit
 fi
 serve &

@@ -355,19 +355,23 @@ class Drops(drops.DropsTest):
             self.assertTrue([cell for cell in row if "udp" in cell and "_" in cell], row)
 
     def test_the_demo(self):
-        """It loses packets in four ways, each of which is named."""
+        """It loses packets in four ways, each of which is named, and shows no drops of others."""
         demo = os.path.join(os.environ["NETOBS_SOURCE"], "examples/demo.sh")
+        self.lab.spawn("bash", "-c", f"while sleep 0.1; do echo lost >/dev/udp/{SERVER}/2040; done",
+                       ns=self.client, stderr=subprocess.DEVNULL)
         with self.lab.spawn("bash", demo, observer.netobsctl(), "drops", "-o", "json", "-d", "9",
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as shown:
             out, errors = shown.communicate(timeout=120)
         self.assertEqual(0, shown.returncode, errors)
-        flows = collections.defaultdict(set)
+        flows, interfaces = collections.defaultdict(set), set()
         for record in map(json.loads, out.splitlines()):
+            interfaces.add(record.get("Interface"))
             if record.get("DstAddr") in ("192.0.2.2", "192.0.2.3") and record["DropKind"] != "benign":
                 flows[record["DstAddr"], record["DstPort"]].add(cause_of(record))
         wanted = {("192.0.2.2", 514): "SOCKET_RCVBUFF", ("192.0.2.2", 53): "NO_SOCKET",
                   ("192.0.2.2", 22): "NETFILTER_DROP", ("192.0.2.3", 7): "NEIGH_FAILED"}
         self.assertLessEqual(set(wanted), set(flows))
+        self.assertEqual({"demo0", "demo1"}, interfaces)
         if self.has_reasons:
             self.assertEqual([], [flow for flow, cause in wanted.items() if cause not in flows[flow]])
 
