@@ -36,7 +36,7 @@ static const struct args_command top_command = {
 	.operand_list = FIELD(filter_words),
 	.given = FIELD(given),
 	.notes = "FILTER selects packets, in the kernel, as tcpdump does: see pcap-filter(7).\n"
-		 "Keys: 1 to 9 choose a table, b k f s r x n sort, t shows sums since the start,\n"
+		 "Keys: 1 to 9 choose a table, b k f s r x d n sort, t shows sums since the start,\n"
 		 "/ searches, p pauses, h explains these and others, q quits.\n"
 		 "Without a terminal, a table is printed at the end of each interval.\n"
 		 "KEY is one of netobsctl flows. SECONDS may have a fraction or a unit.\n",
