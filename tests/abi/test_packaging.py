@@ -139,7 +139,7 @@ class Disk(unittest.TestCase):
         self.assertLess(on_disk, 1 << 30)
         stated = f"{on_disk >> 20} MiB"
         for path in "packaging/systemd/netobs.conf", "packaging/debian/control", \
-                "docs/install.md":
+                "packaging/rpm/netobs.spec", "docs/install.md", "README.md":
             with self.subTest(path):
                 self.assertEqual({stated}, set(re.findall(
                     r"(\d+ [GM]iB)\s+at\s+most", (SOURCE / path).read_text())))
