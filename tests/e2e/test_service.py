@@ -168,8 +168,10 @@ class Config(Configured, lab.LabTest):
         self.assertEqual(("null", f"{self.path}:10"), shown["sink", "b", "output"])
         self.assertNotIn(("sink", "a", "output"), shown)
         # What it prints is a configuration that has the same effect.
-        again = self.lab.path("again.conf")
-        self.write(self.config("show", self.path)[1], again)
+        again, text = self.lab.path("again.conf"), self.config("show", self.path)[1]
+        self.assertIn("\ninterval = 5\n", text)
+        self.assertNotIn("# default", text)
+        self.write(text, again)
         _, out, errors = self.config("show", "-o", "json", again)
         self.assertEqual("", errors)
         self.assertEqual({key: value for key, (value, _) in shown.items()},
