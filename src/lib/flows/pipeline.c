@@ -11,9 +11,12 @@
 #include <time.h>
 
 enum {
-	/* Slots of all logs: a quarter of a millisecond between slices of a drain, two else. */
+	/*
+	 * Slots of all logs. A call may read so many for relief, before and within its last step,
+	 * and 1,000 take half a millisecond; more where the kernel must find huge pages for them.
+	 */
 	STEP_SLOTS = 2048,
-	RELIEF_SLOTS = 16384,
+	RELIEF_SLOTS = 4096,
 	REST_MIN_MS = 20,
 	RETRIES = 20,
 	RETRY_MS = 10,
