@@ -90,10 +90,10 @@ class Run:
         where.veth(self.ns, "eth0", peer, f"r{number}")
         self.ns.address("eth0", "192.0.2.1/24")
         self.ns.neighbour("eth0", "02:00:00:00:00:99", "192.0.2.2")
-        with open(self.path("out"), "wb") as out:
+        with open(self.path("out"), "wb") as out, open(self.path("err"), "wb") as err:
             self.process = where.spawn(
                 "unshare", "-m", "-i", "bash", "-c", HOST, ns=self.ns, stdout=out,
-                stderr=out, cwd=self.path("work"),
+                stderr=err, cwd=self.path("work"),
                 env=dict(os.environ, LAB=self.dir, RECIPE=commands,
                          CERTS=where.path("certs"),
                          NETOBSCTL=observer.netobsctl(release=True)))
@@ -110,8 +110,12 @@ class Run:
             file.write(capfile.pcap(capfile.ETHERNET, [(10**18, frame)]))
 
     def finish(self):
+        """What it prints, and what it says of errors."""
         self.process.wait(60)
-        with open(self.path("out"), encoding="utf-8", errors="replace") as file:
+        return [self.read(name) for name in ("out", "err")]
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8", errors="replace") as file:
             return file.read()
 
 
@@ -134,13 +138,13 @@ class Recipes(lab.LabTest):
         self.assertGreater(len(runs), 12)
         for run in runs:
             with self.subTest(run.commands):
-                self.check(run, run.finish())
+                self.check(run, *run.finish())
 
-    def check(self, run, out):
-        errors = [line for line in out.splitlines()
+    def check(self, run, out, err):
+        errors = [line for line in err.splitlines()
                   if re.match(r"netobsctl( \w+)?: |bash|\S*/bin/", line)]
         self.assertEqual([], [line for line in errors if not AWAY.search(line)],
-                         out)
+                         out + err)
         for word, check in (("nfdump -R", self.check_nfdump),
                             ("nfacctd -f", self.check_nfacctd),
                             ("ipfixDump", self.check_ipfixdump),
