@@ -19,6 +19,8 @@ struct {
 	__type(value, struct backends);
 } services SEC(".maps");
 
+_Static_assert(!(BACKENDS_MAX & (BACKENDS_MAX - 1)), "masks an index");
+
 __u64 translated;
 
 static __always_inline const struct end *choose(const struct service *service)
@@ -30,7 +32,8 @@ static __always_inline const struct end *choose(const struct service *service)
 		return NULL;
 	i = bpf_get_prandom_u32() % backends->n;
 	__sync_fetch_and_add(&translated, 1);
-	return i < BACKENDS_MAX ? &backends->ends[i] : NULL;
+	/* The verifier knows no bound of a remainder; what `if (i < ...)` says is of its low half. */
+	return &backends->ends[i & (BACKENDS_MAX - 1)];
 }
 
 static __always_inline int translate4(struct bpf_sock_addr *ctx)
