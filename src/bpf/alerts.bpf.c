@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Which filters of rules about connections a packet matches. The flow programs end with a
- * jump to this for the first packet of a connection, so that filters can change without
+ * Finds the filters of rules about connections that a packet matches. The flow programs end with a
+ * jump to this program for the first packet of a connection, so that filters can change without
  * them. It is loaded with a judge() that has a bit for each filter.
  */
 #define BPF_NO_PRESERVE_ACCESS_INDEX
@@ -18,7 +18,7 @@ const volatile __u32 config_epoch = 0; /* of the filters */
 
 enum { VERDICT_NEXT = -1 };
 
-/* Nothing is timed here. */
+/* This program times nothing. */
 static __always_inline __u64 read_exact_clock(const struct segment *segment)
 {
 	return segment->now;
@@ -39,7 +39,7 @@ int netobs_alert(struct __sk_buff *skb)
 		state->verdict = verdict;
 		state->epoch = config_epoch;
 	}
-	/* As run_exit(), of the program that jumped here. */
+	/* run_exit() for the program that jumped here. */
 	WRITE_ONCE(cpu->exited, cpu->exited + 1);
 	return VERDICT_NEXT;
 }

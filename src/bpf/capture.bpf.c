@@ -15,7 +15,7 @@ enum { VERDICT_NEXT = -1 };
 
 const volatile __u16 config_netns = 0; /* index, for user space */
 const volatile __u32 config_snap = CAPTURE_SNAP_MAX;
-const volatile __u32 config_wake = 0; /* bytes in a ring buffer that wake */
+const volatile __u32 config_wake = 0; /* bytes in a ring that wake user space */
 const volatile __u32 config_rings = CAPTURE_RINGS_MAX; /* a power of two */
 const volatile __u32 config_ring_bytes = 1 << 20;
 /* At most so many packets in each window; 0: any number. */
@@ -27,7 +27,7 @@ struct ring {
 	__uint(max_entries, 1 << 20);
 };
 
-/* CPUs have different ones, as they wait for each other at the lock of a ring buffer. */
+/* Different CPUs use different ring buffers, as they would wait for its lock. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, CAPTURE_RINGS_MAX);
@@ -79,7 +79,7 @@ static __always_inline void count_uncounted(void)
 		__sync_fetch_and_add(count, 1);
 }
 
-/* CPUs that come at the same moment may exceed the limit by a packet each. */
+/* CPUs that check at the same moment may exceed the limit by a packet each. */
 static __always_inline bool is_limited(struct capture_window *current)
 {
 	__u64 now;
@@ -87,7 +87,7 @@ static __always_inline bool is_limited(struct capture_window *current)
 	if (!config_window_packets)
 		return false;
 	now = bpf_ktime_get_boot_ns();
-	/* Another CPU may have begun one after @now. */
+	/* Another CPU may have begun a window after @now. */
 	if ((__s64)(now - current->start_ns) >= (__s64)config_window_ns) {
 		current->start_ns = now;
 		current->packets = 0;
@@ -98,13 +98,13 @@ static __always_inline bool is_limited(struct capture_window *current)
 	return false;
 }
 
-/* Where a record may go. */
+/* The ring buffer for a record. */
 struct place {
-	void *ring; /* NULL: nowhere */
-	__u64 used; /* bytes of it */
+	void *ring; /* NULL: all are full */
+	__u64 used; /* bytes in use */
 };
 
-/* The ring buffer of this CPU, or if that is full, another with room. Takes no lock to see that. */
+/* Find a ring buffer with room: this CPU's, else another one. Takes no lock. */
 static __always_inline struct place find_place(__u32 size)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -127,8 +127,8 @@ static __always_inline struct place find_place(__u32 size)
 }
 
 /*
- * The first packet in an empty ring buffer wakes user space, which waits a little for
- * more, and the one that fills it up to the mark.
+ * Wake user space, which waits a little for more packets, with the first packet in an empty ring
+ * buffer, and with the packet that fills it up to config_wake.
  */
 static __always_inline __u64 wake_flags(__u64 used, __u32 size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the capture programs and user space share. */
+/* Structs that the capture programs and user space share. */
 #ifndef NETOBS_BPF_CAPTURE_H
 #define NETOBS_BPF_CAPTURE_H
 
@@ -17,8 +17,8 @@ struct capture_packet {
 	__u32 length; /* of the frame, without a tag that is beside it */
 	__u32 captured;
 	__u16 netns;	/* index given by user space */
-	__u16 vlan_tci; /* of the tag that the kernel keeps beside the frame */
-	__u16 vlan_type; /* its ethertype, network byte order; 0: there is none */
+	__u16 vlan_tci; /* tag that the kernel keeps beside the frame */
+	__u16 vlan_type; /* ethertype of that tag, network byte order; 0: no tag */
 	__u8 direction; /* enum direction */
 	__u8 link;	/* enum link_kind */
 	__u8 reserved[4];
@@ -40,7 +40,7 @@ struct capture_counters {
 struct capture_window {
 	__u64 start_ns;
 	__u64 packets;
-	__u64 is_closed; /* the capture stops: packets are not even counted */
+	__u64 is_closed; /* the capture is stopping: packets are not even counted */
 };
 
 #endif

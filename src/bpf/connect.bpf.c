@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What processes ask for when they connect, before programs of others translate it. One program
- * sees the address before all others do, and notes it with the socket: at the root, by
- * BPF_F_PREORDER, or before Linux 6.17 in the functions of connect_traced.bpf.c.
- * Another one sees the socket once it has both its ends: of TCP right before its first packet,
- * of UDP when user space lists the sockets, or when it is closed. If its remote end is another
- * one, that is reported; else nothing stays with the socket.
+ * The addresses that processes connect to, before programs of others translate them. One program
+ * sees the address before all others do, and notes it in the socket's storage: at the root, by
+ * BPF_F_PREORDER, or before Linux 6.17 in the functions of connect_traced.bpf.c. Another program
+ * sees the socket once it has both its ends: a TCP socket right before its first packet, a UDP
+ * socket when user space lists the sockets, or when it is closed. If the remote end differs from
+ * the address, it is reported; else the note is removed.
  *
  * Nothing is changed here, and all programs let connections proceed.
  *
@@ -33,31 +33,31 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 enum { AF_INET = 2, AF_INET6 = 10, PROCEED = 1, JUST_BEFORE_MS = 1000 };
 
 enum {
-	IS_SETTLED, /* nothing is to be found out */
-	IS_ASKED,   /* the remote end is not known yet */
-	IS_TRANSLATED, /* and reported; so is what is not translated, but may be taken for it */
+	IS_SETTLED, /* nothing to report or to end */
+	IS_ASKED,   /* the address is noted, the remote end is not known yet */
+	IS_TRANSLATED, /* reported: as translated, or else as easily taken for it */
 };
 
 enum { SENT_MAX = 4 };
 
-/* Of datagrams. */
+/* A translation of datagrams. */
 struct sent {
 	__u8 remote[16], asked[16];
 	__u8 local[16];
 	__u16 remote_port, asked_port, local_port, reserved;
 };
 
-/* What is kept with a socket. */
+/* The storage of a socket. */
 struct asked {
-	struct connect_event event; /* what is, or would be reported */
-	__u8 before[16];	    /* where it was connected to */
+	struct connect_event event; /* the last report, or the next one */
+	__u8 before[16];	    /* remote end before the current call */
 	__u16 before_port;
 	__u8 state;
-	__u8 next_sent;	   /* in a ring of those that were reported */
-	__u8 datagram[16]; /* what the current one asks for */
+	__u8 next_sent; /* index in `sent`, a ring of reported translations */
+	__u8 datagram[16]; /* address that the current datagram asks for */
 	__u16 datagram_port;
-	__u8 has_direct; /* datagrams went where they were to go */
-	__u8 is_mixed;	 /* what is not translated is reported, too */
+	__u8 has_direct; /* some datagrams went where they were asked to go */
+	__u8 is_mixed;	 /* report also remote ends that are not translated */
 	struct sent sent[SENT_MAX];
 };
 
@@ -68,7 +68,7 @@ struct {
 	__type(value, struct asked);
 } connect_sockets SEC(".maps");
 
-/* Translated tuples: another socket may have one of these later, and not be translated. */
+/* Tuples of translated sockets: a later socket may have the tuple, and not be translated. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, CONNECT_RECENT_MAX);
@@ -76,7 +76,7 @@ struct {
 	__type(value, __u64);
 } connect_recent SEC(".maps");
 
-/* Tuples that were not translated: the upper half of their hash, and when, in milliseconds. */
+/* Tuples that were not translated: the upper half of their hash, and the time in milliseconds. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, CONNECT_DIRECT_SLOTS);
@@ -183,7 +183,7 @@ static __always_inline void report(struct connect_event *event, __u8 kind)
 
 #ifdef CONNECT_TRACED
 
-/* What a socket of UDP asked for is not known. */
+/* The address that a UDP socket asked for is unknown. */
 static __always_inline void count_missed(void)
 {
 	struct connect_counters *counters =
@@ -227,7 +227,7 @@ static __always_inline __u32 now_ms(void)
 	return bpf_ktime_get_boot_ns() / 1000000;
 }
 
-/* Packets have the time of the clock's tick: those of that socket may look like this one's. */
+/* Packets have the time of the clock's tick, so packets of a previous socket may seem to be this one's. */
 static __always_inline bool was_direct(const struct connect_tuple *tuple)
 {
 	__u64 hash = hash_tuple(tuple);
@@ -245,7 +245,7 @@ static __always_inline void note_direct(const struct connect_tuple *tuple)
 		*slot = hash >> 32 << 32 | now_ms();
 }
 
-/* That is news if another socket had the tuple, and was translated. */
+/* Report a socket that is not translated, if another socket had its tuple and was translated. */
 static __always_inline void report_direct(struct connect_event *event)
 {
 	const struct connect_counters *counters =
@@ -257,7 +257,7 @@ static __always_inline void report_direct(struct connect_event *event)
 	report(event, CONNECT_DIRECT);
 }
 
-/* Of a socket of UDP that may share its port, packets do not show which one has sent them. */
+/* If UDP sockets may share a port, packets do not show which socket sent them. */
 static __always_inline bool may_share_port(const struct sock *sk)
 {
 	const struct sock_common *common = &sk->__sk_common;
@@ -267,7 +267,7 @@ static __always_inline bool may_share_port(const struct sock *sk)
 		BPF_CORE_READ_BITFIELD_PROBED(common, skc_reuseport));
 }
 
-/* Of UDP, connecting may have failed: then the socket is connected to what it was before. */
+/* Connecting a UDP socket may have failed: it still has its previous remote end. */
 static __always_inline bool may_have_failed(const struct asked *asked)
 {
 	const struct connect_tuple *tuple = &asked->event.tuple;
@@ -277,14 +277,14 @@ static __always_inline bool may_have_failed(const struct asked *asked)
 	       is_same(asked->before, tuple->remote);
 }
 
-/* As one that is not translated: packets that follow have not asked for what those before had. */
+/* Treat the event as not translated, so that later packets are not taken for translated ones. */
 static __always_inline void forget_asked(struct connect_event *event)
 {
 	event->asked_port = event->tuple.remote_port;
 	__builtin_memcpy(event->asked, event->tuple.remote, 16);
 }
 
-/* The socket has both ends now. */
+/* The socket has both ends now: report it if it is translated. */
 static __always_inline void settle(struct asked *asked, const struct sock *sk)
 {
 	struct connect_event *event = &asked->event;
@@ -325,7 +325,7 @@ static __always_inline void end(struct asked *asked)
 	report(&asked->event, CONNECT_END);
 }
 
-/* The event of @sent, with its kind still to be set. */
+/* Fill the event of @sent except its kind. */
 static __always_inline void fill_sent(struct connect_event *event,
 				      const struct asked *asked,
 				      const struct sent *sent)
@@ -365,7 +365,7 @@ static __always_inline bool is_followed(__u32 protocol)
 	       protocol == IPPROTO_UDPLITE;
 }
 
-/* The socket may be connected already. */
+/* End what was noted before a call: the socket may be connected already. */
 static __always_inline void leave(struct asked *asked, const struct sock *sk)
 {
 	if (asked->state == IS_ASKED && asked->event.tuple.protocol != IPPROTO_TCP)
@@ -375,7 +375,7 @@ static __always_inline void leave(struct asked *asked, const struct sock *sk)
 	read_remote(asked->before, &asked->before_port, sk);
 }
 
-/* That they are listed; of TCP, sockets have their ends at once. */
+/* Have user space list the UDP sockets. TCP sockets have both ends at once. */
 static __always_inline void want_list(void)
 {
 	struct connect_counters *counters =
@@ -394,7 +394,7 @@ static __always_inline void copy_ipv6(__u8 to[16],
 	__builtin_memcpy(to, words, sizeof(words));
 }
 
-/* It asks for another address, which follows, and has its cookie to be set. */
+/* Begin a call to connect. The caller sets the address that it asks for, and the cookie. */
 static __always_inline void renew(struct asked *asked, const struct sock *sk,
 				  __be16 port)
 {
@@ -411,7 +411,7 @@ static __always_inline void renew(struct asked *asked, const struct sock *sk,
 
 #ifndef CONNECT_TRACED
 
-/* NULL: it is not followed, or there is no memory. Its state is IS_ASKED once it has the address. */
+/* NULL: the socket is not followed, or there is no memory. The caller sets the address, then IS_ASKED. */
 static __always_inline struct asked *begin(struct bpf_sock_addr *ctx)
 {
 	struct asked *asked;
@@ -456,8 +456,8 @@ int netobs_con_6(struct bpf_sock_addr *ctx)
 #ifdef CONNECT_TRACED
 
 /*
- * A socket of TCP whose call was not traced: what it asked for is not known. What it had before has ended, and
- * if a translated one had its tuple, that is not this one's.
+ * For a TCP socket whose call was not traced, so that its address is unknown: end its previous
+ * translation, and that of another socket with the tuple.
  */
 static __always_inline void settle_unseen(struct bpf_sock_ops *ctx,
 					  const struct sock *sk,
@@ -480,7 +480,7 @@ static __always_inline void settle_unseen(struct bpf_sock_ops *ctx,
 
 #endif
 
-/* Of TCP: it is about to send its SYN, by the process that connects. */
+/* A TCP socket is about to send its SYN; the current process is the one that connects. */
 SEC("sockops")
 int netobs_con_tcp(struct bpf_sock_ops *ctx)
 {
@@ -551,7 +551,7 @@ static __always_inline struct asked *find_asked(struct bpf_sock_addr *ctx)
 
 #else
 
-/* Moves the thread's address to the socket. Without a port, the datagram has no address of its own. */
+/* Move the thread's address to the socket. Without a port, the datagram has no address of its own. */
 static __always_inline struct asked *find_asked(struct bpf_sock_addr *ctx)
 {
 	const struct aim *aim;
@@ -589,7 +589,7 @@ static __always_inline bool is_same_sent(const struct sent *a,
 	       is_same(a->remote, b->remote) && is_same(a->asked, b->asked);
 }
 
-/* In a place of one that is not followed any more. */
+/* Report @sent, in place of the oldest translation, which is not followed any more. */
 static __always_inline void replace_sent(struct asked *asked,
 					 const struct sent *sent)
 {
@@ -608,7 +608,7 @@ static __always_inline void replace_sent(struct asked *asked,
 	report(&event, CONNECT_SENT);
 }
 
-/* Its connection was dissolved (AF_UNSPEC): no program is there when that is done. */
+/* Whether the connection was dissolved (connect() to AF_UNSPEC), which runs no program. */
 static __always_inline bool is_dissolved(const struct asked *asked,
 					 const struct sock *sk)
 {
@@ -617,7 +617,7 @@ static __always_inline bool is_dissolved(const struct asked *asked,
 		sk->__sk_common.skc_num != asked->event.tuple.local_port);
 }
 
-/* What it sends without an address goes there as well, as it was asked for, or not known. */
+/* Whether the socket is also connected to that end, not translated or not known to be. */
 static __always_inline bool is_connected_there(const struct asked *asked,
 					       const struct sent *sent,
 					       const struct sock *sk)
@@ -631,7 +631,7 @@ static __always_inline bool is_connected_there(const struct asked *asked,
 	return port == sent->remote_port && is_same(remote, sent->remote);
 }
 
-/* @sent: but for its own end. Once one was translated, others may go to the same end. */
+/* @sent: without its local end. Once a datagram was translated, direct ones to the same end are noted. */
 static __always_inline void note_sent(struct bpf_sock_addr *ctx,
 				      struct asked *asked, struct sent *sent)
 {
@@ -667,7 +667,7 @@ static __always_inline void note_sent(struct bpf_sock_addr *ctx,
 	replace_sent(asked, sent);
 }
 
-/* After programs of others. */
+/* Runs after programs of others. */
 static __always_inline struct asked *find_datagram(struct bpf_sock_addr *ctx,
 						   struct sent *sent)
 {
@@ -736,7 +736,7 @@ int BPF_PROG(netobs_con_end, struct sock *sk)
 	return 0;
 }
 
-/* It is closed. One of TCP goes on until its peer has all. */
+/* The socket is closed. A TCP socket continues until its peer has all data. */
 SEC("cgroup/sock_release")
 int netobs_con_rel(struct bpf_sock *ctx)
 {
@@ -754,7 +754,7 @@ int netobs_con_rel(struct bpf_sock *ctx)
 	return PROCEED;
 }
 
-/* Sockets of UDP that have connected since the last time. */
+/* Handle UDP sockets that have connected since the last listing. */
 static __always_inline int settle_listed(struct sock *sk)
 {
 	struct asked *asked;
@@ -773,7 +773,7 @@ int netobs_con_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 	return settle_listed(ctx->sk);
 }
 
-/* Where the kernel refuses iterators over maps. */
+/* For kernels that refuse iterators over maps. */
 SEC("iter/task_file")
 int netobs_con_lsf(struct bpf_iter__task_file *ctx)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Translation when a socket connects: programs of others at control groups may replace the address
- * that a process asks for, before there is a packet. What the programs of netobs and user space
- * share.
+ * that a process asks for, before there is a packet. Structs that the programs of netobs and user
+ * space share.
  */
 #ifndef NETOBS_BPF_CONNECT_H
 #define NETOBS_BPF_CONNECT_H
@@ -14,12 +14,12 @@
 #endif
 
 enum connect_kind {
-	CONNECT_BEGIN, /* a socket has another remote end than was asked for */
-	CONNECT_DIRECT, /* one has that end as it was asked for, and one before had not */
-	CONNECT_END, /* the socket of these is gone, connects again, or has many others */
+	CONNECT_BEGIN, /* the socket's remote end differs from the one asked for */
+	CONNECT_DIRECT, /* a socket has the remote end that it asked for; another socket with the tuple had not */
+	CONNECT_END, /* the socket is gone, connects again, or has too many translations */
 	/*
-	 * Datagrams of a socket that is not connected have another end than was asked for, or again that
-	 * end. If the local address is 0, it is not known, but no other socket has the port.
+	 * Datagrams of a socket that is not connected go to another end than was asked for, or
+	 * again to that end. Local address 0: unknown, but no other socket has the port.
 	 */
 	CONNECT_SENT,
 };
@@ -27,12 +27,12 @@ enum connect_kind {
 enum {
 	CONNECT_RING_BYTES = 1 << 20,
 	CONNECT_RECENT_MAX = 16384, /* translated tuples that are remembered */
-	CONNECT_DIRECT_SLOTS = 1 << 14, /* for others, by hash */
+	CONNECT_DIRECT_SLOTS = 1 << 14, /* tuples not translated, by hash */
 	CONNECT_AIMS_MAX =
 		16384, /* threads that connect sockets of UDP, or send datagrams, at a time */
 };
 
-/* As the packets of a socket have it. */
+/* A socket's tuple, as its packets have it. */
 struct connect_tuple {
 	__u8 local[16], remote[16]; /* IPv4 as ::ffff:a.b.c.d */
 	__u16 local_port, remote_port;
@@ -49,20 +49,20 @@ struct connect_event {
 	struct connect_tuple tuple;
 	__u8 asked[16];
 	__u16 asked_port;
-	__u8 kind;	 /* enum connect_kind */
-	__u8 is_another; /* a socket had the tuple just before, as it was asked for */
-	__u32 pid;	 /* of a process in that namespace, about */
+	__u8 kind; /* enum connect_kind */
+	__u8 is_another; /* just before, another socket had the tuple, not translated */
+	__u32 pid; /* of a process in that namespace, mostly the one that connects */
 	__u32 reserved2;
 };
 
 _Static_assert(sizeof(struct connect_event) == 88, "no padding");
 
-/* Of all CPUs. */
+/* Counters over all CPUs. */
 struct connect_counters {
 	__u64 reported;
 	__u64 lost;   /* the ring was full */
 	__u64 udp;    /* sockets of UDP that have connected */
-	__u64 missed; /* calls of UDP whose address was not seen */
+	__u64 missed; /* UDP calls whose address is unknown */
 };
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * COMPAT(<6.17): what threads ask for in their current call. Functions of UDP that are traced run before the
- * kernel locks the socket, so their programs note the address with the thread. The programs at the root of the
- * control groups run with the socket locked, and take the note.
+ * COMPAT(<6.17): the address of a thread's current call. The traced functions of UDP run before the
+ * kernel locks the socket, so their programs note the address with the thread. The programs at the
+ * root of the control groups run with the socket locked, and take the note.
  */
 #ifndef NETOBS_BPF_CONNECT_AIM_H
 #define NETOBS_BPF_CONNECT_AIM_H
@@ -44,7 +44,7 @@ static __always_inline void forget_aim(void)
 	bpf_map_delete_elem(&connect_aims, &thread);
 }
 
-/* NULL: the call was not traced, or the note is gone. A call that the kernel refused may have left another one. */
+/* NULL: the call was not traced, or the note is gone. The note may be of a call that the kernel refused. */
 static __always_inline const struct aim *find_aim(const void *sk,
 						  enum aim_kind kind)
 {

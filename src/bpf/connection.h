@@ -69,17 +69,17 @@ enum {
 #define CONN_BODY_NOTICE 0x80000000U
 #define CONN_LATENCY_MAX 0xffffffffU
 
-/* Of one direction: what its packets have shown. */
+/* State of a direction, from its packets. */
 enum conn_state {
 	CONN_SEEN = 1 << 0, /* `next` is known */
-	CONN_SYN = 1 << 1, /* a SYN, also one with ACK: nothing of it came before us */
+	CONN_SYN = 1 << 1, /* it had a SYN, also one with ACK: no data before it is missing */
 	CONN_ACKED = 1 << 2, /* `acked` is known */
 	CONN_FIN = 1 << 3,
 	CONN_RST = 1 << 4,
 	CONN_SYNCED = 1 << 5, /* data above `next` is new: segments may be timed, see rtt/data.h */
-	CONN_CLEAN = 1 << 7, /* its last turn began when all of the other's data was acknowledged */
+	CONN_CLEAN = 1 << 7, /* its last turn began after all data of the other direction was acknowledged */
 	CONN_DATA_TIMED = 1 << 8, /* `data_ns` is the time of its newest data */
-	/* It comes in, or goes out; packets at the other hook are not looked at. */
+	/* The packets come in or go out; packets at the other hook are ignored. */
 	CONN_INGRESS = 1 << 9,
 	CONN_EGRESS = 1 << 10,
 	CONN_MOVED = 1 << 11, /* new data came in the current window of the rate */
@@ -87,7 +87,7 @@ enum conn_state {
 	/* See rtt/stamps.h. */
 	CONN_RESENT = 1 << 13, /* data up to `resent_end` was sent again, and is not acknowledged */
 	CONN_STAMPS_SEEN = 1 << 14, /* `tsval_newest` is known */
-	CONN_STAMPED = 1 << 15, /* a segment is timed by its timestamp: `tsval` */
+	CONN_STAMPED = 1 << 15,	    /* `tsval` times a segment */
 };
 
 /* How many bits the windows are shifted by: the option of a SYN (RFC 7323, 2.2), plus SCALE_0. */
@@ -101,22 +101,22 @@ enum conn_scale {
 /* `talker` and `opener` */
 enum { CONN_NEITHER = 2 };
 
-/* Written by packets of its direction: their data, and their acknowledgments. */
+/* Sequence state of a direction, written by its packets. */
 struct conn_side {
 	__u32 next;  /* the highest sequence number seen, plus 1 */
 	__u32 acked; /* the highest acknowledgment number seen */
 	__u32 awaited; /* acknowledgments below this end no timer of the other direction */
-	__u32 due; /* when another segment may be timed: units of 2^CONN_DUE_SHIFT ns */
-	__u32 window_end; /* ticks: of the window of the rate, in which its last packet came */
-	__u16 window; /* as in the header, unscaled */
+	__u32 due; /* when the next segment may be timed: units of 2^CONN_DUE_SHIFT ns */
+	__u32 window_end; /* ticks: end of the rate's window of the last packet */
+	__u16 window;	  /* as in the header, unscaled */
 	__u8 head; /* timers armed; the next one is targets[head % CONN_TIMERS] */
 	__u8 tail; /* timers of the other direction that were acknowledged or dropped */
 };
 
-/* What every packet needs of its connection. */
+/* The part of an entry that every packet needs. */
 struct conn_head {
-	__u64 check; /* of the key, see store/conn_places.h */
-	__u16 version; /* 0: never used. Odd: an entry is being made. Else it has one */
+	__u64 check;	/* of the key, see store/conn_places.h */
+	__u16 version;	/* 0: never used; odd: being written; else valid */
 	__u16 state[2]; /* enum conn_state of each direction */
 	__u8 talker;	/* the direction of the newest data, or CONN_NEITHER */
 	__u8 opener; /* the direction of the first SYN, or CONN_NEITHER: no SYN came */
@@ -125,25 +125,25 @@ struct conn_head {
 
 _Static_assert(sizeof(struct conn_head) == CACHE_LINE, "one cache line");
 
-/* How much data came in a window. Of direction D, written by its packets. */
+/* Data in the current window of direction D. Written by packets of D. */
 struct conn_rate {
-	__u32 window_next; /* what `next` was when the window began */
+	__u32 window_next; /* `next` when the window began */
 	__u32 peak_bytes;  /* most data in one CONN_RATE_WINDOW */
 };
 
 struct conn_rates {
 	struct conn_rate sides[2];
-	__u32 body; /* of this place: its number, from 1 on; 0: there is none yet */
+	__u32 body; /* number of the slot's body, from 1 on; 0: none yet */
 	__u32 reserved;
 };
 
-/* Segments of a direction that are timed. Written by its packets. Of echoes: see rtt/echoes.h. */
+/* Timed segments of a direction, written by its packets. For echoes, see rtt/echoes.h. */
 struct conn_timers {
 	__u32 targets[CONN_TIMERS]; /* acknowledged when `acked` is this or more */
 	__u64 armed_ns[CONN_TIMERS]; /* CLOCK_BOOTTIME */
 };
 
-/* A distribution of durations, in units of 64 ns. All are 0 while n is. */
+/* A distribution of durations, in units of 64 ns. If n is 0, all members are 0. */
 struct conn_latency {
 	__u64 sum;
 	__u32 n;    /* samples */
@@ -151,32 +151,32 @@ struct conn_latency {
 	__u32 smoothed; /* moving average: each sample is an eighth (RFC 6298, 2.3) */
 	__u32 max;
 	__u32 min;	    /* of the current window, ... */
-	__u32 previous_min; /* ... and of the one before; 0: that had no sample */
-	__u32 min_start;    /* ticks: when the current window began */
+	__u32 previous_min; /* ... and of the previous window; 0: it had no sample */
+	__u32 min_start; /* ticks: when the current window began */
 	__u32 reserved;
 	__u32 hist[CONN_HIST]; /* [0]: < 2^14 ns (16 us), [i]: < 2^(14 + i) ns, [15]: all longer ones */
 };
 
-/* A range of sequence numbers below `next` that did not come; empty if they are equal. */
+/* Sequence numbers below `next` that were not seen; empty if start and end are equal. */
 struct conn_gap {
 	__u32 start;
 	__u32 end;
 };
 
-/* Of direction D. Written by packets of direction D, except `rtt` and `handshake`. */
+/* Measurements of direction D. Written by packets of D, except `rtt` and `handshake`. */
 struct conn_stats {
-	__u64 data_bytes; /* up to `data_next`, see conn_data_bytes() */
+	__u64 data_bytes; /* data below `data_next`, see conn_data_bytes() */
 	__u64 data_ns; /* when the newest data came, if the state has CONN_DATA_TIMED */
 	__u32 isn; /* of the SYN, if the state has CONN_SYN */
 	__u32 handshake; /* from D's SYN to the answer; 0: not seen. Also a sample of `rtt` */
 	struct conn_gap gaps[CONN_GAPS];
-	/* Holds all gaps that found no place in `gaps`, and data between them. */
+	/* Covers all gaps that do not fit into `gaps`, and data between them. */
 	struct conn_gap unlisted;
-	__u32 data_next;     /* below it, data is in `data_bytes` */
+	__u32 data_next;     /* data below it is counted in `data_bytes` */
 	__u32 retransmitted; /* segments with bytes that were seen here before */
 	/*
-	 * From a segment of direction D to its acknowledgment, both as seen here: the leg from
-	 * here to the end that D leads to, and back. Written by the other direction.
+	 * From a segment of direction D to its acknowledgment, both as seen here: the round trip
+	 * from here to the receiver of D. Written by the other direction.
 	 */
 	struct conn_latency rtt;
 	/*
@@ -187,7 +187,7 @@ struct conn_stats {
 	 * it was acknowledged.
 	 */
 	struct conn_latency turn;
-	__u64 retransmitted_bytes; /* that were seen here before */
+	__u64 retransmitted_bytes; /* bytes in retransmitted segments that were seen here before */
 	__u64 tsval_ns; /* when the segment with timestamp `tsval` came */
 	__u32 tsval;
 	__u32 tsval_end; /* where the segment ends */
@@ -198,27 +198,27 @@ struct conn_stats {
 	__u32 zero_windows;   /* times that the window became 0 */
 	__u32 syn_retries;
 	__u32 overlaps; /* turns that began before the other side had finished */
-	/* Segments below `next`: of data in `unlisted`, so either of the two counts above. */
+	/* Segments below `next`, of data in `unlisted`: which of the two counts above is unknown. */
 	__u32 late_unknown;
-	/* What no end of this connection has sent: rtt/refuse.h. */
-	__u32 refused_end; /* where the newest such segment ends; 0: none came */
-	__u16 window_max; /* the largest in a header that was looked at; not of a SYN */
+	/* Segments that no end of the connection has sent: see rtt/refuse.h. */
+	__u32 refused_end; /* end of the newest of these; 0: none */
+	__u16 window_max; /* largest in the headers that were checked; not of a SYN */
 	__u8 scale : 5; /* enum conn_scale of the SYN */
-	__u8 refused_run : 3; /* each near where the one before ended; 0: it is a SYN */
-	__u8 refused_mark; /* of both directions when the newest one came */
+	__u8 refused_run : 3; /* consecutive refused segments near each other; 0: the last one is a SYN */
+	__u8 refused_mark; /* progress_mark() at the last refused segment */
 };
 
-/* Between two connections in one place at least; alert_hold_id() leaves smaller parts out. */
+/* Connections in one slot differ in born_ns by this at least; alert_hold_id() ignores smaller parts. */
 enum { CONN_BORN_STEP_NS = 1 << 10 };
 
-/* What few packets need. */
+/* The part of an entry that few packets need. */
 struct conn_body {
 	/*
 	 * The key of a packet of direction 0, without the parts that may differ by direction:
 	 * KEY_EGRESS, KEY_AGAIN, the number of the rate and outer_hash.
 	 */
 	struct flow_key key;
-	__u64 born_ns; /* the entry was made: CLOCK_BOOTTIME. It identifies the connection */
+	__u64 born_ns; /* when the entry was made: CLOCK_BOOTTIME. Identifies the connection */
 	struct conn_timers timers[2];
 	struct conn_stats stats[2];
 };
@@ -232,44 +232,41 @@ struct connection {
 	struct conn_body *body;
 };
 
-/* Which connections give their place to others first: store/conn_places.h. */
+/* Class of a connection, by which it is evicted: see store/conn_places.h. */
 enum conn_class {
-	CONN_HALF_OPEN, /* nothing but SYN and SYN+ACK came, or echoes, which anyone can cause */
+	CONN_HALF_OPEN, /* only SYN and SYN+ACK were seen, or echoes: anyone can cause these */
 	CONN_OPEN,   /* both ends have acknowledged something */
-	CONN_CLOSED, /* both have sent FIN, or one RST */
-	CONN_UNANSWERED, /* more than a handshake came, but only one has acknowledged */
+	CONN_CLOSED, /* both ends have sent FIN, or one has sent RST */
+	CONN_UNANSWERED, /* more than a handshake was seen, but only one end has acknowledged */
 };
 
-/*
- * A bucket: finds a connection that is not at its first place, and chooses the one that gives its
- * place to another.
- */
+/* A bucket: to find connections that are not in their first slot, and to choose one to evict. */
 struct conn_bucket {
-	__u32 tags[CONN_WAYS]; /* of the hash; 0: never used */
+	__u32 tags[CONN_WAYS]; /* parts of hashes; 0: never used */
 	__u16 ages[CONN_WAYS]; /* enum conn_class << CONN_AGE_BITS | when it was last seen */
-	__u32 busy; /* programs that want to make an entry; 1: one has it */
+	__u32 busy; /* programs that want to make an entry; 1: one may */
 	__u32 reserved[3];
 };
 
 _Static_assert(sizeof(struct conn_bucket) == CACHE_LINE, "one cache line");
 
-/* Of one CPU. */
+/* Counters of a CPU. */
 struct conn_counters {
 	__u64 created;
 	/*
-	 * Entries that lost their place to another connection: half-open ones (the handshake
-	 * was not completed, or data not answered), closed ones, and idle ones. A place in
-	 * use is never freed, so `created` minus these three are in use.
+	 * Entries that were evicted for another connection: half-open ones (the handshake was not
+	 * completed, or data not answered), closed ones, and idle ones. A slot in use is never
+	 * freed, so `created` minus these three are in use.
 	 */
 	__u64 evicted_half_open;
 	__u64 evicted_closed;
 	__u64 evicted_idle;
-	__u64 refused; /* packets of connections that no place, or no body, was free for */
-	__u64 contended; /* packets without an entry: another CPU was changing their bucket */
+	__u64 refused; /* packets of connections that found no slot, or no free body */
+	__u64 contended; /* packets without an entry, as another CPU was changing their bucket */
 	__u64 reserved[2];
 };
 
-/* Of two addresses: echoes have no ports. */
+/* The direction by addresses only: echoes have no ports. */
 static __always_inline int addresses_dir(const struct flow_key *key)
 {
 	const __u64 *src = key->src.lanes, *dst = key->dst.lanes;
@@ -315,7 +312,7 @@ static __always_inline __u32 conn_client(const struct connection *conn)
 	return 1;
 }
 
-/* Whether conn_client() is more than a guess: equal ports need a SYN. */
+/* Whether conn_client() is certain: with equal ports, it needs a SYN. */
 static __always_inline bool conn_knows_client(const struct connection *conn)
 {
 	const struct conn_head *head = conn->head;
@@ -326,13 +323,13 @@ static __always_inline bool conn_knows_client(const struct connection *conn)
 	       key->src_port != key->dst_port;
 }
 
-/* Where the data of a direction ends: a FIN has a number, too. */
+/* @return the end of a direction's data: a FIN has a sequence number, too */
 static __always_inline __u32 conn_data_end(const struct conn_head *head, int dir)
 {
 	return head->sides[dir].next - !!(head->state[dir] & CONN_FIN);
 }
 
-/* Bytes of data that direction @dir has carried, each counted once. */
+/* @return bytes of data in direction @dir, each counted once */
 static __always_inline __u64 conn_data_bytes(const struct connection *conn,
 					     int dir)
 {
@@ -351,9 +348,9 @@ static __always_inline __u32 conn_min(const struct conn_latency *latency)
 }
 
 /*
- * What the way from here to the end that direction @dir leads to, and back, takes without what that end
- * waits for; 0: it is not known. An end may acknowledge all data late, or with its answers, but a SYN
- * or SYN+ACK at once: its kernel does that.
+ * @return the round-trip time from here to the receiver of direction @dir, without its delays; 0:
+ *         unknown. An end may delay acknowledgments of data, but its kernel acknowledges a SYN or
+ *         SYN+ACK at once.
  */
 static __always_inline __u32 conn_path_rtt(const struct connection *conn,
 					   __u32 dir)
@@ -365,9 +362,9 @@ static __always_inline __u32 conn_path_rtt(const struct connection *conn,
 }
 
 /*
- * The same to the server, of the @client's direction, where the time of its application is wanted.
- * Without the handshake, a round-trip time that is shorter than all response times waited for no answer:
- * the way takes no longer.
+ * The path RTT to the server, for the response time of its application; @client: the client's
+ * direction. Without the handshake, a round-trip time that is shorter than all response times
+ * waited for no answer: the path RTT is not longer.
  */
 static __always_inline __u32 conn_path(const struct connection *conn, __u32 client)
 {
@@ -380,7 +377,7 @@ static __always_inline __u32 conn_path(const struct connection *conn, __u32 clie
 	return least < conn_min(&back->turn) ? least : 0;
 }
 
-/* What the server takes itself of the response time @turn. */
+/* @return the part of the response time @turn that the server itself takes */
 static __always_inline __u32 conn_app_latency(__u32 turn, __u32 path)
 {
 	return turn > path ? turn - path : 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Packets that the kernel drops, by the tracepoint that it has for that (kfree_skb). The tracepoint of
- * buffers that are freed because they were used (consume_skb) is another one.
+ * Packets that the kernel drops, by its tracepoint kfree_skb. Buffers that are freed after use have
+ * another tracepoint, consume_skb.
  *
- * A packet may be dropped before its headers were written, or behind them. So what is read of it is
- * only what its buffer says is there; else the socket has the addresses.
+ * A packet may be dropped before its headers were written, or after they were removed. So only
+ * headers that its buffer marks as present are read; without these, the socket has the addresses.
  */
 #include "vmlinux.h"
 
@@ -38,7 +38,7 @@ struct {
 	__type(value, struct drop_value);
 } drops SEC(".maps");
 
-/* With the packet left out, and the place kept: a flood of any packets does not hide other drops. */
+/* Entries without addresses, if `drops` has no room: so a flood does not hide other drops. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, DROPS_REST_MAX);
@@ -62,7 +62,7 @@ struct {
 	__type(value, struct drop_state);
 } drop_state SEC(".maps");
 
-/* Of each of the two programs. */
+/* Memory of each of the two programs. */
 struct drop_scratch {
 	__u64 is_busy;
 	struct packet pkt;
@@ -79,7 +79,7 @@ struct {
 	__type(value, struct drop_scratch);
 } drop_scratch SEC(".maps");
 
-/* A dropped buffer, and what was found out about it. */
+/* A dropped buffer, and the values that are not in its key. */
 struct dropped {
 	struct sk_buff *skb;
 	const struct sock *receiver; /* or NULL; Linux 6.11 */
@@ -99,7 +99,7 @@ static __always_inline __u32 read_netns(const struct sock *sk)
 	return sk ? sk->__sk_common.skc_net.net->ns.inum : 0;
 }
 
-/* Queues of sockets have other things where the device was, so it must look like one. */
+/* Socket queues reuse the member of the device for other values, so check that it looks like a device. */
 static __always_inline bool fill_device(struct drop_key *key,
 					struct dropped *dropped)
 {
@@ -148,7 +148,7 @@ static __always_inline __u16 read_family(const struct sock *sk)
 	return sk ? sk->__sk_common.skc_family : 0;
 }
 
-/* The tracepoint has buffers of all kinds of sockets. */
+/* Sort out buffers that are no packets: the tracepoint sees buffers of all kinds of sockets. */
 static __always_inline bool is_packet(const struct drop_key *key,
 				      const struct dropped *dropped)
 {
@@ -172,7 +172,7 @@ static __always_inline __u32 segments_of(const struct sk_buff *skb,
 	return buf->gso_size && buf->gso_segs ? buf->gso_segs : 1;
 }
 
-/* A packet that a socket begins has no headers before the layers below have written them. */
+/* A packet that a socket has just begun has no headers until lower layers write them. */
 static __always_inline void fill_by_socket(struct drop_key *key,
 					   const struct sk_buff *skb)
 {
@@ -204,7 +204,7 @@ static __always_inline void fill_by_socket(struct drop_key *key,
 	key->unparsed = 0;
 }
 
-/* @return where the network header begins, from the start of the buffer; 0: it is not there */
+/* @return the offset of the network header in the buffer; 0: there is none */
 static __always_inline __u32 find_network(const struct sk_buff *skb)
 {
 	__u16 offset = skb->network_header;
@@ -240,7 +240,7 @@ static __always_inline int parse_headers(struct drop_scratch *scratch,
 	return type < 0 ? type : parse_network(&c, &scratch->pkt, type);
 }
 
-/* @return the packet as parsed, or NULL: the key has why not */
+/* @return the parsed packet, or NULL: key->unparsed says why */
 static __always_inline const struct packet *
 parse_dropped(struct drop_scratch *scratch, const struct sk_buff *skb,
 	      __u32 network)
@@ -315,8 +315,8 @@ static __always_inline void add_count(struct drop_value *value,
 }
 
 /*
- * What is dropped by one call in the kernel, at one interface, has a share of the entries: as many as are free.
- * So a flood of any packets takes half of them, two floods a third each, and what else is dropped finds room.
+ * Drops by one call in the kernel, at one interface, have a share of the entries: at most as many
+ * as are free. So one flood takes half of them, two floods a third each, and other drops find room.
  */
 static __always_inline __u32 share_of(const struct drop_key *key)
 {
@@ -338,7 +338,7 @@ add_entry(void *map, const struct drop_key *key, const struct dropped *dropped,
 	return bpf_map_lookup_elem(map, key);
 }
 
-/* CPUs that look at the same moment may add a few entries more. */
+/* CPUs that check at the same moment may exceed the share by a few entries. */
 static __always_inline bool has_room(const struct drop_state *state,
 				     __u32 generation, __u32 share)
 {
@@ -348,7 +348,7 @@ static __always_inline bool has_room(const struct drop_state *state,
 	       DROPS_MAX;
 }
 
-/* @return whether it was counted; not if there is no room */
+/* @return false: not counted, as there is no room */
 static __always_inline bool count_packet(struct drop_state *state,
 					 const struct drop_key *key,
 					 const struct dropped *dropped)
@@ -438,8 +438,8 @@ static __always_inline void take_drop(struct drop_scratch *scratch,
 
 /*
  * The kernel does not let a program of a tracepoint interrupt itself, but an interrupt may drop packets
- * while the program runs for a packet that a process sends. The second program is for those.
- * COMPAT(<6.1): there it may interrupt itself, so a buffer in use must not be used again.
+ * while the program runs for a packet that a process sends. The second program counts these.
+ * COMPAT(<6.1): a program may interrupt itself, so scratch memory in use must not be used again.
  */
 enum { FIRST, SECOND };
 
@@ -480,7 +480,7 @@ static __always_inline void run_second(struct sk_buff *skb, void *location,
 	*(volatile __u64 *)&scratch->is_busy = 0;
 }
 
-/* The socket that would have received it: Linux 6.11. */
+/* @receiver: the socket that would have received the packet: Linux 6.11. */
 SEC("tp_btf/kfree_skb")
 int BPF_PROG(netobs_drop_sk, struct sk_buff *skb, void *location, __u32 reason,
 	     struct sock *receiver)

@@ -45,7 +45,7 @@ static __always_inline struct arrival arrival_of(const struct __sk_buff *skb,
 	};
 }
 
-/* *@ret_cut: the outcome may be different with more of the frame in reach. */
+/* *@ret_cut: more bytes of the frame may change the outcome. */
 static __always_inline int parse_reach(const struct __sk_buff *skb,
 				       struct scratch *scratch, bool *ret_cut)
 {
@@ -98,7 +98,7 @@ static __always_inline struct buffer buffer_of(const struct __sk_buff *skb,
 	return buf;
 }
 
-/* Late, for the sake of the verifier, and as a lane of the key: see plain.h. */
+/* Done late for the verifier's sake, on a lane of the key: see plain.h. */
 static __always_inline void mark_again(struct packet *pkt,
 				       const struct __sk_buff *skb)
 {
@@ -108,7 +108,7 @@ static __always_inline void mark_again(struct packet *pkt,
 		lanes[5] |= (__u64)KEY_AGAIN << 56;
 }
 
-/* Of a buffer with several packets, some may be sampled: bytes are shared evenly. */
+/* Of a buffer with several packets, some may be sampled: each has an equal share of the bytes. */
 static __always_inline struct wire_size
 sample_packets(struct run *run, const struct wire_size *size, __u32 rate,
 	       __u32 interval)
@@ -236,9 +236,9 @@ static __always_inline void observe_packet(struct run *run, struct __sk_buff *sk
 }
 
 /*
- * What is not plain is parsed, then observed, in functions of their own: plain packets pay neither
- * for their code nor for their stack, and no stack has both. What the parser found is in the
- * scratch, where the verifier does not tell one result from another.
+ * Packets that are not plain are parsed and observed in functions of their own: plain packets pay
+ * neither for their code nor for their stack, and no stack has both. The parser's result is in the
+ * scratch, where the verifier does not distinguish results.
  */
 static __noinline int parse_other(struct __sk_buff *skb, struct scratch *scratch,
 				  __u8 direction, __u32 judgement)

@@ -17,7 +17,7 @@ const volatile struct tunnel_ports config_tunnels = {
 	.gtpu = 2152,
 };
 
-/* The knobs are read when they are needed, and not before loading. */
+/* Use the knobs by their address, so that they are read at run time. */
 static __always_inline const struct tunnel_ports *tunnels(void)
 {
 	const struct tunnel_ports *ports = (const void *)&config_tunnels;

@@ -34,35 +34,35 @@ struct alert_sample {
 	__u8 may_hold; /* the connection has had alerts of the metric */
 };
 
-/* On cache lines of its own, as the next member: saves 6 ns per packet with many connections. */
+/* On cache lines of its own, like `choice`: saves 6 ns per packet with many connections. */
 struct noted_segment {
 	struct segment segment;
 	__u64 hash;	/* of its connection */
-	__u64 check;	/* likewise */
-	__u64 timed_at; /* the tick of the clock, in which ... */
-	__u32 timed;	/* ... so many were timed on this CPU */
-	__u32 index;	/* of the first place of its connection */
+	__u64 check;	/* of its connection */
+	__u64 timed_at; /* the tick of the clock for `timed` */
+	__u32 timed;	/* segments timed in that tick on this CPU */
+	__u32 index;	/* first slot of its connection */
 	__u8 dir;
-	__u8 echo; /* enum echo_kind: it is no segment of TCP */
+	__u8 echo; /* enum echo_kind: an echo, not a TCP segment */
 	__u16 is_there;
 	__u8 wants_verdict; /* run the filters of alerts on the packet */
-	__u8 metrics; /* samples not taken yet: 1 << enum alert_metric, or-ed */
-	__u16 rules;  /* index of the table of rules to compare with */
+	__u8 metrics; /* metrics with samples not taken yet: 1 << enum alert_metric, or-ed */
+	__u16 rules; /* index of the table of rules to compare with */
 	struct conn_choice choice;
 	struct alert_sample sample;
 } __attribute__((aligned(CACHE_LINE)));
 
 /*
- * Room for a packet's fields, which the stack does not have: part of struct cpu_state, so
- * that both are found at once.
+ * Memory for a packet's fields, for which the stack is too small: part of struct cpu_state, so that
+ * both are found at once.
  */
 struct scratch {
 	struct packet pkt;
 	struct packet outer;
 	struct noted_segment noted; /* the part of `pkt` that its connection needs */
 	struct flow_entry entry;
-	struct overflow_page page; /* before it is in an overflow table */
-	__s32 parsed;		   /* what the parser said of `pkt` */
+	struct overflow_page page; /* a page that is not in an overflow table yet */
+	__s32 parsed;		   /* the parser's result for `pkt` */
 };
 
 _Static_assert(sizeof(struct scratch) <= sizeof(((struct cpu_state *)0)->scratch),
@@ -87,9 +87,8 @@ struct {
 } log_slots SEC(".maps");
 
 /*
- * Where entries go while a log is full: a table for each generation, put in by user space.
- * Sizes, not types: COMPAT(<6.2): 5.15 to 6.1 treat a table with BTF as different from one
- * without.
+ * The overflow tables, for entries while a log is full: one per generation, put in by user space.
+ * Sizes, not types: COMPAT(<6.2): 5.15 to 6.1 treat a table with BTF as different from one without.
  */
 struct overflow_table {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -106,7 +105,7 @@ struct {
 	__array(values, struct overflow_table);
 } overflows SEC(".maps");
 
-/* Packets that got no lane of their CPU. */
+/* Packets that found no free lane of their CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -121,7 +120,7 @@ struct {
 	__uint(max_entries, 65536);
 } notices SEC(".maps");
 
-/* What the rules of filters have decided about: [CPU], then RULE_SLOTS of them. */
+/* Counters of filter rules: [CPU], then RULE_SLOTS of them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -130,7 +129,7 @@ struct {
 	__type(value, struct rule_count);
 } rule_counts SEC(".maps");
 
-/* What became of packets at interfaces: [CPU], then OUTCOME_SLOTS of them. */
+/* Counters of outcomes at interfaces: [CPU], then OUTCOME_SLOTS of them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -156,7 +155,7 @@ struct {
 	__type(value, struct conn_rates);
 } conn_rates SEC(".maps");
 
-/* A part of the bodies: 1 << config_part_bits of them. */
+/* A part of the bodies has 1 << config_part_bits of them. */
 struct conn_bodies_part {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -172,7 +171,7 @@ struct {
 	__array(values, struct conn_bodies_part);
 } conn_bodies SEC(".maps");
 
-/* Numbers of bodies that no place has, from 1 on. */
+/* Numbers of unused bodies, from 1 on. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);
@@ -195,7 +194,7 @@ struct {
 	__type(value, struct conn_counters);
 } conn_counters SEC(".maps");
 
-/* Rules about connections, and what belongs to them: see alert.h. */
+/* Tables of rules about connections: see alert.h. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -204,7 +203,7 @@ struct {
 	__type(value, struct alert_tables);
 } alert_tables SEC(".maps");
 
-/* By slot. */
+/* Limits, by slot of the rule. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, ALERT_SLOTS);
@@ -212,7 +211,7 @@ struct {
 	__type(value, struct alert_limit);
 } alert_limits SEC(".maps");
 
-/* [CPU], then ALERT_SLOTS of them. */
+/* Counters: [CPU], then ALERT_SLOTS of them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -221,7 +220,7 @@ struct {
 	__type(value, struct alert_count);
 } alert_counts SEC(".maps");
 
-/* [CPU][table], then ALERT_RULES_MAX of them. */
+/* Prefix counters: [CPU][table], then ALERT_RULES_MAX of them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -245,7 +244,7 @@ struct {
 	__type(value, struct alert_hold_bucket);
 } alert_holds SEC(".maps");
 
-/* Of the connections, by the numbers of their bodies: in parts, as these. */
+/* Alert states, by the number of the body, in parts like these. */
 struct alert_states_part {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -265,7 +264,7 @@ struct {
 	__uint(max_entries, 65536);
 } alert_events SEC(".maps");
 
-/* By enum link_kind: the program that asks the filters of rules, see alerts.bpf.c. */
+/* By enum link_kind: the program of the filters of rules, see alerts.bpf.c. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 2);

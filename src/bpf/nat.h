@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Address translation: what the programs read of the conntrack entry of a packet that leaves,
- * and how they report it. The entry has the addresses before and after translation, of both
- * directions, from the first packet on.
+ * Address translation: the parts of a leaving packet's conntrack entry that the programs read, and
+ * their reports. The entry has the addresses before and after translation, of both directions, from
+ * the first packet on.
  */
 #ifndef NETOBS_BPF_NAT_H
 #define NETOBS_BPF_NAT_H
@@ -13,13 +13,13 @@
 #include <linux/types.h>
 #endif
 
-/* Directions of an entry: that of its first packet, and back; as enum ip_conntrack_dir. */
+/* Directions of an entry, as enum ip_conntrack_dir: that of its first packet, and the reply's. */
 enum { NAT_ORIGINAL, NAT_REPLY, NAT_DIRECTIONS };
 
 enum {
-	NAT_SEEN_TOTAL = 1 << 18, /* of all CPUs */
-	NAT_SEEN_LEAST = 1 << 12, /* of each */
-	NAT_SEEN_WAYS = 4,	  /* of a bucket */
+	NAT_SEEN_TOTAL = 1 << 18, /* notes of all CPUs */
+	NAT_SEEN_LEAST = 1 << 12, /* notes per CPU at least */
+	NAT_SEEN_WAYS = 4,	  /* notes per bucket */
 	NAT_RING_BYTES = 1 << 20,
 	NAT_TUPLE_WORDS = 10,
 };
@@ -32,28 +32,28 @@ struct nat_layout {
 	__u32 skb_nfct;		      /* in struct sk_buff */
 	__u32 tuples[NAT_DIRECTIONS]; /* in struct nf_conn */
 	__u32 zone;
-	__u32 has_zone; /* else the kernel has none */
-	__u32 has_cast; /* programs may take their context for what it is */
+	__u32 has_zone; /* 0: the kernel has no zones */
+	__u32 has_cast; /* programs may cast their context to struct sk_buff */
 	__u32 secret[NAT_TUPLE_WORDS]; /* for a hash of tuples */
 	__u32 seen_buckets; /* per CPU and generation, a power of two */
 };
 
 /*
- * What was noticed last of flows, by their hashes: [generation][CPU], nat_layout.seen_buckets of
- * them. The upper half of a note has bits of the flow's hash, the lower one those of a hash of its
- * entry, or that it is not translated.
+ * Notes of the translations of flows, by hash: [generation][CPU], nat_layout.seen_buckets of them.
+ * The upper half of a note has bits of the flow's hash, the lower half has bits of a hash of its
+ * entry, or NAT_IS_PLAIN.
  */
 struct nat_notes {
 	__u64 of[NAT_SEEN_WAYS];
 };
 
-/* As struct nf_conntrack_tuple of Linux, whose size and members user space checks. */
+/* Has the layout of the kernel's struct nf_conntrack_tuple, which user space checks. */
 struct nat_tuple {
-	__u32 src[4];	/* network byte order; of IPv4 the first word */
-	__u16 src_port; /* likewise; of ICMP the identifier */
+	__u32 src[4];	/* network byte order; IPv4: the first word */
+	__u16 src_port; /* network byte order; ICMP: the identifier */
 	__u16 family;	/* AF_INET, AF_INET6 */
 	__u32 dst[4];
-	__u16 dst_port; /* of ICMP: type, then code */
+	__u16 dst_port; /* network byte order; ICMP: type, then code */
 	__u8 proto;
 	__u8 dir;
 };
@@ -61,16 +61,16 @@ struct nat_tuple {
 _Static_assert(sizeof(struct nat_tuple) == NAT_TUPLE_WORDS * sizeof(__u32),
 	       "as in the kernel");
 
-/* A flow that leaves has another entry than was reported of it. */
+/* The packets of a flow that leaves have another entry than was reported. */
 struct nat_event {
 	__u64 time_ns; /* as in entries of flows */
 	struct nat_tuple tuples[NAT_DIRECTIONS];
-	__u32 ifindex;	    /* that the packet leaves by */
-	__u32 from_ifindex; /* that it came by; 0: it is from here */
+	__u32 ifindex;	    /* by which the packet leaves */
+	__u32 from_ifindex; /* by which it came; 0: this host made it */
 	__u16 netns;	    /* index, as in keys */
 	__u16 zone;
-	__u8 dir; /* of the packet */
-	__u8 is_answered; /* there was a packet of the reply direction, maybe this one */
+	__u8 dir;	  /* direction of the packet in the entry */
+	__u8 is_answered; /* a packet of the reply direction was seen, maybe this one */
 	__u8 reserved[2];
 };
 
@@ -79,7 +79,7 @@ _Static_assert(sizeof(struct nat_event) == 104, "no padding");
 /* One per CPU. */
 struct nat_counters {
 	__u64 reported;
-	__u64 lost; /* the ring was full: reported with a later packet, if there is one */
+	__u64 lost; /* the ring was full; a later packet of the flow tries again */
 	__u64 reserved[6];
 };
 

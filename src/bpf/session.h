@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the programs that follow TCP sockets and user space share. */
+/* Structs that the programs which follow TCP sockets and user space share. */
 #ifndef NETOBS_BPF_SESSION_H
 #define NETOBS_BPF_SESSION_H
 
@@ -20,7 +20,7 @@ enum session_opened {
 	SESSION_OPENED_PASSIVE,
 };
 
-/* Of a control group, in all hierarchies. */
+/* Key of a control group, in all hierarchies. */
 struct session_cgroup_key {
 	__u64 id; /* in its hierarchy */
 	__u32 hierarchy;
@@ -29,25 +29,25 @@ struct session_cgroup_key {
 
 enum {
 	SESSION_COMM_LEN = 16,
-	SESSION_CGROUP_LEVELS = 10, /* of a path that is known */
-	SESSION_CGROUP_NAME = 128,  /* bytes of a name in it, with its NUL */
+	SESSION_CGROUP_LEVELS = 10, /* levels of a path that are kept */
+	SESSION_CGROUP_NAME = 128,  /* bytes of a level's name, with its NUL */
 	SESSION_CGROUPS_MAX =
 		16384, /* groups with a kept path; groups of sockets go first */
-	SESSION_PATHS = 4, /* put together on a CPU at a time */
+	SESSION_PATHS = 4, /* paths that a CPU can put together at a time */
 };
 
 /* The names in the path of a control group, its own first. */
 struct session_cgroup {
-	__u32 round; /* session_round.number, in which a socket had it */
+	__u32 round; /* last session_round.number in which a socket had the group */
 	__u16 n;
-	__u16 is_cut; /* there are more, or longer ones */
+	__u16 is_cut; /* the path has more levels, or longer names */
 	char names[SESSION_CGROUP_LEVELS][SESSION_CGROUP_NAME];
 };
 
-/* How often user space has looked for those that no socket has. */
+/* Rounds in which user space looks for control groups that no socket has. */
 struct session_round {
 	__u32 number;
-	__u32 left; /* sockets that a read of the iterator that marks may still visit */
+	__u32 left; /* sockets that a read of the iterator may still mark */
 };
 
 struct session_owner {
@@ -60,7 +60,7 @@ struct session_owner {
 	char comm[SESSION_COMM_LEN];
 };
 
-/* How a connection ended, as far as its socket has seen. */
+/* The end of a connection, as its socket saw it. */
 struct session_end {
 	__u64 time_ns;	  /* CLOCK_BOOTTIME; 0: it has not ended */
 	__u16 error;	  /* sk_err */
@@ -69,34 +69,34 @@ struct session_end {
 	__u8 reserved[4];
 };
 
-/* What is kept with a socket. */
+/* Storage of a socket. */
 struct session_socket {
 	struct session_owner owners[2]; /* one is valid while the other is written */
-	__u32 valid;			/* its index */
-	__u32 is_written;		/* the other one, by another CPU */
-	__u64 start_ns;			/* CLOCK_BOOTTIME; 0: unknown */
-	struct session_end end;		/* to be reported */
-	__u8 opened;			/* enum session_opened */
-	__u8 is_shared; /* several processes held it at the start */
-	__u8 is_kept;	/* session_queued has a copy, as of its end */
-	__u8 state;	/* last state seen, if the end was missed; or 0 */
-	/* Of UDP, when its owner was last reported: */
-	__u32 ends; /* what its addresses and ports were */
+	__u32 valid;			/* index of the valid one */
+	__u32 is_written;	/* another CPU is writing the other one */
+	__u64 start_ns;		/* CLOCK_BOOTTIME; 0: unknown */
+	struct session_end end; /* not reported yet */
+	__u8 opened;		/* enum session_opened */
+	__u8 is_shared;		/* several processes held it at the start */
+	__u8 is_kept; /* session_queued has a copy of the connection as it ended */
+	__u8 state; /* last state, if the end may be missed; or 0 */
+	/* Of UDP sockets: */
+	__u32 ends; /* ends_of() when the owner was last reported */
 	__u64 reported_ns;
-	__u16 is_unreported; /* it has changed since */
-	__u16 n_in_row; /* reports of that, each soon after the one before */
-	__u32 listed; /* session_list.number, by which it was last listed by its files */
+	__u16 is_unreported; /* the owner has changed since */
+	__u16 n_in_row; /* reports of changes, each soon after the previous one */
+	__u32 listed; /* session_list.number of the last list by files that has it */
 };
 
-/* The list of sockets that is being made. */
+/* The list of sockets that is being written. */
 struct session_list {
 	__u32 number;
-	__u32 is_last; /* no other program runs any more */
+	__u32 is_last; /* the other programs do not run any more */
 };
 
 /*
- * A connection, in the ring buffer once it has ended, and when those that live are listed. Where
- * only owners are wanted, the first SESSION_OWNED_SIZE bytes, also of sockets of UDP.
+ * A connection in the ring buffer, when it ends and in lists of open connections. With
+ * config_owners, only the first SESSION_OWNED_SIZE bytes, also for UDP sockets.
  */
 struct session_event {
 	__u64 time_ns; /* CLOCK_BOOTTIME */
@@ -110,7 +110,7 @@ struct session_event {
 	__u8 opened;  /* enum session_opened */
 	__u8 state;
 	__u8 protocol;
-	__u8 is_dual; /* bound to no address of IPv6, and so to none of IPv4 */
+	__u8 is_dual; /* not IPV6_V6ONLY: the local address :: includes IPv4 */
 	__u8 has_fin; /* of the other end; bytes_received counts it */
 	__u8 reserved[3];
 	__u64 bytes_acked;
@@ -129,7 +129,10 @@ struct session_event {
 	__u32 min_rtt_us; /* UINT32_MAX: none was measured */
 	__u32 cwnd;
 	__u32 mss;
-	/* Ticks of the kernel: with data in flight; of these, limited by either. */
+	/*
+	 * Kernel ticks with data in flight; of these, limited by the receiver's window; by the send
+	 * buffer.
+	 */
 	__u32 busy_ticks, rwnd_ticks, sndbuf_ticks;
 };
 
@@ -137,13 +140,13 @@ enum {
 	SESSION_OWNED_SIZE = __builtin_offsetof(struct session_event, bytes_acked)
 };
 
-/* Of connections; only the sums over all CPUs mean something. */
+/* Counters of connections per CPU; only sums over all CPUs are meaningful. */
 struct session_counts {
-	__u64 open; /* that have a start and have not ended */
+	__u64 open; /* connections with a start that have not ended */
 	__u64 ended;
-	__u64 lost;	    /* of these: there was no room in the ring buffer */
-	__u64 cgroups;	    /* paths kept */
-	__u64 cgroups_lost; /* there was no room */
+	__u64 lost; /* ended connections that found no room in the ring buffer */
+	__u64 cgroups;	    /* paths that are kept */
+	__u64 cgroups_lost; /* paths that found no room */
 	__u64 owners_lost; /* owners of UDP sockets, not reported: ring buffer full */
 };
 

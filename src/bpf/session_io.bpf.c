@@ -7,15 +7,15 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-/* So many changes of the owner are reported in a row, and then one after that time. */
+/* So many changes of the owner are reported in a row, then one per REPORT_NS. */
 #define REPORT_NS 1000000000ULL
 #define IN_ROW_MAX 8
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /*
- * Of a socket of UDP, that several threads may use in turn, only the process matters. Each call of a
- * socket comes here: the members of the task are read one by one, where a helper takes 10 to 20 ns.
+ * For a UDP socket, which several threads may use in turn, only the process matters. Each call runs
+ * this: the members of the task are read one by one, where a helper takes 10 to 20 ns.
  */
 static __always_inline bool is_same(const struct session_owner *owner,
 				    bool any_thread)
@@ -32,7 +32,7 @@ static __always_inline bool is_same(const struct session_owner *owner,
 	       comm[0] == known[0] && comm[1] == known[1];
 }
 
-/* Sockets that are not connected have no owner; closed ones, if it is not known yet. */
+/* Unconnected sockets get no storage: listeners have no owner, and closed ones keep theirs. */
 static __always_inline struct session_socket *socket_of(struct sock *sk)
 {
 	int state = sk->__sk_common.skc_state;
@@ -44,9 +44,9 @@ static __always_inline struct session_socket *socket_of(struct sock *sk)
 }
 
 /*
- * Whether user space does not have that yet. A socket that is handed over, or whose process
- * executes another program, may be closed before it is listed, so this is reported at once. If
- * processes use a socket in turn, user space need not have each change: the list has the last one.
+ * Whether to report the owner now. A socket that is handed over, or whose process executes another
+ * program, may be closed before it is listed, so this is reported at once. If processes use a
+ * socket in turn, user space does not need each change: the list has the last one.
  */
 static __always_inline bool is_to_report(struct session_socket *socket, __u32 ends)
 {
@@ -62,7 +62,7 @@ static __always_inline bool is_to_report(struct session_socket *socket, __u32 en
 	return true;
 }
 
-/* Sockets of UDP may be gone before user space lists them. */
+/* Report a UDP socket at once: it may be gone before user space lists it. */
 static __always_inline void report_udp(struct sock *sk,
 				       struct session_socket *socket, __u32 ends)
 {
@@ -95,7 +95,7 @@ static __always_inline struct session_socket *known_socket(struct sock *sk)
 		       NULL;
 }
 
-/* False: the kernel uses it. */
+/* Note the current task as the owner. False: it is a thread of the kernel. */
 static __always_inline bool note_user(struct session_socket *socket,
 				      bool any_thread)
 {
@@ -113,7 +113,7 @@ static __always_inline bool note_user(struct session_socket *socket,
 	return true;
 }
 
-/* A sender has its addresses from now on; a receiver may have them since its last report. */
+/* A sender got its new addresses just now; a receiver at any time since its last report. */
 static __always_inline void note_start(struct session_socket *socket,
 				       bool is_sending)
 {

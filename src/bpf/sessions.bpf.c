@@ -18,7 +18,7 @@ struct {
 	__type(value, struct session_list);
 } session_list SEC(".maps");
 
-/* Where one of session_queued is put together. */
+/* Memory for an element of session_queued. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -27,8 +27,8 @@ struct {
 } session_entry SEC(".maps");
 
 /*
- * What connections were that ended before a process accepted them: if none does, their
- * listener clears their counters (inet_child_forget()). By cookie.
+ * By cookie: connections that ended before a process accepted them. If none does, their listener
+ * clears their counters (inet_child_forget()).
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -50,8 +50,8 @@ static __always_inline struct session_socket *add_socket(struct sock *sk)
 }
 
 /*
- * The current task has locked the socket, as system calls do. Otherwise the program runs in an
- * interrupt or a timer, and the current task is unrelated to the socket.
+ * Whether the current task has locked the socket, as system calls do. Otherwise the program runs in
+ * an interrupt or a timer, and the current task is unrelated to the socket.
  */
 static __always_inline bool is_of_current(const struct sock *sk)
 {
@@ -85,7 +85,7 @@ static __always_inline void fill_counters(struct session_event *event,
 	event->dsack_dups = tp->dsack_dups;
 }
 
-/* As tcp_get_info() of net/ipv4/tcp.c has them. */
+/* Same as tcp_get_info() of net/ipv4/tcp.c. */
 static __always_inline void fill_path(struct session_event *event,
 				      const struct tcp_sock *tp)
 {
@@ -96,7 +96,7 @@ static __always_inline void fill_path(struct session_event *event,
 	event->mss = tp->mss_cache;
 }
 
-/* As tcp_get_info_chrono_stats() does: what goes on now is not in its sum yet. */
+/* As tcp_get_info_chrono_stats(): the sums lack the current phase. */
 static __always_inline void fill_limits(struct session_event *event,
 					const struct tcp_sock *tp)
 {
@@ -129,14 +129,14 @@ static __always_inline void fill_event(struct session_event *event,
 
 /* ---- Reports ------------------------------------------------------------------------- */
 
-/* The socket has the remote end of its next connection already. */
+/* For an event of the previous connection: the socket has the remote end of its next one already. */
 static __always_inline void clear_remote(struct session_event *event)
 {
 	__builtin_memset(event->remote, 0, sizeof(event->remote));
 	event->remote_port = 0;
 }
 
-/* Where there was no memory for what belongs to the socket. */
+/* If there was no memory for the socket's storage, the current task may be the owner. */
 static __always_inline void fill_owner(struct session_event *event,
 				       const struct sock *sk)
 {
@@ -159,7 +159,7 @@ static __always_inline void complete(struct session_event *event,
 		clear_remote(event);
 }
 
-/* These return false if there is no room. */
+/* These return false if the ring buffer is full. */
 static __always_inline bool report_owned(struct sock *sk,
 					 struct session_socket *socket,
 					 const struct session_end *end)
@@ -177,7 +177,7 @@ static __always_inline bool report_owned(struct sock *sk,
 	return true;
 }
 
-/* As it was when it ended; the process that it belongs to may be known since. */
+/* Restore a connection as it was when it ended; its process may have become known since. */
 static __always_inline bool restore(struct session_event *event, struct sock *sk,
 				    struct session_socket *socket)
 {
@@ -252,7 +252,7 @@ static __always_inline void begin(struct session_socket *socket,
 		__sync_fetch_and_add(&counts->open, 1);
 }
 
-/* Older ones were not counted. */
+/* Connections older than the programs were not counted as open. */
 static __always_inline void count_end(const struct session_socket *socket)
 {
 	struct session_counts *counts =
@@ -262,7 +262,7 @@ static __always_inline void count_end(const struct session_socket *socket)
 		__sync_fetch_and_add(&counts->open, -1);
 }
 
-/* It has ended before. */
+/* Report a connection that ended before, and waited for its process. */
 static __always_inline void report_waiting(struct sock *sk,
 					   struct session_socket *socket)
 {
@@ -343,15 +343,15 @@ static __always_inline void note_closing(struct sock *sk, int state)
 }
 
 /*
- * A process will close it. One that no process has accepted, and that ends without an error,
- * goes with its listener: inet_child_forget() will clear its counters.
+ * Whether a process will close the socket. A socket that no process has accepted, and that ends
+ * without an error, goes with its listener: inet_child_forget() will clear its counters.
  */
 static __always_inline bool is_open(const struct sock *sk)
 {
 	return (sk->sk_socket || sk->sk_err) && !has_flag(sk, SOCK_DEAD);
 }
 
-/* A process may accept it yet: keep what its listener would clear. @return whether it is */
+/* Keep counters that the listener would clear: a process may accept it yet. @return success */
 static __always_inline bool keep_queued(struct sock *sk,
 					struct session_socket *socket,
 					const struct session_end *end)
@@ -369,7 +369,7 @@ static __always_inline bool keep_queued(struct sock *sk,
 	return socket->is_kept;
 }
 
-/* @return whether the one that ended is reported when its process is known */
+/* @return whether the ended connection will be reported once its process is known */
 static __always_inline bool wait(struct sock *sk, struct session_socket *socket,
 				 const struct session_end *end)
 {
@@ -382,8 +382,8 @@ static __always_inline bool wait(struct sock *sk, struct session_socket *socket,
 }
 
 /*
- * A process that has neither sent nor received is known when it closes the socket: what
- * ended before that is reported then.
+ * A process that has neither sent nor received becomes known when it closes the socket: a
+ * connection that ended before is reported then.
  */
 static __always_inline void end(struct sock *sk, int state)
 {
@@ -398,7 +398,7 @@ static __always_inline void end(struct sock *sk, int state)
 	    (!socket || socket->opened != SESSION_OPENED_ACTIVE))
 		return; /* the handshake was not completed */
 	count_end(socket);
-	/* SOCK_DESTROY of sock_diag(7) is another process's. */
+	/* SOCK_DESTROY of sock_diag(7) may run in another process. */
 	if (socket && is_of_current(sk) && end.error != ECONNABORTED)
 		note_current(socket, SESSION_BY_CLOSING);
 	if (socket)
@@ -472,7 +472,7 @@ static __always_inline bool is_connected(const struct sock *sk)
 	       sk->__sk_common.skc_state != TCP_CLOSE;
 }
 
-/* One of UDP that has no port sends and receives nothing. */
+/* A UDP socket without a port sends and receives nothing. */
 static __always_inline bool is_listed(const struct sock *sk)
 {
 	if (is_tcp(sk))
@@ -519,7 +519,7 @@ static __always_inline struct session_event *list_entry(__u32 size)
 	return bpf_ringbuf_reserve(&session_events, size, 0);
 }
 
-/* These return 1 if there is no room. */
+/* These return 1 if the ring buffer is full. */
 static __always_inline int list_owned(struct sock *sk,
 				      struct session_socket *socket)
 {
@@ -562,8 +562,8 @@ static __always_inline const struct session_list *get_list(void)
 }
 
 /*
- * One that ended and waits for its process is in the last list only. It is there once, though
- * the kernel may visit a socket twice.
+ * A connection that ended and waits for its process is in the last list only, and once, though the
+ * kernel may visit a socket twice.
  */
 static __always_inline int list_socket(struct sock *sk,
 				       struct session_socket *socket,
@@ -592,8 +592,8 @@ int netobs_sess_ls(struct bpf_iter__bpf_sk_storage_map *ctx)
 }
 
 /*
- * Where the kernel refuses iterators over maps: the sockets that processes have open, of which several
- * may have one.
+ * For kernels that refuse iterators over maps: visits the sockets that processes have open. Several
+ * processes may have a socket.
  */
 SEC("iter/task_file")
 int netobs_sess_lsf(struct bpf_iter__task_file *ctx)
@@ -610,7 +610,7 @@ int netobs_sess_lsf(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
-/* Control groups that sockets have are not removed from the map. As many as one read may visit. */
+/* Mark the path of the control group as in use. 1: as many as one read may visit were marked. */
 static __always_inline int mark_socket(struct session_socket *socket)
 {
 	struct session_round *round =

@@ -2,13 +2,13 @@
 /*
  * The tracer: where the bytes of chosen connections are, by tracepoints of the kernel.
  *
- * A connection is found by the tuple of a packet or a socket, of which it may have several: NAT gives
- * it others, and the packet's conntrack entry says so. Bytes of TCP are identified by sequence numbers,
- * which segmentation, coalescing, copies and tunnels leave alone; user space identifies datagrams by
- * their buffers and what their headers have.
+ * A connection is found by the tuple of a packet or a socket. It may have several tuples: NAT adds
+ * some, which are read from the packet's conntrack entry. Bytes of TCP are identified by sequence
+ * numbers, which segmentation, coalescing, copies and tunnels leave alone; user space identifies
+ * datagrams by their buffers and by numbers in their headers.
  *
- * Each SYN begins a connection, whose events user space gets until it has chosen: so the first bytes
- * of those that it wants are there.
+ * Each SYN begins a connection. User space gets its events before it chooses, so that it has the
+ * first bytes of chosen connections.
  */
 #include "vmlinux.h"
 
@@ -27,15 +27,15 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /*
  * The kernel does not let a program of a tracepoint interrupt itself. But an interrupt may receive
- * packets while one runs for a process, which reads its backlog. So some have a second program, which
- * runs behind the first one, for what that one has not taken. Both do so for all packets: the kernel
- * counts what the first ones miss of all, and trace_counts.nested what the second ones see of it.
+ * packets while one runs for a process, which reads its backlog. So some tracepoints have a second
+ * program, which runs after the first one and takes the packets that it missed. The kernel counts all
+ * runs that first programs miss, and trace_counts.nested those of them that second programs see.
  */
 enum { RUN_SEGMENT, RUN_READY, RUN_DROP, RUNS };
 
 enum { TAKEN_MAX = 4 };
 
-/* What first programs have taken, and second ones have not seen: addresses. */
+/* Addresses that first programs have taken, and that second programs have not seen yet. */
 struct trace_run {
 	__u64 taken[TAKEN_MAX];
 	__u64 next;
@@ -49,8 +49,8 @@ struct {
 } trace_runs SEC(".maps");
 
 /*
- * Those that interrupts take and see meanwhile leave the others alone. A second program that is hidden
- * itself leaves one behind, which goes when all are in use.
+ * Programs of interrupts add and remove their own addresses meanwhile, and no others. A second
+ * program that misses a run itself leaves an address behind, which is replaced when all are in use.
  */
 static __always_inline void note_taken(__u32 which, const void *what)
 {
@@ -66,7 +66,7 @@ static __always_inline void note_taken(__u32 which, const void *what)
 	run->taken[run->next++ % TAKEN_MAX] = (__u64)what;
 }
 
-/* For second programs. */
+/* Whether the first program has missed @what; called by second programs. */
 static __always_inline bool is_missed(__u32 which, const void *what)
 {
 	struct trace_counts *counts = get_counts();
@@ -129,13 +129,13 @@ int BPF_PROG(netobs_tr_read, struct sock *sk)
 	return 0;
 }
 
-/* Most sockets are of none. */
+/* Most sockets are of no traced connection. */
 static __always_inline bool may_be_readable(const struct sock *sk)
 {
 	return has_datagrams(sk) ? has_received() : has_ports_of(sk);
 }
 
-/* @ctx: arguments; as a number, the verifier lets none of them go to a global function */
+/* @ctx: the arguments, read as numbers: the verifier lets no argument go to a global function */
 static __always_inline void note_readable(const void *ctx, const struct sock *sk)
 {
 	__u64 socket;
@@ -227,7 +227,7 @@ int BPF_PROG(netobs_tr_segm2, struct sock *sk, const struct sk_buff *skb)
 	return 0;
 }
 
-/* All data is acknowledged with FIN. */
+/* FIN is acknowledged, and with it all data. */
 static __always_inline bool is_all_acked(int from, int to)
 {
 	return to == TCP_FIN_WAIT2 || (from == TCP_LAST_ACK && to == TCP_CLOSE) ||
@@ -284,7 +284,7 @@ int BPF_PROG(netobs_tr_xmit, const struct sk_buff *skb,
 	return take_leaving(skb, dev, TRACE_TRANSMIT);
 }
 
-/* The driver has the buffer unless it is busy. */
+/* The driver takes the buffer unless it is busy. */
 SEC("tp_btf/net_dev_xmit")
 int BPF_PROG(netobs_tr_busy, struct sk_buff *skb, int result,
 	     struct net_device *dev)
@@ -312,7 +312,7 @@ int BPF_PROG(netobs_tr_recvd, struct sk_buff *skb)
 
 enum skb_drop_reason___tap { SKB_DROP_REASON_PACKET_SOCK_ERROR___tap = 1 };
 
-/* Of a packet socket, such as tcpdump's: the packet goes on. */
+/* A copy for a packet socket, such as tcpdump's, is dropped: the packet goes on. */
 static __always_inline bool is_copy(__u32 reason)
 {
 	return bpf_core_enum_value_exists(enum skb_drop_reason___tap,
@@ -322,7 +322,7 @@ static __always_inline bool is_copy(__u32 reason)
 				 SKB_DROP_REASON_PACKET_SOCK_ERROR___tap);
 }
 
-/* Most are of no traced connection. */
+/* Most packets are of no traced connection. */
 static __always_inline bool may_be_dropped(const struct sk_buff *skb, __u32 reason)
 {
 	return may_be_taken(skb, skb->network_header, true) && !is_copy(reason);
@@ -380,9 +380,9 @@ int netobs_tr_nfend(const struct hook_ctx *ctx)
 	return take_hook(ctx, true);
 }
 
-/* ---- Connections that there are --------------------------------------------------------- */
+/* ---- Existing connections --------------------------------------------------------------- */
 
-/* Sockets of all namespaces that a process has open. */
+/* @return the TCP socket of an open file of a process, in any namespace; NULL: it is none */
 static __always_inline const struct tcp_sock *
 socket_of(struct bpf_iter__task_file *ctx)
 {
@@ -397,7 +397,7 @@ socket_of(struct bpf_iter__task_file *ctx)
 	return tp;
 }
 
-/* First, user space gets their tuples. The result 1 has this one visited once more. */
+/* First pass: user space gets the tuples of sockets. The result 1 repeats a socket. */
 SEC("iter/task_file")
 int netobs_tr_list(struct bpf_iter__task_file *ctx)
 {
@@ -426,7 +426,7 @@ int netobs_tr_list(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
-/* Then it has chosen. */
+/* Second pass, after user space has chosen: set the state of the streams. */
 SEC("iter/task_file")
 int netobs_tr_init(struct bpf_iter__task_file *ctx)
 {
@@ -442,7 +442,7 @@ int netobs_tr_init(struct bpf_iter__task_file *ctx)
 	found.direction ^= 1;
 	received = stream_of(&found);
 	sent->written = tp->write_seq;
-	/* A SYN has a number, too. */
+	/* A SYN takes a sequence number, too. */
 	sent->acked = sk->__sk_common.skc_state == TCP_SYN_SENT ? tp->write_seq :
 								  tp->snd_una;
 	sent->known |= TRACE_KNOWS_WRITTEN | TRACE_KNOWS_ACKED;

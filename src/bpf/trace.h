@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The tracer of connections: what its programs and user space share. */
+/* Types that the programs of the tracer share with user space. */
 #ifndef NETOBS_BPF_TRACE_H
 #define NETOBS_BPF_TRACE_H
 
 #include "bpf/types.h"
 
 enum {
-	TRACE_SLOTS_MIN =
-		1 << 12, /* of connections, those that are not chosen yet as well */
-	TRACE_FACES = 4, /* tuples of a connection, about: NAT gives it others */
+	TRACE_SLOTS_MIN = 1 << 12, /* of connections, including candidates */
+	TRACE_FACES = 4, /* expected tuples per connection; NAT adds some */
 	TRACE_CANDIDATE_EVENTS =
-		16384, /* of a connection, until user space looks at it */
+		16384, /* of a connection, until user space decides */
 	TRACE_BOUND_EVENTS =
-		256, /* of a connection, in layers that are not wanted: a few packets at several points */
+		256, /* of a connection, in unwanted layers: a few packets at several points */
 	TRACE_PORTS = 1 << 16,
 	TRACE_SCRATCHES =
 		4, /* programs that run on a CPU, each interrupted by the next */
 	TRACE_FRAGMENTS = 4096, /* datagrams whose fragments are on their way */
 	TRACE_READERS = 4096,	/* sockets that have datagrams to be read */
-	TRACE_REFUSED = 16384,	/* flows of datagrams that are not chosen */
+	TRACE_REFUSED = 16384,	/* rejected flows of datagrams */
 };
 
-/* As enum netobs_trace_point, and then those for user space alone. */
+/* As enum netobs_trace_point; those from TRACE_OPENS on are for user space alone. */
 enum trace_point {
 	TRACE_SEND,
 	TRACE_SENT,
@@ -38,7 +37,7 @@ enum trace_point {
 	TRACE_READ,
 	TRACE_ACKED,
 	TRACE_DROP,
-	/* Of each of netfilter's hooks, by its number; two points: in front of its programs, and behind them. */
+	/* Two points per hook of netfilter, by its number: before its programs, and after them. */
 	TRACE_PREROUTING,
 	TRACE_PREROUTING_END,
 	TRACE_INPUT,
@@ -49,15 +48,15 @@ enum trace_point {
 	TRACE_OUTPUT_END,
 	TRACE_POSTROUTING,
 	TRACE_POSTROUTING_END,
-	TRACE_OPENS,  /* another connection; the tuple is one of its */
-	TRACE_FACE,   /* another tuple of it */
-	TRACE_CLOSES, /* a socket of it is closed */
-	TRACE_EXISTS, /* a socket of one that there was, and the process that has it open; it has no slot */
+	TRACE_OPENS,  /* a new connection, with one of its tuples */
+	TRACE_FACE,   /* another tuple of a connection */
+	TRACE_CLOSES, /* a socket of a connection is closed */
+	TRACE_EXISTS, /* an open socket of an existing connection, with its process; has no slot */
 };
 
 /*
- * A connection at one place, the same for both directions: the lower end is the first one; of ICMP,
- * that which sends requests. Those of ICMP have the identifier as ports.
+ * A tuple of a connection, equal for both directions: the lower end is the first one; for ICMP, the
+ * end that sends requests, with the identifier as both ports.
  */
 struct trace_tuple {
 	struct ip_addr addrs[2];
@@ -82,7 +81,7 @@ static inline int trace_is_lower(const struct ip_addr *one, __u16 one_port,
 	return one_port < other_port;
 }
 
-/* The same for both directions: where trace_ports counts the tuple. */
+/* @return the index in trace_ports of a tuple, equal for both directions */
 static inline __u32 trace_ports_index(__u16 one, __u16 other)
 {
 	return (one ^ other) & (TRACE_PORTS - 1);
@@ -105,39 +104,41 @@ enum trace_known {
 	TRACE_KNOWS_ALL = (1 << 4) - 1,
 };
 
-/* What is known of a stream of bytes, as sequence numbers. */
+/* State of a stream of bytes, as sequence numbers. */
 struct trace_stream {
-	__u32 first;   /* of its SYN */
+	__u32 first;   /* the number of its SYN */
 	__u32 written; /* the next byte that a process will write */
 	__u32 acked;   /* the next one to be acknowledged */
 	__u32 ready;   /* the next one that a process cannot read yet */
 	__u32 read;    /* the next one that a process will read */
 	__u8 has_first;
-	__u8 known; /* enum trace_known: which of the others are */
+	__u8 known; /* enum trace_known: which of the others are set */
 	__u8 reserved[2];
 };
 
 enum trace_ends {
 	TRACE_ENDS_BOTH = 3, /* each direction has had a FIN, or one a RST */
-	TRACE_ENDS_CLOSED = 1 << 2, /* a socket of it is closed */
+	TRACE_ENDS_CLOSED = 1 << 2, /* a socket of the connection is closed */
 };
 
-/* A slot. */
+/* The slot of a connection. */
 struct trace_conn {
 	__u32 is_used; /* a program sets it to take the slot; user space resets it */
 	__u32 is_rejected;
 	__u64 id;
 	__u64 max_events; /* 0: TRACE_CANDIDATE_EVENTS */
-	/* Programs set what follows. Sockets, by the direction that they send: others may have the
-	 * same tuple in a namespace that is not joined. */
+	/*
+	 * Programs set the members below. sockets: by the direction in which they send; sockets in
+	 * another namespace, which is not joined, may have the same tuple.
+	 */
 	__u64 sockets[2];
 	__u32 ends;	   /* enum trace_ends */
-	__u32 other_netns; /* of such sockets; 0: none was seen */
-	/* Events that are not wanted, but needed: those that begin or end a stream, and others. */
+	__u32 other_netns; /* namespace of such sockets; 0: none was seen */
+	/* Events that are not wanted, but needed: those that begin or end a stream (bounds), and others. */
 	__u64 bounds, others;
 
-	__u64 events; /* that are wanted; so far, those beyond the limit as well */
-	__u64 last_ns; /* of the last one, CLOCK_BOOTTIME */
+	__u64 events; /* wanted events so far, including those beyond the limit */
+	__u64 last_ns; /* time of the last event, CLOCK_BOOTTIME */
 	struct trace_stream streams[2];
 };
 
@@ -149,8 +150,8 @@ struct trace_report {
 	__u64 buffer;
 	__u64 pid_tgid;
 	struct ip_addr src, dst;
-	__u64 socket; /* that has a datagram, or reads one */
-	__u32 seq;    /* of ICMP: of the request */
+	__u64 socket; /* the socket that has a datagram, or reads one */
+	__u32 seq;    /* of an ICMP echo: the number of the request */
 	__u32 ack;    /* of datagrams: the IP header's identification */
 	__u32 length; /* of datagrams: with the transport header */
 	__u32 slot;
@@ -166,7 +167,7 @@ struct trace_report {
 	__u8 has_process; /* the process on the CPU calls the socket */
 	__u8 proto;
 	__u8 is_reply; /* of ICMP */
-	__u16 piece;   /* of a fragment: where it begins in the datagram */
+	__u16 piece;   /* offset of a fragment in its datagram */
 	__u8 is_fragment;
 	__u8 reserved;
 	char command[16];
@@ -180,12 +181,12 @@ struct trace_counts {
 	__u64 cut_by_rate;
 	__u64 lost;    /* the ring was full */
 	__u64 refused; /* connections that found no slot */
-	__u64 second;  /* of CLOCK_BOOTTIME */
-	__u64 events;  /* in it, that are wanted */
+	__u64 second;  /* the current second of CLOCK_BOOTTIME */
+	__u64 events;  /* wanted events in that second */
 	__u64 missed;  /* all scratches were in use */
 	__u64 nested;  /* runs of second programs, see trace.bpf.c */
 	__u64 bounds;  /* events in that second, as in struct trace_conn */
-	__u64 others;  /* likewise */
+	__u64 others;  /* other events in that second */
 };
 
 #endif

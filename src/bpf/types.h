@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the BPF programs and user space share: keys, values, counters, events.
- * Every struct has a fixed size and no implicit padding.
+ * Structs that the BPF programs and user space share: keys, values, counters, events. Every struct
+ * has a fixed size and no implicit padding.
  */
 #ifndef NETOBS_BPF_TYPES_H
 #define NETOBS_BPF_TYPES_H
@@ -48,13 +48,13 @@ enum tunnel_type {
 };
 
 /*
- * One flow at one observation point. Of a tunnelled packet it is the inner
- * tuple; a hash of the outer addresses distinguishes tunnels.
+ * One flow at one observation point. For tunnelled packets, the inner tuple; a hash of the outer
+ * addresses distinguishes tunnels.
  */
 struct flow_key {
 	struct ip_addr src;
 	struct ip_addr dst;
-	__u32 ifindex;	  /* never 0: zeroes are no flow's key */
+	__u32 ifindex;	  /* never 0: an all-zero key is unused */
 	__u16 src_port;	  /* host byte order */
 	__u16 dst_port;	  /* ICMP: type << 8 | code */
 	__u16 vlan;	  /* innermost tag; in a tunnel, inside */
@@ -68,12 +68,12 @@ struct flow_key {
 	__u32 outer_hash;
 };
 
-/* What is sampled; values as in enum netobs_sampling. */
+/* The unit that is sampled; values as in enum netobs_sampling. */
 enum sampling { SAMPLE_PACKETS, SAMPLE_FLOWS };
 
-/* One packet or flow of so many is sampled. */
+/* One packet or flow of @interval is sampled. */
 struct rate {
-	__u32 interval; /* 0: all are */
+	__u32 interval; /* 0: all are sampled */
 	__u32 mode;	/* enum sampling */
 };
 
@@ -89,16 +89,16 @@ static inline __u32 key_rate(const struct flow_key *key)
 	return key->vlan >> KEY_RATE_SHIFT | key->rate_high << 3;
 }
 
-/* The same, as bits of the key's word 5. */
+/* The number of a sampling rate, as bits of the key's word 5. */
 static inline __u64 key_rate_bits(__u32 rate)
 {
 	return (rate & KEY_RATE_LOW) << KEY_RATE_SHIFT | (__u64)(rate >> 3) << 63;
 }
 
 /*
- * Marks: what any packet of the flow showed. First the TCP header's flag bits
- * (RFC 9293, 3.1), then which ECN codepoints (RFC 3168) occurred, then which
- * of FIN, SYN and RST, in the order of the header, came together with ACK.
+ * Marks that any packet of the flow had. First the TCP header's flag bits (RFC 9293, 3.1), then
+ * which ECN codepoints (RFC 3168) occurred, then which of FIN, SYN and RST, in the order of the
+ * header, came together with ACK.
  */
 enum flow_mark {
 	MARK_TCP_MASK = 0xfff,
@@ -123,7 +123,7 @@ struct flow_attrs {
 	__u8 has_mac;
 };
 
-/* What changes with every packet. */
+/* The parts of a flow that every packet changes. */
 struct flow_tally {
 	__u64 packets; /* on the wire: GSO segments; 0 means "no entry" */
 	__u64 bytes;   /* from the IP header on */
@@ -137,12 +137,12 @@ struct flow_tally {
 struct flow_entry {
 	struct flow_key key;
 	union {
-		struct { /* when key.tunnel */
+		struct { /* if key.tunnel */
 			__u16 outer_src_port;
 			__u16 outer_dst_port;
-			__u32 outer_check; /* with key.outer_hash the key of outer addresses */
+			__u32 outer_check; /* with key.outer_hash, the key of the outer addresses */
 		};
-		__u64 hint; /* else, in L1: see conn_hint() */
+		__u64 hint; /* otherwise, in L1: see conn_hint() */
 	};
 	struct flow_tally tally;
 };
@@ -206,27 +206,27 @@ struct log_slot {
 _Static_assert(sizeof(struct log_slot) == CACHE_LINE, "one cache line");
 
 /*
- * Flags in word 5 of a record's first slot, where a VLAN id field has no bits
- * of its own: to be cleared before the word is part of a key.
+ * Flags in word 5 of a record's first slot, where a VLAN id field has no bits of its own: clear
+ * them before the word becomes part of a key.
  */
 #define LOG_LONG (1ULL << 31)	    /* two slots */
-#define LOG_GENERATION (1ULL << 30) /* that the record belongs to */
+#define LOG_GENERATION (1ULL << 30) /* the record's generation */
 #define LOG_HAS_MAC (1ULL << 29)    /* one slot: as in struct flow_attrs */
 #define LOG_FLAGS (LOG_LONG | LOG_GENERATION | LOG_HAS_MAC)
 
 enum { BUCKET_SLOTS = 16 };
 
 /*
- * What L1 consists of. All tags of a bucket are on one cache line, apart from the
- * entries: a flow that is not here is found missing without touching any.
+ * A bucket of L1. All its tags are together on one cache line: looking up a flow that is not here
+ * touches no entry.
  */
 struct flow_bucket {
 	__u32 tags[BUCKET_SLOTS];
 	struct flow_entry entries[BUCKET_SLOTS];
 };
 
-/* A tag: 0 if the entry is free, else 24 bits of its flow's hash, above: */
-enum { TAG_SHIFT = 8 }; /* misses that it survives */
+/* A tag: 0 if the entry is free, else 24 bits of its flow's hash, and in the low 8 bits: */
+enum { TAG_SHIFT = 8 }; /* misses that the entry survives */
 
 /* Not a power of two: else the tags would share few of a cache's sets. */
 _Static_assert(sizeof(struct flow_bucket) == 33 * CACHE_LINE, "no padding");
@@ -246,7 +246,7 @@ struct tunnel_addrs {
 enum unparsed_reason {
 	UNPARSED_SHORT,	     /* the frame ends before its ports */
 	UNPARSED_BAD_HEADER, /* a header contradicts itself */
-	UNPARSED_TOO_DEEP, /* more nested headers, or longer, than are walked */
+	UNPARSED_TOO_DEEP, /* more nested headers, or longer ones, than the parser walks */
 	UNPARSED_ARP,
 	UNPARSED_NOT_IP,
 	UNPARSED_MAX,
@@ -274,7 +274,7 @@ struct counters {
 	struct count spilled; /* reached user space, through the overflow table */
 };
 
-/* What a rule has decided about, and the part of it that its sampling left out. */
+/* Packets that a rule decided about, and the part of these that its sampling left out. */
 struct rule_count {
 	struct count decided;
 	struct count sampled_out;
@@ -282,14 +282,13 @@ struct rule_count {
 
 /* A window of packets, of which one is sampled; see sample.h. Zeroes: none has begun. */
 struct sampler {
-	__u32 left; /* of the window's packets */
-	__u32 pick; /* the sampled one is the next when so many are left */
+	__u32 left; /* packets until the window ends */
+	__u32 pick; /* the next packet is sampled when so many are left */
 };
 
 /*
- * Where programs can interrupt one another on a CPU (PREEMPT_RT since Linux 6.18
- * need not serialise bottom halves), a CPU has several states, and all that goes
- * with them. Elsewhere it has one.
+ * Where programs can interrupt one another on a CPU (PREEMPT_RT since Linux 6.18 need not serialise
+ * bottom halves), a CPU has several lanes, each with a state and log of its own. Elsewhere it has one.
  */
 enum { LANES_MAX = 4 };
 
@@ -302,16 +301,16 @@ struct cpu_state {
 	__u64 exited;
 	__u32 generation;
 	__u32 is_paused; /* programs count nothing */
-	__u64 tick; /* the coarse clock: what time it was when this tick was new */
+	__u64 tick; /* the coarse clock: a tick of the kernel, and when it began */
 	__u64 tick_ns;
-	__u32 busy;	  /* runs that claim it, where there are lanes */
-	__u32 l1_bypass;  /* ticks for which packets do not look into L1 */
-	__u32 l1_misses;  /* of packets that did, in this tick */
-	__u32 l1_entered; /* `entered` when it began, the lower half */
-	__u64 nat_ns; /* when the packet passed whose translation is to be read; 0: none */
+	__u32 busy;	  /* runs that claim the lane, if there are several */
+	__u32 l1_bypass;  /* ticks for which packets bypass L1 */
+	__u32 l1_misses;  /* misses in L1 in this tick */
+	__u32 l1_entered; /* `entered` when this tick began, the lower half */
+	__u64 nat_ns; /* time of the packet whose translation must be read; 0: none */
 	struct counters counters[GENERATIONS];
-	__u64 log_head;	 /* the next slot of the log to be written */
-	__u64 log_limit; /* up to here slots are free, as far as is known */
+	__u64 log_head; /* the next slot of the log to be written */
+	__u64 log_limit; /* slots before this position were free when last checked */
 	struct sampler samplers[RATES];
 	__u64 reserved3[8 - (GENERATIONS * sizeof(struct counters) / 8 + 2 + RATES) % 8];
 	__u64 log_tail; /* the next slot that user space will read */
@@ -338,7 +337,7 @@ static inline __u32 origin_slot(__u16 netns, __u32 ifindex)
 	return (ifindex + (__u32)netns * ORIGIN_NETNS_STEP) & (ORIGIN_SLOTS - 1);
 }
 
-/* What became of packets at an interface. The first ones are counted by the programs. */
+/* Outcomes of packets at an interface. The programs count the first ones. */
 enum outcome_kind {
 	OUTCOME_FILTERED,
 	OUTCOME_SAMPLED_OUT,
@@ -357,19 +356,19 @@ static inline __u32 outcome_index(__u32 generation, __u32 is_egress,
 	return (generation * 2 + is_egress) * OUTCOMES_COUNTED + outcome;
 }
 
-/* Of a CPU and an interface. */
+/* Counters of a CPU for an interface. */
 struct outcome_slot {
-	__u64 origin; /* 0: free. With OUTCOME_LEAVING, no program finds it any more */
+	__u64 origin; /* 0: free. With OUTCOME_LEAVING, programs do not find the slot any more */
 	struct count counts[OUTCOME_COUNTS];
 };
 
 /*
- * Places of a CPU, in which an interface may have one of the few from its own on; behind
- * them is a slot for all that find none.
+ * Slots of a CPU: an interface may have one of OUTCOME_LOOKS slots. The last slot is shared by
+ * interfaces that find none free.
  */
 enum { OUTCOME_PLACES = 512, OUTCOME_SLOTS, OUTCOME_LOOKS = 8 };
 
-/* The interface was gone when a generation was taken: a bit for each of the two. */
+/* In a slot's origin, a bit for each generation that was taken after the interface was gone. */
 #define OUTCOME_LEAVING (1ULL << 62)
 
 static inline __u32 outcome_place(__u64 origin, __u32 look)
@@ -397,15 +396,15 @@ struct fragment_ports {
 	__u8 reserved[3];
 };
 
-/* What starts a frame on a link. */
+/* The first header of a frame on a link. */
 enum link_kind {
 	LINK_ETHERNET,
 	LINK_NONE, /* the network header: tun, WireGuard, ppp, ipip ... */
 };
 
 /*
- * What judge() returns: whether the packet is accepted, where the rule that decided this
- * counts, and at which of RATES the packet is sampled.
+ * Result of judge(): whether the packet is accepted, where the rule that decided this counts, and
+ * at which of RATES the packet is sampled.
  */
 enum {
 	JUDGED_ACCEPT = 1 << 0,
@@ -425,12 +424,12 @@ static inline __u32 judged_rate(__u32 judgement)
 }
 
 /*
- * What find_carried() returns: 0, or the offset of the first header that a tunnel carries in
- * bits 0 to 15, the kind of it from bit 16 on, and in the upper half where it ends.
+ * Result of find_carried(): 0, or the offset of the first header that a tunnel carries in bits 0 to
+ * 15, the kind of it from bit 16 on, and in the upper half where it ends.
  */
 enum { CARRIED_ETHERNET = 1 << 16, CARRIED_IP = 2 << 16 };
 
-/* Where the programs take time from. */
+/* The clock of the programs. */
 enum clock_kind {
 	CLOCK_COARSE,  /* read once per timer tick, and for new entries */
 	CLOCK_PRECISE, /* exact for every packet */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a direction acknowledges of the other one's data. */
+/* The acknowledgments of a direction for data of the other one. */
 #ifndef NETOBS_BPF_RTT_ACKS_H
 #define NETOBS_BPF_RTT_ACKS_H
 
 #include "data.h"
 
-/* The time of a segment ended: one of the direction that @dir acknowledges. */
+/* Take a sample: direction @dir has acknowledged a timed segment of the other direction. */
 static __always_inline void ack_sample(const struct connection *conn, int dir,
 				       struct segment *segment, __u64 armed_ns,
 				       bool is_handshake)
@@ -14,7 +14,7 @@ static __always_inline void ack_sample(const struct connection *conn, int dir,
 	__s64 ns = segment_time(segment) - armed_ns;
 	__u32 sample = latency_of(ns);
 
-	if (ns < 0) /* the clocks of two CPUs */
+	if (ns < 0) /* the clocks of two CPUs differ */
 		return;
 	if (is_handshake)
 		stats->handshake = sample;
@@ -23,8 +23,8 @@ static __always_inline void ack_sample(const struct connection *conn, int dir,
 }
 
 /*
- * The first acknowledgment of this direction. If it answers a SYN, it is for the SYN alone, and
- * where that had no ACK, it has SYN itself: else it belongs to another connection.
+ * The first acknowledgment of this direction. If it answers a SYN, it must acknowledge the SYN alone,
+ * and if the SYN had no ACK, it must have SYN itself: otherwise it belongs to another connection.
  */
 static __always_inline void ack_first(const struct connection *conn, int dir,
 				      struct segment *segment)
@@ -45,7 +45,7 @@ static __always_inline void ack_first(const struct connection *conn, int dir,
 	ack_sample(conn, dir, segment, armed_ns, true);
 }
 
-/* RFC 5681, 2: it repeats the previous acknowledgment, has no data, and data is outstanding. */
+/* RFC 5681, 2: a duplicate repeats the previous acknowledgment, without data, while data is outstanding. */
 static __always_inline bool is_duplicate(const struct connection *conn, int dir,
 					 const struct segment *segment)
 {
@@ -86,7 +86,7 @@ static __always_inline void ack_observe(const struct connection *conn, int dir,
 	}
 }
 
-/* For all segments but RST: the window of a RST has no meaning. */
+/* For all segments except RST, whose window is meaningless. */
 static __always_inline void window_observe(const struct connection *conn,
 					   int dir, const struct segment *segment)
 {

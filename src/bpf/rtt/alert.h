@@ -10,7 +10,7 @@ _Static_assert(ALERT_RULES_MAX == 128, "alert_count_over()");
 
 /* ---- Samples ---------------------------------------------------------------------- */
 
-/* @baseline: 0: there is none, and nothing is over a multiple of it. */
+/* @baseline: 0: unknown, and no sample is over a multiple of it. */
 static __always_inline bool alert_is_over(__u32 sample, __u32 threshold,
 					  __u32 baseline, bool is_ratio)
 {
@@ -58,7 +58,7 @@ static __always_inline __u32 alert_count_over(const __u32 *thresholds,
 	return n + more;
 }
 
-/* If no rule needed the metric for a while, nothing was kept then: forget the older samples. */
+/* Discard older samples if no rule needed the metric for a while, in which none were kept. */
 static __always_inline void alert_renew(struct alert_state *state,
 					const struct alert_table *table,
 					__u32 dir, __u32 metric)
@@ -82,12 +82,12 @@ static __always_inline void alert_remember(struct alert_state *state, __u32 dir,
 	state->histories[dir & 1][metric & (ALERT_METRICS - 1)]
 		.samples[n & (ALERT_SAMPLES_MAX - 1)] = sample;
 	n++;
-	if (n > 0xff) /* the same place, and as many as are ever asked for */
+	if (n > 0xff) /* same index, and still more than any rule needs */
 		n -= ALERT_SAMPLES_MAX;
 	state->kept[dir & 1][metric & (ALERT_METRICS - 1)] = n;
 }
 
-/* How many of the newest @among samples are over it: the newest one is. */
+/* @return how many of the newest @among samples are over the threshold; the newest one is */
 static __always_inline __u32 alert_hits(const struct alert_state *state,
 					__u32 dir, __u32 metric, __u32 among,
 					__u32 threshold, __u32 baseline,
@@ -109,8 +109,8 @@ static __always_inline __u32 alert_hits(const struct alert_state *state,
 }
 
 /*
- * The share of bytes that were sent again, in parts per million, once a window is over. False:
- * it is not, or nothing was sent.
+ * Take the share of retransmitted bytes, in parts per million, at the end of a window. False: it
+ * has not ended, or nothing was sent.
  */
 static __always_inline bool alert_loss_sample(struct alert_loss *loss,
 					      const struct connection *conn,
@@ -133,9 +133,9 @@ static __always_inline bool alert_loss_sample(struct alert_loss *loss,
 	return true;
 }
 
-/* ---- What keeps a rule silent ------------------------------------------------------ */
+/* ---- Why a rule is silent ---------------------------------------------------------- */
 
-/* The places of connections have up to 24 bits. */
+/* Slots of connections have up to 24 bits. */
 static __always_inline __u64 alert_hold_id(__u32 index, __u64 born_ns, __u32 slot)
 {
 	return born_ns / CONN_BORN_STEP_NS << 32 | (__u64)index << 8 | slot;
@@ -148,8 +148,8 @@ static __always_inline __u32 alert_hold_bucket_of(__u32 index, __u32 slot)
 }
 
 /*
- * Ticks from @tick to @until; 0: none. Numbers wrap: what ended weeks ago seems to be in the future,
- * but further than any rule is silent.
+ * Ticks from @tick to @until; 0: none. Ticks wrap: a time weeks ago seems to be in the future, but
+ * further away than any hold lasts.
  */
 static __always_inline __u32 alert_ticks_left(__u32 until, __u32 tick)
 {
@@ -165,8 +165,8 @@ static __always_inline __u32 alert_hold_left(const struct alert_hold *hold,
 }
 
 /*
- * "Generic cell rate algorithm" (ITU-T I.371, Annex A). Returns false: there are too many.
- * Where CPUs come to this at the same moment, one alert too many may pass.
+ * "Generic cell rate algorithm" (ITU-T I.371, Annex A). False: there are too many alerts. If CPUs
+ * run this at the same moment, one alert too many may pass.
  */
 static __always_inline bool alert_limit_pass(struct alert_limit *limit,
 					     __u64 period_ns, __u64 burst_ns,

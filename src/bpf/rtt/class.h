@@ -5,10 +5,10 @@
 
 #include "bpf/connection.h"
 
-/* What of the states decides about the class. */
+/* Bits of the states that determine the class. */
 enum { CONN_CLASS = CONN_ACKED | CONN_FIN | CONN_RST };
 
-/* It has sent more than SYN, or SYN+ACK: of the client, that is what acknowledges. */
+/* Whether a direction has sent more than SYN or SYN+ACK: for the client, its first acknowledgment. */
 static __always_inline bool is_past_syn(const struct connection *conn, int dir)
 {
 	__u16 state = conn->head->state[dir];

@@ -22,12 +22,12 @@
 #include "stamps.h"
 #include "timers.h"
 
-/* Of a connection that was open before: so much before its first segment is unknown. */
+/* If a connection is older than its entry, so much before its first segment is unknown. */
 #define GAP_UNKNOWN (1U << 30)
 
 enum sync_target {
 	SYNC_END, /* data up to here must be acknowledged before the next round */
-	SYNC_DONE, /* rounds; each rest counts for SYNC_ROUNDS / 2 */
+	SYNC_DONE, /* rounds done; each rest counts as SYNC_ROUNDS / 2 */
 	SYNC_TICK, /* when the newest data came */
 };
 
@@ -108,11 +108,11 @@ gap_cut(struct conn_gap *gap, __u32 start, __u32 end, struct conn_gap *ret_rest)
 
 /* Bytes below `next`. */
 struct late_bytes {
-	__u32 filled; /* that were in gaps */
-	__u32 unknown; /* that may have been: in `unlisted`, and in no gap of the list */
+	__u32 filled; /* bytes that were in gaps */
+	__u32 unknown; /* bytes that may have been: in `unlisted`, but in no listed gap */
 };
 
-/* [@start, @end) has come. */
+/* Remove [@start, @end), which has come, from the gaps. */
 static __always_inline struct late_bytes gaps_fill(struct conn_stats *stats,
 						   __u32 start, __u32 end)
 {
@@ -134,7 +134,7 @@ static __always_inline struct late_bytes gaps_fill(struct conn_stats *stats,
 	return late;
 }
 
-/* Forget gaps whose bytes the other end has. */
+/* Forget gaps below @acked: the receiver has their bytes. */
 static __always_inline void gaps_forget(struct conn_stats *stats, __u32 acked)
 {
 	for (int i = 0; i < CONN_GAPS; i++) {
@@ -145,7 +145,7 @@ static __always_inline void gaps_forget(struct conn_stats *stats, __u32 acked)
 	stats->unlisted = gap_part(&stats->unlisted, acked, stats->unlisted.end);
 }
 
-/* Negative: @acked covers a listed gap: its data came to the receiver, and did not pass here. */
+/* Negative: @acked covers a listed gap: the receiver got data that did not pass here. */
 static __always_inline __s32 gaps_missed(const struct conn_stats *stats,
 					 __u32 acked)
 {
@@ -193,7 +193,7 @@ static __always_inline void count_old(struct conn_stats *stats,
 	stats->retransmitted_bytes += seen - has_fin;
 }
 
-/* Count the first @old sequence numbers, which are below `next`. */
+/* Count the first @old sequence numbers of a segment, which are below `next`. */
 static __always_inline void data_count_old(const struct connection *conn,
 					   int dir, const struct segment *segment,
 					   __u32 old)
@@ -210,14 +210,14 @@ static __always_inline void data_count_old(const struct connection *conn,
 		  has_fin);
 }
 
-/* What old data changes besides its count. */
+/* Effects of old data, except its count. */
 static __always_inline void data_again(const struct connection *conn, int dir)
 {
 	struct conn_side *side = &conn->head->sides[dir];
 
 	timers_drop(conn, dir);
 	stamps_watch(conn, dir, side->next);
-	/* What answers it may have waited for this. */
+	/* The other side's answer may have waited for this data. */
 	conn->head->state[dir] &= ~CONN_DATA_TIMED;
 	if (!(conn->head->state[dir] & CONN_SYNCED)) {
 		conn->body->timers[dir].targets[SYNC_END] = side->next;
@@ -227,7 +227,7 @@ static __always_inline void data_again(const struct connection *conn, int dir)
 
 /* ---- New data -------------------------------------------------------------------- */
 
-/* A SYN comes first, unless the other direction was found without one: then it may be a retry. */
+/* A SYN is the first one, unless the other direction was seen without a SYN: then it may be a retry. */
 static __always_inline bool is_opening(const struct connection *conn, int dir,
 				       const struct segment *segment)
 {
@@ -266,7 +266,7 @@ static __always_inline void data_first(const struct connection *conn, int dir,
 	}
 }
 
-/* Segments may have been missed: begin with the rounds again. */
+/* Segments may have been missed: restart counting the rounds. */
 static __always_inline void sync_restart(const struct connection *conn, int dir,
 					 __u32 end)
 {
@@ -279,8 +279,8 @@ static __always_inline void sync_restart(const struct connection *conn, int dir,
 }
 
 /*
- * New data that ends before @end, and all before was acknowledged. @quiet: ticks since the data before.
- * Without a branch, as pick().
+ * New data ends before @end, and all data before it was acknowledged. @quiet: ticks since the
+ * previous data. Without a branch, as pick().
  */
 static __always_inline void sync_round(const struct connection *conn, int dir,
 				       __u32 end, __u32 quiet)
@@ -307,7 +307,7 @@ static __always_inline bool data_synchronise(const struct connection *conn,
 
 	if (!(conn->head->state[!dir] & CONN_ACKED))
 		return is_synced;
-	if (seq_diff(acked, side->next) > 0 || /* of data that did not come here */
+	if (seq_diff(acked, side->next) > 0 || /* data did not pass here */
 	    (is_synced && gaps_missed(stats, acked) < 0)) {
 		gaps_forget(stats, acked);
 		if (seq_diff(acked, side->next) > 0)
@@ -324,10 +324,7 @@ static __always_inline bool data_synchronise(const struct connection *conn,
 	return false;
 }
 
-/*
- * What is below @seq did not come. If the connection is older than its entry, it may have come
- * before that.
- */
+/* Data below @seq is missing. If the connection is older than its entry, it may have come earlier. */
 static __always_inline void data_missed(const struct connection *conn, int dir,
 					__u32 seq)
 {

@@ -24,9 +24,9 @@ enum {
 #define ECHO_EXPIRY_NS 10000000000ULL
 
 /*
- * The place for a request: a free one, else the oldest whose reply is not awaited any more, else
- * CONN_TIMERS. If the request was seen before, it is marked as repeated, and the result is
- * CONN_TIMERS, too.
+ * @return the timer for a request: a free one, else the oldest whose reply is not awaited any more,
+ *         else CONN_TIMERS. If the request was seen before, it is marked as repeated, and the
+ *         result is CONN_TIMERS, too.
  */
 static __always_inline __u32 echo_place(struct conn_timers *timers,
 					__u32 number, __u64 now)
@@ -37,7 +37,7 @@ static __always_inline __u32 echo_place(struct conn_timers *timers,
 	for (__u32 i = 0; i < CONN_TIMERS; i++) {
 		__u64 armed = timers->armed_ns[i];
 		bool is_over = now - armed > ECHO_EXPIRY_NS &&
-			       now > armed; /* the clocks of two CPUs */
+			       now > armed; /* the clocks of two CPUs differ */
 
 		if (armed && !is_over && timers->targets[i] == number) {
 			WRITE_ONCE(timers->armed_ns[i],
@@ -54,7 +54,7 @@ static __always_inline __u32 echo_place(struct conn_timers *timers,
 	return place;
 }
 
-/* @segment: its `seq` are identifier and sequence number. */
+/* @segment: its `seq` is identifier and sequence number. */
 static __always_inline void echo_request(const struct connection *conn, int dir,
 					 struct segment *segment)
 {
@@ -64,7 +64,7 @@ static __always_inline void echo_request(const struct connection *conn, int dir,
 	if (place >= CONN_TIMERS || !segment->may_time)
 		return;
 	place &= CONN_TIMERS - 1; /* for the verifier */
-	/* A reply to another number must not find this time with that. */
+	/* A reply to another request must not see the new number with the old time. */
 	WRITE_ONCE(timers->armed_ns[place], 0);
 	asm volatile("" ::: "memory");
 	timers->targets[place] = segment->seq;
@@ -94,7 +94,7 @@ static __always_inline void echo_reply(const struct connection *conn, int dir,
 
 /*
  * The entry stays half-open: anyone can send requests from any address, and a host answers them
- * all. So it takes the place of no open connection, and gives its own to any.
+ * all. So it evicts no open connection, and any connection may evict it.
  */
 static __always_inline void echo_observe(const struct connection *conn, int dir,
 					 struct segment *segment,

@@ -5,7 +5,7 @@
 
 #include "bpf/connection.h"
 
-/* As a duration in an entry: rounded down, but never 0, which means none. */
+/* Convert to a duration of an entry: rounded down, but never to 0, which means none. */
 static __always_inline __u32 latency_of(__u64 ns)
 {
 	__u64 units = ns >> CONN_LATENCY_SHIFT;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a segment shows of its connection. Pure: the same headers build for the host, where a
- * model of TCP drives them.
+ * Updates a connection by a segment. Pure: the same headers build for the host, where a model of
+ * TCP drives them.
  *
- * Right, or nothing: there is no sample where the acknowledgment could answer another segment than
- * the timed one.
+ * Samples are exact, or not taken: there is none if the acknowledgment could answer another segment
+ * than the timed one.
  *
  * QUIC has no samples: its acknowledgments are encrypted, endpoints may disable its spin bit or send
  * any value (RFC 9000, 17.4), and where it spins, samples include the delay of the application
@@ -21,8 +21,8 @@
 #include "turns.h"
 
 /*
- * New data, which may begin behind a gap, or with some that was seen before. Returns how much of it is
- * old, for data_count_old().
+ * Handle new data, which may begin behind a gap, or with bytes that were seen before. @return how
+ * many are old, for data_count_old()
  */
 static __always_inline __u32 data_observe(const struct connection *conn, int dir,
 					  struct segment *segment, __u32 span)
@@ -51,7 +51,7 @@ static __always_inline __u32 data_observe(const struct connection *conn, int dir
 	return old;
 }
 
-/* Where both ends open, each sends its SYN again with ACK (RFC 9293, 3.5): that is none. */
+/* In a simultaneous open, each end sends its SYN again with ACK (RFC 9293, 3.5): that is no retry. */
 static __always_inline bool is_syn_retry(__u16 before,
 					 const struct segment *segment)
 {
@@ -59,7 +59,7 @@ static __always_inline bool is_syn_retry(__u16 before,
 	       (before & CONN_ACKED || !(segment->flags & TCP_ACK));
 }
 
-/* Numbers wrap: what happens once in 2^28 bytes at the least. */
+/* Work that is due at least every 2^28 bytes, as sequence numbers wrap. */
 static __always_inline void data_advance(const struct connection *conn, int dir,
 					 __u32 next)
 {
@@ -75,7 +75,7 @@ static __always_inline void data_advance(const struct connection *conn, int dir,
 	stats->data_next = next;
 }
 
-/* The window of the rate is over. Returns whether it began in an earlier unit of ages. */
+/* End a window of the rate. @return whether it began in an earlier unit of ages */
 static __always_inline bool window_end(const struct connection *conn, int dir,
 				       struct segment *segment)
 {
@@ -92,7 +92,7 @@ static __always_inline bool window_end(const struct connection *conn, int dir,
 }
 
 /*
- * connection_observe(), but for the count of *@ret_old: data_count_old() needs much stack, and nothing
+ * connection_observe() except counting *@ret_old: data_count_old() needs much stack, and nothing
  * else of a segment depends on it.
  */
 static __always_inline bool connection_follow(const struct connection *conn,
@@ -132,7 +132,7 @@ static __always_inline bool connection_follow(const struct connection *conn,
 	return is_older || (conn->head->state[dir] ^ before) & CONN_CLASS;
 }
 
-/* A segment of SEGMENT_ITS. Returns whether the class or the age of its connection may have changed. */
+/* Handle a segment that is SEGMENT_ITS. @return whether the connection's class or age may have changed */
 static __always_inline bool connection_observe(const struct connection *conn,
 					       int dir, struct segment *segment)
 {

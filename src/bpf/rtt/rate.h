@@ -11,14 +11,14 @@ static __always_inline bool is_window_over(const struct conn_side *side,
 	return seq_diff(tick, side->window_end) >= 0;
 }
 
-/* Numbers wrap: bytes are added up once in 2^28 at the least, see data_advance(). */
+/* Sequence numbers wrap: bytes are added up every 2^28 at least, see data_advance(). */
 static __always_inline bool is_data_far(const struct conn_head *head,
 					const struct conn_rate *rate, int dir)
 {
 	return (conn_data_end(head, dir) ^ rate->window_next) >> 28;
 }
 
-/* A window that data came in is over. Returns the bytes. */
+/* A window with data has ended. @return its bytes */
 static __always_inline __u32 rate_observe(struct conn_head *head,
 					  struct conn_rate *rate, int dir)
 {
@@ -31,7 +31,7 @@ static __always_inline __u32 rate_observe(struct conn_head *head,
 	return bytes;
 }
 
-/* Begin another window. Returns whether the one before began in an earlier unit of ages. */
+/* Begin a window. @return whether the previous one began in an earlier unit of ages */
 static __always_inline bool window_begin(struct conn_head *head, int dir,
 					 __u32 tick)
 {

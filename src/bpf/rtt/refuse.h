@@ -33,8 +33,8 @@ enum {
 /* ---- SYN and RST ------------------------------------------------------------------ */
 
 /*
- * A handshake of its own: the tuple is used again. Of a connection that was found open, a SYN
- * from shortly before its data is its own, sent again.
+ * Whether a SYN begins another connection with the tuple. If a connection was found open, a SYN
+ * with a number shortly before its data is its own SYN, sent again.
  */
 static __always_inline bool is_another(const struct connection *conn, int dir,
 				       const struct segment *segment)
@@ -50,7 +50,7 @@ static __always_inline bool is_another(const struct connection *conn, int dir,
 	return since > SYN_RETRY_BYTES;
 }
 
-/* The newest segment of direction @dir that was refused is a SYN, and @number the next one. */
+/* Whether the newest refused segment of direction @dir is a SYN, and @number the next number after it. */
 static __always_inline bool has_asked(const struct connection *conn, int dir,
 				      __u32 number)
 {
@@ -68,9 +68,10 @@ static __always_inline bool is_answer(const struct connection *conn, int dir,
 }
 
 /*
- * Of a segment that is_another() is true for: the receiver of a SYN for an open connection asks whether
- * the other end is still there (RFC 5961, 4). If it is not, a RST follows, or the SYN+ACK that answers
- * this SYN. If the other direction is not observed, the SYN is sent again, or data follows it.
+ * For a segment that is_another() is true for, whether to refuse it. The receiver of a SYN for an
+ * open connection asks whether the other end is still there (RFC 5961, 4). If it is not, a RST
+ * follows, or the SYN+ACK that answers this SYN. If the other direction is not observed, the SYN is
+ * sent again, or data follows it.
  */
 static __always_inline bool is_stray(const struct connection *conn, int dir,
 				     const struct segment *segment)
@@ -83,7 +84,7 @@ static __always_inline bool is_stray(const struct connection *conn, int dir,
 	       (class == CONN_OPEN || !has_asked(conn, dir, segment->seq + 1));
 }
 
-/* Of a segment with wrong numbers where the other direction is not in sight: it follows a SYN. */
+/* Whether a segment with wrong numbers follows a refused SYN, where the other direction is not observed. */
 static __always_inline bool is_past_stray(const struct connection *conn,
 					  int dir, const struct segment *segment)
 {
@@ -94,8 +95,8 @@ static __always_inline bool is_past_stray(const struct connection *conn,
 }
 
 /*
- * RFC 9293, 3.10.7.4, and RFC 5961, 3.2: the next number, as its sender counts, or its receiver. Where
- * neither is known, it has to answer a SYN (3.10.7.3).
+ * RFC 9293, 3.10.7.4, and RFC 5961, 3.2: a RST must have the next number by its sender's or its
+ * receiver's count. If neither is known, it must answer a SYN (3.10.7.3).
  */
 static __always_inline bool is_reset_right(const struct connection *conn,
 					   int dir, const struct segment *segment)
@@ -134,7 +135,7 @@ static __always_inline __u32 window_of(const struct connection *conn, int dir)
 	return window > WINDOW_LEAST ? window : WINDOW_LEAST;
 }
 
-/* Before the other end has said anything, it can know no more than the SYN. */
+/* Until the other end has sent something, this end can acknowledge no more than its SYN. */
 static __always_inline bool is_syn_alone(const struct connection *conn, int dir)
 {
 	__u16 state = conn->head->state[dir], other = conn->head->state[!dir];
@@ -173,7 +174,7 @@ static __always_inline bool is_seq_right(const struct connection *conn, int dir,
 	       seq_diff(end, acked) <= 0;
 }
 
-/* What the other end has not sent here was not sent, if all of its data came here before. */
+/* An acknowledgment of data that was not seen is wrong, if all earlier data was seen here. */
 static __always_inline bool is_ack_right(const struct connection *conn, int dir,
 					 const struct segment *segment)
 {
@@ -203,7 +204,7 @@ static __always_inline bool is_ack_right(const struct connection *conn, int dir,
 	return is_within(segment->ack, low - window, high);
 }
 
-/* In nearly all segments: the next numbers of both directions. segment_judge() says SEGMENT_ITS. */
+/* Most segments have the next numbers of both directions: segment_judge() returns SEGMENT_ITS. */
 static __always_inline bool is_in_order(const struct conn_head *head, int dir,
 					const struct segment *segment)
 {
@@ -243,9 +244,9 @@ static __always_inline enum verdict segment_judge(const struct connection *conn,
 						   SEGMENT_REFUSED;
 }
 
-/* ---- What was refused ---------------------------------------------------------------- */
+/* ---- Refused segments ---------------------------------------------------------------- */
 
-/* Changes, but for one of 256 times, when either direction goes on. */
+/* @return a mark that changes, except once in 256 times, when either direction advances */
 static __always_inline __u8 progress_mark(const struct conn_head *head)
 {
 	const struct conn_side *sides = head->sides;
@@ -255,7 +256,7 @@ static __always_inline __u8 progress_mark(const struct conn_head *head)
 	       24;
 }
 
-/* The direction as if it were found open with this segment. What it has counted, it keeps. */
+/* Restart the direction as if it were found open with this segment; its counters stay. */
 static __always_inline void resume(const struct connection *conn, int dir,
 				   const struct segment *segment)
 {
@@ -278,7 +279,7 @@ static __always_inline void resume(const struct connection *conn, int dir,
 	}
 }
 
-/* Of a segment that is SEGMENT_REFUSED. */
+/* Note a segment that is SEGMENT_REFUSED. */
 static __always_inline void refuse(const struct connection *conn, int dir,
 				   const struct segment *segment)
 {

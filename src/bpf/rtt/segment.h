@@ -10,19 +10,19 @@ enum { TCP_PSH = 0x08 };
 
 enum { TIMED_PER_TICK = 64 };
 
-/* What a segment gave rise to, for rules about connections: segment.taken. */
+/* Samples that a segment gave, for rules about connections: segment.taken. */
 enum segment_taken {
-	TAKEN_FIRST = 1 << 0, /* it is the first one of its direction */
-	TAKEN_RTT = 1 << 1, /* a sample of the direction that it acknowledges */
-	TAKEN_TURN = 1 << 2,   /* its own direction answers */
-	TAKEN_WINDOW = 1 << 3, /* the window of the rate before it is over */
+	TAKEN_FIRST = 1 << 0, /* first segment of its direction */
+	TAKEN_RTT = 1 << 1, /* round-trip time, of the direction that it acknowledges */
+	TAKEN_TURN = 1 << 2,   /* response time, of its own direction */
+	TAKEN_WINDOW = 1 << 3, /* rate, of the window that has ended */
 };
 
 struct segment {
 	__u32 seq;
 	__u32 ack;
-	__u32 len; /* of the payload, of all segments on the wire */
-	__u32 mss; /* payload of each of them, but the last one; 0: it is one */
+	__u32 len; /* payload of all segments on the wire */
+	__u32 mss; /* payload of each except the last; 0: it is one segment */
 	__u16 window;
 	__u8 flags;	 /* enum tcp_flag */
 	__u8 taken;	 /* enum segment_taken */
@@ -31,10 +31,10 @@ struct segment {
 	__u8 has_stamps; /* `tsval` and `tsecr` are known: stamps_are_needed() */
 	__u8 header;	 /* length of the TCP header, in words */
 	__u8 scale;	 /* enum conn_scale, of a SYN */
-	__u32 window_bytes; /* of data, in the window that is over */
+	__u32 window_bytes; /* data in the window that has ended */
 	__u32 tsval;
 	__u32 tsecr;
-	__u64 now; /* ns: not after the segment came, and at most a kernel tick before */
+	__u64 now; /* ns: a kernel tick before the segment came at most, and not after */
 	__u64 exact; /* ns: segment_time(); 0: not read yet */
 };
 
@@ -48,7 +48,7 @@ static __always_inline __u64 segment_time(struct segment *segment)
 	return segment->exact;
 }
 
-/* Sequence numbers that it takes (RFC 9293, 3.4). */
+/* @return the sequence numbers that a segment takes (RFC 9293, 3.4) */
 static __always_inline __u32 segment_span(const struct segment *segment)
 {
 	__u32 span = segment->len;
@@ -59,7 +59,7 @@ static __always_inline __u32 segment_span(const struct segment *segment)
 	return span;
 }
 
-/* How many segments on the wire carry @bytes of it. */
+/* @return how many segments on the wire carry @bytes */
 static __always_inline __u32 segment_count(const struct segment *segment,
 					   __u32 bytes)
 {

@@ -19,7 +19,7 @@
 /* In ticks of the sender's clock, mostly milliseconds. Linux retransmits after 200 ms at least. */
 enum { STAMPS_OVERTAKEN = 100 };
 
-/* Of direction @dir: an acknowledgment came twice, or not all that was sent again is acknowledged. */
+/* Whether @dir had a duplicate acknowledgment, or data sent again is not all acknowledged. */
 static __always_inline bool stamps_are_watched(const struct conn_head *head,
 					       int dir)
 {
@@ -35,8 +35,8 @@ static __always_inline void stamps_watch(const struct connection *conn, int dir,
 }
 
 /*
- * An acknowledgment of direction @dir, the first one above @before. Returns when the segment came
- * that it answers, or 0.
+ * Handle the first acknowledgment of direction @dir above @before. @return when the segment came
+ * that it answers, or 0
  */
 static __always_inline __u64 stamps_end(const struct connection *conn, int dir,
 					const struct segment *segment,
@@ -65,7 +65,7 @@ static __always_inline bool stamps_are_due(const struct connection *conn,
 	       seq_diff(end, head->sides[!dir].acked) > 0;
 }
 
-/* It has what had not come before. If the last data came again, that was noted: stamps_watch(). */
+/* Whether a segment has data that had not come before. Old last data was noted: stamps_watch(). */
 static __always_inline bool has_new_data(const struct connection *conn, int dir,
 					 const struct segment *segment, __u32 end)
 {
@@ -74,7 +74,7 @@ static __always_inline bool has_new_data(const struct connection *conn, int dir,
 		end != conn->body->stats[dir].resent_end);
 }
 
-/* Any segment of @dir, which ends before @end, after all else was done. */
+/* Follow each segment of @dir, which ends before @end, last of all. */
 static __always_inline void stamps_follow(const struct connection *conn, int dir,
 					  struct segment *segment, __u32 end)
 {
@@ -116,7 +116,7 @@ static __always_inline bool stamps_matter(const struct conn_head *head, int dir)
 	       head->state[!dir] & CONN_REPEATS;
 }
 
-/* Before a segment of @dir is shown to its connection: whether its timestamps may be used. */
+/* Whether the timestamps of a segment of @dir may be needed; called before it is handled. */
 static __always_inline bool stamps_are_needed(const struct conn_head *head,
 					      int dir,
 					      const struct segment *segment)

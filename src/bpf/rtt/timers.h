@@ -29,7 +29,7 @@ static __always_inline __u32 timer_slot(__u8 number)
 	return number & (CONN_TIMERS - 1);
 }
 
-/* How many are armed; <= 0: none. */
+/* @return the number of armed timers; <= 0: none */
 static __always_inline int timers_armed(const struct conn_side *sender,
 					const struct conn_side *acker)
 {
@@ -91,7 +91,7 @@ static __always_inline void timers_drop(const struct connection *conn, int dir)
 		sender->head = tail;
 }
 
-/* Returns when the newest segment came that @ack, of direction @dir, acknowledges, or 0. */
+/* End timers up to @ack of direction @dir. @return when the newest of their segments came, or 0 */
 static __always_inline __u64 timers_end(const struct connection *conn, int dir,
 					__u32 ack)
 {

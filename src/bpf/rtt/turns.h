@@ -30,7 +30,7 @@ static __always_inline void turn_begin(const struct connection *conn, int dir,
 	__s64 ns;
 
 	conn->head->talker = dir;
-	/* Of a connection that was open before, the first data may have begun earlier. */
+	/* If the connection is older than its entry, the turn of its first data may have begun earlier. */
 	if (is_first)
 		is_clean = is_clean && conn->head->state[dir] & CONN_SYN;
 	else if (!is_clean)
@@ -50,7 +50,7 @@ static __always_inline void turn_begin(const struct connection *conn, int dir,
 	segment->taken |= TAKEN_TURN;
 }
 
-/* Its acknowledgment was seen before it: the application has it from an earlier segment. */
+/* Whether the segment's data was acknowledged already: an earlier segment brought it. */
 static __always_inline bool is_answered(const struct connection *conn, int dir,
 					const struct segment *segment)
 {
@@ -59,7 +59,7 @@ static __always_inline bool is_answered(const struct connection *conn, int dir,
 			segment->seq + segment->len) >= 0;
 }
 
-/* New data, or a FIN after all of it. */
+/* Handle new data, or a FIN after all data. */
 static __always_inline void turn_observe(const struct connection *conn, int dir,
 					 struct segment *segment)
 {

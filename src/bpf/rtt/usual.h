@@ -19,7 +19,7 @@ enum {
 	USUAL_OTHER_NOT = CONN_REPEATS | CONN_STAMPED,
 };
 
-/* An open connection, no handshake or end of it, and nothing in doubt: see stamps_matter(). */
+/* An open connection, no SYN or end, and no timestamps to follow: see stamps_matter(). */
 static __always_inline bool is_usual_state(const struct conn_head *head, int dir,
 					   const struct segment *segment,
 					   __u16 hook)
@@ -33,9 +33,9 @@ static __always_inline bool is_usual_state(const struct conn_head *head, int dir
 }
 
 /*
- * It acknowledges what was sent, ends no timer, and is no duplicate; `next` is 0 where nothing was seen.
- * Whether it acknowledges something is asked last: no processor can guess that, and this line of memory
- * may not have come yet.
+ * The segment acknowledges data that was sent, ends no timer, and is no duplicate; `next` is 0 if
+ * nothing was seen. The last check is whether it acknowledges new data: no processor can predict
+ * that, and its cache line may not have arrived.
  */
 static __always_inline bool is_usual_ack(const struct conn_side *side,
 					 const struct conn_side *other,
@@ -66,12 +66,12 @@ static __always_inline bool is_usual_data(const struct conn_head *head, int dir,
 }
 
 enum usual {
-	UNUSUAL, /* nothing has changed */
+	UNUSUAL, /* unusual: nothing was changed */
 	USUAL,
-	USUAL_AGED, /* and its age may be another one */
+	USUAL_AGED, /* usual, and its age may have changed */
 };
 
-/* @rate: of the direction, if the window is over. False: its end changes more than that. */
+/* @rate: of the direction, if its window has ended. False: the end changes more than the rate. */
 static __always_inline bool is_usual_window(const struct conn_head *head,
 					    int dir, const struct conn_rate *rate)
 {
@@ -88,8 +88,8 @@ static __always_inline bool usual_window_end(struct conn_head *head, int dir,
 }
 
 /*
- * @rate: of the direction, if the window is over; else NULL. @hook: of enum conn_state, where the
- * segment came.
+ * @rate: of the direction, if its window has ended; else NULL. @hook: bit of enum conn_state of the
+ *        hook.
  */
 static __always_inline enum usual usual_observe(struct conn_head *head,
 						struct conn_rate *rate, int dir,

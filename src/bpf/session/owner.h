@@ -26,7 +26,7 @@ struct {
 	__type(value, struct session_socket);
 } session_sockets SEC(".maps");
 
-/* User space removes those that no socket has any more. */
+/* Paths of control groups. User space removes groups that no socket has any more. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -49,14 +49,14 @@ struct {
 	__type(value, struct session_counts);
 } session_counts SEC(".maps");
 
-/* Where a path is put together, by one program at a time. */
+/* Memory in which one program at a time puts a path together. */
 struct session_path {
 	__u32 is_busy;
 	__u32 reserved;
 	struct session_cgroup names;
 };
 
-/* An interrupt, or where the kernel is preemptible a task, may come between. */
+/* Several per CPU: an interrupt, or a task on preemptible kernels, may run meanwhile. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, SESSION_PATHS);
@@ -147,8 +147,8 @@ static __always_inline void release_path(struct session_path *path)
 }
 
 /*
- * Its directory may be gone when user space looks. If all rooms are taken, it stays unknown
- * until the next time.
+ * Keep the path of a control group, whose directory may be gone when user space looks. If all
+ * memory for paths is in use, the path stays unknown until the next time.
  */
 static __always_inline void keep_path(struct cgroup *cgroup,
 				      const struct session_cgroup_key *key)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A socket as it is now, and the ring buffer that sockets are reported in. */
+/* Fills events from sockets, and writes them to the ring buffer. */
 #ifndef NETOBS_BPF_SESSION_REPORT_H
 #define NETOBS_BPF_SESSION_REPORT_H
 
@@ -7,8 +7,8 @@
 
 #include <bpf/bpf_endian.h>
 
-const volatile __u32 config_wake = 1 << 19; /* bytes in the ring buffer that wake */
-/* Whose sockets are is all that is wanted, of UDP too; nothing waits for the first report. */
+const volatile __u32 config_wake = 1 << 19; /* bytes in the ring that wake */
+/* Report owners only, also of UDP sockets; the first event in an empty ring wakes nobody. */
 const volatile bool config_owners = false;
 
 struct {
@@ -22,7 +22,7 @@ static __always_inline void copy_ipv4(__u8 to[16], __be32 address)
 	__builtin_memcpy(to + 12, &address, sizeof(address));
 }
 
-/* Not to be bound takes the socket's family: ::, or ::ffff:0.0.0.0. */
+/* The address of an unbound socket depends on its family: ::, or ::ffff:0.0.0.0. */
 static __always_inline void fill_addresses(struct session_event *event,
 					   const struct sock *sk)
 {
@@ -40,7 +40,7 @@ static __always_inline void fill_addresses(struct session_event *event,
 	event->is_dual = !BPF_CORE_READ_BITFIELD_PROBED(common, skc_ipv6only);
 }
 
-/* A change of it shows that the socket was bound, or connected, to something else. */
+/* @return a number that changes when the socket is bound, or connected, to another address or port */
 static __always_inline __u32 ends_of(const struct sock *sk)
 {
 	const struct sock_common *common = &sk->__sk_common;
@@ -51,7 +51,7 @@ static __always_inline __u32 ends_of(const struct sock *sk)
 	if (common->skc_family == AF_INET) {
 		local = common->skc_rcv_saddr;
 		remote = common->skc_daddr;
-		/* Loaded here, and not by an instruction that loads those of IPv6 from the stack. */
+		/* Loaded here, not by one instruction for both families, from the stack. */
 		barrier_var(local);
 		barrier_var(remote);
 	} else {
@@ -64,7 +64,7 @@ static __always_inline __u32 ends_of(const struct sock *sk)
 	return ends ^ local ^ remote * 31;
 }
 
-/* One of UDP that has other addresses than when it was reported has had them since, at most. */
+/* If the addresses of a UDP socket changed since its last report, they are not older than that report. */
 static __always_inline __u64 start_of(const struct sock *sk,
 				      const struct session_socket *socket)
 {
@@ -72,7 +72,7 @@ static __always_inline __u64 start_of(const struct sock *sk,
 							     socket->start_ns;
 }
 
-/* All that is not the counters of TCP: SESSION_OWNED_SIZE bytes, which are 0. */
+/* Fill the SESSION_OWNED_SIZE bytes before the TCP counters; the event is zeroed. */
 static __always_inline void fill_owned(struct session_event *event,
 				       struct sock *sk,
 				       struct session_socket *socket)
@@ -94,8 +94,9 @@ static __always_inline void fill_owned(struct session_event *event,
 }
 
 /*
- * The first one in an empty ring buffer wakes user space, and the one that fills it half; and
- * as two CPUs may do that at once, and neither see it, any that begins another sixteenth.
+ * User space is woken by the first event in an empty ring buffer, and by the one that fills it
+ * half. As two CPUs may do that at once, and neither notice it, so does each event beyond that
+ * begins another sixteenth.
  */
 static __always_inline __u64 wake_flags(__u64 used, __u32 size)
 {

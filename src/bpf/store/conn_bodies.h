@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The bodies of connections, and what rules know about these: in parts that user space adds. */
+/* The bodies of connections and their alert states, in parts that user space adds. */
 #ifndef NETOBS_BPF_STORE_CONN_BODIES_H
 #define NETOBS_BPF_STORE_CONN_BODIES_H
 
@@ -7,7 +7,7 @@
 
 const volatile __u32 config_part_bits = 0; /* a part has 1 << so many bodies */
 
-/* Of body number @body, from 1 on. NULL: there is no such part; number 0 would be in none. */
+/* Find element @body, from 1 on. NULL: the part does not exist; number 0 is in no part. */
 static __always_inline void *part_find(void *parts, __u32 body)
 {
 	__u32 number = body - 1, part = number >> config_part_bits;
@@ -22,7 +22,7 @@ static __always_inline struct conn_body *body_of(const struct conn_rates *rates)
 	return part_find(&conn_bodies, READ_ONCE(rates->body));
 }
 
-/* By the place of a connection. NULL: it has no body. */
+/* Body of the connection at @index. NULL: it has no body. */
 static __always_inline struct conn_body *body_at(__u32 index)
 {
 	const struct conn_rates *rates = bpf_map_lookup_elem(&conn_rates, &index);
@@ -30,7 +30,7 @@ static __always_inline struct conn_body *body_at(__u32 index)
 	return rates ? body_of(rates) : NULL;
 }
 
-/* Likewise. */
+/* Alert state of the connection at @index. NULL: the connection has no body. */
 static __always_inline struct alert_state *state_at(__u32 index)
 {
 	const struct conn_rates *rates = bpf_map_lookup_elem(&conn_rates, &index);
@@ -38,7 +38,7 @@ static __always_inline struct alert_state *state_at(__u32 index)
 	return rates ? part_find(&alert_states, READ_ONCE(rates->body)) : NULL;
 }
 
-/* False: user space has not added enough of them yet. */
+/* Give a slot a body. False: none is free, as user space has not added enough yet. */
 static __always_inline bool body_take(struct conn_rates *rates)
 {
 	__u32 body;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where a connection is in the table, and which one gives its place to another. Pure: the same
+ * The slot of a connection in the table, and the choice of a connection to evict. Pure: the same
  * header builds for the host.
  */
 #ifndef NETOBS_BPF_STORE_CONN_PLACES_H
@@ -11,7 +11,7 @@
 
 enum { CONN_AGE_MASK = (1 << CONN_AGE_BITS) - 1 };
 
-/* The key as of direction 0, of which only what both directions have in common. */
+/* The parts of a key that both directions have in common, as of direction 0. */
 struct conn_key {
 	const struct ip_addr *low;
 	const struct ip_addr *high;
@@ -52,7 +52,7 @@ struct conn_sums {
 	__u64 second;
 };
 
-/* Of part @n of a key. */
+/* Add part @n of a key to both sums. */
 static __always_inline void conn_add(struct conn_sums *sums, __u32 a, __u32 b,
 				     const volatile __u32 *secret, __u32 n)
 {
@@ -87,10 +87,10 @@ static __always_inline __u32 conn_tag(__u64 hash)
 }
 
 struct conn_hash {
-	__u64 place; /* chooses the bucket, and the place and the tag in it */
+	__u64 place; /* chooses the bucket, the first slot in it, and the tag */
 	/*
-	 * What stands for the key: it is the same for two that want the same place with
-	 * one secret in 2^62 or so. It is never 0.
+	 * Identifies the key: two keys with the same place have the same check with one secret in
+	 * 2^62 or so. Never 0.
 	 */
 	__u64 check;
 };
@@ -131,7 +131,7 @@ static __always_inline void conn_set_key(struct conn_body *body,
 	lanes[6] = key->vni;
 }
 
-/* The first place of a connection in its bucket: nearly always it is there. */
+/* @return the first slot of a connection in its bucket: nearly always it is there */
 static __always_inline __u32 conn_home(__u64 hash)
 {
 	return hash >> 1 & (CONN_WAYS - 1);
@@ -143,10 +143,10 @@ static __always_inline __u16 conn_age(enum conn_class class, __u64 now)
 }
 
 /*
- * Where the connection of a flow is: kept beside the flow, so that its packets need no hash of
- * their keys. Beside the index and the direction it has the version of the entry and a part of
- * the check, so it is of no use once another connection has taken the place. It is made of the
- * flow's own check, since that may happen at any time. Never 0 if the entry has been used.
+ * The slot of a flow's connection, kept with the flow, so that its packets need no hash of their
+ * keys. Besides the index and the direction, it has the version of the entry and a part of the
+ * check, so it is void once another connection has the slot. It is made of the flow's own check,
+ * since that may happen at any time. Never 0 if the entry has been used.
  */
 enum {
 	CONN_HINT_INDEX = 24,		      /* bits */
@@ -173,16 +173,16 @@ static __always_inline __u32 conn_hint_dir(__u64 hint)
 }
 
 /*
- * The choice of a way, and the values it depends on. In memory of unknown content to the verifier,
- * so that it walks the code behind the choice once, not once for each value.
+ * The choice of a way, and the values it depends on. The verifier does not know the content of this
+ * memory, so it walks the code behind the choice once, not once for each value.
  */
 struct conn_choice {
-	__u32 way; /* CONN_WAYS: none */
+	__u32 way; /* CONN_WAYS: no way */
 	__u32 weight;
 	__u64 ranks; /* of connections, see conn_ranks() */
 };
 
-/* The way that has the tag. */
+/* Find the way that has the tag. */
 static __always_inline void conn_find(const struct conn_bucket *bucket,
 				      __u32 tag, volatile struct conn_choice *ret)
 {
@@ -193,7 +193,7 @@ static __always_inline void conn_find(const struct conn_bucket *bucket,
 	}
 }
 
-/* How readily a place is given away, before how long it was idle. 0: it is not. In 4 bits. */
+/* Rank of a connection for eviction, before its idle time. 0: not evicted. 4 bits. */
 enum conn_rank {
 	CONN_RANK_UNANSWERED = 1,
 	CONN_RANK_IDLE,
@@ -209,15 +209,15 @@ enum conn_rank {
 
 enum {
 	CONN_RANK_BITS = 4,
-	CONN_STALE = 2, /* units of 2^CONN_AGE_SHIFT ns */
-	CONN_CROWD = 2, /* connections of a bucket that are about to open */
+	CONN_STALE = 2, /* handshakes older than this are stale: units of 2^CONN_AGE_SHIFT ns */
+	CONN_CROWD = 2, /* a bucket with so many half-open or unanswered connections is crowded */
 };
 
 /* Position of the rank of a state in conn_choice.ranks. */
 #define CONN_RANK_AT(class, is_stale, is_idle) \
 	(((class) | (is_stale) << 2 | (is_idle) << 3) * CONN_RANK_BITS)
 
-/* The ranks of a class: seen just now, stale, idle. */
+/* The ranks of a class: fresh, stale, idle. */
 #define CONN_RANKS_OF(class, fresh, stale, idle)       \
 	((__u64)(fresh) << CONN_RANK_AT(class, 0, 0) | \
 	 (__u64)(stale) << CONN_RANK_AT(class, 1, 0) | \
@@ -233,14 +233,14 @@ enum {
 	 CONN_RANKS_OF(CONN_OPEN, 0, 0, open_idle))
 
 /*
- * How readily connections give their places to a new one. Of several with the same rank, the one
- * idle for longest does.
+ * The ranks of connections for eviction. Of several with the same rank, the one idle for longest is
+ * evicted.
  *
- * A flood of SYNs makes half-open entries, even if the SYNs are answered; further SYNs take the
- * places of these. A packet with SYN never takes the place of a connection that is open or has sent
- * more than a handshake, and a connection that has ended keeps its place until its counters have
- * been reported. If the flood takes the place of a real handshake, the next packet of that
- * connection, which has no SYN, makes an entry that the flood cannot take.
+ * A flood of SYNs makes half-open entries, even if the SYNs are answered; further SYNs evict these.
+ * A packet with SYN never evicts a connection that is open or has sent more than a handshake, and a
+ * connection that has ended is not evicted before its counters were reported. If the flood evicts a
+ * real handshake, the next packet of that connection, which has no SYN, makes an entry that the
+ * flood cannot evict.
  */
 static __always_inline __u64 conn_ranks(bool has_syn, bool is_crowded)
 {
@@ -258,17 +258,17 @@ static __always_inline __u64 conn_ranks(bool has_syn, bool is_crowded)
 }
 
 /*
- * What follows has no branches that depend on an entry, since the verifier would follow all
+ * The code below has no branches that depend on an entry, since the verifier would follow all
  * combinations of eight of them.
  */
 
-/* 1: @value is @least or more. Both are below 2^31. */
+/* @return 1: @value >= @least, else 0. Both are below 2^31. */
 static __always_inline __u32 conn_reaches(__u32 value, __u32 least)
 {
 	return (least - 1 - value) >> 31;
 }
 
-/* Whether so many of a bucket, which is full, are half-open or unanswered that it may be a flood. */
+/* Whether a full bucket has so many half-open or unanswered connections that it may be a flood. */
 static __always_inline bool conn_is_crowded(const struct conn_bucket *bucket)
 {
 	__u32 n = 0;
@@ -276,7 +276,7 @@ static __always_inline bool conn_is_crowded(const struct conn_bucket *bucket)
 	for (__u32 way = 0; way < CONN_WAYS; way++) {
 		__u32 class = bucket->ages[way] >> CONN_AGE_BITS;
 
-		/* Both bits of their numbers are the same. */
+		/* both bits of these classes are equal */
 		n += ~(class ^ class >> 1) & 1;
 	}
 	return n >= CONN_CROWD;
@@ -284,14 +284,14 @@ static __always_inline bool conn_is_crowded(const struct conn_bucket *bucket)
 
 _Static_assert(CONN_HALF_OPEN == 0 && CONN_UNANSWERED == 3, "conn_is_crowded()");
 
-/* Below 2^CONN_AGE_BITS: its place is not given away. */
+/* @return the weight of a way for eviction; below 2^CONN_AGE_BITS: not evicted */
 static __always_inline __u32 conn_weight(const struct conn_bucket *bucket,
 					 __u32 way, __u32 home, __u64 now,
 					 __u32 idle, __u64 ranks)
 {
 	__u32 age = bucket->ages[way], is_used = bucket->tags[way] & 1;
 	__u32 is_home = ((way ^ home) - 1) >> 31;
-	/* Plus 1: the clock of another CPU, which saw it, may be ahead. */
+	/* Plus 1: the clock of the CPU that saw it may be ahead. */
 	__u32 since = ((now >> CONN_AGE_SHIFT) + 1 - age) & CONN_AGE_MASK;
 	__u32 at = CONN_RANK_AT(age >> CONN_AGE_BITS,
 				conn_reaches(since, CONN_STALE + 1),
@@ -304,7 +304,7 @@ static __always_inline __u32 conn_weight(const struct conn_bucket *bucket,
 	return (used & -is_used) | (unused & (is_used - 1));
 }
 
-/* The way that a new connection gets. */
+/* Choose the way for a new connection. */
 static __always_inline void conn_choose(const struct conn_bucket *bucket,
 					__u32 home, __u64 now, bool has_syn,
 					__u32 idle,

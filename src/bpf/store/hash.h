@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Hashes of flow keys, and the places in tables that they choose; hash_words.h has how. */
+/* Hashes of flow keys, and the slots in tables that they choose; hash_words.h computes them. */
 #ifndef NETOBS_BPF_STORE_HASH_H
 #define NETOBS_BPF_STORE_HASH_H
 

@@ -18,8 +18,10 @@
 /* User space is woken each time that so much of a log has been written. */
 enum { LOG_WAKE_SHARE = 4 };
 
-/* Whether @n slots are free. The reader's position is on a line of its own: it is
- * looked at when the slots that it left last time are used up. */
+/*
+ * Whether @n slots are free. The reader's position, on a cache line of its own, is read when the
+ * slots that were free last time are used up.
+ */
 static __always_inline bool log_has_room(struct cpu_state *cpu, __u32 n,
 					 __u32 n_slots)
 {
@@ -54,13 +56,13 @@ static __always_inline bool is_log_short(const struct packet *pkt,
 	       !((size->bytes | size->l2_bytes) >> 32);
 }
 
-/* The addresses of an Ethernet header, as they are in a slot. */
+/* The addresses of an Ethernet header, as a slot stores them. */
 struct log_macs {
 	__u64 low; /* four bytes */
 	__u64 high;
 };
 
-/* In whole words; @flags: LOG_GENERATION, LOG_HAS_MAC. */
+/* Writes whole words. @flags: LOG_GENERATION, LOG_HAS_MAC. */
 static __always_inline void
 log_write_packet(struct log_slot *slot, const struct packet *pkt,
 		 const struct wire_size *size, const struct log_macs *macs,
@@ -79,7 +81,7 @@ log_write_packet(struct log_slot *slot, const struct packet *pkt,
 	slot->words[7] = macs->high;
 }
 
-/* In two slots, which need not be next to each other. */
+/* Write an entry to two slots, which need not be adjacent. */
 static __always_inline void log_write_entry(struct log_slot *first,
 					    struct log_slot *second,
 					    const struct flow_entry *entry,
@@ -95,7 +97,7 @@ static __always_inline bool is_log_long(const struct log_slot *slot)
 	return slot->key_rest & LOG_LONG;
 }
 
-/* The key of the record at @slot. */
+/* Read the key of the record at @slot. */
 static __always_inline void log_read_key(const struct log_slot *slot,
 					 struct flow_key *ret_key)
 {
@@ -115,7 +117,7 @@ static __always_inline void log_read_key(const struct log_slot *slot,
 	lanes[5] &= ~LOG_FLAGS;
 }
 
-/* What the packet of a record of one slot adds to a flow. */
+/* Read the part of a record of one slot that is added to a flow. */
 static __always_inline void log_read_tally(const struct log_slot *slot,
 					   struct flow_tally *ret_tally)
 {
@@ -136,7 +138,7 @@ static __always_inline void log_read_tally(const struct log_slot *slot,
 	__builtin_memcpy(ret_tally->macs, slot->macs, sizeof(slot->macs));
 }
 
-/* The entry that the record at @slot is; how many slots the record takes. */
+/* Read the record at @slot as an entry. @return the number of its slots */
 static __always_inline __u32 log_read(const struct log_slot *slot,
 				      struct flow_entry *ret_entry)
 {
@@ -157,7 +159,7 @@ static __always_inline __u32 log_read(const struct log_slot *slot,
 	return 1;
 }
 
-/* The generation that the record belongs to. */
+/* @return the generation of a record */
 static __always_inline __u32 log_generation(const struct log_slot *slot)
 {
 	return (slot->key_rest & LOG_GENERATION) != 0;

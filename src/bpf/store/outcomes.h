@@ -11,7 +11,7 @@
 #include "run.h"
 #include "bpf/apart.h"
 
-/* The slot of @origin; the last one, which is no interface's, where others have all places. */
+/* Find or take the slot of @origin; if there is none, the last slot, which is of no interface. */
 static __always_inline struct outcome_slot *outcome_find(__u32 cpu_id,
 							 __u64 origin)
 {

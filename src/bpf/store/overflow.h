@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where entries go while the log of a CPU is full, because user space is late: a hash
- * table of the kernel for each generation, which takes memory only for the pages that
- * it has. Each CPU has its own pages there, so nothing is added to by two of them.
+ * The overflow tables, for entries while the log of a CPU is full because user space is late: a
+ * hash table of the kernel for each generation, which takes memory only for the pages that it has.
+ * Each CPU has its own pages there, so no page is changed by two CPUs.
  */
 #ifndef NETOBS_BPF_STORE_OVERFLOW_H
 #define NETOBS_BPF_STORE_OVERFLOW_H
@@ -50,7 +50,7 @@ static __always_inline bool overflow_is(const struct flow_entry *known,
 }
 
 /*
- * Find the flow's place in its page, or else the first free one. The result goes through memory, so
+ * Find the flow's entry in its page, or else the first free one. The result goes through memory, so
  * that the verifier does not know it, and walks the code behind the loop once.
  */
 static __always_inline void overflow_find(const struct overflow_page *page,
@@ -107,16 +107,16 @@ static __always_inline int overflow_put(void *map, __u32 cpu_id,
 		if (page)
 			continue;
 		err = overflow_start(map, &key, entry, hash, empty);
-		if (err != TABLE_IS_FULL) /* there may be room in a page further on */
+		if (err != TABLE_IS_FULL) /* another page may have room */
 			return err;
 	}
 	return TABLE_IS_FULL;
 }
 
 /*
- * Add the entry in the CPU's scratch. Rare, so it is kept out of the way of other packets,
- * and global, so that the verifier walks it once and not for each call. Not 0: it is lost, which
- * is still to be counted for its interface.
+ * Add the entry in the CPU's scratch. Rare, so it is kept out of the way of other packets, and
+ * global, so that the verifier walks it once and not for each call. Not 0: the entry is lost, and
+ * the caller counts it for its interface.
  */
 __noinline int overflow_add(__u32 generation, __u32 cpu_id)
 {
@@ -130,7 +130,7 @@ __noinline int overflow_add(__u32 generation, __u32 cpu_id)
 
 	VERIFIED_APART(APART_ALWAYS, 2);
 	if (!cpu || generation >= GENERATIONS)
-		return 0; /* never so, as the verifier does not know */
+		return 0; /* never, but the verifier does not know that */
 	counters = &cpu->counters[generation];
 	fate = &counters->lost[LOST_NO_MEMORY];
 	scratch = (struct scratch *)cpu->scratch;

@@ -18,16 +18,16 @@ enum run_due {
 		1 << 1, /* keep the entry in the scratch: the log had no room for it */
 };
 
-/* What a program run works on. */
+/* The state of a program run. */
 struct run {
 	struct cpu_state *cpu;
 	struct counters *counters; /* of the generation */
 	struct scratch *scratch;
 	__u32 cpu_id;
 	__u32 generation;
-	__u64 now;		  /* ns, as config_clock says */
-	struct flow_entry *known; /* of L1, that the packet was added to; or NULL */
-	bool is_plain;		  /* the packet: it is in no tunnel */
+	__u64 now;		  /* ns, by the clock that config_clock names */
+	struct flow_entry *known; /* entry in L1 that the packet was added to; or NULL */
+	bool is_plain;		  /* the packet is in no tunnel */
 	__u32 due; /* enum run_due, or-ed: what the program does at its end */
 };
 
@@ -38,7 +38,7 @@ static __always_inline void run_exit(struct run *run)
 		__sync_fetch_and_add(&run->cpu->busy, -1);
 }
 
-/* Any number of these may run at a time. */
+/* Several programs may run this at the same time. */
 static __always_inline void count_unclaimed(const struct __sk_buff *skb)
 {
 	__u32 first = 0;
@@ -52,9 +52,9 @@ static __always_inline void count_unclaimed(const struct __sk_buff *skb)
 }
 
 /*
- * COMPAT(<5.12): there is no compare-and-exchange, nor an addition that returns
- * something. A CPU adds 1; if that makes it 1 the lane is its own. Of two that come at
- * the same moment both may go on to the next lane, never both stay.
+ * COMPAT(<5.12): there is no compare-and-exchange, nor an addition that returns something. A run
+ * adds 1; if the result is 1, it has the lane. Of two runs at the same moment, both may go on to
+ * the next lane, but never both stay.
  */
 static __always_inline bool claim(struct cpu_state *cpu)
 {
@@ -91,7 +91,7 @@ static __always_inline struct cpu_state *claim_state(struct run *run)
 	return NULL;
 }
 
-/* After @run->cpu and @run->cpu_id. */
+/* Set the members that follow from @run->cpu and @run->cpu_id. */
 static __always_inline void run_begin(struct run *run, __u32 generation)
 {
 	run->scratch = (struct scratch *)run->cpu->scratch;
@@ -123,7 +123,7 @@ static __always_inline bool run_enter(struct run *run)
 	return true;
 }
 
-/* Of this program, which has entered: in a function that it calls. */
+/* In a called function: find the run of this program, which has entered. */
 static __always_inline bool run_find(struct run *run, __u32 cpu_id,
 				     __u32 generation)
 {
@@ -183,7 +183,7 @@ static __always_inline __u64 clock_now(struct cpu_state *cpu,
 	return cpu->tick_ns;
 }
 
-/* For a new flow. The rest of the tick goes on from here, not to run backwards. */
+/* For a new flow. The coarse clock goes on from the result, so as not to run backwards. */
 static __always_inline __u64 clock_exact(struct cpu_state *cpu, __u64 now)
 {
 	if (config_clock != CLOCK_COARSE)

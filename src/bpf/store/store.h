@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The flow store: a small two-way table per CPU (L1), one per generation. A
- * repeated flow costs an array slot. Of flows that want the same slots those stay
- * in L1 that come often; the others' packets are appended to the CPU's log, which
- * user space adds to its flows. While the log is full, packets go to the overflow
- * table of their generation; what that refuses is counted as lost.
+ * The flow store: a small two-way table per CPU (L1), one per generation. A repeated flow costs an
+ * array slot. Of flows that want the same slots those stay in L1 that come often; the others' packets
+ * are appended to the CPU's log, which user space adds to its flows. While the log is full, packets go
+ * to the overflow table of their generation; packets that it refuses are counted as lost.
  */
 #ifndef NETOBS_BPF_STORE_STORE_H
 #define NETOBS_BPF_STORE_STORE_H
@@ -149,7 +148,7 @@ static __always_inline bool log_packet(struct run *run,
 	return true;
 }
 
-/* The entry in the CPU's scratch. */
+/* Move the entry in the CPU's scratch to the overflow table. */
 static __always_inline void store_overflow(const struct run *run)
 {
 	const struct flow_entry *entry = &run->scratch->entry;
@@ -163,8 +162,8 @@ static __always_inline void store_overflow(const struct run *run)
 }
 
 /*
- * What store_add() left to be done. The program itself calls this: further down, the calls would need
- * more stack, and each place in the code a call of its own.
+ * Finish the work that store_add() left. The program itself calls this: in nested functions, the
+ * calls would need more stack and code.
  */
 static __always_inline void store_finish(const struct run *run)
 {
@@ -177,7 +176,7 @@ static __always_inline void store_finish(const struct run *run)
 				   BPF_RB_FORCE_WAKEUP);
 }
 
-/* Move an entry of L1 to the log, or where else it may go. */
+/* Move an entry of L1 to the log, or if that is full, to the overflow table. */
 static __always_inline void store_evict(struct run *run,
 					const struct flow_entry *entry)
 {
@@ -187,7 +186,7 @@ static __always_inline void store_evict(struct run *run,
 	run->due |= DUE_OVERFLOW;
 }
 
-/* Keep a packet outside of L1. */
+/* Add a packet to the log, or if that is full, to the overflow table. */
 static __always_inline void
 store_append(struct run *run, const struct __sk_buff *skb,
 	     const struct packet *pkt, const struct wire_size *size, __u64 hash)
@@ -203,13 +202,13 @@ store_append(struct run *run, const struct __sk_buff *skb,
 		run->due |= DUE_OVERFLOW;
 }
 
-/* Misses that an entry of L1 survives. */
+/* @return misses that an entry of L1 still survives */
 static __always_inline __u32 credit_of(__u32 tag)
 {
 	return tag & ((1 << TAG_SHIFT) - 1);
 }
 
-/* Take a place in L1. False: others keep theirs. */
+/* Make an entry in L1. False: the entries there stay. */
 static __always_inline bool
 store_missed(struct run *run, struct flow_bucket *bucket, __u32 way,
 	     const struct __sk_buff *skb, const struct packet *pkt,
@@ -229,7 +228,7 @@ store_missed(struct run *run, struct flow_bucket *bucket, __u32 way,
 	entry = &bucket->entries[way];
 	if (tags[way]) {
 		store_evict(run, entry);
-		if (credit_of(tags[way ^ 1])) /* the neighbour ages too, or a once busy flow would keep its place */
+		if (credit_of(tags[way ^ 1])) /* the neighbour ages too, or a once busy flow would stay forever */
 			tags[way ^ 1]--;
 	} else {
 		run->now = clock_exact(run->cpu, run->now);

@@ -24,7 +24,7 @@
 #define POINT_FIELD(...)
 #define ATTR_FIELD(member, type, bit, merge, ...) ATTR_##merge(member)
 
-/* All but the marks. Nearly all packets of a flow have the same. */
+/* Compare all attributes except the marks. Most packets of a flow have the same. */
 static __always_inline bool has_attrs(const struct flow_attrs *a,
 				      const struct flow_attrs *b)
 {
@@ -34,7 +34,8 @@ static __always_inline bool has_attrs(const struct flow_attrs *a,
 }
 
 /*
- * All attributes but the marks, which are or-ed, or counted. @is_earlier, @is_later: the packets of
+ * Merge all attributes except the marks, which callers or, or count. @is_earlier, @is_later: the
+ * packets of
  * @from came before or after the packets of @to.
  */
 static __always_inline void attrs_merge(struct flow_attrs *to,

@@ -15,11 +15,11 @@ enum {
 	ICMP_PARSED = 4, /* bytes of its header that the parser takes */
 };
 
-/* Only its first fragment has ports. */
+/* Only the first fragment of a datagram has ports. */
 struct piece_key {
 	struct ip_addr src, dst;
 	__u32 id;
-	__u32 proto; /* of IPv6, 0: a later fragment may have that of an extension header */
+	__u32 proto; /* IPv6: 0, as a later fragment may name an extension header instead */
 };
 
 struct piece_ports {
@@ -37,7 +37,7 @@ struct {
 	__type(value, struct piece_ports);
 } trace_fragments SEC(".maps");
 
-/* Flows that user space has not chosen: their datagrams begin no connection again. */
+/* Rejected flows: their datagrams do not begin a connection again. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, TRACE_REFUSED);
@@ -58,7 +58,7 @@ static __always_inline void fill_piece_key(struct piece_key *key,
 	key->proto = pkt->key.flags & KEY_IPV6 ? 0 : pkt->key.proto;
 }
 
-/* So that later fragments are known; tunnels within fragments are not followed. */
+/* Note the ports for later fragments. Tunnels within fragments are not followed. */
 static __always_inline void note_fragment(const struct packet *pkt,
 					  const struct ends *ends,
 					  const struct point *point)
@@ -93,8 +93,8 @@ static __always_inline bool find_fragment(const struct packet *pkt,
 }
 
 /*
- * Where a later fragment begins in what was fragmented. The parser goes no further than to the header of a
- * fragment, so that is the last one.
+ * @return where a later fragment begins in the fragmented part. The parser stops behind the header
+ *         of a fragment, so that is the last one.
  */
 static __always_inline __u16 fragment_offset(const __u8 *headers,
 					     const struct packet *pkt)
@@ -112,7 +112,7 @@ static __always_inline __u16 fragment_offset(const __u8 *headers,
 	return (wire[0] << 8 | wire[1]) & IPV6_FRAGMENT_MASK;
 }
 
-/* Bytes of extension headers between that of a first fragment and the datagram at @start. */
+/* @return bytes of extension headers between the first fragment's header and the datagram at @start */
 static __always_inline __u16 count_extensions(const __u8 *headers, __u32 start)
 {
 	__u32 at = sizeof(struct ipv6_wire);
@@ -153,7 +153,7 @@ static __always_inline bool read_echo(const __u8 *headers,
 
 /*
  * @headers: from the outermost IP header on; @total: bytes of the packet from there on
- * @return false: it is no datagram that is followed
+ * @return false: no datagram of a protocol that is traced
  */
 static __always_inline bool read_datagram(const __u8 *headers,
 					  const struct packet *pkt, __u32 total,

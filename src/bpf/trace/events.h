@@ -14,8 +14,8 @@ enum { AF_INET = 2, AF_INET6 = 10, SLOT_TRIES = 64 };
 const volatile __u32 config_slot_mask; /* slots are a power of two */
 const volatile __u32 config_ring_bytes;
 const volatile __u64 config_max_rate; /* events a second on a CPU */
-const volatile __u32 config_points; /* 1 << enum trace_point: whose events are wanted */
-const volatile bool config_wants_netfilter; /* in the namespaces that connections pass */
+const volatile __u32 config_points; /* 1 << enum trace_point: points whose events are wanted */
+const volatile bool config_wants_netfilter; /* in the namespaces that chosen connections pass */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -25,7 +25,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1); /* likewise */
+	__uint(max_entries, 1); /* user space sets it */
 	__type(key, struct trace_tuple);
 	__type(value, struct trace_face);
 } trace_faces SEC(".maps");
@@ -33,12 +33,12 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1); /* likewise */
+	__uint(max_entries, 1); /* user space sets it */
 	__type(key, __u32);
 	__type(value, struct trace_conn);
 } trace_conns SEC(".maps");
 
-/* Where the next connection looks for a slot, which is its number as well. */
+/* The number of the last connection; it also chooses the slot. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -54,8 +54,8 @@ struct {
 } trace_counts SEC(".maps");
 
 /*
- * How many tuples there are with such ports, as trace_ports_index() has them: most packets are of none
- * and need no more looks.
+ * How many tuples have such ports, by trace_ports_index(): most packets have none of them, and need
+ * no further lookups.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -65,7 +65,7 @@ struct {
 	__type(value, __u64);
 } trace_ports SEC(".maps");
 
-/* A point that something passes. */
+/* A point that a packet or the bytes of a socket pass. */
 struct point {
 	const void *buffer;
 	const struct net_device *dev;
@@ -81,7 +81,7 @@ struct point {
 
 /* ---- Connections ------------------------------------------------------------------------- */
 
-/* The tuple of a packet or socket, with the direction that it has in it. */
+/* The tuple of a packet or socket, with the direction of the packet in it. */
 struct ends {
 	struct ip_addr src, dst;
 	__u16 src_port, dst_port;
@@ -164,7 +164,7 @@ static __always_inline bool find_face(const struct trace_tuple *tuple,
 	return true;
 }
 
-/* Whether the connection's socket that sends in this direction is this one; the first one is. */
+/* Whether @sk is the connection's socket that sends in this direction: the first one that is seen is. */
 static __always_inline bool is_socket_of(const struct found *found,
 					 const struct sock *sk)
 {
@@ -207,7 +207,7 @@ static __always_inline bool is_wanted_kind(__u8 kind)
 	return config_points >> (kind & 31) & 1;
 }
 
-/* A packet that begins or ends a stream of TCP. */
+/* A packet that begins or ends a TCP stream. */
 static __always_inline bool is_bound(const struct point *point)
 {
 	return point->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST);
@@ -226,7 +226,7 @@ static __always_inline bool is_needed(const struct point *point)
 		(point->kind == TRACE_QUEUE || point->kind == TRACE_RECEIVE));
 }
 
-/* Whether the counters of missing events have the event if user space does not get it. */
+/* Whether an event that user space does not get counts as missing. */
 static __always_inline bool is_counted(const struct point *point)
 {
 	return is_wanted_kind(point->kind) || is_bound(point);
@@ -269,7 +269,7 @@ static __always_inline bool is_in_limit(struct trace_conn *conn,
 	return __sync_fetch_and_add(&conn->others, 1) < max;
 }
 
-/* Those for user space alone are not cut: there are few of a connection. */
+/* Events that only user space uses are not limited: a connection has few of them. */
 static __always_inline bool is_allowed(struct trace_counts *counts,
 				       struct trace_conn *conn,
 				       const struct point *point, __u64 now)
@@ -284,8 +284,8 @@ static __always_inline bool is_allowed(struct trace_counts *counts,
 }
 
 /*
- * The reader is woken once so much is waiting; else it looks by itself, often. It decides about a
- * connection at once.
+ * Wake the reader once a quarter of the ring is used, and for each new connection, which it has to
+ * decide about at once. Otherwise the reader polls often.
  */
 static __always_inline __u64 wake_flags(__u8 kind)
 {
@@ -296,7 +296,7 @@ static __always_inline __u64 wake_flags(__u8 kind)
 		       BPF_RB_NO_WAKEUP;
 }
 
-/* @return whether user space will get it */
+/* @return whether user space will get the event */
 static __always_inline bool emit(const struct found *found,
 				 const struct ends *ends,
 				 const struct point *point)
@@ -349,7 +349,7 @@ static __always_inline bool emit(const struct found *found,
 
 /*
  * Global: the verifier follows it once.
- * @return the number of a connection, whose slot is no other one's from now on; 0: none is free
+ * @return the number of a new connection, which owns its slot; 0: none is free
  */
 __noinline __u64 netobs_trace_claim(void)
 {
@@ -374,7 +374,7 @@ static __always_inline bool refuse_conn(void)
 	return false;
 }
 
-/* @return whether the tuple is that connection's now; another one may have had it */
+/* @return whether the tuple leads to that connection now; it may have led to another one */
 static __always_inline bool put_face(const struct trace_tuple *tuple,
 				     const struct trace_face *face)
 {
@@ -387,7 +387,7 @@ static __always_inline bool put_face(const struct trace_tuple *tuple,
 	return true;
 }
 
-/* User space does not know of it, and would never take it away. */
+/* Remove a tuple that user space does not know, and so would never remove. */
 static __always_inline void take_back_face(const struct trace_tuple *tuple)
 {
 	__u64 *count = ports_count(tuple->ports[0], tuple->ports[1]);
@@ -396,7 +396,7 @@ static __always_inline void take_back_face(const struct trace_tuple *tuple)
 		__sync_fetch_and_add(count, -1);
 }
 
-/* @return whether there is one now; @direction: of what is at the point */
+/* @return whether there is a connection now; @direction: that of the packet at the point */
 static __always_inline bool add_conn(const struct trace_tuple *tuple,
 				     const struct ends *ends, __u8 direction,
 				     struct found *ret_found)

@@ -65,7 +65,7 @@ static __always_inline __u64 translated_nfct(const struct sk_buff *skb)
 	return status & CT_IS_TRANSLATED ? nfct : 0;
 }
 
-/* The tuple that packets of direction @dir (enum ip_conntrack_dir) come in with. */
+/* Read the tuple with which packets of direction @dir (enum ip_conntrack_dir) come in. */
 static __always_inline bool read_entry(__u64 nfct, int dir, struct ends *ret_ends)
 {
 	const void *entry = (const void *)(nfct & ~(__u64)NFCT_INFO_MASK);
@@ -93,7 +93,7 @@ static __always_inline bool is_against(__u64 nfct, int dir)
 	return dir != ((nfct & NFCT_INFO_MASK) >= NFCT_IS_REPLY);
 }
 
-/* What an entry says: where the caller has room for it, as stack is scarce. */
+/* Data of an entry; the caller has room for it, as stack is scarce. */
 struct entry_room {
 	struct trace_tuple tuple;
 	struct ends ends;
@@ -112,7 +112,7 @@ static __always_inline bool find_translated(__u64 nfct, int dir,
 	return true;
 }
 
-/* By a tuple of the packet's conntrack entry. Then the connection has @tuple, too. */
+/* Find the connection by a tuple of the packet's conntrack entry, and add @tuple to it. */
 static __always_inline bool find_by_entry(__u64 nfct,
 					  const struct trace_tuple *tuple,
 					  const struct ends *ends,
@@ -128,7 +128,7 @@ static __always_inline bool find_by_entry(__u64 nfct,
 	return true;
 }
 
-/* The other tuples of a connection whose first packet has been translated. */
+/* Add the other tuples of a connection whose first packet has been translated. */
 static __always_inline void add_translated(__u64 nfct, struct entry_room *room,
 					   const struct found *found)
 {

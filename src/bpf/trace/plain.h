@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What decides for most packets whether they are of a traced connection: protocol and ports. */
+/* Protocol and ports of a packet, which tell for most packets that they are of no traced connection. */
 #ifndef NETOBS_BPF_TRACE_PLAIN_H
 #define NETOBS_BPF_TRACE_PLAIN_H
 
@@ -21,7 +21,7 @@ enum {
 };
 
 struct plain {
-	bool is_plain; /* without fragments, options and extensions; else the parser has to look */
+	bool is_plain; /* has no fragments, options and extensions; else it needs the parser */
 	__u8 proto;
 	__u8 tcp_flags;
 	__u16 src_port, dst_port;
@@ -59,7 +59,7 @@ static __always_inline void note_transport(const struct tcphdr *tcp,
 	ret_plain->tcp_flags = ((const __u8 *)tcp)[TCP_FLAGS_AT];
 }
 
-/* The kernel loads them without a call; of an address that is none, zeroes. */
+/* The kernel reads these without a call; an invalid address reads as zeroes. */
 static __always_inline void cast_plain(const void *at, struct plain *ret_plain)
 {
 	const __u32 transport = note_network(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sockets that receive datagrams. Tracepoints say that a socket has become readable, and that a process
- * has taken one datagram from it, but not which: its queues do.
+ * Sockets that receive datagrams. Tracepoints say that a socket has become readable, and that a
+ * process has taken one datagram from it, but not which one: the queues of the socket tell that.
  */
 #ifndef NETOBS_BPF_TRACE_READERS_H
 #define NETOBS_BPF_TRACE_READERS_H
@@ -30,7 +30,7 @@ static __always_inline bool has_datagrams(const struct sock *sk)
 	       (sk->sk_protocol == IP_PROTO_UDP || is_icmp(sk->sk_protocol));
 }
 
-/* Of UDP, the reader moves all that there are to a queue of its own. */
+/* A reader of UDP first moves all datagrams to a queue of its own. */
 static __always_inline const struct sk_buff_head *
 reader_queue(const struct sock *sk)
 {
@@ -40,7 +40,7 @@ reader_queue(const struct sock *sk)
 	       bpf_core_field_offset(struct udp_sock, reader_queue);
 }
 
-/* @return the first (or last) one of the queue; NULL: it is empty */
+/* @return the first (or last) buffer of the queue; NULL: it is empty */
 static __always_inline const struct sk_buff *
 end_of(const struct sk_buff_head *queue, bool is_first)
 {
@@ -107,8 +107,8 @@ __noinline int netobs_trace_queued(__u64 socket, __u64 buffer, __u32 netns)
 }
 
 /*
- * The socket is readable. What has been in the queue for some time is reported again, as another
- * CPU may have put several into it; user space takes the first report.
+ * The socket has become readable. Datagrams that were queued earlier may be reported again, as
+ * another CPU may have queued several; user space uses the first report.
  */
 static __always_inline void note_queued(__u64 socket, __u32 netns)
 {
@@ -131,7 +131,7 @@ static __always_inline void note_queued(__u64 socket, __u32 netns)
 	}
 }
 
-/* A process has taken one: all are gone that were in front of what is the first one now. */
+/* A process has read one datagram: all before the new first one are gone. */
 static __always_inline void note_taken_datagram(const struct sock *sk,
 						int moved, int flags)
 {

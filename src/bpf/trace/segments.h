@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Packets at a point: whether they are segments or datagrams of a traced connection, and which. */
+/* Packets at a point: whether they are segments or datagrams of a traced connection, and of which one. */
 #ifndef NETOBS_BPF_TRACE_SEGMENTS_H
 #define NETOBS_BPF_TRACE_SEGMENTS_H
 
@@ -15,9 +15,9 @@ enum {
 	NETNS_INODE_MIN = 0xefffff00, /* no inode of a namespace is lower */
 };
 
-const volatile bool config_wants_acks;	    /* segments without data */
-const volatile bool config_wants_opening;   /* connections that begin */
-const volatile bool config_wants_datagrams; /* likewise, of UDP and ICMP */
+const volatile bool config_wants_acks;	  /* segments without data */
+const volatile bool config_wants_opening; /* connections that begin */
+const volatile bool config_wants_datagrams; /* as config_wants_opening, for UDP and ICMP */
 const volatile struct tunnel_ports config_tunnels = {
 	.vxlan = { 4789, 8472 },
 	.geneve = 6081,
@@ -25,7 +25,7 @@ const volatile struct tunnel_ports config_tunnels = {
 };
 const volatile struct hash_secret config_secret; /* of hashes that are not used */
 
-/* Whose datagram a socket had last. */
+/* The connection whose datagram a socket got last. */
 struct reader {
 	__u64 id;
 	__u32 slot;
@@ -33,7 +33,7 @@ struct reader {
 	struct ends ends;
 };
 
-/* Room that the stack does not have. */
+/* Memory that would not fit on the stack. */
 struct segment_scratch {
 	__u64 is_busy;
 	struct packet pkt, outer;
@@ -45,7 +45,7 @@ struct segment_scratch {
 	__u8 headers[2 * (CURSOR_MASK + 1)];
 };
 
-/* When a datagram of a traced connection has come last. */
+/* When the last datagram of a traced connection was received. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -53,7 +53,7 @@ struct {
 	__type(value, __u64);
 } trace_received SEC(".maps");
 
-/* Interrupts come between, and where the kernel is preemptible, tasks. */
+/* Several per CPU, as interrupts, and on preemptible kernels tasks, run programs within programs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, TRACE_SCRATCHES);
@@ -119,7 +119,7 @@ __noinline int netobs_trace_parse(__u32 index, __u32 len)
 	proto = scratch->pkt.key.proto;
 	if (proto == IP_PROTO_UDP || is_icmp(proto))
 		return 0;
-	/* A later fragment of IPv6 names the extension header that begins what was fragmented. */
+	/* A later IPv6 fragment names the extension header that begins the fragmented part. */
 	if (scratch->pkt.fragment == FRAGMENT_LATER && is_extension(proto))
 		return 0;
 	return proto == IP_PROTO_TCP && scratch->pkt.fragment == FRAGMENT_NONE &&
@@ -149,7 +149,7 @@ static __always_inline bool is_ip(const struct sk_buff *skb)
 	return protocol == ETHERTYPE_IPV4 || protocol == ETHERTYPE_IPV6;
 }
 
-/* A socket whose connection is open, and so has been seen; buffers of TAP have its own socket. */
+/* A connected TCP socket, whose tuple programs know. Buffers of TAP devices have a socket of their own. */
 static __always_inline bool is_open(const struct sock *sk)
 {
 	if (sk->sk_protocol != IP_PROTO_TCP ||
@@ -162,20 +162,20 @@ static __always_inline bool is_open(const struct sock *sk)
 	case TCP_NEW_SYN_RECV:
 	case TCP_TIME_WAIT:
 	case TCP_LISTEN:
-	case TCP_CLOSE: /* also the kernel's own, which sends RST */
+	case TCP_CLOSE: /* also the kernel's own socket, which sends RST */
 		return false;
 	default:
 		return true;
 	}
 }
 
-/* What is read of a buffer. Offsets are from @head on; that of data may be behind the IP header. */
+/* The parts of a buffer that are read. Offsets count from @head; data may begin after the IP header. */
 struct view {
 	const void *head;
 	__u32 network, data, tail, len;
 };
 
-/* By a segment's ports. @is_first: it may begin a connection, or have another tuple. */
+/* Whether a segment's ports may be traced. @is_first: it may begin a connection, or have another tuple. */
 static __always_inline bool may_be_segment(const struct sk_buff *skb,
 					   const struct plain *plain,
 					   bool is_first)
@@ -202,7 +202,7 @@ static __always_inline bool may_be_traced(const struct sk_buff *skb,
 	const struct sock *sk = skb->sk;
 	struct plain plain;
 
-	/* With NAT and in tunnels as well: the socket's tuple is one of the connection. */
+	/* This holds with NAT and in tunnels, too: the socket's tuple is one of the connection. */
 	if (sk && is_open(sk))
 		return has_ports(sk->__sk_common.skc_num,
 				 bpf_ntohs(sk->__sk_common.skc_dport));
@@ -218,7 +218,7 @@ static __always_inline bool may_be_traced(const struct sk_buff *skb,
 	return config_wants_datagrams && (is_first || has_datagram_ports(&plain));
 }
 
-/* Of a datagram in a queue, which is not in a tunnel. */
+/* Whether a queued datagram, which is in no tunnel, has ports of a traced connection. */
 static __always_inline bool has_known_ports(const struct view *view)
 {
 	struct plain plain;
@@ -247,7 +247,7 @@ static __always_inline bool read_tcp(const __u8 *headers,
 	return true;
 }
 
-/* @return false: it is neither */
+/* @return false: the packet is no TCP segment and no traced datagram */
 static __always_inline bool read_segment(struct segment_scratch *scratch,
 					 __u32 index, const struct view *view,
 					 struct ends *ret_ends,
@@ -288,7 +288,7 @@ static __always_inline bool is_opening(const struct point *point)
 	return (point->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
-/* So long after its last packet, a connection may be gone without a word. */
+/* This long after its last packet, a connection counts as gone, even without FIN or RST. */
 #define GONE_NS 3000000000ULL
 
 static __always_inline bool is_gone(const struct trace_conn *conn)
@@ -318,7 +318,7 @@ static __always_inline bool is_another(const struct found *found,
 		return false;
 	if (stream->has_first)
 		return stream->first != point->seq;
-	/* One that was there before: its SYN may be sent again. */
+	/* The stream began before it was traced: its SYN may be sent again. */
 	return stream->known & TRACE_KNOWS_WRITTEN &&
 	       stream->written - 1 != point->seq;
 }
@@ -337,7 +337,7 @@ static __always_inline void note_first(const struct found *found,
 	stream->has_first = 1;
 }
 
-/* What the kernel drops of TCP begins no connection, but a datagram may pass no other point. */
+/* A dropped TCP packet begins no connection; a dropped datagram does, as it may pass no other point. */
 static __always_inline bool may_begin(const struct trace_tuple *tuple,
 				      const struct ends *ends,
 				      const struct point *point)
@@ -349,7 +349,7 @@ static __always_inline bool may_begin(const struct trace_tuple *tuple,
 	       is_opening(point);
 }
 
-/* Tuples are found where packets come, leave first, and end; the other points know them. */
+/* New tuples are found where packets come in, are queued first, or are dropped; other points know them. */
 static __always_inline bool find_segment(const struct sk_buff *skb,
 					 struct segment_scratch *scratch,
 					 const struct point *point,
@@ -394,14 +394,14 @@ static __always_inline bool is_elsewhere(const struct trace_conn *conn,
 	       BPF_CORE_READ(dev, nd_net.net, ns.inum) == conn->other_netns;
 }
 
-/* Of what TCP drops, and of what IP delivers, the socket may be the one that receives. */
+/* At these points the socket of the buffer may be the receiver's. */
 static __always_inline bool may_have_receiver(__u8 kind)
 {
 	return kind == TRACE_DROP ||
 	       (kind >= TRACE_PREROUTING && kind <= TRACE_FORWARD_END);
 }
 
-/* Others have the one that sends, or none. */
+/* At other points the buffer has the sender's socket, or none. */
 static __always_inline bool is_of_socket(const struct found *found,
 					 const struct sk_buff *skb,
 					 const struct point *point)
@@ -413,7 +413,7 @@ static __always_inline bool is_of_socket(const struct found *found,
 	return is_socket_of(found, sk);
 }
 
-/* So that sockets that become readable are looked at. */
+/* Note the time, so that readable sockets are examined for a while. */
 static __always_inline void note_received(void)
 {
 	__u64 *received = bpf_map_lookup_elem(&trace_received, &(__u32){ 0 });
@@ -497,7 +497,7 @@ static __always_inline int take_leaving(const struct sk_buff *skb,
 			    &point);
 }
 
-/* NULL: queues of sockets have other things where the device was, and none has such a namespace. */
+/* NULL: queues of sockets store other data in place of the device, whose namespace is then not valid. */
 static __always_inline const struct net_device *device_of(const struct sk_buff *skb)
 {
 	const struct net_device *dev = skb->dev;
@@ -507,7 +507,7 @@ static __always_inline const struct net_device *device_of(const struct sk_buff *
 		       NULL;
 }
 
-/* Its data begins with the IP header. */
+/* The data of @skb begins with the IP header. */
 static __always_inline int take_coming(const struct sk_buff *skb, __u8 kind)
 {
 	struct point point = { .kind = kind, .dev = skb->dev };

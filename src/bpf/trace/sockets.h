@@ -12,13 +12,13 @@ static __always_inline bool is_tcp(const struct sock *sk)
 		sk->__sk_common.skc_family == AF_INET6);
 }
 
-/* NULL: it is none, or is not whole, as those of TIME-WAIT. */
+/* NULL: @sk is no TCP socket, or no full one, such as one in TIME-WAIT. */
 static __always_inline const struct tcp_sock *tcp_of(const struct sock *sk)
 {
 	return bpf_skc_to_tcp_sock((void *)sk);
 }
 
-/* A socket that is being closed has given its port back, but knows that of its packets. */
+/* A socket that is being closed has released its port, but keeps the one of its packets. */
 static __always_inline __u16 port_of(const struct sock *sk)
 {
 	const __u16 port = sk->__sk_common.skc_num;
@@ -28,7 +28,7 @@ static __always_inline __u16 port_of(const struct sock *sk)
 	return bpf_ntohs(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport));
 }
 
-/* As of a packet that it sends. */
+/* Read the tuple of packets that the socket sends. */
 static __always_inline void read_ends(const struct sock *sk, struct ends *ret_ends)
 {
 	if (sk->__sk_common.skc_family == AF_INET) {
@@ -61,14 +61,14 @@ static __always_inline bool has_ports_of(const struct sock *sk)
 	return has_ports(port_of(sk), bpf_ntohs(sk->__sk_common.skc_dport));
 }
 
-/* Most sockets are of no traced connection. @skb: that it receives. */
+/* Most sockets are of no traced connection. @skb: a packet that it receives */
 static __always_inline bool may_be_found(const struct sock *sk,
 					 const struct sk_buff *skb)
 {
 	return has_ports_of(sk) || translated_nfct(skb);
 }
 
-/* @ret_found->direction: of what it receives. */
+/* @ret_found->direction: of packets that the socket receives */
 static __always_inline bool find_socket_by_entry(__u64 nfct,
 						 const struct trace_tuple *tuple,
 						 const struct ends *ends,
@@ -86,7 +86,7 @@ static __always_inline bool find_socket_by_entry(__u64 nfct,
 	return is_found;
 }
 
-/* @ret_found->direction: of what it sends. @skb: that it receives, or NULL. */
+/* @ret_found->direction: of packets that the socket sends. @skb: a packet that it receives, or NULL */
 static __always_inline bool find_socket(const struct sock *sk,
 					const struct sk_buff *skb,
 					struct ends *ret_ends,
@@ -170,7 +170,7 @@ static __always_inline void note_written(const struct sock *sk, __u32 moved)
 	stream->known |= TRACE_KNOWS_WRITTEN;
 }
 
-/* The number behind the last byte, without that of FIN. */
+/* The sequence number after the last byte, without that of FIN. */
 static __always_inline __u32 last_received(const struct sock *sk,
 					   const struct tcp_sock *tp)
 {
@@ -244,7 +244,7 @@ static __always_inline void note_acked(const struct found *found,
 		stream->acked = acked;
 }
 
-/* The receiver has not taken the segment yet: what it has is where the next bytes begin. */
+/* The receiver has not processed the segment yet, so its state tells where the next bytes begin. */
 static __always_inline void note_receiver(const struct found *found,
 					  const struct sock *sk,
 					  const struct tcp_sock *tp)

@@ -36,7 +36,7 @@ alert_table(const struct noted_segment *noted)
 	return all ? &all->tables[noted->rules & 1] : NULL;
 }
 
-/* Another connection has the place now: clear the state of the previous one. */
+/* Another connection has the slot now: clear the alert state of the previous one. */
 __noinline int alert_begin(__u32 index, __u64 born_ns)
 {
 	struct alert_state *state = state_at(index);
@@ -49,7 +49,7 @@ __noinline int alert_begin(__u32 index, __u64 born_ns)
 	return 0;
 }
 
-/* NULL: there is none, since user space sized the array wrongly. */
+/* NULL: user space sized the array wrongly. */
 static __always_inline struct alert_state *alert_state_at(__u32 index,
 							  __u64 born_ns)
 {
@@ -60,7 +60,7 @@ static __always_inline struct alert_state *alert_state_at(__u32 index,
 	return state;
 }
 
-/* Likewise. */
+/* Alert state of the connection at @index. NULL: it has no body, or user space sized the array wrongly. */
 static __always_inline struct alert_state *alert_state_of(__u32 index)
 {
 	const struct conn_body *body = body_at(index);
@@ -68,7 +68,7 @@ static __always_inline struct alert_state *alert_state_of(__u32 index)
 	return body ? alert_state_at(index, body->born_ns) : NULL;
 }
 
-/* Find the hold with @id in its bucket, or else the place for a new one: the hold that ends first. */
+/* Find the hold with @id in its bucket, or else the one to replace: the hold that ends first. */
 static __always_inline void hold_choose(const struct alert_hold_bucket *bucket,
 					__u64 id, __u32 tick,
 					volatile struct conn_choice *ret)
@@ -88,7 +88,7 @@ static __always_inline void hold_choose(const struct alert_hold_bucket *bucket,
 	}
 }
 
-/* The hold of a rule and connection, or a place for it; NULL: user space sized the array wrongly. */
+/* @return the hold of a rule and connection, or one to replace; NULL: user space sized the array wrongly */
 static __always_inline struct alert_hold *
 hold_find(struct noted_segment *noted, __u64 born_ns, __u32 slot, __u64 *ret_id)
 {
@@ -109,7 +109,7 @@ static __always_inline struct alert_count *alert_count_of(__u32 cpu_id, __u32 sl
 	return bpf_map_lookup_elem(&alert_counts, &index);
 }
 
-/* False: the reader is late. */
+/* False: the ring buffer is full. */
 static __always_inline bool alert_report(const struct noted_segment *noted,
 					 const struct alert_rule *rule)
 {
@@ -160,7 +160,7 @@ static __always_inline bool is_rule_broken(const struct alert_rule *rule,
 	return noted->sample.hits >= rule->needed;
 }
 
-/* The rule has reported the connection. */
+/* Make the rule silent about the connection, which it has reported. */
 static __always_inline void alert_silence(struct noted_segment *noted,
 					  struct alert_state *state,
 					  const struct alert_rule *rule)
@@ -178,7 +178,7 @@ static __always_inline void alert_silence(struct noted_segment *noted,
 	WRITE_ONCE(state->alerted[noted->sample.metric & (ALERT_METRICS - 1)], 1);
 }
 
-/* Ticks for which the rule is silent for the connection; 0: it is not. */
+/* @return ticks for which the rule is still silent about the connection; 0: it is not */
 static __always_inline __s32 alert_silent(struct noted_segment *noted,
 					  const struct alert_state *state,
 					  const struct alert_rule *rule)
@@ -218,7 +218,7 @@ note_limited(__u32 cpu_id, const struct noted_segment *noted, __u64 until_ns)
 		exhausted->soonest_ns = until_ns;
 }
 
-/* What becomes of a sample that broke the rule: as alert_consider() returns it. */
+/* Handle a sample that broke the rule. @return as alert_consider() */
 static __always_inline __s32 rule_broken(__u32 cpu_id,
 					 struct noted_segment *noted,
 					 struct alert_state *state,
@@ -253,9 +253,9 @@ static __always_inline __s32 rule_broken(__u32 cpu_id,
 }
 
 /*
- * The newest sample, noted->sample, is over the threshold of that rule, and the state of the
- * connection is its own. Returns the ticks for which the rule is silent for the connection from now
- * on; RULE_LIMITED: it has reached its limit.
+ * Consider rule @number for noted->sample, which is over its threshold; the alert state is that of
+ * the connection. @return ticks for which the rule is silent about the connection from now on;
+ * RULE_LIMITED: it has reached its limit.
  */
 __noinline int alert_consider(__u32 cpu_id, __u32 number)
 {

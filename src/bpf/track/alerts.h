@@ -46,7 +46,7 @@
 
 /* ---- Rules of a kind --------------------------------------------------------------- */
 
-/* The number of the first one of a kind. */
+/* @return the number of the first rule of a kind */
 static __always_inline __u32 alert_first(const struct alert_table *table,
 					 __u32 kind)
 {
@@ -73,7 +73,7 @@ static __always_inline void note_state(struct noted_segment *noted,
 		state->alerted[noted->sample.metric & (ALERT_METRICS - 1)];
 }
 
-/* Rules that need more of a connection than the sample. */
+/* Compare the sample with rules that depend on more than the sample. */
 __noinline int alert_compare_others(__u32 cpu_id, __u32 kind)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
@@ -111,7 +111,7 @@ static __always_inline bool is_quiet(union alert_quiet_word known,
 	       alert_ticks_left(known.quiet.until, tick);
 }
 
-/* Whether all rules up to @last have reached their limit, and none may be silent instead. */
+/* Whether all rules up to @last are at their limit, and none may be silent about the connection. */
 static __always_inline bool is_exhausted(const struct alert_exhausted *known,
 					 const struct alert_table *table,
 					 const struct noted_segment *noted,
@@ -153,7 +153,7 @@ static __always_inline __s32 alert_consider_all(__u32 cpu_id, __u32 first, __u32
 	return least < 0 && most >= 0 ? 0 : least;
 }
 
-/* In an alert_state. */
+/* @return the index in alert_state.quiet */
 static __always_inline __u32 quiet_index(__u32 kind)
 {
 	return kind / 2 & (2 * ALERT_METRICS - 1);
@@ -188,7 +188,7 @@ static __always_inline bool count_plain(__u32 cpu_id, struct noted_segment *note
 	return true;
 }
 
-/* Rules that need nothing but the sample. */
+/* Compare the sample with rules that depend on the sample alone. */
 __noinline int alert_compare_plain(__u32 cpu_id, __u32 kind)
 {
 	struct noted_segment *noted = noted_of(cpu_id);
@@ -292,7 +292,7 @@ static __always_inline void alert_compare(__u32 cpu_id)
 		keep_sample(noted, table, body->born_ns);
 }
 
-/* The share of retransmissions, if their window is over as well. False: it is not. */
+/* Take the share of retransmissions, if their window has ended, too. False: it has not. */
 static __always_inline bool take_loss(struct noted_segment *noted,
 				      const struct alert_table *table)
 {
@@ -310,10 +310,7 @@ static __always_inline bool take_loss(struct noted_segment *noted,
 				 noted->segment.tick, &noted->sample.value);
 }
 
-/*
- * What the server takes for its answer, without the way to it. False: the client has spoken, or one of
- * both is not known.
- */
+/* Take the server's part of the response time. False: the client has answered, or a value is unknown. */
 static __always_inline bool take_app_latency(struct noted_segment *noted)
 {
 	const struct conn_latency *turn;
@@ -332,7 +329,7 @@ static __always_inline bool take_app_latency(struct noted_segment *noted)
 	return true;
 }
 
-/* The value of a sample. False: there is none. */
+/* Take the value of a sample of @metric. False: there is no sample. */
 static __always_inline bool take_value(struct noted_segment *noted,
 				       const struct alert_table *table,
 				       const struct conn_body *body, __u32 metric)

@@ -9,7 +9,7 @@
 #include "segments.h"
 #include "bpf/apart.h"
 
-/* All but its key and its version. */
+/* Clear an entry except its key and its version. */
 static __always_inline void connection_clear(const struct connection *conn,
 					     __u64 now)
 {
@@ -24,7 +24,7 @@ static __always_inline void connection_clear(const struct connection *conn,
 	__builtin_memset(conn->rates->sides, 0, sizeof(conn->rates->sides));
 	__builtin_memset(body->timers, 0,
 			 sizeof(*body) - offsetof(struct conn_body, timers));
-	/* Only the time distinguishes connections in one place, and the clock has ticks. */
+	/* born_ns distinguishes connections in one slot, but the clock has ticks. */
 	body->born_ns = now > body->born_ns ? now :
 					      body->born_ns + CONN_BORN_STEP_NS;
 }
@@ -52,7 +52,7 @@ static __always_inline void connection_start(const struct connection *conn,
 	WRITE_ONCE(head->version, version_after(version));
 }
 
-/* Returns the way of its entry, or CONN_WAYS. */
+/* @return the way of the segment's connection in its bucket, or CONN_WAYS */
 static __always_inline __u32 connection_way(struct noted_segment *noted,
 					    const struct conn_bucket *bucket)
 {
@@ -84,7 +84,7 @@ static __always_inline void count_evicted(struct conn_counters *counters,
 		counters->evicted_half_open++;
 }
 
-/* False: it has no body, or user space sized the arrays wrongly. */
+/* Find the structs of a slot. False: it has no body, or user space sized the arrays wrongly. */
 static __always_inline bool connection_at(__u32 index, struct connection *ret_conn)
 {
 	ret_conn->head = head_at(index);
@@ -95,7 +95,7 @@ static __always_inline bool connection_at(__u32 index, struct connection *ret_co
 	return ret_conn->body;
 }
 
-/* The same for a new connection, which gets a body if its place has none. */
+/* Find a new connection's structs, after giving its slot a body. False: there is no free body. */
 static __always_inline bool connection_make(__u32 index,
 					    struct connection *ret_conn)
 {
@@ -104,7 +104,7 @@ static __always_inline bool connection_make(__u32 index,
 	return rates && body_take(rates) && connection_at(index, ret_conn);
 }
 
-/* This program has the bucket. */
+/* Find or make an entry in a bucket that this program has claimed. @return its way, or CONN_WAYS */
 static __always_inline __u32 connection_place(struct scratch *scratch,
 					      struct conn_bucket *bucket,
 					      struct conn_counters *counters)
@@ -115,7 +115,7 @@ static __always_inline __u32 connection_place(struct scratch *scratch,
 	struct connection conn;
 	struct conn_key key;
 
-	if (way < CONN_WAYS) /* made by another CPU meanwhile */
+	if (way < CONN_WAYS) /* another CPU has made it meanwhile */
 		return way;
 	conn_choose(bucket, conn_home(noted->hash), now, flags & TCP_SYN,
 		    config_conn_idle, &noted->choice);
@@ -135,10 +135,9 @@ static __always_inline __u32 connection_place(struct scratch *scratch,
 }
 
 /*
- * Find a connection at another than its first place, or make an entry for it, unless its end is
- * all that we would see. Returns its way, or CONN_WAYS. Of two CPUs that want to change a
- * bucket at the same time one may, or none (see claim() in run.h): then a later packet
- * makes the entry.
+ * Find a connection that is not in its first slot, or make an entry for it, unless the packet ends
+ * it. @return its way, or CONN_WAYS. If two CPUs want to change a bucket at the same time, one of
+ * them may, or none (see claim() in run.h): then a later packet makes the entry.
  */
 static __always_inline __u32 connection_search(struct scratch *scratch,
 					       __u32 cpu_id)
@@ -190,7 +189,7 @@ __noinline int connection_find(__u32 cpu_id)
 	return scratch ? connection_search(scratch, cpu_id) : CONN_WAYS;
 }
 
-/* The same tuple with another handshake. */
+/* A new handshake with the tuple of a known connection: clear its entry. */
 __noinline int connection_restart(__u32 index, __u64 now)
 {
 	struct connection conn;
@@ -217,7 +216,7 @@ static __always_inline bool is_seen_elsewhere(const struct conn_head *head,
 	return state & (CONN_INGRESS | CONN_EGRESS) && !(state & hook);
 }
 
-/* Rules are about TCP. Returns that its age may have changed. */
+/* Update a connection of echoes, which has no rules. @return whether its age may have changed */
 static __always_inline bool echo_observed(const struct connection *conn,
 					  __u32 dir, struct noted_segment *noted)
 {
@@ -226,7 +225,7 @@ static __always_inline bool echo_observed(const struct connection *conn,
 	return true;
 }
 
-/* Returns how much of its data is old. */
+/* @return bytes of the segment's data that are old */
 static __always_inline __u32 connection_add(const struct connection *conn,
 					    struct noted_segment *noted,
 					    __u32 index, __u16 hook)
@@ -247,7 +246,7 @@ static __always_inline __u32 connection_add(const struct connection *conn,
 	return old;
 }
 
-/* Returns enum verdict. */
+/* @return enum verdict */
 __noinline int connection_judge(__u32 cpu_id)
 {
 	struct scratch *scratch = scratch_of(cpu_id);
@@ -267,7 +266,7 @@ __noinline int connection_judge(__u32 cpu_id)
 	return verdict;
 }
 
-/* Returns how many sequence numbers connection_count_old() is to count. */
+/* @return how many sequence numbers connection_count_old() must count */
 __noinline int connection_show(__u32 cpu_id)
 {
 	struct scratch *scratch = scratch_of(cpu_id);
@@ -401,7 +400,7 @@ static __always_inline void track_connection(const struct run *run,
 	old = connection_show(run->cpu_id);
 	if (old)
 		connection_count_old(run->cpu_id, old);
-	if (run->known) /* it may not be at its first place */
+	if (run->known) /* the connection may not be in its first slot */
 		run->known->hint = conn_hint(noted->check,
 					     READ_ONCE(head->version),
 					     noted->index, noted->dir & 1);

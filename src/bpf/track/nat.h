@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Reports how the packets of a flow are translated. Only packets that leave have a conntrack
- * entry here: those that come in pass this hook before the kernel looks for theirs. The entry has
- * both directions, so it also names what came in. It is read with packets of flows that neither L1 nor
- * a note of this generation has, and with SYNs, which may begin another connection of a flow.
+ * Reports how the packets of a flow are translated. Only packets that leave have a conntrack entry
+ * here: incoming packets pass this hook before the kernel looks for their entry. The entry has both
+ * directions, so it also tells the tuple that came in. It is read for packets of flows that are neither
+ * in L1 nor noted in this generation, and with SYNs, which may begin another connection of a flow.
  */
 #ifndef NETOBS_BPF_TRACK_NAT_H
 #define NETOBS_BPF_TRACK_NAT_H
@@ -17,16 +17,16 @@
 /* In the lowest bits of sk_buff._nfct: enum ip_conntrack_info of Linux. */
 enum {
 	CT_INFO_MASK = 7,
-	CT_ESTABLISHED = 0, /* there was an answer before */
+	CT_ESTABLISHED = 0, /* there was an answer before this packet */
 	CT_RELATED = 1,
-	CT_IS_REPLY = 3, /* and all above */
+	CT_IS_REPLY = 3, /* this and higher values: a packet of the reply direction */
 	CT_RELATED_REPLY = 4,
 };
 
 /* In the lowest bits of a note. */
 enum {
-	NAT_IS_LOST = 1,  /* it was not reported: the ring was full */
-	NAT_IS_PLAIN = 2, /* it is not translated */
+	NAT_IS_LOST = 1,  /* not reported, as the ring was full */
+	NAT_IS_PLAIN = 2, /* not translated */
 	NAT_MARKS = 3,
 };
 
@@ -51,7 +51,7 @@ static __always_inline bool nat_is_of(__u64 note, __u64 flow_hash)
 	return note >> 32 == flow_hash >> 32;
 }
 
-/* 0: there is none. */
+/* @return the note of the flow; 0: none */
 static __always_inline __u64 nat_find_note(const struct nat_notes *notes,
 					   __u64 flow_hash)
 {
@@ -61,7 +61,7 @@ static __always_inline __u64 nat_find_note(const struct nat_notes *notes,
 	return 0;
 }
 
-/* In the place of the flow's, or of none; what is plain gives way to what is translated. */
+/* Replace the flow's note, or add one: to a free way, else over one that is not translated. */
 static __always_inline void nat_keep_note(struct nat_notes *notes, __u64 note)
 {
 	__u32 way = NAT_SEEN_WAYS;
@@ -80,7 +80,7 @@ static __always_inline void nat_keep_note(struct nat_notes *notes, __u64 note)
 	notes->of[way & (NAT_SEEN_WAYS - 1)] = note;
 }
 
-/* Whether the entry of a packet that leaves, if it has one, may be to be read. */
+/* Whether a leaving packet's entry may have to be read, if it has one. */
 static __always_inline bool nat_may_differ(const struct run *run,
 					   const struct packet *pkt)
 {
@@ -95,8 +95,8 @@ static __always_inline struct nat_counters *nat_counters_of(const struct run *ru
 }
 
 /*
- * Whether all is known of the packet in the CPU's scratch. Where nothing is translated, there are no
- * notes: the look at them, which are anywhere in memory, costs more than the one at the entry.
+ * Whether the packet in the CPU's scratch needs no look at its entry. While nothing is translated,
+ * no notes are kept: reading them, anywhere in memory, costs more than reading the entry.
  */
 static __always_inline bool nat_is_noted(const struct run *run)
 {
@@ -137,7 +137,7 @@ static __always_inline __u64 nat_entry_of(struct __sk_buff *skb)
 }
 #endif
 
-/* Whether the packet's tuple, after translation, is another one than @before. */
+/* Whether the packet's tuple, which is after translation, differs from @before. */
 static __always_inline bool nat_is_translated(const struct flow_key *key,
 					      const struct nat_tuple *before)
 {
@@ -158,7 +158,7 @@ static __always_inline bool nat_is_translated(const struct flow_key *key,
 	return differ;
 }
 
-/* Whether @back is @there of the other direction: nothing is translated. */
+/* Whether @back is the reverse of @there: nothing is translated. */
 static __always_inline bool nat_is_turned(const struct nat_tuple *there,
 					  const struct nat_tuple *back)
 {
@@ -181,7 +181,7 @@ static __always_inline __u32 nat_hash_tuple(const struct nat_tuple *tuple)
 	return hash_finish(sum) >> 32;
 }
 
-/* The reader is woken when so much is waiting; else it reads with each drain. */
+/* Wake the reader when much is waiting; otherwise it reads with each drain. */
 static __always_inline __u64 nat_wake_flags(void)
 {
 	__u64 used = bpf_ringbuf_query(&nat_events, BPF_RB_AVAIL_DATA);
@@ -200,7 +200,7 @@ static __always_inline __u32 nat_direction(__u32 info)
 	return info >= CT_IS_REPLY ? NAT_REPLY : NAT_ORIGINAL;
 }
 
-/* False: the ring is full. */
+/* Report an entry. False: the ring is full. */
 static __always_inline bool nat_report(const struct run *run,
 				       const struct __sk_buff *skb, __u64 entry,
 				       __u32 info)
@@ -230,7 +230,7 @@ static __always_inline bool nat_report(const struct run *run,
 	return true;
 }
 
-/* An ICMP error has the entry of the packet that it is about. */
+/* False: an ICMP error, which has the entry of the packet that it is about. */
 static __always_inline bool nat_is_own(const struct flow_key *key, __u32 info,
 				       const struct nat_tuple *before)
 {
@@ -239,7 +239,7 @@ static __always_inline bool nat_is_own(const struct flow_key *key, __u32 info,
 		 (info == CT_RELATED || info == CT_RELATED_REPLY));
 }
 
-/* That a flow is not translated is news if it was, in this generation or the one before. */
+/* Untranslated flows are reported only if they were translated in this generation or the one before. */
 static __always_inline bool nat_was_translated(const struct run *run, __u64 hash)
 {
 	__u64 now, before;
@@ -258,7 +258,7 @@ static __always_inline void nat_note_plain(const struct run *run, __u64 hash)
 		nat_keep_note(notes, hash >> 32 << 32 | NAT_IS_PLAIN);
 }
 
-/* The packet in the CPU's scratch leaves. */
+/* Note or report the entry of the leaving packet in the CPU's scratch. */
 static __always_inline void nat_note_entry(const struct run *run,
 					   struct __sk_buff *skb)
 {
@@ -309,7 +309,7 @@ static __always_inline void nat_note_entry(const struct run *run,
 		nat_keep_note(notes, note);
 		counters->reported++;
 	} else if (known != (note | NAT_IS_LOST)) {
-		/* It is tried again with other packets, and counted once. */
+		/* Tried again with later packets, but counted once. */
 		nat_keep_note(notes, note | NAT_IS_LOST);
 		counters->lost++;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Segments of TCP, and echoes: usual ones are shown to their connections, and of all others is noted
- * what track/connections.h shows.
+ * Segments of TCP, and echoes: usual segments update their connections at once; all others are
+ * noted for track/connections.h.
  */
 #ifndef NETOBS_BPF_TRACK_SEGMENTS_H
 #define NETOBS_BPF_TRACK_SEGMENTS_H
@@ -19,7 +19,7 @@ static __always_inline __u64 read_exact_clock(const struct segment *segment)
 					      segment->now;
 }
 
-/* What of the TCP header, from the sequence number on, is read. */
+/* The part of the TCP header that is read, from the sequence number on. */
 struct tcp_wire {
 	__be32 seq;
 	__be32 ack;
@@ -28,7 +28,7 @@ struct tcp_wire {
 	__be16 window;
 };
 
-/* False: the header is not in reach. */
+/* False: the header is not in the linear part. */
 static __always_inline bool segment_read(struct segment *segment,
 					 const struct __sk_buff *skb,
 					 const struct packet *pkt, bool is_plain)
@@ -79,7 +79,7 @@ static __always_inline __u32 bucket_of(__u64 hash)
 	return scale_hash(hash >> 32, config_conn_buckets);
 }
 
-/* Of the packet in the scratch, once its direction and whether it is an echo are noted. */
+/* @return the key of the packet's connection, once its direction and echo kind are noted */
 static __always_inline struct conn_key
 noted_key(const struct packet *pkt, const struct noted_segment *noted)
 {
@@ -90,7 +90,7 @@ noted_key(const struct packet *pkt, const struct noted_segment *noted)
 	return key;
 }
 
-/* Its first place. */
+/* @return the first slot of a connection */
 static __always_inline __u32 index_of(const struct conn_hash *hash)
 {
 	return bucket_of(hash->place) * CONN_WAYS + conn_home(hash->place);
@@ -102,8 +102,8 @@ static __always_inline __u16 hook_of(const struct packet *pkt)
 }
 
 /*
- * A busy CPU does not time more than TIMED_PER_TICK segments in a tick of its clock, so that
- * many connections cost not much more than one.
+ * A busy CPU does not time more than TIMED_PER_TICK segments in a tick of its clock, so that many
+ * connections cost hardly more than one.
  */
 static __always_inline bool may_time(const struct noted_segment *noted, __u64 now)
 {
@@ -119,7 +119,7 @@ static __always_inline void note_timed(struct noted_segment *noted)
 	noted->timed++;
 }
 
-/* What is not in its header. */
+/* Set the members that are not in the segment's header. */
 static __always_inline void segment_set_time(struct segment *segment,
 					     const struct noted_segment *noted,
 					     __u64 now)
@@ -129,7 +129,7 @@ static __always_inline void segment_set_time(struct segment *segment,
 	segment->may_time = may_time(noted, now);
 }
 
-/* Note the part of a packet that its connection needs, after its segment. */
+/* Note the connection of a packet, once its segment is noted. */
 static __always_inline void note(struct noted_segment *noted, int dir,
 				 enum echo_kind echo,
 				 const struct conn_hash *hash, __u64 now)
@@ -147,7 +147,7 @@ static __always_inline void note(struct noted_segment *noted, int dir,
 	noted->is_there = true;
 }
 
-/* Of a TCP packet that is not plain, after segment_measure(). */
+/* Note a TCP packet that is not plain, after segment_measure(). */
 static __always_inline void note_segment(struct run *run,
 					 const struct __sk_buff *skb,
 					 const struct packet *pkt)
@@ -164,7 +164,7 @@ static __always_inline void note_segment(struct run *run,
 	note(noted, dir, ECHO_NONE, &hash, run->now);
 }
 
-/* Another class, or another second. */
+/* Set the class and age of a connection after either may have changed. */
 static __always_inline void connection_age(const struct connection *conn,
 					   __u32 index, __u64 now)
 {
@@ -177,7 +177,7 @@ static __always_inline void connection_age(const struct connection *conn,
 			conn_age(conn_class(conn), now);
 }
 
-/* @hint: where the head is, and the direction. False: the segment is not usual. */
+/* @hint: the slot of @head, and the direction. False: the segment is not usual. */
 static __always_inline bool show_usual(struct conn_head *head, __u64 hint,
 				       const struct noted_segment *noted,
 				       const struct __sk_buff *skb,
@@ -217,7 +217,7 @@ static __always_inline struct conn_hash plain_hash(const struct packet *pkt,
 	return conn_hash(&key, &config_secret);
 }
 
-/* NULL: there is no hint, or another connection is there now. */
+/* @return NULL: there is no hint, or another connection has the slot now */
 static __always_inline struct conn_head *hinted_head(__u64 hint)
 {
 	__u32 index = conn_hint_index(hint);
@@ -231,8 +231,8 @@ static __always_inline struct conn_head *hinted_head(__u64 hint)
 }
 
 /*
- * NULL: it is not at that place, and there is no hint. The version is read before the check: if
- * another connection takes the place meanwhile, it is too old.
+ * @return NULL: the connection is not in that slot. The version is read before the check: if
+ *         another connection gets the slot meanwhile, the hint's version is outdated.
  */
 static __always_inline struct conn_head *
 head_of(const struct conn_hash *hash, __u32 index, __u32 dir, __u64 *ret_hint)
@@ -250,7 +250,7 @@ head_of(const struct conn_hash *hash, __u32 index, __u32 dir, __u64 *ret_hint)
 	return head;
 }
 
-/* NULL: it is nowhere in its bucket. */
+/* @return NULL: the connection is not in its bucket */
 static __always_inline struct conn_head *find_head(const struct conn_hash *hash,
 						   __u32 dir, __u64 *ret_hint,
 						   struct conn_choice *choice)
@@ -306,7 +306,7 @@ static __noinline __u64 track_plain(struct __sk_buff *skb,
 	return hint;
 }
 
-/* The same, with the place of the connection that the flow in L1 remembers, and updates. */
+/* Track a plain segment with the hint of its flow in L1, and update that hint. */
 static __always_inline void track_segment(struct run *run, struct __sk_buff *skb)
 {
 	struct flow_entry *entry = run->known;
@@ -317,7 +317,7 @@ static __always_inline void track_segment(struct run *run, struct __sk_buff *skb
 		entry->hint = found;
 }
 
-/* The same for an echo. Its flags decide whether it makes an entry, as those of a segment do. */
+/* Note an echo for track_connection(). As with a segment, its flags decide whether it makes an entry. */
 static __always_inline void note_echo(struct run *run,
 				      const struct __sk_buff *skb,
 				      const struct packet *pkt)
