@@ -65,7 +65,7 @@ static bool is_waiting(const struct translations *translations,
 	       (int64_t)entry->tally.last_ns >= translations->table.begun_ns;
 }
 
-/* @return whether all is known that programs have reported of such packets */
+/* @return whether all reports of programs about such packets have been read */
 static bool read_reports(struct translations *translations,
 			 const struct flow_entry *entry)
 {
@@ -86,7 +86,7 @@ static bool leads_to(const struct host *host, const struct netns *netns,
 	return false;
 }
 
-/* The namespace, or one with a pair that leads there; NETNS_NONE: neither is known. */
+/* @return the namespace, or one with a pair of interfaces that leads there; NETNS_NONE: neither */
 static uint16_t find_netns(const struct host *host, uint32_t inode)
 {
 	for (uint32_t i = 0; i < host->n_netns; i++)
@@ -146,7 +146,7 @@ static struct flow_entry turned(const struct flow_entry *entry)
 	return back;
 }
 
-/* What the process asked for, if its socket got something else. */
+/* Find the address that the process asked for, if its socket was connected to another one. */
 static struct search_result search_own(const struct translations *translations,
 				       const struct flow_entry *entry,
 				       uint32_t inode)

@@ -13,7 +13,7 @@ struct flow_entry;
 struct translations;
 
 /*
- * Of a connection at an interface. @entry: a tuple of it, the interface, and the time
+ * Find the conversation of a connection at an interface. @entry: one of its tuples, interface, time
  *
  * @param ret_id  as flows have it; 0: it is not known
  * @return 0; -EAGAIN: reports about it wait for the end of a drain
@@ -22,9 +22,10 @@ int conversation_at(struct translations *translations,
 		    const struct flow_entry *entry, uint64_t *ret_id);
 
 /*
- * Of a socket's. @entry: its tuple as the socket sends it, and the time; the interface is not used
+ * Find the conversation of a socket's connection. @entry has the tuple as the socket sends it,
+ * and the time; its interface is not used.
  *
- * @inode  of its namespace, which need not be one that is followed
+ * @inode  inode of the socket's namespace, which need not be followed
  * @pid    of a process there; 0: none is known
  * @return 0; -ENOENT: it is not known; -EAGAIN: as conversation_at()
  */

@@ -60,7 +60,7 @@ static int step_overflow(struct drain *drain)
 	return 1;
 }
 
-/* Empty a bucket, whose entries stay in their places meanwhile, and report these. */
+/* Empty a bucket, then report its entries, which stay in the kernel's memory meanwhile. */
 static void read_bucket(const struct drain *drain, struct flow_bucket *bucket)
 {
 	const struct flow_entry *entries[BUCKET_SLOTS];

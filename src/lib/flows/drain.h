@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Reads the entries of a generation at rest, slice by slice, and leaves it empty: those of
- * the overflow table, which are folded, those of L1, then those that were folded.
+ * Reads the entries of a generation at rest, slice by slice, and leaves it empty: first the entries of
+ * the overflow table, which it folds, then those of L1, then the folded ones.
  *
- * Many folded entries are read twice: a first time so that the receiver learns which
- * flows occur more than once, and can deliver all others at once instead of
- * keeping them. That bounds its memory.
+ * Many folded entries are read twice: a first time so that the receiver learns which flows occur more
+ * than once, and can deliver all others at once instead of keeping them. That bounds its memory.
  *
  * An entry is removed from the kernel's tables before it is reported. So if the process is killed
  * anywhere, the next one finds no entry that was delivered.
@@ -40,11 +39,11 @@ struct drain {
 		DRAIN_DELIVER
 	} phase;
 	uint32_t generation;
-	uint32_t cpu;	 /* DRAIN_L1: the next one */
-	uint32_t bucket; /* the next one there */
-	uint32_t next;	 /* folded entry */
+	uint32_t cpu;	 /* DRAIN_L1: the next one to read */
+	uint32_t bucket; /* of that CPU: the next one to read */
+	uint32_t next;	 /* the folded entry to read next */
 	uint32_t n_folded;
-	uint64_t spilled[GENERATIONS]; /* packets, up to the last drain */
+	uint64_t spilled[GENERATIONS]; /* packets spilled into that generation, as of its last drain */
 };
 
 void drain_init(struct drain *drain, struct store *store, struct fold *fold,

@@ -18,7 +18,7 @@ static bool is_joined(const struct host *host, uint16_t a, uint16_t b)
 	       host->netns[a].mesh == host->netns[b].mesh;
 }
 
-/* On its way out of an interface above that one. */
+/* Whether packets leave by @point, an interface directly above the one with @ifindex. */
 static bool is_sent_to(const struct host *host, const struct point *point,
 		       uint16_t netns, uint32_t ifindex)
 {
@@ -29,7 +29,7 @@ static bool is_sent_to(const struct host *host, const struct point *point,
 	       netif_has_lower(netif);
 }
 
-/* Seen in the namespace of the peer or one joined to it, or on its way into that. */
+/* Whether another point saw packets in the peer's namespace, in one joined to it, or on their way there. */
 static bool is_seen_at_peer(const struct flow *flow, const struct host *host,
 			    const struct point *point, uint16_t peers_netns)
 {
@@ -75,7 +75,7 @@ static bool may_be_copied(const struct host *host, const struct point *point)
 	       !host->netns[point->netns].sees_all_departures;
 }
 
-/* What came in at @netns, and may have left it by an interface that is not observed. */
+/* @return packets that came in at @netns and may have left by an unobserved interface */
 static struct volume left_unseen(const struct flow *flow,
 				 const struct host *host, uint16_t netns)
 {
@@ -149,7 +149,7 @@ static struct volume sent_above(const struct flow *flow, const struct host *host
 	return sent;
 }
 
-/* It came in at @point, and may have left through @lower by an unobserved macvlan. */
+/* Whether packets came in at @point and may have left through @lower by an unobserved macvlan. */
 static bool is_forwarded_to(const struct host *host, const struct point *point,
 			    const struct netif *lower)
 {
@@ -159,9 +159,9 @@ static bool is_forwarded_to(const struct host *host, const struct point *point,
 }
 
 /*
- * Of what came in through @lower, the part that came from outside. Macvlans send to one
- * another through their lower interface, on its way in, and to others through it on
- * its way out: so what they sent, and did not leave through it, came in again.
+ * Subtract from @in, the packets that came in through @lower, those that did not come from outside.
+ * Macvlans send to one another through their lower interface, on its way in, and to others through
+ * it on its way out: so packets that they sent, and that did not leave through it, came in again.
  */
 static void leave_out_above(const struct flow *flow, const struct host *host,
 			    uint16_t netns, const struct netif *lower,
@@ -186,7 +186,7 @@ static void leave_out_above(const struct flow *flow, const struct host *host,
 	*in = volume_less(*in, &sent);
 }
 
-/* On its way out of an upper interface. */
+/* Whether an upper interface saw packets on their way out. */
 static bool is_seen_higher(const struct flow *flow, const struct host *host,
 			   const struct point *point)
 {
@@ -206,7 +206,7 @@ static bool is_seen_higher(const struct flow *flow, const struct host *host,
 	return false;
 }
 
-/* Of what a point on the way in saw, the part that no other point saw before. */
+/* @return packets that came in at @point and that no other point saw before */
 static struct volume seen_first(const struct flow *flow, const struct host *host,
 				const struct point *point)
 {
@@ -230,7 +230,7 @@ static struct volume seen_first(const struct flow *flow, const struct host *host
 	return first;
 }
 
-/* What went into the region. Points are sorted by direction, then namespace. */
+/* @return packets that entered the region. Points are sorted by direction, then namespace. */
 static struct volume sum_entered(const struct flow *flow,
 				 const struct host *host, uint16_t region)
 {
@@ -253,7 +253,7 @@ static struct volume sum_entered(const struct flow *flow,
 	return sum;
 }
 
-/* What came out of it; of a bridge's copies, each interface may have one: the largest counts. */
+/* @return packets that left the region. Interfaces may have copies of a bridge: the largest counts. */
 static struct volume sum_left(const struct flow *flow, const struct host *host,
 			      uint16_t region)
 {
@@ -272,8 +272,8 @@ static struct volume sum_left(const struct flow *flow, const struct host *host,
 }
 
 /*
- * What came out of the region and had not entered it at an observed point, of all points at the
- * first of them: a process in it has sent that.
+ * @return packets that left the region and had not entered it at an observed point: a process in it
+ *         sent them. All of them count at the first of its points.
  */
 static struct volume new_of_region(const struct flow *flow,
 				   const struct host *host,

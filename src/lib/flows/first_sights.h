@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Where a point sees packets that other points may have seen before (SIGHT_BEYOND): the part of them that none
- * of these saw.
+ * Finds which packets of a point no other point saw before, where other points may have seen them
+ * (SIGHT_BEYOND).
  */
 #ifndef NETOBS_FLOWS_FIRST_SIGHTS_H
 #define NETOBS_FLOWS_FIRST_SIGHTS_H
@@ -15,8 +15,8 @@ struct volume first_sights_find(const struct flow *flow, const struct host *host
 				const struct point *point);
 
 /*
- * Leave out of @seen what interfaces above @point sent through it, which they saw: on the way out those of other
- * namespaces, on the way in macvlans that send to one another.
+ * Subtract from @seen the packets that interfaces above @point sent through it, since those interfaces
+ * have seen them: outgoing packets of other namespaces, and packets that one macvlan sends to another.
  */
 void first_sights_leave_out_above(const struct flow *flow,
 				  const struct host *host,

@@ -35,7 +35,7 @@ struct waiting_drop {
 	int64_t last_ns;       /* since 1970 */
 	int64_t first_flip_ns; /* the end of the generation of its first packet */
 	int64_t flip_ns;       /* of its last one */
-	uint64_t drain;	       /* of the feed, that brought it */
+	uint64_t drain; /* of the feed: the drain that brought the drop */
 };
 
 /* ---- Waiting ---------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static void remove_waiting(struct flow_drops *drops, struct waiting_drop **at)
 	free(drop);
 }
 
-/* @count: of those that no record has */
+/* @count: sum of the drops that no record has */
 static void expire_oldest(struct flow_drops *drops, struct count *count)
 {
 	struct waiting_drop *oldest = drops->oldest,
@@ -115,8 +115,8 @@ static void set_tuple(struct drop_tuple *tuple, const uint8_t src[16],
 }
 
 /*
- * One of the same tuple, place and reason that waits already, and not for long: so what is dropped all the
- * time takes a few places, and the room of all others is theirs.
+ * Find a drop with the same tuple, place and reason that has not waited for long, to add to it:
+ * packets of a tuple that are dropped all the time take few entries and leave room for others.
  */
 static struct waiting_drop **find_waiting(struct flow_drops *drops,
 					  const struct netobs_drop *drop,
@@ -186,7 +186,7 @@ void flow_drops_note(struct flow_drops *drops, const struct netobs_drop *drop)
 		make_wait(drops, drop);
 }
 
-/* Other takers may have asked for it, between two intervals of flows. */
+/* Another taker may have asked for the drain, between two intervals of flows. */
 static void take_drop(const struct netobs_drop *drop, void *ctx)
 {
 	struct flow_drops *drops = ctx;
@@ -229,8 +229,8 @@ static bool leads_to(const struct host *host, const struct netobs_point *point,
 }
 
 /*
- * Of a flow of one interface, the drops that are known to be at another one are of another record, and so
- * are those of a namespace that has records itself.
+ * Whether the drop was at a record's point. With records per interface, a drop that is known to be at
+ * another interface belongs to another record, and so does one in a namespace that has records itself.
  */
 static bool is_at(const struct flow_drops *drops,
 		  const struct netobs_point *point,
@@ -264,7 +264,7 @@ static const struct drop_names *names_of(const struct flow_drops *drops)
 	return drops->feed ? &drops->feed->drain.names : &none;
 }
 
-/* The last cause is that of the drop which was the last. */
+/* The record's last cause is that of the latest drop. */
 static void add_drop(struct flow_drops *drops, struct netobs_flow *record,
 		     const struct waiting_drop *drop, int64_t *last_ns)
 {
@@ -300,7 +300,7 @@ static void take_tuple(struct flow_drops *drops, struct netobs_flow *record,
 	}
 }
 
-/* Of flows without ports, NAT has no others. */
+/* Flows without ports have the same ICMP type and code before and after NAT. */
 static void fill_drops(void *data, struct netobs_flow *record, void *ctx)
 {
 	const bool has_ports = record->has & NETOBS_HAS_PORTS;
@@ -379,13 +379,13 @@ void flow_drops_close(struct flow_drops *drops)
 
 /* ---- Drains ----------------------------------------------------------------------------- */
 
-/* What is not read now stays in the kernel's table until that generation ends again. */
+/* Drops that are not read now stay in the kernel's table until that generation ends again. */
 static void report_failure(struct flow_drops *drops, int err)
 {
 	log_error(drops->log, "cannot read dropped packets: %s", strerror(-err));
 }
 
-/* What others have had read since the last generation of flows is of this one. */
+/* Drops that other takers had read since the last generation of flows belong to this one. */
 static void renew_waiting(struct flow_drops *drops, int64_t flip_ns)
 {
 	struct waiting_drop *drop = drops->newest;

@@ -21,7 +21,7 @@
 #include "who/spaces.h"
 
 enum {
-	FLOW_DROPS_MAX = 1 << 16, /* that wait: 9 MiB */
+	FLOW_DROPS_MAX = 1 << 16, /* drops that wait: 9 MiB */
 	FLOW_DROPS_BUCKETS = 1 << 12,
 	FLOW_DROPS_WORDS = 10, /* of a tuple */
 };
@@ -34,7 +34,7 @@ struct flow_drop_counts {
 	struct count in_flows; /* in records */
 	struct count pending;
 	struct count no_flow; /* no record of its flow came */
-	struct count no_tuple; /* neither headers nor a socket say what it was, or where */
+	struct count no_tuple; /* neither headers nor a socket give the tuple and the namespace */
 	struct count no_room;
 	struct count benign;
 	uint64_t missed; /* of unknown kind and size: see netobs_drops_stats */
@@ -57,8 +57,8 @@ struct flow_drops {
 	bool is_over; /* no record takes what is dropped from now on */
 	struct spaces spaces;
 	enum { DROPS_AT_REST, DROPS_DRAINING, DROPS_SPACES } phase;
-	int64_t flip_ns; /* when the generation of drops ended that was drained last */
-	int64_t wait_ns; /* for which drops wait, after that */
+	int64_t flip_ns; /* end of the generation of drops that was drained last */
+	int64_t wait_ns; /* how long drops wait after that for a record */
 
 	uint32_t n_waiting;
 	struct waiting_drop **buckets; /* FLOW_DROPS_BUCKETS */
@@ -79,7 +79,7 @@ int flow_drops_open(struct flow_drops *drops, const struct host *host,
 		    const struct flow_drops_options *options,
 		    const struct log *log);
 
-/** The same without programs: drops are noted by the caller. @return 0; -ENOMEM */
+/** Prepare without programs: the caller notes drops. @return 0; -ENOMEM */
 int flow_drops_init(struct flow_drops *drops, const struct host *host,
 		    const struct flow_drops_options *options,
 		    const struct log *log);
@@ -90,14 +90,14 @@ void flow_drops_close(struct flow_drops *drops);
 /* A generation of flows ends now, at @flip_ns: so does one of drops. */
 void flow_drops_begin(struct flow_drops *drops, int64_t flip_ns);
 
-/** @return what others may join, too; NULL: off */
+/** @return the feed of drops, which others may join; NULL: off */
 static inline struct drop_feed *flow_drops_feed(const struct flow_drops *drops)
 {
 	return drops->feed;
 }
 
 /**
- * Read its drops, and find namespaces that are new, for some milliseconds.
+ * Read drops of the generation that has ended, and find new namespaces, for some milliseconds.
  *
  * @param ret_wait_ms  before the next call
  * @return false: it is done
@@ -107,7 +107,7 @@ bool flow_drops_step(struct flow_drops *drops, uint32_t *ret_wait_ms);
 /* A drop of the generation that ended at flip_ns. */
 void flow_drops_note(struct flow_drops *drops, const struct netobs_drop *drop);
 
-/** No record of flows will take what came until @end_ns; INT64_MAX: and what will come. */
+/** Count drops until @end_ns as no_flow: no record will have them. INT64_MAX: later ones, too. */
 void flow_drops_expire(struct flow_drops *drops, int64_t end_ns);
 
 #endif

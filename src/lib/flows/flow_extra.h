@@ -18,10 +18,10 @@ struct netobs_flow;
 enum { FLOW_EXTRA_BYTES_MAX = 512 }; /* of all features */
 
 /*
- * The data of a feature: 8-byte aligned, and zeroes in a new flow; of size 0 where it needs none, and then
- * NULL stands for callbacks that would do nothing. The callbacks change
- * what they are given and nothing else, since an entry may be noted twice: in a flow
- * that is reported at once if possible, and in the one that is kept if not.
+ * The data of a feature: 8-byte aligned, and zeroes in a new flow; their size may be 0, and then
+ * note and join may be NULL. The callbacks change what they are given and nothing else, since an
+ * entry may be noted twice: first in a flow that may be reported at once, then, if that fails, in
+ * the flow that is kept.
  */
 struct flow_extra {
 	uint32_t size;

@@ -17,7 +17,7 @@ struct volume {
 	uint64_t l2_bytes;
 };
 
-/* One interface and direction; what it has seen of a flow since the beginning. */
+/* An interface and direction, with the packets of a flow that it has seen since the beginning. */
 struct point {
 	uint32_t ifindex;
 	uint16_t netns;
@@ -40,15 +40,15 @@ struct flow_tunnel {
 
 struct flow {
 	struct flow *next;
-	/* Of all points: without interface and direction, and see flow_key_rate_id(). */
+	/* Common to all points: no interface, no direction, and see flow_key_rate_id(). */
 	struct flow_key key;
-	/* Of what has not been exported, or was exported last. CLOCK_BOOTTIME. */
+	/* Of packets since the last record, or else of those in it. CLOCK_BOOTTIME. */
 	int64_t first_ns;
 	int64_t last_ns;
 	struct point point;
 	uint8_t macs[12]; /* as in the frame: destination, source */
 	bool has_mac;
-	bool fresh;	    /* there is something that has not been exported */
+	bool fresh;	    /* it has packets that have not been exported */
 	bool is_stray : 1;  /* see merge.c */
 	bool is_random : 1; /* its packets are sampled, at each point anew */
 	bool is_brief; /* it ends after n_points, see flow_can_be_brief() */
@@ -57,18 +57,17 @@ struct flow {
 	struct volume entered; /* seen for the first time, see topology.h */
 	struct volume exported;
 
-	struct flow_attrs attrs; /* of what has not been exported, but for has_mac */
+	struct flow_attrs attrs; /* of packets not yet exported; but not has_mac */
 
 	struct flow_tunnel tunnel;
-	struct overlay_tag overlay; /* that it was seen in, if the key has none */
+	struct overlay_tag overlay; /* the overlay that it was seen in, if the key has none */
 
 	struct point *points; /* ingress first, by netns and ifindex; &point, or allocated */
 };
 
 /*
- * A bucket. @marks has two bits by the hash of each of its flows: most flows that are looked
- * for are not there, and are found missing without a look at others, which are anywhere in
- * memory.
+ * A bucket. @marks has two bits for each of its flows, chosen by the hash: most lookups are for
+ * flows that are not there, and end without reading other flows, which are anywhere in memory.
  */
 struct flow_chain {
 	struct flow *first;
@@ -86,7 +85,7 @@ struct flow_table {
 	uint32_t mask;	   /* 2^n - 1, the least that has n_buckets - 1 */
 	uint32_t count;
 	uint32_t n_by_rate[RATE_IDS]; /* flows, by flow_key_rate_id() */
-	uint32_t max; /* more are refused as if there were no memory; 0: no matter */
+	uint32_t max; /* limit of flows: more are refused, as without memory; 0: no limit */
 	uint32_t extra_size; /* bytes behind each flow, see flow_extra.h: then none is brief */
 	bool frozen; /* being walked: buckets stay where they are */
 	struct hash_secret secret;
@@ -114,8 +113,9 @@ static inline void flow_key_set_rate_id(struct flow_key *key, uint32_t id)
 }
 
 /*
- * Likewise, keys have this instead of KEY_AGAIN if the flow's tunnel ends on this host: then the packets are
- * seen outside of the tunnel, too. Its type and VNI are tags (overlays.h), and outer_hash is 0.
+ * In user space, keys have FLOW_KEY_OVERLAY instead of KEY_AGAIN if the flow's tunnel ends on
+ * this host: then the packets are seen outside of the tunnel, too. Its type and VNI are tags
+ * (overlays.h), and outer_hash is 0.
  */
 enum { FLOW_KEY_OVERLAY = KEY_AGAIN };
 
@@ -128,8 +128,8 @@ uint64_t flow_table_hash(const struct flow_table *table,
 			 const struct flow_key *key);
 
 /*
- * With these tags or, if there is none, with any others. NULL: none at all. @hash: that of
- * the key.
+ * Find the flow with the key's tags or, if there is none, one with other tags. NULL: neither.
+ * @hash: flow_table_hash() of @key.
  */
 struct flow *flow_table_find(const struct flow_table *table,
 			     const struct flow_key *key, uint64_t hash);
@@ -157,7 +157,7 @@ static inline struct overlay_tag flow_overlay(const struct flow *flow)
 	return flow->is_brief ? (struct overlay_tag){ 0 } : flow->overlay;
 }
 
-/* The same overlay, or one is not known. */
+/* Both overlays are the same, or one of them is not known. */
 static inline bool overlay_tags_fit(struct overlay_tag a, struct overlay_tag b)
 {
 	return !a.type || !b.type || (a.type == b.type && a.vni == b.vni);
@@ -171,8 +171,8 @@ struct flow *flow_table_add(struct flow_table *table,
 			    const struct flow_key *key, uint64_t hash);
 
 /*
- * The same, of a flow that can be brief, and that @flow says all about. NULL also if the
- * table's flows have extras.
+ * Add a flow as a brief one: flow_can_be_brief(), and @flow has all its data. NULL: no memory, or
+ * the table's flows have extras.
  */
 struct flow *flow_table_add_brief(struct flow_table *table,
 				  const struct flow *flow, uint64_t hash);
@@ -206,7 +206,7 @@ static inline struct flow_chain *flow_table_bucket(const struct flow_table *tabl
 	return &table->buckets[index];
 }
 
-/* Of bits that do not choose the bucket. */
+/* Bits of flow_chain.marks, from bits of the hash that do not choose the bucket. */
 static inline uint64_t flow_table_marks(uint64_t hash)
 {
 	return 1ULL << (hash >> 58) | 1ULL << (hash >> 52 & 63);
@@ -226,8 +226,8 @@ static inline struct flow *flow_table_candidate(const struct flow_table *table,
 }
 
 /*
- * Before several are looked for: fetch their buckets into the cache, then the first flow
- * of each.
+ * To be called for several flows before they are looked for: fetches their buckets into the
+ * cache, then the first flow of each.
  */
 static inline void flow_table_prefetch(const struct flow_table *table,
 				       uint64_t hash)
@@ -294,7 +294,7 @@ static inline void volume_subtract(struct volume *from, const struct volume *par
 	from->l2_bytes -= part->l2_bytes;
 }
 
-/* Not below 0. */
+/* Subtract @part, but not below 0. */
 static inline struct volume volume_less(struct volume from,
 					const struct volume *part)
 {

@@ -127,8 +127,8 @@ static bool index_resize(struct fold_index *index, uint32_t bits)
 }
 
 /*
- * For one entry more: half full is enough, and a little more for later ones, so that not all
- * grow at the same moment; but without memory 7/8 is better than nothing.
+ * Make room for one more entry. An index grows when it is half full, later ones a little later, so
+ * that not all grow at the same moment; without memory, an index may fill up to 7/8.
  */
 static bool index_reserve(struct fold_index *index, uint64_t number)
 {
@@ -145,7 +145,7 @@ static bool index_reserve(struct fold_index *index, uint64_t number)
 
 /* ---- Entries ------------------------------------------------------------------ */
 
-/* In an index: the number of an entry in its list, plus 1, and: */
+/* A place in an index is the number of an entry in its list, plus 1. This bit marks long entries. */
 #define PLACE_LONG (1U << 31)
 
 enum { LIST_MAX = PLACE_LONG - 2 };
@@ -248,7 +248,7 @@ static inline uint64_t *find_slot(const struct fold_generation *g,
 	}
 }
 
-/* Without those that were released. */
+/* @return entries that are not in released chunks */
 static uint32_t count_kept(const struct fold_list *list, enum fold_form form)
 {
 	uint64_t released = (uint64_t)list->n_released * chunk_entries[form];
@@ -531,7 +531,7 @@ uint32_t fold_read(const struct fold *fold, uint32_t generation, uint32_t from,
 	return n_here;
 }
 
-/* Those with numbers below @before in the list. */
+/* Release the chunks whose entries have numbers below @before in the list. */
 static void release_list(struct fold *fold, struct fold_list *list,
 			 enum fold_form form, uint32_t before)
 {

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Folds the records of all logs into entries: one per flow, interface and direction, with the
- * sum of its packets. Most flows of a busy host are here until their interval ends.
+ * Folds the records of all logs into entries: one per flow, interface and direction, with the sum of
+ * its packets. Most flows of a busy host are here until their interval ends.
  *
- * Each generation has two lists of entries, short ones (short_entry.h) and long ones. A list
- * only grows, so an entry never moves, and its number is its place: entry i is in chunk i / n,
- * at i % n. Indexes lead from keys to places. They are hash tables of 8-byte slots with 32 bits
- * of a hash and a place, 16 for each generation, by the upper bits of the hash: each doubles by
- * itself, so no call takes long.
+ * Each generation has two lists of entries, short ones (short_entry.h) and long ones. A list only
+ * grows, so an entry never moves, and its number is its place: entry i is in chunk i / n, at i % n.
+ * Indexes lead from keys to places. They are hash tables of 8-byte slots with 32 bits of a hash and a
+ * place. Each generation has 16 of them, by the upper bits of the hash: each doubles by itself, so no
+ * call takes long.
  *
- * Say a log has records of the flows A, B and A again, none of which has an entry yet. A gets
- * short entry 0, and a slot for it; B gets short entry 1; the second record of A finds the slot
- * and is added to entry 0. Were the sum too large for a short entry, A would get a long entry,
- * 0 of its list, with this record and all later ones. Both entries are read then, and their
- * receiver adds them up.
+ * Say a log has records of the flows A, B and A again, none of which has an entry yet. A gets short
+ * entry 0, and a slot for it; B gets short entry 1; the second record of A finds the slot and is added
+ * to entry 0. Were the sum too large for a short entry, A would get a long entry, 0 of its list, with
+ * this record and all later ones. Both entries are read then, and their receiver adds them up.
  *
- * A record that finds neither its slot nor its entry in the caches waits for memory twice. So
- * records are added in batches of 16: first all slots are prefetched, then all entries that
- * these lead to, and then the records are added.
+ * A record that finds neither its slot nor its entry in the caches waits for memory twice. So records
+ * are added in batches of 16: first all slots are prefetched, then all entries that these lead to, and
+ * then the records are added.
  *
- * A drain reads a generation by numbers, releases the chunks that it has read, and resets it.
- * Released chunks hold the entries of the other generation next, so a fold that has grown to
- * the size of the traffic needs no new pages from the kernel.
+ * A drain reads a generation by numbers, releases the chunks that it has read, and resets it. Released
+ * chunks hold the entries of the other generation next, so a fold that has grown to the size of the
+ * traffic needs no new pages from the kernel.
  */
 #ifndef NETOBS_FLOWS_FOLD_H
 #define NETOBS_FLOWS_FOLD_H
@@ -83,13 +82,13 @@ struct fold_generation {
 struct fold {
 	const struct hash_secret *secret;
 	uint64_t max_entries; /* of a generation */
-	uint64_t max_bytes;   /* of both, without those that were released */
+	uint64_t max_bytes; /* limit of memory of both generations, without released chunks */
 	struct fold_generation generations[GENERATIONS];
 	struct fold_chunk *spare; /* a list */
 	uint32_t n_spare;
 	uint32_t n_used;      /* chunks of both generations */
 	uint32_t used_most;   /* since the last reset, */
-	uint32_t used_before; /* and between that and the one before */
+	uint32_t used_before; /* and between the last two resets */
 };
 
 /**
@@ -132,10 +131,7 @@ uint32_t fold_read(const struct fold *fold, uint32_t generation, uint32_t from,
 		   struct flow_entry *room,
 		   const struct flow_entry **ret_entries, uint32_t n);
 
-/**
- * Entries with numbers below @before are no longer needed. What is added from now on is
- * refused, until fold_reset().
- */
+/** Entries with numbers below @before are no longer needed. New entries are refused until fold_reset(). */
 void fold_release(struct fold *fold, uint32_t generation, uint32_t before);
 
 /**

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beside a flow: the key of the entry that says where its connection is measured. */
+/* Per-flow data: the key of the entry at which the flow's connection is measured. */
 struct place {
 	struct flow_key key;
 	uint64_t is_known;
@@ -55,7 +55,7 @@ static void join_health(void *data, const void *from, void *ctx)
 
 /* ---- What is new ------------------------------------------------------------------------ */
 
-/* Counters only grow; of another connection they begin anew. */
+/* Counters of a connection only grow; those of another connection at its place begin at 0. */
 static struct health_reported *reported_of(const struct health *health,
 					   const struct connection *conn,
 					   uint32_t index, int dir)
@@ -93,7 +93,7 @@ static void fill_rtt(const struct connection *conn, int dir,
 	record->rtt_samples = TAKE_NEW(reported->rtt_samples, stats->rtt.n);
 }
 
-/* Of the direction that the client sends. */
+/* Fill the record of the client's direction. */
 static void fill_response(const struct connection *conn, uint32_t client,
 			  struct health_reported *reported,
 			  struct netobs_flow *record)

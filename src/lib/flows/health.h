@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The health of TCP connections in flow records, from the table of connections: each record
- * has what was measured since the flow's previous one, and the times of now. A flow's
- * connection is the one at the first of its points.
+ * The health of TCP connections in flow records, from the table of connections: each record has
+ * the counts since the flow's previous one, and the current round-trip and response times. A
+ * flow's connection is the one at the first of its points.
  */
 #ifndef NETOBS_FLOWS_HEALTH_H
 #define NETOBS_FLOWS_HEALTH_H
@@ -10,7 +10,7 @@
 #include "engine/connections.h"
 #include "flow_extra.h"
 
-/* What records of a direction of a connection have had. */
+/* Counters of a connection's direction that records have reported so far. */
 struct health_reported {
 	uint64_t retransmitted_bytes;
 	uint32_t rtt_samples;
@@ -22,7 +22,7 @@ struct health_reported {
 	uint32_t zero_windows;
 };
 
-/* By place in the table; born_ns says which connection it was. */
+/* By place in the table of connections; born_ns tells the connections of a place apart. */
 struct health_place {
 	uint64_t born_ns;
 	struct health_reported reported[2];

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of each set, 2 MiB. A million faces are 6 % of the bits. */
+/* Each set takes 2 MiB. A million faces set 6 % of its bits. */
 enum { BITS = 1 << 24, WORD_BITS = 64, WORDS = BITS / WORD_BITS };
 
-/* The table takes the lower bits of a hash. */
+/* The table of translations uses the lower bits of a hash. */
 static uint32_t bit_of(uint64_t hash)
 {
 	return (uint32_t)(hash >> 32) & (BITS - 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Faces of translations that packets had, and that found no room in the table. The table may have other
- * translations with such a face, so the translation of these packets is not known. This is a set of hashes: a
- * face that was not lost may be taken for a lost one, but not the other way round.
+ * Faces of translations that found no room in the table. The table may have other translations
+ * with such a face, so for packets that have it, the translation is unknown. This is a set of
+ * hashes: a face may be taken for a lost one by mistake, but no lost face is missed.
  */
 #ifndef NETOBS_FLOWS_LOST_FACES_H
 #define NETOBS_FLOWS_LOST_FACES_H
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The generation that programs write to, and the one before, which is read. */
+/* The generation that programs write to, and the previous one, which is being read. */
 enum { LOST_GENERATIONS = 2 };
 
 struct lost_faces {
@@ -24,7 +24,7 @@ int lost_faces_init(struct lost_faces *lost);
 
 void lost_faces_done(struct lost_faces *lost);
 
-/* Another generation begins: what was lost before the last one is over. */
+/* Another generation begins: faces that were lost before the previous one are removed. */
 void lost_faces_begin(struct lost_faces *lost);
 
 void lost_faces_add(struct lost_faces *lost, uint64_t hash);

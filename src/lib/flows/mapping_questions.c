@@ -49,7 +49,7 @@ static void warn_of(struct mapping_questions *questions, int err)
 		    err == -EPERM ? ": it needs CAP_NET_ADMIN" : "");
 }
 
-/* 0: the kernel has answered in that namespace; or -errno. */
+/* @err: 0: the kernel has answered in that namespace; or -errno */
 static void note_answer(struct mapping_questions *questions, uint16_t netns,
 			int err)
 {
@@ -73,7 +73,7 @@ static void end_list(struct mapping_questions *questions)
 	questions->list_refused = 0;
 }
 
-/* Another one may begin later. */
+/* End a list that failed; another one may begin later. */
 static void fail_list(struct mapping_questions *questions, int err)
 {
 	struct mapping_space *space =
@@ -86,7 +86,7 @@ static void fail_list(struct mapping_questions *questions, int err)
 	end_list(questions);
 }
 
-/* Also again, on another socket: what the last one has not been read of is lost. */
+/* Begin a list, or begin it again: unread replies on the previous socket are discarded. */
 static void begin_list(struct mapping_questions *questions)
 {
 	int err;
@@ -140,7 +140,7 @@ static bool is_followed(const struct netns *netns)
 	return netns->rtnl_fd >= 0 && !netns->is_retired;
 }
 
-/* Its namespace may be gone, and another one have its place. */
+/* Whether the list's namespace is no longer followed, or another one has its index. */
 static bool is_list_over(const struct mapping_questions *questions)
 {
 	const struct host *host = questions->mappings->host;
@@ -177,7 +177,7 @@ static bool is_list_due(const struct mapping_questions *questions,
 	       find_now(questions) >= space->retry_ns;
 }
 
-/* One after the other. */
+/* Lists are read one after the other. */
 static void begin_next_list(struct mapping_questions *questions)
 {
 	const struct host *host = questions->mappings->host;
@@ -204,7 +204,7 @@ static void begin_next_list(struct mapping_questions *questions)
 
 /* ---- Single entries --------------------------------------------------------------- */
 
-/* Up to CONNTRACK_ASK_MAX of one namespace. */
+/* Up to CONNTRACK_ASK_MAX entries of one namespace, to ask for together. */
 struct batch {
 	struct mapping_questions *questions;
 	struct translation *asked[CONNTRACK_ASK_MAX];
@@ -257,7 +257,7 @@ static int ask_batch(struct batch *batch, int fd)
 	return err;
 }
 
-/* Take those of the first one's namespace out of @due. */
+/* Move the entries of the first one's namespace from @due to @batch. */
 static void take_batch(struct batch *batch, struct translation **due,
 		       uint32_t *n_due)
 {
@@ -273,7 +273,7 @@ static void take_batch(struct batch *batch, struct translation **due,
 	*n_due = n_left;
 }
 
-/* @netns: of which @fd is; another one is opened if the batch is of another. */
+/* @fd: a socket in *@at_netns; it is replaced if @netns is another namespace */
 static int open_for(const struct mapping_questions *questions, uint16_t netns,
 		    uint16_t *at_netns, int fd)
 {
@@ -299,7 +299,7 @@ static void ask_entries(struct mapping_questions *questions)
 		take_batch(&batch, due, &n);
 		fd = open_for(questions, batch.asked[0]->netns, &netns, fd);
 		err = ask_batch(&batch, fd);
-		/* Answers may be left on it. */
+		/* Answers may be left on the socket. */
 		if (err)
 			close_fd(&fd);
 		note_answer(questions, batch.asked[0]->netns, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What mappings learn from the kernel, by ctnetlink: the entries that are older than the observation
- * of their namespace, and whether an entry that no packet reports is still there. A bounded part of
- * it at a time.
+ * Asks the kernel about mappings, by ctnetlink: which entries are older than the observation of
+ * their namespace, and whether an entry without reported packets still exists. Each call does a
+ * bounded part of the work.
  */
 #ifndef NETOBS_FLOWS_MAPPING_QUESTIONS_H
 #define NETOBS_FLOWS_MAPPING_QUESTIONS_H
@@ -21,12 +21,12 @@ struct mapping_questions {
 	const struct log *log;
 	/* A socket of a namespace of mappings.host; tests have another one. @return it, or -errno */
 	int (*open)(const struct host *host, uint16_t netns);
-	struct conntrack_list list; /* under way; its fd is -1: there is none */
+	struct conntrack_list list; /* the dump under way; fd -1: none */
 	uint16_t list_netns;
-	uint32_t tries;	       /* of that list */
-	uint32_t list_refused; /* entries of it that there was no room for */
-	bool is_warned;	       /* of what the kernel does not answer */
-	uint64_t n_again;      /* lists that were begun again */
+	uint32_t tries; /* to dump that list */
+	uint32_t list_refused; /* entries of the list for which the table had no room */
+	bool is_warned;	  /* it was logged that the kernel does not answer */
+	uint64_t n_again; /* lists that were begun again */
 	uint64_t n_incomplete; /* lists that were not complete after all tries */
 	uint64_t n_asked_again; /* single entries, after a question without an answer */
 };
@@ -36,7 +36,7 @@ void mapping_questions_init(struct mapping_questions *questions,
 
 void mapping_questions_done(struct mapping_questions *questions);
 
-/* @return what to wait for, for reading: of a list; -1: nothing */
+/* @return fd of the dump, to poll for reading; -1: no dump is under way */
 int mapping_questions_fd(const struct mapping_questions *questions);
 
 /* It is readable: read a part of the list. */

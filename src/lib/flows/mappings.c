@@ -19,7 +19,7 @@ enum {
 	UNANSWERED_MAX_S = 600,
 };
 
-/* Reports have the time of the tick before. */
+/* Reports have the time of the previous tick. */
 #define TICK_NS (10 * NSEC_PER_MSEC)
 
 static uint32_t seconds_of(int64_t ns)
@@ -72,7 +72,7 @@ static bool is_addr4(const struct ip_addr *addr)
 	       addr->words[2] == htonl(0xffff);
 }
 
-/* What it is, without what happens to it. */
+/* Set the members that stay equal as long as the mapping exists. */
 static void fill_tuples(const struct translation *translation,
 			struct netobs_mapping *mapping)
 {
@@ -239,7 +239,7 @@ static void report_begun(struct mappings *mappings,
 	report_mapping(mappings, &mapping);
 }
 
-/* Unless the kernel would have forgotten it, too. */
+/* Whether the table may have lost it before; an unanswered mapping would have expired by now. */
 static bool may_have_been_lost(const struct translation_table *table,
 			       const struct translation *translation)
 {
@@ -250,7 +250,7 @@ static bool may_have_been_lost(const struct translation_table *table,
 		translation->born_ns - table->lost_ns < least_ns);
 }
 
-/* Before the kernel has listed all that there were, it may be one of them. */
+/* Whether the mapping may be older than its first report: not all existing entries were listed before. */
 static bool may_be_older(const struct mappings *mappings,
 			 const struct translation *translation)
 {
@@ -362,8 +362,8 @@ struct translation *mappings_find_entry(const struct mappings *mappings,
 }
 
 /*
- * What the kernel has noticed of packets, and when it made the entry. If it did so after the first
- * report, there was another one before, and the mapping is older.
+ * Take status and start from the kernel's entry. If it began after the first report, an earlier
+ * entry was replaced, so this is not the start of the mapping.
  */
 static void take_entry(struct mappings *mappings, struct translation *translation,
 		       const struct conntrack_entry *entry)
@@ -413,7 +413,7 @@ static bool cannot_ask(const struct mappings *mappings, uint16_t netns)
 	return netns < mappings->n_spaces && mappings->spaces[netns].cannot_ask;
 }
 
-/* A minute later, nothing more is known of it, or it has ended. */
+/* Whether it has ended, or its end will not be reported, and no packet was seen since @least_ns. */
 static bool is_over(const struct mappings *mappings,
 		    const struct translation *translation, int64_t least_ns)
 {
@@ -544,14 +544,14 @@ uint32_t mappings_next(const struct mappings *mappings, uint32_t at,
 	return 0;
 }
 
-/* One pass over those that match. */
+/* One pass over the mappings that match. */
 struct search {
 	const struct mappings *mappings;
 	const struct netobs_mapping_query *query;
 	int64_t now_ns;
 	mapping_fn *take;
 	void *user;
-	bool has_ended; /* whether those are passed on that have, or the others */
+	bool has_ended; /* pass on mappings that have ended, or else active ones */
 	uint32_t n;
 };
 
@@ -579,7 +579,7 @@ static bool is_whole(const struct netobs_mapping_query *query)
 	       query->dst_port && !is_any(query->src) && !is_any(query->dst);
 }
 
-/* @node: of a face before @key's in the list of those that a tuple may have */
+/* Pass on the mappings that have this face. */
 static void search_faces(struct search *search, const struct face_key *key)
 {
 	const struct translation_table *table = search->mappings->table;
@@ -598,7 +598,7 @@ static void search_faces(struct search *search, const struct face_key *key)
 	}
 }
 
-/* A tuple is one before translation, or one after it; of a mapping it is never both. */
+/* A tuple may be one before translation or after it; for one mapping it is never both. */
 static void search_tuple(struct search *search)
 {
 	const struct netobs_mapping_query *query = search->query;

@@ -75,7 +75,7 @@ static struct merge_times times_of(const struct merge *merge,
 	if (mode < MERGE_ALL && !is_due_always)
 		times.active_ns = flip_ns - options->active_timeout_ns +
 				  options->interval_ns / 2;
-	/* A part of an interval may be small where all of it is not. */
+	/* min_bytes is judged per interval, so an early drain does not report part of one. */
 	if (mode == MERGE_EARLY && is_due_always && options->min_bytes)
 		times.active_ns = INT64_MIN;
 	if (may_cross(merge) && mode < MERGE_ALL)
@@ -164,7 +164,7 @@ void merge_look(const struct merge *merge,
 		flow_table_prefetch_flow(&merge->table, ret_sightings[i].hash);
 }
 
-/* Of several tunnels, the flow has the one in which it enters. */
+/* A flow that is seen in several tunnels has the one in which it enters. */
 static void set_tunnel(struct merge *merge, struct flow_tunnel *tunnel,
 		       const struct flow_entry *entry, enum sight sight)
 {
@@ -336,7 +336,7 @@ static int why_report(const struct merge *merge, const struct flow *flow)
 	return flow->first_ns <= times->active_ns ? (int)times->active_reason : 0;
 }
 
-/* It may turn up at a further point. */
+/* Whether the flow may be seen at a further point. */
 static bool may_return(const struct merge *merge, const struct flow *flow)
 {
 	const struct merge_times *times = &merge->times;
@@ -345,7 +345,7 @@ static bool may_return(const struct merge *merge, const struct flow *flow)
 	       (flow->n_points > 1 && flow->last_ns >= times->several_ns);
 }
 
-/* Where only some packets are sampled, the others' records say that all are counted. */
+/* If any rate samples packets, records of flows without sampling state an interval of 1. */
 static void set_sampling(struct merge *merge, const struct flow *flow)
 {
 	const struct rates *rates = merge->options.rates;
@@ -375,7 +375,7 @@ static bool deliver_flow(struct merge *merge, struct flow *flow,
 	return true;
 }
 
-/* False without memory: next time. */
+/* False: no memory; the packets are reported next time. */
 static bool report_delta(struct merge *merge, struct flow *flow,
 			 const struct volume *delta,
 			 enum netobs_end_reason reason)
@@ -529,7 +529,7 @@ static bool are_further(const struct flow *flow)
 	return true;
 }
 
-/* Whether a flow of another overlay may have been what it is a part of. */
+/* Whether a flow in another overlay may own the stray, too. */
 static bool has_rival(const struct merge *merge, const struct flow *stray)
 {
 	const struct overlay_tag tag = flow_overlay(stray);
@@ -544,7 +544,7 @@ static bool has_rival(const struct merge *merge, const struct flow *stray)
 
 /*
  * A packet may be passed on from one overlay to another. But tenants may use the same addresses, so
- * what is not proven to have been seen before is no part of a flow in another overlay.
+ * packets that are not proven to have been seen before belong to no flow in another overlay.
  */
 static bool may_join(const struct merge *merge, const struct flow *stray,
 		     const struct flow *flow, bool stray_has_rival)
@@ -627,9 +627,8 @@ static bool resolve_strays(struct merge *merge)
 }
 
 /*
- * Interfaces that became a stack may make a total smaller than what was exported. As many
- * packets with other bytes are another sight of packets that are not the same: no record can
- * have the difference.
+ * Interfaces that became a stack may make the total smaller than the exported volume. With an equal
+ * number of packets the exported volume stays, because no record can have bytes without packets.
  */
 static struct volume total_of(const struct flow *flow, const struct host *host)
 {
@@ -642,7 +641,7 @@ static struct volume total_of(const struct flow *flow, const struct host *host)
 	return total;
 }
 
-/* Fewer bytes than those of first sights are possible, too: the sum balances whatever comes. */
+/* If the total has fewer bytes than the first sights, the difference wraps, and sums still balance. */
 static void infer(struct volume *inferred, const struct flow *flow,
 		  const struct volume *total)
 {

@@ -25,8 +25,8 @@ struct merge_options {
 	int64_t idle_timeout_ns;
 	uint32_t max_flows;
 	const struct rates *rates; /* of the numbers in keys; NULL: all are 0 */
-	uint64_t min_bytes; /* of records that are delivered: of a whole interval */
-	uint32_t max_kept;   /* in this process, more are lost; 0: no matter */
+	uint64_t min_bytes; /* per interval; records with fewer bytes are not delivered */
+	uint32_t max_kept; /* limit of flows; packets of more are lost; 0: no limit */
 	int tunnel_addrs_fd; /* see tunnel_addrs.h */
 	struct flow_extras extras;
 	void (*on_flow)(const struct netobs_flow *flow, void *user);
@@ -42,11 +42,11 @@ enum merge_mode {
 
 /* Limits that decide about each flow of a drain, from its mode and the options. */
 struct merge_times {
-	int64_t idle_ns;   /* last seen until then: it is reported */
-	int64_t active_ns; /* begun until then: likewise */
-	int64_t young_ns; /* new, and begun after that: it waits for the next drain */
-	int64_t crossing_ns; /* last seen from then on: it may return */
-	int64_t several_ns;  /* the same for flows with several points */
+	int64_t idle_ns; /* a flow seen last until then is reported: it is idle */
+	int64_t active_ns; /* a flow that began until then is reported: its active timeout is over */
+	int64_t young_ns; /* a new flow that began later waits for the next drain */
+	int64_t crossing_ns; /* a flow seen last since then may appear at another point */
+	int64_t several_ns; /* as crossing_ns, for flows with several points */
 	enum netobs_end_reason active_reason;
 };
 
@@ -56,7 +56,7 @@ struct merge {
 	struct tunnel_addrs_cache tunnels;
 	struct merge_options options;
 	struct flow_table table;
-	uint64_t n_expected; /* keys, of which none is announced yet */
+	uint64_t n_expected; /* keys that will be announced; none has been yet */
 	struct repeats repeats;
 	struct record record;
 
@@ -71,10 +71,10 @@ struct merge {
 
 	/* Since the beginning: first sights + inferred = exported + small + pending + lost. */
 	struct volume exported;
-	struct volume small;	/* in records of less than min_bytes */
-	struct volume lost;	/* no memory */
-	struct volume pending;	/* as of the last complete sweep */
-	struct volume inferred; /* counted without a first sight, likewise */
+	struct volume small;   /* in records of less than min_bytes */
+	struct volume lost;    /* no memory */
+	struct volume pending; /* as of the last complete sweep */
+	struct volume inferred; /* counted without a first sight, as of the last complete sweep */
 	uint64_t records;
 
 	/* Being summed up by the sweep. */

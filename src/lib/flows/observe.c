@@ -7,7 +7,7 @@
 #include "sides.h"
 #include "sighting.h"
 
-/* The points of @netns on the way in. */
+/* @return packets that came in at @netns */
 static struct volume sum_arrived(const struct flow *flow,
 				 const struct host *host, uint16_t netns)
 {
@@ -26,8 +26,9 @@ static struct volume sum_arrived(const struct flow *flow,
 }
 
 /*
- * What left @netns before, of what tc sends to its other interfaces: the kernel notes where tc did
- * that as the interface that it came in through. So it does with what an ifb sends on.
+ * @return packets that left @netns before tc sent them to another of its interfaces: the kernel
+ *         notes the first interface as the one that they came in through; the same holds for
+ *         packets from an ifb
  */
 static struct volume sum_sent_on(const struct flow *flow,
 				 const struct host *host, uint16_t netns)
@@ -45,9 +46,9 @@ static struct volume sum_sent_on(const struct flow *flow,
 }
 
 /*
- * Of what leaves a namespace and came in there, the part that did not come in as this flow,
- * because address translation made it this one. With a filter, also the part that did not
- * match when it came in: as many as one interface sent, because several may send copies.
+ * @return packets that leave a namespace and came in there, but not as this flow: address
+ *         translation changed them, or, with a filter, they did not match when they came in. Of
+ *         these, as many as one interface sent, because several may send copies.
  */
 static struct volume changed_in(const struct side *side)
 {
@@ -85,7 +86,7 @@ static struct volume sum_changed(const struct flow *flow, const struct host *hos
 	return total;
 }
 
-/* The largest of all sides, where nothing says how they follow each other. */
+/* @return the largest volume of all sides, since the order in which packets pass them is unknown */
 static struct volume find_largest(const struct flow *flow,
 				  const struct host *host, uint8_t sights)
 {
@@ -107,8 +108,8 @@ static struct volume find_largest(const struct flow *flow,
 }
 
 /*
- * All that the flow's only point saw counts. A packet that comes back there from an ifb does not:
- * it is a further sight, and the first was here.
+ * Whether all packets of the flow's only point count. A packet that comes back there from an ifb
+ * does not: its first sight was at this point, too.
  */
 static bool is_first_alone(const struct flow *flow, const struct host *host)
 {
@@ -149,7 +150,7 @@ void observe_total(const struct flow *flow, const struct host *host,
 		part = find_largest(flow, host, (uint8_t)~SIGHTS_FURTHER);
 		volume_max(&total, &part);
 	}
-	/* Seen nowhere first: a packet passes a point once. */
+	/* Packets that were seen nowhere first: each passes a point once. */
 	for (uint32_t i = 0;
 	     !total.packets && !flow->is_random && i < flow->n_points; i++) {
 		part = flow->points[i].seen;

@@ -79,8 +79,8 @@ static void merge_entries(struct pipeline *pipeline, uint32_t generation,
 }
 
 /*
- * A record that the fold has no room for: of the generation that is read, it goes on at
- * once; others stay in the log until a drain has made room.
+ * Handle a record for which the fold has no room: pass it on at once if its generation is being
+ * read, else leave it in the log until a drain has made room.
  */
 static size_t pass_slots(struct pipeline *pipeline, const struct log_slot *slots)
 {
@@ -140,7 +140,7 @@ static void on_entries(void *ctx, enum drain_reading reading,
 			      reading == DRAIN_SECOND, entries, n);
 }
 
-/* Flows are reported early when they are half of what there is room for. */
+/* Report flows early once half of the room for them is used. */
 static void limit_kept(struct pipeline *pipeline)
 {
 	struct merge_options *merge = &pipeline->options.merge;
@@ -161,7 +161,7 @@ static void add_extra(struct pipeline *pipeline, const struct flow_extra *extra)
 	extras->list = pipeline->extras;
 }
 
-/* Flows have room for what is measured of connections, if it is. */
+/* If connections are measured, flows have data for their health. */
 static int add_health(struct pipeline *pipeline)
 {
 	int err;
@@ -249,9 +249,9 @@ int pipeline_init(struct pipeline *pipeline,
 	pipeline->options.merge.rates = &pipeline->store.rates;
 	err = add_health(pipeline);
 	err = err ?: add_who(pipeline, host);
-	/* After the processes, of which it takes away what is not sure. */
+	/* After the processes: translations remove uncertain ones from records. */
 	err = err ?: add_translations(pipeline, host);
-	/* After the translations, by which a flow has further tuples. */
+	/* After the translations, which give a flow further tuples. */
 	err = err ?: add_drops(pipeline, host);
 	if (err)
 		return err;
@@ -388,7 +388,7 @@ static void step_settling(struct pipeline *pipeline)
 		pipeline->wait_ms = GENERATION_WAIT_MS;
 }
 
-/* Of the interval, before its flows: records take them. */
+/* Read the drops of the interval before its flows, whose records take them. */
 static void step_drops(struct pipeline *pipeline)
 {
 	if (!flow_drops_step(&pipeline->drops, &pipeline->wait_ms))
@@ -396,8 +396,9 @@ static void step_drops(struct pipeline *pipeline)
 }
 
 /*
- * A flow that has no record in this interval may have one in the next, or when its active timeout is over:
- * its first one waits if it is young, and a drop comes some time after its packet was observed.
+ * Drops wait, because a flow without a record in this interval may have one in the next, or at its
+ * active timeout: a young flow waits for its first record, and drops are reported later than their
+ * packets.
  */
 static void expire_drops(struct pipeline *pipeline)
 {

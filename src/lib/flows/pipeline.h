@@ -25,7 +25,7 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 enum pipeline_relief {
 	PIPELINE_RELIEVED,
 	PIPELINE_BEHIND, /* call again in PIPELINE_BEHIND_MS */
-	PIPELINE_FULL,	 /* a drain is what helps */
+	PIPELINE_FULL,	 /* only a drain makes room */
 };
 
 enum { PIPELINE_BEHIND_MS = 1 };
@@ -39,7 +39,7 @@ bool pipeline_read_sockets(struct pipeline *pipeline);
 /** @return a descriptor that wakes when pipeline_read_nat() is due (EPOLLET); -1: it never is */
 int pipeline_nat_fd(const struct pipeline *pipeline);
 
-/* The same of sockets that connect. */
+/* @return a descriptor that wakes when sockets have reported connects; -1: it never does */
 int pipeline_connects_fd(const struct pipeline *pipeline);
 
 /* Read what programs report about translations. */
@@ -48,7 +48,7 @@ void pipeline_read_nat(struct pipeline *pipeline);
 /* Logs fill up: fold records. */
 enum pipeline_relief pipeline_relieve(struct pipeline *pipeline);
 
-/* The same, until no log is full. False: PIPELINE_FULL. */
+/* Fold records until no log is full. False: PIPELINE_FULL. */
 bool pipeline_relieve_now(struct pipeline *pipeline);
 
 /*

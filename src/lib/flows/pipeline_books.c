@@ -71,7 +71,7 @@ void pipeline_abandon(struct pipeline *pipeline, const struct count *count)
 }
 
 /*
- * All that was counted must have arrived, but for what could not be read, or what another
+ * All counted packets must have arrived, except those that could not be read or that another
  * process had read.
  */
 static void balance_books(struct pipeline *pipeline)
@@ -133,7 +133,7 @@ void pipeline_balance(struct pipeline *pipeline)
 			  strerror(-ret));
 }
 
-/* At the end of a drain, so that all interfaces, and their sums, are of the same moment. */
+/* To be called at the end of a drain, so that all interfaces and their sums are of the same moment. */
 static void report_outcomes(struct pipeline *pipeline)
 {
 	struct netns *netns;
@@ -175,7 +175,7 @@ static struct netobs_count to_count(const struct volume *volume)
 	return (struct netobs_count){ volume->packets, volume->bytes };
 }
 
-/* Of as many packets, fewer bytes may be counted than their first sights had. */
+/* The bytes are negative if a total has fewer bytes than its first sights. */
 static struct netobs_count count_inferred(const struct merge *merge)
 {
 	struct netobs_count inferred = to_count(&merge->inferred);

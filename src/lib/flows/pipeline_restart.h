@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Tables that outlive the process: the next process delivers what is in them, after a clean end
- * and after a kill. Packets that a killed process had taken out and not noted as done count as lost.
+ * Tables that outlive the process: the next process delivers what is in them, after a clean end and
+ * after a kill. Packets that a killed process had drained and not noted count as lost.
  */
 #ifndef NETOBS_FLOWS_PIPELINE_RESTART_H
 #define NETOBS_FLOWS_PIPELINE_RESTART_H

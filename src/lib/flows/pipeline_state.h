@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What a pipeline consists of: the structs that pipeline_books.h, pipeline_restart.h and
- * pipeline.h share, of which each uses those before it.
+ * The structs of a pipeline, which pipeline_books.h, pipeline_restart.h and pipeline.h share.
+ * Each of these uses those before it.
  */
 #ifndef NETOBS_FLOWS_PIPELINE_STATE_H
 #define NETOBS_FLOWS_PIPELINE_STATE_H
@@ -39,14 +39,14 @@ struct pipeline {
 	struct merge merge;
 	struct health health; /* of connections, if they are measured */
 	struct who who;	      /* processes, if they are wanted */
-	struct translations translations; /* by NAT, likewise */
-	struct flow_drops drops;	  /* likewise */
-	struct flow_extra extras[4];	  /* of these */
+	struct translations translations; /* by NAT, if they are wanted */
+	struct flow_drops drops;	  /* if they are wanted */
+	struct flow_extra extras[4];	  /* of these four features */
 	enum {
 		PIPELINE_IDLE,
 		PIPELINE_SETTLING,
-		PIPELINE_DROPS,	  /* are read */
-		PIPELINE_LISTING, /* sockets */
+		PIPELINE_DROPS,	  /* drops are being read */
+		PIPELINE_LISTING, /* sockets are being listed */
 		PIPELINE_READING,
 		PIPELINE_DRAINING,
 		PIPELINE_SWEEPING
@@ -56,29 +56,29 @@ struct pipeline {
 	uint32_t n_retries; /* of reading a log, or of the drain's reading */
 	int read_err;	    /* why this drain leaves something unread, or 0 */
 	bool is_refusing; /* a record of the current generation found no room */
-	bool is_leaving; /* records of the current generation are the next process's */
-	/* Generations of which an earlier process may have read something, and noted nothing. */
+	bool is_leaving; /* the next process reports the records of the current generation */
+	/* Generations that an earlier process may have read in part without noting it. */
 	bool is_recovering[GENERATIONS];
 	int64_t flip_ns; /* when the drain began, by the flows' clock */
 
 	int64_t cost_ns;   /* CPU time of this drain, or of the last one */
-	int64_t rested_ns; /* no drain ahead of time begins earlier */
+	int64_t rested_ns; /* no early drain begins before that time */
 
-	/* By generation, since the beginning: what was counted, what arrived. */
+	/* By generation, since the beginning: counted packets, arrived packets. */
 	struct counters counted[GENERATIONS];
 	struct count arrived[GENERATIONS];
-	struct count entered; /* of what arrived: first sights, see topology.h */
-	struct count seen;    /* as of the last drain */
+	struct count entered; /* first sights among the arrived packets, see topology.h */
+	struct count seen; /* as of the last drain */
 	struct count unclaimed;
 	struct count abandoned; /* by an earlier process, which was killed */
-	struct count found_abandoned; /* of these, in the drain that is under way */
-	struct count unread[GENERATIONS]; /* missing of what was counted: no memory */
-	/* Of all interfaces, also those that are gone, as in struct netif. */
+	struct count found_abandoned; /* found in the drain that is under way */
+	struct count unread[GENERATIONS]; /* counted packets that could not be read: no memory */
+	/* Of all interfaces, including those that are gone; see struct netif. */
 	struct outcomes crossed[2], reported[2];
 	struct netobs_stats stats; /* when the drain began: they balance between drains */
 	struct netobs_engine_stats engine_stats; /* of drains */
 	int64_t begun_ns;	 /* when the drain began, CLOCK_BOOTTIME */
-	int64_t begun_before_ns; /* and the one before it */
+	int64_t begun_before_ns; /* when the drain before it began */
 	uint64_t drains;
 	uint64_t early_drains;
 	uint64_t final_drains;

@@ -7,7 +7,7 @@
 #include "host/host.h"
 #include "host/topology.h"
 
-/* NULL: it is not known. */
+/* NULL: the interface is not known. */
 static inline const struct netif *point_netif(const struct host *host,
 					      const struct point *point)
 {

@@ -15,7 +15,7 @@ struct record {
 	struct netobs_flow flow;
 	struct netobs_point *points;
 	uint32_t capacity;
-	uint32_t sampling; /* for the next one; 0: it names none */
+	uint32_t sampling; /* interval for the next record; 0: it names none */
 	enum netobs_sampling sampling_mode;
 };
 

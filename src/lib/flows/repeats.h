@@ -18,7 +18,7 @@ struct repeats {
 void repeats_init(struct repeats *repeats, uint64_t n);
 void repeats_done(struct repeats *repeats);
 
-/* Before several of the calls below: fetch what they will look at into the cache. */
+/* Fetch the slots of a key into the cache; for several keys, before the calls below. */
 void repeats_prefetch(const struct repeats *repeats, uint64_t hash);
 
 void repeats_note(struct repeats *repeats, uint64_t hash);

@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct flow_attrs) == 12,
 
 /* ---- Keys --------------------------------------------------------------------- */
 
-/* What the first words of an entry are, without the TTLs. */
+/* The first words of an entry, without the TTLs. */
 struct short_key {
 	uint64_t words[3];
 };
@@ -129,7 +129,7 @@ static inline bool short_tally_fits(const struct flow_tally *tally)
 	       (!tally->l2_bytes || !(link >> 24));
 }
 
-/* It fits. */
+/* @from must pass short_tally_fits(). */
 static inline void short_tally_write(struct short_entry *entry,
 				     const struct flow_tally *from)
 {
@@ -206,7 +206,7 @@ static inline void short_entry_read(const struct short_entry *entry,
 	short_tally_read(entry, &ret_entry->tally);
 }
 
-/** Add to what it says. @return false, and nothing has changed: the sum has no short form */
+/** Add to the entry's counts. @return false, and nothing has changed: the sum has no short form */
 static inline bool short_entry_add(struct short_entry *entry,
 				   const struct flow_tally *tally)
 {

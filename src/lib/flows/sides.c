@@ -58,7 +58,7 @@ static uint32_t stack_of(const struct side *side, const struct point *point,
 	return netif ? netif->stack : point->ifindex;
 }
 
-/* Of what @point saw, the part that may count there. */
+/* @return the packets seen at @point that may count there */
 static struct volume seen_at(const struct side *side, const struct point *point)
 {
 	struct volume seen = point->seen;
@@ -159,8 +159,8 @@ struct side side_at(const struct flow *flow, const struct host *host, uint32_t i
 }
 
 /*
- * Of what came in through a tunnel's device, the part that was seen neither in a tunnel on the way in nor
- * in another namespace, on the way out or first.
+ * @return packets that came in through a tunnel's device and were seen neither in a tunnel on the
+ *         way in, nor in another namespace on the way out or first
  */
 static struct volume find_decapsulated(const struct flow *flow,
 				       const struct host *host,
@@ -178,7 +178,7 @@ static struct volume find_decapsulated(const struct flow *flow,
 		part = side_total(&side);
 		volume_max(&most, &part);
 	}
-	/* Of random samples, the difference is by chance. */
+	/* The difference of random samples is due to chance. */
 	if (flow->is_random && most.packets)
 		return (struct volume){ 0 };
 	return volume_less(point->seen, &most);

@@ -8,14 +8,14 @@
 
 #include <string.h>
 
-/* By which the last packet of a socket of UDP may have come to another interface after its end. */
+/* Up to this time after the end of a UDP socket, its last packet may reach another interface. */
 #define LATE_NS (10 * NSEC_PER_MSEC)
 
-/* The better place, and the better time, count. */
+/* Scores of a place and of a time. */
 enum { IS_JOINED = 1, IS_AT = 2 };
 enum { IS_NEAR = 1, IS_MEANWHILE = 3 };
 
-/* Packets there may be of that socket, and how surely. */
+/* @return how surely packets at that place are of the socket; 0: they are not */
 static int rate_place(const struct socket_search *search,
 		      const struct translation *translation)
 {
@@ -40,7 +40,7 @@ static int rate_place(const struct socket_search *search,
 								     0;
 }
 
-/* A socket that is open may be silent for long; of one without translation, the end is not known. */
+/* An open socket may be silent for long; the end of one without translation is not reported. */
 static int64_t last_of(const struct socket_search *search,
 		       const struct translation *translation)
 {
@@ -63,7 +63,7 @@ bool socket_has_others(const struct translation *translation, int64_t first_ns,
 		translation->ended_ns + LATE_NS < last_ns);
 }
 
-/* The kernel may go on after a socket of TCP is gone; a connection that begins is another one. */
+/* The kernel may continue a TCP connection after its socket is gone; a SYN begins another one. */
 static bool may_go_on(const struct flow_entry *entry)
 {
 	return entry->key.proto == IP_PROTO_TCP &&

@@ -10,7 +10,7 @@
 
 static const struct log silent;
 
-/* In translation.ifindex, which sockets do not have: places in the table, from 1 on. */
+/* Sockets have no interfaces: translation.ifindex of a partial one has places of completed ones. */
 enum { COMPLETED_MAX = FACES };
 
 /* ---- What is reported --------------------------------------------------------------- */
@@ -82,14 +82,14 @@ void socket_translations_look_for(struct socket_translations *sockets,
 	sockets->wants_search = true;
 }
 
-/* A pair of a followed namespace leads to that of the process, if something names it. */
+/* Look for a pair of a followed namespace that leads to the namespace of the process. */
 static void want_space(struct socket_translations *sockets,
 		       const struct connect_event *event)
 {
 	socket_translations_look_for(sockets, event->tuple.netns, event->pid);
 }
 
-/* What a socket of @partial has with the address @addr of its own. */
+/* @return @partial completed with the socket's own address @addr */
 static struct translation complete_partial(const struct translation *partial,
 					   const struct ip_addr *addr)
 {
@@ -108,7 +108,7 @@ static struct translation complete_partial(const struct translation *partial,
 	return whole;
 }
 
-/* @return what completes @partial there; NULL: another one has its place by now */
+/* @return the completed translation of @partial at @place; NULL: another one is there by now */
 static const struct translation *
 completed_at(const struct socket_translations *sockets,
 	     const struct translation *partial, uint32_t place)
@@ -127,7 +127,7 @@ completed_at(const struct socket_translations *sockets,
 		       NULL;
 }
 
-/* One without its own address has been completed by packets with those. */
+/* End the translations that packets have completed from @partial. */
 static void end_completed(struct socket_translations *sockets,
 			  const struct translation *partial, int64_t now_ns)
 {
@@ -196,7 +196,7 @@ void socket_translations_close(struct socket_translations *sockets)
 
 enum lost_kind { LOST_OF_ALL, LOST_OF_UDP };
 
-/* Others may have been reported with the same tuples, or the end of any of them. */
+/* Remove sockets after a loss: others may have had the same tuples, or any of them may have ended. */
 static void forget_sockets(struct translation_table *table, enum lost_kind kind,
 			   int64_t now_ns)
 {
@@ -257,7 +257,7 @@ void socket_translations_read(struct socket_translations *sockets)
 
 /* ---- Sockets without an address of their own ------------------------------------------ */
 
-/* Its port is no other socket's, but forwarded packets may have it, with other addresses. */
+/* No other socket has its port, but forwarded packets may have it, with other addresses. */
 static bool is_own_address(struct socket_translations *sockets,
 			   const struct translation *partial,
 			   const struct ip_addr *addr)
@@ -266,7 +266,7 @@ static bool is_own_address(struct socket_translations *sockets,
 	       spaces_have(&sockets->spaces, partial->socket.inode, addr->bytes);
 }
 
-/* @return where @partial has what it is with that address, or has room for it; NULL: nowhere */
+/* @return the link of @partial to the translation with that address, or a free link; NULL: neither */
 static uint32_t *find_link(const struct socket_translations *sockets,
 			   struct translation *partial,
 			   const struct ip_addr *addr)

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Translation when a socket connects, by programs of others. The kernel has no entry for it, but
- * the programs of engine/connects.h report it with the socket: so in the table of translations
- * there is one from what the process asked for to what its packets have.
+ * Translation when a socket connects, by other BPF programs, such as those of a load balancer.
+ * Conntrack has no entry for it, but the programs of engine/connects.h report it with the socket: the
+ * table has a translation from the address that the process asked for to the address in its packets.
  *
- * Packets have the same tuple everywhere, whatever interface they pass: that behind the original
- * direction's translation, and that before the reply's. So an entry is one's by its place among
- * the namespaces, and by the time. It lasts until the socket is destroyed. Of a socket that sends
- * from any address, packets in its namespace complete the local one, if no other socket may have
- * the port.
+ * Such packets have the same tuple at all interfaces: the one after the original direction's
+ * translation, or the one before the reply's. So the namespace and the time tell which socket an entry
+ * belongs to. The entry lasts until the socket is destroyed. If a socket sends from any address, packets
+ * in its namespace complete the local address, unless another socket may have the port.
  */
 #ifndef NETOBS_FLOWS_SOCKET_TRANSLATIONS_H
 #define NETOBS_FLOWS_SOCKET_TRANSLATIONS_H
@@ -24,38 +23,38 @@ struct socket_translations {
 	struct translation_table *table;
 	const struct host *host; /* or NULL */
 	uint64_t n_noted;
-	int64_t latest_ns; /* of what was reported */
+	int64_t latest_ns; /* time of the latest report */
 	uint64_t n_lost;   /* reports, as far as that is known */
 	uint64_t n_missed; /* calls of UDP whose address was not seen */
-	struct spaces spaces; /* those of sockets that are not followed, behind pairs */
-	bool wants_search; /* for one of them */
+	struct spaces spaces; /* of sockets whose namespaces are not followed, behind pairs */
+	bool wants_search; /* one of these spaces is to be found */
 };
 
-/* @return 0; -errno: the kernel lacks something, and there are none */
+/* @return 0; -errno: the kernel lacks a feature, and no translations are reported */
 int socket_translations_open(struct socket_translations *sockets,
 			     struct translation_table *table,
 			     const struct host *host);
 
 void socket_translations_close(struct socket_translations *sockets);
 
-/* Take what the programs have reported, and look for namespaces for up to a millisecond. */
+/* Read the programs' reports, and search namespaces for up to a millisecond. */
 void socket_translations_read(struct socket_translations *sockets);
 
-/* Only what has been reported by itself, which is all of TCP. */
+/* Read the reports that programs have sent by themselves: all of TCP, but not all of UDP. */
 void socket_translations_take(struct socket_translations *sockets);
 
-/* Entries are read: addresses of namespaces may have changed since the last time. */
+/* Entries are about to be read: addresses of namespaces may have changed since the last time. */
 void socket_translations_begin_round(struct socket_translations *sockets);
 
-/* Note what the programs report. For tests, also without them. */
+/* Note a report of the programs. Tests call it without programs. */
 void socket_translations_note(struct socket_translations *sockets,
 			      const struct connect_event *event);
 
-/* Reports were lost, so many so far: nothing is known any more of sockets that were reported. */
+/* @n_lost: reports lost so far. If there are new ones, forget all sockets that were reported. */
 void socket_translations_note_lost(struct socket_translations *sockets,
 				   uint64_t n_lost);
 
-/* Calls of UDP were not seen, so many so far: the same for sockets of UDP. */
+/* @n_missed: UDP calls missed so far. If there are new ones, forget all sockets of UDP. */
 void socket_translations_note_missed(struct socket_translations *sockets,
 				     uint64_t n_missed);
 
@@ -64,8 +63,8 @@ void socket_translations_look_for(struct socket_translations *sockets,
 				  uint32_t inode, uint32_t pid);
 
 /*
- * A socket that sends datagrams from any address: note its translation for that which such packets
- * have. @dir: as search_socket(). @return false: it may have one of several
+ * For a socket that sends datagrams from any address: add its translation for the address that
+ * such packets have. @dir: as search_socket(). @return false: several sockets are possible
  */
 bool socket_translations_complete(struct socket_translations *sockets,
 				  const struct socket_search *search,

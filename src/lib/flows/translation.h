@@ -39,32 +39,32 @@ enum {
 
 /* How surely a translation is that of a conversation that goes on. */
 enum {
-	STAGE_ENDED, /* it does not */
-	STAGE_ASKED, /* nothing has come back */
+	STAGE_ENDED, /* the conversation has ended */
+	STAGE_ASKED, /* no packet has come back */
 	STAGE_ANSWERED,
-	STAGE_SETTLED, /* the one that asked has gone on then */
+	STAGE_SETTLED, /* the client has sent more after the answer */
 	STAGES,
 };
 
-/* What was noticed of it. */
+/* Evidence about a translation. */
 enum {
-	SIGN_ANSWERED = 1 << 0, /* a packet of the reply direction */
+	SIGN_ANSWERED = 1 << 0, /* a packet of the reply direction was seen */
 	SIGN_GOES_ON =
-		1 << 1, /* one of the original direction that is not its first one */
+		1 << 1, /* a later packet of the original direction than the first was seen */
 	SIGN_LASTS = 1 << 2, /* packets over TRANSLATION_GRACE_NS, or the kernel says so (assured) */
 };
 
 /*
- * A translation is used for packets up to so long after the last report of it: of packets that the
- * kernel forwards without an entry (flowtable), and of those whose report was lost. The kernel
- * keeps an entry for at least as long.
+ * A translation applies to packets up to this time after its last report, since the kernel
+ * forwards some packets without an entry (flowtable), and reports may be lost. The kernel keeps
+ * an entry for at least as long.
  */
 #define TRANSLATION_GRACE_NS (10 * NSEC_PER_SEC)
 
 enum {
-	/* With a face, from that which was reported last on, that are looked at. */
+	/* How many translations with a face are examined, beginning with the one reported last. */
 	TRANSLATION_LOOKS = 64,
-	/* A packet has the time of the clock's tick, and is reported some time after it came in. */
+	/* A packet has the time of the clock's tick, and its report comes later. */
 	TRANSLATION_SLACK_NS = 50 * NSEC_PER_MSEC,
 };
 
@@ -76,23 +76,23 @@ struct tuple {
 
 struct translation {
 	int64_t first_ns, last_ns; /* reported, or used before the last drain */
-	int64_t used_ns;	   /* by an entry of that drain */
+	int64_t used_ns; /* time of an entry of that drain that used it */
 	struct tuple before[NAT_DIRECTIONS];
-	/* Lists of what has one place: nodes; 0: none. */
+	/* Lists of the faces in one bucket: nodes; 0: none. */
 	uint32_t next[FACES], previous[FACES];
-	/* Where packets have it: the interface of the last report, and another one before. */
+	/* Interfaces where packets have a face: of the last report, and one before. */
 	uint32_t ifindex[FACES];
 	union {
 		uint32_t former[FACES];
 		struct {
 			uint64_t cookie;
 			uint32_t inode; /* of its namespace */
-			bool is_another; /* another one had its tuple just before */
-			bool is_followed; /* its end is known, although it changes nothing */
+			bool is_another; /* another socket had its tuple just before */
+			bool is_followed; /* its end is reported, although nothing is translated */
 		} socket;
 	};
-	uint32_t serial; /* of what is at its place; odd: nothing is */
-	uint32_t drains; /* as translation_table.drains, when it was reported last, */
+	uint32_t serial; /* of the translation at this index; odd: the index is free */
+	uint32_t drains; /* translation_table.drains when it was last reported, */
 	uint32_t used_drains; /* and when used_ns was set */
 	uint16_t netns;
 	uint16_t zone;
@@ -100,13 +100,13 @@ struct translation {
 	bool is_seen; /* a packet of it was reported */
 	uint8_t stage, signs;
 	uint32_t older, newer; /* of its stage: 1 + index; 0: none */
-	bool of_socket; /* as it connects; it has no interfaces: see socket_translations.h */
-	bool is_partial; /* the socket's own address is not known: packets complete it */
-	uint8_t more_ways; /* faces that packets had at other interfaces, too, before both of these */
+	bool of_socket; /* at its connect(); has no interfaces: see socket_translations.h */
+	bool is_partial; /* the socket's own address is not known yet: packets provide it */
+	uint8_t more_ways; /* bit per face: it had more than two interfaces */
 
-	/* Of mappings.h: the life of the kernel's entry. */
-	int64_t born_ns;  /* 0: it is older than what is known of it */
-	int64_t ended_ns; /* 0: it has not */
+	/* For mappings.h: the lifetime of the kernel's entry. */
+	int64_t born_ns;  /* 0: the entry existed before the first report */
+	int64_t ended_ns; /* 0: it has not ended */
 	uint32_t look_s;  /* when it is looked at next */
 	uint16_t src_port; /* of the original direction, as in the kernel's tuple */
 	uint16_t dst_port;
@@ -126,12 +126,12 @@ struct translation_watch {
 	void *ctx;
 };
 
-/* What chooses the place of a face, in any namespace. */
+/* The key that chooses the bucket of a face, in any namespace. */
 struct face_key {
 	struct tuple tuple;
 	uint8_t proto;
 	uint8_t side;
-	bool of_socket; /* others than those of packets */
+	bool of_socket; /* of translations by sockets, not by packets */
 	uint8_t reserved;
 	uint32_t reserved2;
 };
@@ -145,22 +145,22 @@ struct stage {
 struct translation_table {
 	struct translation *list; /* takes memory as it is used */
 	uint32_t max;		  /* TRANSLATIONS_MAX; tests have less */
-	uint32_t n;		  /* of these, that have been used */
-	uint32_t first_free;	  /* 1 + its index; 0: none */
+	uint32_t n;		  /* indexes that have been used */
+	uint32_t first_free; /* 1 + the index of a free translation; 0: none */
 	struct stage stages[STAGES];
 	struct lost_faces lost;
 	uint32_t *heads;
 	uint32_t secret[12];
 	uint32_t drains; /* that there have been */
-	/* Entries are still to be read from that time on; the second one: from the next drain on. */
+	/* Entries since then are still unread; begun_ns applies from the next drain on. */
 	int64_t unread_ns, begun_ns;
-	bool is_held; /* entries are searched for: what is there stays */
+	bool is_held; /* a drain searches the table: nothing is added or removed */
 	uint64_t known, refused;
-	int64_t lost_ns; /* when one of conntrack was refused or removed last that may go on; 0: never */
+	int64_t lost_ns; /* when an entry in use was last refused or removed; 0: never */
 	const struct translation_watch *watch; /* or NULL */
 };
 
-/* When it was reported or used last: during a drain the same for all entries. */
+/* Time of the last report or use, which is constant for all entries of one drain. */
 static inline int64_t translation_last(const struct translation_table *table,
 				       const struct translation *translation)
 {

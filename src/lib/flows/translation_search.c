@@ -11,7 +11,7 @@
 
 enum { HOPS = 4 }; /* translations one after another */
 
-/* The best that rate_face() gives. */
+/* Scores of rate_face(), which returns BEST at most. */
 enum { IS_POSSIBLE = 1, IS_MEANWHILE = 1, IS_HERE = 2, BEST = 4 };
 
 struct face_search search_for(const struct host *host,
@@ -152,7 +152,7 @@ static bool is_back_here(const struct face_search *search,
 			      translation->former[face]));
 }
 
-/* From other namespaces, packets may have come by any way. */
+/* @return how likely the face is by its place; packets from other namespaces may have come by any way */
 static int rate_place(const struct face_search *search,
 		      const struct translation *translation, uint32_t face)
 {
@@ -281,7 +281,7 @@ static void go_back(struct face_search *search, uint32_t node)
 	search->is_own_tuple = search->is_anywhere = false;
 }
 
-/* Through the translation of the entry's own namespace, which may leave the tuple as it was. */
+/* Go back through the translation of the entry's own namespace, which may leave the tuple as it was. */
 static bool leave_namespace(struct face_search *search, struct origin *origin)
 {
 	const struct search_result result = search_face(search);
@@ -304,7 +304,7 @@ static bool leave_namespace(struct face_search *search, struct origin *origin)
 	return true;
 }
 
-/* By a process of the entry's namespace. */
+/* Whether a process of the entry's namespace sent the packets. */
 static bool is_sent_here(const struct host *host, const struct flow_entry *entry)
 {
 	const struct flow_key *key = &entry->key;
@@ -391,7 +391,7 @@ struct socket_search search_sender(const struct host *host,
 	};
 }
 
-/* Of a socket that got another remote end than was asked for, what was asked for. */
+/* @return the sender's tuple; if the socket got another remote end, with that which was asked for */
 static struct tuple search_asked(const struct host *host,
 				 const struct translation_table *table,
 				 const struct flow_entry *entry, uint32_t node)
@@ -419,7 +419,7 @@ bool search_conversation(const struct host *host,
 		if (hops == HOPS)
 			return false;
 
-		/* As its first packet was: the reply of a reply is that, too. */
+		/* A conversation has the tuple of the original direction, also if @node is of the reply. */
 		first = node - face_of(node) + AFTER;
 		go_back(&search, first);
 		earlier = search_face(&search);

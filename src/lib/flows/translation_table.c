@@ -27,7 +27,7 @@ static bool has_types(uint8_t proto)
 	return proto == IP_PROTO_ICMP || proto == IP_PROTO_ICMPV6;
 }
 
-/* Of ICMP, the type is the direction's own. */
+/* ICMP has another type in each direction. */
 struct tuple translation_tuple(const struct translation *translation,
 			       uint32_t face)
 {
@@ -90,7 +90,7 @@ static bool has_face(const struct translation_table *table, uint32_t node,
 	return !memcmp(&its, key, sizeof(its));
 }
 
-/* @node, or the next one in its list with that face. */
+/* @return @node or the next one in its list that has this face; 0: none */
 static uint32_t find_face(const struct translation_table *table, uint32_t node,
 			  const struct face_key *key)
 {
@@ -123,7 +123,7 @@ static struct ip_addr addr_of(const uint32_t words[4], uint16_t family)
 	return addr;
 }
 
-/* As the parser has ports in keys. */
+/* Store ports as the parser does in keys. */
 static struct tuple read_tuple(const struct nat_tuple *from)
 {
 	struct tuple tuple = { .src = addr_of(from->src, from->family),
@@ -364,9 +364,9 @@ static void set_interfaces(struct translation *translation,
 }
 
 /*
- * A translation in use is reported in each generation, which may be read during the drain before its
- * own. What was out of use meanwhile does not compete for packets of that time. Within a generation,
- * entries from before a pause are still to be read, so it counts as in use.
+ * A translation in use is reported in each generation, which may be read during the drain before
+ * its own. A translation that was out of use meanwhile does not compete for packets of that time.
+ * Within a generation, entries from before a pause are still to be read, so it counts as in use.
  */
 static bool has_rested(const struct translation_table *table,
 		       const struct translation *known, int64_t now_ns)
@@ -376,7 +376,7 @@ static bool has_rested(const struct translation_table *table,
 		now_ns - translation_last(table, known) > TRANSLATION_GRACE_NS);
 }
 
-/* Of a direction's packets, those of TCP acknowledge if it has had an answer. */
+/* TCP packets of the original direction have ACK set once there was an answer. */
 static uint8_t signs_of(const struct flow_tally *tally, uint8_t proto,
 			uint32_t face)
 {
@@ -429,7 +429,7 @@ struct translation *translation_table_find(const struct translation_table *table
 	return find_known(table, &wanted);
 }
 
-/* As one that has rested. */
+/* A listed translation counts as out of use: flows do not use it before a packet is reported. */
 struct translation *translation_table_list(struct translation_table *table,
 					   const struct nat_event *event)
 {
@@ -444,7 +444,7 @@ struct translation *translation_table_list(struct translation_table *table,
 	return translation;
 }
 
-/* Of a report after others that had @earlier ones. */
+/* @return the evidence in a report; @earlier: the evidence before it */
 static uint8_t report_signs(const struct nat_event *event, uint8_t earlier)
 {
 	if (event->dir == NAT_REPLY)
@@ -469,7 +469,7 @@ static void begin_life(const struct translation_table *table,
 		table->watch->begun(table->watch->ctx, translation);
 }
 
-/* Lists begin with what was reported last. */
+/* Note a report of a known translation, and move it to the front of its lists. */
 static void note_again(struct translation_table *table, struct translation *known,
 		       const struct nat_event *event, int64_t now_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The table of translations (translation.h): what is in it, and what has a face. */
+/* The table of translations (translation.h): adds, removes and finds them, also by face. */
 #ifndef NETOBS_FLOWS_TRANSLATION_TABLE_H
 #define NETOBS_FLOWS_TRANSLATION_TABLE_H
 
@@ -15,21 +15,21 @@ void translation_table_note(struct translation_table *table,
 			    const struct nat_event *event);
 
 /*
- * Note an entry that a list of the kernel's has. No packet of it has been seen: flows do not use it
- * before one is reported. @return what it is in the table; NULL: there is no room
+ * Note an entry of a list of the kernel's. None of its packets has been seen: flows do not use it
+ * before a packet is reported. @return its translation; NULL: there is no room
  */
 struct translation *translation_table_list(struct translation_table *table,
 					   const struct nat_event *event);
 
-/* @return what the table has of that entry; NULL: nothing */
+/* @return the translation of that entry; NULL: the table has none */
 struct translation *translation_table_find(const struct translation_table *table,
 					   const struct nat_event *event);
 
-/* Note what @wanted is: a translation of a socket, with its birth. @return it in the table; NULL: there is no room */
+/* Note a socket's translation, with its birth. @return it in the table; NULL: there is no room */
 struct translation *translation_table_take(struct translation_table *table,
 					   const struct translation *wanted);
 
-/* A translation of a socket ends. @return it; NULL: it is not there, or has ended before */
+/* A socket's translation ends. @return it; NULL: the table has none, or it has ended before */
 struct translation *translation_table_end_socket(struct translation_table *table,
 						 const struct translation *wanted,
 						 int64_t now_ns);
@@ -37,15 +37,15 @@ struct translation *translation_table_end_socket(struct translation_table *table
 void translation_table_remove(struct translation_table *table,
 			      struct translation *translation, int64_t now_ns);
 
-/* The kernel has it no longer. */
+/* The kernel no longer has its entry. */
 void translation_table_end(struct translation_table *table,
 			   struct translation *translation, int64_t now_ns);
 
-/* @signs have been noticed of it. */
+/* Add evidence about @translation: SIGN_*. */
 void translation_table_sign(struct translation_table *table,
 			    struct translation *translation, uint8_t signs);
 
-/* What an event says, as the table has it. */
+/* @return a translation with the data of an event */
 struct translation translation_of_event(const struct nat_event *event);
 
 static inline bool translation_is_there(const struct translation *translation)
@@ -59,11 +59,11 @@ void translation_table_begin(struct translation_table *table, int64_t now_ns);
 /* A face of a translation is a node: 1 + index * FACES + face. 0: there is none. */
 uint32_t translation_table_first(const struct translation_table *table,
 				 const struct face_key *key);
-/* The next one with that face: what was reported last comes first. */
+/* The next node with that face; translations reported last come first. */
 uint32_t translation_table_next(const struct translation_table *table,
 				uint32_t node, const struct face_key *key);
 
-/* Packets may have had that face of a translation that there was no room for. */
+/* Whether packets may have had a translation with that face that found no room. */
 bool translation_table_has_lost(const struct translation_table *table,
 				const struct face_key *key);
 
@@ -89,14 +89,14 @@ static inline uint32_t face_of(uint32_t node)
 struct tuple translation_tuple(const struct translation *translation,
 			       uint32_t face);
 
-/* Its packets have other addresses or ports behind it. */
+/* Whether its packets get other addresses or ports. */
 bool translation_changes(const struct translation *translation);
 
-/* An entry has that face of a translation, although its packets may not be reported any more. */
+/* An entry uses a face of a translation, although reports of its packets may have ended. */
 void translation_use(struct translation_table *table, uint32_t node,
 		     const struct flow_tally *tally);
 
-/* Whether all entries that have it were read. */
+/* Whether all entries with packets of the translation have been read. */
 static inline bool translation_is_read(const struct translation_table *table,
 				       const struct translation *translation)
 {

@@ -25,20 +25,20 @@ struct end {
 	bool is_ambiguous;
 };
 
-/* Beside a flow: what its entries have found since the last record. */
+/* Per-flow state: translations found by its entries since the last record. */
 struct ends {
-	struct end first; /* nearest to the flow's own tuple of what was seen; no node: that one */
-	struct end last;     /* what its packets become */
-	struct end original; /* what they were before they were seen */
-	struct end asked; /* what the process asked for whose socket has sent them */
+	struct end first; /* the face nearest to the flow's own tuple; no node: the own tuple was seen */
+	struct end last;     /* the last tuple that its packets get */
+	struct end original; /* the tuple of its packets before they were seen */
+	struct end asked;    /* the tuple that the sending process asked for */
 	uint64_t conversation;
 	int64_t first_ns, last_ns; /* of packets; not while !is_seen */
 	bool is_seen;
 	bool is_unclear[SIDES]; /* packets had, or will have, one of several translations */
-	bool has_several; /* conversations */
+	bool has_several; /* entries found several conversations */
 };
 
-/* In a tunnel that ends here, packets have been translated before, or will be. */
+/* In a tunnel that ends on this host, packets are translated before or after it. */
 static bool has_tuple(const struct translations *translations,
 		      const struct flow_key *key)
 {
@@ -51,7 +51,7 @@ static bool has_tuple(const struct translations *translations,
 
 /* ---- As which flow an entry counts --------------------------------------------------- */
 
-/* As conntrack knows them: they are translated with the packet that they are about. */
+/* ICMP errors, by the types of conntrack, which translates them with the packet that they quote. */
 static bool is_icmp_error(const struct flow_key *key)
 {
 	const uint8_t type = (uint8_t)(key->dst_port >> 8);
@@ -67,10 +67,10 @@ static bool is_icmp_error(const struct flow_key *key)
 }
 
 /*
- * A packet counts with the tuple that it had where it was seen first. One that leaves with a tuple
- * that several translations have given, one after another, is not known to be of one of them; but
- * it was counted where it came in, unless a filter did not match it there. So it is with errors, whose
- * tuple does not say which translation is theirs.
+ * A packet counts with the tuple that it had where it was seen first. If its tuple may come from
+ * one of several translations, its first one is unknown; but the packet was counted where it came
+ * in, unless a filter rejected it there. ICMP errors are treated alike, as their tuple does not
+ * tell their translation.
  */
 static bool find_own_key(const struct flow_entry *entry, bool is_further,
 			 struct flow_key *key, void *ctx)
@@ -113,13 +113,13 @@ static uint32_t other_face(uint32_t node)
 	return node - face_of(node) + (face_of(node) ^ 1);
 }
 
-/* Another translation may have its place now. */
+/* Whether another translation has the place by now. */
 static bool is_stale(const struct translation_table *table, const struct end *end)
 {
 	return translation_of(table, end->node)->serial != end->serial;
 }
 
-/* Of faces with equal tuples, any one; of others as near as each other, none. */
+/* Of two faces that are equally near, either one is right if their tuples are equal, and else none. */
 static void join_equal(const struct translation_table *table, struct end *end,
 		       const struct end *other)
 {
@@ -184,7 +184,7 @@ static void note_conversation(const struct translations *translations,
 				  tuple_conversation(&tuple, entry->key.proto));
 }
 
-/* The translation at the entry's own interface: of packets that come in or leave there. */
+/* Note the translation at the entry's own interface, of packets that come in or leave there. */
 static void note_here(struct translations *translations, struct ends *ends,
 		      const struct flow_entry *entry, const struct origin *origin)
 {
@@ -231,7 +231,7 @@ static void note_asked(struct translations *translations, struct ends *ends,
 					   entry->key.proto));
 }
 
-/* As the socket has them, whatever translates them on the way. @to: the face that @end is */
+/* Set @end to the socket's own tuple, before or after other translations. @to: its face */
 static void note_socket(struct translations *translations, struct ends *ends,
 			const struct flow_entry *entry,
 			const struct socket_search *search, uint32_t to,
@@ -257,7 +257,7 @@ static void note_socket(struct translations *translations, struct ends *ends,
 	join_last(table, end, &found);
 }
 
-/* Where the packets that come in go to, behind the translation there. @return whether that is known */
+/* Find where incoming packets go after the translation there. @return whether that is known */
 static bool search_receiver(const struct translations *translations,
 			    const struct flow_entry *entry,
 			    struct socket_search *ret_search)
@@ -453,7 +453,7 @@ static void drop_unclear_processes(const struct ends *ends,
 		record->dst_process = NULL;
 }
 
-/* Of entries that have found nothing, packets may be those of another socket. */
+/* Mark @end as ambiguous if some packets may be those of another socket. */
 static void doubt_socket(const struct translations *translations,
 			 struct ends *ends, struct end *end)
 {
@@ -495,7 +495,7 @@ static void fill_translation(void *data, struct netobs_flow *record, void *ctx)
 
 /* ---- Life --------------------------------------------------------------------------- */
 
-/* What an entry has found when it was announced, it finds again when it is delivered. */
+/* Reports wait during a drain, so that an entry finds the same when announced and when delivered. */
 static void keep_for_later(struct translations *translations,
 			   const struct nat_event *event)
 {
@@ -525,7 +525,7 @@ static void on_nat_event(void *ctx, const struct nat_event *event)
 {
 	struct translations *translations = ctx;
 
-	/* A socket's is there before its first packet, whose conversation it is part of. */
+	/* Read the translation of the packet's socket first: its conversation includes the packet. */
 	if (!translations->table.is_held)
 		connects_read(&translations->sockets.connects);
 	translations_note(translations, event);
@@ -548,7 +548,7 @@ int translations_init(struct translations *translations,
 	return translation_table_init(&translations->table);
 }
 
-/* Without them, the rest works. */
+/* Translations of sockets are optional. */
 static void open_sockets(struct translations *translations,
 			 const struct translations_options *options,
 			 const struct log *log)
