@@ -19,7 +19,7 @@ enum {
 	SLICE_MS = 4,
 	/* Events that fit in the ring, each behind a header of 8 bytes (ring buffer's docs). */
 	EVENTS_MAX = ALERT_RING_BYTES / (sizeof(struct alert_event) + 8),
-	SETTLE_MS = 100, /* that is waited for programs, at most */
+	SETTLE_MS = 100, /* wait for programs that long at most */
 	SETTLE_STEP_US = 50,
 };
 
@@ -139,7 +139,7 @@ static struct alert_prefix sum_prefixes(const struct alerts *alerts,
 	return sum;
 }
 
-/* A sample that broke a plain rule broke all before it of its kind. */
+/* A sample that breaks a rule breaks all earlier rules of its kind: only the last of these is counted. */
 static void add_prefixes(const struct alerts *alerts, uint32_t number,
 			 struct alert_prefix totals[ALERT_SLOTS])
 {
@@ -175,7 +175,7 @@ static void add_all_prefixes(const struct alerts *alerts,
 	}
 }
 
-/* No program reads the table. */
+/* Move the prefix counters of a table that no program reads to alerts->before. */
 static void keep_prefixes(struct alerts *alerts, uint32_t number)
 {
 	add_prefixes(alerts, number, alerts->before);
@@ -233,7 +233,7 @@ static void wait_for_readers(const struct alerts *alerts)
 		nanosleep(&step, NULL);
 }
 
-/* After as many as there is room for, only younger ones are left. */
+/* EVENTS_MAX events are all that fit into the ring: any that are left after them came later. */
 void alerts_read_all(struct alerts *alerts)
 {
 	if (!alerts->ring)

@@ -9,22 +9,22 @@
 #include "bpf/alert.h"
 #include "store.h"
 
-/* Zeroes: there are none. */
+/* All zeroes: alerts are off. */
 struct alerts {
 	const struct log *log;
 	struct store *store;
 	struct alert_tables *tables;	  /* mapped */
 	const struct alert_count *counts; /* mapped, ALERT_SLOTS for each CPU */
 	struct alert_prefix *prefixes; /* mapped, two tables of them for each CPU */
-	/* Of slots: what prefixes counted in earlier tables. */
+	/* By slot: the sums of prefix counters of earlier tables. */
 	struct alert_prefix before[ALERT_SLOTS];
-	uint16_t serial; /* of the last table */
+	uint16_t serial; /* serial number of the last table */
 	struct ring_buffer *ring;
 	void (*on_event)(void *ctx, const struct alert_event *event);
 	void *ctx;
-	uint64_t *entered; /* of each CPU, when the table was replaced */
+	uint64_t *entered; /* by CPU: runs entered when the table was replaced */
 	int64_t slice_end_ns;
-	uint32_t slice_events; /* that are read at most; 0: the time says it */
+	uint32_t slice_events; /* limit of events; 0: slice_end_ns is the limit */
 };
 
 /**
@@ -48,11 +48,11 @@ void alerts_read(struct alerts *alerts);
 void alerts_read_all(struct alerts *alerts);
 
 /**
- * Have the filters be asked about connections from now on.
+ * Apply these filters to connections from now on.
  *
  * @param filter  a list; the first rule has bit 0 of verdicts
  * @param epoch   never used before
- * @return 0; -E2BIG: they are too large, -ENOTSUP: there are lanes; both are logged; others
+ * @return 0; -E2BIG: the filters are too large; -ENOTSUP: the CPUs have lanes; both are logged; others
  *         from the kernel
  */
 int alerts_set_filter(struct alerts *alerts, const struct filter *filter,

@@ -13,7 +13,7 @@
 enum {
 	BITS_USUAL = 10, /* 0.9 MiB, with rules 1.3 */
 	PARTS_MAX_BITS = 12,
-	RESERVE_PART = 4, /* one in so many of the bodies in use, at least, is free */
+	RESERVE_PART = 4, /* keep 1/4 of the bodies in use free, at least */
 	NOTICE_BODIES = 256,
 	FIRST_MS = 2000, /* the programs see the first part much sooner */
 };
@@ -77,7 +77,7 @@ int conn_parts_offer(struct conn_parts *parts, uint32_t body)
 
 /* ---- Growth ------------------------------------------------------------------------- */
 
-/* Have the programs see a map of the next part. A thread that failed is started again later. */
+/* Have the programs see a map of the next part. If the thread failed, a later call starts it again. */
 static int show_map(struct conn_parts *parts, int outer_fd, int inner_fd)
 {
 	int err;
@@ -91,7 +91,7 @@ static int show_map(struct conn_parts *parts, int outer_fd, int inner_fd)
 		return map_grace_result(&parts->showing) ?: -EAGAIN;
 	parts->showing_in = outer_fd;
 	err = map_update_begin(outer_fd, parts->n, inner_fd, &parts->showing);
-	/* Without a thread, this one waits. */
+	/* If no thread can be started, wait here. */
 	return err ? map_update(outer_fd, parts->n, inner_fd) : -EAGAIN;
 }
 
@@ -104,7 +104,7 @@ static int show_next(struct conn_parts *parts)
 	return err ?: show_map(parts, parts->bodies_fd, parts->next.bodies);
 }
 
-/* The programs see the next part: it is one of the parts now. */
+/* The programs see the next part: map it, and add it to the parts. */
 static int take_next(struct conn_parts *parts)
 {
 	const struct conn_body *bodies =
@@ -139,7 +139,7 @@ static int offer_new(struct conn_parts *parts)
 	return err;
 }
 
-/* Half a part at least, for connections that come until this is called again. */
+/* The reserve is half a part at least, for new connections until the next call. */
 static bool is_wanted(const struct conn_parts *parts, uint64_t used)
 {
 	const uint64_t reserve =

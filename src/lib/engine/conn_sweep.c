@@ -47,7 +47,7 @@ static bool has_gone(const struct conn_bucket *bucket, uint32_t way,
 	       since > after && since < CONN_AGE_MASK - AHEAD_MAX;
 }
 
-/* The bucket is claimed. */
+/* Evict an entry of a claimed bucket, but keep its body until the next sweep. */
 static void take_body(struct connections *table, uint32_t place, uint64_t now)
 {
 	struct conn_bucket *bucket = &table->buckets[place / CONN_WAYS];
@@ -62,7 +62,7 @@ static void take_body(struct connections *table, uint32_t place, uint64_t now)
 		.body = rates->body,
 		.class = class_of(bucket, way),
 	};
-	/* Neither by hints nor by its key can it be found; and no other gets its place. */
+	/* Programs find it neither by hints nor by its key, and no other connection gets its slot. */
 	__atomic_store_n(&head->version, head->version + 2, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&head->check, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&rates->body, 0, __ATOMIC_SEQ_CST);
@@ -95,8 +95,8 @@ static void count_swept(struct conn_counters *swept, enum conn_class class)
 }
 
 /*
- * Unless another connection has the place already, which the programs have counted. False: a
- * program is changing the bucket.
+ * Free the slot of an evicted entry, unless another connection has it already, which the programs
+ * have counted. False: a program is changing the bucket.
  */
 static bool free_place(struct connections *table, const struct conn_gone *gone)
 {
@@ -113,7 +113,7 @@ static bool free_place(struct connections *table, const struct conn_gone *gone)
 	return true;
 }
 
-/* What does not succeed is left for the next sweep. */
+/* Offer the bodies of the last sweep; a failure is tried again by the next sweep. */
 static void offer_gone(struct connections *table)
 {
 	struct conn_sweep *sweep = &table->sweep;

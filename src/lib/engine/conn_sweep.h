@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Gives the bodies of connections that have ended, or never opened, to others, instead of adding more.
+ * Frees the bodies of connections that have ended, or never opened, for other connections.
  *
- * A program may have found an entry just before it goes. So one sweep takes the body away from its
- * place, where programs do not find the connection any more, and the next one offers the body:
- * until then, all programs of before have ended.
+ * A program may have found an entry just before it is evicted. So one sweep removes the entry from
+ * its slot, where programs cannot find it any more, and the next sweep offers its body: by then,
+ * all programs that may use the body have ended.
  */
 #ifndef NETOBS_ENGINE_CONN_SWEEP_H
 #define NETOBS_ENGINE_CONN_SWEEP_H
@@ -12,11 +12,12 @@
 #include "connections.h"
 
 /**
- * Sweep, if more than a quarter of the bodies is in use and there could be more of them. Each
- * program that ran during a call has ended at the next one. Takes a few milliseconds at most.
+ * Sweep, if more than a quarter of the bodies is in use and there could be more of them. The caller
+ * guarantees that each program that runs during a call has ended before the next call. Takes a few
+ * milliseconds at most.
  *
  * @param now_ns    by the programs' clock
- * @param after_ns  since its last packet, the values of a connection are needed for so long
+ * @param after_ns  how long the values of a connection are needed after its last packet
  */
 void connections_sweep(struct connections *table, uint64_t now_ns,
 		       uint64_t after_ns);

@@ -14,30 +14,30 @@
 
 #include <stdbool.h>
 
-/* An entry that has gone: see conn_sweep.h. */
+/* An entry that a sweep has evicted: see conn_sweep.h. */
 struct conn_gone {
 	uint32_t place;
-	uint32_t body; /* 0: it was offered */
+	uint32_t body; /* 0: it was offered to the programs already */
 	enum conn_class class;
 };
 
 struct conn_sweep {
-	struct conn_gone *gone; /* of the last sweep; NULL: there was none */
+	struct conn_gone *gone; /* entries of the last sweep; NULL: no sweep yet */
 	uint32_t n;
 	uint32_t bucket; /* where the next sweep begins */
 	struct conn_counters swept;
 };
 
-/* Zeroes: there is none. */
+/* All zeroes: connections are not measured. */
 struct connections {
 	struct conn_bucket *buckets;
 	struct conn_head *heads;  /* CONN_WAYS for each bucket */
-	struct conn_rates *rates; /* likewise */
+	struct conn_rates *rates; /* CONN_WAYS for each bucket */
 	struct conn_parts parts;  /* bodies */
 	struct conn_sweep sweep;
 	const struct conn_counters *counters;
 	uint32_t n_buckets;
-	uint32_t n_cpus; /* those that have counters */
+	uint32_t n_cpus; /* CPUs that have counters */
 	struct hash_secret secret;
 };
 
@@ -45,7 +45,7 @@ struct connections {
  * Map the table, and give the programs a first part of the bodies.
  *
  * @param maps       loaded with a table of @n_buckets; its counters are of @n_cpus
- * @param first      that the parts of @maps are like; is taken over
+ * @param first      the first part, which the inner maps of @maps are like; taken over
  * @param part_bits  of conn_parts_bits()
  * @return 0, or -errno
  */
@@ -56,7 +56,7 @@ int connections_open(struct connections *table, const struct program_set *maps,
 
 void connections_close(struct connections *table);
 
-/** @return what the places of @n_buckets take in the kernel: a table without bodies and counters */
+/** @return kernel memory of a table of @n_buckets, in bytes, without bodies and counters */
 static inline uint64_t connections_places_bytes(uint32_t n_buckets)
 {
 	const uint64_t place = sizeof(struct conn_head) +
@@ -67,8 +67,8 @@ static inline uint64_t connections_places_bytes(uint32_t n_buckets)
 }
 
 /**
- * @param has_alerts  what rules know about each connection is part of it
- * @return what a table of @n_buckets takes at most, when all its places are used
+ * @param has_alerts  include the alert states
+ * @return bytes of a table of @n_buckets at most, when all its slots are used
  */
 static inline uint64_t connections_bytes_most(uint32_t n_buckets, bool has_alerts)
 {
@@ -78,7 +78,7 @@ static inline uint64_t connections_bytes_most(uint32_t n_buckets, bool has_alert
 	return connections_places_bytes(n_buckets) + n_buckets * CONN_WAYS * body;
 }
 
-/** @return what it takes now */
+/** @return kernel memory that the table takes now, in bytes */
 static inline uint64_t connections_bytes(const struct connections *table)
 {
 	return connections_places_bytes(table->n_buckets) +
@@ -86,13 +86,13 @@ static inline uint64_t connections_bytes(const struct connections *table)
 }
 
 /**
- * Add bodies if few are free: when the programs give notice, and at times.
+ * Add bodies if few are free: when the programs give notice, and after drains.
  *
  * @return as conn_parts_grow()
  */
 int connections_grow(struct connections *table);
 
-/** @return how many places there are; 0: there is no table */
+/** @return the number of slots; 0: there is no table */
 static inline uint32_t connections_size(const struct connections *table)
 {
 	return table->n_buckets * CONN_WAYS;
@@ -104,7 +104,7 @@ struct conn_copy {
 	struct conn_body body;
 };
 
-/** @return @copy as an entry; it is used no longer than that */
+/** @return @copy as an entry, valid as long as @copy */
 static inline struct connection conn_of(struct conn_copy *copy)
 {
 	return (struct connection){ &copy->head, &copy->rates, &copy->body };
@@ -113,13 +113,13 @@ static inline struct connection conn_of(struct conn_copy *copy)
 /**
  * Copy an entry.
  *
- * @return whether there is one, and it was the same connection all the time
+ * @return false: the slot is empty, or its connection changed while it was copied
  */
 bool connections_read(const struct connections *table, uint32_t index,
 		      struct conn_copy *ret_copy);
 
 /**
- * Copy the entry of the connection of which @key is a packet's or a flow's, at an interface.
+ * Find a connection by the key of one of its packets or flows at an interface, and copy its entry.
  *
  * @param ret_dir  the direction of that packet
  * @return its index; -ENOENT: there is none
@@ -127,13 +127,13 @@ bool connections_read(const struct connections *table, uint32_t index,
 int connections_find(const struct connections *table, const struct flow_key *key,
 		     struct conn_copy *ret_copy, int *ret_dir);
 
-/* The sum of all CPUs. What was swept counts as evicted. */
+/* @return the sums over all CPUs; swept entries count as evicted */
 struct conn_counters connections_count(const struct connections *table);
 
 /**
- * Programs count while the counters are read, so those may lack a connection that has ended already.
+ * Programs count while the counters are read: `created` may lack a connection that counts as evicted.
  *
- * @return how many places connections have, of which one is never free again
+ * @return the number of slots in use: ended connections have theirs until they are evicted
  */
 static inline uint64_t connections_used(const struct conn_counters *counters)
 {
@@ -143,7 +143,7 @@ static inline uint64_t connections_used(const struct conn_counters *counters)
 	return counters->created > gone ? counters->created - gone : 0;
 }
 
-/* Of a duration in an entry. */
+/* @duration: of an entry, in its units. @return ns */
 static inline uint64_t connection_ns(uint64_t duration)
 {
 	return duration << CONN_LATENCY_SHIFT;

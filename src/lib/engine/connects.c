@@ -15,7 +15,7 @@
 
 static const struct log silent;
 
-/* Where a look at all sockets takes longer, such looks take a tenth of the time. */
+/* Visiting all sockets for longer than SHORT_NS is followed by a rest of REST times as long. */
 enum { SHORT_NS = 10 * NSEC_PER_MSEC, REST = 9 };
 
 static const struct attach_point common[] = {
@@ -163,7 +163,7 @@ void connects_read(const struct connects *connects)
 		ring_buffer__consume(connects->ring);
 }
 
-/* It writes nothing. */
+/* Run the iterator, whose program reports to the ring and writes no output. */
 static void visit_sockets(const struct connects *connects)
 {
 	cleanup_fd int fd = program_set_open_iterator(

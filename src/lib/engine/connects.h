@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The programs that see what processes ask for when they connect, and what they get instead. What
- * their reports mean is in flows/socket_translations.h.
+ * The programs that see the address a process connects to, and the address that other programs
+ * replace it by. flows/socket_translations.h interprets their reports.
  */
 #ifndef NETOBS_ENGINE_CONNECTS_H
 #define NETOBS_ENGINE_CONNECTS_H
@@ -16,25 +16,25 @@ struct ring_buffer;
 
 enum { CONNECT_POINTS_MAX = 14 };
 
-/* Zeroes: off. Stays where it is while it is open. */
+/* All zeroes: off. Must not be moved while it is open. */
 struct connects {
 	struct program_set set;
 	struct attach_point points[CONNECT_POINTS_MAX];
-	bool by_files; /* sockets are listed by the files of processes */
-	bool is_traced; /* COMPAT(<6.17): programs are in functions of the kernel */
-	int cgroup_fd; /* of the root; -errno: it cannot be opened */
+	bool by_files; /* iterate over the files of processes, not over a map of sockets */
+	bool is_traced; /* COMPAT(<6.17): the programs trace kernel functions */
+	int cgroup_fd;	/* of the root group; -errno: it cannot be opened */
 	const struct connect_counters *counters; /* mapped */
 	struct ring_buffer *ring;
 	int ring_fd;
-	uint64_t n_listed;	/* sockets of UDP that had connected then, */
-	bool is_new;		/* or were about to: once more */
-	int64_t rests_until_ns; /* before that, they are not listed again */
+	uint64_t n_listed; /* counters->udp at the last listing */
+	bool is_new; /* it had risen then: some may not have connected yet, so list again */
+	int64_t rests_until_ns; /* do not list before this time */
 	void (*on_event)(void *ctx, const struct connect_event *event);
 	void *ctx;
 };
 
 /**
- * Load the programs and attach them, which changes nothing for programs of others.
+ * Load the programs and attach them. Programs of others run as before.
  *
  * @return 0; -errno: the kernel lacks something, nothing is logged, and nothing stays loaded
  */
@@ -44,29 +44,29 @@ int connects_open(struct connects *connects,
 
 void connects_close(struct connects *connects);
 
-/* It wakes only when much is waiting (EPOLLET); -1: there is none. */
+/* @return a descriptor to poll with EPOLLET, readable only when many reports wait; -1: none */
 int connects_fd(const struct connects *connects);
 
-/* Take all reports that are there. */
+/* Deliver all waiting reports. */
 void connects_read(const struct connects *connects);
 
 /*
- * Have sockets of UDP reported that have connected since, and take all reports. The kernel looks at each
- * socket for that; of so many that it takes long, at most a tenth of the time.
+ * Have the UDP sockets that connected since the last call reported, and deliver all reports. The kernel
+ * visits each socket for that; where this takes long, it is done for at most a tenth of the time.
  */
 void connects_list(struct connects *connects);
 
 /* @return reports that were lost: too many were waiting */
 uint64_t connects_lost(const struct connects *connects);
 
-/* @return calls of UDP whose address was not seen: the kernel skipped a traced one, or there were too many threads */
+/* @return UDP calls whose address is unknown: not traced, or of too many threads */
 uint64_t connects_missed(const struct connects *connects);
 
 /*
- * Asks the kernel: only for counters that are shown.
+ * Slow, as it asks the kernel: call it only to show counters.
  *
- * @return calls of TCP that the kernel did not trace: on a preemptible kernel, a thread preempted the same program
- *         on its CPU. Such a socket has no translation, and takes none of others
+ * @return TCP calls that the kernel did not trace: on a preemptible kernel, a thread preempted the same
+ *         program on its CPU. Such a socket has no translation, and none of another socket
  */
 uint64_t connects_skipped(const struct connects *connects);
 

@@ -12,7 +12,7 @@
 
 static const struct log silent;
 
-/* By the arguments of the kernel's tracepoint, the most first; see drops.bpf.c. */
+/* Programs by the number of arguments of the tracepoint, the most first; see drops.bpf.c. */
 static const struct variant {
 	const char *programs[2];
 	bool has_reasons;
@@ -71,7 +71,7 @@ static bool is_refusal(int err)
 	return err == -EACCES || err == -EINVAL;
 }
 
-/* COMPAT(<6.11), COMPAT(<5.17): the verifier refuses arguments that there are not. */
+/* COMPAT(<6.11), COMPAT(<5.17): the verifier refuses programs that use arguments the tracepoint lacks. */
 static int load_variant(struct drop_programs *programs, bool no_reasons,
 			const struct log *log)
 {
@@ -84,7 +84,7 @@ static int load_variant(struct drop_programs *programs, bool no_reasons,
 		if (!err)
 			return 0;
 		if (!is_refusal(err))
-			break; /* the same one again, which says why */
+			break; /* load the same variant again, to log the error */
 	}
 	return try_variant(programs, &variants[i], log);
 }

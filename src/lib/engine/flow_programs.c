@@ -22,7 +22,7 @@
 
 #define RULE_COUNTS "rule_counts"
 
-/* The sizes of maps. What is off has one entry of each. */
+/* Set the sizes of maps: one entry for features that are off. */
 static int resize_maps(const struct bpf_object *object,
 		       const struct flow_knobs *knobs)
 {
@@ -79,7 +79,7 @@ static int set_part(const struct bpf_object *object, const char *name, int fd)
 	return map ? bpf_map__set_inner_map_fd(map, fd) : -ENOENT;
 }
 
-/* What is put into these maps has to be like what they are made for. */
+/* Set the inner maps that the maps of maps are created for: maps put into them later must be alike. */
 static int set_parts(const struct bpf_object *object, const struct conn_part *part)
 {
 	int err;
@@ -186,11 +186,11 @@ int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
 		.ctx = (void *)knobs,
 	};
 	err = program_set_ref(maps);
-	maps->ctx = NULL; /* they are loaded once */
+	maps->ctx = NULL; /* prepare_maps() ran, and does not run again */
 	return err;
 }
 
-/* As prepare_programs() sets the knobs. */
+/* @return the features that prepare_programs() enables by the knobs */
 static uint32_t features_of(const struct flow_knobs *knobs)
 {
 	return 1U << APART_ALWAYS | (uint32_t)has_rtt(knobs) << APART_RTT |

@@ -20,50 +20,50 @@
 #include "pinned.h"
 #include "program_set.h"
 
-/* What programs are loaded for; the maps need the first three, and whether there is a filter. */
+/* What maps and programs are loaded with. */
 struct flow_knobs {
 	uint32_t n_cpus;	/* possible ones, times their lanes */
 	uint32_t l1_buckets;	/* per CPU and generation */
 	uint32_t log_slots;	/* per CPU, a power of two */
-	uint32_t overflow_part; /* of a CPU's pages, one of OVERFLOW_PARTS */
-	uint32_t lanes;		/* of each CPU, see types.h */
+	uint32_t overflow_part; /* pages in each of a CPU's OVERFLOW_PARTS parts */
+	uint32_t lanes;		/* per CPU, see types.h */
 	enum clock_kind clock;
 	struct hash_secret secret;
 	uint16_t netns;
 	enum link_kind link;
-	enum netobs_direction direction; /* only its program is loaded, or both */
-	const struct filter *filter;	 /* NULL: all packets */
+	enum netobs_direction direction; /* load only the program of this direction, or both */
+	const struct filter *filter; /* NULL: all packets */
 	bool may_filter; /* programs with and without a filter share the maps */
-	const struct rate *rates; /* RATES of them, by number */
-	struct rate rate; /* at which packets are sampled without a filter */
-	bool rtt;	  /* connections are measured */
+	const struct rate *rates; /* RATES of them, by their numbers */
+	struct rate rate;	  /* sampling rate if there is no filter */
+	bool rtt;		  /* measure connections */
 	uint32_t conn_buckets; /* of CONN_WAYS connections; 0 if there is no rtt */
 	bool has_alerts;       /* there may be rules about connections */
 	uint32_t part_bits;    /* of conn_parts_bits() */
-	const struct conn_part *part; /* those of the maps will be like it; NULL: no maps */
-	uint32_t conn_idle; /* seconds after which a new connection may take the place */
+	const struct conn_part *part; /* inner maps will be like it; NULL: do not load maps */
+	uint32_t conn_idle; /* seconds without a packet after which a connection may be evicted */
 	const struct nat_layout *nat; /* NULL: translations are not reported */
-	const struct pinned *adopted; /* whose maps are used; NULL: new ones are made */
+	const struct pinned *adopted; /* use the maps of this set; NULL: make new ones */
 };
 
 /**
- * Load the maps, without programs: the first reference to @maps.
+ * Load the maps, without programs: takes the first reference to @maps.
  *
- * @return 0, or -errno, which is logged; -ESTALE: those to be adopted are other ones
+ * @return 0, or -errno, which is logged; -ESTALE: the maps to be adopted differ
  */
 int flow_maps_load(struct program_set *maps, const struct flow_knobs *knobs,
 		   const struct log *log);
 
 /**
- * Load programs that share @maps. Any thread may do that.
+ * Load programs that share @maps. Any thread may call this.
  *
- * @return 0, or -errno, which is logged; -EINVAL: the filter is not one for these links
+ * @return 0, or -errno, which is logged; -EINVAL: the filter does not fit this kind of links
  */
 int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 		       const struct log *log, struct programs *ret_programs);
 
 /**
- * Sum up what the rules of filters have counted, on all CPUs.
+ * Sum up the counters of filter rules over all CPUs.
  *
  * @param maps  loaded with a filter
  * @return 0, or -errno
@@ -71,7 +71,7 @@ int flow_programs_load(struct program_set *maps, const struct flow_knobs *knobs,
 int flow_rules_read(const struct program_set *maps, uint32_t n_cpus,
 		    struct rule_count ret_totals[RULE_SLOTS]);
 
-/* Count for the rule of @judgement what no program has seen. None runs meanwhile. */
+/* Count packets for the rule of @judgement that no program has seen; no program runs meanwhile. */
 void flow_rules_add(const struct program_set *maps, uint32_t judgement,
 		    const struct count *count);
 
@@ -79,8 +79,8 @@ void flow_rules_add(const struct program_set *maps, uint32_t judgement,
 struct test_packet {
 	const void *bytes; /* from the link header on */
 	uint32_t len;
-	uint32_t wire_len; /* before it was cut to @len */
-	int64_t ns;	   /* when it was seen, for CLOCK_PACKET */
+	uint32_t wire_len; /* length before it was cut to @len */
+	int64_t ns;	   /* time stamp, for CLOCK_PACKET */
 };
 
 /**

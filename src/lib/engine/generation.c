@@ -11,7 +11,7 @@
 
 struct cpu_runs {
 	uint64_t entered; /* noted after the flip */
-	int64_t missed; /* exits that were never counted, as far as is known */
+	int64_t missed;	  /* exits known to be missing in the counter */
 	bool is_reported;
 };
 
@@ -83,7 +83,7 @@ static bool have_exited(const struct generation *generation)
 	return true;
 }
 
-/* False: more have exited than entered, so that exits prove nothing. */
+/* Note the runs that entered. False: a CPU counted more exits than entries, so exits prove nothing. */
 static bool note_entered(struct generation *generation)
 {
 	bool is_sound = true;
@@ -116,8 +116,9 @@ static void report_cpu(struct generation *generation, uint32_t cpu)
 }
 
 /*
- * All that had entered have ended. Where none has entered since, what differs is
- * what was missed; elsewhere it is not known, and left for the next time.
+ * After the grace period, all runs that had entered have ended. On a CPU where none has entered
+ * since, the difference of the counters is the number of missed exits; elsewhere it is unknown, and
+ * left for the next time.
  */
 static void correct_entered(struct generation *generation)
 {
@@ -134,7 +135,7 @@ static void correct_entered(struct generation *generation)
 	}
 }
 
-/* The counts may still come right, or the proof that they will not. */
+/* The doubt ends when the grace period ends. */
 static bool is_doubt_over(struct generation *generation)
 {
 	int err = generation->grace ? map_grace_result(&generation->grace) :

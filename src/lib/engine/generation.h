@@ -35,14 +35,14 @@ struct generation {
 		IN_DOUBT,
 		ALL_EXITED
 	} phase;
-	int64_t doubt_ns; /* ENTERED_NOTED: from when on to be in doubt */
-	struct map_grace *grace; /* IN_DOUBT: being waited for; or NULL */
+	int64_t doubt_ns; /* ENTERED_NOTED: when the phase becomes IN_DOUBT */
+	struct map_grace *grace; /* IN_DOUBT: grace period to wait for; or NULL */
 	struct cpu_runs *runs;	 /* per CPU */
 };
 
 /*
- * With a store that was adopted: go on with its generation, as after a flip. The other one
- * may not have been drained. @return 0, or -ENOMEM
+ * An adopted store keeps its current generation, as after a flip: the other generation may not have
+ * been drained. @return 0, or -ENOMEM
  */
 int generation_init(struct generation *generation, const struct store *store);
 void generation_done(struct generation *generation);
@@ -50,10 +50,7 @@ void generation_done(struct generation *generation);
 /* Send writers to the other generation. */
 void generation_flip(struct generation *generation);
 
-/*
- * Call every GENERATION_WAIT_MS after a flip. True when the generation left
- * behind is at rest.
- */
+/* Call every GENERATION_WAIT_MS after a flip. @return whether the old generation is at rest */
 bool generation_settle(struct generation *generation);
 
 static inline uint32_t generation_old(const struct generation *generation)

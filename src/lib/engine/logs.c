@@ -61,7 +61,7 @@ static void note_heads(struct logs *logs)
 	logs->is_settling = false;
 }
 
-/* The heads are behind records at rest, and may be behind some that are not visible yet. */
+/* At rest, the heads are behind all records of the generation, but some of these may not be visible yet. */
 void logs_settle(struct logs *logs, bool has_writers)
 {
 	for (uint32_t cpu = 0; cpu < logs->store->n_cpus; cpu++) {
@@ -76,7 +76,7 @@ void logs_settle(struct logs *logs, bool has_writers)
 	logs->is_settling = has_writers;
 }
 
-/* Report records from logs->at on, without turning. Returns the slots that were taken. */
+/* Report records from logs->at on, up to @end or the end of the ring. @return the number of slots taken */
 static size_t read_run(const struct logs *logs, const struct log_slot *slots,
 		       uint64_t end, bool is_left)
 {
@@ -84,7 +84,7 @@ static size_t read_run(const struct logs *logs, const struct log_slot *slots,
 	const uint64_t n_slots = logs->store->log_slots, mask = n_slots - 1;
 	const struct log_slot *first = &slots[at & mask];
 	uint64_t n = min_u64(end - at, n_slots - (at & mask));
-	/* A record whose second half is at the start, or behind the budget. */
+	/* The record continues at the start of the ring, or beyond @end. */
 	const struct log_slot pair[] = { *first, slots[(at + 1) & mask] };
 
 	return n == 1 && is_log_long(first) ?
@@ -171,8 +171,8 @@ bool logs_read(struct logs *logs, uint32_t max_slots)
 }
 
 /*
- * Whether a log begins with records of @generation, or with some that a drain before had
- * to leave. Returns -errno if it cannot be mapped.
+ * @return whether a log begins with records of @generation, or with records that an earlier drain
+ *         left; -errno: it cannot be mapped
  */
 static int log_has_more(struct logs *logs, uint32_t cpu, uint32_t generation)
 {
@@ -193,8 +193,8 @@ static int log_has_more(struct logs *logs, uint32_t cpu, uint32_t generation)
 }
 
 /*
- * Returns 1: some were read; 0: there are no more; -errno. What is left may be behind records
- * of the next generation, which come meanwhile.
+ * @return 1: records were read; 0: there are no more; -errno. Records that are left are followed by
+ *         new ones of the next generation.
  */
 static int complete_log(struct logs *logs, uint32_t cpu, uint32_t generation,
 			uint32_t max_slots)

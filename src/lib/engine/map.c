@@ -13,7 +13,7 @@
 
 /* Shared with the thread; whichever of the two is done last frees it. */
 struct map_grace {
-	int outer_fd; /* these are its own; -1: of maps that the thread makes */
+	int outer_fd; /* descriptors of the thread; -1: it makes maps itself */
 	int inner_fd;
 	uint32_t index;
 	int result;

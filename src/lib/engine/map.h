@@ -34,8 +34,8 @@ int map_make_outer(int inner_fd, uint32_t n);
 /* ---- Parts of a map in memory --------------------------------------------------- */
 
 /*
- * The kernel maps from multiples of its page size only, which is 4, 16 or 64 KiB,
- * and buckets fill no such page: what to map for bytes that start @inner bytes into it.
+ * The kernel maps from multiples of its page size only, which is 4, 16 or 64 KiB, and tables need
+ * not begin at one: the wanted bytes begin @inner bytes into the mapping.
  */
 struct map_span {
 	uint64_t offset;
@@ -59,7 +59,7 @@ static inline struct map_span map_span(uint64_t offset, size_t size,
 /** @return the bytes from @offset on, or NULL with errno set */
 void *map_mmap(int fd, uint64_t offset, size_t size);
 
-/* NULL is fine. */
+/* @bytes: or NULL */
 void map_munmap(const void *bytes, size_t size);
 
 /* ---- Maps of maps --------------------------------------------------------------- */
@@ -90,11 +90,11 @@ int map_grace_begin(struct map_grace **ret_grace);
 /** @return -EAGAIN: it has not ended; or 0 or -errno, and *@grace is freed */
 int map_grace_result(struct map_grace **grace);
 
-/* Give up waiting; NULL is fine. */
+/* Give up waiting. *@grace may be NULL. */
 void map_grace_abandon(struct map_grace *grace);
 
 /**
- * map_update() in a thread, which has descriptors of its own. map_has() says that the change has
+ * map_update() in a thread, with duplicates of the descriptors. map_has() tells when the change has
  * taken effect, in less than a millisecond mostly; the result comes after a grace period.
  *
  * @return 0, or -errno

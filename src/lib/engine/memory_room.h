@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What the memory control groups of this process leave to it. Where a group is
- * full the kernel kills, and does not refuse: so that has to be known before.
+ * The memory that control groups leave to this process. In a full group, the kernel kills processes
+ * instead of refusing memory: so the room has to be known in advance.
  */
 #ifndef NETOBS_ENGINE_MEMORY_ROOM_H
 #define NETOBS_ENGINE_MEMORY_ROOM_H
@@ -9,21 +9,21 @@
 #include <stdint.h>
 
 /*
- * Bytes that may still be taken: the least of what the group and its ancestors
- * leave (version 1 or 2), beside caches of files; UINT64_MAX: none has a limit.
- * @root: where /proc and the mounts are, "" but in tests.
+ * @return bytes that may still be allocated: the least room of the group and its ancestors (version
+ *         1 or 2), counting the page cache as free; UINT64_MAX: no limit. @root: prefix of /proc
+ *         and of mounts, "" except in tests.
  */
 uint64_t memory_room(const char *root);
 
-/* How to use @room: half as much for entries as for the flows that they become. */
+/* How to use the room: half as much for entries as for the flows that they become. */
 struct memory_plan {
 	uint64_t entry_bytes;	/* 0: there is too little room */
-	uint64_t process_bytes; /* of the flows */
+	uint64_t process_bytes; /* for flows in user space */
 };
 
 struct memory_plan memory_plan(uint64_t room);
 
-/* The least @room that there can be a plan for. */
+/* @return the least room for which memory_plan() finds a plan */
 uint64_t memory_room_least(void);
 
 #endif

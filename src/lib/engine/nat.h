@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The kernel side of address translation: where the kernel keeps it, and the reports of the flow
- * programs. What these mean is in flows/translations.h.
+ * The kernel side of address translation: the layout of conntrack, and the reports of the flow
+ * programs, which flows/translations.h interprets.
  */
 #ifndef NETOBS_ENGINE_NAT_H
 #define NETOBS_ENGINE_NAT_H
@@ -16,15 +16,15 @@ struct program_set;
 struct ring_buffer;
 
 /**
- * Find where this kernel has the translation of a packet, by its type information (BTF), which
- * may be that of the module nf_conntrack.
+ * Find the offsets of a packet's translation in the structs of this kernel, by the BTF of the
+ * kernel or of its module nf_conntrack.
  *
- * @return 0; -ENOENT: it has no conntrack, or the module is not loaded; -EPROTO: its structs are
- *         others than is known; others from libbpf
+ * @return 0; -ENOENT: the kernel has no conntrack, or the module is not loaded; -EPROTO: its
+ *         structs have an unknown layout; others from libbpf
  */
 int nat_find_layout(struct nat_layout *ret_layout, const struct log *log);
 
-/* Zeroes: off. */
+/* All zeroes: off. */
 struct nat {
 	const struct log *log;
 	uint32_t n_cpus;
@@ -44,16 +44,16 @@ int nat_open(struct nat *nat, const struct program_set *maps, uint32_t n_cpus,
 
 void nat_close(struct nat *nat);
 
-/* It wakes only when much is waiting (EPOLLET); -1: there is none. */
+/* @return a descriptor to poll with EPOLLET, readable only when many reports wait; -1: none */
 int nat_fd(const struct nat *nat);
 
-/* Take all reports that are there. */
+/* Deliver all waiting reports. */
 void nat_read(const struct nat *nat);
 
-/* Have all translations be reported again in a generation that no program writes to. */
+/* Have all translations reported again in a generation that no program writes to. */
 void nat_forget(const struct nat *nat, uint32_t generation);
 
-/* Sum up what the programs have counted. */
+/* @return the sums of the counters over all CPUs */
 struct nat_counters nat_count(const struct nat *nat);
 
 #endif

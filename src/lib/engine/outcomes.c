@@ -16,8 +16,9 @@ static bool is_empty(const struct outcome_slot *slot)
 }
 
 /*
- * The interface is gone, and the slot is empty. Programs that have found it may still count in it, in
- * the other generation: so it is given up first, and is free once that has been taken.
+ * For an empty slot of an interface that is gone: programs that have found the slot may still count
+ * in it, in the other generation. So it is marked as leaving first, and is free once that
+ * generation was taken.
  */
 static uint64_t next_origin(uint64_t origin, uint32_t generation)
 {

@@ -12,16 +12,16 @@
 enum {
 	/* Per table, 2 MiB when it is empty: almost 2 million flows. */
 	ROOM_USUAL = 1 << 17,
-	CPUS_USUAL = 8, /* that this is for; more have more */
+	CPUS_USUAL = 8, /* CPUs that ROOM_USUAL is for; more CPUs have more room */
 	ROOM_MAX = 1 << 20,
-	ROOM_LEAST = 1 << 13, /* where flows are limited */
-	ROOM_MIN = 1 << 6,    /* where memory is */
-	FLOWS_SPARSE = 8,     /* in a page, where not all have many */
+	ROOM_LEAST = 1 << 13, /* the limit by max_flows is not less */
+	ROOM_MIN = 1 << 6,    /* the limit by max_bytes is not less */
+	FLOWS_SPARSE = 8, /* flows assumed per page, as not all pages fill up */
 	BUCKET_BYTES = 16,
 	PAGE_BYTES = 2048,
 	/*
-	 * The first three levels, those of all CPUs together, have twice the room: hardly
-	 * ever do all overflow alike. The fourth is for a CPU that has nearly all flows.
+	 * The first three levels of all CPUs together are twice the room: hardly ever do all CPUs
+	 * overflow alike. The fourth is for a CPU that has nearly all flows.
 	 */
 	PARTS_SHARED = 32,
 	BATCH = 64,
@@ -39,7 +39,6 @@ static uint32_t count_cpus(void)
 	return online > 0 ? online : 1;
 }
 
-/* A power of two. */
 uint32_t overflow_choose_room(uint64_t max_flows, uint64_t max_bytes)
 {
 	const uint64_t each = (uint64_t)GENERATIONS * (BUCKET_BYTES + PAGE_BYTES);
@@ -77,7 +76,7 @@ int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_flows,
 	return 0;
 }
 
-/* Of a generation. */
+/* Names of the pins, by generation. */
 static const char *const pin_names[GENERATIONS] = { "overflow_0", "overflow_1" };
 
 int overflow_adopt(struct overflow *overflow, const struct pinned *pinned)

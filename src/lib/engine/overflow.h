@@ -12,30 +12,30 @@
 
 #include <stdint.h>
 
-/* Receives an entry; it is no longer in the table. */
+/* Receives an entry that was removed from the table. */
 typedef void overflow_entry_fn(void *ctx, const struct flow_entry *entry);
 
 struct overflow {
-	uint32_t room; /* of a table, in pages */
-	uint32_t part; /* of a CPU's pages, one of OVERFLOW_PARTS */
+	uint32_t room; /* pages of a table */
+	uint32_t part; /* pages in each of a CPU's OVERFLOW_PARTS parts */
 	int fds[GENERATIONS];
 	struct overflow_batch *batch; /* while a table is read */
-	uint32_t position;	      /* of the kernel, in the table */
+	uint32_t position;	      /* the kernel's cursor in the table */
 };
 
-/** @return the room that overflow_init() makes for these */
+/** @return the pages of a table that overflow_init() makes with these limits, a power of two */
 uint32_t overflow_choose_room(uint64_t max_flows, uint64_t max_bytes);
 
 /**
- * @param outer_fd   the map that the programs find them in; stays the caller's
+ * @param outer_fd   the programs' map of overflow tables; stays the caller's
  * @param max_flows  in an interval
- * @param max_bytes  of the tables, full ones; 0: no limit
+ * @param max_bytes  of both tables when full; 0: no limit
  * @return 0, or -errno
  */
 int overflow_init(struct overflow *overflow, int outer_fd, uint64_t max_flows,
 		  uint64_t max_bytes);
 
-/** The tables that @pinned has, which stay pinned. @return 0, or -errno */
+/** Use the tables of @pinned, which stay pinned. @return 0, or -errno */
 int overflow_adopt(struct overflow *overflow, const struct pinned *pinned);
 
 /** Pin the tables. @return 0, or -errno */
@@ -52,7 +52,7 @@ void overflow_done(struct overflow *overflow);
 int overflow_take(struct overflow *overflow, uint32_t generation,
 		  overflow_entry_fn *on_entry, void *ctx);
 
-/** @return the memory of empty tables, in bytes, about */
+/** @return memory of empty tables in bytes, estimated */
 uint64_t overflow_bytes(const struct overflow *overflow);
 
 #endif

@@ -39,7 +39,7 @@ _Static_assert(sizeof(struct cpu_state) == 3200 &&
 
 /* ---- Files ----------------------------------------------------------------------- */
 
-/* By the descriptor, since another directory may have replaced the checked one. */
+/* Uses the descriptor, since another directory may have replaced the checked one. */
 static int path_of(const struct pinned *pinned, const char *folder,
 		   const char *name, char path[PINNED_PATH_MAX])
 {
@@ -60,7 +60,7 @@ static int get_file(const struct pinned *pinned, const char *folder,
 		return err;
 	if (lstat(path, &info))
 		return -errno;
-	/* Where the directory was open to others once, they may have pinned something. */
+	/* If others could write to the directory once, they may have pinned something. */
 	return own_file_refusal(pinned->dir_fd, &info) ? -EPERM :
 							 bpf_obj_get(path);
 }
@@ -130,7 +130,7 @@ static int map_value_size(int fd)
 	return err ?: (int)info.value_size;
 }
 
-/* pinned->state stays NULL if the state cannot be read. */
+/* Map the state; if it cannot be read, pinned->state stays NULL. */
 static void open_state(struct pinned *pinned)
 {
 	cleanup_fd int fd = get_file(pinned, "", "state");
@@ -178,7 +178,7 @@ static int check_file_system(const struct pinned *pinned)
 }
 
 /*
- * What is locked is the folder of links, which no other user can open.
+ * Lock the folder of links, which no other user can open.
  * @return 0; -EBUSY: another process has the lock
  */
 static int try_lock(struct pinned *pinned)
@@ -198,7 +198,7 @@ static int try_lock(struct pinned *pinned)
 	return 0;
 }
 
-/* The one before may be about to end, and netobsctl check looks at it for a moment. */
+/* Retry: the previous process may be about to end, and netobsctl check locks the set for a moment. */
 static int lock_directory(struct pinned *pinned)
 {
 	const struct timespec wait = { .tv_nsec = LOCK_WAIT_MS * NSEC_PER_MSEC };
@@ -236,7 +236,7 @@ static int make_folders(const struct pinned *pinned)
 		return -errno;
 	if (mkdirat(pinned->dir_fd, "links", 0700) && errno != EEXIST)
 		return -errno;
-	/* The latter is what is locked. Only its owner can change its mode. */
+	/* The folder of links is locked. Only its owner can change its mode. */
 	if (fchmodat(pinned->dir_fd, "links", 0700, 0) && errno != EPERM &&
 	    errno != EROFS)
 		return -errno;
@@ -251,7 +251,7 @@ static bool is_open_to_others(const struct stat *st)
 	       st->st_mode & (S_IWGRP | S_IWOTH);
 }
 
-/* Who can change what is in @what, "it" or one of its parts, and what to do about it */
+/* Write the owner and mode of @what ("it", or a folder in it) to @why, and what to do about it. */
 static int refuse(char why[PINNED_WHY_MAX], const char *what,
 		  const struct stat *st)
 {
@@ -376,10 +376,7 @@ static bool is_alike(const struct bpf_map *map, int fd)
 	       info.max_entries == bpf_map__max_entries(map);
 }
 
-/*
- * Connections are measured anew by each process, with what belongs to them: their table may
- * have another size.
- */
+/* Each process measures connections anew: the maps of their table, whose size may change, are not kept. */
 static bool outlives_process(const struct bpf_map *map)
 {
 	const char *name = bpf_map__name(map);

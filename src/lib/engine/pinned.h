@@ -22,8 +22,8 @@
 #include <stddef.h>
 
 /*
- * To be increased when a struct of src/bpf/types.h that maps contain changes, or the meaning
- * of one: the sets of other layouts are not read.
+ * Increase this when a struct of src/bpf/types.h in these maps changes, or its meaning: sets of
+ * other layouts are not read.
  */
 enum { PINNED_LAYOUT = 7 };
 
@@ -35,49 +35,49 @@ enum {
 };
 
 struct pinned_state {
-	/* These are the same in all versions, so that each can count what it cannot read. */
+	/* Members up to seen_drained are the same in all versions, to count packets of unreadable sets. */
 	__u64 magic;
 	__u32 layout;
-	__u32 owner; /* the process that uses the set, or used it last */
+	__u32 owner; /* pid of the process that uses the set, or used it last */
 	char version[32];
 	__u32 n_cpus;		    /* entries of cpu_states */
-	__u32 cpu_bytes;	    /* the size of each */
-	__u32 seen_at[GENERATIONS]; /* in it: struct count of packets seen */
-	struct count seen_drained; /* of these, packets that processes have drained */
+	__u32 cpu_bytes;	    /* size of an entry */
+	__u32 seen_at[GENERATIONS]; /* offsets in an entry: struct count of packets seen */
+	struct count seen_drained; /* packets seen that were drained */
 
-	/* Those of layout 5. */
+	/* Members as of layout 5. */
 	__u32 lanes;
 	__u32 l1_buckets;
 	__u32 log_slots;
 	__u32 overflow_room;
 	__u32 overflow_part;
-	__u64 max_flows; /* options that these two, and links, were made with */
+	__u64 max_flows; /* options that the overflow tables, and links, were made with */
 	__u64 max_memory;
 	__u32 attach_order;
-	__u32 attach_kinds; /* bits of what links may not be: NETOBS_FEATURE_TCX, _CLSACT */
+	__u32 attach_kinds; /* kinds that links may not have: bits NETOBS_FEATURE_TCX, _CLSACT */
 	__u32 next_rule_slot; /* the next one that no rule has used */
-	__u32 has_rules; /* all packets of the set were counted by rules, too */
-	__u32 n_netns;	 /* keys have lower indexes of namespaces */
-	__u32 current;	 /* of the books: those that hold */
-	struct rate rates[RATES]; /* by their numbers, which keys have */
+	__u32 has_rules; /* since the set was made, rules have counted all packets */
+	__u32 n_netns;		  /* indexes of namespaces in keys are lower */
+	__u32 current;		  /* index of the valid books */
+	struct rate rates[RATES]; /* by the numbers that keys contain */
 	struct hash_secret secret;
 
-	/* A drain writes the other ones, then `current`: all of them hold at once. */
+	/* A drain writes the books that are not valid, then `current`: all members change at once. */
 	struct pinned_books {
 		struct counters drained[GENERATIONS]; /* counters as of the last drain */
-		struct count unclaimed;		      /* likewise */
-		struct count unreported; /* drained, and in no record yet */
+		struct count unclaimed; /* packets without a lane, as of the last drain */
+		struct count unreported; /* drained, but in no record yet */
 	} books[2];
 };
 
-/* Of a network namespace and an interface; the same in all versions. */
+/* Entries of namespaces and interfaces; their layout is the same in all versions. */
 struct pinned_netns {
 	__u32 inode;
 	char name[252]; /* "": the process's own */
 };
 
 struct pinned_netif_key {
-	__u32 netns; /* its index */
+	__u32 netns; /* index of the namespace */
 	__u32 ifindex;
 };
 
@@ -100,16 +100,16 @@ struct pinned {
 	const struct log *log;
 	char *path;
 	int dir_fd;  /* -1: nothing is pinned */
-	int lock_fd; /* the folder of links, locked */
+	int lock_fd; /* descriptor of the folder of links, which has the lock */
 	struct shared_fd *links;
-	bool had_links;		    /* programs of an earlier process count */
-	struct pinned_state *state; /* mapped; NULL: there is none */
+	bool had_links; /* links of an earlier process were found: its programs may count */
+	struct pinned_state *state; /* mapped; NULL: no readable set */
 	size_t state_bytes;
 	int netns_fd, netifs_fd;
 
-	/* Of a set that could not be read. */
-	struct pinned_state *former; /* a copy, of what is common to all layouts */
-	void *former_cpus;	     /* mapped */
+	/* Of a set that was discarded, as its layout is not readable: */
+	struct pinned_state *former; /* a copy of the members common to all layouts */
+	void *former_cpus;	     /* its cpu_states, mapped */
 };
 
 #define PINNED_NONE       \
@@ -117,17 +117,17 @@ struct pinned {
 		.dir_fd = -1, .lock_fd = -1, .netns_fd = -1, .netifs_fd = -1 })
 
 /**
- * Make the directory and lock it, waiting a second for a process that ends.
+ * Make the directory and lock it, waiting a second for a process that is ending.
  *
- * @ret_why: whose it is, if users other than root and that of this process can change what is
- *           in it: -EPERM; else unchanged
- * @return 0; -EBUSY: another process has it, which is logged; -ENOTSUP: it is not in a BPF
- *         file system; -ENOENT: nor is the directory above; others as from mkdir(2), open(2)
+ * @ret_why: for -EPERM: its owner and mode, as users other than root and that of this process can
+ *           change its files; else unchanged
+ * @return 0; -EBUSY: another process has locked it, which is logged; -ENOTSUP: it is not in a BPF file
+ *         system; -ENOENT: its parent directory does not exist; others as from mkdir(2), open(2)
  */
 int pinned_open(struct pinned *pinned, const char *path, const struct log *log,
 		char ret_why[PINNED_WHY_MAX]);
 
-/** The same of a set that is there, to look at it. @return also -ENOENT: there is none */
+/** Open a set to look at it, locked by another process or not. @return as pinned_open(); -ENOENT: none */
 int pinned_look(struct pinned *pinned, const char *path, bool *ret_is_locked);
 
 /* Close the set, which stays pinned. */
@@ -139,13 +139,13 @@ bool pinned_is_readable(const struct pinned *pinned);
 /** @return a descriptor of the map, or -errno */
 int pinned_get_map(const struct pinned *pinned, const char *name);
 
-/** Pin a map, in the place of one of that name. @return 0, or -errno */
+/** Pin a map, replacing a pinned one of that name. @return 0, or -errno */
 int pinned_put_map(const struct pinned *pinned, const char *name, int fd);
 
 /**
- * Have the maps of an object that is not loaded yet be those of the set.
+ * Before an object is loaded: make it use the maps of the set.
  *
- * @return 0; -ESTALE: one is missing, or is another one; others from the kernel
+ * @return 0; -ESTALE: a map is missing or differs; others from the kernel
  */
 int pinned_reuse_maps(const struct pinned *pinned,
 		      const struct bpf_object *object);
@@ -153,30 +153,30 @@ int pinned_reuse_maps(const struct pinned *pinned,
 /** Pin all maps of an object. @return 0, or -errno */
 int pinned_put_maps(const struct pinned *pinned, const struct bpf_object *object);
 
-/* Remove what is pinned but the links: the set cannot be read. */
+/* Remove a set that cannot be read, except its links. */
 void pinned_discard(struct pinned *pinned);
 
 /**
- * Make the state, which is @state from now on, and the lists.
+ * Make and pin the state, as a copy of @state, and the lists of namespaces and interfaces.
  *
  * @return 0, or -errno
  */
 int pinned_publish(struct pinned *pinned, const struct pinned_state *state);
 
-/** @return packets that the set that was discarded has seen since its last drain */
+/** @return packets that the discarded set has seen since its last drain */
 struct count pinned_count_former(const struct pinned *pinned);
 
 /* @return packets that this set has seen since its last drain */
 struct count pinned_count_waiting(const struct pinned *pinned);
 
 /**
- * Remove all but the directory, which may be a package's, and links that are pinned.
+ * Remove the set except its directory, which may belong to a package, and pinned links.
  *
- * @return 0, or -errno: something is left
+ * @return 0, or -errno: it is not removed entirely
  */
 int pinned_remove(struct pinned *pinned);
 
-/** @return whether the namespace of this index is known */
+/** @return whether the set has a namespace of this index */
 bool pinned_get_netns(const struct pinned *pinned, __u32 index,
 		      struct pinned_netns *ret_netns);
 

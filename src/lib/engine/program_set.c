@@ -30,19 +30,19 @@ struct any_link {
 	uint32_t flags;
 };
 
-/* Negative: the map was not created. libbpf 1.4 and newer keep a descriptor for it in this case as well. */
+/* @return negative: the map was not created. libbpf 1.4 and newer have a descriptor for it even so. */
 static int created_fd(const struct bpf_map *map)
 {
 	return bpf_map__autocreate(map) ? bpf_map__fd(map) : -ENOENT;
 }
 
-/* The base's map of that name; NULL: the set has one of its own. */
+/* @return the base's map of that name; NULL: the set has its own */
 static const struct bpf_map *shared_map(const struct program_set *set,
 					const struct bpf_map *map)
 {
 	const struct bpf_map *shared;
 
-	/* Knobs are the object's own. */
+	/* The maps of knobs are not shared. */
 	if (!set->base || bpf_map__is_internal(map))
 		return NULL;
 	shared = bpf_object__find_map_by_name(set->base->object,
@@ -166,8 +166,8 @@ static int load_set(struct program_set *set)
 }
 
 /*
- * A program of a group runs after those of groups below, but for these; of its own group, it is
- * the first. libbpf before 1.6 does not do it.
+ * Attach a program that runs first in its group, and before programs of groups below, which usually
+ * run first. libbpf before 1.6 does not support it.
  */
 static int attach_cgroup_first(const struct bpf_program *program, int cgroup_fd)
 {
@@ -362,7 +362,7 @@ static int take_program(const struct program_set *set, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* With a filter, copies of them. */
+/* Take the loaded programs, or with a filter copies of them that contain it. */
 static int take_programs(const struct program_set *set,
 			 const struct filter *filter,
 			 const struct filter_frames *frames,

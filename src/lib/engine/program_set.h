@@ -25,7 +25,7 @@ struct bpf_object;
 struct bpf_program;
 
 enum attach_kind {
-	ATTACH_SECTION, /* what its section names: a tracepoint, a function */
+	ATTACH_SECTION, /* where its section says: a tracepoint, a function */
 	ATTACH_CGROUP,	/* sock_ops, cgroup_skb and others of a cgroup */
 	ATTACH_CGROUP_FIRST, /* before all programs of groups below, Linux 6.17 */
 	ATTACH_ITERATOR,     /* see program_set_open_iterator() */
@@ -35,7 +35,7 @@ enum attach_kind {
 struct attach_point {
 	const char *program;
 	enum attach_kind kind;
-	const char *map; /* ATTACH_ITERATOR: whose elements it visits; or NULL */
+	const char *map; /* ATTACH_ITERATOR: the map whose elements it visits; or NULL */
 	int cgroup_fd; /* ATTACH_CGROUP, ATTACH_CGROUP_FIRST; stays the caller's */
 	uint32_t family; /* ATTACH_NETFILTER, these three: NFPROTO_... */
 	uint32_t hook;	 /* NF_INET_... */
@@ -55,24 +55,24 @@ struct program_set {
 	size_t n_points;
 	bool points_only; /* load no other programs */
 	/*
-	 * Called between open and load: sets knobs and the sizes of maps, puts
-	 * generated code in place, leaves out programs (bpf_program__set_autoload) and
-	 * maps (bpf_map__set_autocreate) of features that are off. Or NULL.
+	 * Called between open and load: sets knobs and the sizes of maps, puts generated code in
+	 * place, leaves out programs (bpf_program__set_autoload) and maps (bpf_map__set_autocreate)
+	 * of features that are off. May be NULL.
 	 */
 	int (*prepare)(struct bpf_object *object, void *ctx);
 	void *ctx;
 
 	/* The programs to load, by enum direction; both NULL: all. */
 	const char *names[2];
-	struct filter_template *templates; /* which programs are only copied */
+	struct filter_template *templates; /* templates of the filter: these programs are only copied */
 	size_t n_templates;
 
-	bool is_idle; /* loaded only: program_set_attach() attaches it */
+	bool is_idle; /* do not attach it when it is loaded: program_set_attach() does */
 
 	unsigned int refs;
 	struct bpf_object *object; /* NULL: not loaded */
 	struct bpf_link *links[PROGRAM_SET_POINTS_MAX];
-	int link_fds[PROGRAM_SET_POINTS_MAX]; /* of what libbpf has no links for */
+	int link_fds[PROGRAM_SET_POINTS_MAX]; /* links that libbpf does not support */
 };
 
 /**
@@ -86,16 +86,16 @@ int program_set_ref(struct program_set *set);
 /** Detach and unload the set with its last reference; without any, do nothing. */
 void program_set_unref(struct program_set *set);
 
-/** Attach what is not attached. @return 0, or -errno, which is logged: then nothing is */
+/** Attach all points that are not attached. @return 0; -errno, which is logged: nothing is attached */
 int program_set_attach(struct program_set *set);
 
 /** Detach all programs, which stay loaded. They may still run on another CPU. */
 void program_set_detach_all(struct program_set *set);
 
-/** Detach that program, which stays loaded. It may still run on another CPU. */
+/** Detach the program of that name, which stays loaded. It may still run on another CPU. */
 void program_set_detach(struct program_set *set, const char *program);
 
-/** @return the file descriptor, which stays the set's, or -ENOENT */
+/** @return a file descriptor that the set owns, or -ENOENT */
 int program_set_map_fd(const struct program_set *set, const char *map);
 
 /** @return the first @size bytes of the map, for map_munmap(); or NULL with errno set */
@@ -112,23 +112,23 @@ int program_set_open_iterator(const struct program_set *set, const char *program
 /** @return how often the kernel skipped the program because it was already running on that CPU */
 uint64_t program_misses(const struct bpf_program *program);
 
-/** @return about how many bytes the set's maps take, those of its base apart */
+/** @return memory of the set's maps in bytes, estimated, without maps of its base */
 uint64_t program_set_bytes(const struct program_set *set);
 
-/* Programs for interfaces, one for each direction that is observed; all or none. */
+/* Programs for interfaces, one per observed direction; all of them are loaded, or none. */
 struct programs {
 	int fds[2]; /* indexed by enum direction; -1: none */
 };
 
 /**
- * Load @set, which nothing else refers to, for the programs called @names. They stay
- * loaded, with the maps that they use, without libbpf's copies of all.
+ * Load the programs @names of @set, to which there are no references. They and the maps that they
+ * use stay loaded, while libbpf's copies are freed.
  *
  * @param names   indexed by enum direction
- * @param direction  only its program is loaded, or both
- * @param filter  for the packets, whose kind @frames is; NULL: the programs do not call
+ * @param direction  load only the program of this direction, or both
+ * @param filter  for packets whose link headers @frames describes; NULL: the programs do not call
  *                judge()
- * @return 0, or -errno, which is logged; -EINVAL: the filter is not one for these frames
+ * @return 0, or -errno, which is logged; -EINVAL: the filter does not fit these frames
  */
 int programs_load(struct program_set *set, const char *const names[2],
 		  enum netobs_direction direction, const struct filter *filter,
@@ -138,7 +138,7 @@ int programs_load(struct program_set *set, const char *const names[2],
 /** @return @err; -EPERM: verifiers of old kernels refuse functions as invalid without CAP_PERFMON */
 int program_error(int err);
 
-/* What follows the words for an error of loading: which privilege is missing, why the kernel refused which program, or "". */
+/* Follows a logged error of loading: the missing privilege, or which program was refused; or "". */
 struct program_hint {
 	char text[LOG_REFUSED_MAX + 128];
 };
@@ -153,10 +153,10 @@ static inline bool programs_are_loaded(const struct programs *programs)
 void programs_close(struct programs *programs);
 
 /**
- * For `prepare`: the object's `const volatile` variables.
+ * For `prepare`: find the object's `const volatile` variables.
  *
  * @param size  of the skeleton's struct for them
- * @return NULL if the object has none, or others
+ * @return NULL: it has none, or their size differs
  */
 void *program_set_knobs(const struct bpf_object *object, size_t size);
 

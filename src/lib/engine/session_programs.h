@@ -16,23 +16,23 @@
 #include <stdint.h>
 
 struct session_knobs {
-	uint32_t ring_bytes; /* a power of two, and of pages */
+	uint32_t ring_bytes; /* a power of two, multiple of the page size */
 	bool no_lists;	     /* treat iterators over maps as absent */
 	bool no_io;	     /* treat the hooks as absent */
 	bool no_accept;
-	/* Report whose sockets are, of UDP too, and no counters: SESSION_OWNED_SIZE bytes. */
+	/* Report owners only, also of UDP sockets, without counters: SESSION_OWNED_SIZE bytes. */
 	bool wants_owners;
 };
 
-/* Stays where it is while it is open. */
+/* Must not be moved while it is open. */
 struct session_programs {
 	struct session_knobs knobs;
 	struct program_set sockets, io, accept;
 	struct attach_point accept_points[2];
 	struct session_list list;
-	int list_error; /* not 0: sockets are listed by the files of processes, netobs_sess_lsf */
+	int list_error; /* not 0: iterate over the files of processes (netobs_sess_lsf), not over a map */
 	int cgroup_fd; /* of the root of cgroup v2; -errno: it cannot be opened */
-	int io_error; /* 0, or why that set is not there: -errno */
+	int io_error; /* 0; -errno: why the set `io` is not loaded */
 	int accept_error;
 };
 
@@ -46,30 +46,30 @@ int session_programs_open(struct session_programs *programs,
 			  const struct log *log);
 
 /*
- * Detach the programs that follow sockets, which may still run on another CPU for a grace
- * period. Then session_programs_list() has those that ended and were not reported, too, once.
+ * Detach the programs that follow sockets, which may still run on another CPU for a grace period.
+ * Then session_programs_list() reports, once, also sockets whose end was not reported.
  */
 void session_programs_detach(struct session_programs *programs);
 
-/* Detach and unload; does nothing twice. Maps stay that others have descriptors of. */
+/* Detach and unload; a second call does nothing. Maps stay while others have descriptors of them. */
 void session_programs_close(struct session_programs *programs);
 
 /**
- * Find the processes that have sockets open, which blocks while it looks at all open files.
+ * Find the processes that have sockets open. This blocks while the kernel visits all open files.
  *
  * @return 0, or -errno
  */
 int session_programs_find_holders(const struct session_programs *programs);
 
 /**
- * @return a descriptor, the caller's, or -errno. Reads of it note session_round.number with the
- *         control groups that sockets have. They return EAGAIN after session_round.left
+ * @return a descriptor, the caller's, or -errno. Reading it notes session_round.number in the
+ *         entries of control groups that sockets have. Reads return EAGAIN after session_round.left
  *         sockets, and 0 after the last one.
  */
 int session_programs_mark(const struct session_programs *programs);
 
 /**
- * List the sockets that live, into the ring buffer.
+ * Report the open sockets to the ring buffer.
  *
  * @return a descriptor, the caller's, or -errno. Reads of it return EAGAIN when the ring buffer is
  *         an eighth full, and 0 after the last socket.
@@ -77,7 +77,8 @@ int session_programs_mark(const struct session_programs *programs);
 int session_programs_list(struct session_programs *programs);
 
 /**
- * Open the ring buffer of sessions, with a callback for each, and room for session_counts_sum().
+ * Open the ring buffer of sessions, with a callback for each event, and allocate memory for
+ * session_counts_sum().
  *
  * @param ret_room  the caller's, to free()
  * @return 0, or -errno, which is logged
@@ -86,7 +87,7 @@ int session_programs_read(const struct session_programs *programs,
 			  ring_buffer_sample_fn on_event, void *ctx,
 			  struct ring_buffer **ret_ring, void **ret_room);
 
-/** @return the sum of all CPUs, of the map "session_counts"; @room: for those of each */
+/** @return the sums of the map "session_counts" over all CPUs. @room: of session_programs_read() */
 struct session_counts session_counts_sum(int counts_fd, void *room);
 
 #endif

@@ -16,7 +16,7 @@ static int load_adopted(struct store *store, const struct conn_part *first,
 {
 	static const struct log silent;
 	struct flow_knobs knobs;
-	struct rates rates; /* to try it: samplers cannot be reset yet */
+	struct rates rates; /* a copy to try, as samplers cannot be reset yet */
 	uint32_t new;
 	int err;
 

@@ -25,7 +25,7 @@ static void note_rates(const struct store *store)
 		       sizeof(pinned->state->rates));
 }
 
-/* No program uses a number that is new, nor its samplers, which may be of a longer interval. */
+/* Clear samplers of new numbers, which no program uses: they may be of a longer interval. */
 static void reset_samplers(struct store *store, uint32_t numbers)
 {
 	for (uint32_t cpu = 0; store->cpus && cpu < store->n_cpus; cpu++)

@@ -19,7 +19,7 @@ int store_take_rates(struct store *store, const struct filter *filter,
 void store_keep_rates(struct store *store, const struct filter *filter,
 		      const struct rate *rate);
 
-/** Likewise number in @rates those that the options of @store name. @return as rates_take() */
+/** Number in @rates the rates that the options of @store name. @return as rates_take() */
 int store_number_rates(const struct store *store, struct rates *rates,
 		       uint32_t *ret_new);
 

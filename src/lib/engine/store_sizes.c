@@ -67,7 +67,7 @@ static uint32_t choose_conn_buckets(const struct store_options *options)
 	return n / CONN_WAYS;
 }
 
-/* A replay has the packets of an hour in a second, so nothing is added to its table meanwhile. */
+/* A replay sees an hour of packets in a second, too fast for adding parts: one part has all bodies. */
 static uint32_t choose_part_bits(const struct store *store)
 {
 	return store->conn_buckets ?
@@ -104,7 +104,7 @@ int store_choose_sizes(struct store *store)
 	return 0;
 }
 
-/* What connections may still take. */
+/* @return bytes that the table of connections may still grow by */
 static uint64_t coming_bytes(const struct store *store)
 {
 	const struct conn_parts *parts = &store->connections.parts;
@@ -112,7 +112,7 @@ static uint64_t coming_bytes(const struct store *store)
 	return conn_parts_bytes_most(parts) - conn_parts_bytes(parts);
 }
 
-/* An explicit maximum, in bytes of entries. */
+/* Check options.max_memory. @ret_max: bytes of it left for entries; 0: no limit */
 static int check_max_memory(const struct store *store, uint64_t *ret_max)
 {
 	uint64_t fixed = store_bytes(store) + coming_bytes(store);

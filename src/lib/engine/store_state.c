@@ -4,8 +4,8 @@
 #include "base/util.h"
 
 /*
- * Connections take turns if more are open than there is room for, and each is measured for as
- * long as this. As long as those that have ended are shown.
+ * If more connections are open than the table has slots, they take turns: each is measured for so
+ * long. Ended connections are shown for as long.
  */
 enum { CONN_IDLE_SECONDS = 10 };
 

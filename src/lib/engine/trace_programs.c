@@ -19,24 +19,24 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of connections that user space adds; those of programs are lower. */
+/* Ids of connections that user space adds; those of programs are lower. */
 #define OWN_IDS (1ULL << 62)
 
 static const struct log silent;
 
-/* Of rows that all layers need: where connections begin and end, and whose they are. */
+/* Marks rows that all layers need: where connections begin and end, and their processes. */
 #define ANY_LAYER UINT32_MAX
 
 #define ONLY(layer) (1U << NETOBS_TRACE_LAYER_##layer)
 
-/* Each attaches to a tracepoint, which some kernels lack. */
+/* Tracepoints to attach to; some kernels lack some of them. */
 static const struct row {
 	const char *program;
 	const char *tracepoint;
-	uint32_t point; /* that it reports; TRACE_CLOSES: also those for user space alone */
+	uint32_t point; /* the point that it reports; TRACE_CLOSES: also points for user space alone */
 	bool is_only;	 /* no other program reports that point */
 	uint32_t layers; /* 1 << enum netobs_trace_layer: only these need it */
-	uint32_t n_args; /* at least; the kernel's tracepoints have one more, for themselves */
+	uint32_t n_args; /* the least number; the kernel's tracepoints have one more, for themselves */
 	uint32_t n_args_max; /* 0: any */
 } rows[] = {
 	{ "netobs_tr_send", "tcp_sendmsg_locked", TRACE_SEND, true, ANY_LAYER,
@@ -159,7 +159,7 @@ static bool is_wanted(const struct trace_programs *programs,
 	return false;
 }
 
-/* Of the wanted layers, and those for user space alone. */
+/* @return the points of the wanted layers, and those for user space alone */
 static uint32_t wanted_points(const struct trace_knobs *knobs)
 {
 	return (knobs->points ?: UINT32_MAX) | UINT32_MAX << TRACE_OPENS;
@@ -243,7 +243,7 @@ static int open_maps(struct trace_programs *programs,
 	return programs->room ? 0 : -ENOMEM;
 }
 
-/* Without netfilter, if the kernel refuses its programs. */
+/* Load the programs, without those of netfilter if the kernel refuses them. */
 static int load_programs(struct trace_programs *programs)
 {
 	const struct log *log = programs->set.log;
@@ -305,7 +305,7 @@ void trace_programs_detach(struct trace_programs *programs)
 	program_set_detach_all(&programs->set);
 }
 
-/* @link: of TRACE_HOOK_LINKS; those of a family and a side are together. */
+/* @link: below TRACE_HOOK_LINKS; links of one family and side are adjacent */
 static int open_hook_link(const struct trace_programs *programs, uint32_t link)
 {
 	static const uint32_t families[] = { NFPROTO_IPV4, NFPROTO_IPV6 };
@@ -364,7 +364,7 @@ void trace_programs_close(struct trace_programs *programs)
 
 /* ---- Use ------------------------------------------------------------------------------ */
 
-/* The ring is read meanwhile: it has no room for all of a busy host. */
+/* The ring is read meanwhile: it has no room for all sockets of a busy host. */
 static int visit_sockets(const struct trace_programs *programs,
 			 const char *iterator)
 {
@@ -415,7 +415,7 @@ static void count_ports(const struct trace_programs *programs,
 	__atomic_add_fetch(&programs->ports[index], one, __ATOMIC_RELAXED);
 }
 
-/* As claim_slot() and add_conn() of trace/events.h do. */
+/* Add a connection as netobs_trace_claim() and add_conn() of trace/events.h do. */
 int trace_programs_add(struct trace_programs *programs,
 		       const struct trace_tuple *tuple, bool is_turned,
 		       uint64_t *ret_id)
@@ -492,7 +492,7 @@ static bool is_second(const struct bpf_program *program)
 	return name[strlen(name) - 1] == '2';
 }
 
-/* Whether it reports a point of a wanted layer. */
+/* Whether the program reports a point of a wanted layer. */
 static bool is_counted(const struct trace_programs *programs,
 		       const struct bpf_program *program)
 {
@@ -505,7 +505,7 @@ static bool is_counted(const struct trace_programs *programs,
 	return true;
 }
 
-/* What no program has seen: those that were interrupted miss what their seconds take. */
+/* @return runs of first programs that were missed and that second programs have not seen */
 static uint64_t count_misses(const struct trace_programs *programs,
 			     uint64_t nested)
 {

@@ -9,7 +9,7 @@
 
 enum { TUNNELS_CACHED = 256 };
 
-/* Few tunnels have many flows: the addresses that were looked up last are kept. */
+/* A cache of addresses that were looked up: few tunnels have many flows. */
 struct tunnel_addrs_cache {
 	int fd; /* of the BPF map; -1: there is none */
 	struct {
@@ -19,10 +19,10 @@ struct tunnel_addrs_cache {
 	} slots[TUNNELS_CACHED];
 };
 
-/* @fd stays the caller's. */
+/* @fd: the map; stays the caller's */
 void tunnel_addrs_init(struct tunnel_addrs_cache *cache, int fd);
 
-/* @return false if newer tunnels have displaced the addresses in the kernel's map */
+/* @return false: newer tunnels have evicted the addresses from the kernel's map */
 bool tunnel_addrs_find(struct tunnel_addrs_cache *cache,
 		       const struct flow_entry *entry,
 		       struct tunnel_addrs *ret_addrs);
