@@ -14,7 +14,7 @@ static bool has_same_place(const struct journey_event *a,
 	       a->offset < b->end && b->offset < a->end;
 }
 
-/* A driver that refused it gets it again. */
+/* A driver that refused the datagram gets it again. */
 static bool is_again(const struct journey_event *busy,
 		     const struct journey_event *event)
 {
@@ -60,7 +60,7 @@ int64_t datagram_length(const struct datagram *datagram)
 
 /* ---- Journeys ---------------------------------------------------------------------------- */
 
-/* Where the next event begins or ends behind @offset; INT64_MAX: nowhere. */
+/* @return the next offset where an event begins or ends; INT64_MAX: none */
 static int64_t find_next(const struct datagram *datagram, int64_t offset)
 {
 	int64_t next = INT64_MAX;

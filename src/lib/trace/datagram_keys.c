@@ -22,7 +22,7 @@ static bool is_key(const struct datagram_key *key,
 	       key->datagram->direction == direction;
 }
 
-/* There are buckets. */
+/* The table must have buckets. */
 static struct datagram_key **find_key(const struct datagram_keys *keys,
 				      const struct direction *direction,
 				      uint8_t mark, uint64_t value)

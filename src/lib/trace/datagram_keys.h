@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A table of datagrams, by what events of them have in common. */
+/* A table of datagrams by keys that their events have in common: buffer, IP id, echo number. */
 #ifndef NETOBS_TRACE_DATAGRAM_KEYS_H
 #define NETOBS_TRACE_DATAGRAM_KEYS_H
 
@@ -17,11 +17,11 @@ struct datagram *datagram_keys_find(const struct datagram_keys *keys,
 				    const struct direction *direction,
 				    enum datagram_mark mark, uint64_t value);
 
-/** Have @datagram, and no other one, found by @mark and @value. Without memory, nothing changes. */
+/** Make @mark and @value find @datagram, and no other one. Without memory, nothing changes. */
 void datagram_keys_set(struct datagram_keys *keys, struct datagram *datagram,
 		       enum datagram_mark mark, uint64_t value);
 
-/** Have @datagram found no more. */
+/** Remove all keys of @datagram. */
 void datagram_keys_remove(struct datagram_keys *keys, struct datagram *datagram);
 
 /** Free the table; all datagrams have been removed. */

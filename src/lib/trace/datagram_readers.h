@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Sockets that have datagrams to be read, in the order that they are read in. */
+/* Sockets with unread datagrams, in the order in which these are read. */
 #ifndef NETOBS_TRACE_DATAGRAM_READERS_H
 #define NETOBS_TRACE_DATAGRAM_READERS_H
 
@@ -20,11 +20,11 @@ struct datagram_readers {
 void datagram_readers_push(struct datagram_readers *readers,
 			   struct datagram *datagram, uint64_t socket);
 
-/** @return the one that is read next; NULL: none */
+/** @return the datagram that is read next; NULL: none */
 struct datagram *datagram_readers_first(const struct datagram_readers *readers,
 					uint64_t socket);
 
-/** @return the socket's datagram with @buffer as its last one; NULL: none */
+/** @return the socket's datagram whose last buffer is @buffer; NULL: none */
 struct datagram *datagram_readers_find(const struct datagram_readers *readers,
 				       uint64_t socket, uint64_t buffer);
 

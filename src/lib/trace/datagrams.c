@@ -5,7 +5,7 @@
 #include "datagram_keys.h"
 #include "datagram_readers.h"
 
-/* Those of which most nothing has come for so long are delivered as they are. */
+/* Datagrams are delivered after so long without another event: few have any later. */
 static const int64_t patience_ns[DATAGRAM_STATES] = {
 	[DATAGRAM_MOVING] = NSEC_PER_SEC,
 	[DATAGRAM_QUEUED] = 10LL * NSEC_PER_SEC,
@@ -107,7 +107,7 @@ static void end_datagram(struct datagrams *datagrams, struct datagram *datagram,
 	datagrams->n--;
 }
 
-/* ---- Which one an event is of ------------------------------------------------------------ */
+/* ---- Finding the datagram of an event --------------------------------------------------- */
 
 /*
  * Fragments may be dropped long after the rest of their datagram was delivered. Hooks of the sender are in
@@ -144,7 +144,7 @@ static struct datagram *find_by(const struct datagrams *datagrams,
 	return datagram && datagram_may_pass(datagram, event) ? datagram : NULL;
 }
 
-/* The header that had the number is gone with the last of its fragments. */
+/* The fragment header, which has the id, is gone once all fragments have been joined. */
 static bool is_whole_again(const struct datagram *datagram,
 			   const struct journey_event *event)
 {
@@ -153,7 +153,7 @@ static bool is_whole_again(const struct datagram *datagram,
 		journey_is_hook(event));
 }
 
-/* What the kernel segments for a socket are new buffers, of which one may be where another one was. */
+/* The kernel segments datagrams into new buffers for a socket; one may be where another buffer was. */
 static bool is_segment(const struct datagram *datagram,
 		       const struct journey_event *event)
 {
@@ -162,7 +162,7 @@ static bool is_segment(const struct datagram *datagram,
 	       event->end != datagram_length(datagram);
 }
 
-/* The same buffer has another datagram, once the first one is gone. */
+/* A buffer gets another datagram once its first one is gone: the IP id tells them apart. */
 static struct datagram *find_by_buffer(const struct datagrams *datagrams,
 				       const struct journey_event *event)
 {
@@ -175,7 +175,7 @@ static struct datagram *find_by_buffer(const struct datagrams *datagrams,
 	return datagram;
 }
 
-/* What a socket has of fragments is one again. */
+/* Fragments that were joined are one datagram at a socket. */
 static struct datagram *find_by_id(const struct datagrams *datagrams,
 				   const struct journey_event *event)
 {
@@ -225,7 +225,7 @@ static void set_state(struct datagrams *datagrams, struct datagram *datagram,
 	list_append(&datagrams->states[state], datagram);
 }
 
-/* A buffer that was another one's has been freed in the meantime. */
+/* Another datagram with this key has been freed in the meantime. */
 static void set_key(struct datagrams *datagrams, struct datagram *datagram,
 		    enum datagram_mark mark, uint64_t value,
 		    struct journey_draft *draft)
@@ -272,7 +272,7 @@ static void add_event(struct datagrams *datagrams, struct datagram *datagram,
 		end_datagram(datagrams, datagram, draft);
 }
 
-/* A copy of it is in a socket, which goes on. */
+/* A copy was dropped; another copy is in a socket. */
 static bool is_copy_left(const struct datagram *datagram,
 			 const struct journey_event *event)
 {
@@ -281,7 +281,7 @@ static bool is_copy_left(const struct datagram *datagram,
 	       datagram->events[datagram->n_events - 1]->buffer != event->buffer;
 }
 
-/* Another socket has a copy: the journey is that of the first one. */
+/* Another socket gets a copy; the journey is that of the first copy. */
 static bool is_second_copy(const struct datagram *datagram,
 			   const struct journey_event *event)
 {
@@ -311,7 +311,7 @@ static void read_datagram(struct datagrams *datagrams, struct datagram *datagram
 	end_datagram(datagrams, datagram, draft);
 }
 
-/* The buffer of the event is the first one that is left. */
+/* Process an event of reading; its buffer is the first one left in the queue. */
 static void take_read(struct datagrams *datagrams,
 		      const struct journey_event *event,
 		      struct journey_draft *draft)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The datagrams of all connections: which one an event is of. Their buffer is the same from one point
- * to the next; where it is not, a number in the header is: of fragments, of echoes.
+ * The datagrams of all connections, and which one an event belongs to: the one with its buffer, or,
+ * where the buffer changes, with the number in its header that fragments and echoes have.
  */
 #ifndef NETOBS_TRACE_DATAGRAMS_H
 #define NETOBS_TRACE_DATAGRAMS_H
@@ -23,11 +23,11 @@ void datagrams_free(struct datagrams *datagrams);
 void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
 		    struct journey_draft *draft);
 
-/** Deliver those of which no more can be expected at @now_ns. */
+/** Deliver the datagrams of which no more events are expected at @now_ns. */
 void datagrams_advance(struct datagrams *datagrams, int64_t now_ns,
 		       struct journey_draft *draft);
 
-/** Deliver the older half of those that are on their way: memory is short. */
+/** Deliver the older half of the datagrams on their way: memory is short. */
 void datagrams_halve(struct datagrams *datagrams, struct journey_draft *draft);
 
 /** Deliver all datagrams of a direction; with @draft NULL, discard them. */

@@ -7,7 +7,7 @@ enum { FIRST_EVENTS = 32 };
 
 /* ---- Lists ------------------------------------------------------------------------------- */
 
-/* Of twice as many as there may be, so that it is seldom moved to its beginning. */
+/* Reserve twice the room, so that items are seldom moved to the beginning. */
 static bool list_reserve(struct journey_list *list, uint32_t n)
 {
 	while (list->capacity < 2 * n)
@@ -128,7 +128,7 @@ static void take_sent(struct direction *direction, struct journey_event *event)
 	list_insert_by_offset(&direction->sents, event);
 }
 
-/* A SEND says that bytes before it are written, not that those in its range ever will be. */
+/* A SEND shows that bytes before it are in the stream, but its own bytes may never be. */
 static void note_end(struct direction *direction,
 		     const struct journey_event *event)
 {
@@ -159,7 +159,7 @@ void direction_take(struct direction *direction, struct journey_event *event)
 
 /* ---- Moving on --------------------------------------------------------------------------- */
 
-/* Of a call, its beginning and where it was last are what matters. */
+/* Of each call, the first SEND and the last one are kept. */
 static void pass_send(struct direction *direction, struct journey_event *event)
 {
 	if (direction->copied != direction->called)
@@ -203,7 +203,7 @@ static void cut_active(struct direction *direction)
 			sizeof(*middle));
 }
 
-/* All events that have the byte at @done. */
+/* Make the events active whose bytes include @done. */
 static void move_on(struct direction *direction)
 {
 	const int64_t done = direction->done;
@@ -243,7 +243,7 @@ static int64_t next_bound(int64_t bound, const struct direction *direction,
 								event->end);
 }
 
-/* Where the next event begins or ends; INT64_MAX: nowhere. */
+/* @return the next offset where an event begins or ends; INT64_MAX: none */
 static int64_t find_bound(const struct direction *direction)
 {
 	int64_t bound = INT64_MAX;
@@ -280,7 +280,7 @@ static void deliver_range(struct direction *direction, int64_t end,
 	direction->done = end;
 }
 
-/* The first byte of which anything is known. */
+/* Set @done to the first byte with an event. False: there is none. */
 static bool find_start(struct direction *direction)
 {
 	int64_t start = INT64_MAX;
@@ -295,7 +295,7 @@ static bool find_start(struct direction *direction)
 	return start < INT64_MAX;
 }
 
-/* @return false: nothing is known of later bytes */
+/* @return false: no later bytes have events */
 static bool deliver_next(struct direction *direction, int64_t until,
 			 struct journey_draft *draft)
 {
@@ -351,7 +351,7 @@ static uint32_t count_taken(const struct direction *direction)
 	       direction->sents.n;
 }
 
-/* Until @most are left, or the rest is not known to be in the stream. */
+/* Deliver until @most events are left, or the rest is not known to be in the stream. */
 static void deliver_early(struct direction *direction, uint32_t most,
 			  struct journey_draft *draft)
 {

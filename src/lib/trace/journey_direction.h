@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * A direction of a connection: its events, until their bytes are over. TCP delivers bytes in
- * order, so all before one place of the stream are delivered, and none behind it.
+ * A direction of a connection: its events, until their bytes are delivered. TCP delivers bytes in
+ * order, so all bytes before one offset are delivered, and none after it.
  */
 #ifndef NETOBS_TRACE_JOURNEY_DIRECTION_H
 #define NETOBS_TRACE_JOURNEY_DIRECTION_H
@@ -11,10 +11,10 @@
 
 enum { JOURNEY_HELD_MAX = 65536 }; /* events of a direction */
 
-/* Nothing ends bytes that this host only forwards: what comes later is left out. */
+/* How long forwarded bytes wait for events, since nothing ends them: later events are left out. */
 #define JOURNEY_FORWARDED_NS (1000 * 1000 * 1000LL)
 
-/* The first ones are taken out. */
+/* A list whose first items are removed. */
 struct journey_list {
 	struct journey_event **items;
 	uint32_t head, n, capacity;
@@ -24,25 +24,25 @@ struct datagram;
 
 struct direction {
 	struct journey_ends ends;
-	/* Of UDP and ICMP nothing else is used but this: datagrams that have not ended. */
+	/* Datagrams that have not ended: all that UDP and ICMP use of this struct. */
 	struct datagram *datagrams;
 	uint32_t n_datagrams; /* so far */
-	uint32_t n_held; /* events, also those that wait elsewhere to be taken */
-	uint64_t *n_held_by_all; /* in the memory of all directions */
+	uint32_t n_held;      /* events, including those in journeys.waiting */
+	uint64_t *n_held_by_all; /* events of all directions in memory */
 	bool has_done;
 	bool has_end;
-	int64_t end;	/* of the bytes that are known to be in the stream */
-	int64_t done;	/* the first byte that is not delivered */
-	int64_t now_ns; /* of the last event that was taken */
+	int64_t end; /* offset behind the last byte known to be in the stream */
+	int64_t done;	       /* the first byte that is not delivered */
+	int64_t now_ns;	       /* time of the last event that was taken */
 	int64_t mark, mark_ns; /* the end as it was then */
 	bool has_mark;
-	int64_t cut_until;	      /* events of bytes before were left out */
-	struct journey_queue pending; /* that begin behind @done, by offset */
-	struct journey_list active;   /* that have the byte at @done, by time */
+	int64_t cut_until; /* some events of bytes before it were left out */
+	struct journey_queue pending; /* events that begin behind @done, by offset */
+	struct journey_list active; /* events whose bytes include @done, by time */
 	struct journey_list sends, sents; /* by offset */
-	struct journey_event *called; /* the call that has written @done, or before */
-	struct journey_event *copied; /* its SEND for @done, or before; may be @called */
-	struct journey_event *last_call; /* of all that were seen */
+	struct journey_event *called; /* the last call that has written @done or bytes before it */
+	struct journey_event *copied; /* the last SEND of it for @done or bytes before it; may be @called */
+	struct journey_event *last_call; /* the last call of all that were seen */
 };
 
 /** Make room for two more events. @return 0; -ENOMEM */

@@ -21,7 +21,7 @@ static uint32_t last_hop(const struct journey_way *way)
 	return way->acked;
 }
 
-/* The position of what ends the journey. */
+/* @return the position of the event that ends the journey */
 static uint32_t find_last(const struct journey_way *way)
 {
 	return way->read < way->n    ? way->read :
@@ -62,7 +62,7 @@ static void add_stop(struct journey_draft *draft, uint32_t *n,
 	draft->stops[(*n)++] = (struct journey_stop){ event, attempt };
 }
 
-/* What the process did before @until. A large write is sent before it has ended. */
+/* Add the calls of the process before @until. A large write is sent before the call has ended. */
 static uint32_t add_writing(struct journey_draft *draft,
 			    const struct journey_range *range, int64_t until)
 {

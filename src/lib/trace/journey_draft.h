@@ -8,22 +8,22 @@
 
 enum { JOURNEY_EVENTS_MAX = 1024 }; /* of the same bytes */
 
-/* What is known of a direction of a connection, for all of its journeys. */
+/* Data of a direction of a connection, common to all its journeys. */
 struct journey_ends {
 	uint64_t connection;
 	uint8_t src[16], dst[16];
 	uint16_t src_port, dst_port;
 	uint8_t direction;
 	uint8_t protocol;
-	uint32_t datagram;	       /* its number; 0: it is a stream */
-	uint32_t has;		       /* enum netobs_trace_field */
-	uint32_t first_seq;	       /* of the byte at offset 0 */
-	uint32_t sender_netns;	       /* of its socket; 0: not known */
-	bool has_sender, has_receiver; /* an event of its socket was seen */
+	uint32_t datagram;     /* number of the datagram; 0: it is a stream */
+	uint32_t has;	       /* enum netobs_trace_field */
+	uint32_t first_seq;    /* of the byte at offset 0 */
+	uint32_t sender_netns; /* of the sender's socket; 0: not known */
+	bool has_sender, has_receiver; /* the socket of that end had an event */
 	bool has_socket_ends; /* addresses are those of the sender's socket */
 };
 
-/* Bytes, and all events that they passed. */
+/* A range of bytes, and all events with them. */
 struct journey_range {
 	int64_t offset, end;
 	int64_t now_ns; /* of a range without events */
@@ -31,31 +31,31 @@ struct journey_range {
 	const struct journey_event *called, *copied, *sent;
 	struct journey_event *const *events; /* others, by time */
 	uint32_t n;			     /* JOURNEY_EVENTS_MAX at most */
-	bool is_cut;			     /* there were more */
+	bool is_cut;			     /* there were more events */
 };
 
 struct journey_draft {
 	void (*on_journey)(struct netobs_journey *journey, void *ctx);
 	void *ctx;
 	bool is_used;
-	bool is_early; /* what is delivered has not ended */
+	bool is_early; /* journeys are delivered before they have ended */
 	uint64_t n_early;
 	struct netobs_journey journey;
 	uint64_t ids[NETOBS_JOURNEY_STEPS_MAX]; /* of its steps */
 	uint64_t acked_id;
-	uint32_t n_all; /* steps, with those that were left out */
-	/* Of the range that is looked at: all steps, and which of them are kept. */
+	uint32_t n_all; /* steps, including those that were left out */
+	/* Of the current range: all steps, and the indexes of those that are kept. */
 	struct journey_stop stops[JOURNEY_EVENTS_MAX + 3];
 	uint16_t kept[NETOBS_JOURNEY_STEPS_MAX];
 	uint32_t n_kept;
 };
 
-/** Add the range, which may deliver the journey before. */
+/** Add a range to the journey; if it does not fit, deliver that and begin another one. */
 void journey_draft_add(struct journey_draft *draft,
 		       const struct journey_ends *ends,
 		       const struct journey_range *range);
 
-/** Deliver what there is. */
+/** Deliver the journey, if there is one. */
 void journey_draft_flush(struct journey_draft *draft);
 
 #endif

@@ -9,22 +9,22 @@
 
 struct direction;
 
-/* What is kept of an event until its bytes are delivered. */
+/* An event, kept until its bytes are delivered. */
 struct journey_event {
 	struct netobs_journey_step step; /* its attempt is not used */
 	int64_t offset, end;		 /* of the bytes */
 	uint64_t id;			 /* in order of arrival */
 	uint64_t buffer;
 	struct direction *direction;
-	int64_t call_end; /* NETOBS_TRACE_SEND: what the call wanted */
-	uint64_t socket;  /* of datagrams, as these */
+	int64_t call_end; /* NETOBS_TRACE_SEND: the end of the bytes that the call was to write */
+	uint64_t socket; /* of datagrams, as the next members */
 	uint32_t ip_id, seq;
 	bool is_fragment;
 	uint8_t protocol;
 	uint32_t reason; /* of drops */
 	bool begins_call;
 	bool ends_call;	  /* the call has returned */
-	uint16_t attempt; /* of the bytes that are looked at: journey_way.h */
+	uint16_t attempt; /* of the current bytes: journey_way.h */
 };
 
 static inline bool journey_same_interface(const struct journey_event *a,

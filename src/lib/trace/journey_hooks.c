@@ -3,7 +3,7 @@
 
 /* ---- Attempts ---------------------------------------------------------------------------- */
 
-/* The next interface is one that sends; else the last one has received. */
+/* The hook comes before an interface that sends, and not after one that has received. */
 static bool is_leaving(const struct journey_event *event)
 {
 	return event->step.point >= NETOBS_TRACE_FORWARD;
@@ -15,7 +15,7 @@ static bool is_joined(const struct journey_way *way,
 	return !journey_is_hook(event) && event->attempt < way->n_begun;
 }
 
-/* The nearest event of the same buffer, before or behind the one at @i; way->n: there is none. */
+/* @return the nearest event with the same buffer, before or after the one at @i; way->n: none */
 static uint32_t find_buffer(const struct journey_way *way, uint32_t i,
 			    bool is_behind)
 {
@@ -59,7 +59,7 @@ static bool begins_hook(const struct journey_event *event)
 	       !((event->step.point - NETOBS_TRACE_PREROUTING) % 2);
 }
 
-/* A rule may drop what has come to the hook. */
+/* A rule may drop the packet at the hook. */
 static bool ends_hook(const struct journey_event *begin,
 		      const struct journey_event *event)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Netfilter's hooks on the way of bytes. They are steps beside the others, and no place where a part begins:
- * parts are the same whether hooks are seen or not.
+ * Netfilter's hooks in journeys. They are steps, but no part of a journey's time begins there: the
+ * parts are equal whether hooks are seen or not.
  */
 #ifndef NETOBS_TRACE_JOURNEY_HOOKS_H
 #define NETOBS_TRACE_JOURNEY_HOOKS_H
@@ -10,7 +10,7 @@
 #include "journey_parts.h"
 #include "journey_way.h"
 
-/** Give each event at a hook the attempt that it is of, if that is known. The way is found. */
+/** Assign each event at a hook to its attempt, if that is known; after journey_way_find(). */
 void journey_hooks_join(const struct journey_way *way);
 
 /** Fill netfilter_ns, and its bit of record.has. */

@@ -18,7 +18,7 @@ enum place {
 	READABLE,
 	TAKEN,
 	BEYOND, /* acknowledged by a host elsewhere */
-	NOWHERE /* it says nothing of where the bytes are */
+	NOWHERE /* unrelated to where the bytes are */
 };
 
 #define BIT(part) (1U << NETOBS_JOURNEY_##part)
@@ -30,7 +30,7 @@ static const uint32_t part_after[TAKEN] = {
 	[READABLE] = BIT(READER),
 };
 
-/* What datagrams have no part in. */
+/* Parts that datagrams do not have. */
 #define ONLY_STREAMS (BIT(WRITE) | BIT(TCP) | BIT(RECOVERY) | BIT(GAP))
 
 struct sum {
@@ -81,7 +81,7 @@ static uint32_t parts_between(enum place from, enum place to)
 	return parts;
 }
 
-/* From one interface that sends to another or the same. */
+/* @return the parts between a sending interface and the next one, or the same one */
 static uint32_t parts_while_sending(const struct sum *sum,
 				    const struct journey_event *event,
 				    enum place to)
@@ -92,7 +92,7 @@ static uint32_t parts_while_sending(const struct sum *sum,
 	       (to == TRANSMITTED ? BIT(QDISC) : 0);
 }
 
-/* Whether the bytes go on, from the arrival at @i. */
+/* Whether the bytes are sent on after the arrival at @i. */
 static bool is_forwarded(const struct journey_route *route, uint32_t i)
 {
 	for (i++; i < route->n; i++) {
@@ -143,7 +143,7 @@ static void add_time(struct sum *sum, uint32_t parts, int64_t ns)
 	sum->journey->unknown_ns += (uint64_t)ns;
 }
 
-/* What is sent first is not always what arrives. */
+/* The attempt that is sent first is not always the one that arrives. */
 static void add_step(struct sum *sum, uint32_t i, enum place to)
 {
 	const struct journey_event *event = sum->route->stops[i].event;
@@ -162,7 +162,7 @@ static void add_step(struct sum *sum, uint32_t i, enum place to)
 	add_time(sum, parts, to_ns - from_ns);
 }
 
-/* Where the journey should begin, and what was not seen before @first. */
+/* Add the parts that were not seen before @first, from the place where the journey should begin. */
 static void add_beginning(struct sum *sum, const struct journey_event *first,
 			  enum place place)
 {
@@ -177,7 +177,7 @@ static void add_beginning(struct sum *sum, const struct journey_event *first,
 	add_time(sum, BIT(RECOVERY), first->step.time_ns - start_ns);
 }
 
-/* The part that the datagram was in as it was dropped. */
+/* @return the part in which the datagram was dropped */
 static uint32_t dropping_part(enum place place)
 {
 	switch (place) {
@@ -192,7 +192,7 @@ static uint32_t dropping_part(enum place place)
 	}
 }
 
-/* All interfaces are seen: what has come by one and leaves by none is for a socket. */
+/* All interfaces are seen, so a datagram that has arrived and does not leave is for a socket. */
 static void add_datagram_end(struct sum *sum, enum place place)
 {
 	const struct journey_event *last =
@@ -226,7 +226,7 @@ static void add_end(struct sum *sum, enum place place)
 	sum->journey->unknown_parts |= parts;
 }
 
-/* Parts of which some is unknown are unknown. */
+/* A part with unknown time is unknown as a whole. */
 static void drop_incomplete(struct netobs_journey *journey)
 {
 	for (unsigned int part = 0; part < NETOBS_JOURNEY_PARTS; part++) {

@@ -5,7 +5,7 @@
 
 #include "journey_event.h"
 
-/* A step, and the attempt as of struct netobs_journey_step. */
+/* A step, with the attempt as in struct netobs_journey_step. */
 struct journey_stop {
 	const struct journey_event *event;
 	uint8_t attempt;
@@ -16,11 +16,11 @@ struct journey_route {
 	uint32_t n;
 	bool is_sender_here;
 	bool is_receiver_here;
-	bool is_datagram; /* it has no parts but those on its way and in the socket */
-	int64_t first_ns; /* of the first attempt; of the last stop: there is none */
+	bool is_datagram; /* only the parts on the way and in the socket apply */
+	int64_t first_ns; /* when the first attempt began; without one, the time of the last stop */
 };
 
-/** Fill part_ns, unknown_ns and unknown_parts; the others are 0 before. */
+/** Fill part_ns, unknown_ns and unknown_parts, which must be 0. */
 void journey_parts_fill(const struct journey_route *route,
 			struct netobs_journey *journey);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Events in order of a key, and of arrival if it is the same: a binary heap. */
+/* Events ordered by a key, and by arrival if keys are equal: a binary heap. */
 #ifndef NETOBS_TRACE_JOURNEY_QUEUE_H
 #define NETOBS_TRACE_JOURNEY_QUEUE_H
 
@@ -18,7 +18,7 @@ struct journey_queue {
 /** Make room for @n items. @return false: no memory */
 bool journey_queue_reserve(struct journey_queue *queue, uint32_t n);
 
-/** There is room. */
+/** Add an event; journey_queue_reserve() has made room. */
 void journey_queue_push(struct journey_queue *queue, int64_t key,
 			struct journey_event *event);
 

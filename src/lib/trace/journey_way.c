@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * Copies of bytes look alike, so what tells them apart is order: each begins at the first
- * interface, and the n-th one that passes a place is the n-th that has not been lost before. A
- * buffer says more, where it remains the same from one place to the next.
+ * Copies of bytes look alike, so order tells them apart: each begins at the first interface, and
+ * the n-th one that passes a place is the n-th that has not been lost before. Where the buffer
+ * stays the same from one place to the next, it is better evidence.
  */
 #include "journey_way.h"
 
@@ -21,7 +21,7 @@ struct search {
 	const struct journey_event *begin; /* the place where attempts begin */
 	struct attempt attempts[ATTEMPTS_MAX];
 	uint16_t n;
-	uint16_t next; /* RETRANSMIT came before: the attempt that it begins */
+	uint16_t next; /* the attempt of a RETRANSMIT that came before it */
 };
 
 /* ---- Places ---------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static void give_event(struct search *search, struct journey_event *event,
 	search->attempts[attempt].last = event;
 }
 
-/* What is beyond the table is one attempt with the last. */
+/* Attempts beyond the table are joined with the last one. */
 static void begin_attempt(struct search *search, struct journey_event *event)
 {
 	if (search->n == ATTEMPTS_MAX)
@@ -121,7 +121,7 @@ static void begin_attempt(struct search *search, struct journey_event *event)
 	give_event(search, event, search->n++);
 }
 
-/* The last one that begins with this buffer: it is used again when the one before is gone. */
+/* Find the last attempt with this buffer, which is reused once an earlier attempt is gone. */
 static bool match_buffer(const struct search *search,
 			 const struct journey_event *event, uint32_t i,
 			 uint16_t *ret_attempt)
@@ -148,7 +148,7 @@ static uint16_t next_to_pass(const struct search *search, uint16_t from,
 	return from;
 }
 
-/* How many of those that may pass the place at @i, now or later, never do. */
+/* @return how many of the attempts that may pass the place at @i never do */
 static int count_missing(const struct search *search, uint32_t i)
 {
 	const struct journey_way *way = search->way;
@@ -170,8 +170,8 @@ static bool was_transmitted(const struct search *search, uint16_t attempt)
 }
 
 /*
- * By order. Between a driver and the next interface, copies may vanish without a trace: on a wire,
- * or in a program. TCP sends again what was lost, so the missing ones are the first.
+ * Find the attempt by order. Between a driver and the next interface, copies may vanish without a
+ * trace: on a wire, or in a program. TCP sends again what was lost, so the missing ones are the first.
  */
 static uint16_t match_order(struct search *search,
 			    const struct journey_event *event, uint32_t i)
@@ -231,7 +231,7 @@ static void add_hop(struct search *search, struct journey_event *event, uint32_t
 		attempt = match_busy(search, event);
 	else if (search->n > 1 && !match_buffer(search, event, i, &attempt))
 		attempt = match_order(search, event, i);
-	/* It passes a place again, as a redirection may have it do. */
+	/* A redirection may send a packet past a place again. */
 	if (attempt == search->n)
 		attempt = last_alive(search);
 	give_event(search, event, attempt);
@@ -242,7 +242,7 @@ static bool is_taken(const struct attempt *attempt)
 	return attempt->last->step.point == NETOBS_TRACE_SEGMENT;
 }
 
-/* The attempt that a drop ends; search->n: one that has come to no interface. */
+/* Find the attempt that a drop ends; search->n: one that has come to no interface. */
 static uint16_t match_drop(const struct search *search,
 			   const struct journey_event *event)
 {
@@ -282,7 +282,7 @@ static void add_drop(struct search *search, struct journey_event *event)
 	search->attempts[event->attempt].is_lost = true;
 }
 
-/* Kernels report it after the segment was sent, or before. */
+/* Kernels report a retransmission before or after its segment is sent. */
 static void add_retransmit(struct search *search, struct journey_event *event)
 {
 	struct attempt *last = search->n ? &search->attempts[search->n - 1] :
@@ -305,7 +305,7 @@ static bool is_beginning(const struct search *search,
 
 	if (!search->begin || !is_same_place(event, search->begin))
 		return false;
-	/* A driver that refused it gets it again. */
+	/* A driver that refused the segment gets it again. */
 	return event->step.point != NETOBS_TRACE_TRANSMIT || !last ||
 	       last->last->step.point != NETOBS_TRACE_BUSY;
 }
@@ -339,7 +339,7 @@ static uint32_t first_of(const struct journey_way *way, uint8_t point)
 	return i;
 }
 
-/* The segment that TCP took: it may drop others, for want of memory. */
+/* Find the segment that TCP took: it may drop others, for want of memory. */
 static uint32_t find_segment(const struct search *search)
 {
 	const struct journey_way *way = search->way;
@@ -353,7 +353,7 @@ static uint32_t find_segment(const struct search *search)
 	return first < until ? first : way->n;
 }
 
-/* The last one that had arrived at an interface before @until, or had begun. */
+/* Find the last attempt that had arrived at an interface before @until, or had begun. */
 static uint16_t last_before(const struct search *search, uint32_t until,
 			    bool has_arrived)
 {

@@ -12,7 +12,7 @@ enum {
 	FIRST_BUCKETS = 64,
 	DIRECTIONS = 2,
 	WAITING_MAX = 1 << 18, /* events of all connections */
-	HELD_MAX = 1 << 19,    /* likewise, with those that were taken */
+	HELD_MAX = 1 << 19, /* events of all connections, including those that were taken */
 };
 
 #define DELAY_NS (5 * NSEC_PER_MSEC)
@@ -117,7 +117,7 @@ static bool is_over(const struct direction *direction, uint8_t point)
 	       (point == NETOBS_TRACE_ACKED && !direction->ends.has_receiver);
 }
 
-/* That bytes are acknowledged is known before others of the same time: as early as may be. */
+/* Process acknowledgements before other events of the same time. */
 static void take_bytes(struct journeys *journeys, struct journey_event *event)
 {
 	struct direction *direction = event->direction;
@@ -150,7 +150,7 @@ static void take_event(struct journey_event *event, void *ctx)
 		take_bytes(journeys, event);
 }
 
-/* One for all: else many connections with few events each have no bound. */
+/* The limit is one for all connections: many of them with few events each must be bounded, too. */
 static void limit_held(struct journeys *journeys)
 {
 	if (journeys->n_held - journeys->waiting.n <= HELD_MAX)
@@ -245,8 +245,10 @@ static void fill_event(struct journey_event *held, struct journeys *journeys,
 	journeys->n_held++;
 }
 
-/* It ends ranges when its time has come, and is known to them at once: the sender may have it a
- * moment after a process has read them. */
+/*
+ * Acknowledged bytes end ranges when their event is due, but apply to the ranges at once: the
+ * sender may get the acknowledgement just after a process has read the bytes.
+ */
 static int add_acked(struct journeys *journeys, struct direction *direction,
 		     const struct journey_event *trigger)
 {
@@ -262,7 +264,7 @@ static int add_acked(struct journeys *journeys, struct direction *direction,
 	return 0;
 }
 
-/* Which bytes a process reads of a datagram does not matter. */
+/* An event of reading a datagram needs no length. */
 static bool has_bytes(const struct netobs_trace_event *event)
 {
 	return event->length || event->socket;
@@ -310,7 +312,7 @@ uint64_t journeys_count_cut(const struct journeys *journeys)
 	return journeys->draft.n_early;
 }
 
-/* Of streams, the calls that have written last remain. */
+/* The last calls of streams are kept, and do not count. */
 static bool is_waiting(const struct direction *direction)
 {
 	return direction->datagrams || direction->pending.n ||
@@ -332,7 +334,7 @@ static void push_event(struct journey_event *event, void *ctx)
 	journey_queue_push(ctx, event->step.time_ns, event);
 }
 
-/* Take the events of a direction that wait for their order: none can come before them any more. */
+/* Take the waiting events of a direction: no earlier ones can come any more. */
 static void take_direction(struct journeys *journeys, struct direction *direction)
 {
 	struct journey_queue own = { 0 };

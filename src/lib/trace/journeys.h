@@ -16,7 +16,7 @@
 
 struct journeys;
 
-/* Its drop_cause is still empty. */
+/* The journey's drop_cause is still empty. */
 typedef void journeys_fn(struct netobs_journey *journey, void *ctx);
 
 /** @return 0; -ENOMEM */
@@ -37,7 +37,7 @@ int journeys_add(struct journeys *journeys,
 /** Deliver journeys whose last event was some time before @now_ns, since 1970. */
 void journeys_advance(struct journeys *journeys, int64_t now_ns);
 
-/** @return how many were delivered before their end, as memory is bounded */
+/** @return how many journeys were delivered before their end, because memory is bounded */
 uint64_t journeys_count_cut(const struct journeys *journeys);
 
 /** @return whether bytes of the connection have not ended yet */

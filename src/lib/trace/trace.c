@@ -27,18 +27,18 @@ enum {
 	SLOTS_PER_CONNECTION = 2,
 	READ_MS = 10,  /* between looks into the ring */
 	SWEEP_MS = 50, /* between looks at all slots, and at all hooks */
-	/* A candidate's other tuples are known by then: its first packet has passed NAT. */
+	/* The other tuples of a candidate are known by then: its first packet has passed NAT. */
 	DECIDE_MS = 100,
 	REFUSED_DATAGRAMS_MS = 3000,
-	/* Where processes are chosen, their open sockets are listed so often. */
+	/* How often open sockets of the chosen processes are listed. */
 	LIST_MS = 1000,
 	PROCESS_MS = 2 * LIST_MS +
-		     DECIDE_MS, /* a candidate of theirs is on a list by then */
+		     DECIDE_MS, /* a candidate of such a process is listed by then */
 	GRACE_MS = 2,		/* between looks whether programs have ended */
 	SLICE_MS = 20,		/* of a call, for events */
 };
 
-/* After the last event, how long a closed connection waits for a process to read. */
+/* How long a closed connection waits for a process to read, after its last event. */
 #define UNREAD_NS (60ULL * NSEC_PER_SEC)
 
 static loop_fn on_readable;
@@ -81,7 +81,7 @@ static int check_trace_options(const struct netobs_trace_opts *opts,
 	return option_check(checks, ARRAY_SIZE(checks), log);
 }
 
-/* With the alert that had its connection traced. */
+/* Set the alert for which the journey's connection is traced. */
 static void name_alert(const struct netobs_trace *trace,
 		       struct netobs_journey *journey)
 {
@@ -142,7 +142,7 @@ static int init_trace(struct netobs_trace *trace,
 					 &trace->life.log);
 	if (!err)
 		err = choose_filter(trace);
-	trace->opts.filter = NULL; /* the caller's, as the next two */
+	trace->opts.filter = NULL; /* owned by the caller, as the next two */
 	trace->opts.command = trace->opts.container = NULL;
 	if (!err && trace->opts.on_journey)
 		err = journeys_new(deliver_journey, trace, &trace->journeys);
@@ -227,7 +227,7 @@ static void set_read_timer(const struct netobs_trace *trace, uint32_t ms)
 		       ms ? clock_boot_ns() + ms * NSEC_PER_MSEC : 1);
 }
 
-/* A process may read what its socket has long after both are closed. */
+/* A process may read from a socket long after the connection is closed. */
 static bool has_unread(const struct netobs_trace *trace,
 		       const struct traced *traced, uint64_t now_ns)
 {
@@ -236,7 +236,7 @@ static bool has_unread(const struct netobs_trace *trace,
 	const uint8_t known = TRACE_KNOWS_READY | TRACE_KNOWS_READ;
 	bool has = false;
 
-	/* No program sees then that there is more to read. */
+	/* Without that layer, no program sees that there is more to read. */
 	if (!(trace->programs.knobs.layers >> NETOBS_TRACE_LAYER_SOCKET & 1))
 		return false;
 	for (int i = 0; i < 2; i++)
@@ -258,7 +258,10 @@ static bool is_done(const struct netobs_trace *trace,
 	return !has_unread(trace, traced, now_ns);
 }
 
-/* Datagrams of one that is not chosen do not begin it anew. Those of one without room would: it is kept for longer. */
+/*
+ * Reject unchosen datagrams. A refused candidate is kept, so that its next datagram does not begin
+ * it again.
+ */
 static void sweep_candidate(struct netobs_trace *trace, struct traced *traced,
 			    uint64_t now_ns)
 {
@@ -275,8 +278,10 @@ static void sweep_candidate(struct netobs_trace *trace, struct traced *traced,
 		trace_end_connection(trace, traced);
 }
 
-/* Sockets that the chosen processes have now: whose process has not used them yet, or got them from
- * others. What cannot be listed stays a candidate until the next time. */
+/*
+ * List open sockets of chosen processes, for those that they have not used yet, or got from others.
+ * A socket that cannot be listed stays a candidate until the next time.
+ */
 static void list_sockets(struct netobs_trace *trace)
 {
 	trace->slice_end_ns = INT64_MAX;
@@ -290,7 +295,7 @@ static void detach_programs(struct netobs_trace *trace)
 	trace_programs_detach(&trace->programs);
 }
 
-/* Candidates that nothing has chosen, and connections that have ended. */
+/* Handle candidates that nothing has chosen, and connections that have ended. */
 static void sweep(struct netobs_trace *trace)
 {
 	const uint64_t now_ns = (uint64_t)clock_boot_ns();
@@ -323,7 +328,7 @@ static void sweep(struct netobs_trace *trace)
 	trace->sweep_ns = (int64_t)now_ns + SWEEP_MS * NSEC_PER_MSEC;
 }
 
-/* Also while the ring has more than a call may take. */
+/* Runs also while the ring has more reports than a call may take. */
 static void sweep_hooks(struct netobs_trace *trace)
 {
 	const int64_t now_ns = clock_boot_ns();
@@ -391,7 +396,7 @@ static bool wants_netfilter(const struct netobs_trace_opts *opts)
 	       !(opts->disable_features >> NETOBS_FEATURE_TRACE_NETFILTER & 1);
 }
 
-/* What the kernel lacks of it is no reason not to trace. */
+/* Tracing goes on without netfilter's hooks if the kernel lacks support. */
 static int open_hooks(struct netobs_trace *trace)
 {
 	const int err = trace->programs.netfilter_error;
@@ -437,7 +442,7 @@ static int open_trace(struct netobs_trace *trace)
 			  EPOLLIN | EPOLLET, on_readable, trace);
 }
 
-/* What stays unknown on this kernel. */
+/* Log the points that this kernel cannot report. */
 static void report_missing(const struct netobs_trace *trace)
 {
 	char names[256] = "";
@@ -483,7 +488,7 @@ static int start_trace(void *owner)
 	return 0;
 }
 
-/* What the programs have counted, while there are any. */
+/* Add the programs' counters, while they are loaded. */
 static void add_counts(const struct netobs_trace *trace,
 		       struct netobs_trace_stats *stats)
 {
@@ -501,7 +506,7 @@ static void stop_trace(void *owner)
 
 	detach_programs(trace);
 	if (map_grace_begin(&trace->grace))
-		trace->grace = NULL; /* nothing more can be waited for */
+		trace->grace = NULL; /* no wait is possible any more */
 	set_read_timer(trace, 0);
 }
 
@@ -512,7 +517,7 @@ static void end_all(struct netobs_trace *trace)
 			trace_end_connection(trace, &trace->traced[i]);
 }
 
-/* What the programs report until they have ended. */
+/* Read reports until the programs have ended. */
 static int step_trace(void *owner)
 {
 	struct netobs_trace *trace = owner;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Connections that a program names: netobs_trace_arm(). */
+/* netobs_trace_arm(): trace a connection that the caller names. */
 #include "trace_state.h"
 
 #include "base/util.h"
@@ -16,7 +16,7 @@ static uint64_t end_of(uint32_t duration_ms)
 	return (uint64_t)clock_boot_ns() + duration_ms * (uint64_t)NSEC_PER_MSEC;
 }
 
-/* 0 is later than all others. */
+/* @until_ns: 0 is later than all other times. */
 static void prolong(struct traced *traced, uint64_t until_ns)
 {
 	if (traced->until_ns && (!until_ns || until_ns > traced->until_ns))
@@ -32,7 +32,7 @@ static void name_alert(struct traced *traced,
 	snprintf(traced->alert, sizeof(traced->alert), "%s", target->alert ?: "");
 }
 
-/* If it fails, the next sweep detaches what nothing needs. */
+/* Arm a connection that was not known. If that fails, the next sweep removes what was attached for it. */
 static int arm_another(struct netobs_trace *trace,
 		       const struct netobs_trace_target *target,
 		       const struct trace_tuple *tuple, bool is_turned)
@@ -58,7 +58,7 @@ static int arm_another(struct netobs_trace *trace,
 	return 0;
 }
 
-/* It has begun, and nothing had it chosen, or would. */
+/* Arm a candidate, which nothing has chosen. */
 static int arm_candidate(struct netobs_trace *trace,
 			 const struct netobs_trace_target *target,
 			 struct traced *traced)

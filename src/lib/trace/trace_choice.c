@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* What the programs report: which connections are chosen, and their events. */
+/* Processes reports of the programs: chooses connections, and delivers their events. */
 #include "trace_state.h"
 
 #include "base/util.h"
@@ -12,22 +12,22 @@
 #include <string.h>
 
 enum {
-	UNDECIDED_EVENTS = 128, /* of a candidate, which its handshake takes */
-	PROCESS_EVENTS = 2048,	/* of one whose process is not known yet */
+	UNDECIDED_EVENTS = 128, /* of a candidate: enough for a handshake */
+	PROCESS_EVENTS = 2048, /* of a candidate whose process is not known yet */
 	PENDING_ALL_MAX = 1 << 18, /* of all candidates: 38 MiB */
-	OTHERS_ALL_MAX =
-		PENDING_ALL_MAX / 2, /* then only those that an output misses */
+	OTHERS_ALL_MAX = PENDING_ALL_MAX /
+			 2, /* then only reports that an output would miss are kept */
 };
 
-/* So long, a connection has had nothing, and may make room for another one. */
+/* Idle time after which a connection may be evicted. */
 #define IDLE_NS (5ULL * NSEC_PER_SEC)
 
-/* Connections that are looked at for one that makes room. */
+/* How many connections are tried for eviction. */
 enum { ROOM_TRIES = 8 };
 
 /* ---- Events ---------------------------------------------------------------------------- */
 
-/* Others come for what they say of the connection. */
+/* Other reports only update the connection. */
 static bool is_wanted_report(const struct netobs_trace *trace,
 			     const struct trace_report *report)
 {
@@ -134,7 +134,7 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 		return;
 	}
 	trace_room_touch(&trace->room, traced);
-	/* The programs had a higher limit until it was chosen; what is beyond is in trace_count_cut(). */
+	/* Programs had a higher limit until it was chosen; trace_count_cut() has the rest. */
 	if (is_wanted && traced->n_events++ >= trace->opts.max_events)
 		return;
 	if (trace->life.state < LIFE_STOPPING)
@@ -222,7 +222,7 @@ void trace_refuse(struct netobs_trace *trace, struct traced *traced)
 	trace_programs_conn(&trace->programs, traced->id)->is_rejected = 1;
 }
 
-/* It is armed for a time, or bytes of it are on their way. */
+/* The connection is armed for a time, or some of its bytes are on their way. */
 static bool is_kept(const struct netobs_trace *trace, const struct traced *traced)
 {
 	return traced->until_ns ||
@@ -230,7 +230,7 @@ static bool is_kept(const struct netobs_trace *trace, const struct traced *trace
 		journeys_is_waiting(trace->journeys, traced->id));
 }
 
-/* Without data: a handshake, datagrams that nothing has answered, or what has been quiet for long. */
+/* Whether the connection may be evicted: it has had no packets for a while, and is not kept. */
 static bool is_idle(const struct netobs_trace *trace,
 		    const struct traced *traced, uint64_t now_ns)
 {
@@ -239,14 +239,14 @@ static bool is_idle(const struct netobs_trace *trace,
 }
 
 /*
- * The connection that has been idle for longest makes room. The first ones may have had events beyond their
- * limit, or wait for a reader: these are behind the others from then on, so that all have their turn.
+ * Evict the connection that has been idle for longest. Those at the front may have had events
+ * beyond their limit, or wait for a reader: these move to the end, so that all have their turn.
  */
 static bool make_room(struct netobs_trace *trace)
 {
 	const uint64_t now_ns = (uint64_t)clock_boot_ns();
 
-	/* Events that wait would come after the end of their connection. */
+	/* Early events would be delivered after the end of their connection. */
 	if (trace->early.n)
 		return false;
 	for (int i = 0; i < ROOM_TRIES && trace->room.first; i++) {
@@ -257,7 +257,7 @@ static bool make_room(struct netobs_trace *trace)
 			trace_end_connection(trace, first);
 			return true;
 		}
-		/* Then the others are not idle for longer. */
+		/* The other connections have been idle for less time. */
 		if (first->last_ns == first->listed_ns && !is_kept(trace, first))
 			return false;
 		trace_room_touch(&trace->room, first);
@@ -265,7 +265,7 @@ static bool make_room(struct netobs_trace *trace)
 	return false;
 }
 
-/* What a candidate that waited for its process had beyond its limit, and within max_events. */
+/* @return events of a candidate beyond its limit, up to max_events, while it waited for its process */
 static uint64_t count_waiting_cut(const struct netobs_trace *trace,
 				  const struct traced *traced)
 {
@@ -309,7 +309,7 @@ static bool is_of_process(struct netobs_trace *trace,
 				report->command);
 }
 
-/* The process is known by what it does with the socket, or by the next list. */
+/* Wait until the process uses the socket, or until the next list of sockets. */
 static void wait_for_process(struct netobs_trace *trace, struct traced *traced)
 {
 	if (!trace_process_is_given(&trace->process)) {
@@ -324,7 +324,7 @@ static void wait_for_process(struct netobs_trace *trace, struct traced *traced)
 static void keep_report(struct netobs_trace *trace, struct traced *traced,
 			const struct trace_report *report)
 {
-	/* Without what begins its stream, a wanted event has no offset. */
+	/* Wanted events need the start of their stream to have an offset. */
 	const bool is_counted = is_wanted_report(trace, report) ||
 				traced_is_bound(report);
 	const uint32_t max = is_counted ? PENDING_ALL_MAX : OTHERS_ALL_MAX;
@@ -340,7 +340,7 @@ static void keep_report(struct netobs_trace *trace, struct traced *traced,
 		trace_choose(trace, traced);
 }
 
-/* A tuple of a connection is known. */
+/* Note a tuple of a connection. */
 static void take_face(struct netobs_trace *trace, struct traced *traced,
 		      const struct trace_tuple *tuple)
 {
@@ -358,7 +358,7 @@ static void take_face(struct netobs_trace *trace, struct traced *traced,
 			UNDECIDED_EVENTS;
 }
 
-/* @report: of a socket that is open. Two sockets of this host may have the connection. */
+/* Choose a connection of an open socket. Two sockets of this host may have the same connection. */
 static void take_existing(struct netobs_trace *trace,
 			  const struct trace_report *report,
 			  const struct trace_tuple *tuple)
@@ -378,7 +378,7 @@ static void take_existing(struct netobs_trace *trace,
 	}
 	if (!trace_match(trace->filter, tuple))
 		return;
-	/* Those that are listed again and again push out none, and are counted once. */
+	/* Listed sockets come again and again: they evict no connection, and count as refused only once. */
 	if (has_process && trace->n_chosen >= trace->opts.max_connections) {
 		trace->stats.refused_connections += !trace->list_ns;
 		return;
@@ -411,7 +411,7 @@ void trace_take_report(struct netobs_trace *trace,
 			     report->proto != IP_PROTO_UDP);
 		traced->has_datagrams = trace_is_datagram(report->proto);
 	}
-	if (traced->id != report->id) { /* it has ended */
+	if (traced->id != report->id) { /* its connection has ended */
 		if (report->point == TRACE_FACE)
 			trace_programs_forget(&trace->programs, &tuple,
 					      report->id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Events of netobs_trace_start(): callbacks run in netobs_trace_dispatch() only, so they wait for the first one. */
+/* Events during netobs_trace_start(), which wait: only netobs_trace_dispatch() calls callbacks. */
 #ifndef NETOBS_TRACE_TRACE_EARLY_H
 #define NETOBS_TRACE_TRACE_EARLY_H
 
@@ -18,7 +18,7 @@ struct trace_early {
 bool trace_early_keep(struct trace_early *early,
 		      const struct netobs_trace_event *event);
 
-/** Call @deliver for each event, in the order in which they came; none is left. */
+/** Call @deliver for each event, in the order of arrival, and remove all. */
 void trace_early_deliver(struct trace_early *early,
 			 void (*deliver)(void *ctx,
 					 const struct netobs_trace_event *event),

@@ -10,9 +10,9 @@
 #include <string.h>
 
 enum {
-	WALK_MS = 2, /* of a sweep, for processes */
+	WALK_MS = 2, /* of a sweep, to search processes */
 	RETRY_FIRST_S = 2,
-	RETRY_DOUBLINGS = 5, /* so a minute at most */
+	RETRY_DOUBLINGS = 5, /* a minute at most */
 };
 
 #define IDLE_NS (10 * NSEC_PER_SEC)
@@ -44,7 +44,7 @@ static void forget_unhooked(struct trace_hooks *hooks, uint32_t inode)
 	if (!place)
 		return;
 	*place = hooks->unhooked[--hooks->n_unhooked];
-	/* Those that had no place are noted at their next event; whether all of them have been is not known before. */
+	/* Some had no place, and are noted at their next event: none may be missing any more. */
 	if (!hooks->n_unhooked)
 		hooks->has_more_unhooked = false;
 }
@@ -69,7 +69,7 @@ static int hook_space(const struct trace_hooks *hooks,
 	uint32_t own;
 	int back, err;
 
-	/* It takes no privilege to be where one is. */
+	/* The calling thread's own namespace takes no privileges. */
 	if (!netns_find(NULL, &own) && own == space->inode)
 		return trace_programs_hook(hooks->programs, &space->first_link,
 					   space->links);
@@ -88,7 +88,7 @@ static const char *describe(int err)
 	case -ENOENT:
 		return "neither a name nor a process of it was found";
 	case -EBUSY: /* no priority in front of all others or behind them */
-	case -E2BIG: /* as many as the kernel takes */
+	case -E2BIG: /* the kernel's limit of programs */
 		return "a hook has no room for one more program";
 	default:
 		return strerror(-err);
@@ -127,7 +127,7 @@ static void enter_space(struct trace_hooks *hooks, struct trace_space *space,
 	forget_unhooked(hooks, space->inode);
 }
 
-/* Where that is quick; trace_hooks_sweep() looks at all processes. */
+/* Attach at once if the namespace is found quickly; else trace_hooks_sweep() searches all processes. */
 static void try_space(struct trace_hooks *hooks, struct trace_space *space,
 		      uint32_t pid)
 {
@@ -154,7 +154,7 @@ static struct trace_space *find_space(struct trace_hooks *hooks, uint32_t inode)
 	return NULL;
 }
 
-/* Those that became wanted in mid-walk are looked for by the next one. */
+/* Namespaces that become wanted during a walk have to wait for the next one. */
 static bool begin_walk(struct trace_hooks *hooks)
 {
 	bool is_any = false;
@@ -168,7 +168,7 @@ static bool begin_walk(struct trace_hooks *hooks)
 	return is_any && !netns_walk_begin(&hooks->walk);
 }
 
-/* A process that ends just then is denied as well, so that alone is no reason. */
+/* A process that is ending is denied as well, so a denial alone does not show missing privileges. */
 static void end_walk(struct trace_hooks *hooks, int64_t now_ns)
 {
 	const bool is_denied = hooks->walk.is_denied &&

@@ -38,7 +38,7 @@ bool trace_match_has_datagrams(const char *expression)
 	return may_match(expression, "udp or icmp or icmp6");
 }
 
-/* Of ICMP, the first end sends requests. */
+/* The first end of an ICMP tuple sends requests. */
 static uint16_t type_of(const struct trace_tuple *tuple, int from)
 {
 	if (tuple->proto == IPPROTO_ICMP)

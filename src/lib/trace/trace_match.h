@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Whether an expression chooses a connection: by its addresses and ports alone. */
+/* Whether a filter expression chooses a connection, by its addresses and ports alone. */
 #ifndef NETOBS_TRACE_TRACE_MATCH_H
 #define NETOBS_TRACE_TRACE_MATCH_H
 
@@ -8,10 +8,7 @@
 
 #include <stdbool.h>
 
-/*
- * Of an expression that is chosen from: what it may match. Without one (NULL), all.
- * @return whether there are such connections
- */
+/* @return whether an expression can match such connections; NULL matches all */
 bool trace_match_has_tcp(const char *expression);
 bool trace_match_has_datagrams(const char *expression);
 

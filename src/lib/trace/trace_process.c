@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CONTAINER_ID_MIN = 4 }; /* a shorter beginning may be that of many */
+enum { CONTAINER_ID_MIN = 4 }; /* a shorter prefix may match many containers */
 
 int trace_process_read(struct trace_process *process,
 		       const struct netobs_trace_opts *opts,
@@ -50,7 +50,7 @@ static FILE *open_of(uint32_t pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* Of the process, whose threads may have other names. */
+/* Compare the command of the process: its threads may have other names. */
 static bool has_command(uint32_t pid, const char *command)
 {
 	FILE *file = open_of(pid, "comm");
@@ -104,7 +104,7 @@ static bool is_chosen_now(const struct trace_process *process, uint32_t pid)
 	return !*process->container || has_container(pid, process->container);
 }
 
-/* A name may change, and a number is given to another process. */
+/* Answers expire: a process may change its name, and its number may be reused. */
 static bool ask_known(struct trace_process *process, uint32_t pid)
 {
 	struct trace_known_process *known =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Processes whose connections are chosen: by their number, their command, or the container that
- * their control group is in. Who a process is comes from /proc, and is kept for a second.
+ * their control group is in. Data from /proc is kept for a second.
  */
 #ifndef NETOBS_TRACE_TRACE_PROCESS_H
 #define NETOBS_TRACE_TRACE_PROCESS_H
@@ -15,14 +15,14 @@
 
 enum { TRACE_PROCESSES_KNOWN = 256 };
 
-/* What /proc said of a process at a time. */
+/* Data of a process that was read from /proc. */
 struct trace_known_process {
 	uint32_t pid; /* 0: none */
 	bool is_chosen;
 	int64_t until_ns; /* CLOCK_BOOTTIME */
 };
 
-/* All of what is given must match; 0 and "": not given. */
+/* A process must match all members that are set; 0 and "": not set. */
 struct trace_process {
 	uint32_t pid;
 	char command[16];
@@ -30,12 +30,12 @@ struct trace_process {
 	struct trace_known_process known[TRACE_PROCESSES_KNOWN]; /* by the pid */
 };
 
-/** @return 0; -EINVAL, which is logged: an option is wrong */
+/** @return 0; -EINVAL: an option is wrong, which is logged */
 int trace_process_read(struct trace_process *process,
 		       const struct netobs_trace_opts *opts,
 		       const struct log *log);
 
-/** @return whether any process is chosen; else all are */
+/** @return whether connections are chosen by process; else those of all processes are */
 bool trace_process_is_given(const struct trace_process *process);
 
 /**

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A tracer, for the files that it consists of. */
+/* The state of a tracer, shared by its source files. */
 #ifndef NETOBS_TRACE_TRACE_STATE_H
 #define NETOBS_TRACE_TRACE_STATE_H
 
@@ -26,7 +26,7 @@ struct netobs_trace {
 	struct life life;
 	struct filter *filter;
 	struct trace_process process;
-	bool wants_datagrams; /* it may choose some */
+	bool wants_datagrams; /* UDP and ICMP may be chosen */
 	int read_timer;
 	int64_t slice_end_ns, sweep_ns, hooks_ns, list_ns;
 
@@ -36,46 +36,46 @@ struct netobs_trace {
 	struct clock clock;
 	struct journeys *journeys; /* NULL: not wanted */
 	struct traced *traced;	   /* by slot */
-	struct trace_room room;	   /* of those that are chosen */
+	struct trace_room room;	   /* of chosen connections */
 	struct trace_early early;
 	uint32_t n_chosen;
 	uint32_t n_used;    /* slots, at the last sweep */
-	uint32_t n_pending; /* reports that candidates have, as far as is known */
+	uint32_t n_pending; /* reports that candidates keep, about */
 	struct map_grace *grace;
-	bool is_detached; /* and no program runs any more */
+	bool is_detached; /* no program runs any more */
 	struct netobs_trace_stats stats;
 };
 
-/** Take what a program reports. */
+/** Process a report of a program. */
 void trace_take_report(struct netobs_trace *trace,
 		       const struct trace_report *report);
 
-/** Deliver what came while the tracer was started. */
+/** Deliver events that arrived while the tracer was started. */
 void trace_deliver_early(struct netobs_trace *trace);
 
-/** @return what is known of a connection, or of another one that has its slot */
+/** @return the entry of the slot of a connection, which another connection may use */
 struct traced *trace_slot(const struct netobs_trace *trace, uint64_t id);
 
 /** @return the connection that has that tuple, or NULL */
 struct traced *trace_find(const struct netobs_trace *trace,
 			  const struct trace_tuple *tuple);
 
-/** Note when it had its last packet, also beyond max_events. */
+/** Update the time of the connection's last packet, also beyond max_events. */
 void trace_note_last(const struct netobs_trace *trace, struct traced *traced);
 
-/** Trace it, if there is room for one more. */
+/** Trace the connection, if there is room for one more. */
 void trace_choose(struct netobs_trace *trace, struct traced *traced);
 
-/** Its slot may be another connection's from now on. */
+/** Free the connection's slot for another connection. */
 void trace_end_connection(struct netobs_trace *trace, struct traced *traced);
 
-/** Its events are not wanted. Its tuples remain known, so that none of its packets begins it anew. */
+/** Reject the connection's events. Its tuples remain known, so that its packets do not begin it again. */
 void trace_refuse(struct netobs_trace *trace, struct traced *traced);
 
-/** Nothing chooses its datagrams: end it, and refuse its tuples, so that they do not begin it anew. */
+/** Nothing chooses these datagrams: end the connection, and reject its tuples. */
 void trace_turn_away(struct netobs_trace *trace, struct traced *traced);
 
-/** @return its events beyond max_events so far */
+/** @return the connection's events beyond max_events so far */
 uint64_t trace_count_cut(const struct netobs_trace *trace,
 			 const struct traced *traced);
 

@@ -12,11 +12,11 @@ enum {
 	OTHERS_MAX = TRACE_CANDIDATE_EVENTS,
 	BOTH = 3,
 	FIRST_FACES = 2,
-	/* Both sockets are closed: what is left is on its way to user space. */
+	/* Both sockets are closed: the last reports are on their way to user space. */
 	CLOSED_MS = 200,
-	/* One is: the other one may be elsewhere, or a process may still read. */
+	/* One socket is closed: the other one may be on another host, or a process may still read. */
 	HALF_CLOSED_MS = 5000,
-	/* A SYN that is sent again begins it anew. */
+	/* A SYN that is sent again begins the connection again. */
 	UNANSWERED_MS = 3000,
 	/* Datagrams have no end. */
 	DATAGRAM_IDLE_MS = 10000,
@@ -89,7 +89,7 @@ void traced_drop_pending(struct traced *traced)
 	traced->n_pending = traced->n_pending_others = 0;
 }
 
-/* The number of a SYN is in front of the first byte. */
+/* A SYN takes the sequence number before the first byte. */
 static uint32_t data_seq(const struct trace_report *report)
 {
 	return report->seq + !!(report->tcp_flags & FLAG_SYN);
