@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The addresses of a network namespace, as its interfaces have them. */
+/* The addresses of the interfaces of a network namespace. */
 #ifndef NETOBS_HOST_ADDRESSES_H
 #define NETOBS_HOST_ADDRESSES_H
 
@@ -12,7 +12,7 @@ struct addresses {
 };
 
 /**
- * Read them in place of those that are there.
+ * Read the addresses of a namespace, in place of the previous ones.
  *
  * @param ns_fd  -1: the calling thread's namespace
  * @return 0, or -errno: nothing has changed
@@ -20,7 +20,7 @@ struct addresses {
 int addresses_read(struct addresses *addresses, int ns_fd);
 void addresses_done(struct addresses *addresses);
 
-/** @return whether it is one of them, or one of 127.0.0.0/8 */
+/** @return whether @address is among them, or in 127.0.0.0/8 */
 bool addresses_have(const struct addresses *addresses, const uint8_t address[16]);
 
 #endif

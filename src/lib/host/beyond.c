@@ -11,8 +11,8 @@
 
 enum {
 	BEYOND_MAX = 4096,
-	REFRESH_MAX = 32, /* in a row; each takes some 100 us */
-	LINKS_MAX = 8192, /* of a namespace, whose owner may make any number */
+	REFRESH_MAX = 32, /* in one call; each takes some 100 us */
+	LINKS_MAX = 8192, /* of a namespace, whose owner may create any number */
 };
 
 static const int64_t refresh_ns = 2 * NSEC_PER_SEC;
@@ -71,7 +71,7 @@ static bool list_links(const struct host *host, struct netns *netns)
 	return listing.is_changed;
 }
 
-/* The namespace that @from has the id @nsid for. @return its index; NETNS_NONE: no memory */
+/* Add the namespace that @from has the id @nsid for. @return its index; NETNS_NONE: no memory */
 static uint16_t add_beyond(struct host *host, uint16_t from, int32_t nsid)
 {
 	struct netns *netns;
@@ -98,7 +98,7 @@ static bool leads_beyond(const struct netif *netif)
 	       !netif->gone_ns;
 }
 
-/* Where an interface is newer than the list of its namespace. @return whether there are more now */
+/* List a namespace again if its interface is newer than the list. @return whether there are more now */
 static bool list_missing(const struct host *host, const struct netif *netif)
 {
 	struct netns *netns = &host->netns[netif->link_netns];
@@ -135,7 +135,7 @@ void beyond_explore(struct host *host)
 {
 	bool is_again = host->looks_beyond;
 
-	/* Those that are found are explored in turn. */
+	/* Newly found namespaces are explored in turn. */
 	while (is_again) {
 		is_again = false;
 		for (uint32_t i = 0; i < host->n_netns; i++)

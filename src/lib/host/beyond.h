@@ -6,8 +6,8 @@
  *
  * A followed namespace has ids for them (IFLA_LINK_NETNSID), and the kernel lists the interfaces of
  * a namespace by its id (IFLA_TARGET_NETNSID, Linux 4.20). So they need no name, no process, and no
- * descriptor, which would keep them alive. They send no notifications: they are listed again when
- * a link leads to an interface that is not known there, and all in turn at each drain.
+ * descriptor, which would keep them alive. They send no notifications: they are listed again when a
+ * link leads to an interface that is not known there, and some of them, in turn, at each drain.
  */
 #ifndef NETOBS_HOST_BEYOND_H
 #define NETOBS_HOST_BEYOND_H
@@ -20,10 +20,10 @@ struct host;
 /* List the namespaces that new links lead to. */
 void beyond_explore(struct host *host);
 
-/* List some of them again. @return whether that has changed anything: host_settle() is due */
+/* List some of these namespaces again. @return whether anything has changed: host_settle() is due */
 bool beyond_refresh(struct host *host);
 
-/* Forget all of them, because ids may mean other namespaces now. They are found again. */
+/* Remove all of them, because ids may mean other namespaces now. They are found again. */
 void beyond_forget(struct host *host);
 
 #endif

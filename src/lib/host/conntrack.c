@@ -34,7 +34,7 @@ int conntrack_open_in(int ns_fd)
 /*
  * Receive a packet of the kernel: other processes may send to a socket of netlink, too.
  *
- * @return as recv(2); 0: it was another's
+ * @return as recv(2); 0: another process sent it
  */
 static ssize_t receive(int fd, char buf[READ_SIZE], int flags)
 {
@@ -83,7 +83,7 @@ static bool read_address(const struct rtattr *ip, uint16_t v4, uint16_t v6,
 	return true;
 }
 
-/* Of ICMP, as the kernel's tuple has them: the identifier; type, then code. */
+/* ICMP fields in the kernel's tuple: the identifier; type, then code. */
 static void read_icmp(const struct rtattr *proto, uint16_t id, uint16_t type,
 		      uint16_t code, struct nat_tuple *tuple)
 {
@@ -119,7 +119,7 @@ static bool read_nat_tuple(const struct rtattr *attr, struct nat_tuple *tuple)
 	return true;
 }
 
-/* Of one direction alone, the zone is with the tuple of that. */
+/* A zone of one direction alone is inside of that direction's tuple. */
 static uint16_t read_zone(const struct rtattr *both,
 			  const struct rtattr *const tuples[NAT_DIRECTIONS])
 {
@@ -172,7 +172,7 @@ static bool read_conntrack(const struct nlmsghdr *message,
 	return true;
 }
 
-/* The error of a message of that type; of the end of a list, too. */
+/* @return the error of a message of that type, also at the end of a list */
 static int error_of(const struct nlmsghdr *message)
 {
 	int error = 0;
@@ -193,7 +193,7 @@ int conntrack_list_begin(struct conntrack_list *list)
 	return rtnl_request_dump(list->fd, GET, &header, sizeof(header));
 }
 
-/* @return 1: the end; 0; -errno */
+/* @return 1: the list has ended; 0; -errno */
 static int take_messages(struct conntrack_list *list, const char *buf,
 			 ssize_t len, conntrack_entry_fn *on_entry, void *ctx)
 {
@@ -266,7 +266,7 @@ static void put_attr(struct requests *requests, uint16_t type, const void *data,
 	requests->len += RTA_SPACE(size);
 }
 
-/* @return what end_nest() needs */
+/* @return the offset for end_nest() */
 static size_t begin_nest(struct requests *requests, uint16_t type)
 {
 	const size_t at = requests->len;
@@ -348,7 +348,7 @@ static void put_request(struct requests *requests, uint32_t number,
 	assert(requests->len - begin <= REQUEST_MAX);
 }
 
-/* @return 1: it answers a request; 0; -errno */
+/* @return 1: the message answers a request; 0; -errno */
 static int take_answer(const struct nlmsghdr *message, uint32_t n,
 		       conntrack_answer_fn *on_answer, void *ctx)
 {
@@ -425,7 +425,7 @@ int conntrack_ask(int fd, const struct conntrack_entry *wanted, uint32_t n,
 		const struct nat_tuple *tuple = &entry->tuples[NAT_ORIGINAL];
 
 		put_request(&requests, i, tuple, entry->zone);
-		/* One of the other direction is not part of this one. */
+		/* A zone of the other direction is not part of this tuple: ask without it, too. */
 		if (entry->zone)
 			put_request(&requests, i | WITHOUT_ZONE, tuple, 0);
 	}

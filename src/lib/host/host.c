@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A namespace is known to the programs by 16 bits. */
+/* Programs know a namespace by 16 bits. */
 enum { NETNS_MAX = 1 << 15 };
 
 void host_init(struct host *host, const struct log *log)
@@ -175,7 +175,7 @@ int host_update(struct host *host, struct netns *netns)
 
 /* ---- Namespaces ------------------------------------------------------------------- */
 
-/* A namespace whose last flows have been reported; NULL: none. */
+/* @return a namespace whose last flows have been reported; NULL: none */
 static struct netns *find_unused(const struct host *host)
 {
 	for (uint32_t i = 0; i < host->n_netns; i++)
@@ -213,8 +213,8 @@ static bool has_name(const struct netns *netns, const char *name)
 }
 
 /*
- * One that has been followed before keeps its index, which is in the entries of its packets,
- * and in what an earlier process has left. NULL: there is none.
+ * Find the former entry of a namespace: it keeps its index, which is in the entries of its packets
+ * and in the state of an earlier process. NULL: there is none.
  */
 static struct netns *find_former(const struct host *host, const char *name)
 {
@@ -279,7 +279,7 @@ struct netif *host_restore_netif(struct host *host, uint16_t netns,
 	struct netif *netif = netifs_ensure(&host->netns[netns].netifs, ifindex);
 
 	if (netif) {
-		netif->listing = 1; /* it has been there */
+		netif->listing = 1; /* it was listed before */
 		netif->gone_ns = clock_boot_ns();
 	}
 	return netif;
@@ -324,7 +324,7 @@ static int open_netns(struct host *host, struct netns *netns)
 	return err;
 }
 
-/* Report its interfaces as gone, and close all descriptors that keep it alive. */
+/* Report the interfaces as gone, and close all descriptors that keep the namespace alive. */
 static void close_netns(struct host *host, struct netns *netns)
 {
 	beyond_forget(host);
@@ -337,7 +337,7 @@ static void close_netns(struct host *host, struct netns *netns)
 	netns->is_polled = false;
 }
 
-/* The entry beside @netns that follows the namespace @inode. */
+/* @return another entry than @netns that follows the namespace @inode */
 static const struct netns *find_same_netns(const struct host *host,
 					   const struct netns *netns,
 					   uint32_t inode)
@@ -407,8 +407,8 @@ bool host_has_names(const struct host *host)
 }
 
 /*
- * Flows of the namespace that is gone are still to be reported, so the new one of
- * that name has another index.
+ * Flows of the namespace that is gone are still to be reported, so the new one with that name gets
+ * another index.
  */
 static struct netns *replace_netns(struct host *host, struct netns *old)
 {
@@ -456,7 +456,7 @@ static void log_alias(const struct host *host, const struct netns *netns,
 		    same->name ?: "");
 }
 
-/* @return whether that has changed anything */
+/* @return whether the namespace is followed again */
 static bool follow_again(struct host *host, struct netns *netns)
 {
 	const struct netns *same;

@@ -14,48 +14,48 @@
 /* One network namespace. */
 struct netns {
 	uint16_t index; /* in host.netns; flow_key.netns */
-	char *name;	/* as given; NULL: where the context was started */
+	char *name; /* as given; NULL: the namespace where the context was started */
 	struct shared_fd *ns; /* NULL: the caller's, or gone */
 	uint32_t inode;
 	int rtnl_fd;	 /* -1: the namespace is not followed */
 	bool is_retired; /* kept for its last flows; another netns may follow it */
-	bool is_alias; /* not followed: another one follows the namespace of that name */
-	bool is_polled;	 /* for the owner: rtnl_fd is waited for */
+	bool is_alias; /* not followed: another entry follows the namespace of that name */
+	bool is_polled;	 /* set by the owner: it waits for rtnl_fd */
 	bool is_listing; /* a dump of all interfaces is under way */
 	bool is_overrun; /* messages were lost: another dump has to follow */
 	uint32_t listings;
 	struct netifs netifs;
 
-	/* Of beyond.c: nothing is observed here, and it is listed by an id. */
-	bool is_beyond; /* beside is_retired: it has no name, and no descriptor */
-	uint16_t via;	/* the followed namespace whose id for it is via_nsid */
+	/* For beyond.c: nothing is observed here, and it is listed by an id. */
+	bool is_beyond; /* is_retired is set, too: it has no name, and no descriptor */
+	uint16_t via; /* the followed namespace whose id for it is via_nsid */
 	int32_t via_nsid;
 	int64_t listed_ns;
 	bool is_large; /* it is not listed again */
 
 	/* See topology.h. */
-	uint16_t domain;	   /* the lowest namespace of it */
+	uint16_t domain;	   /* the lowest namespace of its domain */
 	bool has_unclear_arrivals; /* packets that may or may not be counted come in */
 	bool sees_all_arrivals; /* no interface brings in packets unseen */
-	bool sees_all_departures; /* none sends packets unseen, but for loopbacks and ifbs */
+	bool sees_all_departures; /* no interface sends packets unseen, except loopbacks and ifbs */
 	bool forwards_unseen; /* see topology_forwards_unseen() */
 	bool copies_unseen; /* several copies of a packet may leave that was not seen coming in */
 	uint32_t n_arrivals; /* interfaces observed on the way in */
 
 	/* See regions.h. */
-	uint16_t region; /* the lowest namespace of it; NETNS_NONE: this one is observed */
-	uint16_t mesh; /* the lowest namespace of it */
-	uint32_t n_links; /* of the region, which `region` stands for: to other namespaces */
-	bool floods; /* likewise, or of a namespace that is observed: a bridge may copy packets */
+	uint16_t region; /* the lowest namespace of its region; NETNS_NONE: this one is observed */
+	uint16_t mesh; /* the lowest namespace of its mesh */
+	uint32_t n_links; /* of the region, in its lowest namespace: links to other namespaces */
+	bool floods; /* of the region, or of an observed namespace: a bridge may copy packets */
 
-	int32_t *nsids; /* of others, in this namespace; see peers.c */
+	int32_t *nsids; /* ids that this namespace has for others, by their index; see peers.c */
 	uint32_t n_nsids;
 };
 
 enum host_event {
 	HOST_CAME,
 	HOST_CHANGED,
-	HOST_UNSURE, /* messages were lost: it is there, and may be another one */
+	HOST_UNSURE, /* messages were lost: it exists, and may be another interface */
 	HOST_GONE,
 };
 
@@ -63,7 +63,7 @@ enum host_event {
 struct host_listener {
 	void (*on_netif)(void *ctx, struct netns *netns, struct netif *netif,
 			 enum host_event event);
-	/* Some events have been reported, and the topology is up to date. Or NULL. */
+	/* Called after some events, once the topology is up to date. Or NULL. */
 	void (*on_settled)(void *ctx);
 	void *ctx;
 
@@ -75,9 +75,9 @@ struct host {
 	struct netns *netns;
 	uint32_t n_netns;
 	struct host_listener *listeners;
-	bool forwards_unseen; /* a namespace of it does */
-	bool looks_beyond; /* at namespaces that are not followed, see beyond.h */
-	uint32_t n_beyond;  /* of the namespaces */
+	bool forwards_unseen; /* some namespace does */
+	bool looks_beyond; /* namespaces that are not followed are listed, see beyond.h */
+	uint32_t n_beyond;  /* number of these namespaces */
 	uint16_t refreshed; /* the namespace that beyond_refresh() listed last */
 	struct overlays overlays;
 	/*
@@ -87,13 +87,13 @@ struct host {
 	 */
 	bool is_shifting;
 	/*
-	 * A filter may accept a packet at a point after it has rejected it at the points
-	 * before. So the part of a flow that leaves a namespace and did not come in counts.
+	 * A filter may reject a packet at its first points and accept it at a later one. So packets
+	 * of a flow that leave a namespace and did not come in count there.
 	 */
 	bool is_filtered;
 };
 
-/* Whether packets of one namespace may come to the other one with the same tuple. */
+/* Whether packets of one namespace may reach the other one with the same tuple. */
 static inline bool host_joins(const struct host *host, uint16_t a, uint16_t b)
 {
 	return host && a < host->n_netns && b < host->n_netns &&
@@ -103,12 +103,12 @@ static inline bool host_joins(const struct host *host, uint16_t a, uint16_t b)
 void host_init(struct host *host, const struct log *log);
 void host_done(struct host *host);
 
-/* Report events to @listener, which stays the caller's. */
+/* Report events to @listener, which the caller owns. */
 void host_subscribe(struct host *host, struct host_listener *listener);
 
 /*
- * Find or add the namespace of a name; NULL: the caller's own. It is not followed
- * before host_open(). Pointers to others become invalid.
+ * Find or add the namespace of a name; NULL: the caller's own. host_open() follows it. Pointers to
+ * other namespaces become invalid.
  *
  * @return 0; -ENOMEM
  */
@@ -129,8 +129,8 @@ int host_restore_netns(struct host *host, const char *name, uint32_t inode,
 		       bool is_followed);
 
 /*
- * Add an interface of it, as one that is gone. @return NULL without memory; to be filled
- * by the caller
+ * Add an interface of a restored namespace, as one that is gone. @return it, to be filled by the
+ * caller; NULL: no memory
  */
 struct netif *host_restore_netif(struct host *host, uint16_t netns,
 				 uint32_t ifindex);
@@ -146,7 +146,7 @@ struct netif *host_restore_netif(struct host *host, uint16_t netns,
 int host_open(struct host *host, uint16_t index, uint16_t *ret_index);
 
 /*
- * End following it. Its interfaces are reported as gone, and kept as such until they
+ * Stop following the namespace. Its interfaces are reported as gone, and kept as such until they
  * are swept.
  */
 void host_retire(struct host *host, uint16_t index);
@@ -157,7 +157,7 @@ void host_retire(struct host *host, uint16_t index);
 int host_update(struct host *host, struct netns *netns);
 
 /*
- * Check the names of namespaces: drop those that are gone, so that nothing of ours
+ * Check the names of namespaces: release those that are gone, so that no descriptor of this process
  * keeps them, and follow those that came back. Namespaces may be added.
  */
 void host_check_names(struct host *host);
@@ -165,16 +165,16 @@ void host_check_names(struct host *host);
 /* @return whether there are names to check */
 bool host_has_names(const struct host *host);
 
-/* Update the topology after netif.observed has changed, and report that. */
+/* Update the topology after netif.observed has changed, and report the changes. */
 int host_settle(struct host *host);
 
 /*
- * Forget interfaces that disappeared before @before_ns (CLOCK_BOOTTIME), and look at
- * namespaces that send no notifications.
+ * Remove interfaces that disappeared before @before_ns (CLOCK_BOOTTIME), and list namespaces that
+ * send no notifications.
  */
 void host_sweep(struct host *host, int64_t before_ns);
 
-/* @return NULL when it is not known */
+/* @return NULL: the interface is not known */
 static inline struct netif *host_find(const struct host *host, uint16_t netns,
 				      uint32_t ifindex)
 {
@@ -184,8 +184,8 @@ static inline struct netif *host_find(const struct host *host, uint16_t netns,
 }
 
 /*
- * Go through the interfaces of all followed namespaces, also those that are gone: the one after @netif of
- * *@netns, or with NULL the first.
+ * Visit the interfaces of all followed namespaces, including those that are gone: returns the one
+ * after @netif of *@netns; NULL: the first one.
  *
  * @return NULL: there are no more
  */

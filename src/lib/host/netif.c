@@ -116,7 +116,7 @@ void netif_update(struct netif *netif, const struct rtnl_link *link)
 	netif->altnames = rtnl_copy_altnames(link->altnames);
 }
 
-/* True when there was something to forget. */
+/* @return whether there was a former master to remove */
 static bool forget_former(struct netif *netif, int64_t before_ns)
 {
 	if (!netif->former_master || netif->former_ns >= before_ns)
@@ -172,7 +172,7 @@ uint32_t netif_lower(const struct netif *netif)
 		       0;
 }
 
-/* Of a stack under construction `stack` leads to its smallest ifindex. */
+/* While a stack is built, `stack` leads to its smallest ifindex. */
 static struct netif *root_of(struct netifs *netifs, struct netif *netif)
 {
 	while (netif->stack != netif->ifindex) {
@@ -194,7 +194,7 @@ static void join_netifs(struct netifs *netifs, struct netif *a, struct netif *b)
 		a->stack = b->ifindex;
 }
 
-/* @upper is stacked on @lower. True when that raised it. */
+/* Put @upper on @lower. @return whether that raised its level */
 static bool stack_on(struct netifs *netifs, struct netif *upper,
 		     struct netif *lower)
 {
@@ -207,7 +207,7 @@ static bool stack_on(struct netifs *netifs, struct netif *upper,
 	return true;
 }
 
-/* Index 0 is no interface, and not found. */
+/* ifindex 0 is no interface, and is not found. */
 static bool restack_one(struct netifs *netifs, struct netif *netif)
 {
 	bool raised = false;

@@ -76,7 +76,7 @@ int netns_find(const char *name, uint32_t *ret_inode)
 
 	if (!name)
 		return find_own(ret_inode);
-	/* A name that has no namespace yet is a file for a moment. */
+	/* A name whose namespace is being created is a plain file for a moment. */
 	if (path_of(name, path, sizeof(path)) || statfs(path, &fs) ||
 	    fs.f_type != NSFS_MAGIC || stat(path, &st))
 		return -ENOENT;

@@ -5,16 +5,16 @@
 
 #include <stdint.h>
 
-/* The calling thread's own. */
+/* Open the calling thread's own namespace. */
 int netns_open_own(void);
 
-/* Where namespaces have names; the last one is NULL. */
+/* Directories with names of namespaces; the last one is NULL. */
 extern const char *const netns_directories[];
 
 /* Open the namespace that ip-netns(8) calls @name, or that an absolute path names. */
 int netns_open(const char *name);
 
-/* NULL: the thread's own. @return 0; -ENOENT: there is no network namespace of that name */
+/* @name: NULL: the thread's own. @return 0; -ENOENT: there is no network namespace of that name */
 int netns_find(const char *name, uint32_t *ret_inode);
 
 int netns_inode(int fd, uint32_t *ret_inode);
@@ -23,8 +23,8 @@ int netns_inode(int fd, uint32_t *ret_inode);
 int netns_check(int fd);
 
 /*
- * Move the calling thread into @fd's namespace; @ret_back is where it was.
- * Leave with netns_leave(), which takes it.
+ * Move the calling thread into @fd's namespace; @ret_back: its previous one, for netns_leave(),
+ * which returns there and closes it.
  */
 int netns_enter(int fd, int *ret_back);
 void netns_leave(int back);

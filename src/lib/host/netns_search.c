@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-/* @return the namespace of that path, if it is that one; else -ENOENT */
+/* @return the namespace at that path, if it has that inode; else -ENOENT */
 static int open_if(const char *path, uint32_t inode)
 {
 	cleanup_fd int fd = netns_open(path);

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-/* Of a GRE device whose keys differ, the same both ways, and at its other end. */
+/* The tag of a GRE device with two different keys is equal at both ends and for both directions. */
 struct overlay_tag overlays_tag(const struct netif *netif)
 {
 	const struct link_tunnel *tunnel = &netif->tunnel;
@@ -49,7 +49,7 @@ static bool add_device(struct host *host, const struct netns *netns,
 
 	if (!tag.type)
 		return true;
-	/* The outer packets are somewhere else. */
+	/* The namespace of the outer packets is not known. */
 	if (overlay.netns >= host->n_netns)
 		overlay.netns = netns->index;
 	overlay.domain = host->netns[overlay.netns].domain;
@@ -59,7 +59,7 @@ static bool add_device(struct host *host, const struct netns *netns,
 	return !has_two || add_overlay(&host->overlays, &overlay);
 }
 
-/* All but the namespace. */
+/* Compare all but the namespace of the devices. */
 static int compare_tunnels(const struct overlay *a, const struct overlay *b)
 {
 	if (a->domain != b->domain)
@@ -101,7 +101,7 @@ static void join_overlays(struct overlays *overlays)
 	overlays->count = kept;
 }
 
-/* The first of those with the same outer packets says of all whether they are seen. */
+/* The first overlay with the same outer packets tells for all whether these are seen. */
 static void sum_up_overlays(struct overlays *overlays)
 {
 	struct overlay *first = overlays->items;
@@ -139,7 +139,7 @@ int overlays_update(struct host *host)
 	return is_complete ? 0 : -ENOMEM;
 }
 
-/* The first that is not below @wanted. */
+/* @return the index of the first overlay that is not below @wanted */
 static uint32_t find_index(const struct overlays *overlays,
 			   const struct overlay *wanted)
 {
@@ -156,7 +156,7 @@ static uint32_t find_index(const struct overlays *overlays,
 	return low;
 }
 
-/* Among equal tunnels, the first that is not below @wanted; NULL: there is none. */
+/* @return the first overlay of equal tunnels that is not below @wanted; NULL: none */
 static const struct overlay *find_next(const struct overlays *overlays,
 				       const struct overlay *wanted)
 {
@@ -168,7 +168,7 @@ static const struct overlay *find_next(const struct overlays *overlays,
 		       NULL;
 }
 
-/* The first of that namespace, or else of any other. */
+/* @return the first overlay of that namespace, or else of any */
 static const struct overlay *find_overlay(const struct overlays *overlays,
 					  const struct overlay *wanted)
 {

@@ -24,7 +24,7 @@ struct patterns {
 int patterns_add(struct patterns *patterns, const char *text,
 		 const char *option, const struct log *log);
 
-/* Add all of @from, which is empty then; -ENOMEM. */
+/* Move all of @from, which is empty afterwards; -ENOMEM. */
 int patterns_move(struct patterns *to, struct patterns *from);
 
 void patterns_done(struct patterns *patterns);

@@ -6,7 +6,7 @@
 #include "base/shared_fd.h"
 #include "base/util.h"
 
-/* netns.nsids, beside ids, which are not negative. */
+/* Values of netns.nsids that are no ids, which are not negative. */
 enum { NSID_UNASKED = -1, NSID_NONE = -2 };
 
 int peers_open_query(const struct netns *netns)
@@ -29,7 +29,7 @@ static bool is_there(const struct netns *netns)
 	return netns->rtnl_fd >= 0 || netns->is_beyond;
 }
 
-/* The id of a namespace that is gone may be another one's by now. */
+/* Find a namespace by an id that is known. The id of a namespace that is gone may be reused. */
 static uint16_t known_netns(const struct host *host, const struct netns *from,
 			    int32_t nsid)
 {
@@ -39,7 +39,7 @@ static uint16_t known_netns(const struct host *host, const struct netns *from,
 	return NETNS_NONE;
 }
 
-/* Namespaces may have been added. */
+/* Make room for ids of namespaces that were added. */
 static bool reserve_nsids(const struct host *host, struct netns *netns)
 {
 	int32_t *nsids;
@@ -55,7 +55,7 @@ static bool reserve_nsids(const struct host *host, struct netns *netns)
 	return true;
 }
 
-/* The id that @from has for a namespace which is known by another one's id. */
+/* Ask for the id that @from has for a namespace that is known only by an id of another one. */
 static int32_t ask_nsid_beyond(const struct host *host, const struct netns *from,
 			       const struct netns *netns)
 {
@@ -72,7 +72,7 @@ static int32_t ask_nsid_beyond(const struct host *host, const struct netns *from
 	return target < 0 ? NSID_NONE : target;
 }
 
-/* A namespace gets its id when a link to it is listed for the first time. */
+/* A namespace gets an id when a link to it is first listed, so ids are requested again for a new one. */
 static uint16_t find_netns(const struct host *host, struct netns *from,
 			   int32_t nsid)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * In which namespace, followed or beyond, the other end of a link is. A link message names the
- * namespace by an id that the interface's own one has for it (IFLA_LINK_NETNSID); the
- * ids of observed ones are asked for (RTM_GETNSID) when one comes up that is not known.
+ * Finds the namespace, followed or beyond, of the other end of a link. A link message names the
+ * namespace by an id that the interface's own namespace has for it (IFLA_LINK_NETNSID); the ids of
+ * observed namespaces are requested (RTM_GETNSID) when an unknown id appears.
  */
 #ifndef NETOBS_HOST_PEERS_H
 #define NETOBS_HOST_PEERS_H
 
 #include "host.h"
 
-/* A socket in a followed namespace, to ask for ids and links. @return it, or -errno */
+/* Open a socket in a followed namespace, to ask for ids and links. @return it, or -errno */
 int peers_open_query(const struct netns *netns);
 
 /* Set @netif->link_netns, unless it is known. */
@@ -17,9 +17,8 @@ void peers_resolve(const struct host *host, struct netns *netns,
 		   struct netif *netif);
 
 /*
- * The namespace of @netns is followed, which may be another one than before. If it is the
- * same, links from namespaces that are not followed any more, and cannot be asked, still
- * lead there.
+ * The namespace of @netns is followed, and may be another one than before. If it is the same, links
+ * from namespaces that are not followed any more, and cannot be asked, still lead there.
  */
 void peers_forget(struct host *host, uint16_t netns, bool is_same);
 
@@ -27,15 +26,15 @@ void peers_forget(struct host *host, uint16_t netns, bool is_same);
 void peers_forget_unfollowed(struct host *host);
 
 /*
- * Pairs also lead to namespaces that are not followed, such as those of containers. These are
- * known as soon as something has a descriptor of them.
+ * Pairs also lead to namespaces that are not followed, such as those of containers. Their inodes
+ * become known when peers_learn() gets a descriptor.
  */
 
-/** @return the inode of the namespace that the other end of a pair is in; 0: it is not known */
+/** @return the inode of the namespace of a pair's other end; 0: unknown */
 uint32_t peers_inode(const struct host *host, const struct netns *netns,
 		     const struct netif *netif);
 
-/** @return the number of pairs of which that is not known, up to @max */
+/** @return the number of pairs whose peers_inode() is unknown, up to @max */
 uint32_t peers_wanted(const struct host *host, uint32_t max);
 
 /** Set netif.link_inode of all pairs that lead to the namespace of @ns_fd. @return whether any do */

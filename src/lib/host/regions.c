@@ -44,7 +44,7 @@ static void mark_observed(const struct host *host, struct netns *netns,
 		netns->region = NETNS_NONE;
 }
 
-/* The other namespace that the interface is linked to; NETNS_NONE: there is none. */
+/* @return the other namespace that the interface is linked to; NETNS_NONE: none */
 static uint16_t linked_netns(const struct host *host, const struct netns *netns,
 			     const struct netif *netif)
 {
@@ -59,7 +59,7 @@ static bool is_observed(const struct netif *netif, enum direction direction)
 	return netif && netif->observed & 1 << direction;
 }
 
-/* Packets may pass the link, one way or the other, without being seen at its ends. */
+/* Whether packets may pass the link in some direction without being seen at its ends. */
 static bool is_unseen(const struct host *host, const struct netif *netif)
 {
 	const struct netif *peer =
@@ -89,7 +89,7 @@ static void join(const struct host *host, struct netns *netns, struct netif *net
 	host->netns[a > b ? a : b].region = a > b ? b : a;
 }
 
-/* Both ends of a pair have it as a link, but not a lower interface its upper one. */
+/* A pair is a link of both its ends, but an upper interface is no link of its lower one. */
 static void count_links(const struct host *host, struct netns *netns,
 			struct netif *netif)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Regions: joined namespaces in which nothing is observed, such as the host's between two observed
- * pods. Packets that enter a region at one observed point may leave it at another one. What leaves
- * and did not enter comes from a process there, or from outside.
+ * pods. Packets that enter a region at one observed point may leave it at another one. Packets that
+ * leave and did not enter come from a process there, or from outside.
  *
  * A mesh is wider: namespaces joined by links that packets may pass unseen, whatever else is
  * observed in them.
@@ -23,10 +23,10 @@ enum { NESTING_MAX = 8 }; /* of interfaces on one another */
 /* Find the regions, after netif.link_netns and netif.observed have changed. */
 void regions_update(struct host *host);
 
-/* A region with one link: what goes in ends there. @netns: any of it, or an observed one */
+/* Whether @netns is in a region with one link, where packets that enter it end. */
 bool regions_is_end(const struct host *host, uint16_t netns);
 
-/* A region with several links: what goes in by one may leave by another. */
+/* Whether @netns is in a region with several links: packets that enter by one may leave by another. */
 bool regions_is_passage(const struct host *host, uint16_t netns);
 
 /*

@@ -87,7 +87,7 @@ int rtnl_request_dump(int fd, uint16_t type, const void *header, uint32_t len)
 	return send_request(fd, type, NLM_F_DUMP, header, len);
 }
 
-/* > 0: the end of a dump was reached. */
+/* @return > 0: the end of a dump was reached */
 static int walk_messages(const char *buf, ssize_t len,
 			 rtnl_message_fn on_message, void *ctx)
 {
@@ -185,7 +185,7 @@ uint32_t rtnl_attr_u32(const struct rtattr *attr)
 	return value;
 }
 
-/* With or without the NUL that the kernel sends. */
+/* Compare a text with or without the NUL that the kernel sends. */
 static bool is_text(const struct rtattr *attr, const char *text)
 {
 	size_t len = strnlen(RTA_DATA(attr), RTA_PAYLOAD(attr));
@@ -219,12 +219,12 @@ static enum link_type type_of(const struct rtattr *kind)
 	return LINK_TYPE_OTHER;
 }
 
-/* How the kinds of tunnels say what they are. */
+/* The attributes of a kind of tunnel. */
 struct tunnel_kind {
 	const char *kind;
 	enum tunnel_type type;
 	uint16_t in, out; /* attributes: the VNI or key; 0: there is none */
-	uint16_t any;	  /* the attribute of those that take any */
+	uint16_t any;	  /* the attribute of devices that take any VNI */
 	bool is_key;	  /* in network byte order */
 };
 
@@ -262,7 +262,7 @@ static uint32_t parse_vni(const struct rtattr *data,
 	return kind->is_key ? ntohl(vni) : vni;
 }
 
-/* A flag without a value, or with one. */
+/* Some flags have no value: their presence sets them. */
 static bool is_flag_set(const struct rtattr *flag)
 {
 	return flag && (!RTA_PAYLOAD(flag) || rtnl_attr_u32(flag));
@@ -332,7 +332,7 @@ bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
 		return false;
 	if (message->nlmsg_len < NLMSG_LENGTH(sizeof(*info)))
 		return false;
-	/* A bridge's view of its port: the port's own message says all. */
+	/* This is a bridge's view of its port; the port's own message is complete. */
 	if (info->ifi_family != AF_UNSPEC)
 		return false;
 
@@ -357,7 +357,7 @@ bool rtnl_parse_link(const struct nlmsghdr *message, struct rtnl_link *ret_link)
 	return true;
 }
 
-/* The id in an RTM_NEWNSID message. */
+/* Read the id of an RTM_NEWNSID message. */
 static void note_nsid(void *ctx, const struct nlmsghdr *message)
 {
 	const struct rtattr *attr =

@@ -21,16 +21,16 @@ enum link_type {
 	LINK_TYPE_BRIDGE,
 	LINK_TYPE_BOND, /* bond, team */
 	LINK_TYPE_VRF,
-	LINK_TYPE_IFB, /* what tc redirects to it goes back to where it came from */
-	LINK_TYPE_TUNNEL, /* inside of packets that other interfaces send and receive */
+	LINK_TYPE_IFB, /* packets that tc redirects to it return to where they came from */
+	LINK_TYPE_TUNNEL, /* its packets pass other interfaces inside of outer packets */
 };
 
 enum { NSID_SAME = -1 };
 
-/* The tunnel whose packets an interface opens and makes. */
+/* The tunnel whose packets an interface decapsulates and encapsulates. */
 struct link_tunnel {
 	enum tunnel_type type;
-	bool is_any; /* whatever the VNI, which routes or other programs choose */
+	bool is_any;	 /* any VNI: routes or other programs choose it */
 	uint32_t vni_in; /* or the GRE key; 0 if there is none */
 	uint32_t vni_out;
 };
@@ -39,7 +39,7 @@ struct link_tunnel {
 struct rtnl_link {
 	uint32_t ifindex;
 	uint32_t master;
-	uint32_t link; /* IFLA_LINK: a pair's peer, what a VLAN sends through; 0 */
+	uint32_t link; /* IFLA_LINK: a pair's peer, a VLAN's lower interface; 0 */
 	int32_t link_nsid; /* the namespace of link: IFLA_LINK_NETNSID */
 	enum link_type type;
 	uint16_t hardware;
@@ -54,17 +54,17 @@ struct rtnl_link {
 typedef void (*rtnl_message_fn)(void *ctx, const struct nlmsghdr *message);
 
 /*
- * A socket of netlink(7) in the network namespace of @ns_fd; -1: in the calling thread's.
+ * Open a socket of netlink(7) in the network namespace of @ns_fd; -1: in the calling thread's.
  *
  * @param protocol  NETLINK_*
  * @return it, or -errno
  */
 int netlink_open_in(int ns_fd, int protocol, uint32_t groups);
 
-/* A socket in the calling thread's network namespace; @groups RTMGRP_*. */
+/* Open a socket in the calling thread's network namespace; @groups RTMGRP_*. */
 int rtnl_open(uint32_t groups);
 
-/* The same in the namespace of @ns_fd; -1: in the calling thread's. */
+/* Open a socket in the network namespace of @ns_fd; -1: in the calling thread's. */
 int rtnl_open_in(int ns_fd, uint32_t groups);
 
 /* Ask for a dump: RTM_GETLINK, RTM_GETTFILTER ... with its fixed header. */
@@ -82,25 +82,25 @@ int rtnl_receive(int fd, bool wait, rtnl_message_fn on_message, void *ctx);
 int rtnl_dump(int fd, uint16_t type, const void *header, uint32_t len,
 	      rtnl_message_fn on_message, void *ctx);
 
-/* Ask for one thing that is no dump, on a socket without groups. */
+/* Send a request that is no dump, and read its answer, on a socket without groups. */
 int rtnl_ask(int fd, uint16_t type, const void *header, uint32_t len,
 	     rtnl_message_fn on_message, void *ctx);
 
 /*
- * The id that the socket's namespace has for the one that @ns_fd refers to, as
- * in IFLA_LINK_NETNSID; -ENOENT: it has none.
+ * @return the id that the socket's namespace has for the namespace of @ns_fd, as in
+ *         IFLA_LINK_NETNSID; -ENOENT: it has none
  */
 int rtnl_nsid(int fd, int ns_fd);
 
-/* The same; the kernel chooses one if there is none yet. */
+/* As rtnl_nsid(), but the kernel assigns an id if there is none yet. */
 int rtnl_assign_nsid(int fd, int ns_fd);
 
-/* The same for the namespace of a process; -ESRCH: there is none. It takes no privileges. */
+/* As rtnl_nsid(), for the namespace of a process; -ESRCH: no such process. It takes no privileges. */
 int rtnl_nsid_of_process(int fd, uint32_t pid);
 
 /*
- * The id that the namespace with the id @target has for the one with the id @nsid, both
- * of which are the socket's namespace's; -ENOENT: it has none.
+ * @return the id that namespace @target has for namespace @nsid, both given as ids of the socket's
+ *         namespace; -ENOENT: it has none
  */
 int rtnl_nsid_in(int fd, int32_t nsid, int32_t target);
 
@@ -109,14 +109,14 @@ int rtnl_dump_links_of(int fd, int32_t nsid, rtnl_message_fn on_link, void *ctx)
 
 /* ---- Attributes ------------------------------------------------------------------ */
 
-/* The first attribute of @type among @len bytes of them; NULL: there is none. */
+/* @return the first attribute of @type in @len bytes of attributes; NULL: there is none */
 const struct rtattr *rtnl_attr_find(const struct rtattr *attr, int len,
 				    uint16_t type);
 
-/* The same among those inside @outer, which may be NULL. */
+/* Find an attribute of @type among those nested in @outer, which may be NULL. */
 const struct rtattr *rtnl_attr_inside(const struct rtattr *outer, uint16_t type);
 
-/* Its number; 0 of NULL. */
+/* @return the attribute's number; 0: @attr is NULL */
 uint32_t rtnl_attr_u32(const struct rtattr *attr);
 
 /* @return the altnames of a link, each with its NUL, then an empty one; NULL: none, or no memory */

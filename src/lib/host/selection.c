@@ -87,8 +87,8 @@ static struct selected *ensure_selected(struct selection *selection,
 }
 
 /*
- * Where the interface begins in netns:NAME/INTERFACE. A path has slashes too,
- * and so has a /regex/: "netns:/run/netns/a//^eth/" ends in one.
+ * @return where the interface begins in netns:NAME/INTERFACE. A path has slashes too, and so has a
+ *         /regex/: "netns:/run/netns/a//^eth/" ends in one.
  */
 static const char *split_netns(const char *spec)
 {

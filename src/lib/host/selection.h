@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Which interfaces of which namespaces are asked for: the options @interfaces and @exclude. */
+/* The selected interfaces and namespaces: the options @interfaces and @exclude. */
 #ifndef NETOBS_HOST_SELECTION_H
 #define NETOBS_HOST_SELECTION_H
 
@@ -8,7 +8,7 @@
 
 /* The selected interfaces of one namespace. */
 struct selected {
-	char *netns; /* its name; NULL: the caller's own */
+	char *netns; /* name; NULL: the caller's own */
 	bool is_all; /* any interface */
 	struct patterns include;
 };
@@ -19,10 +19,7 @@ struct selection {
 	struct patterns exclude;
 };
 
-/*
- * Take over the options, NULL-terminated lists or NULL. On failure, which is logged,
- * nothing is left.
- */
+/* Copy the options, NULL-terminated lists or NULL. On failure, which is logged, @selection is empty. */
 int selection_init(struct selection *selection, const char *const *interfaces,
 		   const char *const *exclude, const struct log *log);
 
@@ -37,7 +34,7 @@ bool selection_has(const struct selection *selection,
 		   const struct selected *selected, const char *interface,
 		   const char *altnames);
 
-/* @return whether @netif is asked for by a plain name */
+/* @return whether @netif is selected by a plain name */
 bool selected_names(const struct selected *selected, const struct netif *netif);
 
 /*
@@ -47,8 +44,8 @@ bool selected_names(const struct selected *selected, const struct netif *netif);
 int selection_rename(struct selection *selection, uint32_t i, const char *netns);
 
 /*
- * -ENODEV, logged, if a plain name is that of no interface in @netifs, and was not
- * asked for before (NULL: nothing was).
+ * @return -ENODEV, which is logged: a plain name is that of no interface in @netifs, and is not in
+ *         @before (NULL: empty)
  */
 int selected_check_names(const struct selected *selected,
 			 const struct selected *before,

@@ -14,10 +14,10 @@ enum {
 	UPPER_TAGS = 1, /* VLAN devices */
 	UPPER_ANY = 2,
 	UPPER_MACVLAN =
-		4, /* or not observed, but the packets that it may forward are */
+		4, /* or unobserved, and packets that it may forward were seen */
 	UPPER_FOREIGN = 8, /* in another namespace, observed or not */
 	UPPER_UNSEEN =
-		16, /* in another namespace, not observed: packets may have been seen there */
+		16, /* in another namespace, unobserved: packets may have been seen there */
 };
 
 /* A port and its bridge, bond or VRF. */
@@ -109,7 +109,7 @@ static uint32_t first_port(const struct ports *ports, uint32_t master)
 			    master);
 }
 
-/* The port after @*at of @spot's interface; begin with first_port(). */
+/* @return the port after @*at of @spot's interface; begin with first_port() */
 static struct netif *next_port(const struct survey *survey, struct spot spot,
 			       uint32_t *at)
 {
@@ -123,12 +123,12 @@ static struct netif *next_port(const struct survey *survey, struct spot spot,
 
 /* ---- On the way in ------------------------------------------------------------ */
 
-/* While it is worked out: in netif.sights beside enum sight. */
+/* States of netif.sights while a sight is being determined, beside enum sight. */
 enum { SIGHT_UNKNOWN = 0xff, SIGHT_ASKED = 0xfe };
 
 static enum sight sight_in(const struct survey *survey, struct spot spot);
 
-/* Of a packet that has passed the interface on its way in. */
+/* @return the sight of a packet that has passed the interface on its way in */
 static enum sight sight_behind(const struct survey *survey, struct spot spot)
 {
 	return is_observed(spot.netif, INGRESS) ? SIGHT_AGAIN :
@@ -169,7 +169,7 @@ static enum sight sight_of_ipvlan(const struct survey *survey, struct spot lower
 	return is_first ? SIGHT_FIRST : SIGHT_EITHER;
 }
 
-/* An interface that may receive the outer packets of a tunnel, and pass them to no other interface. */
+/* Whether the interface may receive the outer packets of a tunnel and pass them to no other interface. */
 static bool may_receive(const struct netif *netif, struct spot tunnel)
 {
 	bool is_master = netif->ifindex == tunnel.netif->master &&
@@ -181,7 +181,7 @@ static bool may_receive(const struct netif *netif, struct spot tunnel)
 
 /*
  * A packet comes in inside of another one, unless that is in a further tunnel, or in fragments. So
- * where the device is observed, the flow decides.
+ * the flow decides if the device is observed.
  */
 static enum sight sight_of_tunnel(const struct survey *survey, struct spot spot)
 {
@@ -190,7 +190,7 @@ static enum sight sight_of_tunnel(const struct survey *survey, struct spot spot)
 	const struct netifs *netifs;
 	uint32_t sights = 0;
 
-	/* Modules of tunnels make a device that stays down. */
+	/* Modules of tunnels create a device that stays down. */
 	if (netns >= survey->host->n_netns || !spot.netif->has_been_up)
 		return SIGHT_FIRST;
 	netifs = netifs_of(survey->host, netns);
@@ -224,7 +224,7 @@ static enum sight find_sight_in(const struct survey *survey, struct spot spot)
 	case LINK_TYPE_PAIR:
 		return sight_of_peer(survey, link);
 	case LINK_TYPE_VLAN:
-	case LINK_TYPE_MACVLAN: /* what one sends another comes in below, too */
+	case LINK_TYPE_MACVLAN: /* packets between macvlans come in at the lower one, too */
 		return sight_behind(survey, link);
 	case LINK_TYPE_IPVLAN:
 		return sight_of_ipvlan(survey, link);
@@ -270,7 +270,7 @@ static void mark_spot(const struct survey *survey, struct spot spot,
 	mark_below(survey, spot, uppers);
 }
 
-/* A macvlan that may send, unseen, packets that were seen elsewhere: coming in, or on their way there. */
+/* Whether a macvlan may send packets unseen that were seen elsewhere: coming in, or on their way there. */
 static bool forwards_unseen(const struct survey *survey, struct spot spot)
 {
 	uint32_t itself = is_observed(spot.netif, INGRESS);
@@ -281,7 +281,7 @@ static bool forwards_unseen(const struct survey *survey, struct spot spot)
 		regions_is_passage(survey->host, spot.netns));
 }
 
-/* The uppers of the interfaces below one that has @uppers. */
+/* @return the uppers of the interfaces below one with @uppers */
 static uint8_t uppers_below(const struct survey *survey, struct spot spot,
 			    uint8_t uppers)
 {
@@ -300,7 +300,7 @@ static uint8_t uppers_below(const struct survey *survey, struct spot spot,
 	}
 }
 
-/* An upper interface in another namespace, and whether packets that were seen may leave by it unseen. */
+/* @return flags of an upper interface in another namespace: whether seen packets may leave by it unseen */
 static uint8_t upper_elsewhere(const struct survey *survey, struct spot spot)
 {
 	return is_observed(spot.netif, EGRESS) ||
@@ -326,7 +326,7 @@ static void mark_below(const struct survey *survey, struct spot spot,
 		mark_spot(survey, (struct spot){ spot.netns, port }, uppers);
 }
 
-/* All that leaves by the interface comes from its master. */
+/* Whether all packets that leave by the interface come from its master. */
 static bool is_fed_by_master(const struct survey *survey, struct spot spot)
 {
 	const struct netif *master = netifs_find(
@@ -334,13 +334,13 @@ static bool is_fed_by_master(const struct survey *survey, struct spot spot)
 
 	if (!master || !is_observed(master, EGRESS))
 		return false;
-	/* Or it comes from another port of a bridge; then the packet itself says so. */
+	/* They may come from another port of a bridge; then the packet itself tells whether it was seen. */
 	return master->type == LINK_TYPE_BOND ||
 	       (master->type == LINK_TYPE_BRIDGE &&
 		master->sights[WAY_IN] == SIGHT_AGAIN);
 }
 
-/* A bridge's port, of which a packet may leave by several after it came in unseen. */
+/* Whether a packet that came in unseen may leave by several ports of the interface's bridge. */
 static bool is_flooded_unseen(const struct survey *survey, struct spot spot)
 {
 	const struct netif *master = netifs_find(
@@ -363,7 +363,7 @@ static enum sight sight_out(const struct survey *survey, struct spot spot,
 
 /* ---- Overlays ------------------------------------------------------------------ */
 
-/* Of the only tunnel among a bridge's ports, which may have several devices. */
+/* @return the tag of the only tunnel among a bridge's ports; it may have several devices */
 static struct overlay_tag tag_of_bridge(const struct survey *survey,
 					struct spot bridge)
 {
@@ -414,7 +414,7 @@ static void look_at_overlay(const struct survey *survey, struct spot spot)
 
 typedef void (*visit_fn)(const struct survey *survey, struct spot spot);
 
-/* Also those of namespaces beyond the followed ones. */
+/* Visit all interfaces, also in namespaces beyond the followed ones. */
 static void visit_all(const struct survey *survey, visit_fn visit)
 {
 	for (uint32_t i = 0; i < survey->host->n_netns; i++) {
@@ -489,8 +489,8 @@ static void mark_uppers(const struct survey *survey, struct spot spot)
 }
 
 /*
- * What an ifb sends on its way out was on its way out before, where tc redirected it: it was seen at
- * the ifb, or wherever that was.
+ * Packets that an ifb sends were on their way out before, where tc redirected them: they were seen
+ * at the ifb, or at that point.
  */
 static bool returns_seen(const struct survey *survey, struct spot spot)
 {
@@ -624,7 +624,7 @@ enum sight topology_sight(const struct flow_entry *entry,
 
 	if (!(key->flags & KEY_EGRESS))
 		return netif ? netif->sights[WAY_IN] : SIGHT_FIRST;
-	/* A packet keeps its origin on its way into a lower interface elsewhere. */
+	/* A packet keeps its origin on its way into a lower interface in another namespace. */
 	if (!netif ||
 	    (key->flags & KEY_AGAIN && topology_has_foreign_uppers(netif)))
 		return SIGHT_EITHER;

@@ -5,20 +5,20 @@
  *
  * An observation point is an interface and a direction. A packet comes to it
  *
- * - on the way in, from outside, or from another point of this host: what a veth's
- *   peer sent, a VLAN device's lower or a bridge's port received;
+ * - on the way in, from outside, or from another point of this host: the peer of a
+ *   veth, the lower interface of a VLAN device, a port of a bridge;
  * - on the way out, from this host's own processes, from an upper interface, or
- *   from an interface that it came in through. Of the last, the programs know
- *   with each packet whether it was counted there (KEY_AGAIN, bpf/track/origins.h). So
- *   they do of what tc sent on at an interface, and of what an ifb sends back to where tc
- *   redirected it, which passes that point again.
+ *   from an interface that it came in through. In the last case, the programs know
+ *   for each packet whether it was counted there (KEY_AGAIN, bpf/track/origins.h), also
+ *   for packets that tc sent on at an interface, and for those that an ifb returns to
+ *   where tc redirected them, which pass that point again.
  *
  * A packet that leaves by a tunnel's device is on its way out again inside of another packet, and comes in
  * that way before it comes in through such a device (overlays.h).
  *
- * Where all that may come before a point is observed, the packet was seen already;
- * where nothing of it is, this is the first sight. Where some of it is, or where
- * more than one way leads to it, observe.h decides for each flow.
+ * If all points that may come before a point are observed, the packet was seen
+ * already; if none is, this is the first sight. If some are, or if more than one way
+ * leads to the point, observe.h decides for each flow.
  *
  * Namespaces that no interface of ours is in are known as far as links lead (beyond.h). A copy that
  * a bridge sends by each of several ports was seen when it came in; if it came in unseen, the flow
@@ -40,14 +40,13 @@ struct host;
 enum { DOMAIN_LOOPBACK = 0x8000 };
 
 /*
- * Look at all interfaces anew, restack them, and find the origins, which are for the
- * programs.
+ * Examine all interfaces again, restack them, and find the origins, for the programs.
  *
  * @return 0; -ENOMEM: nothing has changed
  */
 int topology_update(struct host *host);
 
-/* A copy leaves by each interface that the group is behind. @dst_mac: NULL: unknown. */
+/* Whether copies leave by several interfaces: the destination is a group. @dst_mac: NULL: unknown */
 static inline bool topology_is_to_group(const struct flow_key *key,
 					const uint8_t *dst_mac)
 {
@@ -70,14 +69,17 @@ enum sight topology_sight(const struct flow_entry *entry,
 enum sight topology_sight_in_tunnel(const struct host *host,
 				    const struct flow_key *key, enum sight sight);
 
-/* Whether @netns may send packets through @lower, unseen, that were seen coming in, or on their way to it. */
+/*
+ * Whether @netns may send through @lower, unseen, packets that were seen coming in or on their way
+ * there.
+ */
 bool topology_forwards_unseen(const struct host *host, uint16_t netns,
 			      const struct netif *lower);
 
-/* Whether interfaces of other namespaces send through it, such as macvlans. */
+/* Whether interfaces of other namespaces, such as macvlans, send through this one. */
 bool topology_has_foreign_uppers(const struct netif *netif);
 
-/* The interface that @netif->link names; NULL: it is not in a netns of ours. */
+/* The interface that @netif->link names; NULL: its namespace is not known. */
 const struct netif *topology_linked(const struct host *host,
 				    const struct netif *netif);
 
