@@ -63,7 +63,7 @@ static bool is_any_of(struct part part, const char *const *words, size_t n)
 
 /* ---- Containers -------------------------------------------------------------------------- */
 
-/* "<id>", "docker-<id>.scope"; not the monitor beside it. @return whether it is one */
+/* "<id>", "docker-<id>.scope", but not the monitor's scope. @return whether it is a container */
 static bool take_container(struct part part, struct cgroup_names *names)
 {
 	static const char *const prefixes[] = { "",	   "docker-",
@@ -94,14 +94,14 @@ static void take_uid(const char *uid, size_t len, struct cgroup_names *names)
 	names->pod_uid[len] = '\0';
 }
 
-/* Behind "pod", which the part begins with, or "-pod". */
+/* @uid follows "pod", at the beginning of the part, or "-pod". */
 static bool is_behind_pod(struct part part, const char *uid)
 {
 	return uid - part.at >= 3 && !memcmp(uid - 3, "pod", 3) &&
 	       (uid - part.at == 3 || uid[-4] == '-');
 }
 
-/* "pod<uid>", "kubepods-burstable-pod<uid>.slice". @return whether it is one */
+/* "pod<uid>", "kubepods-burstable-pod<uid>.slice". @return whether it is a pod */
 static bool take_pod(struct part part, struct cgroup_names *names)
 {
 	const size_t lens[] = { UID_LEN, STATIC_UID_LEN };
@@ -152,7 +152,7 @@ static bool is_of_pods(struct part part)
 	return is_any_of(part, words, ARRAY_SIZE(words));
 }
 
-/* systemd gives it to the user, who may call what is below anything. */
+/* systemd delegates this group to the user, who may choose all names below it. */
 static bool is_of_user(struct part part)
 {
 	return has_prefix(part, "user@") && part.len > 8 &&

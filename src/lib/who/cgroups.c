@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 enum {
-	/* Groups that were added since; two times as many may be there without a socket. */
+	/* Groups added since the last removal; up to twice as many may be unused. */
 	LOOK_AFTER = SESSION_CGROUPS_MAX / 4,
 	/* About a millisecond's work. */
 	MARK_AT_ONCE = 8192,
 	REMOVE_AT_ONCE = 512,
 };
 
-/* Its names, its own first. False: the path is longer than what is known of it. */
+/* Join the names of a group and those above it. False: only a part of the path is known. */
 static bool join_names(const struct session_cgroup *names, char *path, size_t size)
 {
 	size_t used = 0;
@@ -92,7 +92,7 @@ void cgroups_done(struct cgroups_upkeep *upkeep)
 	close_fd(&upkeep->mark_fd);
 }
 
-/* Those that no socket has now have the number of an earlier round. */
+/* Groups without a socket keep the number of an earlier round. */
 static void mark_some(struct cgroups_upkeep *upkeep, const struct log *log)
 {
 	char none;
@@ -112,7 +112,7 @@ static void mark_some(struct cgroups_upkeep *upkeep, const struct log *log)
 		end_upkeep(upkeep, err, log);
 }
 
-/* The next key is that of the element behind it, so it is read before its removal. */
+/* The next key is read before the removal, since it is found by the removed one. */
 static void remove_some(struct cgroups_upkeep *upkeep)
 {
 	struct session_cgroup names;

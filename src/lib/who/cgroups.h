@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The names of control groups that the programs keep, in session_cgroups. */
+/* The names of control groups that the programs keep, in the map session_cgroups. */
 #ifndef NETOBS_WHO_CGROUPS_H
 #define NETOBS_WHO_CGROUPS_H
 
@@ -16,27 +16,27 @@ struct cgroup_info {
 	struct cgroup_names names;
 };
 
-/** @return whether all of its path is known; else @ret_info is not touched */
+/** @return whether the whole path is known; else @ret_info is not touched */
 bool cgroups_find(int cgroups_fd, const struct session_cgroup_key *key,
 		  struct cgroup_info *ret_info);
 
-/* Groups that no socket has any more, and when they were last removed. */
+/* The removal of groups that no socket uses any more. */
 struct cgroups_upkeep {
-	int cgroups_fd, round_fd; /* the maps; the caller's */
+	int cgroups_fd, round_fd; /* the maps; owned by the caller */
 	struct session_round round;
-	uint64_t kept_then; /* session_counts.cgroups */
+	uint64_t kept_then; /* session_counts.cgroups at the last removal */
 	enum {
 		CGROUPS_AT_REST,
-		CGROUPS_MARKING, /* those that sockets have */
+		CGROUPS_MARKING, /* groups that sockets use are being marked */
 		CGROUPS_REMOVING
 	} phase;
 	int mark_fd;			/* -1: none */
-	struct session_cgroup_key next; /* to be looked at */
+	struct session_cgroup_key next; /* the next group to check */
 };
 
 /**
- * Begin to remove them if many were added since. The sockets of what will be removed were gone the
- * last time, too, so a record of them that is still to be made has their names.
+ * Begin to remove unused groups if many were added since the last removal. Only groups that were
+ * unused then, too, are removed, so records of their last sockets still have the names.
  *
  * @param kept  session_counts.cgroups, the sum of all CPUs
  */
@@ -44,7 +44,7 @@ void cgroups_look_after(struct cgroups_upkeep *upkeep,
 			const struct session_programs *programs, uint64_t kept,
 			const struct log *log);
 
-/** Work on that for about a millisecond. @return false: it is done */
+/** Work on the removal for about a millisecond. @return false: it is done */
 bool cgroups_step(struct cgroups_upkeep *upkeep, const struct log *log);
 
 void cgroups_done(struct cgroups_upkeep *upkeep);

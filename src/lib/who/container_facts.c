@@ -14,7 +14,7 @@ enum {
 
 /* ---- Names -------------------------------------------------------------------------------- */
 
-/* Whatever the locale is. */
+/* Independent of the locale. */
 static bool is_alnum(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
@@ -56,7 +56,7 @@ static void take_text(struct json_value value, const char *others, char *to,
 
 #define take_name(value, to) take_text(value, of_names, to, sizeof(to))
 
-/* Where there is only the ID of an image, it has no name. */
+/* An image that is known only by its ID has no name. */
 static void take_image(struct json_value value, struct container_facts *facts)
 {
 	static const char digest[] = "sha256:";
@@ -82,7 +82,7 @@ static bool give_facts(const struct container_facts *facts,
 
 /* ---- Pods --------------------------------------------------------------------------------- */
 
-/* By which names a runtime has what is known of a pod. */
+/* The keys that a runtime uses for the data of a pod. */
 struct pod_keys {
 	const char *container, *name, *namespace, *uid, *image;
 };
@@ -131,7 +131,7 @@ static bool is_text(struct json_value value, const char *text)
 	       !strncmp(value.at + 1, text, len) && value.at[1 + len] == '"';
 }
 
-/* Its names begin with "/". Labels without a UID may be those of an image. */
+/* Docker's names begin with "/". Labels without a pod's UID may come from an image. */
 bool container_facts_of_docker(const char *text, const char *id,
 			       struct container_facts *ret_facts)
 {
@@ -156,7 +156,7 @@ bool container_facts_of_docker(const char *text, const char *id,
 	return give_facts(&facts, ret_facts);
 }
 
-/* Of a container in no pod, only the annotations of nerdctl are those of its runtime. */
+/* For a container in no pod, only annotations of nerdctl are written by the runtime. */
 bool container_facts_of_oci(const char *text, const char *id,
 			    struct container_facts *ret_facts)
 {
@@ -179,7 +179,7 @@ bool container_facts_of_oci(const char *text, const char *id,
 	return give_facts(&facts, ret_facts);
 }
 
-/* CRI-O has its containers there, too, by names of its own: its config.json has better ones. */
+/* Containers of CRI-O are in this list, too, but their config.json has better names. */
 static bool facts_of_listed(struct json_value listed,
 			    struct container_facts *ret_facts)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What the files of a container runtime say about a container:
+ * Reads the names of a container from the files of its runtime:
  *
- * Docker             config.v2.json of the container
- * containerd, CRI-O  config.json, the specification of the OCI, with annotations of the runtime
- * Podman             containers.json, the list of containers of its storage
- * the kubelet        the name of a log: POD_NAMESPACE_CONTAINER-ID.log
+ * Docker             config.v2.json of the container containerd, CRI-O  config.json, the specification
+ * of the OCI, with annotations of the runtime Podman             containers.json, the list of
+ * containers of its storage the kubelet        the name of a log: POD_NAMESPACE_CONTAINER-ID.log
  *
- * A name consists of letters, digits and . _ - only, that of an image also of : / @ +, and fits into its
- * array. Any other text is no name, and is left out as a whole: a part of a longer name would be that of
- * another container.
+ * A name consists of letters, digits and . _ - only, that of an image also of : / @ +, and fits into
+ * its array. Any other text is no name, and is left out as a whole: a part of a longer name would be
+ * that of another container.
  */
 #ifndef NETOBS_WHO_CONTAINER_FACTS_H
 #define NETOBS_WHO_CONTAINER_FACTS_H
@@ -23,7 +22,7 @@
 
 /* "": not known. */
 struct container_facts {
-	char name[PROCESS_SIZE(container_name)]; /* that the runtime has for it */
+	char name[PROCESS_SIZE(container_name)]; /* the name that the runtime gave it */
 	char image[PROCESS_SIZE(container_image)];
 	/* Of Kubernetes: */
 	char pod_container[PROCESS_SIZE(container_name)]; /* its name in the pod */
@@ -33,10 +32,10 @@ struct container_facts {
 };
 
 /*
- * Each reads a file, whose @text ends with a NUL, and fills @ret_facts.
+ * Reads a file, whose @text ends with a NUL, and fills @ret_facts.
  *
  * @param id  of the container
- * @return whether there is a name of it; else @ret_facts is not touched
+ * @return whether the file has a name of the container; else @ret_facts is not touched
  */
 typedef bool container_facts_fn(const char *text, const char *id,
 				struct container_facts *ret_facts);
@@ -50,12 +49,12 @@ void container_facts_each(const char *text,
 				       void *ctx),
 			  void *ctx);
 
-/** The same of the name of a file. */
+/** Read the facts that the name of a log file states. */
 container_facts_fn container_facts_of_log;
 
 /**
- * Whether the facts are of a container in the pod that the control group names. What a
- * container image has as labels may be in a file, too: they count only in a pod, and of no other one.
+ * Whether the facts are of a container in the pod that the control group names. The file may also
+ * have labels of the container's image: they count only if they name this pod.
  */
 bool container_facts_are_of_pod(const struct container_facts *facts,
 				const struct cgroup_names *cgroup);

@@ -57,7 +57,7 @@ void container_errors_add(struct container_errors *errors, int error,
 		errors->list[errors->n++] = added;
 }
 
-/* One that is not there, or that its runtime is writing, is no error. */
+/* A file that does not exist, or that its runtime is writing, is no error. */
 static bool is_passing(int err)
 {
 	return err == -ENOENT || err == -ENOTDIR || err == -EAGAIN;

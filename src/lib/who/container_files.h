@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Files of container runtimes, below a root directory. They are opened to read, and never where they are
- * a link, a pipe or a device. Root or the user of the process owns those that are read. Links to the
+ * Files of container runtimes, below a root directory. They are opened to be read, unless they are
+ * a link, a pipe or a device, and only if root or the user of the process owns them. Links to the
  * directories of runtimes are followed within the root.
  *
- * All of it may wait for disks, so it is the work of a thread.
+ * All calls may wait for disks, so a thread makes them.
  */
 #ifndef NETOBS_WHO_CONTAINER_FILES_H
 #define NETOBS_WHO_CONTAINER_FILES_H
@@ -15,19 +15,19 @@
 
 enum { CONTAINER_ERRORS_MAX = 8 };
 
-/* A file that is there and cannot be read. */
+/* A file that exists and cannot be read. */
 struct container_error {
 	int error; /* -errno */
 	char path[192];
 };
 
-/* Those that came first, each cause once. */
+/* The first errors, one for each cause. */
 struct container_errors {
 	struct container_error list[CONTAINER_ERRORS_MAX];
 	uint32_t n;
 };
 
-/** @return whether both are of one cause: of a missing right, whichever the file is */
+/** @return whether both have the same cause; a missing privilege is one cause for all files */
 bool container_error_equal(const struct container_error *a,
 			   const struct container_error *b);
 
@@ -46,7 +46,7 @@ void container_files_close(struct container_files *files);
 /** Open a directory of a runtime. @return it; -errno */
 int container_files_dir(const struct container_files *files, const char *path);
 
-/** Open what a directory of a runtime has, without links. @return it; -errno */
+/** Open a file or directory of a runtime's directory, without following links. @return it; -errno */
 int container_files_below(int dir_fd, const char *path, uint64_t flags);
 
 /**
@@ -60,7 +60,7 @@ int container_files_below(int dir_fd, const char *path, uint64_t flags);
 char *container_files_read(struct container_files *files, int dir_fd,
 			   const char *dir, const char *path, size_t max);
 
-/** Note an error of @name in @dir, unless it is that there is no such file. */
+/** Note an error of @name in @dir, unless the file does not exist. */
 void container_files_note(struct container_files *files, int err,
 			  const char *dir, const char *name);
 

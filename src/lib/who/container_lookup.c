@@ -68,7 +68,7 @@ static bool is_known(const struct container_lookup *lookup, const char *id)
 					  sizeof(*lookup->known), compare_ids);
 }
 
-/* Storage has a directory for a container in two places. */
+/* A container may have directories in two places of a storage. */
 static bool is_query(const struct container_lookup *lookup, const char *id)
 {
 	for (uint32_t i = 0; i < lookup->n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * A piece of work for a thread: list containers, and read what files say about some. It has all that
+ * A piece of work for a thread: list containers, and read the files of some. It owns all data that
  * it needs.
  */
 #ifndef NETOBS_WHO_CONTAINER_LOOKUP_H
@@ -13,10 +13,10 @@
 
 struct container_lookup {
 	char *root;
-	int inotify_fd; /* that watches from the list on; -1: none */
+	int inotify_fd; /* watches the listed directories; -1: none */
 	bool lists;
 	uint32_t room; /* for containers of the list */
-	/* Those of the list that are known already; they are sorted when it runs. */
+	/* Containers that are known and need not be listed; sorted when it runs. */
 	char (*known)[CONTAINER_ID_SIZE];
 	uint32_t n_known;
 	struct container_query *queries;
@@ -34,7 +34,7 @@ struct container_lookup *container_lookup_new(const char *root, int inotify_fd,
 					      uint32_t room);
 void container_lookup_free(void *lookup);
 
-/** Have it read about a container, too. Without memory, it does not. */
+/** Have the files of a container read, too. Without memory, they are not. */
 void container_lookup_add(struct container_lookup *lookup, const char *id);
 
 void container_lookup_run(void *lookup);

@@ -13,13 +13,13 @@
 #include <sys/inotify.h>
 
 enum {
-	START_MS = 500, /* for which the first containers are waited for */
-	PAUSE_MS = 20, /* from the beginning of a piece of work to that of the next one, at least, */
-	PAUSES = 4, /* and, behind one, so many times what it took */
+	START_MS = 500, /* how long the start waits for the first containers */
+	PAUSE_MS = 20, /* least time from the start of one lookup to that of the next, */
+	PAUSES = 4, /* and after one, this many times its duration */
 	/* A search that failed is repeated after 20 ms, then twice as much each time. */
 	RETRY_MIN_MS = 20,
 	RETRY_MAX_MS = 300000,
-	/* So often without being asked for: 40 s. */
+	/* Attempts for a container that is not asked for: 40 s. */
 	RETRIES = 11,
 	REFRESH_MS = 60000,
 	LOGGED_MAX = 16, /* files that cannot be read */
@@ -27,10 +27,10 @@ enum {
 
 struct container_names {
 	uint32_t users;
-	const struct log *log; /* NULL: they are closed */
+	const struct log *log; /* NULL: closed */
 	char *root;
 	struct worker *worker;
-	int inotify_fd; /* -1: it cannot be had */
+	int inotify_fd; /* -1: not available */
 	int timer;
 	bool is_list_due;
 	struct container_error logged[LOGGED_MAX];
@@ -44,7 +44,7 @@ static loop_fn on_names_read, on_directory, on_names_due;
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
-/* Those found are read again if they are in use; others, for a while, also if they are not. */
+/* Found containers are read again while in use; others for a while, even if they are not. */
 static bool is_to_be_read(const struct named_container *one)
 {
 	return one->is_wanted || (!one->is_found && one->retries < RETRIES);
@@ -62,7 +62,7 @@ static void add_known(const struct container_names *names,
 		       sizeof(one->id));
 }
 
-/* Of the list, as many as there are free places: only those asked for take places of others. NULL: no memory */
+/* Listed containers get only free places; those that were asked for may evict others. NULL: no memory */
 static struct container_lookup *make_lookup(const struct container_names *names,
 					    int64_t now_ns)
 {
@@ -82,7 +82,7 @@ static struct container_lookup *make_lookup(const struct container_names *names,
 	return lookup;
 }
 
-/* @return when there is work; 0: none that is known */
+/* @return when the next work is due; 0: none is */
 static int64_t next_due_ns(const struct container_names *names)
 {
 	int64_t due_ns = names->is_list_due ? 1 : 0;
@@ -100,7 +100,7 @@ static void arm_timer(struct container_names *names, int64_t due_ns)
 	loop_set_timer(names->timer, names->armed_ns);
 }
 
-/* There is work, from @due_ns on. */
+/* Arm the timer for work that is due at @due_ns. */
 static void want_work(struct container_names *names, int64_t due_ns)
 {
 	if (!worker_is_busy(names->worker) &&
@@ -140,7 +140,7 @@ static void take_query(struct container_names *names,
 	if (!one)
 		return;
 	one->is_wanted = false;
-	/* One that has no file any more keeps its names. */
+	/* A container whose files are gone keeps its names. */
 	if (query->is_found) {
 		one->facts = query->facts;
 		one->is_found = true;
@@ -159,7 +159,7 @@ static bool is_logged(const struct container_names *names,
 	return false;
 }
 
-/* Each cause once. */
+/* Log each cause once. */
 static void log_errors(struct container_names *names,
 		       const struct container_errors *errors)
 {
@@ -217,7 +217,7 @@ static int on_names_due(void *ctx, int fd)
 	return 0;
 }
 
-/* Whether a directory may have come, or one that was watched is gone. */
+/* Whether a directory may have been created, or a watched one is gone. */
 static bool is_about_directories(const char *events, size_t len)
 {
 	const uint32_t bits = IN_ISDIR | IN_DELETE_SELF | IN_MOVE_SELF |
@@ -233,7 +233,7 @@ static bool is_about_directories(const char *events, size_t len)
 	return false;
 }
 
-/* Which container has come is not read: the next list has it. */
+/* The event's container is not read: the next list has it. */
 static int on_directory(void *ctx, int fd)
 {
 	struct container_names *names = ctx;
@@ -338,7 +338,7 @@ uint32_t container_names_count(const struct container_names *names)
 
 /* ---- Questions ---------------------------------------------------------------------------- */
 
-/* A container that no list has had is in a place that is new, such as that of another runtime. */
+/* A container that no list had is in a new place, such as that of another runtime: list again. */
 static struct named_container *add_asked(struct container_names *names,
 					 const char *id)
 {
@@ -346,7 +346,7 @@ static struct named_container *add_asked(struct container_names *names,
 	return container_table_add(&names->table, id);
 }
 
-/* NULL: nothing is known of it. */
+/* NULL: the container's names are not known. */
 static const struct container_facts *find_facts(struct container_names *names,
 						const char *id)
 {

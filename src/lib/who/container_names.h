@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The names of containers by their IDs, as files of their runtime have them (container_files.h): of those
- * that are there to begin with, of those whose directory comes later (inotify(7)), and of others when
- * they are first asked for. A thread reads, one fifth of the time at most. What it does not find is looked for
- * again, ever less often: a directory comes before its files. What it has found is read again a minute later
- * if it is still in use: a container may be given another name.
+ * The names of containers by their IDs, from the files of their runtime (container_files.h). The
+ * files are read at the start, when a directory is created (inotify(7)), and when a container is
+ * first asked for. A thread reads, one fifth of the time at most. It tries containers without a
+ * name again, ever less often, since a directory comes before its files. It reads containers with a
+ * name again after a minute if they are still in use, since they may be renamed.
  *
- * A container that is gone keeps its names, for flows that are still to be reported. Where there is no
- * room, the one that was not asked for the longest time makes some.
+ * A container that is gone keeps its names, for flows that are still to be reported. If the table
+ * is full, the least recently used container is evicted.
  */
 #ifndef NETOBS_WHO_CONTAINER_NAMES_H
 #define NETOBS_WHO_CONTAINER_NAMES_H
@@ -21,7 +21,7 @@
 struct container_names;
 
 /**
- * Read about the containers that there are, for half a second at most, and have @loop do the rest.
+ * Read the files of existing containers, for half a second at most; @loop does the rest.
  *
  * @param root       the directory below which the runtimes' files are; NULL: "/"
  * @param ret_names  ends with container_names_close(), before @loop and @log
@@ -35,7 +35,8 @@ int container_names_open(const char *root, struct loop *loop,
 void container_names_close(struct container_names *names);
 
 /**
- * Use the names as well, on the same thread. Once they are closed, they stay as they are.
+ * Use the names as well, on the same thread. After container_names_close(), they do not change any
+ * more.
  *
  * @return @names, for container_names_leave(); NULL: there are none
  */
@@ -45,22 +46,22 @@ void container_names_leave(struct container_names *names); /* NULL is fine */
 /** @return how many containers are in the table */
 uint32_t container_names_count(const struct container_names *names);
 
-/* Where the names of a process go: the arrays that struct netobs_process has. */
+/* The arrays of struct netobs_process that get the names of a process. */
 struct container_texts {
 	char *name, *image, *pod_name, *pod_namespace;
 };
 
-/* Those of a struct with the same members. */
+/* The arrays of a struct with these members. */
 #define CONTAINER_TEXTS(to)                                      \
 	(&(const struct container_texts){ (to)->container_name,  \
 					  (to)->container_image, \
 					  (to)->pod_name, (to)->pod_namespace })
 
 /**
- * Write what is known of the container and the pod of a control group, without waiting.
+ * Write the known names of the container and the pod of a control group, without waiting.
  *
- * @param names  NULL: nothing is
- * @param to     is not touched where it is not known
+ * @param names  NULL: no names are known
+ * @param to     arrays of unknown names are not touched
  */
 void container_names_fill(struct container_names *names,
 			  const struct cgroup_names *cgroup,

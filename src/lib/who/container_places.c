@@ -11,16 +11,16 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-/* Where a runtime has its containers. */
+/* A directory in which a runtime keeps its containers. */
 struct place {
 	const char *path;
-	bool has_namespaces; /* which have the containers */
+	bool has_namespaces; /* containers are in namespaces below it */
 	const char *file; /* of a container, below its directory; NULL: none */
 	container_facts_fn *read;
-	const char *const *lists; /* of all containers, beside them; NULL: none */
+	const char *const *lists; /* files with all containers, in @path; NULL: none */
 };
 
-/* The second is of containers that are removed when they end. */
+/* The second list has containers that are removed when they end. */
 static const char *const storage_lists[] = { "containers.json",
 					     "volatile-containers.json", NULL };
 
@@ -54,7 +54,7 @@ static const char logs_path[] = "var/log/containers";
 
 /* ---- Directories -------------------------------------------------------------------------- */
 
-/* Takes @fd over; NULL: it is none, or there is no memory. */
+/* Takes ownership of @fd. NULL: it is no directory, or there is no memory. */
 static DIR *open_list(int fd)
 {
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -84,7 +84,7 @@ static void close_list(DIR *dir)
 
 /* ---- Namespaces of containerd ------------------------------------------------------------- */
 
-/* Those that have containers are directories; the place itself, where it has no namespaces. */
+/* Called for each namespace that has a directory of containers, or once for a place without namespaces. */
 typedef void place_fn(struct container_files *files, const struct place *place,
 		      int dir_fd, void *ctx);
 
@@ -179,7 +179,7 @@ int container_query_compare(const void *a, const void *b)
 		      ((const struct container_query *)b)->id);
 }
 
-/* NULL: it is not looked for, or has been found. */
+/* NULL: the container is not wanted, or has been found. */
 static struct container_query *find_query(const struct queries *queries,
 					  const char *id)
 {
@@ -261,7 +261,7 @@ static void find_log(const struct queries *queries, const char *name)
 		query->is_found = container_facts_of_log(name, id, &query->facts);
 }
 
-/* Links there lead to the logs: their names are read, and not they. */
+/* The directory has links to logs, which are not read: their names suffice. */
 static void find_logs(const struct container_files *files,
 		      const struct queries *queries)
 {
@@ -308,7 +308,7 @@ static void list_place(struct container_files *files, const struct place *place,
 
 	(void)files;
 	(void)place;
-	/* First, so that one which comes meanwhile is in the list, or gives notice. */
+	/* Watch first: a container that comes meanwhile is either listed or reported. */
 	if (listing->inotify_fd >= 0)
 		watch_dir(listing->inotify_fd, dir_fd);
 	while ((name = next_name(dir)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Where container runtimes have files about their containers. What a runtime has for one container is read up
- * to 1 MiB, its list of all of them up to 16 MiB, once for all that are looked for.
+ * The directories where container runtimes keep files about their containers. A container's file is
+ * read up to 1 MiB, a list of all containers up to 16 MiB, once for all that are wanted.
  */
 #ifndef NETOBS_WHO_CONTAINER_PLACES_H
 #define NETOBS_WHO_CONTAINER_PLACES_H
@@ -15,19 +15,19 @@
 enum {
 	CONTAINER_ID_SIZE = 65,	       /* with its NUL */
 	CONTAINER_FILE_MAX = 1 << 20,  /* bytes */
-	CONTAINER_LIST_MAX = 16 << 20, /* likewise, of all containers */
+	CONTAINER_LIST_MAX = 16 << 20, /* bytes of a list of all containers */
 	CONTAINER_NAMESPACES_MAX = 16, /* of containerd */
 };
 
-/* What watches of directories report: inotify(7). */
+/* Events of watched directories: inotify(7). */
 #define CONTAINER_WATCH_EVENTS \
 	(IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF)
 
-/* A container that is looked for. */
+/* A container whose names are wanted. */
 struct container_query {
 	char id[CONTAINER_ID_SIZE];
-	bool is_listed; /* and was not asked for */
-	bool is_found;	/* a file has a name of it */
+	bool is_listed; /* it comes from a list, and was not asked for */
+	bool is_found;	/* a file has its name */
 	struct container_facts facts;
 };
 
@@ -41,8 +41,8 @@ void container_places_find(struct container_files *files,
 /**
  * Call @take for each container that has a directory.
  *
- * @param inotify_fd  watches these directories from now on, and those where a runtime that is not there
- *                    would have them; -1: there is none
+ * @param inotify_fd  watches these directories from now on, and those that a runtime which is not
+ *                    installed would use; -1: none
  */
 void container_places_list(struct container_files *files, int inotify_fd,
 			   void (*take)(const char *id, void *ctx), void *ctx);

@@ -76,7 +76,7 @@ static struct container_found *add_found(struct container_search *search)
 	return &search->found[search->n_found++];
 }
 
-/* Containers may share a namespace: those of a pod do, others have none then. */
+/* Only containers of one pod share a namespace; with others in it, no container is known. */
 static void note_netns(struct container_search *search, uint16_t netns,
 		       int32_t nsid, const struct cgroup_names *names)
 {
@@ -109,7 +109,7 @@ container_search_find(const struct container_search *search, uint16_t netns,
 
 /* ---- Control groups --------------------------------------------------------------------- */
 
-/* The first process of a group; 0: it has none, or none that is visible here. */
+/* @return the first process of a group; 0: it has none, or none that is visible here */
 static uint32_t first_process(int group_fd)
 {
 	int fd = openat(group_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
@@ -121,7 +121,7 @@ static uint32_t first_process(int group_fd)
 	return (uint32_t)strtoul(text, NULL, 10);
 }
 
-/* The process may have ended meanwhile, and its number be another one's. */
+/* The process may have ended meanwhile, and another one may have its number. */
 static void ask_group(struct container_search *search, int group_fd,
 		      const struct cgroup_names *names)
 {
@@ -170,7 +170,7 @@ static void walk_groups(struct container_search *search, int group_fd,
 	closedir(dir);
 }
 
-/* "/", or "/../..": a control group above the root of this namespace. */
+/* Remove "/..": a control group above the root of this namespace. */
 static void cut_root(char *root)
 {
 	char *rest = root;
@@ -197,7 +197,7 @@ static void walk_hierarchy(struct container_search *search,
 	walk_groups(search, fd, mount.root, strlen(mount.root), 0);
 }
 
-/* Note the id of this process's namespace: a link there leads to the host, not to a container. */
+/* Note the id of this process's namespace: a link to it leads to the host, not to a container. */
 static void open_asked(struct container_asked *asked)
 {
 	cleanup_fd int own = asked->ns ? netns_open_own() : -1;
@@ -209,7 +209,7 @@ static void open_asked(struct container_asked *asked)
 
 void container_search_run(void *arg)
 {
-	/* Runtimes make groups in all hierarchies, or in that of version 2. */
+	/* Runtimes create groups in all hierarchies, or in that of version 2. */
 	static const struct cgroup_kind kinds[] = { { "cgroup2", NULL },
 						    { "cgroup", "memory" } };
 	struct container_search *search = arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * A search for the containers in the namespaces that some namespaces have links to. It has all
- * that it needs, and may run on a thread of its own.
+ * A search for the containers in the namespaces that the links of some namespaces lead to. It owns
+ * all data that it needs, and may run on a thread of its own.
  */
 #ifndef NETOBS_WHO_CONTAINER_SEARCH_H
 #define NETOBS_WHO_CONTAINER_SEARCH_H
@@ -13,19 +13,19 @@
 
 struct shared_fd;
 
-/* A namespace that has links, and the socket to ask it with. */
+/* A namespace with links, and a socket in it to ask for ids. */
 struct container_asked {
 	uint16_t netns;	      /* the caller's index */
-	struct shared_fd *ns; /* NULL: that of the thread */
+	struct shared_fd *ns; /* NULL: the thread's own */
 	int fd;
-	int32_t own_nsid; /* that it has for the thread's namespace; < 0: none */
+	int32_t own_nsid; /* the id that it has for the thread's namespace; < 0: none */
 };
 
-/* A namespace that containers are in, by the id that @netns has for it. */
+/* A namespace of containers, by the id that @netns has for it. */
 struct container_found {
 	uint16_t netns;
 	int32_t nsid;
-	struct cgroup_names names; /* of a pod, without the container; none: they differ */
+	struct cgroup_names names; /* of a pod: without the container; empty: there are several */
 };
 
 struct container_search {
@@ -39,7 +39,7 @@ struct container_search {
 struct container_search *container_search_new(uint32_t max);
 void container_search_free(void *search);
 
-/** Have it ask a namespace, too. */
+/** Add a namespace that is to be asked. */
 void container_search_add(struct container_search *search, uint16_t netns,
 			  struct shared_fd *ns);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Containers by their IDs, and in the order in which they were last used. Where there is no room, the one that
- * was not used for the longest time makes some. No call takes longer with more of them.
+ * Containers by their IDs, ordered by their last use. If the table is full, the least recently used
+ * one is evicted. The time of a call does not depend on their number.
  */
 #ifndef NETOBS_WHO_CONTAINER_TABLE_H
 #define NETOBS_WHO_CONTAINER_TABLE_H
@@ -37,15 +37,15 @@ struct container_table {
 void container_table_init(struct container_table *table);
 void container_table_clear(struct container_table *table);
 
-/** @return NULL: it is not there */
+/** @return NULL: the container is not in the table */
 struct named_container *container_table_find(struct container_table *table,
 					     const char *id);
 
-/** It is used now. */
+/** Make the container the most recently used one. */
 void container_table_use(struct container_table *table,
 			 struct named_container *one);
 
-/** Add one that is not there, as used now. @return NULL: no memory */
+/** Add a container that is not in the table. @return NULL: no memory */
 struct named_container *container_table_add(struct container_table *table,
 					    const char *id);
 

@@ -7,7 +7,7 @@
 #include "container_search.h"
 
 enum {
-	/* A container's processes may come after its interface. */
+	/* A container's first process may start after its interface was created. */
 	WAIT_MIN_MS = 1000,
 	WAIT_MAX_MS = 300000,
 };
@@ -172,7 +172,7 @@ void containers_collect(struct containers *containers)
 	container_search_free(search);
 }
 
-/* The list is sorted by both, as namespaces and their interfaces are. */
+/* The list is sorted by namespace and interface, as these are. */
 const struct cgroup_names *containers_find(const struct containers *containers,
 					   const struct netns *netns,
 					   const struct netif *netif)

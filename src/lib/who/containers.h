@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The containers that pairs of interfaces lead to: those whose processes are in the namespace of
- * the other end. The paths of control groups have the IDs of containers, and their processes are
- * listed there; the kernel says by which id a namespace knows that of a process (RTM_GETNSID),
- * which is the id that links to it have. So it takes no privileges, and no /proc of others.
+ * The containers that pairs of interfaces lead to: those whose processes are in the namespace of the
+ * other end. The paths of control groups have the IDs of containers, and their processes are listed
+ * there; the kernel tells the id that one namespace has for the namespace of a process (RTM_GETNSID),
+ * and links to it have that id. So this takes no privileges, and no access to /proc of other users.
  *
  * A thread searches, because thousands of groups take longer than a loop may.
  */
@@ -21,7 +21,7 @@ struct containers {
 	struct worker *worker;
 	struct contained *list; /* interfaces, as of the last search */
 	uint32_t n;
-	uint64_t pairs; /* a hash of those that it was about */
+	uint64_t pairs; /* a hash of the pairs at the last search */
 	int64_t searched_ns,
 		wait_ns; /* CLOCK_BOOTTIME; until the next one, at most */
 };
@@ -35,7 +35,7 @@ void containers_done(struct containers *containers);
 /** @return a descriptor that is readable when containers_collect() is due; -1: it is off */
 int containers_fd(const struct containers *containers);
 
-/** Begin a search if one is due: pairs are others than the last time, or it is long ago. */
+/** Begin a search if one is due: pairs have changed since the last one, or it was long ago. */
 void containers_look(struct containers *containers);
 void containers_collect(struct containers *containers);
 

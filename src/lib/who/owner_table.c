@@ -15,9 +15,9 @@ enum {
 	SWEEP_BUCKETS = 4096,
 	/* The programs read a coarse clock, which is a tick late. */
 	SLACK_MS = 20,
-	/* The handshake comes before the connection of a server. */
+	/* A server's handshake precedes its connection. */
 	HANDSHAKE_MS = 5000,
-	/* Sockets with the same addresses and ports that are distinguished. */
+	/* Limit of sockets with the same addresses and ports; more become a crowd. */
 	EQUALS_MAX = 64,
 	SLAB_ENTRIES = 512,
 };
@@ -42,7 +42,7 @@ int owner_table_init(struct owner_table *table, uint32_t max)
 									0;
 }
 
-/* Entries that are not in the table, as a list; NULL: no memory. */
+/* Allocate a slab. @return its entries as a list; NULL: no memory */
 static struct owner_entry *add_slab(struct owner_table *table)
 {
 	struct owner_slab *slab = malloc(sizeof(*slab));
@@ -109,7 +109,7 @@ static bool is_key(const struct owner_entry *entry, const struct owner_key *key)
 	return !memcmp(&entry->key, key, sizeof(*key));
 }
 
-/* Room for as many buckets again. Pages of large tables are moved, not copied. */
+/* Double the room for buckets. Pages of large tables are moved, not copied. */
 static bool make_owner_room(struct owner_table *table)
 {
 	struct owner_entry **buckets;
@@ -147,7 +147,7 @@ static void grow_table(struct owner_table *table)
 	}
 }
 
-/* @return the entry of the socket; if too many have that key, that of the rest; NULL: none */
+/* @return the socket's entry, or the crowd if too many have that key; NULL: none */
 static struct owner_entry *find_owner_entry(const struct owner_table *table,
 					    const struct owner_key *key,
 					    uint64_t cookie, bool *ret_is_crowded)
@@ -216,7 +216,7 @@ static void note_in_crowd(struct owner_entry *crowd,
 		crowd->owner = (struct session_owner){ 0 };
 }
 
-/* Add what an event says, which may be older than the list of sockets. */
+/* Update an entry from an event, which may be older than the list of sockets. */
 static void note_owner(struct owner_table *table, const struct owner_key *key,
 		       const struct session_event *event)
 {
@@ -318,7 +318,7 @@ bool owner_was_open_throughout(const struct owner_entry *entry,
 	       entry->seen_ns >= last_ns + after_ns;
 }
 
-/* Of sockets that were not open, the last one before the packets is nearer, then the next one. */
+/* If no socket was open then, the last one before the packets is nearest, then the next one after them. */
 static bool is_nearer(const struct owner_entry *a, const struct owner_entry *b,
 		      int64_t last_ns)
 {

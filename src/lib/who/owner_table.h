@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Sockets by their addresses, and the processes that they belong to: those that are open, and
- * for a while those that were. Several may have had the same addresses and ports, one after
- * the other or at the same time, so a socket is found by the time of its packets, too.
+ * Sockets by their addresses, and the processes that they belong to: open sockets, and for a while
+ * those that were closed. Several may have had the same addresses and ports, one after the other or at
+ * the same time, so a socket is found by the time of its packets, too.
  *
- * A round is a list of all sockets that are open: one that was not seen since it began has ended.
+ * A round is a list of all open sockets: a socket that was not seen since the round began has ended.
  */
 #ifndef NETOBS_WHO_OWNER_TABLE_H
 #define NETOBS_WHO_OWNER_TABLE_H
@@ -28,11 +28,11 @@ struct owner_key {
 struct owner_entry {
 	struct owner_entry *next;
 	struct owner_key key;
-	uint64_t cookie;	    /* of the socket */
-	int64_t from_ns;	    /* as the programs stamp; 0: unknown */
-	int64_t to_ns;		    /* INT64_MAX: it is open */
-	int64_t seen_ns;	    /* it was open, or ended, then */
-	struct session_owner owner; /* of a crowd: that of all of them, or none */
+	uint64_t cookie; /* of the socket */
+	int64_t from_ns; /* as the programs stamp; 0: unknown */
+	int64_t to_ns;	 /* INT64_MAX: it is open */
+	int64_t seen_ns; /* the last time at which it is known to have been open, or to have ended */
+	struct session_owner owner; /* of a crowd: the owner common to all its sockets, or none */
 	bool is_crowd;
 };
 
@@ -48,7 +48,7 @@ struct owner_table {
 	uint32_t n_buckets, level;
 	uint32_t count, max;
 	uint64_t refused; /* sockets that found no room */
-	int64_t begun_ns; /* the round */
+	int64_t begun_ns; /* when the round began */
 	uint32_t secret[OWNER_KEY_WORDS];
 };
 
@@ -60,16 +60,17 @@ void owner_table_done(struct owner_table *table);
 void owner_table_note(struct owner_table *table,
 		      const struct session_event *event);
 
-/** A list begins, @now_ns as the programs stamp. */
+/** A round begins; @now_ns has the clock of the programs. */
 void owner_table_begin_round(struct owner_table *table, int64_t now_ns);
 
 /**
- * The list is complete: sockets that were not seen since owner_table_begin_round() have ended,
- * @now_ns at the latest; those that ended before @before_ns are forgotten. A slice of it.
+ * The list is complete: process a slice of the table. Sockets that were not seen since
+ * owner_table_begin_round() have ended, at @now_ns at the latest; those that ended before
+ * @before_ns are removed.
  *
  * @param cursor  0 to begin with
- * @param visit   called with @user for each socket that stays; NULL: not
- * @return false: that was all
+ * @param visit   called with @user for each socket that stays; or NULL
+ * @return false: the table has been processed
  */
 bool owner_table_sweep(struct owner_table *table, uint32_t *cursor,
 		       int64_t now_ns, int64_t before_ns, owner_visit_fn *visit,
@@ -83,8 +84,8 @@ enum owner_found {
 };
 
 /**
- * Find the socket of packets that came from @first_ns to @last_ns: that which was open then, or
- * else, of TCP, the last one before.
+ * Find the socket of packets that came from @first_ns to @last_ns: the one that was open then, or,
+ * for TCP, else the last one before.
  */
 enum owner_found owner_table_find(const struct owner_table *table,
 				  const struct owner_key *key, int64_t first_ns,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * The processes that sockets of this host belong to, of TCP and UDP, in all network namespaces.
- * Programs note them with the sockets; before they are asked for, a list of all sockets is
- * read, and those that have ended come through a ring buffer.
+ * Programs store the process with each socket. Before owners are looked up, a list of all sockets
+ * is read; sockets that have ended come through a ring buffer.
  */
 #ifndef NETOBS_WHO_OWNERS_H
 #define NETOBS_WHO_OWNERS_H
@@ -27,21 +27,21 @@ struct owners {
 	struct cgroups_upkeep upkeep;
 	int counts_fd;
 	void *counts_room;
-	uint64_t lost; /* that was logged */
+	uint64_t lost; /* lost events that were logged */
 	enum {
 		OWNERS_AT_REST,
 		OWNERS_LISTING,
-		OWNERS_READING, /* those that ended during the list */
+		OWNERS_READING, /* sockets that ended during the list */
 		OWNERS_SWEEPING,
-		OWNERS_TIDYING /* control groups */
+		OWNERS_TIDYING /* unused control groups are being removed */
 	} phase;
 	int list_fd;
-	bool is_listed; /* all of them were; else none is taken for ended */
+	bool is_listed; /* all were listed; else no socket is taken for ended */
 	uint32_t cursor;
-	int64_t keep_ns; /* for how long sockets that ended are known */
+	int64_t keep_ns; /* how long sockets stay in the table after their end */
 	int64_t slice_end_ns;
-	struct container_names *names; /* the caller's; NULL: there are none */
-	owner_visit_fn *visit;	       /* of each socket, once in a round */
+	struct container_names *names; /* owned by the caller; NULL: none */
+	owner_visit_fn *visit; /* called for each socket, once in a round */
 	void *visitor;
 	struct {
 		struct session_cgroup_key key;
@@ -51,13 +51,13 @@ struct owners {
 };
 
 /**
- * Load and attach the programs, and find the sockets that are there, which blocks while it looks
- * at all open files.
+ * Load and attach the programs, and list the existing sockets, which blocks while all open files
+ * are visited.
  *
  * @param disabled  as netobs_opts.disable_features
- * @param max       sockets that are known at a time
- * @param visit     called by owners_step(), with @visitor, for each socket that is known, once in
- *                  a round in which all could be listed
+ * @param max       limit of sockets in the table
+ * @param visit     called by owners_step(), with @visitor, for each socket in the table, once in a
+ *                  round in which all could be listed
  * @return 0, or -errno, which is logged: there is nothing to close
  */
 int owners_open(struct owners *owners, uint64_t disabled, uint32_t max,
@@ -69,23 +69,20 @@ void owners_close(struct owners *owners);
 /** @return a descriptor that is readable when owners_read() is due */
 int owners_fd(const struct owners *owners);
 
-/** Read what is in the ring buffer, for some milliseconds. @return whether there is more */
+/** Read the ring buffer, for some milliseconds. @return whether there is more */
 bool owners_read(struct owners *owners);
 
 /**
- * Begin to bring the table up to date.
+ * Begin to update the table.
  *
- * @param keep_ns  for how long sockets that have ended are to be known
+ * @param keep_ns  how long sockets stay in the table after their end
  */
 void owners_begin(struct owners *owners, int64_t keep_ns);
 
-/** Work on that for a millisecond. @return false: the table has all sockets */
+/** Work on the update for a millisecond. @return false: the table has all sockets */
 bool owners_step(struct owners *owners);
 
-/**
- * Note the sockets that are open now, for a time at most. Does nothing while the table is brought
- * up to date.
- */
+/** Add the sockets that are open now, for up to @budget_ns. Does nothing during an update of the table. */
 void owners_glance(struct owners *owners, int64_t budget_ns);
 
 /** Fill @ret_process from the owner of a socket. */

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 enum {
-	SPACES_MAX = 16384, /* more, of which most are gone, are forgotten */
-	SLICE_MS = 1,	    /* of a search */
-	/* Between searches that find nothing, which look at all processes: 3 us each. */
+	SPACES_MAX = 16384, /* limit of namespaces, most of which are gone: then all are removed */
+	SLICE_MS = 1, /* of a search */
+	/* Time between searches that find nothing, which visit all processes, each 3 us. */
 	WAIT_MIN_S = 10,
 	WAIT_MAX_S = 300,
 };
@@ -96,7 +96,7 @@ static int open_space_path(struct spaces *spaces, const char *path)
 	return fd;
 }
 
-/* A process may have left the namespace, or be another one. */
+/* The process may have left the namespace, or another one may have its number. */
 static int open_space(struct spaces *spaces, const struct space *space)
 {
 	cleanup_fd int fd = -1;
@@ -124,7 +124,7 @@ static void learn_of(struct spaces *spaces, int fd, uint32_t inode)
 		space->has_addresses |= !addresses_read(&space->addresses, fd);
 }
 
-/* @return whether there are more */
+/* @return whether there are more sockets' processes */
 static bool learn_from_owners(struct spaces *spaces)
 {
 	const struct space *space = spaces->buckets[spaces->cursor];
@@ -147,7 +147,7 @@ static void learn_from(struct spaces *spaces, const char *path)
 		learn_of(spaces, fd, inode);
 }
 
-/* @return whether there are more */
+/* @return whether there are more names */
 static bool learn_from_names(struct spaces *spaces)
 {
 	const char *directory = netns_directories[spaces->cursor];
@@ -167,7 +167,7 @@ static bool learn_from_names(struct spaces *spaces)
 	return true;
 }
 
-/* Most processes are in namespaces of others before them. */
+/* Most processes are in a namespace that another process has shown. */
 static bool is_asked(struct spaces *spaces, uint32_t inode)
 {
 	uint32_t *place = &spaces->asked[inode % SPACES_ASKED];
@@ -192,7 +192,7 @@ static bool learn_from_processes(struct spaces *spaces)
 	return true;
 }
 
-/* Log once why processes are unknown. That a namespace has no sockets, or is gone, is no reason. */
+/* Log once why processes are unknown, unless a namespace just has no sockets or is gone. */
 static void note_denial(struct spaces *spaces)
 {
 	const bool is_hidden = access("/proc/1", F_OK);

@@ -52,7 +52,7 @@ static struct owner_key owner_key_of(const struct flow_key *key, int end,
 	return wanted;
 }
 
-/* How a socket of UDP may be bound, as udp4_lib_lookup2() of net/ipv4/udp.c prefers it. */
+/* How a UDP socket may be bound, in the order in which udp4_lib_lookup2() of net/ipv4/udp.c prefers it. */
 enum bound { CONNECTED, TO_ADDRESS, TO_PORT, BOUNDS };
 
 static void set_bound(struct owner_key *wanted, enum bound bound, bool is_ipv6)
@@ -124,7 +124,7 @@ static enum owner_found find_end(struct who *who, const struct flow_key *key,
 
 /* ---- Flows -------------------------------------------------------------------------------- */
 
-/* The owner of a socket is the last process that used it. Owners that differ make none. */
+/* Set the owner: the last process that used the socket. If owners differ, the end has none. */
 static void set_end(struct who_end *end, uint64_t cookie,
 		    const struct session_owner *owner)
 {

@@ -2,8 +2,8 @@
 /*
  * The processes at the ends of flows. A packet that leaves a namespace comes from a socket in it,
  * or was forwarded; a packet that enters goes to a socket in it, or will be forwarded. Behind a
- * veth interface, or another pair, is another namespace, whose sockets are looked at, too: so the
- * host attributes packets of its containers. who.c has an example.
+ * veth interface, or another pair, is another namespace, whose sockets are searched, too: so
+ * packets of containers are attributed on the host. who.c has an example.
  */
 #ifndef NETOBS_WHO_WHO_H
 #define NETOBS_WHO_WHO_H
@@ -21,13 +21,13 @@ struct who {
 	struct netobs_process ends[2]; /* of the record that is being filled */
 };
 
-/* Beside a flow: the owners of the sockets at its ends. Zeroes in a new flow. */
+/* Per-flow data: the owners of the sockets at its ends. Zeroes in a new flow. */
 struct who_ends {
 	struct who_end {
 		uint64_t cookie; /* of the socket */
 		struct session_owner owner;
 		bool is_known;
-		bool is_ambiguous; /* several processes had one */
+		bool is_ambiguous; /* sockets of several processes were possible */
 	} ends[2];		   /* source, destination */
 };
 
@@ -35,7 +35,7 @@ struct who_ends {
  * Load and attach the programs.
  *
  * @param disabled  as netobs_opts.disable_features
- * @param max       sockets that are known at a time
+ * @param max       limit of sockets in the table
  * @param names     of containers; NULL: without
  * @return 0, or -errno, which is logged
  */
@@ -50,10 +50,10 @@ static inline bool who_is_on(const struct who *who)
 	return who->host;
 }
 
-/** Packets of the generation that ended are to be attributed; see owners_begin(). */
+/** Begin to update the sockets for the packets of the generation that ended; see owners_begin(). */
 void who_begin(struct who *who, int64_t keep_ns);
 
-/** Work on that for a millisecond. @return false: it is done */
+/** Work on the update for a millisecond. @return false: it is done */
 bool who_step(struct who *who);
 
 /**
@@ -68,7 +68,7 @@ void who_join(void *ends, const void *from, void *who);
 void who_fill(void *ends, struct netobs_flow *record, void *who);
 
 /**
- * The process of a socket as of now.
+ * Find the process of a socket as of now.
  *
  * @param inode      its network namespace
  * @param is_source  it sends packets with that key; else it receives them
@@ -78,8 +78,9 @@ bool who_find(struct who *who, uint32_t inode, const struct flow_key *key,
 	      bool is_source, int64_t now_ns, struct netobs_process *ret_process);
 
 /**
- * The process of the socket of one packet, as who_find(). Of packets that came since the latest
- * who_begin(), it may be a socket that is not known yet: one that had ended before is not taken.
+ * Find the process of the socket of one packet, as who_find(). A packet later than the latest
+ * who_begin() may be of a socket that is not known yet, so a socket that had ended before is not
+ * taken for it.
  */
 bool who_find_packet(struct who *who, uint32_t inode,
 		     const struct flow_key *key, bool is_source,
