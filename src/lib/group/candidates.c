@@ -30,10 +30,7 @@ int candidates_init(struct candidates *candidates, size_t key_size,
 	return candidates->all ? 0 : -ENOMEM;
 }
 
-/*
- * A group that has no place takes bytes from the lightest of its bucket, and its place once that
- * has none left: as in the algorithm of Misra and Gries.
- */
+/* Misra-Gries: a new group decrements the smallest counter of its bucket, and replaces it at zero. */
 void candidates_add(struct candidates *candidates, uint64_t hash,
 		    const uint8_t *value, uint64_t bytes)
 {

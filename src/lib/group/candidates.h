@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Groups without a series that may be among the heaviest. Bytes of a candidate are never more than
- * its group had, so that what is chosen is heavy; a group that had more than all that share its
- * bucket is always among them. Sums are elsewhere: this table only chooses.
+ * Groups without a series that may be among the heaviest. A candidate never has more bytes than its
+ * group had, so chosen groups are heavy; a group that had more bytes than all others of its bucket
+ * together is always a candidate. This table only chooses: sums are elsewhere.
  */
 #ifndef NETOBS_GROUP_CANDIDATES_H
 #define NETOBS_GROUP_CANDIDATES_H
@@ -31,7 +31,7 @@ void candidates_add(struct candidates *candidates, uint64_t hash,
 
 struct candidate *candidates_at(const struct candidates *candidates, size_t i);
 
-/** Take one of @part parts of the bytes of all. */
+/** Subtract one of @part parts from the bytes of all candidates. */
 void candidates_decay(struct candidates *candidates, uint64_t part);
 void candidates_free(struct candidates *candidates);
 

@@ -12,7 +12,7 @@
 
 /* ---- Addresses and ports -------------------------------------------------------------- */
 
-/* Each has a member, and a bit. */
+/* Each address has a member, and a bit. */
 void group_record_addr(enum group_addr addr, const uint8_t value[16],
 		       struct netobs_group_record *record)
 {

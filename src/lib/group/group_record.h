@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Groups as records: what keys have becomes members. */
+/* Converts groups to records: the values of keys become members. */
 #ifndef NETOBS_GROUP_GROUP_RECORD_H
 #define NETOBS_GROUP_GROUP_RECORD_H
 
@@ -9,17 +9,17 @@
 #include "series_sum.h"
 
 /**
- * Fill all but the time and the name.
+ * Fill all members but the time and the name.
  *
- * @param value  of the group; NULL: it is that of other flows
- * @param times  its histograms, as @param histograms, enum netobs_series_histogram, chooses them
+ * @param value  of the group; NULL: the group of other flows
+ * @param times  the histograms that @histograms, enum netobs_series_histogram, chooses
  */
 void group_record_fill(struct netobs_group_record *ret_record,
 		       const struct group_keys *keys, const uint8_t *value,
 		       const struct series_sum *sum, struct netobs_times *times,
 		       uint32_t histograms);
 
-/* Of a key each: fill the members that stand for its value. */
+/* Each fills the members for the value of one key. */
 void group_record_addr(enum group_addr addr, const uint8_t value[16],
 		       struct netobs_group_record *record);
 void group_record_proto(const void *value, struct netobs_group_record *record);

@@ -24,11 +24,11 @@ struct shared_servers {
 	unsigned int users;
 };
 
-/* By what rows are sorted. */
+/* The order of rows. */
 struct order {
 	enum netobs_group_sort sort;
-	size_t offset, size; /* NETOBS_GROUP_BY_KEY: part of the value, */
-	size_t value_size;   /* which decides between equal rows */
+	size_t offset, size; /* NETOBS_GROUP_BY_KEY: part of the value */
+	size_t value_size;   /* the whole value decides between equal rows */
 };
 
 struct netobs_groups {
@@ -243,7 +243,7 @@ static int64_t sort_number(enum netobs_group_sort sort,
 	}
 }
 
-/* Equal rows in the order of their values, so that lines keep their place. */
+/* Equal rows are ordered by their values, so that lines keep their place. */
 static int compare_groups(const void *a, const void *b, void *arg)
 {
 	const struct group *left = a, *right = b;

@@ -148,7 +148,7 @@ static void set_ends(struct tuple_value *tuple, const uint8_t src[16],
 	tuple->dst_port = dst_port;
 }
 
-/* As the client sends it: what the server sends becomes the same, the other way round. */
+/* The client's tuple: that of the server's packets is reversed. */
 static void note_conversation(const struct group_part *part, void *ret_note)
 {
 	const struct netobs_flow *flow = part->flow;
@@ -476,7 +476,7 @@ static bool is_named_container(const void *note)
 	return *((const struct container_note *)note)->name;
 }
 
-/* The ID as tools of containers show it. Another container may get the name of one that ended. */
+/* Show the ID as container tools do, since another container may get the name of one that ended. */
 static void text_container(const void *value, const struct group_text *to)
 {
 	const struct container_note *note = value;
@@ -529,7 +529,7 @@ static bool is_named_pod(const void *note)
 	return *((const struct pod_note *)note)->name;
 }
 
-/* With the beginning of its UID, as of containers. */
+/* Show the beginning of the UID, too, as with containers. */
 static void text_pod(const void *value, const struct group_text *to)
 {
 	const struct pod_note *note = value;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What the values of keys consist of. */
+/* The values of keys. */
 #ifndef NETOBS_GROUP_KEY_VALUES_H
 #define NETOBS_GROUP_KEY_VALUES_H
 
@@ -26,7 +26,7 @@ struct interface_value {
 	uint32_t ifindex, netns_inode;
 };
 
-/* What distinguishes one flow from another. */
+/* The tuple that distinguishes flows. */
 struct tuple_value {
 	uint8_t src[16], dst[16];
 	uint16_t src_port, dst_port;

@@ -9,7 +9,7 @@
 #include "base/suggest.h"
 #include "networks.h"
 
-/* Behind the values of keys. */
+/* The sampling, which follows the values of keys. */
 struct group_rate {
 	uint32_t sampling, mode;
 };
@@ -54,7 +54,7 @@ static bool key_has_part(const struct group_key *key, const char *name)
 	return part && strcspn(part, " ") == strlen(name);
 }
 
-/* With "host", a group of one of these would be there twice, with its own host and the other. */
+/* With "host", a group of one of these keys would occur twice, with its own host and with the other one. */
 static const char *hint_for(const struct group_key *key,
 			    const struct group_key *other)
 {
@@ -155,7 +155,7 @@ size_t group_keys_offset(const struct group_keys *keys, size_t i)
 	return offset;
 }
 
-/* Behind the values, and the sampling. */
+/* Notes follow the values and the sampling. */
 static size_t note_offset(const struct group_keys *keys, size_t i)
 {
 	size_t offset = keys->size;

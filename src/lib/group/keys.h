@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What flows are grouped by. A key takes a value from a flow; a group has the values of all keys
- * behind one another, which compare as bytes. Notes behind them are shown, and not compared: they are
- * those of the group's first flow, but for names, which are those of the last flow that has one.
+ * The keys that group flows. A key takes a value from a flow; a group has the values of all keys one
+ * after another, which are compared as bytes. Notes follow them, which are shown and not compared: they
+ * are those of the group's first flow, except names, which are those of the last flow with a name.
  */
 #ifndef NETOBS_GROUP_KEYS_H
 #define NETOBS_GROUP_KEYS_H
@@ -17,20 +17,20 @@ struct json;
 struct netobs_group_record;
 
 enum {
-	GROUP_KEY_BYTES_MAX = 136, /* bytes of what distinguishes a value */
-	GROUP_NOTES_MAX = 416,	   /* of notes */
+	GROUP_KEY_BYTES_MAX = 136, /* compared bytes of a value */
+	GROUP_NOTES_MAX = 416,	   /* bytes of notes */
 	GROUP_VALUE_MAX = GROUP_KEY_BYTES_MAX + GROUP_NOTES_MAX
 };
 
 struct group_keys {
 	size_t n;
 	const struct group_key *keys[NETOBS_GROUP_KEYS_MAX];
-	/* Of a value, multiples of 8: what distinguishes it, and all of it with notes. */
+	/* Bytes of a value, multiples of 8: the compared part, and all with notes. */
 	size_t size, value_size;
 	uint32_t flags; /* enum netobs_group_flag */
 	bool has_names; /* notes of some keys are names, which may be found later */
 	bool has_networks;
-	struct netobs_networks *networks; /* if it has; else NULL */
+	struct netobs_networks *networks; /* if has_networks; else NULL */
 };
 
 /* One of the ends of a flow. */
@@ -47,7 +47,7 @@ enum group_addr {
 	GROUP_ADDRS
 };
 
-/* What a flow is to the group that it counts for. */
+/* A flow from the view of the group that it counts for. */
 struct group_part {
 	const struct netobs_flow *flow;
 	const uint8_t *addrs[GROUP_ADDRS];
@@ -56,7 +56,7 @@ struct group_part {
 	uint16_t server_port;
 };
 
-/* Where the text of a value goes. */
+/* The destination for the text of a value. */
 struct group_text {
 	struct netobs_names *names; /* of hosts and ports, or NULL */
 	char *buf;
@@ -67,13 +67,13 @@ struct group_key {
 	const char *name, *heading;
 	bool has_networks;
 	size_t size;
-	const char *has; /* other keys that are part of it */
-	bool of_process; /* a flow has a value for each end of which the process is known */
+	const char *has; /* other keys that this one includes */
+	bool of_process; /* a flow has a value for each end with a known process */
 
-	enum group_addr addr; /* all that is needed of an address, or */
+	enum group_addr addr; /* the key's value is this address, or */
 	const char *json_name;
 
-	/* It has the text, instead of the value. */
+	/* The note is shown instead of the value. */
 	size_t note_size;
 	void (*note)(const struct group_part *part, void *ret_note);
 	bool (*is_named)(const void *note); /* NULL: it is no name */
@@ -95,7 +95,7 @@ int group_keys_parse(const char *text, struct group_keys *ret_keys,
 		     char *ret_why, size_t size);
 
 /**
- * Have the keys use these networks, or those that are there without a list: NULL.
+ * Have the keys use these networks; NULL: the built-in ones.
  *
  * @return 0; -ENOMEM
  */
@@ -105,33 +105,33 @@ int group_keys_set_networks(struct group_keys *keys,
 /** Release what keys use. */
 void group_keys_done(struct group_keys *keys);
 
-/** @return where the value of key @i begins in a group's */
+/** @return the offset of the value of key @i in a group's value */
 size_t group_keys_offset(const struct group_keys *keys, size_t i);
 
 /**
- * Take the values of a flow, @end being the host that it counts for. Behind those of the keys is
- * the sampling, so that no group has flows that were sampled at different rates, and then the notes.
+ * Take the values of a flow; @end: the host that it counts for. After the values of the keys comes
+ * the sampling, so that flows of one group have the same sampling rate, and then the notes.
  */
 void group_keys_fill(const struct group_keys *keys,
 		     const struct netobs_flow *flow, enum flow_end server,
 		     enum flow_end end, uint8_t ret_value[GROUP_VALUE_MAX]);
 
 /**
- * Give a group the names that another flow of it has.
+ * Give a group the names of another of its flows.
  *
  * @value  of the group
  * @more   of the flow, as group_keys_fill() makes it
  *
- * @return whether there are other ones now
+ * @return whether names have changed
  */
 bool group_keys_take_names(const struct group_keys *keys, uint8_t *value,
 			   const uint8_t *more);
 
-/** @return whether the flow counts for that end of it */
+/** @return whether the flow counts for its end @end */
 bool group_keys_count(const struct group_keys *keys,
 		      const struct netobs_flow *flow, enum flow_end end);
 
-/** The value of one key as text. */
+/** Write the value of one key as text. */
 void group_keys_text(const struct group_keys *keys, size_t key,
 		     const uint8_t *value, const struct group_text *to);
 
@@ -139,7 +139,7 @@ void group_keys_text(const struct group_keys *keys, size_t key,
 void group_keys_json(const struct group_keys *keys, const uint8_t *value,
 		     struct json *json);
 
-/** @return what the text of key @i is made of: its value, or its note */
+/** @return the source of the text of key @i: its value, or its note */
 const uint8_t *group_keys_shown(const struct group_keys *keys, size_t i,
 				const uint8_t *value);
 

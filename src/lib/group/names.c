@@ -25,7 +25,7 @@
 enum {
 	SETS = 1024, /* a power of two */
 	WAYS = 4,
-	QUEUE = 256, /* more are asked for again at the next refresh */
+	QUEUE = 256, /* further questions wait for the next refresh */
 	THREADS = 4, /* one that waits for a dead server does not stop the others */
 	LIFETIME_MS = 10 * 60 * 1000,
 };
@@ -215,7 +215,7 @@ int netobs_names_port(struct netobs_names *names, uint16_t port, uint8_t proto,
 
 /* ---- Threads -------------------------------------------------------------------- */
 
-/* The last one that uses it frees it; the lock is held. */
+/* The last user frees the struct; the lock is held. */
 static void names_release(struct netobs_names *names)
 {
 	bool is_last = --names->users == 0;
@@ -235,7 +235,7 @@ static void names_store_answer(struct netobs_names *names,
 {
 	struct entry *entry = names_find_entry(names, question);
 
-	if (!entry) /* it gave way to others */
+	if (!entry) /* the entry was evicted */
 		return;
 	entry->state = found ? FOUND : NAMELESS;
 	entry->since_ms = now_ms();
@@ -243,7 +243,7 @@ static void names_store_answer(struct netobs_names *names,
 		snprintf(entry->name, sizeof(entry->name), "%s", name);
 }
 
-/* The lock is released while it waits for the answer. */
+/* The lock is released during the wait for an answer. */
 static void names_answer_next(struct netobs_names *names)
 {
 	struct question question = names->queue[names->first];
@@ -258,7 +258,7 @@ static void names_answer_next(struct netobs_names *names)
 				    question.port, question.proto, name,
 				    sizeof(name), names->opts.user) >= 0;
 	if (found)
-		safe_cell(name); /* its owner chose it */
+		safe_cell(name); /* the owner of the address chose it */
 	pthread_mutex_lock(&names->lock);
 	names->busy--;
 	names_store_answer(names, &question, found, name);

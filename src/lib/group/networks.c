@@ -16,7 +16,7 @@
 enum {
 	PREFIXES_MAX = 4096,
 	ADDRESS_BITS = 128,
-	V4_BITS = 96, /* of ::ffff:0:0/96, which IPv4 is in */
+	V4_BITS = 96, /* of the prefix ::ffff:0:0/96 of IPv4 */
 };
 
 struct address {
@@ -27,10 +27,10 @@ struct prefix {
 	struct address first, last;
 	const char *name;
 	uint8_t len;
-	bool is_own; /* and not one that is there without a list */
+	bool is_own; /* from the caller's list, and not built in */
 };
 
-/* From here on, up to the next one, addresses are of this network. */
+/* Addresses from @first to the next boundary are of this network. */
 struct boundary {
 	struct address first;
 	const char *name;
@@ -79,7 +79,7 @@ static int compare_addresses(const struct address *a, const struct address *b)
 	return (a->low > b->low) - (a->low < b->low);
 }
 
-/* @return whether there is a next one */
+/* @return whether there is a next address */
 static bool next_address(struct address *address)
 {
 	address->low++;
@@ -179,7 +179,7 @@ static int add_network(struct prefixes *all, const char *name, const char *cidr,
 	return err;
 }
 
-/* In the order of their first addresses, the longest one of these last. */
+/* Sort by the first address; prefixes with equal ones by length, the longest last. */
 static int compare_prefixes(const void *a, const void *b)
 {
 	const struct prefix *left = a, *right = b;
@@ -223,7 +223,7 @@ static void add_boundary(struct netobs_networks *networks,
 			(struct boundary){ *first, name };
 }
 
-/* Behind the innermost prefix, its parent goes on. */
+/* After the end of the innermost prefix, its parent continues. */
 static void leave_prefix(struct netobs_networks *networks,
 			 const struct prefix *const *open, size_t n_open)
 {
@@ -237,7 +237,7 @@ static void leave_prefix(struct netobs_networks *networks,
 static void fill_boundaries(struct netobs_networks *networks,
 			    const struct prefixes *all)
 {
-	/* Of each length one, and a twin that is there without a list. */
+	/* One prefix of each length, and a built-in one with the same address. */
 	const struct prefix *open[2 * (ADDRESS_BITS + 1)];
 	size_t n_open = 0;
 
@@ -248,7 +248,7 @@ static void fill_boundaries(struct netobs_networks *networks,
 		while (n_open && compare_addresses(&open[n_open - 1]->last,
 						   &prefix->first) < 0)
 			leave_prefix(networks, open, n_open--);
-		/* Twins of one network need one place. */
+		/* Of two equal prefixes, one is enough. */
 		if (n_open && open[n_open - 1]->len == prefix->len)
 			n_open--;
 		open[n_open++] = prefix;
@@ -260,7 +260,7 @@ static void fill_boundaries(struct netobs_networks *networks,
 
 /* ---- Life ----------------------------------------------------------------------------- */
 
-/* Two names that look the same would be one value. */
+/* Names that are shown alike must be equal, or they would be two values with one text. */
 static bool is_printable(const char *name)
 {
 	char copy[NETOBS_NETWORK_NAME_MAX];

@@ -5,7 +5,7 @@
 
 #include <netobs/networks.h>
 
-/** @return the same, which netobs_networks_free() is to be called for once more */
+/** @return @networks; each call needs one more netobs_networks_free() */
 struct netobs_networks *networks_share(struct netobs_networks *networks);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Series, and what is added to them. A flow is added to the series of its group, or else to that of
- * other flows, and never subtracted: so the sum is exact at each moment. When a series ends, its
- * counts go to NETOBS_SERIES_LEFT, since other flows would have them in their rate a second time.
+ * Series: adds flows and connections to them. A flow is added to the series of its group, or else to
+ * that of other flows, and never subtracted: so the sum is exact at each moment. When a series ends,
+ * its counts go to NETOBS_SERIES_LEFT, since other flows would have them in their rate a second time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 
 enum {
 	DEFAULT_SERIES = 500,
-	/* For each series, as long as there are not more than this many. */
+	/* Candidates for each series, up to CANDIDATES_MANY in all. */
 	CANDIDATES_EACH = 8,
 	CANDIDATES_MANY = 8192,
 	HISTOGRAMS = NETOBS_SERIES_RTT | NETOBS_SERIES_APP_LATENCY,
@@ -28,7 +28,7 @@ enum {
 
 /* ---- Life ---------------------------------------------------------------------------- */
 
-/* Those that belong to no group. */
+/* Prepare the rows that belong to no group. */
 static int init_rows(struct netobs_series *series)
 {
 	const size_t n = series_times_count(series->histograms);

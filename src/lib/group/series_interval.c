@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The end of an interval: its records, and which groups have a series from then on. */
+/* The end of an interval: makes its records, and chooses the groups that have a series from then on. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "series_state.h"
 
 enum {
-	RENAMED_MAX = 1024, /* series in an interval */
-	SCORE_OF = 16, /* intervals: a score loses one part of so many with each */
-	TEXTS_EACH = 1024, /* candidates whose text may be that of a series */
-	/* Groups that get a series at once, so that a call takes no long time: part of all. */
+	RENAMED_MAX = 1024, /* series that are renamed in an interval */
+	SCORE_OF = 16, /* in intervals: each interval takes one of so many parts off a score */
+	TEXTS_EACH = 1024, /* candidates whose text is compared with that of series */
+	/* Part of all series that new groups get at once, so that no call takes long. */
 	ENTERING = 32,
 	ENTERING_MIN = 16
 };
@@ -100,7 +100,7 @@ static size_t sort_candidates(struct netobs_series *series)
 	return n;
 }
 
-/* Of SCORE_OF intervals; that of a younger series is what it had if it went on like this. */
+/* A score covers SCORE_OF intervals; a younger series is assumed to have gone on like this before. */
 static void add_to_score(struct series_slot *slot)
 {
 	const uint64_t bytes = slot->interval_bytes;
@@ -140,7 +140,7 @@ static size_t sort_slots(struct netobs_series *series)
 	return n;
 }
 
-/* Both are of SCORE_OF intervals, so that one heavy interval alone is not enough. */
+/* Both sums cover SCORE_OF intervals, so that one heavy interval alone is not enough. */
 static bool is_heavier(const struct candidate *candidate,
 		       const struct series_slot *slot)
 {
@@ -157,7 +157,7 @@ static void close_series(struct netobs_series *series, struct series_slot *slot)
 	series_table_close(&series->table, slot);
 }
 
-/* Those whose text another series has already: that one goes on. */
+/* Rename series after their names have changed, unless another series has the new text already. */
 static void rename_series(struct netobs_series *series)
 {
 	const struct series_table *table = &series->table;
@@ -192,7 +192,7 @@ static struct series_value *open_value(struct netobs_series *series,
 	return value;
 }
 
-/* Candidates that look like a series belong to it. @return how many others remain */
+/* Candidates with the text of a series belong to it. @return how many others remain */
 static size_t join_series(struct netobs_series *series, size_t n)
 {
 	const struct series_table *table = &series->table;
@@ -210,7 +210,7 @@ static size_t join_series(struct netobs_series *series, size_t n)
 	return kept;
 }
 
-/* A value that has its text, but no room, must not open it again. */
+/* A value with the text of a series that has no room for it must not open that series again. */
 static bool may_enter(const struct netobs_series *series,
 		      const struct candidate *candidate,
 		      const struct series_slot *slot)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What series consist of. */
+/* The struct behind series. */
 #ifndef NETOBS_GROUP_SERIES_STATE_H
 #define NETOBS_GROUP_SERIES_STATE_H
 

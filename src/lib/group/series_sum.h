@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What flows and connections add to a series: sums, and times in histograms. */
+/* The sums of flows and connections in a series, and histograms of their times. */
 #ifndef NETOBS_GROUP_SERIES_SUM_H
 #define NETOBS_GROUP_SERIES_SUM_H
 
@@ -7,17 +7,17 @@
 
 #include <netobs/series.h>
 
-/* Of an interval. */
+/* The sums of an interval. */
 struct series_sum {
 	struct netobs_group_sum flows;
 	uint64_t connections, connections_failed;
 	int64_t first_end_ns, last_end_ns; /* of the connections */
 };
 
-/* What is added at once: of a flow, or of a connection. */
+/* The sums that one flow, or one connection, adds. */
 struct series_event {
 	struct series_sum sum;
-	bool has_rtt, has_app_latency; /* new ones */
+	bool has_rtt, has_app_latency; /* there is a new sample */
 	uint64_t rtt_ns, app_latency_ns;
 };
 
@@ -40,7 +40,7 @@ static inline size_t series_times_count(uint32_t histograms)
 	return (size_t)__builtin_popcount(histograms);
 }
 
-/** @return that of @bit; NULL: there is none */
+/** @return the histogram of @bit; NULL: there is none */
 static inline struct netobs_times *
 series_times_at(struct netobs_times *times, uint32_t histograms, uint32_t bit)
 {

@@ -10,10 +10,10 @@
 
 enum {
 	TEXTS_MAX = NETOBS_GROUP_KEYS_MAX * NETOBS_GROUP_TEXT_MAX,
-	/* For each series, and in addition. */
+	/* Values per series, and further ones. */
 	VALUES_EACH = 4,
 	VALUES_MORE = 64,
-	NO_SLOT = UINT32_MAX, /* of a value that is to be removed */
+	NO_SLOT = UINT32_MAX, /* marks a value that is to be removed */
 };
 
 /* Texts of all keys, one after another with their NULs. */
@@ -90,7 +90,7 @@ void series_table_free(struct series_table *table)
 
 /* ---- Values -------------------------------------------------------------------------- */
 
-/* The place of a value, or the free one where it belongs. */
+/* @return the place of a value, or the free one where it belongs */
 static uint32_t *find_place(const struct series_table *table, uint64_t hash,
 			    const uint8_t *value)
 {
@@ -183,7 +183,7 @@ void series_table_drop_idle(struct series_table *table, const uint32_t *secret)
 
 /* ---- Series -------------------------------------------------------------------------- */
 
-/* Not 0. Equal hashes are compared as text. */
+/* @return a hash that is not 0; equal hashes are compared as text */
 static uint64_t hash_text(const char *text, size_t len)
 {
 	uint64_t hash = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Series, and the values of groups that they stand for. Values may have the same text, such as
- * interfaces of two namespaces: they share a series, because no two series may look the same.
+ * Series, and the values of groups that belong to them. Values with the same text, such as
+ * interfaces of two namespaces, share a series, because no two series may look alike.
  */
 #ifndef NETOBS_GROUP_SERIES_TABLE_H
 #define NETOBS_GROUP_SERIES_TABLE_H
@@ -18,15 +18,15 @@ struct series_slot {
 	char *text;
 	size_t text_len; /* of all texts, with their NULs */
 	uint64_t interval_bytes, score;
-	uint32_t age;	   /* intervals, as far as they matter for the score */
-	uint32_t n_values; /* of the table */
+	uint32_t age; /* in intervals, up to the limit that counts for the score */
+	uint32_t n_values; /* values of the table that belong to it */
 };
 
-/* A value that counts. Behind it are the histograms of this interval: series_table_value_times(). */
+/* A value of a series. Its histograms of this interval follow it: series_table_value_times(). */
 struct series_value {
 	struct series_sum sum; /* of this interval */
 	uint32_t slot;
-	bool has_new_names; /* its text may be another one than that of its series */
+	bool has_new_names; /* its text may differ from that of its series */
 	_Alignas(uint64_t) uint8_t value[];
 };
 
@@ -51,7 +51,7 @@ int series_table_init(struct series_table *table, const struct group_keys *keys,
 struct netobs_times *series_table_slot_times(const struct series_table *table,
 					     const struct series_slot *slot);
 
-/** @return the same of @value */
+/** @return the histograms of @value, for series_times_at() */
 struct netobs_times *series_table_value_times(const struct series_table *table,
 					      struct series_value *value);
 
@@ -74,10 +74,11 @@ struct series_slot *series_table_find_text(const struct series_table *table,
 					   const uint8_t *value);
 
 /**
- * Give the series of @value its text, after its names have changed. A series that has other values, too, keeps
- * its text, and @value goes to another one; so it is where the text is that of another series already.
+ * Give the series of @value its text, after its names have changed. If the series has other values,
+ * too, it keeps its text, and @value moves to another series; @value also moves if another series
+ * already has the text.
  *
- * @return a series that has no value any more, to be closed; NULL: there is none
+ * @return the series that has no value any more, to be closed; NULL: none
  */
 struct series_slot *series_table_rename(struct series_table *table,
 					struct series_value *value);
@@ -87,8 +88,8 @@ void series_table_clear_value(const struct series_table *table,
 			      struct series_value *value);
 
 /**
- * If there is little room for values, remove those that have counted nothing in this interval, but one
- * of each series.
+ * If there is little room for values, remove those without flows in this interval, but keep one of
+ * each series.
  *
  * @param secret  of hash_bytes()
  */

@@ -27,7 +27,7 @@ static bool is_known_server(const struct servers *servers, uint64_t hash)
 	return servers->hashes[hash % SERVERS] == hash;
 }
 
-/* Without a SYN: accepted a connection earlier, or has the lower port or address. */
+/* Guess without a SYN: the end that accepted a connection earlier, or has the lower port or address. */
 static enum server_end guess_server(const struct servers *servers,
 				    const struct netobs_flow *flow)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Which end of a flow is the server's. */
+/* Determines which end of a flow is the server's. */
 #ifndef NETOBS_GROUP_SERVER_H
 #define NETOBS_GROUP_SERVER_H
 
@@ -11,7 +11,7 @@ struct netobs_flow;
 
 enum { SERVERS = 4096 };
 
-/* Those that accepted a connection, by a hash: some are forgotten. */
+/* Hosts that accepted a connection, by a hash: some are overwritten. */
 struct servers {
 	uint64_t hashes[SERVERS];
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Of each conversation, how many more sessions there were of the end that opened than of the other: the
- * next one of the other end is the second of its connection. As ports are used again, and other
- * namespaces have the same addresses, there may be several.
+ * Counts for each conversation how many more sessions were reported by the end that opened than by
+ * the other one: the next session of the other end is then the second of its connection. There may
+ * be several, since ports are reused, and other namespaces have the same addresses.
  */
 #include "session_ends.h"
 
@@ -16,7 +16,7 @@ enum { PLACES = 1 << 14, WAYS = 4 };
 
 struct session_end_place {
 	uint64_t hash;
-	int32_t more; /* sessions that opened, less those that were opened; 0: it is free */
+	int32_t more; /* sessions of the opening end, less those of the other; 0: it is free */
 	uint32_t when;
 };
 
@@ -44,7 +44,7 @@ static uint64_t hash_conversation(const struct session_ends *ends,
 	return hash_bytes(&id, sizeof(id), ends->secret);
 }
 
-/* That of the conversation, a free one, or that of the oldest session. */
+/* @return the place of the conversation, a free one, or that of the oldest session */
 static struct session_end_place *find_place(struct session_ends *ends,
 					    uint64_t hash)
 {
@@ -66,7 +66,10 @@ static struct session_end_place *find_place(struct session_ends *ends,
 	return best;
 }
 
-/* 1: of the end that opened the connection; -1: of the other. Of old ones, the order of ends stands for it. */
+/*
+ * @return 1: the end that opened the connection, or, if unknown, that with the lower address; -1:
+ *         the other
+ */
 static int side_of(const struct netobs_session *session)
 {
 	const int order = memcmp(session->local_addr, session->remote_addr,
@@ -79,7 +82,7 @@ static int side_of(const struct netobs_session *session)
 	return session->local_port <= session->remote_port ? 1 : -1;
 }
 
-/* The other end has had no connection. */
+/* Whether the other end had no connection, and so no session. */
 static bool is_alone(const struct netobs_session *session)
 {
 	return session->opened == NETOBS_SESSION_ACTIVE &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Sessions whose other end may still be reported: a connection between two sockets of this host has two
+ * Finds the two sessions of one connection: a connection between two sockets of this host has two
  * sessions, and is counted with the first of them.
  */
 #ifndef NETOBS_GROUP_SESSION_ENDS_H

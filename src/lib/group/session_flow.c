@@ -17,7 +17,7 @@ static void set_destination(struct netobs_flow *flow, const uint8_t addr[16],
 	flow->dst_port = port;
 }
 
-/* The local end becomes @local. */
+/* Set the ends of the flow; the session's local end becomes @local. */
 static void set_ends(struct session_flow *to,
 		     const struct netobs_session *session, enum flow_end local)
 {

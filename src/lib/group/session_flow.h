@@ -11,10 +11,10 @@
 struct session_flow {
 	struct netobs_flow flow;       /* without counts */
 	struct netobs_process process; /* that the flow refers to, if it is known */
-	enum flow_end local;	       /* the end that the session is */
+	enum flow_end local; /* the end of the flow that the session belongs to */
 };
 
-/** @servers: of a connection that is older than the observation, which end may be the server */
+/** @servers: decides which end is the server, for connections older than the observation */
 void session_flow_make(struct session_flow *ret_flow,
 		       const struct netobs_session *session,
 		       struct servers *servers);

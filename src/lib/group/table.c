@@ -103,14 +103,14 @@ const struct group *group_table_at(const struct group_table *table, size_t i)
 	return group_at(table, i);
 }
 
-/* Senders choose what is hashed, so it takes a secret. */
+/* The hash has a secret, as senders choose the hashed bytes. */
 static uint64_t group_table_hash(const struct group_table *table,
 				 const uint8_t *value)
 {
 	return hash_bytes(value, table->key_size, table->secret);
 }
 
-/* The place of a group, or the free one where it belongs. */
+/* @return the place of a group, or the free one where it belongs */
 static uint32_t *group_table_find_place(const struct group_table *table,
 					const uint8_t *value)
 {
@@ -168,7 +168,7 @@ static int group_compare_bytes(const void *a, const void *b)
 	       (left->public.sum.bytes > right->public.sum.bytes);
 }
 
-/* Rarely: as many groups as are dropped have to come until the next time. */
+/* Called rarely: as many groups as it removes have to come before the next call. */
 static void group_table_drop_small(struct group_table *table)
 {
 	const size_t keep = table->n / 2;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Groups of flows, up to a number of them. When there are more, the half with fewer bytes is
- * added to one that stands for the others, so that sums are exact and the largest groups stay,
- * whenever they come.
+ * Groups of flows, up to a limit. Beyond it, the half with fewer bytes is added to the sum of
+ * others, so that sums are exact and the largest groups stay, whenever they come.
  */
 #ifndef NETOBS_GROUP_TABLE_H
 #define NETOBS_GROUP_TABLE_H
@@ -13,7 +12,7 @@
 
 struct netobs_group_sum sum_of_flow(const struct netobs_flow *flow);
 
-/** The time and the sampling stay. */
+/** Subtract @part from @sum, except its times and its sampling. */
 void sum_subtract(struct netobs_group_sum *sum,
 		  const struct netobs_group_sum *part);
 
@@ -32,12 +31,12 @@ struct group {
 
 struct group_table {
 	size_t value_size; /* a multiple of 8, as is the next one */
-	size_t key_size;   /* of a value, what distinguishes it */
+	size_t key_size;   /* the compared part of a value */
 	size_t n, size, most;
 	uint8_t *groups; /* one after the other, see group_table_at() */
 	uint32_t *index; /* 1 + a group's number; a power of two of places */
 	size_t places;
-	struct netobs_group_sum others; /* of groups that there is no room for */
+	struct netobs_group_sum others; /* sum of the groups that found no room */
 	uint32_t secret[GROUP_KEY_BYTES_MAX / sizeof(uint32_t)];
 };
 
@@ -50,7 +49,7 @@ struct group_table {
 int group_table_init(struct group_table *table, size_t key_size,
 		     size_t value_size, size_t most);
 
-/** @return the value of the group, with the notes that it has; valid until the next call */
+/** @return the value in the table, with its notes; valid until the next call */
 uint8_t *group_table_add(struct group_table *table, const uint8_t *value,
 			 const struct netobs_group_sum *sum);
 
