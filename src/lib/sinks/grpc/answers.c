@@ -53,7 +53,7 @@ static void report_refusal(struct grpc_state *state, const struct batch *batch)
 		   *call->message ? ": " : "", call->message, batch->first);
 }
 
-/* Of an accepted call. */
+/* Report records that an accepted call refused. */
 static void report_partial(struct grpc_state *state, const struct batch *batch,
 			   uint32_t n)
 {
@@ -186,8 +186,8 @@ static bool has_ended_well(struct grpc_state *state, struct batch *batch)
 }
 
 /*
- * The oldest first: what is acknowledged is all up to there. The batch whose call
- * has failed, or NULL.
+ * Take answers from the oldest on, as an acknowledgement covers all earlier records. @return the
+ * batch whose call has failed, or NULL
  */
 static struct batch *take_successes(struct grpc_state *state)
 {
@@ -206,7 +206,7 @@ static struct batch *take_successes(struct grpc_state *state)
 	return NULL;
 }
 
-/* What the collector has of the calls behind one that failed. */
+/* Note the records of later calls that the collector has. */
 static void keep_ahead(struct grpc_state *state)
 {
 	for (uint32_t i = 1; i < state->n_sent; i++) {

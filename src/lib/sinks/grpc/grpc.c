@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-	SLICE_MS = 5, /* of work, then the caller has its turn */
+	SLICE_MS = 5, /* time of work, then the caller has its turn */
 	STRIDE = 64,  /* records between looks at the clock */
 };
 
@@ -62,7 +62,7 @@ static uint32_t batch_limit(const struct grpc_state *state)
 	return (uint32_t)min_u64(state->retry.limit, state->pace.limit);
 }
 
-/* It need not be sent: what comes before it is all that has to be settled. */
+/* The record is not sent: it is settled once all records before it are. */
 static void pass_over(struct grpc_state *state, struct batch *batch,
 		      struct position end)
 {
@@ -86,7 +86,7 @@ static void take_further(struct grpc_state *state, struct batch *batch,
 		batch_add(batch, item, &state->options);
 }
 
-/* False: there is none, now. */
+/* False: there is no record now. */
 static bool take_next_batch(struct grpc_state *state, struct batch *batch)
 {
 	struct sink_item item;
@@ -126,7 +126,7 @@ static enum filling fill_grpc_batch(struct grpc_state *state,
 	return FILLING_FULL;
 }
 
-/* There are no more records: is what there is to be sent? */
+/* There are no more records: whether to send the batch as it is. */
 static bool is_due(struct grpc_state *state, const struct batch *batch)
 {
 	if (!batch->n_records)
@@ -230,7 +230,7 @@ static int grpc_work(void *arg, bool flush)
 	state->is_urgent |= flush;
 	check_deadlines(state);
 	has_more = run_calls(state);
-	/* That of its calls, or else of the connection. */
+	/* The outage of its calls, or else of the connection. */
 	state->host->outage = outage_is_on(&state->outage) ?
 				      &state->outage :
 				      &state->session.stream.outage;

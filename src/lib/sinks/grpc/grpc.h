@@ -15,7 +15,7 @@ enum { GRPC_CALLS_MAX = 2, GRPC_BATCHES = GRPC_CALLS_MAX + 1 };
 /* The place of a record of a batch. */
 struct batch_place {
 	struct position end;
-	uint32_t items; /* of what answers count */
+	uint32_t items; /* number of items that answers count */
 };
 
 /* Records that are sent in one call. */
@@ -24,16 +24,16 @@ struct batch {
 	uint32_t n_records;
 	struct buffer places; /* if answers may refuse some: of each, a struct batch_place */
 	struct buffer reply;
-	struct otlp_answer answer; /* what it says */
+	struct otlp_answer answer; /* the server's answer */
 	bool is_judged;		   /* so far */
 	uint64_t from;		   /* records before the first of them */
-	struct position end;	   /* behind the last of them */
-	struct position settled; /* to be acknowledged with them: end, or behind it */
-	char first[192];	 /* the first one, for the log */
+	struct position end;	   /* position behind the last record */
+	struct position settled; /* position to acknowledge with them: `end`, or behind it */
+	char first[192]; /* the first one, for the log */
 	struct call call;
 };
 
-/* What a spec says of a collector: see netobs-sinks(7). */
+/* Options of a collector in a spec: see netobs-sinks(7). */
 struct grpc_options {
 	struct session_options session;
 	const struct message_kind *kind;
@@ -41,7 +41,7 @@ struct grpc_options {
 	size_t batch_bytes;
 	uint32_t batch_delay_ms;
 	uint32_t calls;	      /* at a time */
-	uint32_t deadline_ms; /* that they begin with */
+	uint32_t deadline_ms; /* deadline of the first calls */
 };
 
 /** @return whether one more record fits into the message */
@@ -78,10 +78,10 @@ struct grpc_state {
 	struct session session;
 
 	struct batch batches[GRPC_BATCHES]; /* a ring */
-	uint32_t first, n_sent; /* batches; the one behind them is filled */
+	uint32_t first, n_sent; /* sent batches; the next one is being filled */
 	uint32_t skipped; /* records before that one, which is tried first */
 	int64_t fill_ms;  /* when filling it began */
-	bool is_urgent;	  /* it is sent without waiting for more */
+	bool is_urgent;	  /* send it without waiting for more records */
 	bool is_failing;  /* a call has failed: no more until all have ended */
 	struct retry retry;
 	struct pace pace;
@@ -110,7 +110,7 @@ void answers_start_over(struct grpc_state *state);
 /* Acknowledge the records of successful calls, and handle failed ones. */
 void answers_take(struct grpc_state *state);
 
-/* The same, after the connection was lost. */
+/* The connection was lost: acknowledge the records of calls that succeeded, and send the others again. */
 void answers_take_loss(struct grpc_state *state);
 
 #endif

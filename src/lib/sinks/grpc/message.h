@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What the calls of a sink carry: the messages that are made of its records. */
+/* The messages of calls that a sink makes of its records. */
 #ifndef NETOBS_SINKS_GRPC_MESSAGE_H
 #define NETOBS_SINKS_GRPC_MESSAGE_H
 
 #include "sinks/otlp/otlp.h"
 #include "sinks/pbflow/pbnetobs.h"
 
-/* What messages have of the spec. */
+/* Options of messages in the spec. */
 struct message_options {
 	struct pbflow_options pbflow;
 	struct otlp otlp;
@@ -14,17 +14,17 @@ struct message_options {
 
 struct message_kind {
 	size_t head_max;  /* bytes in front of the records of a message */
-	size_t entry_max; /* of a record */
-	uint16_t port;	  /* where the target has none; 0: it must have one */
-	/* Read the options, for @types of records; what is wrong is refused. */
+	size_t entry_max; /* size of a record */
+	uint16_t port; /* default port of targets; 0: the target must have one */
+	/* Read the options, for @types of records; errors are refused. */
 	void (*read_options)(struct spec *spec, struct message_options *options,
 			     uint32_t types);
-	/* The method that takes @types of records; what is wrong is refused. */
+	/* Choose the method for @types of records; errors are refused. */
 	const char *(*choose_method)(struct spec *spec, uint32_t types);
 	/* Write a record at @to, which has entry_max. @return bytes */
 	size_t (*put_entry)(const struct message_options *options,
 			    const struct netobs_record *record, uint8_t *to);
-	/* Write what is in front of @len bytes of records, at @to; NULL: nothing. */
+	/* Write the bytes in front of @len bytes of records, at @to; NULL: none. */
 	size_t (*put_head)(const struct message_options *options, size_t len,
 			   uint8_t *to);
 	/*
@@ -33,7 +33,7 @@ struct message_kind {
 	 */
 	bool (*read_answer)(const void *bytes, size_t len,
 			    struct otlp_answer *ret_answer);
-	/* What that counts of a record: log records, data points. */
+	/* Count the items of a record that read_answer() counts: log records, data points. */
 	uint32_t (*count_items)(const struct netobs_record *record);
 };
 

@@ -21,7 +21,7 @@ struct retry {
 	uint32_t usual;		/* the same while no record is suspect */
 	uint64_t suspect_seq;	/* a record before this one is refused */
 	uint32_t refusals;	/* in a row, because of the records */
-	struct backoff backoff; /* of failures of any kind */
+	struct backoff backoff; /* after failures of any kind */
 
 	uint64_t culprit_seq; /* the end of the record that was refused alone; 0: none */
 	uint32_t distance; /* from it to the record that is tried next */
@@ -41,7 +41,7 @@ struct refusal {
 /* For a collector of which nothing is known. */
 void retry_open(struct retry *retry);
 
-/* There is a new connection, maybe to another collector. */
+/* Call on a new connection, maybe to another collector. */
 void retry_renew(struct retry *retry);
 
 /* Try again after a pause, which grows, from @begun_ms on, when the call began. */
@@ -53,7 +53,7 @@ void retry_wait(struct retry *retry, int64_t ms);
 /** @return whether the call had one record, and the collector will never accept that */
 bool retry_refused(struct retry *retry, const struct refusal *refusal);
 
-/* There is no record at the distance, but @n before it. */
+/* Call if there is no record at the distance, but @n before it. */
 void retry_find_nothing(struct retry *retry, uint32_t n);
 
 /* @n_records up to @end_seq were accepted, or the record at the distance. */
@@ -76,7 +76,7 @@ enum { AHEAD_MAX = 32 }; /* more are forgotten, and sent twice */
 
 struct ahead {
 	struct {
-		uint64_t from, end; /* as struct position counts records */
+		uint64_t from, end; /* numbers as in struct position */
 	} ranges[AHEAD_MAX];
 	uint32_t n;
 };
@@ -86,7 +86,7 @@ void ahead_add(struct ahead *ahead, uint64_t from, uint64_t end);
 /** @return whether the record that ends at @end is one of them */
 bool ahead_has(const struct ahead *ahead, uint64_t end);
 
-/* All up to @end is settled. */
+/* All records up to @end are settled. */
 void ahead_settle(struct ahead *ahead, uint64_t end);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum {
 	PIECE = 16 << 10,
-	PIECES = 16, /* to be read or sent, then the caller has its turn */
+	PIECES = 16, /* pieces to read or send, then the caller has its turn */
 };
 
 /* ---- Opening ------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static int break_off(struct session *session)
 	return -EPROTO;
 }
 
-/* It goes away, and nothing is left to be answered. */
+/* Whether the server goes away, and no answer is awaited. */
 static bool is_session_over(const struct session *session)
 {
 	return session->is_draining && !session->n_open;
@@ -88,7 +88,7 @@ static int receive_frames(struct session *session)
 	return n > 0 || n == -EAGAIN ? 0 : (int)n;
 }
 
-/* What nghttp2 gave stays where it is until it is asked for more. */
+/* nghttp2's bytes stay valid until it is asked for more. */
 static int send_rest(struct session *session)
 {
 	while (session->out_len) {

@@ -16,7 +16,7 @@
 
 enum {
 	SESSION_PREFIX = 5, /* bytes that gRPC has in front of a message */
-	CALL_ANSWER_MAX = 1 << 20, /* of an answer; more is cut off */
+	CALL_ANSWER_MAX = 1 << 20, /* bytes of an answer; further ones are cut off */
 };
 
 enum call_phase { CALL_NONE, CALL_OPEN, CALL_ENDED };
@@ -24,15 +24,15 @@ enum call_phase { CALL_NONE, CALL_OPEN, CALL_ENDED };
 /* Stays where it is in memory while it is open. */
 struct call {
 	enum call_phase phase;
-	int32_t id;		  /* of its stream, in HTTP/2 */
+	int32_t id;		  /* id of its stream in HTTP/2 */
 	int64_t begun_ms, end_ms; /* the deadline */
 	const uint8_t *bytes;	  /* prefix and message */
 	size_t len, sent;
 	struct buffer *answer; /* the same; NULL: it is not kept */
 
-	int http_status;  /* 0: none came */
-	int status;	  /* of gRPC, at the end of the answer; -1: none came */
-	int64_t retry_ms; /* that the server asks to wait; 0: it does not */
+	int http_status; /* 0: none came */
+	int status; /* gRPC status, at the end of the answer; -1: none came */
+	int64_t retry_ms;  /* time that the server asks to wait; 0: none */
 	bool is_untouched; /* the server has not processed it */
 	char message[192];
 };
@@ -51,7 +51,7 @@ struct session {
 	size_t out_len;
 	int64_t heard_ms;   /* when bytes were received last */
 	uint32_t n_open;    /* calls */
-	bool has_settings;  /* it speaks HTTP/2 */
+	bool has_settings;  /* the server speaks HTTP/2 */
 	bool is_draining;   /* no more calls: the peer is going away */
 	uint32_t goaway;    /* the reason, as HTTP/2 has it */
 	uint32_t fruitless; /* sessions in a row that ended before a call did */

@@ -36,7 +36,7 @@ static ssize_t give_body(nghttp2_session *h2, int32_t id, uint8_t *to,
 
 	(void)source;
 	(void)user;
-	if (!call) /* it was cancelled */
+	if (!call) /* the call was cancelled */
 		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 	len = min_u64(call->len - call->sent, size);
 	memcpy(to, call->bytes + call->sent, len);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The status of a call, and what to do with its records. */
+/* The status of a call, and the outcome for its records. */
 #ifndef NETOBS_SINKS_GRPC_STATUS_H
 #define NETOBS_SINKS_GRPC_STATUS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Those of gRPC's 17 that the code names. */
+/* The codes, of gRPC's 17, that are used by name. */
 enum {
 	STATUS_OK = 0,
 	STATUS_INVALID_ARGUMENT = 3,
@@ -22,9 +22,9 @@ enum {
 
 enum status_action {
 	STATUS_ACCEPTED,
-	STATUS_LATER,	/* it may accept the same records later */
+	STATUS_LATER,	/* the server may accept the same records later */
 	STATUS_SUSPECT, /* the same, or one of the records is to blame */
-	STATUS_TOO_BIG, /* it may accept fewer at a time */
+	STATUS_TOO_BIG, /* the server may accept fewer records at a time */
 	STATUS_REFUSED, /* one of the records is to blame */
 };
 

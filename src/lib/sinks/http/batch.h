@@ -14,9 +14,9 @@
 enum outcome { OUTCOME_WAITING, OUTCOME_ACCEPTED, OUTCOME_REFUSED };
 
 struct entry {
-	size_t at, len; /* of the batch's text */
+	size_t at, len; /* position in the batch's text */
 	uint32_t stream;
-	uint32_t items; /* of what answers count */
+	uint32_t items; /* number of items that answers count */
 	enum outcome outcome;
 	struct position end;
 };
@@ -33,11 +33,11 @@ struct batch {
 	uint32_t *tried; /* entries of the attempt, in the order of the body */
 	uint32_t n_tried;
 	struct buffer body;
-	uint32_t n_answered; /* of those tried, in a bulk answer */
+	uint32_t n_answered; /* tried records with an answer, in a bulk answer */
 	uint32_t n_accepted, n_refused;
-	char reason[BULK_TEXT_MAX]; /* of the first that was refused, or not accepted */
+	char reason[BULK_TEXT_MAX]; /* reason for the first record that was refused, or not accepted */
 	struct bulk_answer bulk;
-	struct buffer answer; /* of FORMAT_ANSWERS_COUNT: all of it */
+	struct buffer answer; /* the whole answer, for FORMAT_ANSWERS_COUNT */
 	struct request request;
 };
 
@@ -73,7 +73,7 @@ struct answer_reader batch_reader(struct batch *batch, enum format_answer answer
 int batch_make_body(struct batch *batch, const struct format *format,
 		    struct packer *packer);
 
-/** All that was tried has this outcome. */
+/** All tried records have this outcome. */
 void batch_decide(struct batch *batch, enum outcome outcome);
 
 /**

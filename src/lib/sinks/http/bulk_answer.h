@@ -19,16 +19,16 @@ struct bulk_answer {
 	void (*take_item)(void *ctx, int status, const char *reason);
 	void *ctx;
 
-	bool has_errors; /* as the answer reports */
-	bool is_answer;	 /* it says so, one way or the other */
+	bool has_errors; /* the answer reports errors */
+	bool is_answer;	 /* the answer has "errors", true or false */
 
-	/* Of the JSON that was read so far. */
+	/* State of the JSON parser. */
 	unsigned int depth;
 	bool is_in_items, is_in_string, is_escaped;
 	bool has_value; /* text is a value, or a key */
 	size_t len;
 	char text[BULK_TEXT_MAX], key[BULK_TEXT_MAX];
-	int status; /* of the item that is being read */
+	int status; /* status of the item that is being read */
 	char reason[BULK_TEXT_MAX];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a batch of records is in the body of a request. */
+/* The format of a batch of records in the body of a request. */
 #ifndef NETOBS_SINKS_HTTP_FORMAT_H
 #define NETOBS_SINKS_HTTP_FORMAT_H
 
@@ -16,7 +16,7 @@
 struct format;
 struct format_part;
 
-/* What an answer with a status of success says of the records. */
+/* How an answer with a status of success reports on the records. */
 enum format_answer {
 	FORMAT_ANSWERS_NOTHING,
 	FORMAT_ANSWERS_ITEMS, /* the outcome of each: bulk_answer.h */
@@ -28,7 +28,7 @@ struct encoding {
 	const char *content_type;
 	enum format_answer answer;
 	bool has_streams; /* records of a stream are side by side in a body */
-	/* As format_record() and format_body(). */
+	/* For format_record() and format_body(). */
 	size_t (*put_record)(const struct format *format,
 			     const struct netobs_record *record, char *to,
 			     uint32_t *ret_stream);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-	SLICE_MS = 5, /* of work, then the caller has its turn */
+	SLICE_MS = 5, /* time of work, then the caller has its turn */
 	/* The batches that are sent, the one that is filled, and one for what it had no room for. */
 	BATCHES = HTTP_REQUESTS_MAX + 2,
 	/* After so many single records in a row, whole batches are refused at once. */
@@ -30,10 +30,10 @@ struct http {
 	bool is_global; /* libcurl's globals are in use */
 
 	struct batch batches[BATCHES]; /* a ring */
-	uint32_t first, n_sent; /* of it; the one behind them is being filled */
+	uint32_t first, n_sent; /* batches sent; the next one is being filled */
 	size_t batch_bytes; /* less than the option if the server refuses larger ones */
 	int64_t fill_ms;	 /* when that began */
-	bool is_urgent;		 /* it is sent as it is */
+	bool is_urgent;		 /* send it as it is */
 	uint32_t refused_in_row; /* records that were refused alone */
 	struct backoff backoff; /* failures: requests, since one was accepted */
 	struct outage outage, refusals;
@@ -310,7 +310,7 @@ static void take_answer(struct http *http, struct batch *batch)
 	}
 }
 
-/* The oldest first: what is acknowledged is all up to there. */
+/* Take answers from the oldest on, as an acknowledgement covers all earlier records. */
 static void take_answers(struct http *http)
 {
 	for (uint32_t i = 0; i < http->n_sent; i++)
@@ -320,7 +320,7 @@ static void take_answers(struct http *http)
 		struct batch *batch = batch_at(http, 0);
 
 		batch_settle(batch, http->host);
-		/* A bulk answer may go on behind its last item. */
+		/* A bulk answer may continue after its last item. */
 		if (batch->n_waiting || batch->request.phase == REQUEST_OPEN)
 			break;
 		batch_clear(batch);
@@ -357,7 +357,7 @@ static bool start_request(struct http *http, struct batch *batch)
 	return true;
 }
 
-/* The oldest batch that is not under way; NULL: there is none. */
+/* @return the oldest batch that is not being sent; NULL: none */
 static struct batch *find_rest(struct http *http)
 {
 	for (uint32_t i = 0; i < http->n_sent; i++)
@@ -417,7 +417,7 @@ static bool has_memory(struct http *http)
 	return false;
 }
 
-/* The batch is to be sent now. */
+/* @return whether to send the batch now */
 static bool fill_http_batch(struct http *http, struct batch *batch)
 {
 	struct sink_host *host = http->host;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a spec says of an HTTP server: see netobs-sinks(7). */
+/* Options of an HTTP server in a spec: see netobs-sinks(7). */
 #ifndef NETOBS_SINKS_HTTP_OPTIONS_H
 #define NETOBS_SINKS_HTTP_OPTIONS_H
 
@@ -11,14 +11,14 @@
 enum {
 	HTTP_REQUESTS_MAX = 16,
 	HTTP_BATCH_MIN = 64 << 10,
-	HTTP_PACKED_MAX = 1 << 20, /* of text, of a batch that is compressed */
+	HTTP_PACKED_MAX = 1 << 20, /* bytes of text in a batch that is compressed */
 };
 
 struct http_options {
 	char *url;
 	char name[512]; /* without its parameters, for messages */
 	struct format format;
-	size_t batch_bytes; /* of text, before compression */
+	size_t batch_bytes; /* bytes of text, before compression */
 	uint32_t batch_records;
 	uint32_t batch_delay_ms;
 	uint32_t requests; /* at a time */
@@ -27,7 +27,7 @@ struct http_options {
 	struct curl_slist *headers;
 	char *credentials;     /* NULL, or USER:PASSWORD */
 	char *ca, *cert, *key; /* paths; NULL: none */
-	char *proxy;	       /* as libcurl has it; NULL: none */
+	char *proxy;	       /* in libcurl's syntax; NULL: none */
 };
 
 /**

@@ -113,7 +113,7 @@ static bool run_sockets(struct transfer *transfer)
 	return n > 0 && now_ms() < transfer->end_ms;
 }
 
-/* What a server asks for is done within limits. */
+/* A delay that a server asks for is limited. */
 static int64_t retry_after_ms(CURL *easy)
 {
 	curl_off_t seconds = 0;

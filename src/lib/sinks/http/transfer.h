@@ -23,8 +23,8 @@ struct transfer {
 	struct sink_host *host;
 	CURLM *multi;
 	int epoll_fd;	  /* has libcurl's sockets */
-	int64_t timer_ms; /* when libcurl is to be called; 0: no need */
-	int64_t end_ms;	  /* of the work of this call */
+	int64_t timer_ms; /* when to call libcurl; 0: not needed */
+	int64_t end_ms;	  /* end of the time of this call */
 };
 
 /* Takes an answer with a status of success, piece by piece. */
@@ -35,7 +35,7 @@ struct answer_reader {
 
 enum request_phase { REQUEST_NONE, REQUEST_OPEN, REQUEST_ENDED };
 
-/* One request at a time, and its connection. */
+/* A request, and its connection; one request at a time. */
 struct request {
 	CURL *easy;
 	struct answer_reader reader;
@@ -46,21 +46,21 @@ struct request {
 		answer_max; /* bytes of the answer, and how many it may have */
 	bool is_paused; /* libcurl keeps a piece of it: the time of the call was over */
 	/* Once it has ended: */
-	long status;  /* of HTTP; 0: there was no answer, or only a part */
+	long status;  /* HTTP status; 0: no answer, or only a part */
 	bool is_cut;  /* the connection ended behind a part of the request */
 	bool is_late; /* there was no answer in time */
 	bool is_long; /* the answer was cut off, because it had too many bytes */
-	int64_t retry_ms;  /* that the server asks to wait; 0: it does not */
+	int64_t retry_ms;  /* time that the server asks to wait; 0: none */
 	const char *cause; /* why there was none: libcurl's text of its code */
-	char error[CURL_ERROR_SIZE];	     /* with details, which vary */
-	char answer[REQUEST_ANSWER_MAX + 1]; /* its beginning, as printable text */
+	char error[CURL_ERROR_SIZE]; /* error with details, which vary */
+	char answer[REQUEST_ANSWER_MAX + 1]; /* beginning of the answer, as printable text */
 	size_t answer_len;
 };
 
 /** @return 0, or as epoll_create1(2) */
 int transfer_open(struct transfer *transfer, struct sink_host *host);
 
-/** After all its requests. NULL members are fine. */
+/** Call after closing all requests. NULL members are allowed. */
 void transfer_close(struct transfer *transfer);
 
 /** Advance all requests, as far as possible until @end_ms; some may have ended. */

@@ -28,7 +28,7 @@ static const struct {
 	{ "file:", CONFIG_FILE },
 };
 
-/* What follows the transport; NULL: it is none that we know. */
+/* @return the text after the transport; NULL: the transport is unknown */
 static const char *find_transport(struct config *config, const char *target)
 {
 	for (size_t i = 0; target && i < ARRAY_SIZE(transports); i++) {

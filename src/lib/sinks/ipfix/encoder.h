@@ -18,9 +18,9 @@ struct encoder_message {
 struct encoder {
 	struct layout layout;
 	uint32_t domain;
-	fBuf_t *fbuf; /* with its session and exporter */
-	size_t size;  /* of a message, at most */
-	size_t used;  /* of the one that is filled; 0: it is empty */
+	fBuf_t *fbuf; /* has the session and the exporter */
+	size_t size;  /* size of a message at most */
+	size_t used;  /* bytes of the current message; 0: it is empty */
 	uint16_t set; /* the last one in it */
 	uint32_t records;
 	uint32_t sequence; /* data records before it: 3.1 */
@@ -44,7 +44,7 @@ int encoder_start(struct encoder *encoder, size_t size, uint32_t sequence);
  */
 int encoder_add_template(struct encoder *encoder, enum layout_kind kind);
 int encoder_add_flow(struct encoder *encoder, const struct netobs_flow *flow);
-/* Of the other types that have templates. */
+/* For records of the other types that have templates. */
 int encoder_add_other(struct encoder *encoder,
 		      const struct netobs_record *record);
 

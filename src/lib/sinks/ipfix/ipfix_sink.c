@@ -15,7 +15,7 @@
 enum {
 	QUIET_MS = 200,	  /* after the first templates, over UDP */
 	GATHER_MS = 1000, /* a message that is not full waits for so long */
-	SLICE_MS = 10,	  /* of work, then the caller has its turn */
+	SLICE_MS = 10,	  /* time of work, then the caller has its turn */
 };
 
 struct ipfix {
@@ -31,10 +31,10 @@ struct ipfix {
 	int64_t gathered_ms; /* since when the encoder has something */
 	bool is_flushing;    /* nothing is to wait for more */
 	bool is_counting;    /* a record was read before */
-	bool has_message;    /* that the output has not taken */
+	bool has_message;    /* the message was not sent yet */
 	struct output_message message;
-	struct position end; /* of what was read */
-	uint64_t furthest;   /* its largest number, also in earlier sessions */
+	struct position end; /* position behind the last record read */
+	uint64_t furthest; /* largest number of `end`, also in earlier sessions */
 	uint64_t failed_records;
 };
 
@@ -59,7 +59,7 @@ static bool is_used(const struct ipfix *ipfix, enum layout_kind kind)
 	return ipfix->config.has_options || !layout->templates[kind].n_scope;
 }
 
-/* Of templates: as many as there is room for. */
+/* Make a message of as many templates as fit. */
 static bool make_templates(struct ipfix *ipfix)
 {
 	for (; ipfix->next_template < LAYOUT_KINDS; ipfix->next_template++)
@@ -101,7 +101,7 @@ static void count_not_sent(struct ipfix *ipfix, const struct sink_item *item)
 	ipfix->is_counting = true;
 }
 
-/* With the names that it needs. 0: there is no room. */
+/* Add a flow, with the names that it needs. 0: there is no room. */
 static int add_flow(struct ipfix *ipfix, const struct netobs_flow *flow)
 {
 	int added = 1;
@@ -160,7 +160,7 @@ static bool is_gathered(const struct ipfix *ipfix)
 	return ipfix->is_flushing || ipfix->gathered_ms + GATHER_MS <= now_ms();
 }
 
-/* False: nothing is to be sent now. */
+/* False: there is nothing to send now. */
 static bool make_message(struct ipfix *ipfix)
 {
 	int64_t now = now_ms();
@@ -168,7 +168,7 @@ static bool make_message(struct ipfix *ipfix)
 	if (ipfix->next_template == LAYOUT_KINDS &&
 	    refresh_is_due(&ipfix->refresh, now)) {
 		ipfix->next_template = 0;
-		if (take_message(ipfix)) /* what was gathered is sent before */
+		if (take_message(ipfix)) /* first, send the gathered records */
 			return true;
 	}
 	if (ipfix->next_template < LAYOUT_KINDS)
@@ -220,7 +220,7 @@ static int time_to_work(const struct ipfix *ipfix)
 	return ms;
 }
 
-/* When to go on, as wake_in() has it; -1: when the output can. */
+/* @return when to continue, for wake_in(); -1: when the output can */
 static int send_all(struct ipfix *ipfix)
 {
 	const struct output_ops *ops = ipfix->output->ops;
@@ -240,7 +240,7 @@ static int send_all(struct ipfix *ipfix)
 		case -EAGAIN:
 			return -1;
 		default:
-			break; /* prepare() says how it goes on */
+			break; /* prepare() decides when to continue */
 		}
 		if (now_ms() >= end_ms)
 			return 0;

@@ -25,7 +25,7 @@ struct layout_options {
 	bool is_extended;
 	uint32_t pen; /* private enterprise number of our elements */
 	bool has_no_flows;
-	uint32_t types; /* of records beside flows that are sent: bits */
+	uint32_t types; /* types of records, beside flows, that are sent: bits */
 };
 
 enum layout_kind {
@@ -61,9 +61,9 @@ enum layout_kind {
 
 struct layout_template {
 	uint16_t id;
-	uint16_t internal_id; /* of the struct in record.h */
+	uint16_t internal_id; /* id of the struct in record.h */
 	uint16_t record_len;
-	uint16_t template_len; /* with its header */
+	uint16_t template_len; /* length with its header */
 	uint16_t n_scope;      /* fields; 0: no options template */
 };
 
@@ -85,14 +85,14 @@ static inline uint32_t fnv_mix(uint32_t hash, const void *bytes, size_t len)
 	return hash;
 }
 
-/* One of our own elements; NULL behind the last. */
+/* @return one of our own elements; NULL: there are no more */
 const fbInfoElement_t *layout_own_element(unsigned int i);
 
 /* Whether records with these options may have it. */
 bool layout_uses_element(const struct layout_options *options,
 			 const fbInfoElement_t *element);
 
-/* The same of a template. */
+/* Whether records with these options may use a template. */
 bool layout_uses(const struct layout_options *options, enum layout_kind kind);
 
 /* Aborts without memory, as GLib does. */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUTPUT_FILE_SIZE = 32768 }; /* of a message in a file */
+enum { OUTPUT_FILE_SIZE = 32768 }; /* size of a message in a file */
 
 struct output;
 
@@ -24,7 +24,7 @@ struct output_message {
 };
 
 struct output_ops {
-	size_t size; /* of the output's struct, which begins with struct output */
+	size_t size; /* size of the output's struct, which begins with struct output */
 	size_t message_size; /* unless the configuration has one */
 	/* -errno: the file cannot be written to, which is logged. To be closed anyway. */
 	int (*open)(struct output *output);
@@ -32,7 +32,7 @@ struct output_ops {
 	enum peer_state (*prepare)(struct output *output);
 	/* 0; -EAGAIN: not now; others: call prepare(). */
 	int (*send)(struct output *output, const struct output_message *message);
-	/* When to be called, as for wake_in(). */
+	/* @return when to be called, for wake_in() */
 	int (*rest)(struct output *output);
 	/* May be NULL. */
 	void (*counters)(const struct output *output, sink_counter_fn *take,
@@ -44,19 +44,19 @@ struct output_ops {
 
 /* Since the start. */
 struct output_counts {
-	uint64_t messages, octets, records; /* that were sent */
+	uint64_t messages, octets, records; /* sent so far */
 	uint64_t flows; /* flow records that were put into messages, each once */
-	uint64_t refused_messages; /* of them, lost as ICMP reports */
-	uint64_t failed_messages;  /* were not sent, and tried again */
-	uint64_t sessions;	   /* or files */
+	uint64_t refused_messages; /* sent messages that were lost, as ICMP reports */
+	uint64_t failed_messages; /* were not sent, and tried again */
+	uint64_t sessions;	  /* or files */
 };
 
 struct output {
 	const struct output_ops *ops;
 	struct sink_host *host;
 	const struct config *config;
-	size_t size;	   /* of a message, in this session */
-	uint32_t sequence; /* that a new session begins with */
+	size_t size;	   /* size of a message, in this session */
+	uint32_t sequence; /* sequence number that a new session begins with */
 	struct position acked;
 	struct output_counts counts;
 };
@@ -64,7 +64,7 @@ struct output {
 extern const struct output_ops output_udp, output_stream, output_file,
 	output_rotated;
 
-/* All before @end has arrived. */
+/* All records before @end have arrived. */
 static inline void output_ack(struct output *output, struct position end)
 {
 	if (!position_is_before(output->acked, end))

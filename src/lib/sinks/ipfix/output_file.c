@@ -156,7 +156,7 @@ static int file_open(struct output *output)
 	return open_output_file(output, &out->fd);
 }
 
-/* A pipe stays what it is. */
+/* Only a regular file can have moved. */
 static bool has_moved(const struct file_output *out)
 {
 	struct stat own, named;

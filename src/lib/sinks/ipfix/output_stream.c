@@ -10,7 +10,7 @@ enum { SIZE = 8192 };
 struct stream_output {
 	struct output output;
 	struct feed feed;
-	uint8_t message[ENCODER_SIZE_MAX]; /* that the feed is sending */
+	uint8_t message[ENCODER_SIZE_MAX]; /* the message that the feed is sending */
 };
 
 static struct stream_output *stream_of_output(struct output *output)

@@ -19,7 +19,7 @@
 enum {
 	BUSY_MS = 10,
 	RENEW_MS = 1000, /* between sessions that refusals begin */
-	CALM_MS = 2000, /* so long, no message was refused: the outage is over */
+	CALM_MS = 2000, /* an outage is over after so long without a refused message */
 	LOOK_UP_MS = 300000,
 	LOOK_UP_REFUSED_MS = 30000, /* during an outage: it may have moved */
 	SIZE_V4 = 1400,
@@ -43,11 +43,11 @@ struct udp {
 	uint32_t watched;
 	bool is_new;
 	bool is_full;  /* the kernel has no room for more */
-	bool is_early; /* it has, but the next message is to be sent later */
+	bool is_early; /* the kernel has room, but the next message must wait */
 	uint64_t allowance; /* thousandths of messages */
 	int64_t allowed_ms; /* when it was last added to */
 	int64_t renewed_ms; /* when a refusal began a session */
-	int64_t calm_ms; /* of the first message since the last refusal; 0: none */
+	int64_t calm_ms; /* time of the first message since the last refusal; 0: none */
 	struct outage outage;
 };
 
@@ -255,7 +255,7 @@ static void note_refused(struct udp *udp, int err)
 		udp->is_new = true;
 }
 
-/* Count messages that ICMP reports as lost. False: there are none. */
+/* Count messages that ICMP reports as lost. False: there are no reports. */
 static bool take_refusals(struct udp *udp)
 {
 	int err, last_err = 0;

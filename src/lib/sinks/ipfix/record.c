@@ -60,7 +60,7 @@ static uint64_t mix_address(uint64_t hash, const uint8_t address[16])
 	return mix_value(mix_value(hash, le64toh(half[0])), le64toh(half[1]));
 }
 
-/* The same for each record of a flow. */
+/* All records of a flow have the same id. */
 static uint64_t flow_id(const struct netobs_flow *flow)
 {
 	uint64_t rest = (uint64_t)flow->proto << 48 |

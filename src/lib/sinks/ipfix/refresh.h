@@ -12,7 +12,7 @@
 struct refresh {
 	uint64_t interval_ms;
 	bool repeats;
-	unsigned int rounds;   /* of this session */
+	unsigned int rounds;   /* rounds of this session */
 	int64_t due_ms;	       /* the next one */
 	unsigned int messages; /* since the last one */
 };
@@ -21,7 +21,7 @@ void refresh_start(struct refresh *refresh, int64_t now_ms);
 
 bool refresh_is_due(const struct refresh *refresh, int64_t now_ms);
 
-/* All templates were sent. */
+/* Call when all templates were sent. */
 void refresh_done(struct refresh *refresh, int64_t now_ms);
 
 #endif

@@ -15,7 +15,7 @@ struct name {
 	char text[sizeof(((struct record_interface *)NULL)->name)];
 };
 
-/* Those that the collector has received. */
+/* The names that the collector has received. */
 struct names {
 	struct name slots[NAMES_SLOTS];
 	unsigned int n;
@@ -27,7 +27,7 @@ void names_clear(struct names *names);
 bool names_is_new(struct names *names, const struct netobs_point *point,
 		  struct name *ret_name);
 
-/* It was sent. */
+/* Note a name that was sent. */
 void names_note(struct names *names, const struct name *name);
 
 struct reports {

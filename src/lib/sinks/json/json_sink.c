@@ -15,7 +15,7 @@ struct json_state {
 	struct sink_host *host;
 	struct host_fields fields;
 	struct line_out out;
-	size_t used, sent;   /* of buf */
+	size_t used, sent;   /* bytes of buf */
 	struct position end; /* behind the last line in buf */
 	char buf[BUFFER_SIZE];
 };
@@ -36,7 +36,7 @@ static int json_open_sink(struct spec *spec, struct sink_host *host, void *arg)
 	return line_out_open(&state->out, spec, host);
 }
 
-/* Lines for as many records as there is room. False: there are none. */
+/* Make lines of records until the buffer is full. False: there are no records. */
 static bool fill_lines(struct json_state *state)
 {
 	struct sink_item item;
@@ -56,7 +56,7 @@ static bool fill_lines(struct json_state *state)
 	return state->used;
 }
 
-/* What is written to now begins with a whole line. */
+/* A new output begins with a whole line. */
 static void start_line(struct json_state *state)
 {
 	const char *end = memrchr(state->buf, '\n', state->sent);

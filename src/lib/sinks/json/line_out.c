@@ -196,7 +196,7 @@ static void check_line_options(struct spec *spec,
 		spec_refuse(spec, "mode is for files");
 }
 
-/* What is wrong with the options is logged. */
+/* Errors of options are logged. */
 static void parse_line_options(struct spec *spec, struct line_options *options)
 {
 	struct rotate_options *rotation = &options->rotation;
@@ -272,7 +272,7 @@ void line_out_note(struct line_out *out, int err)
 	outage_note(&out->outage, out->host->log, name_of(out), err);
 }
 
-/* -EAGAIN, or what is final. */
+/* @return -EAGAIN, or a permanent error */
 static int fail_write(struct line_out *out, int err)
 {
 	if (out->kind == LINE_OUT_STDOUT)
@@ -355,7 +355,7 @@ enum peer_state line_out_prepare(struct line_out *out)
 	return out->kind == LINE_OUT_FILE ? prepare_file(out) : PEER_READY;
 }
 
-/* As many lines as a pipe takes whole or not at all: pipe(7). */
+/* @return bytes of whole lines that a pipe takes at once, or not at all: pipe(7) */
 static size_t whole_lines(const char *bytes, size_t len)
 {
 	const char *end = len > PIPE_BUF ? memrchr(bytes, '\n', PIPE_BUF) : NULL;
@@ -363,7 +363,7 @@ static size_t whole_lines(const char *bytes, size_t len)
 	return end ? (size_t)(end + 1 - bytes) : min_u64(len, PIPE_BUF);
 }
 
-/* A piece is made once, and then offered until it is taken. */
+/* A piece is packed once, and offered until it is written. */
 static ssize_t write_rotated(struct line_out *out, const char *bytes, size_t len)
 {
 	if (!out->piece_len) {

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What the target of a socket starts with. */
+/* Prefix of targets that are sockets. */
 #define LINE_OUT_UNIX "unix:"
 
 enum line_out_kind {
@@ -41,7 +41,7 @@ struct line_out {
 	bool can_wait;	/* epoll takes it */
 	struct outage outage;
 
-	/* Of a file. */
+	/* Of files. */
 	mode_t mode;
 	dev_t dev;
 	ino_t ino;
@@ -49,7 +49,7 @@ struct line_out {
 	bool is_midway;	   /* a line is written in part */
 	int64_t looked_ms; /* whether it still has its name */
 
-	/* Of a pipe or a socket. */
+	/* Of pipes and sockets. */
 	int64_t found_ms;     /* the reader that is there */
 	struct backoff retry; /* after readers that went away */
 
@@ -79,7 +79,7 @@ enum peer_state line_out_prepare(struct line_out *out);
  */
 ssize_t line_out_write(struct line_out *out, const char *bytes, size_t len);
 
-/** There is nothing to write now. @return 0, or a permanent failure since the last call */
+/** Call if there is nothing to write now. @return 0, or a permanent failure since the last call */
 int line_out_rest(struct line_out *out);
 
 /* The next line_out_prepare() looks whether the file still has its name. */
@@ -105,10 +105,10 @@ bool line_reader_is_used(const struct line_out *out);
 
 bool line_reader_has_hung_up(const struct line_out *out);
 
-/* Its reader is gone: look for the next one later. */
+/* The reader is gone: look for the next one later. */
 void line_reader_lose(struct line_out *out, int err);
 
-/* As line_out_prepare(). */
+/* line_out_prepare() for pipes and sockets. */
 enum peer_state line_reader_prepare(struct line_out *out);
 
 #endif

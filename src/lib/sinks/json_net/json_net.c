@@ -17,7 +17,7 @@ struct json_net {
 	struct tls_context tls;
 	struct host_fields fields;
 	struct feed feed;
-	char buf[BUFFER_SIZE]; /* of lines that the feed is sending */
+	char buf[BUFFER_SIZE]; /* lines that the feed is sending */
 };
 
 /* ---- Opening ------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ static int json_net_open(struct spec *spec, struct sink_host *host, void *arg)
 
 /* ---- Sending ------------------------------------------------------------------- */
 
-/* Bytes of lines for as many records as there is room; 0: there are none. */
+/* Make lines of records until the buffer is full. @return their bytes; 0: there are no records */
 static size_t make_lines(struct json_net *net)
 {
 	struct sink_item item;

@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 
 enum {
-	SLICE_MS = 5,	 /* of work in one call */
+	SLICE_MS = 5,	 /* time of work per call */
 	STUCK_MS = 2000, /* without a delivery: something is wrong */
 	CLOSE_MS = 500,	 /* for librdkafka's threads to end */
 	TEXT_SIZE = 512,

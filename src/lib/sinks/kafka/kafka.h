@@ -36,9 +36,9 @@ size_t message_make(rd_kafka_message_t *ret_message, uint8_t *buf,
 
 /* librdkafka's producer. A fatal error makes it useless: another one takes its place. */
 struct producer {
-	rd_kafka_t *handle; /* NULL: there is none */
+	rd_kafka_t *handle; /* NULL: no producer */
 	rd_kafka_topic_t *topic;
-	rd_kafka_queue_t *queue; /* of events */
+	rd_kafka_queue_t *queue; /* queue of events */
 };
 
 /**
@@ -132,13 +132,13 @@ bool window_settle(struct window *window, enum window_state *ret_state,
 
 enum {
 	OUTBOX_MESSAGES = 64,
-	OUTBOX_BYTES = 32 << 10, /* with these, no message is added */
+	OUTBOX_BYTES = 32 << 10, /* if so many are used, no message is added */
 };
 
 /* Messages in the order of their records, which librdkafka has not taken yet. */
 struct outbox {
 	uint32_t n;
-	size_t used;				      /* of bytes */
+	size_t used;				      /* bytes in use */
 	rd_kafka_message_t messages[OUTBOX_MESSAGES]; /* _private: numbers in the window */
 	uint8_t bytes[OUTBOX_BYTES + MESSAGE_MAX];
 };
@@ -161,15 +161,15 @@ struct kafka {
 	struct outage outage;
 	bool has_worked;	   /* records have arrived */
 	rd_kafka_resp_err_t noted; /* a failure that is not logged yet */
-	char noted_text[256];	   /* "": there is none */
+	char noted_text[256];	   /* "": no note */
 	struct window window;
 	int event_fd;
 
 	struct outbox outbox;
 
 	bool is_single;	       /* batches are of one record */
-	struct backoff resend; /* of failed records; due_ms 0: there are none */
-	struct backoff replace; /* of a failed producer; the same */
+	struct backoff resend; /* for failed records; due_ms 0: there are none */
+	struct backoff replace; /* for a failed producer; due_ms 0: it has not failed */
 	int64_t progress_ms; /* the last acknowledgement, or since when one is due */
 
 	uint64_t delivered, delivered_bytes, refused, retried, full, producers;

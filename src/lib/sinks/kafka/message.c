@@ -14,7 +14,7 @@ struct end {
 	uint16_t port; /* network byte order */
 } __attribute__((packed));
 
-/* The same for both directions: the lesser end comes first. */
+/* The key is equal for both directions of a flow: the lesser end comes first. */
 static size_t make_flow_key(uint8_t *key, enum message_key kind,
 			    const struct netobs_flow *flow)
 {

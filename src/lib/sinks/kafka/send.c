@@ -28,7 +28,7 @@ static void add_message(struct kafka *kafka, const struct netobs_record *record,
 	message->_private = (void *)(uintptr_t)number;
 }
 
-/** Make a message for the next record, if it needs one. @return false: there is none */
+/** Make a message for the next record, if it needs one. @return false: there is no record */
 static bool make_next(struct kafka *kafka)
 {
 	struct sink_item item;

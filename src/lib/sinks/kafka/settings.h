@@ -25,21 +25,21 @@ struct message_format {
 	enum message_key key;
 	struct pbflow_options pbflow;
 	char host[MESSAGE_KEY_MAX + 1];
-	struct host_fields host_fields; /* of JSON */
+	struct host_fields host_fields; /* fields of the host in JSON */
 };
 
 struct settings {
 	char *name; /* BROKERS/TOPIC, for messages */
 	char *topic;
 	struct message_format format;
-	rd_kafka_conf_t *conf; /* to be copied for each producer */
+	rd_kafka_conf_t *conf; /* copied for each producer */
 };
 
-/* -EINVAL: what is wrong was logged. */
+/* @return -EINVAL: there are errors, which were logged */
 int settings_read(struct settings *settings, struct spec *spec,
 		  const struct sink_host *host);
 
-/* Set a property of librdkafka; it says what is wrong with it. */
+/* Set a property of librdkafka, which reports errors. */
 void settings_set(struct spec *spec, rd_kafka_conf_t *conf, const char *name,
 		  const char *value);
 

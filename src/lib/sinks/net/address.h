@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Where a collector is, and from where it is spoken to, as the user writes it. */
+/* The address of a collector, and the local address for it, as the user writes them. */
 #ifndef NETOBS_SINKS_NET_ADDRESS_H
 #define NETOBS_SINKS_NET_ADDRESS_H
 

@@ -7,9 +7,9 @@
 #include <assert.h>
 
 enum {
-	LOOK_MS = 20, /* how often to ask what was acknowledged */
+	LOOK_MS = 20, /* interval of asking for acknowledgements */
 	GOOD_MS = 5000,
-	READS = 16,	       /* of what the collector sends, at a time */
+	READS = 16,	       /* reads at a time from the collector */
 	TLS_RECORD = 16 << 10, /* RFC 8446, 5.1: bytes at most */
 };
 
@@ -20,7 +20,7 @@ static bool is_waiting(const struct feed *feed)
 	return position_is_before(feed->acked, feed->last.end);
 }
 
-/* What a record of TLS contains can only be read once all of it has arrived. */
+/* The content of a TLS record can only be read once all of it has arrived. */
 static uint64_t acknowledged_bytes(const struct feed *feed)
 {
 	uint64_t left = stream_unacknowledged(&feed->stream);
@@ -89,7 +89,7 @@ static void read_some(struct feed *feed)
 			return;
 }
 
-/* Continue a session: send what is left, and process acknowledgements. */
+/* Continue a session: send pending bytes, and process acknowledgements. */
 static void proceed_session(struct feed *feed)
 {
 	read_some(feed);

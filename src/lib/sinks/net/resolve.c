@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* What a thread works on. */
+/* A query of a thread. */
 struct query {
 	struct addrinfo hints;
 	struct addrinfo *list;

@@ -29,7 +29,7 @@ int resolve_take(struct resolve *resolve, struct addrinfo **ret_list);
 /* "the host name is unknown" ... */
 const char *resolve_error(const struct resolve *resolve);
 
-/* At any time; takes NULL. */
+/* May be called at any time; takes NULL. */
 void resolve_close(struct resolve *resolve);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * When a connection is to be made, and when it is to be given up. How it is made:
- * stream_connect.c; what it is used for: stream_io.c.
+ * Decides when to connect, and when to give up a connection. stream_connect.c connects, stream_io.c
+ * reads and writes.
  */
 #include "stream.h"
 

@@ -38,7 +38,7 @@ enum stream_phase {
 	STREAM_WAITING, /* until the next attempt */
 	STREAM_RESOLVING,
 	STREAM_CONNECTING, /* TCP's handshake */
-	STREAM_HANDSHAKE,  /* that of TLS */
+	STREAM_HANDSHAKE,  /* the TLS handshake */
 	STREAM_READY,
 };
 
@@ -50,22 +50,22 @@ struct stream {
 	int64_t due_ms;	  /* the end of the phase */
 	int64_t began_ms; /* the last attempt */
 	struct resolve *resolve;
-	struct addrinfo *addresses; /* that the name has */
-	unsigned int first, tried; /* of them: the best one so far, and how many */
+	struct addrinfo *addresses; /* addresses of the name */
+	unsigned int first, tried;  /* the best address so far; number tried */
 	int fd;
 	uint32_t watched; /* events of fd */
 	struct tls tls;
 	bool wants_out;	   /* until the socket can be written to */
 	bool is_new;	   /* not reported to the owner yet */
-	bool is_good;	   /* it has been used with success */
-	bool was_good;	   /* of the previous connection */
+	bool is_good;	   /* the connection has been used with success */
+	bool was_good;	   /* the previous connection was good */
 	bool is_idle;	   /* set by the owner: closing it now is no failure */
 	bool is_half;	   /* the peer has ended its half */
 	int64_t look_ms;   /* when to check its answers again */
 	int64_t silent_ms; /* the time of the last answer; 0: none is missing */
 	struct backoff backoff;
 	struct outage outage;
-	char reason[512];     /* of the last failure */
+	char reason[512];     /* reason of the last failure */
 	uint64_t connections; /* since the start */
 };
 
@@ -81,7 +81,7 @@ enum peer_state stream_prepare(struct stream *stream);
 /** @return bytes; -EAGAIN; others: the connection has failed, and is made again */
 ssize_t stream_read(struct stream *stream, void *to, size_t len);
 
-/* The same. After -EAGAIN the same bytes have to come first. */
+/* @return as stream_read(). After -EAGAIN the next call has to begin with the same bytes. */
 ssize_t stream_write(struct stream *stream, const void *from, size_t len);
 
 /** Register the events to wait for. @return when to be called next, as for wake_in() */

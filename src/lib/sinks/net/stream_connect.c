@@ -34,7 +34,7 @@ static void set_bind_reason(struct stream *stream, int err)
 		set_reason(stream, "it has no address of the source's family");
 }
 
-/* Each address once, from the best one so far on; NULL: no more. */
+/* @return the next address, each once, from the best one so far on; NULL: no more */
 static const struct addrinfo *next_address(struct stream *stream)
 {
 	const struct addrinfo *address = stream->addresses;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* What a stream does while it is connected. */
+/* Reads and writes of a connected stream. */
 #include "stream.h"
 
 #include "base/clock_ms.h"

@@ -32,7 +32,7 @@ struct tcp_peer {
 	uint32_t silent_ms; /* since its last acknowledgement */
 };
 
-/* What the kernel knows of the other side, from TCP_INFO; 0 or -errno. */
+/* Get the state of the other side from TCP_INFO. @return 0 or -errno */
 int tcp_look(int fd, struct tcp_peer *ret_peer);
 
 /* Why the connection has failed since the last call; 0: it has not. */

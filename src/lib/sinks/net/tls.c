@@ -13,7 +13,7 @@
 
 /* ---- Reasons ------------------------------------------------------------------- */
 
-/* What is wrong with the certificate of @name, or with one that it depends on. */
+/* Say what is wrong with the certificate of @name, or with one that it depends on. */
 static void say_certificate(struct tls *tls, const char *name, long result)
 {
 	const char *whose = tls->depth ? "the certificate of an authority of " :

@@ -14,18 +14,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What was read from files, and is read again when they change. */
+/* The contents of files, which are read again when the files change. */
 struct tls_files {
 	SSL_CTX *ctx;
-	uint64_t stamp; /* of the files, when they were read */
-	char error[512]; /* what was wrong with them the last time; "": nothing */
+	uint64_t stamp;	 /* stamp of the files when they were read */
+	char error[512]; /* the error of the last reading; "": none */
 };
 
-/* What all connections of a sink share. */
+/* The part that all connections of a sink share. */
 struct tls_context {
 	BIO_METHOD *method;    /* how the socket is written to and read from */
-	char name[256];	       /* that a server's certificate must be for */
-	bool is_address;       /* so is the name */
+	char name[256];	       /* name that a server's certificate must have */
+	bool is_address;       /* the name is an address */
 	char *ca, *cert, *key; /* paths; NULL: none */
 	const char *alpn;
 	struct tls_files *files;
@@ -46,7 +46,7 @@ int tls_context_open(struct tls_context *context, struct spec *spec,
  */
 int tls_context_refresh(const struct tls_context *context);
 
-/* There is no TLS: the options above are wrong. */
+/* For sinks without TLS: refuse the options above. */
 void tls_refuse_options(struct spec *spec);
 
 /* Whether any of them is given. */
@@ -54,17 +54,17 @@ bool tls_has_options(struct spec *spec);
 
 void tls_context_close(struct tls_context *context);
 
-/* One connection; zeroed: there is none. */
+/* A connection; zeroed: none. */
 struct tls {
 	SSL *ssl;
 	int fd;	   /* borrowed */
-	int error; /* of the socket, as errno */
-	int depth; /* of the certificate that is wrong: 0 is the other side's own */
+	int error; /* error of the socket, as errno */
+	int depth; /* depth of the wrong certificate; 0 is the other side's own */
 	bool was_asked;	  /* for a certificate, and had none */
 	bool wants_out;	  /* no progress until the socket can be written to */
 	bool has_read;	  /* something, once */
-	bool is_broken;	  /* nothing is to be said to the other side any more */
-	char reason[512]; /* of the last failure */
+	bool is_broken;	  /* send nothing more to the other side */
+	char reason[512]; /* reason of the last failure */
 };
 
 /* Begin a connection on @fd, which stays the caller's. */
@@ -75,7 +75,7 @@ int tls_handshake(struct tls *tls, const struct tls_context *context);
 
 /* Bytes, -EAGAIN, 0 from tls_read() at the end; others: it failed, as above. */
 ssize_t tls_read(struct tls *tls, void *to, size_t len);
-/* After -EAGAIN the same bytes have to come first. */
+/* After -EAGAIN, the same bytes must come first. */
 ssize_t tls_write(struct tls *tls, const void *from, size_t len);
 
 /* Each side may end its half alone: TLS 1.3, or newer. */
@@ -89,7 +89,7 @@ void tls_stop(struct tls *tls);
 
 /* ---- How OpenSSL uses the socket: tls_bio.c ---------------------------------------- */
 
-/* To be freed by BIO_meth_free(). NULL: no memory. */
+/* The caller frees the result with BIO_meth_free(). NULL: no memory. */
 BIO_METHOD *tls_bio_method(void);
 
 /* Over @tls->fd, which stays open; a failure is left in @tls->error. */

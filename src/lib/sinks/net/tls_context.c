@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* What connections share: certificates, and how a socket is used. */
+/* The shared part of connections: certificates, and the access to a socket. */
 #include "tls.h"
 
 #include "address.h"

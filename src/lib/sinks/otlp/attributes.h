@@ -13,7 +13,7 @@ uint8_t *put_text_attribute(uint8_t *to, uint32_t number, const char *name,
 uint8_t *put_int_attribute(uint8_t *to, uint32_t number, const char *name,
 			   int64_t value);
 
-/* The same as an array of one text. */
+/* Writes an attribute whose value is an array of one text. */
 uint8_t *put_list_attribute(uint8_t *to, uint32_t number, const char *name,
 			    const char *text, size_t len);
 

@@ -23,7 +23,7 @@ enum {
 	SEVERITY_WARN = 13,
 };
 
-/* When what it is about ended. */
+/* @return the end of the time that the record is about */
 static int64_t end_of(const struct netobs_record *record)
 {
 	switch (record->type) {

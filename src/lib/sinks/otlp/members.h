@@ -42,7 +42,7 @@ struct member {
  */
 bool member_next(char **at, struct member *ret_member);
 
-/* The same of the elements of an array. */
+/* Take the next element of an array, as member_next() takes a member. */
 bool value_next(char **at, struct value *ret_value);
 
 #endif

@@ -18,16 +18,16 @@
 
 enum {
 	OTLP_TYPES = SINK_TYPES_ALL & ~SINK_TYPE(STATS),
-	OTLP_METRICS = SINK_TYPE(GROUP), /* of these */
+	OTLP_METRICS = SINK_TYPE(GROUP), /* records sent as metrics */
 	/* Each text may grow to three times its length. */
 	OTLP_POINT_MAX = 3 * PACK_NAME_MAX + 40, /* bytes of an interface */
-	OTLP_FIELDS_MAX = 16 << 10,		 /* of all else */
+	OTLP_FIELDS_MAX = 16 << 10,		 /* bytes of all other fields */
 	OTLP_ENTRY_MAX = PACK_POINTS_MAX * OTLP_POINT_MAX + OTLP_FIELDS_MAX,
 	OTLP_RESOURCE_MAX = 2 * HOST_FIELDS_MAX + 1024,
 	OTLP_HEAD_MAX = OTLP_RESOURCE_MAX + 256,
 };
 
-/* What all records of a sink have in common. */
+/* The part that all records of a sink share. */
 struct otlp {
 	uint8_t resource[OTLP_RESOURCE_MAX]; /* a message Resource */
 	size_t resource_len;
@@ -63,7 +63,7 @@ uint32_t otlp_items(const struct netobs_record *record);
  */
 size_t otlp_head(const struct otlp *otlp, size_t entries_len, uint8_t *to);
 
-/* What the answer to a request says. */
+/* The answer to a request. */
 struct otlp_answer {
 	uint64_t rejected; /* items that will never be accepted */
 	char message[256]; /* why, as printable ASCII; "": it says nothing */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* What is in front of the entries of a request: the host and netobs. */
+/* Writes the part in front of the entries of a request: the host and netobs. */
 #include "otlp.h"
 
 #include "attributes.h"
@@ -76,7 +76,7 @@ static void add_host_attribute(void *ctx, const char *name, const char *text)
 	add_text(ctx, put_text_attribute, name, text);
 }
 
-/* A name twice would be two values of one attribute: the administrator's is taken. */
+/* A name must not occur twice in one message: the administrator's value is taken. */
 static void add_own(struct resource *resource, struct spec *spec,
 		    const char *name, const char *text)
 {

@@ -25,7 +25,7 @@ enum {
 	TCP_CWR = 0x80,
 	TCP_KINDS = TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK,
 
-	/* By these flowlogs-pipeline recognises the ends of connections. */
+	/* flowlogs-pipeline recognises the ends of connections by these. */
 	SYN_AND_ACK = 0x100,
 	FIN_AND_ACK = 0x200,
 	RST_AND_ACK = 0x400,

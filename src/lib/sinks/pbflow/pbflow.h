@@ -17,7 +17,7 @@
 
 enum {
 	PBFLOW_POINT_MAX = 3 * PACK_NAME_MAX + 32, /* bytes of an interface */
-	PBFLOW_FIELDS_MAX = 1024,		   /* of all else */
+	PBFLOW_FIELDS_MAX = 1024, /* bytes of all other fields */
 	PBFLOW_PROCESS_MAX = 3 * sizeof(struct netobs_process),
 	PBFLOW_RECORD_MAX = PBFLOW_FIELDS_MAX + 2 * PBFLOW_PROCESS_MAX +
 			    PACK_POINTS_MAX * PBFLOW_POINT_MAX,
@@ -28,7 +28,7 @@ struct pbflow_options {
 	uint8_t agent_ip[16]; /* as in struct netobs_flow; all 0: unknown */
 };
 
-/* What @spec says (agent_ip=), and else what is found. */
+/* Read the address in @spec (agent_ip=), or else find one. */
 void pbflow_read_options(struct spec *spec, struct pbflow_options *options);
 
 /**
@@ -41,8 +41,8 @@ size_t pbflow_record(const struct netobs_flow *flow,
 		     const struct pbflow_options *options, uint8_t *buf);
 
 /*
- * The same as one more entry of Records: entries one after the other are a message.
- * @buf has PBFLOW_ENTRY_MAX bytes.
+ * Write a flow as one entry of Records: several entries, one after the other, are a message.
+ * @buf has PBFLOW_ENTRY_MAX bytes. @return its length
  */
 size_t pbflow_entry(const struct netobs_flow *flow,
 		    const struct pbflow_options *options, uint8_t *buf);

@@ -5,7 +5,7 @@
 #include "catalogue/records.h"
 #include "wire.h"
 
-enum { RECORDS_ENTRY = 1 }; /* its number in netobs.proto.in */
+enum { RECORDS_ENTRY = 1 }; /* number of the field in netobs.proto.in */
 
 struct pb_field {
 	struct record_field field;

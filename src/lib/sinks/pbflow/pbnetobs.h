@@ -41,8 +41,8 @@ size_t pbnetobs_record(const struct netobs_record *record,
 		       const struct pbflow_options *options, uint8_t *buf);
 
 /*
- * The same as one more entry of Records: entries one after the other are a message.
- * @buf has PBNETOBS_ENTRY_MAX bytes.
+ * Write a record as one entry of Records: several entries, one after the other, are a message.
+ * @buf has PBNETOBS_ENTRY_MAX bytes. @return its length
  */
 size_t pbnetobs_entry(const struct netobs_record *record,
 		      const struct pbflow_options *options, uint8_t *buf);

@@ -29,7 +29,7 @@ enum {
 	WIRE_HEAD_MAX = 4, /* in front of that, where its number is below 16 */
 };
 
-/* Of the message IP, which both schemas have. */
+/* Fields of the message IP, which both schemas have. */
 enum { IP_IPV4 = 1, IP_IPV6 = 2 };
 
 #define inlined static inline __attribute__((always_inline))
@@ -157,7 +157,7 @@ static inline uint8_t *put_array(uint8_t *to, uint32_t number, const char *text,
 	return to + strlen(repaired);
 }
 
-/* All 0: it is unknown. */
+/* An address of all 0 is unknown, and left out. */
 static inline uint8_t *put_agent(uint8_t *to, uint32_t number,
 				 const uint8_t address[16])
 {

@@ -7,14 +7,14 @@
 
 struct wire_reader {
 	const uint8_t *at, *end;
-	bool is_wrong; /* it is no message */
+	bool is_wrong; /* the bytes are no message */
 };
 
 struct wire_field {
 	uint32_t number;
 	enum wire wire;
-	uint64_t value;	      /* of WIRE_VARINT; fixed numbers are not read */
-	const uint8_t *bytes; /* of WIRE_BYTES */
+	uint64_t value; /* for WIRE_VARINT; fixed-size numbers are not read */
+	const uint8_t *bytes; /* for WIRE_BYTES */
 	size_t len;
 };
 
