@@ -102,8 +102,8 @@ static void find_any(uint8_t ip[16])
 /* ---- Options --------------------------------------------------------------------- */
 
 /*
- * Of the interface of the default route, where there is one. NetObserv's agent asks for
- * the way to these same hosts.
+ * Use the address of the interface of the default route, if there is one. NetObserv's agent looks
+ * up routes to the same hosts.
  */
 static void find_address(uint8_t ip[16])
 {
@@ -151,7 +151,7 @@ static bool parse_id(const char *text, uint8_t ret_id[16])
 
 void agent_make_id(const char *machine_id, char id[AGENT_ID_SIZE])
 {
-	/* It makes ids of netobs differ from those of other programs. */
+	/* Makes ids of netobs differ from those of other programs. */
 	static const uint8_t netobs[16] = { 0x61, 0x2f, 0x6e, 0x4e, 0x06, 0xd6,
 					    0x42, 0xc8, 0xbc, 0x14, 0xaf, 0xa3,
 					    0x67, 0x1d, 0x64, 0xfb };

@@ -19,7 +19,7 @@ struct drop_log {
 	} episodes[SPOOL_DROPS];
 };
 
-/** To be called about twice a second. @name: the sink's. @return whether drops last */
+/** Call this about twice a second. @name: of the sink. @return whether records are still being dropped */
 bool drop_log_note(struct drop_log *drops, const struct log *log,
 		   const char *name, const struct spool *spool, int64_t now_ms);
 

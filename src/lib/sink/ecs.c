@@ -24,7 +24,7 @@ static size_t text_len(const char *text)
 	return len + 1;
 }
 
-/* Up to what follows the value: a comma, or the end of what it is in. */
+/* @return the length of a value, up to a comma, or the end of its object or array */
 static size_t value_len(const char *value)
 {
 	unsigned int depth = 0;
@@ -66,7 +66,7 @@ static bool is_raw(const struct raw *raw, const char *key)
 	       !memcmp(raw->key, key, raw->key_len);
 }
 
-/* With a comma behind it. */
+/* Write a member and a comma. */
 static char *put_raw(char *to, const char *name, const char *value, size_t len)
 {
 	size_t name_len = strlen(name);
@@ -97,7 +97,7 @@ static char *put_transport(char *to, const struct raw *raw)
 	return name ? put_word(to, "network.transport", name) : to;
 }
 
-/* What follows from a member. */
+/* Write members that are derived from a member. */
 static char *put_consequences(char *to, const struct raw *raw, const char *time)
 {
 	if (is_raw(raw, time))
@@ -114,7 +114,7 @@ static char *put_consequences(char *to, const struct raw *raw, const char *time)
 
 /* ---- All of it ----------------------------------------------------------------------- */
 
-/* Its type; of flows, which have none in JSON, "flow". */
+/* Find the type of a record; flows, whose JSON has none, are "flow". */
 static void find_type(const char *json, char type[32])
 {
 	const char *at = json + 1;

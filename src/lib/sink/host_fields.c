@@ -7,7 +7,7 @@
 
 #include <netobs/flow.h>
 
-/* What a name would be there twice with: a field of records of this kind, as in records.def. */
+/* A name that may not be added: it is a field of records of this kind, as in records.def. */
 struct own_key {
 	const char *key, *owner;
 };
@@ -40,7 +40,7 @@ static const char *find_owner(const char *name, const struct own_key *keys,
 	return NULL;
 }
 
-/* @return what has a field of that name; NULL: nothing */
+/* @return the kind of records with a field of that name; NULL: none */
 static const char *owner_of(const char *name)
 {
 	return find_owner(name, keys_of_flows, ARRAY_SIZE(keys_of_flows)) ?:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Members that each record in JSON has beside its own: the host that made it, and what the
- * administrator adds. They are made once; a record costs a copy.
+ * Members that are added to each JSON record: the host that made it, and the administrator's. They
+ * are formatted once; a record costs a copy.
  */
 #ifndef NETOBS_SINK_HOST_FIELDS_H
 #define NETOBS_SINK_HOST_FIELDS_H
@@ -18,7 +18,7 @@ enum {
 			HOST_FIELDS_MAX, /* a record with them */
 };
 
-/* All zero: there are none. */
+/* All zero: no fields. */
 struct host_fields {
 	char text[HOST_FIELDS_MAX]; /* ,"AgentIP":"192.0.2.1"} */
 	size_t len;
@@ -36,7 +36,7 @@ void host_fields_read(struct host_fields *fields, struct spec *spec,
 /* Takes AgentIP, HostName or HostId, or the name of a field of the administrator's. */
 typedef void host_field_fn(void *ctx, const char *name, const char *text);
 
-/* The same, but give each to @take. */
+/* Read the options as host_fields_read(), but give each field to @take. */
 void host_fields_each(struct spec *spec, bool has_host, host_field_fn *take,
 		      void *ctx);
 

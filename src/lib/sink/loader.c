@@ -11,7 +11,7 @@
 
 static const struct kind {
 	const char *name;
-	const char *prefix; /* of the targets that it is for; NULL: all others */
+	const char *prefix; /* prefix of targets that the module is for; NULL: all others */
 	const struct sink_module *module; /* NULL: to be loaded, from NAME.so: */
 	const char *file;		  /* or from FILE.so */
 	const char *symbol;		  /* in it; NULL: SINK_MODULE_SYMBOL */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What others call members of records in JSON: catalogue/names.def. */
+/* Names of members of JSON records in other conventions: catalogue/names.def. */
 #ifndef NETOBS_SINK_MEMBER_NAMES_H
 #define NETOBS_SINK_MEMBER_NAMES_H
 
@@ -11,9 +11,9 @@ enum {
 	NAME_MAX_LEN = 64, /* bytes of a name, with its NUL */
 };
 
-/* Of the semantic conventions: https://opentelemetry.io/docs/specs/semconv/ */
+/* OpenTelemetry semantic conventions: https://opentelemetry.io/docs/specs/semconv/ */
 #define NAMES_SCHEMA_URL "https://opentelemetry.io/schemas/1.37.0"
-/* Of the Elastic Common Schema */
+/* Elastic Common Schema */
 #define NAMES_ECS_VERSION "8.11.0"
 
 enum names_of { NAMES_OF_OTEL, NAMES_OF_ECS, NAMES_OF };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The implementation of a kind of sink. A module reads records from the spool of its sink,
- * sends them, and acknowledges those that arrived. It never waits: it registers the events
- * at which it is called again.
+ * The interface to a module, which implements a kind of sink. A module reads records from the spool
+ * of its sink, sends them, and acknowledges those that arrived. It never waits: it registers the
+ * events at which it is called again.
  *
- * A module that is loaded has this in a shared object of its own, and is built from
- * the same sources as the library: what they share may change with any version.
+ * A loadable module is a shared object built from the same sources as the library: this interface
+ * may change with any version.
  */
 #ifndef NETOBS_SINK_MODULE_H
 #define NETOBS_SINK_MODULE_H
@@ -25,7 +25,7 @@ struct sink_host;
 /* Whether a file, a connection or a collector can be written to now. */
 enum peer_state {
 	PEER_AWAY, /* the sink is called again once that may have changed */
-	PEER_LOST, /* it was ready at the last call */
+	PEER_LOST, /* was ready at the last call */
 	PEER_CONNECTING, /* a name is looked up, or a connection made */
 	PEER_READY,
 	PEER_NEW, /* ready, but another one than before */
@@ -33,21 +33,21 @@ enum peer_state {
 
 /* A record, valid until the next call that gets one. */
 struct sink_item {
-	const struct netobs_record *record; /* of one of the sink's types */
-	struct position own;		    /* what it counts */
+	const struct netobs_record *record; /* record of one of the sink's types */
+	struct position own;		    /* counts of the record */
 	struct position end;		    /* behind it: to be acknowledged */
 };
 
 struct sink_host_ops {
-	/* The next record; false: there is none, or the time of this call is over. */
+	/* Get the next record; false: there is none, or the time of this call is over. */
 	bool (*next)(struct sink_host *host, struct sink_item *ret_item);
-	/* There are records for next(). */
+	/* Whether there are records for next(). */
 	bool (*has_more)(const struct sink_host *host);
 	/* The time of this call is over: next() returns no record until work() is called again. */
 	bool (*is_out_of_time)(const struct sink_host *host);
 	/* The consumer has all records before @end. */
 	void (*ack)(struct sink_host *host, struct position end);
-	/* It will never take those between the last acknowledged or refused one and @end. */
+	/* Refuse the records between the last acknowledged or refused one and @end for good. */
 	void (*refuse)(struct sink_host *host, struct position end);
 	/* Read again all that are neither acknowledged nor refused. */
 	void (*rewind)(struct sink_host *host);
@@ -62,7 +62,7 @@ struct sink_host_ops {
 struct sink_host {
 	const struct sink_host_ops *ops;
 	const struct log *log;
-	uint32_t types;	   /* of records: SINK_TYPE(), or-ed */
+	uint32_t types;	   /* types of records: SINK_TYPE(), or-ed */
 	uint32_t sampling; /* one packet or flow of so many was counted */
 	enum netobs_sampling sampling_mode;
 	/* The outage of the other side, for statistics; NULL: the module has none. */
@@ -71,7 +71,7 @@ struct sink_host {
 
 /* A type of records among others. */
 #define SINK_TYPE(type) (1U << NETOBS_RECORD_##type)
-/* What JSON can represent: also types that are yet to come. */
+/* JSON can represent all types, also future ones. */
 #define SINK_TYPES_ALL ((1U << NETOBS_RECORD_TYPES) - 1)
 
 /* Takes one of a module's counters. */
@@ -80,7 +80,7 @@ typedef void sink_counter_fn(void *ctx, const char *name, uint64_t value);
 struct sink_module {
 	const char *version; /* NETOBS_VERSION */
 	const char *kind;
-	uint32_t types; /* of records that it can represent: SINK_TYPE(), or-ed */
+	uint32_t types; /* types of records that it can represent: SINK_TYPE(), or-ed */
 	size_t state_size;
 	/*
 	 * Read the options in @spec, without waiting for anything. @state is all
@@ -131,7 +131,7 @@ static inline int sink_module_open(const struct sink_module *module,
 #define SINK_MODULE_SYMBOL "netobs_sink_module"
 extern const struct sink_module netobs_sink_module;
 
-/* The same for records as OTLP, of those that send both. */
+/* The name of a second module, of shared objects that also send records as OTLP. */
 #define SINK_MODULE_OTLP_SYMBOL "netobs_sink_otlp_module"
 extern const struct sink_module netobs_sink_otlp_module;
 

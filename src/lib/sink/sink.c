@@ -15,7 +15,7 @@
 
 enum {
 	TICK_MS = 500, /* between calls of sink_tick() while the spool has records */
-	SLICE_MS = 5, /* of a call, for pending records; the next one continues */
+	SLICE_MS = 5, /* time of a call for pending records; the next call continues */
 	GLANCE = 16, /* records between looks at the clock */
 	BATCH = 128, /* unflushed records, at most: they take memory */
 };
@@ -502,7 +502,7 @@ int netobs_sink_flush(struct netobs_sink *sink)
 		return -EINVAL;
 	start_ticking(sink);
 	add_sink_stats(sink);
-	/* What fails is tried again, and reported, by the next sync. */
+	/* A failed write is tried again, and reported, by the next sync. */
 	spool_write_out(&sink->spool);
 	return sink_work(sink, true);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a sink consists of. */
+/* The state of a sink. */
 #ifndef NETOBS_SINK_SINK_H
 #define NETOBS_SINK_SINK_H
 
@@ -24,19 +24,19 @@ struct netobs_sink {
 	struct drop_log drops;
 	struct loop loop;
 	int timer;
-	int64_t wake_ms;      /* of the module, CLOCK_MONOTONIC; 0: none */
-	int64_t tick_ms;      /* of the spool; 0: none */
+	int64_t wake_ms; /* timer of the module, CLOCK_MONOTONIC; 0: none */
+	int64_t tick_ms; /* timer of the spool; 0: none */
 	int64_t delivered_ms; /* the last time, of sink_age_ms(); 0: never */
 	int64_t pending_since_ms; /* nothing was pending then */
-	int64_t asleep_ms; /* what CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC */
+	int64_t asleep_ms;	  /* CLOCK_BOOTTIME minus CLOCK_MONOTONIC */
 	unsigned int unflushed;
 	unsigned int given;   /* records, in this call */
-	int64_t slice_end_ms; /* of this call, CLOCK_MONOTONIC */
-	bool is_unfinished;   /* it ended before the records did */
-	bool is_flushing;     /* and what is gathered is to be sent */
+	int64_t slice_end_ms; /* end of the time of this call, CLOCK_MONOTONIC */
+	bool is_unfinished; /* the time ended before all records were handled */
+	bool is_flushing;   /* send gathered records now */
 	bool is_settling; /* the module gets no more records: netobs_sink_settle() */
 	struct unpacked unpacked;
-	struct netobs_stats last_stats; /* that were written as a record */
+	struct netobs_stats last_stats; /* statistics last written as a record */
 };
 
 static inline struct netobs_sink *sink_of_host(const struct sink_host *host)

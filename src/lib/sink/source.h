@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What a context is to the sinks that are opened for it (netobs_sink_opts.context): its first
- * member. The list has the sinks until either side is freed.
+ * The first member of a context, for the sinks that are opened for it (netobs_sink_opts.context).
+ * The list has the sinks until either side is freed.
  */
 #ifndef NETOBS_SINK_SOURCE_H
 #define NETOBS_SINK_SOURCE_H

@@ -31,15 +31,15 @@ struct rotated {
 	struct rotate_options options;
 	const char *path;	/* the caller's */
 	const char *name;	/* in it */
-	const char *dot;	/* where the name's extension begins */
+	const char *dot;	/* start of the name's extension */
 	char dir[PATH_MAX / 2]; /* absolute, with a slash at its end */
 	char part[PATH_MAX];
-	int fd;		  /* of the file that is written; -1: it is not open */
-	uint64_t size;	  /* bytes in it */
-	uint64_t whole;	  /* of that, up to the end of a piece */
+	int fd;	       /* descriptor of the current file; -1: it is not open */
+	uint64_t size; /* bytes in it */
+	uint64_t whole; /* bytes of `size` up to the end of the last whole piece */
 	int64_t start_ms; /* when its first piece was written */
 	bool is_new, has_records;
-	time_t last_start;	  /* of the last complete file */
+	time_t last_start;	  /* start of the last complete file */
 	unsigned int next_number; /* for another of the same second */
 	uint64_t finished;	  /* files */
 	struct backoff retry;
@@ -127,7 +127,7 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Of the complete files, all but the newest that are to be kept. */
+/* Remove complete files except the newest ones, as many as are kept. */
 static void remove_oldest(struct rotated *rotated)
 {
 	struct dirent **found = NULL;
@@ -173,8 +173,8 @@ static int finish_part(struct rotated *rotated, time_t start, const char *suffix
 /* ---- The part, which is written --------------------------------------------------- */
 
 /*
- * A lock for writing needs a descriptor that can write. Users who can only read the file
- * can have locks for reading: these keep us from the lock, not from the file.
+ * A lock for writing needs a descriptor that can write. Users who can only read the file can have
+ * locks for reading: such locks prevent ours, but not writing the file.
  */
 static int lock_part(int fd)
 {
@@ -224,7 +224,7 @@ static int open_part(struct rotated *rotated)
 		return -errno;
 	if (own_file_refusal(dir_fd, &info))
 		return -EPERM;
-	/* Its size may have been another before the lock. */
+	/* The size may have changed before the file was locked. */
 	if (lock_part(fd) || fstat(fd, &info) || !is_part(rotated, fd))
 		return -EBUSY;
 	if (info.st_size)
@@ -263,7 +263,7 @@ static bool has_room(const struct rotated *rotated, size_t len)
 	return !most || rotated->size + len <= most;
 }
 
-/* Its first record is of an interval that is over. */
+/* Whether the first record is of an interval that is over. */
 static bool is_old(const struct rotated *rotated)
 {
 	int64_t interval = (int64_t)rotated->options.interval_ms;
@@ -284,7 +284,7 @@ enum peer_state rotate_prepare(struct rotated *rotated, size_t room)
 
 	if (!backoff_is_due(&rotated->retry))
 		return PEER_AWAY;
-	/* Its directory may be gone, too, or another one be mounted there. */
+	/* The file's directory may be gone, too, or another one mounted over it. */
 	if (rotated->fd >= 0 && !is_part(rotated, rotated->fd))
 		close_fd(&rotated->fd);
 	rotated->retry.due_ms = 0;

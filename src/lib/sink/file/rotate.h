@@ -23,8 +23,8 @@ struct rotate_options {
 	uint64_t max_bytes;   /* 0: any number */
 	uint64_t interval_ms; /* 0: any time */
 	uint32_t keep;	      /* files; 0: all */
-	unsigned int mode;    /* of new files, less the umask; 0: ROTATE_MODE */
-	const char *suffix;   /* ".gz", ".zst"; NULL: none */
+	unsigned int mode; /* mode of new files, less the umask; 0: ROTATE_MODE */
+	const char *suffix; /* ".gz", ".zst"; NULL: none */
 };
 
 /** Read the options. @least: the smallest max_bytes. @return true if the file rotates */
@@ -33,7 +33,7 @@ bool rotate_parse(struct spec *spec, uint64_t least,
 
 struct rotated;
 
-/* @path: stays in its place. Errors, as open(2), are logged. */
+/* @path: not copied, so it must stay valid. Errors, as of open(2), are logged. */
 int rotate_open(const char *path, const struct rotate_options *options,
 		struct sink_host *host, struct rotated **ret_rotated);
 

@@ -76,10 +76,10 @@ static inline uint64_t piece_len(const char *head)
 }
 
 /*
- * Remove the head of a piece, since not all readers of a body skip extra fields: Netty
- * 4.1, and so OpenSearch, takes one for compressed data (JdkZlibDecoder).
+ * Remove the head of a piece, since not all readers of a body skip extra fields: Netty 4.1, and so
+ * OpenSearch, decodes extra fields as compressed data (JdkZlibDecoder).
  *
- * @return how many bytes in front are no longer part of it
+ * @return bytes in front that are no longer part of the piece
  */
 static inline size_t piece_behead(char *piece)
 {

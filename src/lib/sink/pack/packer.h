@@ -7,13 +7,13 @@
 #include "base/spec.h"
 
 struct packer_options {
-	const char *kind;   /* of the sink, for messages; the spec's */
-	const char *name;   /* of the compressor; NULL: there is none */
-	const char *suffix; /* of compressed files */
+	const char *kind;   /* kind of the sink, for messages; the spec's */
+	const char *name;   /* name of the compressor; NULL: no compression */
+	const char *suffix; /* suffix of compressed files */
 };
 
 struct packer {
-	const struct compressor *compressor; /* NULL: there is none */
+	const struct compressor *compressor; /* NULL: no compression */
 	void *state;
 	char *buf;
 	size_t room;
@@ -38,7 +38,7 @@ void packer_close(struct packer *packer);
 ssize_t packer_pack(struct packer *packer, const char *lines, size_t len,
 		    const char **ret_bytes);
 
-/** The same, for a body of a protocol that has its length: a plain member or frame. */
+/** Compress @text to one plain member or frame; the protocol states its length. @return as packer_pack() */
 ssize_t packer_pack_body(struct packer *packer, const char *text, size_t len,
 			 const char **ret_bytes);
 

@@ -14,7 +14,7 @@ enum {
 	MESSAGE_HEAD = 16,
 };
 
-/* RFC 7011, 3.1: what a message of IPFIX begins with. */
+/* RFC 7011, 3.1: the first bytes of an IPFIX message. */
 static const char message_version[] = { 0, 10 };
 
 const char *pieces_suffix(int fd)
@@ -28,7 +28,7 @@ const char *pieces_suffix(int fd)
 	return memcmp(head, zstd_head, sizeof(head)) ? "" : ".zst";
 }
 
-/* The same as piece_len(), for a message. */
+/* piece_len() for an IPFIX message. */
 static uint64_t message_len(const char *head)
 {
 	const unsigned char *at = (const unsigned char *)head;

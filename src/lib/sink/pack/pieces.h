@@ -8,7 +8,7 @@
 /* The suffix of a file's compression, found from its contents: ".gz", ".zst" or "". */
 const char *pieces_suffix(int fd);
 
-/* Cut off what a crash has torn at its end. Errors: as pread(2), ftruncate(2). */
+/* Cut off a torn piece at the end, which a crash has left. Errors: as pread(2), ftruncate(2). */
 int pieces_cut(int fd, uint64_t *ret_size);
 
 #endif

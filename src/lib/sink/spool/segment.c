@@ -23,7 +23,7 @@ static uint32_t crc_of_head(const struct segment_head *head)
 		      sizeof(*head) - offsetof(struct segment_head, first));
 }
 
-/* With what fills the last word. */
+/* The checksum covers the padding of the last word. */
 static uint32_t crc_of_record(const struct record_head *head)
 {
 	return crc32c(0, CRC_START(head),
@@ -31,8 +31,8 @@ static uint32_t crc_of_record(const struct record_head *head)
 }
 
 /*
- * Not of the heap: a large piece that comes and goes there would keep the rest of
- * it from shrinking, and what grows there from growing in place.
+ * Not from the heap: a large block that comes and goes there would keep the rest of the heap from
+ * shrinking, and other blocks from growing in place.
  */
 static char *alloc_buffer(size_t size)
 {

@@ -27,7 +27,7 @@ struct segment_window;
 
 struct record_head {
 	uint32_t crc; /* CRC-32C of all that follows, with the padding */
-	uint32_t len; /* of the record */
+	uint32_t len; /* length of the record */
 	struct position before;
 	struct position own; /* .seq is 1 */
 };
@@ -43,21 +43,21 @@ struct segment_head {
 struct segment {
 	struct segment *next;
 	struct position first, end; /* before the first record, behind the last */
-	int64_t made_ms;	    /* of the spool's clock */
+	int64_t made_ms;	    /* when it was made, by the spool's clock */
 	int64_t made_at_ms;	    /* since 1970 */
 	int64_t used_ms;	    /* when its last record was added */
-	uint64_t size;		    /* of all records, with their heads */
+	uint64_t size;		    /* bytes of all records, with their heads */
 	int fd;		  /* -1: in memory, or the file could not be made yet */
-	uint64_t written; /* of size, bytes in the file */
+	uint64_t written; /* bytes of `size` that are in the file */
 	struct position in_file; /* behind these */
-	uint64_t synced; /* of written, bytes of which the last sync succeeded */
+	uint64_t synced; /* bytes of `written` for which the last sync succeeded */
 	struct position durable; /* behind those that survive a crash of the host */
 	bool is_in_doubt; /* a sync failed: bytes behind `durable` may not be on the disk */
 	bool is_named;	    /* the file's name survives a crash */
-	bool is_closed;	    /* no record is to be added */
+	bool is_closed;	    /* no more records are added */
 	bool is_damaged;    /* a part of the file cannot be read */
 	bool has_checksums; /* false in memory */
-	char *buf;	    /* of size, what is not in the file */
+	char *buf;	    /* bytes of `size` that are not in the file */
 	size_t buf_size;
 };
 
@@ -78,7 +78,7 @@ struct segment_found {
 	int64_t used_ms; /* since 1970: the last write */
 	uint64_t size;	 /* up to the end of its last record */
 	struct position end;
-	uint64_t synced; /* of size, bytes that were known to be durable */
+	uint64_t synced; /* bytes of `size` that were known to be durable */
 	struct position durable;
 	bool is_damaged, is_closed; /* as in struct segment */
 };
@@ -86,13 +86,13 @@ struct segment_found {
 /* NULL: -ENOMEM. */
 struct segment *segment_reopen(int fd, const struct segment_found *found);
 
-/* Make a buffer for new records, if there is none. */
+/* Make a buffer for new records, if the segment has none. */
 int segment_resume(struct segment *segment);
 
 /* Closes the file. */
 void segment_free(struct segment *segment);
 
-/* The same for the whole list. */
+/* Free all segments of a list, and close their files. */
 void segment_free_all(struct segment *segment);
 
 /** @return 0; -EBADMSG: it is not the head of a segment; others: as pread(2) */
@@ -134,7 +134,7 @@ struct segment_window {
 
 void segment_window_free(struct segment_window *window);
 
-/* Behind the last record. */
+/* @return the end of the last record */
 static inline struct record_head *segment_tail(const struct segment *segment)
 {
 	return (void *)(segment->buf + (segment->size - segment->written));

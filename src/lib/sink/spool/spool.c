@@ -182,7 +182,7 @@ void spool_note_sync(struct spool *spool, int err)
 
 /* ---- Adding -------------------------------------------------------------------- */
 
-/* Room for a record within the limit; false: there is none. */
+/* Make room for a record within the limit. False: there is no room. */
 static bool make_spool_room(struct spool *spool, uint64_t cost)
 {
 	while (spool->size + cost > spool->options.max_bytes) {
@@ -249,7 +249,7 @@ void *spool_reserve(struct spool *spool, size_t len, struct position own,
 	is_continued = is_to_be_continued(spool, cost, now_ms);
 	err = is_continued ? 0 : next_segment(spool, now_ms);
 	err = err ?: segment_reserve(spool->newest, len, own, &record);
-	if (err && is_continued && spool->dir) { /* its buffer is full */
+	if (err && is_continued && spool->dir) { /* the segment's buffer is full */
 		err = next_segment(spool, now_ms);
 		err = err ?: segment_reserve(spool->newest, len, own, &record);
 	}
@@ -340,7 +340,7 @@ int spool_open(struct spool *spool, const struct spool_options *options)
 				    clamp_size(part, FILE_MIN, SEGMENT_FILE_MAX) :
 				    clamp_size(part, MEMORY_MIN, MEMORY_MAX),
 	};
-	spool->options.dir = NULL; /* it is the caller's */
+	spool->options.dir = NULL; /* the directory is the caller's */
 	if (!options->dir)
 		return start_segment(spool, 0);
 	spool->path = strdup(options->dir);

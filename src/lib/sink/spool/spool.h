@@ -19,7 +19,7 @@
 
 struct spool_options {
 	const char *dir;       /* NULL: in memory */
-	uint64_t max_bytes;    /* with the heads of records */
+	uint64_t max_bytes;    /* including the heads of records */
 	int64_t max_age_ms;    /* 0: any */
 	int64_t since_1970_ms; /* the zero of the spool's clock */
 	const struct log *log;
@@ -32,7 +32,7 @@ enum spool_drop {
 	SPOOL_DAMAGED,	   /* damaged or missing on disk */
 	SPOOL_UNWRITTEN,   /* no room on disk or in memory */
 	SPOOL_REFUSED,	   /* the collector refused them permanently */
-	SPOOL_UNSUPPORTED, /* of a type that the sink cannot represent */
+	SPOOL_UNSUPPORTED, /* records of a type that the sink cannot represent */
 	SPOOL_DROPS,
 };
 
@@ -42,7 +42,7 @@ enum spool_drop {
  * all that is left, and nothing else is read until their outcome is known.
  */
 struct spool_unacked {
-	struct position from, to; /* equal: there are none */
+	struct position from, to; /* equal if there are no records */
 	enum spool_drop why;
 };
 
@@ -50,7 +50,7 @@ struct spool_unacked {
 struct spool_writing {
 	struct outage outage;
 	bool append_fails, sync_fails;
-	uint64_t cost;	    /* of the largest record that did not fit */
+	uint64_t cost;	    /* size of the largest record that did not fit */
 	uint64_t unwritten; /* records that were dropped before the outage */
 };
 
@@ -62,7 +62,7 @@ struct spool {
 	size_t capacity;	      /* bytes of a segment */
 	struct segment *oldest, *newest;
 	struct segment *spare; /* a list, in memory: their pages are resident */
-	uint64_t size;	       /* of all segments */
+	uint64_t size;	       /* bytes of all segments */
 	struct position tail;  /* behind the last record */
 	struct position acked; /* behind the last record that the reader has finished */
 	struct position durable; /* behind the last record that survives a crash of the host */
@@ -90,8 +90,8 @@ struct spool_item {
 	const void *record; /* valid until the spool is called again */
 	size_t len;
 	struct position own;
-	struct position end; /* to be acknowledged */
-	bool is_in_place;    /* where it was packed */
+	struct position end; /* position to acknowledge */
+	bool is_in_place;    /* the record is where it was packed */
 };
 
 /**
@@ -105,11 +105,11 @@ int spool_open(struct spool *spool, const struct spool_options *options);
 void spool_close(struct spool *spool);
 
 /**
- * Room for a record of at most @len bytes, which are at most SEGMENT_RECORD_MAX, to be
- * filled and then added by spool_commit(), with no other call in between.
+ * Reserve room for a record of at most @len bytes, SEGMENT_RECORD_MAX at most. Fill it and call
+ * spool_commit(), with no other call in between.
  *
- * @param own  what the record counts: .seq is 1
- * @return where to write it; NULL: it was dropped, and counted
+ * @param own  the counts of the record: .seq is 1
+ * @return where to write it; NULL: the record was dropped, and counted
  */
 void *spool_reserve(struct spool *spool, size_t len, struct position own,
 		    int64_t now_ms);
@@ -117,11 +117,7 @@ void *spool_reserve(struct spool *spool, size_t len, struct position own,
 /* @len: of the record, at most as reserved. */
 void spool_commit(struct spool *spool, size_t len);
 
-/**
- * Get the next record.
- *
- * @return false: there is none; with is_searching, none was found yet
- */
+/** Get the next record. @return false: there is none; with is_searching, none was found yet */
 bool spool_read(struct spool *spool, struct spool_item *ret_item);
 
 /**
@@ -135,7 +131,7 @@ bool spool_skip(struct spool *spool, const struct spool_item *item,
 /* Acknowledge all records before @end. An end before the last one is ignored. */
 void spool_ack(struct spool *spool, struct position end);
 
-/* The same, but the records count as dropped. */
+/* Remove all records before @end, as spool_ack(), but count them as dropped. */
 void spool_discard(struct spool *spool, struct position end, enum spool_drop why);
 
 /* Read the records again that are not acknowledged, if they are still there. */
@@ -150,7 +146,7 @@ void spool_expire(struct spool *spool, int64_t now_ms);
  */
 void spool_start_sync(struct spool *spool);
 
-/* The same, and wait for the result. */
+/* Make all records durable as spool_start_sync(), and wait for the result. */
 int spool_sync(struct spool *spool);
 
 /*
@@ -162,7 +158,7 @@ int spool_write_out(struct spool *spool);
 /** @return whether spool_start_sync() has nothing to do */
 bool spool_is_settled(const struct spool *spool);
 
-/* To be called once spool_fd() polls readable. */
+/* Call this when spool_fd() polls readable. */
 void spool_finish_sync(struct spool *spool);
 
 /** @return what polls readable after a sync; -1: the spool is in memory */
@@ -202,7 +198,7 @@ static inline bool spool_has_unacked(const struct spool *spool)
 	       spool_has_unacked_dropped(spool);
 }
 
-/** @return what is neither acknowledged nor dropped */
+/** @return counts of records that are neither acknowledged nor dropped */
 static inline struct position spool_pending(const struct spool *spool)
 {
 	return position_add(position_sub(spool->tail, spool->acked),

@@ -45,7 +45,7 @@ static int write_acked_file(int dir_fd, const char *name, int flags,
 
 	if (fd < 0)
 		return fd;
-	errno = EIO; /* of a short write */
+	errno = EIO; /* after a short write */
 	return write(fd, file, sizeof(*file)) != sizeof(*file) || fdatasync(fd) ?
 		       -errno :
 		       0;
@@ -145,7 +145,7 @@ static int open_dir(const char *path, const char **ret_why, int *ret_fd)
 	return err;
 }
 
-/* Rename what is not a file of ours, such as a directory, out of the way. */
+/* Rename a file that is not a spool's, such as a directory, out of the way. */
 static void clear_way(const struct spool_dir *dir, const struct log *log,
 		      const char *path, const char *name)
 {
@@ -202,7 +202,7 @@ static int lock_dir(struct spool_dir *dir, const struct stat *info,
 	return err && file_err ? err : 0;
 }
 
-/* @log: NULL: what is in the way of its files stays there */
+/* @log: NULL: files in the way stay there */
 static int open_files(struct spool_dir *dir, const char *path,
 		      const struct log *log, const char **ret_why)
 {
@@ -217,7 +217,7 @@ static int open_files(struct spool_dir *dir, const char *path,
 	return lock_dir(dir, &info, ret_why);
 }
 
-/* False: what was acknowledged is unknown. */
+/* Find the progress. False: it is unknown which records were acknowledged. */
 static bool find_progress(struct spool_dir *dir, const struct log *log,
 			  const char *path, struct spool_progress *progress)
 {
@@ -230,7 +230,7 @@ static bool find_progress(struct spool_dir *dir, const struct log *log,
 	if (!err)
 		return true;
 	if (err == -ENOENT) {
-		/* Where there is room still; what fails is logged later. */
+		/* Write it while there is still room; errors are logged later. */
 		spool_dir_write_progress(dir->fd, progress);
 		return true;
 	}
@@ -301,7 +301,7 @@ void spool_dir_close(struct spool_dir *dir)
 	free(dir);
 }
 
-/* A name that is taken is of a segment that is not needed any more. */
+/* If the name is taken, its segment is not needed any more. */
 static int create_file(const struct spool_dir *dir, uint64_t first_seq,
 		       int *ret_fd)
 {

@@ -17,14 +17,14 @@
 
 #include <stddef.h>
 
-/* Behind the last acknowledged record, and behind the last one that was durable. */
+/* Positions behind the last acknowledged record, and behind the last durable one. */
 struct spool_progress {
 	struct position acked, durable;
 };
 
 struct spool_dir {
 	int fd;
-	int lock_fd; /* -1: there is none, only the directory itself is locked */
+	int lock_fd;	     /* -1: only the directory itself is locked */
 	uint64_t *forgotten; /* first numbers of segments that may go */
 	size_t n_forgotten;
 };

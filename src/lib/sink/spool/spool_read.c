@@ -80,8 +80,7 @@ static bool is_hopeless(struct spool *spool, int err)
 }
 
 /*
- * Continue behind a place where no record can be read; the next record shows how many are
- * missing.
+ * Continue behind an unreadable range; the next record shows how many records are missing.
  *
  * @return false: not now
  */
@@ -115,7 +114,7 @@ static bool skip_gap(struct spool *spool, struct position next)
 	return true;
 }
 
-/** Find the segment that has the next record. @return false: there is none */
+/** Find the segment that has the next record. @return false: no segment has it */
 static bool find_next(struct spool *spool)
 {
 	if (!spool->reading)
@@ -140,7 +139,7 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 
 		if (!err && (head->before.seq < segment->first.seq ||
 			     head->before.seq >= segment->end.seq))
-			err = -EBADMSG; /* it cannot be there */
+			err = -EBADMSG; /* the record is not where it should be */
 		if (err && !skip_unreadable(spool, err))
 			return false;
 		if (err)
@@ -151,7 +150,7 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 		if (!position_is_before(spool->read,
 					position_add(head->before, head->own))) {
 			spool->offset += segment_cost(head->len);
-			continue; /* it was read before a rewind */
+			continue; /* the record was read before a rewind */
 		}
 		if (position_is_before(spool->read, head->before) &&
 		    !skip_gap(spool, head->before))
@@ -167,7 +166,7 @@ bool spool_read(struct spool *spool, struct spool_item *ret_item)
 		};
 		return true;
 	}
-	/* Also the last ones may be missing. */
+	/* The last records may be missing, too. */
 	if (!spool_has_unacked_dropped(spool) && spool_has_more(spool))
 		skip_gap(spool, spool->tail);
 	return false;

@@ -26,8 +26,8 @@ struct recovery {
 /* A file that may be a segment. */
 struct candidate {
 	char name[SPOOL_NAME_SIZE];
-	uint64_t seq;		 /* that the name says */
-	struct segment probe;	 /* for segment_read(): all that the file has */
+	uint64_t seq;	      /* first record number, by the name of the file */
+	struct segment probe; /* for segment_read(): all that the file has */
 	unsigned int unreadable; /* blocks */
 	struct segment_found found;
 };
@@ -55,7 +55,7 @@ static void set_aside(const struct recovery *recovery,
 			candidate->name, is);
 }
 
-/* It never got as far as to have a record that was durable. */
+/* Remove a segment that never had a durable record. */
 static void remove_empty(const struct recovery *recovery,
 			 struct candidate *candidate)
 {
@@ -73,8 +73,8 @@ static bool is_of_process(int err)
 /* ---- Records --------------------------------------------------------------------- */
 
 /*
- * The next record from *@at on, in a file that may be damaged anywhere. -ENOENT:
- * there is none; -EIO: too much of the file cannot be read.
+ * Find the next record from *@at on, in a file that may be damaged anywhere. -ENOENT: there is
+ * none; -EIO: too much of the file cannot be read.
  */
 static int find_record(struct recovery *recovery, struct candidate *candidate,
 		       uint64_t *at, const struct record_head **ret_head)
@@ -103,7 +103,7 @@ static void take_record(const struct recovery *recovery,
 {
 	found->is_damaged |= head->before.seq != found->end.seq;
 	if (position_is_before(head->before, found->end))
-		return; /* it does not belong here */
+		return; /* the record does not belong here */
 	found->end = position_add(head->before, head->own);
 	found->size = end_at;
 	if (position_is_before(recovery->durable, found->end))
@@ -112,7 +112,7 @@ static void take_record(const struct recovery *recovery,
 	found->durable = found->end;
 }
 
-/* All records of a file, up to the last that is whole. */
+/* Read all records of a file, up to the last whole one. */
 static void read_through(struct recovery *recovery, struct candidate *candidate)
 {
 	struct segment_found *found = &candidate->found;
@@ -139,7 +139,7 @@ static void read_through(struct recovery *recovery, struct candidate *candidate)
 
 /* ---- Heads ----------------------------------------------------------------------- */
 
-/* Rebuild the head from the records. -ENOENT: there are none. */
+/* Rebuild the head from the records. -ENOENT: there are no records. */
 static int restore_head(struct recovery *recovery, struct candidate *candidate)
 {
 	struct segment_head *head = &candidate->found.head;
@@ -218,7 +218,7 @@ static int look_at(struct recovery *recovery, struct candidate *candidate)
 
 /* ---- Segments -------------------------------------------------------------------- */
 
-/* Where it cannot be cut, nothing more is added. */
+/* If the file cannot be cut, nothing more is added to it. */
 static void cut_candidate(const struct recovery *recovery,
 			  struct candidate *candidate)
 {
@@ -234,7 +234,7 @@ static void cut_candidate(const struct recovery *recovery,
 		found->is_closed = true;
 }
 
-/* @next: the first of the segment behind it; NULL: there is none. */
+/* @next: position of the first record of the next segment; NULL: there is no next segment. */
 static void measure_candidate(struct recovery *recovery,
 			      struct candidate *candidate,
 			      const struct position *next)
@@ -256,7 +256,7 @@ static void measure_candidate(struct recovery *recovery,
 		found->durable = found->end;
 }
 
-/* It has not one record. */
+/* Dismiss a segment without any record. */
 static void dismiss_candidate(const struct recovery *recovery,
 			      struct candidate *candidate)
 {
@@ -266,7 +266,7 @@ static void dismiss_candidate(const struct recovery *recovery,
 		remove_empty(recovery, candidate);
 }
 
-/* From the last to the first, as the end of each is where the next begins. */
+/* Link segments from the last to the first, as each ends where the next one begins. */
 static int link_all(struct recovery *recovery, struct candidate *candidates,
 		    int n, struct segment **ret_segments)
 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * What makes a spool durable, in two halves: pieces of work that have to wait for the
- * disk, which a thread does, and what the spool makes of their results.
+ * Makes a spool durable, in two halves: a thread does the work that waits for the disk, and the spool
+ * applies the results.
  *
- * A sync that fails is reported once, and after that the kernel takes what it was to
- * save for saved. So what failed is in doubt, whatever a later sync says: neither it nor what
- * follows it counts as durable before it is acknowledged. The same goes for what an earlier
- * process had not noted as durable.
+ * The kernel reports a failed sync once, and then treats the data as saved. So records of a failed sync
+ * are in doubt, whatever a later sync reports: neither they nor later records count as durable before
+ * they are acknowledged. This is also true of records that an earlier process had not noted as durable.
  */
 #include "spool.h"
 
@@ -232,7 +231,7 @@ static int add_unsynced(const struct spool *spool, struct sync_work *work)
 	return err;
 }
 
-/* @return what is durable if all syncs succeed */
+/* @return the position up to which records are durable if all syncs succeed */
 static struct position find_durable_limit(const struct spool *spool)
 {
 	const struct segment *segment = spool->oldest;
@@ -320,10 +319,10 @@ static void take_sync_result(struct sync_file *file, int names_err,
 	if (!segment->is_in_doubt)
 		segment->durable = file->end;
 	else if (!names_err)
-		segment->is_closed = true; /* what follows is not in doubt */
+		segment->is_closed = true; /* later records are not in doubt */
 }
 
-/* Segments that are to be removed still. */
+/* Give back segments that still have to be removed. */
 static void give_back(struct spool *spool, struct sync_work *work)
 {
 	for (size_t i = work->n_removed; i < work->n_forgotten; i++)
