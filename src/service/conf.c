@@ -113,10 +113,10 @@ void conf_clear(struct conf *conf)
 
 /* ---- Lines ----------------------------------------------------------------------- */
 
-/* What the lines that follow belong to. */
+/* The section of the lines that follow. */
 struct section {
 	const char *word, *name;
-	bool is_wrong; /* which was reported: so are not its keys */
+	bool is_wrong; /* its header was reported: its keys are not */
 };
 
 static unsigned int column_of(const char *line, const char *at)
@@ -281,7 +281,7 @@ void conf_parse(struct conf *conf, const char *file, char *text, size_t len)
 		conf_complain(conf, &place, "there is a NUL byte in the file");
 		return;
 	}
-	/* Some editors put it in front of UTF-8. */
+	/* Some editors put a byte order mark in front of UTF-8. */
 	if (!strncmp(text, BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)))
 		text += strlen(BYTE_ORDER_MARK);
 	for (char *rest; text < stop; text = rest) {

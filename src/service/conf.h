@@ -15,7 +15,7 @@
 enum {
 	CONF_FILE_MAX = 1 << 20,
 	CONF_ENTRIES_MAX = 4096,
-	CONF_ERRORS_MAX = 100, /* that are reported; the others are counted */
+	CONF_ERRORS_MAX = 100, /* errors that are reported; others are counted */
 };
 
 struct conf_place {
@@ -27,14 +27,14 @@ struct conf_entry {
 	const char *section, *name; /* [section "name"]; name is "" without one */
 	const char *key;	    /* NULL: the header of the section */
 	const char *value;	    /* "": the key is reset */
-	struct conf_place place;    /* of the key, or the header */
+	struct conf_place place;    /* position of the key, or of the header */
 	struct conf_place value_place;
 };
 
 struct conf {
 	struct conf_entry *entries; /* in the order in which they take effect */
 	size_t n;
-	char **texts; /* that entries point into, and names of files */
+	char **texts; /* texts that entries point into, and names of files */
 	size_t n_texts;
 	/* An error, as FILE:LINE:COLUMN: MESSAGE. */
 	void (*on_error)(const char *line, void *user);
@@ -43,7 +43,7 @@ struct conf {
 	bool is_out_of_memory;
 };
 
-/* Where drop-ins are: files *.conf, in the order of their names. */
+/* Directories of drop-ins: files *.conf, in the order of their names. */
 struct conf_paths {
 	const char *const *files; /* the first that exists is read */
 	const char *const *directories; /* a name in an earlier one hides later ones */
@@ -69,7 +69,7 @@ void conf_clear(struct conf *conf);
 void conf_complain(struct conf *conf, const struct conf_place *place,
 		   const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/** @return the entry that counts: the last one; NULL: there is none */
+/** @return the entry in effect, which is the last one; NULL: none */
 const struct conf_entry *conf_find(const struct conf *conf, const char *section,
 				   const char *name, const char *key);
 

@@ -53,7 +53,7 @@ static unsigned int find_index(const struct ifaddrs *interface)
 		->sll_ifindex;
 }
 
-/* The same interface; another one may have its name now. */
+/* Find an interface by its index: its name may belong to another one now. */
 static const struct ifaddrs *find_before(const struct drop_counters *counters,
 					 const struct ifaddrs *now)
 {
@@ -73,7 +73,7 @@ static uint32_t read_counter(const struct ifaddrs *interface, size_t i)
 	return value;
 }
 
-/* What steps back by much was not wrapped but reset. */
+/* A counter that is lower by much was reset, not wrapped. */
 static uint32_t find_growth(uint32_t before, uint32_t now)
 {
 	return now < before && now - before > INT32_MAX ? now : now - before;

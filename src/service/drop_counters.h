@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What interfaces of this network namespace count as dropped, beside the kernel's drops: by network cards and
- * drivers, which have no packets of the kernel yet, or no more. Some of the kernel's are in rx_dropped and tx_dropped, too.
+ * Drop counters of interfaces of this network namespace: drops by network cards and drivers, before or
+ * after the packets are the kernel's. Some drops of the kernel are in rx_dropped and tx_dropped, too.
  */
 #ifndef NETOBS_SERVICE_DROP_COUNTERS_H
 #define NETOBS_SERVICE_DROP_COUNTERS_H
@@ -13,7 +13,7 @@
 struct ifaddrs;
 
 struct drop_counters {
-	struct ifaddrs *before; /* as they were when they were last printed; NULL: not yet */
+	struct ifaddrs *before; /* counters as last printed; NULL: not printed yet */
 };
 
 /** @return whether @names have @name, or are none */

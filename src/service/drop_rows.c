@@ -36,7 +36,7 @@ static int compare_place(const struct netobs_drop *a, const struct netobs_drop *
 	return order ?: memcmp(one, two, sizeof(one));
 }
 
-/* From the source to what is unparsed: the tuple, and what there is instead. */
+/* Compare the members from the source to the reason why it was not parsed: the tuple, or its substitute. */
 static int compare_flow(const struct netobs_drop *a, const struct netobs_drop *b)
 {
 	const size_t from = offsetof(struct netobs_drop, src);

@@ -23,10 +23,10 @@ struct watch {
 	const struct drop_request *request;
 	struct netobs_drops *drops;
 	struct drop_rows rows;
-	struct drop_counters counters; /* of tables */
+	struct drop_counters counters; /* counters of the tables */
 	struct live live;
 	bool error_logged;
-	int write_error; /* of stdout; < 0 */
+	int write_error; /* error of stdout; < 0 */
 	volatile bool is_stopping;
 };
 
@@ -94,7 +94,7 @@ static void print_rows(struct watch *watch)
 
 static void show_table(struct watch *watch)
 {
-	/* The last interval is short: what was seen before stays. */
+	/* The last interval is short: keep the rows that were shown before. */
 	if (watch->is_stopping && !watch->rows.n)
 		return;
 	drop_rows_sum(&watch->rows, watch->request->by_flow);
@@ -120,7 +120,7 @@ static void on_interval(void *user)
 
 /* ---- The run --------------------------------------------------------------------------- */
 
-/* Until the observer has stopped, by a signal or by itself. */
+/* Run until the observer has stopped, by a signal or by itself. */
 static int loop_drops(struct watch *watch)
 {
 	const uint32_t duration_ms = watch->request->duration_ms;

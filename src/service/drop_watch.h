@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What netobsctl drops does: an observer of its own, and a table each interval. */
+/* Implements netobsctl drops: an observer, and a table for each interval. */
 #ifndef NETOBS_SERVICE_DROP_WATCH_H
 #define NETOBS_SERVICE_DROP_WATCH_H
 

@@ -18,7 +18,7 @@ static int copy_owner(int fd, const struct stat *old)
 		       0;
 }
 
-/* With owner and mode of the old file. */
+/* The new file gets the owner and mode of the old one. */
 static int open_beside(struct file_replacement *replacement,
 		       const struct stat *old)
 {
@@ -30,7 +30,7 @@ static int open_beside(struct file_replacement *replacement,
 		replacement->beside = NULL;
 		return -ENOMEM;
 	}
-	unlink(replacement->beside); /* of an earlier process */
+	unlink(replacement->beside); /* left by an earlier process */
 	fd = open(replacement->beside, flags, 0666);
 	if (fd < 0)
 		return -errno;
@@ -69,7 +69,7 @@ int file_replacement_begin(struct file_replacement *replacement, const char *pat
 	*replacement = (struct file_replacement){ 0 };
 	if (is_old && !S_ISREG(old.st_mode))
 		return open_in_place(replacement, path);
-	/* Of a symbolic link, what it leads to. */
+	/* A symbolic link stays: the file that it leads to is replaced. */
 	replacement->path = is_old ? realpath(path, NULL) : strdup(path);
 	r = replacement->path ? open_beside(replacement, is_old ? &old : NULL) :
 				-errno;

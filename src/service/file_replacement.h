@@ -8,8 +8,8 @@
 
 struct file_replacement {
 	FILE *file;   /* to write to */
-	char *path;   /* of the file to replace */
-	char *beside; /* of the new file, which is renamed to @path; NULL: @path is written in place */
+	char *path;   /* path of the file to replace */
+	char *beside; /* path of the new file, which is renamed to @path; NULL: @path is written in place */
 };
 
 /**

@@ -49,7 +49,7 @@ static bool exceeds(uint32_t before, uint32_t more, uint32_t most)
 	return before <= most && before + more > most;
 }
 
-/* Of groups with metrics: the others are in no scrape. */
+/* Check groups with metrics; other groups are in no scrape. */
 static void check_all_series(struct service_config *config,
 			     const struct conf_place *place,
 			     const struct service_group_config *group)
@@ -85,7 +85,7 @@ static const struct {
 	{ "app_latency", NETOBS_SERIES_APP_LATENCY },
 };
 
-/* @return 0: there is none of that name */
+/* @return 0: no histogram has that name */
 static uint32_t find_histogram(const char *name, size_t len)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(histogram_names); i++)

@@ -8,7 +8,7 @@
 struct service_config;
 struct conf_entry;
 
-/** Add the group of a section to the configuration, or report what is wrong. */
+/** Add the group of a section to the configuration, or report an error. */
 void group_config_add(struct service_config *config,
 		      const struct conf_entry *header);
 

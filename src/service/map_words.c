@@ -10,7 +10,7 @@
 
 enum { TUPLE_MAX = 256 };
 
-/* What is done. */
+/* The variant of the command. */
 enum action { LIVE, ONCE, LOOKUP, ANNOTATE, SERVICES, SERVICES_OF_FILES };
 
 static const char *const names[] = {
@@ -19,7 +19,7 @@ static const char *const names[] = {
 	[SERVICES] = "--services", [SERVICES_OF_FILES] = "--services of files",
 };
 
-/* What an option changes. All others change all of it. */
+/* The variant that an option selects. Any other option changes all variants. */
 static const struct {
 	const char *option;
 	unsigned int actions;

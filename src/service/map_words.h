@@ -16,10 +16,10 @@ struct map_words {
 	uint32_t slack_ms;
 	bool is_of_services;
 	const char *svg;      /* a file; NULL: none */
-	bool container_names; /* of services */
+	bool container_names; /* find them for services */
 	const char *container_root;
 	int output;	/* enum services_format */
-	uint64_t given; /* as args_parse() stores it */
+	uint64_t given; /* options given, as args_parse() stores them */
 };
 
 /**

@@ -19,10 +19,10 @@
 #include "service/text/text_table.h"
 #include "signals.h"
 
-/* Where mappings come from. */
+/* The source of mappings. */
 struct watch {
 	const struct mapping_request *request;
-	struct netobs_mapping_query query; /* of request->tuple */
+	struct netobs_mapping_query query; /* request->tuple, parsed */
 	bool has_service;
 	struct netobs *ctx; /* NULL: the kernel is asked, or the service */
 	bool error_logged;
@@ -233,7 +233,7 @@ static int observe(struct watch *watch)
 	return status;
 }
 
-/* @return whether the service at the socket is to be asked */
+/* @return whether to ask the service at the socket */
 static bool choose_service(const struct mapping_request *request)
 {
 	return !request->netns && (request->socket || control_is_there(NULL));

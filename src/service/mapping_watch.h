@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What netobsctl map does: mappings of a running service, of a context of its own, or of the kernel. */
+/* Implements netobsctl map: mappings of a running service, of a context of its own, or of the kernel. */
 #ifndef NETOBS_SERVICE_MAPPING_WATCH_H
 #define NETOBS_SERVICE_MAPPING_WATCH_H
 
@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 struct mapping_request {
-	const char *socket; /* of the service; NULL: the default one, if there is a service */
-	const char *netns; /* whose table the kernel lists; NULL: the service is asked first */
+	const char *socket; /* socket of the service; NULL: the default one, if there is a service */
+	const char *netns; /* namespace whose table the kernel lists; NULL: ask the service first */
 	const char *tuple; /* to look for; NULL: all */
 	bool once;
 	bool is_json;

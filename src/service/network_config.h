@@ -5,7 +5,7 @@
 
 struct service_config;
 
-/** Fill the networks of the configuration, or report what is wrong. */
+/** Fill the networks of the configuration, or report an error. */
 void network_config_take(struct service_config *config);
 
 #endif

@@ -45,7 +45,7 @@ int service_start(struct service *service)
 	return r < 0 ? EXIT_FAILED : EXIT_FINE; /* which was logged */
 }
 
-/* There are none before them that would have to be waited for. */
+/* Open the sinks of the first configuration: there are no predecessors to wait for. */
 static int open_first_sinks(struct service *service)
 {
 	struct service_sinks *sinks = &service->sinks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What netobsctl run does: a context and its sinks, by a configuration that may change. */
+/* Implements netobsctl run: a context and its sinks, by a configuration that may change. */
 #ifndef NETOBS_SERVICE_SERVICE_H
 #define NETOBS_SERVICE_SERVICE_H
 
@@ -41,13 +41,13 @@ struct service_reloads {
 };
 
 struct service {
-	const char *path; /* of the configuration; NULL: the default */
+	const char *path; /* path of the configuration; NULL: the default */
 	struct service_config *config; /* in use */
 	/* A configuration that is being applied, which new log messages are about; or NULL. */
 	struct service_config *next;
 	bool is_reload_due;
-	enum service_reload reload; /* what it is at */
-	int reload_result;	    /* so far */
+	enum service_reload reload; /* current step of a reload */
+	int reload_result;	    /* of the steps so far */
 	struct netobs *ctx;
 	struct service_sinks sinks;
 	struct service_sessions sessions;
@@ -61,9 +61,9 @@ struct service {
 	struct service_log log;
 	struct service_reloads reloads;
 	int64_t started_ms, in_use_ms; /* the latter of the configuration */
-	struct conf first; /* of the first configuration: what cannot change is in it */
+	struct conf first; /* the first configuration: settings that cannot change are used from it */
 	int log_level;
-	bool has_levels; /* of lines on stderr, for the journal */
+	bool has_levels; /* put levels before lines on stderr, for the journal */
 	bool is_stopped; /* the context has stopped */
 };
 
@@ -102,7 +102,7 @@ void service_log_warning(const char *message, void *service);
 /* @choice: of log_level; < 0: the default */
 void service_log_set_level(struct service *service, int choice);
 
-/* Report to the service manager what is observed, and what was lost. */
+/* Report to the service manager what is observed, and losses. */
 void service_notify_status(const struct service *service);
 
 /** @return whether @fd is the journal, which reads the level of a line from "<N>": sd-daemon(3) */
@@ -111,7 +111,7 @@ bool service_log_is_journal(int fd);
 /** Add the members of the status to an open object: docs/control.md. @user: the service */
 void service_status_add(struct json *json, void *user);
 
-/** As control_ops.mappings. */
+/** Implements control_ops.mappings. */
 int service_mappings_add(struct json *json, uint64_t *cursor,
 			 const struct netobs_mapping_query *query, void *user);
 

@@ -93,7 +93,7 @@ static bool keep_buffer(struct service_config *config,
 	return true;
 }
 
-/* What the rules are about; rtt and drops are as they are until a restart. */
+/* Whether the rules can be measured: rtt and drops do not change until a restart. */
 static bool measures_alerts(const struct service_config *config)
 {
 	const struct flows_config *flows = &config->flows;

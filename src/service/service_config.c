@@ -114,7 +114,7 @@ static void add_filter(struct service_config *config,
 	rules->list[rules->n++] = rule;
 }
 
-/* They take the place of a file of rules, and of a filter. */
+/* Filters of rules exclude a file of rules, and a filter. */
 static void check_filters(struct service_config *config)
 {
 	const struct conf_entry *filter =
@@ -469,7 +469,7 @@ static void check_control(struct service_config *config)
 		conf_complain(&config->conf, &entry->value_place, "%s", wrong);
 }
 
-/* Also where no sink takes them. */
+/* Checked also if no sink uses them. */
 static void check_host(struct service_config *config)
 {
 	struct conf_entry output = { .name = "", .value = "json:/dev/null" };

@@ -38,15 +38,15 @@ struct service_config {
 	const char *persist_dir; /* NULL: NETOBS_PERSIST_DIR */
 	const char *filter;
 	bool wants_sessions, wants_drops;
-	struct conf_place wrong_host; /* what is wrong in [host]; its file is NULL: nothing */
+	struct conf_place wrong_host; /* position of an error in [host]; its file is NULL: no error */
 	struct session_choice sessions;
 	struct control_config control;
 	struct service_item sinks[SERVICE_SINKS_MAX];
 	size_t n_sinks;
 	struct service_item filters[NETOBS_RULES_MAX]; /* flows.rules has them, too */
 	size_t n_filters;
-	struct service_item alerts[NETOBS_ALERT_RULES_MAX]; /* as flows.alerts */
-	uint32_t alert_trace_ms[NETOBS_ALERT_RULES_MAX]; /* of each; 0: it is not traced */
+	struct service_item alerts[NETOBS_ALERT_RULES_MAX]; /* in the order of flows.alerts */
+	uint32_t alert_trace_ms[NETOBS_ALERT_RULES_MAX]; /* trace time of each rule; 0: no trace */
 	size_t n_alerts;
 	struct trace_budget trace;
 	struct service_group_config groups[SERVICE_GROUPS_MAX];
@@ -84,10 +84,10 @@ void service_config_keep(struct service_config *config,
 			 void *user);
 
 /**
- * Put the place of what a message of the library is about in front of it.
+ * Put the position in the configuration in front of a message of the library about a setting.
  *
- * @param ret_text  unchanged if the message is another one
- * @return whether it is
+ * @param ret_text  unchanged if the message is about no setting
+ * @return whether the message is about a setting
  */
 bool service_config_place(const struct service_config *config,
 			  const char *message, char *ret_text, size_t size);

@@ -6,9 +6,9 @@
 #include "service.h"
 
 /**
- * Without a configured path, the socket is optional: another service may have the default one.
+ * Without a configured path, the socket is optional: another service may use the default path.
  *
- * @return 0; < 0: there is none at the configured path, which was logged
+ * @return 0; < 0: cannot listen at the configured path, which was logged
  */
 int service_open_control(struct service *service);
 

@@ -10,9 +10,9 @@
 #include "service_config.h"
 
 struct service_drops {
-	struct netobs_drops *observer; /* NULL: there is none */
+	struct netobs_drops *observer; /* NULL: no drops are observed */
 	bool is_new; /* nothing is read from it until a reload is in effect */
-	bool is_leaving; /* it delivers its last drops, and is freed */
+	bool is_leaving; /* delivers its last drops, then is freed */
 	struct drop_totals totals;
 	uint64_t lost_before, missed_before; /* by earlier observers */
 	void (*on_drop)(const struct netobs_drop *drop, void *user);
@@ -37,7 +37,7 @@ void service_drops_abandon(struct service_drops *drops);
 void service_drops_commit(struct service_drops *drops,
 			  const struct service_config *config);
 
-/** What to wait for, for reading; -1: nothing. */
+/** @return the descriptor to poll for reading; -1: none */
 int service_drops_fd(const struct service_drops *drops);
 
 /**
@@ -50,7 +50,7 @@ int service_drops_dispatch(struct service_drops *drops);
 /* Have the observer end; in a signal handler, too. */
 void service_drops_stop(struct service_drops *drops);
 
-/* Read what the observer could not report. */
+/* Read drops that the observer could not report. */
 void service_drops_refresh(struct service_drops *drops);
 
 void service_drops_done(struct service_drops *drops);

@@ -29,7 +29,7 @@ static bool is_same_group(const struct service_group *group,
 		!strcmp(group->networks, networks));
 }
 
-/* Of those before, or a new one. */
+/* Take a group over from those before, or make a new one. */
 static int take_group(struct service_groups *before,
 		      const struct service_config *all,
 		      const struct service_group_config *config,
@@ -145,7 +145,7 @@ struct group_counts {
 
 struct group_sums {
 	struct group_counts all, other, left;
-	uint64_t series; /* of groups */
+	uint64_t series; /* series of all groups */
 };
 
 static void count_row(struct group_counts *counts,

@@ -15,7 +15,7 @@ struct service_group {
 		*networks; /* the latter as service_config.networks_text */
 	uint32_t most;	   /* series */
 	uint32_t histograms;
-	uint32_t counts; /* that are observed: enum metrics_group_counts, or-ed */
+	uint32_t counts; /* observed values: enum metrics_group_counts, or-ed */
 	bool has_records;
 	struct netobs_series *series;
 };

@@ -35,7 +35,7 @@ static bool check_sampling(struct service_config *config, const char *value,
 	return flows_parse_sampling(&config->flows, ret_why, size);
 }
 
-/* Each key is checked alone, so that a message is about its own place. */
+/* Each key is checked alone, so that a message has the position of its key. */
 static bool check_sessions_interval(struct service_config *config,
 				    const char *value, char *ret_why, size_t size)
 {

@@ -12,7 +12,7 @@ struct service_key {
 	bool is_fixed;		   /* a change takes a restart */
 	bool (*check)(struct service_config *config, const char *value,
 		      char *ret_why,
-		      size_t size); /* what the type does not say; NULL: nothing */
+		      size_t size); /* requirements beyond the type; NULL: none */
 };
 
 /* The last one has no section. */

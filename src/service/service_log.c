@@ -24,7 +24,7 @@ bool service_log_is_journal(int fd)
 	       found.st_ino == inode;
 }
 
-/* By choices of log_level. */
+/* Indexed by choices of log_level. */
 static const int log_levels[] = { NETOBS_LOG_ERROR, NETOBS_LOG_WARNING,
 				  NETOBS_LOG_INFO, NETOBS_LOG_DEBUG };
 

@@ -36,7 +36,7 @@ static bool is_any(const uint8_t addr[16])
 	return !memcmp(addr, any, sizeof(any));
 }
 
-/* @return whether it takes microseconds to find what the query looks for */
+/* @return whether a search takes microseconds: the query has a whole tuple */
 static bool is_whole(const struct netobs_mapping_query *query)
 {
 	return (query->protocol == IPPROTO_TCP || query->protocol == IPPROTO_UDP) &&

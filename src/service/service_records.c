@@ -92,7 +92,7 @@ void service_deliver_sessions(struct service *service)
 		deliver_first(service);
 }
 
-/* They are delivered in the order in which they were reported. */
+/* Sessions are delivered in the order in which they were reported. */
 static void pass_session(const struct netobs_session *session, void *user)
 {
 	struct service *service = user;
@@ -105,7 +105,7 @@ static void pass_session(const struct netobs_session *session, void *user)
 	}
 	if (session_queue_add(queue, &known))
 		return;
-	if (session_queue_first(queue)) /* it is full */
+	if (session_queue_first(queue)) /* the queue is full */
 		deliver_first(service);
 	if (!session_queue_add(queue, &known))
 		deliver_session(service, &known);

@@ -49,7 +49,7 @@ void service_free_config(struct service_config *config)
 	free(config);
 }
 
-/* Metrics and others go on to use strings of the first one. */
+/* Metrics and others continue to use strings of the first configuration. */
 static void replace_config(struct service *service, struct service_config *config)
 {
 	if (!service->first.n_texts) {
@@ -89,7 +89,7 @@ static int replace_alerts(struct service *service)
 
 /* ---- Steps of a change ----------------------------------------------------------- */
 
-/* Of the library, which takes a while for filters, so that it is not waited for. */
+/* Begin to change the library's options. Filters take a while, so the service does not wait. */
 static int begin_change(struct service *service)
 {
 	struct service_config *config = service->next;
@@ -113,7 +113,7 @@ static void abandon_change(struct service *service)
 	service_free_config(TAKE_PTR(service->next));
 }
 
-/* All but sinks that wait for their predecessors. */
+/* Put all parts in effect but sinks that wait for their predecessors. */
 static void commit_change(struct service *service)
 {
 	struct service_config *config;
@@ -121,7 +121,7 @@ static void commit_change(struct service *service)
 	service_deliver_sessions(service);
 	service->reload_result = replace_alerts(service);
 	if (service->reload_result ==
-	    0) /* else the previous rules stay, and what they trace */
+	    0) /* on failure, the previous rules stay, with their traces */
 		service_trace_commit(&service->trace, service->next);
 	config = TAKE_PTR(service->next);
 	replace_config(service, config);
@@ -136,7 +136,7 @@ static void commit_change(struct service *service)
 
 /* ---- A reload -------------------------------------------------------------------- */
 
-/* What is in use after a reload that failed: all of the previous one, or a part of the new one. */
+/* Describe the configuration in use after a failed reload: the previous one, or a part of the new one. */
 static void describe_failure(const struct service *service, char *ret_text,
 			     size_t size)
 {
@@ -174,7 +174,7 @@ static void end_reload(struct service *service, int r)
 	service_notify_status(service);
 }
 
-/* What it is at works until @r is another result. */
+/* Continue with the steps of the reload. @r: result of the current step. */
 static void go_on_with_reload(struct service *service, int r)
 {
 	if (r == -EINPROGRESS)

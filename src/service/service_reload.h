@@ -33,7 +33,7 @@ void service_reload(struct service *service);
 /** Continue with a reload, if there is one: after each service_dispatch(). */
 void service_tend(struct service *service);
 
-/** @return milliseconds until service_dispatch() and service_tend() are to be called again; -1: they need not be */
+/** @return milliseconds until the next call of service_dispatch() and service_tend(); -1: no limit */
 int service_rest(const struct service *service);
 
 #endif

@@ -11,9 +11,9 @@
 #include "service_config.h"
 
 struct service_sessions {
-	struct netobs_sessions *observer; /* NULL: there is none */
-	bool is_new;	 /* it delivers nothing until a reload is in effect */
-	bool is_leaving; /* it delivers its last sessions, and is freed */
+	struct netobs_sessions *observer; /* NULL: no sessions are observed */
+	bool is_new;	 /* delivers nothing until a reload is in effect */
+	bool is_leaving; /* delivers its last sessions, then is freed */
 	struct session_choice choice;
 	struct session_totals past; /* without those that the observer counts */
 	/* Called for each session that the configuration selects. */
@@ -42,7 +42,7 @@ void service_sessions_abandon(struct service_sessions *sessions);
 void service_sessions_commit(struct service_sessions *sessions,
 			     const struct service_config *config);
 
-/** What to wait for, for reading; -1: nothing. */
+/** @return the descriptor to poll for reading; -1: none */
 int service_sessions_fd(const struct service_sessions *sessions);
 
 /**

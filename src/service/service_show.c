@@ -15,7 +15,7 @@
 
 struct printer {
 	bool is_json, is_begun;
-	const char *section, *name; /* whose header was printed last */
+	const char *section, *name; /* of the last printed header */
 	bool has_failed;
 };
 
@@ -221,7 +221,7 @@ static const struct service_key *first_of_section(const struct service_key *key)
 	return first;
 }
 
-/* By section, in the order of the catalogue. */
+/* Print keys by section, in the order of the catalogue. */
 static void print_keys(struct printer *printer, const struct conf *conf)
 {
 	for (const struct service_key *first = service_keys; first->section;

@@ -11,7 +11,7 @@
 #include "base/clock_ms.h"
 
 enum {
-	STEP_MS = 20,  /* of work, then others have their turn */
+	STEP_MS = 20,  /* work per call, then others have their turn */
 	LOOK_MS = 100, /* between looks at sinks that are handed over */
 	AWAY_MS = 500, /* a collector that is there has answered, or is known to be away */
 };
@@ -150,7 +150,7 @@ static bool is_same_item(const struct service_sinks *sinks, size_t i,
 	       output->sampling_mode == sinks->pattern.sampling_mode;
 }
 
-/* @return the index of the sink in use, or prepared; n: there is none */
+/* @return the index of the sink in use, or prepared; n: not found */
 static size_t find_sink(const struct service_sinks *sinks,
 			const struct service_item *item)
 {
@@ -171,7 +171,7 @@ static bool is_sink_wanted(const struct service_sinks *sinks, size_t sink,
 	return false;
 }
 
-/* @return the index of the sink whose place @item of @config takes; n: there is none */
+/* @return the index of the sink that @item of @config replaces; n: none */
 static size_t find_predecessor(const struct service_sinks *sinks,
 			       const struct service_config *config,
 			       const struct service_item *item)
@@ -326,7 +326,7 @@ void service_sinks_commit(struct service_sinks *sinks,
 		else if (!is_sink_wanted(sinks, i, config))
 			set_sink_state(sinks, i, SERVICE_SINK_LEAVING);
 	}
-	/* All at once: each takes records until its successor is open. */
+	/* Replace all sinks at once: each takes records until its successor is open. */
 	for (size_t i = 0; i < config->n_sinks; i++) {
 		size_t old = find_predecessor(sinks, config, &config->sinks[i]);
 

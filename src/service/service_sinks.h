@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The sinks of a service. They are replaced in two steps, so that a configuration that cannot
- * be used changes nothing. A sink that is replaced delivers what it has been given.
+ * The sinks of a service. They are replaced in two steps, so that an unusable configuration changes
+ * nothing. A sink that is replaced delivers the records that it has.
  */
 #ifndef NETOBS_SERVICE_SERVICE_SINKS_H
 #define NETOBS_SERVICE_SERVICE_SINKS_H
@@ -14,14 +14,14 @@
 
 enum {
 	SERVICE_LEAVING_MAX = 16, /* netobsctl-run(8) has it */
-	/* In use, prepared, and leaving. */
+	/* sinks in use, prepared, and leaving */
 	SERVICE_OUTPUTS_MAX = 2 * SERVICE_SINKS_MAX + SERVICE_LEAVING_MAX,
 };
 
 enum service_sink_state {
 	SERVICE_SINK_IN_USE,
 	SERVICE_SINK_NEW,     /* prepared: it gets no records yet */
-	SERVICE_SINK_LEAVING, /* it gets no more records, and has some */
+	SERVICE_SINK_LEAVING, /* gets no more records, and delivers those it has */
 	/* A successor needs its file or spool. It takes records until that is open. */
 	SERVICE_SINK_HANDING_OVER,
 };
@@ -29,27 +29,27 @@ enum service_sink_state {
 struct service_sink {
 	char *name, *spec;
 	enum service_sink_state state;
-	uint32_t types; /* of records that it takes: bits by enum netobs_record_type */
-	bool has_prompt;   /* records that are to be sent now */
-	bool is_finishing; /* it knows that no record follows */
-	bool shares_spool; /* with its successor, which sends what it leaves there */
+	uint32_t types; /* types of records that it takes: bits by enum netobs_record_type */
+	bool has_prompt;   /* has records to be sent at once */
+	bool is_finishing; /* was told that no record follows */
+	bool shares_spool; /* its successor has the same spool, and sends the records left in it */
 };
 
 /* Sinks of a configuration that are opened one after the other, once others are closed. */
 struct service_handover {
 	int64_t began_ms;		 /* all of them have one deadline */
 	bool is_over[SERVICE_SINKS_MAX]; /* for sinks of the configuration: open, or failed */
-	size_t next;			 /* where the next step goes on */
-	bool is_hurried;		 /* the next step needs not wait */
-	int result;			 /* the first failure */
+	size_t next;	 /* index at which the next step continues */
+	bool is_hurried; /* the next step needs not wait */
+	int result;	 /* the first failure */
 };
 
 struct service_sinks {
 	struct output outputs[SERVICE_OUTPUTS_MAX];
-	struct service_sink sinks[SERVICE_OUTPUTS_MAX]; /* of each output */
+	struct service_sink sinks[SERVICE_OUTPUTS_MAX]; /* state of each output */
 	size_t n;
 	struct output pattern;	   /* callbacks, and what else all have */
-	struct sink_totals totals; /* of sinks that were closed */
+	struct sink_totals totals; /* totals of closed sinks */
 	struct service_handover handover;
 };
 
@@ -70,15 +70,15 @@ void service_sinks_commit(struct service_sinks *sinks,
 			  const struct service_config *config);
 
 /**
- * Continue, for some milliseconds, with what service_sinks_commit() has begun.
+ * Continue, for some milliseconds, the change that service_sinks_commit() began.
  *
- * @return 0: all sinks are open; -EINPROGRESS: to be called again, in service_sinks_rest() at
- *         the latest; < 0: a sink cannot be opened: its predecessor goes on
+ * @return 0: all sinks are open; -EINPROGRESS: call again, after service_sinks_rest() ms at the
+ *         latest; < 0: a sink cannot be opened: its predecessor stays
  */
 int service_sinks_proceed(struct service_sinks *sinks,
 			  const struct service_config *config);
 
-/** @return milliseconds until service_sinks_proceed() is to be called again */
+/** @return milliseconds until the next call of service_sinks_proceed() */
 int service_sinks_rest(const struct service_sinks *sinks);
 
 /** Close the sinks that service_sinks_prepare() has opened. */
@@ -107,7 +107,7 @@ int service_sinks_tend(struct service_sinks *sinks);
 /**
  * No record follows: send what is pending, for some milliseconds.
  *
- * @return 0: all sinks do; -EINPROGRESS: to be called again
+ * @return 0: done; -EINPROGRESS: call again
  */
 int service_sinks_finish(struct service_sinks *sinks);
 

@@ -17,7 +17,7 @@
 #include "service.h"
 
 enum {
-	INTERFACES = 1024, /* with counters of their own; the others are summed up */
+	INTERFACES = 1024, /* interfaces with counters; the others are summed up */
 	SINK_JSON_MAX = 8192,
 	STATS_JSON_MAX = 4096,
 };
@@ -74,7 +74,7 @@ static struct netobs_count sum_of(const struct netobs_count *counts)
 	return sum;
 }
 
-/* What the identity leaves: 0 if it holds, whatever went wrong. */
+/* Add the difference of both sides of the identity of counters: 0 if it holds. */
 static void add_difference(struct json *json, const struct netobs_stats *stats)
 {
 	const struct netobs_count unparsed = sum_of(stats->unparsed);
@@ -117,7 +117,7 @@ static void add_outcome(struct json *json, const char *key,
 		add_status_count(json, key, count);
 }
 
-/* What became of packets in one direction; what did not occur is left out. */
+/* Add the outcomes of packets in one direction that are not zero. */
 static void add_crossings(struct json *json, const char *key,
 			  const struct netobs_crossings *crossings)
 {
@@ -173,7 +173,7 @@ static void add_interfaces(struct json *json, const struct service *service)
 	json_close(json, '}');
 }
 
-/* In the order of the configuration, then the default, then the rules that were replaced. */
+/* Order: rules of the configuration, then the default, then the rules that were replaced. */
 static void add_rules(struct json *json, const struct service *service)
 {
 	const struct rules *rules = &service->config->flows.rules;
@@ -200,7 +200,7 @@ static void add_rules(struct json *json, const struct service *service)
 	json_close(json, ']');
 }
 
-/* What rules of alerts have done. */
+/* Add the counters of alert rules. */
 static void add_alerts(struct json *json, const struct service *service)
 {
 	const struct alert_rules *alerts = &service->config->flows.alerts;
@@ -272,7 +272,7 @@ static void add_trace(struct json *json, const struct service *service)
 
 /* ---- The work --------------------------------------------------------------------- */
 
-/* Of NAT. */
+/* Add the counters of NAT mappings. */
 static void add_mappings(struct json *json, const struct service *service,
 			 const struct netobs_engine_stats *engine)
 {

@@ -142,7 +142,7 @@ static int arm_for_alert(struct service_trace *trace,
 	return netobs_trace_arm(trace->tracer, &target);
 }
 
-/* One connection too many is no failure, nor one that begins to be traced just now. */
+/* It is no error if there are too many connections, or if the connection has just been armed. */
 static void arm_alert(struct service_trace *trace,
 		      const struct netobs_alert *alert)
 {
@@ -190,7 +190,7 @@ void service_trace_alert(struct service_trace *trace,
 		wait_for_tracer(trace, alert);
 }
 
-/* It is loaded, or has failed to be. */
+/* Take the tracer once it is loaded, or has failed to load. */
 static void take_tracer(struct service_trace *trace)
 {
 	int err;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The tracer of a service: alerts have their connections traced for a time. There is no tracer, and
- * so no program of it, until one does, and none some seconds after the last one is over. While it is
- * loaded, the service goes on, and alerts wait for it.
+ * The tracer of a service: alerts have their connections traced for a time. The tracer and its
+ * programs are loaded for the first such alert, and unloaded some seconds after the last trace.
+ * While it is being loaded, the service continues, and alerts wait for it.
  */
 #ifndef NETOBS_SERVICE_SERVICE_TRACE_H
 #define NETOBS_SERVICE_SERVICE_TRACE_H
@@ -15,7 +15,7 @@
 #include "trace_loader.h"
 
 struct service_trace_rule {
-	char name[64]; /* of an alert */
+	char name[64]; /* name of an alert rule */
 	uint32_t duration_ms;
 };
 
@@ -24,7 +24,7 @@ enum { TRACE_WAITING_MAX = 4096 };
 struct service_trace {
 	struct netobs_trace *tracer; /* NULL: nothing is traced */
 	struct trace_loader *loader; /* NULL: none was needed yet */
-	/* Alerts of which the connection is to be traced, once the tracer is loaded. */
+	/* Alerts whose connections will be traced once the tracer is loaded. */
 	struct netobs_alert *waiting;
 	uint32_t n_waiting, waiting_capacity;
 	struct service_trace_rule rules[NETOBS_ALERT_RULES_MAX];
@@ -32,13 +32,13 @@ struct service_trace {
 	struct trace_budget budget;
 	bool wants_events;
 	bool is_stale;	 /* the tracer has other options than these */
-	bool is_leaving; /* it delivers its last journeys, and is freed */
+	bool is_leaving; /* delivers its last journeys, then is freed */
 	bool is_stopped; /* there will be no other one */
-	struct trace_totals past; /* of earlier tracers, and of alerts */
+	struct trace_totals past; /* totals of earlier tracers, and of alerts */
 	int64_t idle_at_ms; /* without a connection until then, the tracer is freed */
 	int64_t look_at_ms; /* whether it is */
-	bool has_started;   /* so what this kernel lacks has been logged */
-	bool has_warned;    /* so has the first warning of a tracer that ran */
+	bool has_started; /* a tracer has started: features that this kernel lacks were logged */
+	bool has_warned; /* the first warning of a running tracer was logged */
 	struct backoff retry; /* after failures */
 	void (*on_journey)(const struct netobs_journey *journey, void *user);
 	void (*on_event)(const struct netobs_trace_event *event, void *user);
@@ -57,7 +57,7 @@ void service_trace_commit(struct service_trace *trace,
 void service_trace_alert(struct service_trace *trace,
 			 const struct netobs_alert *alert);
 
-/** What to wait for, for reading; -1: nothing. */
+/** @return the descriptor to poll for reading; -1: none */
 int service_trace_fd(const struct service_trace *trace);
 
 /**

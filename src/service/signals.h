@@ -25,8 +25,8 @@ void signals_catch_hangup(void);
 bool signals_take_hangup(void);
 
 /*
- * From now on, @number arrives in signals_poll() only: one that comes after the caller has
- * looked for it interrupts the next wait, and does not remain unnoticed until another event.
+ * From now on, @number is delivered during signals_poll() only: a signal that comes after the
+ * caller has checked for it interrupts the next wait.
  */
 void signals_hold(int number);
 

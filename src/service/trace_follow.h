@@ -15,9 +15,9 @@ struct trace_follow {
 	struct netobs *ctx;
 	struct netobs_trace *trace;
 	struct alert_rules rules;
-	uint32_t duration_ms; /* that a connection is traced */
+	uint32_t duration_ms; /* time for which a connection is traced */
 	uint64_t alerts,
-		armed; /* so far; alerts of a connection that is armed prolong it */
+		armed; /* so far; an alert of an armed connection prolongs its trace */
 	void (*on_alert)(const struct netobs_alert *alert, void *user);
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;

@@ -13,7 +13,7 @@
 #include "service/text/human.h"
 
 struct line {
-	char *text; /* of TRACE_LINE_MAX bytes */
+	char *text; /* a buffer of TRACE_LINE_MAX bytes */
 	size_t len;
 };
 
@@ -44,7 +44,7 @@ static void put_time(struct line *line, int64_t ns)
 	    (int)(ns - s * NSEC_PER_SEC));
 }
 
-/* Of TCP, it goes without saying. */
+/* TCP is not named. */
 static void put_protocol(struct line *line, uint8_t protocol)
 {
 	if (protocol == IPPROTO_UDP)
@@ -252,7 +252,7 @@ static size_t fold_at(const char *text, size_t room)
 		if (strchr(",;:", text[i - 1]))
 			part = i;
 	}
-	/* What is left empty is less than half of it. */
+	/* less than half of the line stays empty */
 	return (part > room / 2 ? part : word ?: room) + 1;
 }
 

@@ -8,9 +8,9 @@
 #include "base/util.h"
 #include "base/worker.h"
 
-/* A tracer and what its callbacks need: of the thread, and of the loader once it is taken. */
+/* A tracer and the state of its callbacks: the thread's, and after loading the loader's. */
 struct trace_work {
-	struct netobs_trace_opts opts; /* of the caller */
+	struct netobs_trace_opts opts; /* the caller's */
 	struct netobs_trace *tracer;
 	int result;
 	struct log_lines lines; /* until it is taken */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Makes and starts a tracer on a thread: to load its programs takes most of a second, in which the service goes
- * on. What the library logs meanwhile is kept until the tracer is taken, so that only one thread logs.
+ * Makes and starts a tracer on a thread: loading its programs takes most of a second, in which the
+ * service continues. Messages that the library logs meanwhile are kept until the tracer is taken,
+ * so that only one thread logs.
  */
 #ifndef NETOBS_SERVICE_TRACE_LOADER_H
 #define NETOBS_SERVICE_TRACE_LOADER_H
@@ -21,7 +22,7 @@ void trace_loader_free(struct trace_loader *loader);
 int trace_loader_fd(const struct trace_loader *loader);
 
 /**
- * Begin; nothing is under way, and the tracer before has been freed.
+ * Begin to make a tracer. None is being made, and the previous one has been freed.
  *
  * @param opts  their strings are NULL; their callbacks are called once the tracer is taken
  * @return 0; -ENOMEM
@@ -33,7 +34,7 @@ int trace_loader_begin(struct trace_loader *loader,
 bool trace_loader_is_busy(const struct trace_loader *loader);
 
 /**
- * Take the tracer, and log what was kept, by the on_log of its options.
+ * Take the tracer, and log the kept messages, by the on_log of its options.
  *
  * @param ret_tracer  the caller's; NULL on failure
  * @return whether one has been started, or has failed to: *@ret_result is 0 or -errno then

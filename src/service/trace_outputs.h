@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Where netobsctl trace writes: lines on standard output, a capture file, and sinks of netobs-sinks(7). */
+/* The outputs of netobsctl trace: lines on stdout, a capture file, and sinks of netobs-sinks(7). */
 #ifndef NETOBS_SERVICE_TRACE_OUTPUTS_H
 #define NETOBS_SERVICE_TRACE_OUTPUTS_H
 
@@ -52,7 +52,7 @@ int trace_outputs_open(struct trace_outputs *outputs);
 void trace_outputs_record(struct trace_outputs *outputs,
 			  const struct netobs_record *record);
 
-/** Send what has come. @return 0; < 0: an output has failed, which close() reports */
+/** Send pending records. @return 0; < 0: an output has failed, which close() reports */
 int trace_outputs_flush(struct trace_outputs *outputs);
 
 /** @param ret_fds  of n_sinks */

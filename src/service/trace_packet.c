@@ -12,11 +12,11 @@ enum {
 	IPV6_HEADER = 40,
 	FRAGMENT_HEADER = 8,
 	TCP_HEADER = 20,
-	DATAGRAM_HEADER = 8, /* of UDP, and of echoes */
+	DATAGRAM_HEADER = 8, /* header of UDP, and of echoes */
 	FRAGMENT_UNIT = 8,
 	TTL = 64,
 	WINDOW = 65535,
-	LENGTH_MAX = 65535, /* that a header of IP has room for; 0: more */
+	LENGTH_MAX = 65535, /* that the length field of IP can express; 0: longer */
 };
 
 /* ---- Bytes ----------------------------------------------------------------------------- */
@@ -70,7 +70,7 @@ static uint32_t length_field(uint32_t length)
 	return length <= LENGTH_MAX ? length : 0;
 }
 
-/* That more fragments follow is said of each, as it is not known of the last one. */
+/* All fragments have "more fragments", as the last one is unknown. */
 static void put_ipv4(struct trace_packet *packet,
 		     const struct netobs_trace_event *event)
 {
@@ -152,7 +152,7 @@ static void fill_echo(uint8_t *echo, const struct netobs_trace_event *event)
 	set16(echo + 6, event->seq);
 }
 
-/* Of what has no data, it is known. */
+/* The checksum is known only for packets without data. */
 static void fill_checksum(uint8_t *header, uint32_t len, uint32_t at,
 			  const struct netobs_trace_event *event)
 {

@@ -19,7 +19,7 @@ enum { COMMENT_MAX = 384, FIRST_PLACES = 16, SNAP_LENGTH = 262144 };
 /* An interface in the file: one of a namespace, or a layer of it where no interface is known. */
 struct place {
 	char name[20];
-	char netns[16]; /* its inode */
+	char netns[16]; /* inode of the namespace */
 };
 
 struct trace_pcapng {
@@ -128,7 +128,7 @@ static void make_comment(struct comment *comment,
 
 /* ---- Packets ------------------------------------------------------------------------------- */
 
-/* As its interface sees it; NETOBS_BOTH: it may be either. */
+/* The direction at the interface; NETOBS_BOTH: unknown. */
 static uint8_t direction_of(const struct netobs_trace_event *event)
 {
 	switch (event->point) {

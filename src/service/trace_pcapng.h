@@ -19,7 +19,7 @@ struct trace_pcapng;
  */
 int trace_pcapng_open(const char *path, struct trace_pcapng **ret_pcapng);
 
-/* The trace has started: replace what the file had. */
+/* The trace has started: begin to replace the file. */
 void trace_pcapng_start(struct trace_pcapng *pcapng);
 
 /** @return whether it is a packet of the file, or would be but for an error */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What netobsctl trace says of all journeys at the end: a summary on standard output, and a picture. */
+/* Reports on all journeys at the end of netobsctl trace: a summary on standard output, and a picture. */
 #ifndef NETOBS_SERVICE_TRACE_REPORT_H
 #define NETOBS_SERVICE_TRACE_REPORT_H
 
@@ -12,11 +12,11 @@
 
 /* Zeroes: nothing. The caller sets the first three. */
 struct trace_report {
-	enum trace_lines lines; /* of the summary; TRACE_NO_LINES: it is not printed */
+	enum trace_lines lines; /* lines of the summary; TRACE_NO_LINES: no summary */
 	const char *svg;	/* file for the picture; NULL: none */
-	const char *title; /* of it */
+	const char *title; /* title of the summary */
 	struct trace_summary summary;
-	struct file_replacement picture; /* of @svg, from open() to end() */
+	struct file_replacement picture; /* replaces @svg, from open() to end() */
 };
 
 /** Make the file before a trace that may take long. @return 0; < 0, which is reported */

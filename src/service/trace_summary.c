@@ -19,7 +19,7 @@ static const uint32_t ranks[RANKS] = { 500, 900, 990 };
 
 /* ---- Adding -------------------------------------------------------------------------------- */
 
-/* xorshift64: what is kept need not be secret, only even. */
+/* xorshift64: the choice of samples must be even, not secret. */
 static uint64_t next_random(struct trace_summary *summary)
 {
 	uint64_t x = summary->random ? summary->random : 88172645463325252ULL;
@@ -67,7 +67,7 @@ static void add_series(struct trace_direction *direction,
 		direction->longest = *sample;
 }
 
-/* Once there is no more room, each journey so far has the same chance to be there. */
+/* If there is no more room, each journey so far has the same chance to be kept. */
 static void keep_sample(struct trace_summary *summary,
 			struct trace_direction *direction,
 			const struct trace_sample *sample)
@@ -124,7 +124,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (*one > *two) - (*one < *two);
 }
 
-/* Those that have not ended are the last. */
+/* Journeys that have not ended come last. */
 static int compare_totals(const void *a, const void *b)
 {
 	const struct trace_sample *one = a, *two = b;
@@ -187,7 +187,7 @@ const struct trace_sample *trace_summary_ranked(struct trace_direction *directio
 	}
 	if (n && per_mille >= 1000)
 		return &direction->longest;
-	/* Of a trace that saw no end, as far as it goes. */
+	/* If the trace saw no journey end, use all as far as they got. */
 	if (!n)
 		n = direction->n;
 	return n ? &direction->samples[rank_of(n, per_mille)] : NULL;

@@ -16,7 +16,7 @@
 enum {
 	TRACE_DIRECTIONS = 2,
 	TRACE_SAMPLES_MAX = 100000,
-	/* Series: enum netobs_journey_part, what is in no part, and all together. */
+	/* Series: enum netobs_journey_part, time in no part, and the total. */
 	TRACE_UNKNOWN = NETOBS_JOURNEY_PARTS,
 	TRACE_TOTAL,
 	TRACE_SERIES
@@ -37,7 +37,7 @@ struct trace_series {
 struct trace_direction {
 	struct trace_series series[TRACE_SERIES];
 	uint64_t journeys, complete, bytes, retransmitted, drops;
-	uint64_t all_ns; /* of all journeys, also if they have not ended */
+	uint64_t all_ns; /* sum over all journeys, also those that have not ended */
 	struct trace_sample *samples;
 	uint32_t n, capacity;
 	struct trace_sample longest;
@@ -47,7 +47,7 @@ struct trace_direction {
 
 struct trace_summary {
 	struct trace_direction directions[TRACE_DIRECTIONS];
-	bool lacks_initiator; /* of some journey: 0 may be either direction */
+	bool lacks_initiator; /* a journey has no known initiator: direction 0 may be either */
 	bool is_out_of_memory;
 	uint64_t random;
 };
@@ -79,7 +79,7 @@ const struct trace_sample *trace_summary_ranked(struct trace_direction *directio
 /** A table on stdout. @param width of the line, at most; 0: there is no limit */
 void trace_summary_print(const struct trace_summary *summary, uint32_t width);
 
-/** The same as an object of JSON, and a newline. */
+/** Print the summary as an object of JSON, and a newline, to stdout. */
 void trace_summary_print_json(const struct trace_summary *summary);
 
 void trace_summary_clear(struct trace_summary *summary);

@@ -26,16 +26,16 @@ enum { REFRESH_MS = 1000 };
 struct watch {
 	const struct trace_request *request;
 	struct netobs_trace *trace;
-	struct trace_follow follow; /* with rules */
+	struct trace_follow follow; /* used with rules */
 	struct trace_outputs outputs;
 	bool counts_journeys;	    /* by --count; else events */
-	uint8_t layers;		    /* of events; 0: all */
-	struct trace_report report; /* of journeys */
+	uint8_t layers;		    /* layers of events; 0: all */
+	struct trace_report report; /* report of journeys */
 	struct live live;
 	int64_t drawn_ms; /* when the summary was, on a screen */
 	uint64_t shown;
 	bool error_logged;
-	int write_error; /* of stdout; < 0 */
+	int write_error; /* error of stdout; < 0 */
 	volatile bool is_stopping;
 };
 
@@ -79,7 +79,7 @@ static void show_line(struct watch *watch, const char *line)
 		flush_output(watch);
 }
 
-/* On a terminal, no line is longer than that. */
+/* Fold the line to the width of a terminal. */
 static void show_folded(struct watch *watch, char line[TRACE_LINE_MAX])
 {
 	char text[2 * TRACE_LINE_MAX];
@@ -222,7 +222,7 @@ static void draw_summary(struct watch *watch)
 	watch->drawn_ms = now_ms();
 }
 
-/* To be woken for a signal, the end, or the next picture. */
+/* Time to wait for a signal, the end, or the next picture. */
 static int wait_ms(const struct watch *watch, int64_t deadline_ms)
 {
 	if (watch->is_stopping)
@@ -247,7 +247,7 @@ static void wait_for_any(struct watch *watch, struct pollfd *fds, int timeout_ms
 		stop_watch(watch);
 }
 
-/* Until the tracer has stopped, by a signal or by itself. */
+/* Run until the tracer has stopped, by a signal or by itself. */
 static int loop_trace(struct watch *watch)
 {
 	const uint32_t duration_ms = watch->request->duration_ms;
@@ -316,7 +316,7 @@ static int start_trace(struct watch *watch)
 					  NULL,
 		    .on_log = on_log, .user = watch);
 	const struct args_list none = { 0 };
-	/* Before anything is attached: a FIFO may have to wait for a reader. */
+	/* Open it before anything is attached: a FIFO may have to wait for a reader. */
 	int r = trace_report_open(&watch->report);
 
 	r = r ?: trace_outputs_make(&watch->outputs);
@@ -336,7 +336,7 @@ static int start_trace(struct watch *watch)
 	}
 	privileges_drop(request->rules.n ? &request->interfaces : &none,
 			kept_privileges(watch));
-	/* They may start threads, which would keep more. */
+	/* Open outputs after dropping privileges: their threads would keep them. */
 	return trace_outputs_open(&watch->outputs);
 }
 

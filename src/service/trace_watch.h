@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What netobsctl trace does: a tracer of its own, whose results it prints. */
+/* Implements netobsctl trace: a tracer, whose results it prints. */
 #ifndef NETOBS_SERVICE_TRACE_WATCH_H
 #define NETOBS_SERVICE_TRACE_WATCH_H
 
@@ -15,11 +15,11 @@ struct trace_request {
 	const char *filter;		 /* NULL: all connections */
 	uint32_t pid;			 /* 0: of any process */
 	const char *command, *container; /* NULL: any */
-	struct args_list rules; /* that connections must break first; none: all are traced */
-	struct args_list interfaces; /* where rules are about connections; none: all */
-	uint32_t for_ms;	     /* after that */
+	struct args_list rules; /* rules that connections must break first; none: trace all */
+	struct args_list interfaces; /* interfaces on which rules are evaluated; none: all */
+	uint32_t for_ms; /* after that */
 	enum trace_show show;
-	struct args_list layers;  /* of events; none: all */
+	struct args_list layers;  /* layers of events; none: all */
 	const char *svg;	  /* file for a picture; NULL: none */
 	struct args_list outputs; /* values of -o */
 	uint64_t count;		  /* 0: no limit */

@@ -151,7 +151,7 @@ static bool add_members(struct json_value record,
 	return is_added;
 }
 
-/* The record as it came, and before its last brace what is known. */
+/* Write the record as it came, with the known members before its last brace. */
 static void annotate_record(struct annotation *all,
 			    const struct record_piece *piece)
 {
@@ -184,7 +184,7 @@ static void pass_on(struct annotation *all, const struct record_piece *piece)
 		fwrite(piece->text, 1, piece->len, stdout);
 }
 
-/* Its reader may wait for what is there. */
+/* Flush the output while waiting for input: its reader may wait for it. */
 static void annotate_file(struct annotation *all, const char *path)
 {
 	struct record_input input;

@@ -11,8 +11,8 @@
 struct end_process {
 	struct end_process *next;
 	uint64_t pid;
-	uint64_t agent; /* a hash of the one that has reported it; 0: not known */
-	char *members[2]; /* of JSON, with a comma before each: as source, as destination */
+	uint64_t agent; /* hash of the agent that reported it; 0: unknown */
+	char *members[2]; /* JSON members, each after a comma: as source, as destination */
 };
 
 enum { END_PROCESS_BUCKETS = 4096 };

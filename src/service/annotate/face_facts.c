@@ -158,7 +158,7 @@ static void collect_facts(const struct face_search *search,
 		if (is_in_time(search->index, &span, node->entry))
 			add_facts(exact, node, is_back);
 	}
-	/* Of so many, the others may say something else. */
+	/* LOOKS entries were checked: those left may contradict them. */
 	all->is_torn |= n == LOOKS;
 }
 

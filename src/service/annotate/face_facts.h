@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What the records of a face say, in its direction: what packets had before and behind it, and whose they were. */
+/* The facts that records state about a tuple, in its direction: its translations, and processes. */
 #ifndef NETOBS_SERVICE_ANNOTATE_FACE_FACTS_H
 #define NETOBS_SERVICE_ANNOTATE_FACE_FACTS_H
 
@@ -9,8 +9,8 @@
 #include "record_index.h"
 
 enum {
-	FACE_SET_MAX = 8, /* faces of a conversation on one side of another one */
-	FACE_AGENTS_MAX = 4, /* that have an id for a face */
+	FACE_SET_MAX = 8, /* tuples of a conversation on one side of a tuple */
+	FACE_AGENTS_MAX = 4, /* agents that have an id for a tuple */
 };
 
 /* Faces that differ. */
@@ -20,25 +20,25 @@ struct face_set {
 	bool is_full; /* there were more */
 };
 
-/* What the entries of a face say, in its direction. */
+/* The facts of all entries with a tuple, in its direction. */
 struct face_facts {
 	bool is_known;
-	bool is_contradicted; /* it is one of several conversations in any case */
+	bool is_contradicted; /* certainly one of several conversations */
 	struct face_set beside[2]; /* before NAT, after it: directly, or farther away */
 	uint64_t id, zone, vni;
 	bool has_ids; /* several */
-	bool is_torn; /* one agent has several */
+	bool is_torn; /* an agent reported several */
 	struct {
 		uint64_t agent, id;
 	} ids[FACE_AGENTS_MAX]; /* no id: no more */
 	const struct end_process *ends[2];
-	int64_t ends_ms[2]; /* of the newest entry that has it */
+	int64_t ends_ms[2]; /* time of the newest entry with the process */
 	bool has_ends[2];   /* several */
 };
 
 struct face_search {
 	const struct record_index *index;
-	struct flow_span span, wide; /* with the slack */
+	struct flow_span span, wide; /* without, and with the slack */
 };
 
 bool face_set_has(const struct face_set *set, const struct flow_face *face);
@@ -47,8 +47,8 @@ bool face_set_has(const struct face_set *set, const struct flow_face *face);
 void face_set_add(struct face_set *set, const struct flow_face *face);
 
 /*
- * Clocks seldom differ by all of the slack: what is there without it says what the face is. But of several
- * conversations within it, none is taken for another one.
+ * Clocks seldom differ by all of the slack: entries found without it are preferred. But if there
+ * are several conversations within it, none is chosen.
  */
 void face_facts_find(const struct face_search *search,
 		     const struct flow_face *face, struct face_facts *ret_facts);

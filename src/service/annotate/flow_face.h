@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What records of any exporter have in common: between whom packets went, and when. A
- * conversation shows a face on each side of a NAT.
+ * The members that records of all exporters have: the tuple of the packets, and the time. A
+ * conversation has a tuple on each side of a NAT.
  */
 #ifndef NETOBS_SERVICE_ANNOTATE_FLOW_FACE_H
 #define NETOBS_SERVICE_ANNOTATE_FLOW_FACE_H
@@ -32,13 +32,13 @@ bool flow_face_is_v4(const struct flow_face *face);
  * Read other addresses and ports of a record of netobs, such as those with "Xlat" before their
  * names; the protocol is that of @face.
  *
- * @return false: there are none
+ * @return false: the record has none
  */
 bool flow_face_read_other(struct json_value record, const char *prefix,
 			  const struct flow_face *face,
 			  struct flow_face *ret_other);
 
-/** @return the face of packets in the other direction */
+/** @return the tuple of packets in the other direction */
 struct flow_face flow_face_back(const struct flow_face *face);
 
 bool flow_face_equal(const struct flow_face *a, const struct flow_face *b);

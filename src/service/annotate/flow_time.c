@@ -54,7 +54,7 @@ static bool read_number(const char *text, enum time_unit unit,
 	return ms <= TIME_MAX_MS;
 }
 
-/* "Z", "+01:00" or "+0100". @return false: it is none of them */
+/* Read "Z", "+01:00" or "+0100". @return false: it is none of these */
 static bool read_zone(const char *text, int64_t *ret_seconds)
 {
 	const int sign = *text == '-' ? -1 : 1;

@@ -8,12 +8,12 @@
 
 #include "base/json_reader.h"
 
-/* Of numbers. */
+/* Units of numeric times. */
 enum time_unit { TIME_S, TIME_MS, TIME_US, TIME_NS };
 
 struct flow_time {
 	int64_t ms;	/* since 1970, at most 2^53; 0: not known */
-	bool is_second; /* it is somewhere in the second that begins then */
+	bool is_second; /* the exact time is within the second that begins then */
 };
 
 /**

@@ -21,8 +21,8 @@ struct layout {
 	const char *src_port, *dst_port;
 	const char *proto; /* a number or a name */
 	/* Times are texts, or numbers in a unit: "ns:end". */
-	const char *start, *end; /* of the first and the last packet */
-	const char *time;	 /* of both, where these are not there */
+	const char *start, *end; /* times of the first and the last packet */
+	const char *time;	 /* time of both, if a record lacks these */
 	const char *duration;	 /* in seconds, where the end is not there */
 };
 
@@ -92,7 +92,7 @@ static void add_value(struct values *values, struct json_value value)
 		values->is_full = true;
 }
 
-/* Also of a repeated element of IPFIX: NAME-2. */
+/* NAME, or NAME-2 of a repeated IPFIX element. */
 static bool is_name(struct json_value key, const char *name, size_t len)
 {
 	const size_t key_len = json_length(key);
@@ -329,7 +329,7 @@ static bool read_record(const struct layout *layout, struct json_value record,
 	    !read_proto(object, layout->proto, flow_face_is_v4(&face),
 			&face.proto))
 		return false;
-	/* Of ICMP, some exporters have type and code there. */
+	/* For ICMP, some exporters have type and code in the ports. */
 	if (flow_face_has_ports(face.proto) &&
 	    (!read_port(object, layout->src_port, &face.src_port) ||
 	     !read_port(object, layout->dst_port, &face.dst_port)))

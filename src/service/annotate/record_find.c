@@ -4,14 +4,14 @@
 #include <errno.h>
 
 /*
- * The faces on one side of a face: before all NAT, or after it. Records may name those beside it,
+ * The tuples on one side of a tuple: before all NAT, or after it. Records may name adjacent tuples,
  * or ones that are farther away: a flow and the mappings of two routers on its way, say.
  */
 struct side {
 	int side;
 	struct face_set known; /* the first one is where the search began */
 	bool is_visited[FACE_SET_MAX];
-	bool has_next[FACE_SET_MAX]; /* of those that were visited */
+	bool has_next[FACE_SET_MAX]; /* for each visited tuple */
 };
 
 /*
@@ -43,7 +43,7 @@ static void add_ends(struct conversation_facts *facts,
 	}
 }
 
-/* @return whether a face was visited */
+/* @return whether a tuple was visited */
 static bool visit_next(const struct face_search *search, struct side *side,
 		       struct conversation_facts *facts)
 {
@@ -68,7 +68,7 @@ static bool visit_next(const struct face_search *search, struct side *side,
 	return false;
 }
 
-/* @return 1: there is a last face; 0: none; -EEXIST: there are several */
+/* @return 1: there is one last tuple; 0: none; -EEXIST: several */
 static int find_last(const struct face_search *search, int which,
 		     const struct flow_face *face, const struct face_facts *found,
 		     struct conversation_facts *facts, struct flow_face *ret_last)

@@ -53,7 +53,7 @@ uint64_t record_index_count(const struct record_index *index)
 
 /* ---- The table ----------------------------------------------------------------------- */
 
-/* The same for both directions. */
+/* The hash is equal for both directions of a flow. */
 static uint64_t hash_face(const struct record_index *index,
 			  const struct flow_face *face)
 {

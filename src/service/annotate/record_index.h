@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Records of netobs - flows, mappings and sessions - in memory, to be found by any of the faces of
- * their conversation, in either direction, and by time. What is found is never guessed: where
- * records contradict each other, there is none.
+ * Records of netobs - flows, mappings and sessions - in memory, found by any tuple of their
+ * conversation, in either direction, and by time. Results are never guessed: if records contradict
+ * each other, there is no result.
  */
 #ifndef NETOBS_SERVICE_ANNOTATE_RECORD_INDEX_H
 #define NETOBS_SERVICE_ANNOTATE_RECORD_INDEX_H
@@ -14,15 +14,15 @@
 
 struct record_index;
 
-/* What is known of a conversation whose packets have a face. */
+/* Facts about the conversation of packets with a tuple. */
 struct conversation_facts {
 	bool has_before, has_after; /* NAT has changed them, or will */
 	struct flow_face before,
 		after; /* before all NAT and after it, in the same direction */
 	uint64_t id; /* ConversationId; 0: it is not known, or records contradict each other */
-	uint64_t zone; /* of conntrack, plus 1; 0: not known */
-	const struct end_process *ends[2]; /* of the source, the destination; NULL: not known */
-	bool is_contradicted[2]; /* of the ends: records have several */
+	uint64_t zone; /* zone of conntrack, plus 1; 0: unknown */
+	const struct end_process *ends[2]; /* process of the source, and of the destination; NULL: unknown */
+	bool is_contradicted[2]; /* records name several processes of the end */
 };
 
 enum record_answer {
@@ -46,10 +46,10 @@ int record_index_add(struct record_index *index, struct json_value record);
 uint64_t record_index_count(const struct record_index *index);
 
 /**
- * Find the conversation that packets with @face belonged to in that time.
+ * Find the conversation of packets with the tuple @face in that time.
  *
  * @param slack_ms   by which clocks may differ
- * @param ret_facts  of RECORD_FOUND
+ * @param ret_facts  set for RECORD_FOUND
  */
 enum record_answer record_index_find(const struct record_index *index,
 				     const struct flow_face *face,

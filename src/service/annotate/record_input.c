@@ -49,7 +49,7 @@ static int read_more(struct record_input *input)
 
 	if (input->start)
 		move_bytes(input);
-	/* One for the NUL. */
+	/* one more byte for the NUL */
 	if (!buffer_reserve(bytes, CHUNK + 1))
 		return -ENOMEM;
 	if (input->flushed)
@@ -75,7 +75,7 @@ static bool end_damaged(struct record_input *input, struct record_piece *piece,
 	return true;
 }
 
-/* What follows in the line is no piece of its own. */
+/* The rest of the line makes no further piece. */
 static bool end_too_long(struct record_input *input, struct record_piece *piece)
 {
 	end_damaged(input, piece, "it is longer than 1 MiB");
@@ -225,7 +225,7 @@ int record_input_next(struct record_input *input, struct record_piece *ret_piece
 			is_found = step(input, ret_piece);
 			continue;
 		}
-		/* What is between records need not be complete. */
+		/* Text between records need not be complete. */
 		is_found = has_some &&
 			   (input->is_at_end || input->state == SCAN_BETWEEN ||
 			    input->state == SCAN_TAIL);

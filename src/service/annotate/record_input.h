@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * JSON objects of a file, one after the other, and what is between them: nothing but line feeds in lines of
- * JSON; brackets and commas in arrays. An object may have several lines.
+ * Splits a file into JSON objects and the text between them: line feeds in lines of JSON; brackets
+ * and commas in arrays. An object may have several lines.
  */
 #ifndef NETOBS_SERVICE_ANNOTATE_RECORD_INPUT_H
 #define NETOBS_SERVICE_ANNOTATE_RECORD_INPUT_H
@@ -16,7 +16,7 @@
 
 enum { INPUT_RECORD_MAX = 1 << 20 }; /* bytes; longer ones are no records */
 
-/* All pieces together are the file. */
+/* A piece of the file; all pieces together are the whole file. */
 struct record_piece {
 	enum {
 		PIECE_BETWEEN, /* white space, brackets, commas */
@@ -26,25 +26,25 @@ struct record_piece {
 	char *text; /* valid until the next piece is read; of records, a NUL follows */
 	size_t len;
 	struct json_value record;
-	const char *why; /* it is damaged */
+	const char *why; /* why it is damaged */
 };
 
 struct record_input {
 	const char *path; /* "-": standard input */
 	FILE *flushed;	  /* before the input is waited for; NULL: none */
-	uint64_t number; /* of the line in which the last piece begins, from 1 */
+	uint64_t number;  /* line in which the last piece begins, from 1 */
 	int fd;
 	bool is_at_end;
 	struct buffer bytes;
-	size_t start; /* of the piece, in @bytes */
+	size_t start; /* start of the piece in @bytes */
 	size_t taken; /* bytes of the last piece */
 	char saved;   /* the byte that the NUL behind it has replaced */
 
-	/* Of the bytes from @start to @at. */
+	/* State after the bytes from @start to @at. */
 	enum { SCAN_BETWEEN, SCAN_RECORD, SCAN_DAMAGED, SCAN_TAIL } state;
 	size_t at;
-	size_t line;	    /* where the line begins that @at is in */
-	unsigned int depth; /* of brackets that are open */
+	size_t line;	    /* start of the line that contains @at */
+	unsigned int depth; /* open brackets */
 	bool is_string, is_escaped;
 	bool is_new_line; /* only white space is before @at in its line */
 };
@@ -59,7 +59,7 @@ int record_input_open(struct record_input *ret_input, const char *path);
 /** @return 1; 0: there are no more; or -errno */
 int record_input_next(struct record_input *input, struct record_piece *ret_piece);
 
-/** Where the last piece was, such as "flows.json:12". @return @buf */
+/** Format the position of the last piece, such as "flows.json:12". @return @buf */
 const char *record_input_place(const struct record_input *input, char *buf,
 			       size_t size);
 

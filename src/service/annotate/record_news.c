@@ -28,7 +28,7 @@ static uint64_t read_agent(struct json_value record, const uint32_t *secret)
 	return agent.at ? hash_bytes(text, sizeof(text), secret) : 0;
 }
 
-/* @return the number plus 1; 0: there is none */
+/* @return the number plus 1; 0: the record has none */
 static uint64_t read_optional(struct json_value record, const char *key)
 {
 	const struct json_value value = json_get(record, key);
@@ -71,7 +71,7 @@ static int read_session(struct end_processes *processes,
 				  &news->ends[0]);
 }
 
-/* One whose beginning is not known began at the latest when it was first known. */
+/* A mapping without a beginning began when it was first seen, at the latest. */
 static int read_mapping(struct end_processes *processes,
 			struct json_value record, struct record_news *news)
 {
@@ -98,7 +98,7 @@ static const struct {
 	int (*read)(struct end_processes *processes, struct json_value record,
 		    struct record_news *news);
 } types[] = {
-	{ "", read_flow }, /* of agents that have one type only */
+	{ "", read_flow }, /* agents that send one type only */
 	{ "flow", read_flow },
 	{ "mapping", read_mapping },
 	{ "session", read_session },

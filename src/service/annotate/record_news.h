@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a record of netobs says of a conversation. */
+/* The facts that a record of netobs states about a conversation. */
 #ifndef NETOBS_SERVICE_ANNOTATE_RECORD_NEWS_H
 #define NETOBS_SERVICE_ANNOTATE_RECORD_NEWS_H
 
@@ -10,19 +10,19 @@
 #include "flow_face.h"
 
 enum {
-	NEWS_FACES_MAX = 3, /* of a flow that two NATs of the host translate */
+	NEWS_FACES_MAX = 3, /* tuples of a flow that two NATs of the host translate */
 	NEWS_SECRET_WORDS = 10,
 };
 
 struct record_news {
-	struct flow_face faces[NEWS_FACES_MAX]; /* as packets have them, one after the other */
+	struct flow_face faces[NEWS_FACES_MAX]; /* tuples in the order in which packets have them */
 	uint8_t n_faces;
 	struct flow_span span;
 	uint64_t id;	    /* ConversationId; 0: not known */
 	uint64_t zone, vni; /* plus 1; 0: not known */
 	uint64_t agent;	    /* a hash; 0: not known */
 	const struct end_process *ends[2];
-	bool is_open, is_end; /* of a mapping */
+	bool is_open, is_end; /* of mappings only */
 };
 
 /**

@@ -11,17 +11,17 @@
 #include "record_news.h"
 
 enum {
-	LOOKS = 1 << 14, /* at entries with a face, from that which came last on */
+	LOOKS = 1 << 14, /* entries with a tuple that are checked, the newest first */
 };
 
-/* A face of an entry, in the list of all faces with one hash. */
+/* A tuple of an entry, in the list of all tuples with one hash. */
 struct face_node {
 	struct face_node *next;
 	struct record_entry *entry;
 	struct flow_face face;
 };
 
-/* What records said: members as in struct record_news. */
+/* The facts of records: members as in struct record_news. */
 struct record_entry {
 	struct record_entry *next;
 	struct flow_span span;
@@ -30,7 +30,7 @@ struct record_entry {
 	const struct end_process *ends[2];
 	uint8_t n_faces;
 	bool is_open; /* a mapping that has not ended: it lasts as long as the records */
-	struct face_node faces[]; /* as packets have them, one after the other */
+	struct face_node faces[]; /* in the order in which packets have them */
 };
 
 struct record_index {
@@ -38,14 +38,14 @@ struct record_index {
 	uint64_t n_buckets, n_faces, n_entries;
 	struct record_entry *entries;
 	struct end_processes processes;
-	int64_t latest_ms; /* of all records */
+	int64_t latest_ms; /* latest time of all records */
 	uint32_t secret[NEWS_SECRET_WORDS];
 };
 
 _Static_assert(sizeof(struct flow_face) == NEWS_SECRET_WORDS * sizeof(uint32_t),
 	       "one secret for both");
 
-/* @return where the list of faces begins that may be @face, of either direction */
+/* @return the head of the list that has the nodes of @face, of either direction */
 struct face_node **record_index_bucket(const struct record_index *index,
 				       const struct flow_face *face);
 

@@ -33,14 +33,14 @@ static bool is_open(int fd)
 	return n > 0 || (n < 0 && errno == EAGAIN);
 }
 
-/* A client that has already disconnected takes no place, and starts no capture. */
+/* A client that has already disconnected does not count, and starts no capture. */
 static bool admit_client(struct server *server, int fd)
 {
 	(void)server;
 	return is_open(fd);
 }
 
-/* The latest gives way to those that have packets already. */
+/* If there are too many clients, the latest is refused. */
 static void on_connect(struct server_client *client)
 {
 	if (client->server->n > CAPTURE_CLIENTS)

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-/* Where packets are to be written, and how. */
+/* Options of the output of packets. */
 struct capture_out_options {
 	const char *path; /* "-": standard output */
 	enum netobs_packet_format format;
@@ -25,15 +25,15 @@ struct capture_out {
 
 	char *buf;
 	size_t used;
-	uint32_t *ends; /* of packets in it */
+	uint32_t *ends; /* ends of packets in the buffer */
 	uint32_t n_ends;
-	uint64_t size;	  /* of the file, without the bytes in the buffer */
+	uint64_t size;	  /* bytes of the file, without those in the buffer */
 	uint64_t packets; /* in all files; complete ones */
 
-	char **names; /* of the ring, the oldest first */
+	char **names; /* files of the ring, the oldest first */
 	uint32_t n_names;
 	time_t named;	     /* the second in the latest name */
-	unsigned int number; /* of the file in that second */
+	unsigned int number; /* number of the file in that second */
 };
 
 /*
@@ -48,7 +48,7 @@ int capture_out_open(struct capture_out *out,
 /* Form the beginning of the file. */
 int capture_out_begin(struct capture_out *out, struct netobs_capture *capture);
 
-/* The same for packets of the caller's: as netobs_packet_writer_opts.describe. */
+/* Form the beginning of a file for packets of the caller's; see netobs_packet_writer_opts.describe. */
 int capture_out_begin_own(
 	struct capture_out *out,
 	void (*describe)(uint32_t index,
@@ -62,7 +62,7 @@ void capture_out_start(struct capture_out *out);
 /* The first error sticks: nothing is written any more, and the file ends with a packet. */
 void capture_out_add(struct capture_out *out, const struct netobs_packet *packet);
 
-/* End this file, and go on in the next one of the ring. */
+/* End this file, and continue in the next one of the ring. */
 void capture_out_rotate(struct capture_out *out);
 
 /* Write the statistics of the capture so far. */

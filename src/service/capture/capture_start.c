@@ -15,10 +15,10 @@ struct message {
 	char text[MESSAGE_MAX];
 };
 
-/* Of one thread; the strings of @opts outlive it. */
+/* Work of one thread; the strings of @opts outlive it. */
 struct work {
 	struct netobs_capture_opts opts;
-	struct netobs_capture *capture; /* NULL: it is to be made */
+	struct netobs_capture *capture; /* NULL: the thread makes it */
 	int result;
 };
 
@@ -28,7 +28,7 @@ struct capture_start {
 	bool is_busy, is_starting; /* a capture that was made before */
 	void (*on_log)(int level, const char *message, void *user);
 	void *user;
-	struct message messages[MESSAGES]; /* of the thread, until it is done */
+	struct message messages[MESSAGES]; /* the thread's, until it is done */
 	uint32_t n_messages;
 };
 
@@ -41,7 +41,7 @@ static void do_work(void *arg)
 			       netobs_capture_new(&work->opts, &work->capture);
 }
 
-/* It is part of struct capture_start, which waits for the thread. */
+/* The work is part of struct capture_start, which waits for the thread. */
 static void leave_work(void *work)
 {
 	(void)work;
@@ -101,7 +101,7 @@ void capture_start_run(struct capture_start *start, struct netobs_capture *captu
 	begin_capture(start);
 }
 
-/* Of more than there is room for, the last one, which says why a start failed. */
+/* If there is no more room, keep the last message, which says why a start failed. */
 bool capture_start_keep_log(struct capture_start *start, int level,
 			    const char *message)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Makes and starts a capture while its readers are served: to compile a filter, and to
- * load and attach programs, may take seconds, which threads wait for. What the library logs
- * meanwhile is kept until the result is taken, so that only one thread logs.
+ * Makes and starts a capture while its readers are served: threads compile a filter, and load and
+ * attach programs, which may take seconds. Messages that the library logs meanwhile are kept until
+ * the result is taken, so that only one thread logs.
  */
 #ifndef NETOBS_SERVICE_CAPTURE_CAPTURE_START_H
 #define NETOBS_SERVICE_CAPTURE_CAPTURE_START_H
@@ -26,7 +26,7 @@ int capture_start_fd(const struct capture_start *start);
 void capture_start_make(struct capture_start *start,
 			const struct netobs_capture_opts *opts);
 
-/* Begin netobs_capture_start(). @capture is this module's until it is taken. */
+/* Begin netobs_capture_start(). @capture belongs to this module until it is taken. */
 void capture_start_run(struct capture_start *start,
 		       struct netobs_capture *capture);
 
@@ -51,8 +51,8 @@ bool capture_start_take(struct capture_start *start,
 			struct netobs_capture **ret_capture, int *ret_result);
 
 /*
- * The same, but wait for it: for a filter that is compiled, or programs that are loaded, and no
- * longer for interfaces. @return false: nothing was begun
+ * End the step that is under way, and take its result. Waits for a filter to be compiled or for
+ * programs to be loaded, but no longer for interfaces. @return false: nothing was begun
  */
 bool capture_start_finish(struct capture_start *start,
 			  struct netobs_capture **ret_capture, int *ret_result);

@@ -9,7 +9,7 @@
 #include "base/json_reader.h"
 
 struct control_connection {
-	const char *verb; /* of messages */
+	const char *verb; /* verb of messages */
 	const char *path;
 	int fd;
 	int answer_ms; /* in which the answer has to come */

@@ -105,7 +105,7 @@ static void read_fields(struct netobs_flow *flow, struct json_value record)
 		n = i + 1 > n ? i + 1 : n;                                      \
 	}
 
-/* One namespace of all points is no list: nothing that is shown has it. */
+/* If all points have one namespace, no list of namespaces is shown. */
 static void read_points(struct flow_reader *reader, struct json_value record)
 {
 	struct json_item item;

@@ -7,9 +7,9 @@
 
 #include "base/json_reader.h"
 
-enum { FLOW_READER_POINTS = 64 /* of a record; further ones are left out */ };
+enum { FLOW_READER_POINTS = 64 /* per record; further ones are left out */ };
 
-/* Where a record is read to; it points into it. */
+/* A flow read from a record, and the memory that it points into. */
 struct flow_reader {
 	struct netobs_flow flow;
 	struct netobs_point points[FLOW_READER_POINTS];

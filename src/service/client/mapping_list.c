@@ -40,7 +40,7 @@ void mapping_list_add(const struct netobs_mapping *mapping, void *list)
 		add_text(list, text, (size_t)len);
 }
 
-/* @next: where to go on; 0: there are no more */
+/* @next: cursor of the next page; 0: there are no more. */
 static int ask_part(struct mapping_list *list, const char *socket,
 		    const char *tuple, uint64_t *next)
 {
@@ -55,7 +55,7 @@ static int ask_part(struct mapping_list *list, const char *socket,
 	r = control_connect(&connection, "map", socket, request);
 	connection.may_lack = !socket;
 	r = r ?: control_answer(&connection, &answer);
-	mappings = json_get(answer, "mappings"); /* which reads all of it */
+	mappings = json_get(answer, "mappings"); /* reads the whole answer */
 	while (!r && json_next(mappings, &item))
 		add_text(list, item.value.at, json_length(item.value));
 	*next = r ? 0 : json_number(json_get(answer, "next"));
@@ -142,11 +142,11 @@ int mapping_list_ask(struct mapping_list *list, const char *socket,
 	return mapping_list_kernel(list, NULL, query);
 }
 
-/* What a line is sorted by. */
+/* Sort key of a line. */
 struct sort_key {
 	char *line;
 	char state[16];
-	uint64_t times[3]; /* of the end, the last packet, the beginning */
+	uint64_t times[3]; /* the end, the last packet, the beginning */
 };
 
 static void read_key(char *line, struct sort_key *ret_key)
@@ -263,7 +263,7 @@ static void put_proto(struct json_value mapping, char *buf, size_t size)
 			snprintf(buf, size, "%s", names[i].name);
 }
 
-/* "eth0 > eth1"; what is not known is "-" */
+/* Format "eth0 > eth1"; unknown interfaces are "-". */
 static void put_via(struct json_value mapping, char *buf, size_t size)
 {
 	char in[32], out[32];

@@ -20,8 +20,9 @@ struct mapping_list {
 void mapping_list_add(const struct netobs_mapping *mapping, void *list);
 
 /**
- * Add all mappings of the service at @socket that match @tuple, or all with NULL. If the one at
- * the default socket keeps none, which is printed, or there is none, those of the kernel's table.
+ * Add all mappings of the service at @socket that match @tuple, or all with NULL. If the service at
+ * the default socket keeps no mappings, which is printed, or there is no service, those of the
+ * kernel's table are added.
  *
  * @param query        @tuple, parsed
  * @param has_service  whether there is one that keeps mappings; set to false if not
@@ -40,7 +41,7 @@ int mapping_list_ask(struct mapping_list *list, const char *socket,
 int mapping_list_kernel(struct mapping_list *list, const char *netns,
 			const struct netobs_mapping_query *query);
 
-/* Those in use come first, of these the latest one. */
+/* Sort mappings in use before others, the latest first. */
 void mapping_list_sort(struct mapping_list *list);
 
 /* Print @most of them to standard output; 0: all. @width: of a line of a table; 0: any */

@@ -103,7 +103,7 @@ static void print_reasons(struct json_value reasons, const char *label)
 	}
 }
 
-/* Of the flows that are observed; print_drops() has those of records of their own. */
+/* Print drops of observed flows; print_drops() prints those of records of drops. */
 static void print_flow_drops(struct json_value packets)
 {
 	const struct json_value drops = json_get(packets, "drops");
@@ -331,7 +331,7 @@ static void print_share(const char *label, struct json_value group,
 	       100.0 * (double)bytes / (double)get_number(group, "all.bytes"));
 }
 
-/* As far as they are observed. */
+/* Print the values that are observed. */
 static void print_group_health(struct json_value group)
 {
 	const struct json_value all = json_get(group, "all");
@@ -499,7 +499,7 @@ static void print_sinks(struct json_value status)
 	}
 }
 
-/* What open sinks of this name have taken. */
+/* @return records that open sinks of this name have taken */
 static uint64_t sum_taken(struct json_value status, const char *name)
 {
 	struct json_item item = { 0 };
@@ -513,7 +513,7 @@ static uint64_t sum_taken(struct json_value status, const char *name)
 	return sum;
 }
 
-/* Where they have more than the sinks above: some were replaced or removed. */
+/* Print totals if they exceed those of the open sinks: some were replaced or removed. */
 static void print_totals(struct json_value status)
 {
 	struct json_item item = { 0 };

@@ -44,9 +44,9 @@ struct control {
 
 /* ---- Answers ---------------------------------------------------------------------- */
 
-/* What an answer has beside what all of them have. */
+/* The parts of an answer that differ. */
 struct answer {
-	const char *error, *message; /* NULL: there is none */
+	const char *error, *message; /* NULL: no error */
 	void (*add)(struct json *json, const struct control *control);
 	size_t room; /* to begin with; 0: little */
 };
@@ -190,7 +190,7 @@ static void answer_work(struct control *control, struct control_client *client,
 	control_client_answer(client, answer_make(control, &answer));
 }
 
-/* It waits for the service to read its configuration once more. */
+/* Let the client wait until the service has read its configuration again. */
 static void answer_reload(struct control *control, struct control_client *client)
 {
 	control->ops->request_reload(control->user);
@@ -255,7 +255,7 @@ static void answer_flows(struct control *control, struct control_client *client)
 		control_client_answer(client, NULL);
 }
 
-/* In the end, how it goes on. */
+/* If there is more, the last member is the cursor for the next page. */
 static void add_mappings(struct json *json, const struct control *control)
 {
 	struct control *changed = (struct control *)control;
@@ -287,7 +287,7 @@ static bool read_cursor(const char *argument, uint64_t *ret_cursor)
 static void answer_mappings(struct control *control,
 			    struct control_client *client, const char *argument)
 {
-	/* So that what a look at the table takes is not done again: a page is there once it is used. */
+	/* Room for the longest answer, so that no search is repeated: unused memory costs nothing. */
 	static const struct answer answer = { .add = add_mappings,
 					      .room = CONTROL_ANSWER_MAX };
 	const char *comma = argument ? strchr(argument, ',') : NULL;
@@ -447,7 +447,7 @@ static int hand_over(struct control *control, const struct control_config *confi
 	return chmod(path, 0660) ? -errno : 0;
 }
 
-/* As systemd and tmpfiles.d make it. */
+/* Mode and owner as systemd and tmpfiles.d set them. */
 static void make_default_directory(void)
 {
 	cleanup_free char *path = strdup(CONTROL_SOCKET);

@@ -27,10 +27,10 @@ struct netobs_mapping_query;
 
 struct control_config {
 	const char *path; /* NULL: CONTROL_SOCKET; "none": there is no socket */
-	const char *group; /* whose members may connect; NULL: CONTROL_GROUP */
+	const char *group; /* group whose members may connect; NULL: CONTROL_GROUP */
 };
 
-/* What the service does for its clients. */
+/* The functions of the service for its clients. */
 struct control_ops {
 	/** Add the members of the status to an open object. */
 	void (*add_status)(struct json *json, void *user);
@@ -58,7 +58,7 @@ const char *control_refuse(const struct control_config *config);
  * Listen. With the default path, its directory is made if it is missing.
  *
  * @param ret_control  yours: control_close(); NULL if there is to be no socket
- * @return 0, or -errno: @why says what failed
+ * @return 0, or -errno: @why says why
  */
 int control_open(const struct control_config *config,
 		 const struct control_ops *ops, void *user,
@@ -66,7 +66,7 @@ int control_open(const struct control_config *config,
 
 /* For all below, NULL is fine: there is no socket. */
 
-/** @return what to wait for, for reading; -1: nothing */
+/** @return the descriptor to poll for reading; -1: none */
 int control_fd(const struct control *control);
 
 /** Serve the clients; to be called when control_fd() polls readable. */
@@ -75,19 +75,19 @@ void control_dispatch(struct control *control);
 /** Send a record to the clients that follow them. */
 void control_flow(struct control *control, const struct netobs_flow *flow);
 
-/** All records of an interval have been sent. */
+/** Call when all records of an interval have been passed. */
 void control_interval(struct control *control);
 
 /** A message was logged: it is part of the answer if a request is why. */
 void control_note(struct control *control, int level, const char *text);
 
-/** What clients have asked for begins: the configuration is read again, and applied. */
+/** Call when a reload that clients asked for begins: the configuration is read and applied. */
 void control_begin_reload(struct control *control);
 
 /**
  * The reload has ended: answer its clients with the outcome and the messages logged.
  *
- * @param failure  what is in use instead; NULL: it did not fail
+ * @param failure  the configuration in use instead; NULL: success
  */
 void control_end_reload(struct control *control, const char *failure);
 

@@ -14,9 +14,9 @@
 enum {
 	REQUEST_MS = 5000, /* for a client to send its request, and */
 	ANSWER_MS = 10000, /* to take the answer */
-	CLOSE_MS = 500,	   /* to take what is queued at the end */
+	CLOSE_MS = 500,	   /* to deliver queued answers at the end */
 	MARK_MAX = 128, /* bytes of the end of an interval: room is kept for it */
-	GROUPS = 1024, /* of a client; one with more is none of the group's members */
+	GROUPS = 1024, /* groups of a client; one with more is not admitted by group */
 };
 
 static struct control_client *client_at(const struct control_clients *all,
@@ -75,7 +75,7 @@ bool control_clients_are_claimed(const struct control_clients *all)
 	return false;
 }
 
-/* From the end: where a client is closed, the last one takes its place. */
+/* Walk backwards: closing a client moves the last one to its index. */
 void control_clients_answer(struct control_clients *all, const char *text)
 {
 	for (size_t i = all->server.n; i-- > 0;) {
@@ -142,7 +142,7 @@ static void client_add_mark(struct control_client *client)
 			   (unsigned long long)client->sent,
 			   (unsigned long long)client->missed);
 
-	/* Where there is no room, the next mark has these records, too. */
+	/* If there is no room, the next mark counts these records, too. */
 	server_queue(&client->base, text, (size_t)len);
 	server_send(&client->base);
 }
@@ -207,7 +207,7 @@ static bool is_in_group(int fd, gid_t primary, gid_t group)
 	return false;
 }
 
-/* Beside the socket's mode, which may be wider. */
+/* A check beside the socket's mode, which may be wider. */
 static bool client_is_admitted(struct control_client *client)
 {
 	const struct control_clients *all = clients_of(client);
@@ -277,7 +277,7 @@ int control_clients_open(struct control_clients *all)
 	return server_open(&all->server, &ops);
 }
 
-/* No request is taken any more: clients that have yet to send theirs are closed at once. */
+/* Take no more requests: clients that have not sent theirs yet are closed at once. */
 void control_clients_close(struct control_clients *all)
 {
 	for (size_t i = all->server.n; i-- > 0;)

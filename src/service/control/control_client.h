@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The clients of a control socket: who may connect, what each waits for, and for how long. */
+/* The clients of a control socket: permission to connect, their requests, and timeouts. */
 #ifndef NETOBS_SERVICE_CONTROL_CONTROL_CLIENT_H
 #define NETOBS_SERVICE_CONTROL_CONTROL_CLIENT_H
 
@@ -13,18 +13,18 @@
 
 enum {
 	CONTROL_CLIENTS = 64,
-	CONTROL_LIVE_CLIENTS = 8, /* of these, that follow records */
+	CONTROL_LIVE_CLIENTS = 8, /* clients that may follow records */
 	CONTROL_STALL_MS =
-		5000, /* without taking records, then others may have its place */
+		5000, /* a client that takes no records for so long may be replaced */
 	CONTROL_LIVE_QUEUE = 4 << 20,  /* bytes that wait for a client */
-	CONTROL_LIVE_BATCH = 64 << 10, /* that are sent at once */
+	CONTROL_LIVE_BATCH = 64 << 10, /* bytes that are sent at once */
 };
 
 enum control_client_state {
 	CLIENT_ASKING,
 	CLIENT_ANSWERED, /* the answer is sent, then the connection ends */
 	CLIENT_WAITING,	 /* for the end of the work that it asked for */
-	CLIENT_LIVE,	 /* it follows records */
+	CLIENT_LIVE,	 /* follows records */
 };
 
 struct control_client {
@@ -39,7 +39,7 @@ struct control_client {
 
 struct control_clients {
 	struct server server;
-	gid_t group; /* whose members may connect; -1: none */
+	gid_t group; /* group whose members may connect; -1: none */
 	/* A client without permission to connect: answer it. */
 	void (*on_stranger)(struct control_client *client, void *user);
 	/* A request has come whole, as a text; it answers or closes the client. */
@@ -54,7 +54,7 @@ int control_clients_open(struct control_clients *all);
 /** Take no more requests, send queues for a moment, and close all clients. */
 void control_clients_close(struct control_clients *all);
 
-/** Send @text, which is taken over, and close it. NULL: there is no memory for an answer. */
+/** Send @text, which is taken over, and close the client. NULL: there is no memory for an answer. */
 void control_client_answer(struct control_client *client, char *text);
 
 /** Answer it later. */
@@ -70,9 +70,9 @@ bool control_clients_are_claimed(const struct control_clients *all);
 void control_clients_answer(struct control_clients *all, const char *text);
 
 /**
- * If all places are taken, a client that has read nothing for CONTROL_STALL_MS loses its place.
+ * Make room for a client that follows records: evict one that has read nothing for CONTROL_STALL_MS.
  *
- * @return whether another one can follow records
+ * @return whether there is room
  */
 bool control_clients_find_place(struct control_clients *all);
 

@@ -14,7 +14,7 @@
 #include "base/clock_ms.h"
 #include "base/value.h"
 
-/* @return the length of the address; 0: there is none */
+/* @return the length of the address; 0: no address */
 static socklen_t read_address(struct sockaddr_un *ret_address)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -25,7 +25,7 @@ static socklen_t read_address(struct sockaddr_un *ret_address)
 		return 0;
 	*ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	memcpy(ret_address->sun_path, path, len);
-	if (*path == '@') /* of the abstract namespace */
+	if (*path == '@') /* in the abstract namespace */
 		ret_address->sun_path[0] = '\0';
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
 }

@@ -14,7 +14,7 @@
  */
 void notify_send(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** The same without waiting: a line that would have to wait is dropped. */
+/** Send a line as notify_send(), but drop it if it would have to wait. */
 void notify_now(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** RELOADING=1, to be followed by READY=1. */

@@ -19,7 +19,7 @@ enum {
 	CROWD = 64,
 	REQUEST_MS = 10000, /* for a request and its answer, or idle */
 	LOOK_MS = 1000,	    /* how often requests are checked for that */
-	MEMORY = 16 << 10,  /* of a connection, for the request's head */
+	MEMORY = 16 << 10,  /* memory of a connection, for the request's head */
 };
 
 struct client {

@@ -16,14 +16,14 @@ extern const struct httpd_module netobs_httpd;
 
 struct httpd;
 
-/* What a request asks for. */
+/* A request. */
 struct httpd_request {
 	const char *path;   /* without a query */
 	const char *accept; /* the header field; "" without one */
 };
 
 struct httpd_answer {
-	const char *type; /* of the body: its media type */
+	const char *type; /* media type of the body */
 	const char *body; /* copied */
 	size_t len;
 };

@@ -6,7 +6,7 @@
 
 #include "service/text/drop_text.h"
 
-/* A reason that has no place is "other". */
+/* A reason that finds no free entry counts as "other". */
 static struct drop_total *find_total(struct drop_totals *totals,
 				     const char *reason, const char *kind)
 {

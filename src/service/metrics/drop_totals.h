@@ -11,7 +11,7 @@
 enum { DROP_REASONS_MAX = 96 };
 
 struct drop_total {
-	char reason[64]; /* as the kernel names it, without its prefix; "": it states none */
+	char reason[64]; /* the kernel's name without prefix; "": no reason */
 	const char *kind;
 	uint64_t packets, bytes;
 };

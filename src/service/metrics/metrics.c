@@ -21,7 +21,7 @@ struct metrics {
 	const struct metrics_source *source;
 	struct metrics_values values;
 	int64_t collected_ms;	      /* 0: never */
-	char *texts[METRICS_FORMATS]; /* of these values; NULL: not formatted */
+	char *texts[METRICS_FORMATS]; /* formatted values; NULL: not yet */
 	size_t lens[METRICS_FORMATS];
 	int64_t written_ms;
 	bool is_stale; /* the file could not be written, which was logged */

@@ -26,14 +26,14 @@ struct output;
 struct rules;
 struct sink_totals;
 
-enum { METRICS_AGE_MS = 100, METRICS_INTERFACES = 128 /* that have series */ };
+enum { METRICS_AGE_MS = 100, METRICS_INTERFACES = 128 /* with series */ };
 
 struct metrics_config {
 	const char *listen; /* ADDRESS:PORT, [ADDRESS]:PORT or unix:PATH; NULL */
 	const char *textfile; /* replaced once per interval; NULL: none */
 };
 
-/* What the service observes for its groups beside packets. */
+/* Values beside packets that the service observes for its groups. */
 enum metrics_group_counts {
 	METRICS_GROUP_TCP = 1 << 0, /* the health of TCP */
 	METRICS_GROUP_DROPS = 1 << 1,
@@ -58,9 +58,9 @@ struct metrics_source {
 	const struct alert_rules *alerts; /* NULL: none */
 	const struct metrics_group *groups;
 	size_t n_groups;
-	uint32_t sampling;	   /* one packet or flow of so many; 0: all */
-	uint64_t errors, warnings; /* that have been logged */
-	struct tcp_health health;  /* of all records: the caller adds them */
+	uint32_t sampling; /* one packet or flow of so many is counted; 0: all */
+	uint64_t errors, warnings; /* messages that were logged */
+	struct tcp_health health;  /* of all records, which the caller adds */
 	struct session_totals sessions;
 	const struct drop_totals *drops; /* NULL: none */
 	struct trace_totals trace;
@@ -90,7 +90,7 @@ const char *metrics_text(struct metrics *metrics);
 
 /* For all below, NULL is fine: there are no metrics. */
 
-/* What to wait for, for reading; -1: nothing. */
+/* @return the descriptor to poll for reading; -1: none */
 int metrics_fd(const struct metrics *metrics);
 
 /** Answer requests; to be called when metrics_fd() polls readable. */
@@ -102,7 +102,7 @@ void metrics_dispatch(struct metrics *metrics);
  */
 void metrics_write(struct metrics *metrics, bool is_last);
 
-/* Where the metrics are served, with the port that the kernel chose for 0; false: nowhere. */
+/* Format the address that serves the metrics, with the port that the kernel chose for 0; false: none. */
 bool metrics_where(const struct metrics *metrics, char *text, size_t size);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "metrics_groups.h"
 
-/* Of groups, by the names of keys; then other flows, and what series had that left. */
+/* Series of groups, by the names of keys; then other flows, and removed series. */
 const void *metrics_groups_flows(const struct metrics_values *values, size_t i,
 				 struct metrics_labels *labels)
 {
@@ -21,7 +21,7 @@ const void *metrics_groups_flows(const struct metrics_values *values, size_t i,
 	return series;
 }
 
-/* Of what is not observed, there are no counters that are always 0. */
+/* No series for values that are not observed: they would be always 0. */
 static const void *set_counted(const struct metrics_values *values, size_t i,
 			       struct metrics_labels *labels,
 			       enum metrics_group_counts counts)
@@ -49,7 +49,7 @@ const void *metrics_groups_connections(const struct metrics_values *values,
 	return set_counted(values, i, labels, METRICS_GROUP_CONNECTIONS);
 }
 
-/* Of groups that have these histograms. */
+/* Series of groups that have these histograms. */
 const void *metrics_groups_rtt(const struct metrics_values *values, size_t i,
 			       struct metrics_labels *labels)
 {

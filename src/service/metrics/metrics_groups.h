@@ -6,7 +6,7 @@
 #include "metrics_table.h"
 
 metrics_set metrics_groups_flows; /* all */
-metrics_set metrics_groups_tcp;	  /* with what the service observes of TCP, */
+metrics_set metrics_groups_tcp;	  /* if the service observes TCP health */
 metrics_set metrics_groups_drops;
 metrics_set metrics_groups_connections;
 metrics_set metrics_groups_rtt; /* and with these histograms */

@@ -18,7 +18,7 @@ static const void *set_one(const struct metrics_values *values, size_t i,
 	return i ? NULL : values;
 }
 
-/* A series by its reason; @reason: NULL: there are no more. */
+/* Set the label of a series by reason. @reason: NULL: there are no more series. */
 static const void *set_reason(const char *reason, const void *value,
 			      struct metrics_labels *labels)
 {
@@ -61,7 +61,7 @@ static const void *set_flow_drop(const struct metrics_values *values, size_t i,
 	return places[i].count;
 }
 
-/* Each has two directions. All without series of their own come last. */
+/* Each interface has a series per direction. The sum of interfaces without series is last. */
 static const void *set_interface(const struct metrics_values *values, size_t i,
 				 struct metrics_labels *labels)
 {
@@ -86,7 +86,7 @@ static const void *set_interface(const struct metrics_values *values, size_t i,
 	       NETOBS_INGRESS + i % 2;
 }
 
-/* Of metrics that have all that they say in labels. */
+/* Value of metrics whose information is in their labels. */
 static const uint64_t one = 1;
 
 /* Interfaces with a container or a pod at their other end. */
@@ -122,7 +122,7 @@ static const void *set_sink(const struct metrics_values *values, size_t i,
 	return &values->sinks[i];
 }
 
-/* Of a sink that was removed, there are counts only. */
+/* A sink that was removed has counters only. */
 static const void *set_open_sink(const struct metrics_values *values, size_t i,
 				 struct metrics_labels *labels)
 {
@@ -224,7 +224,7 @@ static const void *set_session_ending(const struct metrics_values *values,
 				      size_t i, struct metrics_labels *labels)
 {
 	if (i == NETOBS_SESSION_OPEN)
-		return METRICS_SKIP; /* those are updates */
+		return METRICS_SKIP; /* reports of open sessions are updates */
 	if (i == NETOBS_SESSION_ENDINGS)
 		return NULL;
 	metrics_label_add(labels, "ended", netobs_session_ended_name(i));
@@ -284,7 +284,7 @@ static const void *set_build(const struct metrics_values *values, size_t i,
 #define ONE(member) OF(set_one, metrics_values, member)
 #define OPEN_SINK(member) OF(set_open_sink, sink_total, member)
 
-/* Of two numbers: packets, and their bytes; or records, and the packets in them. */
+/* A pair of counters: packets and their bytes, or records and their packets. */
 #define COUNTS(name, type, help, set, of, member)                          \
 	{ name "_packets", type, help, OF(set, of, member packets) },      \
 	{                                                                  \

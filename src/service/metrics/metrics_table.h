@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* All metrics, each named once: with its type, its text of help, and where its values are. */
+/* All metrics, each named once: its type, help text, and the location of its values. */
 #ifndef NETOBS_SERVICE_METRICS_METRICS_TABLE_H
 #define NETOBS_SERVICE_METRICS_METRICS_TABLE_H
 
@@ -24,8 +24,8 @@ void metrics_label_index(struct metrics_labels *labels, const char *name,
 			 size_t value);
 
 /*
- * Adds the labels of series @i, and returns the struct that its value is in; NULL: there are
- * no more series; METRICS_SKIP: there is none for this @i.
+ * Adds the labels of series @i, and returns the struct that its value is in; NULL: there are no
+ * more series; METRICS_SKIP: no series for this @i.
  */
 typedef const void *metrics_set(const struct metrics_values *values, size_t i,
 				struct metrics_labels *labels);
@@ -44,9 +44,9 @@ struct metric {
 	enum metrics_type type;
 	const char *help;
 	metrics_set *set;
-	/* In what the set returns: of a uint64_t, or of a struct metrics_histogram. */
+	/* Offset in the returned struct: of a uint64_t, or of a struct metrics_histogram. */
 	size_t offset;
-	unsigned int digits; /* of it behind the point: 9 of nanoseconds */
+	unsigned int digits; /* digits of the value behind the point: 9 for nanoseconds */
 };
 
 extern const struct metric metrics_table[];

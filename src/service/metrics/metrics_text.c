@@ -53,7 +53,7 @@ static void write_head(struct text *text, const struct metric *metric)
 				units[i]);
 }
 
-/* "{LABELS,more}", without what is empty. */
+/* Write "{LABELS,more}", without empty parts. */
 static void write_labels(struct text *text, const struct metrics_labels *labels,
 			 const char *more)
 {

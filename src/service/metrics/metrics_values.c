@@ -17,7 +17,7 @@
 #include "service/options/rules.h"
 
 enum {
-	TIME_BUCKETS = 21 /* of times: up to 8.4 s, and all longer ones */
+	TIME_BUCKETS = 21 /* buckets of times: up to 8.4 s, and longer */
 };
 
 /* ---- Interfaces ------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ static bool is_same_interface(const struct metrics_interface *known,
 	       known->netns_inode == interface->netns_inode;
 }
 
-/* Its own series, or a free one; NULL: there is none left. */
+/* @return the interface's series, or a free one; NULL: all are in use */
 static struct metrics_interface *
 find_series(struct metrics_values *values,
 	    const struct netobs_interface *interface)
@@ -104,7 +104,7 @@ static void collect_interfaces(const struct netobs *ctx,
 
 /* ---- Sinks and rules -------------------------------------------------------------- */
 
-/* In the order of the file, then the default, then the rules that were replaced. */
+/* Order: the rules of the file, then the default, then the rules that were replaced. */
 static void collect_rules(const struct metrics_source *source,
 			  struct metrics_values *values)
 {
@@ -201,7 +201,7 @@ static struct metrics_histogram keep_times(const struct netobs_times *times,
 	return histogram_of((*to)++);
 }
 
-/* Flows go on to be counted, and each format is of the same moment. */
+/* Copy times: flows are still counted, and all values of a format must be of one moment. */
 static int keep_series_times(struct metrics_values *values)
 {
 	struct netobs_times *times;
@@ -225,7 +225,7 @@ static int keep_series_times(struct metrics_values *values)
 	return 0;
 }
 
-/* All of them, since a sum over a part would look like one of all. */
+/* Collect all series, since a sum over a part of them would look complete. */
 static int collect_series(const struct metrics_source *source,
 			  struct metrics_values *values)
 {

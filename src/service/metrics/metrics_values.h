@@ -19,7 +19,7 @@ struct metrics_interface {
 	char name[IF_NAMESIZE];
 	char *netns;			    /* NULL: the context's own */
 	char container_id[72], pod_uid[40]; /* at its other end; "": not known */
-	/* Its counts when it got its series: the series of all others has those. */
+	/* Its counts when it got its series: before, the series of other interfaces counted them. */
 	struct netobs_crossings before[NETOBS_DIRECTIONS];
 	struct netobs_crossings crossed[NETOBS_DIRECTIONS];
 };
@@ -78,7 +78,7 @@ struct metrics_values {
 	size_t n_alerts;
 	struct metrics_series *series;
 	size_t n_series, series_size;
-	struct netobs_times *times; /* of the series: copies */
+	struct netobs_times *times; /* copies of the times of each series */
 };
 
 /*

@@ -9,7 +9,7 @@
 #include <netobs/series.h>
 
 struct tcp_health {
-	/* Of records with new samples. */
+	/* Times from records with new samples. */
 	struct netobs_times rtt, path_rtt, response_time, app_latency;
 	uint64_t retransmits, retransmitted_bytes;
 	uint64_t out_of_order, late_unknown, duplicate_acks, zero_windows;

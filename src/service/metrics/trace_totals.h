@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What was traced for alerts since the service began. */
+/* Totals of traces for alerts since the service began. */
 #ifndef NETOBS_SERVICE_METRICS_TRACE_TOTALS_H
 #define NETOBS_SERVICE_METRICS_TRACE_TOTALS_H
 

@@ -14,7 +14,7 @@
 
 enum { MIN_INTERVAL_MS = 10 }; /* the library's */
 
-/* What the library would take for a name, and was meant otherwise: NULL if it may be a name. */
+/* @return a hint for text that the library would take for a name of an interface; NULL: it may be a name */
 static const char *find_hint(const char *name)
 {
 	if (!strcmp(name, "any"))
@@ -82,7 +82,7 @@ uint64_t flows_attachment_disables(int attachment)
 	}
 }
 
-/* Behind pairs of interfaces, each of these looks for processes. */
+/* Each of these options looks for processes behind pairs of interfaces. */
 unsigned int flows_config_privileges(const struct flows_config *config)
 {
 	const bool needs_processes = config->process || config->nat ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What is observed, and how: of the service, and of commands that observe flows. */
+/* Options of observing flows, of the service and of commands. */
 #ifndef NETOBS_SERVICE_OBSERVE_FLOWS_CONFIG_H
 #define NETOBS_SERVICE_OBSERVE_FLOWS_CONFIG_H
 
@@ -31,11 +31,11 @@ struct flows_config {
 	bool container_names; /* are found, and those of pods */
 	const char *container_root; /* below which files name them; NULL: "/" */
 	bool nat;   /* the addresses that NAT gives flows are found */
-	bool drops; /* so are the packets of flows that the kernel drops */
+	bool drops; /* observe the kernel's drops of packets of flows */
 	uint32_t max_connections; /* 0: not given */
 	const char *sampling;	  /* NULL: not given */
 	enum netobs_sampling sampling_mode;
-	uint32_t sampling_interval; /* one of so many; 0: all */
+	uint32_t sampling_interval; /* one of so many is sampled; 0: all */
 	uint64_t min_bytes;
 	char *filter;		/* NULL: none */
 	const char *rules_path; /* NULL: not given */
@@ -53,7 +53,7 @@ static inline bool flows_may_alert(const struct flows_config *config)
 }
 
 /**
- * What the values of options must be besides.
+ * Check values beyond their types.
  *
  * @param ret_why  unchanged if they are right
  * @return whether they are

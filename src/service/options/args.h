@@ -14,7 +14,7 @@
 /* Exit status of every command. */
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* What an option's argument is, and the type of the field it is stored in. */
+/* The kind of an option's argument, and the type of the field that stores it. */
 enum args_type {
 	ARGS_SWITCH, /* none; bool */
 	ARGS_REPEAT, /* none, may be repeated; uint32_t */
@@ -24,7 +24,7 @@ enum args_type {
 	ARGS_NUMBER,   /* at least 1; uint64_t */
 	ARGS_NUMBER32, /* at least 1; uint32_t */
 	ARGS_BYTES,    /* with K, M or G; uint64_t */
-	ARGS_CHOICE,   /* one of choices; int, its index */
+	ARGS_CHOICE,   /* one of choices; int: its index */
 };
 
 /* NULL-terminated; the strings are those of argv. */
@@ -33,7 +33,7 @@ struct args_list {
 	size_t n;
 };
 
-/* What an option is about: the later ones, where packets are of live interfaces only. */
+/* The source of packets that an option is for; the later ones, of packets of live interfaces only. */
 enum args_source {
 	ARGS_SOURCE_NONE,
 	ARGS_SOURCE_PACKETS,
@@ -45,7 +45,7 @@ struct args_option {
 	const char *name;
 	enum args_type type;
 	enum args_source source;
-	size_t offset; /* of the field in the command's configuration */
+	size_t offset; /* offset of the field in the command's configuration */
 	const char *metavar;
 	const char *const *choices; /* NULL-terminated */
 	const char *otherwise;	    /* the default; "": none */
@@ -109,7 +109,7 @@ void args_list_clear(struct args_list *list);
  */
 int args_store(const struct args_option *option, const char *text, void *config);
 
-/** @return what the argument of @option must be, such as "a whole number, at least 1" */
+/** @return a description of the argument that @option takes, such as "a whole number, at least 1" */
 const char *args_expectation(const struct args_option *option);
 
 /**

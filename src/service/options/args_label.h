@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What messages call an option. */
+/* Names of options in messages. */
 #ifndef NETOBS_SERVICE_OPTIONS_ARGS_LABEL_H
 #define NETOBS_SERVICE_OPTIONS_ARGS_LABEL_H
 

@@ -9,10 +9,10 @@
 
 #include "base/json.h"
 
-/* As the member "connections" of an object. */
+/* Add them as the member "connections" of an object. */
 void conn_stats_json(struct json *json, const struct netobs *ctx);
 
-/* As lines below those of human_stats(). */
+/* Print them as lines below those of human_stats(). */
 void conn_stats_print(FILE *file, const struct netobs *ctx);
 
 #endif

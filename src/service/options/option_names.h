@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What an option of the library is called on the command line and in the configuration. */
+/* Names of the library's options on the command line and in the configuration. */
 #ifndef NETOBS_SERVICE_OPTIONS_OPTION_NAMES_H
 #define NETOBS_SERVICE_OPTIONS_OPTION_NAMES_H
 
 #include <stddef.h>
 
 struct option_name {
-	const char *library;	   /* with the colon that follows in messages */
-	const char *letter, *name; /* of commands; no name: they have none */
-	const char *section, *key; /* of the configuration; NULL: it has none */
+	const char *library; /* name in the library's messages, with the colon that follows */
+	const char *letter, *name; /* option of commands; no name: none */
+	const char *section, *key; /* key of the configuration; NULL: none */
 };
 
 /**

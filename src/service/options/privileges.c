@@ -20,7 +20,7 @@ static bool has_netns(const struct args_list *interfaces)
 	return false;
 }
 
-/* A unit may have the one that is for reading only: names of containers take no more. */
+/* A unit may have the capability for reading only, which names of containers need. */
 static int capability_for_files(void)
 {
 	uint64_t held = 0;

@@ -13,8 +13,8 @@ enum privileges_kept {
 };
 
 /*
- * Drop the privileges that are not needed once programs are attached. Kept is what it
- * takes to follow @interfaces, and what @keep says. Without privileges to begin with, nothing happens.
+ * Drop the privileges that are not needed once programs are attached. Privileges to follow
+ * @interfaces, and those in @keep, are kept. A process without privileges stays as it is.
  */
 void privileges_drop(const struct args_list *interfaces, unsigned int keep);
 

@@ -60,7 +60,7 @@ bool rules_parse_sample(const char *text, struct netobs_rule *rule)
 	return false;
 }
 
-/* As it is parsed. */
+/* Write the text that rules_parse_sample() parses. */
 static void add_sample(struct json *json, const struct netobs_rule *rule)
 {
 	char text[32];
@@ -101,7 +101,7 @@ static char *cut_word(char *text)
 	return rest + strspn(rest, BLANKS);
 }
 
-/* Of "sample 1:N EXPR". @return NULL, or a message about the error */
+/* Parse the sampling of "sample 1:N EXPR". @return NULL, or a message about the error */
 static const char *take_sample(char **expression, struct netobs_rule *rule)
 {
 	static const char word[] = "sample";

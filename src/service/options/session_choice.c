@@ -57,9 +57,9 @@ bool session_choice_check(const struct session_choice *choice, char *ret_why,
 	r = netobs_sessions_new(&opts, &sessions);
 	if (r == 0)
 		netobs_sessions_free(sessions);
-	if (r != -EINVAL) /* it may lack descriptors, which the start reports */
+	if (r != -EINVAL) /* other errors, such as too few descriptors, are reported at the start */
 		return true;
-	/* Behind the name of the library's option. */
+	/* Skip the name of the library's option. */
 	why = strstr(error, ": ");
 	snprintf(ret_why, size, "%s", why ? why + 2 : error);
 	return false;

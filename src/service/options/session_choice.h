@@ -18,7 +18,7 @@ struct session_choice {
 	uint32_t pid;
 	const char *comm;
 	uint64_t buffer_bytes;
-	bool container_names;	    /* are to be found */
+	bool container_names;	    /* find names of containers */
 	const char *container_root; /* below which files name them */
 };
 

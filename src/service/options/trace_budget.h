@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a tracer may take, for netobsctl trace and the service. */
+/* Limits of a tracer, for netobsctl trace and the service. */
 #ifndef NETOBS_SERVICE_OPTIONS_TRACE_BUDGET_H
 #define NETOBS_SERVICE_OPTIONS_TRACE_BUDGET_H
 
@@ -8,7 +8,7 @@
 
 enum { TRACE_CONNECTIONS_MAX = 65536 }; /* the library's */
 
-/* As in struct netobs_trace_opts; 0: the default. */
+/* Members as in struct netobs_trace_opts; 0: the default. */
 struct trace_budget {
 	uint32_t max_connections, max_events, max_rate;
 	bool netfilter;

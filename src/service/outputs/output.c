@@ -60,7 +60,7 @@ void output_say(const struct output *output, const char *message)
 		output->on_log(NETOBS_LOG_ERROR, message, output->user);
 }
 
-/* Of standard output: the library logs those of the others. */
+/* Report an error of standard output: the library logs those of other outputs. */
 static void say_failed(const struct output *output, int error)
 {
 	char text[128];
@@ -237,7 +237,7 @@ static struct netobs_sink_opts sink_opts(const struct output *output)
 	};
 }
 
-/* What else may be wrong is found, and logged, when it is opened. */
+/* Other errors are found, and logged, when the output is opened. */
 int output_check(const struct output *output)
 {
 	const struct netobs_sink_opts opts = sink_opts(output);
@@ -248,7 +248,7 @@ int output_check(const struct output *output)
 	return netobs_sink_check(output->spec, &opts);
 }
 
-/* Its own words were logged, but for those of standard output. */
+/* The library has logged an error, unless it is one of standard output. */
 static int open_output_sink(struct output *output)
 {
 	const struct netobs_sink_opts opts = sink_opts(output);
@@ -263,7 +263,7 @@ static int open_output_sink(struct output *output)
 static void write_sink_flow(struct output *output, const struct netobs_flow *flow)
 {
 	netobs_sink_write(output->state,
-			  &flow->record); /* what is dropped is counted */
+			  &flow->record); /* dropped records are counted */
 }
 
 static void write_sink_record(struct output *output,
@@ -409,7 +409,7 @@ static bool report_undelivered(const struct output *output)
 	return false;
 }
 
-/* What became of the records, for --stats. */
+/* Keep the sink's counters for --stats. */
 static void keep_sink_stats(struct output *output)
 {
 	const size_t size = 8192;
@@ -427,7 +427,7 @@ static bool close_sink(struct output *output)
 {
 	bool is_complete = true;
 
-	/* A successor sends what is in the spool. */
+	/* A successor sends the records in the spool. */
 	if (!output->error && !output->has_successor)
 		finish_sink(output);
 	if (!output->error)

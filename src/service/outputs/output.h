@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Where records go: a sink of the library, or what the program has itself, as tables of the
+ * An output of records: a sink of the library, or one of the program's own, such as tables of the
  * command.
  */
 #ifndef NETOBS_SERVICE_OUTPUTS_OUTPUT_H
@@ -25,18 +25,18 @@ struct output_kind {
 	void (*flow)(struct output *output, const struct netobs_flow *flow);
 	/* A record of another type. */
 	void (*record)(struct output *output, const struct netobs_record *record);
-	/* All records of a drain have come. */
+	/* All records of a drain were passed. */
 	void (*interval)(struct output *output);
 	/* No record follows: send all, as interval() does. May be NULL. */
 	void (*finish)(struct output *output);
 	/* False: some that were sent are not confirmed. New ones stay in the spool on disk. */
 	bool (*settle)(struct output *output);
-	/* What to wait for, for reading, and what to do then. */
+	/* The descriptor to poll for reading, and its handler. */
 	int (*fd)(const struct output *output);
 	void (*ready)(struct output *output);
-	/* Some records are not where they go yet. */
+	/* Some records have not been delivered yet. */
 	bool (*is_pending)(const struct output *output);
-	/* Its file may have been renamed. */
+	/* Reopen the output's file, which may have been renamed. */
 	int (*reopen)(struct output *output);
 	/* False: records did not get where they should, which was logged. */
 	bool (*close)(struct output *output);
@@ -46,22 +46,22 @@ struct output {
 	const struct output_kind *kind;
 	const char *spec;
 	char *own_spec; /* @spec, if it differs from the value of -o; else NULL */
-	const char *name; /* of a sink of the service; NULL: the command line has none */
+	const char *name; /* name of a sink of the service; NULL: of the command line */
 	bool is_prepared; /* it gets no records yet */
-	bool is_leaving; /* it gets no more, or some until another takes its place */
-	bool has_successor; /* which opens its spool when it is closed */
+	bool is_leaving; /* gets no more records, or some until its successor is open */
+	bool has_successor; /* a successor opens the same spool when this one is closed */
 	struct stream stream;
 	void *state;	/* the kind's own */
-	bool is_stdout; /* it goes to standard output */
+	bool is_stdout; /* writes to standard output */
 	bool is_open;
-	int error;   /* it failed permanently: a negated errno value */
+	int error;   /* permanent failure: a negated errno value */
 	char *stats; /* after closing: a JSON object, or NULL */
-	const struct view_options *view; /* of a kind that shows records; NULL */
-	uint32_t sampling; /* one of so many packets or flows; 0: all */
+	const struct view_options *view; /* of kinds that show records; or NULL */
+	uint32_t sampling; /* one of so many packets or flows is counted; 0: all */
 	enum netobs_sampling sampling_mode;
 	void (*on_log)(int level, const char *message, void *user);
-	struct netobs *context; /* whose records it gets, once it is opened */
-	/* Its counts are final, and it is about to be closed. May be NULL. */
+	struct netobs *context; /* context whose records it gets, once it is opened */
+	/* Called before the output is closed, with final counters. May be NULL. */
 	void (*on_last)(const struct output *output, void *user);
 	void *user;
 };
@@ -94,7 +94,7 @@ int output_reopen(struct output *output);
 
 enum { OUTPUT_FINISH_MS = 5000 }; /* at the end of a process */
 
-/* No record follows: send what is pending, and go on with that in output_ready(). */
+/* No record follows: begin to send pending records, which output_ready() continues. */
 void output_finish(struct output *output);
 
 /**
@@ -104,10 +104,7 @@ void output_finish(struct output *output);
  */
 bool output_settle(struct output *output);
 
-/*
- * At the end: send what is pending to all of @outputs side by side, so that those that
- * are away take up one time together, @timeout_ms at most.
- */
+/* At the end: send pending records to all of @outputs in parallel, for @timeout_ms at most. */
 void output_finish_all(struct output *outputs, size_t n, int timeout_ms);
 
 /* Whether some of its records are not where they go yet. */

@@ -97,7 +97,7 @@ static void add_open_sink(struct sink_total *total, const struct output *output,
 static struct sink_total *find_total(struct sink_total *list, size_t n,
 				     const char *name)
 {
-	/* As long as the names that are kept. */
+	/* Names are cut to the length that is kept. */
 	const size_t len = sizeof(list->name) - 1;
 
 	for (size_t i = 0; i < n; i++)
@@ -121,7 +121,7 @@ static struct sink_total *add_name(struct sink_total *list, size_t *n,
 
 /* ---- Closed sinks ----------------------------------------------------------------- */
 
-/* Behind all names, if there are more than have numbers of their own. */
+/* @return the name that counts the sink: "all others" if there are too many names */
 static const char *name_of_total(const struct sink_totals *totals,
 				 const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What became of records, by the name of a sink in the configuration. The counts of a sink that is
- * replaced or removed stay with its name, so that a reload takes nothing from a total:
+ * Totals of the outcomes of records, by the name of a sink in the configuration. The counts of a
+ * sink that is replaced or removed stay with its name, so that a reload takes nothing from a total:
  *
  *   taken + recovered = delivered + pending + the sum of dropped + kept
  */
@@ -19,7 +19,7 @@ enum {
 	SINK_GIVEN_UP =
 		NETOBS_SINK_DROPS, /* they were in memory when the sink was closed */
 	SINK_REASONS,
-	SINK_COUNTERS_MAX = 32, /* of the kinds that a name has had */
+	SINK_COUNTERS_MAX = 32, /* counters of all kinds that a name has had */
 	/* Names with totals of their own once their sink is closed; the rest is one total. */
 	SINK_TOTALS_MAX = 128,
 };
@@ -27,7 +27,7 @@ enum {
 struct sink_total {
 	char name[64];	       /* or the index of an output without a name */
 	char target[256];      /* the spec of its last sink, without options */
-	bool is_open;	       /* it has a sink, which may be leaving */
+	bool is_open;	       /* the name has a sink, which may be leaving */
 	uint64_t is_connected; /* no outage of these is known */
 	/* All counts are sums, also of closed sinks; dropped[] has SINK_REASONS. */
 	struct netobs_sink_stats stats;

@@ -34,7 +34,7 @@ struct conversations {
 	struct nat_links links;
 
 	struct reporter *reporters;
-	struct reporting *reporting; /* of each */
+	struct reporting *reporting; /* of each reporter */
 	uint32_t n_reporters, reporters_capacity, reporting_capacity;
 	struct slots reporter_slots;
 
@@ -223,7 +223,7 @@ static void note_server(struct conversations *all, const struct talk *talk)
 		all->servers[all->n_servers++] = server;
 }
 
-/* As groups do it, but by all reports of the conversation. */
+/* The rules of groups, but by all reports of the conversation. */
 static uint8_t find_service(struct conversations *all, const struct talk *talk,
 			    uint8_t *ret_evidence)
 {

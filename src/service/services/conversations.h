@@ -16,11 +16,11 @@ struct conversations;
 
 struct conversation_totals {
 	uint64_t flows, sessions, mappings; /* reports that were added */
-	uint64_t sampled; /* of flows of which not all packets were counted */
+	uint64_t sampled; /* flows of which not all packets were counted */
 	/* Packets of reports that are in no edge: the same that others have reported, and of tuples
 	 * that a NAT gave to several conversations, which its own host reports, too. */
 	uint64_t repeated_packets, shared_packets;
-	int64_t start_ms, end_ms; /* of all flows that say both; 0: none does */
+	int64_t start_ms, end_ms; /* of flows with both times; 0: none */
 };
 
 /** @return yours; NULL: no memory */
@@ -42,7 +42,7 @@ uint32_t conversations_reporters(const struct conversations *all);
 const char *conversations_reporter_name(const struct conversations *all,
 					uint32_t reporter);
 
-/** @return the name of the only workload that is known at an end, valid as long as @all; NULL: there is none */
+/** @return the name of the only workload known at an end, valid as long as @all; NULL: none, or several */
 const char *conversations_workload(const struct conversations *all,
 				   const struct edge_sum *sum, enum edge_end end);
 

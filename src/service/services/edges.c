@@ -30,7 +30,7 @@ static uint64_t mean(uint64_t sum, uint64_t n)
 	return n ? sum / n : 0;
 }
 
-/* From where both ways are seen, to one end and to the other. */
+/* The sum of the times to both ends, from where both ways are seen. */
 uint64_t edge_rtt_ns(const struct edge_counts *counts)
 {
 	return mean(counts->rtt_sum_ns[TO_SERVICE],
@@ -53,7 +53,7 @@ static void add_span(struct edge_sum *sum, const struct edge_sum *more)
 	sum->end_ms = max_i64(sum->end_ms, more->end_ms);
 }
 
-/* Of two reporters, the one with more packets is named. */
+/* Of two reporters, name the one with more packets. */
 static void add_reporters(struct edge_sum *sum, const struct edge_sum *more)
 {
 	for (int way = 0; way < EDGE_WAYS; way++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * Edges of the service map: a client's address, and the address, port and protocol of the service
- * that it uses. Their number is bounded: where there are too many, the smaller half, by bytes, is added to
- * one sum of others, so that all edges and the others together are always what was added.
+ * that it uses. Their number is bounded: if there are too many, the smaller half, by bytes, is
+ * moved to one sum of others, so that the edges and the others always add up to the total.
  */
 #ifndef NETOBS_SERVICE_SERVICES_EDGES_H
 #define NETOBS_SERVICE_SERVICES_EDGES_H
@@ -14,7 +14,7 @@
 
 enum {
 	EDGES_MAX = 65536,
-	EDGE_NAME_MAX = 16, /* of a process, with its NUL */
+	EDGE_NAME_MAX = 16, /* size of the name of a process, with its NUL */
 };
 
 /* Directions of packets of an edge. */
@@ -25,13 +25,13 @@ enum edge_end { END_CLIENT, END_SERVICE, EDGE_ENDS };
 /* How it is known which end is the service; of an edge, the least certain way. */
 enum service_evidence {
 	EVIDENCE_HANDSHAKE, /* a session, or the flags of a packet */
-	EVIDENCE_ACCEPTS,   /* it has accepted another conversation */
-	EVIDENCE_PORT,	    /* it has the lower port, or address */
+	EVIDENCE_ACCEPTS,   /* the end has accepted another conversation */
+	EVIDENCE_PORT,	    /* the end has the lower port, or address */
 };
 
 struct edge_key {
 	uint8_t client[16], service[16]; /* IPv4 is ::ffff:a.b.c.d */
-	uint16_t port; /* of the service; 0: the protocol has none */
+	uint16_t port; /* port of the service; 0: the protocol has none */
 	uint8_t proto;
 	uint8_t zero[5];
 };
@@ -41,13 +41,15 @@ struct edge_counts {
 	uint64_t conversations;
 	uint64_t packets[EDGE_WAYS], bytes[EDGE_WAYS];
 	uint64_t retransmits; /* both ways */
-	/* Of each way: the sum of round-trip times from where it was seen to the end that it leads
-	 * to, each multiplied by how many samples it has; ns */
+	/*
+	 * For each way: the sum of round-trip times from the observer to the receiver, each
+	 * multiplied by its number of samples; ns
+	 */
 	uint64_t rtt_sum_ns[EDGE_WAYS], rtt_samples[EDGE_WAYS];
-	uint64_t response_sum_ns, responses; /* likewise, of answers to requests */
+	uint64_t response_sum_ns, responses; /* sum over answers to requests */
 	/* Sessions. */
 	uint64_t connections, refused, resets, timeouts, failed;
-	uint64_t repeated_packets; /* that hosts have reported, and that are not in @packets */
+	uint64_t repeated_packets; /* packets of hosts' reports that are not in @packets */
 };
 
 struct edge_sum {
@@ -55,10 +57,10 @@ struct edge_sum {
 	int64_t start_ms, end_ms; /* 0: no packets */
 	uint32_t counted_by[EDGE_WAYS]; /* the reporter that most packets are from, plus 1; 0: none */
 	uint64_t counted_packets[EDGE_WAYS]; /* by it */
-	uint32_t hosts; /* that have reported a conversation, at most; 0: not counted */
+	uint32_t hosts; /* most hosts that have reported one conversation; 0: not counted */
 	uint8_t evidence; /* enum service_evidence */
 	bool has_process[2],
-		is_process_mixed[2]; /* of the client, of the service */
+		is_process_mixed[2]; /* several processes: of the client, of the service */
 	char processes[2][EDGE_NAME_MAX];
 	uint32_t workloads[EDGE_ENDS]; /* conversations_workload(); 0: none is known */
 	bool is_workload_mixed[EDGE_ENDS];
@@ -69,13 +71,13 @@ struct edge {
 	struct edge_sum sum;
 };
 
-/* All zero, but for @max: there are none. */
+/* All zero but @max: no edges. */
 struct edges {
 	struct edge *list;
 	uint32_t n, capacity;
 	uint32_t max; /* edges, at least 2 */
 	struct slots slots;
-	struct edge_sum others; /* of edges that had to make room */
+	struct edge_sum others; /* sum of evicted edges */
 	uint64_t n_others;	/* how often an edge had to */
 };
 

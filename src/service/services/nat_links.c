@@ -9,7 +9,7 @@
 
 enum {
 	FIRST_CAPACITY = 64,
-	NATS_MAX = 8, /* one behind the other */
+	NATS_MAX = 8, /* NATs in a chain */
 };
 
 static bool has_tuple(const void *array, uint32_t index, const void *key)

@@ -19,17 +19,17 @@ struct nat_links {
 	struct slots slots;
 };
 
-/* What is known of a tuple. */
+/* The answer about a tuple. */
 enum nat_answer {
-	NAT_NONE, /* it is not behind a NAT, as far as is known */
+	NAT_NONE, /* not behind a NAT, as far as is known */
 	NAT_FOUND,
-	NAT_SHARED, /* of several conversations, which are all reported */
+	NAT_SHARED, /* of several conversations, all of which are reported */
 };
 
 /**
- * Find the face of a report that its conversation had before all NAT of its host, and note the others.
+ * Find a report's tuple before all NAT of its host, and note its other tuples.
  *
- * @param ret_root  it; the report's own, where it has no other
+ * @param ret_root  that tuple; the report's own if it has no other
  * @return false: no memory
  */
 bool nat_links_note(struct nat_links *links, const struct service_report *report,

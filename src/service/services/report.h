@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What the service map takes from a record of netobs: from its JSON, or from the record itself. */
+/* Reads the members of a record that the service map needs: from JSON, or from the record itself. */
 #ifndef NETOBS_SERVICE_SERVICES_REPORT_H
 #define NETOBS_SERVICE_SERVICES_REPORT_H
 
@@ -14,8 +14,8 @@ struct netobs_session;
 
 enum {
 	REPORTER_MAX = 256,  /* bytes of a name or an identity, with its NUL */
-	REPORT_WHY_MAX = 96, /* of why a record was refused */
-	REPORT_WORKLOAD_MAX = 192, /* of the name of a workload */
+	REPORT_WHY_MAX = 96, /* size of the reason why a record was refused */
+	REPORT_WORKLOAD_MAX = 192, /* size of the name of a workload */
 };
 
 enum report_kind {
@@ -27,7 +27,7 @@ enum report_kind {
 
 struct service_report {
 	enum report_kind kind;
-	struct flow_face face; /* of its packets, or its socket; of ICMP without type */
+	struct flow_face face; /* tuple of its packets, or its socket; ICMP without type */
 	struct flow_face others[2]; /* before or behind NAT */
 	uint32_t n_others;
 	uint64_t conversation_id; /* 0: not known */
@@ -40,7 +40,7 @@ struct service_report {
 	uint32_t sampling; /* 0: all packets were counted */
 	uint16_t tcp_flags;
 	uint8_t tcp_combined;
-	bool has_combined; /* it is known; else 0 says nothing */
+	bool has_combined; /* false: 0 means unknown */
 	uint32_t n_points; /* at which it was seen */
 	uint64_t point;	   /* the first one, as a hash */
 
@@ -48,8 +48,8 @@ struct service_report {
 	uint8_t opened,
 		ended; /* enum netobs_session_opened, netobs_session_ended */
 
-	char processes[2][EDGE_NAME_MAX]; /* of source and destination; "": not known */
-	/* Likewise: "NAMESPACE/POD", or the name of a container in no pod. */
+	char processes[2][EDGE_NAME_MAX]; /* of source and destination; "": unknown */
+	/* Workloads of both ends: "NAMESPACE/POD", or the name of a container in no pod; "": not known. */
 	char workloads[2][REPORT_WORKLOAD_MAX];
 };
 
@@ -73,7 +73,7 @@ void report_of_flow(const struct netobs_flow *flow,
 void report_of_session(const struct netobs_session *session,
 		       struct service_report *ret_report);
 
-/** Add another face of the same packets, unless it is that of the record. */
+/** Add another tuple of the same packets, unless it is that of the record. */
 void report_add_face(struct service_report *report, const struct flow_face *face);
 
 /**

@@ -157,7 +157,7 @@ static enum report_kind find_kind(struct json_value type)
 	return has_text(type, "mapping") ? REPORT_MAPPING : REPORT_NONE;
 }
 
-/* Of namespaces of one host, the agents have the same name, and mostly the same identity. */
+/* Agents in several namespaces of one host have the same name, and mostly the same identity. */
 static void read_origin(const struct members *members,
 			struct report_origin *origin)
 {

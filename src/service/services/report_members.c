@@ -10,7 +10,7 @@
 
 /* Greater ones are no counts: a record with them is refused. */
 #define COUNT_MAX (1ULL << 53)
-#define PRODUCT_MAX (1ULL << 60) /* of a time and how often it was measured */
+#define PRODUCT_MAX (1ULL << 60) /* of a time, and its number of samples */
 
 #define REPORT_NAME(member, name) [MEMBER_##member] = (name),
 static const char *const names[MEMBERS] = { REPORT_MEMBERS(REPORT_NAME) };

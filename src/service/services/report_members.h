@@ -81,10 +81,10 @@ uint64_t members_check_number(const struct members *members, enum member member,
 uint64_t members_number(const struct members *members, enum member member,
 			uint64_t most);
 
-/** Likewise, of packets and the like. */
+/** @return a count, such as that of packets; 0, too, where it is absent or wrong */
 uint64_t members_count(const struct members *members, enum member member);
 
-/** Likewise, a mean time, which is multiplied by @n, how often it was measured. */
+/** @return a mean time multiplied by @n, the number of its samples; 0, too, where it is absent or wrong */
 uint64_t members_mean(const struct members *members, enum member member,
 		      uint64_t n);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* netobsctl map --services: who uses which service, by what this host sees or records of many. */
+/* netobsctl map --services: who uses which service, as seen by this host, or in records of many. */
 #ifndef NETOBS_SERVICE_SERVICES_SERVICES_H
 #define NETOBS_SERVICE_SERVICES_SERVICES_H
 
@@ -10,14 +10,14 @@
 enum services_format { SERVICES_TABLE, SERVICES_JSON, SERVICES_DOT };
 
 struct services_request {
-	const char *const *files; /* with records; none: this host is observed */
+	const char *const *files; /* files of records; none: observe this host */
 	size_t n_files;
 	enum services_format format;
 	const char *svg; /* a file that the map is drawn to; NULL: none */
-	bool container_names; /* of the host that is observed: below container_root, or "/" */
+	bool container_names; /* find those of this host, below container_root, or "/" */
 	const char *container_root;
 	uint32_t rows; /* edges at most; 0: all */
-	bool once;     /* one interval */
+	bool once;     /* end after one interval */
 	uint32_t interval_ms;
 	uint32_t duration_ms; /* 0: until a signal comes */
 	uint32_t verbose;

@@ -37,7 +37,7 @@ static int find_reporter(struct reading *reading, const char *path,
 				      ret_reporter);
 }
 
-/* @return 0; -ENOMEM: it cannot go on, which was reported */
+/* @return 0; -ENOMEM, which was reported */
 static int take_record(const struct record_input *input, const char *line,
 		       struct json_value record, void *user)
 {

@@ -212,7 +212,7 @@ static int next_pause(const struct host_watch *watch, int64_t end_ms)
 	return watch->is_stopping ? 100 : until_ms(end_ms);
 }
 
-/* Until both observers have stopped. @return 0; < 0 */
+/* Run until both observers have stopped. @return 0; < 0 */
 static int loop(struct host_watch *watch)
 {
 	const uint32_t duration_ms = watch->request->duration_ms;

@@ -15,7 +15,7 @@ enum {
 	EDGES_DRAWN = 200, /* the others are named as a sum */
 	WIDTH = 1000,
 	MARGIN = 10,
-	LEFT = 260,  /* where lines begin */
+	LEFT = 260,  /* column where lines begin */
 	RIGHT = 640, /* and end */
 	ROW = 24,
 	TOP = 60,

@@ -132,7 +132,7 @@ static void fill_sum(const struct services_view *view,
 		snprintf(cells[HOSTS], TEXT_CELL_MAX, "-");
 }
 
-/* Behind the edges, all others, and the total. */
+/* After the edges come the sum of all others, and the total. */
 static void fill_row(const void *rows, uint32_t row, char (*cells)[TEXT_CELL_MAX])
 {
 	const struct services_view *view = rows;

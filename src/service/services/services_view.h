@@ -6,20 +6,20 @@
 #include "conversations.h"
 #include "services.h"
 
-/* What is shown: edges in their order, and the sum of all that are left out. */
+/* The rows of a view: edges in their order, and the sum of all that are left out. */
 struct services_view {
 	const struct edges *edges;
 	uint32_t n; /* edges to show */
 	struct edge_sum others, total;
 	uint64_t n_others;
-	int64_t time_ms;     /* the end of what they are of, since 1970 */
+	int64_t time_ms;     /* end of the shown time, since 1970 */
 	int64_t duration_ms; /* for rates; 0: not known */
 	const struct conversations *reporters; /* for their names */
 	bool has_sessions; /* 0 connections is a count, and not unknown */
 };
 
 /**
- * Sort the edges, and add up what is left out.
+ * Sort the edges, and sum up those that are left out.
  *
  * @param rows  edges at most; 0: all
  */

@@ -58,7 +58,7 @@ uint32_t slots_find(const struct slots *slots, uint64_t hash,
 	return SLOT_NONE;
 }
 
-/* At least a quarter is empty, so that searches end soon. */
+/* At least a quarter of the slots is empty, so that searches end soon. */
 bool slots_add(struct slots *slots, uint64_t hash, uint32_t index)
 {
 	if (slots->n >= SLOTS_MAX)

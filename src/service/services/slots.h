@@ -33,7 +33,7 @@ uint64_t slots_hash(struct slots *slots, const void *key, size_t len);
 /** @return whether the element at @index of @array has @key */
 typedef bool slot_same_fn(const void *array, uint32_t index, const void *key);
 
-/** @return its index; SLOT_NONE: there is none */
+/** @return the index of the element; SLOT_NONE: not found */
 uint32_t slots_find(const struct slots *slots, uint64_t hash,
 		    slot_same_fn *is_same, const void *array, const void *key);
 

@@ -5,7 +5,7 @@
 
 #include "base/util.h"
 
-/* All that one reporter has said of a talk, by the end that sends, or has the sockets. */
+/* All reports of one reporter on a talk, by the end that sends, or has the sockets. */
 struct view {
 	uint32_t reporter;
 	struct part sums[2];
@@ -13,17 +13,17 @@ struct view {
 	struct session_counts sessions[2];
 };
 
-/* What is best known so far. */
+/* The best reports so far. */
 struct choice {
 	struct view counted[2]; /* by the end: of the reporter with most packets from it */
 	bool has_counted[2];
-	struct part to, back;  /* with most samples of round-trip times */
-	struct part responses; /* with most answers */
+	struct part to, back;  /* those with most samples of round-trip times */
+	struct part responses; /* that with most answers */
 	struct session_counts sessions;
 	uint8_t sessions_end;
 	bool has_sessions;
-	uint32_t hosts;	       /* that have reported flows */
-	struct flow_span span; /* of all: which of equal ones counts is chance */
+	uint32_t hosts; /* hosts that have reported flows */
+	struct flow_span span; /* of all reports, as the choice between equal ones is arbitrary */
 };
 
 static void part_add(struct part *sum, const struct part *more)
@@ -40,7 +40,7 @@ static void part_add(struct part *sum, const struct part *more)
 
 /* ---- A reporter ------------------------------------------------------------------------ */
 
-/* Of interfaces that are reported apart, the one with most packets; else the sum. */
+/* If interfaces are reported apart, take the one with most packets; else the sum. */
 static void add_part(struct view *view, uint8_t end, const struct part *part,
 		     bool is_apart)
 {
@@ -73,7 +73,7 @@ static void add_account(const struct talks *talks, const struct account *account
 
 /* ---- Several reporters ----------------------------------------------------------------- */
 
-/* They come in the order of their numbers: of equal ones, it is the first. */
+/* Parts come in the order of their numbers: of equal ones, the first is taken. */
 static bool is_better(const struct part *a, const struct part *b)
 {
 	return a->packets != b->packets ? a->packets > b->packets :
@@ -95,9 +95,9 @@ static void choose_counts(struct choice *choice, const struct view *view)
 }
 
 /*
- * Times are of one host, from it to either end: those of two would count a part of the way twice. Of
- * several, it is the one with most samples. Of those with equally many answers, it is the one that waits
- * the longest time for them: it is the nearest to the client.
+ * Take the times to both ends from one host: times of two hosts would count a part of the way
+ * twice. Of several hosts, the one with most samples is taken. Of hosts with equally many answers,
+ * the one that waits longest is taken: it is the nearest to the client.
  */
 static void choose_times(struct choice *choice, const struct view *view,
 			 uint8_t client)

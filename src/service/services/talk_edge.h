@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a conversation adds to its edge: each of its packets once. */
+/* Adds a conversation to its edge: each of its packets once. */
 #ifndef NETOBS_SERVICE_SERVICES_TALK_EDGE_H
 #define NETOBS_SERVICE_SERVICES_TALK_EDGE_H
 

@@ -74,7 +74,7 @@ static void note_workload(struct talk *talk, uint8_t end, uint32_t workload)
 	talk->workloads[end] = workload ?: talk->workloads[end];
 }
 
-/* Of what a report says of its source, and of its destination. */
+/* Note the names that a report has of its source, and of its destination. */
 static void note_names(struct talks *talks, struct talk *talk, uint8_t source,
 		       const struct service_report *report)
 {
@@ -88,7 +88,7 @@ static void note_names(struct talks *talks, struct talk *talk, uint8_t source,
 	}
 }
 
-/* A SYN without ACK shows what it shows also where flags of single packets are not known. */
+/* A SYN without ACK is evidence also if flags of single packets are unknown. */
 static enum server_end find_server(const struct service_report *report)
 {
 	const struct flow_face *face = &report->face;
@@ -126,7 +126,7 @@ struct flow_span span_of(const struct service_report *report)
 
 /* ---- Accounts -------------------------------------------------------------------------- */
 
-/* What an account is found by. */
+/* Key of an account. */
 struct account_key {
 	uint32_t talk, reporter;
 	uint64_t end;

@@ -17,25 +17,25 @@ struct pair {
 
 /* How a reporter reports a flow that passes several interfaces. */
 struct reporting {
-	bool is_merged; /* a record named several of them */
+	bool is_merged; /* a record named several interfaces */
 	bool is_apart; /* a record for each: two of the same time and tuple named different ones */
 };
 
 enum {
-	PARTS_MAX = 64 /* of a direction; what is beyond is in one more, POINT_REST */
+	PARTS_MAX = 64 /* parts of a direction; further ones are in one more, POINT_REST */
 };
 
 /* Points that are no interface. */
 #define POINT_MANY 0ULL /* several, or none is known */
 #define POINT_REST UINT64_MAX
 
-/* What a reporter has said of a direction, at one place. */
+/* The sums that a reporter stated of a direction, at one point. */
 struct part {
-	uint32_t next; /* of the same account, plus 1 */
+	uint32_t next; /* next part of the account, plus 1 */
 	uint64_t point; /* the only interface where it was seen, or POINT_MANY, POINT_REST */
-	struct flow_span last; /* of the last record that had one; 0: none */
+	struct flow_span last; /* of the last record with a time; 0: none */
 	uint16_t last_icmp;    /* type and code of that record */
-	struct flow_span span; /* of all of them */
+	struct flow_span span; /* of all records */
 	uint64_t packets, bytes, retransmits;
 	uint64_t rtt_sum_ns, rtt_samples, response_sum_ns, responses;
 };
@@ -45,14 +45,14 @@ struct session_counts {
 	uint64_t connections, refused, resets, timeouts, failed;
 };
 
-/* All that a reporter has said of one end of a talk: of packets from it, and of its sockets. */
+/* All reports of a reporter on one end of a talk: on packets from it, and on its sockets. */
 struct account {
-	uint32_t next; /* of the same talk, plus 1 */
+	uint32_t next; /* next account of the talk, plus 1 */
 	uint32_t talk, reporter;
 	uint32_t parts,
 		sessions; /* the first part, the sessions, plus 1; 0: none */
 	uint8_t n_parts;
-	uint8_t end; /* of the pair */
+	uint8_t end; /* index in the pair */
 };
 
 struct talk {
@@ -60,9 +60,9 @@ struct talk {
 	uint32_t accounts; /* the first one, plus 1; 0: none */
 	uint16_t accepts[2]; /* how often reports show that this end is the service */
 	bool is_merged;	  /* into another talk */
-	bool is_mixed[2]; /* of the ends: there are several processes */
+	bool is_mixed[2]; /* the end has several processes */
 	char processes[2][EDGE_NAME_MAX];
-	uint32_t workloads[2]; /* of struct talks; 0: not known */
+	uint32_t workloads[2]; /* number in struct talks; 0: unknown */
 	bool is_workload_mixed[2];
 };
 
@@ -92,10 +92,7 @@ void span_join(struct flow_span *span, struct flow_span more);
 /** @return its times; 0: it does not say both, or its end is before its start */
 struct flow_span span_of(const struct service_report *report);
 
-/**
- * @param reporting  of @reporter; what the report shows of it is added
- * @return false: no memory
- */
+/** @param reporting  of @reporter; updated by the report @return false: no memory */
 bool talks_add_flow(struct talks *talks, uint32_t talk, uint8_t source,
 		    uint32_t reporter, const struct service_report *report,
 		    struct reporting *reporting);

@@ -99,9 +99,9 @@ const char *listen_refuse(const char *spec)
 }
 
 /*
- * Of processes that start at the same time, one replaces a socket that a killed one left
- * behind, and no other takes the new one for such before it is listened on: each holds
- * the lock of a file beside the socket meanwhile. The file is this user's own, so that no
+ * If several processes start at the same time, one may replace a socket that a killed process left
+ * behind, and no other may take the new socket for a stale one before it is listened on: so each
+ * holds the lock of a file beside the socket meanwhile. The file is this user's own, so that no
  * other user can hold the lock.
  */
 struct path_lock {
@@ -180,7 +180,7 @@ static int bind_unix(struct listen *listener, int fd, const char *path,
 
 	if (!copy)
 		return -ENOMEM;
-	strcpy(local.sun_path, path); /* it was checked */
+	strcpy(local.sun_path, path); /* the length was checked */
 	if (is_locked)
 		remove_stale(&local);
 	mask = umask(0177);

@@ -9,9 +9,9 @@
 
 struct listen {
 	int fd;
-	char *unix_path; /* to be removed at the end; NULL: TCP */
-	dev_t device;	 /* that holds the socket, and */
-	ino_t inode;	 /* its number there */
+	char *unix_path; /* path to remove at the end; NULL: TCP */
+	dev_t device;	 /* device of the socket's file, and */
+	ino_t inode;	 /* its inode there */
 };
 
 /** @return why @spec is no address; NULL: it is one */
@@ -31,7 +31,7 @@ bool listen_is_local(const char *spec);
  */
 int listen_open(struct listen *listener, const char *spec);
 
-/* Where it listens, as a text: with the port that the kernel chose for 0. */
+/* Format the listening address, with the port that the kernel chose for 0. */
 void listen_where(const struct listen *listener, char *text, size_t size);
 
 /**

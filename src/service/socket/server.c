@@ -49,7 +49,7 @@ bool server_has_vanished(const struct server_client *client)
 
 /* ---- Times ------------------------------------------------------------------------- */
 
-/* It may expire too early: it is set anew then. */
+/* The timer may expire too early: then it is set again. */
 static void wake_at(struct server *server, int64_t at_ms)
 {
 	if (!at_ms || (server->wake_ms && server->wake_ms <= at_ms))
@@ -262,7 +262,7 @@ static int accept_clients(struct server *server)
 			  on_connection, server);
 }
 
-/* From the end: where a client is closed, the last one takes its place. */
+/* Walk backwards: closing a client moves the last one to its index. */
 static int on_due_timer(void *arg, int fd)
 {
 	struct server *server = arg;

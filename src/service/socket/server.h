@@ -22,14 +22,14 @@ struct server;
 struct server_client {
 	struct server *server;
 	int fd;
-	bool is_last;	  /* it is closed once its queue is sent */
+	bool is_last;	  /* close the client once its queue is sent */
 	uint32_t events;  /* to wait for: EPOLLIN, or EPOLLHUP for no input */
 	uint32_t watched; /* the events that the loop waits for */
 	int64_t due_ms;	  /* when it is closed; 0: not by itself */
 	int64_t taken_ms; /* when it last took a part of the queue */
 	char *out; /* the queue: to be sent are the bytes from @start to @end */
 	size_t size, start, end;
-	char address[64]; /* its own, for messages; "" for unix sockets */
+	char address[64]; /* address of the client, for messages; "" for unix sockets */
 };
 
 struct server_ops {
@@ -40,11 +40,11 @@ struct server_ops {
 	 * @return false: close the connection @fd, it becomes no client
 	 */
 	bool (*admit)(struct server *server, int fd);
-	/** It has connected. It may be closed. */
+	/** A client has connected. The callee may close it. */
 	void (*on_connect)(struct server_client *client);
 	/** Receive. NULL: input is ignored, and its end closes the client. */
 	void (*on_input)(struct server_client *client);
-	/** It is about to be freed. @why it is refused; NULL: it is not */
+	/** A client is about to be freed. @why: why it is refused; NULL: it is not. */
 	void (*on_close)(struct server_client *client, const char *why);
 };
 
@@ -71,7 +71,7 @@ void server_dispatch(struct server *server);
 /** Stop accepting, send queues for @ms at most, and close all clients. */
 void server_close(struct server *server, int ms);
 
-/** Close all clients, but go on listening. */
+/** Close all clients, but keep listening. */
 void server_drop(struct server *server);
 
 /* ---- A client ---------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ void server_drop(struct server *server);
 /** Take over the connection @fd. It may be closed at once. */
 void server_add(struct server *server, int fd, const char *address);
 
-/** Close it and free it; the last one of the list takes its place. @why: of on_close() */
+/** Close and free a client; the last one of the list gets its index. @why: for on_close() */
 void server_close_client(struct server_client *client, const char *why);
 
 void server_set_due(struct server_client *client, int64_t due_ms);

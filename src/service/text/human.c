@@ -213,7 +213,7 @@ void human_info(char *buf, size_t size, const struct netobs_flow *flow)
 	}
 }
 
-/* Add to what is in @buf already, after a comma; what does not fit is cut. */
+/* Append to the text in @buf, after a comma; cut text that does not fit. */
 __attribute__((format(printf, 3, 4))) static void
 append_words(char *buf, size_t size, const char *format, ...)
 {

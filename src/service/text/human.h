@@ -45,10 +45,10 @@ void human_info(char *buf, size_t size, const struct netobs_flow *flow);
 /* "eth0 in, eth1 out, vlan 10, vxlan 42" */
 void human_where(char *buf, size_t size, const struct netobs_flow *flow);
 
-/* What --sampling counts some of. */
+/* @return the plural noun of the unit that --sampling samples */
 const char *human_sampled(enum netobs_sampling mode);
 
-/* What became of the packets: a line for each term of the sum that is not zero. */
+/* Print the outcomes of packets: a line for each term of the sum that is not zero. */
 void human_stats(FILE *file, const struct netobs_stats *stats);
 
 /* A line with the counts of a rule and the beginning of its filter. */
@@ -58,7 +58,7 @@ void human_rule(FILE *file, const char *action, const char *filter,
 
 uint64_t human_lost_packets(const struct netobs_stats *stats);
 
-/* Of IP: there is nothing wrong with ARP and other protocols. */
+/* @return unparsed IP packets; ARP and other protocols are left out, as they are no fault */
 uint64_t human_unparsed_packets(const struct netobs_stats *stats);
 
 /* The ends that NAT changes, "src 198.51.100.1:20000, was dst 192.0.2.1:80"; "": none is known. */

@@ -14,7 +14,7 @@ static volatile bool is_started;
 static char farewell[64];
 static volatile size_t farewell_len;
 
-/* In the background, changing the terminal would stop this process. */
+/* A background process that changed the terminal would be stopped. */
 static bool is_ours(void)
 {
 	return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();

@@ -11,13 +11,13 @@ enum { KEY_QUIT = 1, KEY_PAUSE = 2 };
 /* Does nothing unless standard input is this process's terminal. */
 void keys_start(void);
 
-/* What keys_end() writes to the terminal; "": nothing. At most 63 bytes. */
+/* Set the text that keys_end() writes to the terminal; "": none. At most 63 bytes. */
 void keys_farewell(const char *text);
 
 /* Put the terminal back. May be called from a signal handler, and more than once. */
 void keys_end(void);
 
-/* What to poll for reading; -1: nothing. */
+/* @return the descriptor to poll for reading; -1: none */
 int keys_fd(void);
 
 /* Read the keys that were typed. @return KEY_QUIT and KEY_PAUSE, as far as they are among them */

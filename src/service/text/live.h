@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * A command that goes on until it is stopped, on a terminal: a key ends it, and what it shows is
- * drawn in place, below a line about it. Elsewhere, nothing of this happens.
+ * A command that runs on a terminal until it is stopped: a key ends it, and its output is drawn in
+ * place, below a line about it. If the output is no terminal, it is written line by line.
  */
 #ifndef NETOBS_SERVICE_TEXT_LIVE_H
 #define NETOBS_SERVICE_TEXT_LIVE_H
@@ -11,20 +11,20 @@
 #include <stdint.h>
 
 struct live {
-	bool is_screen; /* it is drawn in place; else line by line */
-	bool is_paused; /* what is on the screen stays */
+	bool is_screen; /* draw in place; false: line by line */
+	bool is_paused; /* do not change the screen */
 	/* Below that line, on the terminal of standard output; 0: it is none. */
 	uint32_t rows, columns;
-	char subject[256]; /* of that line */
+	char subject[256]; /* text of that line */
 };
 
-/* Take the keys, if standard output is a terminal. @is_screen: what is shown there is drawn in place. */
+/* Take the keys, if standard output is a terminal. @is_screen: draw in place on it. */
 void live_start(struct live *live, bool is_screen);
 
 /* Put the terminal back. */
 void live_end(void);
 
-/* What to poll for reading is keys_fd(). @return false: the user has seen enough */
+/* Handle keys, once keys_fd() polls readable. @return false: the user wants to quit */
 bool live_take_keys(struct live *live);
 
 /**
@@ -41,7 +41,7 @@ void live_title(char *buf, size_t size, const char *subject, bool is_paused,
 /* Find the size of the terminal, if standard output is one. */
 void live_measure(struct live *live);
 
-/* Of a stream on a terminal: a line on stderr about what it waits for, and how it ends. */
+/* For a stream on a terminal: print a line on stderr: what the command waits for, and how to end it. */
 void live_say(const char *command, const char *what);
 
 #endif

@@ -5,7 +5,7 @@
 /* Print @text as a string of JSON, to stdout. */
 void print_json_string(const char *text);
 
-/* The same, as a member of an object. */
+/* Print "key":"value" of an object of JSON, to stdout. */
 void print_json_member(const char *key, const char *value);
 
 #endif

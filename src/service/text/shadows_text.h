@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What runs before netobs on the interfaces here, to stdout: netobs_shadows(). */
+/* Prints programs that run before netobs on the interfaces of this host: netobs_shadows(). */
 #ifndef NETOBS_SERVICE_TEXT_SHADOWS_TEXT_H
 #define NETOBS_SERVICE_TEXT_SHADOWS_TEXT_H
 

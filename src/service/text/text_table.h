@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Rows of text in columns that are as wide as what they have, on stdout. */
+/* Prints rows of text to stdout, in columns as wide as their widest text. */
 #ifndef NETOBS_SERVICE_TEXT_TEXT_TABLE_H
 #define NETOBS_SERVICE_TEXT_TEXT_TABLE_H
 
@@ -13,7 +13,7 @@ struct text_table {
 	uint32_t n_rows;
 	uint32_t right; /* bits of columns that align to the right: numbers */
 	uint32_t most;	/* rows to print; 0: all */
-	uint32_t width; /* of the line, at most; 0: there is no limit */
+	uint32_t width; /* columns of a line at most; 0: no limit */
 	/* Write the cells of a row. It is called twice for each. */
 	void (*fill)(const void *rows, uint32_t row,
 		     char (*cells)[TEXT_CELL_MAX]);
@@ -30,8 +30,7 @@ void text_table_print(const struct text_table *table);
  */
 uint32_t text_table_room(uint32_t rows, uint32_t height);
 
-/** Write what was printed; an error is reported, but not that a reader has gone.
- *  @return 0; < 0: it could not be written */
+/** Write the printed text; an error is reported, unless the reader has gone. @return 0; < 0: failure */
 int text_flush(const char *command);
 
 #endif
