@@ -35,7 +35,7 @@ static bool is_listen_refused(const struct capture_config *config)
 	return why;
 }
 
-/* NULL: there is none. */
+/* @return NULL: no fault */
 static const char *find_target_fault(const struct capture_config *config)
 {
 	const bool is_stdout = !config->path || !strcmp(config->path, "-");

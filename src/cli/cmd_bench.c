@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Runs netobs-bench, a program of its own: it looks at what the library hides,
- * which this program must not do.
+ * Runs netobs-bench, a program of its own: it uses internals of the library, which this program
+ * must not use.
  */
 #include "cmd.h"
 
@@ -50,7 +50,7 @@ int cmd_bench(int argc, char **argv)
 
 	(void)argc;
 	if (own_directory(directory, sizeof(directory)) == 0) {
-		try_bench(directory, "", argv); /* where it was built */
+		try_bench(directory, "", argv); /* in the build directory */
 		try_bench(directory, "/" NETOBS_LIBEXEC_FROM_SBIN, argv);
 	}
 	try_bench(NETOBS_LIBEXEC_DIR, "", argv);

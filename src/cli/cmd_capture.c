@@ -32,9 +32,9 @@ enum {
 struct session {
 	struct capture_config config;
 	struct netobs_capture *capture; /* NULL: no reader is connected */
-	struct capture_start *start;	/* of the capture of readers */
+	struct capture_start *start;	/* starts the capture of readers */
 	struct capture_out out;
-	struct capture_listen listener; /* its fd is -1: there is a file */
+	struct capture_listen listener; /* fd is -1 if the output is a file */
 	struct netobs_capture_stats total;
 	uint64_t left;	    /* packets still to be captured */
 	uint64_t passed_on; /* packets, to readers that connected */
@@ -50,7 +50,7 @@ struct session {
 	struct live live;
 };
 
-/* In a signal handler. */
+/* Runs in a signal handler. */
 static void request_stop(void *session)
 {
 	const uint64_t one = 1;
@@ -150,7 +150,7 @@ static void end_capture(struct session *session)
 	netobs_capture_free(TAKE_PTR(session->capture));
 }
 
-/* pcap has no place for them, and its writer would begin a file without packets. */
+/* pcap cannot store statistics, and its writer would begin a file without packets. */
 static void pass_packets(struct session *session)
 {
 	bool are_stats_due = session->capture &&
@@ -172,7 +172,7 @@ static void pass_packets(struct session *session)
 
 /* ---- A file ------------------------------------------------------------------------- */
 
-/* Until the capture has stopped, by a signal or by itself. */
+/* Run until the capture has stopped, by a signal or by itself. */
 static int write_capture_file(struct session *session, int64_t deadline_ms)
 {
 	struct pollfd fds[] = {
@@ -208,7 +208,7 @@ static int write_capture_file(struct session *session, int64_t deadline_ms)
 
 static int capture_to_file(struct session *session, int64_t deadline_ms)
 {
-	/* All that is lost from the start on is this file's. */
+	/* Packets lost from now on are missing in this file. */
 	int r = capture_out_begin(&session->out, session->capture);
 
 	session->out.error = r;
@@ -234,7 +234,7 @@ static int capture_to_file(struct session *session, int64_t deadline_ms)
 
 /* ---- Readers that connect ----------------------------------------------------------- */
 
-/* Its packets on the way are counted, too. */
+/* Packets that are still on their way are counted, too. */
 static int finish_capture(struct session *session)
 {
 	int r;
@@ -254,7 +254,7 @@ static int finish_capture(struct session *session)
 	return r == -ECANCELED ? 0 : r;
 }
 
-/* They may connect again: an interface may be gone for a moment only. */
+/* Readers may connect again: an interface may be gone for a moment only. */
 static void fail_to_start(struct session *session, const char *doing, int error)
 {
 	report_capture_error(session, doing, error);
@@ -288,7 +288,7 @@ static void advance_start(struct session *session)
 		session->stats_ms = now_ms() + STATS_MS;
 	} else {
 		session->is_made = true;
-		/* All that is lost from the start on is missing in their files. */
+		/* Packets lost from now on are missing in the readers' files. */
 		capture_listen_begin(&session->listener, capture);
 		capture_start_run(session->start, capture);
 	}
@@ -347,7 +347,7 @@ static bool are_refused_unlogged(const struct session *session)
 	return session->listener.refused != session->logged_refused;
 }
 
-/* Not each: there may be many. */
+/* Log a sum of refused clients: there may be many. */
 static void log_refused(struct session *session)
 {
 	const struct capture_listen *listener = &session->listener;
@@ -365,7 +365,7 @@ static void log_refused(struct session *session)
 	session->refused_ms = now + REFUSED_MS;
 }
 
-/* Until there is something to do without an event. */
+/* @return milliseconds until there is work without an event */
 static int serve_wait_ms(const struct session *session, int64_t deadline_ms)
 {
 	return sooner_ms(until_ms(deadline_ms),
@@ -379,7 +379,7 @@ static int serve_capture(struct session *session, int64_t deadline_ms)
 	struct pollfd fds[] = {
 		{ .fd = session->listener.server.loop.fd, .events = POLLIN },
 		{ .fd = session->stop_fd, .events = POLLIN },
-		{ .events = POLLIN }, /* of the capture */
+		{ .events = POLLIN }, /* descriptor of the capture */
 		{ .fd = capture_start_fd(session->start), .events = POLLIN },
 		{ .events = POLLIN }, /* keys */
 	};
@@ -424,7 +424,7 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 			config->process ? KEEP_PROCESSES : 0);
 	listen_where(&session->listener.server.listener, text, sizeof(text));
 	fprintf(stderr, "netobsctl capture: listening on %s\n", text);
-	/* It was made to check the options. */
+	/* Free the capture that was made to check the options. */
 	netobs_capture_free(TAKE_PTR(session->capture));
 	r = capture_start_new(print_capture_log, session, &session->start);
 	if (r >= 0)

@@ -43,7 +43,7 @@ static const struct args_command command = {
 
 /* ---- The report ----------------------------------------------------------------- */
 
-/* All that is printed, so that both forms say the same. */
+/* The findings, which both output forms print. */
 struct findings {
 	struct utsname kernel;
 	uint64_t held; /* capabilities */
@@ -109,7 +109,7 @@ static const char *need_name(uint8_t need)
 	}
 }
 
-/* Of the capabilities that flows need, those that are missing in @mask. */
+/* Print the capabilities of @mask that are needed for flows, and missing. */
 static void print_capabilities(uint64_t mask, const char *before,
 			       const char *quote)
 {

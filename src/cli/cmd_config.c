@@ -12,7 +12,7 @@ enum { OUTPUT_TABLE, OUTPUT_JSON };
 
 struct options {
 	int output;
-	struct args_list operands; /* what to do, and the file */
+	struct args_list operands; /* the action, and the file */
 };
 
 static const struct args_option options[] = {

@@ -88,8 +88,8 @@ static const struct args_command log_command = {
 };
 
 /*
- * Print what the service logged during the request, but not the outcome: that has been printed. The
- * texts contain FILE:LINE:COLUMN.
+ * Print messages that the service logged during the request, except the outcome, which has been
+ * printed. The texts contain FILE:LINE:COLUMN.
  */
 static void print_messages(struct json_value answer)
 {
@@ -147,7 +147,7 @@ static void print_metrics_json(char *text)
 	puts("\n}");
 }
 
-/* On a terminal, whatever answered cannot steer it. */
+/* Control characters in the answer cannot steer a terminal. */
 static void print_lines(char *text)
 {
 	char *line;

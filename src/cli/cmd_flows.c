@@ -80,7 +80,7 @@ static void print_namespaces(void)
 	closedir(directory);
 }
 
-/* What -i can name. @return 0 or -errno */
+/* Print the interfaces that -i can name. @return 0 or -errno */
 static int print_interfaces(void)
 {
 	struct if_nameindex *all = if_nameindex();

@@ -79,7 +79,7 @@ static enum args_result choose_output(struct flows_request *request)
 	return ARGS_RUN;
 }
 
-/* With --once: all that is seen until the end is of one interval, which the end comes before. */
+/* For --once: make the interval longer than the run, so that there is only one. */
 static void observe_once(struct flows_request *request)
 {
 	if (!request->once || request->files.n)
@@ -115,7 +115,7 @@ static enum args_result parse_screen(struct flows_request *request,
 	return result;
 }
 
-/* @prepare: sets what the verb implies, before the options are put together */
+/* @prepare: sets what the verb implies, before the options are combined */
 static int run_screen(const struct args_command *command,
 		      void (*prepare)(struct flows_request *request), int argc,
 		      char **argv)

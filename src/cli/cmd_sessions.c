@@ -53,11 +53,11 @@ struct session {
 	uint64_t left; /* records still to be printed */
 	int log_level; /* the least severe that is shown */
 	bool error_logged;
-	bool wrong_spec; /* of an output */
+	bool wrong_spec; /* an output's spec is wrong */
 	volatile sig_atomic_t stopping;
 };
 
-/* In a signal handler, too; once is enough. */
+/* Also runs in a signal handler; a second call has no effect. */
 static void stop_sessions(void *object)
 {
 	struct session *session = object;
@@ -119,7 +119,7 @@ static enum args_result parse_outputs(struct session *session)
 	return ARGS_RUN;
 }
 
-/* By the names that they have here. */
+/* Check options by the names that they have in this command. */
 static enum args_result check_choice(const struct session_choice *choice)
 {
 	const struct {
@@ -149,7 +149,7 @@ static enum args_result check_choice(const struct session_choice *choice)
 
 enum { FD_SESSIONS, FD_STDOUT, FD_KEYS, FD_OUTPUTS };
 
-/* Until the observer has stopped, by a signal or by itself. */
+/* Run until the observer has stopped, by a signal or by itself. */
 static int loop_sessions(struct session *session, struct pollfd *fds)
 {
 	const uint32_t duration_ms = session->config.duration_ms;

@@ -17,7 +17,7 @@ enum { FOR_DEFAULT_MS = 10000, SHOW_DEFAULT = -1 };
 /* Inode of the initial PID namespace: include/linux/proc_ns.h of the kernel. */
 #define INITIAL_PIDS "pid:[4026531836]"
 
-/* What --show summary names. */
+/* The parts that --show summary names. */
 #define LIST_JourneyPart(line) ~, line
 #define ENUM_VALUE(type, number, NAME, name, text) \
 	FIELD_CHOOSE(LIST_##type("  " name ": " text "\n"), )
@@ -62,7 +62,7 @@ static bool is_no_process(uint32_t pid)
 	       errno == ENOENT;
 }
 
-/* Of journeys as lines, a terminal shows too few at a time. */
+/* A terminal shows too few journeys as lines at a time. */
 static enum trace_show default_show(const struct trace_request *request)
 {
 	const struct args_list *outputs = &request->outputs;

@@ -119,7 +119,7 @@ static void allow_descriptors(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return;
 	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit); /* or it goes on as it can */
+	setrlimit(RLIMIT_NOFILE, &limit); /* on failure, the limit stays as it is */
 }
 
 int main(int argc, char **argv)

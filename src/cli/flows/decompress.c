@@ -23,9 +23,9 @@ struct program {
 struct decompressed {
 	const struct program *program; /* NULL: it is not compressed */
 	const char *file;
-	char pipe[24]; /* its name */
+	char pipe[24]; /* name of the pipe */
 	int fd;	       /* it */
-	int messages;  /* of the program */
+	int messages;  /* messages of the program */
 	pid_t pid;     /* 0: it does not run */
 };
 
@@ -97,7 +97,7 @@ static int start_program(struct decompressed *one, int in)
 	return err;
 }
 
-/* Only files: opening a pipe twice would lose what is in it. @return -1: it is none, or cannot be opened */
+/* Open a regular file: opening a pipe twice would lose its content. @return -1: none, or an error */
 static int open_file(const char *file)
 {
 	struct stat status;
@@ -111,7 +111,7 @@ static int open_file(const char *file)
 		       open(file, O_RDONLY | O_CLOEXEC);
 }
 
-/* What cannot be opened is left to the reader, which reports it. */
+/* Files that cannot be opened are left to the reader, which reports them. */
 static int open_one(struct decompressed *one, const char *file, const char *verb)
 {
 	const int in = open_file(file);
@@ -174,7 +174,7 @@ void decompress_place(const struct decompress *decompress, char *text, size_t si
 	}
 }
 
-/* The first line of what the program says, if anything. */
+/* Read the first line of the program's messages, if any. */
 static void read_message(const struct decompressed *one, char *text, size_t size)
 {
 	const ssize_t n = pread(one->messages, text, size - 1, 0);

@@ -15,7 +15,7 @@
 struct decompressed;
 
 struct decompress {
-	const char **paths; /* what to read for each file: itself, or a pipe */
+	const char **paths; /* path to read for each file: the file's, or a pipe's */
 	struct decompressed *list;
 	size_t n;
 };

@@ -21,14 +21,14 @@
 struct live {
 	struct control_connection connection;
 	struct output *output;
-	struct stream stream; /* of lines that are passed on as they are */
+	struct stream stream; /* lines that are passed on unchanged */
 	bool is_passed_on;
 	uint64_t left;	 /* records still to be shown */
-	uint64_t missed; /* which the service said */
+	uint64_t missed; /* records missed, as the service reported */
 	struct flow_reader reader;
 };
 
-/* Also in a signal handler: what waits for the service finds the end. */
+/* May run in a signal handler: a wait for the service sees the end of the connection. */
 static void live_stop(void *arg)
 {
 	const struct live *live = arg;
@@ -57,7 +57,7 @@ static void pass_on(struct live *live, const char *line)
 	stream_advance(&live->stream, len + 1);
 }
 
-/* Of what writes to standard output: 0, or why it cannot. */
+/* @return the error of the writer to standard output: 0, or why it cannot write */
 static int *output_error(struct live *live)
 {
 	return live->is_passed_on ? &live->stream.error : &live->output->error;

@@ -43,7 +43,7 @@ const struct args_command flows_command = {
 		"SECONDS may have a fraction, such as 0.5, or a unit, such as 90s or 5m.\n",
 };
 
-/* With --live, the service decides what is observed; of a file, -i selects interfaces. */
+/* With --live, the service chooses the observed packets; for a file, -i selects interfaces. */
 static int check_source(const struct flows_request *request)
 {
 	const struct args_option *option = args_find_given(
@@ -150,7 +150,7 @@ static int refuse_view(const struct flows_request *request, const char *option,
 	return -1;
 }
 
-/* The output that shows rows; NULL: there is none. */
+/* @return the output that shows rows; NULL: none */
 static struct output *find_viewer(const struct flows_request *request)
 {
 	for (size_t i = 0; i < request->outputs.n; i++)
@@ -182,8 +182,8 @@ const char *flows_default_by(const struct flows_request *request)
 }
 
 /*
- * On a host with many connections, the rows of a screen would differ in the client's port
- * only; who talks to which service is what fits on it.
+ * On a host with many connections, the rows of a screen would differ in the client's port only;
+ * rows by client and service fit.
  */
 static int parse_by(struct flows_request *request)
 {

@@ -12,23 +12,23 @@ struct netobs;
 
 /* Begins with @command alone; args_parse() adds the options. */
 struct flows_request {
-	struct flows_config config; /* what is observed, as by the service */
+	struct flows_config config; /* options of observing, as in the service */
 	const struct args_command *command;
 	struct args_list output_specs, files, filter_words, alert_specs;
 	uint32_t duration_ms, verbose;
 	uint64_t count, given; /* the options that are given */
 	bool stats, list, live;
-	bool once;	       /* of top: one table, and no screen */
-	bool has_screen;       /* a table on a terminal is refreshed in place */
-	bool is_top;	       /* in that of top */
-	bool is_tcp;	       /* connections are shown, and no flows */
-	bool is_alerts;	       /* alerts are reported, and no flows */
-	const char *socket;    /* of the service, with live; NULL: not given */
+	bool once;	    /* top: print one table, and no screen */
+	bool has_screen;    /* a table on a terminal is refreshed in place */
+	bool is_top;	    /* in that of top */
+	bool is_tcp;	    /* connections are shown, and no flows */
+	bool is_alerts;	    /* alerts are reported, and no flows */
+	const char *socket; /* socket of the service, with live; NULL: not given */
 	const char *by, *sort; /* NULL: not given */
 
-	struct view_options view; /* of the output that can show one */
+	struct view_options view; /* for the output that shows rows */
 	struct output_list outputs;
-	char subject[160]; /* what is observed, for people */
+	char subject[160]; /* description of the observed packets, for people */
 };
 
 extern const struct args_command flows_command;
@@ -52,11 +52,11 @@ int flows_join_filter(const struct args_command *for_command,
 /** Show the records of the running service. @return an exit status */
 int flows_live(const struct flows_request *request);
 
-/* On stderr: for people beside tables, for programs beside anything else. */
+/* Print statistics on stderr: for people if the output is tables, for programs otherwise. */
 void flows_print_stats(const struct flows_request *request,
 		       const struct netobs *ctx);
 
-/* The same of alerts: what each rule has done, or with less said, whether some were lost. */
+/* Report lost alerts on stderr, and, with --stats, the counters of each rule. */
 void flows_print_alerts(const struct flows_request *request,
 			const struct netobs *ctx);
 

@@ -27,14 +27,14 @@ enum { MAX_NOTES = 100 };
 struct session {
 	struct flows_request *request;
 	struct netobs *ctx;
-	struct decompress decompress; /* of files */
+	struct decompress decompress; /* decompresses files */
 	uint64_t left;		      /* records still to be printed */
 	int log_level;		      /* the least severe that is shown */
-	bool error_logged;	      /* the library said what is wrong */
-	bool wrong_spec;	      /* of an output */
+	bool error_logged;	      /* the library has logged the error */
+	bool wrong_spec;	      /* an output's spec is wrong */
 	volatile sig_atomic_t stopping;
-	bool are_rules_due; /* their file is to be read again */
-	bool has_alerts;    /* that were written since the last flush */
+	bool are_rules_due; /* read the file of rules again */
+	bool has_alerts;    /* alerts were written since the last flush */
 	bool is_replacing;  /* rules: with these, which messages are about */
 	struct rules next;
 	struct metrics_source metrics_source;
@@ -202,7 +202,7 @@ static void on_interval(void *user)
 	metrics_write(session->metrics, false);
 }
 
-/* Before anything is observed. False: one is wrong. */
+/* Check the outputs before anything is observed. False: an output is wrong. */
 static bool check_outputs(struct session *session)
 {
 	for (size_t i = 0; i < session->request->outputs.n; i++) {
@@ -309,7 +309,7 @@ static void begin_rules(struct session *session)
 	}
 	session->is_replacing = true;
 	*rules = session->next;
-	fill_flow_options(session, &opts); /* it points to these */
+	fill_flow_options(session, &opts); /* opts points to these */
 	r = netobs_change_begin(session->ctx, &opts);
 	*rules = before;
 	if (r < 0)
@@ -327,7 +327,7 @@ static void tend_rules(struct session *session)
 		begin_rules(session);
 }
 
-/* What to wait for: the context, keys, and what metrics and outputs wait for. */
+/* Descriptors to poll: the context, stdout, keys, and those of metrics and outputs. */
 enum { FD_CONTEXT, FD_STDOUT, FD_KEYS, FD_METRICS, FD_OUTPUTS };
 
 static void fill_flow_fds(const struct session *session, struct pollfd *fds)
@@ -352,7 +352,7 @@ static void look_at_outputs(struct session *session, const struct pollfd *fds)
 	stop_if_failed(session);
 }
 
-/* Until the context has stopped, by a signal or by itself. */
+/* Run until the context has stopped, by a signal or by itself. */
 static int loop_flows(struct session *session, struct pollfd *fds)
 {
 	const uint32_t duration_ms = session->request->duration_ms;

@@ -30,7 +30,7 @@ static void print_rule_json(const char *before, const struct rules *rules,
 		fprintf(stderr, "%s%s", before, text);
 }
 
-/* In the order of the file, the default last. */
+/* Rules are in the order of the file, the default last. */
 static void print_rules_json(const struct flows_request *request,
 			     const struct netobs *ctx)
 {

@@ -21,7 +21,7 @@
 enum {
 	FIRST_CONNS = 256,
 	LEAVE_LAST = 6,
-	ENDPOINTS_LEAST = 31, /* with a server of IPv4, whole */
+	ENDPOINTS_LEAST = 31, /* shows an IPv4 server in full */
 };
 
 const char *const conns_sort_names[] = { CHOICES_conns_sorts(OPTION_COMMA), NULL };
@@ -316,7 +316,7 @@ static const struct column conns_columns[] = { CONNS_COLUMNS(TABLE_COLUMN, ) };
 
 enum { CONNS_COLUMNS(CONNS_ID, ) };
 
-/* Some columns are shown only if rows are in their order. */
+/* Some columns are shown only if rows are sorted by them. */
 static bool is_shown(int column, enum conns_sort sort, bool shows_process)
 {
 	return column == CONN_PROCESS ? shows_process :
@@ -349,7 +349,7 @@ void conns_layout(struct layout *layout, enum conns_sort sort, bool shows_proces
 		layout->columns[layout->n] = conns_columns[i];
 		if (is_of_order(i, sort))
 			layout->columns[layout->n].leave_at = 0;
-		/* In 80 columns there is no room for all of them, whole. */
+		/* 80 columns have no room for all columns in full. */
 		if (shows_process && i == CONN_RTT_IN)
 			layout->columns[layout->n].leave_at = LEAVE_LAST;
 		if (shows_process && i == CONN_ENDPOINTS)

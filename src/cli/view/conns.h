@@ -16,14 +16,14 @@ struct conn_latency {
 	uint64_t smoothed, min, max;
 };
 
-/* What one end has sent. */
+/* Values of the data that one end has sent. */
 struct conn_way {
 	struct conn_latency rtt, app;
 	uint64_t bytes, retransmits; /* since the connection began */
 	uint64_t recent_bytes, recent_retransmits; /* since the moment before */
 };
 
-/* What distinguishes it from others: the first members, which compare as bytes. */
+/* Identifies a connection: the first members, which compare as bytes. */
 struct conn_key {
 	uint8_t client[16], server[16];
 	uint16_t client_port, server_port;
@@ -40,8 +40,8 @@ struct conn {
 	uint32_t state;
 	char interface[20];
 	bool is_further; /* another point, in the list before it, is shown of the connection */
-	uint32_t n_points; /* where it is seen */
-	char process[64];  /* of both ends; "": not known */
+	uint32_t n_points; /* interfaces at which it is seen */
+	char process[64];  /* of both ends; "": unknown */
 	struct conn_way ways[CONN_WAYS];
 };
 
@@ -63,7 +63,7 @@ struct conns {
 	size_t n, size, n_before;
 	size_t n_shown;		/* the first so many */
 	bool per_interface;	/* all are shown */
-	int64_t at_ns, took_ns; /* of CLOCK_MONOTONIC; since the moment before */
+	int64_t at_ns, took_ns; /* CLOCK_MONOTONIC; since the last time */
 	int error;		/* -ENOMEM: some are missing */
 };
 
@@ -73,7 +73,7 @@ void conns_begin(struct conns *conns);
 /** For netobs_connections(); @conns: a struct conns. */
 void conns_take(const struct netobs_connection *connection, void *conns);
 
-/** All have been taken: compare them with those before, and sort. */
+/** All connections were added: compare them with the previous ones, and sort. */
 void conns_end(struct conns *conns, enum conns_sort sort);
 
 /** Another order of the same. */
@@ -84,8 +84,8 @@ void conns_free(struct conns *conns);
 /* ---- As lines of a table ------------------------------------------------------------- */
 
 /*
- * Its records are struct conn; the caller sets @rate_ns, and @names. What rows are sorted by is shown
- * at any width.
+ * A layout for records of struct conn; the caller sets @rate_ns, and @names. The column by which
+ * rows are sorted is shown at any width.
  */
 void conns_layout(struct layout *layout, enum conns_sort sort,
 		  bool shows_process);

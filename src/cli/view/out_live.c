@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The first rows of each interval on a terminal, in place. A refresh is one
- * write that starts at the top and clears what is left; the cursor is hidden
- * within it only, so that nothing has to be restored however the program ends.
+ * The first rows of each interval on a terminal, in place. A refresh is one write that starts at
+ * the top and clears the rest; the cursor is hidden during it only, so that nothing has to be
+ * restored however the program ends.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ enum {
 };
 
 struct live_screen {
-	struct screen_state common; /* its names are those of the view */
+	struct screen_state common; /* its names are the view's */
 	struct view view;
 };
 
@@ -114,7 +114,7 @@ static void live_draw_rows(struct output *output, const struct winsize *screen,
 	}
 }
 
-/* The sum of what the first @n rows leave out. */
+/* Draw the sum of rows after the first @n. */
 static void live_draw_more(struct output *output, const struct winsize *screen,
 			   size_t n)
 {

@@ -13,7 +13,7 @@
 
 /* ---- Alerts --------------------------------------------------------------------- */
 
-/* In the unit of the metric. */
+/* Format a value in the unit of its metric. */
 static void put_amount(char *buf, size_t size, unsigned int metric, uint64_t value)
 {
 	const int64_t second_ns = 1000000000;
@@ -98,7 +98,7 @@ static void put_process(char *buf, size_t size,
 	safe_cell(buf);
 }
 
-/* Of data, once each, as programs count it: SYN, FIN and what was sent again left out. */
+/* Data bytes, each counted once, as programs count them: without SYN, FIN and retransmissions. */
 static uint64_t sent_data(const struct netobs_session *session)
 {
 	return session->bytes_sent -

@@ -19,13 +19,13 @@
 #include "view_output.h"
 #include "row.h"
 
-/* At the end of a file, so that its rows have names. */
+/* Wait for names at the end of a file, so that its rows have them. */
 enum { NAMES_WAIT_MS = 3000 };
 
 struct table {
 	struct view view;
 	struct layout layout;
-	int width; /* of the terminal; 0: no limit */
+	int width; /* width of the terminal; 0: no limit */
 	bool has_heading;
 	struct netobs_group_sum total;
 };
@@ -76,7 +76,7 @@ static void table_write_heading(struct output *output)
 	table->has_heading = true;
 }
 
-/* What rates of groups are an average over; flows have their own duration. */
+/* The time over which rates of groups are averaged; flows have their own duration. */
 static int64_t table_rate_ns(const struct output *output)
 {
 	const struct table *table = output->state;

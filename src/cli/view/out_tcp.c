@@ -75,7 +75,7 @@ static bool tcp_is_due(const struct output *output)
 			   tcp->common.screen);
 }
 
-/* As many rows as are to be printed. */
+/* @return the number of rows to print */
 static size_t tcp_count_rows(const struct output *output)
 {
 	const struct tcp *tcp = output->state;
@@ -146,7 +146,7 @@ static void tcp_write_table(struct output *output)
 			  sizeof(*tcp->conns.list), n, width);
 }
 
-/* As they come: all that is known of each. */
+/* Write connections unsorted, with all members. */
 static void tcp_write_json(const struct netobs_connection *connection, void *arg)
 {
 	struct output *output = arg;

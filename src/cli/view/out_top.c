@@ -26,13 +26,13 @@ enum {
 struct top {
 	struct screen_state common;
 	struct top_tables tables;
-	size_t table;	 /* that is shown */
-	size_t n_tables; /* that can be: the last one is of processes */
+	size_t table; /* index of the shown table */
+	size_t n_tables; /* tables that can be shown: the last one is of processes */
 	struct order order;
 	bool since_start, is_typing;
-	size_t n_rows; /* that can be shown */
+	size_t n_rows; /* rows that can be shown */
 	char search[64];
-	char typed[64]; /* what will be searched for */
+	char typed[64]; /* text to search for, being typed */
 };
 
 /* The orders of rows, and the key of each. */
@@ -278,7 +278,7 @@ static void top_type(struct top *top, int key)
 	}
 }
 
-/* What is missing is measured from the start on only. */
+/* Values that are missing are measured only if the option is given at the start. */
 static void top_ask_for(struct top *top, const char *option, const char *what)
 {
 	snprintf(top->common.note, sizeof(top->common.note),
@@ -295,7 +295,7 @@ static void top_show_table(struct top *top, size_t table)
 	top->common.first = 0;
 }
 
-/* All tables show what is measured, or none does; others may have no column of what a host sent. */
+/* Measured values are in all tables or none; not all tables have a column of what a host sent. */
 static void top_sort(struct top *top, enum netobs_group_sort sort)
 {
 	if (sort != NETOBS_GROUP_BY_SENT &&

@@ -36,7 +36,7 @@ enum { LEAVE_STEPS = 6 };
 
 /* ---- Signs ---------------------------------------------------------------------- */
 
-/* As setlocale(3) chooses, without a look at what is installed. */
+/* By the variables that setlocale(3) uses, without checking that the locale is installed. */
 static bool is_utf8(void)
 {
 	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
@@ -97,7 +97,7 @@ static int64_t lasted_ns(const struct row *row)
 	return row->sum.end_ns - row->sum.start_ns;
 }
 
-/* Of columns.def. */
+/* The columns of columns.def. */
 /* clang-format off */
 TABLE_PUT(struct row, TIME, human_time(buf, size, row->sum.start_ns))
 TABLE_PUT(struct row, PROTOCOL, human_protocol(buf, size, row->flow.proto))
@@ -224,7 +224,7 @@ static const char *find_port(const char *text)
 
 static void cut_text(char *buf, size_t size, const char *text, int width);
 
-/* Between two ends of what cut_text() cuts. */
+/* @return the arrow between two ends in a text that cut_text() cuts */
 static const char *find_arrow(const char *text)
 {
 	const char *arrow = strstr(text, " \u2192 ");
@@ -232,7 +232,7 @@ static const char *find_arrow(const char *text)
 	return arrow ?: strstr(text, " -> ");
 }
 
-/* The end behind the arrow, which is where a server is looked for, gets what it needs; the other the rest. */
+/* The end behind the arrow, which is the server's, gets the width it needs; the other end gets the rest. */
 static void cut_ends(char *buf, size_t size, const char *text,
 		     const char *arrow, int width)
 {
@@ -249,10 +249,7 @@ static void cut_ends(char *buf, size_t size, const char *text,
 		 end[1]);
 }
 
-/*
- * Write @text to @buf in @width columns: what is cut is marked, a port remains, and of two ends
- * something of both.
- */
+/* Write @text to @buf in @width columns. Cuts are marked; ports, and a part of each of two ends, remain. */
 static void cut_text(char *buf, size_t size, const char *text, int width)
 {
 	const char *port = find_port(text), *arrow = find_arrow(text);
@@ -353,7 +350,7 @@ static void layout_leave_out(struct layout *layout, int step)
 	}
 }
 
-/* The column that most can be cut of; NULL: there is none any more. */
+/* @return the column that can be cut by most; NULL: none can be cut any more */
 static struct column *layout_find_spare(struct layout *layout)
 {
 	struct column *found = NULL;

@@ -31,7 +31,7 @@ struct column {
 	bool right;	     /* numbers align to the right */
 	int leave_at, least; /* width; 0: not cut */
 	int width;	     /* on the screen; 0: not shown */
-	int widest;	     /* of the texts so far */
+	int widest;	     /* width of the widest text so far */
 	/* Write the text that @record has in this column. */
 	void (*put)(const struct layout *layout, const struct column *column,
 		    const void *record, char *buf, size_t size);
@@ -63,12 +63,12 @@ struct column {
 
 struct layout {
 	const struct by *by;
-	const struct netobs_groups *groups; /* that rows are of; NULL: none */
-	struct netobs_names *names; /* of hosts and ports; NULL: numbers */
-	int64_t rate_ns; /* what rates are an average over; 0: the row's own duration */
+	const struct netobs_groups *groups; /* groups that rows belong to; NULL: none */
+	struct netobs_names *names; /* names of hosts and ports; NULL: show numbers */
+	int64_t rate_ns; /* time over which rates are averaged; 0: the row's own duration */
 	struct column columns[LAYOUT_COLUMNS];
 	size_t n;
-	uint32_t sampling; /* that the heading names; 0: none */
+	uint32_t sampling; /* sampling rate that the heading names; 0: none */
 };
 
 /* The text of each column; @buf has room for numbers as text. */
@@ -77,14 +77,14 @@ struct cells {
 	char buf[LAYOUT_COLUMNS][CELL_MAX];
 };
 
-/* What a table is part of. */
+/* The kind of screen that a table is part of. */
 enum layout_kind { LAYOUT_LINES, LAYOUT_LIVE, LAYOUT_TOP };
 
 /* The columns of @by, which stays, wide enough for headings and common values. */
 void layout_init(struct layout *layout, const struct by *by,
 		 enum layout_kind kind);
 
-/* What @record, a struct row in tables of flows and groups, has in each column. */
+/* Write the text of each column for @record, a struct row in tables of flows and groups. */
 void layout_cells(const struct layout *layout, const void *record,
 		  struct cells *ret_cells);
 
@@ -105,7 +105,7 @@ void layout_widen(struct layout *layout, const struct cells *cells);
  */
 void layout_fit(struct layout *layout, int screen);
 
-/* The same for headings and @n records of @size bytes each, the first of which is @first. */
+/* layout_fit(), after making room for headings and @n records of @size bytes; @first: the first one. */
 void layout_fit_rows(struct layout *layout, const void *first, size_t size,
 		     size_t n, int screen);
 
@@ -123,16 +123,15 @@ size_t layout_line(const struct layout *layout, const struct cells *cells,
 		   int screen, char *buf);
 
 /**
- * As programs do that print columns: what the user says, else the terminal.
- *
- * @return columns of a line on standard output; 0: no limit
+ * The user's choice, else the terminal's width, as in programs that print columns. @return columns
+ * of a line on standard output; 0: no limit
  */
 int row_line_width(void);
 
-/* What marks a text that is cut. */
+/* Marks a cut text. */
 #define ROW_CUT "\u2026"
 
-/* Where the locale is not UTF-8: replace arrows and ROW_CUT, in place, by signs of ASCII. */
+/* If the locale is not UTF-8, replace arrows and ROW_CUT in place by ASCII. */
 void row_plain(char *text);
 
 /** @return the columns of the terminal that @text takes */
@@ -161,7 +160,7 @@ void layout_write_rows(const struct layout *layout, struct output *output,
  */
 int row_table_open(struct output *output, const struct column *columns, size_t n);
 
-/* For struct output_kind: @record is what the columns are of. */
+/* For struct output_kind: @record is of the type of the columns. */
 void row_table_write(struct output *output, const struct netobs_record *record);
 
 /* Frees what row_table_open() has made. Returns true. */

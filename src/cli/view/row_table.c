@@ -9,7 +9,7 @@
 
 struct row_table {
 	struct layout layout;
-	int width; /* of the terminal; 0: no limit */
+	int width; /* width of the terminal; 0: no limit */
 };
 
 void layout_write(const struct layout *layout, struct output *output,
@@ -45,7 +45,7 @@ static void write_line(struct output *output, const struct cells *cells)
 	layout_write(&layout, output, cells, table->width);
 }
 
-/* As far as there is room, but for the last column, which gets the rest. */
+/* Widen columns as far as there is room, except the last one, which gets the rest. */
 static void widen_columns(struct row_table *table, const struct cells *cells)
 {
 	struct layout layout = table->layout;

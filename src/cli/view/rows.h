@@ -11,12 +11,12 @@
 
 #include "base/top_n.h"
 
-/* What flows are grouped by, --by, and which columns there are beside. */
+/* The keys of groups (--by), and optional columns. */
 struct by {
 	const char *text;
 	struct netobs_group_keys keys; /* none: flows, each by itself */
-	bool shows_process, shows_nat; /* of flows, each by itself */
-	bool shows_rtt;		       /* of TCP, beside what is counted */
+	bool shows_process, shows_nat; /* columns of ungrouped flows */
+	bool shows_rtt;		       /* columns of TCP, beside counters */
 	bool shows_drops;
 };
 
@@ -41,7 +41,7 @@ static inline bool by_has_both_ends(const struct by *by)
 	return by->keys.flags & NETOBS_GROUP_BOTH_ENDS;
 }
 
-/* What distinguishes one flow from another, and comes first in a table. */
+/* Identifies a flow, and comes first in a table. */
 struct flow_tuple {
 	uint8_t src[16], dst[16];
 	uint16_t src_port, dst_port;
@@ -60,13 +60,13 @@ struct row {
 	struct netobs_group_sum sum;
 	union {
 		struct flow_tuple flow;
-		const struct netobs_group *group; /* of the groups' rows */
+		const struct netobs_group *group; /* the group of the row */
 	};
 	char info[24], where[128], process[64], nat[128],
-		cause[48]; /* of a flow; there is no room for them in a group's */
+		cause[48]; /* of flows; rows of groups have no room for them */
 };
 
-/* @return whether rows have what the order is by: some things are measured if they are asked for */
+/* @return whether rows have the value they are sorted by: some values are measured on request only */
 static inline bool by_has_sort(const struct by *by, enum netobs_group_sort sort)
 {
 	switch (sort) {
@@ -84,14 +84,14 @@ static inline bool by_has_sort(const struct by *by, enum netobs_group_sort sort)
 
 struct order {
 	enum netobs_group_sort sort;
-	uint32_t key; /* of NETOBS_GROUP_BY_KEY */
+	uint32_t key; /* for NETOBS_GROUP_BY_KEY */
 };
 
 struct rows {
 	struct order order;
-	struct top_n list; /* of struct rows; of groups, without what they have no room for */
+	struct top_n list; /* of struct rows; rows of groups are cut before the members that they lack */
 	uint64_t added;
-	struct netobs_group_sum sum; /* of all that were added */
+	struct netobs_group_sum sum; /* sum of all rows that were added */
 };
 
 /** @return the mean round-trip time; 0: there are no samples */

@@ -23,7 +23,7 @@
 
 enum { ESCAPE_MS = 25 /* until an ESC is no part of another key */ };
 
-/* What puts the terminal back when there is no time for ncurses to do so. */
+/* Prepare the sequence that restores the terminal when there is no time for ncurses to do so. */
 static void prepare_farewell(void)
 {
 	static const char *const names[] = { "rmkx", "sgr0", "cnorm", "rmcup" };
@@ -96,7 +96,7 @@ static int bytes_of(const char *text, int width)
 	return (int)(pos - text);
 }
 
-/* What is cut has a mark. */
+/* Cut text is marked. */
 static void put_text(int line, int column, const char *text, int width)
 {
 	if (row_text_width(text) <= width) {
@@ -177,7 +177,7 @@ void screen_put_foot(const struct screen_state *state, const char *keys)
 	screen_put(LINES - 1, A_DIM, line);
 }
 
-/* Where the words behind a key begin: "p       pause"; 0: there is no key. */
+/* @return where the words after a key begin, as in "p pause"; 0: there is no key */
 static int find_hanging(const char *text)
 {
 	const char *gap = strstr(text, "  ");
@@ -210,7 +210,7 @@ static int put_wrapped(int line, const char *from)
 	if (hanging * 2 > COLS)
 		hanging = 0;
 	do {
-		/* The gap behind a key is no place to break at. */
+		/* Do not break the line between a key and its words. */
 		const int head = column ? 0 : hanging;
 		const int len = head + fit_words(text + head, COLS - hanging);
 
@@ -307,7 +307,7 @@ void screen_resize(struct output *output)
 
 	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
 		resizeterm(size.ws_row, size.ws_col);
-	clearok(curscr, TRUE); /* terminals differ in what they keep */
+	clearok(curscr, TRUE); /* terminals differ in the content that they keep */
 	state->draw(output);
 }
 

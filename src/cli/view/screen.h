@@ -26,7 +26,7 @@ struct screen_state {
 	bool is_paused, has_help;
 	int64_t drawn_at_s; /* time of day of the last interval; 0: none has ended */
 	char note[160];	    /* until a key is pressed; "" */
-	char standing[160]; /* what lasts, shown without a note; "" */
+	char standing[160]; /* lasting state, shown if there is no note; "": none */
 
 	void (*draw)(struct output *output);
 	/** @return whether it is a key of this screen, and no common one */
@@ -39,7 +39,7 @@ int screen_start(const struct output *output, struct screen **ret_screen);
 /** Put the terminal back. */
 void screen_end(struct screen *screen);
 
-/* What screen_kind has, of outputs whose state begins with a struct screen_state. */
+/* Functions of screen_kind, for outputs whose state begins with a struct screen_state. */
 int screen_names_fd(const struct output *output);
 void screen_take_names(struct output *output);
 void screen_resize(struct output *output);
@@ -66,7 +66,7 @@ void screen_put_rows(int line, struct layout *layout, const void *first,
 /** Put a line of one byte per column. @line may be below the screen. */
 void screen_put(int line, unsigned int attributes, const char *text);
 
-/** Put a note in the last line or, if there is none, @keys, as many as there is room for before the common ones. */
+/** Put a note in the last line or, if there is none, as many of @keys as fit before the common keys. */
 void screen_put_foot(const struct screen_state *state, const char *keys);
 
 /** Put texts from @line on, a line each, and in the last line how to go back. */

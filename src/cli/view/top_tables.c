@@ -12,7 +12,7 @@
 #include "base/clock_ms.h"
 #include <netobs/names.h>
 
-/* In the order of their keys, 1 to 9. */
+/* In the order of the keyboard keys, 1 to 9. */
 static const struct {
 	const char *name, *keys; /* NULL: those of --by */
 } top_kinds[] = {
@@ -27,7 +27,7 @@ static const struct {
 	{ "processes", "process" },
 };
 
-/* All tables get the same flows, and share what is learned about servers. */
+/* All tables get the same flows, and share knowledge of servers. */
 static int top_table_init(struct top_table *table, const char *name,
 			  const struct by *by, struct netobs_groups *beside)
 {
@@ -124,7 +124,7 @@ struct netobs_groups *top_tables_groups(const struct top_tables *tables,
 			     tables->tables[table].shown;
 }
 
-/* What rows are searched for, and in which groups. */
+/* A search in rows, and the groups that it searches. */
 struct top_search {
 	const struct top_query *query;
 	const struct netobs_groups *groups;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What netobsctl top shows: the same flows in several tables, each grouped by other keys, of
- * the interval that has ended and since the start. All of them are kept, so that another table
- * can be shown at once, also while the screen is frozen.
+ * The tables of netobsctl top: the same flows in several tables, each grouped by other keys, of the
+ * interval that has ended and since the start. All of them are kept, so that another table can be
+ * shown at once, also while the screen is frozen.
  */
 #ifndef NETOBS_CLI_VIEW_TOP_TABLES_H
 #define NETOBS_CLI_VIEW_TOP_TABLES_H
@@ -14,8 +14,8 @@ enum { TOP_TABLES = 9 };
 struct top_table {
 	const char *name; /* for people */
 	struct by by;
-	struct netobs_groups *next;  /* of the interval that is collected, */
-	struct netobs_groups *shown; /* of the last one, and */
+	struct netobs_groups *next;  /* groups of the current interval, */
+	struct netobs_groups *shown; /* groups of the last one, and */
 	struct netobs_groups *total; /* since the start */
 };
 
@@ -39,7 +39,7 @@ struct top_query {
 	bool since_start;
 	struct order order;
 	const char *search;	    /* part of a row's text; "": all */
-	struct netobs_names *names; /* that the text may have; NULL: none */
+	struct netobs_names *names; /* names that the text may have; NULL: none */
 	size_t most;		    /* rows, the first ones; 0: all */
 };
 

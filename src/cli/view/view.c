@@ -15,7 +15,7 @@
 
 enum { MIN_SCREEN_MS = 200 };
 
-/* Of what --sort is, beside the keys of --by. */
+/* The values of --sort, besides the keys of --by. */
 static const struct {
 	const char *name;
 	enum netobs_group_sort sort;

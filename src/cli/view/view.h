@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What is shown of flow records: the flows themselves or groups of them, in an order, and
- * how many. Records are collected for an interval; then they are what is shown.
+ * A view of flow records: the flows themselves or groups of them, sorted, and limited in number.
+ * Records are collected for an interval, then shown.
  */
 #ifndef NETOBS_CLI_VIEW_VIEW_H
 #define NETOBS_CLI_VIEW_VIEW_H
@@ -10,7 +10,7 @@
 
 struct netobs_connection;
 
-/* What an output shows, as the user has it: --by, --sort, --top, -N, --interval, -r. */
+/* The options of a view, as the user gives them: --by, --sort, --top, -N, --interval, -r. */
 struct view_options {
 	struct by by;
 	struct order order;
@@ -20,7 +20,7 @@ struct view_options {
 	bool want_names;
 	bool is_file;	      /* records are of a file: there will be an end */
 	uint32_t interval_ms; /* how often records come */
-	const char *subject;  /* what is observed, for people */
+	const char *subject; /* description of the observed packets, for people */
 	/*
 	 * Call @take for each connection that is measured; @user: of the output.
 	 * @return 0, or -errno
@@ -32,12 +32,12 @@ struct view_options {
 
 struct view {
 	const struct view_options *options;
-	struct netobs_groups *groups; /* of the interval that is collected, or */
+	struct netobs_groups *groups; /* groups of the current interval, or */
 	struct rows next;	      /* its flows */
 	struct netobs_group_sum next_sum;
 
 	struct rows rows;	     /* the interval that is shown, in order */
-	struct netobs_group_sum sum; /* of all its flows */
+	struct netobs_group_sum sum; /* sum of all flows of the interval */
 	bool has_others;	     /* groups that there was no room for */
 	int64_t took_ns;
 	size_t most;	  /* rows that can be shown; 0: any number */
@@ -88,7 +88,7 @@ int view_turn(struct view *view);
 
 void view_free(struct view *view);
 
-/** @return what to add to a sum of flows that were sampled at different rates, or "" */
+/** @return a note to add to a sum of flows that were sampled at different rates, or "" */
 const char *view_mixed_text(const struct netobs_group_sum *sum);
 
 /* Lines of text about the flows of @ns. */

@@ -207,7 +207,7 @@ void output_list_record(struct output_list *outputs,
 		output_record(&outputs->list[i], record);
 }
 
-/* A message of it would be gone at the next refresh; the outage goes on. */
+/* Messages on the screen would be gone at the next refresh, while the outage lasts. */
 static void show_outages(struct output_list *outputs)
 {
 	char text[160] = "";

@@ -41,13 +41,13 @@ struct output view_output_of(const char *spec, bool refresh);
 /* Let it take groups of flows instead of flows. False: it cannot. */
 bool output_take_groups(struct output *output);
 
-/* It is a table. */
+/* @return whether it is a table */
 bool output_is_for_people(const struct output *output);
 
 /* @return its operations as a screen; NULL: it is no screen */
 const struct screen_kind *output_screen(const struct output *output);
 
-/* Each of these does nothing unless it is a screen that is open. */
+/* These do nothing unless the output is an open screen. */
 /* @return whether the line is shown */
 bool output_note(struct output *output, const char *message);
 
@@ -93,7 +93,7 @@ void output_list_take(struct output_list *outputs, const char *type,
  */
 int output_list_open(struct output_list *outputs, struct netobs *context);
 
-/* Print that a spec is wrong, behind what the library has said about it. */
+/* Print that a spec is wrong, after the library's message about it. */
 void output_list_report(const struct output_list *outputs,
 			const struct output *output);
 
@@ -113,8 +113,8 @@ bool output_list_has_screen(const struct output_list *outputs);
 bool output_list_needs_keys(const struct output_list *outputs);
 
 /*
- * What to poll for each output, and in @ret_stdout standard output, as with no records there is
- * no write to notice that its reader has gone.
+ * Fill in the descriptors to poll: one per output, and in @ret_stdout standard output: while there
+ * are no records, no write fails when its reader has gone.
  */
 void output_list_fill_fds(const struct output_list *outputs,
 			  struct pollfd *ret_stdout, struct pollfd *ret_fds);
@@ -123,7 +123,7 @@ void output_list_fill_fds(const struct output_list *outputs,
 void output_list_ready(struct output_list *outputs,
 		       const struct pollfd *stdout_fd, const struct pollfd *fds);
 
-/** Send what is pending, and close all. @return whether all records got where they should */
+/** Send pending records, and close all outputs. @return whether all records were delivered */
 bool output_list_close(struct output_list *outputs);
 
 void output_list_free(struct output_list *outputs);
