@@ -52,7 +52,7 @@ enum netobs_alert_metric {
 	/** Packets of a flow that this kernel dropped, since its previous record: netobs_flow.drop_packets.
 	 *  Of any protocol. */
 	NETOBS_ALERT_DROPS = 4,
-	/** The same, as their share of the packets of the record, but 1 at most. Parts per million. */
+	/** Dropped packets as a share of the packets of the record, but 1 at most. Parts per million. */
 	NETOBS_ALERT_DROP_SHARE = 5,
 	NETOBS_ALERT_METRICS
 };

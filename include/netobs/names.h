@@ -74,7 +74,7 @@ NETOBS_API int netobs_names_host(struct netobs_names *names,
 				 const uint8_t addr[16], char *buf, size_t size);
 
 /**
- * The same of a port: "https", or "443".
+ * Get the name of a port: "https", or "443" if it has none.
  *
  * @param proto  its IP protocol, 6 for TCP
  * @return as netobs_names_host()

@@ -50,7 +50,7 @@ extern "C" {
 /** The version of the library that is linked at run time, "0.2.0"; static. */
 NETOBS_API const char *netobs_version(void);
 
-/** The same as a number that can be compared, such as 0x000200. */
+/** The version of the library as a number that can be compared, such as 0x000200. */
 NETOBS_API unsigned int netobs_version_number(void);
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-	WORK_MS = 4,	   /* of a drain, in one call */
+	WORK_MS = 4,	   /* time of draining in one call */
 	ATTACHING_MS = 20, /* between two looks at a thread that ends late */
 };
 

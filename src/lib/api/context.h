@@ -24,7 +24,7 @@ struct held_alert {
 
 /* Alerts that wait for the end of a drain. */
 struct held_alerts {
-	struct held_alert *list; /* NULL: there are none */
+	struct held_alert *list; /* NULL: no alerts */
 	uint32_t n, capacity;
 };
 
@@ -35,11 +35,11 @@ struct netobs {
 	struct host host;
 	struct filter *filter;		  /* NULL: all packets */
 	const struct filter *next_filter; /* during a change, if it is another */
-	struct rate next_rate; /* likewise, at which packets are sampled without a filter */
-	bool is_replacing; /* likewise: it needs other programs */
+	struct rate next_rate; /* during a change: sampling rate if there is no filter */
+	bool is_replacing; /* during a change that needs other programs */
 	int64_t replaced_ns; /* when programs were last replaced, CLOCK_BOOTTIME */
-	struct change *change; /* that was begun; NULL: none */
-	int change_result;     /* of the last one */
+	struct change *change; /* the change under way; NULL: none */
+	int change_result;     /* result of the last change */
 	struct observation observation;
 	struct pipeline pipeline;
 	struct containers containers; /* zeroes, unless they are wanted */
@@ -52,17 +52,17 @@ struct netobs {
 	struct alert_set *alert_set_before;
 	struct flow_alerts flow_alerts; /* zeroes until there are such rules */
 	struct held_alerts held_alerts;
-	uint64_t alerts_delivered;     /* of all rules, also of those before */
-	uint32_t alert_epoch;	       /* of their filters; 0: not known */
-	uint32_t alert_epochs;	       /* that there have been */
-	char *container_root;	       /* NULL: "/" */
+	uint64_t alerts_delivered; /* alerts of all rules, also of previous ones */
+	uint32_t alert_epoch;	   /* epoch of the rules' filters; 0: unknown */
+	uint32_t alert_epochs;	   /* epochs so far */
+	char *container_root;	   /* NULL: "/" */
 	struct container_names *names; /* NULL: none are wanted */
 	char *persist; /* the directory; NULL: nothing outlives the process */
 	struct pinned pinned;
 	struct host_listener pinned_listener;
 	int timer;
-	int64_t due_ns; /* the end of the interval, CLOCK_BOOTTIME */
-	uint64_t records; /* that had been delivered before this netobs_dispatch() */
+	int64_t due_ns;	  /* the end of the interval, CLOCK_BOOTTIME */
+	uint64_t records; /* records delivered before this netobs_dispatch() */
 	bool is_early_wanted;
 	bool is_behind; /* notices are not listened to meanwhile */
 };
@@ -70,19 +70,19 @@ struct netobs {
 /* netobs_connections() has connections that ended for so long. */
 enum { CONTEXT_ENDED_S = 10 };
 
-/* What the caller's headers knew; the rest keeps its defaults. */
+/* Copy the options that the caller's headers know; others keep their defaults. */
 void context_copy_options(const struct netobs_opts *opts,
 			  struct netobs_opts *ret_opts);
 
 /* -EINVAL, logged, if one of them makes no sense. */
 int context_check_options(const struct netobs_opts *opts, const struct log *log);
 
-/* What a filter is made of: an expression or rules, or neither. */
+/* The source of a filter: an expression or rules, or neither. */
 struct filter_source {
 	const char *expression; /* or NULL */
 	bool is_list;
 	bool accepts_others;
-	struct rate rate; /* of the expression, or of packets that no rule matches */
+	struct rate rate; /* rate of the expression, or of packets that no rule matches */
 	uint32_t n_rules;
 	struct filter_rule rules[FILTER_RULES_MAX];
 };
@@ -91,7 +91,7 @@ struct filter_source {
 int context_read_filter(const struct netobs_opts *opts, const struct log *log,
 			struct filter_source *ret_source);
 
-/* As filter_compile(). May take seconds, and uses nothing but its parameters. */
+/* Like filter_compile(). May take seconds, and uses nothing but its parameters. */
 int context_compile_source(const struct filter_source *source,
 			   const struct log *log, struct filter **ret_filter);
 
@@ -147,13 +147,13 @@ bool context_find_process(const struct netobs *ctx, const struct flow_key *at,
 
 /* ---- Rules (context_alerts.c) -------------------------------------------------------------- */
 
-/* After the pipeline, if there may be rules. @return 0, or -errno, which is logged */
+/* Call after the pipeline is open, if there may be rules. @return 0, or -errno, which is logged */
 int context_open_alerts(struct netobs *ctx);
 
 /* Deliver alerts that are there: for some milliseconds, or all once the context has stopped. */
 void context_read_alerts(struct netobs *ctx);
 
-/* The same of an event that a program has reported; those that have to wait do. @arg: the context */
+/* Deliver an alert that a program has reported, or let it wait for the end of a drain. @arg: the context */
 void context_on_alert(void *arg, const struct alert_event *event);
 
 /* Deliver alerts that wait, during a drain without ids. */
@@ -185,7 +185,7 @@ bool context_alert_conversation(struct netobs *ctx,
 
 /* ---- Mappings (context_mappings.c) --------------------------------------------------------- */
 
-/* After the pipeline. @return 0, or -errno */
+/* Call after the pipeline is open. @return 0, or -errno */
 int context_open_mappings(struct netobs *ctx);
 
 /* Namespaces are known: begin to ask the kernel. */
@@ -216,7 +216,7 @@ void context_list_pinned(struct netobs *ctx);
 /* Detach, unless programs of an earlier process are attached, which go on. */
 void context_undo_start(struct netobs *ctx);
 
-/* Whether what is pinned goes on counting without the context. */
+/* Whether pinned programs will count without the context. */
 bool context_leaves(const struct netobs *ctx);
 
 /* Note what interfaces are called that flows left behind may have passed. */

@@ -36,7 +36,7 @@ struct work {
 struct change {
 	struct worker *worker;
 	struct work *work; /* NULL: a thread has it */
-	bool is_loading;   /* it uses the store */
+	bool is_loading;   /* the loader uses the store */
 	bool is_ready;
 	struct netobs_opts opts; /* without pointers of the caller's */
 	struct selection selection;
@@ -297,7 +297,7 @@ static int on_work(void *arg, int fd)
 		err = err ?: load_next(ctx, change);
 	if (err)
 		end_change(ctx, err);
-	return 0; /* the context goes on */
+	return 0; /* the context continues */
 }
 
 static int begin_change(struct netobs *ctx, const struct netobs_opts *opts)

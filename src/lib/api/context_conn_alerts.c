@@ -174,7 +174,7 @@ void context_on_alert(void *arg, const struct alert_event *event)
 	bool is_known;
 
 	note_process(ctx, &alert);
-	/* They are delivered in the order in which they were reported. */
+	/* Alerts are delivered in the order in which they were reported. */
 	is_known = !ctx->held_alerts.n &&
 		   context_alert_conversation(ctx, event, &conversation);
 	if (!is_known && hold_alert(&ctx->held_alerts, &alert))

@@ -20,12 +20,12 @@ enum {
 	IDLE_S = 300,
 };
 
-/* What all connections of a call need. */
+/* Values that all connections of a call need. */
 struct reading {
 	const struct netobs *ctx;
 	void (*take)(const struct netobs_connection *connection, void *user);
 	void *user;
-	int64_t now_ns; /* as the programs stamp */
+	int64_t now_ns; /* by the programs' clock */
 };
 
 /* ---- One connection ---------------------------------------------------------------------- */

@@ -267,7 +267,7 @@ static int count_rule(const struct netobs *ctx, uint32_t rule,
 	return err ?: filter_count(ctx->filter, rule, totals, ret_count);
 }
 
-/* One of the two counts that a rule has. */
+/* Get one of the two counts of a rule. */
 static int get_count(const struct netobs *ctx, uint32_t rule,
 		     bool is_sampled_out, struct netobs_count *ret_count)
 {

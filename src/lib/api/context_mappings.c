@@ -132,7 +132,7 @@ int netobs_mappings_find(const struct netobs *ctx,
 
 /* ---- Of the kernel ---------------------------------------------------------------- */
 
-/* What a list had: nothing is passed on before it is complete. */
+/* A list under way: nothing is passed on before it is complete. */
 struct listing {
 	uint32_t netns_inode;
 	int64_t now_ns; /* since 1970 */

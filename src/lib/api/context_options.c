@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What the options of a context mean for its parts. */
+/* Translates the options of a context for its parts. */
 #include "context.h"
 
 #include "base/util.h"

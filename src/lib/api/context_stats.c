@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a context reports about the packets, and about itself. */
+/* Reports of a context on the packets, and on itself. */
 #include "context.h"
 
 #include "attach/hooks.h"

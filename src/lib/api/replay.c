@@ -291,7 +291,7 @@ static int start_replay(struct replay *replay)
 				   LINK_ETHERNET, &replay->programs);
 }
 
-/* What its user would not see in the records. */
+/* Warn of losses that records do not show. */
 static void warn_of_gaps(const struct replay *replay)
 {
 	const struct log *log = &replay->ctx->life.log;

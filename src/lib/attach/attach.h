@@ -34,11 +34,11 @@ struct attach_options {
 	bool use_tcx;
 	bool use_clsact;
 	bool may_expedite; /* grace periods may be expedited, see expedite.h */
-	enum netobs_attach_order order; /* of tcx links */
+	enum netobs_attach_order order; /* order of tcx links */
 	bool directions[2];		/* indexed by enum direction */
 };
 
-/* What the options of the public API mean; @disable: 1 << enum netobs_feature_id. */
+/* @return the options that those of the public API mean; @disable: 1 << enum netobs_feature_id */
 struct attach_options attach_options_of(const struct log *log, uint64_t disable,
 					enum netobs_direction direction,
 					enum netobs_attach_order order);
@@ -61,7 +61,7 @@ int attachment_replace(const struct attachment *attachment,
 /* Forget links and filters that disappeared with their interface. */
 void attachment_verify(struct attachment *attachment, uint32_t ifindex);
 
-/* When it returns, none of the programs runs any more. */
+/* When this returns, none of the programs runs any more. */
 void detach(const struct log *log, struct attachment *attachment,
 	    uint32_t ifindex);
 

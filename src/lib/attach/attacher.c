@@ -18,21 +18,21 @@ enum {
 	BATCH_SLOW_MAX = 16, /* when grace periods are not expedited */
 };
 
-/* What a thread takes over. */
+/* The work of a thread. */
 struct batch {
 	struct attach_options options;
 	bool can_expedite;
 	struct hook_job *jobs;
 	uint32_t n_jobs;
-	bool makes_links; /* else filters */
+	bool makes_links; /* make links; false: filters */
 	bool only_detaches;
-	atomic_bool is_cancelled; /* what it has not attached yet, it leaves as it is */
+	atomic_bool is_cancelled; /* attach nothing more */
 };
 
 /* Threads do not log: the callback is the caller's thread's. */
 static const struct log silent;
 
-/* Where a thread is, between the namespaces of its jobs. */
+/* The namespace that a thread is in, between its jobs. */
 struct visit {
 	int own_fd;		    /* -1: not needed so far */
 	const struct shared_fd *ns; /* NULL: its own */
@@ -237,7 +237,7 @@ int attacher_init(struct attacher *attacher, const struct attach_options *option
 	};
 	attacher->options.log = &silent;
 	if (attacher->can_expedite)
-		expedite_end(); /* of a run that was killed */
+		expedite_end(); /* left by a run that was killed */
 	return worker_new(run_batch, free_batch, &attacher->worker);
 }
 
@@ -336,7 +336,7 @@ static void start_batch(struct attacher *attacher, uint32_t max)
 		return;
 	batch = calloc(1, sizeof(*batch));
 	if (!batch)
-		return; /* it is tried again with the next job */
+		return; /* the next job tries again */
 	batch->options = attacher->options;
 	batch->can_expedite = attacher->can_expedite;
 	batch->makes_links = attacher->makes_links;

@@ -24,15 +24,15 @@ struct hook_job {
 	enum hook_work work;
 	uint16_t netns;
 	uint32_t ifindex;
-	struct shared_fd *pins; /* where links outlive the process, see link_pins.h; or NULL */
-	uint64_t incarnation;		 /* of the interface, for the caller */
-	struct shared_fd *ns;		 /* NULL: the caller's namespace */
-	struct shared_fd *programs[2];	 /* indexed by enum direction */
-	struct attachment attachment;	 /* before and after */
-	uint32_t priorities[2];		 /* of our filters; 0: there is none */
+	struct shared_fd *pins; /* directory of pins, if links outlive the process, see link_pins.h; or NULL */
+	uint64_t incarnation; /* incarnation of the interface, for the caller */
+	struct shared_fd *ns; /* NULL: the caller's namespace */
+	struct shared_fd *programs[2]; /* indexed by enum direction */
+	struct attachment attachment;  /* before and after */
+	uint32_t priorities[2]; /* priorities of our filters; 0: no filter */
 	struct netobs_shadow shadows[2]; /* but for HOOK_DETACH */
-	int err;			 /* of HOOK_ATTACH */
-	int pin_err;			 /* it is attached all the same */
+	int err;			 /* error of HOOK_ATTACH */
+	int pin_err; /* error of pinning: it is attached all the same */
 
 	struct hook_job *next;
 };
@@ -51,7 +51,7 @@ struct attacher {
 	bool is_leaving; /* nothing is attached any more */
 	bool keeps;	 /* nothing is detached, either: it is pinned */
 	struct worker *worker;
-	struct batch *batch; /* the thread's, until it has been collected; NULL: there is none */
+	struct batch *batch; /* the thread's, until it is collected; NULL: no thread runs */
 	struct hook_queue queues[HOOK_WORKS]; /* indexed by enum hook_work */
 };
 

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 
 enum {
-	/* By the handle later runs know whether the qdisc was made for the filter. */
+	/* The handle tells later runs whether the qdisc was made for the filter. */
 	HANDLE_GUEST = 1,
 	HANDLE_OWNER = 2,
 };
@@ -37,7 +37,7 @@ static enum bpf_tc_attach_point point_of(enum direction direction)
 	return direction == EGRESS ? BPF_TC_EGRESS : BPF_TC_INGRESS;
 }
 
-/* What filters one direction has. */
+/* The filters of one direction. */
 struct filters {
 	uint32_t count;
 	struct {

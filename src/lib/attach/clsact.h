@@ -29,7 +29,7 @@ struct clsact_filter {
 	int jump_fd; /* holds the program; without it the stub does nothing */
 	uint32_t priority;
 	uint32_t handle;
-	uint32_t program_id; /* of the stub */
+	uint32_t program_id; /* id of the stub */
 };
 
 #define CLSACT_FILTER_NONE ((struct clsact_filter){ .jump_fd = -1 })

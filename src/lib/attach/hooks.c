@@ -253,7 +253,7 @@ static void drop_hooks(struct observation *observation, struct netif *netif)
 	free(TAKE_PTR(netif->hooks));
 }
 
-/* As bits 1 << enum direction. */
+/* @return bits 1 << enum direction */
 static uint8_t observed_directions(const struct observation *observation)
 {
 	const bool *directions = observation->attach.directions;
@@ -341,7 +341,7 @@ void hooks_take_off(struct observation *observation, const struct netns *netns,
 static void note_unattached(struct observation *observation,
 			    struct netif *netif, int err)
 {
-	/* It disappeared between the message and the attaching. */
+	/* The interface disappeared between the message and the attaching. */
 	int level = err == -ENODEV ? NETOBS_LOG_DEBUG : NETOBS_LOG_ERROR;
 
 	log_write(observation->log, level, "%s: cannot attach: %s", netif->name,
@@ -453,7 +453,7 @@ void hooks_lose(struct observation *observation, const struct netns *netns,
 	cancel_job(observation, netif->hooks);
 	link_pins_remove(observation->pins, netns->index, netif->ifindex,
 			 &netif->hooks->attachment);
-	/* It took its filters with it; links are left, and closing takes a while. */
+	/* The interface took its filters with it; links are left, and closing takes a while. */
 	attachment_forget_filters(&netif->hooks->attachment);
 	if (has_link(&netif->hooks->attachment))
 		job = detach_job_new(netns, netif, NULL);

@@ -8,7 +8,7 @@
 /* The programs of a selected interface, attached or being attached. */
 struct hooks {
 	uint64_t incarnation; /* results of an earlier one are ignored */
-	struct hook_job *job; /* that has the attachment; NULL: none */
+	struct hook_job *job; /* job that has the attachment; NULL: none */
 	bool is_attached;     /* counted in observation.n_attached */
 	bool is_refused;      /* for its link type or the filter, as logged */
 	uint16_t hardware;    /* that link type */
@@ -44,7 +44,7 @@ void hooks_count_runs(const struct netns_programs *netns,
 /* Programs that are loaded, and the runs of all that there were. */
 struct program_runs hooks_all_runs(const struct observation *observation);
 
-/* Of all programs: see program_sign_answer(). */
+/* Answer for all programs: see program_sign_answer(). */
 void hooks_answer_signs(const struct observation *observation);
 
 void hooks_programs_done(struct netns_programs *netns);
@@ -91,7 +91,7 @@ void hooks_remove(struct observation *observation, const struct netns *netns,
 /* Close all links and filters, which are pinned. */
 void hooks_drop_all(struct observation *observation);
 
-/* The interface is gone: release what is attached to it. */
+/* The interface is gone: release its attachment. */
 void hooks_lose(struct observation *observation, const struct netns *netns,
 		struct netif *netif);
 

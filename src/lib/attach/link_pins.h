@@ -13,7 +13,7 @@
 #include "attach.h"
 #include "base/shared_fd.h"
 
-/* Of one direction of an interface. */
+/* A pin of one direction of an interface. */
 struct link_pin {
 	uint32_t netns;
 	uint32_t ifindex;
@@ -21,11 +21,11 @@ struct link_pin {
 	struct hook hook; /* open only in link_pins_each() */
 };
 
-/** Pin what is attached, unless it is pinned. @return 0, or -errno */
+/** Pin an attachment, unless it is pinned. @return 0, or -errno */
 int link_pins_add(const struct shared_fd *pins, uint16_t netns,
 		  uint32_t ifindex, const struct attachment *attachment);
 
-/** Remove the pins of what is attached, and leave it attached. */
+/** Remove the pins of an attachment, which stays attached. */
 void link_pins_remove(const struct shared_fd *pins, uint16_t netns,
 		      uint32_t ifindex, const struct attachment *attachment);
 
@@ -33,7 +33,7 @@ void link_pins_remove(const struct shared_fd *pins, uint16_t netns,
 void link_pins_remove_one(const struct shared_fd *pins,
 			  const struct link_pin *pin);
 
-/** link_pins_remove() of what was attached @before, but is not attached @now. */
+/** link_pins_remove() for links and filters of @before that are not in @now. */
 void link_pins_remove_others(const struct shared_fd *pins, uint16_t netns,
 			     uint32_t ifindex, const struct attachment *before,
 			     const struct attachment *now);

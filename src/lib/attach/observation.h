@@ -53,7 +53,7 @@ bool observation_is_settled(const struct observation *observation);
 /* Release what only observation_prepare() needed: programs, and namespaces. */
 void observation_refuse(struct observation *observation);
 
-/* All that was counted before @flip_ns (CLOCK_BOOTTIME) has been read. */
+/* All packets counted before @flip_ns (CLOCK_BOOTTIME) have been read. */
 void observation_end_shift(struct observation *observation, int64_t flip_ns);
 
 /* Look for programs that may hide packets, unless that was done recently. */
@@ -69,8 +69,8 @@ uint32_t observation_count_shadowed(const struct observation *observation);
 void observation_detach(struct observation *observation);
 
 /*
- * The same, but programs that are pinned stay where they are, and go on counting when the
- * observation is done.
+ * Detach as observation_detach(), but leave pinned programs attached: they count also after the
+ * observation has ended.
  */
 void observation_leave(struct observation *observation);
 

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Of an abstract name, which ends with the address: unix(7). */
+/* Make an abstract address. @return its length, which ends the name: unix(7) */
 static socklen_t name_of(uint32_t program_id, struct sockaddr_un *ret_address)
 {
 	*ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };

@@ -15,10 +15,10 @@ struct shadow_subject {
 	uint32_t ifindex;
 	enum direction direction;
 	uint32_t program_id; /* ours, by a tcx link; 0: not known */
-	uint32_t priority;   /* of our clsact filter; 0: there is none */
+	uint32_t priority;   /* priority of our clsact filter; 0: no filter */
 };
 
-/* The first one; kind is NETOBS_SHADOW_NONE if there is none. */
+/* Find the first one; kind is NETOBS_SHADOW_NONE if there is none. */
 void shadow_find(const struct shadow_subject *subject,
 		 struct netobs_shadow *ret_shadow);
 

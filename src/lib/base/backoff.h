@@ -27,10 +27,10 @@ void backoff_wait(struct backoff *backoff, int64_t from_ms);
 
 bool backoff_is_due(const struct backoff *backoff);
 
-/* Until it is due; -1: it is not waited for. */
+/* @return milliseconds until the next attempt; -1: none is planned */
 int backoff_left_ms(const struct backoff *backoff);
 
-/* It has succeeded. */
+/* Call after success. */
 void backoff_reset(struct backoff *backoff);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Where the control groups of a hierarchy are mounted. */
+/* Finds the mount point of a hierarchy of control groups. */
 #ifndef NETOBS_BASE_CGROUP_MOUNT_H
 #define NETOBS_BASE_CGROUP_MOUNT_H
 
@@ -10,7 +10,7 @@ enum { CGROUP_PATH_MAX = 4096 };
 /* A hierarchy: that of version 2, or one of version 1. */
 struct cgroup_kind {
 	const char *fs_type;	/* "cgroup2", "cgroup" */
-	const char *controller; /* that it has; NULL: of version 2 */
+	const char *controller; /* controller of the hierarchy; NULL: version 2 */
 };
 
 struct cgroup_mount {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* From what the BPF programs stamp to nanoseconds since 1970. */
+/* Converts times of the BPF programs to nanoseconds since 1970. */
 #ifndef NETOBS_BASE_CLOCK_H
 #define NETOBS_BASE_CLOCK_H
 
@@ -9,8 +9,8 @@
 
 struct clock {
 	enum clock_kind kind;
-	int64_t wall_offset;	  /* CLOCK_REALTIME - what the programs stamp */
-	int64_t namespace_offset; /* CLOCK_BOOTTIME - what the programs stamp */
+	int64_t wall_offset;	  /* CLOCK_REALTIME minus the programs' clock */
+	int64_t namespace_offset; /* CLOCK_BOOTTIME minus the programs' clock */
 };
 
 void clock_init(struct clock *clock, enum clock_kind kind);
@@ -27,7 +27,7 @@ int64_t clock_boot_ns(void);
 /* The CPU time of this thread. */
 int64_t clock_thread_ns(void);
 
-/* From clock_boot_ns() to what the programs stamp at that moment. */
+/* Convert clock_boot_ns() to the programs' clock. */
 int64_t clock_to_stamp(const struct clock *clock, int64_t boot_ns);
 
 static inline int64_t clock_to_wall(const struct clock *clock, int64_t ns)

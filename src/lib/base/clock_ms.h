@@ -37,7 +37,7 @@ static inline int left_ms(int64_t at_ms)
 	return left < 0 ? 0 : (int)min_u64((uint64_t)left, INT_MAX);
 }
 
-/* The same, where there may be no such time. */
+/* @return milliseconds left until @at_ms; -1: @at_ms is 0, there is no such time */
 static inline int until_ms(int64_t at_ms)
 {
 	return at_ms ? left_ms(at_ms) : -1;

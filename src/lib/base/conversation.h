@@ -8,10 +8,10 @@
 
 #include <stdint.h>
 
-/* One of its packets. */
+/* The tuple of a packet. */
 struct conversation {
 	const uint8_t *src, *dst;    /* 16 bytes each; of IPv4 ::ffff:a.b.c.d */
-	uint16_t src_port, dst_port; /* of ICMP 0, and type << 8 | code */
+	uint16_t src_port, dst_port; /* ICMP: 0, and type << 8 | code */
 	uint8_t proto;
 };
 

@@ -13,8 +13,8 @@
 void secret_fill(void *secret, size_t len);
 
 /*
- * Of @len bytes, a multiple of 8. @secret: as many random bytes, because senders choose what
- * is hashed.
+ * Hash @len bytes, a multiple of 8. @secret: as many random bytes, because senders choose the
+ * hashed bytes.
  */
 static inline uint64_t hash_bytes(const void *key, size_t len,
 				  const uint32_t *secret)

@@ -9,7 +9,7 @@
 /* "TCP", "proto-123" */
 void human_protocol(char *buf, size_t size, uint8_t proto);
 
-/* "vxlan", of enum netobs_tunnel; NULL: there is none of that number */
+/* @return "vxlan", of enum netobs_tunnel; NULL: no such number */
 const char *tunnel_name(uint8_t type);
 
 /* "vxlan", or "tunnel" */

@@ -298,7 +298,7 @@ static size_t write_utf8(unsigned int code, char *to)
 	return 4;
 }
 
-/* One character. @return its end */
+/* Read one character. @return its end */
 static const char *read_char(const char *at, char *to, size_t *ret_len)
 {
 	static const char escapes[] = "bfnrt", meanings[] = "\b\f\n\r\t";

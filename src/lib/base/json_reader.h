@@ -11,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { JSON_DEPTH_MAX = 32 }; /* of values in values */
+enum { JSON_DEPTH_MAX = 32 }; /* nested values */
 
 /* A value in a text that json_parse() has accepted. */
 struct json_value {
-	const char *at; /* its first byte; NULL: it is not there */
+	const char *at; /* its first byte; NULL: missing */
 };
 
 /**
@@ -33,7 +33,7 @@ struct json_value json_member(struct json_value object, const char *name);
 
 /** A member of an object or an element of an array, in their order. */
 struct json_item {
-	struct json_value key; /* of an object's member; empty in arrays */
+	struct json_value key; /* name of an object's member; empty in arrays */
 	struct json_value value;
 	const char *next;
 };
@@ -41,7 +41,7 @@ struct json_item {
 /**
  * Go to the first item, where *@item is all zero, or to the next one.
  *
- * @return false: there is none
+ * @return false: there are no more items
  */
 bool json_next(struct json_value container, struct json_item *item);
 

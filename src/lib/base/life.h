@@ -28,7 +28,7 @@ struct life_ops {
 	void (*stop)(void *owner);
 	/** After the loop, in each dispatch; once nothing is left, become LIFE_STOPPED. */
 	int (*step)(void *owner);
-	uint64_t privileges; /* that start() needs, as a mask of capabilities */
+	uint64_t privileges; /* privileges that start() needs, as a mask of capabilities */
 };
 
 struct life {
@@ -43,7 +43,7 @@ struct life {
 	int delivered; /* in this life_dispatch() */
 };
 
-/** Before all others; @write and @user are those of struct log. */
+/** Call before all others; @write and @user are those of struct log. */
 void life_init(struct life *life, const struct life_ops *ops, void *owner,
 	       void (*write)(int level, const char *message, void *user),
 	       void *user);
@@ -59,7 +59,7 @@ int life_check(const struct life *life);
 /** @return 0; -EALREADY; or an error of start(), which is kept */
 int life_start(struct life *life);
 
-/** @return what was delivered; < 0: of life_check(), or an error, which is kept */
+/** @return the number delivered; < 0: of life_check(), or an error, which is kept */
 int life_dispatch(struct life *life);
 
 /** Ask it to stop; from any thread, and from handlers of signals. */

@@ -40,7 +40,7 @@ void log_copy_error(const struct log *log, char (*to)[NETOBS_ERROR_MAX]);
 
 /*
  * Lines that a thread logs, for the caller's log: its callback runs on the caller's thread. All
- * zero: there are none.
+ * zero: no lines.
  */
 struct log_lines {
 	struct log_line *first, **end;

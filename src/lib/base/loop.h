@@ -35,7 +35,7 @@ void loop_close(struct loop *loop);
 int loop_watch(struct loop *loop, int fd, uint32_t events, loop_fn *fn,
 	       void *ctx);
 
-/* A timer, at rest at first; it belongs to the loop. */
+/* Add a timer, not armed at first; it belongs to the loop. */
 int loop_add_timer(struct loop *loop, clockid_t clock, loop_fn *fn, void *ctx,
 		   int *ret_timer);
 

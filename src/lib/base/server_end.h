@@ -24,7 +24,7 @@ static inline bool is_multicast(const uint8_t addr[16])
 	       (!memcmp(addr, v4, sizeof(v4)) && addr[12] >= 224);
 }
 
-/* Of TCP: one end accepts, the other one opens. @tcp_combined: as in flows. */
+/* For TCP: one end accepts, the other one opens. @tcp_combined: as in flows. */
 static inline enum server_end server_by_flags(uint16_t tcp_flags,
 					      uint8_t tcp_combined)
 {
@@ -35,7 +35,7 @@ static inline enum server_end server_by_flags(uint16_t tcp_flags,
 	return tcp_flags & syn ? SERVER_DESTINATION : SERVER_UNKNOWN;
 }
 
-/* What has no ports. @type: of ICMP and ICMPv6. */
+/* For protocols without ports. @type: of ICMP and ICMPv6. */
 static inline enum server_end server_by_type(uint8_t proto, uint8_t type)
 {
 	const bool is_reply = (proto == IPPROTO_ICMP && type == 0) ||
@@ -44,7 +44,7 @@ static inline enum server_end server_by_type(uint8_t proto, uint8_t type)
 	return is_reply ? SERVER_SOURCE : SERVER_DESTINATION;
 }
 
-/* As far as flags, the type or a group of receivers show. */
+/* By flags, the type, or a group of receivers. */
 static inline enum server_end server_of_flow(const struct netobs_flow *flow)
 {
 	enum server_end end = SERVER_UNKNOWN;

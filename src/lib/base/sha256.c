@@ -63,7 +63,7 @@ static void add_block(uint32_t state[8], const uint8_t block[SHA256_BLOCK])
 		state[i] += s[i];
 }
 
-/* Of a block, and then a text. */
+/* Hash a block followed by a text. */
 static void hash_after(const uint8_t block[SHA256_BLOCK], const void *text,
 		       size_t len, uint8_t ret_hash[SHA256_SIZE])
 {

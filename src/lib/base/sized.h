@@ -17,7 +17,7 @@
  */
 int sized_check(const void *opts, size_t known, const struct log *log);
 
-/* What may be wrong with an option. */
+/* A requirement that an option may fail. */
 struct option_check {
 	const char *name, *why;
 	bool is_wrong;
@@ -27,7 +27,7 @@ struct option_check {
 int option_check(const struct option_check *checks, size_t n,
 		 const struct log *log);
 
-/* Results: fill what the caller knows of @from, and set its size to that. */
+/* For results: copy the part of @from that the caller knows, and set its size. */
 int sized_fill(void *to, const void *from, size_t known);
 
 #endif

@@ -22,19 +22,19 @@ enum { SPEC_OPTIONS_MAX = 64 };
 struct spec_option {
 	const char *name;
 	const char *value;
-	bool is_known;		      /* it was read */
+	bool is_known;		      /* the option was read */
 	struct suggestion suggestion; /* among the names that were asked for */
 };
 
 struct spec {
 	const struct log *log;
-	char *text; /* what all of these point into */
+	char *text; /* memory that the members above point into */
 	const char *kind;
 	const char *target; /* NULL: none was given */
 	struct spec_option options[SPEC_OPTIONS_MAX];
 	size_t n_options;
 	bool is_wrong; /* a value was; it was logged */
-	bool is_trial; /* it is only checked: nothing is opened */
+	bool is_trial; /* check it only: open nothing */
 };
 
 /* -EINVAL: it cannot be understood, which is logged; -ENOMEM. */
@@ -52,11 +52,11 @@ const char *spec_string(struct spec *spec, const char *name,
 uint64_t spec_number(struct spec *spec, const char *name, uint64_t least,
 		     uint64_t most, uint64_t otherwise);
 
-/* Of bytes, as VALUE_BYTES. */
+/* A number of bytes, as VALUE_BYTES. */
 uint64_t spec_size(struct spec *spec, const char *name, uint64_t least,
 		   uint64_t most, uint64_t otherwise);
 
-/* In milliseconds, as VALUE_DURATION. */
+/* A time in milliseconds, as VALUE_DURATION. */
 uint64_t spec_duration_ms(struct spec *spec, const char *name, uint64_t least,
 			  uint64_t most, uint64_t otherwise);
 
@@ -68,11 +68,11 @@ unsigned int spec_mode(struct spec *spec, const char *name,
 int spec_choice(struct spec *spec, const char *name, const char *const *choices,
 		int otherwise);
 
-/* All that start with @prefix, one after the other: NULL at the end. */
+/* @return the options that start with @prefix, one after the other: NULL at the end */
 const struct spec_option *spec_next(struct spec *spec, const char *prefix,
 				    size_t *position);
 
-/* Something else is wrong with the spec. */
+/* Refuse the spec for another reason. */
 __attribute__((format(printf, 2, 3))) void spec_refuse(struct spec *spec,
 						       const char *format, ...);
 

@@ -7,7 +7,7 @@
 
 struct suggestion {
 	const char *typed;
-	size_t len; /* of what counts in it */
+	size_t len; /* bytes that count */
 	const char *best;
 	unsigned int distance; /* from it */
 };

@@ -16,7 +16,7 @@ enum {
 	TEXT_HASH_MAX = 16,
 };
 
-/* Of 10 and more. */
+/* For values from 10 on. */
 char *text_large(char *to, uint64_t value);
 
 static inline char *text_u64(char *to, uint64_t value)

@@ -20,7 +20,7 @@ enum value_kind {
 int value_parse(enum value_kind kind, const char *text, uint64_t least,
 		uint64_t most, uint64_t *ret_value);
 
-/* In the largest unit that @value is a multiple of. */
+/* Format @value in the largest unit that it is a multiple of. */
 void value_format(enum value_kind kind, uint64_t value, char *text, size_t size);
 
 /* The index of @text in @choices, which ends with NULL; -EINVAL: it is none of them. */

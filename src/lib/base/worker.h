@@ -35,13 +35,13 @@ int worker_fd(const struct worker *worker);
 /* Takes @work over, unless it fails, as pthread_create(3); not while it is busy. */
 int worker_start(struct worker *worker, void *work);
 
-/* The same, but without a thread the caller runs it. */
+/* Start @work as worker_start(); if no thread can be created, the caller runs it. */
 void worker_start_or_run(struct worker *worker, void *work);
 
 /* @work needs no thread: it is done already, and can be taken. */
 void worker_put_done(struct worker *worker, void *work);
 
-/* It has work, which is under way, or is done and not taken yet. */
+/* Whether it has work that runs, or is done but not taken yet. */
 bool worker_is_busy(const struct worker *worker);
 
 /* Wait until no work is under way, for @timeout_ms at most; -1: for as long as it takes. */

@@ -12,7 +12,7 @@ enum {
 	SETS = 1 << 13, /* a packet passes all interfaces before so many others have come */
 	WAYS = 4,
 	POINTS = 16, /* further ones see packets again */
-	CONTENT_MAX = FRAME_MAX + 2 * sizeof(uint64_t), /* with its length */
+	CONTENT_MAX = FRAME_MAX + 2 * sizeof(uint64_t), /* bytes with their length */
 };
 
 static const int64_t crossing_ns = NSEC_PER_SEC;
@@ -20,7 +20,7 @@ static const int64_t crossing_ns = NSEC_PER_SEC;
 /* Packets of one content. */
 struct content {
 	uint64_t hash;
-	int64_t ns; /* of the last; 0: none yet */
+	int64_t ns; /* time of the last; 0: none yet */
 	uint32_t counted;
 	struct passes {
 		const char *interface;
@@ -55,7 +55,7 @@ static uint16_t read_number(const struct frame *frame, uint32_t at)
 		       0;
 }
 
-/* On the wire, from @at on, without what fills up a short frame. */
+/* @return the length on the wire from @at on, without the padding of a short frame */
 static uint64_t find_len(const struct frame *frame, uint16_t type, uint32_t at)
 {
 	uint64_t len = frame->wire_len - min_u64(frame->wire_len, at);
@@ -68,7 +68,7 @@ static uint64_t find_len(const struct frame *frame, uint16_t type, uint32_t at)
 	return len;
 }
 
-/* What is changed on the way is 0 in @header. */
+/* Clear the fields of @header that change on the way. */
 static void clear_changed(uint16_t type, uint8_t *header)
 {
 	if (type == ETHERTYPE_IPV4) {

@@ -13,7 +13,7 @@ struct packets_options {
 	uint32_t snap_length;
 	uint32_t rate;	       /* packets per second; 0: any number */
 	uint32_t buffer_bytes; /* a power of two; of all ring buffers */
-	enum netobs_direction direction; /* of packets that are captured */
+	enum netobs_direction direction; /* direction of packets that are captured */
 	const struct filter *filter; /* NULL: all packets; stays the caller's */
 };
 
@@ -27,7 +27,7 @@ struct packets {
 	int n_cpus;
 	int (*on_packet)(void *ctx, const struct capture_packet *packet);
 	void *ctx;
-	int result; /* of the latest on_packet() */
+	int result; /* result of the latest on_packet() */
 };
 
 /**
@@ -69,7 +69,7 @@ int packets_read(struct packets *packets, int64_t until_ns);
  */
 int packets_stop(const struct packets *packets);
 
-/* What the kernel counted of an interface. */
+/* @return the kernel's counters of an interface */
 struct capture_counters packets_counters(const struct packets *packets,
 					 struct capture_interface_key key);
 

@@ -32,7 +32,7 @@ enum {
 struct interface {
 	int link;
 	uint32_t snap;	/* 0: no limit */
-	uint64_t units; /* of time, in a second */
+	uint64_t units; /* units of time in a second */
 	int64_t offset_s;
 	char *name; /* NULL: it has none */
 };
@@ -41,7 +41,7 @@ struct pcapng_file {
 	FILE *stream;
 	bool has_begun, is_swapped;
 	uint32_t left; /* bytes of the block that were not read yet, without its second length */
-	struct interface *interfaces;  /* of all sections */
+	struct interface *interfaces;  /* interfaces of all sections */
 	uint32_t n, capacity, section; /* the first one of this section */
 	char reason[160];
 	uint8_t bytes[PCAPNG_KEPT];
@@ -79,7 +79,7 @@ static int read_bytes(struct pcapng_file *file, void *to, size_t n)
 		       refuse(file, "truncated pcapng file: it ends in a block");
 }
 
-/* Of the block. */
+/* Take bytes of the block. */
 static int take(struct pcapng_file *file, void *to, uint32_t n)
 {
 	if (n > file->left)

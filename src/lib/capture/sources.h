@@ -18,7 +18,7 @@ struct packets;
 struct source {
 	struct capture_interface_key key;
 	enum link_kind link;
-	const char *netns; /* of the host; NULL: the caller's own */
+	const char *netns; /* on the host; NULL: the caller's own */
 	char name[IF_NAMESIZE];
 	uint64_t captured;
 	/* When its packets came; CLOCK_BOOTTIME. The end is INT64_MAX while it is there. */
@@ -33,10 +33,10 @@ struct sources {
 	struct host_listener listener;
 	struct source *list; /* in the order of their first packets */
 	uint32_t n;
-	uint32_t latest; /* of the packet before */
+	uint32_t latest; /* source of the previous packet */
 };
 
-/* Before programs are attached. */
+/* Call before programs are attached. */
 void sources_init(struct sources *sources, struct host *host,
 		  const struct packets *packets);
 
@@ -48,7 +48,7 @@ int sources_ensure(struct sources *sources, const struct capture_packet *packet)
 /* Add interfaces all of whose packets were lost: they have counters only. */
 void sources_add_counted(struct sources *sources);
 
-/* What the kernel counted of an interface. */
+/* @return the kernel's counters of an interface */
 struct capture_counters sources_counters(const struct sources *sources,
 					 uint32_t index);
 

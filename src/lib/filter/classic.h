@@ -67,7 +67,7 @@ bool classic_uses_memory(const struct classic *classic);
 /** @return whether the program jumps back, as libpcap lets protochain do */
 bool classic_has_loop(const struct classic *classic);
 
-/* Of instruction @i, a jump without a condition. */
+/* @return the target of instruction @i, an unconditional jump */
 int64_t classic_jump_target(uint32_t i, const struct classic_insn *insn);
 
 bool classic_is_jump_back(uint32_t i, const struct classic_insn *insn);

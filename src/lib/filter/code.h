@@ -14,9 +14,9 @@ struct code_jump {
 struct code {
 	struct bpf_insn *insns;
 	struct code_jump *jumps;
-	uint32_t *labels; /* where they are; CODE_UNPLACED */
+	uint32_t *labels; /* positions of labels; CODE_UNPLACED */
 	uint32_t n, n_jumps, n_labels;
-	int err; /* of the first call that failed; the others then do nothing */
+	int err; /* error of the first call that failed; later calls do nothing */
 };
 
 #define CODE_UNPLACED UINT32_MAX
@@ -83,7 +83,7 @@ static inline struct bpf_insn code_store(uint8_t size, uint8_t dst, int16_t off,
 	return code_insn(BPF_STX | BPF_MEM | size, dst, src, off, 0);
 }
 
-/* Add to what is there: the verifier does not know the sum. */
+/* Add to memory: the verifier does not know the sum. */
 static inline struct bpf_insn code_add_to(uint8_t size, uint8_t dst,
 					  int16_t off, uint8_t src)
 {

@@ -30,7 +30,7 @@ static inline bool rate_is_same(const struct rate *one, const struct rate *other
 }
 
 struct filter_rule {
-	const char *expression; /* of pcap-filter(7) */
+	const char *expression; /* expression of pcap-filter(7) */
 	bool accepts;
 	struct rate rate; /* at which packets are sampled that it accepts */
 };
@@ -39,7 +39,7 @@ struct filter_rules {
 	const struct filter_rule *rules;
 	uint32_t n;
 	bool accepts_others; /* packets that no rule matches */
-	struct rate rate;    /* of those */
+	struct rate rate;    /* rate of those packets */
 };
 
 /* The frames that a program gets. */
@@ -72,7 +72,7 @@ int filter_compile(const char *expression, const struct log *log,
 void filter_sample(struct filter *filter, const struct rate *rate);
 
 /**
- * The same of a list of rules, FILTER_RULES_MAX of them at most.
+ * Compile a list of at most FILTER_RULES_MAX rules.
  *
  * @param ret_error  begins with the number of the rule: "rules[2]: ..."
  * @return as filter_new()
@@ -124,8 +124,8 @@ int filter_load(const struct filter *filter,
 		const struct filter_frames *frames, const struct log *log);
 
 /**
- * The same with a judge() that returns a bit for each rule that matches: 1 for the first one.
- * A rule that frames of these links cannot be filtered with matches none.
+ * As filter_load(), but judge() returns a bit for each rule that matches: 1 for the first one. A
+ * rule that frames of these links cannot be filtered with matches none.
  */
 int filter_load_bits(const struct filter *filter,
 		     const struct filter_template *template,

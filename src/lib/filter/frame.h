@@ -41,9 +41,9 @@ enum {
 	FRAME_TAG_END = FRAME_TAG_START + FRAME_TAG_LEN
 };
 
-/* What programs for the frames of tunnels need. */
+/* The needs of programs for the frames of tunnels. */
 struct frame_carried {
-	uint32_t function; /* where find_carried() of src/bpf/judge.h begins in the code */
+	uint32_t function; /* index in the code at which find_carried() of src/bpf/judge.h begins */
 	uint32_t reach; /* the largest classic_reach() of them */
 };
 

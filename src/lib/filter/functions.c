@@ -137,7 +137,7 @@ void functions_done(struct functions *functions)
 
 /* Instructions of a program. */
 struct range {
-	size_t start; /* 0: there are none */
+	size_t start; /* 0: no function */
 	size_t end;
 };
 
@@ -165,7 +165,7 @@ static struct range find_called(const struct bpf_insn *insns, size_t n,
 struct parts {
 	struct range judge, find_carried;
 	struct range gone[2];
-	size_t n; /* what is left */
+	size_t n; /* instructions that are left */
 };
 
 static struct parts find_parts(const struct bpf_insn *insns, size_t n,
@@ -191,7 +191,7 @@ static bool is_gone(const struct parts *parts, size_t i)
 	       (i >= parts->gone[1].start && i < parts->gone[1].end);
 }
 
-/* Where an instruction is once parts are gone and judge() is at the end. */
+/* @return the index of an instruction after parts were removed, and judge() was moved to the end */
 static size_t find_moved(const struct parts *parts, size_t i)
 {
 	size_t to = i;

@@ -123,7 +123,7 @@ struct largest {
 	uint32_t rule, insns;
 };
 
-/* What the generated function returns. */
+/* The result of the generated function. */
 enum judge_kind {
 	JUDGE_FIRST, /* the judgement of the first rule that matches */
 	JUDGE_ALL,   /* a bit for each rule that matches */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* What a filter consists of: for the files that are parts of filter.h. */
+/* The parts of a filter: for the files that implement filter.h. */
 #ifndef NETOBS_FILTER_RULE_H
 #define NETOBS_FILTER_RULE_H
 
@@ -15,9 +15,9 @@ struct rule {
 };
 
 struct filter {
-	bool is_list; /* of filter_new_list() */
+	bool is_list; /* made by filter_new_list() */
 	uint32_t next_slot;
-	struct rule_count reported; /* of all slots, by an earlier process */
+	struct rule_count reported; /* reported for all slots by an earlier process */
 	bool is_busy[RULE_SLOTS]; /* slots of earlier filters that may still count */
 	uint32_t n;		  /* with the default, which is the last one */
 	struct rule rules[];	  /* at least one */

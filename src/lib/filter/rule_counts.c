@@ -22,7 +22,7 @@ static const struct rule *find_same_rule(const struct filter *before,
 	return NULL;
 }
 
-/* @return a slot that is not in use, RULE_SLOTS: there is none */
+/* @return a slot that is not in use; RULE_SLOTS: all are */
 static uint32_t take_rule_slot(struct filter *filter,
 			       const bool is_used[RULE_SLOTS])
 {

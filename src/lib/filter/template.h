@@ -17,7 +17,7 @@ struct bpf_program;
 enum { TEMPLATE_END = 2 /* instructions that end the program */ };
 
 struct filter_template {
-	const char *name;		   /* of the program */
+	const char *name;		   /* name of the program */
 	const struct bpf_program *program; /* NULL before filter_template_init() */
 	bool ends_early;		   /* these are replaced: */
 	uint32_t end;

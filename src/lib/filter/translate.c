@@ -65,7 +65,7 @@ static void emit_jump(struct translator *t, struct bpf_insn insn, uint32_t label
 
 /* ---- Loads ----------------------------------------------------------------------- */
 
-/* From network byte order. */
+/* Convert from network byte order. */
 static void add_swap(struct translator *t, uint8_t dst, uint32_t size)
 {
 	if (size > 1)

@@ -17,7 +17,7 @@
 
 enum { HOP_LIMIT = 64, IPV4_AT = 12 /* in ::ffff:a.b.c.d */ };
 
-/* Of any protocol; echoes of ICMPv6 are like those of ICMP. */
+/* A header of any protocol; echoes of ICMPv6 are like those of ICMP. */
 union transport {
 	struct tcphdr tcp;
 	struct udphdr udp;

@@ -8,7 +8,7 @@
 struct filter_tuple {
 	uint8_t src[16], dst[16]; /* IPv4 as ::ffff:a.b.c.d */
 	uint16_t src_port,
-		dst_port; /* of ICMP, ICMPv6: an echo's identifier, and type << 8 | code */
+		dst_port; /* ICMP, ICMPv6: an echo's identifier, and type << 8 | code */
 	uint8_t proto;
 };
 

@@ -31,7 +31,7 @@ int64_t session_tick_ns(void)
 {
 	struct timespec tick;
 
-	/* It advances with each (kernel/time/posix-timers.c, KTIME_LOW_RES). */
+	/* The coarse clock advances once per tick (kernel/time/posix-timers.c, KTIME_LOW_RES). */
 	return clock_getres(CLOCK_MONOTONIC_COARSE, &tick) ?
 		       4 * NSEC_PER_MSEC :
 		       tick.tv_sec * NSEC_PER_SEC + tick.tv_nsec;
@@ -62,7 +62,7 @@ enum netobs_session_ended session_ended(const struct session_end *end)
 		return NETOBS_SESSION_OPEN;
 	if (end->error)
 		return ended_by_error(end->error);
-	/* States in which this end's FIN was acknowledged, or the last one is. */
+	/* In these states this end's FIN was acknowledged before, or is acknowledged now. */
 	return end->state == TCP_FIN_WAIT2 || end->state == TCP_CLOSING ||
 			       end->state == TCP_LAST_ACK ?
 		       NETOBS_SESSION_FIN :

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* From what the programs report about a socket to the record of its session. */
+/* Converts the programs' report about a socket to the record of its session. */
 #ifndef NETOBS_SESSIONS_FILL_H
 #define NETOBS_SESSIONS_FILL_H
 
@@ -18,7 +18,7 @@ struct session_source {
 /** How long a tick of the kernel is, in ns. */
 int64_t session_tick_ns(void);
 
-/** @return how @end, after which its connection is closed, came about */
+/** @return how the connection ended, from its state and error in @end */
 enum netobs_session_ended session_ended(const struct session_end *end);
 
 void session_fill(const struct session_source *source,

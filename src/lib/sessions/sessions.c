@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /*
- * An observer of sessions: reads the ring buffer of those that ended, and each interval the
- * list of those that live, in slices of some milliseconds.
+ * An observer of sessions: reads the ring buffer of ended sessions, and each interval the list of
+ * live ones, in slices of some milliseconds.
  */
 #include "base/clock.h"
 #include "base/life.h"
@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 enum {
-	GATHER_MS = 20, /* for which the first session waits for others */
+	GATHER_MS = 20, /* how long the first session waits for others */
 	SLICE_MS = 4,	/* of a call, for sessions */
 	UPKEEP_MS = 500,
 	GLANCE = 16, /* sessions between looks at the clock */
@@ -44,13 +44,13 @@ struct netobs_sessions {
 
 	struct session_programs programs;
 	struct ring_buffer *ring;
-	int counts_fd, cgroups_fd; /* maps, also once the programs are gone */
+	int counts_fd, cgroups_fd; /* maps; they outlive the programs */
 	struct cgroups_upkeep upkeep;
 	void *counts_room; /* for session_counts_sum() */
-	int list_fd;	   /* of those that live; -1: there is no list now */
+	int list_fd;	   /* of live sessions; -1: no list is being read */
 	struct map_grace *grace;
 	bool is_gathering; /* the timer will read the ring buffer */
-	bool is_last_list; /* programs have reported all: those that live come once more */
+	bool is_last_list; /* programs have ended: live sessions are listed once more */
 
 	struct clock clock;
 	char *container_root;	       /* NULL: "/" */
@@ -58,7 +58,7 @@ struct netobs_sessions {
 	bool are_names_shared;
 	struct session_source source;
 	struct netobs_sessions_stats stats;
-	int64_t slice_end_ns; /* when it is to return */
+	int64_t slice_end_ns; /* when the current call has to return */
 };
 
 static loop_fn on_ring, on_ring_timer, on_list_timer, on_upkeep;
@@ -208,7 +208,7 @@ static void deliver_session(struct netobs_sessions *sessions,
 	sessions->opts.on_session(&session, sessions->opts.user);
 }
 
-/* ---- Those that ended -------------------------------------------------------------------- */
+/* ---- Ended sessions ---------------------------------------------------------------------- */
 
 static int take_session_event(void *ctx, void *data, size_t size)
 {
@@ -216,13 +216,13 @@ static int take_session_event(void *ctx, void *data, size_t size)
 	struct netobs_sessions *sessions = ctx;
 
 	(void)size;
-	/* The last list has those whose sockets are not closed yet. */
+	/* The last list has the sessions whose sockets are not closed yet. */
 	if (event->end.time_ns || sessions->opts.interval_ms)
 		deliver_session(sessions, event);
 	return is_slice_over(sessions) ? -EAGAIN : 0;
 }
 
-/* The next call reads the rest at once. */
+/* Read the ring buffer; if there is more, the next call reads it at once. */
 static int read_ring(struct netobs_sessions *sessions)
 {
 	const int64_t at_once = 1;
@@ -236,7 +236,7 @@ static int read_ring(struct netobs_sessions *sessions)
 	return r == -EAGAIN || r > 0 ? 0 : r;
 }
 
-/* The first one waits for others, so a flood causes 50 wake-ups per second. */
+/* The first session waits for others, so a flood causes 50 wake-ups per second. */
 static int on_ring(void *ctx, int fd)
 {
 	struct netobs_sessions *sessions = ctx;
@@ -278,7 +278,7 @@ static int on_upkeep(void *ctx, int fd)
 	return read_ring(sessions);
 }
 
-/* ---- Those that live --------------------------------------------------------------------- */
+/* ---- Live sessions ----------------------------------------------------------------------- */
 
 static void set_list_timer(struct netobs_sessions *sessions)
 {
@@ -489,7 +489,7 @@ static void stop_sessions(void *owner)
 {
 	struct netobs_sessions *sessions = owner;
 
-	close_fd(&sessions->list_fd); /* of an interval */
+	close_fd(&sessions->list_fd); /* the list of an interval */
 	session_programs_detach(&sessions->programs);
 	note_unsettled(sessions, map_grace_begin(&sessions->grace));
 }
@@ -515,7 +515,7 @@ static int list_last(struct netobs_sessions *sessions)
 	return begin_list(sessions);
 }
 
-/* Those that ended before a process accepted them: the files of processes have no such socket. */
+/* Deliver sessions that ended before a process accepted them: no file of a process has their socket. */
 static void deliver_queued(struct netobs_sessions *sessions)
 {
 	const int fd = program_set_map_fd(&sessions->programs.sockets,

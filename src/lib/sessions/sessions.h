@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* An observer of sessions that uses names of containers of others. */
+/* An observer of sessions with container names from another observer. */
 #ifndef NETOBS_SESSIONS_SESSIONS_H
 #define NETOBS_SESSIONS_SESSIONS_H
 
@@ -7,9 +7,9 @@ struct container_names;
 struct netobs_sessions;
 
 /**
- * Have an observer use these names, instead of looking for them itself.
+ * Have an observer use these container names, instead of finding them itself.
  *
- * @return 0; -EALREADY: it has been started, or has some
+ * @return 0; -EALREADY: it has been started, or has names already
  */
 int sessions_use_names(struct netobs_sessions *sessions,
 		       struct container_names *names);
