@@ -100,7 +100,7 @@ int filter_count(const struct filter *filter, uint32_t rule,
 		 const struct rule_count totals[RULE_SLOTS],
 		 struct rule_count *ret_count)
 {
-	struct rule_count others = { 0 };
+	struct rule_count others = totals[0];
 
 	if (rule > filter->n)
 		return -ENOENT;
@@ -108,7 +108,7 @@ int filter_count(const struct filter *filter, uint32_t rule,
 		*ret_count = count_of_rule(&filter->rules[rule], totals);
 		return 0;
 	}
-	for (uint32_t i = 0; i < RULE_SLOTS; i++)
+	for (uint32_t i = 1; i < RULE_SLOTS; i++)
 		counters_add(&others, &totals[i], sizeof(others));
 	for (uint32_t i = 0; i < filter->n; i++) {
 		const struct rule_count own =
