@@ -12,8 +12,8 @@
 
 enum {
 	/*
-	 * Slots of all logs. A call may read so many for relief, before and within its last step,
-	 * and 1,000 take half a millisecond; more where the kernel must find huge pages for them.
+	 * Slots of all logs. 1,000 take about half a millisecond, and a call may read RELIEF_SLOTS
+	 * twice: for relief before a slice of a drain, and in the last step of that.
 	 */
 	STEP_SLOTS = 2048,
 	RELIEF_SLOTS = 4096,

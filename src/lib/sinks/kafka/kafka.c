@@ -15,7 +15,7 @@
 enum {
 	SLICE_MS = 5,	 /* time of work per call */
 	STUCK_MS = 2000, /* without a delivery: something is wrong */
-	CLOSE_MS = 100,	 /* wait for librdkafka's threads: 2.8 may take a second to end them */
+	CLOSE_MS = 100, /* for librdkafka's threads to end, which may take longer */
 	TEXT_SIZE = 512,
 };
 
