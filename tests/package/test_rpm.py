@@ -76,7 +76,7 @@ class Rpm(unittest.TestCase):
             self.assertFalse([line for line in self.query(name, "--provides") if ".so" in line])
 
     def test_from_installation_to_removal(self):
-        root = chroot.Chroot(chroot.own_suite(), "systemd", "libbpf1", "libpcap0.8",
+        root = chroot.Chroot(chroot.own_suite(), "rpm", "systemd", "libbpf1", "libpcap0.8",
                              "libmicrohttpd12", "libncursesw6", "libssl3")
         self.addCleanup(root.remove)
         Path(root.file("etc/ld.so.conf.d/lib64.conf")).write_text("/usr/lib64\n")
@@ -84,12 +84,12 @@ class Rpm(unittest.TestCase):
         names = "libnetobs", "netobsctl", "netobs"
         for name in names:
             shutil.copy(self.packages[name], root.file(f"{name}.rpm"))
-        rpm = ["rpm", "--root", root.path, "--dbpath", "/rpmdb"]
-        chroot.run(*rpm, "-i", "--nodeps", *(root.file(f"{name}.rpm") for name in names))
+        rpm = ["rpm", "--dbpath", "/rpmdb"]
+        root.run(*rpm, "-i", "--nodeps", *(f"/{name}.rpm" for name in names))
         root.run("netobsctl", "config", "check")
         self.assertIn("netobs:", Path(root.file("etc/passwd")).read_text())
         self.assertTrue(os.path.isdir(root.file("var/log/netobs")))
-        chroot.run(*rpm, "-e", "--nodeps", *reversed(names))
+        root.run(*rpm, "-e", "--nodeps", *reversed(names))
         for name in names:
             os.unlink(root.file(f"{name}.rpm"))
         state = ["/var/lib/netobs", "/var/log/netobs", "/run/netobs"]
