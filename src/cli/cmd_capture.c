@@ -14,15 +14,15 @@
 #include "base/clock_ms.h"
 #include "base/safe_text.h"
 #include "base/util.h"
-#include "capture_config.h"
+#include "cli/capture/capture_config.h"
 #include "cli/flows/flows_request.h"
-#include "service/capture/capture_start.h"
+#include "cli/capture/capture_start.h"
 #include "service/options/option_names.h"
 #include "service/options/privileges.h"
 #include "service/signals.h"
 #include "service/text/human.h"
-#include "service/text/keys.h"
-#include "service/text/live.h"
+#include "cli/view/keys.h"
+#include "cli/view/live.h"
 
 enum {
 	STATS_MS = 5000,   /* how often losses are written to files */

@@ -16,8 +16,8 @@
 #include "base/capability.h"
 #include "service/observe/flows_config.h"
 #include "service/text/human.h"
-#include "service/text/print_json.h"
-#include "service/text/shadows_text.h"
+#include "cli/view/print_json.h"
+#include "cli/view/shadows_text.h"
 
 struct check_config {
 	int output, attach; /* index of the choice */

@@ -12,9 +12,9 @@
 #include "base/safe_text.h"
 #include "base/util.h"
 #include "base/value.h"
-#include "service/client/control_request.h"
+#include "cli/client/control_request.h"
 #include "service/text/human.h"
-#include "service/text/print_json.h"
+#include "cli/view/print_json.h"
 #include "service/control/control.h"
 
 enum { OUTPUT_TABLE, OUTPUT_JSON };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "flows/flows_request.h"
-#include "service/drop_watch.h"
+#include "cli/drops/drop_watch.h"
 #include "service/observe/altnames.h"
 
 enum { INTERVAL_MIN_MS = 100 };

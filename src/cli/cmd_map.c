@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "service/map_words.h"
+#include "cli/map/map_words.h"
 
 struct options {
 	const char *socket, *netns;

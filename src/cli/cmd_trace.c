@@ -10,7 +10,7 @@
 
 #include "catalogue/fields.h"
 #include "flows/flows_request.h"
-#include "service/trace_watch.h"
+#include "cli/trace/trace_watch.h"
 
 enum { FOR_DEFAULT_MS = 10000, SHOW_DEFAULT = -1 };
 

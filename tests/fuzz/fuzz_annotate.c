@@ -3,9 +3,9 @@
  * Any bytes, whose records are those of netobs and those to annotate at once: the pieces are all of the
  * bytes, times are in order, what is found is of the record's protocol, and what is added to it is JSON.
  */
-#include "service/annotate/layouts.h"
-#include "service/annotate/record_index.h"
-#include "service/annotate/record_input.h"
+#include "cli/annotate/layouts.h"
+#include "cli/annotate/record_index.h"
+#include "cli/annotate/record_input.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,8 +14,8 @@
 
 #include "base/clock_ms.h"
 #include "base/util.h"
-#include "service/client/control_request.h"
-#include "service/client/flow_reader.h"
+#include "cli/client/control_request.h"
+#include "cli/client/flow_reader.h"
 #include "service/signals.h"
 
 struct live {

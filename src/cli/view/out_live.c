@@ -14,7 +14,7 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "row.h"
-#include "service/text/live.h"
+#include "live.h"
 #include "screen.h"
 #include "view_output.h"
 

@@ -17,7 +17,7 @@
 
 #include "base/clock_ms.h"
 #include "service/text/human.h"
-#include "service/text/keys.h"
+#include "keys.h"
 #include <netobs/names.h>
 #include "view_output.h"
 

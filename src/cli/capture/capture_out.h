@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* A file of packets, standard output, or a ring of files that takes their places. */
+#ifndef NETOBS_CLI_CAPTURE_CAPTURE_OUT_H
+#define NETOBS_CLI_CAPTURE_CAPTURE_OUT_H
+
+#include <netobs/capture.h>
+#include <stdbool.h>
+#include <time.h>
+
+/* Options of the output of packets. */
+struct capture_out_options {
+	const char *path; /* "-": standard output */
+	enum netobs_packet_format format;
+	uint64_t rotate_bytes; /* 0: one file */
+	uint32_t keep;	       /* files; 0: all */
+};
+
+struct capture_out {
+	struct capture_out_options options;
+	struct netobs_packet_writer *writer;
+	int fd;
+	bool is_regular;
+	bool is_started;
+	int error; /* 0, or the negated errno of the first failure */
+
+	char *buf;
+	size_t used;
+	uint32_t *ends; /* ends of packets in the buffer */
+	uint32_t n_ends;
+	uint64_t size;	  /* bytes of the file, without those in the buffer */
+	uint64_t packets; /* in all files; complete ones */
+
+	char **names; /* files of the ring, the oldest first */
+	uint32_t n_names;
+	time_t named;	     /* the second in the latest name */
+	unsigned int number; /* number of the file in that second */
+};
+
+/*
+ * Make the file, before the capture attaches: capture_out_begin() follows, and
+ * capture_out_start().
+ *
+ * @return 0 or -errno
+ */
+int capture_out_open(struct capture_out *out,
+		     const struct capture_out_options *options);
+
+/* Form the beginning of the file. */
+int capture_out_begin(struct capture_out *out, struct netobs_capture *capture);
+
+/* Form the beginning of a file for packets of the caller's; see netobs_packet_writer_opts.describe. */
+int capture_out_begin_own(
+	struct capture_out *out,
+	void (*describe)(uint32_t index,
+			 struct netobs_capture_interface *ret_interface,
+			 void *user),
+	void *user);
+
+/* Overwrite the file, once the capture has started. */
+void capture_out_start(struct capture_out *out);
+
+/* The first error sticks: nothing is written any more, and the file ends with a packet. */
+void capture_out_add(struct capture_out *out, const struct netobs_packet *packet);
+
+/* End this file, and continue in the next one of the ring. */
+void capture_out_rotate(struct capture_out *out);
+
+/* Write the statistics of the capture so far. */
+void capture_out_stats(struct capture_out *out);
+
+void capture_out_flush(struct capture_out *out);
+
+/* Flush and free; error and packets remain. */
+void capture_out_close(struct capture_out *out);
+
+#endif

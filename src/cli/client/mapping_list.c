@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+#include "mapping_list.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netobs/mapping.h>
+
+#include "base/util.h"
+#include "control_request.h"
+#include "service/text/human.h"
+#include "cli/view/text_table.h"
+
+enum { FIRST_LINES = 64 };
+
+/* ---- Collecting ------------------------------------------------------------------- */
+
+static void add_text(struct mapping_list *list, const char *text, size_t len)
+{
+	char *line = strndup(text, len);
+
+	if (line && array_reserve(&list->lines, list->n, &list->capacity,
+				  sizeof(*list->lines), FIRST_LINES)) {
+		list->lines[list->n++] = line;
+		return;
+	}
+	free(line);
+	list->is_out_of_memory = true;
+}
+
+void mapping_list_add(const struct netobs_mapping *mapping, void *list)
+{
+	char text[NETOBS_MAPPING_JSON_MAX];
+	int len = netobs_record_json(&mapping->record, text, sizeof(text));
+
+	if (len > 0)
+		add_text(list, text, (size_t)len);
+}
+
+/* @next: cursor of the next page; 0: there are no more. */
+static int ask_part(struct mapping_list *list, const char *socket,
+		    const char *tuple, uint64_t *next)
+{
+	struct control_connection connection;
+	struct json_value answer = { NULL }, mappings;
+	struct json_item item = { 0 };
+	char request[512];
+	int r;
+
+	snprintf(request, sizeof(request), "mappings %" PRIu64 "%s%s", *next,
+		 tuple ? "," : "", tuple ?: "");
+	r = control_connect(&connection, "map", socket, request);
+	connection.may_lack = !socket;
+	r = r ?: control_answer(&connection, &answer);
+	mappings = json_get(answer, "mappings"); /* reads the whole answer */
+	while (!r && json_next(mappings, &item))
+		add_text(list, item.value.at, json_length(item.value));
+	*next = r ? 0 : json_number(json_get(answer, "next"));
+	control_disconnect(&connection);
+	return r;
+}
+
+/* A request is words, and a tuple one of them. */
+static void remove_spaces(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++)
+		if (*text != ' ' && *text != '\t')
+			*to++ = *text;
+	*to = '\0';
+}
+
+struct kernel_search {
+	struct mapping_list *list;
+	const struct netobs_mapping_query *query;
+};
+
+static void take_match(const struct netobs_mapping *mapping, void *user)
+{
+	const struct kernel_search *search = user;
+
+	if (!search->query || netobs_mapping_matches(mapping, search->query))
+		mapping_list_add(mapping, search->list);
+}
+
+int mapping_list_kernel(struct mapping_list *list, const char *netns,
+			const struct netobs_mapping_query *query)
+{
+	struct kernel_search search = { list, query };
+	int r = netobs_mappings_list(netns, take_match, &search);
+
+	if (r >= 0)
+		return 0;
+	if (netns && r == -ENOTTY) {
+		fprintf(stderr,
+			"netobsctl map: --netns: '%s' is no network namespace: use a name that 'ip netns' lists, or a file such as /proc/PID/ns/net\n",
+			netns);
+		return r;
+	}
+	fprintf(stderr, "netobsctl map: %s%s%s: %s%s\n",
+		r == -EAGAIN ? "the kernel's table changes too fast to be listed" :
+			       "cannot list the kernel's table of connections",
+		netns ? " of " : "", netns ?: "", strerror(-r),
+		r != -EPERM ? "" :
+		netns	    ? " (it needs CAP_SYS_ADMIN)" :
+			      " (it needs CAP_NET_ADMIN)");
+	return r;
+}
+
+static int ask_service(struct mapping_list *list, const char *socket,
+		       const char *tuple)
+{
+	cleanup_free char *word = tuple ? strdup(tuple) : NULL;
+	uint64_t next = 0;
+	int r;
+
+	if (word)
+		remove_spaces(word);
+	do
+		r = ask_part(list, socket, word, &next);
+	while (!r && next);
+	return r;
+}
+
+int mapping_list_ask(struct mapping_list *list, const char *socket,
+		     const char *tuple,
+		     const struct netobs_mapping_query *query, bool *has_service)
+{
+	int r = *has_service ? ask_service(list, socket, tuple) : -ENOTSUP;
+
+	if (r != -ENOTSUP || socket)
+		return r;
+	if (*has_service)
+		fputs("netobsctl map: the service keeps no mappings, as it has no "
+		      "'nat = yes' in [capture]: these are those of the kernel\n",
+		      stderr);
+	*has_service = false;
+	return mapping_list_kernel(list, NULL, query);
+}
+
+/* Sort key of a line. */
+struct sort_key {
+	char *line;
+	char state[16];
+	uint64_t times[3]; /* the end, the last packet, the beginning */
+};
+
+static void read_key(char *line, struct sort_key *ret_key)
+{
+	const struct json_value mapping = json_parse(line);
+	static const char *const names[] = { "EndedMs", "TimeFlowEndMs",
+					     "TimeFlowStartMs" };
+
+	ret_key->line = line;
+	json_get_text(mapping, "State", ret_key->state, sizeof(ret_key->state));
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		ret_key->times[i] = json_number(json_get(mapping, names[i]));
+}
+
+/* "active" comes before "ended", and a later time before an earlier one. */
+static int compare_keys(const void *a, const void *b)
+{
+	const struct sort_key *one = a, *two = b;
+	int order = strcmp(one->state, two->state);
+
+	for (size_t i = 0; !order && i < ARRAY_SIZE(one->times); i++)
+		order = (one->times[i] < two->times[i]) -
+			(one->times[i] > two->times[i]);
+	return order;
+}
+
+void mapping_list_sort(struct mapping_list *list)
+{
+	cleanup_free struct sort_key *keys =
+		list->n ? calloc(list->n, sizeof(*keys)) : NULL;
+
+	if (!keys) {
+		list->is_out_of_memory |= list->n;
+		return;
+	}
+	for (uint32_t i = 0; i < list->n; i++)
+		read_key(list->lines[i], &keys[i]);
+	qsort(keys, list->n, sizeof(*keys), compare_keys);
+	for (uint32_t i = 0; i < list->n; i++)
+		list->lines[i] = keys[i].line;
+}
+
+void mapping_list_clear(struct mapping_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		free(list->lines[i]);
+	free(list->lines);
+	*list = (struct mapping_list){ 0 };
+}
+
+/* ---- Printing --------------------------------------------------------------------- */
+
+enum column {
+	STATE,
+	PROTO,
+	BEFORE,
+	AFTER,
+	VIA,
+	ZONE,
+	NETNS,
+	BEGAN,
+	LAST,
+	COLUMNS
+};
+
+static const char *const headings[COLUMNS] = {
+	"STATE", "PROTO", "BEFORE NAT", "AFTER NAT",  "VIA",
+	"ZONE",	 "NETNS", "BEGAN",	"LAST PACKET"
+};
+
+static void put_end(const char *addr, const char *port,
+		    struct json_value mapping, char *buf, size_t size)
+{
+	const struct json_value number = json_get(mapping, port);
+	char host[64], service[8] = "";
+
+	json_get_text(mapping, addr, host, sizeof(host));
+	if (!number.at) {
+		snprintf(buf, size, "%s", host);
+		return;
+	}
+	snprintf(service, sizeof(service), "%u",
+		 (unsigned int)(uint16_t)json_number(number));
+	human_endpoint(buf, size, host, service);
+}
+
+/* @prefix: of the names of its members: "", "Xlat" */
+static void put_tuple(struct json_value mapping, const char *prefix, char *buf,
+		      size_t size)
+{
+	char names[4][16], src[80], dst[80];
+	static const char *const parts[] = { "SrcAddr", "SrcPort", "DstAddr",
+					     "DstPort" };
+
+	for (int i = 0; i < 4; i++)
+		snprintf(names[i], sizeof(names[i]), "%s%s", prefix, parts[i]);
+	put_end(names[0], names[1], mapping, src, sizeof(src));
+	put_end(names[2], names[3], mapping, dst, sizeof(dst));
+	snprintf(buf, size, "%s > %s", src, dst);
+}
+
+static void put_proto(struct json_value mapping, char *buf, size_t size)
+{
+	static const struct {
+		uint8_t number;
+		const char *name;
+	} names[] = { { 1, "icmp" },  { 6, "tcp" },	{ 17, "udp" },
+		      { 33, "dccp" }, { 58, "icmpv6" }, { 132, "sctp" } };
+	const uint64_t number = json_number(json_get(mapping, "Proto"));
+
+	snprintf(buf, size, "%" PRIu64, number);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (names[i].number == number)
+			snprintf(buf, size, "%s", names[i].name);
+}
+
+/* Format "eth0 > eth1"; unknown interfaces are "-". */
+static void put_via(struct json_value mapping, char *buf, size_t size)
+{
+	char in[32], out[32];
+
+	json_get_text(mapping, "InInterface", in, sizeof(in));
+	json_get_text(mapping, "OutInterface", out, sizeof(out));
+	if (*in || *out)
+		snprintf(buf, size, "%s > %s", *in ? in : "-", *out ? out : "-");
+	else
+		snprintf(buf, size, "-");
+}
+
+static void put_number(struct json_value number, char *buf, size_t size)
+{
+	if (number.at)
+		snprintf(buf, size, "%" PRIu64, json_number(number));
+	else
+		snprintf(buf, size, "-");
+}
+
+static void put_time(struct json_value ms, char *buf, size_t size)
+{
+	if (ms.at)
+		human_time(buf, size, json_signed(ms) * NSEC_PER_MSEC);
+	else
+		snprintf(buf, size, "-");
+}
+
+static void fill_cells(const void *lines, uint32_t row,
+		       char (*text)[TEXT_CELL_MAX])
+{
+	const struct json_value mapping = json_parse(((char *const *)lines)[row]);
+
+	json_get_text(mapping, "State", text[STATE], TEXT_CELL_MAX);
+	put_proto(mapping, text[PROTO], TEXT_CELL_MAX);
+	put_tuple(mapping, "", text[BEFORE], TEXT_CELL_MAX);
+	put_tuple(mapping, "Xlat", text[AFTER], TEXT_CELL_MAX);
+	put_via(mapping, text[VIA], TEXT_CELL_MAX);
+	put_number(json_get(mapping, "ZoneId"), text[ZONE], TEXT_CELL_MAX);
+	put_number(json_get(mapping, "NetnsInode"), text[NETNS], TEXT_CELL_MAX);
+	put_time(json_get(mapping, "TimeFlowStartMs"), text[BEGAN],
+		 TEXT_CELL_MAX);
+	put_time(json_get(mapping, "TimeFlowEndMs"), text[LAST], TEXT_CELL_MAX);
+}
+
+void mapping_list_print_table(const struct mapping_list *list, uint32_t most,
+			      uint32_t width)
+{
+	text_table_print(&(struct text_table){ .headings = headings,
+					       .n_columns = COLUMNS,
+					       .right = 1 << ZONE | 1 << NETNS,
+					       .n_rows = list->n,
+					       .most = most,
+					       .width = width,
+					       .fill = fill_cells,
+					       .rows = list->lines });
+}
+
+static uint32_t limit_rows(const struct mapping_list *list, uint32_t most)
+{
+	return most && most < list->n ? most : list->n;
+}
+
+void mapping_list_print_json(const struct mapping_list *list, uint32_t most)
+{
+	for (uint32_t i = 0; i < limit_rows(list, most); i++)
+		puts(list->lines[i]);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Reports of conversations by any number of hosts, and the edges of the service map that they make.
+ *
+ * A conversation has the addresses and ports from before all NAT, as far as any host knows them. It
+ * counts once, however many hosts, interfaces and sides of a NAT report it: in each direction by the
+ * host that has seen most of its packets, which is the sender's, unless that has lost reports.
+ */
+#ifndef NETOBS_CLI_SERVICES_CONVERSATIONS_H
+#define NETOBS_CLI_SERVICES_CONVERSATIONS_H
+
+#include "edges.h"
+#include "report.h"
+
+struct conversations;
+
+struct conversation_totals {
+	uint64_t flows, sessions, mappings; /* reports that were added */
+	uint64_t sampled; /* flows of which not all packets were counted */
+	/* Packets of reports that are in no edge: the same that others have reported, and of tuples
+	 * that a NAT gave to several conversations, which its own host reports, too. */
+	uint64_t repeated_packets, shared_packets;
+	int64_t start_ms, end_ms; /* of flows with both times; 0: none */
+};
+
+/** @return yours; NULL: no memory */
+struct conversations *conversations_new(void);
+void conversations_free(struct conversations *all); /* NULL is fine */
+
+/**
+ * Find the number of a reporter, from 0 on.
+ *
+ * @param name  for people; of the first call
+ * @return 0; -ENOMEM
+ */
+int conversations_reporter(struct conversations *all, const char *identity,
+			   const char *name, uint32_t *ret_reporter);
+
+uint32_t conversations_reporters(const struct conversations *all);
+
+/** @param reporter  less than conversations_reporters() */
+const char *conversations_reporter_name(const struct conversations *all,
+					uint32_t reporter);
+
+/** @return the name of the only workload known at an end, valid as long as @all; NULL: none, or several */
+const char *conversations_workload(const struct conversations *all,
+				   const struct edge_sum *sum, enum edge_end end);
+
+/** @return 0; -ENOMEM */
+int conversations_add(struct conversations *all, uint32_t reporter,
+		      const struct service_report *report);
+
+/**
+ * Add all conversations to their edges, and remove them. Which ends accept connections, which tuples
+ * are of NAT, and the totals stay known.
+ *
+ * @return 0; -ENOMEM: some are missing
+ */
+int conversations_take(struct conversations *all, struct edges *edges);
+
+void conversations_totals(const struct conversations *all,
+			  struct conversation_totals *ret_totals);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The service map of records of any number of hosts, as lines of JSON. */
+#include "services.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "conversations.h"
+#include "report.h"
+#include "seen.h"
+#include "cli/annotate/record_reader.h"
+#include "service/options/args.h"
+#include "services_view.h"
+
+struct reading {
+	const struct services_request *request;
+	struct conversations *conversations;
+	struct record_reader reader;
+	struct seen seen;
+	uint64_t records, others, repeated; /* lines */
+};
+
+/* Records that name no host count as those of one host for each file. */
+static int find_reporter(struct reading *reading, const char *path,
+			 const struct report_origin *origin,
+			 uint32_t *ret_reporter)
+{
+	if (*origin->identity)
+		return conversations_reporter(reading->conversations,
+					      origin->identity, origin->name,
+					      ret_reporter);
+	return conversations_reporter(reading->conversations, path,
+				      strcmp(path, "-") ? path : "standard input",
+				      ret_reporter);
+}
+
+/* @return 0; -ENOMEM, which was reported */
+static int take_record(const struct record_input *input, const char *line,
+		       struct json_value record, void *user)
+{
+	struct reading *reading = user;
+	struct service_report report;
+	struct report_origin origin;
+	char why[REPORT_WHY_MAX];
+	uint32_t reporter;
+	int r;
+
+	if (!report_read(record, &report, &origin, why)) {
+		record_reader_refuse(&reading->reader, input, why);
+		return 0;
+	}
+	if (report.kind == REPORT_NONE) {
+		reading->others++;
+		return 0;
+	}
+	r = find_reporter(reading, input->path, &origin, &reporter);
+	if (!r && !seen_add(&reading->seen, line, strlen(line), reporter)) {
+		reading->repeated++;
+		return 0;
+	}
+	r = r ?: conversations_add(reading->conversations, reporter, &report);
+	if (r)
+		record_reader_complain("%s", strerror(-r));
+	reading->records++;
+	return r;
+}
+
+static void print_summary(const struct reading *reading,
+			  const struct conversation_totals *totals)
+{
+	fprintf(stderr,
+		"netobsctl map: %" PRIu64 " records of %" PRIu32
+		" hosts: %" PRIu64 " flows, %" PRIu64 " sessions",
+		reading->records, conversations_reporters(reading->conversations),
+		totals->flows, totals->sessions);
+	if (reading->repeated)
+		fprintf(stderr, "; %" PRIu64 " lines came again",
+			reading->repeated);
+	if (totals->repeated_packets)
+		fprintf(stderr,
+			"; %" PRIu64
+			" packets were reported by several hosts, and count once",
+			totals->repeated_packets);
+	if (totals->shared_packets)
+		fprintf(stderr,
+			"; %" PRIu64
+			" packets have tuples that a NAT used for several conversations, and "
+			"count only at the NAT",
+			totals->shared_packets);
+	if (totals->sampled)
+		fprintf(stderr,
+			"; %" PRIu64
+			" flows are sampled: of these, the counted packets are shown",
+			totals->sampled);
+	if (reading->others)
+		fprintf(stderr, "; %" PRIu64 " records of other types",
+			reading->others);
+	if (reading->reader.unreadable)
+		fprintf(stderr, "; %" PRIu64 " lines are no records",
+			reading->reader.unreadable);
+	if (reading->seen.is_full)
+		fprintf(stderr,
+			"; after the first %d lines, repeated lines count again",
+			SEEN_MAX);
+	fputc('\n', stderr);
+}
+
+static int show(struct reading *reading)
+{
+	struct conversation_totals totals;
+	struct edges edges = { .max = EDGES_MAX };
+	struct services_view view = { .reporters = reading->conversations };
+	int r = conversations_take(reading->conversations, &edges);
+
+	conversations_totals(reading->conversations, &totals);
+	services_view_make(&view, &edges, reading->request->rows);
+	view.time_ms = totals.end_ms;
+	view.duration_ms = totals.end_ms - totals.start_ms;
+	view.has_sessions = totals.sessions;
+	r = services_show(reading->request, &view, 0) ?: r;
+	print_summary(reading, &totals);
+	edges_free(&edges);
+	return r;
+}
+
+int services_of_files(const struct services_request *request)
+{
+	struct reading reading = { .request = request,
+				   .conversations = conversations_new() };
+	int r = reading.conversations ? 0 : -ENOMEM;
+
+	if (r)
+		record_reader_complain("%s", strerror(ENOMEM));
+	/* A file that cannot be read, or not as a whole, leaves the others. */
+	for (size_t i = 0; r != -ENOMEM && i < request->n_files; i++)
+		r = record_reader_read(&reading.reader, request->files[i],
+				       take_record, &reading);
+	if (r != -ENOMEM && show(&reading))
+		reading.reader.is_failed = true;
+	seen_free(&reading.seen);
+	conversations_free(reading.conversations);
+	return r == -ENOMEM || reading.reader.is_failed ? EXIT_FAILED : EXIT_FINE;
+}
+
+int services_map(const struct services_request *request)
+{
+	return request->n_files ? services_of_files(request) :
+				  services_of_host(request);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* The service map as a table, as JSON, for Graphviz, and as a picture. */
+#ifndef NETOBS_CLI_SERVICES_SERVICES_VIEW_H
+#define NETOBS_CLI_SERVICES_SERVICES_VIEW_H
+
+#include "conversations.h"
+#include "services.h"
+
+/* The rows of a view: edges in their order, and the sum of all that are left out. */
+struct services_view {
+	const struct edges *edges;
+	uint32_t n; /* edges to show */
+	struct edge_sum others, total;
+	uint64_t n_others;
+	int64_t time_ms;     /* end of the shown time, since 1970 */
+	int64_t duration_ms; /* for rates; 0: not known */
+	const struct conversations *reporters; /* for their names */
+	bool has_sessions; /* 0 connections is a count, and not unknown */
+};
+
+/**
+ * Sort the edges, and sum up those that are left out.
+ *
+ * @param rows  edges at most; 0: all
+ */
+void services_view_make(struct services_view *view, struct edges *edges,
+			uint32_t rows);
+
+/* "10.0.0.1:443/TCP", or without a port "10.0.0.1/ICMP", with the name of a workload behind it: " (shop/web-0)" */
+void services_label(char *buf, size_t size, const struct services_view *view,
+		    const struct edge *edge);
+
+/* "10.0.0.2", likewise */
+void services_client_label(char *buf, size_t size,
+			   const struct services_view *view,
+			   const struct edge *edge);
+
+/* @param width  of lines, at most; 0: there is no limit */
+void services_print_table(const struct services_view *view, uint32_t width);
+void services_print_json(const struct services_view *view);
+void services_print_dot(const struct services_view *view);
+
+/** Replace the file at @path. @return 0; < 0: it could not be written, and is as it was */
+int services_write_svg(const char *path, const struct services_view *view);
+
+/**
+ * Print it to standard output as it was asked for, and draw it.
+ *
+ * @return 0; < 0: it could not be written, which was reported
+ */
+int services_show(const struct services_request *request,
+		  const struct services_view *view, uint32_t width);
+
+#endif

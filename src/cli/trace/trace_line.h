@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* Journeys and events of a trace, a line of text for each. */
+#ifndef NETOBS_CLI_TRACE_TRACE_LINE_H
+#define NETOBS_CLI_TRACE_TRACE_LINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <netobs/alert.h>
+#include <netobs/trace.h>
+
+enum { TRACE_LINE_MAX = 768 };
+
+/**
+ * "12:34:56.789012345 10.0.0.1:40000 > 10.0.0.2:80 +0 200 B in 61.2 us: tcp 19.0 us, ...;
+ * curl[1234] > nginx[80]". It has printable ASCII only.
+ */
+void trace_line_journey(char buf[TRACE_LINE_MAX],
+			const struct netobs_journey *journey);
+
+/** "12:34:56.789012345 socket send 10.0.0.1:40000 > 10.0.0.2:80 +0 200 B cpu 1 curl[1234]" */
+void trace_line_event(char buf[TRACE_LINE_MAX],
+		      const struct netobs_trace_event *event);
+
+/** "12:34:56.789012345 10.0.0.1:40000 > 10.0.0.2:80 alert rtt > 50ms" */
+void trace_line_alert(char buf[TRACE_LINE_MAX], const struct netobs_alert *alert);
+
+/**
+ * Break a line of the above where it is wider than @columns, behind a comma or a semicolon if
+ * possible. Further lines are indented.
+ *
+ * @param columns  0: any
+ */
+void trace_line_fold(char *buf, size_t size, const char *line, uint32_t columns);
+
+#endif

@@ -1,0 +1,719 @@
+// SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/*
+ * The edges of random conversations between many hosts, of which several report each, with losses,
+ * NAT and several interfaces, are what the hosts have sent.
+ */
+#include "lib_seed.h"
+#include "lib_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netobs/session.h>
+
+#include "base/conversation.h"
+#include "cli/services/conversations.h"
+
+enum {
+	HOSTS = 40,
+	ROUTERS = 4,
+	EDGES = 1000,
+	TALKS_MAX = 5,	 /* of an edge */
+	RECORDS_MAX = 6, /* of a direction */
+	REPORTS_MAX = EDGES * TALKS_MAX * (2 * RECORDS_MAX * 3 * 2 + 4),
+	TCP = 6,
+	SYN = 2,
+	ACK = 16,
+};
+
+/* What is true of an edge. */
+struct truth {
+	struct edge_key key;
+	uint64_t packets[EDGE_WAYS], bytes[EDGE_WAYS];
+	uint64_t connections, refused, resets;
+};
+
+struct told {
+	uint32_t reporter;
+	struct service_report report;
+};
+
+struct world {
+	unsigned int seed;
+	struct truth truths[EDGES];
+	uint32_t n_truths;
+	struct told *told;
+	uint32_t n_told;
+	uint16_t next_port; /* of clients, and of NAT */
+};
+
+/* A way that packets take: before NAT, and behind it. */
+struct path {
+	struct flow_face before, behind; /* from the client to the service */
+	uint32_t client, server, router; /* who may report it */
+	bool has_nat, is_old;
+};
+
+static uint32_t below(struct world *world, uint32_t n)
+{
+	return (uint32_t)rand_r(&world->seed) % n;
+}
+
+static bool chance(struct world *world, uint32_t percent)
+{
+	return below(world, 100) < percent;
+}
+
+static void set_addr(uint8_t addr[16], uint8_t net, uint32_t host)
+{
+	memset(addr, 0, 16);
+	addr[10] = addr[11] = 0xff;
+	addr[12] = 10;
+	addr[13] = net;
+	addr[15] = (uint8_t)(host + 1);
+}
+
+/* ---- Reports ----------------------------------------------------------------------------- */
+
+static struct service_report *tell(struct world *world, uint32_t reporter)
+{
+	struct told *told = &world->told[world->n_told++];
+
+	assert_true(world->n_told <= REPORTS_MAX);
+	*told = (struct told){ .reporter = reporter };
+	return &told->report;
+}
+
+static uint64_t id_of(const struct flow_face *face)
+{
+	return conversation_id(&(struct conversation){ .src = face->src,
+						       .dst = face->dst,
+						       .src_port = face->src_port,
+						       .dst_port = face->dst_port,
+						       .proto = face->proto });
+}
+
+/* As the router has it: packets come in with one face, and leave with the other. */
+static void add_nat(const struct path *path, enum edge_way way,
+		    struct service_report *report)
+{
+	const struct flow_face behind =
+		way == TO_SERVICE ? path->behind : flow_face_back(&path->before);
+
+	report->others[report->n_others++] = behind;
+	report->conversation_id = id_of(&path->before);
+}
+
+/* A host that reports interfaces by themselves has each record twice. */
+static void tell_record(struct world *world, const struct path *path,
+			uint32_t reporter, const struct service_report *record,
+			enum edge_way way)
+{
+	const bool is_by_interface = reporter % 4 == 3;
+
+	for (uint64_t point = 1; point <= (is_by_interface ? 2 : 1); point++) {
+		struct service_report *report = tell(world, reporter);
+
+		*report = *record;
+		report->n_points = is_by_interface ? 1 : 2;
+		report->point = point;
+		if (reporter == path->router && path->has_nat)
+			add_nat(path, way, report);
+	}
+}
+
+/* The face that an observer sees. */
+static struct flow_face face_of(const struct path *path, uint32_t reporter,
+				enum edge_way way)
+{
+	struct flow_face face = reporter == path->server ? path->behind :
+							   path->before;
+
+	if (way == TO_SERVICE)
+		return face;
+	if (reporter == path->router)
+		face = path->behind;
+	return flow_face_back(&face);
+}
+
+static void tell_way(struct world *world, const struct path *path,
+		     enum edge_way way, struct truth *truth)
+{
+	const uint32_t observers[] = { path->client, path->router, path->server };
+	const uint32_t complete = observers[below(world, 3)];
+	const uint32_t n = 1 + below(world, RECORDS_MAX);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct service_report record = {
+			.kind = REPORT_FLOW,
+			.packets = 1 + below(world, 1000),
+			.bytes = 40 + below(world, 1000000),
+			.start_ms = 1000000 + 100 * i,
+			.end_ms = 1000090 + 100 * i,
+			.has_combined = true,
+			.tcp_flags = ACK,
+		};
+
+		if (!i && !path->is_old) {
+			record.tcp_flags |= SYN;
+			record.tcp_combined =
+				way == TO_CLIENT ? NETOBS_TCP_SYN_ACK : 0;
+		}
+		truth->packets[way] += record.packets;
+		truth->bytes[way] += record.bytes;
+		for (size_t k = 0; k < 3; k++) {
+			/* What becomes of NAT, the router has said once at least. */
+			const bool is_needed = observers[k] == complete ||
+					       (k == 1 && path->has_nat && !i);
+
+			if (!is_needed && chance(world, 40))
+				continue;
+			record.face = face_of(path, observers[k], way);
+			tell_record(world, path, observers[k], &record, way);
+		}
+	}
+}
+
+static void tell_sessions(struct world *world, const struct path *path,
+			  struct truth *truth)
+{
+	static const uint8_t endings[] = { NETOBS_SESSION_FIN,
+					   NETOBS_SESSION_RESET,
+					   NETOBS_SESSION_ABORTED,
+					   NETOBS_SESSION_REFUSED };
+	const uint8_t ended = endings[below(world, sizeof(endings))];
+	struct service_report *report = tell(world, path->client);
+
+	*report = (struct service_report){ .kind = REPORT_SESSION,
+					   .face = path->before,
+					   .opened = NETOBS_SESSION_ACTIVE,
+					   .ended = ended };
+	truth->connections++;
+	truth->refused += ended == NETOBS_SESSION_REFUSED;
+	truth->resets += ended == NETOBS_SESSION_RESET ||
+			 ended == NETOBS_SESSION_ABORTED;
+	if (ended == NETOBS_SESSION_REFUSED || chance(world, 30))
+		return;
+	report = tell(world, path->server);
+	*report = (struct service_report){ .kind = REPORT_SESSION,
+					   .face = flow_face_back(&path->behind),
+					   .opened = NETOBS_SESSION_PASSIVE,
+					   .ended = ended };
+}
+
+/* ---- The world --------------------------------------------------------------------------- */
+
+static struct truth *truth_of(struct world *world, const struct edge_key *key)
+{
+	for (uint32_t i = 0; i < world->n_truths; i++)
+		if (!memcmp(&world->truths[i].key, key, sizeof(*key)))
+			return &world->truths[i];
+	world->truths[world->n_truths] = (struct truth){ .key = *key };
+	return &world->truths[world->n_truths++];
+}
+
+/* From a client to a service, or to the address of a router that has it. */
+static struct path make_path(struct world *world, bool has_low_port)
+{
+	const uint32_t client = below(world, HOSTS),
+		       router = below(world, ROUTERS);
+	const uint32_t server = (client + 1 + below(world, HOSTS - 1)) % HOSTS;
+	const uint16_t port = (uint16_t)((has_low_port ? 1 : 60000) +
+					 server * 8 + below(world, 3));
+	struct path path = { .client = client,
+			     .server = server,
+			     .router = HOSTS + router,
+			     .is_old = has_low_port && chance(world, 20) };
+	const bool has_dnat = chance(world, 25), has_snat = chance(world, 25);
+
+	path.before.proto = TCP;
+	set_addr(path.before.src, 0, client);
+	set_addr(path.before.dst, 0, server);
+	path.before.dst_port = port;
+	path.behind = path.before;
+	if (has_dnat) {
+		set_addr(path.before.dst, 1, router);
+		path.before.dst_port = (uint16_t)(port + 4);
+	}
+	if (has_snat)
+		set_addr(path.behind.src, 2, router);
+	path.has_nat = has_dnat || has_snat;
+	return path;
+}
+
+static void talk(struct world *world, struct path *path, struct truth *truth)
+{
+	const bool has_snat = memcmp(path->before.src, path->behind.src, 16);
+
+	path->before.src_port = path->behind.src_port = world->next_port++;
+	if (has_snat)
+		path->behind.src_port = world->next_port++;
+	tell_way(world, path, TO_SERVICE, truth);
+	tell_way(world, path, TO_CLIENT, truth);
+	tell_sessions(world, path, truth);
+}
+
+static void shuffle(struct world *world)
+{
+	for (uint32_t i = world->n_told; i > 1; i--) {
+		const uint32_t other = below(world, i);
+		const struct told told = world->told[i - 1];
+
+		world->told[i - 1] = world->told[other];
+		world->told[other] = told;
+	}
+}
+
+static struct world *make_world(void)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	assert_non_null(world);
+	world->seed = test_seed();
+	world->told = calloc(REPORTS_MAX, sizeof(*world->told));
+	assert_non_null(world->told);
+	world->next_port = 20000;
+	for (uint32_t i = 0; i < EDGES; i++) {
+		struct path path = make_path(world, chance(world, 80));
+		struct edge_key key = { .port = path.before.dst_port,
+					.proto = TCP };
+		struct truth *truth;
+
+		memcpy(key.client, path.before.src, sizeof(key.client));
+		memcpy(key.service, path.before.dst, sizeof(key.service));
+		truth = truth_of(world, &key);
+		for (uint32_t n = 1 + below(world, TALKS_MAX); n; n--)
+			talk(world, &path, truth);
+	}
+	shuffle(world);
+	return world;
+}
+
+static void free_world(struct world *world)
+{
+	free(world->told);
+	free(world);
+}
+
+static struct conversations *report_all(const struct world *world)
+{
+	struct conversations *all = conversations_new();
+	char identity[16];
+
+	assert_non_null(all);
+	for (uint32_t i = 0; i < HOSTS + ROUTERS; i++) {
+		uint32_t reporter;
+
+		snprintf(identity, sizeof(identity), "host %u", i);
+		assert_int_equal(conversations_reporter(all, identity, identity,
+							&reporter),
+				 0);
+		assert_int_equal(reporter, i);
+	}
+	for (uint32_t i = 0; i < world->n_told; i++)
+		assert_int_equal(conversations_add(all, world->told[i].reporter,
+						   &world->told[i].report),
+				 0);
+	return all;
+}
+
+/* ---- Tests ------------------------------------------------------------------------------- */
+
+static void assert_edge(const struct edge *edge, struct world *world)
+{
+	const uint32_t before = world->n_truths;
+	const struct truth *truth = truth_of(world, &edge->key);
+	const struct edge_counts *counts = &edge->sum.counts;
+
+	assert_int_equal(world->n_truths, before);
+	for (int way = 0; way < EDGE_WAYS; way++) {
+		assert_int_equal(counts->packets[way], truth->packets[way]);
+		assert_int_equal(counts->bytes[way], truth->bytes[way]);
+	}
+	assert_int_equal(counts->connections, truth->connections);
+	assert_int_equal(counts->refused, truth->refused);
+	assert_int_equal(counts->resets, truth->resets);
+}
+
+static void edges_are_what_the_hosts_have_sent(void **state)
+{
+	struct world *world = make_world();
+	struct conversations *all = report_all(world);
+	struct edges edges = { .max = EDGES_MAX };
+	struct conversation_totals totals;
+
+	(void)state;
+	assert_int_equal(conversations_take(all, &edges), 0);
+	assert_int_equal(edges.n, world->n_truths);
+	assert_true(edges.n > EDGES / 2);
+	for (uint32_t i = 0; i < edges.n; i++)
+		assert_edge(&edges.list[i], world);
+	conversations_totals(all, &totals);
+	assert_int_equal(totals.shared_packets, 0);
+	assert_true(totals.repeated_packets > 0);
+	edges_free(&edges);
+	conversations_free(all);
+	free_world(world);
+}
+
+static void edges_beyond_the_most_are_in_an_exact_remainder(void **state)
+{
+	struct world *world = make_world();
+	struct conversations *all = report_all(world);
+	struct edges edges = { .max = 50 };
+	struct edge_sum sum, truth = { 0 };
+
+	(void)state;
+	for (uint32_t i = 0; i < world->n_truths; i++)
+		for (int way = 0; way < EDGE_WAYS; way++) {
+			truth.counts.packets[way] +=
+				world->truths[i].packets[way];
+			truth.counts.bytes[way] += world->truths[i].bytes[way];
+		}
+	assert_int_equal(conversations_take(all, &edges), 0);
+	assert_in_range(edges.n, 25, 50);
+	assert_true(edges.n_others > 0);
+	sum = edges.others;
+	edges_sort(&edges);
+	for (uint32_t i = 0; i < edges.n; i++) {
+		edge_sum_add(&sum, &edges.list[i].sum);
+		if (i)
+			assert_true(edge_bytes(&edges.list[i].sum) <=
+				    edge_bytes(&edges.list[i - 1].sum));
+	}
+	assert_memory_equal(sum.counts.packets, truth.counts.packets,
+			    sizeof(truth.counts.packets));
+	assert_memory_equal(sum.counts.bytes, truth.counts.bytes,
+			    sizeof(truth.counts.bytes));
+	edges_free(&edges);
+	conversations_free(all);
+	free_world(world);
+}
+
+/* A flow of one packet; the router has it with another source port. */
+static void add_flow(struct conversations *all, uint32_t reporter,
+		     const struct flow_face *face,
+		     const struct flow_face *before, uint64_t packets)
+{
+	struct service_report report = { .kind = REPORT_FLOW,
+					 .face = *face,
+					 .packets = packets,
+					 .bytes = 100 * packets,
+					 .start_ms = 1,
+					 .end_ms = 2 };
+	const struct flow_face own = *face;
+
+	if (before) {
+		report.face = *before;
+		report.others[report.n_others++] = own;
+		report.conversation_id = id_of(before);
+	}
+	assert_int_equal(conversations_add(all, reporter, &report), 0);
+}
+
+static struct conversations *two_reporters(void)
+{
+	struct conversations *all = conversations_new();
+	uint32_t reporter;
+
+	assert_non_null(all);
+	assert_int_equal(conversations_reporter(all, "a", "A", &reporter), 0);
+	assert_int_equal(conversations_reporter(all, "b", "B", &reporter), 0);
+	assert_int_equal(conversations_reporter(all, "a", "again", &reporter), 0);
+	assert_int_equal(reporter, 0);
+	assert_string_equal(conversations_reporter_name(all, 1), "B");
+	return all;
+}
+
+static void a_tuple_that_nat_used_twice_counts_where_that_was_seen(void **state)
+{
+	struct conversations *all = two_reporters();
+	struct edges edges = { .max = EDGES_MAX };
+	struct conversation_totals totals;
+	struct flow_face behind = { .src_port = 40000,
+				    .dst_port = 80,
+				    .proto = TCP };
+	struct flow_face one, other;
+
+	(void)state;
+	set_addr(behind.src, 2, 0);
+	set_addr(behind.dst, 0, 9);
+	one = other = behind;
+	set_addr(one.src, 0, 1);
+	set_addr(other.src, 0, 2);
+	add_flow(all, 1, &behind, NULL, 30); /* both, at the server */
+	add_flow(all, 0, &behind, &one, 10);
+	add_flow(all, 0, &behind, &other, 20);
+	assert_int_equal(conversations_take(all, &edges), 0);
+	edges_sort(&edges);
+	assert_int_equal(edges.n, 2);
+	assert_memory_equal(edges.list[0].key.client, other.src, 16);
+	assert_int_equal(edge_packets(&edges.list[0].sum), 20);
+	assert_memory_equal(edges.list[1].key.client, one.src, 16);
+	assert_int_equal(edge_packets(&edges.list[1].sum), 10);
+	conversations_totals(all, &totals);
+	assert_int_equal(totals.shared_packets, 30);
+	edges_free(&edges);
+	conversations_free(all);
+}
+
+static void
+round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not(void **state)
+{
+	struct conversations *all = two_reporters();
+	struct edges edges = { .max = EDGES_MAX };
+	struct flow_face face = { .src_port = 40000, .dst_port = 80, .proto = TCP };
+	struct service_report report = { .kind = REPORT_FLOW,
+					 .packets = 1,
+					 .rtt_samples = 10 };
+
+	(void)state;
+	set_addr(face.src, 0, 1);
+	set_addr(face.dst, 0, 2);
+	for (uint32_t reporter = 0; reporter < 2; reporter++) {
+		report.face = face;
+		report.rtt_ns = reporter ? 1000 : 9000;
+		assert_int_equal(conversations_add(all, reporter, &report), 0);
+		report.face = flow_face_back(&face);
+		report.rtt_ns = reporter ? 9000 : 1000;
+		assert_int_equal(conversations_add(all, reporter, &report), 0);
+	}
+	assert_int_equal(conversations_take(all, &edges), 0);
+	assert_int_equal(edges.n, 1);
+	assert_int_equal(edge_rtt_ns(&edges.list[0].sum.counts), 10000);
+	assert_int_equal(edges.list[0].sum.hosts, 2);
+	edges_free(&edges);
+	conversations_free(all);
+}
+
+static void what_accepts_is_the_service_whatever_its_port(void **state)
+{
+	struct conversations *all = two_reporters();
+	struct edges edges = { .max = EDGES_MAX };
+	struct flow_face face = { .src_port = 1000,
+				  .dst_port = 50000,
+				  .proto = TCP };
+	struct service_report report = { .kind = REPORT_FLOW,
+					 .packets = 1,
+					 .tcp_flags = SYN | ACK,
+					 .has_combined = true,
+					 .tcp_combined = NETOBS_TCP_SYN_ACK };
+
+	(void)state;
+	set_addr(face.src, 0, 1);
+	set_addr(face.dst, 0, 2);
+	report.face = flow_face_back(&face);
+	assert_int_equal(conversations_add(all, 0, &report), 0);
+	report = (struct service_report){ .kind = REPORT_FLOW, .packets = 1 };
+	face.src_port = 1001; /* its beginning was not seen */
+	report.face = face;
+	assert_int_equal(conversations_add(all, 0, &report), 0);
+	assert_int_equal(conversations_take(all, &edges), 0);
+	assert_int_equal(edges.n, 1);
+	assert_int_equal(edges.list[0].key.port, 50000);
+	assert_int_equal(edges.list[0].sum.evidence, EVIDENCE_ACCEPTS);
+	assert_int_equal(edges.list[0].sum.counts.conversations, 2);
+	edges_free(&edges);
+	conversations_free(all);
+}
+
+/* Its packets count. */
+static void a_flow_without_both_times_has_no_part_in_the_span(void **state)
+{
+	static const int64_t times[][2] = {
+		{ 0, 0 }, { 0, 5000 }, { 1, 0 }, { 9000, 8000 }, { 3000, 4000 },
+	};
+	struct conversations *all = two_reporters();
+	struct edges edges = { .max = EDGES_MAX };
+	struct service_report report = { .kind = REPORT_FLOW,
+					 .face = { .proto = TCP },
+					 .packets = 1 };
+	struct conversation_totals totals;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
+		report.start_ms = times[i][0];
+		report.end_ms = times[i][1];
+		assert_int_equal(conversations_add(all, 0, &report), 0);
+	}
+	conversations_totals(all, &totals);
+	assert_int_equal(totals.start_ms, 3000);
+	assert_int_equal(totals.end_ms, 4000);
+	assert_int_equal(conversations_take(all, &edges), 0);
+	assert_int_equal(edges.n, 1);
+	assert_int_equal(edges.list[0].sum.start_ms, 3000);
+	assert_int_equal(edges.list[0].sum.end_ms, 4000);
+	assert_int_equal(edge_packets(&edges.list[0].sum), 5);
+	edges_free(&edges);
+	conversations_free(all);
+}
+
+/* ---- Interfaces -------------------------------------------------------------------------- */
+
+/* A record of one interface. */
+static void add_at(struct conversations *all, uint32_t reporter, uint64_t point,
+		   int64_t start_ms, int64_t end_ms, uint64_t packets)
+{
+	struct service_report report = {
+		.kind = REPORT_FLOW,
+		.face = { .src_port = 40000, .dst_port = 53, .proto = 17 },
+		.packets = packets,
+		.bytes = 100 * packets,
+		.start_ms = start_ms,
+		.end_ms = end_ms,
+		.n_points = 1,
+		.point = point
+	};
+
+	set_addr(report.face.src, 0, 1);
+	set_addr(report.face.dst, 0, 2);
+	assert_int_equal(conversations_add(all, reporter, &report), 0);
+}
+
+static void assert_counted(struct conversations *all, uint64_t packets,
+			   uint64_t repeated)
+{
+	struct edges edges = { .max = EDGES_MAX };
+
+	assert_int_equal(conversations_take(all, &edges), 0);
+	assert_int_equal(edges.n, 1);
+	assert_int_equal(edge_packets(&edges.list[0].sum), packets);
+	assert_int_equal(edges.list[0].sum.counts.repeated_packets, repeated);
+	edges_free(&edges);
+	conversations_free(all);
+}
+
+static void a_packet_at_two_interfaces_counts_once(void **state)
+{
+	struct conversations *all = two_reporters();
+
+	(void)state;
+	add_at(all, 0, 1, 1000, 1000, 1);
+	add_at(all, 0, 2, 1000, 1000, 1);
+	assert_counted(all, 1, 1);
+}
+
+static void interfaces_that_a_route_alternates_between_all_count(void **state)
+{
+	struct conversations *all = two_reporters();
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		add_at(all, 0, 1 + i % 2, 1000 + 1000 * i, 2000 + 1000 * i, 100);
+	assert_counted(all, 400, 0);
+}
+
+/* One flow of a host shows how it reports; that of another host does not. */
+static void what_a_flow_shows_of_its_reporter_is_true_of_all_its_flows(void **state)
+{
+	struct conversations *all = two_reporters();
+	struct edges edges = { .max = EDGES_MAX };
+	struct service_report report = {
+		.kind = REPORT_FLOW,
+		.face = { .src_port = 100, .dst_port = 2, .proto = 17 },
+		.n_points = 1,
+		.start_ms = 1,
+		.end_ms = 2,
+		.packets = 7
+	};
+
+	(void)state;
+	add_at(all, 0, 1, 999, 999, 1); /* the same packet, at two interfaces */
+	add_at(all, 0, 2, 1000, 1000, 1);
+	for (report.point = 1; report.point <= 2; report.point++)
+		assert_int_equal(conversations_add(all, 0, &report), 0);
+	report.face.src_port = 101;
+	for (report.point = 1; report.point <= 2; report.point++) {
+		report.start_ms += 10;
+		report.end_ms += 10;
+		assert_int_equal(conversations_add(all, 1, &report), 0);
+	}
+	assert_int_equal(conversations_take(all, &edges), 0);
+	edges_sort(&edges);
+	assert_int_equal(edges.n, 2);
+	for (uint32_t i = 0; i < edges.n; i++)
+		assert_int_equal(edge_packets(&edges.list[i].sum),
+				 edges.list[i].key.port == 53 ? 1 : 7 + 14);
+	edges_free(&edges);
+	conversations_free(all);
+}
+
+/* They have the same addresses, and are different packets. */
+static void types_of_icmp_do_not_show_how_interfaces_are_reported(void **state)
+{
+	struct conversations *all = two_reporters();
+	struct service_report report = { .kind = REPORT_FLOW,
+					 .face = { .proto = 1 },
+					 .n_points = 1,
+					 .start_ms = 1000,
+					 .end_ms = 2000,
+					 .packets = 5 };
+
+	(void)state;
+	for (report.point = 1; report.point <= 2; report.point++) {
+		report.icmp = report.point == 1 ? 8 << 8 : 3 << 8;
+		assert_int_equal(conversations_add(all, 0, &report), 0);
+	}
+	assert_counted(all, 10, 0);
+}
+
+static void interfaces_beyond_the_most_are_in_the_sum(void **state)
+{
+	struct conversations *all = two_reporters();
+
+	(void)state;
+	for (int i = 0; i < 800; i++)
+		add_at(all, 0, 1 + (uint64_t)i, 1000 + 10 * i, 1005 + 10 * i, 3);
+	assert_counted(all, 2400, 0);
+	all = two_reporters();
+	for (int i = 0; i < 800; i++)
+		add_at(all, 0, 1 + (uint64_t)i, 1000, 1005, 3);
+	assert_counted(all, 3, 2397);
+}
+
+/* Of a broadcast, all hosts report the same tuple. */
+static void a_conversation_of_many_hosts_counts_once(void **state)
+{
+	enum { MANY = 20000 };
+	struct conversations *all = conversations_new();
+	char identity[24];
+
+	(void)state;
+	assert_non_null(all);
+	for (int i = 0; i < MANY; i++) {
+		uint32_t reporter;
+
+		snprintf(identity, sizeof(identity), "host %d", i);
+		assert_int_equal(conversations_reporter(all, identity, identity,
+							&reporter),
+				 0);
+		add_at(all, reporter, 1, 1000, 2000, 1 + (uint64_t)i);
+	}
+	assert_counted(all, MANY, (uint64_t)MANY * (MANY - 1) / 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(edges_are_what_the_hosts_have_sent),
+		cmocka_unit_test(edges_beyond_the_most_are_in_an_exact_remainder),
+		cmocka_unit_test(
+			a_tuple_that_nat_used_twice_counts_where_that_was_seen),
+		cmocka_unit_test(
+			round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not),
+		cmocka_unit_test(what_accepts_is_the_service_whatever_its_port),
+		cmocka_unit_test(a_flow_without_both_times_has_no_part_in_the_span),
+		cmocka_unit_test(a_packet_at_two_interfaces_counts_once),
+		cmocka_unit_test(
+			interfaces_that_a_route_alternates_between_all_count),
+		cmocka_unit_test(
+			what_a_flow_shows_of_its_reporter_is_true_of_all_its_flows),
+		cmocka_unit_test(
+			types_of_icmp_do_not_show_how_interfaces_are_reported),
+		cmocka_unit_test(interfaces_beyond_the_most_are_in_the_sum),
+		cmocka_unit_test(a_conversation_of_many_hosts_counts_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
