@@ -12,24 +12,22 @@
 #include <netobs/capture.h>
 
 #include "base/clock_ms.h"
-#include "base/safe_text.h"
 #include "base/util.h"
 #include "cli/capture/capture_config.h"
-#include "cli/flows/flows_request.h"
 #include "cli/capture/capture_start.h"
-#include "service/options/option_names.h"
+#include "cli/view/verb_run.h"
 #include "service/options/privileges.h"
-#include "service/signals.h"
-#include "service/text/human.h"
-#include "cli/view/keys.h"
-#include "cli/view/live.h"
 
 enum {
 	STATS_MS = 5000,   /* how often losses are written to files */
 	REFUSED_MS = 1000, /* and how often refused readers are logged */
 };
 
+/* Descriptors: to a file, the first two. */
+enum { FD_STOP, FD_CAPTURE, FD_READERS, FD_START };
+
 struct session {
+	struct verb verb;
 	struct capture_config config;
 	struct netobs_capture *capture; /* NULL: no reader is connected */
 	struct capture_start *start;	/* starts the capture of readers */
@@ -38,57 +36,34 @@ struct session {
 	struct netobs_capture_stats total;
 	uint64_t left;	    /* packets still to be captured */
 	uint64_t passed_on; /* packets, to readers that connected */
-	int log_level;	    /* the least severe that is shown */
-	int stop_fd;	    /* readable after a signal */
-	bool error_logged;
-	bool stopping;
-	int64_t stats_ms; /* when the next statistics are due */
+	int stop_fd;	    /* readable once it is to stop */
+	int64_t stats_ms;   /* when the next statistics are due */
 	int64_t refused_ms; /* when the next message about refused readers may be */
 	uint64_t logged_refused;
 	bool is_made;	/* the capture of @start exists, and is being started */
 	bool is_ending; /* the capture, as its last reader has gone */
-	struct live live;
 };
 
-/* Runs in a signal handler. */
-static void request_stop(void *session)
+/* In a signal handler, the capture may be one that is being freed. */
+static void request_stop(void *object)
 {
 	const uint64_t one = 1;
 	int saved = errno;
 
-	(void)!write(((const struct session *)session)->stop_fd, &one,
+	(void)!write(((const struct session *)object)->stop_fd, &one,
 		     sizeof(one));
 	errno = saved;
-}
-
-/* Once is enough: this may be asked for with every packet. */
-static void stop_capture(struct session *session)
-{
-	if (!session->stopping && session->capture)
-		netobs_capture_stop(session->capture);
-	session->stopping = true;
 }
 
 static void print_capture_log(int level, const char *message, void *user)
 {
 	struct session *session = user;
-	char text[512];
 
-	if (level > session->log_level ||
+	if (level > args_log_level(session->verb.verbose) ||
 	    (session->start &&
 	     capture_start_keep_log(session->start, level, message)))
 		return;
-	option_name_write(message, text, sizeof(text));
-	safe_cell(text);
-	session->error_logged |= level <= NETOBS_LOG_ERROR;
-	fprintf(stderr, "netobsctl capture: %s%s\n",
-		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
-}
-
-static void report_capture_error(const struct session *session,
-				 const char *doing, int error)
-{
-	args_report_failure("capture", session->error_logged, doing, error);
+	verb_log(level, message, session);
 }
 
 static bool is_listening(const struct session *session)
@@ -108,8 +83,10 @@ static int on_packet(const struct netobs_packet *packet, void *user)
 	} else {
 		capture_out_add(&session->out, packet);
 	}
-	if (--session->left == 0 || session->out.error)
-		stop_capture(session);
+	if (--session->left == 0 || session->out.error) {
+		netobs_capture_stop(session->capture);
+		verb_stop(&session->verb);
+	}
 	return 0;
 }
 
@@ -130,7 +107,7 @@ static int new_capture(struct session *session)
 	fill_capture_options(session, &opts);
 	r = netobs_capture_new(&opts, &session->capture);
 	if (r < 0)
-		report_capture_error(session, "use these options", r);
+		verb_fail(&session->verb, "use these options", r);
 	return r;
 }
 
@@ -172,65 +149,71 @@ static void pass_packets(struct session *session)
 
 /* ---- A file ------------------------------------------------------------------------- */
 
-/* Run until the capture has stopped, by a signal or by itself. */
-static int write_capture_file(struct session *session, int64_t deadline_ms)
+/* @return 0; 1: the output cannot begin, which is reported with its error; < 0 */
+static int start_file(void *object)
 {
-	struct pollfd fds[] = {
-		{ .fd = netobs_capture_fd(session->capture), .events = POLLIN },
-		{ .fd = session->stop_fd, .events = POLLIN },
-		/* Without packets there is no write that fails. */
-		{ .fd = session->out.fd == STDOUT_FILENO ? STDOUT_FILENO : -1 },
-		{ .events = POLLIN }, /* keys */
-	};
+	struct session *session = object;
+	struct verb *verb = &session->verb;
+	int r;
 
-	for (;;) {
-		int r;
-
-		fds[3].fd = keys_fd();
-		poll(fds, ARRAY_SIZE(fds),
-		     session->stopping ? -1 : until_ms(deadline_ms));
-		if (fds[1].revents)
-			fds[1].fd = -1;
-		if (fds[2].revents & (POLLERR | POLLHUP)) {
-			session->out.error = -EPIPE;
-			fds[2].fd = -1;
-		}
-		if (fds[1].revents || session->out.error ||
-		    (fds[3].revents && !live_take_keys(&session->live)) ||
-		    (deadline_ms && now_ms() >= deadline_ms))
-			stop_capture(session);
-		r = netobs_capture_dispatch(session->capture);
-		pass_packets(session);
-		if (r < 0 && r != -EINTR)
-			return r == -ECANCELED ? 0 : r;
-	}
-}
-
-static int capture_to_file(struct session *session, int64_t deadline_ms)
-{
+	live_start(&verb->live, false);
+	r = capture_out_open(&session->out, &session->config.out);
 	/* Packets lost from now on are missing in this file. */
-	int r = capture_out_begin(&session->out, session->capture);
-
+	r = r ?: capture_out_begin(&session->out, session->capture);
 	session->out.error = r;
 	if (r < 0)
-		return 0; /* it is reported with the output's error */
+		return 1;
 	r = netobs_capture_start(session->capture);
 	session->stats_ms = now_ms() + STATS_MS;
-	if (r < 0) {
-		report_capture_error(session, "start", r);
-		return r;
-	}
+	if (r < 0)
+		return verb_fail(verb, "start", r);
 	capture_out_start(&session->out);
+	verb->fds[FD_STOP] = session->stop_fd;
+	verb->fds[FD_CAPTURE] = netobs_capture_fd(session->capture);
+	verb->n_fds = FD_CAPTURE + 1;
+	verb->watches_stdout = session->out.fd == STDOUT_FILENO;
 	live_say("capture", "capturing");
 	privileges_drop(&session->config.observed.interfaces,
 			(session->config.rotate_bytes ? KEEP_FILES : 0) |
 				(session->config.process ? KEEP_PROCESSES : 0));
-	r = write_capture_file(session, deadline_ms);
-	if (r < 0)
-		report_capture_error(session, "continue", r);
-	capture_out_stats(&session->out);
+	return 0;
+}
+
+static int dispatch_file(void *object)
+{
+	struct session *session = object;
+	struct verb *verb = &session->verb;
+	int r;
+
+	if (verb->is_reader_gone)
+		session->out.error = session->out.error ?: -EPIPE;
+	if (session->out.error)
+		verb_stop(verb);
+	if (verb->is_stopping && verb->fds[FD_STOP] >= 0) {
+		netobs_capture_stop(session->capture);
+		verb->fds[FD_STOP] = -1;
+	}
+	r = netobs_capture_dispatch(session->capture);
+	pass_packets(session);
 	return r;
 }
+
+static int finish_file(void *object, int r)
+{
+	struct session *session = object;
+
+	if (session->out.is_started)
+		capture_out_stats(&session->out);
+	capture_out_close(&session->out);
+	return r;
+}
+
+static const struct verb_ops file_ops = {
+	.start = start_file,
+	.dispatch = dispatch_file,
+	.stop = request_stop,
+	.finish = finish_file,
+};
 
 /* ---- Readers that connect ----------------------------------------------------------- */
 
@@ -257,9 +240,9 @@ static int finish_capture(struct session *session)
 /* Readers may connect again: an interface may be gone for a moment only. */
 static void fail_to_start(struct session *session, const char *doing, int error)
 {
-	report_capture_error(session, doing, error);
+	verb_fail(&session->verb, doing, error);
 	server_drop(&session->listener.server);
-	session->error_logged = false;
+	session->verb.error_logged = false;
 }
 
 static void start_for_clients(struct session *session)
@@ -355,7 +338,7 @@ static void log_refused(struct session *session)
 
 	if (!are_refused_unlogged(session) || now < session->refused_ms)
 		return;
-	if (session->log_level >= NETOBS_LOG_INFO)
+	if (args_log_level(session->verb.verbose) >= NETOBS_LOG_INFO)
 		fprintf(stderr,
 			"netobsctl capture: refused %" PRIu64
 			" readers, the last one %s\n",
@@ -365,56 +348,17 @@ static void log_refused(struct session *session)
 	session->refused_ms = now + REFUSED_MS;
 }
 
-/* @return milliseconds until there is work without an event */
-static int serve_wait_ms(const struct session *session, int64_t deadline_ms)
+static int start_listening(void *object)
 {
-	return sooner_ms(until_ms(deadline_ms),
-			 are_refused_unlogged(session) ?
-				 left_ms(session->refused_ms) :
-				 -1);
-}
-
-static int serve_capture(struct session *session, int64_t deadline_ms)
-{
-	struct pollfd fds[] = {
-		{ .fd = session->listener.server.loop.fd, .events = POLLIN },
-		{ .fd = session->stop_fd, .events = POLLIN },
-		{ .events = POLLIN }, /* descriptor of the capture */
-		{ .fd = capture_start_fd(session->start), .events = POLLIN },
-		{ .events = POLLIN }, /* keys */
-	};
-	int r = 0;
-
-	while (r >= 0 && !session->stopping) {
-		fds[2].fd = session->capture ?
-				    netobs_capture_fd(session->capture) :
-				    -1;
-		fds[4].fd = keys_fd();
-		poll(fds, ARRAY_SIZE(fds), serve_wait_ms(session, deadline_ms));
-		if (fds[1].revents ||
-		    (fds[4].revents && !live_take_keys(&session->live)) ||
-		    (deadline_ms && now_ms() >= deadline_ms))
-			stop_capture(session);
-		server_dispatch(&session->listener.server);
-		r = dispatch_for_clients(session);
-		pass_packets(session);
-		advance_start(session);
-		if (r >= 0)
-			follow_clients(session);
-		log_refused(session);
-	}
-	end_start(session);
-	finish_capture(session);
-	return r;
-}
-
-static int capture_for_clients(struct session *session, int64_t deadline_ms)
-{
+	struct session *session = object;
 	const struct capture_config *config = &session->config;
+	struct verb *verb = &session->verb;
 	char text[160];
-	int r = capture_listen_open(&session->listener, config->listen,
-				    config->out.format);
+	int r;
 
+	live_start(&verb->live, false);
+	r = capture_listen_open(&session->listener, config->listen,
+				config->out.format);
 	if (r < 0) {
 		fprintf(stderr, "netobsctl capture: --listen '%s': %s\n",
 			config->listen, strerror(-r));
@@ -427,12 +371,62 @@ static int capture_for_clients(struct session *session, int64_t deadline_ms)
 	/* Free the capture that was made to check the options. */
 	netobs_capture_free(TAKE_PTR(session->capture));
 	r = capture_start_new(print_capture_log, session, &session->start);
+	if (r < 0) {
+		capture_listen_close(&session->listener);
+		return r;
+	}
+	verb->fds[FD_STOP] = session->stop_fd;
+	verb->fds[FD_READERS] = session->listener.server.loop.fd;
+	verb->fds[FD_START] = capture_start_fd(session->start);
+	verb->n_fds = FD_START + 1;
+	return 0;
+}
+
+/* @return milliseconds until there is work without an event */
+static int prepare_readers(void *object)
+{
+	struct session *session = object;
+
+	session->verb.fds[FD_CAPTURE] =
+		session->capture ? netobs_capture_fd(session->capture) : -1;
+	return are_refused_unlogged(session) ? left_ms(session->refused_ms) : -1;
+}
+
+static int dispatch_readers(void *object)
+{
+	struct session *session = object;
+	int r;
+
+	server_dispatch(&session->listener.server);
+	r = dispatch_for_clients(session);
+	pass_packets(session);
+	advance_start(session);
 	if (r >= 0)
-		r = serve_capture(session, deadline_ms);
+		follow_clients(session);
+	log_refused(session);
+	return r >= 0 && session->verb.is_stopping ? -ECANCELED : r;
+}
+
+static int finish_readers(void *object, int r)
+{
+	struct session *session = object;
+
+	if (!session->start)
+		return r;
+	end_start(session);
+	finish_capture(session);
 	capture_start_free(TAKE_PTR(session->start));
 	capture_listen_close(&session->listener);
 	return r;
 }
+
+static const struct verb_ops readers_ops = {
+	.start = start_listening,
+	.prepare = prepare_readers,
+	.dispatch = dispatch_readers,
+	.stop = request_stop,
+	.finish = finish_readers,
+};
 
 /* ---- The end -------------------------------------------------------------------------- */
 
@@ -495,39 +489,29 @@ static bool is_out_fine(const struct session *session)
 	return false;
 }
 
-static int capture_packets(struct session *session)
-{
-	const uint32_t duration_ms = session->config.duration_ms;
-	int64_t deadline_ms = duration_ms ? now_ms() + duration_ms : 0;
-	int r;
-
-	if (is_listening(session))
-		return capture_for_clients(session, deadline_ms);
-	session->out.error =
-		capture_out_open(&session->out, &session->config.out);
-	r = session->out.error ? 0 : capture_to_file(session, deadline_ms);
-	capture_out_close(&session->out);
-	return r;
-}
-
 static int run_capture(struct session *session)
 {
+	const struct capture_config *config = &session->config;
+	struct verb *verb = &session->verb;
 	bool is_fine;
-	int r = new_capture(session);
+	int status, r;
 
+	*verb = (struct verb){
+		.ops = is_listening(session) ? &readers_ops : &file_ops,
+		.name = "capture",
+		.verbose = config->verbose,
+		.duration_ms = config->duration_ms,
+	};
+	r = new_capture(session);
 	if (r < 0)
 		return args_refusal_status(r);
-	signals_catch(request_stop, session);
-	live_start(&session->live, false);
-	r = capture_packets(session);
-	live_end();
-	signals_release();
+	status = verb_run(verb);
 	end_capture(session);
 	is_fine = is_out_fine(session);
 	if (session->total.matched ||
-	    (r >= 0 && (is_fine || session->config.stats)))
+	    (status == EXIT_FINE && (is_fine || config->stats)))
 		print_summary(session);
-	return r < 0 || !is_fine ? EXIT_FAILED : EXIT_FINE;
+	return status ?: is_fine ? EXIT_FINE : EXIT_FAILED;
 }
 
 int cmd_capture(int argc, char **argv)
@@ -539,7 +523,6 @@ int cmd_capture(int argc, char **argv)
 
 	session.stop_fd = eventfd(0, EFD_CLOEXEC);
 	session.left = session.config.count ? session.config.count : UINT64_MAX;
-	session.log_level = args_log_level(session.config.verbose);
 	if (result == ARGS_RUN)
 		status = run_capture(&session);
 	close_fd(&session.stop_fd);

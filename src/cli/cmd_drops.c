@@ -1,20 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "cmd.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "flows/flows_request.h"
-#include "cli/drops/drop_watch.h"
-#include "service/observe/altnames.h"
+#include <netobs/drop.h>
 
-enum { INTERVAL_MIN_MS = 100 };
+#include "base/util.h"
+#include "cli/drops/drop_counters.h"
+#include "cli/drops/drop_rows.h"
+#include "cli/flows/flows_request.h"
+#include "cli/view/text_table.h"
+#include "cli/view/verb_run.h"
+#include "service/observe/altnames.h"
+#include "service/options/privileges.h"
+
+enum { INTERVAL_MIN_MS = 100, JSON = 1, BY_FLOW = 1 };
 
 struct options {
-	struct drop_request request;
+	struct args_list interfaces; /* names; none: all */
 	struct args_list filter_words;
+	bool wants_benign;
 	int output, by;
+	uint32_t interval_ms;
+	uint32_t duration_ms;
+	uint32_t rows; /* 0: all */
 	uint32_t verbose;
 };
 
@@ -32,6 +46,157 @@ static const struct args_command command = {
 	.operand_list = offsetof(struct options, filter_words),
 	.notes = "FILTER chooses drops by addresses, ports and protocol: see pcap-filter(7).\n",
 };
+
+struct drops {
+	struct verb verb;
+	struct options options;
+	char *filter; /* NULL: all */
+	struct netobs_drops *observer;
+	struct drop_rows rows;
+	struct drop_counters counters; /* counters of the tables */
+};
+
+static bool is_json(const struct drops *drops)
+{
+	return drops->options.output == JSON;
+}
+
+/* ---- Records --------------------------------------------------------------------------- */
+
+static void on_drop(const struct netobs_drop *drop, void *user)
+{
+	struct drops *drops = user;
+	char text[NETOBS_DROP_JSON_MAX];
+
+	if (drops->verb.write_error ||
+	    (drop->kind == NETOBS_DROP_BENIGN && !drops->options.wants_benign) ||
+	    !is_selected(&drops->options.interfaces, drop->interface))
+		return;
+	if (!is_json(drops))
+		drop_rows_add(&drops->rows, drop);
+	else if (netobs_record_json(&drop->record, text, sizeof(text)) > 0 &&
+		 puts(text) < 0)
+		verb_flush(&drops->verb);
+}
+
+/* ---- Tables ---------------------------------------------------------------------------- */
+
+static void print_rows(struct drops *drops)
+{
+	struct live *live = &drops->verb.live;
+
+	live_begin(live, drops->filter ?: "drops of this kernel",
+		   drops->options.interval_ms);
+	drop_rows_print(&drops->rows, drops->options.by == BY_FLOW,
+			text_table_room(drops->options.rows, live->rows),
+			live->columns);
+	if (live->is_screen && !drops->rows.n)
+		puts("No packet was dropped in this interval.");
+}
+
+static void show_table(struct drops *drops)
+{
+	/* The last interval is short: keep the rows that were shown before. */
+	if (drops->verb.is_stopping && !drops->rows.n)
+		return;
+	drop_rows_sum(&drops->rows, drops->options.by == BY_FLOW);
+	if (drops->verb.live.is_paused)
+		return;
+	if (drops->rows.n || drops->verb.live.is_screen)
+		print_rows(drops);
+	drop_counters_print(&drops->counters, &drops->options.interfaces);
+	if (drops->rows.is_out_of_memory)
+		fprintf(stderr, "netobsctl drops: cannot keep all drops: %s\n",
+			strerror(ENOMEM));
+	drop_rows_clear(&drops->rows);
+}
+
+static void on_interval(void *user)
+{
+	struct drops *drops = user;
+
+	if (!is_json(drops) && !drops->verb.write_error)
+		show_table(drops);
+	verb_flush(&drops->verb);
+}
+
+/* ---- The run --------------------------------------------------------------------------- */
+
+static int start_drops(void *object)
+{
+	struct drops *drops = object;
+	NETOBS_OPTS(netobs_drops_opts, opts, .filter = drops->filter,
+		    .interval_ms = drops->options.interval_ms,
+		    .on_drop = on_drop, .on_interval = on_interval,
+		    .on_log = verb_log, .user = drops);
+	const struct args_list none = { 0 };
+	int r = netobs_drops_new(&opts, &drops->observer);
+
+	drops->verb.status = r < 0 ? args_refusal_status(r) : EXIT_FINE;
+	r = r ?: netobs_drops_start(drops->observer);
+	if (r < 0)
+		return verb_fail(&drops->verb, "start", r);
+	drops->verb.fds[drops->verb.n_fds++] = netobs_drops_fd(drops->observer);
+	privileges_drop(&none, KEEP_FILES);
+	live_start(&drops->verb.live, !is_json(drops));
+	if (!drops->verb.live.is_screen)
+		live_say("drops", "waiting for drops");
+	if (is_json(drops))
+		return 0;
+	print_rows(drops); /* the headings */
+	drop_counters_print(&drops->counters, &drops->options.interfaces);
+	verb_flush(&drops->verb);
+	return 0;
+}
+
+static int dispatch_drops(void *object)
+{
+	return netobs_drops_dispatch(((struct drops *)object)->observer);
+}
+
+static void stop_drops(void *object)
+{
+	netobs_drops_stop(((struct drops *)object)->observer);
+}
+
+static int print_left_out(void *object, int r)
+{
+	const struct drops *drops = object;
+	struct netobs_drops_stats stats = { .sz = sizeof(stats) };
+
+	netobs_drops_stats_get(drops->observer, &stats);
+	if (stats.lost_packets || stats.missed)
+		fprintf(stderr,
+			"netobsctl drops: not shown: %" PRIu64
+			" packets without room in the tables, %" PRIu64
+			" drops in interrupts\n",
+			stats.lost_packets, stats.missed);
+	return r;
+}
+
+static const struct verb_ops drops_ops = {
+	.start = start_drops,
+	.dispatch = dispatch_drops,
+	.stop = stop_drops,
+	.finish = print_left_out,
+};
+
+static int run_drops(struct drops *drops)
+{
+	int status;
+
+	drops->verb = (struct verb){
+		.ops = &drops_ops,
+		.name = command.name,
+		.verbose = drops->options.verbose,
+		.duration_ms = drops->options.duration_ms,
+	};
+	status = verb_run(&drops->verb);
+	netobs_drops_free(drops->observer);
+	drop_rows_clear(&drops->rows);
+	drop_counters_clear(&drops->counters);
+	return status;
+}
 
 /*
  * Drops have the names of the kernel: add these, beside those that are given, which may be names in other
@@ -54,19 +219,15 @@ static void *add_real_names(struct args_list *interfaces)
 
 int cmd_drops(int argc, char **argv)
 {
-	struct options wanted = { .request.interval_ms = 1000 };
-	int result = args_parse(&command, argc, argv, &wanted);
-	char *filter = NULL;
-	void *names = add_real_names(&wanted.request.interfaces);
+	struct drops drops = { .options.interval_ms = 1000 };
+	struct options *wanted = &drops.options;
+	int result = args_parse(&command, argc, argv, wanted);
+	void *names = add_real_names(&wanted->interfaces);
 
 	if (result == ARGS_RUN &&
-	    flows_join_filter(&command, &wanted.filter_words, &filter) < 0)
+	    flows_join_filter(&command, &wanted->filter_words, &drops.filter) < 0)
 		result = EXIT_FAILED;
-	wanted.request.filter = filter;
-	wanted.request.is_json = wanted.output == 1;
-	wanted.request.verbose = wanted.verbose;
-	wanted.request.by_flow = wanted.by == 1;
-	if (result == ARGS_RUN && wanted.request.interval_ms < INTERVAL_MIN_MS) {
+	if (result == ARGS_RUN && wanted->interval_ms < INTERVAL_MIN_MS) {
 		args_complain(&command, "--interval: it is less than %d ms",
 			      INTERVAL_MIN_MS);
 		result = EXIT_USAGE;
@@ -74,10 +235,10 @@ int cmd_drops(int argc, char **argv)
 	if (!names)
 		args_out_of_memory(&command);
 	if (result == ARGS_RUN)
-		result = drop_watch(&wanted.request);
-	free(filter);
+		result = run_drops(&drops);
+	free(drops.filter);
 	free(names);
-	args_list_clear(&wanted.filter_words);
-	args_list_clear(&wanted.request.interfaces);
+	args_list_clear(&wanted->filter_words);
+	args_list_clear(&wanted->interfaces);
 	return result;
 }

@@ -3,25 +3,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <netobs/session.h>
 
-#include "service/options/args.h"
-#include "base/clock_ms.h"
-#include "base/safe_text.h"
 #include "base/util.h"
-#include "service/text/human.h"
-#include "cli/view/keys.h"
-#include "cli/view/live.h"
-#include "cli/view/view_output.h"
+#include "cli/view/verb_run.h"
 #include "service/options/privileges.h"
 #include "service/options/session_choice.h"
-#include "service/signals.h"
 
 struct sessions_config {
 	struct args_list output_specs;
@@ -47,45 +36,12 @@ static const struct args_command command = {
 };
 
 struct session {
+	struct verb verb;
 	struct sessions_config config;
 	struct netobs_sessions *sessions;
 	struct output_list outputs;
 	uint64_t left; /* records still to be printed */
-	int log_level; /* the least severe that is shown */
-	bool error_logged;
-	bool wrong_spec; /* an output's spec is wrong */
-	volatile sig_atomic_t stopping;
 };
-
-/* Also runs in a signal handler; a second call has no effect. */
-static void stop_sessions(void *object)
-{
-	struct session *session = object;
-
-	if (!session->stopping)
-		netobs_sessions_stop(session->sessions);
-	session->stopping = true;
-}
-
-static void print_session_log(int level, const char *message, void *user)
-{
-	struct session *session = user;
-	char text[512];
-
-	if (level > session->log_level)
-		return;
-	snprintf(text, sizeof(text), "%s", message);
-	safe_cell(text);
-	session->error_logged |= level <= NETOBS_LOG_ERROR;
-	fprintf(stderr, "netobsctl sessions: %s%s\n",
-		level == NETOBS_LOG_WARNING ? "warning: " : "", text);
-}
-
-static void report_session_error(const struct session *session,
-				 const char *doing, int error)
-{
-	args_report_failure("sessions", session->error_logged, doing, error);
-}
 
 /* ---- Records --------------------------------------------------------------------------- */
 
@@ -98,7 +54,7 @@ static void print_session(const struct netobs_session *record, void *user)
 		return;
 	output_list_record(&session->outputs, &record->record);
 	if (--session->left == 0)
-		stop_sessions(session);
+		verb_stop(&session->verb);
 }
 
 /* ---- Outputs ---------------------------------------------------------------------------- */
@@ -113,7 +69,7 @@ static enum args_result parse_outputs(struct session *session)
 		return result;
 	output_list_take(outputs, "session", &output_sessions);
 	for (size_t i = 0; i < outputs->n; i++) {
-		outputs->list[i].on_log = print_session_log;
+		outputs->list[i].on_log = verb_log;
 		outputs->list[i].user = session;
 	}
 	return ARGS_RUN;
@@ -147,76 +103,63 @@ static enum args_result check_choice(const struct session_choice *choice)
 
 /* ---- The run ------------------------------------------------------------------------------ */
 
-enum { FD_SESSIONS, FD_STDOUT, FD_KEYS, FD_OUTPUTS };
-
-/* Run until the observer has stopped, by a signal or by itself. */
-static int loop_sessions(struct session *session, struct pollfd *fds)
+static int start_sessions(void *object)
 {
-	const uint32_t duration_ms = session->config.duration_ms;
-	const int64_t deadline_ms = duration_ms ? now_ms() + duration_ms : 0;
-	struct live live;
+	struct session *session = object;
+	struct verb *verb = &session->verb;
+	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = print_session,
+		    .on_log = verb_log, .user = session);
+	const struct args_list none = { 0 };
+	int r;
 
-	live_start(&live, false);
-	live_say("sessions", "waiting for TCP connections to end");
-	for (;;) {
-		int r;
-
-		fds[FD_SESSIONS] = (struct pollfd){ .fd = netobs_sessions_fd(
-							    session->sessions),
-						    .events = POLLIN };
-		fds[FD_KEYS] =
-			(struct pollfd){ .fd = keys_fd(), .events = POLLIN };
-		output_list_fill_fds(&session->outputs, &fds[FD_STDOUT],
-				     &fds[FD_OUTPUTS]);
-		if (poll(fds, FD_OUTPUTS + session->outputs.n,
-			 session->stopping ? -1 : until_ms(deadline_ms)) > 0)
-			output_list_ready(&session->outputs, &fds[FD_STDOUT],
-					  &fds[FD_OUTPUTS]);
-		if ((fds[FD_KEYS].revents && !live_take_keys(&live)) ||
-		    (deadline_ms && now_ms() >= deadline_ms))
-			stop_sessions(session);
-		r = netobs_sessions_dispatch(session->sessions);
-		if (r)
-			output_list_interval(&session->outputs);
-		if (output_list_has_failed(&session->outputs))
-			stop_sessions(session);
-		if (r < 0 && r != -EINTR)
-			return r == -ECANCELED ? 0 : r;
+	session_choice_fill(&session->config.choice, &opts);
+	r = netobs_sessions_new(&opts, &session->sessions);
+	if (r < 0) {
+		verb->status = args_refusal_status(r);
+		return verb_fail(verb, "use these options", r);
 	}
+	r = netobs_sessions_start(session->sessions);
+	if (r < 0)
+		return verb_fail(verb, "start", r);
+	verb->fds[verb->n_fds++] = netobs_sessions_fd(session->sessions);
+	/* Outputs may start threads, which would keep more. */
+	privileges_drop(&none, KEEP_FILES);
+	r = output_list_open(&session->outputs, NULL);
+	if (r == -EINVAL)
+		verb->status = EXIT_USAGE;
+	else if (r < 0)
+		verb_fail(verb, "open the output", r);
+	if (r < 0)
+		return r;
+	live_start(&verb->live, false);
+	live_say("sessions", "waiting for TCP connections to end");
+	return 0;
 }
 
-static int observe_sessions(struct session *session)
+static int dispatch_sessions(void *object)
 {
-	struct pollfd *fds =
-		calloc(FD_OUTPUTS + session->outputs.n, sizeof(*fds));
-	int r = fds ? netobs_sessions_start(session->sessions) : -ENOMEM;
+	struct session *session = object;
+	const int r = netobs_sessions_dispatch(session->sessions);
 
-	if (r < 0) {
-		report_session_error(session, "start", r);
-	} else {
-		const struct args_list none = { 0 };
-
-		/* Outputs may start threads, which would keep more. */
-		privileges_drop(&none, KEEP_FILES);
-		r = output_list_open(&session->outputs, NULL);
-		session->wrong_spec = r == -EINVAL;
-		if (r < 0 && !session->wrong_spec)
-			report_session_error(session, "open the output", r);
-	}
-	if (r == 0) {
-		r = loop_sessions(session, fds);
-		live_end();
-		if (r < 0)
-			report_session_error(session, "continue", r);
-	}
-	free(fds);
+	if (r)
+		output_list_interval(&session->outputs);
 	return r;
 }
 
-static void print_stats(const struct session *session)
+static void stop_sessions(void *object)
 {
-	struct netobs_sessions_stats stats = { .sz = sizeof(stats) };
+	netobs_sessions_stop(((struct session *)object)->sessions);
+}
 
+static int finish_sessions(void *object, int r)
+{
+	struct session *session = object;
+	struct netobs_sessions_stats stats = { .sz = sizeof(stats) };
+	bool is_complete;
+
+	if (!session->sessions)
+		return r;
+	is_complete = output_list_close(&session->outputs);
 	netobs_sessions_stats_get(session->sessions, &stats);
 	if (session->config.stats)
 		fprintf(stderr,
@@ -226,46 +169,34 @@ static void print_stats(const struct session *session)
 	else if (stats.lost)
 		fprintf(stderr, "netobsctl sessions: %" PRIu64 " sessions lost\n",
 			stats.lost);
+	return r < 0 || is_complete ? r : -EIO;
 }
 
-static int run_sessions(struct session *session)
-{
-	NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = print_session,
-		    .on_log = print_session_log, .user = session);
-	bool is_complete;
-	int r;
-
-	session_choice_fill(&session->config.choice, &opts);
-	r = netobs_sessions_new(&opts, &session->sessions);
-	if (r < 0) {
-		report_session_error(session, "use these options", r);
-		return args_refusal_status(r);
-	}
-	signals_catch(stop_sessions, session);
-	r = observe_sessions(session);
-	is_complete = output_list_close(&session->outputs);
-	print_stats(session);
-	signals_release();
-	netobs_sessions_free(session->sessions);
-	if (session->wrong_spec)
-		return EXIT_USAGE;
-	return r < 0 || !is_complete ? EXIT_FAILED : EXIT_FINE;
-}
+static const struct verb_ops sessions_ops = {
+	.start = start_sessions,
+	.dispatch = dispatch_sessions,
+	.stop = stop_sessions,
+	.finish = finish_sessions,
+};
 
 int cmd_sessions(int argc, char **argv)
 {
-	struct session session = { 0 };
+	struct session session = { .verb.ops = &sessions_ops,
+				   .verb.name = command.name,
+				   .verb.outputs = &session.outputs };
 	struct sessions_config *config = &session.config;
 	enum args_result result = args_parse(&command, argc, argv, config);
 	int status;
 
 	session.left = config->count ?: UINT64_MAX;
-	session.log_level = args_log_level(config->verbose);
+	session.verb.verbose = config->verbose;
+	session.verb.duration_ms = config->duration_ms;
 	if (result == ARGS_RUN)
 		result = check_choice(&config->choice);
 	if (result == ARGS_RUN)
 		result = parse_outputs(&session);
-	status = result == ARGS_RUN ? run_sessions(&session) : (int)result;
+	status = result == ARGS_RUN ? verb_run(&session.verb) : (int)result;
+	netobs_sessions_free(session.sessions);
 	output_list_free(&session.outputs);
 	args_list_clear(&config->output_specs);
 	return status;

@@ -8,11 +8,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "catalogue/fields.h"
-#include "flows/flows_request.h"
-#include "cli/trace/trace_watch.h"
+#include <netobs/trace.h>
 
-enum { FOR_DEFAULT_MS = 10000, SHOW_DEFAULT = -1 };
+#include "base/clock_ms.h"
+#include "catalogue/fields.h"
+#include "cli/flows/flows_request.h"
+#include "cli/trace/trace_follow.h"
+#include "cli/trace/trace_line.h"
+#include "cli/trace/trace_outputs.h"
+#include "cli/trace/trace_report.h"
+#include "cli/view/verb_run.h"
+#include "service/options/privileges.h"
+#include "service/options/trace_budget.h"
+
+enum { FOR_DEFAULT_MS = 10000, REFRESH_MS = 1000 };
+
+/* As the choices of --show. */
+enum { SHOW_DEFAULT = -1, SHOW_JOURNEYS, SHOW_EVENTS, SHOW_SUMMARY };
 
 /* Inode of the initial PID namespace: include/linux/proc_ns.h of the kernel. */
 #define INITIAL_PIDS "pid:[4026531836]"
@@ -23,10 +35,20 @@ enum { FOR_DEFAULT_MS = 10000, SHOW_DEFAULT = -1 };
 	FIELD_CHOOSE(LIST_##type("  " name ": " text "\n"), )
 
 struct options {
-	struct trace_request request;
-	struct args_list filter_words;
+	uint32_t pid;			 /* 0: of any process */
+	const char *command, *container; /* NULL: any */
+	struct args_list rules; /* rules that connections must break first; none: trace all */
+	struct args_list interfaces; /* interfaces on which rules are evaluated; none: all */
+	uint32_t for_ms; /* after that */
 	int show;
+	struct args_list filter_words;
+	struct args_list layers;  /* layers of events; none: all */
+	const char *svg;	  /* file for a picture; NULL: none */
+	struct args_list outputs; /* values of -o */
+	uint64_t count;		  /* 0: no limit */
+	uint32_t duration_ms;
 	uint32_t verbose;
+	struct trace_budget budget;
 };
 
 static const struct args_option options[] = {
@@ -50,6 +72,391 @@ static const struct args_command command = {
 		 "On a terminal, q ends it, and p pauses the summary.\n",
 };
 
+struct watch {
+	struct verb verb;
+	struct options options;
+	char *filter; /* NULL: all connections */
+	struct netobs_trace *trace;
+	struct trace_follow follow; /* used with rules */
+	struct trace_outputs outputs;
+	bool counts_journeys;	    /* by --count; else events */
+	uint8_t layers;		    /* layers of events; 0: all */
+	struct trace_report report; /* report of journeys */
+	int64_t drawn_ms;	    /* when the summary was, on a screen */
+	uint64_t shown;
+};
+
+/* ---- Records --------------------------------------------------------------------------- */
+
+static bool is_full(const struct watch *watch)
+{
+	return watch->verb.write_error ||
+	       (watch->options.count && watch->shown >= watch->options.count);
+}
+
+static void flush_output(struct watch *watch)
+{
+	if (!verb_flush(&watch->verb))
+		watch->verb.write_error = trace_outputs_flush(&watch->outputs);
+	if (is_full(watch))
+		verb_stop(&watch->verb);
+}
+
+static void show_line(struct watch *watch, const char *line)
+{
+	if (puts(line) < 0)
+		flush_output(watch);
+}
+
+/* Fold the line to the width of a terminal. */
+static void show_folded(struct watch *watch, char line[TRACE_LINE_MAX])
+{
+	char text[2 * TRACE_LINE_MAX];
+
+	live_measure(&watch->verb.live);
+	trace_line_fold(text, sizeof(text), line, watch->verb.live.columns);
+	show_line(watch, text);
+}
+
+static void show_json(struct watch *watch, const struct netobs_record *record)
+{
+	char text[NETOBS_TRACE_JSON_MAX];
+
+	if (netobs_record_json(record, text, sizeof(text)) > 0)
+		show_line(watch, text);
+}
+
+static void show_event(struct watch *watch, const struct netobs_trace_event *event)
+{
+	char line[TRACE_LINE_MAX];
+
+	if (watch->outputs.lines == TRACE_JSON)
+		show_json(watch, &event->record);
+	if (watch->outputs.lines != TRACE_TABLE)
+		return;
+	trace_line_event(line, event);
+	show_folded(watch, line);
+}
+
+static void on_event(const struct netobs_trace_event *event, void *user)
+{
+	struct watch *watch = user;
+	const bool is_shown = watch->options.show == SHOW_EVENTS;
+	bool counts = is_shown || !watch->outputs.pcapng;
+
+	if (is_full(watch))
+		return;
+	if (watch->outputs.pcapng)
+		counts |= trace_pcapng_add(watch->outputs.pcapng, event);
+	if (!watch->counts_journeys)
+		watch->shown += counts;
+	if (is_shown)
+		show_event(watch, event);
+	output_list_record(&watch->outputs.sinks, &event->record);
+}
+
+static void show_journey(struct watch *watch, const struct netobs_journey *journey)
+{
+	char line[TRACE_LINE_MAX];
+
+	if (watch->outputs.lines == TRACE_JSON)
+		show_json(watch, &journey->record);
+	if (watch->outputs.lines != TRACE_TABLE)
+		return;
+	trace_line_journey(line, journey);
+	show_folded(watch, line);
+}
+
+static void on_journey(const struct netobs_journey *journey, void *user)
+{
+	struct watch *watch = user;
+
+	if (is_full(watch))
+		return;
+	watch->shown += watch->counts_journeys;
+	trace_report_add(&watch->report, journey);
+	if (watch->options.show == SHOW_JOURNEYS)
+		show_journey(watch, journey);
+	output_list_record(&watch->outputs.sinks, &journey->record);
+}
+
+/* Lines of alerts are not counted: they are no journeys. */
+static void on_alert(const struct netobs_alert *alert, void *user)
+{
+	struct watch *watch = user;
+	char line[TRACE_LINE_MAX];
+
+	if (is_full(watch))
+		return;
+	output_list_record(&watch->outputs.sinks, &alert->record);
+	if (watch->outputs.lines == TRACE_JSON)
+		show_json(watch, &alert->record);
+	if (watch->outputs.lines != TRACE_TABLE)
+		return;
+	trace_line_alert(line, alert);
+	show_folded(watch, line);
+}
+
+/* ---- Layers --------------------------------------------------------------------------- */
+
+/* @return the layer, or -EINVAL, which is reported */
+static int find_layer(const char *name)
+{
+	for (int layer = 0; layer < NETOBS_TRACE_LAYERS; layer++)
+		if (!strcmp(netobs_trace_layer_name((unsigned int)layer), name))
+			return layer;
+	fprintf(stderr,
+		"netobsctl trace: --layer: '%s' is none of socket, tcp, qdisc, device and ip\n",
+		name);
+	return -EINVAL;
+}
+
+static int read_layers(struct watch *watch)
+{
+	const struct args_list *names = &watch->options.layers;
+
+	for (size_t i = 0; i < names->n; i++) {
+		int layer = find_layer(names->items[i]);
+
+		if (layer < 0)
+			return layer;
+		watch->layers |= (uint8_t)(1U << layer);
+	}
+	return 0;
+}
+
+/* ---- The run --------------------------------------------------------------------------- */
+
+static void describe(const struct watch *watch, char *buf, size_t size)
+{
+	snprintf(buf, size, "tracing %s%.180s",
+		 watch->options.rules.n ? "after alerts: " : "",
+		 watch->filter ?: "all connections");
+}
+
+/* Once in a while; at the end, the report does so. */
+static void draw_summary(struct watch *watch)
+{
+	char text[220];
+
+	if (!watch->verb.live.is_screen || watch->verb.is_stopping ||
+	    watch->verb.live.is_paused || now_ms() < watch->drawn_ms + REFRESH_MS)
+		return;
+	describe(watch, text, sizeof(text));
+	live_begin(&watch->verb.live, text, REFRESH_MS);
+	trace_summary_print(&watch->report.summary, watch->verb.live.columns);
+	flush_output(watch);
+	watch->drawn_ms = now_ms();
+}
+
+/* @return time to wait for the next picture */
+static int prepare_trace(void *object)
+{
+	struct watch *watch = object;
+
+	draw_summary(watch);
+	return watch->verb.live.is_screen && !watch->verb.is_stopping ?
+		       left_ms(watch->drawn_ms + REFRESH_MS) :
+		       -1;
+}
+
+static int dispatch_trace(void *object)
+{
+	struct watch *watch = object;
+	int r = watch->verb.is_stopping ? 0 :
+					  trace_follow_dispatch(&watch->follow);
+
+	r = r ?: netobs_trace_dispatch(watch->trace);
+	if (r)
+		flush_output(watch);
+	return r;
+}
+
+static void stop_watch(void *object)
+{
+	netobs_trace_stop(((struct watch *)object)->trace);
+}
+
+static bool wants_netfilter(const struct watch *watch)
+{
+	return watch->options.budget.netfilter ||
+	       watch->layers & 1U << NETOBS_TRACE_LAYER_IP;
+}
+
+/* Rules about drops look for namespaces by processes, too. */
+static unsigned int kept_privileges(const struct watch *watch)
+{
+	return wants_netfilter(watch) ||
+			       alert_rules_need_drops(&watch->follow.rules) ?
+		       KEEP_FILES | KEEP_PROCESSES :
+		       KEEP_FILES;
+}
+
+static bool wants_journeys(const struct watch *watch)
+{
+	const struct options *wanted = &watch->options;
+
+	return wanted->svg || trace_outputs_take(&watch->outputs, "journey") ||
+	       (watch->outputs.lines && wanted->show != SHOW_EVENTS);
+}
+
+/* @return whether events are wanted, and not journeys alone */
+static bool has_events(const struct options *wanted)
+{
+	return wanted->show == SHOW_EVENTS ||
+	       trace_outputs_have_pcapng(&wanted->outputs);
+}
+
+static bool wants_events(const struct watch *watch)
+{
+	return has_events(&watch->options) ||
+	       trace_outputs_take(&watch->outputs, "trace");
+}
+
+static int open_trace(struct watch *watch)
+{
+	struct verb *verb = &watch->verb;
+	const struct options *wanted = &watch->options;
+	NETOBS_OPTS(netobs_trace_opts, opts, .filter = watch->filter,
+		    .max_connections = wanted->budget.max_connections,
+		    .max_events = wanted->budget.max_events,
+		    .max_rate = wanted->budget.max_rate,
+		    .netfilter = wants_netfilter(watch), .layers = watch->layers,
+		    .only_armed = wanted->rules.n > 0, .pid = wanted->pid,
+		    .command = wanted->command, .container = wanted->container,
+		    .on_event = wants_events(watch) ? on_event : NULL,
+		    .on_journey = wants_journeys(watch) || !wants_events(watch) ?
+					  on_journey :
+					  NULL,
+		    .on_log = verb_log, .user = watch);
+	const struct args_list none = { 0 };
+	/* Open it before anything is attached: a FIFO may have to wait for a reader. */
+	int r = trace_report_open(&watch->report);
+
+	r = r ?: trace_outputs_make(&watch->outputs);
+	if (r < 0)
+		return r;
+	r = trace_follow_open(&watch->follow, wanted->interfaces.items,
+			      watch->filter);
+	r = r ?: netobs_trace_new(&opts, &watch->trace);
+	if (!r && watch->verb.is_stopping) /* by a signal that came before */
+		netobs_trace_stop(watch->trace);
+	r = r ?: netobs_trace_start(watch->trace);
+	watch->follow.trace = watch->trace;
+	r = r ?: trace_follow_start(&watch->follow);
+	if (r < 0)
+		return verb_fail(verb, "start", r);
+	verb->fds[verb->n_fds++] = netobs_trace_fd(watch->trace);
+	verb->fds[verb->n_fds++] = trace_follow_fd(&watch->follow);
+	privileges_drop(wanted->rules.n ? &wanted->interfaces : &none,
+			kept_privileges(watch));
+	/* Open outputs after dropping privileges: their threads would keep them. */
+	return trace_outputs_open(&watch->outputs);
+}
+
+static int start_trace(void *object)
+{
+	struct watch *watch = object;
+	struct verb *verb = &watch->verb;
+	const int r = open_trace(watch);
+	char text[220];
+
+	if (r == -EINTR && verb->is_stopping)
+		return 1;
+	if (r < 0) {
+		verb->status = watch->trace ? EXIT_FAILED :
+					      args_refusal_status(r);
+		return r;
+	}
+	live_start(&verb->live, watch->report.lines == TRACE_TABLE &&
+					!watch->options.rules.n);
+	describe(watch, text, sizeof(text));
+	if (!verb->live.is_screen)
+		live_say("trace", text);
+	return 0;
+}
+
+/* The report, of what was traced to its end. @return 0; < 0: it was not written */
+static int end_report(struct watch *watch)
+{
+	struct live *live = &watch->verb.live;
+	char text[220];
+	int r;
+
+	describe(watch, text, sizeof(text));
+	live->is_paused = false;
+	if (live->is_screen)
+		live_begin(live, text, REFRESH_MS);
+	r = trace_report_end(&watch->report);
+	flush_output(watch);
+	return r;
+}
+
+static int finish_trace(void *object, int r)
+{
+	struct watch *watch = object;
+
+	trace_report_left_out(watch->trace);
+	if (!r)
+		r = end_report(watch);
+	return trace_outputs_close(&watch->outputs) ? r : -EIO;
+}
+
+static const struct verb_ops trace_ops = {
+	.start = start_trace,
+	.prepare = prepare_trace,
+	.dispatch = dispatch_trace,
+	.stop = stop_watch,
+	.finish = finish_trace,
+};
+
+static int read_options(struct watch *watch)
+{
+	const struct options *wanted = &watch->options;
+	const bool is_events = wanted->show == SHOW_EVENTS;
+	const bool is_summary = wanted->show == SHOW_SUMMARY;
+	int err = trace_outputs_read(&watch->outputs, &wanted->outputs,
+				     is_events ? "trace" : "journey", is_summary);
+
+	watch->counts_journeys = !err && wants_journeys(watch);
+	if (is_summary)
+		watch->report.lines = watch->outputs.lines;
+	err = err ?: read_layers(watch);
+	err = err ?: trace_follow_interfaces(&wanted->interfaces);
+	return err ?: trace_follow_rules(&watch->follow, &wanted->rules);
+}
+
+static int run_trace(struct watch *watch)
+{
+	const struct options *wanted = &watch->options;
+	int status = EXIT_USAGE;
+
+	watch->verb = (struct verb){ .ops = &trace_ops,
+				     .name = command.name,
+				     .verbose = wanted->verbose,
+				     .duration_ms = wanted->duration_ms,
+				     .outputs = &watch->outputs.sinks };
+	watch->follow = (struct trace_follow){ .duration_ms = wanted->for_ms,
+					       .on_alert = on_alert,
+					       .on_log = verb_log,
+					       .user = watch };
+	watch->outputs =
+		(struct trace_outputs){ .on_log = verb_log, .user = watch };
+	watch->report = (struct trace_report){
+		.svg = wanted->svg, .title = watch->filter ?: "all connections"
+	};
+	if (read_options(watch))
+		trace_outputs_close(&watch->outputs);
+	else
+		status = verb_run(&watch->verb);
+	trace_follow_close(&watch->follow);
+	netobs_trace_free(watch->trace);
+	trace_report_close(&watch->report);
+	return status;
+}
+
+/* ---- Options --------------------------------------------------------------------------- */
+
 /* PIDs of other namespaces than this one cannot be looked up. */
 static bool is_no_process(uint32_t pid)
 {
@@ -63,79 +470,71 @@ static bool is_no_process(uint32_t pid)
 }
 
 /* A terminal shows too few journeys as lines at a time. */
-static enum trace_show default_show(const struct trace_request *request)
+static int default_show(const struct options *wanted)
 {
-	const struct args_list *outputs = &request->outputs;
+	const struct args_list *outputs = &wanted->outputs;
 	const bool is_table =
 		!outputs->n ||
 		(outputs->n == 1 && !strcmp(outputs->items[0], "table"));
 
-	return is_table && !request->rules.n && isatty(STDOUT_FILENO) ?
-		       TRACE_SHOW_SUMMARY :
-		       TRACE_SHOW_JOURNEYS;
+	return is_table && !wanted->rules.n && isatty(STDOUT_FILENO) ?
+		       SHOW_SUMMARY :
+		       SHOW_JOURNEYS;
+}
+
+/* @return ARGS_RUN, or an exit status: some do not go together, which was printed */
+static int check_options(const struct options *wanted)
+{
+	if (!wanted->rules.n && (wanted->for_ms || wanted->interfaces.n)) {
+		args_complain_alone(&command, wanted->for_ms ? "--for" : "-i",
+				    "--rule");
+		return EXIT_USAGE;
+	}
+	if (wanted->pid && is_no_process(wanted->pid)) {
+		args_complain(&command, "--pid %u: there is no such process",
+			      wanted->pid);
+		return EXIT_FAILED;
+	}
+	if (wanted->show == SHOW_EVENTS && wanted->svg)
+		args_complain(&command, "--svg draws journeys, not events");
+	else if (wanted->rules.n &&
+		 (wanted->pid || wanted->command || wanted->container))
+		args_complain(
+			&command,
+			"--pid, --comm and --container cannot be combined with --rule: alerts choose the connections");
+	else if (wanted->layers.n && !has_events(wanted))
+		args_complain(
+			&command,
+			"--layer selects events: --show events or -o pcapng");
+	else if (wanted->budget.max_connections > TRACE_CONNECTIONS_MAX)
+		args_complain(&command, "--max-connections: it is more than %d",
+			      TRACE_CONNECTIONS_MAX);
+	else
+		return ARGS_RUN;
+	return EXIT_USAGE;
 }
 
 int cmd_trace(int argc, char **argv)
 {
-	struct options wanted = { .show = SHOW_DEFAULT };
-	int result = args_parse(&command, argc, argv, &wanted);
-	char *filter = NULL;
+	struct watch watch = { .options.show = SHOW_DEFAULT };
+	struct options *wanted = &watch.options;
+	int result = args_parse(&command, argc, argv, wanted);
 
 	if (result == ARGS_RUN &&
-	    flows_join_filter(&command, &wanted.filter_words, &filter) < 0)
+	    flows_join_filter(&command, &wanted->filter_words, &watch.filter) < 0)
 		result = EXIT_FAILED;
-	if (result == ARGS_RUN && !wanted.request.rules.n &&
-	    (wanted.request.for_ms || wanted.request.interfaces.n)) {
-		args_complain_alone(&command,
-				    wanted.request.for_ms ? "--for" : "-i",
-				    "--rule");
-		result = EXIT_USAGE;
-	}
-	wanted.request.filter = filter;
-	wanted.request.for_ms = wanted.request.for_ms ?: FOR_DEFAULT_MS;
-	wanted.request.verbose = wanted.verbose;
-	wanted.request.show = wanted.show == SHOW_DEFAULT ?
-				      default_show(&wanted.request) :
-				      (enum trace_show)wanted.show;
-	if (result == ARGS_RUN && wanted.request.pid &&
-	    is_no_process(wanted.request.pid)) {
-		args_complain(&command, "--pid %u: there is no such process",
-			      wanted.request.pid);
-		result = EXIT_FAILED;
-	}
-	if (result == ARGS_RUN && wanted.show == TRACE_SHOW_EVENTS &&
-	    wanted.request.svg) {
-		args_complain(&command, "--svg draws journeys, not events");
-		result = EXIT_USAGE;
-	}
-	if (result == ARGS_RUN && wanted.request.rules.n &&
-	    (wanted.request.pid || wanted.request.command ||
-	     wanted.request.container)) {
-		args_complain(
-			&command,
-			"--pid, --comm and --container cannot be combined with --rule: alerts choose the connections");
-		result = EXIT_USAGE;
-	}
-	if (result == ARGS_RUN && wanted.request.layers.n &&
-	    !trace_request_has_events(&wanted.request)) {
-		args_complain(
-			&command,
-			"--layer selects events: --show events or -o pcapng");
-		result = EXIT_USAGE;
-	}
-	if (result == ARGS_RUN &&
-	    wanted.request.budget.max_connections > TRACE_CONNECTIONS_MAX) {
-		args_complain(&command, "--max-connections: it is more than %d",
-			      TRACE_CONNECTIONS_MAX);
-		result = EXIT_USAGE;
-	}
 	if (result == ARGS_RUN)
-		result = trace_watch(&wanted.request);
-	free(filter);
-	args_list_clear(&wanted.filter_words);
-	args_list_clear(&wanted.request.layers);
-	args_list_clear(&wanted.request.outputs);
-	args_list_clear(&wanted.request.rules);
-	args_list_clear(&wanted.request.interfaces);
+		result = check_options(wanted);
+	wanted->for_ms = wanted->for_ms ?: FOR_DEFAULT_MS;
+	if (wanted->show == SHOW_DEFAULT)
+		wanted->show = default_show(wanted);
+	if (result == ARGS_RUN)
+		result = run_trace(&watch);
+	free(watch.filter);
+	args_list_clear(&wanted->filter_words);
+	args_list_clear(&wanted->layers);
+	args_list_clear(&wanted->outputs);
+	args_list_clear(&wanted->rules);
+	args_list_clear(&wanted->interfaces);
 	return result;
 }

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +10,12 @@
 
 #include <netobs/netobs.h>
 
-#include "base/clock_ms.h"
 #include "base/safe_text.h"
 #include "decompress.h"
 #include "flows_request.h"
 #include "service/text/human.h"
 #include "cli/view/keys.h"
-#include "cli/view/live.h"
+#include "cli/view/verb_run.h"
 #include "service/options/option_names.h"
 #include "service/options/privileges.h"
 #include "service/signals.h"
@@ -25,17 +23,14 @@
 enum { MAX_NOTES = 100 };
 
 struct session {
+	struct verb verb;
 	struct flows_request *request;
 	struct netobs *ctx;
 	struct decompress decompress; /* decompresses files */
 	uint64_t left;		      /* records still to be printed */
-	int log_level;		      /* the least severe that is shown */
-	bool error_logged;	      /* the library has logged the error */
-	bool wrong_spec;	      /* an output's spec is wrong */
-	volatile sig_atomic_t stopping;
-	bool are_rules_due; /* read the file of rules again */
-	bool has_alerts;    /* alerts were written since the last flush */
-	bool is_replacing;  /* rules: with these, which messages are about */
+	bool are_rules_due;	      /* read the file of rules again */
+	bool has_alerts;   /* alerts were written since the last flush */
+	bool is_replacing; /* rules: with these, which messages are about */
 	struct rules next;
 	struct metrics_source metrics_source;
 	struct metrics *metrics;
@@ -43,37 +38,11 @@ struct session {
 	unsigned int n_notes; /* including notes beyond MAX_NOTES, which are not kept */
 };
 
-/* Once is enough: this may be asked for with every record, or by a signal. */
-static void stop_flows(struct session *session)
-{
-	if (!session->stopping)
-		netobs_stop(session->ctx);
-	session->stopping = true;
-}
-
-static void stop_by_signal(void *session)
-{
-	stop_flows(session);
-}
-
-static const char *verb_of(const struct session *session)
-{
-	return session->request->command->name;
-}
-
 static void report_message(const struct session *session, const char *severity,
 			   const char *message)
 {
-	fprintf(stderr, "netobsctl %s: %s%s\n", verb_of(session), severity,
+	fprintf(stderr, "netobsctl %s: %s%s\n", session->verb.name, severity,
 		message);
-}
-
-/* The library's own words are better than those for the errno value. */
-static void report_flow_error(const struct session *session, const char *doing,
-			      int error)
-{
-	args_report_failure(verb_of(session), session->error_logged, doing,
-			    error);
 }
 
 static void keep_note(struct session *session, const char *text)
@@ -93,7 +62,7 @@ static void repeat_notes(struct session *session)
 	}
 	if (session->n_notes > MAX_NOTES)
 		fprintf(stderr, "netobsctl %s: and %u more messages\n",
-			verb_of(session), session->n_notes - MAX_NOTES);
+			session->verb.name, session->n_notes - MAX_NOTES);
 	session->n_notes = 0;
 }
 
@@ -112,7 +81,7 @@ static void print_flow_log(int level, const char *message, void *user)
 
 	session->metrics_source.errors += level <= NETOBS_LOG_ERROR;
 	session->metrics_source.warnings += level == NETOBS_LOG_WARNING;
-	if (level > session->log_level)
+	if (level > args_log_level(session->verb.verbose))
 		return;
 	if (!rules_place(session->is_replacing ? &session->next :
 						 &session->request->config.rules,
@@ -121,7 +90,7 @@ static void print_flow_log(int level, const char *message, void *user)
 	decompress_place(&session->decompress, text, sizeof(text));
 	safe_cell(text);
 	if (level <= NETOBS_LOG_ERROR)
-		session->error_logged = true;
+		session->verb.error_logged = true;
 
 	/* A line in the middle of a screen would be gone at the next refresh. */
 	for (size_t i = 0; i < session->request->outputs.n; i++) {
@@ -149,10 +118,10 @@ static void show_flow(const struct netobs_flow *flow, void *user)
 
 		output_flow(output, flow);
 		if (output->error)
-			stop_flows(session);
+			verb_stop(&session->verb);
 	}
 	if (--session->left == 0)
-		stop_flows(session);
+		verb_stop(&session->verb);
 }
 
 /* Flows of a session of alerts. */
@@ -171,19 +140,14 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 	output_list_record(&session->request->outputs, &alert->record);
 	session->has_alerts = true;
 	if (--session->left == 0)
-		stop_flows(session);
-}
-
-static void stop_if_failed(struct session *session)
-{
-	if (output_list_has_failed(&session->request->outputs))
-		stop_flows(session);
+		verb_stop(&session->verb);
 }
 
 static void flush_outputs(struct session *session)
 {
 	output_list_interval(&session->request->outputs);
-	stop_if_failed(session);
+	if (output_list_has_failed(&session->request->outputs))
+		verb_stop(&session->verb);
 }
 
 /* Alerts are sent at once, and not at the end of the interval. */
@@ -236,28 +200,9 @@ static int open_outputs(struct session *session)
 
 	session->request->view.each_connection = each_connection;
 	r = output_list_open(&session->request->outputs, session->ctx);
-	session->wrong_spec = r == -EINVAL;
+	if (r == -EINVAL)
+		session->verb.status = EXIT_USAGE;
 	return r;
-}
-
-static void take_keys(struct session *session)
-{
-	unsigned int keys;
-
-	for (size_t i = 0; i < session->request->outputs.n; i++) {
-		struct output *output = &session->request->outputs.list[i];
-
-		if (!takes_keys(output))
-			continue;
-		if (!output_screen(output)->keys(output))
-			stop_flows(session);
-		return;
-	}
-	keys = keys_read();
-	if (keys & KEY_QUIT)
-		stop_flows(session);
-	if (keys & KEY_PAUSE)
-		output_list_pause(&session->request->outputs);
 }
 
 static void fill_flow_options(struct session *session, struct netobs_opts *opts)
@@ -327,59 +272,24 @@ static void tend_rules(struct session *session)
 		begin_rules(session);
 }
 
-/* Descriptors to poll: the context, stdout, keys, and those of metrics and outputs. */
-enum { FD_CONTEXT, FD_STDOUT, FD_KEYS, FD_METRICS, FD_OUTPUTS };
-
-static void fill_flow_fds(const struct session *session, struct pollfd *fds)
+static int dispatch_flows(void *object)
 {
-	fds[FD_CONTEXT] = (struct pollfd){ .fd = netobs_fd(session->ctx),
-					   .events = POLLIN };
-	fds[FD_KEYS] = (struct pollfd){ .fd = keys_fd(), .events = POLLIN };
-	fds[FD_METRICS] = (struct pollfd){ .fd = metrics_fd(session->metrics),
-					   .events = POLLIN };
-	output_list_fill_fds(&session->request->outputs, &fds[FD_STDOUT],
-			     &fds[FD_OUTPUTS]);
+	struct session *session = object;
+	int r;
+
+	metrics_dispatch(session->metrics);
+	if (signals_take_resize())
+		output_list_resize(&session->request->outputs);
+	session->are_rules_due |= signals_take_hangup();
+	r = netobs_dispatch(session->ctx);
+	flush_alerts(session);
+	tend_rules(session);
+	return r;
 }
 
-static void look_at_outputs(struct session *session, const struct pollfd *fds)
+static void stop_flows(void *object)
 {
-	if (fds[FD_KEYS].revents)
-		take_keys(session);
-	if (fds[FD_METRICS].revents)
-		metrics_dispatch(session->metrics);
-	output_list_ready(&session->request->outputs, &fds[FD_STDOUT],
-			  &fds[FD_OUTPUTS]);
-	stop_if_failed(session);
-}
-
-/* Run until the context has stopped, by a signal or by itself. */
-static int loop_flows(struct session *session, struct pollfd *fds)
-{
-	const uint32_t duration_ms = session->request->duration_ms;
-	const int64_t deadline = now_ms() + duration_ms;
-	bool expired = !duration_ms;
-
-	for (;;) {
-		int64_t left = expired ? -1 : deadline - now_ms();
-		int r;
-
-		if (!expired && left <= 0) {
-			expired = true;
-			stop_flows(session);
-		}
-		fill_flow_fds(session, fds);
-		if (signals_poll(fds, FD_OUTPUTS + session->request->outputs.n,
-				 (int)(expired ? -1 : left)) > 0)
-			look_at_outputs(session, fds);
-		if (signals_take_resize())
-			output_list_resize(&session->request->outputs);
-		session->are_rules_due |= signals_take_hangup();
-		r = netobs_dispatch(session->ctx);
-		flush_alerts(session);
-		tend_rules(session);
-		if (r < 0 && r != -EINTR)
-			return r == -ECANCELED ? 0 : r;
-	}
+	netobs_stop(((struct session *)object)->ctx);
 }
 
 /* An address that is in use is reported before programs are attached. */
@@ -403,10 +313,10 @@ static int open_metrics(struct session *session)
 			 &session->metrics, text, sizeof(text));
 	if (r < 0)
 		fprintf(stderr, "netobsctl %s: --metrics: %s\n",
-			verb_of(session), text);
+			session->verb.name, text);
 	else if (metrics_where(session->metrics, text, sizeof(text)))
 		fprintf(stderr, "netobsctl %s: serving metrics at %s\n",
-			verb_of(session), text);
+			session->verb.name, text);
 	return r;
 }
 
@@ -421,62 +331,61 @@ static void say_what_is_waited_for(const struct session *session)
 		 request->is_alerts ? "alerts" :
 		 request->is_tcp    ? "connections" :
 				      "flows");
-	live_say(verb_of(session), text);
+	live_say(session->verb.name, text);
 }
 
-static int observe_flows(struct session *session)
+static int observe_flows(void *object)
 {
-	struct pollfd *fds =
-		calloc(FD_OUTPUTS + session->request->outputs.n, sizeof(*fds));
-	int r = fds ? netobs_start(session->ctx) : -ENOMEM;
+	struct session *session = object;
+	struct verb *verb = &session->verb;
+	int r;
 
-	if (r < 0) {
-		report_flow_error(session, "start", r);
-	} else {
-		/* Outputs may start threads, which would keep more. */
-		privileges_drop(&session->request->config.interfaces,
-				KEEP_FILES | flows_config_privileges(
-						     &session->request->config));
-		r = open_outputs(session);
-		malloc_trim(0); /* libbpf needed more to load programs */
+	if (session->request->config.rules_path) {
+		signals_catch_hangup();
+		signals_hold(SIGHUP);
 	}
-	if (r == 0) {
-		const bool needs_keys =
-			output_list_needs_keys(&session->request->outputs);
+	r = open_metrics(session);
+	if (r < 0)
+		return r;
+	r = netobs_start(session->ctx);
+	if (r < 0)
+		return verb_fail(verb, "start", r);
+	/* Outputs may start threads, which would keep more. */
+	privileges_drop(&session->request->config.interfaces,
+			KEEP_FILES | flows_config_privileges(
+					     &session->request->config));
+	r = open_outputs(session);
+	malloc_trim(0); /* libbpf needed more to load programs */
+	if (r < 0)
+		return r;
+	verb->fds[verb->n_fds++] = netobs_fd(session->ctx);
+	verb->fds[verb->n_fds++] = metrics_fd(session->metrics);
+	verb->live.has_keys = output_list_needs_keys(&session->request->outputs);
+	if (verb->live.has_keys)
+		keys_start();
+	say_what_is_waited_for(session);
+	return 0;
+}
 
-		if (needs_keys)
-			keys_start();
-		say_what_is_waited_for(session);
-		r = loop_flows(session, fds);
-		if (needs_keys)
-			keys_end();
-		if (r < 0)
-			report_flow_error(session, "continue", r);
-	}
-	free(fds);
-	return r;
+static int prepare_view(void *object)
+{
+	return ((const struct session *)object)->verb.is_stopping ? 0 : -1;
 }
 
 /* The file has been read: its flows are shown until the user has seen enough. */
-static void show_view(struct session *session)
+static int dispatch_view(void *object)
 {
-	struct pollfd *fds =
-		calloc(FD_OUTPUTS + session->request->outputs.n, sizeof(*fds));
+	struct session *session = object;
 
-	while (fds && !session->stopping) {
+	if (signals_take_resize())
 		output_list_resize(&session->request->outputs);
-		fill_flow_fds(session, fds);
-		fds[FD_CONTEXT].fd = -1;
-		if (signals_poll(fds, FD_OUTPUTS + session->request->outputs.n,
-				 -1) > 0)
-			look_at_outputs(session, fds);
-		signals_take_resize();
-	}
-	free(fds);
+	return session->verb.is_stopping ? -ECANCELED : 0;
 }
 
-static int replay_files(struct session *session)
+/* @return 0: there is a screen of what was read; 1: there is none; < 0: it failed, which was reported */
+static int replay_files(void *object)
 {
+	struct session *session = object;
 	int r, err;
 
 	/* Files may come from anywhere. */
@@ -484,76 +393,85 @@ static int replay_files(struct session *session)
 	r = open_outputs(session);
 	if (r < 0)
 		return r;
-	err = decompress_open(&session->request->files, verb_of(session),
+	err = decompress_open(&session->request->files, session->verb.name,
 			      &session->decompress);
 	if (!err)
 		r = netobs_replay_files(session->ctx, session->decompress.paths,
 					session->request->files.n);
 	if (!err && r < 0 && r != -ECANCELED)
-		report_flow_error(session, "read the file", r);
-	if (!decompress_close(&session->decompress, verb_of(session),
+		verb_fail(&session->verb, "read the file", r);
+	if (!decompress_close(&session->decompress, session->verb.name,
 			      err || r == -ECANCELED))
 		err = -EBADMSG;
 	if (err || (r < 0 && r != -ECANCELED))
 		return err ?: r;
 	for (size_t i = 0; i < session->request->outputs.n; i++)
-		if (takes_keys(&session->request->outputs.list[i]))
-			show_view(session);
-	return 0;
+		if (takes_keys(&session->request->outputs.list[i]) &&
+		    !session->verb.is_stopping) {
+			output_list_resize(&session->request->outputs);
+			return 0;
+		}
+	return 1;
 }
 
-static int run_session(struct session *session)
+static int finish_flows(void *object, int r)
 {
-	NETOBS_OPTS(netobs_opts, opts);
+	struct session *session = object;
+	const struct flows_request *request = session->request;
 	bool is_complete;
-	int r;
 
-	if (!check_outputs(session))
-		return EXIT_USAGE;
-	fill_flow_options(session, &opts);
-	r = netobs_new(&opts, &session->ctx);
-	if (r == 0 && session->request->is_alerts)
-		r = netobs_alerts_set(session->ctx,
-				      session->request->config.alerts.list,
-				      session->request->config.alerts.n);
-	if (r < 0) {
-		netobs_free(session->ctx);
-		report_flow_error(session, "use these options", r);
-		return args_refusal_status(r);
-	}
-
-	signals_catch(stop_by_signal, session);
-	if (session->request->config.rules_path && !session->request->files.n) {
-		signals_catch_hangup();
-		signals_hold(SIGHUP);
-	}
-	r = session->request->files.n ? replay_files(session) :
-					open_metrics(session);
-	if (r == 0 && !session->request->files.n)
-		r = observe_flows(session);
 	metrics_write(session->metrics, true);
 	metrics_close(session->metrics);
 	is_complete = output_list_close(&session->request->outputs);
 	repeat_notes(session);
-	if (session->request->is_alerts)
-		flows_print_alerts(session->request, session->ctx);
-	else if (session->request->stats)
-		flows_print_stats(session->request, session->ctx);
-	signals_release();
-	netobs_free(session->ctx);
-	rules_clear(&session->next);
-	if (session->wrong_spec)
-		return EXIT_USAGE;
-	return r < 0 || !is_complete ? EXIT_FAILED : EXIT_FINE;
+	if (request->is_alerts)
+		flows_print_alerts(request, session->ctx);
+	else if (request->stats)
+		flows_print_stats(request, session->ctx);
+	return is_complete ? r : -EIO;
 }
+
+static const struct verb_ops live_ops = {
+	.start = observe_flows,
+	.dispatch = dispatch_flows,
+	.stop = stop_flows,
+	.finish = finish_flows,
+};
+
+static const struct verb_ops replay_ops = {
+	.start = replay_files,
+	.prepare = prepare_view,
+	.dispatch = dispatch_view,
+	.stop = stop_flows,
+	.finish = finish_flows,
+};
 
 int flows_session(struct flows_request *request)
 {
 	struct session session = {
+		.verb = { .ops = request->files.n ? &replay_ops : &live_ops,
+			  .name = request->command->name,
+			  .verbose = request->verbose,
+			  .duration_ms =
+				  request->files.n ? 0 : request->duration_ms,
+			  .outputs = &request->outputs },
 		.request = request,
-		.left = request->count ? request->count : UINT64_MAX,
-		.log_level = args_log_level(request->verbose),
+		.left = request->count ?: UINT64_MAX,
 	};
+	NETOBS_OPTS(netobs_opts, opts);
+	int status, r;
 
-	return run_session(&session);
+	if (!check_outputs(&session))
+		return EXIT_USAGE;
+	fill_flow_options(&session, &opts);
+	r = netobs_new(&opts, &session.ctx);
+	if (r == 0 && request->is_alerts)
+		r = netobs_alerts_set(session.ctx, request->config.alerts.list,
+				      request->config.alerts.n);
+	if (r < 0)
+		verb_fail(&session.verb, "use these options", r);
+	status = r < 0 ? args_refusal_status(r) : verb_run(&session.verb);
+	netobs_free(session.ctx);
+	rules_clear(&session.next);
+	return status;
 }

@@ -3,7 +3,6 @@
 #include "services.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,45 +10,39 @@
 #include <netobs/session.h>
 
 #include "base/clock_ms.h"
+#include "cli/view/text_table.h"
+#include "cli/view/verb_run.h"
 #include "conversations.h"
 #include "report.h"
-#include "service/options/args.h"
 #include "service/options/privileges.h"
-#include "service/signals.h"
-#include "cli/view/keys.h"
-#include "cli/view/live.h"
-#include "cli/view/text_table.h"
 #include "services_view.h"
 
+enum { FD_FLOWS, FD_SESSIONS };
+
 struct host_watch {
+	struct verb verb;
 	const struct services_request *request;
 	struct netobs *ctx;
 	struct netobs_sessions *sessions; /* NULL: they cannot be observed */
 	struct conversations *conversations;
 	struct edges edges; /* since they were shown */
 	int64_t since_ms; /* when that was, or the beginning; CLOCK_MONOTONIC */
-	struct live live;
-	bool error_logged, is_failed;
-	volatile bool is_stopping;
 };
 
 static void stop_watch(void *object)
 {
 	struct host_watch *watch = object;
 
-	watch->is_stopping = true;
-	if (watch->ctx)
-		netobs_stop(watch->ctx);
-	if (watch->sessions)
-		netobs_sessions_stop(watch->sessions);
+	netobs_stop(watch->ctx);
+	netobs_sessions_stop(watch->sessions);
 }
 
 static void fail(struct host_watch *watch, int err)
 {
-	if (!watch->is_failed)
+	if (!watch->verb.status)
 		fprintf(stderr, "netobsctl map: %s\n", strerror(-err));
-	watch->is_failed = true;
-	stop_watch(watch);
+	watch->verb.status = EXIT_FAILED;
+	verb_stop(&watch->verb);
 }
 
 /* ---- Reports --------------------------------------------------------------------------- */
@@ -79,14 +72,6 @@ static void on_session(const struct netobs_session *session, void *user)
 	add_report(user, &report);
 }
 
-static void on_log(int level, const char *message, void *user)
-{
-	struct host_watch *watch = user;
-
-	watch->error_logged |=
-		args_report_log("map", watch->request->verbose, level, message);
-}
-
 /* ---- Showing --------------------------------------------------------------------------- */
 
 /* Rows beside the headings, the others and the total. */
@@ -95,10 +80,11 @@ static uint32_t find_rows(struct host_watch *watch)
 	const struct services_request *request = watch->request;
 	uint32_t rows;
 
-	if (!watch->live.is_screen)
+	if (!watch->verb.live.is_screen)
 		return request->rows;
-	live_begin(&watch->live, "services of this host", request->interval_ms);
-	rows = text_table_room(request->rows, watch->live.rows);
+	live_begin(&watch->verb.live, "services of this host",
+		   request->interval_ms);
+	rows = text_table_room(request->rows, watch->verb.live.rows);
 	return rows > 2 ? rows - 1 : rows;
 }
 
@@ -119,12 +105,10 @@ static void show(struct host_watch *watch)
 				      .time_ms = clock_ms(CLOCK_REALTIME),
 				      .duration_ms = now_ms() - watch->since_ms };
 	services_view_make(&view, &watch->edges, find_rows(watch));
-	if (services_show(watch->request, &view, watch->live.columns)) {
-		watch->is_failed = true;
-		stop_watch(watch);
-	}
-	if (ferror(stdout))
-		stop_watch(watch);
+	if (services_show(watch->request, &view, watch->verb.live.columns))
+		watch->verb.status = EXIT_FAILED;
+	if (watch->verb.status || ferror(stdout))
+		verb_stop(&watch->verb);
 	edges_clear(&watch->edges);
 	watch->since_ms = now_ms();
 }
@@ -141,14 +125,12 @@ static void on_interval(void *user)
 	const bool is_due = passed_ms >= request->interval_ms * 3 / 4;
 	const bool is_graph = request->format == SERVICES_DOT;
 
-	if (watch->is_stopping || watch->live.is_paused ||
+	if (watch->verb.is_stopping || watch->verb.live.is_paused ||
 	    (!is_due && (request->once || !is_graph)))
 		return;
-	if (request->once) {
-		stop_watch(watch);
-		return;
-	}
-	if (take(watch) && !is_graph)
+	if (request->once)
+		verb_stop(&watch->verb);
+	else if (take(watch) && !is_graph)
 		show(watch);
 }
 
@@ -161,7 +143,7 @@ static int start_context(struct host_watch *watch, uint64_t flags)
 		    .interval_ms = watch->request->interval_ms,
 		    .container_root = watch->request->container_root, .rtt = 1,
 		    .on_flow = on_flow, .on_interval = on_interval,
-		    .on_log = on_log, .user = watch);
+		    .on_log = verb_log, .user = watch);
 	int r = netobs_new(&opts, &watch->ctx);
 
 	if (r)
@@ -170,7 +152,7 @@ static int start_context(struct host_watch *watch, uint64_t flags)
 	if (r == -ENOTSUP && flags & NETOBS_NAT) {
 		netobs_free(watch->ctx);
 		watch->ctx = NULL;
-		watch->error_logged = false;
+		watch->verb.error_logged = false;
 		return start_context(watch, flags & ~(uint64_t)NETOBS_NAT);
 	}
 	return r;
@@ -207,59 +189,10 @@ static void start_sessions(struct host_watch *watch)
 	netobs_sessions_free(sessions);
 }
 
-static int next_pause(const struct host_watch *watch, int64_t end_ms)
+static int start_host(void *object)
 {
-	return watch->is_stopping ? 100 : until_ms(end_ms);
-}
-
-/* Run until both observers have stopped. @return 0; < 0 */
-static int loop(struct host_watch *watch)
-{
-	const uint32_t duration_ms = watch->request->duration_ms;
-	const int64_t end_ms = duration_ms ? now_ms() + duration_ms : 0;
-	bool has_sessions = watch->sessions, has_flows = true;
-
-	while (has_flows || has_sessions) {
-		struct pollfd fds[] = {
-			{ .fd = has_flows ? netobs_fd(watch->ctx) : -1,
-			  .events = POLLIN },
-			{ .fd = has_sessions ?
-					netobs_sessions_fd(watch->sessions) :
-					-1,
-			  .events = POLLIN },
-			{ .fd = watch->is_stopping ? -1 : keys_fd(),
-			  .events = POLLIN },
-		};
-		int r;
-
-		poll(fds, ARRAY_SIZE(fds), next_pause(watch, end_ms));
-		if (fds[2].revents && !live_take_keys(&watch->live))
-			stop_watch(watch);
-		if (end_ms && now_ms() >= end_ms && !watch->is_stopping)
-			stop_watch(watch);
-		/* Sessions first: an interval has those that ended in it. */
-		r = has_sessions ? netobs_sessions_dispatch(watch->sessions) : 0;
-		has_sessions &= r != -ECANCELED;
-		if (r >= 0 || r == -ECANCELED || r == -EINTR)
-			r = has_flows ? netobs_dispatch(watch->ctx) : 0;
-		has_flows &= r != -ECANCELED;
-		if (r < 0 && r != -ECANCELED && r != -EINTR)
-			return r;
-	}
-	return 0;
-}
-
-static int finish(struct host_watch *watch)
-{
-	take(watch);
-	if (!watch->is_failed && (watch->edges.n || watch->request->once ||
-				  watch->request->format == SERVICES_DOT))
-		show(watch);
-	return watch->is_failed ? EXIT_FAILED : EXIT_FINE;
-}
-
-static int observe(struct host_watch *watch)
-{
+	struct host_watch *watch = object;
+	struct verb *verb = &watch->verb;
 	const struct args_list none = { 0 };
 	const uint64_t names = watch->request->container_names ?
 				       NETOBS_PROCESSES | NETOBS_CONTAINER_NAMES :
@@ -267,46 +200,91 @@ static int observe(struct host_watch *watch)
 	int r = start_context(watch, NETOBS_NAT | names);
 
 	if (r < 0) {
-		args_report_failure("map", watch->error_logged, "start", r);
-		return watch->ctx ? EXIT_FAILED : args_refusal_status(r);
+		verb->status = watch->ctx ? EXIT_FAILED : args_refusal_status(r);
+		return verb_fail(verb, "start", r);
 	}
 	start_sessions(watch);
 	privileges_drop(&none, KEEP_FILES | KEEP_PROGRAMS | KEEP_PROCESSES);
+	verb->fds[FD_FLOWS] = netobs_fd(watch->ctx);
+	verb->fds[FD_SESSIONS] =
+		watch->sessions ? netobs_sessions_fd(watch->sessions) : -1;
+	verb->n_fds = 2;
 	watch->since_ms = now_ms();
-	if (watch->is_stopping) /* a signal came before there was an observer */
-		stop_watch(watch);
-	live_start(&watch->live, watch->request->format == SERVICES_TABLE &&
-					 !watch->request->once);
-	if (watch->live.is_screen)
+	live_start(&verb->live, watch->request->format == SERVICES_TABLE &&
+					!watch->request->once);
+	if (verb->live.is_screen)
 		show(watch); /* the headings */
-	r = loop(watch);
-	if (r < 0) {
-		args_report_failure("map", watch->error_logged, "continue", r);
-		r = EXIT_FAILED;
-	} else {
-		r = finish(watch);
-	}
-	live_end();
+	return 0;
+}
+
+static int find_wait(void *object)
+{
+	return ((const struct host_watch *)object)->verb.is_stopping ? 100 : -1;
+}
+
+/* @ret_fd: set to -1 once the observer has stopped. @return 0; < 0: it failed */
+static int check_result(int r, int *ret_fd)
+{
+	if (r == -ECANCELED)
+		*ret_fd = -1;
+	return r == -ECANCELED || r == -EINTR || r > 0 ? 0 : r;
+}
+
+/* Sessions first: an interval has those that ended in it. */
+static int dispatch_host(void *object)
+{
+	struct host_watch *watch = object;
+	int *fds = watch->verb.fds, r = 0;
+
+	if (fds[FD_SESSIONS] >= 0)
+		r = check_result(netobs_sessions_dispatch(watch->sessions),
+				 &fds[FD_SESSIONS]);
+	if (!r && fds[FD_FLOWS] >= 0)
+		r = check_result(netobs_dispatch(watch->ctx), &fds[FD_FLOWS]);
+	return r ?: fds[FD_SESSIONS] < 0 && fds[FD_FLOWS] < 0 ? -ECANCELED : 0;
+}
+
+static int finish_host(void *object, int r)
+{
+	struct host_watch *watch = object;
+
+	if (r < 0)
+		return r;
+	take(watch);
+	if (!watch->verb.status && (watch->edges.n || watch->request->once ||
+				    watch->request->format == SERVICES_DOT))
+		show(watch);
 	return r;
 }
 
+static const struct verb_ops host_ops = {
+	.start = start_host,
+	.prepare = find_wait,
+	.dispatch = dispatch_host,
+	.stop = stop_watch,
+	.finish = finish_host,
+};
+
 int services_of_host(const struct services_request *request)
 {
-	struct host_watch watch = { .request = request,
-				    .conversations = conversations_new(),
-				    .edges = { .max = EDGES_MAX } };
+	struct host_watch watch = {
+		.verb = { .ops = &host_ops,
+			  .name = "map",
+			  .verbose = request->verbose,
+			  .duration_ms = request->duration_ms },
+		.request = request,
+		.conversations = conversations_new(),
+		.edges = { .max = EDGES_MAX },
+	};
 	uint32_t reporter;
 	int status = EXIT_FAILED;
 
 	if (!watch.conversations ||
 	    conversations_reporter(watch.conversations, "this host",
-				   "this host", &reporter)) {
+				   "this host", &reporter))
 		fprintf(stderr, "netobsctl map: %s\n", strerror(ENOMEM));
-	} else {
-		signals_catch(stop_watch, &watch);
-		status = observe(&watch);
-		signals_release();
-	}
+	else
+		status = verb_run(&watch.verb);
 	netobs_sessions_free(watch.sessions);
 	netobs_free(watch.ctx);
 	edges_free(&watch.edges);

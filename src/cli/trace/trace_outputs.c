@@ -60,7 +60,7 @@ static int read_pcapng(struct trace_outputs *outputs, const char *spec)
 static int read_sink(struct trace_outputs *outputs, const char *spec,
 		     const char *type)
 {
-	struct output *sink = &outputs->sinks[outputs->n_sinks];
+	struct output *sink = &outputs->sinks.list[outputs->sinks.n];
 	char why[200];
 	int err;
 
@@ -69,7 +69,7 @@ static int read_sink(struct trace_outputs *outputs, const char *spec,
 	*sink = output_of(spec);
 	sink->on_log = outputs->on_log;
 	sink->user = outputs->user;
-	outputs->n_sinks++;
+	outputs->sinks.n++;
 	err = output_take_records(sink, type) ?: output_check(sink);
 	return err == -EINVAL ? complain(spec, "see netobs-sinks(7)") : err;
 }
@@ -92,8 +92,8 @@ static bool shares_stdout(const struct trace_outputs *outputs)
 	size_t n = outputs->lines != TRACE_NO_LINES;
 
 	n += outputs->pcapng_path && !strcmp(outputs->pcapng_path, "-");
-	for (size_t i = 0; i < outputs->n_sinks; i++)
-		n += outputs->sinks[i].is_stdout;
+	for (size_t i = 0; i < outputs->sinks.n; i++)
+		n += outputs->sinks.list[i].is_stdout;
 	return n > 1;
 }
 
@@ -102,8 +102,8 @@ int trace_outputs_read(struct trace_outputs *outputs,
 		       bool is_printed)
 {
 	outputs->lines = specs->n ? TRACE_NO_LINES : TRACE_TABLE;
-	outputs->sinks = calloc(specs->n + 1, sizeof(*outputs->sinks));
-	if (!outputs->sinks)
+	outputs->sinks.list = calloc(specs->n + 1, sizeof(*outputs->sinks.list));
+	if (!outputs->sinks.list)
 		return -ENOMEM;
 	for (size_t i = 0; i < specs->n; i++) {
 		int err = read_spec(outputs, specs->items[i], type);
@@ -123,8 +123,8 @@ int trace_outputs_read(struct trace_outputs *outputs,
 
 bool trace_outputs_take(const struct trace_outputs *outputs, const char *type)
 {
-	for (size_t i = 0; i < outputs->n_sinks; i++)
-		if (output_spec_takes(outputs->sinks[i].spec, type))
+	for (size_t i = 0; i < outputs->sinks.n; i++)
+		if (output_spec_takes(outputs->sinks.list[i].spec, type))
 			return true;
 	return false;
 }
@@ -151,44 +151,19 @@ int trace_outputs_open(struct trace_outputs *outputs)
 
 	if (outputs->pcapng)
 		trace_pcapng_start(outputs->pcapng);
-	for (size_t i = 0; !err && i < outputs->n_sinks; i++)
-		err = output_open(&outputs->sinks[i]);
+	for (size_t i = 0; !err && i < outputs->sinks.n; i++)
+		err = output_open(&outputs->sinks.list[i]);
 	return err;
-}
-
-void trace_outputs_record(struct trace_outputs *outputs,
-			  const struct netobs_record *record)
-{
-	for (size_t i = 0; i < outputs->n_sinks; i++)
-		output_record(&outputs->sinks[i], record);
 }
 
 int trace_outputs_flush(struct trace_outputs *outputs)
 {
 	int err = outputs->pcapng ? trace_pcapng_flush(outputs->pcapng) : 0;
 
-	for (size_t i = 0; i < outputs->n_sinks; i++) {
-		output_interval(&outputs->sinks[i]);
-		err = err ?: outputs->sinks[i].error;
-	}
+	output_list_interval(&outputs->sinks);
+	for (size_t i = 0; i < outputs->sinks.n; i++)
+		err = err ?: outputs->sinks.list[i].error;
 	return err;
-}
-
-void trace_outputs_fill_fds(const struct trace_outputs *outputs,
-			    struct pollfd *ret_fds)
-{
-	for (size_t i = 0; i < outputs->n_sinks; i++)
-		ret_fds[i] = (struct pollfd){
-			.fd = output_fd(&outputs->sinks[i]),
-			.events = POLLIN,
-		};
-}
-
-void trace_outputs_ready(struct trace_outputs *outputs, const struct pollfd *fds)
-{
-	for (size_t i = 0; i < outputs->n_sinks; i++)
-		if (fds[i].revents)
-			output_ready(&outputs->sinks[i]);
 }
 
 /* ---- The end ------------------------------------------------------------------------------- */
@@ -209,14 +184,7 @@ bool trace_outputs_close(struct trace_outputs *outputs)
 {
 	bool is_complete = close_pcapng(outputs);
 
-	if (outputs->n_sinks)
-		output_finish_all(outputs->sinks, outputs->n_sinks,
-				  OUTPUT_FINISH_MS);
-	for (size_t i = 0; i < outputs->n_sinks; i++) {
-		is_complete &= output_close(&outputs->sinks[i]);
-		output_done(&outputs->sinks[i]);
-	}
-	free(TAKE_PTR(outputs->sinks));
-	outputs->n_sinks = 0;
+	is_complete &= output_list_close(&outputs->sinks);
+	output_list_free(&outputs->sinks);
 	return is_complete;
 }

@@ -4,12 +4,10 @@
 #define NETOBS_CLI_TRACE_TRACE_OUTPUTS_H
 
 #include <netobs/trace.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "service/options/args.h"
-#include "service/outputs/output.h"
+#include "cli/view/view_output.h"
 #include "trace_pcapng.h"
 
 enum trace_lines { TRACE_NO_LINES, TRACE_TABLE, TRACE_JSON };
@@ -21,8 +19,7 @@ struct trace_outputs {
 	enum trace_lines lines;
 	const char *pcapng_path; /* "-": standard output; NULL: there is no such file */
 	struct trace_pcapng *pcapng;
-	struct output *sinks;
-	size_t n_sinks;
+	struct output_list sinks;
 };
 
 /** @return whether values of -o name a capture file */
@@ -48,17 +45,8 @@ int trace_outputs_make(struct trace_outputs *outputs);
 /** @return 0; < 0, which is reported */
 int trace_outputs_open(struct trace_outputs *outputs);
 
-/* To sinks. */
-void trace_outputs_record(struct trace_outputs *outputs,
-			  const struct netobs_record *record);
-
 /** Send pending records. @return 0; < 0: an output has failed, which close() reports */
 int trace_outputs_flush(struct trace_outputs *outputs);
-
-/** @param ret_fds  of n_sinks */
-void trace_outputs_fill_fds(const struct trace_outputs *outputs,
-			    struct pollfd *ret_fds);
-void trace_outputs_ready(struct trace_outputs *outputs, const struct pollfd *fds);
 
 /** @return whether all got where it should; what did not is reported */
 bool trace_outputs_close(struct trace_outputs *outputs);

@@ -31,4 +31,7 @@ int trace_report_end(struct trace_report *report);
 /* Without end(), a file that was there stays as it was. */
 void trace_report_close(struct trace_report *report);
 
+/* Say on stderr what the result of a tracer lacks, if anything. */
+void trace_report_left_out(const struct netobs_trace *trace);
+
 #endif

@@ -18,14 +18,16 @@ void live_start(struct live *live, bool is_screen)
 {
 	const bool is_terminal = isatty(STDOUT_FILENO);
 
-	*live = (struct live){ .is_screen = is_screen && is_terminal };
+	*live = (struct live){ .is_screen = is_screen && is_terminal,
+			       .has_keys = is_terminal };
 	if (is_terminal)
 		keys_start();
 }
 
-void live_end(void)
+void live_end(const struct live *live)
 {
-	keys_end();
+	if (live->has_keys)
+		keys_end();
 }
 
 void live_measure(struct live *live)
@@ -78,20 +80,15 @@ void live_begin(struct live *live, const char *subject, uint32_t interval_ms)
 	print_title(live);
 }
 
-bool live_take_keys(struct live *live)
+void live_pause(struct live *live)
 {
-	const unsigned int keys = keys_read();
-
-	if (keys & KEY_QUIT)
-		return false;
-	if (!(keys & KEY_PAUSE) || !live->is_screen)
-		return true;
+	if (!live->is_screen)
+		return;
 	live->is_paused = !live->is_paused;
 	fputs(SAVE_CURSOR GO_HOME, stdout);
 	print_title(live);
 	fputs(RESTORE_CURSOR, stdout);
 	fflush(stdout);
-	return true;
 }
 
 void live_say(const char *command, const char *what)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct live {
+	bool has_keys;	/* take the keys of the terminal */
 	bool is_screen; /* draw in place; false: line by line */
 	bool is_paused; /* do not change the screen */
 	/* Below that line, on the terminal of standard output; 0: it is none. */
@@ -22,10 +23,10 @@ struct live {
 void live_start(struct live *live, bool is_screen);
 
 /* Put the terminal back. */
-void live_end(void);
+void live_end(const struct live *live);
 
-/* Handle keys, once keys_fd() polls readable. @return false: the user wants to quit */
-bool live_take_keys(struct live *live);
+/* Freeze a screen, or resume. */
+void live_pause(struct live *live);
 
 /**
  * Begin to draw: of a screen, clear it and write the first line. What follows goes to stdout.

@@ -281,33 +281,12 @@ bool output_list_needs_keys(const struct output_list *outputs)
 	return false;
 }
 
-void output_list_fill_fds(const struct output_list *outputs,
-			  struct pollfd *ret_stdout, struct pollfd *ret_fds)
+bool output_list_has_stdout(const struct output_list *outputs)
 {
-	*ret_stdout = (struct pollfd){ .fd = -1 };
-	for (size_t i = 0; i < outputs->n; i++) {
-		const struct output *output = &outputs->list[i];
-
-		ret_fds[i] = (struct pollfd){ .fd = output_fd(output),
-					      .events = POLLIN };
-		if (output->is_stdout && !output->error)
-			ret_stdout->fd = STDOUT_FILENO;
-	}
-}
-
-void output_list_ready(struct output_list *outputs,
-		       const struct pollfd *stdout_fd, const struct pollfd *fds)
-{
-	const bool is_reader_gone = stdout_fd->revents & (POLLERR | POLLHUP);
-
-	for (size_t i = 0; i < outputs->n; i++) {
-		struct output *output = &outputs->list[i];
-
-		if (output->is_stdout && !output->error && is_reader_gone)
-			output->error = -EPIPE;
-		if (fds[i].revents)
-			output_ready(output);
-	}
+	for (size_t i = 0; i < outputs->n; i++)
+		if (outputs->list[i].is_stdout && !outputs->list[i].error)
+			return true;
+	return false;
 }
 
 bool output_list_close(struct output_list *outputs)

@@ -3,8 +3,6 @@
 #ifndef NETOBS_CLI_VIEW_VIEW_OUTPUT_H
 #define NETOBS_CLI_VIEW_VIEW_OUTPUT_H
 
-#include <poll.h>
-
 #include "service/options/args.h"
 #include "service/outputs/output.h"
 
@@ -112,16 +110,8 @@ bool output_list_has_screen(const struct output_list *outputs);
 /** @return whether one goes to a terminal, and reads no keys itself */
 bool output_list_needs_keys(const struct output_list *outputs);
 
-/*
- * Fill in the descriptors to poll: one per output, and in @ret_stdout standard output: while there
- * are no records, no write fails when its reader has gone.
- */
-void output_list_fill_fds(const struct output_list *outputs,
-			  struct pollfd *ret_stdout, struct pollfd *ret_fds);
-
-/* Dispatch the outputs that poll(2) has found ready. */
-void output_list_ready(struct output_list *outputs,
-		       const struct pollfd *stdout_fd, const struct pollfd *fds);
+/** @return whether one writes to standard output, and has not failed */
+bool output_list_has_stdout(const struct output_list *outputs);
 
 /** Send pending records, and close all outputs. @return whether all records were delivered */
 bool output_list_close(struct output_list *outputs);

@@ -14,7 +14,7 @@
 	offsetof(OPTIONS_STRUCT, OPTIONS_SHARED(member))
 #define OPTION_AT_packets(member) OPTION_AT_interfaces(member)
 #define OPTION_AT_sessions(member) OPTION_AT_interfaces(member)
-#define OPTION_AT_traces(member) offsetof(OPTIONS_STRUCT, request.budget.member)
+#define OPTION_AT_traces(member) offsetof(OPTIONS_STRUCT, budget.member)
 #define OPTION_AT_own(member) offsetof(OPTIONS_STRUCT, member)
 #define OPTION(letter, name, type, member, otherwise, verbs, library, key, help) \
 	OPTION_IF(verbs,                                                         \
