@@ -56,8 +56,8 @@ class Live(lab.WiredTest):
             columns = WIDTHS[i % 4 if is_screen else i % 2 + 2]
             terminal = Terminal(self.lab, self.a, 20, columns, *shlex.split(command),
                                 shows_errors=not is_screen)
-            running.append((command, is_screen, columns, terminal, self.modes(terminal)))
-        for command, is_screen, columns, terminal, _ in running:
+            running.append((command, is_screen, columns, terminal))
+        for command, is_screen, columns, terminal in running:
             where = f"{command} in {columns} columns"
             lines = terminal.wait_for(lambda lines: any("q quit" in line for line in lines), where)
             if is_screen and command not in ("flows -i eth0", "top -i eth0", "tcp -i eth0"):
@@ -67,10 +67,10 @@ class Live(lab.WiredTest):
                 terminal.wait_for(lambda lines: "PAUSED" not in lines[0], where)
                 self.check_lines(terminal, columns, where)
             self.assertNotIn("q", lines, where)
-        for command, _, columns, terminal, before in running:
+        for command, _, columns, terminal in running:
             terminal.type("q")
             terminal.process.wait(60)
-            self.assertEqual(self.modes(terminal), before, command)
+            self.assertEqual(self.modes(terminal), terminal.modes[:4], command)
             code, errors = terminal.end()
             self.assertEqual(code, 0, f"{command} in {columns} columns: {errors}")
 
