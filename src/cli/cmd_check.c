@@ -16,8 +16,7 @@
 #include "base/capability.h"
 #include "service/observe/flows_config.h"
 #include "service/text/human.h"
-#include "cli/view/print_json.h"
-#include "cli/view/shadows_text.h"
+#include "cli/view/text_table.h"
 
 struct check_config {
 	int output, attach; /* index of the choice */

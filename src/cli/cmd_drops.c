@@ -11,12 +11,11 @@
 #include <netobs/drop.h>
 
 #include "base/util.h"
-#include "cli/drops/drop_counters.h"
 #include "cli/drops/drop_rows.h"
 #include "cli/flows/flows_request.h"
 #include "cli/view/text_table.h"
 #include "cli/view/verb_run.h"
-#include "service/observe/altnames.h"
+#include "service/observe/flows_config.h"
 #include "service/options/privileges.h"
 
 enum { INTERVAL_MIN_MS = 100, JSON = 1, BY_FLOW = 1 };

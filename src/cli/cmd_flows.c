@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli/flows/flows_request.h"
-#include "service/observe/altnames.h"
+#include "service/observe/flows_config.h"
 #include "service/text/human.h"
 
 #include "base/safe_text.h"

@@ -8,8 +8,8 @@
 #include "base/util.h"
 #include "cli/annotate/annotate.h"
 #include "cli/map/mapping_watch.h"
-#include "cli/services/services.h"
-#include "service/options/args_label.h"
+#include "cli/services/services_view.h"
+#include "service/options/args.h"
 
 enum { TUPLE_MAX = 256 };
 

@@ -14,12 +14,12 @@
 #include "catalogue/fields.h"
 #include "cli/flows/flows_request.h"
 #include "cli/trace/trace_follow.h"
-#include "cli/trace/trace_line.h"
+#include "cli/trace/trace_summary.h"
 #include "cli/trace/trace_outputs.h"
 #include "cli/trace/trace_report.h"
 #include "cli/view/verb_run.h"
 #include "service/options/privileges.h"
-#include "service/options/trace_budget.h"
+#include "service/options/session_choice.h"
 
 enum { FOR_DEFAULT_MS = 10000, REFRESH_MS = 1000 };
 

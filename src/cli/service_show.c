@@ -11,7 +11,6 @@
 #include "base/json.h"
 #include "base/util.h"
 #include "service/service_keys.h"
-#include "service/sink_spec.h"
 
 struct printer {
 	bool is_json, is_begun;

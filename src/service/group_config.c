@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "group_config.h"
+#include "service_keys.h"
 
 #include <errno.h>
 #include <string.h>
@@ -7,7 +7,6 @@
 #include "base/util.h"
 #include "base/value.h"
 #include "service_config.h"
-#include "service_keys.h"
 
 static const struct conf_entry *find_group_key(const struct service_config *config,
 					       const char *name, const char *key)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "network_config.h"
+#include "service_keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,14 +10,8 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "service/control/control.h"
-#include "service/control/notify.h"
 #include "service/options/args.h"
 #include "service/options/privileges.h"
-#include "service_control.h"
-#include "service_matching.h"
-#include "service_metrics.h"
-#include "service_records.h"
-#include "service_reload.h"
 
 int service_start(struct service *service)
 {

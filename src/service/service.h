@@ -9,7 +9,6 @@
 #include "service_sessions.h"
 #include "service_sinks.h"
 #include "service_trace.h"
-#include "session_queue.h"
 
 struct netobs;
 struct control;
@@ -122,5 +121,107 @@ int service_finish(struct service *service);
 int service_end(struct service *service);
 
 void service_clear(struct service *service);
+
+/* ---- The control socket of a service: docs/control.md ---------------------------------- */
+
+/**
+ * Without a configured path, the socket is optional: another service may use the default path.
+ *
+ * @return 0; < 0: cannot listen at the configured path, which was logged
+ */
+int service_open_control(struct service *service);
+
+/* ---- The metrics of a service ---------------------------------------------------------- */
+
+/** An address that is in use is reported before programs are attached. @return 0; < 0: which was logged */
+int service_open_metrics(struct service *service);
+
+/** Answer requests for metrics; when metrics_fd() polls readable. */
+void service_serve_metrics(struct service *service);
+
+/* Use the present sinks and rules for the metrics. */
+void service_refresh_metrics(struct service *service);
+
+/* ---- Service matching ------------------------------------------------------------------ */
+
+/* Checks a configuration for types of records without a sink or a source, and for names without records. */
+
+/*
+ * Call @warn for each type of records that is made but that no sink takes, and for each that a sink
+ * takes but that is not made.
+ */
+void service_match_sinks(const struct service_config *config,
+			 void (*warn)(const char *line, void *user), void *user);
+
+/** Call @warn where names of containers are looked for, and no record can have one. */
+void service_match_names(const struct service_config *config,
+			 void (*warn)(const char *line, void *user), void *user);
+
+/* ---- Service records ------------------------------------------------------------------- */
+
+/* Records, alerts and intervals that the library delivers to a service, and the options for them. */
+
+/* Fill @opts of the context by @config, with callbacks that pass all to groups, sinks, rules and metrics. */
+void service_fill_options(struct service *service,
+			  const struct service_config *config,
+			  struct netobs_opts *opts);
+
+/* Set the callbacks of the observers beside the context, and of the sinks. */
+void service_set_callbacks(struct service *service);
+
+/*
+ * Deliver waiting sessions, in order, up to the first one whose conversation is not known before the drain
+ * ends.
+ */
+void service_deliver_known_sessions(struct service *service);
+
+/* Deliver all sessions that wait, also those whose conversations are not known before a drain ends. */
+void service_deliver_sessions(struct service *service);
+
+/* Deliver the records of groups for the interval that ends now. */
+void service_end_groups_interval(struct service *service);
+
+/**
+ * Apply the groups of the configuration in use. Unchanged groups keep their counts; the previous sinks get the last
+ * records of the others.
+ *
+ * @return 0; < 0: some are missing, which was logged
+ */
+int service_commit_groups(struct service *service);
+
+/* ---- Service reload -------------------------------------------------------------------- */
+
+/*
+ * Reads the configuration of a service, and replaces it. The new one is read and checked, its sinks
+ * are opened, its observers and the change of the context prepared, beside the one in use; all of
+ * this may fail without a trace. The last step puts it in the place of the old one. Only a sink that
+ * needs the spool or the file of its predecessor is opened later, once that has been closed.
+ */
+
+/**
+ * @param leaves_filters  as for service_config_read()
+ * @return NULL: it is wrong, which was logged
+ */
+struct service_config *service_read_config(struct service *service,
+					   bool leaves_filters);
+
+/* @config: or NULL */
+void service_free_config(struct service_config *config);
+
+/** Set the rules of @config. @return 0; < 0: the previous rules stay, which was logged */
+int service_set_alerts(struct service *service,
+		       const struct service_config *config);
+
+/**
+ * Read the configuration again, once an earlier reload is over, and apply it. If that fails,
+ * the previous configuration stays in use. Nothing waits for it: service_tend() works in steps.
+ */
+void service_reload(struct service *service);
+
+/** Continue with a reload, if there is one: after each service_dispatch(). */
+void service_tend(struct service *service);
+
+/** @return milliseconds until the next call of service_dispatch() and service_tend(); -1: no limit */
+int service_rest(const struct service *service);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "service/options/option_names.h"
+#include "service/options/args.h"
 #include "service_keys.h"
 
 /* ---- Changes --------------------------------------------------------------------- */

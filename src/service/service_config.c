@@ -13,10 +13,7 @@
 
 #include "base/util.h"
 #include "base/value.h"
-#include "group_config.h"
-#include "network_config.h"
 #include "service_keys.h"
-#include "sink_spec.h"
 
 #define VENDOR_DIR "/usr/lib/netobs"
 

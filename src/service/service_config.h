@@ -7,7 +7,6 @@
 
 #include "conf.h"
 #include "service/options/session_choice.h"
-#include "service/options/trace_budget.h"
 #include "service/control/control.h"
 #include "service/observe/flows_config.h"
 #include "service/outputs/output.h"

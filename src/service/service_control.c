@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "service_control.h"
+#include "service.h"
 
 #include <stdio.h>
 
@@ -9,8 +9,6 @@
 #include "service/control/control.h"
 #include "service/options/args.h"
 #include "service_keys.h"
-#include "service_metrics.h"
-#include "service_reload.h"
 
 static void on_reload(void *user)
 {

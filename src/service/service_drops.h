@@ -6,7 +6,7 @@
 #ifndef NETOBS_SERVICE_SERVICE_DROPS_H
 #define NETOBS_SERVICE_SERVICE_DROPS_H
 
-#include "service/metrics/drop_totals.h"
+#include "service/metrics/metrics.h"
 #include "service_config.h"
 
 struct service_drops {

@@ -8,7 +8,6 @@
 #include "base/suggest.h"
 #include "base/util.h"
 #include "base/value.h"
-#include "sink_spec.h"
 
 #include <netobs/persist.h>
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "service_records.h"
+#include "service.h"
 
 #include <netobs/persist.h>
 
 #include "base/clock_ms.h"
 #include "service/control/control.h"
-#include "service_metrics.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "service_reload.h"
+#include "service.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,11 +11,7 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "service/control/control.h"
-#include "service/control/notify.h"
 #include "service/text/human.h"
-#include "service_matching.h"
-#include "service_metrics.h"
-#include "service_records.h"
 
 /* ---- Configurations -------------------------------------------------------------- */
 

@@ -11,9 +11,6 @@
 
 #include "base/clock_ms.h"
 #include "service/control/control.h"
-#include "service/control/notify.h"
-#include "service_metrics.h"
-#include "service_reload.h"
 #include "signals.h"
 
 enum {

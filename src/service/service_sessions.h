@@ -6,9 +6,42 @@
 #ifndef NETOBS_SERVICE_SERVICE_SESSIONS_H
 #define NETOBS_SERVICE_SERVICE_SESSIONS_H
 
+#include <stdbool.h>
+
 #include <netobs/session.h>
 
 #include "service_config.h"
+
+/* ---- Session queue --------------------------------------------------------------------- */
+
+/*
+ * Sessions that have ended during a drain, in their order, until it is known which conversations they are
+ * part of.
+ */
+
+/* About five megabytes, which take memory as they are used and are freed once all are delivered. */
+enum { SESSION_QUEUE_MAX = 4096 };
+
+/* Zeroes: empty. */
+struct session_queue {
+	struct netobs_session *ring; /* SESSION_QUEUE_MAX; or NULL */
+	uint32_t first, n;
+};
+
+/** @return false: there is no room, and nothing was added */
+bool session_queue_add(struct session_queue *queue,
+		       const struct netobs_session *session);
+
+/** @return the first one, which stays the queue's; NULL: it is empty */
+struct netobs_session *session_queue_first(const struct session_queue *queue);
+
+/** Remove the first one; there is one. */
+void session_queue_remove(struct session_queue *queue);
+
+/** Free all. */
+void session_queue_clear(struct session_queue *queue);
+
+/* ---- Service sessions ------------------------------------------------------------------ */
 
 struct service_sessions {
 	struct netobs_sessions *observer; /* NULL: no sessions are observed */

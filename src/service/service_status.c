@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/util.h"
 #include "service/options/conn_stats.h"
-#include "service/metrics/crossings.h"
+#include "service/metrics/metrics.h"
 #include "service.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include <netobs/trace.h>
 
 #include "base/backoff.h"
-#include "service/metrics/trace_totals.h"
+#include "service/metrics/metrics.h"
 #include "service_config.h"
 #include "trace_loader.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "session_queue.h"
+#include "service_sessions.h"
 
 #include <assert.h>
 #include <stdlib.h>

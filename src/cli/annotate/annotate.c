@@ -10,9 +10,9 @@
 
 #include "base/text.h"
 #include "base/util.h"
-#include "layouts.h"
+#include "flow_face.h"
 #include "record_index.h"
-#include "record_reader.h"
+#include "record_input.h"
 #include "cli/client/control_request.h"
 #include "cli/client/mapping_list.h"
 #include "service/options/args.h"

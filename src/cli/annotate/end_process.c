@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "end_process.h"
+#include "record_index.h"
 
 #include <errno.h>
 #include <stdio.h>

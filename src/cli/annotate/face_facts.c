@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "face_facts.h"
+#include "record_index.h"
 
 #include "base/util.h"
-#include "record_table.h"
 
 bool face_set_has(const struct face_set *set, const struct flow_face *face)
 {

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "flow_fields.h"
-
 bool flow_face_has_ports(uint8_t proto)
 {
 	return proto == IPPROTO_TCP || proto == IPPROTO_UDP ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "flow_fields.h"
+#include "flow_face.h"
 
 #include <arpa/inet.h>
 #include <string.h>

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "layouts.h"
+#include "flow_face.h"
 
 #include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/util.h"
-#include "flow_fields.h"
-#include "flow_time.h"
 
 enum { VALUES_MAX = 8, PROTOCOL_MAX = 24 };
 

@@ -7,7 +7,6 @@
 
 #include "base/hash.h"
 #include "base/util.h"
-#include "record_table.h"
 
 enum {
 	BUCKETS_FIRST = 1024,

@@ -7,10 +7,83 @@
 #ifndef NETOBS_CLI_ANNOTATE_RECORD_INDEX_H
 #define NETOBS_CLI_ANNOTATE_RECORD_INDEX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "end_process.h"
 #include "flow_face.h"
+#include "base/json_reader.h"
+
+/* ---- End process ----------------------------------------------------------------------- */
+
+/* Processes at the ends of conversations, as records name them: each of an agent is there once. */
+
+struct end_process {
+	struct end_process *next;
+	uint64_t pid;
+	uint64_t agent; /* hash of the agent that reported it; 0: unknown */
+	char *members[2]; /* JSON members, each after a comma: as source, as destination */
+};
+
+enum { END_PROCESS_BUCKETS = 4096 };
+
+/* All zero: there are none. */
+struct end_processes {
+	struct end_process *buckets[END_PROCESS_BUCKETS];
+};
+
+/**
+ * Find the process that a record names, or add it.
+ *
+ * @param agent        as in struct end_process
+ * @param prefix       before the names of its members in @record: "Src", "Dst", ""
+ * @param ret_process  as long as @processes; untouched if the record names none
+ * @return 0; -ENOMEM
+ */
+int end_processes_find(struct end_processes *processes,
+		       struct json_value record, const char *prefix,
+		       uint64_t agent, const struct end_process **ret_process);
+
+/**
+ * Numbers of processes are those of a host. Of one host, a number may name several programs, which the
+ * process has executed one after the other.
+ *
+ * @return whether both are one process
+ */
+bool end_process_is_same(const struct end_process *a,
+			 const struct end_process *b);
+
+void end_processes_done(struct end_processes *processes);
+
+/* ---- The facts that a record of netobs states about a conversation --------------------- */
+
+enum {
+	NEWS_FACES_MAX = 3, /* tuples of a flow that two NATs of the host translate */
+	NEWS_SECRET_WORDS = 10,
+};
+
+struct record_news {
+	struct flow_face faces[NEWS_FACES_MAX]; /* tuples in the order in which packets have them */
+	uint8_t n_faces;
+	struct flow_span span;
+	uint64_t id;	    /* ConversationId; 0: not known */
+	uint64_t zone, vni; /* plus 1; 0: not known */
+	uint64_t agent;	    /* a hash; 0: not known */
+	const struct end_process *ends[2];
+	bool is_open, is_end; /* of mappings only */
+};
+
+/**
+ * Read a flow, a mapping or a session.
+ *
+ * @param processes  gets those that the record names
+ * @param secret     of hashes: NEWS_SECRET_WORDS
+ * @param ret_news   has no meaning unless it returns 1
+ * @return 1; 0: it is of another type, or has no addresses or times; -ENOMEM
+ */
+int record_news_read(struct json_value record, struct end_processes *processes,
+		     const uint32_t *secret, struct record_news *ret_news);
+
+/* ---- Record index ---------------------------------------------------------------------- */
 
 struct record_index;
 
@@ -55,5 +128,95 @@ enum record_answer record_index_find(const struct record_index *index,
 				     const struct flow_face *face,
 				     struct flow_span span, int64_t slack_ms,
 				     struct conversation_facts *ret_facts);
+
+/* ---- The table of a record index, for what adds to it and what searches it ------------- */
+
+enum {
+	LOOKS = 1 << 14, /* entries with a tuple that are checked, the newest first */
+};
+
+/* A tuple of an entry, in the list of all tuples with one hash. */
+struct face_node {
+	struct face_node *next;
+	struct record_entry *entry;
+	struct flow_face face;
+};
+
+/* The facts of records: members as in struct record_news. */
+struct record_entry {
+	struct record_entry *next;
+	struct flow_span span;
+	uint64_t id, zone, vni;
+	uint64_t agent;
+	const struct end_process *ends[2];
+	uint8_t n_faces;
+	bool is_open; /* a mapping that has not ended: it lasts as long as the records */
+	struct face_node faces[]; /* in the order in which packets have them */
+};
+
+struct record_index {
+	struct face_node **buckets;
+	uint64_t n_buckets, n_faces, n_entries;
+	struct record_entry *entries;
+	struct end_processes processes;
+	int64_t latest_ms; /* latest time of all records */
+	uint32_t secret[NEWS_SECRET_WORDS];
+};
+
+_Static_assert(sizeof(struct flow_face) == NEWS_SECRET_WORDS * sizeof(uint32_t),
+	       "one secret for both");
+
+/* @return the head of the list that has the nodes of @face, of either direction */
+struct face_node **record_index_bucket(const struct record_index *index,
+				       const struct flow_face *face);
+
+/* ---- Face facts ------------------------------------------------------------------------ */
+
+/* The facts that records state about a tuple, in its direction: its translations, and processes. */
+
+enum {
+	FACE_SET_MAX = 8, /* tuples of a conversation on one side of a tuple */
+	FACE_AGENTS_MAX = 4, /* agents that have an id for a tuple */
+};
+
+/* Faces that differ. */
+struct face_set {
+	struct flow_face faces[FACE_SET_MAX];
+	int n;
+	bool is_full; /* there were more */
+};
+
+/* The facts of all entries with a tuple, in its direction. */
+struct face_facts {
+	bool is_known;
+	bool is_contradicted; /* certainly one of several conversations */
+	struct face_set beside[2]; /* before NAT, after it: directly, or farther away */
+	uint64_t id, zone, vni;
+	bool has_ids; /* several */
+	bool is_torn; /* an agent reported several */
+	struct {
+		uint64_t agent, id;
+	} ids[FACE_AGENTS_MAX]; /* no id: no more */
+	const struct end_process *ends[2];
+	int64_t ends_ms[2]; /* time of the newest entry with the process */
+	bool has_ends[2];   /* several */
+};
+
+struct face_search {
+	const struct record_index *index;
+	struct flow_span span, wide; /* without, and with the slack */
+};
+
+bool face_set_has(const struct face_set *set, const struct flow_face *face);
+
+/* Unless it is there; without room, @set is full. */
+void face_set_add(struct face_set *set, const struct flow_face *face);
+
+/*
+ * Clocks seldom differ by all of the slack: entries found without it are preferred. But if there
+ * are several conversations within it, none is chosen.
+ */
+void face_facts_find(const struct face_search *search,
+		     const struct flow_face *face, struct face_facts *ret_facts);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "record_news.h"
+#include "record_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,8 +7,7 @@
 
 #include "base/hash.h"
 #include "base/util.h"
-#include "flow_time.h"
-#include "layouts.h"
+#include "flow_face.h"
 
 static uint64_t read_id(struct json_value record)
 {

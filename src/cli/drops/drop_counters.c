@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "drop_counters.h"
+#include "drop_rows.h"
 
 #include <ifaddrs.h>
 #include <inttypes.h>

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "service/text/drop_text.h"
 #include "service/text/human.h"
 #include "cli/view/text_table.h"
 

@@ -15,7 +15,6 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 #include "cli/client/control_request.h"
-#include "cli/client/flow_reader.h"
 #include "service/signals.h"
 
 struct live {

@@ -11,7 +11,7 @@
 #include "base/safe_text.h"
 #include "base/util.h"
 #include "service/control/control.h"
-#include "service/options/args_label.h"
+#include "service/options/args.h"
 #include "service/text/human.h"
 
 enum { DEFAULT_INTERVAL_MS = 5000 }; /* the library's */

@@ -11,12 +11,11 @@
 #include <netobs/netobs.h>
 
 #include "base/safe_text.h"
-#include "decompress.h"
 #include "flows_request.h"
 #include "service/text/human.h"
 #include "cli/view/keys.h"
 #include "cli/view/verb_run.h"
-#include "service/options/option_names.h"
+#include "service/options/args.h"
 #include "service/options/privileges.h"
 #include "service/signals.h"
 

@@ -3,7 +3,7 @@
 #ifndef NETOBS_CLI_MAP_MAPPING_WATCH_H
 #define NETOBS_CLI_MAP_MAPPING_WATCH_H
 
-#include "cli/services/services.h"
+#include "cli/services/services_view.h"
 #include "service/options/args.h"
 
 /* The options of the verb, also of its words beside the table: lookup, annotate and --services. */

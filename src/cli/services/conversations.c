@@ -7,8 +7,6 @@
 
 #include "base/server_end.h"
 #include "base/util.h"
-#include "nat_links.h"
-#include "talk_edge.h"
 #include "talks.h"
 
 enum {

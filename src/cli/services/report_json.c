@@ -8,7 +8,6 @@
 
 #include "base/hash.h"
 #include "base/util.h"
-#include "report_members.h"
 
 #define TIME_MAX_MS ((uint64_t)(INT64_MAX / NSEC_PER_MSEC)) /* year 2262 */
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "report_members.h"
+#include "report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "report.h"
 
 /* Greater ones are no counts: a record with them is refused. */
 #define COUNT_MAX (1ULL << 53)

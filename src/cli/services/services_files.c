@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The service map of records of any number of hosts, as lines of JSON. */
-#include "services.h"
+#include "services_view.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,10 +10,9 @@
 #include "base/util.h"
 #include "conversations.h"
 #include "report.h"
-#include "seen.h"
-#include "cli/annotate/record_reader.h"
+#include "slots.h"
+#include "cli/annotate/record_input.h"
 #include "service/options/args.h"
-#include "services_view.h"
 
 struct reading {
 	const struct services_request *request;

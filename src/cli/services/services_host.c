@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The service map of what this host sees, live. */
-#include "services.h"
+#include "services_view.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,6 @@
 #include "conversations.h"
 #include "report.h"
 #include "service/options/privileges.h"
-#include "services_view.h"
 
 enum { FD_FLOWS, FD_SESSIONS };
 

@@ -44,4 +44,53 @@ bool slots_add(struct slots *slots, uint64_t hash, uint32_t index);
 void slots_clear(struct slots *slots);
 void slots_free(struct slots *slots);
 
+/* ---- Texts ----------------------------------------------------------------------------- */
+
+/* Texts by numbers, so that thousands of conversations of one workload have its name once. */
+
+enum { TEXTS_MAX = 65536 /* later ones have no number */ };
+
+/* All zero: there are none. */
+struct texts {
+	char **list;
+	uint32_t n, capacity;
+	struct slots slots;
+};
+
+/** @return the hash of a text of any length */
+uint64_t texts_hash(struct slots *slots, const char *text);
+
+/** @return its number, from 1 on; 0: it is "", or there is no room */
+uint32_t texts_number(struct texts *texts, const char *text);
+
+/** @return the text of a number */
+const char *texts_at(const struct texts *texts, uint32_t number);
+
+void texts_free(struct texts *texts);
+
+/* ---- Seen ------------------------------------------------------------------------------ */
+
+/* Lines that were read, to find those that repeat: by hashes of 64 bits, with a secret. */
+
+enum {
+	SEEN_MAX = 1 << 25, /* lines; later ones are all new */
+	SEEN_BLOCK = 256,
+};
+
+/* All zero: none. */
+struct seen {
+	uint64_t *hashes;
+	uint32_t size, n;
+	uint32_t secret[SEEN_BLOCK / sizeof(uint32_t)];
+	bool is_full; /* some lines were not noted */
+};
+
+/**
+ * @param salt  distinguishes equal lines
+ * @return whether the line is new
+ */
+bool seen_add(struct seen *seen, const char *line, size_t len, uint64_t salt);
+
+void seen_free(struct seen *seen);
+
 #endif

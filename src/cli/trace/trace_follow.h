@@ -9,7 +9,7 @@
 #include <netobs/trace.h>
 
 #include "service/options/args.h"
-#include "service/options/alert_rules.h"
+#include "service/options/rules.h"
 
 struct trace_follow {
 	struct netobs *ctx;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "trace_line.h"
+#include "trace_summary.h"
 
 #include <inttypes.h>
 #include <netinet/in.h>

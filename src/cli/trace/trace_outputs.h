@@ -3,12 +3,64 @@
 #ifndef NETOBS_CLI_TRACE_TRACE_OUTPUTS_H
 #define NETOBS_CLI_TRACE_TRACE_OUTPUTS_H
 
-#include <netobs/trace.h>
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <netobs/trace.h>
+
 #include "cli/view/view_output.h"
-#include "trace_pcapng.h"
+
+/* ---- Trace packet ---------------------------------------------------------------------- */
+
+/*
+ * The headers of a packet, made from what an event of a trace says of it: addresses, ports, numbers, flags and
+ * lengths are those of the packet, and what events do not have is 0: options, the window (which is 65535, as
+ * readers take 0 for a full receiver) and, of packets with data, the checksum of the transport.
+ */
+
+enum { TRACE_PACKET_MAX = 40 + 8 + 20 }; /* IPv6, of a fragment, TCP */
+
+struct trace_packet {
+	uint8_t bytes[TRACE_PACKET_MAX]; /* from the IP header on */
+	uint32_t captured;		 /* how many */
+	uint32_t length; /* bytes of the packet, with its data */
+};
+
+/** @return false: the event has no packet */
+bool trace_packet_make(const struct netobs_trace_event *event,
+		       struct trace_packet *ret_packet);
+
+/* ---- Trace pcapng ---------------------------------------------------------------------- */
+
+/*
+ * Events of a trace as a capture file: a packet for each that has one, at its interface and time, with a comment that
+ * says where it was. Its headers are made from the event: trace_packet_make().
+ */
+
+struct trace_pcapng;
+
+/**
+ * Make the file, before the trace starts. A FIFO is waited for until it has a reader.
+ *
+ * @param path  "-": standard output
+ * @return 0; -EINTR: a signal came; -errno: it cannot be made
+ */
+int trace_pcapng_open(const char *path, struct trace_pcapng **ret_pcapng);
+
+/* The trace has started: begin to replace the file. */
+void trace_pcapng_start(struct trace_pcapng *pcapng);
+
+/** @return whether it is a packet of the file, or would be but for an error */
+bool trace_pcapng_add(struct trace_pcapng *pcapng,
+		      const struct netobs_trace_event *event);
+
+/** Write what there is. @return 0; < 0: the first error so far */
+int trace_pcapng_flush(struct trace_pcapng *pcapng);
+
+/** @return as trace_pcapng_flush(); NULL is fine */
+int trace_pcapng_close(struct trace_pcapng *pcapng);
+
+/* ---- Trace outputs --------------------------------------------------------------------- */
 
 enum trace_lines { TRACE_NO_LINES, TRACE_TABLE, TRACE_JSON };
 

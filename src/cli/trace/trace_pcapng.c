@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "trace_pcapng.h"
+#include "trace_outputs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,6 @@
 #include "base/safe_text.h"
 #include "base/util.h"
 #include "cli/capture/capture_out.h"
-#include "trace_packet.h"
 
 enum { COMMENT_MAX = 384, FIRST_PLACES = 16, SNAP_LENGTH = 262144 };
 

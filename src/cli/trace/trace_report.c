@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "trace_svg.h"
+#include "trace_summary.h"
 
 static int report_picture(const struct trace_report *report, int err)
 {

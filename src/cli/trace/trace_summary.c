@@ -11,7 +11,6 @@
 #include "base/util.h"
 #include "service/text/human.h"
 #include "cli/view/text_table.h"
-#include "trace_line.h"
 
 enum { FIRST_SAMPLES = 256, RANKS = 3 };
 

@@ -9,9 +9,40 @@
 #define NETOBS_CLI_TRACE_TRACE_SUMMARY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include <netobs/alert.h>
 #include <netobs/trace.h>
+
+/* ---- Journeys and events of a trace, a line of text for each --------------------------- */
+
+enum { TRACE_LINE_MAX = 768 };
+
+/**
+ * "12:34:56.789012345 10.0.0.1:40000 > 10.0.0.2:80 +0 200 B in 61.2 us: tcp 19.0 us, ...;
+ * curl[1234] > nginx[80]". It has printable ASCII only.
+ */
+void trace_line_journey(char buf[TRACE_LINE_MAX],
+			const struct netobs_journey *journey);
+
+/** "12:34:56.789012345 socket send 10.0.0.1:40000 > 10.0.0.2:80 +0 200 B cpu 1 curl[1234]" */
+void trace_line_event(char buf[TRACE_LINE_MAX],
+		      const struct netobs_trace_event *event);
+
+/** "12:34:56.789012345 10.0.0.1:40000 > 10.0.0.2:80 alert rtt > 50ms" */
+void trace_line_alert(char buf[TRACE_LINE_MAX], const struct netobs_alert *alert);
+
+/**
+ * Break a line of the above where it is wider than @columns, behind a comma or a semicolon if
+ * possible. Further lines are indented.
+ *
+ * @param columns  0: any
+ */
+void trace_line_fold(char *buf, size_t size, const char *line, uint32_t columns);
+
+/* ---- Trace summary --------------------------------------------------------------------- */
 
 enum {
 	TRACE_DIRECTIONS = 2,
@@ -83,5 +114,17 @@ void trace_summary_print(const struct trace_summary *summary, uint32_t width);
 void trace_summary_print_json(const struct trace_summary *summary);
 
 void trace_summary_clear(struct trace_summary *summary);
+
+/* ---- Trace svg ------------------------------------------------------------------------- */
+
+/*
+ * A picture for a report: for each direction, bars of the journeys whose time is the median, the
+ * 90th and 99th percentile, and the longest. A bar consists of the parts of that journey, and all
+ * bars are as wide: what is compared are shares. Details are in tooltips.
+ */
+
+/** @param title any text */
+void trace_svg_print(FILE *file, struct trace_summary *summary,
+		     const char *title);
 
 #endif

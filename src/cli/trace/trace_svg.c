@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "trace_svg.h"
+#include "trace_summary.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/safe_text.h"
 #include "base/util.h"
 #include "service/text/human.h"
-#include "cli/view/xml_text.h"
+#include "cli/view/text_table.h"
 
 enum {
 	WIDTH = 1000,

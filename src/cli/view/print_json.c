@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "print_json.h"
+#include "text_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "shadows_text.h"
+#include "text_table.h"
 
 #include <netobs/flow.h>
 #include <netobs/probe.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/safe_text.h"
-#include "print_json.h"
 
 static const char *shadow_kind(const struct netobs_shadow *shadow)
 {

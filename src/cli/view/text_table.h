@@ -4,6 +4,7 @@
 #define NETOBS_CLI_VIEW_TEXT_TABLE_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 enum { TEXT_COLUMNS_MAX = 10, TEXT_CELL_MAX = 176 };
 
@@ -32,5 +33,27 @@ uint32_t text_table_room(uint32_t rows, uint32_t height);
 
 /** Write the printed text; an error is reported, unless the reader has gone. @return 0; < 0: failure */
 int text_flush(const char *command);
+
+/* ---- Print json ------------------------------------------------------------------------ */
+
+/* Print @text as a string of JSON, to stdout. */
+void print_json_string(const char *text);
+
+/* Print "key":"value" of an object of JSON, to stdout. */
+void print_json_member(const char *key, const char *value);
+
+/* ---- Shadows text ---------------------------------------------------------------------- */
+
+/* Prints programs that run before netobs on the interfaces of this host: netobs_shadows(). */
+
+void shadows_print_table(uint64_t disable);
+
+/* An array. */
+void shadows_print_json(uint64_t disable);
+
+/* ---- Text in XML, such as SVG ---------------------------------------------------------- */
+
+/* @text has no control characters: safe_line(). */
+void xml_print(FILE *file, const char *text);
 
 #endif

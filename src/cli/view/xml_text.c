@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "xml_text.h"
+#include "text_table.h"
 
 void xml_print(FILE *file, const char *text)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "drop_totals.h"
+#include "metrics.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "service/text/drop_text.h"
+#include "service/text/human.h"
 
 /* A reason that finds no free entry counts as "other". */
 static struct drop_total *find_total(struct drop_totals *totals,

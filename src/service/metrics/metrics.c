@@ -11,7 +11,7 @@
 #include "base/loop.h"
 #include "service/file_replacement.h"
 #include "service/socket/listen.h"
-#include "metrics_values.h"
+#include "metrics_table.h"
 #include "service/httpd/httpd_module.h"
 
 enum { WRITE_MS = 1000 };

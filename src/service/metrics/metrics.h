@@ -13,13 +13,82 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <netobs/drop.h>
+#include <netobs/flow.h>
 #include <netobs/netobs.h>
 #include <netobs/series.h>
+#include <netobs/stats.h>
 
 #include "service/options/session_choice.h"
-#include "drop_totals.h"
-#include "trace_totals.h"
-#include "tcp_health.h"
+
+/* ---- Sums of what became of packets at interfaces -------------------------------------- */
+
+/* Nothing but counts, of which all are treated alike. */
+enum { CROSSINGS_NUMBERS = sizeof(struct netobs_crossings) / sizeof(uint64_t) };
+
+static inline void crossings_add(struct netobs_crossings *to,
+				 const struct netobs_crossings *part)
+{
+	uint64_t *sums = (uint64_t *)to;
+	const uint64_t *numbers = (const uint64_t *)part;
+
+	for (int i = 0; i < CROSSINGS_NUMBERS; i++)
+		sums[i] += numbers[i];
+}
+
+static inline void crossings_subtract(struct netobs_crossings *from,
+				      const struct netobs_crossings *part)
+{
+	uint64_t *sums = (uint64_t *)from;
+	const uint64_t *numbers = (const uint64_t *)part;
+
+	for (int i = 0; i < CROSSINGS_NUMBERS; i++)
+		sums[i] -= numbers[i];
+}
+
+/* ---- Packets that the kernel dropped since the service began, by reason ---------------- */
+
+enum { DROP_REASONS_MAX = 96 };
+
+struct drop_total {
+	char reason[64]; /* the kernel's name without prefix; "": no reason */
+	const char *kind;
+	uint64_t packets, bytes;
+};
+
+struct drop_totals {
+	/* The last place has all reasons that found none. */
+	struct drop_total reasons[DROP_REASONS_MAX + 1];
+	size_t n;
+	uint64_t lost_packets, missed;
+};
+
+void drop_totals_add(struct drop_totals *totals, const struct netobs_drop *drop);
+
+/* ---- The health of TCP connections, summed up over flow records for metrics ------------ */
+
+struct tcp_health {
+	/* Times from records with new samples. */
+	struct netobs_times rtt, path_rtt, response_time, app_latency;
+	uint64_t retransmits, retransmitted_bytes;
+	uint64_t out_of_order, late_unknown, duplicate_acks, zero_windows;
+};
+
+/** Add a record; one without RTT measurement adds nothing. */
+void tcp_health_add(struct tcp_health *health, const struct netobs_flow *flow);
+
+/* ---- Totals of traces for alerts since the service began ------------------------------- */
+
+struct trace_totals {
+	uint64_t armed;	  /* alerts whose connection was traced */
+	uint64_t refused; /* alerts whose connection was not: max_connections were, or the tracer failed */
+	uint64_t connections; /* now */
+	uint64_t journeys, complete_journeys, events;
+	/* Events that are missing, as in struct netobs_trace_stats. */
+	uint64_t cut_by_connection, cut_by_rate, lost_events;
+};
+
+/* ---- Metrics --------------------------------------------------------------------------- */
 
 struct alert_rules;
 struct output;

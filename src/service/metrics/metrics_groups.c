@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "metrics_groups.h"
+#include "metrics_table.h"
 
 /* Series of groups, by the names of keys; then other flows, and removed series. */
 const void *metrics_groups_flows(const struct metrics_values *values, size_t i,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "metrics_table.h"
 
-#include "metrics_groups.h"
-
 #include <netobs/version.h>
 
 #include "base/util.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "metrics_values.h"
+#include "metrics_table.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,11 +10,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "service/options/alert_rules.h"
+#include "service/options/rules.h"
 #include "base/clock_ms.h"
 #include "base/times.h"
-#include "crossings.h"
-#include "service/options/rules.h"
+#include "metrics.h"
 
 enum {
 	TIME_BUCKETS = 21 /* buckets of times: up to 8.4 s, and longer */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "tcp_health.h"
+#include "metrics.h"
 
 #include "base/times.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "altnames.h"
+#include "flows_config.h"
 
 #include <errno.h>
 #include <linux/if_link.h>

@@ -9,7 +9,6 @@
 #include <netobs/netobs.h>
 #include <netobs/probe.h>
 
-#include "altnames.h"
 #include "base/value.h"
 
 enum { MIN_INTERVAL_MS = 10 }; /* the library's */

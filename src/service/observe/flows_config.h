@@ -3,6 +3,7 @@
 #ifndef NETOBS_SERVICE_OBSERVE_FLOWS_CONFIG_H
 #define NETOBS_SERVICE_OBSERVE_FLOWS_CONFIG_H
 
+#include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,10 +11,9 @@
 #include <netobs/netobs.h>
 
 #include "service/metrics/metrics.h"
-#include "service/options/alert_rules.h"
+#include "service/options/rules.h"
 #include "service/options/args.h"
 #include "service/options/privileges.h"
-#include "service/options/rules.h"
 
 /* Choices of --attach. */
 enum attach { ATTACH_AUTO, ATTACH_TCX, ATTACH_CLSACT };
@@ -72,5 +72,16 @@ unsigned int flows_config_privileges(const struct flows_config *config);
 /* Everything but the callbacks; borrows from @config. */
 void flows_config_fill(const struct flows_config *config,
 		       struct netobs_opts *opts);
+
+/* ---- Altnames -------------------------------------------------------------------------- */
+
+/* Altnames of the interfaces of this network namespace, which if_nametoindex(3) does not know. */
+
+/** Call @p take for each altname. @return 0 or -errno */
+int altnames_each(void (*take)(const char *name, const char *altname, void *arg),
+		  void *arg);
+
+/** @return whether an interface is called @p text, by its name or an altname */
+bool altnames_find(const char *text, char (*ret_name)[IF_NAMESIZE]);
 
 #endif

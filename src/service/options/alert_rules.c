@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "alert_rules.h"
+#include "rules.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -15,7 +15,6 @@
 #include "base/safe_text.h"
 #include "base/suggest.h"
 #include "base/value.h"
-#include "option_names.h"
 
 enum {
 	MAX_OPTIONS = 48,

@@ -154,4 +154,32 @@ int args_refusal_status(int error);
 /* End the process, which has not begun anything: the options are not at fault. */
 _Noreturn void args_out_of_memory(const struct args_command *command);
 
+/* ---- Names of options in messages ------------------------------------------------------ */
+
+/* -x, or --name if it has no letter. */
+struct args_label {
+	char text[32];
+};
+struct args_label args_label(const char *letter, const char *name);
+
+/* ---- Names of the library's options on the command line and in the configuration ------- */
+
+struct option_name {
+	const char *library; /* name in the library's messages, with the colon that follows */
+	const char *letter, *name; /* option of commands; no name: none */
+	const char *section, *key; /* key of the configuration; NULL: none */
+};
+
+/**
+ * The library's messages about an option begin with its name there.
+ *
+ * @param ret_rest  the text behind that
+ * @return NULL: @message is about no option
+ */
+const struct option_name *option_name_of(const char *message,
+					 const char **ret_rest);
+
+/** Write a message of the library for the command line: about -i, not interfaces. */
+void option_name_write(const char *message, char *ret_text, size_t size);
+
 #endif

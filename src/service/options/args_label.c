@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "args_label.h"
+#include "args.h"
 
 #include <stdio.h>
 

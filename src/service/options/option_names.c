@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "option_names.h"
+#include "args.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "args_label.h"
 #include "base/util.h"
 #include "catalogue/options.h"
 

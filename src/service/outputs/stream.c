@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "stream.h"
+#include "output.h"
 
 #include "base/io.h"
 

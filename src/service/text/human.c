@@ -13,7 +13,6 @@
 
 #include "base/safe_text.h"
 #include "base/text.h"
-#include "drop_text.h"
 
 enum {
 	NS_PER_MS = 1000000,

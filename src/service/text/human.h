@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
+#include <netobs/drop.h>
 #include <netobs/flow.h>
 
 #include "base/human_names.h"
@@ -70,5 +72,22 @@ void human_drop_cause(char *buf, size_t size, const struct netobs_flow *flow);
 /* "curl[1234] -> nginx[80]", with an arrow; NULL: not known */
 void human_processes(char *buf, size_t size, const struct netobs_process *src,
 		     const struct netobs_process *dst);
+
+/* ---- Drop text ------------------------------------------------------------------------- */
+
+/* Without the prefix that nearly all names have. */
+static inline const char *drop_cause_text(const char *cause)
+{
+	static const char prefix[] = "SKB_DROP_REASON_";
+	const size_t len = sizeof(prefix) - 1;
+
+	return strncmp(cause, prefix, len) ? cause : cause + len;
+}
+
+/* "NO_SOCKET"; "": the kernel states none */
+static inline const char *drop_reason_text(const struct netobs_drop *drop)
+{
+	return drop_cause_text(drop->cause);
+}
 
 #endif

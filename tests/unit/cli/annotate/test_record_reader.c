@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/annotate/record_reader.h"
+#include "cli/annotate/record_input.h"
 
 struct taken {
 	unsigned int n;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "lib_stdout.h"
-#include "cli/services/services.h"
+#include "cli/services/services_view.h"
 
 #define FLOW                                                  \
 	"{\"SrcAddr\":\"10.0.0.1\",\"DstAddr\":\"10.0.0.2\"," \

@@ -15,7 +15,7 @@
 #include "lib_stdout.h"
 #include "base/json_reader.h"
 #include "service/options/privileges.h"
-#include "cli/services/services.h"
+#include "cli/services/services_view.h"
 
 enum { DRAINS = 3 };
 

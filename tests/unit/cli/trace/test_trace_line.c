@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_test.h"
 
-#include "cli/trace/trace_line.h"
+#include "cli/trace/trace_summary.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "cli/trace/trace_svg.h"
+#include "cli/trace/trace_summary.h"
 
 #include <stdio.h>
 #include <stdlib.h>

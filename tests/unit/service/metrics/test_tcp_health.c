@@ -4,7 +4,7 @@
 
 #include <netobs/flow.h>
 
-#include "service/metrics/tcp_health.h"
+#include "service/metrics/metrics.h"
 
 static struct netobs_flow a_flow(uint32_t has)
 {

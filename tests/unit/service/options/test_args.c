@@ -7,7 +7,6 @@
 
 #include "base/suggest.h"
 #include "service/options/args.h"
-#include "service/options/args_label.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 

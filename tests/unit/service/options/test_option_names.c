@@ -2,7 +2,7 @@
 /* The library's names of options in its messages become those of the command line. */
 #include "lib_test.h"
 
-#include "service/options/option_names.h"
+#include "service/options/args.h"
 
 static void messages_about_an_option_have_the_commands_name(void **state)
 {
