@@ -91,9 +91,6 @@ void service_config_keep(struct service_config *config,
 bool service_config_place(const struct service_config *config,
 			  const char *message, char *ret_text, size_t size);
 
-/** Print each key with its value and where that comes from. */
-int service_config_print(const struct service_config *config, bool is_json);
-
 /** @return whether both have the same spool on disk */
 bool service_specs_share_spool(const char *a, const char *b);
 
