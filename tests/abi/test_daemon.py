@@ -31,12 +31,22 @@ class Daemon(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.program = Path(directory.name) / "daemon"
         # All of the archive, not what the program needs.
+        self.link("-Wl,--whole-archive", RELEASE / "libnetobs_service.a", "-Wl,--no-whole-archive")
+
+    def link(self, *service):
         done = run(CC, "-D_GNU_SOURCE", "-std=gnu11", '-DNETOBS_CONFIG_DIR="/etc/netobs"',
                    f"-I{SOURCE}/include", f"-I{SOURCE}/src", f"-I{SOURCE}/src/lib",
-                   SOURCE / "tests/abi/daemon.c", "-o", self.program,
-                   "-Wl,--whole-archive", RELEASE / "libnetobs_service.a", "-Wl,--no-whole-archive",
+                   SOURCE / "tests/abi/daemon.c", "-o", self.program, *service,
                    f"-L{RELEASE}", "-lnetobs", "-pthread", "-ldl")
         self.assertEqual(0, done.returncode, done.stdout)
+
+    def test_needs_all_of_the_service(self):
+        """What service_run() does not reach is the command's."""
+        archive, map_file = RELEASE / "libnetobs_service.a", self.program.with_suffix(".map")
+        self.link(archive, f"-Wl,-Map,{map_file}")
+        linked = set(re.findall(r"libnetobs_service\.a\((.+?)\)", map_file.read_text()))
+        self.assertGreater(len(linked), 50)
+        self.assertEqual(linked, set(run("ar", "t", archive).stdout.split()))
 
     def test_loads_the_library_alone(self):
         needed = set(re.findall(r"NEEDED.*\[(.*?)\.so", run("readelf", "-d", self.program).stdout))
