@@ -4,7 +4,7 @@
 #include "design.h"
 #include "interval.h"
 #include "base/util.h"
-#include "base/value.h"
+#include "base/options.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,6 +12,7 @@
 #include <netobs/capture.h>
 
 #include "base/clock_ms.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "cli/capture/capture_config.h"
 #include "cli/capture/capture_start.h"

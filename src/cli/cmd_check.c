@@ -13,7 +13,7 @@
 #include <netobs/version.h>
 
 #include "service/options/args.h"
-#include "base/capability.h"
+#include "base/privilege.h"
 #include "service/observe/flows_config.h"
 #include "service/text/human.h"
 #include "cli/view/text_table.h"

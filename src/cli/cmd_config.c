@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/suggest.h"
+#include "base/options.h"
 #include "base/util.h"
 #include "service/options/args.h"
 #include "service/service_keys.h"

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "service/options/args.h"
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
-#include "base/value.h"
+#include "base/options.h"
 #include "cli/client/control_request.h"
 #include "service/text/human.h"
 #include "cli/view/text_table.h"

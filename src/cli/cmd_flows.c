@@ -15,7 +15,7 @@
 #include "service/observe/flows_config.h"
 #include "service/text/human.h"
 
-#include "base/safe_text.h"
+#include "base/text.h"
 
 /* Pairs of name and altname, each with its NUL. */
 static void write_altname(const char *name, const char *altname, void *stream)

@@ -7,6 +7,7 @@
 
 #include <netobs/session.h>
 
+#include "base/text.h"
 #include "base/util.h"
 #include "cli/view/verb_run.h"
 #include "service/options/privileges.h"

@@ -11,7 +11,7 @@
 
 #include "service/options/args.h"
 #include "cmd.h"
-#include "base/suggest.h"
+#include "base/options.h"
 
 static const struct verb {
 	const char *name, *summary;

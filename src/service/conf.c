@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/io.h"
-#include "base/safe_text.h"
+#include "base/text.h"
 
 #define BLANKS " \t\r"
 #define BYTE_ORDER_MARK "\xef\xbb\xbf"

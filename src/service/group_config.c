@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "base/util.h"
-#include "base/value.h"
 #include "service_config.h"
 
 static const struct conf_entry *find_group_key(const struct service_config *config,

@@ -11,8 +11,8 @@
 #include <netobs/netobs.h>
 #include <netobs/sink.h>
 
+#include "base/options.h"
 #include "base/util.h"
-#include "base/value.h"
 #include "service_keys.h"
 
 #define VENDOR_DIR "/usr/lib/netobs"

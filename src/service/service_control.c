@@ -5,7 +5,7 @@
 
 #include <netobs/netobs.h>
 
-#include "base/value.h"
+#include "base/options.h"
 #include "service/control/control.h"
 #include "service/options/args.h"
 #include "service_keys.h"

@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/suggest.h"
+#include "base/options.h"
 #include "base/util.h"
-#include "base/value.h"
 
 #include <netobs/persist.h>
 

@@ -9,7 +9,7 @@
 #include <netobs/netobs.h>
 
 #include "base/clock_ms.h"
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "service/control/control.h"
 #include "service/text/human.h"
 

@@ -9,7 +9,7 @@
 
 #include <netobs/trace.h>
 
-#include "base/backoff.h"
+#include "base/outage.h"
 #include "service/metrics/metrics.h"
 #include "service_config.h"
 #include "trace_loader.h"

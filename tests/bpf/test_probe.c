@@ -185,16 +185,15 @@ static void asking_says_what_trying_does(void **state)
 }
 
 /* In a child, that asserts nothing: cmocka's is the parent. */
-static int probe_with(uint64_t capabilities, struct netobs_feature *features)
+static int probe_with(uint64_t held, struct netobs_feature *features)
 {
 	struct __user_cap_header_struct header = {
 		.version = _LINUX_CAPABILITY_VERSION_3
 	};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {
-		{ .effective = (uint32_t)capabilities,
-		  .permitted = (uint32_t)capabilities },
-		{ .effective = (uint32_t)(capabilities >> 32),
-		  .permitted = (uint32_t)(capabilities >> 32) },
+		{ .effective = (uint32_t)held, .permitted = (uint32_t)held },
+		{ .effective = (uint32_t)(held >> 32),
+		  .permitted = (uint32_t)(held >> 32) },
 	};
 	const size_t size = NETOBS_FEATURES * sizeof(*features);
 	int pipe_fds[2], status;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/safe_text.h"
+#include "base/text.h"
 
 enum {
 	PLACE_MAX = 512,

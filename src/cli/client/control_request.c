@@ -15,7 +15,7 @@
 #include <netobs/version.h>
 
 #include "base/clock_ms.h"
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "service/text/human.h"
 

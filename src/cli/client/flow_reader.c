@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/human_names.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "catalogue/direction.h"
 #include "catalogue/fields.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "service/text/human.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 
 /* include/uapi/linux/if_link.h explains each. They wrap, so differences are what counts; a driver may reset them. */

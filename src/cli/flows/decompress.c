@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 
 struct program {

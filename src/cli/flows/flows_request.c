@@ -8,7 +8,7 @@
 
 #include <netobs/netobs.h>
 
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "service/control/control.h"
 #include "service/options/args.h"

@@ -10,7 +10,7 @@
 
 #include <netobs/netobs.h>
 
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "flows_request.h"
 #include "service/text/human.h"
 #include "cli/view/keys.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/server_end.h"
+#include "base/conversation.h"
 #include "base/util.h"
 #include "talks.h"
 

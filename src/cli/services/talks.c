@@ -6,8 +6,7 @@
 
 #include <netobs/session.h>
 
-#include "base/server_end.h"
-#include "base/session_end.h"
+#include "base/conversation.h"
 #include "base/util.h"
 
 enum { FIRST_CAPACITY = 256 };

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "service/text/human.h"
 

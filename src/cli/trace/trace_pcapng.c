@@ -9,7 +9,7 @@
 
 #include <netobs/capture.h>
 
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "cli/capture/capture_out.h"
 

@@ -13,7 +13,7 @@
 
 #include "catalogue/options.h"
 #include "base/clock_ms.h"
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "service/text/human.h"
 #include <netobs/names.h>

@@ -5,7 +5,7 @@
 #include <netobs/alert.h>
 #include <netobs/session.h>
 
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "service/text/human.h"
 #include "row.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/human_names.h"
+#include "base/text.h"
 
 /* "10.0.0.1:40000", or the host alone. */
 static void put_end(const struct flow_tuple *tuple, const uint8_t addr[16],

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/safe_text.h"
+#include "base/text.h"
 
 static const char *shadow_kind(const struct netobs_shadow *shadow)
 {

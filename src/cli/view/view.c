@@ -11,7 +11,7 @@
 #include "base/clock_ms.h"
 #include "service/text/human.h"
 #include <netobs/names.h>
-#include "base/suggest.h"
+#include "base/options.h"
 
 enum { MIN_SCREEN_MS = 200 };
 

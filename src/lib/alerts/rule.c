@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "rule.h"
 
-#include "base/suggest.h"
+#include "base/options.h"
 #include "base/util.h"
 #include "bpf/connection.h"
 

@@ -2,8 +2,8 @@
 /* The public life of a context, and its one file descriptor. */
 #include "context.h"
 
+#include "base/options.h"
 #include "base/privilege.h"
-#include "base/sized.h"
 #include "base/util.h"
 #include "engine/conn_sweep.h"
 

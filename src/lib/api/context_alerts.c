@@ -2,7 +2,7 @@
 /* The rules of a context. Their alerts: context_conn_alerts.c, and of flows, context_flow_alerts.c. */
 #include "context.h"
 
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 
 #include <netobs/alert.h>

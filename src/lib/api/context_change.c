@@ -8,7 +8,7 @@
 
 #include "attach/hooks.h"
 #include "base/log.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 #include "base/worker.h"
 

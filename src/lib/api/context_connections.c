@@ -2,7 +2,7 @@
 /* The live metrics of TCP connections: netobs_connections(). */
 #include "context.h"
 
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "host/peers.h"

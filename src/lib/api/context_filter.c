@@ -2,7 +2,7 @@
 /* The filter of a context: an expression, or rules. */
 #include "context.h"
 
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 #include "engine/store_rates.h"
 

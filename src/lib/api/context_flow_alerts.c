@@ -2,7 +2,7 @@
 /* Rules of a context about flows: records are compared with them before they are passed on. */
 #include "context.h"
 
-#include "base/server_end.h"
+#include "base/conversation.h"
 #include "base/util.h"
 
 #include <netobs/alert.h>

@@ -3,7 +3,7 @@
 #include "context.h"
 
 #include "attach/link_pins.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 #include "host/netns.h"
 

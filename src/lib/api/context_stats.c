@@ -4,7 +4,7 @@
 
 #include "attach/hooks.h"
 #include "base/util.h"
-#include "base/sized.h"
+#include "base/options.h"
 
 #include <errno.h>
 #include <string.h>

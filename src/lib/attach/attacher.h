@@ -10,7 +10,7 @@
 
 #include "attach.h"
 #include "shadow.h"
-#include "base/shared_fd.h"
+#include "base/io.h"
 
 enum hook_work {
 	HOOK_ATTACH, /* attach the programs, unless they are attached */

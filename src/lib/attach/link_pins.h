@@ -11,7 +11,7 @@
 #define NETOBS_ATTACH_LINK_PINS_H
 
 #include "attach.h"
-#include "base/shared_fd.h"
+#include "base/io.h"
 
 /* A pin of one direction of an interface. */
 struct link_pin {

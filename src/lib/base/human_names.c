@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "human_names.h"
+#include "text.h"
 
 #include <netobs/flow.h>
 #include <stdbool.h>

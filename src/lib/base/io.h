@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* Files: reading and writing all, the directories on a path, a line that is secret. */
+/* Files and descriptors. */
 #ifndef NETOBS_BASE_IO_H
 #define NETOBS_BASE_IO_H
 
 #include <stddef.h>
+#include <sys/stat.h>
+
+/* Files: reading and writing all, the directories on a path, a line that is secret. */
 
 /*
  * Write @bytes from *@at on, which is advanced by the bytes written, also on failure.
@@ -36,5 +39,48 @@ int io_read_file(const char *path, int flags, size_t max, char **ret_text,
  *         open(2)
  */
 int io_read_password(const char *path, char *text, size_t size);
+
+/*
+ * Files that netobs has made, and trusts when it reads them again. In a sticky directory such as
+ * /tmp, any user can make a file of any name.
+ */
+
+/*
+ * It belongs to root, to this user, or to the owner of the directory @dir_fd, who could replace it.
+ *
+ * @return NULL; else what is wrong, to be put behind its name
+ */
+const char *own_file_refusal(int dir_fd, const struct stat *info);
+
+/**
+ * openat(2) of such a file, which no other user can write to. New files are for this user alone.
+ *
+ * @param flags    beside those that keep it from following links and from waiting
+ * @param ret_why  with -EPERM: what is wrong; else unchanged
+ * @return a descriptor, or -errno
+ */
+int own_file_open(int dir_fd, const char *name, int flags, const char **ret_why);
+
+/* A file descriptor that a context and its threads share; the last closes it. */
+
+struct shared_fd;
+
+/* Takes @fd over, also on failure. NULL: no memory. */
+struct shared_fd *shared_fd_new(int fd);
+
+/* Close @fd with it; -1: nothing. Before others have a reference. */
+void shared_fd_put_beside(struct shared_fd *shared, int fd);
+
+/* -1: nothing; also of NULL. */
+int shared_fd_beside(const struct shared_fd *shared);
+
+/* Another reference; NULL is fine. */
+struct shared_fd *shared_fd_ref(struct shared_fd *shared);
+
+/* Give a reference back; NULL is fine. */
+void shared_fd_unref(struct shared_fd *shared);
+
+/* -1 of NULL. */
+int shared_fd_get(const struct shared_fd *shared);
 
 #endif

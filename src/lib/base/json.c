@@ -2,7 +2,6 @@
 #include "json.h"
 
 #include "text.h"
-#include "utf8.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "log.h"
 
-#include "safe_text.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdarg.h>

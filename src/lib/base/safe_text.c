@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "safe_text.h"
-
-#include "utf8.h"
+#include "text.h"
 
 void safe_cell(char *text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "sha256.h"
+#include "hash.h"
 
 #include <assert.h>
 #include <endian.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "spec.h"
 
-#include "value.h"
+#include "options.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -11,7 +11,7 @@
 #define NETOBS_BASE_SPEC_H
 
 #include "log.h"
-#include "suggest.h"
+#include "options.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "suggest.h"
+#include "options.h"
 
 #include <limits.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "options.h"
 
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 #include "bpf/capture.h"
 

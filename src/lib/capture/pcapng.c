@@ -4,8 +4,8 @@
  * (draft-ietf-opsawg-pcap), both in this machine's byte order.
  */
 #include "base/clock_ms.h"
-#include "base/sized.h"
-#include "base/utf8.h"
+#include "base/options.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "block.h"
 

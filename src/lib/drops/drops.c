@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* An observer of drops, which has what was dropped read each interval: drop_feed.h. */
 #include "base/life.h"
+#include "base/options.h"
 #include "base/privilege.h"
-#include "base/sized.h"
 #include "base/util.h"
 #include "drops.h"
 #include "filter/tuple.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "pinned.h"
 
-#include "base/own_file.h"
-#include "base/shared_fd.h"
+#include "base/io.h"
 #include "base/util.h"
 #include "map.h"
 

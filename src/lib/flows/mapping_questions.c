@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "mapping_questions.h"
 
-#include "base/shared_fd.h"
+#include "base/io.h"
 #include "base/util.h"
 #include "host/host.h"
 

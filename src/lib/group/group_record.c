@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/human_names.h"
+#include "base/text.h"
 #include "catalogue/direction.h"
 #include "key_values.h"
 #include "table.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/top_n.h"
 #include "base/util.h"
 #include "catalogue/records.h"

@@ -12,8 +12,6 @@
 
 #include "base/conversation.h"
 #include "base/json.h"
-#include "base/human_names.h"
-#include "base/safe_text.h"
 #include "base/text.h"
 #include "catalogue/direction.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/suggest.h"
+#include "base/options.h"
 #include "networks.h"
 
 /* The sampling, which follows the values of keys. */

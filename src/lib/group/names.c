@@ -15,11 +15,10 @@
 #include <netobs/names.h>
 
 #include "base/clock_ms.h"
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/worker.h"
 #include "base/hash.h"
-#include "base/human_names.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include <netobs/series.h>
 
 #include "base/hash.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 #include "record/any.h"
 #include "series_state.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "series_sum.h"
 
-#include "base/session_end.h"
+#include "base/conversation.h"
 #include "base/times.h"
 #include "base/util.h"
 #include "table.h"

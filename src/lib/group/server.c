@@ -8,7 +8,7 @@
 #include <netobs/flow.h>
 
 #include "base/hash.h"
-#include "base/server_end.h"
+#include "base/conversation.h"
 
 static uint64_t hash_server(const struct netobs_flow *flow, enum server_end end)
 {

@@ -2,7 +2,7 @@
 #include "host.h"
 
 #include "base/clock.h"
-#include "base/shared_fd.h"
+#include "base/io.h"
 #include "base/util.h"
 #include "beyond.h"
 #include "netns.h"

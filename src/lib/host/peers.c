@@ -3,7 +3,7 @@
 
 #include "netns.h"
 #include "rtnl.h"
-#include "base/shared_fd.h"
+#include "base/io.h"
 #include "base/util.h"
 
 /* Values of netns.nsids that are no ids, which are not negative. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "any.h"
-#include "base/human_names.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "catalogue/direction.h"

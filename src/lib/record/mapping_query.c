@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What mappings are asked for by: its text, and whether a mapping is that. */
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 
 #include <netobs/mapping.h>

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/life.h"
 #include "base/privilege.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 #include "engine/map.h"
 #include "who/cgroups.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "agent.h"
 
+#include "base/hash.h"
 #include "base/io.h"
-#include "base/sha256.h"
 #include "base/util.h"
 
 #include <arpa/inet.h>

@@ -2,7 +2,7 @@
 #include <netobs/sink.h>
 
 #include "sink.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 
 #include <errno.h>

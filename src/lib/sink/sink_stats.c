@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/outage.h"
 #include "sink.h"
-#include "base/sized.h"
+#include "base/options.h"
 #include "base/util.h"
 
 #include <errno.h>

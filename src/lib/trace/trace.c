@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* A tracer: reads what the programs report, and chooses the connections. */
+#include "base/options.h"
 #include "base/privilege.h"
-#include "base/sized.h"
 #include "base/util.h"
 #include "engine/map.h"
 #include "filter/tuple.h"

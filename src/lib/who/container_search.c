@@ -2,7 +2,7 @@
 #include "container_search.h"
 
 #include "base/cgroup_mount.h"
-#include "base/shared_fd.h"
+#include "base/io.h"
 #include "base/util.h"
 #include "host/netns.h"
 #include "host/rtnl.h"

@@ -2,7 +2,7 @@
 #include "spaces.h"
 
 #include "base/clock.h"
-#include "base/shared_fd.h"
+#include "base/io.h"
 #include "base/util.h"
 #include "host/netns.h"
 #include "host/peers.h"

@@ -13,8 +13,8 @@
 
 #include "base/clock_ms.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "base/util.h"
-#include "base/value.h"
 #include "control_client.h"
 
 enum {

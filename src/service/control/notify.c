@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock_ms.h"
-#include "base/value.h"
+#include "base/options.h"
 
 /* @return the length of the address; 0: no address */
 static socklen_t read_address(struct sockaddr_un *ret_address)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "metrics_table.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include <netobs/netobs.h>
 #include <netobs/probe.h>
 
-#include "base/value.h"
+#include "base/options.h"
 
 enum { MIN_INTERVAL_MS = 10 }; /* the library's */
 

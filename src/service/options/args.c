@@ -12,9 +12,8 @@
 
 #include <netobs/netobs.h>
 
-#include "base/safe_text.h"
-#include "base/suggest.h"
-#include "base/value.h"
+#include "base/options.h"
+#include "base/text.h"
 
 enum {
 	MAX_OPTIONS = 48,

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/capability.h"
+#include "base/privilege.h"
 
 static bool has_netns(const struct args_list *interfaces)
 {

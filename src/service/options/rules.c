@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
+#include "base/options.h"
 #include "base/util.h"
-#include "base/value.h"
 
 #define BLANKS " \t\r\n"
 

@@ -13,8 +13,8 @@
 #include <netobs/stats.h>
 
 #include "base/clock_ms.h"
-#include "base/safe_text.h"
-#include "base/suggest.h"
+#include "base/options.h"
+#include "base/text.h"
 #include "service/text/human.h"
 
 /* JSON without a target, as in netobs-sinks(7). */

@@ -11,7 +11,6 @@
 #include <netobs/flow.h>
 #include <netobs/stats.h>
 
-#include "base/safe_text.h"
 #include "base/text.h"
 
 enum {

@@ -11,7 +11,7 @@
 #include <netobs/drop.h>
 #include <netobs/flow.h>
 
-#include "base/human_names.h"
+#include "base/text.h"
 
 struct netobs_count;
 struct netobs_process;

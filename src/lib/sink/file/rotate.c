@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "rotate.h"
 
-#include "base/backoff.h"
 #include "base/clock_ms.h"
 #include "base/io.h"
 #include "base/outage.h"
-#include "base/own_file.h"
 #include "base/util.h"
 #include "sink/pack/pieces.h"
 

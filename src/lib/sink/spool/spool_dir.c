@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "spool_dir.h"
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/io.h"
-#include "base/own_file.h"
 #include "base/util.h"
 
 #include <errno.h>

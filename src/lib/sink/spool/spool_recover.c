@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "spool_dir.h"
 
-#include "base/own_file.h"
+#include "base/io.h"
 #include "base/util.h"
 
 #include <dirent.h>

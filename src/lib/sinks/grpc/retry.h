@@ -10,7 +10,7 @@
 #ifndef NETOBS_SINKS_GRPC_RETRY_H
 #define NETOBS_SINKS_GRPC_RETRY_H
 
-#include "base/backoff.h"
+#include "base/outage.h"
 #include "status.h"
 
 #include <stdbool.h>

@@ -4,7 +4,6 @@
  * its acknowledgement. A few requests may be open at a time. A batch keeps its text until
  * the outcome of all its records is known, so that it can be sent again, or in parts.
  */
-#include "base/backoff.h"
 #include "base/clock_ms.h"
 #include "base/outage.h"
 #include "batch.h"

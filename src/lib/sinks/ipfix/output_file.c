@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Messages one after the other in one file, RFC 5655. */
-#include "base/backoff.h"
-#include "base/io.h"
 #include "base/outage.h"
+#include "base/io.h"
 #include "base/clock_ms.h"
 #include "output.h"
 

@@ -5,7 +5,6 @@
  * as refused. Templates are sent again then, since the collector may come back without
  * them; if its name has several addresses, to the next one.
  */
-#include "base/backoff.h"
 #include "base/outage.h"
 #include "base/clock_ms.h"
 #include "sinks/net/resolve.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "record.h"
 
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 #include "catalogue/direction.h"
 #include "catalogue/records.h"

@@ -2,7 +2,7 @@
 #include "reports.h"
 
 #include "base/clock_ms.h"
-#include "base/safe_text.h"
+#include "base/text.h"
 #include "base/util.h"
 
 #include <errno.h>

@@ -10,7 +10,6 @@
 #ifndef NETOBS_SINKS_JSON_LINE_OUT_H
 #define NETOBS_SINKS_JSON_LINE_OUT_H
 
-#include "base/backoff.h"
 #include "base/outage.h"
 #include "sink/module.h"
 #include "sink/pack/packer.h"

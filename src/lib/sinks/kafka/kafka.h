@@ -3,7 +3,6 @@
 #ifndef NETOBS_SINKS_KAFKA_KAFKA_H
 #define NETOBS_SINKS_KAFKA_KAFKA_H
 
-#include "base/backoff.h"
 #include "base/outage.h"
 #include "settings.h"
 #include "sink/spool/position.h"

@@ -14,7 +14,6 @@
 #define NETOBS_SINKS_NET_STREAM_H
 
 #include "address.h"
-#include "base/backoff.h"
 #include "base/outage.h"
 #include "sink/module.h"
 #include "tls.h"

@@ -3,7 +3,7 @@
 #include "otlp.h"
 
 #include "attributes.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "sink/member_names.h"
 #include "sinks/pbflow/wire.h"
 

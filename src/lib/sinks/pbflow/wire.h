@@ -7,7 +7,7 @@
 #ifndef NETOBS_SINKS_PBFLOW_WIRE_H
 #define NETOBS_SINKS_PBFLOW_WIRE_H
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "base/util.h"
 
 #include <assert.h>

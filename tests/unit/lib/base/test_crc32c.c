@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_test.h"
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 #include <string.h>
 

@@ -2,8 +2,7 @@
 #include "lib_test.h"
 
 #include "base/json.h"
-#include "base/safe_text.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "base/util.h"
 
 #include <string.h>

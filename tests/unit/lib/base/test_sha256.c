@@ -2,7 +2,7 @@
 /* RFC 4231. */
 #include "lib_test.h"
 
-#include "base/sha256.h"
+#include "base/hash.h"
 
 #include <string.h>
 

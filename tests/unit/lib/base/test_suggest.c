@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Words that are close to what was typed. */
-#include "base/suggest.h"
+#include "base/options.h"
 
 #include "lib_test.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "base/util.h"
-#include "base/value.h"
+#include "base/options.h"
 
 #include <errno.h>
 #include <setjmp.h>

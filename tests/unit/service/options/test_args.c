@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/suggest.h"
+#include "base/options.h"
 #include "service/options/args.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
