@@ -10,7 +10,7 @@
 #include "lib_test.h"
 
 #include "bpf/parse/headers.h"
-#include "filter/translate.h"
+#include "filter/frame.h"
 #include "filter_expressions.h"
 #include "samples.h"
 

@@ -2,7 +2,7 @@
 #include "alert_set.h"
 
 #include "base/util.h"
-#include "filter/tuple.h"
+#include "filter/filter.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #define NETOBS_ALERTS_FLOW_ALERTS_H
 
 #include "alert_set.h"
-#include "filter/tuple.h"
+#include "filter/filter.h"
 
 enum {
 	FLOW_ALERT_WAYS = 8,

@@ -5,7 +5,7 @@
 #include "base/privilege.h"
 #include "base/util.h"
 #include "drops.h"
-#include "filter/tuple.h"
+#include "filter/filter.h"
 
 #include <errno.h>
 #include <netobs/drop.h>

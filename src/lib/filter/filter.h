@@ -8,8 +8,8 @@
 #ifndef NETOBS_FILTER_FILTER_H
 #define NETOBS_FILTER_FILTER_H
 
-#include "base/log.h"
 #include "bpf/types.h"
+#include "base/log.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -174,5 +174,26 @@ uint32_t filter_next_slot(const struct filter *filter);
 int filter_count(const struct filter *filter, uint32_t rule,
 		 const struct rule_count totals[RULE_SLOTS],
 		 struct rule_count *ret_count);
+
+/* Whether an expression matches packets of which only addresses, ports and protocol are known. */
+
+struct filter_tuple {
+	uint8_t src[16], dst[16]; /* IPv4 as ::ffff:a.b.c.d */
+	uint16_t src_port,
+		dst_port; /* ICMP, ICMPv6: an echo's identifier, and type << 8 | code */
+	uint8_t proto;
+};
+
+/**
+ * Check that an expression can match such packets: what tunnels carry is not known of them.
+ *
+ * @param filter  NULL: all
+ * @return 0; -EINVAL, which is logged
+ */
+int filter_check_tuple(const struct filter *filter, const struct log *log);
+
+/** @param filter  NULL: all. @return whether a packet without data, tags and a tunnel would match */
+bool filter_match_tuple(const struct filter *filter,
+			const struct filter_tuple *tuple);
 
 #endif

@@ -7,6 +7,7 @@
 #ifndef NETOBS_FILTER_FRAME_H
 #define NETOBS_FILTER_FRAME_H
 
+#include "classic.h"
 #include "code.h"
 
 #include <stddef.h>
@@ -73,5 +74,19 @@ void frame_choose_carried(struct code *code, uint32_t none, uint32_t ip);
 
 /* Load a field of 32 bits of struct __sk_buff. */
 void frame_load_field(struct code *code, uint8_t dst, size_t offset);
+
+/*
+ * Classic BPF to eBPF. A load beyond the end of the frame rejects it. The code uses R6 to R9,
+ * and 112 bytes of stack at most.
+ */
+
+/*
+ * Append @classic to code of frame_start(). Behind its last instruction R0 has its result; 0:
+ * the frame is rejected.
+ *
+ * @return 0; -EINVAL: not a valid classic program for frames; -ENOMEM
+ */
+int translate(const struct classic *classic, enum frame_view view,
+	      struct code *code);
 
 #endif

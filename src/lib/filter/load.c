@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Programs with a judge() that is generated from rules. */
 #include "base/util.h"
+#include "frame.h"
 #include "functions.h"
 #include "rule.h"
 #include "template.h"
-#include "translate.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -8,7 +8,7 @@
  * path to it has made that comparison. frame_start() pulls the bytes that such loads
  * need into the linear part.
  */
-#include "translate.h"
+#include "frame.h"
 
 #include "base/util.h"
 #include "bpf/parse/cursor.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "first_sights.h"
 
-#include "host/regions.h"
+#include "host/topology.h"
 #include "points.h"
 #include "returned.h"
 

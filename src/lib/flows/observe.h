@@ -24,7 +24,7 @@
  * another namespace, on its way out or first. A packet in a tunnel has its outer headers among its bytes: a
  * flow has the bytes of where it was seen first.
  *
- * Of what comes out of a region in which nothing is observed (regions.h), the part counts that
+ * Of what comes out of a region in which nothing is observed (topology.h), the part counts that
  * did not go into it. What comes out at several points adds up, unless a bridge in the region may
  * send a copy to each; packets that came out earlier count as having gone in, since they may have
  * done so unseen.

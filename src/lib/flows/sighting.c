@@ -2,7 +2,6 @@
 #include "sighting.h"
 
 #include "host/host.h"
-#include "host/regions.h"
 #include "host/topology.h"
 
 /* A VLAN device takes the tag off; below it, it is the outermost one. */

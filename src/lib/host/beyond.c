@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "beyond.h"
+#include "peers.h"
 
 #include "base/clock.h"
 #include "base/util.h"
 #include "host.h"
-#include "peers.h"
 #include "rtnl.h"
 
 #include <errno.h>

@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/util.h"
-#include "beyond.h"
 #include "netns.h"
 #include "peers.h"
 #include "rtnl.h"

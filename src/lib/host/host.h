@@ -42,7 +42,7 @@ struct netns {
 	bool copies_unseen; /* several copies of a packet may leave that was not seen coming in */
 	uint32_t n_arrivals; /* interfaces observed on the way in */
 
-	/* See regions.h. */
+	/* See topology.h. */
 	uint16_t region; /* the lowest namespace of its region; NETNS_NONE: this one is observed */
 	uint16_t mesh; /* the lowest namespace of its mesh */
 	uint32_t n_links; /* of the region, in its lowest namespace: links to other namespaces */
@@ -76,7 +76,7 @@ struct host {
 	uint32_t n_netns;
 	struct host_listener *listeners;
 	bool forwards_unseen; /* some namespace does */
-	bool looks_beyond; /* namespaces that are not followed are listed, see beyond.h */
+	bool looks_beyond; /* namespaces that are not followed are listed, see peers.h */
 	uint32_t n_beyond;  /* number of these namespaces */
 	uint16_t refreshed; /* the namespace that beyond_refresh() listed last */
 	struct overlays overlays;

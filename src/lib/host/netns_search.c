@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "netns_search.h"
+#include "netns.h"
 
 #include "base/util.h"
-#include "netns.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -3,8 +3,39 @@
 #ifndef NETOBS_HOST_SELECTION_H
 #define NETOBS_HOST_SELECTION_H
 
+#include "base/log.h"
 #include "netif.h"
-#include "pattern.h"
+
+#include <regex.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Names and altnames of interfaces, and regular expressions for them: eth0, /^veth/. */
+
+struct pattern {
+	char *text; /* without slashes */
+	bool is_regex;
+	regex_t regex;
+};
+
+struct patterns {
+	struct pattern *items;
+	uint32_t count;
+};
+
+/* Add what @text means; @option names the field of struct netobs_opts in errors. */
+int patterns_add(struct patterns *patterns, const char *text,
+		 const char *option, const struct log *log);
+
+/* Move all of @from, which is empty afterwards; -ENOMEM. */
+int patterns_move(struct patterns *to, struct patterns *from);
+
+void patterns_done(struct patterns *patterns);
+
+bool patterns_match(const struct patterns *patterns, const char *name);
+
+/* @return whether one of the patterns is this plain name */
+bool patterns_name(const struct patterns *patterns, const char *name);
 
 /* The selected interfaces of one namespace. */
 struct selected {

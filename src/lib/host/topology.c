@@ -4,7 +4,6 @@
 #include "peers.h"
 #include "host.h"
 #include "overlays.h"
-#include "regions.h"
 #include "base/util.h"
 
 #include <errno.h>

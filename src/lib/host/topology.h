@@ -20,7 +20,7 @@
  * already; if none is, this is the first sight. If some are, or if more than one way
  * leads to the point, observe.h decides for each flow.
  *
- * Namespaces that no interface of ours is in are known as far as links lead (beyond.h). A copy that
+ * Namespaces that no interface of ours is in are known as far as links lead (peers.h). A copy that
  * a bridge sends by each of several ports was seen when it came in; if it came in unseen, the flow
  * decides as well.
  *
@@ -32,7 +32,11 @@
 #define NETOBS_HOST_TOPOLOGY_H
 
 #include "bpf/types.h"
+#include "catalogue/direction.h"
 #include "netif.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 struct host;
 
@@ -82,5 +86,34 @@ bool topology_has_foreign_uppers(const struct netif *netif);
 /* The interface that @netif->link names; NULL: its namespace is not known. */
 const struct netif *topology_linked(const struct host *host,
 				    const struct netif *netif);
+
+/*
+ * Regions: joined namespaces in which nothing is observed, such as the host's between two observed
+ * pods. Packets that enter a region at one observed point may leave it at another one. Packets that
+ * leave and did not enter come from a process there, or from outside.
+ *
+ * A mesh is wider: namespaces joined by links that packets may pass unseen, whatever else is
+ * observed in them.
+ */
+
+enum { NESTING_MAX = 8 }; /* of interfaces on one another */
+
+/* Find the regions, after netif.link_netns and netif.observed have changed. */
+void regions_update(struct host *host);
+
+/* Whether @netns is in a region with one link, where packets that enter it end. */
+bool regions_is_end(const struct host *host, uint16_t netns);
+
+/* Whether @netns is in a region with several links: packets that enter by one may leave by another. */
+bool regions_is_passage(const struct host *host, uint16_t netns);
+
+/*
+ * The namespace that packets enter next when they leave by an interface of @netns, or have passed
+ * before they came in by it, without another observed point in between.
+ *
+ * @return its index, or netns.region if it is in one; NETNS_NONE: there is none
+ */
+uint16_t regions_next(const struct host *host, uint16_t netns,
+		      const struct netif *netif, enum direction direction);
 
 #endif

@@ -4,7 +4,7 @@
 #include "base/privilege.h"
 #include "base/util.h"
 #include "engine/map.h"
-#include "filter/tuple.h"
+#include "filter/filter.h"
 #include "trace_layers.h"
 #include "trace_match.h"
 #include "trace_state.h"

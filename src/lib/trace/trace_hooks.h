@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "engine/trace_programs.h"
-#include "host/netns_search.h"
+#include "host/netns.h"
 
 #include <stdbool.h>
 #include <stdint.h>

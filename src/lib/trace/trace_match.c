@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "trace_match.h"
 
-#include "filter/tuple.h"
+#include "filter/filter.h"
 
 #include <errno.h>
 #include <netinet/icmp6.h>

@@ -21,9 +21,9 @@
 #define NETOBS_WHO_SPACES_H
 
 #include "base/log.h"
-#include "host/addresses.h"
 #include "host/host.h"
-#include "host/netns_search.h"
+#include "host/netns.h"
+#include "host/rtnl.h"
 #include "owner_table.h"
 
 #include <dirent.h>

@@ -3,7 +3,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "filter/tuple.h"
+#include "filter/filter.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -2,7 +2,7 @@
 /* Names and regular expressions for interfaces. */
 #include "lib_test.h"
 #include "lib_witness.h"
-#include "host/pattern.h"
+#include "host/selection.h"
 
 #include <errno.h>
 #include <string.h>
