@@ -17,7 +17,7 @@
  * The table consists of four arrays that user space can map: `conn_buckets` (struct conn_bucket),
  * `conn_heads`, `conn_rates` and `conn_bodies`. Bucket N has the CONN_WAYS elements from
  * N * CONN_WAYS on of `conn_heads` and `conn_rates`. User space only reads them, except to remove
- * entries that have gone (lib/engine/conn_sweep.h). `conn_counters` has a struct conn_counters for each
+ * entries that have gone (lib/engine/connections.h). `conn_counters` has a struct conn_counters for each
  * CPU, as cpu_states.
  *
  * Bodies are nine tenths of the table, so there are only as many as connections need: `conn_bodies`

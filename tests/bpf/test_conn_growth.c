@@ -8,7 +8,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "engine/conn_sweep.h"
+#include "engine/connections.h"
 #include "bpf/store/hash.h"
 #include "engine/map.h"
 #include "prog_connections.h"

@@ -7,7 +7,7 @@
 #include "lib_test.h"
 
 #include "engine/map.h"
-#include "engine/outcomes.h"
+#include "engine/store.h"
 
 #include <string.h>
 

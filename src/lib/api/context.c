@@ -5,7 +5,7 @@
 #include "base/options.h"
 #include "base/privilege.h"
 #include "base/util.h"
-#include "engine/conn_sweep.h"
+#include "engine/connections.h"
 
 #include <errno.h>
 #include <netobs/probe.h>

@@ -4,7 +4,7 @@
 
 #include "base/options.h"
 #include "base/util.h"
-#include "engine/store_rates.h"
+#include "engine/store.h"
 
 #include <errno.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 
 #include "attacher.h"
 #include "base/loop.h"
-#include "engine/origins.h"
+#include "engine/tables.h"
 #include "host/host.h"
 #include "host/selection.h"
 

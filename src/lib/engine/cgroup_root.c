@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "cgroup_root.h"
+#include "control_group.h"
 
 #include "base/util.h"
 

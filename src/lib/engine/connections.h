@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-/* An entry that a sweep has evicted: see conn_sweep.h. */
+/* An entry that a sweep has evicted: see connections_sweep(). */
 struct conn_gone {
 	uint32_t place;
 	uint32_t body; /* 0: it was offered to the programs already */
@@ -148,5 +148,24 @@ static inline uint64_t connection_ns(uint64_t duration)
 {
 	return duration << CONN_LATENCY_SHIFT;
 }
+
+/*
+ * Frees the bodies of connections that have ended, or never opened, for other connections.
+ *
+ * A program may have found an entry just before it is evicted. So one sweep removes the entry from
+ * its slot, where programs cannot find it any more, and the next sweep offers its body: by then,
+ * all programs that may use the body have ended.
+ */
+
+/**
+ * Sweep, if more than a quarter of the bodies is in use and there could be more of them. The caller
+ * guarantees that each program that runs during a call has ended before the next call. Takes a few
+ * milliseconds at most.
+ *
+ * @param now_ns    by the programs' clock
+ * @param after_ns  how long the values of a connection are needed after its last packet
+ */
+void connections_sweep(struct connections *table, uint64_t now_ns,
+		       uint64_t after_ns);
 
 #endif

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "cgroup_root.h"
 #include "connect.skel.h"
 #include "connect_traced.skel.h"
+#include "control_group.h"
 #include "map.h"
 
 #include <bpf/libbpf.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "memory_room.h"
+#include "control_group.h"
 
 #include "base/cgroup_mount.h"
 #include "base/util.h"

@@ -2,7 +2,7 @@
 #include "session_programs.h"
 
 #include "base/util.h"
-#include "cgroup_root.h"
+#include "control_group.h"
 #include "session_accept.skel.h"
 #include "session_io.skel.h"
 #include "sessions.skel.h"

@@ -2,9 +2,6 @@
 #include "store.h"
 
 #include "map.h"
-#include "store_pinned.h"
-#include "store_rates.h"
-#include "store_sizes.h"
 #include "base/hash.h"
 #include "base/privilege.h"
 #include "base/util.h"

@@ -3,7 +3,83 @@
 #ifndef NETOBS_ENGINE_STORE_H
 #define NETOBS_ENGINE_STORE_H
 
-#include "store_state.h"
+#include "bpf/store/hash.h"
+#include "base/log.h"
+#include "connections.h"
+#include "flow_programs.h"
+#include "nat.h"
+#include "overflow.h"
+#include "rates.h"
+#include "tables.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The members of a store, and functions that read them at any time. */
+
+enum { STORE_CONNECTIONS_MAX = 1 << 24 };
+
+struct ring_buffer;
+
+struct store_options {
+	uint64_t max_flows; /* per interval */
+	uint64_t max_memory; /* bytes of maps and of flows in this process; 0: enough for max_flows */
+	enum clock_kind clock;
+	uint32_t lanes;	    /* per CPU, see types.h; 0: as this kernel needs */
+	uint32_t log_slots; /* per CPU, a power of two; 0: as fits this machine */
+	const struct filter *filter; /* NULL: all packets; stays the caller's */
+	struct rate rate;	     /* sampling rate if there is no filter */
+	bool rtt;		     /* measure connections */
+	uint32_t connections; /* slots of their table; 0: as memory allows */
+	bool has_alerts; /* there may be rules about connections; requires rtt */
+	bool has_nat;	 /* report translations */
+	uint64_t disabled_features; /* as netobs_opts.disable_features */
+	struct pinned *pinned; /* the set that outlives the process; NULL: none does */
+	enum netobs_direction direction; /* observe packets of this direction */
+	uint32_t attach_order; /* these two are for pinned_state only */
+	uint32_t attach_kinds;
+};
+
+struct store {
+	const struct log *log;
+	struct program_set maps; /* without programs */
+	struct store_options options;
+	uint32_t lanes;
+	uint32_t n_cpus;     /* possible ones, times their lanes */
+	uint32_t l1_buckets; /* per CPU and generation */
+	uint32_t log_slots;  /* per CPU, a power of two */
+	uint32_t conn_buckets; /* a power of two; 0: connections are not measured */
+	uint32_t part_bits; /* of conn_parts_bits() */
+	bool is_growing; /* call store_grow() soon: the table of connections has steps left */
+	bool cannot_grow;     /* it cannot grow, which was logged */
+	uint64_t entry_bytes; /* limit for entries until they are merged; 0: none */
+	uint64_t overflow_bytes; /* limit for entries of overflow tables; 0: none */
+	uint64_t process_bytes;	 /* limit for flows; 0: none */
+	struct cpu_state *cpus;	 /* mapped, n_cpus of them */
+	struct count *unclaimed; /* mapped: packets that found no free lane */
+	struct overflow overflow;
+	struct connections connections; /* mapped; zeroes without RTT */
+	struct nat_layout nat; /* structs of this kernel; zeroes unless has_nat */
+	struct ring_buffer *notices;
+	struct origins origins;
+	struct rates rates;	   /* of the loaded programs */
+	struct hash_secret secret; /* the hash secret of the programs */
+	uint32_t kept; /* options of the earlier process that stay in use: enum netobs_kept */
+	bool is_adopted; /* the maps are those of an earlier process, and may contain packets */
+	/* Counters of the maps when this process took them over. */
+	struct counters counted_before[GENERATIONS];
+	struct count unclaimed_before;
+	struct count unreported_before; /* drained by earlier processes, but in no record */
+};
+
+/* @return the knobs that all maps and programs of the store share; the caller adds those of one program */
+struct flow_knobs store_knobs(const struct store *store);
+
+/* @return memory of all BPF maps in bytes, estimated */
+uint64_t store_bytes(const struct store *store);
+
+/* @return packets that found no free lane since the store was opened */
+struct count store_unclaimed(const struct store *store);
 
 int store_open(struct store *store, const struct store_options *options,
 	       const struct log *log);
@@ -55,5 +131,89 @@ void store_clear_notices(const struct store *store);
 /* Sum up the counters of a generation over all CPUs, since the store was opened. */
 void store_read_counters(const struct store *store, uint32_t generation,
 			 struct counters *ret_counters);
+
+/* Chooses the sizes of a store's tables by its options, the CPUs, and the available memory. */
+
+/**
+ * Count the CPUs, and choose the sizes of the maps to be loaded.
+ *
+ * @return 0; < 0: the CPUs cannot be counted, which was logged
+ */
+int store_choose_sizes(struct store *store);
+
+/**
+ * Once the maps are loaded: limit the memory of entries and flows.
+ *
+ * @return 0; -EINVAL: max_memory is too little; -ENOMEM: the memory control group leaves too little; both were
+ *         logged
+ */
+int store_limit_memory(struct store *store);
+
+/* The sampling rates of a store's programs: their numbers, and the samplers of each CPU. */
+
+/**
+ * Give the rates of programs that will be loaded numbers. Those of the options have them.
+ *
+ * @param filter   NULL: packets are sampled at @rate
+ * @param n_flows  as for rates_take()
+ * @return 0; -EBUSY: too few are free
+ */
+int store_take_rates(struct store *store, const struct filter *filter,
+		     const struct rate *rate, const uint32_t n_flows[RATE_IDS]);
+
+/* Free all rates but those of @filter or @rate: see rates_keep(). */
+void store_keep_rates(struct store *store, const struct filter *filter,
+		      const struct rate *rate);
+
+/** Number in @rates the rates that the options of @store name. @return as rates_take() */
+int store_number_rates(const struct store *store, struct rates *rates,
+		       uint32_t *ret_new);
+
+/*
+ * A store whose maps outlive the process: takes over the maps of an earlier process, and notes for
+ * the next one what was drained. See pinned.h.
+ */
+
+/**
+ * Load the maps of an earlier process, and new maps for connections with inner maps like @first.
+ *
+ * @return false: there are none, or they cannot be read and were discarded, which is logged
+ */
+bool store_adopt(struct store *store, const struct conn_part *first);
+
+/* Set store.kept to the earlier process's options that stay in use, and log a warning. */
+void store_note_kept(struct store *store);
+
+/* Pin the maps. A failure is logged, and the context goes on without pinning. */
+void store_publish(struct store *store);
+
+/*
+ * Note in the pinned state that @counted of a generation was drained, of which @unreported is in no
+ * record yet. The change is atomic: if the process is killed, the next one finds all of it, or nothing.
+ */
+void store_note_drained(const struct store *store, uint32_t generation,
+			const struct counters *counted,
+			const struct count *unreported);
+
+/* Counters of packets at each interface that did not reach the tables of flows, by outcome. */
+
+/**
+ * Receives the counters of a generation on one CPU.
+ *
+ * @param ifindex  0: interfaces without a slot
+ * @param counts   [enum direction][enum outcome_kind, up to OUTCOMES_COUNTED]
+ * @return whether the interface exists; if not, its slot becomes free
+ */
+typedef bool outcomes_fn(void *ctx, uint16_t netns, uint32_t ifindex,
+			 const struct count counts[2][OUTCOMES_COUNTED]);
+
+/**
+ * Take and clear the counters of a generation at rest. Counters that are in the map have not been
+ * taken, also after a restart.
+ *
+ * @return 0, or -errno: a later call takes the rest
+ */
+int outcomes_take(const struct store *store, uint32_t generation,
+		  outcomes_fn *take, void *ctx);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "store_pinned.h"
+#include "store.h"
 
 #include "pinned.h"
-#include "store_rates.h"
 #include "base/util.h"
 
 #include <errno.h>

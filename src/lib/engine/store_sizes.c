@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "store_sizes.h"
+#include "store.h"
 
-#include "memory_room.h"
+#include "control_group.h"
 #include "base/util.h"
 
 #include <bpf/libbpf.h>

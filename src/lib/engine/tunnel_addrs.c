@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "tunnel_addrs.h"
+#include "tables.h"
 
 #include <bpf/bpf.h>
 #include <string.h>

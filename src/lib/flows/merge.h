@@ -11,7 +11,7 @@
 #define NETOBS_FLOWS_MERGE_H
 
 #include "sighting.h"
-#include "engine/tunnel_addrs.h"
+#include "engine/tables.h"
 #include "flow_extra.h"
 #include "record.h"
 #include "repeats.h"
@@ -27,7 +27,7 @@ struct merge_options {
 	const struct rates *rates; /* of the numbers in keys; NULL: all are 0 */
 	uint64_t min_bytes; /* per interval; records with fewer bytes are not delivered */
 	uint32_t max_kept; /* limit of flows; packets of more are lost; 0: no limit */
-	int tunnel_addrs_fd; /* see tunnel_addrs.h */
+	int tunnel_addrs_fd; /* see tunnel_addrs_init() */
 	struct flow_extras extras;
 	void (*on_flow)(const struct netobs_flow *flow, void *user);
 	void *user;

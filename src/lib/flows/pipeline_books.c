@@ -2,7 +2,7 @@
 #include "pipeline_books.h"
 
 #include "base/util.h"
-#include "engine/outcomes.h"
+#include "engine/store.h"
 #include "host/host.h"
 
 #include <string.h>

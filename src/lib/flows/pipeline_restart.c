@@ -2,7 +2,7 @@
 #include "pipeline_restart.h"
 
 #include "base/clock.h"
-#include "engine/store_pinned.h"
+#include "engine/store.h"
 #include "pipeline_books.h"
 
 void pipeline_adopt(struct pipeline *pipeline)

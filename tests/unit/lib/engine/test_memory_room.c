@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What control groups leave, read from trees as kernels show them. */
-#include "engine/memory_room.h"
+#include "engine/control_group.h"
 
 #include "lib_test.h"
 #include "base/util.h"

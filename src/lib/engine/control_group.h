@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/* What control groups (cgroups) give to this process: their root, and memory. */
+#ifndef NETOBS_ENGINE_CONTROL_GROUP_H
+#define NETOBS_ENGINE_CONTROL_GROUP_H
+
+#include <stdint.h>
+
+/* The root of the hierarchy of control groups (cgroup v2), where programs see all sockets. */
+
+/** @return a descriptor of its directory, which the caller closes; or -errno */
+int cgroup_root_open(void);
+
 /*
  * The memory that control groups leave to this process. In a full group, the kernel kills processes
  * instead of refusing memory: so the room has to be known in advance.
  */
-#ifndef NETOBS_ENGINE_MEMORY_ROOM_H
-#define NETOBS_ENGINE_MEMORY_ROOM_H
-
-#include <stdint.h>
 
 /*
  * @return bytes that may still be allocated: the least room of the group and its ancestors (version
