@@ -2,7 +2,7 @@
 #include "wire.h"
 
 #include "bench.h"
-#include "attach/tcx.h"
+#include "attach/attach.h"
 #include "base/util.h"
 #include "host/netns.h"
 

@@ -6,7 +6,6 @@
 #include "lib_test.h"
 #include "lib_wait.h"
 #include "lib_witness.h"
-#include "attach/tcx.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>

@@ -3,8 +3,7 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 #include "base/privilege.h"
-#include "attach/clsact.h"
-#include "attach/tcx.h"
+#include "attach/attach.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>

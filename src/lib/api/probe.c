@@ -6,7 +6,6 @@
  * CAP_SYS_ADMIN, which flows do not need: see tcx_probe() for the other way.
  */
 #include "attach/attach.h"
-#include "attach/expedite.h"
 #include "engine/connects.h"
 #include "engine/drop_programs.h"
 #include "engine/trace_programs.h"
@@ -15,7 +14,6 @@
 #include "host/netns.h"
 #include "flows/pipeline.h"
 #include "base/privilege.h"
-#include "attach/tcx.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>

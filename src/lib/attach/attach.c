@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "attach.h"
 
-#include "tcx.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>

@@ -6,10 +6,68 @@
 #ifndef NETOBS_ATTACH_ATTACH_H
 #define NETOBS_ATTACH_ATTACH_H
 
-#include "clsact.h"
+#include "catalogue/direction.h"
+#include "base/log.h"
 #include "engine/program_set.h"
+#include "host/rtnl.h"
 
+#include <netobs/netobs.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * COMPAT(<6.6): filters of the clsact qdisc, for kernels without tcx. All in
+ * the calling thread's network namespace.
+ */
+
+enum {
+	/* Late, so that others' filters come first; several observers share a host. */
+	CLSACT_PRIORITY_FIRST = 0xfff0,
+	CLSACT_PRIORITIES = 8,
+};
+
+static inline bool clsact_is_reserved(uint32_t priority)
+{
+	return priority - CLSACT_PRIORITY_FIRST < CLSACT_PRIORITIES;
+}
+
+/* Our filter; `jump_fd` is -1 when there is none. */
+struct clsact_filter {
+	int jump_fd; /* holds the program; without it the stub does nothing */
+	uint32_t priority;
+	uint32_t handle;
+	uint32_t program_id; /* id of the stub */
+};
+
+#define CLSACT_FILTER_NONE ((struct clsact_filter){ .jump_fd = -1 })
+
+/* As tcx_probe(): whether the kernel has qdiscs of @kind, of up to 7 characters. */
+int clsact_probe(const char *kind);
+
+/*
+ * Make sure the qdisc is there and put the stub (src/bpf/stub.bpf.c) in front of
+ * @program_fd, as a filter. Stubs of processes that are gone are removed.
+ */
+int clsact_add(uint32_t ifindex, enum direction direction, int program_fd,
+	       struct clsact_filter *ret_filter);
+
+/* Put @program_fd in the place of its program, at once. @return 0, or -errno */
+int clsact_replace(const struct clsact_filter *filter, int program_fd);
+
+/*
+ * Remove the filter, and the qdisc when it was made for it or another of ours,
+ * and no filters are left there.
+ */
+void clsact_delete(uint32_t ifindex, enum direction direction,
+		   struct clsact_filter *filter);
+
+/* Call @on_filter for the message of each filter there, in the order of their priorities. */
+int clsact_for_each_filter(uint32_t ifindex, enum direction direction,
+			   rtnl_message_fn on_filter, void *ctx);
+
+/* False once the filter has disappeared with its interface, or another one has its place. */
+bool clsact_is_there(uint32_t ifindex, enum direction direction,
+		     const struct clsact_filter *filter);
 
 /* The link or filter that attaches a program to one direction of an interface. */
 struct hook {
@@ -33,7 +91,7 @@ struct attach_options {
 	const struct log *log;
 	bool use_tcx;
 	bool use_clsact;
-	bool may_expedite; /* grace periods may be expedited, see expedite.h */
+	bool may_expedite; /* grace periods may be expedited, see expedite_begin() */
 	enum netobs_attach_order order; /* order of tcx links */
 	bool directions[2];		/* indexed by enum direction */
 };
@@ -75,5 +133,56 @@ bool is_attached(const struct attachment *attachment);
 
 /* @return whether a tcx link is part of it */
 bool has_link(const struct attachment *attachment);
+
+/* tcx links (Linux 6.6), with headers and a libbpf that do not know them. */
+
+/*
+ * Link a program to a direction of an interface, before all others or after
+ * them.
+ *
+ * @return a file descriptor, or -errno
+ */
+int tcx_link(int program_fd, uint32_t ifindex, enum direction direction,
+	     enum netobs_attach_order order);
+
+/*
+ * Whether the kernel has links, for those who may not make a network namespace to try it in:
+ * requests one that it understands and then has to refuse.
+ *
+ * @return 0, or why not
+ */
+int tcx_probe(int program_fd);
+
+/* @return the interface of a link; 0: it has disappeared, and the link does nothing */
+uint32_t tcx_link_ifindex(int link_fd);
+
+enum { TCX_PROGRAMS_MAX = 64 }; /* the kernel's BPF_MPROG_MAX */
+
+/*
+ * The ids of the programs there, first to last.
+ *
+ * @return how many; -EINVAL: the kernel has no tcx; other -errno
+ */
+int tcx_programs(uint32_t ifindex, enum direction direction,
+		 uint32_t ret_ids[TCX_PROGRAMS_MAX]);
+
+/*
+ * Linux waits for a grace period of RCU, 13 to 15 ms, for each tcx link that comes
+ * or goes, and holds the lock of the network configuration meanwhile
+ * (kernel/bpf/tcx.c, tcx_link_attach, tcx_uninstall), so that threads do not help: 1,000
+ * interfaces would take half a minute, to be removed as well. While links change, the kernel is
+ * asked to expedite grace periods (/sys/kernel/rcu_expedited): then a link takes 40 us. The
+ * value written is a mark of netobs, which a later run of netobs takes back should
+ * this one be killed in between; a value of the administrator's is left alone.
+ */
+
+/* @return 0: grace periods can be expedited; -errno: they cannot */
+int expedite_probe(void);
+
+/* Ask for expedited grace periods, or renew the request. */
+void expedite_begin(void);
+
+/* Withdraw the request, whichever run of netobs made it. */
+void expedite_end(void);
 
 #endif

@@ -2,7 +2,7 @@
 #include "attacher.h"
 
 #include "base/clock.h"
-#include "expedite.h"
+#include "attach.h"
 #include "link_pins.h"
 #include "host/netns.h"
 #include "base/worker.h"

@@ -2,7 +2,7 @@
 #include "hooks.h"
 
 #include "link_pins.h"
-#include "program_sign.h"
+#include "shadow.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>

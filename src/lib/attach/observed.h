@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * What is observed, and with which programs: the state that hooks.h, prepare.h and
- * observation.h share, of which each uses those before it.
+ * What is observed, and with which programs: the state that hooks.h and
+ * observation.h share, of which the second uses the first.
  *
  * Whether programs are on an interface is known in one place at a time: in the interface's
  * struct hooks, or, while a job attaches or detaches them, in that job. Pins (link_pins.h)

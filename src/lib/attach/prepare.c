@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "prepare.h"
+#include "observation.h"
 
 #include "hooks.h"
 #include "link_pins.h"

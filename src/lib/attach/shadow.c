@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "shadow.h"
 
-#include "clsact.h"
-#include "program_sign.h"
+#include "attach.h"
 #include "host/rtnl.h"
-#include "tcx.h"
 #include "base/util.h"
 
 #include <bpf/bpf.h>
