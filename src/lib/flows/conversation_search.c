@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "conversation_search.h"
+#include "translations.h"
 
 #include "bpf/parse/headers.h"
 #include "host/host.h"
 #include "host/peers.h"
 #include "translation_search.h"
-#include "translations.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "first_sights.h"
+#include "sides.h"
 
 #include "host/topology.h"
-#include "points.h"
-#include "returned.h"
 
 /* Nothing is observed in the namespace. */
 static bool is_dark(const struct host *host, uint16_t netns)

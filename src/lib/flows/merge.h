@@ -10,11 +10,55 @@
 #ifndef NETOBS_FLOWS_MERGE_H
 #define NETOBS_FLOWS_MERGE_H
 
-#include "sighting.h"
+#include "base/clock.h"
 #include "engine/tables.h"
 #include "flow_extra.h"
-#include "record.h"
-#include "repeats.h"
+#include "flow_table.h"
+#include "sighting.h"
+
+#include <netobs/flow.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* From a flow to the public record. */
+
+struct host;
+
+/* Room for a record, reused for each one; freed by record_done(). */
+struct record {
+	struct netobs_flow flow;
+	struct netobs_point *points;
+	uint32_t capacity;
+	uint32_t sampling; /* interval for the next record; 0: it names none */
+	enum netobs_sampling sampling_mode;
+};
+
+/* Fill record->flow. -ENOMEM: more points than there is memory for. */
+int record_fill(struct record *record, const struct flow *flow,
+		const struct volume *delta, enum netobs_end_reason reason,
+		const struct host *host, const struct clock *clock);
+
+void record_done(struct record *record);
+
+/*
+ * Which keys of a long list may occur more than once, in two bits per slot:
+ * never wrong about a key that does, sometimes about one that does not.
+ */
+
+struct repeats {
+	uint64_t *words; /* NULL without memory */
+	uint64_t mask;	 /* slots - 1 */
+};
+
+/* Room for about @n keys. Without memory, every key may repeat. */
+void repeats_init(struct repeats *repeats, uint64_t n);
+void repeats_done(struct repeats *repeats);
+
+/* Fetch the slots of a key into the cache; for several keys, before the calls below. */
+void repeats_prefetch(const struct repeats *repeats, uint64_t hash);
+
+void repeats_note(struct repeats *repeats, uint64_t hash);
+bool repeats_may(const struct repeats *repeats, uint64_t hash);
 
 struct merge_options {
 	bool per_interface;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "observe.h"
 
-#include "first_sights.h"
-#include "points.h"
-#include "returned.h"
 #include "sides.h"
 #include "sighting.h"
 

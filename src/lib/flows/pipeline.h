@@ -7,8 +7,147 @@
 #ifndef NETOBS_FLOWS_PIPELINE_H
 #define NETOBS_FLOWS_PIPELINE_H
 
-#include "pipeline_books.h"
-#include "pipeline_restart.h"
+#include "engine/generation.h"
+#include "engine/logs.h"
+#include "who/who.h"
+#include "drain.h"
+#include "flow_drops.h"
+#include "fold.h"
+#include "health.h"
+#include "merge.h"
+#include "translations.h"
+
+struct pipeline_options {
+	struct store_options store;
+	struct merge_options merge;
+	bool wants_processes;
+	struct container_names *names; /* of their containers; NULL: none are wanted */
+	bool wants_drops;
+	uint64_t disabled_features; /* as netobs_opts.disable_features */
+	void (*on_interval)(void *user);
+	void *user;
+};
+
+struct pipeline {
+	const struct log *log;
+	struct pipeline_options options;
+	struct clock clock;
+	struct store store;
+	struct generation generation;
+	struct logs logs;
+	struct fold fold;
+	struct drain drain;
+	struct merge merge;
+	struct health health; /* of connections, if they are measured */
+	struct who who;	      /* processes, if they are wanted */
+	struct translations translations; /* by NAT, if they are wanted */
+	struct flow_drops drops;	  /* if they are wanted */
+	struct flow_extra extras[4];	  /* of these four features */
+	enum {
+		PIPELINE_IDLE,
+		PIPELINE_SETTLING,
+		PIPELINE_DROPS,	  /* drops are being read */
+		PIPELINE_LISTING, /* sockets are being listed */
+		PIPELINE_READING,
+		PIPELINE_DRAINING,
+		PIPELINE_SWEEPING
+	} phase;
+	enum merge_mode mode;
+	uint32_t wait_ms;   /* before the next step */
+	uint32_t n_retries; /* of reading a log, or of the drain's reading */
+	int read_err;	    /* why this drain leaves something unread, or 0 */
+	bool is_refusing; /* a record of the current generation found no room */
+	bool is_leaving; /* the next process reports the records of the current generation */
+	/* Generations that an earlier process may have read in part without noting it. */
+	bool is_recovering[GENERATIONS];
+	int64_t flip_ns; /* when the drain began, by the flows' clock */
+
+	int64_t cost_ns;   /* CPU time of this drain, or of the last one */
+	int64_t rested_ns; /* no early drain begins before that time */
+
+	/* By generation, since the beginning: counted packets, arrived packets. */
+	struct counters counted[GENERATIONS];
+	struct count arrived[GENERATIONS];
+	struct count entered; /* first sights among the arrived packets, see topology.h */
+	struct count seen; /* as of the last drain */
+	struct count unclaimed;
+	struct count abandoned; /* by an earlier process, which was killed */
+	struct count found_abandoned; /* found in the drain that is under way */
+	struct count unread[GENERATIONS]; /* counted packets that could not be read: no memory */
+	/* Of all interfaces, including those that are gone; see struct netif. */
+	struct outcomes crossed[2], reported[2];
+	struct netobs_stats stats; /* when the drain began: they balance between drains */
+	struct netobs_engine_stats engine_stats; /* of drains */
+	int64_t begun_ns;	 /* when the drain began, CLOCK_BOOTTIME */
+	int64_t begun_before_ns; /* when the drain before it began */
+	uint64_t drains;
+	uint64_t early_drains;
+	uint64_t final_drains;
+	uint64_t table_entries;
+};
+
+static inline bool pipeline_is_settling(const struct pipeline *pipeline)
+{
+	return pipeline->phase == PIPELINE_SETTLING;
+}
+
+static inline uint32_t pipeline_wait_ms(const struct pipeline *pipeline)
+{
+	return pipeline->wait_ms;
+}
+
+static inline bool pipeline_is_idle(const struct pipeline *pipeline)
+{
+	return pipeline->phase == PIPELINE_IDLE;
+}
+
+/* Compares the packets that programs counted with those that arrived, and sums them up. */
+
+/* Check that all counted packets of a generation that was read have arrived, and log a difference. */
+void pipeline_balance(struct pipeline *pipeline);
+
+/* At the end of a drain: report the packets that were seen, and the counts of interfaces. */
+void pipeline_sum_up(struct pipeline *pipeline);
+
+/*
+ * Whether the generation that comes after the last drained one has entries left from before, or
+ * flows were not reported for want of memory.
+ */
+bool pipeline_has_left(const struct pipeline *pipeline);
+
+/**
+ * @return whether all packets have been read that programs counted before @since_ns
+ *         (CLOCK_BOOTTIME), including those of programs that were running then
+ */
+bool pipeline_has_read(const struct pipeline *pipeline, int64_t since_ns);
+
+/* As of the last drain; `interfaces` and `shadowed` are left alone. */
+void pipeline_stats(const struct pipeline *pipeline,
+		    struct netobs_stats *ret_stats);
+
+/* Packets that no process can report any more; pipeline_note() logs them. */
+void pipeline_abandon(struct pipeline *pipeline, const struct count *count);
+
+/*
+ * Tables that outlive the process: the next process delivers what is in them, after a clean end and
+ * after a kill. Packets that a killed process had drained and not noted count as lost.
+ */
+
+/*
+ * Begin with a drain of the generation that the earlier process was not writing to, in case it
+ * was killed in the middle of one.
+ */
+void pipeline_adopt(struct pipeline *pipeline);
+
+/*
+ * At the end of a drain, once its records have been delivered: note that for the next process. If
+ * this one is killed before, all packets that it has drained count as lost; if it is killed
+ * later, none of them does.
+ */
+void pipeline_note(struct pipeline *pipeline);
+
+/* Leave packets that are counted after the next drain to the next process. */
+void pipeline_leave(struct pipeline *pipeline);
 
 int pipeline_init(struct pipeline *pipeline,
 		  const struct pipeline_options *options,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "pipeline_restart.h"
+#include "pipeline.h"
 
 #include "base/clock.h"
 #include "engine/store.h"
-#include "pipeline_books.h"
 
 void pipeline_adopt(struct pipeline *pipeline)
 {

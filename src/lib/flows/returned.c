@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "returned.h"
-
-#include "points.h"
+#include "sides.h"
 
 struct volume returned_sum(const struct flow *flow, const struct host *host,
 			   uint16_t netns)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "sides.h"
 
-#include "first_sights.h"
-#include "points.h"
 #include "sighting.h"
 
 enum { LEVELS = 16 };

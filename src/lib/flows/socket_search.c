@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "socket_search.h"
+#include "translation_search.h"
 
 #include "bpf/parse/headers.h"
 #include "flow_table.h"

@@ -13,7 +13,7 @@
 #define NETOBS_FLOWS_SOCKET_TRANSLATIONS_H
 
 #include "engine/connects.h"
-#include "socket_search.h"
+#include "translation_search.h"
 #include "who/spaces.h"
 
 struct host;

@@ -18,14 +18,40 @@
 #ifndef NETOBS_FLOWS_TRANSLATION_H
 #define NETOBS_FLOWS_TRANSLATION_H
 
-#include "base/clock.h"
-#include "base/util.h"
 #include "bpf/nat.h"
 #include "bpf/types.h"
-#include "lost_faces.h"
+#include "base/clock.h"
+#include "base/util.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/*
+ * Faces of translations that found no room in the table. The table may have other translations
+ * with such a face, so for packets that have it, the translation is unknown. This is a set of
+ * hashes: a face may be taken for a lost one by mistake, but no lost face is missed.
+ */
+
+/* The generation that programs write to, and the previous one, which is being read. */
+enum { LOST_GENERATIONS = 2 };
+
+struct lost_faces {
+	uint64_t *sets[LOST_GENERATIONS]; /* take memory as they are used */
+	bool is_used[LOST_GENERATIONS];
+	uint32_t current;
+};
+
+/** @return 0; -ENOMEM */
+int lost_faces_init(struct lost_faces *lost);
+
+void lost_faces_done(struct lost_faces *lost);
+
+/* Another generation begins: faces that were lost before the previous one are removed. */
+void lost_faces_begin(struct lost_faces *lost);
+
+void lost_faces_add(struct lost_faces *lost, uint64_t hash);
+
+bool lost_faces_has(const struct lost_faces *lost, uint64_t hash);
 
 enum { BEFORE, AFTER, SIDES };
 
@@ -136,7 +162,7 @@ struct face_key {
 	uint32_t reserved2;
 };
 
-/* The translations of a stage: translation_order.h. */
+/* The translations of a stage: see translation_order_add(). */
 struct stage {
 	uint32_t oldest, newest; /* 1 + index; 0: none */
 	uint32_t n;
@@ -170,5 +196,32 @@ static inline int64_t translation_last(const struct translation_table *table,
 		       translation->used_ns :
 		       translation->last_ns;
 }
+
+/*
+ * Which translation makes room for a new one. A flood from forged addresses makes many
+ * translations without further packets; conversations go on. So each translation has a stage, and
+ * each stage has a list, ordered by the last packet. The work is constant.
+ */
+
+/* @translation was added to the table (add), or has had a packet (renew). */
+void translation_order_add(struct translation_table *table,
+			   struct translation *translation);
+void translation_order_renew(struct translation_table *table,
+			     struct translation *translation);
+
+void translation_order_remove(struct translation_table *table,
+			      const struct translation *translation);
+
+/*
+ * Find the translation to evict. First choice is the one that ended first. If fewer than a
+ * quarter of the table are not settled, the next choice is the settled one without a packet for
+ * longest, at least for a minute. Then comes the oldest of those without an answer, or of those
+ * with one, whichever are more.
+ *
+ * @return NULL: all have to stay
+ */
+struct translation *
+translation_order_find_first(const struct translation_table *table,
+			     int64_t now_ns);
 
 #endif

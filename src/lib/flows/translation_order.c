@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "translation_order.h"
+#include "translation.h"
 
 enum { UNSETTLED_PART = 4 }; /* a quarter */
 

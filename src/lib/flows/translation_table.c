@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
-#include "translation_order.h"
+#include "translation.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

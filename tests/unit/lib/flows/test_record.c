@@ -2,7 +2,7 @@
 /* From a flow to the public record. */
 #include "lib_test.h"
 #include "lib_world.h"
-#include "flows/record.h"
+#include "flows/merge.h"
 #include "base/util.h"
 
 #include <string.h>

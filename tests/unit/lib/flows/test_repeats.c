@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Which keys occur more than once: wrong on the safe side alone. */
 #include "lib_test.h"
-#include "flows/repeats.h"
+#include "flows/merge.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* What makes room in a full table: what has ended, then what has had no answer. */
-#include "flows/translation_order.h"
+#include "flows/translation.h"
 #include "flows/translation_table.h"
 
 #include "base/clock.h"

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
-#include "flows/conversation_search.h"
 #include "flows/translation_search.h"
 #include "host/host.h"
 #include "lib_test.h"
