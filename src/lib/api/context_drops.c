@@ -2,7 +2,7 @@
 /* The drops that a context reads, for observers of drops. */
 #include "context.h"
 
-#include "drops/drops.h"
+#include "drops/drop_feed.h"
 
 #include <errno.h>
 #include <netobs/drop.h>

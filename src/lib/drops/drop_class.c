@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "drop_class.h"
+#include "drop_names.h"
 
 #include "base/util.h"
 

@@ -6,13 +6,26 @@
 #ifndef NETOBS_DROPS_DROP_DRAIN_H
 #define NETOBS_DROPS_DROP_DRAIN_H
 
+#include "bpf/drops.h"
 #include "base/clock.h"
-#include "drop_fill.h"
-#include "drop_names.h"
 #include "engine/drop_programs.h"
 #include "engine/map.h"
+#include "drop_names.h"
 
 #include <netobs/drop.h>
+
+/* An entry of the programs' tables as a record. */
+
+struct drop_source {
+	const struct clock *clock;
+	const struct drop_names *names;
+	int functions_fd; /* the map "drop_functions" */
+};
+
+/** @param time_ns  of the record, since 1970 */
+void drop_fill(const struct drop_source *source, const struct drop_key *key,
+	       const struct drop_value *value, int64_t time_ns,
+	       struct netobs_drop *ret_drop);
 
 enum { DROP_DRAIN_WAIT_MS = 2 }; /* between looks whether programs have ended */
 

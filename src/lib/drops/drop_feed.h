@@ -58,4 +58,15 @@ int drop_feed_ask(struct drop_feed *feed, uint64_t *ret_drain);
  */
 int drop_feed_step(struct drop_feed *feed, uint64_t drain);
 
+/* An observer of drops that shares the programs of others. */
+
+struct netobs_drops;
+
+/**
+ * Have an observer take the drops of a feed, instead of loading programs of its own.
+ *
+ * @return 0; -EALREADY: it has been started, or has one
+ */
+int drops_join(struct netobs_drops *drops, struct drop_feed *feed);
+
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "drop_fill.h"
+#include "drop_drain.h"
 
 #include "base/util.h"
-#include "drop_class.h"
+#include "drop_names.h"
 
 #include <bpf/bpf.h>
 #include <string.h>

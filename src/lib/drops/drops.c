@@ -4,7 +4,7 @@
 #include "base/options.h"
 #include "base/privilege.h"
 #include "base/util.h"
-#include "drops.h"
+#include "drop_feed.h"
 #include "filter/filter.h"
 
 #include <errno.h>

@@ -12,7 +12,6 @@
 #include "who/cgroups.h"
 #include "who/container_names.h"
 #include "engine/session_programs.h"
-#include "fill.h"
 #include "sessions.h"
 
 #include <bpf/bpf.h>

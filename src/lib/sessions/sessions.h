@@ -3,6 +3,11 @@
 #ifndef NETOBS_SESSIONS_SESSIONS_H
 #define NETOBS_SESSIONS_SESSIONS_H
 
+#include "bpf/session.h"
+#include "base/clock.h"
+
+#include <netobs/session.h>
+
 struct container_names;
 struct netobs_sessions;
 
@@ -13,5 +18,24 @@ struct netobs_sessions;
  */
 int sessions_use_names(struct netobs_sessions *sessions,
 		       struct container_names *names);
+
+/* Converts the programs' report about a socket to the record of its session. */
+
+struct session_source {
+	const struct clock *clock;
+	int cgroups_fd;		       /* the map of struct session_cgroup */
+	struct container_names *names; /* NULL: none are wanted */
+	int64_t tick_ns;	       /* of the kernel */
+};
+
+/** How long a tick of the kernel is, in ns. */
+int64_t session_tick_ns(void);
+
+/** @return how the connection ended, from its state and error in @end */
+enum netobs_session_ended session_ended(const struct session_end *end);
+
+void session_fill(const struct session_source *source,
+		  const struct session_event *event,
+		  struct netobs_session *ret_session);
 
 #endif

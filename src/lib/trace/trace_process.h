@@ -7,7 +7,7 @@
 #define NETOBS_TRACE_TRACE_PROCESS_H
 
 #include "base/log.h"
-#include "who/cgroup_path.h"
+#include "who/container_facts.h"
 
 #include <netobs/trace.h>
 #include <stdbool.h>

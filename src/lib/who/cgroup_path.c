@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "cgroup_path.h"
+#include "container_facts.h"
 
 #include "base/util.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "bpf/session.h"
-#include "cgroup_path.h"
+#include "container_facts.h"
 
 #include <stdbool.h>
 

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/util.h"
 #include "base/worker.h"
-#include "container_lookup.h"
+#include "container_places.h"
 #include "container_table.h"
 
 #include <errno.h>

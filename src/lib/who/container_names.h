@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * The names of containers by their IDs, from the files of their runtime (container_files.h). The
+ * The names of containers by their IDs, from the files of their runtime (container_places.h). The
  * files are read at the start, when a directory is created (inotify(7)), and when a container is
  * first asked for. A thread reads, one fifth of the time at most. It tries containers without a
  * name again, ever less often, since a directory comes before its files. It reads containers with a

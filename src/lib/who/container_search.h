@@ -6,7 +6,7 @@
 #ifndef NETOBS_WHO_CONTAINER_SEARCH_H
 #define NETOBS_WHO_CONTAINER_SEARCH_H
 
-#include "cgroup_path.h"
+#include "container_facts.h"
 
 #include <stdbool.h>
 #include <stdint.h>

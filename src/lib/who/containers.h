@@ -11,7 +11,7 @@
 #define NETOBS_WHO_CONTAINERS_H
 
 #include "host/host.h"
-#include "cgroup_path.h"
+#include "container_facts.h"
 
 struct contained;
 struct worker;

@@ -2,7 +2,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "drops/drop_class.h"
+#include "drops/drop_names.h"
 
 #include <stdlib.h>
 

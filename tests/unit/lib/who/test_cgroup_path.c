@@ -3,7 +3,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "who/cgroup_path.h"
+#include "who/container_facts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
