@@ -2,8 +2,6 @@
 #include "datagrams.h"
 
 #include "base/util.h"
-#include "datagram_keys.h"
-#include "datagram_readers.h"
 
 /* Datagrams are delivered after so long without another event: few have any later. */
 static const int64_t patience_ns[DATAGRAM_STATES] = {

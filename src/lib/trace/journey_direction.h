@@ -7,7 +7,7 @@
 #define NETOBS_TRACE_JOURNEY_DIRECTION_H
 
 #include "journey_draft.h"
-#include "journey_queue.h"
+#include "journey_event.h"
 
 enum { JOURNEY_HELD_MAX = 65536 }; /* events of a direction */
 

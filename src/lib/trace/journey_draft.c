@@ -2,8 +2,6 @@
 #include "journey_draft.h"
 
 #include "base/util.h"
-#include "journey_hooks.h"
-#include "journey_way.h"
 
 #include <string.h>
 

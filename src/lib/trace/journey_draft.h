@@ -4,7 +4,27 @@
 #define NETOBS_TRACE_JOURNEY_DRAFT_H
 
 #include "journey_event.h"
-#include "journey_parts.h"
+
+/* The parts of a journey's time, from its steps. */
+
+/* A step, with the attempt as in struct netobs_journey_step. */
+struct journey_stop {
+	const struct journey_event *event;
+	uint8_t attempt;
+};
+
+struct journey_route {
+	const struct journey_stop *stops; /* by time */
+	uint32_t n;
+	bool is_sender_here;
+	bool is_receiver_here;
+	bool is_datagram; /* only the parts on the way and in the socket apply */
+	int64_t first_ns; /* when the first attempt began; without one, the time of the last stop */
+};
+
+/** Fill part_ns, unknown_ns and unknown_parts, which must be 0. */
+void journey_parts_fill(const struct journey_route *route,
+			struct netobs_journey *journey);
 
 enum { JOURNEY_EVENTS_MAX = 1024 }; /* of the same bytes */
 
@@ -57,5 +77,41 @@ void journey_draft_add(struct journey_draft *draft,
 
 /** Deliver the journey, if there is one. */
 void journey_draft_flush(struct journey_draft *draft);
+
+/* The way of bytes that passed all points together: which attempt arrived, and when. */
+
+struct journey_way {
+	/* Events of these bytes, by time; without NETOBS_TRACE_SEND and _SENT. */
+	struct journey_event *const *events;
+	uint32_t n;
+	uint32_t sender_netns; /* of the sender's socket; 0: not known */
+	bool is_sender_here;   /* an event of the sender's socket was seen */
+	bool is_receiver_here;
+	bool is_datagram;
+
+	/* Set by journey_way_find(), as are the attempts of the events: */
+	uint32_t n_attempts; /* from the first interface */
+	uint16_t arrived;    /* the attempt that arrived, or the last one */
+	int64_t first_ns;    /* when the first attempt began, if there is one */
+	bool has_attempt;
+	uint16_t n_begun; /* numbers of attempts that events have */
+	/* Positions in events; n: none. */
+	uint32_t segment, ready, read, acked;
+};
+
+/** Set the second half of @way, and the attempt of each event. */
+void journey_way_find(struct journey_way *way);
+
+/*
+ * Netfilter's hooks in journeys. They are steps, but no part of a journey's time begins there: the
+ * parts are equal whether hooks are seen or not.
+ */
+
+/** Assign each event at a hook to its attempt, if that is known; after journey_way_find(). */
+void journey_hooks_join(const struct journey_way *way);
+
+/** Fill netfilter_ns, and its bit of record.has. */
+void journey_hooks_fill(const struct journey_route *route,
+			struct netobs_journey *journey);
 
 #endif

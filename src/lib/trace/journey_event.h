@@ -24,7 +24,7 @@ struct journey_event {
 	uint32_t reason; /* of drops */
 	bool begins_call;
 	bool ends_call;	  /* the call has returned */
-	uint16_t attempt; /* of the current bytes: journey_way.h */
+	uint16_t attempt; /* of the current bytes: journey_draft.h */
 };
 
 static inline bool journey_same_interface(const struct journey_event *a,
@@ -50,5 +50,33 @@ static inline bool journey_is_arrival(const struct journey_event *event)
 	return event->step.point == NETOBS_TRACE_ARRIVE ||
 	       event->step.point == NETOBS_TRACE_RECEIVE;
 }
+
+/* Events ordered by a key, and by arrival if keys are equal: a binary heap. */
+
+struct journey_queue_item {
+	int64_t key;
+	struct journey_event *event;
+};
+
+struct journey_queue {
+	struct journey_queue_item *items; /* the least is the first */
+	uint32_t n, capacity;
+};
+
+/** Make room for @n items. @return false: no memory */
+bool journey_queue_reserve(struct journey_queue *queue, uint32_t n);
+
+/** Add an event; journey_queue_reserve() has made room. */
+void journey_queue_push(struct journey_queue *queue, int64_t key,
+			struct journey_event *event);
+
+/** @return the event of the least key; NULL: none is left */
+struct journey_event *journey_queue_pop(struct journey_queue *queue);
+
+/** Take out the events of @direction, in any order; @each owns them. */
+void journey_queue_remove(struct journey_queue *queue,
+			  const struct direction *direction,
+			  void (*each)(struct journey_event *event, void *ctx),
+			  void *ctx);
 
 #endif

@@ -4,7 +4,7 @@
  * that are one part apart give the time of this part; if they are more parts apart, points between them were
  * not seen, and their time belongs to no known part.
  */
-#include "journey_parts.h"
+#include "journey_draft.h"
 
 #include "base/util.h"
 

@@ -4,7 +4,7 @@
  * the n-th one that passes a place is the n-th that has not been lost before. Where the buffer
  * stays the same from one place to the next, it is better evidence.
  */
-#include "journey_way.h"
+#include "journey_draft.h"
 
 #include "base/util.h"
 

@@ -4,7 +4,7 @@
 #include "base/util.h"
 #include "datagrams.h"
 #include "journey_direction.h"
-#include "journey_queue.h"
+#include "journey_event.h"
 
 #include <string.h>
 

@@ -5,8 +5,6 @@
 #include "base/util.h"
 #include "engine/map.h"
 #include "filter/filter.h"
-#include "trace_layers.h"
-#include "trace_match.h"
 #include "trace_state.h"
 
 #include <errno.h>

@@ -4,8 +4,6 @@
 
 #include "base/util.h"
 #include "bpf/parse/headers.h"
-#include "trace_layers.h"
-#include "trace_match.h"
 
 #include <errno.h>
 #include <stdlib.h>

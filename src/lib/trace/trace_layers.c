@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "trace_layers.h"
+#include "trace_state.h"
 
 _Static_assert((int)TRACE_DROP == (int)NETOBS_TRACE_DROP &&
 		       (int)TRACE_POSTROUTING == (int)NETOBS_TRACE_POSTROUTING &&

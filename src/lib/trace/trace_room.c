@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "trace_room.h"
+#include "traced.h"
 
 #include <stddef.h>
 

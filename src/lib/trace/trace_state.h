@@ -3,21 +3,41 @@
 #ifndef NETOBS_TRACE_TRACE_STATE_H
 #define NETOBS_TRACE_TRACE_STATE_H
 
+#include "bpf/trace.h"
 #include "base/clock.h"
 #include "base/life.h"
 #include "drops/drop_names.h"
 #include "engine/trace_programs.h"
 #include "filter/filter.h"
 #include "journeys.h"
-#include "trace_early.h"
 #include "trace_hooks.h"
 #include "trace_process.h"
-#include "trace_room.h"
 #include "traced.h"
 
 #include <netobs/trace.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* Events during netobs_trace_start(), which wait: only netobs_trace_dispatch() calls callbacks. */
+
+enum { TRACE_EARLY_MAX = 1 << 16 };
+
+struct trace_early {
+	struct netobs_trace_event *events;
+	uint32_t n, capacity;
+};
+
+/** Keep a copy. @return false: there are TRACE_EARLY_MAX, or there is no memory */
+bool trace_early_keep(struct trace_early *early,
+		      const struct netobs_trace_event *event);
+
+/** Call @deliver for each event, in the order of arrival, and remove all. */
+void trace_early_deliver(struct trace_early *early,
+			 void (*deliver)(void *ctx,
+					 const struct netobs_trace_event *event),
+			 void *ctx);
+
+void trace_early_free(struct trace_early *early);
 
 struct map_grace;
 
@@ -78,5 +98,22 @@ void trace_turn_away(struct netobs_trace *trace, struct traced *traced);
 /** @return the connection's events beyond max_events so far */
 uint64_t trace_count_cut(const struct netobs_trace *trace,
 			 const struct traced *traced);
+
+/* Whether a filter expression chooses a connection, by its addresses and ports alone. */
+
+/* @return whether an expression can match such connections; NULL matches all */
+bool trace_match_has_tcp(const char *expression);
+bool trace_match_has_datagrams(const char *expression);
+
+/** @param filter  NULL: all. @return whether a segment of either direction matches */
+bool trace_match(const struct filter *filter, const struct trace_tuple *tuple);
+
+/* Layers of the points that programs report. */
+
+/** @return the layer of a point before TRACE_OPENS */
+enum netobs_trace_layer trace_layer_of(enum trace_point point);
+
+/** @return 1 << enum trace_point of each point of @layers, which are 1 << enum netobs_trace_layer */
+uint32_t trace_layers_points(uint32_t layers);
 
 #endif

@@ -2,7 +2,7 @@
 /* Events that wait for the first dispatch of a tracer: all of them in order, up to a limit. */
 #include "lib_test.h"
 
-#include "trace/trace_early.h"
+#include "trace/trace_state.h"
 
 struct seen {
 	uint64_t n;

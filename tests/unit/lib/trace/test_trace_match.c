@@ -4,7 +4,7 @@
 
 #include "base/util.h"
 #include "bpf/parse/headers.h"
-#include "trace/trace_match.h"
+#include "trace/trace_state.h"
 
 #include <arpa/inet.h>
 #include <string.h>
