@@ -5,7 +5,6 @@
 #include "base/util.h"
 #include "bpf/parse/headers.h"
 #include "capture/capture_file.h"
-#include "capture/crossings.h"
 
 #include <errno.h>
 #include <string.h>

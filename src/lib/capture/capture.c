@@ -6,13 +6,11 @@
 #include "base/options.h"
 #include "base/privilege.h"
 #include "base/util.h"
+#include "capture.h"
 #include "catalogue/direction.h"
 #include "engine/map.h"
 #include "filter/filter.h"
-#include "options.h"
 #include "packets.h"
-#include "processes.h"
-#include "sources.h"
 
 #include <errno.h>
 #include <netobs/capture.h>

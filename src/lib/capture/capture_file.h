@@ -56,4 +56,22 @@ bool capture_file_hides_link(const struct capture_file *file);
 /* Name the link types that are not supported, among others that are, with their packets. */
 void capture_file_report(const struct capture_file *file);
 
+/*
+ * Packets of a capture file that passed several interfaces, or one in both directions, and are in it
+ * once for each. The n-th packet with some content at one of these points is the n-th with that
+ * content at another one, within a second; so as many count as the point has that saw most of them.
+ *
+ * Content is all from the network header on but what routers change: the type of service, the hop
+ * limit and the checksum of the header. Address translation makes other packets, as it does for flows.
+ */
+
+struct crossings;
+
+/** @return NULL: no memory */
+struct crossings *crossings_new(void);
+void crossings_free(struct crossings *crossings);
+
+/** Note a packet with an interface. @return whether it has passed another point before */
+bool crossings_is_again(struct crossings *crossings, const struct frame *frame);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "crossings.h"
+#include "capture_file.h"
 
 #include "base/hash.h"
 #include "base/util.h"

@@ -7,7 +7,6 @@
 
 #include "base/json.h"
 #include "base/options.h"
-#include "networks.h"
 
 /* The sampling, which follows the values of keys. */
 struct group_rate {

@@ -7,11 +7,11 @@
 #ifndef NETOBS_GROUP_KEYS_H
 #define NETOBS_GROUP_KEYS_H
 
+#include <netobs/group.h>
+#include <netobs/networks.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <netobs/group.h>
 
 struct json;
 struct netobs_group_record;
@@ -144,5 +144,27 @@ const uint8_t *group_keys_shown(const struct group_keys *keys, size_t i,
 				const uint8_t *value);
 
 void group_json_addr(struct json *json, const uint8_t addr[16]);
+
+/* Determines which end of a flow is the server's. */
+
+struct netobs_flow;
+
+enum { SERVERS = 4096 };
+
+/* Hosts that accepted a connection, by a hash: some are overwritten. */
+struct servers {
+	uint64_t hashes[SERVERS];
+};
+
+/**
+ * Learn from @flow, and determine its end that belongs to the server.
+ */
+enum flow_end server_find(struct servers *servers,
+			  const struct netobs_flow *flow);
+
+/* Networks that several groups share. */
+
+/** @return @networks; each call needs one more netobs_networks_free() */
+struct netobs_networks *networks_share(struct netobs_networks *networks);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "networks.h"
+#include "keys.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

@@ -16,7 +16,6 @@
 #include "base/util.h"
 #include "record/any.h"
 #include "series_state.h"
-#include "session_flow.h"
 
 enum {
 	DEFAULT_SERIES = 500,

@@ -4,7 +4,7 @@
  * the other one: the next session of the other end is then the second of its connection. There may
  * be several, since ports are reused, and other namespaces have the same addresses.
  */
-#include "session_ends.h"
+#include "series_state.h"
 
 #include <stdlib.h>
 #include <string.h>

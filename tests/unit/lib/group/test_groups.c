@@ -3,7 +3,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "group/server.h"
+#include "group/keys.h"
 
 #include <errno.h>
 #include <limits.h>
