@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "drop_log.h"
+#include "sink.h"
 
 enum { EVERY_MS = 60 * 1000 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The text is this library's own: it has no blanks, and its keys no escapes. */
-#include "ecs.h"
-
 #include "member_names.h"
+
 #include "record/any.h"
 
 #include <stdio.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "host_fields.h"
 
-#include "agent.h"
 #include "base/json.h"
 #include "base/text.h"
 

@@ -29,4 +29,18 @@ const char *member_name(enum names_of names_of, const char *key, size_t len,
 /** @return what both call the transport protocol of IP @proto; NULL: neither lists it, nor has it ports */
 const char *member_transport(int64_t proto);
 
+/*
+ * Records in JSON with the names of the Elastic Common Schema: members keep their values, and have the
+ * names of catalogue/names.def. Names with dots are objects to Elasticsearch.
+ */
+
+enum { ECS_MORE = 4 << 10 }; /* bytes that names may take more */
+
+/**
+ * @param json  a record as netobs_record_json() writes it, of @len bytes, at most RECORD_JSON_MAX; has room
+ *              for ECS_MORE more
+ * @return its length
+ */
+size_t ecs_rename(char *json, size_t len);
+
 #endif

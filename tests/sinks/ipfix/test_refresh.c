@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What is said again: templates by time and number of messages, names when they change. */
 #include "sinks/ipfix/reports.h"
-#include "sinks/ipfix/refresh.h"
 
 #include "lib_test.h"
 

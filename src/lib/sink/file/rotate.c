@@ -5,7 +5,7 @@
 #include "base/io.h"
 #include "base/outage.h"
 #include "base/util.h"
-#include "sink/pack/pieces.h"
+#include "sink/pack/packer.h"
 
 #include <dirent.h>
 #include <errno.h>

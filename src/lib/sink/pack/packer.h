@@ -3,8 +3,10 @@
 #ifndef NETOBS_SINK_PACK_PACKER_H
 #define NETOBS_SINK_PACK_PACKER_H
 
-#include "compressor.h"
 #include "base/spec.h"
+#include "compressor.h"
+
+#include <stdint.h>
 
 struct packer_options {
 	const char *kind;   /* kind of the sink, for messages; the spec's */
@@ -41,5 +43,13 @@ ssize_t packer_pack(struct packer *packer, const char *lines, size_t len,
 /** Compress @text to one plain member or frame; the protocol states its length. @return as packer_pack() */
 ssize_t packer_pack_body(struct packer *packer, const char *text, size_t len,
 			 const char **ret_bytes);
+
+/* Files of lines, of compressed pieces of them, or of IPFIX messages. */
+
+/* The suffix of a file's compression, found from its contents: ".gz", ".zst" or "". */
+const char *pieces_suffix(int fd);
+
+/* Cut off a torn piece at the end, which a crash has left. Errors: as pread(2), ftruncate(2). */
+int pieces_cut(int fd, uint64_t *ret_size);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include "base/outage.h"
 #include "message.h"
-#include "pace.h"
 #include "retry.h"
 #include "session.h"
 #include "base/buffer.h"

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/util.h"
-#include "sink/agent.h"
+#include "sink/host_fields.h"
 
 #include <assert.h>
 #include <errno.h>

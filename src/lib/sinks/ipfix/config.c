@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "config.h"
+#include "output.h"
 
 #include "encoder.h"
 #include "base/util.h"

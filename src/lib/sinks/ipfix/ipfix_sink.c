@@ -7,7 +7,6 @@
 #include "encoder.h"
 #include "base/clock_ms.h"
 #include "output.h"
-#include "refresh.h"
 #include "reports.h"
 
 #include <errno.h>

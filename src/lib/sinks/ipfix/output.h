@@ -7,12 +7,44 @@
 #ifndef NETOBS_SINKS_IPFIX_OUTPUT_H
 #define NETOBS_SINKS_IPFIX_OUTPUT_H
 
-#include "config.h"
-#include "encoder.h"
+#include "base/spec.h"
+#include "sink/file/rotate.h"
 #include "sink/module.h"
+#include "sinks/net/address.h"
+#include "sinks/net/tls.h"
+#include "encoder.h"
+#include "layout.h"
 
+#include <netdb.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+
+/* The target and options of an ipfix sink. */
+
+enum config_transport { CONFIG_UDP, CONFIG_TCP, CONFIG_TLS, CONFIG_FILE };
+
+struct config {
+	enum config_transport transport;
+	struct address address;
+	struct sockaddr_storage source;
+	struct tls_context tls;
+	char *path;
+	bool rotates; /* the file */
+	struct rotate_options rotation;
+	size_t mtu;    /* 0: as suits the transport */
+	uint64_t pace; /* messages per second over UDP; 0: any number */
+	uint32_t domain;
+	uint64_t template_ms, options_ms; /* between repetitions */
+	bool has_options;		  /* records beside those of flows */
+	struct layout_options layout;
+};
+
+/** Read all options; spec_finish() is the caller's. @return 0; -EINVAL, logged; -ENOMEM */
+int config_read(struct config *config, struct spec *spec);
+
+void config_free(struct config *config);
 
 enum { OUTPUT_FILE_SIZE = 32768 }; /* size of a message in a file */
 
@@ -110,5 +142,17 @@ static inline bool output_take(struct output *output, struct unsent *unsent,
 	output_count(output, message);
 	return true;
 }
+
+/* UDP sockets, and ICMP errors about their datagrams. */
+
+/** @return a socket that is connected to @address and never fragments; or -errno */
+int udp_socket_open(const struct addrinfo *address,
+		    const struct sockaddr_storage *source);
+
+/** @return bytes of the largest message without fragments, as far as the kernel knows */
+size_t udp_socket_room(int fd);
+
+/** @return the next ICMP error about a datagram: -ECONNREFUSED ...; 0: there is none */
+int udp_socket_error(int fd);
 
 #endif

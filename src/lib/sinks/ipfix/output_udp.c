@@ -7,9 +7,8 @@
  */
 #include "base/outage.h"
 #include "base/clock_ms.h"
-#include "sinks/net/resolve.h"
+#include "sinks/net/address.h"
 #include "output.h"
-#include "udp_socket.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "refresh.h"
+#include "reports.h"
 
 #include "base/util.h"
 

@@ -3,8 +3,11 @@
 #ifndef NETOBS_SINKS_IPFIX_REPORTS_H
 #define NETOBS_SINKS_IPFIX_REPORTS_H
 
-#include "record.h"
 #include "output.h"
+#include "record.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 /* With more interfaces than half of this, all names are sent again now and then. */
 enum { NAMES_SLOTS = 4096 };
@@ -54,5 +57,25 @@ int reports_add(struct reports *reports, struct encoder *encoder,
 /** Add the names of a flow, unless they were sent. @return as reports_add() */
 int reports_add_names(struct reports *reports, struct encoder *encoder,
 		      const struct netobs_flow *flow);
+
+/*
+ * When templates are sent: at the start of a session; over UDP, where they may be lost or
+ * forgotten, also at intervals.
+ */
+
+struct refresh {
+	uint64_t interval_ms;
+	bool repeats;
+	unsigned int rounds;   /* rounds of this session */
+	int64_t due_ms;	       /* the next one */
+	unsigned int messages; /* since the last one */
+};
+
+void refresh_start(struct refresh *refresh, int64_t now_ms);
+
+bool refresh_is_due(const struct refresh *refresh, int64_t now_ms);
+
+/* Call when all templates were sent. */
+void refresh_done(struct refresh *refresh, int64_t now_ms);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "udp_socket.h"
+#include "output.h"
 
 #include "base/util.h"
 #include "sinks/net/address.h"

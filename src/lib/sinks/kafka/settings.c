@@ -2,7 +2,7 @@
 #include "settings.h"
 
 #include "base/util.h"
-#include "sink/agent.h"
+#include "sink/host_fields.h"
 
 #include <errno.h>
 #include <stdio.h>

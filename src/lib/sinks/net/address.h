@@ -4,7 +4,9 @@
 #define NETOBS_SINKS_NET_ADDRESS_H
 
 #include "base/spec.h"
+#include "sink/module.h"
 
+#include <netdb.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -32,5 +34,31 @@ int address_bind_source(int fd, int family,
 
 /* Whether @text is one, and not a name. @ret_address may be NULL. */
 bool address_is_numeric(const char *text, struct sockaddr_storage *ret_address);
+
+/*
+ * Looks up the addresses of a name, in a thread that waits for the answer unless the name
+ * is an address. It may be closed before there is an answer.
+ */
+
+struct resolve;
+
+/*
+ * @type: SOCK_STREAM or SOCK_DGRAM. The sink is called when the answer is there. -errno:
+ * the query could not be started.
+ */
+int resolve_start(struct sink_host *sink, const struct address *address,
+		  int type, struct resolve **ret_resolve);
+
+/*
+ * 0: @ret_list is the caller's, to be given to freeaddrinfo(); -EAGAIN: there is no
+ * answer yet; others: there are no addresses, and resolve_error() says why.
+ */
+int resolve_take(struct resolve *resolve, struct addrinfo **ret_list);
+
+/* "the host name is unknown" ... */
+const char *resolve_error(const struct resolve *resolve);
+
+/* May be called at any time; takes NULL. */
+void resolve_close(struct resolve *resolve);
 
 #endif

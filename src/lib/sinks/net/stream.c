@@ -6,7 +6,7 @@
 #include "stream.h"
 
 #include "base/clock_ms.h"
-#include "resolve.h"
+#include "address.h"
 
 #include <stdarg.h>
 #include <stdio.h>

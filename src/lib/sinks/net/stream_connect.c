@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* From a name to a connection: all addresses in turn, TCP, and TLS. */
+#include "address.h"
 #include "base/clock_ms.h"
-#include "resolve.h"
 #include "stream.h"
 #include "tcp.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "entries.h"
+#include "otlp.h"
 
 /* NULL: it goes to logs. */
 static const struct netobs_group_record *group_of(const struct netobs_record *record)

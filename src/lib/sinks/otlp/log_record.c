@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* A record as a LogRecord: an event whose attributes are the members of JSON. */
-#include "entries.h"
+#include "otlp.h"
 
 #include "attributes.h"
 #include "sinks/pbflow/wire.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The text is this library's own: it has no blanks, and numbers are integers. */
-#include "members.h"
+#include "attributes.h"
 
 #include <stdlib.h>
 #include <string.h>

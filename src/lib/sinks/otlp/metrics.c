@@ -4,7 +4,7 @@
  * are these (delta): each is delivered once, or counted as lost, and a sink needs no memory of series, which a
  * restart would take from it.
  */
-#include "entries.h"
+#include "otlp.h"
 
 #include "attributes.h"
 #include "base/times.h"

@@ -75,4 +75,14 @@ struct otlp_answer {
 bool otlp_read_answer(const void *bytes, size_t len,
 		      struct otlp_answer *ret_answer);
 
+/* The entries of requests, as fields of the message around them. */
+
+uint8_t *put_log_record(uint8_t *to, const struct netobs_record *record);
+
+/* Of groups: a metric for each count that is known, with a data point. */
+uint8_t *put_metrics(uint8_t *to, const struct netobs_group_record *group);
+
+/** @return how many put_metrics() writes */
+uint32_t count_metrics(const struct netobs_group_record *group);
+
 #endif

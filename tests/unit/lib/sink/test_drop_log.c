@@ -2,7 +2,7 @@
 /* What is logged of records that are dropped, and when. */
 #include "lib_test.h"
 
-#include "sink/drop_log.h"
+#include "sink/sink.h"
 #include "base/util.h"
 
 #include <stdio.h>

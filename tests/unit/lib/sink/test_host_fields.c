@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "lib_test.h"
 
-#include "sink/agent.h"
 #include "sink/host_fields.h"
 
 #include <errno.h>

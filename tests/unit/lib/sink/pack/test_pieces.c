@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What is whole of a file that ends anywhere. Compressed lines: test_rotate.c. */
 #include "lib_test.h"
-#include "sink/pack/pieces.h"
+#include "sink/pack/packer.h"
 #include "base/util.h"
 
 #include <string.h>
