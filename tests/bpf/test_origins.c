@@ -18,7 +18,7 @@ static uint32_t next(uint32_t *seed, uint32_t below)
 	return (*seed >> 8) % below;
 }
 
-/* As src/bpf/track/origins.h looks it up. */
+/* As src/bpf/track/packet.h looks it up. */
 static bool is_there(const struct origins *origins, uint16_t netns,
 		     uint32_t ifindex)
 {

@@ -14,10 +14,10 @@
 #define NETOBS_BPF_RTT_OBSERVE_H
 
 #include "acks.h"
-#include "class.h"
 #include "data.h"
 #include "rate.h"
 #include "refuse.h"
+#include "segment.h"
 #include "turns.h"
 
 /*

@@ -20,7 +20,7 @@
 #ifndef NETOBS_BPF_RTT_REFUSE_H
 #define NETOBS_BPF_RTT_REFUSE_H
 
-#include "class.h"
+#include "segment.h"
 #include "data.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /*
- * The list of origins for the programs (src/bpf/track/origins.h), rebuilt as a whole by
+ * The list of origins for the programs (src/bpf/track/packet.h), rebuilt as a whole by
  * origins_begin(), origins_put() each, origins_end(). Only the differences to the previous list are
  * written to the kernel.
  */

@@ -9,7 +9,7 @@
  *   veth, the lower interface of a VLAN device, a port of a bridge;
  * - on the way out, from this host's own processes, from an upper interface, or
  *   from an interface that it came in through. In the last case, the programs know
- *   for each packet whether it was counted there (KEY_AGAIN, bpf/track/origins.h), also
+ *   for each packet whether it was counted there (KEY_AGAIN, bpf/track/packet.h), also
  *   for packets that tc sent on at an interface, and for those that an ifb returns to
  *   where tc redirected them, which pass that point again.
  *
