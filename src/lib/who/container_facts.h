@@ -2,9 +2,10 @@
 /*
  * Reads the names of a container from the files of its runtime:
  *
- * Docker             config.v2.json of the container containerd, CRI-O  config.json, the specification
- * of the OCI, with annotations of the runtime Podman             containers.json, the list of
- * containers of its storage the kubelet        the name of a log: POD_NAMESPACE_CONTAINER-ID.log
+ * Docker             config.v2.json of the container
+ * containerd, CRI-O  config.json, the specification of the OCI, with annotations of the runtime
+ * Podman             containers.json, the list of containers of its storage
+ * the kubelet        the name of a log: POD_NAMESPACE_CONTAINER-ID.log
  *
  * A name consists of letters, digits and . _ - only, that of an image also of : / @ +, and fits into
  * its array. Any other text is no name, and is left out as a whole: a part of a longer name would be
