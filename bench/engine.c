@@ -71,6 +71,7 @@ int engine_open(struct engine *engine, uint32_t flows,
 			   .on_flow = count_flow,
 			   .user = engine },
 	};
+	NETOBS_OPTS(netobs_opts, opts);
 	int err;
 
 	options.store.max_flows = max_flows;
@@ -84,8 +85,11 @@ int engine_open(struct engine *engine, uint32_t flows,
 	host_init(&engine->host, &engine->log);
 	err = make_host(&engine->host);
 	if (!err)
-		err = pipeline_init(&engine->pipeline, &options, &engine->host,
-				    &engine->log);
+		err = pipeline_open(&engine->pipeline, &options, &engine->log);
+	if (!err)
+		err = features_open(&engine->features, &engine->pipeline, &opts,
+				    NULL, &engine->host, &engine->log);
+	err = err ?: pipeline_init(&engine->pipeline, &engine->host);
 	if (err)
 		return err;
 	return store_load_programs(&engine->pipeline.store, NULL, &all_packets,
@@ -95,6 +99,7 @@ int engine_open(struct engine *engine, uint32_t flows,
 void engine_close(struct engine *engine)
 {
 	programs_close(&engine->programs);
+	features_close(&engine->features);
 	pipeline_done(&engine->pipeline);
 	host_done(&engine->host);
 }

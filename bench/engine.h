@@ -5,7 +5,7 @@
 
 #include "runner.h"
 
-#include "flows/pipeline.h"
+#include "api/features.h"
 #include "host/host.h"
 
 #include <netobs/sink.h>
@@ -14,6 +14,7 @@ struct engine {
 	struct log log;
 	struct host host; /* of one interface */
 	struct pipeline pipeline;
+	struct features features;
 	struct programs programs;
 	struct netobs_stats stats;   /* as of the last drain */
 	uint64_t flows;		     /* reported so far */

@@ -30,6 +30,17 @@ struct fixture {
 	int64_t now_ns;
 };
 
+static void open_pipeline(struct fixture *f,
+			  const struct pipeline_options *options)
+{
+	assert_int_equal(pipeline_open(&f->pipeline, options, &f->log), 0);
+	assert_int_equal(pipeline_init(&f->pipeline, &f->host), 0);
+	assert_int_equal(store_load_programs(&f->pipeline.store, NULL,
+					     &all_packets, 0, LINK_ETHERNET,
+					     &f->programs),
+			 0);
+}
+
 static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 {
 	static const struct world_link links[] = { { .ifindex = 1 },
@@ -57,12 +68,7 @@ static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 	inject_pin();
 	f->log = witness_log(&f->witness);
 	world_build(&f->host, 1, links);
-	assert_int_equal(
-		pipeline_init(&f->pipeline, &options, &f->host, &f->log), 0);
-	assert_int_equal(store_load_programs(&f->pipeline.store, NULL,
-					     &all_packets, 0, LINK_ETHERNET,
-					     &f->programs),
-			 0);
+	open_pipeline(f, &options);
 }
 
 static void open_with(struct fixture *f, uint32_t max_flows)
@@ -242,12 +248,7 @@ static uint64_t limit_memory(struct fixture *f, uint64_t room)
 	options.store.max_memory = bytes_of(f) + room;
 	pipeline_done(&f->pipeline);
 	programs_close(&f->programs);
-	assert_int_equal(
-		pipeline_init(&f->pipeline, &options, &f->host, &f->log), 0);
-	assert_int_equal(store_load_programs(&f->pipeline.store, NULL,
-					     &all_packets, 0, LINK_ETHERNET,
-					     &f->programs),
-			 0);
+	open_pipeline(f, &options);
 	return options.store.max_memory;
 }
 

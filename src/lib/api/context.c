@@ -101,6 +101,7 @@ void netobs_free(struct netobs *ctx)
 	host_done(&ctx->host);
 	context_close_alerts(ctx);
 	context_close_mappings(ctx);
+	features_close(&ctx->features);
 	pipeline_done(&ctx->pipeline);
 	container_names_close(ctx->names);
 	pinned_close(&ctx->pinned);
@@ -114,17 +115,19 @@ void netobs_free(struct netobs *ctx)
 /* The ring buffer is readable all the time, but wakes only when it fills up. */
 static int listen_to_sockets(struct netobs *ctx)
 {
-	int fd = pipeline_sockets_fd(&ctx->pipeline);
+	const struct who *who = &ctx->features.who;
 
-	return fd < 0 ? 0 :
-			loop_watch(&ctx->life.loop, fd, EPOLLIN | EPOLLET,
-				   on_sockets, ctx);
+	return who_is_on(who) ?
+		       loop_watch(&ctx->life.loop, owners_fd(&who->owners),
+				  EPOLLIN | EPOLLET, on_sockets, ctx) :
+		       0;
 }
 
 static int listen_to_nat(struct netobs *ctx)
 {
-	const int fds[] = { pipeline_nat_fd(&ctx->pipeline),
-			    pipeline_connects_fd(&ctx->pipeline) };
+	const struct translations *translations = &ctx->features.translations;
+	const int fds[] = { nat_fd(&translations->nat),
+			    connects_fd(&translations->sockets.connects) };
 	int err = 0;
 
 	for (size_t i = 0; !err && i < ARRAY_SIZE(fds); i++)
@@ -210,6 +213,20 @@ static int load_flow_programs(void *arg, uint16_t netns, enum link_kind link,
 				   link, ret_programs);
 }
 
+int context_open_pipeline(struct netobs *ctx,
+			  const struct pipeline_options *options,
+			  const struct host *host)
+{
+	struct pipeline *pipeline = &ctx->pipeline;
+	const struct log *log = &ctx->life.log;
+	int err = pipeline_open(pipeline, options, log);
+
+	if (!err)
+		err = features_open(&ctx->features, pipeline, &ctx->opts,
+				    ctx->names, host, log);
+	return err ?: pipeline_init(pipeline, host);
+}
+
 static int start_context(void *owner)
 {
 	struct netobs *ctx = owner;
@@ -235,8 +252,7 @@ static int start_context(void *owner)
 	err = err ?: open_names(ctx);
 	pipeline_options = context_pipeline_options(ctx);
 	if (!err)
-		err = pipeline_init(&ctx->pipeline, &pipeline_options,
-				    &ctx->host, &ctx->life.log);
+		err = context_open_pipeline(ctx, &pipeline_options, &ctx->host);
 	err = err ?: context_adopt_slots(ctx);
 	err = err ?: context_open_alerts(ctx);
 	err = err ?: context_open_mappings(ctx);
@@ -392,7 +408,8 @@ static int on_sockets(void *arg, int fd)
 
 	(void)fd;
 	/* Watching again triggers if it is still readable (EPOLLET). */
-	return pipeline_read_sockets(&ctx->pipeline) ? listen_to_sockets(ctx) : 0;
+	return owners_read(&ctx->features.who.owners) ? listen_to_sockets(ctx) :
+							0;
 }
 
 static int on_nat(void *arg, int fd)
@@ -400,7 +417,7 @@ static int on_nat(void *arg, int fd)
 	struct netobs *ctx = arg;
 
 	(void)fd;
-	pipeline_read_nat(&ctx->pipeline);
+	translations_read(&ctx->features.translations);
 	return 0;
 }
 

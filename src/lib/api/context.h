@@ -6,11 +6,11 @@
 #include "alerts/flow_alerts.h"
 #include "base/life.h"
 #include "engine/alerts.h"
+#include "features.h"
 #include "filter/filter.h"
 #include "who/container_names.h"
 #include "who/containers.h"
 #include "flows/mapping_questions.h"
-#include "flows/pipeline.h"
 #include "sink/source.h"
 #include "attach/observation.h"
 
@@ -42,6 +42,7 @@ struct netobs {
 	int change_result;     /* result of the last change */
 	struct observation observation;
 	struct pipeline pipeline;
+	struct features features;     /* of the pipeline */
 	struct containers containers; /* zeroes, unless they are wanted */
 	struct mappings mappings; /* zeroes until the context starts, and without NETOBS_NAT */
 	struct mapping_questions questions; /* about these */
@@ -229,5 +230,10 @@ struct rate context_rate(const struct netobs_opts *opts);
 void context_set_times(const struct netobs_opts *opts,
 		       struct merge_options *merge);
 struct pipeline_options context_pipeline_options(struct netobs *ctx);
+
+/* Open the pipeline and its features. */
+int context_open_pipeline(struct netobs *ctx,
+			  const struct pipeline_options *options,
+			  const struct host *host);
 
 #endif

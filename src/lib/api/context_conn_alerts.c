@@ -47,7 +47,7 @@ static bool find_process(const struct netobs *ctx,
 /* The process may end before the alert is delivered. */
 static void note_process(struct netobs *ctx, struct held_alert *alert)
 {
-	struct who *who = &ctx->pipeline.who;
+	struct who *who = &ctx->features.who;
 	struct netobs_process process;
 
 	if (!who_is_on(who))
@@ -146,7 +146,7 @@ void context_release_alerts(struct netobs *ctx)
 	for (uint32_t i = 0; i < held->n; i++) {
 		uint64_t conversation = 0;
 
-		if (!translations_wait(&ctx->pipeline.translations))
+		if (!translations_wait(&ctx->features.translations))
 			context_alert_conversation(ctx, &held->list[i].event,
 						   &conversation);
 		deliver_alert(ctx, &held->list[i], conversation);
@@ -185,7 +185,7 @@ void context_on_alert(void *arg, const struct alert_event *event)
 
 void context_read_alerts(struct netobs *ctx)
 {
-	if (!translations_wait(&ctx->pipeline.translations))
+	if (!translations_wait(&ctx->features.translations))
 		context_release_alerts(ctx);
 	if (ctx->life.state == LIFE_STOPPED)
 		alerts_read_all(&ctx->alerts);

@@ -156,7 +156,7 @@ bool context_find_process(const struct netobs *ctx, const struct flow_key *at,
 {
 	const struct host *host = &ctx->host;
 	/* It has a cache. */
-	struct who *who = (struct who *)&ctx->pipeline.who;
+	struct who *who = (struct who *)&ctx->features.who;
 	const struct netns *netns = &host->netns[at->netns];
 	const struct netif *netif = host_find(host, at->netns, at->ifindex);
 	const struct flow_key key = { .src = at->src,

@@ -31,7 +31,7 @@ bool context_alert_conversation(struct netobs *ctx,
 
 	*ret_id = 0;
 	return !knows_conversations(ctx) ||
-	       !conversation_at(&ctx->pipeline.translations, &entry, ret_id);
+	       !conversation_at(&ctx->features.translations, &entry, ret_id);
 }
 
 /* By the clock of entries. Of a session that is older than its observer, the begin is not known. */
@@ -65,6 +65,6 @@ int netobs_session_conversation(struct netobs *ctx,
 	entry.key.dst_port = session->remote_port;
 	entry.key.proto = session->protocol;
 	fill_time(ctx, session, &entry.tally);
-	return conversation_of_socket(&ctx->pipeline.translations, &entry,
+	return conversation_of_socket(&ctx->features.translations, &entry,
 				      session->netns_inode, session->pid, ret_id);
 }

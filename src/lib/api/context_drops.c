@@ -13,6 +13,6 @@ int netobs_drops_share(struct netobs_drops *drops, const struct netobs *ctx)
 
 	if (!drops || !ctx)
 		return -EINVAL;
-	feed = flow_drops_feed(&ctx->pipeline.drops);
+	feed = flow_drops_feed(&ctx->features.drops);
 	return feed ? drops_join(drops, feed) : -ENOENT;
 }

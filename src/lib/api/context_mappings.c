@@ -44,7 +44,7 @@ static int on_questions_timer(void *arg, int fd)
 	struct netobs *ctx = arg;
 
 	(void)fd;
-	socket_translations_read(&ctx->pipeline.translations.sockets);
+	socket_translations_read(&ctx->features.translations.sockets);
 	mapping_questions_ask(&ctx->questions);
 	watch_list(ctx);
 	return 0;
@@ -57,7 +57,7 @@ static bool has_mappings(const struct netobs *ctx)
 
 int context_open_mappings(struct netobs *ctx)
 {
-	struct translations *translations = &ctx->pipeline.translations;
+	struct translations *translations = &ctx->features.translations;
 
 	if (!(ctx->opts.flags & NETOBS_NAT))
 		return 0;

@@ -177,10 +177,6 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 			.on_flow = opts->on_flow,
 			.user = opts->user,
 		},
-		.wants_processes = opts->flags & NETOBS_PROCESSES,
-		.names = ctx->names,
-		.wants_drops = opts->flags & NETOBS_DROPS,
-		.disabled_features = opts->disable_features,
 		.on_interval = opts->on_interval,
 		.user = opts->user,
 	};

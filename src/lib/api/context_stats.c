@@ -66,7 +66,7 @@ int netobs_engine_stats_get(const struct netobs *ctx,
 	stats.kept = ctx->pipeline.store.kept;
 	stats.program_runs = runs.runs;
 	stats.program_ns = runs.ns;
-	set_translations(&ctx->pipeline.translations, &stats);
+	set_translations(&ctx->features.translations, &stats);
 	set_mappings(&ctx->mappings, &ctx->questions, &stats);
 	return sized_fill(ret_stats, &stats, sizeof(stats));
 }

@@ -280,8 +280,7 @@ static int start_replay(struct replay *replay)
 	options.store.direction = NETOBS_INGRESS; /* as all packets are */
 	options.merge.single_point = true;
 	options.merge.hide_link = hides_link(replay);
-	err = pipeline_init(replay->pipeline, &options, &replay->nowhere,
-			    &replay->ctx->life.log);
+	err = context_open_pipeline(replay->ctx, &options, &replay->nowhere);
 	err = err ?: context_open_alerts(replay->ctx);
 	if (err)
 		return err;

@@ -23,7 +23,11 @@ enum {
 int processes_open(struct processes *processes, const struct host *host,
 		   uint64_t disabled, const struct log *log)
 {
-	return who_init(&processes->who, host, disabled, SOCKETS_MAX, NULL, log);
+	const struct who_options options = { .disabled = disabled,
+					     .max = SOCKETS_MAX,
+					     .keep_ns = KEEP_S * NSEC_PER_SEC };
+
+	return who_init(&processes->who, host, &options, log);
 }
 
 void processes_close(struct processes *processes)
@@ -61,7 +65,7 @@ static bool go_on_listing(struct processes *processes)
 static void begin_listing(struct processes *processes)
 {
 	processes->begun_ns = clock_boot_ns();
-	who_begin(&processes->who, KEEP_S * NSEC_PER_SEC);
+	who_begin(&processes->who);
 	processes->state = PROCESSES_LISTING;
 }
 

@@ -330,6 +330,90 @@ static void fill_drops(void *data, struct netobs_flow *record, void *ctx)
 	}
 }
 
+/* ---- Drains ----------------------------------------------------------------------------- */
+
+/* Drops that are not read now stay in the kernel's table until that generation ends again. */
+static void report_failure(struct flow_drops *drops, int err)
+{
+	log_error(drops->log, "cannot read dropped packets: %s", strerror(-err));
+}
+
+/* Drops that other takers had read since the last generation of flows belong to this one. */
+static void renew_waiting(struct flow_drops *drops, int64_t flip_ns)
+{
+	struct waiting_drop *drop = drops->newest;
+
+	for (; drop && drop->drain > drops->drain; drop = drop->older)
+		drop->flip_ns = flip_ns;
+}
+
+/* A generation of flows has ended: so does one of drops. */
+static void after_flip(int64_t flip_ns, void *ctx)
+{
+	struct flow_drops *drops = ctx;
+	int err;
+
+	renew_waiting(drops, flip_ns);
+	drops->flip_ns = flip_ns;
+	drops->is_over = false;
+	err = drop_feed_ask(drops->feed, &drops->drain);
+	if (err)
+		report_failure(drops, err);
+	drops->phase = DROPS_DRAINING;
+}
+
+static void step_drain(struct flow_drops *drops)
+{
+	int r = drop_feed_step(drops->feed, drops->drain);
+
+	if (r > 0)
+		return;
+	if (r < 0)
+		report_failure(drops, r);
+	drops->counts.missed = drop_programs_missed(&drops->feed->drain.programs);
+	drops->phase = DROPS_AT_REST;
+	if (!drops->options.finds_spaces)
+		return;
+	spaces_begin_round(&drops->spaces);
+	spaces_begin_search(&drops->spaces);
+	drops->phase = DROPS_SPACES;
+}
+
+/* Read drops of the generation that has ended, and find new namespaces. */
+static bool step(uint32_t *ret_wait_ms, void *ctx)
+{
+	struct flow_drops *drops = ctx;
+
+	if (drops->phase == DROPS_DRAINING)
+		step_drain(drops);
+	else if (drops->phase == DROPS_SPACES && !spaces_step(&drops->spaces))
+		drops->phase = DROPS_AT_REST;
+	*ret_wait_ms = drops->phase == DROPS_DRAINING ?
+			       drop_drain_wait_ms(&drops->feed->drain) :
+			       0;
+	return drops->phase != DROPS_AT_REST;
+}
+
+static void end(int64_t done_ns, void *ctx)
+{
+	flow_drops_expire(ctx, done_ns);
+}
+
+static void add_stats(struct netobs_stats *stats, const void *ctx)
+{
+	const struct flow_drop_counts *counts =
+		&((const struct flow_drops *)ctx)->counts;
+
+	count_add(&stats->drops, &counts->all);
+	count_add(&stats->drops_in_flows, &counts->in_flows);
+	count_add(&stats->drops_pending, &counts->pending);
+	count_add(&stats->drops_no_flow, &counts->no_flow);
+	count_add(&stats->drops_no_tuple, &counts->no_tuple);
+	count_add(&stats->drops_no_room, &counts->no_room);
+	count_add(&stats->drops_benign, &counts->benign);
+	stats->drops_missed = counts->missed;
+}
+
 /* ---- Life ------------------------------------------------------------------------------- */
 
 int flow_drops_init(struct flow_drops *drops, const struct host *host,
@@ -342,7 +426,12 @@ int flow_drops_init(struct flow_drops *drops, const struct host *host,
 		.options = *options,
 		.taker = { .take = take_drop, .lose = lose_drops, .ctx = drops },
 		.spaces = { .host = host, .log = log },
-		.extra = { .fill = fill_drops, .ctx = drops },
+		.extra = { .fill = fill_drops,
+			   .after_flip = after_flip,
+			   .step = step,
+			   .end = end,
+			   .add_stats = add_stats,
+			   .ctx = drops },
 	};
 	secret_fill(drops->secret, sizeof(drops->secret));
 	drops->buckets = calloc(FLOW_DROPS_BUCKETS, sizeof(*drops->buckets));
@@ -375,65 +464,4 @@ void flow_drops_close(struct flow_drops *drops)
 	free(drops->buckets);
 	drops->buckets = NULL;
 	drops->host = NULL;
-}
-
-/* ---- Drains ----------------------------------------------------------------------------- */
-
-/* Drops that are not read now stay in the kernel's table until that generation ends again. */
-static void report_failure(struct flow_drops *drops, int err)
-{
-	log_error(drops->log, "cannot read dropped packets: %s", strerror(-err));
-}
-
-/* Drops that other takers had read since the last generation of flows belong to this one. */
-static void renew_waiting(struct flow_drops *drops, int64_t flip_ns)
-{
-	struct waiting_drop *drop = drops->newest;
-
-	for (; drop && drop->drain > drops->drain; drop = drop->older)
-		drop->flip_ns = flip_ns;
-}
-
-void flow_drops_begin(struct flow_drops *drops, int64_t flip_ns)
-{
-	int err;
-
-	if (!flow_drops_are_on(drops))
-		return;
-	renew_waiting(drops, flip_ns);
-	drops->flip_ns = flip_ns;
-	drops->is_over = false;
-	err = drop_feed_ask(drops->feed, &drops->drain);
-	if (err)
-		report_failure(drops, err);
-	drops->phase = DROPS_DRAINING;
-}
-
-static void step_drain(struct flow_drops *drops)
-{
-	int r = drop_feed_step(drops->feed, drops->drain);
-
-	if (r > 0)
-		return;
-	if (r < 0)
-		report_failure(drops, r);
-	drops->counts.missed = drop_programs_missed(&drops->feed->drain.programs);
-	drops->phase = DROPS_AT_REST;
-	if (!drops->options.finds_spaces)
-		return;
-	spaces_begin_round(&drops->spaces);
-	spaces_begin_search(&drops->spaces);
-	drops->phase = DROPS_SPACES;
-}
-
-bool flow_drops_step(struct flow_drops *drops, uint32_t *ret_wait_ms)
-{
-	if (drops->phase == DROPS_DRAINING)
-		step_drain(drops);
-	else if (drops->phase == DROPS_SPACES && !spaces_step(&drops->spaces))
-		drops->phase = DROPS_AT_REST;
-	*ret_wait_ms = drops->phase == DROPS_DRAINING ?
-			       drop_drain_wait_ms(&drops->feed->drain) :
-			       0;
-	return drops->phase != DROPS_AT_REST;
 }

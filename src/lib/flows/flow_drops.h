@@ -87,22 +87,11 @@ int flow_drops_init(struct flow_drops *drops, const struct host *host,
 /* A struct of zeroes stays as it is. */
 void flow_drops_close(struct flow_drops *drops);
 
-/* A generation of flows ends now, at @flip_ns: so does one of drops. */
-void flow_drops_begin(struct flow_drops *drops, int64_t flip_ns);
-
 /** @return the feed of drops, which others may join; NULL: off */
 static inline struct drop_feed *flow_drops_feed(const struct flow_drops *drops)
 {
 	return drops->feed;
 }
-
-/**
- * Read drops of the generation that has ended, and find new namespaces, for some milliseconds.
- *
- * @param ret_wait_ms  before the next call
- * @return false: it is done
- */
-bool flow_drops_step(struct flow_drops *drops, uint32_t *ret_wait_ms);
 
 /* A drop of the generation that ended at flip_ns. */
 void flow_drops_note(struct flow_drops *drops, const struct netobs_drop *drop);

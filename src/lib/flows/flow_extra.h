@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
- * Room beside each flow of the process, for features that keep data per flow. A
- * feature asks for it at the start (merge_options.extras). Without one, a flow takes
- * no more memory, and merging costs a branch.
+ * Features that add to flow records: each has its steps in a drain, and may keep data beside each
+ * flow of the process. A feature asks for it at the start (merge_options.extras). Without one, a
+ * flow takes no more memory, and merging costs a branch.
  *
  * What programs measure beside a flow's counts is in maps of the feature's own program
  * set, with the flow's tuple as key: the kernel's store moves entries between tables,
@@ -14,6 +14,7 @@
 #include "flow_table.h"
 
 struct netobs_flow;
+struct netobs_stats;
 
 enum { FLOW_EXTRA_BYTES_MAX = 512 }; /* of all features */
 
@@ -38,6 +39,22 @@ struct flow_extra {
 	void (*join)(void *data, const void *other, void *ctx);
 	/* The flow is reported: set the feature's fields; may begin @data anew. */
 	void (*fill)(void *data, struct netobs_flow *record, void *ctx);
+
+	/* The steps of a drain, in this order. Each may be NULL. */
+
+	/* Programs will write to @generation; @stamp_ns: the time, by the clock of entries. */
+	void (*before_flip)(uint32_t generation, int64_t stamp_ns, void *ctx);
+	void (*after_flip)(int64_t now_ns, void *ctx);
+	/*
+	 * No program writes to the old generation any more, and its entries are not read yet: work
+	 * for about a millisecond. @return whether to call it again, in @ret_wait_ms
+	 */
+	bool (*step)(uint32_t *ret_wait_ms, void *ctx);
+	/* Records are filled. No later one has packets from before @done_ns; INT64_MAX: none comes. */
+	void (*end)(int64_t done_ns, void *ctx);
+
+	/* Add the feature's counts; or NULL. */
+	void (*add_stats)(struct netobs_stats *stats, const void *ctx);
 	void *ctx;
 };
 
@@ -65,5 +82,15 @@ void flow_extras_join(const struct flow_extras *extras, struct flow *flow,
 		      const struct flow *other);
 void flow_extras_fill(const struct flow_extras *extras, struct flow *flow,
 		      struct netobs_flow *record);
+
+void flow_extras_before_flip(const struct flow_extras *extras,
+			     uint32_t generation, int64_t stamp_ns);
+void flow_extras_after_flip(const struct flow_extras *extras, int64_t now_ns);
+/* @next: the feature whose step is due, 0 at first. @return whether there is more to do */
+bool flow_extras_step(const struct flow_extras *extras, uint32_t *next,
+		      uint32_t *ret_wait_ms);
+void flow_extras_end(const struct flow_extras *extras, int64_t done_ns);
+void flow_extras_add_stats(const struct flow_extras *extras,
+			   struct netobs_stats *stats);
 
 #endif

@@ -20,10 +20,6 @@ enum {
 	REST_MIN_MS = 20,
 	RETRIES = 20,
 	RETRY_MS = 10,
-	SOCKETS_MIN = 1 << 16,
-	/* Sockets that ended are known until their packets have arrived: in so many intervals. */
-	KEEP_INTERVALS = 3,
-	KEEP_MIN_S = 30,
 	/* A flow in this process, seen at a few points. */
 	FLOW_BYTES = sizeof(struct flow) + 4 * sizeof(struct point) + 48,
 };
@@ -153,113 +149,30 @@ static void limit_kept(struct pipeline *pipeline)
 	merge->max_flows = min_u64(merge->max_flows, max / 2);
 }
 
-static void add_extra(struct pipeline *pipeline, const struct flow_extra *extra)
-{
-	struct flow_extras *extras = &pipeline->options.merge.extras;
-
-	pipeline->extras[extras->n++] = *extra;
-	extras->list = pipeline->extras;
-}
-
-/* If connections are measured, flows have data for their health. */
-static int add_health(struct pipeline *pipeline)
-{
-	int err;
-
-	if (!pipeline->store.connections.n_buckets)
-		return 0;
-	err = health_init(&pipeline->health, &pipeline->store.connections);
-	add_extra(pipeline, &pipeline->health.extra);
-	return err;
-}
-
-static int add_who(struct pipeline *pipeline, const struct host *host)
-{
-	const struct pipeline_options *options = &pipeline->options;
-	const struct flow_extra extra = { .size = sizeof(struct who_ends),
-					  .note = who_note,
-					  .join = who_join,
-					  .fill = who_fill,
-					  .ctx = &pipeline->who };
-	int err;
-
-	if (!options->wants_processes)
-		return 0;
-	err = who_init(&pipeline->who, host, options->disabled_features,
-		       (uint32_t)max_u64(options->merge.max_flows, SOCKETS_MIN),
-		       options->names, pipeline->log);
-	add_extra(pipeline, &extra);
-	return err;
-}
-
-static int add_translations(struct pipeline *pipeline, const struct host *host)
-{
-	const struct store *store = &pipeline->store;
-	int err;
-
-	if (!store->options.has_nat)
-		return 0;
-	err = translations_open(
-		&pipeline->translations, &store->maps, store->n_cpus,
-		&(struct translations_options){
-			.host = host,
-			.knows_zones = store->nat.has_zone,
-			.joins_faces = !pipeline->options.merge.per_interface,
-			.no_connect = pipeline->options.disabled_features >>
-					      NETOBS_FEATURE_CONNECT &
-				      1 },
-		pipeline->log);
-	add_extra(pipeline, &pipeline->translations.extra);
-	return err;
-}
-
-static int add_drops(struct pipeline *pipeline, const struct host *host)
-{
-	const struct pipeline_options *options = &pipeline->options;
-	int err;
-
-	if (!options->wants_drops)
-		return 0;
-	err = flow_drops_open(
-		&pipeline->drops, host,
-		&(struct flow_drops_options){
-			.per_interface = options->merge.per_interface,
-			.no_reasons = options->disabled_features >>
-					      NETOBS_FEATURE_DROP_REASONS &
-				      1,
-			.finds_spaces = !options->wants_processes },
-		pipeline->log);
-	add_extra(pipeline, &pipeline->drops.extra);
-	return err;
-}
-
-int pipeline_init(struct pipeline *pipeline,
-		  const struct pipeline_options *options,
-		  const struct host *host, const struct log *log)
+int pipeline_open(struct pipeline *pipeline,
+		  const struct pipeline_options *options, const struct log *log)
 {
 	int err;
 
 	*pipeline = (struct pipeline){ .log = log, .options = *options };
 	clock_init(&pipeline->clock, options->store.clock);
 	err = store_open(&pipeline->store, &options->store, log);
-	if (err)
-		return err;
 	pipeline->options.merge.tunnel_addrs_fd =
 		store_tunnel_addrs_fd(&pipeline->store);
 	pipeline->options.merge.rates = &pipeline->store.rates;
-	err = add_health(pipeline);
-	err = err ?: add_who(pipeline, host);
-	/* After the processes: translations remove uncertain ones from records. */
-	err = err ?: add_translations(pipeline, host);
-	/* After the translations, which give a flow further tuples. */
-	err = err ?: add_drops(pipeline, host);
-	if (err)
-		return err;
+	return err;
+}
+
+int pipeline_init(struct pipeline *pipeline, const struct host *host)
+{
+	const struct store_options *store = &pipeline->options.store;
+	int err;
+
 	limit_kept(pipeline);
 	merge_init(&pipeline->merge, &pipeline->options.merge, host,
 		   &pipeline->clock);
-	fold_init(&pipeline->fold, &pipeline->store.secret,
-		  options->store.max_flows, pipeline->store.entry_bytes);
+	fold_init(&pipeline->fold, &pipeline->store.secret, store->max_flows,
+		  pipeline->store.entry_bytes);
 	drain_init(&pipeline->drain, &pipeline->store, &pipeline->fold,
 		   on_entries, pipeline);
 	err = logs_init(&pipeline->logs, &pipeline->store, on_records, pipeline);
@@ -274,10 +187,6 @@ void pipeline_done(struct pipeline *pipeline)
 	generation_done(&pipeline->generation);
 	logs_done(&pipeline->logs);
 	merge_done(&pipeline->merge);
-	health_done(&pipeline->health);
-	who_done(&pipeline->who);
-	translations_close(&pipeline->translations);
-	flow_drops_close(&pipeline->drops);
 	fold_done(&pipeline->fold);
 	store_close(&pipeline->store);
 }
@@ -296,11 +205,11 @@ void pipeline_begin(struct pipeline *pipeline, enum merge_mode mode,
 	pipeline->begun_ns = clock_boot_ns();
 	pipeline->cost_ns = 0;
 	clock_calibrate(&pipeline->clock);
-	translations_begin(&pipeline->translations,
-			   generation_old(&pipeline->generation),
-			   clock_to_stamp(&pipeline->clock, now_ns));
+	flow_extras_before_flip(&pipeline->options.merge.extras,
+				generation_old(&pipeline->generation),
+				clock_to_stamp(&pipeline->clock, now_ns));
 	generation_flip(&pipeline->generation);
-	flow_drops_begin(&pipeline->drops, now_ns);
+	flow_extras_after_flip(&pipeline->options.merge.extras, now_ns);
 	pipeline->phase = PIPELINE_SETTLING;
 	pipeline->wait_ms = GENERATION_WAIT_MS;
 }
@@ -358,7 +267,6 @@ static void start_reading(struct pipeline *pipeline)
 
 	pipeline->n_retries = 0;
 	pipeline->read_err = 0;
-	translations_settle(&pipeline->translations);
 	merge_begin(&pipeline->merge, pipeline->mode,
 		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
 	logs_settle(&pipeline->logs, has_writers);
@@ -366,80 +274,36 @@ static void start_reading(struct pipeline *pipeline)
 	pipeline->wait_ms = has_writers ? LOGS_WAIT_MS : 0;
 }
 
-/* List sockets: one with packets of this generation is listed, or was reported when it ended. */
-static void begin_listing(struct pipeline *pipeline)
-{
-	const int64_t min_ns = KEEP_MIN_S * NSEC_PER_SEC;
-
-	if (!who_is_on(&pipeline->who)) {
-		start_reading(pipeline);
-		return;
-	}
-	who_begin(&pipeline->who,
-		  KEEP_INTERVALS * pipeline->options.merge.interval_ns + min_ns);
-	pipeline->phase = PIPELINE_LISTING;
-}
-
 static void step_settling(struct pipeline *pipeline)
 {
-	if (generation_settle(&pipeline->generation))
-		pipeline->phase = PIPELINE_DROPS;
-	else
+	if (!generation_settle(&pipeline->generation)) {
 		pipeline->wait_ms = GENERATION_WAIT_MS;
+		return;
+	}
+	pipeline->next_feature = 0;
+	pipeline->phase = PIPELINE_FEATURES;
 }
 
-/* Read the drops of the interval before its flows, whose records take them. */
-static void step_drops(struct pipeline *pipeline)
+static void step_features(struct pipeline *pipeline)
 {
-	if (!flow_drops_step(&pipeline->drops, &pipeline->wait_ms))
-		begin_listing(pipeline);
+	if (!flow_extras_step(&pipeline->options.merge.extras,
+			      &pipeline->next_feature, &pipeline->wait_ms))
+		start_reading(pipeline);
 }
 
 /*
- * Drops wait, because a flow without a record in this interval may have one in the next, or at its
- * active timeout: a young flow waits for its first record, and drops are reported later than their
- * packets.
+ * A flow without a record in this interval may have one in the next, or at its active timeout: a
+ * young flow waits for its first record.
  */
-static void expire_drops(struct pipeline *pipeline)
+static void end_features(struct pipeline *pipeline)
 {
 	const struct merge_options *merge = &pipeline->options.merge;
 	const int64_t wait_ns =
 		max_u64(merge->active_timeout_ns, merge->interval_ns / 2);
 
-	flow_drops_expire(&pipeline->drops, pipeline->mode == MERGE_FINAL ?
-						    INT64_MAX :
-						    pipeline->flip_ns - wait_ns);
-}
-
-static void step_listing(struct pipeline *pipeline)
-{
-	if (!who_step(&pipeline->who))
-		start_reading(pipeline);
-}
-
-int pipeline_sockets_fd(const struct pipeline *pipeline)
-{
-	return who_is_on(&pipeline->who) ? owners_fd(&pipeline->who.owners) : -1;
-}
-
-int pipeline_nat_fd(const struct pipeline *pipeline)
-{
-	return nat_fd(&pipeline->translations.nat);
-}
-
-int pipeline_connects_fd(const struct pipeline *pipeline)
-{
-	return connects_fd(&pipeline->translations.sockets.connects);
-}
-
-void pipeline_read_nat(struct pipeline *pipeline)
-{
-	translations_read(&pipeline->translations);
-}
-
-bool pipeline_read_sockets(struct pipeline *pipeline)
-{
-	return owners_read(&pipeline->who.owners);
+	flow_extras_end(&merge->extras, pipeline->mode == MERGE_FINAL ?
+						INT64_MAX :
+						pipeline->flip_ns - wait_ns);
 }
 
 static void step_reading(struct pipeline *pipeline)
@@ -479,8 +343,7 @@ static void step_sweeping(struct pipeline *pipeline)
 {
 	if (merge_sweep(&pipeline->merge))
 		return;
-	translations_release(&pipeline->translations);
-	expire_drops(pipeline);
+	end_features(pipeline);
 	pipeline->phase = PIPELINE_IDLE;
 	pipeline_sum_up(pipeline);
 	if (pipeline->options.on_interval)
@@ -494,11 +357,8 @@ static void step_pipeline(struct pipeline *pipeline)
 	case PIPELINE_SETTLING:
 		step_settling(pipeline);
 		break;
-	case PIPELINE_DROPS:
-		step_drops(pipeline);
-		break;
-	case PIPELINE_LISTING:
-		step_listing(pipeline);
+	case PIPELINE_FEATURES:
+		step_features(pipeline);
 		break;
 	case PIPELINE_READING:
 		step_reading(pipeline);

@@ -9,21 +9,13 @@
 
 #include "engine/generation.h"
 #include "engine/logs.h"
-#include "who/who.h"
 #include "drain.h"
-#include "flow_drops.h"
 #include "fold.h"
-#include "health.h"
 #include "merge.h"
-#include "translations.h"
 
 struct pipeline_options {
 	struct store_options store;
 	struct merge_options merge;
-	bool wants_processes;
-	struct container_names *names; /* of their containers; NULL: none are wanted */
-	bool wants_drops;
-	uint64_t disabled_features; /* as netobs_opts.disable_features */
 	void (*on_interval)(void *user);
 	void *user;
 };
@@ -38,22 +30,17 @@ struct pipeline {
 	struct fold fold;
 	struct drain drain;
 	struct merge merge;
-	struct health health; /* of connections, if they are measured */
-	struct who who;	      /* processes, if they are wanted */
-	struct translations translations; /* by NAT, if they are wanted */
-	struct flow_drops drops;	  /* if they are wanted */
-	struct flow_extra extras[4];	  /* of these four features */
 	enum {
 		PIPELINE_IDLE,
 		PIPELINE_SETTLING,
-		PIPELINE_DROPS,	  /* drops are being read */
-		PIPELINE_LISTING, /* sockets are being listed */
+		PIPELINE_FEATURES, /* their steps are under way */
 		PIPELINE_READING,
 		PIPELINE_DRAINING,
 		PIPELINE_SWEEPING
 	} phase;
 	enum merge_mode mode;
 	uint32_t wait_ms;   /* before the next step */
+	uint32_t next_feature; /* whose step is due */
 	uint32_t n_retries; /* of reading a log, or of the drain's reading */
 	int read_err;	    /* why this drain leaves something unread, or 0 */
 	bool is_refusing; /* a record of the current generation found no room */
@@ -149,9 +136,11 @@ void pipeline_note(struct pipeline *pipeline);
 /* Leave packets that are counted after the next drain to the next process. */
 void pipeline_leave(struct pipeline *pipeline);
 
-int pipeline_init(struct pipeline *pipeline,
-		  const struct pipeline_options *options,
-		  const struct host *host, const struct log *log);
+/* Open the store. Features may be added to options.merge.extras of the pipeline then. */
+int pipeline_open(struct pipeline *pipeline,
+		  const struct pipeline_options *options, const struct log *log);
+/* Prepare the rest. After an error of either, pipeline_done() frees all. */
+int pipeline_init(struct pipeline *pipeline, const struct host *host);
 void pipeline_done(struct pipeline *pipeline);
 
 /*
@@ -168,21 +157,6 @@ enum pipeline_relief {
 };
 
 enum { PIPELINE_BEHIND_MS = 1 };
-
-/** @return a descriptor that is readable when pipeline_read_sockets() is due; -1: none ever is */
-int pipeline_sockets_fd(const struct pipeline *pipeline);
-
-/** Read what programs report about sockets. @return whether there is more */
-bool pipeline_read_sockets(struct pipeline *pipeline);
-
-/** @return a descriptor that wakes when pipeline_read_nat() is due (EPOLLET); -1: it never is */
-int pipeline_nat_fd(const struct pipeline *pipeline);
-
-/* @return a descriptor that wakes when sockets have reported connects; -1: it never does */
-int pipeline_connects_fd(const struct pipeline *pipeline);
-
-/* Read what programs report about translations. */
-void pipeline_read_nat(struct pipeline *pipeline);
 
 /* Logs fill up: fold records. */
 enum pipeline_relief pipeline_relieve(struct pipeline *pipeline);

@@ -185,19 +185,6 @@ static struct netobs_count count_inferred(const struct merge *merge)
 	return inferred;
 }
 
-static void set_drops(const struct flow_drop_counts *counts,
-		      struct netobs_stats *stats)
-{
-	count_add(&stats->drops, &counts->all);
-	count_add(&stats->drops_in_flows, &counts->in_flows);
-	count_add(&stats->drops_pending, &counts->pending);
-	count_add(&stats->drops_no_flow, &counts->no_flow);
-	count_add(&stats->drops_no_tuple, &counts->no_tuple);
-	count_add(&stats->drops_no_room, &counts->no_room);
-	count_add(&stats->drops_benign, &counts->benign);
-	stats->drops_missed = counts->missed;
-}
-
 static struct netobs_stats sum_up_stats(const struct pipeline *pipeline)
 {
 	/* Else a later drain, or the next process, reads the rest. */
@@ -239,7 +226,7 @@ static struct netobs_stats sum_up_stats(const struct pipeline *pipeline)
 		count_add(rest, &pipeline->unread[g]);
 	stats.inferred = count_inferred(merge);
 	count_add(&stats.seen, &pipeline->seen);
-	set_drops(&pipeline->drops.counts, &stats);
+	flow_extras_add_stats(&merge->options.extras, &stats);
 	return stats;
 }
 

@@ -531,6 +531,28 @@ static void on_nat_event(void *ctx, const struct nat_event *event)
 	translations_note(translations, event);
 }
 
+/* The entries of @generation, which programs write next, are older than the other one's. */
+static void before_flip(uint32_t generation, int64_t stamp_ns, void *ctx)
+{
+	struct translations *translations = ctx;
+
+	translation_table_begin(&translations->table, stamp_ns);
+	nat_forget(&translations->nat, generation);
+}
+
+static bool step(uint32_t *ret_wait_ms, void *ctx)
+{
+	(void)ret_wait_ms;
+	translations_settle(ctx);
+	return false;
+}
+
+static void end(int64_t done_ns, void *ctx)
+{
+	(void)done_ns;
+	translations_release(ctx);
+}
+
 int translations_init(struct translations *translations,
 		      const struct translations_options *options)
 {
@@ -543,6 +565,9 @@ int translations_init(struct translations *translations,
 			   .note = note_translation,
 			   .join = join_translations,
 			   .fill = fill_translation,
+			   .before_flip = before_flip,
+			   .step = step,
+			   .end = end,
 			   .ctx = translations },
 	};
 	return translation_table_init(&translations->table);
@@ -590,13 +615,6 @@ void translations_close(struct translations *translations)
 	translation_table_done(&translations->table);
 	free(translations->later);
 	*translations = (struct translations){ 0 };
-}
-
-void translations_begin(struct translations *translations, uint32_t generation,
-			int64_t now_ns)
-{
-	translation_table_begin(&translations->table, now_ns);
-	nat_forget(&translations->nat, generation);
 }
 
 void translations_read(struct translations *translations)

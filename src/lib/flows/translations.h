@@ -46,12 +46,8 @@ int translations_init(struct translations *translations,
 
 void translations_close(struct translations *translations);
 
-/* Take what programs have reported. */
+/* Read what programs have reported. */
 void translations_read(struct translations *translations);
-
-/* Programs will write to @generation; the previous one is older than the other one. */
-void translations_begin(struct translations *translations, uint32_t generation,
-			int64_t now_ns);
 
 /* No program writes to the other generation any more: read its reports, before its entries. */
 void translations_settle(struct translations *translations);

@@ -220,16 +220,17 @@ void who_fill(void *data, struct netobs_flow *record, void *ctx)
 
 /* ---- The feature -------------------------------------------------------------------------- */
 
-int who_init(struct who *who, const struct host *host, uint64_t disabled,
-	     uint32_t max, struct container_names *names, const struct log *log)
+int who_init(struct who *who, const struct host *host,
+	     const struct who_options *options, const struct log *log)
 {
-	int err = owners_open(&who->owners, disabled, max, spaces_note,
-			      &who->spaces, log);
+	int err = owners_open(&who->owners, options->disabled, options->max,
+			      spaces_note, &who->spaces, log);
 
 	if (err)
 		return err;
-	who->owners.names = names;
+	who->owners.names = options->names;
 	who->host = host;
+	who->keep_ns = options->keep_ns;
 	who->spaces = (struct spaces){ .host = host, .log = log };
 	return 0;
 }
@@ -241,10 +242,10 @@ void who_done(struct who *who)
 	who->host = NULL;
 }
 
-void who_begin(struct who *who, int64_t keep_ns)
+void who_begin(struct who *who)
 {
 	spaces_begin_round(&who->spaces);
-	owners_begin(&who->owners, keep_ns);
+	owners_begin(&who->owners, who->keep_ns);
 	who->phase = WHO_SOCKETS;
 }
 

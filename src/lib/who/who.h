@@ -12,8 +12,16 @@
 #include "owners.h"
 #include "spaces.h"
 
+struct who_options {
+	uint64_t disabled; /* as netobs_opts.disable_features */
+	uint32_t max;	   /* limit of sockets in the table */
+	int64_t keep_ns;   /* how long sockets that ended are known */
+	struct container_names *names; /* NULL: without */
+};
+
 struct who {
 	const struct host *host;
+	int64_t keep_ns;
 	struct owners owners;
 	struct spaces spaces;
 	enum { WHO_AT_REST, WHO_SOCKETS, WHO_SPACES } phase;
@@ -31,16 +39,9 @@ struct who_ends {
 	} ends[2];		   /* source, destination */
 };
 
-/**
- * Load and attach the programs.
- *
- * @param disabled  as netobs_opts.disable_features
- * @param max       limit of sockets in the table
- * @param names     of containers; NULL: without
- * @return 0, or -errno, which is logged
- */
-int who_init(struct who *who, const struct host *host, uint64_t disabled,
-	     uint32_t max, struct container_names *names, const struct log *log);
+/** Load and attach the programs. @return 0, or -errno, which is logged */
+int who_init(struct who *who, const struct host *host,
+	     const struct who_options *options, const struct log *log);
 
 /** A struct of zeroes stays as it is. */
 void who_done(struct who *who);
@@ -51,7 +52,7 @@ static inline bool who_is_on(const struct who *who)
 }
 
 /** Begin to update the sockets for the packets of the generation that ended; see owners_begin(). */
-void who_begin(struct who *who, int64_t keep_ns);
+void who_begin(struct who *who);
 
 /** Work on the update for a millisecond. @return false: it is done */
 bool who_step(struct who *who);
