@@ -28,7 +28,7 @@ CIRCLES = {"src/lib/filter", "src/lib/host",
 
 # Folders in which one header declares all functions of a file: x.h those of x.c, or, where there is
 # none, that of its module. So the includes show each call from module to module.
-LAYERED = ("src/lib/attach", "src/lib/flows")
+LAYERED = ("src/lib/attach", "src/lib/flows", "src/lib/nat")
 
 
 # ---- The tables -------------------------------------------------------------------------

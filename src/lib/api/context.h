@@ -10,7 +10,7 @@
 #include "filter/filter.h"
 #include "who/container_names.h"
 #include "who/containers.h"
-#include "flows/mapping_questions.h"
+#include "nat/mapping_questions.h"
 #include "sink/source.h"
 #include "attach/observation.h"
 

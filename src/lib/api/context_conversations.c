@@ -2,7 +2,7 @@
 /* Which conversations the alerts of a context, and sessions, are part of. */
 #include "context.h"
 
-#include "flows/translations.h"
+#include "nat/translations.h"
 
 #include <errno.h>
 #include <netobs/session.h>

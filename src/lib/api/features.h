@@ -3,10 +3,10 @@
 #ifndef NETOBS_API_FEATURES_H
 #define NETOBS_API_FEATURES_H
 
-#include "flows/flow_drops.h"
+#include "drops/flow_drops.h"
 #include "flows/health.h"
 #include "flows/pipeline.h"
-#include "flows/translations.h"
+#include "nat/translations.h"
 #include "who/who.h"
 
 /* Zeroes: all are off. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /*
  * The kernel side of address translation: the layout of conntrack, and the reports of the flow
- * programs, which flows/translations.h interprets.
+ * programs, which nat/translations.h interprets.
  */
 #ifndef NETOBS_ENGINE_NAT_H
 #define NETOBS_ENGINE_NAT_H

@@ -2,7 +2,7 @@
 #include "translation_search.h"
 
 #include "bpf/parse/headers.h"
-#include "flow_table.h"
+#include "flows/flow_table.h"
 #include "host/host.h"
 #include "host/peers.h"
 

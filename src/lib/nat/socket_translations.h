@@ -9,8 +9,8 @@
  * belongs to. The entry lasts until the socket is destroyed. If a socket sends from any address, packets
  * in its namespace complete the local address, unless another socket may have the port.
  */
-#ifndef NETOBS_FLOWS_SOCKET_TRANSLATIONS_H
-#define NETOBS_FLOWS_SOCKET_TRANSLATIONS_H
+#ifndef NETOBS_NAT_SOCKET_TRANSLATIONS_H
+#define NETOBS_NAT_SOCKET_TRANSLATIONS_H
 
 #include "engine/connects.h"
 #include "translation_search.h"

@@ -2,7 +2,7 @@
 #include "socket_translations.h"
 
 #include "bpf/parse/headers.h"
-#include "flow_table.h"
+#include "flows/flow_table.h"
 #include "host/host.h"
 
 #include <arpa/inet.h>

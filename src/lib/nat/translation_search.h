@@ -3,8 +3,8 @@
  * Finds the translation of an entry's packets: the one with that tuple that was in use at the same time
  * and place. Several translations may have the same tuple, so an answer may be ambiguous.
  */
-#ifndef NETOBS_FLOWS_TRANSLATION_SEARCH_H
-#define NETOBS_FLOWS_TRANSLATION_SEARCH_H
+#ifndef NETOBS_NAT_TRANSLATION_SEARCH_H
+#define NETOBS_NAT_TRANSLATION_SEARCH_H
 
 #include "translation_table.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Each drop is in one record, waiting, or outside, and in a record of its flow only. */
-#include "flows/flow_drops.h"
+#include "drops/flow_drops.h"
 
 #include "base/util.h"
 #include "bpf/parse/headers.h"

@@ -4,11 +4,11 @@
  * looks up each entry of a flow in the table of translations. It uses a translation only if no
  * other one is as likely: the record names the right addresses, or none.
  */
-#ifndef NETOBS_FLOWS_TRANSLATIONS_H
-#define NETOBS_FLOWS_TRANSLATIONS_H
+#ifndef NETOBS_NAT_TRANSLATIONS_H
+#define NETOBS_NAT_TRANSLATIONS_H
 
 #include "engine/nat.h"
-#include "flow_extra.h"
+#include "flows/flow_extra.h"
 #include "socket_translations.h"
 #include "translation_table.h"
 

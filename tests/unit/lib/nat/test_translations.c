@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* A record has the addresses of its own translation, or none. */
-#include "flows/translations.h"
+#include "nat/translations.h"
 
 #include "base/clock.h"
 #include "base/util.h"
 #include "bpf/parse/headers.h"
-#include "flows/translation_search.h"
+#include "nat/translation_search.h"
 #include "host/host.h"
 #include "lib_test.h"
 

@@ -4,8 +4,8 @@
  * mapping_questions.h asks the kernel whether it still has an entry without packets, for few
  * entries at a time. include/netobs/mapping.h describes the effect.
  */
-#ifndef NETOBS_FLOWS_MAPPINGS_H
-#define NETOBS_FLOWS_MAPPINGS_H
+#ifndef NETOBS_NAT_MAPPINGS_H
+#define NETOBS_NAT_MAPPINGS_H
 
 #include "translation_table.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* The table of translations (translation.h): adds, removes and finds them, also by face. */
-#ifndef NETOBS_FLOWS_TRANSLATION_TABLE_H
-#define NETOBS_FLOWS_TRANSLATION_TABLE_H
+#ifndef NETOBS_NAT_TRANSLATION_TABLE_H
+#define NETOBS_NAT_TRANSLATION_TABLE_H
 
 #include "translation.h"
 

@@ -4,8 +4,8 @@
  * their namespace, and whether an entry without reported packets still exists. Each call does a
  * bounded part of the work.
  */
-#ifndef NETOBS_FLOWS_MAPPING_QUESTIONS_H
-#define NETOBS_FLOWS_MAPPING_QUESTIONS_H
+#ifndef NETOBS_NAT_MAPPING_QUESTIONS_H
+#define NETOBS_NAT_MAPPING_QUESTIONS_H
 
 #include "base/log.h"
 #include "host/conntrack.h"

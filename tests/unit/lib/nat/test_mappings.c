@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* Mappings begin, end, and are known for a while after that. */
-#include "flows/mappings.h"
+#include "nat/mappings.h"
 
 #include "base/clock.h"
 #include "base/util.h"

@@ -15,8 +15,8 @@
  * A tuple may be a face of several translations: of one after another, and with zones at the same
  * time.
  */
-#ifndef NETOBS_FLOWS_TRANSLATION_H
-#define NETOBS_FLOWS_TRANSLATION_H
+#ifndef NETOBS_NAT_TRANSLATION_H
+#define NETOBS_NAT_TRANSLATION_H
 
 #include "bpf/nat.h"
 #include "bpf/types.h"

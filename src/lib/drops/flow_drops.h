@@ -11,13 +11,13 @@
  *
  * What no record takes is not lost: each drop is in a record, waiting, or outside of all flows.
  */
-#ifndef NETOBS_FLOWS_FLOW_DROPS_H
-#define NETOBS_FLOWS_FLOW_DROPS_H
+#ifndef NETOBS_DROPS_FLOW_DROPS_H
+#define NETOBS_DROPS_FLOW_DROPS_H
 
 #include "base/log.h"
 #include "bpf/types.h"
-#include "drops/drop_feed.h"
-#include "flow_extra.h"
+#include "drop_feed.h"
+#include "flows/flow_extra.h"
 #include "who/spaces.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* A record names what the process asked for whose socket has such packets, or nothing. */
-#include "flows/translations.h"
+#include "nat/translations.h"
 
 #include "base/clock.h"
 #include "base/util.h"

@@ -3,7 +3,7 @@
 
 #include "base/conversation.h"
 #include "bpf/parse/headers.h"
-#include "flow_table.h"
+#include "flows/flow_table.h"
 #include "host/host.h"
 #include "host/topology.h"
 
