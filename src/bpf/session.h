@@ -47,7 +47,6 @@ struct session_cgroup {
 /* Rounds in which user space looks for control groups that no socket has. */
 struct session_round {
 	__u32 number;
-	__u32 left; /* sockets that a read of the iterator may still mark */
 };
 
 struct session_owner {
@@ -92,6 +91,7 @@ struct session_socket {
 struct session_list {
 	__u32 number;
 	__u32 is_last; /* the other programs do not run any more */
+	__u32 room;    /* bytes of the ring buffer that it may fill */
 };
 
 /*

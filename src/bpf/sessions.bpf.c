@@ -511,23 +511,24 @@ int netobs_sess_own(struct bpf_iter__task_file *ctx)
  * there are few, long buckets. Part of the ring buffer is left free for events that occur meanwhile.
  * NULL: it is full; this read ends, and the next one continues here.
  */
-static __always_inline struct session_event *list_entry(__u32 size)
+static __always_inline struct session_event *
+list_entry(const struct session_list *list, __u32 size)
 {
-	if (bpf_ringbuf_query(&session_events, BPF_RB_AVAIL_DATA) >=
-	    config_wake / 4)
+	if (bpf_ringbuf_query(&session_events, BPF_RB_AVAIL_DATA) >= list->room)
 		return NULL;
 	return bpf_ringbuf_reserve(&session_events, size, 0);
 }
 
 /* These return 1 if the ring buffer is full. */
 static __always_inline int list_owned(struct sock *sk,
-				      struct session_socket *socket)
+				      struct session_socket *socket,
+				      const struct session_list *list)
 {
 	struct session_event *event;
 
 	if (!is_listed(sk))
 		return 0;
-	event = list_entry(SESSION_OWNED_SIZE);
+	event = list_entry(list, SESSION_OWNED_SIZE);
 	if (!event)
 		return 1;
 	__builtin_memset(event, 0, SESSION_OWNED_SIZE);
@@ -537,11 +538,12 @@ static __always_inline int list_owned(struct sock *sk,
 }
 
 static __always_inline int list_all(struct sock *sk, struct tcp_sock *tp,
-				    struct session_socket *socket)
+				    struct session_socket *socket,
+				    const struct session_list *list)
 {
 	struct session_counts *counts =
 		bpf_map_lookup_elem(&session_counts, &(__u32){ 0 });
-	struct session_event *event = list_entry(sizeof(*event));
+	struct session_event *event = list_entry(list, sizeof(*event));
 
 	if (!event)
 		return 1;
@@ -572,13 +574,13 @@ static __always_inline int list_socket(struct sock *sk,
 	struct tcp_sock *tp;
 
 	if (config_owners)
-		return list_owned(sk, socket);
+		return list_owned(sk, socket, list);
 	if (list->is_last && !socket->end.time_ns && !is_connected(sk))
 		take_unseen_end(sk, socket);
 	if (socket->end.time_ns ? !list->is_last : !is_connected(sk))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
-	return tp ? list_all(sk, tp, socket) : 0;
+	return tp ? list_all(sk, tp, socket, list) : 0;
 }
 
 SEC("iter/bpf_sk_storage_map")
@@ -610,7 +612,7 @@ int netobs_sess_lsf(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
-/* Mark the path of the control group as in use. 1: as many as one read may visit were marked. */
+/* Mark the path of the control group as in use. */
 static __always_inline int mark_socket(struct session_socket *socket)
 {
 	struct session_round *round =
@@ -620,9 +622,6 @@ static __always_inline int mark_socket(struct session_socket *socket)
 
 	if (!round || !socket)
 		return 0;
-	if (!round->left)
-		return 1;
-	round->left--;
 	key = valid_owner(socket)->cgroup;
 	cgroup = bpf_map_lookup_elem(&session_cgroups, &key);
 	if (cgroup)

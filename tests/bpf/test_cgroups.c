@@ -92,9 +92,8 @@ static uint32_t look_after(struct fixture *f)
 
 	f->kept += ENOUGH;
 	cgroups_look_after(&f->upkeep, &f->programs, f->kept, &silent);
-	while (cgroups_step(&f->upkeep, &silent))
-		steps++;
-	assert_int_equal(f->upkeep.mark_fd, -1);
+	while (f->upkeep.phase != CGROUPS_AT_REST)
+		steps += cgroups_step(&f->upkeep, &f->programs, &silent);
 	return steps;
 }
 
@@ -121,7 +120,7 @@ static void those_without_a_socket_are_removed_in_parts(void **state)
 	assert_int_equal(n[1], GONE);
 	/* Too few were added since. */
 	cgroups_look_after(&f->upkeep, &f->programs, 1, &silent);
-	assert_false(cgroups_step(&f->upkeep, &silent));
+	assert_false(cgroups_step(&f->upkeep, &f->programs, &silent));
 
 	/* There may still be a record of a group that has just gone. */
 	assert_true(look_after(f) > STEPS_LEAST);
@@ -138,7 +137,7 @@ static int set_up(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	lab_enter(&f->lab);
-	f->upkeep.mark_fd = f->fds[0] = f->fds[1] = -1;
+	f->fds[0] = f->fds[1] = -1;
 	*state = f;
 	return 0;
 }
@@ -149,7 +148,6 @@ static int tear_down(void **state)
 
 	close_fd(&f->fds[0]);
 	close_fd(&f->fds[1]);
-	cgroups_done(&f->upkeep);
 	session_programs_close(&f->programs);
 	lab_leave(&f->lab);
 	free(f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* When programs report the owner of a socket of UDP: not with each datagram. */
+/* When programs report the owner of a socket of UDP: not with each datagram; and lists of sockets. */
 #include "lib_lab.h"
 #include "lib_test.h"
 
@@ -16,7 +16,11 @@
 
 #include <netobs/probe.h>
 
-enum { IN_ROW = 8, TURNS = 300 };
+enum {
+	IN_ROW = 8,
+	TURNS = 300,
+	SOCKETS = 300, /* more than an eighth of the ring buffer can hold */
+};
 
 struct fixture {
 	struct lab lab;
@@ -73,7 +77,7 @@ static bool is_lacking(void)
 
 static int set_up(void **state)
 {
-	const struct session_knobs knobs = { .ring_bytes = 1 << 20,
+	const struct session_knobs knobs = { .ring_bytes = 1 << 18,
 					     .wants_owners = true };
 	static const struct log silent;
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -216,6 +220,61 @@ static void other_ends_are_reported_at_once(void **state)
 	close(receiver);
 }
 
+static int take_listed(void *ctx, void *data, size_t size)
+{
+	const struct session_event *event = data;
+	bool *is_listed = ctx;
+
+	(void)size;
+	if (event->protocol == IPPROTO_UDP &&
+	    event->owner.pid_tgid >> 32 == (uint32_t)getpid())
+		is_listed[event->local_port] = true;
+	return 0;
+}
+
+/* Begin a list, and read what its first part has. */
+static void begin_list(struct fixture *f, struct ring_buffer *ring)
+{
+	assert_int_equal(session_programs_begin_list(&f->programs), 0);
+	assert_true(ring_buffer__consume(ring) > 0);
+	assert_int_equal(session_programs_go_on_listing(&f->programs), -EAGAIN);
+}
+
+static void list_that_fills_the_ring_has_every_socket(void **state)
+{
+	static bool is_listed[1 << 16];
+	struct fixture *f = *state;
+	struct ring_buffer *ring = NULL;
+	uint16_t ports[SOCKETS];
+	int fds[SOCKETS];
+	void *room = NULL;
+	int err;
+
+	if (f->is_lacking)
+		return;
+	for (int i = 0; i < SOCKETS; i++)
+		fds[i] = make_socket(&ports[i]);
+	assert_int_equal(session_programs_find_holders(&f->programs), 0);
+	assert_int_equal(session_programs_read(&f->programs, take_listed,
+					       is_listed, &ring, &room),
+			 0);
+	begin_list(f, ring);
+	do {
+		assert_true(ring_buffer__consume(ring) >= 0);
+		err = session_programs_go_on_listing(&f->programs);
+	} while (err == -EAGAIN);
+	assert_int_equal(err, 0);
+	assert_true(ring_buffer__consume(ring) >= 0);
+	for (int i = 0; i < SOCKETS; i++)
+		assert_true(is_listed[ports[i]]);
+	/* The programs are closed while a thread reads. */
+	begin_list(f, ring);
+	for (int i = 0; i < SOCKETS; i++)
+		close(fds[i]);
+	ring_buffer__free(ring);
+	free(room);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +285,9 @@ int main(void)
 			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_ends_are_reported_at_once,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			list_that_fills_the_ring_has_every_socket, set_up,
+			tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

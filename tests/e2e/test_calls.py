@@ -25,9 +25,7 @@ DRAIN_S = 0.5 # to drain FLOWS, several times what it takes
 INTERVAL_MS = 4000
 REPLACEMENTS = 2 # of rules
 PENDING = lab.sized(300_000) # flows that a stop has to deliver
-# With twice as many, a call takes 14 to 24 ms: each read(2) of the kernel's list of sockets walks a
-# bucket, of which there are as many as CPUs, from its beginning.
-SOCKETS = lab.sized(80_000)
+SOCKETS = lab.sized(160_000)
 DRAINS = 3
 
 

@@ -38,9 +38,8 @@ static bool step_who(uint32_t *ret_wait_ms, void *ctx)
 {
 	struct who *who = ctx;
 
-	(void)ret_wait_ms;
 	if (who->phase != WHO_AT_REST)
-		return who_step(who);
+		return who_step(who, ret_wait_ms);
 	who_begin(who);
 	return true;
 }

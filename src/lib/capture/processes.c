@@ -6,6 +6,8 @@
 #include "bpf/parse/parse.h"
 #include "host/peers.h"
 
+#include <poll.h>
+
 enum {
 	SOCKETS_MAX = 1 << 18,
 	/* Sockets that have ended are known for so long: packets may still follow. */
@@ -49,11 +51,11 @@ void processes_read(struct processes *processes)
 /* ---- Lists ------------------------------------------------------------------------------ */
 
 /* @return whether it is complete */
-static bool go_on_listing(struct processes *processes)
+static bool go_on_listing(struct processes *processes, uint32_t *ret_wait_ms)
 {
 	int64_t now_ns;
 
-	if (who_step(&processes->who))
+	if (who_step(&processes->who, ret_wait_ms))
 		return false;
 	now_ns = clock_boot_ns();
 	processes->next_ns =
@@ -74,8 +76,9 @@ void processes_list(struct processes *processes)
 	if (!who_is_on(&processes->who))
 		return;
 	begin_listing(processes);
-	while (!go_on_listing(processes))
-		;
+	for (uint32_t wait_ms = 0; !go_on_listing(processes, &wait_ms);
+	     wait_ms = 0)
+		poll(NULL, 0, (int)wait_ms);
 }
 
 /* Read reports of ended sockets first, so that none is mistaken for a newer socket. */
@@ -97,6 +100,7 @@ int64_t processes_prepare(struct processes *processes, bool is_urgent,
 			  int64_t *ret_until_ns)
 {
 	const int64_t now_ns = clock_boot_ns();
+	uint32_t wait_ms = 0;
 
 	*ret_until_ns = INT64_MAX;
 	if (!who_is_on(&processes->who))
@@ -104,14 +108,16 @@ int64_t processes_prepare(struct processes *processes, bool is_urgent,
 	if (processes->state == PROCESSES_OLD && now_ns >= processes->next_ns)
 		begin_listing(processes);
 	if (processes->state == PROCESSES_LISTING)
-		go_on_listing(processes);
+		go_on_listing(processes, &wait_ms);
 	if (processes->state == PROCESSES_KNOWN) {
 		*ret_until_ns = processes->begun_ns - SETTLE_MS * NSEC_PER_MSEC;
 		return 0;
 	}
 	if (is_urgent && is_urgent_over(processes, now_ns))
 		return skip_list(processes, ret_until_ns);
-	return processes->state == PROCESSES_OLD ? processes->next_ns : 1;
+	return processes->state == PROCESSES_OLD ?
+		       processes->next_ns :
+		       now_ns + wait_ms * NSEC_PER_MSEC;
 }
 
 void processes_done_reading(struct processes *processes)

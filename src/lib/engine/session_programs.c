@@ -2,6 +2,7 @@
 #include "session_programs.h"
 
 #include "base/util.h"
+#include "base/worker.h"
 #include "control_group.h"
 #include "session_accept.skel.h"
 #include "session_io.skel.h"
@@ -172,48 +173,134 @@ void session_programs_close(struct session_programs *programs)
 	program_set_unref(&programs->accept);
 	program_set_unref(&programs->io);
 	program_set_unref(&programs->sockets);
+	worker_free(TAKE_PTR(programs->lister));
+	worker_free(TAKE_PTR(programs->marker));
 	close_fd(&programs->cgroup_fd);
 	programs->sockets.name = NULL;
 }
 
-/* An iterator that writes nothing. */
-static int run_iterator(const struct session_programs *programs, const char *name)
+/* Iterators write nothing. */
+static int read_once(int fd)
 {
-	cleanup_fd int fd = program_set_open_iterator(&programs->sockets, name);
-	char none[64];
-	ssize_t n;
+	char none;
 
-	if (fd < 0)
-		return fd;
-	do {
-		n = read(fd, none, sizeof(none));
-	} while (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)));
-	return n < 0 ? -errno : 0;
+	return read(fd, &none, sizeof(none)) < 0 ? -errno : 0;
 }
 
 int session_programs_find_holders(const struct session_programs *programs)
 {
-	return run_iterator(programs, "netobs_sess_own");
+	cleanup_fd int fd =
+		program_set_open_iterator(&programs->sockets, "netobs_sess_own");
+	int err;
+
+	do {
+		err = fd < 0 ? fd : read_once(fd);
+	} while (err == -EAGAIN || err == -EINTR);
+	return err;
 }
 
-int session_programs_mark(const struct session_programs *programs)
+/*
+ * An iterator that is read in a thread: each read(2) walks one of the kernel's few buckets of sockets
+ * from its beginning again.
+ */
+struct reading {
+	int fd;
+	int err; /* of the last read; -EAGAIN: there are more sockets */
+};
+
+static void read_on(void *work)
 {
-	return program_set_open_iterator(
+	struct reading *reading = work;
+
+	reading->err = read_once(reading->fd);
+}
+
+static void free_reading(void *work)
+{
+	struct reading *reading = work;
+
+	close(reading->fd);
+	free(reading);
+}
+
+/* Takes @fd over; @err: of the first read. */
+static int begin_reading(int fd, int err, struct worker **ret_worker)
+{
+	struct reading *reading = calloc(1, sizeof(*reading));
+	int failed = reading ? worker_new(read_on, free_reading, ret_worker) :
+			       -ENOMEM;
+
+	if (failed) {
+		close(fd);
+		free(reading);
+		return failed;
+	}
+	*reading = (struct reading){ fd, err };
+	worker_put_done(*ret_worker, reading);
+	return 0;
+}
+
+static int go_on_reading(struct worker **worker)
+{
+	struct reading *reading = worker_take(*worker);
+	int err = reading ? reading->err : -EAGAIN;
+
+	if (reading && (err == -EAGAIN || err == -EINTR)) {
+		worker_start_or_run(*worker, reading);
+		return -EAGAIN;
+	}
+	if (reading) {
+		free_reading(reading);
+		worker_free(TAKE_PTR(*worker));
+	}
+	return err;
+}
+
+int session_programs_begin_marks(struct session_programs *programs)
+{
+	int fd = program_set_open_iterator(
 		&programs->sockets,
 		programs->list_error ? "netobs_sess_mkf" : "netobs_sess_mk");
+
+	return fd < 0 ? fd : begin_reading(fd, -EAGAIN, &programs->marker);
 }
 
-int session_programs_list(struct session_programs *programs)
+int session_programs_go_on_marking(struct session_programs *programs)
+{
+	return go_on_reading(&programs->marker);
+}
+
+static void write_list(struct session_programs *programs, uint32_t room)
 {
 	const uint32_t first = 0;
 
-	programs->list.number++;
+	programs->list.room = room;
 	/* It fails for no element of an array. */
 	bpf_map_update_elem(program_set_map_fd(&programs->sockets, "session_list"),
 			    &first, &programs->list, BPF_ANY);
-	return program_set_open_iterator(
-		&programs->sockets,
-		programs->list_error ? "netobs_sess_lsf" : "netobs_sess_ls");
+}
+
+int session_programs_begin_list(struct session_programs *programs)
+{
+	int fd;
+
+	programs->list.number++;
+	write_list(programs, programs->knobs.ring_bytes / 8);
+	fd = program_set_open_iterator(&programs->sockets,
+				       programs->list_error ? "netobs_sess_lsf" :
+							      "netobs_sess_ls");
+	return fd < 0 ? fd : begin_reading(fd, read_once(fd), &programs->lister);
+}
+
+int session_programs_go_on_listing(struct session_programs *programs)
+{
+	write_list(programs, programs->knobs.ring_bytes / 2);
+	return go_on_reading(&programs->lister);
+}
+
+void session_programs_end_list(struct session_programs *programs)
+{
+	worker_free(TAKE_PTR(programs->lister));
 }
 
 /* @return the size of the counters of all CPUs, in bytes; or -errno */

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct worker;
+
 struct session_knobs {
 	uint32_t ring_bytes; /* a power of two, multiple of the page size */
 	bool no_lists;	     /* treat iterators over maps as absent */
@@ -30,6 +32,7 @@ struct session_programs {
 	struct program_set sockets, io, accept;
 	struct attach_point accept_points[2];
 	struct session_list list;
+	struct worker *lister, *marker; /* NULL: nothing is read */
 	int list_error; /* not 0: iterate over the files of processes (netobs_sess_lsf), not over a map */
 	int cgroup_fd; /* of the root of cgroup v2; -errno: it cannot be opened */
 	int io_error; /* 0; -errno: why the set `io` is not loaded */
@@ -47,7 +50,7 @@ int session_programs_open(struct session_programs *programs,
 
 /*
  * Detach the programs that follow sockets, which may still run on another CPU for a grace period.
- * Then session_programs_list() reports, once, also sockets whose end was not reported.
+ * Then session_programs_begin_list() reports, once, also sockets whose end was not reported.
  */
 void session_programs_detach(struct session_programs *programs);
 
@@ -62,19 +65,31 @@ void session_programs_close(struct session_programs *programs);
 int session_programs_find_holders(const struct session_programs *programs);
 
 /**
- * @return a descriptor, the caller's, or -errno. Reading it notes session_round.number in the
- *         entries of control groups that sockets have. Reads return EAGAIN after session_round.left
- *         sockets, and 0 after the last one.
+ * Begin to note session_round.number in the entries of control groups that sockets have.
+ *
+ * @return 0, or -errno
  */
-int session_programs_mark(const struct session_programs *programs);
+int session_programs_begin_marks(struct session_programs *programs);
+
+/** Go on in a thread. @return 0: all have it; -EAGAIN: call it again; or another -errno */
+int session_programs_go_on_marking(struct session_programs *programs);
 
 /**
- * Report the open sockets to the ring buffer.
+ * Report open sockets to the ring buffer until it is an eighth full.
  *
- * @return a descriptor, the caller's, or -errno. Reads of it return EAGAIN when the ring buffer is
- *         an eighth full, and 0 after the last socket.
+ * @return 0, or -errno
  */
-int session_programs_list(struct session_programs *programs);
+int session_programs_begin_list(struct session_programs *programs);
+
+/**
+ * Go on in a thread, which fills half of the ring buffer. Call this when it has just been emptied.
+ *
+ * @return 0: the ring buffer has had all sockets; -EAGAIN: call it again; or another -errno
+ */
+int session_programs_go_on_listing(struct session_programs *programs);
+
+/* Drop the rest of a list that has only begun. */
+void session_programs_end_list(struct session_programs *programs);
 
 /**
  * Open the ring buffer of sessions, with a callback for each event, and allocate memory for

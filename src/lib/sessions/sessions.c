@@ -28,6 +28,7 @@
 enum {
 	GATHER_MS = 20, /* how long the first session waits for others */
 	SLICE_MS = 4,	/* of a call, for sessions */
+	LIST_MS = 1,	/* between looks at what a thread has listed */
 	UPKEEP_MS = 500,
 	GLANCE = 16, /* sessions between looks at the clock */
 	INTERVAL_MIN_MS = 100,
@@ -46,9 +47,9 @@ struct netobs_sessions {
 	int counts_fd, cgroups_fd; /* maps; they outlive the programs */
 	struct cgroups_upkeep upkeep;
 	void *counts_room; /* for session_counts_sum() */
-	int list_fd;	   /* of live sessions; -1: no list is being read */
 	struct map_grace *grace;
 	bool is_gathering; /* the timer will read the ring buffer */
+	bool is_listing;   /* live sessions are being listed */
 	bool is_last_list; /* programs have ended: live sessions are listed once more */
 
 	struct clock clock;
@@ -128,8 +129,7 @@ int netobs_sessions_new(const struct netobs_sessions_opts *opts,
 	sessions = calloc(1, sizeof(*sessions));
 	if (!sessions)
 		return -ENOMEM;
-	sessions->list_fd = sessions->counts_fd = sessions->cgroups_fd = -1;
-	sessions->upkeep.mark_fd = -1;
+	sessions->counts_fd = sessions->cgroups_fd = -1;
 	memcpy(&sessions->opts, opts, min_u64(opts->sz, sizeof(*opts)));
 	sessions->opts.buffer_bytes = sessions->opts.buffer_bytes ?:
 					      BUFFER_DEFAULT;
@@ -153,8 +153,6 @@ void netobs_sessions_free(struct netobs_sessions *sessions)
 {
 	if (!sessions)
 		return;
-	close_fd(&sessions->list_fd);
-	cgroups_done(&sessions->upkeep);
 	session_programs_close(&sessions->programs);
 	map_grace_abandon(sessions->grace);
 	ring_buffer__free(sessions->ring);
@@ -271,7 +269,8 @@ static int on_upkeep(void *ctx, int fd)
 	cgroups_look_after(&sessions->upkeep, &sessions->programs,
 			   counts.cgroups, &sessions->life.log);
 	begin_slice(sessions);
-	while (cgroups_step(&sessions->upkeep, &sessions->life.log) &&
+	while (cgroups_step(&sessions->upkeep, &sessions->programs,
+			    &sessions->life.log) &&
 	       clock_boot_ns() < sessions->slice_end_ns)
 		;
 	return read_ring(sessions);
@@ -287,9 +286,12 @@ static void set_list_timer(struct netobs_sessions *sessions)
 		       interval_ns ? clock_boot_ns() + interval_ns : 0);
 }
 
-static void end_list(struct netobs_sessions *sessions)
+static void end_list(struct netobs_sessions *sessions, int err)
 {
-	close_fd(&sessions->list_fd);
+	if (err)
+		log_warning(&sessions->life.log, "cannot list sessions: %s",
+			    strerror(-err));
+	sessions->is_listing = false;
 	if (sessions->life.state == LIFE_RUNNING)
 		set_list_timer(sessions);
 }
@@ -297,41 +299,31 @@ static void end_list(struct netobs_sessions *sessions)
 /* Read a part of the list; the next call continues. */
 static int read_list(struct netobs_sessions *sessions)
 {
-	const int64_t at_once = 1;
-	char none;
-	ssize_t n;
 	int r;
 
 	begin_slice(sessions);
-	do {
-		r = ring_buffer__consume(sessions->ring);
-		if (r < 0 && r != -EAGAIN)
-			return r;
-		n = r < 0 ? 1 : read(sessions->list_fd, &none, sizeof(none));
-	} while (n < 0 && (errno == EAGAIN || errno == EINTR) &&
-		 clock_boot_ns() < sessions->slice_end_ns);
-	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) {
-		loop_set_timer(sessions->list_timer, at_once);
+	r = ring_buffer__consume(sessions->ring);
+	if (r < 0 && r != -EAGAIN)
+		return r;
+	r = r < 0 ? r : session_programs_go_on_listing(&sessions->programs);
+	if (r == -EAGAIN) {
+		loop_set_timer(sessions->list_timer,
+			       clock_boot_ns() + LIST_MS * NSEC_PER_MSEC);
 		return 0;
 	}
-	if (n < 0)
-		log_warning(&sessions->life.log, "cannot list sessions: %s",
-			    strerror(errno));
-	end_list(sessions);
+	end_list(sessions, r);
 	return read_ring(sessions);
 }
 
 static int begin_list(struct netobs_sessions *sessions)
 {
-	int fd = session_programs_list(&sessions->programs);
+	int err = session_programs_begin_list(&sessions->programs);
 
-	if (fd < 0) {
-		log_warning(&sessions->life.log, "cannot list sessions: %s",
-			    strerror(-fd));
-		end_list(sessions);
+	if (err) {
+		end_list(sessions, err);
 		return 0;
 	}
-	sessions->list_fd = fd;
+	sessions->is_listing = true;
 	return read_list(sessions);
 }
 
@@ -340,7 +332,7 @@ static int on_list_timer(void *ctx, int fd)
 	struct netobs_sessions *sessions = ctx;
 
 	(void)fd;
-	if (sessions->list_fd >= 0)
+	if (sessions->is_listing)
 		return read_list(sessions);
 	return sessions->life.state == LIFE_RUNNING ? begin_list(sessions) : 0;
 }
@@ -358,7 +350,7 @@ int netobs_sessions_interval_set(struct netobs_sessions *sessions,
 	}
 	sessions->opts.interval_ms = interval_ms;
 	/* A list that is being read sets the timer at its end. */
-	if (sessions->life.state == LIFE_RUNNING && sessions->list_fd < 0)
+	if (sessions->life.state == LIFE_RUNNING && !sessions->is_listing)
 		set_list_timer(sessions);
 	return 0;
 }
@@ -469,7 +461,7 @@ static int start_sessions(void *owner)
 	note_absent(sessions);
 	sessions->life.state = LIFE_RUNNING;
 	loop_repeat_timer(sessions->upkeep_timer, UPKEEP_MS);
-	end_list(sessions);
+	set_list_timer(sessions);
 	return 0;
 }
 
@@ -488,7 +480,6 @@ static void stop_sessions(void *owner)
 {
 	struct netobs_sessions *sessions = owner;
 
-	close_fd(&sessions->list_fd); /* the list of an interval */
 	session_programs_detach(&sessions->programs);
 	note_unsettled(sessions, map_grace_begin(&sessions->grace));
 }
@@ -502,10 +493,10 @@ static bool is_observer_quiet(struct netobs_sessions *sessions)
 	return err != -EAGAIN;
 }
 
-/* Begin the last list once programs are at rest; it may be read in several parts. */
+/* Begin the last list once programs are at rest, and the list of an interval has ended. */
 static int list_last(struct netobs_sessions *sessions)
 {
-	if (!is_observer_quiet(sessions)) {
+	if (sessions->is_listing || !is_observer_quiet(sessions)) {
 		loop_set_timer(sessions->ring_timer,
 			       clock_boot_ns() + GATHER_MS * NSEC_PER_MSEC);
 		return 0;
@@ -541,7 +532,7 @@ static int step_sessions(void *owner)
 	if (sessions->life.state != LIFE_STOPPING)
 		return 0;
 	err = sessions->is_last_list ? 0 : list_last(sessions);
-	if (err || !sessions->is_last_list || sessions->list_fd >= 0)
+	if (err || !sessions->is_last_list || sessions->is_listing)
 		return err;
 	err = read_ring(sessions);
 	if (!err && !sessions->is_gathering) {

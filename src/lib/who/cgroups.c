@@ -8,14 +8,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
 	/* Groups added since the last removal; up to twice as many may be unused. */
 	LOOK_AFTER = SESSION_CGROUPS_MAX / 4,
-	/* About a millisecond's work. */
-	MARK_AT_ONCE = 8192,
-	REMOVE_AT_ONCE = 512,
+	REMOVE_AT_ONCE = 512, /* about a millisecond's work */
 };
 
 /* Join the names of a group and those above it. False: only a part of the path is known. */
@@ -46,29 +43,22 @@ bool cgroups_find(int cgroups_fd, const struct session_cgroup_key *key,
 	return true;
 }
 
-static void end_upkeep(struct cgroups_upkeep *upkeep, int err,
-		       const struct log *log)
+static void end_marking(struct cgroups_upkeep *upkeep, int err,
+			const struct log *log)
 {
-	close_fd(&upkeep->mark_fd);
-	upkeep->phase = CGROUPS_AT_REST;
 	if (err)
 		log_warning(log, "cannot find the control groups of sockets: %s",
 			    strerror(-err));
+	err = err ?: bpf_map_get_next_key(upkeep->cgroups_fd, NULL, &upkeep->next);
+	upkeep->phase = err ? CGROUPS_AT_REST : CGROUPS_REMOVING;
 }
 
-static int write_round(struct cgroups_upkeep *upkeep)
-{
-	const uint32_t first = 0;
-
-	upkeep->round.left = MARK_AT_ONCE;
-	return bpf_map_update_elem(upkeep->round_fd, &first, &upkeep->round,
-				   BPF_ANY);
-}
-
+/* Groups without a socket keep the number of an earlier round. */
 void cgroups_look_after(struct cgroups_upkeep *upkeep,
-			const struct session_programs *programs, uint64_t kept,
+			struct session_programs *programs, uint64_t kept,
 			const struct log *log)
 {
+	const uint32_t first = 0;
 	int err;
 
 	if (upkeep->phase != CGROUPS_AT_REST ||
@@ -76,40 +66,13 @@ void cgroups_look_after(struct cgroups_upkeep *upkeep,
 		return;
 	upkeep->kept_then = kept;
 	upkeep->round.number++;
-	err = write_round(upkeep);
-	if (!err) {
-		upkeep->mark_fd = session_programs_mark(programs);
-		err = upkeep->mark_fd < 0 ? upkeep->mark_fd : 0;
-	}
+	err = bpf_map_update_elem(upkeep->round_fd, &first, &upkeep->round,
+				  BPF_ANY);
+	err = err ?: session_programs_begin_marks(programs);
 	if (err)
-		end_upkeep(upkeep, err, log);
+		end_marking(upkeep, err, log);
 	else
 		upkeep->phase = CGROUPS_MARKING;
-}
-
-void cgroups_done(struct cgroups_upkeep *upkeep)
-{
-	close_fd(&upkeep->mark_fd);
-}
-
-/* Groups without a socket keep the number of an earlier round. */
-static void mark_some(struct cgroups_upkeep *upkeep, const struct log *log)
-{
-	char none;
-	ssize_t n = read(upkeep->mark_fd, &none, sizeof(none));
-	int err = n < 0 ? -errno : 0;
-
-	if (!n) {
-		close_fd(&upkeep->mark_fd);
-		err = bpf_map_get_next_key(upkeep->cgroups_fd, NULL,
-					   &upkeep->next);
-		upkeep->phase = err ? CGROUPS_AT_REST : CGROUPS_REMOVING;
-		return;
-	}
-	if (err == -EAGAIN || err == -EINTR)
-		err = write_round(upkeep);
-	if (err)
-		end_upkeep(upkeep, err, log);
 }
 
 /* The next key is read before the removal, since it is found by the removed one. */
@@ -131,11 +94,18 @@ static void remove_some(struct cgroups_upkeep *upkeep)
 		upkeep->phase = CGROUPS_AT_REST;
 }
 
-bool cgroups_step(struct cgroups_upkeep *upkeep, const struct log *log)
+bool cgroups_step(struct cgroups_upkeep *upkeep,
+		  struct session_programs *programs, const struct log *log)
 {
-	if (upkeep->phase == CGROUPS_MARKING)
-		mark_some(upkeep, log);
-	else if (upkeep->phase == CGROUPS_REMOVING)
+	int err;
+
+	if (upkeep->phase == CGROUPS_MARKING) {
+		err = session_programs_go_on_marking(programs);
+		if (err == -EAGAIN)
+			return false;
+		end_marking(upkeep, err, log);
+	} else if (upkeep->phase == CGROUPS_REMOVING) {
 		remove_some(upkeep);
+	}
 	return upkeep->phase != CGROUPS_AT_REST;
 }

@@ -30,7 +30,6 @@ struct cgroups_upkeep {
 		CGROUPS_MARKING, /* groups that sockets use are being marked */
 		CGROUPS_REMOVING
 	} phase;
-	int mark_fd;			/* -1: none */
 	struct session_cgroup_key next; /* the next group to check */
 };
 
@@ -41,12 +40,11 @@ struct cgroups_upkeep {
  * @param kept  session_counts.cgroups, the sum of all CPUs
  */
 void cgroups_look_after(struct cgroups_upkeep *upkeep,
-			const struct session_programs *programs, uint64_t kept,
+			struct session_programs *programs, uint64_t kept,
 			const struct log *log);
 
-/** Work on the removal for about a millisecond. @return false: it is done */
-bool cgroups_step(struct cgroups_upkeep *upkeep, const struct log *log);
-
-void cgroups_done(struct cgroups_upkeep *upkeep);
+/** Work on the removal for about a millisecond. @return false: it is done, or waits for a thread */
+bool cgroups_step(struct cgroups_upkeep *upkeep,
+		  struct session_programs *programs, const struct log *log);
 
 #endif

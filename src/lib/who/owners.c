@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
 	RING_BYTES = 4 << 20,
 	SLICE_MS = 1,
+	LIST_WAIT_MS = 1, /* for a thread that reads the list */
 };
 
 /*
@@ -88,11 +88,8 @@ int owners_open(struct owners *owners, uint64_t disabled, uint32_t max,
 	};
 	int err;
 
-	*owners = (struct owners){ .log = log,
-				   .list_fd = -1,
-				   .upkeep = { .mark_fd = -1 },
-				   .visit = visit,
-				   .visitor = visitor };
+	*owners =
+		(struct owners){ .log = log, .visit = visit, .visitor = visitor };
 	err = owner_table_init(&owners->table, max);
 	err = err ?: session_programs_open(&owners->programs, &knobs, log);
 	err = err ?: open_owner_maps(owners);
@@ -112,8 +109,6 @@ void owners_close(struct owners *owners)
 {
 	if (!owners->log)
 		return;
-	close_fd(&owners->list_fd);
-	cgroups_done(&owners->upkeep);
 	ring_buffer__free(owners->ring);
 	session_programs_close(&owners->programs);
 	owner_table_done(&owners->table);
@@ -144,26 +139,22 @@ static void end_list(struct owners *owners, int err)
 	if (err)
 		log_warning(owners->log, "cannot list sockets: %s",
 			    strerror(-err));
-	close_fd(&owners->list_fd);
 	owners->is_listed = !err;
 	owners->phase = OWNERS_READING;
 }
 
 /* The iterator reports live sockets through the ring buffer, too. */
-static void read_list(struct owners *owners)
+static void read_list(struct owners *owners, uint32_t *ret_wait_ms)
 {
-	char none;
-	ssize_t n;
+	int err;
 
-	do {
-		if (read_ring(owners))
-			return;
-		n = read(owners->list_fd, &none, sizeof(none));
-		if (!n)
-			end_list(owners, 0);
-		else if (n < 0 && errno != EAGAIN && errno != EINTR)
-			end_list(owners, -errno);
-	} while (owners->phase == OWNERS_LISTING && !is_slice_over(owners));
+	if (read_ring(owners))
+		return;
+	err = session_programs_go_on_listing(&owners->programs);
+	if (err == -EAGAIN)
+		*ret_wait_ms = LIST_WAIT_MS;
+	else
+		end_list(owners, err);
 }
 
 static void note_lost(struct owners *owners, const struct session_counts *counts)
@@ -181,38 +172,28 @@ static void note_lost(struct owners *owners, const struct session_counts *counts
 
 void owners_begin(struct owners *owners, int64_t keep_ns)
 {
-	int fd;
+	int err;
 
 	if (owners->phase != OWNERS_AT_REST)
 		return;
 	owners->keep_ns = keep_ns;
 	owner_table_begin_round(&owners->table, stamp_ns());
-	fd = session_programs_list(&owners->programs);
-	if (fd < 0) {
-		end_list(owners, fd);
-		return;
-	}
-	owners->list_fd = fd;
-	owners->phase = OWNERS_LISTING;
+	err = session_programs_begin_list(&owners->programs);
+	if (err)
+		end_list(owners, err);
+	else
+		owners->phase = OWNERS_LISTING;
 }
 
 void owners_glance(struct owners *owners, int64_t budget_ns)
 {
-	cleanup_fd int fd = -1;
-	ssize_t n = 1;
-	char none;
-
 	if (owners->phase != OWNERS_AT_REST)
 		return;
 	owners->slice_end_ns = clock_boot_ns() + budget_ns;
-	fd = session_programs_list(&owners->programs);
-	while (fd >= 0 && !read_ring(owners) && !is_slice_over(owners)) {
-		if (!n)
-			return;
-		n = read(fd, &none, sizeof(none));
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return;
-	}
+	if (read_ring(owners) || session_programs_begin_list(&owners->programs))
+		return;
+	read_ring(owners);
+	session_programs_end_list(&owners->programs);
 }
 
 static void end_sweep(struct owners *owners)
@@ -226,7 +207,7 @@ static void end_sweep(struct owners *owners)
 	owners->phase = OWNERS_TIDYING;
 }
 
-bool owners_step(struct owners *owners)
+bool owners_step(struct owners *owners, uint32_t *ret_wait_ms)
 {
 	const int64_t now_ns = stamp_ns();
 
@@ -235,7 +216,7 @@ bool owners_step(struct owners *owners)
 	case OWNERS_AT_REST:
 		return false;
 	case OWNERS_LISTING:
-		read_list(owners);
+		read_list(owners, ret_wait_ms);
 		return true;
 	case OWNERS_READING:
 		if (read_ring(owners))
@@ -251,7 +232,7 @@ bool owners_step(struct owners *owners)
 		end_sweep(owners);
 		return true;
 	case OWNERS_TIDYING:
-		if (cgroups_step(&owners->upkeep, owners->log))
+		if (cgroups_step(&owners->upkeep, &owners->programs, owners->log))
 			return true;
 		owners->phase = OWNERS_AT_REST;
 		return false;

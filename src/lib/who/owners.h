@@ -35,7 +35,6 @@ struct owners {
 		OWNERS_SWEEPING,
 		OWNERS_TIDYING /* unused control groups are being removed */
 	} phase;
-	int list_fd;
 	bool is_listed; /* all were listed; else no socket is taken for ended */
 	uint32_t cursor;
 	int64_t keep_ns; /* how long sockets stay in the table after their end */
@@ -79,8 +78,13 @@ bool owners_read(struct owners *owners);
  */
 void owners_begin(struct owners *owners, int64_t keep_ns);
 
-/** Work on the update for a millisecond. @return false: the table has all sockets */
-bool owners_step(struct owners *owners);
+/**
+ * Work on the update for a millisecond.
+ *
+ * @param ret_wait_ms  set if the next call had better wait
+ * @return false: the table has all sockets
+ */
+bool owners_step(struct owners *owners, uint32_t *ret_wait_ms);
 
 /** Add the sockets that are open now, for up to @budget_ns. Does nothing during an update of the table. */
 void owners_glance(struct owners *owners, int64_t budget_ns);

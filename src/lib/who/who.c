@@ -249,11 +249,11 @@ void who_begin(struct who *who)
 	who->phase = WHO_SOCKETS;
 }
 
-bool who_step(struct who *who)
+bool who_step(struct who *who, uint32_t *ret_wait_ms)
 {
 	switch (who->phase) {
 	case WHO_SOCKETS:
-		if (owners_step(&who->owners))
+		if (owners_step(&who->owners, ret_wait_ms))
 			return true;
 		spaces_begin_search(&who->spaces);
 		who->phase = WHO_SPACES;

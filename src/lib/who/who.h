@@ -54,8 +54,8 @@ static inline bool who_is_on(const struct who *who)
 /** Begin to update the sockets for the packets of the generation that ended; see owners_begin(). */
 void who_begin(struct who *who);
 
-/** Work on the update for a millisecond. @return false: it is done */
-bool who_step(struct who *who);
+/** Work on the update for a millisecond, as owners_step(). @return false: it is done */
+bool who_step(struct who *who, uint32_t *ret_wait_ms);
 
 /**
  * Look for sockets that were opened since the last generation ended. Takes 2 ms at most, and a
