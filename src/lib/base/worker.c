@@ -76,6 +76,7 @@ struct worker {
 	atomic_int users;
 	atomic_int state; /* enum state */
 	int fd;
+	pid_t pid; /* of the process that has the thread */
 	void *work;
 };
 
@@ -129,6 +130,7 @@ int worker_start(struct worker *worker, void *work)
 	int err;
 
 	worker->work = work;
+	worker->pid = getpid();
 	atomic_store(&worker->state, BUSY);
 	atomic_fetch_add(&worker->users, 1);
 	err = detached_run(worker_thread, worker, false);
@@ -158,6 +160,11 @@ void worker_start_or_run(struct worker *worker, void *work)
 bool worker_is_busy(const struct worker *worker)
 {
 	return atomic_load(&worker->state) != IDLE;
+}
+
+bool worker_is_lost(const struct worker *worker)
+{
+	return atomic_load(&worker->state) == BUSY && worker->pid != getpid();
 }
 
 /*

@@ -245,6 +245,10 @@ static int go_on_reading(struct worker **worker)
 	struct reading *reading = worker_take(*worker);
 	int err = reading ? reading->err : -EAGAIN;
 
+	if (worker_is_lost(*worker)) {
+		worker_free(TAKE_PTR(*worker));
+		return -ECANCELED;
+	}
 	if (reading && (err == -EAGAIN || err == -EINTR)) {
 		worker_start_or_run(*worker, reading);
 		return -EAGAIN;

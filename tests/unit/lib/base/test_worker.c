@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -108,6 +109,26 @@ static void worker_is_busy_until_work_is_taken(void **state)
 	sem_wait(&written);
 }
 
+static void child_of_fork_lacks_the_thread(void **state)
+{
+	struct worker *worker = *state;
+	int n = 0, status;
+	pid_t child;
+
+	sem_post(&may_write);
+	assert_int_equal(worker_start(worker, &n), 0);
+	child = fork();
+	if (!child)
+		_exit(!worker_is_lost(worker));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_false(worker_is_lost(worker));
+	sem_post(&may_run);
+	worker_wait(worker, -1);
+	assert_ptr_equal(worker_take(worker), &n);
+	sem_wait(&written);
+}
+
 /* The second work begins before the first is reported, which is then. */
 static void begin_before_report(struct worker *worker, int *first, int *second)
 {
@@ -171,6 +192,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(
 			worker_is_busy_until_work_is_taken, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(child_of_fork_lacks_the_thread,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(late_report_does_not_stay,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(late_report_ends_no_later_wait,
