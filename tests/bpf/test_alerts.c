@@ -379,9 +379,8 @@ static void forget(struct prog *prog)
 }
 
 /* Each exchange takes less than 32 ms; all of them together less than the 10 s of a baseline. */
-static void random_rules_fire_as_those_of_the_model(void **state)
+TEST(random_rules_fire_as_those_of_the_model)
 {
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		const bool are_plain = round & 1;
 		struct prog *prog = prog_test_open(&options);
@@ -442,7 +441,7 @@ static void keep_alive(struct prog *prog, uint16_t port, bool shakes_hands,
 }
 
 /* What the client and the way take is not the application's. */
-static void application_latency_is_the_servers_own(void **state)
+TEST(application_latency_is_the_servers_own)
 {
 	static const struct {
 		uint16_t port;
@@ -457,7 +456,6 @@ static void application_latency_is_the_servers_own(void **state)
 		{ 70, true, 2000, 80 }, /* the client has the lower port */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct prog *prog = prog_test_open(&options);
 
@@ -476,13 +474,12 @@ static void application_latency_is_the_servers_own(void **state)
 }
 
 /* 1,000,000 bytes in 99.6 ms are 80.3 Mbit/s. */
-static void the_rate_is_that_of_a_window(void **state)
+TEST(the_rate_is_that_of_a_window)
 {
 	struct prog *prog = prog_test_open(&options);
 	struct client client = { .port = 5000, .seq = 1000, .ack = 1 };
 	uint64_t ns = 1000000000000;
 
-	(void)state;
 	forget(prog);
 	use_rule(prog, "rate > 80Mbit hold 0s");
 	model.rules[0].metric = ALERT_RATE;
@@ -498,13 +495,12 @@ static void the_rate_is_that_of_a_window(void **state)
 }
 
 /* One of 20 segments is sent twice, for some seconds: 4.8 %. */
-static void retransmissions_are_a_share_of_bytes(void **state)
+TEST(retransmissions_are_a_share_of_bytes)
 {
 	struct prog *prog = prog_test_open(&options);
 	struct client client = { .port = 6000, .seq = 1000, .ack = 1 };
 	uint64_t ns = 1000000000000;
 
-	(void)state;
 	forget(prog);
 	use_rule(prog, "retransmits > 4% hold 0s");
 	model.rules[0].metric = ALERT_RETRANSMITS;
@@ -548,14 +544,13 @@ static void open_counted(struct prog *prog, struct client *client, uint64_t ns)
 }
 
 /* It is in a slot again that had a rule which was silent about the connection. */
-static void a_new_rule_is_not_silent_for_an_earlier_one(void **state)
+TEST(a_new_rule_is_not_silent_for_an_earlier_one)
 {
 	struct prog *prog = prog_test_open(&options);
 	struct client client;
 	uint64_t ns = 1000000000000, fired;
 	uint32_t slot;
 
-	(void)state;
 	open_counted(prog, &client, ns);
 	use_rule(prog, "rtt > 500us hold 1h");
 	slot = in_use->entries[0].slot;
@@ -574,14 +569,13 @@ static void a_new_rule_is_not_silent_for_an_earlier_one(void **state)
 }
 
 /* Ticks have 32 bits: after 25 days, holds that have ended seem to be in the future. */
-static void a_hold_that_has_ended_does_not_begin_again(void **state)
+TEST(a_hold_that_has_ended_does_not_begin_again)
 {
 	const uint64_t day_ns = 24ULL * 3600 * NSEC_PER_SEC;
 	struct prog *prog = prog_test_open(&options);
 	struct client client;
 	uint64_t ns = 1000000000000;
 
-	(void)state;
 	open_counted(prog, &client, ns);
 	use_rule(prog, "rtt > 500us hold 1h");
 	add_times(prog, &client, 3, &ns);
@@ -599,13 +593,12 @@ static void a_hold_that_has_ended_does_not_begin_again(void **state)
 }
 
 /* Samples were not kept without such a rule: the earlier ones are not the newest. */
-static void a_new_rule_has_seen_no_samples(void **state)
+TEST(a_new_rule_has_seen_no_samples)
 {
 	struct prog *prog = prog_test_open(&options);
 	struct client client;
 	uint64_t ns = 1000000000000;
 
-	(void)state;
 	open_counted(prog, &client, ns);
 	for (int i = 0; i < 300; i++) {
 		uint32_t needed = 2 + below(4);
@@ -669,7 +662,7 @@ static uint32_t time_samples(struct prog *prog, bool is_random)
 }
 
 /* It is measured, and not asserted. */
-static void what_rules_cost_a_sample_is_noted(void **state)
+TEST(what_rules_cost_a_sample_is_noted)
 {
 	static const struct {
 		const char *what, *format;
@@ -690,7 +683,6 @@ static void what_rules_cost_a_sample_is_noted(void **state)
 	struct prog *prog = prog_test_open(&options);
 	uint32_t none[2];
 
-	(void)state;
 	use_many(prog, NULL);
 	none[false] = time_samples(prog, false);
 	none[true] = time_samples(prog, true);
@@ -706,12 +698,11 @@ static void what_rules_cost_a_sample_is_noted(void **state)
 	}
 }
 
-static void without_rules_nothing_is_counted(void **state)
+TEST(without_rules_nothing_is_counted)
 {
 	struct prog *prog = prog_test_open(&options);
 	struct client client;
 
-	(void)state;
 	forget(prog);
 	open_connection(prog, &client, 0, 1000000000000);
 	for (int i = 1; i < 20; i++)
@@ -723,19 +714,6 @@ static void without_rules_nothing_is_counted(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_rules_fire_as_those_of_the_model),
-		cmocka_unit_test(application_latency_is_the_servers_own),
-		cmocka_unit_test(the_rate_is_that_of_a_window),
-		cmocka_unit_test(retransmissions_are_a_share_of_bytes),
-		cmocka_unit_test(a_new_rule_is_not_silent_for_an_earlier_one),
-		cmocka_unit_test(a_hold_that_has_ended_does_not_begin_again),
-		cmocka_unit_test(a_new_rule_has_seen_no_samples),
-		cmocka_unit_test(without_rules_nothing_is_counted),
-		cmocka_unit_test(what_rules_cost_a_sample_is_noted),
-	};
-
 	seed = test_seed();
-	return cmocka_run_group_tests_name("alerts", tests, NULL,
-					   prog_test_teardown);
+	return tests_run(NULL, prog_test_teardown);
 }

@@ -108,7 +108,9 @@ static struct attach_options options_of(const struct fixture *f, size_t way)
 	};
 }
 
-static void attached_programs_see_the_directions_asked_for(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(attached_programs_see_the_directions_asked_for)
 {
 	struct fixture *f = *state;
 
@@ -137,7 +139,7 @@ static void attached_programs_see_the_directions_asked_for(void **state)
 	assert_int_equal(f->witness.errors, 0);
 }
 
-static void attach_to_no_interface_leaves_nothing(void **state)
+CASE(attach_to_no_interface_leaves_nothing)
 {
 	struct fixture *f = *state;
 	uint32_t tried = 0;
@@ -159,7 +161,7 @@ static void attach_to_no_interface_leaves_nothing(void **state)
 }
 
 /* The second direction cannot be attached: the first must not stay. */
-static void attach_that_fails_half_way_leaves_nothing(void **state)
+CASE(attach_that_fails_half_way_leaves_nothing)
 {
 	struct fixture *f = *state;
 
@@ -176,7 +178,7 @@ static void attach_that_fails_half_way_leaves_nothing(void **state)
 	}
 }
 
-static void clsact_of_somebody_else_stays(void **state)
+CASE(clsact_of_somebody_else_stays)
 {
 	struct fixture *f = *state;
 	struct attach_options options = options_of(f, 3);
@@ -193,7 +195,7 @@ static void clsact_of_somebody_else_stays(void **state)
 	assert_string_equal(shown, "");
 }
 
-static void several_observers_share_a_clsact(void **state)
+CASE(several_observers_share_a_clsact)
 {
 	enum { OBSERVERS = 3 };
 	struct fixture *f = *state;
@@ -223,7 +225,7 @@ static void several_observers_share_a_clsact(void **state)
 	assert_int_equal(f->witness.errors, 0);
 }
 
-static void dropped_attachment_of_a_vanished_interface(void **state)
+CASE(dropped_attachment_of_a_vanished_interface)
 {
 	struct fixture *f = *state;
 
@@ -288,7 +290,7 @@ static void settle(struct fixture *f)
 		;
 }
 
-static void all_interfaces_are_followed(void **state)
+CASE(all_interfaces_are_followed)
 {
 	struct fixture *f = *state;
 
@@ -314,7 +316,7 @@ static void all_interfaces_are_followed(void **state)
 }
 
 /* Whether they all are there in time depends on the kernel, and its load. */
-static void interfaces_that_follow_later_are_announced(void **state)
+CASE(interfaces_that_follow_later_are_announced)
 {
 	const uint32_t pairs = 60 / lab_shrink(), all = 2 * pairs + 1;
 	struct fixture *f = *state;
@@ -340,7 +342,7 @@ static int make_tun(const char *name, int hardware)
 	return fd;
 }
 
-static void link_type_that_is_not_supported_is_logged_once(void **state)
+CASE(link_type_that_is_not_supported_is_logged_once)
 {
 	struct fixture *f = *state;
 	cleanup_fd int tun = make_tun("t0", ARPHRD_IEEE80211_RADIOTAP);
@@ -362,7 +364,7 @@ static void link_type_that_is_not_supported_is_logged_once(void **state)
 }
 
 /* Also what a thread was still about to attach when the time for detaching was over. */
-static void what_is_attached_during_a_stop_is_detached(void **state)
+CASE(what_is_attached_during_a_stop_is_detached)
 {
 	enum { PAIRS = 8 };
 	struct fixture *f = *state;
@@ -393,7 +395,7 @@ static void what_is_attached_during_a_stop_is_detached(void **state)
 	assert_int_equal(f->witness.errors, 0);
 }
 
-static void names_select_interfaces_as_they_change(void **state)
+CASE(names_select_interfaces_as_they_change)
 {
 	static const char *const include[] = { "/^v/", NULL };
 	static const char *const exclude[] = { "v9", NULL };
@@ -416,7 +418,7 @@ static void names_select_interfaces_as_they_change(void **state)
 	assert_int_equal(f->witness.errors, 0);
 }
 
-static void interfaces_are_left_bare_by_a_stop(void **state)
+CASE(interfaces_are_left_bare_by_a_stop)
 {
 	struct fixture *f = *state;
 	int ret;
@@ -475,7 +477,7 @@ static void assert_shadowed(struct fixture *f, const struct netobs_opts *opts,
 	f->ctx = NULL;
 }
 
-static void programs_before_ours_are_counted(void **state)
+CASE(programs_before_ours_are_counted)
 {
 	cleanup_fd int program = load_foreign(), link = -1;
 	struct fixture *f = *state;
@@ -492,7 +494,7 @@ static void programs_before_ours_are_counted(void **state)
 	assert_shadowed(f, &opts, 1);
 }
 
-static void filters_before_ours_are_counted(void **state)
+CASE(filters_before_ours_are_counted)
 {
 	cleanup_fd int program = load_foreign();
 	struct fixture *f = *state;
@@ -514,7 +516,7 @@ static const struct netif *netif_of(const struct fixture *f, uint32_t ifindex)
 }
 
 /* Or its count would be added to the bridge's count of the same packets. */
-static void interface_that_went_away_stays_in_its_stack(void **state)
+CASE(interface_that_went_away_stays_in_its_stack)
 {
 	struct fixture *f = *state;
 	uint32_t bridge, port, peer;
@@ -538,7 +540,7 @@ static void interface_that_went_away_stays_in_its_stack(void **state)
 	assert_string_equal(netif_of(f, port)->name, "v0");
 }
 
-static void master_that_went_away_keeps_its_stack(void **state)
+CASE(master_that_went_away_keeps_its_stack)
 {
 	struct fixture *f = *state;
 	uint32_t bridge, port;
@@ -555,7 +557,7 @@ static void master_that_went_away_keeps_its_stack(void **state)
 	assert_true(netif_of(f, bridge)->level > netif_of(f, port)->level);
 }
 
-static void ports_that_change_bridges_follow(void **state)
+CASE(ports_that_change_bridges_follow)
 {
 	struct fixture *f = *state;
 	uint32_t bridge, port;
@@ -573,29 +575,7 @@ static void ports_that_change_bridges_follow(void **state)
 	assert_int_equal(netif_of(f, port)->stack, netif_of(f, bridge)->stack);
 }
 
-#define each(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		each(attached_programs_see_the_directions_asked_for),
-		each(attach_to_no_interface_leaves_nothing),
-		each(attach_that_fails_half_way_leaves_nothing),
-		each(clsact_of_somebody_else_stays),
-		each(several_observers_share_a_clsact),
-		each(dropped_attachment_of_a_vanished_interface),
-		each(all_interfaces_are_followed),
-		each(link_type_that_is_not_supported_is_logged_once),
-		each(interfaces_that_follow_later_are_announced),
-		each(names_select_interfaces_as_they_change),
-		each(interfaces_are_left_bare_by_a_stop),
-		each(what_is_attached_during_a_stop_is_detached),
-		each(programs_before_ours_are_counted),
-		each(filters_before_ours_are_counted),
-		each(interface_that_went_away_stays_in_its_stack),
-		each(master_that_went_away_keeps_its_stack),
-		each(ports_that_change_bridges_follow),
-	};
-
-	return cmocka_run_group_tests(tests, load, unload);
+	return tests_run(load, unload);
 }

@@ -153,7 +153,9 @@ static void end(struct fixture *f)
 	assert_int_equal(netobs_capture_dispatch(f->capture), -ECANCELED);
 }
 
-static void packets_are_delivered_and_counted(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(packets_are_delivered_and_counted)
 {
 	struct netobs_capture_interface interface = { .sz = sizeof(interface) };
 	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
@@ -192,14 +194,14 @@ static void assert_named(struct fixture *f, uint32_t named)
 	lab_await_bare("lo");
 }
 
-static void packets_have_no_process_unless_it_is_wanted(void **state)
+CASE(packets_have_no_process_unless_it_is_wanted)
 {
 	start(*state);
 	assert_named(*state, 0);
 }
 
 /* The socket is closed when they are delivered. */
-static void packets_have_the_process_that_sent_them(void **state)
+CASE(packets_have_the_process_that_sent_them)
 {
 	struct netobs_feature features[NETOBS_FEATURES];
 	struct fixture *f = *state;
@@ -218,7 +220,7 @@ static void packets_have_the_process_that_sent_them(void **state)
 	assert_named(f, 2 * PACKETS);
 }
 
-static void a_callback_ends_the_call(void **state)
+CASE(a_callback_ends_the_call)
 {
 	struct fixture *f = *state;
 	int ret = 0;
@@ -235,7 +237,7 @@ static void a_callback_ends_the_call(void **state)
 }
 
 /* Those that come while programs are taken away are captured and counted, or neither. */
-static void stops_amid_packets_with_all_accounted_for(void **state)
+CASE(stops_amid_packets_with_all_accounted_for)
 {
 	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
 	struct fixture *f = *state;
@@ -265,7 +267,7 @@ static void stops_amid_packets_with_all_accounted_for(void **state)
 	waitpid(sender, NULL, 0);
 }
 
-static void a_result_ends_reading_in_the_middle(void **state)
+CASE(a_result_ends_reading_in_the_middle)
 {
 	static const int results[] = { -EDOM, -EAGAIN, 7 };
 	struct fixture *f = *state;
@@ -287,7 +289,7 @@ static void a_result_ends_reading_in_the_middle(void **state)
 	end(f);
 }
 
-static void a_file_is_written_in_whole_blocks(void **state)
+CASE(a_file_is_written_in_whole_blocks)
 {
 	struct fixture *f = *state;
 	NETOBS_OPTS(netobs_packet_writer_opts, opts, .write = take_bytes,
@@ -313,7 +315,7 @@ static void a_file_is_written_in_whole_blocks(void **state)
 }
 
 /* Losses of the time between the end of one file and the beginning of the next one. */
-static void losses_between_two_files_are_in_the_second(void **state)
+CASE(losses_between_two_files_are_in_the_second)
 {
 	struct fixture *f = *state;
 	struct netobs_capture_opts opts = options(f);
@@ -355,7 +357,7 @@ static int move_to_cpu(int cpu)
 }
 
 /* A host with one CPU has one ring buffer: it still has the order. */
-static void packets_of_several_cpus_are_in_order(void **state)
+CASE(packets_of_several_cpus_are_in_order)
 {
 	struct fixture *f = *state;
 	cpu_set_t all;
@@ -372,7 +374,7 @@ static void packets_of_several_cpus_are_in_order(void **state)
 	assert_int_equal(f->unordered, 0);
 }
 
-static void packets_of_one_cpu_may_fill_the_buffer(void **state)
+CASE(packets_of_one_cpu_may_fill_the_buffer)
 {
 	enum {
 		BUFFER = 4 << 20,
@@ -402,7 +404,7 @@ static void packets_of_one_cpu_may_fill_the_buffer(void **state)
 }
 
 /* Where each takes a grace period that is not expedited, which is the case with tcx. */
-static void a_start_that_is_to_stop_waits_for_no_more_interfaces(void **state)
+CASE(a_start_that_is_to_stop_waits_for_no_more_interfaces)
 {
 	/* COMPAT(<6.6): filters do not wait. */
 	const int pairs = !lab_has_tcx() ? 1 : lab_shrink() > 1 ? 8 : 32;
@@ -427,7 +429,7 @@ static void a_start_that_is_to_stop_waits_for_no_more_interfaces(void **state)
 	lab_await_bare("v0");
 }
 
-static void wrong_options_are_refused(void **state)
+CASE(wrong_options_are_refused)
 {
 	struct fixture *f = *state;
 	const struct {
@@ -459,7 +461,7 @@ static void wrong_options_are_refused(void **state)
 	netobs_capture_free(NULL);
 }
 
-static void interfaces_that_are_not_there_are_errors(void **state)
+CASE(interfaces_that_are_not_there_are_errors)
 {
 	static const char *const nothing[] = { "nosuch0", NULL };
 	struct fixture *f = *state;
@@ -473,7 +475,7 @@ static void interfaces_that_are_not_there_are_errors(void **state)
 	assert_int_equal(netobs_capture_start(f->capture), -EALREADY);
 }
 
-static void nothing_is_left_open(void **state)
+CASE(nothing_is_left_open)
 {
 	struct fixture *f = *state;
 	int before = lab_count_fds();
@@ -486,7 +488,7 @@ static void nothing_is_left_open(void **state)
 }
 
 /* With and without a filter. */
-static void programs_of_other_directions_are_not_loaded(void **state)
+TEST(programs_of_other_directions_are_not_loaded)
 {
 	static const bool has[NETOBS_DIRECTIONS][2] = {
 		[NETOBS_BOTH] = { true, true },
@@ -497,7 +499,6 @@ static void programs_of_other_directions_are_not_loaded(void **state)
 	struct filter *filters[2] = { NULL };
 	const struct log silent = { 0 };
 
-	(void)state;
 	assert_int_equal(filter_new("udp", &filters[1], &error), 0);
 	for (int i = 0; i < 2 * NETOBS_DIRECTIONS; i++) {
 		const struct packets_options options = {
@@ -520,45 +521,4 @@ static void programs_of_other_directions_are_not_loaded(void **state)
 		packets_close(&packets);
 	}
 	filter_free(filters[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			packets_are_delivered_and_counted, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			packets_have_no_process_unless_it_is_wanted, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			packets_have_the_process_that_sent_them, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_callback_ends_the_call, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			stops_amid_packets_with_all_accounted_for, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			a_result_ends_reading_in_the_middle, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_file_is_written_in_whole_blocks, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			losses_between_two_files_are_in_the_second, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			packets_of_several_cpus_are_in_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			packets_of_one_cpu_may_fill_the_buffer, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_start_that_is_to_stop_waits_for_no_more_interfaces,
-			setup, teardown),
-		cmocka_unit_test(programs_of_other_directions_are_not_loaded),
-		cmocka_unit_test_setup_teardown(wrong_options_are_refused,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			interfaces_that_are_not_there_are_errors, setup, teardown),
-		cmocka_unit_test_setup_teardown(nothing_is_left_open, setup,
-						teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,7 +97,29 @@ static uint32_t look_after(struct fixture *f)
 	return steps;
 }
 
-static void those_without_a_socket_are_removed_in_parts(void **state)
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	lab_enter(&f->lab);
+	f->fds[0] = f->fds[1] = -1;
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	close_fd(&f->fds[0]);
+	close_fd(&f->fds[1]);
+	session_programs_close(&f->programs);
+	lab_leave(&f->lab);
+	free(f);
+	return 0;
+}
+
+TEST_WITH(those_without_a_socket_are_removed_in_parts, set_up, tear_down)
 {
 	const struct session_knobs knobs = { .ring_bytes = 1 << 20 };
 	struct fixture *f = *state;
@@ -130,37 +152,4 @@ static void those_without_a_socket_are_removed_in_parts(void **state)
 	count(f, n);
 	assert_true(n[0] > 0);
 	assert_int_equal(n[1], 0);
-}
-
-static int set_up(void **state)
-{
-	struct fixture *f = calloc(1, sizeof(*f));
-
-	lab_enter(&f->lab);
-	f->fds[0] = f->fds[1] = -1;
-	*state = f;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	struct fixture *f = *state;
-
-	close_fd(&f->fds[0]);
-	close_fd(&f->fds[1]);
-	session_programs_close(&f->programs);
-	lab_leave(&f->lab);
-	free(f);
-	return 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			those_without_a_socket_are_removed_in_parts, set_up,
-			tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,18 +133,16 @@ static void compare(struct prog_options options, bool may_bypass)
 		assert_in_range(one.bypassed, PACKETS / 10, PACKETS * 9 / 10);
 }
 
-static void default_programs_count_as_general_ones(void **state)
+TEST(default_programs_count_as_general_ones)
 {
-	(void)state;
 	compare((struct prog_options){ .has_egress = true,
 				       .l1_buckets = 8,
 				       .log_slots = SLOTS },
 		false);
 }
 
-static void programs_for_round_trips_count_as_general_ones(void **state)
+TEST(programs_for_round_trips_count_as_general_ones)
 {
-	(void)state;
 	compare((struct prog_options){ .has_egress = true,
 				       .l1_buckets = 8,
 				       .log_slots = SLOTS,
@@ -163,14 +161,13 @@ static bool has_cast(void)
 	return found;
 }
 
-static void programs_for_translations_count_as_general_ones(void **state)
+TEST(programs_for_translations_count_as_general_ones)
 {
 	struct prog_options options = { .has_egress = true,
 					.l1_buckets = 8,
 					.log_slots = SLOTS,
 					.has_nat = true };
 
-	(void)state;
 	if (!has_cast())
 		skip();
 	compare(options, false);
@@ -178,9 +175,8 @@ static void programs_for_translations_count_as_general_ones(void **state)
 	compare(options, false);
 }
 
-static void packets_that_bypass_l1_count_as_others(void **state)
+TEST(packets_that_bypass_l1_count_as_others)
 {
-	(void)state;
 	compare((struct prog_options){ .has_egress = true,
 				       .l1_buckets = 8,
 				       .log_slots = SLOTS },
@@ -194,13 +190,6 @@ static void packets_that_bypass_l1_count_as_others(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(default_programs_count_as_general_ones),
-		cmocka_unit_test(programs_for_round_trips_count_as_general_ones),
-		cmocka_unit_test(programs_for_translations_count_as_general_ones),
-		cmocka_unit_test(packets_that_bypass_l1_count_as_others),
-	};
-
 	seed = test_seed();
-	return cmocka_run_group_tests(tests, NULL, prog_test_teardown);
+	return tests_run(NULL, prog_test_teardown);
 }

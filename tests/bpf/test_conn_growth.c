@@ -248,14 +248,15 @@ static void assert_same_tables(void)
 	}
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 /* ---- Growth ----------------------------------------------------------------------------- */
 
-static void a_table_that_grows_is_like_one_that_is_large(void **state)
+CASE(a_table_that_grows_is_like_one_that_is_large)
 {
 	static struct traffic traffic;
 	struct found found;
 
-	(void)state;
 	srand(test_seed());
 	begin_traffic(&traffic);
 	for (uint32_t i = 0; send_one(&traffic); i++)
@@ -271,13 +272,12 @@ static void a_table_that_grows_is_like_one_that_is_large(void **state)
 }
 
 /* Connections that found no body get one with a later packet. */
-static void what_comes_before_its_body_has_no_wrong_value(void **state)
+CASE(what_comes_before_its_body_has_no_wrong_value)
 {
 	static struct traffic traffic;
 	struct found found, all;
 	uint32_t n = 0, n_late;
 
-	(void)state;
 	srand(test_seed());
 	begin_traffic(&traffic);
 	while (traffic.n_begun < PEERS / 2)
@@ -432,13 +432,12 @@ static uint32_t notices_of(struct prog *prog)
 }
 
 /* As many as may be open at a time, however many come. */
-static void bodies_of_those_that_have_gone_are_used_again(void **state)
+CASE(bodies_of_those_that_have_gone_are_used_again)
 {
 	struct connections table = table_of(&grown);
 	struct flow_key kept[KEPT], first;
 	struct conn_counters counters;
 
-	(void)state;
 	assert_non_null(table.counters);
 	for (uint32_t i = 0; i < KEPT; i++)
 		kept[i] = open_both((uint16_t)(KEPT_PORT + i), 0);
@@ -465,16 +464,4 @@ static void bodies_of_those_that_have_gone_are_used_again(void **state)
 			 WAVES * WAVE_S * 1000000ULL);
 	map_munmap(table.counters, grown.n_cpus * sizeof(*table.counters));
 	free(table.sweep.gone);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(a_table_that_grows_is_like_one_that_is_large),
-		TEST(what_comes_before_its_body_has_no_wrong_value),
-		TEST(bodies_of_those_that_have_gone_are_used_again),
-	};
-
-	return cmocka_run_group_tests_name("conn_growth", tests, NULL, NULL);
 }

@@ -77,14 +77,13 @@ static uint32_t open_real(struct prog *prog, struct flow_key keys[REAL])
  * More of them than there are places, and than those of the bucket; many of the open ones are
  * in a bucket that has no other place, and have been idle for an hour.
  */
-static void a_flood_of_syns_pushes_out_no_open_connection(void **state)
+TEST(a_flood_of_syns_pushes_out_no_open_connection)
 {
 	struct prog *prog = prog_test_open(&options);
 	static struct flow_key keys[REAL];
 	struct conn_counters counters;
 	uint32_t kept;
 
-	(void)state;
 	kept = open_real(prog, keys);
 	assert_true(kept > REAL * 3 / 4);
 	send_syns(prog, FLOOD, 3600000000);
@@ -95,14 +94,13 @@ static void a_flood_of_syns_pushes_out_no_open_connection(void **state)
 }
 
 /* 16 bits of them wrap, but 0 is that of a place that was never used. */
-static void versions_begin_again(void **state)
+TEST(versions_begin_again)
 {
 	struct prog *prog = prog_test_open(&options);
 	struct tcp_frame frame = { .port = 1, .flags = SYN, .egress = true };
 	const uint32_t places = options.conn_buckets * CONN_WAYS;
 	struct flow_key key;
 
-	(void)state;
 	for (uint32_t i = 0; i < places; i++)
 		prog->conn_heads[i].version = UINT16_MAX - 1;
 	key = tcp_send(prog, frame);
@@ -119,13 +117,12 @@ static void versions_begin_again(void **state)
 }
 
 /* Anyone can send echo requests, from any address, and the host answers each. */
-static void a_flood_of_echoes_pushes_out_no_connection(void **state)
+TEST(a_flood_of_echoes_pushes_out_no_connection)
 {
 	struct prog *prog = prog_test_open(&options);
 	static struct flow_key keys[REAL + 1];
 	uint32_t kept;
 
-	(void)state;
 	kept = open_real(prog, keys);
 	for (uint32_t i = 0; i < FLOOD; i++) {
 		struct tcp_frame echo = { .port = 1 + i / 2, .us = 3600000000 };
@@ -148,13 +145,12 @@ static void a_flood_of_echoes_pushes_out_no_connection(void **state)
 }
 
 /* Which connections lose their places, which keep them, and which get in. */
-static void a_flood_of_syns_keeps_no_connection_out(void **state)
+TEST(a_flood_of_syns_keeps_no_connection_out)
 {
 	enum { FEW = 100 };
 	struct prog *prog = prog_test_open(&options);
 	static struct flow_key ended[FEW], keys[FEW];
 
-	(void)state;
 	for (uint32_t i = 0; i < FEW; i++) {
 		tcp_exchange(prog, (struct tcp_frame){ .port = FIRST_REAL + i },
 			     &ended[i]);
@@ -196,7 +192,7 @@ static void a_flood_of_syns_keeps_no_connection_out(void **state)
 }
 
 /* The oldest ones of a bucket; and nothing is made for what only ends. */
-static void idle_connections_give_their_place(void **state)
+TEST(idle_connections_give_their_place)
 {
 	static const struct prog_options one_bucket = {
 		.clock = CLOCK_PACKET,
@@ -206,7 +202,6 @@ static void idle_connections_give_their_place(void **state)
 	struct prog *prog = prog_test_open(&one_bucket);
 	struct flow_key keys[CONN_WAYS + 1];
 
-	(void)state;
 	for (uint32_t i = 0; i < CONN_WAYS; i++)
 		tcp_exchange(prog, (struct tcp_frame){ .port = 1000 + i },
 			     &keys[i]);
@@ -389,12 +384,11 @@ static void check_all(const struct model *model)
 			model->known[i].has_place);
 }
 
-static void the_oldest_idle_ones_give_their_place(void **state)
+TEST(the_oldest_idle_ones_give_their_place)
 {
 	static struct model model;
 	struct conn_counters counters;
 
-	(void)state;
 	srand(test_seed());
 	model.prog = prog_test_open(&few_places);
 	for (uint32_t i = 0; i < STEPS; i++) {
@@ -484,14 +478,13 @@ static bool check_hint(const struct prog *prog, const struct flow_key *key,
 	return true;
 }
 
-static void a_segment_changes_no_connection_but_its_own(void **state)
+TEST(a_segment_changes_no_connection_but_its_own)
 {
 	struct prog *prog = prog_test_open(&hinting);
 	struct conn_head before[CONN_WAYS];
 	uint32_t sent[SENDERS] = { 0 }, hinted = 0;
 	uint64_t us = 0;
 
-	(void)state;
 	srand(test_seed());
 	for (uint32_t i = 0; i < SEGMENTS; i++) {
 		const struct tcp_frame frame = any_segment(sent, &us);
@@ -521,14 +514,13 @@ static void a_segment_changes_no_connection_but_its_own(void **state)
 }
 
 /* With the clock standing still, in a table that is too small for them. */
-static void connections_in_one_place_have_different_times(void **state)
+TEST(connections_in_one_place_have_different_times)
 {
 	enum { SYNS = 4000 };
 	static uint64_t born[64 * CONN_WAYS];
 	struct prog *prog = prog_test_open(&options);
 	uint32_t again = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < SYNS; i++) {
 		const struct flow_key key =
 			tcp_send(prog, (struct tcp_frame){ .port = 1 + i,
@@ -548,17 +540,5 @@ static void connections_in_one_place_have_different_times(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flood_of_syns_pushes_out_no_open_connection),
-		cmocka_unit_test(versions_begin_again),
-		cmocka_unit_test(a_flood_of_echoes_pushes_out_no_connection),
-		cmocka_unit_test(a_flood_of_syns_keeps_no_connection_out),
-		cmocka_unit_test(idle_connections_give_their_place),
-		cmocka_unit_test(the_oldest_idle_ones_give_their_place),
-		cmocka_unit_test(a_segment_changes_no_connection_but_its_own),
-		cmocka_unit_test(connections_in_one_place_have_different_times),
-	};
-
-	return cmocka_run_group_tests_name("conn_places", tests, NULL,
-					   prog_test_teardown);
+	return tests_run(NULL, prog_test_teardown);
 }

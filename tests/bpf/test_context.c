@@ -18,7 +18,7 @@ static int replay_file(struct netobs *ctx, const char *path)
 	return netobs_replay_files(ctx, &path, 1);
 }
 
-static void descriptor_is_constant_and_becomes_readable(void **state)
+CONTEXT_TEST(descriptor_is_constant_and_becomes_readable)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, 20);
@@ -37,7 +37,7 @@ static void descriptor_is_constant_and_becomes_readable(void **state)
 	assert_int_equal(netobs_fd(f->ctx), fd.fd);
 }
 
-static void dispatch_does_not_wait(void **state)
+CONTEXT_TEST(dispatch_does_not_wait)
 {
 	struct context_fixture *f = *state;
 
@@ -63,7 +63,7 @@ static void fill_up(struct context_fixture *f)
 }
 
 /* A log that has no room to go to is not read again and again. */
-static void context_without_room_sleeps_until_its_drain(void **state)
+CONTEXT_TEST(context_without_room_sleeps_until_its_drain)
 {
 	struct context_fixture *f = *state;
 	struct netobs_stats stats = { .sz = sizeof(stats) };
@@ -87,7 +87,7 @@ static void context_without_room_sleeps_until_its_drain(void **state)
 	assert_int_equal(f->witness.errors, 0);
 }
 
-static void return_values_count_the_records(void **state)
+CONTEXT_TEST(return_values_count_the_records)
 {
 	struct context_fixture *f = *state;
 	uint32_t counted = 0;
@@ -105,7 +105,7 @@ static void return_values_count_the_records(void **state)
 	assert_true(counted >= 2);
 }
 
-static void start_twice_is_refused(void **state)
+CONTEXT_TEST(start_twice_is_refused)
 {
 	struct context_fixture *f = *state;
 
@@ -118,7 +118,7 @@ static void start_twice_is_refused(void **state)
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
 }
 
-static void two_contexts_do_not_disturb_each_other(void **state)
+CONTEXT_TEST(two_contexts_do_not_disturb_each_other)
 {
 	struct context_fixture *f = *state;
 	struct witness witness = { 0 };
@@ -148,7 +148,7 @@ static void two_contexts_do_not_disturb_each_other(void **state)
 	witness_clear(&witness);
 }
 
-static void per_interface_counts_both_directions(void **state)
+CONTEXT_TEST(per_interface_counts_both_directions)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
@@ -168,7 +168,7 @@ static void take_interface(const struct netobs_interface *interface, void *user)
 	*(struct netobs_interface *)user = *interface;
 }
 
-static void drains_and_what_crosses_interfaces_are_counted(void **state)
+CONTEXT_TEST(drains_and_what_crosses_interfaces_are_counted)
 {
 	struct context_fixture *f = *state;
 	struct netobs_engine_stats stats = { .sz = sizeof(stats) };
@@ -203,7 +203,7 @@ static void drains_and_what_crosses_interfaces_are_counted(void **state)
 	assert_true(all[NETOBS_EGRESS].flows.packets >= 10);
 }
 
-static void start_fails_without_the_named_interface(void **state)
+CONTEXT_TEST(start_fails_without_the_named_interface)
 {
 	static const char *const names[] = { "lo", "nosuch0", NULL };
 	struct context_fixture *f = *state;
@@ -221,7 +221,7 @@ static void start_fails_without_the_named_interface(void **state)
 	lab_await_bare("lo");
 }
 
-static void start_fails_without_a_way_to_attach(void **state)
+CONTEXT_TEST(start_fails_without_a_way_to_attach)
 {
 	const uint64_t both = 1 << NETOBS_FEATURE_TCX |
 			      1 << NETOBS_FEATURE_CLSACT;
@@ -241,7 +241,7 @@ static void start_fails_without_a_way_to_attach(void **state)
 	}
 }
 
-static void either_way_to_attach_counts_the_same(void **state)
+CONTEXT_TEST(either_way_to_attach_counts_the_same)
 {
 	const uint64_t disabled[] = { 1 << NETOBS_FEATURE_TCX,
 				      1 << NETOBS_FEATURE_CLSACT };
@@ -275,7 +275,7 @@ static int fail_to_print(enum libbpf_print_level level, const char *format,
 }
 
 /* Even where it has much to say: interfaces that are not there any more. */
-static void libbpf_prints_nothing_and_is_given_back(void **state)
+CONTEXT_TEST(libbpf_prints_nothing_and_is_given_back)
 {
 	libbpf_print_fn_t before = libbpf_set_print(fail_to_print);
 	struct context_fixture *f = *state;
@@ -311,7 +311,7 @@ static void free_after(struct context_fixture *f, int calls, bool is_stopped)
 	f->ctx = NULL;
 }
 
-static void free_at_every_stage_leaves_nothing(void **state)
+CONTEXT_TEST(free_at_every_stage_leaves_nothing)
 {
 	struct context_fixture *f = *state;
 	const int step = lab_shrink() > 1 ? 5 : 1;
@@ -325,28 +325,4 @@ static void free_at_every_stage_leaves_nothing(void **state)
 		lab_await_fds(fds);
 	}
 	lab_await_bare("lo");
-}
-
-#define each(test) \
-	cmocka_unit_test_setup_teardown(test, context_setup, context_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		each(descriptor_is_constant_and_becomes_readable),
-		each(dispatch_does_not_wait),
-		each(context_without_room_sleeps_until_its_drain),
-		each(return_values_count_the_records),
-		each(start_twice_is_refused),
-		each(two_contexts_do_not_disturb_each_other),
-		each(per_interface_counts_both_directions),
-		each(drains_and_what_crosses_interfaces_are_counted),
-		each(start_fails_without_the_named_interface),
-		each(start_fails_without_a_way_to_attach),
-		each(either_way_to_attach_counts_the_same),
-		each(libbpf_prints_nothing_and_is_given_back),
-		each(free_at_every_stage_leaves_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

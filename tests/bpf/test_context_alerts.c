@@ -115,7 +115,7 @@ static void assert_alert_comes(struct context_fixture *f,
 	f->ctx = NULL;
 }
 
-static void alerts_come_with_filters_of_every_size(void **state)
+CONTEXT_TEST(alerts_come_with_filters_of_every_size)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = alert_options(f);
@@ -139,7 +139,7 @@ static void alerts_come_with_filters_of_every_size(void **state)
 }
 
 /* Of expressions of all kinds. */
-static void alerts_come_with_64_rules(void **state)
+CONTEXT_TEST(alerts_come_with_64_rules)
 {
 	struct netobs_rule rules[NETOBS_RULES_MAX];
 	struct context_fixture *f = *state;
@@ -164,7 +164,7 @@ static void alerts_come_with_64_rules(void **state)
 	assert_alert_comes(f, &opts);
 }
 
-static void rules_are_about_what_the_filter_accepts(void **state)
+CONTEXT_TEST(rules_are_about_what_the_filter_accepts)
 {
 	struct netobs_alert_counts counts = { .sz = sizeof(counts) };
 	struct context_fixture *f = *state;
@@ -178,7 +178,7 @@ static void rules_are_about_what_the_filter_accepts(void **state)
 }
 
 /* From the call itself, by the old rules. */
-static void waiting_alerts_come_when_rules_are_replaced(void **state)
+CONTEXT_TEST(waiting_alerts_come_when_rules_are_replaced)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = alert_options(f);
@@ -214,7 +214,7 @@ static void make_alerts_wait(struct context_fixture *f)
 }
 
 /* However long the callback takes, before their slots are given to others. */
-static void all_alerts_come_when_rules_are_replaced_twice(void **state)
+CONTEXT_TEST(all_alerts_come_when_rules_are_replaced_twice)
 {
 	struct context_fixture *f = *state;
 	struct netobs_alert_counts counts;
@@ -230,7 +230,7 @@ static void all_alerts_come_when_rules_are_replaced_twice(void **state)
 	assert_int_equal(n_alerts, counts.fired);
 }
 
-static void all_alerts_come_before_the_end(void **state)
+CONTEXT_TEST(all_alerts_come_before_the_end)
 {
 	struct context_fixture *f = *state;
 	struct netobs_alert_counts counts;
@@ -249,7 +249,7 @@ static void all_alerts_come_before_the_end(void **state)
 }
 
 /* As netobs_opts.max_connections says, while no connection is measured. */
-static void memory_of_connections_is_as_documented(void **state)
+CONTEXT_TEST(memory_of_connections_is_as_documented)
 {
 	struct context_fixture *f = *state;
 	struct netobs_connection_stats stats = { .sz = sizeof(stats) };
@@ -289,7 +289,7 @@ static int set_rule_without_descriptors(struct context_fixture *f,
 }
 
 /* Also once they have been set again, with the same filters. */
-static void rules_of_before_stay_where_others_are_refused(void **state)
+CONTEXT_TEST(rules_of_before_stay_where_others_are_refused)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = alert_options(f);
@@ -299,22 +299,4 @@ static void rules_of_before_stay_where_others_are_refused(void **state)
 	assert_connection_alerts(f);
 	assert_int_equal(set_rule(f, "rtt > 0ns hold 1s where tcp"), 0);
 	assert_connection_alerts(f);
-}
-
-int main(void)
-{
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, context_setup, context_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(alerts_come_with_filters_of_every_size),
-		TEST(alerts_come_with_64_rules),
-		TEST(rules_are_about_what_the_filter_accepts),
-		TEST(waiting_alerts_come_when_rules_are_replaced),
-		TEST(all_alerts_come_when_rules_are_replaced_twice),
-		TEST(all_alerts_come_before_the_end),
-		TEST(memory_of_connections_is_as_documented),
-		TEST(rules_of_before_stay_where_others_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static void await_bare(struct netobs *ctx, const char *interface)
 		assert_true(netobs_poll(ctx, 10) >= 0 || errno == EINTR);
 }
 
-static void interfaces_are_added_and_removed(void **state)
+CONTEXT_TEST(interfaces_are_added_and_removed)
 {
 	static const char *const both[] = { "lo", "/^v/", NULL };
 	static const char *const one[] = { "v0", NULL };
@@ -65,7 +65,7 @@ static void interfaces_are_added_and_removed(void **state)
 }
 
 /* Of a namespace that is left, nothing is kept; another one may be observed. */
-static void namespaces_are_added_and_removed(void **state)
+CONTEXT_TEST(namespaces_are_added_and_removed)
 {
 	static const char *const own[] = { "lo", NULL };
 	struct context_fixture *f = *state;
@@ -97,7 +97,7 @@ static void namespaces_are_added_and_removed(void **state)
 	context_assert_conserved(f->ctx);
 }
 
-static void interval_and_timeouts_change(void **state)
+CONTEXT_TEST(interval_and_timeouts_change)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
@@ -135,7 +135,7 @@ static void assert_refused(struct context_fixture *f,
 		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
 }
 
-static void what_cannot_change_is_refused_and_nothing_changes(void **state)
+CONTEXT_TEST(what_cannot_change_is_refused_and_nothing_changes)
 {
 	static const char *const wrong[] = { "/(/", NULL };
 	static const char *const absent[] = { "v0", "absent0", NULL };
@@ -182,7 +182,7 @@ static void what_cannot_change_is_refused_and_nothing_changes(void **state)
 }
 
 /* But a name that was asked for before may be away for a while. */
-static void interface_that_is_away_may_stay_named(void **state)
+CONTEXT_TEST(interface_that_is_away_may_stay_named)
 {
 	static const char *const names[] = { "lo", "v0", NULL };
 	struct context_fixture *f = *state;
@@ -201,7 +201,7 @@ static void interface_that_is_away_may_stay_named(void **state)
 	context_stop(f->ctx);
 }
 
-static void only_a_context_that_runs_changes(void **state)
+CONTEXT_TEST(only_a_context_that_runs_changes)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
@@ -213,20 +213,4 @@ static void only_a_context_that_runs_changes(void **state)
 	assert_int_equal(context_change(f->ctx, &opts), 0);
 	context_stop(f->ctx);
 	assert_int_equal(context_change(f->ctx, &opts), -ECANCELED);
-}
-
-int main(void)
-{
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, context_setup, context_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(interfaces_are_added_and_removed),
-		TEST(namespaces_are_added_and_removed),
-		TEST(interval_and_timeouts_change),
-		TEST(what_cannot_change_is_refused_and_nothing_changes),
-		TEST(interface_that_is_away_may_stay_named),
-		TEST(only_a_context_that_runs_changes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -257,7 +257,7 @@ static struct netobs_connection_stats connect_slowly(struct context_fixture *f,
 	return stats_of(f);
 }
 
-static void memory_follows_the_connections(void **state)
+CONTEXT_TEST(memory_follows_the_connections)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, INTERVAL_MS);
@@ -285,7 +285,7 @@ static void memory_follows_the_connections(void **state)
 }
 
 /* Once their flows have been reported; however many come, it is the same memory. */
-static void memory_of_ended_connections_is_used_again(void **state)
+CONTEXT_TEST(memory_of_ended_connections_is_used_again)
 {
 	struct context_fixture *f = *state;
 	struct netobs_connection_stats stats;
@@ -304,7 +304,7 @@ static void memory_of_ended_connections_is_used_again(void **state)
 }
 
 /* The notice of the programs suffices, also if it takes long until these see a part. */
-static void memory_comes_without_a_drain(void **state)
+CONTEXT_TEST(memory_comes_without_a_drain)
 {
 	struct context_fixture *f = *state;
 
@@ -319,7 +319,7 @@ static void memory_comes_without_a_drain(void **state)
 }
 
 /* Nothing depends on the notice: each drain looks at what is free. */
-static void memory_comes_with_drains_alone(void **state)
+CONTEXT_TEST(memory_comes_with_drains_alone)
 {
 	struct context_fixture *f = *state;
 	struct netobs_connection_stats stats;
@@ -364,7 +364,7 @@ static void assert_recovered(struct context_fixture *f,
 	assert_int_equal(stats.refused_packets, before->refused_packets);
 }
 
-static void connections_that_outpace_memory_are_counted(void **state)
+CONTEXT_TEST(connections_that_outpace_memory_are_counted)
 {
 	struct context_fixture *f = *state;
 	struct netobs_connection_stats stats;
@@ -375,7 +375,7 @@ static void connections_that_outpace_memory_are_counted(void **state)
 	assert_int_equal(f->witness.warnings, 0);
 }
 
-static void connections_beyond_memory_are_counted(void **state)
+CONTEXT_TEST(connections_beyond_memory_are_counted)
 {
 	struct context_fixture *f = *state;
 	struct netobs_connection_stats stats;
@@ -393,21 +393,4 @@ static void connections_beyond_memory_are_counted(void **state)
 	is_refusing = false;
 	assert_recovered(f, &stats);
 	assert_int_equal(f->witness.warnings, 1);
-}
-
-int main(void)
-{
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, context_setup, context_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(memory_follows_the_connections),
-		TEST(memory_of_ended_connections_is_used_again),
-		TEST(memory_comes_without_a_drain),
-		TEST(memory_comes_with_drains_alone),
-		TEST(connections_that_outpace_memory_are_counted),
-		TEST(connections_beyond_memory_are_counted),
-	};
-
-	return cmocka_run_group_tests_name("context_connections", tests, NULL,
-					   NULL);
 }

@@ -55,7 +55,9 @@ static uint64_t counted(const struct netobs *ctx, uint32_t rule)
 	return count.packets;
 }
 
-static void first_rule_that_matches_decides(void **state)
+#define CASE(name) TEST_WITH(name, rules_setup, rules_teardown)
+
+CASE(first_rule_that_matches_decides)
 {
 	const struct netobs_rule rules[] = {
 		reject_rule("udp port 40001"),
@@ -83,7 +85,7 @@ static void first_rule_that_matches_decides(void **state)
 	context_assert_conserved(f->ctx);
 }
 
-static void default_alone_is_a_list(void **state)
+CASE(default_alone_is_a_list)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
@@ -98,7 +100,7 @@ static void default_alone_is_a_list(void **state)
 }
 
 /* A rule with "vlan" sees the frame in another way, those behind it do not. */
-static void rules_with_and_without_vlan_mix(void **state)
+CASE(rules_with_and_without_vlan_mix)
 {
 	const struct netobs_rule rules[] = {
 		reject_rule("vlan 7"),
@@ -118,7 +120,7 @@ static void rules_with_and_without_vlan_mix(void **state)
 }
 
 /* Of expressions of all kinds: the kernel's verifier has to bear it. */
-static void list_may_have_64_rules(void **state)
+CASE(list_may_have_64_rules)
 {
 	struct netobs_rule rules[NETOBS_RULES_MAX + 1];
 	struct context_fixture *f = *state;
@@ -174,17 +176,17 @@ static void rules_are_replaced(void **state, uint64_t disable)
 	context_assert_conserved(f->ctx);
 }
 
-static void rules_are_replaced_on_links(void **state)
+CASE(rules_are_replaced_on_links)
 {
 	rules_are_replaced(state, 0);
 }
 
-static void rules_are_replaced_on_filters(void **state)
+CASE(rules_are_replaced_on_filters)
 {
 	rules_are_replaced(state, 1 << NETOBS_FEATURE_TCX);
 }
 
-static void expression_is_replaced(void **state)
+CASE(expression_is_replaced)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
@@ -212,7 +214,7 @@ static void await_interfaces(struct netobs *ctx, uint32_t n)
 }
 
 /* Not for the old rules, or for rules that were there earlier. */
-static void rules_have_to_fit_the_interfaces_that_are_selected(void **state)
+CASE(rules_have_to_fit_the_interfaces_that_are_selected)
 {
 	static const char *const lo[] = { "lo", NULL };
 	static const char *const both[] = { "lo", "tun0", NULL };
@@ -270,7 +272,7 @@ static const struct netobs_rule *choose_rules(uint32_t i,
 	return rules;
 }
 
-static void no_packet_is_judged_by_half_a_list(void **state)
+CASE(no_packet_is_judged_by_half_a_list)
 {
 	uint32_t n = rules_count_replacements(REPLACEMENTS);
 	struct rules_flood floods[FLOODS];
@@ -313,7 +315,7 @@ static void no_packet_is_judged_by_half_a_list(void **state)
 
 /* ---- What is refused --------------------------------------------------------------- */
 
-static void wrong_rules_are_refused_and_nothing_changes(void **state)
+CASE(wrong_rules_are_refused_and_nothing_changes)
 {
 	struct netobs_rule rules[] = { accept_rule("udp"), accept_rule("tcp") };
 	struct context_fixture *f = *state;
@@ -339,7 +341,7 @@ static void wrong_rules_are_refused_and_nothing_changes(void **state)
 }
 
 /* Until the result, the old rules are in use; the options need not outlive the call. */
-static void change_is_made_in_steps(void **state)
+CASE(change_is_made_in_steps)
 {
 	struct netobs_rule rules[] = { accept_rule("udp port 40000") };
 	struct context_fixture *f = *state;
@@ -393,7 +395,7 @@ static char *repeat(const char *before, int n, const char *middle,
 }
 
 /* libpcap calls itself for each block of an expression. */
-static void thread_compiles_the_deepest_expressions(void **state)
+CASE(thread_compiles_the_deepest_expressions)
 {
 	char *const deepest[] = {
 		repeat("(", 2040, "udp", ")"),
@@ -427,7 +429,7 @@ static void thread_compiles_the_deepest_expressions(void **state)
 }
 
 /* It leaves nothing behind, whatever a thread is about to do for it. */
-static void change_is_abandoned(void **state)
+CASE(change_is_abandoned)
 {
 	struct netobs_rule rules[] = { accept_rule("udp") };
 	struct context_fixture *f = *state;
@@ -452,7 +454,7 @@ static void change_is_abandoned(void **state)
 	}
 }
 
-static void context_without_rules_has_no_counts(void **state)
+CASE(context_without_rules_has_no_counts)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
@@ -465,28 +467,4 @@ static void context_without_rules_has_no_counts(void **state)
 	opts.filter = "udp";
 	rules_assert_refused(f, &opts, -ENOTSUP, "turned on or off");
 	context_stop(f->ctx);
-}
-
-int main(void)
-{
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, rules_setup, rules_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(first_rule_that_matches_decides),
-		TEST(default_alone_is_a_list),
-		TEST(rules_with_and_without_vlan_mix),
-		TEST(list_may_have_64_rules),
-		TEST(rules_are_replaced_on_links),
-		TEST(rules_are_replaced_on_filters),
-		TEST(expression_is_replaced),
-		TEST(rules_have_to_fit_the_interfaces_that_are_selected),
-		TEST(no_packet_is_judged_by_half_a_list),
-		TEST(wrong_rules_are_refused_and_nothing_changes),
-		TEST(change_is_made_in_steps),
-		TEST(thread_compiles_the_deepest_expressions),
-		TEST(change_is_abandoned),
-		TEST(context_without_rules_has_no_counts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

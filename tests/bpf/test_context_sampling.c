@@ -167,7 +167,9 @@ static void assert_all(const struct netobs *ctx, const uint64_t sent[CLASSES],
 	context_assert_conserved(ctx);
 }
 
-static void each_rule_samples_at_its_own_rate(void **state)
+#define CASE(name) TEST_WITH(name, rules_setup, rules_teardown)
+
+CASE(each_rule_samples_at_its_own_rate)
 {
 	static const uint64_t sent[CLASSES] = { MANY, MANY, MANY, MANY };
 	struct context_fixture *f = *state;
@@ -200,7 +202,7 @@ static void change_at_random(struct netobs *ctx, struct netobs_opts *opts)
 		fail_msg("%s", netobs_last_error(ctx));
 }
 
-static void rates_change_in_a_flood(void **state)
+CASE(rates_change_in_a_flood)
 {
 	uint32_t n = rules_count_replacements(REPLACEMENTS);
 	struct context_fixture *f = *state;
@@ -266,18 +268,18 @@ static void assert_context_rate_changes(struct context_fixture *f,
 	context_assert_conserved(f->ctx);
 }
 
-static void sampling_of_a_context_changes(void **state)
+CASE(sampling_of_a_context_changes)
 {
 	assert_context_rate_changes(*state, NULL);
 }
 
-static void sampling_of_an_expression_changes(void **state)
+CASE(sampling_of_an_expression_changes)
 {
 	assert_context_rate_changes(*state, "udp");
 }
 
 /* Those without a rate of their own. */
-static void rules_inherit_the_rate_of_the_context(void **state)
+CASE(rules_inherit_the_rate_of_the_context)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = sampling_options(f, LONG_MS);
@@ -314,7 +316,7 @@ static void rules_inherit_the_rate_of_the_context(void **state)
 
 /* ---- What is refused ----------------------------------------------------------------- */
 
-static void wrong_rates_are_refused_and_nothing_changes(void **state)
+CASE(wrong_rates_are_refused_and_nothing_changes)
 {
 	struct netobs_rule many[NETOBS_RATES_MAX + 1];
 	struct context_fixture *f = *state;
@@ -343,7 +345,7 @@ static void wrong_rates_are_refused_and_nothing_changes(void **state)
 }
 
 /* As many as there may be, replaced by as many others. */
-static void all_rates_are_replaced_at_once(void **state)
+CASE(all_rates_are_replaced_at_once)
 {
 	struct netobs_rule many[NETOBS_RATES_MAX];
 	struct context_fixture *f = *state;
@@ -366,18 +368,6 @@ static void all_rates_are_replaced_at_once(void **state)
 
 int main(void)
 {
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, rules_setup, rules_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(each_rule_samples_at_its_own_rate),
-		TEST(rates_change_in_a_flood),
-		TEST(sampling_of_a_context_changes),
-		TEST(sampling_of_an_expression_changes),
-		TEST(rules_inherit_the_rate_of_the_context),
-		TEST(wrong_rates_are_refused_and_nothing_changes),
-		TEST(all_rates_are_replaced_at_once),
-	};
-
 	srand(test_seed());
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

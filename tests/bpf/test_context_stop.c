@@ -12,7 +12,7 @@
 
 enum { PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 30000 };
 
-static void stop_delivers_what_was_seen_and_once(void **state)
+CONTEXT_TEST(stop_delivers_what_was_seen_and_once)
 {
 	struct context_fixture *f = *state;
 
@@ -34,7 +34,7 @@ static void stop_delivers_what_was_seen_and_once(void **state)
 	assert_int_equal(f->witness.errors, 0);
 }
 
-static void drain_delivers_what_was_seen_at_once(void **state)
+CONTEXT_TEST(drain_delivers_what_was_seen_at_once)
 {
 	struct context_fixture *f = *state;
 
@@ -52,7 +52,7 @@ static void drain_delivers_what_was_seen_at_once(void **state)
 }
 
 /* A drain that the interval began is completed first. */
-static void drain_in_the_middle_of_another(void **state)
+CONTEXT_TEST(drain_in_the_middle_of_another)
 {
 	struct context_fixture *f = *state;
 	uint64_t sent = 0;
@@ -68,7 +68,7 @@ static void drain_in_the_middle_of_another(void **state)
 	context_assert_conserved(f->ctx);
 }
 
-static void stopped_stays_stopped(void **state)
+CONTEXT_TEST(stopped_stays_stopped)
 {
 	struct context_fixture *f = *state;
 	struct netobs_stats stats = { .sz = sizeof(stats) };
@@ -91,7 +91,7 @@ static void stopped_stays_stopped(void **state)
 	assert_int_equal(stats.interfaces, 0);
 }
 
-static void stop_before_the_start_takes_effect_after_it(void **state)
+CONTEXT_TEST(stop_before_the_start_takes_effect_after_it)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
@@ -103,7 +103,7 @@ static void stop_before_the_start_takes_effect_after_it(void **state)
 }
 
 /* In any phase: the packets that it has and those since then are delivered. */
-static void stop_in_the_middle_of_a_drain(void **state)
+CONTEXT_TEST(stop_in_the_middle_of_a_drain)
 {
 	struct context_fixture *f = *state;
 
@@ -124,7 +124,7 @@ static void stop_in_the_middle_of_a_drain(void **state)
 }
 
 /* Counting ends with the next call; packets seen until then take several calls. */
-static void stop_delivers_in_slices(void **state)
+CONTEXT_TEST(stop_delivers_in_slices)
 {
 	struct context_fixture *f = *state;
 	struct netobs_stats stats = { .sz = sizeof(stats) };
@@ -147,7 +147,7 @@ static void stop_delivers_in_slices(void **state)
 }
 
 /* It delivers the rest at once, in whatever phase of the stop. */
-static void drain_in_the_middle_of_a_stop(void **state)
+CONTEXT_TEST(drain_in_the_middle_of_a_stop)
 {
 	struct context_fixture *f = *state;
 
@@ -182,7 +182,7 @@ static void *stop_soon(void *ctx)
 	return NULL;
 }
 
-static void stop_from_another_thread_ends_a_poll(void **state)
+CONTEXT_TEST(stop_from_another_thread_ends_a_poll)
 {
 	struct context_fixture *f = *state;
 	pthread_t thread;
@@ -203,7 +203,7 @@ static void on_signal(int signal)
 	netobs_stop(stopped_by_signal);
 }
 
-static void stop_from_a_signal_handler(void **state)
+CONTEXT_TEST(stop_from_a_signal_handler)
 {
 	const struct sigaction action = { .sa_handler = on_signal };
 	const struct itimerspec soon = { .it_value.tv_nsec = 20 * NSEC_PER_MSEC };
@@ -232,7 +232,7 @@ static void stop_when_flow(const struct netobs_flow *flow, void *user)
 	netobs_stop(stopped_by_signal);
 }
 
-static void stop_from_a_callback(void **state)
+CONTEXT_TEST(stop_from_a_callback)
 {
 	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, 20);
@@ -243,26 +243,4 @@ static void stop_from_a_callback(void **state)
 	lab_send(PORT, 7);
 	context_await_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 7);
-}
-
-#define each(test) \
-	cmocka_unit_test_setup_teardown(test, context_setup, context_teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		each(stop_delivers_what_was_seen_and_once),
-		each(drain_delivers_what_was_seen_at_once),
-		each(drain_in_the_middle_of_another),
-		each(stopped_stays_stopped),
-		each(stop_before_the_start_takes_effect_after_it),
-		each(stop_in_the_middle_of_a_drain),
-		each(stop_delivers_in_slices),
-		each(drain_in_the_middle_of_a_stop),
-		each(stop_from_another_thread_ends_a_poll),
-		each(stop_from_a_signal_handler),
-		each(stop_from_a_callback),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -186,7 +186,9 @@ static void assert_each_once(const uint8_t *seen, uint32_t n)
 			fail_msg("flow %u came %u times", i, seen[i]);
 }
 
-static void drain_of_nothing_brings_nothing(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(drain_of_nothing_brings_nothing)
 {
 	struct fixture *f = *state;
 
@@ -195,7 +197,7 @@ static void drain_of_nothing_brings_nothing(void **state)
 	assert_int_equal(f->n_kept + f->n_announced + f->n_delivered, 0);
 }
 
-static void drain_empties_l1_of_all_cpus(void **state)
+CASE(drain_empties_l1_of_all_cpus)
 {
 	struct fixture *f = *state;
 	uint64_t bytes = fill_l1(f, 1);
@@ -211,7 +213,7 @@ static void drain_empties_l1_of_all_cpus(void **state)
 }
 
 /* Half of them folded before, half in the overflow table. */
-static void drain_reads_few_entries_once(void **state)
+CASE(drain_reads_few_entries_once)
 {
 	static const uint32_t sizes[] = { 1, 100, 2048, 16383 };
 	struct fixture *f = *state;
@@ -230,7 +232,7 @@ static void drain_reads_few_entries_once(void **state)
 	}
 }
 
-static void drain_reads_many_entries_twice(void **state)
+CASE(drain_reads_many_entries_twice)
 {
 	struct fixture *f = *state;
 	uint64_t bytes = fill_l1(f, 0);
@@ -250,7 +252,7 @@ static void drain_reads_many_entries_twice(void **state)
 }
 
 /* An entry of the overflow table may be of a flow that was folded. */
-static void overflow_is_added_to_folded_entries(void **state)
+CASE(overflow_is_added_to_folded_entries)
 {
 	struct fixture *f = *state;
 
@@ -261,7 +263,7 @@ static void overflow_is_added_to_folded_entries(void **state)
 	assert_int_equal(f->kept[1], 1); /* of 1 + 1 packets */
 }
 
-static void entries_beyond_the_limit_are_reported_all_the_same(void **state)
+CASE(entries_beyond_the_limit_are_reported_all_the_same)
 {
 	struct fixture *f = *state;
 
@@ -274,7 +276,7 @@ static void entries_beyond_the_limit_are_reported_all_the_same(void **state)
 	assert_each_once(f->kept, 3000);
 }
 
-static void drain_leaves_the_other_generation_alone(void **state)
+CASE(drain_leaves_the_other_generation_alone)
 {
 	struct fixture *f = *state;
 
@@ -290,7 +292,7 @@ static void drain_leaves_the_other_generation_alone(void **state)
 }
 
 /* After a failure the rest comes with the next drain. */
-static void drain_that_fails_is_made_up_for(void **state)
+CASE(drain_that_fails_is_made_up_for)
 {
 	struct rlimit limit, none;
 	struct fixture *f = *state;
@@ -314,7 +316,7 @@ static void drain_that_fails_is_made_up_for(void **state)
 }
 
 /* In the middle of any report: the next process gets the others, and these alone. */
-static void killed_drain_leaves_no_entry_that_it_reported(void **state)
+CASE(killed_drain_leaves_no_entry_that_it_reported)
 {
 	struct fixture *f = *state;
 	const uint32_t n = 2 * f->store.n_cpus;
@@ -339,7 +341,7 @@ static void killed_drain_leaves_no_entry_that_it_reported(void **state)
 	}
 }
 
-static void drain_may_be_given_up_at_any_step(void **state)
+CASE(drain_may_be_given_up_at_any_step)
 {
 	struct fixture *f = *state;
 
@@ -352,24 +354,4 @@ static void drain_may_be_given_up_at_any_step(void **state)
 		teardown(state);
 		assert_int_equal(setup(state), 0);
 	}
-}
-
-#define each(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		each(drain_of_nothing_brings_nothing),
-		each(drain_empties_l1_of_all_cpus),
-		each(drain_reads_few_entries_once),
-		each(drain_reads_many_entries_twice),
-		each(overflow_is_added_to_folded_entries),
-		each(entries_beyond_the_limit_are_reported_all_the_same),
-		each(drain_leaves_the_other_generation_alone),
-		each(drain_that_fails_is_made_up_for),
-		each(killed_drain_leaves_no_entry_that_it_reported),
-		each(drain_may_be_given_up_at_any_step),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

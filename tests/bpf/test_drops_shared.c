@@ -104,7 +104,7 @@ static uint64_t check_sums(const struct context_fixture *f)
 }
 
 /* Also where the observer reads drops long before the flows that have them. */
-static void both_have_each_drop(void **state)
+CONTEXT_TEST(both_have_each_drop)
 {
 	struct context_fixture *f = *state;
 	struct shared shared;
@@ -127,7 +127,7 @@ static void both_have_each_drop(void **state)
 }
 
 /* And where the flows have drops read long before the observer's interval ends. */
-static void intervals_of_flows_bring_drops(void **state)
+CONTEXT_TEST(intervals_of_flows_bring_drops)
 {
 	struct context_fixture *f = *state;
 	struct shared shared;
@@ -145,7 +145,7 @@ static void intervals_of_flows_bring_drops(void **state)
 	assert_int_equal(shared.packets, PACKETS);
 }
 
-static void the_observer_goes_on_without_the_context(void **state)
+CONTEXT_TEST(the_observer_goes_on_without_the_context)
 {
 	struct context_fixture *f = *state;
 	struct shared shared;
@@ -163,7 +163,7 @@ static void the_observer_goes_on_without_the_context(void **state)
 	netobs_drops_free(shared.drops);
 }
 
-static void a_context_without_drops_has_none_to_share(void **state)
+CONTEXT_TEST(a_context_without_drops_has_none_to_share)
 {
 	struct context_fixture *f = *state;
 	struct shared shared;
@@ -192,7 +192,7 @@ static void note_alert(const struct netobs_alert *alert, void *user)
 }
 
 /* Rules about drops need no measurement of connections, and others do. */
-static void rules_need_what_they_are_about(void **state)
+CONTEXT_TEST(rules_need_what_they_are_about)
 {
 	const struct netobs_alert_rule rule = { .sz = sizeof(rule),
 						.rule = "drops > 0" };
@@ -219,19 +219,4 @@ static void rules_need_what_they_are_about(void **state)
 	assert_int_equal(netobs_alert_rule_metric("drops > 1%"),
 			 NETOBS_ALERT_DROP_SHARE);
 	assert_int_equal(netobs_alert_rule_metric("drop > 1%"), -EINVAL);
-}
-
-int main(void)
-{
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, context_setup, context_teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(both_have_each_drop),
-		TEST(intervals_of_flows_bring_drops),
-		TEST(the_observer_goes_on_without_the_context),
-		TEST(a_context_without_drops_has_none_to_share),
-		TEST(rules_need_what_they_are_about),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,12 +316,11 @@ static void compare_expression(const char *expression)
 }
 
 /* In slow guests one of several, by the seed. */
-static void every_primitive_is_libpcaps(void **state)
+TEST(every_primitive_is_libpcaps)
 {
 	const uint32_t stride = lab_shrink() > 1 ? STRIDE : 1;
 	uint32_t n = 0;
 
-	(void)state;
 	for (size_t i = below(stride); i < n_filter_expressions; i += stride, n++)
 		compare_expression(filter_expressions[i]);
 	print_message("%u expressions\n", n);
@@ -373,12 +372,11 @@ static void combine(char *ret_text, size_t size)
 			filter_expressions[below((uint32_t)n_filter_expressions)]);
 }
 
-static void combinations_are_libpcaps(void **state)
+TEST(combinations_are_libpcaps)
 {
 	uint32_t n = 0;
 	char text[16384], error[256];
 
-	(void)state;
 	for (uint32_t i = 0; i < COMBINATIONS / lab_shrink(); i++) {
 		struct tag tag = tags[below(3)];
 		struct classic classic;
@@ -398,7 +396,7 @@ static void combinations_are_libpcaps(void **state)
 	assert_true(n > COMBINATIONS / lab_shrink() / 2);
 }
 
-static void expressions_match_what_they_are_for(void **state)
+TEST(expressions_match_what_they_are_for)
 {
 	static const struct {
 		const char *expression;
@@ -412,7 +410,6 @@ static void expressions_match_what_they_are_for(void **state)
 		{ "ether proto 0x88a8", { ETHERTYPE_8021AD, 5 }, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct classic classic;
 
@@ -523,14 +520,13 @@ static uint32_t random_program(struct classic_insn *insns, uint32_t body)
 	return n;
 }
 
-static void random_programs_are_libpcaps(void **state)
+TEST(random_programs_are_libpcaps)
 {
 	const char *given = getenv("NETOBS_TEST_PROGRAMS");
 	uint32_t programs = given ? (uint32_t)atoi(given) :
 				    PROGRAMS / lab_shrink(),
 		 matched = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < programs; i++) {
 		struct classic_insn insns[128];
 		struct classic classic = { insns,
@@ -561,7 +557,7 @@ static void assert_refused(struct classic_insn insn)
 	code_done(&code);
 }
 
-static void what_is_not_a_program_is_refused(void **state)
+TEST(what_is_not_a_program_is_refused)
 {
 	static const struct classic_insn bad[] = {
 		{ BPF_LD | BPF_DW | BPF_ABS, 0, 0, 0 },
@@ -582,7 +578,6 @@ static void what_is_not_a_program_is_refused(void **state)
 	struct classic open_end = { &load, 1 }, empty = { &load, 0 };
 	struct code none = { 0 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_refused(bad[i]);
 	assert_int_equal(translate(&open_end, FRAME_BUFFER, &none), -EINVAL);
@@ -606,13 +601,5 @@ static int choose_seed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_not_a_program_is_refused),
-		cmocka_unit_test(expressions_match_what_they_are_for),
-		cmocka_unit_test(every_primitive_is_libpcaps),
-		cmocka_unit_test(combinations_are_libpcaps),
-		cmocka_unit_test(random_programs_are_libpcaps),
-	};
-
-	return cmocka_run_group_tests(tests, choose_seed, NULL);
+	return tests_run(choose_seed, NULL);
 }

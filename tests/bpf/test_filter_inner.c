@@ -261,11 +261,10 @@ static size_t stride(void)
 	return stride > 1 ? (size_t)stride * lab_shrink() : lab_shrink();
 }
 
-static void every_primitive_is_libpcaps(void **state)
+TEST(every_primitive_is_libpcaps)
 {
 	uint32_t matched = 0;
 
-	(void)state;
 	for (size_t i = stride(); i < n_filter_expressions; i += stride())
 		matched += compare("", filter_expressions[i]);
 	print_message("%u packets matched\n", matched);
@@ -273,13 +272,12 @@ static void every_primitive_is_libpcaps(void **state)
 		assert_true(matched > 0);
 }
 
-static void both_expressions_have_to_match(void **state)
+TEST(both_expressions_have_to_match)
 {
 	static const char *const outers[] = { "udp port 4789", "ip6",
 					      "not ip proto 47", "vlan 5",
 					      "greater 100 or tcp" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(outers); i++) {
 		assert_true(compare(outers[i], "len > 0") > 0);
 		compare(outers[i], "tcp or arp");
@@ -287,7 +285,7 @@ static void both_expressions_have_to_match(void **state)
 	}
 }
 
-static void a_packet_without_a_tunnel_does_not_match(void **state)
+TEST(a_packet_without_a_tunnel_does_not_match)
 {
 	static const struct layer others[][PACKET_LAYERS] = {
 		{ ETH, IP4, TCP(2), DATA(20) },
@@ -304,7 +302,6 @@ static void a_packet_without_a_tunnel_does_not_match(void **state)
 	};
 	int fds[2], not_fds[2];
 
-	(void)state;
 	load("inner len >= 0", fds);
 	load("inner not tcp", not_fds);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
@@ -328,7 +325,7 @@ static void keep_message(int level, const char *message, void *user)
 }
 
 /* Behind "geneve", libpcap computes offsets, which takes much code where there may be a tag. */
-static void too_large_code_has_a_message(void **state)
+TEST(too_large_code_has_a_message)
 {
 	static const char first[] = "vlan and geneve or port 1";
 	char text[EXPRESSION_MAX] = "", message[EXPRESSION_MAX] = "",
@@ -345,7 +342,6 @@ static void too_large_code_has_a_message(void **state)
 	struct filter *filter;
 	int len = snprintf(text, sizeof(text), "%s", first);
 
-	(void)state;
 	for (int i = 0; i < TERMS; i++)
 		len += snprintf(text + len, sizeof(text) - (size_t)len,
 				" or src net 10.%d.0.0/16 and dst port %d", i, i);
@@ -361,12 +357,5 @@ static void too_large_code_has_a_message(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_primitive_is_libpcaps),
-		cmocka_unit_test(both_expressions_have_to_match),
-		cmocka_unit_test(too_large_code_has_a_message),
-		cmocka_unit_test(a_packet_without_a_tunnel_does_not_match),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return tests_run(setup, teardown);
 }

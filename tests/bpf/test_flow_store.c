@@ -10,14 +10,13 @@ enum { MARK_ECT1 = 1 << (MARK_ECN_SHIFT + 1) }; /* of PACKET_TOS */
 
 static const struct prog_options defaults;
 
-static void repeated_flow_stays_in_its_slot(void **state)
+TEST(repeated_flow_stays_in_its_slot)
 {
 	struct prog *prog = prog_test_open(&defaults);
 	struct flow_key key = prog_test_tcp_key(1);
 	const struct flow_tally *tally;
 	struct flow_tally beside;
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		prog_test_tcp(prog, 1, ACK);
 	tally = prog_test_tally(prog_test_flows(prog, 0), &key);
@@ -28,12 +27,11 @@ static void repeated_flow_stays_in_its_slot(void **state)
 	assert_int_equal(prog_overflow_lookup(prog, 0, &key, &beside), -ENOENT);
 }
 
-static void flags_are_a_true_or(void **state)
+TEST(flags_are_a_true_or)
 {
 	struct prog *prog = prog_test_open(&defaults);
 	struct flow_key key = prog_test_tcp_key(1);
 
-	(void)state;
 	prog_test_tcp(prog, 1, SYN);
 	prog_test_tcp(prog, 1, ACK | PSH);
 	prog_test_tcp(prog, 1, ACK);
@@ -48,12 +46,11 @@ static void pause_all(struct prog *prog, bool is_paused)
 		prog->cpus[cpu].is_paused = is_paused;
 }
 
-static void paused_programs_count_nothing(void **state)
+TEST(paused_programs_count_nothing)
 {
 	struct prog *prog = prog_test_open(&defaults);
 	struct flow_key key = prog_test_tcp_key(1);
 
-	(void)state;
 	prog_test_tcp(prog, 1, SYN);
 	pause_all(prog, true);
 	prog_test_tcp(prog, 1, ACK);
@@ -93,7 +90,7 @@ static void assert_marks_in_both_levels(const struct combination *combination)
 			 MARK_ECT1 | combination->marks);
 }
 
-static void flags_of_one_packet_differ_from_those_of_several(void **state)
+TEST(flags_of_one_packet_differ_from_those_of_several)
 {
 	static const struct combination combinations[] = {
 		{ { SYN, ACK, FIN }, SYN | ACK | FIN },
@@ -103,13 +100,12 @@ static void flags_of_one_packet_differ_from_those_of_several(void **state)
 		{ { SYN, ACK, RST | ACK }, SYN | ACK | RST | MARK_RST_ACK },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(combinations) / sizeof(combinations[0]); i++)
 		assert_marks_in_both_levels(&combinations[i]);
 }
 
 /* A set has two places; who comes third is added to the table at once. */
-static void third_flow_of_a_set_goes_to_the_table(void **state)
+TEST(third_flow_of_a_set_goes_to_the_table)
 {
 	struct prog *prog = prog_test_open(&defaults);
 	uint16_t ports[] = { 1, prog_test_rival(prog, 0),
@@ -117,7 +113,6 @@ static void third_flow_of_a_set_goes_to_the_table(void **state)
 	struct flow_key key = prog_test_tcp_key(ports[2]);
 	struct flow_tally beside;
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		prog_test_tcp(prog, ports[i], SYN);
 		prog_test_tcp(prog, ports[i], ACK);
@@ -133,7 +128,7 @@ static void third_flow_of_a_set_goes_to_the_table(void **state)
 }
 
 /* Flows that do not come any more make room, one after the other. */
-static void busy_flow_takes_the_place_of_an_idle_one(void **state)
+TEST(busy_flow_takes_the_place_of_an_idle_one)
 {
 	struct prog *prog = prog_test_open(&defaults);
 	uint16_t ports[] = { 1, prog_test_rival(prog, 0),
@@ -143,7 +138,6 @@ static void busy_flow_takes_the_place_of_an_idle_one(void **state)
 	const struct prog_flows *flows;
 	struct flow_tally beside;
 
-	(void)state;
 	prog_test_tcp(prog, ports[0], SYN);
 	prog_test_tcp(prog, ports[0], ACK);
 	prog_test_tcp(prog, ports[1], ACK);
@@ -170,7 +164,7 @@ static void fill_rivals(struct prog *prog, uint16_t *ports, unsigned int n)
 		ports[i] = prog_test_rival(prog, i - 1);
 }
 
-static void repeated_conflicts_merge(void **state)
+TEST(repeated_conflicts_merge)
 {
 	enum { RIVALS = 6, ROUNDS = 50 };
 	static const uint8_t flags[] = { SYN, ACK, PSH | ACK, FIN | ACK, RST };
@@ -178,7 +172,6 @@ static void repeated_conflicts_merge(void **state)
 	const struct prog_flows *flows;
 	uint16_t ports[RIVALS];
 
-	(void)state;
 	fill_rivals(prog, ports, RIVALS);
 	for (int i = 0; i < RIVALS * ROUNDS; i++)
 		prog_test_tcp(prog, ports[i % RIVALS],
@@ -199,7 +192,7 @@ static void repeated_conflicts_merge(void **state)
 	}
 }
 
-static void merging_keeps_first_last_and_extremes(void **state)
+TEST(merging_keeps_first_last_and_extremes)
 {
 	static const uint8_t ttls[] = { 60, 50, 70 };
 	struct prog_options options = { .clock = CLOCK_PACKET };
@@ -207,7 +200,6 @@ static void merging_keeps_first_last_and_extremes(void **state)
 	struct flow_key key = prog_test_tcp_key(1);
 	struct flow_tally beside;
 
-	(void)state;
 	prog_test_tcp(prog, prog_test_rival(prog, 0), ACK);
 	prog_test_tcp(prog, prog_test_rival(prog, 1), ACK);
 	for (unsigned int i = 0; i < 3; i++) {
@@ -232,14 +224,13 @@ static void merging_keeps_first_last_and_extremes(void **state)
 }
 
 /* In L1, and in the overflow table after L1. */
-static void the_first_flow_label_is_kept(void **state)
+TEST(the_first_flow_label_is_kept)
 {
 	enum { FLOWS = 100, ROUNDS = 3 };
 	struct prog_options options = { .clock = CLOCK_PACKET };
 	struct prog *prog = prog_test_open(&options);
 	const struct prog_flows *flows;
 
-	(void)state;
 	for (uint32_t i = 0; i < ROUNDS * FLOWS; i++) {
 		uint32_t round = i / FLOWS, port = 1 + i % FLOWS;
 		const struct layer layers[] = {
@@ -266,13 +257,12 @@ static void the_first_flow_label_is_kept(void **state)
 	}
 }
 
-static void many_flows_are_all_exact(void **state)
+TEST(many_flows_are_all_exact)
 {
 	enum { FLOWS = 1000, ROUNDS = 3 };
 	struct prog *prog = prog_test_open(&defaults);
 	const struct prog_flows *flows;
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++)
 		for (int port = 1; port <= FLOWS; port++)
 			prog_test_tcp(prog, port, ACK);
@@ -285,7 +275,7 @@ static void many_flows_are_all_exact(void **state)
 	}
 }
 
-static void a_program_writes_to_its_generation_only(void **state)
+TEST(a_program_writes_to_its_generation_only)
 {
 	struct prog *prog = prog_test_open(&defaults);
 	struct flow_key key = prog_test_tcp_key(1), third;
@@ -293,7 +283,6 @@ static void a_program_writes_to_its_generation_only(void **state)
 	const struct prog_flows *flows;
 	struct flow_tally beside;
 
-	(void)state;
 	third = prog_test_tcp_key(port);
 	prog_test_tcp(prog, 1, SYN);
 	prog_set_generation(prog, 1);
@@ -316,7 +305,7 @@ static void a_program_writes_to_its_generation_only(void **state)
 			 MARK_ECT1 | ACK);
 }
 
-static void directions_and_namespaces_are_apart(void **state)
+TEST(directions_and_namespaces_are_apart)
 {
 	struct prog_options options = { .netns = 7, .has_egress = true };
 	struct prog *prog = prog_test_open(&options);
@@ -325,7 +314,6 @@ static void directions_and_namespaces_are_apart(void **state)
 	struct prog_packet packet = { .bytes = bytes.bytes };
 	const struct prog_flows *flows;
 
-	(void)state;
 	packet_build(layers, &bytes);
 	packet.len = bytes.len;
 	for (int i = 0; i < 2; i++) {
@@ -340,13 +328,12 @@ static void directions_and_namespaces_are_apart(void **state)
 			 KEY_EGRESS);
 }
 
-static void every_run_that_enters_exits(void **state)
+TEST(every_run_that_enters_exits)
 {
 	static const struct layer arp[] = { ETH, ARP, {} };
 	struct prog *prog = prog_test_open(&defaults);
 	uint64_t entered = 0;
 
-	(void)state;
 	prog_test_tcp(prog, 1, ACK);
 	prog_test_layers(prog, arp);
 	prog_test_tcp(prog, prog_test_rival(prog, 0), ACK);
@@ -395,7 +382,7 @@ static void *send_rivals(void *arg)
 }
 
 /* On a machine with one CPU the second sender takes turns with the first. */
-static void two_cpus_at_once_are_exact(void **state)
+TEST(two_cpus_at_once_are_exact)
 {
 	struct prog *prog = prog_test_open(&defaults);
 	uint16_t ports[SENDER_FLOWS];
@@ -403,7 +390,6 @@ static void two_cpus_at_once_are_exact(void **state)
 	pthread_t threads[2];
 	const struct prog_flows *flows;
 
-	(void)state;
 	fill_rivals(prog, ports, SENDER_FLOWS);
 	for (unsigned int i = 0; i < 2; i++) {
 		senders[i] = (struct sender){ prog, i % prog->n_cpus, ports, 0 };
@@ -430,23 +416,5 @@ static void two_cpus_at_once_are_exact(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(repeated_flow_stays_in_its_slot),
-		cmocka_unit_test(paused_programs_count_nothing),
-		cmocka_unit_test(flags_are_a_true_or),
-		cmocka_unit_test(flags_of_one_packet_differ_from_those_of_several),
-		cmocka_unit_test(third_flow_of_a_set_goes_to_the_table),
-		cmocka_unit_test(busy_flow_takes_the_place_of_an_idle_one),
-		cmocka_unit_test(repeated_conflicts_merge),
-		cmocka_unit_test(merging_keeps_first_last_and_extremes),
-		cmocka_unit_test(the_first_flow_label_is_kept),
-		cmocka_unit_test(many_flows_are_all_exact),
-		cmocka_unit_test(a_program_writes_to_its_generation_only),
-		cmocka_unit_test(directions_and_namespaces_are_apart),
-		cmocka_unit_test(every_run_that_enters_exits),
-		cmocka_unit_test(two_cpus_at_once_are_exact),
-	};
-
-	return cmocka_run_group_tests_name("flow_store", tests, NULL,
-					   prog_test_teardown);
+	return tests_run(NULL, prog_test_teardown);
 }

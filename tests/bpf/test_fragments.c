@@ -55,7 +55,7 @@ static void assert_apart(struct prog *prog)
 	assert_int_equal(without_ports, 1);
 }
 
-static void later_fragments_get_the_ports_of_the_first(void **state)
+TEST(later_fragments_get_the_ports_of_the_first)
 {
 	static const struct layer *const pairs[][2] = {
 		{ first4, later4 },
@@ -64,7 +64,6 @@ static void later_fragments_get_the_ports_of_the_first(void **state)
 	};
 	struct prog *prog = prog_test_open(&defaults);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		assert_int_equal(prog_reset(prog), 0);
 		prog_test_layers(prog, pairs[i][0]);
@@ -74,7 +73,7 @@ static void later_fragments_get_the_ports_of_the_first(void **state)
 	}
 }
 
-static void fragments_of_a_tunnelled_packet_are_one_flow(void **state)
+TEST(fragments_of_a_tunnelled_packet_are_one_flow)
 {
 	static const struct layer first[] = {
 		ETH, IP4,	    VXLAN(3), ETH, IP4_FRAGMENT(IP4_MORE),
@@ -86,23 +85,21 @@ static void fragments_of_a_tunnelled_packet_are_one_flow(void **state)
 	};
 	struct prog *prog = prog_test_open(&defaults);
 
-	(void)state;
 	prog_test_layers(prog, first);
 	prog_test_layers(prog, later);
 	assert_one_flow(prog, 2);
 }
 
-static void without_the_first_there_are_no_ports(void **state)
+TEST(without_the_first_there_are_no_ports)
 {
 	struct prog *prog = prog_test_open(&defaults);
 
-	(void)state;
 	prog_test_layers(prog, later4);
 	assert_apart(prog);
 	assert_int_equal(prog_test_flows(prog, 0)->n, 1);
 }
 
-static void another_datagram_is_not_the_first(void **state)
+TEST(another_datagram_is_not_the_first)
 {
 	static const struct layer other_id[] = {
 		ETH,	  IP4_FRAGMENT(9), POKE(ID_LOW_BYTE, 0x35),
@@ -110,27 +107,25 @@ static void another_datagram_is_not_the_first(void **state)
 	};
 	struct prog *prog = prog_test_open(&defaults);
 
-	(void)state;
 	prog_test_layers(prog, first4);
 	prog_test_layers(prog, other_id);
 	assert_apart(prog);
 }
 
 /* RFC 791, 2.3: the protocol is part of a datagram's identity. */
-static void another_protocol_is_not_the_first(void **state)
+TEST(another_protocol_is_not_the_first)
 {
 	static const struct layer other[] = {
 		ETH, IP4_FRAGMENT(9), NEXT(6), DATA(PAYLOAD), {}
 	};
 	struct prog *prog = prog_test_open(&defaults);
 
-	(void)state;
 	prog_test_layers(prog, first4);
 	prog_test_layers(prog, other);
 	assert_apart(prog);
 }
 
-static void an_id_used_again_has_the_new_ports(void **state)
+TEST(an_id_used_again_has_the_new_ports)
 {
 	static const struct layer again[] = {
 		ETH, IP4_FRAGMENT(IP4_MORE), UDP_PORTS(7, 8), DATA(PAYLOAD), {}
@@ -138,7 +133,6 @@ static void an_id_used_again_has_the_new_ports(void **state)
 	struct prog *prog = prog_test_open(&defaults);
 	const struct prog_flows *flows;
 
-	(void)state;
 	prog_test_layers(prog, first4);
 	prog_test_layers(prog, again);
 	prog_test_layers(prog, later4);
@@ -151,15 +145,5 @@ static void an_id_used_again_has_the_new_ports(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(later_fragments_get_the_ports_of_the_first),
-		cmocka_unit_test(fragments_of_a_tunnelled_packet_are_one_flow),
-		cmocka_unit_test(without_the_first_there_are_no_ports),
-		cmocka_unit_test(another_datagram_is_not_the_first),
-		cmocka_unit_test(another_protocol_is_not_the_first),
-		cmocka_unit_test(an_id_used_again_has_the_new_ports),
-	};
-
-	return cmocka_run_group_tests_name("fragments", tests, NULL,
-					   prog_test_teardown);
+	return tests_run(NULL, prog_test_teardown);
 }

@@ -58,7 +58,9 @@ static void assert_all_write_to(const struct fixture *f, uint32_t generation)
 		assert_int_equal(f->store.cpus[cpu].generation, generation);
 }
 
-static void flip_sends_every_cpu_to_the_other(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(flip_sends_every_cpu_to_the_other)
 {
 	struct fixture *f = *state;
 
@@ -72,7 +74,7 @@ static void flip_sends_every_cpu_to_the_other(void **state)
 	}
 }
 
-static void settling_takes_waits_even_when_nothing_runs(void **state)
+CASE(settling_takes_waits_even_when_nothing_runs)
 {
 	struct fixture *f = *state;
 	int waits = 0;
@@ -85,7 +87,7 @@ static void settling_takes_waits_even_when_nothing_runs(void **state)
 	assert_true(generation_settle(&f->generation)); /* and stays */
 }
 
-static void settling_waits_for_a_program_of_any_cpu(void **state)
+CASE(settling_waits_for_a_program_of_any_cpu)
 {
 	struct fixture *f = *state;
 
@@ -100,7 +102,7 @@ static void settling_waits_for_a_program_of_any_cpu(void **state)
 	}
 }
 
-static void settling_does_not_wait_for_those_that_enter_later(void **state)
+CASE(settling_does_not_wait_for_those_that_enter_later)
 {
 	struct fixture *f = *state;
 	struct cpu_state *cpu = &f->store.cpus[0];
@@ -116,7 +118,7 @@ static void settling_does_not_wait_for_those_that_enter_later(void **state)
 	assert_true(settles(&f->generation));
 }
 
-static void settling_counts_those_that_enter_before_the_flip_arrives(void **state)
+CASE(settling_counts_those_that_enter_before_the_flip_arrives)
 {
 	struct fixture *f = *state;
 	struct cpu_state *cpu = &f->store.cpus[0];
@@ -128,7 +130,7 @@ static void settling_counts_those_that_enter_before_the_flip_arrives(void **stat
 	assert_true(settles(&f->generation));
 }
 
-static void settling_is_not_misled_by_another_cpus_exits(void **state)
+CASE(settling_is_not_misled_by_another_cpus_exits)
 {
 	struct fixture *f = *state;
 
@@ -160,7 +162,7 @@ static uint32_t settle_patiently(struct generation *generation)
 }
 
 /* An exit that was not counted: a grace period proves it, and it is made up for. */
-static void exits_that_were_not_counted_end_in_a_proof(void **state)
+CASE(exits_that_were_not_counted_end_in_a_proof)
 {
 	static const int missed[] = { 1, 1000, -1, -1000 };
 	struct fixture *f = *state;
@@ -187,7 +189,7 @@ static void exits_that_were_not_counted_end_in_a_proof(void **state)
 }
 
 /* What makes waits long without anything wrong is not corrected. */
-static void programs_that_end_late_are_waited_for(void **state)
+CASE(programs_that_end_late_are_waited_for)
 {
 	struct fixture *f = *state;
 	struct witness witness = { 0 };
@@ -209,7 +211,7 @@ static void programs_that_end_late_are_waited_for(void **state)
 	witness_clear(&witness);
 }
 
-static void busy_cpus_are_never_taken_for_idle_ones(void **state)
+CASE(busy_cpus_are_never_taken_for_idle_ones)
 {
 	struct fixture *f = *state;
 	struct cpu_state *cpu = &f->store.cpus[0];
@@ -225,23 +227,4 @@ static void busy_cpus_are_never_taken_for_idle_ones(void **state)
 	/* Counts prove nothing here. The grace period may end at any time from now on. */
 	assert_int_equal(f->generation.phase, IN_DOUBT);
 	settle_patiently(&f->generation);
-}
-
-#define each(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		each(flip_sends_every_cpu_to_the_other),
-		each(settling_takes_waits_even_when_nothing_runs),
-		each(settling_waits_for_a_program_of_any_cpu),
-		each(settling_does_not_wait_for_those_that_enter_later),
-		each(settling_counts_those_that_enter_before_the_flip_arrives),
-		each(settling_is_not_misled_by_another_cpus_exits),
-		each(exits_that_were_not_counted_end_in_a_proof),
-		each(programs_that_end_late_are_waited_for),
-		each(busy_cpus_are_never_taken_for_idle_ones),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

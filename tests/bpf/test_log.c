@@ -51,13 +51,12 @@ static void assert_alike(struct flow_tally a, struct flow_tally b)
 	assert_memory_equal(&a, &b, sizeof(a));
 }
 
-static void log_has_what_would_overflow(void **state)
+TEST(log_has_what_would_overflow)
 {
 	static struct prog_flows overflowed;
 	struct prog *prog = prog_test_open(&(struct prog_options){});
 	const struct prog_flows *flows;
 
-	(void)state;
 	send_all(prog);
 	overflowed = *prog_test_flows(prog, 0);
 	prog = open_with_log(SLOTS);
@@ -72,12 +71,11 @@ static void log_has_what_would_overflow(void **state)
 	assert_int_equal(prog_overflow_used(prog, 0), 0);
 }
 
-static void full_log_leaves_the_rest_to_overflow(void **state)
+TEST(full_log_leaves_the_rest_to_overflow)
 {
 	struct prog *prog = open_with_log(64);
 	const struct prog_flows *flows;
 
-	(void)state;
 	send_all(prog);
 	assert_in_range(head_of(prog), 63, 64);
 	assert_true(prog_overflow_used(prog, 0) > 0);
@@ -90,12 +88,11 @@ static void full_log_leaves_the_rest_to_overflow(void **state)
 }
 
 /* The reader left room, which the program learns only when it needs it. */
-static void log_is_used_again_once_it_was_read(void **state)
+TEST(log_is_used_again_once_it_was_read)
 {
 	struct prog *prog = open_with_log(64);
 	__u64 head;
 
-	(void)state;
 	send_all(prog);
 	prog_test_flows(prog, 0);
 	head = head_of(prog);
@@ -105,11 +102,10 @@ static void log_is_used_again_once_it_was_read(void **state)
 	assert_in_range(head_of(prog) - head, 63, 64);
 }
 
-static void records_carry_their_generation(void **state)
+TEST(records_carry_their_generation)
 {
 	struct prog *prog = open_with_log(SLOTS);
 
-	(void)state;
 	send_all(prog);
 	prog_set_generation(prog, 1);
 	send_all(prog);
@@ -122,11 +118,10 @@ static void records_carry_their_generation(void **state)
 	}
 }
 
-static void reader_is_woken_at_each_quarter(void **state)
+TEST(reader_is_woken_at_each_quarter)
 {
 	struct prog *prog = open_with_log(64);
 
-	(void)state;
 	send_all(prog);
 	prog_test_flows(prog, 0);
 	assert_in_range(prog->n_notices, 3, LOG_WAKE_SHARE);
@@ -134,14 +129,5 @@ static void reader_is_woken_at_each_quarter(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(log_has_what_would_overflow),
-		cmocka_unit_test(full_log_leaves_the_rest_to_overflow),
-		cmocka_unit_test(log_is_used_again_once_it_was_read),
-		cmocka_unit_test(records_carry_their_generation),
-		cmocka_unit_test(reader_is_woken_at_each_quarter),
-	};
-
-	return cmocka_run_group_tests_name("log", tests, NULL,
-					   prog_test_teardown);
+	return tests_run(NULL, prog_test_teardown);
 }

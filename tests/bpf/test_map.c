@@ -36,14 +36,13 @@ static uint32_t id_at(int outer_fd, uint32_t index)
 	return id;
 }
 
-static void changes_of_a_map_of_maps_take_effect_at_once(void **state)
+TEST(changes_of_a_map_of_maps_take_effect_at_once)
 {
 	cleanup_fd int first = map_make_array(NULL, 8, 1, 0);
 	cleanup_fd int second = map_make_array(NULL, 8, 1, 0);
 	cleanup_fd int outer = map_make_outer(first, 1);
 	uint32_t first_id;
 
-	(void)state;
 	assert_true(outer >= 0);
 	assert_int_equal(map_update(outer, 0, first), 0);
 	first_id = id_at(outer, 0);
@@ -51,11 +50,10 @@ static void changes_of_a_map_of_maps_take_effect_at_once(void **state)
 	assert_int_not_equal(id_at(outer, 0), first_id);
 }
 
-static void abandoned_ones_leave_nothing(void **state)
+TEST(abandoned_ones_leave_nothing)
 {
 	int before = lab_count_fds();
 
-	(void)state;
 	map_grace_abandon(NULL);
 	for (uint32_t wait_ms = 0; wait_ms < 200; wait_ms += 100) {
 		struct map_grace *grace;
@@ -70,22 +68,10 @@ static void abandoned_ones_leave_nothing(void **state)
 	}
 }
 
-static void grace_periods_end(void **state)
+TEST(grace_periods_end)
 {
 	struct map_grace *grace;
 
-	(void)state;
 	assert_int_equal(map_grace_begin(&grace), 0);
 	assert_int_equal(wait_for(&grace), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(changes_of_a_map_of_maps_take_effect_at_once),
-		cmocka_unit_test(abandoned_ones_leave_nothing),
-		cmocka_unit_test(grace_periods_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,11 +20,10 @@ static bool is_there(void)
 	return !nat_find_layout(&layout, &silent);
 }
 
-static void the_layout_is_within_the_kernels_structs(void **state)
+TEST(the_layout_is_within_the_kernels_structs)
 {
 	struct nat_layout layout = { 0 };
 
-	(void)state;
 	if (!is_there())
 		skip();
 	assert_int_equal(nat_find_layout(&layout, &silent), 0);
@@ -53,11 +52,10 @@ static int start(uint64_t flags, uint64_t disabled,
 	return err;
 }
 
-static void a_context_with_it_starts_where_the_kernel_has_it(void **state)
+TEST(a_context_with_it_starts_where_the_kernel_has_it)
 {
 	struct netobs_engine_stats stats = { .sz = sizeof(stats) };
 
-	(void)state;
 	assert_int_equal(start(NETOBS_NAT, 0, &stats), is_there() ? 0 : -ENOTSUP);
 	assert_int_equal(stats.translations_lost, 0);
 	assert_int_equal(start(NETOBS_NAT, 1 << NETOBS_FEATURE_NAT, &stats),
@@ -65,23 +63,11 @@ static void a_context_with_it_starts_where_the_kernel_has_it(void **state)
 	assert_int_equal(start(0, 1 << NETOBS_FEATURE_NAT, &stats), 0);
 }
 
-static void the_probe_says_the_same(void **state)
+TEST(the_probe_says_the_same)
 {
 	struct netobs_feature features[NETOBS_FEATURES];
 
-	(void)state;
 	netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES,
 		     sizeof(features[0]));
 	assert_int_equal(features[NETOBS_FEATURE_NAT].available, is_there());
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_layout_is_within_the_kernels_structs),
-		cmocka_unit_test(a_context_with_it_starts_where_the_kernel_has_it),
-		cmocka_unit_test(the_probe_says_the_same),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,14 +48,13 @@ static void give(struct origins *origins, bool wanted[NAMESPACES][IFINDEXES],
 	origins_end(origins);
 }
 
-static void origins_are_those_given_last(void **state)
+TEST(origins_are_those_given_last)
 {
 	static bool wanted[NAMESPACES][IFINDEXES];
 	const struct log silent = { 0 };
 	uint32_t seed = 1, shared = 0;
 	struct store store;
 
-	(void)state;
 	assert_int_equal(store_open(&store, &small, &silent), 0);
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		give(&store.origins, wanted, &seed);
@@ -71,13 +70,4 @@ static void origins_are_those_given_last(void **state)
 	}
 	assert_true(shared > 0);
 	store_close(&store);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(origins_are_those_given_last),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

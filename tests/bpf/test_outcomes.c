@@ -156,19 +156,6 @@ static void run_round(struct model *model)
 	}
 }
 
-static void packets_are_those_of_their_interface(void **state)
-{
-	struct model *model = *state;
-
-	for (int round = 0; round < ROUNDS; round++) {
-		run_round(model);
-		for (int i = 0; i <= ORIGINS; i++)
-			assert_int_equal(model->counted[i], model->taken[i]);
-		for (int i = 0; i < OUTCOME_SLOTS; i++)
-			assert_int_equal(model->slots[i].origin, 0);
-	}
-}
-
 static int setup(void **state)
 {
 	static const struct log silent;
@@ -193,13 +180,21 @@ static int teardown(void **state)
 	return 0;
 }
 
+TEST_WITH(packets_are_those_of_their_interface, setup, teardown)
+{
+	struct model *model = *state;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		run_round(model);
+		for (int i = 0; i <= ORIGINS; i++)
+			assert_int_equal(model->counted[i], model->taken[i]);
+		for (int i = 0; i < OUTCOME_SLOTS; i++)
+			assert_int_equal(model->slots[i].origin, 0);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			packets_are_those_of_their_interface, setup, teardown),
-	};
-
 	seed = test_seed();
-	return cmocka_run_group_tests_name("outcomes", tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

@@ -26,13 +26,12 @@ static struct count lost_of(const struct prog *prog, enum lost_reason reason)
 }
 
 /* Of another CPU, an entry takes a place of its own. */
-static void what_leaves_l1_overflows_where_there_is_no_log(void **state)
+TEST(what_leaves_l1_overflows_where_there_is_no_log)
 {
 	struct prog *prog = prog_test_open(&(struct prog_options){});
 	const struct prog_flows *flows;
 	size_t beside;
 
-	(void)state;
 	assert_int_equal(prog_pin(0), 0);
 	send_flows(prog, FLOWS);
 	beside = prog_overflow_used(prog, 0);
@@ -49,13 +48,12 @@ static void what_leaves_l1_overflows_where_there_is_no_log(void **state)
 }
 
 /* A page has room for fifteen flows; there are no more pages. */
-static void full_table_loses_and_counts(void **state)
+TEST(full_table_loses_and_counts)
 {
 	struct prog_options options = { .overflow_room = 1 };
 	struct prog *prog = prog_test_open(&options);
 	struct count lost;
 
-	(void)state;
 	assert_int_equal(prog_pin(0), 0);
 	send_flows(prog, FLOWS);
 	assert_int_equal(prog_overflow_used(prog, 0), OVERFLOW_FLOWS);
@@ -68,14 +66,13 @@ static void full_table_loses_and_counts(void **state)
 }
 
 /* All levels of one CPU, until none of them has room for a flow. */
-static void each_level_fills_before_flows_are_lost(void **state)
+TEST(each_level_fills_before_flows_are_lost)
 {
 	enum { MANY = 3000, PAGES = OVERFLOW_PARTS };
 	struct prog_options options = { .overflow_room = PAGES };
 	struct prog *prog = prog_test_open(&options);
 	size_t used;
 
-	(void)state;
 	assert_int_equal(prog_pin(0), 0);
 	send_flows(prog, MANY);
 	used = prog_overflow_used(prog, 0);
@@ -89,14 +86,13 @@ static void each_level_fills_before_flows_are_lost(void **state)
 }
 
 /* An entry of L1 that is lost takes all its packets with it, not the last one. */
-static void lost_entry_is_lost_with_all_its_packets(void **state)
+TEST(lost_entry_is_lost_with_all_its_packets)
 {
 	struct prog_options options = { .overflow_room = 1 };
 	struct prog *prog = prog_test_open(&options);
 	struct count before, after;
 	unsigned int rival = 0;
 
-	(void)state;
 	assert_int_equal(prog_pin(0), 0);
 	send_flows(prog, FLOWS); /* fills the table */
 	while (prog_test_rival(prog, rival) <= FLOWS)
@@ -115,7 +111,7 @@ static void lost_entry_is_lost_with_all_its_packets(void **state)
 }
 
 /* Two flows keep L1's bucket; their rivals fill the only page, and one has no room. */
-static void full_table_still_merges_flows_it_has(void **state)
+TEST(full_table_still_merges_flows_it_has)
 {
 	enum { ROUNDS = 10, RIVALS = OVERFLOW_FLOWS + 1 };
 	struct prog_options options = { .overflow_room = 1 };
@@ -124,7 +120,6 @@ static void full_table_still_merges_flows_it_has(void **state)
 	const struct flow_key key = prog_test_tcp_key(first);
 	struct flow_tally beside;
 
-	(void)state;
 	assert_int_equal(prog_pin(0), 0);
 	for (int i = 0; i < 2; i++) { /* the second time they earn their places */
 		prog_test_tcp(prog, 1, ACK);
@@ -140,12 +135,11 @@ static void full_table_still_merges_flows_it_has(void **state)
 	assert_int_equal(lost_of(prog, LOST_TABLE_FULL).packets, 1);
 }
 
-static void without_a_table_what_leaves_l1_is_lost(void **state)
+TEST(without_a_table_what_leaves_l1_is_lost)
 {
 	struct prog *prog = prog_test_open(&(struct prog_options){});
 	size_t in_l1;
 
-	(void)state;
 	assert_int_equal(prog_remove_overflow(prog, 0), 0);
 	send_flows(prog, FLOWS);
 	in_l1 = prog_l1_used(prog, 0);
@@ -204,14 +198,13 @@ static void put_flows(int outer_fd, uint32_t generation, uint32_t n,
 	}
 }
 
-static void entries_of_one_generation_are_taken_once(void **state)
+TEST(entries_of_one_generation_are_taken_once)
 {
 	struct overflow overflow;
 	cleanup_fd int like = map_make_overflow(1);
 	cleanup_fd int outer = map_make_outer(like, GENERATIONS);
 	struct sum sum;
 
-	(void)state;
 	assert_int_equal(overflow_init(&overflow, outer, 1 << 20, 0), 0);
 	put_flows(outer, 0, 10000, 10, 3);
 	put_flows(outer, 1, 700, 1, 5);
@@ -241,14 +234,13 @@ static uint32_t current_room(int outer_fd, uint32_t generation)
 }
 
 /* Full ones would take no more than the limit. */
-static void tables_keep_to_a_limit_of_memory(void **state)
+TEST(tables_keep_to_a_limit_of_memory)
 {
 	enum { LIMIT = 8 << 20, BYTES = 2064 };
 	struct overflow overflow;
 	cleanup_fd int like = map_make_overflow(1);
 	cleanup_fd int outer = map_make_outer(like, GENERATIONS);
 
-	(void)state;
 	assert_int_equal(overflow_init(&overflow, outer, 1 << 20, LIMIT), 0);
 	for (uint32_t g = 0; g < GENERATIONS; g++)
 		assert_in_range(current_room(outer, g), 1024,
@@ -256,7 +248,7 @@ static void tables_keep_to_a_limit_of_memory(void **state)
 	overflow_done(&overflow);
 }
 
-static void unparsed_is_counted_by_reason(void **state)
+TEST(unparsed_is_counted_by_reason)
 {
 	static const struct layer frames[UNPARSED_MAX][PACKET_LAYERS] = {
 		[UNPARSED_SHORT] = { ETH, VLAN(1), NEXT(0x0800), DATA(19) },
@@ -269,7 +261,6 @@ static void unparsed_is_counted_by_reason(void **state)
 	struct prog *prog = prog_test_open(&(struct prog_options){});
 	struct counters counters;
 
-	(void)state;
 	for (int reason = 0; reason < UNPARSED_MAX; reason++)
 		for (int i = 0; i <= reason; i++)
 			prog_test_layers(prog, frames[reason]);
@@ -284,18 +275,5 @@ static void unparsed_is_counted_by_reason(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_leaves_l1_overflows_where_there_is_no_log),
-		cmocka_unit_test(full_table_loses_and_counts),
-		cmocka_unit_test(each_level_fills_before_flows_are_lost),
-		cmocka_unit_test(lost_entry_is_lost_with_all_its_packets),
-		cmocka_unit_test(full_table_still_merges_flows_it_has),
-		cmocka_unit_test(without_a_table_what_leaves_l1_is_lost),
-		cmocka_unit_test(entries_of_one_generation_are_taken_once),
-		cmocka_unit_test(tables_keep_to_a_limit_of_memory),
-		cmocka_unit_test(unparsed_is_counted_by_reason),
-	};
-
-	return cmocka_run_group_tests_name("overflow", tests, NULL,
-					   prog_test_teardown);
+	return tests_run(NULL, prog_test_teardown);
 }

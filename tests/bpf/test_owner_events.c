@@ -135,7 +135,9 @@ static void *send_in_turn(void *user)
 	return NULL;
 }
 
-static void threads_of_a_process_are_one_user(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(threads_of_a_process_are_one_user)
 {
 	struct fixture *f = *state;
 	pthread_t thread;
@@ -169,7 +171,7 @@ static pid_t start_sender(const struct fixture *f, const int pair[2])
 	_exit(0);
 }
 
-static void processes_that_take_turns_are_not_reported_each_time(void **state)
+CASE(processes_that_take_turns_are_not_reported_each_time)
 {
 	struct fixture *f = *state;
 	const int64_t start_ms = now_ms();
@@ -197,7 +199,7 @@ static void processes_that_take_turns_are_not_reported_each_time(void **state)
 }
 
 /* As resolvers do: each of them is another one to user space. */
-static void other_ends_are_reported_at_once(void **state)
+CASE(other_ends_are_reported_at_once)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	const struct sockaddr_in any = { .sin_family = AF_INET };
@@ -240,7 +242,7 @@ static void begin_list(struct fixture *f, struct ring_buffer *ring)
 	assert_int_equal(session_programs_go_on_listing(&f->programs), -EAGAIN);
 }
 
-static void list_that_fills_the_ring_has_every_socket(void **state)
+CASE(list_that_fills_the_ring_has_every_socket)
 {
 	static bool is_listed[1 << 16];
 	struct fixture *f = *state;
@@ -273,22 +275,4 @@ static void list_that_fills_the_ring_has_every_socket(void **state)
 		close(fds[i]);
 	ring_buffer__free(ring);
 	free(room);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			threads_of_a_process_are_one_user, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			processes_that_take_turns_are_not_reported_each_time,
-			set_up, tear_down),
-		cmocka_unit_test_setup_teardown(other_ends_are_reported_at_once,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			list_that_fills_the_ring_has_every_socket, set_up,
-			tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

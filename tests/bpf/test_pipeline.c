@@ -144,12 +144,11 @@ static void assert_conserved(const struct fixture *f, uint64_t packets,
 		assert_int_equal(f->witness.errors, 0);
 }
 
-static void drain_reports_one_flow_exactly(void **state)
+TEST(drain_reports_one_flow_exactly)
 {
 	struct fixture f;
 	int64_t before_ns, after_ns;
 
-	(void)state;
 	open_with(&f, 1000);
 	before_ns = clock_boot_ns();
 	inject_flow(&f.programs, 7, 1000);
@@ -167,12 +166,11 @@ static void drain_reports_one_flow_exactly(void **state)
 	done(&f);
 }
 
-static void drains_alternate_and_lose_nothing(void **state)
+TEST(drains_alternate_and_lose_nothing)
 {
 	enum { ROUNDS = 10, FLOWS = 500 };
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 10000);
 	for (uint32_t i = 1; i <= ROUNDS; i++) {
 		for (uint32_t flow = 0; flow < FLOWS; flow++)
@@ -188,12 +186,11 @@ static void drains_alternate_and_lose_nothing(void **state)
 	done(&f);
 }
 
-static void drain_of_many_flows_loses_nothing(void **state)
+TEST(drain_of_many_flows_loses_nothing)
 {
 	enum { FLOWS = 30000 };
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 1 << 17);
 	for (uint32_t round = 0; round < 2; round++)
 		for (uint32_t flow = 0; flow < FLOWS; flow++) {
@@ -208,14 +205,13 @@ static void drain_of_many_flows_loses_nothing(void **state)
 }
 
 /* Memory grows while flows come, and is given back when they do not. */
-static void memory_follows_the_load(void **state)
+TEST(memory_follows_the_load)
 {
 	const uint32_t flows = lab_shrink() > 1 ? 50000 : 200000;
 	uint32_t drains = 0;
 	struct fixture f;
 	uint64_t idle, most;
 
-	(void)state;
 	open_with(&f, 1 << 20);
 	idle = bytes_of(&f);
 	for (uint32_t flow = 0; flow < flows; flow++) {
@@ -252,13 +248,12 @@ static uint64_t limit_memory(struct fixture *f, uint64_t room)
 	return options.store.max_memory;
 }
 
-static void memory_stays_below_its_cap(void **state)
+TEST(memory_stays_below_its_cap)
 {
 	const uint32_t flows = lab_shrink() > 1 ? 100000 : 200000;
 	struct fixture f;
 	uint64_t cap;
 
-	(void)state;
 	open_with(&f, 1 << 20);
 	cap = limit_memory(&f, 10 << 20);
 	for (uint32_t flow = 0; flow < flows; flow++) {
@@ -275,12 +270,11 @@ static void memory_stays_below_its_cap(void **state)
 }
 
 /* Nothing reads the logs, so packets overflow, which the reader learns at the drain. */
-static void late_reader_loses_nothing(void **state)
+TEST(late_reader_loses_nothing)
 {
 	enum { FLOWS = 20000, MORE = 3000 };
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 1 << 20);
 	for (uint32_t round = 0; round < 2; round++)
 		for (uint32_t flow = 0; flow < FLOWS; flow++)
@@ -302,12 +296,11 @@ static void late_reader_loses_nothing(void **state)
  * While a flip settles the logs get records of the new generation behind those of the
  * old one: these to be reported now, those with the next drain.
  */
-static void records_wait_for_the_drain_of_their_generation(void **state)
+TEST(records_wait_for_the_drain_of_their_generation)
 {
 	enum { FLOWS = 8000, MORE = 7000 };
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 1 << 20);
 	for (uint32_t i = 0; i < 4; i++) {
 		uint64_t records = f.witness.n_flows;
@@ -333,12 +326,11 @@ static void records_wait_for_the_drain_of_their_generation(void **state)
 }
 
 /* A cap on flows: the rest stays in the logs, and in the overflow table, until a drain. */
-static void flows_beyond_the_cap_ask_for_a_drain(void **state)
+TEST(flows_beyond_the_cap_ask_for_a_drain)
 {
 	enum { FLOWS = 8000 };
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 100);
 	for (uint32_t flow = 0; flow < FLOWS; flow++)
 		inject_flow(&f.programs, flow, 1);
@@ -378,13 +370,12 @@ static void drain_without_logs(struct fixture *f, enum merge_mode mode)
 	} while (ret);
 }
 
-static void logs_that_cannot_be_mapped_are_read_later(void **state)
+TEST(logs_that_cannot_be_mapped_are_read_later)
 {
 	enum { FLOWS = 1500 }; /* some of them collide in L1: no log fills up */
 	struct netobs_stats stats;
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 1 << 20);
 	for (uint32_t round = 1; round <= 2; round++) {
 		for (uint32_t flow = 0; flow < FLOWS; flow++)
@@ -411,12 +402,11 @@ static void logs_that_cannot_be_mapped_are_read_later(void **state)
 }
 
 /* One drain is of the next generation, and none comes after the last. */
-static void last_drain_reads_what_the_one_before_has_left(void **state)
+TEST(last_drain_reads_what_the_one_before_has_left)
 {
 	enum { FLOWS = 1500 };
 	struct fixture f;
 
-	(void)state;
 	for (int is_leaving = 0; is_leaving <= 1; is_leaving++) {
 		open_with(&f, 1 << 20);
 		for (uint32_t flow = 0; flow < FLOWS; flow++)
@@ -436,12 +426,11 @@ static void last_drain_reads_what_the_one_before_has_left(void **state)
 }
 
 /* Nor do records without room hide the records behind them. */
-static void last_drain_reads_what_is_behind_refused_records(void **state)
+TEST(last_drain_reads_what_is_behind_refused_records)
 {
 	enum { FLOWS = 1500, MAX_FLOWS = 20 };
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, MAX_FLOWS);
 	for (uint32_t flow = 0; flow < FLOWS; flow++)
 		inject_flow(&f.programs, flow, 1);
@@ -457,7 +446,7 @@ static void last_drain_reads_what_is_behind_refused_records(void **state)
 }
 
 /* It takes the counts of packets that this process has not seen. */
-static void next_process_counts_what_was_left_and_no_more(void **state)
+TEST(next_process_counts_what_was_left_and_no_more)
 {
 	enum { FLOWS = 1500 };
 	struct pinned_state pinned_state = { .magic = 0 };
@@ -465,7 +454,6 @@ static void next_process_counts_what_was_left_and_no_more(void **state)
 	struct netobs_stats stats;
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 1 << 20);
 	for (uint32_t flow = 0; flow < FLOWS; flow++)
 		inject_flow(&f.programs, flow, 1);
@@ -482,13 +470,12 @@ static void next_process_counts_what_was_left_and_no_more(void **state)
 	done(&f);
 }
 
-static void logs_that_cannot_be_mapped_in_the_last_drain_are_lost(void **state)
+TEST(logs_that_cannot_be_mapped_in_the_last_drain_are_lost)
 {
 	enum { FLOWS = 1500 }; /* some of them collide in L1: no log fills up */
 	struct netobs_stats stats;
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 1 << 20);
 	for (uint32_t flow = 0; flow < FLOWS; flow++)
 		inject_flow(&f.programs, flow, 1);
@@ -503,11 +490,10 @@ static void logs_that_cannot_be_mapped_in_the_last_drain_are_lost(void **state)
 }
 
 /* The counters go wrong on one CPU; draining goes on, and is right. */
-static void miscounted_runs_delay_a_drain_and_no_more(void **state)
+TEST(miscounted_runs_delay_a_drain_and_no_more)
 {
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 1000);
 	f.pipeline.store.cpus[0].exited--;
 	for (uint32_t i = 1; i <= 3; i++) {
@@ -524,11 +510,10 @@ static void miscounted_runs_delay_a_drain_and_no_more(void **state)
  * Programs that interrupt one another, as on PREEMPT_RT: one that finds the states
  * before its own in use takes the next.
  */
-static void interrupted_programs_do_not_share_a_state(void **state)
+TEST(interrupted_programs_do_not_share_a_state)
 {
 	struct fixture f;
 
-	(void)state;
 	open_lanes(&f, 1000, LANES_MAX);
 	for (uint32_t used = 0; used < LANES_MAX; used++) {
 		for (uint32_t cpu = 0; cpu < f.pipeline.store.n_cpus; cpu++)
@@ -554,13 +539,12 @@ static void interrupted_programs_do_not_share_a_state(void **state)
 	done(&f);
 }
 
-static void flows_beyond_every_room_are_counted_as_lost(void **state)
+TEST(flows_beyond_every_room_are_counted_as_lost)
 {
 	enum { FLOWS = 50000 }; /* more than L1, log and overflow table take */
 	struct netobs_stats stats;
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 1000);
 	limit_memory(&f, 10 << 20);
 	for (uint32_t flow = 0; flow < FLOWS; flow++)
@@ -576,12 +560,11 @@ static void flows_beyond_every_room_are_counted_as_lost(void **state)
 	done(&f);
 }
 
-static void what_is_not_parsed_is_counted_by_reason(void **state)
+TEST(what_is_not_parsed_is_counted_by_reason)
 {
 	struct netobs_stats stats;
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 1000);
 	for (int i = 0; i < 3; i++)
 		inject_arp(&f.programs);
@@ -601,11 +584,10 @@ static void what_is_not_parsed_is_counted_by_reason(void **state)
 	done(&f);
 }
 
-static void packets_that_are_not_accounted_for_are_an_error(void **state)
+TEST(packets_that_are_not_accounted_for_are_an_error)
 {
 	struct fixture f;
 
-	(void)state;
 	open_with(&f, 1000);
 	inject_flow(&f.programs, 1, 10);
 	f.pipeline.store.cpus[0].counters[0].seen.packets++;
@@ -615,9 +597,8 @@ static void packets_that_are_not_accounted_for_are_an_error(void **state)
 	done(&f);
 }
 
-static void pipeline_may_be_given_up_at_any_step(void **state)
+TEST(pipeline_may_be_given_up_at_any_step)
 {
-	(void)state;
 	for (int steps = 0; steps<12; steps += lab_shrink()> 1 ? 3 : 1) {
 		struct fixture f;
 
@@ -629,32 +610,4 @@ static void pipeline_may_be_given_up_at_any_step(void **state)
 			pipeline_step(&f.pipeline);
 		done(&f);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(drain_reports_one_flow_exactly),
-		cmocka_unit_test(drains_alternate_and_lose_nothing),
-		cmocka_unit_test(drain_of_many_flows_loses_nothing),
-		cmocka_unit_test(memory_follows_the_load),
-		cmocka_unit_test(memory_stays_below_its_cap),
-		cmocka_unit_test(late_reader_loses_nothing),
-		cmocka_unit_test(records_wait_for_the_drain_of_their_generation),
-		cmocka_unit_test(flows_beyond_the_cap_ask_for_a_drain),
-		cmocka_unit_test(logs_that_cannot_be_mapped_are_read_later),
-		cmocka_unit_test(last_drain_reads_what_the_one_before_has_left),
-		cmocka_unit_test(last_drain_reads_what_is_behind_refused_records),
-		cmocka_unit_test(next_process_counts_what_was_left_and_no_more),
-		cmocka_unit_test(
-			logs_that_cannot_be_mapped_in_the_last_drain_are_lost),
-		cmocka_unit_test(miscounted_runs_delay_a_drain_and_no_more),
-		cmocka_unit_test(interrupted_programs_do_not_share_a_state),
-		cmocka_unit_test(flows_beyond_every_room_are_counted_as_lost),
-		cmocka_unit_test(what_is_not_parsed_is_counted_by_reason),
-		cmocka_unit_test(packets_that_are_not_accounted_for_are_an_error),
-		cmocka_unit_test(pipeline_may_be_given_up_at_any_step),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static int setup_all(void **state)
 	return 0;
 }
 
-static void probe_describes_every_feature(void **state)
+TEST(probe_describes_every_feature)
 {
 	const struct all *all = *state;
 	const struct netobs_feature *features = all->features;
@@ -65,7 +65,7 @@ static void probe_describes_every_feature(void **state)
 }
 
 /* The other tests here need all features; this one names those that are absent. */
-static void probe_finds_what_flows_need(void **state)
+TEST(probe_finds_what_flows_need)
 {
 	const struct all *all = *state;
 
@@ -95,7 +95,7 @@ static int probe_without(const struct all *all, uint64_t disabled)
 	return ret;
 }
 
-static void probe_needs_each_required_feature(void **state)
+TEST(probe_needs_each_required_feature)
 {
 	/* In a slow guest one of them: what is disabled does not depend on the kernel. */
 	const int step = lab_shrink() > 1 ? NETOBS_FEATURES : 1;
@@ -106,7 +106,7 @@ static void probe_needs_each_required_feature(void **state)
 			assert_int_equal(probe_without(all, 1ULL << i), 0);
 }
 
-static void probe_needs_no_optional_feature(void **state)
+TEST(probe_needs_no_optional_feature)
 {
 	const struct all *all = *state;
 	uint64_t optional = 0;
@@ -118,7 +118,7 @@ static void probe_needs_no_optional_feature(void **state)
 	assert_int_equal(probe_without(all, optional), 1);
 }
 
-static void probe_finds_tcx_where_it_is(void **state)
+TEST(probe_finds_tcx_where_it_is)
 {
 	const struct all *all = *state;
 
@@ -126,7 +126,7 @@ static void probe_finds_tcx_where_it_is(void **state)
 			 lab_has_tcx());
 }
 
-static void probe_needs_one_way_to_attach(void **state)
+TEST(probe_needs_one_way_to_attach)
 {
 	const uint64_t tcx = 1 << NETOBS_FEATURE_TCX;
 	const uint64_t clsact = 1 << NETOBS_FEATURE_CLSACT;
@@ -136,13 +136,12 @@ static void probe_needs_one_way_to_attach(void **state)
 	assert_int_equal(probe_without(*state, tcx | clsact), 0);
 }
 
-static void probe_leaves_nothing_behind(void **state)
+TEST(probe_leaves_nothing_behind)
 {
 	struct netobs_feature features[NETOBS_FEATURES];
 	ino_t netns = own_netns();
 	int fds = lab_count_fds();
 
-	(void)state;
 	probe(0, features);
 	assert_int_equal(lab_count_fds(), fds);
 	assert_int_equal(own_netns(), netns);
@@ -160,13 +159,12 @@ static int load_program(void)
 }
 
 /* What is asked instead of tried without CAP_SYS_ADMIN. */
-static void asking_says_what_trying_does(void **state)
+TEST(asking_says_what_trying_does)
 {
 	static const char *const qdiscs[] = { NULL, "clsact", "ingress" };
 	int program = load_program();
 	struct lab lab;
 
-	(void)state;
 	lab_enter(&lab);
 	assert_int_equal(tcx_probe(program) == 0, lab_has_tcx());
 	for (size_t i = 0; i < ARRAY_SIZE(qdiscs); i++) {
@@ -215,13 +213,12 @@ static int probe_with(uint64_t held, struct netobs_feature *features)
 }
 
 /* Flows need three capabilities, and so the probe does. */
-static void probe_names_the_capability_that_is_missing(void **state)
+TEST(probe_names_the_capability_that_is_missing)
 {
 	const uint64_t all = PRIVILEGE_PROGRAMS;
 	const int needed[] = { CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON };
 	struct netobs_feature features[NETOBS_FEATURES];
 
-	(void)state;
 	assert_int_equal(probe_with(all, features), 1);
 	assert_int_equal(features[NETOBS_FEATURE_TCX].available, lab_has_tcx());
 	assert_true(features[NETOBS_FEATURE_CLSACT].available);
@@ -238,7 +235,7 @@ static void probe_names_the_capability_that_is_missing(void **state)
 }
 
 /* The caller knows less, or more, than the library. */
-static void probe_fills_what_the_caller_has(void **state)
+TEST(probe_fills_what_the_caller_has)
 {
 	struct {
 		struct netobs_feature feature;
@@ -270,27 +267,12 @@ static void probe_fills_what_the_caller_has(void **state)
 				    sizeof(smaller[i]));
 }
 
-static void probe_without_room_is_refused(void **state)
+TEST(probe_without_room_is_refused)
 {
-	(void)state;
 	assert_int_equal(netobs_probe(0, NULL, NULL, NULL, 0, 0), -EINVAL);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(probe_describes_every_feature),
-		cmocka_unit_test(probe_finds_what_flows_need),
-		cmocka_unit_test(probe_needs_each_required_feature),
-		cmocka_unit_test(probe_needs_no_optional_feature),
-		cmocka_unit_test(probe_finds_tcx_where_it_is),
-		cmocka_unit_test(probe_needs_one_way_to_attach),
-		cmocka_unit_test(probe_leaves_nothing_behind),
-		cmocka_unit_test(asking_says_what_trying_does),
-		cmocka_unit_test(probe_names_the_capability_that_is_missing),
-		cmocka_unit_test(probe_fills_what_the_caller_has),
-		cmocka_unit_test(probe_without_room_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, setup_all, NULL);
+	return tests_run(setup_all, NULL);
 }

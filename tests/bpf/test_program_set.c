@@ -135,7 +135,7 @@ static void wait_until_freed(uint32_t id)
 	}
 }
 
-static void set_is_loaded_from_its_first_to_its_last_reference(void **state)
+TEST(set_is_loaded_from_its_first_to_its_last_reference)
 {
 	struct recipe recipe = { .programs = { "count_packets" } };
 	struct log silent = { 0 };
@@ -143,7 +143,6 @@ static void set_is_loaded_from_its_first_to_its_last_reference(void **state)
 	int before = lab_count_fds();
 	uint32_t id;
 
-	(void)state;
 	assert_int_equal(program_set_bytes(&set), 0);
 	assert_true(program_set_map_fd(&set, "runs") < 0);
 	for (int i = 0; i < 3; i++)
@@ -167,7 +166,7 @@ static void set_is_loaded_from_its_first_to_its_last_reference(void **state)
 	assert_int_equal(lab_count_fds(), before);
 }
 
-static void set_shares_the_maps_of_its_base_and_keeps_it_loaded(void **state)
+TEST(set_shares_the_maps_of_its_base_and_keeps_it_loaded)
 {
 	struct recipe maps = { 0 }, one = { .programs = { "count_packets" } },
 		      ten = { .programs = { "count_packets" }, .step = 10 };
@@ -177,7 +176,6 @@ static void set_shares_the_maps_of_its_base_and_keeps_it_loaded(void **state)
 	struct program_set tens = set_of(&ten, &silent, &base);
 	int before = lab_count_fds();
 
-	(void)state;
 	assert_int_equal(program_set_ref(&ones), 0);
 	assert_int_equal(program_set_ref(&tens), 0);
 	assert_int_equal(base.refs, 2);
@@ -196,7 +194,7 @@ static void set_shares_the_maps_of_its_base_and_keeps_it_loaded(void **state)
 	assert_int_equal(lab_count_fds(), before);
 }
 
-static void map_of_a_feature_exists_only_with_it(void **state)
+TEST(map_of_a_feature_exists_only_with_it)
 {
 	struct recipe off = { .programs = { "count_packets" } },
 		      on = { .programs = { "count_packets" }, .has_ports = true };
@@ -206,7 +204,6 @@ static void map_of_a_feature_exists_only_with_it(void **state)
 	uint32_t port = LISTED_PORT;
 	uint64_t value;
 
-	(void)state;
 	assert_int_equal(program_set_ref(&without), 0);
 	assert_int_equal(program_set_ref(&with), 0);
 	assert_true(program_set_map_fd(&without, "ports") < 0);
@@ -234,13 +231,12 @@ static int generate_match(struct bpf_object *object, void *ctx)
 					    insns, ARRAY_SIZE(insns));
 }
 
-static void code_can_be_generated_before_a_set_is_loaded(void **state)
+TEST(code_can_be_generated_before_a_set_is_loaded)
 {
 	struct recipe recipe = { .programs = { "match_packets" } };
 	struct log silent = { 0 };
 	struct program_set set = set_of(&recipe, &silent, NULL);
 
-	(void)state;
 	assert_int_equal(program_set_ref(&set), 0);
 	assert_int_equal(run_once(&set, "match_packets"), 0);
 	program_set_unref(&set);
@@ -259,7 +255,7 @@ static void fork_once(void)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-static void tracepoints_are_attached_to(void **state)
+TEST(tracepoints_are_attached_to)
 {
 	const struct attach_point point = { .program = "count_forks",
 					    .kind = ATTACH_SECTION };
@@ -268,7 +264,6 @@ static void tracepoints_are_attached_to(void **state)
 	struct program_set set = set_at(&recipe, &silent, &point);
 	uint32_t id;
 
-	(void)state;
 	assert_int_equal(program_set_ref(&set), 0);
 	fork_once();
 	assert_true(runs_of(&set) > 0);
@@ -344,7 +339,7 @@ static void connect_in(const char *group)
 	assert_int_equal(status, 0);
 }
 
-static void cgroups_are_attached_to(void **state)
+TEST(cgroups_are_attached_to)
 {
 	struct attach_point point = { .program = "count_connects",
 				      .kind = ATTACH_CGROUP };
@@ -354,7 +349,6 @@ static void cgroups_are_attached_to(void **state)
 	struct group group;
 	struct lab lab;
 
-	(void)state;
 	lab_enter(&lab);
 	make_group(&group);
 	point.cgroup_fd = group.fd;
@@ -367,7 +361,7 @@ static void cgroups_are_attached_to(void **state)
 	lab_leave(&lab);
 }
 
-static void iterators_are_read(void **state)
+TEST(iterators_are_read)
 {
 	const struct attach_point point = { .program = "list_maps",
 					    .kind = ATTACH_ITERATOR };
@@ -378,7 +372,6 @@ static void iterators_are_read(void **state)
 	ssize_t len;
 	int fd;
 
-	(void)state;
 	assert_int_equal(program_set_ref(&set), 0);
 	fd = program_set_open_iterator(&set, "list_maps");
 	assert_true(fd >= 0);
@@ -401,7 +394,7 @@ static bool has_netfilter_links(void)
 	return has;
 }
 
-static void netfilter_hooks_are_attached_to(void **state)
+TEST(netfilter_hooks_are_attached_to)
 {
 	const struct attach_point point = { .program = "count_hooks",
 					    .kind = ATTACH_NETFILTER,
@@ -414,7 +407,6 @@ static void netfilter_hooks_are_attached_to(void **state)
 	struct lab lab;
 	int before;
 
-	(void)state;
 	if (!has_netfilter_links()) {
 		assert_true(program_set_ref(&set) < 0);
 		return;
@@ -429,7 +421,7 @@ static void netfilter_hooks_are_attached_to(void **state)
 	lab_leave(&lab);
 }
 
-static void set_that_cannot_be_attached_leaves_nothing(void **state)
+TEST(set_that_cannot_be_attached_leaves_nothing)
 {
 	const struct attach_point points[] = {
 		{ .program = "count_forks", .kind = ATTACH_SECTION },
@@ -445,7 +437,6 @@ static void set_that_cannot_be_attached_leaves_nothing(void **state)
 	struct program_set set = set_at(&recipe, &log, points);
 	int before = lab_count_fds();
 
-	(void)state;
 	set.base = &base;
 	set.n_points = ARRAY_SIZE(points);
 	assert_true(program_set_ref(&set) < 0);
@@ -458,7 +449,7 @@ static void set_that_cannot_be_attached_leaves_nothing(void **state)
 	witness_clear(&witness);
 }
 
-static void set_that_cannot_be_loaded_says_why(void **state)
+TEST(set_that_cannot_be_loaded_says_why)
 {
 	struct recipe recipe = { .programs = { "count_packets" } };
 	struct witness witness = { 0 };
@@ -466,7 +457,6 @@ static void set_that_cannot_be_loaded_says_why(void **state)
 	struct program_set set = set_of(&recipe, &log, NULL);
 	const struct attach_point nowhere = { .program = "no_such_program" };
 
-	(void)state;
 	set.points = &nowhere;
 	set.n_points = 1;
 	assert_int_equal(program_set_ref(&set), -ENOENT);
@@ -476,7 +466,7 @@ static void set_that_cannot_be_loaded_says_why(void **state)
 	witness_clear(&witness);
 }
 
-static void refused_program_is_named_with_the_verifiers_reason(void **state)
+TEST(refused_program_is_named_with_the_verifiers_reason)
 {
 	struct recipe recipe = { .programs = { "read_nothing" },
 				 .has_ports = true };
@@ -484,7 +474,6 @@ static void refused_program_is_named_with_the_verifiers_reason(void **state)
 	struct log log = witness_log(&witness);
 	struct program_set set = set_of(&recipe, &log, NULL);
 
-	(void)state;
 	assert_int_equal(program_set_ref(&set), -EACCES);
 	assert_int_equal(witness.errors, 1);
 	assert_true(witness_read(
@@ -505,26 +494,4 @@ static void refused_program_is_named_with_the_verifiers_reason(void **state)
 	assert_int_equal(program_set_ref(&set), -ENOENT);
 	assert_false(witness_read(&witness, "the kernel refused"));
 	witness_clear(&witness);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			set_is_loaded_from_its_first_to_its_last_reference),
-		cmocka_unit_test(
-			set_shares_the_maps_of_its_base_and_keeps_it_loaded),
-		cmocka_unit_test(map_of_a_feature_exists_only_with_it),
-		cmocka_unit_test(code_can_be_generated_before_a_set_is_loaded),
-		cmocka_unit_test(tracepoints_are_attached_to),
-		cmocka_unit_test(cgroups_are_attached_to),
-		cmocka_unit_test(iterators_are_read),
-		cmocka_unit_test(netfilter_hooks_are_attached_to),
-		cmocka_unit_test(set_that_cannot_be_attached_leaves_nothing),
-		cmocka_unit_test(set_that_cannot_be_loaded_says_why),
-		cmocka_unit_test(
-			refused_program_is_named_with_the_verifiers_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,12 +68,11 @@ static struct netobs_stats stats_of(const struct fixture *f)
 	return stats;
 }
 
-static void flows_have_the_files_times_and_sizes(void **state)
+TEST(flows_have_the_files_times_and_sizes)
 {
 	const struct netobs_flow *flow;
 	struct fixture f;
 
-	(void)state;
 	create(&f);
 	add(&f, 1, 0, 5);
 	add(&f, 1, 1, 0);
@@ -93,13 +92,12 @@ static void flows_have_the_files_times_and_sizes(void **state)
 	done(&f);
 }
 
-static void link_header_that_was_not_there_is_not_shown(void **state)
+TEST(link_header_that_was_not_there_is_not_shown)
 {
 	const struct netobs_flow *flow;
 	uint8_t frame[64];
 	struct fixture f;
 
-	(void)state;
 	create_of(&f, CAPTURE_RAW);
 	inject_frame(1, frame);
 	capture_packet(&f.capture, T0, 0, frame + ETHER_LEN, INJECT_BYTES,
@@ -114,11 +112,10 @@ static void link_header_that_was_not_there_is_not_shown(void **state)
 }
 
 /* Drains fall where the file's clock says, and nothing is counted once less. */
-static void intervals_pass_on_the_files_clock(void **state)
+TEST(intervals_pass_on_the_files_clock)
 {
 	struct fixture f;
 
-	(void)state;
 	create(&f);
 	f.opts.interval_ms = 1000;
 	for (uint32_t i = 0; i < 10; i++)
@@ -135,11 +132,10 @@ static void intervals_pass_on_the_files_clock(void **state)
 	done(&f);
 }
 
-static void idle_flows_end_in_gaps_of_the_file(void **state)
+TEST(idle_flows_end_in_gaps_of_the_file)
 {
 	struct fixture f;
 
-	(void)state;
 	create(&f);
 	f.opts.interval_ms = 1000;
 	f.opts.active_timeout_ms = 600000;
@@ -156,11 +152,10 @@ static void idle_flows_end_in_gaps_of_the_file(void **state)
 	done(&f);
 }
 
-static void packets_out_of_order_stretch_the_flow(void **state)
+TEST(packets_out_of_order_stretch_the_flow)
 {
 	struct fixture f;
 
-	(void)state;
 	create(&f);
 	add(&f, 1, 3, 0);
 	add(&f, 1, 1, 0);
@@ -173,12 +168,11 @@ static void packets_out_of_order_stretch_the_flow(void **state)
 	done(&f);
 }
 
-static void many_flows_come_through(void **state)
+TEST(many_flows_come_through)
 {
 	enum { FLOWS = 60000 }; /* more than a log takes */
 	struct fixture f;
 
-	(void)state;
 	create(&f);
 	f.opts.max_flows = 2000; /* drained early, not lost */
 	for (uint32_t i = 0; i < FLOWS; i++)
@@ -191,14 +185,13 @@ static void many_flows_come_through(void **state)
 }
 
 /* Whatever a snap length leaves: counted with the length on the wire. */
-static void packets_cut_short_at_any_length_are_counted(void **state)
+TEST(packets_cut_short_at_any_length_are_counted)
 {
 	uint8_t frame[64];
 	uint32_t len = inject_frame(1, frame);
 	struct netobs_stats stats;
 	struct fixture f;
 
-	(void)state;
 	create(&f);
 	for (uint32_t cut = 0; cut <= len; cut++)
 		capture_packet(&f.capture, T0, 0, frame, cut, len);
@@ -215,11 +208,10 @@ static void packets_cut_short_at_any_length_are_counted(void **state)
 	done(&f);
 }
 
-static void file_that_ends_in_a_packet_gives_what_came_before(void **state)
+TEST(file_that_ends_in_a_packet_gives_what_came_before)
 {
 	struct fixture f;
 
-	(void)state;
 	create(&f);
 	add(&f, 1, 0, 0);
 	add(&f, 1, 1, 0);
@@ -232,11 +224,10 @@ static void file_that_ends_in_a_packet_gives_what_came_before(void **state)
 	done(&f);
 }
 
-static void file_without_packets_gives_nothing(void **state)
+TEST(file_without_packets_gives_nothing)
 {
 	struct fixture f;
 
-	(void)state;
 	create(&f);
 	assert_int_equal(replay(&f), 0);
 	assert_int_equal(f.witness.n_flows, 0);
@@ -244,11 +235,10 @@ static void file_without_packets_gives_nothing(void **state)
 	done(&f);
 }
 
-static void file_that_is_not_there_is_an_error(void **state)
+TEST(file_that_is_not_there_is_an_error)
 {
 	struct fixture f;
 
-	(void)state;
 	create(&f);
 	assert_int_equal(netobs_new(&f.opts, &f.ctx), 0);
 	assert_int_equal(replay_file(f.ctx, "/tmp/no/such.pcap"), -ENOENT);
@@ -264,11 +254,10 @@ static void stop_at_a_flow(const struct netobs_flow *flow, void *user)
 	netobs_stop(stopped_by_its_flows);
 }
 
-static void replay_can_be_stopped(void **state)
+TEST(replay_can_be_stopped)
 {
 	struct fixture f;
 
-	(void)state;
 	create(&f);
 	f.opts.interval_ms = 1000;
 	f.opts.on_flow = stop_at_a_flow;
@@ -281,11 +270,10 @@ static void replay_can_be_stopped(void **state)
 	done(&f);
 }
 
-static void context_replays_once(void **state)
+TEST(context_replays_once)
 {
 	struct fixture f;
 
-	(void)state;
 	create(&f);
 	add(&f, 1, 0, 0);
 	assert_int_equal(replay(&f), 1);
@@ -293,24 +281,4 @@ static void context_replays_once(void **state)
 	assert_int_equal(netobs_start(f.ctx), -EALREADY);
 	assert_int_equal(f.witness.n_flows, 1);
 	done(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flows_have_the_files_times_and_sizes),
-		cmocka_unit_test(link_header_that_was_not_there_is_not_shown),
-		cmocka_unit_test(intervals_pass_on_the_files_clock),
-		cmocka_unit_test(idle_flows_end_in_gaps_of_the_file),
-		cmocka_unit_test(packets_out_of_order_stretch_the_flow),
-		cmocka_unit_test(many_flows_come_through),
-		cmocka_unit_test(packets_cut_short_at_any_length_are_counted),
-		cmocka_unit_test(file_that_ends_in_a_packet_gives_what_came_before),
-		cmocka_unit_test(file_without_packets_gives_nothing),
-		cmocka_unit_test(file_that_is_not_there_is_an_error),
-		cmocka_unit_test(replay_can_be_stopped),
-		cmocka_unit_test(context_replays_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

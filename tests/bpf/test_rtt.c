@@ -68,18 +68,16 @@ static void check_exchanges(const struct prog_options *with)
 	assert_int_equal(prog_conn_counters(prog).created, ARRAY_SIZE(kinds));
 }
 
-static void both_legs_and_the_servers_time_are_measured(void **state)
+TEST(both_legs_and_the_servers_time_are_measured)
 {
-	(void)state;
 	check_exchanges(&options);
 }
 
 /* The number of a rate in flows' keys makes no other connection. */
-static void sampling_leaves_no_segment_out(void **state)
+TEST(sampling_leaves_no_segment_out)
 {
 	struct prog_options sampled = options;
 
-	(void)state;
 	sampled.sampling_interval = 2;
 	check_exchanges(&sampled);
 	sampled.sampling = SAMPLE_FLOWS;
@@ -135,7 +133,7 @@ static struct conn_stats *resend(struct prog *prog, struct tcp_frame common,
 }
 
 /* The last of the three is known to be the only one with its timestamp. */
-static void what_was_sent_again_is_timed_by_its_timestamp(void **state)
+TEST(what_was_sent_again_is_timed_by_its_timestamp)
 {
 	static const struct {
 		enum tcp_stamps stamps;
@@ -151,7 +149,6 @@ static void what_was_sent_again_is_timed_by_its_timestamp(void **state)
 	struct prog *prog = prog_test_open(&options);
 	struct tcp_frame frame = { .port = 1000 };
 
-	(void)state;
 	for (size_t i = 0; i < 4 * ARRAY_SIZE(cases); i++) {
 		const struct conn_stats *stats;
 
@@ -180,11 +177,10 @@ static struct flow_key send_echo(struct prog *prog, struct tcp_frame frame,
 	return key;
 }
 
-static void echoes_are_timed_by_their_numbers(void **state)
+TEST(echoes_are_timed_by_their_numbers)
 {
 	struct prog *prog = prog_test_open(&options);
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct tcp_frame request = { .port = i,
 					     .is_ipv6 = i & 1,
@@ -220,11 +216,10 @@ static void echoes_are_timed_by_their_numbers(void **state)
 }
 
 /* A reply makes no entry, nor do other messages. */
-static void without_a_request_there_is_no_entry(void **state)
+TEST(without_a_request_there_is_no_entry)
 {
 	struct prog *prog = prog_test_open(&options);
 
-	(void)state;
 	send_echo(prog, (struct tcp_frame){ .is_answer = true }, 1);
 	send_echo(prog,
 		  (struct tcp_frame){ .is_answer = true, .is_ipv6 = true }, 1);
@@ -234,13 +229,12 @@ static void without_a_request_there_is_no_entry(void **state)
 /* ---- What else there is ------------------------------------------------------------- */
 
 /* As loopback and hairpins do: out and in, each with a time of its own. */
-static void a_packet_that_is_seen_twice_counts_once(void **state)
+TEST(a_packet_that_is_seen_twice_counts_once)
 {
 	struct prog *prog = prog_test_open(&options);
 	struct connection conn;
 	struct flow_key key;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		uint64_t us = i * 7;
 		bool out = !i;
@@ -268,7 +262,7 @@ static void a_packet_that_is_seen_twice_counts_once(void **state)
 		us_of(conn.body->stats[!connection_dir(&key)].handshake), 30);
 }
 
-static void buffers_have_the_payload_of_all_their_segments(void **state)
+TEST(buffers_have_the_payload_of_all_their_segments)
 {
 	struct prog *prog = prog_test_open(&options);
 	struct tcp_frame frame = {
@@ -277,7 +271,6 @@ static void buffers_have_the_payload_of_all_their_segments(void **state)
 	struct connection conn;
 	struct flow_key key;
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		frame.is_ipv6 = i & 1;
 		frame.is_vxlan = i & 2;
@@ -308,7 +301,7 @@ static void assert_is_new(struct connection conn, uint64_t born)
 			 0);
 }
 
-static void a_tuple_that_is_used_again_begins_anew(void **state)
+TEST(a_tuple_that_is_used_again_begins_anew)
 {
 	struct prog *prog = prog_test_open(&options);
 	struct tcp_frame syn = { .port = 1000,
@@ -321,7 +314,6 @@ static void a_tuple_that_is_used_again_begins_anew(void **state)
 	struct flow_key key;
 	uint64_t born;
 
-	(void)state;
 	tcp_exchange(prog, (struct tcp_frame){ .port = 1000 }, &key);
 	conn = connection_of(prog, &key);
 	born = conn.body->born_ns;
@@ -335,7 +327,7 @@ static void a_tuple_that_is_used_again_begins_anew(void **state)
 }
 
 /* RFC 5961, 4: only the answer shows that the other end takes it, and anyone can forge another. */
-static void a_syn_and_its_answer_end_an_open_connection(void **state)
+TEST(a_syn_and_its_answer_end_an_open_connection)
 {
 	struct prog *prog = prog_test_open(&options);
 	struct tcp_frame answer = { .port = 1000,
@@ -348,7 +340,6 @@ static void a_syn_and_its_answer_end_an_open_connection(void **state)
 	struct flow_key key;
 	uint64_t born;
 
-	(void)state;
 	tcp_exchange(prog, (struct tcp_frame){ .port = 1000 }, &key);
 	conn = connection_of(prog, &key);
 	born = conn.body->born_ns;
@@ -372,14 +363,13 @@ static void a_syn_and_its_answer_end_an_open_connection(void **state)
 }
 
 /* Other programs have no table, and touch none. */
-static void without_it_nothing_is_kept(void **state)
+TEST(without_it_nothing_is_kept)
 {
 	static const struct prog_options off = { .clock = CLOCK_PACKET,
 						 .has_egress = 1 };
 	struct prog *prog = prog_test_open(&off);
 	struct flow_key key;
 
-	(void)state;
 	tcp_exchange(prog, (struct tcp_frame){ .port = 1000 }, &key);
 	assert_int_equal(prog->conn_heads[0].version, 0);
 	assert_int_equal(prog_conn_counters(prog).created, 0);
@@ -387,19 +377,5 @@ static void without_it_nothing_is_kept(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_legs_and_the_servers_time_are_measured),
-		cmocka_unit_test(sampling_leaves_no_segment_out),
-		cmocka_unit_test(what_was_sent_again_is_timed_by_its_timestamp),
-		cmocka_unit_test(echoes_are_timed_by_their_numbers),
-		cmocka_unit_test(without_a_request_there_is_no_entry),
-		cmocka_unit_test(a_packet_that_is_seen_twice_counts_once),
-		cmocka_unit_test(buffers_have_the_payload_of_all_their_segments),
-		cmocka_unit_test(a_tuple_that_is_used_again_begins_anew),
-		cmocka_unit_test(a_syn_and_its_answer_end_an_open_connection),
-		cmocka_unit_test(without_it_nothing_is_kept),
-	};
-
-	return cmocka_run_group_tests_name("rtt", tests, NULL,
-					   prog_test_teardown);
+	return tests_run(NULL, prog_test_teardown);
 }

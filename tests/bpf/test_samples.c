@@ -4,17 +4,12 @@
  * what the parser built for the host makes of the same bytes.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "bpf/parse/wire.h"
 #include "host.h"
+#include "lib_test.h"
 #include "prog_flows.h"
 #include "prog_skeleton.h"
 #include "samples.h"

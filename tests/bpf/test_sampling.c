@@ -77,12 +77,11 @@ static void assert_counted(struct prog *prog, uint64_t seen)
 		     prog->options.sampling_interval, 0.01);
 }
 
-static void scaled_totals_are_those_of_all_packets(void **state)
+TEST(scaled_totals_are_those_of_all_packets)
 {
 	static const struct layer udp[] = { ETH, IP4, UDP, DATA(PAYLOAD), {} };
 	static const uint32_t intervals[] = { 2, 100, 10000 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(intervals) / sizeof(intervals[0]); i++) {
 		const struct prog_options options = {
 			.sampling_interval = intervals[i],
@@ -94,25 +93,23 @@ static void scaled_totals_are_those_of_all_packets(void **state)
 	}
 }
 
-static void segments_of_a_buffer_are_sampled_one_by_one(void **state)
+TEST(segments_of_a_buffer_are_sampled_one_by_one)
 {
 	static const struct layer tcp[] = {
 		ETH, IP4, TCP(0x10), DATA(SEGMENTS * 60), {}
 	};
 	struct prog *prog = prog_test_open(&one_packet_of_100);
 
-	(void)state;
 	run_repeatedly(prog, tcp, many() / SEGMENTS, SEGMENTS);
 	assert_counted(prog, (uint64_t)(many() / SEGMENTS) * SEGMENTS);
 }
 
 /* As regular as the interval is: counting to 100 would always select the same flow. */
-static void flows_in_turn_are_sampled_alike(void **state)
+TEST(flows_in_turn_are_sampled_alike)
 {
 	struct prog *prog = prog_test_open(&one_packet_of_100);
 	const struct prog_flows *flows;
 
-	(void)state;
 	for (uint32_t round = 0; round < ROUNDS; round++)
 		for (uint32_t port = 1; port <= FLOWS; port++)
 			prog_test_tcp(prog, port, 0x10);
@@ -126,12 +123,11 @@ static void flows_in_turn_are_sampled_alike(void **state)
 	}
 }
 
-static void packets_that_cannot_be_parsed_are_not_sampled(void **state)
+TEST(packets_that_cannot_be_parsed_are_not_sampled)
 {
 	static const struct layer arp[] = { ETH, ARP, {} };
 	struct prog *prog = prog_test_open(&one_packet_of_100);
 
-	(void)state;
 	run_repeatedly(prog, arp, 1000, 1);
 	assert_int_equal(prog_counters(prog, 0).unparsed[UNPARSED_ARP].packets,
 			 1000);
@@ -157,11 +153,10 @@ static void assert_wholly(struct prog *prog, uint64_t packets)
 			 (PORTS - flows->n) * packets);
 }
 
-static void flows_are_counted_wholly_or_not_at_all(void **state)
+TEST(flows_are_counted_wholly_or_not_at_all)
 {
 	struct prog *prog = prog_test_open(&one_flow_of_4);
 
-	(void)state;
 	for (int round = 0; round < 3; round++)
 		for (uint32_t port = 0; port < PORTS; port++) {
 			const struct layer v6[] = {
@@ -173,12 +168,11 @@ static void flows_are_counted_wholly_or_not_at_all(void **state)
 	assert_wholly(prog, 3);
 }
 
-static void fragments_follow_their_datagram(void **state)
+TEST(fragments_follow_their_datagram)
 {
 	enum { ID_LOW_BYTE = 5, ID_HIGH_BYTE = 4 };
 	struct prog *prog = prog_test_open(&one_flow_of_4);
 
-	(void)state;
 	for (uint32_t port = 0; port < PORTS; port++) {
 		const struct layer first[] = { ETH,
 					       IP4_FRAGMENT(IP4_MORE),
@@ -203,11 +197,10 @@ static void fragments_follow_their_datagram(void **state)
 }
 
 /* The tunnel's own ports do not decide. */
-static void flows_in_tunnels_are_sampled_by_what_is_inside(void **state)
+TEST(flows_in_tunnels_are_sampled_by_what_is_inside)
 {
 	struct prog *prog = prog_test_open(&one_flow_of_4);
 
-	(void)state;
 	for (uint32_t port = 0; port < PORTS; port++) {
 		const struct layer vxlan[] = { ETH, IP4, VXLAN(3),
 					       ETH, IP6, UDP_PORTS(port, 53),
@@ -220,15 +213,5 @@ static void flows_in_tunnels_are_sampled_by_what_is_inside(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(scaled_totals_are_those_of_all_packets),
-		cmocka_unit_test(segments_of_a_buffer_are_sampled_one_by_one),
-		cmocka_unit_test(flows_in_turn_are_sampled_alike),
-		cmocka_unit_test(packets_that_cannot_be_parsed_are_not_sampled),
-		cmocka_unit_test(flows_are_counted_wholly_or_not_at_all),
-		cmocka_unit_test(fragments_follow_their_datagram),
-		cmocka_unit_test(flows_in_tunnels_are_sampled_by_what_is_inside),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, prog_test_teardown);
+	return tests_run(NULL, prog_test_teardown);
 }

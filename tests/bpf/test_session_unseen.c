@@ -155,7 +155,9 @@ static void assert_each_ended_once(struct fixture *f)
 	}
 }
 
-static void a_reset_is_reported_by_closing(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(a_reset_is_reported_by_closing)
 {
 	struct fixture *f = *state;
 
@@ -170,7 +172,7 @@ static void a_reset_is_reported_by_closing(void **state)
 			 NETOBS_SESSION_RESET);
 }
 
-static void an_end_by_fin_is_one(void **state)
+CASE(an_end_by_fin_is_one)
 {
 	struct fixture *f = *state;
 
@@ -186,7 +188,7 @@ static void an_end_by_fin_is_one(void **state)
 }
 
 /* No process closes it before the end of the observer. */
-static void one_that_is_left_is_in_the_last_list(void **state)
+CASE(one_that_is_left_is_in_the_last_list)
 {
 	struct fixture *f = *state;
 	int err;
@@ -206,7 +208,7 @@ static void one_that_is_left_is_in_the_last_list(void **state)
 	assert_each_ended_once(f);
 }
 
-static void one_that_was_seen_is_not_reported_again(void **state)
+CASE(one_that_was_seen_is_not_reported_again)
 {
 	struct fixture *f = *state;
 
@@ -216,21 +218,4 @@ static void one_that_was_seen_is_not_reported_again(void **state)
 	see_no_more_states(f);
 	close(f->fds[ACCEPTED]);
 	assert_each_ended_once(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_reset_is_reported_by_closing,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(an_end_by_fin_is_one, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(
-			one_that_is_left_is_in_the_last_list, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			one_that_was_seen_is_not_reported_again, set_up,
-			tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

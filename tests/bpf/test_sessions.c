@@ -179,9 +179,11 @@ static enum netobs_session_process_by by_accepting(void)
 						NETOBS_SESSION_BY_OPENING;
 }
 
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
 /* ---- How the process is known -------------------------------------------------------- */
 
-static void who_accepts_and_connects_opens(void **state)
+CASE(who_accepts_and_connects_opens)
 {
 	struct fixture *f = *state;
 	int fds[2];
@@ -197,7 +199,7 @@ static void who_accepts_and_connects_opens(void **state)
 	assert_int_equal(f->ends[0].opened, NETOBS_SESSION_PASSIVE);
 }
 
-static void who_accepts_unseen_is_known_by_closing(void **state)
+CASE(who_accepts_unseen_is_known_by_closing)
 {
 	struct fixture *f = *state;
 	int fds[2];
@@ -228,7 +230,7 @@ static void talk(const int fds[2])
 	assert_int_equal(recv(fds[1], &byte, 1, 0), 1);
 }
 
-static void who_sends_and_receives_uses(void **state)
+CASE(who_sends_and_receives_uses)
 {
 	struct fixture *f = *state;
 	int fds[2];
@@ -248,7 +250,7 @@ static void who_sends_and_receives_uses(void **state)
 	assert_is_ours(&f->ends[1], NETOBS_SESSION_BY_USING);
 }
 
-static void without_its_hooks_use_is_not_seen(void **state)
+CASE(without_its_hooks_use_is_not_seen)
 {
 	struct fixture *f = *state;
 	int fds[2];
@@ -285,7 +287,7 @@ static void assert_reset_once(const struct fixture *f)
 	assert_int_equal(f->ends[1].ended, NETOBS_SESSION_ABORTED);
 }
 
-static void one_that_is_reset_before_accept_is_reported(void **state)
+CASE(one_that_is_reset_before_accept_is_reported)
 {
 	struct fixture *f = *state;
 	int fd, listener;
@@ -301,7 +303,7 @@ static void one_that_is_reset_before_accept_is_reported(void **state)
 }
 
 /* It waits for the process that closes the socket. */
-static void one_that_is_reset_and_not_closed_is_reported_at_the_stop(void **state)
+CASE(one_that_is_reset_and_not_closed_is_reported_at_the_stop)
 {
 	struct fixture *f = *state;
 	int fds[2];
@@ -320,7 +322,7 @@ static void one_that_is_reset_and_not_closed_is_reported_at_the_stop(void **stat
 	}
 }
 
-static void a_listener_that_closes_ends_those_it_has_not_accepted(void **state)
+CASE(a_listener_that_closes_ends_those_it_has_not_accepted)
 {
 	struct fixture *f = *state;
 	int fd, listener;
@@ -342,7 +344,7 @@ static void a_listener_that_closes_ends_those_it_has_not_accepted(void **state)
 
 /* ---- Open ones ------------------------------------------------------------------------- */
 
-static void open_ones_are_reported_at_the_end_if_at_all(void **state)
+CASE(open_ones_are_reported_at_the_end_if_at_all)
 {
 	struct fixture *f = *state;
 	int fds[2];
@@ -376,7 +378,7 @@ static void await_open(struct fixture *f, int n, int64_t ms)
 	}
 }
 
-static void the_interval_changes_while_sessions_are_followed(void **state)
+CASE(the_interval_changes_while_sessions_are_followed)
 {
 	struct fixture *f = *state;
 	int fds[2];
@@ -408,7 +410,7 @@ static void the_interval_changes_while_sessions_are_followed(void **state)
 
 /* ---- Options and order of calls ----------------------------------------------------------- */
 
-static void wrong_options_are_named(void **state)
+CASE(wrong_options_are_named)
 {
 	struct fixture *f = *state;
 	char why[NETOBS_ERROR_MAX] = "";
@@ -438,7 +440,7 @@ static void wrong_options_are_named(void **state)
 	assert_int_equal(netobs_sessions_new(NULL, &f->sessions), -EINVAL);
 }
 
-static void nothing_is_delivered_before_the_start(void **state)
+CASE(nothing_is_delivered_before_the_start)
 {
 	struct fixture *f = *state;
 	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session);
@@ -449,7 +451,7 @@ static void nothing_is_delivered_before_the_start(void **state)
 	assert_string_not_equal(netobs_sessions_last_error(f->sessions), "");
 }
 
-static void without_names_there_is_nothing_to_share(void **state)
+CASE(without_names_there_is_nothing_to_share)
 {
 	struct fixture *f = *state;
 	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session);
@@ -493,12 +495,11 @@ static int start_with_descriptors(rlim_t max)
 }
 
 /* libbpf names some wants of descriptors otherwise, but they are none of memory, or of files. */
-static void a_want_of_descriptors_is_named(void **state)
+CASE(a_want_of_descriptors_is_named)
 {
 	rlim_t max = (rlim_t)dup(STDERR_FILENO);
 	int err;
 
-	(void)state;
 	close((int)max);
 	if (lacks(WITHOUT(SESSIONS)))
 		return;
@@ -508,25 +509,7 @@ static void a_want_of_descriptors_is_named(void **state)
 	}
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(who_accepts_and_connects_opens),
-		TEST(who_accepts_unseen_is_known_by_closing),
-		TEST(who_sends_and_receives_uses),
-		TEST(without_its_hooks_use_is_not_seen),
-		TEST(one_that_is_reset_before_accept_is_reported),
-		TEST(one_that_is_reset_and_not_closed_is_reported_at_the_stop),
-		TEST(a_listener_that_closes_ends_those_it_has_not_accepted),
-		TEST(open_ones_are_reported_at_the_end_if_at_all),
-		TEST(the_interval_changes_while_sessions_are_followed),
-		TEST(wrong_options_are_named),
-		TEST(nothing_is_delivered_before_the_start),
-		TEST(without_names_there_is_nothing_to_share),
-		TEST(a_want_of_descriptors_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, find_features, NULL);
+	return tests_run(find_features, NULL);
 }

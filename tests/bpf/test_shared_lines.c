@@ -369,19 +369,17 @@ static void fragments(struct prog *prog, unsigned int cpu, unsigned int round)
 
 /* ---- What is promised ------------------------------------------------------------- */
 
-static void flows_share_nothing(void **state)
+TEST(flows_share_nothing)
 {
-	(void)state;
 	assert_shared(&flows_options, same_connection, nothing);
 	assert_shared(&flows_options, own_connections, nothing);
 	assert_shared(&flows_options, new_flows, nothing);
 }
 
-static void sampled_flows_share_nothing(void **state)
+TEST(sampled_flows_share_nothing)
 {
 	struct prog_options options = flows_options;
 
-	(void)state;
 	options.sampling = SAMPLE_PACKETS;
 	options.sampling_interval = 2;
 	assert_shared(&options, same_connection, nothing);
@@ -396,18 +394,17 @@ static const struct prog_options rtt_options = {
 	.conn_buckets = 64,
 };
 
-static void connections_of_different_cpus_share_nothing(void **state)
+TEST(connections_of_different_cpus_share_nothing)
 {
 	struct prog_options with_alerts = rtt_options;
 
-	(void)state;
 	with_alerts.has_alerts = 1;
 	assert_shared(&rtt_options, own_connections, nothing);
 	assert_shared(&with_alerts, own_connections, nothing);
 }
 
 /* Its state is one: the lines that a segment changes. */
-static void a_connection_of_two_cpus_shares_its_entry(void **state)
+TEST(a_connection_of_two_cpus_shares_its_entry)
 {
 	static const struct shared entry[] = {
 		{ "conn_heads", 1 },
@@ -415,26 +412,23 @@ static void a_connection_of_two_cpus_shares_its_entry(void **state)
 		{ NULL, 0 },
 	};
 
-	(void)state;
 	assert_shared(&rtt_options, same_connection, entry);
 }
 
 /* The first of a datagram leaves its ports for the others, on whatever CPU they come. */
-static void fragments_share_a_table(void **state)
+TEST(fragments_share_a_table)
 {
 	static const struct shared table[] = { { "fragments", 1 }, { NULL, 0 } };
 
-	(void)state;
 	assert_shared(&flows_options, fragments, table);
 }
 
 /* A CPU whose log fills up wakes user space. */
-static void full_logs_share_a_ring(void **state)
+TEST(full_logs_share_a_ring)
 {
 	static const struct shared ring[] = { { "notices", 1 }, { NULL, 0 } };
 	struct prog_options options = flows_options;
 
-	(void)state;
 	options.l1_buckets = 1;
 	options.log_slots = 64;
 	assert_shared(&options, new_flows, ring);
@@ -442,14 +436,5 @@ static void full_logs_share_a_ring(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flows_share_nothing),
-		cmocka_unit_test(sampled_flows_share_nothing),
-		cmocka_unit_test(connections_of_different_cpus_share_nothing),
-		cmocka_unit_test(a_connection_of_two_cpus_shares_its_entry),
-		cmocka_unit_test(fragments_share_a_table),
-		cmocka_unit_test(full_logs_share_a_ring),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, prog_test_teardown);
+	return tests_run(NULL, prog_test_teardown);
 }

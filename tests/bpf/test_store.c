@@ -24,12 +24,11 @@ static void open_quietly(struct store *store, struct log *silent)
 	assert_int_equal(store_open(store, &small, silent), 0);
 }
 
-static void store_is_sized_for_this_machine(void **state)
+TEST(store_is_sized_for_this_machine)
 {
 	struct store store;
 	struct log silent;
 
-	(void)state;
 	open_quietly(&store, &silent);
 	assert_int_equal(store.n_cpus,
 			 libbpf_num_possible_cpus() * (int)store.lanes);
@@ -104,7 +103,7 @@ static uint64_t memory_of_maps(void)
 }
 
 /* As the table in docs/performance.md says, and as max_memory is compared with. */
-static void store_takes_what_is_documented(void **state)
+TEST(store_takes_what_is_documented)
 {
 	static const struct {
 		int cpus;
@@ -115,7 +114,6 @@ static void store_takes_what_is_documented(void **state)
 	};
 	const struct store_options usual = { .max_flows = 1 << 20 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(documented); i++) {
 		const uint64_t expected = documented[i].kib << 10;
 		const uint64_t before = memory_of_maps();
@@ -138,12 +136,11 @@ static void store_takes_what_is_documented(void **state)
 	}
 }
 
-static void store_l1_regions_do_not_overlap(void **state)
+TEST(store_l1_regions_do_not_overlap)
 {
 	struct store store;
 	struct log silent;
 
-	(void)state;
 	open_quietly(&store, &silent);
 	for (uint32_t round = 0; round < 2; round++) {
 		for (uint32_t i = 0; i < GENERATIONS * store.n_cpus; i++) {
@@ -165,13 +162,12 @@ static void store_l1_regions_do_not_overlap(void **state)
 	store_close(&store);
 }
 
-static void store_sums_counters_of_all_cpus(void **state)
+TEST(store_sums_counters_of_all_cpus)
 {
 	struct counters sum;
 	struct store store;
 	struct log silent;
 
-	(void)state;
 	open_quietly(&store, &silent);
 	for (uint32_t cpu = 0; cpu < store.n_cpus; cpu++) {
 		struct counters *counters = store.cpus[cpu].counters;
@@ -190,7 +186,7 @@ static void store_sums_counters_of_all_cpus(void **state)
 	store_close(&store);
 }
 
-static void store_programs_pass_packets_on_and_share_the_maps(void **state)
+TEST(store_programs_pass_packets_on_and_share_the_maps)
 {
 	const enum link_kind links[] = { LINK_ETHERNET, LINK_NONE };
 	uint8_t frame[64] = { 0 };
@@ -198,7 +194,6 @@ static void store_programs_pass_packets_on_and_share_the_maps(void **state)
 	struct store store;
 	struct log silent;
 
-	(void)state;
 	open_quietly(&store, &silent);
 	for (uint32_t i = 0; i < ARRAY_SIZE(links); i++) {
 		struct programs programs;
@@ -222,7 +217,7 @@ static void store_programs_pass_packets_on_and_share_the_maps(void **state)
 	store_close(&store);
 }
 
-static void programs_of_other_directions_are_not_loaded(void **state)
+TEST(programs_of_other_directions_are_not_loaded)
 {
 	const struct {
 		enum netobs_direction direction;
@@ -236,7 +231,6 @@ static void programs_of_other_directions_are_not_loaded(void **state)
 	struct filter *filters[2] = { NULL };
 	struct log silent = { 0 };
 
-	(void)state;
 	assert_int_equal(filter_new("udp", &filters[1], &error), 0);
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
 		const struct filter *filter = filters[i % 2];
@@ -261,7 +255,7 @@ static void programs_of_other_directions_are_not_loaded(void **state)
 	filter_free(filters[1]);
 }
 
-static void store_that_cannot_be_made_says_why(void **state)
+TEST(store_that_cannot_be_made_says_why)
 {
 	const struct store_options tight = { .max_flows = 1000,
 					     .max_memory = 1 << 20 };
@@ -269,19 +263,17 @@ static void store_that_cannot_be_made_says_why(void **state)
 	struct log log = witness_log(&witness);
 	struct store store;
 
-	(void)state;
 	assert_int_equal(store_open(&store, &tight, &log), -EINVAL);
 	assert_int_equal(witness.errors, 1);
 	assert_true(witness_read(&witness, "max_memory"));
 	store_close(&store);
 }
 
-static void store_does_not_reuse_its_secret(void **state)
+TEST(store_does_not_reuse_its_secret)
 {
 	struct store a, b;
 	struct log silent;
 
-	(void)state;
 	open_quietly(&a, &silent);
 	open_quietly(&b, &silent);
 	assert_memory_not_equal(&a.secret, &b.secret, sizeof(a.secret));
@@ -289,14 +281,13 @@ static void store_does_not_reuse_its_secret(void **state)
 	store_close(&b);
 }
 
-static void store_leaves_no_descriptors(void **state)
+TEST(store_leaves_no_descriptors)
 {
 	int before = lab_count_fds();
 	struct programs programs;
 	struct store store;
 	struct log silent;
 
-	(void)state;
 	open_quietly(&store, &silent);
 	assert_int_equal(store_load_programs(&store, NULL, &all_packets, 0,
 					     LINK_ETHERNET, &programs),
@@ -307,21 +298,4 @@ static void store_leaves_no_descriptors(void **state)
 	store_close(&store);
 	store_close(&store);
 	assert_int_equal(lab_count_fds(), before);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(store_is_sized_for_this_machine),
-		cmocka_unit_test(store_takes_what_is_documented),
-		cmocka_unit_test(store_l1_regions_do_not_overlap),
-		cmocka_unit_test(store_sums_counters_of_all_cpus),
-		cmocka_unit_test(store_programs_pass_packets_on_and_share_the_maps),
-		cmocka_unit_test(programs_of_other_directions_are_not_loaded),
-		cmocka_unit_test(store_that_cannot_be_made_says_why),
-		cmocka_unit_test(store_does_not_reuse_its_secret),
-		cmocka_unit_test(store_leaves_no_descriptors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

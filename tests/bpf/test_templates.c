@@ -123,19 +123,18 @@ static void check(const struct subject *subject, const struct filter *filter)
 		assert_in_range(original.verified_insns, 0, FEW);
 }
 
-static void only_copies_are_verified_in_full(void **state)
+TEST(only_copies_are_verified_in_full)
 {
 	char error[FILTER_ERROR_MAX];
 	struct filter *filter;
 
-	(void)state;
 	assert_int_equal(filter_new("tcp or udp", &filter, &error), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(subjects); i++)
 		check(&subjects[i], filter);
 	filter_free(filter);
 }
 
-static void a_program_has_to_be_there(void **state)
+TEST(a_program_has_to_be_there)
 {
 	struct filter_template template = { .name = "none" };
 	struct program_set set = {
@@ -149,16 +148,5 @@ static void a_program_has_to_be_there(void **state)
 		.n_templates = 1,
 	};
 
-	(void)state;
 	assert_int_equal(program_set_ref(&set), -ENOENT);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_copies_are_verified_in_full),
-		cmocka_unit_test(a_program_has_to_be_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 
 #include "lib_lab.h"
 #include "lib_witness.h"
+#include "lib_test.h"
 
 #include <netobs/netobs.h>
 
@@ -17,6 +18,8 @@ struct context_fixture {
 /* For cmocka: *state is the fixture; the test may leave ctx to the teardown. */
 int context_setup(void **state);
 int context_teardown(void **state);
+
+#define CONTEXT_TEST(name) TEST_WITH(name, context_setup, context_teardown)
 
 struct netobs_opts context_options(struct witness *witness, uint32_t interval_ms);
 

@@ -3,6 +3,8 @@
 #ifndef HARNESS_LIB_LINES_H
 #define HARNESS_LIB_LINES_H
 
+#include "lib_test.h"
+
 #include <netobs/sink.h>
 
 #include <limits.h>
@@ -18,8 +20,7 @@ struct lines_fixture {
 int lines_set_up(void **state);
 int lines_tear_down(void **state);
 
-#define lines_test(test) \
-	cmocka_unit_test_setup_teardown(test, lines_set_up, lines_tear_down)
+#define LINES_TEST(name) TEST_WITH(name, lines_set_up, lines_tear_down)
 
 int try_open_sink(struct lines_fixture *f, const char *spec);
 

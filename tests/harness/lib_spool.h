@@ -4,6 +4,7 @@
 #define HARNESS_LIB_SPOOL_H
 
 #include "sink/spool/spool.h"
+#include "lib_test.h"
 
 #include <limits.h>
 
@@ -17,8 +18,7 @@ struct spool_fixture {
 int spool_set_up(void **state);
 int spool_tear_down(void **state);
 
-#define spool_test(test) \
-	cmocka_unit_test_setup_teardown(test, spool_set_up, spool_tear_down)
+#define SPOOL_TEST(name) TEST_WITH(name, spool_set_up, spool_tear_down)
 
 void use_disk(struct spool_fixture *f, bool on_disk);
 void open_spool(struct spool_fixture *f);

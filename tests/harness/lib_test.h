@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* cmocka, and the headers that it wants to come before it. */
+/* cmocka, the headers that it wants to come before it, and how a file defines its cases. */
 #ifndef HARNESS_LIB_TEST_H
 #define HARNESS_LIB_TEST_H
 
@@ -9,5 +9,31 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+struct test_case {
+	struct CMUnitTest test;
+	int line; /* cases run in the order of their file */
+	struct test_case *next;
+};
+
+/* Called before main(). */
+void test_add(struct test_case *test_case);
+
+/* Runs all cases between @set_up and @tear_down. A file without main() gets one without these. */
+int tests_run(CMFixtureFunction set_up, CMFixtureFunction tear_down);
+
+/* TEST(drain_keeps_entries) { ... } defines a case, which may use cmocka's void **state. */
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+#define TEST_WITH(name, set_up, tear_down)                                \
+	static void name(void **state);                                   \
+	__attribute__((constructor)) static void name##_add(void)         \
+	{                                                                 \
+		static struct test_case test_case = {                     \
+			.test = { #name, name, set_up, tear_down, NULL }, \
+			.line = __LINE__,                                 \
+		};                                                        \
+		test_add(&test_case);                                     \
+	}                                                                 \
+	static void name(__attribute__((unused)) void **state)
 
 #endif

@@ -3,13 +3,7 @@
 #ifndef HARNESS_PROG_TEST_H
 #define HARNESS_PROG_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "lib_test.h"
 #include "packet.h"
 #include "prog_flows.h"
 

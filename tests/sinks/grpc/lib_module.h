@@ -5,6 +5,7 @@
 
 #include "lib_collector.h"
 #include "lib_sink_host.h"
+#include "lib_test.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,8 +17,7 @@ struct module_fixture {
 	void *module;
 };
 
-#define module_test(name) \
-	cmocka_unit_test_setup_teardown(name, module_set_up, module_tear_down)
+#define MODULE_TEST(name) TEST_WITH(name, module_set_up, module_tear_down)
 
 int module_set_up(void **state);
 int module_tear_down(void **state);

@@ -183,7 +183,7 @@ static void check_flood(const struct flood *flood)
 	assert_in_range(longest, 0, MOST_MS * 1000);
 }
 
-static void one_call_takes_a_bounded_time(void **state)
+TEST(one_call_takes_a_bounded_time)
 {
 	/* Length, kind, flags and stream; then the payload. */
 	static const struct flood floods[] = {
@@ -199,16 +199,6 @@ static void one_call_takes_a_bounded_time(void **state)
 		{ "data", { 0, 0, 0, 0, 0, 0, 0, 0, 1 }, 9 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(floods); i++)
 		check_flood(&floods[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_call_takes_a_bounded_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

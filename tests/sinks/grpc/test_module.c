@@ -13,7 +13,7 @@
 
 /* ---- Calls ------------------------------------------------------------------------- */
 
-static void call_is_what_grpc_wants(void **state)
+MODULE_TEST(call_is_what_grpc_wants)
 {
 	struct module_fixture *f = *state;
 	const struct rpc *rpc = f->collector.rpcs;
@@ -52,7 +52,7 @@ static void give_others(struct module_fixture *f)
 	f->host.host.types = SINK_TYPE(SESSION) | SINK_TYPE(ALERT);
 }
 
-static void sessions_and_alerts_have_a_service_of_their_own(void **state)
+MODULE_TEST(sessions_and_alerts_have_a_service_of_their_own)
 {
 	struct module_fixture *f = *state;
 
@@ -65,7 +65,7 @@ static void sessions_and_alerts_have_a_service_of_their_own(void **state)
 	assert_string_equal(f->host.logged, "");
 }
 
-static void collector_without_that_service_is_told(void **state)
+MODULE_TEST(collector_without_that_service_is_told)
 {
 	struct module_fixture *f = *state;
 
@@ -78,7 +78,7 @@ static void collector_without_that_service_is_told(void **state)
 		   "Method not found!; trying again");
 }
 
-static void batches_are_no_larger_than_allowed(void **state)
+MODULE_TEST(batches_are_no_larger_than_allowed)
 {
 	struct module_fixture *f = *state;
 
@@ -92,7 +92,7 @@ static void batches_are_no_larger_than_allowed(void **state)
 		assert_true(f->collector.rpcs[i].len <= (64 << 10) + 5);
 }
 
-static void windows_of_the_collector_are_kept(void **state)
+MODULE_TEST(windows_of_the_collector_are_kept)
 {
 	struct module_fixture *f = *state;
 
@@ -104,7 +104,7 @@ static void windows_of_the_collector_are_kept(void **state)
 	assert_int_equal(f->collector.n_taken, 20000);
 }
 
-static void batch_waits_until_it_is_due(void **state)
+MODULE_TEST(batch_waits_until_it_is_due)
 {
 	struct module_fixture *f = *state;
 	int64_t begin = now_ms();
@@ -118,7 +118,7 @@ static void batch_waits_until_it_is_due(void **state)
 }
 
 /* The first is not answered: how many come at a time? */
-static void calls_at_a_time_are_limited(void **state)
+MODULE_TEST(calls_at_a_time_are_limited)
 {
 	struct module_fixture *f = *state;
 
@@ -132,7 +132,7 @@ static void calls_at_a_time_are_limited(void **state)
 	assert_int_equal(f->host.acked, 0);
 }
 
-static void answers_count_in_order(void **state)
+MODULE_TEST(answers_count_in_order)
 {
 	struct module_fixture *f = *state;
 	struct collector *c = &f->collector;
@@ -155,7 +155,7 @@ static void answers_count_in_order(void **state)
 
 /* ---- Failures ----------------------------------------------------------------------- */
 
-static void status_of_http_is_told(void **state)
+MODULE_TEST(status_of_http_is_told)
 {
 	struct module_fixture *f = *state;
 
@@ -164,7 +164,7 @@ static void status_of_http_is_told(void **state)
 	module_fail_then_recover(f, "UNAVAILABLE: HTTP status 502; trying again");
 }
 
-static void answer_without_status_is_told(void **state)
+MODULE_TEST(answer_without_status_is_told)
 {
 	struct module_fixture *f = *state;
 
@@ -173,7 +173,7 @@ static void answer_without_status_is_told(void **state)
 	module_fail_then_recover(f, "UNKNOWN: the answer has no status");
 }
 
-static void reset_is_told(void **state)
+MODULE_TEST(reset_is_told)
 {
 	struct module_fixture *f = *state;
 
@@ -182,7 +182,7 @@ static void reset_is_told(void **state)
 	module_fail_then_recover(f, "the call was reset: ENHANCE_YOUR_CALM");
 }
 
-static void words_of_the_collector_are_made_readable(void **state)
+MODULE_TEST(words_of_the_collector_are_made_readable)
 {
 	struct module_fixture *f = *state;
 
@@ -193,7 +193,7 @@ static void words_of_the_collector_are_made_readable(void **state)
 }
 
 /* It need not read a message that it refuses. */
-static void answer_may_come_before_the_end_of_the_call(void **state)
+MODULE_TEST(answer_may_come_before_the_end_of_the_call)
 {
 	struct module_fixture *f = *state;
 
@@ -204,7 +204,7 @@ static void answer_may_come_before_the_end_of_the_call(void **state)
 	module_fail_then_recover(f, "UNAVAILABLE; trying again");
 }
 
-static void idle_connection_may_be_closed(void **state)
+MODULE_TEST(idle_connection_may_be_closed)
 {
 	struct module_fixture *f = *state;
 
@@ -219,7 +219,7 @@ static void idle_connection_may_be_closed(void **state)
 	assert_string_equal(f->host.logged, "");
 }
 
-static void connection_that_breaks_takes_its_calls_along(void **state)
+MODULE_TEST(connection_that_breaks_takes_its_calls_along)
 {
 	struct module_fixture *f = *state;
 
@@ -237,7 +237,7 @@ static void connection_that_breaks_takes_its_calls_along(void **state)
 }
 
 /* The first call is below the number that it names, the second is not. */
-static void collector_that_goes_away_finishes_what_it_has(void **state)
+MODULE_TEST(collector_that_goes_away_finishes_what_it_has)
 {
 	struct module_fixture *f = *state;
 	struct collector *c = &f->collector;
@@ -261,7 +261,7 @@ static void collector_that_goes_away_finishes_what_it_has(void **state)
 	assert_string_equal(f->host.logged, "");
 }
 
-static void collector_that_goes_away_in_anger_is_told(void **state)
+MODULE_TEST(collector_that_goes_away_in_anger_is_told)
 {
 	struct module_fixture *f = *state;
 
@@ -277,7 +277,7 @@ static void collector_that_goes_away_in_anger_is_told(void **state)
 	assert_int_equal(f->collector.n_again, 0);
 }
 
-static void session_that_ends_at_once_is_reported(void **state)
+MODULE_TEST(session_that_ends_at_once_is_reported)
 {
 	struct module_fixture *f = *state;
 
@@ -292,30 +292,4 @@ static void session_that_ends_at_once_is_reported(void **state)
 	module_work_until_done(f);
 	assert_non_null(strstr(f->host.logged, "connected to 127.0.0.1"));
 	assert_int_equal(test_host_lines(&f->host), 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		module_test(call_is_what_grpc_wants),
-		module_test(sessions_and_alerts_have_a_service_of_their_own),
-		module_test(collector_without_that_service_is_told),
-		module_test(batches_are_no_larger_than_allowed),
-		module_test(windows_of_the_collector_are_kept),
-		module_test(batch_waits_until_it_is_due),
-		module_test(calls_at_a_time_are_limited),
-		module_test(answers_count_in_order),
-		module_test(status_of_http_is_told),
-		module_test(answer_without_status_is_told),
-		module_test(reset_is_told),
-		module_test(words_of_the_collector_are_made_readable),
-		module_test(answer_may_come_before_the_end_of_the_call),
-		module_test(idle_connection_may_be_closed),
-		module_test(connection_that_breaks_takes_its_calls_along),
-		module_test(collector_that_goes_away_finishes_what_it_has),
-		module_test(collector_that_goes_away_in_anger_is_told),
-		module_test(session_that_ends_at_once_is_reported),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void open_otlp(struct module_fixture *f, const char *options,
 	module_open(f, options);
 }
 
-static void call_is_an_export_of_logs(void **state)
+MODULE_TEST(call_is_an_export_of_logs)
 {
 	struct module_fixture *f = *state;
 	const struct rpc *rpc = f->collector.rpcs;
@@ -41,7 +41,7 @@ static void call_is_an_export_of_logs(void **state)
 	assert_string_equal(f->host.logged, "");
 }
 
-static void batches_are_no_larger_than_allowed(void **state)
+MODULE_TEST(batches_are_no_larger_than_allowed)
 {
 	struct module_fixture *f = *state;
 
@@ -54,7 +54,7 @@ static void batches_are_no_larger_than_allowed(void **state)
 		assert_true(f->collector.rpcs[i].len <= (64 << 10) + 5);
 }
 
-static void rejected_records_are_refused_and_the_rest_delivered(void **state)
+MODULE_TEST(rejected_records_are_refused_and_the_rest_delivered)
 {
 	struct module_fixture *f = *state;
 
@@ -85,7 +85,7 @@ static const struct netobs_record *make_group(uint64_t n)
 }
 
 /* A group is three data points: 7 rejected ones are of three groups. */
-static void rejected_data_points_are_those_of_groups(void **state)
+MODULE_TEST(rejected_data_points_are_those_of_groups)
 {
 	struct module_fixture *f = *state;
 
@@ -101,7 +101,7 @@ static void rejected_data_points_are_those_of_groups(void **state)
 	assert_int_equal(f->host.refused, 3);
 }
 
-static void no_more_are_refused_than_were_sent(void **state)
+MODULE_TEST(no_more_are_refused_than_were_sent)
 {
 	struct module_fixture *f = *state;
 
@@ -112,7 +112,7 @@ static void no_more_are_refused_than_were_sent(void **state)
 	assert_int_equal(f->collector.n_rpcs, 1);
 }
 
-static void a_warning_refuses_nothing(void **state)
+MODULE_TEST(a_warning_refuses_nothing)
 {
 	struct module_fixture *f = *state;
 
@@ -125,7 +125,7 @@ static void a_warning_refuses_nothing(void **state)
 }
 
 /* A server of something else, or an answer that is cut off. */
-static void what_is_no_answer_acknowledges_nothing(void **state)
+MODULE_TEST(what_is_no_answer_acknowledges_nothing)
 {
 	static const struct {
 		const char *bytes;
@@ -161,7 +161,7 @@ static void what_is_no_answer_acknowledges_nothing(void **state)
 }
 
 /* RetryInfo of 3 s, where the first pause would be 1 s at most. */
-static void the_collector_says_how_long_to_wait(void **state)
+MODULE_TEST(the_collector_says_how_long_to_wait)
 {
 	struct module_fixture *f = *state;
 	struct collector *c = &f->collector;
@@ -179,7 +179,7 @@ static void the_collector_says_how_long_to_wait(void **state)
 	assert_int_equal(f->host.refused, 0);
 }
 
-static void an_invalid_record_is_the_only_one_refused(void **state)
+MODULE_TEST(an_invalid_record_is_the_only_one_refused)
 {
 	struct module_fixture *f = *state;
 	struct collector *c = &f->collector;
@@ -193,21 +193,4 @@ static void an_invalid_record_is_the_only_one_refused(void **state)
 	module_work_until_done(f);
 	assert_int_equal(f->host.refused, 0); /* it was accepted at last */
 	assert_int_equal(f->host.acked, 8);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		module_test(call_is_an_export_of_logs),
-		module_test(batches_are_no_larger_than_allowed),
-		module_test(rejected_records_are_refused_and_the_rest_delivered),
-		module_test(rejected_data_points_are_those_of_groups),
-		module_test(no_more_are_refused_than_were_sent),
-		module_test(a_warning_refuses_nothing),
-		module_test(what_is_no_answer_acknowledges_nothing),
-		module_test(the_collector_says_how_long_to_wait),
-		module_test(an_invalid_record_is_the_only_one_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static unsigned int send_all(struct pace *pace, uint32_t n, uint32_t call_ms,
 	return calls;
 }
 
-static void each_speed_is_found(void **state)
+TEST(each_speed_is_found)
 {
 	static const struct {
 		uint32_t call_ms, record_us, most_again, most_calls;
@@ -44,7 +44,6 @@ static void each_speed_is_found(void **state)
 		{ 5000, 20000, 40000, 100 }, /* both */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct pace pace;
 		uint64_t sent;
@@ -59,12 +58,11 @@ static void each_speed_is_found(void **state)
 	}
 }
 
-static void fast_collector_is_waited_for_less_again(void **state)
+TEST(fast_collector_is_waited_for_less_again)
 {
 	struct pace pace;
 	uint64_t sent;
 
-	(void)state;
 	pace_open(&pace, 5000);
 	send_all(&pace, 100000, 6000, 0, &sent);
 	assert_true(pace.deadline_ms > 6000);
@@ -73,13 +71,12 @@ static void fast_collector_is_waited_for_less_again(void **state)
 	assert_false(pace_is_cautious(&pace));
 }
 
-static void time_is_bounded(void **state)
+TEST(time_is_bounded)
 {
 	static const struct {
 		uint32_t first, most;
 	} cases[] = { { 100, PACE_MOST_MS }, { 600000, 600000 } };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct pace pace;
 
@@ -89,15 +86,4 @@ static void time_is_bounded(void **state)
 		assert_int_equal(pace.deadline_ms, cases[i].most);
 		assert_int_equal(pace.limit, 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_speed_is_found),
-		cmocka_unit_test(fast_collector_is_waited_for_less_again),
-		cmocka_unit_test(time_is_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 /* ---- Answers that are none -------------------------------------------------------- */
 
-static void trailers_acknowledge(void **state)
+MODULE_TEST(trailers_acknowledge)
 {
 	struct module_fixture *f = *state;
 
@@ -20,7 +20,7 @@ static void trailers_acknowledge(void **state)
 	assert_string_equal(f->host.logged, "");
 }
 
-static void status_before_the_end_acknowledges_nothing(void **state)
+MODULE_TEST(status_before_the_end_acknowledges_nothing)
 {
 	struct module_fixture *f = *state;
 
@@ -28,7 +28,7 @@ static void status_before_the_end_acknowledges_nothing(void **state)
 	module_fail_then_recover(f, "the call was reset: INTERNAL_ERROR");
 }
 
-static void status_beside_an_error_of_http_acknowledges_nothing(void **state)
+MODULE_TEST(status_beside_an_error_of_http_acknowledges_nothing)
 {
 	struct module_fixture *f = *state;
 
@@ -38,7 +38,7 @@ static void status_beside_an_error_of_http_acknowledges_nothing(void **state)
 }
 
 /* The call is larger than the window, so the rest of it was never read. */
-static void answer_to_half_a_call_acknowledges_nothing(void **state)
+MODULE_TEST(answer_to_half_a_call_acknowledges_nothing)
 {
 	struct module_fixture *f = *state;
 
@@ -58,7 +58,7 @@ static void answer_to_half_a_call_acknowledges_nothing(void **state)
 
 /* ---- Records that are refused ------------------------------------------------------- */
 
-static void nothing_is_refused_when_all_is(void **state)
+MODULE_TEST(nothing_is_refused_when_all_is)
 {
 	static const char *const statuses[] = { "3", "13", "2", "11", "15" };
 
@@ -108,17 +108,17 @@ static void refuse_some(struct module_fixture *f, const char *status,
 	assert_int_equal(test_host_lines(&f->host), 1);
 }
 
-static void records_that_break_the_collector_are_the_only_ones_missing(void **state)
+MODULE_TEST(records_that_break_the_collector_are_the_only_ones_missing)
 {
 	refuse_some(*state, "13", 1000, 1);
 }
 
-static void records_that_are_invalid_are_the_only_ones_missing(void **state)
+MODULE_TEST(records_that_are_invalid_are_the_only_ones_missing)
 {
 	refuse_some(*state, "3", 500, 1);
 }
 
-static void records_in_a_row_are_the_only_ones_missing(void **state)
+MODULE_TEST(records_in_a_row_are_the_only_ones_missing)
 {
 	refuse_some(*state, "2", 2500, 10);
 }
@@ -126,7 +126,7 @@ static void records_in_a_row_are_the_only_ones_missing(void **state)
 /* ---- Slow collectors ----------------------------------------------------------------- */
 
 /* It answers each call a while after it began. */
-static void slow_collector_gets_all(void **state)
+MODULE_TEST(slow_collector_gets_all)
 {
 	struct module_fixture *f = *state;
 	struct collector *c = &f->collector;
@@ -143,7 +143,7 @@ static void slow_collector_gets_all(void **state)
 	assert_int_equal(f->host.refused, 0);
 }
 
-static void closing_does_not_wait(void **state)
+MODULE_TEST(closing_does_not_wait)
 {
 	struct module_fixture *f = *state;
 
@@ -151,23 +151,4 @@ static void closing_does_not_wait(void **state)
 	module_open(f, "");
 	f->host.n_records = 20000;
 	module_work_until_calls(f, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		module_test(trailers_acknowledge),
-		module_test(status_before_the_end_acknowledges_nothing),
-		module_test(status_beside_an_error_of_http_acknowledges_nothing),
-		module_test(answer_to_half_a_call_acknowledges_nothing),
-		module_test(nothing_is_refused_when_all_is),
-		module_test(
-			records_that_break_the_collector_are_the_only_ones_missing),
-		module_test(records_that_are_invalid_are_the_only_ones_missing),
-		module_test(records_in_a_row_are_the_only_ones_missing),
-		module_test(slow_collector_gets_all),
-		module_test(closing_does_not_wait),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

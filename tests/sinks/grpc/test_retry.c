@@ -70,22 +70,20 @@ static void settle_all(const struct picky *picky, uint32_t n,
 	}
 }
 
-static void all_goes_at_once_where_nothing_is_wrong(void **state)
+TEST(all_goes_at_once_where_nothing_is_wrong)
 {
 	const struct picky picky = { .most = UINT32_MAX };
 	static struct outcome outcome;
 
-	(void)state;
 	settle_all(&picky, 100000, &outcome);
 	assert_int_equal(outcome.calls, 1);
 	assert_int_equal(outcome.refused, 0);
 }
 
-static void one_record_is_found_and_refused(void **state)
+TEST(one_record_is_found_and_refused)
 {
 	static struct outcome outcome;
 
-	(void)state;
 	for (uint32_t bad = 0; bad < 999; bad++) {
 		const struct picky picky = { UINT32_MAX, bad, 1, 0,
 					     bad % 2 ? STATUS_REFUSED :
@@ -99,12 +97,11 @@ static void one_record_is_found_and_refused(void **state)
 }
 
 /* There is none behind it that could show that it is the record. */
-static void last_record_is_kept(void **state)
+TEST(last_record_is_kept)
 {
 	struct refusal refusal = { STATUS_REFUSED, 1, 1, 0 };
 	struct retry retry;
 
-	(void)state;
 	retry_open(&retry);
 	for (int i = 0; i < 100; i++) {
 		assert_false(retry_refused(&retry, &refusal));
@@ -115,11 +112,10 @@ static void last_record_is_kept(void **state)
 	assert_true(retry_is_hopeless(&retry));
 }
 
-static void records_in_a_row_are_found_and_refused(void **state)
+TEST(records_in_a_row_are_found_and_refused)
 {
 	static struct outcome outcome;
 
-	(void)state;
 	for (uint32_t n_bad = 2; n_bad < 900; n_bad += 100) {
 		const struct picky picky = { UINT32_MAX, 50, n_bad, 0,
 					     STATUS_REFUSED };
@@ -131,11 +127,10 @@ static void records_in_a_row_are_found_and_refused(void **state)
 }
 
 /* It takes nothing for a while, whatever it says: no record is to blame. */
-static void nothing_is_refused_while_nothing_is_taken(void **state)
+TEST(nothing_is_refused_while_nothing_is_taken)
 {
 	static struct outcome outcome;
 
-	(void)state;
 	for (unsigned int broken = 0; broken < 300; broken++) {
 		const struct picky picky = { UINT32_MAX, UINT32_MAX, 0, broken,
 					     broken % 2 ? STATUS_REFUSED :
@@ -149,22 +144,20 @@ static void nothing_is_refused_while_nothing_is_taken(void **state)
 }
 
 /* The records that the collector refuses are not tried again with each batch. */
-static void size_is_found_once(void **state)
+TEST(size_is_found_once)
 {
 	const struct picky picky = { .most = 1000 };
 	static struct outcome outcome;
 
-	(void)state;
 	settle_all(&picky, 100000, &outcome);
 	assert_true(outcome.calls < 100000 / 500 + 10);
 	assert_int_equal(outcome.refused, 0);
 }
 
-static void size_and_record_are_found(void **state)
+TEST(size_and_record_are_found)
 {
 	static struct outcome outcome;
 
-	(void)state;
 	for (uint32_t bad = 0; bad < 999; bad++) {
 		const struct picky picky = { 100, bad, 1, 0, STATUS_REFUSED };
 
@@ -174,12 +167,11 @@ static void size_and_record_are_found(void **state)
 	}
 }
 
-static void new_connection_may_take_more(void **state)
+TEST(new_connection_may_take_more)
 {
 	struct refusal refusal = { STATUS_TOO_BIG, 1000, 1000, 0 };
 	struct retry retry;
 
-	(void)state;
 	retry_open(&retry);
 	retry_refused(&retry, &refusal);
 	assert_int_equal(retry.limit, 500);
@@ -187,12 +179,11 @@ static void new_connection_may_take_more(void **state)
 	assert_true(retry.limit == UINT32_MAX);
 }
 
-static void delay_grows_and_ends_with_success(void **state)
+TEST(delay_grows_and_ends_with_success)
 {
 	struct retry retry;
 	int64_t begun = now_ms();
 
-	(void)state;
 	retry_open(&retry);
 	assert_int_equal(retry_left_ms(&retry), -1);
 	retry_later(&retry, begun);
@@ -207,21 +198,4 @@ static void delay_grows_and_ends_with_success(void **state)
 	assert_int_equal(retry_left_ms(&retry), -1);
 	retry_succeeded(&retry, 1, 1);
 	assert_false(retry_is_cautious(&retry));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_goes_at_once_where_nothing_is_wrong),
-		cmocka_unit_test(one_record_is_found_and_refused),
-		cmocka_unit_test(last_record_is_kept),
-		cmocka_unit_test(records_in_a_row_are_found_and_refused),
-		cmocka_unit_test(nothing_is_refused_while_nothing_is_taken),
-		cmocka_unit_test(size_is_found_once),
-		cmocka_unit_test(size_and_record_are_found),
-		cmocka_unit_test(new_connection_may_take_more),
-		cmocka_unit_test(delay_grows_and_ends_with_success),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void number_is_read_or_unknown(void **state)
+TEST(number_is_read_or_unknown)
 {
 	static const struct {
 		const char *text;
@@ -17,16 +17,14 @@ static void number_is_read_or_unknown(void **state)
 		{ " 0", 2 }, { "0x", 2 },   { "\xff", 2 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_int_equal(status_parse(cases[i].text,
 					      strlen(cases[i].text)),
 				 cases[i].status);
 }
 
-static void status_has_a_name(void **state)
+TEST(status_has_a_name)
 {
-	(void)state;
 	assert_string_equal(status_name(0), "OK");
 	assert_string_equal(status_name(16), "UNAUTHENTICATED");
 	assert_string_equal(status_name(17), "an unknown status");
@@ -34,7 +32,7 @@ static void status_has_a_name(void **state)
 }
 
 /* What servers in five languages say of a message that is too large, and of else. */
-static void size_is_told_from_quota(void **state)
+TEST(size_is_told_from_quota)
 {
 	static const struct {
 		int status;
@@ -63,13 +61,12 @@ static void size_is_told_from_quota(void **state)
 		{ 99, "", STATUS_LATER },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_int_equal(status_action(cases[i].status, cases[i].message),
 				 cases[i].action);
 }
 
-static void message_is_made_fit_for_a_log(void **state)
+TEST(message_is_made_fit_for_a_log)
 {
 	static const struct {
 		const char *text, *expected;
@@ -85,7 +82,6 @@ static void message_is_made_fit_for_a_log(void **state)
 	};
 	char to[11];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		status_decode(cases[i].text, strlen(cases[i].text), to,
 			      sizeof(to));
@@ -111,7 +107,7 @@ static void message_is_made_fit_for_a_log(void **state)
 	"eUluZm8SDQoLCP///////////wE"
 
 /* google.rpc.Status with a RetryInfo, as grpc-go and others send it. */
-static void details_say_how_long_to_wait(void **state)
+TEST(details_say_how_long_to_wait)
 {
 	static const struct {
 		const char *text;
@@ -129,7 +125,6 @@ static void details_say_how_long_to_wait(void **state)
 		{ DETAILS_NEGATIVE, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_int_equal(status_retry_ms(cases[i].text,
 						 strlen(cases[i].text)),
@@ -141,17 +136,4 @@ static void details_say_how_long_to_wait(void **state)
 		assert_true(status_retry_ms(copy, len) <= 1000);
 		free(copy);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(details_say_how_long_to_wait),
-		cmocka_unit_test(number_is_read_or_unknown),
-		cmocka_unit_test(status_has_a_name),
-		cmocka_unit_test(size_is_told_from_quota),
-		cmocka_unit_test(message_is_made_fit_for_a_log),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

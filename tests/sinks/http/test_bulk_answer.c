@@ -30,9 +30,8 @@ static const char mixed[] =
 	"{\"create\":{\"error\":\"plain\",\"status\" : 429 }},"
 	"{\"create\":{}}]}";
 
-static void answer_is_read_in_pieces_of_any_size(void **state)
+TEST(answer_is_read_in_pieces_of_any_size)
 {
-	(void)state;
 	for (size_t cut = 0; cut < sizeof(mixed); cut++) {
 		struct bulk_answer answer;
 		struct seen seen = { 0 };
@@ -52,13 +51,12 @@ static void answer_is_read_in_pieces_of_any_size(void **state)
 	}
 }
 
-static void answer_without_errors_says_so(void **state)
+TEST(answer_without_errors_says_so)
 {
 	static const char text[] = "{\"errors\" : false, \"took\":1}";
 	struct bulk_answer answer;
 	struct seen seen = { 0 };
 
-	(void)state;
 	bulk_answer_begin(&answer, note_item, &seen);
 	bulk_answer_read(&answer, text, sizeof(text) - 1);
 	assert_true(answer.is_answer);
@@ -66,7 +64,7 @@ static void answer_without_errors_says_so(void **state)
 	assert_int_equal(seen.n, 0);
 }
 
-static void anything_else_is_no_answer(void **state)
+TEST(anything_else_is_no_answer)
 {
 	static const char *const texts[] = {
 		"",
@@ -77,7 +75,6 @@ static void anything_else_is_no_answer(void **state)
 		"{\"items\":[{\"create\":{\"status\":201",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct bulk_answer answer;
 		struct seen seen = { 0 };
@@ -90,29 +87,16 @@ static void anything_else_is_no_answer(void **state)
 	}
 }
 
-static void long_text_is_cut(void **state)
+TEST(long_text_is_cut)
 {
 	struct bulk_answer answer;
 	struct seen seen = { 0 };
 	char text[3000];
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	bulk_answer_begin(&answer, note_item, &seen);
 	bulk_answer_read(&answer, "{\"", 2);
 	bulk_answer_read(&answer, text, sizeof(text));
 	bulk_answer_read(&answer, "\":1,\"errors\":true}", 18);
 	assert_true(answer.is_answer && answer.has_errors);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answer_is_read_in_pieces_of_any_size),
-		cmocka_unit_test(answer_without_errors_says_so),
-		cmocka_unit_test(anything_else_is_no_answer),
-		cmocka_unit_test(long_text_is_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,13 +39,12 @@ static void make_record(uint64_t n, struct netobs_flow *ret_flow)
 						  sizeof(struct netobs_point) };
 }
 
-static void a_failed_start_is_repeated_later(void **state)
+TEST(a_failed_start_is_repeated_later)
 {
 	struct test_host host;
 	struct spec spec;
 	void *module = NULL;
 
-	(void)state;
 	test_host_open(&host);
 	host.make = make_record;
 	host.n_records = 10;
@@ -66,13 +65,4 @@ static void a_failed_start_is_repeated_later(void **state)
 	assert_int_equal(host.acked + host.refused, 0);
 	sink_module_close(&netobs_sink_module, module);
 	test_host_close(&host);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_failed_start_is_repeated_later),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,7 +157,7 @@ static struct seen send_and_read(const struct layout_options *options)
 	return seen;
 }
 
-static void interfaces_are_those_of_their_direction(void **state)
+TEST(interfaces_are_those_of_their_direction)
 {
 	struct netobs_flow flow = {
 		.n_points = 2,
@@ -165,7 +165,6 @@ static void interfaces_are_those_of_their_direction(void **state)
 		.points = points,
 	};
 
-	(void)state;
 	assert_ptr_equal(record_ingress(&flow), &points[0]);
 	assert_null(record_egress(&flow));
 	flow.points = &points[2];
@@ -173,12 +172,11 @@ static void interfaces_are_those_of_their_direction(void **state)
 	assert_ptr_equal(record_egress(&flow), &points[3]);
 }
 
-static void libfixbuf_reads_what_was_written(void **state)
+TEST(libfixbuf_reads_what_was_written)
 {
 	const struct layout_options options = { .pen = 32473 };
 	struct seen seen = send_and_read(&options);
 
-	(void)state;
 	assert_int_equal(seen.start, 1700000000123);
 	assert_int_equal(seen.octets, 5ULL << 32);
 	assert_int_equal(seen.packets, 3);
@@ -198,14 +196,13 @@ static void libfixbuf_reads_what_was_written(void **state)
 	assert_memory_equal(seen.mac, make_flow(0).src_mac, 6);
 }
 
-static void dialects_change_what_libfixbuf_reads(void **state)
+TEST(dialects_change_what_libfixbuf_reads)
 {
 	const struct layout_options options = { .timestamps = TIMESTAMPS_NS,
 						.is_extended = true,
 						.pen = 4711 };
 	struct seen seen = send_and_read(&options);
 
-	(void)state;
 	assert_int_equal(seen.start, 0);
 	assert_int_equal(seen.start_ns >> 32, 1700000000ULL + 2208988800ULL);
 	assert_int_equal((seen.start_ns & UINT32_MAX) * 1000000000ULL >> 32,
@@ -215,11 +212,10 @@ static void dialects_change_what_libfixbuf_reads(void **state)
 
 /* ---- Sizes and numbers ------------------------------------------------------------ */
 
-static void each_record_and_template_fits_the_smallest_message(void **state)
+TEST(each_record_and_template_fits_the_smallest_message)
 {
 	enum { HEADERS = 16 + 4 };
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		const struct layout_options options = {
 			.timestamps = i & 1 ? TIMESTAMPS_NS : TIMESTAMPS_MS,
@@ -242,11 +238,10 @@ static void each_record_and_template_fits_the_smallest_message(void **state)
 	}
 }
 
-static void messages_are_full_and_never_too_large(void **state)
+TEST(messages_are_full_and_never_too_large)
 {
 	const struct layout_options options = { .is_extended = true, .pen = 1 };
 
-	(void)state;
 	for (size_t size = ENCODER_SIZE_MIN; size < 2000; size += 7) {
 		struct encoder *encoder = open_encoder(&options, size);
 		struct ipfix_reader reader = { 0 };
@@ -273,7 +268,7 @@ static void messages_are_full_and_never_too_large(void **state)
 	}
 }
 
-static void largest_message_is_allowed(void **state)
+TEST(largest_message_is_allowed)
 {
 	const struct layout_options options = { .pen = 1 };
 	struct encoder *encoder = open_encoder(&options, ENCODER_SIZE_MAX);
@@ -281,7 +276,6 @@ static void largest_message_is_allowed(void **state)
 	struct encoder_message message;
 	struct netobs_flow flow = make_flow(1);
 
-	(void)state;
 	/* pmacct misreads all options templates of a set but the first. */
 	assert_int_equal(send_templates(encoder, &reader), 6);
 	assert_int_equal(reader.most_options, 1);
@@ -293,14 +287,13 @@ static void largest_message_is_allowed(void **state)
 	encoder_free(encoder);
 }
 
-static void session_starts_with_the_number_it_is_given(void **state)
+TEST(session_starts_with_the_number_it_is_given)
 {
 	const struct layout_options options = { .pen = 1 };
 	struct encoder *encoder = open_encoder(&options, 1400);
 	struct netobs_flow flow = make_flow(1);
 	struct encoder_message message;
 
-	(void)state;
 	for (uint32_t start = UINT32_MAX - 1; start != 2; start++) {
 		struct ipfix_reader reader = { .sequence = start };
 
@@ -319,14 +312,13 @@ static void session_starts_with_the_number_it_is_given(void **state)
 	encoder_free(encoder);
 }
 
-static void templates_and_records_do_not_mix(void **state)
+TEST(templates_and_records_do_not_mix)
 {
 	const struct layout_options options = { .pen = 1 };
 	struct encoder *encoder = open_encoder(&options, 1400);
 	struct netobs_flow flow = make_flow(1);
 	struct encoder_message message;
 
-	(void)state;
 	assert_int_equal(encoder_add_template(encoder, LAYOUT_FLOW4), 1);
 	assert_int_equal(encoder_add_flow(encoder, &flow), 0);
 	assert_int_equal(encoder_take(encoder, &message), 0);
@@ -337,11 +329,10 @@ static void templates_and_records_do_not_mix(void **state)
 
 /* ---- Records ---------------------------------------------------------------------- */
 
-static void ntp_seconds_start_again_in_2036(void **state)
+TEST(ntp_seconds_start_again_in_2036)
 {
 	const int64_t era = 2085978496LL * 1000000000; /* 2036-02-07 06:28:16 */
 
-	(void)state;
 	assert_int_equal(record_time(era - 1000000000, TIMESTAMPS_NS) >> 32,
 			 UINT32_MAX);
 	assert_int_equal(record_time(era, TIMESTAMPS_NS), 0);
@@ -351,36 +342,16 @@ static void ntp_seconds_start_again_in_2036(void **state)
 	assert_int_equal(record_time(999999999, TIMESTAMPS_US) & 2047, 0);
 }
 
-static void flow_ids_tell_flows_apart(void **state)
+TEST(flow_ids_tell_flows_apart)
 {
 	const struct layout_options options = { 0 };
 	struct netobs_flow flow = make_flow(0), other = make_flow(7);
 	struct record_flow record, same;
 
-	(void)state;
 	record_from_flow(&record, &flow, &options);
 	record_from_flow(&same, &other, &options);
 	assert_int_equal(record.flow_id, same.flow_id);
 	other.dst_port++;
 	record_from_flow(&same, &other, &options);
 	assert_int_not_equal(record.flow_id, same.flow_id);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(interfaces_are_those_of_their_direction),
-		cmocka_unit_test(libfixbuf_reads_what_was_written),
-		cmocka_unit_test(dialects_change_what_libfixbuf_reads),
-		cmocka_unit_test(
-			each_record_and_template_fits_the_smallest_message),
-		cmocka_unit_test(messages_are_full_and_never_too_large),
-		cmocka_unit_test(largest_message_is_allowed),
-		cmocka_unit_test(session_starts_with_the_number_it_is_given),
-		cmocka_unit_test(templates_and_records_do_not_mix),
-		cmocka_unit_test(ntp_seconds_start_again_in_2036),
-		cmocka_unit_test(flow_ids_tell_flows_apart),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

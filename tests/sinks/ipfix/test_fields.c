@@ -131,11 +131,10 @@ static void assert_records_differ(struct encoder *encoder, const char *member,
 		fail_msg("no element has %s", member);
 }
 
-static void records_have_each_field(void **state)
+TEST(records_have_each_field)
 {
 	struct encoder *encoder = open_encoder();
 
-	(void)state;
 	for (size_t i = 0; i < N_FIELDS; i++) {
 		struct netobs_flow flow = fields_flow(), changed;
 
@@ -169,11 +168,10 @@ static const char *const source_names[] = {
 #include "catalogue/fields.def"
 };
 
-static void records_have_each_field_of_processes(void **state)
+TEST(records_have_each_field_of_processes)
 {
 	struct encoder *encoder = open_encoder();
 
-	(void)state;
 	for (size_t i = 0; i < N_PROCESS_FIELDS; i++) {
 		struct netobs_process process = fields_process(), other = process;
 		struct netobs_flow flow = fields_flow(), changed;
@@ -198,11 +196,10 @@ static void records_have_each_field_of_processes(void **state)
 }
 
 /* The name is in options records. */
-static void records_have_each_field_of_a_point(void **state)
+TEST(records_have_each_field_of_a_point)
 {
 	struct encoder *encoder = open_encoder();
 
-	(void)state;
 	for (size_t i = 0; i < N_POINT_FIELDS; i++) {
 		struct netobs_flow flow = fields_flow(), changed = flow;
 		struct netobs_point point = *flow.points;
@@ -220,11 +217,10 @@ static void records_have_each_field_of_a_point(void **state)
 }
 
 /* Also of records that a run with another sampling left behind. */
-static void sampling_is_that_of_the_record(void **state)
+TEST(sampling_is_that_of_the_record)
 {
 	static const uint8_t wanted[] = { 0, 0, 0, 50 };
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		struct encoder *encoder = open_encoder();
 		const fbInfoElement_t *element = fbInfoModelGetElementByName(
@@ -244,16 +240,4 @@ static void sampling_is_that_of_the_record(void **state)
 			assert_memory_equal(octets, wanted, sizeof(wanted));
 		encoder_free(encoder);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records_have_each_field),
-		cmocka_unit_test(records_have_each_field_of_a_point),
-		cmocka_unit_test(records_have_each_field_of_processes),
-		cmocka_unit_test(sampling_is_that_of_the_record),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static void templates_come_soon_again_and_then_rarely(void **state)
+TEST(templates_come_soon_again_and_then_rarely)
 {
 	struct refresh refresh = { .interval_ms = 60000, .repeats = true };
 	int64_t now = 5000;
 
-	(void)state;
 	refresh_start(&refresh, now);
 	assert_true(refresh_is_due(&refresh, now));
 	refresh_done(&refresh, now);
@@ -29,11 +28,10 @@ static void templates_come_soon_again_and_then_rarely(void **state)
 	}
 }
 
-static void many_messages_bring_templates_sooner(void **state)
+TEST(many_messages_bring_templates_sooner)
 {
 	struct refresh refresh = { .interval_ms = 60000, .repeats = true };
 
-	(void)state;
 	refresh_start(&refresh, 0);
 	refresh_done(&refresh, 0);
 	refresh.messages = 4095;
@@ -44,11 +42,10 @@ static void many_messages_bring_templates_sooner(void **state)
 	assert_false(refresh_is_due(&refresh, 0));
 }
 
-static void reliable_transports_have_them_once(void **state)
+TEST(reliable_transports_have_them_once)
 {
 	struct refresh refresh = { .interval_ms = 1000 };
 
-	(void)state;
 	refresh_start(&refresh, 0);
 	assert_true(refresh_is_due(&refresh, 0));
 	refresh_done(&refresh, 0);
@@ -73,9 +70,8 @@ static bool tell(uint32_t ifindex, uint32_t netns, const char *text)
 	return true;
 }
 
-static void names_are_told_once_and_when_they_change(void **state)
+TEST(names_are_told_once_and_when_they_change)
 {
-	(void)state;
 	names_clear(&names);
 	assert_true(tell(2, 1, "eth0"));
 	assert_false(tell(2, 1, "eth0"));
@@ -90,12 +86,11 @@ static void names_are_told_once_and_when_they_change(void **state)
 	assert_true(tell(2, 1, "uplink"));
 }
 
-static void any_number_of_interfaces_finds_an_end(void **state)
+TEST(any_number_of_interfaces_finds_an_end)
 {
 	unsigned int told = 0;
 	char text[16];
 
-	(void)state;
 	names_clear(&names);
 	for (uint32_t i = 1; i <= 10000; i++) {
 		snprintf(text, sizeof(text), "veth%u", i);
@@ -103,17 +98,4 @@ static void any_number_of_interfaces_finds_an_end(void **state)
 		assert_true(names.n <= NAMES_SLOTS / 2);
 	}
 	assert_int_equal(told, 10000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(templates_come_soon_again_and_then_rarely),
-		cmocka_unit_test(many_messages_bring_templates_sooner),
-		cmocka_unit_test(reliable_transports_have_them_once),
-		cmocka_unit_test(names_are_told_once_and_when_they_change),
-		cmocka_unit_test(any_number_of_interfaces_finds_an_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

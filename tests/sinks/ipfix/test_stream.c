@@ -87,7 +87,9 @@ static void send_to_kernel(struct session *f, uint64_t n)
 	assert_int_equal(f->host.next, n);
 }
 
-static void each_connection_is_a_session_of_its_own(void **state)
+#define CASE(name) TEST_WITH(name, session_set_up, session_tear_down)
+
+CASE(each_connection_is_a_session_of_its_own)
 {
 	struct session *f = *state;
 	int peer;
@@ -108,7 +110,7 @@ static void each_connection_is_a_session_of_its_own(void **state)
 }
 
 /* Whether the collector reads it or not. */
-static void what_a_kernel_has_acknowledged_is_delivered(void **state)
+CASE(what_a_kernel_has_acknowledged_is_delivered)
 {
 	struct session *f = *state;
 	int peer;
@@ -127,7 +129,7 @@ static void what_a_kernel_has_acknowledged_is_delivered(void **state)
 	close(peer);
 }
 
-static void what_is_not_acknowledged_is_sent_again(void **state)
+CASE(what_is_not_acknowledged_is_sent_again)
 {
 	enum { RECORDS = 8000 };
 	struct session *f = *state;
@@ -155,7 +157,7 @@ static void what_is_not_acknowledged_is_sent_again(void **state)
 }
 
 /* exportedFlowRecordTotalCount: no options records, nor what is sent again. */
-static void flows_are_counted_once_each(void **state)
+CASE(flows_are_counted_once_each)
 {
 	struct session *f = *state;
 	int peer;
@@ -178,7 +180,7 @@ static void flows_are_counted_once_each(void **state)
 	close(peer);
 }
 
-static void half_of_a_connection_is_enough(void **state)
+CASE(half_of_a_connection_is_enough)
 {
 	static struct received all;
 	struct session *f = *state;
@@ -204,7 +206,7 @@ static void half_of_a_connection_is_enough(void **state)
 }
 
 /* It may have restarted, and be asked again at once only if it was of use before. */
-static void collector_that_closes_each_time_is_asked_now_and_then(void **state)
+CASE(collector_that_closes_each_time_is_asked_now_and_then)
 {
 	struct session *f = *state;
 
@@ -227,21 +229,4 @@ static void collector_that_closes_each_time_is_asked_now_and_then(void **state)
 	});
 	assert_int_equal(session_counter(f, "broken_sessions"), 3);
 	assert_int_equal(test_host_lines(&f->host), 1);
-}
-
-#define session_test(test) \
-	cmocka_unit_test_setup_teardown(test, session_set_up, session_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		session_test(each_connection_is_a_session_of_its_own),
-		session_test(what_a_kernel_has_acknowledged_is_delivered),
-		session_test(what_is_not_acknowledged_is_sent_again),
-		session_test(flows_are_counted_once_each),
-		session_test(half_of_a_connection_is_enough),
-		session_test(collector_that_closes_each_time_is_asked_now_and_then),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

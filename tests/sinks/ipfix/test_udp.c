@@ -78,7 +78,9 @@ static void receive_templates(struct session *f)
 	assert_int_equal(f->reader.n_templates, TEMPLATES);
 }
 
-static void data_come_some_time_after_the_templates(void **state)
+#define CASE(name) TEST_WITH(name, session_set_up, session_tear_down)
+
+CASE(data_come_some_time_after_the_templates)
 {
 	struct session *f = *state;
 
@@ -95,7 +97,7 @@ static void data_come_some_time_after_the_templates(void **state)
 	assert_int_equal(session_counter(f, "data_records"), f->reader.sequence);
 }
 
-static void message_waits_for_more_until_it_is_full_or_flushed(void **state)
+CASE(message_waits_for_more_until_it_is_full_or_flushed)
 {
 	struct session *f = *state;
 
@@ -117,7 +119,7 @@ static void message_waits_for_more_until_it_is_full_or_flushed(void **state)
 	receive_until_acked(f, 40); /* the rest by itself, after a second */
 }
 
-static void sampling_and_what_was_not_sent_are_told(void **state)
+CASE(sampling_and_what_was_not_sent_are_told)
 {
 	struct session *f = *state;
 
@@ -152,7 +154,7 @@ static void send_records(struct session *f, const char *options, uint64_t n)
 	receive_until_acked(f, n);
 }
 
-static void options_can_be_left_out(void **state)
+CASE(options_can_be_left_out)
 {
 	struct session *f = *state;
 
@@ -164,7 +166,7 @@ static void options_can_be_left_out(void **state)
 	assert_int_equal(f->reader.sequence, 100);
 }
 
-static void own_elements_are_named(void **state)
+CASE(own_elements_are_named)
 {
 	enum { ELEMENTS = 48 };
 	struct session *f = *state;
@@ -182,7 +184,7 @@ static void own_elements_are_named(void **state)
 			 TEMPLATES + EXTENDED_TEMPLATES + 1);
 }
 
-static void messages_keep_their_pace(void **state)
+CASE(messages_keep_their_pace)
 {
 	enum { PACE = 50, BURST = 8 };
 	int64_t begin_ms = clock_ms(CLOCK_MONOTONIC), took_ms;
@@ -202,7 +204,7 @@ static void messages_keep_their_pace(void **state)
 	assert_true(f->messages <= BURST + PACE * took_ms / 1000 + 1);
 }
 
-static void templates_are_repeated(void **state)
+CASE(templates_are_repeated)
 {
 	struct session *f = *state;
 
@@ -217,7 +219,7 @@ static void templates_are_repeated(void **state)
 	assert_int_equal(f->reader.n_templates, TEMPLATES);
 }
 
-static void refused_messages_are_counted_and_not_sent_again(void **state)
+CASE(refused_messages_are_counted_and_not_sent_again)
 {
 	struct session *f = *state;
 
@@ -254,7 +256,7 @@ int getaddrinfo(const char *restrict host, const char *restrict port,
 	return err ?: real("127.0.0.1", port, hints, &(*list)->ai_next);
 }
 
-static void all_addresses_of_a_name_are_tried(void **state)
+CASE(all_addresses_of_a_name_are_tried)
 {
 	struct session *f = *state;
 
@@ -269,7 +271,7 @@ static void all_addresses_of_a_name_are_tried(void **state)
 	assert_string_equal(f->host.logged, "");
 }
 
-static void all_addresses_are_tried_until_one_listens(void **state)
+CASE(all_addresses_are_tried_until_one_listens)
 {
 	struct session *f = *state;
 
@@ -287,25 +289,4 @@ static void all_addresses_are_tried_until_one_listens(void **state)
 	session_listen(f, SOCK_DGRAM);
 	work_until_logged(f, 2);
 	assert_in_range(f->flows, 1, f->host.n_records);
-}
-
-#define session_test(test) \
-	cmocka_unit_test_setup_teardown(test, session_set_up, session_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		session_test(data_come_some_time_after_the_templates),
-		session_test(message_waits_for_more_until_it_is_full_or_flushed),
-		session_test(sampling_and_what_was_not_sent_are_told),
-		session_test(options_can_be_left_out),
-		session_test(own_elements_are_named),
-		session_test(messages_keep_their_pace),
-		session_test(templates_are_repeated),
-		session_test(refused_messages_are_counted_and_not_sent_again),
-		session_test(all_addresses_of_a_name_are_tried),
-		session_test(all_addresses_are_tried_until_one_listens),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

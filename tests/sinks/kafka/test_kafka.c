@@ -187,7 +187,9 @@ static int count(const char *text, const char *part)
 	return n;
 }
 
-static void records_arrive(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(records_arrive)
 {
 	struct fixture *f = *state;
 
@@ -199,7 +201,7 @@ static void records_arrive(void **state)
 	assert_int_equal(f->kafka->producers, 1);
 }
 
-static void passing_errors_are_survived(void **state)
+CASE(passing_errors_are_survived)
 {
 	struct fixture *f = *state;
 
@@ -217,7 +219,7 @@ static void passing_errors_are_survived(void **state)
 }
 
 /* Each of them is passing, by Kafka's table of errors, or may be by the host's clock. */
-static void retriable_errors_drop_nothing(void **state)
+CASE(retriable_errors_drop_nothing)
 {
 	static const rd_kafka_resp_err_t errors[] = {
 		RD_KAFKA_RESP_ERR_INVALID_MSG, /* CORRUPT_MESSAGE */
@@ -235,7 +237,7 @@ static void retriable_errors_drop_nothing(void **state)
 }
 
 /* A broker refuses a batch as a whole: each record of it is sent alone then. */
-static void refused_batch_drops_nothing_that_is_fine(void **state)
+CASE(refused_batch_drops_nothing_that_is_fine)
 {
 	struct fixture *f = *state;
 
@@ -267,7 +269,7 @@ static rd_kafka_mock_cluster_t *wait_for_single(struct fixture *f)
 	return rd_kafka_handle_mock_cluster(f->kafka->single.handle);
 }
 
-static void record_that_is_invalid_is_the_only_one_dropped(void **state)
+CASE(record_that_is_invalid_is_the_only_one_dropped)
 {
 	struct fixture *f = *state;
 
@@ -284,7 +286,7 @@ static void record_that_is_invalid_is_the_only_one_dropped(void **state)
 	assert_int_equal(count(f->logged, "refuses records permanently"), 1);
 }
 
-static void fatal_error_replaces_the_producer(void **state)
+CASE(fatal_error_replaces_the_producer)
 {
 	struct fixture *f = *state;
 
@@ -302,7 +304,7 @@ static void fatal_error_replaces_the_producer(void **state)
 }
 
 /* Whoever has the say over it may change that. */
-static void topic_that_may_not_be_written_to_is_tried_again(void **state)
+CASE(topic_that_may_not_be_written_to_is_tried_again)
 {
 	struct fixture *f = *state;
 
@@ -333,7 +335,7 @@ static void run_until_logged(struct fixture *f, const char *part)
 	}
 }
 
-static void topic_that_is_not_there_is_waited_for(void **state)
+CASE(topic_that_is_not_there_is_waited_for)
 {
 	struct fixture *f = *state;
 
@@ -356,7 +358,7 @@ static void topic_that_is_not_there_is_waited_for(void **state)
 	assert_int_equal(count(f->logged, "accepts records again"), 1);
 }
 
-static void batches_that_are_too_large_become_smaller(void **state)
+CASE(batches_that_are_too_large_become_smaller)
 {
 	static const rd_kafka_resp_err_t errors[] = {
 		RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
@@ -377,7 +379,7 @@ static void batches_that_are_too_large_become_smaller(void **state)
 }
 
 /* librdkafka takes those before and after it in the same call. */
-static void record_that_is_too_large_is_the_only_one_dropped(void **state)
+CASE(record_that_is_too_large_is_the_only_one_dropped)
 {
 	struct fixture *f = *state;
 
@@ -394,7 +396,7 @@ static void record_that_is_too_large_is_the_only_one_dropped(void **state)
 	assert_int_equal(count(f->logged, "refuses records permanently"), 1);
 }
 
-static void full_queue_holds_the_next_records(void **state)
+CASE(full_queue_holds_the_next_records)
 {
 	struct fixture *f = *state;
 
@@ -408,7 +410,7 @@ static void full_queue_holds_the_next_records(void **state)
 	assert_in_range(f->kafka->full, 1, UINT64_MAX);
 }
 
-static void brokers_may_go_and_come(void **state)
+CASE(brokers_may_go_and_come)
 {
 	struct fixture *f = *state;
 
@@ -424,40 +426,4 @@ static void brokers_may_go_and_come(void **state)
 	assert_all_delivered(f);
 	assert_int_equal(count(f->logged, "trying again"), 1);
 	assert_int_equal(count(f->logged, "accepts records again"), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(records_arrive, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(passing_errors_are_survived,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(retriable_errors_drop_nothing,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			refused_batch_drops_nothing_that_is_fine, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			record_that_is_invalid_is_the_only_one_dropped, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			fatal_error_replaces_the_producer, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			topic_that_may_not_be_written_to_is_tried_again, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			topic_that_is_not_there_is_waited_for, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			batches_that_are_too_large_become_smaller, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			record_that_is_too_large_is_the_only_one_dropped,
-			set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			full_queue_holds_the_next_records, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(brokers_may_go_and_come, set_up,
-						tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,14 +54,13 @@ static bool is_same(struct key a, struct key b)
 	return a.len == b.len && !memcmp(a.bytes, b.bytes, a.len);
 }
 
-static void addresses_are_in_order(void **state)
+TEST(addresses_are_in_order)
 {
 	struct netobs_flow there = make_flow(1, 40000, 2, 80);
 	struct netobs_flow back = make_flow(2, 80, 1, 40000);
 	struct netobs_flow other = make_flow(1, 40001, 2, 443);
 	struct key key = key_of(MESSAGE_KEY_ADDRESSES, &there);
 
-	(void)state;
 	assert_int_equal(key.len, 32);
 	assert_memory_equal(key.bytes, there.src, 16);
 	assert_memory_equal(key.bytes + 16, there.dst, 16);
@@ -69,7 +68,7 @@ static void addresses_are_in_order(void **state)
 	assert_true(is_same(key, key_of(MESSAGE_KEY_ADDRESSES, &other)));
 }
 
-static void flows_have_keys_of_their_own(void **state)
+TEST(flows_have_keys_of_their_own)
 {
 	struct netobs_flow there = make_flow(1, 40000, 2, 80);
 	struct netobs_flow back = make_flow(2, 80, 1, 40000);
@@ -80,7 +79,6 @@ static void flows_have_keys_of_their_own(void **state)
 	};
 	struct key key = key_of(MESSAGE_KEY_FLOW, &there);
 
-	(void)state;
 	others[3].proto = 17;
 	others[4].has = 0;
 	assert_int_equal(key.len, 37);
@@ -89,28 +87,26 @@ static void flows_have_keys_of_their_own(void **state)
 		assert_false(is_same(key, key_of(MESSAGE_KEY_FLOW, &others[i])));
 }
 
-static void both_ends_may_have_one_address(void **state)
+TEST(both_ends_may_have_one_address)
 {
 	struct netobs_flow there = make_flow(1, 40000, 1, 80);
 	struct netobs_flow back = make_flow(1, 80, 1, 40000);
 
-	(void)state;
 	assert_true(is_same(key_of(MESSAGE_KEY_FLOW, &there),
 			    key_of(MESSAGE_KEY_FLOW, &back)));
 }
 
-static void host_and_none(void **state)
+TEST(host_and_none)
 {
 	struct netobs_flow flow = make_flow(1, 40000, 2, 80);
 	struct key key = key_of(MESSAGE_KEY_HOST, &flow);
 
-	(void)state;
 	assert_int_equal(key.len, strlen("gateway"));
 	assert_memory_equal(key.bytes, "gateway", key.len);
 	assert_int_equal(key_of(MESSAGE_KEY_NONE, &flow).len, 0);
 }
 
-static void json_is_that_of_a_line(void **state)
+TEST(json_is_that_of_a_line)
 {
 	const struct message_format format = { .encoding = MESSAGE_JSON,
 					       .key = MESSAGE_KEY_NONE };
@@ -118,14 +114,13 @@ static void json_is_that_of_a_line(void **state)
 	char text[NETOBS_FLOW_JSON_MAX];
 	int len = netobs_flow_json(&flow, text, sizeof(text));
 
-	(void)state;
 	make(&format, &flow.record);
 	assert_int_equal(message.len, len);
 	assert_memory_equal(message.payload, text, message.len);
 }
 
 /* Statistics belong to no flow. */
-static void statistics_have_the_host_as_key(void **state)
+TEST(statistics_have_the_host_as_key)
 {
 	const struct netobs_stats_record stats = {
 		.record = { .sz = sizeof(stats), .type = NETOBS_RECORD_STATS },
@@ -133,7 +128,6 @@ static void statistics_have_the_host_as_key(void **state)
 	struct message_format format = { .encoding = MESSAGE_JSON,
 					 .host = "gateway" };
 
-	(void)state;
 	for (int key = 0; key <= MESSAGE_KEY_NONE; key++) {
 		format.key = (enum message_key)key;
 		make(&format, &stats.record);
@@ -145,7 +139,7 @@ static void statistics_have_the_host_as_key(void **state)
 	}
 }
 
-static void other_records_are_those_of_their_schema(void **state)
+TEST(other_records_are_those_of_their_schema)
 {
 	const struct netobs_session session = {
 		.record = { .sz = sizeof(session), .type = NETOBS_RECORD_SESSION },
@@ -165,7 +159,6 @@ static void other_records_are_those_of_their_schema(void **state)
 	const struct message_format format = { .encoding = MESSAGE_PROTOBUF,
 					       .host = "gateway" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
 		uint8_t expected[PBNETOBS_RECORD_MAX];
 		size_t len =
@@ -176,19 +169,4 @@ static void other_records_are_those_of_their_schema(void **state)
 		assert_memory_equal(message.payload, expected, len);
 		assert_int_equal(message.key_len, 7);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses_are_in_order),
-		cmocka_unit_test(flows_have_keys_of_their_own),
-		cmocka_unit_test(both_ends_may_have_one_address),
-		cmocka_unit_test(host_and_none),
-		cmocka_unit_test(json_is_that_of_a_line),
-		cmocka_unit_test(statistics_have_the_host_as_key),
-		cmocka_unit_test(other_records_are_those_of_their_schema),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,11 +53,10 @@ static void assert_unsettled(struct window *window)
 	assert_false(window_settle(window, &state, &end));
 }
 
-static void settles_what_is_complete_from_the_front(void **state)
+TEST(settles_what_is_complete_from_the_front)
 {
 	struct window window = { 0 };
 
-	(void)state;
 	assert_unsettled(&window);
 	for (uint64_t seq = 1; seq <= 6; seq++)
 		assert_true(send_record(&window, seq));
@@ -76,11 +75,10 @@ static void settles_what_is_complete_from_the_front(void **state)
 	window_free(&window);
 }
 
-static void rewind_sends_only_what_needs_it(void **state)
+TEST(rewind_sends_only_what_needs_it)
 {
 	struct window window = { 0 };
 
-	(void)state;
 	for (uint64_t seq = 1; seq <= 5; seq++)
 		send_record(&window, seq);
 	answer(&window, 1, WINDOW_DELIVERED);
@@ -98,11 +96,10 @@ static void rewind_sends_only_what_needs_it(void **state)
 }
 
 /* Records that the spool has not returned again must not be acknowledged to it. */
-static void rewind_holds_back_what_is_settled(void **state)
+TEST(rewind_holds_back_what_is_settled)
 {
 	struct window window = { 0 };
 
-	(void)state;
 	for (uint64_t seq = 1; seq <= 3; seq++)
 		send_record(&window, seq);
 	window_rewind(&window);
@@ -119,11 +116,10 @@ static void rewind_holds_back_what_is_settled(void **state)
 }
 
 /* Those that the spool had no room for, or that became too old. */
-static void records_may_be_gone_after_a_rewind(void **state)
+TEST(records_may_be_gone_after_a_rewind)
 {
 	struct window window = { 0 };
 
-	(void)state;
 	for (uint64_t seq = 1; seq <= 4; seq++)
 		send_record(&window, seq);
 	answer(&window, 1, WINDOW_UNSENT);
@@ -140,11 +136,10 @@ static void records_may_be_gone_after_a_rewind(void **state)
 	window_free(&window);
 }
 
-static void a_new_producer_has_sent_nothing(void **state)
+TEST(a_new_producer_has_sent_nothing)
 {
 	struct window window = { 0 };
 
-	(void)state;
 	for (uint64_t seq = 1; seq <= 3; seq++)
 		send_record(&window, seq);
 	answer(&window, 2, WINDOW_DELIVERED);
@@ -157,13 +152,12 @@ static void a_new_producer_has_sent_nothing(void **state)
 }
 
 /* Random answers, and rewinds; without gaps, a record's place is its number. */
-static void any_order_settles_each_record_once(void **state)
+TEST(any_order_settles_each_record_once)
 {
 	enum { RECORDS = 100000, AHEAD = 3000 };
 	struct window window = { 0 };
 	uint64_t given = 0, settled = 0;
 
-	(void)state;
 	srand(1);
 	while (settled < RECORDS) {
 		enum window_state got;
@@ -190,18 +184,4 @@ static void any_order_settles_each_record_once(void **state)
 	}
 	assert_true(window_is_empty(&window));
 	window_free(&window);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(settles_what_is_complete_from_the_front),
-		cmocka_unit_test(rewind_sends_only_what_needs_it),
-		cmocka_unit_test(rewind_holds_back_what_is_settled),
-		cmocka_unit_test(records_may_be_gone_after_a_rewind),
-		cmocka_unit_test(a_new_producer_has_sent_nothing),
-		cmocka_unit_test(any_order_settles_each_record_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

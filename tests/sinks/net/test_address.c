@@ -22,7 +22,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void address_is_a_host_and_a_port(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(address_is_a_host_and_a_port)
 {
 	static const struct {
 		const char *text, *host, *name;
@@ -50,7 +52,7 @@ static void address_is_a_host_and_a_port(void **state)
 	}
 }
 
-static void wrong_addresses_are_refused_with_the_reason(void **state)
+CASE(wrong_addresses_are_refused_with_the_reason)
 {
 	static const struct {
 		const char *text, *reason;
@@ -93,7 +95,7 @@ static void wrong_addresses_are_refused_with_the_reason(void **state)
 	}
 }
 
-static void long_names_are_refused(void **state)
+CASE(long_names_are_refused)
 {
 	char text[600] = "//";
 	struct address address;
@@ -105,7 +107,7 @@ static void long_names_are_refused(void **state)
 	spec_free(&spec);
 }
 
-static void source_is_an_address(void **state)
+CASE(source_is_an_address)
 {
 	struct test_host *host = *state;
 	struct sockaddr_storage source;
@@ -130,21 +132,4 @@ static void source_is_an_address(void **state)
 	assert_true(spec.is_wrong);
 	assert_non_null(strstr(host->logged, "'eth0' is not an IP address"));
 	spec_free(&spec);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(address_is_a_host_and_a_port,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			wrong_addresses_are_refused_with_the_reason, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(long_names_are_refused, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(source_is_an_address, set_up,
-						tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

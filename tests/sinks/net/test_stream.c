@@ -187,9 +187,11 @@ static void assert_logged(const struct fixture *f, unsigned int lines,
 			 f->host.logged);
 }
 
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
 /* ---- Connections ------------------------------------------------------------------ */
 
-static void bytes_go_both_ways(void **state)
+CASE(bytes_go_both_ways)
 {
 	struct fixture *f = *state;
 	char buf[16];
@@ -208,7 +210,7 @@ static void bytes_go_both_ways(void **state)
 	assert_string_equal(f->host.logged, "");
 }
 
-static void all_addresses_of_a_name_are_tried(void **state)
+CASE(all_addresses_of_a_name_are_tried)
 {
 	struct fixture *f = *state;
 
@@ -218,7 +220,7 @@ static void all_addresses_of_a_name_are_tried(void **state)
 	assert_string_equal(f->host.logged, "");
 }
 
-static void refusal_is_told_once_and_so_is_its_end(void **state)
+CASE(refusal_is_told_once_and_so_is_its_end)
 {
 	struct fixture *f = *state;
 
@@ -248,7 +250,7 @@ static int listen_beside(const struct fixture *f)
 	return fd;
 }
 
-static void address_that_is_of_no_use_is_tried_last(void **state)
+CASE(address_that_is_of_no_use_is_tried_last)
 {
 	struct fixture *f = *state;
 	int other, peer;
@@ -270,7 +272,7 @@ static void address_that_is_of_no_use_is_tried_last(void **state)
 	close(other);
 }
 
-static void idle_connection_may_be_closed(void **state)
+CASE(idle_connection_may_be_closed)
 {
 	struct fixture *f = *state;
 
@@ -288,7 +290,7 @@ static void idle_connection_may_be_closed(void **state)
 }
 
 /* Else a server that fails in two ways in turn would fill the log. */
-static void faults_that_take_turns_are_told_once_each(void **state)
+CASE(faults_that_take_turns_are_told_once_each)
 {
 	struct fixture *f = *state;
 
@@ -305,7 +307,7 @@ static void faults_that_take_turns_are_told_once_each(void **state)
 	assert_non_null(strstr(f->host.logged, "refused"));
 }
 
-static void connection_that_holds_is_good_by_itself(void **state)
+CASE(connection_that_holds_is_good_by_itself)
 {
 	struct fixture *f = *state;
 
@@ -320,7 +322,7 @@ static void connection_that_holds_is_good_by_itself(void **state)
 	assert_logged(f, 2, "connected to");
 }
 
-static void name_that_is_not_known_is_told_once(void **state)
+CASE(name_that_is_not_known_is_told_once)
 {
 	struct fixture *f = *state;
 
@@ -331,7 +333,7 @@ static void name_that_is_not_known_is_told_once(void **state)
 }
 
 /* The thread that looks it up is left behind, and must find its own things there. */
-static void stream_may_be_closed_while_a_name_is_looked_up(void **state)
+CASE(stream_may_be_closed_while_a_name_is_looked_up)
 {
 	struct fixture *f = *state;
 	int before = lookups;
@@ -350,7 +352,7 @@ static void stream_may_be_closed_while_a_name_is_looked_up(void **state)
 	accept_peer(f);
 }
 
-static void peer_that_closes_is_connected_to_anew(void **state)
+CASE(peer_that_closes_is_connected_to_anew)
 {
 	struct fixture *f = *state;
 
@@ -367,7 +369,7 @@ static void peer_that_closes_is_connected_to_anew(void **state)
 }
 
 /* SIGPIPE would end the test. */
-static void writing_to_a_peer_that_is_gone_raises_no_signal(void **state)
+CASE(writing_to_a_peer_that_is_gone_raises_no_signal)
 {
 	const struct linger reset = { .l_onoff = 1 };
 	struct fixture *f = *state;
@@ -386,7 +388,7 @@ static void writing_to_a_peer_that_is_gone_raises_no_signal(void **state)
 	assert_int_equal(stream_prepare(&f->stream), PEER_AWAY);
 }
 
-static void peer_that_does_not_read_makes_nobody_wait(void **state)
+CASE(peer_that_does_not_read_makes_nobody_wait)
 {
 	static char bytes[1 << 16], sink[1 << 16];
 	struct fixture *f = *state;
@@ -416,7 +418,7 @@ static void peer_that_does_not_read_makes_nobody_wait(void **state)
 	assert_false(f->stream.wants_out);
 }
 
-static void idle_connection_is_not_woken(void **state)
+CASE(idle_connection_is_not_woken)
 {
 	struct fixture *f = *state;
 
@@ -428,7 +430,7 @@ static void idle_connection_is_not_woken(void **state)
 	assert_int_equal(f->host.wake_ms, 0);
 }
 
-static void source_is_where_it_comes_from(void **state)
+CASE(source_is_where_it_comes_from)
 {
 	struct sockaddr_in address;
 	socklen_t len = sizeof(address);
@@ -441,7 +443,7 @@ static void source_is_where_it_comes_from(void **state)
 	assert_int_equal(ntohl(address.sin_addr.s_addr), 0x7f000003);
 }
 
-static void source_that_is_of_no_use_is_told(void **state)
+CASE(source_that_is_of_no_use_is_told)
 {
 	struct fixture *f = *state;
 
@@ -455,7 +457,7 @@ static void source_that_is_of_no_use_is_told(void **state)
 	assert_logged(f, 1, "no interface has the address");
 }
 
-static void restart_of_a_good_connection_is_soon_and_silent(void **state)
+CASE(restart_of_a_good_connection_is_soon_and_silent)
 {
 	struct fixture *f = *state;
 
@@ -473,7 +475,7 @@ static void restart_of_a_good_connection_is_soon_and_silent(void **state)
 	assert_string_equal(f->host.logged, "");
 }
 
-static void delay_grows_up_to_its_limit(void **state)
+CASE(delay_grows_up_to_its_limit)
 {
 	struct fixture *f = *state;
 	int last = 0;
@@ -488,30 +490,4 @@ static void delay_grows_up_to_its_limit(void **state)
 		assert_true(last > 700 && last <= 3000);
 	}
 	assert_true(last > 2200);
-}
-
-int main(void)
-{
-#define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		test(bytes_go_both_ways),
-		test(all_addresses_of_a_name_are_tried),
-		test(address_that_is_of_no_use_is_tried_last),
-		test(idle_connection_may_be_closed),
-		test(refusal_is_told_once_and_so_is_its_end),
-		test(faults_that_take_turns_are_told_once_each),
-		test(connection_that_holds_is_good_by_itself),
-		test(name_that_is_not_known_is_told_once),
-		test(stream_may_be_closed_while_a_name_is_looked_up),
-		test(peer_that_closes_is_connected_to_anew),
-		test(writing_to_a_peer_that_is_gone_raises_no_signal),
-		test(peer_that_does_not_read_makes_nobody_wait),
-		test(idle_connection_is_not_woken),
-		test(source_is_where_it_comes_from),
-		test(source_that_is_of_no_use_is_told),
-		test(restart_of_a_good_connection_is_soon_and_silent),
-		test(delay_grows_up_to_its_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ int getsockopt(int fd, int level, int name, void *restrict value,
 }
 
 /* To data that it does not acknowledge, or to the question whether its window is still closed. */
-static void peer_that_does_not_answer_is_silent(void **state)
+TEST(peer_that_does_not_answer_is_silent)
 {
 	static const struct {
 		uint8_t retransmits, probes;
@@ -41,7 +41,6 @@ static void peer_that_does_not_answer_is_silent(void **state)
 	};
 	struct tcp_peer peer;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		info = (struct tcp_info){
 			.tcpi_retransmits = cases[i].retransmits,
@@ -54,23 +53,12 @@ static void peer_that_does_not_answer_is_silent(void **state)
 	}
 }
 
-static void failure_is_returned(void **state)
+TEST(failure_is_returned)
 {
 	struct tcp_peer peer = { .silent_ms = 1 };
 
-	(void)state;
 	failure = EBADF;
 	assert_int_equal(tcp_look(7, &peer), -EBADF);
 	assert_int_equal(peer.silent_ms, 1);
 	failure = 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peer_that_does_not_answer_is_silent),
-		cmocka_unit_test(failure_is_returned),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

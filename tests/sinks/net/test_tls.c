@@ -188,9 +188,11 @@ static void assert_told_once(const struct fixture *f, const char *text)
 		fail_msg("not one line with '%s': %s", text, f->host.logged);
 }
 
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
 /* ---- Connections ------------------------------------------------------------------- */
 
-static void name_of_the_host_is_checked(void **state)
+CASE(name_of_the_host_is_checked)
 {
 	struct fixture *f = *state;
 
@@ -200,7 +202,7 @@ static void name_of_the_host_is_checked(void **state)
 	assert_string_equal(f->host.logged, "");
 }
 
-static void address_of_the_host_is_checked(void **state)
+CASE(address_of_the_host_is_checked)
 {
 	struct fixture *f = *state;
 
@@ -209,7 +211,7 @@ static void address_of_the_host_is_checked(void **state)
 	assert_talks(f);
 }
 
-static void another_name_is_refused(void **state)
+CASE(another_name_is_refused)
 {
 	struct fixture *f = *state;
 
@@ -220,7 +222,7 @@ static void another_name_is_refused(void **state)
 		f, "the certificate of localhost is for another name; trying");
 }
 
-static void name_in_the_subject_alone_is_refused(void **state)
+CASE(name_in_the_subject_alone_is_refused)
 {
 	struct fixture *f = *state;
 
@@ -231,7 +233,7 @@ static void name_in_the_subject_alone_is_refused(void **state)
 		f, "the certificate of localhost is for another name; trying");
 }
 
-static void another_address_is_refused(void **state)
+CASE(another_address_is_refused)
 {
 	struct fixture *f = *state;
 
@@ -241,7 +243,7 @@ static void another_address_is_refused(void **state)
 	assert_told_once(f, "the certificate of 127.0.0.1 is for another name");
 }
 
-static void another_name_can_be_asked_for(void **state)
+CASE(another_name_can_be_asked_for)
 {
 	struct fixture *f = *state;
 	char options[PATH_MAX + 64];
@@ -253,7 +255,7 @@ static void another_name_can_be_asked_for(void **state)
 	assert_talks(f);
 }
 
-static void expired_certificate_is_refused(void **state)
+CASE(expired_certificate_is_refused)
 {
 	struct fixture *f = *state;
 
@@ -263,7 +265,7 @@ static void expired_certificate_is_refused(void **state)
 	assert_told_once(f, "the certificate of localhost has expired; trying");
 }
 
-static void unknown_authority_is_refused(void **state)
+CASE(unknown_authority_is_refused)
 {
 	struct fixture *f = *state;
 
@@ -273,7 +275,7 @@ static void unknown_authority_is_refused(void **state)
 	assert_told_once(f, "is not from a trusted authority");
 }
 
-static void own_certificate_is_shown(void **state)
+CASE(own_certificate_is_shown)
 {
 	struct fixture *f = *state;
 
@@ -297,7 +299,7 @@ static void write_until_failures(struct fixture *f, unsigned int failures)
 }
 
 /* With TLS 1.3 it is only known once the connection is made. */
-static void certificate_that_is_asked_for_and_missing_is_told_once(void **state)
+CASE(certificate_that_is_asked_for_and_missing_is_told_once)
 {
 	static const int versions[] = { TLS1_2_VERSION, TLS1_3_VERSION };
 	struct fixture *f = *state;
@@ -313,7 +315,7 @@ static void certificate_that_is_asked_for_and_missing_is_told_once(void **state)
 	}
 }
 
-static void server_without_tls_is_told_once(void **state)
+CASE(server_without_tls_is_told_once)
 {
 	static const char answer[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
 	struct fixture *f = *state;
@@ -333,7 +335,7 @@ static void server_without_tls_is_told_once(void **state)
 	assert_told_once(f, "it does not speak TLS");
 }
 
-static void handshake_that_nobody_answers_ends(void **state)
+CASE(handshake_that_nobody_answers_ends)
 {
 	struct fixture *f = *state;
 
@@ -352,7 +354,7 @@ static void copy_cert(const char *from, const char *to)
 	assert_int_equal(system(command), 0);
 }
 
-static void files_that_have_changed_are_read_again(void **state)
+CASE(files_that_have_changed_are_read_again)
 {
 	struct fixture *f = *state;
 
@@ -370,7 +372,7 @@ static void files_that_have_changed_are_read_again(void **state)
 	assert_int_equal(test_host_lines(&f->host), 2); /* it is over */
 }
 
-static void server_that_dies_is_connected_to_anew(void **state)
+CASE(server_that_dies_is_connected_to_anew)
 {
 	struct fixture *f = *state;
 
@@ -387,7 +389,7 @@ static void server_that_dies_is_connected_to_anew(void **state)
 }
 
 /* More than all buffers hold, while no one reads the echo. */
-static void more_than_fits_goes_through(void **state)
+CASE(more_than_fits_goes_through)
 {
 	static char sent[1 << 20], received[1 << 20];
 	struct fixture *f = *state;
@@ -438,7 +440,7 @@ static void assert_refused(struct fixture *f, const char *options,
 	tls_context_close(&f->context);
 }
 
-static void files_of_no_use_are_refused_with_the_reason(void **state)
+CASE(files_of_no_use_are_refused_with_the_reason)
 {
 	struct fixture *f = *state;
 	char text[PATH_MAX * 2];
@@ -463,7 +465,7 @@ static void files_of_no_use_are_refused_with_the_reason(void **state)
 }
 
 /* Were it asked for at a terminal, the test would hang. */
-static void key_with_a_passphrase_is_refused(void **state)
+CASE(key_with_a_passphrase_is_refused)
 {
 	struct fixture *f = *state;
 
@@ -471,7 +473,7 @@ static void key_with_a_passphrase_is_refused(void **state)
 		       "locked.key: keys with a passphrase");
 }
 
-static void options_without_tls_are_refused(void **state)
+CASE(options_without_tls_are_refused)
 {
 	struct fixture *f = *state;
 	struct spec spec;
@@ -491,27 +493,5 @@ static void options_without_tls_are_refused(void **state)
 
 int main(void)
 {
-#define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		test(name_of_the_host_is_checked),
-		test(address_of_the_host_is_checked),
-		test(another_name_is_refused),
-		test(name_in_the_subject_alone_is_refused),
-		test(another_address_is_refused),
-		test(another_name_can_be_asked_for),
-		test(expired_certificate_is_refused),
-		test(unknown_authority_is_refused),
-		test(own_certificate_is_shown),
-		test(certificate_that_is_asked_for_and_missing_is_told_once),
-		test(server_without_tls_is_told_once),
-		test(handshake_that_nobody_answers_ends),
-		test(files_that_have_changed_are_read_again),
-		test(server_that_dies_is_connected_to_anew),
-		test(more_than_fits_goes_through),
-		test(files_of_no_use_are_refused_with_the_reason),
-		test(key_with_a_passphrase_is_refused),
-		test(options_without_tls_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, tls_certs_make, tls_certs_remove);
+	return tests_run(tls_certs_make, tls_certs_remove);
 }

@@ -8,7 +8,7 @@
 
 #define ANSWER(bytes) bytes, sizeof(bytes) - 1
 
-static void answers_say_how_many_are_refused(void **state)
+TEST(answers_say_how_many_are_refused)
 {
 	static const struct {
 		const char *bytes;
@@ -36,7 +36,6 @@ static void answers_say_how_many_are_refused(void **state)
 	};
 	struct otlp_answer answer;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		bool is_answer =
 			otlp_read_answer(cases[i].bytes, cases[i].len, &answer);
@@ -50,11 +49,10 @@ static void answers_say_how_many_are_refused(void **state)
 }
 
 /* In memory of their own, so that a read beyond their end is seen. */
-static void any_bytes_are_read_within_their_bounds(void **state)
+TEST(any_bytes_are_read_within_their_bounds)
 {
 	struct otlp_answer answer;
 
-	(void)state;
 	srand(1);
 	for (int i = 0; i < 100 * 1000; i++) {
 		size_t len = (size_t)rand() % 24;
@@ -66,14 +64,4 @@ static void any_bytes_are_read_within_their_bounds(void **state)
 		assert_true(strlen(answer.message) < sizeof(answer.message));
 		free(bytes);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answers_say_how_many_are_refused),
-		cmocka_unit_test(any_bytes_are_read_within_their_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,7 +121,7 @@ static const char *read_entry(const struct netobs_record *record)
 	return text.bytes;
 }
 
-static void flow_has_the_attributes_of_json(void **state)
+TEST(flow_has_the_attributes_of_json)
 {
 	static const struct netobs_point points[] = {
 		{ .ifindex = 2,
@@ -161,7 +161,6 @@ static void flow_has_the_attributes_of_json(void **state)
 		.src_process = &process,
 	};
 
-	(void)state;
 	assert_string_equal(
 		read_entry(&flow.record),
 		"2=9 3=INFO 12=netobs.flow "
@@ -182,7 +181,7 @@ static void flow_has_the_attributes_of_json(void **state)
 		"netobs.netns_inode=i7 ");
 }
 
-static void alert_is_a_warning(void **state)
+TEST(alert_is_a_warning)
 {
 	struct netobs_alert alert = {
 		.record = { .sz = sizeof(alert),
@@ -199,7 +198,6 @@ static void alert_is_a_warning(void **state)
 	};
 	const char *text = read_entry(&alert.record);
 
-	(void)state;
 	assert_non_null(strstr(text, "2=13 3=WARN 12=netobs.alert "));
 	assert_non_null(strstr(text, " process.pid=i9 "));
 	assert_non_null(strstr(text, " process.executable.name=curl "));
@@ -209,7 +207,7 @@ static void alert_is_a_warning(void **state)
 	assert_null(strstr(text, "type=alert"));
 }
 
-static void journey_has_objects_for_its_steps(void **state)
+TEST(journey_has_objects_for_its_steps)
 {
 	const struct netobs_journey journey = {
 		.record = { .sz = sizeof(journey),
@@ -235,7 +233,6 @@ static void journey_has_objects_for_its_steps(void **state)
 	};
 	const char *text = read_entry(&journey.record);
 
-	(void)state;
 	assert_non_null(strstr(text, "2=9 3=INFO 12=netobs.journey "));
 	assert_non_null(strstr(text, " netobs.alert=slow "
 				     "netobs.alert_time_ns=i4000000000 "));
@@ -251,7 +248,7 @@ static void journey_has_objects_for_its_steps(void **state)
 }
 
 /* With all bits set, and the longest texts, each byte of which becomes three. */
-static void largest_records_fit(void **state)
+TEST(largest_records_fit)
 {
 	static struct netobs_point points[PACK_POINTS_MAX];
 	static union any_record any;
@@ -259,7 +256,6 @@ static void largest_records_fit(void **state)
 	struct netobs_process process;
 	uint8_t *entry = malloc(OTLP_ENTRY_MAX);
 
-	(void)state;
 	memset(name, 0xff, PACK_NAME_MAX);
 	memset(&process, 0xff, sizeof(process));
 	process.sz = sizeof(process);
@@ -328,7 +324,7 @@ static void read_options(const char *options, struct test_host *host,
 	spec_free(&spec);
 }
 
-static void heads_have_the_length_of_what_follows(void **state)
+TEST(heads_have_the_length_of_what_follows)
 {
 	static const size_t lens[] = { 0,     1,     100,     127,     128,
 				       16383, 16384, 2097151, 2097152, 20 << 20 };
@@ -336,7 +332,6 @@ static void heads_have_the_length_of_what_follows(void **state)
 	struct otlp otlp;
 	bool is_wrong;
 
-	(void)state;
 	test_host_open(&host);
 	read_options("host=no", &host, &otlp, &is_wrong);
 	for (size_t i = 0; i < sizeof(lens) / sizeof(*lens); i++) {
@@ -353,7 +348,7 @@ static void heads_have_the_length_of_what_follows(void **state)
 	test_host_close(&host);
 }
 
-static void host_and_fields_are_the_resource(void **state)
+TEST(host_and_fields_are_the_resource)
 {
 	struct test_host host;
 	struct text resource;
@@ -361,7 +356,6 @@ static void host_and_fields_are_the_resource(void **state)
 	bool is_wrong;
 	size_t left;
 
-	(void)state;
 	test_host_open(&host);
 	read_options("agent_ip=192.0.2.1&field.site=berlin&field.service.name=edge",
 		     &host, &otlp, &is_wrong);
@@ -377,33 +371,17 @@ static void host_and_fields_are_the_resource(void **state)
 	test_host_close(&host);
 }
 
-static void too_many_fields_are_refused(void **state)
+TEST(too_many_fields_are_refused)
 {
 	char options[12 << 10] = "host=no&field.a=";
 	struct test_host host;
 	struct otlp otlp;
 	bool is_wrong;
 
-	(void)state;
 	test_host_open(&host);
 	memset(options + strlen(options), 'x', 6000);
 	read_options(options, &host, &otlp, &is_wrong);
 	assert_true(is_wrong);
 	assert_non_null(strstr(host.logged, "fields take more than"));
 	test_host_close(&host);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flow_has_the_attributes_of_json),
-		cmocka_unit_test(alert_is_a_warning),
-		cmocka_unit_test(journey_has_objects_for_its_steps),
-		cmocka_unit_test(largest_records_fit),
-		cmocka_unit_test(heads_have_the_length_of_what_follows),
-		cmocka_unit_test(host_and_fields_are_the_resource),
-		cmocka_unit_test(too_many_fields_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ static void assert_text(const struct value *value, const char *text)
 	assert_memory_equal(value->text, text, value->len);
 }
 
-static void members_are_read_in_order(void **state)
+TEST(members_are_read_in_order)
 {
 	char text[] = "{\"A\":1,\"Bc\":\"x\",\"D\":[],\"E\":[\"a]\\\"\",\"b\"],"
 		      "\"F\":[1,-2],\"G\":-9223372036854775808,"
@@ -22,7 +22,6 @@ static void members_are_read_in_order(void **state)
 	struct member member;
 	struct value value;
 
-	(void)state;
 	assert_true(member_next(&at, &member));
 	assert_int_equal(member.key_len, 1);
 	assert_int_equal(member.value.type, VALUE_IS_INT);
@@ -53,14 +52,13 @@ static void members_are_read_in_order(void **state)
 }
 
 /* Whatever the writer escapes, the reader gets back: any code point below 0x800, and more. */
-static void texts_are_what_was_written(void **state)
+TEST(texts_are_what_was_written)
 {
 	char text[1024], buf[8192], *at;
 	struct member member;
 	struct json json;
 	size_t len = 0;
 
-	(void)state;
 	for (unsigned int c = 1; c < 0x80; c++)
 		text[len++] = (char)c;
 	for (unsigned int c = 0x80; c < 0x200; c++) {
@@ -79,7 +77,7 @@ static void texts_are_what_was_written(void **state)
 	assert_false(member_next(&at, &member));
 }
 
-static void objects_are_read_by_themselves(void **state)
+TEST(objects_are_read_by_themselves)
 {
 	char text[] =
 		"{\"A\":[{\"B\":\"]}\\\"\",\"C\":[1]},{},{\"D\":2}],\"E\":true,"
@@ -88,7 +86,6 @@ static void objects_are_read_by_themselves(void **state)
 	struct member member, own;
 	struct value value;
 
-	(void)state;
 	assert_true(member_next(&at, &member));
 	assert_int_equal(member.value.type, VALUE_IS_ARRAY);
 	inner = member.value.elements;
@@ -116,15 +113,4 @@ static void objects_are_read_by_themselves(void **state)
 	assert_true(member_next(&at, &member));
 	assert_int_equal(member.value.number, 3);
 	assert_false(member_next(&at, &member));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(members_are_read_in_order),
-		cmocka_unit_test(texts_are_what_was_written),
-		cmocka_unit_test(objects_are_read_by_themselves),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,7 +235,7 @@ static struct netobs_group_record make_group(void)
 	};
 }
 
-static void counts_are_sums_of_the_interval(void **state)
+TEST(counts_are_sums_of_the_interval)
 {
 	static const struct {
 		const char *name, *unit;
@@ -248,7 +248,6 @@ static void counts_are_sums_of_the_interval(void **state)
 	const struct netobs_group_record group = make_group();
 	struct metric metrics[METRICS_MAX];
 
-	(void)state;
 	assert_int_equal(read_metrics(&group, metrics), 3);
 	for (size_t i = 0; i < 3; i++) {
 		assert_string_equal(metrics[i].name, expected[i].name);
@@ -264,12 +263,11 @@ static void counts_are_sums_of_the_interval(void **state)
 	}
 }
 
-static void what_is_known_is_there(void **state)
+TEST(what_is_known_is_there)
 {
 	struct netobs_group_record group = make_group();
 	struct metric metrics[METRICS_MAX];
 
-	(void)state;
 	group.record.has |= NETOBS_GROUP_HAS_SENT | NETOBS_GROUP_HAS_RTT;
 	group.sent_packets = 1;
 	group.sent_bytes = 0;
@@ -342,7 +340,7 @@ static void check_buckets(const struct metric *metric,
 	assert_int_not_equal(metric->buckets[metric->n_buckets - 1], 0);
 }
 
-static void each_time_is_in_the_bucket_of_its_index(void **state)
+TEST(each_time_is_in_the_bucket_of_its_index)
 {
 	struct netobs_group_record group = make_group();
 	uint64_t expected[BUCKETS_MAX] = { 0 }, zero = 0;
@@ -351,7 +349,6 @@ static void each_time_is_in_the_bucket_of_its_index(void **state)
 	unsigned int seed = test_seed();
 	double sum = 0;
 
-	(void)state;
 	for (int i = 0; i < TIMES; i++) {
 		const uint64_t ns = draw_time(&seed);
 
@@ -379,9 +376,8 @@ static void each_time_is_in_the_bucket_of_its_index(void **state)
 }
 
 /* The bounds themselves, and those that there are alone. */
-static void single_times_have_one_bucket(void **state)
+TEST(single_times_have_one_bucket)
 {
-	(void)state;
 	for (int64_t i = 0; i < NETOBS_TIME_CLASSES; i++) {
 		struct netobs_group_record group = make_group();
 		struct metric metrics[METRICS_MAX];
@@ -400,12 +396,11 @@ static void single_times_have_one_bucket(void **state)
 }
 
 /* Bytes that are no UTF-8 become three each; the buffer is exact, so ASan sees what is beyond. */
-static void the_fullest_record_fits(void **state)
+TEST(the_fullest_record_fits)
 {
 	struct netobs_group_record group;
 	uint8_t *entry = malloc(OTLP_ENTRY_MAX);
 
-	(void)state;
 	assert_non_null(entry);
 	memset(&group, 0xff, sizeof(group));
 	group.record.sz = sizeof(group);
@@ -417,12 +412,11 @@ static void the_fullest_record_fits(void **state)
 }
 
 /* The mean is cut. */
-static void round_trip_times_add_up(void **state)
+TEST(round_trip_times_add_up)
 {
 	struct netobs_group_record group = make_group();
 	struct metric metrics[METRICS_MAX];
 
-	(void)state;
 	group.record.has |= NETOBS_GROUP_HAS_RTT;
 	group.rtt_sum_ns = 7006;
 	group.rtt_ns = 1000;
@@ -432,12 +426,11 @@ static void round_trip_times_add_up(void **state)
 	assert_int_equal(metrics[4].value, 7006);
 }
 
-static void a_container_of_a_pod_has_its_name_there(void **state)
+TEST(a_container_of_a_pod_has_its_name_there)
 {
 	struct netobs_group_record group = make_group();
 	struct metric metrics[METRICS_MAX];
 
-	(void)state;
 	strcpy(group.container_name, "web");
 	read_metrics(&group, metrics);
 	assert_non_null(strstr(metrics[0].attributes, "container.name=web "));
@@ -448,13 +441,12 @@ static void a_container_of_a_pod_has_its_name_there(void **state)
 	assert_non_null(strstr(metrics[0].attributes, "k8s.container.name=web "));
 }
 
-static void groups_have_a_sink_of_their_own(void **state)
+TEST(groups_have_a_sink_of_their_own)
 {
 	struct test_host host;
 	struct otlp otlp;
 	struct spec spec;
 
-	(void)state;
 	test_host_open(&host);
 	test_host_spec(&host, "otlp://127.0.0.1", &spec);
 	otlp_read(&otlp, &spec, SINK_TYPE(GROUP));
@@ -464,20 +456,4 @@ static void groups_have_a_sink_of_their_own(void **state)
 	assert_non_null(strstr(host.logged, "give group a sink of its own"));
 	spec_free(&spec);
 	test_host_close(&host);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_are_sums_of_the_interval),
-		cmocka_unit_test(what_is_known_is_there),
-		cmocka_unit_test(each_time_is_in_the_bucket_of_its_index),
-		cmocka_unit_test(single_times_have_one_bucket),
-		cmocka_unit_test(the_fullest_record_fits),
-		cmocka_unit_test(round_trip_times_add_up),
-		cmocka_unit_test(a_container_of_a_pod_has_its_name_there),
-		cmocka_unit_test(groups_have_a_sink_of_their_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

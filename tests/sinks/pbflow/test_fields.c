@@ -106,9 +106,8 @@ static void *message_of(Pbflow__Record *record, const char *name)
 					(void *)record;
 }
 
-static void record_has_each_field(void **state)
+TEST(record_has_each_field)
 {
-	(void)state;
 	for (size_t i = 0; i < N_FIELDS; i++) {
 		struct netobs_flow flow = fields_flow(), changed = flow;
 		Pbflow__Record *before, *after;
@@ -145,12 +144,11 @@ static bool is_number(const struct field *field)
 }
 
 /* protobuf-c, which has only flow.proto, reads what was written from the catalogue. */
-static void numbers_are_those_of_the_flow(void **state)
+TEST(numbers_are_those_of_the_flow)
 {
 	struct netobs_flow flow = fields_flow();
 	Pbflow__Record *record = through(&flow);
 
-	(void)state;
 	for (size_t i = 0; i < N_FIELDS; i++) {
 		void *message = message_of(record, names[i].message);
 		const char *at = (const char *)&flow + fields[i].offset;
@@ -164,9 +162,8 @@ static void numbers_are_those_of_the_flow(void **state)
 	pbflow__record__free_unpacked(record, NULL);
 }
 
-static void points_have_each_field(void **state)
+TEST(points_have_each_field)
 {
-	(void)state;
 	for (size_t i = 0; i < N_POINT_FIELDS; i++) {
 		struct netobs_flow flow = fields_flow(), changed = flow;
 		struct netobs_point point = *flow.points;
@@ -181,15 +178,4 @@ static void points_have_each_field(void **state)
 		pbflow__record__free_unpacked(before, NULL);
 		pbflow__record__free_unpacked(after, NULL);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(record_has_each_field),
-		cmocka_unit_test(numbers_are_those_of_the_flow),
-		cmocka_unit_test(points_have_each_field),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

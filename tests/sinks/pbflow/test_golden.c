@@ -44,7 +44,7 @@ static Pbflow__Record *unpack_golden(void)
 /* ---- The same bytes -------------------------------------------------------------- */
 
 /* Each field of it, by name and value: flow.proto gives them the right numbers. */
-static void schema_encodes_golden_record(void **state)
+TEST(schema_encodes_golden_record)
 {
 	Pbflow__Timestamp start = PBFLOW__TIMESTAMP__INIT, end = start;
 	Pbflow__DataLink link = PBFLOW__DATA_LINK__INIT;
@@ -58,7 +58,6 @@ static void schema_encodes_golden_record(void **state)
 	uint8_t expected[256], bytes[256];
 	size_t len = from_hex(golden, expected);
 
-	(void)state;
 	start.seconds = 1795168161;
 	end.seconds = 1795168165;
 	start.nanos = end.nanos = 486230998;
@@ -116,14 +115,13 @@ static size_t strip_own(uint8_t *bytes, size_t len)
 	return len;
 }
 
-static void flow_encodes_as_golden_record(void **state)
+TEST(flow_encodes_as_golden_record)
 {
 	struct netobs_flow flow = record_flow();
 	uint8_t expected[256], bytes[PBFLOW_RECORD_MAX];
 	Pbflow__Record *record = unpack_golden();
 	size_t len;
 
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		flow.src_mac[i] =
 			(uint8_t)(record->data_link->src_mac >> (40 - 8 * i));
@@ -147,7 +145,7 @@ static void flow_encodes_as_golden_record(void **state)
 
 /* ---- Our own fields ---------------------------------------------------------------- */
 
-static void rest_of_the_record_is_in_own_fields(void **state)
+TEST(rest_of_the_record_is_in_own_fields)
 {
 	static const struct netobs_point point = { .ifindex = 7,
 						   .netns_inode = 4026531840,
@@ -157,7 +155,6 @@ static void rest_of_the_record_is_in_own_fields(void **state)
 	size_t len = from_hex(own_golden, expected);
 	Pbflow__Record *record;
 
-	(void)state;
 	flow.points = &point;
 	flow.has |= NETOBS_HAS_VLAN | NETOBS_HAS_OUTER_VLAN | NETOBS_HAS_TUNNEL |
 		    NETOBS_HAS_VNI | NETOBS_HAS_OUTER | NETOBS_HAS_OUTER_PORTS;
@@ -200,15 +197,4 @@ static void rest_of_the_record_is_in_own_fields(void **state)
 	assert_null(record->tunnel);
 	assert_int_equal(record->tcp_flags, 0);
 	record_free(record);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(schema_encodes_golden_record),
-		cmocka_unit_test(flow_encodes_as_golden_record),
-		cmocka_unit_test(rest_of_the_record_is_in_own_fields),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

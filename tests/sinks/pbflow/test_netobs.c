@@ -465,11 +465,10 @@ static void check_rows(const ProtobufCMessage *message, const struct row *rows,
 			  !rows[i].has || record->has & rows[i].has);
 }
 
-static void random_sessions_are_read_as_they_are(void **state)
+TEST(random_sessions_are_read_as_they_are)
 {
 	const size_t n = ARRAY_SIZE(session_rows);
 
-	(void)state;
 	/* The others: duration_ms and agent_ip. */
 	assert_int_equal(netobs__session__descriptor.n_fields, n + 2);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -494,11 +493,10 @@ static void random_sessions_are_read_as_they_are(void **state)
 	}
 }
 
-static void random_alerts_are_read_as_they_are(void **state)
+TEST(random_alerts_are_read_as_they_are)
 {
 	const size_t n = ARRAY_SIZE(alert_rows);
 
-	(void)state;
 	assert_int_equal(netobs__alert__descriptor.n_fields, n + 1); /* agent_ip */
 	for (int i = 0; i < ROUNDS; i++) {
 		struct netobs_alert alert = { 0 };
@@ -514,11 +512,10 @@ static void random_alerts_are_read_as_they_are(void **state)
 	}
 }
 
-static void random_mappings_are_read_as_they_are(void **state)
+TEST(random_mappings_are_read_as_they_are)
 {
 	const size_t n = ARRAY_SIZE(mapping_rows);
 
-	(void)state;
 	assert_int_equal(netobs__mapping__descriptor.n_fields, n + 1); /* agent_ip */
 	for (int i = 0; i < ROUNDS; i++) {
 		struct netobs_mapping mapping = { 0 };
@@ -536,11 +533,10 @@ static void random_mappings_are_read_as_they_are(void **state)
 	}
 }
 
-static void random_drops_are_read_as_they_are(void **state)
+TEST(random_drops_are_read_as_they_are)
 {
 	const size_t n = ARRAY_SIZE(drop_rows);
 
-	(void)state;
 	assert_int_equal(netobs__drop__descriptor.n_fields, n + 1); /* agent_ip */
 	for (int i = 0; i < ROUNDS; i++) {
 		struct netobs_drop drop = { 0 };
@@ -563,9 +559,8 @@ static void check_classes(const uint64_t *found, size_t n,
 	assert_memory_equal(found, expected->classes, sizeof(expected->classes));
 }
 
-static void histograms_of_groups_are_read_as_they_are(void **state)
+TEST(histograms_of_groups_are_read_as_they_are)
 {
-	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		struct netobs_group_record group = {
 			.record = { .has = NETOBS_GROUP_HAS_RTT_TIMES |
@@ -599,11 +594,10 @@ static void histograms_of_groups_are_read_as_they_are(void **state)
 	}
 }
 
-static void random_traces_are_read_as_they_are(void **state)
+TEST(random_traces_are_read_as_they_are)
 {
 	const size_t n = ARRAY_SIZE(trace_rows);
 
-	(void)state;
 	assert_int_equal(netobs__trace__descriptor.n_fields, n + 1); /* agent_ip */
 	for (int i = 0; i < ROUNDS; i++) {
 		struct netobs_trace_event event = { 0 };
@@ -671,11 +665,10 @@ static void check_parts(const Netobs__Journey *found,
 	assert_int_equal(found->n_unknown_parts, n);
 }
 
-static void random_journeys_are_read_as_they_are(void **state)
+TEST(random_journeys_are_read_as_they_are)
 {
 	const size_t n = ARRAY_SIZE(journey_rows);
 
-	(void)state;
 	/* The others: total_ns, unknown_parts, steps_cut, dropped, steps and agent_ip. */
 	assert_int_equal(netobs__journey__descriptor.n_fields,
 			 n + ARRAY_SIZE(part_rows) + 6);
@@ -708,14 +701,13 @@ static void random_journeys_are_read_as_they_are(void **state)
 /* ---- Ends of what there can be ----------------------------------------------------- */
 
 /* Where each byte of all texts has to be replaced, too. */
-static void largest_records_fit(void **state)
+TEST(largest_records_fit)
 {
 	static const struct pbflow_options v6 = { .agent_ip = { 0x20, 0x01 } };
 	static uint8_t buf[PBNETOBS_ENTRY_MAX];
 	union any_record any;
 	size_t longest = 0;
 
-	(void)state;
 	for (uint32_t type = 0; type < NETOBS_RECORD_TYPES; type++) {
 		Netobs__Records *records;
 		size_t len;
@@ -736,7 +728,7 @@ static void largest_records_fit(void **state)
 	assert_in_range(longest, PBNETOBS_RECORD_MAX / 2, sizeof(buf));
 }
 
-static void entries_are_records_in_their_order(void **state)
+TEST(entries_are_records_in_their_order)
 {
 	static uint8_t buf[4 * PBNETOBS_ENTRY_MAX];
 	struct netobs_session session = { .record.type = NETOBS_RECORD_SESSION };
@@ -746,7 +738,6 @@ static void entries_are_records_in_their_order(void **state)
 	Netobs__Records *records;
 	size_t len = 0;
 
-	(void)state;
 	memset(session.cgroup_path, 'x', sizeof(session.cgroup_path));
 	session.record.has = PROCESS;
 	for (size_t i = 0; i < ARRAY_SIZE(given); i++)
@@ -762,7 +753,7 @@ static void entries_are_records_in_their_order(void **state)
 	netobs__records__free_unpacked(records, NULL);
 }
 
-static void an_unknown_agent_is_left_out(void **state)
+TEST(an_unknown_agent_is_left_out)
 {
 	static const struct pbflow_options unknown;
 	const struct netobs_alert alert = { .record.type = NETOBS_RECORD_ALERT };
@@ -770,7 +761,6 @@ static void an_unknown_agent_is_left_out(void **state)
 	Netobs__Record *record = netobs__record__unpack(
 		NULL, pbnetobs_record(&alert.record, &unknown, buf), buf);
 
-	(void)state;
 	assert_non_null(record);
 	assert_null(record->alert->agent_ip);
 	netobs__record__free_unpacked(record, NULL);
@@ -778,18 +768,5 @@ static void an_unknown_agent_is_left_out(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_sessions_are_read_as_they_are),
-		cmocka_unit_test(random_alerts_are_read_as_they_are),
-		cmocka_unit_test(random_mappings_are_read_as_they_are),
-		cmocka_unit_test(random_drops_are_read_as_they_are),
-		cmocka_unit_test(histograms_of_groups_are_read_as_they_are),
-		cmocka_unit_test(random_traces_are_read_as_they_are),
-		cmocka_unit_test(random_journeys_are_read_as_they_are),
-		cmocka_unit_test(largest_records_fit),
-		cmocka_unit_test(entries_are_records_in_their_order),
-		cmocka_unit_test(an_unknown_agent_is_left_out),
-	};
-
-	return cmocka_run_group_tests(tests, seed_once, NULL);
+	return tests_run(seed_once, NULL);
 }

@@ -27,13 +27,12 @@ static int read_options(const char *text, struct pbflow_options *ret_options)
 	return err;
 }
 
-static void agent_address_is_an_option(void **state)
+TEST(agent_address_is_an_option)
 {
 	static const uint8_t v4[16] = { [10] = 0xff, 0xff, 192, 0, 2, 9 };
 	struct pbflow_options read;
 	uint8_t v6[16];
 
-	(void)state;
 	inet_pton(AF_INET6, "2001:db8::9", v6);
 	assert_int_equal(read_options("x?agent_ip=192.0.2.9", &read), 0);
 	assert_memory_equal(read.agent_ip, v4, 16);
@@ -81,12 +80,11 @@ static void enter_as_root_of_a_namespace(void)
 }
 
 /* The first interface is not the one that other hosts know this one by. */
-static void agent_address_is_of_the_default_route(void **state)
+TEST(agent_address_is_of_the_default_route)
 {
 	bool is_root = !geteuid();
 	struct lab lab;
 
-	(void)state;
 	if (is_root)
 		lab_enter(&lab);
 	else
@@ -108,14 +106,4 @@ static void agent_address_is_of_the_default_route(void **state)
 	expect_agent("10.71.1.1");
 	if (is_root)
 		lab_leave(&lab);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(agent_address_is_an_option),
-		cmocka_unit_test(agent_address_is_of_the_default_route),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

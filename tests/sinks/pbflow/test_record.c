@@ -7,7 +7,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-static void entry_is_a_record_among_records(void **state)
+TEST(entry_is_a_record_among_records)
 {
 	static uint8_t buf[3 * PBFLOW_ENTRY_MAX];
 	struct netobs_flow flow = record_flow();
@@ -16,7 +16,6 @@ static void entry_is_a_record_among_records(void **state)
 	Pbflow__Records *records;
 	size_t len = 0;
 
-	(void)state;
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(points); i++)
@@ -39,7 +38,7 @@ static void entry_is_a_record_among_records(void **state)
 	pbflow__records__free_unpacked(records, NULL);
 }
 
-static void largest_record_fits(void **state)
+TEST(largest_record_fits)
 {
 	static const struct netobs_point largest = {
 		.ifindex = UINT32_MAX,
@@ -55,7 +54,6 @@ static void largest_record_fits(void **state)
 	struct netobs_flow flow;
 	struct netobs_point points[PACK_POINTS_MAX];
 
-	(void)state;
 	memset(every_option.agent_ip, 0xff, sizeof(every_option.agent_ip));
 	memset(&flow, 0xff, sizeof(flow));
 	flow.end_ns = flow.start_ns = INT64_MIN;
@@ -79,7 +77,7 @@ static void largest_record_fits(void **state)
 }
 
 /* Also where each byte of all names has to be replaced. */
-static void names_that_are_not_utf8_are_repaired(void **state)
+TEST(names_that_are_not_utf8_are_repaired)
 {
 	static const struct {
 		const char *name, *expected;
@@ -98,7 +96,6 @@ static void names_that_are_not_utf8_are_repaired(void **state)
 	struct netobs_flow flow = record_flow();
 	char name[PACK_NAME_MAX + 1] = "";
 
-	(void)state;
 	flow.points = points;
 	flow.n_points = 1;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -120,12 +117,11 @@ static void names_that_are_not_utf8_are_repaired(void **state)
 
 /* ---- What flowlogs-pipeline needs -------------------------------------------------- */
 
-static void needed_messages_are_always_there(void **state)
+TEST(needed_messages_are_always_there)
 {
 	const struct netobs_flow empty = { .sz = sizeof(empty) };
 	Pbflow__Record *record = record_through(&empty);
 
-	(void)state;
 	assert_non_null(record->transport);
 	assert_non_null(record->network);
 	assert_non_null(record->network->src_addr);
@@ -140,12 +136,11 @@ static void needed_messages_are_always_there(void **state)
 	record_free(record);
 }
 
-static void ipv6_has_16_bytes(void **state)
+TEST(ipv6_has_16_bytes)
 {
 	struct netobs_flow flow = record_flow();
 	Pbflow__Record *record;
 
-	(void)state;
 	flow.ethertype = 0x86dd;
 	inet_pton(AF_INET6, "2001:db8::1", flow.src);
 	inet_pton(AF_INET6, "::ffff:192.0.2.1", flow.dst);
@@ -158,12 +153,11 @@ static void ipv6_has_16_bytes(void **state)
 	record_free(record);
 }
 
-static void ipv4_is_a_number(void **state)
+TEST(ipv4_is_a_number)
 {
 	struct netobs_flow flow = record_flow();
 	Pbflow__Record *record = record_through(&flow);
 
-	(void)state;
 	assert_int_equal(record->network->src_addr->ipv4, 0x0a800222);
 	assert_int_equal(record->agent_ip->ipv4, 0x0a010203);
 	record_free(record);
@@ -176,7 +170,7 @@ static void ipv4_is_a_number(void **state)
 	record_free(record);
 }
 
-static void interfaces_are_in_dup_list_alone(void **state)
+TEST(interfaces_are_in_dup_list_alone)
 {
 	static const struct netobs_point points[] = {
 		{ .name = "eth0", .direction = NETOBS_EGRESS },
@@ -186,7 +180,6 @@ static void interfaces_are_in_dup_list_alone(void **state)
 	struct netobs_flow flow = record_flow();
 	Pbflow__Record *record;
 
-	(void)state;
 	flow.points = points;
 	flow.n_points = ARRAY_SIZE(points);
 	record = record_through(&flow);
@@ -202,12 +195,11 @@ static void interfaces_are_in_dup_list_alone(void **state)
 	record_free(record);
 }
 
-static void numbers_fit_what_readers_make_of_them(void **state)
+TEST(numbers_fit_what_readers_make_of_them)
 {
 	struct netobs_flow flow = record_flow();
 	Pbflow__Record *record;
 
-	(void)state;
 	flow.packets = 1ULL << 40;
 	flow.l2_bytes = UINT64_MAX;
 	flow.tcp_flags = UINT16_MAX;
@@ -221,7 +213,7 @@ static void numbers_fit_what_readers_make_of_them(void **state)
 }
 
 /* What NetObserv's agent has for the same packets, where that can be known. */
-static void flags_are_those_of_netobserv(void **state)
+TEST(flags_are_those_of_netobserv)
 {
 	enum {
 		SA = NETOBS_TCP_SYN_ACK,
@@ -253,7 +245,6 @@ static void flags_are_those_of_netobserv(void **state)
 		{ 0xfff, SA | FA | RA, 9, 0x710 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct netobs_flow flow = record_flow();
 		Pbflow__Record *record;
@@ -268,12 +259,11 @@ static void flags_are_those_of_netobserv(void **state)
 	}
 }
 
-static void bytes_are_those_of_frames(void **state)
+TEST(bytes_are_those_of_frames)
 {
 	struct netobs_flow flow = record_flow();
 	Pbflow__Record *record = record_through(&flow);
 
-	(void)state;
 	assert_int_equal(record->bytes, 1234567);
 	assert_int_equal(record->l3_bytes, 1220749);
 	record_free(record);
@@ -285,12 +275,11 @@ static void bytes_are_those_of_frames(void **state)
 	record_free(record);
 }
 
-static void sampling_is_that_of_the_record(void **state)
+TEST(sampling_is_that_of_the_record)
 {
 	static const struct pbflow_options unknown_agent;
 	struct netobs_flow flow = record_flow();
 
-	(void)state;
 	flow.sampling = 50;
 	for (int is_sampled = 0; is_sampled < 2; is_sampled++) {
 		uint8_t buf[PBFLOW_RECORD_MAX];
@@ -306,12 +295,11 @@ static void sampling_is_that_of_the_record(void **state)
 	}
 }
 
-static void nanoseconds_count_forward(void **state)
+TEST(nanoseconds_count_forward)
 {
 	struct netobs_flow flow = record_flow();
 	Pbflow__Record *record;
 
-	(void)state;
 	flow.start_ns = -1;
 	flow.end_ns = 0;
 	record = record_through(&flow);
@@ -321,12 +309,11 @@ static void nanoseconds_count_forward(void **state)
 	record_free(record);
 }
 
-static void optional_fields_need_their_bits(void **state)
+TEST(optional_fields_need_their_bits)
 {
 	struct netobs_flow flow = record_flow();
 	Pbflow__Record *record;
 
-	(void)state;
 	flow.has = 0;
 	flow.icmp_type = flow.icmp_code = 9;
 	record = record_through(&flow);
@@ -340,25 +327,4 @@ static void optional_fields_need_their_bits(void **state)
 	assert_int_equal(record->icmp_type, 9);
 	assert_int_equal(record->icmp_code, 9);
 	record_free(record);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(entry_is_a_record_among_records),
-		cmocka_unit_test(largest_record_fits),
-		cmocka_unit_test(names_that_are_not_utf8_are_repaired),
-		cmocka_unit_test(needed_messages_are_always_there),
-		cmocka_unit_test(ipv6_has_16_bytes),
-		cmocka_unit_test(ipv4_is_a_number),
-		cmocka_unit_test(interfaces_are_in_dup_list_alone),
-		cmocka_unit_test(numbers_fit_what_readers_make_of_them),
-		cmocka_unit_test(flags_are_those_of_netobserv),
-		cmocka_unit_test(bytes_are_those_of_frames),
-		cmocka_unit_test(sampling_is_that_of_the_record),
-		cmocka_unit_test(nanoseconds_count_forward),
-		cmocka_unit_test(optional_fields_need_their_bits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,11 +97,10 @@ static bool is_inside(const struct interval *interval)
 	return interval->low <= 0.9 && 0.9 <= interval->high;
 }
 
-static void fixed_rounds_miss_once_in_forty_at_most(void **state)
+TEST(fixed_rounds_miss_once_in_forty_at_most)
 {
 	static const uint32_t counts[] = { 7, 8, 20, 60, 400 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(draws) * ARRAY_SIZE(counts); i++) {
 		uint32_t inside = 0;
 
@@ -117,9 +116,8 @@ static void fixed_rounds_miss_once_in_forty_at_most(void **state)
 	}
 }
 
-static void stopping_when_narrow_misses_once_in_twenty_at_most(void **state)
+TEST(stopping_when_narrow_misses_once_in_twenty_at_most)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(draws); i++) {
 		uint32_t inside = 0, n;
 
@@ -135,11 +133,10 @@ static void stopping_when_narrow_misses_once_in_twenty_at_most(void **state)
 	}
 }
 
-static void noise_takes_rounds(void **state)
+TEST(noise_takes_rounds)
 {
 	uint32_t quiet, noisy;
 
-	(void)state;
 	measure_until_narrow(draw_quiet, &quiet);
 	measure_until_narrow(draw_noisy, &noisy);
 	assert_int_equal(quiet, INTERVAL_ENOUGH);
@@ -151,23 +148,21 @@ static double draw_hopeless(void)
 	return 0.9 + 2 * draw_normal();
 }
 
-static void rounds_have_a_bound(void **state)
+TEST(rounds_have_a_bound)
 {
 	struct interval found;
 	uint32_t n;
 
-	(void)state;
 	found = measure_until_narrow(draw_hopeless, &n);
 	assert_int_equal(n, MOST);
 	assert_false(interval_is_narrow(&found, INTERVAL_WIDTH));
 	assert_true(interval_is_narrow(&found, 2));
 }
 
-static void few_values_have_no_interval(void **state)
+TEST(few_values_have_no_interval)
 {
 	struct interval found;
 
-	(void)state;
 	for (uint32_t n = 1; n < INTERVAL_LEAST; n++) {
 		found = measure_times(draw_quiet, n);
 		assert_true(isinf(found.low) && isinf(found.high));
@@ -178,26 +173,10 @@ static void few_values_have_no_interval(void **state)
 	assert_true(found.high == sorted[INTERVAL_LEAST - 1]);
 }
 
-static void median_is_between_the_middle_two(void **state)
+TEST(median_is_between_the_middle_two)
 {
-	(void)state;
 	memcpy(values, (double[]){ 4, 1, 3, 2 }, 4 * sizeof(double));
 	assert_true(sum_up(3).median == 3);
 	assert_true(sum_up(4).median == 2.5);
 	assert_true(sum_up(1).median == 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fixed_rounds_miss_once_in_forty_at_most),
-		cmocka_unit_test(
-			stopping_when_narrow_misses_once_in_twenty_at_most),
-		cmocka_unit_test(noise_takes_rounds),
-		cmocka_unit_test(rounds_have_a_bound),
-		cmocka_unit_test(few_values_have_no_interval),
-		cmocka_unit_test(median_is_between_the_middle_two),
-	};
-
-	return cmocka_run_group_tests_name("bench_interval", tests, NULL, NULL);
 }

@@ -35,9 +35,8 @@ static bool is_near(uint32_t count, double expected)
 	return fabs(count - expected) < 5 * sqrt(expected) + 1;
 }
 
-static void each_flow_is_there_once(void **state)
+TEST(each_flow_is_there_once)
 {
-	(void)state;
 	assert_int_equal(packets_prepare(&packets, MOST_FLOWS, false), 0);
 	memset(counts, 0, sizeof(counts));
 	for (uint32_t i = 0; i < MOST_FLOWS; i++)
@@ -48,9 +47,8 @@ static void each_flow_is_there_once(void **state)
 	packets_clear(&packets);
 }
 
-static void uniform_flows_are_equally_frequent(void **state)
+TEST(uniform_flows_are_equally_frequent)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
 		assert_int_equal(packets_prepare(&packets, flows[i], true), 0);
 		count_flows(ORDER_UNIFORM);
@@ -61,9 +59,8 @@ static void uniform_flows_are_equally_frequent(void **state)
 	packets_clear(&packets);
 }
 
-static void zipf_flows_follow_the_law(void **state)
+TEST(zipf_flows_follow_the_law)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
 		double sum = 0;
 
@@ -79,12 +76,11 @@ static void zipf_flows_follow_the_law(void **state)
 	packets_clear(&packets);
 }
 
-static void a_frame_is_a_packet_of_its_flow(void **state)
+TEST(a_frame_is_a_packet_of_its_flow)
 {
 	struct outcome parsed;
 	uint8_t frame[FRAME];
 
-	(void)state;
 	frame_make(frame);
 	frame_set_flow(frame, 77);
 	parsed = host_parse(LINK_ETHERNET, frame, FRAME);
@@ -93,16 +89,4 @@ static void a_frame_is_a_packet_of_its_flow(void **state)
 	assert_int_equal(parsed.pkt.key.src.words[3], 77);
 	assert_int_equal(parsed.pkt.key.src_port, 7);
 	assert_int_equal(parsed.pkt.key.dst_port, 9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_flow_is_there_once),
-		cmocka_unit_test(uniform_flows_are_equally_frequent),
-		cmocka_unit_test(zipf_flows_follow_the_law),
-		cmocka_unit_test(a_frame_is_a_packet_of_its_flow),
-	};
-
-	return cmocka_run_group_tests_name("bench_packets", tests, NULL, NULL);
 }

@@ -28,12 +28,11 @@ static uint64_t take_all(uint32_t interval, uint64_t packets, uint32_t buffer)
 	return sampled;
 }
 
-static void one_packet_of_each_window_is_sampled(void **state)
+TEST(one_packet_of_each_window_is_sampled)
 {
 	static const uint32_t intervals[] = { 2, 3, 7, 100, 65536 };
 	static const uint32_t buffers[] = { 1, 2, 5, 45, 1000, 65535 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(intervals); i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(buffers); k++) {
 			uint64_t windows = 60, n = windows * intervals[i];
@@ -51,13 +50,12 @@ static void one_packet_of_each_window_is_sampled(void **state)
 	}
 }
 
-static void each_place_in_a_window_is_as_likely(void **state)
+TEST(each_place_in_a_window_is_as_likely)
 {
 	enum { INTERVAL = 8, WINDOWS = 80000 };
 	uint32_t counts[INTERVAL] = { 0 };
 	struct sampler sampler = { 0 };
 
-	(void)state;
 	for (uint32_t i = 0; i < INTERVAL * WINDOWS; i++)
 		counts[i % INTERVAL] +=
 			sampler_take(&sampler, INTERVAL, 1, draw(INTERVAL));
@@ -66,12 +64,11 @@ static void each_place_in_a_window_is_as_likely(void **state)
 				WINDOWS / INTERVAL + 500);
 }
 
-static void longest_window_is_32_bits(void **state)
+TEST(longest_window_is_32_bits)
 {
 	struct sampler sampler = { 0 };
 	uint64_t sampled = 0;
 
-	(void)state;
 	for (uint64_t i = 0; i < 1ULL << 32; i += 65535)
 		sampled += sampler_take(&sampler, UINT32_MAX, 65535,
 					UINT32_MAX / 2);
@@ -103,23 +100,21 @@ static struct flow_key reverse_of(const struct flow_key *key)
 }
 
 /* Other hosts and versions depend on them: netobsctl-flows(8) has the hash. */
-static void hash_is_the_documented_one(void **state)
+TEST(hash_is_the_documented_one)
 {
 	const struct flow_key v4 = key_of("::ffff:192.0.2.1",
 					  "::ffff:198.51.100.2", IP_PROTO_TCP),
 			      v6 = key_of("2001:db8::1", "2001:db8::2",
 					  IP_PROTO_UDP);
 
-	(void)state;
 	assert_int_equal(sample_hash(&v4), 0xee99c631ab253fd5ULL);
 	assert_int_equal(sample_hash(&v6), 0xeb201c7627843d55ULL);
 }
 
-static void both_directions_are_alike(void **state)
+TEST(both_directions_are_alike)
 {
 	struct flow_key key = key_of("2001:db8::1", "2001:db8::2", IP_PROTO_UDP);
 
-	(void)state;
 	for (uint32_t port = 0; port < 65536; port++) {
 		struct flow_key reverse;
 
@@ -129,13 +124,12 @@ static void both_directions_are_alike(void **state)
 	}
 }
 
-static void a_request_and_its_reply_are_alike(void **state)
+TEST(a_request_and_its_reply_are_alike)
 {
 	struct flow_key request = key_of("::ffff:192.0.2.1",
 					 "::ffff:198.51.100.2", IP_PROTO_ICMP),
 			reply;
 
-	(void)state;
 	request.src_port = 0;
 	request.dst_port = 8 << 8;
 	reply = reverse_of(&request);
@@ -147,12 +141,11 @@ static void a_request_and_its_reply_are_alike(void **state)
 	assert_int_equal(sample_hash(&request), sample_hash(&reply));
 }
 
-static void point_and_tunnel_do_not_matter(void **state)
+TEST(point_and_tunnel_do_not_matter)
 {
 	struct flow_key key = key_of("2001:db8::1", "2001:db8::2", IP_PROTO_TCP),
 			other = key;
 
-	(void)state;
 	other.ifindex = 7;
 	other.netns = 3;
 	other.vlan = VLAN_PRESENT | 10;
@@ -163,13 +156,12 @@ static void point_and_tunnel_do_not_matter(void **state)
 	assert_int_equal(sample_hash(&key), sample_hash(&other));
 }
 
-static void share_of_the_flows_is_sampled(void **state)
+TEST(share_of_the_flows_is_sampled)
 {
 	static const uint32_t intervals[] = { 2, 10, 100 };
 	struct flow_key key =
 		key_of("::ffff:192.0.2.1", "::ffff:198.51.100.2", IP_PROTO_TCP);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(intervals); i++) {
 		uint32_t n = 0, wanted = (1 << 20) / intervals[i];
 
@@ -182,13 +174,12 @@ static void share_of_the_flows_is_sampled(void **state)
 	}
 }
 
-static void share_is_exact_for_the_largest_intervals(void **state)
+TEST(share_is_exact_for_the_largest_intervals)
 {
 	static const uint32_t intervals[] = {
 		1, 2, 3, 100, 1 << 31, (1U << 31) + 1, UINT32_MAX
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(intervals); i++) {
 		uint64_t last = UINT64_MAX / intervals[i];
 
@@ -199,34 +190,14 @@ static void share_is_exact_for_the_largest_intervals(void **state)
 	}
 }
 
-static void flows_of_a_larger_interval_are_among_those_of_a_smaller_one(void **state)
+TEST(flows_of_a_larger_interval_are_among_those_of_a_smaller_one)
 {
 	struct flow_key key = key_of("2001:db8::1", "2001:db8::2", IP_PROTO_TCP);
 
-	(void)state;
 	for (uint32_t port = 0; port < 65536; port++) {
 		key.src_port = (uint16_t)port;
 		if (is_flow_sampled(&key, 300))
 			assert_true(is_flow_sampled(&key, 100));
 		assert_true(is_flow_sampled(&key, 1));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_packet_of_each_window_is_sampled),
-		cmocka_unit_test(each_place_in_a_window_is_as_likely),
-		cmocka_unit_test(longest_window_is_32_bits),
-		cmocka_unit_test(hash_is_the_documented_one),
-		cmocka_unit_test(both_directions_are_alike),
-		cmocka_unit_test(a_request_and_its_reply_are_alike),
-		cmocka_unit_test(point_and_tunnel_do_not_matter),
-		cmocka_unit_test(share_of_the_flows_is_sampled),
-		cmocka_unit_test(share_is_exact_for_the_largest_intervals),
-		cmocka_unit_test(
-			flows_of_a_larger_interval_are_among_those_of_a_smaller_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

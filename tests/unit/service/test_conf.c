@@ -46,7 +46,28 @@ static void assert_entry(const struct conf *conf, size_t at, const char *want)
 	assert_string_equal(text, want);
 }
 
-static void entries_have_places(void **state)
+static int setup(void **state)
+{
+	static struct fixture fixture;
+
+	fixture = (struct fixture){ .dir = "/tmp/netobs-conf.XXXXXX" };
+	*state = &fixture;
+	return mkdtemp(fixture.dir) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	char command[128];
+
+	conf_clear(&f->conf);
+	snprintf(command, sizeof(command), "rm -r %s", f->dir);
+	return system(command);
+}
+
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(entries_have_places)
 {
 	struct fixture *f = *state;
 
@@ -68,7 +89,7 @@ static void entries_have_places(void **state)
 	assert_int_equal(f->conf.entries[1].value_place.column, 15);
 }
 
-static void backslashes_join_lines(void **state)
+CASE(backslashes_join_lines)
 {
 	struct fixture *f = *state;
 
@@ -80,7 +101,7 @@ static void backslashes_join_lines(void **state)
 	assert_entry(&f->conf, 1, "2:1 x '' a=b\\");
 }
 
-static void a_byte_order_mark_is_no_text(void **state)
+CASE(a_byte_order_mark_is_no_text)
 {
 	struct fixture *f = *state;
 
@@ -93,7 +114,7 @@ static void a_byte_order_mark_is_no_text(void **state)
 	assert_int_equal(f->conf.n, 0);
 }
 
-static void errors_have_places(void **state)
+CASE(errors_have_places)
 {
 	static const struct {
 		const char *text, *error;
@@ -131,7 +152,7 @@ static void errors_have_places(void **state)
 	assert_int_equal(f->conf.n, 0);
 }
 
-static void last_entry_counts(void **state)
+CASE(last_entry_counts)
 {
 	struct fixture *f = *state;
 
@@ -142,7 +163,7 @@ static void last_entry_counts(void **state)
 	assert_null(conf_find(&f->conf, "x", "m", "a"));
 }
 
-static void numbers_are_limited(void **state)
+CASE(numbers_are_limited)
 {
 	const size_t lines = CONF_ENTRIES_MAX + 200;
 	char *text = malloc(4 + 4 * lines + 1), *end;
@@ -208,7 +229,7 @@ static void make_directory(const struct fixture *f, const char *name)
 	assert_int_equal(mkdir(path, 0700), 0);
 }
 
-static void drop_ins_take_effect_by_name(void **state)
+CASE(drop_ins_take_effect_by_name)
 {
 	struct fixture *f = *state;
 	char link[256];
@@ -245,7 +266,7 @@ static void drop_ins_take_effect_by_name(void **state)
 	assert_true(strstr(f->errors, "30-c.conf: Is a directory") != NULL);
 }
 
-static void large_files_are_refused(void **state)
+CASE(large_files_are_refused)
 {
 	struct fixture *f = *state;
 	char *text = malloc(CONF_FILE_MAX + 2);
@@ -262,41 +283,4 @@ static void large_files_are_refused(void **state)
 	read_files(f);
 	assert_true(strstr(f->errors, "larger than 1 MiB") != NULL);
 	free(text);
-}
-
-static int setup(void **state)
-{
-	static struct fixture fixture;
-
-	fixture = (struct fixture){ .dir = "/tmp/netobs-conf.XXXXXX" };
-	*state = &fixture;
-	return mkdtemp(fixture.dir) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-	char command[128];
-
-	conf_clear(&f->conf);
-	snprintf(command, sizeof(command), "rm -r %s", f->dir);
-	return system(command);
-}
-
-#define conf_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		conf_test(entries_have_places),
-		conf_test(backslashes_join_lines),
-		conf_test(a_byte_order_mark_is_no_text),
-		conf_test(errors_have_places),
-		conf_test(last_entry_counts),
-		conf_test(numbers_are_limited),
-		conf_test(drop_ins_take_effect_by_name),
-		conf_test(large_files_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

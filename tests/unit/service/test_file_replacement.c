@@ -60,7 +60,9 @@ static void assert_file(const struct place *place, const char *text)
 	assert_string_equal(found, text);
 }
 
-static void a_new_file_has_its_mode_whatever_the_umask(void **state)
+#define CASE(name) TEST_WITH(name, make_place, remove_place)
+
+CASE(a_new_file_has_its_mode_whatever_the_umask)
 {
 	const mode_t before = umask(077);
 
@@ -69,7 +71,7 @@ static void a_new_file_has_its_mode_whatever_the_umask(void **state)
 	assert_file(*state, "new");
 }
 
-static void a_pipe_is_replaced_without_waiting_for_a_reader(void **state)
+CASE(a_pipe_is_replaced_without_waiting_for_a_reader)
 {
 	const struct place *place = *state;
 
@@ -78,34 +80,18 @@ static void a_pipe_is_replaced_without_waiting_for_a_reader(void **state)
 	assert_file(place, "new");
 }
 
-static void a_failure_leaves_the_old_file(void **state)
+CASE(a_failure_leaves_the_old_file)
 {
 	assert_int_equal(replace(*state, "old", 0), 0);
 	assert_int_equal(replace(*state, "new", -ENOSPC), -ENOSPC);
 	assert_file(*state, "old");
 }
 
-static void a_missing_directory_is_reported(void **state)
+CASE(a_missing_directory_is_reported)
 {
 	struct file_replacement replacement;
 
-	(void)state;
 	assert_int_equal(file_replacement_begin_new(&replacement,
 						    "/nowhere/file", 0644),
 			 -ENOENT);
-}
-
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, make_place, remove_place)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_new_file_has_its_mode_whatever_the_umask),
-		TEST(a_pipe_is_replaced_without_waiting_for_a_reader),
-		TEST(a_failure_leaves_the_old_file),
-		TEST(a_missing_directory_is_reported),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,13 +146,12 @@ static void wait_and_dispatch(struct service_trace *trace)
 	service_trace_dispatch(trace);
 }
 
-static void one_that_failed_is_begun_again_after_a_while(void **state)
+TEST(one_that_failed_is_begun_again_after_a_while)
 {
 	uint32_t errors = 0;
 	struct service_trace *trace;
 	int64_t most_ms = MINUTE_MS;
 
-	(void)state;
 	fake.start_error = -EIO;
 	trace = begin(&errors);
 	for (uint32_t failures = 1; failures <= 3; failures++, most_ms *= 2) {
@@ -173,12 +172,11 @@ static void one_that_failed_is_begun_again_after_a_while(void **state)
 	end(trace);
 }
 
-static void alerts_wait_until_it_is_loaded(void **state)
+TEST(alerts_wait_until_it_is_loaded)
 {
 	uint32_t errors = 0;
 	struct service_trace *trace;
 
-	(void)state;
 	fake.start_error = 0;
 	trace = begin(&errors);
 	for (int i = 0; i < 3; i++)
@@ -190,14 +188,4 @@ static void alerts_wait_until_it_is_loaded(void **state)
 	assert_int_equal(service_trace_totals(trace).armed, 3);
 	assert_int_equal(service_trace_fd(trace), fake.ends[0]);
 	end(trace);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_that_failed_is_begun_again_after_a_while),
-		cmocka_unit_test(alerts_wait_until_it_is_loaded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

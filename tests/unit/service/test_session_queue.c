@@ -19,11 +19,10 @@ static uint32_t take(struct session_queue *queue)
 	return pid;
 }
 
-static void sessions_leave_in_their_order(void **state)
+TEST(sessions_leave_in_their_order)
 {
 	struct session_queue queue = { 0 };
 
-	(void)state;
 	assert_null(session_queue_first(&queue));
 	for (uint32_t round = 0; round < 3; round++) {
 		for (uint32_t pid = 1; pid <= 200; pid++)
@@ -38,11 +37,10 @@ static void sessions_leave_in_their_order(void **state)
 	}
 }
 
-static void a_full_queue_takes_another_for_one_that_leaves(void **state)
+TEST(a_full_queue_takes_another_for_one_that_leaves)
 {
 	struct session_queue queue = { 0 };
 
-	(void)state;
 	for (uint32_t i = 0; i < SESSION_QUEUE_MAX; i++)
 		assert_true(add(&queue, i));
 	assert_false(add(&queue, SESSION_QUEUE_MAX));
@@ -57,14 +55,4 @@ static void a_full_queue_takes_another_for_one_that_leaves(void **state)
 	assert_true(add(&queue, 1));
 	session_queue_clear(&queue);
 	assert_null(session_queue_first(&queue));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sessions_leave_in_their_order),
-		cmocka_unit_test(a_full_queue_takes_another_for_one_that_leaves),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

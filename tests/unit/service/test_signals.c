@@ -14,9 +14,8 @@ static void ignore(void *object)
 	(void)object;
 }
 
-static void held_signal_ends_the_next_wait(void **state)
+TEST(held_signal_ends_the_next_wait)
 {
-	(void)state;
 	signals_catch(ignore, NULL);
 	signals_catch_hangup();
 	signals_hold(SIGHUP);
@@ -41,11 +40,10 @@ static void write_farewell(void)
 }
 
 /* The second one ends the program, as its parent sees. */
-static void what_ends_the_program_restores_the_terminal_before(void **state)
+TEST(what_ends_the_program_restores_the_terminal_before)
 {
 	static const int numbers[] = { SIGTERM, SIGQUIT };
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		char text[32] = "";
 		int ends[2], status;
@@ -70,15 +68,4 @@ static void what_ends_the_program_restores_the_terminal_before(void **state)
 		assert_string_equal(text, "restored");
 		close(ends[0]);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(held_signal_ends_the_next_wait),
-		cmocka_unit_test(
-			what_ends_the_program_restores_the_terminal_before),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,12 +49,11 @@ static void assert_refused(struct trace_loader *loader)
 	assert_false(trace_loader_is_busy(loader));
 }
 
-static void messages_are_passed_on_when_the_result_is_taken(void **state)
+TEST(messages_are_passed_on_when_the_result_is_taken)
 {
 	struct caller caller = { .witness = { .errors = 0 } };
 	struct trace_loader *loader = begin(&caller);
 
-	(void)state;
 	assert_int_equal(caller.witness.errors, 0);
 	assert_refused(loader);
 	assert_int_equal(caller.witness.errors, 1);
@@ -62,14 +61,13 @@ static void messages_are_passed_on_when_the_result_is_taken(void **state)
 	trace_loader_free(loader);
 }
 
-static void one_is_begun_after_another(void **state)
+TEST(one_is_begun_after_another)
 {
 	struct caller caller = { .witness = { .errors = 0 } };
 	struct trace_loader *loader = begin(&caller);
 	NETOBS_OPTS(netobs_trace_opts, opts, .on_log = note_message,
 		    .user = &caller);
 
-	(void)state;
 	assert_refused(loader);
 	assert_int_equal(trace_loader_begin(loader, &opts), 0);
 	assert_refused(loader);
@@ -77,24 +75,12 @@ static void one_is_begun_after_another(void **state)
 	trace_loader_free(loader);
 }
 
-static void a_load_that_is_under_way_is_not_waited_for(void **state)
+TEST(a_load_that_is_under_way_is_not_waited_for)
 {
 	struct caller caller = { .witness = { .errors = 0 } };
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		trace_loader_free(begin(&caller));
 	trace_loader_free(NULL);
 	assert_int_equal(caller.witness.errors, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_are_passed_on_when_the_result_is_taken),
-		cmocka_unit_test(one_is_begun_after_another),
-		cmocka_unit_test(a_load_that_is_under_way_is_not_waited_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

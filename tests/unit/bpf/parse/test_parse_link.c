@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* The cursor, and tags that the kernel keeps beside the frame. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "bpf/parse/link.h"
 #include "host.h"
+#include "lib_test.h"
 #include "packet.h"
 
-static void take_gives_what_is_there_and_no_more(void **state)
+TEST(take_gives_what_is_there_and_no_more)
 {
 	uint8_t bytes[8];
 	struct cursor c = { bytes, bytes, bytes + sizeof(bytes) };
 
-	(void)state;
 	assert_ptr_equal(cursor_take(&c, 5), bytes);
 	assert_null(cursor_take(&c, 4));
 	assert_int_equal(cursor_offset(&c), 5);
@@ -26,12 +20,11 @@ static void take_gives_what_is_there_and_no_more(void **state)
 	assert_null(cursor_take(&c, 1));
 }
 
-static void settle_ends_at_the_limit(void **state)
+TEST(settle_ends_at_the_limit)
 {
 	uint8_t bytes[CURSOR_LIMIT + 1];
 	struct cursor c = { bytes, bytes, bytes + sizeof(bytes) };
 
-	(void)state;
 	assert_non_null(cursor_take(&c, CURSOR_LIMIT));
 	assert_true(cursor_settle(&c));
 	assert_ptr_equal(c.pos, bytes + CURSOR_LIMIT);
@@ -49,63 +42,45 @@ static struct outcome parse_beside(uint16_t tci, const struct layer *layers)
 	return host_parse_from(start, LINK_ETHERNET, packet.bytes, packet.len);
 }
 
-static void tag_beside_the_frame_is_the_only_one(void **state)
+TEST(tag_beside_the_frame_is_the_only_one)
 {
 	static const struct layer layers[] = { ETH, IP4, UDP, {} };
 	struct outcome got = parse_beside(0x6064, layers);
 
-	(void)state;
 	assert_int_equal(got.ret, 0);
 	assert_int_equal(got.pkt.key.vlan, VLAN_PRESENT | 0x64);
 	assert_int_equal(got.pkt.key.outer_vlan, 0);
 	assert_int_equal(got.pkt.l3_offset, 14);
 }
 
-static void tag_beside_the_frame_is_the_outermost(void **state)
+TEST(tag_beside_the_frame_is_the_outermost)
 {
 	static const struct layer layers[] = { ETH,	 VLAN(20), VLAN(30),
 					       VLAN(40), IP4,	   UDP,
 					       {} };
 	struct outcome got = parse_beside(0, layers);
 
-	(void)state;
 	assert_int_equal(got.ret, 0);
 	assert_int_equal(got.pkt.key.vlan, VLAN_PRESENT | 40);
 	assert_int_equal(got.pkt.key.outer_vlan, VLAN_PRESENT);
 }
 
-static void tag_beside_the_frame_is_kept_by_a_tunnel(void **state)
+TEST(tag_beside_the_frame_is_kept_by_a_tunnel)
 {
 	static const struct layer layers[] = { ETH,	 IP4, VXLAN(1), ETH,
 					       VLAN(20), IP4, UDP,	{} };
 	struct outcome got = parse_beside(10, layers);
 
-	(void)state;
 	assert_int_equal(got.ret, 0);
 	assert_int_equal(got.pkt.key.tunnel, TUNNEL_VXLAN);
 	assert_int_equal(got.pkt.key.vlan, VLAN_PRESENT | 20);
 	assert_int_equal(got.pkt.key.outer_vlan, VLAN_PRESENT | 10);
 }
 
-static void rejections_carry_their_reason(void **state)
+TEST(rejections_carry_their_reason)
 {
-	(void)state;
 	for (int reason = 0; reason < UNPARSED_MAX; reason++) {
 		assert_true(reject(reason) < 0);
 		assert_int_equal(reject_reason(reject(reason)), reason);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(take_gives_what_is_there_and_no_more),
-		cmocka_unit_test(settle_ends_at_the_limit),
-		cmocka_unit_test(tag_beside_the_frame_is_the_only_one),
-		cmocka_unit_test(tag_beside_the_frame_is_the_outermost),
-		cmocka_unit_test(tag_beside_the_frame_is_kept_by_a_tunnel),
-		cmocka_unit_test(rejections_carry_their_reason),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

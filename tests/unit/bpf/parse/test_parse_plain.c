@@ -97,11 +97,10 @@ static bool has_plain_layers(const struct layer *l)
 	return l->kind == LAYER_END;
 }
 
-static void samples_are_taken_when_their_layers_are_plain(void **state)
+TEST(samples_are_taken_when_their_layers_are_plain)
 {
 	unsigned int n_plain = 0;
 
-	(void)state;
 	for (size_t i = 0; i < n_samples; i++) {
 		bool is_plain = has_plain_layers(samples[i].layers);
 		struct packet_bytes packet;
@@ -114,9 +113,8 @@ static void samples_are_taken_when_their_layers_are_plain(void **state)
 	assert_true(n_plain >= 8);
 }
 
-static void truncated_samples_say_the_same(void **state)
+TEST(truncated_samples_say_the_same)
 {
-	(void)state;
 	for (size_t i = 0; i < n_samples; i++) {
 		struct packet_bytes packet;
 
@@ -136,9 +134,8 @@ static const struct layer plain_frames[][PACKET_LAYERS] = {
 
 enum { N_FRAMES = sizeof(plain_frames) / sizeof(plain_frames[0]) };
 
-static void every_value_of_every_header_byte_says_the_same(void **state)
+TEST(every_value_of_every_header_byte_says_the_same)
 {
-	(void)state;
 	for (int i = 0; i < N_FRAMES; i++) {
 		struct packet_bytes packet;
 
@@ -157,12 +154,11 @@ static void every_value_of_every_header_byte_says_the_same(void **state)
 }
 
 /* A few bytes at a time, and cut anywhere. */
-static void random_changes_say_the_same(void **state)
+TEST(random_changes_say_the_same)
 {
 	struct packet_bytes packets[N_FRAMES];
 	unsigned int n_taken = 0;
 
-	(void)state;
 	for (int i = 0; i < N_FRAMES; i++)
 		packet_build(plain_frames[i], &packets[i]);
 	for (int round = 0; round < 200000; round++) {
@@ -180,9 +176,8 @@ static void random_changes_say_the_same(void **state)
 	assert_in_range(n_taken, 20000, 180000);
 }
 
-static void samples_with_changes_say_the_same(void **state)
+TEST(samples_with_changes_say_the_same)
 {
-	(void)state;
 	for (int round = 0; round < 100000; round++) {
 		const struct sample *sample = &samples[lrand48() % n_samples];
 		struct packet_bytes packet;
@@ -197,7 +192,7 @@ static void samples_with_changes_say_the_same(void **state)
 }
 
 /* The field is compared for all four ports at once. */
-static void tunnel_ports_are_those_of_the_general_parser(void **state)
+TEST(tunnel_ports_are_those_of_the_general_parser)
 {
 	static const struct tunnel_ports tables[] = {
 		{ .vxlan = { 4789, 8472 }, .geneve = 6081, .gtpu = 2152 },
@@ -207,24 +202,9 @@ static void tunnel_ports_are_those_of_the_general_parser(void **state)
 		{ .gtpu = 4790 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		for (uint32_t port = 0; port <= UINT16_MAX; port++)
 			assert_int_equal(is_tunnel_port(&tables[i], port),
 					 match_port(&tables[i], port) !=
 						 TUNNEL_NONE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(samples_are_taken_when_their_layers_are_plain),
-		cmocka_unit_test(truncated_samples_say_the_same),
-		cmocka_unit_test(every_value_of_every_header_byte_says_the_same),
-		cmocka_unit_test(random_changes_say_the_same),
-		cmocka_unit_test(samples_with_changes_say_the_same),
-		cmocka_unit_test(tunnel_ports_are_those_of_the_general_parser),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

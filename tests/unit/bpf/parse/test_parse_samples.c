@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What the parser makes of whole packets: the table in harness/samples.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "host.h"
+#include "lib_test.h"
 #include "samples.h"
 
 /* The sample that is being looked at: failures name it. */

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What of a tunnel is part of the flow's identity. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "host.h"
+#include "lib_test.h"
 #include "packet.h"
 
 enum { OUTER_SRC = 14 + 12, OUTER_DST = 14 + 16, OUTER_SRC_PORT = 14 + 20 };
@@ -40,36 +35,33 @@ static struct flow_key key_of(const struct packet_bytes *packet)
 	return parse(packet, TUNNEL_VXLAN).key;
 }
 
-static void outer_source_port_is_not_part_of_the_key(void **state)
+TEST(outer_source_port_is_not_part_of_the_key)
 {
 	struct packet_bytes one = vxlan(), other = vxlan();
 	struct flow_key a, b;
 
-	(void)state;
 	other.bytes[OUTER_SRC_PORT] ^= 0x15;
 	a = key_of(&one);
 	b = key_of(&other);
 	assert_memory_equal(&a, &b, sizeof(a));
 }
 
-static void outer_addresses_are_part_of_the_key(void **state)
+TEST(outer_addresses_are_part_of_the_key)
 {
 	struct packet_bytes one = vxlan(), other = vxlan();
 	struct flow_key a, b;
 
-	(void)state;
 	other.bytes[OUTER_DST + 3] ^= 0x80;
 	a = key_of(&one);
 	b = key_of(&other);
 	assert_int_not_equal(a.outer_hash, b.outer_hash);
 }
 
-static void the_way_through_the_tunnel_is_part_of_the_key(void **state)
+TEST(the_way_through_the_tunnel_is_part_of_the_key)
 {
 	struct packet_bytes there = vxlan(), back = vxlan();
 	struct flow_key a, b;
 
-	(void)state;
 	memcpy(back.bytes + OUTER_SRC, there.bytes + OUTER_DST, 4);
 	memcpy(back.bytes + OUTER_DST, there.bytes + OUTER_SRC, 4);
 	a = key_of(&there);
@@ -78,7 +70,7 @@ static void the_way_through_the_tunnel_is_part_of_the_key(void **state)
 }
 
 /* Each router on the way writes another destination into the header. */
-static void the_end_of_segments_is_the_last_one(void **state)
+TEST(the_end_of_segments_is_the_last_one)
 {
 	static const struct layer behind[][6] = {
 		{ ETH, IP6, SRH(3), IP4, UDP },
@@ -87,7 +79,6 @@ static void the_end_of_segments_is_the_last_one(void **state)
 	static const struct layer inner[] = { IP4, UDP, {} };
 	static const enum tunnel_type types[] = { TUNNEL_SRV6, TUNNEL_VXLAN };
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct layer all[PACKET_LAYERS] = { 0 };
 		struct packet_bytes packet;
@@ -106,16 +97,4 @@ static void the_end_of_segments_is_the_last_one(void **state)
 		c = parse(&packet, types[i]);
 		assert_int_not_equal(a.key.outer_hash, c.key.outer_hash);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(outer_source_port_is_not_part_of_the_key),
-		cmocka_unit_test(outer_addresses_are_part_of_the_key),
-		cmocka_unit_test(the_way_through_the_tunnel_is_part_of_the_key),
-		cmocka_unit_test(the_end_of_segments_is_the_last_one),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* What a buffer counts as on the wire. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "bpf/parse/wire.h"
 #include "host.h"
+#include "lib_test.h"
 #include "packet.h"
 
 enum {

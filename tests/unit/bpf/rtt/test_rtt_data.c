@@ -2,9 +2,8 @@
 /* Data and its acknowledgments: which are timed, sent again, or out of order. */
 #include "segments.h"
 
-static void a_keepalive_is_not_data(void **state)
+TEST(a_keepalive_is_not_data)
 {
-	(void)state;
 	shake_hands();
 	for (uint32_t len = 0; len < 2; len++) {
 		see(10 * S, A, ACK, 100, 501, len);
@@ -30,9 +29,8 @@ static void see_window(int dir, uint32_t seq, uint32_t ack, uint16_t window)
 	show(dir, &segment);
 }
 
-static void a_probe_of_a_closed_window_gives_no_sample(void **state)
+TEST(a_probe_of_a_closed_window_gives_no_sample)
 {
-	(void)state;
 	shake_hands();
 	see_window(B, 501, 101, 0);
 	see(200 * MS, A, ACK, 101, 501, 1);
@@ -45,9 +43,8 @@ static void a_probe_of_a_closed_window_gives_no_sample(void **state)
 	assert_int_equal(body.stats[B].zero_windows, 2);
 }
 
-static void what_is_after_a_retransmission_gives_no_sample(void **state)
+TEST(what_is_after_a_retransmission_gives_no_sample)
 {
-	(void)state;
 	shake_hands();
 	see(1 * S, A, ACK, 101, 501, 100);
 	see(5 * MS, A, ACK, 201, 501, 100);
@@ -62,9 +59,8 @@ static void what_is_after_a_retransmission_gives_no_sample(void **state)
 }
 
 /* Its acknowledgment was lost, and so was what followed it; the kernel takes no sample, either. */
-static void what_is_before_a_retransmission_gives_no_sample(void **state)
+TEST(what_is_before_a_retransmission_gives_no_sample)
 {
-	(void)state;
 	shake_hands();
 	see(1 * MS, A, ACK | PSH, 101, 501, 100);
 	see(1 * MS, A, ACK | PSH, 201, 501, 100);
@@ -88,11 +84,10 @@ static void send_hundreds(uint32_t *at, int segments)
 	}
 }
 
-static void a_connection_that_was_open_is_timed_after_two_round_trips(void **state)
+TEST(a_connection_that_was_open_is_timed_after_two_round_trips)
 {
 	uint32_t at = 1000;
 
-	(void)state;
 	begin();
 	send_hundreds(&at, 3);
 	assert_int_equal(body.stats[A].rtt.n, 0);
@@ -118,9 +113,8 @@ static void a_connection_that_was_open_is_timed_after_two_round_trips(void **sta
 	assert_int_equal(body.stats[A].rtt.n, 2);
 }
 
-static void what_was_lost_before_is_out_of_order(void **state)
+TEST(what_was_lost_before_is_out_of_order)
 {
-	(void)state;
 	shake_hands();
 	see(1 * S, A, ACK, 101, 501, 100);
 	see(1 * MS, A, ACK, 301, 501, 100);
@@ -139,11 +133,10 @@ static void see_alternate(uint32_t n)
 }
 
 /* None of it was here before, and the gaps that are not listed are not called anything. */
-static void more_gaps_than_are_listed_are_unknown(void **state)
+TEST(more_gaps_than_are_listed_are_unknown)
 {
 	enum { GAPS = CONN_GAPS + 5 };
 
-	(void)state;
 	shake_hands();
 	see_alternate(GAPS);
 	for (uint32_t i = 0; i < GAPS; i++)
@@ -158,9 +151,8 @@ static void more_gaps_than_are_listed_are_unknown(void **state)
 	assert_int_equal(body.stats[A].late_unknown, GAPS - CONN_GAPS);
 }
 
-static void an_acknowledgment_may_be_inside_a_buffer(void **state)
+TEST(an_acknowledgment_may_be_inside_a_buffer)
 {
-	(void)state;
 	shake_hands();
 	see(1 * S, A, ACK, 101, 501, 65000);
 	see(10 * MS, B, ACK, 501, 30101, 0);
@@ -182,9 +174,8 @@ static void see_buffer(uint64_t after, int dir, uint32_t seq, uint32_t ack,
 	show(dir, &segment);
 }
 
-static void the_first_segment_of_a_buffer_is_timed(void **state)
+TEST(the_first_segment_of_a_buffer_is_timed)
 {
-	(void)state;
 	shake_hands();
 	see_buffer(1 * S, A, 101, 501, 5000);
 	see(10 * MS, B, ACK, 501, 1100, 0);
@@ -207,9 +198,8 @@ static void the_first_segment_of_a_buffer_is_timed(void **state)
 	assert_int_equal(body.stats[A].rtt.n, 3);
 }
 
-static void timers_are_spread_over_a_round_trip(void **state)
+TEST(timers_are_spread_over_a_round_trip)
 {
-	(void)state;
 	shake_hands();
 	now += 1 * S;
 	for (uint32_t i = 0; i < 100; i++)
@@ -219,23 +209,4 @@ static void timers_are_spread_over_a_round_trip(void **state)
 		see(100 * US, B, ACK, 501, 111 + 10 * i, 0);
 	assert_int_equal(body.stats[A].rtt.n, 5);
 	assert_ns(body.stats[A].rtt.last, 10 * MS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_keepalive_is_not_data),
-		cmocka_unit_test(a_probe_of_a_closed_window_gives_no_sample),
-		cmocka_unit_test(what_is_after_a_retransmission_gives_no_sample),
-		cmocka_unit_test(what_is_before_a_retransmission_gives_no_sample),
-		cmocka_unit_test(
-			a_connection_that_was_open_is_timed_after_two_round_trips),
-		cmocka_unit_test(what_was_lost_before_is_out_of_order),
-		cmocka_unit_test(more_gaps_than_are_listed_are_unknown),
-		cmocka_unit_test(an_acknowledgment_may_be_inside_a_buffer),
-		cmocka_unit_test(the_first_segment_of_a_buffer_is_timed),
-		cmocka_unit_test(timers_are_spread_over_a_round_trip),
-	};
-
-	return cmocka_run_group_tests_name("rtt_data", tests, NULL, NULL);
 }

@@ -156,12 +156,11 @@ static bool is_plain(const struct model *m)
 	       m->round_trip + m->jitter < (CONN_TIMERS - 1) * m->interval;
 }
 
-static void samples_are_of_the_request_that_is_answered(void **state)
+TEST(samples_are_of_the_request_that_is_answered)
 {
 	static struct model m;
 	uint64_t samples = 0, requests = 0, plain = 0;
 
-	(void)state;
 	srand48(test_seed());
 	for (int i = 0; i < CONVERSATIONS; i++) {
 		draw(&m);
@@ -184,7 +183,7 @@ static void samples_are_of_the_request_that_is_answered(void **state)
 	assert_true(plain > CONVERSATIONS / 20);
 }
 
-static void flows_of_echoes_are_known_by_protocol_and_type(void **state)
+TEST(flows_of_echoes_are_known_by_protocol_and_type)
 {
 	static const struct {
 		uint8_t proto, flags;
@@ -206,7 +205,6 @@ static void flows_of_echoes_are_known_by_protocol_and_type(void **state)
 		{ 17, 0, 0, ECHO_NONE },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct flow_key key = { .proto = cases[i].proto,
 					      .flags = cases[i].flags,
@@ -214,14 +212,4 @@ static void flows_of_echoes_are_known_by_protocol_and_type(void **state)
 
 		assert_int_equal(echo_kind(&key), cases[i].kind);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(samples_are_of_the_request_that_is_answered),
-		cmocka_unit_test(flows_of_echoes_are_known_by_protocol_and_type),
-	};
-
-	return cmocka_run_group_tests_name("rtt_echoes", tests, NULL, NULL);
 }

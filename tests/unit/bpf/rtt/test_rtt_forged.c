@@ -249,12 +249,11 @@ static void begin(unsigned int seed, bool blind)
 	n_forged = n_accepted = 0;
 }
 
-static void what_the_ends_refuse_changes_nothing(void **state)
+TEST(what_the_ends_refuse_changes_nothing)
 {
 	static struct model m;
 	uint64_t refused = 0, packets = 0;
 
-	(void)state;
 	begin(test_seed(), false);
 	for (int i = 0; i < CONVERSATIONS; i++) {
 		draw(&m);
@@ -273,11 +272,10 @@ static void what_the_ends_refuse_changes_nothing(void **state)
 }
 
 /* Without the handshake the scale of windows is unknown, and the range to guess in is larger. */
-static void few_guesses_are_accepted_in_a_connection_found_open(void **state)
+TEST(few_guesses_are_accepted_in_a_connection_found_open)
 {
 	static struct model m;
 
-	(void)state;
 	begin(test_seed(), true);
 	for (int i = 0; i < CONVERSATIONS; i++) {
 		draw(&m);
@@ -288,15 +286,4 @@ static void few_guesses_are_accepted_in_a_connection_found_open(void **state)
 		      (unsigned long long)n_forged,
 		      (unsigned long long)n_accepted);
 	assert_true(n_accepted < n_forged / 1000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_the_ends_refuse_changes_nothing),
-		cmocka_unit_test(
-			few_guesses_are_accepted_in_a_connection_found_open),
-	};
-
-	return cmocka_run_group_tests_name("rtt_forged", tests, NULL, NULL);
 }

@@ -2,12 +2,11 @@
 /* Samples of a time: their minimum, maximum and histogram. */
 #include "segments.h"
 
-static void the_minimum_forgets_and_the_histogram_does_not(void **state)
+TEST(the_minimum_forgets_and_the_histogram_does_not)
 {
 	struct conn_latency latency = { 0 };
 	uint32_t tick = 77;
 
-	(void)state;
 	latency_add(&latency, latency_of(1 * MS), tick);
 	assert_ns(conn_min(&latency), 1 * MS);
 	latency_add(&latency, latency_of(5 * MS), tick + CONN_MIN_WINDOW);
@@ -27,13 +26,4 @@ static void the_minimum_forgets_and_the_histogram_does_not(void **state)
 	}
 	assert_int_equal(latency_bucket(CONN_LATENCY_MAX), CONN_HIST - 1);
 	assert_int_equal(latency_of(~0ULL), CONN_LATENCY_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_minimum_forgets_and_the_histogram_does_not),
-	};
-
-	return cmocka_run_group_tests_name("rtt_latency", tests, NULL, NULL);
 }

@@ -303,13 +303,12 @@ static void is_calm(const struct model *m)
 
 /* ---- Tests ------------------------------------------------------------------------ */
 
-static void what_is_measured_is_true(void **state)
+TEST(what_is_measured_is_true)
 {
 	static struct model m;
 	uint64_t samples = 0, echoes = 0, turns = 0, packets = 0, compared = 0;
 	uint64_t answers = 0, known = 0, answers_compared = 0, refused = 0;
 
-	(void)state;
 	srand48(test_seed());
 	for (int i = 0; i < CONVERSATIONS; i++) {
 		draw(&m);
@@ -342,13 +341,4 @@ static void what_is_measured_is_true(void **state)
 	assert_true(compared > CONVERSATIONS);
 	assert_true(known > answers / 2);
 	assert_true(answers_compared > CONVERSATIONS / 4);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_measured_is_true),
-	};
-
-	return cmocka_run_group_tests_name("rtt_model", tests, NULL, NULL);
 }

@@ -2,9 +2,8 @@
 /* How a connection opens and closes, and how fast it was. */
 #include "segments.h"
 
-static void a_handshake_gives_a_sample_for_each_leg(void **state)
+TEST(a_handshake_gives_a_sample_for_each_leg)
 {
-	(void)state;
 	shake_hands();
 	assert_int_equal(head.opener, A);
 	assert_ns(body.stats[A].handshake, 10 * MS);
@@ -13,9 +12,8 @@ static void a_handshake_gives_a_sample_for_each_leg(void **state)
 	assert_int_equal(conn_class(&conn), CONN_OPEN);
 }
 
-static void a_syn_that_is_sent_again_gives_none(void **state)
+TEST(a_syn_that_is_sent_again_gives_none)
 {
-	(void)state;
 	begin();
 	see(0, A, SYN, 100, 0, 0);
 	see(1 * S, A, SYN, 100, 0, 0);
@@ -29,9 +27,8 @@ static void a_syn_that_is_sent_again_gives_none(void **state)
 	assert_int_equal(body.stats[A].retransmitted, 0);
 }
 
-static void both_ends_may_open(void **state)
+TEST(both_ends_may_open)
 {
-	(void)state;
 	begin();
 	see(0, A, SYN, 100, 0, 0);
 	see(1 * MS, B, SYN, 500, 0, 0);
@@ -44,9 +41,8 @@ static void both_ends_may_open(void **state)
 	assert_int_equal(conn_class(&conn), CONN_OPEN);
 }
 
-static void an_answer_with_another_number_is_no_sample(void **state)
+TEST(an_answer_with_another_number_is_no_sample)
 {
-	(void)state;
 	begin();
 	see(0, A, SYN, 100, 0, 0);
 	see(1 * MS, B, SYN | ACK, 900, 5000, 0); /* of an old connection */
@@ -68,9 +64,8 @@ static void an_answer_with_another_number_is_no_sample(void **state)
 }
 
 /* The effects that a flood with forged addresses can have, and those that it cannot. */
-static void more_than_a_handshake_is_no_longer_half_open(void **state)
+TEST(more_than_a_handshake_is_no_longer_half_open)
 {
-	(void)state;
 	begin();
 	see(0, A, SYN, 100, 0, 0);
 	assert_int_equal(conn_class(&conn), CONN_HALF_OPEN);
@@ -99,9 +94,8 @@ static void more_than_a_handshake_is_no_longer_half_open(void **state)
 	assert_int_equal(conn_class(&conn), CONN_UNANSWERED);
 }
 
-static void both_fins_close(void **state)
+TEST(both_fins_close)
 {
-	(void)state;
 	shake_hands();
 	see(0, A, FIN | ACK, 101, 501, 10);
 	assert_int_equal(conn_class(&conn), CONN_OPEN);
@@ -112,9 +106,8 @@ static void both_fins_close(void **state)
 }
 
 /* The first packet that is seen is behind the FIN. */
-static void a_fin_that_is_sent_again_is_no_data(void **state)
+TEST(a_fin_that_is_sent_again_is_no_data)
 {
-	(void)state;
 	begin();
 	see(0, A, ACK, 1000, 501, 0);
 	see(1 * MS, A, FIN | ACK, 999, 501, 0);
@@ -124,11 +117,10 @@ static void a_fin_that_is_sent_again_is_no_data(void **state)
 	assert_int_equal(rates.sides[A].peak_bytes, 0);
 }
 
-static void the_peak_rate_is_that_of_the_busiest_window(void **state)
+TEST(the_peak_rate_is_that_of_the_busiest_window)
 {
 	uint32_t at = 101;
 
-	(void)state;
 	shake_hands();
 	for (int window = 0; window < 10; window++) {
 		for (int i = 0; i < 4; i++) {
@@ -141,20 +133,4 @@ static void the_peak_rate_is_that_of_the_busiest_window(void **state)
 	see(1 * S, A, ACK, at, 501, 1);
 	assert_int_equal(conn_data_bytes(&conn, A), at + 1 - 101);
 	assert_in_range(rates.sides[A].peak_bytes, 2 * 9000, 4 * 9000 + 200);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_handshake_gives_a_sample_for_each_leg),
-		cmocka_unit_test(a_syn_that_is_sent_again_gives_none),
-		cmocka_unit_test(both_ends_may_open),
-		cmocka_unit_test(an_answer_with_another_number_is_no_sample),
-		cmocka_unit_test(more_than_a_handshake_is_no_longer_half_open),
-		cmocka_unit_test(both_fins_close),
-		cmocka_unit_test(a_fin_that_is_sent_again_is_no_data),
-		cmocka_unit_test(the_peak_rate_is_that_of_the_busiest_window),
-	};
-
-	return cmocka_run_group_tests_name("rtt_observe", tests, NULL, NULL);
 }

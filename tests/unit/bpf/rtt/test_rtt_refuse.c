@@ -2,9 +2,8 @@
 /* Segments that their ends would refuse change nothing, and a connection goes on after them. */
 #include "segments.h"
 
-static void an_answer_to_another_handshake_is_refused(void **state)
+TEST(an_answer_to_another_handshake_is_refused)
 {
-	(void)state;
 	begin();
 	see(0, A, SYN, 100, 0, 0);
 	see(1 * MS, B, ACK, 900, 5000, 0); /* of an old connection */
@@ -14,9 +13,8 @@ static void an_answer_to_another_handshake_is_refused(void **state)
 	assert_ns(body.stats[A].handshake, 10 * MS);
 }
 
-static void a_reset_closes_only_with_the_next_number(void **state)
+TEST(a_reset_closes_only_with_the_next_number)
 {
-	(void)state;
 	shake_hands();
 	see(0, B, RST, 7000, 0, 0);
 	assert_int_equal(conn_class(&conn), CONN_OPEN);
@@ -30,11 +28,10 @@ static void a_reset_closes_only_with_the_next_number(void **state)
 	assert_int_equal(body.stats[A].rtt.n, 0);
 }
 
-static void a_syn_with_another_number_is_another_connection(void **state)
+TEST(a_syn_with_another_number_is_another_connection)
 {
 	struct segment segment;
 
-	(void)state;
 	shake_hands();
 	segment = make(SYN, 100, 0, 0);
 	assert_false(is_another(&conn, A, &segment));
@@ -55,11 +52,10 @@ static void a_syn_with_another_number_is_another_connection(void **state)
 }
 
 /* RFC 5961, 4: an open end acknowledges neither SYN nor SYN+ACK of others. */
-static void a_syn_ack_without_its_syn_changes_no_open_connection(void **state)
+TEST(a_syn_ack_without_its_syn_changes_no_open_connection)
 {
 	struct segment forged, syn, answer;
 
-	(void)state;
 	shake_hands();
 	for (int dir = A; dir <= B; dir++) {
 		forged = make(SYN | ACK, 900, 102, 0);
@@ -87,11 +83,10 @@ static enum verdict judge(int dir, int flags, uint32_t seq, uint32_t ack)
 }
 
 /* Its answers take another way: only what follows tells a SYN from a forged one. */
-static void a_syn_in_one_direction_begins_with_what_follows(void **state)
+TEST(a_syn_in_one_direction_begins_with_what_follows)
 {
 	const uint32_t far = 1U << 30;
 
-	(void)state;
 	begin();
 	see(0, A, SYN, 100, 0, 0);
 	see(10 * MS, A, ACK, 101, 501, 50);
@@ -108,11 +103,10 @@ static void a_syn_in_one_direction_begins_with_what_follows(void **state)
 }
 
 /* Numbers that the ends refuse, until there are more of them than a guess would have. */
-static void a_connection_goes_on_after_what_was_missed(void **state)
+TEST(a_connection_goes_on_after_what_was_missed)
 {
 	const uint32_t far = 1U << 30;
 
-	(void)state;
 	shake_hands();
 	see(1 * S, A, ACK, 101, 501, 100);
 	see(10 * MS, B, ACK, 501, 201, 0);
@@ -129,19 +123,4 @@ static void a_connection_goes_on_after_what_was_missed(void **state)
 	assert_int_equal(body.stats[A].retransmitted, 0);
 	assert_int_equal(body.stats[A].late_unknown, 1);
 	assert_int_equal(body.stats[A].rtt.n, 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_answer_to_another_handshake_is_refused),
-		cmocka_unit_test(a_reset_closes_only_with_the_next_number),
-		cmocka_unit_test(a_syn_with_another_number_is_another_connection),
-		cmocka_unit_test(
-			a_syn_ack_without_its_syn_changes_no_open_connection),
-		cmocka_unit_test(a_syn_in_one_direction_begins_with_what_follows),
-		cmocka_unit_test(a_connection_goes_on_after_what_was_missed),
-	};
-
-	return cmocka_run_group_tests_name("rtt_refuse", tests, NULL, NULL);
 }

@@ -9,11 +9,10 @@ static void ask(uint32_t *at, uint32_t answered)
 	*at += 100;
 }
 
-static void an_answer_is_timed_from_the_last_byte_of_the_question(void **state)
+TEST(an_answer_is_timed_from_the_last_byte_of_the_question)
 {
 	uint32_t asked = 101, answered = 501;
 
-	(void)state;
 	shake_hands();
 	for (int i = 0; i < 10; i++) {
 		ask(&asked, answered);
@@ -47,9 +46,8 @@ static void ask_for_long(bool is_acked_first)
 	}
 }
 
-static void the_way_to_the_server_is_no_time_of_the_application(void **state)
+TEST(the_way_to_the_server_is_no_time_of_the_application)
 {
-	(void)state;
 	for (int is_acked_first = 0; is_acked_first < 2; is_acked_first++) {
 		shake_hands();
 		ask_for_long(is_acked_first);
@@ -71,11 +69,10 @@ static void the_way_to_the_server_is_no_time_of_the_application(void **state)
 	assert_int_equal(conn_app_latency(5, 7), 0);
 }
 
-static void streams_and_pipelines_have_no_turns(void **state)
+TEST(streams_and_pipelines_have_no_turns)
 {
 	uint32_t a = 101, b = 501;
 
-	(void)state;
 	shake_hands();
 	for (int i = 0; i < 100; i++) { /* each acknowledges all but the newest */
 		see(1 * MS, A, ACK | PSH, a, i ? b - 100 : b, 100);
@@ -87,28 +84,13 @@ static void streams_and_pipelines_have_no_turns(void **state)
 	assert_true(body.stats[B].overlaps > 90);
 }
 
-static void a_question_that_is_repeated_has_no_timed_answer(void **state)
+TEST(a_question_that_is_repeated_has_no_timed_answer)
 {
 	uint32_t asked = 101;
 
-	(void)state;
 	shake_hands();
 	ask(&asked, 501);
 	see(300 * MS, A, ACK | PSH, 151, 501, 50);
 	see(10 * MS, B, ACK | PSH, 501, asked, 10);
 	assert_int_equal(body.stats[B].turn.n, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			an_answer_is_timed_from_the_last_byte_of_the_question),
-		cmocka_unit_test(
-			the_way_to_the_server_is_no_time_of_the_application),
-		cmocka_unit_test(streams_and_pipelines_have_no_turns),
-		cmocka_unit_test(a_question_that_is_repeated_has_no_timed_answer),
-	};
-
-	return cmocka_run_group_tests_name("rtt_turns", tests, NULL, NULL);
 }

@@ -156,11 +156,10 @@ static enum usual observe(struct entry *entry, int dir,
 	return usual_observe(&entry->head, rate, dir, segment, CONN_INGRESS);
 }
 
-static void a_usual_segment_does_what_any_does(void **state)
+TEST(a_usual_segment_does_what_any_does)
 {
 	uint32_t usual = 0, with_data = 0, windows = 0, aged = 0, in_order = 0;
 
-	(void)state;
 	srand48(test_seed());
 	for (int i = 0; i < CASES; i++) {
 		uint64_t now = (uint64_t)mrand48() << 20 & ~0ULL >> 1;
@@ -192,13 +191,4 @@ static void a_usual_segment_does_what_any_does(void **state)
 	assert_true(usual - with_data > CASES / 200);
 	assert_true(windows > CASES / 200);
 	assert_true(aged > CASES / 2000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_usual_segment_does_what_any_does),
-	};
-
-	return cmocka_run_group_tests_name("rtt_usual", tests, NULL, NULL);
 }

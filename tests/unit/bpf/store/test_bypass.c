@@ -53,12 +53,11 @@ static uint32_t count_bypassed(struct cpu_state *cpu, const struct tick *tick)
 	return n;
 }
 
-static void misses_are_bypassed_in_fifteen_ticks_of_sixteen(void **state)
+TEST(misses_are_bypassed_in_fifteen_ticks_of_sixteen)
 {
 	const struct tick misses = { .packets = MANY, .misses = MANY };
 	struct cpu_state cpu = new_cpu();
 
-	(void)state;
 	cpu.l1_entered = (uint32_t)cpu.entered;
 	for (int i = 0; i < 100; i++) {
 		assert_true(pass(&cpu, &misses));
@@ -70,13 +69,12 @@ static void misses_are_bypassed_in_fifteen_ticks_of_sixteen(void **state)
 	}
 }
 
-static void hits_end_it(void **state)
+TEST(hits_end_it)
 {
 	const struct tick misses = { .packets = MANY, .misses = MANY },
 			  hits = { .packets = MANY };
 	struct cpu_state cpu = new_cpu();
 
-	(void)state;
 	cpu.l1_entered = (uint32_t)cpu.entered;
 	pass(&cpu, &misses);
 	assert_int_equal(count_bypassed(&cpu, &hits), BYPASS_TICKS);
@@ -110,12 +108,11 @@ static bool may_begin(const struct tick *tick)
 	       tick->misses * 3 > tick->packets;
 }
 
-static void random_ticks_keep_the_promises(void **state)
+TEST(random_ticks_keep_the_promises)
 {
 	struct cpu_state cpu = new_cpu();
 	uint32_t began = 0, ended = 0, in_a_row = 0;
 
-	(void)state;
 	cpu.l1_entered = (uint32_t)cpu.entered;
 	for (int i = 0; i < TICKS; i++) {
 		const struct tick tick = random_tick();
@@ -137,24 +134,16 @@ static void random_ticks_keep_the_promises(void **state)
 	assert_in_range(ended, TICKS / 1000, TICKS);
 }
 
-static void without_a_log_all_packets_look(void **state)
+TEST(without_a_log_all_packets_look)
 {
 	struct cpu_state cpu = { .entered = MANY, .l1_misses = MANY };
 
-	(void)state;
 	bypass_tick(&cpu, 0);
 	assert_int_equal(cpu.l1_bypass, 0);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(misses_are_bypassed_in_fifteen_ticks_of_sixteen),
-		cmocka_unit_test(hits_end_it),
-		cmocka_unit_test(random_ticks_keep_the_promises),
-		cmocka_unit_test(without_a_log_all_packets_look),
-	};
-
 	srand48(test_seed());
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

@@ -15,11 +15,10 @@ static uint32_t choose(const struct conn_bucket *bucket, uint64_t at, bool has_s
 	return choice.way;
 }
 
-static void a_place_that_is_free_is_taken_first(void **state)
+TEST(a_place_that_is_free_is_taken_first)
 {
 	struct conn_bucket bucket = { 0 };
 
-	(void)state;
 	assert_int_equal(choose(&bucket, 0, true), 3);
 	for (uint32_t way = 0; way < CONN_WAYS; way++)
 		bucket.tags[way] = 1;
@@ -82,12 +81,11 @@ static const struct occupant *expect(const struct occupant *a,
 }
 
 /* Each two of them beside open ones, which give their place to no other. */
-static void places_are_taken_from_half_open_and_ended_then_idle_ones(void **state)
+TEST(places_are_taken_from_half_open_and_ended_then_idle_ones)
 {
 	const uint64_t second = 1ULL << CONN_AGE_SHIFT, at = 20000 * second;
 	const size_t n = ARRAY_SIZE(occupants);
 
-	(void)state;
 	for (size_t i = 0; i < n * n; i++) {
 		const struct occupant *a = &occupants[i / n];
 		const struct occupant *b = &occupants[i % n];
@@ -113,12 +111,11 @@ static void places_are_taken_from_half_open_and_ended_then_idle_ones(void **stat
 }
 
 /* Each CPU has its own. */
-static void a_clock_that_is_behind_makes_nothing_idle(void **state)
+TEST(a_clock_that_is_behind_makes_nothing_idle)
 {
 	const uint64_t second = 1ULL << CONN_AGE_SHIFT, at = 20000 * second;
 	struct conn_bucket bucket;
 
-	(void)state;
 	for (uint32_t way = 0; way < CONN_WAYS; way++) {
 		bucket.tags[way] = 1;
 		bucket.ages[way] = conn_age(CONN_OPEN, at + second);
@@ -126,7 +123,7 @@ static void a_clock_that_is_behind_makes_nothing_idle(void **state)
 	assert_int_equal(choose(&bucket, at, false), CONN_WAYS);
 }
 
-static void both_directions_have_one_key(void **state)
+TEST(both_directions_have_one_key)
 {
 	struct flow_key key = { .ifindex = 3,
 				.src_port = 40000,
@@ -139,7 +136,6 @@ static void both_directions_have_one_key(void **state)
 	struct conn_key there, answer;
 	struct flow_key back;
 
-	(void)state;
 	key.src.lanes[1] = 11;
 	key.dst.lanes[1] = 22;
 	back = key;
@@ -165,17 +161,4 @@ static void both_directions_have_one_key(void **state)
 	}
 	key.dst = key.src;
 	assert_int_equal(connection_dir(&key), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_place_that_is_free_is_taken_first),
-		cmocka_unit_test(
-			places_are_taken_from_half_open_and_ended_then_idle_ones),
-		cmocka_unit_test(a_clock_that_is_behind_makes_nothing_idle),
-		cmocka_unit_test(both_directions_have_one_key),
-	};
-
-	return cmocka_run_group_tests_name("conn_places", tests, NULL, NULL);
 }

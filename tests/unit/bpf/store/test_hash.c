@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Flows that differ little must not gather in few slots. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "host.h"
+#include "lib_test.h"
 
 enum { SLOT_BITS = 12, SLOTS = 1 << SLOT_BITS };
 

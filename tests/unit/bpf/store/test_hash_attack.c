@@ -437,11 +437,10 @@ static void attack(const struct family *family, hash_fn hash, uint64_t *seed,
 	}
 }
 
-static void flows_are_spread_as_at_random(void **state)
+TEST(flows_are_spread_as_at_random)
 {
 	uint64_t seed = choose_seed();
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < N_FAMILIES; i++) {
 			attack(&families[i], hash_flow, &seed, SMALL);
@@ -452,11 +451,10 @@ static void flows_are_spread_as_at_random(void **state)
 		attack(&families[i], hash_flow, &seed, LARGE);
 }
 
-static void tunnels_are_told_apart(void **state)
+TEST(tunnels_are_told_apart)
 {
 	uint64_t seed = choose_seed();
 
-	(void)state;
 	for (int i = 0; i < N_FAMILIES; i++) {
 		if (families[i].vary == vary_ports ||
 		    families[i].vary == vary_vni_and_address ||
@@ -468,12 +466,11 @@ static void tunnels_are_told_apart(void **state)
 }
 
 /* Where one of a tunnel's hashes is the same for two, the other is not. */
-static void hashes_of_tunnels_are_independent(void **state)
+TEST(hashes_of_tunnels_are_independent)
 {
 	uint64_t seed = choose_seed();
 	struct hash_secret secret = draw_secret(&seed);
 
-	(void)state;
 	for (int i = 0; i < SMALL; i++) {
 		struct hash_secret other = draw_secret(&seed);
 		struct draw draw = draw_one(&seed, SMALL);
@@ -488,15 +485,4 @@ static void hashes_of_tunnels_are_independent(void **state)
 		assert_int_not_equal(hash_addrs(&key, secret.outer_check),
 				     before);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flows_are_spread_as_at_random),
-		cmocka_unit_test(tunnels_are_told_apart),
-		cmocka_unit_test(hashes_of_tunnels_are_independent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

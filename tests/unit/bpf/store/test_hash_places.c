@@ -14,9 +14,8 @@ static uint64_t random64(void)
 	return (uint64_t)mrand48() << 32 ^ (uint32_t)mrand48();
 }
 
-static void tag_is_odd_and_fits(void **state)
+TEST(tag_is_odd_and_fits)
 {
-	(void)state;
 	assert_true(tag_of(0) & 1);
 	for (int round = 0; round < 100000; round++) {
 		uint32_t tag = tag_of(random64());
@@ -27,9 +26,8 @@ static void tag_is_odd_and_fits(void **state)
 }
 
 /* Both places of a flow are in its bucket. */
-static void ways_are_neighbours(void **state)
+TEST(ways_are_neighbours)
 {
-	(void)state;
 	for (int round = 0; round < 100000; round++) {
 		uint32_t way = l1_way(random64());
 
@@ -38,12 +36,11 @@ static void ways_are_neighbours(void **state)
 	}
 }
 
-static void credit_is_no_part_of_a_tag(void **state)
+TEST(credit_is_no_part_of_a_tag)
 {
 	struct flow_bucket bucket = { 0 };
 	uint32_t tag = tag_of(random64());
 
-	(void)state;
 	for (uint32_t credit = 0; credit < 1 << TAG_SHIFT; credit++) {
 		bucket.tags[5] = tag << TAG_SHIFT | credit;
 		assert_true(has_tag(&bucket, 5, tag));
@@ -52,12 +49,11 @@ static void credit_is_no_part_of_a_tag(void **state)
 	}
 }
 
-static void all_of_a_key_is_compared(void **state)
+TEST(all_of_a_key_is_compared)
 {
 	struct flow_entry entry = { 0 };
 	uint64_t lanes[sizeof(entry.key) / sizeof(uint64_t)];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++)
 		lanes[i] = random64();
 	memcpy(&entry.key, lanes, sizeof(entry.key));
@@ -71,13 +67,12 @@ static void all_of_a_key_is_compared(void **state)
 }
 
 /* Each number is the outcome of as many hashes as any other, but for one. */
-static void scale_covers_all_numbers_evenly(void **state)
+TEST(scale_covers_all_numbers_evenly)
 {
 	static const uint32_t numbers[] = { 1,	    2,	     64,
 					    1024,   1088,    7872,
 					    335552, 1 << 30, UINT32_MAX };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		uint64_t n = numbers[i], step = n / 1000 + 1;
 
@@ -90,17 +85,4 @@ static void scale_covers_all_numbers_evenly(void **state)
 			assert_int_equal(scale_hash(least - 1, n), k - 1);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tag_is_odd_and_fits),
-		cmocka_unit_test(ways_are_neighbours),
-		cmocka_unit_test(credit_is_no_part_of_a_tag),
-		cmocka_unit_test(all_of_a_key_is_compared),
-		cmocka_unit_test(scale_covers_all_numbers_evenly),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,11 +179,10 @@ static void read_one(struct fixture *f)
 }
 
 /* Phases in which more is written than read, and the other way round. */
-static void log_gives_back_what_it_took(void **state)
+TEST(log_gives_back_what_it_took)
 {
 	static struct fixture f;
 
-	(void)state;
 	srand48(test_seed());
 	for (uint32_t step = 0; step < STEPS; step++) {
 		uint32_t readers = step / 1000 % 2 ? 3 : 7;
@@ -206,13 +205,12 @@ static void log_gives_back_what_it_took(void **state)
 	read_one(&f);
 }
 
-static void packet_that_does_not_fit_takes_two_slots(void **state)
+TEST(packet_that_does_not_fit_takes_two_slots)
 {
 	struct packet pkt = random_packet(true);
 	const struct wire_size fits = { 0xffff, UINT32_MAX, UINT32_MAX };
 	struct wire_size size = fits;
 
-	(void)state;
 	assert_true(is_log_short(&pkt, &size));
 	size.packets++;
 	assert_false(is_log_short(&pkt, &size));
@@ -227,14 +225,4 @@ static void packet_that_does_not_fit_takes_two_slots(void **state)
 	pkt = random_packet(true);
 	pkt.key.tunnel = TUNNEL_GRE;
 	assert_false(is_log_short(&pkt, &fits));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(log_gives_back_what_it_took),
-		cmocka_unit_test(packet_that_does_not_fit_takes_two_slots),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static struct flow_tally part(uint64_t packets, uint64_t first_ns,
 	};
 }
 
-static void sums_extremes_and_the_latest_are_kept(void **state)
+TEST(sums_extremes_and_the_latest_are_kept)
 {
 	const struct flow_tally parts[] = {
 		part(1, 500, 500, 64),
@@ -31,7 +31,6 @@ static void sums_extremes_and_the_latest_are_kept(void **state)
 		part(4000, 600, 900, 64),
 	};
 
-	(void)state;
 	for (size_t start = 0; start < ARRAY_SIZE(parts); start++) {
 		struct flow_tally tally = parts[start];
 
@@ -58,12 +57,11 @@ static void sums_extremes_and_the_latest_are_kept(void **state)
 }
 
 /* Of the packet that was first, whichever tally comes first. */
-static void the_flow_label_is_that_of_the_first(void **state)
+TEST(the_flow_label_is_that_of_the_first)
 {
 	struct flow_tally early = part(1, 10, 20, 1), late = part(1, 30, 40, 1);
 	struct flow_tally sum = late;
 
-	(void)state;
 	early.attrs.flow_label = 5;
 	late.attrs.flow_label = 6;
 	sum.attrs.flow_label = 6;
@@ -73,12 +71,11 @@ static void the_flow_label_is_that_of_the_first(void **state)
 	assert_int_equal(sum.attrs.flow_label, 5);
 }
 
-static void the_first_addresses_known_are_kept(void **state)
+TEST(the_first_addresses_known_are_kept)
 {
 	struct flow_tally without = part(1, 1, 1, 1), with = part(1, 2, 2, 1);
 	struct flow_tally other = part(1, 3, 3, 1);
 
-	(void)state;
 	with.attrs.has_mac = other.attrs.has_mac = 1;
 	memset(with.macs, 0x11, sizeof(with.macs));
 	memset(other.macs, 0x22, sizeof(other.macs));
@@ -87,15 +84,4 @@ static void the_first_addresses_known_are_kept(void **state)
 	assert_memory_equal(without.macs, with.macs, sizeof(with.macs));
 	tally_add(&without, &other);
 	assert_memory_equal(without.macs, with.macs, sizeof(with.macs));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_extremes_and_the_latest_are_kept),
-		cmocka_unit_test(the_flow_label_is_that_of_the_first),
-		cmocka_unit_test(the_first_addresses_known_are_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,12 +81,11 @@ static const char *const records[] = {
 	"\"end\":\"2023-11-14T23:13:21.000000+0100\",\"state\":\"established\"}}",
 };
 
-static void each_layout_has_a_face_and_times(void **state)
+TEST(each_layout_has_a_face_and_times)
 {
 	struct flow_face first, face;
 	struct flow_span span;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
 		if (!read_text(records[i], &face, &span))
 			fail_msg("%s", records[i]);
@@ -102,7 +101,7 @@ static void each_layout_has_a_face_and_times(void **state)
 }
 
 /* Events of Hubble and Suricata are of one packet; the members of Hubble are nested. */
-static void events_have_one_time(void **state)
+TEST(events_have_one_time)
 {
 	static const char flow[] =
 		"{\"time\":\"2023-11-14T22:13:20.500175415Z\",\"verdict\":\"DROPPED\","
@@ -118,7 +117,6 @@ static void events_have_one_time(void **state)
 	struct flow_span span;
 	char text[1024];
 
-	(void)state;
 	assert_true(read_text(flow, &first, &span));
 	assert_int_equal(first.src_port, 44916);
 	assert_int_equal(first.dst_port, 80);
@@ -138,7 +136,7 @@ static void events_have_one_time(void **state)
 	assert_int_equal(span.end_ms, START_MS);
 }
 
-static void icmp_is_known_by_any_name_and_has_no_ports(void **state)
+TEST(icmp_is_known_by_any_name_and_has_no_ports)
 {
 	static const char *const of_v6[] = {
 		"{\"SrcAddr\":\"fd00::1\",\"DstAddr\":\"fd00::2\",\"Proto\":58,\"IcmpType\":128}",
@@ -153,7 +151,6 @@ static void icmp_is_known_by_any_name_and_has_no_ports(void **state)
 	struct flow_face first, face;
 	struct flow_span span;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(of_v6) / sizeof(of_v6[0]); i++) {
 		assert_true(read_text(of_v6[i], &face, &span));
 		if (!i)
@@ -175,7 +172,7 @@ static void icmp_is_known_by_any_name_and_has_no_ports(void **state)
 	"\"src4_addr\":\"10.0.0.1\",\"dst4_addr\":\"192.0.2.9\",\"proto\":17"
 
 /* Numbers that are repeated and equal are one. */
-static void ends_that_are_not_clear_are_none(void **state)
+TEST(ends_that_are_not_clear_are_none)
 {
 	static const struct {
 		const char *members;
@@ -215,7 +212,6 @@ static void ends_that_are_not_clear_are_none(void **state)
 		{ "", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct flow_span span;
 		struct flow_face face;
@@ -227,7 +223,7 @@ static void ends_that_are_not_clear_are_none(void **state)
 	}
 }
 
-static void times_that_are_not_clear_are_none(void **state)
+TEST(times_that_are_not_clear_are_none)
 {
 	static const struct {
 		const char *members;
@@ -273,7 +269,6 @@ static void times_that_are_not_clear_are_none(void **state)
 		{ NFDUMP_ENDS ",\"last\":\"\"", { 0, 0 } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct flow_span span;
 		struct flow_face face;
@@ -289,12 +284,11 @@ static void times_that_are_not_clear_are_none(void **state)
 	}
 }
 
-static void times_without_a_zone_are_local(void **state)
+TEST(times_without_a_zone_are_local)
 {
 	struct flow_face face;
 	struct flow_span span;
 
-	(void)state;
 	setenv("TZ", "XYZ-3", 1);
 	tzset();
 	assert_true(read_text("{" NFDUMP_ENDS
@@ -304,12 +298,11 @@ static void times_without_a_zone_are_local(void **state)
 	set_zone(NULL);
 }
 
-static void only_netobs_is_a_source(void **state)
+TEST(only_netobs_is_a_source)
 {
 	struct flow_span span = { 0 };
 	struct flow_face face;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++)
 		assert_int_equal(layout_read_netobs(json_parse(records[i]),
 						    &face, &span),
@@ -323,15 +316,5 @@ static void only_netobs_is_a_source(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_layout_has_a_face_and_times),
-		cmocka_unit_test(events_have_one_time),
-		cmocka_unit_test(icmp_is_known_by_any_name_and_has_no_ports),
-		cmocka_unit_test(ends_that_are_not_clear_are_none),
-		cmocka_unit_test(times_that_are_not_clear_are_none),
-		cmocka_unit_test(times_without_a_zone_are_local),
-		cmocka_unit_test(only_netobs_is_a_source),
-	};
-
-	return cmocka_run_group_tests(tests, set_zone, NULL);
+	return tests_run(set_zone, NULL);
 }

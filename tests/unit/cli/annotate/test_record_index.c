@@ -91,7 +91,9 @@ static void assert_face(bool is_known, struct flow_face found,
 	assert_true(flow_face_equal(&found, &wanted));
 }
 
-static void either_side_is_found_from_the_other_in_both_directions(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(either_side_is_found_from_the_other_in_both_directions)
 {
 	struct conversation_facts facts;
 	struct flow_face outer = OUTER_FACE, inner = INNER_FACE;
@@ -121,7 +123,7 @@ static void either_side_is_found_from_the_other_in_both_directions(void **state)
 	assert_face(facts.has_after, facts.after, outer);
 }
 
-static void times_that_are_apart_by_more_than_the_slack_do_not_fit(void **state)
+CASE(times_that_are_apart_by_more_than_the_slack_do_not_fit)
 {
 	static const struct {
 		int64_t start_ms, end_ms;
@@ -140,7 +142,7 @@ static void times_that_are_apart_by_more_than_the_slack_do_not_fit(void **state)
 				 rows[i].answer);
 }
 
-static void two_that_used_one_port_are_told_apart_by_time_only(void **state)
+CASE(two_that_used_one_port_are_told_apart_by_time_only)
 {
 	struct conversation_facts facts;
 
@@ -159,7 +161,7 @@ static void two_that_used_one_port_are_told_apart_by_time_only(void **state)
 }
 
 /* Another conversation had the port outside, or has it since: the one without the slack is taken. */
-static void what_fits_by_the_slack_only_adds_nothing(void **state)
+CASE(what_fits_by_the_slack_only_adds_nothing)
 {
 	struct conversation_facts facts;
 
@@ -177,7 +179,7 @@ static void what_fits_by_the_slack_only_adds_nothing(void **state)
 }
 
 /* The clocks of a mapping and of the packets that it is of are read at different moments. */
-static void a_flow_within_a_mapping_adds_its_process(void **state)
+CASE(a_flow_within_a_mapping_adds_its_process)
 {
 	struct conversation_facts facts;
 
@@ -197,7 +199,7 @@ static void a_flow_within_a_mapping_adds_its_process(void **state)
 	assert_null(facts.ends[0]);
 }
 
-static void conversations_of_one_agent_are_told_apart_by_their_ids(void **state)
+CASE(conversations_of_one_agent_are_told_apart_by_their_ids)
 {
 	struct conversation_facts facts;
 
@@ -230,7 +232,7 @@ static void conversations_of_one_agent_are_told_apart_by_their_ids(void **state)
 			 RECORD_FOUND);
 }
 
-static void faces_with_very_many_records_are_bounded(void **state)
+CASE(faces_with_very_many_records_are_bounded)
 {
 	struct conversation_facts facts;
 
@@ -245,7 +247,7 @@ static void faces_with_very_many_records_are_bounded(void **state)
 			 RECORD_NONE);
 }
 
-static void records_of_both_directions_agree(void **state)
+CASE(records_of_both_directions_agree)
 {
 	struct conversation_facts facts;
 
@@ -261,7 +263,7 @@ static void records_of_both_directions_agree(void **state)
 	assert_int_equal(facts.ends[1]->pid, 8);
 }
 
-static void of_several_processes_at_an_end_none_is_named(void **state)
+CASE(of_several_processes_at_an_end_none_is_named)
 {
 	struct conversation_facts facts;
 
@@ -274,8 +276,7 @@ static void of_several_processes_at_an_end_none_is_named(void **state)
 	assert_face(facts.has_before, facts.before, INNER_FACE);
 }
 
-static void
-of_a_process_that_executed_another_program_the_newer_is_named(void **state)
+CASE(of_a_process_that_executed_another_program_the_newer_is_named)
 {
 	struct conversation_facts facts;
 
@@ -290,7 +291,7 @@ of_a_process_that_executed_another_program_the_newer_is_named(void **state)
 }
 
 /* Containers of two hosts have the same address, and each of them one process, the first one. */
-static void one_number_on_two_hosts_names_two_processes(void **state)
+CASE(one_number_on_two_hosts_names_two_processes)
 {
 	struct conversation_facts facts;
 
@@ -314,7 +315,7 @@ static void one_number_on_two_hosts_names_two_processes(void **state)
 	}
 }
 
-static void a_session_names_the_process_behind_a_mapping(void **state)
+CASE(a_session_names_the_process_behind_a_mapping)
 {
 	struct conversation_facts facts;
 
@@ -332,7 +333,7 @@ static void a_session_names_the_process_behind_a_mapping(void **state)
 			    ",\"SrcPid\":7,\"SrcProcess\":\"curl\"");
 }
 
-static void an_inner_face_that_two_conversations_have_names_no_process(void **state)
+CASE(an_inner_face_that_two_conversations_have_names_no_process)
 {
 	struct conversation_facts facts;
 
@@ -354,7 +355,7 @@ static void an_inner_face_that_two_conversations_have_names_no_process(void **st
 			 RECORD_AMBIGUOUS);
 }
 
-static void tenants_with_one_tuple_are_ambiguous(void **state)
+CASE(tenants_with_one_tuple_are_ambiguous)
 {
 	struct conversation_facts facts;
 
@@ -366,7 +367,7 @@ static void tenants_with_one_tuple_are_ambiguous(void **state)
 			 RECORD_AMBIGUOUS);
 }
 
-static void a_mapping_lasts_until_its_end_or_the_last_record(void **state)
+CASE(a_mapping_lasts_until_its_end_or_the_last_record)
 {
 	struct conversation_facts facts;
 
@@ -400,7 +401,7 @@ static void a_mapping_lasts_until_its_end_or_the_last_record(void **state)
 }
 
 /* Two hosts redirect the same addresses. */
-static void the_end_of_another_hosts_mapping_ends_none(void **state)
+CASE(the_end_of_another_hosts_mapping_ends_none)
 {
 	struct conversation_facts facts;
 
@@ -422,7 +423,7 @@ static void the_end_of_another_hosts_mapping_ends_none(void **state)
 	assert_int_equal(facts.id, 2);
 }
 
-static void an_older_mapping_is_known_from_its_last_packet_on(void **state)
+CASE(an_older_mapping_is_known_from_its_last_packet_on)
 {
 	struct conversation_facts facts;
 
@@ -437,7 +438,7 @@ static void an_older_mapping_is_known_from_its_last_packet_on(void **state)
 			 RECORD_FOUND);
 }
 
-static void faces_behind_several_routers_are_followed_to_the_end(void **state)
+CASE(faces_behind_several_routers_are_followed_to_the_end)
 {
 	struct conversation_facts facts;
 
@@ -464,7 +465,7 @@ static void faces_behind_several_routers_are_followed_to_the_end(void **state)
 	assert_face(facts.has_after, facts.after, OUTER_FACE);
 }
 
-static void what_has_no_addresses_or_times_is_ignored(void **state)
+CASE(what_has_no_addresses_or_times_is_ignored)
 {
 	struct conversation_facts facts;
 
@@ -478,7 +479,7 @@ static void what_has_no_addresses_or_times_is_ignored(void **state)
 	assert_int_equal(find(*state, INNER_FACE, 0, 5000, &facts), RECORD_NONE);
 }
 
-static void records_of_a_flow_share_an_entry(void **state)
+CASE(records_of_a_flow_share_an_entry)
 {
 	struct conversation_facts facts;
 
@@ -498,7 +499,7 @@ static void records_of_a_flow_share_an_entry(void **state)
 }
 
 /* Of random mappings, each is found by its outer tuple, whatever the size of the table. */
-static void each_of_many_is_found(void **state)
+CASE(each_of_many_is_found)
 {
 	enum { COUNT = 20000 };
 	struct conversation_facts facts;
@@ -527,35 +528,4 @@ static void each_of_many_is_found(void **state)
 				      80));
 		assert_int_equal(facts.ends[0]->pid, i + 1);
 	}
-}
-
-#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(either_side_is_found_from_the_other_in_both_directions),
-		CASE(times_that_are_apart_by_more_than_the_slack_do_not_fit),
-		CASE(two_that_used_one_port_are_told_apart_by_time_only),
-		CASE(what_fits_by_the_slack_only_adds_nothing),
-		CASE(a_flow_within_a_mapping_adds_its_process),
-		CASE(conversations_of_one_agent_are_told_apart_by_their_ids),
-		CASE(records_of_both_directions_agree),
-		CASE(faces_with_very_many_records_are_bounded),
-		CASE(of_several_processes_at_an_end_none_is_named),
-		CASE(of_a_process_that_executed_another_program_the_newer_is_named),
-		CASE(one_number_on_two_hosts_names_two_processes),
-		CASE(a_session_names_the_process_behind_a_mapping),
-		CASE(an_inner_face_that_two_conversations_have_names_no_process),
-		CASE(tenants_with_one_tuple_are_ambiguous),
-		CASE(a_mapping_lasts_until_its_end_or_the_last_record),
-		CASE(the_end_of_another_hosts_mapping_ends_none),
-		CASE(an_older_mapping_is_known_from_its_last_packet_on),
-		CASE(faces_behind_several_routers_are_followed_to_the_end),
-		CASE(what_has_no_addresses_or_times_is_ignored),
-		CASE(records_of_a_flow_share_an_entry),
-		CASE(each_of_many_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

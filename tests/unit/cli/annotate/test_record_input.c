@@ -58,7 +58,7 @@ static void assert_shown(const char *text, const char *expected)
 	record_input_close(&input);
 }
 
-static void records_are_found_in_lines_and_arrays(void **state)
+TEST(records_are_found_in_lines_and_arrays)
 {
 	static const struct {
 		const char *text, *shown;
@@ -73,12 +73,11 @@ static void records_are_found_in_lines_and_arrays(void **state)
 		{ "\x1e{\"a\":1}\n\x1e{\"a\":2}\n", "R1:{\"a\":1}|R2:{\"a\":2}|" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_shown(rows[i].text, rows[i].shown);
 }
 
-static void damage_ends_with_its_lines(void **state)
+TEST(damage_ends_with_its_lines)
 {
 	static const struct {
 		const char *text, *shown;
@@ -98,18 +97,16 @@ static void damage_ends_with_its_lines(void **state)
 		{ "{{{{{{{{", "D1:{{{{{{{{|" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_shown(rows[i].text, rows[i].shown);
 }
 
-static void bytes_of_0_are_damage(void **state)
+TEST(bytes_of_0_are_damage)
 {
 	static const char text[] = "x\0y\n{\"a\":\0 1}\n{\"a\":2}\0";
 	struct record_input input = open_text(text, sizeof(text) - 1);
 	char shown[SHOWN_MAX];
 
-	(void)state;
 	show(&input, shown);
 	assert_string_equal(shown, "D1:x@y\n|D2:{\"a\":@ 1}|R3:{\"a\":2}|D3:@|");
 	record_input_close(&input);
@@ -143,9 +140,8 @@ static void check_long_line(const char *begin, char filler, const char *end,
 	free(text);
 }
 
-static void records_have_a_limit(void **state)
+TEST(records_have_a_limit)
 {
-	(void)state;
 	check_long_line("{\"a\":\"", 'a', "\"}", INPUT_RECORD_MAX, "RR");
 	check_long_line("{\"a\":\"", 'a', "\"}", INPUT_RECORD_MAX + 1, "DR");
 	check_long_line("{\"a\":\"", 'a', "\"}", 5 * INPUT_RECORD_MAX, "DR");
@@ -156,13 +152,12 @@ static void records_have_a_limit(void **state)
 }
 
 /* What is there is passed on at once. */
-static void pieces_of_a_pipe_are_not_waited_for(void **state)
+TEST(pieces_of_a_pipe_are_not_waited_for)
 {
 	struct record_input input = open_text("", 0);
 	struct record_piece piece;
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	close(input.fd);
 	input.fd = fds[0];
@@ -179,12 +174,11 @@ static void pieces_of_a_pipe_are_not_waited_for(void **state)
 	record_input_close(&input);
 }
 
-static void a_directory_cannot_be_read(void **state)
+TEST(a_directory_cannot_be_read)
 {
 	struct record_input input;
 	struct record_piece piece;
 
-	(void)state;
 	assert_int_equal(record_input_open(&input, "/nonexistent/x"), -ENOENT);
 	record_input_close(&input);
 	assert_int_equal(record_input_open(&input, "/"), 0);
@@ -216,13 +210,12 @@ static int count_whole(const char *text, size_t len)
 }
 
 /* All bytes come out, and a damaged byte takes two records at most. */
-static void damage_at_random_takes_few_records(void **state)
+TEST(damage_at_random_takes_few_records)
 {
 	enum { RECORDS = 20 };
 	unsigned int seed = test_seed();
 	char text[RECORDS * (sizeof(good) - 1)];
 
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		const int damages = 1 + rand_r(&seed) % 4;
 		int n;
@@ -238,19 +231,4 @@ static void damage_at_random_takes_few_records(void **state)
 		n = count_whole(text, sizeof(text));
 		assert_in_range(n, RECORDS - 2 * damages, RECORDS);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records_are_found_in_lines_and_arrays),
-		cmocka_unit_test(damage_ends_with_its_lines),
-		cmocka_unit_test(bytes_of_0_are_damage),
-		cmocka_unit_test(records_have_a_limit),
-		cmocka_unit_test(pieces_of_a_pipe_are_not_waited_for),
-		cmocka_unit_test(a_directory_cannot_be_read),
-		cmocka_unit_test(damage_at_random_takes_few_records),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

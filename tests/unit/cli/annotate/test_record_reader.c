@@ -42,12 +42,11 @@ static int read_text(struct record_reader *reader, const char *text,
 	return r;
 }
 
-static void lines_that_are_none_are_counted(void **state)
+TEST(lines_that_are_none_are_counted)
 {
 	struct record_reader reader = { 0 };
 	struct taken taken = { 0 };
 
-	(void)state;
 	assert_int_equal(read_text(&reader, "{\"a\":1}\n{\"a\":2}\n", &taken), 0);
 	assert_false(reader.is_failed);
 	assert_int_equal(read_text(&reader,
@@ -60,12 +59,11 @@ static void lines_that_are_none_are_counted(void **state)
 	assert_int_equal(taken.sum, 15);
 }
 
-static void it_goes_no_further_than_its_caller(void **state)
+TEST(it_goes_no_further_than_its_caller)
 {
 	struct record_reader reader = { 0 };
 	struct taken taken = { .most = 2 };
 
-	(void)state;
 	assert_int_equal(read_text(&reader, "{\"a\":1}\n{\"a\":2}\n{\"a\":4}\nx\n",
 				   &taken),
 			 -ECANCELED);
@@ -73,27 +71,15 @@ static void it_goes_no_further_than_its_caller(void **state)
 	assert_int_equal(taken.sum, 3);
 }
 
-static void a_file_that_is_not_there_has_failed(void **state)
+TEST(a_file_that_is_not_there_has_failed)
 {
 	struct record_reader reader = { 0 };
 	struct taken taken = { 0 };
 
-	(void)state;
 	assert_int_equal(record_reader_read(&reader, "/nonexistent/records",
 					    take, &taken),
 			 -ENOENT);
 	assert_true(reader.is_failed);
 	assert_int_equal(reader.unreadable, 0);
 	assert_int_equal(taken.n, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_that_are_none_are_counted),
-		cmocka_unit_test(it_goes_no_further_than_its_caller),
-		cmocka_unit_test(a_file_that_is_not_there_has_failed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static void add_readers(struct fixture *f, size_t n)
 }
 
 /* One that has gone takes no place. */
-static void too_many_readers_are_refused(void **state)
+TEST_WITH(too_many_readers_are_refused, setup, teardown)
 {
 	struct fixture *f = *state;
 	const struct server_client *last;
@@ -96,7 +96,7 @@ static void too_many_readers_are_refused(void **state)
 }
 
 /* With the timeout, the kernel would end the connection of one that reads nothing. */
-static void readers_may_pause(void **state)
+TEST_WITH(readers_may_pause, setup, teardown)
 {
 	struct fixture *f = *state;
 	int timeout_ms = -1;
@@ -108,16 +108,4 @@ static void readers_may_pause(void **state)
 			 0);
 	assert_int_equal(timeout_ms, 0);
 	assert_false(server_has_vanished(f->listener.server.list[0]));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(too_many_readers_are_refused,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(readers_may_pause, setup,
-						teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

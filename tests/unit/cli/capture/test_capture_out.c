@@ -39,7 +39,7 @@ static int count_files(const char *path)
 	return n;
 }
 
-static void the_only_file_is_kept_until_the_next_one_is_there(void **state)
+TEST(the_only_file_is_kept_until_the_next_one_is_there)
 {
 	char directory[] = "/tmp/netobs-ring-XXXXXX", path[64];
 	const struct capture_out_options options = {
@@ -52,7 +52,6 @@ static void the_only_file_is_kept_until_the_next_one_is_there(void **state)
 	struct netobs_capture *capture;
 	struct capture_out out;
 
-	(void)state;
 	assert_non_null(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/ring.pcapng", directory);
 	assert_int_equal(netobs_capture_new(&opts, &capture), 0);
@@ -73,13 +72,4 @@ static void the_only_file_is_kept_until_the_next_one_is_there(void **state)
 	capture_out_close(&out);
 	netobs_capture_free(capture);
 	assert_int_equal(rmdir(directory), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_only_file_is_kept_until_the_next_one_is_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -336,14 +336,13 @@ static void assert_edge(const struct edge *edge, struct world *world)
 	assert_int_equal(counts->resets, truth->resets);
 }
 
-static void edges_are_what_the_hosts_have_sent(void **state)
+TEST(edges_are_what_the_hosts_have_sent)
 {
 	struct world *world = make_world();
 	struct conversations *all = report_all(world);
 	struct edges edges = { .max = EDGES_MAX };
 	struct conversation_totals totals;
 
-	(void)state;
 	assert_int_equal(conversations_take(all, &edges), 0);
 	assert_int_equal(edges.n, world->n_truths);
 	assert_true(edges.n > EDGES / 2);
@@ -357,14 +356,13 @@ static void edges_are_what_the_hosts_have_sent(void **state)
 	free_world(world);
 }
 
-static void edges_beyond_the_most_are_in_an_exact_remainder(void **state)
+TEST(edges_beyond_the_most_are_in_an_exact_remainder)
 {
 	struct world *world = make_world();
 	struct conversations *all = report_all(world);
 	struct edges edges = { .max = 50 };
 	struct edge_sum sum, truth = { 0 };
 
-	(void)state;
 	for (uint32_t i = 0; i < world->n_truths; i++)
 		for (int way = 0; way < EDGE_WAYS; way++) {
 			truth.counts.packets[way] +=
@@ -426,7 +424,7 @@ static struct conversations *two_reporters(void)
 	return all;
 }
 
-static void a_tuple_that_nat_used_twice_counts_where_that_was_seen(void **state)
+TEST(a_tuple_that_nat_used_twice_counts_where_that_was_seen)
 {
 	struct conversations *all = two_reporters();
 	struct edges edges = { .max = EDGES_MAX };
@@ -436,7 +434,6 @@ static void a_tuple_that_nat_used_twice_counts_where_that_was_seen(void **state)
 				    .proto = TCP };
 	struct flow_face one, other;
 
-	(void)state;
 	set_addr(behind.src, 2, 0);
 	set_addr(behind.dst, 0, 9);
 	one = other = behind;
@@ -458,8 +455,7 @@ static void a_tuple_that_nat_used_twice_counts_where_that_was_seen(void **state)
 	conversations_free(all);
 }
 
-static void
-round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not(void **state)
+TEST(round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not)
 {
 	struct conversations *all = two_reporters();
 	struct edges edges = { .max = EDGES_MAX };
@@ -468,7 +464,6 @@ round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not(void **state)
 					 .packets = 1,
 					 .rtt_samples = 10 };
 
-	(void)state;
 	set_addr(face.src, 0, 1);
 	set_addr(face.dst, 0, 2);
 	for (uint32_t reporter = 0; reporter < 2; reporter++) {
@@ -487,7 +482,7 @@ round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not(void **state)
 	conversations_free(all);
 }
 
-static void what_accepts_is_the_service_whatever_its_port(void **state)
+TEST(what_accepts_is_the_service_whatever_its_port)
 {
 	struct conversations *all = two_reporters();
 	struct edges edges = { .max = EDGES_MAX };
@@ -500,7 +495,6 @@ static void what_accepts_is_the_service_whatever_its_port(void **state)
 					 .has_combined = true,
 					 .tcp_combined = NETOBS_TCP_SYN_ACK };
 
-	(void)state;
 	set_addr(face.src, 0, 1);
 	set_addr(face.dst, 0, 2);
 	report.face = flow_face_back(&face);
@@ -519,7 +513,7 @@ static void what_accepts_is_the_service_whatever_its_port(void **state)
 }
 
 /* Its packets count. */
-static void a_flow_without_both_times_has_no_part_in_the_span(void **state)
+TEST(a_flow_without_both_times_has_no_part_in_the_span)
 {
 	static const int64_t times[][2] = {
 		{ 0, 0 }, { 0, 5000 }, { 1, 0 }, { 9000, 8000 }, { 3000, 4000 },
@@ -531,7 +525,6 @@ static void a_flow_without_both_times_has_no_part_in_the_span(void **state)
 					 .packets = 1 };
 	struct conversation_totals totals;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++) {
 		report.start_ms = times[i][0];
 		report.end_ms = times[i][1];
@@ -584,28 +577,26 @@ static void assert_counted(struct conversations *all, uint64_t packets,
 	conversations_free(all);
 }
 
-static void a_packet_at_two_interfaces_counts_once(void **state)
+TEST(a_packet_at_two_interfaces_counts_once)
 {
 	struct conversations *all = two_reporters();
 
-	(void)state;
 	add_at(all, 0, 1, 1000, 1000, 1);
 	add_at(all, 0, 2, 1000, 1000, 1);
 	assert_counted(all, 1, 1);
 }
 
-static void interfaces_that_a_route_alternates_between_all_count(void **state)
+TEST(interfaces_that_a_route_alternates_between_all_count)
 {
 	struct conversations *all = two_reporters();
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		add_at(all, 0, 1 + i % 2, 1000 + 1000 * i, 2000 + 1000 * i, 100);
 	assert_counted(all, 400, 0);
 }
 
 /* One flow of a host shows how it reports; that of another host does not. */
-static void what_a_flow_shows_of_its_reporter_is_true_of_all_its_flows(void **state)
+TEST(what_a_flow_shows_of_its_reporter_is_true_of_all_its_flows)
 {
 	struct conversations *all = two_reporters();
 	struct edges edges = { .max = EDGES_MAX };
@@ -618,7 +609,6 @@ static void what_a_flow_shows_of_its_reporter_is_true_of_all_its_flows(void **st
 		.packets = 7
 	};
 
-	(void)state;
 	add_at(all, 0, 1, 999, 999, 1); /* the same packet, at two interfaces */
 	add_at(all, 0, 2, 1000, 1000, 1);
 	for (report.point = 1; report.point <= 2; report.point++)
@@ -640,7 +630,7 @@ static void what_a_flow_shows_of_its_reporter_is_true_of_all_its_flows(void **st
 }
 
 /* They have the same addresses, and are different packets. */
-static void types_of_icmp_do_not_show_how_interfaces_are_reported(void **state)
+TEST(types_of_icmp_do_not_show_how_interfaces_are_reported)
 {
 	struct conversations *all = two_reporters();
 	struct service_report report = { .kind = REPORT_FLOW,
@@ -650,7 +640,6 @@ static void types_of_icmp_do_not_show_how_interfaces_are_reported(void **state)
 					 .end_ms = 2000,
 					 .packets = 5 };
 
-	(void)state;
 	for (report.point = 1; report.point <= 2; report.point++) {
 		report.icmp = report.point == 1 ? 8 << 8 : 3 << 8;
 		assert_int_equal(conversations_add(all, 0, &report), 0);
@@ -658,11 +647,10 @@ static void types_of_icmp_do_not_show_how_interfaces_are_reported(void **state)
 	assert_counted(all, 10, 0);
 }
 
-static void interfaces_beyond_the_most_are_in_the_sum(void **state)
+TEST(interfaces_beyond_the_most_are_in_the_sum)
 {
 	struct conversations *all = two_reporters();
 
-	(void)state;
 	for (int i = 0; i < 800; i++)
 		add_at(all, 0, 1 + (uint64_t)i, 1000 + 10 * i, 1005 + 10 * i, 3);
 	assert_counted(all, 2400, 0);
@@ -673,13 +661,12 @@ static void interfaces_beyond_the_most_are_in_the_sum(void **state)
 }
 
 /* Of a broadcast, all hosts report the same tuple. */
-static void a_conversation_of_many_hosts_counts_once(void **state)
+TEST(a_conversation_of_many_hosts_counts_once)
 {
 	enum { MANY = 20000 };
 	struct conversations *all = conversations_new();
 	char identity[24];
 
-	(void)state;
 	assert_non_null(all);
 	for (int i = 0; i < MANY; i++) {
 		uint32_t reporter;
@@ -691,29 +678,4 @@ static void a_conversation_of_many_hosts_counts_once(void **state)
 		add_at(all, reporter, 1, 1000, 2000, 1 + (uint64_t)i);
 	}
 	assert_counted(all, MANY, (uint64_t)MANY * (MANY - 1) / 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(edges_are_what_the_hosts_have_sent),
-		cmocka_unit_test(edges_beyond_the_most_are_in_an_exact_remainder),
-		cmocka_unit_test(
-			a_tuple_that_nat_used_twice_counts_where_that_was_seen),
-		cmocka_unit_test(
-			round_trips_of_a_host_are_added_up_and_those_of_hosts_are_not),
-		cmocka_unit_test(what_accepts_is_the_service_whatever_its_port),
-		cmocka_unit_test(a_flow_without_both_times_has_no_part_in_the_span),
-		cmocka_unit_test(a_packet_at_two_interfaces_counts_once),
-		cmocka_unit_test(
-			interfaces_that_a_route_alternates_between_all_count),
-		cmocka_unit_test(
-			what_a_flow_shows_of_its_reporter_is_true_of_all_its_flows),
-		cmocka_unit_test(
-			types_of_icmp_do_not_show_how_interfaces_are_reported),
-		cmocka_unit_test(interfaces_beyond_the_most_are_in_the_sum),
-		cmocka_unit_test(a_conversation_of_many_hosts_counts_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,13 +20,12 @@ static bool read_text(const char *text, struct service_report *ret_report,
 	return report_read(record, ret_report, &origin, why);
 }
 
-static void a_record_is_read_as_a_whole(void **state)
+TEST(a_record_is_read_as_a_whole)
 {
 	static const uint8_t src[] = { 10, 0, 0, 1 }, dst[] = { 10, 0, 0, 2 };
 	struct service_report report;
 	char why[REPORT_WHY_MAX];
 
-	(void)state;
 	assert_true(read_text(
 		FLOW "\"SrcPort\":65535,\"DstPort\":80,\"Packets\":100,"
 		     "\"Bytes\":9007199254740992,\"Flags\":27,\"TcpCombined\":null,"
@@ -109,9 +108,8 @@ static const struct {
 	{ "{}", NULL },
 };
 
-static void what_is_wrong_is_refused_and_named(void **state)
+TEST(what_is_wrong_is_refused_and_named)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		const char *member = wrong[i].member;
 		struct service_report report;
@@ -128,12 +126,11 @@ static void what_is_wrong_is_refused_and_named(void **state)
 }
 
 /* A row of a table, which has all columns. */
-static void defaults_of_a_table_are_absent(void **state)
+TEST(defaults_of_a_table_are_absent)
 {
 	struct service_report report;
 	char why[REPORT_WHY_MAX];
 
-	(void)state;
 	assert_true(read_text(
 		"{\"type\":\"\",\"SrcAddr\":\"::ffff:10.0.0.1\","
 		"\"DstAddr\":\"::ffff:10.0.0.2\",\"Proto\":6,\"Flags\":18,"
@@ -154,7 +151,7 @@ static void defaults_of_a_table_are_absent(void **state)
 	assert_string_equal(report.processes[0], "");
 }
 
-static void other_types_are_no_failure(void **state)
+TEST(other_types_are_no_failure)
 {
 	static const char *const others[] = {
 		"{\"type\":\"drop\",\"Packets\":\"many\"}",
@@ -162,7 +159,6 @@ static void other_types_are_no_failure(void **state)
 		"{\"type\":\"session\",\"Proto\":6,\"SrcAddr\":\"::\"}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		struct service_report report;
 		char why[REPORT_WHY_MAX];
@@ -170,16 +166,4 @@ static void other_types_are_no_failure(void **state)
 		assert_true(read_text(others[i], &report, why));
 		assert_int_equal(report.kind, REPORT_NONE);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_record_is_read_as_a_whole),
-		cmocka_unit_test(what_is_wrong_is_refused_and_named),
-		cmocka_unit_test(defaults_of_a_table_are_absent),
-		cmocka_unit_test(other_types_are_no_failure),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,8 @@ static void assert_has(const char *text, const char *part)
 		fail_msg("\"%s\" is not in: %s", part, text);
 }
 
-static void a_file_that_cannot_be_read_leaves_the_others(void **state)
+TEST_WITH(a_file_that_cannot_be_read_leaves_the_others, stdout_make_pipe,
+	  stdout_restore)
 {
 	const struct file good = make_file(FLOW "7}\n"),
 			  other = make_file(FLOW "5}\n");
@@ -80,7 +81,7 @@ static void a_file_that_cannot_be_read_leaves_the_others(void **state)
 	assert_has(written, "\"RepeatedPackets\":5");
 }
 
-static void a_wrong_number_is_named_with_its_place(void **state)
+TEST_WITH(a_wrong_number_is_named_with_its_place, stdout_make_pipe, stdout_restore)
 {
 	const struct file file = make_file(FLOW "7}\n" FLOW "\"7\"}\n");
 	const char *const paths[] = { file.path };
@@ -95,18 +96,4 @@ static void a_wrong_number_is_named_with_its_place(void **state)
 	assert_has(errors, place);
 	assert_has(errors, "1 lines are no records");
 	assert_has(written, "\"Packets\":7,");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_file_that_cannot_be_read_leaves_the_others,
-			stdout_make_pipe, stdout_restore),
-		cmocka_unit_test_setup_teardown(
-			a_wrong_number_is_named_with_its_place,
-			stdout_make_pipe, stdout_restore),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

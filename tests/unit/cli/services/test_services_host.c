@@ -138,7 +138,8 @@ static uint64_t number_of_edge(const char *written, const char *name)
 	return json_number(json_get(edge, name));
 }
 
-static void a_conversation_of_several_drains_counts_once(void **state)
+TEST_WITH(a_conversation_of_several_drains_counts_once, stdout_make_pipe,
+	  stdout_restore)
 {
 	const struct services_request request = { .format = SERVICES_JSON,
 						  .interval_ms = 3600000 };
@@ -153,7 +154,8 @@ static void a_conversation_of_several_drains_counts_once(void **state)
 	assert_int_equal(number_of_edge(written, "Conversations"), 1);
 }
 
-static void sessions_that_cannot_be_observed_are_reported(void **state)
+TEST_WITH(sessions_that_cannot_be_observed_are_reported, stdout_make_pipe,
+	  stdout_restore)
 {
 	static const struct {
 		int error;
@@ -165,7 +167,6 @@ static void sessions_that_cannot_be_observed_are_reported(void **state)
 	const struct services_request request = { .format = SERVICES_JSON,
 						  .interval_ms = 3600000 };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		FILE *errors = tmpfile();
 		char text[512] = "", expected[256];
@@ -180,18 +181,4 @@ static void sessions_that_cannot_be_observed_are_reported(void **state)
 		assert_string_equal(text, expected);
 		fclose(errors);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_conversation_of_several_drains_counts_once,
-			stdout_make_pipe, stdout_restore),
-		cmocka_unit_test_setup_teardown(
-			sessions_that_cannot_be_observed_are_reported,
-			stdout_make_pipe, stdout_restore),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

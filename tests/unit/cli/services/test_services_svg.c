@@ -112,7 +112,9 @@ static void assert_new(const struct place *place)
 	assert_int_equal(status.st_mode & 0777, 0640);
 }
 
-static void without_memory_the_old_file_stays(void **state)
+#define CASE(name) TEST_WITH(name, make_place, remove_place)
+
+CASE(without_memory_the_old_file_stays)
 {
 	struct place *place = *state;
 	int r;
@@ -124,7 +126,7 @@ static void without_memory_the_old_file_stays(void **state)
 	assert_old(place);
 }
 
-static void on_a_full_disk_the_old_file_stays(void **state)
+CASE(on_a_full_disk_the_old_file_stays)
 {
 	struct place *place = *state;
 	struct rlimit before, limit;
@@ -141,7 +143,7 @@ static void on_a_full_disk_the_old_file_stays(void **state)
 	assert_old(place);
 }
 
-static void a_file_is_replaced_and_keeps_its_mode(void **state)
+CASE(a_file_is_replaced_and_keeps_its_mode)
 {
 	struct place *place = *state;
 
@@ -149,7 +151,7 @@ static void a_file_is_replaced_and_keeps_its_mode(void **state)
 	assert_new(place);
 }
 
-static void of_a_link_what_it_leads_to_is_replaced(void **state)
+CASE(of_a_link_what_it_leads_to_is_replaced)
 {
 	struct place *place = *state;
 	struct stat status;
@@ -161,7 +163,7 @@ static void of_a_link_what_it_leads_to_is_replaced(void **state)
 	assert_new(place);
 }
 
-static void a_pipe_is_written_in_place(void **state)
+CASE(a_pipe_is_written_in_place)
 {
 	struct place *place = *state;
 	char text[4096], path[96];
@@ -181,20 +183,4 @@ static void a_pipe_is_written_in_place(void **state)
 	assert_non_null(strstr(text, "</svg>"));
 	assert_int_equal(lstat(path, &status), 0);
 	assert_true(S_ISFIFO(status.st_mode));
-}
-
-#define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, make_place, remove_place)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(without_memory_the_old_file_stays),
-		TEST(on_a_full_disk_the_old_file_stays),
-		TEST(a_file_is_replaced_and_keeps_its_mode),
-		TEST(of_a_link_what_it_leads_to_is_replaced),
-		TEST(a_pipe_is_written_in_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

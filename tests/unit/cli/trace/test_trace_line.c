@@ -44,21 +44,19 @@ static void expect(const struct netobs_journey *journey, const char *text)
 	assert_string_equal(line, text);
 }
 
-static void a_journey_in_a_line(void **state)
+TEST(a_journey_in_a_line)
 {
 	const struct netobs_journey journey = make_journey();
 
-	(void)state;
 	expect(&journey, "22:13:20.123456789 10.0.0.1:40000 > [fd00::2]:80 "
 			 "+1000 200 B in 61.2 us: tcp 19.0 us, "
 			 "reader 42.2 us; curl[12] > nginx[34]");
 }
 
-static void what_went_wrong_and_what_is_not_known(void **state)
+TEST(what_went_wrong_and_what_is_not_known)
 {
 	struct netobs_journey journey = make_journey();
 
-	(void)state;
 	journey.record.has = NETOBS_JOURNEY_HAS_READ;
 	journey.offset = -7;
 	journey.n_attempts = 3;
@@ -74,7 +72,7 @@ static void what_went_wrong_and_what_is_not_known(void **state)
 			 "> evil?[2Jxxxxxxxx[34]");
 }
 
-static void an_event_in_a_line(void **state)
+TEST(an_event_in_a_line)
 {
 	struct netobs_trace_event event = {
 		.record = { .sz = sizeof(event), .time_ns = START_NS },
@@ -95,7 +93,6 @@ static void an_event_in_a_line(void **state)
 	};
 	char line[TRACE_LINE_MAX];
 
-	(void)state;
 	memcpy(event.src, client, sizeof(client));
 	memcpy(event.dst, server, sizeof(server));
 	event.record.has = NETOBS_TRACE_HAS_REASON;
@@ -117,13 +114,12 @@ static void an_event_in_a_line(void **state)
 }
 
 /* Of a library that knows more, or of nobody. */
-static void any_values_are_a_line(void **state)
+TEST(any_values_are_a_line)
 {
 	struct netobs_trace_event event;
 	struct netobs_journey journey;
 	char line[TRACE_LINE_MAX];
 
-	(void)state;
 	memset(&event, 0xff, sizeof(event));
 	memset(&journey, 0xff, sizeof(journey));
 	trace_line_event(line, &event);
@@ -135,12 +131,11 @@ static void any_values_are_a_line(void **state)
 }
 
 /* At any width: no line is wider, and nothing is lost but blanks. */
-static void folded_lines_fit_and_are_whole(void **state)
+TEST(folded_lines_fit_and_are_whole)
 {
 	const struct netobs_journey journey = make_journey();
 	char line[TRACE_LINE_MAX], folded[2 * TRACE_LINE_MAX];
 
-	(void)state;
 	trace_line_journey(line, &journey);
 	trace_line_fold(folded, sizeof(folded), line, 0);
 	assert_string_equal(folded, line);
@@ -168,15 +163,7 @@ static void folded_lines_fit_and_are_whole(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_journey_in_a_line),
-		cmocka_unit_test(what_went_wrong_and_what_is_not_known),
-		cmocka_unit_test(an_event_in_a_line),
-		cmocka_unit_test(folded_lines_fit_and_are_whole),
-		cmocka_unit_test(any_values_are_a_line),
-	};
-
 	setenv("TZ", "UTC", 1);
 	tzset();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

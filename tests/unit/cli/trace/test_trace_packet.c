@@ -46,7 +46,7 @@ static uint32_t sum(uint32_t from, const uint8_t *bytes, uint32_t len)
 	return from;
 }
 
-static void lengths_are_those_of_the_packet(void **state)
+TEST(lengths_are_those_of_the_packet)
 {
 	static const struct {
 		const uint8_t (*ends)[16];
@@ -62,7 +62,6 @@ static void lengths_are_those_of_the_packet(void **state)
 		{ v6, IPPROTO_ICMPV6, 64, 48, 104 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		const bool is_v4 = cases[i].ends == v4;
 		struct netobs_trace_event event = make_event(
@@ -78,11 +77,10 @@ static void lengths_are_those_of_the_packet(void **state)
 	}
 }
 
-static void checksums_are_valid_without_data(void **state)
+TEST(checksums_are_valid_without_data)
 {
 	static const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP };
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		const bool is_v4 = i % 2;
 		const uint8_t protocol = protocols[i / 2];
@@ -104,13 +102,12 @@ static void checksums_are_valid_without_data(void **state)
 	}
 }
 
-static void fields_are_those_of_the_event(void **state)
+TEST(fields_are_those_of_the_event)
 {
 	const struct netobs_trace_event event = make_event(v4, IPPROTO_TCP, 9);
 	struct trace_packet packet;
 	const uint8_t *tcp = packet.bytes + 20;
 
-	(void)state;
 	assert_true(trace_packet_make(&event, &packet));
 	assert_memory_equal(packet.bytes + 12, v4[0] + 12, 4);
 	assert_memory_equal(packet.bytes + 16, v4[1] + 12, 4);
@@ -122,12 +119,11 @@ static void fields_are_those_of_the_event(void **state)
 	assert_int_equal(get16(tcp + 16), 0);
 }
 
-static void fragments_have_their_place(void **state)
+TEST(fragments_have_their_place)
 {
 	struct netobs_trace_event event = make_event(v4, IPPROTO_UDP, 1480);
 	struct trace_packet packet;
 
-	(void)state;
 	event.is_fragment = 1;
 	event.ip_id = 0x1234;
 	assert_true(trace_packet_make(&event, &packet));
@@ -153,7 +149,7 @@ static void fragments_have_their_place(void **state)
 	assert_memory_equal(packet.bytes + 44, "\1\2\3\4", 4);
 }
 
-static void what_processes_do_has_no_packet(void **state)
+TEST(what_processes_do_has_no_packet)
 {
 	static const uint8_t points[] = { NETOBS_TRACE_SEND, NETOBS_TRACE_SENT,
 					  NETOBS_TRACE_READY, NETOBS_TRACE_READ,
@@ -161,7 +157,6 @@ static void what_processes_do_has_no_packet(void **state)
 	struct netobs_trace_event event = make_event(v4, IPPROTO_TCP, 1);
 	struct trace_packet packet;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(points); i++) {
 		event.point = points[i];
 		assert_false(trace_packet_make(&event, &packet));
@@ -169,27 +164,12 @@ static void what_processes_do_has_no_packet(void **state)
 }
 
 /* Of large segments, a header of IP does not have the length. */
-static void lengths_beyond_a_header_are_0_in_it(void **state)
+TEST(lengths_beyond_a_header_are_0_in_it)
 {
 	struct netobs_trace_event event = make_event(v4, IPPROTO_TCP, 70000);
 	struct trace_packet packet;
 
-	(void)state;
 	assert_true(trace_packet_make(&event, &packet));
 	assert_int_equal(packet.length, 70040);
 	assert_int_equal(get16(packet.bytes + 2), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lengths_are_those_of_the_packet),
-		cmocka_unit_test(checksums_are_valid_without_data),
-		cmocka_unit_test(fields_are_those_of_the_event),
-		cmocka_unit_test(fragments_have_their_place),
-		cmocka_unit_test(what_processes_do_has_no_packet),
-		cmocka_unit_test(lengths_beyond_a_header_are_0_in_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

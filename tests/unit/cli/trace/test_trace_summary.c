@@ -34,12 +34,11 @@ static void add(struct trace_summary *summary, uint64_t tcp_ns, uint64_t reader_
 	trace_summary_add(summary, &journey);
 }
 
-static void percentiles_are_exact(void **state)
+TEST(percentiles_are_exact)
 {
 	struct trace_summary summary = { 0 };
 	uint64_t ns[5];
 
-	(void)state;
 	for (uint64_t i = 1000; i >= 1; i--)
 		add(&summary, i * 1000, 5);
 	assert_int_equal(trace_summary_percentiles(&summary.directions[0],
@@ -61,14 +60,13 @@ static void percentiles_are_exact(void **state)
 	trace_summary_clear(&summary);
 }
 
-static void parts_that_are_not_known_do_not_count(void **state)
+TEST(parts_that_are_not_known_do_not_count)
 {
 	struct netobs_journey journey = make_journey(100, 0);
 	struct trace_summary summary = { 0 };
 	const struct trace_series *series = summary.directions[0].series;
 	uint64_t ns;
 
-	(void)state;
 	add(&summary, 200, 300);
 	journey.unknown_parts = 1U << NETOBS_JOURNEY_READER;
 	journey.record.has = 0;
@@ -92,13 +90,12 @@ static void parts_that_are_not_known_do_not_count(void **state)
 }
 
 /* What is beyond the limit is chosen evenly: percentiles are near, the rest is exact. */
-static void more_journeys_than_are_kept(void **state)
+TEST(more_journeys_than_are_kept)
 {
 	struct trace_summary summary = { 0 };
 	const uint64_t n = 3 * TRACE_SAMPLES_MAX;
 	uint64_t ns[5];
 
-	(void)state;
 	for (uint64_t i = 1; i <= n; i++)
 		add(&summary, i, 0);
 	assert_int_equal(summary.directions[0].n, TRACE_SAMPLES_MAX);
@@ -123,7 +120,9 @@ static const char *written(void **state)
 	return stdout_written(*state);
 }
 
-static void a_table_has_the_parts_that_took_time(void **state)
+#define CASE(name) TEST_WITH(name, stdout_make_pipe, stdout_restore)
+
+CASE(a_table_has_the_parts_that_took_time)
 {
 	struct netobs_journey journey = make_journey(9000, 1000);
 	struct trace_summary summary = { 0 };
@@ -149,7 +148,7 @@ static void a_table_has_the_parts_that_took_time(void **state)
 	trace_summary_clear(&summary);
 }
 
-static void time_in_no_part_has_a_row(void **state)
+CASE(time_in_no_part_has_a_row)
 {
 	struct netobs_journey journey = make_journey(6000, 0);
 	struct trace_summary summary = { 0 };
@@ -169,7 +168,7 @@ static void time_in_no_part_has_a_row(void **state)
 	trace_summary_clear(&summary);
 }
 
-static void json_has_all_series(void **state)
+CASE(json_has_all_series)
 {
 	struct trace_summary summary = { 0 };
 	const char *text;
@@ -192,7 +191,7 @@ static void json_has_all_series(void **state)
 	trace_summary_clear(&summary);
 }
 
-static void nothing_is_a_table_without_rows(void **state)
+CASE(nothing_is_a_table_without_rows)
 {
 	struct trace_summary summary = { 0 };
 
@@ -202,22 +201,4 @@ static void nothing_is_a_table_without_rows(void **state)
 		"DIRECTION  PART  JOURNEYS  SHARE  P50  P90  P99  MAX\n");
 	assert_null(trace_summary_ranked(&summary.directions[0], 500));
 	trace_summary_clear(&summary);
-}
-
-#define PRINTED(test) \
-	cmocka_unit_test_setup_teardown(test, stdout_make_pipe, stdout_restore)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(percentiles_are_exact),
-		cmocka_unit_test(parts_that_are_not_known_do_not_count),
-		cmocka_unit_test(more_journeys_than_are_kept),
-		PRINTED(a_table_has_the_parts_that_took_time),
-		PRINTED(time_in_no_part_has_a_row),
-		PRINTED(json_has_all_series),
-		PRINTED(nothing_is_a_table_without_rows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,12 +86,11 @@ static void check_xml(const char *text)
 
 /* ---- Cases --------------------------------------------------------------------------------- */
 
-static void bars_have_shares_and_tooltips(void **state)
+TEST(bars_have_shares_and_tooltips)
 {
 	struct trace_summary summary = { 0 };
 	char *text;
 
-	(void)state;
 	add(&summary, 0, 25000, 75000, 0);
 	add(&summary, 1, 0, 0, 5000);
 	text = print(&summary, "tcp port 80");
@@ -108,12 +107,11 @@ static void bars_have_shares_and_tooltips(void **state)
 	free(text);
 }
 
-static void titles_are_any_text(void **state)
+TEST(titles_are_any_text)
 {
 	struct trace_summary summary = { 0 };
 	char title[1000], *text;
 
-	(void)state;
 	add(&summary, 0, 1, 0, 0);
 	memset(title, '<', sizeof(title) - 1);
 	title[sizeof(title) - 1] = '\0';
@@ -124,13 +122,12 @@ static void titles_are_any_text(void **state)
 	free(text);
 }
 
-static void journeys_without_time_or_end_are_drawn(void **state)
+TEST(journeys_without_time_or_end_are_drawn)
 {
 	struct trace_summary summary = { 0 };
 	struct netobs_journey journey = { .end_ns = 500, .unknown_ns = 500 };
 	char *text;
 
-	(void)state;
 	check_xml(text = print(&summary, ""));
 	free(text);
 	add(&summary, 0, 0, 0, 0);
@@ -142,15 +139,4 @@ static void journeys_without_time_or_end_are_drawn(void **state)
 	assert_null(strstr(text, "nan"));
 	assert_non_null(strstr(text, "unknown: 0.50 us"));
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bars_have_shares_and_tooltips),
-		cmocka_unit_test(titles_are_any_text),
-		cmocka_unit_test(journeys_without_time_or_end_are_drawn),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

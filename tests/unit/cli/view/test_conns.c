@@ -10,7 +10,7 @@
 #include "cli/view/conns.h"
 #include "service/text/human.h"
 
-static void latencies_have_three_digits(void **state)
+TEST(latencies_have_three_digits)
 {
 	static const struct {
 		uint64_t ns;
@@ -29,7 +29,6 @@ static void latencies_have_three_digits(void **state)
 	};
 	char text[16];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		human_latency(text, sizeof(text), cases[i].ns);
 		assert_string_equal(text, cases[i].text);
@@ -73,11 +72,10 @@ static void assert_order(const struct conns *conns, uint16_t first,
 				 40000 + wanted[i]);
 }
 
-static void rows_have_what_came_since_the_moment_before(void **state)
+TEST(rows_have_what_came_since_the_moment_before)
 {
 	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
 
-	(void)state;
 	conns_begin(&conns);
 	take(&conns, 0, 500, 10, 7);
 	take(&conns, 1, 400, 30, 0);
@@ -99,11 +97,10 @@ static void rows_have_what_came_since_the_moment_before(void **state)
 	conns_free(&conns);
 }
 
-static void rows_are_sorted_by_each_column(void **state)
+TEST(rows_are_sorted_by_each_column)
 {
 	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
 
-	(void)state;
 	conns_begin(&conns);
 	take(&conns, 0, 500, 10, 7);
 	take(&conns, 1, 400, 30, 0);
@@ -141,14 +138,13 @@ static void take_answers(struct conns *conns, uint16_t i, uint64_t samples,
 	conns_take(&connection, conns);
 }
 
-static void the_column_of_applications_is_in_order(void **state)
+TEST(the_column_of_applications_is_in_order)
 {
 	static const char *const shown[] = { "20.0 us", "0.00 us", "-" };
 	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
 	struct layout layout;
 	size_t app = 0;
 
-	(void)state;
 	conns_begin(&conns);
 	take_answers(&conns, 0, 0, 0, 400000000);
 	take_answers(&conns, 1, 5, 0, 300000000);
@@ -176,11 +172,10 @@ static void take_at(struct conns *conns, uint32_t ifindex, uint64_t rtt_ns,
 }
 
 /* Of the point with the largest value; another one at the same point is another connection. */
-static void a_connection_is_one_row(void **state)
+TEST(a_connection_is_one_row)
 {
 	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
 
-	(void)state;
 	for (int round = 0; round < 2; round++) {
 		conns_begin(&conns);
 		take_at(&conns, 1, 1000, 500);
@@ -207,11 +202,10 @@ static void a_connection_is_one_row(void **state)
 }
 
 /* At any width, and of any address. */
-static void lines_fit_and_keep_both_round_trip_times(void **state)
+TEST(lines_fit_and_keep_both_round_trip_times)
 {
 	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
 
-	(void)state;
 	conns_begin(&conns);
 	take(&conns, 0, 500, 123456789, 70000);
 	conns_end(&conns, CONNS_BY_RATE);
@@ -233,12 +227,11 @@ static void lines_fit_and_keep_both_round_trip_times(void **state)
 	conns_free(&conns);
 }
 
-static void with_processes_the_server_stays_whole(void **state)
+TEST(with_processes_the_server_stays_whole)
 {
 	struct conns conns = { .at_ns = clock_ns(CLOCK_MONOTONIC) };
 	struct conn *conn;
 
-	(void)state;
 	conns_begin(&conns);
 	take(&conns, 0, 500, 123456789, 70000);
 	conns_end(&conns, CONNS_BY_RATE);
@@ -264,19 +257,4 @@ static void with_processes_the_server_stays_whole(void **state)
 		assert_non_null(strstr(line, "123 ms"));
 	}
 	conns_free(&conns);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(latencies_have_three_digits),
-		cmocka_unit_test(rows_have_what_came_since_the_moment_before),
-		cmocka_unit_test(rows_are_sorted_by_each_column),
-		cmocka_unit_test(the_column_of_applications_is_in_order),
-		cmocka_unit_test(a_connection_is_one_row),
-		cmocka_unit_test(lines_fit_and_keep_both_round_trip_times),
-		cmocka_unit_test(with_processes_the_server_stays_whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,13 +34,12 @@ static int wait_for_quit(void)
 	return NO_KEYS;
 }
 
-static void q_ends_and_nothing_is_echoed(void **state)
+TEST(q_ends_and_nothing_is_echoed)
 {
 	char text[64] = "";
 	int terminal, status;
 	pid_t child = forkpty(&terminal, NULL, NULL, NULL);
 
-	(void)state;
 	if (!child)
 		_exit(wait_for_quit());
 	assert_true(child > 0);
@@ -53,11 +52,10 @@ static void q_ends_and_nothing_is_echoed(void **state)
 	close(terminal);
 }
 
-static void without_a_terminal_there_are_no_keys(void **state)
+TEST(without_a_terminal_there_are_no_keys)
 {
 	int saved = dup(STDIN_FILENO), fds[2];
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(dup2(fds[0], STDIN_FILENO), STDIN_FILENO);
 	keys_start();
@@ -67,14 +65,4 @@ static void without_a_terminal_there_are_no_keys(void **state)
 	close(saved);
 	close(fds[0]);
 	close(fds[1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(q_ends_and_nothing_is_echoed),
-		cmocka_unit_test(without_a_terminal_there_are_no_keys),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,11 +47,10 @@ static size_t count(const char *text, const char *part)
 	return n;
 }
 
-static void outputs_are_tables_or_sinks(void **state)
+TEST_WITH(outputs_are_tables_or_sinks, stdout_make_pipe, stdout_restore)
 {
 	struct output output;
 
-	(void)state;
 	setenv("TERM", "xterm", 1);
 	output = view_output_of("json:a:b", true);
 	assert_ptr_equal(output.kind, &output_sink);
@@ -69,9 +68,10 @@ static void outputs_are_tables_or_sinks(void **state)
 	assert_true(output.is_stdout);
 }
 
-static void a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted(void **state)
+#define CASE(name) TEST_WITH(name, stdout_make_terminal, stdout_restore)
+
+CASE(a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted)
 {
-	(void)state;
 	setenv("TERM", "xterm", 1);
 	assert_ptr_equal(view_output_of(NULL, true).kind, &output_live.output);
 	assert_ptr_equal(view_output_of(NULL, false).kind, &output_table);
@@ -107,7 +107,7 @@ static const char *last_screen(const struct stdout_fixture *fixture)
 	return screen;
 }
 
-static void the_screen_says_what_is_observed_until_flows_come(void **state)
+CASE(the_screen_says_what_is_observed_until_flows_come)
 {
 	struct stdout_fixture *fixture = *state;
 	const struct view_options view = { .subject = "eth0", .interval_ms = 500 };
@@ -124,7 +124,7 @@ static void the_screen_says_what_is_observed_until_flows_come(void **state)
 	output_done(&output);
 }
 
-static void a_screen_has_the_busiest_flows_and_never_scrolls(void **state)
+CASE(a_screen_has_the_busiest_flows_and_never_scrolls)
 {
 	struct stdout_fixture *fixture = *state;
 	struct netobs_flow flow = some_flow();
@@ -150,7 +150,7 @@ static void a_screen_has_the_busiest_flows_and_never_scrolls(void **state)
 	assert_non_null(strstr(screen, CLEAR_BELOW SHOW_CURSOR));
 }
 
-static void a_note_and_another_size_redraw_at_once(void **state)
+CASE(a_note_and_another_size_redraw_at_once)
 {
 	struct stdout_fixture *fixture = *state;
 	const struct winsize size = { .ws_row = 6, .ws_col = 12 };
@@ -175,7 +175,7 @@ static void a_note_and_another_size_redraw_at_once(void **state)
 	assert_false(output_note(&output, "too late"));
 }
 
-static void a_pause_keeps_the_screen_and_loses_nothing(void **state)
+CASE(a_pause_keeps_the_screen_and_loses_nothing)
 {
 	struct stdout_fixture *fixture = *state;
 	struct netobs_flow flow = some_flow();
@@ -199,26 +199,4 @@ static void a_pause_keeps_the_screen_and_loses_nothing(void **state)
 	assert_non_null(strstr(screen, "2 flows, 2 packets"));
 	output_close(&output);
 	output_done(&output);
-}
-
-#define ON_PIPE(test) \
-	cmocka_unit_test_setup_teardown(test, stdout_make_pipe, stdout_restore)
-
-#define ON_TERMINAL(test)                                           \
-	cmocka_unit_test_setup_teardown(test, stdout_make_terminal, \
-					stdout_restore)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ON_PIPE(outputs_are_tables_or_sinks),
-		ON_TERMINAL(
-			a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted),
-		ON_TERMINAL(the_screen_says_what_is_observed_until_flows_come),
-		ON_TERMINAL(a_screen_has_the_busiest_flows_and_never_scrolls),
-		ON_TERMINAL(a_note_and_another_size_redraw_at_once),
-		ON_TERMINAL(a_pause_keeps_the_screen_and_loses_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

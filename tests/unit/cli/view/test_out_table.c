@@ -78,11 +78,10 @@ static char *table_of(bool is_file, const char *width)
 	return text;
 }
 
-static void lines_are_in_the_order_of_time_with_the_date(void **state)
+TEST(lines_are_in_the_order_of_time_with_the_date)
 {
 	const char *text = table_of(false, NULL), *line = text;
 
-	(void)state;
 	for (int i = 0; i < 6; i++) {
 		char expected[32];
 
@@ -94,11 +93,10 @@ static void lines_are_in_the_order_of_time_with_the_date(void **state)
 	assert_non_null(strstr(text, "16.0 kb/s"));
 }
 
-static void lines_fit_the_width(void **state)
+TEST(lines_fit_the_width)
 {
 	static const char *const widths[] = { "40", "80", "100", "132" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
 		char *text = table_of(false, widths[i]), *rest = NULL;
 
@@ -111,21 +109,9 @@ static void lines_fit_the_width(void **state)
 	assert_null(strstr(table_of(false, "nonsense"), "\u2026"));
 }
 
-static void files_end_with_a_sum(void **state)
+TEST(files_end_with_a_sum)
 {
-	(void)state;
 	assert_non_null(strstr(table_of(true, NULL),
 			       "\n6 flows, 60 packets, 6.00 kB, in 5.5 s\n"));
 	assert_null(strstr(table_of(false, NULL), "6 flows"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_are_in_the_order_of_time_with_the_date),
-		cmocka_unit_test(lines_fit_the_width),
-		cmocka_unit_test(files_end_with_a_sum),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,12 +33,11 @@ static struct netobs_flow tcp_flow(uint64_t bytes)
 	};
 }
 
-static void of_translations_the_ends_that_change_are_named(void **state)
+TEST(of_translations_the_ends_that_change_are_named)
 {
 	struct netobs_flow flow = tcp_flow(1);
 	char text[128];
 
-	(void)state;
 	human_translation(text, sizeof(text), &flow);
 	assert_string_equal(text, "");
 	flow.has |= NETOBS_HAS_XLAT | NETOBS_HAS_XLAT_PORTS;
@@ -58,7 +57,7 @@ static void of_translations_the_ends_that_change_are_named(void **state)
 	assert_string_equal(text, "src 10.0.0.7:20000, was dst 10.0.0.2:80");
 }
 
-static void numbers_keep_three_digits_and_carry_into_the_next_prefix(void **state)
+TEST(numbers_keep_three_digits_and_carry_into_the_next_prefix)
 {
 	static const struct {
 		void (*format)(char *buf, size_t size, uint64_t value);
@@ -79,14 +78,13 @@ static void numbers_keep_three_digits_and_carry_into_the_next_prefix(void **stat
 	};
 	char text[16];
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(cases); i++) {
 		cases[i].format(text, sizeof(text), cases[i].value);
 		assert_string_equal(text, cases[i].text);
 	}
 }
 
-static void durations_choose_their_unit(void **state)
+TEST(durations_choose_their_unit)
 {
 	static const struct {
 		int64_t ns;
@@ -105,18 +103,16 @@ static void durations_choose_their_unit(void **state)
 	};
 	char text[16];
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(cases); i++) {
 		human_duration(text, sizeof(text), cases[i].ns);
 		assert_string_equal(text, cases[i].text);
 	}
 }
 
-static void rates_are_bits_per_second(void **state)
+TEST(rates_are_bits_per_second)
 {
 	char text[16];
 
-	(void)state;
 	human_rate(text, sizeof(text), 1000, 2 * SECOND);
 	assert_string_equal(text, "4.00 kb/s");
 	human_rate(text, sizeof(text), 1000, SECOND / 10);
@@ -127,12 +123,11 @@ static void rates_are_bits_per_second(void **state)
 	assert_string_equal(text, "-");
 }
 
-static void info_names_flags_and_types(void **state)
+TEST(info_names_flags_and_types)
 {
 	struct netobs_flow flow = tcp_flow(1);
 	char text[24];
 
-	(void)state;
 	human_info(text, sizeof(text), &flow);
 	assert_string_equal(text, "SAPF");
 	flow.tcp_flags = 0xff;
@@ -158,7 +153,7 @@ static void info_names_flags_and_types(void **state)
 	assert_string_equal(text, "");
 }
 
-static void where_lists_points_tags_and_tunnel(void **state)
+TEST(where_lists_points_tags_and_tunnel)
 {
 	static const struct netobs_point points[] = {
 		{ .direction = NETOBS_INGRESS, .name = "eth0" },
@@ -167,7 +162,6 @@ static void where_lists_points_tags_and_tunnel(void **state)
 	struct netobs_flow flow = tcp_flow(1);
 	char text[128], tight[12];
 
-	(void)state;
 	flow.points = points;
 	flow.n_points = LENGTH(points);
 	flow.point_size = sizeof(points[0]);
@@ -214,12 +208,11 @@ static void render(const struct netobs_flow *flow, int screen, char *heading,
 	view_free(&view);
 }
 
-static void endpoints_bracket_ipv6_with_ports(void **state)
+TEST(endpoints_bracket_ipv6_with_ports)
 {
 	char heading[ROW_LINE_MAX], line[ROW_LINE_MAX];
 	struct netobs_flow flow = tcp_flow(1);
 
-	(void)state;
 	render(&flow, 0x7fff, heading, line);
 	assert_non_null(strstr(line, " 10.0.0.1:40000 \u2192 10.0.0.2:443 "));
 
@@ -232,12 +225,11 @@ static void endpoints_bracket_ipv6_with_ports(void **state)
 	assert_non_null(strstr(line, " ::1 \u2192 10.0.0.2 "));
 }
 
-static void no_line_is_wider_than_the_screen(void **state)
+TEST(no_line_is_wider_than_the_screen)
 {
 	char heading[ROW_LINE_MAX], line[ROW_LINE_MAX];
 	struct netobs_flow flow = tcp_flow(123456789);
 
-	(void)state;
 	memset(flow.src, 0xee, sizeof(flow.src));
 	memset(flow.dst, 0xee, sizeof(flow.dst));
 	for (int screen = 1; screen < 250; screen++) {
@@ -247,12 +239,11 @@ static void no_line_is_wider_than_the_screen(void **state)
 	}
 }
 
-static void a_narrow_screen_keeps_the_flow_and_its_bytes(void **state)
+TEST(a_narrow_screen_keeps_the_flow_and_its_bytes)
 {
 	char heading[ROW_LINE_MAX], line[ROW_LINE_MAX];
 	struct netobs_flow flow = tcp_flow(5000);
 
-	(void)state;
 	render(&flow, 200, heading, line);
 	assert_non_null(strstr(heading, "DURATION"));
 	assert_non_null(strstr(line, "20.0 kb/s"));
@@ -269,14 +260,13 @@ static void a_narrow_screen_keeps_the_flow_and_its_bytes(void **state)
 		line, "TCP    10.0.0\u2026 \u2192 10.0.\u2026:443  5.00 kB");
 }
 
-static void rows_keep_the_first_in_any_order_and_count_all(void **state)
+TEST(rows_keep_the_first_in_any_order_and_count_all)
 {
 	enum { FLOWS = 1000, KEPT = 10 };
 	static const enum netobs_group_sort sorts[] = { NETOBS_GROUP_BY_BYTES,
 							NETOBS_GROUP_BY_PACKETS,
 							NETOBS_GROUP_BY_TIME };
 
-	(void)state;
 	for (size_t s = 0; s < LENGTH(sorts); s++) {
 		const struct order order = { .sort = sorts[s] };
 		struct rows rows;
@@ -308,7 +298,7 @@ static void rows_keep_the_first_in_any_order_and_count_all(void **state)
 	}
 }
 
-static void without_utf8_signs_are_of_ascii(void **state)
+TEST(without_utf8_signs_are_of_ascii)
 {
 	static const struct {
 		const char *all, *ctype, *lang, *expected;
@@ -321,7 +311,6 @@ static void without_utf8_signs_are_of_ascii(void **state)
 		{ "", "", "", "a -> b <- c <-> d~" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(cases); i++) {
 		char text[] = "a \u2192 b \u2190 c \u2194 d\u2026";
 
@@ -332,24 +321,4 @@ static void without_utf8_signs_are_of_ascii(void **state)
 		assert_string_equal(text, cases[i].expected);
 	}
 	setenv("LC_ALL", "C.UTF-8", 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_utf8_signs_are_of_ascii),
-		cmocka_unit_test(of_translations_the_ends_that_change_are_named),
-		cmocka_unit_test(
-			numbers_keep_three_digits_and_carry_into_the_next_prefix),
-		cmocka_unit_test(durations_choose_their_unit),
-		cmocka_unit_test(rates_are_bits_per_second),
-		cmocka_unit_test(info_names_flags_and_types),
-		cmocka_unit_test(endpoints_bracket_ipv6_with_ports),
-		cmocka_unit_test(where_lists_points_tags_and_tunnel),
-		cmocka_unit_test(no_line_is_wider_than_the_screen),
-		cmocka_unit_test(a_narrow_screen_keeps_the_flow_and_its_bytes),
-		cmocka_unit_test(rows_keep_the_first_in_any_order_and_count_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,9 +83,8 @@ static char *table_of(const char *width)
 	return text;
 }
 
-static void lines_fit_the_terminal(void **state)
+TEST(lines_fit_the_terminal)
 {
-	(void)state;
 	for (int width = 24; width < 250; width++) {
 		char number[16], *rest = NULL;
 		int n = 0;
@@ -101,9 +100,8 @@ static void lines_fit_the_terminal(void **state)
 	}
 }
 
-static void nothing_is_cut_elsewhere(void **state)
+TEST(nothing_is_cut_elsewhere)
 {
-	(void)state;
 	for (int round = 0; round < 50; round++) {
 		char *rest = NULL, *line;
 
@@ -120,11 +118,10 @@ static void nothing_is_cut_elsewhere(void **state)
 }
 
 /* A text that is longer than the common ones has the room that there is. */
-static void room_is_used(void **state)
+TEST(room_is_used)
 {
 	const char *address = "[2001:db8:1:2:3:4:5:6]:65535";
 
-	(void)state;
 	make_texts();
 	for (int line = 0; line < LINES; line++)
 		for (int i = 0; i < COLUMNS; i++)
@@ -136,12 +133,6 @@ static void room_is_used(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_fit_the_terminal),
-		cmocka_unit_test(nothing_is_cut_elsewhere),
-		cmocka_unit_test(room_is_used),
-	};
-
 	seed = test_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

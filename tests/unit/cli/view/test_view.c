@@ -42,7 +42,7 @@ static struct by parse_by(const char *text)
 }
 
 /* Whatever flows are grouped by, all of them are in the groups, once. */
-static void groups_add_up_to_the_flows(void **state)
+TEST(groups_add_up_to_the_flows)
 {
 	static const char *const keys[] = {
 		"src",	   "dst",     "client",	       "pair",
@@ -50,7 +50,6 @@ static void groups_add_up_to_the_flows(void **state)
 		"vlan",	   "src,dst", "client,service"
 	};
 
-	(void)state;
 	for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
 		const struct view_options options = { .by = parse_by(keys[k]) };
 		struct netobs_group_sum sum = { 0 };
@@ -75,7 +74,7 @@ static void groups_add_up_to_the_flows(void **state)
 	}
 }
 
-static void sorts_are_columns_that_are_shown(void **state)
+TEST(sorts_are_columns_that_are_shown)
 {
 	static const struct {
 		const char *by, *sort;
@@ -99,7 +98,6 @@ static void sorts_are_columns_that_are_shown(void **state)
 	};
 	char why[192];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct by by = parse_by(cases[i].by);
 		struct order order;
@@ -113,14 +111,13 @@ static void sorts_are_columns_that_are_shown(void **state)
 }
 
 /* Not in the order of the whole values, which rows with equal counts have. */
-static void rows_can_be_sorted_by_a_key(void **state)
+TEST(rows_can_be_sorted_by_a_key)
 {
 	struct view_options options = { .by = parse_by("src,port") };
 	static const uint16_t ports[] = { 443, 8080, 22, 53 };
 	char why[192];
 	struct view view;
 
-	(void)state;
 	assert_int_equal(view_parse_sort("port", &options.by, false,
 					 &options.order, why, sizeof(why)),
 			 0);
@@ -142,15 +139,4 @@ static void rows_can_be_sorted_by_a_key(void **state)
 		assert_string_equal(text, sorted[i]);
 	}
 	view_free(&view);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(groups_add_up_to_the_flows),
-		cmocka_unit_test(sorts_are_columns_that_are_shown),
-		cmocka_unit_test(rows_can_be_sorted_by_a_key),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

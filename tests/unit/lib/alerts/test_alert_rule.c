@@ -41,11 +41,10 @@ static struct alert_spec parse(const char *text)
 	return spec;
 }
 
-static void defaults_are_those_of_the_manual(void **state)
+TEST(defaults_are_those_of_the_manual)
 {
 	struct alert_spec spec = parse("rtt>50ms");
 
-	(void)state;
 	assert_int_equal(spec.metric, ALERT_RTT);
 	assert_int_equal(spec.threshold, 50000000);
 	assert_false(spec.is_ratio);
@@ -166,9 +165,8 @@ static void add_threshold(struct text *text, struct alert_spec *spec)
 	}
 }
 
-static void random_rules_mean_what_they_were_made_of(void **state)
+TEST(random_rules_mean_what_they_were_made_of)
 {
-	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		struct alert_spec want = parse("rtt > 1ms"), got;
 		struct text text = { .len = 0 };
@@ -196,7 +194,7 @@ static void random_rules_mean_what_they_were_made_of(void **state)
 	}
 }
 
-static void errors_name_the_place_and_the_word_that_was_meant(void **state)
+TEST(errors_name_the_place_and_the_word_that_was_meant)
 {
 	static const struct {
 		const char *text, *why;
@@ -256,7 +254,6 @@ static void errors_name_the_place_and_the_word_that_was_meant(void **state)
 		  "column 7: the number has more than 9 digits" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct alert_spec spec;
 		char why[640] = "";
@@ -280,7 +277,7 @@ static struct alert_set *make(const struct alert_source *rules, uint32_t n)
 	return set;
 }
 
-static void a_wrong_rule_of_a_set_is_named(void **state)
+TEST(a_wrong_rule_of_a_set_is_named)
 {
 	const struct alert_source rules[] = {
 		{ "a", "rtt > 5ms" },
@@ -289,13 +286,12 @@ static void a_wrong_rule_of_a_set_is_named(void **state)
 	char error[ALERT_ERROR_MAX];
 	struct alert_set *set = NULL;
 
-	(void)state;
 	assert_int_equal(alert_set_new(rules, 2, &set, &error), -22);
 	assert_null(set);
 	assert_memory_equal(error, "alerts[1]: column 17: ", 22);
 }
 
-static void rules_are_sorted_by_metric_and_threshold(void **state)
+TEST(rules_are_sorted_by_metric_and_threshold)
 {
 	struct alert_count totals[ALERT_SLOTS] = { { 0 } };
 	struct alert_source rules[ALERT_RULES_MAX];
@@ -304,7 +300,6 @@ static void rules_are_sorted_by_metric_and_threshold(void **state)
 	struct alert_set *set;
 	uint32_t n = 0; /* of connections */
 
-	(void)state;
 	for (uint32_t i = 0; i < ALERT_RULES_MAX; i++) {
 		struct alert_spec spec = { 0 };
 		struct text text = { .len = 0 };
@@ -342,9 +337,8 @@ static void rules_are_sorted_by_metric_and_threshold(void **state)
 }
 
 /* Of all lengths, with equal thresholds among them, and samples beside those. */
-static void thresholds_are_counted_as_one_by_one(void **state)
+TEST(thresholds_are_counted_as_one_by_one)
 {
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		const bool is_ratio = below(2);
 		const uint32_t most = is_ratio ? INT32_MAX : UINT32_MAX;
@@ -375,7 +369,7 @@ static void thresholds_are_counted_as_one_by_one(void **state)
 }
 
 /* Each count belongs to the rule that was there when it was counted. */
-static void rules_keep_their_counts_through_random_changes(void **state)
+TEST(rules_keep_their_counts_through_random_changes)
 {
 	enum { NAMES = 40, CHANGES = 300 };
 	struct alert_count totals[ALERT_SLOTS] = { { 0 } };
@@ -383,7 +377,6 @@ static void rules_keep_their_counts_through_random_changes(void **state)
 	struct alert_set *set = NULL;
 	char texts[NAMES][32];
 
-	(void)state;
 	for (int i = 0; i < NAMES; i++)
 		snprintf(texts[i], sizeof(texts[i]), "rtt > %dms", i);
 	for (int change = 0; change < CHANGES; change++) {
@@ -425,16 +418,6 @@ static void rules_keep_their_counts_through_random_changes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults_are_those_of_the_manual),
-		cmocka_unit_test(random_rules_mean_what_they_were_made_of),
-		cmocka_unit_test(errors_name_the_place_and_the_word_that_was_meant),
-		cmocka_unit_test(a_wrong_rule_of_a_set_is_named),
-		cmocka_unit_test(rules_are_sorted_by_metric_and_threshold),
-		cmocka_unit_test(thresholds_are_counted_as_one_by_one),
-		cmocka_unit_test(rules_keep_their_counts_through_random_changes),
-	};
-
 	seed = test_seed();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

@@ -94,7 +94,7 @@ static void assert_counts(const struct fixture *f, uint64_t fired,
 	assert_int_equal(count.broken, fired + held + limited);
 }
 
-static void packets_and_shares_are_compared(void **state)
+TEST(packets_and_shares_are_compared)
 {
 	static const struct {
 		const char *rule;
@@ -120,7 +120,6 @@ static void packets_and_shares_are_compared(void **state)
 		{ "drops > 5 where src host 10.0.0.3", 6, 6, 0, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct fixture f = with_rule(rows[i].rule);
 
@@ -133,11 +132,10 @@ static void packets_and_shares_are_compared(void **state)
 	}
 }
 
-static void a_rule_is_silent_about_a_flow_for_its_time(void **state)
+TEST(a_rule_is_silent_about_a_flow_for_its_time)
 {
 	struct fixture f = with_rule("drops > 5 hold 10s");
 
-	(void)state;
 	assert_true(look(&f, 2, 0, 6, 6));
 	assert_false(look(&f, 2, 9, 6, 6));
 	assert_true(look(&f, 3, 9, 6, 6));
@@ -146,11 +144,10 @@ static void a_rule_is_silent_about_a_flow_for_its_time(void **state)
 	end(&f);
 }
 
-static void a_limit_is_for_all_flows(void **state)
+TEST(a_limit_is_for_all_flows)
 {
 	struct fixture f = with_rule("drops > 5 hold 0s limit 3/m");
 
-	(void)state;
 	for (uint8_t flow = 0; flow < 10; flow++)
 		assert_int_equal(look(&f, flow, 0, 6, 6), flow < 3);
 	assert_false(look(&f, 2, 19, 6, 6));
@@ -160,7 +157,7 @@ static void a_limit_is_for_all_flows(void **state)
 	end(&f);
 }
 
-static void earlier_samples_of_a_flow_count(void **state)
+TEST(earlier_samples_of_a_flow_count)
 {
 	static const struct {
 		uint64_t dropped;
@@ -169,7 +166,6 @@ static void earlier_samples_of_a_flow_count(void **state)
 		     { 5, 0 }, { 6, 2 }, { 0, 0 }, { 0, 0 }, { 6, 0 } };
 	struct fixture f = with_rule("drops > 5 for 2 of 3 hold 0s");
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_int_equal(look(&f, 2, (int64_t)i, rows[i].dropped, 10),
 				 rows[i].hits > 0);
@@ -180,7 +176,7 @@ static void earlier_samples_of_a_flow_count(void **state)
 	end(&f);
 }
 
-static void a_rule_that_stays_keeps_what_it_knows(void **state)
+TEST(a_rule_that_stays_keeps_what_it_knows)
 {
 	const struct alert_source before[] = { { "a", "drops > 5 hold 1h" },
 					       { "b", "drops > 7 hold 1h" } };
@@ -188,7 +184,6 @@ static void a_rule_that_stays_keeps_what_it_knows(void **state)
 					      { "a", "drops > 5 hold 1h" } };
 	struct fixture f = { 0 };
 
-	(void)state;
 	use_rules(&f, before, 2);
 	assert_true(look(&f, 2, 0, 100, 100));
 	assert_int_equal(f.n, 2);
@@ -229,12 +224,11 @@ static bool model_look(struct model *model, uint32_t flow, int64_t s,
 	return true;
 }
 
-static void random_samples_are_judged_as_by_a_model(void **state)
+TEST(random_samples_are_judged_as_by_a_model)
 {
 	struct fixture f = with_rule("drops > 5 for 2 of 4 hold 7s limit none");
 	struct model model = { 0 };
 
-	(void)state;
 	srand(test_seed());
 	for (int64_t s = 0; s < STEPS; s++) {
 		const uint8_t flow = (uint8_t)(rand() % FLOWS);
@@ -246,18 +240,4 @@ static void random_samples_are_judged_as_by_a_model(void **state)
 	assert_true(model.fired && model.held);
 	assert_counts(&f, model.fired, model.held, 0);
 	end(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_and_shares_are_compared),
-		cmocka_unit_test(a_rule_is_silent_about_a_flow_for_its_time),
-		cmocka_unit_test(a_limit_is_for_all_flows),
-		cmocka_unit_test(earlier_samples_of_a_flow_count),
-		cmocka_unit_test(a_rule_that_stays_keeps_what_it_knows),
-		cmocka_unit_test(random_samples_are_judged_as_by_a_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

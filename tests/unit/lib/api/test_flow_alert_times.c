@@ -68,24 +68,12 @@ static void assert_pause(const char *rule, int64_t pause_s)
 	}
 }
 
-static void a_stepped_clock_changes_no_hold(void **state)
+TEST(a_stepped_clock_changes_no_hold)
 {
-	(void)state;
 	assert_pause("drops > 5 hold 10s", 10);
 }
 
-static void a_stepped_clock_changes_no_limit(void **state)
+TEST(a_stepped_clock_changes_no_limit)
 {
-	(void)state;
 	assert_pause("drops > 5 hold 0s limit 1/m", 60);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_stepped_clock_changes_no_hold),
-		cmocka_unit_test(a_stepped_clock_changes_no_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,12 +35,11 @@ static void assert_refused(struct netobs_opts *opts, const char *words)
 	witness_clear(&witness);
 }
 
-static void new_takes_defaults(void **state)
+TEST(new_takes_defaults)
 {
 	struct netobs *ctx = NULL;
 	NETOBS_OPTS(netobs_opts, opts);
 
-	(void)state;
 	assert_int_equal(netobs_new(NULL, &ctx), 0);
 	netobs_free(ctx);
 	assert_int_equal(netobs_new(&opts, &ctx), 0);
@@ -48,14 +47,13 @@ static void new_takes_defaults(void **state)
 	netobs_free(ctx);
 }
 
-static void new_takes_over_the_lists(void **state)
+TEST(new_takes_over_the_lists)
 {
 	char name[] = "/^eth/";
 	const char *interfaces[] = { name, NULL };
 	struct netobs *ctx = NULL;
 	NETOBS_OPTS(netobs_opts, opts);
 
-	(void)state;
 	opts.interfaces = interfaces;
 	opts.exclude = interfaces;
 	assert_int_equal(netobs_new(&opts, &ctx), 0);
@@ -65,12 +63,11 @@ static void new_takes_over_the_lists(void **state)
 	netobs_free(ctx);
 }
 
-static void new_takes_every_kind_of_interface(void **state)
+TEST(new_takes_every_kind_of_interface)
 {
 	struct netobs *ctx = NULL;
 	NETOBS_OPTS(netobs_opts, opts);
 
-	(void)state;
 	opts.interfaces = good_names;
 	opts.flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE;
 	opts.direction = NETOBS_EGRESS;
@@ -84,12 +81,11 @@ static void new_takes_every_kind_of_interface(void **state)
 	netobs_free(ctx);
 }
 
-static void new_refuses_bad_values(void **state)
+TEST(new_refuses_bad_values)
 {
 	NETOBS_OPTS(netobs_opts, opts);
 	const struct netobs_opts good = opts;
 
-	(void)state;
 	opts = good;
 	opts.attach_order = 2;
 	assert_refused(&opts, "attach_order");
@@ -107,12 +103,11 @@ static void new_refuses_bad_values(void **state)
 	assert_refused(&opts, "interval");
 }
 
-static void new_refuses_unknown_directions(void **state)
+TEST(new_refuses_unknown_directions)
 {
 	static const unsigned int wrong[] = { NETOBS_DIRECTIONS, 0x10, 0x20,
 					      UINT32_MAX };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		NETOBS_OPTS(netobs_opts, opts);
 
@@ -128,7 +123,7 @@ static void new_refuses_unknown_directions(void **state)
 	"name-that-is-too-long-for-it-of-40-bytes" \
 	"name-that-is-too-long-for-it-of-40-bytes"
 
-static void new_refuses_bad_interfaces(void **state)
+TEST(new_refuses_bad_interfaces)
 {
 	static const struct {
 		const char *text;
@@ -145,7 +140,6 @@ static void new_refuses_bad_interfaces(void **state)
 		{ "netns:blue//[/", "/[/" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		const char *interfaces[] = { "lo", wrong[i].text, "lo", NULL };
 		NETOBS_OPTS(netobs_opts, opts);
@@ -155,12 +149,11 @@ static void new_refuses_bad_interfaces(void **state)
 	}
 }
 
-static void new_refuses_bad_exclusions(void **state)
+TEST(new_refuses_bad_exclusions)
 {
 	const char *exclude[] = { "lo", "/(/", NULL };
 	NETOBS_OPTS(netobs_opts, opts);
 
-	(void)state;
 	opts.exclude = exclude;
 	assert_refused(&opts, "exclude: ");
 }
@@ -171,19 +164,17 @@ struct later_opts {
 	uint64_t more[4];
 };
 
-static void new_takes_later_options_that_are_not_used(void **state)
+TEST(new_takes_later_options_that_are_not_used)
 {
 	struct later_opts later = { .opts.sz = sizeof(later) };
 	struct netobs *ctx = NULL;
 
-	(void)state;
 	assert_int_equal(netobs_new(&later.opts, &ctx), 0);
 	netobs_free(ctx);
 }
 
-static void new_refuses_later_options_that_are_used(void **state)
+TEST(new_refuses_later_options_that_are_used)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(uint64_t) * 4; i += 5) {
 		struct later_opts later = { .opts.sz = sizeof(later) };
 
@@ -193,13 +184,12 @@ static void new_refuses_later_options_that_are_used(void **state)
 }
 
 /* Of a program that was compiled for an earlier library: not read beyond. */
-static void new_takes_shorter_options(void **state)
+TEST(new_takes_shorter_options)
 {
 	volatile size_t sz = offsetof(struct netobs_opts, idle_timeout_ms);
 	struct netobs_opts *opts = calloc(1, sz);
 	struct netobs *ctx = NULL;
 
-	(void)state;
 	opts->sz = sz;
 	opts->interval_ms = 20;
 	assert_int_equal(netobs_new(opts, &ctx), 0);
@@ -207,11 +197,10 @@ static void new_takes_shorter_options(void **state)
 	free(opts);
 }
 
-static void new_refuses_a_size_that_cannot_be(void **state)
+TEST(new_refuses_a_size_that_cannot_be)
 {
 	static const size_t wrong[] = { 0, 1, sizeof(size_t) - 1 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		struct netobs_opts opts = { .sz = wrong[i] };
 		struct netobs *ctx = NULL;
@@ -221,13 +210,12 @@ static void new_refuses_a_size_that_cannot_be(void **state)
 	}
 }
 
-static void new_writes_why_it_failed(void **state)
+TEST(new_writes_why_it_failed)
 {
 	char why[NETOBS_ERROR_MAX] = "untouched";
 	struct netobs *ctx = NULL;
 	NETOBS_OPTS(netobs_opts, opts);
 
-	(void)state;
 	opts.error = &why;
 	assert_int_equal(netobs_new(&opts, &ctx), 0);
 	assert_string_equal(why, "untouched");
@@ -239,11 +227,10 @@ static void new_writes_why_it_failed(void **state)
 	assert_string_equal(why, "interval_ms: 1 is less than 10");
 }
 
-static void contexts_keep_the_last_error(void **state)
+TEST(contexts_keep_the_last_error)
 {
 	struct netobs *ctx = NULL;
 
-	(void)state;
 	assert_string_equal(netobs_last_error(NULL), "");
 	assert_int_equal(netobs_new(NULL, &ctx), 0);
 	assert_int_equal(netobs_dispatch(ctx), -EINVAL);
@@ -261,12 +248,11 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-static void calls_without_a_context_are_refused(void **state)
+TEST(calls_without_a_context_are_refused)
 {
 	NETOBS_OPTS(netobs_opts, opts);
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 
-	(void)state;
 	assert_int_equal(netobs_new(&opts, NULL), -EINVAL);
 	assert_true(is_open(STDIN_FILENO)); /* 0 is no descriptor of ours */
 	assert_int_equal(netobs_start(NULL), -EINVAL);
@@ -280,13 +266,12 @@ static void calls_without_a_context_are_refused(void **state)
 	netobs_free(NULL);
 }
 
-static void calls_before_the_start_are_refused(void **state)
+TEST(calls_before_the_start_are_refused)
 {
 	const char *const twice[] = { "-", "-" };
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 	struct netobs *ctx = NULL;
 
-	(void)state;
 	assert_int_equal(netobs_new(NULL, &ctx), 0);
 	assert_int_equal(netobs_dispatch(ctx), -EINVAL);
 	assert_int_equal(netobs_poll(ctx, 0), -EINVAL);
@@ -300,7 +285,7 @@ static void calls_before_the_start_are_refused(void **state)
 	netobs_free(ctx);
 }
 
-static void stats_fill_what_the_caller_knows(void **state)
+TEST(stats_fill_what_the_caller_knows)
 {
 	const size_t short_sz = offsetof(struct netobs_stats, pending);
 	struct {
@@ -309,7 +294,6 @@ static void stats_fill_what_the_caller_knows(void **state)
 	} larger;
 	struct netobs *ctx = NULL;
 
-	(void)state;
 	assert_int_equal(netobs_new(NULL, &ctx), 0);
 	memset(&larger, 0xee, sizeof(larger));
 	larger.stats.sz = short_sz;
@@ -328,28 +312,4 @@ static void stats_fill_what_the_caller_knows(void **state)
 	larger.stats.sz = 0;
 	assert_int_equal(netobs_stats_get(ctx, &larger.stats), -EINVAL);
 	netobs_free(ctx);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(new_takes_defaults),
-		cmocka_unit_test(new_takes_over_the_lists),
-		cmocka_unit_test(new_takes_every_kind_of_interface),
-		cmocka_unit_test(new_refuses_bad_values),
-		cmocka_unit_test(new_refuses_unknown_directions),
-		cmocka_unit_test(new_refuses_bad_interfaces),
-		cmocka_unit_test(new_writes_why_it_failed),
-		cmocka_unit_test(contexts_keep_the_last_error),
-		cmocka_unit_test(new_refuses_bad_exclusions),
-		cmocka_unit_test(new_takes_later_options_that_are_not_used),
-		cmocka_unit_test(new_refuses_later_options_that_are_used),
-		cmocka_unit_test(new_takes_shorter_options),
-		cmocka_unit_test(new_refuses_a_size_that_cannot_be),
-		cmocka_unit_test(calls_without_a_context_are_refused),
-		cmocka_unit_test(calls_before_the_start_are_refused),
-		cmocka_unit_test(stats_fill_what_the_caller_knows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "base/outage.h"
 #include "base/clock_ms.h"
+#include "lib_test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-static void delays_double_up_to_the_maximum_and_vary(void **state)
+TEST(delays_double_up_to_the_maximum_and_vary)
 {
 	const struct backoff usual = { 0 };
 	const struct backoff own = { .first_ms = 100, .most_ms = 1000 };
 	uint32_t least = UINT32_MAX, most = 0;
 
-	(void)state;
 	assert_in_range(backoff_delay_ms(&usual, 0), 750, 1000);
 	assert_in_range(backoff_delay_ms(&usual, 1), 1500, 2000);
 	assert_in_range(backoff_delay_ms(&usual, 2), 2250, 3000);
@@ -32,12 +25,11 @@ static void delays_double_up_to_the_maximum_and_vary(void **state)
 }
 
 /* What an attempt took was a delay as well. */
-static void delay_begins_with_the_attempt(void **state)
+TEST(delay_begins_with_the_attempt)
 {
 	struct backoff backoff = { 0 };
 	int64_t now = now_ms();
 
-	(void)state;
 	assert_true(backoff_is_due(&backoff));
 	assert_int_equal(backoff_left_ms(&backoff), -1);
 	backoff_wait(&backoff, now + 60000);
@@ -51,14 +43,4 @@ static void delay_begins_with_the_attempt(void **state)
 	backoff_reset(&backoff);
 	assert_int_equal(backoff.failures, 0);
 	assert_int_equal(backoff_left_ms(&backoff), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(delays_double_up_to_the_maximum_and_vary),
-		cmocka_unit_test(delay_begins_with_the_attempt),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

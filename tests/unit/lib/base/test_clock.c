@@ -6,23 +6,21 @@
 
 #include <time.h>
 
-static void clock_to_wall_adds_the_offset(void **state)
+TEST(clock_to_wall_adds_the_offset)
 {
 	const struct clock after = { .wall_offset = 1700000000LL * NSEC_PER_SEC };
 	const struct clock before = { .wall_offset = -5 };
 
-	(void)state;
 	assert_int_equal(clock_to_wall(&after, 3), 1700000000000000003LL);
 	assert_int_equal(clock_to_wall(&before, 3), -2);
 }
 
-static void clock_init_knows_the_offset(void **state)
+TEST(clock_init_knows_the_offset)
 {
 	struct clock clock;
 	struct timespec now;
 	int64_t wall_ns, tolerance_ns = 5 * NSEC_PER_SEC;
 
-	(void)state;
 	clock_init(&clock, CLOCK_COARSE);
 	clock_gettime(CLOCK_REALTIME, &now);
 	wall_ns = now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
@@ -30,12 +28,11 @@ static void clock_init_knows_the_offset(void **state)
 		    tolerance_ns);
 }
 
-static void clock_calibrate_corrects_a_wrong_offset(void **state)
+TEST(clock_calibrate_corrects_a_wrong_offset)
 {
 	struct clock clock;
 	int64_t offset;
 
-	(void)state;
 	clock_init(&clock, CLOCK_PRECISE);
 	offset = clock.wall_offset;
 	clock.wall_offset += 3600 * NSEC_PER_SEC; /* as after a step */
@@ -43,38 +40,23 @@ static void clock_calibrate_corrects_a_wrong_offset(void **state)
 	assert_true(llabs(clock.wall_offset - offset) < 60 * NSEC_PER_SEC);
 }
 
-static void clock_of_packets_is_already_the_walls(void **state)
+TEST(clock_of_packets_is_already_the_walls)
 {
 	struct clock clock;
 
-	(void)state;
 	clock_init(&clock, CLOCK_PACKET);
 	clock_calibrate(&clock);
 	assert_int_equal(clock_to_wall(&clock, 1234567890), 1234567890);
 }
 
-static void clock_boot_does_not_go_back(void **state)
+TEST(clock_boot_does_not_go_back)
 {
 	int64_t last = clock_boot_ns();
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		int64_t now = clock_boot_ns();
 
 		assert_true(now >= last);
 		last = now;
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clock_to_wall_adds_the_offset),
-		cmocka_unit_test(clock_init_knows_the_offset),
-		cmocka_unit_test(clock_calibrate_corrects_a_wrong_offset),
-		cmocka_unit_test(clock_of_packets_is_already_the_walls),
-		cmocka_unit_test(clock_boot_does_not_go_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

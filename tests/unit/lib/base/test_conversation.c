@@ -53,9 +53,8 @@ static uint64_t id(const char *src, uint16_t src_port, const char *dst,
 	return id_of(&packet);
 }
 
-static void directions_have_one_id(void **state)
+TEST(directions_have_one_id)
 {
-	(void)state;
 	assert_int_equal(id("10.0.0.1", 40000, "10.0.0.2", 80, IPPROTO_TCP),
 			 id("10.0.0.2", 80, "10.0.0.1", 40000, IPPROTO_TCP));
 	assert_int_equal(id("fd00::1", 9, "fd00::1", 7, IPPROTO_UDP),
@@ -64,14 +63,13 @@ static void directions_have_one_id(void **state)
 			 id("10.0.0.2", 0, "10.0.0.1", 0, IPPROTO_GRE));
 }
 
-static void an_answer_of_icmp_has_the_id_of_its_question(void **state)
+TEST(an_answer_of_icmp_has_the_id_of_its_question)
 {
 	static const uint8_t pairs[][3] = { { IPPROTO_ICMP, 8, 0 },
 					    { IPPROTO_ICMP, 13, 14 },
 					    { IPPROTO_ICMPV6, 128, 129 },
 					    { IPPROTO_ICMPV6, 135, 136 } };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
 		const uint8_t *pair = pairs[i];
 
@@ -85,12 +83,11 @@ static void an_answer_of_icmp_has_the_id_of_its_question(void **state)
 }
 
 /* Each byte that differs, and ends that swap their ports, make another conversation. */
-static void others_have_other_ids(void **state)
+TEST(others_have_other_ids)
 {
 	const struct packet packet =
 		packet_of("10.0.0.1", 40000, "10.0.0.2", 80, IPPROTO_TCP);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(packet) - 1; i++) {
 		struct packet other = packet;
 
@@ -102,9 +99,8 @@ static void others_have_other_ids(void **state)
 }
 
 /* Ids are compared with those of other hosts and versions. By another program for SipHash-2-4. */
-static void ids_never_change(void **state)
+TEST(ids_never_change)
 {
-	(void)state;
 	assert_int_equal(id("10.0.0.1", 40000, "10.0.0.2", 80, IPPROTO_TCP),
 			 0x146241a44f28f6a4);
 	assert_int_equal(id("2001:db8::1", 0, "2001:db8::2", 129 << 8,
@@ -119,12 +115,11 @@ static int compare_ids(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-static void a_million_conversations_have_a_million_ids(void **state)
+TEST(a_million_conversations_have_a_million_ids)
 {
 	enum { N = 1000000 };
 	uint64_t *ids = calloc(N, sizeof(*ids));
 
-	(void)state;
 	assert_non_null(ids);
 	for (uint32_t i = 0; i < N; i++) {
 		struct packet packet =
@@ -138,17 +133,4 @@ static void a_million_conversations_have_a_million_ids(void **state)
 	for (uint32_t i = 1; i < N; i++)
 		assert_int_not_equal(ids[i - 1], ids[i]);
 	free(ids);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(directions_have_one_id),
-		cmocka_unit_test(an_answer_of_icmp_has_the_id_of_its_question),
-		cmocka_unit_test(others_have_other_ids),
-		cmocka_unit_test(ids_never_change),
-		cmocka_unit_test(a_million_conversations_have_a_million_ids),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,11 +6,10 @@
 #include <string.h>
 
 /* RFC 3720, B.4. */
-static void examples_of_the_rfc(void **state)
+TEST(examples_of_the_rfc)
 {
 	uint8_t bytes[32];
 
-	(void)state;
 	memset(bytes, 0, sizeof(bytes));
 	assert_int_equal(crc32c(0, bytes, sizeof(bytes)), 0x8a9136aa);
 	memset(bytes, 0xff, sizeof(bytes));
@@ -22,11 +21,10 @@ static void examples_of_the_rfc(void **state)
 }
 
 /* Any cut, so that the parts of a word at both ends come in all lengths. */
-static void parts_give_what_the_whole_gives(void **state)
+TEST(parts_give_what_the_whole_gives)
 {
 	char text[100];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = (char)(i * 73);
 	for (size_t start = 0; start < 16; start++) {
@@ -39,14 +37,4 @@ static void parts_give_what_the_whole_gives(void **state)
 						from + cut, len - cut),
 					 whole);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(examples_of_the_rfc),
-		cmocka_unit_test(parts_give_what_the_whole_gives),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "base/io.h"
+#include "lib_test.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { SIZE = 1 << 20 };
 
 static char sent[SIZE], received[SIZE];
 
 /* A pipe takes less than that at a time. */
-static void failure_keeps_the_position(void **state)
+TEST(failure_keeps_the_position)
 {
 	size_t at = 0, got = 0;
 	int fds[2], failures = 0;
 
-	(void)state;
 	for (size_t i = 0; i < SIZE; i++)
 		sent[i] = (char)(i / 251);
 	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
@@ -43,22 +37,11 @@ static void failure_keeps_the_position(void **state)
 	close(fds[1]);
 }
 
-static void errors_are_those_of_write(void **state)
+TEST(errors_are_those_of_write)
 {
 	size_t at = 0;
 
-	(void)state;
 	assert_int_equal(io_write(-1, sent, 1, &at), -EBADF);
 	assert_int_equal(at, 0);
 	assert_int_equal(io_write(-1, sent, 0, &at), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(failure_keeps_the_position),
-		cmocka_unit_test(errors_are_those_of_write),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

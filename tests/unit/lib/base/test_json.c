@@ -8,12 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static void numbers_are_separated_whatever_their_sign(void **state)
+TEST(numbers_are_separated_whatever_their_sign)
 {
 	char text[64];
 	struct json json;
 
-	(void)state;
 	json_begin(&json, text, sizeof(text));
 	json_open(&json, '[');
 	json_i64(&json, 15);
@@ -25,12 +24,11 @@ static void numbers_are_separated_whatever_their_sign(void **state)
 	assert_string_equal(text, "[15,-15,-9223372036854775808,2]");
 }
 
-static void numbers_have_all_their_digits(void **state)
+TEST(numbers_have_all_their_digits)
 {
 	char text[64], expected[64];
 	uint64_t value = 0;
 
-	(void)state;
 	for (uint64_t power = 1; power;
 	     power *= power < UINT64_MAX / 10 ? 10 : 0) {
 		for (int i = -1; i <= 1; i++) {
@@ -55,9 +53,8 @@ static void numbers_have_all_their_digits(void **state)
 	}
 }
 
-static void keys_fit_or_are_left_out(void **state)
+TEST(keys_fit_or_are_left_out)
 {
-	(void)state;
 	for (size_t room = 0; room < 20; room++) {
 		char *text = malloc(room + 1);
 		struct json json;
@@ -77,13 +74,12 @@ static void keys_fit_or_are_left_out(void **state)
 	}
 }
 
-static void strings_fit_or_are_left_out(void **state)
+TEST(strings_fit_or_are_left_out)
 {
 	static const char string[] = "a\"b\\c\x01\xc3\xa9\xff\x7f!~",
 			  expected[] =
 				  "\"a\\\"b\\\\c\\u0001\xc3\xa9\xef\xbf\xbd\\u007f!~\"";
 
-	(void)state;
 	for (size_t room = 0; room <= strlen(expected); room++) {
 		char *text = malloc(room + 1);
 		struct json json;
@@ -101,9 +97,8 @@ static void strings_fit_or_are_left_out(void **state)
 }
 
 /* What is in UTF-8, and what is not. */
-static void each_byte_of_a_string_is_itself_or_escaped(void **state)
+TEST(each_byte_of_a_string_is_itself_or_escaped)
 {
-	(void)state;
 	for (int byte = 1; byte < 256; byte++) {
 		const char string[] = { 'x', (char)byte, 'y', '\0' };
 		char text[32], expected[32];
@@ -127,30 +122,15 @@ static void each_byte_of_a_string_is_itself_or_escaped(void **state)
 }
 
 /* What follows is not written either, even if it would fit. */
-static void nothing_follows_what_does_not_fit(void **state)
+TEST(nothing_follows_what_does_not_fit)
 {
 	char text[8];
 	struct json json;
 
-	(void)state;
 	json_begin(&json, text, sizeof(text));
 	json_open(&json, '[');
 	json_string(&json, "too long");
 	json_u64(&json, 1);
 	json_close(&json, ']');
 	assert_int_equal(json_end(&json), -ENOBUFS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_separated_whatever_their_sign),
-		cmocka_unit_test(numbers_have_all_their_digits),
-		cmocka_unit_test(keys_fit_or_are_left_out),
-		cmocka_unit_test(strings_fit_or_are_left_out),
-		cmocka_unit_test(each_byte_of_a_string_is_itself_or_escaped),
-		cmocka_unit_test(nothing_follows_what_does_not_fit),
-	};
-
-	return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

@@ -8,14 +8,13 @@
 #include "base/util.h"
 #include "base/json_reader.h"
 
-static void values_are_found_by_their_path(void **state)
+TEST(values_are_found_by_their_path)
 {
 	struct json_value value = json_parse(
 		" {\"a\":{\"b\":[1,-2,{\"c\":3}],\"b2\":true},\n"
 		"  \"n\" : 18446744073709551615, \"e\":{}, \"s\":\"x\"} ");
 	char text[8];
 
-	(void)state;
 	assert_non_null(value.at);
 	assert_true(json_number(json_get(value, "n")) == UINT64_MAX);
 	assert_true(json_is_true(json_get(value, "a.b2")));
@@ -28,7 +27,7 @@ static void values_are_found_by_their_path(void **state)
 	assert_string_equal(json_get_text(value, "n", text, sizeof(text)), "");
 }
 
-static void numbers_end_at_their_limits(void **state)
+TEST(numbers_end_at_their_limits)
 {
 	static const struct {
 		const char *text;
@@ -46,7 +45,6 @@ static void numbers_end_at_their_limits(void **state)
 		{ "{\"7\":7}", 0, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const struct json_value value = json_parse(rows[i].text);
 
@@ -56,7 +54,7 @@ static void numbers_end_at_their_limits(void **state)
 	}
 }
 
-static void items_come_in_their_order(void **state)
+TEST(items_come_in_their_order)
 {
 	struct json_value value =
 		json_parse("{\"x\":[1, -2,[3 ],4],\"y\":{\"k\":5 , \"l\":6}}");
@@ -65,7 +63,6 @@ static void items_come_in_their_order(void **state)
 	int64_t sum = 0;
 	int n = 0;
 
-	(void)state;
 	for (; json_next(json_get(value, "x"), &item); n++)
 		sum += json_signed(item.value);
 	assert_int_equal(n, 4);
@@ -81,7 +78,7 @@ static void items_come_in_their_order(void **state)
 	assert_false(json_next(json_get(value, "x.k"), &item));
 }
 
-static void strings_are_unescaped(void **state)
+TEST(strings_are_unescaped)
 {
 	static const struct {
 		const char *json, *text;
@@ -99,7 +96,6 @@ static void strings_are_unescaped(void **state)
 	};
 	char text[16];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct json_value value = json_parse(cases[i].json);
 
@@ -109,7 +105,7 @@ static void strings_are_unescaped(void **state)
 	}
 }
 
-static void what_is_no_json_is_refused(void **state)
+TEST(what_is_no_json_is_refused)
 {
 	static const char *const texts[] = {
 		"",	 " ",	    "{",	   "}",	      "[1,]",
@@ -119,7 +115,6 @@ static void what_is_no_json_is_refused(void **state)
 		"tru",	 "nullx",   "1 2",	   "[1]]",    "\"\\",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		/* Of its own size, so that reading beyond its end is noticed. */
 		char *text = strdup(texts[i]);
@@ -131,29 +126,14 @@ static void what_is_no_json_is_refused(void **state)
 	assert_non_null(json_parse("null").at);
 }
 
-static void nesting_is_limited(void **state)
+TEST(nesting_is_limited)
 {
 	char text[2 * JSON_DEPTH_MAX + 3] = "";
 
-	(void)state;
 	memset(text, '[', JSON_DEPTH_MAX);
 	memset(text + JSON_DEPTH_MAX, ']', JSON_DEPTH_MAX);
 	assert_non_null(json_parse(text).at);
 	memset(text, '[', JSON_DEPTH_MAX + 1);
 	memset(text + JSON_DEPTH_MAX + 1, ']', JSON_DEPTH_MAX + 1);
 	assert_null(json_parse(text).at);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_are_found_by_their_path),
-		cmocka_unit_test(numbers_end_at_their_limits),
-		cmocka_unit_test(items_come_in_their_order),
-		cmocka_unit_test(strings_are_unescaped),
-		cmocka_unit_test(what_is_no_json_is_refused),
-		cmocka_unit_test(nesting_is_limited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,17 +2,12 @@
 /* The states of an object that runs, and the result of each call in them. */
 #include "base/life.h"
 #include "base/util.h"
+#include "lib_test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-
-#include <cmocka.h>
 
 struct owner {
 	struct life life;
@@ -73,7 +68,9 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void only_a_started_object_is_dispatched(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(only_a_started_object_is_dispatched)
 {
 	struct owner *owner = *state;
 
@@ -84,7 +81,7 @@ static void only_a_started_object_is_dispatched(void **state)
 	assert_int_equal(owner->steps, 1);
 }
 
-static void a_failed_start_is_final(void **state)
+CASE(a_failed_start_is_final)
 {
 	struct owner *owner = *state;
 
@@ -97,7 +94,7 @@ static void a_failed_start_is_final(void **state)
 	assert_int_equal(owner->steps, 0);
 }
 
-static void the_last_delivery_comes_before_the_end(void **state)
+CASE(the_last_delivery_comes_before_the_end)
 {
 	struct owner *owner = *state;
 
@@ -124,7 +121,7 @@ static int fail_once(void *arg, int fd)
 	return -EIO;
 }
 
-static void errors_of_the_loop_and_of_a_step_are_returned(void **state)
+CASE(errors_of_the_loop_and_of_a_step_are_returned)
 {
 	struct owner *owner = *state;
 	cleanup_fd int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -138,21 +135,4 @@ static void errors_of_the_loop_and_of_a_step_are_returned(void **state)
 	assert_int_equal(life_dispatch(&owner->life), 3);
 	owner->step_err = -ENOSPC;
 	assert_int_equal(life_dispatch(&owner->life), -ENOSPC);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			only_a_started_object_is_dispatched, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_failed_start_is_final, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(
-			the_last_delivery_comes_before_the_end, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			errors_of_the_loop_and_of_a_step_are_returned, set_up,
-			tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,14 +70,13 @@ static void *use_other(void *user)
 	return NULL;
 }
 
-static void threads_neither_wait_nor_share_lines(void **state)
+TEST(threads_neither_wait_nor_share_lines)
 {
 	struct page one = { .len = 0 }, other = { .len = 0 };
 	const struct log log = { .write = write_page, .user = &one };
 	const libbpf_print_fn_t before = libbpf_set_print(print_hosts);
 	pthread_t thread;
 
-	(void)state;
 	log_borrow_libbpf(&log);
 	assert_int_equal(pthread_create(&thread, NULL, use_other, &other), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
@@ -89,24 +88,13 @@ static void threads_neither_wait_nor_share_lines(void **state)
 	assert_ptr_equal(libbpf_set_print(before), print_hosts);
 }
 
-static void a_callback_that_the_host_sets_meanwhile_stays(void **state)
+TEST(a_callback_that_the_host_sets_meanwhile_stays)
 {
 	const libbpf_print_fn_t before = libbpf_set_print(NULL);
 	const struct log silent = { 0 };
 
-	(void)state;
 	log_borrow_libbpf(&silent);
 	libbpf_set_print(print_hosts);
 	log_return_libbpf();
 	assert_ptr_equal(libbpf_set_print(before), print_hosts);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(threads_neither_wait_nor_share_lines),
-		cmocka_unit_test(a_callback_that_the_host_sets_meanwhile_stays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

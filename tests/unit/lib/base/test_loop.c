@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "base/clock_ms.h"
 #include "base/loop.h"
+#include "lib_test.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/eventfd.h>
-
-#include <cmocka.h>
 
 struct fixture {
 	struct loop loop;
@@ -75,7 +70,9 @@ static bool is_readable(const struct fixture *f)
 	return poll(&fd, 1, 0) == 1;
 }
 
-static void only_what_is_ready_is_called(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(only_what_is_ready_is_called)
 {
 	struct fixture *f = *state;
 
@@ -91,7 +88,7 @@ static void only_what_is_ready_is_called(void **state)
 	assert_int_equal(f->last_fd, f->fds[1]);
 }
 
-static void what_was_removed_is_not_called(void **state)
+CASE(what_was_removed_is_not_called)
 {
 	struct fixture *f = *state;
 
@@ -105,7 +102,7 @@ static void what_was_removed_is_not_called(void **state)
 	assert_int_equal(loop_watch(&f->loop, f->fds[0], 0, NULL, NULL), -ENOENT);
 }
 
-static void descriptor_that_was_closed_can_come_again(void **state)
+CASE(descriptor_that_was_closed_can_come_again)
 {
 	struct fixture *f = *state;
 	int closed = f->fds[0];
@@ -120,7 +117,7 @@ static void descriptor_that_was_closed_can_come_again(void **state)
 	assert_true(is_readable(f));
 }
 
-static void error_ends_a_dispatch(void **state)
+CASE(error_ends_a_dispatch)
 {
 	struct fixture *f = *state;
 
@@ -133,7 +130,7 @@ static void error_ends_a_dispatch(void **state)
 	assert_int_equal(f->calls, 1);
 }
 
-static void source_without_a_function_wakes_its_owner(void **state)
+CASE(source_without_a_function_wakes_its_owner)
 {
 	struct fixture *f = *state;
 
@@ -144,7 +141,7 @@ static void source_without_a_function_wakes_its_owner(void **state)
 	assert_int_equal(f->calls, 0);
 }
 
-static void timer_expires_once_each_time_it_is_set(void **state)
+CASE(timer_expires_once_each_time_it_is_set)
 {
 	struct fixture *f = *state;
 	int timer;
@@ -167,7 +164,7 @@ static void timer_expires_once_each_time_it_is_set(void **state)
 	assert_int_equal(f->calls, 3);
 }
 
-static void timer_repeats(void **state)
+CASE(timer_repeats)
 {
 	struct fixture *f = *state;
 	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
@@ -182,20 +179,4 @@ static void timer_repeats(void **state)
 		assert_int_equal(loop_dispatch(&f->loop), 0);
 		assert_int_equal(f->calls, i);
 	}
-}
-
-int main(void)
-{
-#define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		test(only_what_is_ready_is_called),
-		test(what_was_removed_is_not_called),
-		test(descriptor_that_was_closed_can_come_again),
-		test(error_ends_a_dispatch),
-		test(source_without_a_function_wakes_its_owner),
-		test(timer_expires_once_each_time_it_is_set),
-		test(timer_repeats),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "base/outage.h"
 #include "base/util.h"
+#include "lib_test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct lines {
 	unsigned int n;
@@ -33,13 +28,12 @@ static void log_away(struct outage *outage, const struct log *log,
 	outage_log(outage, log, NETOBS_LOG_ERROR, reason, "away: %s", reason);
 }
 
-static void each_reason_is_logged_once(void **state)
+TEST(each_reason_is_logged_once)
 {
 	struct lines lines = { 0 };
 	struct log log = { .write = take_line, .user = &lines };
 	struct outage outage = { 0 };
 
-	(void)state;
 	assert_false(outage_is_on(&outage));
 	for (int i = 0; i < 3; i++) {
 		log_away(&outage, &log, "refused");
@@ -51,14 +45,13 @@ static void each_reason_is_logged_once(void **state)
 	assert_true(outage_is_on(&outage));
 }
 
-static void number_of_lines_is_bounded(void **state)
+TEST(number_of_lines_is_bounded)
 {
 	struct lines lines = { 0 };
 	struct log log = { .write = take_line, .user = &lines };
 	struct outage outage = { 0 };
 	char reason[16];
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		snprintf(reason, sizeof(reason), "%d", i);
 		log_away(&outage, &log, reason);
@@ -66,13 +59,12 @@ static void number_of_lines_is_bounded(void **state)
 	assert_int_equal(lines.n, OUTAGE_REASONS);
 }
 
-static void end_is_logged_once_with_its_length(void **state)
+TEST(end_is_logged_once_with_its_length)
 {
 	struct lines lines = { 0 };
 	struct log log = { .write = take_line, .user = &lines };
 	struct outage outage = { 0 };
 
-	(void)state;
 	outage_end(&outage, &log, NETOBS_LOG_INFO, "back");
 	assert_int_equal(lines.n, 0);
 	log_away(&outage, &log, "refused");
@@ -86,13 +78,12 @@ static void end_is_logged_once_with_its_length(void **state)
 	assert_int_equal(lines.n, 3);
 }
 
-static void file_has_one_line_for_all_errors(void **state)
+TEST(file_has_one_line_for_all_errors)
 {
 	struct lines lines = { 0 };
 	struct log log = { .write = take_line, .user = &lines };
 	struct outage outage = { 0 };
 
-	(void)state;
 	outage_note(&outage, &log, "x.json", 0);
 	outage_note(&outage, &log, "x.json", -ENOSPC);
 	outage_note(&outage, &log, "x.json", -EIO);
@@ -104,16 +95,4 @@ static void file_has_one_line_for_all_errors(void **state)
 	assert_int_equal(lines.n, 2);
 	assert_int_equal(lines.level, NETOBS_LOG_WARNING);
 	assert_non_null(strstr(lines.last, "x.json can be written to again ("));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_reason_is_logged_once),
-		cmocka_unit_test(number_of_lines_is_bounded),
-		cmocka_unit_test(end_is_logged_once_with_its_length),
-		cmocka_unit_test(file_has_one_line_for_all_errors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,8 @@
 
 #include "base/pages.h"
 
-static void pages_are_zeroes_that_begin_with_a_huge_page(void **state)
+TEST(pages_are_zeroes_that_begin_with_a_huge_page)
 {
-	(void)state;
 	for (size_t size = 4096; size <= 4 * PAGES_HUGE; size *= 2) {
 		unsigned char *bytes = pages_map(size);
 
@@ -21,18 +20,7 @@ static void pages_are_zeroes_that_begin_with_a_huge_page(void **state)
 	pages_unmap(NULL, 0);
 }
 
-static void pages_that_there_cannot_be_are_refused(void **state)
+TEST(pages_that_there_cannot_be_are_refused)
 {
-	(void)state;
 	assert_null(pages_map((size_t)1 << 46));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pages_are_zeroes_that_begin_with_a_huge_page),
-		cmocka_unit_test(pages_that_there_cannot_be_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("pages", tests, NULL, NULL);
 }

@@ -37,9 +37,8 @@ static const struct row {
 	  "\xef\xbf\xbd\xef\xbf\xbd", "??" },
 };
 
-static void each_destination_has_its_form(void **state)
+TEST(each_destination_has_its_form)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		char text[64], label[SAFE_LABEL_ROOM(16)] = "", cut[7] = "";
 		struct json json;
@@ -74,9 +73,8 @@ static void check_utf8(const char *text, bool has_controls)
 }
 
 /* All pairs of bytes, between others. */
-static void any_bytes_are_made_safe(void **state)
+TEST(any_bytes_are_made_safe)
 {
-	(void)state;
 	for (unsigned int pair = 0; pair < 1 << 16; pair++) {
 		const char text[] = { (char)0xc2, (char)(pair >> 8), (char)pair,
 				      'x', 0 };
@@ -105,23 +103,11 @@ static void any_bytes_are_made_safe(void **state)
 	}
 }
 
-static void a_long_label_ends_in_dots(void **state)
+TEST(a_long_label_ends_in_dots)
 {
 	char label[SAFE_LABEL_ROOM(3)];
 
-	(void)state;
 	assert_int_equal(safe_label(label, "abc", 3), 3);
 	assert_int_equal(safe_label(label, "abcd", 3), 6);
 	assert_memory_equal(label, "abc...", 6);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_destination_has_its_form),
-		cmocka_unit_test(any_bytes_are_made_safe),
-		cmocka_unit_test(a_long_label_ends_in_dots),
-	};
-
-	return cmocka_run_group_tests_name("safe_text", tests, NULL, NULL);
 }

@@ -17,11 +17,10 @@ static int compare_u32(const void *a, const void *b)
 }
 
 /* Of 60 random words two are the same once in 2 million runs. */
-static void secrets_share_no_word(void **state)
+TEST(secrets_share_no_word)
 {
 	uint32_t words[2 * WORDS];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct hash_secret secret = { 0 };
 
@@ -31,13 +30,4 @@ static void secrets_share_no_word(void **state)
 	qsort(words, ARRAY_SIZE(words), sizeof(words[0]), compare_u32);
 	for (size_t i = 1; i < ARRAY_SIZE(words); i++)
 		assert_int_not_equal(words[i], words[i - 1]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(secrets_share_no_word),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static void check_mac(const void *key, size_t key_len, const char *text,
 	assert_memory_equal(mac, expected, sizeof(mac));
 }
 
-static void codes_are_those_of_the_rfc(void **state)
+TEST(codes_are_those_of_the_rfc)
 {
 	static const uint8_t first[] = { 0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb,
 					 0x38, 0x53, 0x5c, 0xa8, 0xaf, 0xce,
@@ -31,17 +31,7 @@ static void codes_are_those_of_the_rfc(void **state)
 					  0x38, 0x43 };
 	uint8_t key[20];
 
-	(void)state;
 	memset(key, 0x0b, sizeof(key));
 	check_mac(key, sizeof(key), "Hi There", first);
 	check_mac("Jefe", 4, "what do ya want for nothing?", second);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(codes_are_those_of_the_rfc),
-	};
-
-	return cmocka_run_group_tests_name("sha256", tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static void parse(struct spec *spec, const char *text)
 	assert_int_equal(spec_parse(spec, text, &log_to_line), 0);
 }
 
-static void kind_and_target(void **state)
+TEST(kind_and_target)
 {
 	static const struct {
 		const char *text, *kind, *target;
@@ -41,7 +41,6 @@ static void kind_and_target(void **state)
 		{ "ipfix:udp://[::1]:4739?mtu=1400", "ipfix", "udp://[::1]:4739" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct spec spec;
 
@@ -55,13 +54,12 @@ static void kind_and_target(void **state)
 	}
 }
 
-static void values_of_each_type(void **state)
+TEST(values_of_each_type)
 {
 	static const char *const colours[] = { "red", "green", NULL };
 	struct spec spec;
 	size_t position = 0;
 
-	(void)state;
 	parse(&spec,
 	      "x?name=a%26b%3dc&n=42&size=64K&big=2G&t=5&short=20ms&long=2h&c=green&rd.a=1&rd.b=2&empty=");
 	assert_string_equal(spec_string(&spec, "name", NULL), "a&b=c");
@@ -85,7 +83,7 @@ static void values_of_each_type(void **state)
 	spec_free(&spec);
 }
 
-static void wrong_specs_are_refused_with_the_reason(void **state)
+TEST(wrong_specs_are_refused_with_the_reason)
 {
 	static const struct {
 		const char *text, *words;
@@ -106,7 +104,6 @@ static void wrong_specs_are_refused_with_the_reason(void **state)
 		{ "json?a=%g0", "option a: %" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct spec spec;
 
@@ -132,7 +129,7 @@ static int ask(struct spec *spec)
 	return spec_finish(spec);
 }
 
-static void wrong_values_are_named_with_what_would_be_right(void **state)
+TEST(wrong_values_are_named_with_what_would_be_right)
 {
 	static const struct {
 		const char *text, *words;
@@ -152,7 +149,6 @@ static void wrong_values_are_named_with_what_would_be_right(void **state)
 		{ "x?n=1&colour=red", "option n: '1' is not" }, /* the first */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct spec spec;
 
@@ -164,12 +160,11 @@ static void wrong_values_are_named_with_what_would_be_right(void **state)
 	}
 }
 
-static void options_are_limited(void **state)
+TEST(options_are_limited)
 {
 	char text[2048] = "x?o0=1";
 	struct spec spec;
 
-	(void)state;
 	for (int i = 1; i < SPEC_OPTIONS_MAX; i++)
 		sprintf(text + strlen(text), "&o%d=1", i);
 	parse(&spec, text);
@@ -178,17 +173,4 @@ static void options_are_limited(void **state)
 	strcat(text, "&more=1");
 	assert_int_equal(spec_parse(&spec, text, &log_to_line), -EINVAL);
 	assert_non_null(strstr(logged, "more than 64 options"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kind_and_target),
-		cmocka_unit_test(values_of_each_type),
-		cmocka_unit_test(wrong_specs_are_refused_with_the_reason),
-		cmocka_unit_test(wrong_values_are_named_with_what_would_be_right),
-		cmocka_unit_test(options_are_limited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static const char *suggest(const char *typed)
 	return suggestion_best(&suggestion);
 }
 
-static void up_to_two_letters_may_differ(void **state)
+TEST(up_to_two_letters_may_differ)
 {
 	static const struct {
 		const char *typed, *best;
@@ -36,7 +36,6 @@ static void up_to_two_letters_may_differ(void **state)
 		{ "", NULL },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *best = suggest(cases[i].typed);
 
@@ -48,24 +47,13 @@ static void up_to_two_letters_may_differ(void **state)
 }
 
 /* Longer ones are not compared, on either side. */
-static void words_have_32_letters_at_most(void **state)
+TEST(words_have_32_letters_at_most)
 {
 	struct suggestion suggestion = suggestion_for("flows", 5);
 
-	(void)state;
 	assert_string_equal(suggest("abcdefghijklmnopqrstuvwxyz012345"),
 			    "abcdefghijklmnopqrstuvwxyz012345");
 	assert_null(suggest("abcdefghijklmnopqrstuvwxyz0123456"));
 	suggestion_offer(&suggestion, "abcdefghijklmnopqrstuvwxyz0123456");
 	assert_null(suggestion_best(&suggestion));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(up_to_two_letters_may_differ),
-		cmocka_unit_test(words_have_32_letters_at_most),
-	};
-
-	return cmocka_run_group_tests_name("suggest", tests, NULL, NULL);
 }

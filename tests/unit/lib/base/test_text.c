@@ -26,9 +26,8 @@ static void assert_number(uint64_t value)
 	free(text);
 }
 
-static void numbers_have_all_their_digits(void **state)
+TEST(numbers_have_all_their_digits)
 {
-	(void)state;
 	for (uint64_t power = 1; power; power *= power < UINT64_MAX / 10 ? 10 : 0)
 		for (uint64_t digit = 1; digit <= 9; digit++)
 			for (int i = -1; i <= 1; i++)
@@ -38,11 +37,10 @@ static void numbers_have_all_their_digits(void **state)
 }
 
 /* Fractions are least exact at the end of a range. */
-static void digits_are_right_for_any_number(void **state)
+TEST(digits_are_right_for_any_number)
 {
 	uint64_t random = 1;
 
-	(void)state;
 	for (uint64_t value = 0; value < 10000; value++) {
 		assert_number(value);
 		assert_number(1000000 - value);
@@ -56,11 +54,10 @@ static void digits_are_right_for_any_number(void **state)
 }
 
 /* inet_ntop() is the reference; it has its own way with what starts with 80 zeros. */
-static void addresses_are_those_of_inet_ntop(void **state)
+TEST(addresses_are_those_of_inet_ntop)
 {
 	char *text = room_for(NETOBS_ADDR_STR_MAX);
 
-	(void)state;
 	srand(1);
 	for (int i = 0; i < 100000; i++) {
 		uint8_t ip[16] = { 0x20, 0x01 };
@@ -75,11 +72,10 @@ static void addresses_are_those_of_inet_ntop(void **state)
 	free(text);
 }
 
-static void ipv4_has_each_octet_in_each_place(void **state)
+TEST(ipv4_has_each_octet_in_each_place)
 {
 	char *text = room_for(NETOBS_ADDR_STR_MAX);
 
-	(void)state;
 	for (unsigned int octet = 0; octet < 256; octet++) {
 		for (int place = 0; place < 4; place++) {
 			uint8_t ip[16] = { [10] = 0xff, 0xff, 1, 20, 255, 0 };
@@ -94,26 +90,12 @@ static void ipv4_has_each_octet_in_each_place(void **state)
 	free(text);
 }
 
-static void mac_addresses_have_all_their_digits(void **state)
+TEST(mac_addresses_have_all_their_digits)
 {
 	const uint8_t mac[6] = { 0x02, 0, 0xff, 0x9a, 0xa9, 0x10 };
 	char *text = room_for(TEXT_MAC_MAX);
 
-	(void)state;
 	*text_mac(text, mac) = '\0';
 	assert_string_equal(text, "02:00:ff:9a:a9:10");
 	free(text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_have_all_their_digits),
-		cmocka_unit_test(digits_are_right_for_any_number),
-		cmocka_unit_test(addresses_are_those_of_inet_ntop),
-		cmocka_unit_test(ipv4_has_each_octet_in_each_place),
-		cmocka_unit_test(mac_addresses_have_all_their_digits),
-	};
-
-	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

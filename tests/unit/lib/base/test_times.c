@@ -20,11 +20,10 @@ static unsigned int class_of(uint64_t ns)
 	return class;
 }
 
-static void bounds_belong_to_the_class_below(void **state)
+TEST(bounds_belong_to_the_class_below)
 {
 	uint64_t bound = 16000;
 
-	(void)state;
 	assert_int_equal(times_class(0), 0);
 	assert_int_equal(times_class(1), 0);
 	for (unsigned int i = 0; i < NETOBS_TIME_CLASSES - 1; i++, bound *= 2) {
@@ -35,13 +34,12 @@ static void bounds_belong_to_the_class_below(void **state)
 	assert_int_equal(times_class(UINT64_MAX), NETOBS_TIME_CLASSES - 1);
 }
 
-static void random_times_are_in_the_class_of_their_bound(void **state)
+TEST(random_times_are_in_the_class_of_their_bound)
 {
 	struct netobs_times times = { 0 };
 	uint64_t expected[NETOBS_TIME_CLASSES] = { 0 }, sum = 0;
 	unsigned int seed = test_seed();
 
-	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		const uint64_t ns = ((uint64_t)rand_r(&seed) << 12) >>
 				    rand_r(&seed) % 40;
@@ -62,11 +60,10 @@ static struct netobs_flow a_flow(uint32_t has)
 				     .app_responses = 1 };
 }
 
-static void only_new_times_of_tcp_count(void **state)
+TEST(only_new_times_of_tcp_count)
 {
 	struct netobs_flow flow = a_flow(NETOBS_HAS_TCP_HEALTH | NETOBS_HAS_RTT);
 
-	(void)state;
 	assert_true(flow_has_new_rtt(&flow));
 	assert_false(flow_has_new_app_latency(&flow));
 	flow = a_flow(NETOBS_HAS_RTT); /* an echo */
@@ -77,15 +74,4 @@ static void only_new_times_of_tcp_count(void **state)
 	flow.rtt_samples = flow.app_responses = 0;
 	assert_false(flow_has_new_rtt(&flow));
 	assert_false(flow_has_new_app_latency(&flow));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bounds_belong_to_the_class_below),
-		cmocka_unit_test(random_times_are_in_the_class_of_their_bound),
-		cmocka_unit_test(only_new_times_of_tcp_count),
-	};
-
-	return cmocka_run_group_tests_name("times", tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "base/util.h"
 #include "base/options.h"
+#include "lib_test.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
-static void durations_are_milliseconds_rounded_up(void **state)
+TEST(durations_are_milliseconds_rounded_up)
 {
 	static const struct {
 		const char *text;
@@ -33,7 +28,6 @@ static void durations_are_milliseconds_rounded_up(void **state)
 		{ "24d", 2073600000 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t ms = 0;
 
@@ -44,7 +38,7 @@ static void durations_are_milliseconds_rounded_up(void **state)
 	}
 }
 
-static void wrong_values_are_refused(void **state)
+TEST(wrong_values_are_refused)
 {
 	static const struct {
 		enum value_kind kind;
@@ -69,7 +63,6 @@ static void wrong_values_are_refused(void **state)
 		{ VALUE_NUMBER, "100000001", -ERANGE },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t value = 7;
 
@@ -80,7 +73,7 @@ static void wrong_values_are_refused(void **state)
 	}
 }
 
-static void values_are_written_in_their_largest_unit(void **state)
+TEST(values_are_written_in_their_largest_unit)
 {
 	static const struct {
 		enum value_kind kind;
@@ -97,7 +90,6 @@ static void values_are_written_in_their_largest_unit(void **state)
 		{ VALUE_DURATION, 86400000, "1d" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char text[32];
 
@@ -106,17 +98,16 @@ static void values_are_written_in_their_largest_unit(void **state)
 	}
 }
 
-static void choices_have_an_index(void **state)
+TEST(choices_have_an_index)
 {
 	static const char *const choices[] = { "slow", "fast", NULL };
 
-	(void)state;
 	assert_int_equal(value_choice(choices, "fast"), 1);
 	assert_int_equal(value_choice(choices, ""), -EINVAL);
 	assert_int_equal(value_choice(choices, "fas"), -EINVAL);
 }
 
-static void bytes_have_units(void **state)
+TEST(bytes_have_units)
 {
 	static const struct {
 		const char *text;
@@ -141,7 +132,6 @@ static void bytes_have_units(void **state)
 		{ "1.5G", -EINVAL, 7 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint64_t bytes = 7;
 
@@ -150,17 +140,4 @@ static void bytes_have_units(void **state)
 				 cases[i].ret);
 		assert_int_equal(bytes, cases[i].bytes);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(durations_are_milliseconds_rounded_up),
-		cmocka_unit_test(bytes_have_units),
-		cmocka_unit_test(wrong_values_are_refused),
-		cmocka_unit_test(values_are_written_in_their_largest_unit),
-		cmocka_unit_test(choices_have_an_index),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "base/worker.h"
+#include "lib_test.h"
 
 #include <poll.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* How often the thread may run a piece of work, and may report one. */
 static sem_t may_run, may_write, written;
@@ -74,7 +69,9 @@ static void *take_when_done(struct worker *worker)
 	return work;
 }
 
-static void work_is_taken_once(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(work_is_taken_once)
 {
 	struct worker *worker = *state;
 	int n = 0;
@@ -93,7 +90,7 @@ static void work_is_taken_once(void **state)
 	sem_wait(&written);
 }
 
-static void worker_is_busy_until_work_is_taken(void **state)
+CASE(worker_is_busy_until_work_is_taken)
 {
 	struct worker *worker = *state;
 	int n = 0;
@@ -109,7 +106,7 @@ static void worker_is_busy_until_work_is_taken(void **state)
 	sem_wait(&written);
 }
 
-static void child_of_fork_lacks_the_thread(void **state)
+CASE(child_of_fork_lacks_the_thread)
 {
 	struct worker *worker = *state;
 	int n = 0, status;
@@ -141,7 +138,7 @@ static void begin_before_report(struct worker *worker, int *first, int *second)
 }
 
 /* Work is taken between the end of it and the report. */
-static void late_report_does_not_stay(void **state)
+CASE(late_report_does_not_stay)
 {
 	struct worker *worker = *state;
 	int first = 0, second = 0;
@@ -168,7 +165,7 @@ static void late_report_does_not_stay(void **state)
 }
 
 /* Else a wait for it would not sleep. */
-static void late_report_ends_no_later_wait(void **state)
+CASE(late_report_ends_no_later_wait)
 {
 	struct worker *worker = *state;
 	int first = 0, second = 0;
@@ -183,22 +180,4 @@ static void late_report_ends_no_later_wait(void **state)
 	assert_true(is_readable(worker, -1));
 	assert_ptr_equal(worker_take(worker), &second);
 	sem_wait(&written);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(work_is_taken_once, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(
-			worker_is_busy_until_work_is_taken, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(child_of_fork_lacks_the_thread,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(late_report_does_not_stay,
-						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(late_report_ends_no_later_wait,
-						set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

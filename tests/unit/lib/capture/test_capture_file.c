@@ -82,9 +82,8 @@ static const struct {
 	  IPV6 },
 };
 
-static void link_header_becomes_an_ethernet_header(void **state)
+TEST(link_header_becomes_an_ethernet_header)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
 		uint32_t skip = links[i].header_len, len = skip + DATA_LEN;
 		struct reading r;
@@ -107,9 +106,8 @@ static void link_header_becomes_an_ethernet_header(void **state)
 	}
 }
 
-static void link_header_cut_short_is_no_network_header(void **state)
+TEST(link_header_cut_short_is_no_network_header)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
 		for (uint32_t len = 0; len < links[i].header_len; len++) {
 			struct reading r;
@@ -127,13 +125,12 @@ static void link_header_cut_short_is_no_network_header(void **state)
 	}
 }
 
-static void ethernet_is_taken_as_it_is(void **state)
+TEST(ethernet_is_taken_as_it_is)
 {
 	uint8_t bytes[60];
 	struct reading r;
 	struct frame frame;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = i + 1;
 	create(&r);
@@ -151,13 +148,12 @@ static void ethernet_is_taken_as_it_is(void **state)
 	done(&r);
 }
 
-static void frames_shorter_than_a_header_stay_short(void **state)
+TEST(frames_shorter_than_a_header_stay_short)
 {
 	static const uint8_t bytes[] = { 1, 2, 3 };
 	struct reading r;
 	struct frame frame;
 
-	(void)state;
 	create(&r);
 	capture_start(&r.capture, CAPTURE_ETHERNET);
 	capture_packet(&r.capture, 1, 0, bytes, sizeof(bytes), sizeof(bytes));
@@ -170,13 +166,12 @@ static void frames_shorter_than_a_header_stay_short(void **state)
 	done(&r);
 }
 
-static void long_frames_are_cut(void **state)
+TEST(long_frames_are_cut)
 {
 	static const uint32_t kinds[] = { CAPTURE_ETHERNET, CAPTURE_RAW,
 					  CAPTURE_SLL2 };
 	static uint8_t bytes[9000];
 
-	(void)state;
 	memset(bytes, 0x45, sizeof(bytes));
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		struct reading r;
@@ -194,13 +189,12 @@ static void long_frames_are_cut(void **state)
 	}
 }
 
-static void times_have_the_files_resolution(void **state)
+TEST(times_have_the_files_resolution)
 {
 	static const uint8_t bytes[] = { DATA4 };
 	struct reading r;
 	struct frame frame;
 
-	(void)state;
 	create(&r);
 	capture_start_nano(&r.capture, CAPTURE_RAW);
 	capture_packet(&r.capture, 5, 123456789, bytes, sizeof(bytes), 60);
@@ -224,12 +218,11 @@ static void times_have_the_files_resolution(void **state)
 	done(&r);
 }
 
-static void times_beyond_what_nanoseconds_can_count_are_bounded(void **state)
+TEST(times_beyond_what_nanoseconds_can_count_are_bounded)
 {
 	static const uint64_t us[] = { UINT64_MAX, INT64_MAX, 1ULL << 60 };
 	static const uint8_t bytes[] = { DATA4 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(us); i++) {
 		struct reading r;
 		struct frame frame;
@@ -244,11 +237,10 @@ static void times_beyond_what_nanoseconds_can_count_are_bounded(void **state)
 	}
 }
 
-static void file_that_ends_in_a_packet_is_bad_after_it(void **state)
+TEST(file_that_ends_in_a_packet_is_bad_after_it)
 {
 	static const uint8_t bytes[] = { DATA4 };
 
-	(void)state;
 	/* Of the second packet's header and data, up to all but one byte. */
 	for (size_t keep = 1; keep < 16 + sizeof(bytes); keep++) {
 		struct reading r;
@@ -316,7 +308,7 @@ static void write_mixed(struct reading *r)
 	BLOCK(r, 2, 0, 0, 1000000, 4, 44, IPV4_WORD); /* the former kind */
 }
 
-static void interfaces_of_a_file_may_differ(void **state)
+TEST(interfaces_of_a_file_may_differ)
 {
 	static const struct {
 		int64_t ns;
@@ -334,7 +326,6 @@ static void interfaces_of_a_file_may_differ(void **state)
 	struct reading r;
 	struct frame frame;
 
-	(void)state;
 	create(&r);
 	write_mixed(&r);
 	assert_int_equal(open_it(&r), 0);
@@ -387,7 +378,7 @@ static void copy_with(struct reading *r, const uint8_t *bytes, size_t len,
 }
 
 /* Wherever a pcapng file ends or has another byte, it is read up to there or to its end. */
-static void damaged_pcapng_files_are_harmless(void **state)
+TEST(damaged_pcapng_files_are_harmless)
 {
 	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xff };
 	uint8_t bytes[1024];
@@ -395,7 +386,6 @@ static void damaged_pcapng_files_are_harmless(void **state)
 	size_t len;
 	int result, whole = 0;
 
-	(void)state;
 	create(&r);
 	write_mixed(&r);
 	len = pread(r.capture.fd, bytes, sizeof(bytes), 0);
@@ -421,7 +411,7 @@ static void damaged_pcapng_files_are_harmless(void **state)
 	}
 }
 
-static void wrong_pcapng_files_say_what_is_wrong(void **state)
+TEST(wrong_pcapng_files_say_what_is_wrong)
 {
 	static const struct {
 		uint32_t words[16];
@@ -448,7 +438,6 @@ static void wrong_pcapng_files_say_what_is_wrong(void **state)
 	};
 	int result;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct reading r;
 
@@ -467,7 +456,7 @@ static void wrong_pcapng_files_say_what_is_wrong(void **state)
 	}
 }
 
-static void what_is_no_capture_file_is_refused(void **state)
+TEST(what_is_no_capture_file_is_refused)
 {
 	static const struct {
 		const char *bytes;
@@ -481,7 +470,6 @@ static void what_is_no_capture_file_is_refused(void **state)
 		{ "\n\r\r\n\x1c\0\0\0\xff\xff\xff\xff\1\0\0\0", 16 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct reading r;
 
@@ -494,7 +482,7 @@ static void what_is_no_capture_file_is_refused(void **state)
 	}
 }
 
-static void link_types_that_are_not_known_are_named(void **state)
+TEST(link_types_that_are_not_known_are_named)
 {
 	static const struct {
 		uint32_t link;
@@ -504,7 +492,6 @@ static void link_types_that_are_not_known_are_named(void **state)
 		      { 9, "PPP" },
 		      { 147, "147" } };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct reading r;
 
@@ -516,11 +503,10 @@ static void link_types_that_are_not_known_are_named(void **state)
 	}
 }
 
-static void file_that_cannot_be_opened_is_named(void **state)
+TEST(file_that_cannot_be_opened_is_named)
 {
 	struct reading r;
 
-	(void)state;
 	create(&r);
 	assert_int_equal(capture_file_open(&r.file, "/tmp/no/such.pcap", &r.log),
 			 -ENOENT);
@@ -531,12 +517,11 @@ static void file_that_cannot_be_opened_is_named(void **state)
 	done(&r);
 }
 
-static void file_without_packets_ends_at_once(void **state)
+TEST(file_without_packets_ends_at_once)
 {
 	struct reading r;
 	struct frame frame;
 
-	(void)state;
 	create(&r);
 	capture_start(&r.capture, CAPTURE_ETHERNET);
 	assert_int_equal(open_it(&r), 0);
@@ -544,28 +529,4 @@ static void file_without_packets_ends_at_once(void **state)
 	assert_int_equal(r.file.packets, 0);
 	assert_int_equal(r.witness.errors, 0);
 	done(&r);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(link_header_becomes_an_ethernet_header),
-		cmocka_unit_test(link_header_cut_short_is_no_network_header),
-		cmocka_unit_test(ethernet_is_taken_as_it_is),
-		cmocka_unit_test(frames_shorter_than_a_header_stay_short),
-		cmocka_unit_test(long_frames_are_cut),
-		cmocka_unit_test(times_have_the_files_resolution),
-		cmocka_unit_test(
-			times_beyond_what_nanoseconds_can_count_are_bounded),
-		cmocka_unit_test(file_that_ends_in_a_packet_is_bad_after_it),
-		cmocka_unit_test(interfaces_of_a_file_may_differ),
-		cmocka_unit_test(damaged_pcapng_files_are_harmless),
-		cmocka_unit_test(wrong_pcapng_files_say_what_is_wrong),
-		cmocka_unit_test(what_is_no_capture_file_is_refused),
-		cmocka_unit_test(link_types_that_are_not_known_are_named),
-		cmocka_unit_test(file_that_cannot_be_opened_is_named),
-		cmocka_unit_test(file_without_packets_ends_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,9 +63,8 @@ static const struct {
 	{ "", "", NETOBS_DROP_UNSPECIFIED, NETOBS_DROP_LAYER_OTHER, 0 },
 };
 
-static void names_show_what_a_drop_means(void **state)
+TEST(names_show_what_a_drop_means)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_int_equal(drop_kind(rows[i].cause, rows[i].function),
 				 rows[i].kind);
@@ -75,9 +74,8 @@ static void names_show_what_a_drop_means(void **state)
 	}
 }
 
-static void kinds_and_layers_have_names(void **state)
+TEST(kinds_and_layers_have_names)
 {
-	(void)state;
 	for (unsigned int i = 0; i < NETOBS_DROP_KINDS; i++)
 		assert_non_null(netobs_drop_kind_name(i));
 	for (unsigned int i = 0; i < NETOBS_DROP_LAYERS; i++)
@@ -85,14 +83,4 @@ static void kinds_and_layers_have_names(void **state)
 	assert_null(netobs_drop_kind_name(NETOBS_DROP_KINDS));
 	assert_null(netobs_drop_layer_name(NETOBS_DROP_LAYERS));
 	assert_string_equal(netobs_drop_layer_name(NETOBS_DROP_LAYER_TC), "tc");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_show_what_a_drop_means),
-		cmocka_unit_test(kinds_and_layers_have_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

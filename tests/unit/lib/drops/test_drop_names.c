@@ -12,7 +12,7 @@
 
 static const struct log silent;
 
-static void reasons_have_the_kernels_names(void **state)
+TEST(reasons_have_the_kernels_names)
 {
 	const char *const wanted[] = { "SKB_DROP_REASON_NOT_SPECIFIED",
 				       "SKB_DROP_REASON_NO_SOCKET" };
@@ -20,7 +20,6 @@ static void reasons_have_the_kernels_names(void **state)
 	char text[64];
 	int found = 0;
 
-	(void)state;
 	drop_names_open(&names, true, &silent);
 	if (!names.n_causes) {
 		drop_names_close(&names);
@@ -35,7 +34,7 @@ static void reasons_have_the_kernels_names(void **state)
 	drop_names_close(&names);
 }
 
-static void reasons_without_a_name_are_numbers(void **state)
+TEST(reasons_without_a_name_are_numbers)
 {
 	char subsystem[] = "SKB_DROP_REASON_SUBSYS_MAC80211_UNUSABLE";
 	char cause[] = "SKB_NOT_DROPPED_YET";
@@ -57,21 +56,19 @@ static void reasons_without_a_name_are_numbers(void **state)
 	};
 	char text[64];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		drop_names_cause(&names, rows[i].reason, text, sizeof(text));
 		assert_string_equal(text, rows[i].text);
 	}
 }
 
-static void reasons_of_subsystems_have_their_names(void **state)
+TEST(reasons_of_subsystems_have_their_names)
 {
 	enum { OVS = 2 << 16, WIRELESS = 1 << 16 };
 	struct drop_names names = { 0 };
 	struct btf *btf = btf__new_empty();
 	char text[64];
 
-	(void)state;
 	assert_non_null(btf);
 	assert_true(btf__add_enum(btf, "ovs_drop_reason", 4) > 0);
 	assert_int_equal(btf__add_enum_value(btf, "__OVS_DROP_REASON", OVS), 0);
@@ -97,7 +94,7 @@ static void reasons_of_subsystems_have_their_names(void **state)
 	drop_names_close(&names);
 }
 
-static void places_are_a_function_and_an_offset(void **state)
+TEST(places_are_a_function_and_an_offset)
 {
 	static const struct {
 		const char *text, *function;
@@ -113,7 +110,6 @@ static void places_are_a_function_and_an_offset(void **state)
 		{ "name+", NULL, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		char function[64];
 		uint32_t offset;
@@ -126,16 +122,4 @@ static void places_are_a_function_and_an_offset(void **state)
 		assert_string_equal(function, rows[i].function);
 		assert_int_equal(offset, rows[i].offset);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reasons_have_the_kernels_names),
-		cmocka_unit_test(reasons_without_a_name_are_numbers),
-		cmocka_unit_test(reasons_of_subsystems_have_their_names),
-		cmocka_unit_test(places_are_a_function_and_an_offset),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

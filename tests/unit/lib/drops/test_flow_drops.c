@@ -114,7 +114,7 @@ static void assert_has(const struct netobs_flow *flow, uint64_t packets)
 	assert_int_equal(flow->drop_bytes, packets * 100);
 }
 
-static void a_record_takes_the_drops_of_its_tuple_once(void **state)
+TEST(a_record_takes_the_drops_of_its_tuple_once)
 {
 	struct netobs_flow flow = flow_of(1, 2), back = flow_of(2, 1),
 			   again = flow_of(1, 2);
@@ -122,7 +122,6 @@ static void a_record_takes_the_drops_of_its_tuple_once(void **state)
 			   other = drop_of(1, 3, 9);
 	struct fixture f;
 
-	(void)state;
 	open_drops(&f, false);
 	last.reason = 4;
 	last.last_ns = 2;
@@ -143,13 +142,12 @@ static void a_record_takes_the_drops_of_its_tuple_once(void **state)
 }
 
 /* The last one decides, also where the kernel states none. */
-static void a_reason_is_that_of_the_last_drop(void **state)
+TEST(a_reason_is_that_of_the_last_drop)
 {
 	struct netobs_drop known = drop_of(1, 2, 1), unknown = drop_of(1, 2, 1);
 	struct netobs_flow flow = flow_of(1, 2);
 	struct fixture f;
 
-	(void)state;
 	open_drops(&f, false);
 	unknown.record.has &= ~(uint32_t)NETOBS_DROP_HAS_REASON;
 	unknown.last_ns = 9;
@@ -161,13 +159,12 @@ static void a_reason_is_that_of_the_last_drop(void **state)
 	flow_drops_close(&f.drops);
 }
 
-static void benign_ones_are_apart(void **state)
+TEST(benign_ones_are_apart)
 {
 	struct netobs_drop drop = drop_of(1, 2, 5);
 	struct netobs_flow flow = flow_of(1, 2);
 	struct fixture f;
 
-	(void)state;
 	open_drops(&f, false);
 	drop.kind = NETOBS_DROP_BENIGN;
 	note(&f, &drop);
@@ -180,13 +177,12 @@ static void benign_ones_are_apart(void **state)
 	flow_drops_close(&f.drops);
 }
 
-static void another_namespace_is_another_flow(void **state)
+TEST(another_namespace_is_another_flow)
 {
 	struct netobs_drop drop = drop_of(1, 2, 5);
 	struct netobs_flow flow = flow_of(1, 2);
 	struct fixture f;
 
-	(void)state;
 	open_drops(&f, false);
 	drop.netns_inode = OTHER_NETNS;
 	note(&f, &drop);
@@ -198,7 +194,7 @@ static void another_namespace_is_another_flow(void **state)
 	flow_drops_close(&f.drops);
 }
 
-static void interfaces_decide_where_each_has_records(void **state)
+TEST(interfaces_decide_where_each_has_records)
 {
 	const struct {
 		uint32_t ifindex;
@@ -210,7 +206,6 @@ static void interfaces_decide_where_each_has_records(void **state)
 		{ OTHER_IFINDEX, false, true },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct netobs_drop drop = drop_of(1, 2, 5);
 		struct netobs_flow flow = flow_of(1, 2);
@@ -225,14 +220,13 @@ static void interfaces_decide_where_each_has_records(void **state)
 	}
 }
 
-static void tuples_before_and_after_translation_are_the_flows(void **state)
+TEST(tuples_before_and_after_translation_are_the_flows)
 {
 	struct netobs_drop before = drop_of(5, 6, 1), own = drop_of(1, 2, 2),
 			   after = drop_of(3, 4, 4), other = drop_of(3, 2, 8);
 	struct netobs_flow flow = flow_of(1, 2);
 	struct fixture f;
 
-	(void)state;
 	open_drops(&f, false);
 	flow.has |= NETOBS_HAS_XLAT | NETOBS_HAS_XLAT_PORTS | NETOBS_HAS_ORIG |
 		    NETOBS_HAS_ORIG_PORTS;
@@ -249,13 +243,12 @@ static void tuples_before_and_after_translation_are_the_flows(void **state)
 	flow_drops_close(&f.drops);
 }
 
-static void types_of_icmp_are_ports(void **state)
+TEST(types_of_icmp_are_ports)
 {
 	struct netobs_drop drop = drop_of(1, 2, 5);
 	struct netobs_flow flow = flow_of(1, 2);
 	struct fixture f;
 
-	(void)state;
 	open_drops(&f, false);
 	drop.protocol = flow.proto = IP_PROTO_ICMP;
 	drop.src_port = flow.src_port = flow.dst_port = 0;
@@ -269,12 +262,11 @@ static void types_of_icmp_are_ports(void **state)
 	flow_drops_close(&f.drops);
 }
 
-static void what_has_no_tuple_is_outside(void **state)
+TEST(what_has_no_tuple_is_outside)
 {
 	struct netobs_drop drop = drop_of(1, 2, 1);
 	struct fixture f;
 
-	(void)state;
 	open_drops(&f, false);
 	drop.record.has = NETOBS_DROP_HAS_REASON;
 	note(&f, &drop);
@@ -290,14 +282,13 @@ static void what_has_no_tuple_is_outside(void **state)
 	flow_drops_close(&f.drops);
 }
 
-static void more_than_there_is_room_for_are_counted(void **state)
+TEST(more_than_there_is_room_for_are_counted)
 {
 	enum { MORE = 100 };
 	struct netobs_drop drop = drop_of(1, 2, 1);
 	struct netobs_flow flow = flow_of(1, 2);
 	struct fixture f;
 
-	(void)state;
 	open_drops(&f, false);
 	for (uint32_t i = 0; i < FLOW_DROPS_MAX + MORE; i++) {
 		drop.src_port = (uint16_t)i;
@@ -318,14 +309,13 @@ static void more_than_there_is_room_for_are_counted(void **state)
 	flow_drops_close(&f.drops);
 }
 
-static void what_is_dropped_all_the_time_takes_a_few_places(void **state)
+TEST(what_is_dropped_all_the_time_takes_a_few_places)
 {
 	enum { INTERVALS = 1000, WAIT = 360 };
 	struct netobs_drop drop = drop_of(1, 2, 1);
 	struct netobs_flow flow = flow_of(1, 2);
 	struct fixture f;
 
-	(void)state;
 	open_drops(&f, false);
 	for (int i = 0; i < INTERVALS; i++) {
 		f.drops.flip_ns = i;
@@ -376,12 +366,11 @@ static void model_expire(struct model *model, struct fixture *f, int end)
 		}
 }
 
-static void random_drops_are_as_in_a_model(void **state)
+TEST(random_drops_are_as_in_a_model)
 {
 	struct model *model = calloc(1, sizeof(*model));
 	struct fixture f;
 
-	(void)state;
 	assert_non_null(model);
 	srand(test_seed());
 	open_drops(&f, false);
@@ -404,23 +393,4 @@ static void random_drops_are_as_in_a_model(void **state)
 	flow_drops_close(&f.drops);
 	assert_int_equal(f.drops.n_waiting, 0);
 	free(model);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_record_takes_the_drops_of_its_tuple_once),
-		cmocka_unit_test(a_reason_is_that_of_the_last_drop),
-		cmocka_unit_test(benign_ones_are_apart),
-		cmocka_unit_test(another_namespace_is_another_flow),
-		cmocka_unit_test(interfaces_decide_where_each_has_records),
-		cmocka_unit_test(tuples_before_and_after_translation_are_the_flows),
-		cmocka_unit_test(types_of_icmp_are_ports),
-		cmocka_unit_test(what_has_no_tuple_is_outside),
-		cmocka_unit_test(more_than_there_is_room_for_are_counted),
-		cmocka_unit_test(what_is_dropped_all_the_time_takes_a_few_places),
-		cmocka_unit_test(random_drops_are_as_in_a_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

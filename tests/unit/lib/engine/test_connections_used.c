@@ -4,7 +4,7 @@
 
 #include "engine/connections.h"
 
-static void places_are_those_created_and_not_evicted(void **state)
+TEST(places_are_those_created_and_not_evicted)
 {
 	const struct conn_counters counters = {
 		.created = 10,
@@ -13,27 +13,14 @@ static void places_are_those_created_and_not_evicted(void **state)
 		.evicted_idle = 3,
 	};
 
-	(void)state;
 	assert_int_equal(connections_used(&counters), 4);
 }
 
 /* More parts would be added, up to the limit, for connections that there are not. */
-static void eviction_that_is_read_before_its_connection_takes_no_place(void **state)
+TEST(eviction_that_is_read_before_its_connection_takes_no_place)
 {
 	const struct conn_counters counters = { .created = 5,
 						.evicted_closed = 6 };
 
-	(void)state;
 	assert_int_equal(connections_used(&counters), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(places_are_those_created_and_not_evicted),
-		cmocka_unit_test(
-			eviction_that_is_read_before_its_connection_takes_no_place),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static void assert_covered(uint32_t total, uint32_t part, size_t page_size)
 	assert_int_equal(next, total * size);
 }
 
-static void parts_begin_with_pages_and_cover_all_once(void **state)
+TEST(parts_begin_with_pages_and_cover_all_once)
 {
 	static const struct {
 		uint32_t total, part;
@@ -41,7 +41,6 @@ static void parts_begin_with_pages_and_cover_all_once(void **state)
 		{ 320 * 2 * 7, 320 }, { 1 << 20, 64 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(page_sizes); i++)
 		for (size_t k = 0; k < ARRAY_SIZE(cases); k++)
 			assert_covered(cases[k].total, cases[k].part,
@@ -49,9 +48,8 @@ static void parts_begin_with_pages_and_cover_all_once(void **state)
 }
 
 /* The same pages, whether it is the place in the file or in memory that is known. */
-static void unmapping_finds_what_was_mapped(void **state)
+TEST(unmapping_finds_what_was_mapped)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(page_sizes); i++)
 		for (uint64_t offset = 0; offset < 1 << 20; offset += 64) {
 			uint64_t base = 0x7f0000000000;
@@ -63,14 +61,4 @@ static void unmapping_finds_what_was_mapped(void **state)
 			assert_int_equal(back.offset, base);
 			assert_int_equal(back.size, span.size);
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_begin_with_pages_and_cover_all_once),
-		cmocka_unit_test(unmapping_finds_what_was_mapped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,9 +133,8 @@ static int remove_one(const char *path, const struct stat *stat, int type,
 	return remove(path);
 }
 
-static void room_is_the_least_of_all_groups(void **state)
+TEST(room_is_the_least_of_all_groups)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char root[] = "/tmp/netobs-room-XXXXXX";
 		uint64_t room;
@@ -152,9 +151,8 @@ static void room_is_the_least_of_all_groups(void **state)
 	}
 }
 
-static void plans_stay_within_the_room(void **state)
+TEST(plans_stay_within_the_room)
 {
-	(void)state;
 	for (uint64_t room = 0; room < MIB(1024); room += MIB(1) / 2) {
 		struct memory_plan plan = memory_plan(room);
 
@@ -167,14 +165,4 @@ static void plans_stay_within_the_room(void **state)
 		assert_true(plan.entry_bytes + plan.process_bytes + MIB(12) <=
 			    room);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(room_is_the_least_of_all_groups),
-		cmocka_unit_test(plans_stay_within_the_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

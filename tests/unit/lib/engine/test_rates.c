@@ -66,13 +66,12 @@ static void assert_meanings(const struct rates *rates)
 	assert_int_equal(rates->ids[0].interval, 0);
 }
 
-static void a_rate_keeps_its_number_while_it_is_in_use(void **state)
+TEST(a_rate_keeps_its_number_while_it_is_in_use)
 {
 	struct rate list[LIST];
 	struct rates rates = { 0 };
 	uint32_t new, kept = 0;
 
-	(void)state;
 	n_flows[0] = FLOWS;
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		uint32_t n = 0, more = (uint32_t)rand() % LIST;
@@ -124,7 +123,7 @@ static void a_rate_keeps_its_number_while_it_is_in_use(void **state)
 	assert_true(kept > 0);
 }
 
-static void numbers_of_an_earlier_process_stay_what_they_were(void **state)
+TEST(numbers_of_an_earlier_process_stay_what_they_were)
 {
 	const struct rate before[RATES] = {
 		[3] = { 10, SAMPLE_FLOWS }, [15] = { 7, SAMPLE_PACKETS }
@@ -133,7 +132,6 @@ static void numbers_of_an_earlier_process_stay_what_they_were(void **state)
 	struct rates rates = { 0 };
 	uint32_t new;
 
-	(void)state;
 	rates_adopt(&rates, before);
 	assert_false(rates.is_sampling);
 	assert_int_equal(rates_take(&rates, now, 2, NULL, &new), 0);
@@ -146,11 +144,10 @@ static void numbers_of_an_earlier_process_stay_what_they_were(void **state)
 	assert_false(rates_are_random(&rates, 0));
 }
 
-static void key_has_room_for_each_number_and_identifier(void **state)
+TEST(key_has_room_for_each_number_and_identifier)
 {
 	struct flow_key key;
 
-	(void)state;
 	for (uint32_t i = 0; i < RATES; i++) {
 		memset(&key, 0, sizeof(key));
 		key.vlan = VLAN_PRESENT | VLAN_ID_MASK;
@@ -173,12 +170,6 @@ static void key_has_room_for_each_number_and_identifier(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_rate_keeps_its_number_while_it_is_in_use),
-		cmocka_unit_test(numbers_of_an_earlier_process_stay_what_they_were),
-		cmocka_unit_test(key_has_room_for_each_number_and_identifier),
-	};
-
 	srand(test_seed());
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

@@ -32,9 +32,8 @@ static struct filter *compiled(const char *expression)
 	return filter;
 }
 
-static void a_syntax_error_has_its_place(void **state)
+TEST(a_syntax_error_has_its_place)
 {
-	(void)state;
 	assert_refused("tcp prt 5 or udp", -EINVAL, "at 'prt 5 or udp'");
 	assert_refused("tcp port 443 adn host 10.0.0.1", -EINVAL,
 		       "at 'adn host 10.0.0.1'");
@@ -43,16 +42,15 @@ static void a_syntax_error_has_its_place(void **state)
 	assert_refused("udp port 5)", -EINVAL, "at 'port 5)'");
 }
 
-static void other_errors_are_libpcaps(void **state)
+TEST(other_errors_are_libpcaps)
 {
-	(void)state;
 	assert_refused("host nosuchhost.invalid", -EINVAL, "nosuchhost.invalid");
 	assert_refused("port 99999", -EINVAL, "99999");
 	assert_refused("tcp and udp", -EINVAL, "rejects all packets");
 	assert_refused("ip[1:3] = 0", -EINVAL, "data size");
 }
 
-static void inner_has_its_place(void **state)
+TEST(inner_has_its_place)
 {
 	static const char *const accepted[] = {
 		"inner tcp port 80",
@@ -62,7 +60,6 @@ static void inner_has_its_place(void **state)
 		"host 10.0.0.1 or tcp and inner host 10.0.0.2 and icmp",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(accepted); i++)
 		filter_free(compiled(accepted[i]));
 	assert_refused(" (inner tcp)", -EINVAL, "at 'inner tcp)'");
@@ -81,21 +78,19 @@ static void inner_has_its_place(void **state)
 	assert_refused("host outer-inner", -EINVAL, "outer-inner");
 }
 
-static void what_is_not_in_a_frame_is_refused(void **state)
+TEST(what_is_not_in_a_frame_is_refused)
 {
-	(void)state;
 	assert_refused("inbound", -EINVAL, "'inbound', 'outbound'");
 	assert_refused("not outbound", -EINVAL, "'inbound', 'outbound'");
 	assert_refused("tcp or ifindex 2", -EINVAL, "'ifindex'");
 	assert_refused("udp and not ifindex 2", -EINVAL, "'ifindex'");
 }
 
-static void a_long_expression_has_a_message(void **state)
+TEST(a_long_expression_has_a_message)
 {
 	enum { SIZE = 64 << 10 };
 	char *text = malloc(SIZE + 1);
 
-	(void)state;
 	memset(text, ' ', SIZE);
 	text[SIZE] = '\0';
 	assert_refused(text, -E2BIG, "4096 are the most");
@@ -105,38 +100,21 @@ static void a_long_expression_has_a_message(void **state)
 	free(text);
 }
 
-static void a_link_without_addresses_is_objected_to(void **state)
+TEST(a_link_without_addresses_is_objected_to)
 {
 	struct filter *filter = compiled("ether host 02:00:00:00:00:01");
 
-	(void)state;
 	assert_int_equal(filter_check(filter, LINK_ETHERNET, "here", &silent), 0);
 	assert_int_equal(filter_check(filter, LINK_NONE, "here", &silent),
 			 -EINVAL);
 	filter_free(filter);
 }
 
-static void a_link_on_which_nothing_matches_is_not(void **state)
+TEST(a_link_on_which_nothing_matches_is_not)
 {
 	struct filter *filter = compiled("arp");
 
-	(void)state;
 	assert_int_equal(filter_check(filter, LINK_NONE, "here", &silent), 0);
 	assert_string_equal(filter_expression(filter), "arp");
 	filter_free(filter);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_syntax_error_has_its_place),
-		cmocka_unit_test(other_errors_are_libpcaps),
-		cmocka_unit_test(inner_has_its_place),
-		cmocka_unit_test(what_is_not_in_a_frame_is_refused),
-		cmocka_unit_test(a_long_expression_has_a_message),
-		cmocka_unit_test(a_link_without_addresses_is_objected_to),
-		cmocka_unit_test(a_link_on_which_nothing_matches_is_not),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

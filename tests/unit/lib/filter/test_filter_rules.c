@@ -24,7 +24,7 @@ static struct filter *make_list(const char *const *expressions, uint32_t n)
 	return filter;
 }
 
-static void error_names_the_rule(void **state)
+TEST(error_names_the_rule)
 {
 	const struct filter_rule rules[] = {
 		{ .expression = "udp", .accepts = true },
@@ -36,7 +36,6 @@ static void error_names_the_rule(void **state)
 	struct filter *filter = NULL;
 	char error[FILTER_ERROR_MAX];
 
-	(void)state;
 	assert_int_equal(filter_new_list(&list, &filter, &error), -EINVAL);
 	assert_null(filter);
 	assert_ptr_equal(strstr(error, "rules[1]: "), error);
@@ -53,7 +52,7 @@ static uint64_t counted(const struct filter *filter, uint32_t rule,
 }
 
 /* "udp" is in all lists, and keeps its count; no count is lost with the others. */
-static void counts_survive_any_number_of_lists(void **state)
+TEST(counts_survive_any_number_of_lists)
 {
 	static const char *const lists[][3] = { { "udp", "tcp port 1", "icmp" },
 						{ "arp", "udp", "tcp port 2" },
@@ -63,7 +62,6 @@ static void counts_survive_any_number_of_lists(void **state)
 	struct rule_count totals[RULE_SLOTS] = { 0 };
 	uint64_t sum = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < REPLACEMENTS; i++) {
 		struct filter *next = make_list(lists[(i + 1) % 3], 3);
 		uint32_t judgement = filter_judge(filter, frame, sizeof(frame),
@@ -88,14 +86,13 @@ static void counts_survive_any_number_of_lists(void **state)
 }
 
 /* The counts of a removed rule are in the sum of removed rules, even if its slot was reused. */
-static void count_of_a_rule_that_went_is_not_mixed_up(void **state)
+TEST(count_of_a_rule_that_went_is_not_mixed_up)
 {
 	static const char *const lists[][1] = { { "udp" }, { "tcp" } };
 	struct filter *filter = make_list(lists[0], 1);
 	struct rule_count totals[RULE_SLOTS] = { 0 };
 	uint64_t went = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < 3 * RULE_SLOTS; i++) {
 		struct filter *next = make_list(lists[(i + 1) % 2], 1);
 
@@ -114,7 +111,7 @@ static void count_of_a_rule_that_went_is_not_mixed_up(void **state)
 }
 
 /* A program of any earlier list may be attached yet, so no slot is another rule's. */
-static void slots_are_not_reused_while_programs_are_attached(void **state)
+TEST(slots_are_not_reused_while_programs_are_attached)
 {
 	static const char *const lists[][1] = { { "udp" }, { "ip" } };
 	static const uint8_t frame[60] = { [12] = 0x08, [14] = 0x45, [23] = 17 };
@@ -124,7 +121,6 @@ static void slots_are_not_reused_while_programs_are_attached(void **state)
 	uint32_t n = 0;
 	int err;
 
-	(void)state;
 	do {
 		uint32_t slot;
 
@@ -144,16 +140,4 @@ static void slots_are_not_reused_while_programs_are_attached(void **state)
 	assert_int_equal(filter_succeed(next, filter, true, totals), 0);
 	filter_free(next);
 	filter_free(filter);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(error_names_the_rule),
-		cmocka_unit_test(counts_survive_any_number_of_lists),
-		cmocka_unit_test(count_of_a_rule_that_went_is_not_mixed_up),
-		cmocka_unit_test(slots_are_not_reused_while_programs_are_attached),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

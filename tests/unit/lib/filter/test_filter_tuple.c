@@ -68,27 +68,15 @@ static void assert_row(const struct row *row)
 	filter_free(filter);
 }
 
-static void expressions_match_by_the_tuple(void **state)
+TEST(expressions_match_by_the_tuple)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_row(&rows[i]);
 }
 
-static void without_an_expression_all_match(void **state)
+TEST(without_an_expression_all_match)
 {
 	const struct filter_tuple tuple = { 0 };
 
-	(void)state;
 	assert_true(filter_match_tuple(NULL, &tuple));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(expressions_match_by_the_tuple),
-		cmocka_unit_test(without_an_expression_all_match),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,11 +103,10 @@ static const struct world_link bridged[] = {
 	PORT(1, 3), PORT(2, 3), { .ifindex = 3 }, { .ifindex = 4 }, { .ifindex = 0 }
 };
 
-static void records_have_the_data_of_all_points(void **state)
+TEST(records_have_the_data_of_all_points)
 {
 	struct fixture f;
 
-	(void)state;
 	open_fixture(&f, bridged);
 	for (uint32_t i = 1; i <= 3; i++) {
 		merger_begin(&f.merger, MERGE_INTERVAL, i * 1000);
@@ -122,12 +121,11 @@ static void records_have_the_data_of_all_points(void **state)
 	merger_close(&f.merger);
 }
 
-static void flows_that_are_not_kept_have_their_data(void **state)
+TEST(flows_that_are_not_kept_have_their_data)
 {
 	struct flow_entry entries[100];
 	struct fixture f;
 
-	(void)state;
 	for (uint32_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		entries[i] = merger_entry(1, IN, i + 1, 100, 500);
 		entries[i].key.src_port = i + 1;
@@ -144,13 +142,12 @@ static void flows_that_are_not_kept_have_their_data(void **state)
 }
 
 /* The one that leaves with other tags turns out to be the one that came in. */
-static void flows_that_become_one_join_their_data(void **state)
+TEST(flows_that_become_one_join_their_data)
 {
 	struct flow_entry in = merger_entry(1, IN, 5, 100, 200);
 	struct flow_entry out = merger_entry(4, ON, 5, 100, 200);
 	struct fixture f;
 
-	(void)state;
 	in.key.vlan = VLAN_PRESENT | 10;
 	out.key.vlan = VLAN_PRESENT | 20;
 	open_fixture(&f, bridged);
@@ -167,12 +164,11 @@ static void flows_that_become_one_join_their_data(void **state)
 }
 
 /* While the table grows and shrinks. */
-static void data_stay_with_their_flow(void **state)
+TEST(data_stay_with_their_flow)
 {
 	enum { FLOWS = 20000 };
 	struct fixture f;
 
-	(void)state;
 	open_fixture(&f, bridged);
 	for (int interval = 1; interval <= 3; interval++) {
 		uint32_t n = interval == 2 ? FLOWS : FLOWS / 100;
@@ -194,25 +190,11 @@ static void data_stay_with_their_flow(void **state)
 	merger_close(&f.merger);
 }
 
-static void flows_without_features_have_no_room(void **state)
+TEST(flows_without_features_have_no_room)
 {
 	struct merger merger;
 
-	(void)state;
 	merger_open(&merger, merger_every_second());
 	assert_int_equal(merger.merge.table.extra_size, 0);
 	merger_close(&merger);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records_have_the_data_of_all_points),
-		cmocka_unit_test(flows_that_are_not_kept_have_their_data),
-		cmocka_unit_test(flows_that_become_one_join_their_data),
-		cmocka_unit_test(data_stay_with_their_flow),
-		cmocka_unit_test(flows_without_features_have_no_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

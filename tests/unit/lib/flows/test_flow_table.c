@@ -60,13 +60,12 @@ static void assert_holds(const struct flow_table *table, uint32_t from,
 	}
 }
 
-static void table_that_is_empty_finds_nothing(void **state)
+TEST(table_that_is_empty_finds_nothing)
 {
 	struct flow_table table = { 0 };
 	struct flow_key key = key_of(1);
 	uint32_t cursor = 0;
 
-	(void)state;
 	assert_null(find(&table, &key));
 	assert_false(flow_table_walk(&table, &cursor, 1, NULL, NULL));
 	assert_false(flow_table_shrink(&table, 1));
@@ -74,12 +73,11 @@ static void table_that_is_empty_finds_nothing(void **state)
 	flow_table_done(&table);
 }
 
-static void table_grows_and_keeps_all(void **state)
+TEST(table_grows_and_keeps_all)
 {
 	struct flow_table table = { 0 };
 	struct flow_key other = key_of(MANY);
 
-	(void)state;
 	fill(&table, MANY);
 	assert_holds(&table, 0, MANY);
 	assert_true(table.n_buckets >= MANY);
@@ -113,12 +111,11 @@ static bool keep_some(void *ctx, struct flow *flow)
 	return lrand48() % 3 == 0;
 }
 
-static void buckets_are_marked_by_their_flows_alone(void **state)
+TEST(buckets_are_marked_by_their_flows_alone)
 {
 	struct flow_table table;
 	bool is_larger;
 
-	(void)state;
 	srand48(test_seed());
 	flow_table_init(&table);
 	for (int round = 0; round < 20; round++) {
@@ -162,13 +159,12 @@ static bool is_of_overlay(size_t bit)
 	return bit == 8 * (offsetof(struct flow_key, vni) - 1) + 3;
 }
 
-static void table_tells_keys_apart_in_every_bit_but_tags(void **state)
+TEST(table_tells_keys_apart_in_every_bit_but_tags)
 {
 	struct flow_table table = { 0 };
 	struct flow_key base = key_of(0);
 	struct flow *flow;
 
-	(void)state;
 	flow = add(&table, &base);
 	assert_true(flow_has_tags(flow, &base));
 	for (size_t i = 0; i < 8 * sizeof(base); i++) {
@@ -186,13 +182,12 @@ static void table_tells_keys_apart_in_every_bit_but_tags(void **state)
 }
 
 /* In the tunnel, where it ends, and at bridges that know no tunnel. */
-static void tunnel_that_ends_here_is_a_tag(void **state)
+TEST(tunnel_that_ends_here_is_a_tag)
 {
 	struct flow_table table = { 0 };
 	struct flow_key base = key_of(0), inside = base, other;
 	struct flow *flow;
 
-	(void)state;
 	inside.flags |= FLOW_KEY_OVERLAY;
 	inside.tunnel = TUNNEL_VXLAN;
 	inside.vni = 10;
@@ -215,12 +210,11 @@ static void tunnel_that_ends_here_is_a_tag(void **state)
 	flow_table_done(&table);
 }
 
-static void table_frozen_takes_more_in_the_same_buckets(void **state)
+TEST(table_frozen_takes_more_in_the_same_buckets)
 {
 	struct flow_table table = { 0 };
 	uint32_t n_buckets;
 
-	(void)state;
 	fill(&table, 1);
 	n_buckets = table.n_buckets;
 	table.frozen = true;
@@ -256,11 +250,10 @@ static void walk(struct flow_table *table, struct visits *visits, uint32_t slice
 		assert_true(++slices <= table->n_buckets);
 }
 
-static void walk_visits_each_once_and_removes(void **state)
+TEST(walk_visits_each_once_and_removes)
 {
 	static const uint32_t slices[] = { 1, 7, 256, 4096, UINT32_MAX };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(slices); i++) {
 		struct visits visits = { .keep_from = MANY / 2 };
 		struct flow_table table = { 0 };
@@ -277,13 +270,12 @@ static void walk_visits_each_once_and_removes(void **state)
 	}
 }
 
-static void shrink_gives_back_and_keeps_all(void **state)
+TEST(shrink_gives_back_and_keeps_all)
 {
 	struct visits visits = { .keep_from = MANY - 10 };
 	struct flow_table table = { 0 };
 	uint32_t large, small;
 
-	(void)state;
 	fill(&table, MANY);
 	large = table.n_buckets;
 	assert_false(flow_table_shrink(&table, UINT32_MAX));
@@ -304,13 +296,12 @@ static void shrink_gives_back_and_keeps_all(void **state)
 }
 
 /* So that none takes long, however many flows there are. */
-static void no_call_moves_more_than_a_few_buckets(void **state)
+TEST(no_call_moves_more_than_a_few_buckets)
 {
 	struct visits visits = { .keep_from = MANY };
 	struct flow_table table = { 0 };
 	uint32_t before, calls = 0;
 
-	(void)state;
 	for (uint32_t i = 1; i <= MANY; i++) {
 		before = table.n_buckets;
 		fill_one(&table, i - 1);
@@ -337,12 +328,11 @@ static bool is_before(const struct point *a, const struct point *b)
 	return a->ifindex < b->ifindex;
 }
 
-static void points_are_ingress_first_then_by_netns_and_ifindex(void **state)
+TEST(points_are_ingress_first_then_by_netns_and_ifindex)
 {
 	struct flow_key key = key_of(0);
 	struct flow flow;
 
-	(void)state;
 	flow_init(&flow, &key);
 	for (uint32_t i = 0; i < 105; i++) {
 		uint32_t n = i * 38 % 105; /* each of 0 to 104 once */
@@ -366,7 +356,7 @@ static void points_are_ingress_first_then_by_netns_and_ifindex(void **state)
 	flow_done(&flow);
 }
 
-static void points_of_high_numbers_are_not_mixed_up(void **state)
+TEST(points_of_high_numbers_are_not_mixed_up)
 {
 	static const struct {
 		uint16_t netns;
@@ -380,7 +370,6 @@ static void points_of_high_numbers_are_not_mixed_up(void **state)
 	struct flow_key key = key_of(0);
 	struct flow flow;
 
-	(void)state;
 	flow_init(&flow, &key);
 	for (size_t i = 0; i < ARRAY_SIZE(extremes); i++) {
 		flow_ensure_point(&flow, extremes[i].netns, extremes[i].ifindex,
@@ -451,11 +440,10 @@ static void assert_rates(const struct flow_table *table, uint32_t n)
 				 n / RATE_IDS + (id < n % RATE_IDS));
 }
 
-static void brief_flow_is_all_of_what_it_was(void **state)
+TEST(brief_flow_is_all_of_what_it_was)
 {
 	struct flow_table table;
 
-	(void)state;
 	flow_table_init(&table);
 	for (uint32_t n = 0; n < MANY; n++) {
 		struct flow flow = exported_flow(n, n % (SIGHT_EITHER + 1));
@@ -492,9 +480,8 @@ static void brief_flow_is_all_of_what_it_was(void **state)
 	flow_table_done(&table);
 }
 
-static void flows_with_more_to_say_stay_full(void **state)
+TEST(flows_with_more_to_say_stay_full)
 {
-	(void)state;
 	for (int i = 0; i <= 6; i++) {
 		struct flow flow = exported_flow(7, SIGHT_FIRST);
 
@@ -509,26 +496,4 @@ static void flows_with_more_to_say_stay_full(void **state)
 		assert_int_equal(flow_can_be_brief(&flow), i == 0);
 		flow_done(&flow);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(table_that_is_empty_finds_nothing),
-		cmocka_unit_test(table_grows_and_keeps_all),
-		cmocka_unit_test(buckets_are_marked_by_their_flows_alone),
-		cmocka_unit_test(table_tells_keys_apart_in_every_bit_but_tags),
-		cmocka_unit_test(tunnel_that_ends_here_is_a_tag),
-		cmocka_unit_test(table_frozen_takes_more_in_the_same_buckets),
-		cmocka_unit_test(walk_visits_each_once_and_removes),
-		cmocka_unit_test(shrink_gives_back_and_keeps_all),
-		cmocka_unit_test(no_call_moves_more_than_a_few_buckets),
-		cmocka_unit_test(
-			points_are_ingress_first_then_by_netns_and_ifindex),
-		cmocka_unit_test(points_of_high_numbers_are_not_mixed_up),
-		cmocka_unit_test(brief_flow_is_all_of_what_it_was),
-		cmocka_unit_test(flows_with_more_to_say_stay_full),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,14 +227,13 @@ static void assert_is_model(const struct fold *fold, struct model *model,
 		assert_int_equal(model->entries[generation][i].tally.packets, 0);
 }
 
-static void fold_is_the_sum_of_random_records(void **state)
+TEST(fold_is_the_sum_of_random_records)
 {
 	struct model *model = calloc(1, sizeof(*model));
 	struct log_slot slots[2 * 100];
 	struct fold fold;
 	uint32_t i = 0;
 
-	(void)state;
 	srand(1);
 	open_fold(&fold, 0);
 	while (i < RECORDS) {
@@ -294,14 +293,13 @@ static struct flow_tally random_tally(void)
 	};
 }
 
-static void sums_that_are_not_short_are_exact(void **state)
+TEST(sums_that_are_not_short_are_exact)
 {
 	enum { KEYS = 200, ENTRIES = 4000 };
 
 	struct flow_entry want[KEYS] = { 0 }, got[KEYS] = { 0 };
 	struct fold fold;
 
-	(void)state;
 	srand(2);
 	open_fold(&fold, 0);
 	for (int i = 0; i < ENTRIES; i++) {
@@ -322,13 +320,12 @@ static void sums_that_are_not_short_are_exact(void **state)
 	fold_done(&fold);
 }
 
-static void half_a_record_is_left(void **state)
+TEST(half_a_record_is_left)
 {
 	struct log_slot slots[4];
 	struct fold fold;
 	size_t n;
 
-	(void)state;
 	open_fold(&fold, 0);
 	n = write_record(slots, 1, 1, 0);
 	n += write_record(&slots[n], 3, 1, 0);
@@ -341,12 +338,11 @@ static void half_a_record_is_left(void **state)
 	fold_done(&fold);
 }
 
-static void flows_whose_hashes_are_equal_stay_apart(void **state)
+TEST(flows_whose_hashes_are_equal_stay_apart)
 {
 	static const uint32_t hashes[] = { 0, 0x80000000, UINT32_MAX };
 	struct fold fold;
 
-	(void)state;
 	for (size_t h = 0; h < ARRAY_SIZE(hashes); h++) {
 		open_fold(&fold, 0);
 		for (uint32_t i = 0; i < 2 * FLOWS; i++) {
@@ -363,12 +359,11 @@ static void flows_whose_hashes_are_equal_stay_apart(void **state)
 	}
 }
 
-static void generations_share_memory_and_give_it_back(void **state)
+TEST(generations_share_memory_and_give_it_back)
 {
 	struct fold fold;
 	uint64_t bytes;
 
-	(void)state;
 	open_fold(&fold, 0);
 	add_flows(&fold, 0, 0, MANY);
 	assert_int_equal(count_entries(&fold, 0), MANY);
@@ -407,13 +402,12 @@ static uint64_t bytes_of_flows(uint32_t end)
 	       (uint64_t)(end - n_long) * FOLD_SHORT_BYTES;
 }
 
-static void cap_refuses_new_flows_alone(void **state)
+TEST(cap_refuses_new_flows_alone)
 {
 	struct log_slot slots[64];
 	struct fold fold;
 	size_t n = 0, used;
 
-	(void)state;
 	open_fold(&fold, 2 * bytes_of_flows(FLOWS / 2));
 	add_flows(&fold, 0, 0, FLOWS / 2);
 	add_flows(&fold, 1, 0, FLOWS / 2);
@@ -430,12 +424,11 @@ static void cap_refuses_new_flows_alone(void **state)
 	fold_done(&fold);
 }
 
-static void each_generation_has_a_cap_of_its_own(void **state)
+TEST(each_generation_has_a_cap_of_its_own)
 {
 	struct flow_entry entry = { .key.ifindex = 1 };
 	struct fold fold;
 
-	(void)state;
 	secret_fill(&secret, sizeof(secret));
 	fold_init(&fold, &secret, 100, 0);
 	for (uint32_t i = 0; i < 100; i++)
@@ -455,13 +448,12 @@ static void each_generation_has_a_cap_of_its_own(void **state)
 	fold_done(&fold);
 }
 
-static void drain_is_wanted_while_there_is_room_for_what_comes(void **state)
+TEST(drain_is_wanted_while_there_is_room_for_what_comes)
 {
 	enum { CAP = 10000, COMING = 1000 };
 	struct flow_entry entry = { .key.ifindex = 1 };
 	struct fold fold;
 
-	(void)state;
 	secret_fill(&secret, sizeof(secret));
 	fold_init(&fold, &secret, CAP, 0);
 	for (uint32_t i = 0; i < CAP - COMING; i++) {
@@ -476,13 +468,12 @@ static void drain_is_wanted_while_there_is_room_for_what_comes(void **state)
 }
 
 /* Records that come late, of a generation that is read, must not be added to it. */
-static void what_is_read_takes_no_more(void **state)
+TEST(what_is_read_takes_no_more)
 {
 	struct flow_entry entry = { .key.ifindex = 1 };
 	struct log_slot slot[2];
 	struct fold fold;
 
-	(void)state;
 	open_fold(&fold, 0);
 	add_flows(&fold, 0, 0, 100);
 	fold_release(&fold, 0, 50);
@@ -496,14 +487,13 @@ static void what_is_read_takes_no_more(void **state)
 }
 
 /* What is refused comes again, as it would from a log. */
-static void refused_memory_loses_no_record(void **state)
+TEST(refused_memory_loses_no_record)
 {
 	enum { SLOTS = 2 * MANY };
 
 	struct log_slot *slots = malloc(SLOTS * sizeof(*slots));
 	size_t n = 0;
 
-	(void)state;
 	secret_fill(&secret, sizeof(secret));
 	for (uint32_t i = 0; i < MANY; i++)
 		n += write_record(&slots[n], i, 1, i & 1);
@@ -525,23 +515,4 @@ static void refused_memory_loses_no_record(void **state)
 	}
 	calls_left = -1;
 	free(slots);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fold_is_the_sum_of_random_records),
-		cmocka_unit_test(sums_that_are_not_short_are_exact),
-		cmocka_unit_test(half_a_record_is_left),
-		cmocka_unit_test(flows_whose_hashes_are_equal_stay_apart),
-		cmocka_unit_test(generations_share_memory_and_give_it_back),
-		cmocka_unit_test(cap_refuses_new_flows_alone),
-		cmocka_unit_test(each_generation_has_a_cap_of_its_own),
-		cmocka_unit_test(
-			drain_is_wanted_while_there_is_room_for_what_comes),
-		cmocka_unit_test(what_is_read_takes_no_more),
-		cmocka_unit_test(refused_memory_loses_no_record),
-	};
-
-	return cmocka_run_group_tests_name("fold", tests, NULL, NULL);
 }

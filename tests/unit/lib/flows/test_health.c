@@ -109,7 +109,9 @@ static struct netobs_flow record_of(struct fixture *f, const struct flow_key *ke
 	return record;
 }
 
-static void values_are_those_of_the_flows_direction(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(values_are_those_of_the_flows_direction)
 {
 	const struct flow_key there = key_of(40000, 443, 0),
 			      back = key_of(443, 40000, 0);
@@ -159,7 +161,7 @@ static void values_are_those_of_the_flows_direction(void **state)
 }
 
 /* Both ends have answered: of the client, that is how long it rests. */
-static void only_the_server_has_response_times(void **state)
+CASE(only_the_server_has_response_times)
 {
 	static const struct {
 		uint16_t src, dst;
@@ -219,7 +221,7 @@ static void only_the_server_has_response_times(void **state)
 }
 
 /* Whatever happens between two records, the sum over records equals the measurement. */
-static void each_count_is_in_one_record(void **state)
+CASE(each_count_is_in_one_record)
 {
 	const struct flow_key key = key_of(1000, 2000, 0);
 	const int dir = connection_dir(&key);
@@ -264,7 +266,7 @@ static void each_count_is_in_one_record(void **state)
 	}
 }
 
-static void another_connection_of_a_place_begins_anew(void **state)
+CASE(another_connection_of_a_place_begins_anew)
 {
 	const struct flow_key key = key_of(1000, 2000, 0);
 	const int dir = connection_dir(&key);
@@ -278,7 +280,7 @@ static void another_connection_of_a_place_begins_anew(void **state)
 	assert_int_equal(record_of(f, &key).retransmits, 3);
 }
 
-static void entries_that_are_being_made_are_not_read(void **state)
+CASE(entries_that_are_being_made_are_not_read)
 {
 	const struct flow_key key = key_of(1000, 2000, 0);
 	struct fixture *f = *state;
@@ -293,7 +295,7 @@ static void entries_that_are_being_made_are_not_read(void **state)
 	assert_true(record_of(f, &key).has);
 }
 
-static void connections_are_found_by_their_whole_key(void **state)
+CASE(connections_are_found_by_their_whole_key)
 {
 	struct fixture *f = *state;
 	struct conn_copy copy;
@@ -317,7 +319,7 @@ static void connections_are_found_by_their_whole_key(void **state)
 }
 
 /* A packet that is forwarded is at two points: its way to the destination begins at the first. */
-static void a_flow_is_measured_where_it_comes_in(void **state)
+CASE(a_flow_is_measured_where_it_comes_in)
 {
 	struct flow_key in = key_of(1000, 2000, 0),
 			out = key_of(1000, 2000, KEY_EGRESS | KEY_AGAIN);
@@ -346,7 +348,7 @@ static void a_flow_is_measured_where_it_comes_in(void **state)
 	}
 }
 
-static void counters_are_those_of_all_cpus(void **state)
+CASE(counters_are_those_of_all_cpus)
 {
 	struct fixture *f = *state;
 	struct conn_counters sum;
@@ -357,22 +359,4 @@ static void counters_are_those_of_all_cpus(void **state)
 	assert_int_equal(sum.created, 12);
 	assert_int_equal(sum.refused, 1);
 	assert_int_equal(sum.contended, 2);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(values_are_those_of_the_flows_direction),
-		TEST(only_the_server_has_response_times),
-		TEST(each_count_is_in_one_record),
-		TEST(another_connection_of_a_place_begins_anew),
-		TEST(entries_that_are_being_made_are_not_read),
-		TEST(connections_are_found_by_their_whole_key),
-		TEST(a_flow_is_measured_where_it_comes_in),
-		TEST(counters_are_those_of_all_cpus),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,11 +15,10 @@ enum {
 	ACK = 0x10
 };
 
-static void records_carry_what_came_since_the_last_one(void **state)
+TEST(records_carry_what_came_since_the_last_one)
 {
 	struct merger m;
 
-	(void)state;
 	merger_open(&m, merger_every_second());
 	for (uint32_t i = 1; i <= 5; i++) {
 		merger_begin(&m, MERGE_INTERVAL, i * 1000);
@@ -34,11 +33,10 @@ static void records_carry_what_came_since_the_last_one(void **state)
 	merger_close(&m);
 }
 
-static void packets_on_their_way_at_the_flip_are_not_counted_again(void **state)
+TEST(packets_on_their_way_at_the_flip_are_not_counted_again)
 {
 	struct merger m;
 
-	(void)state;
 	merger_open(&m, merger_every_second());
 	merger_begin(&m, MERGE_INTERVAL, 1000);
 	merger_keep(&m, 1, IN, 10, 100, 999);
@@ -59,11 +57,10 @@ static void packets_on_their_way_at_the_flip_are_not_counted_again(void **state)
 	merger_close(&m);
 }
 
-static void flow_first_seen_elsewhere_after_the_flip_is_the_same(void **state)
+TEST(flow_first_seen_elsewhere_after_the_flip_is_the_same)
 {
 	struct merger m;
 
-	(void)state;
 	merger_open(&m, merger_every_second());
 	merger_begin(&m, MERGE_INTERVAL, 1000);
 	merger_keep(&m, 1, IN, 10, 100, 999);
@@ -79,7 +76,7 @@ static void flow_first_seen_elsewhere_after_the_flip_is_the_same(void **state)
 }
 
 /* How long a reported flow is remembered, in case it turns up elsewhere. */
-static void flow_is_remembered_while_it_may_return(void **state)
+TEST(flow_is_remembered_while_it_may_return)
 {
 	static const struct {
 		uint32_t n_netns;
@@ -91,7 +88,6 @@ static void flow_is_remembered_while_it_may_return(void **state)
 		{ 2, 750, 1 }, { 2, 749, 0 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct merger m;
 
@@ -106,11 +102,10 @@ static void flow_is_remembered_while_it_may_return(void **state)
 	}
 }
 
-static void flow_too_young_waits_one_drain(void **state)
+TEST(flow_too_young_waits_one_drain)
 {
 	struct merger m;
 
-	(void)state;
 	merger_open(&m, merger_every_second());
 	merger_begin(&m, MERGE_INTERVAL, 1000);
 	merger_keep(&m, 1, IN, 3, 995, 999);
@@ -128,7 +123,7 @@ static void flow_too_young_waits_one_drain(void **state)
 	merger_close(&m);
 }
 
-static void youth_matters_only_where_points_are_merged(void **state)
+TEST(youth_matters_only_where_points_are_merged)
 {
 	static const struct {
 		int64_t first_ms;
@@ -144,7 +139,6 @@ static void youth_matters_only_where_points_are_merged(void **state)
 		{ 999, false, false, MERGE_FINAL, 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct merge_options options = merger_every_second();
 		struct merger m;
@@ -161,7 +155,7 @@ static void youth_matters_only_where_points_are_merged(void **state)
 	}
 }
 
-static void tcp_is_reported_when_it_has_ended(void **state)
+TEST(tcp_is_reported_when_it_has_ended)
 {
 	static const struct {
 		uint8_t proto;
@@ -179,7 +173,6 @@ static void tcp_is_reported_when_it_has_ended(void **state)
 	};
 	struct merge_options options = merger_every_minute();
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct flow_entry entry = merger_entry(1, IN, 4, 100, 500);
 		struct merger m;
@@ -197,12 +190,11 @@ static void tcp_is_reported_when_it_has_ended(void **state)
 	}
 }
 
-static void active_timeout_reports_on_the_way(void **state)
+TEST(active_timeout_reports_on_the_way)
 {
 	struct merge_options options = merger_every_second();
 	struct merger m;
 
-	(void)state;
 	options.active_timeout_ns = 3000 * NSEC_PER_MSEC;
 	merger_open(&m, options);
 	for (uint32_t i = 1; i <= 9; i++) {
@@ -219,12 +211,11 @@ static void active_timeout_reports_on_the_way(void **state)
 	merger_close(&m);
 }
 
-static void idle_timeout_ends_a_flow(void **state)
+TEST(idle_timeout_ends_a_flow)
 {
 	struct merge_options options = merger_every_minute();
 	struct merger m;
 
-	(void)state;
 	options.idle_timeout_ns = 2000 * NSEC_PER_MSEC;
 	merger_open(&m, options);
 	merger_begin(&m, MERGE_INTERVAL, 1000);
@@ -241,12 +232,11 @@ static void idle_timeout_ends_a_flow(void **state)
 	merger_close(&m);
 }
 
-static void idle_flow_is_not_called_active(void **state)
+TEST(idle_flow_is_not_called_active)
 {
 	struct merge_options options = merger_every_second();
 	struct merger m;
 
-	(void)state;
 	options.idle_timeout_ns = 400 * NSEC_PER_MSEC;
 	merger_open(&m, options);
 	merger_begin(&m, MERGE_INTERVAL, 1000);
@@ -256,12 +246,11 @@ static void idle_flow_is_not_called_active(void **state)
 	merger_close(&m);
 }
 
-static void early_drain_reports_for_lack_of_room(void **state)
+TEST(early_drain_reports_for_lack_of_room)
 {
 	struct merge_options patient = merger_every_minute();
 	struct merger m;
 
-	(void)state;
 	merger_open(&m, merger_every_second());
 	merger_begin(&m, MERGE_EARLY, 1000);
 	merger_keep(&m, 1, IN, 2, 100, 500);
@@ -280,11 +269,10 @@ static void early_drain_reports_for_lack_of_room(void **state)
 }
 
 /* What is asked for at once is given, due or not, and is not counted again. */
-static void explicit_drain_reports_all(void **state)
+TEST(explicit_drain_reports_all)
 {
 	struct merger m;
 
-	(void)state;
 	merger_open(&m, merger_every_minute());
 	merger_begin(&m, MERGE_ALL, 1000);
 	merger_keep(&m, 1, IN, 4, 995, 999);
@@ -298,12 +286,11 @@ static void explicit_drain_reports_all(void **state)
 	merger_close(&m);
 }
 
-static void shutdown_reports_all_and_keeps_nothing(void **state)
+TEST(shutdown_reports_all_and_keeps_nothing)
 {
 	struct merge_options options = merger_every_minute();
 	struct merger m;
 
-	(void)state;
 	merger_open(&m, options);
 	merger_begin(&m, MERGE_INTERVAL, 1000);
 	merger_keep(&m, 1, IN, 2, 100, 999);
@@ -328,12 +315,11 @@ static void keep_flows(struct merger *m, uint32_t n, int64_t first_ms)
 	}
 }
 
-static void table_too_crowded_is_emptied(void **state)
+TEST(table_too_crowded_is_emptied)
 {
 	struct merge_options options = merger_every_minute();
 	struct merger m;
 
-	(void)state;
 	options.max_flows = 10;
 	merger_open(&m, options);
 	merger_begin(&m, MERGE_INTERVAL, 1000);
@@ -358,12 +344,11 @@ static void table_too_crowded_is_emptied(void **state)
 	merger_close(&m);
 }
 
-static void per_interface_reports_each_point(void **state)
+TEST(per_interface_reports_each_point)
 {
 	struct merge_options options = merger_every_second();
 	struct merger m;
 
-	(void)state;
 	options.per_interface = true;
 	merger_open(&m, options);
 	merger_begin(&m, MERGE_INTERVAL, 1000);
@@ -389,12 +374,11 @@ static void per_interface_reports_each_point(void **state)
 	merger_close(&m);
 }
 
-static void delivered_flows_that_do_not_repeat_are_not_kept(void **state)
+TEST(delivered_flows_that_do_not_repeat_are_not_kept)
 {
 	struct flow_entry entries[100];
 	struct merger m;
 
-	(void)state;
 	for (uint32_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		entries[i] = merger_entry(1, IN, 1, 100, 500);
 		entries[i].key.src_port = i + 1;
@@ -417,12 +401,11 @@ static void delivered_flows_that_do_not_repeat_are_not_kept(void **state)
 	merger_close(&m);
 }
 
-static void delivered_flows_that_are_known_are_merged(void **state)
+TEST(delivered_flows_that_are_known_are_merged)
 {
 	struct flow_entry entry = merger_entry(1, IN, 5, 1100, 1500);
 	struct merger m;
 
-	(void)state;
 	merger_open(&m, merger_every_second());
 	merger_begin(&m, MERGE_INTERVAL, 1000);
 	merger_keep(&m, 1, IN, 3, 995, 999);
@@ -437,7 +420,7 @@ static void delivered_flows_that_are_known_are_merged(void **state)
 	merger_close(&m);
 }
 
-static void delivered_flows_that_are_not_due_or_may_return_are_kept(void **state)
+TEST(delivered_flows_that_are_not_due_or_may_return_are_kept)
 {
 	static const struct {
 		int64_t first_ms, last_ms;
@@ -450,7 +433,6 @@ static void delivered_flows_that_are_not_due_or_may_return_are_kept(void **state
 		{ 100, 500, true, 0, 0, 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct flow_entry entry = merger_entry(
 			1, IN, 5, cases[i].first_ms, cases[i].last_ms);
@@ -468,33 +450,4 @@ static void delivered_flows_that_are_not_due_or_may_return_are_kept(void **state
 		assert_int_equal(m.merge.table.count, cases[i].kept);
 		merger_close(&m);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records_carry_what_came_since_the_last_one),
-		cmocka_unit_test(
-			packets_on_their_way_at_the_flip_are_not_counted_again),
-		cmocka_unit_test(
-			flow_first_seen_elsewhere_after_the_flip_is_the_same),
-		cmocka_unit_test(flow_is_remembered_while_it_may_return),
-		cmocka_unit_test(flow_too_young_waits_one_drain),
-		cmocka_unit_test(youth_matters_only_where_points_are_merged),
-		cmocka_unit_test(tcp_is_reported_when_it_has_ended),
-		cmocka_unit_test(active_timeout_reports_on_the_way),
-		cmocka_unit_test(idle_timeout_ends_a_flow),
-		cmocka_unit_test(idle_flow_is_not_called_active),
-		cmocka_unit_test(early_drain_reports_for_lack_of_room),
-		cmocka_unit_test(explicit_drain_reports_all),
-		cmocka_unit_test(shutdown_reports_all_and_keeps_nothing),
-		cmocka_unit_test(table_too_crowded_is_emptied),
-		cmocka_unit_test(per_interface_reports_each_point),
-		cmocka_unit_test(delivered_flows_that_do_not_repeat_are_not_kept),
-		cmocka_unit_test(delivered_flows_that_are_known_are_merged),
-		cmocka_unit_test(
-			delivered_flows_that_are_not_due_or_may_return_are_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,14 +69,13 @@ static void merge_in_order(const struct sight_at *sights, uint32_t n,
 	}
 }
 
-static void flow_through_a_tunnel_is_one(void **state)
+TEST(flow_through_a_tunnel_is_one)
 {
 	static const struct sight_at sights[][3] = {
 		{ { 4, IN, 0, 5 }, { 2, ON, 0, 5 }, { 1, OUT, 10, 5 } },
 		{ { 1, IN, 10, 5 }, { 2, IN, 0, 5 }, { 4, ON, 0, 5 } },
 	};
 
-	(void)state;
 	for (uint32_t i = 0; i < ARRAY_SIZE(sights); i++)
 		for (uint32_t order = 0; order < 6; order++) {
 			const struct netobs_flow *flow;
@@ -93,7 +92,7 @@ static void flow_through_a_tunnel_is_one(void **state)
 		}
 }
 
-static void tenants_in_tunnels_stay_apart(void **state)
+TEST(tenants_in_tunnels_stay_apart)
 {
 	static const struct sight_at sights[][4] = {
 		{ { 1, IN, 10, 3 },
@@ -106,7 +105,6 @@ static void tenants_in_tunnels_stay_apart(void **state)
 		  { 1, OUT, 20, 4 } },
 	};
 
-	(void)state;
 	for (uint32_t i = 0; i < ARRAY_SIZE(sights); i++)
 		for (uint32_t order = 0; order < 24; order++) {
 			uint64_t packets[4];
@@ -121,13 +119,12 @@ static void tenants_in_tunnels_stay_apart(void **state)
 }
 
 /* Of one, nothing was seen in the tunnel: it may have been in a further one. */
-static void tenant_that_no_tunnel_shows_stays_apart(void **state)
+TEST(tenant_that_no_tunnel_shows_stays_apart)
 {
 	static const struct sight_at sights[] = { { 1, IN, 10, 3 },
 						  { 2, IN, 0, 3 },
 						  { 3, IN, 0, 4 } };
 
-	(void)state;
 	for (uint32_t order = 0; order < 6; order++) {
 		uint64_t packets[4];
 		struct merger m;
@@ -140,14 +137,13 @@ static void tenant_that_no_tunnel_shows_stays_apart(void **state)
 	}
 }
 
-static void flow_from_tunnel_to_tunnel_is_one(void **state)
+TEST(flow_from_tunnel_to_tunnel_is_one)
 {
 	static const struct sight_at sights[] = { { 1, IN, 10, 5 },
 						  { 2, IN, 0, 5 },
 						  { 3, ON, 0, 5 },
 						  { 1, OUT, 20, 5 } };
 
-	(void)state;
 	for (uint32_t order = 0; order < 24; order++) {
 		uint64_t packets[4];
 		struct merger m;
@@ -159,13 +155,12 @@ static void flow_from_tunnel_to_tunnel_is_one(void **state)
 	}
 }
 
-static void flow_in_the_tunnel_of_others_is_its_own(void **state)
+TEST(flow_in_the_tunnel_of_others_is_its_own)
 {
 	static const struct sight_at sights[] = { { 1, IN, 30, 3 },
 						  { 4, ON, 30, 3 },
 						  { 4, IN, 0, 4 } };
 
-	(void)state;
 	for (uint32_t order = 0; order < 6; order++) {
 		uint64_t packets[4];
 		struct merger m;
@@ -176,17 +171,4 @@ static void flow_in_the_tunnel_of_others_is_its_own(void **state)
 		assert_int_equal(packets[3], 3);
 		merger_close(&m);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flow_through_a_tunnel_is_one),
-		cmocka_unit_test(tenants_in_tunnels_stay_apart),
-		cmocka_unit_test(tenant_that_no_tunnel_shows_stays_apart),
-		cmocka_unit_test(flow_from_tunnel_to_tunnel_is_one),
-		cmocka_unit_test(flow_in_the_tunnel_of_others_is_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

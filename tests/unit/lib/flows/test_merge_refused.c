@@ -145,12 +145,11 @@ static bool try(uint32_t seed, int refused)
 	return refused < 0;
 }
 
-static void packets_are_reported_or_lost(void **state)
+TEST(packets_are_reported_or_lost)
 {
 	const uint32_t seed = test_seed();
 	int most = 0;
 
-	(void)state;
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		int refused = 0;
 
@@ -159,13 +158,4 @@ static void packets_are_reported_or_lost(void **state)
 		most = refused > most ? refused : most;
 	}
 	assert_true(most > 2 * FLOWS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_are_reported_or_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,11 +57,10 @@ static void swap(struct flow_entry entries[2])
 	entries[1] = first;
 }
 
-static void parts_add_up_in_either_order(void **state)
+TEST(parts_add_up_in_either_order)
 {
 	struct flow_entry entries[2];
 
-	(void)state;
 	pair(entries);
 	entries[0].tally.attrs.dscp = 4;
 	entries[1].tally.attrs.dscp = 46; /* the later one */
@@ -88,11 +87,10 @@ static void parts_add_up_in_either_order(void **state)
 	}
 }
 
-static void marks_are_united(void **state)
+TEST(marks_are_united)
 {
 	struct flow_entry entries[2];
 
-	(void)state;
 	pair(entries);
 	for (int i = 0; i < 2; i++) {
 		entries[i].key.proto = 6;
@@ -115,14 +113,13 @@ static void marks_are_united(void **state)
 	}
 }
 
-static void macs_come_from_whichever_part_has_them(void **state)
+TEST(macs_come_from_whichever_part_has_them)
 {
 	static const uint8_t src[] = { 2, 0, 0, 0, 0, 1 };
 	static const uint8_t dst[] = { 2, 0, 0, 0, 0, 2 };
 	struct merge_options hidden = merger_every_second();
 	struct flow_entry entries[2];
 
-	(void)state;
 	hidden.hide_link = true;
 	pair(entries);
 	entries[0].tally.attrs.has_mac = false;
@@ -146,13 +143,12 @@ static void macs_come_from_whichever_part_has_them(void **state)
 }
 
 /* What a record says is of the packets it counts, not of earlier ones. */
-static void record_forgets_what_the_last_one_told(void **state)
+TEST(record_forgets_what_the_last_one_told)
 {
 	struct flow_entry entries[2];
 	struct netobs_flow *flow;
 	struct merger m;
 
-	(void)state;
 	pair(entries);
 	entries[0].key.proto = entries[1].key.proto = 6;
 	entries[0].tally.attrs.marks = 0x002;
@@ -176,12 +172,11 @@ static void record_forgets_what_the_last_one_told(void **state)
 }
 
 /* Interfaces that became a stack: less traffic than was reported already. */
-static void total_that_shrinks_takes_nothing_back(void **state)
+TEST(total_that_shrinks_takes_nothing_back)
 {
 	struct flow_entry out[2];
 	struct merger m;
 
-	(void)state;
 	pair(out);
 	out[0].key.flags = out[1].key.flags = ON; /* translated */
 	out[0].key.ifindex = 3;
@@ -225,7 +220,7 @@ static void keep_tagged(struct merger *m, uint16_t in, uint16_t out,
 	merger_keep_entry(m, &entries[1]);
 }
 
-static void flow_has_the_tags_of_where_it_enters(void **state)
+TEST(flow_has_the_tags_of_where_it_enters)
 {
 	static const uint16_t tags[][2] = {
 		{ 0, VLAN_PRESENT | 20 },
@@ -234,7 +229,6 @@ static void flow_has_the_tags_of_where_it_enters(void **state)
 		{ VLAN_PRESENT | 10, VLAN_PRESENT | 10 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(tags); i++) {
 		const uint16_t *tag = tags[i / 2];
 		struct merger m;
@@ -254,12 +248,11 @@ static void flow_has_the_tags_of_where_it_enters(void **state)
 }
 
 /* An entry with other tags that the topology cannot distinguish from a first sight. */
-static void stray_counts_as_its_sight_says(void **state)
+TEST(stray_counts_as_its_sight_says)
 {
 	struct flow_entry entries[2];
 	struct merger m;
 
-	(void)state;
 	pair(entries);
 	entries[0].key.vlan = VLAN_PRESENT | 10;
 	entries[1].key.ifindex = 4;
@@ -276,12 +269,11 @@ static void stray_counts_as_its_sight_says(void **state)
 	merger_close(&m);
 }
 
-static void tenants_with_equal_addresses_stay_apart(void **state)
+TEST(tenants_with_equal_addresses_stay_apart)
 {
 	struct flow_entry entries[2];
 	struct merger m;
 
-	(void)state;
 	pair(entries);
 	entries[0].key.vlan = VLAN_PRESENT | 10;
 	entries[1].key.vlan = VLAN_PRESENT | 20;
@@ -328,9 +320,8 @@ static void keep_translated(struct merger *m, int n, bool is_reverse)
 		merger_keep_entry(m, &entries[is_reverse ? 2 - i : i]);
 }
 
-static void translated_flow_keeps_its_tags(void **state)
+TEST(translated_flow_keeps_its_tags)
 {
-	(void)state;
 	for (int orders = 0; orders < 8; orders++) {
 		uint64_t packets = 0;
 		struct merger m;
@@ -352,12 +343,11 @@ static void translated_flow_keeps_its_tags(void **state)
 }
 
 /* At the flip it was on its way, so that its way out is read an interval earlier. */
-static void flow_reported_before_its_entry_is_read_counts_once(void **state)
+TEST(flow_reported_before_its_entry_is_read_counts_once)
 {
 	struct flow_entry entry;
 	struct merger m;
 
-	(void)state;
 	merger_open_in(&m, merger_every_second(), 1, bridged);
 	merger_begin(&m, MERGE_ALL, 1000);
 	entry = merger_entry(4, ON, 5, 900, 999);
@@ -375,9 +365,8 @@ static void flow_reported_before_its_entry_is_read_counts_once(void **state)
 }
 
 /* Each comes in at 1 and leaves by 4, in whatever order that is read. */
-static void tenants_are_listed_where_they_were(void **state)
+TEST(tenants_are_listed_where_they_were)
 {
-	(void)state;
 	for (uint32_t order = 0; order < 24; order++) {
 		uint32_t left[4] = { 0, 1, 2, 3 }, rest = order;
 		struct merger m;
@@ -443,9 +432,8 @@ static void feed(struct merger *m, uint32_t *seed, int64_t from_ns)
 	merger_deliver(m, entries, ARRAY_SIZE(entries));
 }
 
-static void sums_balance_whatever_comes(void **state)
+TEST(sums_balance_whatever_comes)
 {
-	(void)state;
 	for (uint32_t round = 0; round < 128; round++) {
 		struct merge_options options = merger_every_second();
 		uint32_t seed = round;
@@ -573,7 +561,7 @@ static void feed_both(struct merger m[2], uint32_t *seed, int64_t from_ns)
 }
 
 /* With extras, all flows are full. */
-static void brief_flows_change_no_record(void **state)
+TEST(brief_flows_change_no_record)
 {
 	const struct flow_extra extra = { .size = 8,
 					  .note = ignore_note,
@@ -581,7 +569,6 @@ static void brief_flows_change_no_record(void **state)
 					  .fill = ignore_fill };
 	uint32_t n_brief = 0;
 
-	(void)state;
 	for (uint32_t round = 0; round < 128; round++) {
 		struct merge_options options = merger_every_second();
 		uint32_t seed = round;
@@ -619,12 +606,11 @@ static void brief_flows_change_no_record(void **state)
 }
 
 /* Each record by itself; packets that were not reported do not come again. */
-static void small_records_are_counted_and_not_reported(void **state)
+TEST(small_records_are_counted_and_not_reported)
 {
 	struct merge_options options = merger_every_second();
 	struct merger m;
 
-	(void)state;
 	options.min_bytes = 5 * WORLD_BYTES;
 	merger_open_in(&m, options, 1, bridged);
 	merger_begin(&m, MERGE_INTERVAL, 1000);
@@ -645,13 +631,12 @@ static void small_records_are_counted_and_not_reported(void **state)
 }
 
 /* Drains before an interval ends divide its flows into parts. */
-static void bytes_of_an_interval_decide_and_not_those_of_its_parts(void **state)
+TEST(bytes_of_an_interval_decide_and_not_those_of_its_parts)
 {
 	struct merge_options options = merger_every_second();
 	struct flow_entry entry = merger_entry(1, IN, 2, 700, 800);
 	struct merger m;
 
-	(void)state;
 	options.min_bytes = 5 * WORLD_BYTES;
 	merger_open_in(&m, options, 1, bridged);
 	merger_begin(&m, MERGE_EARLY, 400);
@@ -669,12 +654,11 @@ static void bytes_of_an_interval_decide_and_not_those_of_its_parts(void **state)
 }
 
 /* Its first sight may have been sampled, too: then it would count twice. */
-static void further_sights_of_a_sample_are_not_reported(void **state)
+TEST(further_sights_of_a_sample_are_not_reported)
 {
 	const struct flow_entry again = merger_entry(4, ON, 10, 100, 700);
 	struct merger m;
 
-	(void)state;
 	for (int is_sampled = 0; is_sampled < 2; is_sampled++) {
 		merger_open_in(&m, merger_every_second(), 1, bridged);
 		m.merge.options.rates = is_sampled ? &one_packet_of_4 :
@@ -688,14 +672,13 @@ static void further_sights_of_a_sample_are_not_reported(void **state)
 	}
 }
 
-static void records_name_what_they_are_a_sample_of(void **state)
+TEST(records_name_what_they_are_a_sample_of)
 {
 	const struct rates rates = { .ids = { { 100, SAMPLE_FLOWS } } };
 	struct merge_options options = merger_every_second();
 	struct flow_entry entries[2];
 	struct netobs_flow flow;
 
-	(void)state;
 	pair(entries);
 	flow = record_of(entries, options);
 	assert_int_equal(flow.has & NETOBS_HAS_SAMPLING, 0);
@@ -705,31 +688,4 @@ static void records_name_what_they_are_a_sample_of(void **state)
 	assert_int_equal(flow.sampling, 100);
 	assert_int_equal(flow.sampling_mode, NETOBS_SAMPLE_FLOWS);
 	assert_int_equal(flow.packets, 7); /* not scaled */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(parts_add_up_in_either_order),
-		cmocka_unit_test(marks_are_united),
-		cmocka_unit_test(macs_come_from_whichever_part_has_them),
-		cmocka_unit_test(record_forgets_what_the_last_one_told),
-		cmocka_unit_test(total_that_shrinks_takes_nothing_back),
-		cmocka_unit_test(flow_has_the_tags_of_where_it_enters),
-		cmocka_unit_test(stray_counts_as_its_sight_says),
-		cmocka_unit_test(translated_flow_keeps_its_tags),
-		cmocka_unit_test(
-			flow_reported_before_its_entry_is_read_counts_once),
-		cmocka_unit_test(tenants_with_equal_addresses_stay_apart),
-		cmocka_unit_test(tenants_are_listed_where_they_were),
-		cmocka_unit_test(sums_balance_whatever_comes),
-		cmocka_unit_test(brief_flows_change_no_record),
-		cmocka_unit_test(small_records_are_counted_and_not_reported),
-		cmocka_unit_test(
-			bytes_of_an_interval_decide_and_not_those_of_its_parts),
-		cmocka_unit_test(further_sights_of_a_sample_are_not_reported),
-		cmocka_unit_test(records_name_what_they_are_a_sample_of),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

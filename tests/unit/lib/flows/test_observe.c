@@ -543,9 +543,8 @@ static void flow_to(uint8_t first, struct flow *ret_flow)
 	flow_init(ret_flow, &key);
 }
 
-static void total_counts_each_packet_once(void **state)
+TEST(total_counts_each_packet_once)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct flow flow;
 		struct host host;
@@ -564,9 +563,8 @@ static void total_counts_each_packet_once(void **state)
 }
 
 /* One packet more each time, along the whole way. */
-static void total_grows_with_each_packet(void **state)
+TEST(total_grows_with_each_packet)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct flow flow;
 		struct host host;
@@ -610,9 +608,8 @@ static const struct {
 	{ "IPv6 unicast", 0xfe, true, 2, OUT, 20 },
 };
 
-static void total_of_group_copies_is_the_largest(void **state)
+TEST(total_of_group_copies_is_the_largest)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
 		const struct world_link links[] = { { .ifindex = 1 },
 						    { .ifindex = 2 },
@@ -645,7 +642,7 @@ static void total_of_group_copies_is_the_largest(void **state)
 }
 
 /* Also those of one bridge: each port sends a copy. */
-static void total_of_group_copies_to_ports_of_a_bridge(void **state)
+TEST(total_of_group_copies_to_ports_of_a_bridge)
 {
 	static const struct world_link links[] = { PORT(1, 4),
 						   PORT(2, 4),
@@ -658,7 +655,6 @@ static void total_of_group_copies_to_ports_of_a_bridge(void **state)
 	struct flow flow;
 	struct host host;
 
-	(void)state;
 	flow_to(224, &flow);
 	world_build(&host, 1, links);
 	for (size_t i = 0; i < ARRAY_SIZE(sights); i++)
@@ -741,9 +737,8 @@ static const struct total_case filtered[] = {
 	  3 },
 };
 
-static void total_of_filtered_copies_is_the_largest(void **state)
+TEST(total_of_filtered_copies_is_the_largest)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(filtered); i++)
 		assert_total(&filtered[i], true, false);
 }
@@ -784,18 +779,16 @@ static const struct total_case sampled[] = {
 	  3 },
 };
 
-static void total_of_a_sample_is_of_first_sights(void **state)
+TEST(total_of_a_sample_is_of_first_sights)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(sampled); i++)
 		assert_total(&sampled[i], false, true);
 }
 
-static void total_of_more_points_than_fit_inline(void **state)
+TEST(total_of_more_points_than_fit_inline)
 {
 	static const uint32_t counts[] = { 2, 15, 16, 17, 18, 33, 64, 100 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++) {
 		struct flow flow;
 		struct host host;
@@ -813,19 +806,4 @@ static void total_of_more_points_than_fit_inline(void **state)
 		flow_done(&flow);
 		host_done(&host);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(total_counts_each_packet_once),
-		cmocka_unit_test(total_grows_with_each_packet),
-		cmocka_unit_test(total_of_group_copies_is_the_largest),
-		cmocka_unit_test(total_of_group_copies_to_ports_of_a_bridge),
-		cmocka_unit_test(total_of_filtered_copies_is_the_largest),
-		cmocka_unit_test(total_of_a_sample_is_of_first_sights),
-		cmocka_unit_test(total_of_more_points_than_fit_inline),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

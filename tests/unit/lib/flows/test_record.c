@@ -38,13 +38,12 @@ static struct netobs_flow record_with(void (*change)(struct flow *flow))
 	return out;
 }
 
-static void record_of_a_plain_flow(void **state)
+TEST(record_of_a_plain_flow)
 {
 	static const uint8_t src[16] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };
 	static const uint8_t dst[16] = { [10] = 0xff, 0xff, 10, 0, 0, 2 };
 	struct netobs_flow flow = record_with(NULL);
 
-	(void)state;
 	assert_int_equal(flow.sz, sizeof(flow));
 	assert_int_equal(flow.has, NETOBS_HAS_PORTS);
 	assert_int_equal(flow.start_ns, 1005);
@@ -224,7 +223,7 @@ static void be_in_ipip(struct flow *flow)
 	flow->tunnel.type = TUNNEL_IPIP;
 }
 
-static void record_says_which_fields_it_has(void **state)
+TEST(record_says_which_fields_it_has)
 {
 	const uint64_t ports = NETOBS_HAS_PORTS, tunnel = NETOBS_HAS_TUNNEL;
 	const uint64_t udp = tunnel | NETOBS_HAS_OUTER_PORTS | NETOBS_HAS_VNI;
@@ -260,7 +259,6 @@ static void record_says_which_fields_it_has(void **state)
 		{ be_in_ipip, ports | tunnel },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct netobs_flow flow = record_with(cases[i].change);
 
@@ -269,11 +267,10 @@ static void record_says_which_fields_it_has(void **state)
 	}
 }
 
-static void record_has_the_values_of_what_it_has(void **state)
+TEST(record_has_the_values_of_what_it_has)
 {
 	struct netobs_flow flow = record_with(be_tcp);
 
-	(void)state;
 	assert_int_equal(flow.tcp_flags, 0xfff);
 	assert_int_equal(flow.tcp_combined, 0);
 	assert_int_equal(flow.ecn_seen, 0xf);
@@ -303,11 +300,10 @@ static void record_has_the_values_of_what_it_has(void **state)
 	assert_memory_equal(flow.dst_mac, "\2\0\0\0\0\2", 6);
 }
 
-static void record_has_the_values_of_tags_and_tunnels(void **state)
+TEST(record_has_the_values_of_tags_and_tunnels)
 {
 	struct netobs_flow flow = record_with(have_vlan);
 
-	(void)state;
 	assert_int_equal(flow.vlan_id, 4095);
 	flow = record_with(have_two_vlans);
 	assert_int_equal(flow.vlan_id, 10);
@@ -329,7 +325,7 @@ static void record_has_the_values_of_tags_and_tunnels(void **state)
 	assert_int_equal(flow.tunnel, NETOBS_TUNNEL_IPIP);
 }
 
-static void record_names_the_points_of_all_namespaces(void **state)
+TEST(record_names_the_points_of_all_namespaces)
 {
 	static const struct world_link links[] = { { .ifindex = 1 },
 						   { .ifindex = 2 },
@@ -341,7 +337,6 @@ static void record_names_the_points_of_all_namespaces(void **state)
 	struct host host;
 	struct flow flow;
 
-	(void)state;
 	world_build(&host, 2, links);
 	flow_init(&flow, &key);
 	flow_ensure_point(&flow, 1, 2, false);
@@ -363,7 +358,7 @@ static void record_names_the_points_of_all_namespaces(void **state)
 	host_done(&host);
 }
 
-static void record_without_interfaces_has_no_points(void **state)
+TEST(record_without_interfaces_has_no_points)
 {
 	const struct clock clock = { .kind = CLOCK_PACKET };
 	struct flow_key key = world_key(0, 0, false);
@@ -371,7 +366,6 @@ static void record_without_interfaces_has_no_points(void **state)
 	struct record record = { 0 };
 	struct flow flow;
 
-	(void)state;
 	flow_init(&flow, &key);
 	flow_ensure_point(&flow, 0, 1, false);
 	assert_int_equal(record_fill(&record, &flow, &delta, NETOBS_END_ACTIVE,
@@ -380,18 +374,4 @@ static void record_without_interfaces_has_no_points(void **state)
 	assert_int_equal(record.flow.n_points, 0);
 	record_done(&record);
 	flow_done(&flow);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(record_of_a_plain_flow),
-		cmocka_unit_test(record_says_which_fields_it_has),
-		cmocka_unit_test(record_has_the_values_of_what_it_has),
-		cmocka_unit_test(record_has_the_values_of_tags_and_tunnels),
-		cmocka_unit_test(record_names_the_points_of_all_namespaces),
-		cmocka_unit_test(record_without_interfaces_has_no_points),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

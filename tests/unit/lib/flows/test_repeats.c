@@ -24,11 +24,10 @@ static void note_all(struct repeats *repeats)
 		repeats_note(repeats, spread(i));
 }
 
-static void repeats_never_miss_one(void **state)
+TEST(repeats_never_miss_one)
 {
 	static const uint64_t expected[] = { 0, 1, 100, KEYS, 10 * KEYS };
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(expected) / sizeof(*expected); k++) {
 		struct repeats repeats;
 
@@ -40,12 +39,11 @@ static void repeats_never_miss_one(void **state)
 	}
 }
 
-static void repeats_are_rarely_suspected_where_there_is_room(void **state)
+TEST(repeats_are_rarely_suspected_where_there_is_room)
 {
 	struct repeats repeats;
 	uint32_t suspected = 0;
 
-	(void)state;
 	repeats_init(&repeats, KEYS);
 	note_all(&repeats);
 	for (uint64_t i = 0; i < KEYS; i++)
@@ -54,11 +52,10 @@ static void repeats_are_rarely_suspected_where_there_is_room(void **state)
 	repeats_done(&repeats);
 }
 
-static void repeats_once_is_not_again(void **state)
+TEST(repeats_once_is_not_again)
 {
 	struct repeats repeats;
 
-	(void)state;
 	repeats_init(&repeats, 1);
 	assert_false(repeats_may(&repeats, spread(42)));
 	repeats_note(&repeats, spread(42));
@@ -70,25 +67,12 @@ static void repeats_once_is_not_again(void **state)
 	repeats_done(&repeats);
 }
 
-static void repeats_without_memory_suspect_everything(void **state)
+TEST(repeats_without_memory_suspect_everything)
 {
 	struct repeats repeats = { 0 };
 
-	(void)state;
 	repeats_note(&repeats, 1);
 	assert_true(repeats_may(&repeats, 1));
 	assert_true(repeats_may(&repeats, 2));
 	repeats_done(&repeats);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(repeats_never_miss_one),
-		cmocka_unit_test(repeats_are_rarely_suspected_where_there_is_room),
-		cmocka_unit_test(repeats_once_is_not_again),
-		cmocka_unit_test(repeats_without_memory_suspect_everything),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

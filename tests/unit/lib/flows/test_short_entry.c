@@ -110,11 +110,10 @@ static void assert_says(const struct short_entry *entry,
 	assert_memory_equal(&got, want, sizeof(got));
 }
 
-static void what_is_written_is_read(void **state)
+TEST(what_is_written_is_read)
 {
 	int written = 0;
 
-	(void)state;
 	for (int i = 0; i < ENTRIES; i++) {
 		struct flow_entry want = { .key = random_key(),
 					   .tally = random_tally() };
@@ -140,11 +139,10 @@ static void what_is_written_is_read(void **state)
 	assert_in_range(written, ENTRIES / 4, ENTRIES - ENTRIES / 4);
 }
 
-static void sum_is_exact_or_refused(void **state)
+TEST(sum_is_exact_or_refused)
 {
 	int added = 0;
 
-	(void)state;
 	for (int i = 0; i < ENTRIES; i++) {
 		struct flow_tally tally = random_tally();
 		struct flow_entry want = { .key = random_key(),
@@ -169,9 +167,8 @@ static void sum_is_exact_or_refused(void **state)
 }
 
 /* Each bit of a key distinguishes it, or leaves it without a short form. */
-static void keys_that_differ_are_distinguished(void **state)
+TEST(keys_that_differ_are_distinguished)
 {
-	(void)state;
 	for (int i = 0; i < ENTRIES / 100; i++) {
 		struct flow_entry entry = { .tally.packets = 1 };
 		struct short_entry as_short;
@@ -192,12 +189,6 @@ static void keys_that_differ_are_distinguished(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_written_is_read),
-		cmocka_unit_test(sum_is_exact_or_refused),
-		cmocka_unit_test(keys_that_differ_are_distinguished),
-	};
-
 	srand(test_seed());
-	return cmocka_run_group_tests_name("short_entry", tests, NULL, NULL);
+	return tests_run(NULL, NULL);
 }

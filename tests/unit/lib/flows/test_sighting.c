@@ -26,7 +26,7 @@ static const struct world_link vlan_links[] = {
 	{ .ifindex = 0 },
 };
 
-static void key_has_the_tags_that_devices_take_off(void **state)
+TEST(key_has_the_tags_that_devices_take_off)
 {
 	static const struct {
 		uint32_t ifindex;
@@ -52,7 +52,6 @@ static void key_has_the_tags_that_devices_take_off(void **state)
 	};
 	struct host host;
 
-	(void)state;
 	world_build(&host, 1, vlan_links);
 	for (size_t i = 0; i < ARRAY_SIZE(tags); i++) {
 		struct flow_key key = world_key(0, tags[i].ifindex, false),
@@ -69,19 +68,18 @@ static void key_has_the_tags_that_devices_take_off(void **state)
 	host_done(&host);
 }
 
-static void key_ends_with_a_cycle_of_devices(void **state)
+TEST(key_ends_with_a_cycle_of_devices)
 {
 	struct flow_key key = world_key(0, 12, false), common;
 	struct host host;
 
-	(void)state;
 	world_build(&host, 1, vlan_links);
 	sighting_key(&key, &host, &common);
 	assert_int_equal(common.vlan, TAG(70));
 	host_done(&host);
 }
 
-static void key_is_the_same_where_namespaces_are_joined(void **state)
+TEST(key_is_the_same_where_namespaces_are_joined)
 {
 	static const struct world_link links[] = {
 		{ .ifindex = 1 },
@@ -104,7 +102,6 @@ static void key_is_the_same_where_namespaces_are_joined(void **state)
 	struct flow_key first = world_key(0, 1, false), second, a, b;
 	struct host host;
 
-	(void)state;
 	world_build(&host, 3, links);
 	first.flags |= KEY_IPV6;
 	sighting_key(&first, &host, &a);
@@ -127,7 +124,7 @@ static void key_is_the_same_where_namespaces_are_joined(void **state)
  * In the tunnel, at its device and where a bridge joins others to it. Not behind routes, at a
  * bridge of two tunnels, but of two devices of one, or where the tunnel is only forwarded.
  */
-static void key_has_the_overlay_of_where_it_was_seen(void **state)
+TEST(key_has_the_overlay_of_where_it_was_seen)
 {
 	static const struct world_link links[] = {
 		{ .ifindex = 1 },
@@ -164,7 +161,6 @@ static void key_has_the_overlay_of_where_it_was_seen(void **state)
 	};
 	struct host host;
 
-	(void)state;
 	world_build(&host, 3, links);
 	for (size_t i = 0; i < ARRAY_SIZE(sights); i++) {
 		struct flow_key key = world_key(sights[i].netns,
@@ -187,7 +183,7 @@ static void key_has_the_overlay_of_where_it_was_seen(void **state)
 }
 
 /* An entry may be from before or after the change: its flow decides. */
-static void no_sight_is_certain_while_interfaces_come_and_go(void **state)
+TEST(no_sight_is_certain_while_interfaces_come_and_go)
 {
 	static const struct world_link links[] = { { .ifindex = 1 },
 						   { .ifindex = 2 },
@@ -204,7 +200,6 @@ static void no_sight_is_certain_while_interfaces_come_and_go(void **state)
 	struct sighting sighting;
 	struct host host;
 
-	(void)state;
 	world_build(&host, 1, links);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct flow_key key = world_key(0, cases[i].ifindex, false);
@@ -220,17 +215,4 @@ static void no_sight_is_certain_while_interfaces_come_and_go(void **state)
 		assert_int_equal(sighting.sight, cases[i].sight);
 	}
 	host_done(&host);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(key_has_the_overlay_of_where_it_was_seen),
-		cmocka_unit_test(key_has_the_tags_that_devices_take_off),
-		cmocka_unit_test(key_ends_with_a_cycle_of_devices),
-		cmocka_unit_test(key_is_the_same_where_namespaces_are_joined),
-		cmocka_unit_test(no_sight_is_certain_while_interfaces_come_and_go),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static const char *key_text(const char *keys, const struct netobs_flow *flow)
 
 /* ---- Keys ---------------------------------------------------------------------------- */
 
-static void keys_that_are_wrong_are_explained(void **state)
+TEST(keys_that_are_wrong_are_explained)
 {
 	static const char *const cases[][2] = {
 		{ "servce", "did you mean 'service'?" },
@@ -107,7 +107,6 @@ static void keys_that_are_wrong_are_explained(void **state)
 	};
 	char why[256];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(netobs_group_keys_parse(cases[i][0], NULL, why,
 							 sizeof(why)),
@@ -116,12 +115,11 @@ static void keys_that_are_wrong_are_explained(void **state)
 	}
 }
 
-static void keys_say_what_they_need(void **state)
+TEST(keys_say_what_they_need)
 {
 	struct netobs_group_keys keys = { .sz = sizeof(keys) };
 	char why[64];
 
-	(void)state;
 	assert_int_equal(netobs_group_keys_parse("flow", &keys, NULL, 0), 0);
 	assert_int_equal(keys.n, 0);
 	assert_int_equal(netobs_group_keys_parse("client,service", &keys, why,
@@ -142,14 +140,13 @@ static void keys_say_what_they_need(void **state)
 	assert_int_equal(netobs_group_keys_parse(NULL, NULL, NULL, 0), -EINVAL);
 }
 
-static void values_are_named_as_in_flows(void **state)
+TEST(values_are_named_as_in_flows)
 {
 	struct netobs_point point = { .ifindex = 2,
 				      .direction = NETOBS_INGRESS,
 				      .name = "et\nh0" };
 	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
 
-	(void)state;
 	assert_string_equal(key_text("src", &flow), "10.0.0.1");
 	assert_string_equal(key_text("dst", &flow), "10.0.0.2");
 	assert_string_equal(key_text("client", &flow), "10.0.0.1");
@@ -191,7 +188,7 @@ static void values_are_named_as_in_flows(void **state)
 
 /* ---- Servers ------------------------------------------------------------------------- */
 
-static void the_server_is_found_in_both_directions(void **state)
+TEST(the_server_is_found_in_both_directions)
 {
 	static const struct {
 		uint16_t sport, dport, flags;
@@ -206,7 +203,6 @@ static void the_server_is_found_in_both_directions(void **state)
 	};
 	static struct servers servers;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct netobs_flow flow =
 			make_flow(1, cases[i].sport, 2, cases[i].dport);
@@ -221,14 +217,13 @@ static void the_server_is_found_in_both_directions(void **state)
 	}
 }
 
-static void a_server_that_accepted_a_connection_is_remembered(void **state)
+TEST(a_server_that_accepted_a_connection_is_remembered)
 {
 	struct netobs_flow there = make_flow(1, 40000, 2, 50051);
 	struct netobs_flow back = make_flow(2, 50051, 1, 40000);
 	struct netobs_flow accepted = back;
 	static struct servers servers;
 
-	(void)state;
 	assert_int_equal(server_find(&servers, &there), FLOW_SOURCE);
 	accepted.tcp_flags |= SYN;
 	accepted.tcp_combined = NETOBS_TCP_SYN_ACK;
@@ -237,12 +232,11 @@ static void a_server_that_accepted_a_connection_is_remembered(void **state)
 	assert_int_equal(server_find(&servers, &back), FLOW_SOURCE);
 }
 
-static void without_ports_replies_come_from_the_server(void **state)
+TEST(without_ports_replies_come_from_the_server)
 {
 	static struct servers servers;
 	struct netobs_flow flow = make_flow(1, 0, 2, 0);
 
-	(void)state;
 	flow.has = NETOBS_HAS_ICMP;
 	flow.proto = IPPROTO_ICMP;
 	flow.icmp_type = 8;
@@ -259,7 +253,7 @@ static void without_ports_replies_come_from_the_server(void **state)
 	assert_int_equal(server_find(&servers, &flow), FLOW_DESTINATION);
 }
 
-static void groups_that_are_beside_others_learn_servers_with_them(void **state)
+TEST(groups_that_are_beside_others_learn_servers_with_them)
 {
 	struct netobs_groups *one = make_groups("host", 0), *other;
 	const struct netobs_groups_opts opts = { .sz = sizeof(opts),
@@ -268,7 +262,6 @@ static void groups_that_are_beside_others_learn_servers_with_them(void **state)
 	struct netobs_flow accepted = make_flow(2, 50051, 1, 40000);
 	const struct netobs_flow there = make_flow(1, 40000, 2, 50051);
 
-	(void)state;
 	assert_int_equal(netobs_groups_new(&opts, &other), 0);
 	accepted.tcp_flags |= SYN;
 	accepted.tcp_combined = NETOBS_TCP_SYN_ACK;
@@ -283,7 +276,7 @@ static void groups_that_are_beside_others_learn_servers_with_them(void **state)
 /* ---- Sums ---------------------------------------------------------------------------- */
 
 /* Whatever flows are grouped by, all of them are in the groups, once. */
-static void groups_add_up_to_the_flows(void **state)
+TEST(groups_add_up_to_the_flows)
 {
 	static const char *const keys[] = {
 		"src",	   "dst",     "client",	       "pair",
@@ -291,7 +284,6 @@ static void groups_add_up_to_the_flows(void **state)
 		"vlan",	   "src,dst", "client,service"
 	};
 
-	(void)state;
 	for (size_t k = 0; k < ARRAY_SIZE(keys); k++) {
 		struct netobs_groups *groups = make_groups(keys[k], 0);
 		struct netobs_group_sum sum = { 0 };
@@ -318,7 +310,7 @@ static void groups_add_up_to_the_flows(void **state)
 	}
 }
 
-static void a_host_has_what_it_sent_and_what_it_received(void **state)
+TEST(a_host_has_what_it_sent_and_what_it_received)
 {
 	struct netobs_groups *groups = make_groups("host", 0);
 	const struct netobs_flow there = make_flow(1, 40000, 2, 443);
@@ -326,7 +318,6 @@ static void a_host_has_what_it_sent_and_what_it_received(void **state)
 	struct netobs_groups_top top;
 	const struct netobs_group *row;
 
-	(void)state;
 	back.bytes = 1000;
 	netobs_groups_add(groups, &there);
 	netobs_groups_add(groups, &back);
@@ -343,14 +334,13 @@ static void a_host_has_what_it_sent_and_what_it_received(void **state)
 	netobs_groups_free(groups);
 }
 
-static void a_million_groups_take_bounded_memory_and_lose_nothing(void **state)
+TEST(a_million_groups_take_bounded_memory_and_lose_nothing)
 {
 	enum { FLOWS = 1000000, GROUPS = 1 << 14, SHOWN = 100 };
 	struct netobs_groups *groups = make_groups("src", GROUPS);
 	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
 	struct netobs_groups_top top;
 
-	(void)state;
 	for (int turn = 0; turn < 2; turn++) {
 		for (uint32_t i = 0; i < FLOWS; i++) {
 			memcpy(flow.src, &i, sizeof(i));
@@ -375,14 +365,13 @@ static void a_million_groups_take_bounded_memory_and_lose_nothing(void **state)
 }
 
 /* The half of the groups with the fewest bytes is dropped, and its sums are kept. */
-static void dropped_groups_are_in_the_others_each_once(void **state)
+TEST(dropped_groups_are_in_the_others_each_once)
 {
 	enum { MOST = 4, FLOWS = 50 };
 	struct netobs_groups *groups = make_groups("src", MOST);
 	struct netobs_groups_top top;
 	uint64_t bytes = 0, shown = 0;
 
-	(void)state;
 	for (int i = 0; i < FLOWS; i++) {
 		struct netobs_flow flow = make_flow((uint8_t)i, 40000, 100, 443);
 
@@ -399,7 +388,7 @@ static void dropped_groups_are_in_the_others_each_once(void **state)
 	netobs_groups_free(groups);
 }
 
-static void more_groups_than_can_be_counted_are_refused(void **state)
+TEST(more_groups_than_can_be_counted_are_refused)
 {
 	char why[NETOBS_ERROR_MAX] = "";
 	const struct netobs_groups_opts opts = { .sz = sizeof(opts),
@@ -408,14 +397,13 @@ static void more_groups_than_can_be_counted_are_refused(void **state)
 						 .error = &why };
 	struct netobs_groups *groups = NULL;
 
-	(void)state;
 	assert_int_equal(netobs_groups_new(&opts, &groups), -EINVAL);
 	assert_null(groups);
 	assert_string_equal(why, "max_groups: more than 2147483647");
 }
 
 /* As if all samples of the group were one flow's, whatever order they come in. */
-static void round_trip_times_of_a_group_are_the_mean_of_samples(void **state)
+TEST(round_trip_times_of_a_group_are_the_mean_of_samples)
 {
 	struct netobs_groups *groups = make_groups("dst", 0);
 	const struct {
@@ -430,7 +418,6 @@ static void round_trip_times_of_a_group_are_the_mean_of_samples(void **state)
 	};
 	const struct netobs_group *row;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
 		struct netobs_flow flow = make_flow(1, 40000, flows[i].dst, 443);
 
@@ -451,7 +438,7 @@ static void round_trip_times_of_a_group_are_the_mean_of_samples(void **state)
 	netobs_groups_free(groups);
 }
 
-static void drops_of_a_group_are_the_sum_of_its_flows(void **state)
+TEST(drops_of_a_group_are_the_sum_of_its_flows)
 {
 	struct netobs_groups *groups = make_groups("dst", 0);
 	const struct {
@@ -460,7 +447,6 @@ static void drops_of_a_group_are_the_sum_of_its_flows(void **state)
 	} flows[] = { { 2, 3 }, { 3, 9 }, { 2, 4 }, { 4, 0 } };
 	char text[512];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(flows); i++) {
 		struct netobs_flow flow = make_flow(1, 40000, flows[i].dst, 443);
 
@@ -478,14 +464,13 @@ static void drops_of_a_group_are_the_sum_of_its_flows(void **state)
 	netobs_groups_free(groups);
 }
 
-static void intervals_are_merged_into_the_groups_since_the_start(void **state)
+TEST(intervals_are_merged_into_the_groups_since_the_start)
 {
 	struct netobs_groups *last = make_groups("src", 0);
 	struct netobs_groups *total = make_groups("src", 0);
 	struct netobs_groups *others = make_groups("dst", 0);
 	const struct netobs_flow flow = make_flow(1, 40000, 2, 443);
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		netobs_groups_clear(last);
 		netobs_groups_add(last, &flow);
@@ -503,7 +488,7 @@ static void intervals_are_merged_into_the_groups_since_the_start(void **state)
 }
 
 /* Another interval may be the first one that knows it. A terminal gets no control characters. */
-static void a_name_that_is_found_later_is_that_of_the_group(void **state)
+TEST(a_name_that_is_found_later_is_that_of_the_group)
 {
 	struct netobs_groups *last = make_groups("container", 0);
 	struct netobs_groups *total = make_groups("container", 0);
@@ -511,7 +496,6 @@ static void a_name_that_is_found_later_is_that_of_the_group(void **state)
 					  .container_id = "c0ffee" };
 	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
 
-	(void)state;
 	flow.src_process = &process;
 	netobs_groups_add(last, &flow);
 	assert_int_equal(netobs_groups_merge(total, last), 0);
@@ -529,7 +513,7 @@ static void a_name_that_is_found_later_is_that_of_the_group(void **state)
 /* ---- Rows ---------------------------------------------------------------------------- */
 
 /* Not in the order of the whole values, which rows with equal counts have. */
-static void rows_can_be_sorted_by_a_key(void **state)
+TEST(rows_can_be_sorted_by_a_key)
 {
 	static const uint16_t ports[] = { 443, 8080, 22, 53 };
 	static const char *const sorted[] = { "22/TCP", "53/TCP", "443/TCP",
@@ -539,7 +523,6 @@ static void rows_can_be_sorted_by_a_key(void **state)
 					 .sort = NETOBS_GROUP_BY_KEY,
 					 .key = 1 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
 		const struct netobs_flow flow =
 			make_flow((uint8_t)(9 - i), 40000, 2, ports[i]);
@@ -559,7 +542,7 @@ static int has_many_packets(const struct netobs_group *group, void *user)
 	return group->sum.packets > *(const uint64_t *)user;
 }
 
-static void rows_are_those_that_are_wanted(void **state)
+TEST(rows_are_those_that_are_wanted)
 {
 	uint64_t least = 6;
 	struct netobs_groups *groups = make_groups("src", 0);
@@ -568,7 +551,6 @@ static void rows_are_those_that_are_wanted(void **state)
 					 .want = has_many_packets,
 					 .user = &least };
 
-	(void)state;
 	for (uint8_t i = 0; i < 5; i++) {
 		const struct netobs_flow flow = make_flow(i, 40000, 9, 443);
 
@@ -583,14 +565,13 @@ static void rows_are_those_that_are_wanted(void **state)
 	netobs_groups_free(groups);
 }
 
-static void groups_are_json_as_flows_are(void **state)
+TEST(groups_are_json_as_flows_are)
 {
 	struct netobs_groups *groups = make_groups("client,port", 0);
 	char line[NETOBS_GROUP_JSON_MAX];
 	struct netobs_flow flow = make_flow(1, 40000, 2, 443);
 	int len;
 
-	(void)state;
 	flow.start_ns = 1000000;
 	flow.end_ns = 3000000;
 	netobs_groups_add(groups, &flow);
@@ -614,7 +595,7 @@ static void groups_are_json_as_flows_are(void **state)
 	netobs_groups_free(groups);
 }
 
-static void wrong_arguments_are_refused(void **state)
+TEST(wrong_arguments_are_refused)
 {
 	char why[NETOBS_ERROR_MAX];
 	struct netobs_groups_opts opts = { .sz = sizeof(opts), .error = &why };
@@ -624,7 +605,6 @@ static void wrong_arguments_are_refused(void **state)
 	struct netobs_flow flow = make_flow(1, 2, 3, 4);
 	char text[8];
 
-	(void)state;
 	assert_int_equal(netobs_groups_new(&opts, &groups), -EINVAL);
 	assert_string_equal(why, "keys: groups need a key");
 	opts.keys = "flow";
@@ -650,7 +630,7 @@ static void wrong_arguments_are_refused(void **state)
 }
 
 /* 10.0.0.1 asks 10.0.0.2:80 through NAT as 10.0.0.9:5000. */
-static void a_conversation_has_one_group(void **state)
+TEST(a_conversation_has_one_group)
 {
 	struct netobs_groups *groups = make_groups("conversation", 0);
 	struct netobs_flow asks = make_flow(1, 40000, 2, 80);
@@ -658,7 +638,6 @@ static void a_conversation_has_one_group(void **state)
 	struct netobs_flow direct = make_flow(3, 40000, 2, 80);
 	char json[NETOBS_GROUP_JSON_MAX];
 
-	(void)state;
 	asks.has |= NETOBS_HAS_CONVERSATION;
 	asks.conversation_id = 0xabcdef;
 	answers.has |= NETOBS_HAS_CONVERSATION | NETOBS_HAS_XLAT |
@@ -694,37 +673,4 @@ static void a_conversation_has_one_group(void **state)
 					 "\"Proto\":6"));
 	}
 	netobs_groups_free(groups);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_conversation_has_one_group),
-		cmocka_unit_test(keys_that_are_wrong_are_explained),
-		cmocka_unit_test(keys_say_what_they_need),
-		cmocka_unit_test(values_are_named_as_in_flows),
-		cmocka_unit_test(the_server_is_found_in_both_directions),
-		cmocka_unit_test(a_server_that_accepted_a_connection_is_remembered),
-		cmocka_unit_test(without_ports_replies_come_from_the_server),
-		cmocka_unit_test(
-			groups_that_are_beside_others_learn_servers_with_them),
-		cmocka_unit_test(groups_add_up_to_the_flows),
-		cmocka_unit_test(a_host_has_what_it_sent_and_what_it_received),
-		cmocka_unit_test(
-			a_million_groups_take_bounded_memory_and_lose_nothing),
-		cmocka_unit_test(dropped_groups_are_in_the_others_each_once),
-		cmocka_unit_test(more_groups_than_can_be_counted_are_refused),
-		cmocka_unit_test(
-			round_trip_times_of_a_group_are_the_mean_of_samples),
-		cmocka_unit_test(drops_of_a_group_are_the_sum_of_its_flows),
-		cmocka_unit_test(
-			intervals_are_merged_into_the_groups_since_the_start),
-		cmocka_unit_test(a_name_that_is_found_later_is_that_of_the_group),
-		cmocka_unit_test(rows_can_be_sorted_by_a_key),
-		cmocka_unit_test(rows_are_those_that_are_wanted),
-		cmocka_unit_test(groups_are_json_as_flows_are),
-		cmocka_unit_test(wrong_arguments_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

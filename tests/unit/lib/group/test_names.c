@@ -41,12 +41,11 @@ static const char *host_text(struct netobs_names *names, uint8_t last)
 	return text;
 }
 
-static void names_come_later_and_never_block(void **state)
+TEST(names_come_later_and_never_block)
 {
 	struct pollfd fd = { .events = POLLIN };
 	struct netobs_names *names = NULL;
 
-	(void)state;
 	assert_int_equal(netobs_names_new(&opts, &names), 0);
 	fd.fd = netobs_names_fd(names);
 	assert_string_equal(host_text(names, 13), "10.0.0.13");
@@ -63,11 +62,10 @@ static void names_come_later_and_never_block(void **state)
 	assert_int_equal(netobs_names_poll(NULL, 0), -EINVAL);
 }
 
-static void more_hosts_than_the_cache_holds_have_names_in_the_end(void **state)
+TEST(more_hosts_than_the_cache_holds_have_names_in_the_end)
 {
 	struct netobs_names *names = NULL;
 
-	(void)state;
 	assert_int_equal(netobs_names_new(&opts, &names), 0);
 	for (uint32_t i = 0; i < 20000; i++) {
 		uint8_t addr[16] = { 0x20 };
@@ -85,12 +83,11 @@ static void more_hosts_than_the_cache_holds_have_names_in_the_end(void **state)
 	netobs_names_free(names);
 }
 
-static void without_names_there_are_numbers(void **state)
+TEST(without_names_there_are_numbers)
 {
 	const uint8_t addr[16] = { [10] = 0xff, 0xff, 192, 0, 2, 1 };
 	char text[NETOBS_NAME_MAX];
 
-	(void)state;
 	assert_int_equal(netobs_names_host(NULL, addr, text, sizeof(text)), 0);
 	assert_string_equal(text, "192.0.2.1");
 	assert_int_equal(netobs_names_port(NULL, 443, 6, text, sizeof(text)), 0);
@@ -104,12 +101,11 @@ static void without_names_there_are_numbers(void **state)
 	netobs_names_free(NULL);
 }
 
-static void ports_have_names_of_the_host(void **state)
+TEST(ports_have_names_of_the_host)
 {
 	struct netobs_names *names = NULL;
 	char text[NETOBS_NAME_MAX];
 
-	(void)state;
 	assert_int_equal(netobs_names_new(NULL, &names), 0);
 	netobs_names_port(names, 65000, 6, text, sizeof(text));
 	assert_string_equal(text, "65000");
@@ -117,17 +113,4 @@ static void ports_have_names_of_the_host(void **state)
 	assert_int_equal(netobs_names_port(names, 65000, 6, text, sizeof(text)),
 			 0);
 	netobs_names_free(names);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_come_later_and_never_block),
-		cmocka_unit_test(
-			more_hosts_than_the_cache_holds_have_names_in_the_end),
-		cmocka_unit_test(without_names_there_are_numbers),
-		cmocka_unit_test(ports_have_names_of_the_host),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void check_name(const struct netobs_networks *networks,
 	assert_string_equal(netobs_networks_find(networks, bytes), name);
 }
 
-static void addresses_have_classes(void **state)
+TEST(addresses_have_classes)
 {
 	static const char *const cases[][2] = {
 		{ "10.0.0.0", "private" },
@@ -69,13 +69,12 @@ static void addresses_have_classes(void **state)
 	};
 	struct netobs_networks *networks = make_networks(NULL, 0);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		check_name(networks, cases[i][0], cases[i][1]);
 	netobs_networks_free(networks);
 }
 
-static void names_of_ones_own_come_first(void **state)
+TEST(names_of_ones_own_come_first)
 {
 	static const struct netobs_network list[] = {
 		{ sizeof(*list), "company", "10.0.0.0/8,2001:db8::/32" },
@@ -85,7 +84,6 @@ static void names_of_ones_own_come_first(void **state)
 	};
 	struct netobs_networks *networks = make_networks(list, ARRAY_SIZE(list));
 
-	(void)state;
 	check_name(networks, "10.0.0.1", "company");
 	check_name(networks, "10.1.0.1", "zone a");
 	check_name(networks, "10.1.2.2", "zone a");
@@ -157,14 +155,13 @@ static const char *search_all(const struct random_prefix *prefixes,
 	return best ? best->name : "internet";
 }
 
-static void the_longest_prefix_decides(void **state)
+TEST(the_longest_prefix_decides)
 {
 	static struct random_prefix prefixes[RANDOM];
 	static struct netobs_network list[RANDOM];
 	unsigned int seed = test_seed();
 	struct netobs_networks *networks;
 
-	(void)state;
 	for (unsigned int i = 0; i < RANDOM; i++) {
 		do
 			draw_prefix(&seed, i, &prefixes[i]);
@@ -187,7 +184,7 @@ static void the_longest_prefix_decides(void **state)
 	netobs_networks_free(networks);
 }
 
-static void what_is_wrong_is_explained(void **state)
+TEST(what_is_wrong_is_explained)
 {
 	static const char *const cases[][2] = {
 		{ "10.0.0.1/8", "a: '10.0.0.1/8' has bits behind its prefix" },
@@ -204,7 +201,6 @@ static void what_is_wrong_is_explained(void **state)
 	struct netobs_networks *networks;
 	char why[NETOBS_ERROR_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		list[0].cidr = cases[i][0];
 		assert_int_equal(netobs_networks_new(list, 1, &why, &networks),
@@ -219,16 +215,4 @@ static void what_is_wrong_is_explained(void **state)
 	assert_int_equal(netobs_networks_new(NULL, 1, &why, &networks), -EINVAL);
 	assert_null(netobs_networks_find(NULL, NULL));
 	netobs_networks_free(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses_have_classes),
-		cmocka_unit_test(names_of_ones_own_come_first),
-		cmocka_unit_test(the_longest_prefix_decides),
-		cmocka_unit_test(what_is_wrong_is_explained),
-	};
-
-	return cmocka_run_group_tests_name("networks", tests, NULL, NULL);
 }

@@ -22,13 +22,12 @@ static void add_times(struct netobs_series *series, uint32_t service,
 		assert_int_equal(netobs_series_add(series, &flow), 0);
 }
 
-static void heavy_groups_keep_their_series(void **state)
+TEST(heavy_groups_keep_their_series)
 {
 	struct netobs_series *series = make_series("service", 4);
 	static struct scrape scrape;
 	struct sum other = { 0 };
 
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		for (uint32_t heavy = 0; heavy < 3; heavy++)
 			add_times(series, heavy, 100000, 1);
@@ -47,12 +46,11 @@ static void heavy_groups_keep_their_series(void **state)
 	netobs_series_free(series);
 }
 
-static void a_heavier_group_takes_the_place_of_the_lightest(void **state)
+TEST(a_heavier_group_takes_the_place_of_the_lightest)
 {
 	struct netobs_series *series = make_series("service", 2);
 	static struct scrape scrape;
 
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		add_times(series, 1, 5000, 1);
 		add_times(series, 2, 100, 1);
@@ -73,12 +71,11 @@ static void a_heavier_group_takes_the_place_of_the_lightest(void **state)
 	netobs_series_free(series);
 }
 
-static void few_groups_have_nothing_in_other(void **state)
+TEST(few_groups_have_nothing_in_other)
 {
 	struct netobs_series *series = make_series("service", 0);
 	static struct scrape scrape;
 
-	(void)state;
 	for (uint32_t service = 0; service < SERIES; service++)
 		add_times(series, service, 10, 2);
 	take_scrape(series, &scrape);
@@ -97,7 +94,7 @@ static void count_record(const struct netobs_group_record *record, void *user)
 }
 
 /* Interfaces of two namespaces, with one name. */
-static void groups_that_look_the_same_share_a_series(void **state)
+TEST(groups_that_look_the_same_share_a_series)
 {
 	struct netobs_series *series = make_series("interface", 3);
 	struct netobs_point point = { .name = "eth0" };
@@ -105,7 +102,6 @@ static void groups_that_look_the_same_share_a_series(void **state)
 	struct netobs_flow flow = series_flow(1, 1, 1, 100);
 	int n = 0;
 
-	(void)state;
 	flow.n_points = 1;
 	flow.point_size = sizeof(point);
 	flow.points = &point;
@@ -122,12 +118,11 @@ static void groups_that_look_the_same_share_a_series(void **state)
 	netobs_series_free(series);
 }
 
-static void both_ends_count_for_themselves(void **state)
+TEST(both_ends_count_for_themselves)
 {
 	struct netobs_series *series = make_series("host", 10);
 	static struct scrape scrape;
 
-	(void)state;
 	add_times(series, 1, 100, 1);
 	take_scrape(series, &scrape);
 	assert_int_equal(scrape.n, 4);
@@ -143,12 +138,11 @@ static void add_services(struct netobs_series *series, uint32_t first,
 		add_times(series, i, bytes, 1);
 }
 
-static void one_interval_alone_gives_no_series(void **state)
+TEST(one_interval_alone_gives_no_series)
 {
 	struct netobs_series *series = make_series("service", SERIES);
 	static struct scrape scrape;
 
-	(void)state;
 	for (uint32_t i = 0; i < 40; i++) {
 		add_services(series, 0, SERIES, 100000);
 		add_services(series, SERIES + i * 31, 31, 210000);
@@ -160,12 +154,11 @@ static void one_interval_alone_gives_no_series(void **state)
 	netobs_series_free(series);
 }
 
-static void a_young_series_stays_unless_it_has_half(void **state)
+TEST(a_young_series_stays_unless_it_has_half)
 {
 	static const uint64_t lighter[] = { 260, 1900 };
 	static struct scrape scrape;
 
-	(void)state;
 	for (size_t k = 0; k < ARRAY_SIZE(lighter); k++) {
 		struct netobs_series *series = make_series("service", 1);
 
@@ -180,12 +173,11 @@ static void a_young_series_stays_unless_it_has_half(void **state)
 	}
 }
 
-static void bursts_of_one_rate_evict_none(void **state)
+TEST(bursts_of_one_rate_evict_none)
 {
 	struct netobs_series *series = make_series("service", 8);
 	static struct scrape first, last;
 
-	(void)state;
 	for (uint32_t i = 0; i < 200; i++) {
 		for (uint32_t group = 0; group < 16; group++)
 			if ((i + group) % 8 == 0)
@@ -211,12 +203,11 @@ static void add_interface(struct netobs_series *series, const char *name,
 	assert_int_equal(netobs_series_add(series, &flow), 0);
 }
 
-static void a_value_joins_the_series_with_its_text(void **state)
+TEST(a_value_joins_the_series_with_its_text)
 {
 	struct netobs_series *series = make_series("interface", 1);
 	static struct scrape before, after;
 
-	(void)state;
 	add_interface(series, "eth0", 1, 100);
 	for (uint32_t i = 0; i < 1000; i++) {
 		take_scrape(series, &before);
@@ -281,9 +272,8 @@ static void check_json(const char *keys, const char *expected)
 	netobs_series_free(series);
 }
 
-static void records_have_what_the_keys_have(void **state)
+TEST(records_have_what_the_keys_have)
 {
-	(void)state;
 	check_json(
 		"src,dst,proto",
 		",\"SrcAddr\":\"10.1.0.1\",\"DstAddr\":\"10.2.0.1\",\"Proto\":6");
@@ -315,9 +305,8 @@ static void records_have_what_the_keys_have(void **state)
 			  "\"PodNamespace\":\"shop\"");
 }
 
-static void each_key_has_records(void **state)
+TEST(each_key_has_records)
 {
-	(void)state;
 	for (const struct group_key *key = group_keys_all; key->name; key++) {
 		struct netobs_series *series = make_series(key->name, 3);
 		const struct netobs_process process = { .sz = sizeof(process),
@@ -344,14 +333,13 @@ static void ignore_row(const struct netobs_series_row *row, void *user)
 	(void)user;
 }
 
-static void what_is_wrong_is_refused(void **state)
+TEST(what_is_wrong_is_refused)
 {
 	char why[NETOBS_ERROR_MAX];
 	struct netobs_series_opts opts = { .sz = sizeof(opts), .error = &why };
 	struct netobs_series *series;
 	char name[65] = "";
 
-	(void)state;
 	assert_int_equal(netobs_series_new(&opts, &series), -EINVAL);
 	assert_non_null(strstr(why, "keys: series need a key"));
 	opts.keys = "servce";
@@ -378,24 +366,4 @@ static void what_is_wrong_is_refused(void **state)
 			 -EINVAL);
 	assert_int_equal(netobs_series_each(NULL, ignore_row, NULL), -EINVAL);
 	netobs_series_free(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(heavy_groups_keep_their_series),
-		cmocka_unit_test(a_heavier_group_takes_the_place_of_the_lightest),
-		cmocka_unit_test(few_groups_have_nothing_in_other),
-		cmocka_unit_test(groups_that_look_the_same_share_a_series),
-		cmocka_unit_test(both_ends_count_for_themselves),
-		cmocka_unit_test(records_have_what_the_keys_have),
-		cmocka_unit_test(one_interval_alone_gives_no_series),
-		cmocka_unit_test(a_young_series_stays_unless_it_has_half),
-		cmocka_unit_test(bursts_of_one_rate_evict_none),
-		cmocka_unit_test(a_value_joins_the_series_with_its_text),
-		cmocka_unit_test(each_key_has_records),
-		cmocka_unit_test(what_is_wrong_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("series", tests, NULL, NULL);
 }

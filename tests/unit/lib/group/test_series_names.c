@@ -38,12 +38,11 @@ static void end_interval(struct netobs_series *series, const char *name)
 	assert_string_equal(found, name);
 }
 
-static void a_series_takes_a_name_that_is_found_later(void **state)
+TEST(a_series_takes_a_name_that_is_found_later)
 {
 	struct netobs_series *series = make_series("container", 4);
 	static struct scrape scrape;
 
-	(void)state;
 	add_from(series, "c0ffee", "", 100);
 	end_interval(series, "");
 	take_scrape(series, &scrape);
@@ -66,7 +65,7 @@ static void a_series_takes_a_name_that_is_found_later(void **state)
 	netobs_series_free(series);
 }
 
-static void a_pod_has_its_name_and_namespace(void **state)
+TEST(a_pod_has_its_name_and_namespace)
 {
 	struct netobs_series *series = make_series("pod", 4);
 	struct netobs_process process = { .sz = sizeof(process),
@@ -74,7 +73,6 @@ static void a_pod_has_its_name_and_namespace(void **state)
 	struct netobs_flow flow = series_flow(1, 1, 1, 100);
 	static struct scrape scrape;
 
-	(void)state;
 	flow.src_process = &process;
 	assert_int_equal(netobs_series_add(series, &flow), 0);
 	strcpy(process.pod_name, "web-0");
@@ -107,12 +105,11 @@ static void add_at(struct netobs_series *series, uint32_t netns,
 }
 
 /* Two groups with one text have one series; once both have a name, it is theirs again. */
-static void what_shares_a_series_goes_on_to_share_one(void **state)
+TEST(what_shares_a_series_goes_on_to_share_one)
 {
 	struct netobs_series *series = make_series("container,interface", 4);
 	static struct scrape scrape;
 
-	(void)state;
 	add_at(series, 1, "", 100);
 	add_at(series, 2, "", 10);
 	netobs_series_end_interval(series, 0, NULL, NULL);
@@ -140,14 +137,13 @@ static void what_shares_a_series_goes_on_to_share_one(void **state)
 enum { CONTAINERS = 40, INTERVALS = 200, FLOWS = 60 };
 
 /* Names come, change and are not known, while groups enter and leave. */
-static void sums_are_exact_whenever_names_come(void **state)
+TEST(sums_are_exact_whenever_names_come)
 {
 	struct netobs_series *series = make_series("container", 10);
 	unsigned int seed = test_seed();
 	static struct scrape scrape;
 	uint64_t bytes = 0;
 
-	(void)state;
 	for (int interval = 0; interval < INTERVALS; interval++) {
 		for (int i = 0; i < FLOWS; i++) {
 			const unsigned int one =
@@ -169,16 +165,4 @@ static void sums_are_exact_whenever_names_come(void **state)
 		assert_true(scrape.n <= 10 + 2);
 	}
 	netobs_series_free(series);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_series_takes_a_name_that_is_found_later),
-		cmocka_unit_test(a_pod_has_its_name_and_namespace),
-		cmocka_unit_test(what_shares_a_series_goes_on_to_share_one),
-		cmocka_unit_test(sums_are_exact_whenever_names_come),
-	};
-
-	return cmocka_run_group_tests_name("names of series", tests, NULL, NULL);
 }

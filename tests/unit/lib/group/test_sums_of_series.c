@@ -252,7 +252,7 @@ static size_t allocated_bytes(void)
 }
 
 /* With 1,000,000 groups, of which 500 have a series with both histograms, asked twice in each interval. */
-static void no_byte_is_lost_and_no_counter_steps_back(void **state)
+TEST(no_byte_is_lost_and_no_counter_steps_back)
 {
 	static struct scrape scrapes[2];
 	static struct waiting waiting;
@@ -264,7 +264,6 @@ static void no_byte_is_lost_and_no_counter_steps_back(void **state)
 	struct sum total = { 0 };
 	size_t left = 0, most = 0;
 
-	(void)state;
 	take_scrape(series, &scrapes[0]);
 	for (int i = 0; i < INTERVALS; i++) {
 		struct records records = { 0 };
@@ -324,7 +323,7 @@ static void check_connections(const struct netobs_series *series,
 	assert_int_equal(seen->sum.flows, 0);
 }
 
-static void each_connection_counts_once(void **state)
+TEST(each_connection_counts_once)
 {
 	static const enum netobs_session_opened orders[][2] = {
 		{ NETOBS_SESSION_ACTIVE, NETOBS_SESSION_PASSIVE },
@@ -334,7 +333,6 @@ static void each_connection_counts_once(void **state)
 	/* One after the other, and two at once, with the same ports. */
 	static const size_t sequence[] = { 0, 1, 0, 0, 1, 1 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
 		struct netobs_series *series = make_series("service", 3);
 
@@ -350,11 +348,10 @@ static void each_connection_counts_once(void **state)
 	}
 }
 
-static void an_end_alone_is_a_connection(void **state)
+TEST(an_end_alone_is_a_connection)
 {
 	struct netobs_series *series = make_series("client,service", 3);
 
-	(void)state;
 	for (uint16_t port = 1; port <= 40; port++) {
 		const struct netobs_session session =
 			make_session(1, 1, port,
@@ -369,7 +366,7 @@ static void an_end_alone_is_a_connection(void **state)
 }
 
 /* Which end is the server is guessed as of flows: it has the lower port. */
-static void old_connections_have_a_server(void **state)
+TEST(old_connections_have_a_server)
 {
 	struct netobs_series *series = make_series("client,service", 3);
 	struct netobs_session session = make_session(
@@ -377,7 +374,6 @@ static void old_connections_have_a_server(void **state)
 	struct netobs_session other = make_session(
 		1, 1, PORT, NETOBS_SESSION_PASSIVE, NETOBS_SESSION_FIN);
 
-	(void)state;
 	other.opened = NETOBS_SESSION_OPENED_UNKNOWN;
 	add_session(series, &other);
 	add_session(series, &session);
@@ -385,7 +381,7 @@ static void old_connections_have_a_server(void **state)
 	netobs_series_free(series);
 }
 
-static void what_failed_is_known_from_its_end(void **state)
+TEST(what_failed_is_known_from_its_end)
 {
 	static const struct {
 		enum netobs_session_ended ended;
@@ -402,7 +398,6 @@ static void what_failed_is_known_from_its_end(void **state)
 		{ NETOBS_SESSION_FAILED, 0, 1 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct netobs_series *series = make_series("service", 3);
 		struct netobs_session session = make_session(
@@ -417,14 +412,13 @@ static void what_failed_is_known_from_its_end(void **state)
 	}
 }
 
-static void open_connections_do_not_count(void **state)
+TEST(open_connections_do_not_count)
 {
 	struct netobs_series *series = make_series("service", 3);
 	const struct netobs_session session = make_session(
 		1, 1, PORT, NETOBS_SESSION_ACTIVE, NETOBS_SESSION_OPEN);
 	static struct scrape scrape;
 
-	(void)state;
 	add_session(series, &session);
 	take_scrape(series, &scrape);
 	assert_int_equal(scrape.n, 2);
@@ -433,7 +427,7 @@ static void open_connections_do_not_count(void **state)
 }
 
 /* NAT gives the ends other addresses: the conversation is the same. */
-static void a_connection_through_nat_counts_once(void **state)
+TEST(a_connection_through_nat_counts_once)
 {
 	struct netobs_series *series = make_series("service", 3);
 	struct netobs_session client = make_session(
@@ -442,7 +436,6 @@ static void a_connection_through_nat_counts_once(void **state)
 		2, 7, PORT, NETOBS_SESSION_PASSIVE, NETOBS_SESSION_FIN);
 	static struct scrape scrape;
 
-	(void)state;
 	client.conversation_id = server.conversation_id = 5;
 	add_session(series, &client);
 	add_session(series, &server);
@@ -452,7 +445,7 @@ static void a_connection_through_nat_counts_once(void **state)
 	netobs_series_free(series);
 }
 
-static void keys_of_ends_count_each_session(void **state)
+TEST(keys_of_ends_count_each_session)
 {
 	struct netobs_session client = make_session(
 		1, 1, PORT, NETOBS_SESSION_ACTIVE, NETOBS_SESSION_FIN);
@@ -461,7 +454,6 @@ static void keys_of_ends_count_each_session(void **state)
 	struct netobs_series *hosts = make_series("host", 3);
 	struct netobs_series *processes = make_series("process", 3);
 
-	(void)state;
 	client.record.has |= NETOBS_SESSION_HAS_PROCESS;
 	client.pid = 7;
 	memcpy(client.process, "curl", 5);
@@ -486,7 +478,7 @@ static void keep_record(const struct netobs_group_record *record, void *user)
 }
 
 /* Sampling is of packets: flows are of another value, which the same series has. */
-static void connections_are_in_the_series_of_sampled_flows(void **state)
+TEST(connections_are_in_the_series_of_sampled_flows)
 {
 	struct netobs_series *series = make_series("service", 3);
 	struct netobs_flow flow = series_flow(1, 1, 2, 100);
@@ -494,7 +486,6 @@ static void connections_are_in_the_series_of_sampled_flows(void **state)
 		1, 1, PORT, NETOBS_SESSION_ACTIVE, NETOBS_SESSION_REFUSED);
 	const struct seen *seen;
 
-	(void)state;
 	flow.has |= NETOBS_HAS_SAMPLING;
 	flow.sampling = 10;
 	assert_int_equal(netobs_series_add(series, &flow), 0);
@@ -506,14 +497,13 @@ static void connections_are_in_the_series_of_sampled_flows(void **state)
 }
 
 /* As flows do, of which there may be none before. */
-static void connections_name_containers(void **state)
+TEST(connections_name_containers)
 {
 	struct netobs_series *series = make_series("container", 3);
 	struct netobs_session session = make_session(
 		1, 1, PORT, NETOBS_SESSION_ACTIVE, NETOBS_SESSION_FIN);
 	struct netobs_group_record record;
 
-	(void)state;
 	session.record.has |= NETOBS_SESSION_HAS_PROCESS;
 	memset(session.container_id, 'a', 64);
 	strcpy(session.container_name, "web");
@@ -527,13 +517,12 @@ static void connections_name_containers(void **state)
 	netobs_series_free(series);
 }
 
-static void a_record_of_connections_alone_has_their_time(void **state)
+TEST(a_record_of_connections_alone_has_their_time)
 {
 	struct netobs_series *series = make_series("service", 3);
 	struct netobs_group_record record;
 	char json[2048];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct netobs_session session = make_session(
 			1, 1, (uint16_t)(PORT + i), NETOBS_SESSION_ACTIVE,
@@ -559,9 +548,8 @@ static void a_record_of_connections_alone_has_their_time(void **state)
 
 /* ---- Histograms --------------------------------------------------------------------------- */
 
-static void histograms_are_those_asked_for(void **state)
+TEST(histograms_are_those_asked_for)
 {
-	(void)state;
 	for (uint32_t asked = 0; asked < 4; asked++) {
 		struct netobs_series *series =
 			make_timed_series("service", 1, asked);
@@ -593,24 +581,4 @@ static void histograms_are_those_asked_for(void **state)
 				    sizeof(record.app_latency_times));
 		netobs_series_free(series);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_byte_is_lost_and_no_counter_steps_back),
-		cmocka_unit_test(each_connection_counts_once),
-		cmocka_unit_test(an_end_alone_is_a_connection),
-		cmocka_unit_test(old_connections_have_a_server),
-		cmocka_unit_test(what_failed_is_known_from_its_end),
-		cmocka_unit_test(open_connections_do_not_count),
-		cmocka_unit_test(a_connection_through_nat_counts_once),
-		cmocka_unit_test(keys_of_ends_count_each_session),
-		cmocka_unit_test(connections_are_in_the_series_of_sampled_flows),
-		cmocka_unit_test(connections_name_containers),
-		cmocka_unit_test(a_record_of_connections_alone_has_their_time),
-		cmocka_unit_test(histograms_are_those_asked_for),
-	};
-
-	return cmocka_run_group_tests_name("sums_of_series", tests, NULL, NULL);
 }

@@ -189,32 +189,34 @@ static int read_list(struct state *state)
 	return conntrack_list_read(&state->list, false, take_entry, state);
 }
 
-static void a_list_has_its_entries(void **arg)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(a_list_has_its_entries)
 {
 	static const struct ends to6 = { "fd00::2", "2001:db8::1", 1, 2, 5 };
 	static const struct ends back6 = { "fd02::2", "fd00::2", 3, 4, 0 };
 	struct packet first = { .len = 0 }, second = { .len = 0 };
-	struct state *state = *arg;
-	const struct nat_tuple *tuple = state->found[0].tuples;
+	struct state *s = *state;
+	const struct nat_tuple *tuple = s->found[0].tuples;
 
 	put_entry(&first, &to4, &back4, 0);
 	put_entry(&first, &to6, &back6, 0);
-	send_packet(state, &first);
-	assert_int_equal(read_list(state), 0);
+	send_packet(s, &first);
+	assert_int_equal(read_list(s), 0);
 	put_end(&second, 0);
-	send_packet(state, &second);
-	assert_int_equal(read_list(state), 1);
-	assert_int_equal(state->n, 2);
-	assert_int_equal(state->found[0].timeout_s, 77);
-	assert_true(state->found[0].is_answered && state->found[0].is_assured);
-	assert_false(state->found[1].is_answered || state->found[1].is_assured);
-	assert_int_equal(state->found[0].zone, 0);
-	assert_int_equal(state->found[1].zone, 5);
+	send_packet(s, &second);
+	assert_int_equal(read_list(s), 1);
+	assert_int_equal(s->n, 2);
+	assert_int_equal(s->found[0].timeout_s, 77);
+	assert_true(s->found[0].is_answered && s->found[0].is_assured);
+	assert_false(s->found[1].is_answered || s->found[1].is_assured);
+	assert_int_equal(s->found[0].zone, 0);
+	assert_int_equal(s->found[1].zone, 5);
 	assert_int_equal(tuple[NAT_ORIGINAL].family, AF_INET);
 	assert_int_equal(tuple[NAT_ORIGINAL].src_port, htons(40000));
 	assert_int_equal(tuple[NAT_REPLY].dst_port, htons(50000));
 	assert_int_equal(tuple[NAT_REPLY].src[0], inet_addr("10.0.9.9"));
-	assert_int_equal(state->found[1].tuples[0].family, AF_INET6);
+	assert_int_equal(s->found[1].tuples[0].family, AF_INET6);
 }
 
 static int open_netlink(struct sockaddr_nl *ret_addr)
@@ -239,10 +241,10 @@ static void take_no_answer(void *ctx, uint32_t i,
 }
 
 /* Any process may send to a socket of netlink. */
-static void what_others_send_is_no_list(void **arg)
+CASE(what_others_send_is_no_list)
 {
 	struct packet packet = { .len = 0 };
-	struct state *state = *arg;
+	struct state *s = *state;
 	struct sockaddr_nl to, from;
 	const int other = open_netlink(&from);
 	int reader = open_netlink(&to);
@@ -254,37 +256,37 @@ static void what_others_send_is_no_list(void **arg)
 		assert_int_equal(sendto(other, packet.bytes, packet.len, 0,
 					(void *)&to, sizeof(to)),
 				 packet.len);
-	state->list.fd = reader;
-	assert_int_equal(read_list(state), 0);
-	assert_int_equal(state->n, 0);
+	s->list.fd = reader;
+	assert_int_equal(read_list(s), 0);
+	assert_int_equal(s->n, 0);
 	/* Nor an answer. */
 	wanted.tuples[NAT_ORIGINAL].family = AF_INET;
 	assert_int_equal(connect(reader, (void *)&from, sizeof(from)), 0);
 	assert_int_equal(sendto(other, packet.bytes, packet.len, 0, (void *)&to,
 				sizeof(to)),
 			 packet.len);
-	assert_int_equal(conntrack_ask(reader, &wanted, 1, take_no_answer, state),
+	assert_int_equal(conntrack_ask(reader, &wanted, 1, take_no_answer, s),
 			 -EAGAIN);
-	assert_int_equal(state->n, 0);
+	assert_int_equal(s->n, 0);
 	close(other);
 	close(reader);
 }
 
-static void an_interrupted_list_is_not_complete(void **arg)
+CASE(an_interrupted_list_is_not_complete)
 {
 	struct packet packet = { .len = 0 };
-	struct state *state = *arg;
+	struct state *s = *state;
 
 	put_entry(&packet, &to4, &back4, NLM_F_DUMP_INTR);
 	put_end(&packet, 0);
-	send_packet(state, &packet);
-	assert_int_equal(read_list(state), -EAGAIN);
+	send_packet(s, &packet);
+	assert_int_equal(read_list(s), -EAGAIN);
 }
 
-static void what_cannot_be_read_spoils_a_list(void **arg)
+CASE(what_cannot_be_read_spoils_a_list)
 {
 	static const struct ends nothing = { "10.0.0.2", "192.0.2.1", 1, 2, 0 };
-	struct state *state = *arg;
+	struct state *s = *state;
 
 	/* Cut within each entry, and followed by an end of its own. */
 	for (size_t cut = NLMSG_HDRLEN + sizeof(struct nfgenmsg); cut < 100;
@@ -295,41 +297,41 @@ static void what_cannot_be_read_spoils_a_list(void **arg)
 		put_entry(&packet, &nothing, &back4, 0);
 		memcpy(packet.bytes, &len, sizeof(len));
 		packet.len = cut;
-		state->list.is_spoiled = false;
-		send_packet(state, &packet);
+		s->list.is_spoiled = false;
+		send_packet(s, &packet);
 		put_end(&end, 0);
-		send_packet(state, &end);
-		assert_int_equal(read_list(state), -EAGAIN);
+		send_packet(s, &end);
+		assert_int_equal(read_list(s), -EAGAIN);
 	}
-	assert_int_equal(state->n, 0);
+	assert_int_equal(s->n, 0);
 }
 
-static void a_message_longer_than_its_packet_spoils_a_list(void **arg)
+CASE(a_message_longer_than_its_packet_spoils_a_list)
 {
 	struct packet packet = { .len = 0 }, end = { .len = 0 };
-	struct state *state = *arg;
+	struct state *s = *state;
 	uint32_t len;
 
 	put_entry(&packet, &to4, &back4, 0);
 	len = (uint32_t)packet.len + 4;
 	memcpy(packet.bytes, &len, sizeof(len));
-	send_packet(state, &packet);
+	send_packet(s, &packet);
 	put_end(&end, 0);
-	send_packet(state, &end);
-	assert_int_equal(read_list(state), -EAGAIN);
+	send_packet(s, &end);
+	assert_int_equal(read_list(s), -EAGAIN);
 }
 
-static void a_refusal_is_returned(void **arg)
+CASE(a_refusal_is_returned)
 {
 	const struct nlmsgerr error = { .error = -EPERM };
 	struct packet packet = { .len = 0 };
-	struct state *state = *arg;
+	struct state *s = *state;
 
 	begin_message(&packet, NLMSG_ERROR, 0);
 	put_bytes(&packet, &error, sizeof(error));
 	end_message(&packet);
-	send_packet(state, &packet);
-	assert_int_equal(read_list(state), -EPERM);
+	send_packet(s, &packet);
+	assert_int_equal(read_list(s), -EPERM);
 }
 
 /* ---- The kernel's -------------------------------------------------------------------- */
@@ -386,13 +388,12 @@ static void count_entry(void *ctx, const struct conntrack_entry *entry)
 }
 
 /* The kernel waits for its reader, and entries begin meanwhile. */
-static void a_list_with_little_room_is_complete(void **arg)
+TEST(a_list_with_little_room_is_complete)
 {
 	struct conntrack_list list = { .fd = open_kernel() };
 	uint32_t n = 0;
 	int ret;
 
-	(void)arg;
 	if (list.fd < 0)
 		skip();
 	make_entries(0, ENTRIES);
@@ -436,13 +437,12 @@ static uint32_t remove_answered(struct conntrack_entry *wanted, uint32_t n,
 	return n_left;
 }
 
-static void answers_without_room_are_lost_alone(void **arg)
+TEST(answers_without_room_are_lost_alone)
 {
 	struct conntrack_entry wanted[CONNTRACK_ASK_MAX] = { { .zone = 0 } };
 	uint32_t n = CONNTRACK_ASK_MAX, n_lost = 0;
 	int fd = open_kernel();
 
-	(void)arg;
 	if (fd < 0)
 		skip();
 	make_entries(0, n);
@@ -470,22 +470,4 @@ static void answers_without_room_are_lost_alone(void **arg)
 	assert_int_equal(n, 0);
 	assert_true(n_lost > 0);
 	close(fd);
-}
-
-int main(void)
-{
-#define WITH_STATE(test) \
-	cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		WITH_STATE(a_list_has_its_entries),
-		WITH_STATE(what_others_send_is_no_list),
-		WITH_STATE(an_interrupted_list_is_not_complete),
-		WITH_STATE(what_cannot_be_read_spoils_a_list),
-		WITH_STATE(a_message_longer_than_its_packet_spoils_a_list),
-		WITH_STATE(a_refusal_is_returned),
-		cmocka_unit_test(a_list_with_little_room_is_complete),
-		cmocka_unit_test(answers_without_room_are_lost_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,11 +18,10 @@ static void fill(struct netifs *netifs)
 	}
 }
 
-static void netifs_stay_sorted_and_are_found(void **state)
+TEST(netifs_stay_sorted_and_are_found)
 {
 	struct netifs netifs = { 0 };
 
-	(void)state;
 	assert_null(netifs_find(&netifs, 1));
 	fill(&netifs);
 	assert_int_equal(netifs.count, 100);
@@ -41,12 +40,11 @@ static void netifs_stay_sorted_and_are_found(void **state)
 	assert_int_equal(netifs.count, 0);
 }
 
-static void netifs_ensure_finds_what_is_there(void **state)
+TEST(netifs_ensure_finds_what_is_there)
 {
 	struct netifs netifs = { 0 };
 	struct netif *netif = netifs_ensure(&netifs, 7);
 
-	(void)state;
 	assert_null(netif->hooks);
 	strcpy(netif->name, "eth0");
 	netif = netifs_ensure(&netifs, 7);
@@ -55,11 +53,10 @@ static void netifs_ensure_finds_what_is_there(void **state)
 	netifs_done(&netifs);
 }
 
-static void netifs_sweep_forgets_those_gone_long_ago(void **state)
+TEST(netifs_sweep_forgets_those_gone_long_ago)
 {
 	struct netifs netifs = { 0 };
 
-	(void)state;
 	netifs_ensure(&netifs, 1)->gone_ns = 0; /* there */
 	netifs_ensure(&netifs, 2)->gone_ns = 99;
 	netifs_ensure(&netifs, 3)->gone_ns = 100;
@@ -134,9 +131,8 @@ static void build(struct netifs *netifs, const struct stacked *links)
 	}
 }
 
-static void netifs_restack_finds_stacks_and_levels(void **state)
+TEST(netifs_restack_finds_stacks_and_levels)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(stackings); i++) {
 		struct netifs netifs = { 0 };
 
@@ -156,7 +152,7 @@ static void netifs_restack_finds_stacks_and_levels(void **state)
 	}
 }
 
-static void netifs_restack_again_takes_stacks_apart(void **state)
+TEST(netifs_restack_again_takes_stacks_apart)
 {
 	static const struct stacked links[] = { { 1, 3, 0, 0, 0 },
 						{ 2, 3, 0, 0, 0 },
@@ -164,7 +160,6 @@ static void netifs_restack_again_takes_stacks_apart(void **state)
 						{ 0, 0, 0, 0, 0 } };
 	struct netifs netifs = { 0 };
 
-	(void)state;
 	build(&netifs, links);
 	netifs_restack(&netifs);
 	assert_int_equal(netifs_find(&netifs, 2)->stack, 1);
@@ -178,12 +173,11 @@ static void netifs_restack_again_takes_stacks_apart(void **state)
 }
 
 /* Flows of the time before are still to come; after a sweep there are none. */
-static void netifs_former_stacks_last_until_the_sweep(void **state)
+TEST(netifs_former_stacks_last_until_the_sweep)
 {
 	struct netifs netifs = { 0 };
 	struct netif *netif;
 
-	(void)state;
 	netifs_ensure(&netifs, 9);
 	netif = netifs_ensure(&netifs, 1);
 	netif->former_master = 9;
@@ -200,7 +194,7 @@ static void netifs_former_stacks_last_until_the_sweep(void **state)
 }
 
 /* Only the lower interface of a VLAN or macvlan device carries its packets. */
-static void netif_has_a_lower_of_its_own_packets(void **state)
+TEST(netif_has_a_lower_of_its_own_packets)
 {
 	static const struct {
 		enum link_type type;
@@ -214,7 +208,6 @@ static void netif_has_a_lower_of_its_own_packets(void **state)
 		{ LINK_TYPE_OTHER, NSID_SAME, 0 }, /* a tunnel */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct netif netif = { .type = cases[i].type,
 				       .link = 5,
@@ -224,7 +217,7 @@ static void netif_has_a_lower_of_its_own_packets(void **state)
 	}
 }
 
-static void netifs_restack_ends_with_cycles(void **state)
+TEST(netifs_restack_ends_with_cycles)
 {
 	static const struct stacked cycles[][4] = {
 		{ { 1, 1, 0, 0, 0 } },
@@ -234,7 +227,6 @@ static void netifs_restack_ends_with_cycles(void **state)
 		{ { 1, 2, 0, 0, 0 }, { 2, 3, 0, 0, 0 }, { 3, 1, 0, 0, 0 } },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cycles); i++) {
 		struct netifs netifs = { 0 };
 
@@ -246,20 +238,4 @@ static void netifs_restack_ends_with_cycles(void **state)
 		}
 		netifs_done(&netifs);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(netifs_stay_sorted_and_are_found),
-		cmocka_unit_test(netifs_ensure_finds_what_is_there),
-		cmocka_unit_test(netifs_sweep_forgets_those_gone_long_ago),
-		cmocka_unit_test(netifs_restack_finds_stacks_and_levels),
-		cmocka_unit_test(netifs_restack_again_takes_stacks_apart),
-		cmocka_unit_test(netifs_former_stacks_last_until_the_sweep),
-		cmocka_unit_test(netif_has_a_lower_of_its_own_packets),
-		cmocka_unit_test(netifs_restack_ends_with_cycles),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

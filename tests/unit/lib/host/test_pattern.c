@@ -19,7 +19,7 @@ static struct patterns patterns_of(const char *const *texts)
 	return patterns;
 }
 
-static void pattern_matches(void **state)
+TEST(pattern_matches)
 {
 	static const struct {
 		const char *texts[4];
@@ -44,7 +44,6 @@ static void pattern_matches(void **state)
 		{ { "eth0", "eth1", "/^w/" }, "lo", false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct patterns patterns = patterns_of(cases[i].texts);
 
@@ -54,12 +53,11 @@ static void pattern_matches(void **state)
 	}
 }
 
-static void pattern_names_what_it_is_not_an_expression_for(void **state)
+TEST(pattern_names_what_it_is_not_an_expression_for)
 {
 	static const char *const texts[] = { "eth0", "/eth1/", NULL };
 	struct patterns patterns = patterns_of(texts);
 
-	(void)state;
 	assert_true(patterns_name(&patterns, "eth0"));
 	assert_false(patterns_name(&patterns, "eth1"));
 	assert_false(patterns_name(&patterns, "eth2"));
@@ -70,12 +68,11 @@ static void pattern_names_what_it_is_not_an_expression_for(void **state)
 #define SIXTEEN "ABCDEFGHIJKLMNOP"
 #define TOO_LONG SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN SIXTEEN
 
-static void pattern_refuses_what_is_neither_name_nor_regex(void **state)
+TEST(pattern_refuses_what_is_neither_name_nor_regex)
 {
 	static const char *const wrong[] = { "",      "/",     "a/b",
 					     "/eth0", "eth0/", TOO_LONG };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct witness witness = { 0 };
 		struct log log = witness_log(&witness);
@@ -94,11 +91,10 @@ static void pattern_refuses_what_is_neither_name_nor_regex(void **state)
 	}
 }
 
-static void pattern_message_of_a_bad_regex_names_option_and_text(void **state)
+TEST(pattern_message_of_a_bad_regex_names_option_and_text)
 {
 	static const char *const wrong[] = { "/[/", "/(/", "/a{2,1}/", "/*(/" };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
 		struct witness witness = { 0 };
 		struct log log = witness_log(&witness);
@@ -114,13 +110,12 @@ static void pattern_message_of_a_bad_regex_names_option_and_text(void **state)
 	}
 }
 
-static void pattern_refused_leaves_the_others(void **state)
+TEST(pattern_refused_leaves_the_others)
 {
 	static const char *const good[] = { "eth0", "/^w/", NULL };
 	struct patterns patterns = patterns_of(good);
 	const struct log silent = { 0 };
 
-	(void)state;
 	assert_int_equal(patterns_add(&patterns, "/[/", "interfaces", &silent),
 			 -EINVAL);
 	assert_int_equal(patterns_add(&patterns, "a/b", "interfaces", &silent),
@@ -131,18 +126,4 @@ static void pattern_refused_leaves_the_others(void **state)
 	patterns_done(&patterns);
 	assert_int_equal(patterns.count, 0);
 	assert_false(patterns_match(&patterns, "eth0"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pattern_matches),
-		cmocka_unit_test(pattern_names_what_it_is_not_an_expression_for),
-		cmocka_unit_test(pattern_refuses_what_is_neither_name_nor_regex),
-		cmocka_unit_test(
-			pattern_message_of_a_bad_regex_names_option_and_text),
-		cmocka_unit_test(pattern_refused_leaves_the_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

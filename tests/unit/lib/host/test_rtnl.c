@@ -114,12 +114,11 @@ static struct rtnl_link link_of(const struct builder *b)
 	return link;
 }
 
-static void link_says_name_master_and_hardware(void **state)
+TEST(link_says_name_master_and_hardware)
 {
 	struct rtnl_link link;
 	struct builder b;
 
-	(void)state;
 	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
 	put_text(&b, IFLA_IFNAME, "abcdefghijklmno");
 	put_u32(&b, IFLA_MTU, 1500);
@@ -135,7 +134,7 @@ static void link_says_name_master_and_hardware(void **state)
 	assert_false(link.deleted);
 }
 
-static void altnames_of_a_link(void **state)
+TEST(altnames_of_a_link)
 {
 	static const char expected[] = "enp1s0\0wan";
 	struct rtnl_link link;
@@ -143,7 +142,6 @@ static void altnames_of_a_link(void **state)
 	char *altnames;
 	size_t list;
 
-	(void)state;
 	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
 	put_text(&b, IFLA_IFNAME, "eth0");
 	list = nest(&b, IFLA_PROP_LIST | NLA_F_NESTED);
@@ -168,12 +166,11 @@ static void altnames_of_a_link(void **state)
 	assert_null(rtnl_copy_altnames(NULL));
 }
 
-static void link_that_is_deleted(void **state)
+TEST(link_that_is_deleted)
 {
 	struct rtnl_link link;
 	struct builder b;
 
-	(void)state;
 	start(&b, RTM_DELLINK, AF_UNSPEC, 7);
 	put_text(&b, IFLA_IFNAME, "eth0");
 	link = link_of(&b);
@@ -181,12 +178,11 @@ static void link_that_is_deleted(void **state)
 	assert_int_equal(link.ifindex, 7);
 }
 
-static void link_that_is_a_vlan(void **state)
+TEST(link_that_is_a_vlan)
 {
 	struct rtnl_link link;
 	struct builder b;
 
-	(void)state;
 	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
 	put_u32(&b, IFLA_LINK, 2);
 	put_info(&b, "vlan", 4094);
@@ -199,12 +195,11 @@ static void link_that_is_a_vlan(void **state)
 }
 
 /* Attribute 1 of other kinds' data means something else. */
-static void link_of_another_kind_has_no_vlan_id(void **state)
+TEST(link_of_another_kind_has_no_vlan_id)
 {
 	struct rtnl_link link;
 	struct builder b;
 
-	(void)state;
 	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
 	put_u32(&b, IFLA_LINK, 2);
 	put_info(&b, "macvlan", 55);
@@ -214,13 +209,12 @@ static void link_of_another_kind_has_no_vlan_id(void **state)
 	assert_int_equal(link.link, 2);
 }
 
-static void link_attributes_may_be_flagged_as_nested(void **state)
+TEST(link_attributes_may_be_flagged_as_nested)
 {
 	struct rtnl_link link;
 	struct builder b;
 	size_t info;
 
-	(void)state;
 	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
 	put_u32(&b, IFLA_LINK, 2);
 	info = nest(&b, IFLA_LINKINFO | NLA_F_NESTED);
@@ -230,7 +224,7 @@ static void link_attributes_may_be_flagged_as_nested(void **state)
 	assert_int_equal(link.type, LINK_TYPE_VLAN);
 }
 
-static void link_says_how_it_is_joined(void **state)
+TEST(link_says_how_it_is_joined)
 {
 	static const struct {
 		const char *kind;
@@ -251,7 +245,6 @@ static void link_says_how_it_is_joined(void **state)
 		{ "dummy", LINK_TYPE_OTHER },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct rtnl_link link;
 		struct builder b;
@@ -341,9 +334,8 @@ static const struct {
 };
 
 /* The kernel says with a byte, or with a flag, whether a device takes any VNI. */
-static void link_that_is_a_tunnel(void **state)
+TEST(link_that_is_a_tunnel)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(tunnels); i++) {
 		struct builder b;
 		size_t info, data;
@@ -369,24 +361,22 @@ static void link_that_is_a_tunnel(void **state)
 	}
 }
 
-static void link_that_is_the_loopback(void **state)
+TEST(link_that_is_the_loopback)
 {
 	struct builder b;
 
-	(void)state;
 	start(&b, RTM_NEWLINK, AF_UNSPEC, 1);
 	((struct ifinfomsg *)NLMSG_DATA(&b.header))->ifi_flags = IFF_LOOPBACK;
 	assert_int_equal(link_of(&b).type, LINK_TYPE_LOOPBACK);
 }
 
-static void message_about_something_else_is_refused(void **state)
+TEST(message_about_something_else_is_refused)
 {
 	static const uint16_t types[] = { RTM_NEWADDR, RTM_DELADDR,
 					  RTM_NEWROUTE, NLMSG_NOOP };
 	struct rtnl_link link;
 	struct builder b;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		start(&b, types[i], AF_UNSPEC, 7);
 		assert_false(parse(&b, b.len, &link));
@@ -404,12 +394,11 @@ static void whole(struct builder *b)
 	put_u32(b, IFLA_MASTER, 3);
 }
 
-static void message_cut_short_anywhere_is_not_read_beyond(void **state)
+TEST(message_cut_short_anywhere_is_not_read_beyond)
 {
 	struct rtnl_link link;
 	struct builder b;
 
-	(void)state;
 	whole(&b);
 	assert_true(parse(&b, b.len, &link));
 	assert_int_equal(link.master, 3);
@@ -424,13 +413,12 @@ static void message_cut_short_anywhere_is_not_read_beyond(void **state)
 }
 
 /* Any byte, and so any length field, may be anything. */
-static void message_garbled_is_not_read_beyond(void **state)
+TEST(message_garbled_is_not_read_beyond)
 {
 	static const uint8_t values[] = { 0, 1, 3, 4, 5, 0x7f, 0x80, 0xff };
 	struct rtnl_link link;
 	struct builder b;
 
-	(void)state;
 	whole(&b);
 	for (size_t i = sizeof(struct nlmsghdr); i < b.len; i++) {
 		for (size_t k = 0; k < ARRAY_SIZE(values); k++) {
@@ -444,13 +432,12 @@ static void message_garbled_is_not_read_beyond(void **state)
 	}
 }
 
-static void texts_without_end_are_not_read_beyond(void **state)
+TEST(texts_without_end_are_not_read_beyond)
 {
 	struct rtnl_link link;
 	struct builder b;
 	size_t info;
 
-	(void)state;
 	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
 	put(&b, IFLA_IFNAME, "eth0", 4);
 	assert_true(parse(&b, b.len, &link));
@@ -468,25 +455,4 @@ static void texts_without_end_are_not_read_beyond(void **state)
 	put(&b, IFLA_INFO_KIND, "vlan", 4);
 	unnest(&b, info);
 	assert_true(parse(&b, b.len, &link));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(link_says_name_master_and_hardware),
-		cmocka_unit_test(altnames_of_a_link),
-		cmocka_unit_test(link_that_is_deleted),
-		cmocka_unit_test(link_that_is_a_vlan),
-		cmocka_unit_test(link_of_another_kind_has_no_vlan_id),
-		cmocka_unit_test(link_attributes_may_be_flagged_as_nested),
-		cmocka_unit_test(link_says_how_it_is_joined),
-		cmocka_unit_test(link_that_is_a_tunnel),
-		cmocka_unit_test(link_that_is_the_loopback),
-		cmocka_unit_test(message_about_something_else_is_refused),
-		cmocka_unit_test(message_cut_short_anywhere_is_not_read_beyond),
-		cmocka_unit_test(message_garbled_is_not_read_beyond),
-		cmocka_unit_test(texts_without_end_are_not_read_beyond),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,12 +28,11 @@ static bool has(const struct selection *selection, const char *netns,
 	return selected && selection_has(selection, selected, interface, NULL);
 }
 
-static void without_options_it_is_all_of_the_own_namespace(void **state)
+TEST(without_options_it_is_all_of_the_own_namespace)
 {
 	static const char *const none[] = { NULL };
 	struct selection selection = select_from(NULL, NULL);
 
-	(void)state;
 	assert_true(has(&selection, NULL, "eth0"));
 	assert_false(has(&selection, "a", "eth0"));
 	selection_done(&selection);
@@ -43,7 +42,7 @@ static void without_options_it_is_all_of_the_own_namespace(void **state)
 	selection_done(&selection);
 }
 
-static void namespaces_have_patterns_of_their_own(void **state)
+TEST(namespaces_have_patterns_of_their_own)
 {
 	static const char *const interfaces[] = { "netns:a/eth0",
 						  "lo",
@@ -69,7 +68,6 @@ static void namespaces_have_patterns_of_their_own(void **state)
 	};
 	struct selection selection = select_from(interfaces, exclude);
 
-	(void)state;
 	assert_int_equal(selection.count, 4);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_int_equal(has(&selection, cases[i].netns,
@@ -78,7 +76,7 @@ static void namespaces_have_patterns_of_their_own(void **state)
 	selection_done(&selection);
 }
 
-static void altnames_are_as_good_as_names(void **state)
+TEST(altnames_are_as_good_as_names)
 {
 	static const char *const interfaces[] = { "enp1s0", "/^wan/", NULL };
 	static const char *const exclude[] = { "other", NULL };
@@ -100,7 +98,6 @@ static void altnames_are_as_good_as_names(void **state)
 	const struct netif netif = { .name = "eth0", .altnames = altnames };
 	const struct netif matched = { .name = "wan1" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_int_equal(selection_has(&selection, own, cases[i].name,
 					       cases[i].altnames),
@@ -110,13 +107,12 @@ static void altnames_are_as_good_as_names(void **state)
 	selection_done(&selection);
 }
 
-static void an_altname_has_up_to_127_characters(void **state)
+TEST(an_altname_has_up_to_127_characters)
 {
 	char name[130];
 	const char *const interfaces[] = { name, NULL };
 	struct selection selection;
 
-	(void)state;
 	memset(name, 'a', sizeof(name));
 	name[127] = '\0';
 	assert_int_equal(selection_init(&selection, interfaces, NULL, &silent),
@@ -128,13 +124,12 @@ static void an_altname_has_up_to_127_characters(void **state)
 			 -EINVAL);
 }
 
-static void wrong_options_leave_nothing(void **state)
+TEST(wrong_options_leave_nothing)
 {
 	static const char *const wrong[] = { "netns:a",	 "netns:/eth0",
 					     "netns:a/", "/(/",
 					     "",	 "a/b" };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		const char *const interfaces[] = { "lo", wrong[i], NULL };
 		struct witness witness = { 0 };
@@ -151,13 +146,12 @@ static void wrong_options_leave_nothing(void **state)
 	}
 }
 
-static void two_names_of_a_namespace_become_one_item(void **state)
+TEST(two_names_of_a_namespace_become_one_item)
 {
 	static const char *const interfaces[] = { "netns:a/x", "netns:b/y",
 						  "netns:c/z", NULL };
 	struct selection selection = select_from(interfaces, NULL);
 
-	(void)state;
 	/* b is the namespace of a, and c is followed as d. */
 	assert_int_equal(selection_rename(&selection, 0, "a"), 0);
 	assert_int_equal(selection_rename(&selection, 1, "a"), 0);
@@ -173,7 +167,7 @@ static void two_names_of_a_namespace_become_one_item(void **state)
 	selection_done(&selection);
 }
 
-static void plain_names_must_be_those_of_interfaces(void **state)
+TEST(plain_names_must_be_those_of_interfaces)
 {
 	static const char *const interfaces[] = { "eth0", "/none/", "eth1", NULL };
 	struct selection selection = select_from(interfaces, NULL);
@@ -182,7 +176,6 @@ static void plain_names_must_be_those_of_interfaces(void **state)
 	struct log log = witness_log(&witness);
 	struct netif *netif;
 
-	(void)state;
 	strcpy(netifs_ensure(&netifs, 1)->name, "eth0");
 	assert_int_equal(selected_check_names(&selection.items[0], NULL,
 					      &netifs, &log),
@@ -217,19 +210,4 @@ static void plain_names_must_be_those_of_interfaces(void **state)
 	netifs_done(&netifs);
 	selection_done(&selection);
 	witness_clear(&witness);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_options_it_is_all_of_the_own_namespace),
-		cmocka_unit_test(namespaces_have_patterns_of_their_own),
-		cmocka_unit_test(altnames_are_as_good_as_names),
-		cmocka_unit_test(an_altname_has_up_to_127_characters),
-		cmocka_unit_test(wrong_options_leave_nothing),
-		cmocka_unit_test(two_names_of_a_namespace_become_one_item),
-		cmocka_unit_test(plain_names_must_be_those_of_interfaces),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,93 +122,95 @@ static const struct mapping_space *space_of(struct state *state, uint16_t netns)
 	return mappings_space(&state->mappings, netns);
 }
 
-static void one_namespace_after_the_other_is_listed(void **arg)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(one_namespace_after_the_other_is_listed)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 
 	for (uint16_t i = 0; i < SPACES; i++) {
-		mapping_questions_ask(&state->questions);
-		assert_int_equal(state->questions.list_netns, i);
-		read_end(state, i, 0);
-		assert_true(space_of(state, i)->complete_ns);
+		mapping_questions_ask(&s->questions);
+		assert_int_equal(s->questions.list_netns, i);
+		read_end(s, i, 0);
+		assert_true(space_of(s, i)->complete_ns);
 	}
-	mapping_questions_ask(&state->questions);
+	mapping_questions_ask(&s->questions);
 	assert_int_equal(sockets[0].n_opened, 1);
 	assert_int_equal(sockets[1].n_opened, 1);
-	assert_int_equal(mapping_questions_fd(&state->questions), -1);
+	assert_int_equal(mapping_questions_fd(&s->questions), -1);
 }
 
-static void a_refusal_is_that_of_its_namespace(void **arg)
+CASE(a_refusal_is_that_of_its_namespace)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 
 	sockets[0].err = -EPERM;
-	mapping_questions_ask(&state->questions);
-	read_end(state, 1, 0);
-	assert_true(space_of(state, 0)->cannot_ask);
-	assert_false(space_of(state, 1)->cannot_ask);
-	assert_int_equal(state->n_warnings, 1);
+	mapping_questions_ask(&s->questions);
+	read_end(s, 1, 0);
+	assert_true(space_of(s, 0)->cannot_ask);
+	assert_false(space_of(s, 1)->cannot_ask);
+	assert_int_equal(s->n_warnings, 1);
 }
 
-static void a_list_that_failed_is_begun_again_later(void **arg)
+CASE(a_list_that_failed_is_begun_again_later)
 {
 	static const int errors[] = { -EPERM, -ENOMEM, -EPROTONOSUPPORT };
-	struct state *state = *arg;
+	struct state *s = *state;
 
-	state->host.n_netns = 1;
+	s->host.n_netns = 1;
 	for (uint32_t i = 0; i < ARRAY_SIZE(errors); i++) {
-		mapping_questions_ask(&state->questions);
+		mapping_questions_ask(&s->questions);
 		assert_int_equal(sockets[0].n_opened, i + 1);
-		read_end(state, 0, errors[i]);
-		assert_int_equal(space_of(state, 0)->cannot_ask,
+		read_end(s, 0, errors[i]);
+		assert_int_equal(space_of(s, 0)->cannot_ask,
 				 errors[i] != -ENOMEM || i > 0);
 		/* Not at once. */
-		mapping_questions_ask(&state->questions);
+		mapping_questions_ask(&s->questions);
 		assert_int_equal(sockets[0].n_opened, i + 1);
-		pass_s(state, 31);
+		pass_s(s, 31);
 	}
-	mapping_questions_ask(&state->questions);
-	read_end(state, 0, 0);
-	assert_true(space_of(state, 0)->complete_ns);
-	assert_false(space_of(state, 0)->cannot_ask);
-	assert_int_equal(state->n_warnings, 1);
+	mapping_questions_ask(&s->questions);
+	read_end(s, 0, 0);
+	assert_true(space_of(s, 0)->complete_ns);
+	assert_false(space_of(s, 0)->cannot_ask);
+	assert_int_equal(s->n_warnings, 1);
 }
 
-static void without_memory_nothing_is_known_to_be_refused(void **arg)
+CASE(without_memory_nothing_is_known_to_be_refused)
 {
 	static const int errors[] = { -ENOMEM, -ENOBUFS, -EMFILE };
-	struct state *state = *arg;
+	struct state *s = *state;
 
-	state->host.n_netns = 1;
+	s->host.n_netns = 1;
 	for (uint32_t i = 0; i < ARRAY_SIZE(errors); i++) {
 		sockets[0].err = errors[i];
-		mapping_questions_ask(&state->questions);
-		assert_false(space_of(state, 0)->cannot_ask);
-		pass_s(state, 31);
+		mapping_questions_ask(&s->questions);
+		assert_false(space_of(s, 0)->cannot_ask);
+		pass_s(s, 31);
 	}
 	assert_int_equal(sockets[0].n_opened, ARRAY_SIZE(errors));
-	assert_int_equal(state->n_warnings, 0);
+	assert_int_equal(s->n_warnings, 0);
 }
 
-static void the_list_of_a_namespace_that_goes_away_ends(void **arg)
+CASE(the_list_of_a_namespace_that_goes_away_ends)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 
-	mapping_questions_ask(&state->questions);
-	assert_int_equal(state->questions.list_netns, 0);
-	state->netns[0].rtnl_fd = -1;
-	mapping_questions_ask(&state->questions);
-	assert_int_equal(state->questions.list_netns, 1);
+	mapping_questions_ask(&s->questions);
+	assert_int_equal(s->questions.list_netns, 0);
+	s->netns[0].rtnl_fd = -1;
+	mapping_questions_ask(&s->questions);
+	assert_int_equal(s->questions.list_netns, 1);
 	/* Another one takes its place. */
-	state->netns[1].inode++;
+	s->netns[1].inode++;
 	answer(1, NLMSG_DONE, 0);
-	mapping_questions_read(&state->questions);
-	assert_int_equal(mapping_questions_fd(&state->questions), -1);
-	assert_int_equal(space_of(state, 1)->complete_ns, 0);
-	mapping_questions_ask(&state->questions);
-	read_end(state, 1, 0);
-	assert_true(space_of(state, 1)->complete_ns);
-	assert_int_equal(space_of(state, 1)->inode, 102);
+	mapping_questions_read(&s->questions);
+	assert_int_equal(mapping_questions_fd(&s->questions), -1);
+	assert_int_equal(space_of(s, 1)->complete_ns, 0);
+	mapping_questions_ask(&s->questions);
+	read_end(s, 1, 0);
+	assert_true(space_of(s, 1)->complete_ns);
+	assert_int_equal(space_of(s, 1)->inode, 102);
 }
 
 static void report(struct state *state, uint16_t netns)
@@ -234,36 +236,20 @@ static void report(struct state *state, uint16_t netns)
 }
 
 /* Those of the other one are known for as long as they last. */
-static void what_cannot_be_asked_for_is_forgotten_in_its_namespace(void **arg)
+CASE(what_cannot_be_asked_for_is_forgotten_in_its_namespace)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 
 	for (uint16_t i = 0; i < SPACES; i++)
-		report(state, i);
+		report(s, i);
 	sockets[0].err = -EPERM;
 	sockets[1].err = -ENOMEM;
 	for (int i = 0; i < 3; i++) {
-		mapping_questions_ask(&state->questions);
-		pass_s(state, 40);
+		mapping_questions_ask(&s->questions);
+		pass_s(s, 40);
 	}
-	assert_int_equal(state->mappings.active, 1);
-	assert_int_equal(state->mappings.n_forgotten, 1);
-	assert_int_equal(state->mappings.n_ended, 0);
-	assert_true(state->questions.n_asked_again > 0);
-}
-
-int main(void)
-{
-#define WITH_STATE(test) \
-	cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		WITH_STATE(one_namespace_after_the_other_is_listed),
-		WITH_STATE(a_refusal_is_that_of_its_namespace),
-		WITH_STATE(a_list_that_failed_is_begun_again_later),
-		WITH_STATE(without_memory_nothing_is_known_to_be_refused),
-		WITH_STATE(the_list_of_a_namespace_that_goes_away_ends),
-		WITH_STATE(what_cannot_be_asked_for_is_forgotten_in_its_namespace),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(s->mappings.active, 1);
+	assert_int_equal(s->mappings.n_forgotten, 1);
+	assert_int_equal(s->mappings.n_ended, 0);
+	assert_true(s->questions.n_asked_again > 0);
 }

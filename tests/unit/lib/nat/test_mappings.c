@@ -171,14 +171,16 @@ static void assert_addr4(const uint8_t addr[16], const char *text)
 	assert_memory_equal(addr, wanted, sizeof(wanted));
 }
 
-static void a_begin_has_both_faces(void **arg)
-{
-	struct state *state = *arg;
-	const struct netobs_mapping *event = &state->events[0];
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
 
-	report_port(state, 40000, 10);
-	report_port(state, 40000, 11);
-	assert_int_equal(state->n_events, 1);
+CASE(a_begin_has_both_faces)
+{
+	struct state *s = *state;
+	const struct netobs_mapping *event = &s->events[0];
+
+	report_port(s, 40000, 10);
+	report_port(s, 40000, 11);
+	assert_int_equal(s->n_events, 1);
 	assert_int_equal(event->event, NETOBS_MAPPING_BEGIN);
 	assert_int_equal(event->nat_event, 4);
 	assert_int_equal(event->record.time_ns, 1010 * NSEC_PER_SEC);
@@ -199,24 +201,24 @@ static void a_begin_has_both_faces(void **arg)
 	assert_int_equal(event->ethertype, 0x0800);
 }
 
-static void an_entry_without_nat_is_no_mapping(void **arg)
+CASE(an_entry_without_nat_is_no_mapping)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 	const struct conntrack_entry plain = {
 		.tuples = { tuple_of("10.0.0.2", 40000, "10.0.9.9", 80),
 			    tuple_of("10.0.9.9", 80, "10.0.0.2", 40000) },
 	};
 	struct netobs_mapping mapping;
 
-	report(state, &plain, 10);
-	mappings_list(&state->mappings, 0, &plain, 10 * NSEC_PER_SEC);
+	report(s, &plain, 10);
+	mappings_list(&s->mappings, 0, &plain, 10 * NSEC_PER_SEC);
 	assert_false(mapping_of_entry(&plain, 1, 0, &mapping));
-	assert_int_equal(state->n_events, 0);
-	assert_int_equal(find(state, "10.0.0.2").n, 0);
-	assert_int_equal(end_due(state, 100), 0);
+	assert_int_equal(s->n_events, 0);
+	assert_int_equal(find(s, "10.0.0.2").n, 0);
+	assert_int_equal(end_due(s, 100), 0);
 }
 
-static void every_face_finds_it(void **arg)
+CASE(every_face_finds_it)
 {
 	static const char *const faces[] = {
 		"10.0.0.2:40000 > 192.0.2.1:80/tcp",
@@ -240,32 +242,32 @@ static void every_face_finds_it(void **arg)
 		"udp",
 		"fd00::1",
 	};
-	struct state *state = *arg;
+	struct state *s = *state;
 
-	report_port(state, 40000, 10);
+	report_port(s, 40000, 10);
 	for (size_t i = 0; i < ARRAY_SIZE(faces); i++)
-		assert_int_equal(find(state, faces[i]).n, 1);
+		assert_int_equal(find(s, faces[i]).n, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		assert_int_equal(find(state, others[i]).n, 0);
+		assert_int_equal(find(s, others[i]).n, 0);
 }
 
 /* Clients of DHCP send from it, and NAT may give such a packet another source. */
-static void the_address_zero_of_ipv4_is_one_as_any_other(void **arg)
+CASE(the_address_zero_of_ipv4_is_one_as_any_other)
 {
 	const struct conntrack_entry entry = {
 		.tuples = { tuple_of("0.0.0.0", 68, "255.255.255.255", 67),
 			    tuple_of("255.255.255.255", 67, "10.0.0.9", 68) },
 	};
-	struct state *state = *arg;
+	struct state *s = *state;
 
-	report_port(state, 40000, 10);
-	report(state, &entry, 10);
-	assert_int_equal(find(state, "0.0.0.0").n, 1);
-	assert_int_equal(find(state, "0.0.0.0:68 > 255.255.255.255:67").n, 1);
-	assert_int_equal(find(state, "0.0.0.0:40000").n, 0);
+	report_port(s, 40000, 10);
+	report(s, &entry, 10);
+	assert_int_equal(find(s, "0.0.0.0").n, 1);
+	assert_int_equal(find(s, "0.0.0.0:68 > 255.255.255.255:67").n, 1);
+	assert_int_equal(find(s, "0.0.0.0:40000").n, 0);
 }
 
-static void a_query_that_is_wrong_is_refused(void **arg)
+TEST(a_query_that_is_wrong_is_refused)
 {
 	static const char *const wrong[] = {
 		"",
@@ -293,7 +295,6 @@ static void a_query_that_is_wrong_is_refused(void **arg)
 	struct netobs_mapping_query query = { .sz = sizeof(query) };
 	char error[100];
 
-	(void)arg;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		*error = '\0';
 		assert_int_equal(netobs_mapping_query_parse(wrong[i], &query,
@@ -306,54 +307,54 @@ static void a_query_that_is_wrong_is_refused(void **arg)
 	assert_int_equal(netobs_mapping_matches(NULL, &query), 0);
 }
 
-static void the_kernel_is_asked_when_it_may_have_ended(void **arg)
+CASE(the_kernel_is_asked_when_it_may_have_ended)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 	struct translation *due[DUE_MAX];
 
-	report_port(state, 40000, 10);
-	assert_int_equal(due_at(state, 10, due), 0);
-	assert_int_equal(due_at(state, 14, due), 0);
-	assert_int_equal(due_at(state, 15, due), 1);
+	report_port(s, 40000, 10);
+	assert_int_equal(due_at(s, 10, due), 0);
+	assert_int_equal(due_at(s, 14, due), 0);
+	assert_int_equal(due_at(s, 15, due), 1);
 	assert_memory_equal(mapping_question(due[0]).tuples,
 			    entry_of(40000, 40000).tuples,
 			    sizeof(struct nat_tuple));
 	mappings_go_on(due[0], 15 * NSEC_PER_SEC, 30);
-	assert_int_equal(due_at(state, 45, due), 0);
-	assert_int_equal(due_at(state, 46, due), 1);
+	assert_int_equal(due_at(s, 45, due), 0);
+	assert_int_equal(due_at(s, 46, due), 1);
 	mappings_go_on(due[0], 46 * NSEC_PER_SEC, 432000);
-	assert_int_equal(due_at(state, 105, due), 0);
-	assert_int_equal(due_at(state, 106, due), 1);
-	assert_int_equal(state->n_events, 1);
+	assert_int_equal(due_at(s, 105, due), 0);
+	assert_int_equal(due_at(s, 106, due), 1);
+	assert_int_equal(s->n_events, 1);
 }
 
-static void an_end_is_reported_once(void **arg)
+CASE(an_end_is_reported_once)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 
-	report_port(state, 40000, 10);
-	end_due(state, 10);
-	assert_int_equal(end_due(state, 15), 1);
-	assert_int_equal(end_due(state, 30), 0);
-	assert_int_equal(state->n_events, 2);
-	assert_int_equal(state->events[1].event, NETOBS_MAPPING_END);
-	assert_int_equal(state->events[1].nat_event, 5);
-	assert_int_equal(state->events[1].state, NETOBS_MAPPING_ENDED);
-	assert_int_equal(state->events[1].record.time_ns, 1015 * NSEC_PER_SEC);
-	assert_int_equal(state->mappings.active, 0);
+	report_port(s, 40000, 10);
+	end_due(s, 10);
+	assert_int_equal(end_due(s, 15), 1);
+	assert_int_equal(end_due(s, 30), 0);
+	assert_int_equal(s->n_events, 2);
+	assert_int_equal(s->events[1].event, NETOBS_MAPPING_END);
+	assert_int_equal(s->events[1].nat_event, 5);
+	assert_int_equal(s->events[1].state, NETOBS_MAPPING_ENDED);
+	assert_int_equal(s->events[1].record.time_ns, 1015 * NSEC_PER_SEC);
+	assert_int_equal(s->mappings.active, 0);
 }
 
-static void what_ended_a_minute_ago_is_found_behind_what_is_in_use(void **arg)
+CASE(what_ended_a_minute_ago_is_found_behind_what_is_in_use)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 	struct found found;
 
-	report_port(state, 40000, 10);
-	end_due(state, 10);
-	end_due(state, 15);
-	report_port(state, 40001, 74);
-	end_due(state, 75);
-	found = find(state, "192.0.2.1:80");
+	report_port(s, 40000, 10);
+	end_due(s, 10);
+	end_due(s, 15);
+	report_port(s, 40001, 74);
+	end_due(s, 75);
+	found = find(s, "192.0.2.1:80");
 	assert_int_equal(found.n, 2);
 	assert_int_equal(found.list[0].src_port, 40001);
 	assert_int_equal(found.list[0].state, NETOBS_MAPPING_ACTIVE);
@@ -361,65 +362,65 @@ static void what_ended_a_minute_ago_is_found_behind_what_is_in_use(void **arg)
 	assert_int_equal(found.list[1].state, NETOBS_MAPPING_ENDED);
 	assert_true(found.list[1].record.has & NETOBS_MAPPING_HAS_END);
 	/* A later look makes room. */
-	due_at(state, 76, (struct translation *[DUE_MAX]){ NULL });
-	assert_int_equal(find(state, "192.0.2.1:80").n, 1);
-	assert_int_equal(state->table.known, 1);
+	due_at(s, 76, (struct translation *[DUE_MAX]){ NULL });
+	assert_int_equal(find(s, "192.0.2.1:80").n, 1);
+	assert_int_equal(s->table.known, 1);
 }
 
-static void one_that_is_used_again_begins_again(void **arg)
+CASE(one_that_is_used_again_begins_again)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 
-	report_port(state, 40000, 10);
-	end_due(state, 10);
-	end_due(state, 15);
-	report_port(state, 40000, 12); /* it was late */
-	assert_int_equal(state->n_events, 2);
-	report_port(state, 40000, 20);
-	assert_int_equal(state->n_events, 3);
-	assert_int_equal(state->events[2].event, NETOBS_MAPPING_BEGIN);
-	assert_int_equal(state->events[2].start_ns, 1020 * NSEC_PER_SEC);
-	assert_int_equal(state->mappings.active, 1);
-	assert_int_equal(find(state, "192.0.2.1:80").list[0].state,
+	report_port(s, 40000, 10);
+	end_due(s, 10);
+	end_due(s, 15);
+	report_port(s, 40000, 12); /* it was late */
+	assert_int_equal(s->n_events, 2);
+	report_port(s, 40000, 20);
+	assert_int_equal(s->n_events, 3);
+	assert_int_equal(s->events[2].event, NETOBS_MAPPING_BEGIN);
+	assert_int_equal(s->events[2].start_ns, 1020 * NSEC_PER_SEC);
+	assert_int_equal(s->mappings.active, 1);
+	assert_int_equal(find(s, "192.0.2.1:80").list[0].state,
 			 NETOBS_MAPPING_ACTIVE);
 }
 
-static void a_listed_one_has_no_start_and_is_not_for_flows(void **arg)
+CASE(a_listed_one_has_no_start_and_is_not_for_flows)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 	struct conntrack_entry entry = entry_of(40000, 40000);
-	const struct netobs_mapping *event = &state->events[0];
+	const struct netobs_mapping *event = &s->events[0];
 
-	mappings_list(&state->mappings, 0, &entry, 10 * NSEC_PER_SEC);
-	mappings_list(&state->mappings, 0, &entry, 11 * NSEC_PER_SEC);
-	assert_int_equal(state->n_events, 1);
+	mappings_list(&s->mappings, 0, &entry, 10 * NSEC_PER_SEC);
+	mappings_list(&s->mappings, 0, &entry, 11 * NSEC_PER_SEC);
+	assert_int_equal(s->n_events, 1);
 	assert_int_equal(event->event, NETOBS_MAPPING_BEGIN);
 	assert_false(event->record.has &
 		     (NETOBS_MAPPING_HAS_START | NETOBS_MAPPING_HAS_LAST));
 	assert_int_equal(event->in_ifindex, 0);
-	assert_int_equal(find(state, "10.0.0.2:40000").n, 1);
-	report_port(state, 40000, 12);
-	assert_int_equal(state->n_events, 1);
-	assert_int_equal(state->table.list[0].first_ns, 12 * NSEC_PER_SEC);
-	assert_int_equal(find(state, "10.0.0.2:40000").list[0].in_ifindex, 3);
+	assert_int_equal(find(s, "10.0.0.2:40000").n, 1);
+	report_port(s, 40000, 12);
+	assert_int_equal(s->n_events, 1);
+	assert_int_equal(s->table.list[0].first_ns, 12 * NSEC_PER_SEC);
+	assert_int_equal(find(s, "10.0.0.2:40000").list[0].in_ifindex, 3);
 	/* Unless the kernel knows when it began. */
 	entry = entry_of(40001, 40001);
 	entry.start_ns = 1003 * NSEC_PER_SEC;
-	mappings_list(&state->mappings, 0, &entry, 13 * NSEC_PER_SEC);
-	assert_int_equal(state->events[1].start_ns, 1003 * NSEC_PER_SEC);
+	mappings_list(&s->mappings, 0, &entry, 13 * NSEC_PER_SEC);
+	assert_int_equal(s->events[1].start_ns, 1003 * NSEC_PER_SEC);
 }
 
-static void one_from_before_the_list_was_complete_may_be_older(void **arg)
+CASE(one_from_before_the_list_was_complete_may_be_older)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 
-	mappings_space(&state->mappings, 0)->complete_ns = 10 * NSEC_PER_SEC;
-	report_port(state, 40000, 10);
-	report_port(state, 40001, 11);
-	assert_int_equal(state->n_events, 2);
-	assert_int_equal(state->events[0].record.time_ns, 1010 * NSEC_PER_SEC);
-	assert_false(state->events[0].record.has & NETOBS_MAPPING_HAS_START);
-	assert_true(state->events[1].record.has & NETOBS_MAPPING_HAS_START);
+	mappings_space(&s->mappings, 0)->complete_ns = 10 * NSEC_PER_SEC;
+	report_port(s, 40000, 10);
+	report_port(s, 40001, 11);
+	assert_int_equal(s->n_events, 2);
+	assert_int_equal(s->events[0].record.time_ns, 1010 * NSEC_PER_SEC);
+	assert_false(s->events[0].record.has & NETOBS_MAPPING_HAS_START);
+	assert_true(s->events[1].record.has & NETOBS_MAPPING_HAS_START);
 }
 
 static void report_many(struct state *state, uint32_t n, int64_t at_s)
@@ -432,148 +433,121 @@ static void report_many(struct state *state, uint32_t n, int64_t at_s)
 	}
 }
 
-static void a_full_table_forgets_the_oldest_and_says_so(void **arg)
+CASE(a_full_table_forgets_the_oldest_and_says_so)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 
-	report_many(state, TRANSLATIONS_MAX, 10);
-	assert_int_equal(state->table.known, TRANSLATIONS_MAX);
-	assert_int_equal(state->mappings.active, TRANSLATIONS_MAX);
-	state->n_events = 0;
-	report_port(state, 40000, 11);
-	assert_int_equal(state->n_events, 2);
-	assert_int_equal(state->events[0].event, NETOBS_MAPPING_END);
-	assert_int_equal(state->events[0].state, NETOBS_MAPPING_FORGOTTEN);
-	assert_int_equal(state->events[0].src_port, 0);
-	assert_int_equal(state->events[1].event, NETOBS_MAPPING_BEGIN);
-	assert_int_equal(state->table.refused, 0);
-	assert_int_equal(state->mappings.active + state->mappings.n_forgotten,
-			 state->mappings.n_begun);
-	assert_int_equal(state->mappings.active, state->table.known);
+	report_many(s, TRANSLATIONS_MAX, 10);
+	assert_int_equal(s->table.known, TRANSLATIONS_MAX);
+	assert_int_equal(s->mappings.active, TRANSLATIONS_MAX);
+	s->n_events = 0;
+	report_port(s, 40000, 11);
+	assert_int_equal(s->n_events, 2);
+	assert_int_equal(s->events[0].event, NETOBS_MAPPING_END);
+	assert_int_equal(s->events[0].state, NETOBS_MAPPING_FORGOTTEN);
+	assert_int_equal(s->events[0].src_port, 0);
+	assert_int_equal(s->events[1].event, NETOBS_MAPPING_BEGIN);
+	assert_int_equal(s->table.refused, 0);
+	assert_int_equal(s->mappings.active + s->mappings.n_forgotten,
+			 s->mappings.n_begun);
+	assert_int_equal(s->mappings.active, s->table.known);
 }
 
 /* Unless nothing of it can be from before: it is new then. */
-static void one_that_was_forgotten_comes_back_without_a_start(void **arg)
+CASE(one_that_was_forgotten_comes_back_without_a_start)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 	const struct netobs_mapping *event;
 
-	state->table.max = 2;
+	s->table.max = 2;
 	for (uint16_t port = 40000; port < 40003; port++)
-		report_port(state, port, 10);
-	report_port(state, 40000, 12);
-	event = &state->events[state->n_events - 1];
+		report_port(s, port, 10);
+	report_port(s, 40000, 12);
+	event = &s->events[s->n_events - 1];
 	assert_int_equal(event->event, NETOBS_MAPPING_BEGIN);
 	assert_int_equal(event->src_port, 40000);
 	assert_false(event->record.has & NETOBS_MAPPING_HAS_START);
 	/* Of entries without an answer, the kernel has forgotten all earlier ones. */
-	state->table.max = 8;
-	report_port(state, 40001, 700);
-	event = &state->events[state->n_events - 1];
+	s->table.max = 8;
+	report_port(s, 40001, 700);
+	event = &s->events[s->n_events - 1];
 	assert_true(event->record.has & NETOBS_MAPPING_HAS_START);
-	report_answer(state, 40003, 701);
-	event = &state->events[state->n_events - 1];
+	report_answer(s, 40003, 701);
+	event = &s->events[s->n_events - 1];
 	assert_int_equal(event->src_port, 40003);
 	assert_false(event->record.has & NETOBS_MAPPING_HAS_START);
 }
 
-static void the_kernel_knows_the_start_of_one_that_was_reported_first(void **arg)
+CASE(the_kernel_knows_the_start_of_one_that_was_reported_first)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 	struct conntrack_entry entry = entry_of(40000, 40000);
 	struct translation *due[DUE_MAX];
 
-	mappings_space(&state->mappings, 0)->complete_ns = 0;
-	report_port(state, 40000, 10);
-	report_port(state, 40001, 10);
-	assert_false(find(state, "192.0.2.1").list[0].record.has &
+	mappings_space(&s->mappings, 0)->complete_ns = 0;
+	report_port(s, 40000, 10);
+	report_port(s, 40001, 10);
+	assert_false(find(s, "192.0.2.1").list[0].record.has &
 		     NETOBS_MAPPING_HAS_START);
 	entry.start_ns = 1003 * NSEC_PER_SEC;
-	mappings_list(&state->mappings, 0, &entry, 11 * NSEC_PER_SEC);
-	assert_int_equal(find(state, "10.0.0.2:40000").list[0].start_ns,
+	mappings_list(&s->mappings, 0, &entry, 11 * NSEC_PER_SEC);
+	assert_int_equal(find(s, "10.0.0.2:40000").list[0].start_ns,
 			 1003 * NSEC_PER_SEC);
-	assert_int_equal(state->n_events, 2);
+	assert_int_equal(s->n_events, 2);
 	/* An answer to a question, too; not one of a later entry. */
-	due_at(state, 10, due);
-	assert_int_equal(due_at(state, 15, due), 2);
+	due_at(s, 10, due);
+	assert_int_equal(due_at(s, 15, due), 2);
 	entry.start_ns = 1014 * NSEC_PER_SEC;
-	mappings_answer(&state->mappings, due[1], &entry, 15 * NSEC_PER_SEC);
-	assert_false(find(state, "10.0.0.2:40001").list[0].record.has &
+	mappings_answer(&s->mappings, due[1], &entry, 15 * NSEC_PER_SEC);
+	assert_false(find(s, "10.0.0.2:40001").list[0].record.has &
 		     NETOBS_MAPPING_HAS_START);
 	entry.start_ns = 1009 * NSEC_PER_SEC;
-	mappings_answer(&state->mappings, due[1], &entry, 15 * NSEC_PER_SEC);
-	assert_int_equal(find(state, "10.0.0.2:40001").list[0].start_ns,
+	mappings_answer(&s->mappings, due[1], &entry, 15 * NSEC_PER_SEC);
+	assert_int_equal(find(s, "10.0.0.2:40001").list[0].start_ns,
 			 1009 * NSEC_PER_SEC);
 }
 
-static void an_idle_one_is_kept_while_there_is_room(void **arg)
+CASE(an_idle_one_is_kept_while_there_is_room)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 
-	report_many(state, 1000, 10);
-	report_port(state, 40000, 1000);
-	due_at(state, 1000, (struct translation *[DUE_MAX]){ NULL });
-	assert_int_equal(state->mappings.active, 1001);
+	report_many(s, 1000, 10);
+	report_port(s, 40000, 1000);
+	due_at(s, 1000, (struct translation *[DUE_MAX]){ NULL });
+	assert_int_equal(s->mappings.active, 1001);
 	/* Without answers, it is not known to be there. */
-	mappings_space(&state->mappings, 0)->cannot_ask = true;
+	mappings_space(&s->mappings, 0)->cannot_ask = true;
 	for (int i = 0; i < 2; i++)
-		due_at(state, 1001, (struct translation *[DUE_MAX]){ NULL });
-	assert_int_equal(state->mappings.active, 1);
-	assert_int_equal(state->mappings.n_forgotten, 1000);
+		due_at(s, 1001, (struct translation *[DUE_MAX]){ NULL });
+	assert_int_equal(s->mappings.active, 1);
+	assert_int_equal(s->mappings.n_forgotten, 1000);
 }
 
-static void each_is_passed_on_once(void **arg)
+CASE(each_is_passed_on_once)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 	struct found found = { .n = 0 };
 	uint32_t at = 0, n = 0;
 
-	report_many(state, 500, 10);
-	while ((at = mappings_next(&state->mappings, at, 0, take_found, &found)))
+	report_many(s, 500, 10);
+	while ((at = mappings_next(&s->mappings, at, 0, take_found, &found)))
 		n++;
 	assert_int_equal(n, 500);
 	assert_int_equal(found.n, 500);
 }
 
-static void work_at_a_time_is_bounded(void **arg)
+CASE(work_at_a_time_is_bounded)
 {
-	struct state *state = *arg;
+	struct state *s = *state;
 	struct translation *due[DUE_MAX];
 	uint32_t n = 0;
 
-	report_many(state, 3 * WALK, 10);
+	report_many(s, 3 * WALK, 10);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(due_at(state, 10, due), 0);
-	assert_int_equal(due_at(state, 15, due), DUE_MAX);
+		assert_int_equal(due_at(s, 10, due), 0);
+	assert_int_equal(due_at(s, 15, due), DUE_MAX);
 	for (int i = 0; i < 10000 && n < 3 * WALK; i++)
-		n += end_due(state, 15);
+		n += end_due(s, 15);
 	assert_int_equal(n, 3 * WALK);
-	assert_int_equal(state->mappings.active, 0);
-}
-
-int main(void)
-{
-#define WITH_STATE(test) \
-	cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		WITH_STATE(a_begin_has_both_faces),
-		WITH_STATE(an_entry_without_nat_is_no_mapping),
-		WITH_STATE(every_face_finds_it),
-		WITH_STATE(the_address_zero_of_ipv4_is_one_as_any_other),
-		cmocka_unit_test(a_query_that_is_wrong_is_refused),
-		WITH_STATE(the_kernel_is_asked_when_it_may_have_ended),
-		WITH_STATE(an_end_is_reported_once),
-		WITH_STATE(what_ended_a_minute_ago_is_found_behind_what_is_in_use),
-		WITH_STATE(one_that_is_used_again_begins_again),
-		WITH_STATE(a_listed_one_has_no_start_and_is_not_for_flows),
-		WITH_STATE(one_from_before_the_list_was_complete_may_be_older),
-		WITH_STATE(a_full_table_forgets_the_oldest_and_says_so),
-		WITH_STATE(one_that_was_forgotten_comes_back_without_a_start),
-		WITH_STATE(the_kernel_knows_the_start_of_one_that_was_reported_first),
-		WITH_STATE(an_idle_one_is_kept_while_there_is_room),
-		WITH_STATE(each_is_passed_on_once),
-		WITH_STATE(work_at_a_time_is_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	assert_int_equal(s->mappings.active, 0);
 }

@@ -162,11 +162,10 @@ static void open_table(struct translations *translations)
 	translations->sockets.table = &translations->table;
 }
 
-static void packets_and_answers_name_it(void **state)
+TEST(packets_and_answers_name_it)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	assert_asked(&translations, NULL, 1000, 1100);
 	begin(&translations, SERVICE, COOKIE, 1000);
@@ -174,12 +173,11 @@ static void packets_and_answers_name_it(void **state)
 	translations_close(&translations);
 }
 
-static void an_open_socket_may_be_silent(void **state)
+TEST(an_open_socket_may_be_silent)
 {
 	const int64_t hour = 3600 * SECOND;
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	assert_asked(&translations, SERVICE, hour, hour);
@@ -189,11 +187,10 @@ static void an_open_socket_may_be_silent(void **state)
 	translations_close(&translations);
 }
 
-static void packets_behind_its_end_are_of_others(void **state)
+TEST(packets_behind_its_end_are_of_others)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	end(&translations, SERVICE, COOKIE, 2000);
@@ -203,11 +200,10 @@ static void packets_behind_its_end_are_of_others(void **state)
 	translations_close(&translations);
 }
 
-static void the_kernel_goes_on_after_a_socket_of_tcp(void **state)
+TEST_WITH(the_kernel_goes_on_after_a_socket_of_tcp, use_tcp, use_udp)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	end(&translations, SERVICE, COOKIE, 2000);
@@ -226,7 +222,7 @@ static void assert_record(struct translations *translations, const char *asked,
 }
 
 /* Other interfaces, or an interval before, may have packets of which nothing is known. */
-static void a_record_with_packets_of_others_names_nothing(void **state)
+TEST(a_record_with_packets_of_others_names_nothing)
 {
 	const struct packets before[] = { { LOCAL, false, 100, 200 },
 					  { LOCAL, false, 1000, 1100 } };
@@ -234,7 +230,6 @@ static void a_record_with_packets_of_others_names_nothing(void **state)
 					 { LOCAL, false, 3000, 3100 } };
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	assert_record(&translations, SERVICE, &before[1], 1);
@@ -246,12 +241,11 @@ static void a_record_with_packets_of_others_names_nothing(void **state)
 }
 
 /* It is connected to the service, and sends to its end as well. */
-static void datagrams_to_the_end_itself_are_told_apart(void **state)
+TEST(datagrams_to_the_end_itself_are_told_apart)
 {
 	const int64_t hour = 3600 * SECOND;
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	note(&translations, CONNECT_SENT, BACKEND, COOKIE, 3000, LOCAL);
@@ -262,11 +256,10 @@ static void datagrams_to_the_end_itself_are_told_apart(void **state)
 	translations_close(&translations);
 }
 
-static void the_next_socket_with_its_tuple_names_its_own(void **state)
+TEST(the_next_socket_with_its_tuple_names_its_own)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	end(&translations, SERVICE, COOKIE, 2000);
@@ -278,11 +271,10 @@ static void the_next_socket_with_its_tuple_names_its_own(void **state)
 	translations_close(&translations);
 }
 
-static void the_next_socket_may_be_direct(void **state)
+TEST(the_next_socket_may_be_direct)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	end(&translations, SERVICE, COOKIE, 2000);
@@ -293,11 +285,10 @@ static void the_next_socket_may_be_direct(void **state)
 	translations_close(&translations);
 }
 
-static void earlier_packets_are_of_others(void **state)
+TEST(earlier_packets_are_of_others)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	assert_asked(&translations, NULL, 100, 1100);
@@ -306,7 +297,7 @@ static void earlier_packets_are_of_others(void **state)
 }
 
 /* The time of packets may be some milliseconds too early. */
-static void packets_of_another_socket_just_before_are_not_taken(void **state)
+TEST(packets_of_another_socket_just_before_are_not_taken)
 {
 	struct connect_event event = {
 		.time_ns = 1000 * NSEC_PER_MSEC,
@@ -320,7 +311,6 @@ static void packets_of_another_socket_just_before_are_not_taken(void **state)
 	};
 	struct translations translations;
 
-	(void)state;
 	set_address(event.tuple.local, LOCAL);
 	set_address(event.tuple.remote, BACKEND);
 	set_address(event.asked, SERVICE);
@@ -336,11 +326,10 @@ static void packets_of_another_socket_just_before_are_not_taken(void **state)
 	translations_close(&translations);
 }
 
-static void the_end_of_another_socket_ends_nothing(void **state)
+TEST(the_end_of_another_socket_ends_nothing)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	end(&translations, SERVICE, ANOTHER, 1500);
@@ -348,12 +337,11 @@ static void the_end_of_another_socket_ends_nothing(void **state)
 	translations_close(&translations);
 }
 
-static void packets_complete_what_sends_from_any_address(void **state)
+TEST(packets_complete_what_sends_from_any_address)
 {
 	const struct translation *whole;
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
 	assert_int_equal(translations.table.known, 1);
@@ -371,11 +359,10 @@ static void packets_complete_what_sends_from_any_address(void **state)
 }
 
 /* Both are asked from the same socket, and have one backend. */
-static void a_second_service_is_not_taken_for_the_first_one(void **state)
+TEST(a_second_service_is_not_taken_for_the_first_one)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
 	assert_asked(&translations, SERVICE, 1000, 1100);
@@ -386,11 +373,10 @@ static void a_second_service_is_not_taken_for_the_first_one(void **state)
 	translations_close(&translations);
 }
 
-static void the_next_socket_that_sends_from_any_address_is_whole(void **state)
+TEST(the_next_socket_that_sends_from_any_address_is_whole)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
 	assert_asked(&translations, SERVICE, 1000, 1100);
@@ -408,14 +394,13 @@ static void the_next_socket_that_sends_from_any_address_is_whole(void **state)
 }
 
 /* Of each that is completed, the end has to be known. */
-static void no_more_addresses_are_taken_than_end(void **state)
+TEST(no_more_addresses_are_taken_than_end)
 {
 	static const char *const locals[] = { "10.0.0.2", "10.0.0.3", "10.0.0.4",
 					      "10.0.0.5", "10.0.0.6" };
 	const int64_t hour = 3600 * SECOND;
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
 	for (size_t i = 0; i < ARRAY_SIZE(locals); i++)
@@ -430,12 +415,11 @@ static void no_more_addresses_are_taken_than_end(void **state)
 	translations_close(&translations);
 }
 
-static void what_completes_it_renews_it(void **state)
+TEST(what_completes_it_renews_it)
 {
 	const struct translation *partial;
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
 	partial = &translations.table.list[0];
@@ -450,7 +434,7 @@ static void what_completes_it_renews_it(void **state)
 }
 
 /* That one may have been another one's. */
-static void a_tuple_for_which_there_was_no_room_is_unclear(void **state)
+TEST(a_tuple_for_which_there_was_no_room_is_unclear)
 {
 	const struct face_key key = { .tuple = { .src_port = LOCAL_PORT,
 						 .dst_port = BACKEND_PORT },
@@ -459,7 +443,6 @@ static void a_tuple_for_which_there_was_no_room_is_unclear(void **state)
 	struct face_key of_nat = key;
 	struct translations translations;
 
-	(void)state;
 	set_address(of_nat.tuple.src.bytes, LOCAL);
 	set_address(of_nat.tuple.dst.bytes, BACKEND);
 	open_table(&translations);
@@ -507,12 +490,11 @@ static void forward(struct translations *translations, const char *client,
 	translations_note(translations, &event);
 }
 
-static void answers_that_nat_may_send_to_several_are_no_sockets(void **state)
+TEST(answers_that_nat_may_send_to_several_are_no_sockets)
 {
 	const struct packets answer = { LOCAL, true, 1000, 1100 };
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	assert_true(record_of(&translations, &answer, 1).has & NETOBS_HAS_XLAT);
@@ -523,11 +505,10 @@ static void answers_that_nat_may_send_to_several_are_no_sockets(void **state)
 }
 
 /* Of any of them, the end may be among these, or another one with its tuple. */
-static void lost_reports_leave_nothing_of_sockets(void **state)
+TEST(lost_reports_leave_nothing_of_sockets)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	end(&translations, SERVICE, COOKIE, 2000);
@@ -546,11 +527,10 @@ static void lost_reports_leave_nothing_of_sockets(void **state)
 	translations_close(&translations);
 }
 
-static void missed_calls_leave_nothing_of_udp(void **state)
+TEST(missed_calls_leave_nothing_of_udp)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	socket_translations_note_missed(&translations.sockets, 1);
@@ -559,50 +539,14 @@ static void missed_calls_leave_nothing_of_udp(void **state)
 	translations_close(&translations);
 }
 
-static void missed_calls_leave_tcp_alone(void **state)
+TEST_WITH(missed_calls_leave_tcp_alone, use_tcp, use_udp)
 {
 	struct translations translations;
 
-	(void)state;
 	open_table(&translations);
 	begin(&translations, SERVICE, COOKIE, 1000);
 	socket_translations_note_missed(&translations.sockets, 1);
 	assert_int_equal(translations.table.known, 1);
 	assert_asked(&translations, SERVICE, 1500, 1600);
 	translations_close(&translations);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packets_and_answers_name_it),
-		cmocka_unit_test(an_open_socket_may_be_silent),
-		cmocka_unit_test(the_next_socket_with_its_tuple_names_its_own),
-		cmocka_unit_test(the_next_socket_may_be_direct),
-		cmocka_unit_test(earlier_packets_are_of_others),
-		cmocka_unit_test(
-			packets_of_another_socket_just_before_are_not_taken),
-		cmocka_unit_test(the_end_of_another_socket_ends_nothing),
-		cmocka_unit_test(packets_complete_what_sends_from_any_address),
-		cmocka_unit_test(packets_behind_its_end_are_of_others),
-		cmocka_unit_test_setup_teardown(
-			the_kernel_goes_on_after_a_socket_of_tcp, use_tcp,
-			use_udp),
-		cmocka_unit_test(a_record_with_packets_of_others_names_nothing),
-		cmocka_unit_test(datagrams_to_the_end_itself_are_told_apart),
-		cmocka_unit_test(a_second_service_is_not_taken_for_the_first_one),
-		cmocka_unit_test(
-			the_next_socket_that_sends_from_any_address_is_whole),
-		cmocka_unit_test(no_more_addresses_are_taken_than_end),
-		cmocka_unit_test(what_completes_it_renews_it),
-		cmocka_unit_test(a_tuple_for_which_there_was_no_room_is_unclear),
-		cmocka_unit_test(
-			answers_that_nat_may_send_to_several_are_no_sockets),
-		cmocka_unit_test(lost_reports_leave_nothing_of_sockets),
-		cmocka_unit_test(missed_calls_leave_nothing_of_udp),
-		cmocka_unit_test_setup_teardown(missed_calls_leave_tcp_alone,
-						use_tcp, use_udp),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,9 +96,11 @@ static int tear_down(void **state)
 	return 0;
 }
 
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
 /* ---- One after the other ----------------------------------------------------------- */
 
-static void what_ended_first_makes_room_first(void **state)
+CASE(what_ended_first_makes_room_first)
 {
 	struct translation_table *table = *state;
 
@@ -119,7 +121,7 @@ static void what_ended_first_makes_room_first(void **state)
 }
 
 /* Three packets: what is asked, the answer, and what acknowledges it. */
-static void one_that_goes_on_after_its_answer_stays(void **state)
+CASE(one_that_goes_on_after_its_answer_stays)
 {
 	struct translation_table *table = *state;
 
@@ -139,7 +141,7 @@ static void one_that_goes_on_after_its_answer_stays(void **state)
 }
 
 /* As datagrams without answers: a flood does not send twice from one address. */
-static void one_with_packets_for_some_time_stays(void **state)
+CASE(one_with_packets_for_some_time_stays)
 {
 	struct translation_table *table = *state;
 
@@ -151,7 +153,7 @@ static void one_with_packets_for_some_time_stays(void **state)
 	assert_non_null(find(table, 0));
 }
 
-static void a_table_of_conversations_in_use_refuses_more(void **state)
+CASE(a_table_of_conversations_in_use_refuses_more)
 {
 	const int64_t idle_ns = (TRANSLATION_KEEP_S + 1) * NSEC_PER_SEC;
 	struct translation_table *table = *state;
@@ -175,7 +177,7 @@ static void a_table_of_conversations_in_use_refuses_more(void **state)
 }
 
 /* Faces of what is lost before its entries are read are nobody's. */
-static void what_is_lost_leaves_its_faces_unclear(void **state)
+CASE(what_is_lost_leaves_its_faces_unclear)
 {
 	struct translation_table *table = *state;
 	struct translation lost;
@@ -234,12 +236,12 @@ static void flood(struct translation_table *table, bool is_answered)
 	assert_int_equal(table->refused, 0);
 }
 
-static void a_flood_pushes_out_no_conversation(void **state)
+CASE(a_flood_pushes_out_no_conversation)
 {
 	flood(*state, false);
 }
 
-static void a_flood_with_answers_pushes_out_no_conversation(void **state)
+CASE(a_flood_with_answers_pushes_out_no_conversation)
 {
 	flood(*state, true);
 }
@@ -371,7 +373,7 @@ static void step(struct translation_table *table, struct model *model,
 	}
 }
 
-static void random_reports_leave_what_a_simple_model_has(void **state)
+CASE(random_reports_leave_what_a_simple_model_has)
 {
 	struct translation_table *table = *state;
 	struct model model = { .turn = 0 };
@@ -395,21 +397,4 @@ static void random_reports_leave_what_a_simple_model_has(void **state)
 					 model.entries[number].is_known);
 	}
 	assert_true(model.refused > 0);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(what_ended_first_makes_room_first),
-		TEST(one_that_goes_on_after_its_answer_stays),
-		TEST(one_with_packets_for_some_time_stays),
-		TEST(a_table_of_conversations_in_use_refuses_more),
-		TEST(what_is_lost_leaves_its_faces_unclear),
-		TEST(a_flood_pushes_out_no_conversation),
-		TEST(a_flood_with_answers_pushes_out_no_conversation),
-		TEST(random_reports_leave_what_a_simple_model_has),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

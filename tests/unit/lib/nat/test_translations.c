@@ -189,7 +189,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void a_report_names_all_four_faces(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(a_report_names_all_four_faces)
 {
 	struct translations *translations = *state;
 	struct netobs_flow record;
@@ -213,7 +215,7 @@ static void a_report_names_all_four_faces(void **state)
 	assert_int_equal(translations->table.known, 1);
 }
 
-static void the_other_way_through_an_interface_is_another_face(void **state)
+CASE(the_other_way_through_an_interface_is_another_face)
 {
 	struct translations *translations = *state;
 	struct netobs_flow record;
@@ -227,7 +229,7 @@ static void the_other_way_through_an_interface_is_another_face(void **state)
 	assert_none(&record);
 }
 
-static void other_flows_have_none(void **state)
+CASE(other_flows_have_none)
 {
 	struct translations *translations = *state;
 	struct seen seen[] = {
@@ -256,7 +258,7 @@ static void drain(struct translations *translations, int n)
 }
 
 /* Two hosts behind one address use the same port in turn. */
-static void a_tuple_used_again_is_that_of_its_time(void **state)
+CASE(a_tuple_used_again_is_that_of_its_time)
 {
 	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 	static const struct ends4 other_received = { "192.0.2.1", "10.0.0.9",
@@ -285,7 +287,7 @@ static void a_tuple_used_again_is_that_of_its_time(void **state)
 }
 
 /* The same within one interval: a report dates the begin of a time only. */
-static void two_users_of_a_tuple_in_an_interval_are_none(void **state)
+CASE(two_users_of_a_tuple_in_an_interval_are_none)
 {
 	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 	struct translations *translations = *state;
@@ -309,7 +311,7 @@ static void two_users_of_a_tuple_in_an_interval_are_none(void **state)
 }
 
 /* The process was found where the packets of one of them went on. */
-static void of_two_users_of_a_tuple_no_process_is_named(void **state)
+CASE(of_two_users_of_a_tuple_no_process_is_named)
 {
 	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 	static const struct netobs_process process = { .pid = 7 };
@@ -335,7 +337,7 @@ static void of_two_users_of_a_tuple_no_process_is_named(void **state)
 	}
 }
 
-static void entries_of_two_translations_make_a_record_of_none(void **state)
+CASE(entries_of_two_translations_make_a_record_of_none)
 {
 	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 	struct translations *translations = *state;
@@ -352,7 +354,7 @@ static void entries_of_two_translations_make_a_record_of_none(void **state)
 	assert_int_equal(translations->ambiguous, 1);
 }
 
-static void interfaces_distinguish_zones(void **state)
+CASE(interfaces_distinguish_zones)
 {
 	static const struct ends4 sent2 = { "10.1.0.1", "10.1.0.2", 50001, 8080 };
 	static const struct ends4 answered2 = { "10.1.0.2", "10.1.0.1", 8080,
@@ -376,8 +378,7 @@ static void interfaces_distinguish_zones(void **state)
 	assert_none(&record);
 }
 
-static void
-a_translation_stays_with_a_flow_that_is_not_reported_any_more(void **state)
+CASE(a_translation_stays_with_a_flow_that_is_not_reported_any_more)
 {
 	struct translations *translations = *state;
 	struct netobs_flow record;
@@ -397,7 +398,7 @@ a_translation_stays_with_a_flow_that_is_not_reported_any_more(void **state)
 }
 
 /* A program reports it once in an interval, and another CPU's after a pause. */
-static void a_pause_within_an_interval_changes_nothing(void **state)
+CASE(a_pause_within_an_interval_changes_nothing)
 {
 	struct translations *translations = *state;
 
@@ -418,8 +419,7 @@ static void a_pause_within_an_interval_changes_nothing(void **state)
 	}
 }
 
-static void
-a_connection_that_begins_has_no_translation_of_an_earlier_one(void **state)
+CASE(a_connection_that_begins_has_no_translation_of_an_earlier_one)
 {
 	struct translations *translations = *state;
 	struct netobs_flow record;
@@ -447,7 +447,7 @@ a_connection_that_begins_has_no_translation_of_an_earlier_one(void **state)
 	assert_xlat(&record, &sent);
 }
 
-static void what_was_translated_and_is_not_any_more_has_none(void **state)
+CASE(what_was_translated_and_is_not_any_more_has_none)
 {
 	static const struct ends4 plain = { "192.0.2.1", "10.0.0.2", 80,
 					    CLIENT_PORT };
@@ -464,7 +464,7 @@ static void what_was_translated_and_is_not_any_more_has_none(void **state)
 }
 
 /* The reply has a type of its own, and the identifier may change. */
-static void pings_have_addresses_and_no_ports(void **state)
+CASE(pings_have_addresses_and_no_ports)
 {
 	static const struct ends4 request = { "10.0.0.2", "192.0.2.1", 77,
 					      8 << 8 };
@@ -504,7 +504,7 @@ static void add_numbered(struct translations *translations, uint32_t first_byte,
 	add(translations, &report);
 }
 
-static void those_without_an_answer_make_room_for_others(void **state)
+CASE(those_without_an_answer_make_room_for_others)
 {
 	struct translations *translations = *state;
 	int64_t ms = SECOND;
@@ -533,7 +533,7 @@ static void those_without_an_answer_make_room_for_others(void **state)
 }
 
 /* As pings of very many hosts behind one address do: lists are long, and work is not. */
-static void a_face_of_very_many_is_none(void **state)
+CASE(a_face_of_very_many_is_none)
 {
 	struct translations *translations = *state;
 	struct report report = *REPORT(asked, answered, SECOND);
@@ -558,7 +558,7 @@ static void a_face_of_very_many_is_none(void **state)
 }
 
 /* Two networks with the same addresses, each of which has those of the other one behind NAT. */
-static void translations_that_lead_back_to_each_other_have_no_origin(void **state)
+CASE(translations_that_lead_back_to_each_other_have_no_origin)
 {
 	static const struct ends4 one = { "10.1.0.2", "10.9.0.1", 1, 2 };
 	static const struct ends4 two = { "10.2.0.2", "10.9.0.1", 1, 2 };
@@ -603,7 +603,7 @@ static void add_netif(struct netns *netns, uint32_t ifindex,
 }
 
 /* What left by a macvlan comes in below it, and tc sends it on; what tc redirected leaves by an ifb. */
-static void what_is_sent_back_here_keeps_its_origin(void **state)
+CASE(what_is_sent_back_here_keeps_its_origin)
 {
 	enum { LOWER = 5, IFB, OTHER };
 	static const struct {
@@ -644,7 +644,7 @@ static void what_is_sent_back_here_keeps_its_origin(void **state)
 }
 
 /* What leaves and was counted nowhere came in by an interface that does not count, now or before. */
-static void what_changes_its_way_in_keeps_its_origin(void **state)
+CASE(what_changes_its_way_in_keeps_its_origin)
 {
 	enum { COUNTED = 5, COUNTED_TOO };
 	static const struct {
@@ -680,7 +680,7 @@ static void what_changes_its_way_in_keeps_its_origin(void **state)
 }
 
 /* Another one is at the place of that which the first flow has had. */
-static void flows_joined_after_their_translation_is_gone_have_none(void **state)
+CASE(flows_joined_after_their_translation_is_gone_have_none)
 {
 	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 	struct translations *translations = *state;
@@ -705,7 +705,7 @@ static void flows_joined_after_their_translation_is_gone_have_none(void **state)
 }
 
 /* An entry finds the same when it is announced and when it is delivered. */
-static void reports_during_a_drain_count_after_it(void **state)
+CASE(reports_during_a_drain_count_after_it)
 {
 	enum { LATER = 1 << 17 };
 	struct translations *translations = *state;
@@ -732,7 +732,7 @@ static void reports_during_a_drain_count_after_it(void **state)
 }
 
 /* What is reported during a drain is used from its end on: an alert can wait for that. */
-static void a_conversation_is_known_when_the_drain_has_ended(void **state)
+CASE(a_conversation_is_known_when_the_drain_has_ended)
 {
 	const struct flow_entry entry = entry_of(
 		SEEN(asked, CLIENT_SIDE, false, 2 * SECOND, 2 * SECOND));
@@ -761,34 +761,4 @@ static void a_conversation_is_known_when_the_drain_has_ended(void **state)
 	assert_int_equal(conversation_at(translations, &after, &other), 0);
 	assert_true(id);
 	assert_true(id == other);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(a_report_names_all_four_faces),
-		TEST(the_other_way_through_an_interface_is_another_face),
-		TEST(other_flows_have_none),
-		TEST(a_tuple_used_again_is_that_of_its_time),
-		TEST(two_users_of_a_tuple_in_an_interval_are_none),
-		TEST(of_two_users_of_a_tuple_no_process_is_named),
-		TEST(entries_of_two_translations_make_a_record_of_none),
-		TEST(interfaces_distinguish_zones),
-		TEST(a_translation_stays_with_a_flow_that_is_not_reported_any_more),
-		TEST(a_pause_within_an_interval_changes_nothing),
-		TEST(a_connection_that_begins_has_no_translation_of_an_earlier_one),
-		TEST(what_was_translated_and_is_not_any_more_has_none),
-		TEST(pings_have_addresses_and_no_ports),
-		TEST(those_without_an_answer_make_room_for_others),
-		TEST(a_face_of_very_many_is_none),
-		TEST(translations_that_lead_back_to_each_other_have_no_origin),
-		TEST(what_is_sent_back_here_keeps_its_origin),
-		TEST(what_changes_its_way_in_keeps_its_origin),
-		TEST(reports_during_a_drain_count_after_it),
-		TEST(a_conversation_is_known_when_the_drain_has_ended),
-		TEST(flows_joined_after_their_translation_is_gone_have_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

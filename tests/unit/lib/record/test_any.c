@@ -41,11 +41,10 @@ static struct netobs_flow make_flow(void)
 	};
 }
 
-static void points_are_found_by_their_stride(void **state)
+TEST(points_are_found_by_their_stride)
 {
 	const struct netobs_flow flow = make_flow();
 
-	(void)state;
 	for (uint32_t i = 0; i < flow.n_points; i++)
 		assert_ptr_equal(netobs_flow_point(&flow, i),
 				 &later_points[i].point);
@@ -54,12 +53,11 @@ static void points_are_found_by_their_stride(void **state)
 	assert_null(netobs_flow_point(NULL, 0));
 }
 
-static void json_reads_larger_structs(void **state)
+TEST(json_reads_larger_structs)
 {
 	const struct later_flow later = { .flow = make_flow() };
 	char text[NETOBS_FLOW_JSON_MAX];
 
-	(void)state;
 	assert_true(netobs_flow_json(&later.flow, text, sizeof(text)) > 0);
 	assert_non_null(
 		strstr(text, "\"Interfaces\":[\"eth0\",\"unknown\",\"\"]"));
@@ -68,7 +66,7 @@ static void json_reads_larger_structs(void **state)
 }
 
 /* The first release's struct, at the end of what may be read. */
-static void json_reads_no_more_than_the_caller_has(void **state)
+TEST(json_reads_no_more_than_the_caller_has)
 {
 	volatile size_t sz =
 		offsetof(struct netobs_flow, points) + sizeof(void *);
@@ -76,7 +74,6 @@ static void json_reads_no_more_than_the_caller_has(void **state)
 	struct netobs_flow *flow = malloc(sz);
 	char text[NETOBS_FLOW_JSON_MAX];
 
-	(void)state;
 	memcpy(flow, &whole, sz);
 	flow->sz = sz;
 	flow->has |= NETOBS_HAS_FLOW_LABEL; /* copied from a library's record */
@@ -86,12 +83,11 @@ static void json_reads_no_more_than_the_caller_has(void **state)
 	free(flow);
 }
 
-static void sizes_that_cannot_be_are_refused(void **state)
+TEST(sizes_that_cannot_be_are_refused)
 {
 	char text[NETOBS_FLOW_JSON_MAX];
 	struct netobs_flow flow, *copy = NULL;
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		flow = make_flow();
 		if (i < 3)
@@ -107,14 +103,13 @@ static void sizes_that_cannot_be_are_refused(void **state)
 	}
 }
 
-static void copies_have_everything_of_their_own(void **state)
+TEST(copies_have_everything_of_their_own)
 {
 	char name[] = "eth0", before[NETOBS_FLOW_JSON_MAX], after[sizeof(before)];
 	struct netobs_point points[] = { { .ifindex = 2, .name = name },
 					 { .ifindex = 3 } };
 	struct netobs_flow flow = make_flow(), *copy;
 
-	(void)state;
 	flow.sz = sizeof(flow);
 	flow.points = points;
 	flow.n_points = ARRAY_SIZE(points);
@@ -132,12 +127,11 @@ static void copies_have_everything_of_their_own(void **state)
 	free(copy); /* one allocation */
 }
 
-static void copies_are_of_the_librarys_size(void **state)
+TEST(copies_are_of_the_librarys_size)
 {
 	const struct later_flow later = { .flow = make_flow() };
 	struct netobs_flow *copy;
 
-	(void)state;
 	assert_int_equal(netobs_flow_dup(&later.flow, &copy), 0);
 	assert_int_equal(copy->sz, sizeof(*copy));
 	assert_int_equal(copy->point_size, sizeof(struct netobs_point));
@@ -150,18 +144,17 @@ static void copies_are_of_the_librarys_size(void **state)
 	assert_int_equal(netobs_flow_dup(&later.flow, NULL), -EINVAL);
 }
 
-static void copies_without_points_are_made(void **state)
+TEST(copies_without_points_are_made)
 {
 	struct netobs_flow flow = { .sz = sizeof(flow), .packets = 9 }, *copy;
 
-	(void)state;
 	assert_int_equal(netobs_flow_dup(&flow, &copy), 0);
 	assert_int_equal(copy->packets, 9);
 	assert_null(copy->points);
 	netobs_flow_free(copy);
 }
 
-static void addresses_are_written(void **state)
+TEST(addresses_are_written)
 {
 	static const struct {
 		uint8_t addr[16];
@@ -179,7 +172,6 @@ static void addresses_are_written(void **state)
 	};
 	char text[NETOBS_ADDR_STR_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		int len = (int)strlen(cases[i].text);
 
@@ -198,31 +190,13 @@ static void addresses_are_written(void **state)
 	assert_int_equal(netobs_addr_str(cases[0].addr, NULL, 1), -EINVAL);
 }
 
-static void versions_agree(void **state)
+TEST(versions_agree)
 {
 	char text[32];
 	unsigned int number = netobs_version_number();
 
-	(void)state;
 	snprintf(text, sizeof(text), "%u.%u.%u", number >> 16,
 		 number >> 8 & 0xff, number & 0xff);
 	assert_string_equal(text, netobs_version());
 	assert_int_equal(number, NETOBS_VERSION_NUMBER);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(points_are_found_by_their_stride),
-		cmocka_unit_test(json_reads_larger_structs),
-		cmocka_unit_test(json_reads_no_more_than_the_caller_has),
-		cmocka_unit_test(sizes_that_cannot_be_are_refused),
-		cmocka_unit_test(copies_have_everything_of_their_own),
-		cmocka_unit_test(copies_are_of_the_librarys_size),
-		cmocka_unit_test(copies_without_points_are_made),
-		cmocka_unit_test(addresses_are_written),
-		cmocka_unit_test(versions_agree),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

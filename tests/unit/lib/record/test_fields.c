@@ -22,12 +22,11 @@ static void claim(uint8_t *is_named, size_t offset, size_t size)
 	claim(is_named, offsetof(struct structure, member), \
 	      FIELD_SIZE(structure, member))
 
-static void catalogue_has_each_member_once(void **state)
+TEST(catalogue_has_each_member_once)
 {
 	uint8_t flow[sizeof(struct netobs_flow)] = { 0 },
 				   point[sizeof(struct netobs_point)] = { 0 };
 
-	(void)state;
 	for (size_t i = 0; i < N_FIELDS; i++)
 		claim(flow, fields[i].offset, fields[i].size);
 	CLAIM(flow, netobs_flow, sz);
@@ -58,11 +57,10 @@ static struct netobs_flow with_process(struct netobs_flow flow,
 	return flow;
 }
 
-static void catalogue_has_each_member_of_a_process_once(void **state)
+TEST(catalogue_has_each_member_of_a_process_once)
 {
 	uint8_t process[sizeof(struct netobs_process)] = { 0 };
 
-	(void)state;
 	for (size_t i = 0; i < N_PROCESS_FIELDS; i++)
 		claim(process, process_fields[i].offset, process_fields[i].size);
 	CLAIM(process, netobs_process, sz);
@@ -101,9 +99,8 @@ static void assert_json_has(const struct field *field,
 		fail_msg("%s: \"%s\", then \"%s\"", field->member, before, after);
 }
 
-static void json_has_each_field(void **state)
+TEST(json_has_each_field)
 {
-	(void)state;
 	for (size_t i = 0; i < N_FIELDS; i++) {
 		struct netobs_flow flow = fields_flow(), changed = flow;
 
@@ -125,9 +122,8 @@ static void json_has_each_field(void **state)
 	}
 }
 
-static void json_has_each_field_of_a_process(void **state)
+TEST(json_has_each_field_of_a_process)
 {
-	(void)state;
 	for (size_t i = 0; i < N_PROCESS_FIELDS; i++) {
 		struct netobs_process process = fields_process(), other = process;
 		struct netobs_flow flow = with_process(fields_flow(), &process);
@@ -148,14 +144,13 @@ static void json_has_each_field_of_a_process(void **state)
 
 /* ---- Spool ------------------------------------------------------------------------ */
 
-static void spool_has_each_field(void **state)
+TEST(spool_has_each_field)
 {
 	static _Alignas(PACK_ALIGN) char packed[PACK_MAX];
 	static struct unpacked unpacked;
 	const struct netobs_record *record;
 	size_t len;
 
-	(void)state;
 	for (size_t i = 0; i < N_FIELDS; i++) {
 		const struct field *field = &fields[i];
 		struct netobs_flow flow = fields_flow();
@@ -173,13 +168,12 @@ static void spool_has_each_field(void **state)
 }
 
 /* With one of the ends, the other, or both; and where it is read in place. */
-static void spool_has_processes(void **state)
+TEST(spool_has_processes)
 {
 	static _Alignas(PACK_ALIGN) char packed[PACK_MAX];
 	static struct unpacked unpacked;
 	const struct netobs_record *record;
 
-	(void)state;
 	for (int ends = 0; ends < 4; ends++) {
 		const struct netobs_process process = fields_process();
 		struct netobs_flow flow = fields_flow();
@@ -246,9 +240,8 @@ static void assert_column(const struct field *field,
 	view_free(&view);
 }
 
-static void table_has_the_fields_that_have_a_column(void **state)
+TEST(table_has_the_fields_that_have_a_column)
 {
-	(void)state;
 	for (size_t i = 0; i < N_FIELDS; i++) {
 		struct netobs_flow flow = fields_flow(), changed;
 
@@ -260,19 +253,4 @@ static void table_has_the_fields_that_have_a_column(void **state)
 		field_change(&changed, &fields[i]);
 		assert_column(&fields[i], &flow, &changed);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(catalogue_has_each_member_once),
-		cmocka_unit_test(catalogue_has_each_member_of_a_process_once),
-		cmocka_unit_test(json_has_each_field),
-		cmocka_unit_test(json_has_each_field_of_a_process),
-		cmocka_unit_test(spool_has_each_field),
-		cmocka_unit_test(spool_has_processes),
-		cmocka_unit_test(table_has_the_fields_that_have_a_column),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

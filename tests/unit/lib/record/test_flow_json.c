@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "lib_test.h"
 
-#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
 
 #include <netobs/flow.h>
 
@@ -65,11 +61,10 @@ static void assert_lacks(const char *text, const char *part)
 		fail_msg("%s\nshould not have %s", text, part);
 }
 
-static void plain_flow_has_the_known_fields_and_no_others(void **state)
+TEST(plain_flow_has_the_known_fields_and_no_others)
 {
 	struct netobs_flow flow = plain_flow();
 
-	(void)state;
 	assert_string_equal(
 		json_of(&flow),
 		"{\"TimeFlowStartMs\":1700000000123,"
@@ -80,7 +75,7 @@ static void plain_flow_has_the_known_fields_and_no_others(void **state)
 		"\"FlowEndReason\":1}");
 }
 
-static void each_optional_field_follows_its_bit(void **state)
+TEST(each_optional_field_follows_its_bit)
 {
 	static const struct {
 		uint64_t has;
@@ -103,7 +98,6 @@ static void each_optional_field_follows_its_bit(void **state)
 	};
 	struct netobs_flow flow = plain_flow();
 
-	(void)state;
 	flow.src_port = 65535;
 	flow.icmp_type = 255;
 	flow.icmp_code = 9;
@@ -127,7 +121,7 @@ static void each_optional_field_follows_its_bit(void **state)
 	}
 }
 
-static void tunnel_types_have_their_names(void **state)
+TEST(tunnel_types_have_their_names)
 {
 	static const char *const names[] = {
 		[NETOBS_TUNNEL_VXLAN] = "\"TunnelType\":\"vxlan\"",
@@ -139,7 +133,6 @@ static void tunnel_types_have_their_names(void **state)
 	};
 	struct netobs_flow flow = plain_flow();
 
-	(void)state;
 	flow.has = NETOBS_HAS_TUNNEL;
 	for (unsigned int i = NETOBS_TUNNEL_VXLAN; i < LENGTH(names); i++) {
 		flow.tunnel = (uint8_t)i;
@@ -149,7 +142,7 @@ static void tunnel_types_have_their_names(void **state)
 	assert_lacks(json_of(&flow), "TunnelType");
 }
 
-static void addresses_of_both_families_print_in_their_own_form(void **state)
+TEST(addresses_of_both_families_print_in_their_own_form)
 {
 	static const struct {
 		uint8_t ip[16];
@@ -165,40 +158,36 @@ static void addresses_of_both_families_print_in_their_own_form(void **state)
 	};
 	struct netobs_flow flow = plain_flow();
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(cases); i++) {
 		memcpy(flow.src, cases[i].ip, sizeof(flow.src));
 		assert_contains(json_of(&flow), cases[i].text);
 	}
 }
 
-static void counters_print_all_64_bits(void **state)
+TEST(counters_print_all_64_bits)
 {
 	struct netobs_flow flow = plain_flow();
 
-	(void)state;
 	flow.packets = UINT64_MAX;
 	flow.bytes = 0;
 	assert_contains(json_of(&flow),
 			"\"Bytes\":0,\"Packets\":18446744073709551615,");
 }
 
-static void times_before_1970_round_down(void **state)
+TEST(times_before_1970_round_down)
 {
 	struct netobs_flow flow = plain_flow();
 
-	(void)state;
 	flow.start_ns = -1;
 	flow.end_ns = -1000000;
 	assert_contains(json_of(&flow),
 			"{\"TimeFlowStartMs\":-1,\"TimeFlowEndMs\":-1,");
 }
 
-static void points_are_parallel_arrays(void **state)
+TEST(points_are_parallel_arrays)
 {
 	struct netobs_flow flow = plain_flow();
 
-	(void)state;
 	flow.points = forwarded;
 	flow.n_points = LENGTH(forwarded);
 	assert_contains(json_of(&flow),
@@ -207,12 +196,11 @@ static void points_are_parallel_arrays(void **state)
 			"\"NetnsInode\":7}");
 }
 
-static void namespaces_are_a_list_only_when_they_differ(void **state)
+TEST(namespaces_are_a_list_only_when_they_differ)
 {
 	struct netobs_point points[2] = { forwarded[0], forwarded[1] };
 	struct netobs_flow flow = plain_flow();
 
-	(void)state;
 	flow.points = points;
 	flow.n_points = LENGTH(points);
 	points[1].netns_inode = 8;
@@ -223,7 +211,7 @@ static void namespaces_are_a_list_only_when_they_differ(void **state)
 	assert_lacks(json_of(&flow), "Netns");
 }
 
-static void interface_names_are_escaped(void **state)
+TEST(interface_names_are_escaped)
 {
 	static const struct {
 		const char *name, *json;
@@ -242,7 +230,6 @@ static void interface_names_are_escaped(void **state)
 	struct netobs_point point = forwarded[0];
 	struct netobs_flow flow = plain_flow();
 
-	(void)state;
 	flow.points = &point;
 	flow.n_points = 1;
 	for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -252,12 +239,11 @@ static void interface_names_are_escaped(void **state)
 }
 
 /* The longest name is 15 bytes, and a control character takes six in JSON. */
-static void the_longest_record_of_16_points_fits_the_promised_size(void **state)
+TEST(the_longest_record_of_16_points_fits_the_promised_size)
 {
 	struct netobs_point points[MAX_POINTS];
 	struct netobs_flow flow = plain_flow();
 
-	(void)state;
 	for (uint32_t i = 0; i < MAX_POINTS; i++)
 		points[i] = (struct netobs_point){
 			.ifindex = UINT32_MAX,
@@ -279,13 +265,12 @@ static void the_longest_record_of_16_points_fits_the_promised_size(void **state)
 			"\"NetnsInodes\":[4294967295,4294967294,");
 }
 
-static void every_size_that_is_too_small_is_refused_and_not_overrun(void **state)
+TEST(every_size_that_is_too_small_is_refused_and_not_overrun)
 {
 	char whole[NETOBS_FLOW_JSON_MAX], cut[NETOBS_FLOW_JSON_MAX];
 	struct netobs_flow flow = plain_flow();
 	int len;
 
-	(void)state;
 	flow.has = UINT32_MAX;
 	flow.points = forwarded;
 	flow.n_points = LENGTH(forwarded);
@@ -302,35 +287,11 @@ static void every_size_that_is_too_small_is_refused_and_not_overrun(void **state
 	assert_string_equal(cut, whole);
 }
 
-static void missing_arguments_are_refused(void **state)
+TEST(missing_arguments_are_refused)
 {
 	struct netobs_flow flow = plain_flow();
 	char text[16];
 
-	(void)state;
 	assert_int_equal(netobs_flow_json(NULL, text, sizeof(text)), -EINVAL);
 	assert_int_equal(netobs_flow_json(&flow, NULL, 0), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_flow_has_the_known_fields_and_no_others),
-		cmocka_unit_test(each_optional_field_follows_its_bit),
-		cmocka_unit_test(tunnel_types_have_their_names),
-		cmocka_unit_test(
-			addresses_of_both_families_print_in_their_own_form),
-		cmocka_unit_test(counters_print_all_64_bits),
-		cmocka_unit_test(times_before_1970_round_down),
-		cmocka_unit_test(points_are_parallel_arrays),
-		cmocka_unit_test(namespaces_are_a_list_only_when_they_differ),
-		cmocka_unit_test(interface_names_are_escaped),
-		cmocka_unit_test(
-			the_longest_record_of_16_points_fits_the_promised_size),
-		cmocka_unit_test(
-			every_size_that_is_too_small_is_refused_and_not_overrun),
-		cmocka_unit_test(missing_arguments_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,12 +48,11 @@ static struct netobs_journey make_journey(void)
 	};
 }
 
-static void what_is_not_known_is_left_out(void **state)
+TEST(what_is_not_known_is_left_out)
 {
 	const struct netobs_journey journey = make_journey();
 	char text[NETOBS_TRACE_JSON_MAX];
 
-	(void)state;
 	assert_true(record_json(&journey.record, text, sizeof(text)) > 0);
 	assert_string_equal(
 		text, "{\"type\":\"journey\",\"TimeMs\":1700000000123,"
@@ -74,12 +73,11 @@ static void what_is_not_known_is_left_out(void **state)
 		      "\"IfIndex\":2}]}");
 }
 
-static void what_is_known_is_there_also_as_0(void **state)
+TEST(what_is_known_is_there_also_as_0)
 {
 	struct netobs_journey journey = make_journey();
 	char text[NETOBS_TRACE_JSON_MAX];
 
-	(void)state;
 	journey.record.has |= NETOBS_JOURNEY_HAS_READ |
 			      NETOBS_JOURNEY_HAS_ACKED | NETOBS_JOURNEY_HAS_CUT;
 	journey.acked_ns = 1700000000123470000;
@@ -100,12 +98,11 @@ static void what_is_known_is_there_also_as_0(void **state)
 }
 
 /* Also one from elsewhere, with values that mean nothing. */
-static void the_longest_one_fits(void **state)
+TEST(the_longest_one_fits)
 {
 	char text[NETOBS_TRACE_JSON_MAX];
 	struct netobs_journey journey;
 
-	(void)state;
 	memset(&journey, 0xff, sizeof(journey));
 	journey.record.type = NETOBS_RECORD_JOURNEY;
 	for (int i = 0; i < NETOBS_JOURNEY_STEPS_MAX; i++) {
@@ -122,9 +119,8 @@ static void the_longest_one_fits(void **state)
 	assert_int_equal(record_json(&journey.record, text, 100), -ENOBUFS);
 }
 
-static void parts_layers_and_points_have_names(void **state)
+TEST(parts_layers_and_points_have_names)
 {
-	(void)state;
 	for (unsigned int i = 0; i < NETOBS_JOURNEY_PARTS; i++)
 		assert_non_null(netobs_journey_part_name(i));
 	for (unsigned int i = 0; i < NETOBS_TRACE_LAYERS; i++)
@@ -135,16 +131,4 @@ static void parts_layers_and_points_have_names(void **state)
 	assert_null(netobs_trace_layer_name(NETOBS_TRACE_LAYERS));
 	assert_null(netobs_trace_point_name(NETOBS_TRACE_POINTS));
 	assert_string_equal(netobs_journey_part_name(NETOBS_JOURNEY_GAP), "gap");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_not_known_is_left_out),
-		cmocka_unit_test(what_is_known_is_there_also_as_0),
-		cmocka_unit_test(the_longest_one_fits),
-		cmocka_unit_test(parts_layers_and_points_have_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

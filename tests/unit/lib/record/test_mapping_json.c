@@ -24,12 +24,11 @@ static struct netobs_mapping make_mapping(void)
 	};
 }
 
-static void what_is_not_known_is_left_out(void **state)
+TEST(what_is_not_known_is_left_out)
 {
 	const struct netobs_mapping mapping = make_mapping();
 	char text[NETOBS_MAPPING_JSON_MAX];
 
-	(void)state;
 	assert_true(netobs_record_json(&mapping.record, text, sizeof(text)) > 0);
 	assert_string_equal(
 		text, "{\"type\":\"mapping\",\"TimeMs\":1700000000123,"
@@ -40,12 +39,11 @@ static void what_is_not_known_is_left_out(void **state)
 		      "\"NetnsInode\":4026531840}");
 }
 
-static void what_is_known_is_there_also_as_0(void **state)
+TEST(what_is_known_is_there_also_as_0)
 {
 	struct netobs_mapping mapping = make_mapping();
 	char text[NETOBS_MAPPING_JSON_MAX];
 
-	(void)state;
 	mapping.record.has = NETOBS_MAPPING_HAS_PORTS |
 			     NETOBS_MAPPING_HAS_ZONE | NETOBS_MAPPING_HAS_START |
 			     NETOBS_MAPPING_HAS_LAST | NETOBS_MAPPING_HAS_END;
@@ -62,27 +60,15 @@ static void what_is_known_is_there_also_as_0(void **state)
 				     "\"TimeFlowEndMs\":0,\"EndedMs\":0}"));
 }
 
-static void the_longest_one_fits(void **state)
+TEST(the_longest_one_fits)
 {
 	char text[NETOBS_MAPPING_JSON_MAX];
 	struct netobs_mapping mapping;
 
-	(void)state;
 	memset(&mapping, 0xff, sizeof(mapping));
 	memset(mapping.in_interface, 1, sizeof(mapping.in_interface));
 	memset(mapping.out_interface, 1, sizeof(mapping.out_interface));
 	mapping.record.sz = sizeof(mapping);
 	mapping.record.type = NETOBS_RECORD_MAPPING;
 	assert_true(netobs_record_json(&mapping.record, text, sizeof(text)) > 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_not_known_is_left_out),
-		cmocka_unit_test(what_is_known_is_there_also_as_0),
-		cmocka_unit_test(the_longest_one_fits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

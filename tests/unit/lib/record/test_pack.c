@@ -51,7 +51,7 @@ static void assert_same_flow(const struct netobs_flow *flow)
 	assert_memory_equal(&got, flow, sizeof(got));
 }
 
-static void record_comes_back_with_its_points(void **state)
+TEST(record_comes_back_with_its_points)
 {
 	struct netobs_point points[3] = {
 		{ .ifindex = 1,
@@ -64,7 +64,6 @@ static void record_comes_back_with_its_points(void **state)
 		  .name = "a-name-as-long-as-they-are" },
 	};
 
-	(void)state;
 	for (uint32_t n = 0; n <= 3; n++) {
 		struct netobs_flow flow = make_flow(points, n);
 		size_t len = pack(&flow);
@@ -85,14 +84,13 @@ static void record_comes_back_with_its_points(void **state)
 	}
 }
 
-static void no_record_is_too_large(void **state)
+TEST(no_record_is_too_large)
 {
 	static struct netobs_point points[1000];
 	char name[200];
 	struct netobs_flow flow = make_flow(points, 1000);
 	size_t len;
 
-	(void)state;
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	for (int i = 0; i < 1000; i++)
@@ -107,14 +105,13 @@ static void no_record_is_too_large(void **state)
 }
 
 /* A spool may say anything, if its checksum is right. */
-static void more_points_than_there_is_room_for_are_damage(void **state)
+TEST(more_points_than_there_is_room_for_are_damage)
 {
 	static struct netobs_point points[PACK_POINTS_MAX];
 	static char larger[2 * PACK_MAX];
 	struct netobs_flow flow = make_flow(points, PACK_POINTS_MAX);
 	const uint32_t n = PACK_POINTS_MAX + 1;
 
-	(void)state;
 	pack(&flow);
 	memcpy(larger, packed, sizeof(packed));
 	memcpy(larger + 4, &n, sizeof(n));
@@ -122,7 +119,7 @@ static void more_points_than_there_is_room_for_are_damage(void **state)
 }
 
 /* From a version of the library with smaller or larger structs. */
-static void other_versions_are_understood(void **state)
+TEST(other_versions_are_understood)
 {
 	struct netobs_point point = { .ifindex = 9, .name = "eth9" };
 	struct netobs_flow flow = make_flow(&point, 1);
@@ -132,7 +129,6 @@ static void other_versions_are_understood(void **state)
 	char other[2048];
 	uint16_t size = (uint16_t)old;
 
-	(void)state;
 	memcpy(other, packed, head + old);
 	memcpy(other, &size, sizeof(size));
 	memcpy(other + head + old, packed + head + sizeof(flow),
@@ -159,13 +155,12 @@ static void other_versions_are_understood(void **state)
 }
 
 /* In a buffer of just that size, so that the sanitizer sees who reads beyond. */
-static void what_is_cut_off_anywhere_is_none(void **state)
+TEST(what_is_cut_off_anywhere_is_none)
 {
 	struct netobs_point points[2] = { { .name = "eth0" }, { .name = "eth1" } };
 	struct netobs_flow flow = make_flow(points, 2);
 	size_t len = pack(&flow);
 
-	(void)state;
 	for (size_t cut = 0; cut < len; cut++) {
 		char *part = malloc(cut + 1);
 
@@ -194,7 +189,7 @@ static size_t pack_stats(void)
 	return pack_record(&stats.record, packed);
 }
 
-static void record_is_read_where_it_was_written(void **state)
+TEST(record_is_read_where_it_was_written)
 {
 	char name[] = "eth0";
 	struct netobs_point point = { .ifindex = 1,
@@ -203,7 +198,6 @@ static void record_is_read_where_it_was_written(void **state)
 	struct netobs_flow flow = make_flow(&point, 1);
 	const struct netobs_flow *got = as_flow(packed_record(packed));
 
-	(void)state;
 	pack(&flow);
 	name[0] = 'x';
 	point.ifindex = 2;
@@ -213,13 +207,12 @@ static void record_is_read_where_it_was_written(void **state)
 	assert_string_equal(netobs_flow_point(got, 0)->name, "eth0");
 }
 
-static void statistics_are_read_in_place(void **state)
+TEST(statistics_are_read_in_place)
 {
 	const struct netobs_stats_record stats = make_stats();
 	const struct netobs_record *record;
 	size_t len = pack_stats();
 
-	(void)state;
 	assert_int_equal(unpack_record(packed, len, &unpacked, &record), 0);
 	assert_ptr_equal(record, packed_record(packed));
 	assert_memory_equal(record, &stats, sizeof(stats));
@@ -227,13 +220,12 @@ static void statistics_are_read_in_place(void **state)
 		assert_int_equal(unpack(packed, cut), -EBADMSG);
 }
 
-static void statistics_of_other_versions_are_understood(void **state)
+TEST(statistics_of_other_versions_are_understood)
 {
 	const uint16_t sizes[] = { sizeof(struct netobs_stats_record) - 24,
 				   sizeof(struct netobs_stats_record) + 24 };
 	const struct netobs_stats_record stats = make_stats();
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct netobs_stats_record expected = stats;
 
@@ -247,24 +239,22 @@ static void statistics_of_other_versions_are_understood(void **state)
 	}
 }
 
-static void unknown_type_is_not_damage(void **state)
+TEST(unknown_type_is_not_damage)
 {
 	struct netobs_record *record =
 		(struct netobs_record *)packed_record(packed);
 	size_t len = pack_stats();
 
-	(void)state;
 	record->type = NETOBS_RECORD_TYPES;
 	assert_int_equal(unpack(packed, len), -ENOTSUP);
 	record->type = NETOBS_RECORD_FLOW; /* would lack its points */
 	assert_int_equal(unpack(packed, len), -EBADMSG);
 }
 
-static void journey_comes_back_with_all_but_unused_steps(void **state)
+TEST(journey_comes_back_with_all_but_unused_steps)
 {
 	struct netobs_journey journey = { 0 };
 
-	(void)state;
 	for (size_t i = 0; i < offsetof(struct netobs_journey, steps); i++)
 		((uint8_t *)&journey)[i] = (uint8_t)(i * 7 + 1);
 	journey.record.sz = sizeof(journey);
@@ -278,14 +268,13 @@ static void journey_comes_back_with_all_but_unused_steps(void **state)
 }
 
 /* Most groups have no histogram, which takes half of a record. */
-static void groups_have_histograms_where_they_are_known(void **state)
+TEST(groups_have_histograms_where_they_are_known)
 {
 	struct netobs_group_record group;
 	const struct netobs_group_record *found;
 	const struct netobs_record *record;
 	size_t len, whole;
 
-	(void)state;
 	memset(&group, 7, sizeof(group));
 	group.record.sz = sizeof(group);
 	group.record.type = NETOBS_RECORD_GROUP;
@@ -304,23 +293,4 @@ static void groups_have_histograms_where_they_are_known(void **state)
 				    sizeof(group.record));
 	assert_int_equal(found->rtt_times.n, 0);
 	assert_int_equal(found->app_latency_times.n, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(record_comes_back_with_its_points),
-		cmocka_unit_test(journey_comes_back_with_all_but_unused_steps),
-		cmocka_unit_test(no_record_is_too_large),
-		cmocka_unit_test(more_points_than_there_is_room_for_are_damage),
-		cmocka_unit_test(other_versions_are_understood),
-		cmocka_unit_test(what_is_cut_off_anywhere_is_none),
-		cmocka_unit_test(record_is_read_where_it_was_written),
-		cmocka_unit_test(statistics_are_read_in_place),
-		cmocka_unit_test(statistics_of_other_versions_are_understood),
-		cmocka_unit_test(unknown_type_is_not_damage),
-		cmocka_unit_test(groups_have_histograms_where_they_are_known),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

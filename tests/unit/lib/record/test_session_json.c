@@ -25,12 +25,11 @@ static struct netobs_session make_session(void)
 	};
 }
 
-static void what_is_not_known_is_left_out(void **state)
+TEST(what_is_not_known_is_left_out)
 {
 	const struct netobs_session session = make_session();
 	char text[2048];
 
-	(void)state;
 	assert_true(netobs_record_json(&session.record, text, sizeof(text)) > 0);
 	assert_string_equal(
 		text, "{\"type\":\"session\",\"TimeMs\":1700000000123,"
@@ -48,13 +47,12 @@ static void what_is_not_known_is_left_out(void **state)
 }
 
 /* Of the largest values, all escaped: it fits where any record does. */
-static void the_longest_one_fits(void **state)
+TEST(the_longest_one_fits)
 {
 	static char text[RECORD_JSON_MAX];
 	struct netobs_session session;
 	int len;
 
-	(void)state;
 	memset(&session, 0xff, sizeof(session));
 	memset(session.process, 1, sizeof(session.process));
 	memset(session.cgroup_path, 1, sizeof(session.cgroup_path));
@@ -69,12 +67,11 @@ static void the_longest_one_fits(void **state)
 			 -ENOBUFS);
 }
 
-static void values_without_a_name_are_left_out(void **state)
+TEST(values_without_a_name_are_left_out)
 {
 	struct netobs_session session = make_session();
 	char text[2048];
 
-	(void)state;
 	session.record.has = NETOBS_SESSION_HAS_PROCESS;
 	session.opened = session.ended = session.process_by = 200;
 	assert_true(netobs_record_json(&session.record, text, sizeof(text)) > 0);
@@ -85,7 +82,7 @@ static void values_without_a_name_are_left_out(void **state)
 }
 
 /* Of records from elsewhere, as from a spool or a caller. */
-static void durations_of_any_times_fit(void **state)
+TEST(durations_of_any_times_fit)
 {
 	static const int64_t times[] = {
 		INT64_MIN, INT64_MIN + 1,	-2000000,      -1,	  0,
@@ -94,7 +91,6 @@ static void durations_of_any_times_fit(void **state)
 	struct netobs_session session = make_session();
 	char text[2048], wanted[64];
 
-	(void)state;
 	session.record.has = NETOBS_SESSION_HAS_START;
 	for (size_t i = 0; i < ARRAY_SIZE(times) * ARRAY_SIZE(times); i++) {
 		__int128 ns;
@@ -113,7 +109,7 @@ static void durations_of_any_times_fit(void **state)
 	}
 }
 
-static void it_is_unpacked_as_it_was_packed(void **state)
+TEST(it_is_unpacked_as_it_was_packed)
 {
 	struct netobs_session session = make_session();
 	static char packed[PACK_MAX] __attribute__((aligned(PACK_ALIGN)));
@@ -121,23 +117,9 @@ static void it_is_unpacked_as_it_was_packed(void **state)
 	const struct netobs_record *got;
 	size_t len;
 
-	(void)state;
 	memset(session.cgroup_path, 'x', sizeof(session.cgroup_path));
 	assert_true(pack_room(&session.record) <= sizeof(packed));
 	len = pack_record(&session.record, packed);
 	assert_int_equal(unpack_record(packed, len, &unpacked, &got), 0);
 	assert_memory_equal(got, &session, sizeof(session));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_not_known_is_left_out),
-		cmocka_unit_test(the_longest_one_fits),
-		cmocka_unit_test(values_without_a_name_are_left_out),
-		cmocka_unit_test(durations_of_any_times_fit),
-		cmocka_unit_test(it_is_unpacked_as_it_was_packed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

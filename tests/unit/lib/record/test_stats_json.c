@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "lib_test.h"
 
-#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
 
 #include <netobs/stats.h>
 
@@ -28,13 +24,12 @@ static struct netobs_stats some_stats(void)
 	};
 }
 
-static void every_category_and_reason_has_packets_and_bytes(void **state)
+TEST(every_category_and_reason_has_packets_and_bytes)
 {
 	const struct netobs_stats stats = some_stats();
 	char text[1024];
 	int len = netobs_stats_json(&stats, text, sizeof(text));
 
-	(void)state;
 	assert_int_equal(len, strlen(text));
 	assert_string_equal(
 		text, "{\"seen\":{\"packets\":20,\"bytes\":2000,"
@@ -54,12 +49,11 @@ static void every_category_and_reason_has_packets_and_bytes(void **state)
 }
 
 /* Else the terms would not add up while records are held back. */
-static void pending_is_a_term_while_there_is_any(void **state)
+TEST(pending_is_a_term_while_there_is_any)
 {
 	struct netobs_stats stats = some_stats();
 	char text[1024];
 
-	(void)state;
 	stats.pending = (struct netobs_count){ 5, 55 };
 	assert_true(netobs_stats_json(&stats, text, sizeof(text)) > 0);
 	assert_non_null(
@@ -67,57 +61,52 @@ static void pending_is_a_term_while_there_is_any(void **state)
 }
 
 /* Inside the object that it is a part of. */
-static void small_records_are_named_if_there_are_any(void **state)
+TEST(small_records_are_named_if_there_are_any)
 {
 	struct netobs_stats stats = some_stats();
 	char text[1024];
 
-	(void)state;
 	stats.small = (struct netobs_count){ 1, 10 };
 	assert_true(netobs_stats_json(&stats, text, sizeof(text)) > 0);
 	assert_non_null(strstr(text, "\"filtered\":{\"packets\":3,\"bytes\":300,"
 				     "\"small_packets\":1,\"small_bytes\":10}"));
 }
 
-static void fields_beyond_what_the_caller_knows_count_as_zero(void **state)
+TEST(fields_beyond_what_the_caller_knows_count_as_zero)
 {
 	struct netobs_stats stats = some_stats();
 	char text[1024];
 
-	(void)state;
 	stats.sz = offsetof(struct netobs_stats, lost);
 	assert_true(netobs_stats_json(&stats, text, sizeof(text)) > 0);
 	assert_non_null(strstr(text, "\"not_ip\":{\"packets\":1,\"bytes\":104}"));
 	assert_non_null(strstr(text, "\"restart\":{\"packets\":0,\"bytes\":0}}}"));
 }
 
-static void a_size_that_is_too_small_is_refused(void **state)
+TEST(a_size_that_is_too_small_is_refused)
 {
 	const struct netobs_stats stats = some_stats();
 	char text[1024], cut[1024];
 	int len = netobs_stats_json(&stats, text, sizeof(text));
 
-	(void)state;
 	assert_int_equal(netobs_stats_json(&stats, cut, (size_t)len), -ENOBUFS);
 	assert_int_equal(netobs_stats_json(&stats, cut, 0), -ENOBUFS);
 	assert_int_equal(netobs_stats_json(&stats, cut, (size_t)len + 1), len);
 }
 
-static void missing_arguments_are_refused(void **state)
+TEST(missing_arguments_are_refused)
 {
 	struct netobs_stats stats = some_stats();
 	char text[16];
 
-	(void)state;
 	assert_int_equal(netobs_stats_json(NULL, text, sizeof(text)), -EINVAL);
 	assert_int_equal(netobs_stats_json(&stats, NULL, 0), -EINVAL);
 	stats.sz = 0;
 	assert_int_equal(netobs_stats_json(&stats, text, sizeof(text)), -EINVAL);
 }
 
-static void every_reason_has_a_name_of_its_own_and_no_other_number_has(void **state)
+TEST(every_reason_has_a_name_of_its_own_and_no_other_number_has)
 {
-	(void)state;
 	for (unsigned int i = 0; i < NETOBS_UNPARSED_REASONS; i++) {
 		assert_non_null(netobs_unparsed_name(i));
 		for (unsigned int j = 0; j < i; j++)
@@ -133,20 +122,4 @@ static void every_reason_has_a_name_of_its_own_and_no_other_number_has(void **st
 	assert_null(netobs_unparsed_name(NETOBS_UNPARSED_REASONS));
 	assert_null(netobs_lost_name(NETOBS_LOST_REASONS));
 	assert_null(netobs_lost_name(UINT32_MAX));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_category_and_reason_has_packets_and_bytes),
-		cmocka_unit_test(pending_is_a_term_while_there_is_any),
-		cmocka_unit_test(small_records_are_named_if_there_are_any),
-		cmocka_unit_test(fields_beyond_what_the_caller_knows_count_as_zero),
-		cmocka_unit_test(a_size_that_is_too_small_is_refused),
-		cmocka_unit_test(missing_arguments_are_refused),
-		cmocka_unit_test(
-			every_reason_has_a_name_of_its_own_and_no_other_number_has),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,13 +27,12 @@ static struct netobs_session fill(const struct session_event *event)
 	return session;
 }
 
-static void what_is_not_known_is_absent(void **state)
+TEST(what_is_not_known_is_absent)
 {
 	const struct session_event event = { .time_ns = 5,
 					     .min_rtt_us = UINT32_MAX };
 	struct netobs_session session = fill(&event);
 
-	(void)state;
 	assert_int_equal(session.record.has, 0);
 	assert_int_equal(session.record.time_ns, 1005);
 	assert_int_equal(session.end_ns, 1005);
@@ -42,7 +41,7 @@ static void what_is_not_known_is_absent(void **state)
 	assert_string_equal(session.cgroup_path, "");
 }
 
-static void what_is_known_is_there_in_its_units(void **state)
+TEST(what_is_known_is_there_in_its_units)
 {
 	const struct session_event event = {
 		.time_ns = 50,
@@ -60,7 +59,6 @@ static void what_is_known_is_there_in_its_units(void **state)
 	};
 	struct netobs_session session = fill(&event);
 
-	(void)state;
 	assert_int_equal(session.record.has,
 			 NETOBS_SESSION_HAS_START | NETOBS_SESSION_HAS_PROCESS |
 				 NETOBS_SESSION_HAS_RTT |
@@ -79,7 +77,7 @@ static void what_is_known_is_there_in_its_units(void **state)
 	assert_int_equal(session.busy_us, 20000);
 }
 
-static void endings_follow_from_the_error_and_the_state_before(void **state)
+TEST(endings_follow_from_the_error_and_the_state_before)
 {
 	static const struct {
 		uint16_t error;
@@ -102,7 +100,6 @@ static void endings_follow_from_the_error_and_the_state_before(void **state)
 		{ EHOSTUNREACH, TCP_SYN_SENT, NETOBS_SESSION_FAILED },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(endings); i++) {
 		const struct session_end end = { .time_ns = 1,
 						 .error = endings[i].error,
@@ -113,16 +110,4 @@ static void endings_follow_from_the_error_and_the_state_before(void **state)
 	}
 	assert_null(netobs_session_ended_name(NETOBS_SESSION_ENDINGS));
 	assert_null(netobs_session_by_name(NETOBS_SESSION_BY_KINDS));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_not_known_is_absent),
-		cmocka_unit_test(what_is_known_is_there_in_its_units),
-		cmocka_unit_test(
-			endings_follow_from_the_error_and_the_state_before),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,12 +54,11 @@ static void drop_for(struct fixture *f, int64_t *now_ms, int seconds, uint64_t n
 	}
 }
 
-static void drops_are_logged_each_minute_until_they_end(void **state)
+TEST(drops_are_logged_each_minute_until_they_end)
 {
 	struct fixture f;
 	int64_t now_ms = 1000;
 
-	(void)state;
 	set_up(&f);
 	assert_false(note_at(&f, now_ms));
 	drop_for(&f, &now_ms, 1, 10);
@@ -80,12 +79,11 @@ static void drops_are_logged_each_minute_until_they_end(void **state)
 	assert_logged(&f, 4, "; 1 so far");
 }
 
-static void quiet_minute_is_the_end(void **state)
+TEST(quiet_minute_is_the_end)
 {
 	struct fixture f;
 	int64_t now_ms = 1000;
 
-	(void)state;
 	set_up(&f);
 	drop_for(&f, &now_ms, 1, 10);
 	drop_for(&f, &now_ms, 59, 0);
@@ -95,11 +93,10 @@ static void quiet_minute_is_the_end(void **state)
 	assert_logged(&f, f.lines, "no more records are dropped; 20 were");
 }
 
-static void each_reason_is_logged(void **state)
+TEST(each_reason_is_logged)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f);
 	for (int i = 0; i < SPOOL_DROPS; i++) {
 		f.spool.dropped[i].seq = (uint64_t)i + 1;
@@ -110,25 +107,12 @@ static void each_reason_is_logged(void **state)
 }
 
 /* A name that has a line break in it makes no line of its own. */
-static void line_is_one_line(void **state)
+TEST(line_is_one_line)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f);
 	f.spool.dropped[SPOOL_FULL].seq = 1;
 	drop_log_note(&f.drops, &f.log, "json:a\nb\033[2J", &f.spool, 1000);
 	assert_logged(&f, 1, "json:a?b?[2J: records");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(drops_are_logged_each_minute_until_they_end),
-		cmocka_unit_test(quiet_minute_is_the_end),
-		cmocka_unit_test(each_reason_is_logged),
-		cmocka_unit_test(line_is_one_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

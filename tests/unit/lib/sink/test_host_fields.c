@@ -33,11 +33,10 @@ static void check_record(const char *spec, bool has_host, const char *expected)
 	assert_string_equal(json, expected);
 }
 
-static void records_have_the_host_and_fields(void **state)
+TEST(records_have_the_host_and_fields)
 {
 	char name[AGENT_NAME_SIZE], id[AGENT_ID_SIZE], expected[256];
 
-	(void)state;
 	agent_find_name(name, sizeof(name));
 	agent_find_id(id);
 	snprintf(expected, sizeof(expected),
@@ -51,12 +50,11 @@ static void records_have_the_host_and_fields(void **state)
 		     "{\"Bytes\":1,\"site\":\"a\\\"b\",\"rack.u\":\"7\"}");
 }
 
-static void without_options_nothing_is_added(void **state)
+TEST(without_options_nothing_is_added)
 {
 	static const struct host_fields none;
 	char json[64] = "{}";
 
-	(void)state;
 	assert_int_equal(host_fields_add(&none, json, 2), 2);
 	assert_string_equal(json, "{}");
 }
@@ -80,9 +78,8 @@ static void check_ecs(const char *record, const char *expected)
 	"\",\"event.dataset\":\"netobs." type "\",\"event.category\":" \
 	"[\"network\"]"
 
-static void ecs_names_members_and_keeps_their_values(void **state)
+TEST(ecs_names_members_and_keeps_their_values)
 {
-	(void)state;
 	check_ecs("{\"TimeFlowEndMs\":-5,\"SrcAddr\":\"::1\",\"Proto\":17,"
 		  "\"Interfaces\":[\"a,\\\"]}\",\"b\"],\"L2Bytes\":1}",
 		  ECS("event",
@@ -104,12 +101,11 @@ static void ecs_names_members_and_keeps_their_values(void **state)
 }
 
 /* With all bits set, and the longest texts. */
-static void largest_records_fit_with_the_names_of_ecs(void **state)
+TEST(largest_records_fit_with_the_names_of_ecs)
 {
 	static char json[SINK_JSON_MAX];
 	static union any_record any;
 
-	(void)state;
 	for (uint32_t type = 0; type < NETOBS_RECORD_TYPES; type++) {
 		int len;
 
@@ -129,7 +125,7 @@ static void largest_records_fit_with_the_names_of_ecs(void **state)
 	}
 }
 
-static void names_of_records_are_refused(void **state)
+TEST(names_of_records_are_refused)
 {
 	static const char *const names[] = {
 		"Bytes",   "SrcAddr",	  "Interfaces", "SrcProcess",
@@ -139,7 +135,6 @@ static void names_of_records_are_refused(void **state)
 	struct host_fields fields;
 	char spec[64];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		snprintf(spec, sizeof(spec), "x?field.%s=1", names[i]);
 		assert_int_equal(read_fields(spec, false, &fields), -EINVAL);
@@ -147,7 +142,7 @@ static void names_of_records_are_refused(void **state)
 }
 
 /* The ids are those of systemd-id128 --app-specific=612f6e4e06d642c8bc14afa3671d64fb. */
-static void the_id_is_that_of_the_machine_and_netobs(void **state)
+TEST(the_id_is_that_of_the_machine_and_netobs)
 {
 	static const char *const wrong[] = { "", "uninitialized",
 					     "0123456789abcdef0123456789abcde",
@@ -155,7 +150,6 @@ static void the_id_is_that_of_the_machine_and_netobs(void **state)
 					     "00000000000000000000000000000000" };
 	char id[AGENT_ID_SIZE];
 
-	(void)state;
 	agent_make_id("0123456789abcdef0123456789abcdef", id);
 	assert_string_equal(id, "1ce29165869248afb2edad5446f311ca");
 	agent_make_id("0123456789ABCDEF0123456789ABCDEF", id);
@@ -166,38 +160,20 @@ static void the_id_is_that_of_the_machine_and_netobs(void **state)
 	}
 }
 
-static void texts_of_any_bytes_are_json(void **state)
+TEST(texts_of_any_bytes_are_json)
 {
-	(void)state;
 	check_record(
 		"x?field.a=%22%5c%0a%01%ff%c3%a9", false,
 		"{\"Bytes\":1,\"a\":\"\\\"\\\\\\u000a\\u0001\xef\xbf\xbd\xc3\xa9\"}");
 }
 
-static void what_is_too_long_is_refused(void **state)
+TEST(what_is_too_long_is_refused)
 {
 	char spec[HOST_FIELDS_MAX + 64];
 	struct host_fields fields;
 
-	(void)state;
 	memset(spec, 'a', sizeof(spec));
 	spec[sizeof(spec) - 1] = '\0';
 	memcpy(spec, "x?field.a=", strlen("x?field.a="));
 	assert_int_equal(read_fields(spec, false, &fields), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(records_have_the_host_and_fields),
-		cmocka_unit_test(without_options_nothing_is_added),
-		cmocka_unit_test(ecs_names_members_and_keeps_their_values),
-		cmocka_unit_test(largest_records_fit_with_the_names_of_ecs),
-		cmocka_unit_test(names_of_records_are_refused),
-		cmocka_unit_test(the_id_is_that_of_the_machine_and_netobs),
-		cmocka_unit_test(texts_of_any_bytes_are_json),
-		cmocka_unit_test(what_is_too_long_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("host_fields", tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static const char *name_of(const char *key)
 	return member_name(NAMES_OF_OTEL, longer, strlen(key), buf);
 }
 
-static void conventions_have_their_names(void **state)
+TEST(conventions_have_their_names)
 {
 	static const struct {
 		const char *key, *otel, *ecs;
@@ -26,7 +26,6 @@ static void conventions_have_their_names(void **state)
 	};
 	char buf[NAME_MAX_LEN];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		if (*names[i].otel)
 			assert_string_equal(name_of(names[i].key), names[i].otel);
@@ -38,7 +37,7 @@ static void conventions_have_their_names(void **state)
 	}
 }
 
-static void others_follow_the_rule(void **state)
+TEST(others_follow_the_rule)
 {
 	static const struct {
 		const char *key, *name;
@@ -55,13 +54,12 @@ static void others_follow_the_rule(void **state)
 		{ "A", "netobs.a" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_string_equal(name_of(cases[i].key), cases[i].name);
 }
 
 /* Any two keys of records have names that differ, which fit. */
-static void keys_have_names_of_their_own(void **state)
+TEST(keys_have_names_of_their_own)
 {
 	static const char *const keys[] = {
 #define FIELD(kind, member, type, has, key, ...) key,
@@ -74,7 +72,6 @@ static void keys_have_names_of_their_own(void **state)
 	const size_t n = sizeof(keys) / sizeof(*keys);
 	char a[NAME_MAX_LEN], b[NAME_MAX_LEN];
 
-	(void)state;
 	for (enum names_of of = 0; of < NAMES_OF; of++)
 		for (size_t i = 0; i < n; i++) {
 			const char *name =
@@ -88,15 +85,4 @@ static void keys_have_names_of_their_own(void **state)
 						member_name(of, keys[j],
 							    strlen(keys[j]), b));
 		}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(conventions_have_their_names),
-		cmocka_unit_test(others_follow_the_rule),
-		cmocka_unit_test(keys_have_names_of_their_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

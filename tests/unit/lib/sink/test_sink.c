@@ -30,7 +30,7 @@ static void assert_file_has(const struct lines_fixture *f, uint64_t from,
 	free(text);
 }
 
-static void file_has_each_record_on_a_line(void **state)
+LINES_TEST(file_has_each_record_on_a_line)
 {
 	struct lines_fixture *f = *state;
 	char json[PATH_MAX];
@@ -51,7 +51,7 @@ static void file_has_each_record_on_a_line(void **state)
 	assert_string_equal(f->logged, "");
 }
 
-static void any_record_fits_on_a_line(void **state)
+LINES_TEST(any_record_fits_on_a_line)
 {
 	static struct netobs_point points[300];
 	struct lines_fixture *f = *state;
@@ -77,7 +77,7 @@ static void any_record_fits_on_a_line(void **state)
 }
 
 /* A file that may not grow stands for a disk that is full. */
-static void full_disk_is_told_once_and_costs_nothing(void **state)
+LINES_TEST(full_disk_is_told_once_and_costs_nothing)
 {
 	const struct rlimit full = { 10000, RLIM_INFINITY },
 			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
@@ -152,7 +152,7 @@ static char *receive_all(struct lines_fixture *f, int peer)
 	return text;
 }
 
-static void socket_that_is_away_gets_all_when_it_comes(void **state)
+LINES_TEST(socket_that_is_away_gets_all_when_it_comes)
 {
 	struct lines_fixture *f = *state;
 	int listener, peer;
@@ -180,7 +180,7 @@ static void socket_that_is_away_gets_all_when_it_comes(void **state)
 }
 
 /* If it waited, it would wait forever: the reader is in the same thread. */
-static void socket_that_does_not_read_stops_nobody(void **state)
+LINES_TEST(socket_that_does_not_read_stops_nobody)
 {
 	struct lines_fixture *f = *state;
 	struct netobs_sink_stats stats;
@@ -208,7 +208,7 @@ static uint64_t count_lines(const char *text)
 }
 
 /* Also of lines that were made of records that then had to make room. */
-static void slow_socket_gets_what_counts_as_delivered(void **state)
+LINES_TEST(slow_socket_gets_what_counts_as_delivered)
 {
 	struct lines_fixture *f = *state;
 	int listener = listen_at(f->path), peer;
@@ -228,7 +228,7 @@ static void slow_socket_gets_what_counts_as_delivered(void **state)
 	close(listener);
 }
 
-static void reader_that_goes_and_comes_misses_nothing(void **state)
+LINES_TEST(reader_that_goes_and_comes_misses_nothing)
 {
 	struct lines_fixture *f = *state;
 	int listener = listen_at(f->path);
@@ -258,7 +258,7 @@ static void reader_that_goes_and_comes_misses_nothing(void **state)
 
 /* ---- Spool --------------------------------------------------------------------- */
 
-static void spool_on_disk_outlives_the_sink(void **state)
+LINES_TEST(spool_on_disk_outlives_the_sink)
 {
 	struct lines_fixture *f = *state;
 	char spec[3 * PATH_MAX];
@@ -288,7 +288,7 @@ static void spool_on_disk_outlives_the_sink(void **state)
 }
 
 /* Also those that no sync has reached yet. */
-static void flushed_records_survive_a_kill(void **state)
+LINES_TEST(flushed_records_survive_a_kill)
 {
 	struct lines_fixture *f = *state;
 	char spec[3 * PATH_MAX];
@@ -311,7 +311,7 @@ static void flushed_records_survive_a_kill(void **state)
 }
 
 /* What was sent before is confirmed; what comes later waits for the next sink. */
-static void settled_sink_sends_nothing_new(void **state)
+LINES_TEST(settled_sink_sends_nothing_new)
 {
 	struct lines_fixture *f = *state;
 	char spec[3 * PATH_MAX];
@@ -335,7 +335,7 @@ static void settled_sink_sends_nothing_new(void **state)
 }
 
 /* A peer that reads nothing confirms nothing. */
-static void sink_is_not_settled_before_confirmations(void **state)
+LINES_TEST(sink_is_not_settled_before_confirmations)
 {
 	struct lines_fixture *f = *state;
 	char spec[3 * PATH_MAX], *text;
@@ -366,7 +366,7 @@ static int count_one_packet(struct netobs_stats *ret_stats, void *user)
 	return 0;
 }
 
-static void last_totals_are_kept(void **state)
+LINES_TEST(last_totals_are_kept)
 {
 	const NETOBS_OPTS(netobs_sink_opts, opts, .get_stats = count_one_packet);
 	struct lines_fixture *f = *state;
@@ -384,7 +384,7 @@ static void last_totals_are_kept(void **state)
 	assert_int_equal(sink_stats_of(f).pending.records, 11);
 }
 
-static void records_become_durable_in_time(void **state)
+LINES_TEST(records_become_durable_in_time)
 {
 	struct lines_fixture *f = *state;
 	struct pollfd fd = { .events = POLLIN };
@@ -403,7 +403,7 @@ static void records_become_durable_in_time(void **state)
 	assert_int_equal(sink_stats_of(f).durable_records, 100);
 }
 
-static void null_delivers_all_to_nobody(void **state)
+LINES_TEST(null_delivers_all_to_nobody)
 {
 	struct lines_fixture *f = *state;
 
@@ -416,7 +416,7 @@ static void null_delivers_all_to_nobody(void **state)
 
 /* ---- Wrong specs ----------------------------------------------------------------- */
 
-static void wrong_specs_are_refused(void **state)
+LINES_TEST(wrong_specs_are_refused)
 {
 	static const struct refused_spec cases[] = {
 		{ "", -EINVAL, "kind of sink" },
@@ -443,7 +443,7 @@ static void wrong_specs_are_refused(void **state)
 	assert_int_equal(netobs_sink_open("json", NULL, NULL), -EINVAL);
 }
 
-static void checks_open_nothing(void **state)
+LINES_TEST(checks_open_nothing)
 {
 	static const char *const right[] = {
 		"null", "json", "json:/nosuchdir/x?rotate.bytes=1M",
@@ -470,12 +470,11 @@ static void checks_open_nothing(void **state)
 	assert_int_equal(netobs_sink_check(NULL, &opts), -EINVAL);
 }
 
-static void absent_sinks_are_refused(void **state)
+TEST(absent_sinks_are_refused)
 {
 	struct netobs_sink_stats stats = { .sz = sizeof(stats) };
 	char json[64];
 
-	(void)state;
 	assert_int_equal(netobs_sink_write(NULL, NULL), -EINVAL);
 	assert_int_equal(netobs_sink_flush(NULL), -EINVAL);
 	assert_int_equal(netobs_sink_dispatch(NULL), -EINVAL);
@@ -486,36 +485,9 @@ static void absent_sinks_are_refused(void **state)
 	netobs_sink_close(NULL);
 }
 
-static void drops_have_names(void **state)
+TEST(drops_have_names)
 {
-	(void)state;
 	for (unsigned int i = 0; i < NETOBS_SINK_DROPS; i++)
 		assert_non_null(netobs_sink_drop_name(i));
 	assert_null(netobs_sink_drop_name(NETOBS_SINK_DROPS));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		lines_test(file_has_each_record_on_a_line),
-		lines_test(any_record_fits_on_a_line),
-		lines_test(full_disk_is_told_once_and_costs_nothing),
-		lines_test(socket_that_is_away_gets_all_when_it_comes),
-		lines_test(socket_that_does_not_read_stops_nobody),
-		lines_test(slow_socket_gets_what_counts_as_delivered),
-		lines_test(reader_that_goes_and_comes_misses_nothing),
-		lines_test(spool_on_disk_outlives_the_sink),
-		lines_test(flushed_records_survive_a_kill),
-		lines_test(last_totals_are_kept),
-		lines_test(settled_sink_sends_nothing_new),
-		lines_test(sink_is_not_settled_before_confirmations),
-		lines_test(records_become_durable_in_time),
-		lines_test(null_delivers_all_to_nobody),
-		lines_test(wrong_specs_are_refused),
-		lines_test(checks_open_nothing),
-		cmocka_unit_test(absent_sinks_are_refused),
-		cmocka_unit_test(drops_have_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

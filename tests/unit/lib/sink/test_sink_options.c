@@ -24,13 +24,12 @@ static void assert_refused(const struct netobs_sink_opts *opts,
 		fail_msg("'%s' is not in: %s", words, *opts->error);
 }
 
-static void open_writes_why_it_failed(void **state)
+TEST(open_writes_why_it_failed)
 {
 	char why[NETOBS_ERROR_MAX] = "untouched";
 	const NETOBS_OPTS(netobs_sink_opts, opts, .error = &why);
 	struct netobs_sink *sink;
 
-	(void)state;
 	assert_int_equal(netobs_sink_open("null", &opts, &sink), 0);
 	assert_string_equal(why, "untouched");
 	netobs_sink_close(sink);
@@ -41,14 +40,13 @@ static void open_writes_why_it_failed(void **state)
 	assert_non_null(strstr(why, "/nonexistent/a"));
 }
 
-static void open_refuses_later_options_that_are_used(void **state)
+TEST(open_refuses_later_options_that_are_used)
 {
 	char why[NETOBS_ERROR_MAX];
 	struct later_opts later = { .opts = { .sz = sizeof(later),
 					      .error = &why } };
 	struct netobs_sink *sink;
 
-	(void)state;
 	assert_int_equal(netobs_sink_open("null", &later.opts, &sink), 0);
 	netobs_sink_close(sink);
 	later.more[2] = 1;
@@ -58,13 +56,12 @@ static void open_refuses_later_options_that_are_used(void **state)
 	assert_refused(&later.opts, "null", "sampling_mode");
 }
 
-static void open_takes_shorter_options(void **state)
+TEST(open_takes_shorter_options)
 {
 	const size_t sz = offsetof(struct netobs_sink_opts, user), one = 1;
 	struct netobs_sink *sink;
 	void *opts = calloc(1, sz);
 
-	(void)state;
 	memcpy(opts, &sz, sizeof(sz));
 	assert_int_equal(netobs_sink_open("null", opts, &sink), 0);
 	netobs_sink_close(sink);
@@ -73,12 +70,11 @@ static void open_takes_shorter_options(void **state)
 	free(opts);
 }
 
-static void write_refuses_records_of_no_size(void **state)
+TEST(write_refuses_records_of_no_size)
 {
 	struct netobs_flow flow = { .packets = 1 };
 	struct netobs_sink *sink;
 
-	(void)state;
 	assert_int_equal(netobs_sink_open("null", NULL, &sink), 0);
 	assert_int_equal(netobs_sink_write(sink, &flow.record), -EINVAL);
 	flow.sz = sizeof(flow);
@@ -86,7 +82,7 @@ static void write_refuses_records_of_no_size(void **state)
 	netobs_sink_close(sink);
 }
 
-static void stats_fill_what_the_caller_knows(void **state)
+TEST(stats_fill_what_the_caller_knows)
 {
 	struct {
 		struct netobs_sink_stats stats;
@@ -95,7 +91,6 @@ static void stats_fill_what_the_caller_knows(void **state)
 	const size_t sz = offsetof(struct netobs_sink_stats, delivered);
 	struct netobs_sink *sink;
 
-	(void)state;
 	assert_int_equal(netobs_sink_open("null", NULL, &sink), 0);
 	memset(&larger, 0xee, sizeof(larger));
 	larger.stats.sz = sz;
@@ -113,27 +108,12 @@ static void stats_fill_what_the_caller_knows(void **state)
 }
 
 /* A loop over names sees what there is, also with a later library. */
-static void reasons_end_within_their_room(void **state)
+TEST(reasons_end_within_their_room)
 {
 	unsigned int i;
 
-	(void)state;
 	for (i = 0; netobs_sink_drop_name(i); i++)
 		continue;
 	assert_int_equal(i, NETOBS_SINK_DROPS);
 	assert_in_range(i, 1, NETOBS_REASONS_MAX);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(open_writes_why_it_failed),
-		cmocka_unit_test(open_refuses_later_options_that_are_used),
-		cmocka_unit_test(open_takes_shorter_options),
-		cmocka_unit_test(write_refuses_records_of_no_size),
-		cmocka_unit_test(stats_fill_what_the_caller_knows),
-		cmocka_unit_test(reasons_end_within_their_room),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void write_stats(struct lines_fixture *f, uint64_t seen)
 
 /* ---- The option ------------------------------------------------------------------ */
 
-static void statistics_follow_each_batch_once_they_have_changed(void **state)
+LINES_TEST(statistics_follow_each_batch_once_they_have_changed)
 {
 	struct lines_fixture *f = *state;
 	uint64_t seen = 0;
@@ -93,7 +93,7 @@ static void statistics_follow_each_batch_once_they_have_changed(void **state)
 }
 
 /* Another run may send the record, with a sampling of its own. */
-static void records_get_the_sampling_of_the_sink_if_they_have_none(void **state)
+LINES_TEST(records_get_the_sampling_of_the_sink_if_they_have_none)
 {
 	const NETOBS_OPTS(netobs_sink_opts, opts, .sampling = 50);
 	struct netobs_flow flow = make_numbered_flow(1);
@@ -113,7 +113,7 @@ static void records_get_the_sampling_of_the_sink_if_they_have_none(void **state)
 	free(text);
 }
 
-static void flows_are_the_default(void **state)
+LINES_TEST(flows_are_the_default)
 {
 	struct lines_fixture *f = *state;
 	uint64_t seen = 1;
@@ -126,7 +126,7 @@ static void flows_are_the_default(void **state)
 	assert_int_equal(sink_stats_of(f).taken.records, 1);
 }
 
-static void statistics_can_be_alone(void **state)
+LINES_TEST(statistics_can_be_alone)
 {
 	struct lines_fixture *f = *state;
 
@@ -137,7 +137,7 @@ static void statistics_can_be_alone(void **state)
 	assert_file_has_types(f, "s");
 }
 
-static void types_that_cannot_be_are_refused_at_the_start(void **state)
+LINES_TEST(types_that_cannot_be_are_refused_at_the_start)
 {
 	static const struct {
 		const char *spec, *words;
@@ -168,7 +168,7 @@ static void types_that_cannot_be_are_refused_at_the_start(void **state)
 
 /* ---- Callers of other versions ----------------------------------------------------- */
 
-static void statistics_of_other_sizes_are_taken(void **state)
+LINES_TEST(statistics_of_other_sizes_are_taken)
 {
 	struct {
 		struct netobs_stats_record stats;
@@ -201,7 +201,7 @@ static void statistics_of_other_sizes_are_taken(void **state)
 
 /* ---- Spools -------------------------------------------------------------------------- */
 
-static void all_types_wait_on_disk_and_in_memory_in_their_order(void **state)
+LINES_TEST(all_types_wait_on_disk_and_in_memory_in_their_order)
 {
 	struct lines_fixture *f = *state;
 
@@ -254,7 +254,7 @@ static void write_spool_of_a_later_version(const char *dir)
 	spool_close(&spool);
 }
 
-static void later_types_are_skipped_and_counted(void **state)
+LINES_TEST(later_types_are_skipped_and_counted)
 {
 	struct lines_fixture *f = *state;
 	struct netobs_sink_stats stats;
@@ -275,7 +275,7 @@ static void later_types_are_skipped_and_counted(void **state)
 }
 
 /* The next process takes other types of records than the last one. */
-static void types_that_are_left_out_are_skipped_and_counted(void **state)
+LINES_TEST(types_that_are_left_out_are_skipped_and_counted)
 {
 	struct lines_fixture *f = *state;
 
@@ -292,21 +292,4 @@ static void types_that_are_left_out_are_skipped_and_counted(void **state)
 	assert_int_equal(
 		sink_stats_of(f).dropped[NETOBS_SINK_UNSUPPORTED].records, 2);
 	assert_sink_identity(f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		lines_test(statistics_follow_each_batch_once_they_have_changed),
-		lines_test(flows_are_the_default),
-		lines_test(records_get_the_sampling_of_the_sink_if_they_have_none),
-		lines_test(statistics_can_be_alone),
-		lines_test(types_that_cannot_be_are_refused_at_the_start),
-		lines_test(statistics_of_other_sizes_are_taken),
-		lines_test(all_types_wait_on_disk_and_in_memory_in_their_order),
-		lines_test(later_types_are_skipped_and_counted),
-		lines_test(types_that_are_left_out_are_skipped_and_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

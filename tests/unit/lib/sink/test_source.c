@@ -28,13 +28,12 @@ static struct netobs_sink *open_for(struct netobs *ctx, const char *spec,
 	return sink;
 }
 
-static void sinks_have_the_sampling_of_their_context(void **state)
+TEST(sinks_have_the_sampling_of_their_context)
 {
 	struct netobs *ctx = new_context();
 	struct netobs_sink *sink = open_for(ctx, "null", 0),
 			   *own = open_for(ctx, "null", 7);
 
-	(void)state;
 	assert_int_equal(sink->host.sampling, 50);
 	assert_int_equal(sink->host.sampling_mode, NETOBS_SAMPLE_FLOWS);
 	assert_int_equal(own->host.sampling, 7);
@@ -44,13 +43,12 @@ static void sinks_have_the_sampling_of_their_context(void **state)
 	netobs_free(ctx);
 }
 
-static void sinks_read_the_statistics_of_their_context(void **state)
+TEST(sinks_read_the_statistics_of_their_context)
 {
 	struct netobs *ctx = new_context();
 	struct netobs_sink *sink = open_for(ctx, "null", 0);
 	struct netobs_stats stats = { .drains = 1 };
 
-	(void)state;
 	assert_true(sink->host.ops->get_stats(&sink->host, &stats));
 	assert_int_equal(stats.sz, sizeof(stats));
 	assert_int_equal(stats.drains, 0);
@@ -59,27 +57,15 @@ static void sinks_read_the_statistics_of_their_context(void **state)
 	netobs_sink_close(sink);
 }
 
-static void either_side_is_freed_first(void **state)
+TEST(either_side_is_freed_first)
 {
 	struct netobs *ctx = new_context();
 	struct netobs_sink *sinks[3];
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		sinks[i] = open_for(ctx, "null", 0);
 	netobs_sink_close(sinks[1]);
 	netobs_free(ctx);
 	netobs_sink_close(sinks[0]);
 	netobs_sink_close(sinks[2]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sinks_have_the_sampling_of_their_context),
-		cmocka_unit_test(sinks_read_the_statistics_of_their_context),
-		cmocka_unit_test(either_side_is_freed_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,7 +145,9 @@ static void check_end(const struct netobs_journey *journey, uint32_t number,
 	assert_int_equal(journey->end_ns, START_NS + us * US);
 }
 
-static void it_has_all_parts_but_those_of_streams(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(it_has_all_parts_but_those_of_streams)
 {
 	struct world *world = *state;
 
@@ -165,7 +167,7 @@ static void it_has_all_parts_but_those_of_streams(void **state)
 	assert_true(world->got[0].record.has & NETOBS_JOURNEY_HAS_READ);
 }
 
-static void a_buffer_that_is_used_again_has_another_one(void **state)
+CASE(a_buffer_that_is_used_again_has_another_one)
 {
 	struct world *world = *state;
 
@@ -178,7 +180,7 @@ static void a_buffer_that_is_used_again_has_another_one(void **state)
 	assert_int_equal(world->got[0].unknown_parts, BIT(STACK) | BIT(READER));
 }
 
-static void a_drop_is_an_end(void **state)
+CASE(a_drop_is_an_end)
 {
 	struct world *world = *state;
 	struct netobs_trace_event drop =
@@ -202,7 +204,7 @@ static void a_drop_is_an_end(void **state)
 	assert_int_equal(part_us(&world->got[1], NETOBS_JOURNEY_QDISC), 7);
 }
 
-static void processes_read_in_order(void **state)
+CASE(processes_read_in_order)
 {
 	struct world *world = *state;
 
@@ -224,7 +226,7 @@ static void processes_read_in_order(void **state)
 }
 
 /* What is in front is no datagram of a connection that is traced. */
-static void what_is_behind_another_ones_is_not_known_to_be_read(void **state)
+CASE(what_is_behind_another_ones_is_not_known_to_be_read)
 {
 	struct world *world = *state;
 
@@ -238,7 +240,7 @@ static void what_is_behind_another_ones_is_not_known_to_be_read(void **state)
 	assert_int_equal(world->got[0].unknown_parts, BIT(READER));
 }
 
-static void fragments_are_ranges_of_it(void **state)
+CASE(fragments_are_ranges_of_it)
 {
 	struct world *world = *state;
 
@@ -257,7 +259,7 @@ static void fragments_are_ranges_of_it(void **state)
 }
 
 /* Of IPv6, the whole has no number: it has the buffer of the last one that came. */
-static void fragments_that_are_whole_again_are_read(void **state)
+CASE(fragments_that_are_whole_again_are_read)
 {
 	struct world *world = *state;
 	struct netobs_trace_event event =
@@ -280,7 +282,7 @@ static void fragments_that_are_whole_again_are_read(void **state)
 }
 
 /* The kernel segments a buffer for the socket, and one of these has the place of an earlier buffer. */
-static void a_segment_is_not_the_buffer(void **state)
+CASE(a_segment_is_not_the_buffer)
 {
 	struct world *world = *state;
 	struct netobs_trace_event event =
@@ -297,7 +299,7 @@ static void a_segment_is_not_the_buffer(void **state)
 }
 
 /* Hooks are found by the buffer, and none begins a datagram. */
-static void hooks_are_of_the_datagram(void **state)
+CASE(hooks_are_of_the_datagram)
 {
 	struct world *world = *state;
 
@@ -318,7 +320,7 @@ static void hooks_are_of_the_datagram(void **state)
 }
 
 /* Sockets of two namespaces get a datagram that came in fragments: it is one, and the first one's. */
-static void a_datagram_is_in_the_list_of_one_socket(void **state)
+CASE(a_datagram_is_in_the_list_of_one_socket)
 {
 	struct world *world = *state;
 	struct netobs_trace_event event;
@@ -346,7 +348,7 @@ static void a_datagram_is_in_the_list_of_one_socket(void **state)
 }
 
 /* The kernel gives each socket a copy, and drops the first one. */
-static void an_echo_is_known_by_its_number(void **state)
+CASE(an_echo_is_known_by_its_number)
 {
 	struct world *world = *state;
 	struct netobs_trace_event event;
@@ -375,7 +377,7 @@ static void an_echo_is_known_by_its_number(void **state)
 	}
 }
 
-static void the_end_of_a_connection_delivers_all(void **state)
+CASE(the_end_of_a_connection_delivers_all)
 {
 	struct world *world = *state;
 
@@ -385,26 +387,4 @@ static void the_end_of_a_connection_delivers_all(void **state)
 	journeys_end(world->journeys, 1);
 	assert_int_equal(world->n, 2);
 	assert_int_equal(world->got[0].seq + world->got[1].seq, 3);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(it_has_all_parts_but_those_of_streams),
-		CASE(a_buffer_that_is_used_again_has_another_one),
-		CASE(a_drop_is_an_end),
-		CASE(processes_read_in_order),
-		CASE(what_is_behind_another_ones_is_not_known_to_be_read),
-		CASE(fragments_are_ranges_of_it),
-		CASE(fragments_that_are_whole_again_are_read),
-		CASE(a_segment_is_not_the_buffer),
-		CASE(hooks_are_of_the_datagram),
-		CASE(a_datagram_is_in_the_list_of_one_socket),
-		CASE(an_echo_is_known_by_its_number),
-		CASE(the_end_of_a_connection_delivers_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

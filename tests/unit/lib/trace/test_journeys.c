@@ -161,9 +161,11 @@ static void check_parts(const struct netobs_journey *journey,
 		assert_int_equal(part_us(journey, part), us[part]);
 }
 
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
 /* ---- Cases ----------------------------------------------------------------------------------- */
 
-static void a_request_has_all_parts(void **state)
+CASE(a_request_has_all_parts)
 {
 	struct world *world = *state;
 	const struct netobs_journey *journey;
@@ -200,7 +202,7 @@ static void a_request_has_all_parts(void **state)
 }
 
 /* The kernel may send the first bytes of a large write before it has copied the last ones. */
-static void a_large_write_is_sent_before_it_ends(void **state)
+CASE(a_large_write_is_sent_before_it_ends)
 {
 	struct world *world = *state;
 
@@ -228,7 +230,7 @@ static void a_large_write_is_sent_before_it_ends(void **state)
 }
 
 /* A call that does not block writes a part; the next one begins where that ended. */
-static void calls_that_write_less_than_they_wanted(void **state)
+CASE(calls_that_write_less_than_they_wanted)
 {
 	struct world *world = *state;
 
@@ -248,7 +250,7 @@ static void calls_that_write_less_than_they_wanted(void **state)
 	assert_int_equal(part_us(&world->got[1], NETOBS_JOURNEY_TCP), 10);
 }
 
-static void a_drop_begins_a_recovery(void **state)
+CASE(a_drop_begins_a_recovery)
 {
 	struct world *world = *state;
 	const struct netobs_journey *journey;
@@ -281,7 +283,7 @@ static void a_drop_begins_a_recovery(void **state)
 }
 
 /* A copy that is sent too early does not overtake the first one: buffers tell them apart. */
-static void a_spurious_copy_is_not_the_one_that_arrived(void **state)
+CASE(a_spurious_copy_is_not_the_one_that_arrived)
 {
 	struct world *world = *state;
 
@@ -302,7 +304,7 @@ static void a_spurious_copy_is_not_the_one_that_arrived(void **state)
 }
 
 /* A relay in user space loses the first copy, and nothing tells of it. */
-static void a_loss_without_a_trace_is_a_recovery(void **state)
+CASE(a_loss_without_a_trace_is_a_recovery)
 {
 	struct world *world = *state;
 
@@ -322,7 +324,7 @@ static void a_loss_without_a_trace_is_a_recovery(void **state)
 }
 
 /* TCP has no memory for the first segment. */
-static void a_segment_that_tcp_drops_is_not_taken(void **state)
+CASE(a_segment_that_tcp_drops_is_not_taken)
 {
 	struct world *world = *state;
 
@@ -345,7 +347,7 @@ static void a_segment_that_tcp_drops_is_not_taken(void **state)
 	assert_int_equal(world->got->n_drops, 1);
 }
 
-static void netfilter_drops_what_came_to_no_interface(void **state)
+CASE(netfilter_drops_what_came_to_no_interface)
 {
 	struct world *world = *state;
 
@@ -362,7 +364,7 @@ static void netfilter_drops_what_came_to_no_interface(void **state)
 	assert_int_equal(world->got->n_drops, 1);
 }
 
-static void a_driver_that_refuses_is_a_queue(void **state)
+CASE(a_driver_that_refuses_is_a_queue)
 {
 	struct world *world = *state;
 
@@ -381,7 +383,7 @@ static void a_driver_that_refuses_is_a_queue(void **state)
 	assert_int_equal(world->got->n_attempts, 1);
 }
 
-static void a_range_that_is_read_twice_is_one_journey(void **state)
+CASE(a_range_that_is_read_twice_is_one_journey)
 {
 	struct world *world = *state;
 
@@ -398,7 +400,7 @@ static void a_range_that_is_read_twice_is_one_journey(void **state)
 	assert_int_equal(world->got->end_ns, START_NS + 31 * US);
 }
 
-static void bytes_wait_for_earlier_ones(void **state)
+CASE(bytes_wait_for_earlier_ones)
 {
 	struct world *world = *state;
 
@@ -418,7 +420,7 @@ static void bytes_wait_for_earlier_ones(void **state)
 	assert_int_equal(part_us(&world->got[1], NETOBS_JOURNEY_GAP), 41);
 }
 
-static void an_acknowledgment_ends_what_a_receiver_elsewhere_has(void **state)
+CASE(an_acknowledgment_ends_what_a_receiver_elsewhere_has)
 {
 	struct world *world = *state;
 	const struct netobs_journey *journey;
@@ -438,7 +440,7 @@ static void an_acknowledgment_ends_what_a_receiver_elsewhere_has(void **state)
 	assert_int_equal(journey->record.has & NETOBS_JOURNEY_HAS_READ, 0);
 }
 
-static void what_a_sender_elsewhere_does_is_not_missing(void **state)
+CASE(what_a_sender_elsewhere_does_is_not_missing)
 {
 	struct world *world = *state;
 
@@ -453,7 +455,7 @@ static void what_a_sender_elsewhere_does_is_not_missing(void **state)
 	assert_int_equal(world->got->record.has & NETOBS_JOURNEY_HAS_SEND, 0);
 }
 
-static void points_that_are_missing_are_unknown_parts(void **state)
+CASE(points_that_are_missing_are_unknown_parts)
 {
 	struct world *world = *state;
 
@@ -485,7 +487,7 @@ static void points_that_are_missing_are_unknown_parts(void **state)
 	assert_int_equal(world->got[4].unknown_parts, 0);
 }
 
-static void what_is_not_read_is_delivered_at_the_end(void **state)
+CASE(what_is_not_read_is_delivered_at_the_end)
 {
 	struct world *world = *state;
 
@@ -507,7 +509,7 @@ static void what_is_not_read_is_delivered_at_the_end(void **state)
 				 BIT(GAP) | BIT(READER));
 }
 
-static void forwarding_is_a_part(void **state)
+CASE(forwarding_is_a_part)
 {
 	struct world *world = *state;
 
@@ -526,7 +528,7 @@ static void forwarding_is_a_part(void **state)
 }
 
 /* Neither end is here: nothing says when bytes have arrived. */
-static void what_is_only_forwarded_is_delivered_after_some_time(void **state)
+CASE(what_is_only_forwarded_is_delivered_after_some_time)
 {
 	struct world *world = *state;
 
@@ -550,7 +552,7 @@ static void what_is_only_forwarded_is_delivered_after_some_time(void **state)
 	}
 }
 
-static void many_attempts_are_cut_in_the_middle(void **state)
+CASE(many_attempts_are_cut_in_the_middle)
 {
 	struct world *world = *state;
 
@@ -572,7 +574,7 @@ static void many_attempts_are_cut_in_the_middle(void **state)
 	assert_int_equal(world->got->unknown_parts, 0);
 }
 
-static void events_of_the_same_bytes_are_bounded(void **state)
+CASE(events_of_the_same_bytes_are_bounded)
 {
 	struct world *world = *state;
 
@@ -585,7 +587,7 @@ static void events_of_the_same_bytes_are_bounded(void **state)
 }
 
 /* Nobody reads: the oldest bytes are delivered as they are. */
-static void held_events_are_bounded(void **state)
+CASE(held_events_are_bounded)
 {
 	struct world *world = *state;
 	const int64_t n = 100000;
@@ -601,7 +603,7 @@ static void held_events_are_bounded(void **state)
 }
 
 /* 100 MB by one call, in 64 KiB, with 1.4 kB segments: 200,000 events and more. */
-static void a_bulk_transfer_takes_time_that_grows_with_it(void **state)
+CASE(a_bulk_transfer_takes_time_that_grows_with_it)
 {
 	enum { CHUNK = 65536, CHUNKS = 1600, SEGMENT = 1448 };
 	struct world *world = *state;
@@ -655,7 +657,7 @@ static void check_points(const struct netobs_journey *journey,
 		assert_int_equal(journey->steps[i].point, points[i]);
 }
 
-static void hooks_are_steps_within_the_parts(void **state)
+CASE(hooks_are_steps_within_the_parts)
 {
 	static const uint8_t points[] = {
 		NETOBS_TRACE_SEND,	     NETOBS_TRACE_OUTPUT,
@@ -683,7 +685,7 @@ static void hooks_are_steps_within_the_parts(void **state)
 }
 
 /* By their buffers: those of the attempt that arrived count. */
-static void hooks_are_of_their_attempt(void **state)
+CASE(hooks_are_of_their_attempt)
 {
 	struct world *world = *state;
 
@@ -708,7 +710,7 @@ static void hooks_are_of_their_attempt(void **state)
 	}
 }
 
-static void a_journey_begins_at_no_hook(void **state)
+CASE(a_journey_begins_at_no_hook)
 {
 	struct world *world = *state;
 
@@ -721,7 +723,7 @@ static void a_journey_begins_at_no_hook(void **state)
 	assert_false(world->got->record.has & NETOBS_JOURNEY_HAS_NETFILTER);
 }
 
-static void connections_do_not_touch(void **state)
+CASE(connections_do_not_touch)
 {
 	struct world *world = *state;
 	struct netobs_trace_event event;
@@ -746,13 +748,12 @@ static void count_bytes(struct netobs_journey *journey, void *ctx)
 }
 
 /* Many connections with few events each, which nothing ends. */
-static void memory_of_all_connections_is_bounded(void **state)
+CASE(memory_of_all_connections_is_bounded)
 {
 	enum { CONNECTIONS = 3000, ROUNDS = 200, STEP = 10 };
 	struct journeys *journeys;
 	uint64_t bytes = 0;
 
-	(void)state;
 	assert_int_equal(journeys_new(count_bytes, &bytes, &journeys), 0);
 	for (int64_t round = 0; round < ROUNDS; round++)
 		for (uint64_t id = 1; id <= CONNECTIONS; id++) {
@@ -772,40 +773,4 @@ static void memory_of_all_connections_is_bounded(void **state)
 	journeys_end(journeys, 0);
 	journeys_free(journeys);
 	assert_int_equal(bytes, (uint64_t)CONNECTIONS * ROUNDS * STEP);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(a_request_has_all_parts),
-		CASE(a_large_write_is_sent_before_it_ends),
-		CASE(calls_that_write_less_than_they_wanted),
-		CASE(a_drop_begins_a_recovery),
-		CASE(a_spurious_copy_is_not_the_one_that_arrived),
-		CASE(a_loss_without_a_trace_is_a_recovery),
-		CASE(a_segment_that_tcp_drops_is_not_taken),
-		CASE(netfilter_drops_what_came_to_no_interface),
-		CASE(a_driver_that_refuses_is_a_queue),
-		CASE(a_range_that_is_read_twice_is_one_journey),
-		CASE(bytes_wait_for_earlier_ones),
-		CASE(an_acknowledgment_ends_what_a_receiver_elsewhere_has),
-		CASE(what_a_sender_elsewhere_does_is_not_missing),
-		CASE(points_that_are_missing_are_unknown_parts),
-		CASE(what_is_not_read_is_delivered_at_the_end),
-		CASE(forwarding_is_a_part),
-		CASE(memory_of_all_connections_is_bounded),
-		CASE(what_is_only_forwarded_is_delivered_after_some_time),
-		CASE(many_attempts_are_cut_in_the_middle),
-		CASE(events_of_the_same_bytes_are_bounded),
-		CASE(held_events_are_bounded),
-		CASE(a_bulk_transfer_takes_time_that_grows_with_it),
-		CASE(hooks_are_steps_within_the_parts),
-		CASE(hooks_are_of_their_attempt),
-		CASE(a_journey_begins_at_no_hook),
-		CASE(connections_do_not_touch),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -740,11 +740,10 @@ static void run_connections(struct world *world, uint64_t id)
 	journeys_free(world->journeys);
 }
 
-static void each_byte_has_the_journey_that_it_made(void **state)
+TEST(each_byte_has_the_journey_that_it_made)
 {
 	struct world world = { 0 };
 
-	(void)state;
 	srandom(test_seed());
 	for (uint64_t id = AT_ONCE; id < CONNECTIONS; id += AT_ONCE)
 		run_connections(&world, id);
@@ -752,23 +751,12 @@ static void each_byte_has_the_journey_that_it_made(void **state)
 	print_message("%u journeys\n", world.n_checked);
 }
 
-static void events_that_are_missing_make_no_holes(void **state)
+TEST(events_that_are_missing_make_no_holes)
 {
 	struct world world = { .is_lossy = true };
 
-	(void)state;
 	srandom(test_seed());
 	for (uint64_t id = AT_ONCE; id < CONNECTIONS; id += AT_ONCE)
 		run_connections(&world, id);
 	free(world.events);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_byte_has_the_journey_that_it_made),
-		cmocka_unit_test(events_that_are_missing_make_no_holes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

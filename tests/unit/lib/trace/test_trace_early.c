@@ -27,12 +27,11 @@ static void keep(struct trace_early *early, uint64_t n)
 	}
 }
 
-static void events_are_delivered_once_and_in_order(void **state)
+TEST(events_are_delivered_once_and_in_order)
 {
 	struct trace_early early = { 0 };
 	struct seen seen = { 0 };
 
-	(void)state;
 	keep(&early, 1000);
 	trace_early_deliver(&early, see, &seen);
 	assert_int_equal(seen.n, 1000);
@@ -40,12 +39,11 @@ static void events_are_delivered_once_and_in_order(void **state)
 	assert_int_equal(seen.n, 1000);
 }
 
-static void those_beyond_the_limit_are_refused(void **state)
+TEST(those_beyond_the_limit_are_refused)
 {
 	struct trace_early early = { 0 };
 	struct seen seen = { 0 };
 
-	(void)state;
 	keep(&early, TRACE_EARLY_MAX);
 	assert_false(trace_early_keep(&early, &(struct netobs_trace_event){ 0 }));
 	trace_early_deliver(&early, see, &seen);
@@ -55,27 +53,15 @@ static void those_beyond_the_limit_are_refused(void **state)
 	assert_int_equal(early.n, 0);
 }
 
-static void a_callback_may_keep_more(void **state)
+TEST(a_callback_may_keep_more)
 {
 	struct trace_early early = { 0 };
 	struct seen seen = { .early = &early };
 
-	(void)state;
 	keep(&early, 100);
 	trace_early_deliver(&early, see, &seen);
 	assert_int_equal(early.n, 100);
 	seen = (struct seen){ 0 };
 	trace_early_deliver(&early, see, &seen);
 	assert_int_equal(seen.n, 100);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(events_are_delivered_once_and_in_order),
-		cmocka_unit_test(those_beyond_the_limit_are_refused),
-		cmocka_unit_test(a_callback_may_keep_more),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ static const struct end v6[] = { { "2001:db8::1", 40000 },
 static const struct end near6[] = { { "2001:db8::1", 8080 },
 				    { "2001:db8::2", 9090 } };
 
-static void hosts_ports_and_nets_are_of_either_end(void **state)
+TEST(hosts_ports_and_nets_are_of_either_end)
 {
 	static const struct {
 		const char *expression;
@@ -117,46 +117,29 @@ static void hosts_ports_and_nets_are_of_either_end(void **state)
 		{ "src port 443 and dst port 80", v4, false },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_match(cases[i].expression, cases[i].ends,
 			     cases[i].is_match);
 }
 
-static void either_direction_may_match_a_negation(void **state)
+TEST(either_direction_may_match_a_negation)
 {
-	(void)state;
 	assert_match("not src host 192.0.2.1", v4, true);
 	assert_match("not host 192.0.2.1", v4, false);
 	assert_match("not port 443", v6, false);
 	assert_match("not port 80", v6, true);
 }
 
-static void without_an_expression_all_match(void **state)
+TEST(without_an_expression_all_match)
 {
-	(void)state;
 	assert_true(matches(NULL, &v4[0], &v4[1]));
 	assert_true(matches(NULL, &v6[0], &v6[1]));
 }
 
-static void a_segment_has_the_flags_and_length_of_an_acknowledgment(void **state)
+TEST(a_segment_has_the_flags_and_length_of_an_acknowledgment)
 {
-	(void)state;
 	assert_match("tcp[tcpflags] & tcp-ack != 0", v4, true);
 	assert_match("tcp[tcpflags] & tcp-syn != 0", v4, false);
 	assert_match("less 80", v4, true);
 	assert_match("greater 80", v6, false);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hosts_ports_and_nets_are_of_either_end),
-		cmocka_unit_test(either_direction_may_match_a_negation),
-		cmocka_unit_test(without_an_expression_all_match),
-		cmocka_unit_test(
-			a_segment_has_the_flags_and_length_of_an_acknowledgment),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,32 +33,29 @@ static int read_wrong(const char *command, const char *container)
 	return trace_process_read(&process, &opts, &silent);
 }
 
-static void without_a_choice_all_are_chosen(void **state)
+TEST(without_a_choice_all_are_chosen)
 {
 	struct trace_process process = make(0, NULL, NULL);
 
-	(void)state;
 	assert_false(trace_process_is_given(&process));
 	assert_true(trace_process_is(&process, 1, any));
 }
 
-static void a_number_is_that_of_one_process(void **state)
+TEST(a_number_is_that_of_one_process)
 {
 	struct trace_process process = make(7, NULL, NULL);
 
-	(void)state;
 	assert_true(trace_process_is_given(&process));
 	assert_true(trace_process_is(&process, 7, any));
 	assert_false(trace_process_is(&process, 8, any));
 }
 
 /* The process's own counts where its thread has another one. */
-static void a_command_is_of_the_thread_or_its_process(void **state)
+TEST(a_command_is_of_the_thread_or_its_process)
 {
 	const uint32_t pid = (uint32_t)getpid();
 	struct trace_process process = make(0, "netobs-unit", NULL);
 
-	(void)state;
 	assert_true(trace_process_is(&process, 1, unit));
 	assert_int_equal(prctl(PR_SET_NAME, "netobs-unit"), 0);
 	assert_true(trace_process_is(&process, pid, any));
@@ -70,12 +67,11 @@ static void a_command_is_of_the_thread_or_its_process(void **state)
 }
 
 /* For a second. */
-static void what_proc_said_is_kept(void **state)
+TEST(what_proc_said_is_kept)
 {
 	const uint32_t pid = (uint32_t)getpid();
 	struct trace_process process = make(0, "netobs-other", NULL);
 
-	(void)state;
 	assert_int_equal(prctl(PR_SET_NAME, "netobs-unit"), 0);
 	assert_false(trace_process_is(&process, pid, any));
 	assert_int_equal(prctl(PR_SET_NAME, "netobs-other"), 0);
@@ -85,21 +81,19 @@ static void what_proc_said_is_kept(void **state)
 	assert_true(trace_process_is(&process, pid, any));
 }
 
-static void no_process_is_in_a_container_that_is_not(void **state)
+TEST(no_process_is_in_a_container_that_is_not)
 {
 	struct trace_process process = make(0, NULL, "0123456789ab");
 
-	(void)state;
 	assert_true(trace_process_is_given(&process));
 	assert_false(trace_process_is(&process, (uint32_t)getpid(), any));
 	assert_false(trace_process_is(&process, UINT32_MAX, any));
 }
 
-static void wrong_options_are_refused(void **state)
+TEST(wrong_options_are_refused)
 {
 	char container[73];
 
-	(void)state;
 	memset(container, 'a', sizeof(container) - 1);
 	container[72] = '\0';
 	assert_int_equal(read_wrong("sixteen-letters!", NULL), -EINVAL);
@@ -108,18 +102,4 @@ static void wrong_options_are_refused(void **state)
 	assert_int_equal(read_wrong(NULL, ""), -EINVAL);
 	assert_int_equal(read_wrong(NULL, container), -EINVAL);
 	assert_int_equal(read_wrong(NULL, container + 1), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_a_choice_all_are_chosen),
-		cmocka_unit_test(a_number_is_that_of_one_process),
-		cmocka_unit_test(a_command_is_of_the_thread_or_its_process),
-		cmocka_unit_test(what_proc_said_is_kept),
-		cmocka_unit_test(no_process_is_in_a_container_that_is_not),
-		cmocka_unit_test(wrong_options_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

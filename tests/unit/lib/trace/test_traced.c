@@ -54,9 +54,11 @@ static int64_t note(struct traced *traced, uint8_t direction, uint32_t seq,
 	return traced_note(traced, &report);
 }
 
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
 /* ---- Offsets --------------------------------------------------------------------------- */
 
-static void the_byte_behind_a_syn_has_offset_0(void **state)
+CASE(the_byte_behind_a_syn_has_offset_0)
 {
 	static const uint32_t firsts[] = { 0,	       1,
 					   0x7ffffffe, 0x7fffffff,
@@ -74,7 +76,7 @@ static void the_byte_behind_a_syn_has_offset_0(void **state)
 	}
 }
 
-static void without_a_syn_offsets_begin_with_the_first_byte_seen(void **state)
+CASE(without_a_syn_offsets_begin_with_the_first_byte_seen)
 {
 	struct traced *traced = *state;
 
@@ -84,7 +86,7 @@ static void without_a_syn_offsets_begin_with_the_first_byte_seen(void **state)
 	assert_false(traced->streams[0].has_first);
 }
 
-static void offsets_go_on_across_many_wraps(void **state)
+CASE(offsets_go_on_across_many_wraps)
 {
 	const int64_t bytes = 5LL << 32;
 	const int64_t step = 900000001;
@@ -98,7 +100,7 @@ static void offsets_go_on_across_many_wraps(void **state)
 				 offset);
 }
 
-static void what_is_sent_again_is_a_step_back_across_a_wrap(void **state)
+CASE(what_is_sent_again_is_a_step_back_across_a_wrap)
 {
 	struct traced *traced = *state;
 	const uint32_t first = UINT32_MAX - 99; /* number of byte 0 */
@@ -111,7 +113,7 @@ static void what_is_sent_again_is_a_step_back_across_a_wrap(void **state)
 	assert_int_equal(note(traced, 0, first + 300, ACK), 300);
 }
 
-static void directions_have_offsets_of_their_own(void **state)
+CASE(directions_have_offsets_of_their_own)
 {
 	struct traced *traced = *state;
 
@@ -134,7 +136,7 @@ static void note_call(struct traced *traced, uint8_t point, uint8_t direction,
 }
 
 /* A process reads from the socket that sends the other way. */
-static void the_owner_is_the_process_that_used_the_socket_last(void **state)
+CASE(the_owner_is_the_process_that_used_the_socket_last)
 {
 	struct traced *traced = *state;
 
@@ -153,7 +155,7 @@ static void the_owner_is_the_process_that_used_the_socket_last(void **state)
 	assert_string_equal(traced_owner(traced, 1)->command, "other");
 }
 
-static void reports_without_numbers_leave_offsets(void **state)
+CASE(reports_without_numbers_leave_offsets)
 {
 	static const uint8_t points[] = { TRACE_OPENS, TRACE_FACE, TRACE_CLOSES };
 	struct traced *traced = *state;
@@ -176,7 +178,7 @@ static bool is_over_after(const struct traced *traced, uint64_t idle_ns)
 	return traced_is_over(traced, traced->last_ns + idle_ns);
 }
 
-static void an_open_connection_is_never_over(void **state)
+CASE(an_open_connection_is_never_over)
 {
 	struct traced *traced = *state;
 
@@ -186,7 +188,7 @@ static void an_open_connection_is_never_over(void **state)
 	assert_false(is_over_after(traced, 1000 * HALF_CLOSED_NS));
 }
 
-static void a_syn_without_an_answer_is_over_soon(void **state)
+CASE(a_syn_without_an_answer_is_over_soon)
 {
 	struct traced *traced = *state;
 
@@ -197,7 +199,7 @@ static void a_syn_without_an_answer_is_over_soon(void **state)
 	assert_false(is_over_after(traced, UNANSWERED_NS));
 }
 
-static void it_is_over_some_time_after_both_ends(void **state)
+CASE(it_is_over_some_time_after_both_ends)
 {
 	static const struct {
 		uint8_t flags[2]; /* of a segment of each direction */
@@ -225,7 +227,7 @@ static void it_is_over_some_time_after_both_ends(void **state)
 	}
 }
 
-static void each_report_defers_the_end(void **state)
+CASE(each_report_defers_the_end)
 {
 	struct traced *traced = *state;
 	struct trace_report report = make_report(TRACE_READ, 0, 101, 0);
@@ -241,7 +243,7 @@ static void each_report_defers_the_end(void **state)
 	assert_true(traced_is_over(traced, START_NS + 150 * MS + CLOSED_NS));
 }
 
-static void a_clock_that_is_behind_ends_nothing(void **state)
+CASE(a_clock_that_is_behind_ends_nothing)
 {
 	struct traced *traced = *state;
 
@@ -263,7 +265,7 @@ static struct trace_report make_ends(uint8_t src, uint16_t src_port,
 	return report;
 }
 
-static void both_directions_have_the_same_tuple(void **state)
+CASE(both_directions_have_the_same_tuple)
 {
 	static const struct {
 		uint8_t src, dst;
@@ -275,7 +277,6 @@ static void both_directions_have_the_same_tuple(void **state)
 		{ 1, 1, 80, 80 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct trace_report there =
 			make_ends(cases[i].src, cases[i].src_port, cases[i].dst,
@@ -290,7 +291,7 @@ static void both_directions_have_the_same_tuple(void **state)
 	}
 }
 
-static void faces_beyond_the_limit_are_left_out(void **state)
+CASE(faces_beyond_the_limit_are_left_out)
 {
 	struct traced *traced = *state;
 
@@ -305,7 +306,7 @@ static void faces_beyond_the_limit_are_left_out(void **state)
 }
 
 /* As many of both kinds, so that neither leaves the other without room. */
-static void what_is_kept_is_bounded_and_in_order(void **state)
+CASE(what_is_kept_is_bounded_and_in_order)
 {
 	enum {
 		BEYOND = 5,
@@ -334,7 +335,7 @@ static void what_is_kept_is_bounded_and_in_order(void **state)
 	assert_true(traced_keep(traced, &(struct trace_report){ 0 }, false));
 }
 
-static void what_begins_or_ends_a_stream_is_known_by_its_flags(void **state)
+CASE(what_begins_or_ends_a_stream_is_known_by_its_flags)
 {
 	static const struct {
 		uint8_t flags;
@@ -342,7 +343,6 @@ static void what_begins_or_ends_a_stream_is_known_by_its_flags(void **state)
 	} cases[] = { { SYN, true }, { SYN | ACK, true }, { FIN | ACK, true },
 		      { RST, true }, { ACK, false },	  { 0, false } };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		const struct trace_report report =
 			make_report(TRACE_QUEUE, 0, 0, cases[i].flags);
@@ -351,7 +351,7 @@ static void what_begins_or_ends_a_stream_is_known_by_its_flags(void **state)
 	}
 }
 
-static void a_slot_that_begins_again_has_nothing_of_before(void **state)
+CASE(a_slot_that_begins_again_has_nothing_of_before)
 {
 	struct traced *traced = *state;
 	const struct trace_report report = make_report(TRACE_QUEUE, 0, 100, RST);
@@ -366,31 +366,4 @@ static void a_slot_that_begins_again_has_nothing_of_before(void **state)
 	assert_false(is_over_after(traced, HALF_CLOSED_NS));
 	assert_int_equal(note(traced, 0, 70, ACK), 0);
 	assert_false(traced->streams[0].has_first || traced->has_initiator);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(the_byte_behind_a_syn_has_offset_0),
-		CASE(without_a_syn_offsets_begin_with_the_first_byte_seen),
-		CASE(offsets_go_on_across_many_wraps),
-		CASE(what_is_sent_again_is_a_step_back_across_a_wrap),
-		CASE(directions_have_offsets_of_their_own),
-		CASE(the_owner_is_the_process_that_used_the_socket_last),
-		CASE(reports_without_numbers_leave_offsets),
-		CASE(an_open_connection_is_never_over),
-		CASE(a_syn_without_an_answer_is_over_soon),
-		CASE(it_is_over_some_time_after_both_ends),
-		CASE(each_report_defers_the_end),
-		CASE(a_clock_that_is_behind_ends_nothing),
-		CASE(both_directions_have_the_same_tuple),
-		CASE(faces_beyond_the_limit_are_left_out),
-		CASE(what_is_kept_is_bounded_and_in_order),
-		CASE(what_begins_or_ends_a_stream_is_known_by_its_flags),
-		CASE(a_slot_that_begins_again_has_nothing_of_before),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,9 +93,8 @@ static const struct {
 	{ "/kubepods/pod0f3e9c1a-5b7d-4c2e-8a6f-1d2c3b4a5fg0", "", "" },
 };
 
-static void containers_and_pods_are_found(void **state)
+TEST(containers_and_pods_are_found)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		struct cgroup_names names = cgroup_names_of(paths[i].path);
 
@@ -105,9 +104,8 @@ static void containers_and_pods_are_found(void **state)
 }
 
 /* In a buffer of just that size, so that the sanitizer sees who reads beyond. */
-static void any_part_of_a_path_is_read_within_its_bounds(void **state)
+TEST(any_part_of_a_path_is_read_within_its_bounds)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 		for (size_t len = strlen(paths[i].path); len--;) {
 			char *part = strndup(paths[i].path, len);
@@ -118,14 +116,4 @@ static void any_part_of_a_path_is_read_within_its_bounds(void **state)
 			free(part);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(containers_and_pods_are_found),
-		cmocka_unit_test(any_part_of_a_path_is_read_within_its_bounds),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,9 +184,8 @@ static bool is_known(const struct container_facts *facts)
 	return *facts->name || *facts->pod_container || *facts->pod_name;
 }
 
-static void each_runtime_is_read(void **state)
+TEST(each_runtime_is_read)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		const struct container_facts *expected = &files[i].facts;
 		struct container_facts facts;
@@ -233,9 +232,8 @@ static void check_any(container_facts_fn *read, const char *text)
 }
 
 /* In memory of its own length, so that a sanitizer sees a byte too far. */
-static void any_part_of_a_file_is_read_within_its_bounds(void **state)
+TEST(any_part_of_a_file_is_read_within_its_bounds)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		for (size_t len = strlen(files[i].text); len--;) {
 			char *part = strndup(files[i].text, len);
@@ -246,11 +244,10 @@ static void any_part_of_a_file_is_read_within_its_bounds(void **state)
 	}
 }
 
-static void changed_files_have_names_or_none(void **state)
+TEST(changed_files_have_names_or_none)
 {
 	unsigned int seed = test_seed();
 
-	(void)state;
 	for (int round = 0; round < 20000; round++) {
 		const size_t i = (size_t)rand_r(&seed) % ARRAY_SIZE(files);
 		char *text = strdup(files[i].text);
@@ -266,7 +263,7 @@ static void changed_files_have_names_or_none(void **state)
 	}
 }
 
-static void pods_are_those_of_the_control_group(void **state)
+TEST(pods_are_those_of_the_control_group)
 {
 	const struct container_facts facts = { .pod_name = "web", .pod_uid = UID };
 	const struct container_facts without = { .pod_name = "web" };
@@ -275,23 +272,10 @@ static void pods_are_those_of_the_control_group(void **state)
 				  other = { .pod_uid = OTHER_UID },
 				  alone = { .container_id = ID };
 
-	(void)state;
 	assert_true(container_facts_are_of_pod(&facts, &pod));
 	assert_true(container_facts_are_of_pod(&without, &pod));
 	assert_false(container_facts_are_of_pod(&facts, &other));
 	assert_false(container_facts_are_of_pod(&facts, &alone));
 	assert_false(container_facts_are_of_pod(&without, &alone));
 	assert_false(container_facts_are_of_pod(&none, &pod));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_runtime_is_read),
-		cmocka_unit_test(any_part_of_a_file_is_read_within_its_bounds),
-		cmocka_unit_test(changed_files_have_names_or_none),
-		cmocka_unit_test(pods_are_those_of_the_control_group),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

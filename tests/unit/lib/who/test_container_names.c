@@ -149,7 +149,9 @@ static void assert_none(const struct fixture *f, int error)
 	assert_int_equal(found, error);
 }
 
-static void each_place_is_looked_at(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(each_place_is_looked_at)
 {
 	static const char listed[] =
 		"[{\"id\":\"" ID "\",\"names\":[\"web\"],\"metadata\":\"{}\"}]";
@@ -191,7 +193,7 @@ static void each_place_is_looked_at(void **state)
 }
 
 /* As of a root directory that another process has: a link is one of its own. */
-static void links_to_directories_of_runtimes_stay_in_the_root(void **state)
+CASE(links_to_directories_of_runtimes_stay_in_the_root)
 {
 	struct fixture *f = *state;
 	struct container_facts facts;
@@ -207,7 +209,7 @@ static void links_to_directories_of_runtimes_stay_in_the_root(void **state)
 	assert_string_equal(facts.name, "web");
 }
 
-static void no_link_of_a_container_is_followed(void **state)
+CASE(no_link_of_a_container_is_followed)
 {
 	struct fixture *f = *state;
 	char link[PATH_MAX];
@@ -225,7 +227,7 @@ static void no_link_of_a_container_is_followed(void **state)
 	assert_none(f, -ELOOP);
 }
 
-static void only_files_of_some_size_are_read(void **state)
+CASE(only_files_of_some_size_are_read)
 {
 	static const char begin[] = "{\"ID\":\"" ID "\",\"Name\":\"/web\"}";
 	struct fixture *f = *state;
@@ -245,7 +247,7 @@ static void only_files_of_some_size_are_read(void **state)
 	assert_none(f, -EINVAL);
 }
 
-static void a_file_of_another_user_is_not_read(void **state)
+CASE(a_file_of_another_user_is_not_read)
 {
 	struct fixture *f = *state;
 	char path[PATH_MAX];
@@ -259,7 +261,7 @@ static void a_file_of_another_user_is_not_read(void **state)
 }
 
 /* Of several thousand containers, as Podman has it. */
-static void a_long_list_is_read(void **state)
+CASE(a_long_list_is_read)
 {
 	enum { LISTED = 8000 };
 	static struct container_query queries[LISTED];
@@ -331,7 +333,7 @@ static void await_name(struct fixture *f, const char *id, const char *name)
 	});
 }
 
-static void containers_that_are_there_have_names_at_once(void **state)
+CASE(containers_that_are_there_have_names_at_once)
 {
 	struct fixture *f = *state;
 
@@ -344,7 +346,7 @@ static void containers_that_are_there_have_names_at_once(void **state)
 }
 
 /* Without being asked for: it may be gone when its first flow is reported. */
-static void a_container_that_comes_and_goes_has_a_name(void **state)
+CASE(a_container_that_comes_and_goes_has_a_name)
 {
 	struct fixture *f = *state;
 	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
@@ -366,7 +368,7 @@ static void a_container_that_comes_and_goes_has_a_name(void **state)
 	assert_string_equal(name_of(f, ID, ""), "web");
 }
 
-static void a_file_may_come_after_its_directory(void **state)
+CASE(a_file_may_come_after_its_directory)
 {
 	struct fixture *f = *state;
 
@@ -378,7 +380,7 @@ static void a_file_may_come_after_its_directory(void **state)
 }
 
 /* Whichever the directory is from which on its way is not there; one container may be gone when it is asked for. */
-static void the_way_to_a_runtime_is_watched(void **state)
+CASE(the_way_to_a_runtime_is_watched)
 {
 	static const char *const parents[] = { "", "var", "var/lib",
 					       "var/lib/docker" };
@@ -404,7 +406,7 @@ static void the_way_to_a_runtime_is_watched(void **state)
 	}
 }
 
-static void a_runtime_may_come_later(void **state)
+CASE(a_runtime_may_come_later)
 {
 	struct fixture *f = *state;
 
@@ -416,7 +418,7 @@ static void a_runtime_may_come_later(void **state)
 	await_name(f, OTHER, "other");
 }
 
-static void a_pod_has_a_name_where_its_control_group_is_one(void **state)
+CASE(a_pod_has_a_name_where_its_control_group_is_one)
 {
 	struct fixture *f = *state;
 
@@ -428,7 +430,7 @@ static void a_pod_has_a_name_where_its_control_group_is_one(void **state)
 }
 
 /* Each file once. */
-static void what_cannot_be_read_is_logged_once(void **state)
+CASE(what_cannot_be_read_is_logged_once)
 {
 	struct fixture *f = *state;
 	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
@@ -457,7 +459,7 @@ static void what_cannot_be_read_is_logged_once(void **state)
 	assert_non_null(strstr(f->logged, THIRD));
 }
 
-static void without_a_root_there_are_no_names(void **state)
+CASE(without_a_root_there_are_no_names)
 {
 	struct fixture *f = *state;
 
@@ -469,7 +471,7 @@ static void without_a_root_there_are_no_names(void **state)
 }
 
 /* They stay as they are once the first user closes them. */
-static void others_may_use_the_names(void **state)
+CASE(others_may_use_the_names)
 {
 	struct fixture *f = *state;
 	struct container_names *shared;
@@ -494,7 +496,7 @@ static void id_of(unsigned int i, char to[CONTAINER_ID_SIZE])
 }
 
 /* Those that are asked for take the place of others. */
-static void memory_is_bounded(void **state)
+CASE(memory_is_bounded)
 {
 	enum { MORE = 100 };
 	struct fixture *f = *state;
@@ -516,7 +518,7 @@ static void memory_is_bounded(void **state)
 enum { CONTAINERS = 60 };
 
 /* Containers come and go at random; each that has a file then gets its name. */
-static void at_any_time_containers_have_their_own_names(void **state)
+CASE(at_any_time_containers_have_their_own_names)
 {
 	struct fixture *f = *state;
 	unsigned int seed = test_seed();
@@ -549,31 +551,4 @@ static void at_any_time_containers_have_their_own_names(void **state)
 		else
 			assert_string_equal(name_of(f, id, ""), "");
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(each_place_is_looked_at),
-		TEST(links_to_directories_of_runtimes_stay_in_the_root),
-		TEST(no_link_of_a_container_is_followed),
-		TEST(only_files_of_some_size_are_read),
-		TEST(a_long_list_is_read),
-		TEST(a_file_of_another_user_is_not_read),
-		TEST(containers_that_are_there_have_names_at_once),
-		TEST(a_container_that_comes_and_goes_has_a_name),
-		TEST(a_file_may_come_after_its_directory),
-		TEST(a_runtime_may_come_later),
-		TEST(the_way_to_a_runtime_is_watched),
-		TEST(others_may_use_the_names),
-		TEST(a_pod_has_a_name_where_its_control_group_is_one),
-		TEST(what_cannot_be_read_is_logged_once),
-		TEST(without_a_root_there_are_no_names),
-		TEST(memory_is_bounded),
-		TEST(at_any_time_containers_have_their_own_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,14 +115,13 @@ static void note_open(struct owner_table *table, const struct truth *sockets,
 	}
 }
 
-static void sockets_are_found_by_the_time_of_their_packets(void **state)
+TEST(sockets_are_found_by_the_time_of_their_packets)
 {
 	static struct truth sockets[SOCKETS];
 	struct owner_table table;
 	size_t n = 0;
 	int64_t now_ns = STEP_NS;
 
-	(void)state;
 	srand(test_seed());
 	assert_int_equal(owner_table_init(&table, 10 * SOCKETS), 0);
 	for (int step = 0; step < STEPS; step++, now_ns += STEP_NS) {
@@ -168,7 +167,7 @@ static void sockets_are_found_by_the_time_of_their_packets(void **state)
 }
 
 /* Of UDP: no event says that they have ended. */
-static void what_is_in_no_list_any_more_has_ended(void **state)
+TEST(what_is_in_no_list_any_more_has_ended)
 {
 	const struct truth was = {
 		.cookie = 1, .pid = 7, .from_ns = STEP_NS, .to_ns = INT64_MAX
@@ -180,7 +179,6 @@ static void what_is_in_no_list_any_more_has_ended(void **state)
 	const struct owner_entry *entry;
 	struct owner_table table;
 
-	(void)state;
 	assert_int_equal(owner_table_init(&table, 10), 0);
 	note_open(&table, &was, 1, 2 * STEP_NS);
 	end_round(&table, 2 * STEP_NS, 0);
@@ -206,7 +204,7 @@ static void what_is_in_no_list_any_more_has_ended(void **state)
 }
 
 /* The last packets come when a connection has ended, the first ones before it is accepted. */
-static void packets_around_a_connection_are_its_own(void **state)
+TEST(packets_around_a_connection_are_its_own)
 {
 	const struct truth one = { .cookie = 1,
 				   .pid = 7,
@@ -217,7 +215,6 @@ static void packets_around_a_connection_are_its_own(void **state)
 	const struct owner_entry *entry;
 	struct owner_table table;
 
-	(void)state;
 	assert_int_equal(owner_table_init(&table, 10), 0);
 	owner_table_note(&table, &event);
 	for (int64_t at_ns = 5 * STEP_NS; at_ns < 40 * STEP_NS; at_ns += STEP_NS)
@@ -230,7 +227,7 @@ static void packets_around_a_connection_are_its_own(void **state)
 	owner_table_done(&table);
 }
 
-static void dual_sockets_have_both_families(void **state)
+TEST(dual_sockets_have_both_families)
 {
 	struct session_event event = { .local_port = 53,
 				       .protocol = IPPROTO_UDP,
@@ -242,7 +239,6 @@ static void dual_sockets_have_both_families(void **state)
 	const struct owner_entry *entry;
 	struct owner_table table;
 
-	(void)state;
 	assert_int_equal(owner_table_init(&table, 10), 0);
 	owner_table_note(&table, &event);
 	assert_int_equal(owner_table_find(&table, &key, 1, 1, &entry),
@@ -261,7 +257,7 @@ static void dual_sockets_have_both_families(void **state)
 }
 
 /* An event of the ring buffer may be read in a later round, and behind the list. */
-static void only_what_is_seen_in_a_round_was_open_in_it(void **state)
+TEST(only_what_is_seen_in_a_round_was_open_in_it)
 {
 	const struct truth one = {
 		.cookie = 1, .pid = 7, .from_ns = STEP_NS, .to_ns = INT64_MAX
@@ -272,7 +268,6 @@ static void only_what_is_seen_in_a_round_was_open_in_it(void **state)
 	const struct owner_entry *entry = NULL;
 	struct owner_table table;
 
-	(void)state;
 	assert_int_equal(owner_table_init(&table, 10), 0);
 	note_open(&table, NULL, 0, 4 * STEP_NS);
 	owner_table_note(&table, &early);
@@ -295,7 +290,7 @@ static void only_what_is_seen_in_a_round_was_open_in_it(void **state)
 }
 
 /* Packets are stamped up to a tick early: those around the end may be of the next socket. */
-static void at_its_end_a_socket_is_not_certain(void **state)
+TEST(at_its_end_a_socket_is_not_certain)
 {
 	struct truth one = {
 		.cookie = 1, .pid = 7, .from_ns = STEP_NS, .to_ns = INT64_MAX
@@ -305,7 +300,6 @@ static void at_its_end_a_socket_is_not_certain(void **state)
 	const struct owner_entry *entry = NULL;
 	struct owner_table table;
 
-	(void)state;
 	assert_int_equal(owner_table_init(&table, 10), 0);
 	owner_table_note(&table, &event);
 	for (int has_ended = 0; has_ended < 2; has_ended++) {
@@ -326,7 +320,7 @@ static void at_its_end_a_socket_is_not_certain(void **state)
 }
 
 /* The last packet of UDP does not come behind the end of its socket. */
-static void a_closed_socket_of_udp_has_no_more_packets(void **state)
+TEST(a_closed_socket_of_udp_has_no_more_packets)
 {
 	const struct truth one = {
 		.cookie = 1, .pid = 7, .from_ns = 10 * STEP_NS, .to_ns = INT64_MAX
@@ -336,7 +330,6 @@ static void a_closed_socket_of_udp_has_no_more_packets(void **state)
 	const struct owner_entry *entry;
 	struct owner_table table;
 
-	(void)state;
 	key.protocol = event.protocol = IPPROTO_UDP;
 	assert_int_equal(owner_table_init(&table, 10), 0);
 	owner_table_note(&table, &event);
@@ -350,13 +343,12 @@ static void a_closed_socket_of_udp_has_no_more_packets(void **state)
 }
 
 /* SO_REUSEPORT: the table does not get slow. */
-static void of_a_crowd_few_are_told_apart(void **state)
+TEST(of_a_crowd_few_are_told_apart)
 {
 	const struct owner_key key = key_of(0);
 	const struct owner_entry *entry = NULL;
 	struct owner_table table;
 
-	(void)state;
 	assert_int_equal(owner_table_init(&table, 100000), 0);
 	for (int round = 1; round <= 3; round++) {
 		owner_table_begin_round(&table, round * STEP_NS);
@@ -389,11 +381,10 @@ static void of_a_crowd_few_are_told_apart(void **state)
 	owner_table_done(&table);
 }
 
-static void more_than_there_is_room_for_are_counted(void **state)
+TEST(more_than_there_is_room_for_are_counted)
 {
 	struct owner_table table;
 
-	(void)state;
 	assert_int_equal(owner_table_init(&table, 5000), 0);
 	for (uint32_t i = 0; i < 6000; i++) {
 		const struct truth one = {
@@ -421,13 +412,12 @@ static struct session_event event_of(uint32_t number, int64_t now_ns)
 }
 
 /* Buckets are split one by one, while there are more and more of them, and in between. */
-static void all_are_found_while_the_table_grows(void **state)
+TEST(all_are_found_while_the_table_grows)
 {
 	enum { MANY = 20000 };
 	const struct owner_entry *entry = NULL;
 	struct owner_table table;
 
-	(void)state;
 	assert_int_equal(owner_table_init(&table, MANY), 0);
 	for (uint32_t i = 0; i < MANY; i++) {
 		const struct session_event event = event_of(i, STEP_NS);
@@ -446,22 +436,4 @@ static void all_are_found_while_the_table_grows(void **state)
 	end_round(&table, STEP_NS, 0);
 	assert_int_equal(table.count, MANY);
 	owner_table_done(&table);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sockets_are_found_by_the_time_of_their_packets),
-		cmocka_unit_test(what_is_in_no_list_any_more_has_ended),
-		cmocka_unit_test(packets_around_a_connection_are_its_own),
-		cmocka_unit_test(dual_sockets_have_both_families),
-		cmocka_unit_test(only_what_is_seen_in_a_round_was_open_in_it),
-		cmocka_unit_test(at_its_end_a_socket_is_not_certain),
-		cmocka_unit_test(a_closed_socket_of_udp_has_no_more_packets),
-		cmocka_unit_test(of_a_crowd_few_are_told_apart),
-		cmocka_unit_test(more_than_there_is_room_for_are_counted),
-		cmocka_unit_test(all_are_found_while_the_table_grows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ static void fill_queues(struct fixture *f)
 				    f->all.server.list[i]->end);
 }
 
-static void one_that_takes_nothing_makes_room(void **state)
+TEST_WITH(one_that_takes_nothing_makes_room, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -92,7 +92,7 @@ static void one_that_takes_nothing_makes_room(void **state)
 	assert_int_equal(f->all.n_live, CONTROL_LIVE_CLIENTS - 1);
 }
 
-static void no_request_is_taken_at_the_end(void **state)
+TEST_WITH(no_request_is_taken_at_the_end, set_up, tear_down)
 {
 	struct fixture *f = *state;
 
@@ -103,16 +103,4 @@ static void no_request_is_taken_at_the_end(void **state)
 	control_clients_close(&f->all);
 	assert_int_equal(f->n_requests, 0);
 	assert_int_equal(control_clients_open(&f->all), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			one_that_takes_nothing_makes_room, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(no_request_is_taken_at_the_end,
-						set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

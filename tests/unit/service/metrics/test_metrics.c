@@ -4,11 +4,10 @@
 
 #include "service/metrics/metrics.h"
 
-static void no_metrics_are_nowhere(void **state)
+TEST(no_metrics_are_nowhere)
 {
 	char text[64] = "unchanged";
 
-	(void)state;
 	assert_false(metrics_where(NULL, text, sizeof(text)));
 	assert_string_equal(text, "unchanged");
 	assert_int_equal(metrics_fd(NULL), -1);
@@ -18,14 +17,13 @@ static void no_metrics_are_nowhere(void **state)
 	metrics_close(NULL);
 }
 
-static void metrics_without_an_address_are_nowhere(void **state)
+TEST(metrics_without_an_address_are_nowhere)
 {
 	const struct metrics_config config = { 0 };
 	const struct metrics_source source = { 0 };
 	struct metrics *metrics;
 	char text[64] = "unchanged", why[64];
 
-	(void)state;
 	assert_int_equal(
 		metrics_open(&config, &source, &metrics, why, sizeof(why)), 0);
 	assert_false(metrics_where(metrics, text, sizeof(text)));
@@ -33,14 +31,4 @@ static void metrics_without_an_address_are_nowhere(void **state)
 	metrics_dispatch(metrics);
 	metrics_write(metrics, true);
 	metrics_close(metrics);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_metrics_are_nowhere),
-		cmocka_unit_test(metrics_without_an_address_are_nowhere),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

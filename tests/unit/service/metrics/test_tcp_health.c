@@ -20,14 +20,13 @@ static struct netobs_flow a_flow(uint32_t has)
 	};
 }
 
-static void each_time_is_in_its_own_histogram(void **state)
+TEST(each_time_is_in_its_own_histogram)
 {
 	const struct netobs_flow whole =
 		a_flow(NETOBS_HAS_RTT | NETOBS_HAS_HANDSHAKE_RTT |
 		       NETOBS_HAS_RESPONSE_TIME | NETOBS_HAS_APP_LATENCY);
 	struct tcp_health health = { 0 };
 
-	(void)state;
 	tcp_health_add(&health, &whole);
 	assert_int_equal(health.rtt.n, 1);
 	assert_int_equal(health.rtt.sum_ns, 1000000);
@@ -39,12 +38,11 @@ static void each_time_is_in_its_own_histogram(void **state)
 	assert_int_equal(health.app_latency.sum_ns, 4000000);
 }
 
-static void what_is_not_known_or_not_new_is_in_none(void **state)
+TEST(what_is_not_known_or_not_new_is_in_none)
 {
 	struct netobs_flow flow = a_flow(NETOBS_HAS_RESPONSE_TIME);
 	struct tcp_health health = { 0 };
 
-	(void)state;
 	tcp_health_add(&health, &flow);
 	assert_int_equal(health.rtt.n, 0);
 	assert_int_equal(health.path_rtt.n, 0);
@@ -55,14 +53,4 @@ static void what_is_not_known_or_not_new_is_in_none(void **state)
 	tcp_health_add(&health, &flow);
 	assert_int_equal(health.response_time.n, 1);
 	assert_int_equal(health.app_latency.n, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_time_is_in_its_own_histogram),
-		cmocka_unit_test(what_is_not_known_or_not_new_is_in_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,11 +61,10 @@ static enum args_result parse(const char *line, struct config *config)
 	return args_parse(&test_command, argc, argv, config);
 }
 
-static void each_type_is_stored_in_its_field(void **state)
+TEST(each_type_is_stored_in_its_field)
 {
 	struct config config;
 
-	(void)state;
 	assert_int_equal(
 		parse("-i a --name b -w 1.5 -n 18446744073709551615 --small=4294967295 "
 		      "--mode fast --on -vv --file -",
@@ -86,23 +85,21 @@ static void each_type_is_stored_in_its_field(void **state)
 	assert_null(config.names.items);
 }
 
-static void nothing_given_leaves_everything_as_it_was(void **state)
+TEST(nothing_given_leaves_everything_as_it_was)
 {
 	struct config config;
 
-	(void)state;
 	assert_int_equal(parse("", &config), ARGS_RUN);
 	assert_null(config.names.items);
 	assert_int_equal(config.mode, -1);
 	assert_false(config.on);
 }
 
-static void what_was_given_is_known(void **state)
+TEST(what_was_given_is_known)
 {
 	const struct args_option *found;
 	struct config config;
 
-	(void)state;
 	assert_int_equal(parse("--on --small 1 -f x", &config), ARGS_RUN);
 	found = args_find_given(&test_command, config.given, ARGS_SOURCE_NONE);
 	assert_string_equal(found->name, "small");
@@ -117,7 +114,7 @@ static void what_was_given_is_known(void **state)
 				    ARGS_SOURCE_PACKETS));
 }
 
-static void wrong_lines_are_refused(void **state)
+TEST(wrong_lines_are_refused)
 {
 	static const char *const lines[] = {
 		"operand",
@@ -154,7 +151,6 @@ static void wrong_lines_are_refused(void **state)
 		"-w 1.2.3",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(lines); i++) {
 		struct config config;
 
@@ -164,7 +160,7 @@ static void wrong_lines_are_refused(void **state)
 	}
 }
 
-static void suggestions_are_close(void **state)
+TEST(suggestions_are_close)
 {
 	static const struct {
 		const char *typed, *best;
@@ -184,7 +180,6 @@ static void suggestions_are_close(void **state)
 	};
 	static const char *const words[] = { "flows", "check", "bench" };
 
-	(void)state;
 	for (size_t i = 0; i < LENGTH(cases); i++) {
 		const char *typed = cases[i].typed, *best;
 		struct suggestion suggestion =
@@ -200,25 +195,10 @@ static void suggestions_are_close(void **state)
 	}
 }
 
-static void help_wins_over_what_follows(void **state)
+TEST(help_wins_over_what_follows)
 {
 	struct config config;
 
-	(void)state;
 	assert_int_equal(parse("-h --nope", &config), ARGS_HELP);
 	assert_int_equal(parse("--on --help", &config), ARGS_HELP);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_type_is_stored_in_its_field),
-		cmocka_unit_test(nothing_given_leaves_everything_as_it_was),
-		cmocka_unit_test(what_was_given_is_known),
-		cmocka_unit_test(wrong_lines_are_refused),
-		cmocka_unit_test(suggestions_are_close),
-		cmocka_unit_test(help_wins_over_what_follows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "service/options/args.h"
 
-static void messages_about_an_option_have_the_commands_name(void **state)
+TEST(messages_about_an_option_have_the_commands_name)
 {
 	static const struct {
 		const char *message, *written;
@@ -22,33 +22,21 @@ static void messages_about_an_option_have_the_commands_name(void **state)
 	};
 	char text[100];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		option_name_write(cases[i].message, text, sizeof(text));
 		assert_string_equal(text, cases[i].written);
 	}
 }
 
-static void an_option_has_its_key_of_the_configuration(void **state)
+TEST(an_option_has_its_key_of_the_configuration)
 {
 	const struct option_name *option;
 	const char *rest;
 
-	(void)state;
 	option = option_name_of("max_flows: too many", &rest);
 	assert_non_null(option);
 	assert_string_equal(option->section, "limits");
 	assert_string_equal(option->key, "max_flows");
 	assert_string_equal(rest, " too many");
 	assert_null(option_name_of("no option", &rest));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_about_an_option_have_the_commands_name),
-		cmocka_unit_test(an_option_has_its_key_of_the_configuration),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,9 @@ static size_t count(const char *text, const char *part)
 	return n;
 }
 
-static void json_reaches_the_reader_in_whole_lines(void **state)
+#define CASE(name) TEST_WITH(name, stdout_make_pipe, stdout_restore)
+
+CASE(json_reaches_the_reader_in_whole_lines)
 {
 	struct stdout_fixture *fixture = *state;
 	const struct netobs_flow flow = some_flow();
@@ -67,7 +69,7 @@ static void json_reaches_the_reader_in_whole_lines(void **state)
 	assert_int_equal(output.error, 0);
 }
 
-static void a_record_of_very_many_points_is_written_whole(void **state)
+CASE(a_record_of_very_many_points_is_written_whole)
 {
 	enum { POINTS = 256 }; /* as many as a sink keeps */
 	static struct netobs_point points[POINTS];
@@ -89,7 +91,7 @@ static void a_record_of_very_many_points_is_written_whole(void **state)
 	assert_int_equal(text[strlen(text) - 2], '}');
 }
 
-static void a_reader_that_leaves_is_an_error_that_sticks(void **state)
+CASE(a_reader_that_leaves_is_an_error_that_sticks)
 {
 	struct stdout_fixture *fixture = *state;
 	const struct netobs_flow flow = some_flow();
@@ -108,14 +110,13 @@ static void a_reader_that_leaves_is_an_error_that_sticks(void **state)
 	assert_int_equal(output.error, -EPIPE);
 }
 
-static void files_that_cannot_take_records_are_errors(void **state)
+CASE(files_that_cannot_take_records_are_errors)
 {
 	const struct netobs_flow flow = some_flow();
 	struct output full = { .kind = &output_sink, .spec = "json:/dev/full" };
 	struct output absent = { .kind = &output_sink,
 				 .spec = "json:/nonexistent/flows" };
 
-	(void)state;
 	assert_int_equal(output_open(&absent), -ENOENT);
 	output_close(&absent);
 	output_done(&absent);
@@ -126,12 +127,11 @@ static void files_that_cannot_take_records_are_errors(void **state)
 	output_done(&full);
 }
 
-static void standard_output_that_is_read_only_or_closed_is_refused(void **state)
+CASE(standard_output_that_is_read_only_or_closed_is_refused)
 {
 	struct stream stream;
 	int null = open("/dev/null", O_RDONLY);
 
-	(void)state;
 	assert_int_equal(dup2(null, STDOUT_FILENO), STDOUT_FILENO);
 	close(null);
 	assert_int_equal(stream_open_stdout(&stream), -EBADF);
@@ -139,7 +139,7 @@ static void standard_output_that_is_read_only_or_closed_is_refused(void **state)
 	assert_int_equal(stream_open_stdout(&stream), -EBADF);
 }
 
-static void records_are_those_of_the_spec_or_else_those_that_are_shown(void **state)
+TEST(records_are_those_of_the_spec_or_else_those_that_are_shown)
 {
 	static const struct {
 		const char *spec, *taken;
@@ -154,7 +154,6 @@ static void records_are_those_of_the_spec_or_else_those_that_are_shown(void **st
 		  "json:a?host=records=b&records=journey" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct output output = { .spec = cases[i].spec };
 
@@ -162,22 +161,4 @@ static void records_are_those_of_the_spec_or_else_those_that_are_shown(void **st
 		assert_string_equal(output.spec, cases[i].taken);
 		free(output.own_spec);
 	}
-}
-
-#define ON_PIPE(test) \
-	cmocka_unit_test_setup_teardown(test, stdout_make_pipe, stdout_restore)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		ON_PIPE(json_reaches_the_reader_in_whole_lines),
-		ON_PIPE(a_record_of_very_many_points_is_written_whole),
-		ON_PIPE(a_reader_that_leaves_is_an_error_that_sticks),
-		ON_PIPE(files_that_cannot_take_records_are_errors),
-		ON_PIPE(standard_output_that_is_read_only_or_closed_is_refused),
-		cmocka_unit_test(
-			records_are_those_of_the_spec_or_else_those_that_are_shown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

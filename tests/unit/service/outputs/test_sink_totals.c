@@ -70,12 +70,13 @@ static int forget_totals(void **state)
 	return 0;
 }
 
-static void counts_stay_with_the_name(void **state)
+#define CASE(name) TEST_WITH(name, NULL, forget_totals)
+
+CASE(counts_stay_with_the_name)
 {
 	struct output output = open_with("a", "null", 3);
 	struct sink_total total;
 
-	(void)state;
 	close_it(&output);
 	total = sum_of(NULL, 0);
 	assert_false(total.is_open);
@@ -92,12 +93,11 @@ static void counts_stay_with_the_name(void **state)
 	close_it(&output);
 }
 
-static void records_in_memory_are_given_up(void **state)
+CASE(records_in_memory_are_given_up)
 {
 	struct output output = open_with("a", AWAY, 4);
 	struct sink_total total = sum_of(&output, 1);
 
-	(void)state;
 	assert_int_equal(total.stats.pending.records, 4);
 	assert_false(total.is_connected);
 	close_it(&output);
@@ -110,14 +110,13 @@ static void records_in_memory_are_given_up(void **state)
 	assert_null(sink_reason_name(SINK_REASONS));
 }
 
-static void records_on_disk_are_kept(void **state)
+CASE(records_on_disk_are_kept)
 {
 	char dir[] = "/tmp/netobs-totals-XXXXXX", spec[PATH_MAX],
 	     command[PATH_MAX];
 	struct output output;
 	struct sink_total total;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(spec, sizeof(spec), AWAY "?spool=disk:%s/spool", dir);
 	output = open_with("a", spec, 4);
@@ -135,7 +134,7 @@ static void records_on_disk_are_kept(void **state)
 }
 
 /* Its records are pending, and its spool is nobody's any more. */
-static void leaving_sink_counts_with_that_in_use(void **state)
+CASE(leaving_sink_counts_with_that_in_use)
 {
 	struct output outputs[] = {
 		open_with("a", AWAY "?spool.max_bytes=2M", 4),
@@ -144,7 +143,6 @@ static void leaving_sink_counts_with_that_in_use(void **state)
 	};
 	struct sink_total total;
 
-	(void)state;
 	outputs[0].is_leaving = true;
 	outputs[2].is_prepared = true;
 	total = sum_of(outputs, 3);
@@ -158,14 +156,13 @@ static void leaving_sink_counts_with_that_in_use(void **state)
 		close_it(&outputs[i]);
 }
 
-static void further_names_are_one_total(void **state)
+CASE(further_names_are_one_total)
 {
 	const int names = SINK_TOTALS_MAX + 50;
 	struct sink_total *list;
 	uint64_t sum = 0;
 	size_t n;
 
-	(void)state;
 	for (int i = 0; i < names; i++) {
 		struct output output;
 		char name[16];
@@ -182,18 +179,4 @@ static void further_names_are_one_total(void **state)
 	assert_string_equal(list[n - 1].name, "all others");
 	assert_int_equal(list[n - 1].stats.taken.records, 51);
 	free(list);
-}
-
-int main(void)
-{
-#define test(name) cmocka_unit_test_teardown(name, forget_totals)
-	const struct CMUnitTest tests[] = {
-		test(counts_stay_with_the_name),
-		test(records_in_memory_are_given_up),
-		test(records_on_disk_are_kept),
-		test(leaving_sink_counts_with_that_in_use),
-		test(further_names_are_one_total),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,9 @@ static size_t read_all(struct server *server, int fd, char expected)
 	return total;
 }
 
-static void a_queue_is_bounded_and_sent_whole(void **state)
+#define CASE(name) TEST_WITH(name, set_up, tear_down)
+
+CASE(a_queue_is_bounded_and_sent_whole)
 {
 	static char bytes[QUEUE];
 	struct server *server = *state;
@@ -116,7 +118,7 @@ static void a_queue_is_bounded_and_sent_whole(void **state)
 	close(fd);
 }
 
-static void the_last_bytes_close(void **state)
+CASE(the_last_bytes_close)
 {
 	struct server *server = *state;
 	int fd = add_client(server);
@@ -129,7 +131,7 @@ static void the_last_bytes_close(void **state)
 	close(fd);
 }
 
-static void one_is_closed_when_its_time_is_over(void **state)
+CASE(one_is_closed_when_its_time_is_over)
 {
 	struct server *server = *state;
 	int first = add_client(server), second = add_client(server);
@@ -161,7 +163,7 @@ static int connect_to(const struct server *server)
 }
 
 /* The listening socket stays readable meanwhile, and is not looked at. */
-static void without_descriptors_accepting_pauses(void **state)
+CASE(without_descriptors_accepting_pauses)
 {
 	struct server *server = *state;
 	struct rlimit limit, none;
@@ -194,7 +196,7 @@ static int int_of(int fd, int level, int option)
 }
 
 /* The kernel detects clients that vanished without a FIN within a minute. */
-static void peers_are_asked_whether_they_are_there(void **state)
+CASE(peers_are_asked_whether_they_are_there)
 {
 	struct server *server = *state;
 	int fd, peer;
@@ -210,22 +212,4 @@ static void peers_are_asked_whether_they_are_there(void **state)
 					int_of(fd, IPPROTO_TCP, TCP_KEEPCNT),
 			1, 60);
 	close(peer);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_queue_is_bounded_and_sent_whole, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_last_bytes_close, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(
-			one_is_closed_when_its_time_is_over, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			without_descriptors_accepting_pauses, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			peers_are_asked_whether_they_are_there, set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

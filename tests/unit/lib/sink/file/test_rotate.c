@@ -130,7 +130,7 @@ static void wait_for_files(struct lines_fixture *f, int n)
 
 /* ---- Turning ------------------------------------------------------------------- */
 
-static void files_turn_by_size(void **state)
+LINES_TEST(files_turn_by_size)
 {
 	struct lines_fixture *f = *state;
 	char *text, last[PATH_MAX], json[PATH_MAX];
@@ -166,7 +166,7 @@ static void files_turn_by_size(void **state)
 	}
 }
 
-static void files_turn_by_time_without_traffic(void **state)
+LINES_TEST(files_turn_by_time_without_traffic)
 {
 	struct lines_fixture *f = *state;
 	char last[PATH_MAX], *text;
@@ -189,7 +189,7 @@ static void files_turn_by_time_without_traffic(void **state)
 	assert_int_equal(count(f->dir, "*", NULL), 1);
 }
 
-static void oldest_files_are_removed(void **state)
+LINES_TEST(oldest_files_are_removed)
 {
 	struct lines_fixture *f = *state;
 	char last[PATH_MAX], other[PATH_MAX], *text;
@@ -230,7 +230,7 @@ static uint64_t bytes_in(const char *dir)
 	return sum;
 }
 
-static void files_do_not_take_more_bytes(void **state)
+LINES_TEST(files_do_not_take_more_bytes)
 {
 	enum { KEPT = 2, STEP = 1000 };
 	struct lines_fixture *f = *state;
@@ -249,7 +249,7 @@ static void files_do_not_take_more_bytes(void **state)
 }
 
 /* Only names that the sink makes itself. */
-static void other_files_are_not_removed(void **state)
+LINES_TEST(other_files_are_not_removed)
 {
 	static const char *const others[] = {
 		"out",
@@ -296,7 +296,7 @@ static void other_files_are_not_removed(void **state)
 	}
 }
 
-static void files_that_are_there_are_left_alone(void **state)
+LINES_TEST(files_that_are_there_are_left_alone)
 {
 	struct lines_fixture *f = *state;
 	time_t now = time(NULL);
@@ -325,7 +325,7 @@ static void files_that_are_there_are_left_alone(void **state)
 /* ---- Crashes ------------------------------------------------------------------- */
 
 /* What is left of a file that ended at any place has whole lines. */
-static void torn_files_are_cut(void **state)
+LINES_TEST(torn_files_are_cut)
 {
 	struct lines_fixture *f = *state;
 	char last[PATH_MAX], part[PATH_MAX + 8];
@@ -378,7 +378,7 @@ static void write_until_killed(struct lines_fixture *f)
 	}
 }
 
-static void killed_writers_leave_whole_lines(void **state)
+LINES_TEST(killed_writers_leave_whole_lines)
 {
 	struct lines_fixture *f = *state;
 
@@ -412,7 +412,7 @@ static void killed_writers_leave_whole_lines(void **state)
 	}
 }
 
-static void file_is_one_processs_own(void **state)
+LINES_TEST(file_is_one_processs_own)
 {
 	struct lines_fixture *f = *state;
 	struct netobs_sink *first;
@@ -434,7 +434,7 @@ static void assert_told_once(const struct lines_fixture *f, const char *words)
 }
 
 /* A file that may not grow stands for a disk that is full. */
-static void full_disk_costs_nothing(void **state)
+LINES_TEST(full_disk_costs_nothing)
 {
 	const struct rlimit full = { 10000, RLIM_INFINITY },
 			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
@@ -464,7 +464,7 @@ static void full_disk_costs_nothing(void **state)
 	}
 }
 
-static void directory_may_go_and_come(void **state)
+LINES_TEST(directory_may_go_and_come)
 {
 	struct lines_fixture *f = *state;
 	char dir[PATH_MAX + 8], last[PATH_MAX + 8], *text;
@@ -493,7 +493,7 @@ static void directory_may_go_and_come(void **state)
 }
 
 /* And it is tried again. */
-static void file_that_cannot_be_removed_is_told_once(void **state)
+LINES_TEST(file_that_cannot_be_removed_is_told_once)
 {
 	struct lines_fixture *f = *state;
 	char path[PATH_MAX + 32], *text;
@@ -517,7 +517,7 @@ static void file_that_cannot_be_removed_is_told_once(void **state)
 
 /* ---- Wrong specs ----------------------------------------------------------------- */
 
-static void wrong_specs_are_refused(void **state)
+LINES_TEST(wrong_specs_are_refused)
 {
 	static const struct refused_spec cases[] = {
 		{ "json?rotate.bytes=1M", -EINVAL, "only a file can be rotated" },
@@ -534,25 +534,4 @@ static void wrong_specs_are_refused(void **state)
 	struct lines_fixture *f = *state;
 
 	assert_refused(f, cases, ARRAY_SIZE(cases));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		lines_test(files_turn_by_size),
-		lines_test(files_turn_by_time_without_traffic),
-		lines_test(oldest_files_are_removed),
-		lines_test(files_do_not_take_more_bytes),
-		lines_test(other_files_are_not_removed),
-		lines_test(files_that_are_there_are_left_alone),
-		lines_test(torn_files_are_cut),
-		lines_test(killed_writers_leave_whole_lines),
-		lines_test(file_is_one_processs_own),
-		lines_test(full_disk_costs_nothing),
-		lines_test(directory_may_go_and_come),
-		lines_test(file_that_cannot_be_removed_is_told_once),
-		lines_test(wrong_specs_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,11 +20,10 @@ static uint64_t cut(const void *bytes, size_t len)
 	return size;
 }
 
-static void lines_are_cut_behind_a_newline(void **state)
+TEST(lines_are_cut_behind_a_newline)
 {
 	static const char text[] = "{}\n{\"a\":1}\n{";
 
-	(void)state;
 	for (size_t len = 0; len < sizeof(text); len++)
 		assert_int_equal(cut(text, len), len < 3  ? 0 :
 						 len < 11 ? 3 :
@@ -32,13 +31,12 @@ static void lines_are_cut_behind_a_newline(void **state)
 }
 
 /* Newlines mean nothing in them. */
-static void messages_are_cut_by_their_lengths(void **state)
+TEST(messages_are_cut_by_their_lengths)
 {
 	static const size_t lengths[] = { 16, 40, 300 };
 	unsigned char file[356];
 	size_t at = 0, end = 0;
 
-	(void)state;
 	memset(file, '\n', sizeof(file));
 	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++) {
 		file[at] = 0;
@@ -54,24 +52,12 @@ static void messages_are_cut_by_their_lengths(void **state)
 	}
 }
 
-static void message_of_no_length_ends_the_file(void **state)
+TEST(message_of_no_length_ends_the_file)
 {
 	static const unsigned char file[] = { 0, 10, 0, 15, 0, 10, 0, 16,
 					      0, 0,  0, 0,  0, 0,  0, 0,
 					      0, 0,  0, 0,  0, 0,  0, 0 };
 
-	(void)state;
 	assert_int_equal(cut(file, sizeof(file)), 0);
 	assert_int_equal(cut(file + 4, sizeof(file) - 4), 16);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_are_cut_behind_a_newline),
-		cmocka_unit_test(messages_are_cut_by_their_lengths),
-		cmocka_unit_test(message_of_no_length_ends_the_file),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void come_back(struct spool_fixture *f)
 	assert_int_equal(f->spool.delivered.seq, N);
 }
 
-static void records_come_back_in_order(void **state)
+SPOOL_TEST(records_come_back_in_order)
 {
 	each_kind(*state, come_back);
 }
@@ -65,7 +65,7 @@ static void come_again(struct spool_fixture *f)
 	get_all(&f->spool, 9000, 9010, &item);
 }
 
-static void rewinding_brings_back_what_is_not_acknowledged(void **state)
+SPOOL_TEST(rewinding_brings_back_what_is_not_acknowledged)
 {
 	each_kind(*state, come_again);
 }
@@ -87,7 +87,7 @@ static void discard_some(struct spool_fixture *f)
 			 10 % 5 + 11 % 5);
 }
 
-static void what_is_refused_counts_as_dropped(void **state)
+SPOOL_TEST(what_is_refused_counts_as_dropped)
 {
 	each_kind(*state, discard_some);
 }
@@ -111,7 +111,7 @@ static void drop_the_oldest(struct spool_fixture *f)
 	assert_int_equal(f->spool.delivered.seq, item.end.seq - dropped);
 }
 
-static void full_spool_drops_the_oldest(void **state)
+SPOOL_TEST(full_spool_drops_the_oldest)
 {
 	struct spool_fixture *f = *state;
 
@@ -138,23 +138,10 @@ static void drop_the_old(struct spool_fixture *f)
 	assert_false(spool_read(&f->spool, &item));
 }
 
-static void old_records_are_dropped(void **state)
+SPOOL_TEST(old_records_are_dropped)
 {
 	struct spool_fixture *f = *state;
 
 	f->options.max_age_ms = 60000;
 	each_kind(f, drop_the_old);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		spool_test(records_come_back_in_order),
-		spool_test(rewinding_brings_back_what_is_not_acknowledged),
-		spool_test(what_is_refused_counts_as_dropped),
-		spool_test(full_spool_drops_the_oldest),
-		spool_test(old_records_are_dropped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

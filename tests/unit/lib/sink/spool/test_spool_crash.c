@@ -234,9 +234,18 @@ static unsigned int effort(void)
 	return text ? (unsigned int)atoi(text) : 1;
 }
 
+static int tell_where(void **state)
+{
+	if (*where)
+		print_message("the last state: %s\n", where);
+	return spool_tear_down(state);
+}
+
+#define CASE(name) TEST_WITH(name, spool_set_up, tell_where)
+
 /* ---- Tests ----------------------------------------------------------------------- */
 
-static void every_crash_leaves_what_was_durable(void **state)
+CASE(every_crash_leaves_what_was_durable)
 {
 	states = 0;
 	for (unsigned int seed = 1; seed <= 3 * effort(); seed++)
@@ -255,7 +264,7 @@ static void after_faults(void **state, const struct disk_fault *faults, size_t n
 	*where = '\0';
 }
 
-static void failed_syncs_make_nothing_durable(void **state)
+CASE(failed_syncs_make_nothing_durable)
 {
 	static const struct disk_fault faults[] = {
 		{ DISK_SYNC, 0, 1, EIO, 0 },
@@ -268,7 +277,7 @@ static void failed_syncs_make_nothing_durable(void **state)
 	after_faults(state, faults, sizeof(faults) / sizeof(faults[0]));
 }
 
-static void failed_writes_and_names_cost_nothing_durable(void **state)
+CASE(failed_writes_and_names_cost_nothing_durable)
 {
 	static const struct disk_fault faults[] = {
 		{ DISK_WRITE, 0, 1000, ENOSPC, 0 },
@@ -280,25 +289,4 @@ static void failed_writes_and_names_cost_nothing_durable(void **state)
 	};
 
 	after_faults(state, faults, sizeof(faults) / sizeof(faults[0]));
-}
-
-static int tell_where(void **state)
-{
-	if (*where)
-		print_message("the last state: %s\n", where);
-	return spool_tear_down(state);
-}
-
-#define crash_test(test) \
-	cmocka_unit_test_setup_teardown(test, spool_set_up, tell_where)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		crash_test(every_crash_leaves_what_was_durable),
-		crash_test(failed_syncs_make_nothing_durable),
-		crash_test(failed_writes_and_names_cost_nothing_durable),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

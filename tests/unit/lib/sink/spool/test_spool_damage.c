@@ -22,7 +22,7 @@ static char *make_segment(struct spool_fixture *f, uint64_t n, char *path,
 }
 
 /* A crash may leave any prefix of the written data. */
-static void every_prefix_of_a_file_gives_its_whole_records(void **state)
+SPOOL_TEST(every_prefix_of_a_file_gives_its_whole_records)
 {
 	struct spool_fixture *f = *state;
 	char path[PATH_MAX], record[1024];
@@ -145,7 +145,7 @@ static uint64_t read_whole(struct spool *spool, uint64_t n)
 }
 
 /* A bit that is wrong costs its record, and one in the segment's head none. */
-static void damage_costs_the_record_that_it_is_in(void **state)
+SPOOL_TEST(damage_costs_the_record_that_it_is_in)
 {
 	struct spool_fixture *f = *state;
 	char path[PATH_MAX], acked[PATH_MAX];
@@ -177,7 +177,7 @@ static void damage_costs_the_record_that_it_is_in(void **state)
 }
 
 /* Several files, each damaged somewhere: the intact records are read, in order. */
-static void random_damage_costs_what_it_hits(void **state)
+SPOOL_TEST(random_damage_costs_what_it_hits)
 {
 	enum { RECORDS = 2000, ROUNDS = 100 };
 	struct spool_fixture *f = *state;
@@ -218,7 +218,7 @@ static void random_damage_costs_what_it_hits(void **state)
 }
 
 /* What is cut off a file in the middle is known by the next, and the last by 'acked'. */
-static void truncation_is_counted(void **state)
+SPOOL_TEST(truncation_is_counted)
 {
 	enum { RECORDS = 1000 };
 	struct spool_fixture *f = *state;
@@ -263,7 +263,7 @@ static void lose_segment(struct spool_fixture *f, unsigned int n)
 }
 
 /* They count when their turn comes, also where that is when they have to make room. */
-static void missing_records_are_counted_by_a_full_spool(void **state)
+SPOOL_TEST(missing_records_are_counted_by_a_full_spool)
 {
 	struct spool_fixture *f = *state;
 
@@ -276,7 +276,7 @@ static void missing_records_are_counted_by_a_full_spool(void **state)
 	spool_close(&f->spool);
 }
 
-static void missing_records_count_behind_those_that_are_in_hand(void **state)
+SPOOL_TEST(missing_records_count_behind_those_that_are_in_hand)
 {
 	struct spool_fixture *f = *state;
 	struct spool_item item;
@@ -296,7 +296,7 @@ static void missing_records_count_behind_those_that_are_in_hand(void **state)
 }
 
 /* One file never costs the others. */
-static void hostile_files_are_left_out(void **state)
+SPOOL_TEST(hostile_files_are_left_out)
 {
 	static const struct {
 		const char *name;
@@ -340,7 +340,7 @@ static void hostile_files_are_left_out(void **state)
 }
 
 /* The file that there is may itself be made huge: it is all hole behind its end. */
-static void file_with_a_hole_costs_no_memory(void **state)
+SPOOL_TEST(file_with_a_hole_costs_no_memory)
 {
 	struct spool_fixture *f = *state;
 	struct spool_item item;
@@ -355,7 +355,7 @@ static void file_with_a_hole_costs_no_memory(void **state)
 	spool_close(&f->spool);
 }
 
-static void damaged_acked_file_costs_nothing_but_repetition(void **state)
+SPOOL_TEST(damaged_acked_file_costs_nothing_but_repetition)
 {
 	struct spool_fixture *f = *state;
 	char path[PATH_MAX];
@@ -373,21 +373,4 @@ static void damaged_acked_file_costs_nothing_but_repetition(void **state)
 	get_all(&f->spool, 0, 50, &item);
 	assert_identity(&f->spool);
 	spool_close(&f->spool);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		spool_test(every_prefix_of_a_file_gives_its_whole_records),
-		spool_test(damage_costs_the_record_that_it_is_in),
-		spool_test(random_damage_costs_what_it_hits),
-		spool_test(truncation_is_counted),
-		spool_test(missing_records_are_counted_by_a_full_spool),
-		spool_test(missing_records_count_behind_those_that_are_in_hand),
-		spool_test(hostile_files_are_left_out),
-		spool_test(file_with_a_hole_costs_no_memory),
-		spool_test(damaged_acked_file_costs_nothing_but_repetition),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static void unacknowledged_records_outlive_the_process(void **state)
+SPOOL_TEST(unacknowledged_records_outlive_the_process)
 {
 	struct spool_fixture *f = *state;
 	struct spool_item item;
@@ -56,7 +56,7 @@ static void write_and_die(struct spool_fixture *f)
 }
 
 /* Without a note of it, who knows whether a record had been synced when the process died. */
-static void only_what_was_noted_is_durable_after_a_kill(void **state)
+SPOOL_TEST(only_what_was_noted_is_durable_after_a_kill)
 {
 	struct spool_fixture *f = *state;
 	int status;
@@ -78,7 +78,7 @@ static void only_what_was_noted_is_durable_after_a_kill(void **state)
 }
 
 /* How old they are is not forgotten when the process ends, nor do they age at once. */
-static void age_is_counted_over_restarts(void **state)
+SPOOL_TEST(age_is_counted_over_restarts)
 {
 	struct spool_fixture *f = *state;
 	int64_t now_ms = time(NULL) * 1000LL;
@@ -99,7 +99,7 @@ static void age_is_counted_over_restarts(void **state)
 	spool_close(&f->spool);
 }
 
-static void directory_is_one_processs_own(void **state)
+SPOOL_TEST(directory_is_one_processs_own)
 {
 	struct spool_fixture *f = *state;
 	struct spool second;
@@ -113,7 +113,7 @@ static void directory_is_one_processs_own(void **state)
 }
 
 /* The spool's clock may begin anywhere, and files that seem to be of the future age. */
-static void age_is_of_a_clock_that_nobody_sets(void **state)
+SPOOL_TEST(age_is_of_a_clock_that_nobody_sets)
 {
 	struct spool_fixture *f = *state;
 	int64_t real_ms = time(NULL) * 1000LL, now_ms = 5000000;
@@ -138,7 +138,7 @@ static void age_is_of_a_clock_that_nobody_sets(void **state)
 }
 
 /* Neither by the file that says so, nor by its absence. */
-static void lock_that_is_removed_lets_nobody_in(void **state)
+SPOOL_TEST(lock_that_is_removed_lets_nobody_in)
 {
 	struct spool_fixture *f = *state;
 	struct spool second;
@@ -159,7 +159,7 @@ static void keep_message(int level, const char *message, void *user)
 }
 
 /* Where others could change its files. */
-static void directory_of_others_is_refused(void **state)
+SPOOL_TEST(directory_of_others_is_refused)
 {
 	const uid_t self = geteuid();
 	const struct {
@@ -196,7 +196,7 @@ static void directory_of_others_is_refused(void **state)
 	assert_non_null(strstr(message, "symbolic link"));
 }
 
-static void missing_directories_are_made(void **state)
+SPOOL_TEST(missing_directories_are_made)
 {
 	struct spool_fixture *f = *state;
 	char path[PATH_MAX];
@@ -216,7 +216,7 @@ static void missing_directories_are_made(void **state)
 }
 
 /* A file that may not grow stands for a disk that is full. */
-static void full_disk_costs_what_does_not_fit_and_no_more(void **state)
+SPOOL_TEST(full_disk_costs_what_does_not_fit_and_no_more)
 {
 	const struct rlimit full = { 600 << 10, RLIM_INFINITY },
 			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
@@ -242,7 +242,7 @@ static void full_disk_costs_what_does_not_fit_and_no_more(void **state)
 	spool_close(&f->spool);
 }
 
-static void sync_goes_on_beside(void **state)
+SPOOL_TEST(sync_goes_on_beside)
 {
 	struct spool_fixture *f = *state;
 
@@ -257,22 +257,4 @@ static void sync_goes_on_beside(void **state)
 	});
 	assert_int_equal(f->spool.durable.seq, 1000);
 	spool_close(&f->spool);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		spool_test(unacknowledged_records_outlive_the_process),
-		spool_test(only_what_was_noted_is_durable_after_a_kill),
-		spool_test(age_is_counted_over_restarts),
-		spool_test(age_is_of_a_clock_that_nobody_sets),
-		spool_test(directory_is_one_processs_own),
-		spool_test(lock_that_is_removed_lets_nobody_in),
-		spool_test(directory_of_others_is_refused),
-		spool_test(missing_directories_are_made),
-		spool_test(full_disk_costs_what_does_not_fit_and_no_more),
-		spool_test(sync_goes_on_beside),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,7 +129,15 @@ static void each_fault(struct spool_fixture *f, bool is_read,
 	empty_dir(f->dir);
 }
 
-static void faults_are_told_once_and_get_over(void **state)
+static int heal(void **state)
+{
+	disk_heal();
+	return spool_tear_down(state);
+}
+
+#define CASE(name) TEST_WITH(name, spool_set_up, heal)
+
+CASE(faults_are_told_once_and_get_over)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
 		print_message("call %d: %s\n", (int)faults[i].call,
@@ -141,7 +149,7 @@ static void faults_are_told_once_and_get_over(void **state)
 }
 
 /* The message and the counters have the number of dropped records. */
-static void full_disk_is_counted(void **state)
+CASE(full_disk_is_counted)
 {
 	static const struct disk_fault full = { DISK_WRITE, 0, 100000, ENOSPC, 0 };
 	struct spool_fixture *f = *state;
@@ -161,7 +169,7 @@ static void full_disk_is_counted(void **state)
 }
 
 /* Or else records that a crash took would be looked for, and count as damaged. */
-static void what_cannot_be_written_is_not_noted_as_durable(void **state)
+CASE(what_cannot_be_written_is_not_noted_as_durable)
 {
 	static const struct disk_fault once = { DISK_WRITE, 0, 1, ENOSPC, 0 };
 	struct spool_fixture *f = *state;
@@ -182,7 +190,7 @@ static void what_cannot_be_written_is_not_noted_as_durable(void **state)
 }
 
 /* A collector that is there gets all, whatever the disk does. */
-static void reader_that_keeps_up_needs_no_disk(void **state)
+CASE(reader_that_keeps_up_needs_no_disk)
 {
 	struct spool_fixture *f = *state;
 	struct words words;
@@ -218,7 +226,7 @@ static unsigned int count_fds(void)
 }
 
 /* Also where it is the process that has no more of them, for copies as well. */
-static void lack_of_descriptors_gets_over(void **state)
+CASE(lack_of_descriptors_gets_over)
 {
 	struct spool_fixture *f = *state;
 	struct rlimit before, none;
@@ -246,7 +254,7 @@ static void lack_of_descriptors_gets_over(void **state)
 }
 
 /* A disk that cannot be read for a while costs no record; one that stays so is logged. */
-static void unreadable_records_are_tried_again(void **state)
+CASE(unreadable_records_are_tried_again)
 {
 	static const struct disk_fault unreadable = { DISK_READ, 0, 100000, EIO,
 						      0 };
@@ -279,7 +287,7 @@ static void unreadable_records_are_tried_again(void **state)
 }
 
 /* Each start goes on where the last one ended: it leaves no file of its own. */
-static void restarts_add_no_files(void **state)
+CASE(restarts_add_no_files)
 {
 	struct spool_fixture *f = *state;
 	struct spool_item item;
@@ -295,28 +303,4 @@ static void restarts_add_no_files(void **state)
 	get_all(&f->spool, 0, 200, &item);
 	assert_false(spool_read(&f->spool, &item));
 	spool_close(&f->spool);
-}
-
-static int heal(void **state)
-{
-	disk_heal();
-	return spool_tear_down(state);
-}
-
-#define fault_test(test) \
-	cmocka_unit_test_setup_teardown(test, spool_set_up, heal)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fault_test(faults_are_told_once_and_get_over),
-		fault_test(full_disk_is_counted),
-		fault_test(what_cannot_be_written_is_not_noted_as_durable),
-		fault_test(reader_that_keeps_up_needs_no_disk),
-		fault_test(lack_of_descriptors_gets_over),
-		fault_test(unreadable_records_are_tried_again),
-		fault_test(restarts_add_no_files),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

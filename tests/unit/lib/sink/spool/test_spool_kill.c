@@ -41,7 +41,7 @@ static void be_killed(const struct spool_options *options, unsigned int seed,
 	}
 }
 
-static void whatever_was_durable_survives_kills(void **state)
+SPOOL_TEST(whatever_was_durable_survives_kills)
 {
 	enum { KILLS = 500 };
 	struct spool_fixture *f = *state;
@@ -84,13 +84,4 @@ static void whatever_was_durable_survives_kills(void **state)
 	assert_true(durable > 1000);
 	assert_true(acked > 100);
 	assert_int_equal(count_files(f->dir, ".bad", NULL), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		spool_test(whatever_was_durable_survives_kills),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,13 +64,12 @@ static void finish(struct spool *spool)
 	spool_close(spool);
 }
 
-static void in_hand_and_delivered_is_not_dropped(void **state)
+TEST(in_hand_and_delivered_is_not_dropped)
 {
 	struct spool spool;
 	struct spool_item item;
 	struct position some, end;
 
-	(void)state;
 	assert_int_equal(spool_open(&spool, &options), 0);
 	put_all(&spool, 0, 100);
 	some = get_all(&spool, 0, 10);
@@ -94,12 +93,11 @@ static void in_hand_and_delivered_is_not_dropped(void **state)
 }
 
 /* More than a segment: the unacknowledged records span two segments. */
-static void in_hand_over_several_segments(void **state)
+TEST(in_hand_over_several_segments)
 {
 	struct spool spool;
 	struct position end;
 
-	(void)state;
 	assert_int_equal(spool_open(&spool, &options), 0);
 	put_all(&spool, 0, 3000);
 	end = get_all(&spool, 0, 2000);
@@ -113,13 +111,12 @@ static void in_hand_over_several_segments(void **state)
 	finish(&spool);
 }
 
-static void in_hand_and_wanted_again_is_dropped(void **state)
+TEST(in_hand_and_wanted_again_is_dropped)
 {
 	struct spool spool;
 	struct position some;
 	uint64_t dropped;
 
-	(void)state;
 	assert_int_equal(spool_open(&spool, &options), 0);
 	put_all(&spool, 0, 100);
 	some = get_all(&spool, 0, 10);
@@ -133,12 +130,11 @@ static void in_hand_and_wanted_again_is_dropped(void **state)
 	finish(&spool);
 }
 
-static void in_hand_and_refused_counts_once(void **state)
+TEST(in_hand_and_refused_counts_once)
 {
 	struct spool spool;
 	struct position end;
 
-	(void)state;
 	assert_int_equal(spool_open(&spool, &options), 0);
 	put_all(&spool, 0, 100);
 	end = get_all(&spool, 0, 40);
@@ -147,16 +143,4 @@ static void in_hand_and_refused_counts_once(void **state)
 	assert_int_equal(spool.dropped[SPOOL_REFUSED].seq, 40);
 	assert_identity(&spool);
 	spool_close(&spool);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_hand_and_delivered_is_not_dropped),
-		cmocka_unit_test(in_hand_over_several_segments),
-		cmocka_unit_test(in_hand_and_wanted_again_is_dropped),
-		cmocka_unit_test(in_hand_and_refused_counts_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

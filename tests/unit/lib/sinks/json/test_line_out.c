@@ -70,7 +70,7 @@ static void write_and_close(struct lines_fixture *f, const char *format,
 	f->sink = NULL;
 }
 
-static void restart_appends(void **state)
+LINES_TEST(restart_appends)
 {
 	struct lines_fixture *f = *state;
 	struct stat info;
@@ -82,7 +82,7 @@ static void restart_appends(void **state)
 	assert_int_equal(info.st_mode & 0777 & ~0640, 0);
 }
 
-static void mode_is_as_asked_for(void **state)
+LINES_TEST(mode_is_as_asked_for)
 {
 	struct lines_fixture *f = *state;
 	mode_t mask = umask(0);
@@ -94,7 +94,7 @@ static void mode_is_as_asked_for(void **state)
 	assert_int_equal(info.st_mode & 0777, 0604);
 }
 
-static void torn_line_stays_alone(void **state)
+LINES_TEST(torn_line_stays_alone)
 {
 	struct lines_fixture *f = *state;
 	int fd = open(f->path, O_WRONLY | O_CREAT, 0600);
@@ -110,7 +110,7 @@ static void torn_line_stays_alone(void **state)
 }
 
 /* logrotate's copytruncate. */
-static void truncation_leaves_no_hole(void **state)
+LINES_TEST(truncation_leaves_no_hole)
 {
 	struct lines_fixture *f = *state;
 
@@ -124,7 +124,7 @@ static void truncation_leaves_no_hole(void **state)
 }
 
 /* And its default, to move the file away. */
-static void file_that_was_moved_is_made_anew(void **state)
+LINES_TEST(file_that_was_moved_is_made_anew)
 {
 	struct lines_fixture *f = *state;
 	char moved[PATH_MAX], *text;
@@ -163,7 +163,7 @@ static void limit_files(rlim_t bytes)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void reopen_fails_while_a_line_is_torn(void **state)
+LINES_TEST(reopen_fails_while_a_line_is_torn)
 {
 	struct lines_fixture *f = *state;
 	char moved[PATH_MAX], *text;
@@ -193,7 +193,7 @@ static void reopen_fails_while_a_line_is_torn(void **state)
 	assert_lines(f->path, 1, 2);
 }
 
-static void missing_directories_are_made(void **state)
+LINES_TEST(missing_directories_are_made)
 {
 	struct lines_fixture *f = *state;
 	char spec[2 * PATH_MAX], path[PATH_MAX];
@@ -206,7 +206,7 @@ static void missing_directories_are_made(void **state)
 	assert_lines(path, 0, 10);
 }
 
-static void places_in_the_network_are_refused(void **state)
+LINES_TEST(places_in_the_network_are_refused)
 {
 	static const char *const specs[] = {
 		"json:udp:127.0.0.1:55",
@@ -262,7 +262,7 @@ static uint64_t read_lines(int peer, size_t most, bool *lines, uint64_t n)
 	return whole;
 }
 
-static void reader_that_hangs_up_at_once_gets_few_chances(void **state)
+LINES_TEST(reader_that_hangs_up_at_once_gets_few_chances)
 {
 	struct lines_fixture *f = *state;
 	int listener = listen_at(f->path), connections = 0;
@@ -285,7 +285,7 @@ static void reader_that_hangs_up_at_once_gets_few_chances(void **state)
 	close(listener);
 }
 
-static void absent_reader_is_looked_for_each_second(void **state)
+LINES_TEST(absent_reader_is_looked_for_each_second)
 {
 	struct lines_fixture *f = *state;
 	int listener, peer;
@@ -311,7 +311,7 @@ static void absent_reader_is_looked_for_each_second(void **state)
 }
 
 /* Each reader takes a part and closes; the next one begins with a whole line. */
-static void readers_that_leave_something_get_whole_lines(void **state)
+LINES_TEST(readers_that_leave_something_get_whole_lines)
 {
 	enum { RECORDS = 3000, PART = 100 << 10 };
 	static bool lines[RECORDS];
@@ -344,7 +344,7 @@ static void readers_that_leave_something_get_whole_lines(void **state)
 
 /* ---- Named pipes ------------------------------------------------------------------ */
 
-static void pipe_without_reader_takes_nothing(void **state)
+LINES_TEST(pipe_without_reader_takes_nothing)
 {
 	struct lines_fixture *f = *state;
 
@@ -371,7 +371,7 @@ static uint64_t read_pipe(int fd, size_t most, uint64_t from)
 	return n;
 }
 
-static void what_is_written_to_a_pipe_is_delivered(void **state)
+LINES_TEST(what_is_written_to_a_pipe_is_delivered)
 {
 	struct lines_fixture *f = *state;
 	int fd;
@@ -395,7 +395,7 @@ static void what_is_written_to_a_pipe_is_delivered(void **state)
 }
 
 /* A pipe has room for some lines; the next reader begins with the first that was not written. */
-static void next_reader_of_a_pipe_gets_what_was_not_written(void **state)
+LINES_TEST(next_reader_of_a_pipe_gets_what_was_not_written)
 {
 	enum { RECORDS = 500 };
 	struct lines_fixture *f = *state;
@@ -416,26 +416,4 @@ static void next_reader_of_a_pipe_gets_what_was_not_written(void **state)
 	assert_true(read_pipe(fd, 1 << 20, next) > next);
 	assert_sink_identity(f);
 	close(fd);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		lines_test(restart_appends),
-		lines_test(mode_is_as_asked_for),
-		lines_test(torn_line_stays_alone),
-		lines_test(truncation_leaves_no_hole),
-		lines_test(file_that_was_moved_is_made_anew),
-		lines_test(reopen_fails_while_a_line_is_torn),
-		lines_test(missing_directories_are_made),
-		lines_test(places_in_the_network_are_refused),
-		lines_test(reader_that_hangs_up_at_once_gets_few_chances),
-		lines_test(absent_reader_is_looked_for_each_second),
-		lines_test(readers_that_leave_something_get_whole_lines),
-		lines_test(pipe_without_reader_takes_nothing),
-		lines_test(what_is_written_to_a_pipe_is_delivered),
-		lines_test(next_reader_of_a_pipe_gets_what_was_not_written),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
