@@ -135,6 +135,15 @@ void merger_end(struct merger *merger)
 	assert_int_equal(merge->exported.bytes, merger->witness.bytes);
 }
 
+void merger_drain(struct merger *merger, enum merge_mode mode, int64_t flip_ms,
+		  uint32_t ifindex, uint8_t flags, uint64_t packets,
+		  int64_t first_ms, int64_t last_ms)
+{
+	merger_begin(merger, mode, flip_ms);
+	merger_keep(merger, ifindex, flags, packets, first_ms, last_ms);
+	merger_end(merger);
+}
+
 const struct netobs_flow *merger_last_record(const struct merger *merger)
 {
 	assert_true(merger->witness.n_flows > 0);

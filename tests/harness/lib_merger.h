@@ -45,6 +45,11 @@ void merger_keep_entry(struct merger *merger, const struct flow_entry *entry);
 void merger_keep(struct merger *merger, uint32_t ifindex, uint8_t flags,
 		 uint64_t packets, int64_t first_ms, int64_t last_ms);
 
+/* A drain that reads that entry alone, to its end. */
+void merger_drain(struct merger *merger, enum merge_mode mode, int64_t flip_ms,
+		  uint32_t ifindex, uint8_t flags, uint64_t packets,
+		  int64_t first_ms, int64_t last_ms);
+
 /* As after reading a large table: first all keys, then all entries. */
 void merger_deliver(struct merger *merger, const struct flow_entry *entries,
 		    uint32_t n);

@@ -465,91 +465,96 @@ static void check_rows(const ProtobufCMessage *message, const struct row *rows,
 			  !rows[i].has || record->has & rows[i].has);
 }
 
+/* A type of records, and what is to check of it beside its rows. */
+struct type {
+	uint32_t record_case;
+	const ProtobufCMessageDescriptor *message;
+	const struct row *rows;
+	size_t n_rows, n_others; /* fields */
+	void (*make)(union any_record *any);
+	void (*check)(const Netobs__Record *found, const union any_record *any);
+};
+
+/* Each has agent_ip beside its rows. */
+#define TYPE(NAME, name, list, others, ...)                             \
+	{                                                               \
+		.record_case = NETOBS__RECORD__RECORD_##NAME,           \
+		.message = &netobs__##name##__descriptor, .rows = list, \
+		.n_rows = ARRAY_SIZE(list), .n_others = 1 + (others),   \
+		__VA_ARGS__                                             \
+	}
+
+static void check_random(const struct type *type,
+			 enum netobs_record_type record_type)
+{
+	assert_int_equal(type->message->n_fields, type->n_rows + type->n_others);
+	for (int i = 0; i < ROUNDS; i++) {
+		const ProtobufCMessage *message;
+		union any_record any = { 0 };
+		Netobs__Record *found;
+
+		make_record(&any.record, type->rows, type->n_rows, record_type);
+		if (type->make)
+			type->make(&any);
+		found = through(&any.record);
+		assert_int_equal(found->record_case, type->record_case);
+		message = &found->session->base; /* or another member of a union */
+		check_rows(message, type->rows, type->n_rows, &any.record);
+		check_address(
+			*(Netobs__IP *const *)((const char *)message +
+					       field_of(message, "agent_ip")->offset),
+			options.agent_ip);
+		if (type->check)
+			type->check(found, &any);
+		netobs__record__free_unpacked(found, NULL);
+	}
+}
+
+static void check_duration(const Netobs__Record *found,
+			   const union any_record *any)
+{
+	const struct netobs_session *session = &any->session;
+
+	if (session->record.has & START && session->end_ns >= session->start_ns)
+		assert_int_equal(found->session->duration_ms,
+				 (session->end_ns - session->start_ns) /
+					 NSEC_PER_MSEC);
+}
+
 TEST(random_sessions_are_read_as_they_are)
 {
-	const size_t n = ARRAY_SIZE(session_rows);
+	static const struct type type =
+		TYPE(SESSION, session, session_rows, 1, .check = check_duration);
 
-	/* The others: duration_ms and agent_ip. */
-	assert_int_equal(netobs__session__descriptor.n_fields, n + 2);
-	for (int i = 0; i < ROUNDS; i++) {
-		struct netobs_session session = { 0 };
-		const Netobs__Session *found;
-		Netobs__Record *record;
-
-		make_record(&session.record, session_rows, n,
-			    NETOBS_RECORD_SESSION);
-		record = through(&session.record);
-		assert_int_equal(record->record_case,
-				 NETOBS__RECORD__RECORD_SESSION);
-		found = record->session;
-		check_rows(&found->base, session_rows, n, &session.record);
-		check_address(found->agent_ip, options.agent_ip);
-		if (session.record.has & START &&
-		    session.end_ns >= session.start_ns)
-			assert_int_equal(found->duration_ms,
-					 (session.end_ns - session.start_ns) /
-						 NSEC_PER_MSEC);
-		netobs__record__free_unpacked(record, NULL);
-	}
+	check_random(&type, NETOBS_RECORD_SESSION);
 }
 
 TEST(random_alerts_are_read_as_they_are)
 {
-	const size_t n = ARRAY_SIZE(alert_rows);
+	static const struct type type = TYPE(ALERT, alert, alert_rows, 0);
 
-	assert_int_equal(netobs__alert__descriptor.n_fields, n + 1); /* agent_ip */
-	for (int i = 0; i < ROUNDS; i++) {
-		struct netobs_alert alert = { 0 };
-		Netobs__Record *record;
-
-		make_record(&alert.record, alert_rows, n, NETOBS_RECORD_ALERT);
-		record = through(&alert.record);
-		assert_int_equal(record->record_case,
-				 NETOBS__RECORD__RECORD_ALERT);
-		check_rows(&record->alert->base, alert_rows, n, &alert.record);
-		check_address(record->alert->agent_ip, options.agent_ip);
-		netobs__record__free_unpacked(record, NULL);
-	}
+	check_random(&type, NETOBS_RECORD_ALERT);
 }
 
 TEST(random_mappings_are_read_as_they_are)
 {
-	const size_t n = ARRAY_SIZE(mapping_rows);
+	static const struct type type = TYPE(MAPPING, mapping, mapping_rows, 0);
 
-	assert_int_equal(netobs__mapping__descriptor.n_fields, n + 1); /* agent_ip */
-	for (int i = 0; i < ROUNDS; i++) {
-		struct netobs_mapping mapping = { 0 };
-		Netobs__Record *record;
-
-		make_record(&mapping.record, mapping_rows, n,
-			    NETOBS_RECORD_MAPPING);
-		record = through(&mapping.record);
-		assert_int_equal(record->record_case,
-				 NETOBS__RECORD__RECORD_MAPPING);
-		check_rows(&record->mapping->base, mapping_rows, n,
-			   &mapping.record);
-		check_address(record->mapping->agent_ip, options.agent_ip);
-		netobs__record__free_unpacked(record, NULL);
-	}
+	check_random(&type, NETOBS_RECORD_MAPPING);
 }
 
 TEST(random_drops_are_read_as_they_are)
 {
-	const size_t n = ARRAY_SIZE(drop_rows);
+	static const struct type type = TYPE(DROP, drop, drop_rows, 0);
 
-	assert_int_equal(netobs__drop__descriptor.n_fields, n + 1); /* agent_ip */
-	for (int i = 0; i < ROUNDS; i++) {
-		struct netobs_drop drop = { 0 };
-		Netobs__Record *record;
+	check_random(&type, NETOBS_RECORD_DROP);
+}
 
-		make_record(&drop.record, drop_rows, n, NETOBS_RECORD_DROP);
-		record = through(&drop.record);
-		assert_int_equal(record->record_case,
-				 NETOBS__RECORD__RECORD_DROP);
-		check_rows(&record->drop->base, drop_rows, n, &drop.record);
-		check_address(record->drop->agent_ip, options.agent_ip);
-		netobs__record__free_unpacked(record, NULL);
-	}
+TEST(random_traces_are_read_as_they_are)
+{
+	static const struct type type = TYPE(TRACE_EVENT, trace, trace_rows, 0);
+
+	check_random(&type, NETOBS_RECORD_TRACE);
 }
 
 static void check_classes(const uint64_t *found, size_t n,
@@ -594,31 +599,11 @@ TEST(histograms_of_groups_are_read_as_they_are)
 	}
 }
 
-TEST(random_traces_are_read_as_they_are)
+static void make_journey(union any_record *any)
 {
-	const size_t n = ARRAY_SIZE(trace_rows);
+	struct netobs_journey *journey = &any->journey;
 
-	assert_int_equal(netobs__trace__descriptor.n_fields, n + 1); /* agent_ip */
-	for (int i = 0; i < ROUNDS; i++) {
-		struct netobs_trace_event event = { 0 };
-		Netobs__Record *record;
-
-		make_record(&event.record, trace_rows, n, NETOBS_RECORD_TRACE);
-		record = through(&event.record);
-		assert_int_equal(record->record_case,
-				 NETOBS__RECORD__RECORD_TRACE_EVENT);
-		check_rows(&record->trace_event->base, trace_rows, n,
-			   &event.record);
-		netobs__record__free_unpacked(record, NULL);
-	}
-}
-
-static void make_journey(struct netobs_journey *journey)
-{
-	*journey = (struct netobs_journey){ 0 };
 	make_rows((uint8_t *)journey, part_rows, ARRAY_SIZE(part_rows));
-	make_record(&journey->record, journey_rows, ARRAY_SIZE(journey_rows),
-		    NETOBS_RECORD_JOURNEY);
 	journey->record.has |= (uint32_t)rand() & (NETOBS_JOURNEY_HAS_CUT |
 						   NETOBS_JOURNEY_HAS_DROP);
 	journey->end_ns = journey->record.time_ns + rand();
@@ -665,37 +650,31 @@ static void check_parts(const Netobs__Journey *found,
 	assert_int_equal(found->n_unknown_parts, n);
 }
 
+static void check_journey(const Netobs__Record *record,
+			  const union any_record *any)
+{
+	const struct netobs_journey *journey = &any->journey;
+	const Netobs__Journey *found = record->journey;
+	const uint32_t has = journey->record.has;
+
+	check_parts(found, journey);
+	check_steps(found, journey);
+	assert_int_equal(found->total_ns,
+			 journey->end_ns - journey->record.time_ns);
+	assert_int_equal(!!found->dropped, !!(has & NETOBS_JOURNEY_HAS_DROP));
+	assert_int_equal(!!found->steps_cut, !!(has & NETOBS_JOURNEY_HAS_CUT));
+}
+
 TEST(random_journeys_are_read_as_they_are)
 {
-	const size_t n = ARRAY_SIZE(journey_rows);
+	/* The others: parts, total_ns, unknown_parts, steps_cut, dropped and steps. */
+	static const struct type type =
+		TYPE(JOURNEY, journey, journey_rows, ARRAY_SIZE(part_rows) + 5,
+		     .make = make_journey, .check = check_journey);
 
-	/* The others: total_ns, unknown_parts, steps_cut, dropped, steps and agent_ip. */
-	assert_int_equal(netobs__journey__descriptor.n_fields,
-			 n + ARRAY_SIZE(part_rows) + 6);
 	assert_int_equal(netobs__journey_step__descriptor.n_fields,
 			 ARRAY_SIZE(step_rows) + 1);
-	for (int i = 0; i < ROUNDS; i++) {
-		struct netobs_journey journey;
-		const Netobs__Journey *found;
-		Netobs__Record *record;
-
-		make_journey(&journey);
-		record = through(&journey.record);
-		assert_int_equal(record->record_case,
-				 NETOBS__RECORD__RECORD_JOURNEY);
-		found = record->journey;
-		check_rows(&found->base, journey_rows, n, &journey.record);
-		check_parts(found, &journey);
-		check_steps(found, &journey);
-		assert_int_equal(found->total_ns,
-				 journey.end_ns - journey.record.time_ns);
-		assert_int_equal(!!found->dropped, !!(journey.record.has &
-						      NETOBS_JOURNEY_HAS_DROP));
-		assert_int_equal(!!found->steps_cut,
-				 !!(journey.record.has & NETOBS_JOURNEY_HAS_CUT));
-		check_address(found->agent_ip, options.agent_ip);
-		netobs__record__free_unpacked(record, NULL);
-	}
+	check_random(&type, NETOBS_RECORD_JOURNEY);
 }
 
 /* ---- Ends of what there can be ----------------------------------------------------- */

@@ -45,9 +45,7 @@ TEST(packets_on_their_way_at_the_flip_are_not_counted_again)
 	merger_assert_record(&m, 1, 10, NETOBS_END_ACTIVE);
 	assert_int_equal(merger_repeated(&m), 8);
 
-	merger_begin(&m, MERGE_INTERVAL, 2000);
-	merger_keep(&m, 2, ON, 2, 1000, 1001);
-	merger_end(&m);
+	merger_drain(&m, MERGE_INTERVAL, 2000, 2, ON, 2, 1000, 1001);
 	assert_int_equal(m.witness.n_flows, 1);
 	assert_int_equal(merger_repeated(&m), 10);
 
@@ -62,9 +60,7 @@ TEST(flow_first_seen_elsewhere_after_the_flip_is_the_same)
 	struct merger m;
 
 	merger_open(&m, merger_every_second());
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	merger_keep(&m, 1, IN, 10, 100, 999);
-	merger_end(&m);
+	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 10, 100, 999);
 	merger_assert_record(&m, 1, 10, NETOBS_END_ACTIVE);
 	merger_begin(&m, MERGE_INTERVAL, 2000);
 	merger_keep(&m, 2, ON, 11, 1000, 1500);
@@ -92,9 +88,8 @@ TEST(flow_is_remembered_while_it_may_return)
 		struct merger m;
 
 		merger_open_in(&m, merger_every_second(), cases[i].n_netns, NULL);
-		merger_begin(&m, MERGE_INTERVAL, 1000);
-		merger_keep(&m, 1, IN, 1, 100, cases[i].last_ms);
-		merger_end(&m);
+		merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 1, 100,
+			     cases[i].last_ms);
 		merger_assert_record(&m, 1, 1, NETOBS_END_ACTIVE);
 		if (m.merge.table.count != cases[i].remembered)
 			fail_msg("case %zu: %u flows", i, m.merge.table.count);
@@ -107,9 +102,7 @@ TEST(flow_too_young_waits_one_drain)
 	struct merger m;
 
 	merger_open(&m, merger_every_second());
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	merger_keep(&m, 1, IN, 3, 995, 999);
-	merger_end(&m);
+	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 3, 995, 999);
 	assert_int_equal(m.witness.n_flows, 0);
 	assert_int_equal(m.merge.pending.packets, 3);
 
@@ -146,9 +139,8 @@ TEST(youth_matters_only_where_points_are_merged)
 		options.per_interface = cases[i].per_interface;
 		options.single_point = cases[i].single_point;
 		merger_open(&m, options);
-		merger_begin(&m, cases[i].mode, 1000);
-		merger_keep(&m, 1, IN, 1, cases[i].first_ms, 999);
-		merger_end(&m);
+		merger_drain(&m, cases[i].mode, 1000, 1, IN, 1,
+			     cases[i].first_ms, 999);
 		if (m.witness.n_flows != cases[i].records)
 			fail_msg("case %zu: %u records", i, m.witness.n_flows);
 		merger_close(&m);
@@ -198,9 +190,8 @@ TEST(active_timeout_reports_on_the_way)
 	options.active_timeout_ns = 3000 * NSEC_PER_MSEC;
 	merger_open(&m, options);
 	for (uint32_t i = 1; i <= 9; i++) {
-		merger_begin(&m, MERGE_INTERVAL, i * 1000);
-		merger_keep(&m, 1, IN, 1, i * 1000 - 900, i * 1000 - 100);
-		merger_end(&m);
+		merger_drain(&m, MERGE_INTERVAL, i * 1000, 1, IN, 1,
+			     i * 1000 - 900, i * 1000 - 100);
 		assert_int_equal(m.witness.n_flows, i / 3);
 		assert_int_equal(m.merge.pending.packets, i % 3);
 		if (i % 3 == 0)
@@ -218,9 +209,7 @@ TEST(idle_timeout_ends_a_flow)
 
 	options.idle_timeout_ns = 2000 * NSEC_PER_MSEC;
 	merger_open(&m, options);
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	merger_keep(&m, 1, IN, 7, 100, 500);
-	merger_end(&m);
+	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 7, 100, 500);
 	merger_begin(&m, MERGE_INTERVAL, 2000);
 	merger_end(&m);
 	assert_int_equal(m.witness.n_flows, 0);
@@ -239,9 +228,7 @@ TEST(idle_flow_is_not_called_active)
 
 	options.idle_timeout_ns = 400 * NSEC_PER_MSEC;
 	merger_open(&m, options);
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	merger_keep(&m, 1, IN, 7, 100, 600);
-	merger_end(&m);
+	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 7, 100, 600);
 	merger_assert_record(&m, 1, 7, NETOBS_END_IDLE);
 	merger_close(&m);
 }
@@ -252,17 +239,13 @@ TEST(early_drain_reports_for_lack_of_room)
 	struct merger m;
 
 	merger_open(&m, merger_every_second());
-	merger_begin(&m, MERGE_EARLY, 1000);
-	merger_keep(&m, 1, IN, 2, 100, 500);
-	merger_end(&m);
+	merger_drain(&m, MERGE_EARLY, 1000, 1, IN, 2, 100, 500);
 	merger_assert_record(&m, 1, 2, NETOBS_END_RESOURCES);
 	merger_close(&m);
 
 	/* Room in the kernel's table is all that it wants. */
 	merger_open(&m, patient);
-	merger_begin(&m, MERGE_EARLY, 1000);
-	merger_keep(&m, 1, IN, 2, 100, 500);
-	merger_end(&m);
+	merger_drain(&m, MERGE_EARLY, 1000, 1, IN, 2, 100, 500);
 	assert_int_equal(m.witness.n_flows, 0);
 	assert_int_equal(m.merge.pending.packets, 2);
 	merger_close(&m);
@@ -274,13 +257,9 @@ TEST(explicit_drain_reports_all)
 	struct merger m;
 
 	merger_open(&m, merger_every_minute());
-	merger_begin(&m, MERGE_ALL, 1000);
-	merger_keep(&m, 1, IN, 4, 995, 999);
-	merger_end(&m);
+	merger_drain(&m, MERGE_ALL, 1000, 1, IN, 4, 995, 999);
 	merger_assert_record(&m, 1, 4, NETOBS_END_ACTIVE);
-	merger_begin(&m, MERGE_ALL, 1001);
-	merger_keep(&m, 2, ON, 4, 1000, 1000);
-	merger_end(&m);
+	merger_drain(&m, MERGE_ALL, 1001, 2, ON, 4, 1000, 1000);
 	assert_int_equal(m.witness.n_flows, 1);
 	assert_int_equal(merger_repeated(&m), 4);
 	merger_close(&m);
@@ -292,12 +271,8 @@ TEST(shutdown_reports_all_and_keeps_nothing)
 	struct merger m;
 
 	merger_open(&m, options);
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	merger_keep(&m, 1, IN, 2, 100, 999);
-	merger_end(&m);
-	merger_begin(&m, MERGE_FINAL, 1500);
-	merger_keep(&m, 1, IN, 3, 1100, 1499);
-	merger_end(&m);
+	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 2, 100, 999);
+	merger_drain(&m, MERGE_FINAL, 1500, 1, IN, 3, 1100, 1499);
 	merger_assert_record(&m, 1, 5, NETOBS_END_FORCED);
 	assert_int_equal(m.merge.table.count, 0);
 	assert_int_equal(m.merge.pending.packets, 0);
@@ -407,9 +382,7 @@ TEST(delivered_flows_that_are_known_are_merged)
 	struct merger m;
 
 	merger_open(&m, merger_every_second());
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	merger_keep(&m, 1, IN, 3, 995, 999);
-	merger_end(&m);
+	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 3, 995, 999);
 	assert_int_equal(m.witness.n_flows, 0);
 	merger_begin(&m, MERGE_INTERVAL, 2000);
 	merger_deliver(&m, &entry, 1);

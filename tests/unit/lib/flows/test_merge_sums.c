@@ -613,17 +613,11 @@ TEST(small_records_are_counted_and_not_reported)
 
 	options.min_bytes = 5 * WORLD_BYTES;
 	merger_open_in(&m, options, 1, bridged);
-	merger_begin(&m, MERGE_INTERVAL, 1000);
-	merger_keep(&m, 1, IN, 4, 100, 700);
-	merger_end(&m);
+	merger_drain(&m, MERGE_INTERVAL, 1000, 1, IN, 4, 100, 700);
 	assert_int_equal(m.witness.n_flows, 0);
-	merger_begin(&m, MERGE_INTERVAL, 2000);
-	merger_keep(&m, 1, IN, 5, 1100, 1700);
-	merger_end(&m);
+	merger_drain(&m, MERGE_INTERVAL, 2000, 1, IN, 5, 1100, 1700);
 	merger_assert_record(&m, 1, 5, NETOBS_END_ACTIVE);
-	merger_begin(&m, MERGE_FINAL, 3000);
-	merger_keep(&m, 1, IN, 3, 2100, 2700);
-	merger_end(&m);
+	merger_drain(&m, MERGE_FINAL, 3000, 1, IN, 3, 2100, 2700);
 	assert_int_equal(m.witness.n_flows, 1);
 	assert_int_equal(m.merge.small.packets, 7);
 	assert_int_equal(m.merge.small.bytes, 7 * WORLD_BYTES);
@@ -639,9 +633,7 @@ TEST(bytes_of_an_interval_decide_and_not_those_of_its_parts)
 
 	options.min_bytes = 5 * WORLD_BYTES;
 	merger_open_in(&m, options, 1, bridged);
-	merger_begin(&m, MERGE_EARLY, 400);
-	merger_keep(&m, 1, IN, 3, 100, 300);
-	merger_end(&m);
+	merger_drain(&m, MERGE_EARLY, 400, 1, IN, 3, 100, 300);
 	merger_begin(&m, MERGE_EARLY, 900);
 	merger_deliver(&m, &entry, 1);
 	merger_end(&m);

@@ -42,6 +42,26 @@ struct seen {
 		n, flags, packets, 0, TAG(id), 0 \
 	}
 
+#define LINK(n)                \
+	{                      \
+		.ifindex = (n) \
+	}
+#define BOND(n)                                        \
+	{                                              \
+		.ifindex = (n), .type = LINK_TYPE_BOND \
+	}
+#define IFB(n)                                        \
+	{                                             \
+		.ifindex = (n), .type = LINK_TYPE_IFB \
+	}
+#define UNSEEN(n)                                  \
+	{                                          \
+		.ifindex = (n), .unobserved = true \
+	}
+#define UNSEEN_PORT(n, of)                                         \
+	{                                                          \
+		.ifindex = (n), .master = (of), .unobserved = true \
+	}
 #define UNSEEN_PEER(n, in, of, at)                           \
 	{                                                    \
 		.ifindex = (n), .netns = (in), .peer = (of), \
@@ -58,56 +78,55 @@ struct seen {
 	}
 
 /* What leaves by 1 may come in by 5, from one macvlan to another: their namespaces are not observed. */
-#define DARK_MACVLANS                                                   \
-	PEER(1, 0, 3, 1), { .ifindex = 2, .type = LINK_TYPE_IFB },      \
-		UNSEEN_PEER(3, 1, 1, 0), UNSEEN_MACVLAN_AT(4, 1, 5, 2), \
-		PEER(5, 2, 6, 3), UNSEEN_PEER(6, 3, 5, 2),              \
-		UNSEEN_MACVLAN_AT(7, 4, 5, 2)
+#define DARK_MACVLANS                                            \
+	PEER(1, 0, 3, 1), IFB(2), UNSEEN_PEER(3, 1, 1, 0),       \
+		UNSEEN_MACVLAN_AT(4, 1, 5, 2), PEER(5, 2, 6, 3), \
+		UNSEEN_PEER(6, 3, 5, 2), UNSEEN_MACVLAN_AT(7, 4, 5, 2)
 
-static const struct {
+struct total_case {
 	const char *name;
 	struct world_link links[LINKS];
 	struct seen seen[POINTS];
 	uint64_t total;
-} cases[] = {
-	{ "one point", { { .ifindex = 1 } }, { SEEN(1, IN, 7) }, 7 },
+};
+
+static const struct total_case cases[] = {
+	{ "one point", { LINK(1) }, { SEEN(1, IN, 7) }, 7 },
 	{ "out through a tunnel",
-	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { LINK(1), VXLAN(2, 0, 10) },
 	  { SEEN(2, OUT, 10), INSIDE(0, 1, OUT, 10, 10) },
 	  10 },
 	{ "out through a tunnel, to several ends",
-	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { LINK(1), VXLAN(2, 0, 10) },
 	  { SEEN(2, OUT, 10), INSIDE(0, 1, OUT, 30, 10) },
 	  10 },
 	{ "in through a tunnel, and on",
-	  { { .ifindex = 1 }, VXLAN(2, 0, 10), { .ifindex = 3 } },
+	  { LINK(1), VXLAN(2, 0, 10), LINK(3) },
 	  { INSIDE(0, 1, IN, 10, 10), SEEN(2, IN, 9), SEEN(3, ON, 8) },
 	  10 },
 	{ "in through a tunnel, some in fragments",
-	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { LINK(1), VXLAN(2, 0, 10) },
 	  { INSIDE(0, 1, IN, 4, 10), SEEN(2, IN, 10) },
 	  10 },
 	{ "in through a tunnel in a tunnel that is not opened",
-	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { LINK(1), VXLAN(2, 0, 10) },
 	  { SEEN(2, IN, 10) },
 	  10 },
 	{ "forwarded, then out through a tunnel that is not observed",
-	  { { .ifindex = 1 },
-	    { .ifindex = 2, .vni = 10, .unobserved = true },
-	    { .ifindex = 3 } },
+	  { LINK(1), { .ifindex = 2, .vni = 10, .unobserved = true }, LINK(3) },
 	  { SEEN(3, IN, 10), INSIDE(0, 1, OUT, 10, 10) },
 	  10 },
 	{ "from tunnel to tunnel",
-	  { { .ifindex = 1 }, VXLAN(2, 0, 10), VXLAN(3, 0, 20) },
+	  { LINK(1), VXLAN(2, 0, 10), VXLAN(3, 0, 20) },
 	  { INSIDE(0, 1, IN, 10, 10), SEEN(2, IN, 10), SEEN(3, ON, 10),
 	    INSIDE(0, 1, OUT, 10, 20) },
 	  10 },
 	{ "forwarded in a tunnel, beside a device for others",
-	  { { .ifindex = 1 }, { .ifindex = 2 }, VXLAN(3, 0, 10) },
+	  { LINK(1), LINK(2), VXLAN(3, 0, 10) },
 	  { INSIDE(0, 1, IN, 10, 20), INSIDE(0, 2, ON, 10, 20) },
 	  10 },
 	{ "forwarded in a tunnel, beside a device for the same VNI",
-	  { { .ifindex = 1 }, { .ifindex = 2 }, VXLAN(3, 0, 10) },
+	  { LINK(1), LINK(2), VXLAN(3, 0, 10) },
 	  { INSIDE(0, 1, IN, 10, 10), INSIDE(0, 2, ON, 10, 10) },
 	  10 },
 	{ "both ends of a tunnel over a pair",
@@ -123,94 +142,78 @@ static const struct {
 	  { SEEN(3, OUT, 10), SEEN_AT(1, 4, IN, 10) },
 	  10 },
 	{ "through a device whose tunnel is in another namespace",
-	  { { .ifindex = 1 },
+	  { LINK(1),
 	    { .ifindex = 2, .netns = 1, .link_netns = 0, .vni = 10 },
 	    { .ifindex = 3, .netns = 1 } },
 	  { INSIDE(0, 1, IN, 10, 10), SEEN_AT(1, 2, IN, 10),
 	    SEEN_AT(1, 3, ON, 10) },
 	  10 },
-	{ "one point at an unknown interface",
-	  { { .ifindex = 1 } },
-	  { SEEN(99, OUT, 7) },
-	  7 },
+	{ "one point at an unknown interface", { LINK(1) }, { SEEN(99, OUT, 7) }, 7 },
 	{ "forwarded",
-	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { LINK(1), LINK(2) },
 	  { SEEN(1, IN, 10), SEEN(2, ON, 10) },
 	  10 },
 	{ "sent, and copied by tc to another interface",
-	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { LINK(1), LINK(2) },
 	  { SEEN(1, OUT, 10), SEEN(2, ON, 10) },
 	  10 },
 	{ "translated, and redirected by tc to an ifb and back",
-	  { { .ifindex = 1 }, { .ifindex = 2, .type = LINK_TYPE_IFB } },
+	  { LINK(1), IFB(2) },
 	  { SEEN(1, ON, 10), SEEN(2, ON, 10), SEEN(1, ON, 10) },
 	  10 },
 	{ "from elsewhere, and redirected by tc to an ifb and back",
-	  { { .ifindex = 1 },
-	    { .ifindex = 2, .type = LINK_TYPE_IFB },
+	  { LINK(1),
+	    IFB(2),
 	    { .ifindex = 3, .netns = 1, .lower = 1, .unobserved = true } },
 	  { SEEN(1, OUT, 10), SEEN(2, ON, 10), SEEN(1, ON, 10) },
 	  10 },
 	{ "forwarded, one still on its way",
-	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { LINK(1), LINK(2) },
 	  { SEEN(1, IN, 10), SEEN(2, ON, 9) },
 	  10 },
 	{ "forwarded, most from an interface that is not observed",
-	  { { .ifindex = 1 },
-	    { .ifindex = 2 },
-	    { .ifindex = 3, .unobserved = true } },
+	  { LINK(1), LINK(2), UNSEEN(3) },
 	  { SEEN(1, IN, 3), SEEN(2, ON, 3), SEEN(2, OUT, 7) },
 	  10 },
 	{ "forwarded between unknown interfaces",
-	  { { .ifindex = 1 } },
+	  { LINK(1) },
 	  { SEEN(8, IN, 10), SEEN(9, ON, 10) },
 	  10 },
 	{ "bridged from port to port",
-	  { PORT(1, 3), PORT(2, 3), { .ifindex = 3 } },
+	  { PORT(1, 3), PORT(2, 3), LINK(3) },
 	  { SEEN(1, IN, 10), SEEN(2, ON, 10) },
 	  10 },
 	{ "flooded by a bridge",
-	  { PORT(1, 5), PORT(2, 5), PORT(3, 5), PORT(4, 5), { .ifindex = 5 } },
+	  { PORT(1, 5), PORT(2, 5), PORT(3, 5), PORT(4, 5), LINK(5) },
 	  { SEEN(1, IN, 10), SEEN(2, ON, 10), SEEN(3, ON, 10), SEEN(4, ON, 10) },
 	  10 },
 	{ "flooded by a bridge, from the host",
-	  { PORT(1, 5), PORT(2, 5), { .ifindex = 5 } },
+	  { PORT(1, 5), PORT(2, 5), LINK(5) },
 	  { SEEN(5, OUT, 10), SEEN(1, OUT, 10), SEEN(2, OUT, 10) },
 	  10 },
 	{ "flooded from the host, one port not observed",
-	  { PORT(1, 5),
-	    PORT(2, 5),
-	    { .ifindex = 3, .master = 5, .unobserved = true },
-	    { .ifindex = 5 } },
+	  { PORT(1, 5), PORT(2, 5), UNSEEN_PORT(3, 5), LINK(5) },
 	  { SEEN(5, OUT, 10), SEEN(1, OUT, 10), SEEN(2, OUT, 10) },
 	  10 },
-	{ "mirrored",
-	  { { .ifindex = 1 }, { .ifindex = 2 } },
-	  { SEEN(1, IN, 10), SEEN(2, ON, 10) },
-	  10 },
+	{ "mirrored", { LINK(1), LINK(2) }, { SEEN(1, IN, 10), SEEN(2, ON, 10) }, 10 },
 	{ "port, bridge and out by another interface",
-	  { PORT(1, 3), { .ifindex = 3 }, { .ifindex = 4 } },
+	  { PORT(1, 3), LINK(3), LINK(4) },
 	  { SEEN(1, IN, 10), SEEN(3, IN, 10), SEEN(4, ON, 10) },
 	  10 },
 	{ "in by an interface, out by bridge and port",
-	  { PORT(1, 3), { .ifindex = 3 }, { .ifindex = 4 } },
+	  { PORT(1, 3), LINK(3), LINK(4) },
 	  { SEEN(4, IN, 10), SEEN(1, ON, 10), SEEN(3, ON, 10) },
 	  10 },
 	{ "one of two ports and the bridge",
-	  { PORT(1, 3),
-	    { .ifindex = 2, .master = 3, .unobserved = true },
-	    { .ifindex = 3 } },
+	  { PORT(1, 3), UNSEEN_PORT(2, 3), LINK(3) },
 	  { SEEN(1, IN, 4), SEEN(3, IN, 10) },
 	  10 },
 	{ "one of two ports, and out beside a bridge that is not observed",
-	  { PORT(1, 3),
-	    { .ifindex = 2, .master = 3, .unobserved = true },
-	    { .ifindex = 3, .unobserved = true },
-	    { .ifindex = 4 } },
+	  { PORT(1, 3), UNSEEN_PORT(2, 3), UNSEEN(3), LINK(4) },
 	  { SEEN(1, IN, 10), SEEN(4, OUT, 10) },
 	  10 },
 	{ "hairpin on one interface",
-	  { { .ifindex = 1 } },
+	  { LINK(1) },
 	  { SEEN(1, IN, 10), SEEN(1, ON, 10) },
 	  10 },
 	{ "loopback sees both ways",
@@ -218,19 +221,19 @@ static const struct {
 	  { SEEN(1, IN, 4), SEEN(1, OUT, 5) },
 	  5 },
 	{ "out by two links",
-	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { LINK(1), LINK(2) },
 	  { SEEN(1, OUT, 6), SEEN(2, OUT, 4) },
 	  10 },
 	{ "in by one link, out by two",
-	  { { .ifindex = 1 }, { .ifindex = 2 }, { .ifindex = 3 } },
+	  { LINK(1), LINK(2), LINK(3) },
 	  { SEEN(3, IN, 10), SEEN(1, ON, 6), SEEN(2, ON, 4) },
 	  10 },
 	{ "in by two links, out by one",
-	  { { .ifindex = 1 }, { .ifindex = 2 }, { .ifindex = 3 } },
+	  { LINK(1), LINK(2), LINK(3) },
 	  { SEEN(1, IN, 6), SEEN(2, IN, 4), SEEN(3, ON, 9) },
 	  10 },
 	{ "translated, out by two links",
-	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { LINK(1), LINK(2) },
 	  { SEEN(1, ON, 6), SEEN(2, ON, 4) },
 	  10 },
 	{ "translated, and flooded by a bridge in the next namespace",
@@ -246,7 +249,7 @@ static const struct {
 	  { { .ifindex = 1, .peer = 2 },
 	    { .ifindex = 2, .peer = 1, .master = 9 },
 	    PORT(3, 9),
-	    { .ifindex = 9, .unobserved = true },
+	    UNSEEN(9),
 	    { .ifindex = 7, .type = LINK_TYPE_LOOPBACK, .unobserved = true } },
 	  { SEEN(1, OUT, 10), SEEN(2, IN, 10), SEEN(3, ON, 10) },
 	  10 },
@@ -258,7 +261,7 @@ static const struct {
 	  { SEEN(1, IN, 4), SEEN(3, IN, 6) },
 	  10 },
 	{ "on through a pair in one namespace, in alone observed",
-	  { { .ifindex = 1 },
+	  { LINK(1),
 	    { .ifindex = 2, .peer = 3, .unobserved = true },
 	    { .ifindex = 3, .peer = 2 } },
 	  { SEEN(1, IN, 10), SEEN(3, IN, 10) },
@@ -271,13 +274,11 @@ static const struct {
 	  { SEEN(1, OUT, 10), SEEN_AT(1, 4, IN, 10) },
 	  10 },
 	{ "bond and its slaves",
-	  { PORT(1, 3), PORT(2, 3), { .ifindex = 3, .type = LINK_TYPE_BOND } },
+	  { PORT(1, 3), PORT(2, 3), BOND(3) },
 	  { SEEN(1, OUT, 6), SEEN(2, OUT, 4), SEEN(3, OUT, 10) },
 	  10 },
 	{ "bond of which one slave is observed",
-	  { PORT(1, 3),
-	    { .ifindex = 2, .master = 3, .unobserved = true },
-	    { .ifindex = 3, .type = LINK_TYPE_BOND } },
+	  { PORT(1, 3), UNSEEN_PORT(2, 3), BOND(3) },
 	  { SEEN(1, OUT, 6), SEEN(3, OUT, 10) },
 	  10 },
 	{ "slaves alone",
@@ -293,17 +294,11 @@ static const struct {
 	  { SEEN(1, OUT, 6), SEEN(2, OUT, 4) },
 	  10 },
 	{ "in by a bridge of which no port is observed, and from the host",
-	  { { .ifindex = 1, .master = 3, .unobserved = true },
-	    { .ifindex = 3 },
-	    { .ifindex = 4 } },
+	  { UNSEEN_PORT(1, 3), LINK(3), LINK(4) },
 	  { SEEN(3, IN, 10), SEEN(4, OUT, 3) },
 	  13 },
 	{ "out by a VLAN and its lower interface, where arrivals are unclear",
-	  { PORT(1, 3),
-	    { .ifindex = 2, .master = 3, .unobserved = true },
-	    { .ifindex = 3, .unobserved = true },
-	    { .ifindex = 4 },
-	    VLAN(5, 4, 10) },
+	  { PORT(1, 3), UNSEEN_PORT(2, 3), UNSEEN(3), LINK(4), VLAN(5, 4, 10) },
 	  { SEEN(5, OUT, 10), TAGGED(4, OUT, 14, 10) },
 	  10 },
 	{ "on by a macvlan that is observed on its way in, and in by its lower",
@@ -313,78 +308,69 @@ static const struct {
 	  { SEEN(3, IN, 10), SEEN(1, IN, 10) },
 	  10 },
 	{ "slaves, bond and a VLAN on it, in",
-	  { PORT(1, 3),
-	    PORT(2, 3),
-	    { .ifindex = 3, .type = LINK_TYPE_BOND },
-	    VLAN(4, 3, 10) },
+	  { PORT(1, 3), PORT(2, 3), BOND(3), VLAN(4, 3, 10) },
 	  { TAGGED(1, IN, 6, 10), TAGGED(2, IN, 4, 10), TAGGED(3, IN, 10, 10),
 	    SEEN(4, IN, 10) },
 	  10 },
 	{ "slaves, bond and a VLAN on it, out",
-	  { PORT(1, 3),
-	    PORT(2, 3),
-	    { .ifindex = 3, .type = LINK_TYPE_BOND },
-	    VLAN(4, 3, 10) },
+	  { PORT(1, 3), PORT(2, 3), BOND(3), VLAN(4, 3, 10) },
 	  { TAGGED(1, OUT, 6, 10), TAGGED(2, OUT, 4, 10),
 	    TAGGED(3, OUT, 10, 10), SEEN(4, OUT, 10) },
 	  10 },
 	{ "routed from one VLAN of a trunk to the other",
-	  { { .ifindex = 1 }, VLAN(2, 1, 10), VLAN(3, 1, 20) },
+	  { LINK(1), VLAN(2, 1, 10), VLAN(3, 1, 20) },
 	  { TAGGED(1, IN, 10, 10), SEEN(2, IN, 10), SEEN(3, ON, 10),
 	    TAGGED(1, ON, 10, 20) },
 	  10 },
 	{ "two bonds side by side",
-	  { PORT(1, 5),
-	    PORT(2, 6),
-	    { .ifindex = 5, .type = LINK_TYPE_BOND },
-	    { .ifindex = 6, .type = LINK_TYPE_BOND } },
+	  { PORT(1, 5), PORT(2, 6), BOND(5), BOND(6) },
 	  { SEEN(1, OUT, 6), SEEN(2, OUT, 4), SEEN(5, OUT, 6), SEEN(6, OUT, 4) },
 	  10 },
 	{ "macvlan and its lower, out",
-	  { { .ifindex = 1 }, MACVLAN(2, 1) },
+	  { LINK(1), MACVLAN(2, 1) },
 	  { SEEN(2, OUT, 10), SEEN(1, OUT, 10) },
 	  10 },
 	{ "macvlan and its lower, in",
-	  { { .ifindex = 1 }, MACVLAN(2, 1) },
+	  { LINK(1), MACVLAN(2, 1) },
 	  { SEEN(2, IN, 10), SEEN(1, IN, 10) },
 	  10 },
 	{ "from one macvlan to the other",
-	  { { .ifindex = 1 }, MACVLAN(2, 1), MACVLAN(3, 1) },
+	  { LINK(1), MACVLAN(2, 1), MACVLAN(3, 1) },
 	  { SEEN(2, OUT, 10), SEEN(1, IN, 10), SEEN(3, IN, 10) },
 	  10 },
 	{ "forwarded to a macvlan by an unobserved one",
-	  { { .ifindex = 1 }, /* macvlans are elsewhere */
+	  { LINK(1), /* macvlans are elsewhere */
 	    { .ifindex = 2, .netns = 2, .lower = 1, .unobserved = true },
 	    { .ifindex = 3, .netns = 2 },
 	    { .ifindex = 2, .netns = 1, .lower = 1 } },
 	  { SEEN_AT(2, 3, IN, 10), SEEN(1, IN, 10), SEEN_AT(1, 2, IN, 10) },
 	  10 },
 	{ "to a macvlan with an unobserved lower interface, and on from there",
-	  { { .ifindex = 1 },
+	  { LINK(1),
 	    { .ifindex = 2, .netns = 1, .lower = 1, .unobserved = true },
 	    { .ifindex = 3, .netns = 1 } },
 	  { SEEN(1, IN, 10), SEEN_AT(1, 3, ON, 10) },
 	  10 },
 	{ "from one macvlan to the other by way of a third",
-	  { { .ifindex = 1 }, MACVLAN(2, 1), MACVLAN(3, 1), MACVLAN(4, 1) },
+	  { LINK(1), MACVLAN(2, 1), MACVLAN(3, 1), MACVLAN(4, 1) },
 	  { SEEN(2, OUT, 10), SEEN(1, IN, 20), SEEN(3, IN, 10), SEEN(3, ON, 10),
 	    SEEN(4, IN, 10) },
 	  10 },
 	{ "from a macvlan outside by way of another one",
-	  { { .ifindex = 1 }, MACVLAN(2, 1), MACVLAN(3, 1) },
+	  { LINK(1), MACVLAN(2, 1), MACVLAN(3, 1) },
 	  { SEEN(2, OUT, 10), SEEN(1, IN, 10), SEEN(3, IN, 10), SEEN(3, ON, 10),
 	    SEEN(1, OUT, 10) },
 	  10 },
 	{ "from a macvlan outside, and back to another one",
-	  { { .ifindex = 1 }, MACVLAN(2, 1), MACVLAN(3, 1) },
+	  { LINK(1), MACVLAN(2, 1), MACVLAN(3, 1) },
 	  { SEEN(2, OUT, 10), SEEN(1, OUT, 10), SEEN(1, IN, 9), SEEN(3, IN, 9) },
 	  19 },
 	{ "out through the lower of macvlans, and back to one of them",
-	  { { .ifindex = 1 }, MACVLAN(2, 1) },
+	  { LINK(1), MACVLAN(2, 1) },
 	  { SEEN(1, OUT, 10), SEEN(1, IN, 9), SEEN(2, IN, 9) },
 	  19 },
 	{ "some from outside to a macvlan, and some from another one",
-	  { { .ifindex = 1 }, MACVLAN(2, 1), MACVLAN(3, 1) },
+	  { LINK(1), MACVLAN(2, 1), MACVLAN(3, 1) },
 	  { SEEN(1, IN, 7), SEEN(2, OUT, 3), SEEN(3, IN, 7) },
 	  7 },
 	{ "to a namespace not observed, there from one macvlan to another",
@@ -403,7 +389,7 @@ static const struct {
 	{ "unseen from a bridge on, there from one macvlan to another, not observed",
 	  { { .ifindex = 1, .master = 9 },
 	    { .ifindex = 2, .master = 9, .peer = 3, .link_netns = 1, .unobserved = true },
-	    { .ifindex = 9, .unobserved = true },
+	    UNSEEN(9),
 	    UNSEEN_PEER(3, 1, 2, 0),
 	    UNSEEN_MACVLAN_AT(4, 1, 5, 2),
 	    PEER(5, 2, 6, 3),
@@ -414,7 +400,7 @@ static const struct {
 	{ "unseen from a bridge on, there from one macvlan to another, above a port that is observed",
 	  { { .ifindex = 1, .master = 9 },
 	    { .ifindex = 2, .master = 9, .peer = 3, .link_netns = 1, .unobserved = true },
-	    { .ifindex = 9, .unobserved = true },
+	    UNSEEN(9),
 	    UNSEEN_PEER(3, 1, 2, 0),
 	    UNSEEN_MACVLAN_AT(4, 1, 5, 1),
 	    PEER(5, 1, 6, 2),
@@ -422,37 +408,26 @@ static const struct {
 	  { SEEN(1, IN, 10), SEEN_AT(1, 5, IN, 10) },
 	  10 },
 	{ "to several macvlans, and from one of them to where another one is",
-	  { PEER(1, 0, 9, 4),
-	    { .ifindex = 2 },
-	    MACVLAN_AT(3, 1, 1, 0),
-	    PEER(4, 1, 7, 3),
-	    UNSEEN_MACVLAN_AT(5, 2, 1, 0),
-	    UNSEEN_PEER(6, 2, 8, 3),
-	    UNSEEN_PEER(7, 3, 4, 1),
-	    UNSEEN_PEER(8, 3, 6, 2),
+	  { PEER(1, 0, 9, 4), LINK(2), MACVLAN_AT(3, 1, 1, 0), PEER(4, 1, 7, 3),
+	    UNSEEN_MACVLAN_AT(5, 2, 1, 0), UNSEEN_PEER(6, 2, 8, 3),
+	    UNSEEN_PEER(7, 3, 4, 1), UNSEEN_PEER(8, 3, 6, 2),
 	    UNSEEN_PEER(9, 4, 1, 0) },
 	  { SEEN(1, IN, 97), SEEN(2, ON, 97), SEEN_AT(1, 3, IN, 62),
 	    SEEN_AT(1, 4, ON, 62) },
 	  97 },
 	{ "copied by tc to a macvlan elsewhere, above the namespace that sent it",
-	  { PEER(1, 0, 3, 1),
-	    { .ifindex = 2 },
-	    PEER(3, 1, 1, 0),
-	    MACVLAN_AT(4, 1, 2, 0) },
+	  { PEER(1, 0, 3, 1), LINK(2), PEER(3, 1, 1, 0), MACVLAN_AT(4, 1, 2, 0) },
 	  { SEEN(1, OUT, 10), SEEN_AT(1, 3, IN, 10), SEEN_AT(1, 4, ON, 10),
 	    SEEN(2, ON, 10) },
 	  10 },
 	{ "redirected to an ifb, then in to a macvlan, and to another one",
-	  { UNSEEN_PEER(1, 0, 3, 1),
-	    { .ifindex = 2, .type = LINK_TYPE_IFB },
-	    PEER(3, 1, 1, 0),
-	    MACVLAN_AT(4, 1, 3, 1),
-	    MACVLAN_AT(5, 2, 3, 1) },
+	  { UNSEEN_PEER(1, 0, 3, 1), IFB(2), PEER(3, 1, 1, 0),
+	    MACVLAN_AT(4, 1, 3, 1), MACVLAN_AT(5, 2, 3, 1) },
 	  { SEEN(2, ON, 10), SEEN_AT(1, 3, IN, 20), SEEN_AT(1, 4, IN, 10),
 	    SEEN_AT(1, 4, ON, 10), SEEN_AT(2, 5, IN, 10) },
 	  10 },
 	{ "from a bridge, unseen, to a macvlan, and from it to another one",
-	  { { .ifindex = 1 },
+	  { LINK(1),
 	    { .ifindex = 2, .master = 1, .peer = 3, .link_netns = 1, .unobserved = true },
 	    UNSEEN_PEER(3, 1, 2, 0),
 	    UNSEEN_PEER(4, 1, 5, 2),
@@ -465,7 +440,7 @@ static const struct {
 	  { PORT(1, 9),
 	    PORT(2, 9),
 	    { .ifindex = 3, .master = 9, .peer = 4, .link_netns = 1, .unobserved = true },
-	    { .ifindex = 9 },
+	    LINK(9),
 	    UNSEEN_PEER(4, 1, 3, 0),
 	    UNSEEN_PEER(5, 1, 6, 2),
 	    PEER(6, 2, 5, 1) },
@@ -482,13 +457,13 @@ static const struct {
 	{ "past the hook of one end",
 	  { { .ifindex = 1, .peer = 1, .link_netns = 1, .unobserved = true },
 	    PEER(1, 1, 1, 0),
-	    { .ifindex = 2 } },
+	    LINK(2) },
 	  { SEEN_AT(0, 2, IN, 10), SEEN_AT(1, 1, IN, 10) },
 	  10 },
 	{ "pod to pod over two namespaces and a bridge",
 	  { { .ifindex = 1, .master = 3, .peer = 5, .link_netns = 1 },
 	    PORT(2, 3),
-	    { .ifindex = 3 },
+	    LINK(3),
 	    PEER(5, 1, 1, 0) },
 	  { SEEN_AT(1, 5, OUT, 10), SEEN(1, IN, 10), SEEN(2, ON, 9) },
 	  10 },
@@ -543,23 +518,30 @@ static void flow_to(uint8_t first, struct flow *ret_flow)
 	flow_init(ret_flow, &key);
 }
 
+static void assert_total(const struct total_case *wanted, bool is_filtered,
+			 bool is_sampled)
+{
+	struct flow flow;
+	struct host host;
+	uint64_t total;
+
+	flow_to(10, &flow);
+	flow.is_random = is_sampled;
+	world_build(&host, NAMESPACES, wanted->links);
+	host.is_filtered = is_filtered;
+	for (const struct seen *s = wanted->seen; s->ifindex; s++)
+		see(&flow, &host, s);
+	total = total_of(&flow, &host);
+	if (total != wanted->total)
+		fail_msg("%s: %ju", wanted->name, (uintmax_t)total);
+	flow_done(&flow);
+	host_done(&host);
+}
+
 TEST(total_counts_each_packet_once)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct flow flow;
-		struct host host;
-		uint64_t total;
-
-		flow_to(10, &flow);
-		world_build(&host, NAMESPACES, cases[i].links);
-		for (const struct seen *s = cases[i].seen; s->ifindex; s++)
-			see(&flow, &host, s);
-		total = total_of(&flow, &host);
-		if (total != cases[i].total)
-			fail_msg("%s: %ju", cases[i].name, (uintmax_t)total);
-		flow_done(&flow);
-		host_done(&host);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_total(&cases[i], false, false);
 }
 
 /* One packet more each time, along the whole way. */
@@ -611,8 +593,8 @@ static const struct {
 TEST(total_of_group_copies_is_the_largest)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
-		const struct world_link links[] = { { .ifindex = 1 },
-						    { .ifindex = 2 },
+		const struct world_link links[] = { LINK(1),
+						    LINK(2),
 						    { .ifindex = 0 } };
 		const struct seen first = SEEN(1, groups[i].flags, 10);
 		const struct seen second = SEEN(2, groups[i].flags, 10);
@@ -644,11 +626,9 @@ TEST(total_of_group_copies_is_the_largest)
 /* Also those of one bridge: each port sends a copy. */
 TEST(total_of_group_copies_to_ports_of_a_bridge)
 {
-	static const struct world_link links[] = { PORT(1, 4),
-						   PORT(2, 4),
-						   PORT(3, 4),
-						   { .ifindex = 4 },
-						   { .ifindex = 0 } };
+	static const struct world_link links[] = {
+		PORT(1, 4), PORT(2, 4), PORT(3, 4), LINK(4), { .ifindex = 0 }
+	};
 	static const struct seen sights[] = { SEEN(4, OUT, 10),
 					      SEEN(1, OUT, 10), SEEN(2, OUT, 10),
 					      SEEN(3, OUT, 10) };
@@ -664,75 +644,44 @@ TEST(total_of_group_copies_to_ports_of_a_bridge)
 	host_done(&host);
 }
 
-struct total_case {
-	const char *name;
-	struct world_link links[LINKS];
-	struct seen seen[POINTS];
-	uint64_t total;
-};
-
-static void assert_total(const struct total_case *wanted, bool is_filtered,
-			 bool is_sampled)
-{
-	struct flow flow;
-	struct host host;
-	uint64_t total;
-
-	flow_to(10, &flow);
-	flow.is_random = is_sampled;
-	world_build(&host, NAMESPACES, wanted->links);
-	host.is_filtered = is_filtered;
-	for (const struct seen *s = wanted->seen; s->ifindex; s++)
-		see(&flow, &host, s);
-	total = total_of(&flow, &host);
-	if (total != wanted->total)
-		fail_msg("%s: %ju", wanted->name, (uintmax_t)total);
-	flow_done(&flow);
-	host_done(&host);
-}
-
 static const struct total_case filtered[] = {
 	{ "flooded by a bridge",
-	  { PORT(1, 5), PORT(2, 5), PORT(3, 5), PORT(4, 5), { .ifindex = 5 } },
+	  { PORT(1, 5), PORT(2, 5), PORT(3, 5), PORT(4, 5), LINK(5) },
 	  { SEEN(1, IN, 10), SEEN(2, ON, 10), SEEN(3, ON, 10), SEEN(4, ON, 10) },
 	  10 },
 	{ "forwarded and mirrored",
-	  { { .ifindex = 1 }, { .ifindex = 2 }, { .ifindex = 3 } },
+	  { LINK(1), LINK(2), LINK(3) },
 	  { SEEN(1, IN, 10), SEEN(2, ON, 10), SEEN(3, ON, 10) },
 	  10 },
 	{ "forwarded, and redirected by tc to an ifb and back",
-	  { { .ifindex = 1 },
-	    { .ifindex = 2 },
-	    { .ifindex = 3, .type = LINK_TYPE_IFB } },
+	  { LINK(1), LINK(2), IFB(3) },
 	  { SEEN(1, IN, 10), SEEN(2, ON, 10), SEEN(3, ON, 10), SEEN(2, ON, 10) },
 	  10 },
 	{ "two ways in, two ways out",
-	  { { .ifindex = 1 }, { .ifindex = 2 }, { .ifindex = 3 }, { .ifindex = 4 } },
+	  { LINK(1), LINK(2), LINK(3), LINK(4) },
 	  { SEEN(1, IN, 5), SEEN(2, IN, 5), SEEN(3, ON, 5), SEEN(4, ON, 5) },
 	  10 },
 	{ "more matched on the way out",
-	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { LINK(1), LINK(2) },
 	  { SEEN(1, IN, 3), SEEN(2, ON, 10) },
 	  10 },
 	{ "two ways out of the host itself",
-	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { LINK(1), LINK(2) },
 	  { SEEN(1, OUT, 5), SEEN(2, OUT, 5) },
 	  10 },
 	{ "matched on the way out alone, and by two interfaces",
-	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { LINK(1), LINK(2) },
 	  { SEEN(1, ON, 5), SEEN(2, ON, 5) },
 	  10 },
 	{ "through two namespaces, and back through the first",
-	  { { .ifindex = 1 },
+	  { LINK(1),
 	    { .ifindex = 2, .peer = 3, .link_netns = 1 },
 	    { .ifindex = 3, .netns = 1, .peer = 2 } },
 	  { SEEN(1, IN, 10), SEEN(2, ON, 10), SEEN_AT(1, 3, IN, 10),
 	    SEEN_AT(1, 3, ON, 10), SEEN(2, IN, 10), SEEN(2, ON, 10) },
 	  10 },
 	{ "more matched where the namespace may not see all that comes in",
-	  { { .ifindex = 1 },
-	    { .ifindex = 2 },
-	    { .ifindex = 3, .unobserved = true } },
+	  { LINK(1), LINK(2), UNSEEN(3) },
 	  { SEEN(1, IN, 3), SEEN(2, ON, 10) },
 	  3 },
 };
@@ -745,36 +694,34 @@ TEST(total_of_filtered_copies_is_the_largest)
 
 /* Each point has sampled packets of its own. */
 static const struct total_case sampled[] = {
-	{ "one point", { { .ifindex = 1 } }, { SEEN(1, IN, 7) }, 7 },
-	{ "sent by the host", { { .ifindex = 1 } }, { SEEN(1, OUT, 7) }, 7 },
+	{ "one point", { LINK(1) }, { SEEN(1, IN, 7) }, 7 },
+	{ "sent by the host", { LINK(1) }, { SEEN(1, OUT, 7) }, 7 },
 	{ "forwarded, more sampled on the way out",
-	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { LINK(1), LINK(2) },
 	  { SEEN(1, IN, 3), SEEN(2, ON, 10) },
 	  3 },
 	{ "forwarded, none sampled on the way in",
-	  { { .ifindex = 1 }, { .ifindex = 2 } },
+	  { LINK(1), LINK(2) },
 	  { SEEN(2, ON, 10) },
 	  0 },
 	{ "flooded by a bridge, none sampled on the way in",
-	  { PORT(1, 5), PORT(2, 5), PORT(3, 5), PORT(4, 5), { .ifindex = 5 } },
+	  { PORT(1, 5), PORT(2, 5), PORT(3, 5), PORT(4, 5), LINK(5) },
 	  { SEEN(2, ON, 10), SEEN(3, ON, 2) },
 	  0 },
 	{ "the bridge alone, of which all ports are observed",
-	  { PORT(1, 3), PORT(2, 3), { .ifindex = 3 } },
+	  { PORT(1, 3), PORT(2, 3), LINK(3) },
 	  { SEEN(3, IN, 10) },
 	  0 },
 	{ "one of two ports and the bridge: the flow decides",
-	  { PORT(1, 3),
-	    { .ifindex = 2, .master = 3, .unobserved = true },
-	    { .ifindex = 3 } },
+	  { PORT(1, 3), UNSEEN_PORT(2, 3), LINK(3) },
 	  { SEEN(1, IN, 4), SEEN(3, IN, 10) },
 	  10 },
 	{ "in through a tunnel, more sampled behind it",
-	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { LINK(1), VXLAN(2, 0, 10) },
 	  { INSIDE(0, 1, IN, 3, 10), SEEN(2, IN, 10) },
 	  3 },
 	{ "out through a tunnel, more sampled in it",
-	  { { .ifindex = 1 }, VXLAN(2, 0, 10) },
+	  { LINK(1), VXLAN(2, 0, 10) },
 	  { SEEN(2, OUT, 3), INSIDE(0, 1, OUT, 10, 10) },
 	  3 },
 };

@@ -19,19 +19,41 @@ static const char *const LOCAL = "10.0.0.2", *const BACKEND = "10.0.2.2",
 
 static uint8_t proto = IP_PROTO_UDP;
 
-static int use_udp(void **state)
+static struct translations translations;
+
+static void open_table(void)
+{
+	assert_int_equal(translations_init(&translations,
+					   &(struct translations_options){
+						   .knows_zones = true }),
+			 0);
+	translations.sockets.table = &translations.table;
+}
+
+static int set_up(void **state)
 {
 	(void)state;
 	proto = IP_PROTO_UDP;
+	open_table();
 	return 0;
 }
 
-static int use_tcp(void **state)
+static int set_up_tcp(void **state)
 {
-	(void)state;
+	set_up(state);
 	proto = IP_PROTO_TCP;
 	return 0;
 }
+
+static int tear_down(void **state)
+{
+	(void)state;
+	translations_close(&translations);
+	return 0;
+}
+
+#define UDP_TEST(name) TEST_WITH(name, set_up, tear_down)
+#define TCP_TEST(name) TEST_WITH(name, set_up_tcp, tear_down)
 
 static void set_address(uint8_t to[16], const char *text)
 {
@@ -40,9 +62,8 @@ static void set_address(uint8_t to[16], const char *text)
 	assert_int_equal(inet_pton(AF_INET, text, to + 12), 1);
 }
 
-static void note(struct translations *translations, enum connect_kind kind,
-		 const char *asked, uint64_t cookie, int64_t ms,
-		 const char *local)
+static void note(enum connect_kind kind, const char *asked, uint64_t cookie,
+		 int64_t ms, const char *local)
 {
 	struct connect_event event = {
 		.time_ns = (uint64_t)ms * NSEC_PER_MSEC,
@@ -58,19 +79,17 @@ static void note(struct translations *translations, enum connect_kind kind,
 	set_address(event.tuple.local, local);
 	set_address(event.tuple.remote, BACKEND);
 	set_address(event.asked, asked);
-	socket_translations_note(&translations->sockets, &event);
+	socket_translations_note(&translations.sockets, &event);
 }
 
-static void begin(struct translations *translations, const char *asked,
-		  uint64_t cookie, int64_t ms)
+static void begin(const char *asked, uint64_t cookie, int64_t ms)
 {
-	note(translations, CONNECT_BEGIN, asked, cookie, ms, LOCAL);
+	note(CONNECT_BEGIN, asked, cookie, ms, LOCAL);
 }
 
-static void end(struct translations *translations, const char *asked,
-		uint64_t cookie, int64_t ms)
+static void end(const char *asked, uint64_t cookie, int64_t ms)
 {
-	note(translations, CONNECT_END, asked, cookie, ms, LOCAL);
+	note(CONNECT_END, asked, cookie, ms, LOCAL);
 }
 
 struct packets {
@@ -99,11 +118,10 @@ static struct flow_entry entry_of(const struct packets *packets)
 }
 
 /* Of a flow with entries. */
-static struct netobs_flow record_of(struct translations *translations,
-				    const struct packets *packets, int n)
+static struct netobs_flow record_of(const struct packets *packets, int n)
 {
 	uint64_t data[FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)] = { 0 };
-	const struct flow_extra *extra = &translations->extra;
+	const struct flow_extra *extra = &translations.extra;
 	const struct flow_entry first = entry_of(packets);
 	struct netobs_flow record = { .sz = sizeof(record),
 				      .proto = proto,
@@ -122,14 +140,13 @@ static struct netobs_flow record_of(struct translations *translations,
 	return record;
 }
 
-static void assert_asked_from(struct translations *translations,
-			      const char *local, const char *asked,
+static void assert_asked_from(const char *local, const char *asked,
 			      int64_t first_ms, int64_t last_ms)
 {
 	const struct packets packets[] = { { local, false, first_ms, last_ms },
 					   { local, true, first_ms, last_ms } };
-	const struct netobs_flow there = record_of(translations, &packets[0], 1);
-	const struct netobs_flow back = record_of(translations, &packets[1], 1);
+	const struct netobs_flow there = record_of(&packets[0], 1);
+	const struct netobs_flow back = record_of(&packets[1], 1);
 	uint8_t wanted[16];
 
 	assert_int_equal(!!(there.has & NETOBS_HAS_ORIG), asked != NULL);
@@ -147,157 +164,113 @@ static void assert_asked_from(struct translations *translations,
 	assert_int_equal(there.conversation_id, back.conversation_id);
 }
 
-static void assert_asked(struct translations *translations, const char *asked,
-			 int64_t first_ms, int64_t last_ms)
+static void assert_asked(const char *asked, int64_t first_ms, int64_t last_ms)
 {
-	assert_asked_from(translations, LOCAL, asked, first_ms, last_ms);
+	assert_asked_from(LOCAL, asked, first_ms, last_ms);
 }
 
-static void open_table(struct translations *translations)
+UDP_TEST(packets_and_answers_name_it)
 {
-	assert_int_equal(translations_init(translations,
-					   &(struct translations_options){
-						   .knows_zones = true }),
-			 0);
-	translations->sockets.table = &translations->table;
+	assert_asked(NULL, 1000, 1100);
+	begin(SERVICE, COOKIE, 1000);
+	assert_asked(SERVICE, 1000, 1100);
 }
 
-TEST(packets_and_answers_name_it)
-{
-	struct translations translations;
-
-	open_table(&translations);
-	assert_asked(&translations, NULL, 1000, 1100);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	assert_asked(&translations, SERVICE, 1000, 1100);
-	translations_close(&translations);
-}
-
-TEST(an_open_socket_may_be_silent)
+UDP_TEST(an_open_socket_may_be_silent)
 {
 	const int64_t hour = 3600 * SECOND;
-	struct translations translations;
 
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	assert_asked(&translations, SERVICE, hour, hour);
-	end(&translations, SERVICE, COOKIE, hour);
-	assert_asked(&translations, SERVICE, hour - SECOND, hour + 10);
-	assert_asked(&translations, NULL, hour + SECOND, hour + 2 * SECOND);
-	translations_close(&translations);
+	begin(SERVICE, COOKIE, 1000);
+	assert_asked(SERVICE, hour, hour);
+	end(SERVICE, COOKIE, hour);
+	assert_asked(SERVICE, hour - SECOND, hour + 10);
+	assert_asked(NULL, hour + SECOND, hour + 2 * SECOND);
 }
 
-TEST(packets_behind_its_end_are_of_others)
+UDP_TEST(packets_behind_its_end_are_of_others)
 {
-	struct translations translations;
-
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	end(&translations, SERVICE, COOKIE, 2000);
-	assert_asked(&translations, SERVICE, 1500, 2010);
-	assert_asked(&translations, NULL, 1500, 2500);
-	assert_asked(&translations, NULL, 2500, 2600);
-	translations_close(&translations);
+	begin(SERVICE, COOKIE, 1000);
+	end(SERVICE, COOKIE, 2000);
+	assert_asked(SERVICE, 1500, 2010);
+	assert_asked(NULL, 1500, 2500);
+	assert_asked(NULL, 2500, 2600);
 }
 
-TEST_WITH(the_kernel_goes_on_after_a_socket_of_tcp, use_tcp, use_udp)
+TCP_TEST(the_kernel_goes_on_after_a_socket_of_tcp)
 {
-	struct translations translations;
-
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	end(&translations, SERVICE, COOKIE, 2000);
-	assert_asked(&translations, SERVICE, 1500, 5000);
-	assert_asked(&translations, SERVICE, 2100, 5000);
-	assert_asked(&translations, NULL, 13 * SECOND, 14 * SECOND);
-	translations_close(&translations);
+	begin(SERVICE, COOKIE, 1000);
+	end(SERVICE, COOKIE, 2000);
+	assert_asked(SERVICE, 1500, 5000);
+	assert_asked(SERVICE, 2100, 5000);
+	assert_asked(NULL, 13 * SECOND, 14 * SECOND);
 }
 
-static void assert_record(struct translations *translations, const char *asked,
-			  const struct packets *packets, int n)
+static void assert_record(const char *asked, const struct packets *packets, int n)
 {
-	const struct netobs_flow record = record_of(translations, packets, n);
+	const struct netobs_flow record = record_of(packets, n);
 
 	assert_int_equal(!!(record.has & NETOBS_HAS_ORIG), asked != NULL);
 }
 
 /* Other interfaces, or an interval before, may have packets of which nothing is known. */
-TEST(a_record_with_packets_of_others_names_nothing)
+UDP_TEST(a_record_with_packets_of_others_names_nothing)
 {
 	const struct packets before[] = { { LOCAL, false, 100, 200 },
 					  { LOCAL, false, 1000, 1100 } };
 	const struct packets after[] = { { LOCAL, false, 1000, 1100 },
 					 { LOCAL, false, 3000, 3100 } };
-	struct translations translations;
 
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	assert_record(&translations, SERVICE, &before[1], 1);
-	assert_record(&translations, NULL, before, 2);
-	assert_record(&translations, SERVICE, after, 2);
-	end(&translations, SERVICE, COOKIE, 2000);
-	assert_record(&translations, NULL, after, 2);
-	translations_close(&translations);
+	begin(SERVICE, COOKIE, 1000);
+	assert_record(SERVICE, &before[1], 1);
+	assert_record(NULL, before, 2);
+	assert_record(SERVICE, after, 2);
+	end(SERVICE, COOKIE, 2000);
+	assert_record(NULL, after, 2);
 }
 
 /* It is connected to the service, and sends to its end as well. */
-TEST(datagrams_to_the_end_itself_are_told_apart)
+UDP_TEST(datagrams_to_the_end_itself_are_told_apart)
 {
 	const int64_t hour = 3600 * SECOND;
-	struct translations translations;
 
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	note(&translations, CONNECT_SENT, BACKEND, COOKIE, 3000, LOCAL);
-	assert_asked(&translations, SERVICE, 1000, 2900);
-	assert_asked(&translations, NULL, 3000, 3100);
-	assert_asked(&translations, NULL, 1000, 3100);
-	assert_asked(&translations, NULL, hour, hour + 10);
-	translations_close(&translations);
+	begin(SERVICE, COOKIE, 1000);
+	note(CONNECT_SENT, BACKEND, COOKIE, 3000, LOCAL);
+	assert_asked(SERVICE, 1000, 2900);
+	assert_asked(NULL, 3000, 3100);
+	assert_asked(NULL, 1000, 3100);
+	assert_asked(NULL, hour, hour + 10);
 }
 
-TEST(the_next_socket_with_its_tuple_names_its_own)
+UDP_TEST(the_next_socket_with_its_tuple_names_its_own)
 {
-	struct translations translations;
-
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	end(&translations, SERVICE, COOKIE, 2000);
-	begin(&translations, OTHER, ANOTHER, 3000);
-	assert_asked(&translations, SERVICE, 1000, 1900);
-	assert_asked(&translations, OTHER, 3000, 3100);
+	begin(SERVICE, COOKIE, 1000);
+	end(SERVICE, COOKIE, 2000);
+	begin(OTHER, ANOTHER, 3000);
+	assert_asked(SERVICE, 1000, 1900);
+	assert_asked(OTHER, 3000, 3100);
 	/* Packets of both, or of neither alone. */
-	assert_asked(&translations, NULL, 1500, 3100);
-	translations_close(&translations);
+	assert_asked(NULL, 1500, 3100);
 }
 
-TEST(the_next_socket_may_be_direct)
+UDP_TEST(the_next_socket_may_be_direct)
 {
-	struct translations translations;
-
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	end(&translations, SERVICE, COOKIE, 2000);
-	note(&translations, CONNECT_DIRECT, BACKEND, ANOTHER, 3000, LOCAL);
-	assert_asked(&translations, NULL, 3000, 3100);
-	assert_asked(&translations, NULL, 1500, 3100);
-	assert_asked(&translations, SERVICE, 1000, 1900);
-	translations_close(&translations);
+	begin(SERVICE, COOKIE, 1000);
+	end(SERVICE, COOKIE, 2000);
+	note(CONNECT_DIRECT, BACKEND, ANOTHER, 3000, LOCAL);
+	assert_asked(NULL, 3000, 3100);
+	assert_asked(NULL, 1500, 3100);
+	assert_asked(SERVICE, 1000, 1900);
 }
 
-TEST(earlier_packets_are_of_others)
+UDP_TEST(earlier_packets_are_of_others)
 {
-	struct translations translations;
-
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	assert_asked(&translations, NULL, 100, 1100);
-	assert_asked(&translations, NULL, 100, 200);
-	translations_close(&translations);
+	begin(SERVICE, COOKIE, 1000);
+	assert_asked(NULL, 100, 1100);
+	assert_asked(NULL, 100, 200);
 }
 
 /* The time of packets may be some milliseconds too early. */
-TEST(packets_of_another_socket_just_before_are_not_taken)
+UDP_TEST(packets_of_another_socket_just_before_are_not_taken)
 {
 	struct connect_event event = {
 		.time_ns = 1000 * NSEC_PER_MSEC,
@@ -309,154 +282,125 @@ TEST(packets_of_another_socket_just_before_are_not_taken)
 		.asked_port = SERVICE_PORT,
 		.kind = CONNECT_BEGIN,
 	};
-	struct translations translations;
 
 	set_address(event.tuple.local, LOCAL);
 	set_address(event.tuple.remote, BACKEND);
 	set_address(event.asked, SERVICE);
-	open_table(&translations);
 	socket_translations_note(&translations.sockets, &event);
-	assert_asked(&translations, SERVICE, 990, 1100);
+	assert_asked(SERVICE, 990, 1100);
 	translations_close(&translations);
-	open_table(&translations);
+	open_table();
 	event.is_another = 1;
 	socket_translations_note(&translations.sockets, &event);
-	assert_asked(&translations, NULL, 990, 1100);
-	assert_asked(&translations, SERVICE, 1000, 1100);
-	translations_close(&translations);
+	assert_asked(NULL, 990, 1100);
+	assert_asked(SERVICE, 1000, 1100);
 }
 
-TEST(the_end_of_another_socket_ends_nothing)
+UDP_TEST(the_end_of_another_socket_ends_nothing)
 {
-	struct translations translations;
-
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	end(&translations, SERVICE, ANOTHER, 1500);
-	assert_asked(&translations, SERVICE, 60 * SECOND, 61 * SECOND);
-	translations_close(&translations);
+	begin(SERVICE, COOKIE, 1000);
+	end(SERVICE, ANOTHER, 1500);
+	assert_asked(SERVICE, 60 * SECOND, 61 * SECOND);
 }
 
-TEST(packets_complete_what_sends_from_any_address)
+UDP_TEST(packets_complete_what_sends_from_any_address)
 {
 	const struct translation *whole;
-	struct translations translations;
 
-	open_table(&translations);
-	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
+	note(CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
 	assert_int_equal(translations.table.known, 1);
 	assert_true(translations.table.list[0].is_partial);
 	assert_false(translation_changes(&translations.table.list[0]));
-	assert_asked(&translations, SERVICE, 1000, 1100);
+	assert_asked(SERVICE, 1000, 1100);
 	assert_int_equal(translations.table.known, 2);
 	whole = &translations.table.list[1];
 	assert_true(translation_changes(whole));
 	assert_int_equal(whole->ended_ns, 0);
-	note(&translations, CONNECT_END, SERVICE, COOKIE, 2000, "0.0.0.0");
+	note(CONNECT_END, SERVICE, COOKIE, 2000, "0.0.0.0");
 	assert_int_equal(whole->ended_ns, 2000 * NSEC_PER_MSEC);
-	assert_asked(&translations, NULL, 20 * SECOND, 21 * SECOND);
-	translations_close(&translations);
+	assert_asked(NULL, 20 * SECOND, 21 * SECOND);
 }
 
 /* Both are asked from the same socket, and have one backend. */
-TEST(a_second_service_is_not_taken_for_the_first_one)
+UDP_TEST(a_second_service_is_not_taken_for_the_first_one)
 {
-	struct translations translations;
-
-	open_table(&translations);
-	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
-	assert_asked(&translations, SERVICE, 1000, 1100);
-	note(&translations, CONNECT_SENT, OTHER, COOKIE, 3000, "0.0.0.0");
-	assert_asked(&translations, SERVICE, 1200, 1300);
-	assert_asked(&translations, NULL, 3000, 3100);
-	assert_asked(&translations, NULL, 1500, 3100);
-	translations_close(&translations);
+	note(CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
+	assert_asked(SERVICE, 1000, 1100);
+	note(CONNECT_SENT, OTHER, COOKIE, 3000, "0.0.0.0");
+	assert_asked(SERVICE, 1200, 1300);
+	assert_asked(NULL, 3000, 3100);
+	assert_asked(NULL, 1500, 3100);
 }
 
-TEST(the_next_socket_that_sends_from_any_address_is_whole)
+UDP_TEST(the_next_socket_that_sends_from_any_address_is_whole)
 {
-	struct translations translations;
-
-	open_table(&translations);
-	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
-	assert_asked(&translations, SERVICE, 1000, 1100);
-	note(&translations, CONNECT_END, SERVICE, COOKIE, 2000, "0.0.0.0");
-	note(&translations, CONNECT_SENT, SERVICE, ANOTHER, 3000, "0.0.0.0");
-	assert_asked(&translations, SERVICE, 60 * SECOND, 61 * SECOND);
+	note(CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
+	assert_asked(SERVICE, 1000, 1100);
+	note(CONNECT_END, SERVICE, COOKIE, 2000, "0.0.0.0");
+	note(CONNECT_SENT, SERVICE, ANOTHER, 3000, "0.0.0.0");
+	assert_asked(SERVICE, 60 * SECOND, 61 * SECOND);
 	assert_int_equal(translations.table.list[1].ended_ns, 0);
 	/* Meanwhile, the port may have been another one's. */
-	assert_asked(&translations, NULL, 2500, 2600);
-	note(&translations, CONNECT_END, SERVICE, ANOTHER, 62 * SECOND,
-	     "0.0.0.0");
-	assert_asked(&translations, SERVICE, 60 * SECOND, 61 * SECOND);
-	assert_asked(&translations, NULL, 70 * SECOND, 71 * SECOND);
-	translations_close(&translations);
+	assert_asked(NULL, 2500, 2600);
+	note(CONNECT_END, SERVICE, ANOTHER, 62 * SECOND, "0.0.0.0");
+	assert_asked(SERVICE, 60 * SECOND, 61 * SECOND);
+	assert_asked(NULL, 70 * SECOND, 71 * SECOND);
 }
 
 /* Of each that is completed, the end has to be known. */
-TEST(no_more_addresses_are_taken_than_end)
+UDP_TEST(no_more_addresses_are_taken_than_end)
 {
 	static const char *const locals[] = { "10.0.0.2", "10.0.0.3", "10.0.0.4",
 					      "10.0.0.5", "10.0.0.6" };
 	const int64_t hour = 3600 * SECOND;
-	struct translations translations;
 
-	open_table(&translations);
-	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
+	note(CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
 	for (size_t i = 0; i < ARRAY_SIZE(locals); i++)
-		assert_asked_from(&translations, locals[i],
-				  i < 4 ? SERVICE : NULL, 1000, 1100);
-	note(&translations, CONNECT_END, SERVICE, COOKIE, 2000, "0.0.0.0");
+		assert_asked_from(locals[i], i < 4 ? SERVICE : NULL, 1000, 1100);
+	note(CONNECT_END, SERVICE, COOKIE, 2000, "0.0.0.0");
 	for (size_t i = 0; i < ARRAY_SIZE(locals); i++)
-		assert_asked_from(&translations, locals[i], NULL, hour, hour);
+		assert_asked_from(locals[i], NULL, hour, hour);
 	/* The next one has their places. */
-	note(&translations, CONNECT_SENT, SERVICE, ANOTHER, hour, "0.0.0.0");
-	assert_asked_from(&translations, locals[4], SERVICE, hour, hour);
-	translations_close(&translations);
+	note(CONNECT_SENT, SERVICE, ANOTHER, hour, "0.0.0.0");
+	assert_asked_from(locals[4], SERVICE, hour, hour);
 }
 
-TEST(what_completes_it_renews_it)
+UDP_TEST(what_completes_it_renews_it)
 {
 	const struct translation *partial;
-	struct translations translations;
 
-	open_table(&translations);
-	note(&translations, CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
+	note(CONNECT_SENT, SERVICE, COOKIE, 1000, "0.0.0.0");
 	partial = &translations.table.list[0];
 	for (int64_t ms = 2000; ms < 10000; ms += 1000) {
 		translations.table.drains++;
-		assert_asked(&translations, SERVICE, ms, ms + 100);
+		assert_asked(SERVICE, ms, ms + 100);
 		translations.table.drains++;
 		assert_int_equal(translation_last(&translations.table, partial),
 				 (ms + 100) * NSEC_PER_MSEC);
 	}
-	translations_close(&translations);
 }
 
 /* That one may have been another one's. */
-TEST(a_tuple_for_which_there_was_no_room_is_unclear)
+UDP_TEST(a_tuple_for_which_there_was_no_room_is_unclear)
 {
 	const struct face_key key = { .tuple = { .src_port = LOCAL_PORT,
 						 .dst_port = BACKEND_PORT },
 				      .proto = IP_PROTO_UDP,
 				      .side = AFTER };
 	struct face_key of_nat = key;
-	struct translations translations;
 
 	set_address(of_nat.tuple.src.bytes, LOCAL);
 	set_address(of_nat.tuple.dst.bytes, BACKEND);
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	assert_asked(&translations, SERVICE, 1500, 1600);
+	begin(SERVICE, COOKIE, 1000);
+	assert_asked(SERVICE, 1500, 1600);
 	translations.table.max = 1;
 	translations.table.is_held = true;
-	begin(&translations, OTHER, ANOTHER, 1400);
+	begin(OTHER, ANOTHER, 1400);
 	assert_int_equal(translations.table.refused, 1);
-	assert_asked(&translations, NULL, 1500, 1600);
+	assert_asked(NULL, 1500, 1600);
 	/* For NAT, that changes nothing. */
 	assert_int_equal(translations.table.lost_ns, 0);
 	assert_false(translation_table_has_lost(&translations.table, &of_nat));
-	translations_close(&translations);
 }
 
 static struct nat_tuple nat_tuple(const char *src, uint16_t src_port,
@@ -473,8 +417,7 @@ static struct nat_tuple nat_tuple(const char *src, uint16_t src_port,
 }
 
 /* A conversation of another host, whose answers NAT sends on; zones are not known of packets. */
-static void forward(struct translations *translations, const char *client,
-		    uint16_t zone)
+static void forward(const char *client, uint16_t zone)
 {
 	const struct nat_event event = {
 		.time_ns = 1000 * NSEC_PER_MSEC,
@@ -487,66 +430,51 @@ static void forward(struct translations *translations, const char *client,
 		.ifindex = 4,
 	};
 
-	translations_note(translations, &event);
+	translations_note(&translations, &event);
 }
 
-TEST(answers_that_nat_may_send_to_several_are_no_sockets)
+UDP_TEST(answers_that_nat_may_send_to_several_are_no_sockets)
 {
 	const struct packets answer = { LOCAL, true, 1000, 1100 };
-	struct translations translations;
 
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	assert_true(record_of(&translations, &answer, 1).has & NETOBS_HAS_XLAT);
-	forward(&translations, "10.1.0.1", 1);
-	forward(&translations, "10.1.0.2", 2);
-	assert_false(record_of(&translations, &answer, 1).has & NETOBS_HAS_XLAT);
-	translations_close(&translations);
+	begin(SERVICE, COOKIE, 1000);
+	assert_true(record_of(&answer, 1).has & NETOBS_HAS_XLAT);
+	forward("10.1.0.1", 1);
+	forward("10.1.0.2", 2);
+	assert_false(record_of(&answer, 1).has & NETOBS_HAS_XLAT);
 }
 
 /* Of any of them, the end may be among these, or another one with its tuple. */
-TEST(lost_reports_leave_nothing_of_sockets)
+UDP_TEST(lost_reports_leave_nothing_of_sockets)
 {
-	struct translations translations;
-
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
-	end(&translations, SERVICE, COOKIE, 2000);
-	begin(&translations, OTHER, ANOTHER, 3000);
+	begin(SERVICE, COOKIE, 1000);
+	end(SERVICE, COOKIE, 2000);
+	begin(OTHER, ANOTHER, 3000);
 	/* Entries that are read find the same as before. */
 	translations.table.is_held = true;
 	socket_translations_note_lost(&translations.sockets, 1);
-	assert_asked(&translations, SERVICE, 1500, 1600);
+	assert_asked(SERVICE, 1500, 1600);
 	translations.table.is_held = false;
 	socket_translations_note_lost(&translations.sockets, 1);
 	assert_int_equal(translations.table.known, 0);
-	assert_asked(&translations, NULL, 1500, 1600);
-	begin(&translations, SERVICE, COOKIE, 5000);
+	assert_asked(NULL, 1500, 1600);
+	begin(SERVICE, COOKIE, 5000);
 	socket_translations_note_lost(&translations.sockets, 1);
 	assert_int_equal(translations.table.known, 1);
-	translations_close(&translations);
 }
 
-TEST(missed_calls_leave_nothing_of_udp)
+UDP_TEST(missed_calls_leave_nothing_of_udp)
 {
-	struct translations translations;
-
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
+	begin(SERVICE, COOKIE, 1000);
 	socket_translations_note_missed(&translations.sockets, 1);
 	assert_int_equal(translations.table.known, 0);
-	assert_asked(&translations, NULL, 1500, 1600);
-	translations_close(&translations);
+	assert_asked(NULL, 1500, 1600);
 }
 
-TEST_WITH(missed_calls_leave_tcp_alone, use_tcp, use_udp)
+TCP_TEST(missed_calls_leave_tcp_alone)
 {
-	struct translations translations;
-
-	open_table(&translations);
-	begin(&translations, SERVICE, COOKIE, 1000);
+	begin(SERVICE, COOKIE, 1000);
 	socket_translations_note_missed(&translations.sockets, 1);
 	assert_int_equal(translations.table.known, 1);
-	assert_asked(&translations, SERVICE, 1500, 1600);
-	translations_close(&translations);
+	assert_asked(SERVICE, 1500, 1600);
 }
