@@ -20,7 +20,8 @@ struct lines_fixture {
 int lines_set_up(void **state);
 int lines_tear_down(void **state);
 
-#define LINES_TEST(name) TEST_WITH(name, lines_set_up, lines_tear_down)
+#define LINES_TEST(name) \
+	TEST_OF(name, struct lines_fixture *f, lines_set_up, lines_tear_down)
 
 int try_open_sink(struct lines_fixture *f, const char *spec);
 

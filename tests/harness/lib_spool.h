@@ -18,7 +18,8 @@ struct spool_fixture {
 int spool_set_up(void **state);
 int spool_tear_down(void **state);
 
-#define SPOOL_TEST(name) TEST_WITH(name, spool_set_up, spool_tear_down)
+#define SPOOL_TEST(name) \
+	TEST_OF(name, struct spool_fixture *f, spool_set_up, spool_tear_down)
 
 void use_disk(struct spool_fixture *f, bool on_disk);
 void open_spool(struct spool_fixture *f);

@@ -22,18 +22,31 @@ void test_add(struct test_case *test_case);
 /* Runs all cases between @set_up and @tear_down. A file without main() gets one without these. */
 int tests_run(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
+#define TEST_ADD(name, run, set_up, tear_down)                           \
+	__attribute__((constructor)) static void name##_add(void)        \
+	{                                                                \
+		static struct test_case test_case = {                    \
+			.test = { #name, run, set_up, tear_down, NULL }, \
+			.line = __LINE__,                                \
+		};                                                       \
+		test_add(&test_case);                                    \
+	}
+
 /* TEST(drain_keeps_entries) { ... } defines a case, which may use cmocka's void **state. */
 #define TEST(name) TEST_WITH(name, NULL, NULL)
-#define TEST_WITH(name, set_up, tear_down)                                \
-	static void name(void **state);                                   \
-	__attribute__((constructor)) static void name##_add(void)         \
-	{                                                                 \
-		static struct test_case test_case = {                     \
-			.test = { #name, name, set_up, tear_down, NULL }, \
-			.line = __LINE__,                                 \
-		};                                                        \
-		test_add(&test_case);                                     \
-	}                                                                 \
+#define TEST_WITH(name, set_up, tear_down)      \
+	static void name(void **state);         \
+	TEST_ADD(name, name, set_up, tear_down) \
 	static void name(__attribute__((unused)) void **state)
+
+/* A case of @fixture, "struct world *world", which is what @set_up makes. */
+#define TEST_OF(name, fixture, set_up, tear_down)     \
+	static void name(fixture);                    \
+	static void name##_run(void **state)          \
+	{                                             \
+		name(*state);                         \
+	}                                             \
+	TEST_ADD(name, name##_run, set_up, tear_down) \
+	static void name(__attribute__((unused)) fixture)
 
 #endif

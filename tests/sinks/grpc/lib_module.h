@@ -17,7 +17,8 @@ struct module_fixture {
 	void *module;
 };
 
-#define MODULE_TEST(name) TEST_WITH(name, module_set_up, module_tear_down)
+#define MODULE_TEST(name) \
+	TEST_OF(name, struct module_fixture *f, module_set_up, module_tear_down)
 
 int module_set_up(void **state);
 int module_tear_down(void **state);

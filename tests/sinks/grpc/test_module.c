@@ -15,7 +15,6 @@
 
 MODULE_TEST(call_is_what_grpc_wants)
 {
-	struct module_fixture *f = *state;
 	const struct rpc *rpc = f->collector.rpcs;
 	char authority[64];
 
@@ -54,8 +53,6 @@ static void give_others(struct module_fixture *f)
 
 MODULE_TEST(sessions_and_alerts_have_a_service_of_their_own)
 {
-	struct module_fixture *f = *state;
-
 	give_others(f);
 	module_open(f, "");
 	f->host.n_records = 1000;
@@ -67,8 +64,6 @@ MODULE_TEST(sessions_and_alerts_have_a_service_of_their_own)
 
 MODULE_TEST(collector_without_that_service_is_told)
 {
-	struct module_fixture *f = *state;
-
 	give_others(f);
 	f->collector.answer = ANSWER_STATUS;
 	f->collector.status = "12";
@@ -80,8 +75,6 @@ MODULE_TEST(collector_without_that_service_is_told)
 
 MODULE_TEST(batches_are_no_larger_than_allowed)
 {
-	struct module_fixture *f = *state;
-
 	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 5000;
 	module_work_until_done(f);
@@ -94,8 +87,6 @@ MODULE_TEST(batches_are_no_larger_than_allowed)
 
 MODULE_TEST(windows_of_the_collector_are_kept)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.window = 1000;
 	f->collector.is_unordered = true; /* two calls share the window */
 	module_open(f, "");
@@ -106,7 +97,6 @@ MODULE_TEST(windows_of_the_collector_are_kept)
 
 MODULE_TEST(batch_waits_until_it_is_due)
 {
-	struct module_fixture *f = *state;
 	int64_t begin = now_ms();
 
 	module_open(f, "batch_delay=300ms");
@@ -120,8 +110,6 @@ MODULE_TEST(batch_waits_until_it_is_due)
 /* The first is not answered: how many come at a time? */
 MODULE_TEST(calls_at_a_time_are_limited)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.answer = ANSWER_NEVER;
 	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 20000;
@@ -134,7 +122,6 @@ MODULE_TEST(calls_at_a_time_are_limited)
 
 MODULE_TEST(answers_count_in_order)
 {
-	struct module_fixture *f = *state;
 	struct collector *c = &f->collector;
 
 	c->answer = ANSWER_NEVER;
@@ -157,8 +144,6 @@ MODULE_TEST(answers_count_in_order)
 
 MODULE_TEST(status_of_http_is_told)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.answer = ANSWER_HTTP;
 	f->collector.status = "502";
 	module_fail_then_recover(f, "UNAVAILABLE: HTTP status 502; trying again");
@@ -166,8 +151,6 @@ MODULE_TEST(status_of_http_is_told)
 
 MODULE_TEST(answer_without_status_is_told)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.answer = ANSWER_HTTP;
 	f->collector.status = "200";
 	module_fail_then_recover(f, "UNKNOWN: the answer has no status");
@@ -175,8 +158,6 @@ MODULE_TEST(answer_without_status_is_told)
 
 MODULE_TEST(reset_is_told)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.answer = ANSWER_RESET;
 	f->collector.error = NGHTTP2_ENHANCE_YOUR_CALM;
 	module_fail_then_recover(f, "the call was reset: ENHANCE_YOUR_CALM");
@@ -184,8 +165,6 @@ MODULE_TEST(reset_is_told)
 
 MODULE_TEST(words_of_the_collector_are_made_readable)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.answer = ANSWER_STATUS;
 	f->collector.status = "16";
 	f->collector.message = "no%20token%0a";
@@ -195,8 +174,6 @@ MODULE_TEST(words_of_the_collector_are_made_readable)
 /* It need not read a message that it refuses. */
 MODULE_TEST(answer_may_come_before_the_end_of_the_call)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.is_early = true;
 	f->collector.answer = ANSWER_STATUS;
 	f->collector.status = "14";
@@ -206,8 +183,6 @@ MODULE_TEST(answer_may_come_before_the_end_of_the_call)
 
 MODULE_TEST(idle_connection_may_be_closed)
 {
-	struct module_fixture *f = *state;
-
 	module_open(f, "");
 	f->host.n_records = 10;
 	module_work_until_done(f);
@@ -221,8 +196,6 @@ MODULE_TEST(idle_connection_may_be_closed)
 
 MODULE_TEST(connection_that_breaks_takes_its_calls_along)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.answer = ANSWER_NEVER;
 	module_open(f, "batch_bytes=64K");
 	f->host.n_records = 2000;
@@ -239,7 +212,6 @@ MODULE_TEST(connection_that_breaks_takes_its_calls_along)
 /* The first call is below the number that it names, the second is not. */
 MODULE_TEST(collector_that_goes_away_finishes_what_it_has)
 {
-	struct module_fixture *f = *state;
 	struct collector *c = &f->collector;
 
 	c->answer = ANSWER_NEVER;
@@ -263,8 +235,6 @@ MODULE_TEST(collector_that_goes_away_finishes_what_it_has)
 
 MODULE_TEST(collector_that_goes_away_in_anger_is_told)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.answer = ANSWER_NEVER;
 	module_open(f, "");
 	f->host.n_records = 10;
@@ -279,8 +249,6 @@ MODULE_TEST(collector_that_goes_away_in_anger_is_told)
 
 MODULE_TEST(session_that_ends_at_once_is_reported)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.is_leaving = true;
 	module_open(f, "");
 	f->host.n_records = 100;

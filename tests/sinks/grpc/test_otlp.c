@@ -26,7 +26,6 @@ static void open_otlp(struct module_fixture *f, const char *options,
 
 MODULE_TEST(call_is_an_export_of_logs)
 {
-	struct module_fixture *f = *state;
 	const struct rpc *rpc = f->collector.rpcs;
 
 	open_otlp(f, "", REPLY("\0\0\0\0\0"));
@@ -43,8 +42,6 @@ MODULE_TEST(call_is_an_export_of_logs)
 
 MODULE_TEST(batches_are_no_larger_than_allowed)
 {
-	struct module_fixture *f = *state;
-
 	open_otlp(f, "batch_bytes=64K", REPLY("\0\0\0\0\0"));
 	f->host.n_records = 5000;
 	module_work_until_done(f);
@@ -56,8 +53,6 @@ MODULE_TEST(batches_are_no_larger_than_allowed)
 
 MODULE_TEST(rejected_records_are_refused_and_the_rest_delivered)
 {
-	struct module_fixture *f = *state;
-
 	open_otlp(f, "", REPLY("\0\0\0\0\x09\x0a\x07\x08\x03\x12\x03odd"));
 	f->host.n_records = 10;
 	module_work_until_done(f);
@@ -87,8 +82,6 @@ static const struct netobs_record *make_group(uint64_t n)
 /* A group is three data points: 7 rejected ones are of three groups. */
 MODULE_TEST(rejected_data_points_are_those_of_groups)
 {
-	struct module_fixture *f = *state;
-
 	f->host.make_other = make_group;
 	f->host.host.types = SINK_TYPE(GROUP);
 	open_otlp(f, "", REPLY("\0\0\0\0\x04\x0a\x02\x08\x07"));
@@ -103,8 +96,6 @@ MODULE_TEST(rejected_data_points_are_those_of_groups)
 
 MODULE_TEST(no_more_are_refused_than_were_sent)
 {
-	struct module_fixture *f = *state;
-
 	open_otlp(f, "", REPLY("\0\0\0\0\x05\x0a\x03\x08\xff\x7f"));
 	f->host.n_records = 10;
 	module_work_until_done(f);
@@ -114,8 +105,6 @@ MODULE_TEST(no_more_are_refused_than_were_sent)
 
 MODULE_TEST(a_warning_refuses_nothing)
 {
-	struct module_fixture *f = *state;
-
 	open_otlp(f, "", REPLY("\0\0\0\0\x07\x0a\x05\x12\x03old"));
 	f->host.n_records = 10;
 	module_work_until_done(f);
@@ -136,7 +125,6 @@ MODULE_TEST(what_is_no_answer_acknowledges_nothing)
 		{ REPLY("\0\0\0\0\x04\x0a\x02") }, /* less than it says */
 		{ REPLY("\1\0\0\0\0") },	   /* compressed */
 	};
-	struct module_fixture *f = *state;
 	struct collector *c = &f->collector;
 
 	open_otlp(f, "", replies->bytes, replies->len);
@@ -163,7 +151,6 @@ MODULE_TEST(what_is_no_answer_acknowledges_nothing)
 /* RetryInfo of 3 s, where the first pause would be 1 s at most. */
 MODULE_TEST(the_collector_says_how_long_to_wait)
 {
-	struct module_fixture *f = *state;
 	struct collector *c = &f->collector;
 
 	open_otlp(f, "", REPLY("\0\0\0\0\0"));
@@ -181,7 +168,6 @@ MODULE_TEST(the_collector_says_how_long_to_wait)
 
 MODULE_TEST(an_invalid_record_is_the_only_one_refused)
 {
-	struct module_fixture *f = *state;
 	struct collector *c = &f->collector;
 
 	open_otlp(f, "", REPLY("\0\0\0\0\0"));

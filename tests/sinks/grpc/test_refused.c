@@ -10,8 +10,6 @@
 
 MODULE_TEST(trailers_acknowledge)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.answer = ANSWER_TRAILERS;
 	module_open(f, "");
 	f->host.n_records = 100;
@@ -22,16 +20,12 @@ MODULE_TEST(trailers_acknowledge)
 
 MODULE_TEST(status_before_the_end_acknowledges_nothing)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.answer = ANSWER_EARLY_STATUS;
 	module_fail_then_recover(f, "the call was reset: INTERNAL_ERROR");
 }
 
 MODULE_TEST(status_beside_an_error_of_http_acknowledges_nothing)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.answer = ANSWER_HTTP_OK;
 	f->collector.status = "404";
 	module_fail_then_recover(f, "UNAVAILABLE: HTTP status 404");
@@ -40,8 +34,6 @@ MODULE_TEST(status_beside_an_error_of_http_acknowledges_nothing)
 /* The call is larger than the window, so the rest of it was never read. */
 MODULE_TEST(answer_to_half_a_call_acknowledges_nothing)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.is_early = true;
 	f->collector.answer = ANSWER_STATUS;
 	f->collector.status = "0";
@@ -58,7 +50,7 @@ MODULE_TEST(answer_to_half_a_call_acknowledges_nothing)
 
 /* ---- Records that are refused ------------------------------------------------------- */
 
-MODULE_TEST(nothing_is_refused_when_all_is)
+TEST_WITH(nothing_is_refused_when_all_is, module_set_up, module_tear_down)
 {
 	static const char *const statuses[] = { "3", "13", "2", "11", "15" };
 
@@ -110,17 +102,17 @@ static void refuse_some(struct module_fixture *f, const char *status,
 
 MODULE_TEST(records_that_break_the_collector_are_the_only_ones_missing)
 {
-	refuse_some(*state, "13", 1000, 1);
+	refuse_some(f, "13", 1000, 1);
 }
 
 MODULE_TEST(records_that_are_invalid_are_the_only_ones_missing)
 {
-	refuse_some(*state, "3", 500, 1);
+	refuse_some(f, "3", 500, 1);
 }
 
 MODULE_TEST(records_in_a_row_are_the_only_ones_missing)
 {
-	refuse_some(*state, "2", 2500, 10);
+	refuse_some(f, "2", 2500, 10);
 }
 
 /* ---- Slow collectors ----------------------------------------------------------------- */
@@ -128,7 +120,6 @@ MODULE_TEST(records_in_a_row_are_the_only_ones_missing)
 /* It answers each call a while after it began. */
 MODULE_TEST(slow_collector_gets_all)
 {
-	struct module_fixture *f = *state;
 	struct collector *c = &f->collector;
 
 	c->answer = ANSWER_OK;
@@ -145,8 +136,6 @@ MODULE_TEST(slow_collector_gets_all)
 
 MODULE_TEST(closing_does_not_wait)
 {
-	struct module_fixture *f = *state;
-
 	f->collector.answer = ANSWER_NEVER;
 	module_open(f, "");
 	f->host.n_records = 20000;

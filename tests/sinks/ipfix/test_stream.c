@@ -87,11 +87,11 @@ static void send_to_kernel(struct session *f, uint64_t n)
 	assert_int_equal(f->host.next, n);
 }
 
-#define CASE(name) TEST_WITH(name, session_set_up, session_tear_down)
+#define CASE(name) \
+	TEST_OF(name, struct session *f, session_set_up, session_tear_down)
 
 CASE(each_connection_is_a_session_of_its_own)
 {
-	struct session *f = *state;
 	int peer;
 
 	session_listen(f, SOCK_STREAM);
@@ -112,7 +112,6 @@ CASE(each_connection_is_a_session_of_its_own)
 /* Whether the collector reads it or not. */
 CASE(what_a_kernel_has_acknowledged_is_delivered)
 {
-	struct session *f = *state;
 	int peer;
 
 	session_listen(f, SOCK_STREAM);
@@ -132,7 +131,6 @@ CASE(what_a_kernel_has_acknowledged_is_delivered)
 CASE(what_is_not_acknowledged_is_sent_again)
 {
 	enum { RECORDS = 8000 };
-	struct session *f = *state;
 	uint64_t acked;
 	int peer;
 
@@ -159,7 +157,6 @@ CASE(what_is_not_acknowledged_is_sent_again)
 /* exportedFlowRecordTotalCount: no options records, nor what is sent again. */
 CASE(flows_are_counted_once_each)
 {
-	struct session *f = *state;
 	int peer;
 
 	session_listen(f, SOCK_STREAM);
@@ -183,7 +180,6 @@ CASE(flows_are_counted_once_each)
 CASE(half_of_a_connection_is_enough)
 {
 	static struct received all;
-	struct session *f = *state;
 	int peer;
 
 	session_listen(f, SOCK_STREAM);
@@ -208,8 +204,6 @@ CASE(half_of_a_connection_is_enough)
 /* It may have restarted, and be asked again at once only if it was of use before. */
 CASE(collector_that_closes_each_time_is_asked_now_and_then)
 {
-	struct session *f = *state;
-
 	session_listen(f, SOCK_STREAM);
 	session_open(f, "tcp", "");
 	f->host.n_records = 100;

@@ -78,12 +78,11 @@ static void receive_templates(struct session *f)
 	assert_int_equal(f->reader.n_templates, TEMPLATES);
 }
 
-#define CASE(name) TEST_WITH(name, session_set_up, session_tear_down)
+#define CASE(name) \
+	TEST_OF(name, struct session *f, session_set_up, session_tear_down)
 
 CASE(data_come_some_time_after_the_templates)
 {
-	struct session *f = *state;
-
 	session_listen(f, SOCK_DGRAM);
 	session_open(f, "udp", "");
 	f->host.n_records = 100;
@@ -99,8 +98,6 @@ CASE(data_come_some_time_after_the_templates)
 
 CASE(message_waits_for_more_until_it_is_full_or_flushed)
 {
-	struct session *f = *state;
-
 	session_listen(f, SOCK_DGRAM);
 	session_open(f, "udp", "");
 	f->host.n_records = 1;
@@ -121,8 +118,6 @@ CASE(message_waits_for_more_until_it_is_full_or_flushed)
 
 CASE(sampling_and_what_was_not_sent_are_told)
 {
-	struct session *f = *state;
-
 	session_listen(f, SOCK_DGRAM);
 	f->host.host.sampling = 100;
 	session_open(f, "udp", "?options_refresh=1s");
@@ -156,8 +151,6 @@ static void send_records(struct session *f, const char *options, uint64_t n)
 
 CASE(options_can_be_left_out)
 {
-	struct session *f = *state;
-
 	send_records(f, "?options=no&record=extended", 100);
 	assert_int_equal(f->flows, 100);
 	assert_int_equal(f->interfaces, 0);
@@ -169,7 +162,6 @@ CASE(options_can_be_left_out)
 CASE(own_elements_are_named)
 {
 	enum { ELEMENTS = 48 };
-	struct session *f = *state;
 
 	send_records(f, "?record=extended&pen=4711", 1);
 	await_by(f->elements >= ELEMENTS, {
@@ -188,7 +180,6 @@ CASE(messages_keep_their_pace)
 {
 	enum { PACE = 50, BURST = 8 };
 	int64_t begin_ms = clock_ms(CLOCK_MONOTONIC), took_ms;
-	struct session *f = *state;
 
 	session_listen(f, SOCK_DGRAM);
 	session_open(f, "udp", "?pace=50");
@@ -206,8 +197,6 @@ CASE(messages_keep_their_pace)
 
 CASE(templates_are_repeated)
 {
-	struct session *f = *state;
-
 	session_listen(f, SOCK_DGRAM);
 	session_open(f, "udp", "?template_refresh=1s");
 	await_by(f->reader.templates_read >= 3 * TEMPLATES, {
@@ -221,8 +210,6 @@ CASE(templates_are_repeated)
 
 CASE(refused_messages_are_counted_and_not_sent_again)
 {
-	struct session *f = *state;
-
 	session_listen(f, SOCK_DGRAM);
 	close(f->fd);
 	f->fd = -1;
@@ -258,8 +245,6 @@ int getaddrinfo(const char *restrict host, const char *restrict port,
 
 CASE(all_addresses_of_a_name_are_tried)
 {
-	struct session *f = *state;
-
 	session_listen(f, SOCK_DGRAM);
 	f->name = "two.test";
 	session_open(f, "udp", "");
@@ -273,8 +258,6 @@ CASE(all_addresses_of_a_name_are_tried)
 
 CASE(all_addresses_are_tried_until_one_listens)
 {
-	struct session *f = *state;
-
 	session_listen(f, SOCK_DGRAM);
 	close(f->fd);
 	f->fd = -1;

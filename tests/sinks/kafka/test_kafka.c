@@ -187,12 +187,10 @@ static int count(const char *text, const char *part)
 	return n;
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 CASE(records_arrive)
 {
-	struct fixture *f = *state;
-
 	f->limit = RECORDS;
 	run(f);
 	assert_all_delivered(f);
@@ -203,8 +201,6 @@ CASE(records_arrive)
 
 CASE(passing_errors_are_survived)
 {
-	struct fixture *f = *state;
-
 	rd_kafka_mock_push_request_errors(
 		brokers(f), PRODUCE, 5,
 		RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
@@ -225,7 +221,6 @@ CASE(retriable_errors_drop_nothing)
 		RD_KAFKA_RESP_ERR_INVALID_MSG, /* CORRUPT_MESSAGE */
 		RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP,
 	};
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
 		rd_kafka_mock_push_request_errors(brokers(f), PRODUCE, 1,
@@ -239,8 +234,6 @@ CASE(retriable_errors_drop_nothing)
 /* A broker refuses a batch as a whole: each record of it is sent alone then. */
 CASE(refused_batch_drops_nothing_that_is_fine)
 {
-	struct fixture *f = *state;
-
 	f->limit = 100;
 	run(f); /* partitions are known */
 	rd_kafka_mock_push_request_errors(brokers(f), PRODUCE, 1,
@@ -271,8 +264,6 @@ static rd_kafka_mock_cluster_t *wait_for_single(struct fixture *f)
 
 CASE(record_that_is_invalid_is_the_only_one_dropped)
 {
-	struct fixture *f = *state;
-
 	f->limit = 100;
 	run(f);
 	rd_kafka_mock_push_request_errors(brokers(f), PRODUCE, 1,
@@ -288,8 +279,6 @@ CASE(record_that_is_invalid_is_the_only_one_dropped)
 
 CASE(fatal_error_replaces_the_producer)
 {
-	struct fixture *f = *state;
-
 	f->limit = RECORDS / 2;
 	netobs_sink_module.work(f->kafka, false);
 	rd_kafka_test_fatal_error(f->kafka->producer.handle,
@@ -306,8 +295,6 @@ CASE(fatal_error_replaces_the_producer)
 /* Whoever has the say over it may change that. */
 CASE(topic_that_may_not_be_written_to_is_tried_again)
 {
-	struct fixture *f = *state;
-
 	rd_kafka_mock_push_request_errors(
 		brokers(f), PRODUCE, 1,
 		RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
@@ -337,8 +324,6 @@ static void run_until_logged(struct fixture *f, const char *part)
 
 CASE(topic_that_is_not_there_is_waited_for)
 {
-	struct fixture *f = *state;
-
 	sink_module_close(&netobs_sink_module, f->kafka);
 	open_kafka(f, "kafka://mock/flows?rdkafka.test.mock.num.brokers=1"
 		      "&rdkafka.topic.metadata.propagation.max.ms=500"
@@ -364,7 +349,6 @@ CASE(batches_that_are_too_large_become_smaller)
 		RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
 		RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,
 	};
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
 		rd_kafka_mock_push_request_errors(brokers(f), PRODUCE, 1,
@@ -381,8 +365,6 @@ CASE(batches_that_are_too_large_become_smaller)
 /* librdkafka takes those before and after it in the same call. */
 CASE(record_that_is_too_large_is_the_only_one_dropped)
 {
-	struct fixture *f = *state;
-
 	sink_module_close(&netobs_sink_module, f->kafka);
 	open_kafka(f, "kafka://mock/flows?rdkafka.test.mock.num.brokers=1"
 		      "&rdkafka.message.max.bytes=1000"
@@ -398,8 +380,6 @@ CASE(record_that_is_too_large_is_the_only_one_dropped)
 
 CASE(full_queue_holds_the_next_records)
 {
-	struct fixture *f = *state;
-
 	sink_module_close(&netobs_sink_module, f->kafka);
 	open_kafka(f, "kafka://mock/flows?rdkafka.test.mock.num.brokers=1"
 		      "&rdkafka.queue.buffering.max.messages=10"
@@ -412,8 +392,6 @@ CASE(full_queue_holds_the_next_records)
 
 CASE(brokers_may_go_and_come)
 {
-	struct fixture *f = *state;
-
 	f->limit = 100;
 	run(f);
 	for (int id = 1; id <= 3; id++)

@@ -22,7 +22,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct test_host *host, set_up, tear_down)
 
 CASE(address_is_a_host_and_a_port)
 {
@@ -43,7 +43,7 @@ CASE(address_is_a_host_and_a_port)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct address address;
 
-		test_host_spec(*state, "ipfix", &spec);
+		test_host_spec(host, "ipfix", &spec);
 		assert_true(address_parse(&spec, cases[i].text, 4739, &address));
 		assert_string_equal(address.host, cases[i].host);
 		assert_string_equal(address.name, cases[i].name);
@@ -80,7 +80,6 @@ CASE(wrong_addresses_are_refused_with_the_reason)
 		{ "//[1.2.3.4]:1", "not an IPv6 address" },
 		{ "//[::g]:1", "not an IPv6 address" },
 	};
-	struct test_host *host = *state;
 	struct spec spec;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -102,14 +101,13 @@ CASE(long_names_are_refused)
 	struct spec spec;
 
 	memset(text + 2, 'a', 590);
-	test_host_spec(*state, "ipfix", &spec);
+	test_host_spec(host, "ipfix", &spec);
 	assert_false(address_parse(&spec, text, 1, &address));
 	spec_free(&spec);
 }
 
 CASE(source_is_an_address)
 {
-	struct test_host *host = *state;
 	struct sockaddr_storage source;
 	struct in_addr expected = { htonl(0x0a000001) };
 	struct spec spec;

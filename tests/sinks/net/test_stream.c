@@ -187,13 +187,12 @@ static void assert_logged(const struct fixture *f, unsigned int lines,
 			 f->host.logged);
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 /* ---- Connections ------------------------------------------------------------------ */
 
 CASE(bytes_go_both_ways)
 {
-	struct fixture *f = *state;
 	char buf[16];
 
 	start_listening(f);
@@ -212,8 +211,6 @@ CASE(bytes_go_both_ways)
 
 CASE(all_addresses_of_a_name_are_tried)
 {
-	struct fixture *f = *state;
-
 	start_listening(f);
 	open_stream(f, "two.test", NULL);
 	accept_peer(f);
@@ -222,8 +219,6 @@ CASE(all_addresses_of_a_name_are_tried)
 
 CASE(refusal_is_told_once_and_so_is_its_end)
 {
-	struct fixture *f = *state;
-
 	find_port(f);
 	open_stream(f, "127.0.0.1", NULL);
 	work_until_failures(f, 4);
@@ -252,7 +247,6 @@ static int listen_beside(const struct fixture *f)
 
 CASE(address_that_is_of_no_use_is_tried_last)
 {
-	struct fixture *f = *state;
 	int other, peer;
 
 	start_listening(f);
@@ -274,8 +268,6 @@ CASE(address_that_is_of_no_use_is_tried_last)
 
 CASE(idle_connection_may_be_closed)
 {
-	struct fixture *f = *state;
-
 	start_listening(f);
 	open_stream(f, "127.0.0.1", NULL);
 	accept_peer(f);
@@ -292,8 +284,6 @@ CASE(idle_connection_may_be_closed)
 /* Else a server that fails in two ways in turn would fill the log. */
 CASE(faults_that_take_turns_are_told_once_each)
 {
-	struct fixture *f = *state;
-
 	start_listening(f);
 	open_stream(f, "127.0.0.1", NULL);
 	for (int i = 0; i < 3; i++) {
@@ -309,8 +299,6 @@ CASE(faults_that_take_turns_are_told_once_each)
 
 CASE(connection_that_holds_is_good_by_itself)
 {
-	struct fixture *f = *state;
-
 	find_port(f);
 	open_stream(f, "127.0.0.1", NULL);
 	f->stream.options.good_ms = 50;
@@ -324,8 +312,6 @@ CASE(connection_that_holds_is_good_by_itself)
 
 CASE(name_that_is_not_known_is_told_once)
 {
-	struct fixture *f = *state;
-
 	f->port = 1;
 	open_stream(f, "unknown.test", NULL);
 	work_until_failures(f, 4);
@@ -335,7 +321,6 @@ CASE(name_that_is_not_known_is_told_once)
 /* The thread that looks it up is left behind, and must find its own things there. */
 CASE(stream_may_be_closed_while_a_name_is_looked_up)
 {
-	struct fixture *f = *state;
 	int before = lookups;
 
 	start_listening(f);
@@ -354,8 +339,6 @@ CASE(stream_may_be_closed_while_a_name_is_looked_up)
 
 CASE(peer_that_closes_is_connected_to_anew)
 {
-	struct fixture *f = *state;
-
 	start_listening(f);
 	open_stream(f, "127.0.0.1", NULL);
 	for (uint64_t i = 1; i <= 3; i++) {
@@ -372,7 +355,6 @@ CASE(peer_that_closes_is_connected_to_anew)
 CASE(writing_to_a_peer_that_is_gone_raises_no_signal)
 {
 	const struct linger reset = { .l_onoff = 1 };
-	struct fixture *f = *state;
 	ssize_t n;
 
 	signal(SIGPIPE, SIG_DFL);
@@ -391,7 +373,6 @@ CASE(writing_to_a_peer_that_is_gone_raises_no_signal)
 CASE(peer_that_does_not_read_makes_nobody_wait)
 {
 	static char bytes[1 << 16], sink[1 << 16];
-	struct fixture *f = *state;
 	size_t sent = 0, received = 0;
 	ssize_t n;
 
@@ -420,8 +401,6 @@ CASE(peer_that_does_not_read_makes_nobody_wait)
 
 CASE(idle_connection_is_not_woken)
 {
-	struct fixture *f = *state;
-
 	start_listening(f);
 	open_stream(f, "127.0.0.1", NULL);
 	accept_peer(f);
@@ -434,7 +413,6 @@ CASE(source_is_where_it_comes_from)
 {
 	struct sockaddr_in address;
 	socklen_t len = sizeof(address);
-	struct fixture *f = *state;
 
 	start_listening(f);
 	open_stream(f, "127.0.0.1", "127.0.0.3");
@@ -445,8 +423,6 @@ CASE(source_is_where_it_comes_from)
 
 CASE(source_that_is_of_no_use_is_told)
 {
-	struct fixture *f = *state;
-
 	start_listening(f);
 	open_stream(f, "127.0.0.1", "::1");
 	work_until(f, PEER_AWAY);
@@ -459,8 +435,6 @@ CASE(source_that_is_of_no_use_is_told)
 
 CASE(restart_of_a_good_connection_is_soon_and_silent)
 {
-	struct fixture *f = *state;
-
 	start_listening(f);
 	open_stream(f, "127.0.0.1", NULL);
 	accept_peer(f);
@@ -477,7 +451,6 @@ CASE(restart_of_a_good_connection_is_soon_and_silent)
 
 CASE(delay_grows_up_to_its_limit)
 {
-	struct fixture *f = *state;
 	int last = 0;
 
 	find_port(f);

@@ -188,14 +188,12 @@ static void assert_told_once(const struct fixture *f, const char *text)
 		fail_msg("not one line with '%s': %s", text, f->host.logged);
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 /* ---- Connections ------------------------------------------------------------------- */
 
 CASE(name_of_the_host_is_checked)
 {
-	struct fixture *f = *state;
-
 	start_server(f, "server", false, TLS1_3_VERSION);
 	open_stream(f, "localhost", ca_option());
 	assert_talks(f);
@@ -204,8 +202,6 @@ CASE(name_of_the_host_is_checked)
 
 CASE(address_of_the_host_is_checked)
 {
-	struct fixture *f = *state;
-
 	start_server(f, "server", false, TLS1_2_VERSION);
 	open_stream(f, "127.0.0.1", ca_option());
 	assert_talks(f);
@@ -213,8 +209,6 @@ CASE(address_of_the_host_is_checked)
 
 CASE(another_name_is_refused)
 {
-	struct fixture *f = *state;
-
 	start_server(f, "other", false, TLS1_3_VERSION);
 	open_stream(f, "localhost", ca_option());
 	work_until_failures(f, 3);
@@ -224,8 +218,6 @@ CASE(another_name_is_refused)
 
 CASE(name_in_the_subject_alone_is_refused)
 {
-	struct fixture *f = *state;
-
 	start_server(f, "localhost", false, TLS1_3_VERSION);
 	open_stream(f, "localhost", ca_option());
 	work_until_failures(f, 3);
@@ -235,8 +227,6 @@ CASE(name_in_the_subject_alone_is_refused)
 
 CASE(another_address_is_refused)
 {
-	struct fixture *f = *state;
-
 	start_server(f, "other", false, TLS1_3_VERSION);
 	open_stream(f, "127.0.0.1", ca_option());
 	work_until_failures(f, 3);
@@ -245,7 +235,6 @@ CASE(another_address_is_refused)
 
 CASE(another_name_can_be_asked_for)
 {
-	struct fixture *f = *state;
 	char options[PATH_MAX + 64];
 
 	start_server(f, "other", false, TLS1_3_VERSION);
@@ -257,8 +246,6 @@ CASE(another_name_can_be_asked_for)
 
 CASE(expired_certificate_is_refused)
 {
-	struct fixture *f = *state;
-
 	start_server(f, "expired", false, TLS1_3_VERSION);
 	open_stream(f, "localhost", ca_option());
 	work_until_failures(f, 3);
@@ -267,8 +254,6 @@ CASE(expired_certificate_is_refused)
 
 CASE(unknown_authority_is_refused)
 {
-	struct fixture *f = *state;
-
 	start_server(f, "server", false, TLS1_3_VERSION);
 	open_stream(f, "localhost", "");
 	work_until_failures(f, 3);
@@ -277,8 +262,6 @@ CASE(unknown_authority_is_refused)
 
 CASE(own_certificate_is_shown)
 {
-	struct fixture *f = *state;
-
 	start_server(f, "server", true, TLS1_3_VERSION);
 	open_stream(f, "localhost", mutual_options("client.pem", "client.key"));
 	assert_talks(f);
@@ -302,7 +285,6 @@ static void write_until_failures(struct fixture *f, unsigned int failures)
 CASE(certificate_that_is_asked_for_and_missing_is_told_once)
 {
 	static const int versions[] = { TLS1_2_VERSION, TLS1_3_VERSION };
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < 2; i++) {
 		start_server(f, "server", true, versions[i]);
@@ -318,7 +300,6 @@ CASE(certificate_that_is_asked_for_and_missing_is_told_once)
 CASE(server_without_tls_is_told_once)
 {
 	static const char answer[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
-	struct fixture *f = *state;
 
 	open_stream(f, "localhost", ca_option());
 	for (int i = 0; i < 3; i++) {
@@ -337,8 +318,6 @@ CASE(server_without_tls_is_told_once)
 
 CASE(handshake_that_nobody_answers_ends)
 {
-	struct fixture *f = *state;
-
 	open_stream(f, "localhost", ca_option());
 	f->stream.options.connect_ms = 100;
 	work_until_failures(f, 2);
@@ -356,8 +335,6 @@ static void copy_cert(const char *from, const char *to)
 
 CASE(files_that_have_changed_are_read_again)
 {
-	struct fixture *f = *state;
-
 	copy_cert("other.pem", "mine.pem");
 	copy_cert("other.key", "mine.key");
 	start_server(f, "server", true, TLS1_3_VERSION);
@@ -374,8 +351,6 @@ CASE(files_that_have_changed_are_read_again)
 
 CASE(server_that_dies_is_connected_to_anew)
 {
-	struct fixture *f = *state;
-
 	start_server(f, "server", false, TLS1_3_VERSION);
 	open_stream(f, "localhost", ca_option());
 	assert_talks(f);
@@ -392,7 +367,6 @@ CASE(server_that_dies_is_connected_to_anew)
 CASE(more_than_fits_goes_through)
 {
 	static char sent[1 << 20], received[1 << 20];
-	struct fixture *f = *state;
 	size_t to_go = 8 * sizeof(sent), used = 0, back = 0;
 
 	for (size_t i = 0; i < sizeof(sent); i++)
@@ -442,7 +416,6 @@ static void assert_refused(struct fixture *f, const char *options,
 
 CASE(files_of_no_use_are_refused_with_the_reason)
 {
-	struct fixture *f = *state;
 	char text[PATH_MAX * 2];
 
 	assert_refused(f, "ca=/nonexistent",
@@ -467,15 +440,12 @@ CASE(files_of_no_use_are_refused_with_the_reason)
 /* Were it asked for at a terminal, the test would hang. */
 CASE(key_with_a_passphrase_is_refused)
 {
-	struct fixture *f = *state;
-
 	assert_refused(f, mutual_options("client.pem", "locked.key"),
 		       "locked.key: keys with a passphrase");
 }
 
 CASE(options_without_tls_are_refused)
 {
-	struct fixture *f = *state;
 	struct spec spec;
 
 	test_host_spec(&f->host, "grpc?ca=x", &spec);

@@ -65,12 +65,10 @@ static int teardown(void **state)
 	return system(command);
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
 
 CASE(entries_have_places)
 {
-	struct fixture *f = *state;
-
 	parse(f, "# a comment\n"
 		 "[capture]\r\n"
 		 "  interface = lo \t\n"
@@ -91,8 +89,6 @@ CASE(entries_have_places)
 
 CASE(backslashes_join_lines)
 {
-	struct fixture *f = *state;
-
 	parse(f, "[x]\na = b\\\n\\\nc\nd = \\\n");
 	assert_string_equal(f->errors, "");
 	assert_entry(&f->conf, 1, "2:1 x '' a=b    c");
@@ -103,8 +99,6 @@ CASE(backslashes_join_lines)
 
 CASE(a_byte_order_mark_is_no_text)
 {
-	struct fixture *f = *state;
-
 	parse(f, "\xef\xbb\xbf[x]\r\na = b\r\n");
 	assert_string_equal(f->errors, "");
 	assert_entry(&f->conf, 0, "1:1 x '' -=-");
@@ -137,7 +131,6 @@ CASE(errors_have_places)
 		{ "[x \"a\"b\"]",
 		  "f:1:1: the header of a section is [WORD] or [WORD \"NAME\"]\n" },
 	};
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		parse(f, cases[i].text);
@@ -154,8 +147,6 @@ CASE(errors_have_places)
 
 CASE(last_entry_counts)
 {
-	struct fixture *f = *state;
-
 	parse(f, "[x]\na = 1\n[y]\na = 2\n[x]\na = 3\n[x \"n\"]\na = 4\n");
 	assert_string_equal(conf_find(&f->conf, "x", "", "a")->value, "3");
 	assert_string_equal(conf_find(&f->conf, "y", "", "a")->value, "2");
@@ -167,7 +158,6 @@ CASE(numbers_are_limited)
 {
 	const size_t lines = CONF_ENTRIES_MAX + 200;
 	char *text = malloc(4 + 4 * lines + 1), *end;
-	struct fixture *f = *state;
 
 	end = stpcpy(text, "[x]\n");
 	for (size_t i = 0; i < lines; i++)
@@ -231,7 +221,6 @@ static void make_directory(const struct fixture *f, const char *name)
 
 CASE(drop_ins_take_effect_by_name)
 {
-	struct fixture *f = *state;
 	char link[256];
 
 	read_files(f);
@@ -268,7 +257,6 @@ CASE(drop_ins_take_effect_by_name)
 
 CASE(large_files_are_refused)
 {
-	struct fixture *f = *state;
 	char *text = malloc(CONF_FILE_MAX + 2);
 
 	make_directory(f, "etc");

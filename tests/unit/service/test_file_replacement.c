@@ -60,21 +60,19 @@ static void assert_file(const struct place *place, const char *text)
 	assert_string_equal(found, text);
 }
 
-#define CASE(name) TEST_WITH(name, make_place, remove_place)
+#define CASE(name) TEST_OF(name, struct place *place, make_place, remove_place)
 
 CASE(a_new_file_has_its_mode_whatever_the_umask)
 {
 	const mode_t before = umask(077);
 
-	assert_int_equal(replace(*state, "new", 0), 0);
+	assert_int_equal(replace(place, "new", 0), 0);
 	umask(before);
-	assert_file(*state, "new");
+	assert_file(place, "new");
 }
 
 CASE(a_pipe_is_replaced_without_waiting_for_a_reader)
 {
-	const struct place *place = *state;
-
 	assert_int_equal(mkfifo(place->path, 0600), 0);
 	assert_int_equal(replace(place, "new", 0), 0);
 	assert_file(place, "new");
@@ -82,9 +80,9 @@ CASE(a_pipe_is_replaced_without_waiting_for_a_reader)
 
 CASE(a_failure_leaves_the_old_file)
 {
-	assert_int_equal(replace(*state, "old", 0), 0);
-	assert_int_equal(replace(*state, "new", -ENOSPC), -ENOSPC);
-	assert_file(*state, "old");
+	assert_int_equal(replace(place, "old", 0), 0);
+	assert_int_equal(replace(place, "new", -ENOSPC), -ENOSPC);
+	assert_file(place, "old");
 }
 
 CASE(a_missing_directory_is_reported)

@@ -112,11 +112,10 @@ static void assert_new(const struct place *place)
 	assert_int_equal(status.st_mode & 0777, 0640);
 }
 
-#define CASE(name) TEST_WITH(name, make_place, remove_place)
+#define CASE(name) TEST_OF(name, struct place *place, make_place, remove_place)
 
 CASE(without_memory_the_old_file_stays)
 {
-	struct place *place = *state;
 	int r;
 
 	has_no_memory = true;
@@ -128,7 +127,6 @@ CASE(without_memory_the_old_file_stays)
 
 CASE(on_a_full_disk_the_old_file_stays)
 {
-	struct place *place = *state;
 	struct rlimit before, limit;
 	int r;
 
@@ -145,15 +143,12 @@ CASE(on_a_full_disk_the_old_file_stays)
 
 CASE(a_file_is_replaced_and_keeps_its_mode)
 {
-	struct place *place = *state;
-
 	assert_int_equal(services_write_svg(place->path, &place->view), 0);
 	assert_new(place);
 }
 
 CASE(of_a_link_what_it_leads_to_is_replaced)
 {
-	struct place *place = *state;
 	struct stat status;
 
 	assert_int_equal(symlink("map.svg", place->link), 0);
@@ -165,7 +160,6 @@ CASE(of_a_link_what_it_leads_to_is_replaced)
 
 CASE(a_pipe_is_written_in_place)
 {
-	struct place *place = *state;
 	char text[4096], path[96];
 	struct stat status;
 	int fd;

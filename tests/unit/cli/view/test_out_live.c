@@ -68,7 +68,9 @@ TEST_WITH(outputs_are_tables_or_sinks, stdout_make_pipe, stdout_restore)
 	assert_true(output.is_stdout);
 }
 
-#define CASE(name) TEST_WITH(name, stdout_make_terminal, stdout_restore)
+#define CASE(name)                                                          \
+	TEST_OF(name, struct stdout_fixture *fixture, stdout_make_terminal, \
+		stdout_restore)
 
 CASE(a_terminal_gets_a_screen_unless_it_is_dumb_or_all_is_wanted)
 {
@@ -109,7 +111,6 @@ static const char *last_screen(const struct stdout_fixture *fixture)
 
 CASE(the_screen_says_what_is_observed_until_flows_come)
 {
-	struct stdout_fixture *fixture = *state;
 	const struct view_options view = { .subject = "eth0", .interval_ms = 500 };
 	struct output output = { .kind = &output_live.output, .view = &view };
 	const char *text;
@@ -126,7 +127,6 @@ CASE(the_screen_says_what_is_observed_until_flows_come)
 
 CASE(a_screen_has_the_busiest_flows_and_never_scrolls)
 {
-	struct stdout_fixture *fixture = *state;
 	struct netobs_flow flow = some_flow();
 	const struct view_options view = { .subject = "eth0", .interval_ms = 1 };
 	struct output output = { .kind = &output_live.output, .view = &view };
@@ -152,7 +152,6 @@ CASE(a_screen_has_the_busiest_flows_and_never_scrolls)
 
 CASE(a_note_and_another_size_redraw_at_once)
 {
-	struct stdout_fixture *fixture = *state;
 	const struct winsize size = { .ws_row = 6, .ws_col = 12 };
 	const struct view_options view = { .subject = "eth0",
 					   .interval_ms = 1000 };
@@ -177,7 +176,6 @@ CASE(a_note_and_another_size_redraw_at_once)
 
 CASE(a_pause_keeps_the_screen_and_loses_nothing)
 {
-	struct stdout_fixture *fixture = *state;
 	struct netobs_flow flow = some_flow();
 	const struct view_options view = { .subject = "eth0", .interval_ms = 1 };
 	struct output output = { .kind = &output_live.output, .view = &view };

@@ -68,12 +68,10 @@ static int tear_down(void **state)
 	return 0;
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct owner *owner, set_up, tear_down)
 
 CASE(only_a_started_object_is_dispatched)
 {
-	struct owner *owner = *state;
-
 	assert_int_equal(life_dispatch(&owner->life), -EINVAL);
 	assert_int_equal(life_start(&owner->life), 0);
 	assert_int_equal(life_start(&owner->life), -EALREADY);
@@ -83,8 +81,6 @@ CASE(only_a_started_object_is_dispatched)
 
 CASE(a_failed_start_is_final)
 {
-	struct owner *owner = *state;
-
 	owner->start_err = -ENODEV;
 	assert_int_equal(life_start(&owner->life), -ENODEV);
 	assert_int_equal(owner->life.state, LIFE_FAILED);
@@ -96,8 +92,6 @@ CASE(a_failed_start_is_final)
 
 CASE(the_last_delivery_comes_before_the_end)
 {
-	struct owner *owner = *state;
-
 	assert_int_equal(life_start(&owner->life), 0);
 	owner->delivers = 3;
 	assert_int_equal(life_dispatch(&owner->life), 3);
@@ -123,7 +117,6 @@ static int fail_once(void *arg, int fd)
 
 CASE(errors_of_the_loop_and_of_a_step_are_returned)
 {
-	struct owner *owner = *state;
 	cleanup_fd int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 
 	assert_int_equal(life_start(&owner->life), 0);

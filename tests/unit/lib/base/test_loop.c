@@ -70,12 +70,10 @@ static bool is_readable(const struct fixture *f)
 	return poll(&fd, 1, 0) == 1;
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 CASE(only_what_is_ready_is_called)
 {
-	struct fixture *f = *state;
-
 	for (int i = 0; i < 3; i++)
 		watch(f, i, note_call);
 	assert_false(is_readable(f));
@@ -90,8 +88,6 @@ CASE(only_what_is_ready_is_called)
 
 CASE(what_was_removed_is_not_called)
 {
-	struct fixture *f = *state;
-
 	for (int i = 0; i < 3; i++) {
 		watch(f, i, remove_all);
 		eventfd_write(f->fds[i], 1);
@@ -104,7 +100,6 @@ CASE(what_was_removed_is_not_called)
 
 CASE(descriptor_that_was_closed_can_come_again)
 {
-	struct fixture *f = *state;
 	int closed = f->fds[0];
 
 	watch(f, 0, remove_all);
@@ -119,8 +114,6 @@ CASE(descriptor_that_was_closed_can_come_again)
 
 CASE(error_ends_a_dispatch)
 {
-	struct fixture *f = *state;
-
 	f->err = -EIO;
 	for (int i = 0; i < 3; i++) {
 		watch(f, i, note_call);
@@ -132,8 +125,6 @@ CASE(error_ends_a_dispatch)
 
 CASE(source_without_a_function_wakes_its_owner)
 {
-	struct fixture *f = *state;
-
 	watch(f, 0, NULL);
 	eventfd_write(f->fds[0], 1);
 	assert_true(is_readable(f));
@@ -143,7 +134,6 @@ CASE(source_without_a_function_wakes_its_owner)
 
 CASE(timer_expires_once_each_time_it_is_set)
 {
-	struct fixture *f = *state;
 	int timer;
 
 	assert_int_equal(loop_add_timer(&f->loop, CLOCK_MONOTONIC, note_call, f,
@@ -166,7 +156,6 @@ CASE(timer_expires_once_each_time_it_is_set)
 
 CASE(timer_repeats)
 {
-	struct fixture *f = *state;
 	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
 	int timer;
 

@@ -69,11 +69,10 @@ static void *take_when_done(struct worker *worker)
 	return work;
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct worker *worker, set_up, tear_down)
 
 CASE(work_is_taken_once)
 {
-	struct worker *worker = *state;
 	int n = 0;
 
 	sem_post(&may_write);
@@ -92,7 +91,6 @@ CASE(work_is_taken_once)
 
 CASE(worker_is_busy_until_work_is_taken)
 {
-	struct worker *worker = *state;
 	int n = 0;
 
 	sem_post(&may_write);
@@ -108,7 +106,6 @@ CASE(worker_is_busy_until_work_is_taken)
 
 CASE(child_of_fork_lacks_the_thread)
 {
-	struct worker *worker = *state;
 	int n = 0, status;
 	pid_t child;
 
@@ -140,7 +137,6 @@ static void begin_before_report(struct worker *worker, int *first, int *second)
 /* Work is taken between the end of it and the report. */
 CASE(late_report_does_not_stay)
 {
-	struct worker *worker = *state;
 	int first = 0, second = 0;
 
 	sem_post(&may_run);
@@ -167,7 +163,6 @@ CASE(late_report_does_not_stay)
 /* Else a wait for it would not sleep. */
 CASE(late_report_ends_no_later_wait)
 {
-	struct worker *worker = *state;
 	int first = 0, second = 0;
 
 	begin_before_report(worker, &first, &second);

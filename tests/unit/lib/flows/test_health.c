@@ -109,14 +109,13 @@ static struct netobs_flow record_of(struct fixture *f, const struct flow_key *ke
 	return record;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
 
 CASE(values_are_those_of_the_flows_direction)
 {
 	const struct flow_key there = key_of(40000, 443, 0),
 			      back = key_of(443, 40000, 0);
 	const int dir = connection_dir(&there);
-	struct fixture *f = *state;
 	struct connection conn = add(f, &there);
 	struct flow_key sampled = there;
 	struct netobs_flow record;
@@ -185,7 +184,6 @@ CASE(only_the_server_has_response_times)
 		{ 40000, 443, CONN_NEITHER, 100, 0, true, false, 0 },
 		{ 40000, 443, CONN_NEITHER, 0, 0, true, false, 0 },
 	};
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct flow_key key = key_of(cases[i].src, cases[i].dst, 0);
@@ -225,7 +223,6 @@ CASE(each_count_is_in_one_record)
 {
 	const struct flow_key key = key_of(1000, 2000, 0);
 	const int dir = connection_dir(&key);
-	struct fixture *f = *state;
 	struct connection conn = add(f, &key);
 	struct netobs_flow sum = { 0 };
 
@@ -270,7 +267,6 @@ CASE(another_connection_of_a_place_begins_anew)
 {
 	const struct flow_key key = key_of(1000, 2000, 0);
 	const int dir = connection_dir(&key);
-	struct fixture *f = *state;
 	struct connection conn = add(f, &key);
 
 	conn.body->stats[dir].retransmitted = 10;
@@ -283,7 +279,6 @@ CASE(another_connection_of_a_place_begins_anew)
 CASE(entries_that_are_being_made_are_not_read)
 {
 	const struct flow_key key = key_of(1000, 2000, 0);
-	struct fixture *f = *state;
 	struct connection conn = add(f, &key);
 
 	assert_true(record_of(f, &key).has);
@@ -297,7 +292,6 @@ CASE(entries_that_are_being_made_are_not_read)
 
 CASE(connections_are_found_by_their_whole_key)
 {
-	struct fixture *f = *state;
 	struct conn_copy copy;
 	int dir;
 
@@ -324,7 +318,6 @@ CASE(a_flow_is_measured_where_it_comes_in)
 	struct flow_key in = key_of(1000, 2000, 0),
 			out = key_of(1000, 2000, KEY_EGRESS | KEY_AGAIN);
 	const int dir = connection_dir(&in);
-	struct fixture *f = *state;
 	const struct flow_extra *extra = &f->health.extra;
 
 	out.ifindex = 8;
@@ -350,7 +343,6 @@ CASE(a_flow_is_measured_where_it_comes_in)
 
 CASE(counters_are_those_of_all_cpus)
 {
-	struct fixture *f = *state;
 	struct conn_counters sum;
 
 	f->counters[0] = (struct conn_counters){ .created = 5, .refused = 1 };

@@ -189,14 +189,13 @@ static int read_list(struct state *state)
 	return conntrack_list_read(&state->list, false, take_entry, state);
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct state *s, set_up, tear_down)
 
 CASE(a_list_has_its_entries)
 {
 	static const struct ends to6 = { "fd00::2", "2001:db8::1", 1, 2, 5 };
 	static const struct ends back6 = { "fd02::2", "fd00::2", 3, 4, 0 };
 	struct packet first = { .len = 0 }, second = { .len = 0 };
-	struct state *s = *state;
 	const struct nat_tuple *tuple = s->found[0].tuples;
 
 	put_entry(&first, &to4, &back4, 0);
@@ -244,7 +243,6 @@ static void take_no_answer(void *ctx, uint32_t i,
 CASE(what_others_send_is_no_list)
 {
 	struct packet packet = { .len = 0 };
-	struct state *s = *state;
 	struct sockaddr_nl to, from;
 	const int other = open_netlink(&from);
 	int reader = open_netlink(&to);
@@ -275,7 +273,6 @@ CASE(what_others_send_is_no_list)
 CASE(an_interrupted_list_is_not_complete)
 {
 	struct packet packet = { .len = 0 };
-	struct state *s = *state;
 
 	put_entry(&packet, &to4, &back4, NLM_F_DUMP_INTR);
 	put_end(&packet, 0);
@@ -286,7 +283,6 @@ CASE(an_interrupted_list_is_not_complete)
 CASE(what_cannot_be_read_spoils_a_list)
 {
 	static const struct ends nothing = { "10.0.0.2", "192.0.2.1", 1, 2, 0 };
-	struct state *s = *state;
 
 	/* Cut within each entry, and followed by an end of its own. */
 	for (size_t cut = NLMSG_HDRLEN + sizeof(struct nfgenmsg); cut < 100;
@@ -309,7 +305,6 @@ CASE(what_cannot_be_read_spoils_a_list)
 CASE(a_message_longer_than_its_packet_spoils_a_list)
 {
 	struct packet packet = { .len = 0 }, end = { .len = 0 };
-	struct state *s = *state;
 	uint32_t len;
 
 	put_entry(&packet, &to4, &back4, 0);
@@ -325,7 +320,6 @@ CASE(a_refusal_is_returned)
 {
 	const struct nlmsgerr error = { .error = -EPERM };
 	struct packet packet = { .len = 0 };
-	struct state *s = *state;
 
 	begin_message(&packet, NLMSG_ERROR, 0);
 	put_bytes(&packet, &error, sizeof(error));

@@ -122,12 +122,10 @@ static const struct mapping_space *space_of(struct state *state, uint16_t netns)
 	return mappings_space(&state->mappings, netns);
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct state *s, set_up, tear_down)
 
 CASE(one_namespace_after_the_other_is_listed)
 {
-	struct state *s = *state;
-
 	for (uint16_t i = 0; i < SPACES; i++) {
 		mapping_questions_ask(&s->questions);
 		assert_int_equal(s->questions.list_netns, i);
@@ -142,8 +140,6 @@ CASE(one_namespace_after_the_other_is_listed)
 
 CASE(a_refusal_is_that_of_its_namespace)
 {
-	struct state *s = *state;
-
 	sockets[0].err = -EPERM;
 	mapping_questions_ask(&s->questions);
 	read_end(s, 1, 0);
@@ -155,7 +151,6 @@ CASE(a_refusal_is_that_of_its_namespace)
 CASE(a_list_that_failed_is_begun_again_later)
 {
 	static const int errors[] = { -EPERM, -ENOMEM, -EPROTONOSUPPORT };
-	struct state *s = *state;
 
 	s->host.n_netns = 1;
 	for (uint32_t i = 0; i < ARRAY_SIZE(errors); i++) {
@@ -179,7 +174,6 @@ CASE(a_list_that_failed_is_begun_again_later)
 CASE(without_memory_nothing_is_known_to_be_refused)
 {
 	static const int errors[] = { -ENOMEM, -ENOBUFS, -EMFILE };
-	struct state *s = *state;
 
 	s->host.n_netns = 1;
 	for (uint32_t i = 0; i < ARRAY_SIZE(errors); i++) {
@@ -194,8 +188,6 @@ CASE(without_memory_nothing_is_known_to_be_refused)
 
 CASE(the_list_of_a_namespace_that_goes_away_ends)
 {
-	struct state *s = *state;
-
 	mapping_questions_ask(&s->questions);
 	assert_int_equal(s->questions.list_netns, 0);
 	s->netns[0].rtnl_fd = -1;
@@ -238,8 +230,6 @@ static void report(struct state *state, uint16_t netns)
 /* Those of the other one are known for as long as they last. */
 CASE(what_cannot_be_asked_for_is_forgotten_in_its_namespace)
 {
-	struct state *s = *state;
-
 	for (uint16_t i = 0; i < SPACES; i++)
 		report(s, i);
 	sockets[0].err = -EPERM;

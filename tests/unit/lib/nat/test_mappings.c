@@ -171,11 +171,10 @@ static void assert_addr4(const uint8_t addr[16], const char *text)
 	assert_memory_equal(addr, wanted, sizeof(wanted));
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct state *s, set_up, tear_down)
 
 CASE(a_begin_has_both_faces)
 {
-	struct state *s = *state;
 	const struct netobs_mapping *event = &s->events[0];
 
 	report_port(s, 40000, 10);
@@ -203,7 +202,6 @@ CASE(a_begin_has_both_faces)
 
 CASE(an_entry_without_nat_is_no_mapping)
 {
-	struct state *s = *state;
 	const struct conntrack_entry plain = {
 		.tuples = { tuple_of("10.0.0.2", 40000, "10.0.9.9", 80),
 			    tuple_of("10.0.9.9", 80, "10.0.0.2", 40000) },
@@ -242,7 +240,6 @@ CASE(every_face_finds_it)
 		"udp",
 		"fd00::1",
 	};
-	struct state *s = *state;
 
 	report_port(s, 40000, 10);
 	for (size_t i = 0; i < ARRAY_SIZE(faces); i++)
@@ -258,7 +255,6 @@ CASE(the_address_zero_of_ipv4_is_one_as_any_other)
 		.tuples = { tuple_of("0.0.0.0", 68, "255.255.255.255", 67),
 			    tuple_of("255.255.255.255", 67, "10.0.0.9", 68) },
 	};
-	struct state *s = *state;
 
 	report_port(s, 40000, 10);
 	report(s, &entry, 10);
@@ -309,7 +305,6 @@ TEST(a_query_that_is_wrong_is_refused)
 
 CASE(the_kernel_is_asked_when_it_may_have_ended)
 {
-	struct state *s = *state;
 	struct translation *due[DUE_MAX];
 
 	report_port(s, 40000, 10);
@@ -330,8 +325,6 @@ CASE(the_kernel_is_asked_when_it_may_have_ended)
 
 CASE(an_end_is_reported_once)
 {
-	struct state *s = *state;
-
 	report_port(s, 40000, 10);
 	end_due(s, 10);
 	assert_int_equal(end_due(s, 15), 1);
@@ -346,7 +339,6 @@ CASE(an_end_is_reported_once)
 
 CASE(what_ended_a_minute_ago_is_found_behind_what_is_in_use)
 {
-	struct state *s = *state;
 	struct found found;
 
 	report_port(s, 40000, 10);
@@ -369,8 +361,6 @@ CASE(what_ended_a_minute_ago_is_found_behind_what_is_in_use)
 
 CASE(one_that_is_used_again_begins_again)
 {
-	struct state *s = *state;
-
 	report_port(s, 40000, 10);
 	end_due(s, 10);
 	end_due(s, 15);
@@ -387,7 +377,6 @@ CASE(one_that_is_used_again_begins_again)
 
 CASE(a_listed_one_has_no_start_and_is_not_for_flows)
 {
-	struct state *s = *state;
 	struct conntrack_entry entry = entry_of(40000, 40000);
 	const struct netobs_mapping *event = &s->events[0];
 
@@ -412,8 +401,6 @@ CASE(a_listed_one_has_no_start_and_is_not_for_flows)
 
 CASE(one_from_before_the_list_was_complete_may_be_older)
 {
-	struct state *s = *state;
-
 	mappings_space(&s->mappings, 0)->complete_ns = 10 * NSEC_PER_SEC;
 	report_port(s, 40000, 10);
 	report_port(s, 40001, 11);
@@ -435,8 +422,6 @@ static void report_many(struct state *state, uint32_t n, int64_t at_s)
 
 CASE(a_full_table_forgets_the_oldest_and_says_so)
 {
-	struct state *s = *state;
-
 	report_many(s, TRANSLATIONS_MAX, 10);
 	assert_int_equal(s->table.known, TRANSLATIONS_MAX);
 	assert_int_equal(s->mappings.active, TRANSLATIONS_MAX);
@@ -456,7 +441,6 @@ CASE(a_full_table_forgets_the_oldest_and_says_so)
 /* Unless nothing of it can be from before: it is new then. */
 CASE(one_that_was_forgotten_comes_back_without_a_start)
 {
-	struct state *s = *state;
 	const struct netobs_mapping *event;
 
 	s->table.max = 2;
@@ -480,7 +464,6 @@ CASE(one_that_was_forgotten_comes_back_without_a_start)
 
 CASE(the_kernel_knows_the_start_of_one_that_was_reported_first)
 {
-	struct state *s = *state;
 	struct conntrack_entry entry = entry_of(40000, 40000);
 	struct translation *due[DUE_MAX];
 
@@ -509,8 +492,6 @@ CASE(the_kernel_knows_the_start_of_one_that_was_reported_first)
 
 CASE(an_idle_one_is_kept_while_there_is_room)
 {
-	struct state *s = *state;
-
 	report_many(s, 1000, 10);
 	report_port(s, 40000, 1000);
 	due_at(s, 1000, (struct translation *[DUE_MAX]){ NULL });
@@ -525,7 +506,6 @@ CASE(an_idle_one_is_kept_while_there_is_room)
 
 CASE(each_is_passed_on_once)
 {
-	struct state *s = *state;
 	struct found found = { .n = 0 };
 	uint32_t at = 0, n = 0;
 
@@ -538,7 +518,6 @@ CASE(each_is_passed_on_once)
 
 CASE(work_at_a_time_is_bounded)
 {
-	struct state *s = *state;
 	struct translation *due[DUE_MAX];
 	uint32_t n = 0;
 

@@ -96,14 +96,13 @@ static int tear_down(void **state)
 	return 0;
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) \
+	TEST_OF(name, struct translation_table *table, set_up, tear_down)
 
 /* ---- One after the other ----------------------------------------------------------- */
 
 CASE(what_ended_first_makes_room_first)
 {
-	struct translation_table *table = *state;
-
 	table->max = 4;
 	for (uint32_t i = 0; i < 4; i++)
 		report(table, i, NAT_ORIGINAL, 1000 + i);
@@ -123,8 +122,6 @@ CASE(what_ended_first_makes_room_first)
 /* Three packets: what is asked, the answer, and what acknowledges it. */
 CASE(one_that_goes_on_after_its_answer_stays)
 {
-	struct translation_table *table = *state;
-
 	table->max = 4;
 	report(table, 0, NAT_ORIGINAL, 1000);
 	report(table, 0, NAT_REPLY, 1001);
@@ -143,8 +140,6 @@ CASE(one_that_goes_on_after_its_answer_stays)
 /* As datagrams without answers: a flood does not send twice from one address. */
 CASE(one_with_packets_for_some_time_stays)
 {
-	struct translation_table *table = *state;
-
 	table->max = 4;
 	report(table, 0, NAT_ORIGINAL, 1000);
 	report(table, 0, NAT_ORIGINAL, 1000 + TRANSLATION_GRACE_NS);
@@ -156,7 +151,6 @@ CASE(one_with_packets_for_some_time_stays)
 CASE(a_table_of_conversations_in_use_refuses_more)
 {
 	const int64_t idle_ns = (TRANSLATION_KEEP_S + 1) * NSEC_PER_SEC;
-	struct translation_table *table = *state;
 
 	table->max = 4;
 	for (uint32_t i = 0; i < 4; i++) {
@@ -179,7 +173,6 @@ CASE(a_table_of_conversations_in_use_refuses_more)
 /* Faces of what is lost before its entries are read are nobody's. */
 CASE(what_is_lost_leaves_its_faces_unclear)
 {
-	struct translation_table *table = *state;
 	struct translation lost;
 	struct nat_event event = event_of(0, 0, 0);
 	struct face_key key;
@@ -238,12 +231,12 @@ static void flood(struct translation_table *table, bool is_answered)
 
 CASE(a_flood_pushes_out_no_conversation)
 {
-	flood(*state, false);
+	flood(table, false);
 }
 
 CASE(a_flood_with_answers_pushes_out_no_conversation)
 {
-	flood(*state, true);
+	flood(table, true);
 }
 
 /* ---- Compared with a simple model ---------------------------------------------------- */
@@ -375,7 +368,6 @@ static void step(struct translation_table *table, struct model *model,
 
 CASE(random_reports_leave_what_a_simple_model_has)
 {
-	struct translation_table *table = *state;
 	struct model model = { .turn = 0 };
 	int64_t now_ns = NSEC_PER_SEC;
 

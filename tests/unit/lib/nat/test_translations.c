@@ -189,11 +189,11 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name) \
+	TEST_OF(name, struct translations *translations, setup, teardown)
 
 CASE(a_report_names_all_four_faces)
 {
-	struct translations *translations = *state;
 	struct netobs_flow record;
 
 	add(translations, REPORT(asked, answered, SECOND, .zone = 7));
@@ -217,7 +217,6 @@ CASE(a_report_names_all_four_faces)
 
 CASE(the_other_way_through_an_interface_is_another_face)
 {
-	struct translations *translations = *state;
 	struct netobs_flow record;
 
 	add(translations, REPORT(asked, answered, SECOND));
@@ -231,7 +230,6 @@ CASE(the_other_way_through_an_interface_is_another_face)
 
 CASE(other_flows_have_none)
 {
-	struct translations *translations = *state;
 	struct seen seen[] = {
 		*SEEN(asked, CLIENT_SIDE, false, SECOND, SECOND),
 		*SEEN(asked, CLIENT_SIDE, false, SECOND, SECOND,
@@ -263,7 +261,6 @@ CASE(a_tuple_used_again_is_that_of_its_time)
 	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 	static const struct ends4 other_received = { "192.0.2.1", "10.0.0.9",
 						     80, 1111 };
-	struct translations *translations = *state;
 
 	for (int64_t ms = 100 * SECOND; ms < 150 * SECOND; ms += 2 * SECOND) {
 		const struct seen first =
@@ -290,7 +287,6 @@ CASE(a_tuple_used_again_is_that_of_its_time)
 CASE(two_users_of_a_tuple_in_an_interval_are_none)
 {
 	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
-	struct translations *translations = *state;
 
 	for (int64_t ms = 100 * SECOND; ms < 150 * SECOND; ms += 2 * SECOND) {
 		struct netobs_flow record;
@@ -315,7 +311,6 @@ CASE(of_two_users_of_a_tuple_no_process_is_named)
 {
 	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 	static const struct netobs_process process = { .pid = 7 };
-	struct translations *translations = *state;
 	uint64_t data[FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)] = { 0 };
 	const struct flow_extra *extra = &translations->extra;
 	const struct flow_entry entry =
@@ -340,7 +335,6 @@ CASE(of_two_users_of_a_tuple_no_process_is_named)
 CASE(entries_of_two_translations_make_a_record_of_none)
 {
 	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
-	struct translations *translations = *state;
 	const struct seen seen[] = {
 		*SEEN(answered, SERVER_SIDE, false, 100 * SECOND, 101 * SECOND),
 		*SEEN(answered, SERVER_SIDE, false, 120 * SECOND, 121 * SECOND),
@@ -359,7 +353,6 @@ CASE(interfaces_distinguish_zones)
 	static const struct ends4 sent2 = { "10.1.0.1", "10.1.0.2", 50001, 8080 };
 	static const struct ends4 answered2 = { "10.1.0.2", "10.1.0.1", 8080,
 						50001 };
-	struct translations *translations = *state;
 	struct netobs_flow record;
 
 	add(translations, REPORT(asked, answered, SECOND, .zone = 1, .from = 8));
@@ -380,7 +373,6 @@ CASE(interfaces_distinguish_zones)
 
 CASE(a_translation_stays_with_a_flow_that_is_not_reported_any_more)
 {
-	struct translations *translations = *state;
 	struct netobs_flow record;
 
 	add(translations, REPORT(asked, answered, SECOND));
@@ -400,8 +392,6 @@ CASE(a_translation_stays_with_a_flow_that_is_not_reported_any_more)
 /* A program reports it once in an interval, and another CPU's after a pause. */
 CASE(a_pause_within_an_interval_changes_nothing)
 {
-	struct translations *translations = *state;
-
 	for (int64_t ms = 100 * SECOND; ms < 500 * SECOND; ms += 100 * SECOND) {
 		add(translations, REPORT(asked, answered, ms));
 		add(translations, REPORT(asked, answered, ms + 20 * SECOND));
@@ -421,7 +411,6 @@ CASE(a_pause_within_an_interval_changes_nothing)
 
 CASE(a_connection_that_begins_has_no_translation_of_an_earlier_one)
 {
-	struct translations *translations = *state;
 	struct netobs_flow record;
 
 	add(translations,
@@ -451,7 +440,6 @@ CASE(what_was_translated_and_is_not_any_more_has_none)
 {
 	static const struct ends4 plain = { "192.0.2.1", "10.0.0.2", 80,
 					    CLIENT_PORT };
-	struct translations *translations = *state;
 	struct netobs_flow record;
 
 	add(translations, REPORT(asked, answered, SECOND));
@@ -471,7 +459,6 @@ CASE(pings_have_addresses_and_no_ports)
 	static const struct ends4 reply = { "192.0.2.1", "198.51.100.1", 99, 0 };
 	static const struct ends4 out = { "198.51.100.1", "192.0.2.1", 0, 8 << 8 };
 	static const struct ends4 back = { "192.0.2.1", "10.0.0.2", 0, 0 };
-	struct translations *translations = *state;
 	struct seen seen = *SEEN(request, CLIENT_SIDE, false, SECOND, SECOND,
 				 .proto = IP_PROTO_ICMP);
 	struct netobs_flow record;
@@ -506,7 +493,6 @@ static void add_numbered(struct translations *translations, uint32_t first_byte,
 
 CASE(those_without_an_answer_make_room_for_others)
 {
-	struct translations *translations = *state;
 	int64_t ms = SECOND;
 
 	for (uint32_t i = 0; i <= TRANSLATIONS_MAX; i++)
@@ -535,7 +521,6 @@ CASE(those_without_an_answer_make_room_for_others)
 /* As pings of very many hosts behind one address do: lists are long, and work is not. */
 CASE(a_face_of_very_many_is_none)
 {
-	struct translations *translations = *state;
 	struct report report = *REPORT(asked, answered, SECOND);
 	struct netobs_flow record;
 	char source[INET_ADDRSTRLEN];
@@ -564,7 +549,6 @@ CASE(translations_that_lead_back_to_each_other_have_no_origin)
 	static const struct ends4 two = { "10.2.0.2", "10.9.0.1", 1, 2 };
 	static const struct ends4 one_back = { "10.9.0.1", "10.1.0.2", 2, 1 };
 	static const struct ends4 two_back = { "10.9.0.1", "10.2.0.2", 2, 1 };
-	struct translations *translations = *state;
 	struct netns netns[] = { { .index = 0 }, { .index = 1 }, { .index = 2 } };
 	const struct host host = { .netns = netns, .n_netns = ARRAY_SIZE(netns) };
 	struct flow_entry entry =
@@ -616,7 +600,6 @@ CASE(what_is_sent_back_here_keeps_its_origin)
 		      { OTHER, KEY_EGRESS, 0 },
 		      { OTHER, KEY_EGRESS | KEY_AGAIN, 1 },
 		      { SERVER_SIDE, 0, 1 } };
-	struct translations *translations = *state;
 	struct netns netns[] = { { .index = 0 }, { .index = 1, .domain = 1 } };
 	const struct host host = { .netns = netns, .n_netns = ARRAY_SIZE(netns) };
 	struct netif *macvlan;
@@ -654,7 +637,6 @@ CASE(what_changes_its_way_in_keeps_its_origin)
 		{ CLIENT_SIDE, 1 }, { COUNTED, 1 },	{ COUNTED_TOO, 1 },
 		{ COUNTED, 1 },	    { CLIENT_SIDE, 1 },
 	};
-	struct translations *translations = *state;
 	struct netns netns[] = { { .index = 0 }, { .index = 1, .domain = 1 } };
 	const struct host host = { .netns = netns, .n_netns = ARRAY_SIZE(netns) };
 
@@ -683,7 +665,6 @@ CASE(what_changes_its_way_in_keeps_its_origin)
 CASE(flows_joined_after_their_translation_is_gone_have_none)
 {
 	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
-	struct translations *translations = *state;
 	struct translation_table *table = &translations->table;
 	uint64_t data[2][FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)] = { 0 };
 	const struct flow_extra *extra = &translations->extra;
@@ -708,7 +689,6 @@ CASE(flows_joined_after_their_translation_is_gone_have_none)
 CASE(reports_during_a_drain_count_after_it)
 {
 	enum { LATER = 1 << 17 };
-	struct translations *translations = *state;
 	struct nat_event event = {
 		.time_ns = SECOND * NSEC_PER_MSEC,
 		.tuples = { tuple_of(&asked, IP_PROTO_UDP),
@@ -746,7 +726,6 @@ CASE(a_conversation_is_known_when_the_drain_has_ended)
 		.from_ifindex = CLIENT_SIDE,
 		.netns = 1,
 	};
-	struct translations *translations = *state;
 	uint64_t id = 0, other = 0;
 
 	translations_settle(translations);

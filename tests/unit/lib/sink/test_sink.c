@@ -32,7 +32,6 @@ static void assert_file_has(const struct lines_fixture *f, uint64_t from,
 
 LINES_TEST(file_has_each_record_on_a_line)
 {
-	struct lines_fixture *f = *state;
 	char json[PATH_MAX];
 
 	open_sink(f, "json:%s?spool.max_age=1h");
@@ -54,7 +53,6 @@ LINES_TEST(file_has_each_record_on_a_line)
 LINES_TEST(any_record_fits_on_a_line)
 {
 	static struct netobs_point points[300];
-	struct lines_fixture *f = *state;
 	struct netobs_flow flow = make_numbered_flow(1);
 	char name[100], *text;
 
@@ -81,7 +79,6 @@ LINES_TEST(full_disk_is_told_once_and_costs_nothing)
 {
 	const struct rlimit full = { 10000, RLIM_INFINITY },
 			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
-	struct lines_fixture *f = *state;
 
 	signal(SIGXFSZ, SIG_IGN);
 	open_sink(f, "json:%s");
@@ -154,7 +151,6 @@ static char *receive_all(struct lines_fixture *f, int peer)
 
 LINES_TEST(socket_that_is_away_gets_all_when_it_comes)
 {
-	struct lines_fixture *f = *state;
 	int listener, peer;
 	char *text;
 
@@ -182,7 +178,6 @@ LINES_TEST(socket_that_is_away_gets_all_when_it_comes)
 /* If it waited, it would wait forever: the reader is in the same thread. */
 LINES_TEST(socket_that_does_not_read_stops_nobody)
 {
-	struct lines_fixture *f = *state;
 	struct netobs_sink_stats stats;
 	int listener = listen_at(f->path), peer;
 
@@ -210,7 +205,6 @@ static uint64_t count_lines(const char *text)
 /* Also of lines that were made of records that then had to make room. */
 LINES_TEST(slow_socket_gets_what_counts_as_delivered)
 {
-	struct lines_fixture *f = *state;
 	int listener = listen_at(f->path), peer;
 	char *text;
 
@@ -230,7 +224,6 @@ LINES_TEST(slow_socket_gets_what_counts_as_delivered)
 
 LINES_TEST(reader_that_goes_and_comes_misses_nothing)
 {
-	struct lines_fixture *f = *state;
 	int listener = listen_at(f->path);
 	uint64_t next = 0;
 
@@ -260,7 +253,6 @@ LINES_TEST(reader_that_goes_and_comes_misses_nothing)
 
 LINES_TEST(spool_on_disk_outlives_the_sink)
 {
-	struct lines_fixture *f = *state;
 	char spec[3 * PATH_MAX];
 	int listener, peer;
 	char *text;
@@ -290,7 +282,6 @@ LINES_TEST(spool_on_disk_outlives_the_sink)
 /* Also those that no sync has reached yet. */
 LINES_TEST(flushed_records_survive_a_kill)
 {
-	struct lines_fixture *f = *state;
 	char spec[3 * PATH_MAX];
 	int status;
 	pid_t child;
@@ -313,7 +304,6 @@ LINES_TEST(flushed_records_survive_a_kill)
 /* What was sent before is confirmed; what comes later waits for the next sink. */
 LINES_TEST(settled_sink_sends_nothing_new)
 {
-	struct lines_fixture *f = *state;
 	char spec[3 * PATH_MAX];
 
 	snprintf(spec, sizeof(spec), "json:%s?spool=disk:%s/spool", f->path,
@@ -337,7 +327,6 @@ LINES_TEST(settled_sink_sends_nothing_new)
 /* A peer that reads nothing confirms nothing. */
 LINES_TEST(sink_is_not_settled_before_confirmations)
 {
-	struct lines_fixture *f = *state;
 	char spec[3 * PATH_MAX], *text;
 	int listener = listen_at(f->path), peer;
 
@@ -369,7 +358,6 @@ static int count_one_packet(struct netobs_stats *ret_stats, void *user)
 LINES_TEST(last_totals_are_kept)
 {
 	const NETOBS_OPTS(netobs_sink_opts, opts, .get_stats = count_one_packet);
-	struct lines_fixture *f = *state;
 	char spec[3 * PATH_MAX];
 
 	snprintf(spec, sizeof(spec),
@@ -386,7 +374,6 @@ LINES_TEST(last_totals_are_kept)
 
 LINES_TEST(records_become_durable_in_time)
 {
-	struct lines_fixture *f = *state;
 	struct pollfd fd = { .events = POLLIN };
 	char spec[3 * PATH_MAX];
 
@@ -405,8 +392,6 @@ LINES_TEST(records_become_durable_in_time)
 
 LINES_TEST(null_delivers_all_to_nobody)
 {
-	struct lines_fixture *f = *state;
-
 	assert_int_equal(try_open_sink(f, "null"), 0);
 	write_flows(f, 0, 1000);
 	flush_all(f);
@@ -436,7 +421,6 @@ LINES_TEST(wrong_specs_are_refused)
 		{ "json:/dev/null?spool=disk:/nosuchdir/x", -ENOENT,
 		  "cannot use /nosuchdir/x as a spool: No such file" },
 	};
-	struct lines_fixture *f = *state;
 
 	assert_refused(f, cases, ARRAY_SIZE(cases));
 	assert_int_equal(netobs_sink_open(NULL, NULL, &f->sink), -EINVAL);
@@ -449,7 +433,6 @@ LINES_TEST(checks_open_nothing)
 		"null", "json", "json:/nosuchdir/x?rotate.bytes=1M",
 		"json:unix:/nosuchdir/x?spool=disk:/nosuchdir/y"
 	};
-	const struct lines_fixture *f = *state;
 	char error[NETOBS_ERROR_MAX], spec[PATH_MAX + 16];
 	NETOBS_OPTS(netobs_sink_opts, opts, .error = &error);
 

@@ -72,7 +72,6 @@ static void write_stats(struct lines_fixture *f, uint64_t seen)
 
 LINES_TEST(statistics_follow_each_batch_once_they_have_changed)
 {
-	struct lines_fixture *f = *state;
 	uint64_t seen = 0;
 
 	open_with_stats(f, "json:%s?records=flow,stats", &seen);
@@ -97,7 +96,6 @@ LINES_TEST(records_get_the_sampling_of_the_sink_if_they_have_none)
 {
 	const NETOBS_OPTS(netobs_sink_opts, opts, .sampling = 50);
 	struct netobs_flow flow = make_numbered_flow(1);
-	struct lines_fixture *f = *state;
 	char spec[2 * PATH_MAX], *text;
 
 	snprintf(spec, sizeof(spec), "json:%s", f->path);
@@ -115,7 +113,6 @@ LINES_TEST(records_get_the_sampling_of_the_sink_if_they_have_none)
 
 LINES_TEST(flows_are_the_default)
 {
-	struct lines_fixture *f = *state;
 	uint64_t seen = 1;
 
 	open_with_stats(f, "json:%s", &seen);
@@ -128,8 +125,6 @@ LINES_TEST(flows_are_the_default)
 
 LINES_TEST(statistics_can_be_alone)
 {
-	struct lines_fixture *f = *state;
-
 	open_sink(f, "json:%s?records=stats");
 	write_flows(f, 0, 3);
 	write_stats(f, 9);
@@ -156,7 +151,6 @@ LINES_TEST(types_that_cannot_be_are_refused_at_the_start)
 		{ "grpc://127.0.0.1:1?records=alert,flow",
 		  "give flow a sink of its own" },
 	};
-	struct lines_fixture *f = *state;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(try_open_sink(f, cases[i].spec), -EINVAL);
@@ -176,7 +170,6 @@ LINES_TEST(statistics_of_other_sizes_are_taken)
 	} later = { make_stats(5), { 1, 2 } };
 	const size_t sz = offsetof(struct netobs_stats_record, stats.observed);
 	struct netobs_record *earlier = malloc(sz);
-	struct lines_fixture *f = *state;
 	char *text;
 
 	open_sink(f, "json:%s?records=flow,stats");
@@ -203,8 +196,6 @@ LINES_TEST(statistics_of_other_sizes_are_taken)
 
 LINES_TEST(all_types_wait_on_disk_and_in_memory_in_their_order)
 {
-	struct lines_fixture *f = *state;
-
 	for (int i = 0; i < 2; i++) {
 		open_sink(f, i ? "json:unix:%1$s.sock?records=flow,stats&"
 				 "spool=disk:%1$s.spool" :
@@ -256,7 +247,6 @@ static void write_spool_of_a_later_version(const char *dir)
 
 LINES_TEST(later_types_are_skipped_and_counted)
 {
-	struct lines_fixture *f = *state;
 	struct netobs_sink_stats stats;
 	char dir[PATH_MAX + 8];
 
@@ -277,8 +267,6 @@ LINES_TEST(later_types_are_skipped_and_counted)
 /* The next process takes other types of records than the last one. */
 LINES_TEST(types_that_are_left_out_are_skipped_and_counted)
 {
-	struct lines_fixture *f = *state;
-
 	open_sink(f,
 		  "json:unix:%1$s.sock?records=flow,stats&spool=disk:%1$s.spool");
 	write_stats(f, 1);

@@ -145,12 +145,10 @@ static void check_end(const struct netobs_journey *journey, uint32_t number,
 	assert_int_equal(journey->end_ns, START_NS + us * US);
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct world *world, set_up, tear_down)
 
 CASE(it_has_all_parts_but_those_of_streams)
 {
-	struct world *world = *state;
-
 	add_way(world, 0, 1);
 	add_ready(world, 10, 1);
 	add_read(world, 110, 0);
@@ -169,8 +167,6 @@ CASE(it_has_all_parts_but_those_of_streams)
 
 CASE(a_buffer_that_is_used_again_has_another_one)
 {
-	struct world *world = *state;
-
 	add_way(world, 0, 1);
 	add_way(world, 100, 1);
 	wait_long(world);
@@ -182,7 +178,6 @@ CASE(a_buffer_that_is_used_again_has_another_one)
 
 CASE(a_drop_is_an_end)
 {
-	struct world *world = *state;
 	struct netobs_trace_event drop =
 		make_event(world, NETOBS_TRACE_DROP, 9, 1);
 
@@ -206,8 +201,6 @@ CASE(a_drop_is_an_end)
 
 CASE(processes_read_in_order)
 {
-	struct world *world = *state;
-
 	for (int i = 0; i < 3; i++) {
 		add_way(world, 10 * i, (uint64_t)i + 1);
 		add_ready(world, 10 * i + 5, (uint64_t)i + 1);
@@ -228,8 +221,6 @@ CASE(processes_read_in_order)
 /* What is in front is no datagram of a connection that is traced. */
 CASE(what_is_behind_another_ones_is_not_known_to_be_read)
 {
-	struct world *world = *state;
-
 	add_way(world, 0, 1);
 	add_ready(world, 5, 1);
 	add_read(world, 100, 99);
@@ -242,8 +233,6 @@ CASE(what_is_behind_another_ones_is_not_known_to_be_read)
 
 CASE(fragments_are_ranges_of_it)
 {
-	struct world *world = *state;
-
 	add_fragment(world, NETOBS_TRACE_QUEUE, 0, 1, 0, 1480);
 	add_fragment(world, NETOBS_TRACE_QUEUE, 1, 2, 1480, 520);
 	add_fragment(world, NETOBS_TRACE_RECEIVE, 3, 2, 1480, 520);
@@ -261,7 +250,6 @@ CASE(fragments_are_ranges_of_it)
 /* Of IPv6, the whole has no number: it has the buffer of the last one that came. */
 CASE(fragments_that_are_whole_again_are_read)
 {
-	struct world *world = *state;
 	struct netobs_trace_event event =
 		make_event(world, NETOBS_TRACE_READY, 6, 1);
 
@@ -284,7 +272,6 @@ CASE(fragments_that_are_whole_again_are_read)
 /* The kernel segments a buffer for the socket, and one of these has the place of an earlier buffer. */
 CASE(a_segment_is_not_the_buffer)
 {
-	struct world *world = *state;
 	struct netobs_trace_event event =
 		make_event(world, NETOBS_TRACE_READY, 6, 1);
 
@@ -301,8 +288,6 @@ CASE(a_segment_is_not_the_buffer)
 /* Hooks are found by the buffer, and none begins a datagram. */
 CASE(hooks_are_of_the_datagram)
 {
-	struct world *world = *state;
-
 	add_at(world, NETOBS_TRACE_OUTPUT, 0, 1, LEFT);
 	add_at(world, NETOBS_TRACE_OUTPUT_END, 1, 1, LEFT);
 	add_way(world, 2, 1);
@@ -322,7 +307,6 @@ CASE(hooks_are_of_the_datagram)
 /* Sockets of two namespaces get a datagram that came in fragments: it is one, and the first one's. */
 CASE(a_datagram_is_in_the_list_of_one_socket)
 {
-	struct world *world = *state;
 	struct netobs_trace_event event;
 
 	add_fragment(world, NETOBS_TRACE_QUEUE, 0, 1, 0, 1480);
@@ -350,7 +334,6 @@ CASE(a_datagram_is_in_the_list_of_one_socket)
 /* The kernel gives each socket a copy, and drops the first one. */
 CASE(an_echo_is_known_by_its_number)
 {
-	struct world *world = *state;
 	struct netobs_trace_event event;
 
 	world->protocol = IPPROTO_ICMP;
@@ -379,8 +362,6 @@ CASE(an_echo_is_known_by_its_number)
 
 CASE(the_end_of_a_connection_delivers_all)
 {
-	struct world *world = *state;
-
 	add_way(world, 0, 1);
 	add_way(world, 10, 2);
 	add_ready(world, 20, 2);

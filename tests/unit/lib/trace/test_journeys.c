@@ -161,13 +161,12 @@ static void check_parts(const struct netobs_journey *journey,
 		assert_int_equal(part_us(journey, part), us[part]);
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct world *world, set_up, tear_down)
 
 /* ---- Cases ----------------------------------------------------------------------------------- */
 
 CASE(a_request_has_all_parts)
 {
-	struct world *world = *state;
 	const struct netobs_journey *journey;
 
 	add(world, NETOBS_TRACE_SEND, 0, 0, 200);
@@ -204,8 +203,6 @@ CASE(a_request_has_all_parts)
 /* The kernel may send the first bytes of a large write before it has copied the last ones. */
 CASE(a_large_write_is_sent_before_it_ends)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 300);
 	add(world, NETOBS_TRACE_SEND, 10, 100, 200);
 	add_way(world, 12, 0, 100, 7);
@@ -232,8 +229,6 @@ CASE(a_large_write_is_sent_before_it_ends)
 /* A call that does not block writes a part; the next one begins where that ended. */
 CASE(calls_that_write_less_than_they_wanted)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
 	add(world, NETOBS_TRACE_SEND, 1, 40, 60);
 	add(world, NETOBS_TRACE_SENT, 2, 0, 40);
@@ -252,7 +247,6 @@ CASE(calls_that_write_less_than_they_wanted)
 
 CASE(a_drop_begins_a_recovery)
 {
-	struct world *world = *state;
 	const struct netobs_journey *journey;
 
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
@@ -285,8 +279,6 @@ CASE(a_drop_begins_a_recovery)
 /* A copy that is sent too early does not overtake the first one: buffers tell them apart. */
 CASE(a_spurious_copy_is_not_the_one_that_arrived)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
 	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
 	add_hop(world, NETOBS_TRACE_QUEUE, 200, 0, 100, VETH, 8);
@@ -306,8 +298,6 @@ CASE(a_spurious_copy_is_not_the_one_that_arrived)
 /* A relay in user space loses the first copy, and nothing tells of it. */
 CASE(a_loss_without_a_trace_is_a_recovery)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
 	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
 	add_hop(world, NETOBS_TRACE_TRANSMIT, 11, 0, 100, VETH, 7);
@@ -326,8 +316,6 @@ CASE(a_loss_without_a_trace_is_a_recovery)
 /* TCP has no memory for the first segment. */
 CASE(a_segment_that_tcp_drops_is_not_taken)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
 	add_way(world, 10, 0, 100, 7);
 	add_hop(world, NETOBS_TRACE_SEGMENT, 15, 0, 100, 0, 7);
@@ -349,8 +337,6 @@ CASE(a_segment_that_tcp_drops_is_not_taken)
 
 CASE(netfilter_drops_what_came_to_no_interface)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
 	add(world, NETOBS_TRACE_DROP, 5, 0, 100);
 	add(world, NETOBS_TRACE_RETRANSMIT, 205, 0, 100);
@@ -366,8 +352,6 @@ CASE(netfilter_drops_what_came_to_no_interface)
 
 CASE(a_driver_that_refuses_is_a_queue)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
 	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
 	add_hop(world, NETOBS_TRACE_TRANSMIT, 11, 0, 100, VETH, 7);
@@ -385,8 +369,6 @@ CASE(a_driver_that_refuses_is_a_queue)
 
 CASE(a_range_that_is_read_twice_is_one_journey)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
 	add_way(world, 10, 0, 100, 7);
 	add_taking(world, 20, 0, 100);
@@ -402,8 +384,6 @@ CASE(a_range_that_is_read_twice_is_one_journey)
 
 CASE(bytes_wait_for_earlier_ones)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 200);
 	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
 	add_hop(world, NETOBS_TRACE_DROP, 10, 0, 100, VETH, 7);
@@ -422,7 +402,6 @@ CASE(bytes_wait_for_earlier_ones)
 
 CASE(an_acknowledgment_ends_what_a_receiver_elsewhere_has)
 {
-	struct world *world = *state;
 	const struct netobs_journey *journey;
 
 	add(world, NETOBS_TRACE_SEND, 0, -50, 100);
@@ -442,8 +421,6 @@ CASE(an_acknowledgment_ends_what_a_receiver_elsewhere_has)
 
 CASE(what_a_sender_elsewhere_does_is_not_missing)
 {
-	struct world *world = *state;
-
 	add_hop(world, NETOBS_TRACE_ARRIVE, 10, 0, 100, PEER, 7);
 	add_hop(world, NETOBS_TRACE_RECEIVE, 12, 0, 100, PEER, 7);
 	add_taking(world, 15, 0, 100);
@@ -457,8 +434,6 @@ CASE(what_a_sender_elsewhere_does_is_not_missing)
 
 CASE(points_that_are_missing_are_unknown_parts)
 {
-	struct world *world = *state;
-
 	add_way(world, 0, 0, 100, 7);
 	add(world, NETOBS_TRACE_READ, 20, 0, 100);
 	add_hop(world, NETOBS_TRACE_QUEUE, 30, 100, 100, VETH, 8);
@@ -489,8 +464,6 @@ CASE(points_that_are_missing_are_unknown_parts)
 
 CASE(what_is_not_read_is_delivered_at_the_end)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 200);
 	add(world, NETOBS_TRACE_SENT, 5, 0, 200);
 	add_way(world, 10, 0, 100, 7);
@@ -511,8 +484,6 @@ CASE(what_is_not_read_is_delivered_at_the_end)
 
 CASE(forwarding_is_a_part)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
 	add_way(world, 1, 0, 100, 7);
 	add_hop(world, NETOBS_TRACE_QUEUE, 15, 0, 100, FAR, 7);
@@ -530,8 +501,6 @@ CASE(forwarding_is_a_part)
 /* Neither end is here: nothing says when bytes have arrived. */
 CASE(what_is_only_forwarded_is_delivered_after_some_time)
 {
-	struct world *world = *state;
-
 	for (int64_t i = 0; i < 40; i++) {
 		const int64_t us = i * 100000, offset = i * 100;
 
@@ -554,8 +523,6 @@ CASE(what_is_only_forwarded_is_delivered_after_some_time)
 
 CASE(many_attempts_are_cut_in_the_middle)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
 	for (int i = 0; i < 300; i++) {
 		add_hop(world, NETOBS_TRACE_QUEUE, 10 * i, 0, 100, VETH, 7);
@@ -576,8 +543,6 @@ CASE(many_attempts_are_cut_in_the_middle)
 
 CASE(events_of_the_same_bytes_are_bounded)
 {
-	struct world *world = *state;
-
 	for (int i = 0; i < 5000; i++)
 		add_hop(world, NETOBS_TRACE_QUEUE, i, 0, 100, VETH, 7);
 	add(world, NETOBS_TRACE_READ, 5001, 0, 100);
@@ -589,7 +554,6 @@ CASE(events_of_the_same_bytes_are_bounded)
 /* Nobody reads: the oldest bytes are delivered as they are. */
 CASE(held_events_are_bounded)
 {
-	struct world *world = *state;
 	const int64_t n = 100000;
 
 	for (int64_t i = 0; i < n; i++)
@@ -606,7 +570,6 @@ CASE(held_events_are_bounded)
 CASE(a_bulk_transfer_takes_time_that_grows_with_it)
 {
 	enum { CHUNK = 65536, CHUNKS = 1600, SEGMENT = 1448 };
-	struct world *world = *state;
 
 	for (int64_t i = 0; i < CHUNKS; i++) {
 		const int64_t offset = i * CHUNK, us = i * 100;
@@ -667,7 +630,6 @@ CASE(hooks_are_steps_within_the_parts)
 		NETOBS_TRACE_PREROUTING_END, NETOBS_TRACE_SEGMENT,
 		NETOBS_TRACE_READY,	     NETOBS_TRACE_READ
 	};
-	struct world *world = *state;
 
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
 	add_hook(world, NETOBS_TRACE_OUTPUT, 1, VETH, 7);
@@ -687,8 +649,6 @@ CASE(hooks_are_steps_within_the_parts)
 /* By their buffers: those of the attempt that arrived count. */
 CASE(hooks_are_of_their_attempt)
 {
-	struct world *world = *state;
-
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
 	add_hook(world, NETOBS_TRACE_OUTPUT, 1, VETH, 7);
 	add_hop(world, NETOBS_TRACE_QUEUE, 4, 0, 100, VETH, 7);
@@ -712,8 +672,6 @@ CASE(hooks_are_of_their_attempt)
 
 CASE(a_journey_begins_at_no_hook)
 {
-	struct world *world = *state;
-
 	add_hook(world, NETOBS_TRACE_OUTPUT, 1, VETH, 7);
 	add_way(world, 10, 0, 100, 7);
 	add_taking(world, 20, 0, 100);
@@ -725,7 +683,6 @@ CASE(a_journey_begins_at_no_hook)
 
 CASE(connections_do_not_touch)
 {
-	struct world *world = *state;
 	struct netobs_trace_event event;
 
 	for (uint64_t id = 1; id <= 1000; id++) {

@@ -54,7 +54,7 @@ static int64_t note(struct traced *traced, uint8_t direction, uint32_t seq,
 	return traced_note(traced, &report);
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct traced *traced, set_up, tear_down)
 
 /* ---- Offsets --------------------------------------------------------------------------- */
 
@@ -66,8 +66,6 @@ CASE(the_byte_behind_a_syn_has_offset_0)
 					   UINT32_MAX };
 
 	for (size_t i = 0; i < ARRAY_SIZE(firsts); i++) {
-		struct traced *traced = *state;
-
 		traced_begin(traced, 7, START_NS, true);
 		assert_int_equal(note(traced, 0, firsts[i], SYN), 0);
 		assert_int_equal(note(traced, 0, firsts[i] + 1, ACK), 0);
@@ -78,8 +76,6 @@ CASE(the_byte_behind_a_syn_has_offset_0)
 
 CASE(without_a_syn_offsets_begin_with_the_first_byte_seen)
 {
-	struct traced *traced = *state;
-
 	assert_int_equal(note(traced, 0, 1000, ACK), 0);
 	assert_int_equal(note(traced, 0, 900, ACK), -100);
 	assert_int_equal(note(traced, 0, 1100, ACK), 100);
@@ -90,7 +86,6 @@ CASE(offsets_go_on_across_many_wraps)
 {
 	const int64_t bytes = 5LL << 32;
 	const int64_t step = 900000001;
-	struct traced *traced = *state;
 	int64_t offset = 0;
 
 	assert_int_equal(note(traced, 0, UINT32_MAX - 5, SYN), 0);
@@ -102,7 +97,6 @@ CASE(offsets_go_on_across_many_wraps)
 
 CASE(what_is_sent_again_is_a_step_back_across_a_wrap)
 {
-	struct traced *traced = *state;
 	const uint32_t first = UINT32_MAX - 99; /* number of byte 0 */
 
 	note(traced, 0, first - 1, SYN);
@@ -115,8 +109,6 @@ CASE(what_is_sent_again_is_a_step_back_across_a_wrap)
 
 CASE(directions_have_offsets_of_their_own)
 {
-	struct traced *traced = *state;
-
 	note(traced, 0, 100, SYN);
 	note(traced, 1, UINT32_MAX, SYN | ACK);
 	assert_int_equal(note(traced, 0, 111, ACK), 10);
@@ -138,8 +130,6 @@ static void note_call(struct traced *traced, uint8_t point, uint8_t direction,
 /* A process reads from the socket that sends the other way. */
 CASE(the_owner_is_the_process_that_used_the_socket_last)
 {
-	struct traced *traced = *state;
-
 	assert_null(traced_owner(traced, 0));
 	note_call(traced, TRACE_QUEUE, 0, 9, false);
 	assert_null(traced_owner(traced, 0));
@@ -158,7 +148,6 @@ CASE(the_owner_is_the_process_that_used_the_socket_last)
 CASE(reports_without_numbers_leave_offsets)
 {
 	static const uint8_t points[] = { TRACE_OPENS, TRACE_FACE, TRACE_CLOSES };
-	struct traced *traced = *state;
 
 	note(traced, 0, 100, SYN);
 	note(traced, 0, 151, ACK);
@@ -180,8 +169,6 @@ static bool is_over_after(const struct traced *traced, uint64_t idle_ns)
 
 CASE(an_open_connection_is_never_over)
 {
-	struct traced *traced = *state;
-
 	note(traced, 0, 100, SYN);
 	note(traced, 1, 500, SYN | ACK);
 	note(traced, 0, 101, ACK | FIN);
@@ -190,8 +177,6 @@ CASE(an_open_connection_is_never_over)
 
 CASE(a_syn_without_an_answer_is_over_soon)
 {
-	struct traced *traced = *state;
-
 	note(traced, 0, 100, SYN);
 	assert_false(is_over_after(traced, UNANSWERED_NS - 1));
 	assert_true(is_over_after(traced, UNANSWERED_NS));
@@ -215,7 +200,6 @@ CASE(it_is_over_some_time_after_both_ends)
 		{ { FIN, FIN }, 2, CLOSED_NS },
 		{ { RST, 0 }, 3, CLOSED_NS },
 	};
-	struct traced *traced = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		traced_begin(traced, 7, START_NS, true);
@@ -229,7 +213,6 @@ CASE(it_is_over_some_time_after_both_ends)
 
 CASE(each_report_defers_the_end)
 {
-	struct traced *traced = *state;
 	struct trace_report report = make_report(TRACE_READ, 0, 101, 0);
 
 	traced->n_closes = 2;
@@ -245,8 +228,6 @@ CASE(each_report_defers_the_end)
 
 CASE(a_clock_that_is_behind_ends_nothing)
 {
-	struct traced *traced = *state;
-
 	traced->n_closes = 2;
 	assert_false(traced_is_over(traced, START_NS - 1));
 	assert_false(traced_is_over(traced, 0));
@@ -293,8 +274,6 @@ CASE(both_directions_have_the_same_tuple)
 
 CASE(faces_beyond_the_limit_are_left_out)
 {
-	struct traced *traced = *state;
-
 	for (uint16_t i = 0; i < TRACED_FACES_MAX + 3; i++)
 		assert_int_equal(traced_add_face(traced,
 						 &(struct trace_tuple){
@@ -313,7 +292,6 @@ CASE(what_is_kept_is_bounded_and_in_order)
 		COUNTED = TRACE_CANDIDATE_EVENTS + TRACE_BOUND_EVENTS,
 		ALL = COUNTED + TRACE_CANDIDATE_EVENTS
 	};
-	struct traced *traced = *state;
 
 	for (uint32_t i = 0; i < ALL; i++) {
 		const bool is_counted = i >= TRACE_CANDIDATE_EVENTS;
@@ -353,7 +331,6 @@ CASE(what_begins_or_ends_a_stream_is_known_by_its_flags)
 
 CASE(a_slot_that_begins_again_has_nothing_of_before)
 {
-	struct traced *traced = *state;
 	const struct trace_report report = make_report(TRACE_QUEUE, 0, 100, RST);
 
 	note(traced, 0, 100, SYN | RST);

@@ -38,11 +38,12 @@ static size_t count(const char *text, const char *part)
 	return n;
 }
 
-#define CASE(name) TEST_WITH(name, stdout_make_pipe, stdout_restore)
+#define CASE(name)                                                      \
+	TEST_OF(name, struct stdout_fixture *fixture, stdout_make_pipe, \
+		stdout_restore)
 
 CASE(json_reaches_the_reader_in_whole_lines)
 {
-	struct stdout_fixture *fixture = *state;
 	const struct netobs_flow flow = some_flow();
 	struct output output = { .kind = &output_sink, .spec = "json" };
 	size_t lines = 0;
@@ -73,7 +74,6 @@ CASE(a_record_of_very_many_points_is_written_whole)
 {
 	enum { POINTS = 256 }; /* as many as a sink keeps */
 	static struct netobs_point points[POINTS];
-	struct stdout_fixture *fixture = *state;
 	struct netobs_flow flow = some_flow();
 	struct output output = { .kind = &output_sink, .spec = "json" };
 	const char *text;
@@ -93,7 +93,6 @@ CASE(a_record_of_very_many_points_is_written_whole)
 
 CASE(a_reader_that_leaves_is_an_error_that_sticks)
 {
-	struct stdout_fixture *fixture = *state;
 	const struct netobs_flow flow = some_flow();
 	struct output output = { .kind = &output_sink, .spec = "json" };
 

@@ -95,12 +95,11 @@ static size_t read_all(struct server *server, int fd, char expected)
 	return total;
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct server *server, set_up, tear_down)
 
 CASE(a_queue_is_bounded_and_sent_whole)
 {
 	static char bytes[QUEUE];
-	struct server *server = *state;
 	int fd = add_client(server);
 	struct server_client *client = server->list[0];
 	size_t sent;
@@ -120,7 +119,6 @@ CASE(a_queue_is_bounded_and_sent_whole)
 
 CASE(the_last_bytes_close)
 {
-	struct server *server = *state;
 	int fd = add_client(server);
 
 	assert_true(server_queue(server->list[0], "b", 1));
@@ -133,7 +131,6 @@ CASE(the_last_bytes_close)
 
 CASE(one_is_closed_when_its_time_is_over)
 {
-	struct server *server = *state;
 	int first = add_client(server), second = add_client(server);
 
 	server_set_due(server->list[1], now_ms() + 60000);
@@ -165,7 +162,6 @@ static int connect_to(const struct server *server)
 /* The listening socket stays readable meanwhile, and is not looked at. */
 CASE(without_descriptors_accepting_pauses)
 {
-	struct server *server = *state;
 	struct rlimit limit, none;
 	int fd;
 
@@ -198,7 +194,6 @@ static int int_of(int fd, int level, int option)
 /* The kernel detects clients that vanished without a FIN within a minute. */
 CASE(peers_are_asked_whether_they_are_there)
 {
-	struct server *server = *state;
 	int fd, peer;
 
 	assert_int_equal(server_listen(server, "127.0.0.1:0"), 0);

@@ -132,7 +132,6 @@ static void wait_for_files(struct lines_fixture *f, int n)
 
 LINES_TEST(files_turn_by_size)
 {
-	struct lines_fixture *f = *state;
 	char *text, last[PATH_MAX], json[PATH_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -168,7 +167,6 @@ LINES_TEST(files_turn_by_size)
 
 LINES_TEST(files_turn_by_time_without_traffic)
 {
-	struct lines_fixture *f = *state;
 	char last[PATH_MAX], *text;
 
 	open_rotated(f, "rotate.interval=1s");
@@ -191,7 +189,6 @@ LINES_TEST(files_turn_by_time_without_traffic)
 
 LINES_TEST(oldest_files_are_removed)
 {
-	struct lines_fixture *f = *state;
 	char last[PATH_MAX], other[PATH_MAX], *text;
 	uint64_t first;
 
@@ -233,7 +230,6 @@ static uint64_t bytes_in(const char *dir)
 LINES_TEST(files_do_not_take_more_bytes)
 {
 	enum { KEPT = 2, STEP = 1000 };
-	struct lines_fixture *f = *state;
 
 	open_rotated(f, "rotate.bytes=1M&rotate.keep=2");
 	for (uint64_t n = 0; n < 2 * RECORDS; n += STEP) {
@@ -276,7 +272,6 @@ LINES_TEST(other_files_are_not_removed)
 		"out-20201121T164501Z.gz",
 		"out-20201121T164501Z_001.zst",
 	};
-	struct lines_fixture *f = *state;
 	char path[PATH_MAX + 64];
 
 	for (size_t i = 0; i < ARRAY_SIZE(others) + ARRAY_SIZE(own); i++) {
@@ -298,7 +293,6 @@ LINES_TEST(other_files_are_not_removed)
 
 LINES_TEST(files_that_are_there_are_left_alone)
 {
-	struct lines_fixture *f = *state;
 	time_t now = time(NULL);
 	char path[PATH_MAX + 64], stamp[32], last[PATH_MAX];
 	enum { THERE = 60 };
@@ -327,7 +321,6 @@ LINES_TEST(files_that_are_there_are_left_alone)
 /* What is left of a file that ended at any place has whole lines. */
 LINES_TEST(torn_files_are_cut)
 {
-	struct lines_fixture *f = *state;
 	char last[PATH_MAX], part[PATH_MAX + 8];
 
 	snprintf(part, sizeof(part), "%s.part", f->path);
@@ -380,8 +373,6 @@ static void write_until_killed(struct lines_fixture *f)
 
 LINES_TEST(killed_writers_leave_whole_lines)
 {
-	struct lines_fixture *f = *state;
-
 	for (size_t i = 0; i < 4 * ARRAY_SIZE(kinds); i++) {
 		const char *suffix = kinds[i / 4].suffix;
 		char options[100], *text;
@@ -414,7 +405,6 @@ LINES_TEST(killed_writers_leave_whole_lines)
 
 LINES_TEST(file_is_one_processs_own)
 {
-	struct lines_fixture *f = *state;
 	struct netobs_sink *first;
 
 	open_rotated(f, "rotate.bytes=1M");
@@ -438,7 +428,6 @@ LINES_TEST(full_disk_costs_nothing)
 {
 	const struct rlimit full = { 10000, RLIM_INFINITY },
 			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
-	struct lines_fixture *f = *state;
 
 	signal(SIGXFSZ, SIG_IGN);
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -466,7 +455,6 @@ LINES_TEST(full_disk_costs_nothing)
 
 LINES_TEST(directory_may_go_and_come)
 {
-	struct lines_fixture *f = *state;
 	char dir[PATH_MAX + 8], last[PATH_MAX + 8], *text;
 
 	snprintf(dir, sizeof(dir), "%s/there", f->dir);
@@ -495,7 +483,6 @@ LINES_TEST(directory_may_go_and_come)
 /* And it is tried again. */
 LINES_TEST(file_that_cannot_be_removed_is_told_once)
 {
-	struct lines_fixture *f = *state;
 	char path[PATH_MAX + 32], *text;
 	uint64_t first;
 
@@ -531,7 +518,6 @@ LINES_TEST(wrong_specs_are_refused)
 		  "cannot write to /nosuchdir/x: No such file" },
 		{ "json:/tmp/?rotate.bytes=1M", -EISDIR, "Is a directory" },
 	};
-	struct lines_fixture *f = *state;
 
 	assert_refused(f, cases, ARRAY_SIZE(cases));
 }

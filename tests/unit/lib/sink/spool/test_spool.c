@@ -39,7 +39,7 @@ static void come_back(struct spool_fixture *f)
 
 SPOOL_TEST(records_come_back_in_order)
 {
-	each_kind(*state, come_back);
+	each_kind(f, come_back);
 }
 
 static void come_again(struct spool_fixture *f)
@@ -67,7 +67,7 @@ static void come_again(struct spool_fixture *f)
 
 SPOOL_TEST(rewinding_brings_back_what_is_not_acknowledged)
 {
-	each_kind(*state, come_again);
+	each_kind(f, come_again);
 }
 
 static void discard_some(struct spool_fixture *f)
@@ -89,7 +89,7 @@ static void discard_some(struct spool_fixture *f)
 
 SPOOL_TEST(what_is_refused_counts_as_dropped)
 {
-	each_kind(*state, discard_some);
+	each_kind(f, discard_some);
 }
 
 static void drop_the_oldest(struct spool_fixture *f)
@@ -113,8 +113,6 @@ static void drop_the_oldest(struct spool_fixture *f)
 
 SPOOL_TEST(full_spool_drops_the_oldest)
 {
-	struct spool_fixture *f = *state;
-
 	f->options.max_bytes = 4 << 20;
 	each_kind(f, drop_the_oldest);
 }
@@ -140,8 +138,6 @@ static void drop_the_old(struct spool_fixture *f)
 
 SPOOL_TEST(old_records_are_dropped)
 {
-	struct spool_fixture *f = *state;
-
 	f->options.max_age_ms = 60000;
 	each_kind(f, drop_the_old);
 }

@@ -24,7 +24,6 @@ static char *make_segment(struct spool_fixture *f, uint64_t n, char *path,
 /* A crash may leave any prefix of the written data. */
 SPOOL_TEST(every_prefix_of_a_file_gives_its_whole_records)
 {
-	struct spool_fixture *f = *state;
 	char path[PATH_MAX], record[1024];
 	struct spool_item item;
 	uint64_t whole = 0;
@@ -147,7 +146,6 @@ static uint64_t read_whole(struct spool *spool, uint64_t n)
 /* A bit that is wrong costs its record, and one in the segment's head none. */
 SPOOL_TEST(damage_costs_the_record_that_it_is_in)
 {
-	struct spool_fixture *f = *state;
 	char path[PATH_MAX], acked[PATH_MAX];
 	struct spool_item item;
 	size_t len, acked_len;
@@ -180,7 +178,6 @@ SPOOL_TEST(damage_costs_the_record_that_it_is_in)
 SPOOL_TEST(random_damage_costs_what_it_hits)
 {
 	enum { RECORDS = 2000, ROUNDS = 100 };
-	struct spool_fixture *f = *state;
 	uint64_t lost = 0;
 
 	for (unsigned int seed = 1; seed <= ROUNDS; seed++) {
@@ -221,7 +218,6 @@ SPOOL_TEST(random_damage_costs_what_it_hits)
 SPOOL_TEST(truncation_is_counted)
 {
 	enum { RECORDS = 1000 };
-	struct spool_fixture *f = *state;
 
 	for (unsigned int seed = 1; seed <= 40; seed++) {
 		char path[PATH_MAX];
@@ -265,8 +261,6 @@ static void lose_segment(struct spool_fixture *f, unsigned int n)
 /* They count when their turn comes, also where that is when they have to make room. */
 SPOOL_TEST(missing_records_are_counted_by_a_full_spool)
 {
-	struct spool_fixture *f = *state;
-
 	lose_segment(f, 0);
 	f->spool.options.max_bytes = f->spool.size;
 	assert_true(put(&f->spool, 1000, 0));
@@ -278,7 +272,6 @@ SPOOL_TEST(missing_records_are_counted_by_a_full_spool)
 
 SPOOL_TEST(missing_records_count_behind_those_that_are_in_hand)
 {
-	struct spool_fixture *f = *state;
 	struct spool_item item;
 	uint64_t n = 0;
 
@@ -315,7 +308,6 @@ SPOOL_TEST(hostile_files_are_left_out)
 		{ "acked.new", make_dir },
 		{ "lock", make_dir },
 	};
-	struct spool_fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		char path[PATH_MAX];
@@ -342,7 +334,6 @@ SPOOL_TEST(hostile_files_are_left_out)
 /* The file that there is may itself be made huge: it is all hole behind its end. */
 SPOOL_TEST(file_with_a_hole_costs_no_memory)
 {
-	struct spool_fixture *f = *state;
 	struct spool_item item;
 	char path[PATH_MAX];
 
@@ -357,7 +348,6 @@ SPOOL_TEST(file_with_a_hole_costs_no_memory)
 
 SPOOL_TEST(damaged_acked_file_costs_nothing_but_repetition)
 {
-	struct spool_fixture *f = *state;
 	char path[PATH_MAX];
 	struct spool_item item;
 

@@ -17,7 +17,6 @@
 
 SPOOL_TEST(unacknowledged_records_outlive_the_process)
 {
-	struct spool_fixture *f = *state;
 	struct spool_item item;
 	uint64_t from = 0, to = 0;
 
@@ -58,7 +57,6 @@ static void write_and_die(struct spool_fixture *f)
 /* Without a note of it, who knows whether a record had been synced when the process died. */
 SPOOL_TEST(only_what_was_noted_is_durable_after_a_kill)
 {
-	struct spool_fixture *f = *state;
 	int status;
 	pid_t child;
 
@@ -80,7 +78,6 @@ SPOOL_TEST(only_what_was_noted_is_durable_after_a_kill)
 /* How old they are is not forgotten when the process ends, nor do they age at once. */
 SPOOL_TEST(age_is_counted_over_restarts)
 {
-	struct spool_fixture *f = *state;
 	int64_t now_ms = time(NULL) * 1000LL;
 
 	use_disk(f, true);
@@ -101,7 +98,6 @@ SPOOL_TEST(age_is_counted_over_restarts)
 
 SPOOL_TEST(directory_is_one_processs_own)
 {
-	struct spool_fixture *f = *state;
 	struct spool second;
 
 	use_disk(f, true);
@@ -115,7 +111,6 @@ SPOOL_TEST(directory_is_one_processs_own)
 /* The spool's clock may begin anywhere, and files that seem to be of the future age. */
 SPOOL_TEST(age_is_of_a_clock_that_nobody_sets)
 {
-	struct spool_fixture *f = *state;
 	int64_t real_ms = time(NULL) * 1000LL, now_ms = 5000000;
 
 	use_disk(f, true);
@@ -140,7 +135,6 @@ SPOOL_TEST(age_is_of_a_clock_that_nobody_sets)
 /* Neither by the file that says so, nor by its absence. */
 SPOOL_TEST(lock_that_is_removed_lets_nobody_in)
 {
-	struct spool_fixture *f = *state;
 	struct spool second;
 	char path[PATH_MAX];
 
@@ -174,7 +168,6 @@ SPOOL_TEST(directory_of_others_is_refused)
 		{ 01777, self, 0, "" },
 		{ 0755, self, 0, "" },
 	};
-	struct spool_fixture *f = *state;
 	char message[256], path[PATH_MAX];
 
 	f->log = (struct log){ .write = keep_message, .user = message };
@@ -198,7 +191,6 @@ SPOOL_TEST(directory_of_others_is_refused)
 
 SPOOL_TEST(missing_directories_are_made)
 {
-	struct spool_fixture *f = *state;
 	char path[PATH_MAX];
 	struct stat info;
 
@@ -220,7 +212,6 @@ SPOOL_TEST(full_disk_costs_what_does_not_fit_and_no_more)
 {
 	const struct rlimit full = { 600 << 10, RLIM_INFINITY },
 			    roomy = { RLIM_INFINITY, RLIM_INFINITY };
-	struct spool_fixture *f = *state;
 	struct spool_item item;
 	uint64_t n = 0, kept;
 
@@ -244,8 +235,6 @@ SPOOL_TEST(full_disk_costs_what_does_not_fit_and_no_more)
 
 SPOOL_TEST(sync_goes_on_beside)
 {
-	struct spool_fixture *f = *state;
-
 	use_disk(f, true);
 	open_spool(f);
 	put_all(&f->spool, 0, 1000);

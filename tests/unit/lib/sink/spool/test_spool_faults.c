@@ -135,7 +135,7 @@ static int heal(void **state)
 	return spool_tear_down(state);
 }
 
-#define CASE(name) TEST_WITH(name, spool_set_up, heal)
+#define CASE(name) TEST_OF(name, struct spool_fixture *f, spool_set_up, heal)
 
 CASE(faults_are_told_once_and_get_over)
 {
@@ -143,8 +143,8 @@ CASE(faults_are_told_once_and_get_over)
 		print_message("call %d: %s\n", (int)faults[i].call,
 			      strerror(faults[i].err));
 		if (faults[i].call != DISK_UNLINK) /* or nothing has to go */
-			each_fault(*state, false, &faults[i]);
-		each_fault(*state, true, &faults[i]);
+			each_fault(f, false, &faults[i]);
+		each_fault(f, true, &faults[i]);
 	}
 }
 
@@ -152,7 +152,6 @@ CASE(faults_are_told_once_and_get_over)
 CASE(full_disk_is_counted)
 {
 	static const struct disk_fault full = { DISK_WRITE, 0, 100000, ENOSPC, 0 };
-	struct spool_fixture *f = *state;
 	struct words words;
 	uint64_t refused = 0;
 
@@ -172,7 +171,6 @@ CASE(full_disk_is_counted)
 CASE(what_cannot_be_written_is_not_noted_as_durable)
 {
 	static const struct disk_fault once = { DISK_WRITE, 0, 1, ENOSPC, 0 };
-	struct spool_fixture *f = *state;
 	struct spool_item item;
 	struct words words;
 
@@ -192,7 +190,6 @@ CASE(what_cannot_be_written_is_not_noted_as_durable)
 /* A collector that is there gets all, whatever the disk does. */
 CASE(reader_that_keeps_up_needs_no_disk)
 {
-	struct spool_fixture *f = *state;
 	struct words words;
 
 	for (size_t i = 0; i < ARRAY_SIZE(faults); i++) {
@@ -228,7 +225,6 @@ static unsigned int count_fds(void)
 /* Also where it is the process that has no more of them, for copies as well. */
 CASE(lack_of_descriptors_gets_over)
 {
-	struct spool_fixture *f = *state;
 	struct rlimit before, none;
 	struct words words;
 	unsigned int fds;
@@ -258,7 +254,6 @@ CASE(unreadable_records_are_tried_again)
 {
 	static const struct disk_fault unreadable = { DISK_READ, 0, 100000, EIO,
 						      0 };
-	struct spool_fixture *f = *state;
 	struct spool_item item;
 	struct words words;
 
@@ -289,7 +284,6 @@ CASE(unreadable_records_are_tried_again)
 /* Each start goes on where the last one ended: it leaves no file of its own. */
 CASE(restarts_add_no_files)
 {
-	struct spool_fixture *f = *state;
 	struct spool_item item;
 
 	use_disk(f, true);

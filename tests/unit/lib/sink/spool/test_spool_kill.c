@@ -44,7 +44,6 @@ static void be_killed(const struct spool_options *options, unsigned int seed,
 SPOOL_TEST(whatever_was_durable_survives_kills)
 {
 	enum { KILLS = 500 };
-	struct spool_fixture *f = *state;
 	uint64_t durable = 0, acked = 0, told[2];
 
 	use_disk(f, true);

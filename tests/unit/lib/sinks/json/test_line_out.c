@@ -72,7 +72,6 @@ static void write_and_close(struct lines_fixture *f, const char *format,
 
 LINES_TEST(restart_appends)
 {
-	struct lines_fixture *f = *state;
 	struct stat info;
 
 	write_and_close(f, "json:%s", 0, 10);
@@ -84,7 +83,6 @@ LINES_TEST(restart_appends)
 
 LINES_TEST(mode_is_as_asked_for)
 {
-	struct lines_fixture *f = *state;
 	mode_t mask = umask(0);
 	struct stat info;
 
@@ -96,7 +94,6 @@ LINES_TEST(mode_is_as_asked_for)
 
 LINES_TEST(torn_line_stays_alone)
 {
-	struct lines_fixture *f = *state;
 	int fd = open(f->path, O_WRONLY | O_CREAT, 0600);
 	char *text;
 
@@ -112,8 +109,6 @@ LINES_TEST(torn_line_stays_alone)
 /* logrotate's copytruncate. */
 LINES_TEST(truncation_leaves_no_hole)
 {
-	struct lines_fixture *f = *state;
-
 	open_sink(f, "json:%s");
 	write_flows(f, 0, 1000);
 	flush_all(f);
@@ -126,7 +121,6 @@ LINES_TEST(truncation_leaves_no_hole)
 /* And its default, to move the file away. */
 LINES_TEST(file_that_was_moved_is_made_anew)
 {
-	struct lines_fixture *f = *state;
 	char moved[PATH_MAX], *text;
 	uint64_t n = 10, first;
 
@@ -165,7 +159,6 @@ static void limit_files(rlim_t bytes)
 
 LINES_TEST(reopen_fails_while_a_line_is_torn)
 {
-	struct lines_fixture *f = *state;
 	char moved[PATH_MAX], *text;
 	int r, tries = 0;
 
@@ -195,7 +188,6 @@ LINES_TEST(reopen_fails_while_a_line_is_torn)
 
 LINES_TEST(missing_directories_are_made)
 {
-	struct lines_fixture *f = *state;
 	char spec[2 * PATH_MAX], path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/var/log/flows.json", f->dir);
@@ -213,7 +205,6 @@ LINES_TEST(places_in_the_network_are_refused)
 		"json:http://x/y",
 		"json:https:x",
 	};
-	struct lines_fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(specs); i++) {
 		assert_int_equal(try_open_sink(f, specs[i]), -EINVAL);
@@ -264,7 +255,6 @@ static uint64_t read_lines(int peer, size_t most, bool *lines, uint64_t n)
 
 LINES_TEST(reader_that_hangs_up_at_once_gets_few_chances)
 {
-	struct lines_fixture *f = *state;
 	int listener = listen_at(f->path), connections = 0;
 	int64_t end = now_ms() + 2500;
 
@@ -287,7 +277,6 @@ LINES_TEST(reader_that_hangs_up_at_once_gets_few_chances)
 
 LINES_TEST(absent_reader_is_looked_for_each_second)
 {
-	struct lines_fixture *f = *state;
 	int listener, peer;
 	static bool lines[2000];
 
@@ -315,7 +304,6 @@ LINES_TEST(readers_that_leave_something_get_whole_lines)
 {
 	enum { RECORDS = 3000, PART = 100 << 10 };
 	static bool lines[RECORDS];
-	struct lines_fixture *f = *state;
 	int listener = listen_at(f->path);
 	uint64_t taken = 0;
 
@@ -346,8 +334,6 @@ LINES_TEST(readers_that_leave_something_get_whole_lines)
 
 LINES_TEST(pipe_without_reader_takes_nothing)
 {
-	struct lines_fixture *f = *state;
-
 	assert_int_equal(mkfifo(f->path, 0600), 0);
 	open_sink(f, "json:%s");
 	write_flows(f, 0, 50);
@@ -373,7 +359,6 @@ static uint64_t read_pipe(int fd, size_t most, uint64_t from)
 
 LINES_TEST(what_is_written_to_a_pipe_is_delivered)
 {
-	struct lines_fixture *f = *state;
 	int fd;
 
 	assert_int_equal(mkfifo(f->path, 0600), 0);
@@ -398,7 +383,6 @@ LINES_TEST(what_is_written_to_a_pipe_is_delivered)
 LINES_TEST(next_reader_of_a_pipe_gets_what_was_not_written)
 {
 	enum { RECORDS = 500 };
-	struct lines_fixture *f = *state;
 	uint64_t next;
 	int fd;
 
