@@ -3,12 +3,10 @@
 # Needs: nftables
 """Records to collectors by gRPC: all fields, and whatever goes wrong."""
 
-import json
 import signal
 import socket
 import time
 
-from lib import bpf
 from lib import flow_proto
 from lib import grpc_lab
 from lib import lab
@@ -22,25 +20,17 @@ class Fields(grpc_lab.GrpcTest):
         self.lab.wire(a, "eth0", ["192.0.2.1/24", "2001:db8::1/64"],
                       b, "eth0", ["192.0.2.2/24", "2001:db8::2/64"])
         collector = grpc_lab.Collector(self.lab, ns=a).start()
-        lines = self.lab.path("lines")
-        process = self.lab.spawn(
-            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
-            "-o", f"json:{lines}", "-o",
-            collector.spec("agent_ip=192.0.2.1", "batch_delay=0"), ns=a,
-            stderr=-1, text=True)
-        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
-        traffic.ping(a, "192.0.2.2", 10)
-        traffic.ping(a, "2001:db8::2", 10)
-        traffic.udp(a, "192.0.2.1", b, "192.0.2.2", [972] * 30, tos=0xb8)
-        traffic.udp_refused(a, "192.0.2.1", "192.0.2.2")
-        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
-        traffic.tcp(a, "2001:db8::1", b, "2001:db8::2", 10, answer=70000)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=lab.PATIENCE_S)
-        self.assertEqual((0, ""), (process.returncode, errors))
 
-        with open(lines, encoding="utf-8") as file:
-            told = [json.loads(line) for line in file]
+        def talk():
+            traffic.ping(a, "192.0.2.2", 10)
+            traffic.ping(a, "2001:db8::2", 10)
+            traffic.udp(a, "192.0.2.1", b, "192.0.2.2", [972] * 30, tos=0xb8)
+            traffic.udp_refused(a, "192.0.2.1", "192.0.2.2")
+            traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
+            traffic.tcp(a, "2001:db8::1", b, "2001:db8::2", 10, answer=70000)
+
+        told = observer.flows_beside(
+            self.lab, a, collector.spec("agent_ip=192.0.2.1", "batch_delay=0"), talk)
         records = collector.records()
         self.assertGreaterEqual(len(records), 11)
         self.assertEqual([flow_proto.expected(line) for line in told],
@@ -69,14 +59,9 @@ class Fields(grpc_lab.GrpcTest):
         self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0",
                       ["192.0.2.2/24"])
         collector = grpc_lab.Collector(self.lab, ns=a).start()
-        process = self.lab.spawn(
-            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
-            "-o", collector.spec("batch_delay=0"), ns=a, stderr=-1, text=True)
-        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
-        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 1000, port=65001)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=lab.PATIENCE_S)
-        self.assertEqual((0, ""), (process.returncode, errors))
+        observer.flows_beside(
+            self.lab, a, collector.spec("batch_delay=0"),
+            lambda: traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 1000, port=65001))
         flags = self.tcp_flags(collector.records(), 65001)
         self.assertEqual(0x002, flags["client"] & 0x102, flags)
         self.assertEqual(0x100, flags["server"] & 0x102, flags)
@@ -93,17 +78,7 @@ class Fields(grpc_lab.GrpcTest):
         return flags
 
 
-class Faults(grpc_lab.GrpcTest):
-    def setUp(self):
-        super().setUp()
-        self.collector = grpc_lab.Collector(self.lab)
-
-    def test_all_is_delivered_once(self):
-        self.collector.start()
-        feed = self.feed(self.collector, rate=20000)
-        self.assertEqual(0, self.check_all_came(self.collector, feed.finish()))
-        self.check_told_once(feed)
-
+class Faults(grpc_lab.FaultsTest):
     def test_collector_that_is_away_at_first(self):
         self.collector.start().end()
         feed = self.feed(self.collector, seconds=2)
@@ -124,24 +99,6 @@ class Faults(grpc_lab.GrpcTest):
                          result["stats"]["pending"]["records"])
         self.check_told_once(feed, "cannot connect to nowhere.invalid")
         self.note(feed.messages()[0])
-
-    def test_collector_that_is_killed_misses_nothing(self):
-        self.collector.start()
-        feed = self.feed(self.collector, "batch_delay=10ms", seconds=4)
-        lab.wait_for(self.collector.has_any, "records")
-        for _ in range(2):
-            self.collector.end()
-            time.sleep(1)
-            self.check_recovers(self.collector, self.collector.start)
-        self.check_all_came(self.collector, feed.finish())
-
-    def test_collector_that_goes_away_in_order_gets_nothing_twice(self):
-        self.collector.start()
-        feed = self.feed(self.collector, "batch_delay=10ms", seconds=3)
-        lab.wait_for(self.collector.has_any, "records")
-        self.collector.end(signal.SIGTERM)
-        self.collector.start()
-        self.assertEqual(0, self.check_all_came(self.collector, feed.finish()))
 
     def test_connections_that_are_renewed_are_not_an_error(self):
         self.collector.options = ("--max-age-ms", 300)
@@ -205,21 +162,6 @@ class Faults(grpc_lab.GrpcTest):
             feed.finish(1)
         self.check_told_once(feed, "it does not speak HTTP/2; trying again")
 
-    def test_errors_are_told_once_and_nothing_is_lost(self):
-        self.collector.set_mode("UNAVAILABLE", "back soon")
-        self.collector.start()
-        feed = self.feed(self.collector, seconds=5)
-        for status in ("UNAVAILABLE", "UNIMPLEMENTED", "UNAUTHENTICATED",
-                       "RESOURCE_EXHAUSTED"):
-            self.collector.set_mode(status, "words")
-            feed.wait_message(status)
-        self.collector.set_mode("ok")
-        self.check_all_came(self.collector, feed.finish())
-        lines = feed.messages()
-        self.assertEqual(5, len(set(lines)), lines)
-        self.assertEqual(5, len(lines), lines)
-        self.assertIn("accepts records again", lines[-1])
-
     def test_messages_that_are_too_large_are_halved(self):
         self.collector.options = ("--max-message", 50000)
         self.collector.start()
@@ -227,15 +169,6 @@ class Faults(grpc_lab.GrpcTest):
         self.check_all_came(self.collector, feed.finish())
         self.assertGreater(50000, max(map(len, self.collector.messages())))
         self.check_told_once(feed)
-
-    def test_record_that_is_refused_is_the_only_one_missing(self):
-        self.collector.set_mode("refuse-size", 5001)
-        self.collector.start()
-        feed = self.feed(self.collector, seconds=2)
-        self.assertEqual(0, self.check_all_came(self.collector, feed.finish(),
-                                                but=[5000]))
-        self.check_told_once(feed, "refuses a record permanently: "
-                                   "INVALID_ARGUMENT: poison")
 
     def test_record_that_breaks_the_collector_is_the_only_one_missing(self):
         self.collector.set_mode("raise-size", 5001)

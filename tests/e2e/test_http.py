@@ -3,14 +3,10 @@
 # Needs: nginx-light zstd
 """Records to HTTP servers: all encodings, and whatever goes wrong."""
 
-import json
 import os
-import signal
 import subprocess
-import time
 from unittest import mock
 
-from lib import bpf
 from lib import http_lab
 from lib import ipfix_lab
 from lib import lab
@@ -20,10 +16,6 @@ from lib import traffic
 
 LIMIT_MS = 20  # that a call may take of its thread
 RECORDS = 20_000
-
-
-def poisoned(records):
-    return [n for n in range(records) if n % http_lab.POISON == http_lab.POISON - 1]
 
 
 def ecs_name(key):
@@ -51,25 +43,21 @@ class Encodings(http_lab.HttpTest):
         self.assertEqual(stats["counters"]["requests"], len(collector.requests))
         return collector
 
+    def talk_beside(self, a, b, spec, json_options=""):
+        def talk():
+            traffic.ping(a, "192.0.2.2", 10)
+            traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
+
+        told = observer.flows_beside(self.lab, a, spec, talk, json_options)
+        self.assertGreaterEqual(len(told), 4)
+        return told
+
     def test_lines_have_what_json_has(self):
         a, b = self.lab.ns("a"), self.lab.ns("b")
         self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0", ["192.0.2.2/24"])
         collector = http_lab.Collector(a, port=self.port)
         self.addCleanup(collector.stop)
-        lines = self.lab.path("lines")
-        process = self.lab.spawn(
-            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
-            "-o", f"json:{lines}", "-o", self.spec("requests=1", path="/flows"), ns=a,
-            stderr=subprocess.PIPE, text=True)
-        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
-        traffic.ping(a, "192.0.2.2", 10)
-        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=lab.PATIENCE_S)
-        self.assertEqual((0, ""), (process.returncode, errors))
-        with open(lines, encoding="utf-8") as file:
-            told = [json.loads(line) for line in file]
-        self.assertGreaterEqual(len(told), 4)
+        told = self.talk_beside(a, b, self.spec("requests=1", path="/flows"))
         self.assertEqual(told, collector.lines)
         self.assertEqual({"/flows"}, {path for path, _ in collector.requests})
 
@@ -90,21 +78,8 @@ class Encodings(http_lab.HttpTest):
         self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0", ["192.0.2.2/24"])
         collector = AnyRecords(a, port=self.port, encoding="bulk")
         self.addCleanup(collector.stop)
-        lines = self.lab.path("lines")
-        process = self.lab.spawn(
-            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
-            "-o", f"json:{lines}?host=no", "-o",
-            self.spec("requests=1&encoding=bulk&layout=ecs&agent_ip=192.0.2.9&field.site=b"), ns=a,
-            stderr=subprocess.PIPE, text=True)
-        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
-        traffic.ping(a, "192.0.2.2", 10)
-        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=lab.PATIENCE_S)
-        self.assertEqual((0, ""), (process.returncode, errors))
-        with open(lines, encoding="utf-8") as file:
-            told = [json.loads(line) for line in file]
-        self.assertGreaterEqual(len(told), 4)
+        told = self.talk_beside(a, b, self.spec(
+            "requests=1&encoding=bulk&layout=ecs&agent_ip=192.0.2.9&field.site=b"), "?host=no")
         for line, found in zip(told, collector.lines, strict=True):
             self.assertEqual("8.11.0", found.pop("ecs.version"))
             self.assertEqual(line["TimeFlowEndMs"], found.pop("@timestamp"))
@@ -176,32 +151,9 @@ class Encodings(http_lab.HttpTest):
             self.assertNotIn("secret", " ".join(self.log()), url)
 
 
-class Faults(http_lab.HttpTest):
-    def check_erratic(self, encoding="json", context=None, more=""):
-        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
-        self.note(f"NETOBS_SEED={seed}")
-        collector = self.collector(seed=seed, encoding=encoding, context=context)
-        collector.too_many, collector.poison = http_lab.TOO_MANY, http_lab.POISON
-        self.feed(self.spec(f"encoding={encoding}&timeout=10&requests=4&{more}"),
-                  "--rate", 1000, "--records", 10_000, "--drain", 100)
-        stats = self.end()
-        self.note(f"{dict(collector.deeds)}, {stats['counters']}, "
-                  f"{sum(collector.unanswered.values())} without an answer")
-        self.check(collector, stats, poisoned(10_000))
-
-    def test_server_that_misbehaves_at_random_misses_nothing(self):
-        self.check_erratic()
-
+class Faults(http_lab.FaultsTest):
     def test_items_of_bulk_are_accounted_for_one_by_one(self):
-        self.check_erratic("bulk")
-
-    def test_tls_server_that_misbehaves_at_random_misses_nothing(self):
-        certificates = ipfix_lab.Certificates(self.lab.path("certs"))
-        self.scheme = "https"
-        path = certificates.path
-        self.check_erratic(context=certificates.server("server"), more=(
-            f"ca={path('ca.pem')}&cert={path('client.pem')}&key_file="
-            f"{path('client.key')}&compress=gzip"))
+        self.check_erratic("encoding=bulk", encoding="bulk")
 
     def test_certificate_that_is_not_trusted_gets_nothing(self):
         certificates = ipfix_lab.Certificates(self.lab.path("certs"))
@@ -265,16 +217,6 @@ class Faults(http_lab.HttpTest):
                           "--records", 2000)
                 self.check(collector, self.end())
                 self.assertEqual({n: 1 for n in range(2000)}, collector.accepted)
-
-    def test_records_wait_on_disk_for_a_server_that_comes_later(self):
-        more = f"spool=disk:{self.lab.path('spool')}"
-        self.feed(self.spec(more), "--records", 5000, "--drain", 0.1)
-        self.end(code=1)
-        collector = self.collector()
-        self.feed(self.spec(more), "--records", 5000, "--first", 5000)
-        stats = self.end()
-        self.assertEqual(5000, stats["recovered"]["records"])
-        self.assertEqual({n: 1 for n in range(10_000)}, collector.accepted)
 
     def test_records_that_are_skipped_on_disk_hold_nothing_up(self):
         spool = f"spool=disk:{self.lab.path('spool')}"

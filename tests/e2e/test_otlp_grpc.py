@@ -3,11 +3,8 @@
 """Records to receivers of OTLP over gRPC: what they say, and whatever goes wrong."""
 
 import collections
-import json
-import signal
 import time
 
-from lib import bpf
 from lib import certs
 from lib import grpc_lab
 from lib import lab
@@ -31,20 +28,13 @@ class Records(OtlpGrpcTest):
         a, b = self.lab.ns("a"), self.lab.ns("b")
         self.lab.wire(a, "eth0", ["192.0.2.1/24"], b, "eth0", ["192.0.2.2/24"])
         collector = otlp_lab.GrpcReceiver(self.lab, ns=a).start()
-        lines = self.lab.path("lines")
-        process = self.lab.spawn(
-            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
-            "-o", f"json:{lines}?host=no", "-o",
-            collector.spec("agent_ip=192.0.2.1", "field.site=berlin", "batch_delay=0"), ns=a,
-            stderr=-1, text=True)
-        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
-        traffic.ping(a, "192.0.2.2", 10)
-        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=lab.PATIENCE_S)
-        self.assertEqual((0, ""), (process.returncode, errors))
-        with open(lines, encoding="utf-8") as file:
-            told = [json.loads(line) for line in file]
+
+        def talk():
+            traffic.ping(a, "192.0.2.2", 10)
+            traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
+
+        told = observer.flows_beside(self.lab, a, collector.spec(
+            "agent_ip=192.0.2.1", "field.site=berlin", "batch_delay=0"), talk, "?host=no")
         self.assertGreaterEqual(len(told), 4)
         self.assertEqual([otlp.expected(line) for line in told],
                          [log.attributes for log in collector.logs()])
@@ -67,41 +57,14 @@ class Tls(OtlpGrpcTest):
         self.check_told_once(feed)
 
 
-class Faults(OtlpGrpcTest):
-    def setUp(self):
-        super().setUp()
-        self.collector = otlp_lab.GrpcReceiver(self.lab)
-
-    def test_all_is_delivered_once(self):
-        self.collector.start()
-        feed = self.feed(self.collector, rate=20000)
-        self.assertEqual(0, self.check_all_came(self.collector, feed.finish()))
-        self.check_told_once(feed)
-
-    def test_receiver_that_is_killed_misses_nothing(self):
-        self.collector.start()
-        feed = self.feed(self.collector, "batch_delay=10ms", seconds=4)
-        lab.wait_for(self.collector.has_any, "records")
-        for _ in range(2):
-            self.collector.end()
-            time.sleep(1)
-            self.check_recovers(self.collector, self.collector.start)
-        self.check_all_came(self.collector, feed.finish())
-
-    def test_receiver_that_goes_away_in_order_gets_nothing_twice(self):
-        self.collector.start()
-        feed = self.feed(self.collector, "batch_delay=10ms", seconds=3)
-        lab.wait_for(self.collector.has_any, "records")
-        self.collector.end(signal.SIGTERM)
-        self.collector.start()
-        self.assertEqual(0, self.check_all_came(self.collector, feed.finish()))
+class Faults(OtlpGrpcTest, grpc_lab.FaultsTest):
+    make = otlp_lab.GrpcReceiver
 
     def test_partial_success_is_counted(self):
         """Also through kills: a batch that was sent again is rejected again, and counts once."""
         self.collector.set_mode("partial", 10)
         self.collector.start()
-        feed = self.feed(self.collector, "batch_delay=10ms", seconds=4)
-        lab.wait_for(self.collector.has_any, "records")
+        feed = self.feed_at_once(4)
         self.collector.end()
         time.sleep(0.5)
         self.collector.start()
@@ -112,17 +75,6 @@ class Faults(OtlpGrpcTest):
         self.assertIn("refuses records permanently: partial success: poison",
                       " ".join(feed.messages()))
 
-    def test_errors_are_told_once_and_nothing_is_lost(self):
-        self.collector.set_mode("UNAVAILABLE", "back soon")
-        self.collector.start()
-        feed = self.feed(self.collector, seconds=4)
-        for status in "UNAVAILABLE", "UNIMPLEMENTED", "RESOURCE_EXHAUSTED":
-            self.collector.set_mode(status, "words")
-            feed.wait_message(status)
-        self.collector.set_mode("ok")
-        self.check_all_came(self.collector, feed.finish())
-        self.assertEqual(4, len(feed.messages()), feed.messages())
-
     def test_receiver_says_how_long_to_wait(self):
         self.collector.set_mode("retry-info", 4)
         self.collector.start()
@@ -132,13 +84,6 @@ class Faults(OtlpGrpcTest):
         self.check_all_came(self.collector, feed.finish())
         first, second, *_ = self.collector.call_times()
         self.assertGreater(second - first, 3.9)
-
-    def test_record_that_is_refused_is_the_only_one_missing(self):
-        self.collector.set_mode("refuse-size", 5001)
-        self.collector.start()
-        feed = self.feed(self.collector, seconds=2)
-        self.assertEqual(0, self.check_all_came(self.collector, feed.finish(), but=[5000]))
-        self.check_told_once(feed, "refuses a record permanently: INVALID_ARGUMENT: poison")
 
     def test_records_wait_on_disk_for_a_receiver_that_comes_later(self):
         self.collector.start().end()

@@ -4,11 +4,8 @@
 
 import json
 import os
-import signal
-import subprocess
 import time
 
-from lib import bpf
 from lib import http_lab
 from lib import ipfix_lab
 from lib import lab
@@ -48,22 +45,15 @@ class Records(OtlpTest):
                       b, "eth0", ["192.0.2.2/24", "2001:db8::2/64"])
         collector = otlp_lab.HttpReceiver(a, port=self.port)
         self.addCleanup(collector.stop)
-        lines = self.lab.path("lines")
-        process = self.lab.spawn(
-            observer.netobsctl(), "flows", "-i", "eth0", "--interval", "0.2",
-            "-o", f"json:{lines}?host=no", "-o",
-            self.spec("requests=1&field.site=berlin&agent_ip=192.0.2.9"), ns=a,
-            stderr=subprocess.PIPE, text=True)
-        lab.wait_for(lambda: bpf.attached(a, "eth0") == 2, "netobsctl")
-        traffic.ping(a, "192.0.2.2", 10)
-        traffic.ping(a, "2001:db8::2", 10)
-        traffic.udp(a, "192.0.2.1", b, "192.0.2.2", [972] * 30, tos=0xb8)
-        traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=lab.PATIENCE_S)
-        self.assertEqual((0, ""), (process.returncode, errors))
-        with open(lines, encoding="utf-8") as file:
-            told = [json.loads(line) for line in file]
+
+        def talk():
+            traffic.ping(a, "192.0.2.2", 10)
+            traffic.ping(a, "2001:db8::2", 10)
+            traffic.udp(a, "192.0.2.1", b, "192.0.2.2", [972] * 30, tos=0xb8)
+            traffic.tcp(a, "192.0.2.1", b, "192.0.2.2", 100000, answer=10)
+
+        told = observer.flows_beside(self.lab, a, self.spec(
+            "requests=1&field.site=berlin&agent_ip=192.0.2.9"), talk, "?host=no")
         logs = collector.logs()
         self.assertGreaterEqual(len(logs), 7)
         self.assertEqual([otlp.expected(line) for line in told],
@@ -105,30 +95,12 @@ class Records(OtlpTest):
             self.assertIn(words, " ".join(self.log()), more)
 
 
-class Faults(OtlpTest):
-    def check_erratic(self, more="", **options):
-        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
-        self.note(f"NETOBS_SEED={seed}")
-        collector = self.collector(seed=seed, **options)
-        collector.too_many, collector.poison = http_lab.TOO_MANY, http_lab.POISON
-        self.feed(self.spec(f"timeout=10&requests=4&{more}"),
-                  "--rate", 1000, "--records", 10_000, "--drain", 100)
-        stats = self.end()
-        self.note(f"{dict(collector.deeds)}, {stats['counters']}, {collector.rejected} rejected, "
-                  f"{sum(collector.unanswered.values())} without an answer")
-        self.check(collector, stats, [n for n in range(10_000) if collector.is_bad(n)])
+class Faults(OtlpTest, http_lab.FaultsTest):
+    def check_erratic(self, *arguments, **options):
+        collector, stats = super().check_erratic(*arguments, **options)
+        self.note(f"{collector.rejected} rejected")
         self.check_rejected(collector, stats)
-
-    def test_receiver_that_misbehaves_at_random_misses_nothing(self):
-        self.check_erratic()
-
-    def test_the_same_over_tls(self):
-        certificates = ipfix_lab.Certificates(self.lab.path("certs"))
-        self.scheme = "otlp+https"
-        path = certificates.path
-        self.check_erratic(f"ca={path('ca.pem')}&cert={path('client.pem')}&"
-                           f"key_file={path('client.key')}&compress=gzip",
-                           context=certificates.server("server"))
+        return collector, stats
 
     def test_partial_success_is_counted(self):
         collector = self.collector()
@@ -205,16 +177,6 @@ class Faults(OtlpTest):
         self.assertGreater(times[1] - times[0], 0.9)
         collector.deed = None
         self.check(collector, self.end())
-
-    def test_records_wait_on_disk_for_a_receiver_that_comes_later(self):
-        more = f"spool=disk:{self.lab.path('spool')}"
-        self.feed(self.spec(more), "--records", 5000, "--drain", 0.1)
-        self.end(code=1)
-        collector = self.collector()
-        self.feed(self.spec(more), "--records", 5000, "--first", 5000)
-        stats = self.end()
-        self.assertEqual(5000, stats["recovered"]["records"])
-        self.assertEqual({n: 1 for n in range(10_000)}, collector.accepted)
 
 
 class Service(ServiceTest):

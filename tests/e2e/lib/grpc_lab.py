@@ -168,3 +168,65 @@ class GrpcTest(lab.LabTest):
         self.assertEqual(len(texts), len(lines), lines)
         for text, line in zip(texts, lines):
             self.assertIn(text, line)
+
+
+class FaultsTest(GrpcTest):
+    """What every kind of collector goes through."""
+
+    make = Collector # @return: a collector that has not started
+
+    def setUp(self):
+        super().setUp()
+        self.collector = self.make(self.lab)
+
+    def feed_at_once(self, seconds):
+        """Batches are sent at once; some have been when this returns."""
+        feed = self.feed(self.collector, "batch_delay=10ms", seconds=seconds)
+        lab.wait_for(self.collector.has_any, "records")
+        return feed
+
+    def test_all_is_delivered_once(self):
+        self.collector.start()
+        feed = self.feed(self.collector, rate=20000)
+        self.assertEqual(0, self.check_all_came(self.collector, feed.finish()))
+        self.check_told_once(feed)
+
+    def test_collector_that_is_killed_misses_nothing(self):
+        self.collector.start()
+        feed = self.feed_at_once(4)
+        for _ in range(2):
+            self.collector.end()
+            time.sleep(1)
+            self.check_recovers(self.collector, self.collector.start)
+        self.check_all_came(self.collector, feed.finish())
+
+    def test_collector_that_goes_away_in_order_gets_nothing_twice(self):
+        self.collector.start()
+        feed = self.feed_at_once(3)
+        self.collector.end(signal.SIGTERM)
+        self.collector.start()
+        self.assertEqual(0, self.check_all_came(self.collector, feed.finish()))
+
+    def test_errors_are_told_once_and_nothing_is_lost(self):
+        self.collector.set_mode("UNAVAILABLE", "back soon")
+        self.collector.start()
+        feed = self.feed(self.collector, seconds=5)
+        for status in ("UNAVAILABLE", "UNIMPLEMENTED", "UNAUTHENTICATED",
+                       "RESOURCE_EXHAUSTED"):
+            self.collector.set_mode(status, "words")
+            feed.wait_message(status)
+        self.collector.set_mode("ok")
+        self.check_all_came(self.collector, feed.finish())
+        lines = feed.messages()
+        self.assertEqual(5, len(set(lines)), lines)
+        self.assertEqual(5, len(lines), lines)
+        self.assertIn("accepts records again", lines[-1])
+
+    def test_record_that_is_refused_is_the_only_one_missing(self):
+        self.collector.set_mode("refuse-size", 5001)
+        self.collector.start()
+        feed = self.feed(self.collector, seconds=2)
+        self.assertEqual(0, self.check_all_came(self.collector, feed.finish(),
+                                                but=[5000]))
+        self.check_told_once(feed, "refuses a record permanently: "
+                                   "INVALID_ARGUMENT: poison")

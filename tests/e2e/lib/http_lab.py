@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import http.server
 import json
+import os
 import random
 import socket
 import struct
@@ -282,3 +283,41 @@ class HttpTest(ipfix_lab.IpfixTest):
         self.assertEqual(set(range(taken)) - set(poison), set(collector.accepted))
         self.assertEqual({1}, set(collector.accepted.values()))
         self.assertLessEqual(set(poison), set(collector.refused))
+
+
+class FaultsTest(HttpTest):
+    """What every kind of server goes through."""
+
+    def check_erratic(self, more="", **options):
+        seed = int(os.environ.get("NETOBS_SEED", time.time_ns() % 10**6))
+        self.note(f"NETOBS_SEED={seed}")
+        collector = self.collector(seed=seed, **options)
+        collector.too_many, collector.poison = TOO_MANY, POISON
+        self.feed(self.spec(f"timeout=10&requests=4&{more}"),
+                  "--rate", 1000, "--records", 10_000, "--drain", 100)
+        stats = self.end()
+        self.note(f"{dict(collector.deeds)}, {stats['counters']}, "
+                  f"{sum(collector.unanswered.values())} without an answer")
+        self.check(collector, stats, range(POISON - 1, 10_000, POISON))
+        return collector, stats
+
+    def test_server_that_misbehaves_at_random_misses_nothing(self):
+        self.check_erratic()
+
+    def test_tls_server_that_misbehaves_at_random_misses_nothing(self):
+        certificates = ipfix_lab.Certificates(self.lab.path("certs"))
+        self.scheme = f"{self.scheme}s"
+        path = certificates.path
+        self.check_erratic(f"ca={path('ca.pem')}&cert={path('client.pem')}&"
+                           f"key_file={path('client.key')}&compress=gzip",
+                           context=certificates.server("server"))
+
+    def test_records_wait_on_disk_for_a_server_that_comes_later(self):
+        more = f"spool=disk:{self.lab.path('spool')}"
+        self.feed(self.spec(more), "--records", 5000, "--drain", 0.1)
+        self.end(code=1)
+        collector = self.collector()
+        self.feed(self.spec(more), "--records", 5000, "--first", 5000)
+        stats = self.end()
+        self.assertEqual(5000, stats["recovered"]["records"])
+        self.assertEqual({n: 1 for n in range(10_000)}, collector.accepted)
