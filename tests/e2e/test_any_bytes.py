@@ -17,7 +17,6 @@ from lib import bpf
 from lib import ipfix
 from lib import lab
 from lib import metrics
-from lib import observer
 from lib.service import ServiceTest
 from lib.talkers import PR_SET_NAME, child, join
 from lib.terminal import Terminal

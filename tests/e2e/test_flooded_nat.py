@@ -10,7 +10,6 @@ connections, of more than the table has places for.
 
 import json
 import os
-import random
 import re
 import socket
 import struct

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 """flowgen sends the packets that it reports; other tests and benchmarks rely on that."""
 
-import os
 
 from lib import lab
 from lib import traffic

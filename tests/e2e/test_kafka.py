@@ -3,8 +3,6 @@
 # Label: broker
 """Records to a Kafka broker of the last version with ZooKeeper's ways, 3.9."""
 
-import json
-import os
 import subprocess
 import unittest
 

@@ -10,7 +10,6 @@ repeats it.
 import collections
 import json
 import os
-import random
 import signal
 import socket
 import time

@@ -8,8 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import unittest
 from pathlib import Path
 
 from lib import lab

@@ -18,7 +18,6 @@ from lib import lab
 from lib import observer
 from lib import traffic
 from lib.persistent import PersistentTest
-from lib.service import AGAIN
 
 RESTARTS = int(os.environ.get("NETOBS_TEST_RESTARTS", "5"))
 RATE = lab.sized(20000)

@@ -7,7 +7,6 @@ while not a packet is lost and hardly one takes the slow way.
 """
 
 import json
-import os
 import time
 
 from lib import lab

@@ -4,7 +4,6 @@
 """netobsctl top: its screen, its keys, and the terminal after it; --once; files."""
 
 import json
-import os
 import re
 import signal
 import subprocess

@@ -2,7 +2,6 @@
 """Which interfaces of a random topology are observed, such that counts can tell the truth."""
 
 from collections import defaultdict
-from dataclasses import replace
 
 from lib import topology_truth
 from lib.topology import IN, OUT
