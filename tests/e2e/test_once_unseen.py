@@ -165,4 +165,4 @@ class UnseenSender(FixedTest):
 
 
 if __name__ == "__main__":
-    lab.main()
+    lab.main(at_once=3)
