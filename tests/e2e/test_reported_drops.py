@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nftables
-# Alone: it looks for programs on the whole host.
+# Alone: its sinks get the drops of the whole host.
 """Drops of a service: records in its sinks, metrics and status, compared with nft's counters."""
 
 import collections
