@@ -243,9 +243,10 @@ endfunction()
 # ---- Scripts: end to end, and the ABI --------------------------------------
 
 # Tests of a folder run side by side: each makes namespaces of its own. A script with a line
-# "# Alone: why" runs beside none, since it measures. A line "# Label: NAME" gives it another
-# label than its folder. Those with a line "# Cost: SECONDS" start first, the longest of them at
-# once; of the others, ctest knows how long they took in this build directory.
+# "# Alone: why" runs beside none, since it measures, and those with the same "# Lock: NAME, why"
+# not beside each other. A line "# Label: NAME" gives it another label than its folder. Those
+# with a line "# Cost: SECONDS" start first, the longest of them at once; of the others, ctest
+# knows how long they took in this build directory.
 function(netobs_script_tests label timeout)
 	netobs_test_sources(scripts ${label}/test_*.py)
 	netobs_test_sources(shell_scripts ${label}/test_*.sh)
@@ -270,6 +271,11 @@ function(netobs_script_tests label timeout)
 		file(STRINGS ${script} alone REGEX "^# Alone: ")
 		if(alone)
 			set_tests_properties(${label}.${stem} PROPERTIES RUN_SERIAL ON COST -1)
+		endif()
+		file(STRINGS ${script} lock REGEX "^# Lock: [a-z]+, ")
+		if(lock)
+			string(REGEX REPLACE "^# Lock: ([a-z]+), .*" "\\1" lock ${lock})
+			set_tests_properties(${label}.${stem} PROPERTIES RESOURCE_LOCK ${lock})
 		endif()
 	endforeach()
 endfunction()

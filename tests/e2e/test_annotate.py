@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: nfdump softflowd
-# Alone: it names the owners of short-lived sockets.
+# Lock: sockets, it names the owners of short-lived sockets.
 """netobsctl map annotate: what other programs have seen behind NAT gets its inner tuple and process.
 
 The truth is conntrack(8)'s table and what the processes that talked have noted. Rules, protocols and

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-# Alone: it names the owners of short-lived sockets, and lists all sockets of the host.
+# Lock: sockets, it names the owners of short-lived sockets, and lists all sockets of the host.
 """
 Names of containers and pods in records, by files as container runtimes have them, of processes in
 control groups as these make them.

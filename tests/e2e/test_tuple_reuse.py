@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 # Needs: conntrack nftables
-# Alone: it names the owners of short-lived sockets.
+# Lock: sockets, it names the owners of short-lived sockets.
 """Processes behind one masquerade use the same tuples, one soon after the other.
 
 Several clients have four ports together, and processes of a client share two. Each record names the
