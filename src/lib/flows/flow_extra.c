@@ -96,13 +96,21 @@ void flow_extras_after_flip(const struct flow_extras *extras, int64_t now_ns)
 bool flow_extras_step(const struct flow_extras *extras, uint32_t *next,
 		      uint32_t *ret_wait_ms)
 {
-	const struct flow_extra *extra = &extras->list[*next];
+	const struct flow_extra *extra;
 
 	if (*next == extras->n)
 		return false;
+	extra = &extras->list[*next];
 	if (!extra->step || !extra->step(ret_wait_ms, extra->ctx))
 		++*next;
 	return true;
+}
+
+void flow_extras_settle(const struct flow_extras *extras)
+{
+	for (uint32_t i = 0; i < extras->n; i++)
+		if (extras->list[i].settle)
+			extras->list[i].settle(extras->list[i].ctx);
 }
 
 void flow_extras_end(const struct flow_extras *extras, int64_t done_ns)

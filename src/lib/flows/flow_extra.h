@@ -20,7 +20,7 @@ enum { FLOW_EXTRA_BYTES_MAX = 512 }; /* of all features */
 
 /*
  * The data of a feature: 8-byte aligned, and zeroes in a new flow; their size may be 0, and then
- * note and join may be NULL. The callbacks change what they are given and nothing else, since an
+ * note and join may be NULL. find_key, note and join change what they are given and nothing else, since an
  * entry may be noted twice: first in a flow that may be reported at once, then, if that fails, in
  * the flow that is kept.
  */
@@ -46,10 +46,11 @@ struct flow_extra {
 	void (*before_flip)(uint32_t generation, int64_t stamp_ns, void *ctx);
 	void (*after_flip)(int64_t now_ns, void *ctx);
 	/*
-	 * No program writes to the old generation any more, and its entries are not read yet: work
-	 * for about a millisecond. @return whether to call it again, in @ret_wait_ms
+	 * No program writes to the old generation any more: work for some milliseconds, before its
+	 * entries are read. @return whether to call it again, in @ret_wait_ms
 	 */
 	bool (*step)(uint32_t *ret_wait_ms, void *ctx);
+	void (*settle)(void *ctx); /* its entries are read from now on */
 	/* Records are filled. No later one has packets from before @done_ns; INT64_MAX: none comes. */
 	void (*end)(int64_t done_ns, void *ctx);
 
@@ -89,6 +90,7 @@ void flow_extras_after_flip(const struct flow_extras *extras, int64_t now_ns);
 /* @next: the feature whose step is due, 0 at first. @return whether there is more to do */
 bool flow_extras_step(const struct flow_extras *extras, uint32_t *next,
 		      uint32_t *ret_wait_ms);
+void flow_extras_settle(const struct flow_extras *extras);
 void flow_extras_end(const struct flow_extras *extras, int64_t done_ns);
 void flow_extras_add_stats(const struct flow_extras *extras,
 			   struct netobs_stats *stats);

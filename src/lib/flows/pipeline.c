@@ -267,6 +267,7 @@ static void start_reading(struct pipeline *pipeline)
 
 	pipeline->n_retries = 0;
 	pipeline->read_err = 0;
+	flow_extras_settle(&pipeline->options.merge.extras);
 	merge_begin(&pipeline->merge, pipeline->mode,
 		    clock_to_stamp(&pipeline->clock, pipeline->flip_ns));
 	logs_settle(&pipeline->logs, has_writers);
@@ -297,7 +298,7 @@ static void step_features(struct pipeline *pipeline)
  */
 static void end_features(struct pipeline *pipeline)
 {
-	const struct merge_options *merge = &pipeline->options.merge;
+	const struct merge_options *merge = &pipeline->merge.options;
 	const int64_t wait_ns =
 		max_u64(merge->active_timeout_ns, merge->interval_ns / 2);
 

@@ -540,11 +540,9 @@ static void before_flip(uint32_t generation, int64_t stamp_ns, void *ctx)
 	nat_forget(&translations->nat, generation);
 }
 
-static bool step(uint32_t *ret_wait_ms, void *ctx)
+static void settle(void *ctx)
 {
-	(void)ret_wait_ms;
 	translations_settle(ctx);
-	return false;
 }
 
 static void end(int64_t done_ns, void *ctx)
@@ -566,7 +564,7 @@ int translations_init(struct translations *translations,
 			   .join = join_translations,
 			   .fill = fill_translation,
 			   .before_flip = before_flip,
-			   .step = step,
+			   .settle = settle,
 			   .end = end,
 			   .ctx = translations },
 	};
