@@ -101,6 +101,8 @@ int worker_new(void (*run)(void *work), void (*free_work)(void *work),
 
 void worker_free(struct worker *worker)
 {
+	if (worker && worker_is_lost(worker)) /* no thread drops it */
+		atomic_fetch_sub(&worker->users, 1);
 	if (!worker || atomic_fetch_sub(&worker->users, 1) > 1)
 		return;
 	if (worker->work)

@@ -11,13 +11,14 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const struct log silent;
 
-enum { SOCKET_POINTS = 5 };
+enum { SOCKET_POINTS = 5, FIRST_ROOM_MAX = 512 << 10 };
 
 /* The second ones list sockets by the files of processes. */
 static const struct attach_point socket_points[2][SOCKET_POINTS] = {
@@ -163,7 +164,7 @@ void session_programs_detach(struct session_programs *programs)
 	program_set_unref(&programs->io);
 	program_set_detach(&programs->sockets, "netobs_sess_set");
 	program_set_detach(&programs->sockets, "netobs_sess_end");
-	programs->list.is_last = 1;
+	programs->is_detached = true;
 }
 
 void session_programs_close(struct session_programs *programs)
@@ -204,6 +205,7 @@ int session_programs_find_holders(const struct session_programs *programs)
  * from its beginning again.
  */
 struct reading {
+	int map_fd; /* before 6.0, the iterator does not keep the map of sockets */
 	int fd;
 	int err; /* of the last read; -EAGAIN: there are more sockets */
 };
@@ -220,12 +222,16 @@ static void free_reading(void *work)
 	struct reading *reading = work;
 
 	close(reading->fd);
+	close_fd(&reading->map_fd);
 	free(reading);
 }
 
 /* Takes @fd over; @err: of the first read. */
-static int begin_reading(int fd, int err, struct worker **ret_worker)
+static int begin_reading(const struct session_programs *programs, int fd,
+			 int err, struct worker **ret_worker)
 {
+	const int map_fd =
+		program_set_map_fd(&programs->sockets, "session_sockets");
 	struct reading *reading = calloc(1, sizeof(*reading));
 	int failed = reading ? worker_new(read_on, free_reading, ret_worker) :
 			       -ENOMEM;
@@ -235,7 +241,7 @@ static int begin_reading(int fd, int err, struct worker **ret_worker)
 		free(reading);
 		return failed;
 	}
-	*reading = (struct reading){ fd, err };
+	*reading = (struct reading){ fcntl(map_fd, F_DUPFD_CLOEXEC, 0), fd, err };
 	worker_put_done(*ret_worker, reading);
 	return 0;
 }
@@ -266,7 +272,8 @@ int session_programs_begin_marks(struct session_programs *programs)
 		&programs->sockets,
 		programs->list_error ? "netobs_sess_mkf" : "netobs_sess_mk");
 
-	return fd < 0 ? fd : begin_reading(fd, -EAGAIN, &programs->marker);
+	return fd < 0 ? fd :
+			begin_reading(programs, fd, -EAGAIN, &programs->marker);
 }
 
 int session_programs_go_on_marking(struct session_programs *programs)
@@ -284,22 +291,42 @@ static void write_list(struct session_programs *programs, uint32_t room)
 			    &first, &programs->list, BPF_ANY);
 }
 
+/* What a call reads: an eighth, of a large ring buffer less. */
+static uint32_t first_room(const struct session_programs *programs)
+{
+	return (uint32_t)min_u64(programs->knobs.ring_bytes / 8, FIRST_ROOM_MAX);
+}
+
 int session_programs_begin_list(struct session_programs *programs)
 {
 	int fd;
 
 	programs->list.number++;
-	write_list(programs, programs->knobs.ring_bytes / 8);
+	programs->list.is_last = programs->is_detached;
+	write_list(programs, first_room(programs));
 	fd = program_set_open_iterator(&programs->sockets,
 				       programs->list_error ? "netobs_sess_lsf" :
 							      "netobs_sess_ls");
-	return fd < 0 ? fd : begin_reading(fd, read_once(fd), &programs->lister);
+	return fd < 0 ? fd :
+			begin_reading(programs, fd, read_once(fd),
+				      &programs->lister);
 }
 
 int session_programs_go_on_listing(struct session_programs *programs)
 {
-	write_list(programs, programs->knobs.ring_bytes / 2);
+	write_list(programs, programs->knobs.ring_bytes / 4);
 	return go_on_reading(&programs->lister);
+}
+
+int session_programs_list_more(struct session_programs *programs)
+{
+	struct reading *reading = worker_take(programs->lister);
+	int err = reading->err;
+
+	if (err == -EAGAIN)
+		err = reading->err = read_once(reading->fd);
+	worker_put_done(programs->lister, reading);
+	return err;
 }
 
 void session_programs_end_list(struct session_programs *programs)

@@ -32,6 +32,7 @@ struct session_programs {
 	struct program_set sockets, io, accept;
 	struct attach_point accept_points[2];
 	struct session_list list;
+	bool is_detached;
 	struct worker *lister, *marker; /* NULL: nothing is read */
 	int list_error; /* not 0: iterate over the files of processes (netobs_sess_lsf), not over a map */
 	int cgroup_fd; /* of the root of cgroup v2; -errno: it cannot be opened */
@@ -71,7 +72,7 @@ int session_programs_find_holders(const struct session_programs *programs);
  */
 int session_programs_begin_marks(struct session_programs *programs);
 
-/** Go on in a thread. @return 0: all have it; -EAGAIN: call it again; or another -errno */
+/** Go on in a thread, or here if none can be made. @return 0: all have it; -EAGAIN: call again; or -errno */
 int session_programs_go_on_marking(struct session_programs *programs);
 
 /**
@@ -82,11 +83,15 @@ int session_programs_go_on_marking(struct session_programs *programs);
 int session_programs_begin_list(struct session_programs *programs);
 
 /**
- * Go on in a thread, which fills half of the ring buffer. Call this when it has just been emptied.
+ * Go on in a thread, or here if none can be made, until a quarter of the ring buffer is filled. Call
+ * this when it has just been emptied.
  *
  * @return 0: the ring buffer has had all sockets; -EAGAIN: call it again; or another -errno
  */
 int session_programs_go_on_listing(struct session_programs *programs);
+
+/** Go on here, until an eighth is filled. @return as session_programs_go_on_listing() */
+int session_programs_list_more(struct session_programs *programs);
 
 /* Drop the rest of a list that has only begun. */
 void session_programs_end_list(struct session_programs *programs);

@@ -311,6 +311,8 @@ static int read_list(struct netobs_sessions *sessions)
 			       clock_boot_ns() + LIST_MS * NSEC_PER_MSEC);
 		return 0;
 	}
+	if (r == -ECANCELED) /* by fork(2): this process begins its last list anew */
+		sessions->is_last_list = false;
 	end_list(sessions, r);
 	return read_ring(sessions);
 }

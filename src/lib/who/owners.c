@@ -192,7 +192,9 @@ void owners_glance(struct owners *owners, int64_t budget_ns)
 	owners->slice_end_ns = clock_boot_ns() + budget_ns;
 	if (read_ring(owners) || session_programs_begin_list(&owners->programs))
 		return;
-	read_ring(owners);
+	while (!read_ring(owners) && clock_boot_ns() < owners->slice_end_ns &&
+	       session_programs_list_more(&owners->programs) == -EAGAIN)
+		;
 	session_programs_end_list(&owners->programs);
 }
 

@@ -86,7 +86,10 @@ void owners_begin(struct owners *owners, int64_t keep_ns);
  */
 bool owners_step(struct owners *owners, uint32_t *ret_wait_ms);
 
-/** Add the sockets that are open now, for up to @budget_ns. Does nothing during an update of the table. */
+/**
+ * Add sockets that are open now, until they are all there or a read ends after @budget_ns. Does nothing
+ * during an update of the table.
+ */
 void owners_glance(struct owners *owners, int64_t budget_ns);
 
 /** Fill @ret_process from the owner of a socket. */
