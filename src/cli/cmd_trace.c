@@ -84,6 +84,7 @@ struct watch {
 	struct trace_report report; /* report of journeys */
 	int64_t drawn_ms;	    /* when the summary was, on a screen */
 	uint64_t shown;
+	bool has_started;
 };
 
 /* ---- Records --------------------------------------------------------------------------- */
@@ -373,6 +374,7 @@ static int start_trace(void *object)
 	describe(watch, text, sizeof(text));
 	if (!verb->live.is_screen)
 		live_say("trace", text);
+	watch->has_started = true;
 	return 0;
 }
 
@@ -396,7 +398,8 @@ static int finish_trace(void *object, int r)
 {
 	struct watch *watch = object;
 
-	trace_report_left_out(watch->trace);
+	if (watch->has_started)
+		trace_report_left_out(watch->trace);
 	if (!r)
 		r = end_report(watch);
 	return trace_outputs_close(&watch->outputs) ? r : -EIO;

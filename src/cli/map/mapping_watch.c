@@ -22,7 +22,7 @@ struct watch {
 	bool has_service;
 	struct netobs *ctx; /* NULL: the kernel is asked, or the service */
 	struct mapping_list list;
-	int64_t due_ms; /* when the table is shown next */
+	int64_t due_ms; /* when the table is shown next; 0: not known yet */
 };
 
 static bool is_json(const struct watch *watch)
@@ -165,16 +165,18 @@ static int start_watch(void *object)
 		show(watch); /* the headings */
 	else
 		live_say("map", "waiting for translations by NAT");
-	watch->due_ms = now_ms() + watch->options->interval_ms;
 	return 0;
 }
 
+/* An interval begins here, after the last table and after the end of the run is known. */
 static int find_wait(void *object)
 {
-	const struct watch *watch = object;
+	struct watch *watch = object;
 
 	if (watch->verb.is_stopping)
 		return watch->ctx ? -1 : 0;
+	if (!watch->due_ms)
+		watch->due_ms = now_ms() + watch->options->interval_ms;
 	return left_ms(watch->due_ms);
 }
 
@@ -192,7 +194,7 @@ static int dispatch_watch(void *object)
 	    (now < watch->due_ms &&
 	     (!verb->deadline_ms || now < verb->deadline_ms)))
 		return r;
-	watch->due_ms = now + watch->options->interval_ms;
+	watch->due_ms = 0;
 	if (verb->live.is_paused)
 		return 0;
 	if (!collect(watch))

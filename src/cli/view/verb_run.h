@@ -19,7 +19,10 @@ struct verb_ops {
 	int (*prepare)(void *object);
 	/** After each wait. @return >= 0 or -EINTR; -ECANCELED: it has ended; < 0: it failed */
 	int (*dispatch)(void *object);
-	/* End the observers, after which dispatch() returns -ECANCELED. Safe in a signal handler, and more than once. */
+	/*
+	 * End the observers, after which dispatch() returns -ECANCELED. Safe in a signal handler, more
+	 * than once, and before and during start().
+	 */
 	void (*stop)(void *object);
 	/**
 	 * Close and report, also after start() has failed. May be NULL.
