@@ -39,10 +39,10 @@ struct pipeline {
 		PIPELINE_SWEEPING
 	} phase;
 	enum merge_mode mode;
-	uint32_t wait_ms;   /* before the next step */
+	uint32_t wait_ms;      /* before the next step */
 	uint32_t next_feature; /* whose step is due */
-	uint32_t n_retries; /* of reading a log, or of the drain's reading */
-	int read_err;	    /* why this drain leaves something unread, or 0 */
+	uint32_t n_retries;    /* of reading a log, or of the drain's reading */
+	int read_err;	  /* why this drain leaves something unread, or 0 */
 	bool is_refusing; /* a record of the current generation found no room */
 	bool is_leaving; /* the next process reports the records of the current generation */
 	/* Generations that an earlier process may have read in part without noting it. */
