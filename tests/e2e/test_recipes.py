@@ -34,7 +34,8 @@ AWAY = re.compile(r"cannot (connect|send) to \S+: Connection refused; trying aga
 
 # Files of the host can be read, and changes are gone when the shell ends. Its SysV IPC is
 # private, as nfcapd finds others of its kind there. Each netobsctl runs for 3 seconds,
-# while pings leave by eth0 that nothing answers.
+# while pings leave by eth0 that nothing answers. A collector of the recipe listens before,
+# and has read all datagrams when the recipe ends it.
 HOST = r"""
 set -e
 for dir in /var/log /var/lib /var/cache; do mount -t tmpfs tmpfs "$dir"; done
@@ -51,10 +52,15 @@ case "\$*" in
 *' -r '* | check*) exec $NETOBSCTL "\$@" ;;
 *--once*) exec $NETOBSCTL "\$@" --interval 2 ;;
 esac
+collector() { ss -Hlun 'sport = 4739'; }
+case "\$RECIPE" in
+*nfcapd* | *nfacctd*) until collector | grep -q .; do sleep 0.1; done ;;
+esac
 ping -q -c 1000 -i 0.1 192.0.2.2 >ping.log &
 $NETOBSCTL "\$@" -d 3
 status=\$?
 kill \$!
+while collector | grep -q 'UNCONN *[1-9]'; do sleep 0.1; done
 exit \$status
 END
 chmod +x bin/netobsctl
