@@ -47,8 +47,15 @@ class Watcher:
             if alert["Way"] == "to_server":
                 self.times[alert["SrcPort"]].append(alert["Value"] / 1000)
 
+    def rest(self):
+        """Leaves alerts in the ring until take(). A process that is woken for an alert delays the
+        packet's way from the interface to its socket, which is in the kernel's sample."""
+        self.process.send_signal(signal.SIGSTOP)
+
     def take(self, port):
         """Those of a connection that has ended."""
+        self.process.send_signal(signal.SIGCONT)
+        lab.wait_for(lambda: self.times[port], "samples")
         seen = -1
         while seen != len(self.times[port]):
             seen = len(self.times[port])
@@ -67,11 +74,7 @@ class Watcher:
 
 
 class Watched:
-    """A link whose connections are measured.
-
-    In one way: an alert wakes a process, which takes time between the packet's arrival at the
-    interface and that at its socket, so two would be seen in the kernel's samples.
-    """
+    """A link whose connections are measured, one after another."""
 
     def __init__(self, where, delay_ms, loss, seed):
         self.lab, self.loss = where, loss
@@ -99,6 +102,7 @@ class Watched:
         # A link that loses nothing takes more of bulk data than tcpdump has time for.
         dump = packets.Tcpdump(self.lab, self.link.a, "eth0", self.path + ".pcap", "-s", 2048,
                                "tcp") if self.loss or case.kind != "bulk" else None
+        self.watcher.rest()
         talked = self.talk(case, seconds)
         truth = self.round_trips(dump, talked["port"]) if dump else (None, None)
         with open(self.path + ".rtt", encoding="ascii") as file:
