@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-#include "group_record.h"
 #include "key_values.h"
 #include "keys.h"
 
@@ -8,12 +7,10 @@
 #include <string.h>
 
 #include <netobs/group.h>
-#include <netobs/networks.h>
+#include <netobs/series.h>
 
 #include "base/conversation.h"
-#include "base/json.h"
 #include "base/text.h"
-#include "catalogue/direction.h"
 
 /* ---- Addresses ------------------------------------------------------------------ */
 
@@ -35,25 +32,6 @@ static void text_pair(const void *value, const struct group_text *to)
 	netobs_names_host(to->names, pair->addrs[0], low, sizeof(low));
 	netobs_names_host(to->names, pair->addrs[1], high, sizeof(high));
 	snprintf(to->buf, to->size, "%s \u2194 %s", low, high);
-}
-
-void group_json_addr(struct json *json, const uint8_t addr[16])
-{
-	char text[NETOBS_ADDR_STR_MAX];
-
-	netobs_addr_str(addr, text, sizeof(text));
-	json_string(json, text);
-}
-
-static void json_pair(const void *value, struct json *json)
-{
-	const struct pair_value *pair = value;
-
-	json_key(json, "HostAddrs");
-	json_open(json, '[');
-	group_json_addr(json, pair->addrs[0]);
-	group_json_addr(json, pair->addrs[1]);
-	json_close(json, ']');
 }
 
 /* ---- Flows ---------------------------------------------------------------------- */
@@ -100,21 +78,6 @@ static void text_tuple(const void *value, const struct group_text *to)
 		 tuple->has_ports ? "/" : " ", proto);
 }
 
-static void json_tuple(const void *value, struct json *json)
-{
-	const struct tuple_value *tuple = value;
-
-	json_key(json, "SrcAddr");
-	group_json_addr(json, tuple->src);
-	json_key(json, "DstAddr");
-	group_json_addr(json, tuple->dst);
-	if (tuple->has_ports) {
-		json_key_u64(json, "SrcPort", tuple->src_port);
-		json_key_u64(json, "DstPort", tuple->dst_port);
-	}
-	json_key_u64(json, "Proto", tuple->proto);
-}
-
 /* ---- Conversations --------------------------------------------------------------- */
 
 static uint64_t conversation_of(const struct netobs_flow *flow)
@@ -132,11 +95,6 @@ static uint64_t conversation_of(const struct netobs_flow *flow)
 		.proto = flow->proto });
 }
 
-static void fill_conversation(const struct group_part *part, void *value)
-{
-	*(uint64_t *)value = conversation_of(part->flow);
-}
-
 static void set_ends(struct tuple_value *tuple, const uint8_t src[16],
 		     uint16_t src_port, const uint8_t dst[16], uint16_t dst_port)
 {
@@ -147,11 +105,11 @@ static void set_ends(struct tuple_value *tuple, const uint8_t src[16],
 }
 
 /* The client's tuple: that of the server's packets is reversed. */
-static void note_conversation(const struct group_part *part, void *ret_note)
+static void fill_conversation(const struct group_part *part, void *ret_note)
 {
 	const struct netobs_flow *flow = part->flow;
 	const bool is_reply = part->addrs[ADDR_SERVER] == flow->src;
-	struct conversation_note *note = ret_note;
+	struct conversation_value *note = ret_note;
 
 	note->id = conversation_of(flow);
 	fill_tuple(part, &note->tuple);
@@ -168,29 +126,9 @@ static void note_conversation(const struct group_part *part, void *ret_note)
 
 static void text_conversation(const void *value, const struct group_text *to)
 {
-	const struct conversation_note *note = value;
+	const struct conversation_value *note = value;
 
 	text_tuple(&note->tuple, to);
-}
-
-static void json_conversation(const void *value, struct json *json)
-{
-	const struct conversation_note *note = value;
-	const struct tuple_value *tuple = &note->tuple;
-	char id[TEXT_HASH_MAX + 1];
-
-	*text_hash(id, note->id) = '\0';
-	json_key(json, "ConversationId");
-	json_string(json, id);
-	json_key(json, "ClientAddr");
-	group_json_addr(json, tuple->src);
-	json_key(json, "ServerAddr");
-	group_json_addr(json, tuple->dst);
-	if (tuple->has_ports) {
-		json_key_u64(json, "ClientPort", tuple->src_port);
-		json_key_u64(json, "ServerPort", tuple->dst_port);
-	}
-	json_key_u64(json, "Proto", tuple->proto);
 }
 
 /* ---- Services ------------------------------------------------------------------- */
@@ -246,29 +184,6 @@ static void text_service(const void *value, const struct group_text *to)
 		human_endpoint(to->buf, to->size, host, port);
 	else
 		snprintf(to->buf, to->size, "%s %s", host, port);
-}
-
-static void json_proto(const void *value, struct json *json)
-{
-	json_key_u64(json, "Proto", *(const uint8_t *)value);
-}
-
-static void json_port(const void *value, struct json *json)
-{
-	const struct port_value *port = value;
-
-	if (port->has_port)
-		json_key_u64(json, "ServerPort", ntohs(port->port));
-	json_proto(&port->proto, json);
-}
-
-static void json_service(const void *value, struct json *json)
-{
-	const struct service_value *service = value;
-
-	json_key(json, "ServerAddr");
-	group_json_addr(json, service->addr);
-	json_port(&service->port, json);
 }
 
 /* ---- Places --------------------------------------------------------------------- */
@@ -361,58 +276,6 @@ static void text_tunnel(const void *value, const struct group_text *to)
 			 tunnel->type ? human_tunnel_name(tunnel->type) : "-");
 }
 
-static void json_interface(const void *value, struct json *json)
-{
-	const struct interface_value *interface = value;
-
-	if (!*interface->name)
-		return;
-	json_key(json, "Interfaces");
-	json_open(json, '[');
-	json_string(json, interface->name);
-	json_close(json, ']');
-	json_key(json, "IfIndexes");
-	json_open(json, '[');
-	json_u64(json, interface->ifindex);
-	json_close(json, ']');
-	if (interface->netns_inode)
-		json_key_u64(json, "NetnsInode", interface->netns_inode);
-}
-
-static void json_direction(const void *value, struct json *json)
-{
-	const uint8_t direction = *(const uint8_t *)value;
-
-	if (!direction)
-		return;
-	json_key(json, "IfDirections");
-	json_open(json, '[');
-	json_u64(json, direction_index(direction));
-	json_close(json, ']');
-}
-
-static void json_vlan(const void *value, struct json *json)
-{
-	const struct vlan_value *vlan = value;
-
-	if (vlan->has_inner)
-		json_key_u64(json, "VlanId", ntohs(vlan->inner));
-	if (vlan->has_outer)
-		json_key_u64(json, "OuterVlanId", ntohs(vlan->outer));
-}
-
-static void json_tunnel(const void *value, struct json *json)
-{
-	const struct tunnel_value *tunnel = value;
-
-	if (!tunnel->type)
-		return;
-	json_key(json, "TunnelType");
-	json_string(json, human_tunnel_name(tunnel->type));
-	if (tunnel->has_vni)
-		json_key_u64(json, "Vni", ntohl(tunnel->vni));
-}
-
 /* ---- Processes ------------------------------------------------------------------ */
 
 static void fill_process(const struct group_part *part, void *value)
@@ -439,46 +302,22 @@ static void text_process(const void *value, const struct group_text *to)
 	safe_cell(to->buf);
 }
 
-static void json_process(const void *value, struct json *json)
+static void fill_container(const struct group_part *part, void *ret_note)
 {
-	const struct process_value *process = value;
+	struct container_value *note = ret_note;
 
-	if (!process->is_known)
+	if (!part->process)
 		return;
-	json_key_u64(json, "Pid", ntohl(process->pid));
-	json_key(json, "Process");
-	json_string(json, process->command);
-}
-
-static void fill_container(const struct group_part *part, void *value)
-{
-	struct container_value *container = value;
-
-	if (part->process)
-		snprintf(container->id, sizeof(container->id), "%s",
-			 part->process->container_id);
-}
-
-static void note_container(const struct group_part *part, void *ret_note)
-{
-	struct container_note *note = ret_note;
-
-	fill_container(part, &note->container);
-	if (part->process)
-		snprintf(note->name, sizeof(note->name), "%s",
-			 part->process->container_name);
-}
-
-static bool is_named_container(const void *note)
-{
-	return *((const struct container_note *)note)->name;
+	snprintf(note->id, sizeof(note->id), "%s", part->process->container_id);
+	snprintf(note->name, sizeof(note->name), "%s",
+		 part->process->container_name);
 }
 
 /* Show the ID as container tools do, since another container may get the name of one that ended. */
 static void text_container(const void *value, const struct group_text *to)
 {
-	const struct container_note *note = value;
-	const char *id = note->container.id;
+	const struct container_value *note = value;
+	const char *id = note->id;
 
 	if (*note->name)
 		snprintf(to->buf, to->size, "%s (%.12s)", note->name, id);
@@ -487,51 +326,23 @@ static void text_container(const void *value, const struct group_text *to)
 	safe_cell(to->buf);
 }
 
-static void json_known(const char *text, const char *key, struct json *json)
+static void fill_pod(const struct group_part *part, void *ret_note)
 {
-	if (*text)
-		json_key_string(json, key, text);
-}
+	struct pod_value *note = ret_note;
 
-static void json_container(const void *value, struct json *json)
-{
-	const struct container_note *note = value;
-
-	json_known(note->container.id, "ContainerId", json);
-	json_known(note->name, "ContainerName", json);
-}
-
-static void fill_pod(const struct group_part *part, void *value)
-{
-	struct pod_value *pod = value;
-
-	if (part->process)
-		snprintf(pod->uid, sizeof(pod->uid), "%s",
-			 part->process->pod_uid);
-}
-
-static void note_pod(const struct group_part *part, void *ret_note)
-{
-	struct pod_note *note = ret_note;
-
-	fill_pod(part, &note->pod);
 	if (!part->process)
 		return;
+	snprintf(note->uid, sizeof(note->uid), "%s", part->process->pod_uid);
 	snprintf(note->name, sizeof(note->name), "%s", part->process->pod_name);
 	snprintf(note->namespace, sizeof(note->namespace), "%s",
 		 part->process->pod_namespace);
 }
 
-static bool is_named_pod(const void *note)
-{
-	return *((const struct pod_note *)note)->name;
-}
-
 /* Show the beginning of the UID, too, as with containers. */
 static void text_pod(const void *value, const struct group_text *to)
 {
-	const struct pod_note *note = value;
-	const char *uid = note->pod.uid;
+	const struct pod_value *note = value;
+	const char *uid = note->uid;
 
 	if (*note->name)
 		snprintf(to->buf, to->size, "%s/%s (%.8s)", note->namespace,
@@ -541,119 +352,149 @@ static void text_pod(const void *value, const struct group_text *to)
 	safe_cell(to->buf);
 }
 
-static void json_pod(const void *value, struct json *json)
-{
-	const struct pod_note *note = value;
-
-	json_known(note->pod.uid, "PodUid", json);
-	json_known(note->name, "PodName", json);
-	json_known(note->namespace, "PodNamespace", json);
-}
-
 /* ---- Networks ------------------------------------------------------------------- */
-
-static void fill_network_of(const struct group_part *part, enum group_addr addr,
-			    void *value)
-{
-	strcpy(value, netobs_networks_find(part->networks, part->addrs[addr]));
-}
-
-static void fill_network(const struct group_part *part, void *value)
-{
-	fill_network_of(part, ADDR_CLIENT, value);
-}
-
-static void fill_src_network(const struct group_part *part, void *value)
-{
-	fill_network_of(part, ADDR_SRC, value);
-}
-
-static void fill_dst_network(const struct group_part *part, void *value)
-{
-	fill_network_of(part, ADDR_DST, value);
-}
 
 static void text_network(const void *value, const struct group_text *to)
 {
 	snprintf(to->buf, to->size, "%s", (const char *)value);
 }
 
-static void json_network(const void *value, struct json *json)
-{
-	json_key_string(json, "ClientNetwork", value);
-}
-
-static void json_src_network(const void *value, struct json *json)
-{
-	json_key_string(json, "SrcNetwork", value);
-}
-
-static void json_dst_network(const void *value, struct json *json)
-{
-	json_key_string(json, "DstNetwork", value);
-}
-
 /* ---- Keys ----------------------------------------------------------------------- */
 
-#define ADDR_KEY(key, title, parts, which, json)                         \
-	{                                                                \
-		.name = key, .heading = title, .size = 16, .has = parts, \
-		.addr = which, .json_name = json                         \
+#define KEY(key, title, parts, ...)                                 \
+	{                                                           \
+		.name = #key, .heading = title,                     \
+		.size = sizeof(struct key##_value), .has = parts,   \
+		.fill = fill_##key, .text = text_##key, __VA_ARGS__ \
 	}
-#define KEY(key, title, value, parts, has_process)                           \
-	{                                                                    \
-		.name = #key, .heading = title, .size = sizeof(value),       \
-		.has = parts, .of_process = has_process, .fill = fill_##key, \
-		.text = text_##key, .json = json_##key,                      \
-		.record = group_record_##key                                 \
+/* The value is the note's first member. */
+#define NOTED_KEY(key, title, parts, first, ...)                       \
+	{                                                              \
+		.name = #key, .heading = title,                        \
+		.size = sizeof(((struct key##_value *)NULL)->first),   \
+		.note_size = sizeof(struct key##_value), .has = parts, \
+		.fill = fill_##key, .text = text_##key, __VA_ARGS__    \
 	}
-#define NOTED_KEY(key, title, value, noted, named, parts, has_process)     \
+#define ADDR_KEY(key, title, parts, NAME, json)                    \
+	{                                                          \
+		.name = #key, .heading = title,                    \
+		.size = sizeof(struct addr_value), .has = parts,   \
+		.addr = ADDR_##NAME,                               \
+		MEMBERS(M(ADDR, json, addr, addr, key, HAS(NAME))) \
+	}
+#define NETWORK_KEY(key, title, NAME, json, member)                   \
+	{                                                             \
+		.name = #key, .heading = title, .has_networks = true, \
+		.size = sizeof(struct network_value), .has = "",      \
+		.addr = ADDR_##NAME, .text = text_network,            \
+		MEMBERS(M(TEXT, json, network, name, member))         \
+	}
+#define MEMBERS(...)                             \
+	.members = (const struct group_member[]) \
+	{                                        \
+		__VA_ARGS__, END                 \
+	}
+#define END       \
+	{         \
+		0 \
+	}
+#define M(kind, key, value, from_, to_, ...)                               \
 	{                                                                  \
-		.name = #key, .heading = title, .size = sizeof(value),     \
-		.has = parts, .of_process = has_process,                   \
-		.note_size = sizeof(noted), .note = note_##key,            \
-		.is_named = named, .fill = fill_##key, .text = text_##key, \
-		.json = json_##key, .record = group_record_##key           \
+		.json = key, .type = GROUP_##kind,                         \
+		.from = offsetof(struct value##_value, from_),             \
+		.to = offsetof(struct netobs_group_record, to_),           \
+		.size = sizeof(((struct netobs_group_record *)NULL)->to_), \
+		__VA_ARGS__                                                \
 	}
+#define HAS(NAME) .has = NETOBS_GROUP_HAS_##NAME
+#define IF(value, member) .gate = offsetof(struct value##_value, member) + 1
 
-#define NETWORK_KEY(key, title)                                               \
-	{                                                                     \
-		.name = #key, .heading = title, .has_networks = true,         \
-		.size = NETOBS_NETWORK_NAME_MAX, .has = "",                   \
-		.fill = fill_##key, .text = text_network, .json = json_##key, \
-		.record = group_record_##key                                  \
-	}
-
-_Static_assert(sizeof(struct conversation_note) + sizeof(struct container_note) +
-			       sizeof(struct pod_note) <=
+_Static_assert(sizeof(struct conversation_value) + sizeof(struct container_value) +
+			       sizeof(struct pod_value) <=
 		       GROUP_NOTES_MAX,
 	       "notes of any keys fit");
 
 const struct group_key group_keys_all[] = {
-	ADDR_KEY("src", "SOURCE", "host", ADDR_SRC, "SrcAddr"),
-	ADDR_KEY("dst", "DESTINATION", "host", ADDR_DST, "DstAddr"),
-	ADDR_KEY("client", "CLIENT", "host", ADDR_CLIENT, "ClientAddr"),
-	KEY(service, "SERVICE", struct service_value, "host port proto", false),
-	ADDR_KEY("host", "HOST", "", ADDR_HOST, "HostAddr"),
-	KEY(tuple, "SOURCE \u2192 DESTINATION", struct tuple_value,
-	    "src dst host port proto", false),
-	NOTED_KEY(conversation, "CLIENT \u2192 SERVER", uint64_t,
-		  struct conversation_note, NULL,
-		  "client service tuple host port proto", false),
-	KEY(pair, "HOSTS", struct pair_value, "host", false),
-	KEY(port, "PORT", struct port_value, "proto", false),
-	KEY(proto, "PROTO", uint8_t, "", false),
-	KEY(interface, "INTERFACE", struct interface_value, "", false),
-	KEY(direction, "DIRECTION", uint8_t, "", false),
-	KEY(vlan, "VLAN", struct vlan_value, "", false),
-	KEY(tunnel, "TUNNEL", struct tunnel_value, "", false),
-	KEY(process, "PROCESS", struct process_value, "", true),
-	NOTED_KEY(container, "CONTAINER", struct container_value,
-		  struct container_note, is_named_container, "", true),
-	NOTED_KEY(pod, "POD", struct pod_value, struct pod_note, is_named_pod,
-		  "", true),
-	NETWORK_KEY(network, "NETWORK"),
-	NETWORK_KEY(src_network, "SOURCE NETWORK"),
-	NETWORK_KEY(dst_network, "DESTINATION NETWORK"),
+	ADDR_KEY(src, "SOURCE", "host", SRC, "SrcAddr"),
+	ADDR_KEY(dst, "DESTINATION", "host", DST, "DstAddr"),
+	ADDR_KEY(client, "CLIENT", "host", CLIENT, "ClientAddr"),
+	KEY(service, "SERVICE", "host port proto",
+	    MEMBERS(M(ADDR, "ServerAddr", service, addr, server, HAS(SERVER)),
+		    M(BE, "ServerPort", service, port.port, server_port,
+		      HAS(SERVER_PORT), IF(service, port.has_port)),
+		    M(NUMBER, "Proto", service, port.proto, protocol, HAS(PROTO)))),
+	ADDR_KEY(host, "HOST", "", HOST, "HostAddr"),
+	KEY(tuple, "SOURCE \u2192 DESTINATION", "src dst host port proto",
+	    MEMBERS(M(ADDR, "SrcAddr", tuple, src, src, HAS(SRC)),
+		    M(ADDR, "DstAddr", tuple, dst, dst, HAS(DST)),
+		    M(NUMBER, "SrcPort", tuple, src_port, src_port, HAS(PORTS),
+		      IF(tuple, has_ports)),
+		    M(NUMBER, "DstPort", tuple, dst_port, dst_port, HAS(PORTS),
+		      IF(tuple, has_ports)),
+		    M(NUMBER, "Proto", tuple, proto, protocol, HAS(PROTO)))),
+	NOTED_KEY(conversation, "CLIENT \u2192 SERVER",
+		  "client service tuple host port proto", id,
+		  MEMBERS(M(HASH, "ConversationId", conversation, id,
+			    conversation_id),
+			  M(ADDR, "ClientAddr", conversation, tuple.src, client,
+			    HAS(CLIENT)),
+			  M(ADDR, "ServerAddr", conversation, tuple.dst, server,
+			    HAS(SERVER)),
+			  M(NUMBER, "ClientPort", conversation, tuple.src_port,
+			    client_port, HAS(CLIENT_PORT),
+			    IF(conversation, tuple.has_ports)),
+			  M(NUMBER, "ServerPort", conversation, tuple.dst_port,
+			    server_port, HAS(SERVER_PORT),
+			    IF(conversation, tuple.has_ports)),
+			  M(NUMBER, "Proto", conversation, tuple.proto,
+			    protocol, HAS(PROTO)))),
+	KEY(pair, "HOSTS", "host",
+	    MEMBERS(M(ADDR, "HostAddrs", pair, addrs[0], host, HAS(HOST),
+		      .list = 2),
+		    M(ADDR, "", pair, addrs[1], peer, HAS(PEER)))),
+	KEY(port, "PORT", "proto",
+	    MEMBERS(M(BE, "ServerPort", port, port, server_port,
+		      HAS(SERVER_PORT), IF(port, has_port)),
+		    M(NUMBER, "Proto", port, proto, protocol, HAS(PROTO)))),
+	KEY(proto, "PROTO", "",
+	    MEMBERS(M(NUMBER, "Proto", proto, proto, protocol, HAS(PROTO)))),
+	KEY(interface, "INTERFACE", "",
+	    MEMBERS(M(TEXT, "Interfaces", interface, name, interface, .list = 1,
+		      IF(interface, name)),
+		    M(NUMBER, "IfIndexes", interface, ifindex, ifindex,
+		      .list = 1, IF(interface, name)),
+		    M(ID, "NetnsInode", interface, netns_inode, netns_inode,
+		      IF(interface, name)))),
+	KEY(direction, "DIRECTION", "",
+	    MEMBERS(M(DIRECTION, "IfDirections", direction, direction, direction,
+		      HAS(DIRECTION), .list = 1, IF(direction, direction)))),
+	KEY(vlan, "VLAN", "",
+	    MEMBERS(M(BE, "VlanId", vlan, inner, vlan_id, HAS(VLAN),
+		      IF(vlan, has_inner)),
+		    M(BE, "OuterVlanId", vlan, outer, outer_vlan_id,
+		      HAS(OUTER_VLAN), IF(vlan, has_outer)))),
+	KEY(tunnel, "TUNNEL", "",
+	    MEMBERS(M(TUNNEL, "TunnelType", tunnel, type, tunnel, IF(tunnel, type)),
+		    M(BE, "Vni", tunnel, vni, vni, HAS(VNI), IF(tunnel, has_vni)))),
+	KEY(process, "PROCESS", "", .of_process = true,
+	    MEMBERS(M(BE, "Pid", process, pid, pid, IF(process, is_known)),
+		    M(TEXT, "Process", process, command, process,
+		      IF(process, is_known)))),
+	NOTED_KEY(container, "CONTAINER", "", id, .of_process = true,
+		  .name_at = offsetof(struct container_value, name),
+		  MEMBERS(M(TEXT, "ContainerId", container, id, container_id,
+			    IF(container, id)),
+			  M(TEXT, "ContainerName", container, name,
+			    container_name, IF(container, name)))),
+	NOTED_KEY(pod, "POD", "", uid, .of_process = true,
+		  .name_at = offsetof(struct pod_value, name),
+		  MEMBERS(M(TEXT, "PodUid", pod, uid, pod_uid, IF(pod, uid)),
+			  M(TEXT, "PodName", pod, name, pod_name, IF(pod, name)),
+			  M(TEXT, "PodNamespace", pod, namespace, pod_namespace,
+			    IF(pod, namespace)))),
+	NETWORK_KEY(network, "NETWORK", CLIENT, "ClientNetwork", client_network),
+	NETWORK_KEY(src_network, "SOURCE NETWORK", SRC, "SrcNetwork", src_network),
+	NETWORK_KEY(dst_network, "DESTINATION NETWORK", DST, "DstNetwork",
+		    dst_network),
 	{ 0 }
 };

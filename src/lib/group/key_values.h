@@ -3,6 +3,7 @@
 #ifndef NETOBS_GROUP_KEY_VALUES_H
 #define NETOBS_GROUP_KEY_VALUES_H
 
+#include <netobs/networks.h>
 #include <stdint.h>
 
 /* Ports are in network byte order, so that values sort as numbers do. */
@@ -10,6 +11,22 @@ struct port_value {
 	uint16_t port;
 	uint8_t proto;
 	uint8_t has_port;
+};
+
+struct addr_value {
+	uint8_t addr[16];
+};
+
+struct proto_value {
+	uint8_t proto;
+};
+
+struct direction_value {
+	uint8_t direction;
+};
+
+struct network_value {
+	char name[NETOBS_NETWORK_NAME_MAX];
 };
 
 struct service_value {
@@ -34,7 +51,8 @@ struct tuple_value {
 	uint8_t has_ports;
 };
 
-struct conversation_note {
+/* A note: its first member is compared. */
+struct conversation_value {
 	uint64_t id;
 	struct tuple_value tuple;
 };
@@ -47,24 +65,17 @@ struct vlan_value {
 struct process_value {
 	char command[16];
 	uint32_t pid; /* in network byte order */
-	uint32_t is_known;
+	uint8_t is_known, reserved[3];
 };
 
+/* A note, as the next one. */
 struct container_value {
 	char id[72];
-};
-
-struct container_note {
-	struct container_value container;
 	char name[64];
 };
 
 struct pod_value {
 	char uid[40];
-};
-
-struct pod_note {
-	struct pod_value pod;
 	char name[128], namespace[64];
 };
 

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "keys.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <netobs/series.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/options.h"
+#include "base/text.h"
+#include "catalogue/direction.h"
 
 /* The sampling, which follows the values of keys. */
 struct group_rate {
@@ -93,7 +97,7 @@ static int add_key(struct group_keys *keys, const struct group_key *key,
 		keys->flags |= NETOBS_GROUP_BOTH_ENDS;
 	if (key->of_process)
 		keys->flags |= NETOBS_GROUP_PROCESS;
-	keys->has_names |= key->is_named != NULL;
+	keys->has_names |= key->name_at != 0;
 	keys->has_networks |= key->has_networks;
 	return 0;
 }
@@ -206,23 +210,27 @@ void group_keys_fill(const struct group_keys *keys,
 					     flow->dst_port,
 	};
 
-	uint8_t *to = ret_value;
-
 	memset(ret_value, 0, keys->value_size);
 	for (size_t i = 0; i < keys->n; i++) {
 		const struct group_key *key = keys->keys[i];
+		uint8_t *to = ret_value + group_keys_offset(keys, i);
 
-		if (key->fill)
+		if (key->note_size) {
+			uint8_t *note = ret_value + note_offset(keys, i);
+
+			key->fill(&part, note);
+			memcpy(to, note, key->size);
+		} else if (key->fill) {
 			key->fill(&part, to);
-		else
+		} else if (key->has_networks) {
+			strcpy((char *)to,
+			       netobs_networks_find(part.networks,
+						    part.addrs[key->addr]));
+		} else {
 			memcpy(to, part.addrs[key->addr], key->size);
-		to += aligned_size(key->size);
+		}
 	}
-	memcpy(to, &rate, sizeof(rate));
-	for (size_t i = 0; keys->value_size > keys->size && i < keys->n; i++)
-		if (keys->keys[i]->note)
-			keys->keys[i]->note(&part,
-					    ret_value + note_offset(keys, i));
+	memcpy(ret_value + keys->size - sizeof(rate), &rate, sizeof(rate));
 }
 
 bool group_keys_take_names(const struct group_keys *keys, uint8_t *value,
@@ -234,7 +242,7 @@ bool group_keys_take_names(const struct group_keys *keys, uint8_t *value,
 		const struct group_key *key = keys->keys[i];
 		const size_t offset = note_offset(keys, i);
 
-		if (!key->is_named || !key->is_named(more + offset) ||
+		if (!key->name_at || !more[offset + key->name_at] ||
 		    !memcmp(value + offset, more + offset, key->note_size))
 			continue;
 		memcpy(value + offset, more + offset, key->note_size);
@@ -243,35 +251,135 @@ bool group_keys_take_names(const struct group_keys *keys, uint8_t *value,
 	return is_changed;
 }
 
-const uint8_t *group_keys_shown(const struct group_keys *keys, size_t i,
-				const uint8_t *value)
+static const uint8_t *shown_at(const struct group_keys *keys, size_t i,
+			       const uint8_t *value)
 {
-	return value + (keys->keys[i]->note ? note_offset(keys, i) :
-					      group_keys_offset(keys, i));
+	return value + (keys->keys[i]->note_size ? note_offset(keys, i) :
+						   group_keys_offset(keys, i));
 }
 
 void group_keys_text(const struct group_keys *keys, size_t key,
 		     const uint8_t *value, const struct group_text *to)
 {
-	value = group_keys_shown(keys, key, value);
+	value = shown_at(keys, key, value);
 	if (keys->keys[key]->text)
 		keys->keys[key]->text(value, to);
 	else
 		netobs_names_host(to->names, value, to->buf, to->size);
 }
 
+/* ---- Members -------------------------------------------------------------------- */
+
+static uint64_t member_number(const struct group_member *member,
+			      const uint8_t *from)
+{
+	switch (member->size) {
+	case sizeof(uint8_t):
+		return *from;
+	case sizeof(uint16_t):
+		return member->type == GROUP_BE ?
+			       be16toh(*(const uint16_t *)from) :
+			       *(const uint16_t *)from;
+	case sizeof(uint32_t):
+		return member->type == GROUP_BE ?
+			       be32toh(*(const uint32_t *)from) :
+			       *(const uint32_t *)from;
+	default:
+		return *(const uint64_t *)from;
+	}
+}
+
+static bool has_member(const struct group_member *member, const uint8_t *value)
+{
+	if (member->gate && !value[member->gate - 1])
+		return false;
+	return member->type != GROUP_ID ||
+	       member_number(member, value + member->from);
+}
+
+static void add_json(const struct group_member *member, const uint8_t *from,
+		     struct json *json)
+{
+	char text[NETOBS_ADDR_STR_MAX];
+
+	switch (member->type) {
+	case GROUP_ADDR:
+		netobs_addr_str(from, text, sizeof(text));
+		json_string(json, text);
+		break;
+	case GROUP_HASH:
+		*text_hash(text, member_number(member, from)) = '\0';
+		json_string(json, text);
+		break;
+	case GROUP_TEXT:
+		json_string(json, (const char *)from);
+		break;
+	case GROUP_TUNNEL:
+		json_string(json, human_tunnel_name(*from));
+		break;
+	case GROUP_DIRECTION:
+		json_u64(json, direction_index(*from));
+		break;
+	default:
+		json_u64(json, member_number(member, from));
+	}
+}
+
+static void add_member(const struct group_member *member, const uint8_t *value,
+		       struct json *json)
+{
+	json_key(json, member->json);
+	if (!member->list) {
+		add_json(member, value + member->from, json);
+		return;
+	}
+	json_open(json, '[');
+	for (int i = 0; i < member->list; i++)
+		add_json(&member[i], value + member[i].from, json);
+	json_close(json, ']');
+}
+
 void group_keys_json(const struct group_keys *keys, const uint8_t *value,
 		     struct json *json)
 {
 	for (size_t i = 0; i < keys->n; i++) {
-		const struct group_key *key = keys->keys[i];
-		const uint8_t *shown = group_keys_shown(keys, i, value);
+		const struct group_member *member = keys->keys[i]->members;
+		const uint8_t *shown = shown_at(keys, i, value);
 
-		if (key->json) {
-			key->json(shown, json);
-		} else {
-			json_key(json, key->json_name);
-			group_json_addr(json, shown);
-		}
+		for (; member->json; member++)
+			if (*member->json && has_member(member, shown))
+				add_member(member, shown, json);
+	}
+}
+
+static void record_member(const struct group_member *member, const uint8_t *from,
+			  struct netobs_group_record *record)
+{
+	char *to = (char *)record + member->to;
+
+	if (member->type == GROUP_TUNNEL)
+		snprintf(to, member->size, "%s", human_tunnel_name(*from));
+	else if (member->type == GROUP_DIRECTION)
+		*to = (char)direction_index(*from);
+	else if (member->type == GROUP_BE && member->size == sizeof(uint16_t))
+		*(uint16_t *)to = be16toh(*(const uint16_t *)from);
+	else if (member->type == GROUP_BE)
+		*(uint32_t *)to = be32toh(*(const uint32_t *)from);
+	else
+		memcpy(to, from, member->size);
+	record->record.has |= member->has;
+}
+
+void group_keys_record(const struct group_keys *keys, const uint8_t *value,
+		       struct netobs_group_record *record)
+{
+	for (size_t i = 0; i < keys->n; i++) {
+		const struct group_member *member = keys->keys[i]->members;
+		const uint8_t *shown = shown_at(keys, i, value);
+
+		for (; member->json; member++)
+			if (has_member(member, shown))
+				record_member(member, shown + member->from,
+					      record);
 	}
 }

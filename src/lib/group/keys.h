@@ -63,25 +63,44 @@ struct group_text {
 	size_t size;
 };
 
+enum group_member_type {
+	GROUP_ADDR,
+	GROUP_TEXT,
+	GROUP_NUMBER, /* in host byte order */
+	GROUP_BE,     /* in network byte order */
+	GROUP_ID,     /* in host byte order; 0: it has none */
+	GROUP_HASH,
+	GROUP_TUNNEL,	 /* enum netobs_tunnel */
+	GROUP_DIRECTION, /* enum netobs_direction */
+};
+
+/* A part of a value, as JSON and in a record. */
+struct group_member {
+	const char *json; /* NULL: the end; "": it is in the list of the member before */
+	uint8_t type;  /* enum group_member_type */
+	uint8_t list;  /* as JSON, it is a list of so many; 0: it is none */
+	uint16_t from; /* offset in the value, or in its note */
+	uint16_t to;   /* offset in struct netobs_group_record */
+	uint16_t size; /* there */
+	uint16_t gate; /* 1 + offset of a byte that is 0 if the value has no such member; 0: it always has */
+	uint32_t has;  /* enum netobs_group_field */
+};
+
 struct group_key {
 	const char *name, *heading;
-	bool has_networks;
+	bool has_networks; /* the key's value is the network of the address */
 	size_t size;
 	const char *has; /* other keys that this one includes */
 	bool of_process; /* a flow has a value for each end with a known process */
+	enum group_addr addr; /* the key's value is this address, if there is no @fill */
 
-	enum group_addr addr; /* the key's value is this address, or */
-	const char *json_name;
-
-	/* The note is shown instead of the value. */
+	/* The note, which begins with the value, is filled and shown instead of it. */
 	size_t note_size;
-	void (*note)(const struct group_part *part, void *ret_note);
-	bool (*is_named)(const void *note); /* NULL: it is no name */
+	size_t name_at; /* of the name in the note; 0: it has none */
 
+	const struct group_member *members; /* of what is shown */
 	void (*fill)(const struct group_part *part, void *ret_value);
 	void (*text)(const void *value, const struct group_text *to);
-	void (*json)(const void *value, struct json *json);
-	void (*record)(const void *value, struct netobs_group_record *record);
 };
 
 extern const struct group_key group_keys_all[]; /* up to one without a name */
@@ -139,11 +158,9 @@ void group_keys_text(const struct group_keys *keys, size_t key,
 void group_keys_json(const struct group_keys *keys, const uint8_t *value,
 		     struct json *json);
 
-/** @return the source of the text of key @i: its value, or its note */
-const uint8_t *group_keys_shown(const struct group_keys *keys, size_t i,
-				const uint8_t *value);
-
-void group_json_addr(struct json *json, const uint8_t addr[16]);
+/** Fill the members of a record for the values of all keys. */
+void group_keys_record(const struct group_keys *keys, const uint8_t *value,
+		       struct netobs_group_record *record);
 
 /* Determines which end of a flow is the server's. */
 

@@ -7,8 +7,8 @@
 #include <netobs/series.h>
 
 #include "base/util.h"
-#include "group_record.h"
 #include "series_state.h"
+#include "table.h"
 
 enum {
 	RENAMED_MAX = 1024, /* series that are renamed in an interval */
@@ -20,6 +20,85 @@ enum {
 };
 
 /* ---- Records -------------------------------------------------------------------------- */
+
+static void fill_flows(struct netobs_group_record *record,
+		       const struct netobs_group_sum *sum)
+{
+	record->start_ns = sum->start_ns;
+	record->end_ns = sum->end_ns;
+	record->flows = sum->flows;
+	record->packets = sum->packets;
+	record->bytes = sum->bytes;
+	record->sent_packets = sum->sent_packets;
+	record->sent_bytes = sum->sent_bytes;
+	record->rtt_samples = sum->rtt_samples;
+	record->rtt_ns = sum_rtt_ns(sum);
+	record->rtt_sum_ns = sum->rtt_sum_ns;
+	record->retransmits = sum->retransmits;
+	record->drop_packets = sum->drop_packets;
+	record->drop_bytes = sum->drop_bytes;
+	record->sampling = sum->is_mixed ? 0 : sum->sampling;
+	record->record.has |= sum->rtt_samples ? NETOBS_GROUP_HAS_RTT : 0;
+}
+
+static void fill_connections(struct netobs_group_record *record,
+			     const struct series_sum *sum)
+{
+	if (!sum->connections)
+		return;
+	record->connections = sum->connections;
+	record->connections_failed = sum->connections_failed;
+	if (!sum->flows.flows || sum->first_end_ns < record->start_ns)
+		record->start_ns = sum->first_end_ns;
+	if (!sum->flows.flows || sum->last_end_ns > record->end_ns)
+		record->end_ns = sum->last_end_ns;
+}
+
+static void fill_times(struct netobs_times *ret_times,
+		       const struct netobs_times *times,
+		       struct netobs_group_record *record, uint32_t bit)
+{
+	if (!times || !times->n)
+		return;
+	*ret_times = *times;
+	record->record.has |= bit;
+}
+
+static void fill_histograms(struct netobs_group_record *record,
+			    struct netobs_times *times, uint32_t histograms)
+{
+	fill_times(&record->rtt_times,
+		   series_times_at(times, histograms, NETOBS_SERIES_RTT),
+		   record, NETOBS_GROUP_HAS_RTT_TIMES);
+	fill_times(&record->app_latency_times,
+		   series_times_at(times, histograms, NETOBS_SERIES_APP_LATENCY),
+		   record, NETOBS_GROUP_HAS_APP_LATENCY_TIMES);
+}
+
+/*
+ * Fill all members but the time and the name.
+ *
+ * @value  of the group; NULL: the group of other flows
+ * @times  the histograms that @histograms, enum netobs_series_histogram, chooses
+ */
+static void fill_record(struct netobs_group_record *ret_record,
+			const struct group_keys *keys, const uint8_t *value,
+			const struct series_sum *sum,
+			struct netobs_times *times, uint32_t histograms)
+{
+	*ret_record = (struct netobs_group_record){
+		.record = { .sz = sizeof(*ret_record),
+			    .type = NETOBS_RECORD_GROUP },
+		.series = value ? NETOBS_SERIES_GROUP : NETOBS_SERIES_OTHER,
+	};
+	fill_flows(ret_record, &sum->flows);
+	fill_connections(ret_record, sum);
+	fill_histograms(ret_record, times, histograms);
+	if (keys->flags & NETOBS_GROUP_BOTH_ENDS)
+		ret_record->record.has |= NETOBS_GROUP_HAS_SENT;
+	if (value)
+		group_keys_record(keys, value, ret_record);
+}
 
 struct takers {
 	int64_t time_ns;
@@ -36,8 +115,8 @@ static void report_sum(const struct netobs_series *series, const uint8_t *value,
 
 	if (!takers->take || series_sum_is_empty(sum))
 		return;
-	group_record_fill(&record, &series->keys, value, sum, times,
-			  series->histograms);
+	fill_record(&record, &series->keys, value, sum, times,
+		    series->histograms);
 	record.record.time_ns = takers->time_ns;
 	memcpy(record.name, series->name, sizeof(record.name));
 	takers->take(&record, takers->user);
