@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "datagrams.h"
+#include "journey_state.h"
 
+#include "base/hash_table.h"
 #include "base/util.h"
+#include "base/hash.h"
+
+enum { FIRST_EVENTS = 8 };
+
+/* Where a datagram is, which determines how long its next event may take. */
+enum datagram_state {
+	DATAGRAM_MOVING,
+	DATAGRAM_QUEUED,   /* in a queue of an interface */
+	DATAGRAM_READABLE, /* in a socket */
+	DATAGRAM_STATES
+};
 
 /* Datagrams are delivered after so long without another event: few have any later. */
 static const int64_t patience_ns[DATAGRAM_STATES] = {
@@ -10,67 +22,293 @@ static const int64_t patience_ns[DATAGRAM_STATES] = {
 	[DATAGRAM_READABLE] = 60LL * NSEC_PER_SEC,
 };
 
-struct datagram_list {
-	struct datagram *first, *last;
+/* Kinds of keys by which a datagram is found, within its direction. */
+enum datagram_mark { DATAGRAM_BUFFER, DATAGRAM_IP_ID, DATAGRAM_ECHO };
+
+struct datagram_key {
+	struct hash_node node;
+	SLIST_ENTRY(datagram_key) next_own;
+	struct datagram *datagram;
+	uint64_t value;
+	enum datagram_mark mark;
+};
+
+TAILQ_HEAD(datagram_list, datagram);
+
+/* A socket with unread datagrams, in the order in which these are read. */
+struct reader {
+	struct hash_node node;
+	uint64_t socket;
+	struct datagram_list datagrams;
+};
+
+/* A datagram on its way: its events, until it is read or dropped, or no more events are expected. */
+struct datagram {
+	struct direction *direction;
+	TAILQ_ENTRY(datagram) of_state; /* by time */
+	LIST_ENTRY(datagram) of_direction;
+	TAILQ_ENTRY(datagram) of_reader;
+	SLIST_HEAD(, datagram_key) keys;
+	struct journey_event **events; /* by time */
+	uint32_t n_events, capacity;
+	uint32_t number; /* in its direction */
+	uint32_t ip_id;
+	int64_t last_ns;
+	struct reader *reader; /* the socket whose queue has it, or NULL */
+	enum datagram_state state;
+	bool is_fragmented;
+	bool is_read_unseen; /* the time when it was read cannot be known any more */
 };
 
 struct datagrams {
-	struct datagram_list states[DATAGRAM_STATES]; /* by time */
-	struct datagram_keys keys;
-	struct datagram_readers readers;
+	struct datagram_list states[DATAGRAM_STATES];
+	struct hash_table keys, readers;
 	uint32_t n;
 };
 
-/* ---- Lists ------------------------------------------------------------------------------- */
+/* ---- The events of a datagram ------------------------------------------------------------ */
 
-static void list_append(struct datagram_list *list, struct datagram *datagram)
+static bool has_same_place(const struct journey_event *a,
+			   const struct journey_event *b)
 {
-	datagram->next = NULL;
-	datagram->before = list->last;
-	if (list->last)
-		list->last->next = datagram;
-	else
-		list->first = datagram;
-	list->last = datagram;
+	return a->step.point == b->step.point && journey_same_interface(a, b) &&
+	       a->offset < b->end && b->offset < a->end;
 }
 
-static void list_remove(struct datagram_list *list, struct datagram *datagram)
+/* A driver that refused the datagram gets it again. */
+static bool is_again(const struct journey_event *busy,
+		     const struct journey_event *event)
 {
-	if (datagram->before)
-		datagram->before->next = datagram->next;
-	else
-		list->first = datagram->next;
-	if (datagram->next)
-		datagram->next->before = datagram->before;
-	else
-		list->last = datagram->before;
+	return busy->step.point == NETOBS_TRACE_BUSY &&
+	       (event->step.point == NETOBS_TRACE_DEQUEUE ||
+		event->step.point == NETOBS_TRACE_TRANSMIT) &&
+	       journey_same_interface(busy, event);
 }
 
-static void join_direction(struct datagram *datagram)
+static bool may_pass(const struct datagram *datagram,
+		     const struct journey_event *event)
 {
-	struct direction *direction = datagram->direction;
-
-	datagram->next_of = direction->datagrams;
-	if (datagram->next_of)
-		datagram->next_of->before_of = datagram;
-	direction->datagrams = datagram;
+	for (uint32_t i = datagram->n_events; i--;) {
+		if (has_same_place(datagram->events[i], event))
+			return false;
+		if (is_again(datagram->events[i], event))
+			return true;
+	}
+	return true;
 }
 
-static void leave_direction(struct datagram *datagram)
+static int append_event(struct datagram *datagram, struct journey_event *event)
 {
-	if (datagram->before_of)
-		datagram->before_of->next_of = datagram->next_of;
-	else
-		datagram->direction->datagrams = datagram->next_of;
-	if (datagram->next_of)
-		datagram->next_of->before_of = datagram->before_of;
+	if (datagram->n_events == JOURNEY_EVENTS_MAX ||
+	    !array_reserve(&datagram->events, datagram->n_events,
+			   &datagram->capacity, sizeof(*datagram->events),
+			   FIRST_EVENTS))
+		return -ENOMEM;
+	datagram->events[datagram->n_events++] = event;
+	datagram->last_ns = event->step.time_ns;
+	datagram->is_fragmented |= event->is_fragment;
+	return 0;
+}
+
+static int64_t datagram_length(const struct datagram *datagram)
+{
+	int64_t length = 0;
+
+	for (uint32_t i = 0; i < datagram->n_events; i++)
+		length = max_i64(length, datagram->events[i]->end);
+	return length;
+}
+
+/* ---- Journeys ---------------------------------------------------------------------------- */
+
+/* @return the next offset where an event begins or ends; INT64_MAX: none */
+static int64_t find_next(const struct datagram *datagram, int64_t offset)
+{
+	int64_t next = INT64_MAX;
+
+	for (uint32_t i = 0; i < datagram->n_events; i++) {
+		const struct journey_event *event = datagram->events[i];
+
+		if (event->offset > offset)
+			next = min_i64(next, event->offset);
+		else if (event->end > offset)
+			next = min_i64(next, event->end);
+	}
+	return next;
+}
+
+static bool is_received(const struct datagram *datagram)
+{
+	for (uint32_t i = 0; i < datagram->n_events; i++)
+		if (datagram->events[i]->step.point == NETOBS_TRACE_READY ||
+		    datagram->events[i]->step.point == NETOBS_TRACE_READ)
+			return true;
+	return false;
+}
+
+static void deliver_range(const struct datagram *datagram, int64_t offset,
+			  int64_t end, const struct journey_ends *ends,
+			  struct journey_draft *draft)
+{
+	struct journey_event *events[JOURNEY_EVENTS_MAX];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < datagram->n_events; i++)
+		if (datagram->events[i]->offset <= offset &&
+		    datagram->events[i]->end >= end)
+			events[n++] = datagram->events[i];
+	if (n)
+		journey_draft_add(draft, ends,
+				  &(struct journey_range){
+					  .offset = offset,
+					  .end = end,
+					  .now_ns = datagram->last_ns,
+					  .events = events,
+					  .n = n,
+				  });
+}
+
+static void deliver_datagram(const struct datagram *datagram,
+			     struct journey_draft *draft)
+{
+	struct journey_ends ends = datagram->direction->ends;
+	int64_t offset = -1, next;
+
+	ends.datagram = datagram->number;
+	ends.has |= NETOBS_TRACE_HAS_OFFSET;
+	ends.has_sender = false; /* it begins at an interface */
+	ends.has_receiver = is_received(datagram);
+	while ((next = find_next(datagram, offset)) < INT64_MAX) {
+		if (offset >= 0)
+			deliver_range(datagram, offset, next, &ends, draft);
+		offset = next;
+	}
+	journey_draft_flush(draft);
+}
+
+/* ---- Keys -------------------------------------------------------------------------------- */
+
+struct wanted_key {
+	const struct direction *direction;
+	enum datagram_mark mark;
+	uint64_t value;
+};
+
+static uint64_t hash_key(const struct wanted_key *wanted)
+{
+	return hash_finish(
+		hash_finish((uintptr_t)wanted->direction ^ wanted->mark) ^
+		wanted->value);
+}
+
+static bool is_key(const struct hash_node *node, const void *wanted)
+{
+	const struct datagram_key *key = (const void *)node;
+	const struct wanted_key *other = wanted;
+
+	return key->value == other->value && key->mark == other->mark &&
+	       key->datagram->direction == other->direction;
+}
+
+static struct datagram_key *find_key(const struct datagrams *datagrams,
+				     const struct direction *direction,
+				     enum datagram_mark mark, uint64_t value)
+{
+	const struct wanted_key wanted = { direction, mark, value };
+
+	return hash_table_find(&datagrams->keys, hash_key(&wanted), is_key,
+			       &wanted);
+}
+
+static void remove_key(struct datagrams *datagrams, struct datagram_key *key)
+{
+	hash_table_remove(&datagrams->keys, &key->node);
+	SLIST_REMOVE(&key->datagram->keys, key, datagram_key, next_own);
+	free(key);
+}
+
+/* Without memory, the datagram is not found by it. */
+static void add_key(struct datagrams *datagrams, struct datagram *datagram,
+		    enum datagram_mark mark, uint64_t value)
+{
+	const struct wanted_key wanted = { datagram->direction, mark, value };
+	struct datagram_key *key = malloc(sizeof(*key));
+
+	if (!key)
+		return;
+	*key = (struct datagram_key){ .datagram = datagram,
+				      .value = value,
+				      .mark = mark };
+	if (!hash_table_add(&datagrams->keys, &key->node, hash_key(&wanted))) {
+		free(key);
+		return;
+	}
+	SLIST_INSERT_HEAD(&datagram->keys, key, next_own);
+}
+
+/* ---- Sockets ----------------------------------------------------------------------------- */
+
+static bool is_socket(const struct hash_node *node, const void *socket)
+{
+	return ((const struct reader *)node)->socket == *(const uint64_t *)socket;
+}
+
+static struct reader *find_reader(const struct datagrams *datagrams,
+				  uint64_t socket)
+{
+	return hash_table_find(&datagrams->readers, hash_finish(socket),
+			       is_socket, &socket);
+}
+
+static struct reader *add_reader(struct datagrams *datagrams, uint64_t socket)
+{
+	struct reader *reader = calloc(1, sizeof(*reader));
+
+	if (!reader)
+		return NULL;
+	reader->socket = socket;
+	TAILQ_INIT(&reader->datagrams);
+	if (hash_table_add(&datagrams->readers, &reader->node,
+			   hash_finish(socket)))
+		return reader;
+	free(reader);
+	return NULL;
+}
+
+/* Without memory, the time when the datagram is read stays unknown. */
+static void join_reader(struct datagrams *datagrams, struct datagram *datagram,
+			uint64_t socket)
+{
+	struct reader *reader = NULL;
+
+	if (socket)
+		reader = find_reader(datagrams, socket) ?:
+				 add_reader(datagrams, socket);
+	datagram->reader = reader;
+	if (reader)
+		TAILQ_INSERT_TAIL(&reader->datagrams, datagram, of_reader);
+}
+
+static void leave_reader(struct datagrams *datagrams, struct datagram *datagram)
+{
+	struct reader *reader = datagram->reader;
+
+	if (!reader)
+		return;
+	TAILQ_REMOVE(&reader->datagrams, datagram, of_reader);
+	datagram->reader = NULL;
+	if (!TAILQ_EMPTY(&reader->datagrams))
+		return;
+	hash_table_remove(&datagrams->readers, &reader->node);
+	free(reader);
 }
 
 /* ---- A datagram -------------------------------------------------------------------------- */
 
-static void free_event(struct journey_event *event)
+static void free_event(const struct direction *direction,
+		       struct journey_event *event)
 {
-	--*event->direction->n_held_by_all;
+	--*direction->n_held_by_all;
 	free(event);
 }
 
@@ -85,8 +323,9 @@ static struct datagram *begin_datagram(struct datagrams *datagrams,
 	datagram->number = ++event->direction->n_datagrams;
 	datagram->ip_id = event->ip_id;
 	datagrams->n++;
-	join_direction(datagram);
-	list_append(&datagrams->states[datagram->state], datagram);
+	LIST_INSERT_HEAD(&datagram->direction->datagrams, datagram, of_direction);
+	TAILQ_INSERT_TAIL(&datagrams->states[datagram->state], datagram,
+			  of_state);
 	return datagram;
 }
 
@@ -94,13 +333,15 @@ static void end_datagram(struct datagrams *datagrams, struct datagram *datagram,
 			 struct journey_draft *draft)
 {
 	if (draft)
-		datagram_deliver(datagram, draft);
-	list_remove(&datagrams->states[datagram->state], datagram);
-	leave_direction(datagram);
-	datagram_keys_remove(&datagrams->keys, datagram);
-	datagram_readers_remove(&datagrams->readers, datagram);
-	*datagram->direction->n_held_by_all -= datagram->n_events;
-	datagram_clear(datagram);
+		deliver_datagram(datagram, draft);
+	TAILQ_REMOVE(&datagrams->states[datagram->state], datagram, of_state);
+	LIST_REMOVE(datagram, of_direction);
+	while (!SLIST_EMPTY(&datagram->keys))
+		remove_key(datagrams, SLIST_FIRST(&datagram->keys));
+	leave_reader(datagrams, datagram);
+	for (uint32_t i = 0; i < datagram->n_events; i++)
+		free_event(datagram->direction, datagram->events[i]);
+	free(datagram->events);
 	free(datagram);
 	datagrams->n--;
 }
@@ -136,10 +377,10 @@ static struct datagram *find_by(const struct datagrams *datagrams,
 				const struct journey_event *event,
 				enum datagram_mark mark, uint64_t value)
 {
-	struct datagram *datagram = datagram_keys_find(
-		&datagrams->keys, event->direction, mark, value);
+	const struct datagram_key *key =
+		find_key(datagrams, event->direction, mark, value);
 
-	return datagram && datagram_may_pass(datagram, event) ? datagram : NULL;
+	return key && may_pass(key->datagram, event) ? key->datagram : NULL;
 }
 
 /* The fragment header, which has the id, is gone once all fragments have been joined. */
@@ -218,9 +459,9 @@ static enum datagram_state state_after(const struct journey_event *event)
 static void set_state(struct datagrams *datagrams, struct datagram *datagram,
 		      enum datagram_state state)
 {
-	list_remove(&datagrams->states[datagram->state], datagram);
-	datagram->state = (uint8_t)state;
-	list_append(&datagrams->states[state], datagram);
+	TAILQ_REMOVE(&datagrams->states[datagram->state], datagram, of_state);
+	datagram->state = state;
+	TAILQ_INSERT_TAIL(&datagrams->states[state], datagram, of_state);
 }
 
 /* Another datagram with this key has been freed in the meantime. */
@@ -228,14 +469,16 @@ static void set_key(struct datagrams *datagrams, struct datagram *datagram,
 		    enum datagram_mark mark, uint64_t value,
 		    struct journey_draft *draft)
 {
-	struct datagram *other = datagram_keys_find(
-		&datagrams->keys, datagram->direction, mark, value);
+	struct datagram_key *key =
+		find_key(datagrams, datagram->direction, mark, value);
 
-	if (other == datagram)
+	if (key && key->datagram == datagram)
 		return;
-	if (other && mark == DATAGRAM_BUFFER && !other->is_fragmented)
-		end_datagram(datagrams, other, draft);
-	datagram_keys_set(&datagrams->keys, datagram, mark, value);
+	if (key && mark == DATAGRAM_BUFFER && !key->datagram->is_fragmented)
+		end_datagram(datagrams, key->datagram, draft);
+	else if (key)
+		remove_key(datagrams, key);
+	add_key(datagrams, datagram, mark, value);
 }
 
 static void set_keys(struct datagrams *datagrams, struct datagram *datagram,
@@ -257,15 +500,14 @@ static void add_event(struct datagrams *datagrams, struct datagram *datagram,
 	const bool is_over = event->step.point == NETOBS_TRACE_DROP &&
 			     !event->is_fragment && !datagram->is_fragmented;
 
-	if (datagram_add(datagram, event) < 0) {
-		free_event(event);
+	if (append_event(datagram, event) < 0) {
+		free_event(event->direction, event);
 		return;
 	}
 	set_state(datagrams, datagram, state_after(event));
 	set_keys(datagrams, datagram, event, draft);
 	if (event->step.point == NETOBS_TRACE_READY)
-		datagram_readers_push(&datagrams->readers, datagram,
-				      event->socket);
+		join_reader(datagrams, datagram, event->socket);
 	if (is_over)
 		end_datagram(datagrams, datagram, draft);
 }
@@ -283,7 +525,7 @@ static bool is_copy_left(const struct datagram *datagram,
 static bool is_second_copy(const struct datagram *datagram,
 			   const struct journey_event *event)
 {
-	return event->step.point == NETOBS_TRACE_READY && datagram->socket;
+	return event->step.point == NETOBS_TRACE_READY && datagram->reader;
 }
 
 /* ---- Reading ----------------------------------------------------------------------------- */
@@ -301,7 +543,7 @@ static void read_datagram(struct datagrams *datagrams, struct datagram *datagram
 		own->direction = datagram->direction;
 		own->offset = 0;
 		own->end = datagram_length(datagram);
-		if (datagram_add(datagram, own) < 0)
+		if (append_event(datagram, own) < 0)
 			free(own);
 		else
 			++*datagram->direction->n_held_by_all;
@@ -309,26 +551,36 @@ static void read_datagram(struct datagrams *datagrams, struct datagram *datagram
 	end_datagram(datagrams, datagram, draft);
 }
 
+/* The datagram of the first buffer that is left in the queue is not read, nor are those behind it. */
+static struct datagram *find_left(const struct reader *reader, uint64_t buffer)
+{
+	struct datagram *datagram;
+
+	TAILQ_FOREACH(datagram, &reader->datagrams, of_reader)
+	if (datagram->events[datagram->n_events - 1]->buffer == buffer)
+		break;
+	return datagram;
+}
+
 /* Process an event of reading; its buffer is the first one left in the queue. */
 static void take_read(struct datagrams *datagrams,
 		      const struct journey_event *event,
 		      struct journey_draft *draft)
 {
-	const struct datagram *left =
-		event->buffer ?
-			datagram_readers_find(&datagrams->readers,
-					      event->socket, event->buffer) :
-			NULL;
-	struct datagram *datagram;
+	struct reader *reader = find_reader(datagrams, event->socket);
+	struct datagram *datagram, *next, *left;
 
-	if (event->buffer && !left) {
-		datagram_readers_obscure(&datagrams->readers, event->socket);
+	if (!reader)
 		return;
+	left = event->buffer ? find_left(reader, event->buffer) : NULL;
+	for (datagram = TAILQ_FIRST(&reader->datagrams);
+	     datagram && datagram != left; datagram = next) {
+		next = TAILQ_NEXT(datagram, of_reader);
+		if (event->buffer && !left)
+			datagram->is_read_unseen = true;
+		else
+			read_datagram(datagrams, datagram, event, draft);
 	}
-	while ((datagram = datagram_readers_first(&datagrams->readers,
-						  event->socket)) &&
-	       datagram != left)
-		read_datagram(datagrams, datagram, event, draft);
 }
 
 void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
@@ -339,7 +591,7 @@ void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
 	event->direction->n_held--;
 	if (event->step.point == NETOBS_TRACE_READ) {
 		take_read(datagrams, event, draft);
-		free_event(event);
+		free_event(event->direction, event);
 		return;
 	}
 	datagram = find_datagram(datagrams, event);
@@ -349,7 +601,7 @@ void datagrams_take(struct datagrams *datagrams, struct journey_event *event,
 	    !is_second_copy(datagram, event))
 		add_event(datagrams, datagram, event, draft);
 	else
-		free_event(event);
+		free_event(event->direction, event);
 }
 
 /* ---- Ends -------------------------------------------------------------------------------- */
@@ -360,7 +612,7 @@ void datagrams_advance(struct datagrams *datagrams, int64_t now_ns,
 	for (int state = 0; state < DATAGRAM_STATES; state++) {
 		struct datagram *datagram;
 
-		while ((datagram = datagrams->states[state].first) &&
+		while ((datagram = TAILQ_FIRST(&datagrams->states[state])) &&
 		       now_ns - datagram->last_ns > patience_ns[state])
 			end_datagram(datagrams, datagram, draft);
 	}
@@ -372,8 +624,10 @@ void datagrams_halve(struct datagrams *datagrams, struct journey_draft *draft)
 
 	draft->is_early = true;
 	for (int state = 0; state < DATAGRAM_STATES; state++)
-		while (datagrams->n > half && datagrams->states[state].first)
-			end_datagram(datagrams, datagrams->states[state].first,
+		while (datagrams->n > half &&
+		       !TAILQ_EMPTY(&datagrams->states[state]))
+			end_datagram(datagrams,
+				     TAILQ_FIRST(&datagrams->states[state]),
 				     draft);
 	draft->is_early = false;
 }
@@ -381,21 +635,27 @@ void datagrams_halve(struct datagrams *datagrams, struct journey_draft *draft)
 void datagrams_end(struct datagrams *datagrams, struct direction *direction,
 		   struct journey_draft *draft)
 {
-	while (direction->datagrams)
-		end_datagram(datagrams, direction->datagrams, draft);
+	while (!LIST_EMPTY(&direction->datagrams))
+		end_datagram(datagrams, LIST_FIRST(&direction->datagrams), draft);
 }
 
 int datagrams_new(struct datagrams **ret_datagrams)
 {
-	*ret_datagrams = calloc(1, sizeof(**ret_datagrams));
-	return *ret_datagrams ? 0 : -ENOMEM;
+	struct datagrams *datagrams = calloc(1, sizeof(*datagrams));
+
+	if (!datagrams)
+		return -ENOMEM;
+	for (int state = 0; state < DATAGRAM_STATES; state++)
+		TAILQ_INIT(&datagrams->states[state]);
+	*ret_datagrams = datagrams;
+	return 0;
 }
 
 void datagrams_free(struct datagrams *datagrams)
 {
 	if (!datagrams)
 		return;
-	datagram_keys_free(&datagrams->keys);
-	datagram_readers_free(&datagrams->readers);
+	hash_table_free(&datagrams->keys);
+	hash_table_free(&datagrams->readers);
 	free(datagrams);
 }

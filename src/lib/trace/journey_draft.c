@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "journey_draft.h"
+#include "journey_state.h"
 
 #include "base/util.h"
 
@@ -228,10 +228,7 @@ static void begin_journey(struct journey_draft *draft,
 	const struct journey_route route = {
 		.stops = draft->stops,
 		.n = n,
-		.is_sender_here = way->is_sender_here,
-		.is_receiver_here = way->is_receiver_here,
-		.is_datagram = ends->datagram,
-		.first_ns = way->has_attempt ? way->first_ns : INT64_MAX,
+		.way = way,
 	};
 	struct netobs_journey *journey = &draft->journey;
 	const struct journey_event *acked =
@@ -256,7 +253,6 @@ static void begin_journey(struct journey_draft *draft,
 	fill_steps(draft);
 	fill_times(draft, ends->datagram, range->now_ns);
 	journey_parts_fill(&route, journey);
-	journey_hooks_fill(&route, journey);
 }
 
 void journey_draft_add(struct journey_draft *draft,
@@ -275,7 +271,6 @@ void journey_draft_add(struct journey_draft *draft,
 	uint32_t n;
 
 	journey_way_find(&way);
-	journey_hooks_join(&way);
 	n = find_stops(draft, range, &way);
 	choose_steps(draft, n);
 	acked_id = way.acked < way.n ? way.events[way.acked]->id : 0;

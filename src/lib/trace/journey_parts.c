@@ -4,7 +4,7 @@
  * that are one part apart give the time of this part; if they are more parts apart, points between them were
  * not seen, and their time belongs to no known part.
  */
-#include "journey_draft.h"
+#include "journey_state.h"
 
 #include "base/util.h"
 
@@ -102,7 +102,7 @@ static bool is_forwarded(const struct journey_route *route, uint32_t i)
 		    place != NOWHERE)
 			return place == QUEUED || place == TRANSMITTED;
 	}
-	return !route->is_receiver_here;
+	return !route->way->is_receiver_here;
 }
 
 static uint32_t parts_until(const struct sum *sum, uint32_t i, enum place to)
@@ -152,8 +152,8 @@ static void add_step(struct sum *sum, uint32_t i, enum place to)
 	int64_t from_ns = sum->last->step.time_ns;
 
 	if (sum->place <= WRITTEN && (to == QUEUED || to == TRANSMITTED)) {
-		const int64_t first_ns =
-			max_i64(from_ns, min_i64(sum->route->first_ns, to_ns));
+		const int64_t first_ns = max_i64(
+			from_ns, min_i64(sum->route->way->first_ns, to_ns));
 
 		add_time(sum, BIT(RECOVERY), to_ns - first_ns);
 		add_time(sum, parts, first_ns - from_ns);
@@ -166,7 +166,8 @@ static void add_step(struct sum *sum, uint32_t i, enum place to)
 static void add_beginning(struct sum *sum, const struct journey_event *first,
 			  enum place place)
 {
-	const enum place begin = sum->route->is_sender_here ? CALLED : ARRIVED;
+	const enum place begin = sum->route->way->is_sender_here ? CALLED :
+								   ARRIVED;
 	const int64_t start_ns = sum->route->stops[0].event->step.time_ns;
 
 	if (place > begin)
@@ -214,12 +215,12 @@ static void add_end(struct sum *sum, enum place place)
 	const struct journey_route *route = sum->route;
 	uint32_t parts = 0;
 
-	if (route->is_receiver_here)
+	if (route->way->is_receiver_here)
 		parts = place < TAKEN ? parts_between(place, TAKEN) : 0;
 	else if (place == ARRIVED)
 		parts = BIT(FORWARD) | BIT(QDISC) |
-			(route->is_sender_here ? BIT(NETWORK) : 0);
-	else if (place < BEYOND && route->is_sender_here)
+			(route->way->is_sender_here ? BIT(NETWORK) : 0);
+	else if (place < BEYOND && route->way->is_sender_here)
 		parts = parts_between(place, BEYOND);
 	else if (place < TRANSMITTED)
 		parts = parts_between(place, TRANSMITTED);
@@ -241,14 +242,62 @@ static void add_nothing(struct sum *sum)
 {
 	const struct journey_route *route = sum->route;
 
-	if (route->is_sender_here)
+	if (route->way->is_sender_here)
 		sum->journey->unknown_parts |= BIT(RECOVERY);
-	add_end(sum, route->is_sender_here ? CALLED : ARRIVED);
+	add_end(sum, route->way->is_sender_here ? CALLED : ARRIVED);
 	if (route->n)
 		sum->journey->unknown_ns =
 			(uint64_t)(route->stops[route->n - 1].event->step.time_ns -
 				   route->stops[0].event->step.time_ns);
 }
+
+/* ---- Hooks of netfilter ------------------------------------------------------------------- */
+
+static bool begins_hook(const struct journey_event *event)
+{
+	return journey_is_hook(event) &&
+	       !((event->step.point - NETOBS_TRACE_PREROUTING) % 2);
+}
+
+/* A rule may drop the packet at the hook. */
+static bool ends_hook(const struct journey_event *begin,
+		      const struct journey_event *event)
+{
+	return event->step.netns_inode == begin->step.netns_inode &&
+	       (event->step.point == begin->step.point + 1 ||
+		event->step.point == NETOBS_TRACE_DROP);
+}
+
+static const struct journey_event *
+find_hook_end(const struct journey_route *route, uint32_t i)
+{
+	const struct journey_event *begin = route->stops[i].event;
+
+	for (i++; i < route->n; i++)
+		if (!route->stops[i].attempt &&
+		    ends_hook(begin, route->stops[i].event))
+			return route->stops[i].event;
+	return NULL;
+}
+
+static void fill_netfilter(const struct journey_route *route,
+			   struct netobs_journey *journey)
+{
+	for (uint32_t i = 0; i < route->n; i++) {
+		const struct journey_event *begin = route->stops[i].event, *end;
+
+		if (route->stops[i].attempt || !begins_hook(begin))
+			continue;
+		end = find_hook_end(route, i);
+		if (!end)
+			continue;
+		journey->netfilter_ns +=
+			(uint64_t)(end->step.time_ns - begin->step.time_ns);
+		journey->record.has |= NETOBS_JOURNEY_HAS_NETFILTER;
+	}
+}
+
+/* ---- All ----------------------------------------------------------------------------------- */
 
 void journey_parts_fill(const struct journey_route *route,
 			struct netobs_journey *journey)
@@ -256,8 +305,8 @@ void journey_parts_fill(const struct journey_route *route,
 	struct sum sum = {
 		.route = route,
 		.journey = journey,
-		.possible = route->is_datagram ? ~(uint32_t)ONLY_STREAMS :
-						 UINT32_MAX,
+		.possible = route->way->is_datagram ? ~(uint32_t)ONLY_STREAMS :
+						      UINT32_MAX,
 	};
 
 	for (uint32_t i = 0; i < route->n; i++) {
@@ -275,7 +324,7 @@ void journey_parts_fill(const struct journey_route *route,
 		sum.last = event;
 		sum.place = place;
 	}
-	if (route->is_datagram) {
+	if (route->way->is_datagram) {
 		if (sum.last) /* else it is a drop alone */
 			add_datagram_end(&sum, sum.place);
 	} else if (!sum.last) {
@@ -288,4 +337,5 @@ void journey_parts_fill(const struct journey_route *route,
 	}
 	journey->unknown_parts &= sum.possible;
 	drop_incomplete(journey);
+	fill_netfilter(route, journey);
 }

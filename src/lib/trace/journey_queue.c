@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "journey_event.h"
+#include "journey_state.h"
 
 #include "base/util.h"
 

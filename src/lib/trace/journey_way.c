@@ -4,7 +4,7 @@
  * the n-th one that passes a place is the n-th that has not been lost before. Where the buffer
  * stays the same from one place to the next, it is better evidence.
  */
-#include "journey_draft.h"
+#include "journey_state.h"
 
 #include "base/util.h"
 
@@ -385,6 +385,57 @@ static uint16_t find_arrived(const struct search *search)
 	return last_before(search, way->acked, false);
 }
 
+/* ---- Hooks of netfilter ------------------------------------------------------------------- */
+
+/* The hook comes before an interface that sends, and not after one that has received. */
+static bool is_leaving(const struct journey_event *event)
+{
+	return event->step.point >= NETOBS_TRACE_FORWARD;
+}
+
+static bool is_joined(const struct journey_way *way,
+		      const struct journey_event *event)
+{
+	return !journey_is_hook(event) && event->attempt < way->n_begun;
+}
+
+/* @return the nearest event with the same buffer, before or after the one at @i; way->n: none */
+static uint32_t find_buffer(const struct journey_way *way, uint32_t i,
+			    bool is_behind)
+{
+	const uint64_t buffer = way->events[i]->buffer;
+	const uint32_t step = is_behind ? 1 : UINT32_MAX;
+
+	if (!buffer)
+		return way->n;
+	/* In front of the first one it wraps around. */
+	for (i += step; i < way->n; i += step)
+		if (way->events[i]->buffer == buffer &&
+		    is_joined(way, way->events[i]))
+			return i;
+	return way->n;
+}
+
+static uint16_t find_attempt_of_hook(const struct journey_way *way, uint32_t i)
+{
+	const bool is_behind = is_leaving(way->events[i]);
+	uint32_t found = find_buffer(way, i, is_behind);
+
+	if (found == way->n)
+		found = find_buffer(way, i, !is_behind);
+	if (found < way->n)
+		return way->events[found]->attempt;
+	return way->n_begun == 1 ? 0 : UINT16_MAX;
+}
+
+/* Assign each event at a hook to its attempt, if that is known. */
+static void join_hooks(const struct journey_way *way)
+{
+	for (uint32_t i = 0; i < way->n; i++)
+		if (journey_is_hook(way->events[i]))
+			way->events[i]->attempt = find_attempt_of_hook(way, i);
+}
+
 void journey_way_find(struct journey_way *way)
 {
 	const struct journey_event *hop = find_first_hop(way);
@@ -400,8 +451,8 @@ void journey_way_find(struct journey_way *way)
 	way->acked = first_of(way, NETOBS_TRACE_ACKED);
 	way->segment = find_segment(&search);
 	way->arrived = find_arrived(&search);
-	way->has_attempt = search.n;
 	way->n_begun = search.n;
-	if (search.n)
-		way->first_ns = search.attempts[0].first->step.time_ns;
+	way->first_ns = search.n ? search.attempts[0].first->step.time_ns :
+				   INT64_MAX;
+	join_hooks(way);
 }

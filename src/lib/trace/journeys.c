@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "journeys.h"
 
+#include "base/hash.h"
+#include "base/hash_table.h"
 #include "base/util.h"
-#include "datagrams.h"
-#include "journey_direction.h"
-#include "journey_event.h"
+#include "journey_state.h"
 
 #include <string.h>
 
 enum {
-	FIRST_BUCKETS = 64,
 	DIRECTIONS = 2,
 	WAITING_MAX = 1 << 18, /* events of all connections */
 	HELD_MAX = 1 << 19, /* events of all connections, including those that were taken */
@@ -18,15 +17,13 @@ enum {
 #define DELAY_NS (5 * NSEC_PER_MSEC)
 
 struct connection {
+	struct hash_node node;
 	uint64_t id;
-	struct connection *next; /* of the bucket */
 	struct direction directions[DIRECTIONS];
 };
 
 struct journeys {
-	struct connection **buckets;
-	uint32_t n_buckets; /* a power of two */
-	uint32_t n_connections;
+	struct hash_table connections;
 	uint64_t n_held;	      /* events */
 	struct journey_queue waiting; /* by time, until earlier ones cannot come any more */
 	int64_t newest_ns;
@@ -37,76 +34,46 @@ struct journeys {
 
 /* ---- Connections --------------------------------------------------------------------------- */
 
-static uint32_t bucket_of(uint64_t id, uint32_t n_buckets)
+static bool has_id(const struct hash_node *node, const void *id)
 {
-	return (uint32_t)(id * 0x9e3779b97f4a7c15ULL >> 32) & (n_buckets - 1);
+	return ((const struct connection *)node)->id == *(const uint64_t *)id;
 }
 
-static struct connection **find_connection(const struct journeys *journeys,
-					   uint64_t id)
+static struct connection *find_connection(const struct journeys *journeys,
+					  uint64_t id)
 {
-	struct connection **at =
-		&journeys->buckets[bucket_of(id, journeys->n_buckets)];
-
-	while (*at && (*at)->id != id)
-		at = &(*at)->next;
-	return at;
-}
-
-/* Without memory, buckets become longer. */
-static void grow_buckets(struct journeys *journeys)
-{
-	const uint32_t n_buckets = 2 * journeys->n_buckets;
-	struct connection **buckets = calloc(n_buckets, sizeof(*buckets));
-
-	if (!buckets)
-		return;
-	for (uint32_t i = 0; i < journeys->n_buckets; i++) {
-		struct connection *next = journeys->buckets[i];
-
-		for (struct connection *it; (it = next);) {
-			struct connection **at =
-				&buckets[bucket_of(it->id, n_buckets)];
-
-			next = it->next;
-			it->next = *at;
-			*at = it;
-		}
-	}
-	free(journeys->buckets);
-	journeys->buckets = buckets;
-	journeys->n_buckets = n_buckets;
+	return hash_table_find(&journeys->connections, hash_finish(id), has_id,
+			       &id);
 }
 
 static struct connection *get_connection(struct journeys *journeys, uint64_t id)
 {
-	struct connection **at = find_connection(journeys, id);
+	struct connection *connection = find_connection(journeys, id);
 
-	if (*at)
-		return *at;
-	*at = calloc(1, sizeof(**at));
-	if (!*at)
+	if (connection)
+		return connection;
+	connection = calloc(1, sizeof(*connection));
+	if (!connection || !hash_table_add(&journeys->connections,
+					   &connection->node, hash_finish(id))) {
+		free(connection);
 		return NULL;
-	(*at)->id = id;
+	}
+	connection->id = id;
 	for (int i = 0; i < DIRECTIONS; i++)
-		(*at)->directions[i].n_held_by_all = &journeys->n_held;
-	if (++journeys->n_connections > journeys->n_buckets)
-		grow_buckets(journeys);
-	return *find_connection(journeys, id);
+		connection->directions[i].n_held_by_all = &journeys->n_held;
+	return connection;
 }
 
-static void remove_connection(struct journeys *journeys, struct connection **at)
+static void remove_connection(struct journeys *journeys,
+			      struct connection *connection)
 {
-	struct connection *connection = *at;
-
-	*at = connection->next;
+	hash_table_remove(&journeys->connections, &connection->node);
 	for (int i = 0; i < DIRECTIONS; i++) {
 		datagrams_end(journeys->datagrams, &connection->directions[i],
 			      NULL);
 		direction_clear(&connection->directions[i]);
 	}
 	free(connection);
-	journeys->n_connections--;
 }
 
 /* ---- Events in order of time -------------------------------------------------------------- */
@@ -153,15 +120,14 @@ static void take_event(struct journey_event *event, void *ctx)
 /* The limit is one for all connections: many of them with few events each must be bounded, too. */
 static void limit_held(struct journeys *journeys)
 {
+	struct connection *it = NULL;
+
 	if (journeys->n_held - journeys->waiting.n <= HELD_MAX)
 		return;
 	datagrams_halve(journeys->datagrams, &journeys->draft);
-	for (uint32_t i = 0; i < journeys->n_buckets; i++)
-		for (struct connection *it = journeys->buckets[i]; it;
-		     it = it->next)
-			for (int j = 0; j < DIRECTIONS; j++)
-				direction_halve(&it->directions[j],
-						&journeys->draft);
+	while ((it = hash_table_next(&journeys->connections, it)))
+		for (int i = 0; i < DIRECTIONS; i++)
+			direction_halve(&it->directions[i], &journeys->draft);
 }
 
 static void take_before(struct journeys *journeys, int64_t until_ns)
@@ -315,13 +281,13 @@ uint64_t journeys_count_cut(const struct journeys *journeys)
 /* The last calls of streams are kept, and do not count. */
 static bool is_waiting(const struct direction *direction)
 {
-	return direction->datagrams || direction->pending.n ||
+	return !LIST_EMPTY(&direction->datagrams) || direction->pending.n ||
 	       direction->active.n || direction->sents.n;
 }
 
 bool journeys_is_waiting(const struct journeys *journeys, uint64_t connection)
 {
-	const struct connection *found = *find_connection(journeys, connection);
+	const struct connection *found = find_connection(journeys, connection);
 
 	return found && (is_waiting(&found->directions[0]) ||
 			 is_waiting(&found->directions[1]));
@@ -353,32 +319,46 @@ static void take_direction(struct journeys *journeys, struct direction *directio
 	free(own.items);
 }
 
-static void end_connection(struct journeys *journeys, struct connection **at)
+static void end_connection(struct journeys *journeys,
+			   struct connection *connection)
 {
 	for (int i = 0; i < DIRECTIONS; i++) {
-		struct direction *direction = &(*at)->directions[i];
+		struct direction *direction = &connection->directions[i];
 
 		take_direction(journeys, direction);
 		datagrams_end(journeys->datagrams, direction, &journeys->draft);
 		direction_deliver_all(direction, &journeys->draft);
 	}
-	remove_connection(journeys, at);
+	remove_connection(journeys, connection);
+}
+
+static void end_all(struct journeys *journeys,
+		    void (*end)(struct journeys *journeys,
+				struct connection *connection))
+{
+	struct connection *it = hash_table_next(&journeys->connections, NULL);
+
+	while (it) {
+		struct connection *next =
+			hash_table_next(&journeys->connections, it);
+
+		end(journeys, it);
+		it = next;
+	}
 }
 
 void journeys_end(struct journeys *journeys, uint64_t connection)
 {
-	struct connection **at;
+	struct connection *found;
 
-	if (connection) {
-		at = find_connection(journeys, connection);
-		if (*at)
-			end_connection(journeys, at);
+	if (!connection) {
+		take_before(journeys, INT64_MAX);
+		end_all(journeys, end_connection);
 		return;
 	}
-	take_before(journeys, INT64_MAX);
-	for (uint32_t i = 0; i < journeys->n_buckets; i++)
-		while (journeys->buckets[i])
-			end_connection(journeys, &journeys->buckets[i]);
+	found = find_connection(journeys, connection);
+	if (found)
+		end_connection(journeys, found);
 }
 
 int journeys_new(journeys_fn *on_journey, void *ctx,
@@ -388,14 +368,8 @@ int journeys_new(journeys_fn *on_journey, void *ctx,
 
 	if (!journeys)
 		return -ENOMEM;
-	journeys->buckets = calloc(FIRST_BUCKETS, sizeof(*journeys->buckets));
-	if (!journeys->buckets)
+	if (datagrams_new(&journeys->datagrams) < 0)
 		return -ENOMEM;
-	if (datagrams_new(&journeys->datagrams) < 0) {
-		free(journeys->buckets);
-		return -ENOMEM;
-	}
-	journeys->n_buckets = FIRST_BUCKETS;
 	journeys->newest_ns = INT64_MIN / 2;
 	journeys->draft.on_journey = on_journey;
 	journeys->draft.ctx = ctx;
@@ -410,10 +384,8 @@ void journeys_free(struct journeys *journeys)
 	for (uint32_t i = 0; i < journeys->waiting.n; i++)
 		free(journeys->waiting.items[i].event);
 	free(journeys->waiting.items);
-	for (uint32_t i = 0; i < journeys->n_buckets; i++)
-		while (journeys->buckets[i])
-			remove_connection(journeys, &journeys->buckets[i]);
-	free(journeys->buckets);
+	end_all(journeys, remove_connection);
+	hash_table_free(&journeys->connections);
 	datagrams_free(journeys->datagrams);
 	free(journeys);
 }

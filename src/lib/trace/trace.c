@@ -191,7 +191,7 @@ static void free_traced(struct netobs_trace *trace)
 	free(trace->traced);
 	trace_early_free(&trace->early);
 	trace->traced = NULL;
-	trace->room = (struct trace_room){ 0 };
+	TAILQ_INIT(&trace->room);
 }
 
 void netobs_trace_free(struct netobs_trace *trace)
@@ -425,6 +425,7 @@ static int open_trace(struct netobs_trace *trace)
 	};
 	int err;
 
+	TAILQ_INIT(&trace->room);
 	trace->traced = calloc(knobs.slots, sizeof(*trace->traced));
 	if (!trace->traced)
 		return -ENOMEM;

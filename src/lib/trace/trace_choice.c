@@ -23,7 +23,88 @@ enum {
 /* How many connections are tried for eviction. */
 enum { ROOM_TRIES = 8 };
 
+/* ---- Layers ---------------------------------------------------------------------------- */
+
+_Static_assert((int)TRACE_DROP == (int)NETOBS_TRACE_DROP &&
+		       (int)TRACE_POSTROUTING == (int)NETOBS_TRACE_POSTROUTING &&
+		       (int)TRACE_OPENS == (int)NETOBS_TRACE_POINTS,
+	       "points of programs are those of events");
+
+enum netobs_trace_layer trace_layer_of(enum trace_point point)
+{
+	switch (point) {
+	case TRACE_SEND:
+	case TRACE_SENT:
+	case TRACE_READY:
+	case TRACE_READ:
+		return NETOBS_TRACE_LAYER_SOCKET;
+	case TRACE_RETRANSMIT:
+	case TRACE_SEGMENT:
+	case TRACE_ACKED:
+		return NETOBS_TRACE_LAYER_TCP;
+	case TRACE_ENQUEUE:
+	case TRACE_DEQUEUE:
+		return NETOBS_TRACE_LAYER_QDISC;
+	case TRACE_PREROUTING ... TRACE_POSTROUTING_END:
+		return NETOBS_TRACE_LAYER_IP;
+	default:
+		return NETOBS_TRACE_LAYER_DEVICE;
+	}
+}
+
+uint32_t trace_layers_points(uint32_t layers)
+{
+	uint32_t points = 0;
+
+	for (int point = 0; point < TRACE_OPENS; point++)
+		if (layers >> trace_layer_of(point) & 1)
+			points |= 1U << point;
+	return points;
+}
+
+/* ---- Events before the tracer runs ------------------------------------------------------ */
+
+enum { EARLY_FIRST = 64 };
+
+bool trace_early_keep(struct trace_early *early,
+		      const struct netobs_trace_event *event)
+{
+	if (early->n >= TRACE_EARLY_MAX ||
+	    !array_reserve(&early->events, early->n, &early->capacity,
+			   sizeof(*event), EARLY_FIRST))
+		return false;
+	early->events[early->n++] = *event;
+	return true;
+}
+
+void trace_early_deliver(struct trace_early *early,
+			 void (*deliver)(void *ctx,
+					 const struct netobs_trace_event *event),
+			 void *ctx)
+{
+	struct trace_early all = *early;
+
+	*early = (struct trace_early){ 0 };
+	for (uint32_t i = 0; i < all.n; i++)
+		deliver(ctx, &all.events[i]);
+	trace_early_free(&all);
+}
+
+void trace_early_free(struct trace_early *early)
+{
+	free(early->events);
+	*early = (struct trace_early){ 0 };
+}
+
 /* ---- Events ---------------------------------------------------------------------------- */
+
+/* The connection has had an event, or must not be evicted yet. */
+static void touch(struct netobs_trace *trace, struct traced *traced)
+{
+	TAILQ_REMOVE(&trace->room, traced, by_idle);
+	traced->listed_ns = traced->last_ns;
+	TAILQ_INSERT_TAIL(&trace->room, traced, by_idle);
+}
 
 /* Other reports only update the connection. */
 static bool is_wanted_report(const struct netobs_trace *trace,
@@ -131,7 +212,7 @@ static void deliver_event(struct netobs_trace *trace, struct traced *traced,
 		traced->n_closes += traced->n_closes < UINT8_MAX;
 		return;
 	}
-	trace_room_touch(&trace->room, traced);
+	touch(trace, traced);
 	/* Programs had a higher limit until it was chosen; trace_count_cut() has the rest. */
 	if (is_wanted && traced->n_events++ >= trace->opts.max_events)
 		return;
@@ -198,7 +279,7 @@ void trace_end_connection(struct netobs_trace *trace, struct traced *traced)
 	trace_programs_release(programs, traced->id);
 	if (traced->is_chosen) {
 		trace->n_chosen--;
-		trace_room_remove(&trace->room, traced);
+		TAILQ_REMOVE(&trace->room, traced, by_idle);
 		if (trace->journeys)
 			journeys_end(trace->journeys, traced->id);
 	}
@@ -247,8 +328,8 @@ static bool make_room(struct netobs_trace *trace)
 	/* Early events would be delivered after the end of their connection. */
 	if (trace->early.n)
 		return false;
-	for (int i = 0; i < ROOM_TRIES && trace->room.first; i++) {
-		struct traced *first = trace->room.first;
+	for (int i = 0; i < ROOM_TRIES && !TAILQ_EMPTY(&trace->room); i++) {
+		struct traced *first = TAILQ_FIRST(&trace->room);
 
 		trace_note_last(trace, first);
 		if (is_idle(trace, first, now_ns)) {
@@ -258,7 +339,7 @@ static bool make_room(struct netobs_trace *trace)
 		/* The other connections have been idle for less time. */
 		if (first->last_ns == first->listed_ns && !is_kept(trace, first))
 			return false;
-		trace_room_touch(&trace->room, first);
+		touch(trace, first);
 	}
 	return false;
 }
@@ -289,7 +370,8 @@ void trace_choose(struct netobs_trace *trace, struct traced *traced)
 	trace->stats.connections++;
 	trace->stats.cut_by_connection += count_waiting_cut(trace, traced);
 	traced->is_chosen = true;
-	trace_room_add(&trace->room, traced);
+	traced->listed_ns = traced->last_ns;
+	TAILQ_INSERT_TAIL(&trace->room, traced, by_idle);
 	traced->is_matching = false;
 	trace_programs_conn(&trace->programs, traced->id)->max_events =
 		trace->opts.max_events;

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 enum { TRACED_FACES_MAX = 64 };
 
@@ -51,7 +52,7 @@ struct traced {
 	uint32_t n_pending_others; /* pending reports that no output would miss */
 	uint32_t n_pending_lost; /* reports that an output misses, as they were not kept */
 	/* Of chosen connections: struct trace_room */
-	struct traced *next_idle, *before_idle;
+	TAILQ_ENTRY(traced) by_idle;
 	uint64_t listed_ns; /* last_ns when it got its place there */
 };
 
@@ -93,19 +94,7 @@ bool traced_is_over(const struct traced *traced, uint64_t now_ns);
 /** The tuple of a packet or socket, as the programs have it. */
 struct trace_tuple traced_tuple(const struct trace_report *report);
 
-/* Chosen connections in the order of their last events, to find the one to evict for another. */
-
-/* Zeroes: empty. The connection that has been idle for longest is the first. */
-struct trace_room {
-	struct traced *first, *last;
-};
-
-/** Add a connection that has been chosen. */
-void trace_room_add(struct trace_room *room, struct traced *traced);
-
-/** Move a connection to the end: it has had an event, or must not be evicted yet. */
-void trace_room_touch(struct trace_room *room, struct traced *traced);
-
-void trace_room_remove(struct trace_room *room, struct traced *traced);
+/* Chosen connections in the order of their last events: the first one is evicted for another. */
+TAILQ_HEAD(trace_room, traced);
 
 #endif
