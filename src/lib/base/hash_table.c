@@ -49,6 +49,16 @@ void *hash_table_find(const struct hash_table *table, uint64_t hash,
 	return node;
 }
 
+void *hash_table_find_again(const struct hash_node *node, hash_same_fn *is_same,
+			    const void *key)
+{
+	struct hash_node *it = node->next;
+
+	while (it && (it->hash != node->hash || !is_same(it, key)))
+		it = it->next;
+	return it;
+}
+
 bool hash_table_add(struct hash_table *table, struct hash_node *node,
 		    uint64_t hash)
 {

@@ -25,6 +25,10 @@ typedef bool hash_same_fn(const struct hash_node *node, const void *key);
 void *hash_table_find(const struct hash_table *table, uint64_t hash,
 		      hash_same_fn *is_same, const void *key);
 
+/** @return the next struct after @node with that key; NULL: there is none */
+void *hash_table_find_again(const struct hash_node *node, hash_same_fn *is_same,
+			    const void *key);
+
 /** @return false: no memory */
 bool hash_table_add(struct hash_table *table, struct hash_node *node,
 		    uint64_t hash);

@@ -3,15 +3,257 @@
 
 #include "base/util.h"
 
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-static void pass_drop(const struct netobs_drop *drop, void *ctx)
+enum {
+	SLICE_MS = 4, /* of a step, for entries */
+	BATCH = 256,  /* entries that the kernel copies at once */
+};
+
+struct drop_batch {
+	struct drop_key keys[BATCH];
+	struct drop_value values[BATCH];
+};
+
+/* ---- Records --------------------------------------------------------------------------- */
+
+_Static_assert((int)DROP_HAS_ADDRS == (int)NETOBS_DROP_HAS_ADDRS &&
+		       (int)DROP_HAS_PORTS == (int)NETOBS_DROP_HAS_PORTS &&
+		       (int)DROP_HAS_REASON == (int)NETOBS_DROP_HAS_REASON &&
+		       (int)DROP_IS_REST == (int)NETOBS_DROP_HAS_REST,
+	       "they are copied");
+
+static void fill_function(const struct drop_feed *feed,
+			  const struct drop_key *key, struct netobs_drop *drop)
 {
-	const struct drop_feed *feed = ctx;
+	char text[DROP_FUNCTION_LEN];
 
-	for (struct drop_taker *taker = feed->takers; taker; taker = taker->next)
-		taker->take(drop, taker->ctx);
+	if (!bpf_map_lookup_elem(feed->programs.functions_fd, &key->location,
+				 text)) {
+		text[sizeof(text) - 1] = '\0';
+		if (drop_names_split(text, drop->function,
+				     sizeof(drop->function), &drop->offset))
+			return;
+	}
+	drop_names_find(&feed->names, key->location, drop->function,
+			sizeof(drop->function), &drop->offset);
+}
+
+/* An entry of the programs' tables as a record. */
+static void fill_drop(const struct drop_feed *feed, const struct drop_key *key,
+		      const struct drop_value *value,
+		      struct netobs_drop *ret_drop)
+{
+	struct netobs_drop drop = {
+		.record = { .sz = sizeof(drop),
+			    .has = key->has,
+			    .type = NETOBS_RECORD_DROP,
+			    .time_ns = feed->drained_ns },
+		.src_port = key->src_port,
+		.dst_port = key->dst_port,
+		.ethertype = key->ethertype,
+		.protocol = key->proto,
+		.unparsed = key->unparsed,
+		.reason = key->reason,
+		.ifindex = key->ifindex,
+		.netns_inode = key->netns,
+		.packets = value->packets,
+		.bytes = value->bytes,
+		.last_ns = clock_to_wall(&feed->clock, (int64_t)value->last_ns),
+	};
+
+	memcpy(drop.src, key->src.bytes, sizeof(drop.src));
+	memcpy(drop.dst, key->dst.bytes, sizeof(drop.dst));
+	memcpy(drop.interface, value->interface, sizeof(drop.interface));
+	drop.interface[sizeof(drop.interface) - 1] = '\0';
+	if (key->has & DROP_HAS_REASON)
+		drop_names_cause(&feed->names, key->reason, drop.cause,
+				 sizeof(drop.cause));
+	fill_function(feed, key, &drop);
+	drop.kind = (uint8_t)drop_kind(drop.cause, drop.function);
+	drop.layer =
+		(uint8_t)drop_layer(drop.cause, drop.function, drop.ethertype);
+	*ret_drop = drop;
+}
+
+/* ---- Reading --------------------------------------------------------------------------- */
+
+/* Of the old generation. The others are being counted. */
+static void take_batch(const struct drop_feed *feed, uint32_t n)
+{
+	struct netobs_drop drop;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct drop_key *key = &feed->batch->keys[i];
+
+		if (key->generation != feed->generation)
+			continue;
+		bpf_map_delete_elem(feed->map_fd, key);
+		fill_drop(feed, key, &feed->batch->values[i], &drop);
+		for (struct drop_taker *it = feed->takers; it; it = it->next)
+			it->take(&drop, it->ctx);
+	}
+}
+
+/* @return 1: there may be more; 0: those were all; < 0 */
+static int read_batch(struct drop_feed *feed)
+{
+	uint32_t n = BATCH, *from = feed->has_cursor ? &feed->cursor : NULL;
+	uint32_t next;
+	int err = bpf_map_lookup_batch(feed->map_fd, from, &next,
+				       feed->batch->keys, feed->batch->values,
+				       &n, NULL);
+
+	if (err && errno != ENOENT)
+		return -errno;
+	feed->cursor = next;
+	feed->has_cursor = true;
+	take_batch(feed, n);
+	return !err;
+}
+
+/* No program writes to what belongs to the old generation. */
+static void end_generation(struct drop_feed *feed)
+{
+	struct drop_state *state = feed->programs.state;
+	struct count *lost = &state->lost[feed->generation];
+
+	for (struct drop_taker *it = feed->takers; it; it = it->next)
+		it->lose(lost, it->ctx);
+	*lost = (struct count){ 0 };
+	state->used[feed->generation] = (struct drop_used){ 0 };
+	feed->state = FEED_IDLE;
+}
+
+static void read_map(struct drop_feed *feed, int map_fd)
+{
+	feed->map_fd = map_fd;
+	feed->has_cursor = false;
+}
+
+/* Both maps, one after the other; @return 0: later calls go on, or all was read; < 0 */
+static int read_generation(struct drop_feed *feed)
+{
+	const int64_t end_ns = clock_boot_ns() + SLICE_MS * NSEC_PER_MSEC;
+	int r;
+
+	while (clock_boot_ns() < end_ns) {
+		r = read_batch(feed);
+		if (r < 0)
+			return r;
+		if (r)
+			continue;
+		if (feed->map_fd == feed->programs.rest_fd) {
+			end_generation(feed);
+			return 0;
+		}
+		read_map(feed, feed->programs.rest_fd);
+	}
+	return 0;
+}
+
+static int await_grace(struct drop_feed *feed)
+{
+	int err = map_grace_result(&feed->grace);
+
+	if (err)
+		return err == -EAGAIN ? 0 : err;
+	feed->state = FEED_READ;
+	read_map(feed, feed->programs.drops_fd);
+	return 0;
+}
+
+/* ---- Drains ---------------------------------------------------------------------------- */
+
+static int flip_generation(struct drop_feed *feed)
+{
+	uint32_t *generation = &feed->programs.state->generation;
+	int err;
+
+	clock_calibrate(&feed->clock);
+	feed->generation = *generation;
+	__atomic_store_n(generation, *generation ^ 1, __ATOMIC_SEQ_CST);
+	feed->ended_ns = clock_boot_ns();
+	feed->drained_ns = clock_to_wall(
+		&feed->clock, clock_to_stamp(&feed->clock, feed->ended_ns));
+	err = map_grace_begin(&feed->grace);
+	if (!err)
+		feed->state = FEED_GRACE;
+	return err;
+}
+
+static int begin_drain(struct drop_feed *feed)
+{
+	int err = flip_generation(feed);
+
+	feed->begun++;
+	if (err)
+		feed->ended = feed->begun;
+	return err;
+}
+
+/* A drain that is under way began earlier. */
+int drop_feed_ask(struct drop_feed *feed, uint64_t *ret_drain)
+{
+	*ret_drain = feed->begun + 1;
+	return feed->state == FEED_IDLE ? begin_drain(feed) : 0;
+}
+
+static int work_on(struct drop_feed *feed)
+{
+	int err = feed->state == FEED_GRACE ? await_grace(feed) : 0;
+
+	if (!err && feed->state == FEED_READ)
+		err = read_generation(feed);
+	if (err) /* the next drain of that generation reads it */
+		feed->state = FEED_IDLE;
+	return err;
+}
+
+int drop_feed_step(struct drop_feed *feed, uint64_t drain)
+{
+	int err;
+
+	if (feed->ended >= drain)
+		return 0;
+	err = feed->state == FEED_IDLE ? begin_drain(feed) : work_on(feed);
+	if (feed->state == FEED_IDLE)
+		feed->ended = feed->begun;
+	return err ?: feed->ended < drain;
+}
+
+/* ---- Life ------------------------------------------------------------------------------ */
+
+static int open_programs(struct drop_feed *feed, bool no_reasons,
+			 const struct log *log)
+{
+	int err;
+
+	feed->batch = malloc(sizeof(*feed->batch));
+	if (!feed->batch)
+		return -ENOMEM;
+	err = drop_programs_open(&feed->programs, no_reasons, log);
+	if (err)
+		return err;
+	clock_init(&feed->clock, CLOCK_PRECISE);
+	drop_names_open(&feed->names, feed->programs.has_reasons, log);
+	if (!feed->programs.has_reasons)
+		log_warning(
+			log,
+			"the kernel states no reasons of drops (drop_reasons): only the function is known");
+	return 0;
+}
+
+static void close_feed(struct drop_feed *feed)
+{
+	map_grace_abandon(feed->grace);
+	drop_programs_close(&feed->programs);
+	drop_names_close(&feed->names);
+	free(feed->batch);
+	free(feed);
 }
 
 int drop_feed_open(struct drop_taker *taker, bool no_reasons,
@@ -22,11 +264,9 @@ int drop_feed_open(struct drop_taker *taker, bool no_reasons,
 
 	if (!feed)
 		return -ENOMEM;
-	feed->drain.take = pass_drop;
-	feed->drain.ctx = feed;
-	err = drop_drain_open(&feed->drain, no_reasons, log);
+	err = open_programs(feed, no_reasons, log);
 	if (err) {
-		free(feed);
+		close_feed(feed);
 		return err;
 	}
 	drop_feed_join(feed, taker);
@@ -53,54 +293,11 @@ void drop_feed_leave(struct drop_feed *feed, struct drop_taker *taker)
 		*at = taker->next;
 	if (feed->takers)
 		return;
-	drop_drain_close(&feed->drain);
-	free(feed);
+	close_feed(feed);
 }
 
 void drop_feed_stop(struct drop_feed *feed)
 {
 	if (!feed->takers->next)
-		drop_programs_detach(&feed->drain.programs);
-}
-
-static int begin_drain(struct drop_feed *feed)
-{
-	int err = drop_drain_begin(&feed->drain);
-
-	feed->begun++;
-	if (err)
-		feed->ended = feed->begun;
-	return err;
-}
-
-/* A drain that is under way began earlier. */
-int drop_feed_ask(struct drop_feed *feed, uint64_t *ret_drain)
-{
-	*ret_drain = feed->begun + 1;
-	return drop_drain_is_idle(&feed->drain) ? begin_drain(feed) : 0;
-}
-
-static void end_drain(struct drop_feed *feed)
-{
-	struct count *lost = &feed->drain.lost;
-
-	for (struct drop_taker *taker = feed->takers; taker; taker = taker->next)
-		taker->lose(lost, taker->ctx);
-	*lost = (struct count){ 0 };
-	feed->ended = feed->begun;
-}
-
-int drop_feed_step(struct drop_feed *feed, uint64_t drain)
-{
-	int err;
-
-	if (feed->ended >= drain)
-		return 0;
-	if (drop_drain_is_idle(&feed->drain))
-		err = begin_drain(feed);
-	else
-		err = drop_drain_step(&feed->drain);
-	if (drop_drain_is_idle(&feed->drain))
-		end_drain(feed);
-	return err ?: feed->ended < drain;
+		drop_programs_detach(&feed->programs);
 }

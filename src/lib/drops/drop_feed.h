@@ -3,11 +3,22 @@
  * The drops of the host, for all of one thread that take them: the programs are loaded once, and what a
  * drain reads is passed to each taker. So each may ask for a drain at any time, and gets drops at the times
  * of the others, too.
+ *
+ * A drain reads one generation: the programs are switched to another generation of entries, and once
+ * those that may still write to the old one have ended, it is read, in slices of some milliseconds.
  */
 #ifndef NETOBS_DROPS_DROP_FEED_H
 #define NETOBS_DROPS_DROP_FEED_H
 
-#include "drop_drain.h"
+#include "base/clock.h"
+#include "bpf/drops.h"
+#include "drop_names.h"
+#include "engine/drop_programs.h"
+#include "engine/map.h"
+
+#include <netobs/drop.h>
+
+enum { DROP_FEED_WAIT_MS = 2 }; /* between looks whether programs have ended */
 
 struct drop_taker {
 	struct drop_taker *next;
@@ -17,11 +28,25 @@ struct drop_taker {
 	void *ctx;
 };
 
+struct drop_batch;
+
 /* It ends with its last taker. */
 struct drop_feed {
-	struct drop_drain drain;
+	struct drop_programs programs;
+	struct drop_names names;
+	struct clock clock;
 	struct drop_taker *takers;
 	uint64_t begun, ended; /* drains */
+
+	enum { FEED_IDLE, FEED_GRACE, FEED_READ } state;
+	uint32_t generation; /* that is being drained */
+	int64_t drained_ns;  /* when it ended, since 1970 */
+	int64_t ended_ns;    /* the same, CLOCK_BOOTTIME */
+	struct map_grace *grace;
+	int map_fd;	 /* that is being read */
+	uint32_t cursor; /* of the kernel, in that map */
+	bool has_cursor;
+	struct drop_batch *batch;
 };
 
 /**
@@ -52,11 +77,16 @@ void drop_feed_stop(struct drop_feed *feed);
 int drop_feed_ask(struct drop_feed *feed, uint64_t *ret_drain);
 
 /**
- * Work on drains up to this one, for some milliseconds; call again after drop_drain_wait_ms().
+ * Work on drains up to this one, for some milliseconds; call again after drop_feed_wait_ms().
  *
  * @return 1: it has not ended; 0: it has; < 0: it failed
  */
 int drop_feed_step(struct drop_feed *feed, uint64_t drain);
+
+static inline uint32_t drop_feed_wait_ms(const struct drop_feed *feed)
+{
+	return feed->state == FEED_GRACE ? DROP_FEED_WAIT_MS : 0;
+}
 
 /* An observer of drops that shares the programs of others. */
 

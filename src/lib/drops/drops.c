@@ -191,7 +191,7 @@ static int on_work(void *ctx, int fd)
 		return r;
 	if (!r && drops->opts.on_interval)
 		drops->opts.on_interval(drops->opts.user);
-	set_work_timer(drops, r ? drop_drain_wait_ms(&drops->feed->drain) : 0);
+	set_work_timer(drops, r ? drop_feed_wait_ms(drops->feed) : 0);
 	return 0;
 }
 
@@ -202,7 +202,7 @@ static int begin_drain(struct netobs_drops *drops)
 	if (err)
 		return err;
 	drops->is_draining = true;
-	set_work_timer(drops, DROP_DRAIN_WAIT_MS);
+	set_work_timer(drops, DROP_FEED_WAIT_MS);
 	return 0;
 }
 
@@ -261,7 +261,7 @@ static int start_drops(void *owner)
 
 	if (err)
 		return err;
-	programs = &drops->feed->drain.programs;
+	programs = &drops->feed->programs;
 	drops->stats.has_reasons = programs->has_reasons;
 	drops->missed_before = drop_programs_missed(programs);
 	drops->others_before = programs->state->others;
@@ -283,7 +283,7 @@ int drops_join(struct netobs_drops *drops, struct drop_feed *feed)
 static void fill_missed(const struct netobs_drops *drops,
 			struct netobs_drops_stats *stats)
 {
-	const struct drop_programs *programs = &drops->feed->drain.programs;
+	const struct drop_programs *programs = &drops->feed->programs;
 
 	stats->missed = drop_programs_missed(programs) - drops->missed_before;
 	stats->others = programs->state->others - drops->others_before;

@@ -25,8 +25,8 @@ _Static_assert(sizeof(struct drop_tuple) == FLOW_DROPS_WORDS * sizeof(uint32_t),
 	       "no padding: it is hashed");
 
 struct waiting_drop {
-	struct waiting_drop *next;	    /* of the bucket */
-	struct waiting_drop *older, *newer; /* of all */
+	struct hash_node node; /* by its tuple */
+	TAILQ_ENTRY(waiting_drop) by_age;
 	struct drop_tuple tuple;
 	uint32_t netns, ifindex;
 	uint32_t reason;
@@ -40,60 +40,50 @@ struct waiting_drop {
 
 /* ---- Waiting ---------------------------------------------------------------------------- */
 
-static struct waiting_drop **bucket_of(struct flow_drops *drops,
-				       const struct drop_tuple *tuple)
+static uint64_t hash_tuple(const struct flow_drops *drops,
+			   const struct drop_tuple *tuple)
 {
-	const uint64_t hash = hash_bytes(tuple, sizeof(*tuple), drops->secret);
-
-	return &drops->buckets[hash % FLOW_DROPS_BUCKETS];
+	return hash_bytes(tuple, sizeof(*tuple), drops->secret);
 }
 
-static void add_waiting(struct flow_drops *drops, struct waiting_drop *drop)
+static bool has_tuple(const struct hash_node *node, const void *tuple)
 {
-	struct waiting_drop **bucket = bucket_of(drops, &drop->tuple);
+	return !memcmp(&((const struct waiting_drop *)node)->tuple, tuple,
+		       sizeof(struct drop_tuple));
+}
 
-	drop->next = *bucket;
-	*bucket = drop;
-	drop->older = drops->newest;
-	if (drops->newest)
-		drops->newest->newer = drop;
-	else
-		drops->oldest = drop;
-	drops->newest = drop;
-	drops->n_waiting++;
+/* @return false: no memory */
+static bool add_waiting(struct flow_drops *drops, struct waiting_drop *drop)
+{
+	if (!hash_table_add(&drops->by_tuple, &drop->node,
+			    hash_tuple(drops, &drop->tuple)))
+		return false;
+	TAILQ_INSERT_HEAD(&drops->waiting, drop, by_age);
 	count_add(&drops->counts.pending, &drop->count);
+	return true;
 }
 
-/* @at: what leads to it in its bucket */
-static void remove_waiting(struct flow_drops *drops, struct waiting_drop **at)
+static void remove_waiting(struct flow_drops *drops, struct waiting_drop *drop)
 {
-	struct waiting_drop *drop = *at;
-
-	*at = drop->next;
-	if (drop->older)
-		drop->older->newer = drop->newer;
-	else
-		drops->oldest = drop->newer;
-	if (drop->newer)
-		drop->newer->older = drop->older;
-	else
-		drops->newest = drop->older;
-	drops->n_waiting--;
+	hash_table_remove(&drops->by_tuple, &drop->node);
+	TAILQ_REMOVE(&drops->waiting, drop, by_age);
 	drops->counts.pending.packets -= drop->count.packets;
 	drops->counts.pending.bytes -= drop->count.bytes;
 	free(drop);
 }
 
+static struct waiting_drop *oldest_of(const struct flow_drops *drops)
+{
+	return TAILQ_LAST(&drops->waiting, waiting_drops);
+}
+
 /* @count: sum of the drops that no record has */
 static void expire_oldest(struct flow_drops *drops, struct count *count)
 {
-	struct waiting_drop *oldest = drops->oldest,
-			    **at = bucket_of(drops, &oldest->tuple);
+	struct waiting_drop *oldest = oldest_of(drops);
 
-	while (*at != oldest)
-		at = &(*at)->next;
 	count_add(count, &oldest->count);
-	remove_waiting(drops, at);
+	remove_waiting(drops, oldest);
 }
 
 void flow_drops_expire(struct flow_drops *drops, int64_t end_ns)
@@ -101,7 +91,8 @@ void flow_drops_expire(struct flow_drops *drops, int64_t end_ns)
 	drops->is_over = end_ns == INT64_MAX;
 	if (end_ns < drops->flip_ns)
 		drops->wait_ns = drops->flip_ns - end_ns;
-	while (drops->oldest && drops->oldest->flip_ns <= end_ns)
+	while (!TAILQ_EMPTY(&drops->waiting) &&
+	       oldest_of(drops)->flip_ns <= end_ns)
 		expire_oldest(drops, &drops->counts.no_flow);
 }
 
@@ -118,27 +109,26 @@ static void set_tuple(struct drop_tuple *tuple, const uint8_t src[16],
  * Find a drop with the same tuple, place and reason that has not waited for long, to add to it:
  * packets of a tuple that are dropped all the time take few entries and leave room for others.
  */
-static struct waiting_drop **find_waiting(struct flow_drops *drops,
-					  const struct netobs_drop *drop,
-					  const struct drop_tuple *tuple)
+static struct waiting_drop *find_waiting(struct flow_drops *drops,
+					 const struct netobs_drop *drop,
+					 const struct drop_tuple *tuple)
 {
 	const bool has_reason = drop->record.has & NETOBS_DROP_HAS_REASON;
-	struct waiting_drop **at = bucket_of(drops, tuple);
+	struct waiting_drop *it = hash_table_find(
+		&drops->by_tuple, hash_tuple(drops, tuple), has_tuple, tuple);
 
-	while (*at && (drops->flip_ns - (*at)->first_flip_ns >
-			       drops->wait_ns / WAITING_PARTS ||
-		       (*at)->netns != drop->netns_inode ||
-		       (*at)->ifindex != drop->ifindex ||
-		       (*at)->has_reason != has_reason ||
-		       (*at)->reason != drop->reason ||
-		       memcmp(&(*at)->tuple, tuple, sizeof(*tuple)) != 0))
-		at = &(*at)->next;
-	return at;
+	while (it &&
+	       (drops->flip_ns - it->first_flip_ns >
+			drops->wait_ns / WAITING_PARTS ||
+		it->netns != drop->netns_inode || it->ifindex != drop->ifindex ||
+		it->has_reason != has_reason || it->reason != drop->reason))
+		it = hash_table_find_again(&it->node, has_tuple, tuple);
+	return it;
 }
 
 static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
 {
-	struct waiting_drop *waiting = calloc(1, sizeof(*waiting)), **known;
+	struct waiting_drop *waiting = calloc(1, sizeof(*waiting)), *known;
 
 	if (!waiting) {
 		count_add(&drops->counts.no_room, drop);
@@ -156,15 +146,18 @@ static void make_wait(struct flow_drops *drops, const struct netobs_drop *drop)
 	waiting->first_flip_ns = waiting->flip_ns = drops->flip_ns;
 	waiting->drain = drops->feed ? drops->feed->begun : 0;
 	known = find_waiting(drops, drop, &waiting->tuple);
-	if (*known) { /* it waits anew, with what was there */
-		waiting->first_flip_ns = (*known)->first_flip_ns;
-		count_add(&waiting->count, &(*known)->count);
-		waiting->last_ns = max_i64(waiting->last_ns, (*known)->last_ns);
+	if (known) { /* it waits anew, with what was there */
+		waiting->first_flip_ns = known->first_flip_ns;
+		count_add(&waiting->count, &known->count);
+		waiting->last_ns = max_i64(waiting->last_ns, known->last_ns);
 		remove_waiting(drops, known);
 	}
-	if (drops->n_waiting >= FLOW_DROPS_MAX)
+	if (drops->by_tuple.n >= FLOW_DROPS_MAX)
 		expire_oldest(drops, &drops->counts.no_room);
-	add_waiting(drops, waiting);
+	if (add_waiting(drops, waiting))
+		return;
+	count_add(&drops->counts.no_room, &waiting->count);
+	free(waiting);
 }
 
 void flow_drops_note(struct flow_drops *drops, const struct netobs_drop *drop)
@@ -193,7 +186,7 @@ static void take_drop(const struct netobs_drop *drop, void *ctx)
 
 	if (drops->is_over)
 		return;
-	drops->flip_ns = max_i64(drops->flip_ns, drops->feed->drain.ended_ns);
+	drops->flip_ns = max_i64(drops->flip_ns, drops->feed->ended_ns);
 	flow_drops_note(drops, drop);
 }
 
@@ -261,7 +254,7 @@ static const struct drop_names *names_of(const struct flow_drops *drops)
 {
 	static const struct drop_names none;
 
-	return drops->feed ? &drops->feed->drain.names : &none;
+	return drops->feed ? &drops->feed->names : &none;
 }
 
 /* The record's last cause is that of the latest drop. */
@@ -287,16 +280,18 @@ static void add_drop(struct flow_drops *drops, struct netobs_flow *record,
 static void take_tuple(struct flow_drops *drops, struct netobs_flow *record,
 		       const struct drop_tuple *tuple, int64_t *last_ns)
 {
-	struct waiting_drop **at = bucket_of(drops, tuple);
+	struct waiting_drop *drop = hash_table_find(
+		&drops->by_tuple, hash_tuple(drops, tuple), has_tuple, tuple);
 
-	while (*at) {
-		if (memcmp(&(*at)->tuple, tuple, sizeof(*tuple)) != 0 ||
-		    !was_seen(drops, record, *at)) {
-			at = &(*at)->next;
-			continue;
+	while (drop) {
+		struct waiting_drop *next =
+			hash_table_find_again(&drop->node, has_tuple, tuple);
+
+		if (was_seen(drops, record, drop)) {
+			add_drop(drops, record, drop, last_ns);
+			remove_waiting(drops, drop);
 		}
-		add_drop(drops, record, *at, last_ns);
-		remove_waiting(drops, at);
+		drop = next;
 	}
 }
 
@@ -311,7 +306,7 @@ static void fill_drops(void *data, struct netobs_flow *record, void *ctx)
 	int64_t last_ns = INT64_MIN;
 
 	(void)data;
-	if (!drops->n_waiting)
+	if (!drops->by_tuple.n)
 		return;
 	set_tuple(&tuple, record->src, record->dst, record->src_port,
 		  has_ports ? record->dst_port : type_code);
@@ -341,10 +336,14 @@ static void report_failure(struct flow_drops *drops, int err)
 /* Drops that other takers had read since the last generation of flows belong to this one. */
 static void renew_waiting(struct flow_drops *drops, int64_t flip_ns)
 {
-	struct waiting_drop *drop = drops->newest;
+	struct waiting_drop *drop;
 
-	for (; drop && drop->drain > drops->drain; drop = drop->older)
+	TAILQ_FOREACH(drop, &drops->waiting, by_age)
+	{
+		if (drop->drain <= drops->drain)
+			break;
 		drop->flip_ns = flip_ns;
+	}
 }
 
 /* A generation of flows has ended: so does one of drops. */
@@ -370,7 +369,7 @@ static void step_drain(struct flow_drops *drops)
 		return;
 	if (r < 0)
 		report_failure(drops, r);
-	drops->counts.missed = drop_programs_missed(&drops->feed->drain.programs);
+	drops->counts.missed = drop_programs_missed(&drops->feed->programs);
 	drops->phase = DROPS_AT_REST;
 	if (!drops->options.finds_spaces)
 		return;
@@ -389,7 +388,7 @@ static bool step(uint32_t *ret_wait_ms, void *ctx)
 	else if (drops->phase == DROPS_SPACES && !spaces_step(&drops->spaces))
 		drops->phase = DROPS_AT_REST;
 	*ret_wait_ms = drops->phase == DROPS_DRAINING ?
-			       drop_drain_wait_ms(&drops->feed->drain) :
+			       drop_feed_wait_ms(drops->feed) :
 			       0;
 	return drops->phase != DROPS_AT_REST;
 }
@@ -416,9 +415,9 @@ static void add_stats(struct netobs_stats *stats, const void *ctx)
 
 /* ---- Life ------------------------------------------------------------------------------- */
 
-int flow_drops_init(struct flow_drops *drops, const struct host *host,
-		    const struct flow_drops_options *options,
-		    const struct log *log)
+void flow_drops_init(struct flow_drops *drops, const struct host *host,
+		     const struct flow_drops_options *options,
+		     const struct log *log)
 {
 	*drops = (struct flow_drops){
 		.host = host,
@@ -434,21 +433,16 @@ int flow_drops_init(struct flow_drops *drops, const struct host *host,
 			   .ctx = drops },
 	};
 	secret_fill(drops->secret, sizeof(drops->secret));
-	drops->buckets = calloc(FLOW_DROPS_BUCKETS, sizeof(*drops->buckets));
-	if (drops->buckets)
-		return 0;
-	drops->host = NULL;
-	return -ENOMEM;
+	TAILQ_INIT(&drops->waiting);
 }
 
 int flow_drops_open(struct flow_drops *drops, const struct host *host,
 		    const struct flow_drops_options *options,
 		    const struct log *log)
 {
-	int err = flow_drops_init(drops, host, options, log);
+	int err;
 
-	if (err)
-		return err;
+	flow_drops_init(drops, host, options, log);
 	err = drop_feed_open(&drops->taker, options->no_reasons, log,
 			     &drops->feed);
 	if (err)
@@ -461,7 +455,6 @@ void flow_drops_close(struct flow_drops *drops)
 	flow_drops_expire(drops, INT64_MAX);
 	drop_feed_leave(TAKE_PTR(drops->feed), &drops->taker);
 	spaces_done(&drops->spaces);
-	free(drops->buckets);
-	drops->buckets = NULL;
+	hash_table_free(&drops->by_tuple);
 	drops->host = NULL;
 }

@@ -14,19 +14,19 @@
 #ifndef NETOBS_DROPS_FLOW_DROPS_H
 #define NETOBS_DROPS_FLOW_DROPS_H
 
+#include "base/hash_table.h"
 #include "base/log.h"
 #include "bpf/types.h"
 #include "drop_feed.h"
 #include "flows/flow_extra.h"
 #include "who/spaces.h"
 
+#include <sys/queue.h>
+
 enum {
 	FLOW_DROPS_MAX = 1 << 16, /* drops that wait: 9 MiB */
-	FLOW_DROPS_BUCKETS = 1 << 12,
-	FLOW_DROPS_WORDS = 10, /* of a tuple */
+	FLOW_DROPS_WORDS = 10,	  /* of a tuple */
 };
-
-struct waiting_drop;
 
 /* Since the beginning: all = in_flows + pending + no_flow + no_tuple + no_room. */
 struct flow_drop_counts {
@@ -60,9 +60,8 @@ struct flow_drops {
 	int64_t flip_ns; /* end of the generation of drops that was drained last */
 	int64_t wait_ns; /* how long drops wait after that for a record */
 
-	uint32_t n_waiting;
-	struct waiting_drop **buckets; /* FLOW_DROPS_BUCKETS */
-	struct waiting_drop *oldest, *newest;
+	struct hash_table by_tuple;			 /* those that wait */
+	TAILQ_HEAD(waiting_drops, waiting_drop) waiting; /* the newest first */
 	uint32_t secret[FLOW_DROPS_WORDS];
 
 	struct flow_drop_counts counts;
@@ -79,10 +78,10 @@ int flow_drops_open(struct flow_drops *drops, const struct host *host,
 		    const struct flow_drops_options *options,
 		    const struct log *log);
 
-/** Prepare without programs: the caller notes drops. @return 0; -ENOMEM */
-int flow_drops_init(struct flow_drops *drops, const struct host *host,
-		    const struct flow_drops_options *options,
-		    const struct log *log);
+/** Prepare without programs: the caller notes drops. */
+void flow_drops_init(struct flow_drops *drops, const struct host *host,
+		     const struct flow_drops_options *options,
+		     const struct log *log);
 
 /* A struct of zeroes stays as it is. */
 void flow_drops_close(struct flow_drops *drops);
