@@ -338,8 +338,7 @@ static void renew_waiting(struct flow_drops *drops, int64_t flip_ns)
 {
 	struct waiting_drop *drop;
 
-	TAILQ_FOREACH(drop, &drops->waiting, by_age)
-	{
+	TAILQ_FOREACH(drop, &drops->waiting, by_age) {
 		if (drop->drain <= drops->drain)
 			break;
 		drop->flip_ns = flip_ns;

@@ -557,8 +557,8 @@ static struct datagram *find_left(const struct reader *reader, uint64_t buffer)
 	struct datagram *datagram;
 
 	TAILQ_FOREACH(datagram, &reader->datagrams, of_reader)
-	if (datagram->events[datagram->n_events - 1]->buffer == buffer)
-		break;
+		if (datagram->events[datagram->n_events - 1]->buffer == buffer)
+			break;
 	return datagram;
 }
 

@@ -2,15 +2,18 @@
 #include "container_names.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/hash_table.h"
 #include "base/util.h"
 #include "base/worker.h"
 #include "container_places.h"
-#include "container_table.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/queue.h>
 
 enum {
 	START_MS = 500, /* how long the start waits for the first containers */
@@ -25,6 +28,37 @@ enum {
 	LOGGED_MAX = 16, /* files that cannot be read */
 };
 
+struct named_container {
+	struct hash_node node;
+	TAILQ_ENTRY(named_container) by_use;
+	char id[CONTAINER_ID_SIZE];
+	bool is_found;
+	bool is_wanted; /* asked for since it was last read */
+	uint32_t retries;
+	int64_t due_ns; /* when it may be read again */
+	struct container_facts facts;
+};
+
+TAILQ_HEAD(containers_by_use, named_container);
+
+/*
+ * A piece of work for a thread: list containers, and read the files of some. It owns all data that
+ * it needs.
+ */
+struct container_lookup {
+	char *root;
+	int inotify_fd; /* watches the listed directories; -1: none */
+	bool lists;
+	uint32_t room; /* for containers of the list; others of it are left out */
+	/* Containers that are known and need not be listed; sorted when it runs. */
+	char (*known)[CONTAINER_ID_SIZE];
+	uint32_t n_known;
+	struct container_query *queries;
+	uint32_t n, capacity;
+	struct container_errors errors;
+	int64_t took_ns;
+};
+
 struct container_names {
 	uint32_t users;
 	const struct log *log; /* NULL: closed */
@@ -35,12 +69,174 @@ struct container_names {
 	bool is_list_due;
 	struct container_error logged[LOGGED_MAX];
 	uint32_t n_logged;
-	int64_t rested_ns; /* when more work may begin, CLOCK_BOOTTIME */
-	int64_t armed_ns;  /* when the timer expires; 0: never */
-	struct container_table table;
+	int64_t rested_ns;	 /* when more work may begin, CLOCK_BOOTTIME */
+	int64_t armed_ns;	 /* when the timer expires; 0: never */
+	struct hash_table table; /* of containers, by their IDs */
+	struct containers_by_use by_use; /* last used first */
+	uint32_t secret[16];		 /* of the hash of an ID */
 };
 
 static loop_fn on_names_read, on_directory, on_names_due;
+
+/* ---- The table ----------------------------------------------------------------------------- */
+
+static uint64_t hash_id(const struct container_names *names, const char *id)
+{
+	return hash_bytes(id, sizeof(names->secret), names->secret);
+}
+
+static bool has_id(const struct hash_node *node, const void *id)
+{
+	return !strcmp(((const struct named_container *)node)->id, id);
+}
+
+static struct named_container *find_container(const struct container_names *names,
+					      const char *id)
+{
+	return hash_table_find(&names->table, hash_id(names, id), has_id, id);
+}
+
+static void remove_oldest(struct container_names *names)
+{
+	struct named_container *gone =
+		TAILQ_LAST(&names->by_use, containers_by_use);
+
+	hash_table_remove(&names->table, &gone->node);
+	TAILQ_REMOVE(&names->by_use, gone, by_use);
+	free(gone);
+}
+
+/* Add a container that is not in the table. @return NULL: no memory */
+static struct named_container *add_container(struct container_names *names,
+					     const char *id)
+{
+	struct named_container *one;
+
+	if (names->table.n == CONTAINERS_MAX)
+		remove_oldest(names);
+	one = calloc(1, sizeof(*one));
+	if (!one)
+		return NULL;
+	snprintf(one->id, sizeof(one->id), "%s", id);
+	if (!hash_table_add(&names->table, &one->node, hash_id(names, id))) {
+		free(one);
+		return NULL;
+	}
+	TAILQ_INSERT_HEAD(&names->by_use, one, by_use);
+	return one;
+}
+
+/* ---- What a thread does -------------------------------------------------------------------- */
+
+static void free_lookup(void *arg)
+{
+	struct container_lookup *lookup = arg;
+
+	if (!lookup)
+		return;
+	close_fd(&lookup->inotify_fd);
+	free(lookup->root);
+	free(lookup->known);
+	free(lookup->queries);
+	free(lookup);
+}
+
+/* NULL: no memory */
+static struct container_lookup *new_lookup(const char *root, int inotify_fd,
+					   uint32_t room)
+{
+	struct container_lookup *lookup = calloc(1, sizeof(*lookup));
+
+	if (!lookup)
+		return NULL;
+	lookup->room = room;
+	lookup->inotify_fd =
+		inotify_fd < 0 ? -1 : fcntl(inotify_fd, F_DUPFD_CLOEXEC, 0);
+	lookup->root = strdup(root);
+	if (lookup->root)
+		return lookup;
+	free_lookup(lookup);
+	return NULL;
+}
+
+static struct container_query *add_query(struct container_lookup *lookup,
+					 const char *id)
+{
+	struct container_query *query;
+
+	if (!array_reserve(&lookup->queries, lookup->n, &lookup->capacity,
+			   sizeof(*lookup->queries), 16))
+		return NULL;
+	query = &lookup->queries[lookup->n++];
+	*query = (struct container_query){ 0 };
+	snprintf(query->id, sizeof(query->id), "%s", id);
+	return query;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static bool is_known(const struct container_lookup *lookup, const char *id)
+{
+	return lookup->n_known && bsearch(id, lookup->known, lookup->n_known,
+					  sizeof(*lookup->known), compare_ids);
+}
+
+/* A container may have directories in two places of a storage. */
+static bool is_query(const struct container_lookup *lookup, const char *id)
+{
+	for (uint32_t i = 0; i < lookup->n; i++)
+		if (!strcmp(lookup->queries[i].id, id))
+			return true;
+	return false;
+}
+
+static void list_query(const char *id, void *ctx)
+{
+	struct container_lookup *lookup = ctx;
+	struct container_query *query;
+
+	if (!lookup->room || is_known(lookup, id) || is_query(lookup, id))
+		return;
+	query = add_query(lookup, id);
+	if (!query)
+		return;
+	query->is_listed = true;
+	lookup->room--;
+}
+
+static void look_up(struct container_lookup *lookup, struct container_files *files)
+{
+	if (lookup->n_known)
+		qsort(lookup->known, lookup->n_known, sizeof(*lookup->known),
+		      compare_ids);
+	if (lookup->lists)
+		container_places_list(files, lookup->inotify_fd, list_query,
+				      lookup);
+	if (lookup->n)
+		qsort(lookup->queries, lookup->n, sizeof(*lookup->queries),
+		      container_query_compare);
+	container_places_find(files, lookup->queries, lookup->n);
+}
+
+static void run_lookup(void *arg)
+{
+	struct container_lookup *lookup = arg;
+	const int64_t start_ns = clock_boot_ns();
+	struct container_files files;
+	const int err = container_files_open(lookup->root, &files);
+
+	if (err) {
+		container_errors_add(&lookup->errors, err, lookup->root);
+		return;
+	}
+	look_up(lookup, &files);
+	lookup->errors = files.errors;
+	container_files_close(&files);
+	lookup->took_ns = clock_boot_ns() - start_ns;
+}
 
 /* ---- Reading ------------------------------------------------------------------------------ */
 
@@ -53,11 +249,12 @@ static bool is_to_be_read(const struct named_container *one)
 static void add_known(const struct container_names *names,
 		      struct container_lookup *lookup)
 {
-	lookup->known = calloc(names->table.count ?: 1, sizeof(*lookup->known));
+	const struct named_container *one;
+
+	lookup->known = calloc(names->table.n ?: 1, sizeof(*lookup->known));
 	if (!lookup->known)
 		return;
-	for (const struct named_container *one = names->table.newest; one;
-	     one = one->older)
+	TAILQ_FOREACH(one, &names->by_use, by_use)
 		memcpy(lookup->known[lookup->n_known++], one->id,
 		       sizeof(one->id));
 }
@@ -66,16 +263,15 @@ static void add_known(const struct container_names *names,
 static struct container_lookup *make_lookup(const struct container_names *names,
 					    int64_t now_ns)
 {
-	struct container_lookup *lookup =
-		container_lookup_new(names->root, names->inotify_fd,
-				     CONTAINER_TABLE_MAX - names->table.count);
+	const struct named_container *one;
+	struct container_lookup *lookup = new_lookup(
+		names->root, names->inotify_fd, CONTAINERS_MAX - names->table.n);
 
 	if (!lookup)
 		return NULL;
-	for (const struct named_container *one = names->table.newest; one;
-	     one = one->older)
+	TAILQ_FOREACH(one, &names->by_use, by_use)
 		if (is_to_be_read(one) && one->due_ns <= now_ns)
-			container_lookup_add(lookup, one->id);
+			add_query(lookup, one->id);
 	lookup->lists = names->is_list_due;
 	if (lookup->lists)
 		add_known(names, lookup);
@@ -86,9 +282,9 @@ static struct container_lookup *make_lookup(const struct container_names *names,
 static int64_t next_due_ns(const struct container_names *names)
 {
 	int64_t due_ns = names->is_list_due ? 1 : 0;
+	const struct named_container *one;
 
-	for (const struct named_container *one = names->table.newest; one;
-	     one = one->older)
+	TAILQ_FOREACH(one, &names->by_use, by_use)
 		if (is_to_be_read(one) && (!due_ns || one->due_ns < due_ns))
 			due_ns = max_i64(one->due_ns, 1);
 	return due_ns;
@@ -115,7 +311,7 @@ static void start_lookup(struct container_names *names)
 
 	names->rested_ns = now_ns + PAUSE_MS * NSEC_PER_MSEC;
 	if (!lookup || worker_start(names->worker, lookup)) {
-		container_lookup_free(lookup);
+		free_lookup(lookup);
 		arm_timer(names, now_ns + NSEC_PER_SEC);
 		return;
 	}
@@ -132,11 +328,10 @@ static int64_t retry_ns(uint32_t retries)
 static void take_query(struct container_names *names,
 		       const struct container_query *query, int64_t now_ns)
 {
-	struct named_container *one =
-		container_table_find(&names->table, query->id);
+	struct named_container *one = find_container(names, query->id);
 
-	if (!one && query->is_listed && names->table.count < CONTAINER_TABLE_MAX)
-		one = container_table_add(&names->table, query->id);
+	if (!one && query->is_listed && names->table.n < CONTAINERS_MAX)
+		one = add_container(names, query->id);
 	if (!one)
 		return;
 	one->is_wanted = false;
@@ -193,7 +388,7 @@ static void take_lookup(struct container_names *names)
 	log_errors(names, &lookup->errors);
 	names->rested_ns =
 		max_i64(names->rested_ns, now_ns + PAUSES * lookup->took_ns);
-	container_lookup_free(lookup);
+	free_lookup(lookup);
 	arm_timer(names, next_due_ns(names));
 }
 
@@ -272,8 +467,7 @@ static int start_names(struct container_names *names, const char *root,
 	names->root = strdup(root ?: "/");
 	if (!names->root)
 		return -ENOMEM;
-	err = worker_new(container_lookup_run, container_lookup_free,
-			 &names->worker);
+	err = worker_new(run_lookup, free_lookup, &names->worker);
 	err = err ?: watch_names(names, loop);
 	if (err)
 		return err;
@@ -296,7 +490,8 @@ int container_names_open(const char *root, struct loop *loop,
 	names->log = log;
 	names->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	names->is_list_due = true;
-	container_table_init(&names->table);
+	TAILQ_INIT(&names->by_use);
+	secret_fill(names->secret, sizeof(names->secret));
 	err = start_names(names, root, loop);
 	if (err)
 		container_names_close(names);
@@ -326,14 +521,16 @@ void container_names_leave(struct container_names *names)
 {
 	if (!names || --names->users)
 		return;
-	container_table_clear(&names->table);
+	while (names->table.n)
+		remove_oldest(names);
+	hash_table_free(&names->table);
 	free(names->root);
 	free(names);
 }
 
 uint32_t container_names_count(const struct container_names *names)
 {
-	return names->table.count;
+	return names->table.n;
 }
 
 /* ---- Questions ---------------------------------------------------------------------------- */
@@ -343,7 +540,7 @@ static struct named_container *add_asked(struct container_names *names,
 					 const char *id)
 {
 	names->is_list_due = true;
-	return container_table_add(&names->table, id);
+	return add_container(names, id);
 }
 
 /* NULL: the container's names are not known. */
@@ -351,13 +548,14 @@ static const struct container_facts *find_facts(struct container_names *names,
 						const char *id)
 {
 	const int64_t now_ns = clock_boot_ns();
-	struct named_container *one = container_table_find(&names->table, id);
+	struct named_container *one = find_container(names, id);
 
 	if (!one && names->log)
 		one = add_asked(names, id);
 	if (!one)
 		return NULL;
-	container_table_use(&names->table, one);
+	TAILQ_REMOVE(&names->by_use, one, by_use);
+	TAILQ_INSERT_HEAD(&names->by_use, one, by_use);
 	if (names->log && !one->is_wanted && one->due_ns <= now_ns) {
 		one->is_wanted = true;
 		want_work(names, now_ns);

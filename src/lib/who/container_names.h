@@ -20,6 +20,8 @@
 
 struct container_names;
 
+enum { CONTAINERS_MAX = 4096 }; /* in the table */
+
 /**
  * Read the files of existing containers, for half a second at most; @loop does the rest.
  *

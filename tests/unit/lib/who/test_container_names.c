@@ -7,7 +7,6 @@
 #include "lib_seed.h"
 #include "who/container_names.h"
 #include "who/container_places.h"
-#include "who/container_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -503,14 +502,14 @@ CASE(memory_is_bounded)
 	char id[CONTAINER_ID_SIZE];
 
 	open_names(f);
-	for (unsigned int i = 0; i < CONTAINER_TABLE_MAX + MORE; i++) {
+	for (unsigned int i = 0; i < CONTAINERS_MAX + MORE; i++) {
 		id_of(i, id);
 		assert_string_equal(name_of(f, id, ""), "");
 	}
-	assert_int_equal(container_names_count(f->names), CONTAINER_TABLE_MAX);
+	assert_int_equal(container_names_count(f->names), CONTAINERS_MAX);
 	make_docker(f, ID, "web");
 	await_name(f, ID, "web");
-	assert_int_equal(container_names_count(f->names), CONTAINER_TABLE_MAX);
+	assert_int_equal(container_names_count(f->names), CONTAINERS_MAX);
 }
 
 /* ---- Any order ---------------------------------------------------------------------------- */
