@@ -8,7 +8,7 @@
 
 #include "base/util.h"
 #include "engine/session_programs.h"
-#include "sessions/sessions.h"
+#include "who/sessions.h"
 
 #include <arpa/inet.h>
 #include <bpf/libbpf.h>

@@ -2,7 +2,7 @@
 /* The names of containers that a context has, for observers of sessions. */
 #include "context.h"
 
-#include "sessions/sessions.h"
+#include "who/sessions.h"
 
 #include <errno.h>
 #include <netobs/session.h>

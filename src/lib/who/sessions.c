@@ -9,8 +9,8 @@
 #include "base/options.h"
 #include "base/util.h"
 #include "engine/map.h"
-#include "who/cgroups.h"
-#include "who/container_names.h"
+#include "cgroups.h"
+#include "container_names.h"
 #include "engine/session_programs.h"
 #include "sessions.h"
 

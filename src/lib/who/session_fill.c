@@ -2,8 +2,8 @@
 #include "sessions.h"
 
 #include "base/util.h"
-#include "who/cgroups.h"
-#include "who/container_names.h"
+#include "cgroups.h"
+#include "container_names.h"
 
 #include <errno.h>
 #include <netinet/in.h>

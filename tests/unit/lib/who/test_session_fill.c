@@ -3,7 +3,7 @@
 #include "lib_test.h"
 
 #include "base/util.h"
-#include "sessions/sessions.h"
+#include "who/sessions.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 /* An observer of sessions with container names from another observer. */
-#ifndef NETOBS_SESSIONS_SESSIONS_H
-#define NETOBS_SESSIONS_SESSIONS_H
+#ifndef NETOBS_WHO_SESSIONS_H
+#define NETOBS_WHO_SESSIONS_H
 
 #include "bpf/session.h"
 #include "base/clock.h"
