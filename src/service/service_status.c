@@ -140,7 +140,8 @@ static void add_interface(const struct netobs_interface *interface, void *user)
 		return;
 	listing->n++;
 	for (int d = 0; d < NETOBS_DIRECTIONS; d++)
-		crossings_add(&listing->listed[d], &interface->crossed[d]);
+		counters_add(&listing->listed[d], &interface->crossed[d],
+			     sizeof(listing->listed[d]));
 	json_open(json, '{');
 	json_key_string(json, "name", interface->name);
 	if (interface->netns)
@@ -166,7 +167,7 @@ static void add_interfaces(struct json *json, const struct service *service)
 	netobs_interfaces(service->ctx, add_interface, &listing, all);
 	json_close(json, ']');
 	for (int d = 0; d < NETOBS_DIRECTIONS; d++)
-		crossings_subtract(&all[d], &listing.listed[d]);
+		counters_subtract(&all[d], &listing.listed[d], sizeof(all[d]));
 	json_key_open(json, "other_interfaces", '{');
 	add_crossings(json, "ingress", &all[NETOBS_INGRESS]);
 	add_crossings(json, "egress", &all[NETOBS_EGRESS]);

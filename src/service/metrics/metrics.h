@@ -21,31 +21,6 @@
 
 #include "service/options/session_choice.h"
 
-/* ---- Sums of what became of packets at interfaces -------------------------------------- */
-
-/* Nothing but counts, of which all are treated alike. */
-enum { CROSSINGS_NUMBERS = sizeof(struct netobs_crossings) / sizeof(uint64_t) };
-
-static inline void crossings_add(struct netobs_crossings *to,
-				 const struct netobs_crossings *part)
-{
-	uint64_t *sums = (uint64_t *)to;
-	const uint64_t *numbers = (const uint64_t *)part;
-
-	for (int i = 0; i < CROSSINGS_NUMBERS; i++)
-		sums[i] += numbers[i];
-}
-
-static inline void crossings_subtract(struct netobs_crossings *from,
-				      const struct netobs_crossings *part)
-{
-	uint64_t *sums = (uint64_t *)from;
-	const uint64_t *numbers = (const uint64_t *)part;
-
-	for (int i = 0; i < CROSSINGS_NUMBERS; i++)
-		sums[i] -= numbers[i];
-}
-
 /* ---- Packets that the kernel dropped since the service began, by reason ---------------- */
 
 enum { DROP_REASONS_MAX = 96 };
@@ -107,6 +82,9 @@ enum metrics_group_counts {
 	METRICS_GROUP_TCP = 1 << 0, /* the health of TCP */
 	METRICS_GROUP_DROPS = 1 << 1,
 	METRICS_GROUP_CONNECTIONS = 1 << 2,
+	/* Histograms, which a series has or has not: */
+	METRICS_GROUP_RTT = 1 << 3,
+	METRICS_GROUP_APP_LATENCY = 1 << 4,
 };
 
 /* Groups of flows that have series. */

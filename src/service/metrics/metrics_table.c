@@ -9,11 +9,16 @@ const char metrics_skip;
 
 /* ---- Sets of values: what a metric has a series for --------------------------------- */
 
-static const void *set_one(const struct metrics_values *values, size_t i,
-			   struct metrics_labels *labels)
+/* A metric without parts has one series, and no label. */
+static const void *set_parts(const struct metrics_at *at)
 {
-	(void)labels;
-	return i ? NULL : values;
+	if (!at->metric->parts)
+		return at->i ? NULL : at->values;
+	if (!at->metric->parts[at->i].name)
+		return NULL;
+	metrics_label_add(at->labels, at->metric->label,
+			  at->metric->parts[at->i].name);
+	return (const char *)at->values + at->metric->parts[at->i].offset;
 }
 
 /* Set the label of a series by reason. @reason: NULL: there are no more series. */
@@ -25,82 +30,58 @@ static const void *set_reason(const char *reason, const void *value,
 	return reason ? value : NULL;
 }
 
-static const void *set_unparsed(const struct metrics_values *values, size_t i,
-				struct metrics_labels *labels)
+static const void *set_unparsed(const struct metrics_at *at)
 {
-	return set_reason(netobs_unparsed_name(i), &values->stats.unparsed[i],
-			  labels);
+	return set_reason(netobs_unparsed_name(at->i),
+			  &at->values->stats.unparsed[at->i], at->labels);
 }
 
-static const void *set_lost(const struct metrics_values *values, size_t i,
-			    struct metrics_labels *labels)
+static const void *set_lost(const struct metrics_at *at)
 {
-	return set_reason(netobs_lost_name(i), &values->stats.lost[i], labels);
-}
-
-static const void *set_flow_drop(const struct metrics_values *values, size_t i,
-				 struct metrics_labels *labels)
-{
-	const struct netobs_stats *stats = &values->stats;
-	const struct {
-		const char *place;
-		const struct netobs_count *count;
-	} places[] = {
-		{ "flow", &stats->drops_in_flows },
-		{ "no_flow", &stats->drops_no_flow },
-		{ "no_tuple", &stats->drops_no_tuple },
-		{ "no_room", &stats->drops_no_room },
-		{ "benign", &stats->drops_benign },
-	};
-
-	if (i == ARRAY_SIZE(places))
-		return NULL;
-	metrics_label_add(labels, "place", places[i].place);
-	return places[i].count;
+	return set_reason(netobs_lost_name(at->i),
+			  &at->values->stats.lost[at->i], at->labels);
 }
 
 /* Each interface has a series per direction. The sum of interfaces without series is last. */
-static const void *set_interface(const struct metrics_values *values, size_t i,
-				 struct metrics_labels *labels)
+static const void *set_interface(const struct metrics_at *at)
 {
 	static const char *const directions[] = { "ingress", "egress" };
 	const struct metrics_interface *series;
-	bool are_others = i / 2 == METRICS_INTERFACES;
+	bool are_others = at->i / 2 == METRICS_INTERFACES;
 
-	if (i / 2 > METRICS_INTERFACES)
+	if (at->i / 2 > METRICS_INTERFACES)
 		return NULL;
-	series = values->by_interface + i / 2;
+	series = at->values->by_interface + at->i / 2;
 	if (!are_others && !series->is_used)
 		return METRICS_SKIP;
 	/* No name of an interface has a space. */
-	metrics_label_add(labels, "interface",
+	metrics_label_add(at->labels, "interface",
 			  are_others ? "all others" : series->name);
-	metrics_label_add(labels, "netns",
+	metrics_label_add(at->labels, "netns",
 			  are_others	? "" :
 			  series->netns ?:
 					  "");
-	metrics_label_add(labels, "direction", directions[i % 2]);
-	return (are_others ? values->others : series->crossed) +
-	       NETOBS_INGRESS + i % 2;
+	metrics_label_add(at->labels, "direction", directions[at->i % 2]);
+	return (are_others ? at->values->others : series->crossed) +
+	       NETOBS_INGRESS + at->i % 2;
 }
 
 /* Value of metrics whose information is in their labels. */
 static const uint64_t one = 1;
 
 /* Interfaces with a container or a pod at their other end. */
-static const void *set_container(const struct metrics_values *values, size_t i,
-				 struct metrics_labels *labels)
+static const void *set_container(const struct metrics_at *at)
 {
-	const struct metrics_interface *series = values->by_interface + i;
+	const struct metrics_interface *series = at->values->by_interface + at->i;
 
-	if (i == METRICS_INTERFACES)
+	if (at->i == METRICS_INTERFACES)
 		return NULL;
 	if (!series->is_used || !(*series->container_id || *series->pod_uid))
 		return METRICS_SKIP;
-	metrics_label_add(labels, "interface", series->name);
-	metrics_label_add(labels, "netns", series->netns ?: "");
-	metrics_label_add(labels, "container_id", series->container_id);
-	metrics_label_add(labels, "pod_uid", series->pod_uid);
+	metrics_label_add(at->labels, "interface", series->name);
+	metrics_label_add(at->labels, "netns", series->netns ?: "");
+	metrics_label_add(at->labels, "container_id", series->container_id);
+	metrics_label_add(at->labels, "pod_uid", series->pod_uid);
 	return &one;
 }
 
@@ -111,175 +92,165 @@ static void add_sink_labels(struct metrics_labels *labels,
 	metrics_label_add(labels, "output", sink->name);
 }
 
-static const void *set_sink(const struct metrics_values *values, size_t i,
-			    struct metrics_labels *labels)
+static const void *set_sink(const struct metrics_at *at)
 {
-	if (i == values->n_sinks)
+	if (at->i == at->values->n_sinks)
 		return NULL;
-	add_sink_labels(labels, &values->sinks[i]);
-	return &values->sinks[i];
+	add_sink_labels(at->labels, &at->values->sinks[at->i]);
+	return &at->values->sinks[at->i];
 }
 
 /* A sink that was removed has counters only. */
-static const void *set_open_sink(const struct metrics_values *values, size_t i,
-				 struct metrics_labels *labels)
+static const void *set_open_sink(const struct metrics_at *at)
 {
-	if (i < values->n_sinks && !values->sinks[i].is_open)
+	if (at->i < at->values->n_sinks && !at->values->sinks[at->i].is_open)
 		return METRICS_SKIP;
-	return set_sink(values, i, labels);
+	return set_sink(at);
 }
 
 /* Sinks that have delivered at least one record. */
-static const void *set_delivering_sink(const struct metrics_values *values,
-				       size_t i, struct metrics_labels *labels)
+static const void *set_delivering_sink(const struct metrics_at *at)
 {
-	if (i < values->n_sinks && !values->sinks[i].stats.delivered_ns)
+	if (at->i < at->values->n_sinks &&
+	    !at->values->sinks[at->i].stats.delivered_ns)
 		return METRICS_SKIP;
-	return set_open_sink(values, i, labels);
+	return set_open_sink(at);
 }
 
-static const void *set_sink_drop(const struct metrics_values *values, size_t i,
-				 struct metrics_labels *labels)
+static const void *set_sink_drop(const struct metrics_at *at)
 {
-	const struct sink_total *sink = values->sinks + i / SINK_REASONS;
-	unsigned int reason = i % SINK_REASONS;
+	const struct sink_total *sink = at->values->sinks + at->i / SINK_REASONS;
+	unsigned int reason = at->i % SINK_REASONS;
 
-	if (i / SINK_REASONS == values->n_sinks)
+	if (at->i / SINK_REASONS == at->values->n_sinks)
 		return NULL;
-	add_sink_labels(labels, sink);
-	metrics_label_add(labels, "reason", sink_reason_name(reason));
+	add_sink_labels(at->labels, sink);
+	metrics_label_add(at->labels, "reason", sink_reason_name(reason));
 	return &sink->stats.dropped[reason];
 }
 
-static const void *set_sink_counter(const struct metrics_values *values,
-				    size_t i, struct metrics_labels *labels)
+static const void *set_sink_counter(const struct metrics_at *at)
 {
-	const struct sink_total *sink = values->sinks + i / SINK_COUNTERS_MAX;
+	const struct sink_total *sink =
+		at->values->sinks + at->i / SINK_COUNTERS_MAX;
+	const size_t counter = at->i % SINK_COUNTERS_MAX;
 
-	if (i / SINK_COUNTERS_MAX == values->n_sinks)
+	if (at->i / SINK_COUNTERS_MAX == at->values->n_sinks)
 		return NULL;
-	i %= SINK_COUNTERS_MAX;
-	if (i >= sink->n_counters)
+	if (counter >= sink->n_counters)
 		return METRICS_SKIP;
-	add_sink_labels(labels, sink);
-	metrics_label_add(labels, "event", sink->counters[i].name);
-	return &sink->counters[i].value;
+	add_sink_labels(at->labels, sink);
+	metrics_label_add(at->labels, "event", sink->counters[counter].name);
+	return &sink->counters[counter].value;
 }
 
-static const void *set_rule(const struct metrics_values *values, size_t i,
-			    struct metrics_labels *labels)
+static const void *set_rule(const struct metrics_at *at)
 {
-	const struct metrics_rule *rule = values->rules + i;
+	const struct metrics_rule *rule = at->values->rules + at->i;
 
-	if (i == values->n_rules)
+	if (at->i == at->values->n_rules)
 		return NULL;
-	metrics_label_index(labels, "rule", rule->index);
-	metrics_label_add(labels, "action", rule->action);
-	metrics_label_add(labels, "filter", rule->filter);
+	metrics_label_index(at->labels, "rule", rule->index);
+	metrics_label_add(at->labels, "action", rule->action);
+	metrics_label_add(at->labels, "filter", rule->filter);
 	return rule;
 }
 
-static const void *set_alert(const struct metrics_values *values, size_t i,
-			     struct metrics_labels *labels)
+static const void *set_alert(const struct metrics_at *at)
 {
-	if (i == values->n_alerts)
+	if (at->i == at->values->n_alerts)
 		return NULL;
-	metrics_label_add(labels, "alert", values->alerts[i].name);
-	return &values->alerts[i].counts;
+	metrics_label_add(at->labels, "alert", at->values->alerts[at->i].name);
+	return &at->values->alerts[at->i].counts;
 }
 
-static const void *set_suppressed(const struct metrics_values *values, size_t i,
-				  struct metrics_labels *labels)
+static const void *set_suppressed(const struct metrics_at *at)
 {
 	static const char *const reasons[] = { "hold", "limit" };
+	const size_t n = ARRAY_SIZE(reasons), reason = at->i % n;
 	const struct netobs_alert_counts *counts =
-		set_alert(values, i / ARRAY_SIZE(reasons), labels);
-	const size_t reason = i % ARRAY_SIZE(reasons);
+		set_alert(&(struct metrics_at){ at->metric, at->values,
+						at->i / n, at->labels });
 
 	return counts ? set_reason(reasons[reason],
 				   reason ? &counts->limited : &counts->held,
-				   labels) :
+				   at->labels) :
 			NULL;
 }
 
-static const void *set_evicted(const struct metrics_values *values, size_t i,
-			       struct metrics_labels *labels)
+static const void *set_session_ending(const struct metrics_at *at)
 {
-	const struct netobs_connection_stats *stats = &values->connections;
-	const struct {
-		const char *reason;
-		const uint64_t *count;
-	} all[] = { { "half_open", &stats->evicted_half_open },
-		    { "closed", &stats->evicted_closed },
-		    { "idle", &stats->evicted_idle } };
-
-	return i < ARRAY_SIZE(all) ?
-		       set_reason(all[i].reason, all[i].count, labels) :
-		       NULL;
-}
-
-static const void *set_session_ending(const struct metrics_values *values,
-				      size_t i, struct metrics_labels *labels)
-{
-	if (i == NETOBS_SESSION_OPEN)
+	if (at->i == NETOBS_SESSION_OPEN)
 		return METRICS_SKIP; /* reports of open sessions are updates */
-	if (i == NETOBS_SESSION_ENDINGS)
+	if (at->i == NETOBS_SESSION_ENDINGS)
 		return NULL;
-	metrics_label_add(labels, "ended", netobs_session_ended_name(i));
-	return &values->sessions.reported[i];
+	metrics_label_add(at->labels, "ended", netobs_session_ended_name(at->i));
+	return &at->values->sessions.reported[at->i];
 }
 
-static const void *set_drop(const struct metrics_values *values, size_t i,
-			    struct metrics_labels *labels)
+static const void *set_drop(const struct metrics_at *at)
 {
-	if (i == values->drops.n)
+	if (at->i == at->values->drops.n)
 		return NULL;
-	metrics_label_add(labels, "reason", values->drops.reasons[i].reason);
-	metrics_label_add(labels, "kind", values->drops.reasons[i].kind);
-	return &values->drops.reasons[i];
+	metrics_label_add(at->labels, "reason",
+			  at->values->drops.reasons[at->i].reason);
+	metrics_label_add(at->labels, "kind",
+			  at->values->drops.reasons[at->i].kind);
+	return &at->values->drops.reasons[at->i];
 }
 
-static const void *set_missing_event(const struct metrics_values *values,
-				     size_t i, struct metrics_labels *labels)
+/* Series of groups, by the names of keys; then other flows, and removed series. None for what is not observed. */
+static const void *set_group(const struct metrics_at *at)
 {
-	const struct trace_totals *trace = &values->trace;
-	const struct {
-		const char *reason;
-		const uint64_t *count;
-	} all[] = { { "max_events", &trace->cut_by_connection },
-		    { "max_rate", &trace->cut_by_rate },
-		    { "room", &trace->lost_events } };
+	static const char *const kinds[] = {
+		[NETOBS_SERIES_OTHER] = "other", [NETOBS_SERIES_LEFT] = "left"
+	};
+	const struct metrics_series *series = at->values->series + at->i;
 
-	return i < ARRAY_SIZE(all) ?
-		       set_reason(all[i].reason, all[i].count, labels) :
-		       NULL;
-}
-
-static const void *set_log_level(const struct metrics_values *values, size_t i,
-				 struct metrics_labels *labels)
-{
-	static const char *const levels[] = { "error", "warning" };
-
-	if (i == ARRAY_SIZE(levels))
+	if (at->i == at->values->n_series)
 		return NULL;
-	metrics_label_add(labels, "level", levels[i]);
-	return i ? &values->warnings : &values->errors;
+	if (at->metric->counts & ~series->counts)
+		return METRICS_SKIP;
+	metrics_label_add(at->labels, "group", series->group->name);
+	if (series->row.kind != NETOBS_SERIES_GROUP)
+		metrics_label_add(at->labels, "series", kinds[series->row.kind]);
+	for (uint32_t key = 0; key < series->row.n; key++)
+		metrics_label_add(at->labels, series->group->keys.names[key],
+				  series->row.texts[key]);
+	return series;
 }
 
-static const void *set_build(const struct metrics_values *values, size_t i,
-			     struct metrics_labels *labels)
+static const void *set_build(const struct metrics_at *at)
 {
-	(void)values;
-	if (!i)
-		metrics_label_add(labels, "version", NETOBS_VERSION);
-	return i ? NULL : &one;
+	if (!at->i)
+		metrics_label_add(at->labels, "version", NETOBS_VERSION);
+	return at->i ? NULL : &one;
 }
+
+#define PARTS(name, ...) \
+	static const struct metrics_part name[] = { __VA_ARGS__, { 0 } }
+#define PART(name, member)                                    \
+	{                                                     \
+		name, offsetof(struct metrics_values, member) \
+	}
+
+PARTS(flow_drops, PART("flow", stats.drops_in_flows),
+      PART("no_flow", stats.drops_no_flow),
+      PART("no_tuple", stats.drops_no_tuple),
+      PART("no_room", stats.drops_no_room), PART("benign", stats.drops_benign));
+PARTS(evictions, PART("half_open", connections.evicted_half_open),
+      PART("closed", connections.evicted_closed),
+      PART("idle", connections.evicted_idle));
+PARTS(missing_events, PART("max_events", trace.cut_by_connection),
+      PART("max_rate", trace.cut_by_rate), PART("room", trace.lost_events));
+PARTS(log_levels, PART("error", errors), PART("warning", warnings));
 
 /* ---- The table -------------------------------------------------------------------- */
 
 #define OF(function, type, member) \
 	.set = (function), .offset = offsetof(struct type, member)
-#define ONE(member) OF(set_one, metrics_values, member)
+#define ONE(member) OF(set_parts, metrics_values, member)
+#define BY(word, list) .set = set_parts, .label = (word), .parts = (list)
 #define OPEN_SINK(member) OF(set_open_sink, sink_total, member)
 
 /* A pair of counters: packets and their bytes, or records and their packets. */
@@ -290,7 +261,7 @@ static const void *set_build(const struct metrics_values *values, size_t i,
 			OF(set, of, member bytes)                          \
 	}
 #define ALL_COUNTS(name, type, help, member) \
-	COUNTS(name, type, help, set_one, metrics_values, stats.member.)
+	COUNTS(name, type, help, set_parts, metrics_values, stats.member.)
 #define INTERFACE_COUNTS(name, help, member) \
 	COUNTS(name, COUNTER, help, set_interface, netobs_crossings, member.)
 #define SINK_COUNTS(name, type, help, set, of, member)                \
@@ -329,9 +300,14 @@ const struct metric metrics_table[] = {
 	ALL_COUNTS("netobs_inferred", COUNTER,
 		   "Seen packets whose first observation does not follow from the interfaces",
 		   inferred),
-	COUNTS("netobs_flow_drops", COUNTER,
-	       "Packets that the kernel dropped, by whether a flow record has them",
-	       set_flow_drop, netobs_count, ),
+	{ "netobs_flow_drops_packets", COUNTER,
+	  "Packets that the kernel dropped, by whether a flow record has them",
+	  BY("place", flow_drops),
+	  .offset = offsetof(struct netobs_count, packets) },
+	{ "netobs_flow_drops_bytes", COUNTER,
+	  "Packets that the kernel dropped, by whether a flow record has them: bytes from the IP header on",
+	  BY("place", flow_drops),
+	  .offset = offsetof(struct netobs_count, bytes) },
 	ALL_COUNTS("netobs_flow_drops_pending", GAUGE,
 		   "Packets that the kernel dropped, and whose flow may have a record yet",
 		   drops_pending),
@@ -394,7 +370,7 @@ const struct metric metrics_table[] = {
 	  ONE(connections.created) },
 	{ "netobs_connections_evicted", COUNTER,
 	  "TCP connections that gave their place to others, by reason",
-	  .set = set_evicted },
+	  BY("reason", evictions) },
 	{ "netobs_connections_refused_packets", COUNTER,
 	  "Packets of TCP connections that found no place in the table",
 	  ONE(connections.refused_packets) },
@@ -479,7 +455,7 @@ const struct metric metrics_table[] = {
 	  ONE(trace.events) },
 	{ "netobs_trace_events_missing", COUNTER,
 	  "Events that journeys lack: beyond a budget, or without room",
-	  .set = set_missing_event },
+	  BY("reason", missing_events) },
 
 	{ "netobs_drain_duration_seconds", HISTOGRAM,
 	  "Time that drains took, from their begin to their last record",
@@ -577,32 +553,38 @@ const struct metric metrics_table[] = {
 
 	COUNTS("netobs_group", COUNTER,
 	       "Packets of flows of a group, of other flows, and of groups that have no series any more",
-	       metrics_groups_flows, metrics_series, row.),
+	       set_group, metrics_series, row.),
 	{ "netobs_group_flows", COUNTER, "Records of these flows",
-	  OF(metrics_groups_flows, metrics_series, row.flows) },
+	  OF(set_group, metrics_series, row.flows) },
 	{ "netobs_group_retransmitted_segments", COUNTER,
 	  "Segments of TCP with data that had been at the interface before",
-	  OF(metrics_groups_tcp, metrics_series, row.retransmits) },
+	  OF(set_group, metrics_series, row.retransmits),
+	  .counts = METRICS_GROUP_TCP },
 	{ "netobs_group_drops_packets", COUNTER,
 	  "Packets of these flows that the kernel dropped",
-	  OF(metrics_groups_drops, metrics_series, row.drop_packets) },
+	  OF(set_group, metrics_series, row.drop_packets),
+	  .counts = METRICS_GROUP_DROPS },
 	{ "netobs_group_drops_bytes", COUNTER, "Bytes of these packets",
-	  OF(metrics_groups_drops, metrics_series, row.drop_bytes) },
+	  OF(set_group, metrics_series, row.drop_bytes),
+	  .counts = METRICS_GROUP_DROPS },
 	{ "netobs_group_connections", COUNTER,
 	  "TCP connections of local sockets that ended",
-	  OF(metrics_groups_connections, metrics_series, row.connections) },
+	  OF(set_group, metrics_series, row.connections),
+	  .counts = METRICS_GROUP_CONNECTIONS },
 	{ "netobs_group_connections_failed", COUNTER,
 	  "Of these, connections that were refused, timed out, were reset without data, or had another error",
-	  OF(metrics_groups_connections, metrics_series, row.connections_failed) },
+	  OF(set_group, metrics_series, row.connections_failed),
+	  .counts = METRICS_GROUP_CONNECTIONS },
 	{ "netobs_group_rtt_seconds", HISTOGRAM,
 	  "Round-trip times in records of TCP with new samples of them",
-	  OF(metrics_groups_rtt, metrics_series, rtt) },
+	  OF(set_group, metrics_series, rtt), .counts = METRICS_GROUP_RTT },
 	{ "netobs_group_app_latency_seconds", HISTOGRAM,
 	  "What servers took themselves to answer, in such records",
-	  OF(metrics_groups_app_latency, metrics_series, app_latency) },
+	  OF(set_group, metrics_series, app_latency),
+	  .counts = METRICS_GROUP_APP_LATENCY },
 
 	{ "netobs_log_messages", COUNTER, "Messages logged",
-	  .set = set_log_level },
+	  BY("level", log_levels) },
 	{ "netobs_build_info", GAUGE, "The version of netobs", .set = set_build },
 	{ "process_cpu_seconds", COUNTER, "CPU time of the process",
 	  ONE(process.cpu_ms), .digits = 3 },

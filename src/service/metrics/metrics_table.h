@@ -53,8 +53,9 @@ struct metrics_histogram {
 
 struct metrics_series {
 	const struct metrics_group *group;
+	uint32_t counts;	      /* enum metrics_group_counts, or-ed */
 	struct netobs_series_row row; /* its texts belong to the group */
-	struct metrics_histogram rtt, app_latency; /* by_time is NULL: none */
+	struct metrics_histogram rtt, app_latency;
 };
 
 struct metrics_values {
@@ -80,7 +81,7 @@ struct metrics_values {
 	struct metrics_alert alerts[NETOBS_ALERT_RULES_MAX + 1];
 	size_t n_alerts;
 	struct metrics_series *series;
-	size_t n_series, series_size;
+	uint32_t n_series, series_size;
 	struct netobs_times *times; /* copies of the times of each series */
 };
 
@@ -127,17 +128,30 @@ void metrics_label_add(struct metrics_labels *labels, const char *name,
 void metrics_label_index(struct metrics_labels *labels, const char *name,
 			 size_t value);
 
+/* Series @i of a metric. */
+struct metrics_at {
+	const struct metric *metric;
+	const struct metrics_values *values;
+	size_t i;
+	struct metrics_labels *labels;
+};
+
 /*
  * Adds the labels of series @i, and returns the struct that its value is in; NULL: there are no
  * more series; METRICS_SKIP: no series for this @i.
  */
-typedef const void *metrics_set(const struct metrics_values *values, size_t i,
-				struct metrics_labels *labels);
+typedef const void *metrics_set(const struct metrics_at *at);
 
 extern const char metrics_skip;
 #define METRICS_SKIP ((const void *)&metrics_skip)
 
 enum metrics_type { COUNTER, GAUGE, HISTOGRAM };
+
+/* A series of a metric, and the offset of its value in struct metrics_values. */
+struct metrics_part {
+	const char *name; /* NULL: the end of a list */
+	size_t offset;
+};
 
 /*
  * The name of a counter goes without its "_total". Its last word is the unit, if it is
@@ -151,20 +165,12 @@ struct metric {
 	/* Offset in the returned struct: of a uint64_t, or of a struct metrics_histogram. */
 	size_t offset;
 	unsigned int digits; /* digits of the value behind the point: 9 for nanoseconds */
+	const struct metrics_part *parts; /* each is a series, with @label; or NULL */
+	const char *label;
+	uint32_t counts; /* a series of groups has to have all of these */
 };
 
 extern const struct metric metrics_table[];
 extern const size_t metrics_table_size;
-
-/* ---- Metrics groups -------------------------------------------------------------------- */
-
-/* Which groups have a series of a metric: sets of struct metrics_series, for the table of metrics. */
-
-metrics_set metrics_groups_flows; /* all */
-metrics_set metrics_groups_tcp;	  /* if the service observes TCP health */
-metrics_set metrics_groups_drops;
-metrics_set metrics_groups_connections;
-metrics_set metrics_groups_rtt; /* and with these histograms */
-metrics_set metrics_groups_app_latency;
 
 #endif

@@ -69,7 +69,8 @@ static void list_interface(const struct netobs_interface *interface, void *user)
 		 interface->pod_uid ?: "");
 	for (int d = 0; d < NETOBS_DIRECTIONS; d++) {
 		series->crossed[d] = interface->crossed[d];
-		crossings_subtract(&series->crossed[d], &series->before[d]);
+		counters_subtract(&series->crossed[d], &series->before[d],
+				  sizeof(series->crossed[d]));
 	}
 }
 
@@ -84,8 +85,9 @@ static void sum_up_others(struct metrics_values *values)
 {
 	for (size_t i = 0; i < METRICS_INTERFACES; i++)
 		for (int d = 0; d < NETOBS_DIRECTIONS; d++)
-			crossings_subtract(&values->others[d],
-					   &values->by_interface[i].crossed[d]);
+			counters_subtract(&values->others[d],
+					  &values->by_interface[i].crossed[d],
+					  sizeof(values->others[d]));
 }
 
 static void collect_interfaces(const struct netobs *ctx,
@@ -162,21 +164,19 @@ static void take_series(const struct netobs_series_row *row, void *user)
 {
 	struct series_taker *taker = user;
 	struct metrics_values *values = taker->values;
-	struct metrics_series *all = values->series;
 
-	if (values->n_series == values->series_size) {
-		const size_t size = 2 * values->series_size + 64;
-
-		all = reallocarray(all, size, sizeof(*all));
-		if (!all) {
-			taker->err = -ENOMEM;
-			return;
-		}
-		values->series = all;
-		values->series_size = size;
+	if (!array_reserve(&values->series, values->n_series,
+			   &values->series_size, sizeof(*values->series), 64)) {
+		taker->err = -ENOMEM;
+		return;
 	}
-	all[values->n_series++] =
-		(struct metrics_series){ .group = taker->group, .row = *row };
+	values->series[values->n_series++] = (struct metrics_series){
+		.group = taker->group,
+		.counts = taker->group->counts |
+			  (row->rtt ? METRICS_GROUP_RTT : 0U) |
+			  (row->app_latency ? METRICS_GROUP_APP_LATENCY : 0U),
+		.row = *row,
+	};
 }
 
 static struct metrics_histogram histogram_of(const struct netobs_times *times)
@@ -191,13 +191,13 @@ static struct metrics_histogram histogram_of(const struct netobs_times *times)
 }
 
 /* @to: a free one of values->times, of which as many are taken as are needed */
-static struct metrics_histogram keep_times(const struct netobs_times *times,
-					   struct netobs_times **to)
+static void keep_times(const struct netobs_times *times, struct netobs_times **to,
+		       struct metrics_histogram *ret_histogram)
 {
 	if (!times)
-		return (struct metrics_histogram){ 0 };
+		return;
 	**to = *times;
-	return histogram_of((*to)++);
+	*ret_histogram = histogram_of((*to)++);
 }
 
 /* Copy times: flows are still counted, and all values of a format must be of one moment. */
@@ -218,8 +218,8 @@ static int keep_series_times(struct metrics_values *values)
 	for (size_t i = 0; i < values->n_series; i++) {
 		struct metrics_series *series = &values->series[i];
 
-		series->rtt = keep_times(series->row.rtt, &times);
-		series->app_latency = keep_times(series->row.app_latency, &times);
+		keep_times(series->row.rtt, &times, &series->rtt);
+		keep_times(series->row.app_latency, &times, &series->app_latency);
 	}
 	return 0;
 }
