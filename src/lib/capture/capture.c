@@ -25,6 +25,9 @@ enum {
 	/* Names of interfaces that are gone, for the packets that are on their way. */
 	GONE_MS = 10000,
 	AT_ONCE = 1, /* of a timer */
+	BUFFER_MIN = 1 << 20,
+	BUFFER_DEFAULT = 16 << 20,
+	BUFFER_MAX = 1 << 30,
 };
 
 struct netobs_capture {
@@ -49,6 +52,42 @@ struct netobs_capture {
 static loop_fn on_ring, on_capture_timer, on_upkeep, on_sockets;
 static const struct life_ops life_ops;
 
+/* ---- Options ------------------------------------------------------------------------- */
+
+/* Copy the options that the caller knows, with defaults in place. */
+static void copy_capture_options(const struct netobs_capture_opts *opts,
+				 struct netobs_capture_opts *ret_opts)
+{
+	struct netobs_capture_opts copy = { 0 };
+
+	memcpy(&copy, opts, min_u64(opts->sz, sizeof(copy)));
+	copy.sz = sizeof(copy);
+	copy.snap_length = copy.snap_length ?: CAPTURE_SNAP_MAX;
+	copy.buffer_bytes = copy.buffer_bytes ?: BUFFER_DEFAULT;
+	*ret_opts = copy;
+}
+
+static int check_capture_options(const struct netobs_capture_opts *opts,
+				 const struct log *log)
+{
+	const struct option_check checks[] = {
+		{ "on_packet", "it is not set", !opts->on_packet },
+		{ "direction", "it is none of enum netobs_direction",
+		  (unsigned int)opts->direction >= NETOBS_DIRECTIONS },
+		{ "attach_order", "it is none of enum netobs_attach_order",
+		  opts->attach_order > NETOBS_ATTACH_LAST },
+		{ "flags", "one is not in enum netobs_capture_flag",
+		  opts->flags & ~(uint64_t)NETOBS_CAPTURE_PROCESSES },
+		{ "snap_length", "it is more than 262144",
+		  opts->snap_length > CAPTURE_SNAP_MAX },
+		{ "buffer_bytes", "it is not from 1 MiB to 1 GiB",
+		  opts->buffer_bytes < BUFFER_MIN ||
+			  opts->buffer_bytes > BUFFER_MAX },
+	};
+
+	return option_check(checks, ARRAY_SIZE(checks), log);
+}
+
 /* ---- New and free -------------------------------------------------------------------- */
 
 static int open_capture_loop(struct netobs_capture *capture)
@@ -69,7 +108,7 @@ static int init_capture(struct netobs_capture *capture,
 {
 	int err = sized_check(opts, sizeof(*opts), &capture->life.log);
 
-	err = err ?: capture_options_check(&capture->opts, &capture->life.log);
+	err = err ?: check_capture_options(&capture->opts, &capture->life.log);
 	if (!err)
 		err = filter_compile(capture->opts.filter, &capture->life.log,
 				     &capture->filter);
@@ -99,7 +138,7 @@ int netobs_capture_new(const struct netobs_capture_opts *opts,
 	capture = calloc(1, sizeof(*capture));
 	if (!capture)
 		return -ENOMEM;
-	capture_options_copy(opts, &capture->opts);
+	copy_capture_options(opts, &capture->opts);
 	life_init(&capture->life, &life_ops, capture, capture->opts.on_log,
 		  capture->opts.user);
 	err = log_keep_error(&capture->life.log, "cannot make a capture",
@@ -134,7 +173,7 @@ void netobs_capture_free(struct netobs_capture *capture)
 
 static uint32_t power_of_two(uint64_t bytes)
 {
-	uint32_t power = CAPTURE_BUFFER_MIN;
+	uint32_t power = BUFFER_MIN;
 
 	while (power < bytes)
 		power *= 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* The parts of a capture: its options, what it captures from, and whose packets these are. */
+/* The parts of a capture: what it captures from, and whose packets these are. */
 #ifndef NETOBS_CAPTURE_CAPTURE_H
 #define NETOBS_CAPTURE_CAPTURE_H
 
@@ -11,18 +11,6 @@
 #include <net/if.h>
 #include <netobs/capture.h>
 #include <stdint.h>
-
-/* The options of a capture. */
-
-enum { CAPTURE_BUFFER_MIN = 1 << 20 };
-
-/* Copy the options that the caller knows, with defaults in place. */
-void capture_options_copy(const struct netobs_capture_opts *opts,
-			  struct netobs_capture_opts *ret_opts);
-
-/* @return 0; -EINVAL, which is logged, with the option */
-int capture_options_check(const struct netobs_capture_opts *opts,
-			  const struct log *log);
 
 /*
  * The interfaces that the packets of a capture came from. An interface that has the index

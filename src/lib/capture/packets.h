@@ -22,30 +22,9 @@ struct ring {
 	unsigned long *consumer; /* pages of the kernel's: how far it was read, and */
 	const unsigned long *producer; /* written, with the data behind it, twice */
 	const uint8_t *data;
-	unsigned long at;  /* which the kernel knows after ring_release() */
-	unsigned long end; /* of what was there at the last ring_look() */
+	unsigned long at;  /* which the kernel knows once it is released */
+	unsigned long end; /* of what was there at the last look */
 };
-
-/** @return 0 or -errno: nothing is open then */
-int ring_open(struct ring *ring, size_t bytes);
-
-/* A ring that is zeroed, or not open, is fine. */
-void ring_close(struct ring *ring);
-
-/* From now on, ring_peek() finds what is there now. */
-void ring_look(struct ring *ring);
-
-/** @return the next record; NULL: there is none, or a program still writes to it */
-const void *ring_peek(struct ring *ring);
-
-/* Go on behind the record that ring_peek() has found. It stays valid until ring_release(). */
-void ring_skip(struct ring *ring);
-
-/* Give the room of records that were skipped back to programs. */
-void ring_release(struct ring *ring);
-
-/** @return bytes that were not given back */
-size_t ring_used(const struct ring *ring);
 
 struct packets_options {
 	uint32_t snap_length;

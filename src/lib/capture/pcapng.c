@@ -3,11 +3,11 @@
  * Capture files: pcapng (draft-ietf-opsawg-pcapng), and pcap with nanoseconds
  * (draft-ietf-opsawg-pcap), both in this machine's byte order.
  */
+#include "base/buffer.h"
 #include "base/clock_ms.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "base/util.h"
-#include "block.h"
 
 #include <errno.h>
 #include <netobs/capture.h>
@@ -47,6 +47,90 @@ enum option {
 	STATISTICS_OS_DROPPED = 7,
 	STATISTICS_DELIVERED = 8,
 };
+
+/* ---- Blocks -------------------------------------------------------------------------- */
+
+/* A block of a capture file while it is formed, in this machine's byte order. Zeroed at first; it keeps its memory for the next one. */
+struct block {
+	struct buffer buffer;
+	bool is_short; /* of memory: it cannot be used */
+};
+
+static void block_done(struct block *block)
+{
+	buffer_free(&block->buffer);
+}
+
+static void block_clear(struct block *block)
+{
+	block->buffer.len = 0;
+	block->is_short = false;
+}
+
+static void block_put(struct block *block, const void *bytes, size_t len)
+{
+	if (len && !block->is_short)
+		block->is_short = !buffer_add(&block->buffer, bytes, len);
+}
+
+static void block_put_u16(struct block *block, uint16_t value)
+{
+	block_put(block, &value, sizeof(value));
+}
+
+static void block_put_u32(struct block *block, uint32_t value)
+{
+	block_put(block, &value, sizeof(value));
+}
+
+/* Of pcapng: its type, and room for its length, which block_end() fills. */
+static void block_begin(struct block *block, uint32_t type)
+{
+	block_clear(block);
+	block_put_u32(block, type);
+	block_put_u32(block, 0);
+}
+
+static void block_end(struct block *block)
+{
+	uint32_t total = block->buffer.len + sizeof(total);
+
+	block_put_u32(block, total);
+	if (!block->is_short)
+		memcpy(block->buffer.bytes + sizeof(uint32_t), &total,
+		       sizeof(total));
+}
+
+/* Put a time as two words, the upper one first in either byte order. */
+static void block_put_time(struct block *block, int64_t ns)
+{
+	block_put_u32(block, (uint64_t)ns >> 32);
+	block_put_u32(block, ns);
+}
+
+/* Pad @len bytes to a multiple of four. */
+static void block_put_padding(struct block *block, size_t len)
+{
+	static const uint8_t zeros[4];
+
+	block_put(block, zeros, -len & 3);
+}
+
+static void block_put_option(struct block *block, uint16_t code,
+			     const void *value, size_t len)
+{
+	block_put_u16(block, code);
+	block_put_u16(block, len);
+	block_put(block, value, len);
+	block_put_padding(block, len);
+}
+
+static void block_put_text(struct block *block, uint16_t code, const char *text)
+{
+	block_put_option(block, code, text, strlen(text));
+}
+
+/* ---- The file ------------------------------------------------------------------------ */
 
 /* The state of an interface in this file. */
 struct section_interface {

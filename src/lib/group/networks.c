@@ -19,12 +19,9 @@ enum {
 	V4_BITS = 96, /* of the prefix ::ffff:0:0/96 of IPv4 */
 };
 
-struct address {
-	uint64_t high, low;
-};
-
+/* Addresses are numbers. */
 struct prefix {
-	struct address first, last;
+	unsigned __int128 first, last;
 	const char *name;
 	uint8_t len;
 	bool is_own; /* from the caller's list, and not built in */
@@ -32,7 +29,7 @@ struct prefix {
 
 /* Addresses from @first to the next boundary are of this network. */
 struct boundary {
-	struct address first;
+	unsigned __int128 first;
 	const char *name;
 };
 
@@ -62,42 +59,12 @@ static const struct netobs_network builtin[] = {
 
 /* ---- Addresses ------------------------------------------------------------------------ */
 
-static struct address address_of(const uint8_t bytes[16])
+static unsigned __int128 address_of(const uint8_t bytes[16])
 {
-	struct address address;
+	uint64_t halves[2];
 
-	memcpy(&address, bytes, sizeof(address));
-	address.high = be64toh(address.high);
-	address.low = be64toh(address.low);
-	return address;
-}
-
-static int compare_addresses(const struct address *a, const struct address *b)
-{
-	if (a->high != b->high)
-		return a->high < b->high ? -1 : 1;
-	return (a->low > b->low) - (a->low < b->low);
-}
-
-/* @return whether there is a next address */
-static bool next_address(struct address *address)
-{
-	address->low++;
-	address->high += !address->low;
-	return address->low || address->high;
-}
-
-static struct address host_bits(unsigned int len)
-{
-	if (len == 0)
-		return (struct address){ UINT64_MAX, UINT64_MAX };
-	if (len >= ADDRESS_BITS)
-		return (struct address){ 0, 0 };
-	if (len >= 64)
-		return (struct address){ 0, len == 64 ?
-						    UINT64_MAX :
-						    UINT64_MAX >> (len - 64) };
-	return (struct address){ UINT64_MAX >> len, UINT64_MAX };
+	memcpy(halves, bytes, sizeof(halves));
+	return (unsigned __int128)be64toh(halves[0]) << 64 | be64toh(halves[1]);
 }
 
 /* ---- Prefixes ------------------------------------------------------------------------- */
@@ -108,7 +75,7 @@ static const char *parse_prefix(char *text, struct prefix *ret_prefix)
 	char *slash = strchr(text, '/'), *end = NULL;
 	uint8_t bytes[16] = { [10] = 0xff, [11] = 0xff };
 	unsigned long len;
-	struct address host;
+	unsigned __int128 host;
 	bool is_v4;
 
 	if (slash)
@@ -129,12 +96,13 @@ static const char *parse_prefix(char *text, struct prefix *ret_prefix)
 		len = strtoul(slash + 1, NULL, 10);
 	}
 	ret_prefix->len = (uint8_t)(len + (is_v4 ? V4_BITS : 0));
-	host = host_bits(ret_prefix->len);
-	ret_prefix->first = ret_prefix->last = address_of(bytes);
-	if (ret_prefix->first.high & host.high || ret_prefix->first.low & host.low)
+	host = ret_prefix->len < ADDRESS_BITS ?
+		       ~(unsigned __int128)0 >> ret_prefix->len :
+		       0;
+	ret_prefix->first = address_of(bytes);
+	if (ret_prefix->first & host)
 		return "has bits behind its prefix";
-	ret_prefix->last.high |= host.high;
-	ret_prefix->last.low |= host.low;
+	ret_prefix->last = ret_prefix->first | host;
 	return NULL;
 }
 
@@ -183,10 +151,9 @@ static int add_network(struct prefixes *all, const char *name, const char *cidr,
 static int compare_prefixes(const void *a, const void *b)
 {
 	const struct prefix *left = a, *right = b;
-	const int order = compare_addresses(&left->first, &right->first);
 
-	if (order)
-		return order;
+	if (left->first != right->first)
+		return left->first < right->first ? -1 : 1;
 	if (left->len != right->len)
 		return left->len - right->len;
 	return left->is_own - right->is_own;
@@ -199,8 +166,7 @@ static int check_twins(const struct prefixes *all, const struct log *log)
 				    *right = &all->list[i];
 
 		if (!left->is_own || !right->is_own || left->len != right->len ||
-		    compare_addresses(&left->first, &right->first) != 0 ||
-		    left->name == right->name)
+		    left->first != right->first || left->name == right->name)
 			continue;
 		log_error(log, "%s: it has a prefix that %s has, too",
 			  right->name, left->name);
@@ -212,25 +178,25 @@ static int check_twins(const struct prefixes *all, const struct log *log)
 /* ---- Boundaries ----------------------------------------------------------------------- */
 
 static void add_boundary(struct netobs_networks *networks,
-			 const struct address *first, const char *name)
+			 unsigned __int128 first, const char *name)
 {
 	struct boundary *last = networks->boundaries + networks->n - 1;
 
-	if (networks->n && !compare_addresses(&last->first, first))
+	if (networks->n && last->first == first)
 		last->name = name;
 	else
 		networks->boundaries[networks->n++] =
-			(struct boundary){ *first, name };
+			(struct boundary){ first, name };
 }
 
 /* After the end of the innermost prefix, its parent continues. */
 static void leave_prefix(struct netobs_networks *networks,
 			 const struct prefix *const *open, size_t n_open)
 {
-	struct address next = open[n_open - 1]->last;
+	const unsigned __int128 next = open[n_open - 1]->last + 1;
 
-	if (next_address(&next))
-		add_boundary(networks, &next,
+	if (next)
+		add_boundary(networks, next,
 			     n_open > 1 ? open[n_open - 2]->name : internet);
 }
 
@@ -241,18 +207,17 @@ static void fill_boundaries(struct netobs_networks *networks,
 	const struct prefix *open[2 * (ADDRESS_BITS + 1)];
 	size_t n_open = 0;
 
-	add_boundary(networks, &(struct address){ 0, 0 }, internet);
+	add_boundary(networks, 0, internet);
 	for (size_t i = 0; i < all->n; i++) {
 		const struct prefix *prefix = &all->list[i];
 
-		while (n_open && compare_addresses(&open[n_open - 1]->last,
-						   &prefix->first) < 0)
+		while (n_open && open[n_open - 1]->last < prefix->first)
 			leave_prefix(networks, open, n_open--);
 		/* Of two equal prefixes, one is enough. */
 		if (n_open && open[n_open - 1]->len == prefix->len)
 			n_open--;
 		open[n_open++] = prefix;
-		add_boundary(networks, &prefix->first, prefix->name);
+		add_boundary(networks, prefix->first, prefix->name);
 	}
 	while (n_open)
 		leave_prefix(networks, open, n_open--);
@@ -372,7 +337,7 @@ void netobs_networks_free(struct netobs_networks *networks)
 const char *netobs_networks_find(const struct netobs_networks *networks,
 				 const uint8_t addr[16])
 {
-	struct address address;
+	unsigned __int128 address;
 	size_t low = 0, high;
 
 	if (!networks || !addr)
@@ -382,8 +347,7 @@ const char *netobs_networks_find(const struct netobs_networks *networks,
 	while (high - low > 1) {
 		const size_t middle = low + (high - low) / 2;
 
-		if (compare_addresses(&networks->boundaries[middle].first,
-				      &address) <= 0)
+		if (networks->boundaries[middle].first <= address)
 			low = middle;
 		else
 			high = middle;

@@ -3,34 +3,20 @@
 
 #include <string.h>
 
-static void set_source(struct netobs_flow *flow, const uint8_t addr[16],
-		       uint16_t port)
-{
-	memcpy(flow->src, addr, sizeof(flow->src));
-	flow->src_port = port;
-}
-
-static void set_destination(struct netobs_flow *flow, const uint8_t addr[16],
-			    uint16_t port)
-{
-	memcpy(flow->dst, addr, sizeof(flow->dst));
-	flow->dst_port = port;
-}
-
 /* Set the ends of the flow; the session's local end becomes @local. */
 static void set_ends(struct session_flow *to,
 		     const struct netobs_session *session, enum flow_end local)
 {
 	struct netobs_flow *flow = &to->flow;
+	const bool is_source = local == FLOW_SOURCE;
 
 	to->local = local;
-	if (local == FLOW_SOURCE) {
-		set_source(flow, session->local_addr, session->local_port);
-		set_destination(flow, session->remote_addr, session->remote_port);
-	} else {
-		set_source(flow, session->remote_addr, session->remote_port);
-		set_destination(flow, session->local_addr, session->local_port);
-	}
+	memcpy(is_source ? flow->src : flow->dst, session->local_addr,
+	       sizeof(flow->src));
+	memcpy(is_source ? flow->dst : flow->src, session->remote_addr,
+	       sizeof(flow->dst));
+	flow->src_port = is_source ? session->local_port : session->remote_port;
+	flow->dst_port = is_source ? session->remote_port : session->local_port;
 }
 
 static void copy_text(char *to, const char *from, size_t size)

@@ -2,11 +2,13 @@
 #include "table.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/hash.h"
+#include "base/util.h"
 #include "record/any.h"
 
 enum { FIRST_GROUPS = 256 };
@@ -35,17 +37,13 @@ struct netobs_group_sum sum_of_flow(const struct netobs_flow *flow)
 	};
 }
 
+/* The counters come first, and last. */
+enum { FIRST_COUNTERS = offsetof(struct netobs_group_sum, start_ns) };
+
 void sum_subtract(struct netobs_group_sum *sum,
 		  const struct netobs_group_sum *part)
 {
-	sum->flows -= part->flows;
-	sum->packets -= part->packets;
-	sum->bytes -= part->bytes;
-	sum->sent_packets -= part->sent_packets;
-	sum->sent_bytes -= part->sent_bytes;
-	sum->rtt_samples -= part->rtt_samples;
-	sum->rtt_sum_ns -= part->rtt_sum_ns;
-	sum->retransmits -= part->retransmits;
+	counters_subtract(sum, part, FIRST_COUNTERS);
 	sum->drop_packets -= part->drop_packets;
 	sum->drop_bytes -= part->drop_bytes;
 }
@@ -65,14 +63,7 @@ void netobs_group_sum_add(struct netobs_group_sum *sum,
 	}
 	sum->is_mixed |= more->is_mixed || sum->sampling != more->sampling ||
 			 sum->sampling_mode != more->sampling_mode;
-	sum->flows += more->flows;
-	sum->packets += more->packets;
-	sum->bytes += more->bytes;
-	sum->sent_packets += more->sent_packets;
-	sum->sent_bytes += more->sent_bytes;
-	sum->rtt_samples += more->rtt_samples;
-	sum->rtt_sum_ns += more->rtt_sum_ns;
-	sum->retransmits += more->retransmits;
+	counters_add(sum, more, FIRST_COUNTERS);
 	sum->drop_packets += more->drop_packets;
 	sum->drop_bytes += more->drop_bytes;
 }
