@@ -41,18 +41,6 @@ struct lost_faces {
 	uint32_t current;
 };
 
-/** @return 0; -ENOMEM */
-int lost_faces_init(struct lost_faces *lost);
-
-void lost_faces_done(struct lost_faces *lost);
-
-/* Another generation begins: faces that were lost before the previous one are removed. */
-void lost_faces_begin(struct lost_faces *lost);
-
-void lost_faces_add(struct lost_faces *lost, uint64_t hash);
-
-bool lost_faces_has(const struct lost_faces *lost, uint64_t hash);
-
 enum { BEFORE, AFTER, SIDES };
 
 /* A face is SIDES * direction + side. */

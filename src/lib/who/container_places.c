@@ -6,10 +6,163 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+static int open_how(int dir_fd, const char *path, uint64_t flags, uint64_t resolve)
+{
+	const struct open_how how = { .flags = flags | O_CLOEXEC,
+				      .resolve = resolve | RESOLVE_NO_MAGICLINKS };
+	const int fd = (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Open a directory of a runtime. @return it; -errno */
+static int open_dir(const struct container_files *files, const char *path)
+{
+	return open_how(files->root_fd, path, O_RDONLY | O_DIRECTORY,
+			RESOLVE_IN_ROOT);
+}
+
+/* Open a file or directory of a runtime's directory, without following links. @return it; -errno */
+static int open_below(int dir_fd, const char *path, uint64_t flags)
+{
+	return open_how(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags,
+			RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+/* ---- Errors ------------------------------------------------------------------------------- */
+
+bool container_error_equal(const struct container_error *a,
+			   const struct container_error *b)
+{
+	return a->error == b->error &&
+	       (a->error == -EACCES || !strcmp(a->path, b->path));
+}
+
+void container_errors_add(struct container_errors *errors, int error,
+			  const char *path)
+{
+	struct container_error added = { .error = error };
+
+	snprintf(added.path, sizeof(added.path), "%s", path);
+	for (uint32_t i = 0; i < errors->n; i++)
+		if (container_error_equal(&errors->list[i], &added))
+			return;
+	if (errors->n < CONTAINER_ERRORS_MAX)
+		errors->list[errors->n++] = added;
+}
+
+/* A file that does not exist, or that its runtime is writing, is no error. */
+static bool is_passing(int err)
+{
+	return err == -ENOENT || err == -ENOTDIR || err == -EAGAIN;
+}
+
+/* Note an error of @name in @dir, unless the file does not exist. */
+static void note_error(struct container_files *files, int err, const char *dir,
+		       const char *name)
+{
+	char path[sizeof(files->errors.list[0].path)];
+
+	if (is_passing(err))
+		return;
+	snprintf(path, sizeof(path), "/%s%s%s", dir, *name ? "/" : "", name);
+	container_errors_add(&files->errors, err, path);
+}
+
+/* ---- Files -------------------------------------------------------------------------------- */
+
+static int check_file(int fd, size_t max, size_t *ret_size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if (st.st_uid && st.st_uid != geteuid())
+		return -EPERM;
+	if ((uint64_t)st.st_size > max)
+		return -EFBIG;
+	*ret_size = (size_t)st.st_size;
+	return 0;
+}
+
+/* @return 0, with the text in new memory; or -errno: also where it has a NUL; -EAGAIN: it grows */
+static int read_text(int fd, size_t max, char **ret_text)
+{
+	cleanup_free char *text = NULL;
+	size_t len = 0, size = 0;
+	ssize_t n;
+	int err = check_file(fd, max, &size);
+
+	if (err)
+		return err;
+	text = malloc(size + 2);
+	if (!text)
+		return -ENOMEM;
+	while ((n = read(fd, text + len, size + 1 - len)) > 0)
+		len += (size_t)n;
+	if (n < 0)
+		return -errno;
+	text[len] = '\0';
+	if (len > size)
+		return -EAGAIN;
+	if (strlen(text) != len)
+		return -EINVAL;
+	*ret_text = TAKE_PTR(text);
+	return 0;
+}
+
+/*
+ * Read a file.
+ *
+ * @dir   the path of @dir_fd
+ * @path  below it
+ * @max   bytes; larger files are errors
+ * @return the text, which the caller frees; NULL: it cannot be read
+ */
+static char *read_file(struct container_files *files, int dir_fd,
+		       const char *dir, const char *path, size_t max)
+{
+	cleanup_fd int fd = open_below(dir_fd, path, 0);
+	char *text = NULL;
+	const int err = fd < 0 ? fd : read_text(fd, max, &text);
+
+	if (err)
+		note_error(files, err, dir, path);
+	return text;
+}
+
+/* ---- The root ----------------------------------------------------------------------------- */
+
+int container_files_open(const char *root, struct container_files *ret_files)
+{
+	struct container_files files = {
+		.root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC)
+	};
+
+	if (files.root_fd < 0)
+		return -errno;
+	*ret_files = files;
+	return 0;
+}
+
+void container_files_close(struct container_files *files)
+{
+	close_fd(&files->root_fd);
+}
+
+/* ---- Runtimes ----------------------------------------------------------------------------- */
 
 /* A directory in which a runtime keeps its containers. */
 struct place {
@@ -100,7 +253,7 @@ static void each_namespace(struct container_files *files,
 		cleanup_fd int fd = -1;
 
 		if (*name != '.')
-			fd = container_files_below(place_fd, name, O_DIRECTORY);
+			fd = open_below(place_fd, name, O_DIRECTORY);
 		if (fd < 0)
 			continue;
 		visit(files, place, fd, ctx);
@@ -128,7 +281,7 @@ static void watch_dir(int inotify_fd, int dir_fd)
 static int await_dir(const struct container_files *files, int inotify_fd,
 		     const char *path)
 {
-	int fd = container_files_dir(files, ".");
+	int fd = open_dir(files, ".");
 
 	for (size_t len = 0; fd >= 0 && path[len];) {
 		char part[64];
@@ -138,7 +291,7 @@ static int await_dir(const struct container_files *files, int inotify_fd,
 		len += path[len] == '/';
 		len += strcspn(path + len, "/");
 		snprintf(part, sizeof(part), "%.*s", (int)len, path);
-		fd = container_files_dir(files, part);
+		fd = open_dir(files, part);
 	}
 	return fd;
 }
@@ -149,12 +302,12 @@ static void each_place(struct container_files *files, int inotify_fd,
 {
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		const struct place *place = &places[i];
-		cleanup_fd int fd = container_files_dir(files, place->path);
+		cleanup_fd int fd = open_dir(files, place->path);
 
 		if (fd == -ENOENT && inotify_fd >= 0)
 			fd = await_dir(files, inotify_fd, place->path);
 		if (fd < 0) {
-			container_files_note(files, fd, place->path, "");
+			note_error(files, fd, place->path, "");
 			continue;
 		}
 		if (inotify_fd >= 0 && place->has_namespaces)
@@ -208,8 +361,7 @@ static void find_own(struct container_files *files, const struct place *place,
 	cleanup_free char *text = NULL;
 
 	snprintf(path, sizeof(path), "%s/%s", query->id, place->file);
-	text = container_files_read(files, dir_fd, place->path, path,
-				    CONTAINER_FILE_MAX);
+	text = read_file(files, dir_fd, place->path, path, CONTAINER_FILE_MAX);
 	query->is_found = text && place->read(text, query->id, &query->facts);
 }
 
@@ -238,8 +390,8 @@ static void find_in_place(struct container_files *files,
 
 		if (has_all(queries))
 			return;
-		text = container_files_read(files, dir_fd, place->path,
-					    place->lists[i], CONTAINER_LIST_MAX);
+		text = read_file(files, dir_fd, place->path, place->lists[i],
+				 CONTAINER_LIST_MAX);
 		if (text)
 			container_facts_each(text, take_listed, queries);
 	}
@@ -265,7 +417,7 @@ static void find_log(const struct queries *queries, const char *name)
 static void find_logs(const struct container_files *files,
 		      const struct queries *queries)
 {
-	DIR *dir = open_list(container_files_dir(files, logs_path));
+	DIR *dir = open_list(open_dir(files, logs_path));
 	const char *name;
 
 	while ((name = next_name(dir)))

@@ -51,27 +51,6 @@ struct container_files {
 int container_files_open(const char *root, struct container_files *ret_files);
 void container_files_close(struct container_files *files);
 
-/** Open a directory of a runtime. @return it; -errno */
-int container_files_dir(const struct container_files *files, const char *path);
-
-/** Open a file or directory of a runtime's directory, without following links. @return it; -errno */
-int container_files_below(int dir_fd, const char *path, uint64_t flags);
-
-/**
- * Read a file.
- *
- * @param dir   the path of @dir_fd
- * @param path  below it
- * @param max   bytes; larger files are errors
- * @return the text, which the caller frees; NULL: it cannot be read
- */
-char *container_files_read(struct container_files *files, int dir_fd,
-			   const char *dir, const char *path, size_t max);
-
-/** Note an error of @name in @dir, unless the file does not exist. */
-void container_files_note(struct container_files *files, int err,
-			  const char *dir, const char *name);
-
 enum {
 	CONTAINER_ID_SIZE = 65,	       /* with its NUL */
 	CONTAINER_FILE_MAX = 1 << 20,  /* bytes */
