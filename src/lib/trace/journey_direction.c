@@ -7,53 +7,29 @@ enum { FIRST_EVENTS = 32 };
 
 /* ---- Lists ------------------------------------------------------------------------------- */
 
-/* Reserve twice the room, so that items are seldom moved to the beginning. */
-static bool list_reserve(struct journey_list *list, uint32_t n)
+static void insert_by_offset(struct direction *direction,
+			     struct journey_events *list,
+			     struct journey_event *event)
 {
-	while (list->capacity < 2 * n)
-		if (!array_reserve(&list->items, list->capacity, &list->capacity,
-				   sizeof(*list->items), FIRST_EVENTS))
-			return false;
-	return true;
+	struct journey_event *before = TAILQ_LAST(list, journey_events);
+
+	while (before && before->offset > event->offset)
+		before = TAILQ_PREV(before, journey_events, in_list);
+	if (before)
+		TAILQ_INSERT_AFTER(list, before, event, in_list);
+	else
+		TAILQ_INSERT_HEAD(list, event, in_list);
+	direction->n_listed++;
 }
 
-static struct journey_event *list_at(const struct journey_list *list, uint32_t i)
+static struct journey_event *pop_first(struct direction *direction,
+				       struct journey_events *list)
 {
-	return list->items[list->head + i];
-}
+	struct journey_event *first = TAILQ_FIRST(list);
 
-static struct journey_event *list_first(const struct journey_list *list)
-{
-	return list->n ? list_at(list, 0) : NULL;
-}
-
-static struct journey_event *list_pop(struct journey_list *list)
-{
-	list->n--;
-	return list->items[list->head++];
-}
-
-/* Make room for an item at the end. */
-static void list_extend(struct journey_list *list)
-{
-	if (list->head + list->n == list->capacity) {
-		memmove(list->items, list->items + list->head,
-			list->n * sizeof(*list->items));
-		list->head = 0;
-	}
-	list->n++;
-}
-
-static void list_insert_by_offset(struct journey_list *list,
-				  struct journey_event *event)
-{
-	uint32_t i;
-
-	list_extend(list);
-	for (i = list->n - 1; i && list_at(list, i - 1)->offset > event->offset;
-	     i--)
-		list->items[list->head + i] = list_at(list, i - 1);
-	list->items[list->head + i] = event;
+	TAILQ_REMOVE(list, first, in_list);
+	direction->n_listed--;
+	return first;
 }
 
 static bool is_later(const struct journey_event *a, const struct journey_event *b)
@@ -63,29 +39,34 @@ static bool is_later(const struct journey_event *a, const struct journey_event *
 		       a->id > b->id;
 }
 
-static void list_insert_by_time(struct journey_list *list,
-				struct journey_event *event)
+static void insert_active(struct direction *direction, struct journey_event *event)
 {
-	uint32_t i;
+	uint32_t i = direction->n_active++;
 
-	list_extend(list);
-	for (i = list->n - 1; i && is_later(list_at(list, i - 1), event); i--)
-		list->items[list->head + i] = list_at(list, i - 1);
-	list->items[list->head + i] = event;
+	for (; i && is_later(direction->active[i - 1], event); i--)
+		direction->active[i] = direction->active[i - 1];
+	direction->active[i] = event;
 }
 
 /* ---- Events ------------------------------------------------------------------------------ */
+
+void direction_init(struct direction *direction, uint64_t *n_held_by_all)
+{
+	direction->n_held_by_all = n_held_by_all;
+	TAILQ_INIT(&direction->sends);
+	TAILQ_INIT(&direction->sents);
+}
 
 int direction_reserve(struct direction *direction)
 {
 	const uint32_t n = direction->n_held + 2;
 
-	return journey_queue_reserve(&direction->pending, n) &&
-			       list_reserve(&direction->active, n) &&
-			       list_reserve(&direction->sends, n) &&
-			       list_reserve(&direction->sents, n) ?
-		       0 :
-		       -ENOMEM;
+	while (direction->active_capacity < n)
+		if (!array_reserve(&direction->active, direction->active_capacity,
+				   &direction->active_capacity,
+				   sizeof(*direction->active), FIRST_EVENTS))
+			return -ENOMEM;
+	return journey_queue_reserve(&direction->pending, n) ? 0 : -ENOMEM;
 }
 
 static void drop_event(struct direction *direction, struct journey_event *event)
@@ -114,7 +95,7 @@ static void take_send(struct direction *direction, struct journey_event *event)
 			call->end = min_i64(call->end, event->offset);
 		direction->last_call = event;
 	}
-	list_insert_by_offset(&direction->sends, event);
+	insert_by_offset(direction, &direction->sends, event);
 }
 
 static void take_sent(struct direction *direction, struct journey_event *event)
@@ -125,7 +106,7 @@ static void take_sent(struct direction *direction, struct journey_event *event)
 		call->ends_call = true;
 		call->end = min_i64(call->end, event->end);
 	}
-	list_insert_by_offset(&direction->sents, event);
+	insert_by_offset(direction, &direction->sents, event);
 }
 
 /* A SEND shows that bytes before it are in the stream, but its own bytes may never be. */
@@ -173,34 +154,28 @@ static void pass_send(struct direction *direction, struct journey_event *event)
 
 static void remove_ended(struct direction *direction)
 {
-	struct journey_list *active = &direction->active;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < active->n; i++) {
-		struct journey_event *event = list_at(active, i);
+	for (uint32_t i = 0; i < direction->n_active; i++) {
+		struct journey_event *event = direction->active[i];
 
 		if (event->end <= direction->done)
 			drop_event(direction, event);
 		else
-			active->items[n++] = event;
+			direction->active[n++] = event;
 	}
-	active->head = 0;
-	active->n = n;
+	direction->n_active = n;
 }
 
 /* Leave out events in the middle of bytes that pass too many points. */
 static void cut_active(struct direction *direction)
 {
-	struct journey_list *active = &direction->active;
-	struct journey_event **middle =
-		active->items + active->head + active->n / 2;
+	const uint32_t middle = direction->n_active / 2;
+	struct journey_event **at = &direction->active[middle];
 
-	direction->cut_until = max_i64(direction->cut_until, (*middle)->end);
-	drop_event(direction, *middle);
-	active->n--;
-	memmove(middle, middle + 1,
-		(size_t)(active->items + active->head + active->n - middle) *
-			sizeof(*middle));
+	direction->cut_until = max_i64(direction->cut_until, (*at)->end);
+	drop_event(direction, *at);
+	memmove(at, at + 1, (--direction->n_active - middle) * sizeof(*at));
 }
 
 /* Make the events active whose bytes include @done. */
@@ -217,14 +192,16 @@ static void move_on(struct direction *direction)
 			drop_event(direction, event);
 			continue;
 		}
-		list_insert_by_time(&direction->active, event);
-		if (direction->active.n > JOURNEY_EVENTS_MAX)
+		insert_active(direction, event);
+		if (direction->n_active > JOURNEY_EVENTS_MAX)
 			cut_active(direction);
 	}
-	while (direction->sends.n && list_first(&direction->sends)->offset <= done)
-		pass_send(direction, list_pop(&direction->sends));
-	while (direction->sents.n && list_first(&direction->sents)->end <= done)
-		drop_event(direction, list_pop(&direction->sents));
+	while (!TAILQ_EMPTY(&direction->sends) &&
+	       TAILQ_FIRST(&direction->sends)->offset <= done)
+		pass_send(direction, pop_first(direction, &direction->sends));
+	while (!TAILQ_EMPTY(&direction->sents) &&
+	       TAILQ_FIRST(&direction->sents)->end <= done)
+		drop_event(direction, pop_first(direction, &direction->sents));
 }
 
 static bool has_done(const struct journey_event *event,
@@ -248,20 +225,20 @@ static int64_t find_bound(const struct direction *direction)
 {
 	int64_t bound = INT64_MAX;
 
-	for (uint32_t i = 0; i < direction->active.n; i++)
-		bound = min_i64(bound, list_at(&direction->active, i)->end);
+	for (uint32_t i = 0; i < direction->n_active; i++)
+		bound = min_i64(bound, direction->active[i]->end);
 	if (direction->pending.n)
 		bound = min_i64(bound, direction->pending.items[0].key);
-	if (direction->sends.n)
-		bound = min_i64(bound, list_first(&direction->sends)->offset);
-	bound = next_bound(bound, direction, list_first(&direction->sents));
+	if (!TAILQ_EMPTY(&direction->sends))
+		bound = min_i64(bound, TAILQ_FIRST(&direction->sends)->offset);
+	bound = next_bound(bound, direction, TAILQ_FIRST(&direction->sents));
 	return next_bound(bound, direction, direction->called);
 }
 
 static void deliver_range(struct direction *direction, int64_t end,
 			  struct journey_draft *draft)
 {
-	const struct journey_event *sent = list_first(&direction->sents);
+	const struct journey_event *sent = TAILQ_FIRST(&direction->sents);
 	const bool is_called = has_done(direction->called, direction);
 
 	journey_draft_add(
@@ -273,8 +250,8 @@ static void deliver_range(struct direction *direction, int64_t end,
 			.called = is_called ? direction->called : NULL,
 			.copied = is_called ? direction->copied : NULL,
 			.sent = has_done(sent, direction) ? sent : NULL,
-			.events = direction->active.items + direction->active.head,
-			.n = direction->active.n,
+			.events = direction->active,
+			.n = direction->n_active,
 			.is_cut = direction->cut_until > direction->done,
 		});
 	direction->done = end;
@@ -287,10 +264,10 @@ static bool find_start(struct direction *direction)
 
 	if (direction->pending.n)
 		start = direction->pending.items[0].key;
-	if (direction->sends.n)
-		start = min_i64(start, list_first(&direction->sends)->offset);
-	if (direction->sents.n)
-		start = min_i64(start, list_first(&direction->sents)->offset);
+	if (!TAILQ_EMPTY(&direction->sends))
+		start = min_i64(start, TAILQ_FIRST(&direction->sends)->offset);
+	if (!TAILQ_EMPTY(&direction->sents))
+		start = min_i64(start, TAILQ_FIRST(&direction->sents)->offset);
 	direction->done = start;
 	return start < INT64_MAX;
 }
@@ -347,8 +324,7 @@ void direction_forward(struct direction *direction, struct journey_draft *draft)
 
 static uint32_t count_taken(const struct direction *direction)
 {
-	return direction->pending.n + direction->active.n + direction->sends.n +
-	       direction->sents.n;
+	return direction->pending.n + direction->n_active + direction->n_listed;
 }
 
 /* Deliver until @most events are left, or the rest is not known to be in the stream. */
@@ -381,20 +357,16 @@ static uint32_t count_held(const struct direction *direction)
 	       (direction->copied && direction->copied != direction->called);
 }
 
-static void list_clear(struct journey_list *list)
-{
-	for (uint32_t i = 0; i < list->n; i++)
-		free(list_at(list, i));
-	free(list->items);
-	*list = (struct journey_list){ 0 };
-}
-
 void direction_clear(struct direction *direction)
 {
 	*direction->n_held_by_all -= count_held(direction);
-	list_clear(&direction->active);
-	list_clear(&direction->sends);
-	list_clear(&direction->sents);
+	for (uint32_t i = 0; i < direction->n_active; i++)
+		free(direction->active[i]);
+	free(direction->active);
+	while (!TAILQ_EMPTY(&direction->sends))
+		free(pop_first(direction, &direction->sends));
+	while (!TAILQ_EMPTY(&direction->sents))
+		free(pop_first(direction, &direction->sents));
 	for (uint32_t i = 0; i < direction->pending.n; i++)
 		free(direction->pending.items[i].event);
 	free(direction->pending.items);

@@ -20,6 +20,8 @@ struct journey_event {
 	uint64_t id;			 /* in order of arrival */
 	uint64_t buffer;
 	struct direction *direction;
+	TAILQ_ENTRY(journey_event)
+	in_list; /* direction.sends or direction.sents */
 	int64_t call_end; /* NETOBS_TRACE_SEND: the end of the bytes that the call was to write */
 	uint64_t socket; /* of datagrams, as the next members */
 	uint32_t ip_id, seq;
@@ -30,6 +32,8 @@ struct journey_event {
 	bool ends_call;	  /* the call has returned */
 	uint16_t attempt; /* of the current bytes: struct journey_way */
 };
+
+TAILQ_HEAD(journey_events, journey_event);
 
 static inline bool journey_same_interface(const struct journey_event *a,
 					  const struct journey_event *b)
@@ -194,12 +198,6 @@ enum { JOURNEY_HELD_MAX = 65536 }; /* events of a direction */
 /* How long forwarded bytes wait for events, since nothing ends them: later events are left out. */
 #define JOURNEY_FORWARDED_NS (1000 * 1000 * 1000LL)
 
-/* A list whose first items are removed. */
-struct journey_list {
-	struct journey_event **items;
-	uint32_t head, n, capacity;
-};
-
 struct direction {
 	struct journey_ends ends;
 	/* Datagrams that have not ended: all that UDP and ICMP use of this struct. */
@@ -216,12 +214,17 @@ struct direction {
 	bool has_mark;
 	int64_t cut_until; /* some events of bytes before it were left out */
 	struct journey_queue pending; /* events that begin behind @done, by offset */
-	struct journey_list active; /* events whose bytes include @done, by time */
-	struct journey_list sends, sents; /* by offset */
+	struct journey_event **active; /* events whose bytes include @done, by time */
+	uint32_t n_active, active_capacity;
+	struct journey_events sends, sents; /* by offset */
+	uint32_t n_listed;		    /* in these two */
 	struct journey_event *called; /* the last call that has written @done or bytes before it */
 	struct journey_event *copied; /* the last SEND of it for @done or bytes before it; may be @called */
 	struct journey_event *last_call; /* the last call of all that were seen */
 };
+
+/** @param n_held_by_all  events of all directions in memory */
+void direction_init(struct direction *direction, uint64_t *n_held_by_all);
 
 /** Make room for two more events. @return 0; -ENOMEM */
 int direction_reserve(struct direction *direction);

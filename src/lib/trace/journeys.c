@@ -60,7 +60,7 @@ static struct connection *get_connection(struct journeys *journeys, uint64_t id)
 	}
 	connection->id = id;
 	for (int i = 0; i < DIRECTIONS; i++)
-		connection->directions[i].n_held_by_all = &journeys->n_held;
+		direction_init(&connection->directions[i], &journeys->n_held);
 	return connection;
 }
 
@@ -282,7 +282,7 @@ uint64_t journeys_count_cut(const struct journeys *journeys)
 static bool is_waiting(const struct direction *direction)
 {
 	return !LIST_EMPTY(&direction->datagrams) || direction->pending.n ||
-	       direction->active.n || direction->sents.n;
+	       direction->n_active || !TAILQ_EMPTY(&direction->sents);
 }
 
 bool journeys_is_waiting(const struct journeys *journeys, uint64_t connection)
