@@ -35,67 +35,9 @@ struct trial {
 	struct log log;
 	struct store store;
 	struct programs programs;
-	int store_error;
-	int programs_error;
 	int errors[NETOBS_FEATURES]; /* of those that are tried together */
 	char reasons[NETOBS_FEATURES][NETOBS_REFUSAL_MAX];
 };
-
-static int probe_bpf(struct trial *trial)
-{
-	cleanup_fd int fd = map_make_array(NULL, 8, 1, 0);
-
-	(void)trial;
-	return fd < 0 ? fd : 0;
-}
-
-static int probe_mmap_array(struct trial *trial)
-{
-	cleanup_fd int fd = map_make_array(NULL, 8, 1, BPF_F_MMAPABLE);
-	void *page;
-
-	(void)trial;
-	if (fd < 0)
-		return fd;
-	page = map_mmap(fd, 0, 8);
-	if (!page)
-		return -errno;
-	map_munmap(page, 8);
-	return 0;
-}
-
-static int probe_map_in_map(struct trial *trial)
-{
-	cleanup_fd int inner = map_make_array(NULL, 8, 16, 0), outer = -1;
-
-	(void)trial;
-	if (inner < 0)
-		return inner;
-	outer = map_make_outer(inner, 1);
-	return outer < 0 ? outer : 0;
-}
-
-static int probe_inner_sizes(struct trial *trial)
-{
-	cleanup_fd int small = map_make_overflow(16);
-	cleanup_fd int large = map_make_overflow(1024);
-	cleanup_fd int outer = -1;
-
-	(void)trial;
-	if (small < 0 || large < 0)
-		return small < 0 ? small : large;
-	outer = map_make_outer(small, 1);
-	return outer < 0 ? outer : map_update(outer, 0, large);
-}
-
-static int probe_ringbuf(struct trial *trial)
-{
-	cleanup_fd int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, NULL, 0, 0,
-					   sysconf(_SC_PAGESIZE), NULL);
-
-	(void)trial;
-	return fd < 0 ? fd : 0;
-}
 
 static int attach_loopback(struct trial *trial, bool use_tcx)
 {
@@ -233,19 +175,19 @@ struct probe {
 #define PROBE(...) PROBE_OF(__VA_ARGS__)
 
 static const struct probe probes[NETOBS_FEATURES] = {
-	PROBE(BPF, "bpf", REQUIRED, PRIVILEGE_MAPS, probe_bpf,
+	PROBE(BPF, "bpf", REQUIRED, PRIVILEGE_MAPS, NULL,
 	      "BPF maps and programs", "nothing works", ANY_VERSION),
-	PROBE(MMAP_ARRAY, "mmap_array", REQUIRED, PRIVILEGE_MAPS,
-	      probe_mmap_array, "BPF arrays mapped into user space",
-	      "flows cannot be read", SINCE(5, 10, "")),
-	PROBE(MAP_IN_MAP, "map_in_map", REQUIRED, PRIVILEGE_MAPS,
-	      probe_map_in_map, "BPF maps inside maps",
-	      "overflow tables cannot be used", SINCE(5, 10, "")),
-	PROBE(RINGBUF, "ringbuf", REQUIRED, PRIVILEGE_MAPS, probe_ringbuf,
+	PROBE(MMAP_ARRAY, "mmap_array", REQUIRED, PRIVILEGE_MAPS, NULL,
+	      "BPF arrays mapped into user space", "flows cannot be read",
+	      SINCE(5, 10, "")),
+	PROBE(MAP_IN_MAP, "map_in_map", REQUIRED, PRIVILEGE_MAPS, NULL,
+	      "BPF maps inside maps", "overflow tables cannot be used",
+	      SINCE(5, 10, "")),
+	PROBE(RINGBUF, "ringbuf", REQUIRED, PRIVILEGE_MAPS, NULL,
 	      "BPF ring buffer", "a full log cannot be detected",
 	      SINCE(5, 10, "")),
-	PROBE(INNER_SIZES, "inner_sizes", REQUIRED, PRIVILEGE_MAPS,
-	      probe_inner_sizes, "BPF maps of any size inside maps",
+	PROBE(INNER_SIZES, "inner_sizes", REQUIRED, PRIVILEGE_MAPS, NULL,
+	      "BPF maps of any size inside maps",
 	      "overflow tables cannot be made", SINCE(5, 10, "")),
 	PROBE(PROGRAMS, "programs", REQUIRED, PRIVILEGE_PROGRAMS, NULL,
 	      "flow programs that the kernel accepts",
@@ -330,6 +272,39 @@ static void set_outcome(struct trial *trial, enum netobs_feature_id feature,
 			 log_refused_program());
 }
 
+static int try_mapping(int fd)
+{
+	void *page = map_mmap(fd, 0, 8);
+
+	if (!page)
+		return -errno;
+	map_munmap(page, 8);
+	return 0;
+}
+
+static void try_maps(struct trial *trial)
+{
+	cleanup_fd int array = map_make_array(NULL, 8, 16, 0);
+	cleanup_fd int mapped = map_make_array(NULL, 8, 1, BPF_F_MMAPABLE);
+	cleanup_fd int small = map_make_overflow(16);
+	cleanup_fd int large = map_make_overflow(1024);
+	cleanup_fd int outer = array < 0 ? array : map_make_outer(array, 1);
+	cleanup_fd int sizes = small < 0 ? small : map_make_outer(small, 1);
+	cleanup_fd int ring = bpf_map_create(BPF_MAP_TYPE_RINGBUF, NULL, 0, 0,
+					     sysconf(_SC_PAGESIZE), NULL);
+	int *errors = trial->errors;
+
+	errors[NETOBS_FEATURE_RINGBUF] = ring < 0 ? ring : 0;
+	errors[NETOBS_FEATURE_BPF] = array < 0 ? array : 0;
+	errors[NETOBS_FEATURE_MMAP_ARRAY] = mapped < 0 ? mapped :
+							 try_mapping(mapped);
+	errors[NETOBS_FEATURE_MAP_IN_MAP] = outer < 0 ? outer : 0;
+	errors[NETOBS_FEATURE_INNER_SIZES] =
+		sizes < 0 ? sizes :
+		large < 0 ? large :
+			    map_update(sizes, 0, large);
+}
+
 /* The programs are attached for a moment, and their reports are ignored. */
 static void try_sessions(struct trial *trial)
 {
@@ -391,14 +366,15 @@ static void trial_open(struct trial *trial, const struct log *log)
 	const struct store_options options = { .max_flows = 1024,
 					       .clock = CLOCK_PACKET };
 
+	int err;
+
 	*trial = (struct trial){ .log = *log, .programs = { { -1, -1 } } };
-	trial->store_error = store_open(&trial->store, &options, &trial->log);
-	if (!trial->store_error)
-		trial->programs_error =
-			store_load_programs(&trial->store, NULL, &options.rate,
-					    0, LINK_ETHERNET, &trial->programs);
-	set_outcome(trial, NETOBS_FEATURE_PROGRAMS,
-		    trial->store_error ?: trial->programs_error);
+	try_maps(trial);
+	err = store_open(&trial->store, &options, &trial->log);
+	if (!err)
+		err = store_load_programs(&trial->store, NULL, &options.rate, 0,
+					  LINK_ETHERNET, &trial->programs);
+	set_outcome(trial, NETOBS_FEATURE_PROGRAMS, err);
 	try_sessions(trial);
 	try_drops(trial);
 	try_trace(trial);
