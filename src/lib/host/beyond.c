@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "host.h"
+#include "host_state.h"
 #include "rtnl.h"
 
 #include <errno.h>

@@ -14,9 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Programs know a namespace by 16 bits. */
-enum { NETNS_MAX = 1 << 15 };
-
 void host_init(struct host *host, const struct log *log)
 {
 	*host = (struct host){ .log = log };
@@ -174,35 +171,6 @@ int host_update(struct host *host, struct netns *netns)
 
 /* ---- Namespaces ------------------------------------------------------------------- */
 
-/* @return a namespace whose last flows have been reported; NULL: none */
-static struct netns *find_unused(const struct host *host)
-{
-	for (uint32_t i = 0; i < host->n_netns; i++)
-		if (host->netns[i].is_retired && !host->netns[i].is_beyond &&
-		    !host->netns[i].netifs.count)
-			return &host->netns[i];
-	return NULL;
-}
-
-struct netns *host_add_netns(struct host *host)
-{
-	struct netns *netns = find_unused(host);
-
-	if (netns) {
-		netns->is_retired = netns->is_alias = false;
-		return netns;
-	}
-	if (host->n_netns == NETNS_MAX)
-		return NULL;
-	netns = reallocarray(host->netns, host->n_netns + 1, sizeof(*netns));
-	if (!netns)
-		return NULL;
-	host->netns = netns;
-	netns[host->n_netns] =
-		(struct netns){ .index = host->n_netns, .rtnl_fd = -1 };
-	return &netns[host->n_netns++];
-}
-
 static bool has_name(const struct netns *netns, const char *name)
 {
 	if (netns->is_retired)
@@ -336,20 +304,6 @@ static void close_netns(struct host *host, struct netns *netns)
 	netns->is_polled = false;
 }
 
-/* @return another entry than @netns that follows the namespace @inode */
-static const struct netns *find_same_netns(const struct host *host,
-					   const struct netns *netns,
-					   uint32_t inode)
-{
-	for (uint32_t i = 0; i < host->n_netns; i++) {
-		const struct netns *other = &host->netns[i];
-
-		if (other != netns && other->rtnl_fd >= 0 && other->inode == inode)
-			return other;
-	}
-	return NULL;
-}
-
 static void log_open_error(const struct host *host, const struct netns *netns,
 			   int err)
 {
@@ -375,7 +329,7 @@ int host_open(struct host *host, uint16_t index, uint16_t *ret_index)
 		log_open_error(host, netns, err);
 		return err;
 	}
-	same = find_same_netns(host, netns, netns->inode);
+	same = host_find_followed(host, netns->inode, netns);
 	if (same) {
 		*ret_index = same->index;
 		host_retire(host, index);
@@ -463,7 +417,7 @@ static bool follow_again(struct host *host, struct netns *netns)
 
 	if (!may_return(netns) || netns_find(netns->name, &inode))
 		return false;
-	same = find_same_netns(host, netns, inode);
+	same = host_find_followed(host, inode, netns);
 	if (same && !netns->is_alias)
 		log_alias(host, netns, same);
 	netns->is_alias = same;

@@ -7,50 +7,7 @@
 #ifndef NETOBS_HOST_HOST_H
 #define NETOBS_HOST_HOST_H
 
-#include "base/log.h"
-#include "netif.h"
 #include "overlays.h"
-
-/* One network namespace. */
-struct netns {
-	uint16_t index; /* in host.netns; flow_key.netns */
-	char *name; /* as given; NULL: the namespace where the context was started */
-	struct shared_fd *ns; /* NULL: the caller's, or gone */
-	uint32_t inode;
-	int rtnl_fd;	 /* -1: the namespace is not followed */
-	bool is_retired; /* kept for its last flows; another netns may follow it */
-	bool is_alias; /* not followed: another entry follows the namespace of that name */
-	bool is_polled;	 /* set by the owner: it waits for rtnl_fd */
-	bool is_listing; /* a dump of all interfaces is under way */
-	bool is_overrun; /* messages were lost: another dump has to follow */
-	uint32_t listings;
-	struct netifs netifs;
-
-	/* For beyond.c: nothing is observed here, and it is listed by an id. */
-	bool is_beyond; /* is_retired is set, too: it has no name, and no descriptor */
-	uint16_t via; /* the followed namespace whose id for it is via_nsid */
-	int32_t via_nsid;
-	int64_t listed_ns;
-	bool is_large; /* it is not listed again */
-
-	/* See topology.h. */
-	uint16_t domain;	   /* the lowest namespace of its domain */
-	bool has_unclear_arrivals; /* packets that may or may not be counted come in */
-	bool sees_all_arrivals; /* no interface brings in packets unseen */
-	bool sees_all_departures; /* no interface sends packets unseen, except loopbacks and ifbs */
-	bool forwards_unseen; /* see topology_forwards_unseen() */
-	bool copies_unseen; /* several copies of a packet may leave that was not seen coming in */
-	uint32_t n_arrivals; /* interfaces observed on the way in */
-
-	/* See topology.h. */
-	uint16_t region; /* the lowest namespace of its region; NETNS_NONE: this one is observed */
-	uint16_t mesh; /* the lowest namespace of its mesh */
-	uint32_t n_links; /* of the region, in its lowest namespace: links to other namespaces */
-	bool floods; /* of the region, or of an observed namespace: a bridge may copy packets */
-
-	int32_t *nsids; /* ids that this namespace has for others, by their index; see peers.c */
-	uint32_t n_nsids;
-};
 
 enum host_event {
 	HOST_CAME,
@@ -70,36 +27,6 @@ struct host_listener {
 	struct host_listener *next;
 };
 
-struct host {
-	const struct log *log;
-	struct netns *netns;
-	uint32_t n_netns;
-	struct host_listener *listeners;
-	bool forwards_unseen; /* some namespace does */
-	bool looks_beyond; /* namespaces that are not followed are listed, see peers.h */
-	uint32_t n_beyond;  /* number of these namespaces */
-	uint16_t refreshed; /* the namespace that beyond_refresh() listed last */
-	struct overlays overlays;
-	/*
-	 * Interfaces begin or end to be observed while packets pass them. Until programs are
-	 * on or off, and all earlier entries have been read, an entry may be from before or
-	 * after the change. Meanwhile the flow decides (SIGHT_EITHER).
-	 */
-	bool is_shifting;
-	/*
-	 * A filter may reject a packet at its first points and accept it at a later one. So packets
-	 * of a flow that leave a namespace and did not come in count there.
-	 */
-	bool is_filtered;
-};
-
-/* Whether packets of one namespace may reach the other one with the same tuple. */
-static inline bool host_joins(const struct host *host, uint16_t a, uint16_t b)
-{
-	return host && a < host->n_netns && b < host->n_netns &&
-	       host->netns[a].domain == host->netns[b].domain;
-}
-
 void host_init(struct host *host, const struct log *log);
 void host_done(struct host *host);
 
@@ -113,9 +40,6 @@ void host_subscribe(struct host *host, struct host_listener *listener);
  * @return 0; -ENOMEM
  */
 int host_ensure_netns(struct host *host, const char *name, uint16_t *ret_index);
-
-/* Add a namespace without a name, not open yet. NULL: no memory. */
-struct netns *host_add_netns(struct host *host);
 
 /*
  * Add a namespace that an earlier process followed, for the flows that it left: with the
@@ -173,15 +97,6 @@ int host_settle(struct host *host);
  * send no notifications.
  */
 void host_sweep(struct host *host, int64_t before_ns);
-
-/* @return NULL: the interface is not known */
-static inline struct netif *host_find(const struct host *host, uint16_t netns,
-				      uint32_t ifindex)
-{
-	return netns < host->n_netns ?
-		       netifs_find(&host->netns[netns].netifs, ifindex) :
-		       NULL;
-}
 
 /*
  * Visit the interfaces of all followed namespaces, including those that are gone: returns the one

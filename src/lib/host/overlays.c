@@ -2,7 +2,7 @@
 #include "overlays.h"
 
 #include "base/util.h"
-#include "host.h"
+#include "host_state.h"
 
 #include <errno.h>
 

@@ -10,29 +10,7 @@
 #ifndef NETOBS_HOST_OVERLAYS_H
 #define NETOBS_HOST_OVERLAYS_H
 
-#include "netif.h"
-
-struct host;
-
-/* The devices with one VNI or GRE key in one namespace, whose outer packets one namespace sends. */
-struct overlay {
-	uint16_t domain;
-	uint16_t netns; /* of the outer packets */
-	uint16_t at;	/* of the devices */
-	uint8_t type;	/* enum tunnel_type */
-	bool is_any;	/* of all VNIs that have no overlay of their own */
-	bool is_routed; /* some device is not a port of a bridge */
-	bool is_sent_seen; /* all overlays with these outer packets are observed on the way out */
-	bool is_foreign; /* a device of these overlays is in another namespace */
-	uint32_t vni;
-	uint32_t tag; /* as in struct overlay_tag */
-};
-
-struct overlays {
-	struct overlay *items; /* sorted by domain, type, is_any, VNI, netns, at */
-	uint32_t count;
-	uint32_t capacity;
-};
+#include "host_state.h"
 
 /*
  * List all overlays again, once domains are known.

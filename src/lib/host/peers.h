@@ -7,7 +7,7 @@
 #ifndef NETOBS_HOST_PEERS_H
 #define NETOBS_HOST_PEERS_H
 
-#include "host.h"
+#include "host_state.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
 #include "topology.h"
 
-#include "host.h"
+#include "host_state.h"
 
 typedef void (*visit_fn)(const struct host *host, struct netns *netns,
 			 struct netif *netif);

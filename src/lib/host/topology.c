@@ -2,7 +2,7 @@
 #include "topology.h"
 
 #include "peers.h"
-#include "host.h"
+#include "host_state.h"
 #include "overlays.h"
 #include "base/util.h"
 

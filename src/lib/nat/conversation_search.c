@@ -88,9 +88,10 @@ static bool leads_to(const struct host *host, const struct netns *netns,
 /* @return the namespace, or one with a pair of interfaces that leads there; NETNS_NONE: neither */
 static uint16_t find_netns(const struct host *host, uint32_t inode)
 {
-	for (uint32_t i = 0; i < host->n_netns; i++)
-		if (host->netns[i].rtnl_fd >= 0 && host->netns[i].inode == inode)
-			return i;
+	const struct netns *netns = host_find_followed(host, inode, NULL);
+
+	if (netns)
+		return netns->index;
 	for (uint32_t i = 0; i < host->n_netns; i++)
 		if (host->netns[i].rtnl_fd >= 0 &&
 		    leads_to(host, &host->netns[i], inode))

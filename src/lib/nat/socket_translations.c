@@ -17,10 +17,10 @@ enum { COMPLETED_MAX = FACES };
 
 static uint16_t find_netns(const struct host *host, uint32_t inode)
 {
-	for (uint32_t i = 0; host && i < host->n_netns; i++)
-		if (host->netns[i].inode == inode && host->netns[i].rtnl_fd >= 0)
-			return (uint16_t)i;
-	return NETNS_NONE;
+	const struct netns *netns =
+		host ? host_find_followed(host, inode, NULL) : NULL;
+
+	return netns ? netns->index : NETNS_NONE;
 }
 
 static struct ip_addr addr_of(const uint8_t bytes[16])

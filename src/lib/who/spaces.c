@@ -282,22 +282,11 @@ bool spaces_step(struct spaces *spaces)
 	return spaces->phase != SPACES_AT_REST;
 }
 
-static const struct netns *find_followed(const struct spaces *spaces,
-					 uint32_t inode)
-{
-	for (uint32_t i = 0; i < spaces->host->n_netns; i++) {
-		const struct netns *netns = &spaces->host->netns[i];
-
-		if (netns->inode == inode && netns->rtnl_fd >= 0)
-			return netns;
-	}
-	return NULL;
-}
-
 /* If addresses cannot be read, the space keeps those that it had. */
 static void read_addresses(struct spaces *spaces, struct space *space)
 {
-	const struct netns *netns = find_followed(spaces, space->inode);
+	const struct netns *netns =
+		host_find_followed(spaces->host, space->inode, NULL);
 	cleanup_fd int fd = -1;
 
 	space->round = spaces->round;
