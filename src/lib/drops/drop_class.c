@@ -6,6 +6,19 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* ---- Words ---------------------------------------------------------------------------- */
+
+/* @return whether one of @words, between blanks, is @name, or the beginning of it */
+static bool is_among(const char *name, const char *words, bool may_go_on)
+{
+	for (size_t len; *words; words += len + (words[len] == ' ')) {
+		len = strcspn(words, " ");
+		if (!strncmp(name, words, len) && (may_go_on || !name[len]))
+			return true;
+	}
+	return false;
+}
+
 /* ---- Kinds -------------------------------------------------------------------------- */
 
 /*
@@ -13,49 +26,21 @@
  * segment has; segments whose effect was taken; packets for others, in promiscuous mode; fragments that came
  * twice; what a socket had not read when it was closed; copies for packet sockets.
  */
-static const char *const benign_causes[] = {
-	"CONSUMED",	"TCP_OLD_DATA",	     "TCP_OFOMERGE", "TCP_OLD_ACK",
-	"TCP_RESET",	"OTHERHOST",	     "DUP_FRAG",     "SOCKET_CLOSE",
-	"SKB_CONSUMED", "PACKET_SOCK_ERROR",
-};
+static const char benign_causes[] =
+	"CONSUMED TCP_OLD_DATA TCP_OFOMERGE TCP_OLD_ACK TCP_RESET OTHERHOST DUP_FRAG SOCKET_CLOSE "
+	"SKB_CONSUMED PACKET_SOCK_ERROR";
 
 /* Parts of a buffer are freed after it, with its reason. */
-static const char *const benign_functions[] = {
-	"skb_release_data",
-	"__kfree_skb",
-};
+static const char benign_functions[] = "skb_release_data __kfree_skb";
 
 /* They state no reason, and lose nothing: sockets that end, copies, tests of BPF programs. */
-static const char *const benign_unspecified[] = {
-	"udp_destruct_common",
-	"ip6_mc_input",
-	"bpf_prog_test_run_skb",
-};
+static const char benign_unspecified[] =
+	"udp_destruct_common ip6_mc_input bpf_prog_test_run_skb";
 
 /* The queue that QUEUE_PURGE empties is a socket's. Others, as of neighbours, lose packets. */
-static const char *const socket_prefixes[] = {
-	"sk_stream_kill_queues",
-	"inet_sock_destruct",
-	"inet6_sock_destruct",
-	"inet_csk_",
-	"tcp_",
-	"mptcp_",
-	"udp_",
-	"raw_",
-	"rawv6_",
-	"packet_",
-	"netlink_",
-	"unix_",
-	"skb_queue_purge",
-};
-
-static bool is_among(const char *name, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (!strcmp(name, list[i]))
-			return true;
-	return false;
-}
+static const char socket_prefixes[] =
+	"sk_stream_kill_queues inet_sock_destruct inet6_sock_destruct inet_csk_ tcp_ mptcp_ udp_ raw_ "
+	"rawv6_ packet_ netlink_ unix_ skb_queue_purge";
 
 static const char *without_prefix(const char *cause)
 {
@@ -64,163 +49,75 @@ static const char *without_prefix(const char *cause)
 	return strncmp(cause, DROP_CAUSE_PREFIX, len) ? cause : cause + len;
 }
 
-static bool is_of_socket(const char *function)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(socket_prefixes); i++)
-		if (!strncmp(function, socket_prefixes[i],
-			     strlen(socket_prefixes[i])))
-			return true;
-	return false;
-}
-
 enum netobs_drop_kind drop_kind(const char *cause, const char *function)
 {
 	const char *name = without_prefix(cause);
 	const bool is_specified = *name && strcmp(name, "NOT_SPECIFIED") != 0;
 
-	if (!strcmp(name, "QUEUE_PURGE") && is_of_socket(function))
+	if (!strcmp(name, "QUEUE_PURGE") &&
+	    is_among(function, socket_prefixes, true))
 		return NETOBS_DROP_BENIGN;
-	if (!is_specified && is_among(function, benign_unspecified,
-				      ARRAY_SIZE(benign_unspecified)))
+	if (!is_specified && is_among(function, benign_unspecified, false))
 		return NETOBS_DROP_BENIGN;
-	if (is_among(name, benign_causes, ARRAY_SIZE(benign_causes)) ||
-	    is_among(function, benign_functions, ARRAY_SIZE(benign_functions)))
+	if (is_among(name, benign_causes, false) ||
+	    is_among(function, benign_functions, false))
 		return NETOBS_DROP_BENIGN;
 	return is_specified ? NETOBS_DROP_LOSS : NETOBS_DROP_UNSPECIFIED;
 }
 
 /* ---- Layers ------------------------------------------------------------------------- */
 
-struct prefix {
-	const char *text;
+struct layer_prefixes {
 	enum netobs_drop_layer layer;
+	const char *words;
 };
-
-#define LAYER(text, layer)                      \
-	{                                       \
-		text, NETOBS_DROP_LAYER_##layer \
-	}
 
 /* The first one that fits. */
-static const struct prefix by_cause[] = {
-	LAYER("NETFILTER", NETFILTER),
-	LAYER("XFRM", XFRM),
-	LAYER("CAN_RX", CAN),
-	LAYER("CANFD_RX", CAN),
-	LAYER("CANXL_RX", CAN),
-	LAYER("NO_SOCKET", SOCKET),
-	LAYER("SOCKET", SOCKET),
-	LAYER("PROTO_MEM", SOCKET),
-	LAYER("PACKET_SOCK", SOCKET),
-	LAYER("TCP", TCP),
-	LAYER("UDP", UDP),
-	LAYER("ICMP", ICMP),
-	LAYER("NEIGH", NEIGHBOUR),
-	LAYER("ARP", NEIGHBOUR),
-	LAYER("IPV6_NDISC", NEIGHBOUR),
-	LAYER("IP_TUNNEL", TUNNEL),
-	LAYER("TUNNEL", TUNNEL),
-	LAYER("VXLAN", TUNNEL),
-	LAYER("IP", IP),
-	LAYER("OTHERHOST", IP),
-	LAYER("UNICAST_IN_L2", IP),
-	LAYER("PKT_TOO_BIG", IP),
-	LAYER("FRAG", IP),
-	LAYER("DUP_FRAG", IP),
-	LAYER("BRIDGE", BRIDGE),
-	LAYER("NO_TX_TARGET", BRIDGE),
-	LAYER("QDISC", TC),
-	LAYER("TC_", TC),
-	LAYER("FQ_", TC),
-	LAYER("CAKE", TC),
-	LAYER("XDP", XDP),
-	LAYER("CPU_BACKLOG", DEVICE),
-	LAYER("FULL_RING", DEVICE),
-	LAYER("DEV_", DEVICE),
-	LAYER("VLAN", DEVICE),
-	LAYER("UNHANDLED_PROTO", DEVICE),
-	LAYER("MAC_", DEVICE),
-	LAYER("LOCAL_MAC", DEVICE),
-	LAYER("TAP_", DEVICE),
+static const struct layer_prefixes by_cause[] = {
+	{ NETOBS_DROP_LAYER_NETFILTER, "NETFILTER" },
+	{ NETOBS_DROP_LAYER_XFRM, "XFRM" },
+	{ NETOBS_DROP_LAYER_CAN, "CAN_RX CANFD_RX CANXL_RX" },
+	{ NETOBS_DROP_LAYER_SOCKET, "NO_SOCKET SOCKET PROTO_MEM PACKET_SOCK" },
+	{ NETOBS_DROP_LAYER_TCP, "TCP" },
+	{ NETOBS_DROP_LAYER_UDP, "UDP" },
+	{ NETOBS_DROP_LAYER_ICMP, "ICMP" },
+	{ NETOBS_DROP_LAYER_NEIGHBOUR, "NEIGH ARP IPV6_NDISC" },
+	{ NETOBS_DROP_LAYER_TUNNEL, "IP_TUNNEL TUNNEL VXLAN" },
+	{ NETOBS_DROP_LAYER_IP,
+	  "IP OTHERHOST UNICAST_IN_L2 PKT_TOO_BIG FRAG DUP_FRAG" },
+	{ NETOBS_DROP_LAYER_BRIDGE, "BRIDGE NO_TX_TARGET" },
+	{ NETOBS_DROP_LAYER_TC, "QDISC TC_ FQ_ CAKE" },
+	{ NETOBS_DROP_LAYER_XDP, "XDP" },
+	{ NETOBS_DROP_LAYER_DEVICE,
+	  "CPU_BACKLOG FULL_RING DEV_ VLAN UNHANDLED_PROTO MAC_ LOCAL_MAC TAP_" },
 };
 
-static const struct prefix by_function[] = {
-	LAYER("nf_", NETFILTER),
-	LAYER("nft_", NETFILTER),
-	LAYER("ipt_", NETFILTER),
-	LAYER("xfrm", XFRM),
-	LAYER("__xfrm", XFRM),
-	LAYER("esp", XFRM),
-	LAYER("ah_", XFRM),
-	LAYER("ah4_", XFRM),
-	LAYER("ah6_", XFRM),
-	LAYER("ipcomp", XFRM),
-	LAYER("can_", CAN),
-	LAYER("canfd_", CAN),
-	LAYER("canxl_", CAN),
-	LAYER("vcan_", CAN),
-	LAYER("vxcan_", CAN),
-	LAYER("bcm_", CAN),
-	LAYER("isotp_", CAN),
-	LAYER("j1939_", CAN),
-	LAYER("tcp_v", TCP),
-	LAYER("tcp_", TCP),
-	LAYER("__tcp", TCP),
-	LAYER("udp", UDP),
-	LAYER("__udp", UDP),
-	LAYER("icmp", ICMP),
-	LAYER("ping_", ICMP),
-	LAYER("neigh_", NEIGHBOUR),
-	LAYER("__neigh_", NEIGHBOUR),
-	LAYER("arp_", NEIGHBOUR),
-	LAYER("ndisc_", NEIGHBOUR),
-	LAYER("br_", BRIDGE),
-	LAYER("__br_", BRIDGE),
-	LAYER("vxlan_", TUNNEL),
-	LAYER("geneve_", TUNNEL),
-	LAYER("ip_tunnel", TUNNEL),
-	LAYER("ip6_tnl", TUNNEL),
-	LAYER("ipgre", TUNNEL),
-	LAYER("ip", IP),
-	LAYER("__ip", IP),
-	LAYER("inet", SOCKET),
-	LAYER("sk_", SOCKET),
-	LAYER("sock_", SOCKET),
-	LAYER("__sk", SOCKET),
-	LAYER("raw_", SOCKET),
-	LAYER("rawv6_", SOCKET),
-	LAYER("packet_", SOCKET),
-	LAYER("tpacket_", SOCKET),
-	LAYER("skb_queue_purge", SOCKET),
-	LAYER("tcf_", TC),
-	LAYER("sch_", TC),
-	LAYER("qdisc_", TC),
-	LAYER("tbf_", TC),
-	LAYER("htb_", TC),
-	LAYER("fq_", TC),
-	LAYER("__dev_xmit_skb", TC),
-	LAYER("do_xdp", XDP),
-	LAYER("xdp_", XDP),
-	LAYER("netif_receive_generic_xdp", XDP),
-	LAYER("netif_", DEVICE),
-	LAYER("__netif_", DEVICE),
-	LAYER("enqueue_to_backlog", DEVICE),
-	LAYER("dev_", DEVICE),
-	LAYER("__dev_", DEVICE),
-	LAYER("validate_xmit", DEVICE),
-	LAYER("veth_xdp", XDP),
-	LAYER("veth_", DEVICE),
-	LAYER("tun_", DEVICE),
-	LAYER("macvlan_", DEVICE),
+static const struct layer_prefixes by_function[] = {
+	{ NETOBS_DROP_LAYER_NETFILTER, "nf_ nft_ ipt_" },
+	{ NETOBS_DROP_LAYER_XFRM, "xfrm __xfrm esp ah_ ah4_ ah6_ ipcomp" },
+	{ NETOBS_DROP_LAYER_CAN,
+	  "can_ canfd_ canxl_ vcan_ vxcan_ bcm_ isotp_ j1939_" },
+	{ NETOBS_DROP_LAYER_TCP, "tcp_ __tcp" },
+	{ NETOBS_DROP_LAYER_UDP, "udp __udp" },
+	{ NETOBS_DROP_LAYER_ICMP, "icmp ping_" },
+	{ NETOBS_DROP_LAYER_NEIGHBOUR, "neigh_ __neigh_ arp_ ndisc_" },
+	{ NETOBS_DROP_LAYER_BRIDGE, "br_ __br_" },
+	{ NETOBS_DROP_LAYER_TUNNEL, "vxlan_ geneve_ ip_tunnel ip6_tnl ipgre" },
+	{ NETOBS_DROP_LAYER_IP, "ip __ip" },
+	{ NETOBS_DROP_LAYER_SOCKET,
+	  "inet sk_ sock_ __sk raw_ rawv6_ packet_ tpacket_ skb_queue_purge" },
+	{ NETOBS_DROP_LAYER_TC, "tcf_ sch_ qdisc_ tbf_ htb_ fq_ __dev_xmit_skb" },
+	{ NETOBS_DROP_LAYER_XDP,
+	  "do_xdp xdp_ netif_receive_generic_xdp veth_xdp" },
+	{ NETOBS_DROP_LAYER_DEVICE,
+	  "netif_ __netif_ enqueue_to_backlog dev_ __dev_ validate_xmit veth_ tun_ macvlan_" },
 };
 
-#undef LAYER
-
-static enum netobs_drop_layer layer_by(const char *name,
-				       const struct prefix *list, size_t n)
+static enum netobs_drop_layer
+layer_by(const char *name, const struct layer_prefixes *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!strncmp(name, list[i].text, strlen(list[i].text)))
+		if (is_among(name, list[i].words, true))
 			return list[i].layer;
 	return NETOBS_DROP_LAYER_OTHER;
 }
