@@ -54,9 +54,11 @@ struct datagram {
 	uint32_t number; /* in its direction */
 	uint32_t ip_id;
 	int64_t last_ns;
+	int64_t length;	       /* the end of its last observed bytes */
 	struct reader *reader; /* the socket whose queue has it, or NULL */
 	enum datagram_state state;
 	bool is_fragmented;
+	bool is_received; /* a socket had it */
 	bool is_read_unseen; /* the time when it was read cannot be known any more */
 };
 
@@ -106,17 +108,11 @@ static int append_event(struct datagram *datagram, struct journey_event *event)
 		return -ENOMEM;
 	datagram->events[datagram->n_events++] = event;
 	datagram->last_ns = event->step.time_ns;
+	datagram->length = max_i64(datagram->length, event->end);
 	datagram->is_fragmented |= event->is_fragment;
+	datagram->is_received |= event->step.point == NETOBS_TRACE_READY ||
+				 event->step.point == NETOBS_TRACE_READ;
 	return 0;
-}
-
-static int64_t datagram_length(const struct datagram *datagram)
-{
-	int64_t length = 0;
-
-	for (uint32_t i = 0; i < datagram->n_events; i++)
-		length = max_i64(length, datagram->events[i]->end);
-	return length;
 }
 
 /* ---- Journeys ---------------------------------------------------------------------------- */
@@ -135,15 +131,6 @@ static int64_t find_next(const struct datagram *datagram, int64_t offset)
 			next = min_i64(next, event->end);
 	}
 	return next;
-}
-
-static bool is_received(const struct datagram *datagram)
-{
-	for (uint32_t i = 0; i < datagram->n_events; i++)
-		if (datagram->events[i]->step.point == NETOBS_TRACE_READY ||
-		    datagram->events[i]->step.point == NETOBS_TRACE_READ)
-			return true;
-	return false;
 }
 
 static void deliver_range(const struct datagram *datagram, int64_t offset,
@@ -177,7 +164,7 @@ static void deliver_datagram(const struct datagram *datagram,
 	ends.datagram = datagram->number;
 	ends.has |= NETOBS_TRACE_HAS_OFFSET;
 	ends.has_sender = false; /* it begins at an interface */
-	ends.has_receiver = is_received(datagram);
+	ends.has_receiver = datagram->is_received;
 	while ((next = find_next(datagram, offset)) < INT64_MAX) {
 		if (offset >= 0)
 			deliver_range(datagram, offset, next, &ends, draft);
@@ -397,8 +384,7 @@ static bool is_segment(const struct datagram *datagram,
 		       const struct journey_event *event)
 {
 	return event->step.point == NETOBS_TRACE_READY &&
-	       !datagram->is_fragmented &&
-	       event->end != datagram_length(datagram);
+	       !datagram->is_fragmented && event->end != datagram->length;
 }
 
 /* A buffer gets another datagram once its first one is gone: the IP id tells them apart. */
@@ -542,7 +528,7 @@ static void read_datagram(struct datagrams *datagrams, struct datagram *datagram
 		*own = *event;
 		own->direction = datagram->direction;
 		own->offset = 0;
-		own->end = datagram_length(datagram);
+		own->end = datagram->length;
 		if (append_event(datagram, own) < 0)
 			free(own);
 		else
