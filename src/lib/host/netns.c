@@ -17,9 +17,6 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-const char *const netns_directories[] = { "/run/netns", "/run/docker/netns",
-					  NULL };
-
 static int open_netns(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -112,6 +109,78 @@ void netns_leave(int back)
 	close(back);
 }
 
+/* ---- All namespaces --------------------------------------------------------------------- */
+
+/* Where names of namespaces are, and processes, which come last. */
+static const struct {
+	const char *path, *behind;
+} places[] = {
+	{ "/run/netns/", "" },
+	{ "/run/docker/netns/", "" },
+	{ "/proc/", "/ns/net" },
+};
+
+enum { PLACES = ARRAY_SIZE(places), PROCESSES = PLACES - 1 };
+
+/* Open the directory of a place, or of the first one behind that has one. */
+static void open_place(struct netns_walk *walk)
+{
+	while (walk->place < PLACES &&
+	       !(walk->dir = opendir(places[walk->place].path)))
+		walk->place++;
+}
+
+int netns_walk_begin(struct netns_walk *walk)
+{
+	netns_walk_end(walk);
+	open_place(walk);
+	return walk->dir ? 0 : -errno;
+}
+
+void netns_walk_end(struct netns_walk *walk)
+{
+	if (walk->dir)
+		closedir(walk->dir);
+	*walk = (struct netns_walk){ 0 };
+}
+
+static const char *next_name(struct netns_walk *walk)
+{
+	const struct dirent *entry;
+
+	while (walk->dir && !(entry = readdir(walk->dir))) {
+		closedir(TAKE_PTR(walk->dir));
+		walk->place++;
+		open_place(walk);
+	}
+	return walk->dir ? entry->d_name : NULL;
+}
+
+static bool is_namespace(const struct netns_walk *walk, const char *name)
+{
+	return walk->place < PROCESSES ? *name != '.' :
+					 isdigit((unsigned char)*name);
+}
+
+bool netns_walk_next(struct netns_walk *walk, int *ret_fd, uint32_t *ret_inode)
+{
+	const char *name = next_name(walk);
+	char path[NAME_MAX + 64];
+	int fd;
+
+	*ret_fd = -1;
+	if (!name || !is_namespace(walk, name))
+		return name;
+	snprintf(path, sizeof(path), "%s%s%s", places[walk->place].path, name,
+		 places[walk->place].behind);
+	fd = netns_open(path);
+	walk->is_denied |= fd == -EACCES || fd == -EPERM;
+	if (fd >= 0 && netns_inode(fd, ret_inode))
+		close_fd(&fd);
+	*ret_fd = fd < 0 ? -1 : fd;
+	return true;
+}
+
 /* ---- By inode --------------------------------------------------------------------------- */
 
 /* @return the namespace at that path, if it has that inode; else -ENOENT */
@@ -125,21 +194,22 @@ static int open_if(const char *path, uint32_t inode)
 	return TAKE_FD(fd);
 }
 
-static int open_named(const char *directory, uint32_t inode)
+static int open_named(uint32_t inode)
 {
-	DIR *dir = opendir(directory);
-	const struct dirent *entry;
-	char path[NAME_MAX + 64];
-	int fd = -ENOENT;
+	struct netns_walk walk = { 0 };
+	bool is_found = false;
+	uint32_t its = 0;
+	int fd = -1;
 
-	while (dir && fd < 0 && (entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
-		if (*entry->d_name != '.')
-			fd = open_if(path, inode);
+	netns_walk_begin(&walk);
+	while (!is_found && walk.place < PROCESSES &&
+	       netns_walk_next(&walk, &fd, &its)) {
+		is_found = fd >= 0 && its == inode;
+		if (!is_found)
+			close_fd(&fd);
 	}
-	if (dir)
-		closedir(dir);
-	return fd;
+	netns_walk_end(&walk);
+	return is_found ? fd : -ENOENT;
 }
 
 int netns_search(uint32_t inode, uint32_t pid)
@@ -150,52 +220,5 @@ int netns_search(uint32_t inode, uint32_t pid)
 	snprintf(path, sizeof(path), "/proc/%u/ns/net", pid);
 	if (fd < 0 && pid)
 		fd = open_if(path, inode);
-	for (size_t i = 0; fd < 0 && netns_directories[i]; i++)
-		fd = open_named(netns_directories[i], inode);
-	return fd;
-}
-
-/* ---- All processes ---------------------------------------------------------------------- */
-
-int netns_walk_begin(struct netns_walk *walk)
-{
-	netns_walk_end(walk);
-	walk->dir = opendir("/proc");
-	return walk->dir ? 0 : -errno;
-}
-
-void netns_walk_end(struct netns_walk *walk)
-{
-	if (walk->dir)
-		closedir(walk->dir);
-	*walk = (struct netns_walk){ 0 };
-}
-
-static const char *next_process(DIR *dir)
-{
-	const struct dirent *entry;
-
-	while ((entry = readdir(dir)))
-		if (isdigit((unsigned char)*entry->d_name))
-			return entry->d_name;
-	return NULL;
-}
-
-bool netns_walk_next(struct netns_walk *walk, int *ret_fd, uint32_t *ret_inode)
-{
-	const char *pid = next_process(walk->dir);
-	char path[NAME_MAX + 16];
-	int fd;
-
-	if (!pid) {
-		closedir(TAKE_PTR(walk->dir));
-		return false;
-	}
-	snprintf(path, sizeof(path), "/proc/%s/ns/net", pid);
-	fd = netns_open(path);
-	walk->is_denied |= fd == -EACCES || fd == -EPERM;
-	if (fd >= 0 && netns_inode(fd, ret_inode))
-		close_fd(&fd);
-	*ret_fd = fd < 0 ? -1 : fd;
-	return true;
+	return fd < 0 ? open_named(inode) : fd;
 }

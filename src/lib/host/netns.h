@@ -10,9 +10,6 @@
 /* Open the calling thread's own namespace. */
 int netns_open_own(void);
 
-/* Directories with names of namespaces; the last one is NULL. */
-extern const char *const netns_directories[];
-
 /* Open the namespace that ip-netns(8) calls @name, or that an absolute path names. */
 int netns_open(const char *name);
 
@@ -45,20 +42,24 @@ int netns_move(int fd);
  */
 int netns_search(uint32_t inode, uint32_t pid);
 
-/* A walk over the namespaces of all processes, each of which takes some microseconds. Zeroes: at rest. */
+/*
+ * A walk over the namespaces that have names, those of ip-netns(8), Docker and CNI, and then over those of
+ * all processes, each of which takes some microseconds. Zeroes: at rest.
+ */
 struct netns_walk {
-	DIR *dir;	/* /proc; NULL: at rest */
-	bool is_denied; /* namespaces of some processes could not be read */
+	DIR *dir;	/* of names, or of processes; NULL: at rest */
+	uint32_t place; /* which directory it is */
+	bool is_denied; /* some namespaces could not be opened */
 };
 
 /** Begin a walk. @return 0, or -errno */
 int netns_walk_begin(struct netns_walk *walk);
 
 /**
- * Open the namespace of the next process.
+ * Open the next namespace.
  *
- * @param ret_fd  owned by the caller; -1: it cannot be opened
- * @return false: there is no further process, and the walk is at rest
+ * @param ret_fd  owned by the caller; -1: it cannot be opened, or there is none in this place
+ * @return false: there is no further one, and the walk is at rest
  */
 bool netns_walk_next(struct netns_walk *walk, int *ret_fd, uint32_t *ret_inode);
 

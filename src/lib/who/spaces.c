@@ -34,17 +34,9 @@ static void forget_all(struct spaces *spaces)
 	spaces->count = 0;
 }
 
-static void close_dirs(struct spaces *spaces)
-{
-	if (spaces->dir)
-		closedir(spaces->dir);
-	spaces->dir = NULL;
-	netns_walk_end(&spaces->walk);
-}
-
 void spaces_done(struct spaces *spaces)
 {
-	close_dirs(spaces);
+	netns_walk_end(&spaces->walk);
 	forget_all(spaces);
 }
 
@@ -88,14 +80,6 @@ void spaces_begin_round(struct spaces *spaces)
 		forget_all(spaces);
 }
 
-static int open_space_path(struct spaces *spaces, const char *path)
-{
-	int fd = netns_open(path);
-
-	spaces->is_denied |= fd == -EACCES || fd == -EPERM;
-	return fd;
-}
-
 /* The process may have left the namespace, or another one may have its number. */
 static int open_space(struct spaces *spaces, const struct space *space)
 {
@@ -104,7 +88,8 @@ static int open_space(struct spaces *spaces, const struct space *space)
 	uint32_t inode;
 
 	snprintf(path, sizeof(path), "/proc/%u/ns/net", space->pid);
-	fd = open_space_path(spaces, path);
+	fd = netns_open(path);
+	spaces->is_denied |= fd == -EACCES || fd == -EPERM;
 	if (fd < 0)
 		return fd;
 	if (netns_inode(fd, &inode) || inode != space->inode)
@@ -138,35 +123,6 @@ static bool learn_from_owners(struct spaces *spaces)
 	return ++spaces->cursor < SPACE_BUCKETS;
 }
 
-static void learn_from(struct spaces *spaces, const char *path)
-{
-	cleanup_fd int fd = open_space_path(spaces, path);
-	uint32_t inode;
-
-	if (fd >= 0 && !netns_inode(fd, &inode))
-		learn_of(spaces, fd, inode);
-}
-
-/* @return whether there are more names */
-static bool learn_from_names(struct spaces *spaces)
-{
-	const char *directory = netns_directories[spaces->cursor];
-	const struct dirent *entry;
-	char path[300];
-
-	if (!spaces->dir)
-		spaces->dir = opendir(directory);
-	entry = spaces->dir ? readdir(spaces->dir) : NULL;
-	if (!entry) {
-		close_dirs(spaces);
-		return netns_directories[++spaces->cursor];
-	}
-	snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
-	if (*entry->d_name != '.')
-		learn_from(spaces, path);
-	return true;
-}
-
 /* Most processes are in a namespace that another process has shown. */
 static bool is_asked(struct spaces *spaces, uint32_t inode)
 {
@@ -178,8 +134,8 @@ static bool is_asked(struct spaces *spaces, uint32_t inode)
 	return false;
 }
 
-/* Ask one process per namespace. @return whether there are more */
-static bool learn_from_processes(struct spaces *spaces)
+/* Ask one name or process per namespace. @return whether there are more */
+static bool learn_from_walk(struct spaces *spaces)
 {
 	cleanup_fd int fd = -1;
 	uint32_t inode;
@@ -233,7 +189,7 @@ void spaces_begin_search(struct spaces *spaces)
 /* Searches that find nothing back off exponentially. */
 static void end_search(struct spaces *spaces)
 {
-	close_dirs(spaces);
+	netns_walk_end(&spaces->walk);
 	spaces->phase = SPACES_AT_REST;
 	spaces->searched_ns = clock_boot_ns();
 	spaces->wanted = peers_wanted(spaces->host, UINT32_MAX);
@@ -253,10 +209,8 @@ static bool search_spaces(struct spaces *spaces)
 	switch (spaces->phase) {
 	case SPACES_OWNERS:
 		return learn_from_owners(spaces);
-	case SPACES_NAMES:
-		return learn_from_names(spaces);
-	case SPACES_PROCESSES:
-		return learn_from_processes(spaces);
+	case SPACES_WALK:
+		return learn_from_walk(spaces);
 	case SPACES_AT_REST:
 		break;
 	}
@@ -266,7 +220,7 @@ static bool search_spaces(struct spaces *spaces)
 static void next_phase(struct spaces *spaces)
 {
 	spaces->cursor = 0;
-	if (spaces->phase == SPACES_PROCESSES || !peers_wanted(spaces->host, 1))
+	if (spaces->phase == SPACES_WALK || !peers_wanted(spaces->host, 1))
 		end_search(spaces);
 	else
 		spaces->phase++;

@@ -26,8 +26,6 @@
 #include "host/rtnl.h"
 #include "owner_table.h"
 
-#include <dirent.h>
-
 struct space {
 	struct space *next;
 	uint32_t inode;
@@ -47,14 +45,8 @@ struct spaces {
 	const struct log *log;
 	uint32_t round;
 	/* The state of a search. */
-	enum {
-		SPACES_AT_REST,
-		SPACES_OWNERS,
-		SPACES_NAMES,
-		SPACES_PROCESSES
-	} phase;
-	uint32_t cursor; /* a bucket, or a directory of names */
-	DIR *dir;	 /* of names; NULL: none is open */
+	enum { SPACES_AT_REST, SPACES_OWNERS, SPACES_WALK } phase;
+	uint32_t cursor; /* a bucket */
 	struct netns_walk walk;
 	uint32_t before; /* pairs that it is to resolve */
 	uint32_t asked[SPACES_ASKED];
