@@ -49,6 +49,9 @@ ssize_t packer_pack_body(struct packer *packer, const char *text, size_t len,
 /* The suffix of a file's compression, found from its contents: ".gz", ".zst" or "". */
 const char *pieces_suffix(int fd);
 
+/* The end of the last whole piece of @size bytes, of pieces that begin with their length. */
+int pieces_find_end(int fd, uint64_t size, uint64_t *ret_end);
+
 /* Cut off a torn piece at the end, which a crash has left. Errors: as pread(2), ftruncate(2). */
 int pieces_cut(int fd, uint64_t *ret_size);
 

@@ -39,8 +39,7 @@ static uint64_t message_len(const char *head)
 	return len < MESSAGE_HEAD ? 0 : len;
 }
 
-/* The end of the last whole piece, of those that begin with their length. */
-static int find_end_of_pieces(int fd, uint64_t size, uint64_t *ret_end)
+int pieces_find_end(int fd, uint64_t size, uint64_t *ret_end)
 {
 	uint64_t len = 0;
 
@@ -88,7 +87,7 @@ int pieces_cut(int fd, uint64_t *ret_size)
 		return -errno;
 	size = (uint64_t)info.st_size;
 	if (*pieces_suffix(fd) || !memcmp(head, message_version, sizeof(head)))
-		err = find_end_of_pieces(fd, size, ret_size);
+		err = pieces_find_end(fd, size, ret_size);
 	else
 		err = find_end_of_lines(fd, size, ret_size);
 	if (!err && *ret_size < size && ftruncate(fd, (off_t)*ret_size))

@@ -46,8 +46,6 @@ int config_read(struct config *config, struct spec *spec);
 
 void config_free(struct config *config);
 
-enum { OUTPUT_FILE_SIZE = 32768 }; /* size of a message in a file */
-
 struct output;
 
 struct output_message {
@@ -105,18 +103,6 @@ static inline void output_ack(struct output *output, struct position end)
 	output->host->ops->ack(output->host, end);
 }
 
-/* The part of a message that a stream or a file has yet to take. */
-struct unsent {
-	size_t at, len;
-	struct position end; /* the message's */
-	uint8_t bytes[ENCODER_SIZE_MAX];
-};
-
-static inline bool unsent_is_empty(const struct unsent *unsent)
-{
-	return unsent->at == unsent->len;
-}
-
 static inline void output_count(struct output *output,
 				const struct output_message *message)
 {
@@ -124,35 +110,5 @@ static inline void output_count(struct output *output,
 	output->counts.octets += message->encoded.len;
 	output->counts.records += message->encoded.records;
 }
-
-/**
- * Write @message next, and count it.
- *
- * @return false: another one is not written yet
- */
-static inline bool output_take(struct output *output, struct unsent *unsent,
-			       const struct output_message *message)
-{
-	if (!unsent_is_empty(unsent))
-		return false;
-	memcpy(unsent->bytes, message->encoded.bytes, message->encoded.len);
-	unsent->at = 0;
-	unsent->len = message->encoded.len;
-	unsent->end = message->end;
-	output_count(output, message);
-	return true;
-}
-
-/* UDP sockets, and ICMP errors about their datagrams. */
-
-/** @return a socket that is connected to @address and never fragments; or -errno */
-int udp_socket_open(const struct addrinfo *address,
-		    const struct sockaddr_storage *source);
-
-/** @return bytes of the largest message without fragments, as far as the kernel knows */
-size_t udp_socket_room(int fd);
-
-/** @return the next ICMP error about a datagram: -ECONNREFUSED ...; 0: there is none */
-int udp_socket_error(int fd);
 
 #endif

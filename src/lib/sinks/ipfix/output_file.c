@@ -1,20 +1,47 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Messages one after the other in one file, RFC 5655. */
+/*
+ * Messages one after the other in a file, RFC 5655, or in files that are rotated: each of these can be
+ * read alone, as it is a session, with templates and numbers of its own.
+ */
 #include "base/outage.h"
 #include "base/io.h"
 #include "base/clock_ms.h"
 #include "output.h"
+#include "sink/pack/packer.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum {
-	MODE = 0640,
-	IPFIX_VERSION = 10,
-	HEADER_LEN = 16,
-	MESSAGE_MAX = 65535,
+enum { MESSAGE_SIZE = 32768 };
+
+/* The message of which a file has yet to take a part. */
+struct unsent {
+	size_t at, len;
+	struct position end; /* the message's */
+	uint8_t bytes[ENCODER_SIZE_MAX];
 };
+
+static bool unsent_is_empty(const struct unsent *unsent)
+{
+	return unsent->at == unsent->len;
+}
+
+/* Write @message next, and count it. False: another one is not written yet. */
+static bool take_unsent(struct output *output, struct unsent *unsent,
+			const struct output_message *message)
+{
+	if (!unsent_is_empty(unsent))
+		return false;
+	memcpy(unsent->bytes, message->encoded.bytes, message->encoded.len);
+	unsent->at = 0;
+	unsent->len = message->encoded.len;
+	unsent->end = message->end;
+	output_count(output, message);
+	return true;
+}
+
+/* ---- One file -------------------------------------------------------------------- */
 
 struct file_output {
 	struct output output;
@@ -66,7 +93,7 @@ static int file_send(struct output *output, const struct output_message *message
 {
 	struct file_output *out = file_of_output(output);
 
-	if (!output_take(output, &out->unsent, message))
+	if (!take_unsent(output, &out->unsent, message))
 		return -EAGAIN;
 	write_file_unsent(out);
 	return 0;
@@ -82,41 +109,30 @@ static void file_close(struct output *output)
 	close_fd(&file_of_output(output)->fd);
 }
 
-/* The length of the message at @at; 0: there is no whole one; -EEXIST: there is none. */
-static off_t message_length(int fd, off_t at, off_t end)
-{
-	uint8_t head[4] = { 0, IPFIX_VERSION };
-	off_t len;
-
-	if (pread(fd, head, sizeof(head), at) < 0)
-		return -errno;
-	if (head[0] || head[1] != IPFIX_VERSION)
-		return -EEXIST;
-	len = head[2] << 8 | head[3];
-	return len >= HEADER_LEN && len <= end - at ? len : 0;
-}
-
 /*
  * Half a message would make all that follows unreadable. More than a message is no
  * torn one: such a file is left alone, as those are that begin otherwise.
  */
 static int cut_torn_message(int fd)
 {
+	uint8_t head[2] = { 0, 10 }; /* the version */
 	struct stat info;
-	off_t at = 0, len = 0;
+	uint64_t size, end;
+	int err;
 
 	if (fstat(fd, &info))
 		return -errno;
 	if (!S_ISREG(info.st_mode) || !info.st_size)
 		return 0;
-	while (at < info.st_size &&
-	       (len = message_length(fd, at, info.st_size)) > 0)
-		at += len;
-	if (len < 0 && len != -EEXIST)
-		return (int)len;
-	if (info.st_size - at > MESSAGE_MAX || (len < 0 && !at))
+	if (pread(fd, head, sizeof(head), 0) < 0)
+		return -errno;
+	size = (uint64_t)info.st_size;
+	err = pieces_find_end(fd, size, &end);
+	if (err)
+		return err;
+	if (head[0] || head[1] != 10 || size - end > ENCODER_SIZE_MAX)
 		return -EEXIST;
-	return at < info.st_size && ftruncate(fd, at) ? -errno : 0;
+	return end < size && ftruncate(fd, (off_t)end) ? -errno : 0;
 }
 
 /* Open to be read as well, which no pipe has to wait for. Errors are logged. */
@@ -126,7 +142,7 @@ static int open_output_file(const struct output *output, int *ret_fd)
 	cleanup_fd int fd = open(config->path,
 				 O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK |
 					 O_NOCTTY | O_CLOEXEC,
-				 config->rotation.mode ?: MODE);
+				 config->rotation.mode ?: ROTATE_MODE);
 	int err = fd < 0 ? -errno : cut_torn_message(fd);
 
 	if (!err)
@@ -189,11 +205,105 @@ static int file_reopen(struct output *output)
 
 const struct output_ops output_file = {
 	.size = sizeof(struct file_output),
-	.message_size = OUTPUT_FILE_SIZE,
+	.message_size = MESSAGE_SIZE,
 	.open = file_open,
 	.prepare = file_prepare,
 	.send = file_send,
 	.rest = file_rest,
 	.reopen = file_reopen,
 	.close = file_close,
+};
+
+/* ---- Rotated files --------------------------------------------------------------- */
+
+struct rotated_output {
+	struct output output;
+	struct rotated *rotated;
+	struct unsent unsent; /* what the rotated has begun to write */
+};
+
+static struct rotated_output *rotated_of_output(struct output *output)
+{
+	return (struct rotated_output *)output;
+}
+
+static int rotated_output_open(struct output *output)
+{
+	const struct config *config = output->config;
+
+	return rotate_open(config->path, &config->rotation, output->host,
+			   &rotated_of_output(output)->rotated);
+}
+
+/* False: not all of it. */
+static bool write_rotated_unsent(struct rotated_output *out)
+{
+	struct unsent *unsent = &out->unsent;
+
+	/* A file of templates and counters alone is worth nothing. */
+	if (rotate_write(out->rotated, unsent->bytes, unsent->len,
+			 position_is_before(out->output.acked, unsent->end)))
+		return false;
+	unsent->at = unsent->len;
+	output_ack(&out->output, unsent->end);
+	return true;
+}
+
+static enum peer_state rotated_output_prepare(struct output *output)
+{
+	struct rotated_output *out = rotated_of_output(output);
+	bool is_done = unsent_is_empty(&out->unsent);
+	enum peer_state state =
+		rotate_prepare(out->rotated, is_done ? output->size : 0);
+
+	if (state == PEER_READY && !is_done) {
+		if (!write_rotated_unsent(out))
+			return PEER_AWAY;
+		state = rotate_prepare(out->rotated, output->size);
+	}
+	if (state == PEER_NEW) {
+		out->unsent.at = out->unsent.len = 0;
+		output->counts.sessions++;
+	}
+	return state;
+}
+
+static int rotated_output_send(struct output *output,
+			       const struct output_message *message)
+{
+	struct rotated_output *out = rotated_of_output(output);
+
+	if (!take_unsent(output, &out->unsent, message))
+		return -EAGAIN;
+	write_rotated_unsent(out);
+	return 0;
+}
+
+static int rotated_output_rest(struct output *output)
+{
+	return rotate_wait_ms(rotated_of_output(output)->rotated);
+}
+
+static void rotated_output_counters(const struct output *output,
+				    sink_counter_fn *take, void *ctx)
+{
+	const struct rotated_output *out = (const struct rotated_output *)output;
+
+	rotate_counters(out->rotated, take, ctx);
+}
+
+static void rotated_output_close(struct output *output)
+{
+	rotate_close(rotated_of_output(output)->rotated);
+}
+
+const struct output_ops output_rotated = {
+	.size = sizeof(struct rotated_output),
+	.message_size = MESSAGE_SIZE,
+	.open = rotated_output_open,
+	.prepare = rotated_output_prepare,
+	.send = rotated_output_send,
+	.rest = rotated_output_rest,
+	.counters = rotated_output_counters,
+	.close = rotated_output_close,
 };
