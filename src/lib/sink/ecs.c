@@ -8,12 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A member, as it is written. */
-struct raw {
-	const char *key, *value;
-	size_t key_len, value_len;
-};
-
 static size_t text_len(const char *text)
 {
 	size_t len = 1;
@@ -23,8 +17,7 @@ static size_t text_len(const char *text)
 	return len + 1;
 }
 
-/* @return the length of a value, up to a comma, or the end of its object or array */
-static size_t value_len(const char *value)
+size_t raw_value_len(const char *value)
 {
 	unsigned int depth = 0;
 	size_t len = 0;
@@ -36,34 +29,33 @@ static size_t value_len(const char *value)
 			len += text_len(value + len) - 1;
 		else if (c == '{' || c == '[')
 			depth++;
-		else if (!depth && (c == ',' || c == '}'))
+		else if (!depth && (c == ',' || c == '}' || c == ']'))
 			return len;
 		else if (c == '}' || c == ']')
 			depth--;
 	}
 }
 
-/* @at: behind the bracket, or where the last call left it. */
-static bool next_raw(const char **at, struct raw *ret_raw)
+bool raw_member_next(const char **at, struct raw_member *ret_member)
 {
 	if (**at != '"')
 		return false;
-	ret_raw->key = *at + 1;
-	ret_raw->key_len = text_len(*at) - 2;
-	ret_raw->value = ret_raw->key + ret_raw->key_len + 2;
-	ret_raw->value_len = value_len(ret_raw->value);
-	*at = ret_raw->value + ret_raw->value_len;
+	ret_member->key = *at + 1;
+	ret_member->key_len = text_len(*at) - 2;
+	ret_member->value = ret_member->key + ret_member->key_len + 2;
+	ret_member->value_len = raw_value_len(ret_member->value);
+	*at = ret_member->value + ret_member->value_len;
 	*at += **at == ',';
 	return true;
 }
 
-/* ---- Members ------------------------------------------------------------------------- */
-
-static bool is_raw(const struct raw *raw, const char *key)
+bool raw_member_is(const struct raw_member *member, const char *key)
 {
-	return raw->key_len == strlen(key) &&
-	       !memcmp(raw->key, key, raw->key_len);
+	return member->key_len == strlen(key) &&
+	       !memcmp(member->key, key, member->key_len);
 }
+
+/* ---- Members ------------------------------------------------------------------------- */
 
 /* Write a member and a comma. */
 static char *put_raw(char *to, const char *name, const char *value, size_t len)
@@ -89,7 +81,7 @@ static char *put_word(char *to, const char *name, const char *value)
 	return put_raw(to, name, text, (size_t)len);
 }
 
-static char *put_transport(char *to, const struct raw *raw)
+static char *put_transport(char *to, const struct raw_member *raw)
 {
 	const char *name = member_transport(atoi(raw->value));
 
@@ -97,13 +89,14 @@ static char *put_transport(char *to, const struct raw *raw)
 }
 
 /* Write members that are derived from a member. */
-static char *put_consequences(char *to, const struct raw *raw, const char *time)
+static char *put_consequences(char *to, const struct raw_member *raw,
+			      const char *time)
 {
-	if (is_raw(raw, time))
+	if (raw_member_is(raw, time))
 		to = put_raw(to, "@timestamp", raw->value, raw->value_len);
-	if (is_raw(raw, "Proto"))
+	if (raw_member_is(raw, "Proto"))
 		return put_transport(to, raw);
-	if (is_raw(raw, "SrcAddr"))
+	if (raw_member_is(raw, "SrcAddr"))
 		return put_word(to, "network.type",
 				memchr(raw->value, ':', raw->value_len) ?
 					"ipv6" :
@@ -117,10 +110,10 @@ static char *put_consequences(char *to, const struct raw *raw, const char *time)
 static void find_type(const char *json, char type[32])
 {
 	const char *at = json + 1;
-	struct raw raw;
+	struct raw_member raw;
 
 	snprintf(type, 32, "flow");
-	if (next_raw(&at, &raw) && is_raw(&raw, "type"))
+	if (raw_member_next(&at, &raw) && raw_member_is(&raw, "type"))
 		snprintf(type, 32, "%.*s", (int)raw.value_len - 2, raw.value + 1);
 }
 
@@ -148,15 +141,15 @@ size_t ecs_rename(char *json, size_t len)
 {
 	char copy[RECORD_JSON_MAX + 1], type[32], buf[NAME_MAX_LEN], *to;
 	const char *at = copy + 1, *time;
-	struct raw raw;
+	struct raw_member raw;
 
 	memcpy(copy, json, len);
 	copy[len] = '\0';
 	find_type(copy, type);
 	time = strcmp(type, "flow") != 0 ? "TimeMs" : "TimeFlowEndMs";
 	to = put_event(json + 1, type);
-	while (next_raw(&at, &raw)) {
-		if (is_raw(&raw, "type"))
+	while (raw_member_next(&at, &raw)) {
+		if (raw_member_is(&raw, "type"))
 			continue;
 		to = put_raw(to,
 			     member_name(NAMES_OF_ECS, raw.key, raw.key_len, buf),

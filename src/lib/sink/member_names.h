@@ -3,6 +3,7 @@
 #ifndef NETOBS_SINK_MEMBER_NAMES_H
 #define NETOBS_SINK_MEMBER_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,25 @@ const char *member_name(enum names_of names_of, const char *key, size_t len,
 
 /** @return what both call the transport protocol of IP @proto; NULL: neither lists it, nor has it ports */
 const char *member_transport(int64_t proto);
+
+/* A member of a record in JSON, as netobs_record_json() writes it: keys have no escapes. */
+struct raw_member {
+	const char *key, *value;
+	size_t key_len, value_len;
+};
+
+/** @return the length of a value, up to a comma, or the end of its object or array */
+size_t raw_value_len(const char *value);
+
+/**
+ * Take the next member.
+ *
+ * @param at  behind the bracket of the object, or where the last call left it
+ * @return false: there are no more
+ */
+bool raw_member_next(const char **at, struct raw_member *ret_member);
+
+bool raw_member_is(const struct raw_member *member, const char *key);
 
 /*
  * Records in JSON with the names of the Elastic Common Schema: members keep their values, and have the

@@ -21,6 +21,8 @@ static void make_record(uint64_t n, struct netobs_flow *ret_flow)
 	*ret_flow =
 		(struct netobs_flow){ .sz = sizeof(*ret_flow),
 				      .ethertype = 0x0800,
+				      .src = { [10] = 0xff, 0xff },
+				      .dst = { [10] = 0xff, 0xff },
 				      .proto = 17,
 				      .packets = 1,
 				      .bytes = n,

@@ -2,10 +2,8 @@
 #include "grpc.h"
 
 #include "base/util.h"
-#include "sinks/pbflow/wire.h"
+#include "sink/member_names.h"
 
-#include <arpa/inet.h>
-#include <net/ethernet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,129 +24,42 @@ bool batch_has_room(struct batch *batch, const struct grpc_options *options)
 
 /* ---- The first one, for the log -------------------------------------------------- */
 
-struct end {
-	const uint8_t *address;
-	uint16_t port;
-};
-
-/* What a record of any type is about. */
-struct subject {
-	struct end from, to;
-	uint8_t proto;
-	bool is_v4, has_ports;
-};
-
-/* False: nothing is known of records of that type here. */
-static bool find_subject(const struct netobs_record *record,
-			 struct subject *ret_subject)
+static void print_end(const struct raw_member *address,
+		      const struct raw_member *port, char text[static 64])
 {
-	const struct netobs_session *session = (const void *)record;
-	const struct netobs_alert *alert = (const void *)record;
-	const struct netobs_mapping *mapping = (const void *)record;
-	const struct netobs_drop *drop = (const void *)record;
-	const struct netobs_trace_event *event = (const void *)record;
-	const struct netobs_journey *journey = (const void *)record;
-	const struct netobs_flow *flow = (const void *)record;
+	bool has_brackets = port->value &&
+			    memchr(address->value, ':', address->value_len);
 
-	switch (record->type) {
-	case NETOBS_RECORD_FLOW:
-		*ret_subject = (struct subject){
-			.from = { flow->src, flow->src_port },
-			.to = { flow->dst, flow->dst_port },
-			.proto = flow->proto,
-			.is_v4 = flow->ethertype != ETHERTYPE_IPV6,
-			.has_ports = flow->has & NETOBS_HAS_PORTS,
-		};
-		return true;
-	case NETOBS_RECORD_SESSION:
-		*ret_subject = (struct subject){
-			.from = { session->local_addr, session->local_port },
-			.to = { session->remote_addr, session->remote_port },
-			.proto = session->protocol,
-			.is_v4 = is_v4_mapped(session->remote_addr),
-			.has_ports = true,
-		};
-		return true;
-	case NETOBS_RECORD_ALERT:
-		*ret_subject = (struct subject){
-			.from = { alert->client, alert->client_port },
-			.to = { alert->server, alert->server_port },
-			.proto = alert->protocol,
-			.is_v4 = is_v4_mapped(alert->server),
-			.has_ports = true,
-		};
-		return true;
-	case NETOBS_RECORD_MAPPING:
-		*ret_subject = (struct subject){
-			.from = { mapping->src, mapping->src_port },
-			.to = { mapping->dst, mapping->dst_port },
-			.proto = mapping->protocol,
-			.is_v4 = is_v4_mapped(mapping->src),
-			.has_ports = mapping->record.has &
-				     NETOBS_MAPPING_HAS_PORTS,
-		};
-		return true;
-	case NETOBS_RECORD_DROP:
-		*ret_subject = (struct subject){
-			.from = { drop->src, drop->src_port },
-			.to = { drop->dst, drop->dst_port },
-			.proto = drop->protocol,
-			.is_v4 = is_v4_mapped(drop->src),
-			.has_ports = drop->record.has & NETOBS_DROP_HAS_PORTS,
-		};
-		return drop->record.has & NETOBS_DROP_HAS_ADDRS;
-	case NETOBS_RECORD_TRACE:
-		*ret_subject = (struct subject){
-			.from = { event->src, event->src_port },
-			.to = { event->dst, event->dst_port },
-			.proto = event->protocol,
-			.is_v4 = is_v4_mapped(event->src),
-			.has_ports = true,
-		};
-		return true;
-	case NETOBS_RECORD_JOURNEY:
-		*ret_subject = (struct subject){
-			.from = { journey->src, journey->src_port },
-			.to = { journey->dst, journey->dst_port },
-			.proto = journey->protocol,
-			.is_v4 = is_v4_mapped(journey->src),
-			.has_ports = true,
-		};
-		return true;
-	default:
-		return false;
-	}
-}
-
-static void print_end(const struct subject *subject, const struct end *end,
-		      char text[static 64])
-{
-	const bool is_v4 = subject->is_v4;
-	char ip[INET6_ADDRSTRLEN] = "";
-
-	inet_ntop(is_v4 ? AF_INET : AF_INET6, end->address + (is_v4 ? 12 : 0),
-		  ip, sizeof(ip));
-	if (subject->has_ports)
-		snprintf(text, 64, is_v4 ? "%s:%u" : "[%s]:%u", ip, end->port);
-	else
-		snprintf(text, 64, "%s", ip);
+	snprintf(text, 64, "%s%.*s%s%s%.*s", has_brackets ? "[" : "",
+		 (int)address->value_len - 2, address->value + 1,
+		 has_brackets ? "]" : "", port->value ? ":" : "",
+		 (int)port->value_len, port->value ?: "");
 }
 
 static void describe_record(const struct netobs_record *record, char *text,
 			    size_t size)
 {
+	static const char *const keys[] = { "Proto", "SrcAddr", "SrcPort",
+					    "DstAddr", "DstPort" };
 	const char *type = netobs_record_type_name(record->type);
-	struct subject subject;
-	char from[64], to[64];
+	struct raw_member found[ARRAY_SIZE(keys)] = { 0 }, member;
+	char json[RECORD_JSON_MAX], from[64], to[64];
+	const char *at = json + 1;
 
-	if (!find_subject(record, &subject)) {
+	if (netobs_record_json(record, json, sizeof(json)) < 0)
+		return;
+	while (raw_member_next(&at, &member))
+		for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+			if (raw_member_is(&member, keys[i]))
+				found[i] = member;
+	if (!found[1].value || !found[3].value) {
 		snprintf(text, size, "%s", type);
 		return;
 	}
-	print_end(&subject, &subject.from, from);
-	print_end(&subject, &subject.to, to);
-	snprintf(text, size, "%s of protocol %u from %s to %s", type,
-		 subject.proto, from, to);
+	print_end(&found[1], &found[2], from);
+	print_end(&found[3], &found[4], to);
+	snprintf(text, size, "%s of protocol %.*s from %s to %s", type,
+		 (int)found->value_len, found->value ?: "", from, to);
 }
 
 /* ---- Adding ---------------------------------------------------------------------- */

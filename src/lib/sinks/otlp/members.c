@@ -2,6 +2,8 @@
 /* The text is this library's own: it has no blanks, and numbers are integers. */
 #include "attributes.h"
 
+#include "sink/member_names.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,11 +27,11 @@ static char *unescape(const char **from, char *to)
 	return to;
 }
 
-/* @at is behind the quotation mark; it becomes the place behind the other one. */
-static const char *read_text(char **at, size_t *ret_len)
+/* In place: @text is behind the quotation mark. */
+static size_t read_text(char *text)
 {
-	char *start = *at, *to = start;
-	const char *from = start;
+	const char *from = text;
+	char *to = text;
 
 	while (*from != '"') {
 		if (*from == '\\')
@@ -37,89 +39,60 @@ static const char *read_text(char **at, size_t *ret_len)
 		else
 			*to++ = *from++;
 	}
-	*at += from + 1 - start;
-	*ret_len = (size_t)(to - start);
-	return start;
+	return (size_t)(to - text);
 }
 
-/* What is in the bracket stays as it is, for value_next() or member_next(). */
-static void skip_bracket(char **at)
+/* What is in a bracket stays as it is, for value_next() or member_next(). */
+static void read_value(char *at, struct value *ret_value)
 {
-	bool is_in_text = false;
-	unsigned int depth = 1;
-
-	for (; depth; ++*at) {
-		if (**at == '"')
-			is_in_text = !is_in_text;
-		else if (is_in_text)
-			*at += **at == '\\';
-		else if (**at == '[' || **at == '{')
-			depth++;
-		else if (**at == ']' || **at == '}')
-			depth--;
-	}
-}
-
-/* Of more than 64 bits there are none. */
-static int64_t read_number(char **at)
-{
-	bool is_negative = **at == '-';
-	uint64_t number = 0;
-
-	*at += is_negative;
-	for (; **at >= '0' && **at <= '9'; ++*at)
-		number = number * 10 + (uint64_t)(**at - '0');
-	return (int64_t)(is_negative ? -number : number);
-}
-
-static void read_value(char **at, struct value *ret_value)
-{
-	*ret_value = (struct value){ .type = VALUE_IS_END };
-	switch (**at) {
+	*ret_value = (struct value){ .type = VALUE_IS_INT };
+	switch (*at) {
 	case '"':
-		++*at;
 		ret_value->type = VALUE_IS_TEXT;
-		ret_value->text = read_text(at, &ret_value->len);
+		ret_value->text = at + 1;
+		ret_value->len = read_text(at + 1);
 		break;
 	case '[':
-		ret_value->type = VALUE_IS_ARRAY;
-		ret_value->elements = ++*at;
-		skip_bracket(at);
-		break;
 	case '{':
-		ret_value->type = VALUE_IS_OBJECT;
-		ret_value->elements = ++*at;
-		skip_bracket(at);
+		ret_value->type = *at == '[' ? VALUE_IS_ARRAY : VALUE_IS_OBJECT;
+		ret_value->elements = at + 1;
 		break;
 	case 't':
 	case 'f':
 		ret_value->type = VALUE_IS_BOOL;
-		ret_value->number = **at == 't';
-		*at += strlen(ret_value->number ? "true" : "false");
+		ret_value->number = *at == 't';
 		break;
-	case '}':
-	case ']':
-	case '\0':
+	case '-':
+		ret_value->number = strtoll(at, NULL, 10);
 		break;
 	default:
-		ret_value->type = VALUE_IS_INT;
-		ret_value->number = read_number(at);
+		ret_value->number = (int64_t)strtoull(at, NULL, 10);
 	}
 }
 
 bool value_next(char **at, struct value *ret_value)
 {
-	read_value(at, ret_value);
+	char *value = *at;
+
+	*ret_value = (struct value){ .type = VALUE_IS_END };
+	if (*value == ']')
+		return false;
+	*at += raw_value_len(value);
 	*at += **at == ',';
-	return ret_value->type != VALUE_IS_END;
+	read_value(value, ret_value);
+	return true;
 }
 
 bool member_next(char **at, struct member *ret_member)
 {
-	if (**at != '"')
+	struct raw_member raw;
+	const char *next = *at;
+
+	if (!raw_member_next(&next, &raw))
 		return false;
-	++*at;
-	ret_member->key = read_text(at, &ret_member->key_len);
-	++*at; /* the colon */
-	return value_next(at, &ret_member->value);
+	*at += next - *at;
+	ret_member->key = raw.key;
+	ret_member->key_len = raw.key_len;
+	read_value((char *)raw.value, &ret_member->value);
+	return true;
 }
