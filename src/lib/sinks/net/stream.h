@@ -102,24 +102,4 @@ void stream_restart(struct stream *stream);
 /** @return bytes, with those that TLS adds, that the peer's TCP has not acknowledged */
 size_t stream_unacknowledged(const struct stream *stream);
 
-/* ---- Between the parts of a stream ---------------------------------------------- */
-
-/* Call the sink when the socket has @events; 0: no more. */
-void stream_watch(struct stream *stream, uint32_t events);
-
-/** Do the next step to a connection. @return false: none is possible now */
-bool stream_step(struct stream *stream);
-
-void stream_enter(struct stream *stream, enum stream_phase phase, int64_t due_ms);
-
-/** @return false: the peer has not answered for too long, and the connection is closed */
-bool stream_is_alive(struct stream *stream);
-
-/* No address is left to try: stream->reason is that of the last one. */
-void stream_fail_attempt(struct stream *stream);
-
-/* Release what a phase holds. */
-void stream_release_socket(struct stream *stream); /* and TLS on it */
-void stream_forget_addresses(struct stream *stream);
-
 #endif

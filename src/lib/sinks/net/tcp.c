@@ -16,7 +16,7 @@ enum { KEEP_IDLE = 10, KEEP_INTERVAL = 5, KEEP_COUNT = 3 };
 
 /*
  * No TCP_USER_TIMEOUT: it also ends a connection whose other side answers, but has
- * kept its window closed for that long. stream_io.c looks at the answers instead.
+ * kept its window closed for that long. stream.c looks at the answers instead.
  */
 static void set_options(int fd)
 {

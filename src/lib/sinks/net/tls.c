@@ -2,6 +2,7 @@
 #include "tls.h"
 
 #include "base/util.h"
+#include "tcp.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -139,6 +140,73 @@ static void prepare_call(struct tls *tls)
 	ERR_clear_error(); /* SSL_get_error() looks at what others left there */
 	tls->wants_out = false;
 	tls->error = 0;
+}
+
+/* ---- The socket ------------------------------------------------------------------ */
+
+/*
+ * OpenSSL's own way to use a socket is write(2), which raises SIGPIPE where the other side has gone
+ * away, and would end the program.
+ */
+static int finish_io(BIO *bio, struct tls *tls, ssize_t n, int retry)
+{
+	BIO_clear_retry_flags(bio);
+	if (n >= 0)
+		return (int)n;
+	if (n == -EAGAIN)
+		BIO_set_flags(bio, retry | BIO_FLAGS_SHOULD_RETRY);
+	else
+		tls->error = (int)-n;
+	return -1;
+}
+
+static int write_bytes(BIO *bio, const char *from, int len)
+{
+	struct tls *tls = BIO_get_data(bio);
+
+	return finish_io(bio, tls, tcp_write(tls->fd, from, (size_t)len),
+			 BIO_FLAGS_WRITE);
+}
+
+static int read_bytes(BIO *bio, char *to, int len)
+{
+	struct tls *tls = BIO_get_data(bio);
+
+	return finish_io(bio, tls, tcp_read(tls->fd, to, (size_t)len),
+			 BIO_FLAGS_READ);
+}
+
+/* Nothing is kept back, so there is nothing to flush. */
+static long control_bio(BIO *bio, int command, long number, void *pointer)
+{
+	(void)bio;
+	(void)number;
+	(void)pointer;
+	return command == BIO_CTRL_FLUSH;
+}
+
+BIO_METHOD *tls_bio_method(void)
+{
+	BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "netobs socket");
+
+	if (!method)
+		return NULL;
+	BIO_meth_set_write(method, write_bytes);
+	BIO_meth_set_read(method, read_bytes);
+	BIO_meth_set_ctrl(method, control_bio);
+	return method;
+}
+
+/* Over @tls->fd, which stays open; a failure is left in @tls->error. */
+static BIO *tls_bio_new(const BIO_METHOD *method, struct tls *tls)
+{
+	BIO *bio = BIO_new(method);
+
+	if (!bio)
+		return NULL;
+	BIO_set_data(bio, tls);
+	BIO_set_init(bio, 1);
+	return bio;
 }
 
 /* ---- A connection ---------------------------------------------------------------- */

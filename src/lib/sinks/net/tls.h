@@ -87,12 +87,7 @@ void tls_break(struct tls *tls, int error);
 /* Say goodbye, if that is possible now, and forget it. */
 void tls_stop(struct tls *tls);
 
-/* ---- How OpenSSL uses the socket: tls_bio.c ---------------------------------------- */
-
-/* The caller frees the result with BIO_meth_free(). NULL: no memory. */
+/** @return how OpenSSL uses the socket; the caller frees it with BIO_meth_free(). NULL: no memory */
 BIO_METHOD *tls_bio_method(void);
-
-/* Over @tls->fd, which stays open; a failure is left in @tls->error. */
-BIO *tls_bio_new(const BIO_METHOD *method, struct tls *tls);
 
 #endif
