@@ -22,6 +22,7 @@ enum {
 	BUSY_MS = 100,	     /* how often to try what cannot be waited for */
 	LOOK_MS = 1000,	     /* how often to look whether a file has its name */
 	ROTATE_MIN = 1 << 20, /* bytes of a file */
+	GOOD_MS = 5000,	      /* of a reader that will be looked for soon */
 };
 
 static const char unix_prefix[] = LINE_OUT_UNIX;
@@ -132,7 +133,7 @@ static int open_kind(struct line_out *out, const char *target)
 }
 
 /* epoll refuses regular files, which are always writable. */
-void line_out_watch(struct line_out *out)
+static void line_out_watch(struct line_out *out)
 {
 	out->can_wait = out->fd >= 0 &&
 			!out->host->ops->watch(out->host, out->fd, EPOLLERR);
@@ -245,7 +246,7 @@ int line_out_open(struct line_out *out, struct spec *spec, struct sink_host *hos
 	return err ? err : open_line_output(out, spec, &options);
 }
 
-void line_out_close_target(struct line_out *out)
+static void line_out_close_target(struct line_out *out)
 {
 	if (out->can_wait)
 		out->host->ops->watch(out->host, out->fd, 0);
@@ -267,10 +268,85 @@ void line_out_close(struct line_out *out)
 
 /* ---- Errors -------------------------------------------------------------------- */
 
-void line_out_note(struct line_out *out, int err)
+/* Note the result of an attempt to write: 0, or -errno. */
+static void line_out_note(struct line_out *out, int err)
 {
 	outage_note(&out->outage, out->host->log, name_of(out), err);
 }
+
+/* ---- The reader of a named pipe or a unix socket, which may come and go ---------- */
+
+static bool line_reader_is_used(const struct line_out *out)
+{
+	return out->kind == LINE_OUT_SOCKET || out->kind == LINE_OUT_FIFO;
+}
+
+static bool line_reader_has_hung_up(const struct line_out *out)
+{
+	struct pollfd fd = { .fd = out->fd };
+
+	return poll(&fd, 1, 0) > 0 && fd.revents & (POLLERR | POLLHUP);
+}
+
+static void line_reader_lose(struct line_out *out, int err)
+{
+	if (now_ms() - out->found_ms >= GOOD_MS)
+		backoff_reset(&out->retry);
+	backoff_wait(&out->retry, now_ms());
+	line_out_close_target(out);
+	line_out_note(out, err);
+}
+
+static int connect_socket(struct line_out *out)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	cleanup_fd int fd =
+		socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	strcpy(address.sun_path, out->path);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		return -errno;
+	out->fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* -ENXIO: there is no reader. */
+static int open_fifo(struct line_out *out)
+{
+	out->fd = open(out->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	out->owned = true;
+	return out->fd < 0 ? -errno : 0;
+}
+
+static enum peer_state line_reader_prepare(struct line_out *out)
+{
+	int err;
+
+	if (out->fd >= 0 && line_reader_has_hung_up(out))
+		line_reader_lose(out, -EPIPE);
+	if (out->fd >= 0)
+		return PEER_READY;
+	if (!backoff_is_due(&out->retry)) {
+		out->host->ops->wake_in(out->host, backoff_left_ms(&out->retry));
+		return PEER_AWAY;
+	}
+	err = out->kind == LINE_OUT_FIFO ? open_fifo(out) : connect_socket(out);
+	if (!err) {
+		out->found_ms = now_ms();
+		line_out_watch(out);
+		return PEER_NEW;
+	}
+	/* That was cheap: no need to wait for longer. */
+	out->retry.failures = 0;
+	backoff_wait(&out->retry, now_ms());
+	line_out_note(out, err);
+	out->host->ops->wake_in(out->host, backoff_left_ms(&out->retry));
+	return PEER_AWAY;
+}
+
+/* ---- Use ----------------------------------------------------------------------- */
 
 /* @return -EAGAIN, or a permanent error */
 static int fail_write(struct line_out *out, int err)
@@ -284,8 +360,6 @@ static int fail_write(struct line_out *out, int err)
 	out->host->ops->wake_in(out->host, BACKOFF_FIRST_MS);
 	return -EAGAIN;
 }
-
-/* ---- Use ----------------------------------------------------------------------- */
 
 /* Another file has its name, or none, as after a rotation by another process. */
 static bool has_moved(const struct line_out *out)

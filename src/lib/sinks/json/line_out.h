@@ -90,24 +90,4 @@ bool line_out_is_behind(const struct line_out *out);
 void line_out_counters(const struct line_out *out, sink_counter_fn *take,
 		       void *ctx);
 
-/* ---- Between the parts of a line_out ------------------------------------------------ */
-
-/* Files, which epoll refuses, are never waited for. */
-void line_out_watch(struct line_out *out);
-void line_out_close_target(struct line_out *out);
-
-/* Note the result of an attempt to write: 0, or -errno. */
-void line_out_note(struct line_out *out, int err);
-
-/** @return whether it has a reader, which may go away */
-bool line_reader_is_used(const struct line_out *out);
-
-bool line_reader_has_hung_up(const struct line_out *out);
-
-/* The reader is gone: look for the next one later. */
-void line_reader_lose(struct line_out *out, int err);
-
-/* line_out_prepare() for pipes and sockets. */
-enum peer_state line_reader_prepare(struct line_out *out);
-
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "settings.h"
 
+#include "base/io.h"
 #include "base/util.h"
 #include "sink/host_fields.h"
 
@@ -12,6 +13,16 @@ enum { TOPIC_MAX = 249 }; /* bytes, and these characters: Kafka's limits */
 
 static const char topic_characters[] = "abcdefghijklmnopqrstuvwxyz"
 				       "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+static void set_property(struct spec *spec, rd_kafka_conf_t *conf,
+			 const char *name, const char *value)
+{
+	char text[512];
+
+	if (rd_kafka_conf_set(conf, name, value, text, sizeof(text)) !=
+	    RD_KAFKA_CONF_OK)
+		spec_refuse(spec, "%s", text);
+}
 
 /* ---- The target ------------------------------------------------------------------ */
 
@@ -84,7 +95,7 @@ static void read_target(struct settings *settings, struct spec *spec)
 	brokers = strndup(target, (size_t)(slash - target));
 	if (brokers)
 		check_brokers(spec, brokers);
-	settings_set(spec, settings->conf, "bootstrap.servers", brokers ?: "");
+	set_property(spec, settings->conf, "bootstrap.servers", brokers ?: "");
 }
 
 /* ---- Messages -------------------------------------------------------------------- */
@@ -123,6 +134,131 @@ static void read_format(struct message_format *format, struct spec *spec,
 	else
 		host_fields_read(&format->host_fields, spec, true);
 	agent_find_name(format->host, sizeof(format->host));
+}
+
+enum { TLS_NO, TLS_YES, TLS_UNVERIFIED };
+enum { SASL_NONE, SASL_PLAIN, SASL_SCRAM_256, SASL_SCRAM_512 };
+
+enum {
+	PASSWORD_MAX = 1024,
+	SCRAM_FIXED = 0x020601ff, /* 2.6.1 sends the nonce that RFC 5802 requires */
+};
+
+/* ---- TLS ------------------------------------------------------------------------- */
+
+static void read_file_option(struct spec *spec, rd_kafka_conf_t *conf,
+			     const char *name, const char *property, bool tls)
+{
+	const char *path = spec_string(spec, name, NULL);
+
+	if (!path)
+		return;
+	if (!tls)
+		spec_refuse(spec, "option %s: it needs tls=yes", name);
+	else if (access(path, R_OK))
+		spec_refuse(spec, "option %s: %s: %s", name, path,
+			    strerror(errno));
+	else
+		set_property(spec, conf, property, path);
+}
+
+static bool read_kafka_tls(struct spec *spec, rd_kafka_conf_t *conf)
+{
+	static const char *const choices[] = { "no", "yes", "unverified", NULL };
+	int tls = spec_choice(spec, "tls", choices, TLS_NO);
+
+	read_file_option(spec, conf, "ca", "ssl.ca.location", tls);
+	read_file_option(spec, conf, "cert", "ssl.certificate.location", tls);
+	read_file_option(spec, conf, "key_file", "ssl.key.location", tls);
+	if (!spec_string(spec, "cert", NULL) !=
+	    !spec_string(spec, "key_file", NULL))
+		spec_refuse(spec, "options cert and key_file need each other");
+	if (tls == TLS_UNVERIFIED)
+		set_property(spec, conf, "enable.ssl.certificate.verification",
+			     "false");
+	/* Before 2.0, librdkafka did not look at names unless it was asked to. */
+	if (tls)
+		set_property(spec, conf, "ssl.endpoint.identification.algorithm",
+			     tls == TLS_UNVERIFIED ? "none" : "https");
+	return tls;
+}
+
+/* ---- SASL ------------------------------------------------------------------------ */
+
+static void set_password(struct spec *spec, rd_kafka_conf_t *conf)
+{
+	const char *path = spec_string(spec, "password_file", NULL);
+	char text[PASSWORD_MAX];
+	int err;
+
+	if (!path) {
+		spec_refuse(spec, "option sasl: it needs password_file");
+		return;
+	}
+	err = io_read_password(path, text, sizeof(text));
+	if (err)
+		spec_refuse(spec, "option password_file: %s: %s", path,
+			    strerror(-err));
+	else
+		set_property(spec, conf, "sasl.password", text);
+	explicit_bzero(text, sizeof(text));
+}
+
+static void warn_of_scram(const struct spec *spec)
+{
+	if (rd_kafka_version() < SCRAM_FIXED)
+		log_warning(spec->log,
+			    "kafka: SCRAM of librdkafka %s fails with Kafka 4.0 and newer, "
+			    "which say that the credentials are invalid: it needs 2.6.1, "
+			    "or sasl=plain with tls=yes",
+			    rd_kafka_version_str());
+}
+
+static void refuse_unused(struct spec *spec, const char *name)
+{
+	if (spec_string(spec, name, NULL))
+		spec_refuse(spec, "option %s: it needs sasl", name);
+}
+
+static bool read_sasl(struct spec *spec, rd_kafka_conf_t *conf, bool tls)
+{
+	static const char *const choices[] = { "none", "plain", "scram-sha-256",
+					       "scram-sha-512", NULL };
+	static const char *const mechanisms[] = { "", "PLAIN", "SCRAM-SHA-256",
+						  "SCRAM-SHA-512" };
+	int sasl = spec_choice(spec, "sasl", choices, SASL_NONE);
+	const char *user = spec_string(spec, "user", NULL);
+
+	if (sasl == SASL_NONE) {
+		refuse_unused(spec, "user");
+		refuse_unused(spec, "password_file");
+		return false;
+	}
+	set_property(spec, conf, "sasl.mechanism", mechanisms[sasl]);
+	if (user)
+		set_property(spec, conf, "sasl.username", user);
+	else
+		spec_refuse(spec, "option sasl: it needs user");
+	set_password(spec, conf);
+	if (sasl >= SASL_SCRAM_256)
+		warn_of_scram(spec);
+	else if (!tls)
+		log_warning(spec->log,
+			    "kafka: sasl=plain without tls=yes shows the password "
+			    "in plain text on the network");
+	return true;
+}
+
+static void read_security(struct spec *spec, rd_kafka_conf_t *conf)
+{
+	static const char *const protocols[2][2] = {
+		{ "plaintext", "ssl" },
+		{ "sasl_plaintext", "sasl_ssl" },
+	};
+	bool tls = read_kafka_tls(spec, conf);
+	bool sasl = read_sasl(spec, conf, tls);
+
+	set_property(spec, conf, "security.protocol", protocols[sasl][tls]);
 }
 
 /* ---- librdkafka ------------------------------------------------------------------ */
@@ -164,16 +300,6 @@ static const struct property fixed[] = {
 	{ "log.queue", "it is needed as it is" },
 };
 
-void settings_set(struct spec *spec, rd_kafka_conf_t *conf, const char *name,
-		  const char *value)
-{
-	char text[512];
-
-	if (rd_kafka_conf_set(conf, name, value, text, sizeof(text)) !=
-	    RD_KAFKA_CONF_OK)
-		spec_refuse(spec, "%s", text);
-}
-
 static void set_defaults(struct settings *settings, struct spec *spec)
 {
 	/* As NetObserv's producer chooses a partition, and Java's. */
@@ -181,12 +307,12 @@ static void set_defaults(struct settings *settings, struct spec *spec)
 	char client[sizeof(settings->format.host) + 8];
 
 	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++)
-		settings_set(spec, settings->conf, defaults[i].name,
+		set_property(spec, settings->conf, defaults[i].name,
 			     defaults[i].value);
-	settings_set(spec, settings->conf, "partitioner",
+	set_property(spec, settings->conf, "partitioner",
 		     is_netobserv ? "fnv1a_random" : "murmur2_random");
 	snprintf(client, sizeof(client), "netobs-%s", settings->format.host);
-	settings_set(spec, settings->conf, "client.id", client);
+	set_property(spec, settings->conf, "client.id", client);
 }
 
 static const char *why_fixed(const char *name)
@@ -223,9 +349,9 @@ int settings_read(struct settings *settings, struct spec *spec,
 	read_target(settings, spec);
 	read_format(&settings->format, spec, host);
 	set_defaults(settings, spec);
-	security_read(spec, settings->conf);
+	read_security(spec, settings->conf);
 	set_passed(settings, spec);
-	settings_set(spec, settings->conf, "log.queue", "true");
+	set_property(spec, settings->conf, "log.queue", "true");
 	rd_kafka_conf_set_events(settings->conf, RD_KAFKA_EVENT_DR |
 							 RD_KAFKA_EVENT_ERROR |
 							 RD_KAFKA_EVENT_LOG);

@@ -39,13 +39,6 @@ struct settings {
 int settings_read(struct settings *settings, struct spec *spec,
 		  const struct sink_host *host);
 
-/* Set a property of librdkafka, which reports errors. */
-void settings_set(struct spec *spec, rd_kafka_conf_t *conf, const char *name,
-		  const char *value);
-
-/* Read the options of TLS and SASL. An invalid one is refused. */
-void security_read(struct spec *spec, rd_kafka_conf_t *conf);
-
 void settings_free(struct settings *settings);
 
 #endif
