@@ -6,7 +6,7 @@
 #include "lib_seed.h"
 #include "lib_test.h"
 
-#include "sinks/pbflow/pbnetobs.h"
+#include "sinks/pbflow/pbflow.h"
 
 #include "netobs.pb-c.h"
 

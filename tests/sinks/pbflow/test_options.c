@@ -3,6 +3,7 @@
 #include "lib_lab.h"
 #include "lib_test.h"
 
+#include "sink/host_fields.h"
 #include "sinks/pbflow/pbflow.h"
 
 #include <arpa/inet.h>
@@ -21,7 +22,7 @@ static int read_options(const char *text, struct pbflow_options *ret_options)
 	int err;
 
 	assert_int_equal(spec_parse(&spec, text, &log), 0);
-	pbflow_read_options(&spec, ret_options);
+	agent_read_address(&spec, ret_options->agent_ip);
 	err = spec_finish(&spec);
 	spec_free(&spec);
 	return err;

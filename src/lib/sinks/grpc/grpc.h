@@ -1,15 +1,53 @@
 /* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
-/* A gRPC sink, its options, its batches, and the answers to its calls. */
+/* A gRPC sink: the messages of calls that it makes of its records, its options, and its batches. */
 #ifndef NETOBS_SINKS_GRPC_GRPC_H
 #define NETOBS_SINKS_GRPC_GRPC_H
 
+#include "base/buffer.h"
 #include "base/outage.h"
-#include "message.h"
 #include "retry.h"
 #include "session.h"
-#include "base/buffer.h"
+#include "sinks/otlp/otlp.h"
+#include "sinks/pbflow/pbflow.h"
 
-enum { GRPC_CALLS_MAX = 2, GRPC_BATCHES = GRPC_CALLS_MAX + 1 };
+enum { GRPC_CALLS_MAX = 2 };
+
+/* Options of messages in the spec. */
+struct message_options {
+	struct pbflow_options pbflow;
+	struct otlp otlp;
+};
+
+struct message_kind {
+	size_t head_max;  /* bytes in front of the records of a message */
+	size_t entry_max; /* size of a record */
+	uint16_t port; /* default port of targets; 0: the target must have one */
+	/* Read the options, for @types of records; errors are refused. */
+	void (*read_options)(struct spec *spec, struct message_options *options,
+			     uint32_t types);
+	/* Choose the method for @types of records; errors are refused. */
+	const char *(*choose_method)(struct spec *spec, uint32_t types);
+	/* Write a record at @to, which has entry_max. @return bytes */
+	size_t (*put_entry)(const struct message_options *options,
+			    const struct netobs_record *record, uint8_t *to);
+	/* Write the bytes in front of @len bytes of records, at @to; NULL: none. */
+	size_t (*put_head)(const struct message_options *options, size_t len,
+			   uint8_t *to);
+	/*
+	 * How much of an accepted call is refused. NULL: none. If it is there, calls are made
+	 * one at a time: then all records before those of a call are settled.
+	 */
+	bool (*read_answer)(const void *bytes, size_t len,
+			    struct otlp_answer *ret_answer);
+	/* Count the items of a record that read_answer() counts: log records, data points. */
+	uint32_t (*count_items)(const struct netobs_record *record);
+};
+
+/* flow.proto and netobs.proto */
+extern const struct message_kind message_pbflow;
+
+/* logs_service.proto and metrics_service.proto of OpenTelemetry */
+extern const struct message_kind message_otlp;
 
 /* The place of a record of a batch. */
 struct batch_place {
@@ -70,31 +108,6 @@ void batch_clear(struct batch *batch);
 /* A zeroed batch is fine. */
 void batch_free(struct batch *batch);
 
-struct grpc_state {
-	struct sink_host *host;
-	struct tls_context tls;
-	struct grpc_options options;
-	struct session session;
-
-	struct batch batches[GRPC_BATCHES]; /* a ring */
-	uint32_t first, n_sent; /* sent batches; the next one is being filled */
-	uint32_t skipped; /* records before that one, which is tried first */
-	int64_t fill_ms;  /* when filling it began */
-	bool is_urgent;	  /* send it without waiting for more records */
-	bool is_failing;  /* a call has failed: no more until all have ended */
-	struct retry retry;
-	struct pace pace;
-	struct ahead ahead;
-
-	struct outage outage, refusals;
-	uint64_t calls, failed_calls;
-};
-
-static inline struct batch *batch_at(struct grpc_state *state, uint32_t i)
-{
-	return &state->batches[(state->first + i) % GRPC_BATCHES];
-}
-
 /*
  * @kind: of messages. @types: of the sink. @context: zeroed; to be closed, also after a failure. -EINVAL:
  * something is wrong, which was logged.
@@ -102,14 +115,5 @@ static inline struct batch *batch_at(struct grpc_state *state, uint32_t i)
 int grpc_options_read(struct grpc_options *options,
 		      const struct message_kind *kind, struct spec *spec,
 		      uint32_t types, struct tls_context *context);
-
-/* Send all records again that are not acknowledged. */
-void answers_start_over(struct grpc_state *state);
-
-/* Acknowledge the records of successful calls, and handle failed ones. */
-void answers_take(struct grpc_state *state);
-
-/* The connection was lost: acknowledge the records of calls that succeeded, and send the others again. */
-void answers_take_loss(struct grpc_state *state);
 
 #endif

@@ -1,9 +1,89 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
+/* What a call carries, and the options of a collector. */
 #include "grpc.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- Flows to /pbflow.Collector/Send, other records to /netobs.Collector/Send ------ */
+
+static void read_pbflow(struct spec *spec, struct message_options *options,
+			uint32_t types)
+{
+	(void)types;
+	agent_read_address(spec, options->pbflow.agent_ip);
+}
+
+/* A collector may implement either service, so neither type waits for the other. */
+static const char *choose_service(struct spec *spec, uint32_t types)
+{
+	if (!(types & PBNETOBS_TYPES))
+		return "/pbflow.Collector/Send";
+	if (types & SINK_TYPE(FLOW))
+		spec_refuse(
+			spec,
+			"option records: flow goes to the service pbflow.Collector, all others to netobs.Collector: give flow a sink of its own");
+	return "/netobs.Collector/Send";
+}
+
+static size_t put_pbflow(const struct message_options *options,
+			 const struct netobs_record *record, uint8_t *to)
+{
+	return pbnetobs_has(record) ?
+		       pbnetobs_entry(record, &options->pbflow, to) :
+		       pbflow_entry(as_flow(record), &options->pbflow, to);
+}
+
+const struct message_kind message_pbflow = {
+	.entry_max = PBFLOW_ENTRY_MAX,
+	.read_options = read_pbflow,
+	.choose_method = choose_service,
+	.put_entry = put_pbflow,
+};
+
+/* ---- Records to a receiver of OTLP, as log records or metrics ---------------------- */
+
+static void read_otlp(struct spec *spec, struct message_options *options,
+		      uint32_t types)
+{
+	otlp_read(&options->otlp, spec, types);
+}
+
+static const char *choose_export(struct spec *spec, uint32_t types)
+{
+	(void)spec;
+	if (types & OTLP_METRICS)
+		return "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
+	return "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
+}
+
+static size_t put_otlp(const struct message_options *options,
+		       const struct netobs_record *record, uint8_t *to)
+{
+	(void)options;
+	return otlp_entry(record, to);
+}
+
+static size_t put_otlp_head(const struct message_options *options, size_t len,
+			    uint8_t *to)
+{
+	return otlp_head(&options->otlp, len, to);
+}
+
+const struct message_kind message_otlp = {
+	.head_max = OTLP_HEAD_MAX,
+	.entry_max = OTLP_ENTRY_MAX,
+	.port = 4317,
+	.read_options = read_otlp,
+	.choose_method = choose_export,
+	.put_entry = put_otlp,
+	.put_head = put_otlp_head,
+	.read_answer = otlp_read_answer,
+	.count_items = otlp_items,
+};
+
+/* ---- Options ---------------------------------------------------------------------- */
 
 /* With options for it, TLS need not be asked for. */
 static bool wants_tls(struct spec *spec)

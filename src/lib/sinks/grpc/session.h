@@ -103,7 +103,4 @@ void session_is_good(struct session *session);
 /** @return when session_run() has to be called at the latest, as for wake_in() */
 int session_rest(struct session *session);
 
-/** Of session_calls.c. @return the nghttp2 session that reports frames; NULL: no memory */
-nghttp2_session *session_calls_new(struct session *session);
-
 #endif

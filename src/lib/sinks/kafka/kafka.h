@@ -4,14 +4,52 @@
 #define NETOBS_SINKS_KAFKA_KAFKA_H
 
 #include "base/outage.h"
-#include "settings.h"
-#include "sink/spool/position.h"
+#include "sink/host_fields.h"
+#include "sink/module.h"
+#include "sinks/pbflow/pbflow.h"
+
+#include <librdkafka/rdkafka.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- What a record is in Kafka: message.c ------------------------------------------- */
+/* ---- Options: settings.c ------------------------------------------------------------- */
+
+enum message_encoding { MESSAGE_PROTOBUF, MESSAGE_JSON };
+
+enum message_key {
+	MESSAGE_KEY_ADDRESSES, /* of both hosts: NetObserv's */
+	MESSAGE_KEY_FLOW,      /* the same for both directions of a flow */
+	MESSAGE_KEY_HOST,      /* this host's name */
+	MESSAGE_KEY_NONE,
+};
+
+enum { MESSAGE_KEY_MAX = 64 }; /* HOST_NAME_MAX, too */
+
+struct message_format {
+	enum message_encoding encoding;
+	enum message_key key;
+	struct pbflow_options pbflow;
+	char host[MESSAGE_KEY_MAX + 1];
+	struct host_fields host_fields; /* fields of the host in JSON */
+};
+
+/* kafka://BROKER[,BROKER]/TOPIC and its options, as librdkafka has them. */
+struct settings {
+	char *name; /* BROKERS/TOPIC, for messages */
+	char *topic;
+	struct message_format format;
+	rd_kafka_conf_t *conf; /* copied for each producer */
+};
+
+/* @return -EINVAL: there are errors, which were logged */
+int settings_read(struct settings *settings, struct spec *spec,
+		  const struct sink_host *host);
+
+void settings_free(struct settings *settings);
+
+/* ---- What a record is in Kafka: send.c ---------------------------------------------- */
 
 _Static_assert((int)PBFLOW_RECORD_MAX <= (int)SINK_JSON_MAX,
 	       "room for JSON is room for protobuf");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-#include "settings.h"
+#include "kafka.h"
 
 #include "base/io.h"
 #include "base/util.h"
@@ -106,7 +106,7 @@ static void read_protobuf(struct message_format *format, struct spec *spec,
 {
 	const uint32_t others = types & ~(SINK_TYPE(FLOW) | PBNETOBS_TYPES);
 
-	pbflow_read_options(spec, &format->pbflow);
+	agent_read_address(spec, format->pbflow.agent_ip);
 	if (others)
 		spec_refuse(spec,
 			    "option records: protobuf cannot represent %s; encoding=json does",

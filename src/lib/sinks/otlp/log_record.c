@@ -66,3 +66,27 @@ uint8_t *put_log_record(uint8_t *to, const struct netobs_record *record)
 	return put_moved(to, SCOPE_LOGS_LOG_RECORDS, message,
 			 (size_t)(end - message));
 }
+
+/* ---- Entries ---------------------------------------------------------------------- */
+
+/* NULL: it goes to logs. */
+static const struct netobs_group_record *group_of(const struct netobs_record *record)
+{
+	return record->type == NETOBS_RECORD_GROUP ? (const void *)record : NULL;
+}
+
+size_t otlp_entry(const struct netobs_record *record, uint8_t *to)
+{
+	const struct netobs_group_record *group = group_of(record);
+	uint8_t *end = group ? put_metrics(to, group) :
+			       put_log_record(to, record);
+
+	return (size_t)(end - to);
+}
+
+uint32_t otlp_items(const struct netobs_record *record)
+{
+	const struct netobs_group_record *group = group_of(record);
+
+	return group ? count_metrics(group) : 1;
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 /* Written as a table of records.def says, which netobs.proto is made of as well. */
-#include "pbnetobs.h"
+#include "pbflow.h"
 
 #include "catalogue/records.h"
 #include "wire.h"
