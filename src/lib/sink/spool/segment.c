@@ -113,33 +113,6 @@ int segment_attach(struct segment *segment, int fd)
 	return err;
 }
 
-struct segment *segment_reopen(int fd, const struct segment_found *found)
-{
-	const bool is_in_doubt = found->synced < found->size;
-	struct segment *segment = calloc(1, sizeof(*segment));
-
-	if (!segment)
-		return NULL;
-	*segment = (struct segment){
-		.first = found->head.first,
-		.end = found->end,
-		.made_ms = found->head.made_ms,
-		.used_ms = found->used_ms,
-		.size = found->size,
-		.fd = fd,
-		.written = found->size,
-		.in_file = found->end,
-		.synced = found->synced,
-		.durable = found->durable,
-		.is_in_doubt = is_in_doubt,
-		.is_named = found->synced || !found->size,
-		.is_closed = found->is_closed || is_in_doubt,
-		.is_damaged = found->is_damaged,
-		.has_checksums = true,
-	};
-	return segment;
-}
-
 int segment_resume(struct segment *segment)
 {
 	if (segment->buf)

@@ -72,20 +72,6 @@ void segment_renew(struct segment *segment, struct position first,
 /* Write it to @fd, a new file, which becomes the segment's. */
 int segment_attach(struct segment *segment, int fd);
 
-/* The contents of a file that was found. */
-struct segment_found {
-	struct segment_head head;
-	int64_t used_ms; /* since 1970: the last write */
-	uint64_t size;	 /* up to the end of its last record */
-	struct position end;
-	uint64_t synced; /* bytes of `size` that were known to be durable */
-	struct position durable;
-	bool is_damaged, is_closed; /* as in struct segment */
-};
-
-/* NULL: -ENOMEM. */
-struct segment *segment_reopen(int fd, const struct segment_found *found);
-
 /* Make a buffer for new records, if the segment has none. */
 int segment_resume(struct segment *segment);
 

@@ -301,40 +301,21 @@ void spool_dir_close(struct spool_dir *dir)
 }
 
 /* If the name is taken, its segment is not needed any more. */
-static int create_file(const struct spool_dir *dir, uint64_t first_seq,
-		       int *ret_fd)
+int spool_dir_attach(const struct spool_dir *dir, struct segment *segment)
 {
 	char name[SPOOL_NAME_SIZE];
-	int fd;
+	cleanup_fd int fd = -1;
+	int err;
 
-	spool_dir_name(first_seq, name);
+	spool_dir_name(segment->first.seq, name);
 	unlinkat(dir->fd, name, 0);
 	fd = openat(dir->fd, name,
 		    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	*ret_fd = fd;
-	return 0;
-}
-
-static void remove_file(const struct spool_dir *dir, uint64_t first_seq)
-{
-	char name[SPOOL_NAME_SIZE];
-
-	spool_dir_name(first_seq, name);
-	unlinkat(dir->fd, name, 0);
-}
-
-int spool_dir_attach(const struct spool_dir *dir, struct segment *segment)
-{
-	cleanup_fd int fd = -1;
-	int err = create_file(dir, segment->first.seq, &fd);
-
-	if (err)
-		return err;
 	err = segment_attach(segment, fd);
 	if (err) {
-		remove_file(dir, segment->first.seq);
+		unlinkat(dir->fd, name, 0);
 		return err;
 	}
 	TAKE_FD(fd);

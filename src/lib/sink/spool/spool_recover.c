@@ -21,15 +21,12 @@ struct recovery {
 	const struct log *log;
 	struct position durable;
 	struct segment_window window;
-};
 
-/* A file that may be a segment. */
-struct candidate {
-	char name[SPOOL_NAME_SIZE];
-	uint64_t seq;	      /* first record number, by the name of the file */
-	struct segment probe; /* for segment_read(): all that the file has */
+	/* The file that is looked at. */
+	const char *name;
+	uint64_t seq;		 /* first record number, by its name */
 	unsigned int unreadable; /* blocks */
-	struct segment_found found;
+	struct segment *segment; /* `written`: all that it has; NULL: none is in it */
 };
 
 /* ---- Files that cannot be used --------------------------------------------------- */
@@ -47,20 +44,18 @@ void spool_set_aside(int dir_fd, const char *path, const struct log *log,
 		log_error(log, "spool %s: %s %s; it is left out", path, name, is);
 }
 
-static void set_aside(const struct recovery *recovery,
-		      struct candidate *candidate, const char *is)
+static void set_aside(struct recovery *recovery, const char *is)
 {
-	close_fd(&candidate->probe.fd);
+	segment_free(TAKE_PTR(recovery->segment));
 	spool_set_aside(recovery->dir_fd, recovery->path, recovery->log,
-			candidate->name, is);
+			recovery->name, is);
 }
 
 /* Remove a segment that never had a durable record. */
-static void remove_empty(const struct recovery *recovery,
-			 struct candidate *candidate)
+static void remove_empty(struct recovery *recovery)
 {
-	close_fd(&candidate->probe.fd);
-	unlinkat(recovery->dir_fd, candidate->name, 0);
+	segment_free(TAKE_PTR(recovery->segment));
+	unlinkat(recovery->dir_fd, recovery->name, 0);
 }
 
 /* Whether an error is not one of this file, so that the next would have it, too. */
@@ -76,12 +71,12 @@ static bool is_of_process(int err)
  * Find the next record from *@at on, in a file that may be damaged anywhere. -ENOENT: there is
  * none; -EIO: too much of the file cannot be read.
  */
-static int find_record(struct recovery *recovery, struct candidate *candidate,
-		       uint64_t *at, const struct record_head **ret_head)
+static int find_record(struct recovery *recovery, uint64_t *at,
+		       const struct record_head **ret_head)
 {
-	while (*at < candidate->probe.size) {
+	while (*at < recovery->segment->written) {
 		uint64_t place = sizeof(struct segment_head) + *at;
-		int err = segment_read(&candidate->probe, &recovery->window,
+		int err = segment_read(recovery->segment, &recovery->window,
 				       *at, ret_head);
 
 		if (!err)
@@ -90,7 +85,7 @@ static int find_record(struct recovery *recovery, struct candidate *candidate,
 			*at += SEGMENT_WORD;
 			continue;
 		}
-		if (++candidate->unreadable > UNREADABLE_MAX)
+		if (++recovery->unreadable > UNREADABLE_MAX)
 			return -EIO;
 		*at += SEGMENT_BLOCK - place % SEGMENT_BLOCK;
 	}
@@ -98,202 +93,203 @@ static int find_record(struct recovery *recovery, struct candidate *candidate,
 }
 
 static void take_record(const struct recovery *recovery,
-			const struct record_head *head, uint64_t end_at,
-			struct segment_found *found)
+			const struct record_head *head, uint64_t end_at)
 {
-	found->is_damaged |= head->before.seq != found->end.seq;
-	if (position_is_before(head->before, found->end))
+	struct segment *segment = recovery->segment;
+
+	segment->is_damaged |= head->before.seq != segment->end.seq;
+	if (position_is_before(head->before, segment->end))
 		return; /* the record does not belong here */
-	found->end = position_add(head->before, head->own);
-	found->size = end_at;
-	if (position_is_before(recovery->durable, found->end))
+	segment->end = position_add(head->before, head->own);
+	segment->size = end_at;
+	if (position_is_before(recovery->durable, segment->end))
 		return;
-	found->synced = end_at;
-	found->durable = found->end;
+	segment->synced = end_at;
+	segment->durable = segment->end;
 }
 
 /* Read all records of a file, up to the last whole one. */
-static void read_through(struct recovery *recovery, struct candidate *candidate)
+static void read_through(struct recovery *recovery)
 {
-	struct segment_found *found = &candidate->found;
+	struct segment *segment = recovery->segment;
 	const struct record_head *head;
 	uint64_t at = 0;
 	int err;
 
-	found->end = found->durable = found->head.first;
-	while (!(err = find_record(recovery, candidate, &at, &head))) {
+	segment->end = segment->durable = segment->first;
+	while (!(err = find_record(recovery, &at, &head))) {
 		at += segment_cost(head->len);
-		take_record(recovery, head, at, found);
+		take_record(recovery, head, at);
 	}
 	if (err == -EIO) { /* the reader may find more some day */
-		found->size = candidate->probe.size;
-		found->is_closed = true;
-		if (position_is_before(found->end, recovery->durable))
-			found->end = recovery->durable;
+		segment->size = segment->written;
+		segment->is_closed = true;
+		if (position_is_before(segment->end, recovery->durable))
+			segment->end = recovery->durable;
 	}
-	if (candidate->unreadable || found->is_damaged)
+	if (recovery->unreadable || segment->is_damaged)
 		log_error(recovery->log,
 			  "spool %s: %s is damaged: records there are dropped, the others sent",
-			  recovery->path, candidate->name);
+			  recovery->path, recovery->name);
 }
 
 /* ---- Heads ----------------------------------------------------------------------- */
 
 /* Rebuild the head from the records. -ENOENT: there are no records. */
-static int restore_head(struct recovery *recovery, struct candidate *candidate)
+static int restore_head(struct recovery *recovery, struct segment_head *head)
 {
-	struct segment_head *head = &candidate->found.head;
 	const struct record_head *record;
 	uint64_t at = 0;
-	int err = find_record(recovery, candidate, &at, &record);
+	int err = find_record(recovery, &at, &record);
 
-	if (err || record->before.seq < candidate->seq)
+	if (err || record->before.seq < recovery->seq)
 		return -ENOENT;
 	head->first = record->before;
-	head->first.seq = candidate->seq;
-	head->made_ms = candidate->found.used_ms;
+	head->first.seq = recovery->seq;
+	head->made_ms = recovery->segment->used_ms;
 	log_error(recovery->log,
 		  "spool %s: the head of %s was damaged; its records are intact",
-		  recovery->path, candidate->name);
-	segment_write_head(candidate->probe.fd, head->first, head->made_ms);
+		  recovery->path, recovery->name);
+	segment_write_head(recovery->segment->fd, head->first, head->made_ms);
 	return 0;
 }
 
-static int read_head(struct recovery *recovery, struct candidate *candidate)
+static int read_head(struct recovery *recovery)
 {
-	int err = segment_read_head(candidate->probe.fd, &candidate->found.head);
+	struct segment *segment = recovery->segment;
+	struct segment_head head;
+	int err = segment_read_head(segment->fd, &head);
 
-	if (!err && candidate->found.head.first.seq == candidate->seq)
-		return 0;
-	return restore_head(recovery, candidate);
+	if (err || head.first.seq != recovery->seq)
+		err = restore_head(recovery, &head);
+	if (err)
+		return err;
+	segment->first = head.first;
+	segment->made_ms = head.made_ms;
+	return 0;
 }
 
-/* NULL: it is a file that a segment may be in. */
-/* 0: look at candidate->probe.fd; it is -1 where there is no segment. */
-static int open_candidate(const struct recovery *recovery,
-			  struct candidate *candidate)
+/* Without a segment where none can be in the file. */
+static int open_file(struct recovery *recovery)
 {
-	struct segment *probe = &candidate->probe;
 	const char *why = NULL;
+	struct segment *segment;
 	struct stat info;
-	int fd = own_file_open(recovery->dir_fd, candidate->name, O_RDWR, &why);
+	cleanup_fd int fd =
+		own_file_open(recovery->dir_fd, recovery->name, O_RDWR, &why);
 
 	if (fd < 0 && is_of_process(fd))
 		return fd;
 	if (fd < 0 || fstat(fd, &info)) {
-		set_aside(recovery, candidate,
-			  why ? why : strerror(fd < 0 ? -fd : errno));
-		close_fd(&fd);
+		set_aside(recovery, why ?: strerror(fd < 0 ? -fd : errno));
 		return 0;
 	}
-	probe->fd = fd;
-	candidate->found.used_ms = info.st_mtim.tv_sec * 1000LL +
-				   info.st_mtim.tv_nsec / NSEC_PER_MSEC;
+	segment = recovery->segment = calloc(1, sizeof(*segment));
+	if (!segment)
+		return -ENOMEM;
+	segment->fd = TAKE_FD(fd);
+	segment->has_checksums = true;
+	segment->used_ms = info.st_mtim.tv_sec * 1000LL +
+			   info.st_mtim.tv_nsec / NSEC_PER_MSEC;
 	if ((size_t)info.st_size > sizeof(struct segment_head))
-		probe->size = min_u64((uint64_t)info.st_size -
-					      sizeof(struct segment_head),
-				      SEGMENT_FILE_MAX) /
-			      SEGMENT_WORD * SEGMENT_WORD;
-	probe->written = probe->size;
+		segment->written = min_u64((uint64_t)info.st_size -
+						   sizeof(struct segment_head),
+					   SEGMENT_FILE_MAX) /
+				   SEGMENT_WORD * SEGMENT_WORD;
 	return 0;
 }
 
-static int look_at(struct recovery *recovery, struct candidate *candidate)
+static int look_at(struct recovery *recovery)
 {
-	int err = open_candidate(recovery, candidate);
+	int err = open_file(recovery);
 	bool is_empty;
 
-	if (err || candidate->probe.fd < 0)
+	if (err || !recovery->segment)
 		return err;
-	is_empty = candidate->probe.size < sizeof(struct record_head);
-	if (!is_empty && !read_head(recovery, candidate))
+	is_empty = recovery->segment->written < sizeof(struct record_head);
+	if (!is_empty && !read_head(recovery))
 		return 0;
 	if (is_empty ||
-	    (candidate->seq >= recovery->durable.seq && !candidate->unreadable))
-		remove_empty(recovery, candidate);
+	    (recovery->seq >= recovery->durable.seq && !recovery->unreadable))
+		remove_empty(recovery);
 	else
-		set_aside(recovery, candidate, "is no segment");
+		set_aside(recovery, "is no segment");
 	return 0;
 }
 
 /* ---- Segments -------------------------------------------------------------------- */
 
 /* If the file cannot be cut, nothing more is added to it. */
-static void cut_candidate(const struct recovery *recovery,
-			  struct candidate *candidate)
+static void cut_last(const struct recovery *recovery)
 {
-	struct segment_found *found = &candidate->found;
+	struct segment *segment = recovery->segment;
 
-	if (found->size == candidate->probe.size)
+	if (segment->size == segment->written)
 		return;
 	log_info(recovery->log,
 		 "spool %s: the last record of %s is incomplete and cut off",
-		 recovery->path, candidate->name);
-	if (ftruncate(candidate->probe.fd,
-		      (off_t)(sizeof(struct segment_head) + found->size)))
-		found->is_closed = true;
+		 recovery->path, recovery->name);
+	if (ftruncate(segment->fd,
+		      (off_t)(sizeof(struct segment_head) + segment->size)))
+		segment->is_closed = true;
 }
 
 /* @next: position of the first record of the next segment; NULL: there is no next segment. */
-static void measure_candidate(struct recovery *recovery,
-			      struct candidate *candidate,
-			      const struct position *next)
+static void measure(struct recovery *recovery, const struct position *next)
 {
-	struct segment_found *found = &candidate->found;
+	struct segment *segment = recovery->segment;
 
 	if (next && !position_is_before(recovery->durable, *next)) {
-		found->size = found->synced = candidate->probe.size;
-		found->end = found->durable = *next;
+		segment->size = segment->synced = segment->written;
+		segment->end = segment->durable = *next;
 		return;
 	}
-	read_through(recovery, candidate);
-	if (!next && found->size)
-		cut_candidate(recovery, candidate);
+	read_through(recovery);
+	if (!next && segment->size)
+		cut_last(recovery);
 	if (!next)
 		return;
-	found->end = *next;
-	if (position_is_before(found->end, found->durable))
-		found->durable = found->end;
+	segment->end = *next;
+	if (position_is_before(segment->end, segment->durable))
+		segment->durable = segment->end;
 }
 
 /* Dismiss a segment without any record. */
-static void dismiss_candidate(const struct recovery *recovery,
-			      struct candidate *candidate)
+static void dismiss(struct recovery *recovery)
 {
-	if (position_is_before(candidate->found.head.first, recovery->durable))
-		set_aside(recovery, candidate, "contains no complete record");
+	if (position_is_before(recovery->segment->first, recovery->durable))
+		set_aside(recovery, "contains no complete record");
 	else
-		remove_empty(recovery, candidate);
+		remove_empty(recovery);
 }
 
-/* Link segments from the last to the first, as each ends where the next one begins. */
-static int link_all(struct recovery *recovery, struct candidate *candidates,
-		    int n, struct segment **ret_segments)
+/* Put the file's segment in front of those behind it, as it ends where the next one begins. */
+static int recover_file(struct recovery *recovery, const char *name,
+			struct segment **segments)
 {
-	struct segment *segments = NULL;
+	struct segment *segment;
+	int err;
 
-	while (n--) {
-		struct candidate *candidate = &candidates[n];
-		struct segment *segment;
-
-		if (candidate->probe.fd < 0)
-			continue;
-		measure_candidate(recovery, candidate,
-				  segments ? &segments->first : NULL);
-		if (!candidate->found.size) {
-			dismiss_candidate(recovery, candidate);
-			continue;
-		}
-		segment = segment_reopen(candidate->probe.fd, &candidate->found);
-		if (!segment) {
-			segment_free_all(segments);
-			return -ENOMEM;
-		}
-		TAKE_FD(candidate->probe.fd);
-		segment->next = segments;
-		segments = segment;
+	recovery->name = name;
+	recovery->seq = strtoull(name, NULL, 16);
+	recovery->unreadable = 0;
+	recovery->window.segment = NULL;
+	err = look_at(recovery);
+	segment = recovery->segment;
+	if (err || !segment)
+		return err;
+	measure(recovery, *segments ? &(*segments)->first : NULL);
+	if (!segment->size) {
+		dismiss(recovery);
+		return 0;
 	}
-	*ret_segments = segments;
+	segment->written = segment->size;
+	segment->in_file = segment->end;
+	segment->is_in_doubt = segment->synced < segment->size;
+	segment->is_named = segment->synced;
+	segment->is_closed |= segment->is_in_doubt;
+	segment->next = *segments;
+	*segments = TAKE_PTR(recovery->segment);
 	return 0;
 }
 
@@ -305,45 +301,30 @@ static int is_segment(const struct dirent *entry)
 	       !strcmp(name + 16, ".seg");
 }
 
-static int recover_all(struct recovery *recovery, struct dirent **entries,
-		       int n, struct segment **ret_segments)
-{
-	struct candidate *candidates = calloc((size_t)n + 1, sizeof(*candidates));
-	int err = candidates ? 0 : -ENOMEM;
-
-	for (int i = 0; i < n && candidates; i++)
-		candidates[i].probe.fd = -1;
-	for (int i = 0; i < n && !err; i++) {
-		struct candidate *candidate = &candidates[i];
-
-		snprintf(candidate->name, sizeof(candidate->name), "%.20s",
-			 entries[i]->d_name);
-		candidate->seq = strtoull(candidate->name, NULL, 16);
-		err = look_at(recovery, candidate);
-	}
-	err = err ?: link_all(recovery, candidates, n, ret_segments);
-	for (int i = 0; i < n && candidates; i++)
-		close_fd(&candidates[i].probe.fd);
-	free(candidates);
-	return err;
-}
-
 int spool_recover(int dir_fd, const char *path, const struct log *log,
 		  struct position durable, struct segment **ret_segments)
 {
 	struct recovery recovery = {
 		.dir_fd = dir_fd, .path = path, .log = log, .durable = durable
 	};
+	struct segment *segments = NULL;
 	struct dirent **entries;
-	int n, err;
+	int n, err = 0;
 
 	n = scandirat(dir_fd, ".", &entries, is_segment, alphasort);
 	if (n < 0)
 		return -errno;
-	err = recover_all(&recovery, entries, n, ret_segments);
-	segment_window_free(&recovery.window);
-	for (int i = 0; i < n; i++)
-		free(entries[i]);
+	while (n--) {
+		err = err ?: recover_file(&recovery, entries[n]->d_name, &segments);
+		free(entries[n]);
+	}
 	free(entries);
+	segment_window_free(&recovery.window);
+	if (!err) {
+		*ret_segments = segments;
+		return 0;
+	}
+	segment_free(recovery.segment);
+	segment_free_all(segments);
 	return err;
 }
