@@ -15,48 +15,47 @@
 #include <sys/socket.h>
 #include <sys/utsname.h>
 
-static void set_v4(uint8_t ip[16], const struct in_addr *address)
+static void take_address(const struct sockaddr *address, uint8_t ip[16])
 {
+	if (address->sa_family == AF_INET6) {
+		memcpy(ip, &((const struct sockaddr_in6 *)address)->sin6_addr,
+		       16);
+		return;
+	}
 	memset(ip, 0, 10);
 	ip[10] = ip[11] = 0xff;
-	memcpy(ip + 12, address, sizeof(*address));
+	memcpy(ip + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
 }
 
-static bool parse_address(const char *text, uint8_t ip[16])
+static bool parse_address(const char *text, struct sockaddr_storage *ret_address)
 {
-	struct in_addr v4;
+	struct sockaddr_in *v4 = (void *)ret_address;
+	struct sockaddr_in6 *v6 = (void *)ret_address;
 
-	if (inet_pton(AF_INET, text, &v4) != 1)
-		return inet_pton(AF_INET6, text, ip) == 1;
-	set_v4(ip, &v4);
-	return true;
+	*ret_address = (struct sockaddr_storage){ .ss_family = AF_INET };
+	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1)
+		return true;
+	ret_address->ss_family = AF_INET6;
+	return inet_pton(AF_INET6, text, &v6->sin6_addr) == 1;
 }
 
 /* ---- The address towards other hosts ----------------------------------------------- */
 
 /* The address that the kernel would send from to @text: nothing is sent. */
-static bool find_source(int family, const char *text, uint8_t ip[16])
+static bool find_source(const char *text, uint8_t ip[16])
 {
-	cleanup_fd int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	union {
-		struct sockaddr any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} address = { .any.sa_family = (sa_family_t)family };
-	socklen_t len = family == AF_INET ? sizeof(address.v4) :
-					    sizeof(address.v6);
+	struct sockaddr_storage address;
+	socklen_t len = sizeof(address);
+	cleanup_fd int fd = -1;
 
-	address.v4.sin_port = htons(9); /* at the same place in both */
-	inet_pton(family, text,
-		  family == AF_INET ? (void *)&address.v4.sin_addr :
-				      (void *)&address.v6.sin6_addr);
-	if (fd < 0 || connect(fd, &address.any, len) ||
-	    getsockname(fd, &address.any, &len))
+	parse_address(text, &address);
+	((struct sockaddr_in *)&address)->sin_port =
+		htons(9); /* at the same place in both */
+	fd = socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, len) ||
+	    getsockname(fd, (struct sockaddr *)&address, &len))
 		return false;
-	if (family == AF_INET)
-		set_v4(ip, &address.v4.sin_addr);
-	else
-		memcpy(ip, &address.v6.sin6_addr, 16);
+	take_address((struct sockaddr *)&address, ip);
 	return true;
 }
 
@@ -91,11 +90,8 @@ static void find_any(uint8_t ip[16])
 			       entry->ifa_addr->sa_family == AF_INET))
 			found = entry;
 	}
-	if (found && found->ifa_addr->sa_family == AF_INET)
-		set_v4(ip, &((struct sockaddr_in *)found->ifa_addr)->sin_addr);
-	else if (found)
-		memcpy(ip, &((struct sockaddr_in6 *)found->ifa_addr)->sin6_addr,
-		       16);
+	if (found)
+		take_address(found->ifa_addr, ip);
 	freeifaddrs(all);
 }
 
@@ -107,19 +103,22 @@ static void find_any(uint8_t ip[16])
  */
 static void find_address(uint8_t ip[16])
 {
-	if (!find_source(AF_INET, "8.8.8.8", ip) &&
-	    !find_source(AF_INET6, "2001:4860:4860::8888", ip))
+	if (!find_source("8.8.8.8", ip) &&
+	    !find_source("2001:4860:4860::8888", ip))
 		find_any(ip);
 }
 
 void agent_read_address(struct spec *spec, uint8_t ip[16])
 {
 	const char *text = spec_string(spec, "agent_ip", NULL);
+	struct sockaddr_storage address;
 
 	memset(ip, 0, 16);
 	if (!text)
 		find_address(ip);
-	else if (!parse_address(text, ip))
+	else if (parse_address(text, &address))
+		take_address((struct sockaddr *)&address, ip);
+	else
 		spec_refuse(spec, "option agent_ip: '%s' is not an IP address",
 			    text);
 }

@@ -23,11 +23,11 @@ TEST(members_are_read_in_order)
 	struct value value;
 
 	assert_true(member_next(&at, &member));
-	assert_int_equal(member.key_len, 1);
+	assert_int_equal(member.raw.key_len, 1);
 	assert_int_equal(member.value.type, VALUE_IS_INT);
 	assert_int_equal(member.value.number, 1);
 	assert_true(member_next(&at, &member));
-	assert_memory_equal(member.key, "Bc", 2);
+	assert_memory_equal(member.raw.key, "Bc", 2);
 	assert_text(&member.value, "x");
 	assert_true(member_next(&at, &member));
 	assert_int_equal(member.value.type, VALUE_IS_ARRAY);

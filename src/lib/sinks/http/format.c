@@ -171,34 +171,22 @@ static int64_t time_of(const struct netobs_record *record)
 }
 
 static size_t put_json(const struct format *format,
-		       const struct netobs_record *record, char *to,
-		       uint32_t *ret_stream)
+		       const struct netobs_record *record, char *to)
 {
 	size_t len = put_object(format, record, to);
 
-	(void)ret_stream;
 	to[len] = '\n';
 	return len + 1;
 }
 
-static size_t put_array(const struct format *format,
-			const struct netobs_record *record, char *to,
-			uint32_t *ret_stream)
-{
-	(void)ret_stream;
-	return put_object(format, record, to);
-}
-
 /* ["<ns since 1970>","<line>"]: JSON in a string of JSON. */
 static size_t put_loki(const struct format *format,
-		       const struct netobs_record *record, char *to,
-		       uint32_t *ret_stream)
+		       const struct netobs_record *record, char *to)
 {
 	char line[SINK_JSON_MAX];
 	size_t len = put_object(format, record, line);
 	char *at = to + sprintf(to, "[\"%" PRId64 "\",\"", time_of(record));
 
-	*ret_stream = stream_of(format, record);
 	for (size_t i = 0; i < len; i++) {
 		if (line[i] == '"' || line[i] == '\\')
 			*at++ = '\\';
@@ -219,13 +207,11 @@ static size_t put_action(char *to)
 
 /* Data streams need @timestamp, which ECS has. */
 static size_t put_bulk(const struct format *format,
-		       const struct netobs_record *record, char *to,
-		       uint32_t *ret_stream)
+		       const struct netobs_record *record, char *to)
 {
 	int64_t ms = time_of(record) / NSEC_PER_MSEC;
 	size_t start = put_action(to), head = start, len;
 
-	(void)ret_stream;
 	if (!format->host_fields.is_ecs)
 		head += (size_t)sprintf(to + start, "{\"@timestamp\":%" PRId64,
 					ms);
@@ -240,8 +226,9 @@ size_t format_record(const struct format *format,
 		     const struct netobs_record *record, char *to,
 		     uint32_t *ret_stream)
 {
-	*ret_stream = 0;
-	return format->encoding->put_record(format, record, to, ret_stream);
+	*ret_stream =
+		format->encoding->has_streams ? stream_of(format, record) : 0;
+	return format->encoding->put_record(format, record, to);
 }
 
 /* ---- Bodies --------------------------------------------------------------------- */
@@ -293,11 +280,9 @@ static bool put_elements(const struct format *format,
 }
 
 static size_t put_otlp(const struct format *format,
-		       const struct netobs_record *record, char *to,
-		       uint32_t *ret_stream)
+		       const struct netobs_record *record, char *to)
 {
 	(void)format;
-	(void)ret_stream;
 	return otlp_entry(record, (uint8_t *)to);
 }
 
@@ -338,7 +323,7 @@ static const struct encoding encodings[] = {
 			    .put_record = put_json,
 			    .put_body = put_lines },
 	[ENCODING_ARRAY] = { .content_type = "application/json",
-			     .put_record = put_array,
+			     .put_record = put_object,
 			     .put_body = put_elements },
 	/* POST /loki/api/v1/push */
 	[ENCODING_LOKI] = { .content_type = "application/json",

@@ -30,8 +30,7 @@ struct encoding {
 	bool has_streams; /* records of a stream are side by side in a body */
 	/* For format_record() and format_body(). */
 	size_t (*put_record)(const struct format *format,
-			     const struct netobs_record *record, char *to,
-			     uint32_t *ret_stream);
+			     const struct netobs_record *record, char *to);
 	bool (*put_body)(const struct format *format,
 			 const struct format_part *parts, size_t n,
 			 struct buffer *body);

@@ -2,7 +2,6 @@
 #include "attributes.h"
 
 #include "record/any.h"
-#include "sink/member_names.h"
 #include "sinks/pbflow/wire.h"
 
 /* Numbers in common.proto. */
@@ -149,12 +148,6 @@ static uint8_t *put_array_attribute(uint8_t *to, uint32_t number,
 
 /* ---- What follows from a member ----------------------------------------------------- */
 
-static bool is_key(const struct member *member, const char *key)
-{
-	return member->key_len == strlen(key) &&
-	       !memcmp(member->key, key, member->key_len);
-}
-
 static uint8_t *put_text(uint8_t *to, uint32_t number, const char *name,
 			 const char *text)
 {
@@ -169,14 +162,15 @@ static uint8_t *put_consequence(uint8_t *to, uint32_t number,
 {
 	const struct value *value = &member->value;
 
-	if (is_key(member, "Proto"))
+	if (raw_member_is(&member->raw, "Proto"))
 		return put_text(to, number, "network.transport",
 				member_transport(value->number));
-	if (is_key(member, "SrcAddr"))
+	if (raw_member_is(&member->raw, "SrcAddr"))
 		return put_text(to, number, "network.type",
 				memchr(value->text, ':', value->len) ? "ipv6" :
 								       "ipv4");
-	if (is_key(member, "Interfaces") && first->type == VALUE_IS_TEXT)
+	if (raw_member_is(&member->raw, "Interfaces") &&
+	    first->type == VALUE_IS_TEXT)
 		return put_text_attribute(to, number, "network.interface.name",
 					  first->text, first->len);
 	return to;
@@ -187,8 +181,8 @@ static uint8_t *put_member(uint8_t *to, uint32_t number,
 {
 	const struct value *value = &member->value;
 	char buf[NAME_MAX_LEN];
-	const char *name =
-		member_name(NAMES_OF_OTEL, member->key, member->key_len, buf);
+	const char *name = member_name(NAMES_OF_OTEL, member->raw.key,
+				       member->raw.key_len, buf);
 	struct value first = { .type = VALUE_IS_END };
 
 	switch (value->type) {
@@ -216,7 +210,7 @@ static uint8_t *put_member(uint8_t *to, uint32_t number,
 static bool is_any_key(const struct member *member, const char *const *keys)
 {
 	for (; *keys; keys++)
-		if (is_key(member, *keys))
+		if (raw_member_is(&member->raw, *keys))
 			return true;
 	return false;
 }
@@ -233,9 +227,9 @@ uint8_t *put_record_attributes(uint8_t *to, uint32_t number,
 	if (netobs_record_json(record, json, sizeof(json)) < 0)
 		return to;
 	while (member_next(&at, &member)) {
-		if (is_key(&member, "ContainerName"))
+		if (raw_member_is(&member.raw, "ContainerName"))
 			container = member.value;
-		is_in_pod |= is_key(&member, "PodName");
+		is_in_pod |= raw_member_is(&member.raw, "PodName");
 		if (!is_any_key(&member, without))
 			to = put_member(to, number, &member);
 	}

@@ -3,6 +3,8 @@
 #ifndef NETOBS_SINKS_OTLP_ATTRIBUTES_H
 #define NETOBS_SINKS_OTLP_ATTRIBUTES_H
 
+#include "sink/member_names.h"
+
 #include <netobs/record.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,8 +33,7 @@ struct value {
 };
 
 struct member {
-	const char *key;
-	size_t key_len;
+	struct raw_member raw;
 	struct value value;
 };
 

@@ -2,8 +2,6 @@
 /* The text is this library's own: it has no blanks, and numbers are integers. */
 #include "attributes.h"
 
-#include "sink/member_names.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,14 +83,11 @@ bool value_next(char **at, struct value *ret_value)
 
 bool member_next(char **at, struct member *ret_member)
 {
-	struct raw_member raw;
 	const char *next = *at;
 
-	if (!raw_member_next(&next, &raw))
+	if (!raw_member_next(&next, &ret_member->raw))
 		return false;
 	*at += next - *at;
-	ret_member->key = raw.key;
-	ret_member->key_len = raw.key_len;
-	read_value((char *)raw.value, &ret_member->value);
+	read_value((char *)ret_member->raw.value, &ret_member->value);
 	return true;
 }
