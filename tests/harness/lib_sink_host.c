@@ -3,10 +3,13 @@
 
 #include "base/util.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -162,4 +165,76 @@ unsigned int test_host_lines(const struct test_host *host)
 	for (const char *at = host->logged; *at; at++)
 		lines += *at == '\n';
 	return lines;
+}
+
+void *test_host_module(struct test_host *host, const struct sink_module *module,
+		       const char *text)
+{
+	struct spec spec;
+	void *state = NULL;
+
+	test_host_spec(host, text, &spec);
+	if (sink_module_open(module, &spec, &host->host, &state))
+		fail_msg("%s", host->logged);
+	spec_free(&spec);
+	return state;
+}
+
+struct wanted {
+	const char *name;
+	uint64_t value;
+};
+
+static void take_counter(void *ctx, const char *name, uint64_t value)
+{
+	struct wanted *wanted = ctx;
+
+	if (!strcmp(wanted->name, name))
+		wanted->value = value;
+}
+
+uint64_t test_counter(const struct sink_module *module, const void *state,
+		      const char *name)
+{
+	struct wanted wanted = { name, UINT64_MAX };
+
+	module->counters(state, take_counter, &wanted);
+	assert_true(wanted.value != UINT64_MAX);
+	return wanted.value;
+}
+
+int test_listen(int type, uint16_t *port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons(*port),
+				       .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, type, 0), one = 1;
+
+	if (type & SOCK_STREAM)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+	if (type & SOCK_STREAM)
+		assert_int_equal(listen(fd, 4), 0);
+	getsockname(fd, (struct sockaddr *)&address, &len);
+	*port = ntohs(address.sin_port);
+	return fd;
+}
+
+void test_flow(uint64_t n, struct netobs_flow *ret_flow)
+{
+	static const struct netobs_point eth0 = { .ifindex = 2,
+						  .direction = NETOBS_INGRESS,
+						  .name = "eth0" };
+
+	*ret_flow = (struct netobs_flow){ .sz = sizeof(*ret_flow),
+					  .ethertype = 0x0800,
+					  .src = { [10] = 0xff, 0xff },
+					  .dst = { [10] = 0xff, 0xff },
+					  .proto = 17,
+					  .packets = 1,
+					  .bytes = n,
+					  .n_points = 1,
+					  .point_size = sizeof(eth0),
+					  .points = &eth0 };
 }

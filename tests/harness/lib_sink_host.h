@@ -36,6 +36,23 @@ void test_host_close(struct test_host *host);
 void test_host_spec(struct test_host *host, const char *text,
 		    struct spec *ret_spec);
 
+/* A module that is opened with options that are right. */
+void *test_host_module(struct test_host *host, const struct sink_module *module,
+		       const char *text);
+
+/* A module's counter, by its name. */
+uint64_t test_counter(const struct sink_module *module, const void *state,
+		      const char *name);
+
+/*
+ * A socket at 127.0.0.1 and *@port, or at a free one, which is noted there, if that is 0.
+ * @type: as socket(2) has it; a stream's listens.
+ */
+int test_listen(int type, uint16_t *port);
+
+/* An IPv4 flow of @n bytes at an interface. */
+void test_flow(uint64_t n, struct netobs_flow *ret_flow);
+
 /* Wait for a watched event or the time of wake_in(), for @ms at most. */
 void test_host_wait(struct test_host *host, int ms);
 

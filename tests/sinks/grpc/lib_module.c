@@ -5,31 +5,10 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
-static const struct netobs_point eth0 = { .ifindex = 2,
-					  .direction = NETOBS_INGRESS,
-					  .name = "eth0" };
-
-static void make_record(uint64_t n, struct netobs_flow *ret_flow)
-{
-	*ret_flow =
-		(struct netobs_flow){ .sz = sizeof(*ret_flow),
-				      .ethertype = 0x0800,
-				      .src = { [10] = 0xff, 0xff },
-				      .dst = { [10] = 0xff, 0xff },
-				      .proto = 17,
-				      .packets = 1,
-				      .bytes = n,
-				      .n_points = 1,
-				      .point_size = sizeof(struct netobs_point),
-				      .points = &eth0 };
-}
 
 static const struct sink_module *kind_of(const struct module_fixture *f)
 {
@@ -38,20 +17,13 @@ static const struct sink_module *kind_of(const struct module_fixture *f)
 
 int module_set_up(void **state)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	socklen_t len = sizeof(address);
 	struct module_fixture *f = calloc(1, sizeof(*f));
 	struct collector *c = &f->collector;
 
 	test_host_open(&f->host);
-	f->host.make = make_record;
+	f->host.make = test_flow;
 	c->fd = -1;
-	c->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-	assert_int_equal(bind(c->listener, (struct sockaddr *)&address, len), 0);
-	assert_int_equal(listen(c->listener, 4), 0);
-	getsockname(c->listener, (struct sockaddr *)&address, &len);
-	c->port = ntohs(address.sin_port);
+	c->listener = test_listen(SOCK_STREAM | SOCK_NONBLOCK, &c->port);
 	*state = f;
 	return 0;
 }
@@ -72,15 +44,10 @@ int module_tear_down(void **state)
 void module_open(struct module_fixture *f, const char *options)
 {
 	char text[256];
-	struct spec spec;
 
 	snprintf(text, sizeof(text), "%s://127.0.0.1:%u%s%s", kind_of(f)->kind,
 		 f->collector.port, *options ? "?" : "", options);
-	test_host_spec(&f->host, text, &spec);
-	assert_int_equal(sink_module_open(kind_of(f), &spec, &f->host.host,
-					  &f->module),
-			 0);
-	spec_free(&spec);
+	f->module = test_host_module(&f->host, kind_of(f), text);
 }
 
 void module_turn(struct module_fixture *f, bool flush)
@@ -118,28 +85,9 @@ void module_work_until_calls(struct module_fixture *f, uint32_t calls)
 	await_by(f->collector.n_rpcs >= calls, module_turn(f, true));
 }
 
-static void take_counter(void *ctx, const char *name, uint64_t value)
-{
-	const struct {
-		const char *name;
-		uint64_t *to;
-	} *wanted = ctx;
-
-	if (!strcmp(name, wanted->name))
-		*wanted->to = value;
-}
-
 uint64_t module_counter(const struct module_fixture *f, const char *name)
 {
-	uint64_t value = UINT64_MAX;
-	struct {
-		const char *name;
-		uint64_t *to;
-	} wanted = { name, &value };
-
-	kind_of(f)->counters(f->module, take_counter, &wanted);
-	assert_true(value != UINT64_MAX);
-	return value;
+	return test_counter(kind_of(f), f->module, name);
 }
 
 void module_fail_then_recover(struct module_fixture *f, const char *logged)

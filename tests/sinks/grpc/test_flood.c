@@ -9,8 +9,6 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -90,41 +88,12 @@ static void *run_peer(void *arg)
 	return NULL;
 }
 
-static uint16_t listen_somewhere(int *ret_fd)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	socklen_t len = sizeof(address);
-
-	*ret_fd = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(bind(*ret_fd, (struct sockaddr *)&address, len), 0);
-	assert_int_equal(listen(*ret_fd, 4), 0);
-	getsockname(*ret_fd, (struct sockaddr *)&address, &len);
-	return ntohs(address.sin_port);
-}
-
 static int64_t cpu_us(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
 	return now.tv_sec * 1000000LL + now.tv_nsec / 1000;
-}
-
-static void make_record(uint64_t n, struct netobs_flow *ret_flow)
-{
-	static const struct netobs_point eth0 = { .ifindex = 2,
-						  .direction = NETOBS_INGRESS,
-						  .name = "eth0" };
-
-	*ret_flow = (struct netobs_flow){ .sz = sizeof(*ret_flow),
-					  .ethertype = 0x0800,
-					  .proto = 17,
-					  .packets = 1,
-					  .bytes = n,
-					  .n_points = 1,
-					  .point_size = sizeof(eth0),
-					  .points = &eth0 };
 }
 
 /* The longest call of all. */
@@ -146,23 +115,19 @@ static int64_t measure_flood(const struct flood *flood)
 {
 	struct peer peer = { .flood = flood };
 	struct test_host host;
-	struct spec spec;
 	pthread_t thread;
 	char text[128];
-	void *module = NULL;
+	void *module;
 	int64_t longest;
-	uint16_t port = listen_somewhere(&peer.listener);
+	uint16_t port = 0;
 
+	peer.listener = test_listen(SOCK_STREAM, &port);
 	pthread_create(&thread, NULL, run_peer, &peer);
 	test_host_open(&host);
-	host.make = make_record;
+	host.make = test_flow;
 	host.n_records = 3000000;
 	snprintf(text, sizeof(text), "grpc://127.0.0.1:%u?batch_bytes=4M", port);
-	test_host_spec(&host, text, &spec);
-	assert_int_equal(sink_module_open(&netobs_sink_module, &spec,
-					  &host.host, &module),
-			 0);
-	spec_free(&spec);
+	module = test_host_module(&host, &netobs_sink_module, text);
 	longest = work_for_a_while(&host, module);
 	sink_module_close(&netobs_sink_module, module);
 	peer.is_over = true;

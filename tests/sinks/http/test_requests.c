@@ -28,32 +28,16 @@ CURLMcode curl_multi_add_handle(CURLM *multi, CURL *easy)
 	return CURLM_OUT_OF_MEMORY;
 }
 
-static void make_record(uint64_t n, struct netobs_flow *ret_flow)
-{
-	*ret_flow = (struct netobs_flow){ .sz = sizeof(*ret_flow),
-					  .ethertype = 0x0800,
-					  .proto = 17,
-					  .packets = 1,
-					  .bytes = n,
-					  .point_size =
-						  sizeof(struct netobs_point) };
-}
-
 TEST(a_failed_start_is_repeated_later)
 {
 	struct test_host host;
-	struct spec spec;
-	void *module = NULL;
+	void *module;
 
 	test_host_open(&host);
-	host.make = make_record;
+	host.make = test_flow;
 	host.n_records = 10;
-	test_host_spec(&host, "http://127.0.0.1:9/?batch_delay=0&requests=4",
-		       &spec);
-	assert_int_equal(sink_module_open(&netobs_sink_module, &spec,
-					  &host.host, &module),
-			 0);
-	spec_free(&spec);
+	module = test_host_module(&host, &netobs_sink_module,
+				  "http://127.0.0.1:9/?batch_delay=0&requests=4");
 	is_out_of_memory = true;
 	assert_int_equal(netobs_sink_module.work(module, true), 0);
 	assert_int_equal(starts, 1);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
 #include "lib_session.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,32 +41,16 @@ static void keep(const struct ipfix_record *record, void *ctx)
 
 void session_listen(struct session *f, int type)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_port = htons(f->port) };
-	socklen_t len = sizeof(address);
-
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	f->fd = socket(AF_INET, type | SOCK_NONBLOCK, 0);
-	assert_int_equal(bind(f->fd, (struct sockaddr *)&address, len), 0);
-	assert_int_equal(getsockname(f->fd, (struct sockaddr *)&address, &len),
-			 0);
-	if (type == SOCK_STREAM)
-		assert_int_equal(listen(f->fd, 5), 0);
-	f->port = ntohs(address.sin_port);
+	f->fd = test_listen(type | SOCK_NONBLOCK, &f->port);
 }
 
 void session_open(struct session *f, const char *transport, const char *options)
 {
 	char text[256];
-	struct spec spec;
 
 	snprintf(text, sizeof(text), "ipfix:%s://%s:%u%s", transport,
 		 f->name ?: "127.0.0.1", f->port, options);
-	test_host_spec(&f->host, text, &spec);
-	assert_int_equal(sink_module_open(&netobs_sink_module, &spec,
-					  &f->host.host, &f->state),
-			 0);
-	spec_free(&spec);
+	f->state = test_host_module(&f->host, &netobs_sink_module, text);
 }
 
 struct ipfix_reader session_reader(struct session *f)
@@ -104,16 +86,7 @@ void session_work(struct session *f, bool flush)
 	assert_int_equal(netobs_sink_module.work(f->state, flush), 0);
 }
 
-static uint64_t counter_value;
-
-static void take_counter(void *ctx, const char *name, uint64_t value)
-{
-	if (!strcmp(ctx, name))
-		counter_value = value;
-}
-
 uint64_t session_counter(struct session *f, const char *name)
 {
-	netobs_sink_module.counters(f->state, take_counter, (void *)name);
-	return counter_value;
+	return test_counter(&netobs_sink_module, f->state, name);
 }

@@ -91,21 +91,10 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* At 127.0.0.1, and f->port if there is one. */
+/* At f->port if there is one. */
 static void start_listening(struct fixture *f)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_port = htons(f->port),
-				       .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	socklen_t len = sizeof(address);
-	int one = 1;
-
-	f->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-	setsockopt(f->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	assert_int_equal(bind(f->listener, (struct sockaddr *)&address, len), 0);
-	assert_int_equal(listen(f->listener, 4), 0);
-	getsockname(f->listener, (struct sockaddr *)&address, &len);
-	f->port = ntohs(address.sin_port);
+	f->listener = test_listen(SOCK_STREAM | SOCK_NONBLOCK, &f->port);
 }
 
 /* A port without a listener. */

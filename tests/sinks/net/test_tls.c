@@ -33,17 +33,10 @@ struct fixture {
 
 static int set_up(void **state)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	socklen_t len = sizeof(address);
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	test_host_open(&f->host);
-	f->listener = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(bind(f->listener, (struct sockaddr *)&address, len), 0);
-	assert_int_equal(listen(f->listener, 4), 0);
-	getsockname(f->listener, (struct sockaddr *)&address, &len);
-	f->port = ntohs(address.sin_port);
+	f->listener = test_listen(SOCK_STREAM, &f->port);
 	*state = f;
 	return 0;
 }
