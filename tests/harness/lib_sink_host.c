@@ -26,9 +26,9 @@ static void keep_line(int level, const char *message, void *user)
 	struct test_host *host = user;
 	size_t used = strlen(host->logged);
 
-	(void)level;
-	snprintf(host->logged + used, sizeof(host->logged) - used, "%s\n",
-		 message);
+	if (level <= NETOBS_LOG_INFO)
+		snprintf(host->logged + used, sizeof(host->logged) - used,
+			 "%s\n", message);
 }
 
 static bool next(struct sink_host *arg, struct sink_item *ret_item)
@@ -89,13 +89,16 @@ static int watch(struct sink_host *arg, int fd, uint32_t events)
 	struct test_host *host = (struct test_host *)arg;
 	struct epoll_event event = { .events = events, .data.fd = fd };
 
+	if (!events && epoll_ctl(host->epoll_fd, EPOLL_CTL_DEL, fd, NULL))
+		return -errno;
 	if (!events)
-		return epoll_ctl(host->epoll_fd, EPOLL_CTL_DEL, fd, NULL) ?
-			       -errno :
-			       0;
-	if (!epoll_ctl(host->epoll_fd, EPOLL_CTL_MOD, fd, &event))
-		return 0;
-	return epoll_ctl(host->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+		host->n_watched--;
+	else if (epoll_ctl(host->epoll_fd, EPOLL_CTL_MOD, fd, &event)) {
+		if (epoll_ctl(host->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+			return -errno;
+		host->n_watched++;
+	}
+	return 0;
 }
 
 static void wake_in(struct sink_host *arg, int ms)
@@ -139,6 +142,7 @@ void test_host_open(struct test_host *host)
 void test_host_close(struct test_host *host)
 {
 	close_fd(&host->epoll_fd);
+	assert_int_equal(host->n_watched, 0);
 }
 
 void test_host_spec(struct test_host *host, const char *text,

@@ -15,6 +15,7 @@ struct test_host {
 	struct sink_host host; /* first */
 	struct log log;
 	int epoll_fd;
+	int n_watched;	 /* descriptors; none is left at the end */
 	int64_t wake_ms; /* CLOCK_MONOTONIC; 0: never */
 	char logged[16384];
 
