@@ -84,7 +84,7 @@ struct output_counts {
 struct output {
 	const struct output_ops *ops;
 	struct sink_host *host;
-	const struct config *config;
+	struct config *config;
 	size_t size;	   /* size of a message, in this session */
 	uint32_t sequence; /* sequence number that a new session begins with */
 	struct position acked;

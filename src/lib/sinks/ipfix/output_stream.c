@@ -21,7 +21,7 @@ static struct stream_output *stream_of_output(struct output *output)
 static int stream_output_open(struct output *output)
 {
 	struct stream_output *out = stream_of_output(output);
-	const struct config *config = output->config;
+	struct config *config = output->config;
 	const struct stream_options options = {
 		.address = config->address,
 		.source = config->source,

@@ -253,13 +253,12 @@ static bool try_next(struct stream *stream)
 
 static void refresh_certificates(struct stream *stream)
 {
-	const struct tls_context *tls = stream->options.tls;
+	struct tls_context *tls = stream->options.tls;
 
 	if (tls_context_refresh(tls))
 		outage_log(&stream->outage, stream->host->log, NETOBS_LOG_ERROR,
-			   tls->files->error,
-			   "%s: %s; the previous one stays in use",
-			   stream->options.address.name, tls->files->error);
+			   tls->error, "%s: %s; the previous one stays in use",
+			   stream->options.address.name, tls->error);
 }
 
 static bool finish_connecting(struct stream *stream)

@@ -25,8 +25,8 @@
 struct stream_options {
 	struct address address;
 	struct sockaddr_storage source; /* AF_UNSPEC: any */
-	const struct tls_context *tls; /* NULL: plain TCP; outlives the stream */
-	uint32_t connect_ms;	       /* per address, with TLS; 0: 4 s */
+	struct tls_context *tls; /* NULL: plain TCP; outlives the stream */
+	uint32_t connect_ms;	 /* per address, with TLS; 0: 4 s */
 	uint32_t retry_ms, retry_max_ms; /* 0: 1 s, growing to 3 s */
 	uint32_t unanswered_ms; /* without an answer it has failed; 0: 8 s */
 	uint32_t good_ms;	/* 0: only stream_is_good() says so */

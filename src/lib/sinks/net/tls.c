@@ -261,8 +261,8 @@ int tls_start(struct tls *tls, const struct tls_context *context, int fd)
 
 	*tls = (struct tls){ .fd = fd };
 	ERR_clear_error();
-	SSL_CTX_set_client_cert_cb(context->files->ctx, note_asked);
-	tls->ssl = SSL_new(context->files->ctx);
+	SSL_CTX_set_client_cert_cb(context->ctx, note_asked);
+	tls->ssl = SSL_new(context->ctx);
 	bio = tls->ssl ? tls_bio_new(context->method, tls) : NULL;
 	if (!bio || !become_client(tls->ssl, context)) {
 		BIO_free(bio);

@@ -14,13 +14,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The contents of files, which are read again when the files change. */
-struct tls_files {
-	SSL_CTX *ctx;
-	uint64_t stamp;	 /* stamp of the files when they were read */
-	char error[512]; /* the error of the last reading; "": none */
-};
-
 /* The part that all connections of a sink share. */
 struct tls_context {
 	BIO_METHOD *method;    /* how the socket is written to and read from */
@@ -28,7 +21,9 @@ struct tls_context {
 	bool is_address;       /* the name is an address */
 	char *ca, *cert, *key; /* paths; NULL: none */
 	const char *alpn;
-	struct tls_files *files;
+	SSL_CTX *ctx; /* the contents of the files, which are read again when they change */
+	uint64_t stamp;	 /* stamp of the files when they were read */
+	char error[512]; /* the error of the last reading; "": none */
 };
 
 /*
@@ -42,9 +37,9 @@ int tls_context_open(struct tls_context *context, struct spec *spec,
 /*
  * Before a connection is made: read the files again if they have changed, since
  * certificates are renewed while programs run. -EINVAL: what is read is of no use, as
- * context->files->error says; what was read before is used.
+ * context->error says; what was read before is used.
  */
-int tls_context_refresh(const struct tls_context *context);
+int tls_context_refresh(struct tls_context *context);
 
 /* For sinks without TLS: refuse the options above. */
 void tls_refuse_options(struct spec *spec);

@@ -42,19 +42,18 @@ bool tls_has_options(struct spec *spec)
 /* ---- Files --------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static bool
-refuse_context(const struct tls_context *context, const char *format, ...)
+refuse_context(struct tls_context *context, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(context->files->error, sizeof(context->files->error), format,
-		  args);
+	vsnprintf(context->error, sizeof(context->error), format, args);
 	va_end(args);
 	ERR_clear_error();
 	return false;
 }
 
-static bool refuse_file(const struct tls_context *context, const char *option,
+static bool refuse_file(struct tls_context *context, const char *option,
 			const char *path, const char *what)
 {
 	const char *reason = ERR_reason_error_string(ERR_peek_error());
@@ -66,7 +65,7 @@ static bool refuse_file(const struct tls_context *context, const char *option,
 }
 
 /* OpenSSL's messages about missing files are not readable. */
-static bool is_readable(const struct tls_context *context, const char *option,
+static bool is_readable(struct tls_context *context, const char *option,
 			const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -97,7 +96,7 @@ static int no_passphrase(char *to, int size, int is_writing, void *user)
 	return -1;
 }
 
-static bool load_ca(const struct tls_context *context, SSL_CTX *ctx)
+static bool load_ca(struct tls_context *context, SSL_CTX *ctx)
 {
 	const char *path = context->ca;
 
@@ -110,7 +109,7 @@ static bool load_ca(const struct tls_context *context, SSL_CTX *ctx)
 		refuse_file(context, CA, path, "there is no certificate in it"));
 }
 
-static bool load_key(const struct tls_context *context, SSL_CTX *ctx)
+static bool load_key(struct tls_context *context, SSL_CTX *ctx)
 {
 	const char *key = context->key;
 	bool was_asked = false;
@@ -136,7 +135,7 @@ static bool load_key(const struct tls_context *context, SSL_CTX *ctx)
 	return refuse_file(context, KEY, key, "there is no private key in it");
 }
 
-static bool load_own(const struct tls_context *context, SSL_CTX *ctx)
+static bool load_own(struct tls_context *context, SSL_CTX *ctx)
 {
 	if (!context->cert)
 		return true;
@@ -164,7 +163,7 @@ static bool set_alpn(SSL_CTX *ctx, const char *alpn)
 	return !SSL_CTX_set_alpn_protos(ctx, list, (unsigned int)len + 1);
 }
 
-static bool set_up(const struct tls_context *context, SSL_CTX *ctx)
+static bool set_up(struct tls_context *context, SSL_CTX *ctx)
 {
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION);
@@ -177,7 +176,7 @@ static bool set_up(const struct tls_context *context, SSL_CTX *ctx)
 }
 
 /* Replaces the previous files, unless loading fails. */
-static bool load_files(const struct tls_context *context)
+static bool load_files(struct tls_context *context)
 {
 	SSL_CTX *ctx;
 
@@ -189,9 +188,9 @@ static bool load_files(const struct tls_context *context)
 		ERR_clear_error();
 		return false;
 	}
-	SSL_CTX_free(context->files->ctx);
-	context->files->ctx = ctx;
-	context->files->error[0] = '\0';
+	SSL_CTX_free(context->ctx);
+	context->ctx = ctx;
+	context->error[0] = '\0';
 	ERR_clear_error();
 	return true;
 }
@@ -215,13 +214,13 @@ static uint64_t stamp_files(const struct tls_context *context)
 	return sum;
 }
 
-int tls_context_refresh(const struct tls_context *context)
+int tls_context_refresh(struct tls_context *context)
 {
 	uint64_t now = stamp_files(context);
 
-	if (context->files->ctx && now == context->files->stamp)
+	if (context->ctx && now == context->stamp)
 		return 0;
-	context->files->stamp = now;
+	context->stamp = now;
 	return load_files(context) ? 0 : -EINVAL;
 }
 
@@ -256,37 +255,23 @@ static bool read_options(struct tls_context *context, struct spec *spec,
 	return set_name(context, spec_string(spec, "server_name", host));
 }
 
-static int init_context(struct tls_context *context)
-{
-	context->method = tls_bio_method();
-	context->files = calloc(1, sizeof(*context->files));
-	if (context->method && context->files)
-		return 0;
-	tls_context_close(context);
-	return -ENOMEM;
-}
-
 int tls_context_open(struct tls_context *context, struct spec *spec,
 		     const char *host, const char *alpn)
 {
-	int err;
-
-	*context = (struct tls_context){ .alpn = alpn };
-	err = init_context(context);
-	if (err)
-		return err;
+	*context =
+		(struct tls_context){ .alpn = alpn, .method = tls_bio_method() };
+	if (!context->method)
+		return -ENOMEM;
 	if (read_options(context, spec, host) && !tls_context_refresh(context))
 		return 0;
-	spec_refuse(spec, "%s", context->files->error);
+	spec_refuse(spec, "%s", context->error);
 	tls_context_close(context);
 	return -EINVAL;
 }
 
 void tls_context_close(struct tls_context *context)
 {
-	if (context->files)
-		SSL_CTX_free(context->files->ctx);
-	free(context->files);
+	SSL_CTX_free(context->ctx);
 	BIO_meth_free(context->method);
 	free(context->ca);
 	free(context->cert);
