@@ -267,20 +267,14 @@ static void add_content_headers(struct http_options *options)
 
 /* ---- The rest ------------------------------------------------------------------- */
 
-static char *copy_option(struct spec *spec, const char *name)
-{
-	const char *text = spec_string(spec, name, NULL);
-
-	return text ? strdup(text) : NULL;
-}
-
 static void read_http_tls(struct http_options *options, struct spec *spec)
 {
-	char **const files[] = { &options->ca, &options->cert, &options->key };
+	const char **const files[] = { &options->ca, &options->cert,
+				       &options->key };
 	static const char *const names[] = { "ca", "cert", "key_file" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		*files[i] = copy_option(spec, names[i]);
+		*files[i] = spec_string(spec, names[i], NULL);
 		if (!*files[i])
 			continue;
 		if (strcmp(scheme_of(spec), "https"))
@@ -329,7 +323,7 @@ int http_options_read(struct http_options *options, struct spec *spec,
 	read_authentication(options, spec);
 	add_content_headers(options);
 	read_http_tls(options, spec);
-	options->proxy = copy_option(spec, "proxy");
+	options->proxy = spec_string(spec, "proxy", NULL);
 	return 0;
 }
 
@@ -342,9 +336,5 @@ void http_options_free(struct http_options *options)
 			       strlen(options->credentials));
 	free(options->credentials);
 	free(options->url);
-	free(options->ca);
-	free(options->cert);
-	free(options->key);
-	free(options->proxy);
 	*options = (struct http_options){ 0 };
 }

@@ -25,9 +25,9 @@ struct http_options {
 	uint32_t timeout_ms;
 	struct packer_options packer;
 	struct curl_slist *headers;
-	char *credentials;     /* NULL, or USER:PASSWORD */
-	char *ca, *cert, *key; /* paths; NULL: none */
-	char *proxy;	       /* in libcurl's syntax; NULL: none */
+	char *credentials; /* NULL, or USER:PASSWORD */
+	/* The spec's, of which libcurl makes copies: paths, and what it takes for a proxy. NULL: none. */
+	const char *ca, *cert, *key, *proxy;
 };
 
 /**

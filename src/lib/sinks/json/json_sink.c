@@ -205,12 +205,6 @@ static int open_target(struct line_out *out, const char *target)
 	return 0;
 }
 
-static bool is_file(const struct spec *spec)
-{
-	return spec->target &&
-	       strncmp(spec->target, unix_prefix, strlen(unix_prefix)) != 0;
-}
-
 /* Refuse targets that look like network addresses of other kinds. */
 static void refuse_network(struct spec *spec)
 {
@@ -227,76 +221,43 @@ static void refuse_network(struct spec *spec)
 			    spec->target, spec->target);
 }
 
-struct line_options {
-	struct rotate_options rotation;
-	struct packer_options packer;
-	bool rotates;
-};
-
-static void check_line_options(struct spec *spec,
-			       const struct line_options *options, bool packs)
-{
-	if (!options->rotates && packs)
-		spec_refuse(spec,
-			    "compress needs rotate.bytes or rotate.interval");
-	if (is_file(spec)) {
-		refuse_network(spec);
-		return;
-	}
-	if (options->rotates)
-		spec_refuse(spec, "only a file can be rotated");
-	if (options->rotation.mode)
-		spec_refuse(spec, "mode is for files");
-}
-
 /* Errors of options are logged. */
-static void parse_line_options(struct spec *spec, struct line_options *options)
-{
-	struct rotate_options *rotation = &options->rotation;
-	bool packs;
-
-	options->rotates = rotate_parse(spec, ROTATE_MIN, rotation);
-	packs = packer_parse(spec, &options->packer);
-	rotation->suffix = options->packer.suffix;
-	check_line_options(spec, options, packs);
-}
-
-static int open_rotated(struct line_out *out, const char *path,
-			const struct rotate_options *rotation)
-{
-	out->kind = LINE_OUT_FILE;
-	out->path = strdup(path);
-	return out->path ? rotate_open(out->path, rotation, out->host,
-				       &out->rotated) :
-			   -ENOMEM;
-}
-
-static int open_line_output(struct line_out *out, const struct spec *spec,
-			    const struct line_options *options)
-{
-	if (options->rotates)
-		return open_rotated(out, spec->target, &options->rotation);
-	return open_target(out, spec->target);
-}
-
 static int line_out_open(struct line_out *out, struct spec *spec,
 			 struct sink_host *host)
 {
-	struct line_options options;
+	const bool is_file = spec->target && strncmp(spec->target, unix_prefix,
+						     strlen(unix_prefix)) != 0;
+	struct rotate_options rotation;
+	struct packer_options packer;
+	const bool rotates = rotate_parse(spec, ROTATE_MIN, &rotation);
 	int err;
 
-	parse_line_options(spec, &options);
+	if (packer_parse(spec, &packer) && !rotates)
+		spec_refuse(spec,
+			    "compress needs rotate.bytes or rotate.interval");
+	if (is_file)
+		refuse_network(spec);
+	else if (rotates)
+		spec_refuse(spec, "only a file can be rotated");
+	else if (rotation.mode)
+		spec_refuse(spec, "mode is for files");
+	rotation.suffix = packer.suffix;
 	*out = (struct line_out){
 		.host = host,
 		.fd = -1,
-		.mode = options.rotation.mode ?: ROTATE_MODE,
+		.mode = rotation.mode ?: ROTATE_MODE,
 		.retry.most_ms = RETRY_MAX_MS,
 	};
 	host->outage = &out->outage;
 	/* A trial, which ends in spec_finish(), sees whether there is the compressor. */
-	err = packer_open(&out->packer, &options.packer, host->log) ?:
-		      spec_finish(spec);
-	return err ? err : open_line_output(out, spec, &options);
+	err = packer_open(&out->packer, &packer, host->log) ?: spec_finish(spec);
+	if (err || !rotates)
+		return err ?: open_target(out, spec->target);
+	out->kind = LINE_OUT_FILE;
+	out->path = strdup(spec->target);
+	return out->path ?
+		       rotate_open(out->path, &rotation, host, &out->rotated) :
+		       -ENOMEM;
 }
 
 static void line_out_close_target(struct line_out *out)
