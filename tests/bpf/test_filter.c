@@ -7,6 +7,7 @@
  * NETOBS_TEST_SEED repeats a run, NETOBS_TEST_PROGRAMS makes it longer.
  */
 #include "lib_lab.h"
+#include "lib_seed.h"
 #include "lib_test.h"
 
 #include "bpf/parse/headers.h"
@@ -22,7 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 enum {
@@ -585,21 +585,8 @@ TEST(what_is_not_a_program_is_refused)
 	code_done(&none);
 }
 
-static int choose_seed(void **state)
-{
-	const char *given = getenv("NETOBS_TEST_SEED");
-
-	(void)state;
-	if (given)
-		seed = strtoull(given, NULL, 0);
-	else if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		return -1;
-	first_seed = seed = seed ?: 1;
-	print_message("NETOBS_TEST_SEED=%#" PRIx64 "\n", seed);
-	return 0;
-}
-
 int main(void)
 {
-	return tests_run(choose_seed, NULL);
+	seed = first_seed = test_seed() ?: 1;
+	return tests_run(NULL, NULL);
 }

@@ -5,14 +5,12 @@
  * fresh secrets; NETOBS_TEST_SEED repeats a run.
  */
 #include "host.h"
+#include "lib_seed.h"
 #include "lib_test.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 enum {
 	SMALL = 1 << 12,
@@ -171,6 +169,13 @@ static void vary_ports(const struct draw *draw, uint64_t *lanes, uint32_t i)
 	lanes[4] ^= part_of(draw, i, 0, 2) << 32 ^ part_of(draw, i, 1, 2) << 48;
 }
 
+/* The flows of many interfaces and VLANs. */
+static void vary_point(const struct draw *draw, uint64_t *lanes, uint32_t i)
+{
+	lanes[4] ^= part_of(draw, i, 0, 2);
+	lanes[5] ^= part_of(draw, i, 1, 2);
+}
+
 static void vary_vni_and_address(const struct draw *draw, uint64_t *lanes,
 				 uint32_t i)
 {
@@ -209,6 +214,7 @@ static const struct family families[] = {
 	{ "ipv4", vary_ipv4 },
 	{ "ipv4 tops", vary_ipv4_tops },
 	{ "ports", vary_ports },
+	{ "interface and VLAN", vary_point },
 	{ "vni and address", vary_vni_and_address },
 	{ "random xors", vary_by_random_xors },
 	{ "random sums", vary_by_random_sums },
@@ -349,19 +355,6 @@ static struct fault find_fault(uint64_t *hashes, uint32_t n)
 
 /* ---- The attacks ------------------------------------------------------------- */
 
-static uint64_t choose_seed(void)
-{
-	const char *given = getenv("NETOBS_TEST_SEED");
-	uint64_t seed = 0;
-
-	if (given)
-		seed = strtoull(given, NULL, 0);
-	else if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		fail_msg("getrandom");
-	print_message("NETOBS_TEST_SEED=%#" PRIx64 "\n", seed);
-	return seed;
-}
-
 static struct flow_key member(const struct family *family,
 			      const struct draw *draw, uint32_t i)
 {
@@ -378,7 +371,7 @@ static struct flow_key member(const struct family *family,
 static bool is_ipv4_family(const struct family *family)
 {
 	return family->vary == vary_ipv4 || family->vary == vary_ipv4_tops ||
-	       family->vary == vary_ports;
+	       family->vary == vary_ports || family->vary == vary_point;
 }
 
 static uint64_t hash_flow(const struct family *family, struct flow_key *key,
@@ -439,7 +432,7 @@ static void attack(const struct family *family, hash_fn hash, uint64_t *seed,
 
 TEST(flows_are_spread_as_at_random)
 {
-	uint64_t seed = choose_seed();
+	uint64_t seed = test_seed();
 
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < N_FAMILIES; i++) {
@@ -453,10 +446,11 @@ TEST(flows_are_spread_as_at_random)
 
 TEST(tunnels_are_told_apart)
 {
-	uint64_t seed = choose_seed();
+	uint64_t seed = test_seed();
 
 	for (int i = 0; i < N_FAMILIES; i++) {
 		if (families[i].vary == vary_ports ||
+		    families[i].vary == vary_point ||
 		    families[i].vary == vary_vni_and_address ||
 		    families[i].vary == vary_by_random_xors ||
 		    families[i].vary == vary_by_random_sums)
@@ -468,7 +462,7 @@ TEST(tunnels_are_told_apart)
 /* Where one of a tunnel's hashes is the same for two, the other is not. */
 TEST(hashes_of_tunnels_are_independent)
 {
-	uint64_t seed = choose_seed();
+	uint64_t seed = test_seed();
 	struct hash_secret secret = draw_secret(&seed);
 
 	for (int i = 0; i < SMALL; i++) {
@@ -484,5 +478,36 @@ TEST(hashes_of_tunnels_are_independent)
 		assert_int_equal(hash_addrs(&key, secret.outer), before);
 		assert_int_not_equal(hash_addrs(&key, secret.outer_check),
 				     before);
+	}
+}
+
+/* ---- What hashes depend on ---------------------------------------------------- */
+
+static void assert_hash_depends_on(const struct flow_key *key, size_t word)
+{
+	uint64_t hash = hash_key(key, &host_secret);
+
+	for (size_t bit = 0; bit < 32; bit++) {
+		struct flow_key other = *key;
+
+		((uint32_t *)&other)[word] ^= 1U << bit;
+		assert_int_not_equal(hash_key(&other, &host_secret), hash);
+	}
+}
+
+/* Others than these are the same in each key of its kind. */
+TEST(hash_depends_on_every_bit_that_differs)
+{
+	static const size_t ipv4_words[] = { 3, 7, 8, 9, 10, 11 };
+	const struct flow_key ipv4 = { .proto = 6 },
+			      ipv6 = { .proto = 6, .flags = KEY_IPV6 },
+			      tunnelled = { .proto = 6, .tunnel = TUNNEL_VXLAN };
+
+	for (size_t i = 0; i < sizeof(ipv4_words) / sizeof(ipv4_words[0]); i++)
+		assert_hash_depends_on(&ipv4, ipv4_words[i]);
+	for (size_t word = 0; word < HASH_FLOW_WORDS; word++) {
+		assert_hash_depends_on(&tunnelled, word);
+		if (word < 12)
+			assert_hash_depends_on(&ipv6, word);
 	}
 }
