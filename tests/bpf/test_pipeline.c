@@ -15,10 +15,9 @@
 #include <unistd.h>
 
 /* Few, so that logs fill up as well; 64 KiB, as pages of arm64 may have. */
+enum { LOG_SLOTS = 1024 };
 
 static const struct rate all_packets;
-
-enum { LOG_SLOTS = 1024 };
 
 /* One interface, every drain reports all. */
 struct fixture {
@@ -27,7 +26,7 @@ struct fixture {
 	struct host host;
 	struct pipeline pipeline;
 	struct programs programs;
-	int64_t now_ns;
+	bool is_open;
 };
 
 static void open_pipeline(struct fixture *f,
@@ -41,6 +40,34 @@ static void open_pipeline(struct fixture *f,
 			 0);
 }
 
+static int set_up(void **state)
+{
+	static struct fixture f;
+
+	*state = &f;
+	return 0;
+}
+
+static void done(struct fixture *f)
+{
+	if (!f->is_open)
+		return;
+	programs_close(&f->programs);
+	pipeline_done(&f->pipeline);
+	host_done(&f->host);
+	witness_clear(&f->witness);
+	f->is_open = false;
+}
+
+static int tear_down(void **state)
+{
+	done(*state);
+	return 0;
+}
+
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
+
+/* What was open before is closed. */
 static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 {
 	static const struct world_link links[] = { { .ifindex = 1 },
@@ -64,7 +91,9 @@ static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 		.user = &f->witness,
 	};
 
+	done(f);
 	memset(f, 0, sizeof(*f));
+	f->is_open = true;
 	inject_pin();
 	f->log = witness_log(&f->witness);
 	world_build(&f->host, 1, links);
@@ -74,14 +103,6 @@ static void open_lanes(struct fixture *f, uint32_t max_flows, uint32_t lanes)
 static void open_with(struct fixture *f, uint32_t max_flows)
 {
 	open_lanes(f, max_flows, 0);
-}
-
-static void done(struct fixture *f)
-{
-	programs_close(&f->programs);
-	pipeline_done(&f->pipeline);
-	host_done(&f->host);
-	witness_clear(&f->witness);
 }
 
 static void begin(struct fixture *f, enum merge_mode mode)
@@ -100,6 +121,22 @@ static void relieve(struct fixture *f)
 {
 	if (logs_are_filling(&f->pipeline.logs))
 		assert_true(pipeline_relieve_now(&f->pipeline));
+}
+
+/* @packets of each flow below @n. */
+static void inject_flows(const struct fixture *f, uint32_t n, uint32_t packets)
+{
+	for (uint32_t flow = 0; flow < n; flow++)
+		inject_flow(&f->programs, flow, packets);
+}
+
+/* A packet of each of @n flows. */
+static void inject_relieved(struct fixture *f, uint32_t first, uint32_t n)
+{
+	for (uint32_t flow = first; flow < first + n; flow++) {
+		inject_flow(&f->programs, flow, 1);
+		relieve(f);
+	}
 }
 
 static uint64_t bytes_of(const struct fixture *f)
@@ -144,96 +181,81 @@ static void assert_conserved(const struct fixture *f, uint64_t packets,
 		assert_int_equal(f->witness.errors, 0);
 }
 
-TEST(drain_reports_one_flow_exactly)
+CASE(drain_reports_one_flow_exactly)
 {
-	struct fixture f;
 	int64_t before_ns, after_ns;
 
-	open_with(&f, 1000);
+	open_with(f, 1000);
 	before_ns = clock_boot_ns();
-	inject_flow(&f.programs, 7, 1000);
+	inject_flow(&f->programs, 7, 1000);
 	after_ns = clock_boot_ns();
-	drain(&f, MERGE_FINAL);
-	assert_int_equal(f.witness.n_flows, 1);
-	assert_int_equal(f.witness.n_intervals, 1);
-	assert_int_equal(f.witness.flows[0].flow.packets, 1000);
-	assert_int_equal(f.witness.flows[0].flow.src[15], 7);
-	assert_true(f.witness.flows[0].flow.start_ns >=
-		    clock_to_wall(&f.pipeline.clock, before_ns));
-	assert_true(f.witness.flows[0].flow.end_ns <=
-		    clock_to_wall(&f.pipeline.clock, after_ns));
-	assert_conserved(&f, 1000, false);
-	done(&f);
+	drain(f, MERGE_FINAL);
+	assert_int_equal(f->witness.n_flows, 1);
+	assert_int_equal(f->witness.n_intervals, 1);
+	assert_int_equal(f->witness.flows[0].flow.packets, 1000);
+	assert_int_equal(f->witness.flows[0].flow.src[15], 7);
+	assert_true(f->witness.flows[0].flow.start_ns >=
+		    clock_to_wall(&f->pipeline.clock, before_ns));
+	assert_true(f->witness.flows[0].flow.end_ns <=
+		    clock_to_wall(&f->pipeline.clock, after_ns));
+	assert_conserved(f, 1000, false);
 }
 
-TEST(drains_alternate_and_lose_nothing)
+CASE(drains_alternate_and_lose_nothing)
 {
 	enum { ROUNDS = 10, FLOWS = 500 };
-	struct fixture f;
 
-	open_with(&f, 10000);
+	open_with(f, 10000);
 	for (uint32_t i = 1; i <= ROUNDS; i++) {
-		for (uint32_t flow = 0; flow < FLOWS; flow++)
-			inject_flow(&f.programs, flow, 2);
-		drain(&f, i % 3 ? MERGE_INTERVAL : MERGE_EARLY);
-		assert_int_equal(f.witness.n_flows, i * FLOWS);
-		assert_int_equal(f.witness.n_intervals, i);
-		assert_conserved(&f, i * FLOWS * 2, false);
+		inject_flows(f, FLOWS, 2);
+		drain(f, i % 3 ? MERGE_INTERVAL : MERGE_EARLY);
+		assert_int_equal(f->witness.n_flows, i * FLOWS);
+		assert_int_equal(f->witness.n_intervals, i);
+		assert_conserved(f, i * FLOWS * 2, false);
 	}
-	assert_int_equal(stats_of(&f).drains, ROUNDS);
-	assert_int_equal(stats_of(&f).early_drains, ROUNDS / 3);
-	assert_int_equal(stats_of(&f).flows, ROUNDS * FLOWS);
-	done(&f);
+	assert_int_equal(stats_of(f).drains, ROUNDS);
+	assert_int_equal(stats_of(f).early_drains, ROUNDS / 3);
+	assert_int_equal(stats_of(f).flows, ROUNDS * FLOWS);
 }
 
-TEST(drain_of_many_flows_loses_nothing)
+CASE(drain_of_many_flows_loses_nothing)
 {
 	enum { FLOWS = 30000 };
-	struct fixture f;
 
-	open_with(&f, 1 << 17);
+	open_with(f, 1 << 17);
 	for (uint32_t round = 0; round < 2; round++)
-		for (uint32_t flow = 0; flow < FLOWS; flow++) {
-			inject_flow(&f.programs, flow, 1);
-			relieve(&f);
-		}
-	drain(&f, MERGE_INTERVAL);
-	assert_int_equal(f.witness.n_flows, FLOWS);
-	assert_true(stats_of(&f).table_entries > FLOWS / 2);
-	assert_conserved(&f, 2 * FLOWS, false);
-	done(&f);
+		inject_relieved(f, 0, FLOWS);
+	drain(f, MERGE_INTERVAL);
+	assert_int_equal(f->witness.n_flows, FLOWS);
+	assert_true(stats_of(f).table_entries > FLOWS / 2);
+	assert_conserved(f, 2 * FLOWS, false);
 }
 
 /* Memory grows while flows come, and is given back when they do not. */
-TEST(memory_follows_the_load)
+CASE(memory_follows_the_load)
 {
 	const uint32_t flows = lab_shrink() > 1 ? 50000 : 200000;
 	uint32_t drains = 0;
-	struct fixture f;
 	uint64_t idle, most;
 
-	open_with(&f, 1 << 20);
-	idle = bytes_of(&f);
-	for (uint32_t flow = 0; flow < flows; flow++) {
-		inject_flow(&f.programs, flow, 1);
-		relieve(&f);
-	}
-	most = bytes_of(&f);
+	open_with(f, 1 << 20);
+	idle = bytes_of(f);
+	inject_relieved(f, 0, flows);
+	most = bytes_of(f);
 	assert_true(most - idle > flows * sizeof(struct short_entry));
 	assert_true(most - idle < 2 * flows * sizeof(struct short_entry));
-	drain(&f, MERGE_INTERVAL);
-	assert_conserved(&f, flows, false);
-	assert_int_equal(stats_of(&f).spilled.packets, 0);
+	drain(f, MERGE_INTERVAL);
+	assert_conserved(f, flows, false);
+	assert_int_equal(stats_of(f).spilled.packets, 0);
 
 	/* The kernel replaces tables in its own time. */
-	await_by(bytes_of(&f) <= idle * 4 / 3, {
-		inject_flow(&f.programs, 1, 1);
-		drain(&f, MERGE_INTERVAL);
+	await_by(bytes_of(f) <= idle * 4 / 3, {
+		inject_flow(&f->programs, 1, 1);
+		drain(f, MERGE_INTERVAL);
 		usleep(10000);
 		drains++;
 	});
-	assert_conserved(&f, flows + drains, false);
-	done(&f);
+	assert_conserved(f, flows + drains, false);
 }
 
 /* Once more, with @room bytes more than it takes at first; returns the limit. */
@@ -248,106 +270,88 @@ static uint64_t limit_memory(struct fixture *f, uint64_t room)
 	return options.store.max_memory;
 }
 
-TEST(memory_stays_below_its_cap)
+CASE(memory_stays_below_its_cap)
 {
 	const uint32_t flows = lab_shrink() > 1 ? 100000 : 200000;
-	struct fixture f;
 	uint64_t cap;
 
-	open_with(&f, 1 << 20);
-	cap = limit_memory(&f, 10 << 20);
+	open_with(f, 1 << 20);
+	cap = limit_memory(f, 10 << 20);
 	for (uint32_t flow = 0; flow < flows; flow++) {
-		inject_flow(&f.programs, flow, 1);
-		if (logs_are_filling(&f.pipeline.logs) &&
-		    !pipeline_relieve_now(&f.pipeline))
-			drain(&f, MERGE_EARLY);
-		assert_true(bytes_of(&f) <= cap);
+		inject_flow(&f->programs, flow, 1);
+		if (logs_are_filling(&f->pipeline.logs) &&
+		    !pipeline_relieve_now(&f->pipeline))
+			drain(f, MERGE_EARLY);
+		assert_true(bytes_of(f) <= cap);
 	}
-	drain(&f, MERGE_FINAL);
-	assert_true(stats_of(&f).early_drains > 0);
-	assert_conserved(&f, flows, false);
-	done(&f);
+	drain(f, MERGE_FINAL);
+	assert_true(stats_of(f).early_drains > 0);
+	assert_conserved(f, flows, false);
 }
 
 /* Nothing reads the logs, so packets overflow, which the reader learns at the drain. */
-TEST(late_reader_loses_nothing)
+CASE(late_reader_loses_nothing)
 {
 	enum { FLOWS = 20000, MORE = 3000 };
-	struct fixture f;
 
-	open_with(&f, 1 << 20);
+	open_with(f, 1 << 20);
 	for (uint32_t round = 0; round < 2; round++)
-		for (uint32_t flow = 0; flow < FLOWS; flow++)
-			inject_flow(&f.programs, flow, 1);
-	drain(&f, MERGE_INTERVAL);
-	assert_true(stats_of(&f).spilled.packets > FLOWS);
-	assert_int_equal(f.witness.n_flows, FLOWS);
-	assert_conserved(&f, 2 * FLOWS, false);
+		inject_flows(f, FLOWS, 1);
+	drain(f, MERGE_INTERVAL);
+	assert_true(stats_of(f).spilled.packets > FLOWS);
+	assert_int_equal(f->witness.n_flows, FLOWS);
+	assert_conserved(f, 2 * FLOWS, false);
 
-	for (uint32_t flow = 0; flow < MORE; flow++)
-		inject_flow(&f.programs, flow, 1);
-	drain(&f, MERGE_FINAL);
-	assert_int_equal(f.witness.n_flows, FLOWS + MORE);
-	assert_conserved(&f, 2 * FLOWS + MORE, false);
-	done(&f);
+	inject_flows(f, MORE, 1);
+	drain(f, MERGE_FINAL);
+	assert_int_equal(f->witness.n_flows, FLOWS + MORE);
+	assert_conserved(f, 2 * FLOWS + MORE, false);
 }
 
 /*
  * While a flip settles the logs get records of the new generation behind those of the
  * old one: these to be reported now, those with the next drain.
  */
-TEST(records_wait_for_the_drain_of_their_generation)
+CASE(records_wait_for_the_drain_of_their_generation)
 {
 	enum { FLOWS = 8000, MORE = 7000 };
-	struct fixture f;
 
-	open_with(&f, 1 << 20);
+	open_with(f, 1 << 20);
 	for (uint32_t i = 0; i < 4; i++) {
-		uint64_t records = f.witness.n_flows;
+		uint64_t records = f->witness.n_flows;
 
-		for (uint32_t flow = 0; flow < FLOWS; flow++) {
-			inject_flow(&f.programs, flow, 1);
-			relieve(&f);
-		}
-		begin(&f, i % 2 ? MERGE_EARLY : MERGE_INTERVAL);
-		assert_true(pipeline_is_settling(&f.pipeline));
-		for (uint32_t flow = 0; flow < MORE; flow++) {
-			inject_flow(&f.programs, FLOWS + flow, 1);
-			relieve(&f);
-		}
-		pipeline_finish(&f.pipeline);
-		assert_int_equal(f.witness.errors, 0); /* the books balance */
-		assert_int_equal(f.witness.n_flows - records,
+		inject_relieved(f, 0, FLOWS);
+		begin(f, i % 2 ? MERGE_EARLY : MERGE_INTERVAL);
+		assert_true(pipeline_is_settling(&f->pipeline));
+		inject_relieved(f, FLOWS, MORE);
+		pipeline_finish(&f->pipeline);
+		assert_int_equal(f->witness.errors, 0); /* the books balance */
+		assert_int_equal(f->witness.n_flows - records,
 				 i ? FLOWS + MORE : FLOWS);
 	}
-	drain(&f, MERGE_FINAL);
-	assert_conserved(&f, 4ULL * (FLOWS + MORE), false);
-	done(&f);
+	drain(f, MERGE_FINAL);
+	assert_conserved(f, 4ULL * (FLOWS + MORE), false);
 }
 
 /* A cap on flows: the rest stays in the logs, and in the overflow table, until a drain. */
-TEST(flows_beyond_the_cap_ask_for_a_drain)
+CASE(flows_beyond_the_cap_ask_for_a_drain)
 {
 	enum { FLOWS = 8000 };
-	struct fixture f;
 
-	open_with(&f, 100);
-	for (uint32_t flow = 0; flow < FLOWS; flow++)
-		inject_flow(&f.programs, flow, 1);
-	assert_int_equal(pipeline_relieve(&f.pipeline), PIPELINE_BEHIND);
+	open_with(f, 100);
+	inject_flows(f, FLOWS, 1);
+	assert_int_equal(pipeline_relieve(&f->pipeline), PIPELINE_BEHIND);
 	usleep(2000); /* until records may be read */
-	assert_int_equal(pipeline_relieve(&f.pipeline), PIPELINE_FULL);
-	assert_int_equal(fold_count(&f.pipeline.fold, 0), 100);
-	begin(&f, MERGE_EARLY);
-	for (uint32_t flow = 0; flow < FLOWS; flow++)
-		inject_flow(&f.programs, flow, 3);
-	pipeline_finish(&f.pipeline);
-	assert_conserved(&f, FLOWS, false);
-	assert_int_equal(f.witness.n_flows, FLOWS);
-	drain(&f, MERGE_FINAL);
-	assert_conserved(&f, 4 * FLOWS, false);
-	assert_int_equal(f.witness.n_flows, 2 * FLOWS);
-	done(&f);
+	assert_int_equal(pipeline_relieve(&f->pipeline), PIPELINE_FULL);
+	assert_int_equal(fold_count(&f->pipeline.fold, 0), 100);
+	begin(f, MERGE_EARLY);
+	inject_flows(f, FLOWS, 3);
+	pipeline_finish(&f->pipeline);
+	assert_conserved(f, FLOWS, false);
+	assert_int_equal(f->witness.n_flows, FLOWS);
+	drain(f, MERGE_FINAL);
+	assert_conserved(f, 4 * FLOWS, false);
+	assert_int_equal(f->witness.n_flows, 2 * FLOWS);
 }
 
 /* Drain, without memory to map a log with. */
@@ -370,20 +374,18 @@ static void drain_without_logs(struct fixture *f, enum merge_mode mode)
 	} while (ret);
 }
 
-TEST(logs_that_cannot_be_mapped_are_read_later)
+CASE(logs_that_cannot_be_mapped_are_read_later)
 {
 	enum { FLOWS = 1500 }; /* some of them collide in L1: no log fills up */
 	struct netobs_stats stats;
-	struct fixture f;
 
-	open_with(&f, 1 << 20);
+	open_with(f, 1 << 20);
 	for (uint32_t round = 1; round <= 2; round++) {
-		for (uint32_t flow = 0; flow < FLOWS; flow++)
-			inject_flow(&f.programs, flow, 1);
-		drain_without_logs(&f, MERGE_INTERVAL);
-		stats = stats_of(&f);
-		assert_int_equal(f.witness.errors, round);
-		assert_true(witness_read(&f.witness,
+		inject_flows(f, FLOWS, 1);
+		drain_without_logs(f, MERGE_INTERVAL);
+		stats = stats_of(f);
+		assert_int_equal(f->witness.errors, round);
+		assert_true(witness_read(&f->witness,
 					 "cannot read the flow tables"));
 		assert_in_range(stats.pending.packets, 1, round * FLOWS - 1);
 		assert_int_equal(lost_packets(&stats), 0);
@@ -392,186 +394,161 @@ TEST(logs_that_cannot_be_mapped_are_read_later)
 				 round * FLOWS);
 	}
 	for (uint32_t round = 0; round < 4; round++)
-		drain(&f, MERGE_INTERVAL);
-	drain(&f, MERGE_FINAL);
-	assert_int_equal(f.witness.errors, 2);
-	stats = stats_of(&f);
+		drain(f, MERGE_INTERVAL);
+	drain(f, MERGE_FINAL);
+	assert_int_equal(f->witness.errors, 2);
+	stats = stats_of(f);
 	assert_int_equal(stats.exported.packets, 2 * FLOWS);
 	assert_int_equal(stats.pending.packets + lost_packets(&stats), 0);
-	done(&f);
 }
 
 /* One drain is of the next generation, and none comes after the last. */
-TEST(last_drain_reads_what_the_one_before_has_left)
+CASE(last_drain_reads_what_the_one_before_has_left)
 {
 	enum { FLOWS = 1500 };
-	struct fixture f;
 
 	for (int is_leaving = 0; is_leaving <= 1; is_leaving++) {
-		open_with(&f, 1 << 20);
-		for (uint32_t flow = 0; flow < FLOWS; flow++)
-			inject_flow(&f.programs, flow, 1);
-		drain_without_logs(&f, MERGE_INTERVAL);
-		assert_in_range(stats_of(&f).pending.packets, 1, FLOWS - 1);
-		for (uint32_t flow = 0; flow < FLOWS; flow++)
-			inject_flow(&f.programs, flow, 1);
+		open_with(f, 1 << 20);
+		inject_flows(f, FLOWS, 1);
+		drain_without_logs(f, MERGE_INTERVAL);
+		assert_in_range(stats_of(f).pending.packets, 1, FLOWS - 1);
+		inject_flows(f, FLOWS, 1);
 		if (is_leaving)
-			pipeline_leave(&f.pipeline);
-		drain(&f, MERGE_FINAL);
-		assert_int_equal(f.witness.errors, 1);
-		assert_int_equal(stats_of(&f).exported.packets, 2 * FLOWS);
-		assert_conserved(&f, 2 * FLOWS, true);
-		done(&f);
+			pipeline_leave(&f->pipeline);
+		drain(f, MERGE_FINAL);
+		assert_int_equal(f->witness.errors, 1);
+		assert_int_equal(stats_of(f).exported.packets, 2 * FLOWS);
+		assert_conserved(f, 2 * FLOWS, true);
 	}
 }
 
 /* Nor do records without room hide the records behind them. */
-TEST(last_drain_reads_what_is_behind_refused_records)
+CASE(last_drain_reads_what_is_behind_refused_records)
 {
 	enum { FLOWS = 1500, MAX_FLOWS = 20 };
-	struct fixture f;
 
-	open_with(&f, MAX_FLOWS);
-	for (uint32_t flow = 0; flow < FLOWS; flow++)
-		inject_flow(&f.programs, flow, 1);
-	drain_without_logs(&f, MERGE_INTERVAL);
-	assert_true(stats_of(&f).pending.packets > MAX_FLOWS);
-	for (uint32_t flow = 0; flow < FLOWS; flow++)
-		inject_flow(&f.programs, flow, 1);
-	drain(&f, MERGE_FINAL);
-	assert_false(witness_read(&f.witness, "not accounted for"));
-	assert_int_equal(stats_of(&f).exported.packets, 2 * FLOWS);
-	assert_conserved(&f, 2 * FLOWS, true);
-	done(&f);
+	open_with(f, MAX_FLOWS);
+	inject_flows(f, FLOWS, 1);
+	drain_without_logs(f, MERGE_INTERVAL);
+	assert_true(stats_of(f).pending.packets > MAX_FLOWS);
+	inject_flows(f, FLOWS, 1);
+	drain(f, MERGE_FINAL);
+	assert_false(witness_read(&f->witness, "not accounted for"));
+	assert_int_equal(stats_of(f).exported.packets, 2 * FLOWS);
+	assert_conserved(f, 2 * FLOWS, true);
 }
 
 /* It takes the counts of packets that this process has not seen. */
-TEST(next_process_counts_what_was_left_and_no_more)
+CASE(next_process_counts_what_was_left_and_no_more)
 {
 	enum { FLOWS = 1500 };
 	struct pinned_state pinned_state = { .magic = 0 };
 	struct pinned pinned = PINNED_NONE;
 	struct netobs_stats stats;
-	struct fixture f;
 
-	open_with(&f, 1 << 20);
-	for (uint32_t flow = 0; flow < FLOWS; flow++)
-		inject_flow(&f.programs, flow, 1);
+	open_with(f, 1 << 20);
+	inject_flows(f, FLOWS, 1);
 	pinned.state = &pinned_state;
-	f.pipeline.store.options.pinned = &pinned;
-	pipeline_leave(&f.pipeline);
-	drain_without_logs(&f, MERGE_FINAL);
-	f.pipeline.store.options.pinned = NULL;
-	stats = stats_of(&f);
+	f->pipeline.store.options.pinned = &pinned;
+	pipeline_leave(&f->pipeline);
+	drain_without_logs(f, MERGE_FINAL);
+	f->pipeline.store.options.pinned = NULL;
+	stats = stats_of(f);
 	assert_in_range(stats.pending.packets, 1, FLOWS - 1);
 	assert_int_equal(pinned_state.seen_drained.packets,
 			 stats.exported.packets);
 	assert_int_equal(pinned_state.seen_drained.bytes, stats.exported.bytes);
-	done(&f);
 }
 
-TEST(logs_that_cannot_be_mapped_in_the_last_drain_are_lost)
+CASE(logs_that_cannot_be_mapped_in_the_last_drain_are_lost)
 {
 	enum { FLOWS = 1500 }; /* some of them collide in L1: no log fills up */
 	struct netobs_stats stats;
-	struct fixture f;
 
-	open_with(&f, 1 << 20);
-	for (uint32_t flow = 0; flow < FLOWS; flow++)
-		inject_flow(&f.programs, flow, 1);
-	drain_without_logs(&f, MERGE_FINAL);
-	stats = stats_of(&f);
+	open_with(f, 1 << 20);
+	inject_flows(f, FLOWS, 1);
+	drain_without_logs(f, MERGE_FINAL);
+	stats = stats_of(f);
 	assert_in_range(stats.lost[NETOBS_LOST_MEMORY].packets, 1, FLOWS - 1);
 	assert_int_equal(stats.lost[NETOBS_LOST_MEMORY].bytes,
 			 stats.lost[NETOBS_LOST_MEMORY].packets * INJECT_BYTES);
 	assert_int_equal(stats.pending.packets, 0);
-	assert_conserved(&f, FLOWS, true);
-	done(&f);
+	assert_conserved(f, FLOWS, true);
 }
 
 /* The counters go wrong on one CPU; draining goes on, and is right. */
-TEST(miscounted_runs_delay_a_drain_and_no_more)
+CASE(miscounted_runs_delay_a_drain_and_no_more)
 {
-	struct fixture f;
-
-	open_with(&f, 1000);
-	f.pipeline.store.cpus[0].exited--;
+	open_with(f, 1000);
+	f->pipeline.store.cpus[0].exited--;
 	for (uint32_t i = 1; i <= 3; i++) {
-		inject_flow(&f.programs, i, 5);
-		drain(&f, MERGE_INTERVAL);
-		assert_conserved(&f, i * 5, false);
+		inject_flow(&f->programs, i, 5);
+		drain(f, MERGE_INTERVAL);
+		assert_conserved(f, i * 5, false);
 	}
-	assert_int_equal(f.witness.warnings, 1);
-	assert_true(witness_read(&f.witness, "CPU 0 has miscounted"));
-	done(&f);
+	assert_int_equal(f->witness.warnings, 1);
+	assert_true(witness_read(&f->witness, "CPU 0 has miscounted"));
 }
 
 /*
  * Programs that interrupt one another, as on PREEMPT_RT: one that finds the states
  * before its own in use takes the next.
  */
-TEST(interrupted_programs_do_not_share_a_state)
+CASE(interrupted_programs_do_not_share_a_state)
 {
-	struct fixture f;
-
-	open_lanes(&f, 1000, LANES_MAX);
+	open_lanes(f, 1000, LANES_MAX);
 	for (uint32_t used = 0; used < LANES_MAX; used++) {
-		for (uint32_t cpu = 0; cpu < f.pipeline.store.n_cpus; cpu++)
-			f.pipeline.store.cpus[cpu].busy = cpu % LANES_MAX < used;
-		inject_flow(&f.programs, 1, 10);
-		inject_flow(&f.programs, 2 + used, 10);
-		for (uint32_t cpu = 0; cpu < f.pipeline.store.n_cpus; cpu++)
-			assert_int_equal(f.pipeline.store.cpus[cpu].entered,
-					 f.pipeline.store.cpus[cpu].exited);
+		for (uint32_t cpu = 0; cpu < f->pipeline.store.n_cpus; cpu++)
+			f->pipeline.store.cpus[cpu].busy = cpu % LANES_MAX < used;
+		inject_flow(&f->programs, 1, 10);
+		inject_flow(&f->programs, 2 + used, 10);
+		for (uint32_t cpu = 0; cpu < f->pipeline.store.n_cpus; cpu++)
+			assert_int_equal(f->pipeline.store.cpus[cpu].entered,
+					 f->pipeline.store.cpus[cpu].exited);
 	}
-	drain(&f, MERGE_INTERVAL);
-	assert_int_equal(f.witness.n_flows, 1 + LANES_MAX);
-	assert_conserved(&f, 20 * LANES_MAX, false);
+	drain(f, MERGE_INTERVAL);
+	assert_int_equal(f->witness.n_flows, 1 + LANES_MAX);
+	assert_conserved(f, 20 * LANES_MAX, false);
 
 	/* There are no more of them: further packets are counted as lost. */
-	for (uint32_t cpu = 0; cpu < f.pipeline.store.n_cpus; cpu++)
-		f.pipeline.store.cpus[cpu].busy = 1;
-	inject_flow(&f.programs, 1, 7);
-	drain(&f, MERGE_FINAL);
-	assert_int_equal(stats_of(&f).lost[NETOBS_LOST_KERNEL_MEMORY].packets, 7);
-	assert_conserved(&f, 20 * LANES_MAX + 7, true);
-	assert_int_equal(f.witness.errors, 0);
-	done(&f);
+	for (uint32_t cpu = 0; cpu < f->pipeline.store.n_cpus; cpu++)
+		f->pipeline.store.cpus[cpu].busy = 1;
+	inject_flow(&f->programs, 1, 7);
+	drain(f, MERGE_FINAL);
+	assert_int_equal(stats_of(f).lost[NETOBS_LOST_KERNEL_MEMORY].packets, 7);
+	assert_conserved(f, 20 * LANES_MAX + 7, true);
+	assert_int_equal(f->witness.errors, 0);
 }
 
-TEST(flows_beyond_every_room_are_counted_as_lost)
+CASE(flows_beyond_every_room_are_counted_as_lost)
 {
 	enum { FLOWS = 50000 }; /* more than L1, log and overflow table take */
 	struct netobs_stats stats;
-	struct fixture f;
 
-	open_with(&f, 1000);
-	limit_memory(&f, 10 << 20);
-	for (uint32_t flow = 0; flow < FLOWS; flow++)
-		inject_flow(&f.programs, flow, 2);
-	drain(&f, MERGE_FINAL);
-	stats = stats_of(&f);
+	open_with(f, 1000);
+	limit_memory(f, 10 << 20);
+	inject_flows(f, FLOWS, 2);
+	drain(f, MERGE_FINAL);
+	stats = stats_of(f);
 	assert_true(stats.lost[NETOBS_LOST_TABLE_FULL].packets > 0);
 	assert_int_equal(stats.lost[NETOBS_LOST_TABLE_FULL].bytes,
 			 stats.lost[NETOBS_LOST_TABLE_FULL].packets *
 				 INJECT_BYTES);
-	assert_conserved(&f, 2 * FLOWS, true);
-	assert_int_equal(f.witness.errors, 0); /* the books balance */
-	done(&f);
+	assert_conserved(f, 2 * FLOWS, true);
+	assert_int_equal(f->witness.errors, 0); /* the books balance */
 }
 
-TEST(what_is_not_parsed_is_counted_by_reason)
+CASE(what_is_not_parsed_is_counted_by_reason)
 {
 	struct netobs_stats stats;
-	struct fixture f;
 
-	open_with(&f, 1000);
+	open_with(f, 1000);
 	for (int i = 0; i < 3; i++)
-		inject_arp(&f.programs);
-	inject_short(&f.programs);
-	inject_flow(&f.programs, 1, 10);
-	drain(&f, MERGE_FINAL);
-	stats = stats_of(&f);
+		inject_arp(&f->programs);
+	inject_short(&f->programs);
+	inject_flow(&f->programs, 1, 10);
+	drain(f, MERGE_FINAL);
+	stats = stats_of(f);
 	assert_int_equal(stats.seen.packets, 14);
 	assert_int_equal(stats.unparsed[NETOBS_UNPARSED_ARP].packets, 3);
 	assert_int_equal(stats.unparsed[NETOBS_UNPARSED_SHORT].packets, 1);
@@ -580,34 +557,26 @@ TEST(what_is_not_parsed_is_counted_by_reason)
 			 stats.exported.bytes +
 				 stats.unparsed[NETOBS_UNPARSED_ARP].bytes +
 				 stats.unparsed[NETOBS_UNPARSED_SHORT].bytes);
-	assert_int_equal(f.witness.errors, 0);
-	done(&f);
+	assert_int_equal(f->witness.errors, 0);
 }
 
-TEST(packets_that_are_not_accounted_for_are_an_error)
+CASE(packets_that_are_not_accounted_for_are_an_error)
 {
-	struct fixture f;
-
-	open_with(&f, 1000);
-	inject_flow(&f.programs, 1, 10);
-	f.pipeline.store.cpus[0].counters[0].seen.packets++;
-	drain(&f, MERGE_FINAL);
-	assert_int_equal(f.witness.errors, 1);
-	assert_true(witness_read(&f.witness, "not accounted for"));
-	done(&f);
+	open_with(f, 1000);
+	inject_flow(&f->programs, 1, 10);
+	f->pipeline.store.cpus[0].counters[0].seen.packets++;
+	drain(f, MERGE_FINAL);
+	assert_int_equal(f->witness.errors, 1);
+	assert_true(witness_read(&f->witness, "not accounted for"));
 }
 
-TEST(pipeline_may_be_given_up_at_any_step)
+CASE(pipeline_may_be_given_up_at_any_step)
 {
 	for (int steps = 0; steps<12; steps += lab_shrink()> 1 ? 3 : 1) {
-		struct fixture f;
-
-		open_with(&f, 1000);
-		for (uint32_t flow = 0; flow < 6000; flow++)
-			inject_flow(&f.programs, flow, 1);
-		begin(&f, MERGE_INTERVAL);
+		open_with(f, 1000);
+		inject_flows(f, 6000, 1);
+		begin(f, MERGE_INTERVAL);
 		for (int i = 0; i < steps; i++)
-			pipeline_step(&f.pipeline);
-		done(&f);
+			pipeline_step(&f->pipeline);
 	}
 }
