@@ -108,12 +108,10 @@ static struct attach_options options_of(const struct fixture *f, size_t way)
 	};
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
 
 CASE(attached_programs_see_the_directions_asked_for)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		struct attach_options options = options_of(f, i);
 		struct attachment attachment = ATTACHMENT_NONE;
@@ -141,7 +139,6 @@ CASE(attached_programs_see_the_directions_asked_for)
 
 CASE(attach_to_no_interface_leaves_nothing)
 {
-	struct fixture *f = *state;
 	uint32_t tried = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
@@ -163,8 +160,6 @@ CASE(attach_to_no_interface_leaves_nothing)
 /* The second direction cannot be attached: the first must not stay. */
 CASE(attach_that_fails_half_way_leaves_nothing)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		struct attach_options options = options_of(f, i);
 		struct attachment attachment = ATTACHMENT_NONE;
@@ -180,7 +175,6 @@ CASE(attach_that_fails_half_way_leaves_nothing)
 
 CASE(clsact_of_somebody_else_stays)
 {
-	struct fixture *f = *state;
 	struct attach_options options = options_of(f, 3);
 	struct attachment attachment = ATTACHMENT_NONE;
 	char shown[1024];
@@ -198,7 +192,6 @@ CASE(clsact_of_somebody_else_stays)
 CASE(several_observers_share_a_clsact)
 {
 	enum { OBSERVERS = 3 };
-	struct fixture *f = *state;
 	struct attach_options options = options_of(f, 3);
 
 	/* In whatever order they leave, the last one tidies up. */
@@ -227,8 +220,6 @@ CASE(several_observers_share_a_clsact)
 
 CASE(dropped_attachment_of_a_vanished_interface)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		struct attach_options options = options_of(f, i);
 		struct attachment attachment = ATTACHMENT_NONE;
@@ -292,8 +283,6 @@ static void settle(struct fixture *f)
 
 CASE(all_interfaces_are_followed)
 {
-	struct fixture *f = *state;
-
 	for (int tcx = 0; tcx < 2; tcx++) {
 		observe(f, NULL, NULL, tcx ? 0 : 1 << NETOBS_FEATURE_TCX);
 		assert_int_equal(n_observed(f), 1);
@@ -319,7 +308,6 @@ CASE(all_interfaces_are_followed)
 CASE(interfaces_that_follow_later_are_announced)
 {
 	const uint32_t pairs = 60 / lab_shrink(), all = 2 * pairs + 1;
-	struct fixture *f = *state;
 
 	for (uint32_t i = 0; i < pairs; i++)
 		lab_run("ip link add v%u type veth peer name w%u", i, i);
@@ -344,7 +332,6 @@ static int make_tun(const char *name, int hardware)
 
 CASE(link_type_that_is_not_supported_is_logged_once)
 {
-	struct fixture *f = *state;
 	cleanup_fd int tun = make_tun("t0", ARPHRD_IEEE80211_RADIOTAP);
 
 	observe(f, NULL, NULL, 0);
@@ -367,7 +354,6 @@ CASE(link_type_that_is_not_supported_is_logged_once)
 CASE(what_is_attached_during_a_stop_is_detached)
 {
 	enum { PAIRS = 8 };
-	struct fixture *f = *state;
 	struct observation *observation;
 	char name[IF_NAMESIZE];
 	int ret;
@@ -399,7 +385,6 @@ CASE(names_select_interfaces_as_they_change)
 {
 	static const char *const include[] = { "/^v/", NULL };
 	static const char *const exclude[] = { "v9", NULL };
-	struct fixture *f = *state;
 
 	observe(f, include, exclude, 0);
 	assert_int_equal(n_observed(f), 0);
@@ -420,7 +405,6 @@ CASE(names_select_interfaces_as_they_change)
 
 CASE(interfaces_are_left_bare_by_a_stop)
 {
-	struct fixture *f = *state;
 	int ret;
 
 	lab_run("ip link add v0 type veth peer name v1");
@@ -480,7 +464,6 @@ static void assert_shadowed(struct fixture *f, const struct netobs_opts *opts,
 CASE(programs_before_ours_are_counted)
 {
 	cleanup_fd int program = load_foreign(), link = -1;
-	struct fixture *f = *state;
 	NETOBS_OPTS(netobs_opts, opts);
 
 	assert_true(program >= 0);
@@ -497,7 +480,6 @@ CASE(programs_before_ours_are_counted)
 CASE(filters_before_ours_are_counted)
 {
 	cleanup_fd int program = load_foreign();
-	struct fixture *f = *state;
 	NETOBS_OPTS(netobs_opts, opts);
 
 	assert_true(program >= 0);
@@ -518,7 +500,6 @@ static const struct netif *netif_of(const struct fixture *f, uint32_t ifindex)
 /* Or its count would be added to the bridge's count of the same packets. */
 CASE(interface_that_went_away_stays_in_its_stack)
 {
-	struct fixture *f = *state;
 	uint32_t bridge, port, peer;
 
 	lab_run("ip link add br0 type bridge");
@@ -542,7 +523,6 @@ CASE(interface_that_went_away_stays_in_its_stack)
 
 CASE(master_that_went_away_keeps_its_stack)
 {
-	struct fixture *f = *state;
 	uint32_t bridge, port;
 
 	lab_run("ip link add br0 type bridge");
@@ -559,7 +539,6 @@ CASE(master_that_went_away_keeps_its_stack)
 
 CASE(ports_that_change_bridges_follow)
 {
-	struct fixture *f = *state;
 	uint32_t bridge, port;
 
 	observe(f, NULL, NULL, 0);

@@ -153,13 +153,12 @@ static void end(struct fixture *f)
 	assert_int_equal(netobs_capture_dispatch(f->capture), -ECANCELED);
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
 
 CASE(packets_are_delivered_and_counted)
 {
 	struct netobs_capture_interface interface = { .sz = sizeof(interface) };
 	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
-	struct fixture *f = *state;
 
 	start(f);
 	lab_send(PORT, PACKETS);
@@ -196,15 +195,14 @@ static void assert_named(struct fixture *f, uint32_t named)
 
 CASE(packets_have_no_process_unless_it_is_wanted)
 {
-	start(*state);
-	assert_named(*state, 0);
+	start(f);
+	assert_named(f, 0);
 }
 
 /* The socket is closed when they are delivered. */
 CASE(packets_have_the_process_that_sent_them)
 {
 	struct netobs_feature features[NETOBS_FEATURES];
-	struct fixture *f = *state;
 	struct netobs_capture_opts opts = options(f);
 
 	netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES,
@@ -222,7 +220,6 @@ CASE(packets_have_the_process_that_sent_them)
 
 CASE(a_callback_ends_the_call)
 {
-	struct fixture *f = *state;
 	int ret = 0;
 
 	f->result = -EDOM;
@@ -240,7 +237,6 @@ CASE(a_callback_ends_the_call)
 CASE(stops_amid_packets_with_all_accounted_for)
 {
 	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
-	struct fixture *f = *state;
 	struct netobs_capture_opts opts = options(f);
 	pid_t sender;
 
@@ -270,7 +266,6 @@ CASE(stops_amid_packets_with_all_accounted_for)
 CASE(a_result_ends_reading_in_the_middle)
 {
 	static const int results[] = { -EDOM, -EAGAIN, 7 };
-	struct fixture *f = *state;
 
 	start(f);
 	for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
@@ -291,7 +286,6 @@ CASE(a_result_ends_reading_in_the_middle)
 
 CASE(a_file_is_written_in_whole_blocks)
 {
-	struct fixture *f = *state;
 	NETOBS_OPTS(netobs_packet_writer_opts, opts, .write = take_bytes,
 		    .user = f);
 	size_t before;
@@ -317,7 +311,6 @@ CASE(a_file_is_written_in_whole_blocks)
 /* Losses of the time between the end of one file and the beginning of the next one. */
 CASE(losses_between_two_files_are_in_the_second)
 {
-	struct fixture *f = *state;
 	struct netobs_capture_opts opts = options(f);
 	NETOBS_OPTS(netobs_packet_writer_opts, writer, .write = take_bytes,
 		    .user = f);
@@ -359,7 +352,6 @@ static int move_to_cpu(int cpu)
 /* A host with one CPU has one ring buffer: it still has the order. */
 CASE(packets_of_several_cpus_are_in_order)
 {
-	struct fixture *f = *state;
 	cpu_set_t all;
 
 	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
@@ -380,7 +372,6 @@ CASE(packets_of_one_cpu_may_fill_the_buffer)
 		BUFFER = 4 << 20,
 		RECORD = 264, /* of such a packet, with headers */
 	};
-	struct fixture *f = *state;
 	struct netobs_capture_opts opts = options(f);
 	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
 	cpu_set_t all;
@@ -408,7 +399,6 @@ CASE(a_start_that_is_to_stop_waits_for_no_more_interfaces)
 {
 	/* COMPAT(<6.6): filters do not wait. */
 	const int pairs = !lab_has_tcx() ? 1 : lab_shrink() > 1 ? 8 : 32;
-	struct fixture *f = *state;
 	struct netobs_capture_opts opts = options(f);
 	struct netobs_capture_stats stats = { .sz = sizeof(stats) };
 
@@ -431,7 +421,6 @@ CASE(a_start_that_is_to_stop_waits_for_no_more_interfaces)
 
 CASE(wrong_options_are_refused)
 {
-	struct fixture *f = *state;
 	const struct {
 		const char *name;
 		struct netobs_capture_opts opts;
@@ -464,7 +453,6 @@ CASE(wrong_options_are_refused)
 CASE(interfaces_that_are_not_there_are_errors)
 {
 	static const char *const nothing[] = { "nosuch0", NULL };
-	struct fixture *f = *state;
 	struct netobs_capture_opts opts = options(f);
 
 	opts.interfaces = nothing;
@@ -477,7 +465,6 @@ CASE(interfaces_that_are_not_there_are_errors)
 
 CASE(nothing_is_left_open)
 {
-	struct fixture *f = *state;
 	int before = lab_count_fds();
 
 	start(f);

@@ -20,7 +20,6 @@ static int replay_file(struct netobs *ctx, const char *path)
 
 CONTEXT_TEST(descriptor_is_constant_and_becomes_readable)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, 20);
 	struct pollfd fd = { .events = POLLIN };
 
@@ -39,8 +38,6 @@ CONTEXT_TEST(descriptor_is_constant_and_becomes_readable)
 
 CONTEXT_TEST(dispatch_does_not_wait)
 {
-	struct context_fixture *f = *state;
-
 	context_start(f, LONG_MS);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(netobs_dispatch(f->ctx), 0);
@@ -65,7 +62,6 @@ static void fill_up(struct context_fixture *f)
 /* A log that has no room to go to is not read again and again. */
 CONTEXT_TEST(context_without_room_sleeps_until_its_drain)
 {
-	struct context_fixture *f = *state;
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 	struct pollfd fd = { .events = POLLIN };
 
@@ -89,7 +85,6 @@ CONTEXT_TEST(context_without_room_sleeps_until_its_drain)
 
 CONTEXT_TEST(return_values_count_the_records)
 {
-	struct context_fixture *f = *state;
 	uint32_t counted = 0;
 	int ret;
 
@@ -107,8 +102,6 @@ CONTEXT_TEST(return_values_count_the_records)
 
 CONTEXT_TEST(start_twice_is_refused)
 {
-	struct context_fixture *f = *state;
-
 	context_start(f, LONG_MS);
 	assert_int_equal(netobs_start(f->ctx), -EALREADY);
 	assert_int_equal(replay_file(f->ctx, "x.pcap"), -EINVAL);
@@ -120,7 +113,6 @@ CONTEXT_TEST(start_twice_is_refused)
 
 CONTEXT_TEST(two_contexts_do_not_disturb_each_other)
 {
-	struct context_fixture *f = *state;
 	struct witness witness = { 0 };
 	struct netobs_opts opts = context_options(&witness, 50);
 	struct netobs *other;
@@ -150,7 +142,6 @@ CONTEXT_TEST(two_contexts_do_not_disturb_each_other)
 
 CONTEXT_TEST(per_interface_counts_both_directions)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	opts.flags = NETOBS_PER_INTERFACE;
@@ -170,7 +161,6 @@ static void take_interface(const struct netobs_interface *interface, void *user)
 
 CONTEXT_TEST(drains_and_what_crosses_interfaces_are_counted)
 {
-	struct context_fixture *f = *state;
 	struct netobs_engine_stats stats = { .sz = sizeof(stats) };
 	struct netobs_interface lo = { 0 };
 	struct netobs_crossings all[NETOBS_DIRECTIONS];
@@ -206,7 +196,6 @@ CONTEXT_TEST(drains_and_what_crosses_interfaces_are_counted)
 CONTEXT_TEST(start_fails_without_the_named_interface)
 {
 	static const char *const names[] = { "lo", "nosuch0", NULL };
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 
@@ -225,7 +214,6 @@ CONTEXT_TEST(start_fails_without_a_way_to_attach)
 {
 	const uint64_t both = 1 << NETOBS_FEATURE_TCX |
 			      1 << NETOBS_FEATURE_CLSACT;
-	struct context_fixture *f = *state;
 
 	for (int named = 0; named < 2; named++) {
 		struct netobs_opts opts = context_options(&f->witness, LONG_MS);
@@ -247,7 +235,6 @@ CONTEXT_TEST(either_way_to_attach_counts_the_same)
 				      1 << NETOBS_FEATURE_CLSACT };
 	/* COMPAT(<6.6): clsact is the only way then. */
 	const size_t ways = lab_has_tcx() ? 2 : 1;
-	struct context_fixture *f = *state;
 
 	for (size_t i = 0; i < ways; i++) {
 		struct netobs_opts opts = context_options(&f->witness, LONG_MS);
@@ -278,7 +265,6 @@ static int fail_to_print(enum libbpf_print_level level, const char *format,
 CONTEXT_TEST(libbpf_prints_nothing_and_is_given_back)
 {
 	libbpf_print_fn_t before = libbpf_set_print(fail_to_print);
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	opts.interfaces = NULL;
@@ -313,7 +299,6 @@ static void free_after(struct context_fixture *f, int calls, bool is_stopped)
 
 CONTEXT_TEST(free_at_every_stage_leaves_nothing)
 {
-	struct context_fixture *f = *state;
 	const int step = lab_shrink() > 1 ? 5 : 1;
 	int fds = lab_count_fds();
 

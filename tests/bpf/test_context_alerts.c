@@ -117,10 +117,10 @@ static void assert_alert_comes(struct context_fixture *f,
 
 CONTEXT_TEST(alerts_come_with_filters_of_every_size)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = alert_options(f);
 	char large[EXPRESSION_MAX];
 	int len = snprintf(large, sizeof(large), "tcp port %d", PORT);
+
 	for (int i = 0; i < TERMS; i++)
 		len += snprintf(large + len, sizeof(large) - (size_t)len,
 				" or (host 10.0.%d.1 and (tcp port %d or udp))",
@@ -142,7 +142,6 @@ CONTEXT_TEST(alerts_come_with_filters_of_every_size)
 CONTEXT_TEST(alerts_come_with_64_rules)
 {
 	struct netobs_rule rules[NETOBS_RULES_MAX];
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = alert_options(f);
 	uint32_t n = 0;
 
@@ -167,7 +166,6 @@ CONTEXT_TEST(alerts_come_with_64_rules)
 CONTEXT_TEST(rules_are_about_what_the_filter_accepts)
 {
 	struct netobs_alert_counts counts = { .sz = sizeof(counts) };
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = alert_options(f);
 
 	opts.filter = "not tcp port 40000";
@@ -180,7 +178,6 @@ CONTEXT_TEST(rules_are_about_what_the_filter_accepts)
 /* From the call itself, by the old rules. */
 CONTEXT_TEST(waiting_alerts_come_when_rules_are_replaced)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = alert_options(f);
 
 	n_alerts = 0;
@@ -216,7 +213,6 @@ static void make_alerts_wait(struct context_fixture *f)
 /* However long the callback takes, before their slots are given to others. */
 CONTEXT_TEST(all_alerts_come_when_rules_are_replaced_twice)
 {
-	struct context_fixture *f = *state;
 	struct netobs_alert_counts counts;
 
 	make_alerts_wait(f);
@@ -232,7 +228,6 @@ CONTEXT_TEST(all_alerts_come_when_rules_are_replaced_twice)
 
 CONTEXT_TEST(all_alerts_come_before_the_end)
 {
-	struct context_fixture *f = *state;
 	struct netobs_alert_counts counts;
 	int n;
 
@@ -251,7 +246,6 @@ CONTEXT_TEST(all_alerts_come_before_the_end)
 /* As netobs_opts.max_connections says, while no connection is measured. */
 CONTEXT_TEST(memory_of_connections_is_as_documented)
 {
-	struct context_fixture *f = *state;
 	struct netobs_connection_stats stats = { .sz = sizeof(stats) };
 	struct netobs_opts opts = alert_options(f);
 
@@ -291,7 +285,6 @@ static int set_rule_without_descriptors(struct context_fixture *f,
 /* Also once they have been set again, with the same filters. */
 CONTEXT_TEST(rules_of_before_stay_where_others_are_refused)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = alert_options(f);
 
 	start_with(f, &opts, "rtt > 0ns where tcp");

@@ -36,7 +36,6 @@ CONTEXT_TEST(interfaces_are_added_and_removed)
 	static const char *const both[] = { "lo", "/^v/", NULL };
 	static const char *const one[] = { "v0", NULL };
 	static const char *const none[] = { "/none/", NULL };
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	lab_run("ip link add v0 type veth peer name v1");
@@ -68,7 +67,6 @@ CONTEXT_TEST(interfaces_are_added_and_removed)
 CONTEXT_TEST(namespaces_are_added_and_removed)
 {
 	static const char *const own[] = { "lo", NULL };
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 	char name[64];
 	const char *both[] = { "lo", name, NULL };
@@ -99,7 +97,6 @@ CONTEXT_TEST(namespaces_are_added_and_removed)
 
 CONTEXT_TEST(interval_and_timeouts_change)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	opts.active_timeout_ms = LONG_MS;
@@ -140,7 +137,6 @@ CONTEXT_TEST(what_cannot_change_is_refused_and_nothing_changes)
 	static const char *const wrong[] = { "/(/", NULL };
 	static const char *const absent[] = { "v0", "absent0", NULL };
 	static const char *const nowhere[] = { "v0", "netns:nowhere/lo", NULL };
-	struct context_fixture *f = *state;
 	const struct netobs_opts good = context_options(&f->witness, LONG_MS);
 	struct netobs_opts opts = good;
 
@@ -185,7 +181,6 @@ CONTEXT_TEST(what_cannot_change_is_refused_and_nothing_changes)
 CONTEXT_TEST(interface_that_is_away_may_stay_named)
 {
 	static const char *const names[] = { "lo", "v0", NULL };
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	lab_run("ip link add v0 type veth peer name v1");
@@ -203,7 +198,6 @@ CONTEXT_TEST(interface_that_is_away_may_stay_named)
 
 CONTEXT_TEST(only_a_context_that_runs_changes)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	assert_int_equal(context_change(NULL, &opts), -EINVAL);

@@ -259,7 +259,6 @@ static struct netobs_connection_stats connect_slowly(struct context_fixture *f,
 
 CONTEXT_TEST(memory_follows_the_connections)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, INTERVAL_MS);
 	struct netobs_connection_stats stats;
 	uint64_t at_rest;
@@ -287,7 +286,6 @@ CONTEXT_TEST(memory_follows_the_connections)
 /* Once their flows have been reported; however many come, it is the same memory. */
 CONTEXT_TEST(memory_of_ended_connections_is_used_again)
 {
-	struct context_fixture *f = *state;
 	struct netobs_connection_stats stats;
 	uint64_t before;
 
@@ -306,8 +304,6 @@ CONTEXT_TEST(memory_of_ended_connections_is_used_again)
 /* The notice of the programs suffices, also if it takes long until these see a part. */
 CONTEXT_TEST(memory_comes_without_a_drain)
 {
-	struct context_fixture *f = *state;
-
 	start_table(f, context_options(&f->witness, LONG_MS));
 	is_slow = true;
 	connect_all(PART * 3 / 4);
@@ -321,7 +317,6 @@ CONTEXT_TEST(memory_comes_without_a_drain)
 /* Nothing depends on the notice: each drain looks at what is free. */
 CONTEXT_TEST(memory_comes_with_drains_alone)
 {
-	struct context_fixture *f = *state;
 	struct netobs_connection_stats stats;
 
 	start_table(f, context_options(&f->witness, LONG_MS));
@@ -366,7 +361,6 @@ static void assert_recovered(struct context_fixture *f,
 
 CONTEXT_TEST(connections_that_outpace_memory_are_counted)
 {
-	struct context_fixture *f = *state;
 	struct netobs_connection_stats stats;
 
 	start_table(f, context_options(&f->witness, LONG_MS));
@@ -377,7 +371,6 @@ CONTEXT_TEST(connections_that_outpace_memory_are_counted)
 
 CONTEXT_TEST(connections_beyond_memory_are_counted)
 {
-	struct context_fixture *f = *state;
 	struct netobs_connection_stats stats;
 
 	start_table(f, context_options(&f->witness, INTERVAL_MS));

@@ -55,7 +55,8 @@ static uint64_t counted(const struct netobs *ctx, uint32_t rule)
 	return count.packets;
 }
 
-#define CASE(name) TEST_WITH(name, rules_setup, rules_teardown)
+#define CASE(name) \
+	TEST_OF(name, struct context_fixture *f, rules_setup, rules_teardown)
 
 CASE(first_rule_that_matches_decides)
 {
@@ -64,7 +65,6 @@ CASE(first_rule_that_matches_decides)
 		accept_rule("udp portrange 40000-40002"),
 		reject_rule("udp port 40002"),
 	};
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 	struct netobs_count count;
 
@@ -87,7 +87,6 @@ CASE(first_rule_that_matches_decides)
 
 CASE(default_alone_is_a_list)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	set_rules(&opts, NULL, 0, NETOBS_REJECT);
@@ -108,7 +107,6 @@ CASE(rules_with_and_without_vlan_mix)
 		reject_rule("vlan and udp"),
 		accept_rule("udp and greater 142"),
 	};
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	set_rules(&opts, rules, ARRAY_SIZE(rules), NETOBS_REJECT);
@@ -123,7 +121,6 @@ CASE(rules_with_and_without_vlan_mix)
 CASE(list_may_have_64_rules)
 {
 	struct netobs_rule rules[NETOBS_RULES_MAX + 1];
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 	uint32_t n = 0;
 
@@ -148,13 +145,12 @@ static int await_change(struct netobs *ctx)
 	return result;
 }
 
-static void rules_are_replaced(void **state, uint64_t disable)
+static void rules_are_replaced(struct context_fixture *f, uint64_t disable)
 {
 	const struct netobs_rule before[] = { reject_rule("udp port 40001"),
 					      accept_rule("udp") };
 	const struct netobs_rule after[] = { accept_rule("udp port 40001"),
 					     accept_rule("udp") };
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	opts.disable_features = disable;
@@ -178,17 +174,16 @@ static void rules_are_replaced(void **state, uint64_t disable)
 
 CASE(rules_are_replaced_on_links)
 {
-	rules_are_replaced(state, 0);
+	rules_are_replaced(f, 0);
 }
 
 CASE(rules_are_replaced_on_filters)
 {
-	rules_are_replaced(state, 1 << NETOBS_FEATURE_TCX);
+	rules_are_replaced(f, 1 << NETOBS_FEATURE_TCX);
 }
 
 CASE(expression_is_replaced)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 	struct netobs_count count;
 
@@ -220,7 +215,6 @@ CASE(rules_have_to_fit_the_interfaces_that_are_selected)
 	static const char *const both[] = { "lo", "tun0", NULL };
 	const struct netobs_rule ethernet = accept_rule("ether host 0:0:0:0:0:0"),
 				 any = accept_rule("udp");
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	lab_run("ip tuntap add tun0 mode tun");
@@ -276,7 +270,6 @@ CASE(no_packet_is_judged_by_half_a_list)
 {
 	uint32_t n = rules_count_replacements(REPLACEMENTS);
 	struct rules_flood floods[FLOODS];
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, 100);
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 	struct netobs_rule rules[2];
@@ -318,7 +311,6 @@ CASE(no_packet_is_judged_by_half_a_list)
 CASE(wrong_rules_are_refused_and_nothing_changes)
 {
 	struct netobs_rule rules[] = { accept_rule("udp"), accept_rule("tcp") };
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 	int fds;
 
@@ -344,7 +336,6 @@ CASE(wrong_rules_are_refused_and_nothing_changes)
 CASE(change_is_made_in_steps)
 {
 	struct netobs_rule rules[] = { accept_rule("udp port 40000") };
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS), last;
 	char *expression = strdup("udp port 40001");
 
@@ -406,7 +397,6 @@ CASE(thread_compiles_the_deepest_expressions)
 	};
 	char *too_large = repeat("host ::1||", 400, "udp", "");
 	struct netobs_rule rule = accept_rule("tcp");
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	set_rules(&opts, &rule, 1, NETOBS_REJECT);
@@ -432,7 +422,6 @@ CASE(thread_compiles_the_deepest_expressions)
 CASE(change_is_abandoned)
 {
 	struct netobs_rule rules[] = { accept_rule("udp") };
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	for (int polls = 0; polls < 4; polls++) {
@@ -456,7 +445,6 @@ CASE(change_is_abandoned)
 
 CASE(context_without_rules_has_no_counts)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 	struct netobs_count count;
 

@@ -167,12 +167,12 @@ static void assert_all(const struct netobs *ctx, const uint64_t sent[CLASSES],
 	context_assert_conserved(ctx);
 }
 
-#define CASE(name) TEST_WITH(name, rules_setup, rules_teardown)
+#define CASE(name) \
+	TEST_OF(name, struct context_fixture *f, rules_setup, rules_teardown)
 
 CASE(each_rule_samples_at_its_own_rate)
 {
 	static const uint64_t sent[CLASSES] = { MANY, MANY, MANY, MANY };
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = sampling_options(f, LONG_MS);
 
 	context_start_with(f, &opts);
@@ -205,7 +205,6 @@ static void change_at_random(struct netobs *ctx, struct netobs_opts *opts)
 CASE(rates_change_in_a_flood)
 {
 	uint32_t n = rules_count_replacements(REPLACEMENTS);
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = sampling_options(f, 100);
 	struct rules_flood flood;
 
@@ -270,18 +269,17 @@ static void assert_context_rate_changes(struct context_fixture *f,
 
 CASE(sampling_of_a_context_changes)
 {
-	assert_context_rate_changes(*state, NULL);
+	assert_context_rate_changes(f, NULL);
 }
 
 CASE(sampling_of_an_expression_changes)
 {
-	assert_context_rate_changes(*state, "udp");
+	assert_context_rate_changes(f, "udp");
 }
 
 /* Those without a rate of their own. */
 CASE(rules_inherit_the_rate_of_the_context)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = sampling_options(f, LONG_MS);
 	struct netobs_count out;
 
@@ -319,7 +317,6 @@ CASE(rules_inherit_the_rate_of_the_context)
 CASE(wrong_rates_are_refused_and_nothing_changes)
 {
 	struct netobs_rule many[NETOBS_RATES_MAX + 1];
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = sampling_options(f, LONG_MS);
 	struct netobs_count count;
 
@@ -348,7 +345,6 @@ CASE(wrong_rates_are_refused_and_nothing_changes)
 CASE(all_rates_are_replaced_at_once)
 {
 	struct netobs_rule many[NETOBS_RATES_MAX];
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = sampling_options(f, LONG_MS);
 
 	opts.rules = many;

@@ -14,8 +14,6 @@ enum { PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 30000 };
 
 CONTEXT_TEST(stop_delivers_what_was_seen_and_once)
 {
-	struct context_fixture *f = *state;
-
 	context_start(f, LONG_MS);
 	lab_send(PORT, 50);
 	context_stop(f->ctx);
@@ -36,8 +34,6 @@ CONTEXT_TEST(stop_delivers_what_was_seen_and_once)
 
 CONTEXT_TEST(drain_delivers_what_was_seen_at_once)
 {
-	struct context_fixture *f = *state;
-
 	context_start(f, LONG_MS);
 	for (uint32_t i = 1; i <= 5; i++) {
 		lab_send(PORT + i, 20);
@@ -54,7 +50,6 @@ CONTEXT_TEST(drain_delivers_what_was_seen_at_once)
 /* A drain that the interval began is completed first. */
 CONTEXT_TEST(drain_in_the_middle_of_another)
 {
-	struct context_fixture *f = *state;
 	uint64_t sent = 0;
 
 	context_start(f, 10);
@@ -70,7 +65,6 @@ CONTEXT_TEST(drain_in_the_middle_of_another)
 
 CONTEXT_TEST(stopped_stays_stopped)
 {
-	struct context_fixture *f = *state;
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 	uint32_t records;
 
@@ -93,7 +87,6 @@ CONTEXT_TEST(stopped_stays_stopped)
 
 CONTEXT_TEST(stop_before_the_start_takes_effect_after_it)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	assert_int_equal(netobs_new(&opts, &f->ctx), 0);
@@ -105,8 +98,6 @@ CONTEXT_TEST(stop_before_the_start_takes_effect_after_it)
 /* In any phase: the packets that it has and those since then are delivered. */
 CONTEXT_TEST(stop_in_the_middle_of_a_drain)
 {
-	struct context_fixture *f = *state;
-
 	for (int calls = 0; calls < 16; calls++) {
 		context_start(f, 10);
 		lab_send(PORT, 5);
@@ -126,7 +117,6 @@ CONTEXT_TEST(stop_in_the_middle_of_a_drain)
 /* Counting ends with the next call; packets seen until then take several calls. */
 CONTEXT_TEST(stop_delivers_in_slices)
 {
-	struct context_fixture *f = *state;
 	struct netobs_stats stats = { .sz = sizeof(stats) };
 	uint32_t records;
 	int ret;
@@ -149,8 +139,6 @@ CONTEXT_TEST(stop_delivers_in_slices)
 /* It delivers the rest at once, in whatever phase of the stop. */
 CONTEXT_TEST(drain_in_the_middle_of_a_stop)
 {
-	struct context_fixture *f = *state;
-
 	for (int calls = 1; calls < 12; calls++) {
 		int ret = 0;
 
@@ -184,7 +172,6 @@ static void *stop_soon(void *ctx)
 
 CONTEXT_TEST(stop_from_another_thread_ends_a_poll)
 {
-	struct context_fixture *f = *state;
 	pthread_t thread;
 
 	context_start(f, LONG_MS);
@@ -207,7 +194,6 @@ CONTEXT_TEST(stop_from_a_signal_handler)
 {
 	const struct sigaction action = { .sa_handler = on_signal };
 	const struct itimerspec soon = { .it_value.tv_nsec = 20 * NSEC_PER_MSEC };
-	struct context_fixture *f = *state;
 	struct sigaction before;
 	timer_t timer;
 	int ret;
@@ -234,7 +220,6 @@ static void stop_when_flow(const struct netobs_flow *flow, void *user)
 
 CONTEXT_TEST(stop_from_a_callback)
 {
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, 20);
 
 	opts.on_flow = stop_when_flow;

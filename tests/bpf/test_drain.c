@@ -186,12 +186,10 @@ static void assert_each_once(const uint8_t *seen, uint32_t n)
 			fail_msg("flow %u came %u times", i, seen[i]);
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
 
 CASE(drain_of_nothing_brings_nothing)
 {
-	struct fixture *f = *state;
-
 	drain(f, 0);
 	drain(f, 1);
 	assert_int_equal(f->n_kept + f->n_announced + f->n_delivered, 0);
@@ -199,7 +197,6 @@ CASE(drain_of_nothing_brings_nothing)
 
 CASE(drain_empties_l1_of_all_cpus)
 {
-	struct fixture *f = *state;
 	uint64_t bytes = fill_l1(f, 1);
 
 	drain(f, 0);
@@ -216,7 +213,6 @@ CASE(drain_empties_l1_of_all_cpus)
 CASE(drain_reads_few_entries_once)
 {
 	static const uint32_t sizes[] = { 1, 100, 2048, 16383 };
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		uint32_t n = sizes[i];
@@ -234,7 +230,6 @@ CASE(drain_reads_few_entries_once)
 
 CASE(drain_reads_many_entries_twice)
 {
-	struct fixture *f = *state;
 	uint64_t bytes = fill_l1(f, 0);
 
 	fill_fold(f, 0, 0, LARGE - 5000);
@@ -254,8 +249,6 @@ CASE(drain_reads_many_entries_twice)
 /* An entry of the overflow table may be of a flow that was folded. */
 CASE(overflow_is_added_to_folded_entries)
 {
-	struct fixture *f = *state;
-
 	fill_fold(f, 0, 0, 1);
 	fill_overflow(f, 0, 0, 1);
 	drain(f, 0);
@@ -265,8 +258,6 @@ CASE(overflow_is_added_to_folded_entries)
 
 CASE(entries_beyond_the_limit_are_reported_all_the_same)
 {
-	struct fixture *f = *state;
-
 	fold_done(&f->fold);
 	fold_init(&f->fold, &f->store.secret, 100, 0);
 	fill_fold(f, 0, 0, 100);
@@ -278,8 +269,6 @@ CASE(entries_beyond_the_limit_are_reported_all_the_same)
 
 CASE(drain_leaves_the_other_generation_alone)
 {
-	struct fixture *f = *state;
-
 	fill_fold(f, 0, 0, 50);
 	fill_fold(f, 1, 0, 60);
 	fill_overflow(f, 1, 60, 70);
@@ -295,7 +284,6 @@ CASE(drain_leaves_the_other_generation_alone)
 CASE(drain_that_fails_is_made_up_for)
 {
 	struct rlimit limit, none;
-	struct fixture *f = *state;
 	uint64_t bytes = fill_l1(f, 0);
 	int ret;
 
@@ -318,7 +306,6 @@ CASE(drain_that_fails_is_made_up_for)
 /* In the middle of any report: the next process gets the others, and these alone. */
 CASE(killed_drain_leaves_no_entry_that_it_reported)
 {
-	struct fixture *f = *state;
 	const uint32_t n = 2 * f->store.n_cpus;
 
 	for (uint32_t kill_at = 1; kill_at <= n; kill_at++) {
@@ -341,7 +328,7 @@ CASE(killed_drain_leaves_no_entry_that_it_reported)
 	}
 }
 
-CASE(drain_may_be_given_up_at_any_step)
+TEST_WITH(drain_may_be_given_up_at_any_step, setup, teardown)
 {
 	struct fixture *f = *state;
 

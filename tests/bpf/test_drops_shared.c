@@ -106,7 +106,6 @@ static uint64_t check_sums(const struct context_fixture *f)
 /* Also where the observer reads drops long before the flows that have them. */
 CONTEXT_TEST(both_have_each_drop)
 {
-	struct context_fixture *f = *state;
 	struct shared shared;
 
 	start_shared(f, &shared, LONG_MS, SHORT_MS);
@@ -129,7 +128,6 @@ CONTEXT_TEST(both_have_each_drop)
 /* And where the flows have drops read long before the observer's interval ends. */
 CONTEXT_TEST(intervals_of_flows_bring_drops)
 {
-	struct context_fixture *f = *state;
 	struct shared shared;
 
 	start_shared(f, &shared, SHORT_MS, LONG_MS);
@@ -147,7 +145,6 @@ CONTEXT_TEST(intervals_of_flows_bring_drops)
 
 CONTEXT_TEST(the_observer_goes_on_without_the_context)
 {
-	struct context_fixture *f = *state;
 	struct shared shared;
 
 	start_shared(f, &shared, LONG_MS, SHORT_MS);
@@ -165,7 +162,6 @@ CONTEXT_TEST(the_observer_goes_on_without_the_context)
 
 CONTEXT_TEST(a_context_without_drops_has_none_to_share)
 {
-	struct context_fixture *f = *state;
 	struct shared shared;
 
 	context_start(f, LONG_MS);
@@ -198,7 +194,6 @@ CONTEXT_TEST(rules_need_what_they_are_about)
 						.rule = "drops > 0" };
 	const struct netobs_alert_rule rtt = { .sz = sizeof(rtt),
 					       .rule = "rtt > 1s" };
-	struct context_fixture *f = *state;
 	struct netobs_opts opts = context_options(&f->witness, LONG_MS);
 
 	opts.on_alert = note_alert;

@@ -58,12 +58,10 @@ static void assert_all_write_to(const struct fixture *f, uint32_t generation)
 		assert_int_equal(f->store.cpus[cpu].generation, generation);
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name) TEST_OF(name, struct fixture *f, setup, teardown)
 
 CASE(flip_sends_every_cpu_to_the_other)
 {
-	struct fixture *f = *state;
-
 	assert_all_write_to(f, 0);
 	for (uint32_t i = 1; i < 6; i++) {
 		generation_flip(&f->generation);
@@ -76,7 +74,6 @@ CASE(flip_sends_every_cpu_to_the_other)
 
 CASE(settling_takes_waits_even_when_nothing_runs)
 {
-	struct fixture *f = *state;
 	int waits = 0;
 
 	generation_flip(&f->generation);
@@ -89,8 +86,6 @@ CASE(settling_takes_waits_even_when_nothing_runs)
 
 CASE(settling_waits_for_a_program_of_any_cpu)
 {
-	struct fixture *f = *state;
-
 	for (uint32_t cpu = 0; cpu < f->store.n_cpus; cpu++) {
 		struct cpu_state *running = &f->store.cpus[cpu];
 
@@ -104,7 +99,6 @@ CASE(settling_waits_for_a_program_of_any_cpu)
 
 CASE(settling_does_not_wait_for_those_that_enter_later)
 {
-	struct fixture *f = *state;
 	struct cpu_state *cpu = &f->store.cpus[0];
 
 	cpu->entered = 100;
@@ -120,7 +114,6 @@ CASE(settling_does_not_wait_for_those_that_enter_later)
 
 CASE(settling_counts_those_that_enter_before_the_flip_arrives)
 {
-	struct fixture *f = *state;
 	struct cpu_state *cpu = &f->store.cpus[0];
 
 	generation_flip(&f->generation);
@@ -132,8 +125,6 @@ CASE(settling_counts_those_that_enter_before_the_flip_arrives)
 
 CASE(settling_is_not_misled_by_another_cpus_exits)
 {
-	struct fixture *f = *state;
-
 	if (f->store.n_cpus < 2)
 		fail_msg("needs two CPUs");
 	f->store.cpus[0].entered = 10;
@@ -165,7 +156,6 @@ static uint32_t settle_patiently(struct generation *generation)
 CASE(exits_that_were_not_counted_end_in_a_proof)
 {
 	static const int missed[] = { 1, 1000, -1, -1000 };
-	struct fixture *f = *state;
 	struct witness witness = { 0 };
 	struct log log = witness_log(&witness);
 
@@ -191,7 +181,6 @@ CASE(exits_that_were_not_counted_end_in_a_proof)
 /* What makes waits long without anything wrong is not corrected. */
 CASE(programs_that_end_late_are_waited_for)
 {
-	struct fixture *f = *state;
 	struct witness witness = { 0 };
 	struct log log = witness_log(&witness);
 	struct cpu_state *cpu = &f->store.cpus[0];
@@ -213,7 +202,6 @@ CASE(programs_that_end_late_are_waited_for)
 
 CASE(busy_cpus_are_never_taken_for_idle_ones)
 {
-	struct fixture *f = *state;
 	struct cpu_state *cpu = &f->store.cpus[0];
 
 	cpu->exited--; /* misses one */

@@ -135,11 +135,10 @@ static void *send_in_turn(void *user)
 	return NULL;
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 CASE(threads_of_a_process_are_one_user)
 {
-	struct fixture *f = *state;
 	pthread_t thread;
 
 	if (f->is_lacking)
@@ -173,7 +172,6 @@ static pid_t start_sender(const struct fixture *f, const int pair[2])
 
 CASE(processes_that_take_turns_are_not_reported_each_time)
 {
-	struct fixture *f = *state;
 	const int64_t start_ms = now_ms();
 	int pair[2], status;
 	char byte = 0;
@@ -205,7 +203,6 @@ CASE(other_ends_are_reported_at_once)
 	const struct sockaddr_in any = { .sin_family = AF_INET };
 	int receiver = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	socklen_t len = sizeof(to);
-	struct fixture *f = *state;
 
 	if (f->is_lacking)
 		return;
@@ -245,7 +242,6 @@ static void begin_list(struct fixture *f, struct ring_buffer *ring)
 CASE(list_that_fills_the_ring_has_every_socket)
 {
 	static bool is_listed[1 << 16];
-	struct fixture *f = *state;
 	struct ring_buffer *ring = NULL;
 	uint16_t ports[SOCKETS];
 	int fds[SOCKETS];

@@ -155,12 +155,10 @@ static void assert_each_ended_once(struct fixture *f)
 	}
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 CASE(a_reset_is_reported_by_closing)
 {
-	struct fixture *f = *state;
-
 	if (f->is_lacking)
 		return;
 	see_no_more_states(f);
@@ -174,8 +172,6 @@ CASE(a_reset_is_reported_by_closing)
 
 CASE(an_end_by_fin_is_one)
 {
-	struct fixture *f = *state;
-
 	if (f->is_lacking)
 		return;
 	assert_int_equal(shutdown(f->fds[CONNECTED], SHUT_WR), 0);
@@ -190,7 +186,6 @@ CASE(an_end_by_fin_is_one)
 /* No process closes it before the end of the observer. */
 CASE(one_that_is_left_is_in_the_last_list)
 {
-	struct fixture *f = *state;
 	int err;
 
 	if (f->is_lacking)
@@ -210,8 +205,6 @@ CASE(one_that_is_left_is_in_the_last_list)
 
 CASE(one_that_was_seen_is_not_reported_again)
 {
-	struct fixture *f = *state;
-
 	if (f->is_lacking)
 		return;
 	close_with_reset(f->fds[CONNECTED]);

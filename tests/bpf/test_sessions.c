@@ -179,13 +179,12 @@ static enum netobs_session_process_by by_accepting(void)
 						NETOBS_SESSION_BY_OPENING;
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
 /* ---- How the process is known -------------------------------------------------------- */
 
 CASE(who_accepts_and_connects_opens)
 {
-	struct fixture *f = *state;
 	int fds[2];
 
 	if (!start(f, 0, 0))
@@ -201,7 +200,6 @@ CASE(who_accepts_and_connects_opens)
 
 CASE(who_accepts_unseen_is_known_by_closing)
 {
-	struct fixture *f = *state;
 	int fds[2];
 
 	if (!start(f, WITHOUT(SESSION_ACCEPT), 0))
@@ -232,7 +230,6 @@ static void talk(const int fds[2])
 
 CASE(who_sends_and_receives_uses)
 {
-	struct fixture *f = *state;
 	int fds[2];
 
 	if (!start(f, 0, 0))
@@ -252,7 +249,6 @@ CASE(who_sends_and_receives_uses)
 
 CASE(without_its_hooks_use_is_not_seen)
 {
-	struct fixture *f = *state;
 	int fds[2];
 
 	if (!start(f, WITHOUT(SESSION_IO), 0))
@@ -289,7 +285,6 @@ static void assert_reset_once(const struct fixture *f)
 
 CASE(one_that_is_reset_before_accept_is_reported)
 {
-	struct fixture *f = *state;
 	int fd, listener;
 
 	if (!start(f, 0, 0))
@@ -305,7 +300,6 @@ CASE(one_that_is_reset_before_accept_is_reported)
 /* It waits for the process that closes the socket. */
 CASE(one_that_is_reset_and_not_closed_is_reported_at_the_stop)
 {
-	struct fixture *f = *state;
 	int fds[2];
 
 	for (uint32_t interval_ms = 0; interval_ms <= 3600000;
@@ -324,7 +318,6 @@ CASE(one_that_is_reset_and_not_closed_is_reported_at_the_stop)
 
 CASE(a_listener_that_closes_ends_those_it_has_not_accepted)
 {
-	struct fixture *f = *state;
 	int fd, listener;
 
 	if (!start(f, 0, 0))
@@ -346,7 +339,6 @@ CASE(a_listener_that_closes_ends_those_it_has_not_accepted)
 
 CASE(open_ones_are_reported_at_the_end_if_at_all)
 {
-	struct fixture *f = *state;
 	int fds[2];
 
 	for (uint32_t interval_ms = 0; interval_ms <= 3600000;
@@ -380,7 +372,6 @@ static void await_open(struct fixture *f, int n, int64_t ms)
 
 CASE(the_interval_changes_while_sessions_are_followed)
 {
-	struct fixture *f = *state;
 	int fds[2];
 
 	if (!start(f, 0, 0))
@@ -412,7 +403,6 @@ CASE(the_interval_changes_while_sessions_are_followed)
 
 CASE(wrong_options_are_named)
 {
-	struct fixture *f = *state;
 	char why[NETOBS_ERROR_MAX] = "";
 	const struct {
 		const char *name;
@@ -442,7 +432,6 @@ CASE(wrong_options_are_named)
 
 CASE(nothing_is_delivered_before_the_start)
 {
-	struct fixture *f = *state;
 	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session);
 
 	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
@@ -453,7 +442,6 @@ CASE(nothing_is_delivered_before_the_start)
 
 CASE(without_names_there_is_nothing_to_share)
 {
-	struct fixture *f = *state;
 	const NETOBS_OPTS(netobs_sessions_opts, opts, .on_session = on_session);
 	struct netobs *ctx;
 

@@ -19,7 +19,8 @@ struct context_fixture {
 int context_setup(void **state);
 int context_teardown(void **state);
 
-#define CONTEXT_TEST(name) TEST_WITH(name, context_setup, context_teardown)
+#define CONTEXT_TEST(name) \
+	TEST_OF(name, struct context_fixture *f, context_setup, context_teardown)
 
 struct netobs_opts context_options(struct witness *witness, uint32_t interval_ms);
 

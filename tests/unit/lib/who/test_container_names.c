@@ -148,9 +148,9 @@ static void assert_none(const struct fixture *f, int error)
 	assert_int_equal(found, error);
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
 
-CASE(each_place_is_looked_at)
+TEST_WITH(each_place_is_looked_at, set_up, tear_down)
 {
 	static const char listed[] =
 		"[{\"id\":\"" ID "\",\"names\":[\"web\"],\"metadata\":\"{}\"}]";
@@ -194,7 +194,6 @@ CASE(each_place_is_looked_at)
 /* As of a root directory that another process has: a link is one of its own. */
 CASE(links_to_directories_of_runtimes_stay_in_the_root)
 {
-	struct fixture *f = *state;
 	struct container_facts facts;
 	char link[PATH_MAX];
 	int error;
@@ -210,7 +209,6 @@ CASE(links_to_directories_of_runtimes_stay_in_the_root)
 
 CASE(no_link_of_a_container_is_followed)
 {
-	struct fixture *f = *state;
 	char link[PATH_MAX];
 
 	make_docker(f, OTHER, "other");
@@ -229,7 +227,6 @@ CASE(no_link_of_a_container_is_followed)
 CASE(only_files_of_some_size_are_read)
 {
 	static const char begin[] = "{\"ID\":\"" ID "\",\"Name\":\"/web\"}";
-	struct fixture *f = *state;
 	char path[PATH_MAX];
 
 	make_file(f, DOCKER "/" ID "/config.v2.json", begin);
@@ -248,7 +245,6 @@ CASE(only_files_of_some_size_are_read)
 
 CASE(a_file_of_another_user_is_not_read)
 {
-	struct fixture *f = *state;
 	char path[PATH_MAX];
 
 	if (geteuid())
@@ -265,7 +261,6 @@ CASE(a_long_list_is_read)
 	enum { LISTED = 8000 };
 	static struct container_query queries[LISTED];
 	const size_t size = LISTED * 512;
-	struct fixture *f = *state;
 	char *text = calloc(1, size + 3), *to = text;
 	struct container_files files;
 
@@ -334,8 +329,6 @@ static void await_name(struct fixture *f, const char *id, const char *name)
 
 CASE(containers_that_are_there_have_names_at_once)
 {
-	struct fixture *f = *state;
-
 	make_docker(f, ID, "web");
 	open_names(f);
 	assert_string_equal(name_of(f, ID, ""), "web");
@@ -347,7 +340,6 @@ CASE(containers_that_are_there_have_names_at_once)
 /* Without being asked for: it may be gone when its first flow is reported. */
 CASE(a_container_that_comes_and_goes_has_a_name)
 {
-	struct fixture *f = *state;
 	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
 	char command[PATH_MAX + 64];
 
@@ -369,8 +361,6 @@ CASE(a_container_that_comes_and_goes_has_a_name)
 
 CASE(a_file_may_come_after_its_directory)
 {
-	struct fixture *f = *state;
-
 	make_dir(f, DOCKER "/" ID);
 	open_names(f);
 	assert_string_equal(name_of(f, ID, ""), "");
@@ -379,7 +369,7 @@ CASE(a_file_may_come_after_its_directory)
 }
 
 /* Whichever the directory is from which on its way is not there; one container may be gone when it is asked for. */
-CASE(the_way_to_a_runtime_is_watched)
+TEST_WITH(the_way_to_a_runtime_is_watched, set_up, tear_down)
 {
 	static const char *const parents[] = { "", "var", "var/lib",
 					       "var/lib/docker" };
@@ -407,8 +397,6 @@ CASE(the_way_to_a_runtime_is_watched)
 
 CASE(a_runtime_may_come_later)
 {
-	struct fixture *f = *state;
-
 	open_names(f);
 	make_docker(f, ID, "web");
 	await_name(f, ID, "web");
@@ -419,8 +407,6 @@ CASE(a_runtime_may_come_later)
 
 CASE(a_pod_has_a_name_where_its_control_group_is_one)
 {
-	struct fixture *f = *state;
-
 	make_file(f, "run/containerd/" TASKS "/k8s.io/" ID "/config.json",
 		  POD_OF_CONTAINERD);
 	open_names(f);
@@ -431,7 +417,6 @@ CASE(a_pod_has_a_name_where_its_control_group_is_one)
 /* Each file once. */
 CASE(what_cannot_be_read_is_logged_once)
 {
-	struct fixture *f = *state;
 	struct pollfd fd = { .fd = f->loop.fd, .events = POLLIN };
 	char path[PATH_MAX];
 
@@ -460,8 +445,6 @@ CASE(what_cannot_be_read_is_logged_once)
 
 CASE(without_a_root_there_are_no_names)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(container_names_open("/nonexistent", &f->loop, &f->log,
 					      &f->names),
 			 0);
@@ -472,7 +455,6 @@ CASE(without_a_root_there_are_no_names)
 /* They stay as they are once the first user closes them. */
 CASE(others_may_use_the_names)
 {
-	struct fixture *f = *state;
 	struct container_names *shared;
 
 	make_docker(f, ID, "web");
@@ -498,7 +480,6 @@ static void id_of(unsigned int i, char to[CONTAINER_ID_SIZE])
 CASE(memory_is_bounded)
 {
 	enum { MORE = 100 };
-	struct fixture *f = *state;
 	char id[CONTAINER_ID_SIZE];
 
 	open_names(f);
@@ -519,7 +500,6 @@ enum { CONTAINERS = 60 };
 /* Containers come and go at random; each that has a file then gets its name. */
 CASE(at_any_time_containers_have_their_own_names)
 {
-	struct fixture *f = *state;
 	unsigned int seed = test_seed();
 	bool is_made[CONTAINERS] = { 0 };
 	char id[CONTAINER_ID_SIZE], name[32], path[PATH_MAX];
