@@ -200,51 +200,6 @@ CASE(a_request_has_all_parts)
 	assert_int_equal(journey->steps[7].pid, 200);
 }
 
-/* The kernel may send the first bytes of a large write before it has copied the last ones. */
-CASE(a_large_write_is_sent_before_it_ends)
-{
-	add(world, NETOBS_TRACE_SEND, 0, 0, 300);
-	add(world, NETOBS_TRACE_SEND, 10, 100, 200);
-	add_way(world, 12, 0, 100, 7);
-	add(world, NETOBS_TRACE_SEND, 20, 200, 100);
-	add(world, NETOBS_TRACE_SENT, 30, 0, 300);
-	add_way(world, 40, 100, 200, 8);
-	add_taking(world, 50, 0, 300);
-	end(world);
-	assert_int_equal(world->n, 3);
-	check_tiles(world, 0, 300);
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(part_us(&world->got[i], NETOBS_JOURNEY_WRITE),
-				 10 * i);
-		assert_int_equal(world->got[i].unknown_parts, 0);
-	}
-	assert_int_equal(part_us(&world->got[0], NETOBS_JOURNEY_TCP), 12);
-	assert_int_equal(part_us(&world->got[1], NETOBS_JOURNEY_TCP), 30);
-	assert_int_equal(part_us(&world->got[2], NETOBS_JOURNEY_TCP), 20);
-	/* SENT, which was late for the first bytes alone. */
-	assert_int_equal(world->got[0].n_steps, 8);
-	assert_int_equal(world->got[1].n_steps, 10);
-}
-
-/* A call that does not block writes a part; the next one begins where that ended. */
-CASE(calls_that_write_less_than_they_wanted)
-{
-	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
-	add(world, NETOBS_TRACE_SEND, 1, 40, 60);
-	add(world, NETOBS_TRACE_SENT, 2, 0, 40);
-	add(world, NETOBS_TRACE_SEND, 100, 40, 100);
-	add(world, NETOBS_TRACE_SENT, 101, 40, 100);
-	add_way(world, 110, 0, 140, 7);
-	add_taking(world, 120, 0, 140);
-	end(world);
-	assert_int_equal(world->n, 2);
-	check_tiles(world, 0, 140);
-	assert_int_equal(part_us(&world->got[0], NETOBS_JOURNEY_TCP), 110);
-	assert_int_equal(world->got[1].offset, 40);
-	assert_int_equal(world->got[1].record.time_ns, START_NS + 100 * US);
-	assert_int_equal(part_us(&world->got[1], NETOBS_JOURNEY_TCP), 10);
-}
-
 CASE(a_drop_begins_a_recovery)
 {
 	const struct netobs_journey *journey;
@@ -274,43 +229,6 @@ CASE(a_drop_begins_a_recovery)
 	assert_int_equal(journey->steps[2].attempt, 1);
 	assert_int_equal(journey->steps[3].point, NETOBS_TRACE_RETRANSMIT);
 	assert_int_equal(journey->steps[3].attempt, 0);
-}
-
-/* A copy that is sent too early does not overtake the first one: buffers tell them apart. */
-CASE(a_spurious_copy_is_not_the_one_that_arrived)
-{
-	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
-	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_QUEUE, 200, 0, 100, VETH, 8);
-	add(world, NETOBS_TRACE_RETRANSMIT, 201, 0, 100);
-	add_hop(world, NETOBS_TRACE_TRANSMIT, 300, 0, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_RECEIVE, 301, 0, 100, PEER, 7);
-	add_taking(world, 302, 0, 100);
-	add_hop(world, NETOBS_TRACE_TRANSMIT, 303, 0, 100, VETH, 8);
-	end(world);
-	check_tiles(world, 0, 100);
-	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_RECOVERY), 0);
-	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_QDISC), 290);
-	assert_int_equal(world->got->n_attempts, 2);
-	assert_int_equal(world->got->unknown_parts, 0);
-}
-
-/* A relay in user space loses the first copy, and nothing tells of it. */
-CASE(a_loss_without_a_trace_is_a_recovery)
-{
-	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
-	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_TRANSMIT, 11, 0, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_QUEUE, 200, 0, 100, VETH, 8);
-	add_hop(world, NETOBS_TRACE_TRANSMIT, 201, 0, 100, VETH, 8);
-	add(world, NETOBS_TRACE_RETRANSMIT, 202, 0, 100);
-	add_hop(world, NETOBS_TRACE_RECEIVE, 203, 0, 100, PEER, 20);
-	add_taking(world, 204, 0, 100);
-	end(world);
-	check_tiles(world, 0, 100);
-	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_RECOVERY), 190);
-	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_DEVICE), 2);
-	assert_int_equal(world->got->unknown_parts, 0);
 }
 
 /* TCP has no memory for the first segment. */
@@ -350,23 +268,6 @@ CASE(netfilter_drops_what_came_to_no_interface)
 	assert_int_equal(world->got->n_drops, 1);
 }
 
-CASE(a_driver_that_refuses_is_a_queue)
-{
-	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
-	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_TRANSMIT, 11, 0, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_BUSY, 12, 0, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_DEQUEUE, 50, 0, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_TRANSMIT, 51, 0, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_RECEIVE, 53, 0, 100, PEER, 7);
-	add_taking(world, 60, 0, 100);
-	end(world);
-	check_tiles(world, 0, 100);
-	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_QDISC), 41);
-	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_DEVICE), 2);
-	assert_int_equal(world->got->n_attempts, 1);
-}
-
 CASE(a_range_that_is_read_twice_is_one_journey)
 {
 	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
@@ -380,56 +281,6 @@ CASE(a_range_that_is_read_twice_is_one_journey)
 	assert_int_equal(world->n, 1);
 	check_tiles(world, 0, 100);
 	assert_int_equal(world->got->end_ns, START_NS + 31 * US);
-}
-
-CASE(bytes_wait_for_earlier_ones)
-{
-	add(world, NETOBS_TRACE_SEND, 0, 0, 200);
-	add_hop(world, NETOBS_TRACE_QUEUE, 10, 0, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_DROP, 10, 0, 100, VETH, 7);
-	add_way(world, 11, 100, 100, 8);
-	add(world, NETOBS_TRACE_SEGMENT, 16, 100, 100);
-	add_way(world, 50, 0, 100, 9);
-	add(world, NETOBS_TRACE_SEGMENT, 56, 0, 100);
-	add(world, NETOBS_TRACE_READY, 57, 0, 200);
-	add(world, NETOBS_TRACE_READ, 60, 0, 200);
-	end(world);
-	assert_int_equal(world->n, 2);
-	check_tiles(world, 0, 200);
-	assert_int_equal(part_us(&world->got[0], NETOBS_JOURNEY_GAP), 1);
-	assert_int_equal(part_us(&world->got[1], NETOBS_JOURNEY_GAP), 41);
-}
-
-CASE(an_acknowledgment_ends_what_a_receiver_elsewhere_has)
-{
-	const struct netobs_journey *journey;
-
-	add(world, NETOBS_TRACE_SEND, 0, -50, 100);
-	add_hop(world, NETOBS_TRACE_QUEUE, 10, -50, 100, VETH, 7);
-	add_hop(world, NETOBS_TRACE_TRANSMIT, 12, -50, 100, VETH, 7);
-	add(world, NETOBS_TRACE_ACKED, 1012, -50, 100);
-	journeys_advance(world->journeys, START_NS + 20 * MS);
-	assert_int_equal(world->n, 1);
-	check_tiles(world, -50, 50);
-	journey = world->got;
-	assert_int_equal(journey->unknown_parts, 0);
-	assert_int_equal(part_us(journey, NETOBS_JOURNEY_NETWORK), 1000);
-	assert_int_equal(part_us(journey, NETOBS_JOURNEY_QDISC), 2);
-	assert_int_equal(journey->end_ns, journey->acked_ns);
-	assert_int_equal(journey->record.has & NETOBS_JOURNEY_HAS_READ, 0);
-}
-
-CASE(what_a_sender_elsewhere_does_is_not_missing)
-{
-	add_hop(world, NETOBS_TRACE_ARRIVE, 10, 0, 100, PEER, 7);
-	add_hop(world, NETOBS_TRACE_RECEIVE, 12, 0, 100, PEER, 7);
-	add_taking(world, 15, 0, 100);
-	end(world);
-	check_tiles(world, 0, 100);
-	assert_int_equal(world->got->unknown_parts, 0);
-	assert_int_equal(world->got->n_attempts, 1);
-	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_STACK), 5);
-	assert_int_equal(world->got->record.has & NETOBS_JOURNEY_HAS_SEND, 0);
 }
 
 CASE(points_that_are_missing_are_unknown_parts)
@@ -480,22 +331,6 @@ CASE(what_is_not_read_is_delivered_at_the_end)
 	assert_int_equal(world->got[1].unknown_parts,
 			 BIT(TCP) | BIT(QDISC) | BIT(DEVICE) | BIT(STACK) |
 				 BIT(GAP) | BIT(READER));
-}
-
-CASE(forwarding_is_a_part)
-{
-	add(world, NETOBS_TRACE_SEND, 0, 0, 100);
-	add_way(world, 1, 0, 100, 7);
-	add_hop(world, NETOBS_TRACE_QUEUE, 15, 0, 100, FAR, 7);
-	add_hop(world, NETOBS_TRACE_TRANSMIT, 16, 0, 100, FAR, 7);
-	add(world, NETOBS_TRACE_ACKED, 1016, 0, 100);
-	end(world);
-	check_tiles(world, 0, 100);
-	assert_int_equal(world->got->unknown_parts, 0);
-	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_FORWARD), 12);
-	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_QDISC), 2);
-	assert_int_equal(part_us(world->got, NETOBS_JOURNEY_NETWORK), 1000);
-	assert_int_equal(world->got->n_attempts, 1);
 }
 
 /* Neither end is here: nothing says when bytes have arrived. */
