@@ -135,28 +135,6 @@ static void assert_address(const uint8_t addr[16], const char *text)
 	assert_memory_equal(addr, wanted.bytes, sizeof(wanted.bytes));
 }
 
-static void assert_xlat(const struct netobs_flow *record, const struct ends4 *ends)
-{
-	assert_true(record->has & NETOBS_HAS_XLAT);
-	assert_address(record->xlat_src, ends->src);
-	assert_address(record->xlat_dst, ends->dst);
-	if (!(record->has & NETOBS_HAS_PORTS))
-		return;
-	assert_true(record->has & NETOBS_HAS_XLAT_PORTS);
-	assert_int_equal(record->xlat_src_port, ends->src_port);
-	assert_int_equal(record->xlat_dst_port, ends->dst_port);
-}
-
-static void assert_orig(const struct netobs_flow *record, const struct ends4 *ends)
-{
-	assert_true(record->has & NETOBS_HAS_ORIG);
-	assert_address(record->orig_src, ends->src);
-	assert_address(record->orig_dst, ends->dst);
-	assert_true(record->has & NETOBS_HAS_ORIG_PORTS);
-	assert_int_equal(record->orig_src_port, ends->src_port);
-	assert_int_equal(record->orig_dst_port, ends->dst_port);
-}
-
 static void assert_none(const struct netobs_flow *record)
 {
 	assert_false(record->has & (NETOBS_HAS_XLAT | NETOBS_HAS_ORIG |
@@ -164,11 +142,44 @@ static void assert_none(const struct netobs_flow *record)
 				    NETOBS_HAS_ORIG_PORTS | NETOBS_HAS_ZONE));
 }
 
+/* What the record of one entry has; NULL: no such addresses. */
+static struct netobs_flow expect(struct translations *t, const struct seen *seen,
+				 const struct ends4 *xlat,
+				 const struct ends4 *orig)
+{
+	const struct netobs_flow record = record_of(t, seen, 1);
+
+	if (!xlat && !orig)
+		assert_none(&record);
+	assert_int_equal(!(record.has & NETOBS_HAS_XLAT), !xlat);
+	assert_int_equal(!(record.has & NETOBS_HAS_ORIG), !orig);
+	if (xlat) {
+		assert_address(record.xlat_src, xlat->src);
+		assert_address(record.xlat_dst, xlat->dst);
+	}
+	if (xlat && record.has & NETOBS_HAS_PORTS) {
+		assert_true(record.has & NETOBS_HAS_XLAT_PORTS);
+		assert_int_equal(record.xlat_src_port, xlat->src_port);
+		assert_int_equal(record.xlat_dst_port, xlat->dst_port);
+	}
+	if (orig) {
+		assert_address(record.orig_src, orig->src);
+		assert_address(record.orig_dst, orig->dst);
+		assert_true(record.has & NETOBS_HAS_ORIG_PORTS);
+		assert_int_equal(record.orig_src_port, orig->src_port);
+		assert_int_equal(record.orig_dst_port, orig->dst_port);
+	}
+	return record;
+}
+
 /* DNAT from a public address to a server, and masquerading towards it. */
 static const struct ends4 asked = { "10.0.0.2", "192.0.2.1", CLIENT_PORT, 80 };
 static const struct ends4 sent = { "10.1.0.1", "10.1.0.2", 50000, 8080 };
 static const struct ends4 answered = { "10.1.0.2", "10.1.0.1", 8080, 50000 };
 static const struct ends4 received = { "192.0.2.1", "10.0.0.2", 80, CLIENT_PORT };
+
+/* Another client of the same server. */
+static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 
 static int setup(void **state)
 {
@@ -189,43 +200,29 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define CASE(name) \
-	TEST_OF(name, struct translations *translations, setup, teardown)
+#define CASE(name) TEST_OF(name, struct translations *t, setup, teardown)
 
 CASE(a_report_names_all_four_faces)
 {
 	struct netobs_flow record;
 
-	add(translations, REPORT(asked, answered, SECOND, .zone = 7));
-	record = record_of(translations,
-			   SEEN(asked, CLIENT_SIDE, false, SECOND, SECOND), 1);
-	assert_xlat(&record, &sent);
-	assert_false(record.has & NETOBS_HAS_ORIG);
+	add(t, REPORT(asked, answered, SECOND, .zone = 7));
+	record = expect(t, SEEN(asked, CLIENT_SIDE, false, SECOND, SECOND),
+			&sent, NULL);
 	assert_int_equal(record.zone_id, 7);
-	record = record_of(translations,
-			   SEEN(sent, SERVER_SIDE, true, SECOND, SECOND), 1);
-	assert_orig(&record, &asked);
-	assert_false(record.has & NETOBS_HAS_XLAT);
-	record = record_of(translations,
-			   SEEN(answered, SERVER_SIDE, false, SECOND, SECOND), 1);
-	assert_xlat(&record, &received);
-	record = record_of(translations,
-			   SEEN(received, CLIENT_SIDE, true, SECOND, SECOND), 1);
-	assert_orig(&record, &answered);
-	assert_int_equal(translations->table.known, 1);
+	expect(t, SEEN(sent, SERVER_SIDE, true, SECOND, SECOND), NULL, &asked);
+	expect(t, SEEN(answered, SERVER_SIDE, false, SECOND, SECOND), &received,
+	       NULL);
+	expect(t, SEEN(received, CLIENT_SIDE, true, SECOND, SECOND), NULL,
+	       &answered);
+	assert_int_equal(t->table.known, 1);
 }
 
 CASE(the_other_way_through_an_interface_is_another_face)
 {
-	struct netobs_flow record;
-
-	add(translations, REPORT(asked, answered, SECOND));
-	record = record_of(translations,
-			   SEEN(asked, CLIENT_SIDE, true, SECOND, SECOND), 1);
-	assert_none(&record);
-	record = record_of(translations,
-			   SEEN(sent, SERVER_SIDE, false, SECOND, SECOND), 1);
-	assert_none(&record);
+	add(t, REPORT(asked, answered, SECOND));
+	expect(t, SEEN(asked, CLIENT_SIDE, true, SECOND, SECOND), NULL, NULL);
+	expect(t, SEEN(sent, SERVER_SIDE, false, SECOND, SECOND), NULL, NULL);
 }
 
 CASE(other_flows_have_none)
@@ -239,26 +236,22 @@ CASE(other_flows_have_none)
 	};
 
 	seen[0].ends.src_port++;
-	add(translations, REPORT(asked, answered, SECOND));
-	for (size_t i = 0; i < ARRAY_SIZE(seen); i++) {
-		struct netobs_flow record = record_of(translations, &seen[i], 1);
-
-		assert_none(&record);
-	}
-	assert_int_equal(translations->ambiguous, 0);
+	add(t, REPORT(asked, answered, SECOND));
+	for (size_t i = 0; i < ARRAY_SIZE(seen); i++)
+		expect(t, &seen[i], NULL, NULL);
+	assert_int_equal(t->ambiguous, 0);
 }
 
 /* As at the end of an interval. */
-static void drain(struct translations *translations, int n)
+static void drain(struct translations *t, int n)
 {
 	while (n--)
-		translations_settle(translations);
+		translations_settle(t);
 }
 
 /* Two hosts behind one address use the same port in turn. */
 CASE(a_tuple_used_again_is_that_of_its_time)
 {
-	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 	static const struct ends4 other_received = { "192.0.2.1", "10.0.0.9",
 						     80, 1111 };
 
@@ -267,52 +260,40 @@ CASE(a_tuple_used_again_is_that_of_its_time)
 			*SEEN(answered, SERVER_SIDE, false, ms, ms + 500);
 		const struct seen second = *SEEN(answered, SERVER_SIDE, false,
 						 ms + 1000, ms + 1500);
-		struct netobs_flow record;
 
-		add(translations, REPORT(asked, answered, ms));
-		add(translations, REPORT(asked, answered, ms + 500));
-		drain(translations, 2);
-		record = record_of(translations, &first, 1);
-		assert_xlat(&record, &received);
-		add(translations, REPORT(other, answered, ms + 1000));
-		add(translations, REPORT(other, answered, ms + 1500));
-		drain(translations, 2);
-		record = record_of(translations, &second, 1);
-		assert_xlat(&record, &other_received);
+		add(t, REPORT(asked, answered, ms));
+		add(t, REPORT(asked, answered, ms + 500));
+		drain(t, 2);
+		expect(t, &first, &received, NULL);
+		add(t, REPORT(other, answered, ms + 1000));
+		add(t, REPORT(other, answered, ms + 1500));
+		drain(t, 2);
+		expect(t, &second, &other_received, NULL);
 	}
-	assert_int_equal(translations->ambiguous, 0);
+	assert_int_equal(t->ambiguous, 0);
 }
 
 /* The same within one interval: a report dates the begin of a time only. */
 CASE(two_users_of_a_tuple_in_an_interval_are_none)
 {
-	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
-
 	for (int64_t ms = 100 * SECOND; ms < 150 * SECOND; ms += 2 * SECOND) {
-		struct netobs_flow record;
-
-		add(translations, REPORT(asked, answered, ms));
-		add(translations, REPORT(other, answered, ms + 1000));
-		drain(translations, 1);
-		record = record_of(
-			translations,
-			SEEN(answered, SERVER_SIDE, false, ms, ms + 1500), 1);
-		assert_none(&record);
+		add(t, REPORT(asked, answered, ms));
+		add(t, REPORT(other, answered, ms + 1000));
+		drain(t, 1);
+		expect(t, SEEN(answered, SERVER_SIDE, false, ms, ms + 1500),
+		       NULL, NULL);
 		if (ms == 100 * SECOND)
 			continue;
-		record = record_of(translations,
-				   SEEN(answered, SERVER_SIDE, false, ms, ms), 1);
-		assert_none(&record);
+		expect(t, SEEN(answered, SERVER_SIDE, false, ms, ms), NULL, NULL);
 	}
 }
 
 /* The process was found where the packets of one of them went on. */
 CASE(of_two_users_of_a_tuple_no_process_is_named)
 {
-	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 	static const struct netobs_process process = { .pid = 7 };
 	uint64_t data[FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)] = { 0 };
-	const struct flow_extra *extra = &translations->extra;
+	const struct flow_extra *extra = &t->extra;
 	const struct flow_entry entry =
 		entry_of(SEEN(answered, SERVER_SIDE, false, SECOND, 2 * SECOND));
 
@@ -322,8 +303,8 @@ CASE(of_two_users_of_a_tuple_no_process_is_named)
 					      .src_process = &process,
 					      .dst_process = &process };
 
-		add(translations, REPORT(users == 1 ? asked : other, answered,
-					 users * SECOND));
+		add(t, REPORT(users == 1 ? asked : other, answered,
+			      users * SECOND));
 		extra->note(data, &entry, extra->ctx);
 		extra->fill(data, &record, extra->ctx);
 		assert_ptr_equal(record.src_process, &process);
@@ -334,18 +315,17 @@ CASE(of_two_users_of_a_tuple_no_process_is_named)
 
 CASE(entries_of_two_translations_make_a_record_of_none)
 {
-	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
 	const struct seen seen[] = {
 		*SEEN(answered, SERVER_SIDE, false, 100 * SECOND, 101 * SECOND),
 		*SEEN(answered, SERVER_SIDE, false, 120 * SECOND, 121 * SECOND),
 	};
 	struct netobs_flow record;
 
-	add(translations, REPORT(asked, answered, 100 * SECOND));
-	add(translations, REPORT(other, answered, 120 * SECOND));
-	record = record_of(translations, seen, 2);
+	add(t, REPORT(asked, answered, 100 * SECOND));
+	add(t, REPORT(other, answered, 120 * SECOND));
+	record = record_of(t, seen, 2);
 	assert_none(&record);
-	assert_int_equal(translations->ambiguous, 1);
+	assert_int_equal(t->ambiguous, 1);
 }
 
 CASE(interfaces_distinguish_zones)
@@ -355,100 +335,72 @@ CASE(interfaces_distinguish_zones)
 						50001 };
 	struct netobs_flow record;
 
-	add(translations, REPORT(asked, answered, SECOND, .zone = 1, .from = 8));
-	add(translations, REPORT(asked, answered2, SECOND, .zone = 2, .from = 9));
-	record = record_of(translations, SEEN(asked, 8, false, SECOND, SECOND),
-			   1);
-	assert_xlat(&record, &sent);
+	add(t, REPORT(asked, answered, SECOND, .zone = 1, .from = 8));
+	add(t, REPORT(asked, answered2, SECOND, .zone = 2, .from = 9));
+	record = expect(t, SEEN(asked, 8, false, SECOND, SECOND), &sent, NULL);
 	assert_int_equal(record.zone_id, 1);
-	record = record_of(translations, SEEN(asked, 9, false, SECOND, SECOND),
-			   1);
-	assert_xlat(&record, &sent2);
+	record = expect(t, SEEN(asked, 9, false, SECOND, SECOND), &sent2, NULL);
 	assert_int_equal(record.zone_id, 2);
 	/* Elsewhere it may be of a connection that is not translated. */
-	record = record_of(translations, SEEN(asked, 5, false, SECOND, SECOND),
-			   1);
-	assert_none(&record);
+	expect(t, SEEN(asked, 5, false, SECOND, SECOND), NULL, NULL);
 }
 
 CASE(a_translation_stays_with_a_flow_that_is_not_reported_any_more)
 {
-	struct netobs_flow record;
-
-	add(translations, REPORT(asked, answered, SECOND));
+	add(t, REPORT(asked, answered, SECOND));
 	for (int64_t ms = SECOND; ms < 600 * SECOND; ms += 5 * SECOND) {
-		record = record_of(
-			translations,
-			SEEN(asked, CLIENT_SIDE, false, ms, ms + 5 * SECOND), 1);
-		assert_xlat(&record, &sent);
-		translations_settle(translations);
+		expect(t, SEEN(asked, CLIENT_SIDE, false, ms, ms + 5 * SECOND),
+		       &sent, NULL);
+		translations_settle(t);
 	}
-	record = record_of(
-		translations,
-		SEEN(asked, CLIENT_SIDE, false, 700 * SECOND, 701 * SECOND), 1);
-	assert_none(&record);
+	expect(t, SEEN(asked, CLIENT_SIDE, false, 700 * SECOND, 701 * SECOND),
+	       NULL, NULL);
 }
 
 /* A program reports it once in an interval, and another CPU's after a pause. */
 CASE(a_pause_within_an_interval_changes_nothing)
 {
 	for (int64_t ms = 100 * SECOND; ms < 500 * SECOND; ms += 100 * SECOND) {
-		add(translations, REPORT(asked, answered, ms));
-		add(translations, REPORT(asked, answered, ms + 20 * SECOND));
-		translations_settle(translations);
-		for (int64_t pause = 0; pause <= 40; pause += 20) {
-			const struct netobs_flow record = record_of(
-				translations,
-				SEEN(asked, CLIENT_SIDE, false,
-				     ms + pause * SECOND, ms + pause * SECOND),
-				1);
-
-			assert_xlat(&record, &sent);
-		}
-		translations_release(translations);
+		add(t, REPORT(asked, answered, ms));
+		add(t, REPORT(asked, answered, ms + 20 * SECOND));
+		translations_settle(t);
+		for (int64_t pause = 0; pause <= 40; pause += 20)
+			expect(t,
+			       SEEN(asked, CLIENT_SIDE, false,
+				    ms + pause * SECOND, ms + pause * SECOND),
+			       &sent, NULL);
+		translations_release(t);
 	}
 }
 
 CASE(a_connection_that_begins_has_no_translation_of_an_earlier_one)
 {
-	struct netobs_flow record;
-
-	add(translations,
-	    REPORT(asked, answered, 100 * SECOND, .proto = IP_PROTO_TCP));
-	record = record_of(translations,
-			   SEEN(asked, CLIENT_SIDE, false, 105 * SECOND,
-				106 * SECOND, .proto = IP_PROTO_TCP),
-			   1);
-	assert_xlat(&record, &sent);
-	record = record_of(translations,
-			   SEEN(asked, CLIENT_SIDE, false, 107 * SECOND,
-				108 * SECOND, .proto = IP_PROTO_TCP,
-				.marks = TCP_SYN),
-			   1);
-	assert_none(&record);
-	add(translations,
-	    REPORT(asked, answered, 107 * SECOND, .proto = IP_PROTO_TCP));
-	record = record_of(translations,
-			   SEEN(asked, CLIENT_SIDE, false, 107 * SECOND,
-				108 * SECOND, .proto = IP_PROTO_TCP,
-				.marks = TCP_SYN),
-			   1);
-	assert_xlat(&record, &sent);
+	add(t, REPORT(asked, answered, 100 * SECOND, .proto = IP_PROTO_TCP));
+	expect(t,
+	       SEEN(asked, CLIENT_SIDE, false, 105 * SECOND, 106 * SECOND,
+		    .proto = IP_PROTO_TCP),
+	       &sent, NULL);
+	expect(t,
+	       SEEN(asked, CLIENT_SIDE, false, 107 * SECOND, 108 * SECOND,
+		    .proto = IP_PROTO_TCP, .marks = TCP_SYN),
+	       NULL, NULL);
+	add(t, REPORT(asked, answered, 107 * SECOND, .proto = IP_PROTO_TCP));
+	expect(t,
+	       SEEN(asked, CLIENT_SIDE, false, 107 * SECOND, 108 * SECOND,
+		    .proto = IP_PROTO_TCP, .marks = TCP_SYN),
+	       &sent, NULL);
 }
 
 CASE(what_was_translated_and_is_not_any_more_has_none)
 {
 	static const struct ends4 plain = { "192.0.2.1", "10.0.0.2", 80,
 					    CLIENT_PORT };
-	struct netobs_flow record;
 
-	add(translations, REPORT(asked, answered, SECOND));
-	add(translations, REPORT(asked, plain, 30 * SECOND));
-	record = record_of(
-		translations,
-		SEEN(asked, CLIENT_SIDE, false, 30 * SECOND, 31 * SECOND), 1);
-	assert_none(&record);
-	assert_int_equal(translations->ambiguous, 0);
+	add(t, REPORT(asked, answered, SECOND));
+	add(t, REPORT(asked, plain, 30 * SECOND));
+	expect(t, SEEN(asked, CLIENT_SIDE, false, 30 * SECOND, 31 * SECOND),
+	       NULL, NULL);
+	assert_int_equal(t->ambiguous, 0);
 }
 
 /* The reply has a type of its own, and the identifier may change. */
@@ -463,20 +415,18 @@ CASE(pings_have_addresses_and_no_ports)
 				 .proto = IP_PROTO_ICMP);
 	struct netobs_flow record;
 
-	add(translations, REPORT(request, reply, SECOND, .proto = IP_PROTO_ICMP));
+	add(t, REPORT(request, reply, SECOND, .proto = IP_PROTO_ICMP));
 	seen.ends.src_port = 0;
-	record = record_of(translations, &seen, 1);
-	assert_xlat(&record, &out);
+	record = expect(t, &seen, &out, NULL);
 	assert_false(record.has & NETOBS_HAS_XLAT_PORTS);
 	seen.ends = reply;
 	seen.ends.src_port = 0;
 	seen.ifindex = SERVER_SIDE;
-	record = record_of(translations, &seen, 1);
-	assert_xlat(&record, &back);
+	expect(t, &seen, &back, NULL);
 }
 
 /* A translation of its own for each @i, whose faces are no others'. */
-static void add_numbered(struct translations *translations, uint32_t first_byte,
+static void add_numbered(struct translations *t, uint32_t first_byte,
 			 uint32_t i, int64_t ms)
 {
 	char source[INET_ADDRSTRLEN], port[INET_ADDRSTRLEN];
@@ -488,7 +438,7 @@ static void add_numbered(struct translations *translations, uint32_t first_byte,
 		 i >> 8 & 255, i & 255);
 	report.original.src = source;
 	report.reply.dst = port;
-	add(translations, &report);
+	add(t, &report);
 }
 
 CASE(those_without_an_answer_make_room_for_others)
@@ -496,13 +446,13 @@ CASE(those_without_an_answer_make_room_for_others)
 	int64_t ms = SECOND;
 
 	for (uint32_t i = 0; i <= TRANSLATIONS_MAX; i++)
-		add_numbered(translations, 10, i, ms);
-	assert_int_equal(translations->table.known, TRANSLATIONS_MAX);
+		add_numbered(t, 10, i, ms);
+	assert_int_equal(t->table.known, TRANSLATIONS_MAX);
 	ms += SECOND;
 	for (uint32_t i = 0; i < TRANSLATIONS_MAX; i++)
-		add_numbered(translations, 11, i, ms);
-	assert_int_equal(translations->table.refused, 0);
-	assert_int_equal(translations->table.known, TRANSLATIONS_MAX);
+		add_numbered(t, 11, i, ms);
+	assert_int_equal(t->table.refused, 0);
+	assert_int_equal(t->table.known, TRANSLATIONS_MAX);
 	for (uint32_t i = 0; i < TRANSLATIONS_MAX; i += 997) {
 		const struct ends4 there = { "11.0.0.0", "192.0.2.1",
 					     CLIENT_PORT, 80 };
@@ -513,7 +463,7 @@ CASE(those_without_an_answer_make_room_for_others)
 		snprintf(source, sizeof(source), "11.%u.%u.%u", i >> 16,
 			 i >> 8 & 255, i & 255);
 		seen.ends.src = source;
-		record = record_of(translations, &seen, 1);
+		record = record_of(t, &seen, 1);
 		assert_true(record.has & NETOBS_HAS_XLAT);
 	}
 }
@@ -522,7 +472,6 @@ CASE(those_without_an_answer_make_room_for_others)
 CASE(a_face_of_very_many_is_none)
 {
 	struct report report = *REPORT(asked, answered, SECOND);
-	struct netobs_flow record;
 	char source[INET_ADDRSTRLEN];
 
 	report.original.src = source;
@@ -530,14 +479,12 @@ CASE(a_face_of_very_many_is_none)
 		for (uint32_t i = 0; i < TRANSLATIONS_MAX; i++) {
 			snprintf(source, sizeof(source), "%u.%u.%u.%u",
 				 10 + round, i >> 16, i >> 8 & 255, i & 255);
-			add(translations, &report);
+			add(t, &report);
 		}
-		record = record_of(translations,
-				   SEEN(answered, SERVER_SIDE, false, report.ms,
-					report.ms),
-				   1);
-		assert_none(&record);
-		assert_int_equal(translations->ambiguous, round + 1);
+		expect(t,
+		       SEEN(answered, SERVER_SIDE, false, report.ms, report.ms),
+		       NULL, NULL);
+		assert_int_equal(t->ambiguous, round + 1);
 		report.ms += (TRANSLATION_KEEP_S + 1) * SECOND;
 	}
 }
@@ -558,21 +505,19 @@ CASE(translations_that_lead_back_to_each_other_have_no_origin)
 	uint32_t node;
 
 	entry.key.netns = 0;
-	add(translations, REPORT(one, two_back, SECOND, .netns = 1));
-	origin = search_origin(&host, &translations->table, &entry);
+	add(t, REPORT(one, two_back, SECOND, .netns = 1));
+	origin = search_origin(&host, &t->table, &entry);
 	assert_false(origin.is_ambiguous);
 	assert_int_equal(origin.hops, 0);
-	add(translations, REPORT(two, one_back, SECOND, .netns = 2));
-	origin = search_origin(&host, &translations->table, &entry);
+	add(t, REPORT(two, one_back, SECOND, .netns = 2));
+	origin = search_origin(&host, &t->table, &entry);
 	assert_true(origin.is_ambiguous);
 	assert_int_equal(origin.hops, 0);
 	assert_memory_equal(&origin.tuple.src, &entry.key.src,
 			    sizeof(entry.key.src));
-	node = translation_node(&translations->table,
-				&translations->table.list[0],
+	node = translation_node(&t->table, &t->table.list[0],
 				SIDES * NAT_ORIGINAL + AFTER);
-	assert_false(search_conversation(&host, &translations->table, &entry,
-					 node, &tuple));
+	assert_false(search_conversation(&host, &t->table, &entry, node, &tuple));
 }
 
 static void add_netif(struct netns *netns, uint32_t ifindex,
@@ -612,14 +557,14 @@ CASE(what_is_sent_back_here_keeps_its_origin)
 	macvlan->link = LOWER;
 	macvlan->link_netns = 1;
 	host_find(&host, 1, LOWER)->is_origin = true;
-	add(translations, REPORT(asked, answered, SECOND));
+	add(t, REPORT(asked, answered, SECOND));
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct flow_entry entry = entry_of(
 			SEEN(sent, cases[i].ifindex, false, SECOND, SECOND));
 		struct origin origin;
 
 		entry.key.flags |= cases[i].flags;
-		origin = search_origin(&host, &translations->table, &entry);
+		origin = search_origin(&host, &t->table, &entry);
 		assert_false(origin.is_ambiguous);
 		assert_int_equal(origin.hops, cases[i].hops);
 	}
@@ -648,15 +593,11 @@ CASE(what_changes_its_way_in_keeps_its_origin)
 		struct flow_entry entry =
 			entry_of(SEEN(sent, SERVER_SIDE, true, SECOND, SECOND));
 
-		add(translations,
-		    REPORT(asked, answered, SECOND, .from = reports[i].from));
-		assert_int_equal(
-			search_origin(&host, &translations->table, &entry).hops,
-			reports[i].hops);
+		add(t, REPORT(asked, answered, SECOND, .from = reports[i].from));
+		assert_int_equal(search_origin(&host, &t->table, &entry).hops,
+				 reports[i].hops);
 		entry.key.flags |= KEY_AGAIN;
-		assert_int_equal(
-			search_origin(&host, &translations->table, &entry).hops,
-			1);
+		assert_int_equal(search_origin(&host, &t->table, &entry).hops, 1);
 	}
 	netifs_done(&netns[1].netifs);
 }
@@ -664,10 +605,9 @@ CASE(what_changes_its_way_in_keeps_its_origin)
 /* Another one is at the place of that which the first flow has had. */
 CASE(flows_joined_after_their_translation_is_gone_have_none)
 {
-	static const struct ends4 other = { "10.0.0.9", "192.0.2.1", 1111, 80 };
-	struct translation_table *table = &translations->table;
+	struct translation_table *table = &t->table;
 	uint64_t data[2][FLOW_EXTRA_BYTES_MAX / sizeof(uint64_t)] = { 0 };
-	const struct flow_extra *extra = &translations->extra;
+	const struct flow_extra *extra = &t->extra;
 	struct netobs_flow record = { .sz = sizeof(record),
 				      .has = NETOBS_HAS_PORTS };
 
@@ -675,7 +615,7 @@ CASE(flows_joined_after_their_translation_is_gone_have_none)
 		const struct flow_entry entry = entry_of(
 			SEEN(answered, SERVER_SIDE, false, SECOND, SECOND));
 
-		add(translations, REPORT(i ? other : asked, answered, SECOND));
+		add(t, REPORT(i ? other : asked, answered, SECOND));
 		extra->note(data[i], &entry, extra->ctx);
 		if (!i)
 			translation_table_remove(table, &table->list[0], 0);
@@ -697,18 +637,18 @@ CASE(reports_during_a_drain_count_after_it)
 		.from_ifindex = CLIENT_SIDE,
 	};
 
-	translations_settle(translations);
+	translations_settle(t);
 	for (int i = 0; i < LATER + 7; i++) {
 		event.tuples[0].src[0]++;
-		translations_note(translations, &event);
+		translations_note(t, &event);
 	}
-	assert_int_equal(translations->table.known, 0);
-	translations_release(translations);
-	assert_int_equal(translations->table.known, LATER);
-	assert_int_equal(translations->late, 7);
+	assert_int_equal(t->table.known, 0);
+	translations_release(t);
+	assert_int_equal(t->table.known, LATER);
+	assert_int_equal(t->late, 7);
 	event.tuples[0].src[0]++;
-	translations_note(translations, &event);
-	assert_int_equal(translations->table.known, LATER + 1);
+	translations_note(t, &event);
+	assert_int_equal(t->table.known, LATER + 1);
 }
 
 /* What is reported during a drain is used from its end on: an alert can wait for that. */
@@ -726,18 +666,18 @@ CASE(a_conversation_is_known_when_the_drain_has_ended)
 		.from_ifindex = CLIENT_SIDE,
 		.netns = 1,
 	};
-	uint64_t id = 0, other = 0;
+	uint64_t id = 0, same = 0;
 
-	translations_settle(translations);
-	assert_int_equal(conversation_at(translations, &after, &id), 0);
-	translations_note(translations, &event);
-	assert_true(translations_wait(translations));
-	assert_int_equal(conversation_at(translations, &entry, &id), -EAGAIN);
-	assert_int_equal(conversation_at(translations, &after, &id), -EAGAIN);
-	translations_release(translations);
-	assert_false(translations_wait(translations));
-	assert_int_equal(conversation_at(translations, &entry, &id), 0);
-	assert_int_equal(conversation_at(translations, &after, &other), 0);
+	translations_settle(t);
+	assert_int_equal(conversation_at(t, &after, &id), 0);
+	translations_note(t, &event);
+	assert_true(translations_wait(t));
+	assert_int_equal(conversation_at(t, &entry, &id), -EAGAIN);
+	assert_int_equal(conversation_at(t, &after, &id), -EAGAIN);
+	translations_release(t);
+	assert_false(translations_wait(t));
+	assert_int_equal(conversation_at(t, &entry, &id), 0);
+	assert_int_equal(conversation_at(t, &after, &same), 0);
 	assert_true(id);
-	assert_true(id == other);
+	assert_true(id == same);
 }
