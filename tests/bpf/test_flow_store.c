@@ -2,8 +2,12 @@
 /* Two levels of tables, two generations: no packet is lost between them. */
 #include "prog_test.h"
 
+#include "host.h"
+#include "lib_seed.h"
+
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 0x10 };
 enum { MARK_ECT1 = 1 << (MARK_ECN_SHIFT + 1) }; /* of PACKET_TOS */
@@ -27,19 +31,6 @@ TEST(repeated_flow_stays_in_its_slot)
 	assert_int_equal(prog_overflow_lookup(prog, 0, &key, &beside), -ENOENT);
 }
 
-TEST(flags_are_a_true_or)
-{
-	struct prog *prog = prog_test_open(&defaults);
-	struct flow_key key = prog_test_tcp_key(1);
-
-	prog_test_tcp(prog, 1, SYN);
-	prog_test_tcp(prog, 1, ACK | PSH);
-	prog_test_tcp(prog, 1, ACK);
-	assert_int_equal(
-		prog_test_tally(prog_test_flows(prog, 0), &key)->attrs.marks,
-		MARK_ECT1 | SYN | ACK | PSH);
-}
-
 static void pause_all(struct prog *prog, bool is_paused)
 {
 	for (uint32_t cpu = 0; cpu < prog->n_cpus; cpu++)
@@ -58,50 +49,6 @@ TEST(paused_programs_count_nothing)
 	prog_test_tcp(prog, 1, PSH);
 	assert_int_equal(
 		prog_test_tally(prog_test_flows(prog, 0), &key)->packets, 2);
-}
-
-struct combination {
-	uint8_t flags[3]; /* of one packet each */
-	uint32_t marks;
-};
-
-/* The third flow of a set is in the overflow table, the first in L1. */
-static void assert_marks_in_both_levels(const struct combination *combination)
-{
-	struct prog *prog = prog_test_open(&defaults);
-	const uint8_t *flags = combination->flags;
-	uint16_t ports[] = { 1, prog_test_rival(prog, 0),
-			     prog_test_rival(prog, 1) };
-	struct flow_key first = prog_test_tcp_key(ports[0]);
-	struct flow_key third = prog_test_tcp_key(ports[2]);
-	const struct prog_flows *flows;
-	struct flow_tally beside;
-
-	prog_test_tcp(prog, ports[0], flags[0]);
-	prog_test_tcp(prog, ports[1], ACK);
-	for (int i = 0; i < 3; i++)
-		prog_test_tcp(prog, ports[2], flags[i]);
-	for (int i = 1; i < 3; i++)
-		prog_test_tcp(prog, ports[0], flags[i]);
-	assert_int_equal(prog_overflow_lookup(prog, 0, &third, &beside), 0);
-	assert_int_equal(beside.attrs.marks, MARK_ECT1 | combination->marks);
-	flows = prog_test_flows(prog, 0);
-	assert_int_equal(prog_test_tally(flows, &first)->attrs.marks,
-			 MARK_ECT1 | combination->marks);
-}
-
-TEST(flags_of_one_packet_differ_from_those_of_several)
-{
-	static const struct combination combinations[] = {
-		{ { SYN, ACK, FIN }, SYN | ACK | FIN },
-		{ { SYN | ACK, ACK, FIN }, SYN | ACK | FIN | MARK_SYN_ACK },
-		{ { SYN, ACK, FIN | ACK }, SYN | ACK | FIN | MARK_FIN_ACK },
-		{ { SYN, ACK, RST }, SYN | ACK | RST },
-		{ { SYN, ACK, RST | ACK }, SYN | ACK | RST | MARK_RST_ACK },
-	};
-
-	for (size_t i = 0; i < sizeof(combinations) / sizeof(combinations[0]); i++)
-		assert_marks_in_both_levels(&combinations[i]);
 }
 
 /* A set has two places; who comes third is added to the table at once. */
@@ -156,176 +103,139 @@ TEST(busy_flow_takes_the_place_of_an_idle_one)
 	assert_int_equal(beside.attrs.marks, MARK_ECT1 | ACK);
 }
 
-/* @n flows that all want the same set of L1, 1 the first. */
-static void fill_rivals(struct prog *prog, uint16_t *ports, unsigned int n)
+/* ---- A model ------------------------------------------------------------------- */
+
+enum { MODEL_FLOWS = 60, MODEL_PACKETS = 6000, NETNS = 7 };
+
+/* What the packets of a flow say, in one generation and one direction. */
+struct truth {
+	struct flow_key key;
+	struct flow_tally tally;
+};
+
+static struct truth truths[GENERATIONS][2 * MODEL_FLOWS];
+
+/* Of one packet. */
+struct values {
+	bool is_ipv6;
+	uint8_t flags, ttl;
+	uint16_t label; /* the low bits */
+	uint64_t ns;
+};
+
+static void note(struct truth *truth, const struct values *values, size_t len)
 {
-	ports[0] = 1;
-	for (unsigned int i = 1; i < n; i++)
-		ports[i] = prog_test_rival(prog, i - 1);
-}
+	static const uint32_t combined[] = {
+		[FIN] = MARK_FIN_ACK, [SYN] = MARK_SYN_ACK, [RST] = MARK_RST_ACK
+	};
+	struct flow_tally *tally = &truth->tally;
 
-TEST(repeated_conflicts_merge)
-{
-	enum { RIVALS = 6, ROUNDS = 50 };
-	static const uint8_t flags[] = { SYN, ACK, PSH | ACK, FIN | ACK, RST };
-	struct prog *prog = prog_test_open(&defaults);
-	const struct prog_flows *flows;
-	uint16_t ports[RIVALS];
-
-	fill_rivals(prog, ports, RIVALS);
-	for (int i = 0; i < RIVALS * ROUNDS; i++)
-		prog_test_tcp(prog, ports[i % RIVALS],
-			      i % RIVALS ? ACK : flags[i / RIVALS % 5]);
-	flows = prog_test_flows(prog, 0);
-	assert_int_equal(flows->n, RIVALS);
-	for (int i = 0; i < RIVALS; i++) {
-		struct flow_key key = prog_test_tcp_key(ports[i]);
-		const struct flow_tally *tally = prog_test_tally(flows, &key);
-
-		assert_int_equal(tally->packets, ROUNDS);
-		assert_int_equal(tally->bytes, ROUNDS * PROG_TEST_TCP_BYTES);
-		assert_int_equal(tally->l2_bytes, ROUNDS * PROG_TEST_TCP_FRAME);
-		assert_int_equal(
-			tally->attrs.marks,
-			MARK_ECT1 | ACK |
-				(i ? 0 : SYN | PSH | FIN | RST | MARK_FIN_ACK));
+	if (!tally->packets) {
+		tally->first_ns = values->ns;
+		tally->attrs.ttl_min = tally->attrs.ttl_max = values->ttl;
+		tally->attrs.flow_label =
+			values->is_ipv6 ?
+				(PACKET_LABEL & 0xf0000) + values->label :
+				0;
 	}
+	tally->packets++;
+	tally->bytes += len - 14;
+	tally->l2_bytes += len;
+	tally->last_ns = values->ns;
+	if (values->ttl < tally->attrs.ttl_min)
+		tally->attrs.ttl_min = values->ttl;
+	if (values->ttl > tally->attrs.ttl_max)
+		tally->attrs.ttl_max = values->ttl;
+	tally->attrs.marks |= MARK_ECT1 | values->flags;
+	if (values->flags & ACK)
+		tally->attrs.marks |= combined[values->flags & (FIN | SYN | RST)];
 }
 
-TEST(merging_keeps_first_last_and_extremes)
+/* Packets of one flow are alike but for these. */
+static void send_random(struct prog *prog, struct truth *generation, uint64_t ns)
 {
-	static const uint8_t ttls[] = { 60, 50, 70 };
-	struct prog_options options = { .clock = CLOCK_PACKET };
-	struct prog *prog = prog_test_open(&options);
-	struct flow_key key = prog_test_tcp_key(1);
-	struct flow_tally beside;
-
-	prog_test_tcp(prog, prog_test_rival(prog, 0), ACK);
-	prog_test_tcp(prog, prog_test_rival(prog, 1), ACK);
-	for (unsigned int i = 0; i < 3; i++) {
-		const struct layer layers[] = {
-			ETH,	    IP4, POKE(8, ttls[i]), TCP(ACK), POKE(0, 0),
-			POKE(1, 1), {}
-		};
-		struct packet_bytes bytes;
-		struct prog_packet packet = { .bytes = bytes.bytes,
-					      .time_ns = 1000 * (i + 1) };
-
-		packet_build(layers, &bytes);
-		packet.len = bytes.len;
-		assert_int_equal(prog_run(prog, &packet, NULL), 0);
-	}
-	assert_int_equal(prog_overflow_lookup(prog, 0, &key, &beside), 0);
-	assert_int_equal(beside.packets, 3);
-	assert_int_equal(beside.first_ns, 1000);
-	assert_int_equal(beside.last_ns, 3000);
-	assert_int_equal(beside.attrs.ttl_min, 50);
-	assert_int_equal(beside.attrs.ttl_max, 70);
-}
-
-/* In L1, and in the overflow table after L1. */
-TEST(the_first_flow_label_is_kept)
-{
-	enum { FLOWS = 100, ROUNDS = 3 };
-	struct prog_options options = { .clock = CLOCK_PACKET };
-	struct prog *prog = prog_test_open(&options);
-	const struct prog_flows *flows;
-
-	for (uint32_t i = 0; i < ROUNDS * FLOWS; i++) {
-		uint32_t round = i / FLOWS, port = 1 + i % FLOWS;
-		const struct layer layers[] = {
-			ETH,	  IP6,	      POKE(2, round), POKE(3, port),
-			TCP(ACK), POKE(0, 0), POKE(1, port),  {}
-		};
-		struct packet_bytes bytes;
-		struct prog_packet packet = { .bytes = bytes.bytes,
-					      .time_ns = 1000 + round };
-
-		packet_build(layers, &bytes);
-		packet.len = bytes.len;
-		assert_int_equal(prog_run(prog, &packet, NULL), 0);
-	}
-	assert_in_range(prog_l1_used(prog, 0), 1, FLOWS / 2);
-	flows = prog_test_flows(prog, 0);
-	assert_int_equal(flows->n, FLOWS);
-	for (uint32_t i = 0; i < FLOWS; i++) {
-		const struct flow_entry *entry = &flows->entries[i];
-
-		assert_int_equal(entry->tally.packets, ROUNDS);
-		assert_int_equal(entry->tally.attrs.flow_label,
-				 (PACKET_LABEL & 0xf0000) + entry->key.src_port);
-	}
-}
-
-TEST(many_flows_are_all_exact)
-{
-	enum { FLOWS = 1000, ROUNDS = 3 };
-	struct prog *prog = prog_test_open(&defaults);
-	const struct prog_flows *flows;
-
-	for (int round = 0; round < ROUNDS; round++)
-		for (int port = 1; port <= FLOWS; port++)
-			prog_test_tcp(prog, port, ACK);
-	flows = prog_test_flows(prog, 0);
-	assert_int_equal(flows->n, FLOWS);
-	for (int port = 1; port <= FLOWS; port++) {
-		struct flow_key key = prog_test_tcp_key(port);
-
-		assert_int_equal(prog_test_tally(flows, &key)->packets, ROUNDS);
-	}
-}
-
-TEST(a_program_writes_to_its_generation_only)
-{
-	struct prog *prog = prog_test_open(&defaults);
-	struct flow_key key = prog_test_tcp_key(1), third;
-	uint16_t port = prog_test_rival(prog, 1);
-	const struct prog_flows *flows;
-	struct flow_tally beside;
-
-	third = prog_test_tcp_key(port);
-	prog_test_tcp(prog, 1, SYN);
-	prog_set_generation(prog, 1);
-	prog_test_tcp(prog, 1, ACK);
-	prog_test_tcp(prog, 1, ACK);
-	prog_test_tcp(prog, prog_test_rival(prog, 0), ACK);
-	prog_test_tcp(prog, port, ACK);
-
-	assert_int_equal(prog_overflow_lookup(prog, 0, &third, &beside), -ENOENT);
-	assert_int_equal(prog_overflow_lookup(prog, 1, &third, &beside), 0);
-	flows = prog_test_flows(prog, 0);
-	assert_int_equal(flows->n, 1);
-	assert_int_equal(prog_test_tally(flows, &key)->packets, 1);
-	assert_int_equal(prog_test_tally(flows, &key)->attrs.marks,
-			 MARK_ECT1 | SYN);
-	flows = prog_test_flows(prog, 1);
-	assert_int_equal(flows->n, 3);
-	assert_int_equal(prog_test_tally(flows, &key)->packets, 2);
-	assert_int_equal(prog_test_tally(flows, &key)->attrs.marks,
-			 MARK_ECT1 | ACK);
-}
-
-TEST(directions_and_namespaces_are_apart)
-{
-	struct prog_options options = { .netns = 7, .has_egress = true };
-	struct prog *prog = prog_test_open(&options);
-	static const struct layer layers[] = { ETH, IP4, UDP, {} };
+	static const uint8_t flags[] = { SYN, SYN | ACK, ACK, PSH | ACK,
+					 FIN, FIN | ACK, RST, RST | ACK };
+	const long flow = lrand48() % MODEL_FLOWS;
+	const struct values values = { .is_ipv6 = flow % 2,
+				       .flags = flags[lrand48() % 8],
+				       .ttl = 40 + lrand48() % 50,
+				       .label = (uint16_t)lrand48(),
+				       .ns = ns };
+	const struct layer ip4[] = { ETH,
+				     IP4,
+				     POKE(8, values.ttl),
+				     TCP(values.flags),
+				     POKE(0, 0),
+				     POKE(1, 1 + flow),
+				     {} };
+	const struct layer ip6[] = { ETH,
+				     IP6,
+				     POKE(7, values.ttl),
+				     POKE(2, values.label >> 8),
+				     POKE(3, values.label & 0xff),
+				     TCP(values.flags),
+				     POKE(0, 0),
+				     POKE(1, 1 + flow),
+				     {} };
 	struct packet_bytes bytes;
-	struct prog_packet packet = { .bytes = bytes.bytes };
-	const struct prog_flows *flows;
+	struct prog_packet packet = { .bytes = bytes.bytes,
+				      .time_ns = ns,
+				      .egress = lrand48() % 2 };
+	struct truth *truth = &generation[2 * flow + packet.egress];
 
-	packet_build(layers, &bytes);
+	packet_build(values.is_ipv6 ? ip6 : ip4, &bytes);
 	packet.len = bytes.len;
-	for (int i = 0; i < 2; i++) {
-		packet.egress = i;
-		assert_int_equal(prog_run(prog, &packet, NULL), 0);
+	assert_int_equal(prog_run(prog, &packet, NULL), 0);
+	truth->key = host_parse(LINK_ETHERNET, bytes.bytes, bytes.len).pkt.key;
+	truth->key.ifindex = 1;
+	truth->key.netns = NETNS;
+	truth->key.flags |= packet.egress ? KEY_EGRESS : 0;
+	note(truth, &values, bytes.len);
+}
+
+static void compare(struct prog *prog, uint32_t generation)
+{
+	const struct prog_flows *flows = prog_test_flows(prog, generation);
+
+	assert_int_equal(flows->n, 2 * MODEL_FLOWS);
+	for (int i = 0; i < 2 * MODEL_FLOWS; i++) {
+		const struct truth *truth = &truths[generation][i];
+		const struct flow_tally *want = &truth->tally;
+		const struct flow_tally *got =
+			prog_test_tally(flows, &truth->key);
+
+		assert_int_equal(got->packets, want->packets);
+		assert_int_equal(got->bytes, want->bytes);
+		assert_int_equal(got->l2_bytes, want->l2_bytes);
+		assert_int_equal(got->first_ns, want->first_ns);
+		assert_int_equal(got->last_ns, want->last_ns);
+		assert_int_equal(got->attrs.marks, want->attrs.marks);
+		assert_int_equal(got->attrs.ttl_min, want->attrs.ttl_min);
+		assert_int_equal(got->attrs.ttl_max, want->attrs.ttl_max);
+		assert_int_equal(got->attrs.flow_label, want->attrs.flow_label);
 	}
-	flows = prog_test_flows(prog, 0);
-	assert_int_equal(flows->n, 2);
-	assert_int_equal(flows->entries[0].key.netns, 7);
-	assert_int_equal(flows->entries[1].key.netns, 7);
-	assert_int_equal(flows->entries[0].key.flags ^ flows->entries[1].key.flags,
-			 KEY_EGRESS);
+}
+
+/* In L1, in the overflow table, and in both one after the other. */
+TEST(random_packets_are_counted_as_in_a_model)
+{
+	static const struct prog_options options = { .clock = CLOCK_PACKET,
+						     .netns = NETNS,
+						     .has_egress = true };
+	struct prog *prog = prog_test_open(&options);
+
+	srand48(test_seed());
+	memset(truths, 0, sizeof(truths));
+	for (uint32_t g = 0; g < GENERATIONS; g++) {
+		prog_set_generation(prog, g);
+		for (uint64_t i = 1; i <= MODEL_PACKETS; i++)
+			send_random(prog, truths[g], 1000 * i);
+		assert_true(prog_l1_used(prog, g) > 0);
+		assert_true(prog_overflow_used(prog, g) > MODEL_FLOWS);
+	}
+	for (uint32_t g = 0; g < GENERATIONS; g++)
+		compare(prog, g);
 }
 
 TEST(every_run_that_enters_exits)
@@ -379,6 +289,14 @@ static void *send_rivals(void *arg)
 		sender->err = prog_run(sender->prog, &packet, NULL);
 	}
 	return NULL;
+}
+
+/* @n flows that all want the same set of L1, 1 the first. */
+static void fill_rivals(struct prog *prog, uint16_t *ports, unsigned int n)
+{
+	ports[0] = 1;
+	for (unsigned int i = 1; i < n; i++)
+		ports[i] = prog_test_rival(prog, i - 1);
 }
 
 /* On a machine with one CPU the second sender takes turns with the first. */
