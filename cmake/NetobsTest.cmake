@@ -94,7 +94,7 @@ function(netobs_c_program target source directory)
 	netobs_wrap_calls(${target} ${source})
 endfunction()
 
-# Programs that include lib_disk.h, or declare __wrap_CALL, get these calls instead of the
+# Programs that include lib_disk.h or lib_clock.h, or declare __wrap_CALL, get these calls instead of the
 # C library's.
 function(netobs_wrap_calls target source)
 	file(STRINGS ${source} calls REGEX "__wrap_[a-z_]+\\(")
@@ -103,6 +103,10 @@ function(netobs_wrap_calls target source)
 	file(STRINGS ${source} includes REGEX "lib_disk\\.h|lib_crash\\.h")
 	if(includes)
 		list(APPEND calls openat write pread pwrite ftruncate fdatasync fsync renameat unlinkat)
+	endif()
+	file(STRINGS ${source} includes REGEX "lib_clock\\.h")
+	if(includes)
+		list(APPEND calls clock_gettime timerfd_settime)
 	endif()
 	foreach(call ${calls})
 		target_link_options(${target} PRIVATE -Wl,--wrap=${call})

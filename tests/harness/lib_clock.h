@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause */
+/*
+ * Clocks that a test moves, for programs that include this: the linker gives them the C library's
+ * clocks, ahead by the time that was skipped, and timers that expire by these.
+ */
+#ifndef HARNESS_LIB_CLOCK_H
+#define HARNESS_LIB_CLOCK_H
+
+#include <stdint.h>
+
+/* All at once: a timer that was to expire meanwhile does so now. */
+void clock_skip(int64_t ms);
+
+#endif
