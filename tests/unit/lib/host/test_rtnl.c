@@ -261,82 +261,42 @@ TEST(link_says_how_it_is_joined)
 	}
 }
 
-static void put_number(struct builder *b, uint16_t type, uint32_t value,
-		       size_t size)
-{
-	if (type)
-		put(b, type, &value, size);
-}
-
+/* Attributes of a kind's data, and what they make a tunnel. */
 static const struct {
 	const char *kind;
-	uint16_t in, out, any;
-	uint32_t in_value, out_value;
-	size_t any_size;
-	uint8_t any_value;
 	struct link_tunnel tunnel;
+	struct {
+		uint16_t type, size;
+		uint32_t value;
+	} data[2]; /* type 0: none */
 } tunnels[] = {
 	{ "vxlan",
-	  IFLA_VXLAN_ID,
-	  0,
-	  IFLA_VXLAN_COLLECT_METADATA,
-	  10,
-	  0,
-	  1,
-	  0,
-	  { TUNNEL_VXLAN, false, 10, 10 } },
+	  { TUNNEL_VXLAN, false, 10, 10 },
+	  { { IFLA_VXLAN_ID, 4, 10 }, { IFLA_VXLAN_COLLECT_METADATA, 1, 0 } } },
 	{ "vxlan",
-	  IFLA_VXLAN_ID,
-	  0,
-	  IFLA_VXLAN_COLLECT_METADATA,
-	  0,
-	  0,
-	  1,
-	  1,
-	  { TUNNEL_VXLAN, true, 0, 0 } },
+	  { TUNNEL_VXLAN, true, 0, 0 },
+	  { { IFLA_VXLAN_ID, 4, 0 }, { IFLA_VXLAN_COLLECT_METADATA, 1, 1 } } },
 	{ "geneve",
-	  IFLA_GENEVE_ID,
-	  0,
-	  0,
-	  0xabcdef,
-	  0,
-	  0,
-	  0,
-	  { TUNNEL_GENEVE, false, 0xabcdef, 0xabcdef } },
+	  { TUNNEL_GENEVE, false, 0xabcdef, 0xabcdef },
+	  { { IFLA_GENEVE_ID, 4, 0xabcdef } } },
 	{ "geneve",
-	  IFLA_GENEVE_ID,
-	  0,
-	  IFLA_GENEVE_COLLECT_METADATA,
-	  0,
-	  0,
-	  0,
-	  0,
-	  { TUNNEL_GENEVE, true, 0, 0 } },
+	  { TUNNEL_GENEVE, true, 0, 0 },
+	  { { IFLA_GENEVE_ID, 4, 0 }, { IFLA_GENEVE_COLLECT_METADATA, 0, 0 } } },
 	{ "gretap",
-	  IFLA_GRE_IKEY,
-	  IFLA_GRE_OKEY,
-	  0,
-	  0x05000000,
-	  0x07000000,
-	  0,
-	  0,
-	  { TUNNEL_GRE, false, 5, 7 } },
+	  { TUNNEL_GRE, false, 5, 7 },
+	  { { IFLA_GRE_IKEY, 4, 0x05000000 }, { IFLA_GRE_OKEY, 4, 0x07000000 } } },
 	{ "ip6gre",
-	  IFLA_GRE_IKEY,
-	  IFLA_GRE_OKEY,
-	  0,
-	  0,
-	  0,
-	  0,
-	  0,
-	  { TUNNEL_GRE, false, 0, 0 } },
-	{ "sit", 0, 0, 0, 0, 0, 0, 0, { TUNNEL_IPIP, false, 0, 0 } },
+	  { TUNNEL_GRE, false, 0, 0 },
+	  { { IFLA_GRE_IKEY, 4, 0 }, { IFLA_GRE_OKEY, 4, 0 } } },
+	{ "sit", { TUNNEL_IPIP, false, 0, 0 }, { { 0, 0, 0 } } },
 };
 
 /* The kernel says with a byte, or with a flag, whether a device takes any VNI. */
 TEST(link_that_is_a_tunnel)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(tunnels); i++) {
+		const struct link_tunnel *want = &tunnels[i].tunnel;
+		struct link_tunnel got;
 		struct builder b;
 		size_t info, data;
 
@@ -344,20 +304,17 @@ TEST(link_that_is_a_tunnel)
 		info = nest(&b, IFLA_LINKINFO);
 		put_text(&b, IFLA_INFO_KIND, tunnels[i].kind);
 		data = nest(&b, IFLA_INFO_DATA);
-		put_number(&b, tunnels[i].in, tunnels[i].in_value, 4);
-		put_number(&b, tunnels[i].out, tunnels[i].out_value, 4);
-		put_number(&b, tunnels[i].any, tunnels[i].any_value,
-			   tunnels[i].any_size);
+		for (int k = 0; k < 2 && tunnels[i].data[k].type; k++)
+			put(&b, tunnels[i].data[k].type,
+			    &tunnels[i].data[k].value, tunnels[i].data[k].size);
 		unnest(&b, data);
 		unnest(&b, info);
 		assert_int_equal(link_of(&b).type, LINK_TYPE_TUNNEL);
-		assert_int_equal(link_of(&b).tunnel.type, tunnels[i].tunnel.type);
-		assert_int_equal(link_of(&b).tunnel.is_any,
-				 tunnels[i].tunnel.is_any);
-		assert_int_equal(link_of(&b).tunnel.vni_in,
-				 tunnels[i].tunnel.vni_in);
-		assert_int_equal(link_of(&b).tunnel.vni_out,
-				 tunnels[i].tunnel.vni_out);
+		got = link_of(&b).tunnel;
+		assert_int_equal(got.type, want->type);
+		assert_int_equal(got.is_any, want->is_any);
+		assert_int_equal(got.vni_in, want->vni_in);
+		assert_int_equal(got.vni_out, want->vni_out);
 	}
 }
 
@@ -434,25 +391,21 @@ TEST(message_garbled_is_not_read_beyond)
 
 TEST(texts_without_end_are_not_read_beyond)
 {
-	struct rtnl_link link;
 	struct builder b;
 	size_t info;
 
 	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
 	put(&b, IFLA_IFNAME, "eth0", 4);
-	assert_true(parse(&b, b.len, &link));
-	assert_string_equal(link.name, "eth0");
+	assert_string_equal(link_of(&b).name, "eth0");
 	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
 	put(&b, IFLA_IFNAME, "abcdefghijklmnopqrstuvwx", 24);
-	assert_true(parse(&b, b.len, &link));
-	assert_string_equal(link.name, "abcdefghijklmno");
+	assert_string_equal(link_of(&b).name, "abcdefghijklmno");
 	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
 	put(&b, IFLA_IFNAME, "", 0);
-	assert_true(parse(&b, b.len, &link));
-	assert_string_equal(link.name, "");
+	assert_string_equal(link_of(&b).name, "");
 	start(&b, RTM_NEWLINK, AF_UNSPEC, 7);
 	info = nest(&b, IFLA_LINKINFO);
 	put(&b, IFLA_INFO_KIND, "vlan", 4);
 	unnest(&b, info);
-	assert_true(parse(&b, b.len, &link));
+	link_of(&b);
 }

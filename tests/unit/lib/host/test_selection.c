@@ -126,12 +126,22 @@ TEST(an_altname_has_up_to_127_characters)
 
 TEST(wrong_options_leave_nothing)
 {
-	static const char *const wrong[] = { "netns:a",	 "netns:/eth0",
-					     "netns:a/", "/(/",
-					     "",	 "a/b" };
+	static const struct {
+		const char *name, *words;
+	} wrong[] = {
+		{ "", "neither" },
+		{ "eth0/", "eth0/" },
+		{ "/[/", "/[/" },
+		{ "netns:", "netns:NAME/INTERFACE" },
+		{ "netns:blue", "netns:NAME/INTERFACE" },
+		{ "netns:blue/", "netns:" },
+		{ "netns:/eth0", "netns:NAME/INTERFACE" },
+		{ "netns:blue//[/", "/[/" },
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		const char *const interfaces[] = { "lo", wrong[i], NULL };
+		const char *const interfaces[] = { "lo", wrong[i].name, "lo",
+						   NULL };
 		struct witness witness = { 0 };
 		struct log log = witness_log(&witness);
 		struct selection selection;
@@ -140,6 +150,7 @@ TEST(wrong_options_leave_nothing)
 						&log),
 				 -EINVAL);
 		assert_true(witness_read(&witness, "interfaces: "));
+		assert_true(witness_read(&witness, wrong[i].words));
 		assert_int_equal(selection.count, 0);
 		assert_null(selection.items);
 		witness_clear(&witness);

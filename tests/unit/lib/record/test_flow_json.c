@@ -142,28 +142,6 @@ TEST(tunnel_types_have_their_names)
 	assert_lacks(json_of(&flow), "TunnelType");
 }
 
-TEST(addresses_of_both_families_print_in_their_own_form)
-{
-	static const struct {
-		uint8_t ip[16];
-		const char *text;
-	} cases[] = {
-		{ { 0 }, "\"SrcAddr\":\"::\"," },
-		{ { [15] = 1 }, "\"SrcAddr\":\"::1\"," },
-		{ { [10] = 0xff, 0xff, 0, 0, 0, 0 }, "\"SrcAddr\":\"0.0.0.0\"," },
-		{ { [10] = 0xff, 0xff, 255, 255, 255, 255 },
-		  "\"SrcAddr\":\"255.255.255.255\"," },
-		{ { 0x20, 1, 0xd, 0xb8, [15] = 0x10 },
-		  "\"SrcAddr\":\"2001:db8::10\"," },
-	};
-	struct netobs_flow flow = plain_flow();
-
-	for (size_t i = 0; i < LENGTH(cases); i++) {
-		memcpy(flow.src, cases[i].ip, sizeof(flow.src));
-		assert_contains(json_of(&flow), cases[i].text);
-	}
-}
-
 TEST(counters_print_all_64_bits)
 {
 	struct netobs_flow flow = plain_flow();
