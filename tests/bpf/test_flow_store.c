@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-only OR BSD-2-Clause
-/* Two levels of tables, two generations: no packet is lost between them. */
+/* L1, logs and overflow tables, two generations: no packet is lost between them. */
 #include "prog_test.h"
 
+#include "bpf/store/log.h"
 #include "host.h"
 #include "lib_seed.h"
 
@@ -105,7 +106,7 @@ TEST(busy_flow_takes_the_place_of_an_idle_one)
 
 /* ---- A model ------------------------------------------------------------------- */
 
-enum { MODEL_FLOWS = 60, MODEL_PACKETS = 6000, NETNS = 7 };
+enum { MODEL_FLOWS = 60, MODEL_PACKETS = 4096, LITTLE_LOG = 64, NETNS = 7 };
 
 /* What the packets of a flow say, in one generation and one direction. */
 struct truth {
@@ -217,25 +218,66 @@ static void compare(struct prog *prog, uint32_t generation)
 	}
 }
 
-/* In L1, in the overflow table, and in both one after the other. */
+static uint64_t log_head(const struct prog *prog)
+{
+	uint64_t head = 0;
+
+	for (uint32_t cpu = 0; cpu < prog->n_cpus; cpu++)
+		head += prog->cpus[cpu].log_head;
+	return head;
+}
+
+/* What leaves L1 is in the log, and in the overflow table where that is full, or there is none. */
 TEST(random_packets_are_counted_as_in_a_model)
 {
-	static const struct prog_options options = { .clock = CLOCK_PACKET,
-						     .netns = NETNS,
-						     .has_egress = true };
-	struct prog *prog = prog_test_open(&options);
+	static const uint32_t logs[] = { 0, LITTLE_LOG, 4 * MODEL_PACKETS };
 
 	srand48(test_seed());
-	memset(truths, 0, sizeof(truths));
-	for (uint32_t g = 0; g < GENERATIONS; g++) {
-		prog_set_generation(prog, g);
-		for (uint64_t i = 1; i <= MODEL_PACKETS; i++)
-			send_random(prog, truths[g], 1000 * i);
-		assert_true(prog_l1_used(prog, g) > 0);
-		assert_true(prog_overflow_used(prog, g) > MODEL_FLOWS);
+	for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
+		const struct prog_options options = { .clock = CLOCK_PACKET,
+						      .netns = NETNS,
+						      .log_slots = logs[i],
+						      .has_egress = true };
+		struct prog *prog = prog_test_open(&options);
+
+		memset(truths, 0, sizeof(truths));
+		for (uint32_t g = 0; g < GENERATIONS; g++) {
+			prog_set_generation(prog, g);
+			for (uint64_t n = 1; n <= MODEL_PACKETS; n++)
+				send_random(prog, truths[g], 1000 * n);
+			assert_true(prog_l1_used(prog, g) > 0);
+			if (logs[i] <= LITTLE_LOG)
+				assert_true(prog_overflow_used(prog, g) >
+					    MODEL_FLOWS);
+			else
+				assert_int_equal(prog_overflow_used(prog, g), 0);
+		}
+		assert_int_equal(log_head(prog) >= MODEL_FLOWS, logs[i] > 0);
+		for (uint32_t g = 0; g < GENERATIONS; g++)
+			compare(prog, g);
 	}
-	for (uint32_t g = 0; g < GENERATIONS; g++)
-		compare(prog, g);
+}
+
+/* The reader left room, which the program learns only when it needs it. */
+TEST(log_is_used_again_once_it_was_read)
+{
+	const struct prog_options options = { .clock = CLOCK_PACKET,
+					      .log_slots = LITTLE_LOG };
+	struct prog *prog = prog_test_open(&options);
+
+	for (uint64_t round = 1; round <= 2; round++) {
+		for (uint16_t port = 1; port <= 500; port++)
+			prog_test_tcp(prog, port, ACK);
+		assert_in_range(log_head(prog), round * (LITTLE_LOG - 1),
+				round * LITTLE_LOG);
+		if (round > 1)
+			break;
+		prog_test_flows(prog, 0);
+		/* The reader is woken at each quarter. */
+		assert_in_range(prog->n_notices, 3, LOG_WAKE_SHARE);
+		for (uint32_t cpu = 0; cpu < prog->n_cpus; cpu++)
+			prog->cpus[cpu].log_tail = prog->cpus[cpu].log_head;
+	}
 }
 
 TEST(every_run_that_enters_exits)
