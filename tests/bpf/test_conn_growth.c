@@ -353,18 +353,8 @@ static struct flow_key open_both(uint16_t port, uint64_t us)
 
 static void close_both(uint16_t port, uint64_t us)
 {
-	send_both((struct tcp_frame){ .port = port,
-				      .egress = true,
-				      .flags = FIN | ACK,
-				      .seq = 111,
-				      .ack = 521,
-				      .us = us });
-	send_both((struct tcp_frame){ .port = port,
-				      .is_answer = true,
-				      .flags = FIN | ACK,
-				      .seq = 521,
-				      .ack = 112,
-				      .us = us + SERVER_US });
+	send_both(tcp_out(port, FIN | ACK, 111, 521, 0, us));
+	send_both(tcp_in(port, FIN | ACK, 521, 112, 0, us + SERVER_US));
 }
 
 static void assert_kept(const struct flow_key keys[KEPT])
@@ -390,12 +380,7 @@ static void assert_forgotten(const struct flow_key *key, uint16_t port,
 
 	if (conn.head)
 		assert_int_equal(conn.head->check, 0);
-	send_both((struct tcp_frame){ .port = port,
-				      .egress = true,
-				      .flags = ACK,
-				      .seq = 112,
-				      .ack = 522,
-				      .us = us });
+	send_both(tcp_out(port, ACK, 112, 522, 0, us));
 	conn = prog_connection(&grown, key);
 	assert_non_null(conn.body);
 	assert_int_equal(conn.body->stats[1].rtt.n, 0);
@@ -416,13 +401,9 @@ static void one_wave(uint32_t wave, struct flow_key *ret_first)
 		close_both(port, us + 200000 + 1000ULL * i);
 	}
 	for (uint32_t i = 0; i < KEPT; i++)
-		send_both((struct tcp_frame){ .port = (uint16_t)(KEPT_PORT + i),
-					      .egress = true,
-					      .flags = ACK | PSH,
-					      .seq = 111 + REQUEST * wave,
-					      .ack = 521,
-					      .len = REQUEST,
-					      .us = us + 500000 });
+		send_both(tcp_out((uint16_t)(KEPT_PORT + i), ACK | PSH,
+				  111 + REQUEST * wave, 521, REQUEST,
+				  us + 500000));
 }
 
 static uint32_t notices_of(struct prog *prog)

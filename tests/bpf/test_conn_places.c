@@ -35,20 +35,9 @@ static struct connection connection_of(struct prog *prog,
 /* As a server answers them that has room for none of them. */
 static void send_syns(struct prog *prog, uint32_t n, uint64_t us)
 {
-	struct tcp_frame frame = { .egress = true, .us = us };
-
 	for (uint32_t i = 0; i < n; i++) {
-		frame.port = 1 + i;
-		frame.is_answer = false;
-		frame.egress = true;
-		frame.flags = SYN;
-		frame.seq = i;
-		tcp_send(prog, frame);
-		frame.is_answer = true;
-		frame.egress = false;
-		frame.flags = SYN | ACK;
-		frame.ack = i + 1;
-		tcp_send(prog, frame);
+		tcp_send(prog, tcp_out(1 + i, SYN, i, 0, 0, us));
+		tcp_send(prog, tcp_in(1 + i, SYN | ACK, i, i + 1, 0, us));
 	}
 }
 
@@ -97,7 +86,7 @@ TEST(a_flood_of_syns_pushes_out_no_open_connection)
 TEST(versions_begin_again)
 {
 	struct prog *prog = prog_test_open(&options);
-	struct tcp_frame frame = { .port = 1, .flags = SYN, .egress = true };
+	struct tcp_frame frame = tcp_out(1, SYN, 0, 0, 0, 0);
 	const uint32_t places = options.conn_buckets * CONN_WAYS;
 	struct flow_key key;
 
@@ -154,34 +143,21 @@ TEST(a_flood_of_syns_keeps_no_connection_out)
 	for (uint32_t i = 0; i < FEW; i++) {
 		tcp_exchange(prog, (struct tcp_frame){ .port = FIRST_REAL + i },
 			     &ended[i]);
-		tcp_send(prog, (struct tcp_frame){ .port = FIRST_REAL + i,
-						   .egress = true,
-						   .flags = RST,
-						   .seq = 111,
-						   .us = 60000 });
+		tcp_send(prog, tcp_out(FIRST_REAL + i, RST, 111, 0, 0, 60000));
 	}
 	send_syns(prog, FLOOD, 200000);
 	assert_int_equal(count_known(prog, ended, FEW), FEW);
 	/* Each SYN finds its entry taken before the answer comes, and that one, too. */
 	for (uint32_t i = 0; i < FEW; i++) {
-		const struct tcp_frame client = { .port = FIRST_REAL + 1000 + i,
-						  .egress = true,
-						  .flags = ACK | PSH,
-						  .seq = 101,
-						  .ack = 501,
-						  .len = 10,
-						  .us = 300000 };
+		const struct tcp_frame client = tcp_out(
+			FIRST_REAL + 1000 + i, ACK | PSH, 101, 501, 10, 300000);
 
 		keys[i] = tcp_send(prog, client);
 	}
 	send_syns(prog, FLOOD, 300000);
 	for (uint32_t i = 0; i < FEW; i++)
-		tcp_send(prog, (struct tcp_frame){ .port = FIRST_REAL + 1000 + i,
-						   .is_answer = true,
-						   .flags = ACK,
-						   .seq = 501,
-						   .ack = 111,
-						   .us = 350000 });
+		tcp_send(prog, tcp_in(FIRST_REAL + 1000 + i, ACK, 501, 111, 0,
+				      350000));
 	send_syns(prog, FLOOD, 350000);
 	assert_int_equal(count_known(prog, keys, FEW), FEW);
 	assert_int_equal(prog_conn_counters(prog).evicted_idle, 0);
@@ -191,8 +167,7 @@ TEST(a_flood_of_syns_keeps_no_connection_out)
 			    CONN_ACKED);
 }
 
-/* The oldest ones of a bucket; and nothing is made for what only ends. */
-TEST(idle_connections_give_their_place)
+TEST(nothing_is_made_for_what_only_ends)
 {
 	static const struct prog_options one_bucket = {
 		.clock = CLOCK_PACKET,
@@ -200,43 +175,15 @@ TEST(idle_connections_give_their_place)
 		.conn_buckets = 1,
 	};
 	struct prog *prog = prog_test_open(&one_bucket);
-	struct flow_key keys[CONN_WAYS + 1];
+	struct flow_key keys[CONN_WAYS];
 
 	for (uint32_t i = 0; i < CONN_WAYS; i++)
 		tcp_exchange(prog, (struct tcp_frame){ .port = 1000 + i },
 			     &keys[i]);
-	tcp_exchange(prog, (struct tcp_frame){ .port = 2000 }, &keys[CONN_WAYS]);
-	assert_null(prog_connection(prog, &keys[CONN_WAYS]).head);
-	assert_true(prog_conn_counters(prog).refused > 0);
-	/* Each a second after the one before, the third one last. */
-	for (uint32_t i = 0; i < CONN_WAYS; i++) {
-		if (i != 2)
-			tcp_send(prog, (struct tcp_frame){ .port = 1000 + i,
-							   .egress = true,
-							   .flags = ACK,
-							   .seq = 111,
-							   .ack = 521,
-							   .us = (10 + 2 * i) *
-								 1000000 });
-	}
-	tcp_send(prog, (struct tcp_frame){ .port = 2000,
-					   .flags = ACK,
-					   .seq = 1,
-					   .ack = 1,
-					   .us = 64000000 });
-	assert_non_null(prog_connection(prog, &keys[CONN_WAYS]).head);
-	for (uint32_t i = 0; i < CONN_WAYS; i++) {
-		if (i == 2)
-			assert_null(prog_connection(prog, &keys[i]).head);
-		else
-			assert_non_null(prog_connection(prog, &keys[i]).head);
-	}
-	assert_int_equal(prog_conn_counters(prog).evicted_idle, 1);
-	tcp_send(prog, (struct tcp_frame){ .port = 3000,
-					   .flags = FIN | ACK,
-					   .seq = 1,
-					   .ack = 1,
-					   .us = 300000000 });
+	tcp_send(prog, tcp_in(3000, FIN | ACK, 1, 1, 0, 300000000));
+	assert_int_equal(count_known(prog, keys, CONN_WAYS), CONN_WAYS);
+	tcp_send(prog, tcp_in(3000, ACK, 1, 1, 0, 300000000));
+	assert_int_equal(count_known(prog, keys, CONN_WAYS), CONN_WAYS - 1);
 	assert_int_equal(prog_conn_counters(prog).evicted_idle, 1);
 }
 
@@ -357,12 +304,8 @@ static void touch_one(struct model *model)
 	while (!model->known[i].has_place)
 		i = (i + 1) % model->n;
 	one = &model->known[i];
-	tcp_send(model->prog, (struct tcp_frame){ .port = FIRST_PORT + i,
-						  .egress = true,
-						  .flags = ACK,
-						  .seq = 111,
-						  .ack = 521,
-						  .us = model->us });
+	tcp_send(model->prog,
+		 tcp_out(FIRST_PORT + i, ACK, 111, 521, 0, model->us));
 	one->seen = unit_of(model->us);
 }
 
@@ -523,10 +466,7 @@ TEST(connections_in_one_place_have_different_times)
 
 	for (uint32_t i = 0; i < SYNS; i++) {
 		const struct flow_key key =
-			tcp_send(prog, (struct tcp_frame){ .port = 1 + i,
-							   .egress = true,
-							   .flags = SYN,
-							   .us = 1000000 });
+			tcp_send(prog, tcp_out(1 + i, SYN, 0, 0, 0, 1000000));
 		struct conn_body *body = connection_of(prog, &key).body;
 		uint64_t *before = &born[body - prog->conn_bodies[0]];
 

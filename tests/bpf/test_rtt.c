@@ -236,23 +236,17 @@ TEST(a_packet_that_is_seen_twice_counts_once)
 	struct flow_key key;
 
 	for (int i = 0; i < 2; i++) {
-		uint64_t us = i * 7;
-		bool out = !i;
+		struct tcp_frame syn = tcp_out(9, SYN, 100, 0, 0, 100 + 7 * i);
 
-		tcp_send(prog, (struct tcp_frame){ .port = 9,
-						   .egress = out,
-						   .flags = SYN,
-						   .seq = 100,
-						   .us = 100 + us });
+		syn.egress = !i;
+		tcp_send(prog, syn);
 	}
 	for (int i = 0; i < 2; i++) {
-		key = tcp_send(prog, (struct tcp_frame){ .port = 9,
-							 .egress = !i,
-							 .is_answer = true,
-							 .flags = SYN | ACK,
-							 .seq = 500,
-							 .ack = 101,
-							 .us = 130 + 7 * i });
+		struct tcp_frame answer =
+			tcp_in(9, SYN | ACK, 500, 101, 0, 130 + 7 * i);
+
+		answer.egress = !i;
+		key = tcp_send(prog, answer);
 	}
 	conn = connection_of(prog, &key);
 	assert_int_equal(conn.body->stats[0].syn_retries +
@@ -304,11 +298,7 @@ static void assert_is_new(struct connection conn, uint64_t born)
 TEST(a_tuple_that_is_used_again_begins_anew)
 {
 	struct prog *prog = prog_test_open(&options);
-	struct tcp_frame syn = { .port = 1000,
-				 .egress = true,
-				 .flags = SYN,
-				 .seq = 90000,
-				 .us = 5000000 };
+	struct tcp_frame syn = tcp_out(1000, SYN, 90000, 0, 0, 5000000);
 	struct tcp_frame reset = syn;
 	struct connection conn;
 	struct flow_key key;
@@ -330,12 +320,8 @@ TEST(a_tuple_that_is_used_again_begins_anew)
 TEST(a_syn_and_its_answer_end_an_open_connection)
 {
 	struct prog *prog = prog_test_open(&options);
-	struct tcp_frame answer = { .port = 1000,
-				    .is_answer = true,
-				    .flags = SYN | ACK,
-				    .seq = 70000,
-				    .ack = 80000,
-				    .us = 5000300 };
+	struct tcp_frame answer =
+		tcp_in(1000, SYN | ACK, 70000, 80000, 0, 5000300);
 	struct connection conn;
 	struct flow_key key;
 	uint64_t born;
@@ -344,11 +330,8 @@ TEST(a_syn_and_its_answer_end_an_open_connection)
 	conn = connection_of(prog, &key);
 	born = conn.body->born_ns;
 	for (uint32_t i = 0; i < 100; i++)
-		tcp_send(prog, (struct tcp_frame){ .port = 1000,
-						   .egress = true,
-						   .flags = SYN,
-						   .seq = 90000 - i * 7919,
-						   .us = 5000000 });
+		tcp_send(prog,
+			 tcp_out(1000, SYN, 90000 - i * 7919, 0, 0, 5000000));
 	tcp_send(prog, answer);
 	answer.is_answer = false;
 	answer.egress = true;

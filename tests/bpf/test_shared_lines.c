@@ -312,13 +312,8 @@ static const struct prog_options flows_options = {
 /* Of a connection that is open, all packets of it from the client. */
 static void send_data(struct prog *prog, uint16_t port, unsigned int round)
 {
-	tcp_send(prog, (struct tcp_frame){ .port = port,
-					   .egress = true,
-					   .flags = ACK | PSH,
-					   .seq = 111 + 10 * round,
-					   .ack = 521,
-					   .len = 10,
-					   .us = 100000 + 1000 * round });
+	tcp_send(prog, tcp_out(port, ACK | PSH, 111 + 10 * round, 521, 10,
+			       100000 + 1000 * round));
 }
 
 static void open_connection(struct prog *prog, uint16_t port)

@@ -30,6 +30,30 @@ struct tcp_frame {
 	uint32_t tsval, tsecr;
 };
 
+/* One that goes out from a client. */
+static inline struct tcp_frame tcp_out(uint16_t port, uint8_t flags, uint32_t seq,
+				       uint32_t ack, uint32_t len, uint64_t us)
+{
+	return (struct tcp_frame){ .egress = true,
+				   .port = port,
+				   .flags = flags,
+				   .seq = seq,
+				   .ack = ack,
+				   .len = len,
+				   .us = us };
+}
+
+/* One that comes in from its server. */
+static inline struct tcp_frame tcp_in(uint16_t port, uint8_t flags, uint32_t seq,
+				      uint32_t ack, uint32_t len, uint64_t us)
+{
+	struct tcp_frame frame = tcp_out(port, flags, seq, ack, len, us);
+
+	frame.egress = false;
+	frame.is_answer = true;
+	return frame;
+}
+
 /* @return its key, as the programs have it */
 struct flow_key tcp_send(struct prog *prog, struct tcp_frame frame);
 
