@@ -536,22 +536,25 @@ static uint64_t fired_of(const struct prog *prog)
 }
 
 /* A connection, with its alerts counted, and without state of earlier tests. */
-static void open_counted(struct prog *prog, struct client *client, uint64_t ns)
+static struct prog *open_counted(struct client *client, uint64_t *ret_ns)
 {
+	struct prog *prog = prog_test_open(&options);
+
+	*ret_ns = 1000000000000;
 	forget(prog);
 	prog->on_alert = count_alert;
-	open_connection(prog, client, 0, ns);
+	open_connection(prog, client, 0, *ret_ns);
+	return prog;
 }
 
 /* It is in a slot again that had a rule which was silent about the connection. */
 TEST(a_new_rule_is_not_silent_for_an_earlier_one)
 {
-	struct prog *prog = prog_test_open(&options);
 	struct client client;
-	uint64_t ns = 1000000000000, fired;
+	uint64_t ns, fired;
+	struct prog *prog = open_counted(&client, &ns);
 	uint32_t slot;
 
-	open_counted(prog, &client, ns);
 	use_rule(prog, "rtt > 500us hold 1h");
 	slot = in_use->entries[0].slot;
 	add_times(prog, &client, 3, &ns);
@@ -572,11 +575,10 @@ TEST(a_new_rule_is_not_silent_for_an_earlier_one)
 TEST(a_hold_that_has_ended_does_not_begin_again)
 {
 	const uint64_t day_ns = 24ULL * 3600 * NSEC_PER_SEC;
-	struct prog *prog = prog_test_open(&options);
 	struct client client;
-	uint64_t ns = 1000000000000;
+	uint64_t ns;
+	struct prog *prog = open_counted(&client, &ns);
 
-	open_counted(prog, &client, ns);
 	use_rule(prog, "rtt > 500us hold 1h");
 	add_times(prog, &client, 3, &ns);
 	assert_int_equal(fired_of(prog), 1);
@@ -595,11 +597,10 @@ TEST(a_hold_that_has_ended_does_not_begin_again)
 /* Samples were not kept without such a rule: the earlier ones are not the newest. */
 TEST(a_new_rule_has_seen_no_samples)
 {
-	struct prog *prog = prog_test_open(&options);
 	struct client client;
-	uint64_t ns = 1000000000000;
+	uint64_t ns;
+	struct prog *prog = open_counted(&client, &ns);
 
-	open_counted(prog, &client, ns);
 	for (int i = 0; i < 300; i++) {
 		uint32_t needed = 2 + below(4);
 		char text[64];
