@@ -2,7 +2,7 @@
 /* Programs on interfaces: attached, detached, and following interfaces that come and go. */
 #include "attach/attach.h"
 #include "api/context.h"
-#include "lib_lab.h"
+#include "lib_context.h"
 #include "lib_test.h"
 #include "lib_wait.h"
 #include "lib_witness.h"
@@ -257,21 +257,6 @@ static void observe(struct fixture *f, const char *const *interfaces,
 	assert_int_equal(netobs_start(f->ctx), 0);
 }
 
-static uint32_t n_observed(const struct fixture *f)
-{
-	struct netobs_stats stats = { .sz = sizeof(stats) };
-
-	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
-	return stats.interfaces;
-}
-
-/* Wait until @n interfaces are observed; which, lab_is_bare() tells. */
-static void await_observed(struct fixture *f, uint32_t n)
-{
-	await_by(n_observed(f) == n,
-		 assert_true(netobs_poll(f->ctx, PATIENCE_MS) >= 0));
-}
-
 /* One more message after the one that matters: it has been read. */
 static void settle(struct fixture *f)
 {
@@ -285,20 +270,19 @@ CASE(all_interfaces_are_followed)
 {
 	for (int tcx = 0; tcx < 2; tcx++) {
 		observe(f, NULL, NULL, tcx ? 0 : 1 << NETOBS_FEATURE_TCX);
-		assert_int_equal(n_observed(f), 1);
+		assert_int_equal(context_interfaces(f->ctx), 1);
 		lab_run("ip link add v0 type veth peer name v1");
-		await_observed(f, 3);
+		context_await_interfaces(f->ctx, 3);
 		assert_false(lab_is_bare("v0"));
 		assert_false(lab_is_bare("v1"));
 		lab_run("ip link set v0 up");
 		lab_run("ip link set v0 down");
 		lab_run("ip link set v0 name w0");
 		settle(f);
-		assert_int_equal(n_observed(f), 3);
+		assert_int_equal(context_interfaces(f->ctx), 3);
 		lab_run("ip link del w0");
-		await_observed(f, 1);
-		netobs_free(f->ctx);
-		f->ctx = NULL;
+		context_await_interfaces(f->ctx, 1);
+		netobs_free(TAKE_PTR(f->ctx));
 		lab_await_bare("lo");
 	}
 	assert_int_equal(f->witness.errors, 0);
@@ -313,8 +297,8 @@ CASE(interfaces_that_follow_later_are_announced)
 		lab_run("ip link add v%u type veth peer name w%u", i, i);
 	observe(f, NULL, NULL, 1 << NETOBS_FEATURE_EXPEDITE);
 	assert_int_equal(witness_read(&f->witness, "in the background"),
-			 n_observed(f) < all);
-	await_observed(f, all);
+			 context_interfaces(f->ctx) < all);
+	context_await_interfaces(f->ctx, all);
 }
 
 /* A tun device that claims to be of @hardware, until its descriptor is closed. */
@@ -387,19 +371,19 @@ CASE(names_select_interfaces_as_they_change)
 	static const char *const exclude[] = { "v9", NULL };
 
 	observe(f, include, exclude, 0);
-	assert_int_equal(n_observed(f), 0);
+	assert_int_equal(context_interfaces(f->ctx), 0);
 	lab_run("ip link add v0 type veth peer name v9");
-	await_observed(f, 1);
+	context_await_interfaces(f->ctx, 1);
 	assert_true(lab_is_bare("v9"));
 	lab_run("ip link set v9 name v1");
-	await_observed(f, 2);
+	context_await_interfaces(f->ctx, 2);
 	lab_run("ip link set v0 name x0");
-	await_observed(f, 1);
+	context_await_interfaces(f->ctx, 1);
 	lab_await_bare("x0");
 	assert_false(lab_is_bare("v1"));
 	assert_true(lab_is_bare("lo"));
 	lab_run("ip link set x0 name v0");
-	await_observed(f, 2);
+	context_await_interfaces(f->ctx, 2);
 	assert_int_equal(f->witness.errors, 0);
 }
 
@@ -410,7 +394,7 @@ CASE(interfaces_are_left_bare_by_a_stop)
 	lab_run("ip link add v0 type veth peer name v1");
 	for (int tcx = 0; tcx < 2; tcx++) {
 		observe(f, NULL, NULL, tcx ? 0 : 1 << NETOBS_FEATURE_TCX);
-		assert_int_equal(n_observed(f), 3);
+		assert_int_equal(context_interfaces(f->ctx), 3);
 		netobs_stop(f->ctx);
 		do
 			ret = netobs_poll(f->ctx, PATIENCE_MS);
@@ -419,8 +403,7 @@ CASE(interfaces_are_left_bare_by_a_stop)
 		lab_await_bare("lo");
 		lab_await_bare("v0");
 		lab_await_bare("v1");
-		netobs_free(f->ctx);
-		f->ctx = NULL;
+		netobs_free(TAKE_PTR(f->ctx));
 	}
 	assert_int_equal(f->witness.errors, 0);
 }
@@ -457,8 +440,7 @@ static void assert_shadowed(struct fixture *f, const struct netobs_opts *opts,
 	assert_int_equal(netobs_start(f->ctx), 0);
 	assert_int_equal(netobs_stats_get(f->ctx, &stats), 0);
 	assert_int_equal(stats.shadowed, expected);
-	netobs_free(f->ctx);
-	f->ctx = NULL;
+	netobs_free(TAKE_PTR(f->ctx));
 }
 
 CASE(programs_before_ours_are_counted)
@@ -515,7 +497,7 @@ CASE(interface_that_went_away_stays_in_its_stack)
 	assert_int_equal(netif_of(f, bridge)->level, 1);
 
 	lab_run("ip link del v0");
-	await_observed(f, 2);
+	context_await_interfaces(f->ctx, 2);
 	assert_int_equal(netif_of(f, port)->stack, netif_of(f, bridge)->stack);
 	assert_int_equal(netif_of(f, bridge)->level, 1);
 	assert_string_equal(netif_of(f, port)->name, "v0");
@@ -532,7 +514,7 @@ CASE(master_that_went_away_keeps_its_stack)
 	bridge = if_nametoindex("br0");
 	port = if_nametoindex("v0");
 	lab_run("ip link del br0");
-	await_observed(f, 3);
+	context_await_interfaces(f->ctx, 3);
 	assert_int_equal(netif_of(f, port)->stack, netif_of(f, bridge)->stack);
 	assert_true(netif_of(f, bridge)->level > netif_of(f, port)->level);
 }
@@ -544,7 +526,7 @@ CASE(ports_that_change_bridges_follow)
 	observe(f, NULL, NULL, 0);
 	lab_run("ip link add br0 type bridge");
 	lab_run("ip link add v0 type veth peer name v1");
-	await_observed(f, 4);
+	context_await_interfaces(f->ctx, 4);
 	bridge = if_nametoindex("br0");
 	port = if_nametoindex("v0");
 	assert_int_not_equal(netif_of(f, port)->stack,

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <netobs/capture.h>
-#include <netobs/probe.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -202,13 +201,9 @@ CASE(packets_have_no_process_unless_it_is_wanted)
 /* The socket is closed when they are delivered. */
 CASE(packets_have_the_process_that_sent_them)
 {
-	struct netobs_feature features[NETOBS_FEATURES];
 	struct netobs_capture_opts opts = options(f);
 
-	netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES,
-		     sizeof(features[0]));
-	if (!features[NETOBS_FEATURE_SESSIONS].available ||
-	    !features[NETOBS_FEATURE_SESSION_IO].available) {
+	if (lab_lacks(LAB_FEATURE(SESSIONS) | LAB_FEATURE(SESSION_IO))) {
 		print_message("the kernel does not say who sends\n");
 		return;
 	}

@@ -7,13 +7,10 @@
 #include "engine/session_programs.h"
 #include "who/cgroups.h"
 
-#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <netobs/probe.h>
 
 enum {
 	GONE = 6000,
@@ -33,28 +30,13 @@ struct fixture {
 
 static const struct log silent;
 
-static bool is_lacking(void)
-{
-	struct netobs_feature features[NETOBS_FEATURES];
-
-	netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES,
-		     sizeof(features[0]));
-	return !features[NETOBS_FEATURE_SESSIONS].available;
-}
-
 /* A connection with both ends in this process. */
 static void connect_to_itself(int ret_fds[2])
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(address);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uint16_t port = 0;
+	int listener = lab_listen(&port, 1);
 
-	assert_int_equal(bind(listener, (void *)&address, len), 0);
-	assert_int_equal(listen(listener, 1), 0);
-	assert_int_equal(getsockname(listener, (void *)&address, &len), 0);
-	ret_fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(connect(ret_fds[0], (void *)&address, len), 0);
+	ret_fds[0] = lab_connect(port);
 	ret_fds[1] = accept(listener, NULL, NULL);
 	assert_true(ret_fds[1] >= 0);
 	close(listener);
@@ -125,7 +107,7 @@ TEST_WITH(those_without_a_socket_are_removed_in_parts, set_up, tear_down)
 	struct fixture *f = *state;
 	uint32_t n[2];
 
-	if (is_lacking()) {
+	if (lab_lacks(LAB_FEATURE(SESSIONS))) {
 		assert_true(session_programs_open(&f->programs, &knobs,
 						  &silent) < 0);
 		return;

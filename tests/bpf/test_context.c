@@ -126,8 +126,7 @@ CONTEXT_TEST(two_contexts_do_not_disturb_each_other)
 	assert_int_not_equal(netobs_fd(other), netobs_fd(f->ctx));
 	lab_send(PORT, 30);
 	context_stop(f->ctx);
-	netobs_free(f->ctx);
-	f->ctx = NULL;
+	netobs_free(TAKE_PTR(f->ctx));
 	lab_send(PORT, 12);
 	context_stop(other);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 30);
@@ -224,8 +223,7 @@ CONTEXT_TEST(start_fails_without_a_way_to_attach)
 		assert_int_equal(netobs_new(&opts, &f->ctx), 0);
 		assert_int_equal(netobs_start(f->ctx), -ENOTSUP);
 		assert_true(witness_read(&f->witness, "clsact"));
-		netobs_free(f->ctx);
-		f->ctx = NULL;
+		netobs_free(TAKE_PTR(f->ctx));
 	}
 }
 
@@ -246,8 +244,7 @@ CONTEXT_TEST(either_way_to_attach_counts_the_same)
 		assert_int_equal(witness_packets_to(&f->witness, PORT), 25);
 		context_assert_conserved(f->ctx);
 		assert_int_equal(f->witness.errors, 0);
-		netobs_free(f->ctx);
-		f->ctx = NULL;
+		netobs_free(TAKE_PTR(f->ctx));
 		witness_clear(&f->witness);
 	}
 }
@@ -272,8 +269,7 @@ CONTEXT_TEST(libbpf_prints_nothing_and_is_given_back)
 	lab_run("ip link add v0 type veth peer name v1");
 	context_start_with(f, &opts);
 	lab_run("ip link del v0"); /* not notified yet */
-	netobs_free(f->ctx);
-	f->ctx = NULL;
+	netobs_free(TAKE_PTR(f->ctx));
 	assert_ptr_equal(libbpf_set_print(before), fail_to_print);
 }
 
@@ -293,8 +289,7 @@ static void free_after(struct context_fixture *f, int calls, bool is_stopped)
 	for (int i = 0; i < calls && ret >= 0; i++)
 		ret = netobs_poll(f->ctx, PATIENCE_MS);
 	assert_true(ret >= 0 || (is_stopped && ret == -ECANCELED));
-	netobs_free(f->ctx);
-	f->ctx = NULL;
+	netobs_free(TAKE_PTR(f->ctx));
 }
 
 CONTEXT_TEST(free_at_every_stage_leaves_nothing)

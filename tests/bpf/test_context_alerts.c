@@ -6,11 +6,11 @@
  */
 #include "lib_context.h"
 #include "lib_test.h"
+#include "base/util.h"
 #include "filter_expressions.h"
 
 #include <netobs/connection.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,30 +41,12 @@ static void on_alert(const struct netobs_alert *alert, void *user)
 
 /* ---- A connection ------------------------------------------------------------------- */
 
-static int make_socket(struct sockaddr_in *address)
-{
-	*address = (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-		.sin_port = htons(PORT),
-	};
-	return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-}
-
 /* The server's answer acknowledges the SYN, which is a sample. */
 static void connect_once(void)
 {
-	struct sockaddr_in address;
-	int server = make_socket(&address), client = make_socket(&address);
-	const int yes = 1;
+	int server = lab_listen(&(uint16_t){ PORT }, 1);
 
-	setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	assert_int_equal(
-		bind(server, (struct sockaddr *)&address, sizeof(address)), 0);
-	assert_int_equal(listen(server, 1), 0);
-	assert_int_equal(
-		connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
-	close(client);
+	close(lab_connect(PORT));
 	close(server);
 }
 
@@ -111,8 +93,7 @@ static void assert_alert_comes(struct context_fixture *f,
 {
 	start_with(f, opts, "rtt > 0ns where tcp");
 	assert_connection_alerts(f);
-	netobs_free(f->ctx);
-	f->ctx = NULL;
+	netobs_free(TAKE_PTR(f->ctx));
 }
 
 CONTEXT_TEST(alerts_come_with_filters_of_every_size)
@@ -258,8 +239,7 @@ CONTEXT_TEST(memory_of_connections_is_as_documented)
 		assert_int_equal(stats.capacity, 4096);
 		assert_int_equal(stats.memory,
 				 4096 * 100 + 1024 * (opts.on_alert ? 1280 : 896));
-		netobs_free(f->ctx);
-		f->ctx = NULL;
+		netobs_free(TAKE_PTR(f->ctx));
 		opts.on_alert = NULL;
 	}
 }

@@ -11,20 +11,6 @@
 
 enum { PORT = 40000, LONG_MS = 60000, PATIENCE_MS = 30000 };
 
-static uint32_t n_observed(const struct netobs *ctx)
-{
-	struct netobs_stats stats = { .sz = sizeof(stats) };
-
-	assert_int_equal(netobs_stats_get(ctx, &stats), 0);
-	return stats.interfaces;
-}
-
-static void await_observed(struct netobs *ctx, uint32_t n)
-{
-	while (n_observed(ctx) != n)
-		assert_true(netobs_poll(ctx, PATIENCE_MS) >= 0);
-}
-
 static void await_bare(struct netobs *ctx, const char *interface)
 {
 	while (!lab_is_bare(interface))
@@ -43,11 +29,11 @@ CONTEXT_TEST(interfaces_are_added_and_removed)
 	lab_send(PORT, 10);
 	opts.interfaces = both;
 	assert_int_equal(context_change(f->ctx, &opts), 0);
-	await_observed(f->ctx, 3);
+	context_await_interfaces(f->ctx, 3);
 	lab_send(PORT, 20);
 	opts.interfaces = one;
 	assert_int_equal(context_change(f->ctx, &opts), 0);
-	assert_int_equal(n_observed(f->ctx), 1);
+	assert_int_equal(context_interfaces(f->ctx), 1);
 	await_bare(f->ctx, "lo");
 	lab_send(PORT, 40);
 	opts.interfaces = none;
@@ -55,7 +41,7 @@ CONTEXT_TEST(interfaces_are_added_and_removed)
 	await_bare(f->ctx, "v0");
 	opts.interfaces = NULL;
 	assert_int_equal(context_change(f->ctx, &opts), 0);
-	await_observed(f->ctx, 3);
+	context_await_interfaces(f->ctx, 3);
 	lab_send(PORT, 80);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 110);
@@ -88,7 +74,7 @@ CONTEXT_TEST(namespaces_are_added_and_removed)
 		assert_int_equal(context_change(f->ctx, &opts), 0);
 	}
 	context_await_fds(f->ctx, fds);
-	assert_int_equal(n_observed(f->ctx), 1);
+	assert_int_equal(context_interfaces(f->ctx), 1);
 	lab_send(PORT, 5);
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 10);
@@ -123,15 +109,6 @@ CONTEXT_TEST(interval_and_timeouts_change)
 	context_assert_conserved(f->ctx);
 }
 
-static void assert_refused(struct context_fixture *f,
-			   const struct netobs_opts *opts, int err,
-			   const char *words)
-{
-	assert_int_equal(context_change(f->ctx, opts), err);
-	if (!strstr(netobs_last_error(f->ctx), words))
-		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
-}
-
 CONTEXT_TEST(what_cannot_change_is_refused_and_nothing_changes)
 {
 	static const char *const wrong[] = { "/(/", NULL };
@@ -144,34 +121,34 @@ CONTEXT_TEST(what_cannot_change_is_refused_and_nothing_changes)
 	context_start_with(f, &good);
 	opts.interval_ms = 10;
 	opts.direction = NETOBS_INGRESS;
-	assert_refused(f, &opts, -ENOTSUP, "direction");
+	context_assert_refused(f, &opts, -ENOTSUP, "direction");
 	opts.direction = good.direction;
 	opts.flags = NETOBS_PER_INTERFACE;
-	assert_refused(f, &opts, -ENOTSUP, "flags");
+	context_assert_refused(f, &opts, -ENOTSUP, "flags");
 	opts.flags = 0;
 	opts.max_flows++;
-	assert_refused(f, &opts, -ENOTSUP, "max_flows");
+	context_assert_refused(f, &opts, -ENOTSUP, "max_flows");
 	opts.max_flows--;
 	opts.on_interval = NULL;
-	assert_refused(f, &opts, -ENOTSUP, "on_interval");
+	context_assert_refused(f, &opts, -ENOTSUP, "on_interval");
 	opts.on_interval = good.on_interval;
 	opts.interfaces = wrong;
-	assert_refused(f, &opts, -EINVAL, "/(/");
+	context_assert_refused(f, &opts, -EINVAL, "/(/");
 	opts.interfaces = absent;
-	assert_refused(f, &opts, -ENODEV, "absent0");
+	context_assert_refused(f, &opts, -ENODEV, "absent0");
 	opts.interfaces = nowhere;
-	assert_refused(f, &opts, -ENOENT, "netns:nowhere");
+	context_assert_refused(f, &opts, -ENOENT, "netns:nowhere");
 	opts.interfaces = good.interfaces;
 	opts.exclude = wrong;
-	assert_refused(f, &opts, -EINVAL, "exclude");
+	context_assert_refused(f, &opts, -EINVAL, "exclude");
 	opts.exclude = NULL;
 	opts.interval_ms = 1;
-	assert_refused(f, &opts, -EINVAL, "interval_ms");
+	context_assert_refused(f, &opts, -EINVAL, "interval_ms");
 
 	lab_send(PORT, 7);
 	assert_int_equal(netobs_poll(f->ctx, 100), 0);
 	assert_int_equal(f->witness.n_intervals, 0);
-	assert_int_equal(n_observed(f->ctx), 1);
+	assert_int_equal(context_interfaces(f->ctx), 1);
 	assert_true(lab_is_bare("v0"));
 	context_stop(f->ctx);
 	assert_int_equal(witness_packets_to(&f->witness, PORT), 7);
@@ -186,13 +163,13 @@ CONTEXT_TEST(interface_that_is_away_may_stay_named)
 	lab_run("ip link add v0 type veth peer name v1");
 	opts.interfaces = names;
 	context_start_with(f, &opts);
-	await_observed(f->ctx, 2);
+	context_await_interfaces(f->ctx, 2);
 	lab_run("ip link del v0");
-	await_observed(f->ctx, 1);
+	context_await_interfaces(f->ctx, 1);
 	opts.idle_timeout_ms = 1000;
 	assert_int_equal(context_change(f->ctx, &opts), 0);
 	lab_run("ip link add v0 type veth peer name v1");
-	await_observed(f->ctx, 2);
+	context_await_interfaces(f->ctx, 2);
 	context_stop(f->ctx);
 }
 

@@ -8,7 +8,6 @@
 #include <netobs/connection.h>
 #include <netobs/netobs.h>
 
-#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -201,33 +200,12 @@ poll_until(struct context_fixture *f,
 	return stats;
 }
 
-static struct sockaddr_in address_of(uint16_t port)
-{
-	return (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-		.sin_port = htons(port),
-	};
-}
-
-static int open_socket(uint16_t port)
-{
-	const struct sockaddr_in address = address_of(port);
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-
-	/* The server's last connections may not have ended yet. */
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	assert_int_equal(
-		bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
-	return fd;
-}
-
 /* No two have the same port: on loopback, the kernel would use one again after a second. */
 static void connect_once(int server)
 {
 	static uint16_t port = PORT;
-	const struct sockaddr_in address = address_of(PORT);
-	const int client = open_socket(++port);
+	const struct sockaddr_in address = lab_address(PORT);
+	const int client = lab_bind(SOCK_STREAM, &(uint16_t){ ++port });
 
 	assert_int_equal(connect(client, (const struct sockaddr *)&address,
 				 sizeof(address)),
@@ -238,9 +216,8 @@ static void connect_once(int server)
 
 static void connect_all(uint32_t n)
 {
-	const int server = open_socket(PORT);
+	const int server = lab_listen(&(uint16_t){ PORT }, AT_ONCE);
 
-	assert_int_equal(listen(server, AT_ONCE), 0);
 	for (uint32_t i = 0; i < n; i++)
 		connect_once(server);
 	close(server);

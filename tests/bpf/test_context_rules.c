@@ -132,7 +132,7 @@ CASE(list_may_have_64_rules)
 	context_start_with(f, &opts);
 	rules[n] = rules[n - 1];
 	opts.n_rules++;
-	rules_assert_refused(f, &opts, -E2BIG, "64 are the most");
+	context_assert_refused(f, &opts, -E2BIG, "64 are the most");
 	context_stop(f->ctx);
 }
 
@@ -199,15 +199,6 @@ CASE(expression_is_replaced)
 	context_assert_conserved(f->ctx);
 }
 
-static void await_interfaces(struct netobs *ctx, uint32_t n)
-{
-	struct netobs_stats stats = { .sz = sizeof(stats) };
-
-	while (!netobs_stats_get(ctx, &stats) && stats.interfaces != n)
-		assert_true(netobs_poll(ctx, PATIENCE_MS) >= 0);
-	assert_int_equal(stats.interfaces, n);
-}
-
 /* Not for the old rules, or for rules that were there earlier. */
 CASE(rules_have_to_fit_the_interfaces_that_are_selected)
 {
@@ -222,12 +213,12 @@ CASE(rules_have_to_fit_the_interfaces_that_are_selected)
 	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
 	context_start_with(f, &opts);
 	opts.interfaces = both;
-	rules_assert_refused(f, &opts, -EINVAL, "without Ethernet header");
+	context_assert_refused(f, &opts, -EINVAL, "without Ethernet header");
 	set_rules(&opts, &any, 1, NETOBS_REJECT);
 	assert_int_equal(context_change(f->ctx, &opts), 0);
-	await_interfaces(f->ctx, 2);
+	context_await_interfaces(f->ctx, 2);
 	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
-	rules_assert_refused(f, &opts, -EINVAL, "without Ethernet header");
+	context_assert_refused(f, &opts, -EINVAL, "without Ethernet header");
 	assert_int_equal(netobs_change_begin(f->ctx, &opts), 0);
 	assert_int_equal(await_change(f->ctx), -EINVAL);
 	assert_non_null(
@@ -237,9 +228,9 @@ CASE(rules_have_to_fit_the_interfaces_that_are_selected)
 	set_rules(&opts, &any, 1, NETOBS_REJECT);
 	opts.interfaces = NULL;
 	assert_int_equal(context_change(f->ctx, &opts), 0);
-	await_interfaces(f->ctx, 2);
+	context_await_interfaces(f->ctx, 2);
 	lab_run("ip link del tun0");
-	await_interfaces(f->ctx, 1);
+	context_await_interfaces(f->ctx, 1);
 	set_rules(&opts, &ethernet, 1, NETOBS_REJECT);
 	assert_int_equal(context_change(f->ctx, &opts), 0);
 	rules_send_through(PORT, 5);
@@ -319,13 +310,13 @@ CASE(wrong_rules_are_refused_and_nothing_changes)
 	fds = lab_count_fds();
 	opts.n_rules = 2;
 	rules[1].filter = "tcp prt 5";
-	rules_assert_refused(f, &opts, -EINVAL, "rules[1]: ");
+	context_assert_refused(f, &opts, -EINVAL, "rules[1]: ");
 	rules[1].filter = "ether host 02:00:00:00:00:01";
 	assert_int_equal(context_change(f->ctx, &opts), 0);
 	opts.n_rules = 1;
 	assert_int_equal(context_change(f->ctx, &opts), 0);
 	set_rules(&opts, NULL, 0, 0);
-	rules_assert_refused(f, &opts, -ENOTSUP, "turned on or off");
+	context_assert_refused(f, &opts, -ENOTSUP, "turned on or off");
 	rules_send_through(PORT, 5);
 	context_await_fds(f->ctx, fds);
 	context_stop(f->ctx);
@@ -453,6 +444,6 @@ CASE(context_without_rules_has_no_counts)
 	assert_int_equal(netobs_rule_count_get(f->ctx, 0, NULL), -EINVAL);
 	assert_int_equal(netobs_rule_count_get(f->ctx, 0, &count), -ENOENT);
 	opts.filter = "udp";
-	rules_assert_refused(f, &opts, -ENOTSUP, "turned on or off");
+	context_assert_refused(f, &opts, -ENOTSUP, "turned on or off");
 	context_stop(f->ctx);
 }

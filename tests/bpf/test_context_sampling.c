@@ -322,17 +322,17 @@ CASE(wrong_rates_are_refused_and_nothing_changes)
 
 	context_start_with(f, &opts);
 	rules[1].sampling_mode = 7;
-	rules_assert_refused(f, &opts, -EINVAL, "rules[1]: sampling_mode");
+	context_assert_refused(f, &opts, -EINVAL, "rules[1]: sampling_mode");
 	set_rate(&rules[1], 1, 0);
 	rules[2].action = NETOBS_REJECT;
-	rules_assert_refused(f, &opts, -EINVAL, "rules[2]: sampling");
+	context_assert_refused(f, &opts, -EINVAL, "rules[2]: sampling");
 	for (uint32_t i = 0; i <= NETOBS_RATES_MAX; i++) {
 		many[i] = rules[0];
 		many[i].sampling = 100 + i;
 	}
 	opts.rules = many;
 	opts.n_rules = NETOBS_RATES_MAX + 1;
-	rules_assert_refused(f, &opts, -E2BIG, "7 are the most");
+	context_assert_refused(f, &opts, -E2BIG, "7 are the most");
 	assert_int_equal(netobs_rule_sampled_out_get(f->ctx, 6, &count), -ENOENT);
 	assert_int_equal(netobs_rule_sampled_out_get(f->ctx, 0, NULL), -EINVAL);
 	assert_int_equal(netobs_rule_sampled_out_get(NULL, 0, &count), -EINVAL);

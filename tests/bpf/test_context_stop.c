@@ -108,8 +108,7 @@ CONTEXT_TEST(stop_in_the_middle_of_a_drain)
 		assert_int_equal(witness_packets_to(&f->witness, PORT), 11);
 		context_assert_conserved(f->ctx);
 		assert_int_equal(f->witness.errors, 0);
-		netobs_free(f->ctx);
-		f->ctx = NULL;
+		netobs_free(TAKE_PTR(f->ctx));
 		witness_clear(&f->witness);
 	}
 }
@@ -155,8 +154,7 @@ CONTEXT_TEST(drain_in_the_middle_of_a_stop)
 		context_await_stop(f->ctx);
 		assert_int_equal(witness_packets_to(&f->witness, PORT), 5);
 		context_assert_conserved(f->ctx);
-		netobs_free(f->ctx);
-		f->ctx = NULL;
+		netobs_free(TAKE_PTR(f->ctx));
 		witness_clear(&f->witness);
 	}
 }

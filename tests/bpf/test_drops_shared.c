@@ -2,6 +2,7 @@
 /* An observer of drops that shares those of a context: both have each drop, whichever ends first. */
 #include "lib_context.h"
 #include "lib_test.h"
+#include "base/util.h"
 
 #include <netobs/alert.h>
 #include <netobs/drop.h>
@@ -150,8 +151,7 @@ CONTEXT_TEST(the_observer_goes_on_without_the_context)
 	start_shared(f, &shared, LONG_MS, SHORT_MS);
 	lab_send(PORT, PACKETS);
 	context_stop(f->ctx);
-	netobs_free(f->ctx);
-	f->ctx = NULL;
+	netobs_free(TAKE_PTR(f->ctx));
 	lab_send(PORT, PACKETS);
 	await_drops(&shared, 2 * PACKETS);
 	lab_send(PORT, PACKETS);

@@ -14,8 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <netobs/probe.h>
-
 enum {
 	IN_ROW = 8,
 	TURNS = 300,
@@ -52,29 +50,6 @@ static int take(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-static int make_socket(uint16_t *ret_port)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(address);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	assert_int_equal(bind(fd, (void *)&address, len), 0);
-	assert_int_equal(getsockname(fd, (void *)&address, &len), 0);
-	*ret_port = ntohs(address.sin_port);
-	return fd;
-}
-
-static bool is_lacking(void)
-{
-	struct netobs_feature features[NETOBS_FEATURES];
-
-	netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES,
-		     sizeof(features[0]));
-	return !features[NETOBS_FEATURE_SESSIONS].available ||
-	       !features[NETOBS_FEATURE_SESSION_IO].available;
-}
-
 static int set_up(void **state)
 {
 	const struct session_knobs knobs = { .ring_bytes = 1 << 18,
@@ -84,7 +59,8 @@ static int set_up(void **state)
 
 	lab_enter(&f->lab);
 	*state = f;
-	f->is_lacking = is_lacking();
+	f->is_lacking =
+		lab_lacks(LAB_FEATURE(SESSIONS) | LAB_FEATURE(SESSION_IO));
 	f->open_error = session_programs_open(&f->programs, &knobs, &silent);
 	if (f->is_lacking) {
 		assert_true(f->open_error || f->programs.io_error);
@@ -95,7 +71,7 @@ static int set_up(void **state)
 						      "session_events"),
 				   take, f, NULL);
 	assert_non_null(f->ring);
-	f->fd = make_socket(&f->port);
+	f->fd = lab_bind(SOCK_DGRAM, &f->port);
 	return 0;
 }
 
@@ -116,10 +92,7 @@ static int tear_down(void **state)
 /* To itself, so that there is no error. */
 static void send_one(int fd, uint16_t port)
 {
-	const struct sockaddr_in to = { .sin_family = AF_INET,
-					.sin_port = htons(port),
-					.sin_addr.s_addr =
-						htonl(INADDR_LOOPBACK) };
+	const struct sockaddr_in to = lab_address(port);
 
 	assert_int_equal(sendto(fd, "x", 1, 0, (const void *)&to, sizeof(to)), 1);
 }
@@ -243,7 +216,7 @@ CASE(list_that_fills_the_ring_has_every_socket)
 {
 	static bool is_listed[1 << 16];
 	struct ring_buffer *ring = NULL;
-	uint16_t ports[SOCKETS];
+	uint16_t ports[SOCKETS] = { 0 };
 	int fds[SOCKETS];
 	void *room = NULL;
 	int err;
@@ -251,7 +224,7 @@ CASE(list_that_fills_the_ring_has_every_socket)
 	if (f->is_lacking)
 		return;
 	for (int i = 0; i < SOCKETS; i++)
-		fds[i] = make_socket(&ports[i]);
+		fds[i] = lab_bind(SOCK_DGRAM, &ports[i]);
 	assert_int_equal(session_programs_find_holders(&f->programs), 0);
 	assert_int_equal(session_programs_read(&f->programs, take_listed,
 					       is_listed, &ring, &room),

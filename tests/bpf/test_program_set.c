@@ -8,7 +8,6 @@
 
 #include "program_set.skel.h"
 
-#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
@@ -23,6 +22,8 @@
 #include <sys/wait.h>
 
 enum { PATIENCE_MS = 60000, LISTED_PORT = 9 };
+
+static const struct log silent;
 
 /* What a set is made of. */
 struct recipe {
@@ -138,7 +139,6 @@ static void wait_until_freed(uint32_t id)
 TEST(set_is_loaded_from_its_first_to_its_last_reference)
 {
 	struct recipe recipe = { .programs = { "count_packets" } };
-	struct log silent = { 0 };
 	struct program_set set = set_of(&recipe, &silent, NULL);
 	int before = lab_count_fds();
 	uint32_t id;
@@ -170,7 +170,6 @@ TEST(set_shares_the_maps_of_its_base_and_keeps_it_loaded)
 {
 	struct recipe maps = { 0 }, one = { .programs = { "count_packets" } },
 		      ten = { .programs = { "count_packets" }, .step = 10 };
-	struct log silent = { 0 };
 	struct program_set base = set_of(&maps, &silent, NULL);
 	struct program_set ones = set_of(&one, &silent, &base);
 	struct program_set tens = set_of(&ten, &silent, &base);
@@ -198,7 +197,6 @@ TEST(map_of_a_feature_exists_only_with_it)
 {
 	struct recipe off = { .programs = { "count_packets" } },
 		      on = { .programs = { "count_packets" }, .has_ports = true };
-	struct log silent = { 0 };
 	struct program_set without = set_of(&off, &silent, NULL);
 	struct program_set with = set_of(&on, &silent, NULL);
 	uint32_t port = LISTED_PORT;
@@ -234,7 +232,6 @@ static int generate_match(struct bpf_object *object, void *ctx)
 TEST(code_can_be_generated_before_a_set_is_loaded)
 {
 	struct recipe recipe = { .programs = { "match_packets" } };
-	struct log silent = { 0 };
 	struct program_set set = set_of(&recipe, &silent, NULL);
 
 	assert_int_equal(program_set_ref(&set), 0);
@@ -260,7 +257,6 @@ TEST(tracepoints_are_attached_to)
 	const struct attach_point point = { .program = "count_forks",
 					    .kind = ATTACH_SECTION };
 	struct recipe recipe = { 0 };
-	struct log silent = { 0 };
 	struct program_set set = set_at(&recipe, &silent, &point);
 	uint32_t id;
 
@@ -322,16 +318,12 @@ static int join_and_connect(const char *group, const struct sockaddr_in *server)
 
 static void connect_in(const char *group)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET,
-				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	cleanup_fd int server = socket(AF_INET, SOCK_STREAM, 0);
-	socklen_t len = sizeof(addr);
+	uint16_t port = 0;
+	cleanup_fd int server = lab_listen(&port, 1);
+	const struct sockaddr_in addr = lab_address(port);
 	pid_t child;
 	int status;
 
-	assert_int_equal(bind(server, (void *)&addr, sizeof(addr)), 0);
-	assert_int_equal(listen(server, 1), 0);
-	assert_int_equal(getsockname(server, (void *)&addr, &len), 0);
 	child = fork();
 	if (!child)
 		_exit(join_and_connect(group, &addr));
@@ -344,7 +336,6 @@ TEST(cgroups_are_attached_to)
 	struct attach_point point = { .program = "count_connects",
 				      .kind = ATTACH_CGROUP };
 	struct recipe recipe = { 0 };
-	struct log silent = { 0 };
 	struct program_set set;
 	struct group group;
 	struct lab lab;
@@ -366,7 +357,6 @@ TEST(iterators_are_read)
 	const struct attach_point point = { .program = "list_maps",
 					    .kind = ATTACH_ITERATOR };
 	struct recipe recipe = { 0 };
-	struct log silent = { 0 };
 	struct program_set set = set_at(&recipe, &silent, &point);
 	char text[64];
 	ssize_t len;
@@ -402,7 +392,6 @@ TEST(netfilter_hooks_are_attached_to)
 					    .hook = NF_INET_LOCAL_OUT,
 					    .priority = 100 };
 	struct recipe recipe = { 0 };
-	struct log silent = { 0 };
 	struct program_set set = set_at(&recipe, &silent, &point);
 	struct lab lab;
 	int before;

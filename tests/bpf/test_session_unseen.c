@@ -10,12 +10,9 @@
 #include "engine/session_programs.h"
 #include "who/sessions.h"
 
-#include <arpa/inet.h>
 #include <bpf/libbpf.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <netobs/probe.h>
 
 enum { CONNECTED, ACCEPTED };
 
@@ -47,30 +44,9 @@ static int take(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-static void make_listener(struct fixture *f)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(address);
-
-	f->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(f->listener, (void *)&address, len), 0);
-	assert_int_equal(listen(f->listener, 1), 0);
-	assert_int_equal(getsockname(f->listener, (void *)&address, &len), 0);
-	f->port = ntohs(address.sin_port);
-}
-
 static void connect_fds(struct fixture *f)
 {
-	const struct sockaddr_in address = { .sin_family = AF_INET,
-					     .sin_addr.s_addr =
-						     htonl(INADDR_LOOPBACK),
-					     .sin_port = htons(f->port) };
-
-	f->fds[CONNECTED] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(connect(f->fds[CONNECTED], (const void *)&address,
-				 sizeof(address)),
-			 0);
+	f->fds[CONNECTED] = lab_connect(f->port);
 	f->fds[ACCEPTED] = accept4(f->listener, NULL, NULL, SOCK_CLOEXEC);
 	assert_true(f->fds[ACCEPTED] >= 0);
 	for (int i = 0; i < 2; i++) {
@@ -82,15 +58,6 @@ static void connect_fds(struct fixture *f)
 	}
 }
 
-static bool is_lacking(void)
-{
-	struct netobs_feature features[NETOBS_FEATURES];
-
-	netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES,
-		     sizeof(features[0]));
-	return !features[NETOBS_FEATURE_SESSIONS].available;
-}
-
 static int set_up(void **state)
 {
 	const struct session_knobs knobs = { .ring_bytes = 1 << 24 };
@@ -100,8 +67,8 @@ static int set_up(void **state)
 
 	lab_enter(&f->lab);
 	*state = f;
-	make_listener(f);
-	f->is_lacking = is_lacking();
+	f->listener = lab_listen(&f->port, 1);
+	f->is_lacking = lab_lacks(LAB_FEATURE(SESSIONS));
 	r = session_programs_open(&f->programs, &knobs, &silent);
 	if (f->is_lacking) {
 		assert_true(r < 0);
@@ -136,16 +103,6 @@ static void see_no_more_states(struct fixture *f)
 	program_set_detach(&f->programs.sockets, "netobs_sess_set");
 }
 
-static void close_with_reset(int fd)
-{
-	const struct linger at_once = { .l_onoff = 1 };
-
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once,
-				    sizeof(at_once)),
-			 0);
-	close(fd);
-}
-
 static void assert_each_ended_once(struct fixture *f)
 {
 	assert_true(ring_buffer__consume(f->ring) >= 0);
@@ -162,7 +119,7 @@ CASE(a_reset_is_reported_by_closing)
 	if (f->is_lacking)
 		return;
 	see_no_more_states(f);
-	close_with_reset(f->fds[CONNECTED]);
+	lab_reset(f->fds[CONNECTED]);
 	close(f->fds[ACCEPTED]);
 	assert_each_ended_once(f);
 	assert_int_equal(f->ends[ACCEPTED].owner.pid_tgid >> 32, getpid());
@@ -191,7 +148,7 @@ CASE(one_that_is_left_is_in_the_last_list)
 	if (f->is_lacking)
 		return;
 	see_no_more_states(f);
-	close_with_reset(f->fds[CONNECTED]);
+	lab_reset(f->fds[CONNECTED]);
 	session_programs_detach(&f->programs);
 	assert_int_equal(session_programs_begin_list(&f->programs), 0);
 	do {
@@ -207,7 +164,7 @@ CASE(one_that_was_seen_is_not_reported_again)
 {
 	if (f->is_lacking)
 		return;
-	close_with_reset(f->fds[CONNECTED]);
+	lab_reset(f->fds[CONNECTED]);
 	see_no_more_states(f);
 	close(f->fds[ACCEPTED]);
 	assert_each_ended_once(f);

@@ -6,7 +6,6 @@
 #include "base/clock_ms.h"
 #include "base/util.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -14,12 +13,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <netobs/probe.h>
 #include <netobs/session.h>
 
 enum { PATIENCE_MS = 60000 };
-
-#define WITHOUT(feature) (1ULL << NETOBS_FEATURE_##feature)
 
 /* The last record of the end that accepted, and of the one that connected. */
 struct fixture {
@@ -30,8 +26,6 @@ struct fixture {
 	int n_open[2];	/* and others */
 	uint16_t port;
 };
-
-static uint64_t lacking; /* features of this kernel */
 
 static void on_session(const struct netobs_session *session, void *user)
 {
@@ -45,20 +39,6 @@ static void on_session(const struct netobs_session *session, void *user)
 		f->n_ended[i]++;
 	else
 		f->n_open[i]++;
-}
-
-/* Once: it loads all programs, which takes seconds in an emulated machine. */
-static int find_features(void **state)
-{
-	struct netobs_feature features[NETOBS_FEATURES];
-
-	(void)state;
-	netobs_probe(0, NULL, NULL, features, NETOBS_FEATURES,
-		     sizeof(features[0]));
-	for (int i = 0; i < NETOBS_FEATURES; i++)
-		if (!features[i].available)
-			lacking |= 1ULL << i;
-	return 0;
 }
 
 static int set_up(void **state)
@@ -80,11 +60,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static bool lacks(uint64_t features)
-{
-	return lacking & features;
-}
-
 /* False: this kernel lacks a required feature, and the start says so. */
 static bool start(struct fixture *f, uint64_t disabled, uint32_t interval_ms)
 {
@@ -94,7 +69,7 @@ static bool start(struct fixture *f, uint64_t disabled, uint32_t interval_ms)
 			  .user = f);
 
 	assert_int_equal(netobs_sessions_new(&opts, &f->sessions), 0);
-	if (lacks(WITHOUT(SESSIONS))) {
+	if (lab_lacks(LAB_FEATURE(SESSIONS))) {
 		assert_true(netobs_sessions_start(f->sessions) < 0);
 		assert_string_not_equal(netobs_sessions_last_error(f->sessions),
 					"");
@@ -129,17 +104,11 @@ static void stop(struct fixture *f)
 /* A listener, and one that connected. */
 static int connect_to(struct fixture *f, int *ret_fd)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(address);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int listener;
 
-	assert_int_equal(bind(listener, (void *)&address, len), 0);
-	assert_int_equal(listen(listener, 1), 0);
-	assert_int_equal(getsockname(listener, (void *)&address, &len), 0);
-	f->port = ntohs(address.sin_port);
-	*ret_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(connect(*ret_fd, (void *)&address, len), 0);
+	f->port = 0;
+	listener = lab_listen(&f->port, 1);
+	*ret_fd = lab_connect(f->port);
 	return listener;
 }
 
@@ -175,8 +144,9 @@ static void assert_is_ours(const struct netobs_session *session,
 /* How the accepting process is known, if it neither sends nor receives. */
 static enum netobs_session_process_by by_accepting(void)
 {
-	return lacks(WITHOUT(SESSION_ACCEPT)) ? NETOBS_SESSION_BY_CLOSING :
-						NETOBS_SESSION_BY_OPENING;
+	return lab_lacks(LAB_FEATURE(SESSION_ACCEPT)) ?
+		       NETOBS_SESSION_BY_CLOSING :
+		       NETOBS_SESSION_BY_OPENING;
 }
 
 #define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
@@ -202,7 +172,7 @@ CASE(who_accepts_unseen_is_known_by_closing)
 {
 	int fds[2];
 
-	if (!start(f, WITHOUT(SESSION_ACCEPT), 0))
+	if (!start(f, LAB_FEATURE(SESSION_ACCEPT), 0))
 		return;
 	make_connection(f, true, fds);
 	close_both(fds);
@@ -238,7 +208,7 @@ CASE(who_sends_and_receives_uses)
 	talk(fds);
 	close_both(fds);
 	stop(f);
-	if (lacks(WITHOUT(SESSION_IO))) {
+	if (lab_lacks(LAB_FEATURE(SESSION_IO))) {
 		assert_is_ours(&f->ends[0], by_accepting());
 		assert_is_ours(&f->ends[1], NETOBS_SESSION_BY_OPENING);
 		return;
@@ -251,7 +221,7 @@ CASE(without_its_hooks_use_is_not_seen)
 {
 	int fds[2];
 
-	if (!start(f, WITHOUT(SESSION_IO), 0))
+	if (!start(f, LAB_FEATURE(SESSION_IO), 0))
 		return;
 	make_connection(f, true, fds);
 	talk(fds);
@@ -263,16 +233,6 @@ CASE(without_its_hooks_use_is_not_seen)
 }
 
 /* ---- Ends that no process sees --------------------------------------------------------- */
-
-static void reset_by_closing(int fd)
-{
-	const struct linger at_once = { .l_onoff = 1 };
-
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once,
-				    sizeof(at_once)),
-			 0);
-	close(fd);
-}
 
 static void assert_reset_once(const struct fixture *f)
 {
@@ -291,7 +251,7 @@ CASE(one_that_is_reset_before_accept_is_reported)
 		return;
 	listener = connect_to(f, &fd);
 	assert_int_equal(send(fd, "x", 1, 0), 1);
-	reset_by_closing(fd);
+	lab_reset(fd);
 	stop(f);
 	close(listener);
 	assert_reset_once(f);
@@ -309,7 +269,7 @@ CASE(one_that_is_reset_and_not_closed_is_reported_at_the_stop)
 			return;
 		make_connection(f, false, fds);
 		assert_int_equal(send(fds[0], "x", 1, 0), 1);
-		reset_by_closing(fds[0]);
+		lab_reset(fds[0]);
 		stop(f);
 		close(fds[1]);
 		assert_reset_once(f);
@@ -489,15 +449,10 @@ CASE(a_want_of_descriptors_is_named)
 	int err;
 
 	close((int)max);
-	if (lacks(WITHOUT(SESSIONS)))
+	if (lab_lacks(LAB_FEATURE(SESSIONS)))
 		return;
 	while ((err = start_with_descriptors(max++))) {
 		assert_int_not_equal(err, -ENOMEM);
 		assert_int_not_equal(err, -ENOENT);
 	}
-}
-
-int main(void)
-{
-	return tests_run(find_features, NULL);
 }

@@ -64,6 +64,29 @@ int context_change(struct netobs *ctx, const struct netobs_opts *opts)
 	return ret < 0 ? ret : netobs_change_result(ctx);
 }
 
+void context_assert_refused(struct context_fixture *f,
+			    const struct netobs_opts *opts, int err,
+			    const char *words)
+{
+	assert_int_equal(context_change(f->ctx, opts), err);
+	if (!strstr(netobs_last_error(f->ctx), words))
+		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
+}
+
+uint32_t context_interfaces(const struct netobs *ctx)
+{
+	struct netobs_stats stats = { .sz = sizeof(stats) };
+
+	assert_int_equal(netobs_stats_get(ctx, &stats), 0);
+	return stats.interfaces;
+}
+
+void context_await_interfaces(struct netobs *ctx, uint32_t n)
+{
+	await_by(context_interfaces(ctx) == n,
+		 assert_true(netobs_poll(ctx, 100) >= 0));
+}
+
 void context_await_fds(struct netobs *ctx, int most)
 {
 	await_by(lab_count_fds() <= most,

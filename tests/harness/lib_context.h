@@ -31,6 +31,15 @@ void context_start(struct context_fixture *f, uint32_t interval_ms);
 /* Begin a change and wait for it. @return its result */
 int context_change(struct netobs *ctx, const struct netobs_opts *opts);
 
+/* A change fails with @err, and a message that has @words. */
+void context_assert_refused(struct context_fixture *f,
+			    const struct netobs_opts *opts, int err,
+			    const char *words);
+
+/* How many interfaces are observed. */
+uint32_t context_interfaces(const struct netobs *ctx);
+void context_await_interfaces(struct netobs *ctx, uint32_t n);
+
 /* At most @most descriptors are open. A thread closes replaced programs and maps. */
 void context_await_fds(struct netobs *ctx, int most);
 

@@ -98,6 +98,20 @@ static int query_tcx(uint32_t ifindex, bool egress, uint32_t *ids, uint32_t *n)
 			      n);
 }
 
+uint64_t lab_lacks(uint64_t features)
+{
+	static uint64_t lacking;
+	static bool is_known;
+	struct netobs_feature all[NETOBS_FEATURES];
+
+	if (!is_known)
+		netobs_probe(0, NULL, NULL, all, NETOBS_FEATURES, sizeof(all[0]));
+	for (int i = 0; !is_known && i < NETOBS_FEATURES; i++)
+		lacking |= (uint64_t)!all[i].available << i;
+	is_known = true;
+	return features & lacking;
+}
+
 bool lab_has_tcx(void)
 {
 	uint32_t loopback = 1, ids[16], n = 16;
@@ -172,13 +186,58 @@ static void send_burst(int fd, const struct sockaddr_in *to, uint32_t n)
 	await(received() >= expected);
 }
 
+struct sockaddr_in lab_address(uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr = { htonl(INADDR_LOOPBACK) } };
+}
+
+int lab_bind(int type, uint16_t *port)
+{
+	struct sockaddr_in address = lab_address(*port);
+	socklen_t len = sizeof(address);
+	const int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0), on = 1;
+
+	/* A server's last connections may not have ended yet. */
+	if (type == SOCK_STREAM)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	assert_int_equal(bind(fd, (void *)&address, len), 0);
+	assert_int_equal(getsockname(fd, (void *)&address, &len), 0);
+	*port = ntohs(address.sin_port);
+	return fd;
+}
+
+int lab_listen(uint16_t *port, int backlog)
+{
+	const int fd = lab_bind(SOCK_STREAM, port);
+
+	assert_int_equal(listen(fd, backlog), 0);
+	return fd;
+}
+
+int lab_connect(uint16_t port)
+{
+	const struct sockaddr_in address = lab_address(port);
+	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(connect(fd, (const void *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+void lab_reset(int fd)
+{
+	const struct linger at_once = { .l_onoff = 1 };
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once,
+				    sizeof(at_once)),
+			 0);
+	close(fd);
+}
+
 void lab_send(uint16_t port, uint32_t n)
 {
-	const struct sockaddr_in to = {
-		.sin_family = AF_INET,
-		.sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
+	const struct sockaddr_in to = lab_address(port);
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);

@@ -3,6 +3,9 @@
 #ifndef HARNESS_LIB_LAB_H
 #define HARNESS_LIB_LAB_H
 
+#include <netobs/probe.h>
+
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,6 +35,11 @@ int lab_count_fds(void);
 /* Wait until there are @n of them: a thread closes its own when it ends. */
 void lab_await_fds(int n);
 
+/* What of @features, a bit each, this kernel lacks; the first call takes seconds in a slow guest. */
+uint64_t lab_lacks(uint64_t features);
+
+#define LAB_FEATURE(name) (1ULL << NETOBS_FEATURE_##name)
+
 /* Whether this kernel has tcx, without asking netobs. */
 bool lab_has_tcx(void);
 
@@ -52,6 +60,20 @@ uint32_t lab_shrink(void);
  * have come in, which on a loaded machine is some time later than they were sent.
  */
 void lab_send(uint16_t port, uint32_t n);
+
+/* A port of the loopback. */
+struct sockaddr_in lab_address(uint16_t port);
+
+/* A socket of @type that is bound to *@port of the loopback, or to any if that is 0, which is set. */
+int lab_bind(int type, uint16_t *port);
+
+/* The same, where up to @backlog connections may wait. */
+int lab_listen(uint16_t *port, int backlog);
+
+int lab_connect(uint16_t port);
+
+/* Close a socket of TCP with a RST. */
+void lab_reset(int fd);
 
 enum { LAB_BYTES = 128 }; /* of each, from the IP header on */
 

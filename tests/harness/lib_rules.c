@@ -3,7 +3,6 @@
 
 #include "lib_test.h"
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,23 +13,11 @@ enum { PATIENCE_MS = 30000, BURST = 16 /* to each port */ };
 
 static int sinks[RULES_PORTS];
 
-static struct sockaddr_in loopback_port(uint32_t port)
-{
-	return (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons(RULES_PORT + port),
-				     .sin_addr = { htonl(INADDR_LOOPBACK) } };
-}
-
 int rules_setup(void **state)
 {
 	context_setup(state);
-	for (uint32_t i = 0; i < RULES_PORTS; i++) {
-		struct sockaddr_in to = loopback_port(i);
-
-		sinks[i] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		if (bind(sinks[i], (struct sockaddr *)&to, sizeof(to)))
-			return -1;
-	}
+	for (uint32_t i = 0; i < RULES_PORTS; i++)
+		sinks[i] = lab_bind(SOCK_DGRAM, &(uint16_t){ RULES_PORT + i });
 	return 0;
 }
 
@@ -55,7 +42,7 @@ void rules_send_through(uint16_t port, uint32_t n)
 
 static void send_one(struct rules_flood *flood, int from, uint32_t port)
 {
-	const struct sockaddr_in to = loopback_port(port);
+	const struct sockaddr_in to = lab_address(RULES_PORT + port);
 	const char payload[LAB_BYTES - 28] = { 0 };
 
 	flood->sent[port] += sendto(from, payload, sizeof(payload), 0,
@@ -97,13 +84,4 @@ uint32_t rules_count_replacements(uint32_t usual)
 	const char *given = getenv("NETOBS_TEST_RULES");
 
 	return given ? (uint32_t)atoi(given) : usual / lab_shrink();
-}
-
-void rules_assert_refused(struct context_fixture *f,
-			  const struct netobs_opts *opts, int err,
-			  const char *words)
-{
-	assert_int_equal(context_change(f->ctx, opts), err);
-	if (!strstr(netobs_last_error(f->ctx), words))
-		fail_msg("'%s' lacks '%s'", netobs_last_error(f->ctx), words);
 }

@@ -32,9 +32,4 @@ void rules_end_flood(struct rules_flood *flood);
 /* How often to replace rules: @usual, fewer in a slow guest, or NETOBS_TEST_RULES. */
 uint32_t rules_count_replacements(uint32_t usual);
 
-/* A change fails with @err, and a message that has @words. */
-void rules_assert_refused(struct context_fixture *f,
-			  const struct netobs_opts *opts, int err,
-			  const char *words);
-
 #endif
