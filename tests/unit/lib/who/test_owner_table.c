@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOCKETS = 400, ADDRESSES = 12, STEPS = 4000 };
+enum { ROOM = 20000, SOCKETS = 400, ADDRESSES = 12, STEPS = 4000 };
 
 /* Longer than the slack for coarse clocks, so that times are clearly apart. */
 #define STEP_NS (100 * NSEC_PER_MSEC)
@@ -115,22 +115,57 @@ static void note_open(struct owner_table *table, const struct truth *sockets,
 	}
 }
 
-TEST(sockets_are_found_by_the_time_of_their_packets)
+/* Of the socket that is open from then on. */
+static struct truth open_from(uint64_t cookie, uint32_t pid, int64_t from_ns)
+{
+	return (struct truth){ .cookie = cookie,
+			       .pid = pid,
+			       .from_ns = from_ns,
+			       .to_ns = INT64_MAX };
+}
+
+struct fixture {
+	struct owner_table table;
+	struct owner_key key;
+	const struct owner_entry *entry; /* that was found last */
+};
+
+static enum owner_found find_at(struct fixture *f, int64_t at_ns)
+{
+	return owner_table_find(&f->table, &f->key, at_ns, at_ns, &f->entry);
+}
+
+static int set_up(void **state)
+{
+	static struct fixture f;
+
+	f = (struct fixture){ .key = key_of(0) };
+	*state = &f;
+	return owner_table_init(&f.table, ROOM);
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	owner_table_done(&f->table);
+	return 0;
+}
+
+#define CASE(name) TEST_OF(name, struct fixture *f, set_up, tear_down)
+
+CASE(sockets_are_found_by_the_time_of_their_packets)
 {
 	static struct truth sockets[SOCKETS];
-	struct owner_table table;
 	size_t n = 0;
 	int64_t now_ns = STEP_NS;
 
 	srand(test_seed());
-	assert_int_equal(owner_table_init(&table, 10 * SOCKETS), 0);
 	for (int step = 0; step < STEPS; step++, now_ns += STEP_NS) {
 		struct truth *one = &sockets[(size_t)rand() % SOCKETS];
 		const uint32_t address = (uint32_t)rand() % ADDRESSES;
 		const int64_t at_ns =
 			now_ns - rand() % 40 * STEP_NS - STEP_NS / 2;
-		const struct owner_key key = key_of(address);
-		const struct owner_entry *entry = NULL;
 		enum owner_found found;
 		uint32_t pid;
 
@@ -149,85 +184,61 @@ TEST(sockets_are_found_by_the_time_of_their_packets)
 
 			one->to_ns = now_ns;
 			event = event_at(one, now_ns);
-			owner_table_note(&table, &event);
+			owner_table_note(&f->table, &event);
 		}
-		note_open(&table, sockets, n, now_ns);
-		end_round(&table, now_ns, 0);
+		note_open(&f->table, sockets, n, now_ns);
+		end_round(&f->table, now_ns, 0);
 		if (at_ns < 0)
 			continue;
-		found = owner_table_find(&table, &key, at_ns, at_ns, &entry);
+		f->key = key_of(address);
+		found = find_at(f, at_ns);
 		pid = pid_at(sockets, n, address, at_ns);
 		if (was_any_open(sockets, n, address, at_ns))
 			assert_int_equal(found == OWNER_FOUND ?
-						 entry->owner.pid_tgid >> 32 :
+						 f->entry->owner.pid_tgid >> 32 :
 						 0,
 					 pid);
 	}
-	owner_table_done(&table);
 }
 
 /* Of UDP: no event says that they have ended. */
-TEST(what_is_in_no_list_any_more_has_ended)
+CASE(what_is_in_no_list_any_more_has_ended)
 {
-	const struct truth was = {
-		.cookie = 1, .pid = 7, .from_ns = STEP_NS, .to_ns = INT64_MAX
-	};
-	const struct truth is = {
-		.cookie = 2, .pid = 8, .from_ns = 9 * STEP_NS, .to_ns = INT64_MAX
-	};
-	const struct owner_key key = key_of(0);
-	const struct owner_entry *entry;
-	struct owner_table table;
+	const struct truth was = open_from(1, 7, STEP_NS);
+	const struct truth is = open_from(2, 8, 9 * STEP_NS);
 
-	assert_int_equal(owner_table_init(&table, 10), 0);
-	note_open(&table, &was, 1, 2 * STEP_NS);
-	end_round(&table, 2 * STEP_NS, 0);
-	note_open(&table, &is, 1, 10 * STEP_NS);
-	end_round(&table, 10 * STEP_NS, 0);
+	note_open(&f->table, &was, 1, 2 * STEP_NS);
+	end_round(&f->table, 2 * STEP_NS, 0);
+	note_open(&f->table, &is, 1, 10 * STEP_NS);
+	end_round(&f->table, 10 * STEP_NS, 0);
 	/* Both may have been open between the lists. */
-	assert_int_equal(owner_table_find(&table, &key, 9 * STEP_NS,
-					  9 * STEP_NS, &entry),
-			 OWNER_SEVERAL);
-	assert_int_equal(owner_table_find(&table, &key, 5 * STEP_NS,
-					  5 * STEP_NS, &entry),
-			 OWNER_FOUND);
-	assert_int_equal(entry->owner.pid_tgid >> 32, 7);
-	assert_int_equal(owner_table_find(&table, &key, 12 * STEP_NS,
-					  12 * STEP_NS, &entry),
-			 OWNER_FOUND);
-	assert_int_equal(entry->owner.pid_tgid >> 32, 8);
+	assert_int_equal(find_at(f, 9 * STEP_NS), OWNER_SEVERAL);
+	assert_int_equal(find_at(f, 5 * STEP_NS), OWNER_FOUND);
+	assert_int_equal(f->entry->owner.pid_tgid >> 32, 7);
+	assert_int_equal(find_at(f, 12 * STEP_NS), OWNER_FOUND);
+	assert_int_equal(f->entry->owner.pid_tgid >> 32, 8);
 	/* And are forgotten in time. */
-	note_open(&table, &is, 1, 20 * STEP_NS);
-	end_round(&table, 20 * STEP_NS, 15 * STEP_NS);
-	assert_int_equal(table.count, 1);
-	owner_table_done(&table);
+	note_open(&f->table, &is, 1, 20 * STEP_NS);
+	end_round(&f->table, 20 * STEP_NS, 15 * STEP_NS);
+	assert_int_equal(f->table.count, 1);
 }
 
 /* The last packets come when a connection has ended, the first ones before it is accepted. */
-TEST(packets_around_a_connection_are_its_own)
+CASE(packets_around_a_connection_are_its_own)
 {
 	const struct truth one = { .cookie = 1,
 				   .pid = 7,
 				   .from_ns = 10 * STEP_NS,
 				   .to_ns = 20 * STEP_NS };
 	const struct session_event event = event_at(&one, one.to_ns);
-	const struct owner_key key = key_of(0);
-	const struct owner_entry *entry;
-	struct owner_table table;
 
-	assert_int_equal(owner_table_init(&table, 10), 0);
-	owner_table_note(&table, &event);
+	owner_table_note(&f->table, &event);
 	for (int64_t at_ns = 5 * STEP_NS; at_ns < 40 * STEP_NS; at_ns += STEP_NS)
-		assert_int_equal(owner_table_find(&table, &key, at_ns, at_ns,
-						  &entry),
-				 OWNER_FOUND);
-	assert_int_equal(owner_table_find(&table, &key, -100 * STEP_NS,
-					  -100 * STEP_NS, &entry),
-			 OWNER_NONE);
-	owner_table_done(&table);
+		assert_int_equal(find_at(f, at_ns), OWNER_FOUND);
+	assert_int_equal(find_at(f, -100 * STEP_NS), OWNER_NONE);
 }
 
-TEST(dual_sockets_have_both_families)
+CASE(dual_sockets_have_both_families)
 {
 	struct session_event event = { .local_port = 53,
 				       .protocol = IPPROTO_UDP,
@@ -235,168 +246,120 @@ TEST(dual_sockets_have_both_families)
 				       .is_dual = 1,
 				       .owner = { .pid_tgid = 7ULL << 32,
 						  .by = SESSION_BY_USING } };
-	struct owner_key key = { .local_port = 53, .protocol = IPPROTO_UDP };
-	const struct owner_entry *entry;
-	struct owner_table table;
 
-	assert_int_equal(owner_table_init(&table, 10), 0);
-	owner_table_note(&table, &event);
-	assert_int_equal(owner_table_find(&table, &key, 1, 1, &entry),
-			 OWNER_FOUND);
-	key.local[10] = key.local[11] = 0xff;
-	assert_int_equal(owner_table_find(&table, &key, 1, 1, &entry),
-			 OWNER_FOUND);
+	f->key = (struct owner_key){ .local_port = 53, .protocol = IPPROTO_UDP };
+	owner_table_note(&f->table, &event);
+	assert_int_equal(find_at(f, 1), OWNER_FOUND);
+	f->key.local[10] = f->key.local[11] = 0xff;
+	assert_int_equal(find_at(f, 1), OWNER_FOUND);
 	event.cookie = 2;
 	event.local_port = 54;
 	event.is_dual = 0;
-	owner_table_note(&table, &event);
-	key.local_port = 54;
-	assert_int_equal(owner_table_find(&table, &key, 1, 1, &entry),
-			 OWNER_NONE);
-	owner_table_done(&table);
+	owner_table_note(&f->table, &event);
+	f->key.local_port = 54;
+	assert_int_equal(find_at(f, 1), OWNER_NONE);
 }
 
 /* An event of the ring buffer may be read in a later round, and behind the list. */
-TEST(only_what_is_seen_in_a_round_was_open_in_it)
+CASE(only_what_is_seen_in_a_round_was_open_in_it)
 {
-	const struct truth one = {
-		.cookie = 1, .pid = 7, .from_ns = STEP_NS, .to_ns = INT64_MAX
-	};
+	const struct truth one = open_from(1, 7, STEP_NS);
 	struct session_event early = event_at(&one, 2 * STEP_NS),
 			     late = event_at(&one, 5 * STEP_NS);
-	const struct owner_key key = key_of(0);
-	const struct owner_entry *entry = NULL;
-	struct owner_table table;
 
-	assert_int_equal(owner_table_init(&table, 10), 0);
-	note_open(&table, NULL, 0, 4 * STEP_NS);
-	owner_table_note(&table, &early);
-	end_round(&table, 6 * STEP_NS, 0);
-	assert_int_equal(owner_table_find(&table, &key, 3 * STEP_NS,
-					  3 * STEP_NS, &entry),
-			 OWNER_FOUND);
-	assert_true(entry->to_ns == 6 * STEP_NS);
-	assert_true(owner_was_open_throughout(entry, STEP_NS, STEP_NS));
-	assert_false(owner_was_open_throughout(entry, STEP_NS, 3 * STEP_NS));
-	assert_false(owner_was_open_throughout(entry, 0, STEP_NS));
+	note_open(&f->table, NULL, 0, 4 * STEP_NS);
+	owner_table_note(&f->table, &early);
+	end_round(&f->table, 6 * STEP_NS, 0);
+	assert_int_equal(find_at(f, 3 * STEP_NS), OWNER_FOUND);
+	assert_true(f->entry->to_ns == 6 * STEP_NS);
+	assert_true(owner_was_open_throughout(f->entry, STEP_NS, STEP_NS));
+	assert_false(owner_was_open_throughout(f->entry, STEP_NS, 3 * STEP_NS));
+	assert_false(owner_was_open_throughout(f->entry, 0, STEP_NS));
 	/* Opened while the list is read, or in it. */
 	late.owner.pid_tgid = 8ULL << 32;
-	owner_table_note(&table, &late);
-	owner_table_note(&table, &early);
-	end_round(&table, 6 * STEP_NS, 0);
-	assert_true(entry->to_ns == INT64_MAX);
-	assert_int_equal(entry->owner.pid_tgid >> 32, 8);
-	owner_table_done(&table);
+	owner_table_note(&f->table, &late);
+	owner_table_note(&f->table, &early);
+	end_round(&f->table, 6 * STEP_NS, 0);
+	assert_true(f->entry->to_ns == INT64_MAX);
+	assert_int_equal(f->entry->owner.pid_tgid >> 32, 8);
 }
 
 /* Packets are stamped up to a tick early: those around the end may be of the next socket. */
-TEST(at_its_end_a_socket_is_not_certain)
+CASE(at_its_end_a_socket_is_not_certain)
 {
-	struct truth one = {
-		.cookie = 1, .pid = 7, .from_ns = STEP_NS, .to_ns = INT64_MAX
-	};
+	struct truth one = open_from(1, 7, STEP_NS);
 	struct session_event event = event_at(&one, 3 * STEP_NS);
-	const struct owner_key key = key_of(0);
-	const struct owner_entry *entry = NULL;
-	struct owner_table table;
 
-	assert_int_equal(owner_table_init(&table, 10), 0);
-	owner_table_note(&table, &event);
+	owner_table_note(&f->table, &event);
 	for (int has_ended = 0; has_ended < 2; has_ended++) {
 		event.end.time_ns = has_ended ? event.time_ns : 0;
-		owner_table_note(&table, &event);
-		assert_int_equal(owner_table_find(&table, &key, 2 * STEP_NS,
-						  2 * STEP_NS, &entry),
-				 OWNER_FOUND);
-		assert_true(
-			owner_was_open_throughout(entry, STEP_NS, 2 * STEP_NS));
+		owner_table_note(&f->table, &event);
+		assert_int_equal(find_at(f, 2 * STEP_NS), OWNER_FOUND);
+		assert_true(owner_was_open_throughout(f->entry, STEP_NS,
+						      2 * STEP_NS));
 		for (int ms = -10; ms <= 10; ms += 5)
 			assert_int_equal(owner_was_open_throughout(
-						 entry, STEP_NS,
+						 f->entry, STEP_NS,
 						 3 * STEP_NS + ms * NSEC_PER_MSEC),
 					 !has_ended);
 	}
-	owner_table_done(&table);
 }
 
 /* The last packet of UDP does not come behind the end of its socket. */
-TEST(a_closed_socket_of_udp_has_no_more_packets)
+CASE(a_closed_socket_of_udp_has_no_more_packets)
 {
-	const struct truth one = {
-		.cookie = 1, .pid = 7, .from_ns = 10 * STEP_NS, .to_ns = INT64_MAX
-	};
+	const struct truth one = open_from(1, 7, 10 * STEP_NS);
 	struct session_event event = event_at(&one, 10 * STEP_NS);
-	struct owner_key key = key_of(0);
-	const struct owner_entry *entry;
-	struct owner_table table;
 
-	key.protocol = event.protocol = IPPROTO_UDP;
-	assert_int_equal(owner_table_init(&table, 10), 0);
-	owner_table_note(&table, &event);
-	note_open(&table, NULL, 0, 20 * STEP_NS);
-	end_round(&table, 21 * STEP_NS, 0);
+	f->key.protocol = event.protocol = IPPROTO_UDP;
+	owner_table_note(&f->table, &event);
+	note_open(&f->table, NULL, 0, 20 * STEP_NS);
+	end_round(&f->table, 21 * STEP_NS, 0);
 	for (int at = 1; at < 40; at++)
-		assert_int_equal(owner_table_find(&table, &key, at * STEP_NS,
-						  at * STEP_NS, &entry),
+		assert_int_equal(find_at(f, at * STEP_NS),
 				 at >= 10 && at <= 21 ? OWNER_FOUND : OWNER_NONE);
-	owner_table_done(&table);
 }
 
 /* SO_REUSEPORT: the table does not get slow. */
-TEST(of_a_crowd_few_are_told_apart)
+CASE(of_a_crowd_few_are_told_apart)
 {
-	const struct owner_key key = key_of(0);
-	const struct owner_entry *entry = NULL;
-	struct owner_table table;
-
-	assert_int_equal(owner_table_init(&table, 100000), 0);
 	for (int round = 1; round <= 3; round++) {
-		owner_table_begin_round(&table, round * STEP_NS);
+		owner_table_begin_round(&f->table, round * STEP_NS);
 		for (uint32_t i = 0; i < 20000; i++) {
-			const struct truth one = {
-				.cookie = i + 1,
-				.pid = round == 3 && i == 19999 ? 8 : 7,
-				.from_ns = STEP_NS,
-				.to_ns = INT64_MAX
-			};
+			const struct truth one = open_from(
+				i + 1, round == 3 && i == 19999 ? 8 : 7, STEP_NS);
 			const struct session_event event =
 				event_at(&one, round * STEP_NS);
 
-			owner_table_note(&table, &event);
+			owner_table_note(&f->table, &event);
 		}
-		end_round(&table, round * STEP_NS, 0);
-		assert_in_range(table.count, 64, 65);
-		assert_int_equal(owner_table_find(&table, &key, round * STEP_NS,
-						  round * STEP_NS, &entry),
+		end_round(&f->table, round * STEP_NS, 0);
+		assert_in_range(f->table.count, 64, 65);
+		assert_int_equal(find_at(f, round * STEP_NS),
 				 round < 3 ? OWNER_FOUND : OWNER_SEVERAL);
 	}
 	/* It ends, too. */
-	note_open(&table, NULL, 0, 10 * STEP_NS);
-	end_round(&table, 11 * STEP_NS, 0);
-	assert_in_range(table.count, 64, 65);
-	note_open(&table, NULL, 0, 20 * STEP_NS);
-	end_round(&table, 20 * STEP_NS, 19 * STEP_NS);
-	assert_int_equal(table.count, 0);
-	assert_int_equal(table.refused, 0);
-	owner_table_done(&table);
+	note_open(&f->table, NULL, 0, 10 * STEP_NS);
+	end_round(&f->table, 11 * STEP_NS, 0);
+	assert_in_range(f->table.count, 64, 65);
+	note_open(&f->table, NULL, 0, 20 * STEP_NS);
+	end_round(&f->table, 20 * STEP_NS, 19 * STEP_NS);
+	assert_int_equal(f->table.count, 0);
+	assert_int_equal(f->table.refused, 0);
 }
 
-TEST(more_than_there_is_room_for_are_counted)
+CASE(more_than_there_is_room_for_are_counted)
 {
-	struct owner_table table;
-
-	assert_int_equal(owner_table_init(&table, 5000), 0);
-	for (uint32_t i = 0; i < 6000; i++) {
+	for (uint32_t i = 0; i < ROOM + 1000; i++) {
 		const struct truth one = {
 			.cookie = i, .address = i, .pid = 1, .to_ns = INT64_MAX
 		};
 		const struct session_event event = event_at(&one, STEP_NS);
 
-		owner_table_note(&table, &event);
+		owner_table_note(&f->table, &event);
 	}
-	assert_int_equal(table.count, 5000);
-	assert_int_equal(table.refused, 1000);
-	owner_table_done(&table);
+	assert_int_equal(f->table.count, ROOM);
+	assert_int_equal(f->table.refused, 1000);
 }
 
 /* A key of its own for each. */
@@ -412,28 +375,20 @@ static struct session_event event_of(uint32_t number, int64_t now_ns)
 }
 
 /* Buckets are split one by one, while there are more and more of them, and in between. */
-TEST(all_are_found_while_the_table_grows)
+CASE(all_are_found_while_the_table_grows)
 {
-	enum { MANY = 20000 };
-	const struct owner_entry *entry = NULL;
-	struct owner_table table;
-
-	assert_int_equal(owner_table_init(&table, MANY), 0);
-	for (uint32_t i = 0; i < MANY; i++) {
+	for (uint32_t i = 0; i < ROOM; i++) {
 		const struct session_event event = event_of(i, STEP_NS);
-		struct owner_key key = key_of(0);
 
-		owner_table_note(&table, &event);
-		assert_in_range(table.n_buckets, i + 1 < 1024 ? 1024 : i + 1,
+		owner_table_note(&f->table, &event);
+		assert_in_range(f->table.n_buckets, i + 1 < 1024 ? 1024 : i + 1,
 				i + 2 < 1024 ? 1024 : i + 2);
-		key.netns = (uint32_t)rand() % (i + 1);
-		assert_int_equal(owner_table_find(&table, &key, STEP_NS,
-						  STEP_NS, &entry),
-				 OWNER_FOUND);
-		assert_int_equal(entry->owner.pid_tgid >> 32, 1 + key.netns);
+		f->key.netns = (uint32_t)rand() % (i + 1);
+		assert_int_equal(find_at(f, STEP_NS), OWNER_FOUND);
+		assert_int_equal(f->entry->owner.pid_tgid >> 32,
+				 1 + f->key.netns);
 	}
-	assert_int_equal(table.count, MANY);
-	end_round(&table, STEP_NS, 0);
-	assert_int_equal(table.count, MANY);
-	owner_table_done(&table);
+	assert_int_equal(f->table.count, ROOM);
+	end_round(&f->table, STEP_NS, 0);
+	assert_int_equal(f->table.count, ROOM);
 }
