@@ -75,7 +75,7 @@ int engine_open(struct engine *engine, uint32_t flows,
 	int err;
 
 	options.store.max_flows = max_flows;
-	options.store.clock = CLOCK_COARSE;
+	options.store.clock = CLOCK_HOST;
 	options.store.direction = NETOBS_EGRESS;
 	*engine = (struct engine){
 		.log = { .write = print_engine_log },

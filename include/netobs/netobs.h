@@ -45,26 +45,23 @@ enum netobs_log_level {
 enum netobs_opt_flag {
 	/** One record per interface and direction; default: a flow is counted once. */
 	NETOBS_PER_INTERFACE = 1 << 0,
-	/** Read the exact clock for every packet; default: once per timer tick (1
-	 *  to 10 ms, CONFIG_HZ), and when a flow is new unless thousands are active. */
-	NETOBS_TIMESTAMPS_PRECISE = 1 << 1,
 	/** Find the processes that flows of TCP and UDP come from and go to, by their sockets
 	 *  on this host, in any network namespace (netobs_flow.src_process, dst_process).
 	 *  Programs follow sockets, at no cost per packet. Needs the kernel and privileges of
 	 *  netobs_sessions_start(), or netobs_start() fails. */
-	NETOBS_PROCESSES = 1 << 2,
+	NETOBS_PROCESSES = 1 << 1,
 	/** Find the container at the other end of each veth or netkit pair
 	 *  (netobs_interface.container_id, pod_uid): it has processes in the network namespace
 	 *  there, and the paths of their control groups name it. A thread looks at all control
 	 *  groups of this host when pairs come or go, and every 5 minutes. It needs no
 	 *  privileges, but must see the processes of other PID namespaces. */
-	NETOBS_CONTAINERS = 1 << 3,
+	NETOBS_CONTAINERS = 1 << 2,
 	/** Find the addresses that NAT of this host gives flows (netobs_flow.xlat_src,
 	 *  orig_src and the members after them), from the conntrack entries of packets that leave by
 	 *  observed interfaces. Needs conntrack and its type information (BTF), or
 	 *  netobs_start() returns -ENOTSUP. It takes 75 MiB of memory at most. See
 	 *  mapping.h. */
-	NETOBS_NAT = 1 << 4,
+	NETOBS_NAT = 1 << 3,
 	/** Count the packets of each flow that this kernel drops, and name the last reason
 	 *  (netobs_flow.drop_packets and the members after it), in network namespaces where the
 	 *  flow is observed, and behind a veth or netkit pair by which its packets come or go. Drops that
@@ -72,7 +69,7 @@ enum netobs_opt_flag {
 	 *  filtered. With NETOBS_NAT, packets that were translated before or behind the
 	 *  interface are found, too. Programs run for dropped packets only. Needs the kernel and privileges of
 	 *  netobs_drops_start(), or netobs_start() fails. It takes 17 MiB of memory at most. */
-	NETOBS_DROPS = 1 << 5,
+	NETOBS_DROPS = 1 << 4,
 	/** With NETOBS_PROCESSES, find the names of the processes' containers and pods
 	 *  (netobs_process.container_name and the members after it), in files of the container runtimes
 	 *  of this host: Docker, containerd, CRI-O, Podman and the kubelet. A thread reads them;
@@ -80,7 +77,7 @@ enum netobs_opt_flag {
 	 *  its names. Files that cannot be read are logged once: it takes root or
 	 *  CAP_DAC_READ_SEARCH. It takes 8 MiB of memory at most. See
 	 *  netobs_opts.container_root. */
-	NETOBS_CONTAINER_NAMES = 1 << 6
+	NETOBS_CONTAINER_NAMES = 1 << 5
 };
 
 /** Where in the chain of tcx programs those of netobs are; netobs_opts.attach_order. */

@@ -9,7 +9,7 @@
 #include "bpf/nat.h"
 
 const volatile __u16 config_netns = 0; /* index, for the key */
-const volatile __u8 config_clock = CLOCK_COARSE;
+const volatile __u8 config_clock = CLOCK_HOST;
 const volatile __u8 config_has_rules = 0;  /* which count */
 const volatile __u8 config_is_sampled = 0; /* a rate but 0 is used */
 const volatile __u32 config_judgement = JUDGED_ACCEPT; /* without a filter */
@@ -37,7 +37,7 @@ const volatile struct hash_secret config_secret;
 #ifdef CONFIG_RTT
 #define config_rtt CONFIG_RTT
 #define config_link LINK_ETHERNET
-#define config_clock CLOCK_COARSE
+#define config_clock CLOCK_HOST
 #define config_lanes 1
 #define config_has_rules false
 #define config_is_sampled false

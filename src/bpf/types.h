@@ -431,9 +431,8 @@ enum { CARRIED_ETHERNET = 1 << 16, CARRIED_IP = 2 << 16 };
 
 /* The clock of the programs. */
 enum clock_kind {
-	CLOCK_COARSE,  /* read once per timer tick, and for new entries */
-	CLOCK_PRECISE, /* exact for every packet */
-	CLOCK_PACKET,  /* replay: the file's, see packet_time() in clock.h */
+	CLOCK_HOST,   /* read once per timer tick, and for new entries */
+	CLOCK_PACKET, /* replay: the file's, see packet_time() in run.h */
 };
 
 #endif

@@ -11,7 +11,6 @@
 #define CHOICES_directions(_) "both" _ "ingress" _ "egress"
 #define CHOICES_attachments(_) "auto" _ "tcx" _ "clsact"
 #define CHOICES_attach_orders(_) "first" _ "last"
-#define CHOICES_timestamps(_) "coarse" _ "precise"
 #define CHOICES_conns_sorts(_) \
 	"rate" _ "rtt" _ "retransmits" _ "app" _ "bytes" _ "age"
 #define CHOICES_actions(_) "accept" _ "reject"

@@ -57,7 +57,6 @@ static const struct {
 	{ "duration", 1 << LIVE | 1 << SERVICES },
 	{ "once", 1 << ONCE | 1 << SERVICES },
 	{ "records", 1 << ANNOTATE },
-	{ "slack", 1 << ANNOTATE },
 	{ "services", 1 << SERVICES | 1 << SERVICES_OF_FILES },
 	{ "svg", 1 << SERVICES | 1 << SERVICES_OF_FILES },
 	{ "container-names", 1 << SERVICES },
@@ -153,7 +152,6 @@ static int annotate(const struct map_options *wanted)
 		.n_sources = wanted->records.n,
 		.socket = wanted->socket,
 		.netns = wanted->netns,
-		.slack_ms = wanted->slack_ms,
 	});
 }
 
@@ -222,7 +220,7 @@ static int run_map(struct map_options *wanted)
 
 int cmd_map(int argc, char **argv)
 {
-	struct map_options wanted = { .interval_ms = 1000, .slack_ms = 1000 };
+	struct map_options wanted = { .interval_ms = 1000 };
 	int result = args_parse(&command, argc, argv, &wanted);
 
 	if (result == ARGS_RUN)

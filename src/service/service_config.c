@@ -458,7 +458,7 @@ static void check_metrics(struct service_config *config)
 
 static void check_control(struct service_config *config)
 {
-	const char *wrong = control_refuse(&config->control);
+	const char *wrong = control_refuse(config->control);
 	const struct conf_entry *entry =
 		conf_find(&config->conf, "control", "", "path");
 

@@ -39,7 +39,7 @@ struct service_config {
 	bool wants_sessions, wants_drops;
 	struct conf_place wrong_host; /* position of an error in [host]; its file is NULL: no error */
 	struct session_choice sessions;
-	struct control_config control;
+	const char *control; /* path of its socket; NULL: CONTROL_SOCKET; "none": there is none */
 	struct service_item sinks[SERVICE_SINKS_MAX];
 	size_t n_sinks;
 	struct service_item filters[NETOBS_RULES_MAX]; /* flows.rules has them, too */

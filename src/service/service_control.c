@@ -2,6 +2,7 @@
 #include "service.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <netobs/netobs.h>
 
@@ -51,16 +52,14 @@ int service_open_control(struct service *service)
 		.set_level = on_level,
 		.mappings = service_mappings_add,
 	};
-	const struct control_config *config = &service->config->control;
-	char why[256], text[640];
-	int r = control_open(config, &ops, service, &service->control, why,
-			     sizeof(why));
+	const char *path = service->config->control;
+	int r = control_open(path, &ops, service, &service->control);
+	char text[640];
 
 	if (r == 0)
 		return 0;
 	snprintf(text, sizeof(text), "there is no control socket %s: %s",
-		 config->path ?: CONTROL_SOCKET, why);
-	service_log(config->path ? NETOBS_LOG_ERROR : NETOBS_LOG_WARNING, text,
-		    service);
-	return config->path ? r : 0;
+		 path ?: CONTROL_SOCKET, strerror(-r));
+	service_log(path ? NETOBS_LOG_ERROR : NETOBS_LOG_WARNING, text, service);
+	return path ? r : 0;
 }

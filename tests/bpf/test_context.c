@@ -118,7 +118,7 @@ CONTEXT_TEST(two_contexts_do_not_disturb_each_other)
 	struct netobs *other;
 
 	opts.direction = NETOBS_EGRESS;
-	opts.flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE;
+	opts.flags = NETOBS_PER_INTERFACE;
 	opts.max_flows = 100;
 	context_start(f, LONG_MS);
 	assert_int_equal(netobs_new(&opts, &other), 0);

@@ -21,7 +21,7 @@ enum {
 };
 
 static const struct store_options small = { .max_flows = 1000,
-					    .clock = CLOCK_COARSE };
+					    .clock = CLOCK_HOST };
 
 static unsigned int seed;
 

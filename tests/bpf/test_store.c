@@ -16,7 +16,7 @@
 static const struct rate all_packets;
 
 static const struct store_options small = { .max_flows = 1000,
-					    .clock = CLOCK_COARSE };
+					    .clock = CLOCK_HOST };
 
 static void open_quietly(struct store *store, struct log *silent)
 {

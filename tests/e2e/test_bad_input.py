@@ -70,7 +70,6 @@ class BadInput(lab.WiredTest):
                 (["--interval", "-1"], ["interval"]),
                 (["--interval"], ["interval"]),
                 (["--direction", "sideways"], ["direction", "sideways"]),
-                (["--timestamps", "vague"], ["timestamps", "vague"]),
                 (["--attach", "nail"], ["attach", "nail"]),
                 (["--attach-order", "middle"], ["attach-order", "middle"]),
                 (["--max-flows", "0"], ["max-flows"]),

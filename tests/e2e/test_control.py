@@ -327,8 +327,11 @@ class Permissions(ControlTest):
     def start_shared(self):
         self.group = next(group for group in grp.getgrall() if group.gr_gid not in (0, NOBODY))
         os.chmod(self.lab.dir, 0o755)
-        self.write("[control]", f"group = {self.group.gr_name}")
-        self.start()
+        groups = self.lab.path("group")
+        with open(groups, "w", encoding="ascii") as file:
+            file.write(f"netobs:x:{self.group.gr_gid}:\n")
+        self.write()
+        self.start("unshare", "--mount", "sh", "-c", f'mount --bind {groups} /etc/group && exec "$@"', "sh")
         self.assertEqual(self.group.gr_gid, os.stat(self.control).st_gid)
         self.program = observer.program_for_all(self.lab)
 

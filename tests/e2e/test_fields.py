@@ -3,9 +3,7 @@
 # Needs: tshark
 """What a record says besides its counts: each field against the capture."""
 
-import re
 import socket
-import subprocess
 import time
 
 from lib import frames as f
@@ -129,39 +127,20 @@ class Fields(ExactTest):
 
     def test_times_are_those_of_the_packets(self):
         """Within a timer tick or so of the wall clock: 100 ms are plenty."""
-        self.join(offload=False)
-        for clock in ("coarse", "precise"):
-            before = time.time() * 1000
-            (result,), _ = self.watch(
-                lambda: traffic.udp(self.a, self.A4, self.b, self.B4,
-                                    [10] * 20), [(self.a, "eth0")], [],
-                "--timestamps", clock, "--direction", "egress")
-            after = time.time() * 1000
-            record = next(r for r in result.records if r["Proto"] == 17)
-            times = [before - 100, record["TimeFlowStartMs"],
-                     record["TimeFlowEndMs"], after + 100]
-            self.assertEqual(sorted(times), times, clock)
-
-    def test_precise_times_equal_the_capture(self):
-        """Two packets 300 ms apart: the record says so, to the ms."""
         def send():
-            with traffic.make_socket(self.a, socket.SOCK_DGRAM, self.A4) as s:
+            with traffic.make_socket(self.a, socket.SOCK_DGRAM, self.A4) as own:
                 for _ in range(2):
-                    s.sendto(b"x", (self.B4, 9))
+                    own.sendto(b"x", (self.B4, 9))
                     time.sleep(0.3)
+
         self.join(offload=False)
-        (result,), (file,) = self.watch(
-            send, [(self.a, "eth0")], [(self.a, "eth0")], "--timestamps",
-            "precise", "--direction", "egress")
+        before = time.time() * 1000
+        (result,), _ = self.watch(send, [(self.a, "eth0")], [], "--direction", "egress")
+        after = time.time() * 1000
         record = next(r for r in result.records if r["Proto"] == 17)
-        text = subprocess.run(
-            ["tshark", "-r", file, "-Y", "udp && !icmp", "-T", "fields", "-e",
-             "frame.time_epoch"], capture_output=True, text=True, check=True)
-        stamps = [float(s) for s in re.findall(r"[\d.]+", text.stdout)]
-        gap = record["TimeFlowEndMs"] - record["TimeFlowStartMs"]
-        self.assertGreaterEqual(gap, 300)
-        self.note(f"gap {gap} ms, in the capture "
-                  f"{(stamps[-1] - stamps[0]) * 1000:.1f} ms")
+        times = [before - 100, record["TimeFlowStartMs"], record["TimeFlowEndMs"], after + 100]
+        self.assertEqual(sorted(times), times)
+        self.assertGreaterEqual(times[2] - times[1], 290)
 
 
 if __name__ == "__main__":

@@ -389,8 +389,7 @@ class Map(maps.MapTest):
 
     def test_options_that_would_be_ignored(self):
         for arguments, word in ((("--interval", "2", "lookup", "icmp"), "--interval: it has no effect "
-                                 "with lookup"), (("--slack", "2", "--once"), "--slack: it has no "
-                                                  "effect with --once"),
+                                 "with lookup"),
                                 (("-o", "json", "annotate", "-"), "-o: it has no effect with annotate"),
                                 (("-d", "2", "--once"), "-d: it has no effect with --once"),
                                 (("--records", "x"), "--records: it has no effect with the live table"),

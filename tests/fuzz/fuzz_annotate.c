@@ -40,7 +40,7 @@ static void check_record(const struct record_index *index,
 	if (span.start_ms > span.end_ms || span.start_ms < 0)
 		__builtin_trap();
 	if (!span.end_ms ||
-	    record_index_find(index, &face, span, 1000, &facts) != RECORD_FOUND)
+	    record_index_find(index, &face, span, &facts) != RECORD_FOUND)
 		return;
 	if ((facts.has_before && facts.before.proto != face.proto) ||
 	    (facts.has_after && facts.after.proto != face.proto))

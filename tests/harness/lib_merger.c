@@ -30,7 +30,7 @@ void merger_open_in(struct merger *merger, struct merge_options options,
 	memset(merger, 0, sizeof(*merger));
 	options.on_flow = witness_on_flow;
 	options.user = &merger->witness;
-	merger->clock.kind = CLOCK_PRECISE;
+	merger->clock.kind = CLOCK_HOST;
 	world_build(&merger->host, n_netns, links);
 	merge_init(&merger->merge, &options, &merger->host, &merger->clock);
 }

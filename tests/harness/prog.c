@@ -108,7 +108,7 @@ static void choose_elf(struct bpf_object_skeleton *skel,
 	};
 
 	if (options->is_general || options->link != LINK_ETHERNET ||
-	    options->clock != CLOCK_COARSE || options->sampling_interval ||
+	    options->clock != CLOCK_HOST || options->sampling_interval ||
 	    options->has_alerts)
 		return;
 	skel->data = (void *)elves[!!options->conn_buckets][!!options->has_nat](

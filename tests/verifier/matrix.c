@@ -556,8 +556,7 @@ static bool flows_are_first(const struct choice *choice)
 {
 	return (extent != FEW || choice->of[FLOW_FILTER] == FILTER_NONE) &&
 	       choice->of[FLOW_LINK] == LINK_ETHERNET &&
-	       choice->of[FLOW_CLOCK] == CLOCK_COARSE &&
-	       !choice->of[FLOW_LANES] &&
+	       choice->of[FLOW_CLOCK] == CLOCK_HOST && !choice->of[FLOW_LANES] &&
 	       choice->of[FLOW_FILTER] != FILTER_LIST &&
 	       !choice->of[FLOW_SAMPLING] && !choice->of[FLOW_ALERTS] &&
 	       choice->of[FLOW_NAT] != NAT_NO_CAST;
@@ -611,7 +610,7 @@ static int load_flows(const struct choice *choice)
 static const struct kind flows = {
 	.factors = {
 		{ "link", { "Ethernet", "IP" } },
-		{ "clock", { "coarse", "precise", "of packets" } },
+		{ "clock", { "of the host", "of packets" } },
 		{ "lanes", { "1 lane", "4 lanes" } },
 		{ "filter", { "all", "filter", "inner filter", "rules" } },
 		{ "sampling",
@@ -650,7 +649,7 @@ static int load_alerts(const struct choice *choice)
 {
 	const struct store_options options = {
 		.max_flows = FLOWS_MAX,
-		.clock = choice->of[0] ? CLOCK_PACKET : CLOCK_COARSE,
+		.clock = choice->of[0] ? CLOCK_PACKET : CLOCK_HOST,
 		.lanes = 1,
 		.rtt = true,
 		.connections = CONNECTIONS,

@@ -6,8 +6,8 @@
  * its packets miss. While that is too many, it looks into L1 in one tick of sixteen only, and
  * appends the packets of the others to the log at once.
  *
- * Counts stay exact: user space adds up what L1 and the log have of a flow. Only the coarse clock
- * has ticks, so with another one packets always look.
+ * Counts stay exact: user space adds up what L1 and the log have of a flow. Only the clock of the
+ * host has ticks: packets of a file always look.
  *
  * Pure: the same header builds for the host, where it is tested.
  */

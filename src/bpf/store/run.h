@@ -172,8 +172,6 @@ static __always_inline __u64 clock_now(struct cpu_state *cpu,
 
 	if (config_clock == CLOCK_PACKET)
 		return packet_time(skb);
-	if (config_clock == CLOCK_PRECISE)
-		return bpf_ktime_get_boot_ns();
 	tick = bpf_jiffies64();
 	if (tick != cpu->tick) {
 		bypass_tick(cpu, config_log_slots);
@@ -186,7 +184,7 @@ static __always_inline __u64 clock_now(struct cpu_state *cpu,
 /* For a new flow. The coarse clock goes on from the result, so as not to run backwards. */
 static __always_inline __u64 clock_exact(struct cpu_state *cpu, __u64 now)
 {
-	if (config_clock != CLOCK_COARSE)
+	if (config_clock == CLOCK_PACKET)
 		return now;
 	cpu->tick_ns = bpf_ktime_get_boot_ns();
 	return cpu->tick_ns;

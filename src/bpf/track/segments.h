@@ -15,8 +15,8 @@
 
 static __always_inline __u64 read_exact_clock(const struct segment *segment)
 {
-	return config_clock == CLOCK_COARSE ? bpf_ktime_get_boot_ns() :
-					      segment->now;
+	return config_clock == CLOCK_HOST ? bpf_ktime_get_boot_ns() :
+					    segment->now;
 }
 
 /* The part of the TCP header that is read, from the sequence number on. */

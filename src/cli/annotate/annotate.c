@@ -163,8 +163,7 @@ static void annotate_record(struct annotation *all,
 	if (!layout_read(piece->record, &face, &span))
 		all->unknown++;
 	else if (span.end_ms)
-		answer = record_index_find(all->index, &face, span,
-					   all->request->slack_ms, &facts);
+		answer = record_index_find(all->index, &face, span, &facts);
 	fwrite(piece->text, 1, piece->len - 1, stdout);
 	if (answer == RECORD_FOUND && add_members(piece->record, &facts))
 		all->annotated++;

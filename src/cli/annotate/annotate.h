@@ -13,7 +13,6 @@ struct annotate_request {
 	size_t n_sources;
 	/* Asked for mappings if there are no sources, or if one of these is not NULL. */
 	const char *socket, *netns;
-	uint32_t slack_ms; /* by which clocks may differ */
 };
 
 /**

@@ -94,13 +94,14 @@ static int find_last(const struct face_search *search, int which,
 
 enum record_answer record_index_find(const struct record_index *index,
 				     const struct flow_face *face,
-				     struct flow_span span, int64_t slack_ms,
+				     struct flow_span span,
 				     struct conversation_facts *ret_facts)
 {
 	const struct face_search search = {
 		.index = index,
 		.span = span,
-		.wide = { span.start_ms - slack_ms, span.end_ms + slack_ms },
+		.wide = { span.start_ms - RECORD_SLACK_MS,
+			  span.end_ms + RECORD_SLACK_MS },
 	};
 	struct conversation_facts facts = { 0 };
 	struct face_facts found;

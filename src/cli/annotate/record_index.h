@@ -118,15 +118,17 @@ int record_index_add(struct record_index *index, struct json_value record);
 /** @return how many entries there are: records of a flow, one after the other, share one */
 uint64_t record_index_count(const struct record_index *index);
 
+/* By how much the clocks of hosts may differ. */
+enum { RECORD_SLACK_MS = 1000 };
+
 /**
  * Find the conversation of packets with the tuple @face in that time.
  *
- * @param slack_ms   by which clocks may differ
  * @param ret_facts  set for RECORD_FOUND
  */
 enum record_answer record_index_find(const struct record_index *index,
 				     const struct flow_face *face,
-				     struct flow_span span, int64_t slack_ms,
+				     struct flow_span span,
 				     struct conversation_facts *ret_facts);
 
 /* ---- The table of a record index, for what adds to it and what searches it ------------- */

@@ -19,7 +19,6 @@ struct map_options {
 	uint32_t verbose;
 	struct args_list operands;
 	struct args_list records; /* files in which annotate finds conversations */
-	uint32_t slack_ms;
 	bool is_of_services;
 	const char *svg;      /* a file; NULL: none */
 	bool container_names; /* find them for services */

@@ -36,8 +36,7 @@ void context_copy_options(const struct netobs_opts *opts,
 
 int context_check_options(const struct netobs_opts *opts, const struct log *log)
 {
-	const uint64_t flags = NETOBS_PER_INTERFACE |
-			       NETOBS_TIMESTAMPS_PRECISE | NETOBS_PROCESSES |
+	const uint64_t flags = NETOBS_PER_INTERFACE | NETOBS_PROCESSES |
 			       NETOBS_CONTAINERS | NETOBS_NAT | NETOBS_DROPS |
 			       NETOBS_CONTAINER_NAMES;
 
@@ -153,9 +152,6 @@ struct pipeline_options context_pipeline_options(struct netobs *ctx)
 		.store = {
 			.max_flows = opts->max_flows,
 			.max_memory = opts->max_memory,
-			.clock = opts->flags & NETOBS_TIMESTAMPS_PRECISE ?
-					 CLOCK_PRECISE :
-					 CLOCK_COARSE,
 			.filter = ctx->filter,
 			.rate = context_rate(opts),
 			.rtt = opts->rtt,

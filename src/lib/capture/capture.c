@@ -240,7 +240,7 @@ static int start_capture(void *owner)
 				  opts->direction, opts->attach_order);
 	int err;
 
-	clock_init(&capture->clock, CLOCK_PRECISE);
+	clock_init(&capture->clock, CLOCK_HOST);
 	err = packets_open(&capture->packets, &options, deliver_packet, capture,
 			   &capture->life.log);
 	sources_init(&capture->sources, &capture->host, &capture->packets);

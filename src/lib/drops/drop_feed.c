@@ -238,7 +238,7 @@ static int open_programs(struct drop_feed *feed, bool no_reasons,
 	err = drop_programs_open(&feed->programs, no_reasons, log);
 	if (err)
 		return err;
-	clock_init(&feed->clock, CLOCK_PRECISE);
+	clock_init(&feed->clock, CLOCK_HOST);
 	drop_names_open(&feed->names, feed->programs.has_reasons, log);
 	if (!feed->programs.has_reasons)
 		log_warning(

@@ -210,7 +210,7 @@ HAS_THE_KNOBS(flows_rtt_nat_bpf);
 
 static bool is_general(const struct flow_knobs *knobs)
 {
-	return knobs->link != LINK_ETHERNET || knobs->clock != CLOCK_COARSE ||
+	return knobs->link != LINK_ETHERNET || knobs->clock != CLOCK_HOST ||
 	       knobs->lanes != 1 || has_rules(knobs) || is_sampled(knobs) ||
 	       has_alerts(knobs) || (knobs->nat && !knobs->nat->has_cast);
 }

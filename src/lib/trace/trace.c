@@ -429,7 +429,7 @@ static int open_trace(struct netobs_trace *trace)
 	trace->traced = calloc(knobs.slots, sizeof(*trace->traced));
 	if (!trace->traced)
 		return -ENOMEM;
-	clock_init(&trace->clock, CLOCK_PRECISE);
+	clock_init(&trace->clock, CLOCK_HOST);
 	err = trace_programs_open(&trace->programs, &knobs, on_report, trace,
 				  &trace->life.log);
 	err = err ?: open_hooks(trace);

@@ -24,7 +24,7 @@ static int64_t stamp_ns(void)
 {
 	struct clock clock;
 
-	clock_init(&clock, CLOCK_PRECISE);
+	clock_init(&clock, CLOCK_HOST);
 	return clock_to_stamp(&clock, clock_boot_ns());
 }
 

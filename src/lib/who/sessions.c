@@ -431,7 +431,7 @@ static int start_sessions(void *owner)
 	};
 	int err;
 
-	clock_init(&sessions->clock, CLOCK_PRECISE);
+	clock_init(&sessions->clock, CLOCK_HOST);
 	err = session_programs_open(&sessions->programs, &knobs,
 				    &sessions->life.log);
 	err = err ?: open_session_maps(sessions);

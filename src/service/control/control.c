@@ -412,37 +412,30 @@ static void on_stranger(struct control_client *client, void *user)
 
 /* ---- Opening ---------------------------------------------------------------------- */
 
-static bool is_off(const struct control_config *config)
+static bool is_off(const char *path)
 {
-	return config->path && !strcmp(config->path, "none");
+	return path && !strcmp(path, "none");
 }
 
-const char *control_refuse(const struct control_config *config)
+const char *control_refuse(const char *path)
 {
 	char spec[512];
 
-	if (!config->path || is_off(config))
+	if (!path || is_off(path))
 		return NULL;
-	if (*config->path != '/')
+	if (*path != '/')
 		return "path: it is neither an absolute path nor 'none'";
-	snprintf(spec, sizeof(spec), "unix:%s", config->path);
+	snprintf(spec, sizeof(spec), "unix:%s", path);
 	return listen_refuse(spec) ? "path: it is too long for a socket" : NULL;
 }
 
-/* The default group need not exist: then the socket is its owner's alone. */
-static int hand_over(struct control *control, const struct control_config *config,
-		     const char *path, char *why, size_t why_size)
+/* The group need not exist: then the socket is its owner's alone. */
+static int hand_over(struct control *control, const char *path)
 {
-	const char *name = config->group ?: CONTROL_GROUP;
-	const struct group *group = getgrnam(name);
+	const struct group *group = getgrnam(CONTROL_GROUP);
 
-	if (!group || chown(path, (uid_t)-1, group->gr_gid)) {
-		if (!config->group)
-			return 0;
-		snprintf(why, why_size, "group '%s': %s", name,
-			 group ? strerror(errno) : "it does not exist");
-		return -EINVAL;
-	}
+	if (!group || chown(path, (uid_t)-1, group->gr_gid))
+		return 0;
 	control->clients.group = group->gr_gid;
 	return chmod(path, 0660) ? -errno : 0;
 }
@@ -459,52 +452,43 @@ static void make_default_directory(void)
 		chmod(path, 0755); /* whatever the umask is */
 }
 
-static int start_listening(struct control *control,
-			   const struct control_config *config, char *why,
-			   size_t why_size)
+static int start_listening(struct control *control, const char *path)
 {
-	const char *path = config->path ?: CONTROL_SOCKET;
 	char spec[512];
 	int err;
 
-	if (!config->path)
+	if (!path)
 		make_default_directory();
+	path = path ?: CONTROL_SOCKET;
 	snprintf(spec, sizeof(spec), "unix:%s", path);
 	err = control_clients_open(&control->clients);
 	err = err ?: server_listen(&control->clients.server, spec);
-	return err ?: hand_over(control, config, path, why, why_size);
+	return err ?: hand_over(control, path);
 }
 
-int control_open(const struct control_config *config,
-		 const struct control_ops *ops, void *user,
-		 struct control **ret_control, char *why, size_t why_size)
+int control_open(const char *path, const struct control_ops *ops, void *user,
+		 struct control **ret_control)
 {
 	struct control *control;
 	int err;
 
 	*ret_control = NULL;
-	if (is_off(config))
+	if (is_off(path))
 		return 0;
 	control = calloc(1, sizeof(*control));
-	if (!control) {
-		snprintf(why, why_size, "%s", strerror(ENOMEM));
+	if (!control)
 		return -ENOMEM;
-	}
 	control->ops = ops;
 	control->user = user;
 	control->clients.group = (gid_t)-1;
 	control->clients.on_stranger = on_stranger;
 	control->clients.on_request = on_request;
 	control->clients.user = control;
-	*why = '\0';
-	err = start_listening(control, config, why, why_size);
-	if (!err) {
+	err = start_listening(control, path);
+	if (err)
+		control_close(control);
+	else
 		*ret_control = control;
-		return 0;
-	}
-	if (!*why)
-		snprintf(why, why_size, "%s", strerror(-err));
-	control_close(control);
 	return err;
 }
 

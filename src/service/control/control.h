@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define CONTROL_SOCKET "/run/netobs/control.sock"
-#define CONTROL_GROUP "netobs"
+#define CONTROL_GROUP "netobs" /* its members may connect */
 
 enum {
 	CONTROL_PROTOCOL = 1,
@@ -24,11 +24,6 @@ enum {
 struct json;
 struct netobs_flow;
 struct netobs_mapping_query;
-
-struct control_config {
-	const char *path; /* NULL: CONTROL_SOCKET; "none": there is no socket */
-	const char *group; /* group whose members may connect; NULL: CONTROL_GROUP */
-};
 
 /* The functions of the service for its clients. */
 struct control_ops {
@@ -51,18 +46,18 @@ struct control_ops {
 
 struct control;
 
-/** @return why @config makes no sense; NULL: it does */
-const char *control_refuse(const struct control_config *config);
+/** @return why @path makes no sense; NULL: it does */
+const char *control_refuse(const char *path);
 
 /**
- * Listen. With the default path, its directory is made if it is missing.
+ * Listen. The directory of the default path is made if it is missing.
  *
+ * @param path         NULL: CONTROL_SOCKET; "none": there is to be no socket
  * @param ret_control  yours: control_close(); NULL if there is to be no socket
- * @return 0, or -errno: @why says why
+ * @return 0, or -errno
  */
-int control_open(const struct control_config *config,
-		 const struct control_ops *ops, void *user,
-		 struct control **ret_control, char *why, size_t why_size);
+int control_open(const char *path, const struct control_ops *ops, void *user,
+		 struct control **ret_control);
 
 /* For all below, NULL is fine: there is no socket. */
 

@@ -20,8 +20,7 @@ enum attach { ATTACH_AUTO, ATTACH_TCX, ATTACH_CLSACT };
 
 struct flows_config {
 	struct args_list interfaces, exclude;
-	int direction, timestamps, attach,
-		attach_order;			  /* indexes of the choices */
+	int direction, attach, attach_order;	  /* indexes of the choices */
 	uint32_t interval_ms, active_ms, idle_ms; /* 0: not given */
 	uint32_t max_flows;
 	uint64_t max_memory;

@@ -13,7 +13,6 @@ enum {
 	TLS_PORT = 4740, /* ipfixs */
 	MTU_MIN = 776,
 	ROTATE_MIN = 64 << 10,
-	PACE = 10000, /* messages a second: 9 ms until a common socket is full */
 	PEN_EXAMPLE = 32473, /* RFC 5612: reserved for documentation */
 	PEN_REVERSE = 29305, /* RFC 5103: means something else */
 };
@@ -70,8 +69,6 @@ static int read_target(struct config *config, struct spec *spec)
 	if (!address_parse(spec, rest, is_tls ? TLS_PORT : PORT, &config->address))
 		return -EINVAL;
 	address_read_source(spec, &config->source);
-	if (config->transport == CONFIG_UDP)
-		config->pace = spec_number(spec, "pace", 0, 10000000, PACE);
 	if (is_tls)
 		return tls_context_open(&config->tls, spec,
 					config->address.host, NULL);

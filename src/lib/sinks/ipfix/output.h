@@ -33,8 +33,7 @@ struct config {
 	char *path;
 	bool rotates; /* the file */
 	struct rotate_options rotation;
-	size_t mtu;    /* 0: as suits the transport */
-	uint64_t pace; /* messages per second over UDP; 0: any number */
+	size_t mtu; /* 0: as suits the transport */
 	uint32_t domain;
 	uint64_t template_ms, options_ms; /* between repetitions */
 	bool has_options;		  /* records beside those of flows */

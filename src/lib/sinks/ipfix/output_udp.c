@@ -28,11 +28,8 @@ enum {
 	SIZE_V6 = 1380,
 };
 
-/*
- * Limits a burst, in milliseconds of the configured pace. By default, a collector's
- * socket has room for some ninety messages, and drops further ones silently.
- */
-enum { BURST_MS = 2, BURST_LEAST = 8 };
+/* By default, a collector's socket has room for some ninety messages, and drops further ones silently. */
+enum { MESSAGES_PER_MS = 10, BURST = 20 };
 
 /* ---- Sockets ------------------------------------------------------------------ */
 
@@ -146,7 +143,7 @@ struct udp {
 	bool is_new;
 	bool is_full;  /* the kernel has no room for more */
 	bool is_early; /* the kernel has room, but the next message must wait */
-	uint64_t allowance; /* thousandths of messages */
+	uint64_t allowance; /* messages that may be sent now */
 	int64_t allowed_ms; /* when it was last added to */
 	int64_t renewed_ms; /* when a refusal began a session */
 	int64_t calm_ms; /* time of the first message since the last refusal; 0: none */
@@ -387,18 +384,14 @@ static void note_failed(struct udp *udp, int err)
 /* False: so many messages were sent lately that the next has to wait. */
 static bool take_allowance(struct udp *udp)
 {
-	uint64_t pace = udp->output.config->pace;
-	uint64_t most = max_u64(BURST_MS * pace, BURST_LEAST * 1000);
 	int64_t now = now_ms();
 
-	if (!pace)
-		return true;
-	udp->allowance += (uint64_t)(now - udp->allowed_ms) * pace;
-	udp->allowance = min_u64(udp->allowance, most);
+	udp->allowance += (uint64_t)(now - udp->allowed_ms) * MESSAGES_PER_MS;
+	udp->allowance = min_u64(udp->allowance, BURST);
 	udp->allowed_ms = now;
-	if (udp->allowance < 1000)
+	if (!udp->allowance)
 		return false;
-	udp->allowance -= 1000;
+	udp->allowance--;
 	return true;
 }
 

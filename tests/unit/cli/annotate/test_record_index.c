@@ -79,9 +79,8 @@ static enum record_answer find(const struct record_index *index,
 			       struct conversation_facts *ret_facts)
 {
 	memset(ret_facts, 0, sizeof(*ret_facts));
-	return record_index_find(index, &face,
-				 (struct flow_span){ start_ms, end_ms },
-				 SLACK_MS, ret_facts);
+	return record_index_find(
+		index, &face, (struct flow_span){ start_ms, end_ms }, ret_facts);
 }
 
 static void assert_face(bool is_known, struct flow_face found,

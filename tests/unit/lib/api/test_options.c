@@ -69,7 +69,7 @@ TEST(new_takes_every_kind_of_interface)
 	NETOBS_OPTS(netobs_opts, opts);
 
 	opts.interfaces = good_names;
-	opts.flags = NETOBS_PER_INTERFACE | NETOBS_TIMESTAMPS_PRECISE;
+	opts.flags = NETOBS_PER_INTERFACE;
 	opts.direction = NETOBS_EGRESS;
 	opts.attach_order = NETOBS_ATTACH_LAST;
 	opts.interval_ms = 10;

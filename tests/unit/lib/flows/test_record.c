@@ -111,7 +111,7 @@ static struct netobs_flow record_of(enum kind kind)
 {
 	static const struct world_link links[] = { { .ifindex = 1 },
 						   { .ifindex = 0 } };
-	const struct clock clock = { .kind = CLOCK_PRECISE, .wall_offset = 1000 };
+	const struct clock clock = { .kind = CLOCK_HOST, .wall_offset = 1000 };
 	struct flow_key key = world_key(0, 0, false);
 	struct record record = { 0 };
 	struct netobs_flow out;
@@ -241,7 +241,7 @@ TEST(record_names_the_points_of_all_namespaces)
 						   { .ifindex = 2 },
 						   { .ifindex = 2, .netns = 1 },
 						   { .ifindex = 0 } };
-	const struct clock clock = { .kind = CLOCK_PRECISE };
+	const struct clock clock = { .kind = CLOCK_HOST };
 	struct flow_key key = world_key(0, 0, false);
 	struct record record = { 0 };
 	struct host host;
